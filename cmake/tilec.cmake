@@ -1,0 +1,28 @@
+# tilec_library(NAME SOURCES … [DEPS …] [PRIVATE_DEPS …]): a static library with the house's flags.
+function(tilec_flags target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-missing-field-initializers)
+  if(TILEC_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  # The emulator and the interpreter promise bit-exact arithmetic: no silent contraction to FMA.
+  target_compile_options(${target} PRIVATE -ffp-contract=off)
+  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR} PRIVATE ${PROJECT_BINARY_DIR})
+endfunction()
+
+function(tilec_library name)
+  cmake_parse_arguments(A "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  add_library(tilec_${name} STATIC ${A_SOURCES})
+  tilec_flags(tilec_${name})
+  target_link_libraries(tilec_${name} PUBLIC ${A_DEPS} PRIVATE ${A_PRIVATE_DEPS})
+endfunction()
+
+# tilec_test(NAME SOURCES … DEPS …): a GoogleTest program registered with CTest.
+function(tilec_test name)
+  cmake_parse_arguments(A "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${A_SOURCES})
+  tilec_flags(${name})
+  target_link_libraries(${name} PRIVATE ${A_DEPS} GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE TILEC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+endfunction()

@@ -1,0 +1,132 @@
+// Device: where kernels run. Two implementations: `cuda` (driver API found at run time,
+// runtime/cuda_device.cc) and `emulator` (in-process PTX executor, runtime/emulator/). Both take
+// *any* PTX text, both build and validate tensor maps, so every test can run on either.
+//
+// All memory handles are 64-bit addresses in the device's own space (for the emulator they are
+// host pointers into its allocations, still only to be touched through Copy*). Errors are
+// diagnostics in the sink passed to the call (codes R5xx), never exceptions.
+//
+// A Device is thread-safe unless a method says otherwise.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/diag.h"
+#include "support/result.h"
+
+namespace tilec::runtime {
+
+using DeviceAddress = uint64_t;
+
+// What cuTensorMapEncodeTiled takes; dims, strides and box innermost first.
+struct TensorMapDesc {
+  std::string dtype;                    // "bf16", "f16", "f32", "tf32", "e4m3", "s8", "i8", "u8", …
+  DeviceAddress base = 0;
+  std::vector<uint64_t> dims;           // elements, 1…5 of them
+  std::vector<uint64_t> strides_bytes;  // rank − 1
+  std::vector<uint32_t> box;            // elements, 1…256 each
+  std::vector<uint32_t> element_strides;  // empty: all 1
+  int swizzle_bytes = 0;                // 0, 32, 64, 128
+  int l2_promotion_bytes = 0;           // 0, 64, 128, 256
+  bool fill_nan = false;                // out-of-bounds elements: false 0, true NaN
+};
+
+// Opaque to everyone but the device that encoded it.
+struct alignas(128) TensorMap {
+  uint8_t bytes[128] = {};
+};
+
+struct LaunchConfig {
+  uint32_t grid[3] = {1, 1, 1};
+  uint32_t block[3] = {1, 1, 1};
+  uint32_t cluster[3] = {1, 1, 1};
+  uint64_t smem_bytes = 0;
+};
+
+// One kernel argument: bytes in the layout of the PTX entry's parameter, in order.
+struct KernelArg {
+  std::vector<uint8_t> bytes;
+  template <typename T>
+  static KernelArg Of(const T& v) {
+    KernelArg a;
+    const auto* p = reinterpret_cast<const uint8_t*>(&v);
+    a.bytes.assign(p, p + sizeof(T));
+    return a;
+  }
+};
+
+// PTX line → text naming the .tile place, for reports ("gemm.tile:12:5 (dot)").
+struct LineNote {
+  int ptx_line = 0;
+  std::string text;
+};
+
+struct LoadOptions {
+  std::string name = "kernel.ptx";  // how diagnostics call the text
+  std::vector<LineNote> lines;      // optional source map, sorted by ptx_line
+};
+
+// A loaded module; unloaded when destroyed. Must not outlive its device.
+class Module {
+ public:
+  virtual ~Module() = default;
+  virtual std::vector<std::string> entries() const = 0;
+};
+
+// Work is ordered within a stream; stream 0 always exists.
+using StreamId = int32_t;
+
+struct LaunchStats {
+  double milliseconds = 0;          // device time on cuda, host time of the run on the emulator
+  uint64_t warp_instructions = 0;   // emulator only
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string kind() const = 0;         // "cuda" or "emulator"
+  virtual std::string description() const = 0;  // one line for people
+  virtual std::string isa() const = 0;          // newest PTX target it executes, "sm_90a"
+
+  virtual Result<DeviceAddress> Alloc(uint64_t bytes, DiagSink& diags) = 0;  // 256-byte aligned
+  virtual void Free(DeviceAddress address) = 0;
+  virtual Result<> CopyIn(DeviceAddress to, const void* from, uint64_t bytes, DiagSink& diags) = 0;
+  virtual Result<> CopyOut(void* to, DeviceAddress from, uint64_t bytes, DiagSink& diags) = 0;
+  virtual Result<> Fill(DeviceAddress to, uint8_t byte, uint64_t bytes, DiagSink& diags) = 0;
+
+  virtual Result<std::unique_ptr<Module>> Load(const std::string& ptx, const LoadOptions& options,
+                                               DiagSink& diags) = 0;
+  virtual Result<TensorMap> EncodeTensorMap(const TensorMapDesc& desc, DiagSink& diags) = 0;
+
+  virtual Result<StreamId> NewStream(DiagSink& diags) = 0;
+  // Asynchronous on cuda; the emulator runs before it returns. `stats` (may be null) is filled by
+  // a synchronous, timed launch.
+  virtual Result<> Launch(const Module& module, const std::string& entry,
+                          const LaunchConfig& config, const std::vector<KernelArg>& args,
+                          StreamId stream, LaunchStats* stats, DiagSink& diags) = 0;
+  virtual Result<> Synchronize(StreamId stream, DiagSink& diags) = 0;
+};
+
+struct EmulatorOptions {
+  enum class Arithmetic { kFast, kExact };
+  Arithmetic arithmetic = Arithmetic::kFast;
+  uint64_t seed = 0;                 // elect.sync lane, spurious try_wait, random policies
+  bool random_schedule = false;      // random(seed) instead of run-to-block
+  bool spurious_try_wait = false;
+  int threads = 0;                   // 0: hardware concurrency
+  uint64_t memory_limit_bytes = 8ull << 30;
+  uint64_t instruction_limit = 0;    // warp instructions per launch; 0: none
+};
+
+// runtime/emulator/device.cc
+std::unique_ptr<Device> OpenEmulator(const EmulatorOptions& options = {});
+// runtime/cuda_device.cc: fails with R5xx and a clear message where there is no driver.
+Result<std::unique_ptr<Device>> OpenCuda(int ordinal, DiagSink& diags);
+
+}  // namespace tilec::runtime
