@@ -1,6 +1,7 @@
 # tilec_library(NAME SOURCES … [DEPS …] [PRIVATE_DEPS …]): a static library with the house's flags.
 function(tilec_flags target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-missing-field-initializers)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-missing-field-initializers
+    -Wno-restrict -Wno-maybe-uninitialized)  # false positives of g++ 12
   if(TILEC_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
