@@ -1,0 +1,98 @@
+// Tensor maps and the tiled TMA.
+//
+// A tensor map is opaque to programs, so the emulator has its own encoding, with a magic number
+// and a checksum: bytes that were not made by EncodeTensorMap are refused instead of guessed at.
+//
+// A box is laid down densely, innermost dimension first, from the destination offset; then the
+// *absolute* shared address is permuted (SwizzleAddress), so a tile need not begin at a pattern
+// boundary. Elements outside the tensor read as zero (or the fill NaN) and are never written.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "runtime/device.h"
+#include "runtime/emulator/element.h"
+#include "support/diag.h"
+#include "support/result.h"
+
+namespace tilec::runtime::emulator {
+
+// 16-byte-chunk permutation of a shared address for a swizzle of 0, 32, 64 or 128 bytes.
+constexpr uint32_t SwizzleAddress(uint32_t a, uint32_t swizzle_bytes) {
+  uint32_t mask = swizzle_bytes == 128 ? 7 : swizzle_bytes == 64 ? 3 : swizzle_bytes == 32 ? 1 : 0;
+  return a ^ ((a >> 7 & mask) << 4);
+}
+
+// What a tensor map says, decoded; dimensions innermost first, unused ones of extent 1.
+struct TensorMapInfo {
+  Element element = Element::kU8;
+  uint32_t rank = 0;
+  uint64_t base = 0;
+  uint64_t dims[5] = {1, 1, 1, 1, 1};
+  uint64_t strides[5] = {};  // bytes; strides[0] is the element size
+  uint32_t box[5] = {1, 1, 1, 1, 1};
+  uint32_t element_strides[5] = {1, 1, 1, 1, 1};
+  uint32_t swizzle_bytes = 0;
+  bool fill_nan = false;
+
+  // Elements of the box in shared memory along dimension i: ceil(box / element stride).
+  uint32_t extent(int i) const { return (box[i] + element_strides[i] - 1) / element_strides[i]; }
+  // Bytes the box occupies in shared memory and counts in a transaction, outside elements included.
+  uint32_t box_bytes() const;
+};
+
+// Checks every rule of the hardware's encoder; all broken rules are reported, not only the first.
+Result<TensorMap> EncodeTensorMap(const TensorMapDesc& desc, DiagSink& diags);
+// False: these 128 bytes are no tensor map of this emulator.
+bool DecodeTensorMap(const uint8_t* bytes, TensorMapInfo* info);
+
+// May `bytes` bytes at `address` of global memory be read (or written)? Asked at most once per row
+// of a box, before the row is touched.
+using GlobalCheck = std::function<bool(uint64_t address, uint64_t bytes, bool write)>;
+
+enum class TmaError : uint8_t {
+  kNone,
+  kSmemRange,     // the box does not fit between smem_offset and smem_size
+  kSmemAlign,     // smem_offset is no multiple of 128
+  kGlobal,        // GlobalCheck said no; see address and bytes
+  kNegativeStore, // a store starts at a negative coordinate
+  kReduceType,    // reduction not defined for the element type
+};
+
+struct TmaResult {
+  TmaError error = TmaError::kNone;
+  uint32_t bytes = 0;        // of the full box: what complete_tx counts
+  uint64_t address = 0;      // kGlobal: the row refused
+  uint64_t row_bytes = 0;
+  int dimension = -1;        // kNegativeStore
+  bool ok() const { return error == TmaError::kNone; }
+};
+
+// For messages; complete sentence fragments with numbers.
+std::string Describe(const TmaResult& result, const TensorMapInfo& map, uint32_t smem_offset);
+
+enum class TmaReduceOp : uint8_t { kAdd, kMin, kMax, kInc, kDec, kAnd, kOr, kXor };
+
+// `smem` is the CTA's shared memory from offset 0. `coords` has map.rank entries.
+TmaResult TmaLoad(const TensorMapInfo& map, const int32_t* coords, uint8_t* smem,
+                  uint32_t smem_size, uint32_t smem_offset, const GlobalCheck& check);
+TmaResult TmaStore(const TensorMapInfo& map, const int32_t* coords, const uint8_t* smem,
+                   uint32_t smem_size, uint32_t smem_offset, const GlobalCheck& check);
+TmaResult TmaReduce(const TensorMapInfo& map, const int32_t* coords, TmaReduceOp op,
+                    const uint8_t* smem, uint32_t smem_size, uint32_t smem_offset,
+                    const GlobalCheck& check);
+
+// Is `op` defined for tensors of this element type?
+bool ReduceDefined(TmaReduceOp op, Element e);
+// Element-wise `count` times: global[i] = op(global[i], source[i]). Also for 1-D bulk reductions.
+void ReduceRow(TmaReduceOp op, Element e, uint8_t* global, const uint8_t* source, uint64_t count);
+
+// The shared-memory chunks of a box, for shadow memory: calls f(offset, bytes) with maximal runs.
+void ForEachBoxRun(const TensorMapInfo& map, uint32_t smem_offset,
+                   const std::function<void(uint32_t offset, uint32_t bytes)>& f);
+
+}  // namespace tilec::runtime::emulator
