@@ -1,0 +1,414 @@
+// The rules of the house that a machine can hold: who may include whom, how long files and lines
+// may be, words that do not belong in a source, sources that no CMakeLists.txt names, and links in
+// the documents that lead nowhere. Reads the tree; knows no compiler.
+//
+// Exceptions live in the tables below and may only shrink: an exception that is no longer needed
+// fails the test too.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMaxFileLines = 600;
+constexpr int kMaxLineColumns = 100;
+
+// folder → folders it may include besides itself. tools and tests may include everything.
+const std::map<std::string, std::set<std::string>> kMayInclude = {
+    {"support", {}},
+    {"language", {"support"}},
+    {"ir", {"support"}},
+    {"frontend", {"support", "language", "ir"}},
+    {"scheduler", {"support", "ir"}},
+    {"backend", {"support", "ir"}},
+    {"runtime", {"support"}},  // and backend/kernel_image.h
+    {"api", {"support", "language", "ir", "frontend", "scheduler", "backend", "runtime"}},
+};
+
+// Files longer than kMaxFileLines, with what they have today. Entries may only go or get smaller.
+const std::map<std::string, int> kLongFiles = {};
+
+struct BannedWord {
+  std::string_view word;
+  std::string_view why;
+  std::vector<std::string_view> allowed;  // path prefixes
+};
+
+// Spelled in pieces where this file itself would be found.
+const std::vector<BannedWord> kBanned = {
+    {"FIX"
+     "ME",
+     "finish it or write it into docs/annoyances.md",
+     {}},
+    {"TO"
+     "DO",
+     "finish it or write it into docs/annoyances.md",
+     {}},
+    {"XX"
+     "X",
+     "finish it or write it into docs/annoyances.md",
+     {}},
+    {"get"
+     "env",
+     "switches are flags; tests may read UPDATE_GOLDEN and TILEC_DEVICE",
+     {"tests/", "tools/", "bench/"}},
+    {"std::"
+     "cout",
+     "print through fmt in tools/ only",
+     {"tests/", "bench/"}},
+    {"#include <io"
+     "stream>",
+     "static initialisers and slow builds",
+     {"tests/"}},
+    {"#include <re"
+     "gex>",
+     "slow to build and to run",
+     {}},
+    {"using name"
+     "space std",
+     "names in full",
+     {}},
+    {"#if"
+     " 0",
+     "dead code",
+     {}},
+};
+
+// An architecture's name in code: passes ask a target for features and limits.
+const std::vector<std::string_view> kMayNameArchitectures = {
+    "ir/machines/", "tests/", "tools/", "bench/", "examples/", "backend/", "runtime/", "api/"};
+
+bool StartsWithAny(const std::string& path, const std::vector<std::string_view>& prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) {
+    return path.compare(0, prefix.size(), prefix) == 0;
+  });
+}
+
+struct SourceFile {
+  std::string path;  // from the root, with '/'
+  std::vector<std::string> lines;
+};
+
+std::vector<std::string> Lines(const fs::path& path) {
+  std::ifstream in(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// Everything a person wrote: no build folders, no hidden folders (but .ci).
+std::vector<fs::path> Tree() {
+  std::vector<fs::path> out;
+  const fs::path root = TILEC_SOURCE_DIR;
+  for (auto it = fs::recursive_directory_iterator(root); it != fs::recursive_directory_iterator();
+       ++it) {
+    const std::string name = it->path().filename().string();
+    if (it->is_directory()) {
+      const bool top = it.depth() == 0;
+      if ((name[0] == '.' && name != ".ci") || (top && (name == "build" || name == "crash")))
+        it.disable_recursion_pending();
+      continue;
+    }
+    if (name[0] == '.' && name != ".clang-format") continue;
+    out.push_back(it->path());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::string Relative(const fs::path& path) {
+  return fs::relative(path, TILEC_SOURCE_DIR).generic_string();
+}
+
+bool HasExtension(const fs::path& path, std::initializer_list<std::string_view> extensions) {
+  const std::string e = path.extension().string();
+  return std::any_of(extensions.begin(), extensions.end(),
+                     [&](std::string_view x) { return x == e; });
+}
+
+std::vector<SourceFile> Sources(std::initializer_list<std::string_view> extensions) {
+  std::vector<SourceFile> out;
+  for (const fs::path& path : Tree())
+    if (HasExtension(path, extensions)) out.push_back({Relative(path), Lines(path)});
+  return out;
+}
+
+std::string TopFolder(const std::string& path) { return path.substr(0, path.find('/')); }
+
+// `#include "ir/type.h"` → ir/type.h; empty if the line is none. `angle` tells <…> from "…".
+std::string IncludedPath(const std::string& line, bool* angle) {
+  size_t at = line.find_first_not_of(" \t");
+  if (at == std::string::npos || line.compare(at, 8, "#include") != 0) return "";
+  at = line.find_first_of("\"<", at);
+  if (at == std::string::npos) return "";
+  *angle = line[at] == '<';
+  const size_t end = line.find(*angle ? '>' : '"', at + 1);
+  if (end == std::string::npos) return "";
+  return line.substr(at + 1, end - at - 1);
+}
+
+std::string Place(const std::string& path, size_t line_index) {
+  return path + ":" + std::to_string(line_index + 1);
+}
+
+// Empty if `file` may include `target`, else why not.
+std::string WhyNot(const std::string& file, const std::string& target) {
+  const std::string from = TopFolder(file), to = TopFolder(target);
+  const std::string base = target.substr(target.rfind('/') + 1);
+  if (base == "internal.h" && from != "tests" &&
+      fs::path(file).parent_path() != fs::path(target).parent_path())
+    return "an internal.h is for its own folder";
+  if (to == "tools" && from != "tools" && from != "tests") return "nobody includes tools";
+  if (to == "tests" && from != "tests" && from != "bench") return "nobody includes tests";
+  const auto rule = kMayInclude.find(from);
+  if (rule == kMayInclude.end()) return "";  // tools, tests, bench, examples
+  const bool emulator = file.compare(0, 17, "runtime/emulator/") == 0;
+  if (from == "runtime" && target == "backend/kernel_image.h")
+    return emulator ? "the emulator shares nothing with the backend" : "";
+  if (from == to || rule->second.count(to)) return "";
+  if (kMayInclude.count(to)) return from + " does not know " + to;
+  return "";
+}
+
+TEST(Tidy, TreeIsFound) {
+  ASSERT_GT(Sources({".cc", ".h"}).size(), 30u) << "reads " << TILEC_SOURCE_DIR;
+}
+
+TEST(Tidy, IncludesFollowTheLayers) {
+  for (const SourceFile& file : Sources({".cc", ".h", ".re", ".yy", ".def"})) {
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      bool angle = false;
+      const std::string target = IncludedPath(file.lines[i], &angle);
+      if (target.empty()) continue;
+      if (angle) {
+        const bool llvm = target.compare(0, 5, "llvm/") == 0;
+        EXPECT_TRUE(!llvm || StartsWithAny(file.path, {"backend/", "tests/"}))
+            << Place(file.path, i) << ": llvm headers belong to backend/";
+        const bool z3 = target.compare(0, 2, "z3") == 0;
+        EXPECT_TRUE(!z3 || StartsWithAny(file.path, {"scheduler/solver.cc", "tests/"}))
+            << Place(file.path, i) << ": the solver's header belongs to scheduler/solver.cc";
+        continue;
+      }
+      EXPECT_EQ(WhyNot(file.path, target), "") << Place(file.path, i) << " includes " << target;
+      EXPECT_NE(target.find('/'), std::string::npos)
+          << Place(file.path, i) << ": includes are written from the root";
+    }
+  }
+}
+
+TEST(Tidy, LayerTableJudges) {  // the judge itself
+  EXPECT_EQ(WhyNot("frontend/check.cc", "ir/type.h"), "");
+  EXPECT_NE(WhyNot("ir/type.cc", "language/ast.h"), "");
+  EXPECT_NE(WhyNot("language/ast.cc", "ir/type.h"), "");
+  EXPECT_NE(WhyNot("backend/lower.cc", "runtime/device.h"), "");
+  EXPECT_NE(WhyNot("runtime/launch.cc", "backend/backend.h"), "");
+  EXPECT_EQ(WhyNot("runtime/launch.cc", "backend/kernel_image.h"), "");
+  EXPECT_NE(WhyNot("runtime/emulator/x.cc", "backend/kernel_image.h"), "");
+  EXPECT_NE(WhyNot("api/compiler.cc", "tools/compiler.h"), "");
+  EXPECT_NE(WhyNot("tools/main.cc", "backend/internal.h"), "");
+}
+
+TEST(Tidy, FilesCanBeFinished) {
+  std::map<std::string, int> exceptions = kLongFiles;
+  for (const SourceFile& file : Sources({".cc", ".h", ".re", ".yy", ".def", ".tile"})) {
+    const int lines = static_cast<int>(file.lines.size());
+    const auto exception = exceptions.find(file.path);
+    if (exception == exceptions.end()) {
+      EXPECT_LE(lines, kMaxFileLines) << file.path << ": split it along its subjects";
+      continue;
+    }
+    EXPECT_LE(lines, exception->second) << file.path << " grew: it is a listed exception";
+    EXPECT_GT(lines, kMaxFileLines) << file.path << " needs no exception any more: remove it";
+    exceptions.erase(exception);
+  }
+  for (const auto& [path, lines] : exceptions)
+    ADD_FAILURE() << path << " is listed with " << lines << " lines but does not exist";
+}
+
+// Columns as a reader counts them: UTF-8 continuation bytes are not columns.
+int Columns(const std::string& line) {
+  return static_cast<int>(
+      std::count_if(line.begin(), line.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }));
+}
+
+TEST(Tidy, LinesFit) {
+  // Tables (.def) are read sideways; everything else fits.
+  for (const SourceFile& file : Sources({".cc", ".h", ".re", ".yy", ".tile"}))
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      EXPECT_LE(Columns(file.lines[i]), kMaxLineColumns) << Place(file.path, i);
+      EXPECT_EQ(file.lines[i].find('\t'), std::string::npos) << Place(file.path, i) << ": a tab";
+      EXPECT_TRUE(file.lines[i].empty() || file.lines[i].back() != ' ')
+          << Place(file.path, i) << ": space at the end";
+    }
+}
+
+bool IsWordByte(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+bool ContainsWord(const std::string& line, std::string_view word) {
+  for (size_t at = line.find(word); at != std::string::npos; at = line.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    const bool starts = at == 0 || !IsWordByte(word.front()) || !IsWordByte(line[at - 1]);
+    const bool ends = end == line.size() || !IsWordByte(word.back()) || !IsWordByte(line[end]);
+    if (starts && ends) return true;
+  }
+  return false;
+}
+
+TEST(Tidy, NoBannedWords) {
+  for (const SourceFile& file : Sources({".cc", ".h", ".re", ".yy", ".def"}))
+    for (size_t i = 0; i < file.lines.size(); ++i)
+      for (const BannedWord& banned : kBanned)
+        EXPECT_TRUE(!ContainsWord(file.lines[i], banned.word) ||
+                    StartsWithAny(file.path, banned.allowed))
+            << Place(file.path, i) << ": `" << banned.word << "`: " << banned.why;
+}
+
+TEST(Tidy, ArchitecturesAreNamedInFewPlaces) {
+  for (const SourceFile& file : Sources({".cc", ".h", ".re", ".yy", ".def"})) {
+    if (StartsWithAny(file.path, kMayNameArchitectures)) continue;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      const size_t at = file.lines[i].find("sm_");
+      const bool named = at != std::string::npos && at + 3 < file.lines[i].size() &&
+                         std::isdigit(static_cast<unsigned char>(file.lines[i][at + 3]));
+      EXPECT_FALSE(named) << Place(file.path, i) << ": ask the target for a feature or a limit";
+    }
+  }
+}
+
+TEST(Tidy, FilesOpenWithWhyAndLicence) {
+  for (const SourceFile& file : Sources({".cc", ".h"})) {
+    ASSERT_FALSE(file.lines.empty()) << file.path << " is empty";
+    EXPECT_EQ(file.lines[0].compare(0, 2, "//"), 0)
+        << file.path << ": open with a few lines of why";
+    const size_t end = std::min<size_t>(file.lines.size(), 60);
+    const bool licence =
+        std::any_of(file.lines.begin(), file.lines.begin() + end, [](const std::string& line) {
+          return line.find("SPDX-License-Identifier: Apache-2.0") != std::string::npos;
+        });
+    EXPECT_TRUE(licence) << file.path << ": no SPDX line";
+    if (file.path.size() > 2 && file.path.compare(file.path.size() - 2, 2, ".h") == 0) {
+      const bool once =
+          std::find(file.lines.begin(), file.lines.end(), "#pragma once") != file.lines.end();
+      EXPECT_TRUE(once) << file.path << ": no #pragma once";
+    }
+  }
+}
+
+// Every .cc (and .re, .yy) is named by the CMakeLists.txt of its folder or of one above.
+TEST(Tidy, SourcesAreBuilt) {
+  for (const fs::path& path : Tree()) {
+    if (!HasExtension(path, {".cc", ".re", ".yy"})) continue;
+    bool found = false;
+    const fs::path root = TILEC_SOURCE_DIR;
+    for (fs::path dir = path.parent_path(); !found; dir = dir.parent_path()) {
+      const std::string want = fs::relative(path, dir).generic_string();
+      const std::string stem = path.stem().string();
+      for (const std::string& line : Lines(dir / "CMakeLists.txt"))
+        found = found || line.find(want) != std::string::npos || ContainsWord(line, stem);
+      if (dir == root) break;
+    }
+    EXPECT_TRUE(found) << Relative(path) << " is named in no CMakeLists.txt above it";
+  }
+}
+
+// The project stands alone: no paths of one machine.
+TEST(Tidy, NoPathsOfOneMachine) {
+  const std::vector<std::string> prefixes = {
+      "/wo"
+      "rk/",
+      "/ho"
+      "me/",
+      "/ro"
+      "ot/",
+      "/Us"
+      "ers/"};
+  for (const fs::path& path : Tree()) {
+    const std::vector<std::string> lines = Lines(path);
+    for (size_t i = 0; i < lines.size(); ++i)
+      for (const std::string& prefix : prefixes) {
+        const size_t at = lines[i].find(prefix);
+        const bool part = at != std::string::npos && at > 0 &&
+                          (IsWordByte(lines[i][at - 1]) || lines[i][at - 1] == '.');
+        EXPECT_TRUE(at == std::string::npos || part) << Place(Relative(path), i) << ": " << prefix;
+      }
+  }
+}
+
+// ---- Documents ---------------------------------------------------------------------------------
+
+// GitHub's anchor of a heading: lower case, spaces to dashes, punctuation dropped.
+std::string Anchor(std::string_view heading) {
+  std::string out;
+  for (const char c : heading) {
+    if (c == ' ') {
+      out += '-';
+    } else if (IsWordByte(c) || c == '-' || (c & 0x80)) {
+      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  return out;
+}
+
+std::set<std::string> Anchors(const std::vector<std::string>& lines) {
+  std::set<std::string> out;
+  bool code = false;
+  for (const std::string& line : lines) {
+    if (line.compare(0, 3, "```") == 0) code = !code;
+    if (code || line.empty() || line[0] != '#') continue;
+    const size_t at = line.find_first_not_of("# ");
+    if (at != std::string::npos) out.insert(Anchor(std::string_view(line).substr(at)));
+  }
+  return out;
+}
+
+// The targets of `[text](target)` outside code.
+std::vector<std::string> LinkTargets(const std::string& line) {
+  std::vector<std::string> out;
+  bool code = false;
+  for (size_t i = 0; i + 1 < line.size(); ++i) {
+    if (line[i] == '`') code = !code;
+    if (code || line[i] != ']' || line[i + 1] != '(') continue;
+    const size_t end = line.find(')', i);
+    if (end != std::string::npos) out.push_back(line.substr(i + 2, end - i - 2));
+  }
+  return out;
+}
+
+TEST(Tidy, LinksLeadSomewhere) {
+  int links = 0;
+  for (const SourceFile& file : Sources({".md"})) {
+    bool code = false;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      if (file.lines[i].compare(0, 3, "```") == 0) code = !code;
+      if (code) continue;
+      for (const std::string& target : LinkTargets(file.lines[i])) {
+        if (target.find("://") != std::string::npos) continue;
+        ++links;
+        const size_t hash = target.find('#');
+        const fs::path here = fs::path(TILEC_SOURCE_DIR) / file.path;
+        const std::string name = target.substr(0, hash);
+        const fs::path to = name.empty() ? here : here.parent_path() / name;
+        EXPECT_TRUE(fs::exists(to)) << Place(file.path, i) << ": no file " << target;
+        if (hash == std::string::npos || !fs::exists(to)) continue;
+        EXPECT_TRUE(Anchors(Lines(to)).count(target.substr(hash + 1)))
+            << Place(file.path, i) << ": no heading " << target;
+      }
+    }
+  }
+  EXPECT_GT(links, 5);
+}
+
+}  // namespace
