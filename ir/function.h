@@ -71,6 +71,7 @@ enum class ParamKind { kTensor, kDim, kScalar };  // kDim: an i64 dim name bound
 struct TensorFacts {
   int64_t base_align_bytes = 1;
   int64_t stride_align_bytes = 1;  // every outer stride · size is a multiple of this
+  int64_t last_dim_align = 1;      // the last extent (elements) is a multiple of this power of two
   bool last_contiguous = true;
 };
 

@@ -1,12 +1,14 @@
 // Tensor-core arithmetic: one tile D = A·B (+ C) in the two fidelities of the emulator.
 //
 //   fast   products in f32, one fused multiply-add after the other along k. The same bits on every
-//          host: the vector versions only do several columns at once.
+//          host: the vector versions only do several outputs at once.
 //   exact  the accumulation rule published for Hopper: exact products and C aligned to the largest
 //          exponent, each cut toward zero F bits below it, added exactly, normalised, cut.
 //
-// Operands come as *codes* (element bit patterns widened to 32 bits) in plain row-major arrays;
-// who fetches them from shared memory or registers is wgmma.h and mma_sync.h.
+// Accumulators stay in the layout of the registers: register i of warp w holds, in lane l, row
+// 16·w + l/4 + 8·((i/2)%2) and column 8·(i/4) + 2·(l%4) + i%2. So 32 lanes are eight rows of four
+// columns, and a vector of the host multiplies an A column, each element repeated four times, by
+// four B values repeated: nothing is transposed but the (small) operands.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -21,22 +23,22 @@ struct TileMath {
   Element a = Element::kBf16;
   Element b = Element::kBf16;
   Element d = Element::kF32;  // kF32, kF16 or kS32
-  int m = 0;
-  int n = 0;
-  int k = 0;
-  bool accumulate = true;  // false: C counts as zero and is not read
+  int warps = 4;              // 16 rows each
+  int n = 0;                  // multiple of 8, up to 256
+  int k = 0;                  // k · element size ≤ 32 bytes
+  bool accumulate = true;     // false: C counts as zero and is not read
   bool negate_a = false;
   bool negate_b = false;
-  bool satfinite = false;  // integer accumulators only
+  bool satfinite = false;     // integer accumulators only
   Arithmetic arithmetic = Arithmetic::kFast;
 };
 
-// a[m·k], b[k·n] (k-major rows of n columns), c[m·n]: C on entry, D on return. For kF16 a cell of
-// c holds one f16 code in its low half; for kS32 and kF32 the 32-bit pattern.
-// m ≤ 64, n ≤ 256, k ≤ 32.
-void MultiplyTile(const TileMath& t, const uint32_t* a, const uint32_t* b, uint32_t* c);
+inline constexpr int kTileRowBytes = 32;  // distance of operand rows below
+inline constexpr int kMaxAccumulators = 128;
 
-// The f32 value of a code, as the tensor core reads it (tf32 drops the 13 low bits).
-float CodeToF32(Element e, uint32_t code);
+// a: 16·warps rows, b: n rows (columns of B), each of k elements as they lie in memory, rows
+// kTileRowBytes apart. acc[w][i]: 32 lanes of accumulator register i, C on entry, D on return.
+void MultiplyTile(const TileMath& t, const uint8_t* a, const uint8_t* b,
+                  uint32_t* const (*acc)[kMaxAccumulators]);
 
 }  // namespace tilec::runtime::emulator

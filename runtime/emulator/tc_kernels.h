@@ -1,0 +1,57 @@
+// The inner loops of tc_math, built once per instruction set (tc_kernels.inc). L is the number of
+// host lanes: a group of operand A is L/4 rows, each repeated over four lanes; a group of B is
+// four columns of one parity.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/emulator/tc_math.h"
+
+namespace tilec::runtime::emulator {
+
+// One operand prepared for exact arithmetic: unsigned significands, exponents, sign masks (0, −1).
+struct ExactParts {
+  const int32_t* magnitude;
+  const int32_t* exponent;
+  const int32_t* sign;
+};
+
+struct ExactRule {
+  int product_shift;  // left shift that puts a product on F fraction bits
+  int c_left;         // the same for C (one of the two is zero)
+  int c_right;
+  int fraction_bits;  // F
+  int result_bits;    // mantissa bits kept in the result: 23, or 13 for fp8
+  bool to_f16;        // leave a value rounded to odd, to be rounded to f16 by the caller
+};
+
+// Exponent of a zero: below everything, also added to any other.
+inline constexpr int32_t kZeroExponent = -4096;
+
+// acc points to [warps][kMaxAccumulators] registers; n8 is the number of 8-column blocks. A is
+// [warp][16 rows / (L/4)][k][L], B is [n8][2][k][4].
+using FastKernel = void (*)(const float* a, const float* b, int warps, int n8, int k,
+                            bool accumulate, uint32_t* const (*acc)[kMaxAccumulators]);
+using ExactKernel = void (*)(const ExactParts& a, const ExactParts& b, const ExactRule& rule,
+                             int warps, int n8, int k, bool accumulate,
+                             uint32_t* const (*acc)[kMaxAccumulators]);
+using IntKernel = void (*)(const int32_t* a, const int32_t* b, int warps, int n8, int k,
+                           bool accumulate, bool saturate,
+                           uint32_t* const (*acc)[kMaxAccumulators]);
+
+struct TcKernels {
+  int lanes;
+  FastKernel fast;
+  ExactKernel exact;
+  IntKernel integer;
+};
+
+extern const TcKernels kTcKernelsBase;
+#if defined(__x86_64__)
+extern const TcKernels kTcKernelsAvx2;
+extern const TcKernels kTcKernelsAvx512;
+#endif
+
+}  // namespace tilec::runtime::emulator

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include "runtime/emulator/tc_kernels.h"
+
+#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,prefer-vector-width=512")
+
+namespace tilec::runtime::emulator {
+namespace {
+
+constexpr int kL = 16;
+constexpr int kFastRows = 4;
+constexpr int kFastBlocks = 2;
+
+inline __m512 Fma(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
+inline __m512 Repeat4(const float* p) { return _mm512_broadcast_f32x4(_mm_loadu_ps(p)); }
+typedef int32_t Repeated __attribute__((vector_size(64), may_alias));
+inline Repeated Repeat4(const int32_t* p) {
+  return reinterpret_cast<Repeated>(
+      _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+}
+
+#include "runtime/emulator/tc_kernels.inc"
+
+}  // namespace
+
+const TcKernels kTcKernelsAvx512 = {kL, Fast, Exact, Integer};
+
+}  // namespace tilec::runtime::emulator
+#endif

@@ -1,0 +1,357 @@
+// Prepares operands for the kernels of tc_kernels.inc, and does what they do not: infinities and
+// NaN (exact), f16 accumulators, the choice of instruction set.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/tc_math.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "runtime/emulator/dispatch.h"
+#include "runtime/emulator/floats.h"
+#include "runtime/emulator/tc_kernels.h"
+#include "support/check.h"
+
+namespace tilec::runtime::emulator {
+namespace {
+
+constexpr int kMaxRows = 64;
+constexpr int kMaxColumns = 256;
+
+const TcKernels& Kernels() {
+#if defined(__x86_64__)
+  switch (Cpu()) {
+    case CpuLevel::kAvx512: return kTcKernelsAvx512;
+    case CpuLevel::kAvx2: return kTcKernelsAvx2;
+    case CpuLevel::kBase: return kTcKernelsBase;
+  }
+#endif
+  return kTcKernelsBase;
+}
+
+// Bit layout of a floating-point operand type.
+struct Layout {
+  int mantissa_bits;
+  int exponent_bits;
+  int bias;
+  int drop;  // low bits of the code the tensor core does not see
+};
+
+constexpr Layout LayoutOf(Element e) {
+  switch (e) {
+    case Element::kF16: return {10, 5, 15, 0};
+    case Element::kBf16: return {7, 8, 127, 0};
+    case Element::kTf32: return {10, 8, 127, 13};
+    case Element::kE4m3: return {3, 4, 7, 0};
+    case Element::kE5m2: return {2, 5, 15, 0};
+    case Element::kU8: case Element::kS8: case Element::kU16: case Element::kS16:
+    case Element::kU32: case Element::kS32: case Element::kU64: case Element::kS64:
+    case Element::kF32: case Element::kF64:
+      break;
+  }
+  return {};
+}
+
+// Operand codes widened to 32 bits, `count` of them per row.
+template <typename T>
+void WidenRows(const uint8_t* rows, int row_count, int k, uint32_t* out) {
+  for (int r = 0; r < row_count; r++) {
+    const uint8_t* row = rows + r * kTileRowBytes;
+    for (int i = 0; i < k; i++) {
+      T v;
+      std::memcpy(&v, row + i * sizeof(T), sizeof(T));
+      out[r * k + i] = static_cast<uint32_t>(v);  // s8 sign-extends
+    }
+  }
+}
+
+void Widen(Element e, const uint8_t* rows, int row_count, int k, uint32_t* out) {
+  switch (ElementBytes(e)) {
+    case 1:
+      if (e == Element::kS8) return WidenRows<int8_t>(rows, row_count, k, out);
+      return WidenRows<uint8_t>(rows, row_count, k, out);
+    case 2: return WidenRows<uint16_t>(rows, row_count, k, out);
+    case 4: return WidenRows<uint32_t>(rows, row_count, k, out);
+  }
+}
+
+const std::array<uint32_t, 256>& Fp8Table(Element e) {
+  static const auto tables = [] {
+    std::array<std::array<uint32_t, 256>, 2> t;
+    for (int i = 0; i < 256; i++) {
+      t[0][i] = Bits(E4m3ToF32(static_cast<uint8_t>(i)));
+      t[1][i] = Bits(E5m2ToF32(static_cast<uint8_t>(i)));
+    }
+    return t;
+  }();
+  return tables[e == Element::kE4m3 ? 0 : 1];
+}
+
+// Codes to f32 patterns, in place.
+void ToF32(Element e, bool negate, uint32_t* v, int count) {
+  switch (e) {
+    case Element::kBf16:
+      for (int i = 0; i < count; i++) v[i] <<= 16;
+      break;
+    case Element::kTf32:
+      for (int i = 0; i < count; i++) v[i] &= 0xffffe000u;
+      break;
+    case Element::kF16:
+      for (int i = 0; i < count; i++) {
+        const uint32_t magnitude = v[i] & 0x7fffu;
+        const uint32_t finite = Bits(FloatOf(magnitude << 13) * 0x1p112f);
+        const uint32_t special = magnitude << 13 | 0x7f800000u;
+        v[i] = (magnitude >= 0x7c00 ? special : finite) | (v[i] & 0x8000u) << 16;
+      }
+      break;
+    case Element::kE4m3: case Element::kE5m2: {
+      const auto& table = Fp8Table(e);
+      for (int i = 0; i < count; i++) v[i] = table[v[i]];
+      break;
+    }
+    case Element::kU8: case Element::kS8: case Element::kU16: case Element::kS16:
+    case Element::kU32: case Element::kS32: case Element::kU64: case Element::kS64:
+    case Element::kF32: case Element::kF64:
+      break;
+  }
+  if (negate) {
+    for (int i = 0; i < count; i++) v[i] ^= 0x80000000u;
+  }
+}
+
+void ToParts(Element e, bool negate, const uint32_t* codes, int count, int32_t* magnitude,
+             int32_t* exponent, int32_t* sign) {
+  const Layout f = LayoutOf(e);
+  const int sign_bit = f.mantissa_bits + f.exponent_bits;
+  const uint32_t mask = (1u << f.mantissa_bits) - 1;
+  const int32_t flip = negate ? -1 : 0;
+  for (int i = 0; i < count; i++) {
+    const uint32_t code = codes[i] >> f.drop;
+    const auto field =
+        static_cast<int32_t>(code >> f.mantissa_bits & ((1u << f.exponent_bits) - 1));
+    const auto m = static_cast<int32_t>((code & mask) | (field != 0 ? mask + 1 : 0));
+    magnitude[i] = m;
+    const int32_t x = (field != 0 ? field : 1) - f.bias;
+    exponent[i] = m == 0 ? kZeroExponent : x;
+    sign[i] = -static_cast<int32_t>(code >> sign_bit & 1) ^ flip;
+  }
+}
+
+// [rows][k] → [warp][row group][k][L], each row repeated over four lanes.
+void ExpandA(const uint32_t* v, int warps, int k, int lanes, uint32_t* out) {
+  const int rows_per_group = lanes / 4;
+  for (int group = 0; group < warps * 16 / rows_per_group; group++) {
+    for (int j = 0; j < rows_per_group; j++) {
+      const uint32_t* row = v + (group * rows_per_group + j) * k;
+      uint32_t* to = out + group * k * lanes + j * 4;
+      for (int i = 0; i < k; i++) {
+        const uint32_t x = row[i];
+        uint32_t* cell = to + i * lanes;
+        cell[0] = cell[1] = cell[2] = cell[3] = x;
+      }
+    }
+  }
+}
+
+// [n][k] → [n/8][parity][k][4].
+void ArrangeB(const uint32_t* v, int n, int k, uint32_t* out) {
+  for (int block = 0; block < n / 8; block++) {
+    for (int parity = 0; parity < 2; parity++) {
+      const uint32_t* r0 = v + (block * 8 + parity) * k;
+      uint32_t* to = out + (block * 2 + parity) * k * 4;
+      for (int i = 0; i < k; i++) {
+        to[i * 4 + 0] = r0[i];
+        to[i * 4 + 1] = r0[2 * k + i];
+        to[i * 4 + 2] = r0[4 * k + i];
+        to[i * 4 + 3] = r0[6 * k + i];
+      }
+    }
+  }
+}
+
+constexpr int kMaxK = 32;
+
+struct Codes {
+  alignas(64) uint32_t a[kMaxRows * kMaxK];
+  alignas(64) uint32_t b[kMaxColumns * kMaxK];
+};
+
+// --- specials of the exact mode ---------------------------------------------------------------
+
+bool IsSpecial(Element e, uint32_t code) {
+  if (e == Element::kE4m3) return (code & 0x7f) == 0x7f;
+  const Layout f = LayoutOf(e);
+  const uint32_t ones = (1u << f.exponent_bits) - 1;
+  return (code >> f.drop >> f.mantissa_bits & ones) == ones;
+}
+
+float FloatOfCode(Element e, bool negate, uint32_t code) {
+  ToF32(e, negate, &code, 1);
+  return FloatOf(code);
+}
+
+// Result of an output with an infinity or a NaN among its inputs.
+uint32_t SpecialOutput(const TileMath& t, const uint32_t* a, const uint32_t* b, uint32_t c) {
+  bool plus = false, minus = false, nan = false;
+  auto see = [&](float v) {
+    nan |= std::isnan(v);
+    plus |= std::isinf(v) && v > 0;
+    minus |= std::isinf(v) && v < 0;
+  };
+  for (int i = 0; i < t.k; i++) {
+    if (!IsSpecial(t.a, a[i]) && !IsSpecial(t.b, b[i])) continue;
+    see(FloatOfCode(t.a, t.negate_a, a[i]) * FloatOfCode(t.b, t.negate_b, b[i]));
+  }
+  see(FloatOf(c));
+  if (nan || (plus && minus)) return kCanonicalNan32;
+  return plus ? 0x7f800000u : 0xff800000u;
+}
+
+struct Patch {
+  uint32_t* cell;
+  uint32_t value;
+};
+
+// Outputs the kernel gets wrong, with their values: to be stored after it ran.
+std::vector<Patch> FindSpecials(const TileMath& t, const Codes& codes,
+                                uint32_t* const (*acc)[kMaxAccumulators]) {
+  bool row[kMaxRows] = {}, column[kMaxColumns] = {};
+  bool any = false;
+  for (int r = 0; r < t.warps * 16; r++) {
+    for (int i = 0; i < t.k; i++) row[r] |= IsSpecial(t.a, codes.a[r * t.k + i]);
+    any |= row[r];
+  }
+  for (int c = 0; c < t.n; c++) {
+    for (int i = 0; i < t.k; i++) column[c] |= IsSpecial(t.b, codes.b[c * t.k + i]);
+    any |= column[c];
+  }
+  std::vector<Patch> patches;
+  for (int w = 0; w < t.warps; w++) {
+    for (int i = 0; i < t.n / 2; i++) {
+      uint32_t* cells = acc[w][i];
+      uint32_t c_special = 0;
+      if (t.accumulate) {
+        for (int l = 0; l < kLanes; l++) c_special |= (cells[l] & 0x7f800000u) == 0x7f800000u;
+      }
+      if (!any && !c_special) continue;
+      for (int l = 0; l < kLanes; l++) {
+        const int r = 16 * w + l / 4 + 8 * (i / 2 % 2);
+        const int c = 8 * (i / 4) + 2 * (l % 4) + i % 2;
+        const uint32_t c_bits = t.accumulate ? cells[l] : 0;
+        if (!row[r] && !column[c] && (c_bits & 0x7f800000u) != 0x7f800000u) continue;
+        patches.push_back({&cells[l], SpecialOutput(t, codes.a + r * t.k, codes.b + c * t.k, c_bits)});
+      }
+    }
+  }
+  return patches;
+}
+
+// --- the three arithmetics ----------------------------------------------------------------------
+
+void RunFast(const TileMath& t, Codes& codes, uint32_t* const (*acc)[kMaxAccumulators]) {
+  const TcKernels& kernels = Kernels();
+  alignas(64) uint32_t a[kMaxRows * kMaxK * 4];
+  alignas(64) uint32_t b[kMaxColumns * kMaxK];
+  ToF32(t.a, t.negate_a, codes.a, t.warps * 16 * t.k);
+  ToF32(t.b, t.negate_b, codes.b, t.n * t.k);
+  ExpandA(codes.a, t.warps, t.k, kernels.lanes, a);
+  ArrangeB(codes.b, t.n, t.k, b);
+  kernels.fast(reinterpret_cast<const float*>(a), reinterpret_cast<const float*>(b), t.warps,
+               t.n / 8, t.k, t.accumulate, acc);
+}
+
+struct PartsBuffer {
+  alignas(64) int32_t flat[3][kMaxColumns * kMaxK];
+  alignas(64) int32_t a[3][kMaxRows * kMaxK * 4];
+  alignas(64) int32_t b[3][kMaxColumns * kMaxK];
+};
+
+ExactRule RuleOf(const TileMath& t, bool to_f16) {
+  const bool fp8 = ElementBytes(t.a) == 1;
+  const int f = fp8 ? 13 : 25;
+  return {.product_shift = f - LayoutOf(t.a).mantissa_bits - LayoutOf(t.b).mantissa_bits,
+          .c_left = std::max(f - 23, 0),
+          .c_right = std::max(23 - f, 0),
+          .fraction_bits = f,
+          .result_bits = fp8 ? 13 : 23,
+          .to_f16 = to_f16};
+}
+
+void RunExact(const TileMath& t, const Codes& codes, bool to_f16,
+              uint32_t* const (*acc)[kMaxAccumulators]) {
+  const TcKernels& kernels = Kernels();
+  const std::vector<Patch> patches = FindSpecials(t, codes, acc);
+  PartsBuffer p;
+  ToParts(t.a, t.negate_a, codes.a, t.warps * 16 * t.k, p.flat[0], p.flat[1], p.flat[2]);
+  for (int i = 0; i < 3; i++) {
+    ExpandA(reinterpret_cast<uint32_t*>(p.flat[i]), t.warps, t.k, kernels.lanes,
+            reinterpret_cast<uint32_t*>(p.a[i]));
+  }
+  ToParts(t.b, t.negate_b, codes.b, t.n * t.k, p.flat[0], p.flat[1], p.flat[2]);
+  for (int i = 0; i < 3; i++) {
+    ArrangeB(reinterpret_cast<uint32_t*>(p.flat[i]), t.n, t.k,
+             reinterpret_cast<uint32_t*>(p.b[i]));
+  }
+  kernels.exact({p.a[0], p.a[1], p.a[2]}, {p.b[0], p.b[1], p.b[2]}, RuleOf(t, to_f16), t.warps,
+                t.n / 8, t.k, t.accumulate, acc);
+  for (const Patch& patch : patches) *patch.cell = patch.value;
+}
+
+void RunInteger(const TileMath& t, const Codes& codes, uint32_t* const (*acc)[kMaxAccumulators]) {
+  const TcKernels& kernels = Kernels();
+  alignas(64) uint32_t a[kMaxRows * kMaxK * 4];
+  alignas(64) uint32_t b[kMaxColumns * kMaxK];
+  ExpandA(codes.a, t.warps, t.k, kernels.lanes, a);
+  ArrangeB(codes.b, t.n, t.k, b);
+  kernels.integer(reinterpret_cast<const int32_t*>(a), reinterpret_cast<const int32_t*>(b),
+                  t.warps, t.n / 8, t.k, t.accumulate, t.satfinite, acc);
+}
+
+void RunFloat(const TileMath& t, Codes& codes, bool to_f16,
+              uint32_t* const (*acc)[kMaxAccumulators]) {
+  if (t.arithmetic == Arithmetic::kExact) return RunExact(t, codes, to_f16, acc);
+  RunFast(t, codes, acc);
+}
+
+// f16 accumulators: unpacked to f32 registers, computed, rounded once, packed. Register i of the
+// packed form holds registers 2i (low half) and 2i + 1 of the f32 form.
+void RunHalf(const TileMath& t, Codes& codes, uint32_t* const (*acc)[kMaxAccumulators]) {
+  std::vector<uint32_t> cells(static_cast<size_t>(t.warps) * t.n / 2 * kLanes);
+  uint32_t* wide[4][kMaxAccumulators] = {};
+  for (int w = 0; w < t.warps; w++) {
+    for (int i = 0; i < t.n / 2; i++) {
+      wide[w][i] = cells.data() + (static_cast<size_t>(w) * t.n / 2 + i) * kLanes;
+      if (!t.accumulate) continue;
+      for (int l = 0; l < kLanes; l++) {
+        wide[w][i][l] = acc[w][i / 2][l] >> (16 * (i % 2)) & 0xffff;
+      }
+      ToF32(Element::kF16, false, wide[w][i], kLanes);
+    }
+  }
+  RunFloat(t, codes, true, wide);
+  for (int w = 0; w < t.warps; w++) {
+    for (int i = 0; i < t.n / 4; i++) {
+      CvtF16x2Warp(reinterpret_cast<const float*>(wide[w][2 * i + 1]),
+                   reinterpret_cast<const float*>(wide[w][2 * i]), acc[w][i], false);
+    }
+  }
+}
+
+}  // namespace
+
+void MultiplyTile(const TileMath& t, const uint8_t* a, const uint8_t* b,
+                  uint32_t* const (*acc)[kMaxAccumulators]) {
+  CHECK(t.warps >= 1 && t.warps <= 4 && t.n % 8 == 0 && t.n >= 8 && t.n <= kMaxColumns);
+  CHECK(t.k >= 1 && t.k * static_cast<int>(ElementBytes(t.a)) <= kTileRowBytes);
+  Codes codes;
+  Widen(t.a, a, t.warps * 16, t.k, codes.a);
+  Widen(t.b, b, t.n, t.k, codes.b);
+  if (t.d == Element::kS32) return RunInteger(t, codes, acc);
+  if (t.d == Element::kF16) return RunHalf(t, codes, acc);
+  RunFloat(t, codes, false, acc);
+}
+
+}  // namespace tilec::runtime::emulator
