@@ -324,6 +324,57 @@ TEST(Tidy, SourcesAreBuilt) {
   }
 }
 
+// Every kernel file's tests are run by ctest.
+TEST(Tidy, KernelFilesAreTested) {
+  const std::vector<std::string> lists = Lines(fs::path(TILEC_SOURCE_DIR) / "tests/CMakeLists.txt");
+  for (const SourceFile& file : Sources({".tile"})) {
+    if (!StartsWithAny(file.path, {"stdlib/", "tests/exec/"})) continue;
+    const std::string stem = fs::path(file.path).stem().string();
+    EXPECT_TRUE(std::any_of(lists.begin(), lists.end(),
+                            [&](const std::string& line) { return ContainsWord(line, stem); }))
+        << file.path << " is not listed in tests/CMakeLists.txt";
+    EXPECT_TRUE(
+        std::any_of(file.lines.begin(), file.lines.end(),
+                    [](const std::string& line) { return line.compare(0, 5, "test ") == 0; }))
+        << file.path << " has no test block";
+  }
+}
+
+// Lines of `kernel name(` up to its closing brace, without blanks and comments.
+int KernelLines(const SourceFile& file, const std::string& name) {
+  int count = 0;
+  bool inside = false;
+  for (const std::string& line : file.lines) {
+    inside = inside || line.compare(0, name.size() + 8, "kernel " + name + "(") == 0;
+    if (!inside) continue;
+    const size_t at = line.find_first_not_of(' ');
+    if (at != std::string::npos && line.compare(at, 2, "//") != 0) ++count;
+    if (line == "}") return count;
+  }
+  return 0;
+}
+
+// The promise of the language: short kernels without a word about how they are executed.
+TEST(Tidy, StandardLibrarySaysOnlyWhat) {
+  const std::map<std::string, int> kTargets = {{"gemm", 15}, {"attention", 40}};
+  std::set<std::string> seen;
+  for (const SourceFile& file : Sources({".tile"})) {
+    if (file.path.compare(0, 7, "stdlib/") != 0) continue;
+    for (const auto& [name, target] : kTargets) {
+      const int lines = KernelLines(file, name);
+      EXPECT_LE(lines, target) << "kernel " << name << " in " << file.path;
+      if (lines > 0) seen.insert(name);
+    }
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string code = file.lines[i].substr(0, file.lines[i].find("//"));
+      for (const char* word :
+           {"stage", "role", "barrier", "swizzle", "layout", "warp", "smem", "depth"})
+        EXPECT_FALSE(ContainsWord(code, word)) << Place(file.path, i) << ": `" << word << "`";
+    }
+  }
+  EXPECT_EQ(seen.size(), kTargets.size());
+}
+
 // The project stands alone: no paths of one machine.
 TEST(Tidy, NoPathsOfOneMachine) {
   const std::vector<std::string> prefixes = {
