@@ -1,0 +1,224 @@
+// Encoding, validation and decoding of tensor maps. The layout of the 128 bytes is ours alone.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/tensor_map.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "runtime/emulator/diagnostics.h"
+
+namespace tilec::runtime::emulator {
+namespace {
+
+constexpr uint64_t kMagic = 0x70616d6520656c69ull;
+constexpr uint64_t kMaxDim = 1ull << 32;
+constexpr uint64_t kMaxStride = 1ull << 40;
+constexpr uint32_t kMaxBox = 256;
+constexpr uint32_t kMaxElementStride = 8;
+
+struct Encoded {
+  uint64_t magic;
+  uint64_t checksum;
+  uint64_t base;
+  uint64_t strides[4];
+  uint64_t small;        // element, rank, swizzle, fill: one byte each
+  uint32_t dims_less_one[5];  // an extent may be 2^32
+  uint16_t box[5];
+  uint8_t element_strides[5];
+  uint8_t pad[17];
+};
+static_assert(sizeof(Encoded) == 120 && sizeof(Encoded) <= sizeof(TensorMap::bytes));
+
+// FNV-1a over everything but the checksum itself.
+uint64_t Checksum(Encoded e) {
+  e.checksum = 0;
+  uint8_t bytes[sizeof(Encoded)];
+  std::memcpy(bytes, &e, sizeof e);
+  uint64_t h = 0xcbf29ce484222325ull;
+  for (uint8_t b : bytes) h = (h ^ b) * 0x100000001b3ull;
+  return h;
+}
+
+class Encoder {
+ public:
+  Encoder(const TensorMapDesc& desc, DiagSink& diags) : desc_(desc), diags_(diags) {}
+
+  Result<TensorMap> Run() {
+    const std::optional<Element> element = ElementFromName(desc_.dtype);
+    if (!element) {
+      return Broken(fmt::format("the element type `{}` is not known", desc_.dtype))
+          .Help("types are u8, s8, u16, s16, u32, s32, u64, s64, f16, bf16, f32, tf32, f64, e4m3 "
+                "and e5m2");
+    }
+    element_ = *element;
+    size_ = ElementBytes(element_);
+    const size_t rank = desc_.dims.size();
+    if (rank < 1 || rank > 5) {
+      return Broken(fmt::format("the rank is {}", rank)).Help("a tensor map has 1 to 5 dimensions");
+    }
+    const bool lengths_ok = CheckLength("strides", desc_.strides_bytes.size(), rank - 1) &
+                            CheckLength("box extents", desc_.box.size(), rank) &
+                            (desc_.element_strides.empty() ||
+                             CheckLength("element strides", desc_.element_strides.size(), rank));
+    if (!lengths_ok) return DiagSink::Propagate();
+    CheckGlobal();
+    CheckBox();
+    if (failed_) return DiagSink::Propagate();
+    CheckEnd();
+    if (failed_) return DiagSink::Propagate();
+    return Encode();
+  }
+
+ private:
+  DiagBuilder Broken(std::string what) {
+    failed_ = true;
+    return diags_.Report(kBadTensorMap, Span(), std::move(what)).Place("tensor map");
+  }
+
+  bool CheckLength(const char* what, size_t have, size_t want) {
+    if (have == want) return true;
+    Broken(fmt::format("{} {} for rank {}", have, what, desc_.dims.size()))
+        .Help(fmt::format("give {}", want));
+    return false;
+  }
+
+  void CheckGlobal() {
+    if (desc_.base % 16 != 0) {
+      Broken(fmt::format("the base address {:#x} is not aligned to 16 bytes", desc_.base));
+    }
+    for (size_t i = 0; i < desc_.dims.size(); i++) {
+      if (desc_.dims[i] < 1 || desc_.dims[i] > kMaxDim) {
+        Broken(fmt::format("dimension {} has {} elements", i, desc_.dims[i]))
+            .Help("dimensions count innermost first and have 1 to 2^32 elements");
+      }
+    }
+    for (size_t i = 0; i < desc_.strides_bytes.size(); i++) {
+      const uint64_t stride = desc_.strides_bytes[i];
+      if (stride % 16 != 0) {
+        Broken(fmt::format("the stride of dimension {} is {} bytes", i + 1, stride))
+            .Help(fmt::format("strides are multiples of 16 bytes: pad rows to a multiple of {} "
+                              "elements",
+                              16 / std::min(size_, 16u)));
+      }
+      if (stride >= kMaxStride) {
+        Broken(fmt::format("the stride of dimension {} is {} bytes", i + 1, stride))
+            .Help("strides are below 2^40 bytes");
+      }
+    }
+    if (desc_.fill_nan && !IsFloat(element_)) {
+      Broken(fmt::format("NaN fill of {} elements", ElementName(element_)))
+          .Help("outside elements of an integer tensor are zero");
+    }
+  }
+
+  void CheckBox() {
+    for (size_t i = 0; i < desc_.box.size(); i++) {
+      if (desc_.box[i] < 1 || desc_.box[i] > kMaxBox) {
+        Broken(fmt::format("the box has {} elements in dimension {}", desc_.box[i], i))
+            .Help("a box has 1 to 256 elements in each dimension");
+      }
+    }
+    for (size_t i = 0; i < desc_.element_strides.size(); i++) {
+      if (desc_.element_strides[i] < 1 || desc_.element_strides[i] > kMaxElementStride) {
+        Broken(fmt::format("the element stride of dimension {} is {}", i, desc_.element_strides[i]))
+            .Help("element strides are 1 to 8");
+      }
+    }
+    const int span = desc_.swizzle_bytes;
+    if (span != 0 && span != 32 && span != 64 && span != 128) {
+      Broken(fmt::format("a swizzle of {} bytes", span)).Help("swizzles are 0, 32, 64 or 128 bytes");
+      return;
+    }
+    const int l2 = desc_.l2_promotion_bytes;
+    if (l2 != 0 && l2 != 64 && l2 != 128 && l2 != 256) {
+      Broken(fmt::format("an L2 promotion of {} bytes", l2)).Help("it is 0, 64, 128 or 256 bytes");
+    }
+    const uint64_t inner = uint64_t{desc_.box[0]} * size_;
+    if (inner % 16 != 0) {
+      Broken(fmt::format("the box's innermost extent is {} × {} = {} bytes", desc_.box[0], size_,
+                         inner))
+          .Help("it must be a multiple of 16 bytes");
+    } else if (span != 0 && inner > static_cast<uint64_t>(span)) {
+      Broken(fmt::format("the box's innermost extent is {} bytes, the swizzle spans {}", inner, span))
+          .Help(fmt::format("make the box {} elements wide and load several", span / size_));
+    } else if (span != 0 && inner < static_cast<uint64_t>(span)) {
+      Broken(fmt::format("the box's innermost extent is {} bytes, the swizzle spans {}", inner, span))
+          .Help(fmt::format("make the box {} elements wide, or use a narrower swizzle: how rows are "
+                            "placed then is not documented, so the emulator refuses to guess",
+                            span / size_));
+    }
+  }
+
+  // The last byte of the tensor must have an address.
+  void CheckEnd() {
+    unsigned __int128 end = desc_.base;
+    end += static_cast<unsigned __int128>(desc_.dims[0]) * size_;
+    for (size_t i = 1; i < desc_.dims.size(); i++) {
+      end += static_cast<unsigned __int128>(desc_.dims[i] - 1) * desc_.strides_bytes[i - 1];
+    }
+    if (end >> 64) Broken("the tensor's last element has no 64-bit address");
+  }
+
+  TensorMap Encode() const {
+    Encoded e = {};
+    e.magic = kMagic;
+    e.base = desc_.base;
+    const size_t rank = desc_.dims.size();
+    e.small = static_cast<uint64_t>(element_) | rank << 8 |
+              static_cast<uint64_t>(desc_.swizzle_bytes) << 16 | uint64_t{desc_.fill_nan} << 24;
+    for (size_t i = 0; i < 5; i++) {
+      e.dims_less_one[i] = i < rank ? static_cast<uint32_t>(desc_.dims[i] - 1) : 0;
+      e.box[i] = i < rank ? static_cast<uint16_t>(desc_.box[i]) : 1;
+      // The hardware has no element stride in dimension 0.
+      const bool strided = i > 0 && i < desc_.element_strides.size();
+      e.element_strides[i] = strided ? static_cast<uint8_t>(desc_.element_strides[i]) : 1;
+      if (i + 1 < rank) e.strides[i] = desc_.strides_bytes[i];
+    }
+    e.checksum = Checksum(e);
+    TensorMap map;
+    std::memcpy(map.bytes, &e, sizeof e);
+    return map;
+  }
+
+  const TensorMapDesc& desc_;
+  DiagSink& diags_;
+  Element element_ = Element::kU8;
+  uint32_t size_ = 1;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+uint32_t TensorMapInfo::box_bytes() const {
+  uint32_t n = ElementBytes(element);
+  for (int i = 0; i < 5; i++) n *= extent(i);
+  return n;
+}
+
+Result<TensorMap> EncodeTensorMap(const TensorMapDesc& desc, DiagSink& diags) {
+  return Encoder(desc, diags).Run();
+}
+
+bool DecodeTensorMap(const uint8_t* bytes, TensorMapInfo* info) {
+  Encoded e;
+  std::memcpy(&e, bytes, sizeof e);
+  if (e.magic != kMagic || e.checksum != Checksum(e)) return false;
+  *info = {};
+  info->element = static_cast<Element>(e.small & 0xff);
+  info->rank = static_cast<uint32_t>(e.small >> 8 & 0xff);
+  info->swizzle_bytes = static_cast<uint32_t>(e.small >> 16 & 0xff);
+  info->fill_nan = (e.small >> 24 & 1) != 0;
+  info->base = e.base;
+  info->strides[0] = ElementBytes(info->element);
+  for (int i = 0; i < 5; i++) {
+    info->dims[i] = uint64_t{e.dims_less_one[i]} + 1;
+    info->box[i] = e.box[i];
+    info->element_strides[i] = e.element_strides[i];
+    if (i > 0) info->strides[i] = e.strides[i - 1];
+  }
+  return true;
+}
+
+}  // namespace tilec::runtime::emulator
