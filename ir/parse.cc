@@ -17,7 +17,7 @@
 namespace tilec::ir {
 namespace {
 
-constexpr int kMaxDepth = 100;            // nested regions
+constexpr int kMaxDepth = 100;  // nested regions
 constexpr int64_t kMaxRank = 16;
 constexpr int64_t kMaxExtent = int64_t{1} << 31;
 constexpr int64_t kMaxElements = int64_t{1} << 40;
@@ -52,12 +52,11 @@ struct Parser {
     }
     return report;
   }
-  DiagBuilder Syntax(std::string_view message) {
-    return Error(kIrSyntax, pos, pos + 1, message);
-  }
+  DiagBuilder Syntax(std::string_view message) { return Error(kIrSyntax, pos, pos + 1, message); }
   DiagBuilder Expected(std::string_view what) {
     Skip();
-    if (pos >= text.size()) return Syntax(fmt::format("expected {}, found the end of the text", what));
+    if (pos >= text.size())
+      return Syntax(fmt::format("expected {}, found the end of the text", what));
     size_t stop = pos + 1;
     if (IsWord(text[pos]))
       while (stop < text.size() && IsWord(text[stop]) && stop - pos < 40) ++stop;
@@ -79,7 +78,8 @@ struct Parser {
   bool Eat(std::string_view token) {
     Skip();
     if (text.substr(pos, token.size()) != token) return false;
-    if (IsWord(token.back()) && pos + token.size() < text.size() && IsWord(text[pos + token.size()]))
+    if (IsWord(token.back()) && pos + token.size() < text.size() &&
+        IsWord(text[pos + token.size()]))
       return false;
     pos += token.size();
     return true;
@@ -110,7 +110,8 @@ struct Parser {
     const size_t begin = pos;
     TRY(const int64_t v, Int(what));
     if (v < lo || v > hi)
-      return Error(kIrSyntax, begin, pos, fmt::format("{} is {}; it must be {} … {}", what, v, lo, hi));
+      return Error(kIrSyntax, begin, pos,
+                   fmt::format("{} is {}; it must be {} … {}", what, v, lo, hi));
     return v;
   }
   Result<std::vector<int64_t>> Ints(std::string_view what) {
@@ -186,7 +187,8 @@ struct Parser {
     int64_t elements = 1;
     for (int64_t d : shape) {
       if (d < 1 || d > kMaxExtent)
-        return Error(kIrType, begin, pos, fmt::format("an extent is {}; it must be 1 … {}", d, kMaxExtent));
+        return Error(kIrType, begin, pos,
+                     fmt::format("an extent is {}; it must be 1 … {}", d, kMaxExtent));
       elements *= d;
       if (elements > kMaxElements)
         return Error(kIrLimit, begin, pos, "elements of a tile", elements, kMaxElements);
@@ -198,10 +200,15 @@ struct Parser {
     Skip();
     TRY(std::vector<int64_t> shape, Shape());
     Type t = Type::Smem(d, std::move(shape), {});
-    struct Field { const char* name; int64_t lo, hi; };
+    struct Field {
+      const char* name;
+      int64_t lo, hi;
+    };
     int64_t field[5] = {};
-    constexpr Field kFields[] = {{"rows", 1, kMaxExtent}, {"cols", 1, kMaxExtent},
-                                 {"panel", 1, kMaxExtent}, {"swizzle", 0, 128},
+    constexpr Field kFields[] = {{"rows", 1, kMaxExtent},
+                                 {"cols", 1, kMaxExtent},
+                                 {"panel", 1, kMaxExtent},
+                                 {"swizzle", 0, 128},
                                  {"depth", 1, 1 << 20}};
     for (int i = 0; i < 5; ++i) {
       TRY_VOID(Expect(","));
@@ -243,7 +250,8 @@ struct Parser {
     if (Eat("#")) {
       TRY(const int64_t id, IntIn("layout", 0, std::numeric_limits<int32_t>::max()));
       if (id >= fn.layouts.size())
-        return Error(kIrType, pos - 1, pos, fmt::format("there is no layout #{} in the table at the top", id));
+        return Error(kIrType, pos - 1, pos,
+                     fmt::format("there is no layout #{} in the table at the top", id));
       t.layout = LayoutId(static_cast<int32_t>(id));
     }
     return t;
@@ -294,13 +302,15 @@ struct Parser {
     return std::isdigit(static_cast<unsigned char>(name[0])) ? std::string() : name;
   }
   Result<> Define(const std::string& name, ValueId v, size_t begin) {
-    if (!values.emplace(name, v).second) return Error(kIrRedefined, begin, begin + name.size() + 1, name);
+    if (!values.emplace(name, v).second)
+      return Error(kIrRedefined, begin, begin + name.size() + 1, name);
     return Done();
   }
 
   // ---- ops
   Result<> ParseBlock(BlockId block, int depth) {
-    if (depth > kMaxDepth) return Error(kIrLimit, pos, pos + 1, "depth of nested regions", depth, kMaxDepth);
+    if (depth > kMaxDepth)
+      return Error(kIrLimit, pos, pos + 1, "depth of nested regions", depth, kMaxDepth);
     while (!Eat("}")) TRY_VOID(ParseOp(block, depth));
     return Done();
   }
@@ -370,7 +380,8 @@ struct Parser {
         types.push_back(std::move(type));
       } while (Eat(","));
       if (types.size() != results.size())
-        return Error(kIrSyntax, begin, pos, fmt::format("{} results have {} types", results.size(), types.size()));
+        return Error(kIrSyntax, begin, pos,
+                     fmt::format("{} results have {} types", results.size(), types.size()));
       for (size_t i = 0; i < results.size(); ++i) {
         const ValueId v = fn.values.Add({std::move(types[i]), id, {}, Hint(results[i].first)});
         fn.ops[id].results.push_back(v);
@@ -394,10 +405,12 @@ struct Parser {
     const size_t begin = pos;
     while (pos < text.size() && text[pos] != '\n' && text.substr(pos, 2) != "//") ++pos;
     std::string_view raw = text.substr(begin, pos - begin);
-    while (!raw.empty() && std::isspace(static_cast<unsigned char>(raw.back()))) raw.remove_suffix(1);
+    while (!raw.empty() && std::isspace(static_cast<unsigned char>(raw.back())))
+      raw.remove_suffix(1);
     std::optional<Layout> layout;
     if (raw.size() <= kMaxExprText) layout = ParseLayout(raw, static_cast<int>(rank));
-    if (!layout) return Error(kIrSyntax, begin, pos, "expected a layout such as `t(32:1*1) r(2:0*1)`");
+    if (!layout)
+      return Error(kIrSyntax, begin, pos, "expected a layout such as `t(32:1*1) r(2:0*1)`");
     fn.layouts.Add(std::move(*layout));
     return Done();
   }
@@ -547,7 +560,8 @@ Result<Module> ParseModule(std::string_view text, DiagSink& diags, int32_t file)
 Result<Function> ParseFunction(std::string_view text, DiagSink& diags, int32_t file) {
   TRY(Module module, ParseModule(text, diags, file));
   if (module.functions.size() != 1)
-    return diags.Report(kIrSyntax, {}, fmt::format("expected one function, found {}", module.functions.size()));
+    return diags.Report(kIrSyntax, {},
+                        fmt::format("expected one function, found {}", module.functions.size()));
   return std::move(module.functions[0]);
 }
 

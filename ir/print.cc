@@ -83,11 +83,9 @@ struct Printer {
 
   std::string OpHead(const Op& op) const {
     std::string line;
-    if (!op.results.empty())
-      line += Listed(op.results, [&](ValueId v) { return Name(v); }) + " = ";
+    if (!op.results.empty()) line += Listed(op.results, [&](ValueId v) { return Name(v); }) + " = ";
     line += Info(op.kind).mnemonic;
-    if (!op.operands.empty())
-      line += " " + Listed(op.operands, [&](ValueId v) { return Name(v); });
+    if (!op.operands.empty()) line += " " + Listed(op.operands, [&](ValueId v) { return Name(v); });
     if (!op.attrs.empty())
       line += " {" +
               Listed(op.attrs, [](const auto& a) { return a.first + " = " + AttrText(a.second); }) +
@@ -114,9 +112,10 @@ struct Printer {
     for (BlockId region : op.regions) {
       out += " do ";
       if (!fn.blocks[region].args.empty())
-        out += "(" + Listed(fn.blocks[region].args, [&](ValueId v) {
-          return Name(v) + ": " + TypeText(v);
-        }) + ") ";
+        out += "(" +
+               Listed(fn.blocks[region].args,
+                      [&](ValueId v) { return Name(v) + ": " + TypeText(v); }) +
+               ") ";
       out += "{";
       if (first) out += place;
       first = false;
@@ -159,7 +158,8 @@ struct Printer {
     for (const Param& p : fn.params) PrintParam(p);
     for (const WhereFact& f : fn.facts)
       out += fmt::format("  fact {} = {}\n", Quoted(f.text), ToText(f.condition));
-    for (const auto& [name, value] : fn.statics) out += fmt::format("  static {} = {}\n", name, value);
+    for (const auto& [name, value] : fn.statics)
+      out += fmt::format("  static {} = {}\n", name, value);
     if (fn.level == Level::kWarp)
       out += fmt::format("  launch warps={} smem={} grid={}\n", fn.launch.warps,
                          fn.launch.smem_bytes, ToText(fn.launch.grid));
@@ -169,7 +169,7 @@ struct Printer {
   }
 
   void PrintFunction() {
-    out += fmt::format("func @{} {} {{\n", Sanitized(fn.name),
+    out += fmt::format("func @{} {} {{\n", fn.name.empty() ? "unnamed" : Sanitized(fn.name),
                        fn.level == Level::kTile ? "tile" : "warp");
     PrintHeader();
     out += "  body {\n";
@@ -201,7 +201,8 @@ void ValueNames::Assign(ValueId v, const std::string& hint) {
 }
 
 void ValueNames::Visit(const Function& fn, BlockId block, int depth) {
-  if (depth > kMaxDepth || static_cast<size_t>(block.index) >= static_cast<size_t>(fn.blocks.size()))
+  if (depth > kMaxDepth ||
+      static_cast<size_t>(block.index) >= static_cast<size_t>(fn.blocks.size()))
     return;
   for (ValueId v : fn.blocks[block].args)
     if (static_cast<size_t>(v.index) < names_.size()) Assign(v, fn.values[v].name);
