@@ -110,7 +110,7 @@ TEST(Text, NumbersKeepTheirBits) {
 TEST(Text, HeaderRoundTrips) {
   Function fn = Parsed(R"(func @gemm warp {
   layout #0 = rank 2 t(4:1*2 8:0*1 4:0*16) r(2:1*1 2:0*8 32:1*8)
-  param tensor %A: tensor<bf16, 3> in [B, M, (K / 2)] align=16 stride_align=8 contiguous=0 strided_any
+  param tensor %A: tensor<bf16, 3> in [B, M, K] align=16 stride_align=8 contiguous=0 strided_any
   param tensor %C: tensor<f32, 2> out [M, min(N, 4)] align=128 stride_align=16 contiguous=1
   param dim %B: i64
   param dim %M: i64
