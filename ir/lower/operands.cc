@@ -82,15 +82,16 @@ std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op) {
       if (access.col_dim >= 0) return std::nullopt;  // three ranges
       (access.row_dim < 0 ? access.row_dim : access.col_dim) = static_cast<int>(d);
       if (store) {
-        // Clipped to range ∩ tensor; TMA clips to the tensor only. end = min(start + size, extent)
-        // is the one form where both agree.
-        const Op* end = fn.def(op.operands[operand + 1]);
-        if (!end || end->kind != OpKind::kMin) return std::nullopt;
-        bool whole = false;
-        for (ValueId side : end->operands) {
-          std::optional<Expr> e = ToExpr(fn, side);
-          whole = whole || (e && Simplify(*e) == Simplify(p->dims[d]));
-        }
+        // Clipped to range ∩ tensor; TMA clips to the tensor only. They agree where the range ends
+        // at the extent, or at the smaller of the extent and its own full size.
+        const ValueId end = op.operands[operand + 1];
+        auto is_extent = [&](ValueId v) {
+          const std::optional<Expr> e = ToExpr(fn, v);
+          return e && Simplify(*e) == Simplify(p->dims[d]);
+        };
+        bool whole = is_extent(end);
+        if (const Op* clip = fn.def(end); clip && clip->kind == OpKind::kMin)
+          for (ValueId side : clip->operands) whole = whole || is_extent(side);
         if (!whole) return std::nullopt;
       }
     }
