@@ -175,6 +175,7 @@ Result<> Emitter::Region(BlockId from, BlockId to) {
   const BlockId saved = b_.block();
   b_.SetBlock(to);
   TRY_VOID(Block_(from));
+  FlushLoads();
   b_.SetBlock(saved);
   return Done();
 }

@@ -334,7 +334,16 @@ class Planner {
         if (!derived && Find(r.child) == root) derived = Derive(r, decided);
       if (!derived) decided[root] = DefaultLayout(members[root]);
     }
-    for (ValueId v : tiles) plan_.layouts[v] = decided[Find(v)];
+    for (ValueId v : tiles)
+      if (Exists(v)) plan_.layouts[v] = decided[Find(v)];
+  }
+
+  // Loads that only products read, and the transposes in between, never come into registers.
+  bool Exists(ValueId v) {
+    const Op* def = fn_.def(v);
+    const bool optional = def && (def->kind == OpKind::kLoad || def->kind == OpKind::kTranspose ||
+                                  def->kind == OpKind::kReshape);
+    return !optional || InRegisters(v);
   }
 
   bool Derive(const Relation& r, std::map<ValueId, Layout>& decided) {
