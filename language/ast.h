@@ -73,14 +73,18 @@ enum class BinaryOp {
 const char* Spelling(UnaryOp op);   // "-", "not"
 const char* Spelling(BinaryOp op);  // "or" … "@"
 
+// `literal` is the place of the number or string itself, without parentheses around it.
 struct IntExpr {
   uint64_t value = 0;  // the literal has no sign; `-1` is UnaryExpr(kNeg, 1)
+  Span literal = {};
 };
 struct FloatExpr {
   double value = 0;
+  Span literal = {};
 };
 struct StringExpr {
   std::string value;  // escapes resolved
+  Span literal = {};
 };
 struct BoolExpr {
   bool value = false;
@@ -271,12 +275,14 @@ struct Param {
 struct KernelItem {
   Name name;
   std::vector<Param> params;
+  Span params_span;           // from `(` to `)`
   std::vector<ExprId> facts;  // of `where` after the signature
   BlockId body;
 };
 struct FnItem {
   Name name;
   std::vector<Param> params;
+  Span params_span;
   std::optional<TypeRef> result;
   std::vector<ExprId> facts;
   BlockId body;

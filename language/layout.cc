@@ -49,6 +49,7 @@ struct Layout {
   struct Open {
     TokenKind kind;
     Span span;
+    bool may_hold_brace = false;  // an `if` or `in` stands inside: a `{` may follow
   };
   const SourceMap& sources;
   DiagSink& diags;
@@ -177,6 +178,12 @@ struct Layout {
         if (BeginsStatement(token.kind))
           while (!stack.empty() && stack.back().kind != TokenKind::kLBrace) CloseUnclosed(token);
       }
+      if (token.kind == TokenKind::kIf || token.kind == TokenKind::kIn)
+        if (!stack.empty()) stack.back().may_hold_brace = true;
+      if (token.kind == TokenKind::kLBrace)
+        while (!stack.empty() && stack.back().kind != TokenKind::kLBrace &&
+               !stack.back().may_hold_brace)
+          CloseUnclosed(token);
       if (IsCloser(token.kind) && !Close(token)) {
         newline = token.newline_before;
         continue;

@@ -182,7 +182,7 @@ ExprId ParseState::Int(TokenRef token) {
     base = digits[1] == 'x' ? 16 : 2;
     begin += 2;
   }
-  IntExpr node;
+  IntExpr node{.literal = t.span};
   const auto [stop, error] =
       std::from_chars(begin, digits.data() + digits.size(), node.value, base);
   if (error == std::errc::result_out_of_range)
@@ -193,7 +193,7 @@ ExprId ParseState::Int(TokenRef token) {
 ExprId ParseState::Float(TokenRef token) {
   const Token& t = At(token.index);
   const std::string digits = Digits(Text(t));
-  FloatExpr node;
+  FloatExpr node{.literal = t.span};
   const auto [stop, error] =
       std::from_chars(digits.data(), digits.data() + digits.size(), node.value);
   // Out of range is too large or too small; the smallest are 0 for every dtype there is.

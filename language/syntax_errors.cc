@@ -85,6 +85,10 @@ bool IsOpener(K k) {
   return k == K::kLParen || k == K::kLBracket || k == K::kLBrace || k == K::kHashBracket;
 }
 bool IsKeyword(K k) { return InfoOf(k).token_class == TokenClass::kKeyword; }
+bool IsBinary(K k) {
+  return std::ranges::find(kOperators, k) != kOperators.end() && k != K::kLParen &&
+         k != K::kLBracket;
+}
 bool EndsStatement(K k) { return k == K::kEnd || k == K::kEof || k == K::kRBrace; }
 
 std::string JoinWords(const std::vector<std::string>& words) {
@@ -135,8 +139,9 @@ std::string ParseState::DescribeExpected(const std::vector<K>& kinds) const {
     words.push_back("an assignment");
     left.Drop(kAssigns);
   }
-  const bool operators = left.Operator() || left.Has(K::kLBracket);
-  if (left.Operator()) left.Drop(kOperators);
+  const bool operators = left.Has(K::kLBracket) && left.Has(K::kDot);
+  if (operators) left.Drop(kOperators);
+  if (operators) left.Drop({K::kAssign});
   if (left.Has(K::kEnd)) {
     words.push_back("the end of the statement");
     left.Drop({K::kEnd, K::kRBrace, K::kWhere});
@@ -351,6 +356,13 @@ bool ParseState::ExplainStatement(const SyntaxError& error) {
       return true;
     }
   }
+  if (expected.Has(K::kAddAssign) && IsBinary(token.kind)) {
+    diags_
+        .Report(kBadStatementStart, Join(head.span, token.span),
+                "an expression whose value is not used")
+        .Help("write `let x = ...`, `x = ...` or `print(...)`");
+    return true;
+  }
   if (expected.Statement()) {
     if (token.kind == K::kEof) return false;
     DiagBuilder report =
@@ -371,9 +383,7 @@ bool ParseState::ExplainStatement(const SyntaxError& error) {
   if (expected.Has(K::kEnd) && !IsCloser(token.kind) && !expected.Operand() &&
       token.kind != K::kEof) {
     // After an operand an operator is no new statement.
-    bool binary = false;
-    for (K k : kOperators) binary |= token.kind == k && k != K::kLParen && k != K::kLBracket;
-    if (binary || token.kind == K::kComma || token.kind == K::kColon) return false;
+    if (IsBinary(token.kind) || token.kind == K::kComma || token.kind == K::kColon) return false;
     DiagBuilder report =
         diags_.Report(kStatementNotEnded, token.span, Describe(error.lookahead));
     report.Help(expected.Operator() ? "write an operator, a `;` or a new line before it"

@@ -1,0 +1,254 @@
+// Structure and scalars of the sequential lowering.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ir/lower/diagnostics.h"
+#include "ir/lower/emitter.h"
+#include "ir/lower/scalars.h"
+
+namespace tilec::ir {
+
+Emitter::Emitter(const Function& in, const SequentialOptions& options, DiagSink& diags)
+    : in_(in),
+      options_(options),
+      diags_(diags),
+      plan_(MakePlan(in)),
+      positions_(in),
+      b_(out_, out_.body) {}
+
+Result<Function> Emitter::Run() {
+  out_.name = in_.name;
+  out_.level = Level::kWarp;
+  out_.facts = in_.facts;
+  out_.statics = in_.statics;
+  out_.launch.warps = 4 * plan_.warpgroups;
+  for (const Param& p : in_.params) {
+    Param copy = p;
+    Bind(p.value, out_.AddParam(std::move(copy), in_.type(p.value)));
+  }
+  for (const auto& [value, layout] : plan_.layouts) {
+    if (layout.regs() <= 255 * 4) continue;  // hopeless: LLVM would take minutes to say so
+    const Op* def = in_.def(value);
+    return diags_.Report(lower_diag::kTileTooLarge, def ? def->at : Span{},
+                         in_.type(value).elements(), layout.regs(), plan_.threads())
+        .Help("choose smaller tiles");
+  }
+  const OpId role = b_.Add(OpKind::kRole, {}, {},
+                           {{"name", std::string("main")},
+                            {"first_warp", int64_t{0}},
+                            {"warps", int64_t{out_.launch.warps}},
+                            {"regs", int64_t{0}}});
+  const BlockId body = out_.AddBlock(role);
+  out_.ops[role].regions.push_back(body);
+  b_.SetBlock(body);
+  PlanBuffers();
+  TRY_VOID(Block_(in_.body));
+  b_.Yield({});
+
+  // Addresses: buffers, then scratch, then the barrier.
+  std::vector<BufferLife> lives;
+  for (const Buffer& buffer : buffers_) lives.push_back(buffer.life);
+  int64_t top = RoundUp(PlaceBuffers(lives), 128);
+  for (size_t i = 0; i < buffers_.size(); ++i)
+    out_.ops[buffers_[i].alloc].set("offset", lives[i].offset);
+  for (OpId op : scratch_ops_) out_.ops[op].set("scratch", top);
+  top = RoundUp(top + scratch_bytes_, 128);
+  if (mbar_.valid()) {
+    out_.ops[out_.values[mbar_].def].set("offset", top);
+    top += 8;
+  }
+  out_.launch.smem_bytes = top;
+  if (top > options_.smem_limit_bytes)
+    return diags_.Report(lower_diag::kSharedMemoryFull, in_.params.empty() ? Span{} : in_.params[0].at,
+                         in_.name, top, options_.smem_limit_bytes)
+        .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");
+  return std::move(out_);
+}
+
+Result<> Emitter::Block_(BlockId from) {
+  // A copy: the list does not change, but `in_` may be walked from several places.
+  for (OpId id : in_.blocks[from].ops) {
+    b_.SetSpan(in_.ops[id].at);
+    TRY_VOID(Op_(id));
+  }
+  return Done();
+}
+
+Result<> Emitter::Op_(OpId id) {
+  const Op& op = in_.ops[id];
+  const bool scalar_result =
+      op.results.size() == 1 && Squeezed(in_.type(op.results[0]).shape).empty();
+  if (op.results.size() == 1 && !scalar_result && in_.type(op.results[0]).is_tile() &&
+      op.kind != OpKind::kLoad && op.kind != OpKind::kDot && !plan_.layouts.count(op.results[0]))
+    return Done();
+  if (Info(op.kind).elementwise()) {
+    Elementwise(op);
+    return Done();
+  }
+  switch (op.kind) {
+    case OpKind::kConstant:
+      Bind(op.results[0], b_.Value(OpKind::kConstant, {}, WarpType(op.results[0]), op.attrs));
+      return Done();
+    case OpKind::kIota:
+      if (scalar_result)
+        Bind(op.results[0], b_.Cast(Scalar(op.operands[0]), DType::kI32));
+      else
+        Bind(op.results[0],
+             b_.Value(OpKind::kWarpIota, {Scalar(op.operands[0])}, WarpType(op.results[0])));
+      return Done();
+    case OpKind::kBroadcast: Broadcast_(op); return Done();
+    case OpKind::kReshape: Bind(op.results[0], Tile(op.operands[0])); return Done();
+    case OpKind::kTranspose: Transpose_(op); return Done();
+    case OpKind::kReduce:
+    case OpKind::kArgReduce: return Reduce_(op);
+    case OpKind::kDot: return Dot_(id);
+    case OpKind::kLoad: return Load_(id);
+    case OpKind::kStore: return Store_(id);
+    case OpKind::kAtomic: Atomic_(op); return Done();
+    case OpKind::kParallel: FlushLoads(); return Parallel_(op);
+    case OpKind::kFor: FlushLoads(); return For_(op);
+    case OpKind::kWhile: FlushLoads(); return While_(op);
+    case OpKind::kIf: FlushLoads(); return If_(op);
+    case OpKind::kYield: {
+      FlushLoads();
+      std::vector<ValueId> values;
+      for (ValueId v : op.operands) values.push_back(Tile(v));
+      b_.Yield(std::move(values));
+      return Done();
+    }
+    case OpKind::kAssert:
+      b_.Add(OpKind::kAssert, {Tile(op.operands[0])}, {}, op.attrs);
+      return Done();
+    case OpKind::kScan:
+    case OpKind::kPrint:
+      return diags_.Report(lower_diag::kOpNotLowered, op.at, Info(op.kind).mnemonic)
+          .Help("run it with --device=interpreter");
+    default: UNREACHABLE(std::string("no sequential lowering for ") + Info(op.kind).mnemonic);
+  }
+}
+
+Result<> Emitter::Parallel_(const Op& op) {
+  const std::vector<int64_t>& steps = op.ints("steps");
+  const BlockId region = op.regions[0];
+  Expr grid = Expr::Const(1);
+  ValueId left = b_.Value(OpKind::kProgramId, {}, Type::Scalar(DType::kI64));
+  for (size_t d = 0; d < steps.size(); ++d) {
+    const std::optional<Expr> lo = ToExpr(in_, op.operands[2 * d]);
+    const std::optional<Expr> hi = ToExpr(in_, op.operands[2 * d + 1]);
+    if (!lo || !hi) return diags_.Report(lower_diag::kGridNotKnown, op.at);
+    const Expr count = Simplify(Expr::Make(
+        Expr::Op::kMax, Expr::Const(0),
+        Expr::Make(Expr::Op::kCeilDiv, Expr::Make(Expr::Op::kSub, *hi, *lo),
+                   Expr::Const(steps[d]))));
+    grid = d == 0 ? count : Simplify(Expr::Make(Expr::Op::kMul, grid, count));
+    const ValueId low = Scalar(op.operands[2 * d]);
+    ValueId index = left;
+    if (d + 1 < steps.size()) {
+      const ValueId n = b_.Binary(
+          OpKind::kDiv,
+          b_.Binary(OpKind::kAdd,
+                    b_.Binary(OpKind::kSub, Scalar(op.operands[2 * d + 1]), low),
+                    b_.Int(steps[d] - 1)),
+          b_.Int(steps[d]));
+      index = b_.Binary(OpKind::kMod, left, n);
+      left = b_.Binary(OpKind::kDiv, left, n);
+    }
+    const ValueId start =
+        b_.Binary(OpKind::kAdd, low, b_.Binary(OpKind::kMul, index, b_.Int(steps[d])));
+    Bind(in_.blocks[region].args[d], start);
+  }
+  out_.launch.grid = grid;
+  // The region's ops stand directly in the role's body; its yield is empty.
+  for (OpId id : in_.blocks[region].ops) {
+    if (in_.ops[id].kind == OpKind::kYield) {
+      FlushLoads();
+      continue;
+    }
+    b_.SetSpan(in_.ops[id].at);
+    TRY_VOID(Op_(id));
+  }
+  return Done();
+}
+
+Result<> Emitter::Region(BlockId from, BlockId to) {
+  const BlockId saved = b_.block();
+  b_.SetBlock(to);
+  TRY_VOID(Block_(from));
+  FlushLoads();
+  b_.SetBlock(saved);
+  return Done();
+}
+
+Result<> Emitter::For_(const Op& op) {
+  std::vector<ValueId> operands = {Scalar(op.operands[0]), Scalar(op.operands[1])};
+  std::vector<Type> types;
+  for (size_t i = 0; i < op.results.size(); ++i) {
+    operands.push_back(InLayout(Tile(op.operands[2 + i]),
+                                plan_.layouts.count(op.results[i]) ? plan_.layouts[op.results[i]]
+                                                                   : Layout{}));
+    types.push_back(WarpType(op.results[i]));
+  }
+  const OpId loop = b_.Add(OpKind::kFor, std::move(operands), types, op.attrs);
+  const BlockId body = out_.AddBlock(loop);
+  out_.ops[loop].regions.push_back(body);
+  const Block& from = in_.blocks[op.regions[0]];
+  Bind(from.args[0], out_.AddArg(body, Type::Scalar(DType::kI64)));
+  for (size_t i = 0; i < types.size(); ++i) Bind(from.args[1 + i], out_.AddArg(body, types[i]));
+  TRY_VOID(Region(op.regions[0], body));
+  for (size_t i = 0; i < types.size(); ++i) Bind(op.results[i], out_.ops[loop].results[i]);
+  return Done();
+}
+
+Result<> Emitter::While_(const Op& op) {
+  std::vector<ValueId> operands;
+  std::vector<Type> types;
+  for (size_t i = 0; i < op.results.size(); ++i) {
+    operands.push_back(Tile(op.operands[i]));
+    types.push_back(WarpType(op.results[i]));
+  }
+  const OpId loop = b_.Add(OpKind::kWhile, std::move(operands), types, op.attrs);
+  for (BlockId region : op.regions) {
+    const BlockId body = out_.AddBlock(loop);
+    out_.ops[loop].regions.push_back(body);
+    for (size_t i = 0; i < types.size(); ++i)
+      Bind(in_.blocks[region].args[i], out_.AddArg(body, types[i]));
+    TRY_VOID(Region(region, body));
+  }
+  for (size_t i = 0; i < types.size(); ++i) Bind(op.results[i], out_.ops[loop].results[i]);
+  return Done();
+}
+
+Result<> Emitter::If_(const Op& op) {
+  std::vector<Type> types;
+  for (ValueId r : op.results) types.push_back(WarpType(r));
+  const OpId branch = b_.Add(OpKind::kIf, {Scalar(op.operands[0])}, types, op.attrs);
+  for (BlockId region : op.regions) {
+    const BlockId body = out_.AddBlock(branch);
+    out_.ops[branch].regions.push_back(body);
+    TRY_VOID(Region(region, body));
+  }
+  for (size_t i = 0; i < types.size(); ++i) Bind(op.results[i], out_.ops[branch].results[i]);
+  return Done();
+}
+
+ValueId Emitter::Scalar(ValueId v) {
+  auto it = map_.find(v);
+  CHECK(it != map_.end(), "scalar used before it was lowered");
+  return it->second;
+}
+
+Type Emitter::WarpType(ValueId v) {
+  const Type& t = in_.type(v);
+  auto it = plan_.layouts.find(v);
+  if (it == plan_.layouts.end()) return Type::Scalar(t.dtype);
+  return Type::Tile(t.dtype, Squeezed(t.shape), out_.Intern(it->second));
+}
+
+Result<Function> Sequentialize(const Function& fn, const SequentialOptions& options,
+                               DiagSink& diags) {
+  CHECK(fn.level == Level::kTile, "the sequential lowering takes a tile function");
+  return Emitter(fn, options, diags).Run();
+}
+
+}  // namespace tilec::ir

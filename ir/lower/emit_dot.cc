@@ -1,0 +1,118 @@
+// Matrix products: tensor-core products through wgmma, others by multiply-adds.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/lower/emitter.h"
+#include "ir/lower/operands.h"
+#include "ir/lower/scalars.h"
+
+namespace tilec::ir {
+
+ValueId Emitter::OperandBuffer(OpId dot, bool is_a) {
+  const OperandPlan& operand = is_a ? plan_.dots[dot].a : plan_.dots[dot].b;
+  if (operand.how == OperandPlan::How::kBuffer)
+    return buffers_[load_buffers_[in_.values[operand.source].def]].value;
+  return buffers_[operand_buffers_[{dot, is_a}]].value;
+}
+
+// Puts a computed operand where the product reads it; the caller brackets with barriers.
+void Emitter::StoreOperand(OpId dot, bool is_a) {
+  const OperandPlan& operand = is_a ? plan_.dots[dot].a : plan_.dots[dot].b;
+  if (operand.how != OperandPlan::How::kStore) return;
+  const std::vector<int64_t>& shape = in_.type(operand.source).shape;
+  ValueId tile = Tile(operand.source);
+  const Layout layout = out_.type(tile).shape.empty()
+                            ? ReplicatedLayout(shape, plan_.threads())
+                            : Unsqueeze(out_.layout(tile), shape);
+  tile = Reshape_(tile, shape, layout);
+  b_.Add(OpKind::kSmemStore, {tile, OperandBuffer(dot, is_a)}, {},
+         {{"transposed", int64_t{operand.store_transposed}}});
+}
+
+Result<> Emitter::Dot_(OpId id) {
+  const Op& op = in_.ops[id];
+  const DotPlan& dot = plan_.dots[id];
+  const ValueId result = op.results[0];
+  const Type& type = in_.type(result);
+  const bool stores = dot.a.how == OperandPlan::How::kStore || dot.b.how == OperandPlan::How::kStore;
+  if (stores) {
+    // Bring the tiles into registers first: that may flush loads, whose barriers then serve here.
+    for (const OperandPlan* o : {&dot.a, &dot.b})
+      if (o->how == OperandPlan::How::kStore) Tile(o->source);
+    FlushLoads();
+    Sync();
+    StoreOperand(id, true);
+    StoreOperand(id, false);
+    b_.Add(OpKind::kFenceAsync, {}, {});
+    Sync();
+  }
+  FlushLoads();
+
+  // The accumulator: in its class layout outside, in the instruction's layout inside.
+  const auto it = plan_.layouts.find(result);
+  const std::vector<int64_t> squeezed = Squeezed(type.shape);
+  const Layout outside = it == plan_.layouts.end() ? ReplicatedLayout(type.shape, plan_.threads())
+                                                   : Unsqueeze(it->second, type.shape);
+  const Layout inside = dot.tensor_core ? dot.acc : outside;
+  const Type inner = Type::Tile(type.dtype, type.shape, out_.Intern(inside));
+  const Op* init = in_.def(op.operands[2]);
+  const bool zero = init && init->kind == OpKind::kConstant && init->number("value") == 0;
+  ValueId acc;
+  if (zero && dot.tensor_core && dot.promote == 0)
+    acc = b_.Constant(inner, 0);
+  else
+    acc = InLayout(Reshape_(Tile(op.operands[2]), type.shape, outside), inside);
+
+  auto finish = [&](ValueId value) {
+    value = InLayout(value, outside);
+    Bind(result, Reshape_(value, squeezed, it == plan_.layouts.end() ? Layout{} : it->second));
+    return Done();
+  };
+
+  if (!dot.tensor_core) {
+    const int64_t k = in_.type(op.operands[0]).shape[1];
+    return finish(b_.Value(OpKind::kSimtDot, {acc, OperandBuffer(id, true), OperandBuffer(id, false)},
+                           inner,
+                           {{"k", k},
+                            {"trans_a", int64_t{dot.a.trans}},
+                            {"trans_b", int64_t{dot.b.trans}}}));
+  }
+
+  const bool a_regs = dot.a.how == OperandPlan::How::kRegister;
+  const ValueId a = a_regs ? Tile(dot.a.source) : OperandBuffer(id, true);
+  const ValueId b = OperandBuffer(id, false);
+  const char* split = dot.split == WgSplit::kM ? "m" : dot.split == WgSplit::kN ? "n" : "none";
+  auto product = [&](ValueId into, bool ignore, int64_t begin, int64_t k) {
+    ValueId a_in = a;
+    std::vector<ValueId> through = {into};
+    std::vector<Type> types = {inner};
+    if (a_regs) {
+      through.push_back(a);
+      types.push_back(out_.type(a));
+    }
+    const OpId fence = b_.Add(OpKind::kMmaFence, through, types);
+    if (a_regs) a_in = out_.ops[fence].results[1];
+    const ValueId mma = b_.Value(OpKind::kMma, {out_.ops[fence].results[0], a_in, b}, inner,
+                                 {{"k", k},
+                                  {"split", std::string(split)},
+                                  {"trans_a", int64_t{dot.a.trans}},
+                                  {"trans_b", int64_t{dot.b.trans}},
+                                  {"zero", int64_t{ignore}},
+                                  {"k_begin", begin}});
+    b_.Add(OpKind::kMmaCommit, {}, {});
+    std::vector<ValueId> waited = {mma};
+    if (a_regs) waited.push_back(a_in);
+    const OpId wait =
+        b_.Add(OpKind::kMmaWait, std::move(waited), {inner}, {{"pending", int64_t{0}}});
+    return out_.ops[wait].results[0];
+  };
+  if (dot.promote == 0) return finish(product(acc, zero, 0, dot.k_padded));
+  // fp8 with promotion: partial products of `promote` columns, added in f32.
+  for (int64_t k = 0; k < dot.k_padded; k += dot.promote) {
+    const ValueId part = product(b_.Constant(inner, 0), true, k,
+                                 std::min(dot.promote, dot.k_padded - k));
+    acc = b_.Binary(OpKind::kAdd, acc, part);
+  }
+  return finish(acc);
+}
+
+}  // namespace tilec::ir

@@ -1,0 +1,425 @@
+// Global memory, TMA and the buffers of shared memory.
+//
+// Discipline of the sequential program (so that it is right without any analysis of races):
+//   * a TMA refill is preceded by fence.proxy.async and a CTA barrier: every earlier reader and
+//     writer of the bytes, generic or asynchronous, is done;
+//   * it is awaited by everybody right after it is issued; loads that follow each other without a
+//     reader in between are issued together and awaited together;
+//   * a generic refill is preceded by a CTA barrier and followed by fence.proxy.async and another.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ir/lower/emitter.h"
+#include "ir/lower/operands.h"
+#include "ir/lower/scalars.h"
+
+namespace tilec::ir {
+
+// ---- buffers ---------------------------------------------------------------------------------
+
+ValueId Emitter::AddBuffer(const Type& type, bool exclusive, int64_t begin, int64_t end) {
+  Buffer buffer;
+  buffer.alloc = b_.Add(OpKind::kSmemAlloc, {}, {type}, {{"offset", int64_t{0}}});
+  buffer.value = out_.ops[buffer.alloc].results[0];
+  buffer.life.begin = exclusive ? -1 : begin;
+  buffer.life.end = exclusive ? INT64_MAX : end;
+  buffer.life.bytes = SmemBytes(type.smem, type.dtype);
+  buffers_.push_back(buffer);
+  if (exclusive) b_.Add(OpKind::kSmemZero, {buffer.value}, {});
+  return buffer.value;
+}
+
+// All buffers, and the one mbarrier if TMA loads at all, in program order at the role's top.
+void Emitter::PlanBuffers() {
+  bool any_tma = false, any_zero = false;
+  auto tile_type = [&](ValueId v, const SmemLayout& smem, bool transposed = false) {
+    std::vector<int64_t> shape = in_.type(v).shape;
+    if (transposed) std::swap(shape[0], shape[1]);
+    return Type::Smem(in_.type(v).dtype, shape, smem);
+  };
+  std::map<OpId, int64_t> load_ends;
+  for (const auto& [id, dot] : plan_.dots)
+    for (const OperandPlan* operand : {&dot.a, &dot.b})
+      if (operand->how == OperandPlan::How::kBuffer) {
+        const OpId load = in_.values[operand->source].def;
+        int64_t& end = load_ends[load];
+        end = std::max(end, positions_.LastUse(load, id));
+      }
+  for (int32_t i = 0; i < in_.ops.size(); ++i) {
+    const OpId id(i);
+    if (auto it = plan_.loads.find(id); it != plan_.loads.end() && it->second.buffer) {
+      const LoadPlan& load = it->second;
+      // Read into registers at once after the wait, which may come as late as the end of the block.
+      int64_t end = positions_.at(id);
+      const Block& block = in_.blocks[in_.ops[id].block];
+      if (load.registers && load.tma) end = positions_.at(block.ops.back());
+      if (load_ends.count(id)) end = std::max(end, load_ends[id]);
+      load_buffers_[id] = buffers_.size();
+      AddBuffer(tile_type(in_.ops[id].results[0], load.smem), load.zero_padding,
+                positions_.at(id), end);
+      any_tma = any_tma || load.tma;
+      any_zero = any_zero || load.zero_padding;
+    }
+    if (auto it = plan_.dots.find(id); it != plan_.dots.end())
+      for (bool is_a : {true, false}) {
+        const OperandPlan& operand = is_a ? it->second.a : it->second.b;
+        if (operand.how != OperandPlan::How::kStore) continue;
+        operand_buffers_[{id, is_a}] = buffers_.size();
+        AddBuffer(tile_type(operand.source, operand.smem, operand.store_transposed),
+                  operand.zero_padding, positions_.at(id), positions_.at(id));
+        any_zero = any_zero || operand.zero_padding;
+      }
+    if (auto it = plan_.stores.find(id); it != plan_.stores.end() && it->second.tma) {
+      store_buffers_[id] = buffers_.size();
+      AddBuffer(tile_type(in_.ops[id].operands[1], it->second.smem), false, positions_.at(id),
+                positions_.at(id));
+    }
+  }
+  if (any_tma) {
+    mbar_ = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(), {{"offset", int64_t{0}}});
+    phase_ = b_.Value(OpKind::kCounter, {}, Type::Counter(), {{"init", int64_t{0}}});
+    const OpId elect = b_.Add(OpKind::kElect, {}, {});
+    const BlockId body = out_.AddBlock(elect);
+    out_.ops[elect].regions.push_back(body);
+    Builder inner(out_, body);
+    inner.Add(OpKind::kMbarInit, {mbar_}, {}, {{"count", int64_t{1}}});
+    inner.Add(OpKind::kFenceMbarInit, {}, {});
+    inner.Yield({});
+  }
+  if (any_zero) b_.Add(OpKind::kFenceAsync, {}, {});
+  if (any_tma || any_zero) Sync();
+}
+
+// ---- accesses by threads ---------------------------------------------------------------------
+
+bool Emitter::SharedTensor(ValueId tensor) const {
+  const Param* p = in_.param(tensor);
+  return p && p->direction != Direction::kIn;
+}
+
+// Index operands for the warp level. squeeze: ranges and gathers of length 1 become scalars.
+Emitter::Access Emitter::WarpAccess(const Op& op, ValueId tile, const Layout* layout,
+                                    bool squeeze) {
+  const bool store = op.kind != OpKind::kLoad;
+  const std::vector<int64_t>& shape = in_.type(tile).shape;
+  Access access;
+  size_t operand = store ? 2 : 1;
+  size_t dim = 0;
+  const std::string& modes = op.s("modes");
+  const std::vector<int64_t>& sizes = op.ints("sizes");
+  for (size_t d = 0; d < modes.size(); ++d) {
+    const ValueId first = op.operands[operand];
+    const bool unit = squeeze && modes[d] != 's' && shape[dim] == 1;
+    if (modes[d] == 'g' && !unit) {
+      access.modes += 'g';
+      const int s = SqueezedDim(shape, static_cast<int64_t>(dim));
+      access.operands.push_back(InLayout(Tile(first), KeepDims(*layout, {s})));
+    } else if (modes[d] == 'r' && !unit) {
+      access.modes += 'r';
+      access.operands.push_back(Scalar(first));
+      if (store) access.operands.push_back(Scalar(op.operands[operand + 1]));
+    } else {
+      access.modes += 's';
+      access.operands.push_back(b_.Cast(modes[d] == 'g' ? Tile(first) : Scalar(first), DType::kI64));
+    }
+    access.sizes.push_back(access.modes.back() == 's' ? 1 : sizes[d]);
+    operand += modes[d] == 'r' && store ? 2 : 1;
+    if (modes[d] != 's') ++dim;
+  }
+  if (op.kind == OpKind::kLoad && op.i("has_fill"))
+    access.operands.push_back(Scalar(op.operands.back()));
+  return access;
+}
+
+// How many elements of the last dim may be accessed together: contiguous registers, aligned
+// addresses, and bounds that never cut a vector.
+int64_t Emitter::VectorFor(const Op& op, const Layout& layout, const std::vector<int64_t>& shape,
+                           DType dtype) {
+  const bool store = op.kind == OpKind::kStore;
+  const Param* p = in_.param(op.operands[0]);
+  const std::string& modes = op.s("modes");
+  if (!p || modes.empty() || modes.back() != 'r' || !p->facts.last_contiguous || layout.reg.empty())
+    return 1;
+  const int last = layout.rank - 1;
+  const LayoutDigit& fast = layout.reg[0];
+  if (fast.dim != last || fast.stride != 1 || shape.back() == 1) return 1;
+  const int64_t size = ByteSize(dtype);
+  auto power = [](int64_t v) { return v & -v; };
+  int64_t vector = std::min<int64_t>(16 / size, power(fast.extent));
+  for (const auto* digits : {&layout.thread, &layout.reg})
+    for (const LayoutDigit& d : *digits)
+      if (d.dim == last && &d != &fast) vector = std::min(vector, power(d.stride));
+  const TensorFacts& facts = p->facts;
+  vector = std::min(vector, std::max<int64_t>(1, facts.base_align_bytes / size));
+  if (in_.type(op.operands[0]).rank() > 1)
+    vector = std::min(vector, std::max<int64_t>(1, facts.stride_align_bytes / size));
+  vector = std::min(vector, std::max<int64_t>(1, facts.last_dim_align));
+  if (p->dims.back().is_const() && p->dims.back().value > 0)
+    vector = std::min(vector, power(p->dims.back().value));
+  const size_t fill = op.kind == OpKind::kLoad && op.i("has_fill") ? 1 : 0;
+  const size_t start = op.operands.size() - fill - (store ? 2 : 1);
+  vector = std::min(vector, AlignOf(in_, op.operands[start]));
+  if (store) vector = std::min(vector, AlignOf(in_, op.operands[start + 1]));
+  vector = std::min(vector, power(shape.back()));
+  return std::max<int64_t>(1, power(vector));
+}
+
+Result<> Emitter::Load_(OpId id) {
+  const Op& op = in_.ops[id];
+  const ValueId result = op.results[0];
+  const LoadPlan& load = plan_.loads[id];
+  if (SharedTensor(op.operands[0])) {
+    FlushLoads();
+    Sync();
+  }
+  if (load.buffer) {
+    if (load.tma) {
+      QueueTmaLoad(id);
+      return Done();
+    }
+    FillByThreads(id);
+    if (!load.registers) return Done();
+  }
+  if (!load.registers) return Done();
+  auto it = plan_.layouts.find(result);
+  if (it == plan_.layouts.end()) {
+    Access access = WarpAccess(op, result, nullptr, true);
+    access.operands.insert(access.operands.begin(), Scalar(op.operands[0]));
+    Bind(result, b_.Value(OpKind::kGLoadScalar, std::move(access.operands), WarpType(result),
+                          {{"has_fill", op.i("has_fill")}}));
+    return Done();
+  }
+  Access access = WarpAccess(op, result, &it->second, true);
+  access.operands.insert(access.operands.begin(), Scalar(op.operands[0]));
+  const Type type = WarpType(result);
+  Bind(result, b_.Value(OpKind::kGLoad, std::move(access.operands), type,
+                        {{"modes", access.modes},
+                         {"sizes", access.sizes},
+                         {"has_fill", op.i("has_fill")},
+                         {"vector", VectorFor(op, it->second, type.shape, type.dtype)}}));
+  return Done();
+}
+
+// What TMA cannot take: predicated vector loads, then stores into the buffer the product reads.
+void Emitter::FillByThreads(OpId id) {
+  const Op& op = in_.ops[id];
+  const Type& type = in_.type(op.results[0]);
+  const int64_t size = ByteSize(type.dtype);
+  int64_t vector = 16 / size;
+  while (vector > 1 && (type.shape.back() % vector != 0 ||
+                        type.elements() < vector * plan_.threads()))
+    vector /= 2;
+  const Layout layout = BlockedLayout(type.shape, vector, plan_.threads());
+  const Type tile = Type::Tile(type.dtype, type.shape, out_.Intern(layout));
+  Access access = WarpAccess(op, op.results[0], &layout, false);
+  access.operands.insert(access.operands.begin(), Scalar(op.operands[0]));
+  const ValueId value =
+      b_.Value(OpKind::kGLoad, std::move(access.operands), tile,
+               {{"modes", access.modes},
+                {"sizes", access.sizes},
+                {"has_fill", op.i("has_fill")},
+                {"vector", VectorFor(op, layout, type.shape, type.dtype)}});
+  FlushLoads();
+  Sync();
+  b_.Add(OpKind::kSmemStore, {value, buffers_[load_buffers_[id]].value}, {});
+  b_.Add(OpKind::kFenceAsync, {}, {});
+  Sync();
+}
+
+Result<> Emitter::Store_(OpId id) {
+  const Op& op = in_.ops[id];
+  if (plan_.stores[id].tma) {
+    StoreByTma(id);
+    return Done();
+  }
+  const ValueId value = op.operands[1];
+  const ValueId tile = Tile(value);
+  if (SharedTensor(op.operands[0])) {
+    FlushLoads();
+    Sync();
+  }
+  auto it = plan_.layouts.find(value);
+  Access access = WarpAccess(op, value, it == plan_.layouts.end() ? nullptr : &it->second, true);
+  access.operands.insert(access.operands.begin(), {Scalar(op.operands[0]), tile});
+  if (it == plan_.layouts.end()) {
+    b_.Add(OpKind::kGStoreScalar, std::move(access.operands), {});
+    return Done();
+  }
+  const Type& type = out_.type(tile);
+  const int64_t vector = VectorFor(op, it->second, type.shape, type.dtype);
+  b_.Add(OpKind::kGStore, std::move(access.operands), {},
+         {{"modes", access.modes}, {"sizes", access.sizes}, {"vector", vector}});
+  return Done();
+}
+
+void Emitter::Atomic_(const Op& op) {
+  const ValueId value = op.operands[1];
+  const ValueId tile = Tile(value);
+  if (SharedTensor(op.operands[0])) Sync();
+  auto it = plan_.layouts.find(value);
+  Access access = WarpAccess(op, value, it == plan_.layouts.end() ? nullptr : &it->second, true);
+  access.operands.insert(access.operands.begin(), {Scalar(op.operands[0]), tile});
+  if (it == plan_.layouts.end())
+    b_.Add(OpKind::kGAtomicScalar, std::move(access.operands), {}, {{"kind", op.s("kind")}});
+  else
+    b_.Add(OpKind::kGAtomic, std::move(access.operands), {},
+           {{"kind", op.s("kind")}, {"modes", access.modes}, {"sizes", access.sizes}});
+}
+
+// ---- TMA -------------------------------------------------------------------------------------
+
+int Emitter::MapFor(ValueId tensor, int rank, int row_dim, int col_dim, int64_t rows, int64_t cols,
+                    int swizzle) {
+  TensorMapInfo map;
+  map.tensor = map_[tensor];
+  map.swizzle_bytes = swizzle;
+  for (int d = rank - 1; d >= 0; --d) {
+    map.dims.push_back(d);
+    map.box.push_back(d == col_dim ? cols : d == row_dim ? rows : 1);
+  }
+  auto& maps = out_.launch.maps;
+  const auto it = std::find(maps.begin(), maps.end(), map);
+  if (it != maps.end()) return static_cast<int>(it - maps.begin());
+  maps.push_back(std::move(map));
+  return static_cast<int>(maps.size()) - 1;
+}
+
+// Coordinates of the box whose corner is element (row, col) of the tile, innermost dim first.
+std::vector<ValueId> Emitter::BoxCoords(const Op& op, int row_dim, int col_dim, int64_t row,
+                                        int64_t col) {
+  const bool store = op.kind != OpKind::kLoad;
+  const std::string& modes = op.s("modes");
+  std::vector<ValueId> coords(modes.size());
+  size_t operand = store ? 2 : 1;
+  for (size_t d = 0; d < modes.size(); ++d) {
+    ValueId at = b_.Cast(Scalar(op.operands[operand]), DType::kI64);
+    const int64_t shift = static_cast<int>(d) == row_dim   ? row
+                          : static_cast<int>(d) == col_dim ? col
+                                                           : 0;
+    if (shift) at = b_.Binary(OpKind::kAdd, at, b_.Int(shift));
+    coords[modes.size() - 1 - d] = at;
+    operand += modes[d] == 'r' && store ? 2 : 1;
+  }
+  return coords;
+}
+
+void Emitter::QueueTmaLoad(OpId id) { pending_.push_back(id); }
+
+void Emitter::FlushLoads() {
+  if (pending_.empty()) return;
+  const std::vector<OpId> loads = std::move(pending_);
+  pending_.clear();
+  struct Box {
+    int map;
+    ValueId buffer;
+    int64_t offset;
+    std::vector<ValueId> coords;
+  };
+  std::vector<Box> boxes;
+  int64_t bytes = 0;
+  const Span here = b_.span();
+  for (OpId id : loads) {
+    const Op& op = in_.ops[id];
+    b_.SetSpan(op.at);
+    const LoadPlan& load = plan_.loads[id];
+    const Type& type = in_.type(op.results[0]);
+    const int64_t size = ByteSize(type.dtype);
+    const int64_t pitch = load.smem.panel_cols * size;
+    const ValueId buffer = buffers_[load_buffers_[id]].value;
+    for (int64_t col = 0; col < type.shape[1]; col += load.smem.panel_cols)
+      for (int64_t row = 0; row < type.shape[0]; row += 256) {
+        const int64_t rows = std::min<int64_t>(256, type.shape[0] - row);
+        const int map = MapFor(op.operands[0], static_cast<int>(op.s("modes").size()),
+                               load.row_dim, load.col_dim, rows, load.smem.panel_cols,
+                               load.smem.swizzle_bytes);
+        boxes.push_back({map, buffer,
+                         (col / load.smem.panel_cols) * load.smem.rows * pitch + row * pitch,
+                         BoxCoords(op, load.row_dim, load.col_dim, row, col)});
+        bytes += rows * pitch;
+      }
+  }
+  b_.Add(OpKind::kFenceAsync, {}, {});
+  Sync();
+  const OpId elect = b_.Add(OpKind::kElect, {}, {});
+  const BlockId body = out_.AddBlock(elect);
+  out_.ops[elect].regions.push_back(body);
+  Builder inner(out_, body);
+  inner.SetSpan(b_.span());
+  inner.Add(OpKind::kMbarExpect, {mbar_}, {}, {{"bytes", bytes}});
+  for (const Box& box : boxes) {
+    std::vector<ValueId> operands = {box.buffer, mbar_};
+    operands.insert(operands.end(), box.coords.begin(), box.coords.end());
+    inner.Add(OpKind::kTmaLoad, std::move(operands), {},
+              {{"map", int64_t{box.map}}, {"offset", box.offset}});
+  }
+  inner.Yield({});
+  const ValueId count =
+      b_.Value(OpKind::kCounterRead, {phase_}, Type::Scalar(DType::kI32));
+  const ValueId parity = b_.Binary(OpKind::kAnd, count, b_.Int(1, DType::kI32));
+  b_.Add(OpKind::kMbarWait, {mbar_, parity}, {});
+  b_.Add(OpKind::kCounterAdd, {phase_}, {}, {{"by", int64_t{1}}});
+  for (OpId id : loads) {
+    if (!plan_.loads[id].registers) continue;
+    const ValueId result = in_.ops[id].results[0];
+    b_.SetSpan(in_.ops[id].at);
+    const Type& full = in_.type(result);
+    const Layout layout = plan_.layouts.count(result)
+                              ? Unsqueeze(plan_.layouts[result], full.shape)
+                              : ReplicatedLayout(full.shape, plan_.threads());
+    const ValueId tile =
+        b_.Value(OpKind::kSmemLoad, {buffers_[load_buffers_[id]].value},
+                 Type::Tile(full.dtype, full.shape, out_.Intern(layout)));
+    const auto it = plan_.layouts.find(result);
+    Bind(result, Reshape_(tile, Squeezed(full.shape),
+                          it == plan_.layouts.end() ? Layout{} : it->second));
+  }
+  b_.SetSpan(here);
+}
+
+// Through a staging buffer: the copy engine writes whole lines, clipped to the tensor.
+void Emitter::StoreByTma(OpId id) {
+  const Op& op = in_.ops[id];
+  const StorePlan& store = plan_.stores[id];
+  const ValueId value = op.operands[1];
+  const ValueId tile = Tile(value);
+  FlushLoads();
+  const Type& type = in_.type(value);
+  const int64_t pitch = store.smem.panel_cols * ByteSize(type.dtype);
+  const ValueId buffer = buffers_[store_buffers_[id]].value;
+  Sync();
+  b_.Add(OpKind::kSmemStore, {tile, buffer}, {});
+  b_.Add(OpKind::kFenceAsync, {}, {});
+  Sync();
+  struct Box {
+    int map;
+    int64_t offset;
+    std::vector<ValueId> coords;
+  };
+  std::vector<Box> boxes;
+  for (int64_t col = 0; col < type.shape[1]; col += store.smem.panel_cols)
+    for (int64_t row = 0; row < type.shape[0]; row += 256) {
+      const int64_t rows = std::min<int64_t>(256, type.shape[0] - row);
+      boxes.push_back({MapFor(op.operands[0], static_cast<int>(op.s("modes").size()),
+                              store.row_dim, store.col_dim, rows, store.smem.panel_cols,
+                              store.smem.swizzle_bytes),
+                       (col / store.smem.panel_cols) * store.smem.rows * pitch + row * pitch,
+                       BoxCoords(op, store.row_dim, store.col_dim, row, col)});
+    }
+  const OpId elect = b_.Add(OpKind::kElect, {}, {});
+  const BlockId body = out_.AddBlock(elect);
+  out_.ops[elect].regions.push_back(body);
+  Builder inner(out_, body);
+  inner.SetSpan(b_.span());
+  for (const Box& box : boxes) {
+    std::vector<ValueId> operands = {buffer};
+    operands.insert(operands.end(), box.coords.begin(), box.coords.end());
+    inner.Add(OpKind::kTmaStore, std::move(operands), {},
+              {{"map", int64_t{box.map}}, {"offset", box.offset}});
+  }
+  inner.Add(OpKind::kTmaCommit, {}, {});
+  inner.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{1}}});
+  inner.Yield({});
+}
+
+}  // namespace tilec::ir

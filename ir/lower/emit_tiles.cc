@@ -1,0 +1,126 @@
+// Tiles in registers: elementwise ops, shapes, reductions and changes of layout.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ir/layout_scratch.h"
+#include "ir/lower/emitter.h"
+#include "ir/lower/operands.h"
+#include "ir/lower/scalars.h"
+
+namespace tilec::ir {
+
+ValueId Emitter::Tile(ValueId v) {
+  if (!pending_.empty()) {
+    const Op* def = in_.def(v);
+    if (def && def->kind == OpKind::kLoad && !map_.count(v)) FlushLoads();
+  }
+  auto it = map_.find(v);
+  CHECK(it != map_.end(), "tile used before it was lowered");
+  return it->second;
+}
+
+void Emitter::WantScratch(OpId op, int64_t bytes) {
+  if (bytes == 0) return;
+  scratch_ops_.push_back(op);
+  scratch_bytes_ = std::max(scratch_bytes_, bytes);
+}
+
+// The same tile in `layout`: nothing, a cheap remake (constants, splats, iotas), register renaming,
+// or a trip through shared memory.
+ValueId Emitter::InLayout(ValueId warp, const Layout& layout) {
+  const Type from = out_.type(warp);
+  if (from.shape.empty() || out_.layout(warp) == layout) return warp;
+  Type to = from;
+  to.layout = out_.Intern(layout);
+  if (const Op* def = out_.def(warp)) {
+    const Op source = *def;  // Add below may move the ops
+    const bool remake = source.kind == OpKind::kConstant || source.kind == OpKind::kWarpIota ||
+                        (source.kind == OpKind::kWarpBroadcast && source.ints("axes").empty());
+    if (remake) return b_.Value(source.kind, source.operands, to, source.attrs);
+  }
+  const Layout old = out_.layout(warp);
+  const OpId op = b_.Add(OpKind::kConvert, {warp}, {to}, {{"scratch", int64_t{-1}}});
+  WantScratch(op, ConvertScratchBytes(from, old, layout));
+  return out_.ops[op].results[0];
+}
+
+void Emitter::Elementwise(const Op& op) {
+  const ValueId result = op.results[0];
+  std::vector<ValueId> operands;
+  auto it = plan_.layouts.find(result);
+  for (ValueId v : op.operands) {
+    const ValueId tile = Tile(v);
+    operands.push_back(it == plan_.layouts.end() ? tile : InLayout(tile, it->second));
+  }
+  Bind(result, b_.Value(op.kind, std::move(operands), WarpType(result), op.attrs));
+}
+
+void Emitter::Broadcast_(const Op& op) {
+  const ValueId result = op.results[0];
+  const Type& from = in_.type(op.operands[0]);
+  const Type& to = in_.type(result);
+  ValueId tile = Tile(op.operands[0]);
+  auto it = plan_.layouts.find(result);
+  if (it == plan_.layouts.end()) return Bind(result, tile);
+  const Layout& layout = it->second;
+  std::vector<int> keep;
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < from.shape.size(); ++i)
+    if (from.shape[i] != 1) {
+      keep.push_back(SqueezedDim(to.shape, op.ints("axes")[i]));
+      axes.push_back(keep.back());
+    }
+  if (keep.size() == static_cast<size_t>(layout.rank)) return Bind(result, InLayout(tile, layout));
+  if (!keep.empty()) tile = InLayout(tile, KeepDims(layout, keep));
+  Bind(result, b_.Value(OpKind::kWarpBroadcast, {tile}, WarpType(result), {{"axes", axes}}));
+}
+
+void Emitter::Transpose_(const Op& op) {
+  const ValueId result = op.results[0];
+  const Type& from = in_.type(op.operands[0]);
+  const ValueId tile = Tile(op.operands[0]);
+  if (!plan_.layouts.count(result)) return Bind(result, tile);
+  std::vector<int64_t> perm;
+  for (int64_t d : op.ints("perm"))
+    if (int s = SqueezedDim(from.shape, d); s >= 0) perm.push_back(s);
+  if (std::is_sorted(perm.begin(), perm.end()))
+    return Bind(result, InLayout(tile, plan_.layouts[result]));
+  Type type = WarpType(result);
+  type.layout = out_.Intern(PermuteLayout(out_.layout(tile), perm));
+  const ValueId turned = b_.Value(OpKind::kWarpTranspose, {tile}, type, {{"perm", perm}});
+  Bind(result, InLayout(turned, plan_.layouts[result]));
+}
+
+Result<> Emitter::Reduce_(const Op& op) {
+  const ValueId result = op.results[0];
+  const Type& from = in_.type(op.operands[0]);
+  const ValueId tile = Tile(op.operands[0]);
+  const int axis = SqueezedDim(from.shape, op.i("axis"));
+  const bool arg = op.kind == OpKind::kArgReduce;
+  if (axis < 0) {
+    Bind(result, arg ? b_.Constant(WarpType(result), 0) : tile);
+    return Done();
+  }
+  const Layout source = out_.layout(tile);
+  Type type = WarpType(result);
+  const Layout slice = SliceLayout(source, axis);
+  if (!type.shape.empty()) type.layout = out_.Intern(slice);
+  Attrs attrs = {{"kind", op.s("kind")}, {"axis", int64_t{axis}}, {"scratch", int64_t{-1}}};
+  const OpId reduce = b_.Add(arg ? OpKind::kWarpArgReduce : OpKind::kWarpReduce, {tile}, {type},
+                             std::move(attrs));
+  WantScratch(reduce, ReduceScratchBytes(out_.type(tile), source, axis, arg));
+  const ValueId value = out_.ops[reduce].results[0];
+  Bind(result, type.shape.empty() ? value : InLayout(value, plan_.layouts[result]));
+  return Done();
+}
+
+ValueId Emitter::Reshape_(ValueId warp, const std::vector<int64_t>& shape, const Layout& layout) {
+  const Type& from = out_.type(warp);
+  if (from.shape == shape) return warp;
+  const Type to = shape.empty() ? Type::Scalar(from.dtype)
+                                : Type::Tile(from.dtype, shape, out_.Intern(layout));
+  return b_.Value(OpKind::kWarpReshape, {warp}, to);
+}
+
+}  // namespace tilec::ir

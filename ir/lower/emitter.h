@@ -1,0 +1,104 @@
+// The emitting half of the sequential lowering: walks the tile function once, in program order, and
+// appends warp ops. Internal to ir/lower; its parts are emit_control.cc (structure, scalars),
+// emit_tiles.cc (elementwise, shapes, reductions, layout changes), emit_memory.cc (global memory,
+// TMA, staging) and emit_dot.cc (products).
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/lower/buffers.h"
+#include "ir/lower/plan.h"
+#include "ir/lower/sequential.h"
+
+namespace tilec::ir {
+
+class Emitter {
+ public:
+  Emitter(const Function& in, const SequentialOptions& options, DiagSink& diags);
+  Result<Function> Run();
+
+ private:
+  // A buffer of shared memory: its alloc op and the bytes it wants.
+  struct Buffer {
+    OpId alloc;
+    ValueId value;
+    BufferLife life;
+  };
+  // Index operands of an access, rewritten for the warp level.
+  struct Access {
+    std::string modes;
+    std::vector<int64_t> sizes;
+    std::vector<ValueId> operands;
+    int64_t vector = 1;
+  };
+
+  // emit_control.cc
+  Result<> Block_(BlockId from);
+  Result<> Op_(OpId id);
+  Result<> Parallel_(const Op& op);
+  Result<> For_(const Op& op);
+  Result<> While_(const Op& op);
+  Result<> If_(const Op& op);
+  Result<> Region(BlockId from, BlockId to);
+  ValueId Scalar(ValueId v);
+  void Bind(ValueId from, ValueId to) { map_[from] = to; }
+  Type WarpType(ValueId v);  // of a tile value, squeezed, in its class layout
+
+  // emit_tiles.cc
+  ValueId Tile(ValueId v);                       // in its class layout
+  ValueId InLayout(ValueId warp, const Layout& layout);
+  void Elementwise(const Op& op);
+  void Broadcast_(const Op& op);
+  void Transpose_(const Op& op);
+  Result<> Reduce_(const Op& op);
+  ValueId Reshape_(ValueId warp, const std::vector<int64_t>& shape, const Layout& layout);
+  void WantScratch(OpId op, int64_t bytes);
+
+  // emit_memory.cc
+  void PlanBuffers();
+  ValueId AddBuffer(const Type& type, bool exclusive, int64_t begin, int64_t end);
+  Result<> Load_(OpId id);
+  Result<> Store_(OpId id);
+  void Atomic_(const Op& op);
+  void FillByThreads(OpId id);
+  void QueueTmaLoad(OpId id);
+  void FlushLoads();
+  void StoreByTma(OpId id);
+  Access WarpAccess(const Op& op, ValueId tile, const Layout* layout, bool squeeze);
+  int64_t VectorFor(const Op& op, const Layout& layout, const std::vector<int64_t>& shape,
+                    DType dtype);
+  std::vector<ValueId> BoxCoords(const Op& op, int row_dim, int col_dim, int64_t row, int64_t col);
+  int MapFor(ValueId tensor, int rank, int row_dim, int col_dim, int64_t rows, int64_t cols,
+             int swizzle);
+  void Sync() { b_.Add(OpKind::kCtaSync, {}, {}, {{"id", int64_t{0}}}); }
+  bool SharedTensor(ValueId tensor) const;  // both read and written by the kernel
+
+  // emit_dot.cc
+  Result<> Dot_(OpId id);
+  ValueId OperandBuffer(OpId dot, bool is_a);
+  void StoreOperand(OpId dot, bool is_a);
+
+  const Function& in_;
+  const SequentialOptions& options_;
+  DiagSink& diags_;
+  Plan plan_;
+  Positions positions_;
+  Function out_;
+  Builder b_;
+  std::map<ValueId, ValueId> map_;
+  std::map<OpId, size_t> load_buffers_, store_buffers_;
+  std::map<std::pair<OpId, bool>, size_t> operand_buffers_;
+  std::vector<Buffer> buffers_;
+  std::vector<OpId> pending_;     // TMA loads queued for the next flush
+  std::vector<OpId> scratch_ops_;
+  int64_t scratch_bytes_ = 0;
+  ValueId mbar_, phase_;
+};
+
+}  // namespace tilec::ir

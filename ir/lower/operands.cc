@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/lower/operands.h"
+
+#include <algorithm>
+
+#include "ir/lower/scalars.h"
+
+namespace tilec::ir {
+
+bool IsTensorCore(const Function& fn, const Op& dot) {
+  const DType a = fn.type(dot.operands[0]).dtype, b = fn.type(dot.operands[1]).dtype;
+  const DType acc = fn.type(dot.results[0]).dtype;
+  auto fp8 = [](DType d) { return d == DType::kE4M3 || d == DType::kE5M2; };
+  auto byte = [](DType d) { return d == DType::kI8 || d == DType::kU8; };
+  if (byte(a) && byte(b)) return acc == DType::kI32;
+  if (acc != DType::kF32) return false;
+  if (fp8(a) && fp8(b)) return true;
+  return a == b && (a == DType::kF16 || a == DType::kBF16 || a == DType::kTF32);
+}
+
+bool BufferNeed::Merge(const BufferNeed& other) {
+  if (plain != other.plain) return false;
+  rows = std::max(rows, other.rows);
+  cols = std::max(cols, other.cols);
+  cols_contracted = cols_contracted || other.cols_contracted;
+  rows_contracted = rows_contracted || other.rows_contracted;
+  return true;
+}
+
+SmemLayout BufferNeed::Layout(DType dtype) const {
+  const int64_t size = ByteSize(dtype);
+  if (plain) return {rows, cols, cols, 0};
+  const int64_t bytes = cols * size;
+  int swizzle = 32;
+  if (cols_contracted) {
+    // Panels must end with the tile: the widest span that divides it.
+    const int64_t exact = RoundUp(tile_cols * size, 32);
+    if (exact % 128 == 0) swizzle = 128;
+    else if (exact % 64 == 0) swizzle = 64;
+  } else {
+    swizzle = bytes > 64 ? 128 : bytes > 32 ? 64 : 32;
+  }
+  const int64_t panel = swizzle / size;
+  return {RoundUp(rows, 8), RoundUp(cols, panel), panel, swizzle};
+}
+
+bool BufferNeed::NeedsZero(DType dtype) const {
+  const SmemLayout layout = Layout(dtype);
+  return !plain && ((cols_contracted && layout.cols != tile_cols) ||
+                    (rows_contracted && layout.rows != tile_rows));
+}
+
+bool BufferNeed::TmaFits(DType dtype) const {
+  const int64_t bytes = tile_cols * ByteSize(dtype);
+  if (plain) return bytes % 16 == 0 && tile_cols <= 256 && cols == tile_cols;
+  return !cols_contracted || bytes % 32 == 0;
+}
+
+std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op) {
+  const bool store = op.kind == OpKind::kStore;
+  const Param* p = fn.param(op.operands[0]);
+  if (!p || p->kind != ParamKind::kTensor) return std::nullopt;
+  if (store ? p->direction != Direction::kOut : p->direction != Direction::kIn)
+    return std::nullopt;
+  const DType dtype = fn.type(op.operands[0]).dtype;
+  const int64_t rank = fn.type(op.operands[0]).rank();
+  if (rank < 2 || rank > 5 || ByteSize(dtype) > 4) return std::nullopt;
+  if (!p->facts.last_contiguous || p->facts.base_align_bytes % 16 != 0 ||
+      p->facts.stride_align_bytes % 16 != 0)
+    return std::nullopt;
+  if (op.i("has_fill")) {
+    const Op* fill = fn.def(op.operands.back());
+    if (!fill || fill->kind != OpKind::kConstant || fill->number("value") != 0)
+      return std::nullopt;
+  }
+  const std::string& modes = op.s("modes");
+  TileAccess access;
+  size_t operand = store ? 2 : 1;
+  for (size_t d = 0; d < modes.size(); ++d) {
+    if (modes[d] == 'g') return std::nullopt;
+    if (modes[d] == 'r') {
+      if (access.col_dim >= 0) return std::nullopt;  // three ranges
+      (access.row_dim < 0 ? access.row_dim : access.col_dim) = static_cast<int>(d);
+      if (store) {
+        // Clipped to range ∩ tensor; TMA clips to the tensor only. They agree where the range ends
+        // at the extent, or at the smaller of the extent and its own full size.
+        const ValueId end = op.operands[operand + 1];
+        auto is_extent = [&](ValueId v) {
+          const std::optional<Expr> e = ToExpr(fn, v);
+          return e && Simplify(*e) == Simplify(p->dims[d]);
+        };
+        bool whole = is_extent(end);
+        if (const Op* clip = fn.def(end); clip && clip->kind == OpKind::kMin)
+          for (ValueId side : clip->operands) whole = whole || is_extent(side);
+        if (!whole) return std::nullopt;
+      }
+    }
+    operand += modes[d] == 'r' && store ? 2 : 1;
+  }
+  if (access.col_dim != rank - 1) return std::nullopt;
+  return access;
+}
+
+std::optional<SmemLayout> StagingLayout(const Type& tile) {
+  const int64_t size = ByteSize(tile.dtype);
+  const int64_t bytes = tile.shape[1] * size;
+  for (int swizzle : {128, 64, 32})
+    if (bytes % swizzle == 0)
+      return SmemLayout{RoundUp(tile.shape[0], 8), tile.shape[1], swizzle / size, swizzle};
+  if (bytes % 16 == 0 && tile.shape[1] <= 256)
+    return SmemLayout{tile.shape[0], tile.shape[1], tile.shape[1], 0};
+  return std::nullopt;
+}
+
+Layout KeepDims(const Layout& layout, const std::vector<int>& keep) {
+  Layout out = layout;
+  for (int d = layout.rank - 1; d >= 0; --d)
+    if (std::find(keep.begin(), keep.end(), d) == keep.end()) out = SliceLayout(out, d);
+  // What is left is the kept dims in ascending order; bring them into `keep`'s order.
+  std::vector<int> sorted = keep;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<int64_t> perm;
+  for (int d : keep)
+    perm.push_back(std::find(sorted.begin(), sorted.end(), d) - sorted.begin());
+  return PermuteLayout(out, perm);
+}
+
+Layout Unsqueeze(const Layout& layout, const std::vector<int64_t>& shape) {
+  std::vector<int> where;
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (shape[d] != 1) where.push_back(static_cast<int>(d));
+  Layout out = layout;
+  out.rank = static_cast<int>(shape.size());
+  for (auto* digits : {&out.thread, &out.reg})
+    for (LayoutDigit& d : *digits)
+      if (d.dim >= 0) d.dim = where[static_cast<size_t>(d.dim)];
+  return out;
+}
+
+}  // namespace tilec::ir

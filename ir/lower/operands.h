@@ -1,0 +1,54 @@
+// Which shared-memory buffer a product operand, a staged load or a staged store wants, and which
+// accesses TMA can make. Facts of hopper.md §3–4 and §13 in one place.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ir/function.h"
+
+namespace tilec::ir {
+
+// Does the tensor core take this product's dtypes? (hopper.md §2.2)
+bool IsTensorCore(const Function& fn, const Op& dot);
+
+// What readers want of a buffer that holds a tile_rows x tile_cols tile.
+struct BufferNeed {
+  int64_t tile_rows = 0;
+  int64_t tile_cols = 0;
+  int64_t rows = 0;              // at least so many rows and columns are read
+  int64_t cols = 0;
+  bool cols_contracted = false;  // cells right of the tile must read as zero
+  bool rows_contracted = false;  // … below the tile
+  bool plain = false;            // row-major without panels or swizzle (multiply-add products)
+
+  // Both readers' wishes; false if they exclude each other.
+  bool Merge(const BufferNeed& other);
+  // Swizzle: as wide as whole panels of the contracted dim allow; free dims are padded up.
+  SmemLayout Layout(DType dtype) const;
+  // Must the cells around the tile be zeroed once (nothing else may then use the bytes)?
+  bool NeedsZero(DType dtype) const;
+  // Can boxes fill it without writing a wrong value where zero must stand?
+  bool TmaFits(DType dtype) const;
+};
+
+// A load or store of a tile whose rows and columns are two ranges, the columns contiguous, from a
+// tensor whose base and strides TMA takes. Stores only if clipping to the range is clipping to the
+// tensor.
+struct TileAccess {
+  int row_dim = -1;
+  int col_dim = -1;
+};
+std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op);
+
+// Exact panels for a TMA store (no column may be written twice).
+std::optional<SmemLayout> StagingLayout(const Type& tile);
+
+// The layout of a tile that keeps only dims keep[i] of `layout`'s (as new dim i).
+Layout KeepDims(const Layout& layout, const std::vector<int>& keep);
+// Inserts dims of extent 1 so that `layout` of Squeezed(shape) becomes one of shape.
+Layout Unsqueeze(const Layout& layout, const std::vector<int64_t>& shape);
+
+}  // namespace tilec::ir

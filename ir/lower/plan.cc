@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/lower/plan.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "ir/lower/operands.h"
+#include "ir/lower/scalars.h"
+
+namespace tilec::ir {
+namespace {
+
+// A class of values that share one layout, and how it hangs on another.
+struct Relation {
+  ValueId child;
+  ValueId parent;
+  std::vector<int> keep;     // child dim i is parent dim keep[i]
+};
+
+class Planner {
+ public:
+  explicit Planner(const Function& fn) : fn_(fn) {}
+
+  Plan Run() {
+    Walk(fn_.body);
+    for (OpId id : order_) NoteUses(id);
+    ChooseWarpgroups();
+    for (OpId id : order_)
+      if (fn_.ops[id].kind == OpKind::kDot) PlanDot(id);
+    needed_.clear();  // the operands' plans are known now
+    for (OpId id : order_) Relate(id);
+    DecideLayouts();
+    for (auto& [id, dot] : plan_.dots) PlanRegisterOperand(dot);
+    for (OpId id : order_) {
+      if (fn_.ops[id].kind == OpKind::kLoad) PlanLoad(id);
+      if (fn_.ops[id].kind == OpKind::kStore) PlanStore(id);
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  void Walk(BlockId block) {
+    for (OpId id : fn_.blocks[block].ops) {
+      order_.push_back(id);
+      for (BlockId region : fn_.ops[id].regions) Walk(region);
+    }
+  }
+
+  // ---- which tiles must exist in registers -------------------------------------------------
+  void NoteUses(OpId id) {
+    const Op& op = fn_.ops[id];
+    for (size_t i = 0; i < op.operands.size(); ++i) uses_[op.operands[i]].push_back({id, i});
+  }
+
+  bool InRegisters(ValueId v) {
+    auto [it, fresh] = needed_.try_emplace(v, false);
+    if (!fresh) return it->second;
+    bool needed = forced_.count(v) > 0;
+    for (auto [id, index] : uses_[v]) {
+      const Op& op = fn_.ops[id];
+      if (op.kind == OpKind::kDot && index < 2) continue;  // decided with the operand's plan
+      if (op.kind == OpKind::kTranspose || op.kind == OpKind::kReshape)
+        needed = needed || InRegisters(op.results[0]);
+      else
+        needed = true;
+    }
+    return needed_[v] = needed;
+  }
+
+  // ---- warpgroups --------------------------------------------------------------------------
+  void ChooseWarpgroups() {
+    int64_t largest = 0;
+    bool dots = false, threes = false, twos = false, wide = false;
+    for (OpId id : order_) {
+      const Op& op = fn_.ops[id];
+      for (ValueId r : op.results)
+        if (fn_.type(r).is_tile() && (op.kind != OpKind::kLoad || InRegisters(r)))
+          largest = std::max(largest, fn_.type(r).elements());
+      if (op.kind != OpKind::kDot) continue;
+      const Type& t = fn_.type(op.results[0]);
+      if (!IsTensorCore(fn_, op)) continue;
+      dots = true;
+      const int64_t blocks = CeilDiv(t.shape[0], 64);
+      threes = threes || (blocks % 3 == 0 && blocks % 2 != 0);
+      twos = twos || blocks % 2 == 0;
+      wide = wide || (blocks % 2 != 0 && t.shape[1] >= 192 && t.shape[1] % 16 == 0);
+    }
+    if (dots)
+      plan_.warpgroups = twos ? 2 : threes ? 3 : wide ? 2 : 1;
+    else
+      plan_.warpgroups = largest <= 2048 ? 1 : largest <= 8192 ? 2 : 4;
+  }
+
+  // ---- products ----------------------------------------------------------------------------
+  void PlanDot(OpId id) {
+    const Op& op = fn_.ops[id];
+    DotPlan dot;
+    const Type& ta = fn_.type(op.operands[0]);
+    const Type& tb = fn_.type(op.operands[1]);
+    const int64_t m = ta.shape[0], k = ta.shape[1], n = tb.shape[1];
+    dot.tensor_core = IsTensorCore(fn_, op);
+    dot.promote = op.i("promote");
+    const int64_t k_step = dot.tensor_core ? 32 / ByteSize(ta.dtype) : 1;
+    dot.k_padded = RoundUp(k, k_step);
+    const int wgs = plan_.warpgroups;
+    if (dot.tensor_core) {
+      const int64_t blocks = CeilDiv(m, 64);
+      dot.split = blocks % wgs == 0          ? WgSplit::kM
+                  : n % (8 * wgs) == 0       ? WgSplit::kN
+                                             : WgSplit::kNone;
+      const int64_t n_padded = RoundUp(n, IsInteger(ta.dtype) ? 16 : 8);
+      if (IsInteger(ta.dtype) && dot.split == WgSplit::kN && n % (16 * wgs) != 0)
+        dot.split = WgSplit::kNone;
+      dot.acc = AccumulatorLayout(m, n_padded, wgs, dot.split);
+    }
+    dot.a = PlanOperand(op.operands[0], dot, /*is_a=*/true, RoundUp(m, 64));
+    dot.b = PlanOperand(op.operands[1], dot, /*is_a=*/false,
+                        RoundUp(n, IsInteger(tb.dtype) ? 16 : 8));
+    plan_.dots[id] = std::move(dot);
+  }
+
+  // `outer`: rows (M or N) the instructions touch.
+  OperandPlan PlanOperand(ValueId v, const DotPlan& dot, bool is_a, int64_t outer) {
+    OperandPlan plan;
+    // A is [M, K]: its natural (K-major) buffer is itself. B is [K, N]: the natural buffer is Bᵀ,
+    // so an untransposed B is MN-major.
+    bool mn_major = !is_a;
+    while (const Op* def = fn_.def(v)) {
+      if (def->kind != OpKind::kTranspose) break;
+      v = def->operands[0];
+      mn_major = !mn_major;
+    }
+    plan.source = v;
+    plan.trans = mn_major;
+    const Type& type = fn_.type(v);
+    const bool k_major_only = dot.tensor_core && ByteSize(type.dtype) != 2;
+    const Op* def = fn_.def(v);
+    if (mn_major && k_major_only) {
+      plan.trans = false;
+      plan.store_transposed = true;
+    } else if (def && def->kind == OpKind::kLoad && type.rank() == 2) {
+      plan.how = OperandPlan::How::kBuffer;
+    }
+    int64_t rows = type.shape[0], cols = type.shape[1];
+    if (plan.store_transposed) std::swap(rows, cols);
+    BufferNeed need;
+    need.tile_rows = rows;
+    need.tile_cols = cols;
+    need.plain = !dot.tensor_core;
+    if (dot.tensor_core) {
+      need.cols_contracted = !plan.trans;
+      need.rows_contracted = plan.trans;
+      need.rows = plan.trans ? dot.k_padded : outer;
+      need.cols = plan.trans ? outer : dot.k_padded;
+    } else {
+      need.rows = rows;
+      need.cols = cols;
+    }
+    if (plan.how == OperandPlan::How::kBuffer) {
+      const OpId load = fn_.values[v].def;
+      auto [it, fresh] = needs_.try_emplace(load, need);
+      if (!fresh && !it->second.Merge(need)) {
+        // One product wants a swizzled, the other a plain buffer: the second gets a copy.
+        plan.how = OperandPlan::How::kStore;
+      }
+    }
+    if (plan.how != OperandPlan::How::kBuffer) {
+      plan.smem = need.Layout(type.dtype);
+      plan.zero_padding = need.NeedsZero(type.dtype);
+      forced_.insert(v);
+    }
+    return plan;
+  }
+
+  // P of attention: a 16-bit tile already in the accumulator layout feeds the product as it is.
+  void PlanRegisterOperand(DotPlan& dot) {
+    OperandPlan& a = dot.a;
+    if (!dot.tensor_core || a.how != OperandPlan::How::kStore || a.trans || a.store_transposed)
+      return;
+    const Type& type = fn_.type(a.source);
+    if (ByteSize(type.dtype) != 2 || type.shape[1] % 16 != 0) return;
+    auto it = plan_.layouts.find(a.source);
+    const WgSplit split = dot.split == WgSplit::kN ? WgSplit::kNone : dot.split;
+    if (it != plan_.layouts.end() &&
+        it->second == AccumulatorLayout(type.shape[0], type.shape[1], plan_.warpgroups, split))
+      a.how = OperandPlan::How::kRegister;
+  }
+
+  // ---- layout classes ----------------------------------------------------------------------
+  bool IsTile(ValueId v) const {
+    return fn_.type(v).is_tile() && !Squeezed(fn_.type(v).shape).empty();
+  }
+  ValueId Find(ValueId v) {
+    auto it = parent_.find(v);
+    if (it == parent_.end() || it->second == v) return v;
+    return it->second = Find(it->second);
+  }
+  void Unite(ValueId a, ValueId b) {
+    if (!IsTile(a) || !IsTile(b)) return;
+    a = Find(a);
+    b = Find(b);
+    if (a == b) return;
+    if (b < a) std::swap(a, b);  // the earliest value names the class: deterministic
+    parent_[a] = a;
+    parent_[b] = a;
+  }
+
+  void Relate(OpId id) {
+    const Op& op = fn_.ops[id];
+    if (Info(op.kind).elementwise()) {
+      for (ValueId v : op.operands) Unite(v, op.results[0]);
+      return;
+    }
+    switch (op.kind) {
+      case OpKind::kReshape:
+      case OpKind::kScan: Unite(op.operands[0], op.results[0]); break;
+      case OpKind::kTranspose: {
+        if (!InRegisters(op.results[0])) break;
+        const Type& from = fn_.type(op.operands[0]);
+        Relation r{op.results[0], op.operands[0], {}};
+        for (int64_t d : op.ints("perm"))
+          if (int s = SqueezedDim(from.shape, d); s >= 0) r.keep.push_back(s);
+        AddRelation(std::move(r));
+        break;
+      }
+      case OpKind::kBroadcast: {
+        const Type& from = fn_.type(op.operands[0]);
+        const Type& to = fn_.type(op.results[0]);
+        Relation r{op.operands[0], op.results[0], {}};
+        for (size_t i = 0; i < from.shape.size(); ++i)
+          if (from.shape[i] != 1) r.keep.push_back(SqueezedDim(to.shape, op.ints("axes")[i]));
+        AddRelation(std::move(r));
+        break;
+      }
+      case OpKind::kReduce:
+      case OpKind::kArgReduce: {
+        const Type& from = fn_.type(op.operands[0]);
+        Relation r{op.results[0], op.operands[0], {}};
+        for (int64_t d = 0; d < from.rank(); ++d)
+          if (d != op.i("axis"))
+            if (int s = SqueezedDim(from.shape, d); s >= 0) r.keep.push_back(s);
+        AddRelation(std::move(r));
+        break;
+      }
+      case OpKind::kDot: {
+        Unite(op.operands[2], op.results[0]);
+        const Type& t = fn_.type(op.results[0]);
+        if (plan_.dots[id].tensor_core && t.shape[0] > 1 && t.shape[1] > 1)
+          anchors_.push_back({op.results[0], plan_.dots[id].acc});
+        break;
+      }
+      case OpKind::kFor:
+        for (size_t i = 0; i < op.results.size(); ++i) {
+          Unite(op.operands[2 + i], op.results[i]);
+          Unite(fn_.blocks[op.regions[0]].args[1 + i], op.results[i]);
+          Unite(YieldOf(op.regions[0]).operands[i], op.results[i]);
+        }
+        break;
+      case OpKind::kWhile:
+        for (size_t i = 0; i < op.results.size(); ++i) {
+          Unite(op.operands[i], op.results[i]);
+          Unite(fn_.blocks[op.regions[0]].args[i], op.results[i]);
+          Unite(fn_.blocks[op.regions[1]].args[i], op.results[i]);
+          Unite(YieldOf(op.regions[0]).operands[1 + i], op.results[i]);
+          Unite(YieldOf(op.regions[1]).operands[i], op.results[i]);
+        }
+        break;
+      case OpKind::kIf:
+        for (size_t i = 0; i < op.results.size(); ++i)
+          for (BlockId region : op.regions) Unite(YieldOf(region).operands[i], op.results[i]);
+        break;
+      case OpKind::kLoad: RelateGather(op, op.results[0], 1); break;
+      case OpKind::kStore:
+      case OpKind::kAtomic: RelateGather(op, op.operands[1], 2); break;
+      default: break;
+    }
+  }
+  const Op& YieldOf(BlockId block) const { return fn_.ops[fn_.blocks[block].ops.back()]; }
+
+  // Index tiles hang on the tile they gather.
+  void RelateGather(const Op& op, ValueId tile, size_t first) {
+    const bool store = op.kind != OpKind::kLoad;
+    const std::vector<int64_t>& shape = fn_.type(tile).shape;
+    size_t operand = first;
+    int64_t dim = 0;
+    for (char mode : op.s("modes")) {
+      if (mode == 'g') {
+        if (int s = SqueezedDim(shape, dim); s >= 0)
+          AddRelation({op.operands[operand], tile, {s}});
+      }
+      operand += mode == 'r' && store ? 2 : 1;
+      if (mode != 's') ++dim;
+    }
+  }
+
+  void AddRelation(Relation r) {
+    if (!IsTile(r.child) || !IsTile(r.parent)) return;
+    const int64_t rank = static_cast<int64_t>(Squeezed(fn_.type(r.parent).shape).size());
+    bool identity = static_cast<int64_t>(r.keep.size()) == rank;
+    for (size_t i = 0; i < r.keep.size(); ++i) identity = identity && r.keep[i] == static_cast<int>(i);
+    if (identity)
+      Unite(r.child, r.parent);
+    else
+      relations_.push_back(std::move(r));
+  }
+
+  void DecideLayouts() {
+    std::vector<ValueId> tiles;
+    for (int32_t i = 0; i < fn_.values.size(); ++i)
+      if (IsTile(ValueId(i))) tiles.push_back(ValueId(i));
+    std::map<ValueId, Layout> decided;
+    for (const auto& [value, layout] : anchors_) decided.try_emplace(Find(value), layout);
+    // Classes, highest rank first, then program order.
+    std::map<ValueId, std::vector<ValueId>> members;
+    for (ValueId v : tiles) members[Find(v)].push_back(v);
+    std::vector<ValueId> roots;
+    for (const auto& [root, list] : members) roots.push_back(root);
+    auto rank = [&](ValueId v) { return Squeezed(fn_.type(v).shape).size(); };
+    std::stable_sort(roots.begin(), roots.end(),
+                     [&](ValueId a, ValueId b) { return rank(a) > rank(b); });
+    // Permutations of decided classes of equal rank may come in any order: look until settled.
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const Relation& r : relations_) {
+        if (r.keep.size() != rank(r.parent)) continue;
+        changed = Derive(r, decided) || changed;
+      }
+    }
+    for (ValueId root : roots) {
+      if (decided.count(root)) continue;
+      bool derived = false;
+      for (const Relation& r : relations_)
+        if (!derived && Find(r.child) == root) derived = Derive(r, decided);
+      if (!derived) decided[root] = DefaultLayout(members[root]);
+    }
+    for (ValueId v : tiles)
+      if (Exists(v)) plan_.layouts[v] = decided[Find(v)];
+  }
+
+  // Loads that only products read, and the transposes in between, never come into registers.
+  bool Exists(ValueId v) {
+    const Op* def = fn_.def(v);
+    const bool optional = def && (def->kind == OpKind::kLoad || def->kind == OpKind::kTranspose ||
+                                  def->kind == OpKind::kReshape);
+    return !optional || InRegisters(v);
+  }
+
+  bool Derive(const Relation& r, std::map<ValueId, Layout>& decided) {
+    const ValueId child = Find(r.child), parent = Find(r.parent);
+    auto it = decided.find(parent);
+    if (decided.count(child) || it == decided.end()) return false;
+    decided[child] = KeepDims(it->second, r.keep);
+    return true;
+  }
+
+  Layout DefaultLayout(const std::vector<ValueId>& members) {
+    const std::vector<int64_t> shape = Squeezed(fn_.type(members.front()).shape);
+    int64_t elements = 1;
+    for (int64_t d : shape) elements *= d;
+    // As wide as 16 bytes of the narrowest dtype that meets memory, but not so wide that threads
+    // stay idle, and only whole vectors.
+    int64_t bytes = 4;
+    for (ValueId v : members) {
+      const Op* def = fn_.def(v);
+      if (def && def->kind == OpKind::kLoad) bytes = std::min<int64_t>(bytes, ByteSize(fn_.type(v).dtype));
+      for (auto [id, index] : uses_[v])
+        if (fn_.ops[id].kind == OpKind::kStore && index == 1)
+          bytes = std::min<int64_t>(bytes, ByteSize(fn_.type(v).dtype));
+    }
+    int64_t vector = 16 / bytes;
+    while (vector > 1 && (shape.back() % vector != 0 || elements < vector * plan_.threads()))
+      vector /= 2;
+    return BlockedLayout(shape, vector, plan_.threads());
+  }
+
+  // ---- memory ------------------------------------------------------------------------------
+  void PlanLoad(OpId id) {
+    const Op& op = fn_.ops[id];
+    const ValueId result = op.results[0];
+    LoadPlan load;
+    load.registers = InRegisters(result);
+    const Type& type = fn_.type(result);
+    auto need = needs_.find(id);
+    const std::optional<TileAccess> access = TmaAccess(fn_, op);
+    if (need != needs_.end()) {
+      load.buffer = true;
+      load.smem = need->second.Layout(type.dtype);
+      load.zero_padding = need->second.NeedsZero(type.dtype);
+      load.tma = access && need->second.TmaFits(type.dtype);
+    } else if (access && type.rank() == 2 && IsAccumulator(result) && type.elements() >= 2048) {
+      BufferNeed plain;
+      plain.tile_rows = plain.rows = type.shape[0];
+      plain.tile_cols = plain.cols = type.shape[1];
+      load.buffer = load.tma = plain.TmaFits(type.dtype);
+      load.smem = plain.Layout(type.dtype);
+    }
+    if (load.tma) {
+      load.row_dim = access->row_dim;
+      load.col_dim = access->col_dim;
+    }
+    plan_.loads[id] = load;
+  }
+
+  bool IsAccumulator(ValueId v) {
+    for (const auto& [value, layout] : anchors_)
+      if (Find(value) == Find(v)) return true;
+    return false;
+  }
+
+  void PlanStore(OpId id) {
+    const Op& op = fn_.ops[id];
+    StorePlan store;
+    const Type& type = fn_.type(op.operands[1]);
+    const std::optional<TileAccess> access = TmaAccess(fn_, op);
+    if (access && type.rank() == 2 && IsAccumulator(op.operands[1]) && type.elements() >= 2048) {
+      if (std::optional<SmemLayout> smem = StagingLayout(type)) {
+        store.tma = true;
+        store.smem = *smem;
+        store.row_dim = access->row_dim;
+        store.col_dim = access->col_dim;
+      }
+    }
+    plan_.stores[id] = store;
+  }
+
+  const Function& fn_;
+  Plan plan_;
+  std::vector<OpId> order_;
+  std::map<ValueId, std::vector<std::pair<OpId, size_t>>> uses_;
+  std::map<ValueId, bool> needed_;
+  std::set<ValueId> forced_;  // product operands that pass through registers
+  std::map<ValueId, ValueId> parent_;
+  std::vector<Relation> relations_;
+  std::vector<std::pair<ValueId, Layout>> anchors_;
+  std::map<OpId, BufferNeed> needs_;
+};
+
+}  // namespace
+
+Plan MakePlan(const Function& fn) { return Planner(fn).Run(); }
+
+}  // namespace tilec::ir

@@ -1,0 +1,24 @@
+// Sequential lowering: tile IR → warp IR with one role that runs the program in its own order.
+//
+// Correct for every program of the language whose ops have a lowering, and what any program falls
+// back to. TMA loads are issued by one elected thread, awaited at once by everybody; products are
+// committed and awaited at once; every reuse of shared memory is separated by a CTA barrier and a
+// proxy fence. No overlap is attempted: that is the scheduler's business.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ir/function.h"
+#include "support/diag.h"
+
+namespace tilec::ir {
+
+struct SequentialOptions {
+  int64_t smem_limit_bytes = 232448;  // dynamic shared memory of one CTA (hopper.md §12)
+};
+
+// `fn` is a verified tile function; the result is a warp function of the same signature.
+Result<Function> Sequentialize(const Function& fn, const SequentialOptions& options,
+                               DiagSink& diags);
+
+}  // namespace tilec::ir

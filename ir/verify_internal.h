@@ -1,0 +1,110 @@
+// What the three files of the verifier share. Included by ir/verify*.cc only.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/diagnostics.h"
+#include "ir/function.h"
+#include "ir/text.h"
+
+namespace tilec::ir::verify_internal {
+
+// Where an op stands, as far as the rules ask.
+struct Scope {
+  int depth = 0;
+  bool in_role = false;
+  bool in_elect = false;
+  int64_t threads = 0;  // of the role, or of the CTA outside roles
+};
+
+class Verifier {
+ public:
+  Verifier(const Function& fn, DiagSink& diags) : fn_(fn), diags_(diags) {}
+  Result<> Run();
+
+ private:
+  // A failed check reports once and makes the enclosing rule return; rules go on with the next op.
+  bool Fail(const DiagDef& def, const Op& op, const std::string& what);
+  bool FailHeader(Span at, const std::string& what);
+  static constexpr int kMaxReports = 8;
+  static constexpr int kMaxDepth = 150;
+
+  // verify.cc: header, structure, dominance, arity
+  bool CheckHeader();
+  bool CheckParam(const Param& p);
+  bool CheckMap(size_t index);
+  void CheckBlock(BlockId block, Scope scope);
+  bool CheckForm(OpId id);
+  bool CheckOperandsVisible(OpId id);
+  bool CheckLevel(const Op& op, const Scope& scope);
+  bool CheckTypeShape(const Op& op, const Type& t, const Scope& scope);
+  bool CheckRegions(const Op& op);
+  bool CheckYield(const Op& op, size_t region, const std::vector<ValueId>& targets, size_t leading,
+                  const char* what);
+
+  // verify_tile_types.cc: ops of ops.def
+  bool CheckTypes(const Op& op, const Scope& scope);
+  bool CheckElementwise(const Op& op);
+  bool CheckConstant(const Op& op);
+  bool CheckIota(const Op& op);
+  bool CheckBroadcastShape(const Op& op);
+  bool CheckReshapeShape(const Op& op);
+  bool CheckTransposeShape(const Op& op);
+  bool CheckReduceShape(const Op& op);
+  bool CheckArgReduceShape(const Op& op);
+  bool CheckScan(const Op& op);
+  bool CheckDot(const Op& op);
+  // load, store, atomic and their warp forms: modes, sizes, operand types against the tensor.
+  bool CheckAccess(const Op& op, bool stores, bool atomic);
+  bool CheckScalarAccess(const Op& op, bool stores, bool atomic);
+  bool CheckTensorOperand(const Op& op, bool writes);
+  bool CheckParallel(const Op& op);
+  bool CheckFor(const Op& op);
+  bool CheckPrint(const Op& op);
+  bool CheckReduceKind(const Op& op, DType d);
+  bool CheckAtomicKind(const Op& op, DType d);
+
+  // verify_warp_types.cc: ops of warp_ops.def
+  bool CheckWarpTypes(const Op& op, const Scope& scope);
+  bool CheckSmemAlloc(const Op& op);
+  bool CheckSmemAccess(const Op& op);
+  bool CheckConvert(const Op& op);
+  bool CheckWarpReduce(const Op& op, bool arg);
+  bool CheckRole(const Op& op, const Scope& scope);
+  bool CheckMbar(const Op& op);
+  bool CheckTma(const Op& op, const Scope& scope);
+  bool CheckMma(const Op& op, const Scope& scope);
+  bool CheckSimtDot(const Op& op);
+  bool CheckTiedTiles(const Op& op, size_t count);
+  bool CheckScratch(const Op& op, int64_t needed);
+  bool CheckSlot(const Op& op, size_t index);
+  bool CheckVector(const Op& op);
+
+  const Type& T(ValueId v) const { return fn_.values[v].type; }
+  const Type& Operand(const Op& op, size_t i) const { return T(op.operands[i]); }
+  const Type& Out(const Op& op, size_t i = 0) const { return T(op.results[i]); }
+  bool IsScalar(const Op& op, size_t i, DType d) const {
+    return Operand(op, i).is_scalar() && Operand(op, i).dtype == d;
+  }
+  std::string Show(const Type& t) const { return ToText(t); }
+
+  const Function& fn_;
+  DiagSink& diags_;
+  int reports_ = 0;
+  std::vector<uint8_t> visible_;   // per value: defined and in scope here
+  std::vector<uint8_t> seen_ops_;  // per op: already stands in a block
+  std::vector<uint8_t> seen_blocks_;
+  int parallels_ = 0;
+  std::vector<std::pair<int64_t, int64_t>> role_warps_;  // [first, end) of roles met
+};
+
+// Rank > 0 tiles whose layouts place equal coordinates in equal threads and registers.
+bool SameMapping(const Layout& a, const Layout& b);
+
+}  // namespace tilec::ir::verify_internal

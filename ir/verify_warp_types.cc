@@ -1,0 +1,514 @@
+// The verifier's rules for the rows of warp_ops.def: layouts, shared memory, barriers, TMA, wgmma.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ir/layout_scratch.h"
+#include "ir/verify_internal.h"
+
+namespace tilec::ir::verify_internal {
+namespace {
+
+// Coordinates of every thread and register, computed once: coord = thread part + register part.
+struct Coords {
+  explicit Coords(const Layout& l) {
+    for (int64_t t = 0; t < l.threads(); ++t) thread.push_back(l.ThreadCoord(t));
+    for (int64_t r = 0; r < l.regs(); ++r) reg.push_back(l.RegCoord(r));
+  }
+  std::vector<std::vector<int64_t>> thread, reg;
+};
+
+constexpr int64_t kMaxRegs = 4096;
+constexpr int64_t kMaxThreads = 1024;
+
+bool Sane(const Layout& l) { return l.threads() <= kMaxThreads && l.regs() <= kMaxRegs; }
+
+// Drops the coordinates of dims for which keep[d] is false.
+std::vector<int64_t> Kept(const std::vector<int64_t>& coord, const std::vector<bool>& keep) {
+  std::vector<int64_t> out;
+  for (size_t d = 0; d < coord.size(); ++d)
+    if (keep[d]) out.push_back(coord[d]);
+  return out;
+}
+
+std::vector<bool> NotOne(const std::vector<int64_t>& shape) {
+  std::vector<bool> keep;
+  for (int64_t d : shape) keep.push_back(d != 1);
+  return keep;
+}
+
+bool Inside(const std::vector<int64_t>& t, const std::vector<int64_t>& r,
+            const std::vector<int64_t>& shape) {
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (t[d] + r[d] >= shape[d]) return false;
+  return true;
+}
+
+// For every register of `to` there is one register of `from` that holds, in every thread, the same
+// coordinate when dims are compared as kept. Elements outside `to_shape` are padding.
+bool HoldsWithoutMoving(const Layout& from, const std::vector<bool>& keep_from, const Layout& to,
+                        const std::vector<bool>& keep_to, const std::vector<int64_t>& to_shape) {
+  if (from.threads() != to.threads()) return false;
+  const Coords a(from);
+  const Coords b(to);
+  auto sum = [](std::vector<int64_t> x, const std::vector<int64_t>& y) {
+    for (size_t i = 0; i < x.size(); ++i) x[i] += y[i];
+    return x;
+  };
+  for (const std::vector<int64_t>& to_reg : b.reg) {
+    bool found = false;
+    for (size_t r = 0; r < a.reg.size() && !found; ++r) {
+      bool all = true;
+      for (size_t t = 0; t < b.thread.size() && all; ++t)
+        if (Inside(b.thread[t], to_reg, to_shape))
+          all = Kept(sum(b.thread[t], to_reg), keep_to) ==
+                Kept(sum(a.thread[t], a.reg[r]), keep_from);
+      found = all;
+    }
+    if (!found) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool SameMapping(const Layout& a, const Layout& b) {
+  if (a == b) return true;
+  if (a.rank != b.rank || a.threads() != b.threads() || a.regs() != b.regs()) return false;
+  for (int64_t t = 0; t < a.threads(); ++t)
+    if (a.ThreadCoord(t) != b.ThreadCoord(t)) return false;
+  for (int64_t r = 0; r < a.regs(); ++r)
+    if (a.RegCoord(r) != b.RegCoord(r)) return false;
+  return true;
+}
+
+bool Verifier::CheckSlot(const Op& op, size_t index) {
+  if (index >= op.operands.size()) return true;
+  return IsScalar(op, index, DType::kI32) ||
+         Fail(kVerifyType, op, fmt::format("slot is {}, not i32", Show(Operand(op, index))));
+}
+
+bool Verifier::CheckScratch(const Op& op, int64_t needed) {
+  const int64_t scratch = op.i("scratch");
+  if (scratch < -1 || (scratch >= 0 && scratch % 16 != 0))
+    return Fail(kVerifyMemory, op,
+                fmt::format("scratch at byte {}; a multiple of 16, or -1", scratch));
+  if (scratch < 0 && needed > 0)
+    return Fail(kVerifyMemory, op, fmt::format("no scratch, where {} bytes are needed", needed));
+  if (scratch >= 0 && scratch + needed > fn_.launch.smem_bytes)
+    return Fail(kVerifyMemory, op,
+                fmt::format("scratch of {} bytes at {} ends beyond the {} bytes of shared memory",
+                            needed, scratch, fn_.launch.smem_bytes));
+  return true;
+}
+
+bool Verifier::CheckVector(const Op& op) {
+  const int64_t vector = op.i("vector");
+  const Type& t = Operand(op, 0);
+  if (vector < 1 || vector * ByteSize(t.dtype) > 16 || (vector & (vector - 1)) != 0)
+    return Fail(kVerifyForm, op,
+                fmt::format("vector = {} of {}; accesses have at most 16 bytes", vector,
+                            Spelling(t.dtype)));
+  return true;
+}
+
+bool Verifier::CheckRole(const Op& op, const Scope& scope) {
+  if (scope.depth > 0) return Fail(kVerifyStructure, op, "it stands inside another op");
+  const int64_t first = op.i("first_warp");
+  const int64_t warps = op.i("warps");
+  const int64_t regs = op.i("regs");
+  if (first < 0 || first % 4 != 0 || warps < 1 || first > 32 || warps > 32 ||
+      first + warps > fn_.launch.warps)
+    return Fail(kVerifyForm, op,
+                fmt::format("warps [{}, {}) of {}; roles start at a multiple of 4", first,
+                            first + warps, fn_.launch.warps));
+  if (regs != 0 && (regs < 24 || regs > 256 || regs % 8 != 0))
+    return Fail(kVerifyForm, op, fmt::format("regs = {}; 0 or a multiple of 8 in 24 … 256", regs));
+  for (const auto& [begin, end] : role_warps_)
+    if (first < end && begin < first + warps)
+      return Fail(kVerifyStructure, op,
+                  fmt::format("shares warps with the role of warps [{}, {})", begin, end));
+  role_warps_.emplace_back(first, first + warps);
+  return true;
+}
+
+bool Verifier::CheckSmemAlloc(const Op& op) {
+  const Type& t = Out(op);
+  if (t.kind != TypeKind::kSmem)
+    return Fail(kVerifyType, op, fmt::format("the result is {}", Show(t)));
+  const SmemLayout& s = t.smem;
+  const int64_t size = ByteSize(t.dtype);
+  if (t.shape.empty() || s.rows < 1 || s.panel_cols < 1 || s.cols < 1 || s.cols % s.panel_cols != 0)
+    return Fail(kVerifyMemory, op, fmt::format("{}: cols are whole panels", Show(t)));
+  int64_t rows = 1;
+  for (size_t d = 0; d + 1 < t.shape.size(); ++d) rows *= t.shape[d];
+  if (rows > s.rows || t.shape.back() > s.cols)
+    return Fail(kVerifyMemory, op, fmt::format("{}: the tile is larger than its buffer", Show(t)));
+  if (s.swizzle_bytes != 0 && s.swizzle_bytes != 32 && s.swizzle_bytes != 64 &&
+      s.swizzle_bytes != 128)
+    return Fail(kVerifyMemory, op, fmt::format("swizzle of {} bytes", s.swizzle_bytes));
+  if (s.swizzle_bytes != 0 && (s.panel_cols * size != s.swizzle_bytes || s.rows % 8 != 0))
+    return Fail(
+        kVerifyMemory, op,
+        fmt::format("{}: a swizzled panel is as wide as its swizzle and a multiple of 8 rows",
+                    Show(t)));
+  const int64_t offset = op.i("offset");
+  const int64_t bytes = t.depth * SmemBytes(s, t.dtype);
+  if (offset < 0 || offset % 1024 != 0)
+    return Fail(kVerifyMemory, op, fmt::format("byte {} is not a multiple of 1024", offset));
+  if (t.depth > 1 && s.swizzle_bytes != 0 && SmemBytes(s, t.dtype) % 1024 != 0)
+    return Fail(kVerifyMemory, op,
+                fmt::format("{}: copies of {} bytes lose the 1024-byte alignment", Show(t),
+                            SmemBytes(s, t.dtype)));
+  if (t.depth < 1 || offset + bytes > fn_.launch.smem_bytes)
+    return Fail(kVerifyMemory, op,
+                fmt::format("{} bytes at {} end beyond the {} bytes of shared memory", bytes,
+                            offset, fn_.launch.smem_bytes));
+  return true;
+}
+
+// smem_store: tile, smem[, slot]; smem_load: smem[, slot] -> tile; smem_zero: smem[, slot].
+bool Verifier::CheckSmemAccess(const Op& op) {
+  const size_t at = op.kind == OpKind::kSmemStore ? 1 : 0;
+  const Type& smem = Operand(op, at);
+  if (smem.kind != TypeKind::kSmem)
+    return Fail(kVerifyType, op, fmt::format("operand {} is {}, not smem", at, Show(smem)));
+  if (!CheckSlot(op, at + 1)) return false;
+  if (op.kind == OpKind::kSmemZero) return true;
+  const Type& tile = op.kind == OpKind::kSmemStore ? Operand(op, 0) : Out(op);
+  const int64_t transposed = op.i("transposed");
+  if (transposed != 0 && transposed != 1)
+    return Fail(kVerifyForm, op, fmt::format("transposed = {}", transposed));
+  std::vector<int64_t> shape = tile.shape;
+  if (transposed && shape.size() == 2) std::swap(shape[0], shape[1]);
+  if (!tile.is_tile() || tile.shape.empty() || tile.dtype != smem.dtype || shape != smem.shape ||
+      (transposed && tile.rank() != 2))
+    return Fail(kVerifyType, op,
+                fmt::format("the tile is {}, the buffer {}", Show(tile), Show(smem)));
+  return true;
+}
+
+bool Verifier::CheckConvert(const Op& op) {
+  const Type& in = Operand(op, 0);
+  const Type& out = Out(op);
+  if (!in.is_tile() || !out.is_tile() || in.shape.empty() || in.dtype != out.dtype ||
+      in.shape != out.shape)
+    return Fail(kVerifyType, op, fmt::format("{} becomes {}", Show(in), Show(out)));
+  const Layout& from = fn_.layouts[in.layout];
+  const Layout& to = fn_.layouts[out.layout];
+  const bool renames = RegisterMap(from, to, in.shape).has_value();
+  if (op.i("scratch") < 0 && !renames)
+    return Fail(kVerifyLayout, op, "without scratch, but elements change threads");
+  return CheckScratch(op, op.i("scratch") < 0 ? 0 : ConvertScratchBytes(in, from, to));
+}
+
+bool Verifier::CheckWarpReduce(const Op& op, bool arg) {
+  if (arg ? !CheckArgReduceShape(op)
+          : !(CheckReduceShape(op) && CheckReduceKind(op, Operand(op, 0).dtype)))
+    return false;
+  const Type& in = Operand(op, 0);
+  const Type& out = Out(op);
+  if (!arg && in.dtype != out.dtype)
+    return Fail(kVerifyType, op, fmt::format("{} becomes {}", Show(in), Show(out)));
+  const int axis = static_cast<int>(op.i("axis"));
+  const Layout& from = fn_.layouts[in.layout];
+  if (!out.shape.empty() && !SameMapping(SliceLayout(from, axis), fn_.layouts[out.layout]))
+    return Fail(kVerifyLayout, op,
+                fmt::format("the result's layout is {}, not the slice {}",
+                            ToText(fn_.layouts[out.layout]), ToText(SliceLayout(from, axis))));
+  return CheckScratch(op, ReduceScratchBytes(in, from, axis, arg));
+}
+
+bool Verifier::CheckMbar(const Op& op) {
+  if (op.kind == OpKind::kMbarAlloc) {
+    const Type& t = Out(op);
+    if (t.kind != TypeKind::kMbar || t.depth < 1)
+      return Fail(kVerifyType, op, fmt::format("the result is {}", Show(t)));
+    const int64_t offset = op.i("offset");
+    if (offset < 0 || offset % 8 != 0 || offset + 8 * t.depth > fn_.launch.smem_bytes)
+      return Fail(kVerifyMemory, op,
+                  fmt::format("{} barriers at byte {} of {}; a multiple of 8", t.depth, offset,
+                              fn_.launch.smem_bytes));
+    return true;
+  }
+  if (Operand(op, 0).kind != TypeKind::kMbar)
+    return Fail(kVerifyType, op, fmt::format("operand 0 is {}, not mbar", Show(Operand(op, 0))));
+  if (op.kind == OpKind::kMbarInit)
+    return (op.i("count") >= 1 && op.i("count") < (1 << 20)) ||
+           Fail(kVerifyForm, op, fmt::format("{} arrivals", op.i("count")));
+  if (op.kind == OpKind::kMbarExpect)
+    return op.i("bytes") < 0 || op.i("bytes") >= (1 << 20)
+               ? Fail(kVerifyForm, op, fmt::format("{} bytes; 0 … 2^20 - 1", op.i("bytes")))
+               : CheckSlot(op, 1);
+  if (op.kind == OpKind::kMbarWait) {
+    if (!IsScalar(op, 1, DType::kI32)) return Fail(kVerifyType, op, "the parity is not an i32");
+    return CheckSlot(op, 2);
+  }
+  return CheckSlot(op, 1);  // arrive
+}
+
+bool Verifier::CheckTma(const Op& op, const Scope& scope) {
+  if (!scope.in_elect) return Fail(kVerifyLevel, op, "it stands outside an elect");
+  const bool load = op.kind == OpKind::kTmaLoad;
+  const int64_t index = op.i("map");
+  if (index < 0 || index >= static_cast<int64_t>(fn_.launch.maps.size()))
+    return Fail(kVerifyForm, op, fmt::format("map {} of {}", index, fn_.launch.maps.size()));
+  const TensorMapInfo& map = fn_.launch.maps[index];
+  const Type& smem = Operand(op, 0);
+  if (smem.kind != TypeKind::kSmem || smem.dtype != T(map.tensor).dtype)
+    return Fail(
+        kVerifyType, op,
+        fmt::format("operand 0 is {}, the map's tensor {}", Show(smem), Show(T(map.tensor))));
+  size_t next = 1;
+  if (load && Operand(op, next++).kind != TypeKind::kMbar)
+    return Fail(kVerifyType, op, fmt::format("operand 1 is {}, not mbar", Show(Operand(op, 1))));
+  const int64_t slotted = op.i("slotted");
+  if (slotted != 0 && slotted != 1)
+    return Fail(kVerifyForm, op, fmt::format("slotted = {}", slotted));
+  if (op.operands.size() != next + map.dims.size() + static_cast<size_t>(slotted))
+    return Fail(
+        kVerifyForm, op,
+        fmt::format("{} operands for a map of {} dims", op.operands.size(), map.dims.size()));
+  for (size_t i = 0; i < map.dims.size(); ++i, ++next)
+    if (!IsScalar(op, next, DType::kI64))
+      return Fail(kVerifyType, op, fmt::format("coordinate {} is not an i64", i));
+  if (!CheckSlot(op, next)) return false;
+  int64_t bytes = ByteSize(smem.dtype);
+  for (int64_t b : map.box) bytes *= b;
+  const int64_t offset = op.i("offset");
+  if (offset < 0 || offset % 128 != 0 || offset + bytes > SmemBytes(smem.smem, smem.dtype))
+    return Fail(kVerifyMemory, op,
+                fmt::format("a box of {} bytes at byte {} of a buffer of {}; a multiple of 128",
+                            bytes, offset, SmemBytes(smem.smem, smem.dtype)));
+  if (map.swizzle_bytes != smem.smem.swizzle_bytes)
+    return Fail(kVerifyMemory, op,
+                fmt::format("the map swizzles {} bytes, the buffer {}", map.swizzle_bytes,
+                            smem.smem.swizzle_bytes));
+  return true;
+}
+
+bool Verifier::CheckTiedTiles(const Op& op, size_t count) {
+  for (size_t i = 0; i < op.operands.size(); ++i)
+    if (!Operand(op, i).is_tile() || Operand(op, i).shape.empty())
+      return Fail(kVerifyType, op,
+                  fmt::format("operand {} is {}, not a tile", i, Show(Operand(op, i))));
+  if (count > op.operands.size() || op.results.size() != count)
+    return Fail(kVerifyForm, op,
+                fmt::format("{} operands, {} results", op.operands.size(), op.results.size()));
+  for (size_t i = 0; i < count; ++i)
+    if (Operand(op, i) != Out(op, i))
+      return Fail(kVerifyType, op,
+                  fmt::format("operand {} is {}, result {} {}", i, Show(Operand(op, i)), i,
+                              Show(Out(op, i))));
+  return true;
+}
+
+bool Verifier::CheckMma(const Op& op, const Scope& scope) {
+  const Type& acc = Operand(op, 0);
+  const Type& a = Operand(op, 1);
+  const Type& b = Operand(op, 2);
+  if (!acc.is_tile() || acc.rank() != 2 || Out(op) != acc)
+    return Fail(kVerifyType, op,
+                fmt::format("the accumulator is {}, the result {}", Show(acc), Show(Out(op))));
+  if (b.kind != TypeKind::kSmem || b.rank() != 2 || a.rank() != 2 ||
+      (a.kind != TypeKind::kSmem && !a.is_tile()))
+    return Fail(kVerifyType, op, fmt::format("operands are {} and {}", Show(a), Show(b)));
+  if (!CheckSlot(op, 3) || !CheckSlot(op, 4)) return false;
+  const bool fp8 = (a.dtype == DType::kE4M3 || a.dtype == DType::kE5M2) &&
+                   (b.dtype == DType::kE4M3 || b.dtype == DType::kE5M2);
+  if ((a.dtype != b.dtype && !fp8) || acc.dtype != Info(a.dtype).accumulator)
+    return Fail(
+        kVerifyType, op,
+        fmt::format("{} · {} into {}", Spelling(a.dtype), Spelling(b.dtype), Spelling(acc.dtype)));
+  const std::string& split = op.s("split");
+  if (split != "m" && split != "n" && split != "none")
+    return Fail(kVerifyForm, op, fmt::format("split is \"{}\"; it is m, n or none", split));
+  const int64_t k = op.i("k");
+  const int64_t k_begin = op.i("k_begin");
+  const int64_t size = ByteSize(a.dtype);
+  if (k < 1 || (k * size) % 32 != 0 || k_begin < 0 || (k_begin * size) % 32 != 0)
+    return Fail(kVerifyForm, op,
+                fmt::format("k = {}, k_begin = {} of {}; multiples of 32 bytes", k, k_begin,
+                            Spelling(a.dtype)));
+  for (const char* name : {"trans_a", "trans_b", "zero"})
+    if (op.i(name) != 0 && op.i(name) != 1)
+      return Fail(kVerifyForm, op, fmt::format("{} = {}", name, op.i(name)));
+  if ((op.i("trans_a") || op.i("trans_b")) && size != 2)
+    return Fail(kVerifyForm, op,
+                fmt::format("a transposed operand of {}; 16-bit types only", Spelling(a.dtype)));
+  const int64_t m = acc.shape[0];
+  const int64_t n = acc.shape[1];
+  const int warpgroups = static_cast<int>(scope.threads / 128);
+  if (scope.threads % 128 != 0 || warpgroups < 1)
+    return Fail(kVerifyLayout, op, fmt::format("{} threads are no warpgroups", scope.threads));
+  const WgSplit how = split == "m" ? WgSplit::kM : split == "n" ? WgSplit::kN : WgSplit::kNone;
+  if (!SameMapping(fn_.layouts[acc.layout], AccumulatorLayout(m, n, warpgroups, how)))
+    return Fail(kVerifyLayout, op,
+                fmt::format("{} is not in the accumulator's layout over {} warpgroups", Show(acc),
+                            warpgroups));
+  auto fits = [&](const Type& t, bool trans, int64_t outer, const char* which) {
+    const int64_t along_k = trans ? t.smem.rows : t.smem.cols;
+    const int64_t across = trans ? t.smem.cols : t.smem.rows;
+    return (along_k >= k_begin + k && across >= outer) ||
+           Fail(kVerifyMemory, op,
+                fmt::format("{} is {}: too small for {} x {}", which, Show(t), outer, k_begin + k));
+  };
+  if (!fits(b, op.i("trans_b") != 0, RoundUp(n, 8), "b")) return false;
+  if (a.kind == TypeKind::kSmem) return fits(a, op.i("trans_a") != 0, m, "a");
+  if (size != 2 || op.i("trans_a"))
+    return Fail(kVerifyType, op, fmt::format("a register operand of {}", Show(a)));
+  const Layout want = AccumulatorLayout(a.shape[0], a.shape[1], warpgroups,
+                                        how == WgSplit::kN ? WgSplit::kNone : how);
+  if (a.shape[0] != m || a.shape[1] < k_begin + k)
+    return Fail(kVerifyType, op,
+                fmt::format("a is {}: too small for {} x {}", Show(a), m, k_begin + k));
+  return SameMapping(fn_.layouts[a.layout], want) ||
+         Fail(kVerifyLayout, op,
+              fmt::format("{} is not in the layout of a register operand", Show(a)));
+}
+
+bool Verifier::CheckSimtDot(const Op& op) {
+  const Type& acc = Operand(op, 0);
+  if (!acc.is_tile() || acc.rank() != 2 || Out(op) != acc)
+    return Fail(kVerifyType, op,
+                fmt::format("the accumulator is {}, the result {}", Show(acc), Show(Out(op))));
+  const int64_t k = op.i("k");
+  if (k < 1) return Fail(kVerifyForm, op, fmt::format("k = {}", k));
+  for (size_t i = 1; i < 3; ++i) {
+    const Type& t = Operand(op, i);
+    const bool trans = op.i(i == 1 ? "trans_a" : "trans_b") != 0;
+    const int64_t outer = acc.shape[i - 1];
+    if (t.kind != TypeKind::kSmem || t.rank() != 2)
+      return Fail(kVerifyType, op, fmt::format("operand {} is {}, not a smem matrix", i, Show(t)));
+    if ((trans ? t.smem.rows : t.smem.cols) < k || (trans ? t.smem.cols : t.smem.rows) < outer)
+      return Fail(kVerifyMemory, op,
+                  fmt::format("operand {} is {}: too small for {} x {}", i, Show(t), outer, k));
+  }
+  return true;
+}
+
+bool Verifier::CheckScalarAccess(const Op& op, bool stores, bool atomic) {
+  if (!CheckTensorOperand(op, stores)) return false;
+  const Type& tensor = Operand(op, 0);
+  const int64_t has_fill = op.i("has_fill");
+  const size_t first = stores ? 2 : 1;
+  const size_t wanted = first + static_cast<size_t>(tensor.rank()) + (has_fill ? 1 : 0);
+  if (op.operands.size() != wanted || has_fill < 0 || has_fill > 1)
+    return Fail(
+        kVerifyForm, op,
+        fmt::format("{} operands for a tensor of rank {}", op.operands.size(), tensor.rank()));
+  for (size_t i = first; i < first + static_cast<size_t>(tensor.rank()); ++i)
+    if (!IsScalar(op, i, DType::kI64))
+      return Fail(kVerifyType, op, fmt::format("position {} is not an i64", i - first));
+  if (has_fill && !IsScalar(op, wanted - 1, tensor.dtype))
+    return Fail(kVerifyType, op, "fill is not of the tensor's type");
+  const Type& value = stores ? Operand(op, 1) : Out(op);
+  if (value != Type::Scalar(tensor.dtype))
+    return Fail(kVerifyType, op,
+                fmt::format("the value is {}, the tensor's elements {}", Show(value),
+                            Spelling(tensor.dtype)));
+  return !atomic || CheckAtomicKind(op, tensor.dtype);
+}
+
+bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
+  for (ValueId v : op.operands)  // layouts below are looked up without asking
+    if (T(v).is_tile() && !T(v).shape.empty() &&
+        (!T(v).layout.valid() || T(v).layout.index >= fn_.layouts.size() ||
+         !Sane(fn_.layouts[T(v).layout])))
+      return Fail(kVerifyLayout, op,
+                  fmt::format("{} has no layout, or one of absurd size", Show(T(v))));
+  for (ValueId v : op.results)
+    if (T(v).layout.valid() && !Sane(fn_.layouts[T(v).layout]))
+      return Fail(kVerifyLayout, op, fmt::format("{} has a layout of absurd size", Show(T(v))));
+  switch (op.kind) {
+    case OpKind::kRole: return CheckRole(op, scope);
+    case OpKind::kProgramId:
+      return Out(op) == Type::Scalar(DType::kI64) ||
+             Fail(kVerifyType, op, fmt::format("the result is {}", Show(Out(op))));
+    case OpKind::kElect:
+      return !scope.in_elect || Fail(kVerifyStructure, op, "an elect inside an elect");
+    case OpKind::kSmemAlloc: return CheckSmemAlloc(op);
+    case OpKind::kSmemStore:
+    case OpKind::kSmemLoad:
+    case OpKind::kSmemZero: return CheckSmemAccess(op);
+    case OpKind::kConvert: return CheckConvert(op);
+    case OpKind::kWarpBroadcast: {
+      if (!CheckBroadcastShape(op)) return false;
+      const Type& in = Operand(op, 0);
+      const Type& out = Out(op);
+      if (in.shape.empty()) return true;
+      std::vector<bool> keep_out(out.shape.size(), false);
+      const std::vector<int64_t>& axes = op.ints("axes");
+      for (size_t i = 0; i < axes.size(); ++i) keep_out[axes[i]] = in.shape[i] != 1;
+      return HoldsWithoutMoving(fn_.layouts[in.layout], NotOne(in.shape), fn_.layouts[out.layout],
+                                keep_out, out.shape) ||
+             Fail(kVerifyLayout, op,
+                  fmt::format("{} is not laid out as a slice of {}", Show(in), Show(out)));
+    }
+    case OpKind::kWarpTranspose: {
+      if (!CheckTransposeShape(op)) return false;
+      const Layout want = PermuteLayout(fn_.layouts[Operand(op, 0).layout], op.ints("perm"));
+      return SameMapping(want, fn_.layouts[Out(op).layout]) ||
+             Fail(kVerifyLayout, op, "the result's layout is not the permuted operand's");
+    }
+    case OpKind::kWarpIota: return CheckIota(op);
+    case OpKind::kWarpReshape: {
+      if (!CheckReshapeShape(op)) return false;
+      const Type& in = Operand(op, 0);
+      const Type& out = Out(op);
+      if (in.shape.empty() || out.shape.empty()) return true;
+      return HoldsWithoutMoving(fn_.layouts[in.layout], NotOne(in.shape), fn_.layouts[out.layout],
+                                NotOne(out.shape), out.shape) ||
+             Fail(kVerifyLayout, op, "the layouts differ in more than dims of extent 1");
+    }
+    case OpKind::kWarpReduce: return CheckWarpReduce(op, false);
+    case OpKind::kWarpArgReduce: return CheckWarpReduce(op, true);
+    case OpKind::kGLoad: return CheckAccess(op, false, false) && CheckVector(op);
+    case OpKind::kGStore: return CheckAccess(op, true, false) && CheckVector(op);
+    case OpKind::kGAtomic: return CheckAccess(op, true, true);
+    case OpKind::kGLoadScalar: return CheckScalarAccess(op, false, false);
+    case OpKind::kGStoreScalar: return CheckScalarAccess(op, true, false);
+    case OpKind::kGAtomicScalar: return CheckScalarAccess(op, true, true);
+    case OpKind::kCounter:
+      return Out(op) == Type::Counter() ||
+             Fail(kVerifyType, op, fmt::format("the result is {}", Show(Out(op))));
+    case OpKind::kCounterRead:
+      return (Operand(op, 0) == Type::Counter() && Out(op) == Type::Scalar(DType::kI32)) ||
+             Fail(kVerifyType, op, fmt::format("{} -> {}", Show(Operand(op, 0)), Show(Out(op))));
+    case OpKind::kCounterAdd:
+      return Operand(op, 0) == Type::Counter() ||
+             Fail(kVerifyType, op, fmt::format("operand 0 is {}", Show(Operand(op, 0))));
+    case OpKind::kMbarAlloc:
+    case OpKind::kMbarInit:
+    case OpKind::kMbarExpect:
+    case OpKind::kMbarArrive:
+    case OpKind::kMbarWait: return CheckMbar(op);
+    case OpKind::kCtaSync:
+      return (op.i("id") >= 0 && op.i("id") < 16) ||
+             Fail(kVerifyForm, op, fmt::format("barrier {} of 16", op.i("id")));
+    case OpKind::kFenceMbarInit:
+    case OpKind::kFenceAsync:
+    case OpKind::kTmaCommit:
+    case OpKind::kMmaCommit: return true;
+    case OpKind::kTmaLoad:
+    case OpKind::kTmaStore: return CheckTma(op, scope);
+    case OpKind::kTmaWait:
+      return (op.i("pending") >= 0 && op.i("read") >= 0 && op.i("read") <= 1) ||
+             Fail(kVerifyForm, op,
+                  fmt::format("pending = {}, read = {}", op.i("pending"), op.i("read")));
+    case OpKind::kMmaFence: return CheckTiedTiles(op, op.operands.size());
+    case OpKind::kMma: return CheckMma(op, scope);
+    case OpKind::kMmaWait:
+      if (op.i("pending") < 0 || op.i("pending") > 7)
+        return Fail(kVerifyForm, op, fmt::format("pending = {}", op.i("pending")));
+      return CheckTiedTiles(op, op.results.size());
+    case OpKind::kSimtDot: return CheckSimtDot(op);
+#define OP(Name, ...) case OpKind::k##Name:
+#include "ir/ops.def"
+#undef OP
+      break;  // CheckTypes handles them
+  }
+  UNREACHABLE("CheckWarpTypes: no rule for a row of warp_ops.def");
+}
+
+}  // namespace tilec::ir::verify_internal
