@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -105,6 +106,8 @@ class Device {
   virtual Result<TensorMap> EncodeTensorMap(const TensorMapDesc& desc, DiagSink& diags) = 0;
 
   virtual Result<StreamId> NewStream(DiagSink& diags) = 0;
+  // A stream the host program made (a CUstream); it stays the host's. nullopt: no such thing here.
+  virtual std::optional<StreamId> AdoptStream(void* /*native*/) { return std::nullopt; }
   // Asynchronous on cuda; the emulator runs before it returns. `stats` (may be null) is filled by
   // a synchronous, timed launch.
   virtual Result<> Launch(const Module& module, const std::string& entry,

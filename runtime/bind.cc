@@ -1,0 +1,297 @@
+// Binding the arguments of a launch to a signature: who is given, what shape, and what every dim is.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "runtime/diagnostics.h"
+#include "runtime/launch.h"
+#include "support/nearest.h"
+
+namespace tilec::runtime {
+
+namespace {
+
+struct DTypeRow {
+  const char* spelling;
+  int bytes;
+};
+constexpr DTypeRow kDTypes[] = {
+    {"bool", 1}, {"i8", 1},  {"i16", 2},  {"i32", 4},  {"i64", 8}, {"u8", 1},   {"u16", 2},  {"u32", 4},
+    {"u64", 8},  {"f16", 2}, {"bf16", 2}, {"tf32", 4}, {"f32", 4}, {"f64", 8},  {"e4m3", 1}, {"e5m2", 1},
+};
+
+// Same storage under another name.
+bool Accepts(const std::string& wanted, const std::string& given) {
+  return wanted == given || (wanted == "tf32" && given == "f32") ||
+         (wanted == "bool" && given == "u8");
+}
+
+std::string ShapeText(const std::vector<int64_t>& dims) {
+  return fmt::format("[{}]", fmt::join(dims, ", "));
+}
+
+std::string SignatureText(const backend::TensorArg& t) {
+  std::string dims;
+  for (const Expr& e : t.dims) dims += (dims.empty() ? "" : ", ") + ToText(e);
+  return fmt::format("{}: {}[{}]", t.name, t.dtype, dims);
+}
+
+int PowerOfTwoPart(uint64_t v) {  // largest power of two up to 16 that divides v
+  return v == 0 ? 16 : 1 << std::min(4, std::countr_zero(v));
+}
+
+class Binder {
+ public:
+  Binder(const SignatureView& signature, const LaunchArgs& args, DiagSink& diags)
+      : sig_(signature), args_(args), diags_(diags), errors_before_(diags.errors()) {}
+
+  Result<Bindings> Run() {
+    if (sig_.statics) {
+      names_ = *sig_.statics;
+      for (const auto& [name, value] : names_) source_[name] = "this specialisation";
+    }
+    CheckNames();
+    for (const auto& [name, value] : args_.dims) Bind(name, value, "the argument of that name");
+    for (const backend::TensorArg& t : *sig_.tensors) CheckTensor(t);
+    for (const backend::TensorArg& t : *sig_.tensors) CheckExpressions(t);
+    for (const backend::ScalarArg& s : *sig_.scalars) BindScalar(s);
+    if (diags_.errors() > errors_before_) return DiagSink::Propagate();
+    return std::move(names_);
+  }
+
+ private:
+  template <typename... A>
+  DiagBuilder Error(const DiagDef& def, const A&... a) {
+    return diags_.Report(def, Span{}, a...).Place(fmt::format("launch of `{}`", sig_.kernel));
+  }
+
+  std::vector<std::string> AllNames() const {
+    std::vector<std::string> all;
+    for (const backend::TensorArg& t : *sig_.tensors) all.push_back(t.name);
+    for (const backend::ScalarArg& s : *sig_.scalars) all.push_back(s.name);
+    for (const backend::TensorArg& t : *sig_.tensors)
+      for (const Expr& e : t.dims)
+        for (std::string& n : NamesIn(e)) all.push_back(std::move(n));
+    if (sig_.statics)
+      for (const auto& [name, value] : *sig_.statics) all.push_back(name);
+    return all;
+  }
+
+  void Unknown(const std::string& name) {
+    const std::string near = NearestName(name, AllNames());
+    DiagBuilder d = Error(kUnknownArgument, sig_.kernel, name);
+    if (!near.empty()) d.Help(fmt::format("did you mean `{}`?", near));
+  }
+
+  // Names given that the signature does not know, or knows as something else.
+  void CheckNames() {
+    std::set<std::string> tensors, scalars;
+    for (const backend::TensorArg& t : *sig_.tensors) tensors.insert(t.name);
+    for (const backend::ScalarArg& s : *sig_.scalars) scalars.insert(s.name);
+    for (const auto& [name, view] : args_.tensors) {
+      if (tensors.count(name)) continue;
+      if (scalars.count(name))
+        Error(kNotATensor, name, "scalar", sig_.kernel, "tensor");
+      else
+        Unknown(name);
+    }
+    for (const auto& [name, value] : args_.scalars) {
+      if (scalars.count(name)) continue;
+      if (tensors.count(name))
+        Error(kNotATensor, name, "tensor", sig_.kernel, "number");
+      else
+        Unknown(name);
+    }
+    const std::vector<std::string> all = AllNames();
+    for (const auto& [name, value] : args_.dims)
+      if (std::find(all.begin(), all.end(), name) == all.end()) Unknown(name);
+  }
+
+  void Bind(const std::string& name, int64_t value, const std::string& source) {
+    const auto [at, fresh] = names_.emplace(name, value);
+    if (fresh) {
+      source_[name] = source;
+      return;
+    }
+    if (at->second == value) return;
+    if (sig_.statics && sig_.statics->count(name)) {
+      Error(kStaticMismatch, sig_.kernel, name, at->second, value)
+          .Note(fmt::format("{} is {} by {}", name, value, source));
+      return;
+    }
+    Error(kDimConflict, name, at->second, source_[name], value, source);
+  }
+
+  void CheckTensor(const backend::TensorArg& t) {
+    const auto found = args_.tensors.find(t.name);
+    if (found == args_.tensors.end()) {
+      Error(kMissingArgument, sig_.kernel, "tensor", t.name).Note(SignatureText(t));
+      return;
+    }
+    const TensorView& v = found->second;
+    if (v.dims.size() != t.dims.size()) {
+      Error(kWrongRank, t.name, v.dims.size(), t.dims.size(), SignatureText(t))
+          .Note(fmt::format("its shape is {}", ShapeText(v.dims)));
+      return;
+    }
+    if (!Accepts(t.dtype, v.dtype)) Error(kWrongDtype, t.name, v.dtype, t.dtype);
+    if (!v.strides.empty() && v.strides.size() != v.dims.size()) {
+      Error(kStrideCount, t.name, v.dims.size(), v.strides.size());
+      return;
+    }
+    for (size_t i = 0; i < v.dims.size(); ++i) CheckDim(t, v, i);
+    if (!t.strided_any && !FactsOf(v).last_contiguous)
+      Error(kNotContiguous, t.name, v.strides.back())
+          .Help(fmt::format("write `{}: {}[…] strided(any)` in the signature, or copy the tensor",
+                            t.name, t.dtype));
+    const std::vector<int64_t> strides = EffectiveStrides(v);
+    for (size_t i = 0; i < strides.size(); ++i)
+      names_[fmt::format("{}.stride{}", t.name, i)] = strides[i];
+  }
+
+  void CheckDim(const backend::TensorArg& t, const TensorView& v, size_t i) {
+    const int64_t extent = v.dims[i];
+    if (extent < 0) {
+      Error(kNegativeExtent, "extent of dim", i, t.name, extent);
+      return;
+    }
+    if (extent > INT32_MAX)
+      Error(kDimTooLarge, i, t.name, extent);
+    if (!v.strides.empty()) {
+      if (v.strides[i] < 0)
+        Error(kNegativeExtent, "stride of dim", i, t.name, v.strides[i])
+            .Help("copy a reversed view into a new tensor");
+      if (v.strides[i] == 0 && extent > 1 && t.direction != backend::Direction::kIn)
+        Error(kOverlappingOutput, i, t.name, extent);
+    }
+    const Expr& e = t.dims[i];
+    if (e.op == Expr::Op::kName)
+      Bind(e.name, extent, fmt::format("dim {} of tensor `{}`", i, t.name));
+  }
+
+  // Every division exact?
+  bool Exact(const Expr& e) const {
+    for (const Expr& a : e.args)
+      if (!Exact(a)) return false;
+    if (e.op != Expr::Op::kDiv) return true;
+    const auto a = Eval(e.args[0], names_), b = Eval(e.args[1], names_);
+    return a && b && *b != 0 && FloorMod(*a, *b) == 0;
+  }
+
+  std::string Values(const Expr& e) const {
+    std::string out;
+    for (const std::string& n : NamesIn(e))
+      if (const auto at = names_.find(n); at != names_.end())
+        out += fmt::format("{}{} = {}", out.empty() ? "" : ", ", n, at->second);
+    return out;
+  }
+
+  void CheckExpressions(const backend::TensorArg& t) {
+    const auto found = args_.tensors.find(t.name);
+    if (found == args_.tensors.end() || found->second.dims.size() != t.dims.size()) return;
+    for (size_t i = 0; i < t.dims.size(); ++i) {
+      const Expr& e = t.dims[i];
+      if (e.op == Expr::Op::kName) continue;
+      const int64_t extent = found->second.dims[i];
+      std::string missing;
+      const auto want = Eval(e, names_, &missing);
+      if (!missing.empty()) {
+        if (reported_unbound_.insert(missing).second) Error(kDimUnbound, missing, sig_.kernel);
+      } else if (!want) {
+        Error(kExprUndefined, ToText(e), fmt::format("dim {} of tensor `{}`", i, t.name),
+              Values(e));
+      } else if (!Exact(e)) {
+        Error(kDimMismatch, i, t.name, extent, ToText(e), "not a whole number").Note(Values(e));
+      } else if (*want != extent) {
+        DiagBuilder d = Error(kDimMismatch, i, t.name, extent, ToText(e), *want);
+        if (const std::string values = Values(e); !values.empty()) d.Note(values);
+      }
+    }
+  }
+
+  void BindScalar(const backend::ScalarArg& s) {
+    const auto found = args_.scalars.find(s.name);
+    if (found == args_.scalars.end()) {
+      Error(kMissingArgument, sig_.kernel, "scalar", s.name)
+          .Help(fmt::format("give {}=VALUE, a {}", s.name, s.dtype));
+      return;
+    }
+    if (const auto* i = std::get_if<int64_t>(&found->second)) names_[s.name] = *i;
+  }
+
+  const SignatureView& sig_;
+  const LaunchArgs& args_;
+  DiagSink& diags_;
+  int errors_before_;
+  Bindings names_;
+  std::map<std::string, std::string> source_;  // who bound a name
+  std::set<std::string> reported_unbound_;
+};
+
+}  // namespace
+
+int DTypeBytes(const std::string& dtype) {
+  for (const DTypeRow& row : kDTypes)
+    if (dtype == row.spelling) return row.bytes;
+  return 0;
+}
+
+int64_t ElementCount(const TensorView& view) {
+  int64_t n = 1;
+  for (int64_t d : view.dims) n *= d;
+  return n;
+}
+
+std::vector<int64_t> EffectiveStrides(const TensorView& view) {
+  const int64_t bytes = std::max(1, DTypeBytes(view.dtype));
+  const int64_t sixteen_bytes = std::max<int64_t>(1, 16 / bytes);
+  std::vector<int64_t> strides(view.dims.size());
+  int64_t inside = 1;  // elements spanned by the dims further in
+  for (size_t k = view.dims.size(); k-- > 0;) {
+    const bool last = k + 1 == view.dims.size();
+    const bool free = view.dims[k] <= 1;
+    if (!view.strides.empty() && !free)
+      strides[k] = view.strides[k];
+    else if (free)
+      strides[k] = last ? 1 : RoundUp(inside, sixteen_bytes);
+    else
+      strides[k] = inside;
+    // Saturating: extents were not checked yet, and a product too large is refused later.
+    int64_t span = 0;
+    if (__builtin_mul_overflow(strides[k], std::max<int64_t>(1, view.dims[k]), &span) ||
+        span > INT64_MAX / 4)
+      span = INT64_MAX / 4;
+    if (view.strides.empty())
+      inside = free ? inside : span;
+    else
+      inside = std::max(inside, span);
+  }
+  return strides;
+}
+
+TensorFacts FactsOf(const TensorView& view) {
+  TensorFacts facts;
+  facts.base_align_bytes = PowerOfTwoPart(view.data);
+  const int64_t bytes = std::max(1, DTypeBytes(view.dtype));
+  const std::vector<int64_t> strides = EffectiveStrides(view);
+  for (size_t i = 0; i < strides.size(); ++i) {
+    if (view.dims[i] <= 1) continue;
+    if (i + 1 == strides.size()) {
+      facts.last_contiguous = strides[i] == 1;
+      continue;
+    }
+    const bool odd = strides[i] <= 0 || strides[i] >= (int64_t{1} << 40) / bytes;
+    const int align = odd ? 1 : PowerOfTwoPart(static_cast<uint64_t>(strides[i] * bytes));
+    facts.stride_align_bytes = std::min(facts.stride_align_bytes, align);
+  }
+  return facts;
+}
+
+Result<Bindings> BindArguments(const SignatureView& signature, const LaunchArgs& args,
+                               DiagSink& diags) {
+  return Binder(signature, args, diags).Run();
+}
+
+}  // namespace tilec::runtime

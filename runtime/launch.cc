@@ -1,0 +1,329 @@
+// Planning a launch from bound arguments, and the loaded kernel that keeps plans and tensor maps.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "runtime/diagnostics.h"
+
+namespace tilec::runtime {
+
+namespace {
+
+using backend::EntryParam;
+using backend::KernelImage;
+
+constexpr int64_t kMaxGrid[3] = {2147483647, 65535, 65535};
+constexpr const char* kAxis[3] = {"x", "y", "z"};
+constexpr uint64_t kMaxTmaStride = 1ull << 40;
+constexpr uint64_t kMaxTmaExtent = 1ull << 32;
+constexpr int kScratchHalf = 256;       // bytes; inputs read the first half, outputs the second
+constexpr size_t kMaxCachedMaps = 4096;  // per loaded kernel
+
+// IEEE half and bfloat16 words, round to nearest even.
+uint16_t ToBf16(float f) {
+  uint32_t u = 0;
+  std::memcpy(&u, &f, 4);
+  if ((u & 0x7fffffff) > 0x7f800000) return static_cast<uint16_t>(u >> 16 | 0x40);
+  return static_cast<uint16_t>((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+
+uint16_t ToF16(double d) {
+  const float f = static_cast<float>(d);
+  uint32_t u = 0;
+  std::memcpy(&u, &f, 4);
+  const uint16_t sign = static_cast<uint16_t>(u >> 16 & 0x8000);
+  const double a = std::fabs(d);
+  if (std::isnan(d)) return sign | 0x7e00;
+  if (a >= 65520.0) return sign | 0x7c00;
+  int exponent = 0;
+  std::frexp(a, &exponent);                       // a = m · 2^exponent, m in [0.5, 1)
+  const int e = std::max(exponent - 1, -14);      // subnormals share the exponent −14
+  const double ulps = std::nearbyint(std::ldexp(a, 10 - e));  // in units of 2^(e − 10)
+  return static_cast<uint16_t>(sign + (static_cast<int>(ulps) + ((e + 14) << 10)));
+}
+
+template <typename T>
+void Append(KernelArg& arg, T v) {
+  arg = KernelArg::Of(v);
+}
+
+class Planner {
+ public:
+  Planner(const KernelImage& image, const LaunchArgs& args, DiagSink& diags)
+      : image_(image), args_(args), diags_(diags), errors_before_(diags.errors()) {}
+
+  Result<LaunchPlan> Run() {
+    const SignatureView signature{image_.name, &image_.tensors, &image_.scalars, &image_.statics};
+    TRY(names_, BindArguments(signature, args_, diags_));
+    CheckStorage();
+    CheckFacts();
+    PlanConfig();
+    for (const backend::TensorMapRecipe& r : image_.tensor_maps) PlanMap(r);
+    for (const EntryParam& p : image_.params) plan_.args.push_back(Pack(p));
+    if (diags_.errors() > errors_before_) return DiagSink::Propagate();
+    return std::move(plan_);
+  }
+
+ private:
+  template <typename... A>
+  DiagBuilder Error(const DiagDef& def, const A&... a) {
+    return diags_.Report(def, Span{}, a...).Place(fmt::format("launch of `{}`", image_.name));
+  }
+
+  std::string Values(const Expr& e) const {
+    std::string out;
+    for (const std::string& n : NamesIn(e))
+      if (const auto at = names_.find(n); at != names_.end())
+        out += fmt::format("{}{} = {}", out.empty() ? "" : ", ", n, at->second);
+    return out;
+  }
+
+  int64_t Value(const Expr& e, const std::string& what) {
+    std::string missing;
+    const auto v = Eval(e, names_, &missing);
+    if (v) return *v;
+    Error(kExprUndefined, ToText(e), what,
+          missing.empty() ? Values(e) : fmt::format("`{}` has no value", missing));
+    return 0;
+  }
+
+  const TensorView& View(const std::string& tensor) const { return args_.tensors.at(tensor); }
+
+  void CheckStorage() {
+    for (const backend::TensorArg& t : image_.tensors) {
+      const TensorView& v = View(t.name);
+      if (v.data == 0 && ElementCount(v) != 0) Error(kNullTensor, t.name, ElementCount(v));
+    }
+    for (const backend::AlignmentFact& a : image_.alignment) {
+      const TensorView& v = View(a.tensor);
+      if (a.base_bytes > 1 && v.data % static_cast<uint64_t>(a.base_bytes) != 0 &&
+          ElementCount(v) != 0)
+        Error(kMisaligned, a.tensor, v.data, a.base_bytes);
+    }
+  }
+
+  void CheckFacts() {
+    for (const backend::Fact& f : image_.facts) {
+      std::string missing;
+      const auto v = Eval(f.condition, names_, &missing);
+      if (v && *v != 0) continue;
+      DiagBuilder d = Error(kFactViolated, image_.name, f.text);
+      if (!missing.empty())
+        d.Note(fmt::format("`{}` has no value", missing));
+      else if (const std::string values = Values(f.condition); !values.empty())
+        d.Note(values);
+    }
+  }
+
+  void PlanConfig() {
+    for (int i = 0; i < 3; ++i) {
+      const int64_t g = Value(image_.grid[i], fmt::format("grid size along {}", kAxis[i]));
+      if (g > kMaxGrid[i]) Error(kGridTooLarge, image_.name, g, kAxis[i], kMaxGrid[i]);
+      if (g <= 0) plan_.nothing_to_do = true;
+      plan_.config.grid[i] = static_cast<uint32_t>(std::clamp<int64_t>(g, 0, kMaxGrid[i]));
+      plan_.config.cluster[i] = static_cast<uint32_t>(image_.cluster[i]);
+    }
+    if (image_.block > 1024) Error(kBlockTooLarge, image_.name, image_.block);
+    plan_.config.block[0] = static_cast<uint32_t>(image_.block);
+    plan_.config.smem_bytes = static_cast<uint64_t>(image_.smem_bytes);
+  }
+
+  bool IsInput(const std::string& tensor) const {
+    for (const backend::TensorArg& t : image_.tensors)
+      if (t.name == tensor) return t.direction == backend::Direction::kIn;
+    return false;
+  }
+
+  void TmaError(const std::string& tensor, const std::string& why) {
+    Error(kTmaLimit, tensor, why);
+  }
+
+  void PlanMap(const backend::TensorMapRecipe& r) {
+    TensorMapDesc desc;
+    desc.dtype = r.dtype;
+    const TensorView& v = View(r.tensor);
+    const int bytes = std::max(1, DTypeBytes(r.dtype));
+    const bool empty = ElementCount(v) == 0;
+    desc.base = v.data;
+    desc.swizzle_bytes = r.swizzle_bytes;
+    desc.l2_promotion_bytes = 256;
+    for (int64_t b : r.box) desc.box.push_back(static_cast<uint32_t>(b));
+    if (r.dims.empty() || r.dims.size() > 5)
+      TmaError(r.tensor, fmt::format("{} dims, 1 to 5 fit", r.dims.size()));
+    for (size_t i = 0; i < r.dims.size(); ++i) {
+      const int64_t d = Value(r.dims[i], fmt::format("extent {} of the tensor map", i));
+      if (!empty && (d < 1 || static_cast<uint64_t>(d) > kMaxTmaExtent))
+        TmaError(r.tensor, fmt::format("extent {} is {}, 1 to {} fit", i, d, kMaxTmaExtent));
+      desc.dims.push_back(empty ? 1 : static_cast<uint64_t>(std::max<int64_t>(1, d)));
+    }
+    for (size_t i = 0; i < r.strides_bytes.size(); ++i) {
+      const int64_t s = Value(r.strides_bytes[i], fmt::format("stride {} of the tensor map", i));
+      if (!empty && (s <= 0 || s % 16 != 0))
+        TmaError(r.tensor, fmt::format("stride {} is {} bytes, not a positive multiple of 16", i, s));
+      else if (!empty && static_cast<uint64_t>(s) >= kMaxTmaStride)
+        TmaError(r.tensor, fmt::format("stride {} is {} bytes, at most {} fit", i, s,
+                                       kMaxTmaStride - 16));
+      desc.strides_bytes.push_back(empty ? 16 * static_cast<uint64_t>(bytes)
+                                         : static_cast<uint64_t>(s));
+    }
+    for (size_t i = 0; i < r.box.size(); ++i)
+      if (r.box[i] < 1 || r.box[i] > 256)
+        TmaError(r.tensor, fmt::format("box extent {} is {}, 1 to 256 fit", i, r.box[i]));
+    if (!empty && v.data % 16 != 0)
+      TmaError(r.tensor, fmt::format("it starts at {:#x}, not at a multiple of 16", v.data));
+    plan_.maps.push_back(std::move(desc));
+    plan_.scratch_offset.push_back(!empty ? -1 : IsInput(r.tensor) ? 0 : kScratchHalf);
+  }
+
+  KernelArg Pack(const EntryParam& p) {
+    KernelArg arg;
+    switch (p.kind) {
+      case EntryParam::Kind::kTensorPointer: Append(arg, View(p.name).data); break;
+      case EntryParam::Kind::kTensorMap: arg.bytes.assign(sizeof(TensorMap), 0); break;
+      case EntryParam::Kind::kInt: Append(arg, Value(p.value, "a kernel argument")); break;
+      case EntryParam::Kind::kScalar: PackScalar(arg, p); break;
+    }
+    return arg;
+  }
+
+  void PackScalar(KernelArg& arg, const EntryParam& p) {
+    const ScalarValue& value = args_.scalars.at(p.name);
+    const double d = std::holds_alternative<double>(value)
+                         ? std::get<double>(value)
+                         : static_cast<double>(std::get<int64_t>(value));
+    const std::string& t = p.dtype;
+    if (t == "f32" || t == "tf32") return Append(arg, static_cast<float>(d));
+    if (t == "f64") return Append(arg, d);
+    if (t == "f16") return Append(arg, ToF16(d));
+    if (t == "bf16") return Append(arg, ToBf16(static_cast<float>(d)));
+    const int bytes = DTypeBytes(t);
+    const bool is_unsigned = t[0] == 'u', is_bool = t == "bool";
+    int64_t i = 0;
+    bool fits = bytes != 0 && (is_bool || is_unsigned || t[0] == 'i');
+    if (const auto* whole = std::get_if<int64_t>(&value)) {
+      i = *whole;
+    } else {
+      fits = fits && d == std::floor(d) && std::fabs(d) < 9.2e18;
+      i = fits ? static_cast<int64_t>(d) : 0;
+    }
+    if (is_bool) {
+      fits = fits && (i == 0 || i == 1);
+    } else if (bytes < 8) {
+      const int64_t high = (int64_t{1} << (8 * bytes - (is_unsigned ? 0 : 1))) - 1;
+      const int64_t low = is_unsigned ? 0 : -high - 1;
+      fits = fits && i >= low && i <= high;
+    } else if (is_unsigned) {
+      fits = fits && i >= 0;
+    }
+    if (!fits) {
+      const std::string text = std::holds_alternative<double>(value)
+                                   ? fmt::format("{}", d)
+                                   : fmt::format("{}", std::get<int64_t>(value));
+      Error(kScalarValue, p.name, text, t);
+    }
+    arg.bytes.resize(static_cast<size_t>(std::max(1, bytes)));
+    std::memcpy(arg.bytes.data(), &i, arg.bytes.size());  // little-endian truncation
+  }
+
+  const KernelImage& image_;
+  const LaunchArgs& args_;
+  DiagSink& diags_;
+  int errors_before_;
+  Bindings names_;
+  LaunchPlan plan_;
+};
+
+std::string MapKey(const TensorMapDesc& d) {
+  return fmt::format("{} {:x} {} {} {} {}", d.dtype, d.base, fmt::join(d.dims, ","),
+                     fmt::join(d.strides_bytes, ","), fmt::join(d.box, ","), d.swizzle_bytes);
+}
+
+}  // namespace
+
+Result<LaunchPlan> PlanLaunch(const KernelImage& image, const LaunchArgs& args, DiagSink& diags) {
+  return Planner(image, args, diags).Run();
+}
+
+LoadedKernel::LoadedKernel(Device& device, KernelImage image)
+    : device_(device), image_(std::move(image)) {}
+
+LoadedKernel::~LoadedKernel() {
+  if (scratch_ != 0) device_.Free(scratch_);
+}
+
+Result<std::unique_ptr<LoadedKernel>> LoadedKernel::Load(Device& device, KernelImage image,
+                                                         DiagSink& diags) {
+  std::unique_ptr<LoadedKernel> kernel(new LoadedKernel(device, std::move(image)));
+  const KernelImage& loaded = kernel->image_;
+  const std::string isa = device.isa();
+  if (!loaded.target.empty() && loaded.target.back() == 'a' && loaded.target != isa)
+    return diags.Report(kWrongTarget, Span{}, loaded.name, loaded.target,
+                        fmt::format("{} ({})", isa, device.description()));
+  LoadOptions options;
+  options.name = loaded.name + ".ptx";
+  for (const backend::SourceLine& l : loaded.lines)
+    options.lines.push_back({l.ptx_line, fmt::format("{}:{}:{}{}", l.file, l.line, l.column,
+                                                     l.op.empty() ? "" : " (" + l.op + ")")});
+  TRY(kernel->module_, device.Load(loaded.ptx, options, diags));
+  const std::vector<std::string> entries = kernel->module_->entries();
+  if (std::find(entries.begin(), entries.end(), loaded.entry) == entries.end())
+    return diags.Report(kUnknownEntry, Span{}, options.name, loaded.entry);
+  return kernel;
+}
+
+Result<TensorMap> LoadedKernel::MapFor(const TensorMapDesc& desc, DiagSink& diags) {
+  const std::string key = MapKey(desc);
+  if (const auto at = maps_.find(key); at != maps_.end()) return at->second;
+  TRY(TensorMap map, device_.EncodeTensorMap(desc, diags));
+  if (maps_.size() >= kMaxCachedMaps) maps_.clear();
+  maps_.emplace(key, map);
+  return map;
+}
+
+Result<> LoadedKernel::EncodeMaps(LaunchPlan& plan, DiagSink& diags) {
+  size_t index = 0;
+  for (const EntryParam& p : image_.params) {
+    KernelArg& arg = plan.args[index++];
+    if (p.kind != EntryParam::Kind::kTensorMap) continue;
+    TensorMapDesc& desc = plan.maps.at(static_cast<size_t>(p.map));
+    const int offset = plan.scratch_offset.at(static_cast<size_t>(p.map));
+    if (offset >= 0) {
+      // No element may be seen, and a map cannot be empty: one zero stands for the tensor.
+      if (scratch_ == 0) {
+        TRY(scratch_, device_.Alloc(2 * kScratchHalf, diags));
+        TRY_VOID(device_.Fill(scratch_, 0, 2 * kScratchHalf, diags));
+      }
+      desc.base = scratch_ + static_cast<uint64_t>(offset);
+    }
+    TRY(const TensorMap map, MapFor(desc, diags));
+    std::memcpy(arg.bytes.data(), map.bytes, sizeof map.bytes);
+  }
+  return Done();
+}
+
+Result<std::shared_ptr<const LoadedKernel::Ready>> LoadedKernel::Prepare(const LaunchArgs& args,
+                                                                         DiagSink& diags) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (last_ && last_->key == args) return last_;
+  auto ready = std::make_shared<Ready>();
+  ready->key = args;
+  TRY(ready->plan, PlanLaunch(image_, args, diags));
+  if (!ready->plan.nothing_to_do) TRY_VOID(EncodeMaps(ready->plan, diags));
+  last_ = ready;
+  return std::shared_ptr<const Ready>(std::move(ready));
+}
+
+Result<> LoadedKernel::Launch(const LaunchArgs& args, StreamId stream, LaunchStats* stats,
+                              DiagSink& diags) {
+  TRY(const std::shared_ptr<const Ready> ready, Prepare(args, diags));
+  if (stats) *stats = {};
+  if (ready->plan.nothing_to_do) return Done();
+  return device_.Launch(*module_, image_.entry, ready->plan.config, ready->plan.args, stream, stats,
+                        diags);
+}
+
+}  // namespace tilec::runtime

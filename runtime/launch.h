@@ -1,0 +1,115 @@
+// From typed tensor views to a launch: binds the dims of a signature, checks everything a caller
+// can get wrong, evaluates the image's expressions and packs the arguments.
+//
+// The image is data (backend/kernel_image.h), so nothing here needs a compiler. Every mismatch is a
+// diagnostic R51x-R53x that names the parameters and the numbers on both sides; all mismatches of
+// one launch are reported, not only the first.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "backend/kernel_image.h"
+#include "runtime/device.h"
+#include "support/diag.h"
+#include "support/result.h"
+
+namespace tilec::runtime {
+
+// A tensor as a caller has it. Strides count elements; none given: dense, row-major.
+struct TensorView {
+  std::string dtype;
+  DeviceAddress data = 0;
+  std::vector<int64_t> dims;
+  std::vector<int64_t> strides;
+  bool operator==(const TensorView&) const = default;
+};
+
+using ScalarValue = std::variant<int64_t, double>;
+
+// Arguments by name. `dims` may repeat dims and statics for checking; tensors bind them anyway.
+struct LaunchArgs {
+  std::map<std::string, TensorView> tensors;
+  std::map<std::string, ScalarValue> scalars;
+  Bindings dims;
+  bool operator==(const LaunchArgs&) const = default;
+};
+
+// Bytes per element of a dtype spelling; 0 if there is no such dtype.
+int DTypeBytes(const std::string& dtype);
+// Elements of a view; meaningful only after its extents were checked.
+int64_t ElementCount(const TensorView& view);
+// One stride per dim. Dims of extent 0 or 1 are never stepped along: theirs is replaced by one that
+// suits everybody (a multiple of 16 bytes beyond the dims inside).
+std::vector<int64_t> EffectiveStrides(const TensorView& view);
+
+// What a specialisation may assume of a tensor; powers of two up to 16.
+struct TensorFacts {
+  int base_align_bytes = 16;
+  int stride_align_bytes = 16;   // of every outer stride; 1 if one is 0 or reaches 2^40 bytes
+  bool last_contiguous = true;
+  bool operator==(const TensorFacts&) const = default;
+};
+TensorFacts FactsOf(const TensorView& view);
+
+// The signature as far as binding needs it, so that a kernel can be bound before it is compiled.
+struct SignatureView {
+  std::string kernel;
+  const std::vector<backend::TensorArg>* tensors = nullptr;
+  const std::vector<backend::ScalarArg>* scalars = nullptr;
+  const Bindings* statics = nullptr;  // may be null
+};
+
+// Dims bound by the tensors (and `args.dims`), integer scalars, and `T.stride<i>`. Checks names,
+// presence, rank, dtype, extents, strides and agreement of dims.
+Result<Bindings> BindArguments(const SignatureView& signature, const LaunchArgs& args,
+                               DiagSink& diags);
+
+// Everything a launch needs but the encoded tensor maps.
+struct LaunchPlan {
+  LaunchConfig config;
+  std::vector<KernelArg> args;         // kTensorMap entries are 128 zero bytes
+  std::vector<TensorMapDesc> maps;     // parallel to image.tensor_maps
+  std::vector<int> scratch_offset;     // ≥ 0: the tensor has no elements, this place stands for it
+  bool nothing_to_do = false;          // the grid is empty
+};
+Result<LaunchPlan> PlanLaunch(const backend::KernelImage& image, const LaunchArgs& args,
+                              DiagSink& diags);
+
+// An image loaded on a device. Thread-safe. Must not outlive its device.
+class LoadedKernel {
+ public:
+  static Result<std::unique_ptr<LoadedKernel>> Load(Device& device, backend::KernelImage image,
+                                                    DiagSink& diags);
+  ~LoadedKernel();
+  const backend::KernelImage& image() const { return image_; }
+
+  // `stats` (may be null) makes the launch synchronous and timed.
+  Result<> Launch(const LaunchArgs& args, StreamId stream, LaunchStats* stats, DiagSink& diags);
+
+ private:
+  struct Ready {
+    LaunchArgs key;
+    LaunchPlan plan;
+  };
+  LoadedKernel(Device& device, backend::KernelImage image);
+  Result<std::shared_ptr<const Ready>> Prepare(const LaunchArgs& args, DiagSink& diags);
+  Result<> EncodeMaps(LaunchPlan& plan, DiagSink& diags);
+  Result<TensorMap> MapFor(const TensorMapDesc& desc, DiagSink& diags);
+
+  Device& device_;
+  backend::KernelImage image_;
+  std::unique_ptr<Module> module_;
+  std::mutex mutex_;
+  std::shared_ptr<const Ready> last_;        // repeated launches skip all checking
+  std::map<std::string, TensorMap> maps_;    // by description
+  DeviceAddress scratch_ = 0;                // stands for tensors without elements
+};
+
+}  // namespace tilec::runtime

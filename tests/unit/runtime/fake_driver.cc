@@ -1,0 +1,121 @@
+// A stand-in for libcuda.so.1, so that the CUDA device is tested where there is no GPU: memory is
+// host memory, "assembling" looks for the word SYNTAX_ERROR, and a launch records what it was given
+// in the memory its first argument points to. Built in variants:
+//   FAKE_INIT=<result of cuInit>   FAKE_COUNT=<devices>   FAKE_OLD: no cuTensorMapEncodeTiled
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "runtime/cuda_api.h"
+
+using namespace tilec::runtime::cuda;
+
+#ifndef FAKE_INIT
+#define FAKE_INIT 0
+#endif
+#ifndef FAKE_COUNT
+#define FAKE_COUNT 1
+#endif
+
+namespace {
+int g_context_depth = 0;
+uint64_t g_smem_allowed = 0;
+CUresult NeedContext() { return g_context_depth > 0 ? 0 : 201; }
+}  // namespace
+
+extern "C" {
+CUresult cuInit(unsigned) { return FAKE_INIT; }
+CUresult cuDriverGetVersion(int* v) { return *v = 12040, 0; }
+CUresult cuGetErrorName(CUresult e, const char** t) {
+  *t = e == 222 ? "CUDA_ERROR_UNSUPPORTED_PTX_VERSION" : e == 218 ? "CUDA_ERROR_INVALID_PTX" : "CUDA_ERROR_FAKE";
+  return 0;
+}
+CUresult cuGetErrorString(CUresult, const char** t) { return *t = "a fake error", 0; }
+CUresult cuDeviceGetCount(int* n) { return *n = FAKE_COUNT, 0; }
+CUresult cuDeviceGet(CUdevice* d, int ordinal) { return *d = ordinal, 0; }
+CUresult cuDeviceGetName(char* name, int length, CUdevice) {
+  return std::snprintf(name, static_cast<size_t>(length), "Fake GPU"), 0;
+}
+CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice) { return *bytes = size_t{8} << 30, 0; }
+CUresult cuDeviceGetAttribute(int* v, int a, CUdevice) {
+  *v = a == kCapabilityMajor ? 9 : a == kMultiprocessors ? 4 : a == kSharedPerBlockOptin ? 232448 : 0;
+  return 0;
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext* c, CUdevice) {
+  return *c = reinterpret_cast<CUcontext>(uintptr_t{16}), 0;
+}
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) { return 0; }
+CUresult cuCtxPushCurrent_v2(CUcontext) { return ++g_context_depth, 0; }
+CUresult cuCtxPopCurrent_v2(CUcontext*) { return --g_context_depth, 0; }
+CUresult cuCtxGetCurrent(CUcontext* c) { return *c = nullptr, 0; }
+CUresult cuCtxSynchronize() { return NeedContext(); }
+CUresult cuMemAlloc_v2(CUdeviceptr* p, size_t n) {
+  if (n > (size_t{1} << 32)) return 2;
+  return *p = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(256, (n + 255) / 256 * 256)), NeedContext();
+}
+CUresult cuMemFree_v2(CUdeviceptr p) { return std::free(reinterpret_cast<void*>(p)), NeedContext(); }
+CUresult cuMemGetInfo_v2(size_t* f, size_t* t) { return *f = *t = 0, NeedContext(); }
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t n) {
+  return std::memcpy(reinterpret_cast<void*>(to), from, n), NeedContext();
+}
+CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t n) {
+  return std::memcpy(to, reinterpret_cast<void*>(from), n), NeedContext();
+}
+CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char b, size_t n) {
+  return std::memset(reinterpret_cast<void*>(to), b, n), NeedContext();
+}
+CUresult cuModuleLoadDataEx(CUmodule* m, const void* image, unsigned n, int* options, void** values) {
+  const char* text = static_cast<const char*>(image);
+  if (std::strstr(text, ".version 99")) return 222;
+  if (std::strstr(text, "SYNTAX_ERROR")) {
+    for (unsigned i = 0; i < n; ++i)
+      if (options[i] == kErrorLogBuffer)
+        std::strcpy(static_cast<char*>(values[i]), "ptxas kernel.ptx, line 7; error : Parsing error\n");
+    return 218;
+  }
+  return *m = reinterpret_cast<CUmodule>(uintptr_t{32}), NeedContext();
+}
+CUresult cuModuleUnload(CUmodule) { return NeedContext(); }
+CUresult cuModuleGetFunction(CUfunction* f, CUmodule, const char*) {
+  return *f = reinterpret_cast<CUfunction>(uintptr_t{48}), NeedContext();
+}
+CUresult cuFuncGetAttribute(int* v, int, CUfunction) { return *v = 0, 0; }
+CUresult cuFuncSetAttribute(CUfunction, int a, int v) {
+  if (a == kMaxDynamicShared) g_smem_allowed = static_cast<uint64_t>(v);
+  return NeedContext();
+}
+CUresult cuStreamCreate(CUstream* s, unsigned) {
+  return *s = reinterpret_cast<CUstream>(uintptr_t{64}), NeedContext();
+}
+CUresult cuStreamDestroy_v2(CUstream) { return NeedContext(); }
+CUresult cuStreamSynchronize(CUstream) { return NeedContext(); }
+CUresult cuStreamGetCtx(CUstream, CUcontext* c) { return *c = nullptr, 0; }
+CUresult cuEventCreate(CUevent* e, unsigned) { return *e = nullptr, NeedContext(); }
+CUresult cuEventDestroy_v2(CUevent) { return NeedContext(); }
+CUresult cuEventRecord(CUevent, CUstream) { return NeedContext(); }
+CUresult cuEventSynchronize(CUevent) { return NeedContext(); }
+CUresult cuEventElapsedTime(float* ms, CUevent, CUevent) { return *ms = 1.5f, 0; }
+CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction, void** params, void**) {
+  if (c->smem_bytes > 49152 && c->smem_bytes > g_smem_allowed) return 1;
+  uint64_t to = 0;
+  std::memcpy(&to, params[0], 8);
+  auto* out = reinterpret_cast<uint32_t*>(to);
+  const uint32_t seen[] = {c->grid_x, c->block_x, c->smem_bytes, c->attribute_count,
+                           c->attribute_count ? c->attributes[0].value.cluster.x : 0};
+  std::memcpy(out, seen, sizeof seen);
+  return NeedContext();
+}
+#ifndef FAKE_OLD
+CUresult cuTensorMapEncodeTiled(CUtensorMap* m, int dtype, uint32_t rank, void*, const uint64_t*,
+                                const uint64_t*, const uint32_t*, const uint32_t*, int, int swizzle,
+                                int l2, int) {
+  if (rank == 5) return 1;
+  m->opaque[0] = static_cast<uint64_t>(dtype) | static_cast<uint64_t>(rank) << 8 |
+                 static_cast<uint64_t>(swizzle) << 16 | static_cast<uint64_t>(l2) << 24;
+  return NeedContext();
+}
+#endif
+}  // extern "C"

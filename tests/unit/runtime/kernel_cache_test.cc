@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/kernel_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "support/file.h"
+
+namespace tilec::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+class KernelCacheTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = ::testing::TempDir() + "/tilec_cache_" +
+           ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::remove_all(dir_);
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+  std::string dir_;
+  DiagSink diags_;
+};
+
+TEST_F(KernelCacheTest, NothingIsCreatedBeforeTheFirstPut) {
+  KernelCache cache(dir_);
+  EXPECT_EQ(cache.Get("k", diags_), std::nullopt);
+  EXPECT_TRUE(cache.List(diags_)->empty());
+  EXPECT_EQ(cache.Stat(diags_)->entries, 0u);
+  EXPECT_EQ(cache.Clear(diags_)->entries, 0u);
+  EXPECT_FALSE(fs::exists(dir_));
+  EXPECT_TRUE(diags_.all().empty());
+}
+TEST_F(KernelCacheTest, PutGetListClear) {
+  KernelCache cache(dir_ + "/deep/er");
+  const std::string payload("line\n\0binary", 12);
+  cache.Put("k1", "gemm sm_90a", payload, diags_);
+  EXPECT_EQ(cache.Get("k1", diags_), payload);
+  EXPECT_EQ(cache.Get("k2", diags_), std::nullopt);
+  const auto list = cache.List(diags_);
+  ASSERT_EQ(list->size(), 1u);
+  EXPECT_EQ(list->at(0).key, "k1");
+  EXPECT_EQ(list->at(0).label, "gemm sm_90a");
+  EXPECT_EQ(cache.Clear(diags_)->entries, 1u);
+  EXPECT_EQ(cache.Get("k1", diags_), std::nullopt);
+}
+TEST_F(KernelCacheTest, DamageIsAWarningAndAMiss) {
+  KernelCache cache(dir_);
+  const std::string path = dir_ + "/k.tilec";
+  std::string why, file;
+  cache.Put("k", "gemm", "payload", diags_);
+  ASSERT_TRUE(ReadFile(path, &file, &why));
+  std::vector<std::string> damaged = {"", "x", "tilec-cache 1 ", file.substr(0, file.size() - 1),
+                                      file + "x"};
+  for (size_t i = 0; i < file.size(); ++i) {  // any flipped byte outside the label
+    if (file.compare(i, 4, "gemm") == 0) i += 4;
+    std::string bad = file;
+    bad[i] ^= 1;
+    damaged.push_back(bad);
+  }
+  for (const std::string& bad : damaged) {
+    ASSERT_TRUE(WriteFileAtomically(path, bad, &why));
+    DiagSink diags;
+    EXPECT_EQ(cache.Get("k", diags), std::nullopt);
+    ASSERT_EQ(diags.all().size(), 1u) << bad;
+    EXPECT_STREQ(diags.all()[0].def->code, "R552");
+    EXPECT_FALSE(diags.has_errors());
+    EXPECT_FALSE(fs::exists(path));
+  }
+  cache.Put("k", "gemm", "payload", diags_);
+  EXPECT_EQ(cache.Get("k", diags_), "payload");
+}
+TEST_F(KernelCacheTest, LimitDropsTheLeastRecentlyUsed) {
+  KernelCache cache(dir_, 3 * 1100);
+  const std::string payload(1000, 'p');
+  for (const char* key : {"a", "b", "c"}) {
+    cache.Put(key, "k", payload, diags_);
+    std::this_thread::sleep_for(std::chrono::milliseconds(15));
+  }
+  EXPECT_TRUE(cache.Get("a", diags_));  // now the most recently used
+  std::this_thread::sleep_for(std::chrono::milliseconds(15));
+  cache.Put("d", "k", payload, diags_);
+  EXPECT_TRUE(cache.Get("a", diags_));
+  EXPECT_FALSE(cache.Get("b", diags_));
+  EXPECT_TRUE(cache.Get("d", diags_));
+}
+TEST_F(KernelCacheTest, UnwritableDirectoryIsAWarning) {
+  std::string why;
+  fs::create_directories(dir_);
+  ASSERT_TRUE(WriteFileAtomically(dir_ + "/file", "x", &why));
+  KernelCache cache(dir_ + "/file/cache");
+  cache.Put("k", "gemm", "payload", diags_);
+  ASSERT_EQ(diags_.all().size(), 1u);
+  EXPECT_STREQ(diags_.all()[0].def->code, "R551");
+  EXPECT_FALSE(diags_.has_errors());
+}
+TEST_F(KernelCacheTest, ConcurrentWritersLeaveWholeEntries) {
+  KernelCache cache(dir_);
+  std::vector<std::thread> threads;
+  std::vector<DiagSink> sinks(4);
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) {
+        cache.Put("k", "gemm", std::string(5000, static_cast<char>('a' + t)), sinks[t]);
+        if (const auto got = cache.Get("k", sinks[t])) EXPECT_EQ(got->size(), 5000u);
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  for (const DiagSink& s : sinks) EXPECT_TRUE(s.all().empty()) << RenderAll(s, SourceMap());
+  EXPECT_EQ(cache.List(diags_)->size(), 1u);
+}
+TEST(CacheKey, NamesKeepValuesApart) {
+  EXPECT_NE(CacheKey().Add("a", "b").Add("c", "d").Hex(), CacheKey().Add("a", "bc").Add("", "d").Hex());
+  EXPECT_NE(CacheKey().Add("a", "1").Hex(), CacheKey().Add("b", "1").Hex());
+  EXPECT_EQ(CacheKey().Add("a", int64_t{1}).Hex(), CacheKey().Add("a", "1").Hex());
+  EXPECT_EQ(CacheKey().Hex().size(), 32u);
+}
+TEST(CacheDirectory, FollowsTheXdgRule) {
+  EXPECT_EQ(DefaultCacheDirectory("/x", "/home/u"), "/x/tilec");
+  EXPECT_EQ(DefaultCacheDirectory(nullptr, "/home/u"), "/home/u/.cache/tilec");
+  EXPECT_EQ(DefaultCacheDirectory("relative", "/home/u"), "/home/u/.cache/tilec");
+  EXPECT_EQ(DefaultCacheDirectory("", nullptr), "");
+}
+
+}  // namespace
+}  // namespace tilec::runtime

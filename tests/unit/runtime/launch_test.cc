@@ -1,0 +1,413 @@
+// Binding, checking and packing of launch arguments: what goes right, and every way it goes wrong.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "runtime/launch.h"
+
+namespace tilec::runtime {
+namespace {
+
+using backend::Direction;
+using backend::EntryParam;
+using backend::KernelImage;
+
+Expr E(const char* text) { return *ParseExpr(text); }
+
+// gemm(A: bf16[M, K], B: bf16[N, K], C: out bf16[M, N], scale: f32), tiles of 128 x 256.
+KernelImage Gemm() {
+  KernelImage k;
+  k.name = k.entry = "gemm";
+  k.target = "sm_90a";
+  k.tensors = {{"A", "bf16", Direction::kIn, {E("M"), E("K")}, false},
+               {"B", "bf16", Direction::kIn, {E("N"), E("K")}, false},
+               {"C", "bf16", Direction::kOut, {E("M"), E("N")}, false}};
+  k.scalars = {{"scale", "f32"}};
+  k.statics = {{"BM", 128}};
+  k.tensor_maps = {{"A", "bf16", {E("K"), E("M")}, {E("A.stride0 * 2")}, {64, 128}, 128}};
+  k.params = {{EntryParam::Kind::kTensorMap, "", 0, {}, ""},
+              {EntryParam::Kind::kTensorPointer, "C", -1, {}, ""},
+              {EntryParam::Kind::kInt, "", -1, E("C.stride0"), ""},
+              {EntryParam::Kind::kScalar, "scale", -1, {}, "f32"}};
+  k.grid[0] = E("(M + 127) / 128");
+  k.grid[1] = E("(N + 255) / 256");
+  k.block = 128;
+  k.smem_bytes = 1000;
+  return k;
+}
+
+LaunchArgs GemmArgs(int64_t m, int64_t n, int64_t k) {
+  LaunchArgs a;
+  a.tensors["A"] = {"bf16", 0x1000, {m, k}, {}};
+  a.tensors["B"] = {"bf16", 0x2000, {n, k}, {}};
+  a.tensors["C"] = {"bf16", 0x3000, {m, n}, {}};
+  a.scalars["scale"] = 0.5;
+  return a;
+}
+
+// The first diagnostic's text, "" if the launch can be planned.
+std::string Error(const KernelImage& image, const LaunchArgs& args) {
+  DiagSink diags;
+  const auto plan = PlanLaunch(image, args, diags);
+  EXPECT_EQ(plan.ok(), !diags.has_errors());
+  return diags.all().empty() ? "" : Render(diags.all().front(), SourceMap());
+}
+
+#define EXPECT_SAYS(text, part) \
+  EXPECT_NE((text).find(part), std::string::npos) << "got: " << (text)
+
+TEST(PlanLaunch, EvaluatesGridMapsAndArguments) {
+  DiagSink diags;
+  const auto plan = PlanLaunch(Gemm(), GemmArgs(300, 520, 64), diags);
+  ASSERT_TRUE(plan.ok()) << RenderAll(diags, SourceMap());
+  EXPECT_EQ(plan->config.grid[0], 3u);
+  EXPECT_EQ(plan->config.grid[1], 3u);
+  EXPECT_EQ(plan->config.grid[2], 1u);
+  EXPECT_EQ(plan->config.block[0], 128u);
+  EXPECT_EQ(plan->config.smem_bytes, 1000u);
+  ASSERT_EQ(plan->maps.size(), 1u);
+  EXPECT_EQ(plan->maps[0].base, 0x1000u);
+  EXPECT_EQ(plan->maps[0].dims, (std::vector<uint64_t>{64, 300}));
+  EXPECT_EQ(plan->maps[0].strides_bytes, std::vector<uint64_t>{128});
+  EXPECT_EQ(plan->maps[0].box, (std::vector<uint32_t>{64, 128}));
+  ASSERT_EQ(plan->args.size(), 4u);
+  EXPECT_EQ(plan->args[0].bytes.size(), 128u);
+  EXPECT_EQ(plan->args[1].bytes, KernelArg::Of<uint64_t>(0x3000).bytes);
+  EXPECT_EQ(plan->args[2].bytes, KernelArg::Of<int64_t>(520).bytes);
+  EXPECT_EQ(plan->args[3].bytes, KernelArg::Of(0.5f).bytes);
+}
+
+TEST(PlanLaunch, StridesOfTheViewAreUsed) {
+  LaunchArgs a = GemmArgs(128, 256, 64);
+  a.tensors["A"].strides = {80, 1};
+  DiagSink diags;
+  const auto plan = PlanLaunch(Gemm(), a, diags);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->maps[0].strides_bytes, std::vector<uint64_t>{160});
+}
+
+TEST(PlanLaunch, EmptyGridIsNothingToDo) {
+  DiagSink diags;
+  const auto plan = PlanLaunch(Gemm(), GemmArgs(0, 256, 64), diags);
+  ASSERT_TRUE(plan.ok()) << RenderAll(diags, SourceMap());
+  EXPECT_TRUE(plan->nothing_to_do);
+}
+
+TEST(PlanLaunch, EmptyTensorGetsScratchMap) {
+  LaunchArgs a = GemmArgs(128, 256, 0);
+  a.tensors["A"].data = 0;  // no storage needed for no elements
+  DiagSink diags;
+  const auto plan = PlanLaunch(Gemm(), a, diags);
+  ASSERT_TRUE(plan.ok()) << RenderAll(diags, SourceMap());
+  EXPECT_FALSE(plan->nothing_to_do);
+  EXPECT_EQ(plan->scratch_offset, std::vector<int>{0});
+  EXPECT_EQ(plan->maps[0].dims, (std::vector<uint64_t>{1, 1}));
+}
+
+TEST(PlanLaunch, ScalarsOfEveryType) {
+  struct Case {
+    const char* dtype;
+    ScalarValue value;
+    std::vector<uint8_t> bytes;
+  };
+  const Case cases[] = {
+      {"i32", int64_t{-2}, {0xfe, 0xff, 0xff, 0xff}}, {"u8", int64_t{255}, {0xff}},
+      {"i64", 3.0, {3, 0, 0, 0, 0, 0, 0, 0}},         {"bool", int64_t{1}, {1}},
+      {"f16", 1.0, {0x00, 0x3c}},                     {"f16", 65536.0, {0x00, 0x7c}},
+      {"f16", 6e-8, {0x01, 0x00}},                    {"f16", 65519.0, {0xff, 0x7b}},
+      {"f16", 2047.5, {0x00, 0x68}},                  {"bf16", -1.0, {0x80, 0xbf}},
+      {"bf16", 1.00390625, {0x80, 0x3f}},             {"f16", -6.103515625e-05, {0x00, 0x84}}};
+  for (const Case& c : cases) {
+    KernelImage k = Gemm();
+    k.scalars[0].dtype = k.params[3].dtype = c.dtype;
+    LaunchArgs a = GemmArgs(1, 8, 8);
+    a.scalars["scale"] = c.value;
+    DiagSink diags;
+    const auto plan = PlanLaunch(k, a, diags);
+    ASSERT_TRUE(plan.ok()) << c.dtype << RenderAll(diags, SourceMap());
+    EXPECT_EQ(plan->args[3].bytes, c.bytes) << c.dtype;
+  }
+}
+
+TEST(PlanLaunch, ScalarsThatDoNotFit) {
+  const std::pair<const char*, ScalarValue> cases[] = {
+      {"i32", int64_t{1} << 31}, {"u8", int64_t{-1}},       {"i8", int64_t{128}},
+      {"i32", 0.5},              {"bool", int64_t{2}},      {"u64", int64_t{-1}},
+      {"i64", 1e30}};
+  for (const auto& [dtype, value] : cases) {
+    KernelImage k = Gemm();
+    k.scalars[0].dtype = k.params[3].dtype = dtype;
+    LaunchArgs a = GemmArgs(1, 8, 8);
+    a.scalars["scale"] = value;
+    EXPECT_SAYS(Error(k, a), "error[R528]: scalar `scale`");
+  }
+}
+
+TEST(PlanLaunch, MissingTensorAndScalar) {
+  LaunchArgs a = GemmArgs(8, 8, 8);
+  a.tensors.erase("B");
+  EXPECT_SAYS(Error(Gemm(), a), "error[R510]: `gemm` needs tensor `B`, which was not given\n"
+                                "  --> launch of `gemm`\n  = B: bf16[N, K]");
+  a = GemmArgs(8, 8, 8);
+  a.scalars.clear();
+  EXPECT_SAYS(Error(Gemm(), a), "error[R510]: `gemm` needs scalar `scale`");
+}
+
+TEST(PlanLaunch, UnknownNamesGetSuggestions) {
+  LaunchArgs a = GemmArgs(8, 8, 8);
+  a.scalars["scal"] = 1.0;
+  EXPECT_SAYS(Error(Gemm(), a), "error[R511]: `gemm` has no parameter `scal`");
+  EXPECT_SAYS(Error(Gemm(), a), "help: did you mean `scale`?");
+  a = GemmArgs(8, 8, 8);
+  a.dims["BMM"] = 3;
+  EXPECT_SAYS(Error(Gemm(), a), "did you mean `BM`?");
+  a = GemmArgs(8, 8, 8);
+  a.tensors["zebra"] = a.tensors["A"];
+  EXPECT_EQ(Error(Gemm(), a).find("did you mean"), std::string::npos);
+}
+
+TEST(PlanLaunch, KindMixUps) {
+  LaunchArgs a = GemmArgs(8, 8, 8);
+  a.scalars["A"] = 1.0;
+  EXPECT_SAYS(Error(Gemm(), a), "error[R532]: `A` is a tensor of `gemm`, but a number was given");
+  a = GemmArgs(8, 8, 8);
+  a.tensors["scale"] = a.tensors["A"];
+  EXPECT_SAYS(Error(Gemm(), a), "`scale` is a scalar of `gemm`, but a tensor was given");
+}
+
+TEST(PlanLaunch, RankDtypeStrides) {
+  LaunchArgs a = GemmArgs(8, 8, 8);
+  a.tensors["A"].dims = {8, 8, 1};
+  EXPECT_SAYS(Error(Gemm(), a), "error[R512]: tensor `A` has rank 3, the kernel wants rank 2: "
+                                "A: bf16[M, K]");
+  a = GemmArgs(8, 8, 8);
+  a.tensors["A"].dtype = "f16";
+  EXPECT_SAYS(Error(Gemm(), a), "error[R513]: tensor `A` holds f16, the kernel wants bf16");
+  a = GemmArgs(8, 8, 8);
+  a.tensors["A"].strides = {1};
+  EXPECT_SAYS(Error(Gemm(), a), "error[R519]");
+  a.tensors["A"].strides = {16, 2};
+  EXPECT_SAYS(Error(Gemm(), a), "error[R520]: the last dim of tensor `A` has stride 2");
+  a.tensors["A"].strides = {-8, 1};
+  EXPECT_SAYS(Error(Gemm(), a), "error[R518]: stride of dim 0 of tensor `A` is -8");
+  a = GemmArgs(8, 8, 8);
+  a.tensors["C"].strides = {0, 1};
+  EXPECT_SAYS(Error(Gemm(), a), "error[R531]");
+  KernelImage any = Gemm();
+  any.tensors[2].strided_any = true;
+  a.tensors["C"].strides = {1, 8};
+  EXPECT_EQ(Error(any, a), "");
+}
+
+TEST(PlanLaunch, DimConflictNamesBothTensors) {
+  LaunchArgs a = GemmArgs(8, 8, 64);
+  a.tensors["B"].dims = {8, 32};
+  EXPECT_SAYS(Error(Gemm(), a), "error[R514]: dim `K` is 64 by dim 1 of tensor `A` but 32 by dim 1 "
+                                "of tensor `B`");
+  a = GemmArgs(8, 8, 64);
+  a.dims["M"] = 9;
+  EXPECT_SAYS(Error(Gemm(), a), "dim `M` is 9 by the argument of that name but 8 by dim 0");
+}
+
+TEST(PlanLaunch, StaticDims) {
+  KernelImage k = Gemm();
+  k.statics["K"] = 128;
+  EXPECT_SAYS(Error(k, GemmArgs(8, 8, 64)),
+              "error[R529]: this specialisation of `gemm` is for K = 128, not 64");
+}
+
+TEST(PlanLaunch, ExpressionsAreCheckedAndExact) {
+  KernelImage k = Gemm();
+  k.tensors[1].dims[1] = E("K / 4");
+  LaunchArgs a = GemmArgs(8, 8, 64);
+  EXPECT_SAYS(Error(k, a), "error[R515]: dim 1 of tensor `B` is 64, but `(K / 4)` is 16");
+  a.tensors["B"].dims[1] = 16;
+  EXPECT_EQ(Error(k, a), "");
+  a = GemmArgs(8, 8, 66);
+  a.tensors["B"].dims[1] = 16;
+  a.tensors["A"].strides = {72, 1};
+  EXPECT_SAYS(Error(k, a), "not a whole number");
+  k.tensors[1].dims[1] = E("K / (M - 8)");
+  EXPECT_SAYS(Error(k, a), "error[R527]");
+  k.tensors[1].dims[1] = E("2 * Q");
+  EXPECT_SAYS(Error(k, a), "error[R516]: dim `Q` of `gemm` is bound by no tensor");
+}
+
+TEST(PlanLaunch, SizesBeyond32Bits) {
+  LaunchArgs a = GemmArgs(int64_t{1} << 31, 8, 8);
+  EXPECT_SAYS(Error(Gemm(), a), "error[R517]: dim 0 of tensor `A` is 2147483648");
+  a = GemmArgs(8, 8, 8);
+  a.tensors["A"].dims[0] = -1;
+  EXPECT_SAYS(Error(Gemm(), a), "error[R518]: extent of dim 0 of tensor `A` is -1");
+}
+
+TEST(PlanLaunch, FactsAreCheckedWithTheirValues) {
+  KernelImage k = Gemm();
+  k.facts = {{E("K % 64 == 0"), "K % 64 == 0"}};
+  EXPECT_SAYS(Error(k, GemmArgs(8, 8, 72)),
+              "error[R521]: `gemm` requires `K % 64 == 0`, which does not hold here\n"
+              "  --> launch of `gemm`\n  = K = 72\n");
+  EXPECT_EQ(Error(k, GemmArgs(8, 8, 128)), "");
+}
+
+TEST(PlanLaunch, AlignmentAndStorage) {
+  KernelImage k = Gemm();
+  k.alignment = {{"C", 16}};
+  LaunchArgs a = GemmArgs(8, 8, 8);
+  a.tensors["C"].data = 0x3008;
+  EXPECT_SAYS(Error(k, a), "error[R522]: tensor `C` starts at 0x3008, which is not a multiple of 16");
+  a.tensors["C"].data = 0;
+  EXPECT_SAYS(Error(k, a), "error[R530]: tensor `C` has 64 elements but no storage");
+}
+
+TEST(PlanLaunch, TmaLimits) {
+  LaunchArgs a = GemmArgs(8, 8, 20);  // 40-byte rows
+  EXPECT_SAYS(Error(Gemm(), a),
+              "error[R523]: tensor `A` cannot be described to the TMA unit: stride 0 is 40 bytes, "
+              "not a positive multiple of 16");
+  a = GemmArgs(8, 8, 64);
+  a.tensors["A"].strides = {int64_t{1} << 39, 1};
+  EXPECT_SAYS(Error(Gemm(), a), "stride 0 is 1099511627776 bytes, at most 1099511627760 fit");
+  a = GemmArgs(8, 8, 64);
+  a.tensors["A"].data = 0x1002;
+  EXPECT_SAYS(Error(Gemm(), a), "it starts at 0x1002, not at a multiple of 16");
+  KernelImage k = Gemm();
+  k.tensor_maps[0].box = {64, 512};
+  EXPECT_SAYS(Error(k, GemmArgs(8, 8, 64)), "box extent 1 is 512, 1 to 256 fit");
+}
+
+TEST(PlanLaunch, GridAndBlockLimits) {
+  KernelImage k = Gemm();
+  k.grid[1] = E("N");
+  EXPECT_SAYS(Error(k, GemmArgs(8, 65536, 8)),
+              "error[R524]: the grid of `gemm` is 65536 CTAs along y, at most 65535");
+  k = Gemm();
+  k.block = 2048;
+  EXPECT_SAYS(Error(k, GemmArgs(8, 8, 8)), "error[R526]");
+  k = Gemm();
+  k.grid[0] = E("M / (N - N)");
+  EXPECT_SAYS(Error(k, GemmArgs(8, 8, 8)), "error[R527]");
+}
+
+TEST(PlanLaunch, AllMismatchesAreReported) {
+  LaunchArgs a = GemmArgs(8, 8, 8);
+  a.tensors["A"].dtype = "f32";
+  a.tensors["B"].dims = {8};
+  a.scalars.clear();
+  DiagSink diags;
+  EXPECT_FALSE(PlanLaunch(Gemm(), a, diags).ok());
+  EXPECT_EQ(diags.errors(), 3);
+}
+
+TEST(Facts, OfViews) {
+  const auto facts = [](std::string dtype, DeviceAddress p, std::vector<int64_t> dims,
+                        std::vector<int64_t> strides = {}) {
+    return FactsOf({std::move(dtype), p, std::move(dims), std::move(strides)});
+  };
+  EXPECT_EQ(facts("bf16", 0x100, {8, 64}), (TensorFacts{16, 16, true}));
+  EXPECT_EQ(facts("bf16", 0x104, {8, 20}), (TensorFacts{4, 8, true}));
+  EXPECT_EQ(facts("f32", 0x100, {8, 3}), (TensorFacts{16, 4, true}));
+  EXPECT_EQ(facts("f32", 0x100, {8, 8}, {1, 8}), (TensorFacts{16, 4, false}));
+  EXPECT_EQ(facts("f32", 0x100, {8, 8}, {0, 1}), (TensorFacts{16, 1, true}));
+  EXPECT_EQ(facts("u8", 0x100, {2, 8}, {int64_t{1} << 40, 1}), (TensorFacts{16, 1, true}));
+  // Strides of dims that are never stepped along do not matter.
+  EXPECT_EQ(facts("f32", 0x100, {1, 8}, {3, 1}), (TensorFacts{16, 16, true}));
+  EXPECT_EQ(facts("f32", 0x100, {8, 1}, {8, 5}), (TensorFacts{16, 16, true}));
+}
+
+TEST(Facts, EffectiveStrides) {
+  EXPECT_EQ(EffectiveStrides({"f32", 0, {2, 3, 5}, {}}), (std::vector<int64_t>{15, 5, 1}));
+  EXPECT_EQ(EffectiveStrides({"f32", 0, {1, 5}, {}}), (std::vector<int64_t>{8, 1}));
+  EXPECT_EQ(EffectiveStrides({"f32", 0, {4, 1, 5}, {16, 99, 1}}), (std::vector<int64_t>{16, 8, 1}));
+}
+
+// A device that counts and remembers.
+class RecordingDevice final : public Device {
+ public:
+  struct Loaded final : Module {
+    std::vector<std::string> entries() const override { return {"gemm"}; }
+  };
+  std::string kind() const override { return "recording"; }
+  std::string description() const override { return "recording"; }
+  std::string isa() const override { return "sm_90a"; }
+  Result<DeviceAddress> Alloc(uint64_t, DiagSink&) override { return ++allocs, DeviceAddress{0x800}; }
+  void Free(DeviceAddress) override { ++frees; }
+  Result<> CopyIn(DeviceAddress, const void*, uint64_t, DiagSink&) override { return Done(); }
+  Result<> CopyOut(void*, DeviceAddress, uint64_t, DiagSink&) override { return Done(); }
+  Result<> Fill(DeviceAddress, uint8_t, uint64_t, DiagSink&) override { return Done(); }
+  Result<std::unique_ptr<Module>> Load(const std::string&, const LoadOptions& o, DiagSink&) override {
+    options = o;
+    return std::unique_ptr<Module>(std::make_unique<Loaded>());
+  }
+  Result<TensorMap> EncodeTensorMap(const TensorMapDesc& d, DiagSink&) override {
+    maps.push_back(d);
+    TensorMap m;
+    m.bytes[0] = static_cast<uint8_t>(maps.size());
+    return m;
+  }
+  Result<StreamId> NewStream(DiagSink&) override { return 1; }
+  Result<> Launch(const Module&, const std::string&, const LaunchConfig&,
+                  const std::vector<KernelArg>& args, StreamId, LaunchStats*, DiagSink&) override {
+    ++launches;
+    last = args;
+    return Done();
+  }
+  Result<> Synchronize(StreamId, DiagSink&) override { return Done(); }
+
+  int allocs = 0, frees = 0, launches = 0;
+  LoadOptions options;
+  std::vector<TensorMapDesc> maps;
+  std::vector<KernelArg> last;
+};
+
+TEST(LoadedKernel, CachesTensorMapsAndPassesLines) {
+  RecordingDevice device;
+  DiagSink diags;
+  KernelImage image = Gemm();
+  image.lines = {{4, "gemm.tile", 12, 5, "dot"}};
+  auto kernel = LoadedKernel::Load(device, image, diags);
+  ASSERT_TRUE(kernel.ok());
+  EXPECT_EQ(device.options.lines.at(0).text, "gemm.tile:12:5 (dot)");
+  const LaunchArgs a = GemmArgs(8, 8, 64), b = GemmArgs(16, 8, 64);
+  ASSERT_TRUE((*kernel)->Launch(a, 0, nullptr, diags).ok());
+  ASSERT_TRUE((*kernel)->Launch(b, 0, nullptr, diags).ok());
+  EXPECT_EQ(device.last[0].bytes[0], 2);
+  ASSERT_TRUE((*kernel)->Launch(a, 0, nullptr, diags).ok());
+  EXPECT_EQ(device.last[0].bytes[0], 1);
+  EXPECT_EQ(device.maps.size(), 2u);
+  EXPECT_EQ(device.launches, 3);
+}
+
+TEST(LoadedKernel, EmptyGridLaunchesNothingAndEmptyTensorsUseScratch) {
+  RecordingDevice device;
+  DiagSink diags;
+  {
+    auto kernel = LoadedKernel::Load(device, Gemm(), diags);
+    ASSERT_TRUE((*kernel)->Launch(GemmArgs(0, 8, 64), 0, nullptr, diags).ok());
+    EXPECT_EQ(device.launches, 0);
+    ASSERT_TRUE((*kernel)->Launch(GemmArgs(8, 8, 0), 0, nullptr, diags).ok());
+    EXPECT_EQ(device.launches, 1);
+    EXPECT_EQ(device.maps.at(0).base, 0x800u);
+  }
+  EXPECT_EQ(device.allocs, 1);
+  EXPECT_EQ(device.frees, 1);
+}
+
+TEST(LoadedKernel, WrongTargetAndEntry) {
+  RecordingDevice device;
+  DiagSink diags;
+  KernelImage image = Gemm();
+  image.target = "sm_100a";
+  EXPECT_FALSE(LoadedKernel::Load(device, image, diags).ok());
+  image = Gemm();
+  image.entry = "other";
+  EXPECT_FALSE(LoadedKernel::Load(device, image, diags).ok());
+  ASSERT_EQ(diags.all().size(), 2u);
+  EXPECT_STREQ(diags.all()[0].def->code, "R509");
+  EXPECT_STREQ(diags.all()[1].def->code, "R507");
+}
+
+}  // namespace
+}  // namespace tilec::runtime
