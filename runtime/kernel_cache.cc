@@ -40,9 +40,11 @@ std::string Check(std::string_view file, std::string_view* payload, std::string*
   if (end == std::string_view::npos || end > 4096) return "it has no header line";
   const std::string_view header = file.substr(0, end);
   *payload = file.substr(end + 1);
-  if (header.substr(0, kMagic.size()) != kMagic) return "its header is not a cache entry's";
+  if (header.size() <= kMagic.size() || header.substr(0, kMagic.size()) != kMagic ||
+      header[kMagic.size()] != ' ')
+    return "its header is not a cache entry's";
   const size_t hash = kMagic.size() + 1, size = hash + 33;
-  if (header.size() < size) return "its header is cut off";
+  if (header.size() < size || header[size - 1] != ' ') return "its header is cut off";
   const size_t words = header.find(' ', size);
   *label = words == std::string_view::npos ? "" : header.substr(words + 1);
   if (header.substr(size, words == std::string_view::npos ? words : words - size) !=
