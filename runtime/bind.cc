@@ -1,4 +1,5 @@
-// Binding the arguments of a launch to a signature: who is given, what shape, and what every dim is.
+// Binding the arguments of a launch to a signature: who is given, what shape, and what every dim
+// is.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -18,8 +19,9 @@ struct DTypeRow {
   int bytes;
 };
 constexpr DTypeRow kDTypes[] = {
-    {"bool", 1}, {"i8", 1},  {"i16", 2},  {"i32", 4},  {"i64", 8}, {"u8", 1},   {"u16", 2},  {"u32", 4},
-    {"u64", 8},  {"f16", 2}, {"bf16", 2}, {"tf32", 4}, {"f32", 4}, {"f64", 8},  {"e4m3", 1}, {"e5m2", 1},
+    {"bool", 1}, {"i8", 1},  {"i16", 2},  {"i32", 4},  {"i64", 8},  {"u8", 1},
+    {"u16", 2},  {"u32", 4}, {"u64", 8},  {"f16", 2},  {"bf16", 2}, {"tf32", 4},
+    {"f32", 4},  {"f64", 8}, {"e4m3", 1}, {"e5m2", 1},
 };
 
 // Same storage under another name.
@@ -157,8 +159,7 @@ class Binder {
       Error(kNegativeExtent, "extent of dim", i, t.name, extent);
       return;
     }
-    if (extent > INT32_MAX)
-      Error(kDimTooLarge, i, t.name, extent);
+    if (extent > INT32_MAX) Error(kDimTooLarge, i, t.name, extent);
     if (!v.strides.empty()) {
       if (v.strides[i] < 0)
         Error(kNegativeExtent, "stride of dim", i, t.name, v.strides[i])

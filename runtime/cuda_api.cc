@@ -61,10 +61,11 @@ Result<std::unique_ptr<Api>> LoadDriver(const std::vector<std::string>& names, D
     return diags.Report(kNoDriver, Span{}, why.empty() ? "no name to look for" : why)
         .Help("use --device=emulator to run the same PTX on the CPU");
   const auto get = reinterpret_cast<GetProcAddress>(dlsym(api->library, "cuGetProcAddress_v2"));
-#define CUDA_FN(name, symbol, version, params)                                         \
+#define CUDA_FN(name, symbol, version, params)                                                \
   api->name = reinterpret_cast<CUresult(*) params>(Bind(api->library, get, symbol, version)); \
-  if (!api->name) return diags.Report(kDriverSymbol, Span{}, symbol, api->path)        \
-      .Help("update the NVIDIA driver, or use --device=emulator");
+  if (!api->name)                                                                             \
+    return diags.Report(kDriverSymbol, Span{}, symbol, api->path)                             \
+        .Help("update the NVIDIA driver, or use --device=emulator");
 #include "runtime/cuda_functions.def"
 #undef CUDA_FN
   const CUresult init = api->cuInit(0);

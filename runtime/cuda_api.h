@@ -90,8 +90,19 @@ enum JitOption {
   kLogVerbose = 12,
 };
 enum TensorMapType {
-  kMapU8 = 0, kMapU16, kMapU32, kMapI32, kMapU64, kMapI64, kMapF16, kMapF32, kMapF64, kMapBf16,
-  kMapF32Ftz, kMapTf32, kMapTf32Ftz,
+  kMapU8 = 0,
+  kMapU16,
+  kMapU32,
+  kMapI32,
+  kMapU64,
+  kMapI64,
+  kMapF16,
+  kMapF32,
+  kMapF64,
+  kMapBf16,
+  kMapF32Ftz,
+  kMapTf32,
+  kMapTf32Ftz,
 };
 enum StreamFlag { kStreamNonBlocking = 1 };
 

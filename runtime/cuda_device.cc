@@ -39,10 +39,10 @@ struct MapType {
   TensorMapType type;
 };
 constexpr MapType kMapTypes[] = {
-    {"bool", kMapU8},  {"i8", kMapU8},   {"s8", kMapU8},    {"u8", kMapU8},     {"e4m3", kMapU8},
-    {"e5m2", kMapU8},  {"i16", kMapU16}, {"s16", kMapU16},  {"u16", kMapU16},   {"f16", kMapF16},
-    {"bf16", kMapBf16}, {"i32", kMapI32}, {"s32", kMapI32},  {"u32", kMapU32},   {"f32", kMapF32},
-    {"tf32", kMapTf32}, {"i64", kMapI64}, {"s64", kMapI64},  {"u64", kMapU64},   {"f64", kMapF64},
+    {"bool", kMapU8},   {"i8", kMapU8},   {"s8", kMapU8},   {"u8", kMapU8},   {"e4m3", kMapU8},
+    {"e5m2", kMapU8},   {"i16", kMapU16}, {"s16", kMapU16}, {"u16", kMapU16}, {"f16", kMapF16},
+    {"bf16", kMapBf16}, {"i32", kMapI32}, {"s32", kMapI32}, {"u32", kMapU32}, {"f32", kMapF32},
+    {"tf32", kMapTf32}, {"i64", kMapI64}, {"s64", kMapI64}, {"u64", kMapU64}, {"f64", kMapF64},
 };
 
 class CudaModule final : public Module {
@@ -74,8 +74,8 @@ class CudaModule final : public Module {
     }
     if (*error == kSuccess && config.smem_bytes > f.smem_allowed) {
       *call = "cuFuncSetAttribute(MAX_DYNAMIC_SHARED_SIZE_BYTES)";
-      *error = api_.cuFuncSetAttribute(f.handle, kMaxDynamicShared,
-                                       static_cast<int>(config.smem_bytes));
+      *error =
+          api_.cuFuncSetAttribute(f.handle, kMaxDynamicShared, static_cast<int>(config.smem_bytes));
       if (*error == kSuccess) f.smem_allowed = config.smem_bytes;
     }
     if (*error == kSuccess && !f.wide_cluster &&
@@ -119,8 +119,8 @@ class CudaDevice final : public Device {
     TRY(minor_, Attribute(kCapabilityMinor, diags));
     TRY(const int processors, Attribute(kMultiprocessors, diags));
     TRY(smem_limit_, Attribute(kSharedPerBlockOptin, diags));
-    TRY_VOID(Ok(api_->cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain",
-                diags));
+    TRY_VOID(
+        Ok(api_->cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain", diags));
     description_ = fmt::format("{} ({}, {} SMs, {:.0f} GiB, driver CUDA {}.{})", name, isa(),
                                processors, static_cast<double>(memory) / (1 << 30),
                                api_->driver_version / 1000, api_->driver_version % 1000 / 10);
@@ -175,11 +175,13 @@ class CudaDevice final : public Device {
     if (r != kSuccess) {
       DiagBuilder d = diags.Report(kJitFailed, Span{}, options.name);
       d.Note(fmt::format("{} ({})", api_->ErrorText(r), api_->ErrorName(r)));
-      for (const std::string& line : NotedLogLines(std::string(errors.data()), options)) d.Note(line);
+      for (const std::string& line : NotedLogLines(std::string(errors.data()), options))
+        d.Note(line);
       if (r == kErrorUnsupportedPtx)
-        d.Help(fmt::format("the text says `.version {}`, the driver is of CUDA {}.{}: update the "
-                           "driver", PtxVersion(ptx), api_->driver_version / 1000,
-                           api_->driver_version % 1000 / 10));
+        d.Help(fmt::format(
+            "the text says `.version {}`, the driver is of CUDA {}.{}: update the "
+            "driver",
+            PtxVersion(ptx), api_->driver_version / 1000, api_->driver_version % 1000 / 10));
       if (r == kErrorNoBinary || r == kErrorInvalidPtx)
         d.Help(fmt::format("the text is for `{}`, this device is {}", PtxTarget(ptx), isa()));
       return d;
@@ -199,9 +201,12 @@ class CudaDevice final : public Device {
                                       d.strides_bytes.size(), d.box.size(), d.dtype));
     std::vector<uint32_t> steps = d.element_strides;
     if (steps.empty()) steps.assign(rank, 1);
-    const int swizzle = d.swizzle_bytes == 128 ? 3 : d.swizzle_bytes == 64 ? 2 : d.swizzle_bytes == 32;
-    const int l2 = d.l2_promotion_bytes == 256 ? 3 : d.l2_promotion_bytes == 128 ? 2
-                   : d.l2_promotion_bytes == 64;
+    const int swizzle = d.swizzle_bytes == 128  ? 3
+                        : d.swizzle_bytes == 64 ? 2
+                                                : d.swizzle_bytes == 32;
+    const int l2 = d.l2_promotion_bytes == 256   ? 3
+                   : d.l2_promotion_bytes == 128 ? 2
+                                                 : d.l2_promotion_bytes == 64;
     ContextScope scope(*api_, context_);
     cuda::CUtensorMap encoded = {};
     const CUresult r = api_->cuTensorMapEncodeTiled(
@@ -267,10 +272,16 @@ class CudaDevice final : public Device {
     cluster.id = kClusterDimension;
     cluster.value.cluster = {config.cluster[0], config.cluster[1], config.cluster[2]};
     const bool clustered = config.cluster[0] * config.cluster[1] * config.cluster[2] > 1;
-    const CUlaunchConfig c = {config.grid[0], config.grid[1], config.grid[2], config.block[0],
-                              config.block[1], config.block[2],
-                              static_cast<uint32_t>(config.smem_bytes), stream,
-                              clustered ? &cluster : nullptr, clustered ? 1u : 0u};
+    const CUlaunchConfig c = {config.grid[0],
+                              config.grid[1],
+                              config.grid[2],
+                              config.block[0],
+                              config.block[1],
+                              config.block[2],
+                              static_cast<uint32_t>(config.smem_bytes),
+                              stream,
+                              clustered ? &cluster : nullptr,
+                              clustered ? 1u : 0u};
     if (!stats)
       return Ok(api_->cuLaunchKernelEx(&c, function, params.data(), nullptr), "launch of " + entry,
                 diags);
@@ -343,9 +354,9 @@ Result<std::unique_ptr<Device>> OpenCuda(int ordinal, DiagSink& diags) {
                         api->ErrorName(r));
   CUdevice device = 0;
   if (ordinal < 0 || ordinal >= count || api->cuDeviceGet(&device, ordinal) != kSuccess)
-    return diags.Report(kNoDevice, Span{}, ordinal,
-                        count == 0 ? "the driver sees no GPU"
-                                   : fmt::format("devices 0 to {} exist", count - 1));
+    return diags.Report(
+        kNoDevice, Span{}, ordinal,
+        count == 0 ? "the driver sees no GPU" : fmt::format("devices 0 to {} exist", count - 1));
   auto opened = std::make_unique<CudaDevice>(std::move(api), device);
   TRY_VOID(opened->Open(diags));
   return std::unique_ptr<Device>(std::move(opened));

@@ -155,8 +155,7 @@ Result<std::vector<CacheEntry>> KernelCache::List(DiagSink& diags) const {
       entry.label = "damaged: " + damage;
     out.push_back(std::move(entry));
   }
-  if (error && !Missing(error))
-    return diags.Report(kCacheDir, Span{}, directory_, error.message());
+  if (error && !Missing(error)) return diags.Report(kCacheDir, Span{}, directory_, error.message());
   return out;
 }
 
@@ -165,8 +164,7 @@ Result<CacheStat> KernelCache::Stat(DiagSink& diags) const {
   CacheStat stat;
   stat.limit_bytes = limit_bytes_;
   for (const FileInfo& f : Files(directory_, error)) ++stat.entries, stat.bytes += f.bytes;
-  if (error && !Missing(error))
-    return diags.Report(kCacheDir, Span{}, directory_, error.message());
+  if (error && !Missing(error)) return diags.Report(kCacheDir, Span{}, directory_, error.message());
   return stat;
 }
 
@@ -177,8 +175,7 @@ Result<CacheStat> KernelCache::Clear(DiagSink& diags) const {
   for (const FileInfo& f : Files(directory_, error))
     if (fs::remove(f.path, removal)) ++stat.entries, stat.bytes += f.bytes;
   if (removal) error = removal;
-  if (error && !Missing(error))
-    return diags.Report(kCacheDir, Span{}, directory_, error.message());
+  if (error && !Missing(error)) return diags.Report(kCacheDir, Span{}, directory_, error.message());
   return stat;
 }
 

@@ -32,8 +32,8 @@ class CacheKey {
 
 struct CacheEntry {
   std::string key;
-  std::string label;      // "gemm sm_90a"
-  uint64_t bytes = 0;     // of the file
+  std::string label;         // "gemm sm_90a"
+  uint64_t bytes = 0;        // of the file
   int64_t used_seconds = 0;  // last use, since the epoch
 };
 
@@ -60,7 +60,7 @@ class KernelCache {
 
   Result<std::vector<CacheEntry>> List(DiagSink& diags) const;  // newest use first
   Result<CacheStat> Stat(DiagSink& diags) const;
-  Result<CacheStat> Clear(DiagSink& diags) const;               // what was removed
+  Result<CacheStat> Clear(DiagSink& diags) const;  // what was removed
 
  private:
   std::string PathOf(const std::string& key) const;

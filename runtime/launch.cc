@@ -20,7 +20,7 @@ constexpr int64_t kMaxGrid[3] = {2147483647, 65535, 65535};
 constexpr const char* kAxis[3] = {"x", "y", "z"};
 constexpr uint64_t kMaxTmaStride = 1ull << 40;
 constexpr uint64_t kMaxTmaExtent = 1ull << 32;
-constexpr int kScratchHalf = 256;       // bytes; inputs read the first half, outputs the second
+constexpr int kScratchHalf = 256;        // bytes; inputs read the first half, outputs the second
 constexpr size_t kMaxCachedMaps = 4096;  // per loaded kernel
 
 // IEEE half and bfloat16 words, round to nearest even.
@@ -40,8 +40,8 @@ uint16_t ToF16(double d) {
   if (std::isnan(d)) return sign | 0x7e00;
   if (a >= 65520.0) return sign | 0x7c00;
   int exponent = 0;
-  std::frexp(a, &exponent);                       // a = m · 2^exponent, m in [0.5, 1)
-  const int e = std::max(exponent - 1, -14);      // subnormals share the exponent −14
+  std::frexp(a, &exponent);                                   // a = m · 2^exponent, m in [0.5, 1)
+  const int e = std::max(exponent - 1, -14);                  // subnormals share the exponent −14
   const double ulps = std::nearbyint(std::ldexp(a, 10 - e));  // in units of 2^(e − 10)
   return static_cast<uint16_t>(sign + (static_cast<int>(ulps) + ((e + 14) << 10)));
 }
@@ -163,10 +163,11 @@ class Planner {
     for (size_t i = 0; i < r.strides_bytes.size(); ++i) {
       const int64_t s = Value(r.strides_bytes[i], fmt::format("stride {} of the tensor map", i));
       if (!empty && (s <= 0 || s % 16 != 0))
-        TmaError(r.tensor, fmt::format("stride {} is {} bytes, not a positive multiple of 16", i, s));
+        TmaError(r.tensor,
+                 fmt::format("stride {} is {} bytes, not a positive multiple of 16", i, s));
       else if (!empty && static_cast<uint64_t>(s) >= kMaxTmaStride)
-        TmaError(r.tensor, fmt::format("stride {} is {} bytes, at most {} fit", i, s,
-                                       kMaxTmaStride - 16));
+        TmaError(r.tensor,
+                 fmt::format("stride {} is {} bytes, at most {} fit", i, s, kMaxTmaStride - 16));
       desc.strides_bytes.push_back(empty ? 16 * static_cast<uint64_t>(bytes)
                                          : static_cast<uint64_t>(s));
     }

@@ -52,7 +52,7 @@ std::vector<int64_t> EffectiveStrides(const TensorView& view);
 // What a specialisation may assume of a tensor; powers of two up to 16.
 struct TensorFacts {
   int base_align_bytes = 16;
-  int stride_align_bytes = 16;   // of every outer stride; 1 if one is 0 or reaches 2^40 bytes
+  int stride_align_bytes = 16;  // of every outer stride; 1 if one is 0 or reaches 2^40 bytes
   bool last_contiguous = true;
   bool operator==(const TensorFacts&) const = default;
 };
@@ -74,10 +74,10 @@ Result<Bindings> BindArguments(const SignatureView& signature, const LaunchArgs&
 // Everything a launch needs but the encoded tensor maps.
 struct LaunchPlan {
   LaunchConfig config;
-  std::vector<KernelArg> args;         // kTensorMap entries are 128 zero bytes
-  std::vector<TensorMapDesc> maps;     // parallel to image.tensor_maps
-  std::vector<int> scratch_offset;     // ≥ 0: the tensor has no elements, this place stands for it
-  bool nothing_to_do = false;          // the grid is empty
+  std::vector<KernelArg> args;      // kTensorMap entries are 128 zero bytes
+  std::vector<TensorMapDesc> maps;  // parallel to image.tensor_maps
+  std::vector<int> scratch_offset;  // ≥ 0: the tensor has no elements, this place stands for it
+  bool nothing_to_do = false;       // the grid is empty
 };
 Result<LaunchPlan> PlanLaunch(const backend::KernelImage& image, const LaunchArgs& args,
                               DiagSink& diags);
@@ -107,9 +107,9 @@ class LoadedKernel {
   backend::KernelImage image_;
   std::unique_ptr<Module> module_;
   std::mutex mutex_;
-  std::shared_ptr<const Ready> last_;        // repeated launches skip all checking
-  std::map<std::string, TensorMap> maps_;    // by description
-  DeviceAddress scratch_ = 0;                // stands for tensors without elements
+  std::shared_ptr<const Ready> last_;      // repeated launches skip all checking
+  std::map<std::string, TensorMap> maps_;  // by description
+  DeviceAddress scratch_ = 0;              // stands for tensors without elements
 };
 
 }  // namespace tilec::runtime

@@ -49,9 +49,12 @@ class HeaderParser {
         if (!String(&out->descr)) return "descr is not a string";
         descr = true;
       } else if (key == "fortran_order") {
-        if (Word("True")) out->fortran = true;
-        else if (Word("False")) out->fortran = false;
-        else return "fortran_order is neither True nor False";
+        if (Word("True"))
+          out->fortran = true;
+        else if (Word("False"))
+          out->fortran = false;
+        else
+          return "fortran_order is neither True nor False";
         order = true;
       } else if (key == "shape") {
         if (const std::string why = Tuple(&out->shape); !why.empty()) return why;
@@ -116,7 +119,8 @@ class HeaderParser {
 };
 
 // Column-major bytes to row-major.
-std::vector<uint8_t> Transposed(const uint8_t* from, const std::vector<int64_t>& dims, size_t size) {
+std::vector<uint8_t> Transposed(const uint8_t* from, const std::vector<int64_t>& dims,
+                                size_t size) {
   int64_t count = 1;
   for (int64_t d : dims) count *= d;
   std::vector<uint8_t> out(static_cast<size_t>(count) * size);
@@ -124,7 +128,8 @@ std::vector<uint8_t> Transposed(const uint8_t* from, const std::vector<int64_t>&
   for (size_t i = 1; i < dims.size(); ++i) stride[i] = stride[i - 1] * dims[i - 1];
   int64_t source = 0;
   for (int64_t n = 0; n < count; ++n) {
-    std::memcpy(&out[static_cast<size_t>(n) * size], from + static_cast<size_t>(source) * size, size);
+    std::memcpy(&out[static_cast<size_t>(n) * size], from + static_cast<size_t>(source) * size,
+                size);
     for (size_t i = dims.size(); i-- > 0;) {
       source += stride[i];
       if (++index[i] < dims[i]) break;
@@ -182,11 +187,12 @@ Result<NpyArray> ParseNpy(const std::string& path, const std::string& file,
   size_t length = byte(8) | byte(9) << 8;
   if (major > 1) length |= byte(10) << 16 | byte(11) << 24;
   if (length > file.size() - prefix)
-    return diags.Report(kNpyHeader, Span{}, path,
-                        fmt::format("{} bytes are announced, {} are there", length,
-                                    file.size() - prefix));
+    return diags.Report(
+        kNpyHeader, Span{}, path,
+        fmt::format("{} bytes are announced, {} are there", length, file.size() - prefix));
   Header header;
-  const std::string why = HeaderParser(std::string_view(file).substr(prefix, length)).Parse(&header);
+  const std::string why =
+      HeaderParser(std::string_view(file).substr(prefix, length)).Parse(&header);
   if (!why.empty()) return diags.Report(kNpyHeader, Span{}, path, why);
 
   NpyArray array;
@@ -203,11 +209,9 @@ Result<NpyArray> ParseNpy(const std::string& path, const std::string& file,
   if (std::find(array.dims.begin(), array.dims.end(), 0) != array.dims.end()) bytes = 0;
   for (int64_t d : array.dims)
     if (__builtin_mul_overflow(bytes, d, &bytes))
-      return diags.Report(kNpyTooLarge, Span{}, path, shape + " " + array.dtype,
-                          "2^63 bytes");
+      return diags.Report(kNpyTooLarge, Span{}, path, shape + " " + array.dtype, "2^63 bytes");
   const size_t have = file.size() - prefix - length, need = static_cast<size_t>(bytes);
-  if (have < need)
-    return diags.Report(kNpyTruncated, Span{}, path, have, shape, need);
+  if (have < need) return diags.Report(kNpyTruncated, Span{}, path, have, shape, need);
   if (have > need) return diags.Report(kNpyTrailing, Span{}, path, have - need);
   const auto* data = reinterpret_cast<const uint8_t*>(file.data()) + prefix + length;
   if (header.fortran && array.dims.size() > 1)
@@ -226,9 +230,9 @@ Result<NpyArray> ReadNpy(const std::string& path, const std::string& wanted, Dia
 std::string NpyBytes(const NpyArray& array) {
   std::string descr = DescrOf(array.dtype);
   if (descr.size() == 2) descr = (descr[1] == '1' ? "|" : "<") + descr;
-  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}",
-                                   descr, fmt::join(array.dims, ", "),
-                                   array.dims.size() == 1 ? "," : "");
+  std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descr,
+                  fmt::join(array.dims, ", "), array.dims.size() == 1 ? "," : "");
   constexpr size_t kPrefix = 10, kAlign = 64;
   header.append(kAlign - (kPrefix + header.size() + 1) % kAlign, ' ');
   header += '\n';

@@ -16,7 +16,7 @@
 namespace tilec::runtime {
 
 struct NpyArray {
-  std::string dtype;          // as in a kernel's signature: "f32", "bf16", …
+  std::string dtype;  // as in a kernel's signature: "f32", "bf16", …
   std::vector<int64_t> dims;
   std::vector<uint8_t> bytes;  // dense, row-major, little-endian
 };

@@ -72,9 +72,9 @@ std::vector<std::string> NotedLogLines(const std::string& log, const LoadOptions
       int number = 0;
       std::from_chars(line.data() + at + 5, line.data() + line.size(), number);
       // The last note at or before the line.
-      const auto after = std::upper_bound(
-          options.lines.begin(), options.lines.end(), number,
-          [](int n, const LineNote& note) { return n < note.ptx_line; });
+      const auto after =
+          std::upper_bound(options.lines.begin(), options.lines.end(), number,
+                           [](int n, const LineNote& note) { return n < note.ptx_line; });
       if (number > 0 && after != options.lines.begin())
         line += fmt::format("  [from {}]", (after - 1)->text);
     }

@@ -49,7 +49,8 @@ bool ReadFile(const std::string& path, std::string* bytes, std::string* why, uin
   if (!S_ISREG(status.st_mode)) return *why = "it is not a regular file", false;
   if (static_cast<uint64_t>(status.st_size) > max_bytes)
     return *why = "it has " + std::to_string(status.st_size) + " bytes, at most " +
-                  std::to_string(max_bytes) + " are read", false;
+                  std::to_string(max_bytes) + " are read",
+           false;
   bytes->resize(static_cast<size_t>(status.st_size));
   size_t done = 0;
   while (done < bytes->size()) {

@@ -24,7 +24,8 @@ std::string LoadError(const std::vector<std::string>& names) {
 TEST(LoadDriver, NoLibraryNamesWhatWasLookedForAndTheEmulator) {
   const std::string text = LoadError({"libno-such-driver.so.1", "libno-such-driver.so"});
   EXPECT_NE(text.find("error[R501]: no NVIDIA driver found: libno-such-driver.so.1"),
-            std::string::npos) << text;
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find("--device=emulator"), std::string::npos);
 }
 TEST(LoadDriver, SecondNameIsTried) {
@@ -40,11 +41,14 @@ TEST(LoadDriver, StubIsRecognised) {
 TEST(LoadDriver, OldDriverNamesTheMissingFunction) {
   const std::string text = LoadError({Lib("libfake_old.so")});
   EXPECT_NE(text.find("error[R502]: the NVIDIA driver lacks `cuTensorMapEncodeTiled`"),
-            std::string::npos) << text;
+            std::string::npos)
+      << text;
 }
 TEST(LoadDriver, NoGpu) {
-  EXPECT_NE(LoadError({Lib("libfake_nogpu.so")}).find("error[R504]: no CUDA device 0: the driver "
-                                                      "sees no GPU"), std::string::npos);
+  EXPECT_NE(LoadError({Lib("libfake_nogpu.so")})
+                .find("error[R504]: no CUDA device 0: the driver "
+                      "sees no GPU"),
+            std::string::npos);
 }
 
 // The rest runs with LD_LIBRARY_PATH at a directory whose libcuda.so.1 is the good stand-in.
@@ -87,8 +91,8 @@ TEST_F(CudaDeviceTest, OutOfMemoryIsADiagnostic) {
             std::string::npos);
 }
 TEST_F(CudaDeviceTest, LaunchPassesShapeClusterAndSharedMemory) {
-  const auto module = device_->Load(".version 8.0\n.target sm_90a\n.visible .entry k() {}\n", {},
-                                    diags_);
+  const auto module =
+      device_->Load(".version 8.0\n.target sm_90a\n.visible .entry k() {}\n", {}, diags_);
   ASSERT_TRUE(module.ok()) << Text();
   EXPECT_EQ((*module)->entries(), std::vector<std::string>{"k"});
   const auto p = device_->Alloc(64, diags_);
@@ -100,8 +104,9 @@ TEST_F(CudaDeviceTest, LaunchPassesShapeClusterAndSharedMemory) {
   LaunchStats stats;
   const auto stream = device_->NewStream(diags_);
   ASSERT_TRUE(stream.ok());
-  ASSERT_TRUE(device_->Launch(**module, "k", config, {KernelArg::Of(*p)}, *stream, &stats, diags_)
-                  .ok()) << Text();
+  ASSERT_TRUE(
+      device_->Launch(**module, "k", config, {KernelArg::Of(*p)}, *stream, &stats, diags_).ok())
+      << Text();
   uint32_t seen[5];
   ASSERT_TRUE(device_->CopyOut(seen, *p, sizeof seen, diags_).ok());
   EXPECT_EQ(seen[0], 10u);
@@ -112,11 +117,13 @@ TEST_F(CudaDeviceTest, LaunchPassesShapeClusterAndSharedMemory) {
   EXPECT_DOUBLE_EQ(stats.milliseconds, 1.5);
 
   config.smem_bytes = 300000;
-  EXPECT_FALSE(device_->Launch(**module, "k", config, {KernelArg::Of(*p)}, 0, nullptr, diags_).ok());
+  EXPECT_FALSE(
+      device_->Launch(**module, "k", config, {KernelArg::Of(*p)}, 0, nullptr, diags_).ok());
   EXPECT_FALSE(device_->Launch(**module, "q", LaunchConfig(), {}, 0, nullptr, diags_).ok());
   EXPECT_FALSE(device_->Synchronize(77, diags_).ok());
   EXPECT_NE(Text().find("error[R525]: `k` needs 300000 bytes of shared memory per CTA"),
-            std::string::npos) << Text();
+            std::string::npos)
+      << Text();
   EXPECT_NE(Text().find("error[R507]: `the module` has no entry `q`"), std::string::npos) << Text();
   EXPECT_NE(Text().find("error[R508]: stream 77"), std::string::npos) << Text();
   device_->Free(*p);

@@ -13,10 +13,12 @@ namespace ours = tilec::runtime::cuda;
 static_assert(sizeof(ours::CUtensorMap) == sizeof(CUtensorMap));
 static_assert(alignof(ours::CUtensorMap) >= alignof(CUtensorMap));
 static_assert(sizeof(ours::CUlaunchConfig) == sizeof(CUlaunchConfig));
-static_assert(offsetof(ours::CUlaunchConfig, smem_bytes) == offsetof(CUlaunchConfig, sharedMemBytes));
+static_assert(offsetof(ours::CUlaunchConfig, smem_bytes) ==
+              offsetof(CUlaunchConfig, sharedMemBytes));
 static_assert(offsetof(ours::CUlaunchConfig, stream) == offsetof(CUlaunchConfig, hStream));
 static_assert(offsetof(ours::CUlaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs));
-static_assert(offsetof(ours::CUlaunchConfig, attribute_count) == offsetof(CUlaunchConfig, numAttrs));
+static_assert(offsetof(ours::CUlaunchConfig, attribute_count) ==
+              offsetof(CUlaunchConfig, numAttrs));
 static_assert(sizeof(ours::CUlaunchAttribute) == sizeof(CUlaunchAttribute));
 static_assert(offsetof(ours::CUlaunchAttribute, value) == offsetof(CUlaunchAttribute, value));
 static_assert(+ours::kClusterDimension == +CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
@@ -35,7 +37,8 @@ static_assert(+ours::kClockKhz == +CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
 static_assert(+ours::kMultiprocessors == +CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 static_assert(+ours::kCapabilityMajor == +CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(+ours::kCapabilityMinor == +CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-static_assert(+ours::kSharedPerBlockOptin == +CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+static_assert(+ours::kSharedPerBlockOptin ==
+              +CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
 static_assert(+ours::kInfoLogBuffer == +CU_JIT_INFO_LOG_BUFFER);
 static_assert(+ours::kInfoLogBytes == +CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES);
 static_assert(+ours::kErrorLogBuffer == +CU_JIT_ERROR_LOG_BUFFER);

@@ -30,7 +30,9 @@ extern "C" {
 CUresult cuInit(unsigned) { return FAKE_INIT; }
 CUresult cuDriverGetVersion(int* v) { return *v = 12040, 0; }
 CUresult cuGetErrorName(CUresult e, const char** t) {
-  *t = e == 222 ? "CUDA_ERROR_UNSUPPORTED_PTX_VERSION" : e == 218 ? "CUDA_ERROR_INVALID_PTX" : "CUDA_ERROR_FAKE";
+  *t = e == 222   ? "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"
+       : e == 218 ? "CUDA_ERROR_INVALID_PTX"
+                  : "CUDA_ERROR_FAKE";
   return 0;
 }
 CUresult cuGetErrorString(CUresult, const char** t) { return *t = "a fake error", 0; }
@@ -41,7 +43,10 @@ CUresult cuDeviceGetName(char* name, int length, CUdevice) {
 }
 CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice) { return *bytes = size_t{8} << 30, 0; }
 CUresult cuDeviceGetAttribute(int* v, int a, CUdevice) {
-  *v = a == kCapabilityMajor ? 9 : a == kMultiprocessors ? 4 : a == kSharedPerBlockOptin ? 232448 : 0;
+  *v = a == kCapabilityMajor       ? 9
+       : a == kMultiprocessors     ? 4
+       : a == kSharedPerBlockOptin ? 232448
+                                   : 0;
   return 0;
 }
 CUresult cuDevicePrimaryCtxRetain(CUcontext* c, CUdevice) {
@@ -54,9 +59,12 @@ CUresult cuCtxGetCurrent(CUcontext* c) { return *c = nullptr, 0; }
 CUresult cuCtxSynchronize() { return NeedContext(); }
 CUresult cuMemAlloc_v2(CUdeviceptr* p, size_t n) {
   if (n > (size_t{1} << 32)) return 2;
-  return *p = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(256, (n + 255) / 256 * 256)), NeedContext();
+  return *p = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(256, (n + 255) / 256 * 256)),
+         NeedContext();
 }
-CUresult cuMemFree_v2(CUdeviceptr p) { return std::free(reinterpret_cast<void*>(p)), NeedContext(); }
+CUresult cuMemFree_v2(CUdeviceptr p) {
+  return std::free(reinterpret_cast<void*>(p)), NeedContext();
+}
 CUresult cuMemGetInfo_v2(size_t* f, size_t* t) { return *f = *t = 0, NeedContext(); }
 CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t n) {
   return std::memcpy(reinterpret_cast<void*>(to), from, n), NeedContext();
@@ -67,13 +75,15 @@ CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t n) {
 CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char b, size_t n) {
   return std::memset(reinterpret_cast<void*>(to), b, n), NeedContext();
 }
-CUresult cuModuleLoadDataEx(CUmodule* m, const void* image, unsigned n, int* options, void** values) {
+CUresult cuModuleLoadDataEx(CUmodule* m, const void* image, unsigned n, int* options,
+                            void** values) {
   const char* text = static_cast<const char*>(image);
   if (std::strstr(text, ".version 99")) return 222;
   if (std::strstr(text, "SYNTAX_ERROR")) {
     for (unsigned i = 0; i < n; ++i)
       if (options[i] == kErrorLogBuffer)
-        std::strcpy(static_cast<char*>(values[i]), "ptxas kernel.ptx, line 7; error : Parsing error\n");
+        std::strcpy(static_cast<char*>(values[i]),
+                    "ptxas kernel.ptx, line 7; error : Parsing error\n");
     return 218;
   }
   return *m = reinterpret_cast<CUmodule>(uintptr_t{32}), NeedContext();

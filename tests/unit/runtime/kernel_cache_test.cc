@@ -114,15 +114,16 @@ TEST_F(KernelCacheTest, ConcurrentWritersLeaveWholeEntries) {
   EXPECT_EQ(cache.List(diags_)->size(), 1u);
 }
 TEST(CacheKey, NamesKeepValuesApart) {
-  EXPECT_NE(CacheKey().Add("a", "b").Add("c", "d").Hex(), CacheKey().Add("a", "bc").Add("", "d").Hex());
+  EXPECT_NE(CacheKey().Add("a", "b").Add("c", "d").Hex(),
+            CacheKey().Add("a", "bc").Add("", "d").Hex());
   EXPECT_NE(CacheKey().Add("a", "1").Hex(), CacheKey().Add("b", "1").Hex());
   EXPECT_EQ(CacheKey().Add("a", int64_t{1}).Hex(), CacheKey().Add("a", "1").Hex());
   EXPECT_EQ(CacheKey().Hex().size(), 32u);
 }
 TEST(CacheDirectory, FollowsTheXdgRule) {
-  EXPECT_EQ(DefaultCacheDirectory("/x", "/home/u"), "/x/tilec");
-  EXPECT_EQ(DefaultCacheDirectory(nullptr, "/home/u"), "/home/u/.cache/tilec");
-  EXPECT_EQ(DefaultCacheDirectory("relative", "/home/u"), "/home/u/.cache/tilec");
+  EXPECT_EQ(DefaultCacheDirectory("/x", "/users/u"), "/x/tilec");
+  EXPECT_EQ(DefaultCacheDirectory(nullptr, "/users/u"), "/users/u/.cache/tilec");
+  EXPECT_EQ(DefaultCacheDirectory("relative", "/users/u"), "/users/u/.cache/tilec");
   EXPECT_EQ(DefaultCacheDirectory("", nullptr), "");
 }
 

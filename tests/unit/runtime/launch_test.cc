@@ -55,8 +55,7 @@ std::string Error(const KernelImage& image, const LaunchArgs& args) {
   return diags.all().empty() ? "" : Render(diags.all().front(), SourceMap());
 }
 
-#define EXPECT_SAYS(text, part) \
-  EXPECT_NE((text).find(part), std::string::npos) << "got: " << (text)
+#define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << "got: " << (text)
 
 TEST(PlanLaunch, EvaluatesGridMapsAndArguments) {
   DiagSink diags;
@@ -112,13 +111,18 @@ TEST(PlanLaunch, ScalarsOfEveryType) {
     ScalarValue value;
     std::vector<uint8_t> bytes;
   };
-  const Case cases[] = {
-      {"i32", int64_t{-2}, {0xfe, 0xff, 0xff, 0xff}}, {"u8", int64_t{255}, {0xff}},
-      {"i64", 3.0, {3, 0, 0, 0, 0, 0, 0, 0}},         {"bool", int64_t{1}, {1}},
-      {"f16", 1.0, {0x00, 0x3c}},                     {"f16", 65536.0, {0x00, 0x7c}},
-      {"f16", 6e-8, {0x01, 0x00}},                    {"f16", 65519.0, {0xff, 0x7b}},
-      {"f16", 2047.5, {0x00, 0x68}},                  {"bf16", -1.0, {0x80, 0xbf}},
-      {"bf16", 1.00390625, {0x80, 0x3f}},             {"f16", -6.103515625e-05, {0x00, 0x84}}};
+  const Case cases[] = {{"i32", int64_t{-2}, {0xfe, 0xff, 0xff, 0xff}},
+                        {"u8", int64_t{255}, {0xff}},
+                        {"i64", 3.0, {3, 0, 0, 0, 0, 0, 0, 0}},
+                        {"bool", int64_t{1}, {1}},
+                        {"f16", 1.0, {0x00, 0x3c}},
+                        {"f16", 65536.0, {0x00, 0x7c}},
+                        {"f16", 6e-8, {0x01, 0x00}},
+                        {"f16", 65519.0, {0xff, 0x7b}},
+                        {"f16", 2047.5, {0x00, 0x68}},
+                        {"bf16", -1.0, {0x80, 0xbf}},
+                        {"bf16", 1.00390625, {0x80, 0x3f}},
+                        {"f16", -6.103515625e-05, {0x00, 0x84}}};
   for (const Case& c : cases) {
     KernelImage k = Gemm();
     k.scalars[0].dtype = k.params[3].dtype = c.dtype;
@@ -133,9 +137,8 @@ TEST(PlanLaunch, ScalarsOfEveryType) {
 
 TEST(PlanLaunch, ScalarsThatDoNotFit) {
   const std::pair<const char*, ScalarValue> cases[] = {
-      {"i32", int64_t{1} << 31}, {"u8", int64_t{-1}},       {"i8", int64_t{128}},
-      {"i32", 0.5},              {"bool", int64_t{2}},      {"u64", int64_t{-1}},
-      {"i64", 1e30}};
+      {"i32", int64_t{1} << 31}, {"u8", int64_t{-1}},  {"i8", int64_t{128}}, {"i32", 0.5},
+      {"bool", int64_t{2}},      {"u64", int64_t{-1}}, {"i64", 1e30}};
   for (const auto& [dtype, value] : cases) {
     KernelImage k = Gemm();
     k.scalars[0].dtype = k.params[3].dtype = dtype;
@@ -148,8 +151,9 @@ TEST(PlanLaunch, ScalarsThatDoNotFit) {
 TEST(PlanLaunch, MissingTensorAndScalar) {
   LaunchArgs a = GemmArgs(8, 8, 8);
   a.tensors.erase("B");
-  EXPECT_SAYS(Error(Gemm(), a), "error[R510]: `gemm` needs tensor `B`, which was not given\n"
-                                "  --> launch of `gemm`\n  = B: bf16[N, K]");
+  EXPECT_SAYS(Error(Gemm(), a),
+              "error[R510]: `gemm` needs tensor `B`, which was not given\n"
+              "  --> launch of `gemm`\n  = B: bf16[N, K]");
   a = GemmArgs(8, 8, 8);
   a.scalars.clear();
   EXPECT_SAYS(Error(Gemm(), a), "error[R510]: `gemm` needs scalar `scale`");
@@ -180,8 +184,9 @@ TEST(PlanLaunch, KindMixUps) {
 TEST(PlanLaunch, RankDtypeStrides) {
   LaunchArgs a = GemmArgs(8, 8, 8);
   a.tensors["A"].dims = {8, 8, 1};
-  EXPECT_SAYS(Error(Gemm(), a), "error[R512]: tensor `A` has rank 3, the kernel wants rank 2: "
-                                "A: bf16[M, K]");
+  EXPECT_SAYS(Error(Gemm(), a),
+              "error[R512]: tensor `A` has rank 3, the kernel wants rank 2: "
+              "A: bf16[M, K]");
   a = GemmArgs(8, 8, 8);
   a.tensors["A"].dtype = "f16";
   EXPECT_SAYS(Error(Gemm(), a), "error[R513]: tensor `A` holds f16, the kernel wants bf16");
@@ -204,8 +209,9 @@ TEST(PlanLaunch, RankDtypeStrides) {
 TEST(PlanLaunch, DimConflictNamesBothTensors) {
   LaunchArgs a = GemmArgs(8, 8, 64);
   a.tensors["B"].dims = {8, 32};
-  EXPECT_SAYS(Error(Gemm(), a), "error[R514]: dim `K` is 64 by dim 1 of tensor `A` but 32 by dim 1 "
-                                "of tensor `B`");
+  EXPECT_SAYS(Error(Gemm(), a),
+              "error[R514]: dim `K` is 64 by dim 1 of tensor `A` but 32 by dim 1 "
+              "of tensor `B`");
   a = GemmArgs(8, 8, 64);
   a.dims["M"] = 9;
   EXPECT_SAYS(Error(Gemm(), a), "dim `M` is 9 by the argument of that name but 8 by dim 0");
@@ -257,7 +263,8 @@ TEST(PlanLaunch, AlignmentAndStorage) {
   k.alignment = {{"C", 16}};
   LaunchArgs a = GemmArgs(8, 8, 8);
   a.tensors["C"].data = 0x3008;
-  EXPECT_SAYS(Error(k, a), "error[R522]: tensor `C` starts at 0x3008, which is not a multiple of 16");
+  EXPECT_SAYS(Error(k, a),
+              "error[R522]: tensor `C` starts at 0x3008, which is not a multiple of 16");
   a.tensors["C"].data = 0;
   EXPECT_SAYS(Error(k, a), "error[R530]: tensor `C` has 64 elements but no storage");
 }
@@ -332,12 +339,15 @@ class RecordingDevice final : public Device {
   std::string kind() const override { return "recording"; }
   std::string description() const override { return "recording"; }
   std::string isa() const override { return "sm_90a"; }
-  Result<DeviceAddress> Alloc(uint64_t, DiagSink&) override { return ++allocs, DeviceAddress{0x800}; }
+  Result<DeviceAddress> Alloc(uint64_t, DiagSink&) override {
+    return ++allocs, DeviceAddress{0x800};
+  }
   void Free(DeviceAddress) override { ++frees; }
   Result<> CopyIn(DeviceAddress, const void*, uint64_t, DiagSink&) override { return Done(); }
   Result<> CopyOut(void*, DeviceAddress, uint64_t, DiagSink&) override { return Done(); }
   Result<> Fill(DeviceAddress, uint8_t, uint64_t, DiagSink&) override { return Done(); }
-  Result<std::unique_ptr<Module>> Load(const std::string&, const LoadOptions& o, DiagSink&) override {
+  Result<std::unique_ptr<Module>> Load(const std::string&, const LoadOptions& o,
+                                       DiagSink&) override {
     options = o;
     return std::unique_ptr<Module>(std::make_unique<Loaded>());
   }

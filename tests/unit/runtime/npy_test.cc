@@ -27,14 +27,15 @@ std::string Error(const std::string& file, const std::string& wanted = "") {
   DiagSink diags;
   const auto array = ParseNpy("x.npy", file, wanted, diags);
   EXPECT_EQ(array.ok(), diags.all().empty());
-  return diags.all().empty() ? "" : std::string(diags.all()[0].def->code) + " " + diags.all()[0].message;
+  return diags.all().empty() ? ""
+                             : std::string(diags.all()[0].def->code) + " " + diags.all()[0].message;
 }
 
 TEST(Npy, ReadsAllVersions) {
   for (char major : {1, 2, 3}) {
     DiagSink diags;
-    const auto a = ParseNpy("x", File(Dict("<i2", "(3,)"), std::string("\1\0\2\0\3\0", 6), major), "",
-                            diags);
+    const auto a =
+        ParseNpy("x", File(Dict("<i2", "(3,)"), std::string("\1\0\2\0\3\0", 6), major), "", diags);
     ASSERT_TRUE(a.ok());
     EXPECT_EQ(a->dtype, "i16");
     EXPECT_EQ(a->dims, std::vector<int64_t>{3});
@@ -60,8 +61,8 @@ TEST(Npy, KernelDecidesWhatWordsAre) {
 }
 TEST(Npy, FortranOrderIsTransposed) {
   DiagSink diags;
-  const auto a = ParseNpy("x", File(Dict("|u1", "(2, 3)", "True"), std::string("\1\4\2\5\3\6", 6)), "",
-                          diags);
+  const auto a =
+      ParseNpy("x", File(Dict("|u1", "(2, 3)", "True"), std::string("\1\4\2\5\3\6", 6)), "", diags);
   ASSERT_TRUE(a.ok());
   EXPECT_EQ(a->bytes, (std::vector<uint8_t>{1, 2, 3, 4, 5, 6}));
 }
@@ -102,7 +103,8 @@ TEST(Npy, Damage) {
   EXPECT_EQ(Error(good.substr(0, good.size() - 1)),
             "R545 `x.npy` is truncated: 15 bytes of data, its shape (2, 2) needs 16");
   EXPECT_EQ(Error(good + "xyz"), "R546 `x.npy` has 3 bytes after its data");
-  EXPECT_EQ(Error(File("[]", "")), "R543 the header of `x.npy` is damaged: it does not start with `{`");
+  EXPECT_EQ(Error(File("[]", "")),
+            "R543 the header of `x.npy` is damaged: it does not start with `{`");
   EXPECT_EQ(Error(File("{'descr': '<f4', 'shape': (), }", "abcd")),
             "R543 the header of `x.npy` is damaged: fortran_order is missing");
   EXPECT_EQ(Error(File(Dict("<f4", "(-1,)"), "")),
