@@ -1,0 +1,96 @@
+// Solve: the smallest initiation interval any schedule of the graph can have, proved; then, within
+// a stated ε of it, the best schedule by the lexicographic objective. docs/scheduler.md explains
+// the formulation so that it can be re-implemented.
+//
+// Deterministic: bounded by solver resource counts, never by wall time; `unknown` is never read as
+// infeasible.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/schedule.h"
+#include "scheduler/bounds.h"
+#include "scheduler/check.h"
+#include "scheduler/graph.h"
+
+namespace tilec::scheduler {
+
+struct SolveOptions {
+  double epsilon = 0.01;            // secondary objective searched in II <= (1+ε)·II*
+  int64_t resource_limit = 0;       // Z3 rlimit per query; 0: the default budget
+  int64_t first_answer_limit = 0;   // budget after which an unproved answer is acceptable
+  bool optimize_secondary = true;
+  int max_roles = 0;                // 0: as many as the machine's warps allow
+  int64_t quantum = 0;              // refutation probe at rounded-down costs; 0: chosen
+  // Ablations (the paper's): false switches the law or freedom off.
+  bool cross_role_transfers = true;
+  bool register_limits = true;
+  bool warp_constraints = true;     // roles, widths, issue
+  std::optional<int64_t> fixed_ii;  // only this II
+  std::optional<int> fixed_stages, fixed_compute_roles;
+};
+
+// Why no schedule exists at some II: named laws, minimised.
+struct CoreItem {
+  std::string law;                  // row of constraints.def: "unit", "registers", …
+  std::string text;                 // instantiated: "registers of a compute role: 240"
+  std::vector<int> ops;
+};
+
+enum class Proof { kNone, kBound, kRefuted };
+
+struct Objective {                  // lexicographic, smaller is better
+  int64_t compute_groups = 0, warps = 0, cross_bytes = 0, waits = 0, stages = 0, smem_bytes = 0;
+};
+
+struct Certificate {
+  std::string graph, machine;
+  uint64_t graph_hash = 0;
+  int64_t ii = 0;                   // II*, the smallest feasible
+  Bound bound;                      // best elementary bound
+  Proof proof = Proof::kNone;       // kBound: bound.ii == ii; kRefuted: ii − 1 refuted
+  std::vector<CoreItem> core;       // of the refutation at ii − 1
+  double epsilon = 0;
+  int64_t schedule_ii = 0;          // of the schedule returned, <= (1+ε)·ii
+  Objective objective;
+  bool objective_proved = false;
+};
+
+struct Solution {
+  ir::Schedule schedule;
+  CheckReport report;
+  Certificate certificate;
+  int64_t lower_bound = 0;          // proved; == certificate.ii when the gap is closed
+  int64_t resources = 0;            // solver resource units spent
+};
+
+// Fails with a diagnostic (S3xx): no schedule at any II (core as sentences), budget exhausted
+// before any answer, contradictory pins.
+Result<Solution> Solve(const Graph& graph, const SolveOptions& options, DiagSink& diags);
+
+// Feasibility at one II only: kFeasible with a schedule, kInfeasible with a core, or kUnknown.
+struct Feasibility {
+  enum class Kind { kFeasible, kInfeasible, kUnknown };
+  Kind kind = Kind::kUnknown;
+  ir::Schedule schedule;
+  std::vector<CoreItem> core;
+};
+Feasibility FeasibleAt(const Graph& graph, int64_t ii, const SolveOptions& options);
+
+// Up to k schedules with distinct role assignments or orders, best first.
+std::vector<ir::Schedule> TopSchedules(const Graph& graph, int k, const SolveOptions& options,
+                                       DiagSink& diags);
+
+std::string ToText(const Certificate& certificate);
+Result<Certificate> ParseCertificate(std::string_view text, int32_t file, DiagSink& diags);
+// Re-checks: graph hash, the schedule by Check and Simulate, the bound by re-computation, the
+// refutation by asking the solver again (or by replaying its DRAT proof where there is one).
+Result<> VerifyCertificate(const Graph& graph, const ir::Schedule& schedule,
+                           const Certificate& certificate, DiagSink& diags);
+
+}  // namespace tilec::scheduler
