@@ -33,7 +33,7 @@ inline CpuLevel Cpu() {
 #define TILEC_AVX512 \
   __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,prefer-vector-width=512")))
 
-#define TILEC_LANES(Name, PARAMS, ARGS)                        \
+#define TILEC_LANES(Name, PARAMS, ARGS)                             \
   TILEC_AVX512 static void Name##Avx512 PARAMS { Name##Body ARGS; } \
   TILEC_AVX2 static void Name##Avx2 PARAMS { Name##Body ARGS; }     \
   static void Name##Base PARAMS { Name##Body ARGS; }                \

@@ -136,7 +136,8 @@ float Expand(uint32_t code, int sign_shift, int mantissa_bits, int min_exponent)
 float F16ToF32(uint16_t x) {
   const uint32_t sign = uint32_t{x & 0x8000u} << 16;
   const uint32_t magnitude = x & 0x7fffu;
-  if (magnitude >= 0x7c00) return FloatOf(magnitude == 0x7c00 ? sign | 0x7f800000u : kCanonicalNan32);
+  if (magnitude >= 0x7c00)
+    return FloatOf(magnitude == 0x7c00 ? sign | 0x7f800000u : kCanonicalNan32);
   // 2^112 rescales the exponent and normalises subnormals in one exact multiplication.
   const float value = FloatOf(magnitude << 13) * 0x1p112f;
   return FloatOf(Bits(value) | sign);
@@ -189,7 +190,9 @@ uint64_t IntegerTo(const Format& f, bool negative, uint64_t magnitude, Round rou
   return magnitude == 0 ? 0 : RoundBits(negative, magnitude, 0, false, f, round, false);
 }
 
-uint64_t Magnitude(int64_t x) { return x < 0 ? 0 - static_cast<uint64_t>(x) : static_cast<uint64_t>(x); }
+uint64_t Magnitude(int64_t x) {
+  return x < 0 ? 0 - static_cast<uint64_t>(x) : static_cast<uint64_t>(x);
+}
 
 }  // namespace
 
@@ -251,7 +254,8 @@ float Direct(float nearest, int residual, Round round) {
   const bool negative = std::signbit(nearest);
   const float down = -std::numeric_limits<float>::infinity();
   switch (round) {
-    case Round::kNearestEven: case Round::kNearestAway: return nearest;
+    case Round::kNearestEven:
+    case Round::kNearestAway: return nearest;
     case Round::kDown: return residual < 0 ? std::nextafterf(nearest, down) : nearest;
     case Round::kUp: return residual > 0 ? std::nextafterf(nearest, -down) : nearest;
     case Round::kZero:

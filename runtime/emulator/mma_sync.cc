@@ -17,28 +17,37 @@ bool ValidateMmaShape(const MmaShape& s, std::string* error) {
   bool types_ok = false;
   int step = 0;  // smallest k; twice that is allowed too
   switch (s.a) {
-    case Element::kF16: case Element::kBf16:
+    case Element::kF16:
+    case Element::kBf16:
       step = 8;
-      types_ok = s.b == s.a && ((s.c == Element::kF32 && s.d == Element::kF32) ||
-                                (s.a == Element::kF16 && s.c == Element::kF16 && s.d == Element::kF16));
+      types_ok =
+          s.b == s.a && ((s.c == Element::kF32 && s.d == Element::kF32) ||
+                         (s.a == Element::kF16 && s.c == Element::kF16 && s.d == Element::kF16));
       break;
     case Element::kTf32:
       step = 4;
       types_ok = s.b == s.a && s.c == Element::kF32 && s.d == Element::kF32;
       break;
-    case Element::kE4m3: case Element::kE5m2:
+    case Element::kE4m3:
+    case Element::kE5m2:
       step = 16;
       types_ok = (s.b == Element::kE4m3 || s.b == Element::kE5m2) && s.c == s.d &&
                  (s.d == Element::kF32 || s.d == Element::kF16);
       break;
-    case Element::kS8: case Element::kU8:
+    case Element::kS8:
+    case Element::kU8:
       step = 16;
       types_ok = (s.b == Element::kS8 || s.b == Element::kU8) && s.c == Element::kS32 &&
                  s.d == Element::kS32;
       break;
-    case Element::kU16: case Element::kS16: case Element::kU32: case Element::kS32:
-    case Element::kU64: case Element::kS64: case Element::kF32: case Element::kF64:
-      break;
+    case Element::kU16:
+    case Element::kS16:
+    case Element::kU32:
+    case Element::kS32:
+    case Element::kU64:
+    case Element::kS64:
+    case Element::kF32:
+    case Element::kF64: break;
   }
   if (!types_ok) {
     *error = fmt::format("mma.sync has no types {}.{}.{}.{}", ElementName(s.d), ElementName(s.a),

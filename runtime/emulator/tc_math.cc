@@ -47,10 +47,16 @@ constexpr Layout LayoutOf(Element e) {
     case Element::kTf32: return {10, 8, 127, 13};
     case Element::kE4m3: return {3, 4, 7, 0};
     case Element::kE5m2: return {2, 5, 15, 0};
-    case Element::kU8: case Element::kS8: case Element::kU16: case Element::kS16:
-    case Element::kU32: case Element::kS32: case Element::kU64: case Element::kS64:
-    case Element::kF32: case Element::kF64:
-      break;
+    case Element::kU8:
+    case Element::kS8:
+    case Element::kU16:
+    case Element::kS16:
+    case Element::kU32:
+    case Element::kS32:
+    case Element::kU64:
+    case Element::kS64:
+    case Element::kF32:
+    case Element::kF64: break;
   }
   return {};
 }
@@ -107,15 +113,22 @@ void ToF32(Element e, bool negate, uint32_t* v, int count) {
         v[i] = (magnitude >= 0x7c00 ? special : finite) | (v[i] & 0x8000u) << 16;
       }
       break;
-    case Element::kE4m3: case Element::kE5m2: {
+    case Element::kE4m3:
+    case Element::kE5m2: {
       const auto& table = Fp8Table(e);
       for (int i = 0; i < count; i++) v[i] = table[v[i]];
       break;
     }
-    case Element::kU8: case Element::kS8: case Element::kU16: case Element::kS16:
-    case Element::kU32: case Element::kS32: case Element::kU64: case Element::kS64:
-    case Element::kF32: case Element::kF64:
-      break;
+    case Element::kU8:
+    case Element::kS8:
+    case Element::kU16:
+    case Element::kS16:
+    case Element::kU32:
+    case Element::kS32:
+    case Element::kU64:
+    case Element::kS64:
+    case Element::kF32:
+    case Element::kF64: break;
   }
   if (negate) {
     for (int i = 0; i < count; i++) v[i] ^= 0x80000000u;
@@ -242,7 +255,8 @@ std::vector<Patch> FindSpecials(const TileMath& t, const Codes& codes,
         const int c = 8 * (i / 4) + 2 * (l % 4) + i % 2;
         const uint32_t c_bits = t.accumulate ? cells[l] : 0;
         if (!row[r] && !column[c] && (c_bits & 0x7f800000u) != 0x7f800000u) continue;
-        patches.push_back({&cells[l], SpecialOutput(t, codes.a + r * t.k, codes.b + c * t.k, c_bits)});
+        patches.push_back(
+            {&cells[l], SpecialOutput(t, codes.a + r * t.k, codes.b + c * t.k, c_bits)});
       }
     }
   }
@@ -292,8 +306,7 @@ void RunExact(const TileMath& t, const Codes& codes, bool to_f16,
   }
   ToParts(t.b, t.negate_b, codes.b, t.n * t.k, p.flat[0], p.flat[1], p.flat[2]);
   for (int i = 0; i < 3; i++) {
-    ArrangeB(reinterpret_cast<uint32_t*>(p.flat[i]), t.n, t.k,
-             reinterpret_cast<uint32_t*>(p.b[i]));
+    ArrangeB(reinterpret_cast<uint32_t*>(p.flat[i]), t.n, t.k, reinterpret_cast<uint32_t*>(p.b[i]));
   }
   kernels.exact({p.a[0], p.a[1], p.a[2]}, {p.b[0], p.b[1], p.b[2]}, RuleOf(t, to_f16), t.warps,
                 t.n / 8, t.k, t.accumulate, acc);
@@ -306,8 +319,8 @@ void RunInteger(const TileMath& t, const Codes& codes, uint32_t* const (*acc)[kM
   alignas(64) uint32_t b[kMaxColumns * kMaxK];
   ExpandA(codes.a, t.warps, t.k, kernels.lanes, a);
   ArrangeB(codes.b, t.n, t.k, b);
-  kernels.integer(reinterpret_cast<const int32_t*>(a), reinterpret_cast<const int32_t*>(b),
-                  t.warps, t.n / 8, t.k, t.accumulate, t.satfinite, acc);
+  kernels.integer(reinterpret_cast<const int32_t*>(a), reinterpret_cast<const int32_t*>(b), t.warps,
+                  t.n / 8, t.k, t.accumulate, t.satfinite, acc);
 }
 
 void RunFloat(const TileMath& t, Codes& codes, bool to_f16,

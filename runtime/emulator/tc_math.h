@@ -29,7 +29,7 @@ struct TileMath {
   bool accumulate = true;     // false: C counts as zero and is not read
   bool negate_a = false;
   bool negate_b = false;
-  bool satfinite = false;     // integer accumulators only
+  bool satfinite = false;  // integer accumulators only
   Arithmetic arithmetic = Arithmetic::kFast;
 };
 

@@ -23,7 +23,7 @@ struct Encoded {
   uint64_t checksum;
   uint64_t base;
   uint64_t strides[4];
-  uint64_t small;        // element, rank, swizzle, fill: one byte each
+  uint64_t small;             // element, rank, swizzle, fill: one byte each
   uint32_t dims_less_one[5];  // an extent may be 2^32
   uint16_t box[5];
   uint8_t element_strides[5];
@@ -49,8 +49,9 @@ class Encoder {
     const std::optional<Element> element = ElementFromName(desc_.dtype);
     if (!element) {
       return Broken(fmt::format("the element type `{}` is not known", desc_.dtype))
-          .Help("types are u8, s8, u16, s16, u32, s32, u64, s64, f16, bf16, f32, tf32, f64, e4m3 "
-                "and e5m2");
+          .Help(
+              "types are u8, s8, u16, s16, u32, s32, u64, s64, f16, bf16, f32, tf32, f64, e4m3 "
+              "and e5m2");
     }
     element_ = *element;
     size_ = ElementBytes(element_);
@@ -128,7 +129,8 @@ class Encoder {
     }
     const int span = desc_.swizzle_bytes;
     if (span != 0 && span != 32 && span != 64 && span != 128) {
-      Broken(fmt::format("a swizzle of {} bytes", span)).Help("swizzles are 0, 32, 64 or 128 bytes");
+      Broken(fmt::format("a swizzle of {} bytes", span))
+          .Help("swizzles are 0, 32, 64 or 128 bytes");
       return;
     }
     const int l2 = desc_.l2_promotion_bytes;
@@ -141,13 +143,16 @@ class Encoder {
                          inner))
           .Help("it must be a multiple of 16 bytes");
     } else if (span != 0 && inner > static_cast<uint64_t>(span)) {
-      Broken(fmt::format("the box's innermost extent is {} bytes, the swizzle spans {}", inner, span))
+      Broken(
+          fmt::format("the box's innermost extent is {} bytes, the swizzle spans {}", inner, span))
           .Help(fmt::format("make the box {} elements wide and load several", span / size_));
     } else if (span != 0 && inner < static_cast<uint64_t>(span)) {
-      Broken(fmt::format("the box's innermost extent is {} bytes, the swizzle spans {}", inner, span))
-          .Help(fmt::format("make the box {} elements wide, or use a narrower swizzle: how rows are "
-                            "placed then is not documented, so the emulator refuses to guess",
-                            span / size_));
+      Broken(
+          fmt::format("the box's innermost extent is {} bytes, the swizzle spans {}", inner, span))
+          .Help(
+              fmt::format("make the box {} elements wide, or use a narrower swizzle: how rows are "
+                          "placed then is not documented, so the emulator refuses to guess",
+                          span / size_));
     }
   }
 

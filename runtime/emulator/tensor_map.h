@@ -56,19 +56,19 @@ using GlobalCheck = std::function<bool(uint64_t address, uint64_t bytes, bool wr
 
 enum class TmaError : uint8_t {
   kNone,
-  kSmemRange,     // the box does not fit between smem_offset and smem_size
-  kSmemAlign,     // smem_offset is no multiple of 128
-  kGlobal,        // GlobalCheck said no; see address and bytes
-  kNegativeStore, // a store starts at a negative coordinate
-  kReduceType,    // reduction not defined for the element type
+  kSmemRange,      // the box does not fit between smem_offset and smem_size
+  kSmemAlign,      // smem_offset is no multiple of 128
+  kGlobal,         // GlobalCheck said no; see address and bytes
+  kNegativeStore,  // a store starts at a negative coordinate
+  kReduceType,     // reduction not defined for the element type
 };
 
 struct TmaResult {
   TmaError error = TmaError::kNone;
-  uint32_t bytes = 0;        // of the full box: what complete_tx counts
-  uint64_t address = 0;      // kGlobal: the row refused
+  uint32_t bytes = 0;    // of the full box: what complete_tx counts
+  uint64_t address = 0;  // kGlobal: the row refused
   uint64_t row_bytes = 0;
-  int dimension = -1;        // kNegativeStore
+  int dimension = -1;  // kNegativeStore
   bool ok() const { return error == TmaError::kNone; }
 };
 

@@ -31,8 +31,9 @@ TmaResult CheckShared(const TensorMapInfo& map, uint32_t smem_size, uint32_t sme
   const uint32_t bytes = map.box_bytes();
   if (smem_offset % kSharedAlign != 0) return Failed(TmaError::kSmemAlign, bytes);
   // The permutation keeps a chunk inside its 128-byte line.
-  const uint64_t reach =
-      map.swizzle_bytes == 0 ? bytes : (uint64_t{bytes} + kSharedAlign - 1) / kSharedAlign * kSharedAlign;
+  const uint64_t reach = map.swizzle_bytes == 0
+                             ? bytes
+                             : (uint64_t{bytes} + kSharedAlign - 1) / kSharedAlign * kSharedAlign;
   if (smem_offset + reach > smem_size) return Failed(TmaError::kSmemRange, bytes);
   TmaResult r;
   r.bytes = bytes;
@@ -86,13 +87,21 @@ void FillRow(const TensorMapInfo& map, uint8_t* row, uint32_t bytes) {
   }
   uint64_t nan = 0;
   switch (map.element) {
-    case Element::kF16: case Element::kBf16: nan = kCanonicalNan16; break;
-    case Element::kF32: case Element::kTf32: nan = kCanonicalNan32; break;
+    case Element::kF16:
+    case Element::kBf16: nan = kCanonicalNan16; break;
+    case Element::kF32:
+    case Element::kTf32: nan = kCanonicalNan32; break;
     case Element::kF64: nan = kCanonicalNan64; break;
-    case Element::kE4m3: case Element::kE5m2: nan = kCanonicalNan8; break;
-    case Element::kU8: case Element::kS8: case Element::kU16: case Element::kS16:
-    case Element::kU32: case Element::kS32: case Element::kU64: case Element::kS64:
-      break;
+    case Element::kE4m3:
+    case Element::kE5m2: nan = kCanonicalNan8; break;
+    case Element::kU8:
+    case Element::kS8:
+    case Element::kU16:
+    case Element::kS16:
+    case Element::kU32:
+    case Element::kS32:
+    case Element::kU64:
+    case Element::kS64: break;
   }
   const uint32_t size = ElementBytes(map.element);
   for (uint32_t i = 0; i < bytes; i += size) std::memcpy(row + i, &nan, size);
@@ -210,9 +219,13 @@ bool ReduceDefined(TmaReduceOp op, Element e) {
   switch (op) {
     case TmaReduceOp::kAdd:
       return half || word || e == Element::kU64 || e == Element::kF32 || e == Element::kF64;
-    case TmaReduceOp::kMin: case TmaReduceOp::kMax: return half || word || wide;
-    case TmaReduceOp::kInc: case TmaReduceOp::kDec: return e == Element::kU32;
-    case TmaReduceOp::kAnd: case TmaReduceOp::kOr: case TmaReduceOp::kXor: return word || wide;
+    case TmaReduceOp::kMin:
+    case TmaReduceOp::kMax: return half || word || wide;
+    case TmaReduceOp::kInc:
+    case TmaReduceOp::kDec: return e == Element::kU32;
+    case TmaReduceOp::kAnd:
+    case TmaReduceOp::kOr:
+    case TmaReduceOp::kXor: return word || wide;
   }
   return false;
 }
@@ -272,7 +285,8 @@ void ReduceRow(TmaReduceOp op, Element e, uint8_t* global, const uint8_t* source
     case Element::kS32: return IntegerRow<int32_t>(op, global, source, count);
     case Element::kU64: return IntegerRow<uint64_t>(op, global, source, count);
     case Element::kS64: return IntegerRow<int64_t>(op, global, source, count);
-    case Element::kF32: case Element::kTf32:
+    case Element::kF32:
+    case Element::kTf32:
       return AtomicRow<uint32_t>(global, source, count, [](uint32_t a, uint32_t b) {
         return Bits(Flush(AddF32(Flush(FloatOf(a)), Flush(FloatOf(b)))));
       });
@@ -290,9 +304,12 @@ void ReduceRow(TmaReduceOp op, Element e, uint8_t* global, const uint8_t* source
       return AtomicRow<uint16_t>(global, source, count, [op](uint16_t a, uint16_t b) {
         return F32ToBf16(Combine(op, Bf16ToF32(a), Bf16ToF32(b)));
       });
-    case Element::kU8: case Element::kS8: case Element::kU16: case Element::kS16:
-    case Element::kE4m3: case Element::kE5m2:
-      return;
+    case Element::kU8:
+    case Element::kS8:
+    case Element::kU16:
+    case Element::kS16:
+    case Element::kE4m3:
+    case Element::kE5m2: return;
   }
 }
 

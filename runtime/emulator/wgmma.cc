@@ -143,7 +143,8 @@ bool ValidateWgmmaShape(const WgmmaShape& s, std::string* error) {
   };
   bool types_ok = false;
   if (Is16BitFloat(s.a)) {
-    types_ok = s.b == s.a && (s.d == Element::kF32 || (s.d == Element::kF16 && s.a == Element::kF16));
+    types_ok =
+        s.b == s.a && (s.d == Element::kF32 || (s.d == Element::kF16 && s.a == Element::kF16));
   } else if (s.a == Element::kTf32) {
     types_ok = s.b == s.a && s.d == Element::kF32;
   } else if (Is8BitFloat(s.a)) {
@@ -156,10 +157,12 @@ bool ValidateWgmmaShape(const WgmmaShape& s, std::string* error) {
     return Refuse(error, fmt::format("n is {}: it must be a multiple of 8 in 8…256", s.n));
   }
   if (s.d == Element::kS32 && s.n > 32 && s.n % 16 != 0) {
-    return Refuse(error, fmt::format("n is {}: above 32, integer wgmma needs a multiple of 16", s.n));
+    return Refuse(error,
+                  fmt::format("n is {}: above 32, integer wgmma needs a multiple of 16", s.n));
   }
   if ((s.transpose_a || s.transpose_b) && !Is16BitFloat(s.a)) {
-    return Refuse(error, fmt::format("{} operands are K-major only: the transpose must be 0", types()));
+    return Refuse(error,
+                  fmt::format("{} operands are K-major only: the transpose must be 0", types()));
   }
   if (s.transpose_a && s.a_in_registers) {
     return Refuse(error, "an A operand in registers cannot be transposed");
@@ -174,7 +177,8 @@ bool ValidateWgmmaShape(const WgmmaShape& s, std::string* error) {
 }
 
 bool DecodeDescriptor(uint64_t bits, MatrixDescriptor* out, std::string* error) {
-  constexpr uint64_t kReserved = 0xc000ull | 0xc0000000ull | 0x1c00000000000ull | 0x3ff0000000000000ull;
+  constexpr uint64_t kReserved =
+      0xc000ull | 0xc0000000ull | 0x1c00000000000ull | 0x3ff0000000000000ull;
   if (bits & kReserved) {
     return Refuse(error, fmt::format("reserved bits 0x{:x} are set", bits & kReserved));
   }
@@ -192,9 +196,9 @@ bool DecodeDescriptor(uint64_t bits, MatrixDescriptor* out, std::string* error) 
   return true;
 }
 
-bool Wgmma(const WgmmaShape& s, uint64_t desc_a, uint64_t desc_b, bool scale_d,
-           const uint8_t* smem, uint32_t smem_size, const WgmmaRegisters& registers,
-           Arithmetic arithmetic, std::string* error) {
+bool Wgmma(const WgmmaShape& s, uint64_t desc_a, uint64_t desc_b, bool scale_d, const uint8_t* smem,
+           uint32_t smem_size, const WgmmaRegisters& registers, Arithmetic arithmetic,
+           std::string* error) {
   alignas(64) uint8_t a[64 * kTileRowBytes];
   alignas(64) uint8_t b[256 * kTileRowBytes];
   const SharedView view = {smem, smem_size};

@@ -23,7 +23,7 @@ struct WgmmaShape {
   bool a_in_registers = false;
   bool transpose_a = false;  // imm-trans-a: 0 K-major, 1 MN-major
   bool transpose_b = false;
-  bool negate_a = false;     // imm-scale-a is −1
+  bool negate_a = false;  // imm-scale-a is −1
   bool negate_b = false;
   bool satfinite = false;
 
@@ -46,8 +46,8 @@ bool DecodeDescriptor(uint64_t bits, MatrixDescriptor* out, std::string* error);
 
 // Registers of the four warps; every pointer is at the 32 lanes of one 32-bit register.
 struct WgmmaRegisters {
-  uint32_t* acc[4][128] = {};      // [warp][register]
-  const uint32_t* a[4][4] = {};    // A fragment when a_in_registers
+  uint32_t* acc[4][128] = {};    // [warp][register]
+  const uint32_t* a[4][4] = {};  // A fragment when a_in_registers
 };
 
 // Runs one instruction. False: the descriptors are wrong or reach outside shared memory; `error`

@@ -1,0 +1,410 @@
+// The exact arithmetic against a re-implementation in 128-bit integers, written from the rule and
+// not from the kernels; and all instruction sets against each other.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/tc_math.h"
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "runtime/emulator/dispatch.h"
+#include "runtime/emulator/floats.h"
+#include "runtime/emulator/tc_kernels.h"
+
+namespace tilec::runtime::emulator {
+namespace {
+
+using I128 = __int128;
+
+struct Number {
+  bool negative;
+  int64_t significand;  // integer
+  int exponent;         // of the significand's unit in the first place: value = s · 2^(e − bits)
+  int bits;             // fraction bits of s
+};
+
+Number Split(Element e, uint32_t code) {
+  int bits = 0, width = 0, bias = 0;
+  if (e == Element::kF16) bits = 10, width = 5, bias = 15;
+  if (e == Element::kBf16) bits = 7, width = 8, bias = 127;
+  if (e == Element::kTf32) bits = 10, width = 8, bias = 127, code >>= 13;
+  if (e == Element::kE4m3) bits = 3, width = 4, bias = 7;
+  if (e == Element::kE5m2) bits = 2, width = 5, bias = 15;
+  if (e == Element::kF32) bits = 23, width = 8, bias = 127;
+  const int field = static_cast<int>(code >> bits & ((1u << width) - 1));
+  int64_t s = code & ((1u << bits) - 1);
+  if (field != 0) s += int64_t{1} << bits;
+  return {(code >> (bits + width) & 1) != 0, s, (field == 0 ? 1 : field) - bias, bits};
+}
+
+// value · 2^shift toward zero.
+I128 Shift(I128 magnitude, int shift) {
+  if (shift >= 0) return magnitude << shift;
+  return shift < -120 ? 0 : magnitude >> -shift;
+}
+
+// Sum of the aligned terms as a double pair: integer and the weight of its unit.
+void ExactSum(Element ea, Element eb, const uint32_t* a, const uint32_t* b, int k, uint32_t c,
+              int f, I128* sum, int* unit) {
+  struct Term {
+    bool negative;
+    int64_t s;
+    int exponent, bits;
+  };
+  std::vector<Term> terms;
+  for (int i = 0; i < k; i++) {
+    const Number x = Split(ea, a[i]), y = Split(eb, b[i]);
+    if (x.significand == 0 || y.significand == 0) continue;
+    terms.push_back({x.negative != y.negative, x.significand * y.significand,
+                     x.exponent + y.exponent, x.bits + y.bits});
+  }
+  const Number z = Split(Element::kF32, c);
+  if (z.significand != 0) terms.push_back({z.negative, z.significand, z.exponent, 23});
+  *sum = 0;
+  *unit = 0;
+  if (terms.empty()) return;
+  int top = terms[0].exponent;
+  for (const Term& t : terms) top = std::max(top, t.exponent);
+  *unit = top - f;
+  for (const Term& t : terms) {
+    // s · 2^(exponent − bits), in units of 2^(top − f).
+    const I128 aligned = Shift(t.s, t.exponent - t.bits - *unit);
+    *sum += t.negative ? -aligned : aligned;
+  }
+}
+
+uint32_t TruncatedF32(I128 sum, int unit, int mantissa_bits) {
+  if (sum == 0) return 0;
+  const bool negative = sum < 0;
+  I128 m = negative ? -sum : sum;
+  int top = 0;
+  while (m >> (top + 1)) top++;
+  int last = unit + top - mantissa_bits;  // weight of the last bit kept
+  if (unit + top < -126) last = -149;
+  m = Shift(m, unit - last);
+  const double v = std::ldexp(static_cast<double>(static_cast<int64_t>(m)), last);
+  const float r = static_cast<float>(v);
+  return Bits(negative ? -r : r);
+}
+
+struct Tile {
+  TileMath math;
+  std::vector<uint32_t> ca, cb, c;  // codes, row-major; c as [m][n]
+  std::vector<uint8_t> a, b;
+  std::vector<uint32_t> cells;
+  uint32_t* acc[4][kMaxAccumulators] = {};
+
+  explicit Tile(const TileMath& t)
+      : math(t), a(64 * kTileRowBytes), b(256 * kTileRowBytes), cells(4 * 128 * 32) {
+    for (int w = 0; w < 4; w++) {
+      for (int i = 0; i < 128; i++) acc[w][i] = &cells[(w * 128 + i) * 32];
+    }
+  }
+  int rows() const { return math.warps * 16; }
+  uint32_t& Cell(int r, int col) {
+    return acc[r / 16][col / 8 * 4 + r % 16 / 8 * 2 + col % 2][r % 8 * 4 + col % 8 / 2];
+  }
+  void Store() {
+    const int size = static_cast<int>(ElementBytes(math.a));
+    for (int r = 0; r < rows(); r++) {
+      for (int i = 0; i < math.k; i++)
+        std::memcpy(&a[r * kTileRowBytes + i * size], &ca[r * math.k + i], size);
+    }
+    for (int r = 0; r < math.n; r++) {
+      for (int i = 0; i < math.k; i++)
+        std::memcpy(&b[r * kTileRowBytes + i * size], &cb[r * math.k + i], size);
+    }
+    for (int r = 0; r < rows(); r++) {
+      for (int col = 0; col < math.n; col++) {
+        const uint32_t v = c[r * math.n + col];
+        if (math.d != Element::kF16) {
+          Cell(r, col) = v;
+          continue;
+        }
+        uint32_t& cell = acc[r / 16][col / 8 * 2 + r % 16 / 8][r % 8 * 4 + col % 8 / 2];
+        cell = col % 2 ? (cell & 0xffff) | v << 16 : (cell & 0xffff0000u) | v;
+      }
+    }
+  }
+  uint32_t Result(int r, int col) {
+    if (math.d != Element::kF16) return Cell(r, col);
+    return acc[r / 16][col / 8 * 2 + r % 16 / 8][r % 8 * 4 + col % 8 / 2] >> (16 * (col % 2)) &
+           0xffff;
+  }
+};
+
+enum class Kind { kNear, kWide, kCancel, kTiny, kHuge };
+
+uint32_t Code(Element e, Kind kind, std::mt19937& random) {
+  const uint32_t b = random();
+  float v = (static_cast<float>(b % 65536) - 32768.0f) / 8192.0f;
+  if (b % 19 == 0) v = 0;
+  switch (kind) {
+    case Kind::kNear:
+    case Kind::kCancel: break;
+    case Kind::kWide: v = std::ldexp(v, static_cast<int>(random() % 60) - 30); break;
+    case Kind::kTiny: v = std::ldexp(v, -60 - static_cast<int>(random() % 20)); break;
+    case Kind::kHuge: v = std::ldexp(v, 62); break;
+  }
+  switch (e) {
+    case Element::kF16:
+      return kind == Kind::kTiny ? (b & 0x83ff) : F32ToF16(v, {.satfinite = true});
+    case Element::kBf16: return F32ToBf16(v);
+    case Element::kTf32: return F32ToTf32(v);
+    case Element::kE4m3: return kind == Kind::kTiny ? (b & 0x87) : F32ToE4m3(v);
+    case Element::kE5m2: return kind == Kind::kTiny ? (b & 0x83) : F32ToE5m2(v);
+    default: return b;
+  }
+}
+
+Tile MakeTile(const TileMath& math, Kind kind, uint32_t seed) {
+  Tile t(math);
+  std::mt19937 random(seed);
+  t.ca.resize(t.rows() * math.k);
+  t.cb.resize(math.n * math.k);
+  t.c.resize(t.rows() * math.n);
+  for (auto& x : t.ca) x = Code(math.a, kind, random);
+  for (auto& x : t.cb) x = Code(math.b, kind, random);
+  for (auto& x : t.c) {
+    const float v = FloatOf(Code(Element::kTf32, kind, random)) * 1.2345f;
+    x = math.d == Element::kF16 ? F32ToF16(v, {.satfinite = true}) : Bits(v);
+    if (random() % 11 == 0) x = 0;
+  }
+  if (kind == Kind::kCancel) {
+    // C is close to minus the sum, so that the truncated bits decide.
+    for (int r = 0; r < t.rows(); r++) {
+      for (int col = 0; col < math.n; col++) {
+        double sum = 0;
+        for (int i = 0; i < math.k; i++) {
+          const Number x = Split(math.a, t.ca[r * math.k + i]),
+                       y = Split(math.b, t.cb[col * math.k + i]);
+          sum += std::ldexp(static_cast<double>(x.significand * y.significand),
+                            x.exponent + y.exponent - x.bits - y.bits) *
+                 (x.negative != y.negative ? -1 : 1);
+        }
+        const auto v = static_cast<float>(-sum);
+        t.c[r * math.n + col] =
+            math.d == Element::kF16 ? F32ToF16(v, {.satfinite = true}) : Bits(v);
+      }
+    }
+  }
+  t.Store();
+  return t;
+}
+
+TEST(TcMath, ExactAgreesWithIntegers) {
+  struct Types {
+    Element a, b, d;
+    int k;
+  };
+  const Types types[] = {{Element::kBf16, Element::kBf16, Element::kF32, 16},
+                         {Element::kF16, Element::kF16, Element::kF32, 16},
+                         {Element::kF16, Element::kF16, Element::kF16, 16},
+                         {Element::kTf32, Element::kTf32, Element::kF32, 8},
+                         {Element::kE4m3, Element::kE4m3, Element::kF32, 32},
+                         {Element::kE4m3, Element::kE5m2, Element::kF32, 32},
+                         {Element::kE5m2, Element::kE5m2, Element::kF16, 32},
+                         {Element::kBf16, Element::kBf16, Element::kF32, 8}};
+  uint32_t seed = 0;
+  for (const Types& ty : types) {
+    for (Kind kind : {Kind::kNear, Kind::kWide, Kind::kCancel, Kind::kTiny, Kind::kHuge}) {
+      for (bool accumulate : {true, false}) {
+        const bool fp8 = ElementBytes(ty.a) == 1;
+        const int f = fp8 ? 13 : 25;
+        Tile t = MakeTile({.a = ty.a,
+                           .b = ty.b,
+                           .d = ty.d,
+                           .warps = seed % 3 ? 4 : 1,
+                           .n = 8 + 8 * static_cast<int>(seed % 5),
+                           .k = ty.k,
+                           .accumulate = accumulate,
+                           .negate_b = seed % 4 == 3,
+                           .arithmetic = Arithmetic::kExact},
+                          kind, ++seed);
+        MultiplyTile(t.math, t.a.data(), t.b.data(), t.acc);
+        for (int r = 0; r < t.rows(); r++) {
+          for (int col = 0; col < t.math.n; col++) {
+            std::vector<uint32_t> b(t.cb.begin() + col * ty.k, t.cb.begin() + (col + 1) * ty.k);
+            if (t.math.negate_b) {
+              for (auto& x : b) x ^= 1u << (8 * ElementBytes(ty.b) - 1);
+            }
+            uint32_t c = accumulate ? t.c[r * t.math.n + col] : 0;
+            if (ty.d == Element::kF16) c = Bits(F16ToF32(static_cast<uint16_t>(c)));
+            I128 sum;
+            int unit;
+            ExactSum(ty.a, ty.b, &t.ca[r * ty.k], b.data(), ty.k, c, f, &sum, &unit);
+            if (ty.d == Element::kF16) {
+              // fp8 cuts before rounding to f16, the others do not; both are exact in f64.
+              const double v =
+                  fp8 ? double{FloatOf(TruncatedF32(sum, unit, 13))}
+                      : std::ldexp(static_cast<double>(static_cast<int64_t>(sum)), unit);
+              if (fp8) continue;  // covered by RoundsFp8ToHalf
+              ASSERT_EQ(t.Result(r, col), F64ToF16(v)) << ElementName(ty.a) << " " << int(kind);
+            } else {
+              ASSERT_EQ(t.Result(r, col), TruncatedF32(sum, unit, fp8 ? 13 : 23))
+                  << ElementName(ty.a) << " " << int(kind) << " at " << r << "," << col;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(TcMath, ExactOverflowGivesInfinity) {
+  Tile t = MakeTile({.n = 8, .k = 16, .arithmetic = Arithmetic::kExact}, Kind::kNear, 1);
+  for (auto& x : t.ca) x = 0x7f00;  // 2^127
+  for (auto& x : t.cb) x = 0x4000;  // 2
+  t.Store();
+  MultiplyTile(t.math, t.a.data(), t.b.data(), t.acc);
+  EXPECT_EQ(t.Cell(5, 3), 0x7f800000u);
+}
+
+TEST(TcMath, SpecialsInBothModes) {
+  for (Arithmetic mode : {Arithmetic::kFast, Arithmetic::kExact}) {
+    Tile t = MakeTile({.n = 16, .k = 16, .arithmetic = mode}, Kind::kNear, 3);
+    for (auto& x : t.ca) x = 0x3f80;
+    for (auto& x : t.cb) x = 0x3f80;
+    for (auto& x : t.c) x = Bits(1.0f);
+    t.ca[3 * 16 + 5] = 0x7f80;      // row 3: +inf
+    t.ca[4 * 16 + 1] = 0x7fc1;      // row 4: NaN
+    t.ca[6 * 16 + 2] = 0xff80;      // row 6: −inf
+    t.cb[2 * 16 + 5] = 0x0000;      // column 2: 0 against row 3's infinity
+    t.cb[7 * 16 + 5] = 0xbf80;      // column 7: −1 there
+    t.c[6 * 16 + 9] = 0x7f800000u;  // −inf + inf
+    t.c[10 * 16 + 1] = 0x7f800000u;
+    t.c[11 * 16 + 1] = 0xffc00001u;
+    t.Store();
+    MultiplyTile(t.math, t.a.data(), t.b.data(), t.acc);
+    EXPECT_EQ(t.Cell(0, 0), Bits(17.0f));
+    EXPECT_EQ(t.Cell(3, 0), 0x7f800000u);
+    EXPECT_EQ(t.Cell(3, 2), kCanonicalNan32);
+    EXPECT_EQ(t.Cell(3, 7), 0xff800000u);
+    EXPECT_EQ(t.Cell(4, 0), kCanonicalNan32);
+    EXPECT_EQ(t.Cell(6, 0), 0xff800000u);
+    EXPECT_EQ(t.Cell(6, 9), kCanonicalNan32);
+    EXPECT_EQ(t.Cell(10, 1), 0x7f800000u);
+    EXPECT_EQ(t.Cell(11, 1), kCanonicalNan32);
+    EXPECT_EQ(t.Cell(11, 0), Bits(17.0f));
+    // e4m3 has NaN but no infinity; its largest codes are ordinary numbers.
+    Tile q =
+        MakeTile({.a = Element::kE4m3, .b = Element::kE4m3, .n = 8, .k = 32, .arithmetic = mode},
+                 Kind::kNear, 3);
+    for (auto& x : q.ca) x = 0x00;
+    for (auto& x : q.cb) x = 0x38;
+    for (auto& x : q.c) x = 0;
+    q.ca[2 * 32] = 0x7e;
+    q.ca[3 * 32] = 0x7f;
+    q.Store();
+    MultiplyTile(q.math, q.a.data(), q.b.data(), q.acc);
+    EXPECT_EQ(q.Cell(2, 1), Bits(448.0f));
+    EXPECT_EQ(q.Cell(3, 1), kCanonicalNan32);
+    EXPECT_EQ(q.Cell(0, 1), 0u);
+  }
+}
+
+TEST(TcMath, IntegersWrapOrSaturate) {
+  for (bool satfinite : {false, true}) {
+    Tile t = MakeTile({.a = Element::kS8,
+                       .b = Element::kU8,
+                       .d = Element::kS32,
+                       .n = 8,
+                       .k = 32,
+                       .satfinite = satfinite},
+                      Kind::kNear, 5);
+    for (auto& x : t.ca) x = 0x80;  // −128
+    for (auto& x : t.cb) x = 0xff;  // 255
+    const int32_t dot = -128 * 255 * 32;
+    t.c[0] = 5;
+    t.c[1] = static_cast<uint32_t>(INT32_MIN);
+    t.c[2] = static_cast<uint32_t>(INT32_MIN - dot);
+    t.Store();
+    MultiplyTile(t.math, t.a.data(), t.b.data(), t.acc);
+    EXPECT_EQ(t.Cell(0, 0), static_cast<uint32_t>(5 + dot));
+    EXPECT_EQ(t.Cell(0, 1), satfinite ? 0x80000000u : 0x80000000u + static_cast<uint32_t>(dot));
+    EXPECT_EQ(t.Cell(0, 2), 0x80000000u);
+    for (auto& x : t.ca) x = 0x7f;
+    t.c[0] = 0x7fffffff;
+    t.Store();
+    MultiplyTile(t.math, t.a.data(), t.b.data(), t.acc);
+    EXPECT_EQ(t.Cell(0, 0), satfinite ? 0x7fffffffu : 0x7fffffffu + 127u * 255u * 32u);
+  }
+}
+
+#if defined(__x86_64__)
+// Random operands in every kernel set's own arrangement; results must be equal bit for bit.
+void RunKernels(const TcKernels& kernels, int warps, int n8, int k, bool accumulate, bool saturate,
+                std::vector<uint32_t>* out) {
+  std::mt19937 random(99);
+  const int lanes = kernels.lanes, groups = 64 / lanes;
+  alignas(64) static float fa[64 * 32 * 4], fb[256 * 32];
+  alignas(64) static int32_t a[3][64 * 32 * 4], b[3][256 * 32];
+  for (int r = 0; r < warps * 16; r++) {
+    for (int i = 0; i < k; i++) {
+      const auto f = static_cast<float>(random() % 2048) / 256.0f - 4.0f;
+      const auto magnitude = static_cast<int32_t>(random() % 256);
+      const auto exponent = static_cast<int32_t>(random() % 40) - 20;
+      const int32_t sign = -static_cast<int32_t>(random() % 2);
+      for (int q = 0; q < 4; q++) {
+        const int at = ((r / (lanes / 4)) * k + i) * lanes + r % (lanes / 4) * 4 + q;
+        fa[at] = f;
+        a[0][at] = magnitude, a[1][at] = magnitude ? exponent : kZeroExponent, a[2][at] = sign;
+      }
+    }
+  }
+  ASSERT_EQ(groups * lanes, 64);
+  for (int i = 0; i < n8 * 8 * k; i++) {
+    fb[i] = static_cast<float>(random() % 2048) / 256.0f - 4.0f;
+    b[0][i] = static_cast<int32_t>(random() % 256);
+    b[1][i] = b[0][i] ? static_cast<int32_t>(random() % 40) - 20 : kZeroExponent;
+    b[2][i] = -static_cast<int32_t>(random() % 2);
+  }
+  std::vector<uint32_t> cells(4 * 128 * 32);
+  uint32_t* acc[4][kMaxAccumulators];
+  for (int w = 0; w < 4; w++) {
+    for (int i = 0; i < 128; i++) acc[w][i] = &cells[(w * 128 + i) * 32];
+  }
+  auto fill = [&](bool integers) {
+    std::mt19937 values(5);
+    for (auto& c : cells)
+      c = integers ? values() : Bits(static_cast<float>(values() % 4096) / 64.0f - 20.0f);
+  };
+  fill(false);
+  kernels.fast(fa, fb, warps, n8, k, accumulate, acc);
+  out->insert(out->end(), cells.begin(), cells.end());
+  fill(false);
+  kernels.exact({a[0], a[1], a[2]}, {b[0], b[1], b[2]}, {11, 2, 0, 25, 23, false}, warps, n8, k,
+                accumulate, acc);
+  out->insert(out->end(), cells.begin(), cells.end());
+  fill(true);
+  kernels.integer(a[0], b[0], warps, n8, k, accumulate, saturate, acc);
+  out->insert(out->end(), cells.begin(), cells.end());
+}
+
+TEST(TcMath, InstructionSetsAgree) {
+  std::vector<const TcKernels*> sets = {&kTcKernelsBase};
+  if (Cpu() != CpuLevel::kBase) sets.push_back(&kTcKernelsAvx2);
+  if (Cpu() == CpuLevel::kAvx512) sets.push_back(&kTcKernelsAvx512);
+  for (int n8 : {1, 2, 3, 32}) {
+    for (int k : {4, 8, 16, 32}) {
+      for (int warps : {1, 4}) {
+        for (bool flag : {false, true}) {
+          std::vector<uint32_t> want;
+          RunKernels(*sets[0], warps, n8, k, flag, n8 % 2 == 0, &want);
+          for (size_t i = 1; i < sets.size(); i++) {
+            std::vector<uint32_t> got;
+            RunKernels(*sets[i], warps, n8, k, flag, n8 % 2 == 0, &got);
+            ASSERT_EQ(got, want) << "set " << i << " n8 " << n8 << " k " << k << " warps " << warps;
+          }
+        }
+      }
+    }
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace tilec::runtime::emulator

@@ -1,0 +1,310 @@
+// Boxes against an element-by-element model: every element of every box is located by its
+// coordinates, with the swizzle written as a permutation of chunks inside rows of the pattern.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "runtime/emulator/floats.h"
+#include "runtime/emulator/tensor_map.h"
+
+namespace tilec::runtime::emulator {
+namespace {
+
+constexpr uint32_t kSmem = 64 * 1024;
+
+// Byte of linear position `p` of a tile at `base`: line of 128 bytes, chunk in the line.
+uint32_t Place(uint32_t base, uint32_t p, uint32_t swizzle) {
+  const uint32_t a = base + p;
+  const uint32_t line = a / 128, chunk = a / 16 % 8, byte = a % 16;
+  uint32_t moved = chunk;
+  if (swizzle == 128) moved = chunk ^ (line % 8);
+  if (swizzle == 64) moved = chunk / 4 * 4 + (chunk % 4 ^ line % 4);
+  if (swizzle == 32) moved = chunk / 2 * 2 + (chunk % 2 ^ line % 2);
+  return line * 128 + moved * 16 + byte;
+}
+
+struct Tensor {
+  std::vector<uint8_t> memory;
+  TensorMapDesc desc;
+  TensorMapInfo info;
+
+  uint8_t* Element(const int64_t* x) {
+    uint64_t offset = static_cast<uint64_t>(x[0]) * ElementBytes(info.element);
+    for (uint32_t i = 1; i < info.rank; i++)
+      offset += static_cast<uint64_t>(x[i]) * info.strides[i];
+    return reinterpret_cast<uint8_t*>(info.base) + offset;
+  }
+  bool Check(uint64_t address, uint64_t bytes) const {
+    const auto lo = reinterpret_cast<uint64_t>(memory.data());
+    return address >= lo && address + bytes <= lo + memory.size();
+  }
+};
+
+Tensor Make(const char* dtype, std::vector<uint64_t> dims, std::vector<uint32_t> box, int swizzle,
+            std::vector<uint32_t> element_strides = {}, bool nan = false) {
+  Tensor t;
+  t.desc.dtype = dtype;
+  const uint32_t size = ElementBytes(*ElementFromName(dtype));
+  uint64_t stride = (dims[0] * size + 15) / 16 * 16 + 16;
+  for (size_t i = 1; i < dims.size(); i++) {
+    t.desc.strides_bytes.push_back(stride);
+    stride = stride * dims[i] + 32;
+  }
+  t.memory.resize(stride + 64);
+  std::mt19937 random(17);
+  for (auto& b : t.memory) b = static_cast<uint8_t>(random());
+  t.desc.base = (reinterpret_cast<uint64_t>(t.memory.data()) + 15) / 16 * 16;
+  t.desc.dims = std::move(dims);
+  t.desc.box = std::move(box);
+  t.desc.swizzle_bytes = swizzle;
+  t.desc.element_strides = std::move(element_strides);
+  t.desc.fill_nan = nan;
+  DiagSink diags;
+  Result<TensorMap> map = EncodeTensorMap(t.desc, diags);
+  EXPECT_TRUE(map.ok());
+  EXPECT_TRUE(DecodeTensorMap(map->bytes, &t.info));
+  return t;
+}
+
+// Calls f(linear element index, coordinates, inside?) for all elements of the box.
+template <typename F>
+void ForEachElement(const TensorMapInfo& m, const int32_t* coords, F f) {
+  uint32_t count = 1;
+  for (int i = 0; i < 5; i++) count *= m.extent(i);
+  for (uint32_t e = 0; e < count; e++) {
+    uint32_t rest = e;
+    int64_t x[5] = {};
+    bool inside = true;
+    for (uint32_t i = 0; i < 5; i++) {
+      const uint32_t j = rest % m.extent(i);
+      rest /= m.extent(i);
+      if (i >= m.rank) continue;
+      x[i] = coords[i] + int64_t{j} * (i == 0 ? 1 : m.element_strides[i]);
+      inside = inside && x[i] >= 0 && x[i] < static_cast<int64_t>(m.dims[i]);
+    }
+    f(e, x, inside);
+  }
+}
+
+struct Config {
+  const char* dtype;
+  std::vector<uint64_t> dims;
+  std::vector<uint32_t> box;
+  int swizzle;
+  std::vector<uint32_t> element_strides;
+};
+
+std::vector<Config> Configs() {
+  return {
+      {"u8", {100}, {64}, 0, {}},
+      {"f32", {57}, {32}, 128, {}},
+      {"bf16", {100, 50}, {64, 40}, 128, {}},
+      {"bf16", {100, 50}, {32, 13}, 64, {}},
+      {"bf16", {100, 50}, {16, 9}, 32, {}},
+      {"bf16", {100, 50}, {104, 9}, 0, {}},
+      {"e4m3", {300, 20}, {128, 16}, 128, {}},
+      {"f64", {20, 30}, {16, 8}, 128, {}},
+      {"f16", {64, 20, 6}, {64, 7, 3}, 128, {}},
+      {"s32", {40, 7, 6, 5}, {8, 3, 4, 2}, 32, {}},
+      {"f32", {40, 7, 6, 5, 4}, {16, 3, 2, 2, 3}, 64, {}},
+      {"f16", {40, 30, 20}, {32, 11, 9}, 64, {1, 2, 3}},
+  };
+}
+
+std::vector<std::vector<int32_t>> Corners(const Config& c) {
+  const size_t rank = c.dims.size();
+  std::vector<std::vector<int32_t>> out;
+  out.push_back(std::vector<int32_t>(rank, 0));
+  for (size_t i = 0; i < rank; i++) {
+    for (int32_t at : {-3, 1, static_cast<int32_t>(c.dims[i]) - 2,
+                       static_cast<int32_t>(c.dims[i]) + 5, -300, INT32_MAX, INT32_MIN}) {
+      std::vector<int32_t> v(rank, 1);
+      v[i] = at;
+      out.push_back(v);
+    }
+  }
+  out.push_back(std::vector<int32_t>(rank, -1));
+  return out;
+}
+
+TEST(Tma, LoadPlacesEveryElement) {
+  for (const Config& c : Configs()) {
+    for (bool nan : {false, true}) {
+      if (nan && !IsFloat(*ElementFromName(c.dtype))) continue;
+      Tensor t = Make(c.dtype, c.dims, c.box, c.swizzle, c.element_strides, nan);
+      const uint32_t size = ElementBytes(t.info.element);
+      for (const auto& coords : Corners(c)) {
+        for (uint32_t base : {1024u, 1024u + 128u, 4096u + 384u}) {
+          std::vector<uint8_t> smem(kSmem, 0xa5), want(kSmem, 0xa5);
+          ForEachElement(t.info, coords.data(), [&](uint32_t e, const int64_t* x, bool inside) {
+            uint8_t value[8] = {};
+            if (inside) {
+              std::memcpy(value, t.Element(x), size);
+            } else if (nan) {
+              std::memset(value, 0xff, size);
+              value[size - 1] = 0x7f;
+            }
+            for (uint32_t b = 0; b < size; b++)
+              want[Place(base, e * size + b, c.swizzle)] = value[b];
+          });
+          int checks = 0;
+          const TmaResult r = TmaLoad(t.info, coords.data(), smem.data(), kSmem, base,
+                                      [&](uint64_t address, uint64_t bytes, bool write) {
+                                        checks++;
+                                        EXPECT_FALSE(write);
+                                        EXPECT_TRUE(t.Check(address, bytes));
+                                        return t.Check(address, bytes);
+                                      });
+          ASSERT_TRUE(r.ok());
+          EXPECT_EQ(r.bytes, t.info.box_bytes());
+          EXPECT_LE(checks * size * t.info.extent(0), r.bytes);
+          ASSERT_EQ(smem, want) << c.dtype << " swizzle " << c.swizzle << " rank " << c.dims.size();
+        }
+      }
+    }
+  }
+}
+
+TEST(Tma, StoreWritesInsideOnly) {
+  for (const Config& c : Configs()) {
+    Tensor t = Make(c.dtype, c.dims, c.box, c.swizzle, c.element_strides);
+    const uint32_t size = ElementBytes(t.info.element);
+    std::vector<uint8_t> smem(kSmem);
+    std::mt19937 random(23);
+    for (auto& b : smem) b = static_cast<uint8_t>(random());
+    for (const auto& coords : Corners(c)) {
+      const std::vector<uint8_t> before = t.memory;
+      auto check = [&](uint64_t address, uint64_t bytes, bool write) {
+        EXPECT_TRUE(write);
+        return t.Check(address, bytes);
+      };
+      const TmaResult r = TmaStore(t.info, coords.data(), smem.data(), kSmem, 2048, check);
+      const bool negative = *std::min_element(coords.begin(), coords.end()) < 0;
+      if (negative) {
+        EXPECT_EQ(r.error, TmaError::kNegativeStore);
+        EXPECT_EQ(t.memory, before);
+        continue;
+      }
+      ASSERT_TRUE(r.ok());
+      std::vector<uint8_t> got = t.memory;
+      t.memory = before;  // same storage, so the map stays good
+      ForEachElement(t.info, coords.data(), [&](uint32_t e, const int64_t* x, bool inside) {
+        if (!inside) return;
+        for (uint32_t b = 0; b < size; b++)
+          t.Element(x)[b] = smem[Place(2048, e * size + b, c.swizzle)];
+      });
+      ASSERT_EQ(got, t.memory) << c.dtype << " swizzle " << c.swizzle;
+    }
+  }
+}
+
+TEST(Tma, ReduceCombinesEachElement) {
+  for (int swizzle : {0, 64}) {
+    Tensor t = Make("f32", {50, 9}, {16, 8}, swizzle);
+    for (size_t i = 0; i + 4 <= t.memory.size(); i += 4) {
+      const float v = static_cast<float>(i % 97) * 0.25f;
+      std::memcpy(&t.memory[i], &v, 4);
+    }
+    std::vector<uint8_t> smem(kSmem);
+    for (size_t i = 0; i < kSmem; i += 4) {
+      const float v = static_cast<float>(i % 31) - 11.5f;
+      std::memcpy(&smem[i], &v, 4);
+    }
+    const int32_t coords[5] = {40, 3};
+    const std::vector<uint8_t> before = t.memory;
+    ASSERT_TRUE(TmaReduce(t.info, coords, TmaReduceOp::kAdd, smem.data(), kSmem, 1024,
+                          [&](uint64_t a, uint64_t n, bool) { return t.Check(a, n); })
+                    .ok());
+    const std::vector<uint8_t> got = t.memory;
+    t.memory = before;
+    ForEachElement(t.info, coords, [&](uint32_t e, const int64_t* x, bool inside) {
+      if (!inside) return;
+      float a, b;
+      std::memcpy(&a, t.Element(x), 4);
+      std::memcpy(&b, &smem[Place(1024, e * 4, static_cast<uint32_t>(swizzle))], 4);
+      a += b;
+      std::memcpy(t.Element(x), &a, 4);
+    });
+    EXPECT_EQ(got, t.memory);
+  }
+}
+
+template <typename T>
+T ReduceOne(TmaReduceOp op, Element e, T a, T b) {
+  alignas(8) uint8_t cell[8];
+  std::memcpy(cell, &a, sizeof a);
+  ReduceRow(op, e, cell, reinterpret_cast<const uint8_t*>(&b), 1);
+  std::memcpy(&a, cell, sizeof a);
+  return a;
+}
+
+TEST(Tma, ReduceOperators) {
+  using Op = TmaReduceOp;
+  EXPECT_EQ(ReduceOne<uint32_t>(Op::kAdd, Element::kU32, 0xffffffffu, 2), 1u);
+  EXPECT_EQ(ReduceOne<int32_t>(Op::kMin, Element::kS32, -5, 3), -5);
+  EXPECT_EQ(ReduceOne<uint32_t>(Op::kMin, Element::kU32, 0xfffffffbu, 3), 3u);
+  EXPECT_EQ(ReduceOne<int64_t>(Op::kMax, Element::kS64, -5, 3), 3);
+  EXPECT_EQ(ReduceOne<uint64_t>(Op::kXor, Element::kU64, 0xf0f0, 0xffff), 0x0f0fu);
+  EXPECT_EQ(ReduceOne<uint32_t>(Op::kAnd, Element::kU32, 0xf0f0, 0xff), 0xf0u);
+  EXPECT_EQ(ReduceOne<uint32_t>(Op::kOr, Element::kU32, 0xf000, 0xff), 0xf0ffu);
+  EXPECT_EQ(ReduceOne<uint32_t>(Op::kInc, Element::kU32, 7, 7), 0u);
+  EXPECT_EQ(ReduceOne<uint32_t>(Op::kInc, Element::kU32, 6, 7), 7u);
+  EXPECT_EQ(ReduceOne<uint32_t>(Op::kDec, Element::kU32, 0, 7), 7u);
+  EXPECT_EQ(ReduceOne<uint32_t>(Op::kDec, Element::kU32, 9, 7), 7u);
+  EXPECT_EQ(ReduceOne<uint32_t>(Op::kDec, Element::kU32, 5, 7), 4u);
+  EXPECT_EQ(ReduceOne<uint16_t>(Op::kAdd, Element::kF16, F32ToF16(1.5f), F32ToF16(2.0f)),
+            F32ToF16(3.5f));
+  EXPECT_EQ(ReduceOne<uint16_t>(Op::kAdd, Element::kBf16, F32ToBf16(256.0f), F32ToBf16(1.0f)),
+            F32ToBf16(256.0f));
+  EXPECT_EQ(ReduceOne<uint16_t>(Op::kMax, Element::kBf16, F32ToBf16(-1.0f), kCanonicalNan16),
+            F32ToBf16(-1.0f));
+  // f32 add flushes subnormals, on the way in and on the way out.
+  EXPECT_EQ(ReduceOne<float>(Op::kAdd, Element::kF32, 0x1p-130f, 0x1p-130f), 0.0f);
+  EXPECT_EQ(ReduceOne<float>(Op::kAdd, Element::kF32, 0x1.8p-126f, -0x1p-126f), 0.0f);
+  EXPECT_EQ(ReduceOne<double>(Op::kAdd, Element::kF64, 0.5, 0.25), 0.75);
+  EXPECT_FALSE(ReduceDefined(Op::kMin, Element::kF32));
+  EXPECT_FALSE(ReduceDefined(Op::kAdd, Element::kE4m3));
+  EXPECT_FALSE(ReduceDefined(Op::kAnd, Element::kF16));
+  EXPECT_FALSE(ReduceDefined(Op::kAdd, Element::kS64));
+}
+
+TEST(Tma, Refusals) {
+  Tensor t = Make("bf16", {100, 50}, {64, 32}, 128);
+  std::vector<uint8_t> smem(8192);
+  const int32_t zero[5] = {};
+  auto yes = [](uint64_t, uint64_t, bool) { return true; };
+  EXPECT_EQ(TmaLoad(t.info, zero, smem.data(), 8192, 64, yes).error, TmaError::kSmemAlign);
+  EXPECT_EQ(TmaLoad(t.info, zero, smem.data(), 8192, 4096 + 128, yes).error, TmaError::kSmemRange);
+  EXPECT_TRUE(TmaLoad(t.info, zero, smem.data(), 8192, 4096, yes).ok());
+  const uint64_t row3 = t.info.base + 3 * t.info.strides[1];
+  auto no_row3 = [&](uint64_t address, uint64_t, bool) { return address != row3; };
+  const TmaResult r = TmaLoad(t.info, zero, smem.data(), 8192, 4096, no_row3);
+  EXPECT_EQ(r.error, TmaError::kGlobal);
+  EXPECT_EQ(r.address, row3);
+  EXPECT_EQ(r.row_bytes, 128u);
+  EXPECT_NE(Describe(r, t.info, 4096).find("128 bytes"), std::string::npos);
+  Tensor f64 = Make("f64", {20, 30}, {16, 8}, 128);
+  EXPECT_EQ(TmaReduce(f64.info, zero, TmaReduceOp::kAdd, smem.data(), 8192, 0, yes).error,
+            TmaError::kReduceType);
+}
+
+TEST(Tma, BoxRunsCoverExactlyTheBox) {
+  for (const Config& c : Configs()) {
+    Tensor t = Make(c.dtype, c.dims, c.box, c.swizzle, c.element_strides);
+    std::vector<int> seen(kSmem), want(kSmem);
+    ForEachBoxRun(t.info, 1152, [&](uint32_t offset, uint32_t bytes) {
+      for (uint32_t i = 0; i < bytes; i++) seen[offset + i]++;
+    });
+    for (uint32_t i = 0; i < t.info.box_bytes(); i++) {
+      want[Place(1152, i, static_cast<uint32_t>(c.swizzle))]++;
+    }
+    EXPECT_EQ(seen, want);
+  }
+}
+
+}  // namespace
+}  // namespace tilec::runtime::emulator
