@@ -54,7 +54,7 @@ class Formatter {
     }
   }
   // Ends the line of code that ended at `end` in the source; `limit` is where the next begins.
-  void EndLine(uint32_t end, uint32_t limit = UINT32_MAX) {
+  void EndLine(uint32_t end, uint32_t limit) {
     last_end_ = std::max(last_end_, end);
     while (comments_.PendingBefore(limit) && comments_.TrailsAfter(last_end_)) {
       const Comment comment = comments_.Take();
@@ -78,21 +78,23 @@ class Formatter {
     HoistedComments();
     if (pins_.valid()) Write(std::exchange(pins_, DocId())), out_ += '\n';
   }
-  uint32_t Begin(const Stmt& stmt) const {
-    return stmt.pins.empty() ? stmt.span.begin : stmt.pins[0].span.begin;
+  template <typename StmtOrItem>
+  uint32_t Begin(const StmtOrItem& node) const {
+    return node.pins.empty() ? node.span.begin : node.pins[0].span.begin;
   }
   // ` {` has been written; writes the statements and the closing brace without a newline.
   // `after_brace` is a comment to stand behind the opening brace.
   void Body(BlockId id, std::optional<Comment> after_brace = std::nullopt);
   void Pins(const std::vector<Pin>& pins, uint32_t begin);
-  void Statement(const Stmt& stmt);
+  void Statement(const Stmt& stmt, uint32_t limit);
   void If(const IfStmt& stmt);
-  void Item(const tilec::language::Item& item);
+  void Item(const tilec::language::Item& item, uint32_t limit);
   void Signature(std::string head, const Name& name, const std::vector<Param>& params, Span list,
                  const std::optional<TypeRef>& result, const std::vector<ExprId>& facts,
                  BlockId body);
   void Test(const tilec::language::Item& item, const TestItem& test);
   DocId Case(const TestCase& test);
+  std::optional<std::string> ShortFn(const tilec::language::Item& item);
   DocId Raw(Span span) {
     return Text(std::string(text_.substr(span.begin, span.end - span.begin)));
   }
@@ -127,7 +129,11 @@ void Formatter::Body(BlockId id, std::optional<Comment> after_brace) {
   ++indent_;
   first_in_block_ = true;
   HoistedComments();  // of an `else if` condition: there is no place before the statement
-  for (StmtId stmt : block.stmts) Statement(ast_.stmt(stmt));
+  for (size_t i = 0; i < block.stmts.size(); ++i) {
+    const bool last = i + 1 == block.stmts.size();
+    Statement(ast_.stmt(block.stmts[i]),
+              last ? block.span.end : Begin(ast_.stmt(block.stmts[i + 1])));
+  }
   OwnLineComments(block.span.end);
   first_in_block_ = false;
   --indent_;
@@ -165,7 +171,7 @@ void Formatter::If(const IfStmt& stmt) {
   Body(stmt.else_body);
 }
 
-void Formatter::Statement(const Stmt& stmt) {
+void Formatter::Statement(const Stmt& stmt, uint32_t limit) {
   OwnLineComments(Begin(stmt));
   BlankLineBefore(Begin(stmt));
   Pins(stmt.pins, stmt.span.begin);
@@ -214,7 +220,31 @@ void Formatter::Statement(const Stmt& stmt) {
           [&](const ExprStmt& s) { line({exprs_.Format(s.value)}); },
       },
       stmt.node);
-  EndLine(stmt.span.end);
+  EndLine(stmt.span.end, limit);
+}
+
+// `fn f(x: f32) -> f32 { return x }` stays on one line if it was, fits, and has no comment.
+std::optional<std::string> Formatter::ShortFn(const tilec::language::Item& item) {
+  const FnItem* fn = item.As<FnItem>();
+  if (fn == nullptr || !fn->facts.empty() || ast_.block(fn->body).stmts.size() != 1) return {};
+  const Stmt& stmt = ast_.stmt(ast_.block(fn->body).stmts[0]);
+  const ReturnStmt* node = stmt.As<ReturnStmt>();
+  if (node == nullptr || !stmt.pins.empty()) return {};
+  if (comments_.NewlinesBetween(item.span.begin, item.span.end) > 0) return {};
+  if (comments_.AnyIn(item.span)) return {};
+  Comments no_comments = comments_.Exhausted();  // those before the item are not ours
+  ExprFormatter exprs(ast_, text_, docs_, no_comments);
+  std::vector<ExprFormatter::Entry> entries;
+  for (const Param& param : fn->params)
+    entries.push_back({param.span, [&] { return exprs.Format(param); }});
+  std::vector<DocId> parts = {
+      exprs.List("fn " + fn->name.text + "(", entries, ")", fn->params_span)};
+  if (fn->result) parts.insert(parts.end(), {Text(" -> "), exprs.Format(*fn->result)});
+  parts.insert(parts.end(), {Text(" { return "), exprs.Format(node->value), Text(" }")});
+  std::string line = docs_.Render(docs_.Concat(std::move(parts)), 0);
+  const bool fits = line.find('\n') == std::string::npos &&
+                    internal::Columns(line) <= internal::kLineWidth;
+  return fits ? std::optional(std::move(line)) : std::nullopt;
 }
 
 void Formatter::Signature(std::string head, const Name& name, const std::vector<Param>& params,
@@ -281,11 +311,13 @@ void Formatter::Test(const tilec::language::Item& item, const TestItem& test) {
           test.cases.empty() ? item.span.end : test.cases.front().span.begin);
   ++indent_;
   first_in_block_ = true;
-  for (const TestCase& one : test.cases) {
+  for (size_t i = 0; i < test.cases.size(); ++i) {
+    const TestCase& one = test.cases[i];
+    const bool last = i + 1 == test.cases.size();
     OwnLineComments(one.span.begin);
     BlankLineBefore(one.span.begin);
     WriteHead(Case(one), one.span.end);
-    EndLine(one.span.end, item.span.end);
+    EndLine(one.span.end, last ? item.span.end : test.cases[i + 1].span.begin);
   }
   OwnLineComments(item.span.end);
   first_in_block_ = false;
@@ -293,13 +325,18 @@ void Formatter::Test(const tilec::language::Item& item, const TestItem& test) {
   out_ += '}';
 }
 
-void Formatter::Item(const tilec::language::Item& item) {
+void Formatter::Item(const tilec::language::Item& item, uint32_t limit) {
   Pins(item.pins, item.span.begin);
   std::visit(Overloaded{
                  [&](const KernelItem& k) {
                    Signature("kernel ", k.name, k.params, k.params_span, std::nullopt, k.facts, k.body);
                  },
                  [&](const FnItem& f) {
+                   if (const std::optional<std::string> line = ShortFn(item)) {
+                     BeforeCode();
+                     out_ += *line;
+                     return;
+                   }
                    Signature("fn ", f.name, f.params, f.params_span, f.result, f.facts, f.body);
                  },
                  [&](const ConstItem& c) {
@@ -314,20 +351,23 @@ void Formatter::Item(const tilec::language::Item& item) {
                  [&](const TestItem& t) { Test(item, t); },
              },
              item.node);
-  EndLine(item.span.end);
+  EndLine(item.span.end, limit);
 }
 
 std::string Formatter::Run() {
-  bool tall = false;  // the item before was a kernel, fn or test
+  // Items of more than one line, and kernels and tests, have a blank line around them.
+  bool tall = false;
   for (size_t i = 0; i < ast_.items.size(); ++i) {
     const tilec::language::Item& item = ast_.item(ast_.items[i]);
-    const bool is_tall = item.As<ConstItem>() == nullptr && item.As<ImportItem>() == nullptr;
+    const bool is_tall = item.As<ConstItem>() == nullptr && item.As<ImportItem>() == nullptr &&
+                         !ShortFn(item).has_value();
     const bool both_const = !tall && !is_tall;
-    const uint32_t begin = item.pins.empty() ? item.span.begin : item.pins[0].span.begin;
+    const uint32_t begin = Begin(item);
+    const bool last = i + 1 == ast_.items.size();
     force_blank_ = i > 0 && !both_const;
     OwnLineComments(begin);
     BlankLineBefore(begin);
-    Item(item);
+    Item(item, last ? UINT32_MAX : Begin(ast_.item(ast_.items[i + 1])));
     tall = is_tall;
   }
   OwnLineComments(UINT32_MAX);

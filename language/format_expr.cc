@@ -38,6 +38,14 @@ bool Comments::TrailsAfter(uint32_t end) const {
   return NewlinesBetween(end, all_[next_].span.begin) == 0;
 }
 
+int Comments::CountIn(Span span) const {
+  const auto begin_of = [](const Comment& c) { return c.span.begin; };
+  const auto first = std::ranges::lower_bound(all_, span.begin, {}, begin_of);
+  const auto last = std::ranges::lower_bound(all_, span.end, {}, begin_of);
+  const auto next = all_.begin() + static_cast<std::ptrdiff_t>(next_);
+  return std::max(0, static_cast<int>(last - std::max(first, next)));
+}
+
 std::string Comments::Text(const Comment& comment) const {
   std::string_view text = text_.substr(comment.span.begin, comment.span.end - comment.span.begin);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
@@ -56,7 +64,11 @@ DocId ExprFormatter::List(std::string open, const std::vector<Entry>& entries, s
   comments_.HoistUntil(span.begin);
   const bool bracketed = !close.empty();
   const uint32_t end = bracketed ? span.end : entries.empty() ? span.end : entries.back().span.begin;
-  const bool commented = comments_.PendingBefore(end);
+  // Comments inside of an entry are that entry's business.
+  int between = comments_.CountIn({span.file, span.begin, end});
+  for (const Entry& entry : entries)
+    if (entry.span.end <= end) between -= comments_.CountIn(entry.span);
+  const bool commented = between > 0;
   std::vector<DocId> parts;
   if (entries.empty()) comments_.HoistUntil(span.end);
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -74,7 +86,8 @@ DocId ExprFormatter::List(std::string open, const std::vector<Entry>& entries, s
     parts.push_back(commented ? docs_.Concat(std::move(piece)) : docs_.Group(std::move(piece)));
     if (!commented) continue;
     bool comment_is_last = false;
-    while ((!last || bracketed) && comments_.PendingBefore(end) &&
+    const uint32_t next = last ? end : entries[i + 1].span.begin;
+    while ((!last || bracketed) && comments_.PendingBefore(next) &&
            comments_.TrailsAfter(entry.span.end)) {
       parts.push_back(docs_.Comment("  " + comments_.Text(comments_.Take())));
       comment_is_last = true;

@@ -23,6 +23,7 @@ class Comments {
  public:
   Comments(const Ast& ast, std::string_view text) : all_(ast.comments), text_(text) {}
 
+  // Of those not yet handed out.
   bool PendingBefore(uint32_t offset) const {
     return next_ < all_.size() && all_[next_].span.begin < offset;
   }
@@ -31,6 +32,14 @@ class Comments {
   Comment Take() { return all_[next_++]; }
   void HoistUntil(uint32_t offset) {
     while (PendingBefore(offset)) hoisted_.push_back(Take());
+  }
+  bool AnyIn(Span span) const { return CountIn(span) > 0; }
+  int CountIn(Span span) const;
+  Comments Exhausted() const {
+    Comments none = *this;
+    none.next_ = all_.size();
+    none.hoisted_.clear();
+    return none;
   }
   bool has_hoisted() const { return !hoisted_.empty(); }
   std::vector<Comment> TakeHoisted() { return std::exchange(hoisted_, {}); }

@@ -78,6 +78,7 @@ struct Scanner {
     DiagBuilder report = diags.Report(kUnknownCharacter, At(begin, end), shown);
     for (const Lookalike& l : kLookalikes)
       if (l.seen == seen && *l.write) report.Help(fmt::format("write `{}`", l.write));
+    Put(TokenKind::kInt, begin, end);  // in its stead, so that no operand is missing
   }
   // Reports an operator of other languages and stands `kind` in for it.
   void Foreign(size_t begin, size_t end, TokenKind kind, std::string help) {
@@ -197,6 +198,9 @@ void Scanner::Run() {
 
       ["] ([^"\\\n\x00] | "\\" [^\n\x00])* ["]  { P(String) }
       ["] ([^"\\\n\x00] | "\\" [^\n\x00])* {
+        // Brackets at the end of the line were most likely meant to be outside.
+        const size_t last = seen().find_last_not_of(")]},; \t\r");
+        if (last > 0) YYCURSOR = start + last + 1;
         if (!Full()) {
           DiagBuilder report = diags.Report(kUnterminatedString, At(begin, end()));
           report.Help("write `\"` at its end");

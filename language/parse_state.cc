@@ -163,7 +163,6 @@ BlockId ParseState::AddBlock(Span span, std::vector<StmtId> stmts) {
 }
 
 void ParseState::AddItem(Span span, std::vector<Pin> pins, decltype(Item::node) node) {
-  if (!pins.empty()) span.begin = std::max(span.begin, pins.back().span.end);
   ast.items.push_back(
       ast.Add(Item{.span = span, .pins = std::move(pins), .node = std::move(node)}));
 }
@@ -272,7 +271,7 @@ StmtId ParseState::Expression(Span span, ExprId value) {
   const Expr& e = ast.expr(value);
   if (e.As<CallExpr>() == nullptr) {
     const std::string_view text = sources_.TextOf(e.span);
-    diags_.Report(kBadStatementStart, e.span, "an expression whose value is not used")
+    diags_.Report(kUnusedValue, e.span)
         .Help(fmt::format("write `let x = {0}`, `{0} = ...` or `print({0})`", text));
   }
   return AddStmt(span, ExprStmt{value});

@@ -84,6 +84,11 @@ bool IsCloser(K k) { return k == K::kRParen || k == K::kRBracket || k == K::kRBr
 bool IsOpener(K k) {
   return k == K::kLParen || k == K::kLBracket || k == K::kLBrace || k == K::kHashBracket;
 }
+// The table has a description, not a spelling.
+bool IsDescribed(K k) {
+  const TokenClass c = InfoOf(k).token_class;
+  return c == TokenClass::kLayout || c == TokenClass::kValue;
+}
 bool IsKeyword(K k) { return InfoOf(k).token_class == TokenClass::kKeyword; }
 bool IsBinary(K k) {
   return std::ranges::find(kOperators, k) != kOperators.end() && k != K::kLParen &&
@@ -148,8 +153,8 @@ std::string ParseState::DescribeExpected(const std::vector<K>& kinds) const {
   }
   for (const TokenInfo& info : kTokens)
     if (left.Has(info.kind))
-      words.push_back(info.token_class == TokenClass::kLayout ? std::string(info.text)
-                                                              : fmt::format("`{}`", info.text));
+      words.push_back(IsDescribed(info.kind) ? std::string(info.text)
+                                             : fmt::format("`{}`", info.text));
   if (words.empty() && operators) words.push_back("an operator");
   if (words.empty()) words.push_back("something else");
   if (words.size() > 6) words.resize(6);
@@ -279,6 +284,15 @@ bool ParseState::ExplainInside(const SyntaxError& error) {
     diags_.Report(kBadSet, token.span).Help("write `in {64, 128}` or `in 64..256 step 64`");
     return true;
   }
+  if (token.kind == K::kComma && expected.Has(K::kRParen) && expected.Operator() &&
+      head_kind == K::kTune) {
+    for (int i = error.lookahead - 1; i > head; --i) {
+      if (At(i).kind != K::kLParen) continue;
+      if (At(i - 1).kind != K::kIn) break;
+      diags_.Report(kBadSet, At(i).span).Help("write `in {64, 128}` or `in 64..256 step 64`");
+      return true;
+    }
+  }
   if (head_kind == K::kTune && EndsStatement(token.kind) && expected.Has(K::kDotDot)) {
     diags_.Report(kBadSet, previous.span).Help("write `in {64, 128}` or `in 64..256 step 64`");
     return true;
@@ -349,17 +363,18 @@ bool ParseState::ExplainStatement(const SyntaxError& error) {
   const Expected expected(error.expected);
   const Token& token = At(error.lookahead);
   const Token& head = At(StatementHead(error.lookahead));
-  if (head.kind == K::kName && (expected.Has(K::kEnd) || expected.Has(K::kAddAssign))) {
+  if (expected.Has(K::kEnd) || expected.Has(K::kAddAssign)) {
+    // `elif` may follow a `}` directly.
+    const bool follows_brace = At(error.lookahead - 2).kind == K::kRBrace;
+    const Token& word = follows_brace ? At(error.lookahead - 1) : head;
     for (const ForeignWordRow& row : kForeignWords) {
-      if (row.word != Text(head)) continue;
-      diags_.Report(kForeignWord, head.span, Text(head)).Help(row.help);
+      if (word.kind != K::kName || row.word != Text(word)) continue;
+      diags_.Report(kForeignWord, word.span, Text(word)).Help(row.help);
       return true;
     }
   }
   if (expected.Has(K::kAddAssign) && IsBinary(token.kind)) {
-    diags_
-        .Report(kBadStatementStart, Join(head.span, token.span),
-                "an expression whose value is not used")
+    diags_.Report(kUnusedValue, Join(head.span, token.span))
         .Help("write `let x = ...`, `x = ...` or `print(...)`");
     return true;
   }
