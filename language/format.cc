@@ -329,7 +329,8 @@ void Formatter::Item(const tilec::language::Item& item, uint32_t limit) {
   Pins(item.pins, item.span.begin);
   std::visit(Overloaded{
                  [&](const KernelItem& k) {
-                   Signature("kernel ", k.name, k.params, k.params_span, std::nullopt, k.facts, k.body);
+                   Signature("kernel ", k.name, k.params, k.params_span, std::nullopt, k.facts,
+                             k.body);
                  },
                  [&](const FnItem& f) {
                    if (const std::optional<std::string> line = ShortFn(item)) {

@@ -63,7 +63,7 @@ DocId ExprFormatter::List(std::string open, const std::vector<Entry>& entries, s
                           Span span) {
   comments_.HoistUntil(span.begin);
   const bool bracketed = !close.empty();
-  const uint32_t end = bracketed ? span.end : entries.empty() ? span.end : entries.back().span.begin;
+  const uint32_t end = bracketed || entries.empty() ? span.end : entries.back().span.begin;
   // Comments inside of an entry are that entry's business.
   int between = comments_.CountIn({span.file, span.begin, end});
   for (const Entry& entry : entries)

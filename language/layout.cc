@@ -76,10 +76,7 @@ struct Layout {
     if (token.kind == TokenKind::kSemicolon && round_depth == 0) token.kind = TokenKind::kEnd;
     out.push_back(token);
   }
-  void PushEnd() {
-    const Span last = out.back().span;
-    out.push_back({.kind = TokenKind::kEnd, .made_up = true, .span = {last.file, last.end, last.end}});
-  }
+  void PushEnd() { MakeUp(TokenKind::kEnd); }
   void MakeUp(TokenKind kind) {
     const Span last = out.back().span;
     out.push_back({.kind = kind, .made_up = true, .span = {last.file, last.end, last.end}});

@@ -162,7 +162,9 @@ BlockId ParseState::AddBlock(Span span, std::vector<StmtId> stmts) {
   return ast.Add(Block{span, std::move(stmts)});
 }
 
-void ParseState::AddItem(Span span, std::vector<Pin> pins, decltype(Item::node) node) {
+void ParseState::AddItem(Span keyword, Span all, std::vector<Pin> pins,
+                         decltype(Item::node) node) {
+  const Span span = {keyword.file, keyword.begin, all.end};
   ast.items.push_back(
       ast.Add(Item{.span = span, .pins = std::move(pins), .node = std::move(node)}));
 }

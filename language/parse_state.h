@@ -50,7 +50,8 @@ class ParseState {
   ExprId Add(Span span, decltype(Expr::node) node);
   StmtId AddStmt(Span span, decltype(Stmt::node) node);
   BlockId AddBlock(Span span, std::vector<StmtId> stmts);
-  void AddItem(Span span, std::vector<Pin> pins, decltype(Item::node) node);
+  // An item from its keyword (pins stand before it) to the end of `all`.
+  void AddItem(Span keyword, Span all, std::vector<Pin> pins, decltype(Item::node) node);
   ExprId Int(TokenRef token);
   ExprId Float(TokenRef token);
   ExprId Parens(Span span, ExprId inner);

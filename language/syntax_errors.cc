@@ -264,8 +264,8 @@ bool ParseState::ExplainInside(const SyntaxError& error) {
   const Token& previous = At(error.lookahead - 1);
   const int head = StatementHead(error.lookahead);
   const K head_kind = At(head).kind;
-  const bool declares =
-      head_kind == K::kLet || head_kind == K::kVar || head_kind == K::kTune || head_kind == K::kConst;
+  const bool declares = head_kind == K::kLet || head_kind == K::kVar || head_kind == K::kTune ||
+                        head_kind == K::kConst;
 
   if (declares && EndsStatement(token.kind) && expected.Has(K::kAssign)) {
     diags_.Report(kMissingValue, Join(At(head).span, previous.span), Text(At(head)))

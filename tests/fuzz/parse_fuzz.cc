@@ -42,7 +42,9 @@ class Generator {
         case 0: text.erase(at, length); break;
         case 1: text.insert(at, text.substr(at, length)); break;
         case 2: text.insert(at, std::string(kTokens[rng_() % std::size(kTokens)].text)); break;
-        case 3: text.insert(at, Pick({" // c\n", "/* d */", "\n", ";", "\n\n\n", "/* e\n f */"})); break;
+        case 3:
+          text.insert(at, Pick({" // c\n", "/* d */", "\n", ";", "\n\n\n", "/* e\n f */"}));
+          break;
         case 4: text[at] = static_cast<char>(rng_()); break;
         case 5: text.insert(at, text.substr(rng_() % text.size(), rng_() % 40)); break;
         default: text.insert(at, Pick({"(", ")", "[", "]", "{", "}", "#[", "\"", "1.", "é", "&&"}));
@@ -60,7 +62,9 @@ class Generator {
   void Gap() {
     Put(Chance(85) ? " " : Pick({"\n", " // note\n", " /* b */ ", "\n\n"}));
   }
-  void End() { Put(Pick({"\n", "\n", "\n", ";", "\n\n\n", "  // why\n", " /* q */\n", "\n// own\n"})); }
+  void End() {
+    Put(Pick({"\n", "\n", "\n", ";", "\n\n\n", "  // why\n", " /* q */\n", "\n// own\n"}));
+  }
   std::string Name() {
     return Pick({"a", "b", "acc", "M", "N", "k", "step", "out", "test", "value_with_a_long_name",
                  "another_rather_long_name_to_make_lines_break", "x1", "inf"});
@@ -133,10 +137,14 @@ class Generator {
   void Statement(int depth) {
     if (Chance(15)) Put(Pick({"#[depth = 3]\n", "#[a, role = b] ", "#[x] // pin\n#[y]\n"}));
     switch (Below(depth > 0 ? 12 : 6)) {
-      case 0: Put(Pick({"let ", "var ", "let x: f32[B] = 1; let "}) + Name() + " = "), Expr(3); break;
+      case 0:
+        Put(Pick({"let ", "var ", "let x: f32[B] = 1; let "}) + Name() + " = "), Expr(3);
+        break;
       case 1: Put(Name() + Pick({" = ", " += ", "[m, n] *= ", "[k] -= "})), Expr(3); break;
       case 2: Put(Pick({"print(", "assert("})), List(0, [&] { Expr(2); }), Put(")"); break;
-      case 3: Put("tune " + Name() + " = 64 in " + Pick({"{64, 128}", "1..9 step 2", "0..N"})); break;
+      case 3:
+        Put("tune " + Name() + " = 64 in " + Pick({"{64, 128}", "1..9 step 2", "0..N"}));
+        break;
       case 4: Put("let q = 1\n  where "), Facts(); break;
       case 5: Put("return "), Expr(2); break;
       case 6: Put("for "), Head(), Block(depth); break;
@@ -207,7 +215,8 @@ void CheckOne(const std::string& text, uint64_t seed, Stats& stats) {
   const std::string once = Format(*ast, sources, file);
   const int32_t again = sources.Add("again.tile", once);
   const Result<Ast> second = Parse(sources, again, diags);
-  if (!second.ok()) Fail("formatted text does not parse", seed, text, once + RenderAll(diags, sources));
+  if (!second.ok())
+    Fail("formatted text does not parse", seed, text, once + RenderAll(diags, sources));
   if (DumpAst(*ast) != DumpAst(*second)) Fail("formatting changed the tree", seed, text, once);
   if (ast->comments.size() != second->comments.size())
     Fail("formatting lost a comment", seed, text, once);
