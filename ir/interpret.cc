@@ -343,14 +343,15 @@ Result<> Driver::BindDims() {
     const TensorValue& t = it->second;
     const DType d = fn_.type(p.value).dtype;
     if (t.dtype != d)
-      return diags_.Report(kArgumentMismatch, p.at, p.name,
-                           fmt::format("its elements are {}, not {}", Spelling(d), Spelling(t.dtype)));
+      return diags_.Report(
+          kArgumentMismatch, p.at, p.name,
+          fmt::format("its elements are {}, not {}", Spelling(d), Spelling(t.dtype)));
     if (t.dims.size() != p.dims.size())
-      return diags_.Report(kArgumentMismatch, p.at, p.name,
-                           fmt::format("it has {} dims; the argument is {}", p.dims.size(), ShapeText(t.dims)));
+      return diags_.Report(
+          kArgumentMismatch, p.at, p.name,
+          fmt::format("it has {} dims; the argument is {}", p.dims.size(), ShapeText(t.dims)));
     const size_t held = t.wide() ? t.words.size() : t.v.size();
-    if (static_cast<int64_t>(held) != t.elements() ||
-        (!t.e.empty() && t.e.size() != held) ||
+    if (static_cast<int64_t>(held) != t.elements() || (!t.e.empty() && t.e.size() != held) ||
         (!t.undecided.empty() && t.undecided.size() != held))
       return diags_.Report(kArgumentMismatch, p.at, p.name,
                            fmt::format("{} elements for {}", held, ShapeText(t.dims)));
@@ -403,7 +404,8 @@ Result<> Driver::BindScalars(Worker& top) {
       t.v[0] = Round(t.dtype, has_scalar ? scalar->second : static_cast<double>(name->second));
       continue;
     }
-    const int64_t n = has_scalar && name == names_.end() ? static_cast<int64_t>(scalar->second) : name->second;
+    const int64_t n =
+        has_scalar && name == names_.end() ? static_cast<int64_t>(scalar->second) : name->second;
     t.n[0] = WrapInt(t.dtype, n);
     if (t.n[0] != n && t.dtype != DType::kU64)
       return diags_.Report(kInputRange, p.at, p.name,
@@ -419,7 +421,8 @@ Result<> Driver::CheckFacts() {
     std::string values;
     for (const std::string& name : NamesIn(f.condition))
       values += fmt::format("{}{} = {}", values.empty() ? "" : ", ", name, names_[name]);
-    return diags_.Report(kFactViolated, f.at, f.text.empty() ? ToText(f.condition) : f.text, values);
+    return diags_.Report(kFactViolated, f.at, f.text.empty() ? ToText(f.condition) : f.text,
+                         values);
   }
   return Done();
 }
@@ -457,8 +460,8 @@ void Driver::MarkUses() {
 }
 
 Result<> Driver::ReportConflicts(const std::vector<const Conflicts*>& found) {
-  auto report = [&](const DiagDef& def, std::map<int32_t, Conflicts::Meeting> Conflicts::*which)
-      -> Result<> {
+  auto report = [&](const DiagDef& def,
+                    std::map<int32_t, Conflicts::Meeting> Conflicts::*which) -> Result<> {
     std::map<int32_t, Conflicts::Meeting> all;
     for (const Conflicts* c : found)
       for (const auto& [id, meeting] : c->*which)
@@ -474,8 +477,8 @@ Result<> Driver::ReportConflicts(const std::vector<const Conflicts*>& found) {
     }
     Span place = t.param->at;
     for (const Op& op : fn_.ops)
-      if ((op.kind == OpKind::kStore || op.kind == OpKind::kAtomic) &&
-          op.operands[0].index == id && op.at.known()) {
+      if ((op.kind == OpKind::kStore || op.kind == OpKind::kAtomic) && op.operands[0].index == id &&
+          op.at.known()) {
         place = op.at;
         break;
       }
@@ -510,7 +513,8 @@ Result<> Driver::RunGrid(const Op& parallel, Worker& top) {
   int64_t threads = kernel_.options.threads > 0 ? kernel_.options.threads : cores;
   threads = one_thread_ ? 1 : std::clamp<int64_t>(threads, 1, std::max<int64_t>(total, 1));
   std::vector<std::unique_ptr<Worker>> workers;
-  for (int64_t i = 0; i < threads; ++i) workers.push_back(std::make_unique<Worker>(kernel_, top.env()));
+  for (int64_t i = 0; i < threads; ++i)
+    workers.push_back(std::make_unique<Worker>(kernel_, top.env()));
   std::atomic<int64_t> next{0};
   std::mutex failure_mutex;
   int64_t failed_instance = -1;
@@ -548,9 +552,8 @@ Result<> Driver::RunGrid(const Op& parallel, Worker& top) {
     report_.undecided_stores += w->undecided_stores;
     prints.insert(prints.end(), w->prints.begin(), w->prints.end());
   }
-  std::stable_sort(prints.begin(), prints.end(), [](const PrintLine& a, const PrintLine& b) {
-    return a.instance < b.instance;
-  });
+  std::stable_sort(prints.begin(), prints.end(),
+                   [](const PrintLine& a, const PrintLine& b) { return a.instance < b.instance; });
   for (PrintLine& p : prints) report_.prints.push_back(std::move(p.text));
   if (failed) {
     failed->diags.MoveTo(diags_);
@@ -560,8 +563,7 @@ Result<> Driver::RunGrid(const Op& parallel, Worker& top) {
 }
 
 Result<InterpretReport> Driver::Run() {
-  if (fn_.level != Level::kTile)
-    return diags_.Report(kNotInterpretable, {}, fn_.name);
+  if (fn_.level != Level::kTile) return diags_.Report(kNotInterpretable, {}, fn_.name);
   TRY_VOID(Verify(fn_, diags_));
   TRY_VOID(BindDims());
   TRY_VOID(BindTensors());
@@ -585,6 +587,9 @@ Result<InterpretReport> Driver::Run() {
     return DiagSink::Propagate();
   }
   report_.undecided_stores += top.undecided_stores;
+  std::vector<std::string> first;
+  for (PrintLine& p : top.prints) first.push_back(std::move(p.text));
+  report_.prints.insert(report_.prints.begin(), first.begin(), first.end());
   for (auto& [id, t] : kernel_.tensors) Settle(t);
   return std::move(report_);
 }

@@ -58,13 +58,13 @@ struct InterpretInputs {
 };
 
 struct InterpretOptions {
-  int threads = 0;  // 0: as many as the machine has
+  int threads = 0;                       // 0: as many as the machine has
   int64_t max_trips = int64_t{1} << 24;  // of one loop
 };
 
 struct InterpretReport {
   int64_t instances = 0;
-  int64_t undecided_stores = 0;  // elements stored undecided
+  int64_t undecided_stores = 0;     // elements stored undecided
   std::vector<std::string> prints;  // in instance order
 };
 
@@ -82,9 +82,9 @@ struct CompareResult {
   int64_t checked = 0;    // elements compared
   int64_t undecided = 0;  // elements left out
   int64_t failed = 0;
-  double max_error = 0;   // largest |x − v| of finite elements
-  double max_ratio = 0;   // largest |x − v| / allowed
-  int64_t first_failed = -1;  // linear index
+  double max_error = 0;                        // largest |x − v| of finite elements
+  double max_ratio = 0;                        // largest |x − v| / allowed
+  int64_t first_failed = -1;                   // linear index
   double expected = 0, actual = 0, bound = 0;  // of the first failing element
   bool ok() const { return failed == 0; }
 };

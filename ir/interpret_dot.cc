@@ -28,8 +28,8 @@ constexpr double kUnitF32 = 0x1p-24;
 constexpr double kUnitFp8 = 0x1.2p-13;
 constexpr double kUnitF64 = 0x1p-52;
 
-constexpr int64_t kRows = 4;   // of a, together
-constexpr int64_t kCols = 8;   // of b: two vectors of 4 doubles, one of 8 floats
+constexpr int64_t kRows = 4;  // of a, together
+constexpr int64_t kCols = 8;  // of b: two vectors of 4 doubles, one of 8 floats
 
 using Double4 = double __attribute__((vector_size(32)));
 using Float8 = float __attribute__((vector_size(32)));
@@ -118,7 +118,8 @@ template <typename GetX, typename GetY>
 void MultiplyBounds(int64_t m, int64_t n, int64_t k, GetX&& x, GetY&& y, std::vector<double>& out) {
   const std::vector<float> a = PackRows<float>(m, k, x);
   const std::vector<float> b = PackColumns<float>(k, n, y);
-  Multiply(a, b, m, n, k, [](auto... args) { BlockFloat(args...); }, out);
+  Multiply(
+      a, b, m, n, k, [](auto... args) { BlockFloat(args...); }, out);
 }
 
 void DotInts(const Tile& a, const Tile& b, const Tile& acc, int64_t m, int64_t n, int64_t k,
@@ -139,8 +140,8 @@ void DotInts(const Tile& a, const Tile& b, const Tile& acc, int64_t m, int64_t n
   }
 }
 
-void SpreadUndecided(const Tile& a, const Tile& b, const Tile& acc, int64_t m, int64_t n,
-                     int64_t k, Tile& out) {
+void SpreadUndecided(const Tile& a, const Tile& b, const Tile& acc, int64_t m, int64_t n, int64_t k,
+                     Tile& out) {
   std::vector<uint8_t> rows(static_cast<size_t>(m), 0), cols(static_cast<size_t>(n), 0);
   for (size_t i = 0; i < a.und.size(); ++i) rows[i / static_cast<size_t>(k)] |= a.und[i];
   for (size_t i = 0; i < b.und.size(); ++i) cols[i % static_cast<size_t>(n)] |= b.und[i];
@@ -179,25 +180,30 @@ void EvalDot(const Tile& a, const Tile& b, const Tile& acc, int64_t promote, Til
   };
 
   std::fill(out.v.begin(), out.v.end(), 0.0);
-  Multiply(PackRows<double>(m, k, value(a)), PackColumns<double>(k, n, value(b)), m, n, k,
-           [](auto... args) { BlockDouble(args...); }, out.v);
+  Multiply(
+      PackRows<double>(m, k, value(a)), PackColumns<double>(k, n, value(b)), m, n, k,
+      [](auto... args) { BlockDouble(args...); }, out.v);
   std::vector<double> sum(out.v.size(), 0.0);  // Σ|a·b|
   MultiplyBounds(m, n, k, magnitude(a), magnitude(b), sum);
   std::vector<double> carried;  // from errors of a and b
   if (!a.e.empty() || !b.e.empty()) carried.assign(out.v.size(), 0.0);
   if (!a.e.empty())
-    MultiplyBounds(m, n, k, error(a), [&](size_t i) {
-      return static_cast<float>(std::fabs(b.v[i])) + (b.e.empty() ? 0.0f : error(b)(i));
-    }, carried);
+    MultiplyBounds(
+        m, n, k, error(a),
+        [&](size_t i) {
+          return static_cast<float>(std::fabs(b.v[i])) + (b.e.empty() ? 0.0f : error(b)(i));
+        },
+        carried);
   if (!b.e.empty()) MultiplyBounds(m, n, k, magnitude(a), error(b), carried);
 
   const bool fp8 = Info(a.dtype).bits == 8;
   const bool f64 = out.dtype == DType::kF64;
   // Terms within which the unit's precision applies, and how often f32's does on top.
-  const double inner = static_cast<double>(RoundUp(fp8 && promote > 0 ? std::min(promote, k) : k,
-                                                   fp8 ? 32 : 16));
+  const double inner =
+      static_cast<double>(RoundUp(fp8 && promote > 0 ? std::min(promote, k) : k, fp8 ? 32 : 16));
   const double unit = (f64 ? kUnitF64 : fp8 ? kUnitFp8 : kUnitF32) * inner;
-  const double outer = fp8 && promote > 0 ? kUnitF32 * (static_cast<double>(CeilDiv(k, promote)) + 1) : 0;
+  const double outer =
+      fp8 && promote > 0 ? kUnitF32 * (static_cast<double>(CeilDiv(k, promote)) + 1) : 0;
   const bool integral = carried.empty() && Integral(a.v) && Integral(b.v);
   const double exact_limit = f64 ? 0x1p52 : fp8 ? 0x1p13 : 0x1p24;
   const double inflate = 1 + static_cast<double>(k) * 0x1p-22;
@@ -214,7 +220,8 @@ void EvalDot(const Tile& a, const Tile& b, const Tile& acc, int64_t promote, Til
     p[i] = spread + acc.error(i);
   }
   Finish(out, p);
-  if (!a.und.empty() || !b.und.empty() || !acc.und.empty()) SpreadUndecided(a, b, acc, m, n, k, out);
+  if (!a.und.empty() || !b.und.empty() || !acc.und.empty())
+    SpreadUndecided(a, b, acc, m, n, k, out);
 }
 
 }  // namespace tilec::ir::interpret_internal

@@ -25,16 +25,16 @@ constexpr double kLog2E = 1.4426950408889634;
 struct Approx {
   double rel = 0, arg = 0, abs = 0, arg_abs = 0;
 };
-constexpr Approx kExp2Bound{0x1p-22, 0, 0, 0};               // ex2.approx, 2 ulp
-constexpr Approx kExpBound{0x1p-22, 0x1p-22, 0, 0};          // ex2(x · log2 e)
-constexpr Approx kLog2Bound{0x1p-22, 0, 0x1p-22, 0};         // lg2.approx
-constexpr Approx kLogBound{0x1p-21, 0, 0x1p-22, 0};          // lg2(x) · ln 2
-constexpr Approx kSqrtBound{0x1p-22, 0, 0, 0};               // 2 ulp
-constexpr Approx kRsqrtBound{0x1p-22, 0, 0, 0};              // rsqrt.approx
-constexpr Approx kTanhBound{0x1.8p-11, 0, 0, 0};             // tanh.approx
-constexpr Approx kSigmoidBound{0x1p-21, 0x1p-22, 0, 0};      // 1 / (1 + ex2(−x · log2 e))
-constexpr Approx kErfBound{0x1p-21, 0, 0x1p-20, 0};          // a polynomial
-constexpr Approx kSinCosBound{0, 0, 0x1p-20, 0x1p-22};       // sin.approx, cos.approx
+constexpr Approx kExp2Bound{0x1p-22, 0, 0, 0};           // ex2.approx, 2 ulp
+constexpr Approx kExpBound{0x1p-22, 0x1p-22, 0, 0};      // ex2(x · log2 e)
+constexpr Approx kLog2Bound{0x1p-22, 0, 0x1p-22, 0};     // lg2.approx
+constexpr Approx kLogBound{0x1p-21, 0, 0x1p-22, 0};      // lg2(x) · ln 2
+constexpr Approx kSqrtBound{0x1p-22, 0, 0, 0};           // 2 ulp
+constexpr Approx kRsqrtBound{0x1p-22, 0, 0, 0};          // rsqrt.approx
+constexpr Approx kTanhBound{0x1.8p-11, 0, 0, 0};         // tanh.approx
+constexpr Approx kSigmoidBound{0x1p-21, 0x1p-22, 0, 0};  // 1 / (1 + ex2(−x · log2 e))
+constexpr Approx kErfBound{0x1p-21, 0, 0x1p-20, 0};      // a polynomial
+constexpr Approx kSinCosBound{0, 0, 0x1p-20, 0x1p-22};   // sin.approx, cos.approx
 constexpr double kDivUlps = 2;
 constexpr double kF64Rel = 0x1p-50;
 
@@ -42,7 +42,8 @@ bool Wide(DType d) { return d == DType::kF64; }
 
 double ApproxError(DType d, const Approx& a, double x, double r) {
   const double m = std::fabs(r);
-  if (Wide(d)) return (1 + (a.arg > 0 ? std::fabs(x) : 0)) * m * kF64Rel + (a.abs > 0 ? kF64Rel : 0);
+  if (Wide(d))
+    return (1 + (a.arg > 0 ? std::fabs(x) : 0)) * m * kF64Rel + (a.abs > 0 ? kF64Rel : 0);
   const double scaled = m == 0 ? 0 : a.arg * std::fabs(x) * m;  // inf · 0
   return a.rel * m + scaled + a.abs + (a.arg_abs > 0 ? a.arg_abs * std::fabs(x) : 0);
 }
@@ -349,8 +350,8 @@ void Cmp(Pred pred, const Tile& a, const Tile& b, Tile& out) {
   if (!a.is_float()) {
     const DType d = a.dtype;
     for (size_t i = 0; i < out.n.size(); ++i)
-      out.n[i] = Holds(pred, a.n[i], b.n[i],
-                       [d](int64_t x, int64_t y) { return LessInt(d, x, y); });
+      out.n[i] =
+          Holds(pred, a.n[i], b.n[i], [d](int64_t x, int64_t y) { return LessInt(d, x, y); });
     return;
   }
   for (size_t i = 0; i < out.n.size(); ++i) {
@@ -452,11 +453,11 @@ void Fma(const Tile& a, const Tile& b, const Tile& c, Tile& out) {
   std::vector<double> p;
   if (!a.e.empty() || !b.e.empty() || !c.e.empty() || narrow) p.resize(n);
   for (size_t i = 0; i < n; ++i) {
-    out.v[i] = d == DType::kF32 || d == DType::kTF32
-                   ? static_cast<double>(std::fmaf(static_cast<float>(a.v[i]),
-                                                   static_cast<float>(b.v[i]),
-                                                   static_cast<float>(c.v[i])))
-                   : std::fma(a.v[i], b.v[i], c.v[i]);
+    out.v[i] =
+        d == DType::kF32 || d == DType::kTF32
+            ? static_cast<double>(std::fmaf(static_cast<float>(a.v[i]), static_cast<float>(b.v[i]),
+                                            static_cast<float>(c.v[i])))
+            : std::fma(a.v[i], b.v[i], c.v[i]);
     if (p.empty()) continue;
     p[i] = ProductSpread(a.v[i], a.error(i), b.v[i], b.error(i)) + c.error(i);
     if (narrow && std::isfinite(out.v[i]))  // executors may round an f32 fma once more
@@ -476,7 +477,8 @@ void EvalElementwise(const Op& op, std::span<const Tile* const> in, Tile& out) {
       if (flt)
         MapExactFloat(a, out, [](double x) { return -x; });
       else
-        MapInt(a, out, [](int64_t x) { return static_cast<int64_t>(0 - static_cast<uint64_t>(x)); });
+        MapInt(a, out,
+               [](int64_t x) { return static_cast<int64_t>(0 - static_cast<uint64_t>(x)); });
       break;
     case OpKind::kNot:
       MapInt(a, out, [&](int64_t x) { return a.dtype == DType::kBool ? int64_t{!x} : ~x; });

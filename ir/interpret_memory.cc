@@ -30,9 +30,8 @@ Footprint FootprintOf(const Op& op, const Tensor& tensor, std::span<const Tile* 
     const int64_t extent = tensor.value->dims[d];
     const int64_t stride = tensor.strides[d];
     auto place = [&](int64_t position, int64_t end) {
-      f.offsets[d].push_back(position >= 0 && position < extent && position < end
-                                 ? position * stride
-                                 : -1);
+      f.offsets[d].push_back(
+          position >= 0 && position < extent && position < end ? position * stride : -1);
     };
     const Tile& index = *operands[next++];
     if (modes[d] == 'g') {
@@ -96,8 +95,7 @@ void NoteRead(Tensor& t, int32_t id, int64_t element, const AccessContext& cx) {
     reader = kSeveral;
   const uint32_t owner =
       ClaimOwner(t.claims[static_cast<size_t>(element)].load(std::memory_order_relaxed));
-  if (owner != kNobody && owner != cx.claim)
-    cx.conflicts->reads[id].Add(element, owner, cx.claim);
+  if (owner != kNobody && owner != cx.claim) cx.conflicts->reads[id].Add(element, owner, cx.claim);
 }
 
 // True if this instance may write the element.
@@ -223,8 +221,8 @@ void Load(const Op& op, int32_t tensor_value, Tensor& tensor, std::span<const Ti
     std::fill(out.n.begin(), out.n.end(), has_fill ? operands.back()->n[0] : 0);
   if (has_fill && operands.back()->error(0) > 0) out.e.assign(out.size(), operands.back()->e[0]);
   if (has_fill && operands.back()->undecided(0)) out.und.assign(out.size(), 1);
-  const bool plain = out.is_float() && tensor.value->e.empty() &&
-                     tensor.value->undecided.empty() && tensor.readers.empty() && f.contiguous;
+  const bool plain = out.is_float() && tensor.value->e.empty() && tensor.value->undecided.empty() &&
+                     tensor.readers.empty() && f.contiguous;
   const std::vector<int64_t> none{0};
   const std::vector<int64_t>& last = f.offsets.empty() ? none : f.offsets.back();
   // Of a contiguous last dim: the positions inside.

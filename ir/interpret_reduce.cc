@@ -208,9 +208,8 @@ void EvalArgReduce(std::string_view kind, int64_t axis, const Tile& in, Tile& ou
       } else {
         const int64_t x = in.n[at(i)];
         const int64_t y = best < 0 ? x : in.n[at(best)];
-        const bool less = in.dtype == DType::kU64
-                              ? static_cast<uint64_t>(x) < static_cast<uint64_t>(y)
-                              : x < y;
+        const bool less =
+            in.dtype == DType::kU64 ? static_cast<uint64_t>(x) < static_cast<uint64_t>(y) : x < y;
         const bool greater = x != y && !less;
         if (best < 0 || (max ? greater : less)) best = i;
       }

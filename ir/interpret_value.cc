@@ -76,8 +76,9 @@ TensorValue TensorValue::Random(DType dtype, std::vector<int64_t> dims, uint64_t
       t.v[i] = Round(dtype, static_cast<double>(bits >> 11) * 0x1p-52 - 1.0);
       continue;
     }
-    const int64_t n = dtype == DType::kBool ? static_cast<int64_t>(bits >> 63)
-                                            : static_cast<int64_t>(bits >> 60) - (is_signed ? 8 : 0);
+    const int64_t n = dtype == DType::kBool
+                          ? static_cast<int64_t>(bits >> 63)
+                          : static_cast<int64_t>(bits >> 60) - (is_signed ? 8 : 0);
     if (t.wide())
       t.words[i] = n;
     else
@@ -117,8 +118,7 @@ struct Comparer {
   void OneFloat(int64_t at, double v, double x) {
     const double e = expected.e.empty() ? 0 : expected.e[static_cast<size_t>(at)];
     double bound = e + HalfUlp(expected.dtype, v);
-    if (options.tolerance >= 0)
-      bound = std::min(bound, options.tolerance * (std::fabs(v) + rms));
+    if (options.tolerance >= 0) bound = std::min(bound, options.tolerance * (std::fabs(v) + rms));
     if (std::isnan(v) || std::isnan(x)) {
       if (std::isnan(v) != std::isnan(x)) Fail(at, v, x, bound);
       return;

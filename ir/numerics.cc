@@ -17,7 +17,7 @@ namespace {
 constexpr FloatFormat kF16{10, -14, 0x1p-14, 0x1p-11, 65504.0, false, false};
 constexpr FloatFormat kBF16{7, -126, 0x1p-126, 0x1p-8, 0x1.FEp127, false, true};
 constexpr FloatFormat kF32{23, -126, 0x1p-126, 0x1p-24, 0x1.FFFFFEp127, false, true};
-constexpr FloatFormat kF64{52, -1022, 0x1p-1022, 0x1p-53, std::numeric_limits<double>::max(),
+constexpr FloatFormat kF64{52,    -1022, 0x1p-1022, 0x1p-53, std::numeric_limits<double>::max(),
                            false, false};
 constexpr FloatFormat kE4M3{3, -6, 0x1p-6, 0x1p-4, 448.0, true, false};
 constexpr FloatFormat kE5M2{2, -14, 0x1p-14, 0x1p-3, 57344.0, true, false};
@@ -40,8 +40,7 @@ struct Rounder {
         overflow(f.saturates ? f.max_finite : std::numeric_limits<double>::infinity()) {}
   double operator()(double x) const {
     const uint64_t bits = std::bit_cast<uint64_t>(x);
-    const double normal =
-        std::bit_cast<double>((bits + half + ((bits >> drop) & 1)) & mask);
+    const double normal = std::bit_cast<double>((bits + half + ((bits >> drop) & 1)) & mask);
     const double small = std::copysign((std::fabs(x) + magic) - magic, x);
     double r = std::fabs(x) < min_normal ? small : normal;
     r = std::fabs(r) > max_finite ? std::copysign(overflow, x) : r;

@@ -18,8 +18,8 @@ namespace tilec::ir {
 struct FloatFormat {
   int mantissa = 23;
   int min_exponent = -126;
-  double min_normal = 0x1p-126;   // 2^min_exponent
-  double half_ulp = 0x1p-24;      // of 1: 2^(-mantissa - 1)
+  double min_normal = 0x1p-126;  // 2^min_exponent
+  double half_ulp = 0x1p-24;     // of 1: 2^(-mantissa - 1)
   double max_finite = 0;
   bool saturates = false;
   bool flushes = false;  // executors may replace subnormals of f32's exponent range by 0
