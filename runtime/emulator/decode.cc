@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "runtime/emulator/handlers.h"
+#include "support/check.h"
 
 namespace tilec::runtime::emulator {
 namespace {

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/handlers.h"
+#include "support/check.h"
 #include "runtime/emulator/mma_sync.h"
 #include "runtime/emulator/tensor_map.h"
 

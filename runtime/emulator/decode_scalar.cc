@@ -4,6 +4,7 @@
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/floats.h"
 #include "runtime/emulator/handlers.h"
+#include "support/check.h"
 
 namespace tilec::runtime::emulator {
 namespace {

@@ -53,6 +53,10 @@ Step Converge(Warp& w, const Inst& i, uint32_t mask, uint32_t members) {
                                 "(lanes {:#x})", TextOf(w, i), members, mask),
                     __builtin_ctz(mask & ~members));
   if (missing == 0) return Step::kNext;
+  if ((missing & ~w.active) == 0)
+    return FailText(w, i, kConvergence,
+                    fmt::format("`{}`: lanes {:#x} of the member mask are here, but their guard is "
+                                "false", TextOf(w, i), missing), __builtin_ctz(missing));
   // Paths that already wait here join this one.
   uint32_t pc = w.pc;
   for (size_t k = 0; k < w.others.size();) {
@@ -267,6 +271,11 @@ Step RunSetMaxNReg(Warp& w, const Inst& i, uint32_t mask) {
     return Step::kNext;
   }
   int64_t delta = int64_t{want} - w.registers;
+  bool known = cta.cluster->launch->program->maxnreg != 0;  // else the start value is a guess
+  if (!known && (i.u[0] ? delta < 0 : delta > 0)) {
+    w.registers = want;
+    return Step::kNext;
+  }
   if (!i.u[0] && delta > 0)
     return FailLane(w, i, -1, kBadOperandValue, TextOf(w, i),
                     fmt::format("the warp has {} registers, {} is more", w.registers, want));

@@ -134,6 +134,8 @@ struct Warp {
   uint8_t* local = nullptr;
   uint64_t polls = 0;          // fruitless test_wait in a row
   uint64_t polls_at = 0;       // Cta::progress at the last of them
+  uint32_t poll_id = 0;        // what it polls, for the report
+  uint64_t poll_value = 0;
   uint32_t cluster_arrived = 0;       // lanes that arrived at the cluster barrier and did not wait
   uint64_t cluster_generation = 0;
   bool done() const { return live == 0; }
@@ -209,6 +211,7 @@ struct Cluster {
 
  private:
   bool Pick(Warp& w);
+  void Rotate(Warp& w);
   void RunWarp(Warp& w, uint64_t quantum);
   void ReportDeadlock();
   uint32_t cursor_ = 0;
