@@ -119,9 +119,15 @@ struct PtxModule {
   uint32_t shared_align = 16;             // alignment the dynamic part asks for
 };
 
-enum class Special : uint8_t;
-// "%tid.x" → index into the table of special registers, −1 if unknown.
+enum class Special : uint8_t {
+#define SPECIAL(name, text, type) k##name,
+#include "runtime/emulator/specials.def"
+#undef SPECIAL
+  kCount
+};
+// "%tid.x" → Special as a number, −1 if unknown.
 int SpecialFromName(std::string_view name);
+Type SpecialType(Special s);
 
 // Where diagnostics about PTX lines point.
 struct PtxPlaces {

@@ -1,0 +1,605 @@
+// The interpreter's driver: arguments, control flow, and the instances of `parallel` on threads.
+//
+// Instances are handed out in order. The outcome does not depend on threads: instances are
+// independent (interpret_memory.h watches), a failing instance lets all earlier ones finish, and
+// the earliest failure and the first conflicting element are what is reported.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/interpret.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <mutex>
+#include <thread>
+
+#include "ir/diagnostics.h"
+#include "ir/interpret_internal.h"
+#include "ir/interpret_memory.h"
+#include "ir/verify.h"
+#include "support/check.h"
+
+namespace tilec::ir {
+namespace interpret_internal {
+namespace {
+
+constexpr int64_t kMaxTensorElements = int64_t{1} << 28;
+constexpr int64_t kMaxTileElements = int64_t{1} << 26;
+constexpr int64_t kMaxInstances = int64_t{1} << 30;
+constexpr size_t kPrintedElements = 8;
+
+// What all threads share.
+struct Kernel {
+  const Function& fn;
+  const InterpretOptions& options;
+  std::map<int32_t, Tensor> tensors;  // by value; not changed while threads run
+};
+
+struct PrintLine {
+  int64_t instance = 0;
+  std::string text;
+};
+
+// One thread of control with its values.
+class Worker {
+ public:
+  Worker(Kernel& kernel, std::vector<Tile> env) : k_(kernel), env_(std::move(env)) {}
+
+  // False: a diagnostic is in `diags`.
+  void StartTop() { context_ = {kNobody, false, &conflicts, &undecided_stores}; }
+  bool RunTopOp(const Op& op) { return RunOp(op); }
+  bool RunInstance(const Op& parallel, int64_t instance, const std::vector<int64_t>& starts);
+
+  std::vector<Tile>& env() { return env_; }
+  DiagSink diags;
+  Conflicts conflicts;
+  int64_t undecided_stores = 0;
+  std::vector<PrintLine> prints;
+
+ private:
+  bool RunBlock(BlockId block);
+  bool RunOp(const Op& op);
+  bool RunFor(const Op& op);
+  bool RunWhile(const Op& op);
+  bool RunIf(const Op& op);
+  bool RunAssert(const Op& op);
+  void RunPrint(const Op& op);
+  // The region's yielded values become `targets`, all at once.
+  void TakeYield(BlockId region, size_t leading, const std::vector<ValueId>& targets);
+  void Copy(const std::vector<ValueId>& from, size_t leading, const std::vector<ValueId>& to);
+  // A scalar that steers control.
+  int64_t Control(ValueId v) {
+    if (env_[v.index].undecided(0)) context_.tainted = true;
+    return env_[v.index].n[0];
+  }
+  std::vector<const Tile*> Tiles(const Op& op, size_t from) const {
+    std::vector<const Tile*> tiles;
+    for (size_t i = from; i < op.operands.size(); ++i) tiles.push_back(&env_[op.operands[i].index]);
+    return tiles;
+  }
+  Tile& Result(const Op& op) {
+    Tile& out = env_[op.results[0].index];
+    out.Reset(k_.fn.type(op.results[0]));
+    return out;
+  }
+  Tensor& TensorOf(ValueId v) { return k_.tensors.at(v.index); }
+
+  Kernel& k_;
+  std::vector<Tile> env_;
+  AccessContext context_;
+  int64_t instance_ = -1;
+};
+
+bool Worker::RunBlock(BlockId block) {
+  for (OpId id : k_.fn.blocks[block].ops)
+    if (!RunOp(k_.fn.ops[id])) return false;
+  return true;
+}
+
+bool Worker::RunInstance(const Op& parallel, int64_t instance, const std::vector<int64_t>& starts) {
+  instance_ = instance;
+  context_ = {static_cast<uint32_t>(instance) + 1, false, &conflicts, &undecided_stores};
+  const BlockId body = parallel.regions[0];
+  for (size_t i = 0; i < starts.size(); ++i) {
+    Tile& t = env_[k_.fn.blocks[body].args[i].index];
+    t.Reset(Type::Scalar(DType::kI64));
+    t.n[0] = starts[i];
+  }
+  return RunBlock(body);
+}
+
+void Worker::Copy(const std::vector<ValueId>& from, size_t leading,
+                  const std::vector<ValueId>& to) {
+  for (size_t i = 0; i < to.size(); ++i) env_[to[i].index] = env_[from[leading + i].index];
+}
+
+void Worker::TakeYield(BlockId region, size_t leading, const std::vector<ValueId>& targets) {
+  const Block& block = k_.fn.blocks[region];
+  if (block.ops.empty()) return;
+  const Op& yield = k_.fn.ops[block.ops.back()];
+  std::vector<Tile> next(targets.size());
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const ValueId v = yield.operands[leading + i];
+    if (v == targets[i]) continue;
+    // A value of this very block is dead afterwards, unless it is yielded again: take its memory.
+    const OpId def = k_.fn.values[v].def;
+    const bool last = std::find(yield.operands.begin() + static_cast<ptrdiff_t>(leading + i + 1),
+                                yield.operands.end(), v) == yield.operands.end();
+    if (last && def.valid() && k_.fn.ops[def].block == region)
+      std::swap(next[i], env_[v.index]);
+    else
+      next[i] = env_[v.index];
+  }
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (yield.operands[leading + i] != targets[i]) std::swap(env_[targets[i].index], next[i]);
+}
+
+bool Worker::RunFor(const Op& op) {
+  const BlockId region = op.regions[0];
+  const std::vector<ValueId>& args = k_.fn.blocks[region].args;
+  const std::vector<ValueId> carried(args.begin() + 1, args.end());
+  const int64_t lo = Control(op.operands[0]), hi = Control(op.operands[1]);
+  const int64_t step = op.i("step");
+  Copy(op.operands, 2, carried);
+  int64_t trips = 0;
+  for (int64_t at = lo; at < hi; ++trips) {
+    if (trips >= k_.options.max_trips) {
+      diags.Report(kLoopLimit, op.at, trips);
+      return false;
+    }
+    Tile& position = env_[args[0].index];
+    position.Reset(Type::Scalar(DType::kI64));
+    position.n[0] = at;
+    if (!RunBlock(region)) return false;
+    TakeYield(region, 0, carried);
+    if (__builtin_add_overflow(at, step, &at)) break;
+  }
+  Copy(carried, 0, op.results);
+  return true;
+}
+
+bool Worker::RunWhile(const Op& op) {
+  const Block& before = k_.fn.blocks[op.regions[0]];
+  const Block& after = k_.fn.blocks[op.regions[1]];
+  Copy(op.operands, 0, before.args);
+  for (int64_t trips = 0;; ++trips) {
+    if (trips >= k_.options.max_trips) {
+      diags.Report(kLoopLimit, op.at, trips);
+      return false;
+    }
+    if (!RunBlock(op.regions[0])) return false;
+    const Op& condition = k_.fn.ops[before.ops.back()];
+    const bool more = Control(condition.operands[0]) != 0;
+    TakeYield(op.regions[0], 1, more ? after.args : op.results);
+    if (!more) return true;
+    if (!RunBlock(op.regions[1])) return false;
+    TakeYield(op.regions[1], 0, before.args);
+  }
+}
+
+bool Worker::RunIf(const Op& op) {
+  const size_t chosen = Control(op.operands[0]) ? 0 : 1;
+  if (!RunBlock(op.regions[chosen])) return false;
+  TakeYield(op.regions[chosen], 0, op.results);
+  return true;
+}
+
+bool Worker::RunAssert(const Op& op) {
+  const Tile& t = env_[op.operands[0].index];
+  for (size_t i = 0; i < t.n.size(); ++i) {
+    if (t.n[i] || t.undecided(i) || context_.tainted) continue;
+    DiagBuilder report = diags.Report(kAssertFailed, op.at, op.s("message"));
+    if (!t.shape.empty()) report.Note(fmt::format("first at element {} of {}", i, t.n.size()));
+    if (instance_ >= 0) report.Note(fmt::format("in instance {} of the grid", instance_));
+    return false;
+  }
+  return true;
+}
+
+void Worker::RunPrint(const Op& op) {
+  std::string text = op.s("text");
+  for (ValueId v : op.operands) {
+    const Tile& t = env_[v.index];
+    text += t.shape.empty() ? " " : " [";
+    for (size_t i = 0; i < std::min(t.size(), kPrintedElements); ++i) {
+      if (i > 0) text += ", ";
+      if (t.is_float())
+        text += fmt::format("{}", t.v[i]);
+      else if (t.dtype == DType::kBool)
+        text += t.n[i] ? "true" : "false";
+      else if (t.dtype == DType::kU64)
+        text += fmt::format("{}", static_cast<uint64_t>(t.n[i]));
+      else
+        text += fmt::format("{}", t.n[i]);
+    }
+    if (!t.shape.empty()) text += t.size() > kPrintedElements ? ", …]" : "]";
+  }
+  prints.push_back({instance_, std::move(text)});
+}
+
+bool Worker::RunOp(const Op& op) {
+  if (Info(op.kind).elementwise()) {
+    const std::vector<const Tile*> in = Tiles(op, 0);
+    EvalElementwise(op, in, Result(op));
+    return true;
+  }
+  auto in = [&](size_t i) -> const Tile& { return env_[op.operands[i].index]; };
+  switch (op.kind) {
+    case OpKind::kConstant: EvalConstant(op, Result(op)); return true;
+    case OpKind::kIota: EvalIota(in(0), Result(op)); return true;
+    case OpKind::kBroadcast: EvalBroadcast(in(0), op.ints("axes"), Result(op)); return true;
+    case OpKind::kReshape: EvalReshape(in(0), Result(op)); return true;
+    case OpKind::kTranspose: EvalTranspose(in(0), op.ints("perm"), Result(op)); return true;
+    case OpKind::kReduce: EvalReduce(op.s("kind"), op.i("axis"), in(0), Result(op)); return true;
+    case OpKind::kArgReduce:
+      EvalArgReduce(op.s("kind"), op.i("axis"), in(0), Result(op));
+      return true;
+    case OpKind::kScan: EvalScan(op.s("kind"), op.i("axis"), in(0), Result(op)); return true;
+    case OpKind::kDot: EvalDot(in(0), in(1), in(2), op.i("promote"), Result(op)); return true;
+    case OpKind::kLoad:
+      Load(op, op.operands[0].index, TensorOf(op.operands[0]), Tiles(op, 1), context_, Result(op));
+      return true;
+    case OpKind::kStore:
+    case OpKind::kAtomic:
+      Store(op, op.operands[0].index, TensorOf(op.operands[0]), in(1), Tiles(op, 2), context_);
+      return true;
+    case OpKind::kFor: return RunFor(op);
+    case OpKind::kWhile: return RunWhile(op);
+    case OpKind::kIf: return RunIf(op);
+    case OpKind::kYield: return true;
+    case OpKind::kAssert: return RunAssert(op);
+    case OpKind::kPrint: RunPrint(op); return true;
+    case OpKind::kParallel:  // the driver runs it
+    case OpKind::kNeg:       // elementwise, above
+    case OpKind::kNot:
+    case OpKind::kAbs:
+    case OpKind::kFloor:
+    case OpKind::kCeil:
+    case OpKind::kRound:
+    case OpKind::kExp2:
+    case OpKind::kExp:
+    case OpKind::kLog2:
+    case OpKind::kLog:
+    case OpKind::kSqrt:
+    case OpKind::kSqrtRn:
+    case OpKind::kRsqrt:
+    case OpKind::kTanh:
+    case OpKind::kSigmoid:
+    case OpKind::kErf:
+    case OpKind::kSin:
+    case OpKind::kCos:
+    case OpKind::kCast:
+    case OpKind::kBitcast:
+    case OpKind::kAdd:
+    case OpKind::kSub:
+    case OpKind::kMul:
+    case OpKind::kDiv:
+    case OpKind::kDivRn:
+    case OpKind::kMod:
+    case OpKind::kMin:
+    case OpKind::kMax:
+    case OpKind::kAnd:
+    case OpKind::kOr:
+    case OpKind::kXor:
+    case OpKind::kShl:
+    case OpKind::kShr:
+    case OpKind::kCmp:
+    case OpKind::kSelect:
+    case OpKind::kFma:
+#define OP(Name, ...) case OpKind::k##Name:
+#include "ir/warp_ops.def"
+#undef OP
+      break;
+  }
+  UNREACHABLE("the interpreter met an op it does not run");
+}
+
+// ---- arguments
+
+class Driver {
+ public:
+  Driver(const Function& fn, InterpretInputs& inputs, const InterpretOptions& options,
+         DiagSink& diags)
+      : kernel_{fn, options, {}}, fn_(fn), inputs_(inputs), diags_(diags) {}
+  Result<InterpretReport> Run();
+
+ private:
+  Result<> BindDims();
+  Result<> BindTensors();
+  Result<> BindScalars(Worker& top);
+  Result<> CheckFacts();
+  Result<> CheckSizes();
+  void MarkUses();
+  Result<> RunGrid(const Op& parallel, Worker& top);
+  Result<> ReportConflicts(const std::vector<const Conflicts*>& found);
+
+  Kernel kernel_;
+  const Function& fn_;
+  InterpretInputs& inputs_;
+  DiagSink& diags_;
+  Bindings names_;
+  InterpretReport report_;
+  bool one_thread_ = false;
+};
+
+std::string ShapeText(const std::vector<int64_t>& dims) {
+  return fmt::format("[{}]", fmt::join(dims, ", "));
+}
+
+Result<> Driver::BindDims() {
+  names_ = fn_.statics;
+  for (const auto& [name, value] : inputs_.dims) names_[name] = value;
+  for (const Param& p : fn_.params) {
+    if (p.kind == ParamKind::kScalar && IsInteger(fn_.type(p.value).dtype))
+      if (auto it = inputs_.scalars.find(p.name); it != inputs_.scalars.end())
+        names_.emplace(p.name, static_cast<int64_t>(it->second));
+    if (p.kind != ParamKind::kTensor) continue;
+    auto it = inputs_.tensors.find(p.name);
+    if (it == inputs_.tensors.end()) {
+      if (p.direction == Direction::kOut) continue;
+      return diags_.Report(kMissingArgument, p.at, p.name);
+    }
+    const TensorValue& t = it->second;
+    const DType d = fn_.type(p.value).dtype;
+    if (t.dtype != d)
+      return diags_.Report(
+          kArgumentMismatch, p.at, p.name,
+          fmt::format("its elements are {}, not {}", Spelling(d), Spelling(t.dtype)));
+    if (t.dims.size() != p.dims.size())
+      return diags_.Report(
+          kArgumentMismatch, p.at, p.name,
+          fmt::format("it has {} dims; the argument is {}", p.dims.size(), ShapeText(t.dims)));
+    const size_t held = t.wide() ? t.words.size() : t.v.size();
+    if (static_cast<int64_t>(held) != t.elements() || (!t.e.empty() && t.e.size() != held) ||
+        (!t.undecided.empty() && t.undecided.size() != held))
+      return diags_.Report(kArgumentMismatch, p.at, p.name,
+                           fmt::format("{} elements for {}", held, ShapeText(t.dims)));
+    for (size_t i = 0; i < p.dims.size(); ++i)
+      if (p.dims[i].op == Expr::Op::kName) names_.emplace(p.dims[i].name, t.dims[i]);
+  }
+  return Done();
+}
+
+Result<> Driver::BindTensors() {
+  for (const Param& p : fn_.params) {
+    if (p.kind != ParamKind::kTensor) continue;
+    std::vector<int64_t> dims;
+    int64_t elements = 1;
+    for (const Expr& e : p.dims) {
+      std::string missing;
+      const std::optional<int64_t> v = Eval(e, names_, &missing);
+      if (!v && !missing.empty()) return diags_.Report(kMissingArgument, p.at, missing);
+      if (!v || *v < 0)
+        return diags_.Report(kArgumentMismatch, p.at, p.name,
+                             fmt::format("its extent `{}` has no value", ToText(e)));
+      dims.push_back(*v);
+      if (__builtin_mul_overflow(elements, *v, &elements) || elements > kMaxTensorElements)
+        return diags_.Report(kInterpretLimit, p.at, fmt::format("elements of `{}`", p.name),
+                             ShapeText(dims), kMaxTensorElements);
+    }
+    auto [it, made] = inputs_.tensors.try_emplace(p.name);
+    if (made) it->second = TensorValue::Zeros(fn_.type(p.value).dtype, dims);
+    if (it->second.dims != dims)
+      return diags_.Report(kArgumentMismatch, p.at, p.name,
+                           fmt::format("the signature says {}, the argument is {}", ShapeText(dims),
+                                       ShapeText(it->second.dims)));
+    Tensor& t = kernel_.tensors[p.value.index];
+    t.param = &p;
+    t.value = &it->second;
+  }
+  return Done();
+}
+
+Result<> Driver::BindScalars(Worker& top) {
+  for (const Param& p : fn_.params) {
+    if (p.kind == ParamKind::kTensor) continue;
+    Tile& t = top.env()[static_cast<size_t>(p.value.index)];
+    t.Reset(fn_.type(p.value));
+    auto scalar = inputs_.scalars.find(p.name);
+    auto name = names_.find(p.name);
+    const bool has_scalar = p.kind == ParamKind::kScalar && scalar != inputs_.scalars.end();
+    if (!has_scalar && name == names_.end()) return diags_.Report(kMissingArgument, p.at, p.name);
+    if (t.is_float()) {
+      t.v[0] = Round(t.dtype, has_scalar ? scalar->second : static_cast<double>(name->second));
+      continue;
+    }
+    const int64_t n =
+        has_scalar && name == names_.end() ? static_cast<int64_t>(scalar->second) : name->second;
+    t.n[0] = WrapInt(t.dtype, n);
+    if (t.n[0] != n && t.dtype != DType::kU64)
+      return diags_.Report(kInputRange, p.at, p.name,
+                           fmt::format("{} does not fit {}", n, Spelling(t.dtype)));
+  }
+  return Done();
+}
+
+Result<> Driver::CheckFacts() {
+  for (const WhereFact& f : fn_.facts) {
+    const std::optional<int64_t> holds = Eval(f.condition, names_);
+    if (!holds || *holds) continue;  // facts over runtime floats are the launcher's to check
+    std::string values;
+    for (const std::string& name : NamesIn(f.condition))
+      values += fmt::format("{}{} = {}", values.empty() ? "" : ", ", name, names_[name]);
+    return diags_.Report(kFactViolated, f.at, f.text.empty() ? ToText(f.condition) : f.text,
+                         values);
+  }
+  return Done();
+}
+
+Result<> Driver::CheckSizes() {
+  for (const Op& op : fn_.ops)
+    for (ValueId v : op.results) {
+      int64_t elements = 1;
+      for (int64_t d : fn_.type(v).shape)
+        if (__builtin_mul_overflow(elements, d, &elements) || elements > kMaxTileElements)
+          return diags_.Report(kInterpretLimit, op.at, "elements of a tile",
+                               ShapeText(fn_.type(v).shape), kMaxTileElements);
+    }
+  return Done();
+}
+
+void Driver::MarkUses() {
+  for (const Op& op : fn_.ops) {
+    if (op.operands.empty()) continue;
+    auto it = kernel_.tensors.find(op.operands[0].index);
+    if (it == kernel_.tensors.end()) continue;
+    Tensor& t = it->second;
+    if (op.kind == OpKind::kLoad) t.read = true;
+    if (op.kind == OpKind::kStore || op.kind == OpKind::kAtomic) t.written = true;
+    if (op.kind == OpKind::kAtomic) {
+      one_thread_ = true;  // the order of floating-point adds
+      if (op.s("kind") == "add" && t.is_float())
+        t.sums.resize(static_cast<size_t>(t.value->elements()));
+    }
+  }
+  for (auto& [id, t] : kernel_.tensors) {
+    one_thread_ |= t.read && t.written;
+    Prepare(t);
+  }
+}
+
+Result<> Driver::ReportConflicts(const std::vector<const Conflicts*>& found) {
+  auto report = [&](const DiagDef& def,
+                    std::map<int32_t, Conflicts::Meeting> Conflicts::*which) -> Result<> {
+    std::map<int32_t, Conflicts::Meeting> all;
+    for (const Conflicts* c : found)
+      for (const auto& [id, meeting] : c->*which)
+        for (uint32_t who : meeting.instances) all[id].Add(meeting.element, who, who);
+    if (all.empty()) return Done();
+    const auto& [id, meeting] = *all.begin();
+    const Tensor& t = kernel_.tensors.at(id);
+    std::vector<int64_t> at;
+    int64_t rest = meeting.element;
+    for (int64_t stride : t.strides) {
+      at.push_back(rest / stride);
+      rest %= stride;
+    }
+    Span place = t.param->at;
+    for (const Op& op : fn_.ops)
+      if ((op.kind == OpKind::kStore || op.kind == OpKind::kAtomic) && op.operands[0].index == id &&
+          op.at.known()) {
+        place = op.at;
+        break;
+      }
+    DiagBuilder built = diags_.Report(def, place, t.param->name, ShapeText(at));
+    std::vector<std::string> who;
+    for (uint32_t instance : meeting.instances)
+      if (instance != kSeveral && who.size() < 2) who.push_back(std::to_string(instance - 1));
+    if (!who.empty()) built.Note(fmt::format("instances {} of the grid", fmt::join(who, " and ")));
+    return built;
+  };
+  TRY_VOID(report(kOverlappingStores, &Conflicts::stores));
+  return report(kReadsOtherInstance, &Conflicts::reads);
+}
+
+Result<> Driver::RunGrid(const Op& parallel, Worker& top) {
+  const std::vector<int64_t>& steps = parallel.ints("steps");
+  std::vector<int64_t> lo, count;
+  int64_t total = 1;
+  for (size_t d = 0; d < steps.size(); ++d) {
+    lo.push_back(top.env()[static_cast<size_t>(parallel.operands[2 * d].index)].n[0]);
+    const int64_t hi = top.env()[static_cast<size_t>(parallel.operands[2 * d + 1].index)].n[0];
+    int64_t extent = 0;
+    if (hi > lo[d] && __builtin_sub_overflow(hi, lo[d], &extent)) extent = INT64_MAX / 2;
+    count.push_back(extent / steps[d] + (extent % steps[d] != 0));
+    if (__builtin_mul_overflow(total, count[d], &total) || total > kMaxInstances)
+      return diags_.Report(kInterpretLimit, parallel.at, "instances of the grid", ShapeText(count),
+                           kMaxInstances);
+  }
+  report_.instances = total;
+
+  const auto cores = static_cast<int64_t>(std::max(1u, std::thread::hardware_concurrency()));
+  int64_t threads = kernel_.options.threads > 0 ? kernel_.options.threads : cores;
+  threads = one_thread_ ? 1 : std::clamp<int64_t>(threads, 1, std::max<int64_t>(total, 1));
+  std::vector<std::unique_ptr<Worker>> workers;
+  for (int64_t i = 0; i < threads; ++i)
+    workers.push_back(std::make_unique<Worker>(kernel_, top.env()));
+  std::atomic<int64_t> next{0};
+  std::mutex failure_mutex;
+  int64_t failed_instance = -1;
+  Worker* failed = nullptr;
+  std::atomic<bool> stop{false};
+  auto work = [&](Worker& w) {
+    std::vector<int64_t> starts(steps.size());
+    while (!stop) {
+      const int64_t instance = next.fetch_add(1);
+      if (instance >= total) return;
+      int64_t rest = instance;
+      for (size_t d = 0; d < steps.size(); ++d) {
+        starts[d] = lo[d] + rest % count[d] * steps[d];
+        rest /= count[d];
+      }
+      if (w.RunInstance(parallel, instance, starts)) continue;
+      stop = true;
+      const std::lock_guard lock(failure_mutex);
+      if (failed_instance < 0 || instance < failed_instance) {
+        failed_instance = instance;
+        failed = &w;
+      }
+      return;
+    }
+  };
+  std::vector<std::thread> pool;
+  for (size_t i = 1; i < workers.size(); ++i) pool.emplace_back([&, i] { work(*workers[i]); });
+  work(*workers[0]);
+  for (std::thread& t : pool) t.join();
+
+  std::vector<const Conflicts*> conflicts;
+  std::vector<PrintLine> prints;
+  for (const auto& w : workers) {
+    conflicts.push_back(&w->conflicts);
+    report_.undecided_stores += w->undecided_stores;
+    prints.insert(prints.end(), w->prints.begin(), w->prints.end());
+  }
+  std::stable_sort(prints.begin(), prints.end(),
+                   [](const PrintLine& a, const PrintLine& b) { return a.instance < b.instance; });
+  for (PrintLine& p : prints) report_.prints.push_back(std::move(p.text));
+  if (failed) {
+    failed->diags.MoveTo(diags_);
+    return DiagSink::Propagate();
+  }
+  return ReportConflicts(conflicts);
+}
+
+Result<InterpretReport> Driver::Run() {
+  if (fn_.level != Level::kTile) return diags_.Report(kNotInterpretable, {}, fn_.name);
+  TRY_VOID(Verify(fn_, diags_));
+  TRY_VOID(BindDims());
+  TRY_VOID(BindTensors());
+  TRY_VOID(CheckSizes());
+  TRY_VOID(CheckFacts());
+  Worker top(kernel_, std::vector<Tile>(static_cast<size_t>(fn_.values.size())));
+  TRY_VOID(BindScalars(top));
+  MarkUses();
+  top.StartTop();
+  bool ok = true;
+  for (OpId id : fn_.blocks[fn_.body].ops) {
+    const Op& op = fn_.ops[id];
+    if (op.kind == OpKind::kParallel) {
+      TRY_VOID(RunGrid(op, top));
+    } else if (!(ok = top.RunTopOp(op))) {
+      break;
+    }
+  }
+  if (!ok) {
+    top.diags.MoveTo(diags_);
+    return DiagSink::Propagate();
+  }
+  report_.undecided_stores += top.undecided_stores;
+  std::vector<std::string> first;
+  for (PrintLine& p : top.prints) first.push_back(std::move(p.text));
+  report_.prints.insert(report_.prints.begin(), first.begin(), first.end());
+  for (auto& [id, t] : kernel_.tensors) Settle(t);
+  return std::move(report_);
+}
+
+}  // namespace
+}  // namespace interpret_internal
+
+Result<InterpretReport> Interpret(const Function& fn, InterpretInputs& inputs,
+                                  const InterpretOptions& options, DiagSink& diags) {
+  return interpret_internal::Driver(fn, inputs, options, diags).Run();
+}
+
+}  // namespace tilec::ir

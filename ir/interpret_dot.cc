@@ -1,0 +1,227 @@
+// Matrix products: the value in f64 and the bound on what f32 accumulation may make of it.
+//
+// The bound of acc + a·b over K terms is
+//   u · K' · (|acc| + Σ|a·b|)  +  e_acc  +  Σ(e_a·|b| + |a|·e_b + e_a·e_b)
+// with K' = K rounded up to a multiple of 16 (32 for 8-bit floats). u covers two executors:
+//   - f32 multiply-adds one after the other, each rounded to nearest: at most 2^-24 per term;
+//   - Hopper's tensor cores: an instruction takes 16 (tf32: 8) products and the accumulator, aligns
+//     them to the largest exponent and truncates each at 2^-25 of it, then truncates the f32
+//     result: (17·2^-25 + 2^-23) per 16 terms < 16·2^-24. (tf32: (9·2^-25 + 2^-23) < 8·2^-24.)
+//   - 8-bit floats keep 13 bits below the largest of 32 products and the accumulator, and as many
+//     of the result: 34·2^-13 per 32 terms < 32·kUnitFp8.
+// `promote` = n > 0: the unit's precision applies within n terms only, f32's between them.
+// Products of integers whose sum of magnitudes the accumulation holds exactly have no error at all.
+// In f64, 2^-52 covers the executor's sum and the interpreter's.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "ir/interpret_internal.h"
+#include "support/check.h"
+#include "support/expr.h"
+
+namespace tilec::ir::interpret_internal {
+namespace {
+
+constexpr double kUnitF32 = 0x1p-24;
+constexpr double kUnitFp8 = 0x1.2p-13;
+constexpr double kUnitF64 = 0x1p-52;
+
+constexpr int64_t kRows = 4;  // of a, together
+constexpr int64_t kCols = 8;  // of b: two vectors of 4 doubles, one of 8 floats
+
+using Double4 = double __attribute__((vector_size(32)));
+using Float8 = float __attribute__((vector_size(32)));
+
+// b as column panels: panel j holds rows 0 … k−1 of columns j·kCols …, zero-padded.
+template <typename T, typename Get>
+std::vector<T> PackColumns(int64_t k, int64_t n, Get&& get) {
+  const int64_t panels = CeilDiv(n, kCols);
+  std::vector<T> out(static_cast<size_t>(panels * k * kCols), T(0));
+  for (int64_t p = 0; p < panels; ++p) {
+    const int64_t width = std::min(kCols, n - p * kCols);
+    for (int64_t i = 0; i < k; ++i) {
+      T* to = out.data() + (p * k + i) * kCols;
+      for (int64_t j = 0; j < width; ++j) to[j] = get(static_cast<size_t>(i * n + p * kCols + j));
+    }
+  }
+  return out;
+}
+
+// a as row panels: panel i holds columns 0 … k−1 of kRows rows, zero-padded.
+template <typename T, typename Get>
+std::vector<T> PackRows(int64_t m, int64_t k, Get&& get) {
+  const int64_t panels = CeilDiv(m, kRows);
+  std::vector<T> out(static_cast<size_t>(panels * k * kRows), T(0));
+  for (int64_t p = 0; p < panels; ++p)
+    for (int64_t r = 0; r < std::min(kRows, m - p * kRows); ++r)
+      for (int64_t i = 0; i < k; ++i)
+        out[static_cast<size_t>((p * k + i) * kRows + r)] =
+            get(static_cast<size_t>((p * kRows + r) * k + i));
+  return out;
+}
+
+// Sums in k order, whatever the vector width: the result is the same on every machine.
+__attribute__((target_clones("avx2", "default"))) void BlockDouble(const double* a, const double* b,
+                                                                   int64_t k, double* out) {
+  Double4 c00{}, c01{}, c10{}, c11{}, c20{}, c21{}, c30{}, c31{};
+  for (int64_t i = 0; i < k; ++i, a += kRows, b += kCols) {
+    Double4 b0, b1;
+    std::memcpy(&b0, b, sizeof b0);
+    std::memcpy(&b1, b + 4, sizeof b1);
+    c00 += a[0] * b0;
+    c01 += a[0] * b1;
+    c10 += a[1] * b0;
+    c11 += a[1] * b1;
+    c20 += a[2] * b0;
+    c21 += a[2] * b1;
+    c30 += a[3] * b0;
+    c31 += a[3] * b1;
+  }
+  const Double4 all[8] = {c00, c01, c10, c11, c20, c21, c30, c31};
+  std::memcpy(out, all, sizeof all);
+}
+
+__attribute__((target_clones("avx2", "default"))) void BlockFloat(const float* a, const float* b,
+                                                                  int64_t k, float* out) {
+  Float8 c0{}, c1{}, c2{}, c3{};
+  for (int64_t i = 0; i < k; ++i, a += kRows, b += kCols) {
+    Float8 b0;
+    std::memcpy(&b0, b, sizeof b0);
+    c0 += a[0] * b0;
+    c1 += a[1] * b0;
+    c2 += a[2] * b0;
+    c3 += a[3] * b0;
+  }
+  const Float8 all[4] = {c0, c1, c2, c3};
+  std::memcpy(out, all, sizeof all);
+}
+
+// out[m, n] += a·b for packed operands; `block` is one of the two above.
+template <typename T, typename Block>
+void Multiply(const std::vector<T>& a, const std::vector<T>& b, int64_t m, int64_t n, int64_t k,
+              Block&& block, std::vector<double>& out) {
+  T c[kRows * kCols];
+  for (int64_t i = 0; i < m; i += kRows)
+    for (int64_t j = 0; j < n; j += kCols) {
+      block(a.data() + i * k, b.data() + (j / kCols) * k * kCols, k, c);
+      const int64_t rows = std::min(kRows, m - i), cols = std::min(kCols, n - j);
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t q = 0; q < cols; ++q)
+          out[static_cast<size_t>((i + r) * n + j + q)] += static_cast<double>(c[r * kCols + q]);
+    }
+}
+
+// Σ x·y of two nonnegative matrices in f32, for bounds. Its own rounding: a factor 1 + k·2^-23.
+template <typename GetX, typename GetY>
+void MultiplyBounds(int64_t m, int64_t n, int64_t k, GetX&& x, GetY&& y, std::vector<double>& out) {
+  const std::vector<float> a = PackRows<float>(m, k, x);
+  const std::vector<float> b = PackColumns<float>(k, n, y);
+  Multiply(
+      a, b, m, n, k, [](auto... args) { BlockFloat(args...); }, out);
+}
+
+void DotInts(const Tile& a, const Tile& b, const Tile& acc, int64_t m, int64_t n, int64_t k,
+             Tile& out) {
+  std::vector<uint64_t> row(static_cast<size_t>(n));
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j)
+      row[static_cast<size_t>(j)] = static_cast<uint64_t>(acc.n[static_cast<size_t>(i * n + j)]);
+    for (int64_t q = 0; q < k; ++q) {
+      const auto x = static_cast<uint64_t>(a.n[static_cast<size_t>(i * k + q)]);
+      const int64_t* y = b.n.data() + q * n;
+      for (int64_t j = 0; j < n; ++j)
+        row[static_cast<size_t>(j)] += x * static_cast<uint64_t>(y[j]);
+    }
+    for (int64_t j = 0; j < n; ++j)
+      out.n[static_cast<size_t>(i * n + j)] =
+          WrapInt(out.dtype, static_cast<int64_t>(row[static_cast<size_t>(j)]));
+  }
+}
+
+void SpreadUndecided(const Tile& a, const Tile& b, const Tile& acc, int64_t m, int64_t n, int64_t k,
+                     Tile& out) {
+  std::vector<uint8_t> rows(static_cast<size_t>(m), 0), cols(static_cast<size_t>(n), 0);
+  for (size_t i = 0; i < a.und.size(); ++i) rows[i / static_cast<size_t>(k)] |= a.und[i];
+  for (size_t i = 0; i < b.und.size(); ++i) cols[i % static_cast<size_t>(n)] |= b.und[i];
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j)
+      if (rows[static_cast<size_t>(i)] || cols[static_cast<size_t>(j)] ||
+          acc.undecided(static_cast<size_t>(i * n + j)))
+        out.MarkUndecided(static_cast<size_t>(i * n + j));
+}
+
+bool Integral(const std::vector<double>& v) {
+  return std::all_of(v.begin(), v.end(), [](double x) { return x == std::floor(x); });
+}
+
+}  // namespace
+
+void EvalDot(const Tile& a, const Tile& b, const Tile& acc, int64_t promote, Tile& out) {
+  const int64_t m = a.shape[0], k = a.shape[1], n = b.shape[1];
+  if (!out.is_float()) {
+    DotInts(a, b, acc, m, n, k, out);
+    return SpreadUndecided(a, b, acc, m, n, k, out);
+  }
+  const bool tf32 = a.dtype == DType::kTF32;
+  auto value = [tf32](const Tile& t) {
+    return [&t, tf32](size_t i) { return tf32 ? DropTf32Bits(t.v[i]) : t.v[i]; };
+  };
+  auto magnitude = [tf32](const Tile& t) {
+    return [&t](size_t i) { return static_cast<float>(std::fabs(t.v[i])); };
+  };
+  // An operand's error, which truncation to tf32 may carry over a step of 2^-10 of the value.
+  auto error = [tf32](const Tile& t) {
+    return [&t, tf32](size_t i) {
+      const float e = t.e[i];
+      return tf32 && e > 0 ? e + static_cast<float>(std::fabs(t.v[i])) * 0x1p-10f : e;
+    };
+  };
+
+  std::fill(out.v.begin(), out.v.end(), 0.0);
+  Multiply(
+      PackRows<double>(m, k, value(a)), PackColumns<double>(k, n, value(b)), m, n, k,
+      [](auto... args) { BlockDouble(args...); }, out.v);
+  std::vector<double> sum(out.v.size(), 0.0);  // Σ|a·b|
+  MultiplyBounds(m, n, k, magnitude(a), magnitude(b), sum);
+  std::vector<double> carried;  // from errors of a and b
+  if (!a.e.empty() || !b.e.empty()) carried.assign(out.v.size(), 0.0);
+  if (!a.e.empty())
+    MultiplyBounds(
+        m, n, k, error(a),
+        [&](size_t i) {
+          return static_cast<float>(std::fabs(b.v[i])) + (b.e.empty() ? 0.0f : error(b)(i));
+        },
+        carried);
+  if (!b.e.empty()) MultiplyBounds(m, n, k, magnitude(a), error(b), carried);
+
+  const bool fp8 = Info(a.dtype).bits == 8;
+  const bool f64 = out.dtype == DType::kF64;
+  // Terms within which the unit's precision applies, and how often f32's does on top.
+  const double inner =
+      static_cast<double>(RoundUp(fp8 && promote > 0 ? std::min(promote, k) : k, fp8 ? 32 : 16));
+  const double unit = (f64 ? kUnitF64 : fp8 ? kUnitFp8 : kUnitF32) * inner;
+  const double outer =
+      fp8 && promote > 0 ? kUnitF32 * (static_cast<double>(CeilDiv(k, promote)) + 1) : 0;
+  const bool integral = carried.empty() && Integral(a.v) && Integral(b.v);
+  const double exact_limit = f64 ? 0x1p52 : fp8 ? 0x1p13 : 0x1p24;
+  const double inflate = 1 + static_cast<double>(k) * 0x1p-22;
+  std::vector<double> p(out.v.size());
+  for (size_t i = 0; i < p.size(); ++i) {
+    const double start = acc.v[i];
+    const double s = sum[i] * inflate;
+    const double held = fp8 && promote > 0 ? 0 : std::fabs(start) + acc.error(i);
+    out.v[i] += start;
+    double spread = unit * (held + s) + (carried.empty() ? 0 : carried[i] * inflate);
+    if (outer > 0) spread += outer * (std::fabs(start) + acc.error(i) + s);
+    if (integral && start == std::floor(start) && std::fabs(start) + s <= exact_limit) spread = 0;
+    if (s == 0 && (carried.empty() || carried[i] == 0)) spread = 0;  // nothing was added
+    p[i] = spread + acc.error(i);
+  }
+  Finish(out, p);
+  if (!a.und.empty() || !b.und.empty() || !acc.und.empty())
+    SpreadUndecided(a, b, acc, m, n, k, out);
+}
+
+}  // namespace tilec::ir::interpret_internal

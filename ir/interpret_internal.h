@@ -1,0 +1,73 @@
+// Shared by the interpreter's files; included by ir/interpret*.cc only.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ir/function.h"
+#include "ir/numerics.h"
+
+namespace tilec::ir::interpret_internal {
+
+// A tile in flight. Floats live in v (with e), bool and integers in n. Empty e, und: all 0.
+struct Tile {
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;
+  std::vector<double> v;
+  std::vector<int64_t> n;
+  std::vector<float> e;
+  std::vector<uint8_t> und;
+
+  bool is_float() const { return IsFloat(dtype); }
+  size_t size() const { return is_float() ? v.size() : n.size(); }
+  float error(size_t i) const { return e.empty() ? 0.0f : e[i]; }
+  bool undecided(size_t i) const { return !und.empty() && und[i]; }
+  // Becomes a tile of the type with unspecified elements, e and und empty; keeps its memory.
+  void Reset(const Type& type);
+  void MarkUndecided(size_t i) {
+    if (und.empty()) und.assign(size(), 0);
+    und[i] = 1;
+  }
+  void DropZeroErrors();
+};
+
+// An error bound as a float, rounded up.
+inline float Up(double e) {
+  const auto f = static_cast<float>(e * (1.0 + 0x1p-22));
+  return f == 0.0f && e > 0 ? std::numeric_limits<float>::denorm_min() : f;
+}
+
+// Turns exact results r in out.v into values of out's type. p[i]: how far an executor's exact
+// result may lie from r[i] (empty: nowhere). `contracts`: the rounding of r itself is optional for
+// executors (products). Sets e, flags elements whose error is infinite or straddles overflow.
+void Finish(Tile& out, std::span<const double> p, bool contracts = false);
+
+// und of out becomes the or of the operands'.
+void JoinUndecided(Tile& out, std::span<const Tile* const> operands);
+
+// Elementwise rows, constants excepted; `op` for its attributes.
+void EvalElementwise(const Op& op, std::span<const Tile* const> operands, Tile& out);
+// interpret_shape.cc
+void EvalConstant(const Op& op, Tile& out);
+void EvalIota(const Tile& start, Tile& out);
+void EvalBroadcast(const Tile& in, const std::vector<int64_t>& axes, Tile& out);
+void EvalTranspose(const Tile& in, const std::vector<int64_t>& perm, Tile& out);
+void EvalReshape(const Tile& in, Tile& out);
+// interpret_reduce.cc
+void EvalReduce(std::string_view kind, int64_t axis, const Tile& in, Tile& out);
+void EvalArgReduce(std::string_view kind, int64_t axis, const Tile& in, Tile& out);
+void EvalScan(std::string_view kind, int64_t axis, const Tile& in, Tile& out);
+// interpret_dot.cc
+void EvalDot(const Tile& a, const Tile& b, const Tile& acc, int64_t promote, Tile& out);
+
+// dst[i…] = src at Σ i_d·stride_d, for every array of the tile.
+void GatherStrided(const Tile& src, const std::vector<int64_t>& strides, Tile& dst);
+
+std::vector<int64_t> RowMajorStrides(const std::vector<int64_t>& shape);
+
+}  // namespace tilec::ir::interpret_internal

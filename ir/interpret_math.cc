@@ -1,0 +1,584 @@
+// Elementwise ops: value, carried error and own error of each. An op here gives the exact result r
+// of the interpreter's operands and p, how far the exact result of an executor's operands (plus the
+// executor's approximation, before its rounding) may lie from r. Finish does the rest once.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "ir/interpret_internal.h"
+#include "support/check.h"
+#include "support/expr.h"
+
+namespace tilec::ir::interpret_internal {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kLn2 = 0.6931471805599453;
+constexpr double kLog2E = 1.4426950408889634;
+
+// Bounds of approximate functions in f32 and narrower types, which executors compute in f32:
+// |approximation − exact| <= rel·|result| + arg·|x|·|result| + abs + arg_abs·|x|.
+// Sources: the PTX ISA's error of ex2, lg2, rsqrt, sqrt, tanh, sin, cos .approx and div.full, plus
+// the roundings of the arguments' scaling. In f64 every function is good to kF64Rel.
+struct Approx {
+  double rel = 0, arg = 0, abs = 0, arg_abs = 0;
+};
+constexpr Approx kExp2Bound{0x1p-22, 0, 0, 0};           // ex2.approx, 2 ulp
+constexpr Approx kExpBound{0x1p-22, 0x1p-22, 0, 0};      // ex2(x · log2 e)
+constexpr Approx kLog2Bound{0x1p-22, 0, 0x1p-22, 0};     // lg2.approx
+constexpr Approx kLogBound{0x1p-21, 0, 0x1p-22, 0};      // lg2(x) · ln 2
+constexpr Approx kSqrtBound{0x1p-22, 0, 0, 0};           // 2 ulp
+constexpr Approx kRsqrtBound{0x1p-22, 0, 0, 0};          // rsqrt.approx
+constexpr Approx kTanhBound{0x1.8p-11, 0, 0, 0};         // tanh.approx
+constexpr Approx kSigmoidBound{0x1p-21, 0x1p-22, 0, 0};  // 1 / (1 + ex2(−x · log2 e))
+constexpr Approx kErfBound{0x1p-21, 0, 0x1p-20, 0};      // a polynomial
+constexpr Approx kSinCosBound{0, 0, 0x1p-20, 0x1p-22};   // sin.approx, cos.approx
+constexpr double kDivUlps = 2;
+constexpr double kF64Rel = 0x1p-50;
+
+bool Wide(DType d) { return d == DType::kF64; }
+
+double ApproxError(DType d, const Approx& a, double x, double r) {
+  const double m = std::fabs(r);
+  if (Wide(d))
+    return (1 + (a.arg > 0 ? std::fabs(x) : 0)) * m * kF64Rel + (a.abs > 0 ? kF64Rel : 0);
+  const double scaled = m == 0 ? 0 : a.arg * std::fabs(x) * m;  // inf · 0
+  return a.rel * m + scaled + a.abs + (a.arg_abs > 0 ? a.arg_abs * std::fabs(x) : 0);
+}
+
+// r, p of one approximate function; e: the operand's error.
+struct Eval {
+  double r;
+  double p;
+};
+// Error of e^{t}-like growth: |exp(e) − 1| for a small or large e.
+double Growth(double e) { return e < 0.5 ? e * (1 + e) : std::expm1(e); }
+
+Eval Exp2Of(DType d, double x, double e) {
+  const double r = std::exp2(x);
+  return {r, (e > 0 && r > 0 ? r * Growth(e * kLn2) : 0) + ApproxError(d, kExp2Bound, x, r)};
+}
+Eval ExpOf(DType d, double x, double e) {
+  const double r = std::exp(x);
+  return {r, (e > 0 && r > 0 ? r * Growth(e) : 0) + ApproxError(d, kExpBound, x, r)};
+}
+double LogSlope(double x, double e) { return e == 0 ? 0 : x - e <= 0 ? kInf : e / (x - e); }
+// Executors read a subnormal operand as 0; its e covers that, and the logarithm is then undecided.
+Eval Log2Of(DType d, double x, double e) {
+  const double r = std::log2(x);
+  return {r, kLog2E * LogSlope(x, e) + (x > 0 ? ApproxError(d, kLog2Bound, x, r) : 0)};
+}
+Eval LogOf(DType d, double x, double e) {
+  const double r = std::log(x);
+  return {r, LogSlope(x, e) + (x > 0 ? ApproxError(d, kLogBound, x, r) : 0)};
+}
+double SqrtSpread(double x, double e) {
+  if (e == 0) return 0;
+  if (x - e < 0) return x + e < 0 ? 0 : kInf;
+  return e / (std::sqrt(x) + std::sqrt(x - e));
+}
+Eval SqrtOf(DType d, double x, double e) {
+  const double r = std::sqrt(x);
+  return {r, SqrtSpread(x, e) + ApproxError(d, kSqrtBound, x, r)};
+}
+Eval SqrtRnOf(DType, double x, double e) { return {std::sqrt(x), SqrtSpread(x, e)}; }
+Eval RsqrtOf(DType d, double x, double e) {
+  const double r = 1 / std::sqrt(x);
+  const double spread = e == 0 ? 0 : x - e <= 0 ? kInf : 1 / std::sqrt(x - e) - r;
+  return {r, spread + (x > 0 ? ApproxError(d, kRsqrtBound, x, r) : 0)};
+}
+// Steepest point of a curve that is steepest at 0 and even in slope.
+double Nearest0(double x, double e) { return std::max(std::fabs(x) - e, 0.0); }
+Eval TanhOf(DType d, double x, double e) {
+  const double r = std::tanh(x);
+  double spread = 0;
+  if (e > 0) {
+    const double t = std::tanh(Nearest0(x, e));
+    spread = std::min(e * (1 - t * t), 2.0);
+  }
+  return {r, spread + ApproxError(d, kTanhBound, x, r)};
+}
+Eval SigmoidOf(DType d, double x, double e) {
+  const double r = 1 / (1 + std::exp(-x));
+  double spread = 0;
+  if (e > 0) {
+    const double s = 1 / (1 + std::exp(-Nearest0(x, e)));
+    spread = std::min(e * s * (1 - s), 1.0);
+  }
+  return {r, spread + ApproxError(d, kSigmoidBound, x, r)};
+}
+Eval ErfOf(DType d, double x, double e) {
+  const double r = std::erf(x);
+  double spread = 0;
+  if (e > 0) {
+    const double m = Nearest0(x, e);
+    spread = std::min(e * 1.1283791670955126 * std::exp(-m * m), 2.0);
+  }
+  return {r, spread + ApproxError(d, kErfBound, x, r)};
+}
+Eval SinOf(DType d, double x, double e) {
+  const double r = std::sin(x);
+  return {r, std::min(e, 2.0) + ApproxError(d, kSinCosBound, x, r)};
+}
+Eval CosOf(DType d, double x, double e) {
+  const double r = std::cos(x);
+  return {r, std::min(e, 2.0) + ApproxError(d, kSinCosBound, x, r)};
+}
+// A step function: undecided (p infinite) if the operand's interval holds a step.
+template <double (*kStep)(double)>
+Eval StepOf(DType, double x, double e) {
+  const double r = kStep(x);
+  return {r, e > 0 && (kStep(x - e) != r || kStep(x + e) != r) ? kInf : 0};
+}
+double FloorStep(double x) { return std::floor(x); }
+double CeilStep(double x) { return std::ceil(x); }
+double RoundStep(double x) { return std::nearbyint(x); }
+
+template <typename F>
+void MapFloat(const Tile& a, Tile& out, F&& f) {
+  std::vector<double> p(out.v.size());
+  for (size_t i = 0; i < out.v.size(); ++i) {
+    const Eval r = f(a.dtype, a.v[i], static_cast<double>(a.error(i)));
+    out.v[i] = r.r;
+    p[i] = r.p;
+  }
+  Finish(out, p);
+}
+
+// Ops that need no rounding: an executor's error is the operand's.
+template <typename F>
+void MapExactFloat(const Tile& a, Tile& out, F&& f) {
+  for (size_t i = 0; i < out.v.size(); ++i) out.v[i] = f(a.v[i]);
+  out.e = a.e;
+}
+
+template <typename F>
+void MapInt(const Tile& a, Tile& out, F&& f) {
+  for (size_t i = 0; i < out.n.size(); ++i) out.n[i] = WrapInt(out.dtype, f(a.n[i]));
+}
+
+int64_t AbsInt(int64_t x) {
+  const auto u = static_cast<uint64_t>(x);
+  return static_cast<int64_t>(x < 0 ? 0 - u : u);
+}
+
+// Unsigned values of 64 bits compare and divide as unsigned; narrower ones are nonnegative.
+bool LessInt(DType d, int64_t a, int64_t b) {
+  return d == DType::kU64 ? static_cast<uint64_t>(a) < static_cast<uint64_t>(b) : a < b;
+}
+double IntAsDouble(DType d, int64_t n) {
+  return d == DType::kU64 ? static_cast<double>(static_cast<uint64_t>(n)) : static_cast<double>(n);
+}
+
+void CastFloatToInt(const Tile& a, Tile& out) {
+  const DType d = out.dtype;
+  auto convert = [&](double x) -> int64_t {
+    if (std::isnan(x)) return 0;
+    if (d == DType::kBool) return x != 0;
+    x = std::trunc(x);
+    if (d == DType::kU64) {
+      if (x <= 0) return 0;
+      return x >= 0x1p64 ? -1 : static_cast<int64_t>(static_cast<uint64_t>(x));
+    }
+    const int64_t low = MinInt(d);
+    const int64_t high = MaxInt(d);
+    if (x <= static_cast<double>(low)) return low;
+    if (x >= static_cast<double>(high)) return high;
+    return static_cast<int64_t>(x);
+  };
+  for (size_t i = 0; i < out.n.size(); ++i) {
+    out.n[i] = convert(a.v[i]);
+    const double e = a.error(i);
+    if (e > 0 && (convert(a.v[i] - e) != out.n[i] || convert(a.v[i] + e) != out.n[i] ||
+                  (d == DType::kBool && std::fabs(a.v[i]) <= e)))
+      out.MarkUndecided(i);
+  }
+}
+
+void CastIntToFloat(const Tile& a, Tile& out) {
+  const DType d = out.dtype;
+  const bool narrow = Info(d).bits < 32;
+  std::vector<double> p;
+  for (size_t i = 0; i < out.v.size(); ++i) {
+    const double x = IntAsDouble(a.dtype, a.n[i]);
+    // Straight to f32: through a double it would round twice.
+    out.v[i] = d == DType::kF32 || d == DType::kTF32
+                   ? static_cast<double>(a.dtype == DType::kU64
+                                             ? static_cast<float>(static_cast<uint64_t>(a.n[i]))
+                                             : static_cast<float>(a.n[i]))
+                   : x;
+    // Executors may pass through f32 on the way to a narrower type.
+    if (narrow && std::fabs(x) > 0x1p24) {
+      if (p.empty()) p.assign(out.v.size(), 0.0);
+      p[i] = std::fabs(x) * 0x1p-24;
+    }
+  }
+  Finish(out, p);
+}
+
+void Cast(const Tile& a, Tile& out) {
+  if (!a.is_float() && !out.is_float()) return MapInt(a, out, [](int64_t n) { return n; });
+  if (a.is_float() && !out.is_float()) return CastFloatToInt(a, out);
+  if (!a.is_float()) return CastIntToFloat(a, out);
+  out.v = a.v;
+  std::vector<double> p(a.e.begin(), a.e.end());
+  if (Wide(a.dtype) && Info(out.dtype).bits < 32) {  // executors may pass through f32
+    p.resize(a.v.size(), 0.0);
+    for (size_t i = 0; i < p.size(); ++i)
+      if (static_cast<double>(static_cast<float>(a.v[i])) != a.v[i])
+        p[i] += std::fabs(a.v[i]) * 0x1p-24;
+  }
+  Finish(out, p);
+}
+
+void Bitcast(const Tile& a, Tile& out) {
+  std::byte raw[8];
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a.is_float())
+      StoreFloat(a.dtype, a.v[i], raw);
+    else
+      StoreInt(a.dtype, a.n[i], raw);
+    if (out.is_float())
+      out.v[i] = LoadFloat(out.dtype, raw);
+    else
+      out.n[i] = LoadInt(out.dtype, raw);
+    if (a.error(i) > 0) out.MarkUndecided(i);
+  }
+}
+
+// ---- two operands
+
+template <typename F>
+void MapInt2(const Tile& a, const Tile& b, Tile& out, F&& f) {
+  for (size_t i = 0; i < out.n.size(); ++i) out.n[i] = WrapInt(out.dtype, f(a.n[i], b.n[i]));
+}
+
+void AddFloats(const Tile& a, const Tile& b, Tile& out, double sign) {
+  const size_t n = out.v.size();
+  for (size_t i = 0; i < n; ++i) out.v[i] = a.v[i] + sign * b.v[i];
+  if (a.e.empty() && b.e.empty()) return Finish(out, {});
+  std::vector<double> p(n);
+  for (size_t i = 0; i < n; ++i) p[i] = static_cast<double>(a.error(i)) + b.error(i);
+  Finish(out, p);
+}
+
+double ProductSpread(double a, double ea, double b, double eb) {
+  double p = 0;  // no 0 · inf
+  if (eb > 0) p += std::fabs(a) * eb;
+  if (ea > 0) p += std::fabs(b) * ea + ea * eb;
+  return p;
+}
+
+void MulFloats(const Tile& a, const Tile& b, Tile& out) {
+  const size_t n = out.v.size();
+  for (size_t i = 0; i < n; ++i) out.v[i] = a.v[i] * b.v[i];
+  std::vector<double> p;
+  if (!a.e.empty() || !b.e.empty() || Wide(out.dtype)) {
+    p.resize(n);
+    for (size_t i = 0; i < n; ++i) {
+      p[i] = ProductSpread(a.v[i], a.error(i), b.v[i], b.error(i));
+      // The product of doubles is itself rounded, and an executor may not round it.
+      if (Wide(out.dtype) && std::isfinite(out.v[i])) p[i] += std::fabs(out.v[i]) * 0x1p-53;
+    }
+  }
+  Finish(out, p, true);
+}
+
+void DivFloats(const Tile& a, const Tile& b, Tile& out, bool correctly_rounded) {
+  const size_t n = out.v.size();
+  std::vector<double> p(n);
+  for (size_t i = 0; i < n; ++i) {
+    const double q = a.v[i] / b.v[i];
+    const double ea = a.error(i), eb = b.error(i);
+    out.v[i] = q;
+    if (ea > 0 || eb > 0) {
+      const double least = std::fabs(b.v[i]) - eb;
+      p[i] = least <= 0 ? kInf : (ea + (eb > 0 ? std::fabs(q) * eb : 0)) / least;
+    }
+    if (!correctly_rounded && std::isfinite(q)) p[i] += 2 * kDivUlps * HalfUlp(out.dtype, q);
+  }
+  Finish(out, p);
+}
+
+// sign = 1: max, −1: min. A NaN operand gives the other one.
+void MinMaxFloats(const Tile& a, const Tile& b, Tile& out, double sign) {
+  const size_t n = out.v.size();
+  const bool exact = a.e.empty() && b.e.empty();
+  if (!exact) out.e.assign(n, 0.0f);
+  for (size_t i = 0; i < n; ++i) {
+    const double x = a.v[i], y = b.v[i];
+    const bool first = std::isnan(y) || sign * x >= sign * y;
+    out.v[i] = first ? x : y;
+    if (exact) continue;
+    if (std::isnan(x) || std::isnan(y)) {
+      out.e[i] = first ? a.error(i) : b.error(i);
+      continue;
+    }
+    const double high = std::max(sign * x + a.error(i), sign * y + b.error(i));
+    const double low = std::max(sign * x - a.error(i), sign * y - b.error(i));
+    const double v = sign * out.v[i];
+    out.e[i] = std::isinf(v) ? 0.0f : Up(std::max(high - v, v - low));
+  }
+  out.DropZeroErrors();
+}
+
+enum class Pred { kEq, kNe, kLt, kLe, kGt, kGe };
+Pred PredOf(const std::string& s) {
+  if (s == "eq") return Pred::kEq;
+  if (s == "ne") return Pred::kNe;
+  if (s == "lt") return Pred::kLt;
+  if (s == "le") return Pred::kLe;
+  if (s == "gt") return Pred::kGt;
+  return Pred::kGe;
+}
+template <typename T, typename Less>
+bool Holds(Pred pred, T a, T b, Less&& less) {
+  switch (pred) {
+    case Pred::kEq: return a == b;
+    case Pred::kNe: return !(a == b);
+    case Pred::kLt: return less(a, b);
+    case Pred::kLe: return less(a, b) || a == b;
+    case Pred::kGt: return less(b, a);
+    case Pred::kGe: return less(b, a) || a == b;
+  }
+  return false;
+}
+
+void Cmp(Pred pred, const Tile& a, const Tile& b, Tile& out) {
+  if (!a.is_float()) {
+    const DType d = a.dtype;
+    for (size_t i = 0; i < out.n.size(); ++i)
+      out.n[i] =
+          Holds(pred, a.n[i], b.n[i], [d](int64_t x, int64_t y) { return LessInt(d, x, y); });
+    return;
+  }
+  for (size_t i = 0; i < out.n.size(); ++i) {
+    out.n[i] = Holds(pred, a.v[i], b.v[i], [](double x, double y) { return x < y; });
+    const double e = static_cast<double>(a.error(i)) + b.error(i);
+    if (e > 0 && std::fabs(a.v[i] - b.v[i]) <= e) out.MarkUndecided(i);
+  }
+}
+
+void Shift(const Tile& a, const Tile& b, Tile& out, bool left) {
+  const int bits = Info(a.dtype).bits;
+  for (size_t i = 0; i < out.n.size(); ++i) {
+    const uint64_t by = static_cast<uint64_t>(b.n[i]);
+    int64_t r = 0;
+    if (by < static_cast<uint64_t>(bits)) {
+      if (left)
+        r = static_cast<int64_t>(static_cast<uint64_t>(a.n[i]) << by);
+      else if (IsSigned(a.dtype))
+        r = a.n[i] >> by;
+      else
+        r = static_cast<int64_t>(static_cast<uint64_t>(a.n[i]) >> by);
+    } else if (!left && IsSigned(a.dtype)) {
+      r = a.n[i] < 0 ? -1 : 0;
+    }
+    out.n[i] = WrapInt(out.dtype, r);
+  }
+}
+
+void DivInts(const Tile& a, const Tile& b, Tile& out, bool modulus) {
+  for (size_t i = 0; i < out.n.size(); ++i) {
+    const int64_t x = a.n[i], y = b.n[i];
+    int64_t r = 0;
+    if (y == 0) {  // no meaning; executors do not stop either
+      out.MarkUndecided(i);
+    } else if (a.dtype == DType::kU64) {
+      const auto ux = static_cast<uint64_t>(x), uy = static_cast<uint64_t>(y);
+      r = static_cast<int64_t>(modulus ? ux % uy : ux / uy);
+    } else if (y == -1) {
+      r = modulus ? 0 : static_cast<int64_t>(0 - static_cast<uint64_t>(x));
+    } else {
+      r = modulus ? FloorMod(x, y) : FloorDiv(x, y);
+    }
+    out.n[i] = WrapInt(out.dtype, r);
+  }
+}
+
+// and: a decided false decides; or: a decided true.
+void Logic(OpKind kind, const Tile& a, const Tile& b, Tile& out) {
+  for (size_t i = 0; i < out.n.size(); ++i) {
+    const int64_t x = a.n[i], y = b.n[i];
+    out.n[i] = kind == OpKind::kAnd ? (x & y) : kind == OpKind::kOr ? (x | y) : (x ^ y);
+    const bool ux = a.undecided(i), uy = b.undecided(i);
+    if (!ux && !uy) continue;
+    const bool decides_x = !ux && out.dtype == DType::kBool &&
+                           ((kind == OpKind::kAnd && !x) || (kind == OpKind::kOr && x));
+    const bool decides_y = !uy && out.dtype == DType::kBool &&
+                           ((kind == OpKind::kAnd && !y) || (kind == OpKind::kOr && y));
+    if (!decides_x && !decides_y) out.MarkUndecided(i);
+  }
+}
+
+// ---- three operands
+
+void Select(const Tile& c, const Tile& a, const Tile& b, Tile& out) {
+  const size_t n = out.size();
+  const bool errors = !a.e.empty() || !b.e.empty();
+  if (out.is_float() && errors) out.e.assign(n, 0.0f);
+  for (size_t i = 0; i < n; ++i) {
+    const Tile& chosen = c.n[i] ? a : b;
+    const Tile& other = c.n[i] ? b : a;
+    if (out.is_float())
+      out.v[i] = chosen.v[i];
+    else
+      out.n[i] = chosen.n[i];
+    if (errors) out.e[i] = chosen.error(i);
+    if (chosen.undecided(i)) out.MarkUndecided(i);
+    if (!c.undecided(i)) continue;
+    if (!out.is_float() || other.undecided(i)) {
+      if (out.is_float() || a.n[i] != b.n[i] || other.undecided(i)) out.MarkUndecided(i);
+      continue;
+    }
+    // Either value is right: cover both.
+    const double apart = chosen.v[i] == other.v[i] ? 0 : std::fabs(chosen.v[i] - other.v[i]);
+    const double e = std::max<double>(chosen.error(i), apart + other.error(i));
+    if (!std::isfinite(e)) {
+      out.MarkUndecided(i);
+    } else if (e > 0) {
+      if (out.e.empty()) out.e.assign(n, 0.0f);
+      out.e[i] = Up(e);
+    }
+  }
+  out.DropZeroErrors();
+}
+
+void Fma(const Tile& a, const Tile& b, const Tile& c, Tile& out) {
+  const size_t n = out.v.size();
+  const DType d = out.dtype;
+  const bool narrow = Info(d).bits < 32;
+  std::vector<double> p;
+  if (!a.e.empty() || !b.e.empty() || !c.e.empty() || narrow) p.resize(n);
+  for (size_t i = 0; i < n; ++i) {
+    out.v[i] =
+        d == DType::kF32 || d == DType::kTF32
+            ? static_cast<double>(std::fmaf(static_cast<float>(a.v[i]), static_cast<float>(b.v[i]),
+                                            static_cast<float>(c.v[i])))
+            : std::fma(a.v[i], b.v[i], c.v[i]);
+    if (p.empty()) continue;
+    p[i] = ProductSpread(a.v[i], a.error(i), b.v[i], b.error(i)) + c.error(i);
+    if (narrow && std::isfinite(out.v[i]))  // executors may round an f32 fma once more
+      p[i] += std::fabs(out.v[i]) * 0x1p-24;
+  }
+  Finish(out, p);
+}
+
+}  // namespace
+
+void EvalElementwise(const Op& op, std::span<const Tile* const> in, Tile& out) {
+  const Tile& a = *in[0];
+  const bool flt = a.is_float();
+  // Ops with their own rule for undecided operands return early; the rest join them at the end.
+  switch (op.kind) {
+    case OpKind::kNeg:
+      if (flt)
+        MapExactFloat(a, out, [](double x) { return -x; });
+      else
+        MapInt(a, out,
+               [](int64_t x) { return static_cast<int64_t>(0 - static_cast<uint64_t>(x)); });
+      break;
+    case OpKind::kNot:
+      MapInt(a, out, [&](int64_t x) { return a.dtype == DType::kBool ? int64_t{!x} : ~x; });
+      break;
+    case OpKind::kAbs:
+      if (flt)
+        MapExactFloat(a, out, [](double x) { return std::fabs(x); });
+      else
+        MapInt(a, out, AbsInt);
+      break;
+    case OpKind::kFloor: MapFloat(a, out, StepOf<FloorStep>); break;
+    case OpKind::kCeil: MapFloat(a, out, StepOf<CeilStep>); break;
+    case OpKind::kRound: MapFloat(a, out, StepOf<RoundStep>); break;
+    case OpKind::kExp2: MapFloat(a, out, Exp2Of); break;
+    case OpKind::kExp: MapFloat(a, out, ExpOf); break;
+    case OpKind::kLog2: MapFloat(a, out, Log2Of); break;
+    case OpKind::kLog: MapFloat(a, out, LogOf); break;
+    case OpKind::kSqrt: MapFloat(a, out, SqrtOf); break;
+    case OpKind::kSqrtRn: MapFloat(a, out, SqrtRnOf); break;
+    case OpKind::kRsqrt: MapFloat(a, out, RsqrtOf); break;
+    case OpKind::kTanh: MapFloat(a, out, TanhOf); break;
+    case OpKind::kSigmoid: MapFloat(a, out, SigmoidOf); break;
+    case OpKind::kErf: MapFloat(a, out, ErfOf); break;
+    case OpKind::kSin: MapFloat(a, out, SinOf); break;
+    case OpKind::kCos: MapFloat(a, out, CosOf); break;
+    case OpKind::kCast: Cast(a, out); break;
+    case OpKind::kBitcast: Bitcast(a, out); break;
+    case OpKind::kAdd:
+      if (flt)
+        AddFloats(a, *in[1], out, 1);
+      else
+        MapInt2(a, *in[1], out, [](uint64_t x, uint64_t y) { return static_cast<int64_t>(x + y); });
+      break;
+    case OpKind::kSub:
+      if (flt)
+        AddFloats(a, *in[1], out, -1);
+      else
+        MapInt2(a, *in[1], out, [](uint64_t x, uint64_t y) { return static_cast<int64_t>(x - y); });
+      break;
+    case OpKind::kMul:
+      if (flt)
+        MulFloats(a, *in[1], out);
+      else
+        MapInt2(a, *in[1], out, [](uint64_t x, uint64_t y) { return static_cast<int64_t>(x * y); });
+      break;
+    case OpKind::kDiv:
+      if (flt)
+        DivFloats(a, *in[1], out, false);
+      else
+        DivInts(a, *in[1], out, false);
+      break;
+    case OpKind::kDivRn: DivFloats(a, *in[1], out, true); break;
+    case OpKind::kMod: DivInts(a, *in[1], out, true); break;
+    case OpKind::kMin:
+      if (flt)
+        MinMaxFloats(a, *in[1], out, -1);
+      else
+        MapInt2(a, *in[1], out,
+                [&](int64_t x, int64_t y) { return LessInt(a.dtype, y, x) ? y : x; });
+      break;
+    case OpKind::kMax:
+      if (flt)
+        MinMaxFloats(a, *in[1], out, 1);
+      else
+        MapInt2(a, *in[1], out,
+                [&](int64_t x, int64_t y) { return LessInt(a.dtype, x, y) ? y : x; });
+      break;
+    case OpKind::kAnd:
+    case OpKind::kOr:
+    case OpKind::kXor: return Logic(op.kind, a, *in[1], out);
+    case OpKind::kShl: Shift(a, *in[1], out, true); break;
+    case OpKind::kShr: Shift(a, *in[1], out, false); break;
+    case OpKind::kCmp: Cmp(PredOf(op.s("pred")), a, *in[1], out); break;
+    case OpKind::kSelect: return Select(a, *in[1], *in[2], out);
+    case OpKind::kFma: Fma(a, *in[1], *in[2], out); break;
+    case OpKind::kConstant:  // not elementwise
+    case OpKind::kIota:
+    case OpKind::kBroadcast:
+    case OpKind::kReshape:
+    case OpKind::kTranspose:
+    case OpKind::kReduce:
+    case OpKind::kArgReduce:
+    case OpKind::kScan:
+    case OpKind::kDot:
+    case OpKind::kLoad:
+    case OpKind::kStore:
+    case OpKind::kAtomic:
+    case OpKind::kParallel:
+    case OpKind::kFor:
+    case OpKind::kWhile:
+    case OpKind::kIf:
+    case OpKind::kYield:
+    case OpKind::kAssert:
+    case OpKind::kPrint:
+#define OP(Name, ...) case OpKind::k##Name:
+#include "ir/warp_ops.def"
+#undef OP
+      UNREACHABLE("EvalElementwise");
+  }
+  JoinUndecided(out, in);
+}
+
+}  // namespace tilec::ir::interpret_internal

@@ -1,0 +1,183 @@
+// Tiles: rounding with error bounds in one place, and the ops that only move elements.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ir/interpret_internal.h"
+#include "support/check.h"
+
+namespace tilec::ir::interpret_internal {
+
+void Tile::Reset(const Type& type) {
+  dtype = type.dtype;
+  shape = type.shape;
+  const auto count = static_cast<size_t>(type.elements());
+  v.resize(IsFloat(dtype) ? count : 0);
+  n.resize(IsFloat(dtype) ? 0 : count);
+  e.clear();
+  und.clear();
+}
+
+void Tile::DropZeroErrors() {
+  if (!e.empty() && std::all_of(e.begin(), e.end(), [](float x) { return x == 0.0f; })) e.clear();
+}
+
+namespace {
+
+bool AllZero(std::span<const double> p) {
+  return std::all_of(p.begin(), p.end(), [](double x) { return x == 0; });
+}
+
+bool HasSubnormal(const std::vector<double>& v, double min_normal) {
+  bool found = false;
+  for (double x : v) found |= x != 0 && std::fabs(x) < min_normal;
+  return found;
+}
+
+struct Bound {
+  double e = 0;
+  bool undecided = false;
+};
+
+// The bound of one element: exact result r, rounded v, spread p of the executor's exact result.
+Bound BoundOf(const FloatFormat& f, double r, double v, double p, bool contracts) {
+  Bound b;
+  if (p != p) p = std::numeric_limits<double>::infinity();
+  const double m = std::fabs(r);
+  if (!std::isfinite(v)) {
+    // Infinite for the interpreter; finite, perhaps, for an executor.
+    b.undecided = p > 0 && std::isfinite(r) && m - p <= f.max_finite;
+    return b;
+  }
+  if (f.saturates && m > f.max_finite) {
+    if (p > 0) b.e = std::max(0.0, f.max_finite - (m - p)) + HalfUlp(f, f.max_finite);
+  } else {
+    const double moved = std::fabs(v - r);
+    b.e = p > 0 ? p + moved + HalfUlp(f, m + p) : contracts ? moved : 0;
+    b.undecided = p > 0 && m + p > f.max_finite && !f.saturates;
+  }
+  if (f.flushes && m - p < f.min_normal) b.e += std::min(m + p, f.min_normal);
+  if (!(b.e < std::numeric_limits<double>::infinity())) {
+    b.undecided = true;
+    b.e = 0;
+  }
+  return b;
+}
+
+}  // namespace
+
+void Finish(Tile& out, std::span<const double> p, bool contracts) {
+  const FloatFormat& f = FormatOf(out.dtype);
+  const bool subnormal = f.flushes && HasSubnormal(out.v, f.min_normal);
+  if (!contracts && !subnormal && AllZero(p)) {
+    RoundAll(out.dtype, out.v);
+    return;
+  }
+  const std::vector<double> r = out.v;
+  RoundAll(out.dtype, out.v);
+  if (p.empty() && !subnormal && r == out.v) return;  // every product was exact
+  out.e.resize(r.size());
+  for (size_t i = 0; i < r.size(); ++i) {
+    const Bound b = BoundOf(f, r[i], out.v[i], p.empty() ? 0 : p[i], contracts);
+    out.e[i] = Up(b.e);
+    if (b.undecided || std::isinf(out.e[i])) {
+      out.e[i] = 0;
+      out.MarkUndecided(i);
+    }
+  }
+  out.DropZeroErrors();
+}
+
+void JoinUndecided(Tile& out, std::span<const Tile* const> operands) {
+  for (const Tile* t : operands) {
+    if (t->und.empty()) continue;
+    if (out.und.empty()) out.und.assign(out.size(), 0);
+    for (size_t i = 0; i < out.und.size(); ++i) out.und[i] |= t->und[i];
+  }
+}
+
+std::vector<int64_t> RowMajorStrides(const std::vector<int64_t>& shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
+  return strides;
+}
+
+namespace {
+
+template <typename T>
+void GatherArray(const std::vector<T>& src, const std::vector<int64_t>& shape,
+                 const std::vector<int64_t>& strides, size_t count, std::vector<T>& dst) {
+  if (src.empty()) {
+    dst.clear();
+    return;
+  }
+  dst.resize(count);
+  if (shape.empty()) {
+    dst[0] = src[0];
+    return;
+  }
+  const size_t last = shape.size() - 1;
+  std::vector<int64_t> at(shape.size(), 0);
+  int64_t base = 0;
+  for (size_t out = 0; out < count; out += static_cast<size_t>(shape[last])) {
+    const int64_t step = strides[last];
+    for (int64_t i = 0; i < shape[last]; ++i)
+      dst[out + static_cast<size_t>(i)] = src[static_cast<size_t>(base + i * step)];
+    for (size_t d = last; d-- > 0;) {
+      base += strides[d];
+      if (++at[d] < shape[d]) break;
+      base -= strides[d] * shape[d];
+      at[d] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+void GatherStrided(const Tile& src, const std::vector<int64_t>& strides, Tile& dst) {
+  const size_t count = dst.size();
+  GatherArray(src.v, dst.shape, strides, count, dst.v);
+  GatherArray(src.n, dst.shape, strides, count, dst.n);
+  GatherArray(src.e, dst.shape, strides, count, dst.e);
+  GatherArray(src.und, dst.shape, strides, count, dst.und);
+}
+
+void EvalConstant(const Op& op, Tile& out) {
+  const AttrValue& value = *op.attr("value");
+  if (out.is_float()) {
+    const double v = Round(out.dtype, op.number("value"));
+    std::fill(out.v.begin(), out.v.end(), v);
+    return;
+  }
+  std::fill(out.n.begin(), out.n.end(), WrapInt(out.dtype, std::get<int64_t>(value)));
+}
+
+void EvalIota(const Tile& start, Tile& out) {
+  for (size_t i = 0; i < out.n.size(); ++i)
+    out.n[i] = WrapInt(out.dtype, start.n[0] + static_cast<int64_t>(i));
+  if (start.undecided(0)) out.und.assign(out.size(), 1);
+}
+
+void EvalBroadcast(const Tile& in, const std::vector<int64_t>& axes, Tile& out) {
+  const std::vector<int64_t> from = RowMajorStrides(in.shape);
+  std::vector<int64_t> strides(out.shape.size(), 0);
+  for (size_t i = 0; i < axes.size(); ++i)
+    strides[static_cast<size_t>(axes[i])] = in.shape[i] == 1 ? 0 : from[i];
+  GatherStrided(in, strides, out);
+}
+
+void EvalTranspose(const Tile& in, const std::vector<int64_t>& perm, Tile& out) {
+  const std::vector<int64_t> from = RowMajorStrides(in.shape);
+  std::vector<int64_t> strides;
+  for (int64_t p : perm) strides.push_back(from[static_cast<size_t>(p)]);
+  GatherStrided(in, strides, out);
+}
+
+void EvalReshape(const Tile& in, Tile& out) {
+  out.v = in.v;
+  out.n = in.n;
+  out.e = in.e;
+  out.und = in.und;
+}
+
+}  // namespace tilec::ir::interpret_internal

@@ -1,0 +1,158 @@
+// Rows for virtual registers, by liveness: a kernel of thousands of PTX registers has a few dozen
+// alive at once, and a warp's rows must stay in the host's L2 cache.
+//
+// Liveness is per thread, so divergence does not matter: rows are written lane by lane. A guarded
+// write does not end the old value. Intervals are the hull of the positions where a register is
+// live; rows of equal width are reused, never split, so two rows are equal or disjoint.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "runtime/emulator/decode.h"
+#include "runtime/emulator/handlers.h"
+
+namespace tilec::runtime::emulator {
+namespace {
+
+constexpr uint64_t kMaxBits = 1ull << 30;  // blocks × registers beyond which rows are not shared
+
+struct Block {
+  uint32_t begin = 0, end = 0;
+  int32_t next[2] = {-1, -1};
+};
+
+std::vector<Block> FindBlocks(const Program& p, std::vector<int32_t>* block_of) {
+  size_t n = p.code.size();
+  std::vector<uint8_t> leader(n + 1, 0);
+  leader[0] = 1;
+  for (size_t k = 0; k < n; ++k) {
+    const Inst& i = p.code[k];
+    if (i.run == RunBra) leader[i.imm] = 1;
+    if (i.run == RunBra || i.run == RunRet) leader[k + 1] = 1;
+  }
+  std::vector<Block> blocks;
+  block_of->assign(n, 0);
+  for (size_t k = 0; k < n; ++k) {
+    if (leader[k]) {
+      if (!blocks.empty()) blocks.back().end = static_cast<uint32_t>(k);
+      blocks.push_back({static_cast<uint32_t>(k), static_cast<uint32_t>(n), {-1, -1}});
+    }
+    (*block_of)[k] = static_cast<int32_t>(blocks.size()) - 1;
+  }
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    const Inst& last = p.code[blocks[b].end - 1];
+    bool jumps = last.run == RunBra, ends = last.run == RunRet;
+    bool falls = !(jumps || ends) || last.guard != kNoGuard;
+    if (jumps) blocks[b].next[0] = (*block_of)[last.imm];
+    if (falls && b + 1 < blocks.size()) blocks[b].next[1] = static_cast<int32_t>(b) + 1;
+  }
+  return blocks;
+}
+
+struct Interval {
+  uint32_t begin = ~0u, end = 0;
+  void Add(uint32_t p) { begin = std::min(begin, p), end = std::max(end, p); }
+};
+
+}  // namespace
+
+void PlaceRegisters(Program& p, std::vector<VReg>& vregs, std::vector<RegUse>& uses,
+                    const std::vector<uint32_t>& special_vregs) {
+  size_t regs = vregs.size();
+  std::stable_sort(uses.begin(), uses.end(),
+                   [](const RegUse& a, const RegUse& b) { return a.inst < b.inst; });
+  std::vector<int32_t> block_of;
+  std::vector<Block> blocks = FindBlocks(p, &block_of);
+  std::vector<Interval> live(regs);
+  uint32_t last = static_cast<uint32_t>(2 * p.code.size() + 1);
+  bool share = static_cast<uint64_t>(blocks.size()) * regs < kMaxBits;
+  if (share) {
+    size_t words = (regs + 63) / 64;
+    std::vector<uint64_t> in(blocks.size() * words), gen(in.size()), kill(in.size());
+    auto bit = [&](std::vector<uint64_t>& v, size_t b, uint32_t r) -> uint64_t& {
+      return v[b * words + r / 64];
+    };
+    for (size_t k = 0; k < uses.size();) {  // per instruction: uses before definitions
+      size_t e = k;
+      while (e < uses.size() && uses[e].inst == uses[k].inst) ++e;
+      size_t b = static_cast<size_t>(block_of[uses[k].inst]);
+      for (size_t j = k; j < e; ++j) {
+        uint32_t r = uses[j].vreg;
+        uint64_t m = 1ull << (r % 64);
+        if (uses[j].use && !(bit(kill, b, r) & m)) bit(gen, b, r) |= m;
+        uint32_t at = 2 * uses[j].inst;
+        if (uses[j].use) live[r].Add(at);
+        if (uses[j].def) live[r].Add(uses[j].late ? at + 1 : at), live[r].Add(at + 1);
+      }
+      for (size_t j = k; j < e; ++j)
+        if (uses[j].def) bit(kill, b, uses[j].vreg) |= 1ull << (uses[j].vreg % 64);
+      k = e;
+    }
+    in = gen;
+    std::vector<uint64_t> out(words);
+    auto flow = [&](size_t b) {  // out = union of in[next]
+      std::fill(out.begin(), out.end(), 0);
+      for (int32_t n : blocks[b].next)
+        if (n >= 0)
+          for (size_t x = 0; x < words; ++x) out[x] |= in[static_cast<size_t>(n) * words + x];
+    };
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (size_t b = blocks.size(); b-- > 0;) {
+        flow(b);
+        for (size_t x = 0; x < words; ++x) {
+          uint64_t v = gen[b * words + x] | (out[x] & ~kill[b * words + x]);
+          if (v != in[b * words + x]) in[b * words + x] = v, changed = true;
+        }
+      }
+    }
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      flow(b);
+      for (size_t x = 0; x < words; ++x) {
+        for (uint64_t m = in[b * words + x]; m != 0; m &= m - 1)
+          live[x * 64 + static_cast<size_t>(__builtin_ctzll(m))].Add(2 * blocks[b].begin);
+        for (uint64_t m = out[x]; m != 0; m &= m - 1)
+          live[x * 64 + static_cast<size_t>(__builtin_ctzll(m))].Add(2 * blocks[b].end - 1);
+      }
+    }
+  } else {
+    for (const RegUse& u : uses) live[u.vreg].Add(0), live[u.vreg].Add(last);
+  }
+  for (uint32_t r : special_vregs) live[r].Add(0), live[r].Add(last);
+
+  std::vector<uint32_t> order;
+  for (uint32_t r = 0; r < regs; ++r)
+    if (live[r].begin != ~0u) order.push_back(r);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return live[a].begin < live[b].begin; });
+  std::vector<uint32_t> row(regs, 0), free_rows[3];
+  using Active = std::pair<uint32_t, uint32_t>;  // end, register
+  std::vector<Active> heap;
+  auto later = [](const Active& a, const Active& b) { return a > b; };
+  auto kind = [&](uint32_t r) { return vregs[r].bits == 1 ? 0 : vregs[r].bits == 64 ? 2 : 1; };
+  constexpr uint32_t kRowBytes[3] = {64, 128, 256};
+  uint32_t bytes = 0;
+  for (uint32_t r : order) {
+    while (!heap.empty() && heap.front().first < live[r].begin) {
+      uint32_t old = heap.front().second;
+      std::pop_heap(heap.begin(), heap.end(), later);
+      heap.pop_back();
+      free_rows[kind(old)].push_back(row[old]);
+    }
+    auto& pool = free_rows[kind(r)];
+    if (!pool.empty()) {
+      row[r] = pool.back();
+      pool.pop_back();
+    } else {
+      row[r] = bytes;
+      bytes += kRowBytes[kind(r)];
+    }
+    heap.emplace_back(live[r].end, r);
+    std::push_heap(heap.begin(), heap.end(), later);
+  }
+  for (const RegUse& u : uses) *u.Field(p) = row[u.vreg];
+  for (SpecialUse& s : p.specials) s.row = row[s.row];
+  p.register_bytes = (bytes + 63) / 64 * 64;
+}
+
+}  // namespace tilec::runtime::emulator

@@ -1,0 +1,117 @@
+// The wait-for report: who waits for what, what the object looks like now, and which lines last
+// could have helped.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+
+#include "runtime/emulator/handlers.h"
+
+namespace tilec::runtime::emulator {
+namespace {
+
+std::string DescribeBarrier(const Cta& cta, uint32_t offset) {
+  auto it = cta.mbarriers.find(offset);
+  if (it == cta.mbarriers.end()) return "which does not exist";
+  const MBarrier& b = it->second;
+  return fmt::format("which is in phase {} with {} of {} arrivals pending and tx {}", b.phase(),
+                     b.pending(), b.expected(), b.tx());
+}
+
+std::string DescribeWait(const Warp& w, uint32_t pc, uint32_t mask, const Wait& wait) {
+  const Cta& cta = *w.cta;
+  const Launch& launch = *cta.cluster->launch;
+  std::string where = launch.places->Describe(launch.program->code[pc].line);
+  std::string who = "lanes " + fmt::format("{:#x}", mask);
+  if (mask == w.live) who = "all lanes";
+  switch (wait.kind) {
+    case Wait::Kind::kNone: case Wait::Kind::kYielded: return who + " can run, at " + where;
+    case Wait::Kind::kMBarrier:
+      return fmt::format("{} wait for {} {} of the mbarrier at shared offset {}, {}, at {}", who,
+                         wait.token ? "the phase of token" : "the phase of parity", wait.value,
+                         wait.id, DescribeBarrier(cta, wait.id), where);
+    case Wait::Kind::kNamedBarrier: {
+      const NamedBarrier& b = cta.barriers[wait.id];
+      std::string need = b.expected != 0 ? std::to_string(b.expected) : std::string("all");
+      return fmt::format("{} wait at barrier {}, where {} of {} threads have arrived, at {}", who,
+                         wait.id, b.arrived, need, where);
+    }
+    case Wait::Kind::kConverge: case Wait::Kind::kWarpSync:
+      return fmt::format("{} wait for lanes {:#x} to come to the same instruction, at {}", who,
+                         wait.id & w.live & ~mask, where);
+    case Wait::Kind::kRegisters:
+      return fmt::format("{} wait for {} registers of the CTA's pool, which has {}, at {}", who,
+                         wait.value, cta.register_pool, where);
+    case Wait::Kind::kWgmma: {
+      uint32_t missing = ~cta.groups[wait.id].arrived & 15;
+      return fmt::format("{} wait for the warps {:#06b} of warpgroup {} to issue the same wgmma, at {}",
+                         who, missing, wait.id, where);
+    }
+    case Wait::Kind::kClusterBarrier:
+      return fmt::format("{} wait at the cluster barrier, where {} threads have arrived, at {}", who,
+                         cta.cluster->barrier.arrived, where);
+  }
+  return who;
+}
+
+}  // namespace
+
+void Cluster::ReportDeadlock() {
+  uint32_t live = 0, waiting = 0;
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // reason → warps
+  std::map<std::string, size_t> index;
+  int line = 0;
+  auto add = [&](const Warp& w, const std::string& why) {
+    auto [it, added] = index.emplace(why, groups.size());
+    if (added) groups.emplace_back(why, std::vector<std::string>());
+    groups[it->second].second.push_back(WhoIs(w));
+  };
+  for (Cta& cta : ctas) {
+    for (Warp& w : cta.warps) {
+      if (w.done()) continue;
+      ++live;
+      bool waits = false;
+      for (const Path& p : w.others) {
+        if (p.wait.kind == Wait::Kind::kNone || p.wait.kind == Wait::Kind::kYielded) continue;
+        waits = true;
+        if (line == 0) line = launch->program->code[p.pc].line;
+        add(w, DescribeWait(w, p.pc, p.mask, p.wait));
+      }
+      if (w.polls > 0) {
+        Wait poll;
+        poll.kind = Wait::Kind::kMBarrier;
+        poll.id = w.poll_id;
+        poll.value = w.poll_value;
+        waits = true;
+        uint32_t pc = w.has_path ? w.pc : w.others.empty() ? 0 : w.others[0].pc;
+        if (line == 0) line = launch->program->code[pc].line;
+        add(w, "polling: " + DescribeWait(w, pc, w.has_path ? w.active : w.live, poll));
+      }
+      if (waits) ++waiting;
+    }
+  }
+  failed = true;
+  fault = {};
+  fault.def = &kDeadlock;
+  fault.message = fmt::format(fmt::runtime(kDeadlock.format), waiting, live);
+  fault.line = line;
+  constexpr size_t kMaxGroups = 24;
+  for (size_t k = 0; k < groups.size() && k < kMaxGroups; ++k) {
+    const auto& [why, warps] = groups[k];
+    std::string who = warps[0];
+    if (warps.size() > 1) who += fmt::format(" and {} more", warps.size() - 1);
+    fault.notes.push_back(who + ": " + why);
+  }
+  if (groups.size() > kMaxGroups)
+    fault.notes.push_back(fmt::format("{} further reasons are not shown", groups.size() - kMaxGroups));
+  // Barriers that are almost there are the interesting ones.
+  for (const Cta& cta : ctas)
+    for (const auto& [offset, b] : std::map<uint32_t, MBarrier>(cta.mbarriers.begin(), cta.mbarriers.end()))
+      if (b.valid() && (b.tx() != 0 || (b.pending() != b.expected())) && fault.notes.size() < 40)
+        fault.notes.push_back(fmt::format(
+            "CTA ({},{},{}): the mbarrier at shared offset {} is in the middle of phase {}: {} of {} "
+            "arrivals pending, tx {}", cta.id[0], cta.id[1], cta.id[2], offset, b.phase(),
+            b.pending(), b.expected(), b.tx()));
+}
+
+}  // namespace tilec::runtime::emulator

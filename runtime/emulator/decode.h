@@ -1,0 +1,128 @@
+// Entry → Program: match each statement with a row of ptx_isa.def, turn operands into rows, let
+// the row's builder pick the handler, then place registers (allocate.cc).
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <unordered_map>
+
+#include "runtime/emulator/alu.h"
+#include "runtime/emulator/internal.h"
+
+namespace tilec::runtime::emulator {
+
+#define TILEC_BUILDERS(X)                                                                        \
+  X(Alu) X(Rounded) X(Special) X(Dp4a) X(Prmt) X(PredicateLogic) X(Mov) X(Selp) X(Setp) X(Cvt)   \
+  X(CvtPack) X(Cvta) X(IsSpace) X(Mapa) X(GetCtaRank) X(Ld) X(St) X(Atom) X(Nothing) X(Policy)   \
+  X(Bra) X(Ret) X(Trap) X(Nanosleep) X(SetMaxNReg) X(Bar) X(BarRed) X(BarWarp) X(ClusterArrive)  \
+  X(ClusterWait) X(Shfl) X(Vote) X(Match) X(ActiveMask) X(Redux) X(Elect) X(MBarrier)            \
+  X(MBarrierPending) X(MBarrierWait) X(CpAsync) X(CpAsyncArrive) X(BulkLoad) X(BulkShared)       \
+  X(BulkStore) X(BulkReduce) X(TensorLoad) X(TensorStore) X(LdMatrix) X(Mma) X(Wgmma)
+
+// What a row's `argument` may name: an AluOp or one of these.
+enum class Unary : uint8_t {
+  kEx2, kLg2, kRcp, kRcpRounded, kRsqrt, kSqrt, kSqrtRounded, kTanh, kSin, kCos, kDiv,
+};
+enum class MBarrierOp : uint8_t {
+  kInit, kInval, kArrive, kArriveNoComplete, kArriveExpectTx, kArriveDrop, kArriveDropExpectTx,
+  kArriveDropNoComplete, kExpectTx, kCompleteTx,
+};
+
+enum class Builder : uint8_t {
+#define X(name) k##name,
+  TILEC_BUILDERS(X)
+#undef X
+};
+
+struct Form {
+  std::string_view opcode, mods, operands;
+  Builder builder;
+  std::string_view argument;
+  std::string_view collective;
+};
+
+// One virtual register: a PTX register, a special one or a temporary.
+struct VReg {
+  uint8_t bits = 32;     // 1, 32 or 64
+  bool pinned = false;   // lives from start to end
+};
+// A place in the program that names a virtual register.
+struct RegUse {
+  uint32_t inst;
+  uint32_t vreg;
+  uint32_t* Field(Program& p) const;
+  int32_t field;         // 0…6: o[field]; 7: guard; ≥ 8: lists[field − 8]
+  bool def = false, use = false;
+  bool late = false;     // the definition may share a row with an operand
+};
+
+// Gives every virtual register a row and patches the program. False: reported.
+void PlaceRegisters(Program& program, std::vector<VReg>& vregs, std::vector<RegUse>& uses,
+                    const std::vector<uint32_t>& special_vregs);
+
+class Decoder {
+ public:
+  Decoder(const PtxModule& module, const Entry& entry, const PtxPlaces& places, DiagSink& diags)
+      : m_(module), e_(entry), places_(places), diags_(diags) {}
+  Result<std::unique_ptr<Program>> Run();
+
+ private:
+  struct Matched {
+    const Form* form = nullptr;
+    Type t = Type::kNone, u = Type::kNone;
+  };
+  // An operand as a handler will see it.
+  struct Ref {
+    bool constant = true;
+    uint32_t value = 0;   // row offset of a constant, or virtual register
+    int bits = 32;        // width of a register
+  };
+
+  bool One(const Statement& s);
+  bool MatchForm(const Statement& s, Matched* out);
+  bool Operands(const Statement& s, const Matched& m, Inst* inst);
+  bool Bad(const Statement& s, size_t operand, const std::string& what);
+  bool Refuse(const std::string& what);
+
+  uint32_t Constant(uint64_t bits, bool wide);
+  uint32_t NewVReg(int bits, bool pinned = false);
+  uint32_t SpecialVReg(Special s);
+  // Source operand of `bits` bits (1: predicate). `type` decides how literals are read.
+  bool Source(const Statement& s, size_t index, const Operand& o, Type type, int bits, Ref* out);
+  bool Destination(const Statement& s, size_t index, const Operand& o, int bits, Ref* out);
+  bool SymbolValue(const Operand& o, Ref* out, int bits);
+  // Address folded to one register of `bits` bits with its offset added.
+  bool FullAddress(const Statement& s, size_t index, const Operand& o, int bits, Ref* out);
+  void Set(Inst* inst, int field, Ref r, bool def, bool late = false);
+  uint32_t BeginList(size_t n);
+  void SetList(uint32_t list, size_t k, Ref r, bool def, bool also_use = false);
+  bool VectorOperand(const Statement& s, size_t index, const Operand& o, int bits, Type type,
+                     bool def, bool also_use, uint32_t* list);
+  // The address of ld, st, atom: o[field], imm, and what Locate needs in u[0…2].
+  bool AddressOperand(const Statement& s, size_t index, Inst* inst, int field, Space space,
+                      bool generic);
+  bool WideRegister(const Statement& s, size_t index, const Operand& o, Type type, bool def, Ref* out);
+  Inst Start(const Statement& s) const;
+  // An extra instruction without a guard: d = op(a, b).
+  Ref EmitExtra(int line, Handler h, int bits, Ref a, const Ref* b = nullptr, uint64_t imm = 0);
+
+#define X(name) bool Build##name(const Statement& s, const Matched& m, Inst* inst);
+  TILEC_BUILDERS(X)
+#undef X
+
+  const PtxModule& m_;
+  const Entry& e_;
+  const PtxPlaces& places_;
+  DiagSink& diags_;
+  std::unique_ptr<Program> p_;
+  const Statement* current_ = nullptr;
+  std::vector<VReg> vregs_;
+  std::vector<RegUse> uses_;
+  std::vector<std::pair<uint32_t, int32_t>> branches_;  // instruction, label
+  std::unordered_map<uint64_t, uint32_t> constants32_, constants64_;
+  std::map<int, uint32_t> specials_;
+  std::unordered_map<std::string_view, uint32_t> texts_;
+};
+
+}  // namespace tilec::runtime::emulator

@@ -1,0 +1,203 @@
+// Builders of loads, stores, atomics and address conversions.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/decode.h"
+#include "runtime/emulator/exec_atomic.h"
+#include "runtime/emulator/handlers.h"
+
+namespace tilec::runtime::emulator {
+namespace {
+
+// The state space an opcode names; generic without one.
+bool SpaceOf(const Statement& s, Space* space) {
+  if (s.Has("shared") || s.Has("shared::cta") || s.Has("shared::cluster")) *space = Space::kShared;
+  else if (s.Has("global")) *space = Space::kGlobal;
+  else if (s.Has("const")) *space = Space::kConst;
+  else if (s.Has("local")) *space = Space::kLocal;
+  else if (s.Has("param") || s.Has("param::entry")) *space = Space::kParam;
+  else return false;
+  return true;
+}
+
+size_t VectorLength(const Statement& s) {
+  return s.Has("v2") ? 2 : s.Has("v4") ? 4 : s.Has("v8") ? 8 : 1;
+}
+
+}  // namespace
+
+bool Decoder::AddressOperand(const Statement& s, size_t index, Inst* inst, int field, Space space,
+                             bool generic) {
+  const Operand& o = s.operands[index];
+  if (o.kind != Operand::Kind::kAddress || o.parts.size() != 1)
+    return Bad(s, index, "an address in brackets is needed");
+  const Operand& base = o.parts[0];
+  Ref r;
+  int bits = 64;
+  if (base.kind == Operand::Kind::kRegister) {
+    bits = TypeBits(e_.registers[static_cast<size_t>(base.reg)].type);
+    if (bits != 32 && bits != 64) return Bad(s, index, "an address needs 32 or 64 bits");
+  } else if (base.kind == Operand::Kind::kSymbol) {
+    Space actual = m_.variables[static_cast<size_t>(base.index)].space;
+    bool fits = actual == space || (space == Space::kGlobal && actual == Space::kConst);
+    if (generic && (actual == Space::kShared || actual == Space::kLocal)) fits = false;
+    if (generic && (actual == Space::kGlobal || actual == Space::kConst || actual == Space::kParam))
+      fits = true;
+    if (!fits) return Bad(s, index, "the variable is in another state space");
+  } else if (base.kind != Operand::Kind::kInt) {
+    return Bad(s, index, "an address needs a register or a variable");
+  }
+  if (!Source(s, index, base, Type::kB64, bits, &r)) return false;
+  Set(inst, field, r, false);
+  inst->imm = o.bits;
+  inst->u[0] = static_cast<uint8_t>(space);
+  inst->u[1] = generic;
+  inst->u[2] = r.bits == 64;
+  return true;
+}
+
+bool Decoder::BuildLd(const Statement& s, const Matched& m, Inst* inst) {
+  if (s.operands.size() != 2 && s.operands.size() != 3)
+    return Bad(s, s.operands.size(), "a register and an address are needed");
+  Space space = Space::kGlobal;
+  bool generic = !SpaceOf(s, &space);
+  size_t n = VectorLength(s);
+  const Operand& d = s.operands[0];
+  if (n > 1 && (d.kind != Operand::Kind::kVector || d.parts.size() != n))
+    return Bad(s, 0, fmt::format("a vector of {} registers is needed", n));
+  const Operand* parts = n > 1 ? d.parts.data() : &d;
+  std::vector<Ref> refs(n);
+  for (size_t k = 0; k < n; ++k) {
+    if (parts[k].kind == Operand::Kind::kVector) return Bad(s, 0, "a single register is needed");
+    if (!WideRegister(s, 0, parts[k], m.t, true, &refs[k])) return false;
+  }
+  const Operand& a = s.operands[1];
+  bool symbol = a.kind == Operand::Kind::kAddress && a.parts.size() == 1 &&
+                a.parts[0].kind == Operand::Kind::kSymbol &&
+                m_.variables[static_cast<size_t>(a.parts[0].index)].space == Space::kParam;
+  if (space == Space::kParam && !generic && symbol) {
+    const Variable& v = m_.variables[static_cast<size_t>(a.parts[0].index)];
+    inst->imm = v.offset + a.parts[0].bits + a.bits;
+    uint64_t bytes = static_cast<uint64_t>(TypeBits(m.t)) / 8 * n;
+    if (inst->imm > e_.param_bytes || bytes > e_.param_bytes - inst->imm)
+      return Bad(s, 1, "the load leaves the parameters");
+    if (inst->imm % (static_cast<uint64_t>(TypeBits(m.t)) / 8) != 0)
+      return Bad(s, 1, "the load is misaligned");
+    inst->run = RunLdParam;
+  } else {
+    if (!AddressOperand(s, 1, inst, 0, space, generic)) return false;
+    inst->run = RunLd;
+  }
+  inst->u[3] = static_cast<uint8_t>(m.t);
+  uint32_t list = BeginList(n);
+  for (size_t k = 0; k < n; ++k) SetList(list, k, refs[k], true);
+  inst->o[1] = list;
+  inst->u[4] = static_cast<uint8_t>(refs[0].bits);
+  for (const Ref& r : refs)
+    if (r.bits != refs[0].bits) return Bad(s, 0, "registers of different widths");
+  return true;
+}
+
+bool Decoder::BuildSt(const Statement& s, const Matched& m, Inst* inst) {
+  if (s.operands.size() != 2 && s.operands.size() != 3)
+    return Bad(s, s.operands.size(), "an address and a register are needed");
+  Space space = Space::kGlobal;
+  bool generic = !SpaceOf(s, &space);
+  size_t n = VectorLength(s);
+  const Operand& v = s.operands[1];
+  if (n > 1 && (v.kind != Operand::Kind::kVector || v.parts.size() != n))
+    return Bad(s, 1, fmt::format("a vector of {} registers is needed", n));
+  const Operand* parts = n > 1 ? v.parts.data() : &v;
+  std::vector<Ref> refs(n);
+  for (size_t k = 0; k < n; ++k) {
+    if (parts[k].kind == Operand::Kind::kVector) return Bad(s, 1, "a single register is needed");
+    if (!WideRegister(s, 1, parts[k], m.t, false, &refs[k])) return false;
+    if (std::max(refs[k].bits, 32) != std::max(refs[0].bits, 32))
+      return Bad(s, 1, "registers of different widths");
+  }
+  if (!AddressOperand(s, 0, inst, 0, space, generic)) return false;
+  uint32_t list = BeginList(n);
+  for (size_t k = 0; k < n; ++k) SetList(list, k, refs[k], false);
+  inst->o[1] = list;
+  inst->u[3] = static_cast<uint8_t>(m.t);
+  inst->u[4] = static_cast<uint8_t>(refs[0].bits);
+  inst->run = RunSt;
+  return true;
+}
+
+bool Decoder::BuildAtom(const Statement& s, const Matched& m, Inst* inst) {
+  static constexpr std::pair<std::string_view, AtomOp> kOps[] = {
+      {"add", AtomOp::kAdd}, {"min", AtomOp::kMin}, {"max", AtomOp::kMax}, {"and", AtomOp::kAnd},
+      {"or", AtomOp::kOr}, {"xor", AtomOp::kXor}, {"exch", AtomOp::kExch}, {"cas", AtomOp::kCas},
+      {"inc", AtomOp::kInc}, {"dec", AtomOp::kDec}};
+  AtomOp op = AtomOp::kAdd;
+  for (auto [name, value] : kOps)
+    if (s.Has(name)) op = value;
+  if (!AtomDefined(op, m.t)) return Refuse("`" + std::string(s.text) + "`: the ISA has no such form");
+  Space space = Space::kGlobal;
+  bool generic = !SpaceOf(s, &space);
+  bool returns = s.opcode == "atom";
+  if ((s.operands.size() == 4) != (op == AtomOp::kCas))
+    return Bad(s, 2, "only .cas takes two values");
+  if (!AddressOperand(s, returns ? 1 : 0, inst, returns ? 1 : 0, space, generic)) return false;
+  inst->u[3] = static_cast<uint8_t>(m.t);
+  inst->u[4] = static_cast<uint8_t>(op);
+  inst->u[5] = returns;
+  inst->run = RunAtom;
+  bool commutes = !IsFloat(m.t) && op != AtomOp::kExch && op != AtomOp::kCas &&
+                  op != AtomOp::kInc && op != AtomOp::kDec;
+  if (space == Space::kGlobal && (returns || !commutes)) p_->order_sensitive = true;
+  return true;
+}
+
+bool Decoder::BuildNothing(const Statement& s, const Matched&, Inst* inst) {
+  // Operands of prefetches and fences are not looked at, save that they must parse.
+  if (s.opcode == "cp" && s.Has("commit_group") && !s.operands.empty())
+    return Bad(s, 0, "no operand is expected");
+  inst->run = RunNothing;
+  return true;
+}
+
+bool Decoder::BuildPolicy(const Statement& s, const Matched&, Inst* inst) {
+  Ref d;
+  if (s.operands.empty()) return Bad(s, 0, "missing");
+  if (!Destination(s, 0, s.operands[0], 64, &d)) return false;
+  Set(inst, 0, d, true, true);
+  Set(inst, 1, {true, Constant(0, true), 64}, false);
+  inst->run = AluHandler(AluOp::kMov, Type::kB64, {});
+  return true;
+}
+
+bool Decoder::BuildCvta(const Statement& s, const Matched& m, Inst* inst) {
+  Space space = Space::kGlobal;
+  SpaceOf(s, &space);
+  if (m.t != Type::kU64) return Refuse("32-bit generic addresses");
+  inst->u[0] = static_cast<uint8_t>(space);
+  inst->u[1] = s.Has("to");
+  inst->run = RunCvta;
+  return true;
+}
+
+bool Decoder::BuildIsSpace(const Statement& s, const Matched&, Inst* inst) {
+  Space space = Space::kGlobal;
+  SpaceOf(s, &space);
+  inst->u[0] = static_cast<uint8_t>(space);
+  inst->u[1] = s.Has("shared::cta");
+  inst->run = RunIsSpace;
+  return true;
+}
+
+bool Decoder::BuildMapa(const Statement& s, const Matched& m, Inst* inst) {
+  inst->u[0] = s.Has("shared::cluster");
+  inst->u[1] = m.t == Type::kU64;
+  inst->run = RunMapa;
+  return true;
+}
+
+bool Decoder::BuildGetCtaRank(const Statement& s, const Matched& m, Inst* inst) {
+  inst->u[0] = s.Has("shared::cluster");
+  inst->u[1] = m.t == Type::kU64;
+  inst->run = RunGetCtaRank;
+  return true;
+}
+
+}  // namespace tilec::runtime::emulator

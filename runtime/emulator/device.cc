@@ -1,0 +1,377 @@
+// The emulator as a Device: memory, modules, launches on a pool of threads.
+//
+// Device memory is host memory, in blocks with redzones around them, so that an address is a host
+// pointer and a stray one is outside every entry of the table. A launch holds the table: memory
+// cannot be freed under a running kernel.
+//
+// Clusters are independent and run on a pool; one that spends its budget without finishing makes
+// room for the next, so kernels whose CTAs wait for each other make progress. The fault of the
+// smallest cluster number is reported, whatever the number of threads.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+#include <thread>
+
+#include "runtime/emulator/decode.h"
+#include "runtime/emulator/handlers.h"
+#include "runtime/emulator/tensor_map.h"
+
+namespace tilec::runtime {
+namespace emulator {
+namespace {
+
+constexpr uint64_t kRedzone = 512;
+constexpr uint64_t kAlign = 256;
+constexpr uint64_t kMaxSmem = 227 << 10;
+constexpr uint64_t kBudget = 4'000'000;   // warp instructions before a worker starts one more cluster
+constexpr size_t kMaxResident = 64;       // clusters a worker keeps at once
+
+struct AlignedBytes {
+  std::unique_ptr<uint8_t[]> memory;
+  uint8_t* data = nullptr;
+  explicit AlignedBytes(uint64_t bytes, uint64_t align = kAlign) {
+    memory.reset(new uint8_t[bytes + align]);
+    uint64_t p = reinterpret_cast<uint64_t>(memory.get());
+    data = memory.get() + ((p + align - 1) / align * align - p);
+  }
+};
+
+struct Heap {
+  struct Block {
+    AlignedBytes bytes;
+    uint64_t size;
+    bool read_only;
+  };
+  std::map<uint64_t, Block> blocks;   // by address
+  uint64_t used = 0;
+
+  uint64_t Add(uint64_t size, bool read_only) {
+    AlignedBytes bytes(size + 2 * kRedzone);
+    memset(bytes.data, 0xee, size + 2 * kRedzone);
+    uint64_t address = reinterpret_cast<uint64_t>(bytes.data) + kRedzone;
+    memset(bytes.data + kRedzone, 0, size);
+    blocks.emplace(address, Block{std::move(bytes), size, read_only});
+    used += size;
+    return address;
+  }
+  void Remove(uint64_t address) {
+    auto it = blocks.find(address);
+    if (it == blocks.end()) return;
+    used -= it->second.size;
+    blocks.erase(it);
+  }
+  bool Contains(uint64_t address, uint64_t bytes) const {
+    auto it = blocks.upper_bound(address);
+    if (it == blocks.begin()) return false;
+    --it;
+    uint64_t offset = address - it->first;
+    return offset <= it->second.size && bytes <= it->second.size - offset;
+  }
+};
+
+// Shared by the device and its modules, so that either may go first.
+struct State {
+  std::shared_mutex mutex;
+  Heap heap;
+};
+
+class EmuModule : public Module {
+ public:
+  ~EmuModule() override {
+    std::unique_lock lock(state->mutex);
+    for (uint64_t address : variables) state->heap.Remove(address);
+  }
+  std::vector<std::string> entries() const override {
+    std::vector<std::string> names;
+    for (const auto& p : programs) names.push_back(p->name);
+    return names;
+  }
+  const Program* Find(const std::string& entry) const {
+    for (const auto& p : programs)
+      if (p->name == entry) return p.get();
+    return nullptr;
+  }
+
+  std::shared_ptr<State> state;
+  std::vector<uint64_t> variables;
+  PtxPlaces places;
+  std::vector<std::unique_ptr<Program>> programs;
+};
+
+// Runs every cluster of a launch. Returns the faulted cluster, if any.
+class Pool {
+ public:
+  Pool(Launch* launch, uint64_t clusters, int threads)
+      : launch_(launch), clusters_(clusters), threads_(threads) {}
+
+  bool Run(Fault* fault) {
+    std::vector<std::thread> workers;
+    for (int k = 1; k < threads_; ++k) workers.emplace_back([this] { Work(); });
+    Work();
+    for (std::thread& t : workers) t.join();
+    if (!failed_) return true;
+    *fault = std::move(fault_);
+    return false;
+  }
+
+ private:
+  void Work() {
+    std::deque<std::unique_ptr<Cluster>> resident;
+    std::vector<std::unique_ptr<Cluster>> spare;
+    while (true) {
+      uint64_t n = clusters_;
+      if (resident.size() < kMaxResident) n = next_.fetch_add(1);
+      if (n < clusters_ && n < launch_->first_fault.load()) {
+        std::unique_ptr<Cluster> c;
+        if (!spare.empty()) c = std::move(spare.back()), spare.pop_back();
+        else c = std::make_unique<Cluster>();
+        c->Start(launch_, n);
+        resident.push_front(std::move(c));
+      }
+      if (resident.empty()) return;
+      std::unique_ptr<Cluster> c = std::move(resident.front());
+      resident.pop_front();
+      Cluster::Status status = c->Run(kBudget);
+      if (status == Cluster::Status::kBudget) {
+        resident.push_back(std::move(c));
+        continue;
+      }
+      if (status == Cluster::Status::kFault && c->failed) {
+        std::lock_guard lock(mutex_);
+        if (c->number < launch_->first_fault.load()) {
+          launch_->first_fault.store(c->number);
+          fault_ = std::move(c->fault);
+          failed_ = true;
+        }
+      }
+      spare.push_back(std::move(c));
+    }
+  }
+
+  Launch* launch_;
+  uint64_t clusters_;
+  int threads_;
+  std::atomic<uint64_t> next_{0};
+  std::mutex mutex_;
+  Fault fault_;
+  bool failed_ = false;
+};
+
+class EmuDevice : public Device {
+ public:
+  explicit EmuDevice(const EmulatorOptions& options)
+      : options_(options), state_(std::make_shared<State>()) {}
+
+  std::string kind() const override { return "emulator"; }
+  std::string description() const override {
+    return fmt::format("PTX emulator, {} tensor-core arithmetic, {} thread(s)",
+                       options_.arithmetic == EmulatorOptions::Arithmetic::kExact ? "exact" : "fast",
+                       Threads());
+  }
+  std::string isa() const override { return "sm_90a"; }
+
+  Result<DeviceAddress> Alloc(uint64_t bytes, DiagSink& diags) override {
+    std::unique_lock lock(state_->mutex);
+    uint64_t used = state_->heap.used;
+    if (bytes > options_.memory_limit_bytes || used > options_.memory_limit_bytes - bytes)
+      return diags.Report(kOutOfMemory, {}, bytes, used, options_.memory_limit_bytes);
+    return state_->heap.Add(std::max<uint64_t>(bytes, 1), false);
+  }
+  void Free(DeviceAddress address) override {
+    std::unique_lock lock(state_->mutex);
+    state_->heap.Remove(address);
+  }
+  Result<> CopyIn(DeviceAddress to, const void* from, uint64_t bytes, DiagSink& diags) override {
+    std::shared_lock lock(state_->mutex);
+    if (!state_->heap.Contains(to, bytes))
+      return diags.Report(kBadHostCopy, {}, "a copy to the device", bytes, to);
+    if (bytes > 0) memcpy(reinterpret_cast<void*>(to), from, bytes);
+    return Done();
+  }
+  Result<> CopyOut(void* to, DeviceAddress from, uint64_t bytes, DiagSink& diags) override {
+    std::shared_lock lock(state_->mutex);
+    if (!state_->heap.Contains(from, bytes))
+      return diags.Report(kBadHostCopy, {}, "a copy from the device", bytes, from);
+    if (bytes > 0) memcpy(to, reinterpret_cast<const void*>(from), bytes);
+    return Done();
+  }
+  Result<> Fill(DeviceAddress to, uint8_t byte, uint64_t bytes, DiagSink& diags) override {
+    std::shared_lock lock(state_->mutex);
+    if (!state_->heap.Contains(to, bytes))
+      return diags.Report(kBadHostCopy, {}, "a fill", bytes, to);
+    if (bytes > 0) memset(reinterpret_cast<void*>(to), byte, bytes);
+    return Done();
+  }
+
+  Result<std::unique_ptr<Module>> Load(const std::string& ptx, const LoadOptions& options,
+                                       DiagSink& diags) override {
+    auto module = std::make_unique<EmuModule>();
+    module->state = state_;
+    module->places = {options.name, options.lines};
+    TRY(std::unique_ptr<PtxModule> parsed, ParsePtx(ptx, module->places, diags));
+    {
+      std::unique_lock lock(state_->mutex);
+      for (Variable& v : parsed->variables) {
+        if (v.space != Space::kGlobal && v.space != Space::kConst) continue;
+        if (state_->heap.used + v.bytes > options_.memory_limit_bytes)
+          return diags.Report(kOutOfMemory, {}, v.bytes, state_->heap.used,
+                              options_.memory_limit_bytes);
+        v.offset = state_->heap.Add(std::max<uint64_t>(v.bytes, 1), v.space == Space::kConst);
+        if (!v.init.empty())
+          memcpy(reinterpret_cast<void*>(v.offset), v.init.data(),
+                 std::min<size_t>(v.init.size(), v.bytes));
+        module->variables.push_back(v.offset);
+      }
+    }
+    for (const Entry& entry : parsed->entries) {
+      Decoder decoder(*parsed, entry, module->places, diags);
+      auto program = decoder.Run();
+      if (!program.ok()) return DiagSink::Propagate();
+      module->programs.push_back(std::move(*program));
+    }
+    return std::unique_ptr<Module>(std::move(module));
+  }
+
+  Result<TensorMap> EncodeTensorMap(const TensorMapDesc& desc, DiagSink& diags) override {
+    return emulator::EncodeTensorMap(desc, diags);
+  }
+
+  Result<StreamId> NewStream(DiagSink&) override {
+    std::unique_lock lock(state_->mutex);
+    return ++streams_;
+  }
+  Result<> Synchronize(StreamId, DiagSink&) override { return Done(); }
+
+  Result<> Launch(const Module& module, const std::string& entry, const LaunchConfig& config,
+                  const std::vector<KernelArg>& args, StreamId, LaunchStats* stats,
+                  DiagSink& diags) override;
+
+ private:
+  int Threads() const {
+    int n = options_.threads > 0 ? options_.threads
+                                 : static_cast<int>(std::thread::hardware_concurrency());
+    return std::clamp(n, 1, 64);
+  }
+  Result<> CheckLaunch(const Program& p, const LaunchConfig& c, DiagSink& diags) const;
+
+  EmulatorOptions options_;
+  std::shared_ptr<State> state_;
+  StreamId streams_ = 0;
+};
+
+Result<> EmuDevice::CheckLaunch(const Program& p, const LaunchConfig& c, DiagSink& diags) const {
+  auto bad = [&](const std::string& why) { return diags.Report(kBadLaunch, {}, p.name, why); };
+  constexpr uint32_t kMaxGrid[3] = {0x7fffffff, 65535, 65535}, kMaxBlock[3] = {1024, 1024, 64};
+  uint64_t threads = 1, cluster = 1;
+  for (int k = 0; k < 3; ++k) {
+    if (c.grid[k] == 0 || c.grid[k] > kMaxGrid[k])
+      return bad(fmt::format("grid extent {} is {}, the range is 1 to {}", k, c.grid[k], kMaxGrid[k]));
+    if (c.block[k] == 0 || c.block[k] > kMaxBlock[k])
+      return bad(fmt::format("block extent {} is {}, the range is 1 to {}", k, c.block[k], kMaxBlock[k]));
+    if (c.cluster[k] == 0 || c.cluster[k] > 16 || c.grid[k] % c.cluster[k] != 0)
+      return bad(fmt::format("grid extent {} is {}, no multiple of the cluster's {}", k, c.grid[k],
+                             c.cluster[k]));
+    if (p.reqntid[0] != 0 && c.block[k] != p.reqntid[k])
+      return bad(fmt::format("block extent {} is {}, the entry requires {}", k, c.block[k], p.reqntid[k]));
+    if (p.reqcluster[0] != 0 && c.cluster[k] != p.reqcluster[k])
+      return bad(fmt::format("cluster extent {} is {}, the entry requires {}", k, c.cluster[k],
+                             p.reqcluster[k]));
+    threads *= c.block[k];
+    cluster *= c.cluster[k];
+  }
+  if (threads > 1024) return bad(fmt::format("{} threads per CTA, the limit is 1024", threads));
+  uint64_t most = uint64_t{p.maxntid[0]} * p.maxntid[1] * p.maxntid[2];
+  if (most != 0 && threads > most)
+    return bad(fmt::format("{} threads per CTA, the entry allows {}", threads, most));
+  if (cluster > 16) return bad(fmt::format("{} CTAs per cluster, the limit is 16", cluster));
+  if (c.smem_bytes > kMaxSmem || p.dynamic_offset + c.smem_bytes > kMaxSmem)
+    return bad(fmt::format("{} + {} bytes of shared memory, the limit is {}", p.dynamic_offset,
+                           c.smem_bytes, kMaxSmem));
+  return Done();
+}
+
+Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
+                           const LaunchConfig& config, const std::vector<KernelArg>& args, StreamId,
+                           LaunchStats* stats, DiagSink& diags) {
+  const auto* emu = dynamic_cast<const EmuModule*>(&module);
+  if (emu == nullptr || emu->state != state_)
+    return diags.Report(kBadLaunch, {}, entry, "the module was loaded by another device");
+  const Program* program = emu->Find(entry);
+  if (program == nullptr) return diags.Report(kNoEntry, {}, entry);
+  TRY_VOID(CheckLaunch(*program, config, diags));
+  if (args.size() != program->params.size())
+    return diags.Report(kBadArguments, {}, entry,
+                        fmt::format("{} arguments for {} parameters", args.size(),
+                                    program->params.size()));
+  uint64_t param_bytes = std::max<uint64_t>(program->param_bytes, 1);
+  AlignedBytes params(param_bytes);
+  memset(params.data, 0, param_bytes);
+  for (size_t k = 0; k < args.size(); ++k) {
+    auto [offset, bytes] = program->params[k];
+    if (args[k].bytes.size() != bytes)
+      return diags.Report(kBadArguments, {}, entry,
+                          fmt::format("argument {} has {} bytes, the parameter {}", k,
+                                      args[k].bytes.size(), bytes));
+    if (bytes > 0) memcpy(params.data + offset, args[k].bytes.data(), bytes);
+  }
+
+  auto begin = std::chrono::steady_clock::now();
+  std::shared_lock lock(state_->mutex);
+  emulator::Launch launch;
+  launch.program = program;
+  launch.places = &emu->places;
+  launch.options = &options_;
+  launch.config = config;
+  launch.params = params.data;
+  AlignedBytes constants(std::max<uint64_t>(program->constants.size(), 64));
+  if (!program->constants.empty())
+    memcpy(constants.data, program->constants.data(), program->constants.size());
+  launch.constants = constants.data;
+  launch.smem_total = program->dynamic_offset + config.smem_bytes;
+  uint64_t clusters = 1;
+  for (int k = 0; k < 3; ++k) {
+    launch.clusters[k] = config.grid[k] / config.cluster[k];
+    clusters *= launch.clusters[k];
+  }
+  for (const auto& [address, block] : state_->heap.blocks)
+    launch.allocations.push_back({address, address + block.size, block.read_only});
+  uint64_t params_at = reinterpret_cast<uint64_t>(params.data);
+  launch.allocations.push_back({params_at, params_at + program->param_bytes, true});
+  std::sort(launch.allocations.begin(), launch.allocations.end(),
+            [](const Allocation& a, const Allocation& b) { return a.begin < b.begin; });
+
+  int threads = program->order_sensitive ? 1 : Threads();
+  if (static_cast<uint64_t>(threads) > clusters) threads = static_cast<int>(clusters);
+  Fault fault;
+  Pool pool(&launch, clusters, threads);
+  bool ok = pool.Run(&fault);
+  if (stats != nullptr) {
+    std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - begin;
+    stats->milliseconds = ms.count();
+    stats->warp_instructions = launch.executed.load();
+  }
+  if (ok) return Done();
+  DiagBuilder report = diags.ReportText(*fault.def, {}, fault.message);
+  emu->places.At(report, fault.line);
+  report.Note(fmt::format("in entry `{}`", entry));
+  for (const std::string& note : fault.notes) report.Note(note);
+  for (const std::string& help : fault.helps) report.Help(help);
+  return DiagSink::Propagate();
+}
+
+}  // namespace
+}  // namespace emulator
+
+std::unique_ptr<Device> OpenEmulator(const EmulatorOptions& options) {
+  return std::make_unique<emulator::EmuDevice>(options);
+}
+
+}  // namespace tilec::runtime

@@ -1,0 +1,298 @@
+// Branches, exits and the barriers of warps, CTAs and clusters.
+//
+// Every blocking handler follows the protocol of internal.h: the first visit registers the arrival
+// and returns kBlock with a Wait; when the condition holds the instruction runs again with
+// w.resumed set and finishes.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "runtime/emulator/handlers.h"
+
+namespace tilec::runtime::emulator {
+
+Step RunNothing(Warp&, const Inst&, uint32_t) { return Step::kNext; }
+
+Step RunNanosleep(Warp&, const Inst&, uint32_t) { return Step::kYield; }
+
+Step RunBra(Warp& w, const Inst& i, uint32_t mask) {
+  uint32_t target = static_cast<uint32_t>(i.imm);
+  if (mask == w.active) {
+    w.pc = target;
+    return Step::kJump;
+  }
+  // Both ways: the smaller pc goes on, the other path waits for it to catch up.
+  uint32_t rest = w.active & ~mask, next = w.pc + 1;
+  Path other;
+  if (target < next) {
+    other.pc = next, other.mask = rest;
+    w.pc = target, w.active = mask;
+  } else {
+    other.pc = target, other.mask = mask;
+    w.pc = next, w.active = rest;
+  }
+  w.merge_pc = std::min(w.merge_pc, other.pc);
+  w.others.push_back(other);
+  return Step::kJump;
+}
+
+Step RunRet(Warp& w, const Inst&, uint32_t mask) {
+  ExitLanes(w, mask);
+  return w.active == 0 ? Step::kDone : Step::kNext;
+}
+
+Step RunTrap(Warp& w, const Inst& i, uint32_t mask) {
+  return FailLane(w, i, __builtin_ctz(mask), kTrap, TextOf(w, i));
+}
+
+Step Converge(Warp& w, const Inst& i, uint32_t mask, uint32_t members) {
+  uint32_t missing = members & w.live & ~mask;
+  if ((members & mask) != mask)
+    return FailText(w, i, kConvergence,
+                    fmt::format("`{}`: the member mask {:#x} lacks a lane that executes it "
+                                "(lanes {:#x})", TextOf(w, i), members, mask),
+                    __builtin_ctz(mask & ~members));
+  if (missing == 0) return Step::kNext;
+  if ((missing & ~w.active) == 0)
+    return FailText(w, i, kConvergence,
+                    fmt::format("`{}`: lanes {:#x} of the member mask are here, but their guard is "
+                                "false", TextOf(w, i), missing), __builtin_ctz(missing));
+  // Paths that already wait here join this one.
+  uint32_t pc = w.pc;
+  for (size_t k = 0; k < w.others.size();) {
+    Path& p = w.others[k];
+    if (p.pc == pc && !p.resumed && (p.wait.kind == Wait::Kind::kConverge ||
+                                     p.wait.kind == Wait::Kind::kNone)) {
+      w.active |= p.mask;
+      p = w.others.back();
+      w.others.pop_back();
+      continue;
+    }
+    ++k;
+  }
+  w.merge_pc = ~0u;
+  for (const Path& p : w.others)
+    if (p.wait.kind == Wait::Kind::kNone) w.merge_pc = std::min(w.merge_pc, p.pc);
+  if ((members & w.live & ~w.active) == 0) return Step::kRetry;  // with the larger mask
+  w.wait = {};
+  w.wait.kind = Wait::Kind::kConverge;
+  w.wait.id = members;
+  return Step::kBlock;
+}
+
+Step RunBarWarp(Warp& w, const Inst& i, uint32_t mask) {
+  if (w.resumed) return Step::kNext;
+  uint32_t members = Row<uint32_t>(w, i.o[0])[__builtin_ctz(mask)];
+  if ((members & mask) != mask)
+    return FailText(w, i, kConvergence, fmt::format("`{}`: the member mask {:#x} lacks a lane that "
+                    "executes it", TextOf(w, i), members), __builtin_ctz(mask & ~members));
+  uint32_t arrived = mask;
+  for (const Path& p : w.others)
+    if (p.wait.kind == Wait::Kind::kWarpSync && p.wait.id == members) arrived |= p.mask;
+  if ((members & w.live & ~arrived) == 0) {
+    for (Path& p : w.others)
+      if (p.wait.kind == Wait::Kind::kWarpSync && p.wait.id == members) p.wait.value = 1;
+    return Step::kNext;
+  }
+  w.wait = {};
+  w.wait.kind = Wait::Kind::kWarpSync;
+  w.wait.id = members;
+  return Step::kBlock;
+}
+
+// ---- named barriers ----
+
+namespace {
+
+uint32_t LiveThreads(const Cta& cta) {
+  uint32_t n = 0;
+  for (const Warp& w : cta.warps)
+    if (!w.done()) n += 32;
+  return n;
+}
+
+// Completes the barrier if everybody it waits for has arrived.
+bool TryComplete(Cta& cta, NamedBarrier& b) {
+  if (b.arrived == 0) return false;
+  uint32_t need = b.expected != 0 ? b.expected : LiveThreads(cta);
+  if (b.arrived < need) return false;
+  b.last_count = b.red_count;
+  b.last_total = b.red_total;
+  b.arrived = b.red_count = b.red_total = 0;
+  ++b.generation;
+  ++cta.progress;
+  return true;
+}
+
+// Arrival is per warp: a path that has all live lanes counts as 32 threads.
+uint32_t Threads(const Warp& w, uint32_t mask) {
+  return mask == w.live ? 32 : static_cast<uint32_t>(__builtin_popcount(mask));
+}
+
+// Checks the operands and registers the arrival. Null: a fault was recorded.
+NamedBarrier* ArriveAt(Warp& w, const Inst& i, uint32_t mask, uint32_t* id) {
+  int lane = __builtin_ctz(mask);
+  *id = Row<uint32_t>(w, i.o[0])[lane];
+  uint32_t count = i.u[1] ? Row<uint32_t>(w, i.o[1])[lane] : 0;
+  if (*id > 15) {
+    FailLane(w, i, lane, kBadOperandValue, TextOf(w, i), fmt::format("barrier {} of 16", *id));
+    return nullptr;
+  }
+  if (i.u[1] && (count == 0 || count % 32 != 0 || count > 1024)) {
+    FailLane(w, i, lane, kBadOperandValue, TextOf(w, i),
+             fmt::format("a thread count of {}, which is no multiple of 32 up to 1024", count));
+    return nullptr;
+  }
+  NamedBarrier& b = w.cta->barriers[*id];
+  if (b.arrived > 0 && b.expected != count) {
+    FailText(w, i, kBadBarrier,
+             fmt::format("barrier {} is used with {} threads here and {} at line {} in the same "
+                         "generation", *id, count, b.expected, b.line), lane);
+    return nullptr;
+  }
+  b.expected = count;
+  b.line = i.line;
+  b.arrived += Threads(w, mask);
+  if (count != 0 && b.arrived > count) {
+    FailText(w, i, kBadBarrier, fmt::format("barrier {} gets {} arrivals in a generation of {}",
+                                            *id, b.arrived, count), lane);
+    return nullptr;
+  }
+  ++w.cta->progress;
+  return &b;
+}
+
+}  // namespace
+
+void CheckNamedBarriers(Cta& cta) {
+  for (NamedBarrier& b : cta.barriers)
+    if (b.expected == 0) TryComplete(cta, b);
+}
+
+Step RunBar(Warp& w, const Inst& i, uint32_t mask) {
+  if (w.resumed) return Step::kNext;
+  uint32_t id = 0;
+  NamedBarrier* b = ArriveAt(w, i, mask, &id);
+  if (b == nullptr) return Step::kError;
+  uint64_t generation = b->generation;
+  if (TryComplete(*w.cta, *b) || i.u[0]) return Step::kNext;
+  w.wait = {};
+  w.wait.kind = Wait::Kind::kNamedBarrier;
+  w.wait.id = id;
+  w.wait.value = generation;
+  return Step::kBlock;
+}
+
+Step RunBarRed(Warp& w, const Inst& i, uint32_t mask) {
+  uint32_t id = Row<uint32_t>(w, i.o[0])[__builtin_ctz(mask)];
+  if (!w.resumed) {
+    NamedBarrier* b = ArriveAt(w, i, mask, &id);
+    if (b == nullptr) return Step::kError;
+    uint32_t p = Predicate(w, i.o[2]) ^ (i.u[3] ? ~0u : 0u);
+    b->red_count += static_cast<uint32_t>(__builtin_popcount(p & mask));
+    b->red_total += static_cast<uint32_t>(__builtin_popcount(mask));
+    uint64_t generation = b->generation;
+    if (!TryComplete(*w.cta, *b)) {
+      w.wait = {};
+      w.wait.kind = Wait::Kind::kNamedBarrier;
+      w.wait.id = id;
+      w.wait.value = generation;
+      return Step::kBlock;
+    }
+  }
+  const NamedBarrier& b = w.cta->barriers[id & 15];
+  if (i.u[2] == 0) {
+    ForLanes(mask, [&](int l) { Row<uint32_t>(w, i.o[3])[l] = b.last_count; });
+  } else {
+    bool r = i.u[2] == 1 ? b.last_count == b.last_total : b.last_count > 0;
+    uint32_t& d = Predicate(w, i.o[3]);
+    d = r ? d | mask : d & ~mask;
+  }
+  return Step::kNext;
+}
+
+// ---- clusters ----
+
+namespace {
+
+uint32_t ClusterThreads(const Cluster& c) {
+  uint32_t n = 0;
+  for (const Cta& cta : c.ctas)
+    for (const Warp& w : cta.warps) n += static_cast<uint32_t>(__builtin_popcount(w.live));
+  return n;
+}
+
+}  // namespace
+
+Step RunClusterArrive(Warp& w, const Inst& i, uint32_t mask) {
+  ClusterBarrier& b = w.cta->cluster->barrier;
+  if (mask & w.cluster_arrived)
+    return FailText(w, i, kBadBarrier, "a thread arrives at the cluster barrier a second time "
+                    "without waiting", __builtin_ctz(mask & w.cluster_arrived));
+  w.cluster_arrived |= mask;
+  w.cluster_generation = b.generation;
+  b.arrived += static_cast<uint32_t>(__builtin_popcount(mask));
+  CheckClusterBarrier(*w.cta->cluster);
+  ++w.cta->progress;
+  return Step::kNext;
+}
+
+void CheckClusterBarrier(Cluster& c) {
+  if (c.barrier.arrived == 0 || c.barrier.arrived < ClusterThreads(c)) return;
+  c.barrier.arrived = 0;
+  ++c.barrier.generation;
+}
+
+Step RunClusterWait(Warp& w, const Inst& i, uint32_t mask) {
+  if ((mask & w.cluster_arrived) != mask)
+    return FailText(w, i, kBadBarrier, "a thread waits at the cluster barrier without having "
+                    "arrived", __builtin_ctz(mask & ~w.cluster_arrived));
+  if (w.cta->cluster->barrier.generation > w.cluster_generation) {
+    w.cluster_arrived &= ~mask;
+    return Step::kNext;
+  }
+  w.wait = {};
+  w.wait.kind = Wait::Kind::kClusterBarrier;
+  w.wait.value = w.cluster_generation;
+  return Step::kBlock;
+}
+
+// ---- registers ----
+
+// Counts only: releasing fills the CTA's pool, taking waits until the pool has enough.
+Step RunSetMaxNReg(Warp& w, const Inst& i, uint32_t mask) {
+  if (mask != ~0u)
+    return FailText(w, i, kConvergence, fmt::format("`{}`: all 32 lanes of a warp must execute it",
+                                                    TextOf(w, i)));
+  uint32_t want = static_cast<uint32_t>(i.imm);
+  Cta& cta = *w.cta;
+  if (w.registers == 0) {
+    w.registers = want;  // the kernel does not say how many registers it starts with
+    return Step::kNext;
+  }
+  int64_t delta = int64_t{want} - w.registers;
+  bool known = cta.cluster->launch->program->maxnreg != 0;  // else the start value is a guess
+  if (!known && (i.u[0] ? delta < 0 : delta > 0)) {
+    w.registers = want;
+    return Step::kNext;
+  }
+  if (!i.u[0] && delta > 0)
+    return FailLane(w, i, -1, kBadOperandValue, TextOf(w, i),
+                    fmt::format("the warp has {} registers, {} is more", w.registers, want));
+  if (i.u[0] && delta < 0)
+    return FailLane(w, i, -1, kBadOperandValue, TextOf(w, i),
+                    fmt::format("the warp has {} registers, {} is fewer", w.registers, want));
+  if (delta * 32 > cta.register_pool) {
+    w.wait = {};
+    w.wait.kind = Wait::Kind::kRegisters;
+    w.wait.id = want;
+    w.wait.value = static_cast<uint64_t>(delta * 32);
+    return Step::kBlock;
+  }
+  cta.register_pool -= delta * 32;
+  w.registers = want;
+  ++cta.progress;
+  return Step::kNext;
+}
+
+}  // namespace tilec::runtime::emulator

@@ -1,0 +1,366 @@
+// Loads and stores. Locate() turns the addresses of the active lanes into checked pointers; a
+// warp remembers the allocation it hit last, and contiguous accesses copy whole rows.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/emulator/handlers.h"
+
+namespace tilec::runtime::emulator {
+namespace {
+
+const char* Verb(bool write) { return write ? "a store" : "a load"; }
+
+// Puts the allocation with [address, address + bytes) into the warp's cache.
+bool FindAllocation(Warp& w, uint64_t address, uint64_t bytes) {
+  const auto& table = w.cta->cluster->launch->allocations;
+  auto it = std::upper_bound(table.begin(), table.end(), address,
+                             [](uint64_t a, const Allocation& x) { return a < x.begin; });
+  if (it == table.begin()) return false;
+  --it;
+  if (address >= it->end || bytes > it->end - address) return false;
+  w.cache_lo = it->begin;
+  w.cache_hi = it->end;
+  w.cache_read_only = it->read_only;
+  return true;
+}
+
+bool GlobalFault(Warp& w, const Inst& i, int lane, uint64_t address, uint64_t bytes, bool write) {
+  FailLane(w, i, lane, kGlobalOutOfBounds, Verb(write), bytes, address);
+  const auto& table = w.cta->cluster->launch->allocations;
+  auto it = std::upper_bound(table.begin(), table.end(), address,
+                             [](uint64_t a, const Allocation& x) { return a < x.begin; });
+  Fault& f = w.cta->cluster->fault;
+  if (it != table.begin()) {
+    const Allocation& before = *(it - 1);
+    f.notes.push_back(fmt::format("the allocation below ends at {:#x}, {} bytes before the end of "
+                                  "the access; it has {} bytes", before.end,
+                                  address + bytes - before.end, before.end - before.begin));
+  }
+  if (it != table.end())
+    f.notes.push_back(fmt::format("the allocation above begins at {:#x}", it->begin));
+  return false;
+}
+
+bool LocateGlobal(Warp& w, const Inst& i, uint32_t mask, const uint64_t* a, uint32_t bytes,
+                  bool write, Access* out) {
+  uint64_t lo = ~0ull, hi = 0, bits = 0;
+  ForLanes(mask, [&](int l) {
+    lo = std::min(lo, a[l]);
+    hi = std::max(hi, a[l]);
+    bits |= a[l];
+    out->p[l] = reinterpret_cast<uint8_t*>(a[l]);
+  });
+  if (bits & (bytes - 1)) {
+    ForLanes(mask, [&](int l) {
+      if ((a[l] & (bytes - 1)) && !w.cta->cluster->failed)
+        FailLane(w, i, l, kMisaligned, Verb(write), bytes, a[l], bytes);
+    });
+    return false;
+  }
+  bool inside = lo >= w.cache_lo && hi < w.cache_hi && bytes <= w.cache_hi - hi;
+  if (!inside) inside = FindAllocation(w, lo, bytes) && hi < w.cache_hi && bytes <= w.cache_hi - hi;
+  if (inside) {
+    if (!write || !w.cache_read_only) return true;
+    FailLane(w, i, __builtin_ctz(mask), kReadOnly, Verb(write), lo);
+    return false;
+  }
+  for (uint32_t m = mask; m != 0; m &= m - 1) {  // several allocations at once, or a fault
+    int l = __builtin_ctz(m);
+    if (!FindAllocation(w, a[l], bytes)) return GlobalFault(w, i, l, a[l], bytes, write);
+    if (write && w.cache_read_only) {
+      FailLane(w, i, l, kReadOnly, Verb(write), a[l]);
+      return false;
+    }
+  }
+  return true;
+}
+
+bool LocateShared(Warp& w, const Inst& i, uint32_t mask, const uint64_t* a, uint32_t bytes,
+                  bool write, Access* out) {
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    int l = __builtin_ctz(m);
+    uint32_t offset = 0;
+    Cta* cta = ResolveShared(w, a[l], &offset);
+    if (cta == nullptr || offset > cta->smem_bytes || bytes > cta->smem_bytes - offset) {
+      FailLane(w, i, l, kSharedOutOfBounds, Verb(write), bytes, a[l],
+               cta == nullptr ? 0 : cta->smem_bytes);
+      return false;
+    }
+    if (offset & (bytes - 1)) {
+      FailLane(w, i, l, kMisaligned, Verb(write), bytes, offset, bytes);
+      return false;
+    }
+    out->p[l] = cta->smem + offset;
+  }
+  return true;
+}
+
+}  // namespace
+
+Cta* ResolveShared(Warp& w, uint64_t address, uint32_t* offset) {
+  if (address >= kSharedWindow) address -= kSharedWindow;
+  *offset = static_cast<uint32_t>(address) & ((1u << kRankShift) - 1);
+  if (address < (1u << kRankShift)) return w.cta;
+  uint64_t rank = (address >> kRankShift) - 1;  // 0 means "this CTA"
+  auto& ctas = w.cta->cluster->ctas;
+  return rank < ctas.size() ? &ctas[rank] : nullptr;
+}
+
+bool CheckGlobal(Warp& w, uint64_t address, uint64_t bytes, bool write) {
+  bool inside = address >= w.cache_lo && address < w.cache_hi && bytes <= w.cache_hi - address;
+  if (!inside && !FindAllocation(w, address, bytes)) return false;
+  return !write || !w.cache_read_only;
+}
+
+bool Locate(Warp& w, const Inst& i, uint32_t mask, uint32_t row, bool wide, Space space,
+            bool generic, uint64_t offset, uint32_t bytes, bool write, Access* out) {
+  alignas(64) uint64_t a[32];
+  if (wide) {
+    const uint64_t* r = Row<uint64_t>(w, row);
+    for (int l = 0; l < 32; ++l) a[l] = r[l] + offset;
+  } else {
+    const uint32_t* r = Row<uint32_t>(w, row);
+    uint32_t o = static_cast<uint32_t>(offset);
+    for (int l = 0; l < 32; ++l) a[l] = static_cast<uint32_t>(r[l] + o);
+  }
+  out->contiguous = false;
+  if (mask == ~0u) {
+    uint64_t bad = 0;
+    for (int l = 0; l < 32; ++l) bad |= (a[l] - a[0]) ^ (static_cast<uint64_t>(l) * bytes);
+    out->contiguous = bad == 0;
+  }
+  if (generic) {
+    uint64_t window = a[__builtin_ctz(mask)] & kWindowMask;
+    bool same = true;
+    ForLanes(mask, [&](int l) { same = same && (a[l] & kWindowMask) == window; });
+    if (!same) {
+      FailText(w, i, kPtxRefused, "the emulator does not run one generic access to several state "
+               "spaces", __builtin_ctz(mask));
+      return false;
+    }
+    space = window == kSharedWindow ? Space::kShared
+            : window == kLocalWindow ? Space::kLocal : Space::kGlobal;
+    if (space == Space::kLocal)
+      for (uint64_t& x : a) x -= kLocalWindow;
+  }
+  switch (space) {
+    case Space::kGlobal: case Space::kConst: case Space::kParam:
+      if (out->contiguous && ((a[0] & (bytes - 1)) == 0) && a[0] >= w.cache_lo &&
+          a[0] < w.cache_hi && 32ull * bytes <= w.cache_hi - a[0] && !(write && w.cache_read_only)) {
+        for (int l = 0; l < 32; ++l) out->p[l] = reinterpret_cast<uint8_t*>(a[l]);
+        return true;
+      }
+      return LocateGlobal(w, i, mask, a, bytes, write, out);
+    case Space::kShared: {
+      uint64_t all = 0, hi = 0;
+      ForLanes(mask, [&](int l) { all |= a[l], hi = std::max(hi, a[l]); });
+      uint64_t size = w.cta->smem_bytes;
+      if ((all & (bytes - 1)) == 0 && hi < size && bytes <= size - hi) {
+        if (mask == ~0u)
+          for (int l = 0; l < 32; ++l) out->p[l] = w.cta->smem + a[l];
+        else
+          ForLanes(mask, [&](int l) { out->p[l] = w.cta->smem + a[l]; });
+        return true;
+      }
+      return LocateShared(w, i, mask, a, bytes, write, out);
+    }
+    case Space::kLocal: {
+      out->contiguous = false;
+      uint64_t size = w.cta->cluster->launch->program->local_bytes;
+      for (uint32_t m = mask; m != 0; m &= m - 1) {
+        int l = __builtin_ctz(m);
+        if (a[l] > size || bytes > size - a[l]) {
+          FailLane(w, i, l, kLocalOutOfBounds, Verb(write), bytes, a[l], size);
+          return false;
+        }
+        if (a[l] & (bytes - 1)) {
+          FailLane(w, i, l, kMisaligned, Verb(write), bytes, a[l], bytes);
+          return false;
+        }
+        out->p[l] = w.local + static_cast<uint64_t>(l) * size + a[l];
+      }
+      return true;
+    }
+  }
+  return false;
+}
+
+namespace {
+
+template <typename M, typename L>
+void LoadRow(const Access& at, uint32_t mask, uint32_t stride, uint32_t shift, L* d) {
+  if (mask == ~0u && at.contiguous) {
+    const uint8_t* p = at.p[0] + shift;
+    if (sizeof(M) == sizeof(L) && stride == sizeof(M)) {
+      memcpy(d, p, 32 * sizeof(M));
+      return;
+    }
+    for (uint32_t l = 0; l < 32; ++l) {
+      M v;
+      memcpy(&v, p + l * stride, sizeof v);
+      d[l] = static_cast<L>(v);
+    }
+    return;
+  }
+  ForLanes(mask, [&](int l) {
+    M v;
+    memcpy(&v, at.p[l] + shift, sizeof v);
+    d[l] = static_cast<L>(v);
+  });
+}
+
+template <typename M>
+void LoadAs(Warp& w, const Access& at, uint32_t mask, uint32_t stride, uint32_t shift, uint32_t row,
+            int bits) {
+  if (bits == 64) LoadRow<M, uint64_t>(at, mask, stride, shift, Row<uint64_t>(w, row));
+  else LoadRow<M, uint32_t>(at, mask, stride, shift, Row<uint32_t>(w, row));
+  if (bits == 16 && sizeof(M) == 1 && M(-1) < M(0))
+    ForLanes(mask, [&](int l) { Row<uint32_t>(w, row)[l] &= 0xffff; });
+}
+
+void LoadOne(Warp& w, Type t, const Access& at, uint32_t mask, uint32_t stride, uint32_t shift,
+             uint32_t row, int bits) {
+  switch (TypeBits(t)) {
+    case 8:
+      if (t == Type::kS8) LoadAs<int8_t>(w, at, mask, stride, shift, row, bits);
+      else LoadAs<uint8_t>(w, at, mask, stride, shift, row, bits);
+      break;
+    case 16:
+      if (t == Type::kS16 && bits != 16) LoadAs<int16_t>(w, at, mask, stride, shift, row, bits);
+      else LoadAs<uint16_t>(w, at, mask, stride, shift, row, bits);
+      break;
+    case 32:
+      if (t == Type::kS32) LoadAs<int32_t>(w, at, mask, stride, shift, row, bits);
+      else LoadAs<uint32_t>(w, at, mask, stride, shift, row, bits);
+      break;
+    case 64: LoadAs<uint64_t>(w, at, mask, stride, shift, row, bits); break;
+  }
+}
+
+template <typename M>
+void StoreRow(Warp& w, const Access& at, uint32_t mask, uint32_t stride, uint32_t shift,
+              uint32_t row, int bits) {
+  const uint32_t* r32 = Row<uint32_t>(w, row);
+  const uint64_t* r64 = Row<uint64_t>(w, row);
+  if (mask == ~0u && at.contiguous && stride == sizeof(M) &&
+      sizeof(M) == (bits == 64 ? 8u : 4u)) {
+    memcpy(at.p[0] + shift, r32, 32 * sizeof(M));
+    return;
+  }
+  ForLanes(mask, [&](int l) {
+    M v = bits == 64 ? static_cast<M>(r64[l]) : static_cast<M>(r32[l]);
+    memcpy(at.p[l] + shift, &v, sizeof v);
+  });
+}
+
+}  // namespace
+
+Step RunLdParam(Warp& w, const Inst& i, uint32_t mask) {
+  const Launch& launch = *w.cta->cluster->launch;
+  const uint32_t* list = &launch.program->lists[i.o[1]];
+  Type t = static_cast<Type>(i.u[3]);
+  uint32_t bytes = static_cast<uint32_t>(TypeBits(t)) / 8;
+  Access at;
+  for (auto& p : at.p) p = launch.params + i.imm;
+  for (uint32_t k = 0; k < list[0]; ++k)
+    LoadOne(w, t, at, mask, 0, k * bytes, list[1 + k], i.u[4]);
+  return Step::kNext;
+}
+
+Step RunLd(Warp& w, const Inst& i, uint32_t mask) {
+  const uint32_t* list = &w.cta->cluster->launch->program->lists[i.o[1]];
+  Type t = static_cast<Type>(i.u[3]);
+  uint32_t bytes = static_cast<uint32_t>(TypeBits(t)) / 8, n = list[0];
+  Access at;
+  if (!Locate(w, i, mask, i.o[0], i.u[2], static_cast<Space>(i.u[0]), i.u[1], i.imm, bytes * n,
+              false, &at))
+    return Step::kError;
+  for (uint32_t k = 0; k < n; ++k)
+    LoadOne(w, t, at, mask, bytes * n, k * bytes, list[1 + k], i.u[4]);
+  return Step::kNext;
+}
+
+Step RunSt(Warp& w, const Inst& i, uint32_t mask) {
+  const uint32_t* list = &w.cta->cluster->launch->program->lists[i.o[1]];
+  Type t = static_cast<Type>(i.u[3]);
+  uint32_t bytes = static_cast<uint32_t>(TypeBits(t)) / 8, n = list[0];
+  Access at;
+  if (!Locate(w, i, mask, i.o[0], i.u[2], static_cast<Space>(i.u[0]), i.u[1], i.imm, bytes * n,
+              true, &at))
+    return Step::kError;
+  for (uint32_t k = 0; k < n; ++k) {
+    switch (bytes) {
+      case 1: StoreRow<uint8_t>(w, at, mask, n, k, list[1 + k], i.u[4]); break;
+      case 2: StoreRow<uint16_t>(w, at, mask, 2 * n, 2 * k, list[1 + k], i.u[4]); break;
+      case 4: StoreRow<uint32_t>(w, at, mask, 4 * n, 4 * k, list[1 + k], i.u[4]); break;
+      case 8: StoreRow<uint64_t>(w, at, mask, 8 * n, 8 * k, list[1 + k], i.u[4]); break;
+    }
+  }
+  return Step::kNext;
+}
+
+Step RunCvta(Warp& w, const Inst& i, uint32_t mask) {
+  Space space = static_cast<Space>(i.u[0]);
+  bool to = i.u[1] != 0;
+  uint64_t window = space == Space::kShared ? kSharedWindow : space == Space::kLocal ? kLocalWindow : 0;
+  uint64_t *d = Row<uint64_t>(w, i.o[0]), *a = Row<uint64_t>(w, i.o[1]);
+  ForLanes(mask, [&](int l) { d[l] = to ? a[l] - window : a[l] + window; });
+  return Step::kNext;
+}
+
+Step RunIsSpace(Warp& w, const Inst& i, uint32_t mask) {
+  Space space = static_cast<Space>(i.u[0]);
+  const uint64_t* a = Row<uint64_t>(w, i.o[1]);
+  const Launch& launch = *w.cta->cluster->launch;
+  uint32_t& d = Predicate(w, i.o[0]);
+  uint64_t params = reinterpret_cast<uint64_t>(launch.params);
+  ForLanes(mask, [&](int l) {
+    uint64_t window = a[l] & kWindowMask;
+    bool in_param = a[l] - params < launch.program->param_bytes;
+    bool r = false;
+    switch (space) {
+      case Space::kShared: r = window == kSharedWindow; break;
+      case Space::kLocal: r = window == kLocalWindow; break;
+      case Space::kParam: r = in_param; break;
+      case Space::kGlobal: case Space::kConst:
+        r = window != kSharedWindow && window != kLocalWindow && !in_param;
+        break;
+    }
+    d = r ? d | 1u << l : d & ~(1u << l);
+  });
+  return Step::kNext;
+}
+
+// The address of the same offset in another CTA of the cluster.
+Step RunMapa(Warp& w, const Inst& i, uint32_t mask) {
+  const uint32_t* rank = Row<uint32_t>(w, i.o[2]);
+  size_t ctas = w.cta->cluster->ctas.size();
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    int l = __builtin_ctz(m);
+    if (rank[l] >= ctas)
+      return FailLane(w, i, l, kBadOperandValue, TextOf(w, i),
+                      fmt::format("rank {} in a cluster of {} CTAs", rank[l], ctas));
+    uint64_t a = i.u[1] ? Row<uint64_t>(w, i.o[1])[l] : Row<uint32_t>(w, i.o[1])[l];
+    uint64_t window = i.u[0] ? 0 : kSharedWindow;
+    uint64_t offset = (a - (a >= kSharedWindow ? kSharedWindow : 0)) & ((1u << kRankShift) - 1);
+    uint64_t r = window + ((uint64_t{rank[l]} + 1) << kRankShift | offset);
+    if (i.u[1]) Row<uint64_t>(w, i.o[0])[l] = r;
+    else Row<uint32_t>(w, i.o[0])[l] = static_cast<uint32_t>(r);
+  }
+  return Step::kNext;
+}
+
+Step RunGetCtaRank(Warp& w, const Inst& i, uint32_t mask) {
+  uint32_t* d = Row<uint32_t>(w, i.o[0]);
+  ForLanes(mask, [&](int l) {
+    uint64_t a = i.u[1] ? Row<uint64_t>(w, i.o[1])[l] : Row<uint32_t>(w, i.o[1])[l];
+    uint32_t offset = 0;
+    Cta* cta = ResolveShared(w, a, &offset);
+    d[l] = cta == nullptr ? ~0u : cta->rank;
+  });
+  return Step::kNext;
+}
+
+}  // namespace tilec::runtime::emulator

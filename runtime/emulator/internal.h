@@ -1,0 +1,265 @@
+// The machine: decoded instructions and the state of warps, CTAs and clusters.
+//
+// A warp's registers are rows of 32 lanes ("slots"): 128 bytes for anything up to 32 bits, 256 for
+// 64 bits, one 32-bit mask for a predicate. Values of 16 and 8 bits live zero-extended in 32-bit
+// lanes. Constants are rows too, in a bank all warps share, so a handler reads every operand the
+// same way: `Row(w, i.o[k])`.
+//
+// A warp runs one *path* (pc + lanes); divergence leaves others behind. The path with the smaller
+// pc runs first and paths meeting at one pc merge. A path that cannot go on gets a Wait; when its
+// condition holds it is marked resumed and its instruction runs again with `w.resumed` set, so
+// each blocking handler has the shape "if resumed: finish; else: register, maybe block".
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/device.h"
+#include "runtime/emulator/diagnostics.h"
+#include "runtime/emulator/mbarrier.h"
+#include "runtime/emulator/ptx_ast.h"
+#include "runtime/emulator/wgmma.h"
+
+namespace tilec::runtime::emulator {
+
+struct Warp;
+struct Cta;
+struct Cluster;
+struct Inst;
+
+// kNext: go to pc + 1. kJump: the handler set pc. kBlock: the handler set w.wait. kYield: like
+// kNext, but let others run. kRetry: run again later. kDone: no lane of this path is left.
+enum class Step : uint8_t { kNext, kJump, kBlock, kYield, kRetry, kDone, kError };
+using Handler = Step (*)(Warp& w, const Inst& i, uint32_t mask);
+
+inline constexpr uint32_t kNoGuard = 0xffffffffu;
+inline constexpr uint32_t kConstBit = 0x80000000u;
+
+struct alignas(64) Inst {
+  Handler run = nullptr;
+  uint32_t o[7] = {};          // row offsets, in the order of the operands; lists: index
+  int32_t line = 0;
+  uint64_t imm = 0;
+  uint32_t guard = kNoGuard;   // offset of a predicate
+  uint32_t text = 0;           // index into Program::texts
+  uint8_t guard_negated = 0;
+  uint8_t u[7] = {};           // meaning depends on the handler
+};
+static_assert(sizeof(Inst) == 64);
+
+// A special register a kernel reads, and where its row is.
+struct SpecialUse {
+  Special special;
+  uint32_t row;
+};
+
+struct Program {
+  std::string name;
+  std::vector<Inst> code;               // ends with a `ret`
+  std::vector<uint32_t> lists;          // count, then row offsets
+  std::vector<uint8_t> constants;       // rows; copied into an aligned bank
+  std::vector<std::string> texts;       // opcodes, for messages
+  std::vector<WgmmaShape> wgmma;
+  std::vector<SpecialUse> specials;
+  std::vector<std::pair<uint32_t, uint32_t>> params;  // offset, bytes
+  uint32_t register_bytes = 0;          // per warp
+  uint64_t param_bytes = 0;
+  uint64_t local_bytes = 0;             // per thread
+  uint64_t shared_static = 0;
+  uint64_t dynamic_offset = 0;          // where dynamic shared memory begins
+  bool order_sensitive = false;         // global atomics whose result depends on the order of CTAs
+  uint32_t reqntid[3] = {}, maxntid[3] = {}, reqcluster[3] = {};
+  uint32_t maxnreg = 0;
+};
+
+struct Allocation {
+  uint64_t begin = 0, end = 0;
+  bool read_only = false;
+};
+
+// Generic addresses above the host's user space. Shared: window | rank << 24 | offset.
+inline constexpr uint64_t kSharedWindow = 0xffff000000000000ull;
+inline constexpr uint64_t kLocalWindow = 0xfffe000000000000ull;
+inline constexpr uint64_t kWindowMask = 0xffff000000000000ull;
+inline constexpr uint32_t kRankShift = 24;
+
+struct Fault {
+  const DiagDef* def = nullptr;
+  std::string message;
+  int line = 0;
+  std::vector<std::string> notes;
+  std::vector<std::string> helps;
+};
+
+// Why a path waits.
+struct Wait {
+  enum class Kind : uint8_t { kNone, kYielded, kMBarrier, kNamedBarrier, kConverge, kWarpSync,
+                              kRegisters, kWgmma, kClusterBarrier };
+  Kind kind = Kind::kNone;
+  uint32_t id = 0;           // barrier number, shared address, lane mask, register count
+  uint64_t value = 0;        // parity or token, generation
+  bool token = false;
+};
+
+struct Path {
+  uint32_t pc = 0;
+  uint32_t mask = 0;
+  bool resumed = false;
+  Wait wait;
+};
+
+struct Warp {
+  uint8_t* base[2] = {};       // registers, constants
+  uint32_t pc = 0;
+  uint32_t active = 0;
+  uint32_t merge_pc = ~0u;     // smallest pc of a runnable path in `others`
+  uint32_t live = 0;           // lanes that have not exited
+  uint32_t launched = 0;       // lanes that exist
+  bool resumed = false;
+  bool has_path = true;        // pc/active describe a path (else everything is in `others`)
+  Wait wait;                   // set by a handler that returns kBlock
+  std::vector<Path> others;
+  Cta* cta = nullptr;
+  uint32_t index = 0;
+  uint32_t registers = 0;      // setmaxnreg
+  uint64_t executed = 0;
+  uint64_t cache_lo = 1, cache_hi = 0;  // the allocation hit last
+  bool cache_read_only = false;
+  uint8_t* local = nullptr;
+  uint64_t polls = 0;          // fruitless test_wait in a row
+  uint64_t polls_at = 0;       // Cta::progress at the last of them
+  uint32_t poll_id = 0;        // what it polls, for the report
+  uint64_t poll_value = 0;
+  uint32_t cluster_arrived = 0;       // lanes that arrived at the cluster barrier and did not wait
+  uint64_t cluster_generation = 0;
+  bool done() const { return live == 0; }
+};
+
+struct NamedBarrier {
+  uint32_t arrived = 0;     // threads
+  uint32_t expected = 0;    // 0: all of the CTA
+  uint64_t generation = 0;
+  uint32_t red_count = 0;   // bar.red: threads with a true predicate
+  uint32_t red_total = 0;
+  uint32_t last_count = 0, last_total = 0;
+  int line = 0;
+};
+
+struct Warpgroup {
+  uint32_t arrived = 0;
+  uint32_t pc = 0;
+  uint64_t generation = 0;
+  int64_t committed = 0;
+};
+
+struct Cta {
+  Cluster* cluster = nullptr;
+  uint32_t rank = 0;
+  uint32_t id[3] = {};
+  uint8_t* smem = nullptr;
+  uint32_t smem_bytes = 0;
+  std::vector<Warp> warps;
+  std::unordered_map<uint32_t, MBarrier> mbarriers;
+  NamedBarrier barriers[16];
+  std::vector<Warpgroup> groups;
+  int64_t register_pool = 0;
+  uint64_t progress = 0;    // bumped by every change a waiter could see
+  uint32_t live_warps = 0;
+};
+
+// What all clusters of a launch share.
+struct Launch {
+  const Program* program = nullptr;
+  const PtxPlaces* places = nullptr;
+  const EmulatorOptions* options = nullptr;
+  LaunchConfig config;
+  uint32_t clusters[3] = {1, 1, 1};
+  uint8_t* params = nullptr;
+  const uint8_t* constants = nullptr;
+  std::vector<Allocation> allocations;  // sorted
+  uint64_t smem_total = 0;
+  std::atomic<uint64_t> executed{0};
+  std::atomic<uint64_t> first_fault{~0ull};  // smallest cluster number that failed
+};
+
+struct ClusterBarrier {
+  uint32_t arrived = 0;      // threads
+  uint64_t generation = 0;
+};
+
+struct Cluster {
+  Launch* launch = nullptr;
+  uint64_t number = 0;
+  std::vector<Cta> ctas;
+  ClusterBarrier barrier;
+  Fault fault;
+  bool failed = false;
+  uint64_t rng = 0;
+  uint64_t limit = ~0ull;    // instructions until the budget is asked again
+  std::unique_ptr<uint8_t[]> storage;  // registers, shared and local memory
+
+  enum class Status : uint8_t { kDone, kFault, kBudget };
+  void Start(Launch* l, uint64_t cluster_number);
+  Status Run(uint64_t budget);
+  uint64_t Random();
+
+ private:
+  bool Pick(Warp& w);
+  void Rotate(Warp& w);
+  void RunWarp(Warp& w, uint64_t quantum);
+  void ReportDeadlock();
+  uint32_t cursor_ = 0;
+};
+
+// ---- helpers for handlers ----
+
+template <typename T>
+__attribute__((always_inline)) inline T* Row(Warp& w, uint32_t offset) {
+  return reinterpret_cast<T*>(w.base[offset >> 31] + (offset & ~kConstBit));
+}
+inline uint32_t& Predicate(Warp& w, uint32_t offset) { return *Row<uint32_t>(w, offset); }
+
+template <typename F>
+inline void ForLanes(uint32_t mask, F&& f) {
+  for (uint32_t m = mask; m != 0; m &= m - 1) f(__builtin_ctz(m));
+}
+
+inline const std::string& TextOf(const Warp& w, const Inst& i) {
+  return w.cta->cluster->launch->program->texts[i.text];
+}
+
+// "CTA (1,0,0), warp 3, lane 5"; lane < 0: without.
+std::string WhoIs(const Warp& w, int lane = -1);
+Step FailText(Warp& w, const Inst& i, const DiagDef& def, std::string message, int lane = -1);
+template <typename... Args>
+Step FailLane(Warp& w, const Inst& i, int lane, const DiagDef& def, const Args&... args) {
+  return FailText(w, i, def, fmt::format(fmt::runtime(def.format), args...), lane);
+}
+
+// Pointers of the active lanes of one access, checked for bounds and alignment.
+struct Access {
+  uint8_t* p[32];
+  bool contiguous = false;  // p[l] == p[0] + l·bytes, all lanes
+};
+// `row` holds addresses, 64-bit if `wide`. False: a fault was recorded.
+bool Locate(Warp& w, const Inst& i, uint32_t mask, uint32_t row, bool wide, Space space,
+            bool generic, uint64_t offset, uint32_t bytes, bool write, Access* out);
+// One global range for bulk copies.
+bool CheckGlobal(Warp& w, uint64_t address, uint64_t bytes, bool write);
+// A shared::cluster address → CTA and offset (null: no such CTA).
+Cta* ResolveShared(Warp& w, uint64_t address, uint32_t* offset);
+
+void ExitLanes(Warp& w, uint32_t mask);
+void CheckNamedBarriers(Cta& cta);
+void CheckClusterBarrier(Cluster& cluster);
+// Makes the sync collective `i` wait until every live lane of `members` stands at it.
+// kNext: they do. Otherwise what the handler must return.
+Step Converge(Warp& w, const Inst& i, uint32_t mask, uint32_t members);
+
+}  // namespace tilec::runtime::emulator

@@ -1,0 +1,307 @@
+// Clusters at work: the interpreter loop, paths of a warp, scheduling, faults.
+//
+// Warps run until they block, round robin; with a seed and random_schedule a random runnable warp
+// runs a random number of instructions. Blocked paths are asked again whenever their warp's turn
+// comes. If nobody can run, deadlock.cc tells why.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/emulator/handlers.h"
+
+namespace tilec::runtime::emulator {
+namespace {
+
+constexpr uint64_t kQuantum = 50000;
+constexpr uint64_t kPollLimit = 100000;  // fruitless polls without any change in the CTA
+
+bool Holds(Warp& w, const Path& p) {
+  const Wait& wait = p.wait;
+  Cta& cta = *w.cta;
+  switch (wait.kind) {
+    case Wait::Kind::kNone: return true;
+    case Wait::Kind::kYielded: return true;
+    case Wait::Kind::kMBarrier: {
+      auto it = cta.mbarriers.find(wait.id);
+      if (it == cta.mbarriers.end()) return true;  // the instruction will report it
+      MBarrierWait r = wait.token
+                           ? it->second.TestToken(MBarrierToken::Unpack(wait.value))
+                           : it->second.TestParity(static_cast<uint32_t>(wait.value));
+      return r.done || r.error != MBarrierError::kNone;
+    }
+    case Wait::Kind::kNamedBarrier: return cta.barriers[wait.id].generation != wait.value;
+    case Wait::Kind::kConverge: {
+      uint32_t here = p.mask;
+      for (const Path& q : w.others)
+        if (&q != &p && q.pc == p.pc &&
+            (q.wait.kind == Wait::Kind::kConverge || q.wait.kind == Wait::Kind::kNone))
+          here |= q.mask;
+      return (wait.id & w.live & ~here) == 0;
+    }
+    case Wait::Kind::kWarpSync: {
+      if (wait.value != 0) return true;
+      uint32_t here = 0;
+      for (const Path& q : w.others)
+        if (q.wait.kind == Wait::Kind::kWarpSync && q.wait.id == wait.id) here |= q.mask;
+      return (wait.id & w.live & ~here) == 0;
+    }
+    case Wait::Kind::kRegisters: return static_cast<int64_t>(wait.value) <= cta.register_pool;
+    case Wait::Kind::kWgmma: return cta.groups[wait.id].generation != wait.value;
+    case Wait::Kind::kClusterBarrier: return cta.cluster->barrier.generation > wait.value;
+  }
+  return true;
+}
+
+// Does the instruction finish (true) or start again (false) when its wait is over?
+bool Finishes(Wait::Kind kind) {
+  switch (kind) {
+    case Wait::Kind::kNamedBarrier: case Wait::Kind::kWarpSync: case Wait::Kind::kWgmma: return true;
+    case Wait::Kind::kNone: case Wait::Kind::kYielded: case Wait::Kind::kMBarrier:
+    case Wait::Kind::kConverge: case Wait::Kind::kRegisters: case Wait::Kind::kClusterBarrier:
+      return false;
+  }
+  return false;
+}
+
+void UpdateMerge(Warp& w) {
+  w.merge_pc = ~0u;
+  for (const Path& p : w.others)
+    if (p.wait.kind == Wait::Kind::kNone) w.merge_pc = std::min(w.merge_pc, p.pc);
+}
+
+void Park(Warp& w, Wait wait) {
+  Path p;
+  p.pc = w.pc;
+  p.mask = w.active;
+  p.resumed = w.resumed;
+  p.wait = wait;
+  w.others.push_back(p);
+  w.has_path = false;
+  w.active = 0;
+  w.resumed = false;
+}
+
+void Take(Warp& w, size_t k) {
+  Path p = w.others[k];
+  w.others[k] = w.others.back();
+  w.others.pop_back();
+  w.pc = p.pc;
+  w.active = p.mask;
+  w.resumed = p.resumed;
+  w.has_path = true;
+  UpdateMerge(w);
+}
+
+// Called when pc ≥ merge_pc: merge with the path at the same pc, or let one behind catch up.
+void Reconverge(Warp& w) {
+  while (w.pc >= w.merge_pc) {
+    size_t k = 0;
+    while (w.others[k].wait.kind != Wait::Kind::kNone || w.others[k].pc != w.merge_pc) ++k;
+    Path& p = w.others[k];
+    if (p.pc == w.pc && !p.resumed) {
+      w.active |= p.mask;
+      w.others[k] = w.others.back();
+      w.others.pop_back();
+      UpdateMerge(w);
+      continue;
+    }
+    Path mine;
+    mine.pc = w.pc;
+    mine.mask = w.active;
+    std::swap(mine, p);
+    w.pc = mine.pc;
+    w.active = mine.mask;
+    w.resumed = mine.resumed;
+    UpdateMerge(w);
+    if (w.resumed) return;
+  }
+}
+
+}  // namespace
+
+// Gives the warp a path to run. False: every path waits.
+bool Cluster::Pick(Warp& w) {
+  if (w.has_path) return true;
+  size_t best = w.others.size();
+  for (size_t k = 0; k < w.others.size(); ++k) {
+    Path& p = w.others[k];
+    if (p.wait.kind != Wait::Kind::kNone) {
+      if (!Holds(w, p)) continue;
+      p.resumed = p.resumed || Finishes(p.wait.kind);
+      p.wait = {};
+    }
+    if (best == w.others.size() || p.pc < w.others[best].pc) best = k;
+  }
+  if (best == w.others.size()) return false;
+  Take(w, best);
+  return true;
+}
+
+// At the end of a quantum: another path of the warp gets its turn, so that a spinning one cannot
+// starve the path it waits for.
+void Cluster::Rotate(Warp& w) {
+  if (w.others.empty()) return;
+  Path mine;
+  mine.pc = w.pc;
+  mine.mask = w.active;
+  mine.wait.kind = Wait::Kind::kYielded;
+  w.has_path = false;
+  w.active = 0;
+  if (Pick(w)) {
+    w.others.push_back(mine);
+    return;
+  }
+  w.pc = mine.pc;
+  w.active = mine.mask;
+  w.has_path = true;
+}
+
+void Cluster::RunWarp(Warp& w, uint64_t quantum) {
+  const Program& program = *launch->program;
+  const Inst* code = program.code.data();
+  uint64_t start = w.executed, end = w.executed + quantum;
+  while (true) {
+    if (w.pc >= w.merge_pc && !w.resumed) [[unlikely]] Reconverge(w);
+    const Inst& i = code[w.pc];
+    uint32_t mask = w.active;
+    if (i.guard != kNoGuard) {
+      uint32_t p = *reinterpret_cast<const uint32_t*>(w.base[0] + i.guard);
+      mask &= i.guard_negated ? ~p : p;
+      if (mask == 0) {
+        ++w.pc;
+        ++w.executed;
+        continue;
+      }
+    }
+    ++w.executed;
+    Step step = i.run(w, i, mask);
+    if (step == Step::kNext) [[likely]] {
+      ++w.pc;
+      w.resumed = false;
+      if (w.executed < end) continue;
+      Rotate(w);
+      break;
+    }
+    if (step == Step::kJump) {
+      if (w.executed < end) continue;
+      Rotate(w);
+      break;
+    }
+    if (step == Step::kYield) {
+      ++w.pc;
+      w.resumed = false;
+      Rotate(w);
+      break;
+    }
+    if (step == Step::kRetry) continue;
+    if (step == Step::kBlock) {
+      Park(w, w.wait);
+      UpdateMerge(w);
+      if (!Pick(w)) break;
+      continue;
+    }
+    if (step == Step::kDone) {
+      w.has_path = false;
+      if (w.done() || !Pick(w)) break;
+      continue;
+    }
+    break;  // kError
+  }
+  launch->executed.fetch_add(w.executed - start, std::memory_order_relaxed);
+}
+
+uint64_t Cluster::Random() {
+  rng ^= rng << 13;
+  rng ^= rng >> 7;
+  rng ^= rng << 17;
+  return rng;
+}
+
+Cluster::Status Cluster::Run(uint64_t budget) {
+  uint32_t per_cta = static_cast<uint32_t>(ctas[0].warps.size());
+  uint32_t total = per_cta * static_cast<uint32_t>(ctas.size());
+  const EmulatorOptions& options = *launch->options;
+  uint64_t limit_at = options.instruction_limit;
+  auto warp_at = [&](uint32_t k) -> Warp& { return ctas[k / per_cta].warps[k % per_cta]; };
+  uint64_t spent = 0;
+  while (true) {
+    bool progress = false;
+    uint32_t live = 0, polling = 0;
+    for (uint32_t n = 0; n < total; ++n) {
+      uint32_t k = cursor_ + n;
+      if (options.random_schedule) k = static_cast<uint32_t>(Random());
+      Warp& w = warp_at(k % total);
+      if (w.done()) continue;
+      ++live;
+      if (!Pick(w)) continue;
+      uint64_t before = w.executed;
+      RunWarp(w, options.random_schedule ? 1 + Random() % 64 : kQuantum);
+      spent += w.executed - before;
+      if (failed) return Status::kFault;
+      progress = true;
+      if (w.polls > kPollLimit) ++polling;
+      if (limit_at != 0 && launch->executed.load(std::memory_order_relaxed) > limit_at) {
+        fault = {};
+        fault.def = &kInstructionLimit;
+        fault.message = fmt::format(fmt::runtime(kInstructionLimit.format),
+                                    launch->executed.load(), limit_at);
+        fault.line = launch->program->code[w.pc < launch->program->code.size() ? w.pc : 0].line;
+        fault.notes.push_back("running: " + WhoIs(w));
+        failed = true;
+        return Status::kFault;
+      }
+    }
+    if (options.random_schedule && !progress) {  // the dice may have missed the runnable ones
+      live = 0;
+      for (uint32_t k = 0; k < total; ++k) {
+        Warp& w = warp_at(k);
+        if (w.done()) continue;
+        ++live;
+        if (Pick(w)) progress = true;
+      }
+    }
+    if (live == 0) {
+      bool all_done = true;
+      for (uint32_t k = 0; k < total; ++k) all_done = all_done && warp_at(k).done();
+      if (all_done) return Status::kDone;
+    }
+    if ((live > 0 && !progress) || (polling > 0 && polling == live)) {
+      ReportDeadlock();
+      return Status::kFault;
+    }
+    cursor_ = total == 0 ? 0 : (cursor_ + 1) % total;
+    if (launch->first_fault.load(std::memory_order_relaxed) < number) return Status::kFault;
+    if (spent >= budget) return Status::kBudget;
+  }
+}
+
+std::string WhoIs(const Warp& w, int lane) {
+  const Cta& c = *w.cta;
+  std::string s = fmt::format("CTA ({},{},{}), warp {}", c.id[0], c.id[1], c.id[2], w.index);
+  if (lane >= 0) s += fmt::format(", lane {}", lane);
+  return s;
+}
+
+Step FailText(Warp& w, const Inst& i, const DiagDef& def, std::string message, int lane) {
+  Cluster& c = *w.cta->cluster;
+  if (c.failed) return Step::kError;
+  c.failed = true;
+  c.fault = {};
+  c.fault.def = &def;
+  c.fault.message = std::move(message);
+  c.fault.line = i.line;
+  c.fault.notes.push_back("executed by " + WhoIs(w, lane));
+  return Step::kError;
+}
+
+void ExitLanes(Warp& w, uint32_t mask) {
+  w.live &= ~mask;
+  w.active &= ~mask;
+  ++w.cta->progress;
+  if (w.live == 0) --w.cta->live_warps;
+  CheckNamedBarriers(*w.cta);
+  CheckClusterBarrier(*w.cta->cluster);
+}
+
+}  // namespace tilec::runtime::emulator

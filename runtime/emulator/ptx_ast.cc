@@ -1,0 +1,81 @@
+// Tables behind ptx_ast.h.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/ptx_ast.h"
+
+#include <algorithm>
+
+namespace tilec::runtime::emulator {
+namespace {
+
+struct TypeRow {
+  const char* name;
+  int bits;
+};
+constexpr TypeRow kTypes[] = {
+#define X(name, text, bits) {text, bits},
+    TILEC_PTX_TYPES(X)
+#undef X
+    {"none", 0},
+};
+
+struct SpecialRow {
+  std::string_view name;
+  Type type;
+};
+constexpr SpecialRow kSpecials[] = {
+#define SPECIAL(name, text, type) {text, Type::k##type},
+#include "runtime/emulator/specials.def"
+#undef SPECIAL
+};
+
+}  // namespace
+
+int TypeBits(Type t) { return kTypes[static_cast<size_t>(t)].bits; }
+const char* TypeName(Type t) { return kTypes[static_cast<size_t>(t)].name; }
+
+Type TypeFromName(std::string_view name) {
+  for (size_t i = 0; i < static_cast<size_t>(Type::kNone); ++i)
+    if (name == kTypes[i].name) return static_cast<Type>(i);
+  return Type::kNone;
+}
+
+bool IsSigned(Type t) {
+  return t == Type::kS8 || t == Type::kS16 || t == Type::kS32 || t == Type::kS64;
+}
+
+bool IsFloat(Type t) {
+  return t == Type::kF16 || t == Type::kBF16 || t == Type::kF16x2 || t == Type::kBF16x2 ||
+         t == Type::kF32 || t == Type::kF64 || t == Type::kTF32 || t == Type::kE4M3 ||
+         t == Type::kE5M2;
+}
+
+int SpecialFromName(std::string_view name) {
+  for (size_t i = 0; i < std::size(kSpecials); ++i)
+    if (name == kSpecials[i].name) return static_cast<int>(i);
+  return -1;
+}
+Type SpecialType(Special s) { return kSpecials[static_cast<size_t>(s)].type; }
+
+std::string Register::Name() const {
+  std::string s(name);
+  return ranged ? s + std::to_string(number) : s;
+}
+
+std::string PtxPlaces::Describe(int line) const {
+  std::string s = name + ":" + std::to_string(line);
+  auto it = std::lower_bound(notes.begin(), notes.end(), line,
+                             [](const LineNote& n, int l) { return n.ptx_line < l; });
+  if (it != notes.end() && it->ptx_line == line) s += " (" + it->text + ")";
+  return s;
+}
+
+DiagBuilder PtxPlaces::At(DiagBuilder builder, int line) const {
+  builder.Place(name + ":" + std::to_string(line));
+  auto it = std::lower_bound(notes.begin(), notes.end(), line,
+                             [](const LineNote& n, int l) { return n.ptx_line < l; });
+  if (it != notes.end() && it->ptx_line == line) builder.Note("compiled from " + it->text);
+  return builder;
+}
+
+}  // namespace tilec::runtime::emulator

@@ -1,0 +1,153 @@
+// A cluster before its first instruction: memory, registers, special registers.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/emulator/handlers.h"
+
+namespace tilec::runtime::emulator {
+namespace {
+
+constexpr uint64_t kRegistersPerCta = 65536;
+
+uint64_t RoundUp(uint64_t v, uint64_t to) { return (v + to - 1) / to * to; }
+
+// The value of a special register for lane l of warp w.
+uint64_t SpecialValue(const Launch& launch, const Cta& cta, const Warp& w, Special s, uint32_t l) {
+  const LaunchConfig& c = launch.config;
+  uint64_t t = uint64_t{w.index} * 32 + l;
+  uint32_t cluster_size = c.cluster[0] * c.cluster[1] * c.cluster[2];
+  switch (s) {
+    case Special::kTidX: return t % c.block[0];
+    case Special::kTidY: return t / c.block[0] % c.block[1];
+    case Special::kTidZ: return t / c.block[0] / c.block[1];
+    case Special::kNtidX: return c.block[0];
+    case Special::kNtidY: return c.block[1];
+    case Special::kNtidZ: return c.block[2];
+    case Special::kCtaidX: return cta.id[0];
+    case Special::kCtaidY: return cta.id[1];
+    case Special::kCtaidZ: return cta.id[2];
+    case Special::kNctaidX: return c.grid[0];
+    case Special::kNctaidY: return c.grid[1];
+    case Special::kNctaidZ: return c.grid[2];
+    case Special::kLaneId: return l;
+    case Special::kWarpId: return w.index;
+    case Special::kNwarpId: return cta.warps.size();
+    case Special::kSmId: return cta.cluster->number % 132;
+    case Special::kNsmId: return 132;
+    case Special::kGridId: return 1;
+    case Special::kLanemaskEq: return 1u << l;
+    case Special::kLanemaskLe: return (2ull << l) - 1;
+    case Special::kLanemaskLt: return (1u << l) - 1;
+    case Special::kLanemaskGe: return 0xffffffffu & ~((1u << l) - 1);
+    case Special::kLanemaskGt: return 0xffffffffu & ~((2ull << l) - 1);
+    case Special::kClusteridX: return cta.id[0] / c.cluster[0];
+    case Special::kClusteridY: return cta.id[1] / c.cluster[1];
+    case Special::kClusteridZ: return cta.id[2] / c.cluster[2];
+    case Special::kNclusteridX: return c.grid[0] / c.cluster[0];
+    case Special::kNclusteridY: return c.grid[1] / c.cluster[1];
+    case Special::kNclusteridZ: return c.grid[2] / c.cluster[2];
+    case Special::kClusterCtaidX: return cta.id[0] % c.cluster[0];
+    case Special::kClusterCtaidY: return cta.id[1] % c.cluster[1];
+    case Special::kClusterCtaidZ: return cta.id[2] % c.cluster[2];
+    case Special::kClusterNctaidX: return c.cluster[0];
+    case Special::kClusterNctaidY: return c.cluster[1];
+    case Special::kClusterNctaidZ: return c.cluster[2];
+    case Special::kClusterCtarank: return cta.rank;
+    case Special::kClusterNctarank: return cluster_size;
+    case Special::kIsExplicitCluster: return cluster_size > 1;
+    case Special::kDynamicSmemSize: return c.smem_bytes;
+    case Special::kTotalSmemSize: return launch.smem_total;
+    case Special::kAggrSmemSize: return launch.smem_total;
+    case Special::kClock: case Special::kClockHi: case Special::kClock64:
+    case Special::kGlobaltimer: case Special::kGlobaltimerLo: case Special::kGlobaltimerHi:
+    case Special::kCount: break;
+  }
+  return 0;
+}
+
+void SetSpecials(const Launch& launch, const Cta& cta, Warp& w) {
+  for (const SpecialUse& use : launch.program->specials) {
+    Type t = SpecialType(use.special);
+    for (uint32_t l = 0; l < 32; ++l) {
+      uint64_t v = SpecialValue(launch, cta, w, use.special, l);
+      if (t == Type::kPred) {
+        uint32_t& p = Predicate(w, use.row);
+        p = (p & ~(1u << l)) | (v != 0 ? 1u << l : 0);
+      } else if (t == Type::kU64) {
+        Row<uint64_t>(w, use.row)[l] = v;
+      } else {
+        Row<uint32_t>(w, use.row)[l] = static_cast<uint32_t>(v);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void Cluster::Start(Launch* l, uint64_t cluster_number) {
+  launch = l;
+  number = cluster_number;
+  barrier = {};
+  fault = {};
+  failed = false;
+  cursor_ = 0;
+  rng = (l->options->seed * 0x9e3779b97f4a7c15ull ^ (cluster_number + 1) * 0xbf58476d1ce4e5b9ull) | 1;
+  const LaunchConfig& c = l->config;
+  const Program& program = *l->program;
+  uint32_t size = c.cluster[0] * c.cluster[1] * c.cluster[2];
+  uint32_t threads = c.block[0] * c.block[1] * c.block[2];
+  uint32_t warps = (threads + 31) / 32;
+  uint64_t reg_bytes = RoundUp(std::max<uint64_t>(program.register_bytes, 64), 64);
+  uint64_t local_bytes = RoundUp(program.local_bytes * 32, 64);
+  uint64_t smem_bytes = RoundUp(l->smem_total, 1024);
+  uint64_t cta_bytes = smem_bytes + 1024 + warps * (reg_bytes + local_bytes);
+  if (storage == nullptr) storage.reset(new uint8_t[cta_bytes * size + 1024]);
+  uint8_t* at = storage.get();
+  at += RoundUp(reinterpret_cast<uint64_t>(at), 1024) - reinterpret_cast<uint64_t>(at);
+
+  uint64_t cx = cluster_number % l->clusters[0], cy = cluster_number / l->clusters[0] % l->clusters[1];
+  uint64_t cz = cluster_number / l->clusters[0] / l->clusters[1];
+  uint32_t per_thread = program.maxnreg != 0
+                            ? program.maxnreg
+                            : static_cast<uint32_t>(kRegistersPerCta / (warps * 32) / 8 * 8);
+  per_thread = std::min(per_thread, 256u);
+  ctas.clear();
+  ctas.resize(size);
+  for (uint32_t rank = 0; rank < size; ++rank) {
+    Cta& cta = ctas[rank];
+    cta.cluster = this;
+    cta.rank = rank;
+    cta.id[0] = static_cast<uint32_t>(cx * c.cluster[0]) + rank % c.cluster[0];
+    cta.id[1] = static_cast<uint32_t>(cy * c.cluster[1]) + rank / c.cluster[0] % c.cluster[1];
+    cta.id[2] = static_cast<uint32_t>(cz * c.cluster[2]) + rank / c.cluster[0] / c.cluster[1];
+    cta.smem = at;
+    cta.smem_bytes = static_cast<uint32_t>(l->smem_total);
+    memset(at, 0xff, smem_bytes);  // NaN in every float format: shows reads of fresh memory
+    at += smem_bytes;
+    cta.groups.resize(threads % 128 == 0 ? threads / 128 : warps / 4);
+    cta.register_pool = static_cast<int64_t>(kRegistersPerCta) - int64_t{per_thread} * warps * 32;
+    cta.live_warps = warps;
+    cta.warps.resize(warps);
+    for (uint32_t k = 0; k < warps; ++k) {
+      Warp& w = cta.warps[k];
+      w.cta = &cta;
+      w.index = k;
+      w.base[0] = at;
+      w.base[1] = const_cast<uint8_t*>(l->constants);
+      memset(at, 0, reg_bytes);
+      at += reg_bytes;
+      w.local = at;
+      memset(at, 0xff, local_bytes);
+      at += local_bytes;
+      uint32_t lanes = std::min(32u, threads - k * 32);
+      w.launched = w.live = w.active = lanes == 32 ? ~0u : (1u << lanes) - 1;
+      w.registers = per_thread;
+      SetSpecials(*l, cta, w);
+    }
+    at += RoundUp(reinterpret_cast<uint64_t>(at), 1024) - reinterpret_cast<uint64_t>(at);
+  }
+}
+
+}  // namespace tilec::runtime::emulator
