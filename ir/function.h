@@ -1,7 +1,8 @@
 // A kernel at either level: SSA values in structured control flow, id-indexed storage.
 //
 // A Function owns everything in vectors; ops, values and blocks are 4-byte ids, so copying a
-// Function is a deep copy and ids mean the same in the copy. Ids survive appends, references do not.
+// Function is a deep copy and ids mean the same in the copy. Ids survive appends, references do
+// not.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -81,10 +81,8 @@ std::vector<int64_t> Layout::Extent() const {
 
 Layout AccumulatorLayout(int64_t m, int64_t n, int warpgroups, WgSplit split) {
   const int64_t wgs = warpgroups;
-  const int64_t blocks =
-      split == WgSplit::kM ? CeilDiv(CeilDiv(m, 64), wgs) : CeilDiv(m, 64);
-  const int64_t cols =
-      split == WgSplit::kN ? RoundUp(CeilDiv(n, wgs), 8) : RoundUp(n, 8);
+  const int64_t blocks = split == WgSplit::kM ? CeilDiv(CeilDiv(m, 64), wgs) : CeilDiv(m, 64);
+  const int64_t cols = split == WgSplit::kN ? RoundUp(CeilDiv(n, wgs), 8) : RoundUp(n, 8);
   Layout out;
   out.rank = 2;
   out.thread = {{4, 1, 2}, {8, 0, 1}, {4, 0, 16}};

@@ -30,8 +30,9 @@ Result<Function> Emitter::Run() {
   for (const auto& [value, layout] : plan_.layouts) {
     if (layout.regs() <= 255 * 4) continue;  // hopeless: LLVM would take minutes to say so
     const Op* def = in_.def(value);
-    return diags_.Report(lower_diag::kTileTooLarge, def ? def->at : Span{},
-                         in_.type(value).elements(), layout.regs(), plan_.threads())
+    return diags_
+        .Report(lower_diag::kTileTooLarge, def ? def->at : Span{}, in_.type(value).elements(),
+                layout.regs(), plan_.threads())
         .Help("choose smaller tiles");
   }
   const OpId role = b_.Add(OpKind::kRole, {}, {},
@@ -60,8 +61,9 @@ Result<Function> Emitter::Run() {
   }
   out_.launch.smem_bytes = top;
   if (top > options_.smem_limit_bytes)
-    return diags_.Report(lower_diag::kSharedMemoryFull, in_.params.empty() ? Span{} : in_.params[0].at,
-                         in_.name, top, options_.smem_limit_bytes)
+    return diags_
+        .Report(lower_diag::kSharedMemoryFull, in_.params.empty() ? Span{} : in_.params[0].at,
+                in_.name, top, options_.smem_limit_bytes)
         .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");
   return std::move(out_);
 }
@@ -137,18 +139,17 @@ Result<> Emitter::Parallel_(const Op& op) {
     const std::optional<Expr> lo = ToExpr(in_, op.operands[2 * d]);
     const std::optional<Expr> hi = ToExpr(in_, op.operands[2 * d + 1]);
     if (!lo || !hi) return diags_.Report(lower_diag::kGridNotKnown, op.at);
-    const Expr count = Simplify(Expr::Make(
-        Expr::Op::kMax, Expr::Const(0),
-        Expr::Make(Expr::Op::kCeilDiv, Expr::Make(Expr::Op::kSub, *hi, *lo),
-                   Expr::Const(steps[d]))));
+    const Expr count =
+        Simplify(Expr::Make(Expr::Op::kMax, Expr::Const(0),
+                            Expr::Make(Expr::Op::kCeilDiv, Expr::Make(Expr::Op::kSub, *hi, *lo),
+                                       Expr::Const(steps[d]))));
     grid = d == 0 ? count : Simplify(Expr::Make(Expr::Op::kMul, grid, count));
     const ValueId low = Scalar(op.operands[2 * d]);
     ValueId index = left;
     if (d + 1 < steps.size()) {
       const ValueId n = b_.Binary(
           OpKind::kDiv,
-          b_.Binary(OpKind::kAdd,
-                    b_.Binary(OpKind::kSub, Scalar(op.operands[2 * d + 1]), low),
+          b_.Binary(OpKind::kAdd, b_.Binary(OpKind::kSub, Scalar(op.operands[2 * d + 1]), low),
                     b_.Int(steps[d] - 1)),
           b_.Int(steps[d]));
       index = b_.Binary(OpKind::kMod, left, n);
@@ -184,9 +185,9 @@ Result<> Emitter::For_(const Op& op) {
   std::vector<ValueId> operands = {Scalar(op.operands[0]), Scalar(op.operands[1])};
   std::vector<Type> types;
   for (size_t i = 0; i < op.results.size(); ++i) {
-    operands.push_back(InLayout(Tile(op.operands[2 + i]),
-                                plan_.layouts.count(op.results[i]) ? plan_.layouts[op.results[i]]
-                                                                   : Layout{}));
+    operands.push_back(InLayout(Tile(op.operands[2 + i]), plan_.layouts.count(op.results[i])
+                                                              ? plan_.layouts[op.results[i]]
+                                                              : Layout{}));
     types.push_back(WarpType(op.results[i]));
   }
   const OpId loop = b_.Add(OpKind::kFor, std::move(operands), types, op.attrs);

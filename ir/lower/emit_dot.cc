@@ -20,9 +20,8 @@ void Emitter::StoreOperand(OpId dot, bool is_a) {
   if (operand.how != OperandPlan::How::kStore) return;
   const std::vector<int64_t>& shape = in_.type(operand.source).shape;
   ValueId tile = Tile(operand.source);
-  const Layout layout = out_.type(tile).shape.empty()
-                            ? ReplicatedLayout(shape, plan_.threads())
-                            : Unsqueeze(out_.layout(tile), shape);
+  const Layout layout = out_.type(tile).shape.empty() ? ReplicatedLayout(shape, plan_.threads())
+                                                      : Unsqueeze(out_.layout(tile), shape);
   tile = Reshape_(tile, shape, layout);
   b_.Add(OpKind::kSmemStore, {tile, OperandBuffer(dot, is_a)}, {},
          {{"transposed", int64_t{operand.store_transposed}}});
@@ -33,7 +32,8 @@ Result<> Emitter::Dot_(OpId id) {
   const DotPlan& dot = plan_.dots[id];
   const ValueId result = op.results[0];
   const Type& type = in_.type(result);
-  const bool stores = dot.a.how == OperandPlan::How::kStore || dot.b.how == OperandPlan::How::kStore;
+  const bool stores =
+      dot.a.how == OperandPlan::How::kStore || dot.b.how == OperandPlan::How::kStore;
   if (stores) {
     // Bring the tiles into registers first: that may flush loads, whose barriers then serve here.
     for (const OperandPlan* o : {&dot.a, &dot.b})
@@ -70,11 +70,9 @@ Result<> Emitter::Dot_(OpId id) {
 
   if (!dot.tensor_core) {
     const int64_t k = in_.type(op.operands[0]).shape[1];
-    return finish(b_.Value(OpKind::kSimtDot, {acc, OperandBuffer(id, true), OperandBuffer(id, false)},
-                           inner,
-                           {{"k", k},
-                            {"trans_a", int64_t{dot.a.trans}},
-                            {"trans_b", int64_t{dot.b.trans}}}));
+    return finish(
+        b_.Value(OpKind::kSimtDot, {acc, OperandBuffer(id, true), OperandBuffer(id, false)}, inner,
+                 {{"k", k}, {"trans_a", int64_t{dot.a.trans}}, {"trans_b", int64_t{dot.b.trans}}}));
   }
 
   const bool a_regs = dot.a.how == OperandPlan::How::kRegister;
@@ -108,8 +106,8 @@ Result<> Emitter::Dot_(OpId id) {
   if (dot.promote == 0) return finish(product(acc, zero, 0, dot.k_padded));
   // fp8 with promotion: partial products of `promote` columns, added in f32.
   for (int64_t k = 0; k < dot.k_padded; k += dot.promote) {
-    const ValueId part = product(b_.Constant(inner, 0), true, k,
-                                 std::min(dot.promote, dot.k_padded - k));
+    const ValueId part =
+        product(b_.Constant(inner, 0), true, k, std::min(dot.promote, dot.k_padded - k));
     acc = b_.Binary(OpKind::kAdd, acc, part);
   }
   return finish(acc);

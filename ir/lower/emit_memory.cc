@@ -56,8 +56,8 @@ void Emitter::PlanBuffers() {
       if (load.registers && load.tma) end = positions_.at(block.ops.back());
       if (load_ends.count(id)) end = std::max(end, load_ends[id]);
       load_buffers_[id] = buffers_.size();
-      AddBuffer(tile_type(in_.ops[id].results[0], load.smem), load.zero_padding,
-                positions_.at(id), end);
+      AddBuffer(tile_type(in_.ops[id].results[0], load.smem), load.zero_padding, positions_.at(id),
+                end);
       any_tma = any_tma || load.tma;
       any_zero = any_zero || load.zero_padding;
     }
@@ -121,7 +121,8 @@ Emitter::Access Emitter::WarpAccess(const Op& op, ValueId tile, const Layout* la
       if (store) access.operands.push_back(Scalar(op.operands[operand + 1]));
     } else {
       access.modes += 's';
-      access.operands.push_back(b_.Cast(modes[d] == 'g' ? Tile(first) : Scalar(first), DType::kI64));
+      access.operands.push_back(
+          b_.Cast(modes[d] == 'g' ? Tile(first) : Scalar(first), DType::kI64));
     }
     access.sizes.push_back(access.modes.back() == 's' ? 1 : sizes[d]);
     operand += modes[d] == 'r' && store ? 2 : 1;
@@ -207,19 +208,18 @@ void Emitter::FillByThreads(OpId id) {
   const Type& type = in_.type(op.results[0]);
   const int64_t size = ByteSize(type.dtype);
   int64_t vector = 16 / size;
-  while (vector > 1 && (type.shape.back() % vector != 0 ||
-                        type.elements() < vector * plan_.threads()))
+  while (vector > 1 &&
+         (type.shape.back() % vector != 0 || type.elements() < vector * plan_.threads()))
     vector /= 2;
   const Layout layout = BlockedLayout(type.shape, vector, plan_.threads());
   const Type tile = Type::Tile(type.dtype, type.shape, out_.Intern(layout));
   Access access = WarpAccess(op, op.results[0], &layout, false);
   access.operands.insert(access.operands.begin(), Scalar(op.operands[0]));
-  const ValueId value =
-      b_.Value(OpKind::kGLoad, std::move(access.operands), tile,
-               {{"modes", access.modes},
-                {"sizes", access.sizes},
-                {"has_fill", op.i("has_fill")},
-                {"vector", VectorFor(op, layout, type.shape, type.dtype)}});
+  const ValueId value = b_.Value(OpKind::kGLoad, std::move(access.operands), tile,
+                                 {{"modes", access.modes},
+                                  {"sizes", access.sizes},
+                                  {"has_fill", op.i("has_fill")},
+                                  {"vector", VectorFor(op, layout, type.shape, type.dtype)}});
   FlushLoads();
   Sync();
   b_.Add(OpKind::kSmemStore, {value, buffers_[load_buffers_[id]].value}, {});
@@ -330,9 +330,8 @@ void Emitter::FlushLoads() {
     for (int64_t col = 0; col < type.shape[1]; col += load.smem.panel_cols)
       for (int64_t row = 0; row < type.shape[0]; row += 256) {
         const int64_t rows = std::min<int64_t>(256, type.shape[0] - row);
-        const int map = MapFor(op.operands[0], static_cast<int>(op.s("modes").size()),
-                               load.row_dim, load.col_dim, rows, load.smem.panel_cols,
-                               load.smem.swizzle_bytes);
+        const int map = MapFor(op.operands[0], static_cast<int>(op.s("modes").size()), load.row_dim,
+                               load.col_dim, rows, load.smem.panel_cols, load.smem.swizzle_bytes);
         boxes.push_back({map, buffer,
                          (col / load.smem.panel_cols) * load.smem.rows * pitch + row * pitch,
                          BoxCoords(op, load.row_dim, load.col_dim, row, col)});
@@ -354,8 +353,7 @@ void Emitter::FlushLoads() {
               {{"map", int64_t{box.map}}, {"offset", box.offset}});
   }
   inner.Yield({});
-  const ValueId count =
-      b_.Value(OpKind::kCounterRead, {phase_}, Type::Scalar(DType::kI32));
+  const ValueId count = b_.Value(OpKind::kCounterRead, {phase_}, Type::Scalar(DType::kI32));
   const ValueId parity = b_.Binary(OpKind::kAnd, count, b_.Int(1, DType::kI32));
   b_.Add(OpKind::kMbarWait, {mbar_, parity}, {});
   b_.Add(OpKind::kCounterAdd, {phase_}, {}, {{"by", int64_t{1}}});
@@ -367,12 +365,11 @@ void Emitter::FlushLoads() {
     const Layout layout = plan_.layouts.count(result)
                               ? Unsqueeze(plan_.layouts[result], full.shape)
                               : ReplicatedLayout(full.shape, plan_.threads());
-    const ValueId tile =
-        b_.Value(OpKind::kSmemLoad, {buffers_[load_buffers_[id]].value},
-                 Type::Tile(full.dtype, full.shape, out_.Intern(layout)));
+    const ValueId tile = b_.Value(OpKind::kSmemLoad, {buffers_[load_buffers_[id]].value},
+                                  Type::Tile(full.dtype, full.shape, out_.Intern(layout)));
     const auto it = plan_.layouts.find(result);
-    Bind(result, Reshape_(tile, Squeezed(full.shape),
-                          it == plan_.layouts.end() ? Layout{} : it->second));
+    Bind(result,
+         Reshape_(tile, Squeezed(full.shape), it == plan_.layouts.end() ? Layout{} : it->second));
   }
   b_.SetSpan(here);
 }
@@ -400,9 +397,8 @@ void Emitter::StoreByTma(OpId id) {
   for (int64_t col = 0; col < type.shape[1]; col += store.smem.panel_cols)
     for (int64_t row = 0; row < type.shape[0]; row += 256) {
       const int64_t rows = std::min<int64_t>(256, type.shape[0] - row);
-      boxes.push_back({MapFor(op.operands[0], static_cast<int>(op.s("modes").size()),
-                              store.row_dim, store.col_dim, rows, store.smem.panel_cols,
-                              store.smem.swizzle_bytes),
+      boxes.push_back({MapFor(op.operands[0], static_cast<int>(op.s("modes").size()), store.row_dim,
+                              store.col_dim, rows, store.smem.panel_cols, store.smem.swizzle_bytes),
                        (col / store.smem.panel_cols) * store.smem.rows * pitch + row * pitch,
                        BoxCoords(op, store.row_dim, store.col_dim, row, col)});
     }

@@ -107,8 +107,8 @@ Result<> Emitter::Reduce_(const Op& op) {
   const Layout slice = SliceLayout(source, axis);
   if (!type.shape.empty()) type.layout = out_.Intern(slice);
   Attrs attrs = {{"kind", op.s("kind")}, {"axis", int64_t{axis}}, {"scratch", int64_t{-1}}};
-  const OpId reduce = b_.Add(arg ? OpKind::kWarpArgReduce : OpKind::kWarpReduce, {tile}, {type},
-                             std::move(attrs));
+  const OpId reduce =
+      b_.Add(arg ? OpKind::kWarpArgReduce : OpKind::kWarpReduce, {tile}, {type}, std::move(attrs));
   WantScratch(reduce, ReduceScratchBytes(out_.type(tile), source, axis, arg));
   const ValueId value = out_.ops[reduce].results[0];
   Bind(result, type.shape.empty() ? value : InLayout(value, plan_.layouts[result]));
@@ -118,8 +118,8 @@ Result<> Emitter::Reduce_(const Op& op) {
 ValueId Emitter::Reshape_(ValueId warp, const std::vector<int64_t>& shape, const Layout& layout) {
   const Type& from = out_.type(warp);
   if (from.shape == shape) return warp;
-  const Type to = shape.empty() ? Type::Scalar(from.dtype)
-                                : Type::Tile(from.dtype, shape, out_.Intern(layout));
+  const Type to =
+      shape.empty() ? Type::Scalar(from.dtype) : Type::Tile(from.dtype, shape, out_.Intern(layout));
   return b_.Value(OpKind::kWarpReshape, {warp}, to);
 }
 

@@ -51,7 +51,7 @@ class Emitter {
   Type WarpType(ValueId v);  // of a tile value, squeezed, in its class layout
 
   // emit_tiles.cc
-  ValueId Tile(ValueId v);                       // in its class layout
+  ValueId Tile(ValueId v);  // in its class layout
   ValueId InLayout(ValueId warp, const Layout& layout);
   void Elementwise(const Op& op);
   void Broadcast_(const Op& op);
@@ -95,7 +95,7 @@ class Emitter {
   std::map<OpId, size_t> load_buffers_, store_buffers_;
   std::map<std::pair<OpId, bool>, size_t> operand_buffers_;
   std::vector<Buffer> buffers_;
-  std::vector<OpId> pending_;     // TMA loads queued for the next flush
+  std::vector<OpId> pending_;  // TMA loads queued for the next flush
   std::vector<OpId> scratch_ops_;
   int64_t scratch_bytes_ = 0;
   ValueId mbar_, phase_;

@@ -35,8 +35,10 @@ SmemLayout BufferNeed::Layout(DType dtype) const {
   if (cols_contracted) {
     // Panels must end with the tile: the widest span that divides it.
     const int64_t exact = RoundUp(tile_cols * size, 32);
-    if (exact % 128 == 0) swizzle = 128;
-    else if (exact % 64 == 0) swizzle = 64;
+    if (exact % 128 == 0)
+      swizzle = 128;
+    else if (exact % 64 == 0)
+      swizzle = 64;
   } else {
     swizzle = bytes > 64 ? 128 : bytes > 32 ? 64 : 32;
   }
@@ -60,8 +62,7 @@ std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op) {
   const bool store = op.kind == OpKind::kStore;
   const Param* p = fn.param(op.operands[0]);
   if (!p || p->kind != ParamKind::kTensor) return std::nullopt;
-  if (store ? p->direction != Direction::kOut : p->direction != Direction::kIn)
-    return std::nullopt;
+  if (store ? p->direction != Direction::kOut : p->direction != Direction::kIn) return std::nullopt;
   const DType dtype = fn.type(op.operands[0]).dtype;
   const int64_t rank = fn.type(op.operands[0]).rank();
   if (rank < 2 || rank > 5 || ByteSize(dtype) > 4) return std::nullopt;
@@ -70,8 +71,7 @@ std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op) {
     return std::nullopt;
   if (op.i("has_fill")) {
     const Op* fill = fn.def(op.operands.back());
-    if (!fill || fill->kind != OpKind::kConstant || fill->number("value") != 0)
-      return std::nullopt;
+    if (!fill || fill->kind != OpKind::kConstant || fill->number("value") != 0) return std::nullopt;
   }
   const std::string& modes = op.s("modes");
   TileAccess access;
@@ -120,8 +120,7 @@ Layout KeepDims(const Layout& layout, const std::vector<int>& keep) {
   std::vector<int> sorted = keep;
   std::sort(sorted.begin(), sorted.end());
   std::vector<int64_t> perm;
-  for (int d : keep)
-    perm.push_back(std::find(sorted.begin(), sorted.end(), d) - sorted.begin());
+  for (int d : keep) perm.push_back(std::find(sorted.begin(), sorted.end(), d) - sorted.begin());
   return PermuteLayout(out, perm);
 }
 

@@ -18,7 +18,7 @@ bool IsTensorCore(const Function& fn, const Op& dot);
 struct BufferNeed {
   int64_t tile_rows = 0;
   int64_t tile_cols = 0;
-  int64_t rows = 0;              // at least so many rows and columns are read
+  int64_t rows = 0;  // at least so many rows and columns are read
   int64_t cols = 0;
   bool cols_contracted = false;  // cells right of the tile must read as zero
   bool rows_contracted = false;  // … below the tile

@@ -15,7 +15,7 @@ namespace {
 struct Relation {
   ValueId child;
   ValueId parent;
-  std::vector<int> keep;     // child dim i is parent dim keep[i]
+  std::vector<int> keep;  // child dim i is parent dim keep[i]
 };
 
 class Planner {
@@ -106,17 +106,17 @@ class Planner {
     const int wgs = plan_.warpgroups;
     if (dot.tensor_core) {
       const int64_t blocks = CeilDiv(m, 64);
-      dot.split = blocks % wgs == 0          ? WgSplit::kM
-                  : n % (8 * wgs) == 0       ? WgSplit::kN
-                                             : WgSplit::kNone;
+      dot.split = blocks % wgs == 0    ? WgSplit::kM
+                  : n % (8 * wgs) == 0 ? WgSplit::kN
+                                       : WgSplit::kNone;
       const int64_t n_padded = RoundUp(n, IsInteger(ta.dtype) ? 16 : 8);
       if (IsInteger(ta.dtype) && dot.split == WgSplit::kN && n % (16 * wgs) != 0)
         dot.split = WgSplit::kNone;
       dot.acc = AccumulatorLayout(m, n_padded, wgs, dot.split);
     }
     dot.a = PlanOperand(op.operands[0], dot, /*is_a=*/true, RoundUp(m, 64));
-    dot.b = PlanOperand(op.operands[1], dot, /*is_a=*/false,
-                        RoundUp(n, IsInteger(tb.dtype) ? 16 : 8));
+    dot.b =
+        PlanOperand(op.operands[1], dot, /*is_a=*/false, RoundUp(n, IsInteger(tb.dtype) ? 16 : 8));
     plan_.dots[id] = std::move(dot);
   }
 
@@ -286,8 +286,7 @@ class Planner {
     int64_t dim = 0;
     for (char mode : op.s("modes")) {
       if (mode == 'g') {
-        if (int s = SqueezedDim(shape, dim); s >= 0)
-          AddRelation({op.operands[operand], tile, {s}});
+        if (int s = SqueezedDim(shape, dim); s >= 0) AddRelation({op.operands[operand], tile, {s}});
       }
       operand += mode == 'r' && store ? 2 : 1;
       if (mode != 's') ++dim;
@@ -298,7 +297,8 @@ class Planner {
     if (!IsTile(r.child) || !IsTile(r.parent)) return;
     const int64_t rank = static_cast<int64_t>(Squeezed(fn_.type(r.parent).shape).size());
     bool identity = static_cast<int64_t>(r.keep.size()) == rank;
-    for (size_t i = 0; i < r.keep.size(); ++i) identity = identity && r.keep[i] == static_cast<int>(i);
+    for (size_t i = 0; i < r.keep.size(); ++i)
+      identity = identity && r.keep[i] == static_cast<int>(i);
     if (identity)
       Unite(r.child, r.parent);
     else
@@ -363,7 +363,8 @@ class Planner {
     int64_t bytes = 4;
     for (ValueId v : members) {
       const Op* def = fn_.def(v);
-      if (def && def->kind == OpKind::kLoad) bytes = std::min<int64_t>(bytes, ByteSize(fn_.type(v).dtype));
+      if (def && def->kind == OpKind::kLoad)
+        bytes = std::min<int64_t>(bytes, ByteSize(fn_.type(v).dtype));
       for (auto [id, index] : uses_[v])
         if (fn_.ops[id].kind == OpKind::kStore && index == 1)
           bytes = std::min<int64_t>(bytes, ByteSize(fn_.type(v).dtype));

@@ -26,27 +26,27 @@ struct OperandPlan {
     kStore,     // computed (or re-laid) tile, written to an own buffer before the product
   };
   How how = How::kStore;
-  ValueId source;            // the tile after stripping transposes and reshapes
-  bool trans = false;        // buffer holds [K, M] resp. [K, N]: MN-major
+  ValueId source;                 // the tile after stripping transposes and reshapes
+  bool trans = false;             // buffer holds [K, M] resp. [K, N]: MN-major
   bool store_transposed = false;  // kStore: element (i, j) of source goes to (j, i)
   bool zero_padding = false;      // kStore: as LoadPlan
-  SmemLayout smem;           // kStore
+  SmemLayout smem;                // kStore
 };
 
 struct DotPlan {
   bool tensor_core = false;
   WgSplit split = WgSplit::kNone;
-  Layout acc;                // layout of the [M, N] result
+  Layout acc;  // layout of the [M, N] result
   int64_t k_padded = 0;
   int64_t promote = 0;
   OperandPlan a, b;
 };
 
 struct LoadPlan {
-  bool buffer = false;       // filled into shared memory for a product or for a re-layout
-  bool tma = false;          // … by TMA; else by predicated vector loads and smem_store
-  bool registers = false;    // also (or only) needed in registers
-  bool zero_padding = false; // buffer cells outside the tile are read by a product: zero them once
+  bool buffer = false;        // filled into shared memory for a product or for a re-layout
+  bool tma = false;           // … by TMA; else by predicated vector loads and smem_store
+  bool registers = false;     // also (or only) needed in registers
+  bool zero_padding = false;  // buffer cells outside the tile are read by a product: zero them once
   SmemLayout smem;
   // TMA only: which tensor dims are the buffer's rows and columns (−1: none).
   int row_dim = -1;
@@ -54,7 +54,7 @@ struct LoadPlan {
 };
 
 struct StorePlan {
-  bool tma = false;          // staged through shared memory, stored by TMA
+  bool tma = false;  // staged through shared memory, stored by TMA
   SmemLayout smem;
   int row_dim = -1;
   int col_dim = -1;

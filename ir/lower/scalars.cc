@@ -30,8 +30,7 @@ int64_t Align(const Function& fn, ValueId v, int depth) {
     int64_t align = 1;
     if (p->kind == ParamKind::kDim)
       for (const Param& t : fn.params)
-        if (t.kind == ParamKind::kTensor && !t.dims.empty() &&
-            t.dims.back() == Expr::Name(p->name))
+        if (t.kind == ParamKind::kTensor && !t.dims.empty() && t.dims.back() == Expr::Name(p->name))
           align = std::max(align, PowerIn(t.facts.last_dim_align));
     return align;
   }
@@ -75,8 +74,7 @@ std::optional<Expr> AsExpr(const Function& fn, ValueId v, int depth) {
   }
   const Op* op = fn.def(v);
   if (!op || !IsInteger(fn.type(v).dtype)) return std::nullopt;
-  if (op->kind == OpKind::kConstant)
-    return Expr::Const(static_cast<int64_t>(op->number("value")));
+  if (op->kind == OpKind::kConstant) return Expr::Const(static_cast<int64_t>(op->number("value")));
   if (op->kind == OpKind::kCast) return AsExpr(fn, op->operands[0], depth + 1);
   const std::optional<Expr::Op> kind = ExprOp(*op);
   if (!kind) return std::nullopt;

@@ -59,6 +59,7 @@ bool Decoder::BuildSetMaxNReg(const Statement& s, const Matched&, Inst* inst) {
 bool Decoder::BuildBar(const Statement& s, const Matched&, Inst* inst) {
   inst->u[0] = s.Has("arrive");
   inst->u[1] = s.operands.size() > 1;
+  inst->u[5] = s.opcode == "bar" || s.Has("aligned");  // `bar` means `barrier.aligned`
   inst->run = RunBar;
   return true;
 }
@@ -81,6 +82,7 @@ bool Decoder::BuildBarRed(const Statement& s, const Matched&, Inst* inst) {
   inst->u[1] = n == 4;
   inst->u[2] = static_cast<uint8_t>(popc ? 0 : s.Has("and") ? 1 : 2);
   inst->u[3] = s.operands[n - 1].negated;
+  inst->u[5] = s.opcode == "bar" || s.Has("aligned");
   inst->run = RunBarRed;
   return true;
 }

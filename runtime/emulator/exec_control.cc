@@ -171,6 +171,8 @@ void CheckNamedBarriers(Cta& cta) {
 
 Step RunBar(Warp& w, const Inst& i, uint32_t mask) {
   if (w.resumed) return Step::kNext;
+  if (i.u[5])
+    if (Step s = Converge(w, i, mask, w.live); s != Step::kNext) return s;
   uint32_t id = 0;
   NamedBarrier* b = ArriveAt(w, i, mask, &id);
   if (b == nullptr) return Step::kError;
@@ -186,6 +188,8 @@ Step RunBar(Warp& w, const Inst& i, uint32_t mask) {
 Step RunBarRed(Warp& w, const Inst& i, uint32_t mask) {
   uint32_t id = Row<uint32_t>(w, i.o[0])[__builtin_ctz(mask)];
   if (!w.resumed) {
+    if (i.u[5])
+      if (Step s = Converge(w, i, mask, w.live); s != Step::kNext) return s;
     NamedBarrier* b = ArriveAt(w, i, mask, &id);
     if (b == nullptr) return Step::kError;
     uint32_t p = Predicate(w, i.o[2]) ^ (i.u[3] ? ~0u : 0u);
@@ -261,6 +265,7 @@ Step RunClusterWait(Warp& w, const Inst& i, uint32_t mask) {
 
 // Counts only: releasing fills the CTA's pool, taking waits until the pool has enough.
 Step RunSetMaxNReg(Warp& w, const Inst& i, uint32_t mask) {
+  if (Step s = Converge(w, i, mask, w.launched); s != Step::kNext) return s;
   if (mask != ~0u)
     return FailText(w, i, kConvergence, fmt::format("`{}`: all 32 lanes of a warp must execute it",
                                                     TextOf(w, i)));

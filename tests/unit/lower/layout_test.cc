@@ -44,7 +44,8 @@ TEST(Layout, AccumulatorIsTheInstructionsFragment) {
   for (int64_t t = 0; t < 128; ++t)
     for (int64_t i = 0; i < 32; ++i) {
       const int64_t w = t / 32, l = t % 32;
-      const Coord want = {16 * w + l / 4 + 8 * ((i >> 1) & 1), 8 * (i >> 2) + 2 * (l & 3) + (i & 1)};
+      const Coord want = {16 * w + l / 4 + 8 * ((i >> 1) & 1),
+                          8 * (i >> 2) + 2 * (l & 3) + (i & 1)};
       ASSERT_EQ(layout.Coord(t, i), want) << t << " " << i;
     }
 }
@@ -80,8 +81,7 @@ TEST(Layout, SliceHoldsWhatTheReductionNeeds) {
   EXPECT_EQ(rows.regs(), 2);
   ExpectCovers(rows, {128});
   for (int64_t t = 0; t < 256; ++t)
-    for (int64_t r = 0; r < 2; ++r)
-      EXPECT_EQ(rows.Coord(t, r)[0], layout.Coord(t, 2 * r)[0]);
+    for (int64_t r = 0; r < 2; ++r) EXPECT_EQ(rows.Coord(t, r)[0], layout.Coord(t, 2 * r)[0]);
   ExpectCovers(SliceLayout(layout, 0), {64});
 }
 
@@ -103,8 +103,9 @@ TEST(Layout, RegisterMapFindsRenamings) {
   for (size_t r = 0; r < same->size(); ++r) EXPECT_EQ((*same)[r], static_cast<int>(r));
   EXPECT_FALSE(RegisterMap(acc, BlockedLayout({64, 32}, 4, 128), {64, 32}));
   // A replicated tile can become any layout without moving data.
-  EXPECT_TRUE(RegisterMap(ReplicatedLayout({8}, 128), BlockedLayout({8}, 1, 128), {8}).has_value() ==
-              false);  // … but not at one register index for all threads
+  EXPECT_TRUE(
+      RegisterMap(ReplicatedLayout({8}, 128), BlockedLayout({8}, 1, 128), {8}).has_value() ==
+      false);  // … but not at one register index for all threads
 }
 
 TEST(Layout, TextRoundTrips) {

@@ -1,0 +1,206 @@
+// The sequential lowering: scalar facts, placement of buffers, and what is emitted for the cases
+// that take different paths. Whether the programs are *right* is decided where they run (kernel
+// files on the emulator); here: which path was taken, and that the verifier accepts it.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/lower/sequential.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "ir/lower/buffers.h"
+#include "ir/lower/operands.h"
+#include "ir/lower/plan.h"
+#include "ir/lower/scalars.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+
+namespace tilec::ir {
+namespace {
+
+Function Parsed(const std::string& text) {
+  DiagSink diags;
+  SourceMap sources;
+  const int32_t file = sources.Add("test.ir", text);
+  Result<Function> fn = ParseFunction(sources.text(file), diags, file);
+  EXPECT_TRUE(fn.ok()) << RenderAll(diags, sources);
+  if (!fn.ok()) return {};
+  EXPECT_TRUE(Verify(*fn, diags).ok()) << RenderAll(diags, sources);
+  return std::move(*fn);
+}
+
+Function Lowered(const std::string& text) {
+  DiagSink diags;
+  SourceMap sources;
+  const Function tile = Parsed(text);
+  Result<Function> warp = Sequentialize(tile, {}, diags);
+  EXPECT_TRUE(warp.ok()) << RenderAll(diags, sources);
+  if (!warp.ok()) return {};
+  EXPECT_TRUE(Verify(*warp, diags).ok()) << RenderAll(diags, sources) << Print(*warp);
+  return std::move(*warp);
+}
+
+int Count(const Function& fn, OpKind kind) {
+  int n = 0;
+  for (const Op& op : fn.ops) n += op.kind == kind;
+  return n;
+}
+
+// C = A · Bᵀ with tiles bm x bn x bk; `align` is what TMA needs 16 of.
+std::string Gemm(int bm, int bn, int bk, int align, const char* dtype = "bf16",
+                 const char* acc = "f32", bool b_is_kn = false) {
+  const std::string b_load = b_is_kn ? fmt::format(R"(
+        %bt = load %B, %k, %n {{modes = "rr", sizes = [{1}, {0}]}} : {2}[{1}, {0}])",
+                                                   bn, bk, dtype)
+                                     : fmt::format(R"(
+        %b = load %B, %n, %k {{modes = "rr", sizes = [{0}, {1}]}} : {2}[{0}, {1}]
+        %bt = transpose %b {{perm = [1, 0]}} : {2}[{1}, {0}])",
+                                                   bn, bk, dtype);
+  return fmt::format(R"(func @gemm tile {{
+  param tensor %A: tensor<{4}, 2> in [M, K] align={3} stride_align={3} contiguous=1
+  param tensor %B: tensor<{4}, 2> in [N, K] align={3} stride_align={3} contiguous=1
+  param tensor %C: tensor<{5}, 2> out [M, N] align={3} stride_align={3} contiguous=1
+  param dim %M: i64
+  param dim %K: i64
+  param dim %N: i64
+  body {{
+    %0 = constant {{value = 0}} : i64
+    parallel %0, %M, %0, %N {{steps = [{0}, {1}]}} do (%m: i64, %n: i64) {{
+      %z = constant {{value = 0}} : {5}[{0}, {1}]
+      %r = for %0, %K, %z {{step = {2}}} : {5}[{0}, {1}] do (%k: i64, %acc: {5}[{0}, {1}]) {{
+        %a = load %A, %m, %k {{modes = "rr", sizes = [{0}, {2}]}} : {4}[{0}, {2}]{6}
+        %d = dot %a, %bt, %acc : {5}[{0}, {1}]
+        yield %d
+      }}
+      %bm = constant {{value = {0}}} : i64
+      %bn = constant {{value = {1}}} : i64
+      %me0 = add %m, %bm : i64
+      %me = min %me0, %M : i64
+      %ne0 = add %n, %bn : i64
+      %ne = min %ne0, %N : i64
+      store %C, %r, %m, %me, %n, %ne {{modes = "rr", sizes = [{0}, {1}]}}
+      yield
+    }}
+  }}
+}}
+)",
+                     bm, bn, bk, align, dtype, acc, b_load);
+}
+
+TEST(Sequential, GemmByTmaAndTensorCore) {
+  const Function fn = Lowered(Gemm(128, 128, 64, 16));
+  EXPECT_EQ(fn.launch.warps, 8);
+  EXPECT_EQ(Count(fn, OpKind::kTmaLoad), 2);
+  EXPECT_EQ(Count(fn, OpKind::kMma), 1);
+  EXPECT_EQ(Count(fn, OpKind::kConvert), 0);
+  EXPECT_GT(Count(fn, OpKind::kTmaStore), 0);
+  EXPECT_EQ(*Eval(fn.launch.grid, {{"M", 300}, {"N", 129}}), 6);
+}
+
+TEST(Sequential, MisalignedTensorsAreLoadedByThreads) {
+  const Function fn = Lowered(Gemm(64, 64, 64, 2));
+  EXPECT_EQ(Count(fn, OpKind::kTmaLoad), 0);
+  EXPECT_EQ(Count(fn, OpKind::kTmaStore), 0);
+  EXPECT_EQ(Count(fn, OpKind::kGLoad), 2);
+  EXPECT_EQ(Count(fn, OpKind::kSmemStore), 2);
+  EXPECT_EQ(Count(fn, OpKind::kMma), 1);
+}
+
+TEST(Sequential, OddTilesPadWithZeros) {
+  // K = 40 is no multiple of the 16 of an instruction: the buffer's last 8 columns must read 0, so
+  // no box may write there.
+  const Function fn = Lowered(Gemm(96, 80, 40, 16));
+  EXPECT_EQ(Count(fn, OpKind::kTmaLoad), 0);
+  EXPECT_EQ(Count(fn, OpKind::kSmemZero), 2);
+  for (const Op& op : fn.ops) {
+    if (op.kind != OpKind::kMma) continue;
+    EXPECT_EQ(op.i("k"), 48);
+  }
+  // K = 48 is: boxes of 16 columns fill it exactly.
+  EXPECT_EQ(Count(Lowered(Gemm(96, 80, 48, 16)), OpKind::kTmaLoad), 6);
+}
+
+TEST(Sequential, KMajorOnlyTypesAreTransposedOnTheWay) {
+  const Function tn = Lowered(Gemm(64, 64, 64, 16, "e4m3"));
+  EXPECT_EQ(Count(tn, OpKind::kTmaLoad), 2);
+  const Function nn = Lowered(Gemm(64, 64, 64, 16, "e4m3", "f32", true));
+  EXPECT_EQ(Count(nn, OpKind::kTmaLoad), 1);
+  int transposed = 0;
+  for (const Op& op : nn.ops)
+    if (op.kind == OpKind::kSmemStore) transposed += op.i("transposed") == 1;
+  EXPECT_EQ(transposed, 1);
+}
+
+TEST(Sequential, FullPrecisionProductsUseMultiplyAdds) {
+  const Function fn = Lowered(Gemm(32, 32, 16, 16, "f32"));
+  EXPECT_EQ(Count(fn, OpKind::kMma), 0);
+  EXPECT_EQ(Count(fn, OpKind::kSimtDot), 1);
+}
+
+TEST(Sequential, TooMuchSharedMemoryIsSaid) {
+  DiagSink diags;
+  const Function tile = Parsed(Gemm(256, 256, 512, 16));
+  EXPECT_FALSE(Sequentialize(tile, {}, diags).ok());
+  ASSERT_EQ(diags.errors(), 1);
+  EXPECT_STREQ(diags.all()[0].def->code, "I302");
+}
+
+TEST(Buffers, ShareBytesOnlyIfTheirLivesAreApart) {
+  std::vector<BufferLife> b = {{0, 5, 3000, 0}, {2, 9, 1000, 0}, {6, 8, 2000, 0}, {-1, 99, 10, 0}};
+  const int64_t used = PlaceBuffers(b);
+  for (size_t i = 0; i < b.size(); ++i) {
+    EXPECT_EQ(b[i].offset % 1024, 0);
+    EXPECT_LE(b[i].offset + b[i].bytes, used);
+    for (size_t j = 0; j < i; ++j) {
+      const bool alive = b[i].begin <= b[j].end && b[j].begin <= b[i].end;
+      const bool overlap =
+          b[i].offset < b[j].offset + b[j].bytes && b[j].offset < b[i].offset + b[i].bytes;
+      EXPECT_FALSE(alive && overlap) << i << " " << j;
+    }
+  }
+  EXPECT_EQ(b[2].offset, b[0].offset);  // the third takes the first's place
+}
+
+TEST(Scalars, AlignmentFollowsArithmetic) {
+  Function fn;
+  fn.name = "f";
+  Param tensor;
+  tensor.name = "A";
+  tensor.dims = {Expr::Name("M"), Expr::Name("N")};
+  tensor.facts.last_dim_align = 8;
+  fn.AddParam(tensor, Type::Tensor(DType::kF32, 2));
+  Param dim;
+  dim.kind = ParamKind::kDim;
+  dim.name = "N";
+  const ValueId n = fn.AddParam(dim, Type::Scalar(DType::kI64));
+  dim.name = "M";
+  const ValueId m = fn.AddParam(dim, Type::Scalar(DType::kI64));
+  Builder b(fn, fn.body);
+  EXPECT_EQ(AlignOf(fn, n), 8);
+  EXPECT_EQ(AlignOf(fn, m), 1);
+  EXPECT_EQ(AlignOf(fn, b.Int(48)), 16);
+  EXPECT_EQ(AlignOf(fn, b.Binary(OpKind::kMul, b.Int(4), n)), 32);
+  EXPECT_EQ(AlignOf(fn, b.Binary(OpKind::kMin, n, b.Int(64))), 8);
+  EXPECT_EQ(AlignOf(fn, b.Binary(OpKind::kDiv, n, b.Int(2))), 1);
+  EXPECT_EQ(ToText(*ToExpr(fn, b.Binary(OpKind::kAdd, m, b.Int(3)))), "(M + 3)");
+}
+
+TEST(Operands, SwizzleFollowsTheContractedDim) {
+  BufferNeed k_major;
+  k_major.tile_rows = k_major.rows = 64;
+  k_major.tile_cols = k_major.cols = 64;
+  k_major.cols_contracted = true;
+  EXPECT_EQ(k_major.Layout(DType::kBF16), (SmemLayout{64, 64, 64, 128}));
+  k_major.tile_cols = k_major.cols = 48;
+  EXPECT_EQ(k_major.Layout(DType::kBF16), (SmemLayout{64, 48, 16, 32}));
+  BufferNeed mn_major;  // 80 columns of N, 40 rows of K: whole 128-byte panels, K padded to 48
+  mn_major.tile_rows = 40;
+  mn_major.rows = 48;
+  mn_major.tile_cols = mn_major.cols = 80;
+  mn_major.rows_contracted = true;
+  EXPECT_EQ(mn_major.Layout(DType::kBF16), (SmemLayout{48, 128, 64, 128}));
+  EXPECT_TRUE(mn_major.NeedsZero(DType::kBF16));
+}
+
+}  // namespace
+}  // namespace tilec::ir
