@@ -11,7 +11,6 @@ namespace tilec::backend {
 using ir::DType;
 
 namespace {
-bool IsF8(DType d) { return d == DType::kE4M3 || d == DType::kE5M2; }
 bool IsWordFloat(DType d) { return d == DType::kF32 || d == DType::kTF32; }
 bool IsNarrowFloat(DType d) { return ir::IsFloat(d) && ir::ByteSize(d) < 4; }
 }  // namespace

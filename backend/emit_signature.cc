@@ -188,7 +188,9 @@ void Emitter::Declare() {
   function_->addFnAttr(llvm::Attribute::NoUnwind);
 
   auto md = [&](const char* text) { return llvm::MDString::get(context_, text); };
-  auto number = [&](int64_t v) { return llvm::ConstantAsMetadata::get(I32(v)); };
+  auto number = [&](int64_t v) {
+    return llvm::ConstantAsMetadata::get(b_.getInt32(static_cast<uint32_t>(v)));
+  };
   std::vector<llvm::Metadata*> bounds = {llvm::ConstantAsMetadata::get(function_)};
   bounds.insert(bounds.end(), {md("kernel"), number(1)});
 #if LLVM_VERSION_MAJOR < 21
