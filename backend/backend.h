@@ -18,7 +18,7 @@ namespace tilec::backend {
 
 struct BackendOptions {
   std::string target = "sm_90a";
-  bool line_info = true;             // .loc directives and KernelImage::lines
+  bool line_info = true;  // .loc directives and KernelImage::lines
   // If set, they receive the LLVM IR as generated and after optimisation (--emit=llvm).
   std::string* llvm_ir = nullptr;
   std::string* llvm_ir_optimized = nullptr;

@@ -82,8 +82,8 @@ void Finish(const std::string& raw, const ir::Function& fn, const SourceMap& sou
       const LineCol place = sources.Locate(op->at.file, op->at.begin);
       image->lines.push_back({line_number, sources.path(op->at.file), place.line, place.column,
                               ir::Info(op->kind).mnemonic});
-      put("\t.loc\t" + std::to_string(files[op->at.file]) + " " + std::to_string(place.line) +
-          " " + std::to_string(place.column));
+      put("\t.loc\t" + std::to_string(files[op->at.file]) + " " + std::to_string(place.line) + " " +
+          std::to_string(place.column));
       continue;
     }
     // LLVM appends comments to some lines (labels, registers).

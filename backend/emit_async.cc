@@ -33,6 +33,18 @@ void Emitter::RoleBarrier(int id) {
     CallPtx(b_, PtxInst::kBarSync, {which, I32(32 * role_.warps)});
 }
 
+// Through a shuffle: ptxas then knows that it is uniform.
+llvm::Value* Emitter::Warp() {
+  if (role_.warp) return role_.warp;
+  llvm::IRBuilderBase::InsertPointGuard guard(b_);
+  b_.SetInsertPoint(role_.anchor);
+  b_.SetCurrentDebugLocation({});
+  role_.warp = role_.warps == 1
+                   ? static_cast<llvm::Value*>(I32(0))
+                   : CallPtx(b_, PtxInst::kShflIdx, {b_.CreateLShr(role_.thread, I32(5)), I32(0)});
+  return role_.warp;
+}
+
 // One thread of the role, always the same: the elected lane of its first warp.
 llvm::Value* Emitter::Elected() {
   if (role_.elected) return role_.elected;
@@ -40,8 +52,7 @@ llvm::Value* Emitter::Elected() {
   b_.SetInsertPoint(role_.anchor);
   b_.SetCurrentDebugLocation({});
   role_.elected = CallPtx(b_, PtxInst::kElect, {});
-  if (role_.warps > 1)
-    role_.elected = b_.CreateAnd(b_.CreateICmpEQ(role_.warp, I32(0)), role_.elected);
+  if (role_.warps > 1) role_.elected = b_.CreateAnd(b_.CreateICmpEQ(Warp(), I32(0)), role_.elected);
   return role_.elected;
 }
 
@@ -104,10 +115,9 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
       const size_t map = static_cast<size_t>(op.i("map"));
       CHECK(map < maps_.size(), "tensor map");
       CHECK(rank == fn_.launch.maps[map].dims.size(), "coordinates of a tensor map");
-      llvm::Value* smem =
-          b_.CreateAdd(slotted ? SlotAddress(op, 0, op.operands.size() - 1)
-                               : Scalar(op.operands[0]),
-                       I32(op.i("offset")));
+      llvm::Value* smem = b_.CreateAdd(
+          slotted ? SlotAddress(op, 0, op.operands.size() - 1) : Scalar(op.operands[0]),
+          I32(op.i("offset")));
       std::vector<llvm::Value*> args;
       std::string constraints;
       if (load) {

@@ -23,8 +23,8 @@ Regs Emitter::ToF32(const Regs& a, DType d) {
       return out;
     case DType::kBF16:
       for (llvm::Value* v : a)
-        out.push_back(b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(v, b_.getInt32Ty()), 16),
-                                       b_.getFloatTy()));
+        out.push_back(
+            b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(v, b_.getInt32Ty()), 16), b_.getFloatTy()));
       return out;
     case DType::kE4M3:
     case DType::kE5M2:
@@ -34,8 +34,7 @@ Regs Emitter::ToF32(const Regs& a, DType d) {
           pair = b_.CreateOr(pair, b_.CreateShl(b_.CreateZExt(a[i + 1], b_.getInt16Ty()), 8));
         llvm::Value* halves = CallPtx(
             b_, d == DType::kE4M3 ? PtxInst::kCvtF16x2E4m3x2 : PtxInst::kCvtF16x2E5m2x2, {pair});
-        out.push_back(
-            CallPtx(b_, PtxInst::kCvtF32F16, {b_.CreateTrunc(halves, b_.getInt16Ty())}));
+        out.push_back(CallPtx(b_, PtxInst::kCvtF32F16, {b_.CreateTrunc(halves, b_.getInt16Ty())}));
         if (i + 1 < a.size())
           out.push_back(CallPtx(b_, PtxInst::kCvtF32F16,
                                 {b_.CreateTrunc(b_.CreateLShr(halves, 16), b_.getInt16Ty())}));
@@ -59,8 +58,8 @@ Regs Emitter::FromF32(const Regs& a, DType d) {
           out.push_back(CallPtx(b_, half ? PtxInst::kCvtF16F32 : PtxInst::kCvtBf16F32, {a[i]}));
           break;
         }
-        llvm::Value* pair = CallPtx(b_, half ? PtxInst::kCvtF16x2F32 : PtxInst::kCvtBf16x2F32,
-                                    {a[i + 1], a[i]});
+        llvm::Value* pair =
+            CallPtx(b_, half ? PtxInst::kCvtF16x2F32 : PtxInst::kCvtBf16x2F32, {a[i + 1], a[i]});
         out.push_back(b_.CreateTrunc(pair, b_.getInt16Ty()));
         out.push_back(b_.CreateTrunc(b_.CreateLShr(pair, 16), b_.getInt16Ty()));
       }
@@ -98,11 +97,10 @@ llvm::Value* Emitter::OddRounded(llvm::Value* a, DType from) {
                   wide ? (sign ? PtxInst::kCvtRzF32S64 : PtxInst::kCvtRzF32U64)
                        : (sign ? PtxInst::kCvtRzF32S32 : PtxInst::kCvtRzF32U32),
                   {a});
-    llvm::Value* back =
-        CallPtx(b_,
-                wide ? (sign ? PtxInst::kCvtS64F32 : PtxInst::kCvtU64F32)
-                     : (sign ? PtxInst::kCvtS32F32 : PtxInst::kCvtU32F32),
-                {cut});
+    llvm::Value* back = CallPtx(b_,
+                                wide ? (sign ? PtxInst::kCvtS64F32 : PtxInst::kCvtU64F32)
+                                     : (sign ? PtxInst::kCvtS32F32 : PtxInst::kCvtU32F32),
+                                {cut});
     lost = b_.CreateICmpNE(back, a);
   }
   llvm::Value* bits = b_.CreateBitCast(cut, b_.getInt32Ty());
@@ -141,8 +139,7 @@ llvm::Value* Emitter::FloatToInt(llvm::Value* a, DType from, DType to) {
 llvm::Value* Emitter::CastOne(llvm::Value* a, DType from, DType to) {
   if (from == to || (IsWordFloat(from) && IsWordFloat(to))) return a;
   if (from == DType::kBool) {
-    if (ir::IsFloat(to))
-      return b_.CreateSelect(a, ConstantOf(to, ir::AttrValue(1.0)), Zero(to));
+    if (ir::IsFloat(to)) return b_.CreateSelect(a, ConstantOf(to, ir::AttrValue(1.0)), Zero(to));
     return b_.CreateZExt(a, ElementType(to));
   }
   if (to == DType::kBool) {
@@ -161,8 +158,7 @@ llvm::Value* Emitter::CastOne(llvm::Value* a, DType from, DType to) {
   if (!ir::IsFloat(from)) {
     llvm::Type* word = IsNarrowFloat(to) || IsWordFloat(to) ? b_.getFloatTy() : b_.getDoubleTy();
     if (IsNarrowFloat(to) && ir::ByteSize(from) >= 4) return FromF32({OddRounded(a, from)}, to)[0];
-    llvm::Value* v =
-        ir::IsSigned(from) ? b_.CreateSIToFP(a, word) : b_.CreateUIToFP(a, word);
+    llvm::Value* v = ir::IsSigned(from) ? b_.CreateSIToFP(a, word) : b_.CreateUIToFP(a, word);
     return IsNarrowFloat(to) ? FromF32({v}, to)[0] : v;
   }
   if (from == DType::kF64 && IsNarrowFloat(to)) return FromF32({OddRounded(a, from)}, to)[0];

@@ -54,8 +54,8 @@ llvm::Value* Emitter::ConstantOf(DType d, const ir::AttrValue& value) {
     return llvm::ConstantInt::get(context_, f.bitcastToAPInt());
   }
   if (d == DType::kBool) return b_.getInt1(x != 0);
-  const int64_t n = std::holds_alternative<int64_t>(value) ? std::get<int64_t>(value)
-                                                           : static_cast<int64_t>(x);
+  const int64_t n =
+      std::holds_alternative<int64_t>(value) ? std::get<int64_t>(value) : static_cast<int64_t>(x);
   const unsigned bits = static_cast<unsigned>(ir::Info(d).bits);
   return llvm::ConstantInt::get(context_,
                                 llvm::APInt(64, static_cast<uint64_t>(n)).zextOrTrunc(bits));
@@ -77,9 +77,9 @@ llvm::Value* Emitter::Compare(const std::string& pred, llvm::Value* x, llvm::Val
     P f, s, u;
   };
   static constexpr Row kRows[] = {
-      {"eq", P::FCMP_OEQ, P::ICMP_EQ, P::ICMP_EQ},    {"ne", P::FCMP_UNE, P::ICMP_NE, P::ICMP_NE},
-      {"lt", P::FCMP_OLT, P::ICMP_SLT, P::ICMP_ULT},  {"le", P::FCMP_OLE, P::ICMP_SLE, P::ICMP_ULE},
-      {"gt", P::FCMP_OGT, P::ICMP_SGT, P::ICMP_UGT},  {"ge", P::FCMP_OGE, P::ICMP_SGE, P::ICMP_UGE}};
+      {"eq", P::FCMP_OEQ, P::ICMP_EQ, P::ICMP_EQ},   {"ne", P::FCMP_UNE, P::ICMP_NE, P::ICMP_NE},
+      {"lt", P::FCMP_OLT, P::ICMP_SLT, P::ICMP_ULT}, {"le", P::FCMP_OLE, P::ICMP_SLE, P::ICMP_ULE},
+      {"gt", P::FCMP_OGT, P::ICMP_SGT, P::ICMP_UGT}, {"ge", P::FCMP_OGE, P::ICMP_SGE, P::ICMP_UGE}};
   for (const Row& row : kRows)
     if (pred == row.name) {
       if (x->getType()->isFloatingPointTy()) return b_.CreateFCmp(row.f, x, y);
@@ -150,8 +150,8 @@ llvm::Value* Emitter::IntBinary(OpKind kind, llvm::Value* x, llvm::Value* y, DTy
       llvm::Value* minus = b_.CreateICmpEQ(y, llvm::ConstantInt::getSigned(x->getType(), -1));
       llvm::Value* safe = b_.CreateSelect(b_.CreateOr(by_zero, minus), one, y);
       llvm::Value* r = b_.CreateSRem(x, safe);
-      llvm::Value* adjust = b_.CreateAnd(b_.CreateICmpNE(r, zero),
-                                         b_.CreateICmpSLT(b_.CreateXor(r, safe), zero));
+      llvm::Value* adjust =
+          b_.CreateAnd(b_.CreateICmpNE(r, zero), b_.CreateICmpSLT(b_.CreateXor(r, safe), zero));
       llvm::Value* v;
       if (div) {
         v = b_.CreateSub(b_.CreateSDiv(x, safe), b_.CreateZExt(adjust, x->getType()));

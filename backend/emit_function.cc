@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <llvm/BinaryFormat/Dwarf.h>
 #include <llvm/IR/DIBuilder.h>
-#include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <algorithm>
 
@@ -103,15 +103,11 @@ Result<void> Emitter::EmitBody() {
   role_ = NewRole(0, fn_.launch.warps, 0);
   role_.anchor = end;
   const int64_t threads = int64_t{32} * fn_.launch.warps;
-  llvm::CallInst* tid = b_.CreateIntrinsic(b_.getInt32Ty(), llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
+  llvm::CallInst* tid =
+      b_.CreateIntrinsic(b_.getInt32Ty(), llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
   tid->addRangeRetAttr(
       llvm::ConstantRange(llvm::APInt(32, 0), llvm::APInt(32, static_cast<uint64_t>(threads))));
   role_.thread = tid;
-  // The warp index through a shuffle: ptxas then knows that it is uniform.
-  if (threads > 32)
-    role_.warp = CallPtx(b_, PtxInst::kShflIdx, {b_.CreateLShr(tid, I32(5)), I32(0)});
-  else
-    role_.warp = I32(0);
   b_.SetInsertPoint(body);
   TRY_VOID(EmitBlock(fn_.body));
   b_.CreateRetVoid();
@@ -130,8 +126,8 @@ Result<void> Emitter::EmitBlock(ir::BlockId block) {
     const ir::Op& op = fn_.ops[ops[i]];
     if (op.kind == OpKind::kYield) break;
     if (scope_)
-      b_.SetCurrentDebugLocation(llvm::DILocation::get(
-          context_, static_cast<unsigned>(ops[i].index + 1), 0, scope_));
+      b_.SetCurrentDebugLocation(
+          llvm::DILocation::get(context_, static_cast<unsigned>(ops[i].index + 1), 0, scope_));
     if (op.kind == OpKind::kRole) {
       std::vector<ir::OpId> roles;
       for (; i < ops.size() && fn_.ops[ops[i]].kind == OpKind::kRole; ++i) roles.push_back(ops[i]);
@@ -171,6 +167,7 @@ Result<void> Emitter::EmitRoles(const std::vector<ir::OpId>& roles) {
     return fn_.ops[a].i("first_warp") < fn_.ops[b].i("first_warp");
   });
   const int64_t cap = std::min<int64_t>(255, 65536 / (32 * all)) / 8 * 8;
+  (void)Warp();
   const RoleState outer = role_;
   llvm::BasicBlock* done = NewBlock("roles.done");
   for (size_t i = 0; i < order.size();) {
@@ -193,7 +190,8 @@ Result<void> Emitter::EmitRoles(const std::vector<ir::OpId>& roles) {
       CallPtx(b_, regs > cap ? PtxInst::kSetMaxNregInc : PtxInst::kSetMaxNregDec, {I32(regs)});
     for (size_t k = i; k < j; ++k) {
       const ir::Op& op = fn_.ops[order[k]];
-      const int first = static_cast<int>(op.i("first_warp")), warps = static_cast<int>(op.i("warps"));
+      const int first = static_cast<int>(op.i("first_warp")),
+                warps = static_cast<int>(op.i("warps"));
       std::vector<int> own;
       BarrierIds(fn_, op.regions[0], &own);
       int barrier = own.empty() ? 1 : own[0];
@@ -281,8 +279,8 @@ Result<void> Emitter::EmitFor(const ir::Op& op) {
       last[i].push_back(phi);
     }
   for (size_t i = 0; i < init.size(); ++i)
-    Set(op.results[i], Unpack(last[i], fn_.type(op.results[i]).dtype,
-                              Get(op.operands[i + 2]).size()));
+    Set(op.results[i],
+        Unpack(last[i], fn_.type(op.results[i]).dtype, Get(op.operands[i + 2]).size()));
   return Done();
 }
 
@@ -399,12 +397,10 @@ Result<void> Emitter::EmitOp(ir::OpId id) {
     case OpKind::kIf: return EmitIf(op);
     case OpKind::kElect: return EmitElect(op);
     case OpKind::kAssert: return EmitAssert(op);
-    case OpKind::kPrint:
-      diags_.Report(kPrintIgnored, op.at);
-      return Done();
+    case OpKind::kPrint: diags_.Report(kPrintIgnored, op.at); return Done();
     case OpKind::kProgramId: {
-      llvm::Value* id32 = b_.CreateIntrinsic(
-          b_.getInt32Ty(), llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {});
+      llvm::Value* id32 =
+          b_.CreateIntrinsic(b_.getInt32Ty(), llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {});
       Set(op.results[0], {b_.CreateZExt(id32, b_.getInt64Ty())});
       return Done();
     }
@@ -415,9 +411,7 @@ Result<void> Emitter::EmitOp(ir::OpId id) {
     case OpKind::kGStoreScalar:
     case OpKind::kGAtomicScalar: return EmitScalarAccess(op);
     case OpKind::kSmemAlloc:
-    case OpKind::kMbarAlloc:
-      Set(op.results[0], {SmemAddress(op.i("offset"))});
-      return Done();
+    case OpKind::kMbarAlloc: Set(op.results[0], {SmemAddress(op.i("offset"))}); return Done();
     case OpKind::kSmemStore: return EmitSmemStore(op);
     case OpKind::kSmemLoad: return EmitSmemLoad(op);
     case OpKind::kSmemZero: return EmitSmemZero(op);

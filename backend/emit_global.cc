@@ -21,19 +21,19 @@ using ir::OpKind;
 struct Emitter::Access {
   struct Dim {
     int tile_dim = 0;
-    llvm::Value* coord = nullptr;    // thread part, i32 (ranges)
+    llvm::Value* coord = nullptr;  // thread part, i32 (ranges)
     int64_t coord_max = 0;
-    llvm::Value* stride = nullptr;   // i64, bytes
-    llvm::Value* lo = nullptr;       // i32: coordinates below are outside; null: none are
-    llvm::Value* hi = nullptr;       // i32: coordinates from here on are outside
-    llvm::Value* extent = nullptr;   // i64 (gathered dims)
-    const Regs* index = nullptr;     // gathered: positions
-    std::vector<int> index_of;       // register of the tile -> register of the index
+    llvm::Value* stride = nullptr;  // i64, bytes
+    llvm::Value* lo = nullptr;      // i32: coordinates below are outside; null: none are
+    llvm::Value* hi = nullptr;      // i32: coordinates from here on are outside
+    llvm::Value* extent = nullptr;  // i64 (gathered dims)
+    const Regs* index = nullptr;    // gathered: positions
+    std::vector<int> index_of;      // register of the tile -> register of the index
   };
   std::vector<Dim> dims;
-  llvm::Value* address = nullptr;    // i64: base, uniform and thread parts
-  llvm::Value* always = nullptr;     // predicate common to all registers, or null
-  std::map<std::pair<size_t, int64_t>, llvm::Value*> offsets;     // (dim, register coordinate)
+  llvm::Value* address = nullptr;  // i64: base, uniform and thread parts
+  llvm::Value* always = nullptr;   // predicate common to all registers, or null
+  std::map<std::pair<size_t, int64_t>, llvm::Value*> offsets;  // (dim, register coordinate)
   std::map<std::pair<size_t, int64_t>, llvm::Value*> predicates;
 };
 
@@ -53,9 +53,7 @@ Emitter::Access Emitter::MakeAccess(const ir::Op& op, ir::ValueId tile, size_t f
   llvm::Value* thread = I64(0);
   size_t operand = first_index;
   int tile_dim = 0;
-  auto wide = [&](ir::ValueId v) {
-    return b_.CreateSExtOrTrunc(Scalar(v), b_.getInt64Ty());
-  };
+  auto wide = [&](ir::ValueId v) { return b_.CreateSExtOrTrunc(Scalar(v), b_.getInt64Ty()); };
   for (size_t d = 0; d < modes.size(); ++d) {
     llvm::Value* stride = b_.CreateMul(view.stride[d], I64(bytes));
     const ir::ValueId index = op.operands[operand++];
@@ -79,12 +77,13 @@ Emitter::Access Emitter::MakeAccess(const ir::Op& op, ir::ValueId tile, size_t f
       llvm::Value* start = wide(index);
       llvm::Value* bound = view.extent[d];
       if (has_end)
-        bound = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, bound, wide(op.operands[operand++]));
+        bound =
+            b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, bound, wide(op.operands[operand++]));
       uniform = b_.CreateAdd(uniform, b_.CreateMul(start, stride));
       dim.coord = part->coord[t];
       dim.coord_max = part->max[t];
-      thread = b_.CreateAdd(
-          thread, b_.CreateMul(b_.CreateZExt(dim.coord, b_.getInt64Ty()), stride));
+      thread =
+          b_.CreateAdd(thread, b_.CreateMul(b_.CreateZExt(dim.coord, b_.getInt64Ty()), stride));
       llvm::Value* size = I64(std::min(extents[t], sizes[d]));
       auto clamp = [&](llvm::Value* v) {
         v = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, v, size);
@@ -118,9 +117,7 @@ char Letter(llvm::Type* type) {
   }
 }
 
-std::string TypeName(llvm::Type* type) {
-  return "b" + std::to_string(type->getIntegerBitWidth());
-}
+std::string TypeName(llvm::Type* type) { return "b" + std::to_string(type->getIntegerBitWidth()); }
 
 }  // namespace
 
@@ -266,6 +263,9 @@ Emitter::MemPlace Emitter::PlaceOf(Access& access, ir::ValueId tile, int64_t reg
         place.address = b_.CreateAdd(place.address, offset);
       }
     }
+    // Bounds that are constants decide here; LLVM would see too late that no predicate is needed.
+    auto* least = llvm::dyn_cast<llvm::ConstantInt>(dim.hi);
+    if (least && !dim.lo && at + dim.coord_max < least->getSExtValue()) continue;
     llvm::Value*& inside = access.predicates[{i, at}];
     if (!inside) {
       inside = b_.CreateICmpSLT(dim.coord, b_.CreateSub(dim.hi, I32(at)));
@@ -291,18 +291,17 @@ Result<void> Emitter::EmitGStore(const ir::Op& op) {
   const Regs& regs = Get(tile);
   access.always = And(access.always, Part(type.layout).first_replica);
   const ir::Layout& layout = fn_.layouts[type.layout];
-  const int64_t vector =
-      VectorOf(layout, type.shape, op.i("vector", 1), ir::ByteSize(type.dtype));
+  const int64_t vector = VectorOf(layout, type.shape, op.i("vector", 1), ir::ByteSize(type.dtype));
   for (int64_t r = 0; r < layout.regs(); r += vector) {
     const auto [address, offset, predicate] = PlaceOf(access, tile, r);
-    StoreGlobal(address, offset, predicate,
-                Regs(regs.begin() + r, regs.begin() + r + vector), type.dtype);
+    StoreGlobal(address, offset, predicate, Regs(regs.begin() + r, regs.begin() + r + vector),
+                type.dtype);
   }
   return Done();
 }
 
-Result<void> Emitter::AtomicOne(const ir::Op& op, DType d, llvm::Value* value,
-                                llvm::Value* address, int64_t offset, llvm::Value* predicate) {
+Result<void> Emitter::AtomicOne(const ir::Op& op, DType d, llvm::Value* value, llvm::Value* address,
+                                int64_t offset, llvm::Value* predicate) {
   if (predicate == b_.getFalse()) return Done();
   const std::string& kind = op.s("kind");
   const int size = ir::ByteSize(d);
@@ -317,7 +316,11 @@ Result<void> Emitter::AtomicOne(const ir::Op& op, DType d, llvm::Value* value,
     std::string constraints = std::string("l,n,") + letter;
     if (when) args.push_back(when), constraints += ",b";
     CallPtx(b_, PtxInst::kRedGlobal,
-            {{"p", when ? "@$3 " : ""}, {"op", what}, {"t", type}, {"ops", "$2"}, {"a", "$0"},
+            {{"p", when ? "@$3 " : ""},
+             {"op", what},
+             {"t", type},
+             {"ops", "$2"},
+             {"a", "$0"},
              {"o", "$1"}},
             constraints, args);
   };

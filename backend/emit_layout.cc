@@ -18,8 +18,8 @@ Result<void> Emitter::EmitConvert(const ir::Op& op) {
   const int64_t scratch = op.i("scratch", -1);
   if (scratch < 0) {
     const auto map = ir::RegisterMap(fn_.layout(from), fn_.layout(to), type.shape);
-    CHECK(map.has_value(), "convert without scratch from " + ir::ToText(fn_.layout(from)) +
-                               " to " + ir::ToText(fn_.layout(to)));
+    CHECK(map.has_value(), "convert without scratch from " + ir::ToText(fn_.layout(from)) + " to " +
+                               ir::ToText(fn_.layout(to)));
     const Regs& regs = Get(from);
     Regs out;
     for (int r : *map) out.push_back(r < 0 ? Zero(type.dtype) : regs[static_cast<size_t>(r)]);
@@ -78,7 +78,8 @@ Result<void> Emitter::EmitRename(const ir::Op& op) {
   std::vector<int> dims(in.shape.size(), -1);
   if (op.kind == OpKind::kTranspose || op.kind == OpKind::kWarpTranspose) {
     const std::vector<int64_t>& perm = op.ints("perm");
-    for (size_t j = 0; j < perm.size(); ++j) dims[static_cast<size_t>(perm[j])] = static_cast<int>(j);
+    for (size_t j = 0; j < perm.size(); ++j)
+      dims[static_cast<size_t>(perm[j])] = static_cast<int>(j);
   } else {
     size_t j = 0;
     for (size_t i = 0; i < in.shape.size(); ++i) {
@@ -101,8 +102,8 @@ Result<void> Emitter::EmitIota(const ir::Op& op) {
   const ir::ValueId to = op.results[0];
   const ThreadPart& part = Part(fn_.type(to).layout);
   const ir::Layout& layout = fn_.layout(to);
-  llvm::Value* first = b_.CreateAdd(
-      b_.CreateSExtOrTrunc(Scalar(op.operands[0]), b_.getInt32Ty()), part.coord[0]);
+  llvm::Value* first =
+      b_.CreateAdd(b_.CreateSExtOrTrunc(Scalar(op.operands[0]), b_.getInt32Ty()), part.coord[0]);
   Regs out;
   for (int64_t r = 0; r < layout.regs(); ++r)
     out.push_back(b_.CreateAdd(first, I32(layout.RegCoord(r)[0])));

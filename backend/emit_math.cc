@@ -19,11 +19,11 @@ constexpr double kLn2 = 0.6931471805599453;
 // Polynomials are Chebyshev fits, highest power first.
 // (erf(x) - x) / x in x², |x| <= 1; error 3.4e-11.
 constexpr double kErfSmall[] = {-9.667044571e-6, 1.126595903e-4, -8.484080406e-4, 5.221031808e-3,
-                                -2.686543073e-2, 1.12837825e-1, -3.761263847e-1, 1.283791671e-1};
+                                -2.686543073e-2, 1.12837825e-1,  -3.761263847e-1, 1.283791671e-1};
 // log2(1 - erf(x)), 0.95 <= x <= 4; error 2.6e-8.
-constexpr double kErfLarge[] = {2.369884802e-6, -6.660170662e-5, 8.622660406e-4,
-                                -6.872291768e-3, 3.813280069e-2, -1.588367458e-1,
-                                -9.115085048e-1, -1.630594352, 4.643548536e-4};
+constexpr double kErfLarge[] = {2.369884802e-6,  -6.660170662e-5, 8.622660406e-4,
+                                -6.872291768e-3, 3.813280069e-2,  -1.588367458e-1,
+                                -9.115085048e-1, -1.630594352,    4.643548536e-4};
 // (tanh(x) - x) / x³ in x², |x| <= 0.6; error 3e-8.
 constexpr double kTanhSmall[] = {-6.26911972e-3, 2.111095905e-2, -5.387394885e-2, 1.333291537e-1,
                                  -3.333333033e-1};
@@ -71,8 +71,7 @@ llvm::Value* Emitter::MathErf(llvm::Value* x) {
   llvm::Value* small = Fma(Poly(s, kErfSmall, 8), x, x);
   // min drops NaN; the other branch keeps it.
   llvm::Value* t = b_.CreateBinaryIntrinsic(llvm::Intrinsic::minnum, a, F32(4));
-  llvm::Value* large =
-      b_.CreateFSub(F32(1), CallPtx(b_, PtxInst::kEx2, {Poly(t, kErfLarge, 9)}));
+  llvm::Value* large = b_.CreateFSub(F32(1), CallPtx(b_, PtxInst::kEx2, {Poly(t, kErfLarge, 9)}));
   large = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, large, x);
   return b_.CreateSelect(b_.CreateFCmpOGT(a, F32(1)), large, small);
 }
@@ -103,10 +102,8 @@ llvm::Value* Emitter::FloatUnary(OpKind kind, llvm::Value* x, bool f64) {
     case OpKind::kFloor: return intrinsic(llvm::Intrinsic::floor);
     case OpKind::kCeil: return intrinsic(llvm::Intrinsic::ceil);
     case OpKind::kRound: return intrinsic(llvm::Intrinsic::rint);
-    case OpKind::kSqrt:
-      return CallPtx(b_, f64 ? PtxInst::kSqrtRnF64 : PtxInst::kSqrt, {x});
-    case OpKind::kSqrtRn:
-      return CallPtx(b_, f64 ? PtxInst::kSqrtRnF64 : PtxInst::kSqrtRn, {x});
+    case OpKind::kSqrt: return CallPtx(b_, f64 ? PtxInst::kSqrtRnF64 : PtxInst::kSqrt, {x});
+    case OpKind::kSqrtRn: return CallPtx(b_, f64 ? PtxInst::kSqrtRnF64 : PtxInst::kSqrtRn, {x});
     case OpKind::kRsqrt:
       if (f64)
         return b_.CreateFDiv(llvm::ConstantFP::get(b_.getDoubleTy(), 1.0),

@@ -52,7 +52,7 @@ std::string List(size_t first, size_t count) {
 
 // A shared-memory operand as matrix descriptors see it (hopper.md §3-5).
 struct Operand {
-  int64_t span = 16;         // bytes of a panel's row
+  int64_t span = 16;  // bytes of a panel's row
   int64_t panel_bytes = 0;
   int64_t element_bytes = 2;
   bool mn_major = false;
@@ -64,9 +64,7 @@ struct Operand {
     const int64_t across = (mn_major ? mn : k) * element_bytes, down = mn_major ? k : mn;
     return across / span * panel_bytes + down * span + across % span;
   }
-  uint32_t High() const {
-    return static_cast<uint32_t>((sbo & 0x3ffff) >> 4) | mode << 30;
-  }
+  uint32_t High() const { return static_cast<uint32_t>((sbo & 0x3ffff) >> 4) | mode << 30; }
   uint32_t LowConstant() const { return static_cast<uint32_t>((lbo & 0x3ffff) >> 4) << 16; }
 };
 
@@ -94,12 +92,14 @@ Result<void> Emitter::EmitMma(const ir::Op& op) {
       (a_type.dtype != b_type.dtype &&
        !(ir::IsFloat(a_type.dtype) && ir::ByteSize(a_type.dtype) == 1 &&
          ir::IsFloat(b_type.dtype) && ir::ByteSize(b_type.dtype) == 1)))
-    return refuse(fmt::format("{} times {}", ir::Spelling(a_type.dtype), ir::Spelling(b_type.dtype)));
+    return refuse(
+        fmt::format("{} times {}", ir::Spelling(a_type.dtype), ir::Spelling(b_type.dtype)));
   const bool half = ir::ByteSize(b_type.dtype) == 2;
   if ((trans_a || trans_b) && !half)
     return refuse(fmt::format("a {} operand must be contiguous along the contracted dim",
                               ir::Spelling(b_type.dtype)));
-  if (k % step || k_begin % step) return refuse("the contracted length is not a multiple of 32 bytes");
+  if (k % step || k_begin % step)
+    return refuse("the contracted length is not a multiple of 32 bytes");
   CHECK(static_cast<int64_t>(Get(op.operands[0]).size()) == blocks * cols / 2, "accumulator");
 
   std::string why;
@@ -131,20 +131,20 @@ Result<void> Emitter::EmitMma(const ir::Op& op) {
     return o;
   };
   Operand a, b;
-  if (!a_in_registers)
-    a = describe(a_type, trans_a, 64 * blocks * (split == "m" ? warpgroups : 1));
+  if (!a_in_registers) a = describe(a_type, trans_a, 64 * blocks * (split == "m" ? warpgroups : 1));
   b = describe(b_type, trans_b, cols * (split == "n" ? warpgroups : 1));
   if (!why.empty()) return refuse(why);
   const std::vector<int64_t> pieces = Pieces(cols, integer);
   if (trans_b) {
     // A panel boundary inside an instruction must fall on one of its own.
     const int64_t panel = b.span / 2;
-    if ((split == "n" && cols % panel && warpgroups > 1) || (pieces[0] % panel && pieces.size() > 1))
+    if ((split == "n" && cols % panel && warpgroups > 1) ||
+        (pieces[0] % panel && pieces.size() > 1))
       return refuse(fmt::format("{} columns per warpgroup in panels of {}", cols, panel));
   }
 
   // Start addresses, uniform in the warpgroup.
-  llvm::Value* wg = b_.CreateLShr(role_.warp, 2);
+  llvm::Value* wg = b_.CreateLShr(Warp(), 2);
   auto low_word = [&](const Operand& o, llvm::Value* address, int64_t per_warpgroup) {
     if (per_warpgroup && warpgroups > 1)
       address = b_.CreateAdd(address, b_.CreateMul(wg, I32(o.Offset(per_warpgroup, 0))));
@@ -173,8 +173,8 @@ Result<void> Emitter::EmitMma(const ir::Op& op) {
     a_words = Pack(Get(op.operands[1]), a_type.dtype);
   }
   const size_t a_words_per_block = a_words.size() / static_cast<size_t>(blocks);
-  const std::string types = fmt::format("{}.{}.{}", integer ? "s32" : "f32",
-                                        PtxType(a_type.dtype), PtxType(b_type.dtype));
+  const std::string types = fmt::format("{}.{}.{}", integer ? "s32" : "f32", PtxType(a_type.dtype),
+                                        PtxType(b_type.dtype));
   std::string imms = integer ? "" : ", 1, 1";
   if (half && !a_in_registers) imms += trans_a ? ", 1" : ", 0";
   if (half) imms += trans_b ? ", 1" : ", 0";
@@ -207,17 +207,16 @@ Result<void> Emitter::EmitMma(const ir::Op& op) {
           a_text = "$" + std::to_string(at);
         }
         extra.push_back(descriptor(b, b_low, b.Offset(column, k_begin + kk)));
-        const Regs result =
-            CallTied(b_, PtxInst::kWgmma,
-                     {{"scale", zero && kk == 0 ? "0" : "1"},
-                      {"n", std::to_string(piece)},
-                      {"k", std::to_string(step)},
-                      {"types", types},
-                      {"d", List(0, count)},
-                      {"a", a_text},
-                      {"b", "$" + std::to_string(at + extra.size() - 1)},
-                      {"imms", imms}},
-                     d, constraints, extra);
+        const Regs result = CallTied(b_, PtxInst::kWgmma,
+                                     {{"scale", zero && kk == 0 ? "0" : "1"},
+                                      {"n", std::to_string(piece)},
+                                      {"k", std::to_string(step)},
+                                      {"types", types},
+                                      {"d", List(0, count)},
+                                      {"a", a_text},
+                                      {"b", "$" + std::to_string(at + extra.size() - 1)},
+                                      {"imms", imms}},
+                                     d, constraints, extra);
         std::copy(result.begin(), result.end(), acc.begin() + static_cast<std::ptrdiff_t>(first));
         column += piece;
       }
@@ -242,8 +241,8 @@ Result<void> Emitter::EmitMmaTied(const ir::Op& op) {
       continue;
     }
     for (llvm::Value* w : words) {
-      constraints += std::string(constraints.empty() ? "" : ",") +
-                     (w->getType()->isFloatTy() ? "f" : "r");
+      constraints +=
+          std::string(constraints.empty() ? "" : ",") + (w->getType()->isFloatTy() ? "f" : "r");
       extra.push_back(w);
     }
   }
@@ -317,11 +316,11 @@ Result<void> Emitter::EmitSimtDot(const ir::Op& op) {
       for (int64_t u = 0; u < unroll; ++u) {
         if (together && u) break;
         llvm::Value* kk = u ? b_.CreateAdd(at, I32(u)) : at;
-        llvm::Value* address = trans[i] ? ElementAddress(view, kk, place)
-                                        : ElementAddress(view, place, kk);
+        llvm::Value* address =
+            trans[i] ? ElementAddress(view, kk, place) : ElementAddress(view, place, kk);
         const size_t size = together ? bytes : static_cast<size_t>(view.element_bytes);
-        llvm::Type* word = b_.getIntNTy(static_cast<unsigned>(
-            view.element_bytes == 8 ? 64 : std::min<size_t>(size * 8, 32)));
+        llvm::Type* word = b_.getIntNTy(
+            static_cast<unsigned>(view.element_bytes == 8 ? 64 : std::min<size_t>(size * 8, 32)));
         const size_t words = size * 8 / word->getIntegerBitWidth();
         llvm::Type* type = words > 1 ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(
                                            word, static_cast<unsigned>(words)))
@@ -331,8 +330,8 @@ Result<void> Emitter::EmitSimtDot(const ir::Op& op) {
         Regs parts;
         for (size_t w = 0; w < words; ++w)
           parts.push_back(words > 1 ? b_.CreateExtractElement(loaded, w) : loaded);
-        for (llvm::Value* v : FromMemory(parts, dtypes[i],
-                                         together ? static_cast<size_t>(unroll) : 1))
+        for (llvm::Value* v :
+             FromMemory(parts, dtypes[i], together ? static_cast<size_t>(unroll) : 1))
           raw.push_back(v);
       }
       values[i][coordinate] = Cast(raw, dtypes[i], d);

@@ -40,11 +40,11 @@ llvm::Value* Emitter::Shuffle(llvm::Value* v, int64_t lane_xor) {
     return b_.CreateBitCast(CallPtx(b_, PtxInst::kShflBfly, {bits, I32(lane_xor)}), type);
   }
   llvm::Value* bits = b_.CreateBitCast(v, b_.getInt64Ty());
-  llvm::Value* lo = CallPtx(b_, PtxInst::kShflBfly,
-                            {b_.CreateTrunc(bits, b_.getInt32Ty()), I32(lane_xor)});
-  llvm::Value* hi = CallPtx(
-      b_, PtxInst::kShflBfly,
-      {b_.CreateTrunc(b_.CreateLShr(bits, 32), b_.getInt32Ty()), I32(lane_xor)});
+  llvm::Value* lo =
+      CallPtx(b_, PtxInst::kShflBfly, {b_.CreateTrunc(bits, b_.getInt32Ty()), I32(lane_xor)});
+  llvm::Value* hi =
+      CallPtx(b_, PtxInst::kShflBfly,
+              {b_.CreateTrunc(b_.CreateLShr(bits, 32), b_.getInt32Ty()), I32(lane_xor)});
   llvm::Value* both = b_.CreateOr(b_.CreateZExt(lo, b_.getInt64Ty()),
                                   b_.CreateShl(b_.CreateZExt(hi, b_.getInt64Ty()), 32));
   return b_.CreateBitCast(both, type);
@@ -67,10 +67,9 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
     llvm::Value *u = x.value, *v = y.value;
     if (arg) {
       // y wins if it is better, or equal and earlier.
-      llvm::Value* better =
-          is_float ? (max ? b_.CreateFCmpOGT(v, u) : b_.CreateFCmpOLT(v, u))
-          : sign   ? (max ? b_.CreateICmpSGT(v, u) : b_.CreateICmpSLT(v, u))
-                   : (max ? b_.CreateICmpUGT(v, u) : b_.CreateICmpULT(v, u));
+      llvm::Value* better = is_float ? (max ? b_.CreateFCmpOGT(v, u) : b_.CreateFCmpOLT(v, u))
+                            : sign   ? (max ? b_.CreateICmpSGT(v, u) : b_.CreateICmpSLT(v, u))
+                                     : (max ? b_.CreateICmpUGT(v, u) : b_.CreateICmpULT(v, u));
       llvm::Value* equal = is_float ? b_.CreateFCmpOEQ(v, u) : b_.CreateICmpEQ(v, u);
       llvm::Value* earlier = b_.CreateICmpSLT(y.index, x.index);
       llvm::Value* take = b_.CreateOr(better, b_.CreateAnd(equal, earlier));
@@ -81,8 +80,8 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
     if (is_float) {
       if (kind == "sum") return {b_.CreateFAdd(u, v)};
       if (kind == "prod") return {b_.CreateFMul(u, v)};
-      return {b_.CreateBinaryIntrinsic(
-          max ? llvm::Intrinsic::maxnum : llvm::Intrinsic::minnum, u, v)};
+      return {
+          b_.CreateBinaryIntrinsic(max ? llvm::Intrinsic::maxnum : llvm::Intrinsic::minnum, u, v)};
     }
     if (kind == "sum") return {b_.CreateAdd(u, v)};
     if (kind == "prod") return {b_.CreateMul(u, v)};
@@ -101,8 +100,8 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
       return llvm::ConstantInt::get(
           context_, sign ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt(bits, 0));
     if (min)
-      return llvm::ConstantInt::get(context_, sign ? llvm::APInt::getSignedMaxValue(bits)
-                                                   : llvm::APInt::getMaxValue(bits));
+      return llvm::ConstantInt::get(
+          context_, sign ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits));
     return llvm::ConstantInt::get(ElementType(acc), 0);
   };
 
@@ -130,8 +129,7 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
     llvm::Value* position = arg ? b_.CreateAdd(part.coord[a], I32(at)) : nullptr;
     item.index = position;
     if (arg && is_float)  // NaN never wins
-      item.value =
-          b_.CreateSelect(b_.CreateFCmpUNO(item.value, item.value), neutral, item.value);
+      item.value = b_.CreateSelect(b_.CreateFCmpUNO(item.value, item.value), neutral, item.value);
     if (at + part.max[a] >= size) {
       llvm::Value* inside = b_.CreateICmpSLT(part.coord[a], I32(size - at));
       item.value = b_.CreateSelect(inside, item.value, neutral);
@@ -164,23 +162,22 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
     llvm::Value* cross = I32(0);
     int64_t place = 1;
     for (const ir::ThreadDigit& d : plan.group) {
-      group = b_.CreateAdd(group, b_.CreateMul(Digit(role_.thread, d.place, d.extent, threads),
-                                               I32(place)));
+      group = b_.CreateAdd(
+          group, b_.CreateMul(Digit(role_.thread, d.place, d.extent, threads), I32(place)));
       place *= d.extent;
     }
     place = 1;
     for (const ir::ThreadDigit& d : plan.cross) {
-      cross = b_.CreateAdd(cross, b_.CreateMul(Digit(role_.thread, d.place, d.extent, threads),
-                                               I32(place)));
+      cross = b_.CreateAdd(
+          cross, b_.CreateMul(Digit(role_.thread, d.place, d.extent, threads), I32(place)));
       place *= d.extent;
     }
     llvm::Value* writes = nullptr;
     for (const ir::ThreadDigit& d : plan.lane_parts)
-      writes = And(writes,
-                   b_.CreateICmpEQ(Digit(role_.thread, d.place, d.extent, threads), I32(0)));
+      writes =
+          And(writes, b_.CreateICmpEQ(Digit(role_.thread, d.place, d.extent, threads), I32(0)));
     // Neighbouring groups lie in neighbouring banks.
-    llvm::Value* entry =
-        b_.CreateAdd(group, b_.CreateMul(cross, I32(plan.regs * plan.groups)));
+    llvm::Value* entry = b_.CreateAdd(group, b_.CreateMul(cross, I32(plan.regs * plan.groups)));
     llvm::Value* mine = b_.CreateAdd(base, b_.CreateMul(entry, I32(slot)));
     llvm::Value* mine_index =
         b_.CreateAdd(b_.CreateAdd(base, I32(index_base)), b_.CreateShl(entry, 2));
@@ -192,8 +189,7 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
       const int64_t at = static_cast<int64_t>(r) * plan.groups;
       StoreGlobal(mine, at * slot, writes, {items[r].value}, acc, PtxInst::kStShared);
       if (arg)
-        StoreGlobal(mine_index, at * 4, writes, {items[r].index}, DType::kI32,
-                    PtxInst::kStShared);
+        StoreGlobal(mine_index, at * 4, writes, {items[r].index}, DType::kI32, PtxInst::kStShared);
     }
     RoleBarrier();
     for (size_t r = 0; r < items.size(); ++r) {

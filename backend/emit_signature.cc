@@ -59,8 +59,7 @@ llvm::Value* Emitter::EntryInt(const Expr& e) {
 void Emitter::BuildSignature() {
   image_.name = fn_.name;
   image_.entry = "tile_";
-  for (char c : fn_.name)
-    image_.entry += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  for (char c : fn_.name) image_.entry += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   image_.target = options_.target;
   image_.statics = fn_.statics;
   image_.grid[0] = Simplify(fn_.launch.grid, fn_.statics);
@@ -113,15 +112,14 @@ void Emitter::BuildSignature() {
                 Expr::Make(Expr::Op::kMod, bytes, Expr::Const(p.facts.stride_align_bytes)),
                 Expr::Const(0)));
             if (!ok.is_const() || !ok.value)
-              image_.facts.push_back({ok, "stride " + std::to_string(d) + " of " + p.name +
-                                              " is a multiple of " +
-                                              std::to_string(p.facts.stride_align_bytes) +
-                                              " bytes"});
+              image_.facts.push_back(
+                  {ok, "stride " + std::to_string(d) + " of " + p.name + " is a multiple of " +
+                           std::to_string(p.facts.stride_align_bytes) + " bytes"});
           }
           if (d == rank - 1 && p.strided_any && p.facts.last_contiguous)
             image_.facts.push_back(
-                {Expr::Make(Expr::Op::kEq,
-                            Expr::Name(p.name + ".stride" + std::to_string(d)), Expr::Const(1)),
+                {Expr::Make(Expr::Op::kEq, Expr::Name(p.name + ".stride" + std::to_string(d)),
+                            Expr::Const(1)),
                  "the last dim of " + p.name + " is contiguous"});
         }
         if (!thread_tensors_.count(p.value.index)) break;
@@ -170,7 +168,9 @@ void Emitter::BuildSignature() {
 void Emitter::Declare() {
   std::vector<llvm::Type*> types;
   for (const EntryParam& p : image_.params) switch (p.kind) {
-      case EntryParam::Kind::kTensorMap: types.push_back(llvm::PointerType::get(context_, 0)); break;
+      case EntryParam::Kind::kTensorMap:
+        types.push_back(llvm::PointerType::get(context_, 0));
+        break;
       case EntryParam::Kind::kTensorPointer:
       case EntryParam::Kind::kInt: types.push_back(b_.getInt64Ty()); break;
       case EntryParam::Kind::kScalar: {
@@ -213,21 +213,19 @@ void Emitter::Declare() {
     constants.push_back(number(i + 1));
   }
   if (!constants.empty())
-    annotations->addOperand(llvm::MDNode::get(
-        context_, {llvm::ConstantAsMetadata::get(function_), md("grid_constant"),
-                   llvm::MDNode::get(context_, constants)}));
+    annotations->addOperand(
+        llvm::MDNode::get(context_, {llvm::ConstantAsMetadata::get(function_), md("grid_constant"),
+                                     llvm::MDNode::get(context_, constants)}));
 
-  smem_ = new llvm::GlobalVariable(
-      *module_, llvm::ArrayType::get(b_.getInt8Ty(), 0), false,
-      llvm::GlobalValue::ExternalLinkage, nullptr, "smem", nullptr,
-      llvm::GlobalValue::NotThreadLocal, /*address space*/ 3);
+  smem_ = new llvm::GlobalVariable(*module_, llvm::ArrayType::get(b_.getInt8Ty(), 0), false,
+                                   llvm::GlobalValue::ExternalLinkage, nullptr, "smem", nullptr,
+                                   llvm::GlobalValue::NotThreadLocal, /*address space*/ 3);
   smem_->setAlignment(llvm::Align(1024));
 
   if (!options_.line_info) return;
   // Line n + 1 of a file that does not exist stands for op n; Compile replaces it by the op's place
   // in the source.
-  module_->addModuleFlag(llvm::Module::Warning, "Debug Info Version",
-                         llvm::DEBUG_METADATA_VERSION);
+  module_->addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
   llvm::DIBuilder di(*module_);
   llvm::DIFile* file = di.createFile("ops", "");
   di.createCompileUnit(llvm::dwarf::DW_LANG_C, file, "tilec", true, "", 0, "",

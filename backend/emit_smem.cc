@@ -155,12 +155,11 @@ std::vector<std::pair<llvm::Value*, int64_t>> Emitter::Addresses(const MemPlan& 
   llvm::Value* col_bytes = b_.CreateMul(plan.col_inner, I32(view.element_bytes));
   const int64_t col_bytes_max = plan.col_inner_max * view.element_bytes;
   llvm::Value* flat = b_.CreateAdd(thread, col_bytes);
-  std::map<int64_t, llvm::Value*> chunks;                        // by row modulo 8
-  std::map<std::pair<int64_t, int64_t>, llvm::Value*> mixed;     // and column byte
+  std::map<int64_t, llvm::Value*> chunks;                     // by row modulo 8
+  std::map<std::pair<int64_t, int64_t>, llvm::Value*> mixed;  // and column byte
   for (const MemGroup& g : plan.groups) {
     const int64_t inner = (g.col % view.panel_cols) * view.element_bytes;
-    const int64_t constant =
-        g.row * view.pitch + (g.col / view.panel_cols) * view.panel_bytes;
+    const int64_t constant = g.row * view.pitch + (g.col / view.panel_cols) * view.panel_bytes;
     if (!s.mask) {
       out.emplace_back(flat, constant + inner);
       continue;
@@ -178,8 +177,7 @@ std::vector<std::pair<llvm::Value*, int64_t>> Emitter::Addresses(const MemPlan& 
       if (apart)
         address = b_.CreateAdd(flat, b_.CreateXor(chunk, I32(inner / 16 * 16)));
       else
-        address = b_.CreateAdd(
-            thread, b_.CreateXor(b_.CreateAdd(col_bytes, I32(inner)), chunk));
+        address = b_.CreateAdd(thread, b_.CreateXor(b_.CreateAdd(col_bytes, I32(inner)), chunk));
     }
     out.emplace_back(address, constant + (apart ? inner % 16 : 0));
   }
@@ -207,8 +205,8 @@ bool Emitter::StoreMatrix(ir::ValueId tile, const PanelView& view, bool transpos
   // Address tile coordinates: thread part without the lane, plus the lane's row and column.
   llvm::Value* lane = b_.CreateAnd(role_.thread, I32(31));
   llvm::Value* in_block = b_.CreateAnd(lane, I32(7));
-  llvm::Value* row = b_.CreateAnd(b_.CreateLShr(lane, 3), I32(1));   // which of the two row blocks
-  llvm::Value* col = b_.CreateLShr(lane, 4);                          // which of the two columns
+  llvm::Value* row = b_.CreateAnd(b_.CreateLShr(lane, 3), I32(1));  // which of the two row blocks
+  llvm::Value* col = b_.CreateLShr(lane, 4);                        // which of the two columns
   llvm::Value* warp = b_.CreateLShr(role_.thread, 5);
   llvm::Value* first[2] = {I32(0), I32(0)};  // of the warp's fragment
   int64_t place = 1;
@@ -235,9 +233,8 @@ bool Emitter::StoreMatrix(ir::ValueId tile, const PanelView& view, bool transpos
     const std::vector<int64_t> c = layout.RegCoord(static_cast<int64_t>(2 * q));
     llvm::Value* r0 = b_.CreateAdd(tile_row, I32(c[0]));
     llvm::Value* c0 = b_.CreateAdd(tile_col, I32(c[1]));
-    llvm::Value* address =
-        transposed ? ElementAddress(view, b_.CreateAdd(c0, in_block), r0)
-                   : ElementAddress(view, b_.CreateAdd(r0, in_block), c0);
+    llvm::Value* address = transposed ? ElementAddress(view, b_.CreateAdd(c0, in_block), r0)
+                                      : ElementAddress(view, b_.CreateAdd(r0, in_block), c0);
     CallPtx(b_, transposed ? PtxInst::kStmatrixT : PtxInst::kStmatrix,
             {address, words[q], words[q + 1], words[q + 2], words[q + 3]});
   }
@@ -248,8 +245,7 @@ void Emitter::StoreTile(ir::ValueId tile, const PanelView& view, bool transposed
   if (StoreMatrix(tile, view, transposed)) return;
   const ir::Type& type = fn_.type(tile);
   const ThreadPart& part = Part(type.layout);
-  const MemPlan plan =
-      PlanAccess(fn_.layouts[type.layout], part, type.shape, view, transposed);
+  const MemPlan plan = PlanAccess(fn_.layouts[type.layout], part, type.shape, view, transposed);
   const Regs& regs = Get(tile);
   const auto addresses = Addresses(plan, view);
   for (size_t g = 0; g < plan.groups.size(); ++g) {
@@ -265,8 +261,8 @@ void Emitter::StoreTile(ir::ValueId tile, const PanelView& view, bool transposed
     Regs words = ToMemory(elements, type.dtype);
     llvm::Value* value = words[0];
     if (words.size() > 1) {
-      llvm::Type* vector = llvm::FixedVectorType::get(words[0]->getType(),
-                                                      static_cast<unsigned>(words.size()));
+      llvm::Type* vector =
+          llvm::FixedVectorType::get(words[0]->getType(), static_cast<unsigned>(words.size()));
       value = llvm::PoisonValue::get(vector);
       for (size_t i = 0; i < words.size(); ++i)
         value = b_.CreateInsertElement(value, words[i], static_cast<uint64_t>(i));
@@ -300,10 +296,9 @@ Regs Emitter::LoadTile(const ir::Type& type, ir::LayoutId layout, const PanelVie
     llvm::Type* word = b_.getIntNTy(static_cast<unsigned>(std::min<size_t>(bytes * 8, 32)));
     if (view.element_bytes == 8) word = b_.getInt64Ty();
     const size_t words = bytes * 8 / word->getIntegerBitWidth();
-    llvm::Type* type_of_load =
-        words > 1 ? static_cast<llvm::Type*>(
-                        llvm::FixedVectorType::get(word, static_cast<unsigned>(words)))
-                  : word;
+    llvm::Type* type_of_load = words > 1 ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(
+                                               word, static_cast<unsigned>(words)))
+                                         : word;
     llvm::Value* loaded = b_.CreateAlignedLoad(type_of_load, SharedPointer(address, offset),
                                                llvm::Align(static_cast<uint64_t>(bytes)));
     Regs parts;
@@ -311,8 +306,7 @@ Regs Emitter::LoadTile(const ir::Type& type, ir::LayoutId layout, const PanelVie
       parts.push_back(words > 1 ? b_.CreateExtractElement(loaded, static_cast<uint64_t>(i))
                                 : loaded);
     const Regs elements = FromMemory(parts, type.dtype, members.size());
-    for (size_t i = 0; i < members.size(); ++i)
-      out[static_cast<size_t>(members[i])] = elements[i];
+    for (size_t i = 0; i < members.size(); ++i) out[static_cast<size_t>(members[i])] = elements[i];
   }
   return out;
 }
@@ -353,8 +347,7 @@ Result<void> Emitter::EmitSmemZero(const ir::Op& op) {
       StoreGlobal(at, i * threads * 16, nullptr, zero, DType::kU32, PtxInst::kStShared);
     llvm::Value* next = b_.CreateAdd(at, I32(turn * 16));
     at->addIncoming(next, loop);
-    b_.CreateCondBr(b_.CreateICmpNE(next, b_.CreateAdd(mine, I32(turns * turn * 16))), loop,
-                    after);
+    b_.CreateCondBr(b_.CreateICmpNE(next, b_.CreateAdd(mine, I32(turns * turn * 16))), loop, after);
     b_.SetInsertPoint(after);
     done = turns * turn;
   }

@@ -133,8 +133,8 @@ ThreadPart Emitter::MakePart(const ir::Layout& layout) {
         first = And(first, b_.CreateICmpEQ(digit, I32(0)));
       } else {
         const size_t i = static_cast<size_t>(d.dim);
-        part.coord[i] = b_.CreateAdd(part.coord[i], b_.CreateMul(digit, I32(d.stride)), "", true,
-                                     true);
+        part.coord[i] =
+            b_.CreateAdd(part.coord[i], b_.CreateMul(digit, I32(d.stride)), "", true, true);
         part.max[i] += (d.extent - 1) * d.stride;
       }
     }
@@ -228,10 +228,10 @@ bool Emitter::NonNegative(ir::ValueId v, int depth) const {
     case OpKind::kMod: return operand(0) && operand(1);
     case OpKind::kMax: return operand(0) || operand(1);
     case OpKind::kSelect: return operand(1) && operand(2);
-    case OpKind::kCast: return ir::IsInteger(fn_.type(op->operands[0]).dtype) &&
-                               ir::ByteSize(type.dtype) >=
-                                   ir::ByteSize(fn_.type(op->operands[0]).dtype) &&
-                               operand(0);
+    case OpKind::kCast:
+      return ir::IsInteger(fn_.type(op->operands[0]).dtype) &&
+             ir::ByteSize(type.dtype) >= ir::ByteSize(fn_.type(op->operands[0]).dtype) &&
+             operand(0);
     default: return false;
   }
 }

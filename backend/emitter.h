@@ -2,8 +2,8 @@
 //
 // A tile is a vector of LLVM values, one per register of its layout (a scalar: one value). Elements
 // are i1 (bool), integers, float (f32, tf32), double, and bits for narrow floats: i16 for f16 and
-// bf16, i8 for fp8. Narrow elements travel packed in 32-bit words wherever they cross a loop, memory
-// or a tensor-core instruction (Pack / Unpack); LLVM folds the rest of the packing away.
+// bf16, i8 for fp8. Narrow elements travel packed in 32-bit words wherever they cross a loop,
+// memory or a tensor-core instruction (Pack / Unpack); LLVM folds the rest of the packing away.
 // Shared-memory buffers and mbarriers are i32 shared addresses, counters are allocas of i32.
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -29,7 +29,7 @@ using Regs = std::vector<llvm::Value*>;
 // first of its replicas (null: always).
 struct ThreadPart {
   std::vector<llvm::Value*> coord;
-  std::vector<int64_t> max;         // largest value of coord[d]
+  std::vector<int64_t> max;  // largest value of coord[d]
   llvm::Value* first_replica = nullptr;
 };
 
@@ -37,19 +37,19 @@ struct ThreadPart {
 struct RoleState {
   int first_warp = 0;
   int warps = 0;
-  int barrier = 0;                  // named barrier of the role's own synchronisation
+  int barrier = 0;  // named barrier of the role's own synchronisation
   llvm::Instruction* anchor = nullptr;
-  llvm::Value* thread = nullptr;    // i32, from the role's first thread
-  llvm::Value* warp = nullptr;      // i32, uniform, from the role's first warp
-  llvm::Value* elected = nullptr;   // i1, made on demand
+  llvm::Value* thread = nullptr;        // i32, from the role's first thread
+  llvm::Value* warp = nullptr;          // i32, uniform, from the role's first warp; made on demand
+  llvm::Value* elected = nullptr;       // i1, made on demand
   std::map<int32_t, ThreadPart> parts;  // by LayoutId
 };
 
 // A tensor as threads address it.
 struct TensorView {
-  llvm::Value* base = nullptr;          // i64
-  std::vector<llvm::Value*> extent;     // i64
-  std::vector<llvm::Value*> stride;     // i64, elements
+  llvm::Value* base = nullptr;       // i64
+  std::vector<llvm::Value*> extent;  // i64
+  std::vector<llvm::Value*> stride;  // i64, elements
 };
 
 // Row-major panels in shared memory (ir::SmemLayout, or scratch with a pitch of its own).
@@ -58,7 +58,7 @@ struct PanelView {
   int64_t element_bytes = 1;
   int64_t panel_cols = 1;
   int64_t panel_bytes = 0;
-  int64_t pitch = 0;            // bytes from row to row
+  int64_t pitch = 0;  // bytes from row to row
   int swizzle = 0;
 };
 
@@ -71,13 +71,13 @@ struct MemGroup {
 // How a tile's registers lie in a 2-D buffer.
 struct MemPlan {
   std::vector<MemGroup> groups;
-  int vector = 1;                   // elements per access
-  llvm::Value* row = nullptr;       // thread parts, i32
+  int vector = 1;              // elements per access
+  llvm::Value* row = nullptr;  // thread parts, i32
   llvm::Value* col = nullptr;
-  llvm::Value* col_panel = nullptr;   // part of col made of whole panels (in panels), or null
-  llvm::Value* col_inner = nullptr;   // the rest
+  llvm::Value* col_panel = nullptr;  // part of col made of whole panels (in panels), or null
+  llvm::Value* col_inner = nullptr;  // the rest
   int64_t col_inner_max = 0;
-  bool carries = false;             // col_inner + register part may cross a panel
+  bool carries = false;  // col_inner + register part may cross a panel
 };
 
 class Emitter {
@@ -94,9 +94,9 @@ class Emitter {
   void CollectUses();
   void BuildSignature();
   void Declare();
-  llvm::Value* EntryInt(const Expr& e);          // i64: constant or entry parameter
+  llvm::Value* EntryInt(const Expr& e);  // i64: constant or entry parameter
   Result<void> EmitBody();
-  Result<void> EmitBlock(ir::BlockId block);      // up to its yield
+  Result<void> EmitBlock(ir::BlockId block);  // up to its yield
   Result<void> EmitOp(ir::OpId id);
   Result<void> EmitRoles(const std::vector<ir::OpId>& roles);
   Result<void> EmitRoleRegion(const ir::Op& op);
@@ -209,6 +209,7 @@ class Emitter {
   void RoleBarrier(int id = -1);
   llvm::Value* MbarAddress(const ir::Op& op, size_t mbar, size_t slot);
   llvm::Value* Elected();
+  llvm::Value* Warp();
   Result<void> EmitAsync(const ir::Op& op);
 
   // emit_mma.cc
@@ -228,14 +229,14 @@ class Emitter {
   KernelImage image_;
   llvm::Function* function_ = nullptr;
   llvm::GlobalVariable* smem_ = nullptr;
-  llvm::Instruction* allocas_ = nullptr;        // allocas go before this
-  std::vector<Regs> values_;                    // by ValueId
-  std::map<int32_t, TensorView> tensors_;       // by ValueId of the parameter
+  llvm::Instruction* allocas_ = nullptr;            // allocas go before this
+  std::vector<Regs> values_;                        // by ValueId
+  std::map<int32_t, TensorView> tensors_;           // by ValueId of the parameter
   std::map<std::string, llvm::Value*> entry_ints_;  // by expression text
   std::vector<Expr> entry_exprs_;
-  std::set<int32_t> thread_tensors_;            // tensors that threads address
-  std::set<int32_t> used_;                      // values some op reads
-  std::vector<llvm::Value*> maps_;              // i64 generic address of each tensor map
+  std::set<int32_t> thread_tensors_;  // tensors that threads address
+  std::set<int32_t> used_;            // values some op reads
+  std::vector<llvm::Value*> maps_;    // i64 generic address of each tensor map
   RoleState role_;
   llvm::DIScope* scope_ = nullptr;
 };

@@ -177,8 +177,11 @@ std::string ToJson(const KernelImage& image) {
   out["cluster"] = Json::array({image.cluster[0], image.cluster[1], image.cluster[2]});
   Json& tensors = out["tensors"] = Json::array();
   for (const TensorArg& t : image.tensors)
-    tensors.push_back({{"name", t.name}, {"dtype", t.dtype}, {"direction", Spelling(t.direction)},
-                       {"dims", Texts(t.dims)}, {"strided_any", t.strided_any}});
+    tensors.push_back({{"name", t.name},
+                       {"dtype", t.dtype},
+                       {"direction", Spelling(t.direction)},
+                       {"dims", Texts(t.dims)},
+                       {"strided_any", t.strided_any}});
   Json& scalars = out["scalars"] = Json::array();
   for (const ScalarArg& s : image.scalars)
     scalars.push_back({{"name", s.name}, {"dtype", s.dtype}});
@@ -186,13 +189,19 @@ std::string ToJson(const KernelImage& image) {
   for (const auto& [name, value] : image.statics) statics[name] = value;
   Json& maps = out["tensor_maps"] = Json::array();
   for (const TensorMapRecipe& m : image.tensor_maps)
-    maps.push_back({{"tensor", m.tensor}, {"dtype", m.dtype}, {"dims", Texts(m.dims)},
-                    {"strides_bytes", Texts(m.strides_bytes)}, {"box", m.box},
+    maps.push_back({{"tensor", m.tensor},
+                    {"dtype", m.dtype},
+                    {"dims", Texts(m.dims)},
+                    {"strides_bytes", Texts(m.strides_bytes)},
+                    {"box", m.box},
                     {"swizzle_bytes", m.swizzle_bytes}});
   Json& params = out["params"] = Json::array();
   for (const EntryParam& p : image.params)
-    params.push_back({{"kind", Spelling(p.kind)}, {"name", p.name}, {"map", p.map},
-                      {"value", ToText(p.value)}, {"dtype", p.dtype}});
+    params.push_back({{"kind", Spelling(p.kind)},
+                      {"name", p.name},
+                      {"map", p.map},
+                      {"value", ToText(p.value)},
+                      {"dtype", p.dtype}});
   Json& facts = out["facts"] = Json::array();
   for (const Fact& f : image.facts)
     facts.push_back({{"condition", ToText(f.condition)}, {"text", f.text}});
@@ -201,8 +210,11 @@ std::string ToJson(const KernelImage& image) {
     alignment.push_back({{"tensor", a.tensor}, {"base_bytes", a.base_bytes}});
   Json& lines = out["lines"] = Json::array();
   for (const SourceLine& l : image.lines)
-    lines.push_back({{"ptx_line", l.ptx_line}, {"file", l.file}, {"line", l.line},
-                     {"column", l.column}, {"op", l.op}});
+    lines.push_back({{"ptx_line", l.ptx_line},
+                     {"file", l.file},
+                     {"line", l.line},
+                     {"column", l.column},
+                     {"op", l.op}});
   out["ptx"] = image.ptx;
   // Bytes of a path that are no UTF-8 are replaced, not thrown over.
   return out.dump(1, ' ', false, Json::error_handler_t::replace);

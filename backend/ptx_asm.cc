@@ -115,8 +115,8 @@ std::vector<llvm::Value*> CallTied(llvm::IRBuilder<>& b, PtxInst inst, const Sub
                                    llvm::ArrayRef<llvm::Value*> extra) {
   std::string constraints;
   for (llvm::Value* v : tied)
-    constraints += std::string(constraints.empty() ? "" : ",") +
-                   (v->getType()->isFloatTy() ? "=f" : "=r");
+    constraints +=
+        std::string(constraints.empty() ? "" : ",") + (v->getType()->isFloatTy() ? "=f" : "=r");
   for (size_t i = 0; i < tied.size(); ++i) constraints += "," + std::to_string(i);
   if (!extra_constraints.empty())
     constraints += (constraints.empty() ? "" : ",") + extra_constraints;

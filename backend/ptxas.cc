@@ -123,8 +123,7 @@ Result<PtxasReport> Assemble(const std::string& ptx, const std::string& target,
   std::string why;
   if (!WriteFileAtomically(source, ptx, &why))
     return diags.Report(kPtxasIo, Span(), "write", source, why);
-  const int status =
-      RunLogged({ptxas, "-arch=" + target, "-v", source, "-o", cubin}, log);
+  const int status = RunLogged({ptxas, "-arch=" + target, "-v", source, "-o", cubin}, log);
   PtxasReport report;
   (void)ReadFile(log, &report.log, &why);
   if (status != 0) {

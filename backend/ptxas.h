@@ -29,11 +29,11 @@ struct PtxasReport {
   int spill_load_bytes = 0;
   int stack_bytes = 0;
   int barriers = 0;
-  int64_t smem_bytes = 0;               // static
+  int64_t smem_bytes = 0;  // static
   // Lines with a code C75xx: wgmma or setmaxnreg did not get the code that was asked for (exit
   // status is 0 all the same). C7519, an extra fence, costs nothing and is listed too.
   std::vector<std::string> pipeline;
-  std::string log;                      // everything ptxas said
+  std::string log;  // everything ptxas said
   bool clean() const {
     return pipeline.empty() && !spill_store_bytes && !spill_load_bytes && !stack_bytes;
   }

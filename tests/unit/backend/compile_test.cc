@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 
-#include "harness.h"
+#include "tests/unit/backend/harness.h"
 
 namespace tilec::backend {
 namespace {
@@ -112,8 +112,7 @@ TEST(Compile, LinesNameTheSource) {
   EXPECT_EQ(text.substr(0, 5), "\t.loc") << text.substr(0, 40);
   EXPECT_NE(image->ptx.find(".file 1 \"x.tile\""), std::string::npos);
   if (TestPtxas().empty()) GTEST_SKIP() << "ptxas not found: text checked, not assembled";
-  EXPECT_TRUE(Assemble(image->ptx, "sm_90a", TestPtxas(), diags).ok())
-      << RenderAll(diags, sources);
+  EXPECT_TRUE(Assemble(image->ptx, "sm_90a", TestPtxas(), diags).ok()) << RenderAll(diags, sources);
 }
 
 TEST(Image, JsonRoundTrip) {
@@ -121,8 +120,7 @@ TEST(Image, JsonRoundTrip) {
   AddKernel(k, {"M", "N"});
   ASSERT_TRUE(k.Build());
   KernelImage image = k.image();
-  image.tensor_maps.push_back(
-      {"A", "bf16", {Expr::Name("N")}, {}, {64}, 128});
+  image.tensor_maps.push_back({"A", "bf16", {Expr::Name("N")}, {}, {64}, 128});
   image.facts.push_back({*ParseExpr("M % 8 == 0"), "M % 8 == 0"});
   image.statics["BM"] = -64;
   const std::string text = ToJson(image);

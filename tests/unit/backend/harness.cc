@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "harness.h"
+#include "tests/unit/backend/harness.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -11,8 +11,8 @@ namespace tilec::backend {
 namespace {
 
 struct Format {
-  int mantissa;    // stored bits
-  int min_exp;     // of the smallest normal
+  int mantissa;  // stored bits
+  int min_exp;   // of the smallest normal
   double max;
   bool infinity;
 };
@@ -107,9 +107,10 @@ std::vector<uint8_t> Encode(DType d, const std::vector<double>& values) {
       const float f = static_cast<float>(v);
       std::memcpy(&bits, &f, 4);
     } else if (ir::IsFloat(d)) {
-      bits = FloatBits(FormatOf(d), ExponentBits(d), v, d == DType::kE4M3   ? 0x7f
-                                                        : d == DType::kE5M2 ? 0x7f
-                                                                            : 0x7fff);
+      bits = FloatBits(FormatOf(d), ExponentBits(d), v,
+                       d == DType::kE4M3   ? 0x7f
+                       : d == DType::kE5M2 ? 0x7f
+                                           : 0x7fff);
     } else if (d == DType::kU64) {
       bits = static_cast<uint64_t>(v);
     } else {
@@ -206,8 +207,7 @@ void Kernel::Store(ValueId tensor, ValueId tile, int64_t vector) {
 
 ValueId Kernel::Smem(DType d, std::vector<int64_t> shape, ir::SmemLayout s, int64_t offset,
                      int64_t depth) {
-  fn.launch.smem_bytes =
-      std::max(fn.launch.smem_bytes, offset + depth * ir::SmemBytes(s, d));
+  fn.launch.smem_bytes = std::max(fn.launch.smem_bytes, offset + depth * ir::SmemBytes(s, d));
   return b.Value(OpKind::kSmemAlloc, {}, Type::Smem(d, std::move(shape), s, depth),
                  {{"offset", offset}});
 }
