@@ -23,10 +23,10 @@ enum class Direction { kIn, kOut, kInOut };
 // A tensor of the kernel's signature, as a caller passes it.
 struct TensorArg {
   std::string name;
-  std::string dtype;             // spelling of ir/dtypes.def: "bf16", "f32", "e4m3", …
+  std::string dtype;  // spelling of ir/dtypes.def: "bf16", "f32", "e4m3", …
   Direction direction = Direction::kIn;
-  std::vector<Expr> dims;        // outermost first; a bare name binds that dim at launch
-  bool strided_any = false;      // last dim need not be contiguous
+  std::vector<Expr> dims;    // outermost first; a bare name binds that dim at launch
+  bool strided_any = false;  // last dim need not be contiguous
 };
 
 // A scalar of the signature: dims are not listed here (they follow from the tensors).
@@ -38,11 +38,11 @@ struct ScalarArg {
 // How the launcher builds one CUtensorMap. Dims and strides innermost first, as the driver wants.
 struct TensorMapRecipe {
   std::string tensor;
-  std::string dtype;                 // element type of the map (may be a same-size stand-in)
-  std::vector<Expr> dims;            // elements
-  std::vector<Expr> strides_bytes;   // rank − 1 entries
-  std::vector<int64_t> box;          // elements
-  int swizzle_bytes = 0;             // 0, 32, 64, 128
+  std::string dtype;                // element type of the map (may be a same-size stand-in)
+  std::vector<Expr> dims;           // elements
+  std::vector<Expr> strides_bytes;  // rank − 1 entries
+  std::vector<int64_t> box;         // elements
+  int swizzle_bytes = 0;            // 0, 32, 64, 128
 };
 
 // One parameter of the PTX entry, in order.
@@ -58,7 +58,7 @@ struct EntryParam {
 // A fact that must hold for this image to be used; violated facts are launch errors that name it.
 struct Fact {
   Expr condition;
-  std::string text;   // as the author wrote it, or why the compiler needs it
+  std::string text;  // as the author wrote it, or why the compiler needs it
 };
 
 // Tensor base addresses must be multiples of this for the image to apply.
@@ -73,25 +73,25 @@ struct SourceLine {
   std::string file;
   int line = 0;
   int column = 0;
-  std::string op;     // warp IR op it came from
+  std::string op;  // warp IR op it came from
 };
 
 struct KernelImage {
-  std::string name;                 // kernel in the .tile file
-  std::string entry;                // entry symbol in the PTX
-  std::string target;               // "sm_90a"
+  std::string name;    // kernel in the .tile file
+  std::string entry;   // entry symbol in the PTX
+  std::string target;  // "sm_90a"
   std::string ptx;
   std::vector<TensorArg> tensors;
   std::vector<ScalarArg> scalars;
-  Bindings statics;                 // dims, consts and tunes this image was specialised for
+  Bindings statics;  // dims, consts and tunes this image was specialised for
   std::vector<TensorMapRecipe> tensor_maps;
   std::vector<EntryParam> params;
   std::vector<Fact> facts;
   std::vector<AlignmentFact> alignment;
   Expr grid[3] = {Expr::Const(1), Expr::Const(1), Expr::Const(1)};
-  int block = 128;                  // threads per CTA
+  int block = 128;  // threads per CTA
   int cluster[3] = {1, 1, 1};
-  int64_t smem_bytes = 0;           // dynamic shared memory
+  int64_t smem_bytes = 0;  // dynamic shared memory
   std::vector<SourceLine> lines;
 };
 

@@ -207,11 +207,13 @@ class CudaDevice final : public Device {
     const int l2 = d.l2_promotion_bytes == 256   ? 3
                    : d.l2_promotion_bytes == 128 ? 2
                                                  : d.l2_promotion_bytes == 64;
+    std::vector<uint64_t> strides = d.strides_bytes;
+    strides.push_back(0);  // the driver refuses a null pointer even for rank 1
     ContextScope scope(*api_, context_);
     cuda::CUtensorMap encoded = {};
     const CUresult r = api_->cuTensorMapEncodeTiled(
         &encoded, type->type, static_cast<uint32_t>(rank), reinterpret_cast<void*>(d.base),
-        d.dims.data(), d.strides_bytes.data(), d.box.data(), steps.data(), 0, swizzle, l2,
+        d.dims.data(), strides.data(), d.box.data(), steps.data(), 0, swizzle, l2,
         d.fill_nan ? 1 : 0);
     if (r != kSuccess)
       return diags

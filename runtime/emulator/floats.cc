@@ -164,7 +164,7 @@ uint16_t F32ToBf16(float x, Narrow how) {
 }
 
 uint32_t F32ToTf32(float x, Narrow how) {
-  if (std::isnan(x)) return kCanonicalNan32;
+  if (std::isnan(x)) return how.round == Round::kNearestAway ? Bits(x) & 0xffffe000u : 0x7fffe000u;
   return static_cast<uint32_t>(NarrowTo(Widen(x, how), kTf32, how)) << 13;
 }
 
@@ -180,6 +180,11 @@ uint16_t F64ToF16(double x, Narrow how) { return static_cast<uint16_t>(NarrowTo(
 uint16_t F64ToBf16(double x, Narrow how) { return static_cast<uint16_t>(NarrowTo(x, kBf16, how)); }
 
 float F64ToF32(double x, Narrow how) {
+  if (std::isnan(x)) {  // keeps sign and upper payload, quieted
+    const uint64_t b = Bits(x);
+    return FloatOf(static_cast<uint32_t>(b >> 63) << 31 | 0x7fc00000u |
+                   static_cast<uint32_t>(b >> 29 & 0x3fffff));
+  }
   const float y = FloatOf(static_cast<uint32_t>(NarrowTo(x, kF32, how)));
   return how.ftz ? Flush(y) : y;
 }
@@ -341,6 +346,28 @@ double OddSum(double product, double addend) {
 }
 
 }  // namespace
+
+uint16_t Ex2F16(uint16_t x) {
+  const float r = Ex2Approx(F16ToF32(x), false);
+  if (r >= 65520.0f) return 0x7c00;
+  return F32ToF16(r, {.round = Round::kZero});
+}
+
+uint16_t Ex2Bf16(uint16_t x) {
+  return F32ToBf16(Ex2Approx(Flush(Bf16ToF32(x)), true), {.round = Round::kZero});
+}
+
+uint16_t TanhF16(uint16_t x) {
+  const float v = F16ToF32(x);
+  if (std::fabs(v) < 0x1p-6f) return x;
+  return F32ToF16(TanhApprox(v), {.round = Round::kZero});
+}
+
+uint16_t TanhBf16(uint16_t x) {
+  const float v = Bf16ToF32(x);
+  if (std::fabs(v) < 0x1p-4f) return x;
+  return F32ToBf16(TanhApprox(v), {.round = Round::kZero});
+}
 
 uint16_t FmaF16(uint16_t a, uint16_t b, uint16_t c) {
   return F64ToF16(OddSum(F16ToF64(a) * F16ToF64(b), F16ToF64(c)));

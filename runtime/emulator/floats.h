@@ -42,18 +42,16 @@ inline float Flush(float x) {
   return (b & 0x7f800000u) == 0 ? FloatOf(b & 0x80000000u) : x;
 }
 
-// Widening: exact. NaN becomes the canonical f32 NaN.
+// Widening: exact. NaN becomes the canonical f32 NaN, except that bf16 keeps its bits.
 float F16ToF32(uint16_t x);
 float E4m3ToF32(uint8_t x);
 float E5m2ToF32(uint8_t x);
-inline float Bf16ToF32(uint16_t x) {
-  uint32_t b = uint32_t{x} << 16;
-  return FloatOf((b & 0x7fffffffu) > 0x7f800000u ? kCanonicalNan32 : b);
-}
+inline float Bf16ToF32(uint16_t x) { return FloatOf(uint32_t{x} << 16); }
 inline double F16ToF64(uint16_t x) { return F16ToF32(x); }
 
 // Narrowing. `how.round` is honoured by all (cvt to 8-bit formats in PTX is always rn.satfinite;
-// to tf32 always rna, rn or rz). A tf32 result is an f32 pattern with 13 low zero bits.
+// to tf32 always rna, rn or rz). A tf32 result is an f32 pattern with 13 low zero bits; a NaN just
+// loses them (rna), or becomes 0x7fffe000.
 uint16_t F32ToF16(float x, Narrow how = {});
 uint16_t F32ToBf16(float x, Narrow how = {});
 uint32_t F32ToTf32(float x, Narrow how = {.round = Round::kNearestAway});
@@ -61,7 +59,8 @@ uint8_t F32ToE4m3(float x, Narrow how = {.satfinite = true});
 uint8_t F32ToE5m2(float x, Narrow how = {.satfinite = true});
 uint16_t F64ToF16(double x, Narrow how = {});
 uint16_t F64ToBf16(double x, Narrow how = {});
-float F64ToF32(double x, Narrow how = {});  // .ftz flushes the result
+// .ftz flushes the result; a NaN keeps its sign and upper payload.
+float F64ToF32(double x, Narrow how = {});
 
 // Integer to float with a rounding mode.
 float S64ToF32(int64_t x, Round round = Round::kNearestEven);
@@ -98,6 +97,12 @@ float TanhApprox(float x);
 float SinApprox(float x, bool ftz);
 float CosApprox(float x, bool ftz);
 float DivApprox(float a, float b, bool ftz);  // div.full too
+// ex2.approx.f16, ex2.approx.ftz.bf16, tanh.approx.{f16,bf16}: rounded toward zero, which is
+// closest to what the hardware does.
+uint16_t Ex2F16(uint16_t x);
+uint16_t Ex2Bf16(uint16_t x);
+uint16_t TanhF16(uint16_t x);
+uint16_t TanhBf16(uint16_t x);
 
 // All 32 lanes. `out` may be an input.
 void Ex2Warp(const float* x, float* out, bool ftz);

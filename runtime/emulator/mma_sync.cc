@@ -1,6 +1,10 @@
 // All mma.sync fragments are one picture: register q of lane l holds the 32 bits at byte
 // 4·(l%4) + 16·(q/2) of row l/4 + 8·(q%2) of A, and byte 4·(l%4) + 16·q of column l/4 of B.
 //
+// Hopper has no fp8 mma.sync of its own (only wgmma): the instruction is two f16 steps, one over
+// the k with k mod 4 < 2 and one over the rest, starting from zero, and an addition of C. The exact
+// mode does the same; this rule was fitted to outputs of an H200.
+//
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/mma_sync.h"
 
@@ -66,6 +70,60 @@ bool ValidateMmaShape(const MmaShape& s, std::string* error) {
   return true;
 }
 
+namespace {
+
+uint16_t Fp8ToF16(Element e, uint8_t code) {
+  return F32ToF16(e == Element::kE4m3 ? E4m3ToF32(code) : E5m2ToF32(code));
+}
+
+// Elements k of a row with (k mod 4) / 2 == half, as f16.
+void WidenHalf(Element e, int k, int half, int rows, const uint8_t* from, uint8_t* to) {
+  for (int r = 0; r < rows; r++) {
+    int n = 0;
+    for (int i = half * 2; i < k; i += i % 2 == 0 ? 1 : 3) {
+      const uint16_t v = Fp8ToF16(e, from[r * kTileRowBytes + i]);
+      std::memcpy(to + r * kTileRowBytes + 2 * n++, &v, 2);
+    }
+  }
+}
+
+void MmaFp8Exact(const MmaShape& s, const uint8_t* a, const uint8_t* b, const uint32_t* const* c,
+                 uint32_t* const* d) {
+  uint32_t sum[4][kLanes];
+  uint32_t* acc[1][kMaxAccumulators] = {{sum[0], sum[1], sum[2], sum[3]}};
+  for (int half = 0; half < 2; half++) {
+    alignas(64) uint8_t wide_a[16 * kTileRowBytes] = {};
+    alignas(64) uint8_t wide_b[8 * kTileRowBytes] = {};
+    WidenHalf(s.a, s.k, half, 16, a, wide_a);
+    WidenHalf(s.b, s.k, half, 8, b, wide_b);
+    const TileMath math = {.a = Element::kF16,
+                           .b = Element::kF16,
+                           .d = s.d,
+                           .warps = 1,
+                           .n = 8,
+                           .k = s.k / 2,
+                           .accumulate = half == 1,
+                           .arithmetic = Arithmetic::kExact};
+    MultiplyTile(math, wide_a, wide_b, acc);
+  }
+  for (int i = 0; i < s.d_registers(); i++) {
+    for (int l = 0; l < kLanes; l++) {
+      const uint32_t x = sum[i][l], y = c[i][l];
+      if (s.d == Element::kF32) {
+        d[i][l] = Bits(AddF32(FloatOf(x), FloatOf(y)));
+        continue;
+      }
+      constexpr uint16_t kOne = 0x3c00;
+      const uint32_t lo = FmaF16(static_cast<uint16_t>(x), kOne, static_cast<uint16_t>(y));
+      const uint32_t hi =
+          FmaF16(static_cast<uint16_t>(x >> 16), kOne, static_cast<uint16_t>(y >> 16));
+      d[i][l] = lo | hi << 16;
+    }
+  }
+}
+
+}  // namespace
+
 void MmaSync(const MmaShape& s, const uint32_t* const* a, const uint32_t* const* b,
              const uint32_t* const* c, uint32_t* const* d, Arithmetic arithmetic) {
   alignas(64) uint8_t rows_a[16 * kTileRowBytes] = {};
@@ -80,6 +138,9 @@ void MmaSync(const MmaShape& s, const uint32_t* const* a, const uint32_t* const*
     for (int l = 0; l < kLanes; l++) {
       std::memcpy(rows_b + l / 4 * kTileRowBytes + 16 * q + 4 * (l % 4), &b[q][l], 4);
     }
+  }
+  if (arithmetic == Arithmetic::kExact && IsFloat(s.a) && ElementBytes(s.a) == 1) {
+    return MmaFp8Exact(s, rows_a, rows_b, c, d);
   }
   uint32_t* acc[1][kMaxAccumulators] = {};
   for (int i = 0; i < s.d_registers(); i++) {

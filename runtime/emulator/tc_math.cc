@@ -349,6 +349,12 @@ void RunHalf(const TileMath& t, Codes& codes, uint32_t* const (*acc)[kMaxAccumul
     for (int i = 0; i < t.n / 4; i++) {
       CvtF16x2Warp(reinterpret_cast<const float*>(wide[w][2 * i + 1]),
                    reinterpret_cast<const float*>(wide[w][2 * i]), acc[w][i], false);
+      // A result that rounds to zero is +0 on the hardware, whatever its sign was.
+      for (int l = 0; l < kLanes; l++) {
+        uint32_t& v = acc[w][i][l];
+        v &= (v & 0xffffu) == 0x8000u ? 0xffff0000u : ~0u;
+        v &= v >> 16 == 0x8000u ? 0xffffu : ~0u;
+      }
     }
   }
 }

@@ -3,7 +3,10 @@
 //   fast   products in f32, one fused multiply-add after the other along k. The same bits on every
 //          host: the vector versions only do several outputs at once.
 //   exact  the accumulation rule published for Hopper: exact products and C aligned to the largest
-//          exponent, each cut toward zero F bits below it, added exactly, normalised, cut.
+//          exponent, each cut toward zero F bits below it, added exactly, normalised, cut (an f16
+//          result is rounded from the whole sum instead). F is 25; for fp8 13, and an f32 result
+//          keeps 13 mantissa bits. Compared with an H200 for every wgmma type, in- and outside
+//          the normal range, with infinities and NaN: no bit differed.
 //
 // Accumulators stay in the layout of the registers: register i of warp w holds, in lane l, row
 // 16·w + l/4 + 8·((i/2)%2) and column 8·(i/4) + 2·(l%4) + i%2. So 32 lanes are eight rows of four

@@ -108,9 +108,9 @@ class Encoder {
             .Help("strides are below 2^40 bytes");
       }
     }
-    if (desc_.fill_nan && !IsFloat(element_)) {
+    if (desc_.fill_nan && (!IsFloat(element_) || size_ == 1)) {
       Broken(fmt::format("NaN fill of {} elements", ElementName(element_)))
-          .Help("outside elements of an integer tensor are zero");
+          .Help("outside elements of integer and 8-bit tensors are zero");
     }
   }
 
@@ -146,13 +146,6 @@ class Encoder {
       Broken(
           fmt::format("the box's innermost extent is {} bytes, the swizzle spans {}", inner, span))
           .Help(fmt::format("make the box {} elements wide and load several", span / size_));
-    } else if (span != 0 && inner < static_cast<uint64_t>(span)) {
-      Broken(
-          fmt::format("the box's innermost extent is {} bytes, the swizzle spans {}", inner, span))
-          .Help(
-              fmt::format("make the box {} elements wide, or use a narrower swizzle: how rows are "
-                          "placed then is not documented, so the emulator refuses to guess",
-                          span / size_));
     }
   }
 

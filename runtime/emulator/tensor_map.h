@@ -3,9 +3,15 @@
 // A tensor map is opaque to programs, so the emulator has its own encoding, with a magic number
 // and a checksum: bytes that were not made by EncodeTensorMap are refused instead of guessed at.
 //
-// A box is laid down densely, innermost dimension first, from the destination offset; then the
-// *absolute* shared address is permuted (SwizzleAddress), so a tile need not begin at a pattern
-// boundary. Elements outside the tensor read as zero (or the fill NaN) and are never written.
+// A box is laid down densely, innermost dimension first, from the destination offset (with a
+// swizzle wider than the box, rows begin a swizzle span apart); then the *absolute* shared address
+// is permuted (SwizzleAddress), so a tile need not begin at a pattern boundary. Elements outside
+// the tensor read as zero or as the fill NaN.
+//
+// Seen on an H200 and reproduced here: the first coordinate must lie on 16 bytes (anything else
+// faults); stores cannot begin at negative coordinates; a store is clipped to whole 16-byte chunks
+// of a row, so up to 15 bytes behind the tensor's last column are overwritten; the fill NaN is
+// 0x7ff7 in every 16 bits; tf32 tensors are rounded to nearest even when loaded, not when stored.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -41,8 +47,12 @@ struct TensorMapInfo {
 
   // Elements of the box in shared memory along dimension i: ceil(box / element stride).
   uint32_t extent(int i) const { return (box[i] + element_strides[i] - 1) / element_strides[i]; }
-  // Bytes the box occupies in shared memory and counts in a transaction, outside elements included.
+  // Bytes a transaction counts: all elements of the box, outside ones included.
   uint32_t box_bytes() const;
+  uint32_t row_bytes() const { return extent(0) * ElementBytes(element); }
+  // Distance of rows in shared memory, and the bytes the box occupies there.
+  uint32_t row_pitch() const { return row_bytes() < swizzle_bytes ? swizzle_bytes : row_bytes(); }
+  uint32_t smem_bytes() const { return box_bytes() / row_bytes() * row_pitch(); }
 };
 
 // Checks every rule of the hardware's encoder; all broken rules are reported, not only the first.
@@ -50,17 +60,19 @@ Result<TensorMap> EncodeTensorMap(const TensorMapDesc& desc, DiagSink& diags);
 // False: these 128 bytes are no tensor map of this emulator.
 bool DecodeTensorMap(const uint8_t* bytes, TensorMapInfo* info);
 
-// May `bytes` bytes at `address` of global memory be read (or written)? Asked at most once per row
-// of a box, before the row is touched.
+// May `bytes` bytes at `address` of global memory be read (or written)? A pure question, asked once
+// per row of a box before the row is touched; a second time for the bytes behind a clipped row of a
+// store, which are left alone when the answer is no.
 using GlobalCheck = std::function<bool(uint64_t address, uint64_t bytes, bool write)>;
 
 enum class TmaError : uint8_t {
   kNone,
-  kSmemRange,      // the box does not fit between smem_offset and smem_size
-  kSmemAlign,      // smem_offset is no multiple of 128
-  kGlobal,         // GlobalCheck said no; see address and bytes
-  kNegativeStore,  // a store starts at a negative coordinate
-  kReduceType,     // reduction not defined for the element type
+  kSmemRange,        // the box does not fit between smem_offset and smem_size
+  kSmemAlign,        // smem_offset is no multiple of 128
+  kGlobal,           // GlobalCheck said no; see address and bytes
+  kCoordinateAlign,  // the first coordinate is not on 16 bytes
+  kNegativeStore,    // a store starts at a negative coordinate
+  kReduceType,       // reduction not defined for the element type
 };
 
 struct TmaResult {

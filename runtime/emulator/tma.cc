@@ -27,16 +27,26 @@ TmaResult Failed(TmaError error, uint32_t bytes) {
   return r;
 }
 
-TmaResult CheckShared(const TensorMapInfo& map, uint32_t smem_size, uint32_t smem_offset) {
+// What can be refused before anything moves.
+TmaResult Check(const TensorMapInfo& map, const int32_t* coords, bool store, uint32_t smem_size,
+                uint32_t smem_offset) {
   const uint32_t bytes = map.box_bytes();
   if (smem_offset % kSharedAlign != 0) return Failed(TmaError::kSmemAlign, bytes);
   // The permutation keeps a chunk inside its 128-byte line.
-  const uint64_t reach = map.swizzle_bytes == 0
-                             ? bytes
-                             : (uint64_t{bytes} + kSharedAlign - 1) / kSharedAlign * kSharedAlign;
+  uint64_t reach = map.smem_bytes();
+  if (map.swizzle_bytes != 0) reach = (reach + kSharedAlign - 1) / kSharedAlign * kSharedAlign;
   if (smem_offset + reach > smem_size) return Failed(TmaError::kSmemRange, bytes);
+  if (int64_t{coords[0]} * ElementBytes(map.element) % kChunk != 0) {
+    return Failed(TmaError::kCoordinateAlign, bytes);
+  }
   TmaResult r;
   r.bytes = bytes;
+  for (uint32_t i = 0; store && i < map.rank; i++) {
+    if (coords[i] >= 0) continue;
+    r.error = TmaError::kNegativeStore;
+    r.dimension = static_cast<int>(i);
+    break;
+  }
   return r;
 }
 
@@ -52,7 +62,7 @@ struct Row {
 template <typename F>
 bool ForEachRow(const TensorMapInfo& map, const int32_t* coords, uint32_t smem_offset, F f) {
   const uint32_t size = ElementBytes(map.element);
-  const uint32_t row_bytes = map.extent(0) * size;
+  const uint32_t pitch = map.row_pitch();
   int64_t c[5] = {};
   for (uint32_t i = 0; i < map.rank; i++) c[i] = coords[i];
   const int64_t lo = std::clamp<int64_t>(-c[0], 0, map.box[0]);
@@ -72,39 +82,30 @@ bool ForEachRow(const TensorMapInfo& map, const int32_t* coords, uint32_t smem_o
     Row row = {smem, address, static_cast<uint32_t>(lo) * size, static_cast<uint32_t>(hi) * size};
     if (!inside) row.begin = row.end = 0;
     if (!f(row)) return false;
-    smem += row_bytes;
+    smem += pitch;
     int d = 1;
     while (d < 5 && ++at[d] == extent[d]) at[d++] = 0;
     if (d == 5) return true;
   }
 }
 
-// What the hardware stores for NaN fill, as a repeated element.
 void FillRow(const TensorMapInfo& map, uint8_t* row, uint32_t bytes) {
+  constexpr uint16_t kFillNan = 0x7ff7;
   if (!map.fill_nan) {
     std::memset(row, 0, bytes);
     return;
   }
-  uint64_t nan = 0;
-  switch (map.element) {
-    case Element::kF16:
-    case Element::kBf16: nan = kCanonicalNan16; break;
-    case Element::kF32:
-    case Element::kTf32: nan = kCanonicalNan32; break;
-    case Element::kF64: nan = kCanonicalNan64; break;
-    case Element::kE4m3:
-    case Element::kE5m2: nan = kCanonicalNan8; break;
-    case Element::kU8:
-    case Element::kS8:
-    case Element::kU16:
-    case Element::kS16:
-    case Element::kU32:
-    case Element::kS32:
-    case Element::kU64:
-    case Element::kS64: break;
+  for (uint32_t i = 0; i < bytes; i += 2) std::memcpy(row + i, &kFillNan, 2);
+}
+
+// Loads of tf32 tensors round to nearest even.
+void RoundTf32(uint8_t* row, uint32_t bytes) {
+  for (uint32_t i = 0; i < bytes; i += 4) {
+    float v;
+    std::memcpy(&v, row + i, 4);
+    const uint32_t rounded = F32ToTf32(v, {.round = Round::kNearestEven});
+    std::memcpy(row + i, &rounded, 4);
   }
-  const uint32_t size = ElementBytes(map.element);
-  for (uint32_t i = 0; i < bytes; i += size) std::memcpy(row + i, &nan, size);
 }
 
 void PutRow(const TensorMapInfo& map, uint8_t* smem, uint32_t offset, const uint8_t* from,
@@ -139,15 +140,8 @@ TmaResult Refused(TmaResult r, const Row& row) {
 template <typename F>
 TmaResult WriteRows(const TensorMapInfo& map, const int32_t* coords, const uint8_t* smem,
                     uint32_t smem_size, uint32_t smem_offset, const GlobalCheck& check, F f) {
-  TmaResult result = CheckShared(map, smem_size, smem_offset);
+  TmaResult result = Check(map, coords, true, smem_size, smem_offset);
   if (!result.ok()) return result;
-  for (uint32_t i = 0; i < map.rank; i++) {
-    if (coords[i] >= 0) continue;
-    result.error = TmaError::kNegativeStore;
-    result.dimension = static_cast<int>(i);
-    return result;
-  }
-  const uint32_t row_bytes = map.extent(0) * ElementBytes(map.element);
   alignas(16) uint8_t buffer[kMaxRowBytes];
   ForEachRow(map, coords, smem_offset, [&](const Row& row) {
     if (row.begin == row.end) return true;
@@ -155,7 +149,7 @@ TmaResult WriteRows(const TensorMapInfo& map, const int32_t* coords, const uint8
       result = Refused(result, row);
       return false;
     }
-    f(row, GetRow(map, smem, row.smem, row_bytes, buffer));
+    f(row, GetRow(map, smem, row.smem, map.row_bytes(), buffer));
     return true;
   });
   return result;
@@ -165,9 +159,10 @@ TmaResult WriteRows(const TensorMapInfo& map, const int32_t* coords, const uint8
 
 TmaResult TmaLoad(const TensorMapInfo& map, const int32_t* coords, uint8_t* smem,
                   uint32_t smem_size, uint32_t smem_offset, const GlobalCheck& check) {
-  TmaResult result = CheckShared(map, smem_size, smem_offset);
+  TmaResult result = Check(map, coords, false, smem_size, smem_offset);
   if (!result.ok()) return result;
-  const uint32_t row_bytes = map.extent(0) * ElementBytes(map.element);
+  const uint32_t row_bytes = map.row_bytes();
+  const bool convert = map.element == Element::kTf32;
   alignas(16) uint8_t buffer[kMaxRowBytes];
   ForEachRow(map, coords, smem_offset, [&](const Row& row) {
     const uint32_t inside = row.end - row.begin;
@@ -176,12 +171,13 @@ TmaResult TmaLoad(const TensorMapInfo& map, const int32_t* coords, uint8_t* smem
       return false;
     }
     const auto* global = reinterpret_cast<const uint8_t*>(row.address);
-    if (inside == row_bytes) {
+    if (inside == row_bytes && !convert) {
       PutRow(map, smem, row.smem, global, row_bytes);
       return true;
     }
-    FillRow(map, buffer, row_bytes);
+    if (inside != row_bytes) FillRow(map, buffer, row_bytes);
     if (inside != 0) std::memcpy(buffer + row.begin, global, inside);
+    if (convert) RoundTf32(buffer + row.begin, inside);
     PutRow(map, smem, row.smem, buffer, row_bytes);
     return true;
   });
@@ -191,9 +187,14 @@ TmaResult TmaLoad(const TensorMapInfo& map, const int32_t* coords, uint8_t* smem
 TmaResult TmaStore(const TensorMapInfo& map, const int32_t* coords, const uint8_t* smem,
                    uint32_t smem_size, uint32_t smem_offset, const GlobalCheck& check) {
   return WriteRows(map, coords, smem, smem_size, smem_offset, check,
-                   [](const Row& row, const uint8_t* bytes) {
-                     std::memcpy(reinterpret_cast<uint8_t*>(row.address), bytes + row.begin,
-                                 row.end - row.begin);
+                   [&](const Row& row, const uint8_t* bytes) {
+                     auto* global = reinterpret_cast<uint8_t*>(row.address);
+                     const uint32_t count = row.end - row.begin;
+                     std::memcpy(global, bytes + row.begin, count);
+                     const uint32_t tail = (kChunk - count % kChunk) % kChunk;
+                     if (tail != 0 && check(row.address + count, tail, true)) {
+                       std::memcpy(global + count, bytes + row.end, tail);
+                     }
                    });
 }
 
@@ -315,12 +316,21 @@ void ReduceRow(TmaReduceOp op, Element e, uint8_t* global, const uint8_t* source
 
 void ForEachBoxRun(const TensorMapInfo& map, uint32_t smem_offset,
                    const std::function<void(uint32_t offset, uint32_t bytes)>& f) {
-  // Whole 128-byte lines are permuted within themselves; only a last partial line needs chunks.
-  const uint32_t bytes = map.box_bytes();
-  const uint32_t whole = map.swizzle_bytes == 0 ? bytes : bytes / kSharedAlign * kSharedAlign;
-  if (whole != 0) f(smem_offset, whole);
-  for (uint32_t i = whole; i < bytes; i += kChunk) {
-    f(SwizzleAddress(smem_offset + i, map.swizzle_bytes), kChunk);
+  const uint32_t row_bytes = map.row_bytes();
+  const uint32_t rows = map.box_bytes() / row_bytes;
+  // Dense rows fill whole 128-byte lines, which are permuted within themselves; only a last
+  // partial line needs chunks.
+  uint32_t whole = 0;
+  if (map.row_pitch() == row_bytes) {
+    whole = rows * row_bytes;
+    if (map.swizzle_bytes != 0) whole = whole / kSharedAlign * kSharedAlign;
+    if (whole != 0) f(smem_offset, whole);
+  }
+  for (uint32_t r = whole / row_bytes; r < rows; r++) {
+    for (uint32_t i = 0; i < row_bytes; i += kChunk) {
+      const uint32_t at = r * map.row_pitch() + i;
+      if (at >= whole) f(SwizzleAddress(smem_offset + at, map.swizzle_bytes), kChunk);
+    }
   }
 }
 
@@ -328,13 +338,17 @@ std::string Describe(const TmaResult& r, const TensorMapInfo& map, uint32_t smem
   switch (r.error) {
     case TmaError::kNone: return "no error";
     case TmaError::kSmemRange:
-      return fmt::format("the box of {} bytes at shared offset {} leaves shared memory", r.bytes,
-                         smem_offset);
+      return fmt::format("the box of {} bytes at shared offset {} leaves shared memory",
+                         map.smem_bytes(), smem_offset);
     case TmaError::kSmemAlign:
       return fmt::format("the shared offset {} is not a multiple of 128", smem_offset);
     case TmaError::kGlobal:
       return fmt::format("a row of {} bytes at address {:#x} is outside every allocation",
                          r.row_bytes, r.address);
+    case TmaError::kCoordinateAlign:
+      return fmt::format("the first coordinate is not a multiple of {} {} elements (16 bytes)",
+                         kChunk / std::min(kChunk, ElementBytes(map.element)),
+                         ElementName(map.element));
     case TmaError::kNegativeStore:
       return fmt::format("a store starts at a negative coordinate in dimension {}", r.dimension);
     case TmaError::kReduceType:

@@ -165,6 +165,23 @@ TEST(Approx, LanesAgreeWithOneLane) {
   }
 }
 
+TEST(Approx, HalfPrecision) {
+  EXPECT_EQ(Ex2F16(0x7c00), 0x7c00);
+  EXPECT_EQ(Ex2F16(F32ToF16(15.0f)), 0x7800);
+  EXPECT_EQ(Ex2F16(F32ToF16(16.0f)), 0x7c00);
+  EXPECT_EQ(Ex2F16(F32ToF16(-24.0f)), 0x0001);
+  EXPECT_EQ(Ex2F16(F32ToF16(-25.0f)), 0x0000);
+  EXPECT_EQ(Ex2F16(0x7e00), kCanonicalNan16);
+  EXPECT_EQ(Ex2F16(0x3e4d), F32ToF16(std::exp2(F16ToF32(0x3e4d)), {.round = Round::kZero}));
+  EXPECT_EQ(Ex2Bf16(0x3f80), 0x4000);
+  EXPECT_EQ(Ex2Bf16(0xc2fe), 0x0000);  // 2^-127 is flushed
+  EXPECT_EQ(TanhF16(0x1234), 0x1234);
+  EXPECT_EQ(TanhF16(0x7c00), 0x3c00);
+  EXPECT_EQ(TanhF16(0x3c00), F32ToF16(std::tanh(1.0f), {.round = Round::kZero}));
+  EXPECT_EQ(TanhBf16(0xff80), 0xbf80);
+  EXPECT_EQ(TanhBf16(0x7fc0), kCanonicalNan16);
+}
+
 TEST(Approx, MaxAndMin) {
   alignas(64) float a[kLanes] = {}, b[kLanes] = {}, out[kLanes];
   const float pairs[][2] = {{1, 2},        {2, 1},     {NAN, 3},

@@ -141,6 +141,32 @@ TEST(MmaSync, AccumulatesInPlace) {
   for (int l = 0; l < kLanes; l++) EXPECT_EQ(d.cells[3][l], Bits(34.0f));
 }
 
+// fp8 is two f16 steps over k mod 4 < 2 and the rest, and then + C: with one product per step far
+// larger than C, the sum of products is cut before C is added, and C is rounded, not cut.
+TEST(MmaSync, ExactFp8InTwoSteps) {
+  const MmaShape s = {.k = 32, .a = Element::kE5m2, .b = Element::kE5m2};
+  Registers a, b, c, d;
+  auto put = [](Registers& r, bool is_a, int k, float v) {
+    // Row 0 (lanes 0 to 3): byte k%4 of lane (k/4)%4, register 2·(k/16) of A, k/16 of B.
+    uint32_t& cell = r.cells[(is_a ? 2 : 1) * (k / 16)][k / 4 % 4];
+    cell |= uint32_t{F32ToE5m2(v)} << (8 * (k % 4));
+  };
+  // Step one: 2^24 and 1 (aligned away: 25 fraction bits below 2^24 keep it); step two cancels.
+  put(a, true, 0, 0x1p14f), put(b, false, 0, 0x1p15f);    // 2^29
+  put(a, true, 5, 0x1p0f), put(b, false, 5, 0x1p3f);      // 8: kept by F = 25
+  put(a, true, 17, 0x1p-1f), put(b, false, 17, 0x1p-1f);  // 1/4: cut next to 2^29
+  put(a, true, 2, -0x1p14f), put(b, false, 2, 0x1p15f);   // −2^29, in the second step
+  put(a, true, 31, 0x1p-3f), put(b, false, 31, 0x1p-3f);  // 2^-6: cut
+  c.cells[0][0] = Bits(1.0f + 0x1p-23f);
+  MmaSync(s, a.at, b.at, c.at, d.at, Arithmetic::kExact);
+  // 2^29 + 8 is cut to 24 bits: 2^29. Then zero, then C.
+  EXPECT_EQ(d.cells[0][0], Bits(1.0f + 0x1p-23f));
+  b.cells[0][0] &= 0xff00ffffu;  // without the cancelling product
+  c.cells[0][0] = Bits(48.0f);   // half a unit and more: rounded up, not cut
+  MmaSync(s, a.at, b.at, c.at, d.at, Arithmetic::kExact);
+  EXPECT_EQ(d.cells[0][0], Bits(0x1p29f + 64.0f));
+}
+
 TEST(MmaSync, ShapesAreChecked) {
   std::string error;
   EXPECT_FALSE(ValidateMmaShape({.k = 4}, &error));

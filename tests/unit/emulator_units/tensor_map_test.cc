@@ -92,10 +92,15 @@ TEST(TensorMap, EveryRule) {
       {"L2 promotion of 32", [](auto& d) { d.l2_promotion_bytes = 32; }},
       {"60 × 2 = 120 bytes", [](auto& d) { d.box[0] = 60; }},
       {"innermost extent is 256 bytes, the swizzle spans 128", [](auto& d) { d.box[0] = 128; }},
-      {"innermost extent is 64 bytes, the swizzle spans 128", [](auto& d) { d.box[0] = 32; }},
       {"NaN fill of s16",
        [](auto& d) {
          d.dtype = "s16";
+         d.fill_nan = true;
+       }},
+      {"NaN fill of e4m3",
+       [](auto& d) {
+         d.dtype = "e4m3";
+         d.strides_bytes = {320, 320 * 77};
          d.fill_nan = true;
        }},
       {"no 64-bit address", [](auto& d) { d.base = ~0xffull; }},

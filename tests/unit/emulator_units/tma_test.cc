@@ -70,7 +70,7 @@ Tensor Make(const char* dtype, std::vector<uint64_t> dims, std::vector<uint32_t>
   return t;
 }
 
-// Calls f(linear element index, coordinates, inside?) for all elements of the box.
+// Calls f(linear byte position, coordinates, inside?) for all elements of the box.
 template <typename F>
 void ForEachElement(const TensorMapInfo& m, const int32_t* coords, F f) {
   uint32_t count = 1;
@@ -86,7 +86,10 @@ void ForEachElement(const TensorMapInfo& m, const int32_t* coords, F f) {
       x[i] = coords[i] + int64_t{j} * (i == 0 ? 1 : m.element_strides[i]);
       inside = inside && x[i] >= 0 && x[i] < static_cast<int64_t>(m.dims[i]);
     }
-    f(e, x, inside);
+    // A swizzle wider than the row spreads the rows to its span.
+    const uint32_t size = ElementBytes(m.element);
+    const uint32_t pitch = std::max(m.box[0] * size, m.swizzle_bytes);
+    f(e / m.box[0] * pitch + e % m.box[0] * size, x, inside);
   }
 }
 
@@ -112,6 +115,10 @@ std::vector<Config> Configs() {
       {"s32", {40, 7, 6, 5}, {8, 3, 4, 2}, 32, {}},
       {"f32", {40, 7, 6, 5, 4}, {16, 3, 2, 2, 3}, 64, {}},
       {"f16", {40, 30, 20}, {32, 11, 9}, 64, {1, 2, 3}},
+      {"bf16", {101, 50}, {48, 10}, 128, {}},
+      {"f16", {64, 20, 6}, {16, 7, 3}, 128, {}},
+      {"s16", {99, 20}, {8, 9}, 32, {}},
+      {"tf32", {60, 20}, {32, 8}, 128, {}},
   };
 }
 
@@ -119,22 +126,39 @@ std::vector<std::vector<int32_t>> Corners(const Config& c) {
   const size_t rank = c.dims.size();
   std::vector<std::vector<int32_t>> out;
   out.push_back(std::vector<int32_t>(rank, 0));
+  // The first coordinate lies on 16 bytes.
+  const auto step = static_cast<int32_t>(16 / ElementBytes(*ElementFromName(c.dtype)));
   for (size_t i = 0; i < rank; i++) {
-    for (int32_t at : {-3, 1, static_cast<int32_t>(c.dims[i]) - 2,
-                       static_cast<int32_t>(c.dims[i]) + 5, -300, INT32_MAX, INT32_MIN}) {
+    const auto dim = static_cast<int32_t>(c.dims[i]);
+    for (int32_t at : {-3, 1, dim - 2, dim + 5, -300, INT32_MAX, INT32_MIN}) {
       std::vector<int32_t> v(rank, 1);
       v[i] = at;
+      v[0] = v[0] / step * step;
       out.push_back(v);
     }
   }
   out.push_back(std::vector<int32_t>(rank, -1));
+  out.back()[0] = -step;
   return out;
+}
+
+// f32 to tf32, nearest even, by hand: 10 mantissa bits stay.
+void Round(uint8_t* value) {
+  uint32_t v;
+  std::memcpy(&v, value, 4);
+  const uint32_t low = v & 0x1fff;
+  const bool nan = (v & 0x7fffffff) > 0x7f800000;
+  v -= low;
+  if (low > 0x1000 || (low == 0x1000 && (v & 0x2000))) v += 0x2000;
+  if (nan) v = 0x7fffe000;
+  std::memcpy(value, &v, 4);
 }
 
 TEST(Tma, LoadPlacesEveryElement) {
   for (const Config& c : Configs()) {
     for (bool nan : {false, true}) {
-      if (nan && !IsFloat(*ElementFromName(c.dtype))) continue;
+      const Element element = *ElementFromName(c.dtype);
+      if (nan && (!IsFloat(element) || ElementBytes(element) == 1)) continue;
       Tensor t = Make(c.dtype, c.dims, c.box, c.swizzle, c.element_strides, nan);
       const uint32_t size = ElementBytes(t.info.element);
       for (const auto& coords : Corners(c)) {
@@ -144,12 +168,11 @@ TEST(Tma, LoadPlacesEveryElement) {
             uint8_t value[8] = {};
             if (inside) {
               std::memcpy(value, t.Element(x), size);
+              if (element == Element::kTf32) Round(value);
             } else if (nan) {
-              std::memset(value, 0xff, size);
-              value[size - 1] = 0x7f;
+              for (uint32_t b = 0; b < size; b++) value[b] = b % 2 ? 0x7f : 0xf7;
             }
-            for (uint32_t b = 0; b < size; b++)
-              want[Place(base, e * size + b, c.swizzle)] = value[b];
+            for (uint32_t b = 0; b < size; b++) want[Place(base, e + b, c.swizzle)] = value[b];
           });
           int checks = 0;
           const TmaResult r = TmaLoad(t.info, coords.data(), smem.data(), kSmem, base,
@@ -192,10 +215,16 @@ TEST(Tma, StoreWritesInsideOnly) {
       ASSERT_TRUE(r.ok());
       std::vector<uint8_t> got = t.memory;
       t.memory = before;  // same storage, so the map stays good
-      ForEachElement(t.info, coords.data(), [&](uint32_t e, const int64_t* x, bool inside) {
-        if (!inside) return;
-        for (uint32_t b = 0; b < size; b++)
-          t.Element(x)[b] = smem[Place(2048, e * size + b, c.swizzle)];
+      ForEachElement(t.info, coords.data(), [&](uint32_t e, const int64_t* x, bool) {
+        // Clipped to whole 16-byte chunks in the first dimension, to elements in the others.
+        const uint64_t first_of_chunk = static_cast<uint64_t>(x[0]) * size / 16 * 16 / size;
+        bool written = first_of_chunk < t.info.dims[0];
+        for (uint32_t i = 1; i < t.info.rank; i++) {
+          written = written && x[i] < static_cast<int64_t>(t.info.dims[i]);
+        }
+        for (uint32_t b = 0; written && b < size; b++) {
+          t.Element(x)[b] = smem[Place(2048, e + b, c.swizzle)];
+        }
       });
       ASSERT_EQ(got, t.memory) << c.dtype << " swizzle " << c.swizzle;
     }
@@ -225,7 +254,7 @@ TEST(Tma, ReduceCombinesEachElement) {
       if (!inside) return;
       float a, b;
       std::memcpy(&a, t.Element(x), 4);
-      std::memcpy(&b, &smem[Place(1024, e * 4, static_cast<uint32_t>(swizzle))], 4);
+      std::memcpy(&b, &smem[Place(1024, e, static_cast<uint32_t>(swizzle))], 4);
       a += b;
       std::memcpy(t.Element(x), &a, 4);
     });
@@ -287,6 +316,28 @@ TEST(Tma, Refusals) {
   EXPECT_EQ(r.address, row3);
   EXPECT_EQ(r.row_bytes, 128u);
   EXPECT_NE(Describe(r, t.info, 4096).find("128 bytes"), std::string::npos);
+  // Bytes behind a clipped row are left alone where they may not be written.
+  const int32_t edge[5] = {96, 0};
+  const uint64_t behind = t.info.base + 100 * 2;
+  const uint8_t old = t.memory[behind - reinterpret_cast<uint64_t>(t.memory.data())];
+  smem.assign(8192, static_cast<uint8_t>(old + 1));
+  auto not_behind = [&](uint64_t address, uint64_t, bool) { return address != behind; };
+  EXPECT_TRUE(TmaStore(t.info, edge, smem.data(), 8192, 0, not_behind).ok());
+  EXPECT_EQ(t.memory[behind - reinterpret_cast<uint64_t>(t.memory.data())], old);
+  EXPECT_TRUE(TmaStore(t.info, edge, smem.data(), 8192, 0, yes).ok());
+  EXPECT_EQ(t.memory[behind - reinterpret_cast<uint64_t>(t.memory.data())],
+            static_cast<uint8_t>(old + 1));
+  for (int x : {1, -1, 4, 12}) {
+    const int32_t at[5] = {x, 0};
+    const TmaResult bad = TmaLoad(t.info, at, smem.data(), 8192, 0, yes);
+    EXPECT_EQ(bad.error, TmaError::kCoordinateAlign);
+    EXPECT_NE(Describe(bad, t.info, 0).find("multiple of 8 bf16"), std::string::npos);
+  }
+  Tensor narrow = Make("bf16", {100, 50}, {16, 32}, 128);
+  EXPECT_EQ(narrow.info.box_bytes(), 1024u);
+  EXPECT_EQ(narrow.info.smem_bytes(), 4096u);
+  EXPECT_EQ(TmaLoad(narrow.info, zero, smem.data(), 8192, 4096 + 128, yes).error,
+            TmaError::kSmemRange);
   Tensor f64 = Make("f64", {20, 30}, {16, 8}, 128);
   EXPECT_EQ(TmaReduce(f64.info, zero, TmaReduceOp::kAdd, smem.data(), 8192, 0, yes).error,
             TmaError::kReduceType);
@@ -299,9 +350,12 @@ TEST(Tma, BoxRunsCoverExactlyTheBox) {
     ForEachBoxRun(t.info, 1152, [&](uint32_t offset, uint32_t bytes) {
       for (uint32_t i = 0; i < bytes; i++) seen[offset + i]++;
     });
-    for (uint32_t i = 0; i < t.info.box_bytes(); i++) {
-      want[Place(1152, i, static_cast<uint32_t>(c.swizzle))]++;
-    }
+    const int32_t origin[5] = {};
+    ForEachElement(t.info, origin, [&](uint32_t e, const int64_t*, bool) {
+      for (uint32_t b = 0; b < ElementBytes(t.info.element); b++) {
+        want[Place(1152, e + b, static_cast<uint32_t>(c.swizzle))]++;
+      }
+    });
     EXPECT_EQ(seen, want);
   }
 }

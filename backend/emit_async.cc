@@ -1,0 +1,155 @@
+// Barriers, counters, mbarriers and TMA.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/InlineAsm.h>
+
+#include "backend/diagnostics.h"
+#include "backend/emitter.h"
+#include "support/check.h"
+
+namespace tilec::backend {
+
+using ir::OpKind;
+
+// Two barriers with no access of memory between them are one.
+void Emitter::RoleBarrier(int id) {
+  const bool warp = role_.warps == 1;
+  llvm::Value* which = I32(id < 0 ? role_.barrier : id);
+  const llvm::BasicBlock* block = b_.GetInsertBlock();
+  for (auto it = block->rbegin(); it != block->rend() && it->getParent() == block; ++it) {
+    if (!it->mayReadOrWriteMemory()) continue;
+    const auto* call = llvm::dyn_cast<llvm::CallInst>(&*it);
+    const auto* code = call ? llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
+    const PtxInst inst = warp ? PtxInst::kWarpSync : PtxInst::kBarSync;
+    if (code && code->getAsmString() == Info(inst).text &&
+        (warp || call->getArgOperand(0) == which))
+      return;
+    break;
+  }
+  if (warp)
+    CallPtx(b_, PtxInst::kWarpSync, {});
+  else
+    CallPtx(b_, PtxInst::kBarSync, {which, I32(32 * role_.warps)});
+}
+
+// Through a shuffle: ptxas then knows that it is uniform.
+llvm::Value* Emitter::Warp() {
+  if (role_.warp) return role_.warp;
+  llvm::IRBuilderBase::InsertPointGuard guard(b_);
+  b_.SetInsertPoint(role_.anchor);
+  b_.SetCurrentDebugLocation({});
+  role_.warp = role_.warps == 1
+                   ? static_cast<llvm::Value*>(I32(0))
+                   : CallPtx(b_, PtxInst::kShflIdx, {b_.CreateLShr(role_.thread, I32(5)), I32(0)});
+  return role_.warp;
+}
+
+// One thread of the role, always the same: the elected lane of its first warp.
+llvm::Value* Emitter::Elected() {
+  if (role_.elected) return role_.elected;
+  llvm::IRBuilderBase::InsertPointGuard guard(b_);
+  b_.SetInsertPoint(role_.anchor);
+  b_.SetCurrentDebugLocation({});
+  role_.elected = CallPtx(b_, PtxInst::kElect, {});
+  if (role_.warps > 1) role_.elected = b_.CreateAnd(b_.CreateICmpEQ(Warp(), I32(0)), role_.elected);
+  return role_.elected;
+}
+
+llvm::Value* Emitter::MbarAddress(const ir::Op& op, size_t mbar, size_t slot) {
+  llvm::Value* base = Scalar(op.operands[mbar]);
+  if (slot >= op.operands.size()) return base;
+  llvm::Value* index = b_.CreateSExtOrTrunc(Scalar(op.operands[slot]), b_.getInt32Ty());
+  return b_.CreateAdd(base, b_.CreateShl(index, 3));
+}
+
+Result<void> Emitter::EmitAsync(const ir::Op& op) {
+  switch (op.kind) {
+    case OpKind::kCounter: {
+      llvm::IRBuilder<> at_entry(allocas_);
+      llvm::AllocaInst* slot = at_entry.CreateAlloca(b_.getInt32Ty());
+      b_.CreateStore(I32(op.i("init")), slot);
+      Set(op.results[0], {slot});
+      return Done();
+    }
+    case OpKind::kCounterRead:
+      Set(op.results[0], {b_.CreateLoad(b_.getInt32Ty(), Scalar(op.operands[0]))});
+      return Done();
+    case OpKind::kCounterAdd: {
+      llvm::Value* slot = Scalar(op.operands[0]);
+      b_.CreateStore(b_.CreateAdd(b_.CreateLoad(b_.getInt32Ty(), slot), I32(op.i("by"))), slot);
+      return Done();
+    }
+    case OpKind::kMbarInit: {
+      llvm::Value* base = Scalar(op.operands[0]);
+      for (int64_t i = 0; i < fn_.type(op.operands[0]).depth; ++i)
+        CallPtx(b_, PtxInst::kMbarInit, {b_.CreateAdd(base, I32(8 * i)), I32(op.i("count"))});
+      return Done();
+    }
+    case OpKind::kFenceMbarInit: CallPtx(b_, PtxInst::kFenceMbarInit, {}); return Done();
+    case OpKind::kMbarExpect:
+      CallPtx(b_, PtxInst::kMbarExpect, {MbarAddress(op, 0, 1), I32(op.i("bytes"))});
+      return Done();
+    case OpKind::kMbarArrive:
+      CallPtx(b_, PtxInst::kMbarArrive, {MbarAddress(op, 0, 1)});
+      return Done();
+    case OpKind::kMbarWait: {
+      llvm::Value* address = MbarAddress(op, 0, 2);
+      llvm::Value* parity = b_.CreateSExtOrTrunc(Scalar(op.operands[1]), b_.getInt32Ty());
+      llvm::BasicBlock* loop = NewBlock("wait");
+      llvm::BasicBlock* done = NewBlock("wait.end");
+      b_.CreateBr(loop);
+      b_.SetInsertPoint(loop);
+      b_.CreateCondBr(CallPtx(b_, PtxInst::kMbarTryWait, {address, parity}), done, loop);
+      b_.SetInsertPoint(done);
+      return Done();
+    }
+    case OpKind::kCtaSync: RoleBarrier(static_cast<int>(op.i("id"))); return Done();
+    case OpKind::kFenceAsync: CallPtx(b_, PtxInst::kFenceAsync, {}); return Done();
+    case OpKind::kTmaLoad:
+    case OpKind::kTmaStore: {
+      const bool load = op.kind == OpKind::kTmaLoad;
+      const size_t first = load ? 2 : 1;
+      const bool slotted = load && op.i("slotted") != 0;
+      const size_t rank = op.operands.size() - first - (slotted ? 1 : 0);
+      const size_t map = static_cast<size_t>(op.i("map"));
+      CHECK(map < maps_.size(), "tensor map");
+      CHECK(rank == fn_.launch.maps[map].dims.size(), "coordinates of a tensor map");
+      llvm::Value* smem = b_.CreateAdd(
+          slotted ? SlotAddress(op, 0, op.operands.size() - 1) : Scalar(op.operands[0]),
+          I32(op.i("offset")));
+      std::vector<llvm::Value*> args;
+      std::string constraints;
+      if (load) {
+        // The barrier of a ring's slot: one mbarrier per slot.
+        llvm::Value* barrier = Scalar(op.operands[1]);
+        if (slotted && fn_.type(op.operands[1]).depth > 1)
+          barrier = MbarAddress(op, 1, op.operands.size() - 1);
+        args = {smem, maps_[map], barrier};
+        constraints = "r,l,r";
+      } else {
+        args = {maps_[map], smem};
+        constraints = "l,r";
+      }
+      std::string coords;
+      for (size_t i = 0; i < rank; ++i) {
+        coords += (i ? ", $" : "$") + std::to_string(args.size());
+        args.push_back(b_.CreateSExtOrTrunc(Scalar(op.operands[first + i]), b_.getInt32Ty()));
+        constraints += ",r";
+      }
+      CallPtx(b_, load ? PtxInst::kTmaLoad : PtxInst::kTmaStore,
+              {{"n", std::to_string(rank)}, {"coords", coords}}, constraints, args);
+      return Done();
+    }
+    case OpKind::kTmaCommit: CallPtx(b_, PtxInst::kTmaCommit, {}); return Done();
+    case OpKind::kTmaWait:
+      CallPtx(b_, op.i("read") ? PtxInst::kTmaWaitRead : PtxInst::kTmaWait, {I32(op.i("pending"))});
+      return Done();
+    case OpKind::kMmaCommit: CallPtx(b_, PtxInst::kWgmmaCommit, {}); return Done();
+    default: break;
+  }
+  UNREACHABLE(std::string("op of the tile level in a warp function: ") +
+              ir::Info(op.kind).mnemonic);
+}
+
+}  // namespace tilec::backend

@@ -1,0 +1,271 @@
+// Elementwise operations. Floats narrower than 32 bits compute in f32 and round after every op.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <llvm/ADT/APFloat.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Intrinsics.h>
+
+#include <cmath>
+
+#include "backend/diagnostics.h"
+#include "backend/emitter.h"
+#include "support/check.h"
+
+namespace tilec::backend {
+
+using ir::DType;
+using ir::OpKind;
+
+namespace {
+
+const llvm::fltSemantics* Semantics(DType d) {
+  switch (d) {
+    case DType::kF16: return &llvm::APFloat::IEEEhalf();
+    case DType::kBF16: return &llvm::APFloat::BFloat();
+    case DType::kE4M3: return &llvm::APFloat::Float8E4M3FN();
+    case DType::kE5M2: return &llvm::APFloat::Float8E5M2();
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+llvm::Value* Emitter::ConstantOf(DType d, const ir::AttrValue& value) {
+  const double x = std::holds_alternative<double>(value)
+                       ? std::get<double>(value)
+                       : static_cast<double>(std::get<int64_t>(value));
+  llvm::Type* type = ElementType(d);
+  if (type->isFloatTy()) {
+    llvm::APFloat f(x);
+    bool lost = false;
+    f.convert(llvm::APFloat::IEEEsingle(), llvm::APFloat::rmNearestTiesToEven, &lost);
+    return llvm::ConstantFP::get(type, f);
+  }
+  if (type->isDoubleTy()) return llvm::ConstantFP::get(type, x);
+  if (const llvm::fltSemantics* semantics = Semantics(d)) {
+    double in = x;
+    if (ir::ByteSize(d) == 1 && !std::isnan(x)) {  // fp8 saturates
+      const double most = d == DType::kE4M3 ? 448 : 57344;
+      in = std::fmin(std::fmax(x, -most), most);
+    }
+    llvm::APFloat f(in);
+    bool lost = false;
+    f.convert(*semantics, llvm::APFloat::rmNearestTiesToEven, &lost);
+    return llvm::ConstantInt::get(context_, f.bitcastToAPInt());
+  }
+  if (d == DType::kBool) return b_.getInt1(x != 0);
+  const int64_t n =
+      std::holds_alternative<int64_t>(value) ? std::get<int64_t>(value) : static_cast<int64_t>(x);
+  const unsigned bits = static_cast<unsigned>(ir::Info(d).bits);
+  return llvm::ConstantInt::get(context_,
+                                llvm::APInt(64, static_cast<uint64_t>(n)).zextOrTrunc(bits));
+}
+
+Result<void> Emitter::EmitConstant(const ir::Op& op) {
+  const ir::Type& type = fn_.type(op.results[0]);
+  const ir::AttrValue* value = op.attr("value");
+  CHECK(value, "constant without a value");
+  const int64_t count = type.shape.empty() ? 1 : fn_.layout(op.results[0]).regs();
+  Set(op.results[0], Regs(static_cast<size_t>(count), ConstantOf(type.dtype, *value)));
+  return Done();
+}
+
+llvm::Value* Emitter::Compare(const std::string& pred, llvm::Value* x, llvm::Value* y, DType d) {
+  using P = llvm::CmpInst::Predicate;
+  struct Row {
+    const char* name;
+    P f, s, u;
+  };
+  static constexpr Row kRows[] = {
+      {"eq", P::FCMP_OEQ, P::ICMP_EQ, P::ICMP_EQ},   {"ne", P::FCMP_UNE, P::ICMP_NE, P::ICMP_NE},
+      {"lt", P::FCMP_OLT, P::ICMP_SLT, P::ICMP_ULT}, {"le", P::FCMP_OLE, P::ICMP_SLE, P::ICMP_ULE},
+      {"gt", P::FCMP_OGT, P::ICMP_SGT, P::ICMP_UGT}, {"ge", P::FCMP_OGE, P::ICMP_SGE, P::ICMP_UGE}};
+  for (const Row& row : kRows)
+    if (pred == row.name) {
+      if (x->getType()->isFloatingPointTy()) return b_.CreateFCmp(row.f, x, y);
+      return b_.CreateICmp(ir::IsSigned(d) ? row.s : row.u, x, y);
+    }
+  UNREACHABLE("predicate " + pred);
+}
+
+llvm::Value* Emitter::IntUnary(OpKind kind, llvm::Value* x, DType d) {
+  switch (kind) {
+    case OpKind::kNeg: return b_.CreateNeg(x);
+    case OpKind::kNot: return b_.CreateNot(x);
+    case OpKind::kAbs:
+      return ir::IsSigned(d) ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, b_.getFalse()) : x;
+    case OpKind::kFloor:
+    case OpKind::kCeil:
+    case OpKind::kRound: return x;
+    default: UNREACHABLE(std::string("no unary integer op ") + ir::Info(kind).mnemonic);
+  }
+}
+
+// Division and modulus round towards minus infinity; by zero both give 0.
+llvm::Value* Emitter::IntBinary(OpKind kind, llvm::Value* x, llvm::Value* y, DType d) {
+  const bool sign = ir::IsSigned(d);
+  switch (kind) {
+    case OpKind::kAdd: return b_.CreateAdd(x, y);
+    case OpKind::kSub: return b_.CreateSub(x, y);
+    case OpKind::kMul: return b_.CreateMul(x, y);
+    case OpKind::kAnd: return b_.CreateAnd(x, y);
+    case OpKind::kOr: return b_.CreateOr(x, y);
+    case OpKind::kXor: return b_.CreateXor(x, y);
+    case OpKind::kMin:
+      return b_.CreateBinaryIntrinsic(sign ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, x, y);
+    case OpKind::kMax:
+      return b_.CreateBinaryIntrinsic(sign ? llvm::Intrinsic::smax : llvm::Intrinsic::umax, x, y);
+    case OpKind::kShl:
+    case OpKind::kShr: {
+      // Counts of the width or more shift everything out.
+      llvm::Value* width = llvm::ConstantInt::get(x->getType(), x->getType()->getIntegerBitWidth());
+      llvm::Value* ok = b_.CreateICmpULT(y, width);
+      llvm::Value* count = b_.CreateSelect(ok, y, llvm::ConstantInt::get(x->getType(), 0));
+      llvm::Value* zero = llvm::ConstantInt::get(x->getType(), 0);
+      if (kind == OpKind::kShl) return b_.CreateSelect(ok, b_.CreateShl(x, count), zero);
+      if (!sign) return b_.CreateSelect(ok, b_.CreateLShr(x, count), zero);
+      llvm::Value* most =
+          llvm::ConstantInt::get(x->getType(), x->getType()->getIntegerBitWidth() - 1);
+      return b_.CreateAShr(x, b_.CreateSelect(ok, y, most));
+    }
+    case OpKind::kDiv:
+    case OpKind::kMod: {
+      const bool div = kind == OpKind::kDiv;
+      auto* constant = llvm::dyn_cast<llvm::ConstantInt>(y);
+      if (constant && constant->getValue().isPowerOf2() &&
+          !(sign && constant->getValue().isSignMask())) {
+        const unsigned shift = constant->getValue().logBase2();
+        if (!div) return b_.CreateAnd(x, b_.CreateSub(y, llvm::ConstantInt::get(y->getType(), 1)));
+        return sign ? b_.CreateAShr(x, shift) : b_.CreateLShr(x, shift);
+      }
+      llvm::Value* zero = llvm::ConstantInt::get(x->getType(), 0);
+      llvm::Value* one = llvm::ConstantInt::get(x->getType(), 1);
+      llvm::Value* by_zero = b_.CreateICmpEQ(y, zero);
+      if (!sign) {
+        llvm::Value* safe = b_.CreateSelect(by_zero, one, y);
+        llvm::Value* v = div ? b_.CreateUDiv(x, safe) : b_.CreateURem(x, safe);
+        return b_.CreateSelect(by_zero, zero, v);
+      }
+      // -1 apart: the smallest value divided by it overflows.
+      llvm::Value* minus = b_.CreateICmpEQ(y, llvm::ConstantInt::getSigned(x->getType(), -1));
+      llvm::Value* safe = b_.CreateSelect(b_.CreateOr(by_zero, minus), one, y);
+      llvm::Value* r = b_.CreateSRem(x, safe);
+      llvm::Value* adjust =
+          b_.CreateAnd(b_.CreateICmpNE(r, zero), b_.CreateICmpSLT(b_.CreateXor(r, safe), zero));
+      llvm::Value* v;
+      if (div) {
+        v = b_.CreateSub(b_.CreateSDiv(x, safe), b_.CreateZExt(adjust, x->getType()));
+        v = b_.CreateSelect(minus, b_.CreateNeg(x), v);
+      } else {
+        v = b_.CreateAdd(r, b_.CreateSelect(adjust, safe, zero));
+      }
+      return b_.CreateSelect(by_zero, zero, v);
+    }
+    case OpKind::kDivRn: return IntBinary(OpKind::kDiv, x, y, d);
+    default: UNREACHABLE(std::string("no binary integer op ") + ir::Info(kind).mnemonic);
+  }
+}
+
+llvm::Value* Emitter::FloatBinary(OpKind kind, llvm::Value* x, llvm::Value* y, bool f64) {
+  // The language allows a·b ± c to round once.
+  llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
+  llvm::FastMathFlags flags;
+  flags.setAllowContract(true);
+  b_.setFastMathFlags(flags);
+  switch (kind) {
+    case OpKind::kAdd: return b_.CreateFAdd(x, y);
+    case OpKind::kSub: return b_.CreateFSub(x, y);
+    case OpKind::kMul: return b_.CreateFMul(x, y);
+    case OpKind::kDiv: return f64 ? b_.CreateFDiv(x, y) : CallPtx(b_, PtxInst::kDivFull, {x, y});
+    case OpKind::kDivRn: return b_.CreateFDiv(x, y);
+    case OpKind::kMin: return b_.CreateBinaryIntrinsic(llvm::Intrinsic::minnum, x, y);
+    case OpKind::kMax: return b_.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, x, y);
+    case OpKind::kMod: {  // a - floor(a/b)*b
+      llvm::Value* q = b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, b_.CreateFDiv(x, y));
+      return Fma(b_.CreateFNeg(q), y, x);
+    }
+    default: UNREACHABLE(std::string("no binary float op ") + ir::Info(kind).mnemonic);
+  }
+}
+
+Result<void> Emitter::EmitElementwise(const ir::Op& op) {
+  const DType d = fn_.type(op.operands[0]).dtype;
+  const DType to = fn_.type(op.results[0]).dtype;
+  const Regs& a = Get(op.operands[0]);
+  Regs out;
+  // Operations on bits and choices need no conversion.
+  switch (op.kind) {
+    case OpKind::kCast: Set(op.results[0], Cast(a, d, to)); return Done();
+    case OpKind::kBitcast:
+      for (llvm::Value* v : a) out.push_back(b_.CreateBitCast(v, ElementType(to)));
+      Set(op.results[0], std::move(out));
+      return Done();
+    case OpKind::kSelect: {
+      const Regs &x = Get(op.operands[1]), &y = Get(op.operands[2]);
+      for (size_t i = 0; i < a.size(); ++i) out.push_back(b_.CreateSelect(a[i], x[i], y[i]));
+      Set(op.results[0], std::move(out));
+      return Done();
+    }
+    default: break;
+  }
+  const bool f64 = d == DType::kF64;
+  if (!ir::IsFloat(d)) {
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (op.operands.size() == 1) {
+        out.push_back(IntUnary(op.kind, a[i], d));
+        continue;
+      }
+      llvm::Value* y = Get(op.operands[1])[i];
+      if (op.kind == OpKind::kFma)
+        out.push_back(b_.CreateAdd(b_.CreateMul(a[i], y), Get(op.operands[2])[i]));
+      else if (op.kind == OpKind::kCmp)
+        out.push_back(Compare(op.s("pred"), a[i], y, d));
+      else
+        out.push_back(IntBinary(op.kind, a[i], y, d));
+    }
+    Set(op.results[0], std::move(out));
+    return Done();
+  }
+  if (op.kind == OpKind::kFma && (d == DType::kF16 || d == DType::kBF16)) {
+    const PtxInst inst = d == DType::kF16 ? PtxInst::kFmaF16 : PtxInst::kFmaBf16;
+    for (size_t i = 0; i < a.size(); ++i)
+      out.push_back(CallPtx(b_, inst, {a[i], Get(op.operands[1])[i], Get(op.operands[2])[i]}));
+    Set(op.results[0], std::move(out));
+    return Done();
+  }
+  if ((op.kind == OpKind::kNeg || op.kind == OpKind::kAbs) && ir::ByteSize(d) < 4) {
+    const uint64_t sign = uint64_t{1} << (ir::Info(d).bits - 1);
+    for (llvm::Value* v : a)
+      out.push_back(op.kind == OpKind::kNeg ? b_.CreateXor(v, sign) : b_.CreateAnd(v, sign - 1));
+    Set(op.results[0], std::move(out));
+    return Done();
+  }
+  auto wide = [&](size_t i) {
+    const Regs& r = Get(op.operands[i]);
+    return f64 ? r : ToF32(r, d);
+  };
+  const Regs x = wide(0);
+  Regs y, z;
+  if (op.operands.size() > 1) y = wide(1);
+  if (op.operands.size() > 2) z = wide(2);
+  for (size_t i = 0; i < x.size(); ++i) {
+    switch (op.operands.size()) {
+      case 1: {
+        llvm::Value* v = FloatUnary(op.kind, x[i], f64);
+        if (!v) return diags_.Report(kUnsupportedFunction, op.at, ir::Info(op.kind).mnemonic);
+        out.push_back(v);
+        break;
+      }
+      case 2:
+        out.push_back(op.kind == OpKind::kCmp ? Compare(op.s("pred"), x[i], y[i], d)
+                                              : FloatBinary(op.kind, x[i], y[i], f64));
+        break;
+      default: out.push_back(Fma(x[i], y[i], z[i]));
+    }
+  }
+  if (op.kind != OpKind::kCmp && !f64) out = FromF32(out, d);
+  Set(op.results[0], std::move(out));
+  return Done();
+}
+
+}  // namespace tilec::backend

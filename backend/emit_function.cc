@@ -1,0 +1,437 @@
+// The function as a whole: entry parameters, roles, structured control flow, dispatch.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <llvm/BinaryFormat/Dwarf.h>
+#include <llvm/IR/DIBuilder.h>
+#include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include <algorithm>
+
+#include "backend/diagnostics.h"
+#include "backend/emitter.h"
+#include "support/check.h"
+
+namespace tilec::backend {
+
+using ir::OpKind;
+
+Emitter::Emitter(const ir::Function& fn, const SourceMap& sources, const BackendOptions& options,
+                 DiagSink& diags, llvm::LLVMContext& context)
+    : fn_(fn),
+      sources_(sources),
+      options_(options),
+      diags_(diags),
+      context_(context),
+      module_(std::make_unique<llvm::Module>("tilec", context)),
+      b_(context),
+      values_(static_cast<size_t>(fn.values.size())) {}
+
+Reported Emitter::Unsupported(const ir::Op& op, const std::string& what) {
+  return diags_.Report(kUnsupported, op.at, what, options_.target);
+}
+
+llvm::BasicBlock* Emitter::NewBlock(const char* name) {
+  return llvm::BasicBlock::Create(context_, name, function_);
+}
+
+Result<void> Emitter::Run() {
+  CollectUses();
+  BuildSignature();
+  Declare();
+  TRY_VOID(EmitBody());
+  return Done();
+}
+
+RoleState Emitter::NewRole(int first_warp, int warps, int barrier) {
+  RoleState role;
+  role.first_warp = first_warp;
+  role.warps = warps;
+  role.barrier = barrier;
+  return role;
+}
+
+Result<void> Emitter::EmitBody() {
+  llvm::BasicBlock* entry = NewBlock("entry");
+  llvm::BasicBlock* body = NewBlock("body");
+  b_.SetInsertPoint(entry);
+  llvm::Instruction* end = b_.CreateBr(body);
+  b_.SetInsertPoint(end);
+  allocas_ = end;
+  for (size_t i = 0; i < image_.params.size(); ++i) {
+    llvm::Value* arg = function_->getArg(static_cast<unsigned>(i));
+    const EntryParam& p = image_.params[i];
+    switch (p.kind) {
+      case EntryParam::Kind::kTensorMap:
+        maps_.push_back(b_.CreatePtrToInt(arg, b_.getInt64Ty()));
+        break;
+      case EntryParam::Kind::kTensorPointer: {
+        TensorView& view = tensors_[fn_.param(p.name)->value.index];
+        view.base = arg;
+        break;
+      }
+      case EntryParam::Kind::kInt: entry_ints_[ToText(p.value)] = arg; break;
+      case EntryParam::Kind::kScalar: {
+        const ir::Param* param = fn_.param(p.name);
+        llvm::Value* v = arg;
+        if (fn_.type(param->value).dtype == ir::DType::kBool)
+          v = b_.CreateICmpNE(arg, llvm::ConstantInt::get(arg->getType(), 0));
+        Set(param->value, {v});
+        break;
+      }
+    }
+  }
+  for (const ir::Param& p : fn_.params) {
+    if (p.kind == ir::ParamKind::kDim && used_.count(p.value.index))
+      Set(p.value, {EntryInt(Expr::Name(p.name))});
+    if (p.kind == ir::ParamKind::kScalar && fn_.statics.count(p.name)) {
+      const ir::DType d = fn_.type(p.value).dtype;
+      Set(p.value, {ConstantOf(d, ir::AttrValue(fn_.statics.at(p.name)))});
+    }
+    if (p.kind != ir::ParamKind::kTensor || !thread_tensors_.count(p.value.index)) continue;
+    TensorView& view = tensors_[p.value.index];
+    const int64_t rank = static_cast<int64_t>(p.dims.size());
+    for (int64_t d = 0; d < rank; ++d) {
+      view.extent.push_back(EntryInt(p.dims[static_cast<size_t>(d)]));
+      if (d == rank - 1 && p.facts.last_contiguous)
+        view.stride.push_back(I64(1));
+      else
+        view.stride.push_back(EntryInt(Expr::Name(p.name + ".stride" + std::to_string(d))));
+    }
+  }
+
+  role_ = NewRole(0, fn_.launch.warps, 0);
+  role_.anchor = end;
+  const int64_t threads = int64_t{32} * fn_.launch.warps;
+  llvm::CallInst* tid =
+      b_.CreateIntrinsic(b_.getInt32Ty(), llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
+  tid->addRangeRetAttr(
+      llvm::ConstantRange(llvm::APInt(32, 0), llvm::APInt(32, static_cast<uint64_t>(threads))));
+  role_.thread = tid;
+  b_.SetInsertPoint(body);
+  TRY_VOID(EmitBlock(fn_.body));
+  b_.CreateRetVoid();
+  return Done();
+}
+
+std::vector<ir::ValueId> Emitter::Yields(ir::BlockId block) const {
+  const std::vector<ir::OpId>& ops = fn_.blocks[block].ops;
+  if (ops.empty() || fn_.ops[ops.back()].kind != OpKind::kYield) return {};
+  return fn_.ops[ops.back()].operands;
+}
+
+Result<void> Emitter::EmitBlock(ir::BlockId block) {
+  const std::vector<ir::OpId>& ops = fn_.blocks[block].ops;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const ir::Op& op = fn_.ops[ops[i]];
+    if (op.kind == OpKind::kYield) break;
+    if (scope_)
+      b_.SetCurrentDebugLocation(
+          llvm::DILocation::get(context_, static_cast<unsigned>(ops[i].index + 1), 0, scope_));
+    if (op.kind == OpKind::kRole) {
+      std::vector<ir::OpId> roles;
+      for (; i < ops.size() && fn_.ops[ops[i]].kind == OpKind::kRole; ++i) roles.push_back(ops[i]);
+      --i;
+      TRY_VOID(EmitRoles(roles));
+      continue;
+    }
+    TRY_VOID(EmitOp(ops[i]));
+  }
+  return Done();
+}
+
+namespace {
+
+// Ids of the named barriers in a block and everything under it.
+void BarrierIds(const ir::Function& fn, ir::BlockId block, std::vector<int>* ids) {
+  for (ir::OpId id : fn.blocks[block].ops) {
+    const ir::Op& op = fn.ops[id];
+    if (op.kind == OpKind::kCtaSync) ids->push_back(static_cast<int>(op.i("id")));
+    for (ir::BlockId region : op.regions) BarrierIds(fn, region, ids);
+  }
+}
+
+}  // namespace
+
+// Roles that share a warpgroup share its register quota and the one setmaxnreg that sets it.
+Result<void> Emitter::EmitRoles(const std::vector<ir::OpId>& roles) {
+  const int all = fn_.launch.warps;
+  if (roles.size() == 1 && fn_.ops[roles[0]].i("first_warp") == 0 &&
+      fn_.ops[roles[0]].i("warps") == all)
+    return EmitBlock(fn_.ops[roles[0]].regions[0]);
+
+  std::vector<int> taken;
+  BarrierIds(fn_, fn_.body, &taken);
+  std::vector<ir::OpId> order = roles;
+  std::sort(order.begin(), order.end(), [&](ir::OpId a, ir::OpId b) {
+    return fn_.ops[a].i("first_warp") < fn_.ops[b].i("first_warp");
+  });
+  const int64_t cap = std::min<int64_t>(255, 65536 / (32 * all)) / 8 * 8;
+  (void)Warp();
+  const RoleState outer = role_;
+  llvm::BasicBlock* done = NewBlock("roles.done");
+  for (size_t i = 0; i < order.size();) {
+    size_t j = i;
+    int64_t first_group = fn_.ops[order[i]].i("first_warp") / 4, end_group = first_group;
+    int64_t regs = 0;
+    for (; j < order.size(); ++j) {
+      const ir::Op& op = fn_.ops[order[j]];
+      if (j > i && op.i("first_warp") / 4 >= end_group) break;
+      end_group = CeilDiv(op.i("first_warp") + op.i("warps"), 4);
+      regs = std::max(regs, op.i("regs"));
+    }
+    llvm::BasicBlock* group = NewBlock("group");
+    llvm::BasicBlock* next = NewBlock("next");
+    b_.CreateCondBr(b_.CreateICmpULT(b_.CreateSub(outer.warp, I32(first_group * 4)),
+                                     I32((end_group - first_group) * 4)),
+                    group, next);
+    b_.SetInsertPoint(group);
+    if (regs > 0 && regs != cap)
+      CallPtx(b_, regs > cap ? PtxInst::kSetMaxNregInc : PtxInst::kSetMaxNregDec, {I32(regs)});
+    for (size_t k = i; k < j; ++k) {
+      const ir::Op& op = fn_.ops[order[k]];
+      const int first = static_cast<int>(op.i("first_warp")),
+                warps = static_cast<int>(op.i("warps"));
+      std::vector<int> own;
+      BarrierIds(fn_, op.regions[0], &own);
+      int barrier = own.empty() ? 1 : own[0];
+      if (own.empty() && warps > 1) {
+        while (std::count(taken.begin(), taken.end(), barrier)) ++barrier;
+        CHECK(barrier < 16, "no named barrier left for a role");
+        taken.push_back(barrier);
+      }
+      llvm::BasicBlock* entry = NewBlock("role");
+      llvm::BasicBlock* body = NewBlock("role.body");
+      llvm::BasicBlock* after = NewBlock("role.after");
+      b_.CreateCondBr(b_.CreateICmpULT(b_.CreateSub(outer.warp, I32(first)), I32(warps)), entry,
+                      after);
+      b_.SetInsertPoint(entry);
+      llvm::Instruction* end = b_.CreateBr(body);
+      b_.SetInsertPoint(end);
+      role_ = NewRole(first, warps, barrier);
+      role_.anchor = end;
+      role_.thread = b_.CreateSub(outer.thread, I32(int64_t{32} * first));
+      role_.warp = b_.CreateSub(outer.warp, I32(first));
+      b_.SetInsertPoint(body);
+      TRY_VOID(EmitBlock(op.regions[0]));
+      b_.CreateBr(after);
+      b_.SetInsertPoint(after);
+    }
+    b_.CreateBr(done);
+    b_.SetInsertPoint(next);
+    i = j;
+  }
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
+  role_ = outer;
+  return Done();
+}
+
+Result<void> Emitter::EmitFor(const ir::Op& op) {
+  const ir::BlockId region = op.regions[0];
+  const std::vector<ir::ValueId>& args = fn_.blocks[region].args;
+  llvm::Value* lo = Scalar(op.operands[0]);
+  llvm::Value* hi = Scalar(op.operands[1]);
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  std::vector<Regs> init;
+  for (size_t i = 1; i < args.size(); ++i)
+    init.push_back(Pack(Get(op.operands[i + 1]), fn_.type(args[i]).dtype));
+  before = b_.GetInsertBlock();
+  llvm::BasicBlock* body = NewBlock("for");
+  llvm::BasicBlock* exit = NewBlock("for.end");
+  b_.CreateCondBr(b_.CreateICmpSLT(lo, hi), body, exit);
+
+  b_.SetInsertPoint(body);
+  llvm::PHINode* position = b_.CreatePHI(lo->getType(), 2);
+  position->addIncoming(lo, before);
+  std::vector<std::vector<llvm::PHINode*>> phis(init.size());
+  for (size_t i = 0; i < init.size(); ++i)
+    for (llvm::Value* v : init[i]) {
+      phis[i].push_back(b_.CreatePHI(v->getType(), 2));
+      phis[i].back()->addIncoming(v, before);
+    }
+  Set(args[0], {position});
+  for (size_t i = 0; i < init.size(); ++i) {
+    const ir::ValueId arg = args[i + 1];
+    Set(arg, Unpack(Regs(phis[i].begin(), phis[i].end()), fn_.type(arg).dtype,
+                    Get(op.operands[i + 2]).size()));
+  }
+  TRY_VOID(EmitBlock(region));
+  const std::vector<ir::ValueId> yields = Yields(region);
+  std::vector<Regs> next;
+  for (size_t i = 0; i < init.size(); ++i)
+    next.push_back(Pack(Get(yields[i]), fn_.type(yields[i]).dtype));
+  llvm::Value* step = llvm::ConstantInt::getSigned(lo->getType(), op.i("step"));
+  llvm::Value* following = b_.CreateNSWAdd(position, step);
+  llvm::BasicBlock* latch = b_.GetInsertBlock();
+  position->addIncoming(following, latch);
+  for (size_t i = 0; i < init.size(); ++i)
+    for (size_t r = 0; r < phis[i].size(); ++r) phis[i][r]->addIncoming(next[i][r], latch);
+  b_.CreateCondBr(b_.CreateICmpSLT(following, hi), body, exit);
+
+  b_.SetInsertPoint(exit);
+  std::vector<Regs> last(init.size());
+  for (size_t i = 0; i < init.size(); ++i)
+    for (size_t r = 0; r < init[i].size(); ++r) {
+      llvm::PHINode* phi = b_.CreatePHI(init[i][r]->getType(), 2);
+      phi->addIncoming(init[i][r], before);
+      phi->addIncoming(next[i][r], latch);
+      last[i].push_back(phi);
+    }
+  for (size_t i = 0; i < init.size(); ++i)
+    Set(op.results[i],
+        Unpack(last[i], fn_.type(op.results[i]).dtype, Get(op.operands[i + 2]).size()));
+  return Done();
+}
+
+Result<void> Emitter::EmitWhile(const ir::Op& op) {
+  const std::vector<ir::ValueId>& args = fn_.blocks[op.regions[0]].args;
+  const std::vector<ir::ValueId>& body_args = fn_.blocks[op.regions[1]].args;
+  std::vector<Regs> init;
+  for (size_t i = 0; i < args.size(); ++i)
+    init.push_back(Pack(Get(op.operands[i]), fn_.type(args[i]).dtype));
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  llvm::BasicBlock* head = NewBlock("while");
+  llvm::BasicBlock* body = NewBlock("while.body");
+  llvm::BasicBlock* exit = NewBlock("while.end");
+  b_.CreateBr(head);
+  b_.SetInsertPoint(head);
+  std::vector<std::vector<llvm::PHINode*>> phis(init.size());
+  for (size_t i = 0; i < init.size(); ++i)
+    for (llvm::Value* v : init[i]) {
+      phis[i].push_back(b_.CreatePHI(v->getType(), 2));
+      phis[i].back()->addIncoming(v, before);
+    }
+  for (size_t i = 0; i < init.size(); ++i)
+    Set(args[i], Unpack(Regs(phis[i].begin(), phis[i].end()), fn_.type(args[i]).dtype,
+                        Get(op.operands[i]).size()));
+  TRY_VOID(EmitBlock(op.regions[0]));
+  const std::vector<ir::ValueId> tested = Yields(op.regions[0]);
+  b_.CreateCondBr(Scalar(tested[0]), body, exit);
+  for (size_t i = 0; i < body_args.size(); ++i) {
+    Set(body_args[i], Get(tested[i + 1]));
+    Set(op.results[i], Get(tested[i + 1]));
+  }
+  b_.SetInsertPoint(body);
+  TRY_VOID(EmitBlock(op.regions[1]));
+  const std::vector<ir::ValueId> next = Yields(op.regions[1]);
+  for (size_t i = 0; i < init.size(); ++i) {
+    const Regs packed = Pack(Get(next[i]), fn_.type(next[i]).dtype);
+    for (size_t r = 0; r < packed.size(); ++r)
+      phis[i][r]->addIncoming(packed[r], b_.GetInsertBlock());
+  }
+  b_.CreateBr(head);
+  b_.SetInsertPoint(exit);
+  return Done();
+}
+
+Result<void> Emitter::EmitIf(const ir::Op& op) {
+  llvm::BasicBlock* arms[2] = {NewBlock("then"), NewBlock("else")};
+  llvm::BasicBlock* ends[2] = {nullptr, nullptr};
+  llvm::BasicBlock* join = NewBlock("endif");
+  std::vector<Regs> results[2];
+  b_.CreateCondBr(Scalar(op.operands[0]), arms[0], arms[1]);
+  for (size_t arm = 0; arm < 2; ++arm) {
+    b_.SetInsertPoint(arms[arm]);
+    if (arm < op.regions.size()) {
+      TRY_VOID(EmitBlock(op.regions[arm]));
+      for (ir::ValueId v : Yields(op.regions[arm]))
+        results[arm].push_back(Pack(Get(v), fn_.type(v).dtype));
+    }
+    ends[arm] = b_.GetInsertBlock();
+    b_.CreateBr(join);
+  }
+  b_.SetInsertPoint(join);
+  std::vector<Regs> merged(op.results.size());
+  for (size_t i = 0; i < op.results.size(); ++i)
+    for (size_t r = 0; r < results[0][i].size(); ++r) {
+      llvm::PHINode* phi = b_.CreatePHI(results[0][i][r]->getType(), 2);
+      for (size_t arm = 0; arm < 2; ++arm) phi->addIncoming(results[arm][i][r], ends[arm]);
+      merged[i].push_back(phi);
+    }
+  for (size_t i = 0; i < op.results.size(); ++i) {
+    const ir::ValueId v = Yields(op.regions[0])[i];
+    Set(op.results[i], Unpack(merged[i], fn_.type(v).dtype, Get(v).size()));
+  }
+  return Done();
+}
+
+Result<void> Emitter::EmitElect(const ir::Op& op) {
+  llvm::Value* elected = Elected();
+  llvm::BasicBlock* one = NewBlock("elected");
+  llvm::BasicBlock* join = NewBlock("elect.end");
+  b_.CreateCondBr(elected, one, join);
+  b_.SetInsertPoint(one);
+  TRY_VOID(EmitBlock(op.regions[0]));
+  b_.CreateBr(join);
+  b_.SetInsertPoint(join);
+  return Done();
+}
+
+Result<void> Emitter::EmitAssert(const ir::Op& op) {
+  const Regs& holds = Get(op.operands[0]);
+  llvm::Value* all = b_.getTrue();
+  for (size_t r = 0; r < holds.size(); ++r) {
+    llvm::Value* ok = holds[r];
+    if (llvm::Value* inside = Inside(op.operands[0], static_cast<int64_t>(r)))
+      ok = b_.CreateOr(ok, b_.CreateNot(inside));
+    all = b_.CreateAnd(all, ok);
+  }
+  llvm::BasicBlock* fail = NewBlock("assert.fail");
+  llvm::BasicBlock* go = NewBlock("assert.ok");
+  b_.CreateCondBr(all, go, fail);
+  b_.SetInsertPoint(fail);
+  CallPtx(b_, PtxInst::kTrap, {});
+  b_.CreateBr(go);
+  b_.SetInsertPoint(go);
+  return Done();
+}
+
+Result<void> Emitter::EmitOp(ir::OpId id) {
+  const ir::Op& op = fn_.ops[id];
+  if (ir::Info(op.kind).elementwise()) return EmitElementwise(op);
+  switch (op.kind) {
+    case OpKind::kConstant: return EmitConstant(op);
+    case OpKind::kFor: return EmitFor(op);
+    case OpKind::kWhile: return EmitWhile(op);
+    case OpKind::kIf: return EmitIf(op);
+    case OpKind::kElect: return EmitElect(op);
+    case OpKind::kAssert: return EmitAssert(op);
+    case OpKind::kPrint: diags_.Report(kPrintIgnored, op.at); return Done();
+    case OpKind::kProgramId: {
+      llvm::Value* id32 =
+          b_.CreateIntrinsic(b_.getInt32Ty(), llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {});
+      Set(op.results[0], {b_.CreateZExt(id32, b_.getInt64Ty())});
+      return Done();
+    }
+    case OpKind::kGLoad: return EmitGLoad(op);
+    case OpKind::kGStore: return EmitGStore(op);
+    case OpKind::kGAtomic: return EmitGAtomic(op);
+    case OpKind::kGLoadScalar:
+    case OpKind::kGStoreScalar:
+    case OpKind::kGAtomicScalar: return EmitScalarAccess(op);
+    case OpKind::kSmemAlloc:
+    case OpKind::kMbarAlloc: Set(op.results[0], {SmemAddress(op.i("offset"))}); return Done();
+    case OpKind::kSmemStore: return EmitSmemStore(op);
+    case OpKind::kSmemLoad: return EmitSmemLoad(op);
+    case OpKind::kSmemZero: return EmitSmemZero(op);
+    case OpKind::kConvert: return EmitConvert(op);
+    case OpKind::kBroadcast:
+    case OpKind::kWarpBroadcast: return EmitBroadcast(op);
+    case OpKind::kReshape:
+    case OpKind::kTranspose:
+    case OpKind::kWarpTranspose:
+    case OpKind::kWarpReshape: return EmitRename(op);
+    case OpKind::kIota:
+    case OpKind::kWarpIota: return EmitIota(op);
+    case OpKind::kWarpReduce:
+    case OpKind::kWarpArgReduce: return EmitReduce(op);
+    case OpKind::kMma: return EmitMma(op);
+    case OpKind::kMmaFence:
+    case OpKind::kMmaWait: return EmitMmaTied(op);
+    case OpKind::kSimtDot: return EmitSimtDot(op);
+    default: return EmitAsync(op);
+  }
+}
+
+}  // namespace tilec::backend

@@ -1,0 +1,403 @@
+// Tensors in global memory, accessed by threads. Every access is predicated: elements outside the
+// tensor (or, for stores, past the end of a range) are filled or skipped.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Intrinsics.h>
+
+#include <algorithm>
+
+#include "backend/diagnostics.h"
+#include "backend/emitter.h"
+#include "support/check.h"
+
+namespace tilec::backend {
+
+using ir::DType;
+using ir::OpKind;
+
+// One access of a tile: uniform and thread parts of the address, made once; register parts and
+// predicates on demand, shared between registers with equal coordinates.
+struct Emitter::Access {
+  struct Dim {
+    int tile_dim = 0;
+    llvm::Value* coord = nullptr;  // thread part, i32 (ranges)
+    int64_t coord_max = 0;
+    llvm::Value* stride = nullptr;  // i64, bytes
+    llvm::Value* lo = nullptr;      // i32: coordinates below are outside; null: none are
+    llvm::Value* hi = nullptr;      // i32: coordinates from here on are outside
+    llvm::Value* extent = nullptr;  // i64 (gathered dims)
+    const Regs* index = nullptr;    // gathered: positions
+    std::vector<int> index_of;      // register of the tile -> register of the index
+  };
+  std::vector<Dim> dims;
+  llvm::Value* address = nullptr;  // i64: base, uniform and thread parts
+  llvm::Value* always = nullptr;   // predicate common to all registers, or null
+  std::map<std::pair<size_t, int64_t>, llvm::Value*> offsets;  // (dim, register coordinate)
+  std::map<std::pair<size_t, int64_t>, llvm::Value*> predicates;
+};
+
+Emitter::Access Emitter::MakeAccess(const ir::Op& op, ir::ValueId tile, size_t first_index,
+                                    bool has_end) {
+  const ir::ValueId tensor = op.operands[0];
+  const TensorView& view = tensors_.at(tensor.index);
+  const ir::Type& type = fn_.type(tile);
+  const int64_t bytes = ir::ByteSize(type.dtype);
+  const std::string& modes = op.s("modes");
+  const std::vector<int64_t>& sizes = op.ints("sizes");
+  const ThreadPart* part = type.shape.empty() ? nullptr : &Part(type.layout);
+  const std::vector<int64_t> extents =
+      part ? fn_.layouts[type.layout].Extent() : std::vector<int64_t>();
+  Access access;
+  llvm::Value* uniform = I64(0);
+  llvm::Value* thread = I64(0);
+  size_t operand = first_index;
+  int tile_dim = 0;
+  auto wide = [&](ir::ValueId v) { return b_.CreateSExtOrTrunc(Scalar(v), b_.getInt64Ty()); };
+  for (size_t d = 0; d < modes.size(); ++d) {
+    llvm::Value* stride = b_.CreateMul(view.stride[d], I64(bytes));
+    const ir::ValueId index = op.operands[operand++];
+    if (modes[d] == 's') {
+      llvm::Value* position = wide(index);
+      uniform = b_.CreateAdd(uniform, b_.CreateMul(position, stride));
+      // One unsigned comparison covers both ends: extents are not negative.
+      access.always = And(access.always, b_.CreateICmpULT(position, view.extent[d]));
+      continue;
+    }
+    Access::Dim dim;
+    dim.tile_dim = tile_dim;
+    dim.stride = stride;
+    const size_t t = static_cast<size_t>(tile_dim);
+    if (modes[d] == 'g') {
+      dim.extent = view.extent[d];
+      dim.index = &Get(index);
+      dim.index_of = Follow(fn_.layout(index), fn_.type(index).shape, fn_.layouts[type.layout],
+                            type.shape, {tile_dim});
+    } else {
+      llvm::Value* start = wide(index);
+      llvm::Value* bound = view.extent[d];
+      if (has_end)
+        bound =
+            b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, bound, wide(op.operands[operand++]));
+      uniform = b_.CreateAdd(uniform, b_.CreateMul(start, stride));
+      dim.coord = part->coord[t];
+      dim.coord_max = part->max[t];
+      thread =
+          b_.CreateAdd(thread, b_.CreateMul(b_.CreateZExt(dim.coord, b_.getInt64Ty()), stride));
+      llvm::Value* size = I64(std::min(extents[t], sizes[d]));
+      auto clamp = [&](llvm::Value* v) {
+        v = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, v, size);
+        v = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, v, I64(0));
+        return b_.CreateTrunc(v, b_.getInt32Ty());
+      };
+      dim.hi = clamp(b_.CreateSub(bound, start));
+      if (!NonNegative(index)) dim.lo = clamp(b_.CreateNeg(start));
+    }
+    access.dims.push_back(std::move(dim));
+    ++tile_dim;
+  }
+  access.address = b_.CreateAdd(b_.CreateAdd(view.base, uniform), thread);
+  return access;
+}
+
+namespace {
+
+// Register names for a vector of n words starting at operand `first`.
+std::string Operands(size_t first, size_t n) {
+  std::string out = n > 1 ? "{" : "";
+  for (size_t i = 0; i < n; ++i) out += (i ? ",$" : "$") + std::to_string(first + i);
+  return out + (n > 1 ? "}" : "");
+}
+
+char Letter(llvm::Type* type) {
+  switch (type->getIntegerBitWidth()) {
+    case 64: return 'l';
+    case 32: return 'r';
+    default: return 'h';
+  }
+}
+
+std::string TypeName(llvm::Type* type) { return "b" + std::to_string(type->getIntegerBitWidth()); }
+
+}  // namespace
+
+Regs Emitter::LoadGlobal(llvm::Value* address, int64_t offset, llvm::Value* predicate,
+                         const Regs& fill, DType d) {
+  Regs words = ToMemory(fill, d);
+  const size_t n = words.size();
+  llvm::Type* type = words[0]->getType();
+  const bool byte = type->isIntegerTy(8);
+  if (byte) words[0] = b_.CreateZExt(words[0], b_.getInt16Ty());
+  std::string constraints;
+  for (llvm::Value* w : words)
+    constraints += std::string(constraints.empty() ? "=" : ",=") + Letter(w->getType());
+  const bool always = !predicate || predicate == b_.getTrue();
+  std::vector<llvm::Value*> args = {address, I64(offset)};
+  constraints += ",l,n";
+  if (!always) {
+    args.push_back(predicate);
+    constraints += ",b";
+    for (size_t i = 0; i < n; ++i) constraints += "," + std::to_string(i);
+    args.insert(args.end(), words.begin(), words.end());
+  }
+  Regs loaded = CallPtx(b_, PtxInst::kLdGlobal,
+                        {{"p", always ? "" : "@$" + std::to_string(n + 2) + " "},
+                         {"v", n > 1 ? ".v" + std::to_string(n) : ""},
+                         {"t", TypeName(type)},
+                         {"ops", Operands(0, n)},
+                         {"a", "$" + std::to_string(n)},
+                         {"o", "$" + std::to_string(n + 1)}},
+                        constraints, args);
+  if (byte) loaded[0] = b_.CreateTrunc(loaded[0], b_.getInt8Ty());
+  return FromMemory(loaded, d, fill.size());
+}
+
+void Emitter::StoreGlobal(llvm::Value* address, int64_t offset, llvm::Value* predicate,
+                          const Regs& elements, DType d, PtxInst inst) {
+  if (predicate == b_.getFalse()) return;
+  Regs words = ToMemory(elements, d);
+  const size_t n = words.size();
+  llvm::Type* type = words[0]->getType();
+  if (type->isIntegerTy(8)) words[0] = b_.CreateZExt(words[0], b_.getInt16Ty());
+  const bool always = !predicate || predicate == b_.getTrue();
+  std::vector<llvm::Value*> args = {address, I64(offset)};
+  std::string constraints = address->getType()->isIntegerTy(64) ? "l,n" : "r,n";
+  for (llvm::Value* w : words) {
+    constraints += std::string(",") + Letter(w->getType());
+    args.push_back(w);
+  }
+  if (!always) {
+    constraints += ",b";
+    args.push_back(predicate);
+  }
+  CallPtx(b_, inst,
+          {{"p", always ? "" : "@$" + std::to_string(n + 2) + " "},
+           {"v", n > 1 ? ".v" + std::to_string(n) : ""},
+           {"t", TypeName(type)},
+           {"ops", Operands(2, n)},
+           {"a", "$0"},
+           {"o", "$1"}},
+          constraints, args);
+}
+
+namespace {
+
+// Registers that form one vector access: runs of the fastest register digit.
+int64_t VectorOf(const ir::Layout& layout, const std::vector<int64_t>& shape, int64_t asked,
+                 int64_t bytes) {
+  if (layout.rank == 0 || asked <= 1 || layout.reg.empty()) return 1;
+  const int last = layout.rank - 1;
+  const ir::LayoutDigit& run = layout.reg[0];
+  if (run.dim != last || run.stride != 1) return 1;
+  int64_t v = 1;
+  auto fits = [&](int64_t n) {
+    if (n > asked || n * bytes > 16 || run.extent % n) return false;
+    if (shape[static_cast<size_t>(last)] % n) return false;
+    for (size_t i = 0; i < layout.thread.size(); ++i)
+      if (layout.thread[i].dim == last && layout.thread[i].stride % n) return false;
+    for (size_t i = 1; i < layout.reg.size(); ++i)
+      if (layout.reg[i].dim == last && layout.reg[i].stride % n) return false;
+    return true;
+  };
+  while (fits(v * 2)) v *= 2;
+  return v;
+}
+
+}  // namespace
+
+Result<void> Emitter::EmitGLoad(const ir::Op& op) {
+  const ir::ValueId tile = op.results[0];
+  const ir::Type& type = fn_.type(tile);
+  Access access = MakeAccess(op, tile, 1, false);
+  llvm::Value* fill = op.i("has_fill") ? Scalar(op.operands.back()) : Zero(type.dtype);
+  const int64_t bytes = ir::ByteSize(type.dtype);
+  const ir::Layout& layout = fn_.layouts[type.layout];
+  const int64_t vector = VectorOf(layout, type.shape, op.i("vector", 1), bytes);
+  Regs out;
+  for (int64_t r = 0; r < layout.regs(); r += vector) {
+    const auto [address, offset, predicate] = PlaceOf(access, tile, r);
+    const Regs filled(static_cast<size_t>(vector), fill);
+    if (predicate == b_.getFalse()) {
+      out.insert(out.end(), filled.begin(), filled.end());
+      continue;
+    }
+    for (llvm::Value* v : LoadGlobal(address, offset, predicate, filled, type.dtype))
+      out.push_back(v);
+  }
+  Set(tile, std::move(out));
+  return Done();
+}
+
+Emitter::MemPlace Emitter::PlaceOf(Access& access, ir::ValueId tile, int64_t reg) {
+  const ir::Type& type = fn_.type(tile);
+  const std::vector<int64_t> c = fn_.layouts[type.layout].RegCoord(reg);
+  MemPlace place{access.address, 0, access.always};
+  for (size_t i = 0; i < access.dims.size(); ++i) {
+    Access::Dim& dim = access.dims[i];
+    if (dim.index) {
+      const int source = dim.index_of[static_cast<size_t>(reg)];
+      if (source < 0) {
+        place.predicate = b_.getFalse();
+        return place;
+      }
+      llvm::Value* index =
+          b_.CreateSExt((*dim.index)[static_cast<size_t>(source)], b_.getInt64Ty());
+      llvm::Value*& offset = access.offsets[{i, source}];
+      llvm::Value*& inside = access.predicates[{i, source}];
+      if (!offset) {
+        offset = b_.CreateMul(index, dim.stride);
+        inside = b_.CreateICmpULT(index, dim.extent);
+      }
+      place.address = b_.CreateAdd(place.address, offset);
+      place.predicate = And(place.predicate, inside);
+      continue;
+    }
+    const int64_t at = c[static_cast<size_t>(dim.tile_dim)];
+    if (at) {
+      if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(dim.stride);
+          constant && std::abs(constant->getSExtValue() * at) < (int64_t{1} << 22)) {
+        place.offset += constant->getSExtValue() * at;
+      } else {
+        llvm::Value*& offset = access.offsets[{i, at}];
+        if (!offset) offset = b_.CreateMul(dim.stride, I64(at));
+        place.address = b_.CreateAdd(place.address, offset);
+      }
+    }
+    // Bounds that are constants decide here; LLVM would see too late that no predicate is needed.
+    auto* least = llvm::dyn_cast<llvm::ConstantInt>(dim.hi);
+    if (least && !dim.lo && at + dim.coord_max < least->getSExtValue()) continue;
+    llvm::Value*& inside = access.predicates[{i, at}];
+    if (!inside) {
+      inside = b_.CreateICmpSLT(dim.coord, b_.CreateSub(dim.hi, I32(at)));
+      if (dim.lo)
+        inside = b_.CreateAnd(inside, b_.CreateICmpSGE(dim.coord, b_.CreateSub(dim.lo, I32(at))));
+    }
+    place.predicate = And(place.predicate, inside);
+  }
+  // Gathered dims: rows that pad the tile hold any index.
+  if (llvm::Value* inside = Inside(tile, reg))
+    for (const Access::Dim& dim : access.dims)
+      if (dim.index) {
+        place.predicate = And(place.predicate, inside);
+        break;
+      }
+  return place;
+}
+
+Result<void> Emitter::EmitGStore(const ir::Op& op) {
+  const ir::ValueId tile = op.operands[1];
+  const ir::Type& type = fn_.type(tile);
+  Access access = MakeAccess(op, tile, 2, true);
+  const Regs& regs = Get(tile);
+  access.always = And(access.always, Part(type.layout).first_replica);
+  const ir::Layout& layout = fn_.layouts[type.layout];
+  const int64_t vector = VectorOf(layout, type.shape, op.i("vector", 1), ir::ByteSize(type.dtype));
+  for (int64_t r = 0; r < layout.regs(); r += vector) {
+    const auto [address, offset, predicate] = PlaceOf(access, tile, r);
+    StoreGlobal(address, offset, predicate, Regs(regs.begin() + r, regs.begin() + r + vector),
+                type.dtype);
+  }
+  return Done();
+}
+
+Result<void> Emitter::AtomicOne(const ir::Op& op, DType d, llvm::Value* value, llvm::Value* address,
+                                int64_t offset, llvm::Value* predicate) {
+  if (predicate == b_.getFalse()) return Done();
+  const std::string& kind = op.s("kind");
+  const int size = ir::ByteSize(d);
+  const bool bitwise = kind == "and" || kind == "or" || kind == "xor";
+  const bool minmax = kind == "min" || kind == "max";
+  auto refuse = [&] {
+    return diags_.Report(kUnsupportedAtomic, op.at, kind, ir::Spelling(d), options_.target);
+  };
+  auto emit = [&](const std::string& what, const std::string& type, char letter, llvm::Value* v,
+                  llvm::Value* when) {
+    std::vector<llvm::Value*> args = {address, I64(offset), v};
+    std::string constraints = std::string("l,n,") + letter;
+    if (when) args.push_back(when), constraints += ",b";
+    CallPtx(b_, PtxInst::kRedGlobal,
+            {{"p", when ? "@$3 " : ""},
+             {"op", what},
+             {"t", type},
+             {"ops", "$2"},
+             {"a", "$0"},
+             {"o", "$1"}},
+            constraints, args);
+  };
+  if (ir::IsFloat(d)) {
+    if (kind == "add") {
+      switch (d) {
+        case DType::kF16: emit("add.noftz", "f16", 'h', value, predicate); return Done();
+        case DType::kBF16: emit("add.noftz", "bf16", 'h', value, predicate); return Done();
+        case DType::kF32:
+        case DType::kTF32: emit("add", "f32", 'f', value, predicate); return Done();
+        case DType::kF64: emit("add", "f64", 'd', value, predicate); return Done();
+        default: return refuse();
+      }
+    }
+    if (!minmax || size != 4) return refuse();
+    // The order of non-negative floats is that of their bits, of negative ones the reverse as
+    // unsigned; NaN takes no part.
+    llvm::Value* bits = b_.CreateBitCast(value, b_.getInt32Ty());
+    llvm::Value* ordered = b_.CreateFCmpORD(value, value);
+    llvm::Value* negative = b_.CreateICmpSLT(bits, I32(0));
+    llvm::Value* when = And(predicate, ordered);
+    const bool max = kind == "max";
+    emit(max ? "max" : "min", "s32", 'r', bits, And(when, b_.CreateNot(negative)));
+    emit(max ? "min" : "max", "u32", 'r', bits, And(when, negative));
+    return Done();
+  }
+  if (size < 4 || d == DType::kBool) return refuse();
+  const char letter = size == 8 ? 'l' : 'r';
+  const std::string bits = std::to_string(8 * size);
+  if (bitwise)
+    emit(kind, "b" + bits, letter, value, predicate);
+  else if (kind == "add")
+    emit("add", "u" + bits, letter, value, predicate);
+  else if (minmax)
+    emit(kind, (ir::IsSigned(d) ? "s" : "u") + bits, letter, value, predicate);
+  else
+    return refuse();
+  return Done();
+}
+
+Result<void> Emitter::EmitGAtomic(const ir::Op& op) {
+  const ir::ValueId tile = op.operands[1];
+  const ir::Type& type = fn_.type(tile);
+  Access access = MakeAccess(op, tile, 2, true);
+  const Regs& regs = Get(tile);
+  access.always = And(access.always, Part(type.layout).first_replica);
+  for (size_t r = 0; r < regs.size(); ++r) {
+    const auto [address, offset, predicate] = PlaceOf(access, tile, static_cast<int64_t>(r));
+    TRY_VOID(AtomicOne(op, type.dtype, regs[r], address, offset, predicate));
+  }
+  return Done();
+}
+
+Result<void> Emitter::EmitScalarAccess(const ir::Op& op) {
+  const bool load = op.kind == OpKind::kGLoadScalar;
+  const TensorView& view = tensors_.at(op.operands[0].index);
+  const DType d = fn_.type(op.operands[0]).dtype;
+  llvm::Value* address = view.base;
+  llvm::Value* inside = nullptr;
+  const size_t first = load ? 1 : 2;
+  for (size_t i = 0; i < view.extent.size(); ++i) {
+    llvm::Value* at = b_.CreateSExtOrTrunc(Scalar(op.operands[first + i]), b_.getInt64Ty());
+    llvm::Value* stride = b_.CreateMul(view.stride[i], I64(ir::ByteSize(d)));
+    address = b_.CreateAdd(address, b_.CreateMul(at, stride));
+    inside = And(inside, b_.CreateICmpULT(at, view.extent[i]));
+  }
+  if (load) {
+    llvm::Value* fill = op.i("has_fill") ? Scalar(op.operands.back()) : Zero(d);
+    Set(op.results[0], LoadGlobal(address, 0, inside, {fill}, d));
+    return Done();
+  }
+  inside = And(inside, Elected());
+  if (op.kind == OpKind::kGStoreScalar) {
+    StoreGlobal(address, 0, inside, {Scalar(op.operands[1])}, d);
+    return Done();
+  }
+  return AtomicOne(op, d, Scalar(op.operands[1]), address, 0, inside);
+}
+
+}  // namespace tilec::backend

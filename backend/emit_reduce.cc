@@ -1,0 +1,223 @@
+// Reductions: registers, then lanes by butterfly shuffles (every lane gets the same bits), then
+// warps through scratch (ir::PlanReduce).
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Intrinsics.h>
+
+#include <limits>
+
+#include "backend/diagnostics.h"
+#include "backend/emitter.h"
+#include "support/check.h"
+
+namespace tilec::backend {
+
+using ir::DType;
+using ir::OpKind;
+
+namespace {
+
+// A running value, and for argreduce its position.
+struct Item {
+  llvm::Value* value = nullptr;
+  llvm::Value* index = nullptr;
+};
+
+DType Accumulator(DType d) {
+  if (d == DType::kF64) return d;
+  if (ir::IsFloat(d)) return DType::kF32;
+  if (ir::ByteSize(d) == 8) return d;
+  return ir::IsSigned(d) ? DType::kI32 : DType::kU32;
+}
+
+}  // namespace
+
+llvm::Value* Emitter::Shuffle(llvm::Value* v, int64_t lane_xor) {
+  llvm::Type* type = v->getType();
+  if (type->getPrimitiveSizeInBits() == 32) {
+    llvm::Value* bits = b_.CreateBitCast(v, b_.getInt32Ty());
+    return b_.CreateBitCast(CallPtx(b_, PtxInst::kShflBfly, {bits, I32(lane_xor)}), type);
+  }
+  llvm::Value* bits = b_.CreateBitCast(v, b_.getInt64Ty());
+  llvm::Value* lo =
+      CallPtx(b_, PtxInst::kShflBfly, {b_.CreateTrunc(bits, b_.getInt32Ty()), I32(lane_xor)});
+  llvm::Value* hi =
+      CallPtx(b_, PtxInst::kShflBfly,
+              {b_.CreateTrunc(b_.CreateLShr(bits, 32), b_.getInt32Ty()), I32(lane_xor)});
+  llvm::Value* both = b_.CreateOr(b_.CreateZExt(lo, b_.getInt64Ty()),
+                                  b_.CreateShl(b_.CreateZExt(hi, b_.getInt64Ty()), 32));
+  return b_.CreateBitCast(both, type);
+}
+
+Result<void> Emitter::EmitReduce(const ir::Op& op) {
+  const bool arg = op.kind == OpKind::kWarpArgReduce;
+  const ir::ValueId from = op.operands[0], to = op.results[0];
+  const ir::Type& type = fn_.type(from);
+  const std::string& kind = op.s("kind");
+  const int axis = static_cast<int>(op.i("axis"));
+  const ir::Layout& layout = fn_.layout(from);
+  const ThreadPart& part = Part(type.layout);
+  const DType acc = Accumulator(type.dtype);
+  const bool is_float = ir::IsFloat(acc), sign = ir::IsSigned(acc);
+  const bool max = kind == "max" || kind == "argmax", min = kind == "min" || kind == "argmin";
+  const size_t a = static_cast<size_t>(axis);
+
+  auto combine = [&](Item x, Item y) -> Item {
+    llvm::Value *u = x.value, *v = y.value;
+    if (arg) {
+      // y wins if it is better, or equal and earlier.
+      llvm::Value* better = is_float ? (max ? b_.CreateFCmpOGT(v, u) : b_.CreateFCmpOLT(v, u))
+                            : sign   ? (max ? b_.CreateICmpSGT(v, u) : b_.CreateICmpSLT(v, u))
+                                     : (max ? b_.CreateICmpUGT(v, u) : b_.CreateICmpULT(v, u));
+      llvm::Value* equal = is_float ? b_.CreateFCmpOEQ(v, u) : b_.CreateICmpEQ(v, u);
+      llvm::Value* earlier = b_.CreateICmpSLT(y.index, x.index);
+      llvm::Value* take = b_.CreateOr(better, b_.CreateAnd(equal, earlier));
+      return {b_.CreateSelect(take, v, u), b_.CreateSelect(take, y.index, x.index)};
+    }
+    if (kind == "any") return {b_.CreateOr(u, v)};
+    if (kind == "all") return {b_.CreateAnd(u, v)};
+    if (is_float) {
+      if (kind == "sum") return {b_.CreateFAdd(u, v)};
+      if (kind == "prod") return {b_.CreateFMul(u, v)};
+      return {
+          b_.CreateBinaryIntrinsic(max ? llvm::Intrinsic::maxnum : llvm::Intrinsic::minnum, u, v)};
+    }
+    if (kind == "sum") return {b_.CreateAdd(u, v)};
+    if (kind == "prod") return {b_.CreateMul(u, v)};
+    CHECK(max || min, "reduction " + kind);
+    return {IntBinary(max ? OpKind::kMax : OpKind::kMin, u, v, acc)};
+  };
+  auto identity = [&]() -> llvm::Value* {
+    const double inf = std::numeric_limits<double>::infinity();
+    if (is_float) {
+      const double v = kind == "prod" ? 1.0 : max ? -inf : min ? inf : 0.0;
+      return ConstantOf(acc, ir::AttrValue(v));
+    }
+    const unsigned bits = static_cast<unsigned>(ir::Info(acc).bits);
+    if (kind == "prod" || kind == "all") return llvm::ConstantInt::get(ElementType(acc), 1);
+    if (max)
+      return llvm::ConstantInt::get(
+          context_, sign ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt(bits, 0));
+    if (min)
+      return llvm::ConstantInt::get(
+          context_, sign ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits));
+    return llvm::ConstantInt::get(ElementType(acc), 0);
+  };
+
+  Regs wide = is_float ? (acc == DType::kF64 ? Get(from) : ToF32(Get(from), type.dtype)) : Regs();
+  if (!is_float)
+    for (llvm::Value* v : Get(from)) wide.push_back(CastOne(v, type.dtype, acc));
+
+  // Registers by result register; elements beyond the axis do not count.
+  const ir::ReducePlan plan = ir::PlanReduce(layout, axis);
+  std::vector<std::vector<Item>> groups(static_cast<size_t>(plan.regs));
+  const int64_t size = type.shape[a];
+  llvm::Value* neutral = identity();
+  for (int64_t r = 0; r < layout.regs(); ++r) {
+    int64_t rest = r, result = 0, place = 1;
+    for (const ir::LayoutDigit& d : layout.reg) {
+      const int64_t digit = rest % d.extent;
+      rest /= d.extent;
+      if (d.dim == axis) continue;
+      result += digit * place;
+      place *= d.extent;
+    }
+    const int64_t at = layout.RegCoord(r)[a];
+    if (at >= size) continue;
+    Item item{wide[static_cast<size_t>(r)]};
+    llvm::Value* position = arg ? b_.CreateAdd(part.coord[a], I32(at)) : nullptr;
+    item.index = position;
+    if (arg && is_float)  // NaN never wins
+      item.value = b_.CreateSelect(b_.CreateFCmpUNO(item.value, item.value), neutral, item.value);
+    if (at + part.max[a] >= size) {
+      llvm::Value* inside = b_.CreateICmpSLT(part.coord[a], I32(size - at));
+      item.value = b_.CreateSelect(inside, item.value, neutral);
+      if (arg) item.index = b_.CreateSelect(inside, position, I32(0x7fffffff));
+    }
+    groups[static_cast<size_t>(result)].push_back(item);
+  }
+  std::vector<Item> items;
+  for (std::vector<Item>& g : groups) {
+    if (g.empty()) g.push_back({neutral, I32(0x7fffffff)});
+    while (g.size() > 1) {  // pairwise: short chains, and small rounding errors in sums
+      std::vector<Item> half;
+      for (size_t i = 0; i + 1 < g.size(); i += 2) half.push_back(combine(g[i], g[i + 1]));
+      if (g.size() % 2) half.push_back(g.back());
+      g = std::move(half);
+    }
+    items.push_back(g[0]);
+  }
+  for (int64_t x : plan.lane_xors)
+    for (Item& item : items) {
+      Item other{Shuffle(item.value, x), arg ? Shuffle(item.index, x) : nullptr};
+      item = combine(item, other);
+    }
+  if (!plan.cross.empty()) {
+    CHECK(op.i("scratch", -1) >= 0, "reduction across warps without scratch");
+    const int64_t slot = ir::ReduceSlotBytes(type.dtype), threads = layout.threads();
+    const int64_t index_base = plan.cross_count * plan.regs * plan.groups * slot;
+    llvm::Value* base = SmemAddress(op.i("scratch"));
+    llvm::Value* group = I32(0);
+    llvm::Value* cross = I32(0);
+    int64_t place = 1;
+    for (const ir::ThreadDigit& d : plan.group) {
+      group = b_.CreateAdd(
+          group, b_.CreateMul(Digit(role_.thread, d.place, d.extent, threads), I32(place)));
+      place *= d.extent;
+    }
+    place = 1;
+    for (const ir::ThreadDigit& d : plan.cross) {
+      cross = b_.CreateAdd(
+          cross, b_.CreateMul(Digit(role_.thread, d.place, d.extent, threads), I32(place)));
+      place *= d.extent;
+    }
+    llvm::Value* writes = nullptr;
+    for (const ir::ThreadDigit& d : plan.lane_parts)
+      writes =
+          And(writes, b_.CreateICmpEQ(Digit(role_.thread, d.place, d.extent, threads), I32(0)));
+    // Neighbouring groups lie in neighbouring banks.
+    llvm::Value* entry = b_.CreateAdd(group, b_.CreateMul(cross, I32(plan.regs * plan.groups)));
+    llvm::Value* mine = b_.CreateAdd(base, b_.CreateMul(entry, I32(slot)));
+    llvm::Value* mine_index =
+        b_.CreateAdd(b_.CreateAdd(base, I32(index_base)), b_.CreateShl(entry, 2));
+    llvm::Value* theirs = b_.CreateAdd(base, b_.CreateMul(group, I32(slot)));
+    llvm::Value* theirs_index =
+        b_.CreateAdd(b_.CreateAdd(base, I32(index_base)), b_.CreateShl(group, 2));
+    RoleBarrier();
+    for (size_t r = 0; r < items.size(); ++r) {
+      const int64_t at = static_cast<int64_t>(r) * plan.groups;
+      StoreGlobal(mine, at * slot, writes, {items[r].value}, acc, PtxInst::kStShared);
+      if (arg)
+        StoreGlobal(mine_index, at * 4, writes, {items[r].index}, DType::kI32, PtxInst::kStShared);
+    }
+    RoleBarrier();
+    for (size_t r = 0; r < items.size(); ++r) {
+      Item sum;
+      for (int64_t w = 0; w < plan.cross_count; ++w) {
+        const int64_t at = (w * plan.regs + static_cast<int64_t>(r)) * plan.groups;
+        Item item{b_.CreateAlignedLoad(ElementType(acc), SharedPointer(theirs, at * slot),
+                                       llvm::Align(static_cast<uint64_t>(slot)))};
+        if (arg)
+          item.index = b_.CreateAlignedLoad(b_.getInt32Ty(), SharedPointer(theirs_index, at * 4),
+                                            llvm::Align(4));
+        sum = w ? combine(sum, item) : item;
+      }
+      items[r] = sum;
+    }
+    RoleBarrier();
+  }
+  Regs out;
+  for (const Item& item : items) out.push_back(arg ? item.index : item.value);
+  if (!arg) {
+    if (is_float && acc != DType::kF64) {
+      out = FromF32(out, type.dtype);
+    } else if (!is_float) {
+      for (llvm::Value*& v : out) v = CastOne(v, acc, type.dtype);
+    }
+  }
+  Set(to, std::move(out));
+  return Done();
+}
+
+}  // namespace tilec::backend

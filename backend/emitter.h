@@ -1,0 +1,244 @@
+// Warp IR to LLVM IR. One Emitter per function; its methods are spread over emit_*.cc by subject.
+//
+// A tile is a vector of LLVM values, one per register of its layout (a scalar: one value). Elements
+// are i1 (bool), integers, float (f32, tf32), double, and bits for narrow floats: i16 for f16 and
+// bf16, i8 for fp8. Narrow elements travel packed in 32-bit words wherever they cross a loop,
+// memory or a tensor-core instruction (Pack / Unpack); LLVM folds the rest of the packing away.
+// Shared-memory buffers and mbarriers are i32 shared addresses, counters are allocas of i32.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/ptx_asm.h"
+#include "ir/layout_scratch.h"
+
+namespace tilec::backend {
+
+using Regs = std::vector<llvm::Value*>;
+
+// What a thread knows of a layout: the thread part of each coordinate (i32) and whether it is the
+// first of its replicas (null: always).
+struct ThreadPart {
+  std::vector<llvm::Value*> coord;
+  std::vector<int64_t> max;  // largest value of coord[d]
+  llvm::Value* first_replica = nullptr;
+};
+
+// The role being emitted. Values of `anchor`'s block dominate everything in the role.
+struct RoleState {
+  int first_warp = 0;
+  int warps = 0;
+  int barrier = 0;  // named barrier of the role's own synchronisation
+  llvm::Instruction* anchor = nullptr;
+  llvm::Value* thread = nullptr;        // i32, from the role's first thread
+  llvm::Value* warp = nullptr;          // i32, uniform, from the role's first warp; made on demand
+  llvm::Value* elected = nullptr;       // i1, made on demand
+  std::map<int32_t, ThreadPart> parts;  // by LayoutId
+};
+
+// A tensor as threads address it.
+struct TensorView {
+  llvm::Value* base = nullptr;       // i64
+  std::vector<llvm::Value*> extent;  // i64
+  std::vector<llvm::Value*> stride;  // i64, elements
+};
+
+// Row-major panels in shared memory (ir::SmemLayout, or scratch with a pitch of its own).
+struct PanelView {
+  llvm::Value* base = nullptr;  // i32
+  int64_t element_bytes = 1;
+  int64_t panel_cols = 1;
+  int64_t panel_bytes = 0;
+  int64_t pitch = 0;  // bytes from row to row
+  int swizzle = 0;
+};
+
+// Registers of a tile that are neighbours in memory: one access.
+struct MemGroup {
+  std::vector<int> regs;
+  int64_t row = 0, col = 0;  // register part of the 2-D coordinate
+};
+
+// How a tile's registers lie in a 2-D buffer.
+struct MemPlan {
+  std::vector<MemGroup> groups;
+  int vector = 1;              // elements per access
+  llvm::Value* row = nullptr;  // thread parts, i32
+  llvm::Value* col = nullptr;
+  llvm::Value* col_panel = nullptr;  // part of col made of whole panels (in panels), or null
+  llvm::Value* col_inner = nullptr;  // the rest
+  int64_t col_inner_max = 0;
+  bool carries = false;  // col_inner + register part may cross a panel
+};
+
+class Emitter {
+ public:
+  Emitter(const ir::Function& fn, const SourceMap& sources, const BackendOptions& options,
+          DiagSink& diags, llvm::LLVMContext& context);
+
+  Result<void> Run();  // fills module() and image()
+  llvm::Module& module() { return *module_; }
+  KernelImage& image() { return image_; }
+
+ private:
+  // emit_function.cc: signature, roles, control flow, dispatch
+  void CollectUses();
+  void BuildSignature();
+  void Declare();
+  llvm::Value* EntryInt(const Expr& e);  // i64: constant or entry parameter
+  Result<void> EmitBody();
+  Result<void> EmitBlock(ir::BlockId block);  // up to its yield
+  Result<void> EmitOp(ir::OpId id);
+  Result<void> EmitRoles(const std::vector<ir::OpId>& roles);
+  Result<void> EmitRoleRegion(const ir::Op& op);
+  Result<void> EmitFor(const ir::Op& op);
+  Result<void> EmitWhile(const ir::Op& op);
+  Result<void> EmitIf(const ir::Op& op);
+  Result<void> EmitElect(const ir::Op& op);
+  Result<void> EmitAssert(const ir::Op& op);
+  std::vector<ir::ValueId> Yields(ir::BlockId block) const;
+  RoleState NewRole(int first_warp, int warps, int barrier);
+  llvm::BasicBlock* NewBlock(const char* name);
+
+  // emit_values.cc: types, packing, layouts
+  llvm::Type* ElementType(ir::DType d);
+  const Regs& Get(ir::ValueId v);
+  llvm::Value* Scalar(ir::ValueId v) { return Get(v)[0]; }
+  void Set(ir::ValueId v, Regs regs);
+  // Values as they cross control flow or asm: narrow elements in i32 words.
+  Regs Pack(const Regs& elements, ir::DType d);
+  Regs Unpack(const Regs& words, ir::DType d, size_t count);
+  // Neighbouring elements as the fewest memory words (i32 …, or one i16 or i8); bools as bytes.
+  Regs ToMemory(const Regs& elements, ir::DType d);
+  Regs FromMemory(const Regs& words, ir::DType d, size_t count);
+  llvm::Value* Zero(ir::DType d);
+  llvm::Value* I32(int64_t v) { return b_.getInt32(static_cast<uint32_t>(v)); }
+  llvm::Value* I64(int64_t v) { return b_.getInt64(static_cast<uint64_t>(v)); }
+  const ThreadPart& Part(ir::LayoutId id);
+  ThreadPart MakePart(const ir::Layout& layout);
+  llvm::Value* Digit(llvm::Value* thread, int64_t place, int64_t extent, int64_t threads);
+  // i1 (null: always): the element of register `reg` lies inside the shape.
+  llvm::Value* Inside(ir::ValueId tile, int64_t reg);
+  llvm::Value* And(llvm::Value* a, llvm::Value* b);  // null: true
+  // from_dim[i]: dim of `to` that dim i of `from` follows, −1: coordinate 0.
+  std::vector<int> Follow(const ir::Layout& from, const std::vector<int64_t>& from_shape,
+                          const ir::Layout& to, const std::vector<int64_t>& to_shape,
+                          const std::vector<int>& from_dim);
+  bool NonNegative(ir::ValueId v, int depth = 0) const;
+
+  // emit_elementwise.cc, emit_cast.cc, emit_math.cc
+  Result<void> EmitConstant(const ir::Op& op);
+  Result<void> EmitElementwise(const ir::Op& op);
+  llvm::Value* ConstantOf(ir::DType d, const ir::AttrValue& value);
+  Regs ToF32(const Regs& a, ir::DType d);
+  Regs FromF32(const Regs& a, ir::DType d);
+  Regs Cast(const Regs& a, ir::DType from, ir::DType to);
+  llvm::Value* CastOne(llvm::Value* a, ir::DType from, ir::DType to);
+  llvm::Value* FloatToInt(llvm::Value* a, ir::DType from, ir::DType to);
+  llvm::Value* OddRounded(llvm::Value* a, ir::DType from);
+  llvm::Value* IntBinary(ir::OpKind kind, llvm::Value* x, llvm::Value* y, ir::DType d);
+  llvm::Value* FloatBinary(ir::OpKind kind, llvm::Value* x, llvm::Value* y, bool f64);
+  llvm::Value* IntUnary(ir::OpKind kind, llvm::Value* x, ir::DType d);
+  // nullptr: no such function for f64.
+  llvm::Value* FloatUnary(ir::OpKind kind, llvm::Value* x, bool f64);
+  llvm::Value* Compare(const std::string& pred, llvm::Value* x, llvm::Value* y, ir::DType d);
+  llvm::Value* F32(double v);
+  llvm::Value* Fma(llvm::Value* x, llvm::Value* y, llvm::Value* z);
+  llvm::Value* Poly(llvm::Value* x, const double* coefficients, int count);  // highest first
+  llvm::Value* MathExp(llvm::Value* x);
+  llvm::Value* MathTanh(llvm::Value* x);
+  llvm::Value* MathErf(llvm::Value* x);
+  llvm::Value* MathSinCos(llvm::Value* x, bool cosine);
+
+  // emit_global.cc
+  struct Access;
+  struct MemPlace {
+    llvm::Value* address;
+    int64_t offset;
+    llvm::Value* predicate;  // null: always
+  };
+  MemPlace PlaceOf(Access& access, ir::ValueId tile, int64_t reg);
+  Result<void> EmitGLoad(const ir::Op& op);
+  Result<void> EmitGStore(const ir::Op& op);
+  Result<void> EmitGAtomic(const ir::Op& op);
+  Result<void> EmitScalarAccess(const ir::Op& op);
+  Access MakeAccess(const ir::Op& op, ir::ValueId tile, size_t first_index, bool has_end);
+  Result<void> AtomicOne(const ir::Op& op, ir::DType d, llvm::Value* value, llvm::Value* address,
+                         int64_t offset, llvm::Value* predicate);
+  Regs LoadGlobal(llvm::Value* address, int64_t offset, llvm::Value* predicate, const Regs& fill,
+                  ir::DType d);
+  void StoreGlobal(llvm::Value* address, int64_t offset, llvm::Value* predicate,
+                   const Regs& elements, ir::DType d, PtxInst inst = PtxInst::kStGlobal);
+
+  // emit_smem.cc
+  llvm::Value* SmemAddress(int64_t offset);
+  llvm::Value* SlotAddress(const ir::Op& op, size_t smem, size_t slot);
+  llvm::Value* SharedPointer(llvm::Value* address, int64_t offset);
+  PanelView View(ir::ValueId smem, llvm::Value* base);
+  MemPlan PlanAccess(const ir::Layout& layout, const ThreadPart& part,
+                     const std::vector<int64_t>& shape, const PanelView& view, bool transposed);
+  // Address (i32) and constant offset of each group.
+  std::vector<std::pair<llvm::Value*, int64_t>> Addresses(const MemPlan& plan,
+                                                          const PanelView& view);
+  llvm::Value* ElementAddress(const PanelView& view, llvm::Value* row, llvm::Value* col);
+  void StoreTile(ir::ValueId tile, const PanelView& view, bool transposed);
+  bool StoreMatrix(ir::ValueId tile, const PanelView& view, bool transposed);
+  Regs LoadTile(const ir::Type& type, ir::LayoutId layout, const PanelView& view, bool transposed);
+  Result<void> EmitSmemStore(const ir::Op& op);
+  Result<void> EmitSmemLoad(const ir::Op& op);
+  Result<void> EmitSmemZero(const ir::Op& op);
+
+  // emit_layout.cc, emit_reduce.cc
+  Result<void> EmitConvert(const ir::Op& op);
+  Result<void> EmitBroadcast(const ir::Op& op);
+  Result<void> EmitRename(const ir::Op& op);  // transpose, reshape
+  Result<void> EmitIota(const ir::Op& op);
+  Result<void> EmitReduce(const ir::Op& op);
+  llvm::Value* Shuffle(llvm::Value* v, int64_t lane_xor);
+
+  // emit_async.cc
+  void RoleBarrier(int id = -1);
+  llvm::Value* MbarAddress(const ir::Op& op, size_t mbar, size_t slot);
+  llvm::Value* Elected();
+  llvm::Value* Warp();
+  Result<void> EmitAsync(const ir::Op& op);
+
+  // emit_mma.cc
+  Result<void> EmitMma(const ir::Op& op);
+  Result<void> EmitMmaTied(const ir::Op& op);  // fence, wait
+  Result<void> EmitSimtDot(const ir::Op& op);
+
+  Reported Unsupported(const ir::Op& op, const std::string& what);
+
+  const ir::Function& fn_;
+  const SourceMap& sources_;
+  const BackendOptions& options_;
+  DiagSink& diags_;
+  llvm::LLVMContext& context_;
+  std::unique_ptr<llvm::Module> module_;
+  llvm::IRBuilder<> b_;
+  KernelImage image_;
+  llvm::Function* function_ = nullptr;
+  llvm::GlobalVariable* smem_ = nullptr;
+  llvm::Instruction* allocas_ = nullptr;            // allocas go before this
+  std::vector<Regs> values_;                        // by ValueId
+  std::map<int32_t, TensorView> tensors_;           // by ValueId of the parameter
+  std::map<std::string, llvm::Value*> entry_ints_;  // by expression text
+  std::vector<Expr> entry_exprs_;
+  std::set<int32_t> thread_tensors_;  // tensors that threads address
+  std::set<int32_t> used_;            // values some op reads
+  std::vector<llvm::Value*> maps_;    // i64 generic address of each tensor map
+  RoleState role_;
+  llvm::DIScope* scope_ = nullptr;
+};
+
+}  // namespace tilec::backend
