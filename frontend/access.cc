@@ -18,9 +18,9 @@ namespace {
 
 struct Separation {
   const std::vector<ParallelVar>& parallel;
-  std::vector<Poly> known;             // recoverable quantities
-  std::map<std::string, Expr> atoms;   // of all of them
-  std::set<std::string> solved;        // parallel variables, "%p0"
+  std::vector<Poly> known;            // recoverable quantities
+  std::map<std::string, Expr> atoms;  // of all of them
+  std::set<std::string> solved;       // parallel variables, "%p0"
 
   static bool IsVar(const std::string& name) { return name.starts_with("%p"); }
   static size_t VarOf(const std::string& name) { return std::stoul(name.substr(2)); }
@@ -86,8 +86,7 @@ struct Separation {
   // x / E and x % E together give x.
   bool Pairs() {
     auto single = [&](const Poly& p) -> const Expr* {
-      if (p.terms.size() != 1 || p.terms.begin()->second != 1 ||
-          p.terms.begin()->first.size() != 1)
+      if (p.terms.size() != 1 || p.terms.begin()->second != 1 || p.terms.begin()->first.size() != 1)
         return nullptr;
       const auto it = atoms.find(p.terms.begin()->first[0]);
       return it == atoms.end() ? nullptr : &it->second;
@@ -141,11 +140,11 @@ void Lowerer::CheckStore(const Access& a) {
                             var.name));
       return;
     }
-    DiagBuilder report = Report(kStoreOverlap, a.at, tensor,
-                                fmt::format("two values of `{}` may give the same index", var.name));
+    DiagBuilder report =
+        Report(kStoreOverlap, a.at, tensor,
+               fmt::format("two values of `{}` may give the same index", var.name));
     for (const AccessDim& d : a.dims)
-      if (d.deps & bit)
-        report.Label(d.at, fmt::format("`{}` reaches the index here", var.name));
+      if (d.deps & bit) report.Label(d.at, fmt::format("`{}` reaches the index here", var.name));
     report.Help(fmt::format("use `{}` itself as an index, or `atomic_add`", var.name));
     return;
   }
@@ -197,8 +196,7 @@ void Lowerer::CheckAccesses() {
     const ir::Param& p = fn_.params[i];
     if (p.kind != ir::ParamKind::kTensor || p.direction == ir::Direction::kIn) continue;
     if (!stored_.count(static_cast<int>(i)))
-      Report(kOutNeverWritten, p.at, p.name,
-             p.direction == ir::Direction::kOut ? "out" : "inout");
+      Report(kOutNeverWritten, p.at, p.name, p.direction == ir::Direction::kOut ? "out" : "inout");
   }
 }
 

@@ -49,11 +49,11 @@ inline constexpr Builtin kBuiltins[] = {
 };
 
 inline constexpr const char* kSpecials[] = {
-    "sum",        "prod",       "any",        "all",       "argmax",       "argmin",
-    "cumsum",     "cumprod",    "cummax",     "cummin",    "select",       "dot",
-    "bitcast",    "zeros_like", "full_like",  "cdiv",      "tiles",        "print",
-    "assert",     "static_assert", "atomic_add", "atomic_min", "atomic_max", "atomic_and",
-    "atomic_or",  "atomic_xor"};
+    "sum",       "prod",          "any",        "all",        "argmax",     "argmin",
+    "cumsum",    "cumprod",       "cummax",     "cummin",     "select",     "dot",
+    "bitcast",   "zeros_like",    "full_like",  "cdiv",       "tiles",      "print",
+    "assert",    "static_assert", "atomic_add", "atomic_min", "atomic_max", "atomic_and",
+    "atomic_or", "atomic_xor"};
 
 inline const Builtin* FindBuiltin(std::string_view name) {
   for (const Builtin& b : kBuiltins)

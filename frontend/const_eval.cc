@@ -138,8 +138,8 @@ Result<std::vector<Constant>> ConstEval::EvalSet(ExprId id, const std::string& w
       TRY(step, EvalInt(range->step, what));
     }
     if (step < 1) return diags_.Report(kLoopStep, ast_.expr(range->step).span, step);
-    const double members = (static_cast<double>(hi) - static_cast<double>(lo)) /
-                           static_cast<double>(step);
+    const double members =
+        (static_cast<double>(hi) - static_cast<double>(lo)) / static_cast<double>(step);
     if (members > 4096)
       return diags_.Report(kTuneSet, set.span, what, "has more than 4096 members");
     if (members < 0) return out;

@@ -30,6 +30,12 @@ std::string Describe(const Constant& c) {
   return "the number " + ToText(c.value);
 }
 
+std::string WriteCast(const std::string& text, DType to) {
+  const bool simple = text.find(' ') == std::string::npos;
+  return simple ? fmt::format("write `{} as {}`", text, Spelling(to))
+                : fmt::format("write `({}) as {}`", text, Spelling(to));
+}
+
 bool FitsInteger(int64_t v, DType d) {
   const ir::DTypeInfo& info = Info(d);
   if (info.cls == ir::DTypeClass::kSigned) {
@@ -62,8 +68,8 @@ Result<Constant> Adapt(const Constant& a, DType to, Span at, DiagSink& diags) {
   }
   if (a.is_float())
     return diags.Report(kLiteralKind, at, ToText(a.value), Spelling(to))
-        .Help(fmt::format("write an integer, or convert the {} operand with `as f32`",
-                          Spelling(to)));
+        .Help(
+            fmt::format("write an integer, or convert the {} operand with `as f32`", Spelling(to)));
   if (!FitsInteger(a.as_int(), to))
     return diags.Report(kLiteralRange, at, ToText(a.value), Spelling(to));
   return Constant{a.value, to};
@@ -112,8 +118,8 @@ Result<Constant> FoldUnary(lang::UnaryOp op, const Constant& a, Span at, DiagSin
 namespace {
 
 bool IsCompare(BinaryOp op) {
-  return op == BinaryOp::kEq || op == BinaryOp::kNe || op == BinaryOp::kLt ||
-         op == BinaryOp::kLe || op == BinaryOp::kGt || op == BinaryOp::kGe;
+  return op == BinaryOp::kEq || op == BinaryOp::kNe || op == BinaryOp::kLt || op == BinaryOp::kLe ||
+         op == BinaryOp::kGt || op == BinaryOp::kGe;
 }
 
 template <typename T>
@@ -125,8 +131,14 @@ bool Compare(BinaryOp op, T a, T b) {
     case BinaryOp::kLe: return a <= b;
     case BinaryOp::kGt: return a > b;
     case BinaryOp::kGe: return a >= b;
-    case BinaryOp::kOr: case BinaryOp::kAnd: case BinaryOp::kIn: case BinaryOp::kAdd:
-    case BinaryOp::kSub: case BinaryOp::kMul: case BinaryOp::kDiv: case BinaryOp::kMod:
+    case BinaryOp::kOr:
+    case BinaryOp::kAnd:
+    case BinaryOp::kIn:
+    case BinaryOp::kAdd:
+    case BinaryOp::kSub:
+    case BinaryOp::kMul:
+    case BinaryOp::kDiv:
+    case BinaryOp::kMod:
     case BinaryOp::kMatMul: break;
   }
   return false;
@@ -156,8 +168,9 @@ Result<Constant> FoldBinary(BinaryOp op, const Constant& a_in, const Constant& b
   const bool mixed_kind = (a.integer_only && b.is_float()) || (b.integer_only && a.is_float());
   if ((a.dtype && b.dtype && *a.dtype != *b.dtype) || mixed_kind)
     return diags.Report(kMixedDTypes, at, name, Describe(a), Describe(b))
-        .Help(fmt::format("convert one side: `as {}`",
-                          a.dtype ? Spelling(*a.dtype) : b.dtype ? Spelling(*b.dtype) : "f32"));
+        .Help(fmt::format("convert one side: `as {}`", a.dtype   ? Spelling(*a.dtype)
+                                                       : b.dtype ? Spelling(*b.dtype)
+                                                                 : "f32"));
   if (a.is_bool() || b.is_bool()) {
     if (a.is_bool() && b.is_bool() && (op == BinaryOp::kEq || op == BinaryOp::kNe))
       return Constant{Compare(op, a.as_bool(), b.as_bool()), std::nullopt};

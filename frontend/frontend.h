@@ -59,9 +59,9 @@ struct ParamInfo {
 
 struct DimInfo {
   std::string name;
-  Span at;            // where it is bound
+  Span at;  // where it is bound
   bool is_static = false;
-  Span static_at;     // the use that makes it static
+  Span static_at;  // the use that makes it static
 };
 
 struct TuneInfo {
@@ -159,8 +159,8 @@ Result<ir::Function> Specialize(const Program& program, const SpecializeRequest&
 Result<> CheckFacts(const Program& program, const std::string& kernel, const Values& values,
                     DiagSink& diags);
 
-// Checks everything that can be checked without being given values: all kernels with the defaults of
-// their tunes and consts and stand-ins for static dims, all functions, all tests.
+// Checks everything that can be checked without being given values: all kernels with the defaults
+// of their tunes and consts and stand-ins for static dims, all functions, all tests.
 Result<> Check(const Program& program, DiagSink& diags);
 
 // The nearest of `candidates` to a misspelt `name`, or "" if none is near.

@@ -38,9 +38,8 @@ Result<> Lowerer::BindFnParams(const lang::Expr& e, const lang::CallExpr& x, con
         const auto* name = dim.As<lang::NameExpr>();
         const Local* local = name ? Lookup(name->name) : nullptr;  // a const parameter
         const ItemRef* item = name && !local ? program_.Find(module, name->name) : nullptr;
-        const bool generic =
-            name && (local ? dims.count(name->name) > 0
-                           : !item || !program_.item(*item).As<lang::ConstItem>());
+        const bool generic = name && (local ? dims.count(name->name) > 0
+                                            : !item || !program_.item(*item).As<lang::ConstItem>());
         if (generic != (pass == 0)) continue;
         int64_t want = shape[d];
         std::string words = "this parameter";
@@ -83,8 +82,7 @@ Result<> Lowerer::BindFnParams(const lang::Expr& e, const lang::CallExpr& x, con
       const Type want = Type::Tile(dtype, ShapeOf(v));
       const bool literal = v.is_const();
       const bool scalar_ok = p.type.has_dims() || want.shape.empty();
-      const bool adapts = literal && !v.c.dtype &&
-                          v.c.is_bool() == (dtype == DType::kBool) &&
+      const bool adapts = literal && !v.c.dtype && v.c.is_bool() == (dtype == DType::kBool) &&
                           (ir::IsFloat(dtype) ? !v.c.integer_only : !v.c.is_float());
       const bool widens = v.is_value() && want.shape.empty() && dtype == DType::kI64 &&
                           type(v.v).dtype == DType::kI32;
@@ -94,8 +92,7 @@ Result<> Lowerer::BindFnParams(const lang::Expr& e, const lang::CallExpr& x, con
             Report(kFnArgument, v.at, p.name.text, callee, DescribeVal(v),
                    scalar_ok ? Spelling(dtype) : fmt::format("the scalar {}", Spelling(dtype)));
         report.Label(p.span, "the parameter");
-        if (scalar_ok)
-          report.Help(fmt::format("write `{} as {}`", program_.TextOf(v.at), Spelling(dtype)));
+        if (scalar_ok) report.Help(WriteCast(program_.TextOf(v.at), dtype));
         return report;
       }
       if (literal) {
@@ -152,31 +149,30 @@ Result<Val> Lowerer::InlineBody(const lang::FnItem& fn, Span at) {
     const Val& v = *result;
     const bool literal = v.is_const() && want->shape.empty();
     if (literal) {
-      const Result<ValueId> check =
-          Convert(v, *want, names, fmt::format("the result of `{}`", fn.name.text), fn.result->span,
-                  v.at);
+      const Result<ValueId> check = Convert(
+          v, *want, names, fmt::format("the result of `{}`", fn.name.text), fn.result->span, v.at);
       if (check.ok()) {
         Result<Constant> c = Adapt(v.c, want->dtype, v.at, diags_);
         if (c.ok()) result = ConstVal(*c, at);
       }
     } else if (v.is_value() && type(v.v) != *want &&
                (type(v.v).dtype != want->dtype || !type(v.v).shape.empty())) {
-      DiagBuilder report = Report(kFnResult, v.at, fn.name.text, DescribeVal(v),
-                                  DescribeType(*want, names));
+      DiagBuilder report =
+          Report(kFnResult, v.at, fn.name.text, DescribeVal(v), DescribeType(*want, names));
       report.Label(fn.result->span, "declared here");
       if (type(v.v).dtype != want->dtype)
-        report.Help(fmt::format("write `({}) as {}`", program_.TextOf(v.at), Spelling(want->dtype)));
+        report.Help(WriteCast(program_.TextOf(v.at), want->dtype));
     } else {
-      const Result<ValueId> r = Convert(v, *want, names,
-                                        fmt::format("the result of `{}`", fn.name.text),
-                                        fn.result->span, v.at);
+      const Result<ValueId> r = Convert(
+          v, *want, names, fmt::format("the result of `{}`", fn.name.text), fn.result->span, v.at);
       if (r.ok()) result = Value(*r, at);
     }
   }
   frames_.back().scopes.pop_back();
   if (diags_.errors() > before || over_budget_) return DiagSink::Propagate();
   if (fn.result && !returned)
-    return Report(kReturnPlace, fn.name.span, fmt::format("`{}` does not end in `return`", fn.name.text))
+    return Report(kReturnPlace, fn.name.span,
+                  fmt::format("`{}` does not end in `return`", fn.name.text))
         .Label(fn.result->span, "it has a result");
   return result;
 }
@@ -260,17 +256,20 @@ Result<> Lowerer::StandInFn(ItemRef ref) {
     Shape shape;
     for (ExprId d : p.type.dims) {
       DiagSink quiet;
-      ConstEval eval(program_, ref.module, [&](const std::string& name) -> NameValue {
-        const auto it = dims.find(name);
-        if (it == dims.end()) return {};
-        return {NameState::kValue, IntConstant(it->second)};
-      }, quiet);
+      ConstEval eval(
+          program_, ref.module,
+          [&](const std::string& name) -> NameValue {
+            const auto it = dims.find(name);
+            if (it == dims.end()) return {};
+            return {NameState::kValue, IntConstant(it->second)};
+          },
+          quiet);
       const Result<int64_t> n = eval.EvalInt(d, "an extent");
       if (!n.ok() || *n < 1) return Done();  // needs real arguments
       shape.push_back(*n);
     }
     if (p.is_const) {
-      Constant c = ir::IsFloat(dtype)        ? Constant{1.0}
+      Constant c = ir::IsFloat(dtype)      ? Constant{1.0}
                    : dtype == DType::kBool ? Constant{false}
                                            : IntConstant(16);
       args.push_back(ConstVal(c, p.span));

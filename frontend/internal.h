@@ -94,8 +94,11 @@ using ConstEnv = std::function<NameValue(const std::string&)>;
 class ConstEval {
  public:
   ConstEval(const ProgramData& program, int module, ConstEnv env, DiagSink& diags)
-      : program_(program), ast_(program.modules[module].ast), module_(module),
-        env_(std::move(env)), diags_(diags) {}
+      : program_(program),
+        ast_(program.modules[module].ast),
+        module_(module),
+        env_(std::move(env)),
+        diags_(diags) {}
   // `what` names the place in the message of a runtime name: "the default of a tune".
   Result<Constant> Eval(lang::ExprId id, const std::string& what);
   Result<int64_t> EvalInt(lang::ExprId id, const std::string& what);
@@ -166,6 +169,8 @@ Result<ir::Function> LowerKernel(const ProgramData& program, const Signature& si
 Result<> CheckFn(const ProgramData& program, ItemRef fn, const LowerOptions& options,
                  DiagSink& diags);
 
+// "write `x as f32`", with parentheses where x needs them.
+std::string WriteCast(const std::string& text, ir::DType to);
 // Adds "did you mean `x`?" if something is near.
 DiagBuilder Suggest(DiagBuilder report, std::string_view name,
                     const std::vector<std::string>& candidates);

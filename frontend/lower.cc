@@ -32,7 +32,10 @@ const char* Describe(LocalKind kind) {
 
 Lowerer::Lowerer(const ProgramData& program, std::string name, const LowerOptions& options,
                  DiagSink& diags)
-    : program_(program), options_(options), diags_(diags), errors_before_(diags.errors()),
+    : program_(program),
+      options_(options),
+      diags_(diags),
+      errors_before_(diags.errors()),
       b_(fn_, fn_.body) {
   fn_.name = std::move(name);
 }
@@ -77,7 +80,8 @@ bool Lowerer::Declare(const lang::Name& name, LocalKind kind, Val val) {
 }
 
 void Lowerer::Poison(const lang::Name& name) {
-  if (!Lookup(name.text)) frames_.back().scopes.back()[name.text] = {LocalKind::kPoison, {}, name.span};
+  if (!Lookup(name.text))
+    frames_.back().scopes.back()[name.text] = {LocalKind::kPoison, {}, name.span};
 }
 
 std::vector<std::string> Lowerer::NamesInScope() const {
@@ -101,7 +105,8 @@ void Lowerer::Pop() {
 // ---- Emission ----------------------------------------------------------------------------------
 
 ValueFacts& Lowerer::facts(ValueId v) {
-  if (facts_.size() <= static_cast<size_t>(v.index)) facts_.resize(static_cast<size_t>(v.index) + 1);
+  if (facts_.size() <= static_cast<size_t>(v.index))
+    facts_.resize(static_cast<size_t>(v.index) + 1);
   return facts_[static_cast<size_t>(v.index)];
 }
 
@@ -109,8 +114,7 @@ bool Lowerer::OverBudget(Span at) {
   if (over_budget_) return true;
   if (fn_.ops.size() < kMaxOps && evaluations_ < kMaxEvaluations) return false;
   over_budget_ = true;
-  Report(kTooLarge, at, fn_.name,
-         fmt::format("expands to more than {} operations", fn_.ops.size()))
+  Report(kTooLarge, at, fn_.name, fmt::format("expands to more than {} operations", fn_.ops.size()))
       .Help("use a loop instead of repeated calls");
   return true;
 }
@@ -149,14 +153,16 @@ ValueId Lowerer::ConstantValue(Span at, const Constant& c, DType d, const Shape&
   if (ir::IsFloat(d))
     value = c.as_double();
   else
-    value = c.is_bool() ? int64_t{c.as_bool()} : c.is_int() ? c.as_int()
-                                                            : static_cast<int64_t>(c.as_double());
+    value = c.is_bool()  ? int64_t{c.as_bool()}
+            : c.is_int() ? c.as_int()
+                         : static_cast<int64_t>(c.as_double());
   const Type t = Type::Tile(d, shape);
   if (!shape.empty()) return Emit(at, OpKind::kConstant, {}, t, {{"value", value}});
-  const std::string key = fmt::format("c {} {} {}", Spelling(d), ToText(c.value),
-                                      std::signbit(c.as_double()));
-  const ValueId v =
-      Cached(key, [&] { return Emit(at, OpKind::kConstant, {}, t, {{"value", value}}); });
+  const std::string key =
+      fmt::format("c {} {} {}", Spelling(d), ToText(c.value), std::signbit(c.as_double()));
+  const ValueId v = Cached(key, [&] {
+    return Emit(at, OpKind::kConstant, {}, t, {{"value", value}});
+  });
   if (ir::IsInteger(d)) {
     facts(v).position = true;
     SetSymbol(v, Expr::Const(c.as_int()));
@@ -210,7 +216,8 @@ std::string Lowerer::DescribeType(const Type& t, const std::vector<std::string>&
   out += '[';
   for (size_t i = 0; i < t.shape.size(); ++i) {
     const std::string name = i < names.size() ? names[i] : "";
-    out += (i ? ", " : "") + (name.empty() || name == std::to_string(t.shape[i]) ? "" : name + " = ") +
+    out += (i ? ", " : "") +
+           (name.empty() || name == std::to_string(t.shape[i]) ? "" : name + " = ") +
            std::to_string(t.shape[i]);
   }
   return out + "]";
@@ -221,9 +228,8 @@ std::string Lowerer::DescribeVal(const Val& v) {
     case Val::Kind::kConst: return Describe(v.c);
     case Val::Kind::kValue: return DescribeType(type(v.v), facts(v.v).dims);
     case Val::Kind::kRange:
-      return fmt::format("a range of {}{}", ranges_[v.index].name.empty()
-                                                ? ""
-                                                : ranges_[v.index].name + " = ",
+      return fmt::format("a range of {}{}",
+                         ranges_[v.index].name.empty() ? "" : ranges_[v.index].name + " = ",
                          ranges_[v.index].size);
     case Val::Kind::kTensor: return fmt::format("the tensor `{}`", fn_.params[v.index].name);
     case Val::Kind::kString: return "a string";

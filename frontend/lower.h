@@ -40,8 +40,8 @@ struct Val {
 };
 
 struct RangeInfo {
-  Val start;   // an i64 scalar: constant or value
-  Val bound;   // of what is iterated, not yet clipped
+  Val start;  // an i64 scalar: constant or value
+  Val bound;  // of what is iterated, not yet clipped
   int64_t size = 0;
   std::string name;  // of the size: "BM"
 };
@@ -217,7 +217,8 @@ class Lowerer {
   // lower_memory.cc
   Result<Val> Index(const lang::Expr& e, const lang::IndexExpr& x);
   Result<Val> TileIndex(const lang::Expr& e, const lang::IndexExpr& x, const Val& tile);
-  Result<ResolvedIndex> Resolve(const lang::Expr& e, const lang::IndexExpr& x, int tensor);
+  Result<ResolvedIndex> Resolve(const lang::Expr& e, const lang::IndexExpr& x, int tensor,
+                                bool writes);
   Result<Val> Load(const lang::Expr& e, const lang::IndexExpr& x, int tensor);
   Result<> Store(const lang::Expr& target, const lang::IndexExpr& x, const Val& value);
   Result<> Atomic(const lang::Expr& e, const lang::CallExpr& call);

@@ -16,9 +16,7 @@ using lang::ExprId;
 
 namespace {
 
-bool StorageOnly(DType d) {
-  return d == DType::kE4M3 || d == DType::kE5M2 || d == DType::kTF32;
-}
+bool StorageOnly(DType d) { return d == DType::kE4M3 || d == DType::kE5M2 || d == DType::kTF32; }
 
 // Of two floating-point types the one that holds the other, for help texts.
 DType Wider(DType a, DType b) {
@@ -28,8 +26,8 @@ DType Wider(DType a, DType b) {
 }
 
 bool IsCompare(BinaryOp op) {
-  return op == BinaryOp::kEq || op == BinaryOp::kNe || op == BinaryOp::kLt ||
-         op == BinaryOp::kLe || op == BinaryOp::kGt || op == BinaryOp::kGe;
+  return op == BinaryOp::kEq || op == BinaryOp::kNe || op == BinaryOp::kLt || op == BinaryOp::kLe ||
+         op == BinaryOp::kGt || op == BinaryOp::kGe;
 }
 
 }  // namespace
@@ -54,9 +52,7 @@ Result<DType> Lowerer::CommonDType(const std::vector<Val>& vals, const char* nam
     report.Label(b.at, fmt::format("this is {}", DescribeVal(b)));
     const DType to = Wider(da, db);
     const Val& change = da == to ? b : a;
-    const std::string text = program_.TextOf(change.at);
-    const bool simple = text.find(' ') == std::string::npos;
-    report.Help(fmt::format(simple ? "write `{} as {}`" : "write `({}) as {}`", text, Spelling(to)));
+    report.Help(WriteCast(program_.TextOf(change.at), to));
     return report;
   };
   for (const Val& v : vals) {
@@ -157,10 +153,9 @@ Result<std::vector<ValueId>> Lowerer::Unify(const std::vector<Val>& vals, const 
   std::vector<ValueId> out;
   for (const Val& v : vals) {
     if (v.is_const()) {
-      const bool kind_ok =
-          v.c.dtype ? *v.c.dtype == d
-                    : v.c.is_bool() == (d == DType::kBool) &&
-                          (ir::IsFloat(d) ? !v.c.integer_only : !v.c.is_float());
+      const bool kind_ok = v.c.dtype ? *v.c.dtype == d
+                                     : v.c.is_bool() == (d == DType::kBool) &&
+                                           (ir::IsFloat(d) ? !v.c.integer_only : !v.c.is_float());
       if (!kind_ok) {
         const Val* other = nullptr;
         for (const Val& o : vals)
@@ -170,8 +165,8 @@ Result<std::vector<ValueId>> Lowerer::Unify(const std::vector<Val>& vals, const 
         report.Label(v.at, fmt::format("this is {}", DescribeVal(v)));
         if (other) report.Label(other->at, fmt::format("this is {}", DescribeVal(*other)));
         if (v.c.is_float() && other && ir::IsInteger(d))
-          return report.Help(fmt::format("write `{} as f32`", program_.TextOf(other->at)));
-        return report.Help(fmt::format("write `{} as {}`", program_.TextOf(v.at), Spelling(d)));
+          return report.Help(WriteCast(program_.TextOf(other->at), DType::kF32));
+        return report.Help(WriteCast(program_.TextOf(v.at), d));
       }
       TRY(const Constant c, Adapt(v.c, d, v.at, diags_));
       out.push_back(ConstantValue(at, c, d, shape));
@@ -251,10 +246,11 @@ Result<Val> Lowerer::BinaryVals(BinaryOp op, const Val& a, const Val& b, Span at
   facts(r).dims = dims;
   if (ir::IsInteger(t.dtype)) {
     facts(r).position = IsPosition(a) && IsPosition(b);
-    static constexpr std::pair<BinaryOp, Expr::Op> kSymbols[] = {
-        {BinaryOp::kAdd, Expr::Op::kAdd}, {BinaryOp::kSub, Expr::Op::kSub},
-        {BinaryOp::kMul, Expr::Op::kMul}, {BinaryOp::kDiv, Expr::Op::kDiv},
-        {BinaryOp::kMod, Expr::Op::kMod}};
+    static constexpr std::pair<BinaryOp, Expr::Op> kSymbols[] = {{BinaryOp::kAdd, Expr::Op::kAdd},
+                                                                 {BinaryOp::kSub, Expr::Op::kSub},
+                                                                 {BinaryOp::kMul, Expr::Op::kMul},
+                                                                 {BinaryOp::kDiv, Expr::Op::kDiv},
+                                                                 {BinaryOp::kMod, Expr::Op::kMod}};
     if (t.shape.empty())
       for (const auto& [from, to] : kSymbols)
         if (from == op) SetSymbol(r, Expr::Make(to, SymbolOf(a), SymbolOf(b)));
@@ -295,8 +291,8 @@ Result<Val> Lowerer::Dot(const Val& a, const Val& b, const Val* acc, int64_t pro
     if (ta.dtype == DType::kBool) return report.Help("write `as f16` or `as i8`");
     // A wide operand is usually the computed one: bring it to the loaded one's type.
     const bool narrow_a = ir::Info(ta.dtype).bits > ir::Info(tb.dtype).bits;
-    return report.Help(fmt::format("write `({}) as {}`", program_.TextOf((narrow_a ? a : b).at),
-                                   Spelling(narrow_a ? tb.dtype : ta.dtype)));
+    return report.Help(
+        WriteCast(program_.TextOf((narrow_a ? a : b).at), narrow_a ? tb.dtype : ta.dtype));
   }
   if (ta.shape[1] != tb.shape[0]) {
     DiagBuilder report = both(Report(kDotInner, at, ta.shape[1], tb.shape[0]));

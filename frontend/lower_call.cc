@@ -91,8 +91,8 @@ Result<Val> Lowerer::Reduce(const lang::Expr& e, const lang::CallExpr& x, const 
     std::vector<std::string> dims = facts(in).dims;
     t.shape.erase(t.shape.begin() + axis);
     if (axis < static_cast<int64_t>(dims.size())) dims.erase(dims.begin() + axis);
-    const ValueId r = Emit(e.span, OpKind::kReduce, {in}, t,
-                           {{"kind", std::string(kind)}, {"axis", axis}});
+    const ValueId r =
+        Emit(e.span, OpKind::kReduce, {in}, t, {{"kind", std::string(kind)}, {"axis", axis}});
     facts(r).dims = dims;
     return r;
   };
@@ -109,7 +109,8 @@ Result<Val> Lowerer::ArgReduce(const lang::Expr& e, const lang::CallExpr& x) {
   TRY(const std::vector<ExprId> args, Positional(x, 1, 1, "one tile and `axis = i`", {"axis"}));
   TRY(const Val v, TileOrScalar(args[0]));
   if (ShapeOf(v).empty())
-    return Report(kArgKind, e.span, fmt::format("`{}` needs a tile; this is a scalar", x.callee.text));
+    return Report(kArgKind, e.span,
+                  fmt::format("`{}` needs a tile; this is a scalar", x.callee.text));
   TRY_VOID(WantArithmetic(type(v.v).dtype, x.callee.text.c_str(), v, e.span));
   TRY(const int64_t axis, Axis(x, v, e.span));
   Shape shape = type(v.v).shape;
@@ -127,11 +128,12 @@ Result<Val> Lowerer::Scan(const lang::Expr& e, const lang::CallExpr& x, const ch
   TRY(const std::vector<ExprId> args, Positional(x, 1, 1, "one tile and `axis = i`", {"axis"}));
   TRY(const Val v, TileOrScalar(args[0]));
   if (ShapeOf(v).empty())
-    return Report(kArgKind, e.span, fmt::format("`{}` needs a tile; this is a scalar", x.callee.text));
+    return Report(kArgKind, e.span,
+                  fmt::format("`{}` needs a tile; this is a scalar", x.callee.text));
   TRY_VOID(WantArithmetic(type(v.v).dtype, x.callee.text.c_str(), v, e.span));
   TRY(const int64_t axis, Axis(x, v, e.span));
-  const ValueId r = Emit(e.span, OpKind::kScan, {v.v}, type(v.v),
-                         {{"kind", std::string(kind)}, {"axis", axis}});
+  const ValueId r =
+      Emit(e.span, OpKind::kScan, {v.v}, type(v.v), {{"kind", std::string(kind)}, {"axis", axis}});
   facts(r).dims = facts(v.v).dims;
   return Value(r, e.span);
 }
@@ -140,8 +142,7 @@ Result<Val> Lowerer::Select(const lang::Expr& e, const lang::CallExpr& x) {
   TRY(const std::vector<ExprId> args, Positional(x, 3, 3, "a condition and two values"));
   TRY(const Val c, TileOrScalar(args[0]));
   const bool is_bool = c.is_const() ? c.c.is_bool() : type(c.v).dtype == DType::kBool;
-  if (!is_bool)
-    return Report(kConditionKind, c.at, DescribeVal(c)).Help("compare it: `x != 0`");
+  if (!is_bool) return Report(kConditionKind, c.at, DescribeVal(c)).Help("compare it: `x != 0`");
   TRY(const Val a, TileOrScalar(args[1]));
   TRY(const Val b, TileOrScalar(args[2]));
   if (c.is_const() && a.is_const() && b.is_const()) return c.c.as_bool() ? a : b;
@@ -164,8 +165,8 @@ Result<Val> Lowerer::Select(const lang::Expr& e, const lang::CallExpr& x) {
   const ValueId cond = Broadcast(e.span, c.v, shape);
   const ValueId then = Broadcast(e.span, ops[0], shape);
   const ValueId other = Broadcast(e.span, ops[1], shape);
-  const ValueId r = Emit(e.span, OpKind::kSelect, {cond, then, other},
-                         Type::Tile(type(ops[0]).dtype, shape));
+  const ValueId r =
+      Emit(e.span, OpKind::kSelect, {cond, then, other}, Type::Tile(type(ops[0]).dtype, shape));
   facts(r).dims = dims;
   facts(r).position = IsPosition(a) && IsPosition(b);
   return Value(r, e.span);
@@ -175,7 +176,8 @@ Result<Val> Lowerer::Bitcast(const lang::Expr& e, const lang::CallExpr& x) {
   TRY(const std::vector<ExprId> args, Positional(x, 2, 2, "a value and an element type"));
   const auto* name = expr(args[1]).As<lang::NameExpr>();
   if (!name)
-    return Report(kArgKind, expr(args[1]).span, "the second argument of `bitcast` is an element type")
+    return Report(kArgKind, expr(args[1]).span,
+                  "the second argument of `bitcast` is an element type")
         .Help("write `bitcast(x, f32)`");
   TRY(const DType to, ResolveDType({name->name, expr(args[1]).span}, diags_));
   TRY(Val v, TileOrScalar(args[0]));
@@ -184,7 +186,8 @@ Result<Val> Lowerer::Bitcast(const lang::Expr& e, const lang::CallExpr& x) {
     v = Value(ConstantValue(v.at, v.c, d), v.at);
   }
   const Type t = type(v.v);
-  if (ir::Info(t.dtype).bits != ir::Info(to).bits || (t.dtype == DType::kBool) != (to == DType::kBool))
+  if (ir::Info(t.dtype).bits != ir::Info(to).bits ||
+      (t.dtype == DType::kBool) != (to == DType::kBool))
     return Report(kBitcastSize, e.span, Spelling(t.dtype), ir::Info(t.dtype).bits, Spelling(to),
                   ir::Info(to).bits)
         .Label(v.at, fmt::format("this is {}", DescribeVal(v)))
@@ -202,11 +205,13 @@ Result<Val> Lowerer::DotCall(const lang::Expr& e, const lang::CallExpr& x, const
   int64_t promote = 0;
   if (const ExprId id = NamedArg(x, "promote"); id.valid()) {
     TRY(promote, StaticInt(id, "`promote`"));
-    const bool fp8 = a.is_value() && ir::Info(type(a.v).dtype).bits == 8 &&
-                     ir::IsFloat(type(a.v).dtype);
+    const bool fp8 =
+        a.is_value() && ir::Info(type(a.v).dtype).bits == 8 && ir::IsFloat(type(a.v).dtype);
     if (a.is_value() && !fp8)
-      return Report(kArgKind, expr(id).span, fmt::format("`promote` is for e4m3 and e5m2 products; "
-                                                         "this is {}", DescribeVal(a)))
+      return Report(kArgKind, expr(id).span,
+                    fmt::format("`promote` is for e4m3 and e5m2 products; "
+                                "this is {}",
+                                DescribeVal(a)))
           .Label(a.at, "the left operand")
           .Help("leave it out: products of this type accumulate in f32 throughout");
     if (promote < 32 || promote % 32 != 0)
@@ -224,7 +229,7 @@ Result<Val> Lowerer::Like(const lang::Expr& e, const lang::CallExpr& x) {
   if (!tile.is_value())
     return Report(kArgKind, tile.at, fmt::format("`{}` needs a tile", x.callee.text));
   const Type t = type(tile.v);
-  Val value = ConstVal(ir::IsFloat(t.dtype)          ? Constant{0.0}
+  Val value = ConstVal(ir::IsFloat(t.dtype)      ? Constant{0.0}
                        : t.dtype == DType::kBool ? Constant{false}
                                                  : Constant{int64_t{0}},
                        e.span);
@@ -232,7 +237,8 @@ Result<Val> Lowerer::Like(const lang::Expr& e, const lang::CallExpr& x) {
     TRY(value, Scalar(args[1]));
   }
   const std::vector<std::string> dims = facts(tile.v).dims;
-  TRY(const ValueId r, Convert(value, t, dims, fmt::format("`{}`", x.callee.text), tile.at, value.at));
+  TRY(const ValueId r,
+      Convert(value, t, dims, fmt::format("`{}`", x.callee.text), tile.at, value.at));
   facts(r).dims = dims;
   return Value(r, e.span);
 }
@@ -295,11 +301,12 @@ Result<Val> Lowerer::Call(const lang::Expr& e, const lang::CallExpr& x) {
     if (builtin && builtin->accepts == Accepts::kFloats && !v.c.is_float() &&
         !(v.c.dtype && ir::IsFloat(*v.c.dtype)))
       return Report(kOperandDType, e.span, name, DescribeVal(v))
-          .Help(fmt::format("write `{} as f32`", program_.TextOf(v.at)));
+          .Help(WriteCast(program_.TextOf(v.at), DType::kF32));
     vals[0] = Value(ConstantValue(v.at, v.c, DefaultDType(v.c)), v.at);
   }
   if (name == "cdiv") {  // (a + b − 1) / b; b > 0
-    TRY(const Val less, BinaryVals(lang::BinaryOp::kSub, vals[1], ConstVal(Constant{int64_t{1}}, e.span), e.span));
+    TRY(const Val less,
+        BinaryVals(lang::BinaryOp::kSub, vals[1], ConstVal(Constant{int64_t{1}}, e.span), e.span));
     TRY(const Val up, BinaryVals(lang::BinaryOp::kAdd, vals[0], less, e.span));
     return BinaryVals(lang::BinaryOp::kDiv, up, vals[1], e.span);
   }
@@ -317,7 +324,7 @@ Result<Val> Lowerer::Call(const lang::Expr& e, const lang::CallExpr& x) {
     TRY_VOID(WantArithmetic(t.dtype, name.c_str(), *shown, e.span));
     if (builtin->accepts == Accepts::kFloats && !ir::IsFloat(t.dtype))
       return Report(kOperandDType, e.span, name, DescribeVal(*shown))
-          .Help(fmt::format("write `{} as f32`", program_.TextOf(shown->at)));
+          .Help(WriteCast(program_.TextOf(shown->at), DType::kF32));
   }
   ValueId r = ops[0];
   if (min_max) {
@@ -360,7 +367,8 @@ Result<> Lowerer::PrintCall(const lang::Expr& e, const lang::CallExpr& x) {
   std::vector<ValueId> operands;
   for (const lang::Arg& arg : x.args) {
     if (arg.name) return Report(kArgName, arg.name->span, "print", arg.name->text);
-    Result<Val> v = expr(arg.value).As<lang::StringExpr>() ? Eval(arg.value) : TileOrScalar(arg.value);
+    Result<Val> v =
+        expr(arg.value).As<lang::StringExpr>() ? Eval(arg.value) : TileOrScalar(arg.value);
     TRY(const Val value, std::move(v));
     if (!text.empty() && text.back() != ' ') text += ' ';
     if (value.kind == Val::Kind::kString) {
@@ -383,8 +391,8 @@ Result<> Lowerer::AssertCall(const lang::Expr& e, const lang::CallExpr& x, bool 
   if (args.size() == 2) {
     TRY(const Val message, Eval(args[1]));
     if (message.kind != Val::Kind::kString)
-      return Report(kArgKind, message.at, fmt::format("the second argument of `{}` is a text",
-                                                      x.callee.text));
+      return Report(kArgKind, message.at,
+                    fmt::format("the second argument of `{}` is a text", x.callee.text));
     text = message.text;
   }
   const bool is_bool = c.is_const() ? c.c.is_bool() : type(c.v).dtype == DType::kBool;
@@ -399,7 +407,8 @@ Result<> Lowerer::AssertCall(const lang::Expr& e, const lang::CallExpr& x, bool 
     CollectNames(ast(), args[0], [&](const std::string& name, Span) {
       const Local* local = Lookup(name);
       if (local && local->val.is_const())
-        with += fmt::format("{}{} = {}", with.empty() ? "" : ", ", name, ToText(local->val.c.value));
+        with +=
+            fmt::format("{}{} = {}", with.empty() ? "" : ", ", name, ToText(local->val.c.value));
     });
     if (!with.empty()) report.Note(with);
     return report;

@@ -103,7 +103,8 @@ Result<Val> Lowerer::TileOrScalar(ExprId id) {
     case Val::Kind::kRange: {
       const std::string text = program_.TextOf(at);
       return Report(kNotAValue, at, text, "a range of positions")
-          .Help(fmt::format("write `{0}.index` for the positions, `{0}.start` for the first", text));
+          .Help(
+              fmt::format("write `{0}.index` for the positions, `{0}.start` for the first", text));
     }
     case Val::Kind::kTensor:
       return Report(kTensorAsValue, at, fn_.params[v.index].name)
@@ -126,8 +127,7 @@ Result<int64_t> Lowerer::StaticInt(ExprId id, const std::string& what) {
     });
     return report;
   }
-  if (!v.c.is_int())
-    return Report(kValueKind, expr(id).span, what, Describe(v.c), "an integer");
+  if (!v.c.is_int()) return Report(kValueKind, expr(id).span, what, Describe(v.c), "an integer");
   return v.c.as_int();
 }
 
@@ -150,8 +150,7 @@ Result<Val> Lowerer::Unary(const lang::Expr& e, const lang::UnaryExpr& x) {
   const ValueId r = Emit(e.span, OpKind::kNeg, {a.v}, type(a.v));
   facts(r).dims = facts(a.v).dims;
   facts(r).position = facts(a.v).position;
-  if (facts(a.v).has_symbol)
-    SetSymbol(r, Expr::Make(Expr::Op::kSub, Expr::Const(0), SymbolOf(a)));
+  if (facts(a.v).has_symbol) SetSymbol(r, Expr::Make(Expr::Op::kSub, Expr::Const(0), SymbolOf(a)));
   return Value(r, e.span);
 }
 
@@ -164,7 +163,8 @@ bool Lowerer::IsMatMul(ExprId id) const {
 }
 
 Result<Val> Lowerer::Binary(const lang::Expr& e, const lang::BinaryExpr& x) {
-  if (x.op == lang::BinaryOp::kIn) return Report(kComparisonIn, e.span).Help("write it with `==` and `or`");
+  if (x.op == lang::BinaryOp::kIn)
+    return Report(kComparisonIn, e.span).Help("write it with `==` and `or`");
   if (x.op == lang::BinaryOp::kMatMul) {
     TRY(const Val a, TileOrScalar(x.lhs));
     TRY(const Val b, TileOrScalar(x.rhs));
@@ -212,7 +212,8 @@ Result<Val> Lowerer::Cast(const lang::Expr& e, const lang::CastExpr& x) {
   facts(r).dims = facts(a.v).dims;
   if (ir::IsInteger(to) && ir::IsInteger(from.dtype)) {
     facts(r).position = facts(a.v).position && (to == DType::kI32 || to == DType::kI64);
-    if (facts(a.v).has_symbol && (to == DType::kI32 || to == DType::kI64)) SetSymbol(r, SymbolOf(a));
+    if (facts(a.v).has_symbol && (to == DType::kI32 || to == DType::kI64))
+      SetSymbol(r, SymbolOf(a));
   }
   return Value(r, e.span);
 }
@@ -252,7 +253,8 @@ Result<Val> Lowerer::RangeMember(Span at, int range, const std::string& name, Sp
 Result<Val> Lowerer::Member(const lang::Expr& e, const lang::MemberExpr& x) {
   TRY(const Val object, Eval(x.object));
   const std::string& name = x.member.text;
-  if (object.kind == Val::Kind::kRange) return RangeMember(e.span, object.index, name, x.member.span);
+  if (object.kind == Val::Kind::kRange)
+    return RangeMember(e.span, object.index, name, x.member.span);
   if (object.kind == Val::Kind::kTensor)
     return Report(kUnknownMember, x.member.span, DescribeVal(object), name)
         .Help(name == "T" ? "load a tile first: `A[m, k].T`"
@@ -267,9 +269,9 @@ Result<Val> Lowerer::Member(const lang::Expr& e, const lang::MemberExpr& x) {
     return report;
   }
   const Type t = type(object.v);
-  const ValueId r = Emit(e.span, OpKind::kTranspose, {object.v},
-                         Type::Tile(t.dtype, {t.shape[1], t.shape[0]}),
-                         {{"perm", std::vector<int64_t>{1, 0}}});
+  const ValueId r =
+      Emit(e.span, OpKind::kTranspose, {object.v}, Type::Tile(t.dtype, {t.shape[1], t.shape[0]}),
+           {{"perm", std::vector<int64_t>{1, 0}}});
   std::vector<std::string> names = facts(object.v).dims;
   if (names.size() == 2) std::swap(names[0], names[1]);
   facts(r).dims = names;
@@ -304,9 +306,7 @@ Result<Val> Lowerer::If(const lang::Expr& e, const lang::IfExpr& x, size_t arm) 
     const Constant &a = values[0].c, &b = values[1].c;
     if (a.is_bool() != b.is_bool() || (a.dtype && b.dtype && *a.dtype != *b.dtype))
       return disagree();
-    t = Type::Scalar(a.dtype   ? *a.dtype
-                     : b.dtype ? *b.dtype
-                               : DefaultDType(a.is_float() ? a : b));
+    t = Type::Scalar(a.dtype ? *a.dtype : b.dtype ? *b.dtype : DefaultDType(a.is_float() ? a : b));
   } else {
     t = type(values[values[0].is_value() ? 0 : 1].v);
   }

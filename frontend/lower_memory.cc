@@ -88,7 +88,8 @@ Result<Val> Lowerer::TileIndex(const lang::Expr& e, const lang::IndexExpr& x, co
 
 // ---- Tensor indices ----------------------------------------------------------------------------
 
-Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExpr& x, int tensor) {
+Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExpr& x, int tensor,
+                                       bool writes) {
   const ir::Param param = fn_.params[tensor];
   ResolvedIndex out;
   out.access.tensor = tensor;
@@ -97,8 +98,7 @@ Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExp
     std::string dims;
     for (const Expr& d : param.dims) dims += (dims.empty() ? "" : ", ") + ToText(d);
     return Report(kIndexCount, e.span, param.name, param.dims.size(), x.items.size())
-        .Label(param.at, fmt::format("declared as {}[{}]",
-                                     Spelling(type(param.value).dtype), dims))
+        .Label(param.at, fmt::format("declared as {}[{}]", Spelling(type(param.value).dtype), dims))
         .Help("write one index for each dim; `:` takes a whole dim");
   }
   for (size_t d = 0; d < x.items.size(); ++d) {
@@ -160,11 +160,12 @@ Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExp
     if (v.kind == Val::Kind::kRange) {
       const RangeInfo info = ranges_[v.index];
       range(info.start, info.size, info.name, ToIndex(e.span, info.start), ValueId());
-      out.store.back() = RangeEnd(e.span, v.index);
+      if (writes) out.store.back() = RangeEnd(e.span, v.index);
       out.access.dims.push_back(std::move(access));
       continue;
     }
-    const bool integer = v.is_const() ? v.c.is_int() : v.is_value() && ir::IsInteger(type(v.v).dtype);
+    const bool integer =
+        v.is_const() ? v.c.is_int() : v.is_value() && ir::IsInteger(type(v.v).dtype);
     if (!integer) {
       DiagBuilder report = Report(kIndexKindBad, item.span, DescribeVal(v), d, param.name);
       if (v.is_value() && ir::IsFloat(type(v.v).dtype)) report.Help("write `as i32`");
@@ -184,8 +185,7 @@ Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExp
       const Type t = type(v.v);
       if (t.rank() != 1 || t.dtype != DType::kI32) {
         DiagBuilder report = Report(kGatherShape, item.span, DescribeVal(v));
-        if (t.dtype != DType::kI32)
-          report.Help(fmt::format("write `{} as i32`", program_.TextOf(item.span)));
+        if (t.dtype != DType::kI32) report.Help(WriteCast(program_.TextOf(item.span), DType::kI32));
         return report;
       }
       out.modes += 'g';
@@ -212,7 +212,7 @@ Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExp
 
 Result<Val> Lowerer::Load(const lang::Expr& e, const lang::IndexExpr& x, int tensor) {
   const ir::Param param = fn_.params[tensor];
-  TRY(ResolvedIndex index, Resolve(e, x, tensor));
+  TRY(ResolvedIndex index, Resolve(e, x, tensor, false));
   if (param.direction == ir::Direction::kOut && !stored_.count(tensor))
     return Report(kOutRead, e.span, param.name)
         .Label(param.at, "declared `out` here")
@@ -251,7 +251,7 @@ Result<> Lowerer::CheckWritable(const lang::Expr& e, const lang::IndexExpr& x, i
 Result<> Lowerer::Store(const lang::Expr& target, const lang::IndexExpr& x, const Val& value) {
   const auto* base = expr(x.base).As<lang::NameExpr>();
   const int tensor = Lookup(base->name)->val.index;
-  TRY(ResolvedIndex index, Resolve(target, x, tensor));
+  TRY(ResolvedIndex index, Resolve(target, x, tensor, true));
   const ir::Param param = fn_.params[tensor];
   const Type want = Type::Tile(type(param.value).dtype, index.shape);
   const std::string what = fmt::format("`{}`", program_.TextOf(target.span));
@@ -281,11 +281,12 @@ Result<> Lowerer::Atomic(const lang::Expr& e, const lang::CallExpr& call) {
     return Suggest(Report(kUnknownName, expr(index_expr->base).span, base->name), base->name,
                    NamesInScope());
   if (!local || local->val.kind != Val::Kind::kTensor)
-    return Report(kAtomicForm, target.span, fmt::format("the target of `{}` is not an indexed tensor", name))
+    return Report(kAtomicForm, target.span,
+                  fmt::format("the target of `{}` is not an indexed tensor", name))
         .Help(fmt::format("write `{}(C[m, n], x)`", name));
   const int tensor = local->val.index;
   TRY_VOID(CheckWritable(target, *index_expr, tensor));
-  TRY(ResolvedIndex index, Resolve(target, *index_expr, tensor));
+  TRY(ResolvedIndex index, Resolve(target, *index_expr, tensor, true));
   const ir::Param param = fn_.params[tensor];
   const DType dtype = type(param.value).dtype;
   const bool bits = kind == "and" || kind == "or" || kind == "xor";
@@ -295,8 +296,8 @@ Result<> Lowerer::Atomic(const lang::Expr& e, const lang::CallExpr& call) {
         .Help(bits ? "use an integer tensor of 32 or 64 bits" : "use an f32 or i32 tensor");
   TRY(const Val value, TileOrScalar(call.args[1].value));
   const std::string what = fmt::format("`{}`", program_.TextOf(target.span));
-  TRY(const ValueId v, Convert(value, Type::Tile(dtype, index.shape), index.names, what,
-                               target.span, value.at));
+  TRY(const ValueId v,
+      Convert(value, Type::Tile(dtype, index.shape), index.names, what, target.span, value.at));
   std::vector<ValueId> operands = {param.value, v};
   operands.insert(operands.end(), index.store.begin(), index.store.end());
   (void)EmitOp(e.span, OpKind::kAtomic, operands, {},

@@ -109,8 +109,7 @@ Result<> Lowerer::LowerStatement(const lang::Stmt& stmt) {
           [&](const lang::AssignStmt& s) -> Result<> { return Assign(stmt, s); },
           [&](const lang::ForStmt& s) -> Result<> { return For(stmt, s); },
           [&](const lang::ParallelStmt& s) -> Result<> {
-            if (frames_.size() > 1)
-              return Report(kParallelPlace, s.heads[0].span, "a function");
+            if (frames_.size() > 1) return Report(kParallelPlace, s.heads[0].span, "a function");
             if (in_parallel_)
               return Report(kParallelPlace, s.heads[0].span, "the body of `parallel`")
                   .Help("list all variables in one `parallel`, or use `for`");
@@ -124,8 +123,9 @@ Result<> Lowerer::LowerStatement(const lang::Stmt& stmt) {
           },
           [&](const lang::WhereStmt&) -> Result<> {
             return Report(kStatementPlace, stmt.span, "`where`")
-                .Help("facts stand at the top level of a kernel, before `parallel`; inside, write "
-                      "`assert(…)`");
+                .Help(
+                    "facts stand at the top level of a kernel, before `parallel`; inside, write "
+                    "`assert(…)`");
           },
           [&](const lang::ReturnStmt&) -> Result<> {
             if (frames_.size() == 1)
@@ -178,7 +178,7 @@ Result<ValueId> Lowerer::Convert(const Val& v, const Type& want,
     if (!kind_ok) {
       DiagBuilder report = Report(kAssignDType, at, subject(), DescribeVal(v));
       if (what_at.known()) report.Label(what_at, fmt::format("{} is {}", what, want_text));
-      return report.Help(fmt::format("write `{} as {}`", program_.TextOf(at), Spelling(want.dtype)));
+      return report.Help(WriteCast(program_.TextOf(at), want.dtype));
     }
     TRY(const Constant c2, Adapt(c, want.dtype, at, diags_));
     return ConstantValue(at, c2, want.dtype, want.shape);
@@ -190,10 +190,7 @@ Result<ValueId> Lowerer::Convert(const Val& v, const Type& want,
   if (have.dtype != want.dtype && !position) {
     DiagBuilder report = Report(kAssignDType, at, subject(), DescribeVal(v));
     if (what_at.known()) report.Label(what_at, fmt::format("{} is {}", what, want_text));
-    const std::string text = program_.TextOf(at);
-    const bool simple = text.find(' ') == std::string::npos;
-    return report.Help(fmt::format(simple ? "write `{} as {}`" : "write `({}) as {}`", text,
-                                   Spelling(want.dtype)));
+    return report.Help(WriteCast(program_.TextOf(at), want.dtype));
   }
   if (!have.shape.empty() && have.shape != want.shape) {
     DiagBuilder report = Report(kAssignShape, at, subject(), DescribeVal(v));
@@ -304,14 +301,16 @@ Result<> Lowerer::Assign(const lang::Stmt& stmt, const lang::AssignStmt& s) {
   if (local->kind != LocalKind::kVar) {
     DiagBuilder report = Report(kAssignToConstant, target.span, name->name, Describe(local->kind));
     report.Label(local->at, "declared here");
-    if (local->kind == LocalKind::kLet) report.Help(fmt::format("declare it with `var {}`", name->name));
+    if (local->kind == LocalKind::kLet)
+      report.Help(fmt::format("declare it with `var {}`", name->name));
     return report;
   }
   const Val old = local->val;
   const Span declared = local->at;
   TRY(const Val v, updated(&old));
   const std::vector<std::string> names = facts(old.v).dims;
-  TRY(const ValueId r, Convert(v, type(old.v), names, fmt::format("`{}`", name->name), declared, at));
+  TRY(const ValueId r,
+      Convert(v, type(old.v), names, fmt::format("`{}`", name->name), declared, at));
   if (facts(r).dims.empty()) facts(r).dims = names;
   if (fn_.values[r].name.empty()) fn_.values[r].name = name->name;
   Lookup(name->name)->val = Value(r, declared);
@@ -424,7 +423,8 @@ Result<> Lowerer::For(const lang::Stmt& stmt, const lang::ForStmt& s) {
   const ValueId position = fn_.AddArg(body, Type::Scalar(DType::kI64), s.head.name.text);
   facts(position).deps = facts(operands[0]).deps | facts(operands[1]).deps;
   std::vector<ValueId> args;
-  for (size_t i = 0; i < carried.size(); ++i) args.push_back(fn_.AddArg(body, types[i], carried[i]));
+  for (size_t i = 0; i < carried.size(); ++i)
+    args.push_back(fn_.AddArg(body, types[i], carried[i]));
   SetValues(carried, args);
   Push(body);
   frames_.back().scopes.emplace_back();
@@ -442,17 +442,16 @@ Result<> Lowerer::Parallel(const lang::Stmt& stmt, const lang::ParallelStmt& s) 
   std::vector<LoopRange> ranges;
   std::vector<ValueId> operands;
   std::vector<int64_t> steps;
-  const Span at = Join(Span{stmt.span.file, stmt.span.begin, stmt.span.begin + 1},
-                       s.heads.back().span);
+  const Span at =
+      Join(Span{stmt.span.file, stmt.span.begin, stmt.span.begin + 1}, s.heads.back().span);
   for (const lang::LoopHead& head : s.heads) {
     TRY(LoopRange r, Head(head));
     operands.push_back(ToIndex(at, r.lo));
     operands.push_back(ToIndex(at, r.hi));
     steps.push_back(r.step);
-    const Expr extent =
-        Simplify(Expr::Make(Expr::Op::kSub, SymbolOf(r.hi), SymbolOf(r.lo)));
-    parallel_.push_back({head.name.text, head.name.span, extent,
-                         extent.is_const() && extent.value <= r.step});
+    const Expr extent = Simplify(Expr::Make(Expr::Op::kSub, SymbolOf(r.hi), SymbolOf(r.lo)));
+    parallel_.push_back(
+        {head.name.text, head.name.span, extent, extent.is_const() && extent.value <= r.step});
     ranges.push_back(std::move(r));
   }
   const ir::OpId op = EmitOp(at, OpKind::kParallel, operands, {}, {{"steps", steps}});
@@ -477,8 +476,8 @@ Result<> Lowerer::Parallel(const lang::Stmt& stmt, const lang::ParallelStmt& s) 
 }
 
 Result<> Lowerer::While(const lang::Stmt& stmt, const lang::WhileStmt& s) {
-  const Span at = Join(Span{stmt.span.file, stmt.span.begin, stmt.span.begin + 1},
-                       expr(s.condition).span);
+  const Span at =
+      Join(Span{stmt.span.file, stmt.span.begin, stmt.span.begin + 1}, expr(s.condition).span);
   const std::vector<std::string> carried = Assigned({s.body});
   const std::vector<ValueId> inits = CurrentValues(carried);
   std::vector<Type> types;
@@ -495,12 +494,12 @@ Result<> Lowerer::While(const lang::Stmt& stmt, const lang::WhileStmt& s) {
   Push(fn_.ops[op].regions[0]);
   Result<Val> condition = Condition(s.condition);
   if (condition.ok() && condition->is_const() && condition->c.as_bool())
-    condition = Report(kConditionKind, expr(s.condition).span, "always true, so the loop never ends")
-                    .Help("use `for`, or a condition that changes");
+    condition =
+        Report(kConditionKind, expr(s.condition).span, "always true, so the loop never ends")
+            .Help("use `for`, or a condition that changes");
   if (condition.ok()) {
-    std::vector<ValueId> yields = {condition->is_const()
-                                       ? ConstantValue(at, condition->c, DType::kBool)
-                                       : condition->v};
+    std::vector<ValueId> yields = {
+        condition->is_const() ? ConstantValue(at, condition->c, DType::kBool) : condition->v};
     yields.insert(yields.end(), args[0].begin(), args[0].end());
     b_.SetSpan(at);
     b_.Yield(yields);
@@ -510,9 +509,11 @@ Result<> Lowerer::While(const lang::Stmt& stmt, const lang::WhileStmt& s) {
   Push(fn_.ops[op].regions[1]);
   if (condition.ok()) {
     bool reads = false;
-    VisitExprs(ast(), s.condition, [&](ExprId id) { reads |= expr(id).As<lang::IndexExpr>() != nullptr; });
+    VisitExprs(ast(), s.condition,
+               [&](ExprId id) { reads |= expr(id).As<lang::IndexExpr>() != nullptr; });
     if (carried.empty() && !condition->is_const() && !reads)
-      Report(kConditionKind, expr(s.condition).span, "not changed by the body, so the loop never ends")
+      Report(kConditionKind, expr(s.condition).span,
+             "not changed by the body, so the loop never ends")
           .Help("assign a `var` of the condition in the body");
     Block(s.body);
   }
@@ -527,7 +528,8 @@ Result<> Lowerer::While(const lang::Stmt& stmt, const lang::WhileStmt& s) {
 Result<Val> Lowerer::Condition(ExprId id) {
   TRY(const Val v, TileOrScalar(id));
   if (v.is_const()) {
-    if (!v.c.is_bool()) return Report(kConditionKind, expr(id).span, DescribeVal(v)).Help("compare it: `x != 0`");
+    if (!v.c.is_bool())
+      return Report(kConditionKind, expr(id).span, DescribeVal(v)).Help("compare it: `x != 0`");
     return v;
   }
   if (!type(v.v).shape.empty())

@@ -26,8 +26,9 @@ std::string NearestName(std::string_view name, const std::vector<std::string>& c
     for (size_t j = 0; j <= other.size(); ++j) d[0][j] = 2 * j;
     for (size_t i = 1; i <= name.size(); ++i)
       for (size_t j = 1; j <= other.size(); ++j) {
-        const size_t change =
-            name[i - 1] == other[j - 1] ? 0 : lower(name[i - 1]) == lower(other[j - 1]) ? 1 : 2;
+        const size_t change = name[i - 1] == other[j - 1]                 ? 0
+                              : lower(name[i - 1]) == lower(other[j - 1]) ? 1
+                                                                          : 2;
         d[i][j] = std::min({d[i - 1][j] + 2, d[i][j - 1] + 2, d[i - 1][j - 1] + change});
         if (i > 1 && j > 1 && name[i - 1] == other[j - 2] && name[i - 2] == other[j - 1])
           d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 2);
@@ -114,8 +115,8 @@ struct Loader {
   const ImportResolver& resolver;
   DiagSink& diags;
   ProgramData& program;
-  std::map<std::string, int> by_path;       // loaded modules
-  std::vector<std::string> open;            // paths being loaded
+  std::map<std::string, int> by_path;  // loaded modules
+  std::vector<std::string> open;       // paths being loaded
 
   Result<int> LoadModule(const std::string& path, std::string text) {
     const int index = static_cast<int>(program.modules.size());
@@ -229,8 +230,9 @@ Result<TestCallInfo> ReadTestCall(const ProgramData& program, const lang::TestCa
       return Suggest(diags.Report(kUnknownArgument, arg.name->span, out.kernel, name), name,
                      sig->second.names());
     if (param && param->role == ParamRole::kTensor)
-      return diags.Report(kTestCall, arg.span,
-                          fmt::format("tensor `{}` gets random values in a test", name))
+      return diags
+          .Report(kTestCall, arg.span,
+                  fmt::format("tensor `{}` gets random values in a test", name))
           .Help("give its dims");
     if (out.args.count(name))
       return diags.Report(kTestCall, arg.span, fmt::format("`{}` is given twice", name));
@@ -240,16 +242,18 @@ Result<TestCallInfo> ReadTestCall(const ProgramData& program, const lang::TestCa
   }
   for (const DimInfo& dim : sig->second.dims)
     if (!out.args.count(dim.name))
-      return diags.Report(kTestCall, test.span,
-                          fmt::format("dim `{}` of `{}` has no value", dim.name, out.kernel))
+      return diags
+          .Report(kTestCall, test.span,
+                  fmt::format("dim `{}` of `{}` has no value", dim.name, out.kernel))
           .Label(dim.at, "bound here")
           .Help(fmt::format("add `{} = 100`", dim.name));
   if (test.tolerance.valid()) {
     ConstEval eval(program, 0, {}, diags);
     TRY(const Constant t, eval.Eval(test.tolerance, "the tolerance of a test"));
     if (t.is_bool() || !(t.as_double() > 0))
-      return diags.Report(kTestCall, ast.expr(test.tolerance).span,
-                          fmt::format("the tolerance is {}", ToText(t.value)))
+      return diags
+          .Report(kTestCall, ast.expr(test.tolerance).span,
+                  fmt::format("the tolerance is {}", ToText(t.value)))
           .Help("a tolerance is a positive number, like `~ 1e-2`");
     out.tolerance = t.as_double();
   }
@@ -266,7 +270,8 @@ Result<> Finish(ProgramData& program, DiagSink& diags) {
       kernels.emplace_back(k->name.text, ItemRef{0, id});
   program.own_kernels = kernels.size();
   for (const auto& [name, ref] : root.visible)
-    if (ref.module != 0 && program.item(ref).As<lang::KernelItem>()) kernels.emplace_back(name, ref);
+    if (ref.module != 0 && program.item(ref).As<lang::KernelItem>())
+      kernels.emplace_back(name, ref);
   for (const auto& [name, ref] : kernels) {
     Result<Signature> sig = BuildSignature(program, ref, diags);
     if (!sig.ok()) continue;

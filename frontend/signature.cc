@@ -60,12 +60,12 @@ Result<DType> ResolveDType(const lang::Name& name, DiagSink& diags) {
 #include "ir/dtypes.def"
 #undef DTYPE
   static constexpr std::pair<const char*, const char*> kOthers[] = {
-      {"float", "f32"},   {"half", "f16"},    {"double", "f64"},    {"int", "i32"},
-      {"long", "i64"},    {"float32", "f32"}, {"float16", "f16"},   {"bfloat16", "bf16"},
-      {"float64", "f64"}, {"int8", "i8"},     {"int32", "i32"},     {"int64", "i64"},
-      {"uint8", "u8"},    {"uint32", "u32"},  {"fp16", "f16"},      {"fp32", "f32"},
-      {"fp8", "e4m3"},    {"f8", "e4m3"},     {"float8", "e4m3"},   {"boolean", "bool"},
-      {"s32", "i32"},     {"s8", "i8"},       {"fp64", "f64"},      {"char", "i8"}};
+      {"float", "f32"},   {"half", "f16"},    {"double", "f64"},  {"int", "i32"},
+      {"long", "i64"},    {"float32", "f32"}, {"float16", "f16"}, {"bfloat16", "bf16"},
+      {"float64", "f64"}, {"int8", "i8"},     {"int32", "i32"},   {"int64", "i64"},
+      {"uint8", "u8"},    {"uint32", "u32"},  {"fp16", "f16"},    {"fp32", "f32"},
+      {"fp8", "e4m3"},    {"f8", "e4m3"},     {"float8", "e4m3"}, {"boolean", "bool"},
+      {"s32", "i32"},     {"s8", "i8"},       {"fp64", "f64"},    {"char", "i8"}};
   for (const auto& [from, to] : kOthers)
     if (name.text == from)
       return diags.Report(kUnknownDType, name.span, name.text)
@@ -174,10 +174,10 @@ struct ExprReader {
       std::optional<Expr> step = Read(range->step);
       if (!step) return std::nullopt;
       Expr offset = Expr::Make(Expr::Op::kSub, *value, *lo);
-      return Expr::Make(Expr::Op::kAnd, std::move(all),
-                        Expr::Make(Expr::Op::kEq,
-                                   Expr::Make(Expr::Op::kMod, std::move(offset), *step),
-                                   Expr::Const(0)));
+      return Expr::Make(
+          Expr::Op::kAnd, std::move(all),
+          Expr::Make(Expr::Op::kEq, Expr::Make(Expr::Op::kMod, std::move(offset), *step),
+                     Expr::Const(0)));
     }
     const auto* list = set.As<lang::SetExpr>();
     if (!list) return Fail("`in` needs a set `{…}` or a range");
@@ -202,8 +202,7 @@ struct SignatureBuilder {
   std::map<std::string, Span> declared;
 
   void Declare(const lang::Name& name) {
-    if (name.text == "inf" || name.text == "nan")
-      diags.Report(kReservedName, name.span, name.text);
+    if (name.text == "inf" || name.text == "nan") diags.Report(kReservedName, name.span, name.text);
     const auto [it, fresh] = declared.emplace(name.text, name.span);
     if (!fresh)
       diags.Report(kAlreadyDeclared, name.span, name.text).Label(it->second, "declared here");
@@ -266,8 +265,8 @@ struct SignatureBuilder {
   bool IsIntegerName(const std::string& name) const {
     if (sig.dim(name) || sig.tune(name)) return true;
     const ParamInfo* p = sig.param(name);
-    return p && p->role != ParamRole::kTensor && (ir::IsInteger(p->dtype) ||
-                                                  p->dtype == DType::kBool);
+    return p && p->role != ParamRole::kTensor &&
+           (ir::IsInteger(p->dtype) || p->dtype == DType::kBool);
   }
 
   void Dims() {
@@ -341,8 +340,7 @@ struct SignatureBuilder {
         const Result<std::vector<Constant>> set = eval.EvalSet(t.set, info.name);
         if (set.ok()) {
           for (const Constant& c : *set) info.candidates.push_back(c.value);
-          if (set->empty())
-            diags.Report(kTuneSet, ast.expr(t.set).span, info.name, "is empty");
+          if (set->empty()) diags.Report(kTuneSet, ast.expr(t.set).span, info.name, "is empty");
         }
       }
     }

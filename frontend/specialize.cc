@@ -1,5 +1,5 @@
-// The public operations on a loaded program: one specialisation, its facts, and the check that needs
-// no values.
+// The public operations on a loaded program: one specialisation, its facts, and the check that
+// needs no values.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -71,8 +71,7 @@ void WarnUnused(const ProgramData& data, ItemRef ref, DiagSink& diags) {
   }
   for (const lang::Name& name : declared)
     if (!used.count(name.text) && name.text[0] != '_')
-      diags.Report(kUnusedName, name.span, name.text)
-          .Help("remove it, or begin its name with `_`");
+      diags.Report(kUnusedName, name.span, name.text).Help("remove it, or begin its name with `_`");
 }
 
 // Values for what has none, so that the facts hold. Tried in this order.
@@ -132,8 +131,7 @@ Result<> Check(const Program& program, DiagSink& diags) {
       // Nothing we thought of satisfies the facts. If that is not for want of values, say why.
       bool open = false;
       for (const DimInfo& d : sig.dims) open |= d.is_static;
-      for (const ParamInfo& p : sig.params)
-        open |= p.role == ParamRole::kConst && !p.default_value;
+      for (const ParamInfo& p : sig.params) open |= p.role == ParamRole::kConst && !p.default_value;
       if (open) continue;
     }
     const int errors = diags.errors();

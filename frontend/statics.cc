@@ -55,7 +55,8 @@ struct StaticScan {
     const std::optional<Poly> size = ToPoly(Expr::Make(Expr::Op::kSub, *hi, *lo));
     if (!size) return;
     std::set<std::string> left;
-    for (const auto& [monomial, factor] : size->terms) left.insert(monomial.begin(), monomial.end());
+    for (const auto& [monomial, factor] : size->terms)
+      left.insert(monomial.begin(), monomial.end());
     for (ExprId side : {range.lo, range.hi})
       CollectNames(ast, side, [&](const std::string& name, Span at) {
         if (!left.count(name) || !uses.emplace(name, at).second) return;
@@ -96,7 +97,8 @@ struct StaticScan {
       if (arg.name && (arg.name->text == "axis" || arg.name->text == "promote")) Mark(arg.value);
       if (!fn) continue;
       for (size_t p = 0; p < fn->params.size(); ++p)
-        if (fn->params[p].is_const && (arg.name ? arg.name->text == fn->params[p].name.text : p == i))
+        if (fn->params[p].is_const &&
+            (arg.name ? arg.name->text == fn->params[p].name.text : p == i))
           Mark(arg.value);
     }
   }
@@ -216,9 +218,10 @@ Result<Statics> ResolveStatics(const ProgramData& program, const Signature& sig,
     if (given != values.end()) {
       // A tune keeps the kind of its default.
       const TuneInfo* info = sig.tune(name);
-      const bool wants_bool = info->default_value && std::holds_alternative<bool>(*info->default_value);
-      const bool wants_int = info->default_value &&
-                             std::holds_alternative<int64_t>(*info->default_value);
+      const bool wants_bool =
+          info->default_value && std::holds_alternative<bool>(*info->default_value);
+      const bool wants_int =
+          info->default_value && std::holds_alternative<int64_t>(*info->default_value);
       if ((wants_bool && !value->is_bool()) || (wants_int && !value->is_int())) {
         diags.Report(kValueKind, info->at, name, wants_bool ? "a bool" : "an integer",
                      ToText(value->value));
@@ -232,8 +235,8 @@ Result<Statics> ResolveStatics(const ProgramData& program, const Signature& sig,
       for (const Constant& c : *set)
         found |= c.is_bool() == value->is_bool() && c.as_double() == value->as_double();
       if (!found) {
-        DiagBuilder report = diags.Report(kTuneNotInSet, tune->name.span, name,
-                                          ToText(value->value));
+        DiagBuilder report =
+            diags.Report(kTuneNotInSet, tune->name.span, name, ToText(value->value));
         report.Label(ast.expr(tune->set).span, "the set");
         if (given == values.end()) report.Note("this is its default");
         // The nearest member on either side, for help.
