@@ -335,7 +335,8 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
   if (!program->constants.empty())
     memcpy(constants.data, program->constants.data(), program->constants.size());
   launch.constants = constants.data;
-  launch.smem_total = program->dynamic_offset + config.smem_bytes;
+  launch.smem_total = config.smem_bytes == 0 ? program->shared_static
+                                              : program->dynamic_offset + config.smem_bytes;
   uint64_t clusters = 1;
   for (int k = 0; k < 3; ++k) {
     launch.clusters[k] = config.grid[k] / config.cluster[k];

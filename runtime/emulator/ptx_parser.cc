@@ -124,7 +124,8 @@ class Parser {
 
   bool ModuleItem() {
     if (Accept(';')) return true;
-    if (token_.kind != Token::Kind::kWord) return Fail("expected a directive, found " + Found());
+    if (token_.kind != Token::Kind::kWord || token_.text[0] != '.')
+      return Fail("expected a directive, found " + Found());
     std::string_view w = token_.text;
     if (w == ".version" || w == ".address_size") {
       bool wide = w == ".address_size";

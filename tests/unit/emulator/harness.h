@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -92,6 +93,29 @@ inline std::vector<uint64_t> RunBody(const std::string& declarations, const std:
     return {};
   }
   return emu.Download<uint64_t>(b, in.size());
+}
+
+// One instruction (or a few) on up to 32 cases, one per lane. Operands are %a %b %c (32 bits), %al
+// %bl %cl (64), %ah %bh %ch (16), %pa (bit 0 of a); the result is %d, %dl, %dh or %p by `bits`.
+using Cases = std::vector<std::array<uint64_t, 3>>;
+inline std::vector<uint64_t> Eval(int bits, const std::string& text, const Cases& cases) {
+  std::vector<uint64_t> in(96);
+  for (size_t i = 0; i < cases.size(); ++i)
+    for (size_t k = 0; k < 3; ++k) in[32 * k + i] = cases[i][k];
+  std::string body =
+      "ld.global.b64 %al, [%pin];\nld.global.b64 %bl, [%pin+256];\nld.global.b64 %cl, [%pin+512];\n"
+      "cvt.u32.u64 %a, %al;\ncvt.u32.u64 %b, %bl;\ncvt.u32.u64 %c, %cl;\n"
+      "cvt.u16.u64 %ah, %al;\ncvt.u16.u64 %bh, %bl;\ncvt.u16.u64 %ch, %cl;\n"
+      "and.b32 %t, %a, 1;\nsetp.ne.u32 %pa, %t, 0;\n"
+      "mov.b32 %d, 0;\nmov.b64 %dl, 0;\nmov.b16 %dh, 0;\nsetp.ne.u32 %p, 0, 0;\n" + text + "\n";
+  if (bits == 1) body += "selp.b64 %dl, 1, 0, %p;\n";
+  if (bits == 16) body += "cvt.u64.u16 %dl, %dh;\n";
+  if (bits == 32) body += "cvt.u64.u32 %dl, %d;\n";
+  body += "st.global.b64 [%pout], %dl;";
+  auto out = RunBody(".reg .b64 %al, %bl, %cl, %dl; .reg .b32 %a, %b, %c, %d, %x, %y, %z;\n"
+                     ".reg .b16 %ah, %bh, %ch, %dh; .reg .pred %p, %q, %pa;", body, in);
+  out.resize(out.empty() ? 0 : cases.size());
+  return out;
 }
 
 }  // namespace tilec::runtime

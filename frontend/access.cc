@@ -1,0 +1,203 @@
+// The rules that make unordered instances safe: a plain store separates the instances of the grid,
+// and what an instance reads of a written tensor is its own.
+//
+// A store is a tuple of index functions of the parallel variables. It separates the instances if
+// every variable can be computed back from the tuple: from an index `v`, `c·v + d`, a mixed radix
+// `v·S + w` with w < S, or a pair `v / E`, `v % E`. What depends on loaded data cannot be judged
+// here and is left to the interpreter, which sees overlaps when they happen.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "frontend/lower.h"
+#include "frontend/poly.h"
+
+namespace tilec::frontend {
+
+namespace {
+
+struct Separation {
+  const std::vector<ParallelVar>& parallel;
+  std::vector<Poly> known;            // recoverable quantities
+  std::map<std::string, Expr> atoms;  // of all of them
+  std::set<std::string> solved;       // parallel variables, "%p0"
+
+  static bool IsVar(const std::string& name) { return name.starts_with("%p"); }
+  static size_t VarOf(const std::string& name) { return std::stoul(name.substr(2)); }
+
+  // p without the variables that are known already; factors of what remains by variable.
+  // nullopt: not linear in the unknown ones.
+  std::optional<std::map<std::string, Poly>> Unknowns(const Poly& p) const {
+    std::map<std::string, Poly> out;
+    for (const auto& [names, factor] : p.terms) {
+      std::vector<std::string> rest;
+      std::string var;
+      for (const std::string& n : names) {
+        const auto atom = atoms.find(n);
+        if (atom != atoms.end() && HasUnknown(atom->second)) return std::nullopt;
+        if (!IsVar(n) || solved.count(n)) {
+          rest.push_back(n);
+        } else if (var.empty()) {
+          var = n;
+        } else {
+          return std::nullopt;
+        }
+      }
+      if (!var.empty()) out[var].terms[rest] += factor;
+    }
+    return out;
+  }
+  bool HasUnknown(const Expr& e) const {
+    for (const std::string& n : NamesIn(e))
+      if (IsVar(n) && !solved.count(n)) return true;
+    return false;
+  }
+
+  bool Step() {
+    for (const Poly& p : known) {
+      const auto unknowns = Unknowns(p);
+      if (!unknowns || unknowns->empty()) continue;
+      if (unknowns->size() == 1) return solved.insert(unknowns->begin()->first).second;
+      // Mixed radix: strides 1, E0, E0·E1, …
+      Poly stride;
+      stride.terms[{}] = 1;
+      std::set<std::string> left;
+      for (const auto& [name, factor] : *unknowns) left.insert(name);
+      while (!left.empty()) {
+        const auto digit = std::find_if(left.begin(), left.end(), [&](const std::string& n) {
+          return unknowns->at(n) == stride;
+        });
+        if (digit == left.end()) break;
+        const std::optional<Poly> extent = ToPoly(parallel[VarOf(*digit)].extent);
+        if (!extent) break;
+        left.erase(digit);
+        const std::optional<Poly> next = Multiply(stride, *extent);
+        if (!next) break;
+        stride = *next;
+      }
+      if (left.empty()) {
+        for (const auto& [name, factor] : *unknowns) solved.insert(name);
+        return true;
+      }
+    }
+    return Pairs();
+  }
+
+  // x / E and x % E together give x.
+  bool Pairs() {
+    auto single = [&](const Poly& p) -> const Expr* {
+      if (p.terms.size() != 1 || p.terms.begin()->second != 1 || p.terms.begin()->first.size() != 1)
+        return nullptr;
+      const auto it = atoms.find(p.terms.begin()->first[0]);
+      return it == atoms.end() ? nullptr : &it->second;
+    };
+    for (size_t i = 0; i < known.size(); ++i)
+      for (size_t j = 0; j < known.size(); ++j) {
+        const Expr* a = single(known[i]);
+        const Expr* b = single(known[j]);
+        if (!a || !b || a->op != Expr::Op::kDiv || b->op != Expr::Op::kMod || a->args != b->args)
+          continue;
+        if (!HasUnknown(a->args[0])) continue;
+        const std::optional<Poly> whole = ToPoly(a->args[0], &atoms);
+        if (!whole || std::find(known.begin(), known.end(), *whole) != known.end()) continue;
+        known.push_back(*whole);
+        return true;
+      }
+    return false;
+  }
+};
+
+bool HasData(const Expr& e) {
+  for (const std::string& n : NamesIn(e))
+    if (n.starts_with("%") && !n.starts_with("%p")) return true;
+  return false;
+}
+
+}  // namespace
+
+void Lowerer::CheckStore(const Access& a) {
+  Separation s{parallel_, {}, {}, {}};
+  uint64_t deps = 0;
+  uint64_t data = 0;  // variables that reach an index through loaded data
+  for (const AccessDim& d : a.dims) {
+    deps |= d.deps;
+    if (d.deps == 0) continue;
+    if (d.kind == AccessDim::Kind::kGather || HasData(d.symbol)) data |= d.deps;
+    if (std::optional<Poly> p = ToPoly(d.symbol, &s.atoms)) s.known.push_back(std::move(*p));
+  }
+  while (s.Step()) {
+  }
+  for (size_t i = 0; i < parallel_.size(); ++i) {
+    const ParallelVar& var = parallel_[i];
+    const uint64_t bit = uint64_t{1} << std::min<size_t>(i, 63);
+    if (var.single || s.solved.count(fmt::format("%p{}", i)) || (data & bit)) continue;
+    const std::string& tensor = fn_.params[a.tensor].name;
+    if (!(deps & bit)) {
+      Report(kStoreOverlap, a.at, tensor,
+             fmt::format("no index depends on the parallel variable `{}`", var.name))
+          .Label(var.at, fmt::format("`{}` is declared here", var.name))
+          .Help(fmt::format("index with `{}`, loop over it with `for` inside, or use `atomic_add`",
+                            var.name));
+      return;
+    }
+    DiagBuilder report =
+        Report(kStoreOverlap, a.at, tensor,
+               fmt::format("two values of `{}` may give the same index", var.name));
+    for (const AccessDim& d : a.dims)
+      if (d.deps & bit) report.Label(d.at, fmt::format("`{}` reaches the index here", var.name));
+    report.Help(fmt::format("use `{}` itself as an index, or `atomic_add`", var.name));
+    return;
+  }
+}
+
+void Lowerer::CheckLoad(const Access& load, const Access& store) {
+  const std::string& tensor = fn_.params[load.tensor].name;
+  for (size_t d = 0; d < store.dims.size(); ++d) {
+    // Where the store is told apart from other instances, the load has to stand at the same place.
+    if (store.dims[d].deps == 0 || store.dims[d].key == load.dims[d].key) continue;
+    Report(kReadOfOthers, load.at, tensor)
+        .Label(store.at, "it is written here")
+        .Label(load.dims[d].at, fmt::format("this index differs from the one written (dim {})", d))
+        .Help(fmt::format("read with the indices of the store, or read another tensor"));
+    return;
+  }
+  if (store.kind != AccessKind::kAtomic) return;
+  for (size_t i = 0; i < parallel_.size(); ++i) {
+    uint64_t deps = 0;
+    for (const AccessDim& d : store.dims) deps |= d.deps;
+    if (parallel_[i].single || (deps & (uint64_t{1} << std::min<size_t>(i, 63)))) continue;
+    Report(kReadOfOthers, load.at, tensor)
+        .Label(store.at, "every instance adds to it here")
+        .Help("read the result in a second kernel");
+    return;
+  }
+}
+
+void Lowerer::CheckAccesses() {
+  if (diags_.errors() > errors_before_) return;
+  std::map<int, std::vector<const Access*>> writes;
+  for (const Access& a : accesses_) {
+    if (a.kind == AccessKind::kLoad) continue;
+    writes[a.tensor].push_back(&a);
+    const int before = diags_.errors();
+    if (a.kind == AccessKind::kStore) CheckStore(a);
+    if (diags_.errors() > before) return;  // one explanation of the rule is enough
+  }
+  for (const Access& a : accesses_) {
+    if (a.kind != AccessKind::kLoad) continue;
+    const int before = diags_.errors();
+    for (const Access* w : writes[a.tensor]) {
+      CheckLoad(a, *w);
+      if (diags_.errors() > before) return;
+    }
+  }
+  if (!options_.warn) return;
+  for (size_t i = 0; i < fn_.params.size(); ++i) {
+    const ir::Param& p = fn_.params[i];
+    if (p.kind != ir::ParamKind::kTensor || p.direction == ir::Direction::kIn) continue;
+    if (!stored_.count(static_cast<int>(i)))
+      Report(kOutNeverWritten, p.at, p.name, p.direction == ir::Direction::kOut ? "out" : "inout");
+  }
+}
+
+}  // namespace tilec::frontend

@@ -1,0 +1,294 @@
+// Functions: arguments bind parameters and generic dims, the body is lowered in place.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/lower.h"
+
+namespace tilec::frontend {
+
+using lang::ExprId;
+
+namespace {
+constexpr size_t kMaxInlineDepth = 64;
+}
+
+Result<> Lowerer::BindFnParams(const lang::Expr& e, const lang::CallExpr& x, const lang::FnItem& fn,
+                               int module, std::vector<Val> args) {
+  // In the new frame: names of the fn, spans of the call in `args[i].at`.
+  const lang::Ast& tree = program_.modules[module].ast;
+  const std::string& callee = x.callee.text;
+  struct Bound {
+    int64_t extent;
+    Span at;
+    std::string from;
+  };
+  std::map<std::string, Bound> dims;
+  std::vector<std::vector<std::string>> names(fn.params.size());
+  // Bare names first: an expression may use a dim that a later parameter binds.
+  for (int pass = 0; pass < 2; ++pass)
+    for (size_t i = 0; i < fn.params.size(); ++i) {
+      const lang::Param& p = fn.params[i];
+      if (!p.type.has_dims()) continue;
+      const Shape shape = ShapeOf(args[i]);
+      if (pass == 0 && (args[i].is_const() || shape.size() != p.type.dims.size()))
+        return Report(kFnArgument, args[i].at, p.name.text, callee, DescribeVal(args[i]),
+                      fmt::format("a tile of {} dims", p.type.dims.size()))
+            .Label(p.span, "the parameter");
+      for (size_t d = 0; d < p.type.dims.size(); ++d) {
+        const lang::Expr& dim = tree.expr(p.type.dims[d]);
+        const auto* name = dim.As<lang::NameExpr>();
+        const Local* local = name ? Lookup(name->name) : nullptr;  // a const parameter
+        const ItemRef* item = name && !local ? program_.Find(module, name->name) : nullptr;
+        const bool generic = name && (local ? dims.count(name->name) > 0
+                                            : !item || !program_.item(*item).As<lang::ConstItem>());
+        if (generic != (pass == 0)) continue;
+        int64_t want = shape[d];
+        std::string words = "this parameter";
+        Span other = dim.span;
+        if (generic) {
+          const auto [it, fresh] =
+              dims.emplace(name->name, Bound{shape[d], args[i].at, p.name.text});
+          if (fresh) {
+            Val v = ConstVal(IntConstant(shape[d]), dim.span);
+            if (!Declare({name->name, dim.span}, LocalKind::kDim, v)) return DiagSink::Propagate();
+          }
+          want = it->second.extent;
+          other = it->second.at;
+          words = fmt::format("`{}` makes `{}` {}", it->second.from, name->name, want);
+        } else {
+          TRY(want, StaticInt(p.type.dims[d], "an extent of a parameter"));
+        }
+        if (want != shape[d]) {
+          const std::string text = program_.TextOf(dim.span);
+          return Report(kFnDim, args[i].at, text, callee, want, shape[d])
+              .Label(other, words)
+              .Label(args[i].at, fmt::format("`{}` is {}", p.name.text, DescribeVal(args[i])));
+        }
+      }
+    }
+  for (size_t i = 0; i < fn.params.size(); ++i) {
+    const lang::Param& p = fn.params[i];
+    if (p.direction != lang::Direction::kIn)
+      return Report(kParamForm, p.span, p.name.text, "is `out`, but functions return their result")
+          .Help("write `-> type` and `return`");
+    TRY(const DType dtype, ResolveDType(p.type.dtype, diags_));
+    Val v = args[i];
+    if (p.is_const) {
+      if (!v.is_const())
+        return Report(kNotStatic, v.at, fmt::format("argument `{}` of `{}`", p.name.text, callee))
+            .Label(p.span, "declared `const` here");
+      TRY(const Constant c, CheckedValue(p.name.text, v.c.value, dtype, v.at, diags_));
+      v = ConstVal(c, v.at);
+    } else {
+      const Type want = Type::Tile(dtype, ShapeOf(v));
+      const bool literal = v.is_const();
+      const bool scalar_ok = p.type.has_dims() || want.shape.empty();
+      const bool adapts = literal && !v.c.dtype && v.c.is_bool() == (dtype == DType::kBool) &&
+                          (ir::IsFloat(dtype) ? !v.c.integer_only : !v.c.is_float());
+      const bool widens = v.is_value() && want.shape.empty() && dtype == DType::kI64 &&
+                          type(v.v).dtype == DType::kI32;
+      const DType have = literal ? DefaultDType(v.c) : type(v.v).dtype;
+      if (!scalar_ok || (have != dtype && !adapts && !widens)) {
+        DiagBuilder report =
+            Report(kFnArgument, v.at, p.name.text, callee, DescribeVal(v),
+                   scalar_ok ? Spelling(dtype) : fmt::format("the scalar {}", Spelling(dtype)));
+        report.Label(p.span, "the parameter");
+        if (scalar_ok) report.Help(WriteCast(program_.TextOf(v.at), dtype));
+        return report;
+      }
+      if (literal) {
+        TRY(Constant c, Adapt(v.c, dtype, v.at, diags_));
+        if (c.is_int()) c.integer_only = true;
+        v = ConstVal(c, v.at);
+      } else if (widens) {
+        v = Value(ToIndex(v.at, v), v.at);
+      }
+    }
+    if (!Declare(p.name, p.is_const ? LocalKind::kConst : LocalKind::kParam, v))
+      return DiagSink::Propagate();
+  }
+  for (ExprId fact : fn.facts) {
+    TRY(const Val holds, TileOrScalar(fact));
+    const Span at = tree.expr(fact).span;
+    if (!holds.is_const())
+      return Report(kNotStatic, at, "a fact of a function").Label(e.span, "called here");
+    if (!holds.c.is_bool()) return Report(kFactForm, at, "it is " + DescribeVal(holds));
+    if (holds.c.as_bool()) continue;
+    std::string with;
+    for (const auto& [name, bound] : dims)
+      with += fmt::format("{}{} = {}", with.empty() ? ": " : ", ", name, bound.extent);
+    return Report(kFactViolated, at, program_.TextOf(at), with);
+  }
+  return Done();
+}
+
+Result<Val> Lowerer::InlineBody(const lang::FnItem& fn, Span at) {
+  const std::vector<lang::StmtId> stmts = ast().block(fn.body).stmts;
+  const int before = diags_.errors();
+  Result<Val> result = Val{};
+  frames_.back().scopes.emplace_back();
+  bool returned = false;
+  for (size_t i = 0; i < stmts.size(); ++i) {
+    const lang::Stmt& s = ast().stmt(stmts[i]);
+    const auto* ret = s.As<lang::ReturnStmt>();
+    if (!ret || i + 1 != stmts.size()) {
+      Statement(s);
+      continue;
+    }
+    returned = true;
+    if (!fn.result) {
+      Report(kReturnPlace, s.span, fmt::format("`{}` has no result type", fn.name.text))
+          .Label(fn.name.span, "declared here")
+          .Help("write `-> type` after the parameters");
+      break;
+    }
+    result = TileOrScalar(ret->value);
+    if (!result.ok()) break;
+    std::vector<std::string> names;
+    const Result<Type> want = LocalType(*fn.result, &names);
+    if (!want.ok()) break;
+    const Val& v = *result;
+    const bool literal = v.is_const() && want->shape.empty();
+    if (literal) {
+      const Result<ValueId> check = Convert(
+          v, *want, names, fmt::format("the result of `{}`", fn.name.text), fn.result->span, v.at);
+      if (check.ok()) {
+        Result<Constant> c = Adapt(v.c, want->dtype, v.at, diags_);
+        if (c.ok()) result = ConstVal(*c, at);
+      }
+    } else if (v.is_value() && type(v.v) != *want &&
+               (type(v.v).dtype != want->dtype || !type(v.v).shape.empty())) {
+      DiagBuilder report =
+          Report(kFnResult, v.at, fn.name.text, DescribeVal(v), DescribeType(*want, names));
+      report.Label(fn.result->span, "declared here");
+      if (type(v.v).dtype != want->dtype)
+        report.Help(WriteCast(program_.TextOf(v.at), want->dtype));
+    } else {
+      const Result<ValueId> r = Convert(
+          v, *want, names, fmt::format("the result of `{}`", fn.name.text), fn.result->span, v.at);
+      if (r.ok()) result = Value(*r, at);
+    }
+  }
+  frames_.back().scopes.pop_back();
+  if (diags_.errors() > before || over_budget_) return DiagSink::Propagate();
+  if (fn.result && !returned)
+    return Report(kReturnPlace, fn.name.span,
+                  fmt::format("`{}` does not end in `return`", fn.name.text))
+        .Label(fn.result->span, "it has a result");
+  return result;
+}
+
+Result<Val> Lowerer::CallFn(const lang::Expr& e, const lang::CallExpr& x, ItemRef item) {
+  const lang::FnItem& fn = *program_.item(item).As<lang::FnItem>();
+  for (const Frame& frame : frames_)
+    if (frame.fn && frame.item == item)
+      return Report(kRecursion, e.span, fn.name.text).Label(fn.name.span, "declared here");
+  if (frames_.size() > kMaxInlineDepth)
+    return Report(kTooLarge, e.span, fn_.name, "calls functions more than 64 deep");
+  if (options_.inlined) options_.inlined->insert(item);
+  std::vector<Val> args(fn.params.size());
+  std::vector<bool> given(fn.params.size());
+  size_t position = 0;
+  std::vector<std::string> names;
+  for (const lang::Param& p : fn.params) names.push_back(p.name.text);
+  for (const lang::Arg& arg : x.args) {
+    size_t i = position;
+    if (arg.name) {
+      for (i = 0; i < names.size() && names[i] != arg.name->text;) ++i;
+      if (i == names.size())
+        return Suggest(Report(kArgName, arg.name->span, fn.name.text, arg.name->text),
+                       arg.name->text, names);
+    } else {
+      ++position;
+    }
+    if (i >= args.size() || given[i]) {
+      if (i < args.size())
+        return Report(kArgName, arg.span, fn.name.text, names[i] + "` twice, or `" + names[i]);
+      return Report(kArgCount, x.callee.span, fn.name.text,
+                    fmt::format("{} argument{}", args.size(), args.size() == 1 ? "" : "s"),
+                    x.args.size())
+          .Label(fn.name.span, "declared here");
+    }
+    TRY(args[i], TileOrScalar(arg.value));
+    given[i] = true;
+  }
+  Frame frame{item.module, &fn, item, e.span, {{}}};
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (given[i]) continue;
+    if (!fn.params[i].default_value.valid())
+      return Report(kArgCount, x.callee.span, fn.name.text,
+                    fmt::format("{} argument{}", args.size(), args.size() == 1 ? "" : "s"),
+                    x.args.size())
+          .Label(fn.params[i].span, "this one is missing");
+    ConstEval eval(program_, item.module, {}, diags_);
+    TRY(const Constant c, eval.Eval(fn.params[i].default_value, "the default of a parameter"));
+    args[i] = ConstVal(c, program_.modules[item.module].ast.expr(fn.params[i].default_value).span);
+  }
+  frames_.push_back(std::move(frame));
+  Result<> bound = BindFnParams(e, x, fn, item.module, std::move(args));
+  Result<Val> result = DiagSink::Propagate();
+  if (bound.ok()) result = InlineBody(fn, e.span);
+  frames_.pop_back();
+  return result;
+}
+
+// ---- A function that nothing calls -------------------------------------------------------------
+
+Result<> Lowerer::StandInFn(ItemRef ref) {
+  // Generic dims get different extents, so that mixing two of them up shows.
+  const lang::FnItem& fn = *program_.item(ref).As<lang::FnItem>();
+  const lang::Ast& tree = program_.modules[ref.module].ast;
+  static constexpr int64_t kExtents[] = {16, 32, 48, 80, 96, 112};
+  std::map<std::string, int64_t> dims;
+  for (const lang::Param& p : fn.params)
+    for (ExprId d : p.type.dims)
+      if (const auto* name = tree.expr(d).As<lang::NameExpr>()) {
+        const ItemRef* item = program_.Find(ref.module, name->name);
+        if (item && program_.item(*item).As<lang::ConstItem>()) continue;
+        dims.emplace(name->name, kExtents[dims.size() % std::size(kExtents)]);
+      }
+  blocks_.push_back(fn_.body);
+  frames_.push_back({ref.module, nullptr, ref, {}, {{}}});
+  lang::CallExpr call;
+  call.callee = fn.name;
+  std::vector<Val> args;
+  for (const lang::Param& p : fn.params) {
+    TRY(const DType dtype, ResolveDType(p.type.dtype, diags_));
+    Shape shape;
+    for (ExprId d : p.type.dims) {
+      DiagSink quiet;
+      ConstEval eval(
+          program_, ref.module,
+          [&](const std::string& name) -> NameValue {
+            const auto it = dims.find(name);
+            if (it == dims.end()) return {};
+            return {NameState::kValue, IntConstant(it->second)};
+          },
+          quiet);
+      const Result<int64_t> n = eval.EvalInt(d, "an extent");
+      if (!n.ok() || *n < 1) return Done();  // needs real arguments
+      shape.push_back(*n);
+    }
+    if (p.is_const) {
+      Constant c = ir::IsFloat(dtype)      ? Constant{1.0}
+                   : dtype == DType::kBool ? Constant{false}
+                                           : IntConstant(16);
+      args.push_back(ConstVal(c, p.span));
+      continue;
+    }
+    ir::Param param;
+    param.kind = ir::ParamKind::kScalar;
+    param.name = p.name.text;
+    const ValueId v = fn_.AddParam(std::move(param), Type::Tile(dtype, shape));
+    facts(v);
+    args.push_back(Value(v, p.span));
+  }
+  lang::Expr e;
+  e.span = fn.name.span;
+  frames_.push_back({ref.module, &fn, ref, {}, {{}}});
+  in_parallel_ = true;
+  TRY_VOID(BindFnParams(e, call, fn, ref.module, std::move(args)));
+  TRY_VOID(InlineBody(fn, fn.name.span));
+  return Done();
+}
+
+}  // namespace tilec::frontend

@@ -1,0 +1,276 @@
+// The walk that checks a specialised kernel and emits its tile IR, expression by expression.
+//
+// Everything is SSA: a `var` is a name for the current value; loops carry the vars that their body
+// assigns, `if` yields the vars that an arm assigns. Facts about values that the IR does not keep
+// (symbolic form, which parallel variables it depends on, names of its dims) live in a side table
+// by ValueId. After a failing statement the walk goes on with the next one; what it declared is
+// poison, whose uses fail without a second report.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "frontend/internal.h"
+#include "ir/function.h"
+
+namespace tilec::frontend {
+
+using ir::DType;
+using ir::OpKind;
+using ir::Type;
+using ir::ValueId;
+using Shape = std::vector<int64_t>;
+
+// The value of an expression.
+struct Val {
+  enum class Kind { kConst, kValue, kRange, kTensor, kString };
+  Kind kind = Kind::kConst;
+  Constant c;
+  ValueId v;
+  int index = -1;  // kRange: ranges_, kTensor: fn_.params
+  std::string text;
+  Span at;  // of the expression
+
+  bool is_const() const { return kind == Kind::kConst; }
+  bool is_value() const { return kind == Kind::kValue; }
+};
+
+struct RangeInfo {
+  Val start;  // an i64 scalar: constant or value
+  Val bound;  // of what is iterated, not yet clipped
+  int64_t size = 0;
+  std::string name;  // of the size: "BM"
+};
+
+enum class LocalKind { kLet, kVar, kLoop, kParallel, kParam, kDim, kConst, kTune, kPoison };
+const char* Describe(LocalKind kind);
+
+struct Local {
+  LocalKind kind = LocalKind::kLet;
+  Val val;
+  Span at;
+};
+
+struct ValueFacts {
+  bool has_symbol = false;
+  Expr symbol;            // integer scalars
+  bool position = false;  // a position in or extent of a tensor: fits i32 by the launch check
+  uint64_t deps = 0;      // parallel variables it depends on
+  std::vector<std::string> dims;  // symbolic names of the dims, "" if none
+};
+
+// One dim of an access to a tensor, for the rules about instances.
+struct AccessDim {
+  enum class Kind { kAll, kRange, kScalar, kGather };
+  Kind kind = Kind::kAll;
+  Expr symbol;
+  int64_t size = 1;
+  uint64_t deps = 0;
+  std::string key;
+  Span at;
+};
+enum class AccessKind { kLoad, kStore, kAtomic };
+struct Access {
+  AccessKind kind = AccessKind::kLoad;
+  int tensor = -1;
+  std::vector<AccessDim> dims;
+  Span at;
+};
+
+struct ResolvedIndex {
+  std::string modes;
+  std::vector<int64_t> sizes;
+  std::vector<ValueId> load, store;  // index operands
+  Shape shape;
+  std::vector<std::string> names;
+  Access access;
+};
+
+struct Frame {
+  int module = 0;
+  const lang::FnItem* fn = nullptr;
+  ItemRef item;
+  Span call;
+  std::vector<std::map<std::string, Local>> scopes;
+};
+
+struct ParallelVar {
+  std::string name;
+  Span at;
+  Expr extent;  // hi − lo
+  bool single = false;
+};
+
+struct LoopRange {
+  Val lo, hi;
+  int64_t step = 1;
+  bool is_range = false;  // over tiles()
+  std::string size_name;
+};
+
+class Lowerer {
+ public:
+  Lowerer(const ProgramData& program, std::string name, const LowerOptions& options,
+          DiagSink& diags);
+  Result<ir::Function> Kernel(const Signature& sig, ItemRef ref, const Statics& statics,
+                              const SpecializeRequest& request);
+  Result<> StandInFn(ItemRef ref);
+
+ private:
+  // lower.cc: scopes, emission
+  DiagBuilder Err(const DiagDef& def, Span at, std::string message);
+  template <typename... Args>
+  DiagBuilder Report(const DiagDef& def, Span at, const Args&... args) {
+    return Err(def, at, fmt::format(fmt::runtime(def.format), args...));
+  }
+  const lang::Ast& ast() const { return program_.modules[frames_.back().module].ast; }
+  const lang::Expr& expr(lang::ExprId id) const { return ast().expr(id); }
+  Local* Lookup(const std::string& name);
+  bool Declare(const lang::Name& name, LocalKind kind, Val val);
+  void Poison(const lang::Name& name);
+  std::vector<std::string> NamesInScope() const;
+  void Push(ir::BlockId block);
+  void Pop();
+  ValueFacts& facts(ValueId v);
+  const Type& type(ValueId v) const { return fn_.type(v); }
+  ValueId Emit(Span at, OpKind kind, std::vector<ValueId> operands, Type type,
+               ir::Attrs attrs = {});
+  ir::OpId EmitOp(Span at, OpKind kind, std::vector<ValueId> operands, std::vector<Type> results,
+                  ir::Attrs attrs = {});
+  ValueId Cached(const std::string& key, const std::function<ValueId()>& make);
+  ValueId IntValue(Span at, int64_t v, DType d = DType::kI64);
+  ValueId ConstantValue(Span at, const Constant& c, DType d, const Shape& shape = {});
+  bool OverBudget(Span at);
+  Val Value(ValueId v, Span at) const;
+  Val ConstVal(Constant c, Span at) const;
+  Expr SymbolOf(const Val& v);
+  uint64_t DepsOf(const Val& v);
+  bool IsPosition(const Val& v);
+  void SetSymbol(ValueId v, Expr e);
+  // "f32[BM = 128, BK = 64]" with names of dims, "i64", "the integer 3", "range `m`", …
+  std::string DescribeVal(const Val& v);
+  std::string DescribeType(const Type& t, const std::vector<std::string>& names);
+  void LabelOrigin(DiagBuilder& report, lang::ExprId id, const Val& v);
+  DType DefaultDType(const Constant& c) const;
+  Result<> BindParams(const Signature& sig, ItemRef ref, const Statics& statics,
+                      const SpecializeRequest& request);
+  void AddFacts(const Signature& sig, ItemRef ref, const Statics& statics);
+
+  // lower_stmt.cc
+  void Block(lang::BlockId id);
+  void Statement(const lang::Stmt& s);
+  Result<> LowerStatement(const lang::Stmt& s);
+  Result<> Let(const lang::LetStmt& s);
+  Result<> Assign(const lang::Stmt& stmt, const lang::AssignStmt& s);
+  Result<> For(const lang::Stmt& stmt, const lang::ForStmt& s);
+  Result<> While(const lang::Stmt& stmt, const lang::WhileStmt& s);
+  Result<> IfChain(const lang::Stmt& stmt, const lang::IfStmt& s, size_t arm);
+  Result<> Parallel(const lang::Stmt& stmt, const lang::ParallelStmt& s);
+  Result<> TopLevel(const lang::KernelItem& kernel);
+  Result<LoopRange> Head(const lang::LoopHead& head);
+  Result<Val> Condition(lang::ExprId id);
+  Result<Type> LocalType(const lang::TypeRef& t, std::vector<std::string>* names);
+  // Vars of enclosing scopes that a block assigns.
+  std::vector<std::string> Assigned(const std::vector<lang::BlockId>& blocks);
+  void BindLoopName(const lang::LoopHead& head, const LoopRange& range, ValueId position,
+                    LocalKind kind);
+  std::vector<ValueId> CurrentValues(const std::vector<std::string>& names);
+  void SetValues(const std::vector<std::string>& names, const std::vector<ValueId>& values);
+  // As `want`, or a report that names `what`.
+  Result<ValueId> Convert(const Val& v, const Type& want, const std::vector<std::string>& names,
+                          const std::string& what, Span what_at, Span at);
+
+  // lower_expr.cc
+  Result<Val> Eval(lang::ExprId id);
+  Result<Val> EvalNode(lang::ExprId id, const lang::Expr& e);
+  Result<Val> Name(const lang::Expr& e, const std::string& name);
+  Result<Val> Unary(const lang::Expr& e, const lang::UnaryExpr& x);
+  Result<Val> Binary(const lang::Expr& e, const lang::BinaryExpr& x);
+  Result<Val> Cast(const lang::Expr& e, const lang::CastExpr& x);
+  Result<Val> Member(const lang::Expr& e, const lang::MemberExpr& x);
+  Result<Val> If(const lang::Expr& e, const lang::IfExpr& x, size_t arm);
+  Result<Val> RangeMember(Span at, int range, const std::string& name, Span name_at);
+  Result<int64_t> StaticInt(lang::ExprId id, const std::string& what);
+  // Reports uses of ranges, tensors, strings where a scalar or tile is wanted.
+  Result<Val> Scalar(lang::ExprId id);
+  Result<Val> TileOrScalar(lang::ExprId id);
+  bool IsMatMul(lang::ExprId id) const;
+
+  // lower_arith.cc
+  Result<Val> BinaryVals(lang::BinaryOp op, const Val& a, const Val& b, Span at);
+  Result<std::vector<ValueId>> Unify(const std::vector<Val>& vals, const char* name, Span at,
+                                     bool compare);
+  Result<DType> CommonDType(const std::vector<Val>& vals, const char* name, Span at, bool compare);
+  Result<Shape> CommonShape(const std::vector<Val>& vals, const char* name, Span at);
+  ValueId Broadcast(Span at, ValueId v, const Shape& shape);
+  Result<> WantArithmetic(DType d, const char* name, const Val& v, Span at);
+  // a @ b + acc; acc may be absent
+  Result<Val> MatMul(lang::ExprId id, const Val* acc);
+  Result<Val> Dot(const Val& a, const Val& b, const Val* acc, int64_t promote, Span at,
+                  lang::ExprId a_id, lang::ExprId b_id);
+  Shape ShapeOf(const Val& v) const;
+
+  // lower_memory.cc
+  Result<Val> Index(const lang::Expr& e, const lang::IndexExpr& x);
+  Result<Val> TileIndex(const lang::Expr& e, const lang::IndexExpr& x, const Val& tile);
+  Result<ResolvedIndex> Resolve(const lang::Expr& e, const lang::IndexExpr& x, int tensor,
+                                bool writes);
+  Result<Val> Load(const lang::Expr& e, const lang::IndexExpr& x, int tensor);
+  Result<> Store(const lang::Expr& target, const lang::IndexExpr& x, const Val& value);
+  Result<> Atomic(const lang::Expr& e, const lang::CallExpr& call);
+  Result<> CheckWritable(const lang::Expr& e, const lang::IndexExpr& x, int tensor);
+  ValueId RangeEnd(Span at, int range);
+  ValueId ToIndex(Span at, const Val& v);  // i64 scalar
+
+  // lower_call.cc
+  Result<Val> Call(const lang::Expr& e, const lang::CallExpr& x);
+  Result<Val> CallFn(const lang::Expr& e, const lang::CallExpr& x, ItemRef item);
+  Result<> CallStatement(const lang::Expr& e, const lang::CallExpr& x);
+  Result<Val> Reduce(const lang::Expr& e, const lang::CallExpr& x, const char* kind);
+  Result<Val> ArgReduce(const lang::Expr& e, const lang::CallExpr& x);
+  Result<Val> Scan(const lang::Expr& e, const lang::CallExpr& x, const char* kind);
+  Result<Val> Select(const lang::Expr& e, const lang::CallExpr& x);
+  Result<Val> Bitcast(const lang::Expr& e, const lang::CallExpr& x);
+  Result<Val> DotCall(const lang::Expr& e, const lang::CallExpr& x, const Val* acc);
+  Result<Val> Like(const lang::Expr& e, const lang::CallExpr& x);
+  Result<std::vector<lang::ExprId>> Positional(const lang::CallExpr& x, size_t min, size_t max,
+                                               const char* takes,
+                                               const std::vector<std::string>& named = {});
+  lang::ExprId NamedArg(const lang::CallExpr& x, std::string_view name) const;
+  Result<int64_t> Axis(const lang::CallExpr& x, const Val& tile, Span at);
+  Result<> PrintCall(const lang::Expr& e, const lang::CallExpr& x);
+  Result<> AssertCall(const lang::Expr& e, const lang::CallExpr& x, bool is_static);
+  Result<> BindFnParams(const lang::Expr& e, const lang::CallExpr& x, const lang::FnItem& fn,
+                        int module, std::vector<Val> args);
+  Result<Val> InlineBody(const lang::FnItem& fn, Span at);
+
+  // access.cc
+  void CheckAccesses();
+  void CheckStore(const Access& a);
+  void CheckLoad(const Access& load, const Access& store);
+
+  const ProgramData& program_;
+  LowerOptions options_;
+  DiagSink& diags_;
+  int errors_before_ = 0;
+  ir::Function fn_;
+  ir::Builder b_;
+  std::vector<Frame> frames_;
+  std::vector<ir::BlockId> blocks_;  // open blocks, outermost first
+  std::vector<ValueFacts> facts_;
+  std::vector<RangeInfo> ranges_;
+  std::map<std::string, std::vector<std::pair<ir::BlockId, ValueId>>> cache_;
+  std::vector<Access> accesses_;
+  std::vector<ParallelVar> parallel_;
+  std::set<int> stored_;  // tensors written so far
+  bool in_parallel_ = false;
+  bool over_budget_ = false;
+  int depth_ = 0;
+  int64_t evaluations_ = 0;
+};
+
+}  // namespace tilec::frontend

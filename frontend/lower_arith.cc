@@ -1,0 +1,332 @@
+// Elementwise operators and products: common types, broadcasting, `x + a @ b`.
+//
+// Types never convert by themselves. Literals take the other side's type; integer scalars that are
+// positions or extents meet i32 tiles as i32, because the launcher refuses dims of 2^31 and more;
+// i32 scalars widen to i64.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "frontend/lower.h"
+
+namespace tilec::frontend {
+
+using lang::BinaryOp;
+using lang::ExprId;
+
+namespace {
+
+bool StorageOnly(DType d) { return d == DType::kE4M3 || d == DType::kE5M2 || d == DType::kTF32; }
+
+// Of two floating-point types the one that holds the other, for help texts.
+DType Wider(DType a, DType b) {
+  if (ir::IsFloat(a) != ir::IsFloat(b)) return ir::IsFloat(a) ? a : b;
+  if (ir::Info(a).bits == ir::Info(b).bits && a != b && ir::IsFloat(a)) return DType::kF32;
+  return ir::Info(a).bits >= ir::Info(b).bits ? a : b;
+}
+
+bool IsCompare(BinaryOp op) {
+  return op == BinaryOp::kEq || op == BinaryOp::kNe || op == BinaryOp::kLt || op == BinaryOp::kLe ||
+         op == BinaryOp::kGt || op == BinaryOp::kGe;
+}
+
+}  // namespace
+
+Result<> Lowerer::WantArithmetic(DType d, const char* name, const Val& v, Span at) {
+  if (d == DType::kBool)
+    return Report(kOperandDType, at, name, DescribeVal(v))
+        .Help("convert it (`as i32`), or use `and`, `or`, `not`, `select`");
+  if (StorageOnly(d))
+    return Report(kOperandDType, at, name, DescribeVal(v))
+        .Help(fmt::format("{} is for storage and products: write `as f32` first", Spelling(d)));
+  return Done();
+}
+
+Result<DType> Lowerer::CommonDType(const std::vector<Val>& vals, const char* name, Span at,
+                                   bool compare) {
+  std::optional<DType> common;
+  const Val* first = nullptr;
+  auto mixed = [&](const Val& a, const Val& b, DType da, DType db) {
+    DiagBuilder report = Report(kMixedDTypes, at, name, DescribeVal(a), DescribeVal(b));
+    report.Label(a.at, fmt::format("this is {}", DescribeVal(a)));
+    report.Label(b.at, fmt::format("this is {}", DescribeVal(b)));
+    const DType to = Wider(da, db);
+    const Val& change = da == to ? b : a;
+    report.Help(WriteCast(program_.TextOf(change.at), to));
+    return report;
+  };
+  for (const Val& v : vals) {
+    if (!v.is_value()) continue;
+    const DType d = type(v.v).dtype;
+    if (!common) {
+      common = d;
+      first = &v;
+      continue;
+    }
+    if (*common == d) continue;
+    const bool ints = (d == DType::kI32 || d == DType::kI64) &&
+                      (*common == DType::kI32 || *common == DType::kI64);
+    if (!ints) return mixed(*first, v, *common, d);
+    // One is i32, the other i64.
+    const Val& narrow = d == DType::kI32 ? v : *first;
+    const Val& wide = d == DType::kI32 ? *first : v;
+    const bool narrow_tile = !type(narrow.v).shape.empty();
+    const bool wide_tile = !type(wide.v).shape.empty();
+    if (!narrow_tile) {
+      common = DType::kI64;
+      first = &wide;
+    } else if (!wide_tile && IsPosition(wide)) {
+      common = DType::kI32;
+      first = &narrow;
+    } else if (compare) {
+      common = DType::kI64;
+      first = &wide;
+    } else {
+      return mixed(*first, v, *common, d);
+    }
+  }
+  return common ? *common : DType::kF32;
+}
+
+Result<Shape> Lowerer::CommonShape(const std::vector<Val>& vals, const char* name, Span at) {
+  Shape out;
+  const Val* first = nullptr;
+  for (const Val& v : vals) {
+    const Shape s = ShapeOf(v);
+    if (s.empty()) continue;
+    if (!first) {
+      out = s;
+      first = &v;
+      continue;
+    }
+    auto both = [&](DiagBuilder report) {
+      for (const Val* side : {first, &v}) {
+        report.Label(side->at, fmt::format("this is {}", DescribeVal(*side)));
+      }
+      return report;
+    };
+    if (s.size() != out.size()) {
+      DiagBuilder report = both(Report(kRankMismatch, at, name, out.size(), s.size()));
+      const bool small_first = out.size() < s.size();
+      const Shape& small = small_first ? out : s;
+      const Shape& large = small_first ? s : out;
+      const std::string text = program_.TextOf((small_first ? *first : v).at);
+      const std::string base = text.find(' ') == std::string::npos ? text : "(" + text + ")";
+      if (small.size() == 1 && large.size() == 2) {
+        if (small[0] == large[1]) report.Help(fmt::format("per column: `{}[None, :]`", base));
+        if (small[0] == large[0]) report.Help(fmt::format("per row: `{}[:, None]`", base));
+      }
+      return report;
+    }
+    for (size_t d = 0; d < s.size(); ++d) {
+      if (s[d] == out[d] || s[d] == 1) continue;
+      if (out[d] == 1) {
+        out[d] = s[d];
+        continue;
+      }
+      DiagBuilder report =
+          both(Report(kShapeMismatch, at, name, DescribeVal(*first), DescribeVal(v)));
+      report.Note(fmt::format("dim {}: {} and {}", d, out[d], s[d]));
+      if (s.size() == 2 && s[0] == out[1] && s[1] == out[0])
+        report.Help(fmt::format("transpose one side: `{}.T`", program_.TextOf(v.at)));
+      return report;
+    }
+  }
+  return out;
+}
+
+ValueId Lowerer::Broadcast(Span at, ValueId v, const Shape& shape) {
+  const Type t = type(v);
+  if (t.shape == shape) return v;
+  std::vector<int64_t> axes;
+  for (int64_t i = 0; i < t.rank(); ++i) axes.push_back(i);
+  const ValueId r = Emit(at, OpKind::kBroadcast, {v}, Type::Tile(t.dtype, shape), {{"axes", axes}});
+  facts(r).position = facts(v).position;
+  facts(r).dims = facts(v).dims;
+  return r;
+}
+
+Result<std::vector<ValueId>> Lowerer::Unify(const std::vector<Val>& vals, const char* name, Span at,
+                                            bool compare) {
+  TRY(const DType d, CommonDType(vals, name, at, compare));
+  TRY(const Shape shape, CommonShape(vals, name, at));
+  std::vector<ValueId> out;
+  for (const Val& v : vals) {
+    if (v.is_const()) {
+      const bool kind_ok = v.c.dtype ? *v.c.dtype == d
+                                     : v.c.is_bool() == (d == DType::kBool) &&
+                                           (ir::IsFloat(d) ? !v.c.integer_only : !v.c.is_float());
+      if (!kind_ok) {
+        const Val* other = nullptr;
+        for (const Val& o : vals)
+          if (o.is_value()) other = &o;
+        DiagBuilder report = Report(kMixedDTypes, at, name, DescribeVal(vals[0]),
+                                    DescribeVal(vals.size() > 1 ? vals[1] : vals[0]));
+        report.Label(v.at, fmt::format("this is {}", DescribeVal(v)));
+        if (other) report.Label(other->at, fmt::format("this is {}", DescribeVal(*other)));
+        if (v.c.is_float() && other && ir::IsInteger(d))
+          return report.Help(WriteCast(program_.TextOf(other->at), DType::kF32));
+        return report.Help(WriteCast(program_.TextOf(v.at), d));
+      }
+      TRY(const Constant c, Adapt(v.c, d, v.at, diags_));
+      out.push_back(ConstantValue(at, c, d, shape));
+      continue;
+    }
+    ValueId r = v.v;
+    const Type t = type(r);
+    if (t.dtype != d) {
+      const std::string key = fmt::format("cast {} {}", r.index, Spelling(d));
+      const ValueId cast =
+          Cached(key, [&] { return Emit(at, OpKind::kCast, {r}, Type::Tile(d, t.shape)); });
+      facts(cast).position = facts(r).position;
+      facts(cast).dims = facts(r).dims;
+      if (t.shape.empty()) SetSymbol(cast, SymbolOf(v));
+      r = cast;
+    }
+    out.push_back(Broadcast(at, r, shape));
+  }
+  return out;
+}
+
+Result<Val> Lowerer::BinaryVals(BinaryOp op, const Val& a, const Val& b, Span at) {
+  if (a.is_const() && b.is_const()) {
+    TRY(const Constant c, FoldBinary(op, a.c, b.c, at, b.at, diags_));
+    return ConstVal(c, at);
+  }
+  const char* name = Spelling(op);
+  const bool compare = IsCompare(op);
+  TRY(const std::vector<ValueId> ops, Unify({a, b}, name, at, compare));
+  const Type t = type(ops[0]);
+  const Val& shown = a.is_value() ? a : b;
+  OpKind kind = OpKind::kAdd;
+  const char* pred = nullptr;
+  switch (op) {
+    case BinaryOp::kOr: kind = OpKind::kOr; break;
+    case BinaryOp::kAnd: kind = OpKind::kAnd; break;
+    case BinaryOp::kEq: pred = "eq"; break;
+    case BinaryOp::kNe: pred = "ne"; break;
+    case BinaryOp::kLt: pred = "lt"; break;
+    case BinaryOp::kLe: pred = "le"; break;
+    case BinaryOp::kGt: pred = "gt"; break;
+    case BinaryOp::kGe: pred = "ge"; break;
+    case BinaryOp::kAdd: kind = OpKind::kAdd; break;
+    case BinaryOp::kSub: kind = OpKind::kSub; break;
+    case BinaryOp::kMul: kind = OpKind::kMul; break;
+    case BinaryOp::kDiv: kind = OpKind::kDiv; break;
+    case BinaryOp::kMod: kind = OpKind::kMod; break;
+    case BinaryOp::kIn:
+    case BinaryOp::kMatMul: UNREACHABLE("handled by the caller");
+  }
+  std::vector<std::string> dims = facts(ops[0]).dims;
+  for (size_t i = 0; i < t.shape.size(); ++i) {
+    const std::vector<std::string>& other = facts(ops[1]).dims;
+    dims.resize(t.shape.size());
+    if (dims[i].empty() && i < other.size()) dims[i] = other[i];
+  }
+  if (pred) {
+    if (StorageOnly(t.dtype)) TRY_VOID(WantArithmetic(t.dtype, name, shown, at));
+    if (t.dtype == DType::kBool && op != BinaryOp::kEq && op != BinaryOp::kNe)
+      TRY_VOID(WantArithmetic(t.dtype, name, shown, at));
+    const ValueId r = Emit(at, OpKind::kCmp, {ops[0], ops[1]}, Type::Tile(DType::kBool, t.shape),
+                           {{"pred", std::string(pred)}});
+    facts(r).dims = dims;
+    return Value(r, at);
+  }
+  if (op == BinaryOp::kAnd || op == BinaryOp::kOr) {
+    if (t.dtype != DType::kBool)
+      return Report(kOperandDType, at, name, DescribeVal(shown))
+          .Help(fmt::format("compare first (`x != 0`), or use `bit_{}(a, b)`", name));
+  } else {
+    TRY_VOID(WantArithmetic(t.dtype, name, shown, at));
+    if (op == BinaryOp::kMod && ir::IsFloat(t.dtype))
+      return Report(kOperandDType, at, name, DescribeVal(shown))
+          .Help("write `x - floor(x / y) * y`");
+  }
+  const ValueId r = Emit(at, kind, {ops[0], ops[1]}, t);
+  facts(r).dims = dims;
+  if (ir::IsInteger(t.dtype)) {
+    facts(r).position = IsPosition(a) && IsPosition(b);
+    static constexpr std::pair<BinaryOp, Expr::Op> kSymbols[] = {{BinaryOp::kAdd, Expr::Op::kAdd},
+                                                                 {BinaryOp::kSub, Expr::Op::kSub},
+                                                                 {BinaryOp::kMul, Expr::Op::kMul},
+                                                                 {BinaryOp::kDiv, Expr::Op::kDiv},
+                                                                 {BinaryOp::kMod, Expr::Op::kMod}};
+    if (t.shape.empty())
+      for (const auto& [from, to] : kSymbols)
+        if (from == op) SetSymbol(r, Expr::Make(to, SymbolOf(a), SymbolOf(b)));
+  }
+  return Value(r, at);
+}
+
+Result<Val> Lowerer::MatMul(ExprId id, const Val* acc) {
+  const lang::Expr& e = expr(id);
+  if (const auto* call = e.As<lang::CallExpr>()) return DotCall(e, *call, acc);
+  const auto& x = *e.As<lang::BinaryExpr>();
+  TRY(const Val a, TileOrScalar(x.lhs));
+  TRY(const Val b, TileOrScalar(x.rhs));
+  return Dot(a, b, acc, 0, e.span, x.lhs, x.rhs);
+}
+
+Result<Val> Lowerer::Dot(const Val& a, const Val& b, const Val* acc, int64_t promote, Span at,
+                         ExprId a_id, ExprId b_id) {
+  for (const auto& [side, id, words] :
+       {std::tuple(&a, a_id, "the left operand"), std::tuple(&b, b_id, "the right operand")}) {
+    if (side->is_value() && type(side->v).rank() == 2) continue;
+    DiagBuilder report = Report(kDotRank, at, words, DescribeVal(*side));
+    LabelOrigin(report, id, *side);
+    if (side->is_value() && type(side->v).rank() == 1)
+      report.Help(side == &a ? "a row is `x[None, :]`" : "a column is `x[:, None]`");
+    if (ShapeOf(*side).empty()) report.Help("write `*`");
+    return report;
+  }
+  const Type ta = type(a.v), tb = type(b.v);
+  auto both = [&](DiagBuilder report) {
+    LabelOrigin(report, a_id, a);
+    LabelOrigin(report, b_id, b);
+    return report;
+  };
+  auto fp8 = [](DType d) { return d == DType::kE4M3 || d == DType::kE5M2; };
+  if ((ta.dtype != tb.dtype && !(fp8(ta.dtype) && fp8(tb.dtype))) || ta.dtype == DType::kBool) {
+    DiagBuilder report = both(Report(kDotDType, at, DescribeVal(a), DescribeVal(b)));
+    if (ta.dtype == DType::kBool) return report.Help("write `as f16` or `as i8`");
+    // A wide operand is usually the computed one: bring it to the loaded one's type.
+    const bool narrow_a = ir::Info(ta.dtype).bits > ir::Info(tb.dtype).bits;
+    return report.Help(
+        WriteCast(program_.TextOf((narrow_a ? a : b).at), narrow_a ? tb.dtype : ta.dtype));
+  }
+  if (ta.shape[1] != tb.shape[0]) {
+    DiagBuilder report = both(Report(kDotInner, at, ta.shape[1], tb.shape[0]));
+    if (ta.shape[1] == tb.shape[1])
+      report.Help(fmt::format("write `{}.T`", program_.TextOf(b.at)));
+    else if (ta.shape[0] == tb.shape[0])
+      report.Help(fmt::format("write `{}.T`", program_.TextOf(a.at)));
+    return report;
+  }
+  const DType out = ir::Info(ta.dtype).accumulator;
+  const Type t = Type::Tile(out, {ta.shape[0], tb.shape[1]});
+  std::vector<std::string> dims(2);
+  if (facts(a.v).dims.size() == 2) dims[0] = facts(a.v).dims[0];
+  if (facts(b.v).dims.size() == 2) dims[1] = facts(b.v).dims[1];
+  const Constant nought = ir::IsFloat(out) ? Constant{0.0} : Constant{int64_t{0}};
+  ValueId sum;
+  bool add_after = false;  // the addend is larger than the product, which then repeats
+  if (acc && acc->is_value() && type(acc->v) == t) {
+    sum = acc->v;
+  } else {
+    sum = ConstantValue(at, nought, out, t.shape);
+    facts(sum).dims = dims;
+    if (acc) {
+      TRY(const std::vector<ValueId> ops, Unify({*acc, Value(sum, at)}, "+", at, false));
+      add_after = type(ops[0]) != t;
+      if (!add_after) sum = ops[0];
+    }
+  }
+  ir::Attrs attrs;
+  if (promote > 0) attrs = {{"promote", promote}};
+  const ValueId r = Emit(at, OpKind::kDot, {a.v, b.v, sum}, t, attrs);
+  facts(r).dims = dims;
+  if (add_after) return BinaryVals(BinaryOp::kAdd, *acc, Value(r, at), at);
+  return Value(r, at);
+}
+
+}  // namespace tilec::frontend

@@ -1,0 +1,420 @@
+// Built-in functions with rules of their own, and statements that are calls.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/builtins.h"
+#include "frontend/lower.h"
+
+namespace tilec::frontend {
+
+using lang::ExprId;
+
+std::vector<std::string> BuiltinNames() {
+  std::vector<std::string> out;
+  for (const Builtin& b : kBuiltins) out.emplace_back(b.name);
+  for (const char* s : kSpecials) out.emplace_back(s);
+  return out;
+}
+
+namespace {
+
+bool IsAtomic(const std::string& name) {
+  for (const char* kind : {"add", "min", "max", "and", "or", "xor"})
+    if (name == std::string("atomic_") + kind) return true;
+  return false;
+}
+bool OnlyStatement(const std::string& name) {
+  return IsAtomic(name) || name == "print" || name == "assert" || name == "static_assert";
+}
+std::string Count(size_t n) { return n == 1 ? "1 argument" : fmt::format("{} arguments", n); }
+
+}  // namespace
+
+Result<std::vector<ExprId>> Lowerer::Positional(const lang::CallExpr& x, size_t min, size_t max,
+                                                const char* takes,
+                                                const std::vector<std::string>& named) {
+  std::vector<ExprId> out;
+  for (const lang::Arg& arg : x.args) {
+    if (!arg.name) {
+      out.push_back(arg.value);
+      continue;
+    }
+    bool known = false;
+    for (const std::string& n : named) known |= n == arg.name->text;
+    if (!known)
+      return Suggest(Report(kArgName, arg.name->span, x.callee.text, arg.name->text),
+                     arg.name->text, named);
+  }
+  if (out.size() < min || out.size() > max)
+    return Report(kArgCount, x.callee.span, x.callee.text, takes, Count(out.size()));
+  return out;
+}
+
+ExprId Lowerer::NamedArg(const lang::CallExpr& x, std::string_view name) const {
+  for (const lang::Arg& arg : x.args)
+    if (arg.name && arg.name->text == name) return arg.value;
+  return {};
+}
+
+Result<int64_t> Lowerer::Axis(const lang::CallExpr& x, const Val& tile, Span at) {
+  const ExprId id = NamedArg(x, "axis");
+  const int64_t rank = type(tile.v).rank();
+  if (!id.valid()) {
+    if (rank == 1) return int64_t{0};
+    return Report(kArgCount, at, x.callee.text, "`axis = …` for a tile of several dims", "none")
+        .Label(tile.at, fmt::format("this is {}", DescribeVal(tile)));
+  }
+  TRY(int64_t axis, StaticInt(id, "`axis`"));
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank)
+    return Report(kAxisRange, expr(id).span, axis, DescribeVal(tile))
+        .Label(tile.at, fmt::format("this is {}", DescribeVal(tile)))
+        .Help(fmt::format("axes are 0 to {}", rank - 1));
+  return axis;
+}
+
+Result<Val> Lowerer::Reduce(const lang::Expr& e, const lang::CallExpr& x, const char* kind) {
+  TRY(const std::vector<ExprId> args, Positional(x, 1, 1, "one tile and `axis = i`", {"axis"}));
+  TRY(Val v, TileOrScalar(args[0]));
+  if (ShapeOf(v).empty())
+    return Report(kArgKind, e.span, fmt::format("`{}` reduces a tile; this is a scalar", kind))
+        .Label(v.at, fmt::format("this is {}", DescribeVal(v)));
+  const DType d = type(v.v).dtype;
+  const bool logic = std::string_view(kind) == "any" || std::string_view(kind) == "all";
+  if (logic != (d == DType::kBool)) {
+    DiagBuilder report = Report(kReductionDType, e.span, kind, DescribeVal(v));
+    report.Label(v.at, fmt::format("this is {}", DescribeVal(v)));
+    return report.Help(logic ? "compare first: `any(x != 0)`" : "count with `sum(x as i32, …)`");
+  }
+  if (!logic) TRY_VOID(WantArithmetic(d, kind, v, e.span));
+  auto reduce = [&](ValueId in, int64_t axis) {
+    Type t = type(in);
+    std::vector<std::string> dims = facts(in).dims;
+    t.shape.erase(t.shape.begin() + axis);
+    if (axis < static_cast<int64_t>(dims.size())) dims.erase(dims.begin() + axis);
+    const ValueId r =
+        Emit(e.span, OpKind::kReduce, {in}, t, {{"kind", std::string(kind)}, {"axis", axis}});
+    facts(r).dims = dims;
+    return r;
+  };
+  if (NamedArg(x, "axis").valid()) {
+    TRY(const int64_t axis, Axis(x, v, e.span));
+    return Value(reduce(v.v, axis), e.span);
+  }
+  ValueId r = v.v;
+  while (type(r).rank() > 0) r = reduce(r, type(r).rank() - 1);
+  return Value(r, e.span);
+}
+
+Result<Val> Lowerer::ArgReduce(const lang::Expr& e, const lang::CallExpr& x) {
+  TRY(const std::vector<ExprId> args, Positional(x, 1, 1, "one tile and `axis = i`", {"axis"}));
+  TRY(const Val v, TileOrScalar(args[0]));
+  if (ShapeOf(v).empty())
+    return Report(kArgKind, e.span,
+                  fmt::format("`{}` needs a tile; this is a scalar", x.callee.text));
+  TRY_VOID(WantArithmetic(type(v.v).dtype, x.callee.text.c_str(), v, e.span));
+  TRY(const int64_t axis, Axis(x, v, e.span));
+  Shape shape = type(v.v).shape;
+  std::vector<std::string> dims = facts(v.v).dims;
+  shape.erase(shape.begin() + axis);
+  if (axis < static_cast<int64_t>(dims.size())) dims.erase(dims.begin() + axis);
+  const ValueId r = Emit(e.span, OpKind::kArgReduce, {v.v}, Type::Tile(DType::kI32, shape),
+                         {{"kind", x.callee.text}, {"axis", axis}});
+  facts(r).dims = dims;
+  facts(r).position = true;
+  return Value(r, e.span);
+}
+
+Result<Val> Lowerer::Scan(const lang::Expr& e, const lang::CallExpr& x, const char* kind) {
+  TRY(const std::vector<ExprId> args, Positional(x, 1, 1, "one tile and `axis = i`", {"axis"}));
+  TRY(const Val v, TileOrScalar(args[0]));
+  if (ShapeOf(v).empty())
+    return Report(kArgKind, e.span,
+                  fmt::format("`{}` needs a tile; this is a scalar", x.callee.text));
+  TRY_VOID(WantArithmetic(type(v.v).dtype, x.callee.text.c_str(), v, e.span));
+  TRY(const int64_t axis, Axis(x, v, e.span));
+  const ValueId r =
+      Emit(e.span, OpKind::kScan, {v.v}, type(v.v), {{"kind", std::string(kind)}, {"axis", axis}});
+  facts(r).dims = facts(v.v).dims;
+  return Value(r, e.span);
+}
+
+Result<Val> Lowerer::Select(const lang::Expr& e, const lang::CallExpr& x) {
+  TRY(const std::vector<ExprId> args, Positional(x, 3, 3, "a condition and two values"));
+  TRY(const Val c, TileOrScalar(args[0]));
+  const bool is_bool = c.is_const() ? c.c.is_bool() : type(c.v).dtype == DType::kBool;
+  if (!is_bool) return Report(kConditionKind, c.at, DescribeVal(c)).Help("compare it: `x != 0`");
+  TRY(const Val a, TileOrScalar(args[1]));
+  TRY(const Val b, TileOrScalar(args[2]));
+  if (c.is_const() && a.is_const() && b.is_const()) return c.c.as_bool() ? a : b;
+  Val x0 = a, x1 = b;
+  if (a.is_const() && b.is_const()) {
+    // Two literals: their common type is the one they would have as variables.
+    const DType d = a.c.dtype   ? *a.c.dtype
+                    : b.c.dtype ? *b.c.dtype
+                                : DefaultDType(a.c.is_float() ? a.c : b.c);
+    TRY(const Constant fold, Adapt(a.c, d, a.at, diags_));
+    x0 = Value(ConstantValue(a.at, fold, d), a.at);
+  }
+  TRY(std::vector<ValueId> ops, Unify({x0, x1}, "select", e.span, false));
+  if (c.is_const()) return Value(ops[c.c.as_bool() ? 0 : 1], e.span);
+  // The condition takes part in the common shape, not in the common type.
+  const Val va = Value(ops[0], a.at), vb = Value(ops[1], b.at);
+  TRY(const Shape shape, CommonShape({c, va, vb}, "select", e.span));
+  const std::vector<std::string> dims =
+      facts(ops[0]).dims.empty() ? facts(c.v).dims : facts(ops[0]).dims;
+  const ValueId cond = Broadcast(e.span, c.v, shape);
+  const ValueId then = Broadcast(e.span, ops[0], shape);
+  const ValueId other = Broadcast(e.span, ops[1], shape);
+  const ValueId r =
+      Emit(e.span, OpKind::kSelect, {cond, then, other}, Type::Tile(type(ops[0]).dtype, shape));
+  facts(r).dims = dims;
+  facts(r).position = IsPosition(a) && IsPosition(b);
+  return Value(r, e.span);
+}
+
+Result<Val> Lowerer::Bitcast(const lang::Expr& e, const lang::CallExpr& x) {
+  TRY(const std::vector<ExprId> args, Positional(x, 2, 2, "a value and an element type"));
+  const auto* name = expr(args[1]).As<lang::NameExpr>();
+  if (!name)
+    return Report(kArgKind, expr(args[1]).span,
+                  "the second argument of `bitcast` is an element type")
+        .Help("write `bitcast(x, f32)`");
+  TRY(const DType to, ResolveDType({name->name, expr(args[1]).span}, diags_));
+  TRY(Val v, TileOrScalar(args[0]));
+  if (v.is_const()) {
+    const DType d = DefaultDType(v.c);
+    v = Value(ConstantValue(v.at, v.c, d), v.at);
+  }
+  const Type t = type(v.v);
+  if (ir::Info(t.dtype).bits != ir::Info(to).bits ||
+      (t.dtype == DType::kBool) != (to == DType::kBool))
+    return Report(kBitcastSize, e.span, Spelling(t.dtype), ir::Info(t.dtype).bits, Spelling(to),
+                  ir::Info(to).bits)
+        .Label(v.at, fmt::format("this is {}", DescribeVal(v)))
+        .Help("bitcast keeps the size; `as` converts the value");
+  const ValueId r = Emit(e.span, OpKind::kBitcast, {v.v}, Type::Tile(to, t.shape));
+  facts(r).dims = facts(v.v).dims;
+  return Value(r, e.span);
+}
+
+Result<Val> Lowerer::DotCall(const lang::Expr& e, const lang::CallExpr& x, const Val* acc) {
+  TRY(const std::vector<ExprId> args,
+      Positional(x, 2, 2, "two tiles and `promote = n`", {"promote"}));
+  TRY(const Val a, TileOrScalar(args[0]));
+  TRY(const Val b, TileOrScalar(args[1]));
+  int64_t promote = 0;
+  if (const ExprId id = NamedArg(x, "promote"); id.valid()) {
+    TRY(promote, StaticInt(id, "`promote`"));
+    const bool fp8 =
+        a.is_value() && ir::Info(type(a.v).dtype).bits == 8 && ir::IsFloat(type(a.v).dtype);
+    if (a.is_value() && !fp8)
+      return Report(kArgKind, expr(id).span,
+                    fmt::format("`promote` is for e4m3 and e5m2 products; "
+                                "this is {}",
+                                DescribeVal(a)))
+          .Label(a.at, "the left operand")
+          .Help("leave it out: products of this type accumulate in f32 throughout");
+    if (promote < 32 || promote % 32 != 0)
+      return Report(kArgKind, expr(id).span, fmt::format("`promote` is {}", promote))
+          .Help("it is a multiple of 32, the depth of one fp8 instruction");
+  }
+  return Dot(a, b, acc, promote, e.span, args[0], args[1]);
+}
+
+Result<Val> Lowerer::Like(const lang::Expr& e, const lang::CallExpr& x) {
+  const bool zeros = x.callee.text == "zeros_like";
+  TRY(const std::vector<ExprId> args,
+      Positional(x, zeros ? 1 : 2, zeros ? 1 : 2, zeros ? "one tile" : "a tile and a value"));
+  TRY(const Val tile, TileOrScalar(args[0]));
+  if (!tile.is_value())
+    return Report(kArgKind, tile.at, fmt::format("`{}` needs a tile", x.callee.text));
+  const Type t = type(tile.v);
+  Val value = ConstVal(ir::IsFloat(t.dtype)      ? Constant{0.0}
+                       : t.dtype == DType::kBool ? Constant{false}
+                                                 : Constant{int64_t{0}},
+                       e.span);
+  if (!zeros) {
+    TRY(value, Scalar(args[1]));
+  }
+  const std::vector<std::string> dims = facts(tile.v).dims;
+  TRY(const ValueId r,
+      Convert(value, t, dims, fmt::format("`{}`", x.callee.text), tile.at, value.at));
+  facts(r).dims = dims;
+  return Value(r, e.span);
+}
+
+Result<Val> Lowerer::Call(const lang::Expr& e, const lang::CallExpr& x) {
+  const std::string& name = x.callee.text;
+  if (const ItemRef* item = program_.Find(frames_.back().module, name)) {
+    if (program_.item(*item).As<lang::FnItem>()) return CallFn(e, x, *item);
+    if (program_.item(*item).As<lang::KernelItem>())
+      return Report(kNotAValue, x.callee.span, name, "a kernel")
+          .Help("kernels are launched, not called; move the common part into a `fn`");
+  }
+  if (OnlyStatement(name))
+    return Report(kCallPlace, e.span, fmt::format("`{}` has no value", name))
+        .Help("it stands alone as a statement");
+  if (name == "tiles")
+    return Report(kLoopRange, e.span, "`tiles(…)` stands only after `in`")
+        .Help("write `for k in tiles(K, BK) { … }`");
+  const bool min_max = name == "min" || name == "max";
+  size_t positional = 0;
+  for (const lang::Arg& a : x.args) positional += !a.name;
+  if (min_max && (NamedArg(x, "axis").valid() || positional == 1))
+    return Reduce(e, x, name.c_str());
+  if (name == "sum" || name == "prod" || name == "any" || name == "all")
+    return Reduce(e, x, name.c_str());
+  if (name == "argmax" || name == "argmin") return ArgReduce(e, x);
+  if (name.size() > 3 && name.starts_with("cum"))
+    for (const char* kind : {"sum", "prod", "max", "min"})
+      if (name.substr(3) == kind) return Scan(e, x, kind);
+  if (name == "select") return Select(e, x);
+  if (name == "dot") return DotCall(e, x, nullptr);
+  if (name == "bitcast") return Bitcast(e, x);
+  if (name == "zeros_like" || name == "full_like") return Like(e, x);
+  const Builtin* builtin = FindBuiltin(name);
+  if (!builtin && name != "cdiv") {
+    if (ir::DTypeFromSpelling(name))
+      return Report(kUnknownFunction, x.callee.span, name)
+          .Help(fmt::format("conversions are written `x as {}`", name));
+    std::vector<std::string> names = BuiltinNames();
+    for (const auto& [n, ref] : program_.modules[frames_.back().module].visible)
+      if (program_.item(ref).As<lang::FnItem>()) names.push_back(n);
+    return Suggest(Report(kUnknownFunction, x.callee.span, name), name, names);
+  }
+  const size_t want = builtin ? static_cast<size_t>(builtin->operands) : 2;
+  static constexpr const char* kCounts[] = {"no arguments", "1 argument", "2 arguments",
+                                            "3 arguments"};
+  TRY(const std::vector<ExprId> args, Positional(x, want, min_max ? 16 : want, kCounts[want]));
+  std::vector<Val> vals;
+  std::vector<Constant> constants;
+  for (ExprId id : args) {
+    TRY(Val v, TileOrScalar(id));
+    if (v.is_const()) constants.push_back(v.c);
+    vals.push_back(std::move(v));
+  }
+  if (constants.size() == vals.size()) {
+    if (const std::optional<Constant> folded = FoldCall(name, constants))
+      return ConstVal(*folded, e.span);
+    // Not foldable: materialise the first with its own type and go the general way.
+    const Val& v = vals[0];
+    if (builtin && builtin->accepts == Accepts::kFloats && !v.c.is_float() &&
+        !(v.c.dtype && ir::IsFloat(*v.c.dtype)))
+      return Report(kOperandDType, e.span, name, DescribeVal(v))
+          .Help(WriteCast(program_.TextOf(v.at), DType::kF32));
+    vals[0] = Value(ConstantValue(v.at, v.c, DefaultDType(v.c)), v.at);
+  }
+  if (name == "cdiv") {  // (a + b − 1) / b; b > 0
+    TRY(const Val less,
+        BinaryVals(lang::BinaryOp::kSub, vals[1], ConstVal(Constant{int64_t{1}}, e.span), e.span));
+    TRY(const Val up, BinaryVals(lang::BinaryOp::kAdd, vals[0], less, e.span));
+    return BinaryVals(lang::BinaryOp::kDiv, up, vals[1], e.span);
+  }
+  TRY(std::vector<ValueId> ops, Unify(vals, name.c_str(), e.span, false));
+  const Type t = type(ops[0]);
+  const Val* shown = &vals[0];
+  for (const Val& v : vals)
+    if (v.is_value()) shown = &v;
+  if (builtin->accepts == Accepts::kIntegers) {
+    if (!ir::IsInteger(t.dtype))
+      return Report(kOperandDType, e.span, name, DescribeVal(*shown))
+          .Help(ir::IsFloat(t.dtype) ? "for the bits of a float: `bitcast(x, i32)`"
+                                     : "bools are joined by `and`, `or`, `not`");
+  } else {
+    TRY_VOID(WantArithmetic(t.dtype, name.c_str(), *shown, e.span));
+    if (builtin->accepts == Accepts::kFloats && !ir::IsFloat(t.dtype))
+      return Report(kOperandDType, e.span, name, DescribeVal(*shown))
+          .Help(WriteCast(program_.TextOf(shown->at), DType::kF32));
+  }
+  ValueId r = ops[0];
+  if (min_max) {
+    for (size_t i = 1; i < ops.size(); ++i) r = Emit(e.span, builtin->op, {r, ops[i]}, t);
+  } else {
+    r = Emit(e.span, builtin->op, ops, t);
+  }
+  facts(r).dims = facts(ops[0]).dims;
+  bool position = min_max;
+  for (const Val& v : vals) position &= IsPosition(v);
+  facts(r).position = position;
+  if (min_max && vals.size() == 2 && t.shape.empty() && ir::IsInteger(t.dtype))
+    SetSymbol(r, Expr::Make(name == "min" ? Expr::Op::kMin : Expr::Op::kMax, SymbolOf(vals[0]),
+                            SymbolOf(vals[1])));
+  return Value(r, e.span);
+}
+
+// ---- Calls as statements -----------------------------------------------------------------------
+
+Result<> Lowerer::CallStatement(const lang::Expr& e, const lang::CallExpr& x) {
+  const std::string& name = x.callee.text;
+  if (const ItemRef* item = program_.Find(frames_.back().module, name)) {
+    const auto* fn = program_.item(*item).As<lang::FnItem>();
+    if (fn) {
+      TRY_VOID(CallFn(e, x, *item));
+      return Done();
+    }
+  }
+  if (IsAtomic(name)) return Atomic(e, x);
+  if (name == "print") return PrintCall(e, x);
+  if (name == "assert") return AssertCall(e, x, false);
+  if (name == "static_assert") return AssertCall(e, x, true);
+  TRY_VOID(Call(e, x));
+  return Report(kCallPlace, e.span, fmt::format("the value of `{}` is not used", name))
+      .Help("give it a name with `let`, or remove it");
+}
+
+Result<> Lowerer::PrintCall(const lang::Expr& e, const lang::CallExpr& x) {
+  std::string text;
+  std::vector<ValueId> operands;
+  for (const lang::Arg& arg : x.args) {
+    if (arg.name) return Report(kArgName, arg.name->span, "print", arg.name->text);
+    Result<Val> v =
+        expr(arg.value).As<lang::StringExpr>() ? Eval(arg.value) : TileOrScalar(arg.value);
+    TRY(const Val value, std::move(v));
+    if (!text.empty() && text.back() != ' ') text += ' ';
+    if (value.kind == Val::Kind::kString) {
+      text += value.text;
+    } else if (value.is_const()) {
+      text += ToText(value.c.value);
+    } else {
+      text += program_.TextOf(arg.span) + " = {}";
+      operands.push_back(value.v);
+    }
+  }
+  (void)EmitOp(e.span, OpKind::kPrint, operands, {}, {{"text", text}});
+  return Done();
+}
+
+Result<> Lowerer::AssertCall(const lang::Expr& e, const lang::CallExpr& x, bool is_static) {
+  TRY(const std::vector<ExprId> args, Positional(x, 1, 2, "a condition and a text"));
+  TRY(const Val c, TileOrScalar(args[0]));
+  std::string text = program_.TextOf(expr(args[0]).span);
+  if (args.size() == 2) {
+    TRY(const Val message, Eval(args[1]));
+    if (message.kind != Val::Kind::kString)
+      return Report(kArgKind, message.at,
+                    fmt::format("the second argument of `{}` is a text", x.callee.text));
+    text = message.text;
+  }
+  const bool is_bool = c.is_const() ? c.c.is_bool() : type(c.v).dtype == DType::kBool;
+  if (!is_bool) return Report(kConditionKind, c.at, DescribeVal(c)).Help("compare it: `x != 0`");
+  if (is_static && !c.is_const())
+    return Report(kNotStatic, c.at, "the condition of static_assert")
+        .Help("`assert(…)` checks it when the kernel runs");
+  if (c.is_const()) {
+    if (c.c.as_bool()) return Done();
+    DiagBuilder report = Report(kStaticAssertFailed, e.span, text);
+    std::string with;
+    CollectNames(ast(), args[0], [&](const std::string& name, Span) {
+      const Local* local = Lookup(name);
+      if (local && local->val.is_const())
+        with +=
+            fmt::format("{}{} = {}", with.empty() ? "" : ", ", name, ToText(local->val.c.value));
+    });
+    if (!with.empty()) report.Note(with);
+    return report;
+  }
+  (void)EmitOp(e.span, OpKind::kAssert, {c.v}, {}, {{"message", text}});
+  return Done();
+}
+
+}  // namespace tilec::frontend

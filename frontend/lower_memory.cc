@@ -1,0 +1,311 @@
+// Tensors: indices, loads, stores, atomics; `[:, None]` of tiles.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/lower.h"
+#include "frontend/poly.h"
+
+namespace tilec::frontend {
+
+using lang::ExprId;
+using lang::IndexKind;
+
+ValueId Lowerer::ToIndex(Span at, const Val& v) {
+  if (v.is_const()) return IntValue(at, v.c.as_int());
+  if (type(v.v).dtype == DType::kI64) return v.v;
+  const ValueId r = Cached(fmt::format("cast {} i64", v.v.index), [&] {
+    return Emit(at, OpKind::kCast, {v.v}, Type::Scalar(DType::kI64));
+  });
+  SetSymbol(r, SymbolOf(v));
+  facts(r).position = facts(v.v).position;
+  return r;
+}
+
+ValueId Lowerer::RangeEnd(Span at, int range) {
+  const RangeInfo info = ranges_[range];
+  const ValueId start = ToIndex(at, info.start);
+  const ValueId bound = ToIndex(at, info.bound);
+  const ValueId end = Cached(fmt::format("end {}", range), [&] {
+    const ValueId size = IntValue(at, info.size);
+    const ValueId open = Emit(at, OpKind::kAdd, {start, size}, Type::Scalar(DType::kI64));
+    return Emit(at, OpKind::kMin, {open, bound}, Type::Scalar(DType::kI64));
+  });
+  facts(end).position = true;
+  return end;
+}
+
+Result<Val> Lowerer::Index(const lang::Expr& e, const lang::IndexExpr& x) {
+  TRY(const Val base, Eval(x.base));
+  if (base.kind == Val::Kind::kTensor) return Load(e, x, base.index);
+  if (base.kind == Val::Kind::kRange) {
+    const std::string text = program_.TextOf(expr(x.base).span);
+    return Report(kNotAValue, expr(x.base).span, text, "a range of positions")
+        .Help(fmt::format("write `{}.index[…]`", text));
+  }
+  if (base.kind == Val::Kind::kString) return Report(kStringPlace, e.span);
+  return TileIndex(e, x, base);
+}
+
+Result<Val> Lowerer::TileIndex(const lang::Expr& e, const lang::IndexExpr& x, const Val& tile) {
+  if (x.fill.valid())
+    return Report(kFillPlace, expr(x.fill).span, "`fill` is for loads from tensors")
+        .Label(expr(x.base).span, fmt::format("this is {}", DescribeVal(tile)));
+  if (tile.is_const() || ShapeOf(tile).empty())
+    return Report(kTileIndex, e.span).Label(expr(x.base).span, "this is a scalar");
+  const Type t = type(tile.v);
+  Shape shape;
+  std::vector<std::string> names;
+  size_t dim = 0;
+  const std::vector<std::string> old = facts(tile.v).dims;
+  for (const lang::IndexItem& item : x.items) {
+    if (item.kind == IndexKind::kExpr) {
+      DiagBuilder report = Report(kTileIndex, item.span);
+      report.Label(expr(x.base).span, fmt::format("this is {}", DescribeVal(tile)));
+      return report.Help("to pick one element: `sum(select(i == k, x, 0), axis = 0)`");
+    }
+    if (item.kind == IndexKind::kNone) {
+      shape.push_back(1);
+      names.emplace_back();
+      continue;
+    }
+    if (dim < t.shape.size()) {
+      shape.push_back(t.shape[dim]);
+      names.push_back(dim < old.size() ? old[dim] : "");
+    }
+    ++dim;
+  }
+  if (dim != t.shape.size())
+    return Report(kIndexCount, e.span, program_.TextOf(expr(x.base).span), t.shape.size(), dim)
+        .Label(expr(x.base).span, fmt::format("this is {}", DescribeVal(tile)))
+        .Help("write one `:` for each dim of the tile, and `None` for each new one");
+  if (shape.size() > 8)
+    return Report(kExtentRange, e.span, "rank", shape.size()).Help("tiles have at most 8 dims");
+  if (shape == t.shape) return tile;
+  const ValueId r = Emit(e.span, OpKind::kReshape, {tile.v}, Type::Tile(t.dtype, shape));
+  facts(r).dims = names;
+  facts(r).position = facts(tile.v).position;
+  return Value(r, e.span);
+}
+
+// ---- Tensor indices ----------------------------------------------------------------------------
+
+Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExpr& x, int tensor,
+                                       bool writes) {
+  const ir::Param param = fn_.params[tensor];
+  ResolvedIndex out;
+  out.access.tensor = tensor;
+  out.access.at = e.span;
+  if (x.items.size() != param.dims.size()) {
+    std::string dims;
+    for (const Expr& d : param.dims) dims += (dims.empty() ? "" : ", ") + ToText(d);
+    return Report(kIndexCount, e.span, param.name, param.dims.size(), x.items.size())
+        .Label(param.at, fmt::format("declared as {}[{}]", Spelling(type(param.value).dtype), dims))
+        .Help("write one index for each dim; `:` takes a whole dim");
+  }
+  for (size_t d = 0; d < x.items.size(); ++d) {
+    const lang::IndexItem& item = x.items[d];
+    AccessDim access;
+    access.at = item.span;
+    auto range = [&](const Val& start, int64_t size, const std::string& name, ValueId start_value,
+                     ValueId end_value) {
+      out.modes += 'r';
+      out.sizes.push_back(size);
+      out.load.push_back(start_value);
+      out.store.push_back(start_value);
+      out.store.push_back(end_value);
+      out.shape.push_back(size);
+      out.names.push_back(name);
+      access.kind = AccessDim::Kind::kRange;
+      access.symbol = SymbolOf(start);
+      access.size = size;
+      access.deps = DepsOf(start);
+      access.key = fmt::format("r {} {}", ToText(access.symbol), size);
+    };
+    if (item.kind == IndexKind::kNone)
+      return Report(kIndexKindBad, item.span, "`None`", d, param.name)
+          .Help(fmt::format("load first: `{}[…][:, None]`", param.name));
+    if (item.kind == IndexKind::kAll) {
+      const Expr& extent = param.dims[d];
+      if (!extent.is_const())
+        return Report(kNotStatic, item.span,
+                      fmt::format("the extent `{}` behind `:`", ToText(extent)))
+            .Label(param.at, "declared here");
+      if (extent.value < 1 || extent.value > (int64_t{1} << 24))
+        return Report(kExtentRange, item.span, ToText(extent), extent.value);
+      range(ConstVal(IntConstant(0), item.span), extent.value, "", IntValue(e.span, 0),
+            IntValue(e.span, extent.value));
+      access.kind = AccessDim::Kind::kAll;
+      out.access.dims.push_back(std::move(access));
+      continue;
+    }
+    const lang::Expr& index = expr(item.value);
+    if (const auto* slice = index.As<lang::RangeExpr>()) {
+      if (slice->step.valid())
+        return Report(kIndexKindBad, item.span, "a range with a step", d, param.name);
+      TRY(const Val lo, Scalar(slice->lo));
+      TRY(const Val hi, Scalar(slice->hi));
+      for (const Val* side : {&lo, &hi})
+        if (side->is_const() ? !side->c.is_int() : !ir::IsInteger(type(side->v).dtype))
+          return Report(kIndexKindBad, side->at, DescribeVal(*side), d, param.name);
+      const std::optional<Poly> size =
+          ToPoly(Expr::Make(Expr::Op::kSub, SymbolOf(hi), SymbolOf(lo)));
+      if (!size || !size->is_const())
+        return Report(kRangeIndexSize, item.span)
+            .Help("write `start..start + 64`, or loop over `tiles(lo..hi, B)`");
+      if (size->constant() < 1) return Report(kExtentRange, item.span, "hi - lo", size->constant());
+      range(lo, size->constant(), "", ToIndex(e.span, lo), ToIndex(e.span, hi));
+      out.access.dims.push_back(std::move(access));
+      continue;
+    }
+    TRY(const Val v, Eval(item.value));
+    if (v.kind == Val::Kind::kRange) {
+      const RangeInfo info = ranges_[v.index];
+      range(info.start, info.size, info.name, ToIndex(e.span, info.start), ValueId());
+      if (writes) out.store.back() = RangeEnd(e.span, v.index);
+      out.access.dims.push_back(std::move(access));
+      continue;
+    }
+    const bool integer =
+        v.is_const() ? v.c.is_int() : v.is_value() && ir::IsInteger(type(v.v).dtype);
+    if (!integer) {
+      DiagBuilder report = Report(kIndexKindBad, item.span, DescribeVal(v), d, param.name);
+      if (v.is_value() && ir::IsFloat(type(v.v).dtype)) report.Help("write `as i32`");
+      return report;
+    }
+    if (v.is_const() || type(v.v).shape.empty()) {
+      const ValueId position = ToIndex(e.span, v);
+      out.modes += 's';
+      out.sizes.push_back(1);
+      out.load.push_back(position);
+      out.store.push_back(position);
+      access.kind = AccessDim::Kind::kScalar;
+      access.symbol = SymbolOf(v);
+      access.deps = DepsOf(v);
+      access.key = "s " + ToText(access.symbol);
+    } else {
+      const Type t = type(v.v);
+      if (t.rank() != 1 || t.dtype != DType::kI32) {
+        DiagBuilder report = Report(kGatherShape, item.span, DescribeVal(v));
+        if (t.dtype != DType::kI32) report.Help(WriteCast(program_.TextOf(item.span), DType::kI32));
+        return report;
+      }
+      out.modes += 'g';
+      out.sizes.push_back(t.shape[0]);
+      out.load.push_back(v.v);
+      out.store.push_back(v.v);
+      out.shape.push_back(t.shape[0]);
+      out.names.push_back(facts(v.v).dims.empty() ? "" : facts(v.v).dims[0]);
+      access.kind = AccessDim::Kind::kGather;
+      access.symbol = Expr::Name(fmt::format("%{}", v.v.index));
+      access.size = t.shape[0];
+      access.deps = facts(v.v).deps;
+      access.key = fmt::format("g {}", v.v.index);
+    }
+    out.access.dims.push_back(std::move(access));
+  }
+  int64_t elements = 1;
+  for (int64_t s : out.shape)
+    if ((elements *= s) > (int64_t{1} << 24))
+      return Report(kExtentRange, e.span, "the tile", elements)
+          .Help("tiles have at most 2^24 elements: load it in parts");
+  return out;
+}
+
+Result<Val> Lowerer::Load(const lang::Expr& e, const lang::IndexExpr& x, int tensor) {
+  const ir::Param param = fn_.params[tensor];
+  TRY(ResolvedIndex index, Resolve(e, x, tensor, false));
+  if (param.direction == ir::Direction::kOut && !stored_.count(tensor))
+    return Report(kOutRead, e.span, param.name)
+        .Label(param.at, "declared `out` here")
+        .Help(fmt::format("declare it `{}: inout …` if its old contents are wanted", param.name));
+  const DType dtype = type(param.value).dtype;
+  std::vector<ValueId> operands = {param.value};
+  operands.insert(operands.end(), index.load.begin(), index.load.end());
+  ir::Attrs attrs = {{"modes", index.modes}, {"sizes", index.sizes}};
+  if (x.fill.valid()) {
+    TRY(const Val fill, Scalar(x.fill));
+    TRY(const ValueId v, Convert(fill, Type::Scalar(dtype), {}, "`fill`", param.at, fill.at));
+    operands.push_back(v);
+    attrs.emplace_back("has_fill", int64_t{1});
+  }
+  const ValueId r = Emit(e.span, OpKind::kLoad, operands, Type::Tile(dtype, index.shape), attrs);
+  facts(r).dims = index.names;
+  index.access.kind = AccessKind::kLoad;
+  accesses_.push_back(std::move(index.access));
+  return Value(r, e.span);
+}
+
+Result<> Lowerer::CheckWritable(const lang::Expr& e, const lang::IndexExpr& x, int tensor) {
+  const ir::Param& param = fn_.params[tensor];
+  if (param.direction == ir::Direction::kIn)
+    return Report(kReadOnlyTensor, e.span, param.name)
+        .Label(param.at, "declared without `out` or `inout`")
+        .Help(fmt::format("declare it `{}: out …`", param.name));
+  if (x.fill.valid())
+    return Report(kFillPlace, expr(x.fill).span, "`fill` is for loads, this is a store")
+        .Help("stores outside the tensor are dropped by themselves");
+  if (!in_parallel_)
+    return Report(kStatementPlace, e.span, "a store").Help("move it into the body of `parallel`");
+  return Done();
+}
+
+Result<> Lowerer::Store(const lang::Expr& target, const lang::IndexExpr& x, const Val& value) {
+  const auto* base = expr(x.base).As<lang::NameExpr>();
+  const int tensor = Lookup(base->name)->val.index;
+  TRY(ResolvedIndex index, Resolve(target, x, tensor, true));
+  const ir::Param param = fn_.params[tensor];
+  const Type want = Type::Tile(type(param.value).dtype, index.shape);
+  const std::string what = fmt::format("`{}`", program_.TextOf(target.span));
+  TRY(const ValueId v, Convert(value, want, index.names, what, target.span, value.at));
+  std::vector<ValueId> operands = {param.value, v};
+  operands.insert(operands.end(), index.store.begin(), index.store.end());
+  (void)EmitOp(target.span, OpKind::kStore, operands, {},
+               {{"modes", index.modes}, {"sizes", index.sizes}});
+  index.access.kind = AccessKind::kStore;
+  accesses_.push_back(std::move(index.access));
+  stored_.insert(tensor);
+  return Done();
+}
+
+Result<> Lowerer::Atomic(const lang::Expr& e, const lang::CallExpr& call) {
+  const std::string name = call.callee.text;
+  const std::string kind = name.substr(7);  // after "atomic_"
+  if (call.args.size() != 2 || call.args[0].name || call.args[1].name)
+    return Report(kArgCount, e.span, name, "an indexed tensor and a value",
+                  fmt::format("{} arguments", call.args.size()))
+        .Help(fmt::format("write `{}(C[m, n], x)`", name));
+  const lang::Expr& target = expr(call.args[0].value);
+  const auto* index_expr = target.As<lang::IndexExpr>();
+  const auto* base = index_expr ? expr(index_expr->base).As<lang::NameExpr>() : nullptr;
+  const Local* local = base ? Lookup(base->name) : nullptr;
+  if (base && !local)
+    return Suggest(Report(kUnknownName, expr(index_expr->base).span, base->name), base->name,
+                   NamesInScope());
+  if (!local || local->val.kind != Val::Kind::kTensor)
+    return Report(kAtomicForm, target.span,
+                  fmt::format("the target of `{}` is not an indexed tensor", name))
+        .Help(fmt::format("write `{}(C[m, n], x)`", name));
+  const int tensor = local->val.index;
+  TRY_VOID(CheckWritable(target, *index_expr, tensor));
+  TRY(ResolvedIndex index, Resolve(target, *index_expr, tensor, true));
+  const ir::Param param = fn_.params[tensor];
+  const DType dtype = type(param.value).dtype;
+  const bool bits = kind == "and" || kind == "or" || kind == "xor";
+  if (dtype == DType::kBool || (bits && ir::IsFloat(dtype)) || ir::Info(dtype).bits < 16)
+    return Report(kAtomicForm, e.span, fmt::format("`{}` on {} elements", name, Spelling(dtype)))
+        .Label(param.at, "declared here")
+        .Help(bits ? "use an integer tensor of 32 or 64 bits" : "use an f32 or i32 tensor");
+  TRY(const Val value, TileOrScalar(call.args[1].value));
+  const std::string what = fmt::format("`{}`", program_.TextOf(target.span));
+  TRY(const ValueId v,
+      Convert(value, Type::Tile(dtype, index.shape), index.names, what, target.span, value.at));
+  std::vector<ValueId> operands = {param.value, v};
+  operands.insert(operands.end(), index.store.begin(), index.store.end());
+  (void)EmitOp(e.span, OpKind::kAtomic, operands, {},
+               {{"kind", kind}, {"modes", index.modes}, {"sizes", index.sizes}});
+  index.access.kind = AccessKind::kAtomic;
+  accesses_.push_back(std::move(index.access));
+  stored_.insert(tensor);
+  return Done();
+}
+
+}  // namespace tilec::frontend

@@ -1,0 +1,585 @@
+// Statements: declarations, assignments, the structure of a kernel.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "frontend/lower.h"
+
+namespace tilec::frontend {
+
+using lang::ExprId;
+using lang::Overloaded;
+
+namespace {
+constexpr int kMaxErrors = 20;
+constexpr int64_t kMaxTileElements = int64_t{1} << 24;
+constexpr const char* kPins[] = {"depth", "role", "order"};
+
+const char* KindOf(const lang::Stmt& s) {
+  return std::visit(Overloaded{
+                        [](const lang::LetStmt& x) { return x.is_var ? "`var`" : "`let`"; },
+                        [](const lang::AssignStmt&) { return "an assignment"; },
+                        [](const lang::ForStmt&) { return "`for`"; },
+                        [](const lang::ParallelStmt&) { return "`parallel`"; },
+                        [](const lang::WhileStmt&) { return "`while`"; },
+                        [](const lang::IfStmt&) { return "`if`"; },
+                        [](const lang::TuneStmt&) { return "`tune`"; },
+                        [](const lang::WhereStmt&) { return "`where`"; },
+                        [](const lang::ReturnStmt&) { return "`return`"; },
+                        [](const lang::ExprStmt&) { return "this call"; },
+                    },
+                    s.node);
+}
+}  // namespace
+
+Result<> Lowerer::TopLevel(const lang::KernelItem& kernel) {
+  const lang::Stmt* parallel = nullptr;
+  for (lang::StmtId id : ast().block(kernel.body).stmts) {
+    const lang::Stmt& s = ast().stmt(id);
+    if (diags_.errors() - errors_before_ >= kMaxErrors || over_budget_) break;
+    if (parallel) {
+      if (s.As<lang::ParallelStmt>())
+        Report(kParallelTwice, s.span, kernel.name.text)
+            .Label(parallel->As<lang::ParallelStmt>()->heads[0].span, "the first is here")
+            .Help("put both grids into one `parallel`, or write two kernels");
+      else
+        Report(kAfterParallel, s.span)
+            .Label(parallel->As<lang::ParallelStmt>()->heads[0].span, "the grid is here")
+            .Help("move the statement into the body of `parallel`");
+      continue;
+    }
+    if (s.As<lang::ParallelStmt>()) {
+      parallel = &s;
+      Statement(s);
+      continue;
+    }
+    if (s.As<lang::TuneStmt>() || s.As<lang::WhereStmt>()) continue;  // statics.cc
+    if (const auto* let = s.As<lang::LetStmt>()) {
+      if (let->is_var) {
+        Report(kVarBeforeParallel, let->name.span, let->name.text)
+            .Help(fmt::format("write `let {0} = …` here, or `var {0} = …` inside `parallel`",
+                              let->name.text));
+        Poison(let->name);
+        continue;
+      }
+      Statement(s);
+      continue;
+    }
+    const auto* call = s.As<lang::ExprStmt>();
+    const auto* callee = call ? expr(call->value).As<lang::CallExpr>() : nullptr;
+    if (callee && (callee->callee.text == "static_assert" || callee->callee.text == "assert")) {
+      Statement(s);
+      continue;
+    }
+    Report(kStatementPlace, s.span, KindOf(s)).Help("move it into the body of `parallel`");
+  }
+  if (!parallel && diags_.errors() == errors_before_)
+    return Report(kParallelMissing, kernel.name.span, kernel.name.text)
+        .Help("write `parallel m in tiles(M, BM) { … }`");
+  return Done();
+}
+
+void Lowerer::Block(lang::BlockId id) {
+  frames_.back().scopes.emplace_back();
+  for (lang::StmtId s : ast().block(id).stmts) {
+    if (diags_.errors() - errors_before_ >= kMaxErrors || over_budget_) break;
+    Statement(ast().stmt(s));
+  }
+  frames_.back().scopes.pop_back();
+}
+
+void Lowerer::Statement(const lang::Stmt& s) {
+  for (const lang::Pin& pin : s.pins) {
+    const bool known = std::any_of(std::begin(kPins), std::end(kPins),
+                                   [&](const char* k) { return pin.name.text == k; });
+    if (!known && options_.warn) Report(kPinUnknown, pin.span, pin.name.text);
+  }
+  if (OverBudget(s.span)) return;
+  (void)LowerStatement(s);
+}
+
+Result<> Lowerer::LowerStatement(const lang::Stmt& stmt) {
+  return std::visit(
+      Overloaded{
+          [&](const lang::LetStmt& s) -> Result<> {
+            Result<> r = Let(s);
+            if (!r.ok()) Poison(s.name);
+            return r;
+          },
+          [&](const lang::AssignStmt& s) -> Result<> { return Assign(stmt, s); },
+          [&](const lang::ForStmt& s) -> Result<> { return For(stmt, s); },
+          [&](const lang::ParallelStmt& s) -> Result<> {
+            if (frames_.size() > 1) return Report(kParallelPlace, s.heads[0].span, "a function");
+            if (in_parallel_)
+              return Report(kParallelPlace, s.heads[0].span, "the body of `parallel`")
+                  .Help("list all variables in one `parallel`, or use `for`");
+            return Parallel(stmt, s);
+          },
+          [&](const lang::WhileStmt& s) -> Result<> { return While(stmt, s); },
+          [&](const lang::IfStmt& s) -> Result<> { return IfChain(stmt, s, 0); },
+          [&](const lang::TuneStmt& s) -> Result<> {
+            return Report(kStatementPlace, s.name.span, "`tune`")
+                .Help("tunes stand at the top level of a kernel, before `parallel`");
+          },
+          [&](const lang::WhereStmt&) -> Result<> {
+            return Report(kStatementPlace, stmt.span, "`where`")
+                .Help(
+                    "facts stand at the top level of a kernel, before `parallel`; inside, write "
+                    "`assert(…)`");
+          },
+          [&](const lang::ReturnStmt&) -> Result<> {
+            if (frames_.size() == 1)
+              return Report(kReturnPlace, stmt.span, "`return` outside a function")
+                  .Help("a kernel gives its results by storing to `out` tensors");
+            return Report(kReturnPlace, stmt.span, "`return` is not the last statement of its fn")
+                .Help("choose the value with `if c { a } else { b }` and return it at the end");
+          },
+          [&](const lang::ExprStmt& s) -> Result<> {
+            const lang::Expr& e = expr(s.value);
+            if (const auto* call = e.As<lang::CallExpr>()) return CallStatement(e, *call);
+            return Report(kCallPlace, e.span, "the value of this statement is not used")
+                .Help("give it a name with `let`, or remove it");
+          },
+      },
+      stmt.node);
+}
+
+// ---- Declarations and assignments --------------------------------------------------------------
+
+Result<Type> Lowerer::LocalType(const lang::TypeRef& t, std::vector<std::string>* names) {
+  TRY(const DType dtype, ResolveDType(t.dtype, diags_));
+  Shape shape;
+  int64_t elements = 1;
+  for (ExprId d : t.dims) {
+    const std::string text = program_.TextOf(expr(d).span);
+    TRY(const int64_t n, StaticInt(d, fmt::format("the extent `{}` of a tile", text)));
+    if (n < 1 || n > kMaxTileElements || (elements *= n) > kMaxTileElements)
+      return Report(kExtentRange, expr(d).span, text, n)
+          .Help("tiles have 1 to 2^24 elements in all");
+    shape.push_back(n);
+    if (names) names->push_back(expr(d).As<lang::IntExpr>() ? "" : text);
+  }
+  if (t.strided_any)
+    return Report(kParamForm, t.span, t.dtype.text, "has strides, but a tile has no strides")
+        .Help("remove `strided(any)`");
+  return Type::Tile(dtype, std::move(shape));
+}
+
+Result<ValueId> Lowerer::Convert(const Val& v, const Type& want,
+                                 const std::vector<std::string>& names, const std::string& what,
+                                 Span what_at, Span at) {
+  const std::string want_text = DescribeType(want, names);
+  auto subject = [&] { return fmt::format("{} of type {}", what, want_text); };
+  if (v.is_const()) {
+    const Constant& c = v.c;
+    const bool kind_ok = c.dtype ? *c.dtype == want.dtype
+                                 : c.is_bool() == (want.dtype == DType::kBool) &&
+                                       (ir::IsFloat(want.dtype) ? !c.integer_only : !c.is_float());
+    if (!kind_ok) {
+      DiagBuilder report = Report(kAssignDType, at, subject(), DescribeVal(v));
+      if (what_at.known()) report.Label(what_at, fmt::format("{} is {}", what, want_text));
+      return report.Help(WriteCast(program_.TextOf(at), want.dtype));
+    }
+    TRY(const Constant c2, Adapt(c, want.dtype, at, diags_));
+    return ConstantValue(at, c2, want.dtype, want.shape);
+  }
+  if (!v.is_value()) return Report(kNotAValue, at, program_.TextOf(at), DescribeVal(v));
+  const Type have = type(v.v);
+  const bool position = have.shape.empty() && want.shape.empty() && have.dtype == DType::kI32 &&
+                        want.dtype == DType::kI64;
+  if (have.dtype != want.dtype && !position) {
+    DiagBuilder report = Report(kAssignDType, at, subject(), DescribeVal(v));
+    if (what_at.known()) report.Label(what_at, fmt::format("{} is {}", what, want_text));
+    return report.Help(WriteCast(program_.TextOf(at), want.dtype));
+  }
+  if (!have.shape.empty() && have.shape != want.shape) {
+    DiagBuilder report = Report(kAssignShape, at, subject(), DescribeVal(v));
+    if (what_at.known()) report.Label(what_at, fmt::format("{} is {}", what, want_text));
+    report.Label(at, fmt::format("this is {}", DescribeVal(v)));
+    if (have.shape.size() == 2 && want.shape == Shape{have.shape[1], have.shape[0]})
+      report.Help("transpose it: `(…).T`");
+    return report;
+  }
+  ValueId r = v.v;
+  if (position) r = Emit(at, OpKind::kCast, {r}, Type::Scalar(DType::kI64));
+  return Broadcast(at, r, want.shape);
+}
+
+Result<> Lowerer::Let(const lang::LetStmt& s) {
+  const Span at = expr(s.value).span;
+  if (s.type) {
+    std::vector<std::string> names;
+    TRY(const Type want, LocalType(*s.type, &names));
+    TRY(Val v, Eval(s.value));
+    const std::string what = fmt::format("`{}`", s.name.text);
+    if (!s.is_var && v.is_const() && want.shape.empty() && !v.c.dtype &&
+        v.c.is_bool() == (want.dtype == DType::kBool) &&
+        (ir::IsFloat(want.dtype) ? !v.c.integer_only : !v.c.is_float())) {
+      TRY(Constant c, Adapt(v.c, want.dtype, at, diags_));
+      if (c.is_int()) c = Constant{c.value, c.dtype, true};
+      if (!Declare(s.name, LocalKind::kLet, ConstVal(c, at))) return DiagSink::Propagate();
+      return Done();
+    }
+    TRY(const ValueId r, Convert(v, want, names, what, s.type->span, at));
+    if (!want.shape.empty()) facts(r).dims = names;
+    if (!Declare(s.name, s.is_var ? LocalKind::kVar : LocalKind::kLet, Value(r, at)))
+      return DiagSink::Propagate();
+    return Done();
+  }
+  TRY(Val v, Eval(s.value));
+  if (s.is_var) {
+    if (v.is_const()) {
+      const DType d = DefaultDType(v.c);
+      v = Value(ConstantValue(at, v.c, d), at);
+    } else if (!v.is_value()) {
+      return Report(kNotAValue, at, program_.TextOf(at), DescribeVal(v));
+    }
+  } else if (v.kind == Val::Kind::kTensor) {
+    return Report(kTensorAsValue, at, fn_.params[v.index].name)
+        .Help(fmt::format("load a tile of it: `{}[…]`", fn_.params[v.index].name));
+  } else if (v.kind == Val::Kind::kString) {
+    return Report(kStringPlace, at);
+  }
+  if (v.is_value() && fn_.values[v.v].name.empty()) fn_.values[v.v].name = s.name.text;
+  if (!Declare(s.name, s.is_var ? LocalKind::kVar : LocalKind::kLet, v))
+    return DiagSink::Propagate();
+  return Done();
+}
+
+Result<> Lowerer::Assign(const lang::Stmt& stmt, const lang::AssignStmt& s) {
+  const lang::Expr& target = expr(s.target);
+  const Span at = expr(s.value).span;
+  const std::optional<lang::BinaryOp> op = [&]() -> std::optional<lang::BinaryOp> {
+    switch (s.op) {
+      case lang::AssignOp::kSet: return std::nullopt;
+      case lang::AssignOp::kAdd: return lang::BinaryOp::kAdd;
+      case lang::AssignOp::kSub: return lang::BinaryOp::kSub;
+      case lang::AssignOp::kMul: return lang::BinaryOp::kMul;
+      case lang::AssignOp::kDiv: return lang::BinaryOp::kDiv;
+    }
+    return std::nullopt;
+  }();
+  // The new value, given the old one for `+=` and its family.
+  auto updated = [&](const Val* old) -> Result<Val> {
+    if (!op) return Eval(s.value);
+    if (s.op == lang::AssignOp::kAdd && IsMatMul(s.value)) return MatMul(s.value, old);
+    TRY(const Val rhs, TileOrScalar(s.value));
+    return BinaryVals(*op, *old, rhs, stmt.span);
+  };
+  if (const auto* index = target.As<lang::IndexExpr>()) {
+    const auto* base = expr(index->base).As<lang::NameExpr>();
+    const Local* local = base ? Lookup(base->name) : nullptr;
+    if (base && !local)
+      return Suggest(Report(kUnknownName, expr(index->base).span, base->name), base->name,
+                     NamesInScope());
+    if (!local || local->val.kind != Val::Kind::kTensor) {
+      if (local && local->kind == LocalKind::kPoison) return DiagSink::Propagate();
+      return Report(kTileIndex, target.span)
+          .Help("assign the whole tile; `select(mask, a, b)` changes parts of it");
+    }
+    TRY_VOID(CheckWritable(target, *index, local->val.index));
+    if (!op) {
+      TRY(const Val v, TileOrScalar(s.value));
+      return Store(target, *index, v);
+    }
+    TRY(const Val old, Load(target, *index, local->val.index));
+    TRY(const Val v, updated(&old));
+    return Store(target, *index, v);
+  }
+  const auto* name = target.As<lang::NameExpr>();
+  if (!name) return Report(kStatementPlace, target.span, "this assignment");
+  Local* local = Lookup(name->name);
+  if (!local) {
+    DiagBuilder report = Report(kUnknownName, target.span, name->name);
+    report.Help(fmt::format("declare it: `var {} = …`", name->name));
+    return Suggest(report, name->name, NamesInScope());
+  }
+  if (local->kind == LocalKind::kPoison) return DiagSink::Propagate();
+  if (local->val.kind == Val::Kind::kTensor)
+    return Report(kTensorAsValue, target.span, name->name)
+        .Help(fmt::format("store a tile: `{}[…] = …`", name->name));
+  if (local->kind != LocalKind::kVar) {
+    DiagBuilder report = Report(kAssignToConstant, target.span, name->name, Describe(local->kind));
+    report.Label(local->at, "declared here");
+    if (local->kind == LocalKind::kLet)
+      report.Help(fmt::format("declare it with `var {}`", name->name));
+    return report;
+  }
+  const Val old = local->val;
+  const Span declared = local->at;
+  TRY(const Val v, updated(&old));
+  const std::vector<std::string> names = facts(old.v).dims;
+  TRY(const ValueId r,
+      Convert(v, type(old.v), names, fmt::format("`{}`", name->name), declared, at));
+  if (facts(r).dims.empty()) facts(r).dims = names;
+  if (fn_.values[r].name.empty()) fn_.values[r].name = name->name;
+  Lookup(name->name)->val = Value(r, declared);
+  return Done();
+}
+
+// ---- Loops -------------------------------------------------------------------------------------
+
+std::vector<std::string> Lowerer::Assigned(const std::vector<lang::BlockId>& blocks) {
+  std::vector<std::string> out;
+  for (lang::BlockId b : blocks)
+    VisitStmts(ast(), b, [&](const lang::Stmt& s) {
+      const auto* assign = s.As<lang::AssignStmt>();
+      const auto* name = assign ? expr(assign->target).As<lang::NameExpr>() : nullptr;
+      if (!name || std::find(out.begin(), out.end(), name->name) != out.end()) return;
+      const Local* local = Lookup(name->name);
+      if (local && local->kind == LocalKind::kVar) out.push_back(name->name);
+    });
+  return out;
+}
+
+std::vector<ValueId> Lowerer::CurrentValues(const std::vector<std::string>& names) {
+  std::vector<ValueId> out;
+  for (const std::string& n : names) out.push_back(Lookup(n)->val.v);
+  return out;
+}
+void Lowerer::SetValues(const std::vector<std::string>& names, const std::vector<ValueId>& values) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    Local* local = Lookup(names[i]);
+    const std::vector<std::string> dims = facts(local->val.v).dims;
+    facts(values[i]).dims = dims;
+    facts(values[i]).deps = ~uint64_t{0};  // whatever the body does
+    fn_.values[values[i]].name = names[i];
+    local->val = Value(values[i], local->val.at);
+  }
+}
+
+Result<LoopRange> Lowerer::Head(const lang::LoopHead& head) {
+  const lang::Expr& e = expr(head.range);
+  LoopRange out;
+  const lang::RangeExpr* range = e.As<lang::RangeExpr>();
+  auto bound = [&](ExprId id) -> Result<Val> {
+    TRY(const Val v, Scalar(id));
+    const bool integer = v.is_const() ? v.c.is_int() : ir::IsInteger(type(v.v).dtype);
+    if (!integer) return Report(kLoopRange, expr(id).span, "a bound is " + DescribeVal(v));
+    return v;
+  };
+  if (const auto* call = e.As<lang::CallExpr>(); call && call->callee.text == "tiles") {
+    if (call->args.size() != 2 || call->args[0].name || call->args[1].name)
+      return Report(kArgCount, e.span, "tiles", "a bound and a tile size",
+                    fmt::format("{} arguments", call->args.size()))
+          .Help("write `tiles(N, BN)` or `tiles(lo..hi, BN)`");
+    out.is_range = true;
+    const lang::Expr& extent = expr(call->args[0].value);
+    range = extent.As<lang::RangeExpr>();
+    if (range && range->step.valid())
+      return Report(kLoopRange, extent.span, "`tiles` takes a range without a step");
+    if (!range) {
+      out.lo = ConstVal(IntConstant(0), extent.span);
+      TRY(out.hi, bound(call->args[0].value));
+    }
+    const ExprId size = call->args[1].value;
+    TRY(out.step, StaticInt(size, "the size of tiles"));
+    if (out.step < 1 || out.step > kMaxTileElements)
+      return Report(kTileSize, expr(size).span, out.step);
+    if (!expr(size).As<lang::IntExpr>()) out.size_name = program_.TextOf(expr(size).span);
+  } else if (!range) {
+    return Report(kLoopRange, e.span, "loops run over `lo..hi` or `tiles(n, B)`")
+        .Help(fmt::format("write `0..{}`", program_.TextOf(e.span)));
+  }
+  if (range) {
+    TRY(out.lo, bound(range->lo));
+    TRY(out.hi, bound(range->hi));
+    if (range->step.valid()) {
+      TRY(out.step, StaticInt(range->step, "the step of a range"));
+      if (out.step < 1) return Report(kLoopStep, expr(range->step).span, out.step);
+    }
+  }
+  return out;
+}
+
+void Lowerer::BindLoopName(const lang::LoopHead& head, const LoopRange& range, ValueId position,
+                           LocalKind kind) {
+  facts(position).position = true;
+  Val v = Value(position, head.name.span);
+  if (range.is_range) {
+    ranges_.push_back({v, range.hi, range.step, range.size_name});
+    v.kind = Val::Kind::kRange;
+    v.index = static_cast<int>(ranges_.size()) - 1;
+  }
+  if (!Declare(head.name, kind, v)) Poison(head.name);
+}
+
+Result<> Lowerer::For(const lang::Stmt& stmt, const lang::ForStmt& s) {
+  Result<LoopRange> range = Head(s.head);
+  if (!range.ok()) {
+    // The body may still have mistakes of its own, but its loop name means nothing: skip it.
+    return DiagSink::Propagate();
+  }
+  const Span at = Join(Span{stmt.span.file, stmt.span.begin, stmt.span.begin + 1}, s.head.span);
+  const std::vector<std::string> carried = Assigned({s.body});
+  std::vector<ValueId> operands = {ToIndex(at, range->lo), ToIndex(at, range->hi)};
+  const std::vector<ValueId> inits = CurrentValues(carried);
+  operands.insert(operands.end(), inits.begin(), inits.end());
+  std::vector<Type> types;
+  for (ValueId v : inits) types.push_back(type(v));
+  const ir::OpId op = EmitOp(at, OpKind::kFor, operands, types, {{"step", range->step}});
+  const ir::BlockId body = fn_.AddBlock(op);
+  fn_.ops[op].regions.push_back(body);
+  const ValueId position = fn_.AddArg(body, Type::Scalar(DType::kI64), s.head.name.text);
+  facts(position).deps = facts(operands[0]).deps | facts(operands[1]).deps;
+  std::vector<ValueId> args;
+  for (size_t i = 0; i < carried.size(); ++i)
+    args.push_back(fn_.AddArg(body, types[i], carried[i]));
+  SetValues(carried, args);
+  Push(body);
+  frames_.back().scopes.emplace_back();
+  BindLoopName(s.head, *range, position, LocalKind::kLoop);
+  Block(s.body);
+  frames_.back().scopes.pop_back();
+  b_.SetSpan(at);
+  b_.Yield(CurrentValues(carried));
+  Pop();
+  SetValues(carried, fn_.ops[op].results);
+  return Done();
+}
+
+Result<> Lowerer::Parallel(const lang::Stmt& stmt, const lang::ParallelStmt& s) {
+  std::vector<LoopRange> ranges;
+  std::vector<ValueId> operands;
+  std::vector<int64_t> steps;
+  const Span at =
+      Join(Span{stmt.span.file, stmt.span.begin, stmt.span.begin + 1}, s.heads.back().span);
+  for (const lang::LoopHead& head : s.heads) {
+    TRY(LoopRange r, Head(head));
+    operands.push_back(ToIndex(at, r.lo));
+    operands.push_back(ToIndex(at, r.hi));
+    steps.push_back(r.step);
+    const Expr extent = Simplify(Expr::Make(Expr::Op::kSub, SymbolOf(r.hi), SymbolOf(r.lo)));
+    parallel_.push_back(
+        {head.name.text, head.name.span, extent, extent.is_const() && extent.value <= r.step});
+    ranges.push_back(std::move(r));
+  }
+  const ir::OpId op = EmitOp(at, OpKind::kParallel, operands, {}, {{"steps", steps}});
+  const ir::BlockId body = fn_.AddBlock(op);
+  fn_.ops[op].regions.push_back(body);
+  frames_.back().scopes.emplace_back();
+  for (size_t i = 0; i < s.heads.size(); ++i) {
+    const ValueId position = fn_.AddArg(body, Type::Scalar(DType::kI64), s.heads[i].name.text);
+    facts(position).deps = uint64_t{1} << std::min<size_t>(i, 63);
+    SetSymbol(position, Expr::Name(fmt::format("%p{}", i)));
+    BindLoopName(s.heads[i], ranges[i], position, LocalKind::kParallel);
+  }
+  Push(body);
+  in_parallel_ = true;
+  Block(s.body);
+  in_parallel_ = false;
+  b_.SetSpan(at);
+  b_.Yield({});
+  Pop();
+  frames_.back().scopes.pop_back();
+  return Done();
+}
+
+Result<> Lowerer::While(const lang::Stmt& stmt, const lang::WhileStmt& s) {
+  const Span at =
+      Join(Span{stmt.span.file, stmt.span.begin, stmt.span.begin + 1}, expr(s.condition).span);
+  const std::vector<std::string> carried = Assigned({s.body});
+  const std::vector<ValueId> inits = CurrentValues(carried);
+  std::vector<Type> types;
+  for (ValueId v : inits) types.push_back(type(v));
+  const ir::OpId op = EmitOp(at, OpKind::kWhile, inits, types);
+  std::vector<ValueId> args[2];
+  for (auto& region_args : args) {
+    const ir::BlockId region = fn_.AddBlock(op);
+    fn_.ops[op].regions.push_back(region);
+    for (size_t i = 0; i < carried.size(); ++i)
+      region_args.push_back(fn_.AddArg(region, types[i], carried[i]));
+  }
+  SetValues(carried, args[0]);
+  Push(fn_.ops[op].regions[0]);
+  Result<Val> condition = Condition(s.condition);
+  if (condition.ok() && condition->is_const() && condition->c.as_bool())
+    condition =
+        Report(kConditionKind, expr(s.condition).span, "always true, so the loop never ends")
+            .Help("use `for`, or a condition that changes");
+  if (condition.ok()) {
+    std::vector<ValueId> yields = {
+        condition->is_const() ? ConstantValue(at, condition->c, DType::kBool) : condition->v};
+    yields.insert(yields.end(), args[0].begin(), args[0].end());
+    b_.SetSpan(at);
+    b_.Yield(yields);
+  }
+  Pop();
+  SetValues(carried, args[1]);
+  Push(fn_.ops[op].regions[1]);
+  if (condition.ok()) {
+    bool reads = false;
+    VisitExprs(ast(), s.condition,
+               [&](ExprId id) { reads |= expr(id).As<lang::IndexExpr>() != nullptr; });
+    if (carried.empty() && !condition->is_const() && !reads)
+      Report(kConditionKind, expr(s.condition).span,
+             "not changed by the body, so the loop never ends")
+          .Help("assign a `var` of the condition in the body");
+    Block(s.body);
+  }
+  b_.SetSpan(at);
+  b_.Yield(CurrentValues(carried));
+  Pop();
+  SetValues(carried, fn_.ops[op].results);
+  if (!condition.ok()) return DiagSink::Propagate();
+  return Done();
+}
+
+Result<Val> Lowerer::Condition(ExprId id) {
+  TRY(const Val v, TileOrScalar(id));
+  if (v.is_const()) {
+    if (!v.c.is_bool())
+      return Report(kConditionKind, expr(id).span, DescribeVal(v)).Help("compare it: `x != 0`");
+    return v;
+  }
+  if (!type(v.v).shape.empty())
+    return Report(kConditionShape, expr(id).span, DescribeVal(v))
+        .Help("reduce it with `any(…)` or `all(…)`, or choose elementwise with `select(c, a, b)`");
+  if (type(v.v).dtype != DType::kBool)
+    return Report(kConditionKind, expr(id).span, DescribeVal(v)).Help("compare it: `x != 0`");
+  return v;
+}
+
+Result<> Lowerer::IfChain(const lang::Stmt& stmt, const lang::IfStmt& s, size_t arm) {
+  if (arm == s.arms.size()) {
+    if (s.else_body.valid()) Block(s.else_body);
+    return Done();
+  }
+  TRY(const Val condition, Condition(s.arms[arm].condition));
+  if (condition.is_const()) {
+    if (!condition.c.as_bool()) return IfChain(stmt, s, arm + 1);
+    Block(s.arms[arm].body);
+    return Done();
+  }
+  std::vector<lang::BlockId> blocks;
+  for (size_t i = arm; i < s.arms.size(); ++i) blocks.push_back(s.arms[i].body);
+  if (s.else_body.valid()) blocks.push_back(s.else_body);
+  const Span at = expr(s.arms[arm].condition).span;
+  const std::vector<std::string> changed = Assigned(blocks);
+  const std::vector<ValueId> before = CurrentValues(changed);
+  std::vector<Type> types;
+  for (ValueId v : before) types.push_back(type(v));
+  const ir::OpId op = EmitOp(at, OpKind::kIf, {condition.v}, types);
+  bool ok = true;
+  for (int side = 0; side < 2; ++side) {
+    const ir::BlockId region = fn_.AddBlock(op);
+    fn_.ops[op].regions.push_back(region);
+    Push(region);
+    if (side == 0)
+      Block(s.arms[arm].body);
+    else
+      ok = IfChain(stmt, s, arm + 1).ok();
+    b_.SetSpan(at);
+    b_.Yield(CurrentValues(changed));
+    Pop();
+    for (size_t i = 0; i < changed.size(); ++i) {
+      Local* local = Lookup(changed[i]);
+      local->val = Value(before[i], local->val.at);
+    }
+  }
+  SetValues(changed, fn_.ops[op].results);
+  if (!ok) return DiagSink::Propagate();
+  return Done();
+}
+
+}  // namespace tilec::frontend

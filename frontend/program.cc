@@ -1,0 +1,350 @@
+// Loading: a file, the modules it imports, what is visible where, and near-miss names.
+//
+// A module sees its own items and those of the modules it imports directly; its own hide imported
+// ones. Nothing is visible through two imports in a row, so a library can import helpers without
+// spilling their names into its users.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "frontend/internal.h"
+#include "language/parse.h"
+
+namespace tilec::frontend {
+
+std::string NearestName(std::string_view name, const std::vector<std::string>& candidates) {
+  std::string best;
+  size_t best_distance = name.size() <= 2 ? 1 : name.size() <= 5 ? 2 : 3;
+  auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  for (const std::string& other : candidates) {
+    if (other == name || other.size() > name.size() + 3 || name.size() > other.size() + 3) continue;
+    // Edit distance with transpositions; a difference of case only counts as a half.
+    std::vector<std::vector<size_t>> d(name.size() + 1, std::vector<size_t>(other.size() + 1));
+    for (size_t i = 0; i <= name.size(); ++i) d[i][0] = 2 * i;
+    for (size_t j = 0; j <= other.size(); ++j) d[0][j] = 2 * j;
+    for (size_t i = 1; i <= name.size(); ++i)
+      for (size_t j = 1; j <= other.size(); ++j) {
+        const size_t change = name[i - 1] == other[j - 1]                 ? 0
+                              : lower(name[i - 1]) == lower(other[j - 1]) ? 1
+                                                                          : 2;
+        d[i][j] = std::min({d[i - 1][j] + 2, d[i][j - 1] + 2, d[i - 1][j - 1] + change});
+        if (i > 1 && j > 1 && name[i - 1] == other[j - 2] && name[i - 2] == other[j - 1])
+          d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 2);
+      }
+    const size_t distance = d[name.size()][other.size()];
+    if (distance >= 2 * std::max(name.size(), other.size())) continue;  // nothing in common
+    if (distance <= 2 * best_distance - (best.empty() ? 0 : 1)) {
+      best_distance = (distance + 1) / 2;
+      best = other;
+    }
+  }
+  return best;
+}
+
+DiagBuilder Suggest(DiagBuilder report, std::string_view name,
+                    const std::vector<std::string>& candidates) {
+  const std::string near = NearestName(name, candidates);
+  if (!near.empty()) report.Help(fmt::format("did you mean `{}`?", near));
+  return report;
+}
+
+const ItemRef* ProgramData::Find(int module, std::string_view name) const {
+  const auto& visible = modules[module].visible;
+  const auto it = visible.find(name);
+  return it == visible.end() ? nullptr : &it->second;
+}
+
+std::string ProgramData::TextOf(Span span) const {
+  if (!span.known()) return "";
+  std::string out;
+  for (char c : sources->TextOf(span)) {
+    const bool space = c == ' ' || c == '\n' || c == '\t' || c == '\r';
+    if (space && (out.empty() || out.back() == ' ')) continue;
+    out += space ? ' ' : c;
+  }
+  if (out.size() > 60) out = out.substr(0, 57) + "...";
+  return out;
+}
+
+namespace {
+
+constexpr size_t kMaxFileBytes = size_t{16} << 20;
+constexpr int kMaxImportDepth = 64;
+
+std::optional<std::string> ReadFile(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return std::nullopt;
+  std::string text;
+  char buffer[1 << 16];
+  while (in.read(buffer, sizeof buffer) || in.gcount() > 0) {
+    text.append(buffer, static_cast<size_t>(in.gcount()));
+    if (text.size() > kMaxFileBytes) return std::nullopt;
+  }
+  if (in.bad()) return std::nullopt;
+  return text;
+}
+
+// "a/b/../c" → "a/c"; keeps leading "..".
+std::string Normalize(const std::string& path) {
+  std::vector<std::string> parts;
+  const bool absolute = !path.empty() && path[0] == '/';
+  std::stringstream in(path);
+  for (std::string part; std::getline(in, part, '/');) {
+    if (part.empty() || part == ".") continue;
+    if (part == ".." && !parts.empty() && parts.back() != "..")
+      parts.pop_back();
+    else
+      parts.push_back(part);
+  }
+  std::string out = absolute ? "/" : "";
+  for (size_t i = 0; i < parts.size(); ++i) out += (i ? "/" : "") + parts[i];
+  return out;
+}
+
+const lang::Name* NameOf(const lang::Item& item) {
+  if (const auto* k = item.As<lang::KernelItem>()) return &k->name;
+  if (const auto* f = item.As<lang::FnItem>()) return &f->name;
+  if (const auto* c = item.As<lang::ConstItem>()) return &c->name;
+  return nullptr;
+}
+
+struct Loader {
+  SourceMap& sources;
+  const ImportResolver& resolver;
+  DiagSink& diags;
+  ProgramData& program;
+  std::map<std::string, int> by_path;  // loaded modules
+  std::vector<std::string> open;       // paths being loaded
+
+  Result<int> LoadModule(const std::string& path, std::string text) {
+    const int index = static_cast<int>(program.modules.size());
+    program.modules.emplace_back();
+    by_path[path] = index;
+    open.push_back(path);
+    const int32_t file = sources.Add(path, std::move(text));
+    TRY(lang::Ast ast, lang::Parse(sources, file, diags));
+    program.modules[index].file = file;
+    program.modules[index].path = path;
+    program.modules[index].ast = std::move(ast);
+    TRY_VOID(Collect(index));
+    open.pop_back();
+    return index;
+  }
+
+  Result<> Collect(int index) {
+    Module& module = program.modules[index];
+    const int before = diags.errors();
+    for (lang::ItemId id : module.ast.items) {
+      const lang::Name* name = NameOf(module.ast.item(id));
+      if (!name) continue;
+      if (name->text == "inf" || name->text == "nan") {
+        diags.Report(kReservedName, name->span, name->text);
+        continue;
+      }
+      const auto [it, fresh] = module.own.emplace(name->text, ItemRef{index, id});
+      if (!fresh)
+        diags.Report(kDuplicateItem, name->span, name->text)
+            .Label(NameOf(program.item(it->second))->span, "first defined here");
+    }
+    module.visible = module.own;
+    std::map<std::string, Span, std::less<>> imported_at;
+    for (lang::ItemId id : module.ast.items) {
+      const auto* import = module.ast.item(id).As<lang::ImportItem>();
+      if (!import) continue;
+      Result<int> loaded = Import(index, *import);
+      if (!loaded.ok()) continue;
+      for (const auto& [name, ref] : program.modules[*loaded].own) {
+        if (module.own.count(name)) continue;
+        const auto [it, fresh] = module.visible.emplace(name, ref);
+        if (fresh) {
+          imported_at[name] = import->path_span;
+        } else if (it->second != ref) {
+          diags.Report(kAmbiguousImport, import->path_span, name)
+              .Label(imported_at[name], "also defined by this one");
+        }
+      }
+    }
+    if (diags.errors() > before) return DiagSink::Propagate();
+    return Done();
+  }
+
+  Result<int> Import(int from, const lang::ImportItem& import) {
+    std::string path;
+    std::optional<std::string> text;
+    const bool relative = import.path.starts_with("./") || import.path.starts_with("../") ||
+                          import.path.ends_with(".tile");
+    if (relative) {
+      const std::string& base = program.modules[from].path;
+      const size_t slash = base.rfind('/');
+      path = Normalize((slash == std::string::npos ? "" : base.substr(0, slash + 1)) + import.path);
+      if (!path.ends_with(".tile")) path += ".tile";
+    } else {
+      std::optional<ImportedText> found = resolver ? resolver(import.path) : std::nullopt;
+      if (!found)
+        return diags.Report(kImportNotFound, import.path_span, import.path)
+            .Help("library modules are spelt `\"std/name\"`, files of your own `\"./name\"`");
+      path = found->path;
+      text = std::move(found->text);
+    }
+    const auto on_way = std::find(open.begin(), open.end(), path);
+    if (on_way != open.end()) {
+      std::string through;
+      for (auto it = on_way + 1; it != open.end(); ++it)
+        through += (through.empty() ? " through `" : "`, `") + *it;
+      return diags.Report(kImportCycle, import.path_span, path,
+                          through.empty() ? "" : through + "`");
+    }
+    if (const auto it = by_path.find(path); it != by_path.end()) return it->second;
+    if (static_cast<int>(open.size()) >= kMaxImportDepth)
+      return diags.Report(kImportCycle, import.path_span, path, " or nests 64 deep");
+    if (!text) text = ReadFile(path);
+    if (!text) return diags.Report(kFileUnreadable, import.path_span, path);
+    return LoadModule(path, std::move(*text));
+  }
+};
+
+Result<TestCallInfo> ReadTestCall(const ProgramData& program, const lang::TestCase& test,
+                                  DiagSink& diags) {
+  const lang::Ast& ast = program.modules[0].ast;
+  TestCallInfo out;
+  out.at = test.span;
+  const lang::CallExpr* call = ast.expr(test.call).As<lang::CallExpr>();
+  if (!call)
+    return diags.Report(kTestCall, ast.expr(test.call).span, "a test is a call of a kernel")
+        .Help("write `gemm(M = 300, N = 200, K = 136) ~ 1e-2`");
+  out.kernel = call->callee.text;
+  const auto sig = program.signatures.find(out.kernel);
+  if (sig == program.signatures.end())
+    return Suggest(
+        diags.Report(kUnknownKernel, call->callee.span, out.kernel, program.modules[0].path),
+        out.kernel, program.kernels);
+  for (const lang::Arg& arg : call->args) {
+    if (!arg.name)
+      return diags.Report(kTestCall, arg.span, "arguments of a test have names")
+          .Help("write `NAME = VALUE`");
+    const std::string& name = arg.name->text;
+    const ParamInfo* param = sig->second.param(name);
+    if (!sig->second.Has(name))
+      return Suggest(diags.Report(kUnknownArgument, arg.name->span, out.kernel, name), name,
+                     sig->second.names());
+    if (param && param->role == ParamRole::kTensor)
+      return diags
+          .Report(kTestCall, arg.span,
+                  fmt::format("tensor `{}` gets random values in a test", name))
+          .Help("give its dims");
+    if (out.args.count(name))
+      return diags.Report(kTestCall, arg.span, fmt::format("`{}` is given twice", name));
+    ConstEval eval(program, 0, {}, diags);
+    TRY(const Constant value, eval.Eval(arg.value, "an argument of a test"));
+    out.args[name] = value.value;
+  }
+  for (const DimInfo& dim : sig->second.dims)
+    if (!out.args.count(dim.name))
+      return diags
+          .Report(kTestCall, test.span,
+                  fmt::format("dim `{}` of `{}` has no value", dim.name, out.kernel))
+          .Label(dim.at, "bound here")
+          .Help(fmt::format("add `{} = 100`", dim.name));
+  if (test.tolerance.valid()) {
+    ConstEval eval(program, 0, {}, diags);
+    TRY(const Constant t, eval.Eval(test.tolerance, "the tolerance of a test"));
+    if (t.is_bool() || !(t.as_double() > 0))
+      return diags
+          .Report(kTestCall, ast.expr(test.tolerance).span,
+                  fmt::format("the tolerance is {}", ToText(t.value)))
+          .Help("a tolerance is a positive number, like `~ 1e-2`");
+    out.tolerance = t.as_double();
+  }
+  return out;
+}
+
+Result<> Finish(ProgramData& program, DiagSink& diags) {
+  const int before = diags.errors();
+  (void)EvalConstants(program, diags);
+  const Module& root = program.modules[0];
+  std::vector<std::pair<std::string, ItemRef>> kernels;
+  for (lang::ItemId id : root.ast.items)
+    if (const auto* k = root.ast.item(id).As<lang::KernelItem>())
+      kernels.emplace_back(k->name.text, ItemRef{0, id});
+  program.own_kernels = kernels.size();
+  for (const auto& [name, ref] : root.visible)
+    if (ref.module != 0 && program.item(ref).As<lang::KernelItem>())
+      kernels.emplace_back(name, ref);
+  for (const auto& [name, ref] : kernels) {
+    Result<Signature> sig = BuildSignature(program, ref, diags);
+    if (!sig.ok()) continue;
+    program.kernels.push_back(name);
+    program.signatures[name] = std::move(*sig);
+  }
+  if (diags.errors() > before) return DiagSink::Propagate();
+  for (lang::ItemId id : root.ast.items) {
+    const auto* test = root.ast.item(id).As<lang::TestItem>();
+    if (!test) continue;
+    TestInfo info;
+    info.name = test->name;
+    info.at = test->name_span;
+    for (const lang::TestCase& c : test->cases) {
+      Result<TestCallInfo> call = ReadTestCall(program, c, diags);
+      if (call.ok()) info.calls.push_back(std::move(*call));
+    }
+    program.tests.push_back(std::move(info));
+  }
+  if (diags.errors() > before) return DiagSink::Propagate();
+  return Done();
+}
+
+}  // namespace
+
+Program::Program(std::unique_ptr<ProgramData> data) : data_(std::move(data)) {}
+Program::Program(Program&&) noexcept = default;
+Program& Program::operator=(Program&&) noexcept = default;
+Program::~Program() = default;
+
+Result<Program> Program::LoadText(SourceMap& sources, const std::string& path, std::string text,
+                                  const ImportResolver& resolver, DiagSink& diags) {
+  auto data = std::make_unique<ProgramData>();
+  data->sources = &sources;
+  Loader loader{sources, resolver, diags, *data, {}, {}};
+  TRY_VOID(loader.LoadModule(Normalize(path), std::move(text)));
+  TRY_VOID(Finish(*data, diags));
+  return Program(std::move(data));
+}
+
+Result<Program> Program::Load(SourceMap& sources, const std::string& path,
+                              const ImportResolver& resolver, DiagSink& diags) {
+  std::optional<std::string> text = ReadFile(path);
+  if (!text) return diags.Report(kFileUnreadable, Span{}, path).Place(path);
+  return LoadText(sources, path, std::move(*text), resolver, diags);
+}
+
+const std::string& Program::path() const { return data_->modules[0].path; }
+std::vector<std::string> Program::kernels() const { return data_->kernels; }
+std::vector<std::string> Program::own_kernels() const {
+  return {data_->kernels.begin(), data_->kernels.begin() + static_cast<int>(data_->own_kernels)};
+}
+const std::vector<TestInfo>& Program::tests() const { return data_->tests; }
+std::vector<int32_t> Program::files() const {
+  std::vector<int32_t> out;
+  for (const Module& m : data_->modules) out.push_back(m.file);
+  return out;
+}
+const Signature* Program::FindSignature(std::string_view kernel) const {
+  const auto it = data_->signatures.find(kernel);
+  return it == data_->signatures.end() ? nullptr : &it->second;
+}
+
+Result<Signature> SignatureOf(const Program& program, const std::string& kernel, DiagSink& diags) {
+  const ProgramData& data = program.data();
+  if (kernel.empty() && data.own_kernels == 1) return *program.FindSignature(data.kernels[0]);
+  if (const Signature* found = program.FindSignature(kernel)) return *found;
+  std::string all;
+  for (const std::string& k : data.kernels) all += (all.empty() ? "`" : ", `") + k + "`";
+  DiagBuilder report = diags.Report(kUnknownKernel, Span{}, kernel, program.path());
+  report.Place(program.path());
+  report.Note(all.empty() ? "the file has no kernels" : "kernels: " + all);
+  return Suggest(report, kernel, data.kernels);
+}
+
+}  // namespace tilec::frontend

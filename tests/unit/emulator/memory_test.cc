@@ -1,0 +1,157 @@
+// Loads, stores, state spaces, atomics, and the faults they may raise.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/emulator/harness.h"
+
+namespace tilec::runtime {
+namespace {
+
+using V = std::vector<uint64_t>;
+
+std::string ErrorOf(const std::string& declarations, const std::string& body, uint32_t threads = 32) {
+  std::string error;
+  EXPECT_TRUE(RunBody(declarations, body, {}, threads, &error).empty());
+  return error;
+}
+
+TEST(Memory, VectorsAndWidths) {
+  auto out = RunBody(".reg .b32 %a, %b; .reg .b16 %h<4>; .reg .b64 %x;",
+                     "ld.global.s8 %a, [%pin];\nld.global.u8 %b, [%pin+1];\n"
+                     "st.global.v2.b32 [%pout], {%a, %b};", {0xff80, 0x7f01}, 2);
+  EXPECT_EQ(out[0], 0x000000ffffffff80ull);
+  EXPECT_EQ(out[1], 0x0000007f00000001ull);
+  out = RunBody(".reg .b16 %h<4>;",
+                "ld.global.v4.u16 {%h0, %h1, %h2, %h3}, [%pin];\n"
+                "st.global.v4.u16 [%pout], {%h3, %h2, %h1, %h0};", {0x0001000200030004, 5}, 32);
+  EXPECT_EQ(out[0], 0x0004000300020001ull);
+  EXPECT_EQ(out[1], 0x0005000000000000ull);
+  out = RunBody(".reg .b32 %a;", "ld.global.b32 %a, [%pin];\nst.global.b8 [%pout+3], %a;\n"
+                "st.global.b16 [%pout+4], %a;", {0x12345678}, 1);
+  EXPECT_EQ(out[0], 0x0000567878000000ull);
+}
+
+TEST(Memory, SharedLocalConstAndGlobalVariables) {
+  std::string ptx =
+      ".version 8.3\n.target sm_90a\n.address_size 64\n"
+      ".const .align 4 .b32 table[4] = {10, 20, 30, -40};\n"
+      ".global .align 4 .f32 g = 0f3F800000;\n"
+      ".visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
+      ".shared .align 8 .b8 buf[256];\n.local .align 8 .b8 depot[16];\n"
+      ".reg .b32 %a, %b, %t, %s, %g; .reg .b64 %out, %p, %q;\n"
+      "ld.param.u64 %out, [out];\nmov.u32 %t, %tid.x;\n"
+      "mov.u32 %s, buf;\nshl.b32 %a, %t, 2;\nadd.u32 %s, %s, %a;\n"
+      "mul.lo.u32 %b, %t, 3;\nst.shared.u32 [%s], %b;\nbar.sync 0;\n"
+      "mov.u32 %s, buf;\nsub.u32 %a, 124, %a;\nadd.u32 %s, %s, %a;\nld.shared.u32 %b, [%s];\n"  // 3(31-t)
+      "mov.u64 %p, depot;\ncvta.local.u64 %p, %p;\nst.u32 [%p+4], %b;\nld.local.u32 %b, [depot+4];\n"
+      "ld.const.u32 %a, [table+12];\nadd.u32 %b, %b, %a;\n"
+      "ld.global.u32 %g, [g];\n"
+      "mov.u64 %p, buf;\ncvta.shared.u64 %p, %p;\nld.u32 %a, [%p+8];\nadd.u32 %b, %b, %a;\n"
+      "mul.wide.u32 %q, %t, 8;\nadd.u64 %out, %out, %q;\nst.global.v2.b32 [%out], {%b, %g};\nret;\n}\n";
+  Emu emu;
+  ASSERT_TRUE(emu.Load(ptx)) << emu.Text();
+  uint64_t out = emu.Upload(V(32));
+  LaunchConfig config;
+  config.block[0] = 32;
+  ASSERT_TRUE(emu.Launch("k", config, {KernelArg::Of(out), KernelArg::Of(out)})) << emu.Text();
+  auto got = emu.Download<int32_t>(out, 64);
+  for (int t = 0; t < 32; ++t) {
+    EXPECT_EQ(got[2 * t], 3 * (31 - t) - 40 + 6);
+    EXPECT_EQ(got[2 * t + 1], 0x3f800000);
+  }
+}
+
+TEST(Memory, Faults) {
+  EXPECT_NE(ErrorOf(".reg .b32 %a;", "ld.global.b32 %a, [%pin+2];").find("E641"), std::string::npos);
+  EXPECT_NE(ErrorOf(".reg .b32 %a;", "ld.global.b32 %a, [0];").find("E640"), std::string::npos);
+  EXPECT_NE(ErrorOf(".reg .b32 %a;", "st.global.b32 [%pout+256], 1;").find("warp 0, lane 0"), std::string::npos);
+  EXPECT_NE(ErrorOf(".reg .b32 %a;", "ld.global.b32 %a, [%pin+-8];").find("E640"), std::string::npos);
+  EXPECT_NE(ErrorOf(".shared .b32 x;", "st.shared.b32 [x+4], 1;").find("E642"), std::string::npos);
+  EXPECT_NE(ErrorOf(".shared .b32 x;", "st.shared.b32 [%tt+0xfffffffffffffffc], 1;").find("E642"), std::string::npos);
+  EXPECT_NE(ErrorOf(".local .b32 x;", "st.local.b32 [x+400], 1;").find("E643"), std::string::npos);
+  EXPECT_NE(ErrorOf("", "trap;").find("E644"), std::string::npos);
+  EXPECT_NE(ErrorOf(".reg .b64 %x;", "mov.u64 %x, in;\nst.u64 [%x], 0;").find("E648"), std::string::npos);
+}
+
+TEST(Memory, FreedMemoryIsOutOfBounds) {
+  Emu emu;
+  ASSERT_TRUE(emu.Load(Body("", "st.global.u64 [%pout], 1;")));
+  uint64_t a = emu.Upload(V(32));
+  emu.device->Free(a);
+  LaunchConfig config;
+  EXPECT_FALSE(emu.Launch("k", config, {KernelArg::Of(a), KernelArg::Of(a)}));
+  EXPECT_NE(emu.Text().find("E640"), std::string::npos) << emu.Text();
+}
+
+TEST(Memory, LimitsAndHostCopies) {
+  EmulatorOptions options;
+  options.memory_limit_bytes = 1 << 20;
+  Emu emu(options);
+  EXPECT_FALSE(emu.device->Alloc(2 << 20, emu.diags).ok());
+  EXPECT_NE(emu.Text().find("E620"), std::string::npos);
+  uint64_t a = emu.Upload(V(4));
+  uint64_t x[8];
+  EXPECT_FALSE(emu.device->CopyOut(x, a, 64, emu.diags).ok());
+  EXPECT_EQ(a % 256, 0u);
+}
+
+TEST(Memory, InstructionLimitStopsLoops) {
+  EmulatorOptions options;
+  options.instruction_limit = 200000;
+  std::string error;
+  EXPECT_TRUE(RunBody("", "L:\nbra L;", {}, 32, &error, options).empty());
+  EXPECT_NE(error.find("E645"), std::string::npos) << error;
+}
+
+TEST(Atomics, SharedAndGlobal) {
+  auto out = RunBody(".reg .b32 %a, %b; .reg .f32 %f;",
+                     "mov.b32 %b, 1;\nadd.u32 %b, %b, %t;\natom.global.add.u32 %a, [%out], %b;\n"
+                     "red.global.max.s32 [%out+4], %t;\nred.global.add.f32 [%out+8], 0f3F800000;\n"
+                     "atom.global.cas.b32 %a, [%out+12], 0, %b;\n"
+                     "atom.global.inc.u32 %a, [%out+16], 9;\nred.global.or.b32 [%out+20], %b;", {}, 64);
+  EXPECT_EQ(out[0] & 0xffffffff, 64u * 65 / 2);
+  EXPECT_EQ(out[0] >> 32, 63u);
+  EXPECT_EQ(out[1] & 0xffffffff, 0x42800000u);  // 64.0f
+  EXPECT_EQ(out[1] >> 32, 1u);                  // thread 0 came first
+  EXPECT_EQ(out[2] & 0xffffffff, 4u);           // 64 mod 10
+  EXPECT_EQ(out[2] >> 32, 127u);
+  out = RunBody(".shared .b32 x; .reg .b32 %a; .reg .pred %p; .reg .b64 %w;",
+                "setp.eq.u32 %p, %t, 0;\n@%p st.shared.u32 [x], 0;\nbar.sync 0;\n"
+                "atom.shared.add.u32 %a, [x], 2;\nbar.sync 0;\nld.shared.u32 %a, [x];\n"
+                "cvt.u64.u32 %w, %a;\nst.global.u64 [%pout], %w;", {}, 96);
+  EXPECT_EQ(out[95], 192u);
+}
+
+TEST(Atomics, ManyCtasLoseNothing) {
+  EmulatorOptions options;
+  options.threads = 4;
+  Emu emu(options);
+  ASSERT_TRUE(emu.Load(Body("", "red.global.add.u64 [%out], 3;")));
+  uint64_t a = emu.Upload(V(512));
+  LaunchConfig config;
+  config.grid[0] = 500;
+  config.block[0] = 128;
+  ASSERT_TRUE(emu.Launch("k", config, {KernelArg::Of(a), KernelArg::Of(a)})) << emu.Text();
+  EXPECT_EQ(emu.Download<uint64_t>(a, 1)[0], 500u * 128 * 3);
+}
+
+// CTA 0 waits for a flag that the last CTA sets: needs several resident CTAs.
+TEST(Atomics, CtasMayWaitForLaterOnes) {
+  EmulatorOptions options;
+  options.threads = 1;
+  Emu emu(options);
+  ASSERT_TRUE(emu.Load(Body(
+      ".reg .pred %p; .reg .b32 %c, %n, %f;",
+      "mov.u32 %c, %ctaid.x;\nmov.u32 %n, %nctaid.x;\nsub.u32 %n, %n, 1;\n"
+      "setp.eq.u32 %p, %c, %n;\n@%p st.release.gpu.global.u32 [%out], 1;\n"
+      "W:\nld.acquire.gpu.global.u32 %f, [%out];\nsetp.eq.u32 %p, %f, 0;\n@%p bra W;\n"
+      "red.global.add.u32 [%out+4], 1;"))) << emu.Text();
+  uint64_t a = emu.Upload(V(64));
+  LaunchConfig config;
+  config.grid[0] = 3;
+  config.block[0] = 32;
+  ASSERT_TRUE(emu.Launch("k", config, {KernelArg::Of(a), KernelArg::Of(a)})) << emu.Text();
+  EXPECT_EQ(emu.Download<uint32_t>(a, 2)[1], 96u);
+}
+
+}  // namespace
+}  // namespace tilec::runtime

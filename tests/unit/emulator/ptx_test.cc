@@ -1,0 +1,101 @@
+// Reading PTX: declarations, scopes, refusals with places.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/emulator/harness.h"
+
+namespace tilec::runtime {
+namespace {
+
+std::string LoadError(const std::string& ptx) {
+  Emu emu;
+  EXPECT_FALSE(emu.Load(ptx)) << ptx;
+  return emu.Text();
+}
+std::string BodyError(const std::string& declarations, const std::string& body) {
+  return LoadError(Body(declarations, body));
+}
+bool Has(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Ptx, UnknownFormIsRefusedWithPlaces) {
+  Emu emu;
+  LoadOptions options;
+  options.name = "k.ptx";
+  options.lines = {{16, "k.tile:2:5 (dot)"}};
+  EXPECT_FALSE(emu.Load(Body("", "\nadd.cc.u32 %t, %t, %t;\ntcgen05.wait::ld.sync.aligned;"), options));
+  Has(emu.Text(), "E603");
+  Has(emu.Text(), "`add.cc.u32`");
+  Has(emu.Text(), "forms of this opcode: add");
+  Has(emu.Text(), "`tcgen05.wait::ld.sync.aligned`");  // all of them, not only the first
+  Has(emu.Text(), "k.ptx:16");
+  Has(emu.Text(), "k.tile:2:5 (dot)");
+}
+
+TEST(Ptx, SyntaxAndNames) {
+  Has(LoadError(""), "E601");
+  Has(LoadError("hello"), "E601");
+  Has(BodyError("", "add.u32 %t, %t, %nope;"), "`%nope` is not defined");
+  Has(BodyError("", "bra NOWHERE;"), "`NOWHERE` is not defined");
+  Has(BodyError(".reg .b32 %t;", ""), "E606");
+  Has(BodyError("", "add.u32 %t, %t"), "E601");
+  Has(BodyError("", "add.u32 %t, %in, 1;"), "is a .b64 register, 32 bits are needed");
+  Has(BodyError("", "add.u32 %t, %t;"), "missing");
+  Has(BodyError("", "add.u32 %t, %t, 1, 2;"), "more operands");
+  Has(BodyError("", "ld.global.v4.u32 {%t, %t}, [%in];"), "a vector of 4 registers");
+  Has(BodyError("", "ld.param.u64 %in, [out+4];"), "E604");
+  Has(BodyError("", "call foo, (%t);"), "E607");
+  Has(BodyError(".reg .b128 %q;", ""), "128-bit registers");
+  Has(BodyError("", "setmaxnreg.dec.sync.aligned.u32 25;"), "no multiple of 8");
+  Has(BodyError("", "mov.u32 %t, %clock64;"), "another width");
+  Has(BodyError(".shared .b8 x[300000];", ""), "E602");
+}
+
+TEST(Ptx, ScopesRangesAndBranchesForward) {
+  auto out = RunBody(".reg .b32 %r<10>; .reg .b64 %w;",
+                     "mov.u32 %r3, 1;\n{\n.reg .pred P1;\n.reg .b32 %r3;\nmov.u32 %r3, 50;\nLAB:\n"
+                     "setp.gt.u32 P1, %r3, 40;\nsub.u32 %r3, %r3, 1;\n@P1 bra LAB;\nadd.u32 %t, %t, %r3;\n}\n"
+                     "{\n.reg .pred P1;\nbra LAB;\nadd.u32 %r3, %r3, 1000;\nLAB:\n}\n"
+                     "add.u32 %t, %t, %r3;\nbra OUT;\nadd.u32 %t, %t, 5000;\nOUT:\n"
+                     "cvt.u64.u32 %w, %t;\nst.global.u64 [%pout], %w;", {}, 2);
+  ASSERT_FALSE(out.empty());
+  EXPECT_EQ(out[0], 40u);  // 39 + 1
+  EXPECT_EQ(out[1], 41u);
+}
+
+TEST(Ptx, CommentsDirectivesAndMetadata) {
+  std::string ptx =
+      "// c\n.version 8.3 /* x\n y */\n.target sm_90a, debug\n.address_size 64\n"
+      ".file 1 \"a/b.tile\"\n.extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);\n"
+      ".visible .entry k()\n.reqntid 32, 1, 1\n.minnctapersm 1\n{\n.loc 1 5 3\n.pragma \"nounroll\";\n"
+      ".loc 1 6 1, function_name $L__info0, inlined_at 1 2 3\nret;\n}\n"
+      ".section .debug_loc { .b8 0 }\n";
+  Emu emu;
+  ASSERT_TRUE(emu.Load(ptx)) << emu.Text();
+  EXPECT_EQ(emu.module->entries(), std::vector<std::string>{"k"});
+  LaunchConfig config;
+  config.block[0] = 64;
+  EXPECT_FALSE(emu.Launch("k", config, {}));
+  Has(emu.Text(), "the entry requires 32");
+  config.block[0] = 32;
+  config.smem_bytes = 1 << 20;
+  EXPECT_FALSE(emu.Launch("k", config, {}));
+  Has(emu.Text(), "the limit is 232448");
+  config.smem_bytes = 0;
+  EXPECT_TRUE(emu.Launch("k", config, {}));
+}
+
+TEST(Ptx, ManyRegistersShareRows) {
+  // 4000 registers, few alive: the kernel must still compute.
+  std::string body = "mov.u32 %r0, %t;\n";
+  for (int i = 1; i < 4000; ++i)
+    body += "add.u32 %r" + std::to_string(i) + ", %r" + std::to_string(i - 1) + ", 1;\n";
+  body += "cvt.u64.u32 %w, %r3999;\nst.global.u64 [%pout], %w;";
+  auto out = RunBody(".reg .b32 %r<4000>; .reg .b64 %w;", body, {}, 32);
+  ASSERT_FALSE(out.empty());
+  EXPECT_EQ(out[5], 5u + 3999u);
+}
+
+}  // namespace
+}  // namespace tilec::runtime
