@@ -303,7 +303,7 @@ Step RunBulkReduce(Warp& w, const Inst& i, uint32_t mask) {
         !GlobalRange(w, i, l, to[l], size[l], 16, true, "a bulk reduction"))
       return Step::kError;
     ReduceRow(static_cast<TmaReduceOp>(i.u[0]), element, reinterpret_cast<uint8_t*>(to[l]),
-              cta->smem + offset, size[l] / ElementBytes(element));
+              cta->smem + offset, size[l] / ElementBytes(element), /*flush=*/true);
   }
   return Step::kNext;
 }

@@ -9,9 +9,10 @@
 // the tensor read as zero or as the fill NaN.
 //
 // Seen on an H200 and reproduced here: the first coordinate must lie on 16 bytes (anything else
-// faults); stores cannot begin at negative coordinates; a store is clipped to whole 16-byte chunks
-// of a row, so up to 15 bytes behind the tensor's last column are overwritten; the fill NaN is
-// 0x7ff7 in every 16 bits; tf32 tensors are rounded to nearest even when loaded, not when stored.
+// faults); stores cannot begin at negative coordinates (the same fault); stores and reductions are
+// clipped to whole 16-byte chunks of a row, so up to 15 bytes behind the tensor's last column are
+// changed too; the fill NaN is 0x7ff7 in every 16 bits; tf32 tensors are rounded to nearest even
+// when loaded, not when stored.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -62,7 +63,7 @@ bool DecodeTensorMap(const uint8_t* bytes, TensorMapInfo* info);
 
 // May `bytes` bytes at `address` of global memory be read (or written)? A pure question, asked once
 // per row of a box before the row is touched; a second time for the bytes behind a clipped row of a
-// store, which are left alone when the answer is no.
+// store or reduction, which are left alone when the answer is no.
 using GlobalCheck = std::function<bool(uint64_t address, uint64_t bytes, bool write)>;
 
 enum class TmaError : uint8_t {
@@ -100,8 +101,11 @@ TmaResult TmaReduce(const TensorMapInfo& map, const int32_t* coords, TmaReduceOp
 
 // Is `op` defined for tensors of this element type?
 bool ReduceDefined(TmaReduceOp op, Element e);
-// Element-wise `count` times: global[i] = op(global[i], source[i]). Also for 1-D bulk reductions.
-void ReduceRow(TmaReduceOp op, Element e, uint8_t* global, const uint8_t* source, uint64_t count);
+// Element-wise `count` times: global[i] = op(global[i], source[i]), each atomically. Also for 1-D
+// bulk reductions, whose f32 addition is documented to flush subnormals (that of the tensor form
+// does not, seen on an H200).
+void ReduceRow(TmaReduceOp op, Element e, uint8_t* global, const uint8_t* source, uint64_t count,
+               bool flush = false);
 
 // The shared-memory chunks of a box, for shadow memory: calls f(offset, bytes) with maximal runs.
 void ForEachBoxRun(const TensorMapInfo& map, uint32_t smem_offset,

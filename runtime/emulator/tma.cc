@@ -136,7 +136,8 @@ TmaResult Refused(TmaResult r, const Row& row) {
   return r;
 }
 
-// Rows of a store or reduction: f(row, bytes of the row in order).
+// Rows of a store or reduction: f(global bytes, shared bytes, how many). A clipped row goes on to
+// the end of its last 16-byte chunk.
 template <typename F>
 TmaResult WriteRows(const TensorMapInfo& map, const int32_t* coords, const uint8_t* smem,
                     uint32_t smem_size, uint32_t smem_offset, const GlobalCheck& check, F f) {
@@ -145,11 +146,15 @@ TmaResult WriteRows(const TensorMapInfo& map, const int32_t* coords, const uint8
   alignas(16) uint8_t buffer[kMaxRowBytes];
   ForEachRow(map, coords, smem_offset, [&](const Row& row) {
     if (row.begin == row.end) return true;
-    if (!check(row.address, row.end - row.begin, true)) {
+    uint32_t count = row.end - row.begin;
+    if (!check(row.address, count, true)) {
       result = Refused(result, row);
       return false;
     }
-    f(row, GetRow(map, smem, row.smem, map.row_bytes(), buffer));
+    const uint32_t tail = (kChunk - count % kChunk) % kChunk;
+    if (tail != 0 && check(row.address + count, tail, true)) count += tail;
+    const uint8_t* bytes = GetRow(map, smem, row.smem, map.row_bytes(), buffer);
+    f(reinterpret_cast<uint8_t*>(row.address), bytes + row.begin, count);
     return true;
   });
   return result;
@@ -187,14 +192,8 @@ TmaResult TmaLoad(const TensorMapInfo& map, const int32_t* coords, uint8_t* smem
 TmaResult TmaStore(const TensorMapInfo& map, const int32_t* coords, const uint8_t* smem,
                    uint32_t smem_size, uint32_t smem_offset, const GlobalCheck& check) {
   return WriteRows(map, coords, smem, smem_size, smem_offset, check,
-                   [&](const Row& row, const uint8_t* bytes) {
-                     auto* global = reinterpret_cast<uint8_t*>(row.address);
-                     const uint32_t count = row.end - row.begin;
-                     std::memcpy(global, bytes + row.begin, count);
-                     const uint32_t tail = (kChunk - count % kChunk) % kChunk;
-                     if (tail != 0 && check(row.address + count, tail, true)) {
-                       std::memcpy(global + count, bytes + row.end, tail);
-                     }
+                   [](uint8_t* global, const uint8_t* bytes, uint32_t count) {
+                     std::memcpy(global, bytes, count);
                    });
 }
 
@@ -207,9 +206,8 @@ TmaResult TmaReduce(const TensorMapInfo& map, const int32_t* coords, TmaReduceOp
   }
   const uint32_t size = ElementBytes(map.element);
   return WriteRows(map, coords, smem, smem_size, smem_offset, check,
-                   [&](const Row& row, const uint8_t* bytes) {
-                     ReduceRow(op, map.element, reinterpret_cast<uint8_t*>(row.address),
-                               bytes + row.begin, (row.end - row.begin) / size);
+                   [&](uint8_t* global, const uint8_t* bytes, uint32_t count) {
+                     ReduceRow(op, map.element, global, bytes, count / size);
                    });
 }
 
@@ -280,7 +278,8 @@ void IntegerRow(TmaReduceOp op, uint8_t* global, const uint8_t* source, uint64_t
 
 }  // namespace
 
-void ReduceRow(TmaReduceOp op, Element e, uint8_t* global, const uint8_t* source, uint64_t count) {
+void ReduceRow(TmaReduceOp op, Element e, uint8_t* global, const uint8_t* source, uint64_t count,
+               bool flush) {
   switch (e) {
     case Element::kU32: return IntegerRow<uint32_t>(op, global, source, count);
     case Element::kS32: return IntegerRow<int32_t>(op, global, source, count);
@@ -288,7 +287,8 @@ void ReduceRow(TmaReduceOp op, Element e, uint8_t* global, const uint8_t* source
     case Element::kS64: return IntegerRow<int64_t>(op, global, source, count);
     case Element::kF32:
     case Element::kTf32:
-      return AtomicRow<uint32_t>(global, source, count, [](uint32_t a, uint32_t b) {
+      return AtomicRow<uint32_t>(global, source, count, [flush](uint32_t a, uint32_t b) {
+        if (!flush) return Bits(AddF32(FloatOf(a), FloatOf(b)));
         return Bits(Flush(AddF32(Flush(FloatOf(a)), Flush(FloatOf(b)))));
       });
     case Element::kF64:
