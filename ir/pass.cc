@@ -48,26 +48,26 @@ uint64_t Hash(std::string_view text) {  // FNV-1a
 // What a crash inside one pass leaves behind.
 struct Bundle {
   const PassOptions* options = nullptr;
-  std::span<const PassId> pipeline;
-  PassId pass{};
+  std::span<const PassStep> steps;
+  const char* pass = "";
   std::string before;  // IR text
 
   // The directory, or "" if nothing could be written.
   std::string Write(const std::string& what) const {
     if (options->crash_dir.empty()) return "";
     namespace fs = std::filesystem;
-    const fs::path dir =
-        fs::path(options->crash_dir) / fmt::format("{:016x}", Hash(before + Info(pass).name));
+    const fs::path dir = fs::path(options->crash_dir) / fmt::format("{:016x}", Hash(before + pass));
     std::error_code error;
     fs::create_directories(dir, error);
     if (error) return "";
     std::string names;
-    for (PassId id : pipeline) names += fmt::format("{}{}", names.empty() ? "" : ",", Info(id).name);
+    for (const PassStep& s : steps)
+      names += fmt::format("{}{}", names.empty() ? "" : ",", s.info.name);
     const std::string replay =
-        fmt::format("tilec opt {} --passes={}", (dir / "before.ir").string(), Info(pass).name);
+        fmt::format("tilec opt {} --passes={}", (dir / "before.ir").string(), pass);
     const std::string report =
         fmt::format("what:     {}\npass:     {}\npipeline: {}\nversion:  {}\nreplay:   {}\n", what,
-                    Info(pass).name, names, options->version, replay);
+                    pass, names, options->version, replay);
     std::string why;
     const bool ok = WriteFileAtomically((dir / "before.ir").string(), before, &why) &&
                     WriteFileAtomically((dir / "report.txt").string(), report, &why);
@@ -86,10 +86,13 @@ bool Wanted(const PassOptions& options, const char* name) {
   return false;
 }
 
-Result<> CheckName(const std::string& name, DiagSink& diags) {
+Result<> CheckName(const std::string& name, std::span<const PassStep> steps, DiagSink& diags) {
   if (name.empty() || PassFromName(name)) return Done();
+  for (const PassStep& s : steps)
+    if (name == s.info.name) return Done();
   std::string known;
-  for (const PassInfo& p : AllPasses()) known += fmt::format("{}{}", known.empty() ? "" : ", ", p.name);
+  for (const PassInfo& p : AllPasses())
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", p.name);
   return diags.Report(kUnknownPass, Span{}, name).Place("command line").Help("passes are " + known);
 }
 
@@ -118,7 +121,7 @@ Result<std::vector<PassId>> PipelineFromNames(std::span<const std::string> names
                                               DiagSink& diags) {
   std::vector<PassId> pipeline;
   for (const std::string& name : names) {
-    TRY_VOID(CheckName(name, diags));
+    TRY_VOID(CheckName(name, {}, diags));
     const std::optional<PassId> id = PassFromName(name);
     if (!id) return diags.Report(kUnknownPass, Span{}, name).Place("command line");
     const PassInfo& p = Info(*id);
@@ -131,28 +134,36 @@ Result<std::vector<PassId>> PipelineFromNames(std::span<const std::string> names
   return pipeline;
 }
 
+PassStep StepOf(PassId id) { return {Info(id), kFunctions[static_cast<size_t>(id)]}; }
+
 Result<PassOutcome> RunPasses(Function& fn, std::span<const PassId> pipeline,
                               const PassOptions& options, DiagSink& diags) {
+  std::vector<PassStep> steps;
+  for (PassId id : pipeline) steps.push_back(StepOf(id));
+  return RunSteps(fn, steps, options, diags);
+}
+
+Result<PassOutcome> RunSteps(Function& fn, std::span<const PassStep> steps,
+                             const PassOptions& options, DiagSink& diags) {
   for (const std::string& name : options.print_after)
-    if (name != "all") TRY_VOID(CheckName(name, diags));
-  TRY_VOID(CheckName(options.stop_after, diags));
+    if (name != "all") TRY_VOID(CheckName(name, steps, diags));
+  TRY_VOID(CheckName(options.stop_after, steps, diags));
   TRY_VOID(Verify(fn, diags));
   PassOutcome outcome;
-  for (PassId id : pipeline) {
-    const PassInfo& info = Info(id);
-    Bundle bundle{&options, pipeline, id, options.crash_dir.empty() ? "" : Print(fn)};
+  for (const PassStep& step : steps) {
+    const PassInfo& info = step.info;
+    Bundle bundle{&options, steps, info.name, options.crash_dir.empty() ? "" : Print(fn)};
     const ScopedCrashHook hook(WriteOnCrash, &bundle);
     PassContext cx{diags};
     const auto start = std::chrono::steady_clock::now();
-    TRY_VOID(kFunctions[static_cast<size_t>(id)](fn, cx));
+    TRY_VOID(step.run(fn, cx));
     const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
     outcome.times.push_back({info.name, ms.count(), cx.changes});
     if (Wanted(options, info.name))
-      outcome.printed +=
-          cx.changes == 0 && !outcome.printed.empty()
-              ? fmt::format("// after {}: unchanged\n", info.name)
-              : fmt::format("// after {}: {} changes\n{}", info.name, cx.changes,
-                            Print(fn, {options.sources}));
+      outcome.printed += cx.changes == 0 && !outcome.printed.empty()
+                             ? fmt::format("// after {}: unchanged\n", info.name)
+                             : fmt::format("// after {}: {} changes\n{}", info.name, cx.changes,
+                                           Print(fn, {options.sources}));
     if (!Verify(fn, diags).ok()) {
       DiagBuilder report = diags.Report(kPassBroke, Span{}, info.name);
       report.Place(fmt::format("@{}", fn.name));

@@ -68,18 +68,17 @@ constexpr std::optional<FactSet> FactsAfter(std::span<const PassId> pipeline, Fa
 }
 
 // Before any lowering: what a front end may leave undone.
-inline constexpr PassId kCleanUp[] = {PassId::kCanonicalize,   PassId::kFoldTranspose,
-                                      PassId::kCse,            PassId::kHoistInvariant,
-                                      PassId::kCanonicalize,   PassId::kCse,
-                                      PassId::kDce};
+inline constexpr PassId kCleanUp[] = {
+    PassId::kCanonicalize, PassId::kFoldTranspose, PassId::kCse, PassId::kHoistInvariant,
+    PassId::kCanonicalize, PassId::kCse,           PassId::kDce};
 static_assert(FactsAfter(kCleanUp, kTileLevel), "clean-up lacks a fact some pass needs");
 
 struct PassOptions {
   std::vector<std::string> print_after;  // pass names; "all"
   std::string stop_after;
-  const SourceMap* sources = nullptr;    // given: printed ops carry their .tile place
-  std::string crash_dir;                 // where bundles go, e.g. "crash"; empty: none is written
-  std::string version;                   // of the compiler, for bundles
+  const SourceMap* sources = nullptr;  // given: printed ops carry their .tile place
+  std::string crash_dir;               // where bundles go, e.g. "crash"; empty: none is written
+  std::string version;                 // of the compiler, for bundles
 };
 
 struct PassTime {
@@ -94,7 +93,16 @@ struct PassOutcome {
   bool stopped = false;
 };
 
-// Verifies `fn` before the first pass and after each.
+// A row and its function; passes need not stand in the table to be run.
+struct PassStep {
+  PassInfo info;
+  PassFunction run = nullptr;
+};
+PassStep StepOf(PassId id);
+
+// Verifies `fn` before the first step and after each.
+Result<PassOutcome> RunSteps(Function& fn, std::span<const PassStep> steps,
+                             const PassOptions& options, DiagSink& diags);
 Result<PassOutcome> RunPasses(Function& fn, std::span<const PassId> pipeline,
                               const PassOptions& options, DiagSink& diags);
 // By name, as `tilec opt` gives them; needs are checked at run time.

@@ -260,14 +260,14 @@ struct Canonicalizer {
 
   // True if op is gone.
   bool SimplifyControl(OpId id, std::vector<OpId>& out) {
-    const Op op = fn.ops[id];  // a copy: inlining appends to nothing, but rewrites ops
+    if (fn.ops[id].kind != OpKind::kIf && fn.ops[id].kind != OpKind::kFor) return false;
+    const Op op = fn.ops[id];  // a copy: inlining rewrites ops
     if (op.kind == OpKind::kIf) {
       const std::optional<int64_t> c = Int(op.operands[0]);
       if (!c) return false;
       Inline(op, *c ? 0 : 1, out);
       return true;
     }
-    if (op.kind != OpKind::kFor) return false;
     const std::optional<int64_t> lo = Int(op.operands[0]), hi = Int(op.operands[1]);
     if (op.operands[0] == op.operands[1] || (lo && hi && *lo >= *hi)) {
       for (size_t i = 0; i < op.results.size(); ++i)
