@@ -141,7 +141,10 @@ void Emitter::BuildSignature() {
     const ir::DType d = fn_.type(info.tensor).dtype;
     TensorMapRecipe recipe;
     recipe.tensor = p->name;
-    recipe.dtype = d == ir::DType::kBool ? "u8" : ir::Spelling(d);
+    // tf32 travels as f32: the map type of that name rounds on the way, `@` drops bits instead.
+    recipe.dtype = d == ir::DType::kBool   ? "u8"
+                   : d == ir::DType::kTF32 ? "f32"
+                                           : ir::Spelling(d);
     for (size_t i = 0; i < info.dims.size(); ++i) {
       recipe.dims.push_back(fold(p->dims[static_cast<size_t>(info.dims[i])]));
       if (i > 0) recipe.strides_bytes.push_back(fold(StrideBytes(*p, info.dims[i], d)));

@@ -352,7 +352,8 @@ struct Parser {
     Op op;
     op.kind = *kind;
     op.block = block;
-    Skip();
+    // Operands start on the op's line: a name on the next line is the next op's result.
+    while (pos < text.size() && (text[pos] == ' ' || text[pos] == '\t')) ++pos;
     if (pos < text.size() && text[pos] == '%') {
       do {
         TRY(const ValueId v, Use());

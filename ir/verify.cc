@@ -396,8 +396,8 @@ void Verifier::CheckBlock(BlockId block, Scope scope) {
       for (BlockId region : op.regions) CheckBlock(region, inner);
       if (typed) CheckRegions(op);
     }
-    if (formed)
-      for (ValueId v : op.results) define(v);
+    for (ValueId v : op.results)  // of a bad op too: one mistake, one report
+      if (static_cast<size_t>(v.index) < visible_.size() && !visible_[v.index]) define(v);
   }
   for (ValueId v : defined) visible_[v.index] = 0;
 }

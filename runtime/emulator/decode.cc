@@ -200,7 +200,7 @@ bool Decoder::Source(const Statement& s, size_t index, const Operand& o, Type ty
       return true;
     }
     case Operand::Kind::kInt:
-      if (bits == 1) return Bad(s, index, "a predicate is needed");
+      if (bits == 1) return constant(o.bits ? 0xffffffffu : 0);  // a mask of 32 lanes
       if (type == Type::kF32)
         return constant(std::bit_cast<uint32_t>(static_cast<float>(static_cast<int64_t>(o.bits))));
       if (type == Type::kF64)

@@ -107,11 +107,14 @@ TEST(Copies, TensorRoundTripWithOutOfBoundsFill) {
   ASSERT_TRUE(ma.ok() && mb.ok()) << emu.Text();
   LaunchConfig config;
   config.smem_bytes = 4096 + 8;
-  ASSERT_TRUE(emu.Launch("k", config, {KernelArg::Of(*ma), KernelArg::Of(*mb), KernelArg::Of(100)})) << emu.Text();
+  ASSERT_TRUE(emu.Launch("k", config, {KernelArg::Of(*ma), KernelArg::Of(*mb), KernelArg::Of(104)})) << emu.Text();
   auto out = emu.Download<uint16_t>(db, 64 * 32);
   for (int r = 0; r < 32; ++r)
     for (int c = 0; c < 64; ++c)
-      ASSERT_EQ(out[r * 64 + c], c + 100 < 128 ? in[r * 128 + c + 100] : 0) << r << " " << c;
+      ASSERT_EQ(out[r * 64 + c], c + 104 < 128 ? in[r * 128 + c + 104] : 0) << r << " " << c;
+  // The first coordinate must lie on 16 bytes, as on silicon.
+  EXPECT_FALSE(emu.Launch("k", config, {KernelArg::Of(*ma), KernelArg::Of(*mb), KernelArg::Of(100)}));
+  EXPECT_NE(emu.Text().find("multiple of 8 bf16"), std::string::npos) << emu.Text();
   // The same launch with a map that points past its allocation.
   d.base = db;
   d.dims = {64, 33};

@@ -68,6 +68,7 @@ TEST(Text, EveryOpRoundTrips) {
         if (variant > 0) fn.AddArg(block, Type::Counter(), variant > 1 ? "pos" : "");
         Builder(fn, block).Yield({a});
       }
+      b.Int(1);  // the next line begins with a name
       SCOPED_TRACE(info.mnemonic);
       ExpectRoundTrip(fn);
     }

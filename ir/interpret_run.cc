@@ -1,0 +1,222 @@
+// Control flow of the interpreter: which op runs when, on whose values.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/interpret_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/diagnostics.h"
+#include "support/check.h"
+
+namespace tilec::ir::interpret_internal {
+namespace {
+constexpr size_t kPrintedElements = 8;
+}  // namespace
+
+bool Worker::RunBlock(BlockId block) {
+  for (OpId id : k_.fn.blocks[block].ops)
+    if (!RunOp(k_.fn.ops[id])) return false;
+  return true;
+}
+
+bool Worker::RunInstance(const Op& parallel, int64_t instance, const std::vector<int64_t>& starts) {
+  instance_ = instance;
+  context_ = {static_cast<uint32_t>(instance) + 1, false, &conflicts, &undecided_stores};
+  const BlockId body = parallel.regions[0];
+  for (size_t i = 0; i < starts.size(); ++i) {
+    Tile& t = env_[k_.fn.blocks[body].args[i].index];
+    t.Reset(Type::Scalar(DType::kI64));
+    t.n[0] = starts[i];
+  }
+  return RunBlock(body);
+}
+
+void Worker::Copy(const std::vector<ValueId>& from, size_t leading,
+                  const std::vector<ValueId>& to) {
+  for (size_t i = 0; i < to.size(); ++i) env_[to[i].index] = env_[from[leading + i].index];
+}
+
+void Worker::TakeYield(BlockId region, size_t leading, const std::vector<ValueId>& targets) {
+  const Block& block = k_.fn.blocks[region];
+  if (block.ops.empty()) return;
+  const Op& yield = k_.fn.ops[block.ops.back()];
+  std::vector<Tile> next(targets.size());
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const ValueId v = yield.operands[leading + i];
+    if (v == targets[i]) continue;
+    // A value of this very block is dead afterwards, unless it is yielded again: take its memory.
+    const OpId def = k_.fn.values[v].def;
+    const bool last = std::find(yield.operands.begin() + static_cast<ptrdiff_t>(leading + i + 1),
+                                yield.operands.end(), v) == yield.operands.end();
+    if (last && def.valid() && k_.fn.ops[def].block == region)
+      std::swap(next[i], env_[v.index]);
+    else
+      next[i] = env_[v.index];
+  }
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (yield.operands[leading + i] != targets[i]) std::swap(env_[targets[i].index], next[i]);
+}
+
+bool Worker::RunFor(const Op& op) {
+  const BlockId region = op.regions[0];
+  const std::vector<ValueId>& args = k_.fn.blocks[region].args;
+  const std::vector<ValueId> carried(args.begin() + 1, args.end());
+  const int64_t lo = Control(op.operands[0]), hi = Control(op.operands[1]);
+  const int64_t step = op.i("step");
+  Copy(op.operands, 2, carried);
+  int64_t trips = 0;
+  for (int64_t at = lo; at < hi; ++trips) {
+    if (trips >= k_.options.max_trips) {
+      diags.Report(kLoopLimit, op.at, trips);
+      return false;
+    }
+    Tile& position = env_[args[0].index];
+    position.Reset(Type::Scalar(DType::kI64));
+    position.n[0] = at;
+    if (!RunBlock(region)) return false;
+    TakeYield(region, 0, carried);
+    if (__builtin_add_overflow(at, step, &at)) break;
+  }
+  Copy(carried, 0, op.results);
+  return true;
+}
+
+bool Worker::RunWhile(const Op& op) {
+  const Block& before = k_.fn.blocks[op.regions[0]];
+  const Block& after = k_.fn.blocks[op.regions[1]];
+  Copy(op.operands, 0, before.args);
+  for (int64_t trips = 0;; ++trips) {
+    if (trips >= k_.options.max_trips) {
+      diags.Report(kLoopLimit, op.at, trips);
+      return false;
+    }
+    if (!RunBlock(op.regions[0])) return false;
+    const Op& condition = k_.fn.ops[before.ops.back()];
+    const bool more = Control(condition.operands[0]) != 0;
+    TakeYield(op.regions[0], 1, more ? after.args : op.results);
+    if (!more) return true;
+    if (!RunBlock(op.regions[1])) return false;
+    TakeYield(op.regions[1], 0, before.args);
+  }
+}
+
+bool Worker::RunIf(const Op& op) {
+  const size_t chosen = Control(op.operands[0]) ? 0 : 1;
+  if (!RunBlock(op.regions[chosen])) return false;
+  TakeYield(op.regions[chosen], 0, op.results);
+  return true;
+}
+
+bool Worker::RunAssert(const Op& op) {
+  const Tile& t = env_[op.operands[0].index];
+  for (size_t i = 0; i < t.n.size(); ++i) {
+    if (t.n[i] || t.undecided(i) || context_.tainted) continue;
+    DiagBuilder report = diags.Report(kAssertFailed, op.at, op.s("message"));
+    if (!t.shape.empty()) report.Note(fmt::format("first at element {} of {}", i, t.n.size()));
+    if (instance_ >= 0) report.Note(fmt::format("in instance {} of the grid", instance_));
+    return false;
+  }
+  return true;
+}
+
+void Worker::RunPrint(const Op& op) {
+  std::string text = op.s("text");
+  for (ValueId v : op.operands) {
+    const Tile& t = env_[v.index];
+    text += t.shape.empty() ? " " : " [";
+    for (size_t i = 0; i < std::min(t.size(), kPrintedElements); ++i) {
+      if (i > 0) text += ", ";
+      if (t.is_float())
+        text += fmt::format("{}", t.v[i]);
+      else if (t.dtype == DType::kBool)
+        text += t.n[i] ? "true" : "false";
+      else if (t.dtype == DType::kU64)
+        text += fmt::format("{}", static_cast<uint64_t>(t.n[i]));
+      else
+        text += fmt::format("{}", t.n[i]);
+    }
+    if (!t.shape.empty()) text += t.size() > kPrintedElements ? ", …]" : "]";
+  }
+  prints.push_back({instance_, std::move(text)});
+}
+
+bool Worker::RunOp(const Op& op) {
+  if (Info(op.kind).elementwise()) {
+    const std::vector<const Tile*> in = Tiles(op, 0);
+    EvalElementwise(op, in, Result(op));
+    return true;
+  }
+  auto in = [&](size_t i) -> const Tile& { return env_[op.operands[i].index]; };
+  switch (op.kind) {
+    case OpKind::kConstant: EvalConstant(op, Result(op)); return true;
+    case OpKind::kIota: EvalIota(in(0), Result(op)); return true;
+    case OpKind::kBroadcast: EvalBroadcast(in(0), op.ints("axes"), Result(op)); return true;
+    case OpKind::kReshape: EvalReshape(in(0), Result(op)); return true;
+    case OpKind::kTranspose: EvalTranspose(in(0), op.ints("perm"), Result(op)); return true;
+    case OpKind::kReduce: EvalReduce(op.s("kind"), op.i("axis"), in(0), Result(op)); return true;
+    case OpKind::kArgReduce:
+      EvalArgReduce(op.s("kind"), op.i("axis"), in(0), Result(op));
+      return true;
+    case OpKind::kScan: EvalScan(op.s("kind"), op.i("axis"), in(0), Result(op)); return true;
+    case OpKind::kDot: EvalDot(in(0), in(1), in(2), op.i("promote"), Result(op)); return true;
+    case OpKind::kLoad:
+      Load(op, op.operands[0].index, TensorOf(op.operands[0]), Tiles(op, 1), context_, Result(op));
+      return true;
+    case OpKind::kStore:
+    case OpKind::kAtomic:
+      Store(op, op.operands[0].index, TensorOf(op.operands[0]), in(1), Tiles(op, 2), context_);
+      return true;
+    case OpKind::kFor: return RunFor(op);
+    case OpKind::kWhile: return RunWhile(op);
+    case OpKind::kIf: return RunIf(op);
+    case OpKind::kYield: return true;
+    case OpKind::kAssert: return RunAssert(op);
+    case OpKind::kPrint: RunPrint(op); return true;
+    case OpKind::kParallel:  // the driver runs it
+    case OpKind::kNeg:       // elementwise, above
+    case OpKind::kNot:
+    case OpKind::kAbs:
+    case OpKind::kFloor:
+    case OpKind::kCeil:
+    case OpKind::kRound:
+    case OpKind::kExp2:
+    case OpKind::kExp:
+    case OpKind::kLog2:
+    case OpKind::kLog:
+    case OpKind::kSqrt:
+    case OpKind::kSqrtRn:
+    case OpKind::kRsqrt:
+    case OpKind::kTanh:
+    case OpKind::kSigmoid:
+    case OpKind::kErf:
+    case OpKind::kSin:
+    case OpKind::kCos:
+    case OpKind::kCast:
+    case OpKind::kBitcast:
+    case OpKind::kAdd:
+    case OpKind::kSub:
+    case OpKind::kMul:
+    case OpKind::kDiv:
+    case OpKind::kDivRn:
+    case OpKind::kMod:
+    case OpKind::kMin:
+    case OpKind::kMax:
+    case OpKind::kAnd:
+    case OpKind::kOr:
+    case OpKind::kXor:
+    case OpKind::kShl:
+    case OpKind::kShr:
+    case OpKind::kCmp:
+    case OpKind::kSelect:
+    case OpKind::kFma:
+#define OP(Name, ...) case OpKind::k##Name:
+#include "ir/warp_ops.def"
+#undef OP
+      break;
+  }
+  UNREACHABLE("the interpreter met an op it does not run");
+}
+
+}  // namespace tilec::ir::interpret_internal

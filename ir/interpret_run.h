@@ -1,0 +1,79 @@
+// One thread of control of the interpreter: ops, loops and branches over an environment of tiles.
+// Included by ir/interpret*.cc only.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/interpret.h"
+#include "ir/interpret_internal.h"
+#include "ir/interpret_memory.h"
+
+namespace tilec::ir::interpret_internal {
+
+// What all threads share.
+struct Kernel {
+  const Function& fn;
+  const InterpretOptions& options;
+  std::map<int32_t, Tensor> tensors;  // by value; not changed while threads run
+};
+
+struct PrintLine {
+  int64_t instance = 0;
+  std::string text;
+};
+
+// One thread of control with its values.
+class Worker {
+ public:
+  Worker(Kernel& kernel, std::vector<Tile> env) : k_(kernel), env_(std::move(env)) {}
+
+  // False: a diagnostic is in `diags`.
+  void StartTop() { context_ = {kNobody, false, &conflicts, &undecided_stores}; }
+  bool RunTopOp(const Op& op) { return RunOp(op); }
+  bool RunInstance(const Op& parallel, int64_t instance, const std::vector<int64_t>& starts);
+
+  std::vector<Tile>& env() { return env_; }
+  DiagSink diags;
+  Conflicts conflicts;
+  int64_t undecided_stores = 0;
+  std::vector<PrintLine> prints;
+
+ private:
+  bool RunBlock(BlockId block);
+  bool RunOp(const Op& op);
+  bool RunFor(const Op& op);
+  bool RunWhile(const Op& op);
+  bool RunIf(const Op& op);
+  bool RunAssert(const Op& op);
+  void RunPrint(const Op& op);
+  // The region's yielded values become `targets`, all at once.
+  void TakeYield(BlockId region, size_t leading, const std::vector<ValueId>& targets);
+  void Copy(const std::vector<ValueId>& from, size_t leading, const std::vector<ValueId>& to);
+  // A scalar that steers control.
+  int64_t Control(ValueId v) {
+    if (env_[v.index].undecided(0)) context_.tainted = true;
+    return env_[v.index].n[0];
+  }
+  std::vector<const Tile*> Tiles(const Op& op, size_t from) const {
+    std::vector<const Tile*> tiles;
+    for (size_t i = from; i < op.operands.size(); ++i) tiles.push_back(&env_[op.operands[i].index]);
+    return tiles;
+  }
+  Tile& Result(const Op& op) {
+    Tile& out = env_[op.results[0].index];
+    out.Reset(k_.fn.type(op.results[0]));
+    return out;
+  }
+  Tensor& TensorOf(ValueId v) { return k_.tensors.at(v.index); }
+
+  Kernel& k_;
+  std::vector<Tile> env_;
+  AccessContext context_;
+  int64_t instance_ = -1;
+};
+
+}  // namespace tilec::ir::interpret_internal
