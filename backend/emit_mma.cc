@@ -83,7 +83,9 @@ Result<void> Emitter::EmitMma(const ir::Op& op) {
   const int64_t m = acc_type.shape[0], n = acc_type.shape[1];
   const int64_t warpgroups = role_.warps / 4;
   const int64_t blocks = CeilDiv(CeilDiv(m, 64), split == "m" ? warpgroups : 1);
-  const int64_t cols = split == "n" ? RoundUp(CeilDiv(n, warpgroups), 8) : RoundUp(n, 8);
+  // Integer products come in other widths than floating-point ones: the layout is padded for them.
+  const int64_t unit = integer ? 16 : 8;
+  const int64_t cols = RoundUp(split == "n" ? CeilDiv(n, warpgroups) : n, unit);
   const int64_t step = 32 / ir::ByteSize(b_type.dtype);  // of k per instruction
 
   auto refuse = [&](const std::string& why) { return diags_.Report(kMmaOperand, op.at, why); };

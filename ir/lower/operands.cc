@@ -2,6 +2,7 @@
 #include "ir/lower/operands.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "ir/lower/scalars.h"
 
@@ -24,6 +25,7 @@ bool BufferNeed::Merge(const BufferNeed& other) {
   cols = std::max(cols, other.cols);
   cols_contracted = cols_contracted || other.cols_contracted;
   rows_contracted = rows_contracted || other.rows_contracted;
+  col_piece = std::gcd(col_piece, other.col_piece);
   return true;
 }
 
@@ -42,6 +44,7 @@ SmemLayout BufferNeed::Layout(DType dtype) const {
   } else {
     swizzle = bytes > 64 ? 128 : bytes > 32 ? 64 : 32;
   }
+  while (swizzle > 32 && col_piece * size % swizzle != 0) swizzle /= 2;
   const int64_t panel = swizzle / size;
   return {RoundUp(rows, 8), RoundUp(cols, panel), panel, swizzle};
 }

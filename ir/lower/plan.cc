@@ -106,18 +106,29 @@ class Planner {
     const int wgs = plan_.warpgroups;
     if (dot.tensor_core) {
       const int64_t blocks = CeilDiv(m, 64);
-      dot.split = blocks % wgs == 0    ? WgSplit::kM
-                  : n % (8 * wgs) == 0 ? WgSplit::kN
-                                       : WgSplit::kNone;
       const int64_t n_padded = RoundUp(n, IsInteger(ta.dtype) ? 16 : 8);
-      if (IsInteger(ta.dtype) && dot.split == WgSplit::kN && n % (16 * wgs) != 0)
-        dot.split = WgSplit::kNone;
+      // A warpgroup's columns are whole instructions, and whole panels where B is MN-major.
+      const bool mn_major_b = ByteSize(tb.dtype) == 2 && !Transposed(op.operands[1]);
+      const int64_t n_unit = IsInteger(ta.dtype) || mn_major_b ? 16 : 8;
+      dot.split = blocks % wgs == 0         ? WgSplit::kM
+                  : n % (n_unit * wgs) == 0 ? WgSplit::kN
+                                            : WgSplit::kNone;
       dot.acc = AccumulatorLayout(m, n_padded, wgs, dot.split);
     }
     dot.a = PlanOperand(op.operands[0], dot, /*is_a=*/true, RoundUp(m, 64));
     dot.b =
         PlanOperand(op.operands[1], dot, /*is_a=*/false, RoundUp(n, IsInteger(tb.dtype) ? 16 : 8));
     plan_.dots[id] = std::move(dot);
+  }
+
+  // Is v an odd number of transposes away from its source?
+  bool Transposed(ValueId v) const {
+    bool odd = false;
+    for (const Op* def = fn_.def(v); def && def->kind == OpKind::kTranspose; def = fn_.def(v)) {
+      v = def->operands[0];
+      odd = !odd;
+    }
+    return odd;
   }
 
   // `outer`: rows (M or N) the instructions touch.
@@ -153,6 +164,7 @@ class Planner {
       need.rows_contracted = plan.trans;
       need.rows = plan.trans ? dot.k_padded : outer;
       need.cols = plan.trans ? outer : dot.k_padded;
+      if (!is_a && plan.trans && dot.split == WgSplit::kN) need.col_piece = cols / plan_.warpgroups;
     } else {
       need.rows = rows;
       need.cols = cols;
