@@ -88,8 +88,7 @@ void Model::Separate(Lit guard, const Clause& unless, int x, int y, int64_t c) {
     formulas_.Add(guard, std::move(clause));
   };
   add({formulas_.AtLeast(k_[x], k_[y], m)});
-  if (rho > 0)
-    add({formulas_.AtLeast(k_[x], k_[y], m + 1), formulas_.AtLeast(r_[x], r_[y], rho)});
+  add({formulas_.AtLeast(k_[x], k_[y], m + 1), formulas_.AtLeast(r_[x], r_[y], rho)});
   if (rho > 1)
     add({formulas_.AtLeast(k_[x], k_[y], m + 2), formulas_.AtLeast(r_[x], r_[y], rho - ii_)});
 }
