@@ -24,9 +24,12 @@ constexpr std::pair<Bound::Kind, std::string_view> kBoundNames[] = {
 constexpr std::pair<Proof, std::string_view> kProofNames[] = {
     {Proof::kNone, "none"}, {Proof::kBound, "bound"}, {Proof::kRefuted, "refuted"}};
 constexpr std::pair<int64_t Objective::*, std::string_view> kObjectiveNames[] = {
-    {&Objective::compute_groups, "wide_roles"}, {&Objective::warps, "warps"},
-    {&Objective::cross_bytes, "cross_bytes"},   {&Objective::waits, "waits"},
-    {&Objective::stages, "stages"},             {&Objective::smem_bytes, "smem_bytes"}};
+    {&Objective::compute_groups, "wide_roles"},
+    {&Objective::warps, "warps"},
+    {&Objective::cross_bytes, "cross_bytes"},
+    {&Objective::waits, "waits"},
+    {&Objective::stages, "stages"},
+    {&Objective::smem_bytes, "smem_bytes"}};
 
 std::string List(const std::vector<int>& items) {
   std::string text;
@@ -165,8 +168,8 @@ Result<Certificate> ParseCertificate(std::string_view text, int32_t file, DiagSi
   return c;
 }
 
-Result<> VerifyCertificate(const Graph& graph, const ir::Schedule& schedule,
-                           const Certificate& c, DiagSink& diags) {
+Result<> VerifyCertificate(const Graph& graph, const ir::Schedule& schedule, const Certificate& c,
+                           DiagSink& diags) {
   auto refuted = [&](const std::string& why) {
     return diags.Report(kCertificateRefuted, Span{}, why).Place("certificate of " + c.graph);
   };
@@ -197,8 +200,7 @@ Result<> VerifyCertificate(const Graph& graph, const ir::Schedule& schedule,
       return refuted(fmt::format("no schedule with II {} was found", c.ii));
   }
   switch (c.proof) {
-    case Proof::kNone:
-      break;
+    case Proof::kNone: break;
     case Proof::kBound: {
       const Bound bound = BestBound(graph);
       if (bound.ii != c.ii)

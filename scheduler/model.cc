@@ -56,14 +56,15 @@ Model::Model(const Graph& graph, int64_t ii, const RoleOffer& offer, const Solve
   AddIssue();
   const MachineLimits& machine = graph.machine;
   if (options.register_limits && options.warp_constraints) {
-    registers_ = GuardFor(Law::kRegisters,
-                          fmt::format("at most {} live registers per thread of a role",
-                                      machine.max_regs_per_thread), {});
+    registers_ = GuardFor(
+        Law::kRegisters,
+        fmt::format("at most {} live registers per thread of a role", machine.max_regs_per_thread),
+        {});
     pool_ = GuardFor(Law::kRegisterPool,
                      fmt::format("{} registers for all warpgroups", machine.registers), {});
   }
-  tmem_ = GuardFor(Law::kTmem, fmt::format("{} columns of tensor memory", machine.tmem_columns),
-                   {});
+  tmem_ =
+      GuardFor(Law::kTmem, fmt::format("{} columns of tensor memory", machine.tmem_columns), {});
   smem_ = GuardFor(Law::kSmem, fmt::format("{} bytes of shared memory", machine.smem_bytes), {});
   AddRings();
   AddPins();
@@ -162,15 +163,16 @@ void Model::AddDependences() {
     const std::vector<int> ops = {edge.from, edge.to};
     const Lit same = Same(edge.from, edge.to);
     if (!(same == formulas_.False() && edge.transfer > 0)) {
-      const Lit guard = GuardFor(Law::kDependence,
-                                 fmt::format("{}: {} cycles", between, edge.delay), ops);
+      const Lit guard =
+          GuardFor(Law::kDependence, fmt::format("{}: {} cycles", between, edge.delay), ops);
       Separate(guard, {}, edge.to, edge.from, c);
     }
     if (!options_.warp_constraints || same == formulas_.True()) continue;
     if (edge.transfer > 0) {
-      const Lit guard = GuardFor(
-          Law::kTransfer, fmt::format("{}: {} cycles, and {} more between roles", between,
-                                      edge.delay, edge.transfer), ops);
+      const Lit guard = GuardFor(Law::kTransfer,
+                                 fmt::format("{}: {} cycles, and {} more between roles", between,
+                                             edge.delay, edge.transfer),
+                                 ops);
       Separate(guard, {same}, edge.to, edge.from, c + edge.transfer);
     }
     if (edge.kind == EdgeKind::kRegister && edge.distance >= 1)
@@ -219,14 +221,13 @@ void Model::AddUnits() {
     int64_t whole = 0;  // instances taken all the time by ops longer than a period
     for (const auto& user : users) whole += user.second / ii_;
     if (static_cast<int64_t>(users.size()) + whole <= capacity) continue;
-    const Lit guard = GuardFor(
-        Law::kUnit, fmt::format("{} of unit {}", capacity, graph_.units[f].name), ops);
+    const Lit guard =
+        GuardFor(Law::kUnit, fmt::format("{} of unit {}", capacity, graph_.units[f].name), ops);
     if (capacity == 1) {
       for (size_t i = 0; i < users.size(); ++i) {
         if (users[i].second > ii_) formulas_.Add(guard, {});
         for (size_t j = 0; j < i; ++j)
-          AddExclusion(guard, {}, users[j].first, users[i].first, users[j].second,
-                       users[i].second);
+          AddExclusion(guard, {}, users[j].first, users[i].first, users[j].second, users[i].second);
       }
       continue;
     }
@@ -240,8 +241,8 @@ void Model::AddUnits() {
         const Lit inside = formulas_.NewBool();
         terms.emplace_back(inside, 1);
         formulas_.Add({inside, formulas_.AtLeast(r_[e], r_[v], part - ii_)});
-        formulas_.Add({inside, formulas_.AtLeast(r_[e], r_[v], part),
-                       formulas_.AtLeast(r_[v], r_[e], 1)});
+        formulas_.Add(
+            {inside, formulas_.AtLeast(r_[e], r_[v], part), formulas_.AtLeast(r_[v], r_[e], 1)});
       }
       const int64_t self = cycles_e % ii_ > 0 ? 1 : 0;
       formulas_.AddWeighted(guard, std::move(terms), capacity - whole - self);
@@ -316,8 +317,8 @@ void Model::AddPins() {
       fix(GuardFor(Law::kPin, fmt::format("{} in stage {}", pin.op, pin.stage), {v}), k_[v],
           pin.stage);
     if (const int u = graph_.FindOp(pin.same_role_as); u >= 0)
-      formulas_.Add(GuardFor(Law::kPin, fmt::format("{} in the role of {}", pin.op,
-                                                    pin.same_role_as), {u, v}),
+      formulas_.Add(GuardFor(Law::kPin,
+                             fmt::format("{} in the role of {}", pin.op, pin.same_role_as), {u, v}),
                     {Same(u, v)});
     if (pin.depth > 0) {
       const Lit guard =
@@ -329,8 +330,8 @@ void Model::AddPins() {
     }
   }
   if (options_.fixed_stages) {
-    const Lit guard = GuardFor(
-        Law::kStages, fmt::format("compute within {} stages", *options_.fixed_stages), {});
+    const Lit guard =
+        GuardFor(Law::kStages, fmt::format("compute within {} stages", *options_.fixed_stages), {});
     const int n = static_cast<int>(graph_.ops.size());
     for (int u = 0; u < n; ++u)
       for (int v = 0; v < n; ++v)
@@ -392,8 +393,9 @@ std::vector<std::vector<int>> SliceSwaps(const Graph& graph) {
   if (slices.size() < 2) return swaps;
   auto cost = [&](int v) {
     const GraphOp& op = graph.ops[v];
-    std::vector<int64_t> c = {op.issue, op.latency, op.warps, op.regs, op.smem_bytes,
-                              op.tmem_columns, op.variable_latency, op.streaming};
+    std::vector<int64_t> c = {
+        op.issue,        op.latency,          op.warps,    op.regs, op.smem_bytes,
+        op.tmem_columns, op.variable_latency, op.streaming};
     for (const UnitUse& use : op.uses) c.push_back(use.unit), c.push_back(use.cycles);
     return c;
   };

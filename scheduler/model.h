@@ -41,7 +41,7 @@ const char* LawSentence(Law law);
 // The roles on offer: group 0 is the load role where there is one. Groups may stay empty.
 struct RoleOffer {
   bool load = false;
-  std::vector<int> widths;   // warps of each compute group, widest first
+  std::vector<int> widths;  // warps of each compute group, widest first
   int Groups() const { return static_cast<int>(widths.size()) + (load ? 1 : 0); }
   int WidthOf(int group, int load_warps) const {
     return load && group == 0 ? load_warps : widths[group - (load ? 1 : 0)];
@@ -50,19 +50,19 @@ struct RoleOffer {
 
 // One schedule, as the model sees it.
 struct Placement {
-  std::vector<int64_t> cycle;   // by op
-  std::vector<int> group;       // by op
+  std::vector<int64_t> cycle;  // by op
+  std::vector<int> group;      // by op
 };
 
 // What a placement needs, computed from its definition (shared with nothing in check.cc).
 struct Needs {
   std::vector<int> groups_used;
-  std::vector<int64_t> group_regs;     // peak live registers per thread, by group
-  std::vector<int> group_peak;         // the op whose definition is the peak, −1: none
-  std::vector<int64_t> quota;          // multiple of 8 >= peak, by group; 0 for unused ones
+  std::vector<int64_t> group_regs;  // peak live registers per thread, by group
+  std::vector<int> group_peak;      // the op whose definition is the peak, −1: none
+  std::vector<int64_t> quota;       // multiple of 8 >= peak, by group; 0 for unused ones
   int warps = 0, compute_groups = 0;
-  int64_t pool = 0, pool_used = 0;     // Σ over warpgroups
-  std::vector<int64_t> depth;          // of the ring of each op, 0: not in shared memory
+  int64_t pool = 0, pool_used = 0;  // Σ over warpgroups
+  std::vector<int64_t> depth;       // of the ring of each op, 0: not in shared memory
   int64_t smem_bytes = 0;
   int64_t tmem_columns = 0;
   int tmem_peak = -1;
@@ -155,14 +155,14 @@ class Model {
   Formulas formulas_;
   std::vector<Guard> guards_;
   std::vector<IntVar> k_, r_;
-  std::vector<std::vector<std::pair<int, Lit>>> in_;   // candidate groups of each op
+  std::vector<std::vector<std::pair<int, Lit>>> in_;  // candidate groups of each op
   std::map<std::pair<int, int>, Lit> same_, order_;
   std::map<std::tuple<int, int, int64_t>, Lit> live_;
   std::map<std::pair<int, int64_t>, Lit> deeper_;
   std::map<int, Lit> empty_;
   std::vector<std::vector<Lit>> ring_;
   std::vector<std::vector<int>> swaps_;
-  std::vector<std::vector<int>> value_edges_;          // by producer
+  std::vector<std::vector<int>> value_edges_;  // by producer
   Lit registers_, pool_, smem_, tmem_;
 };
 

@@ -107,16 +107,16 @@ Lit Model::LiveAtMost(int v, int e, int64_t n) {
   if (!fresh) return it->second;
   const Lit lit = formulas_.NewBool();
   it->second = lit;
-  // Per use y with t(y) + shift: stages(y) − stages(v) <= N − ends + starts, where `ends` counts the
-  // period boundaries between slot(y) + hold and slot(e), `starts` is [slot(e) < slot(v)].
+  // Per use y with t(y) + shift: stages(y) − stages(v) <= N − ends + starts, where `ends` counts
+  // the period boundaries between slot(y) + hold and slot(e), `starts` is [slot(e) < slot(v)].
   const Lit starts = formulas_.AtLeast(r_[v], r_[e], 1);
   for (int i : value_edges_[v]) {
     const GraphEdge& edge = graph_.edges[i];
     const int y = edge.to;
     const int64_t hold = edge.hold % ii_;
     const int64_t most = n - edge.distance - edge.hold / ii_;
-    const Lit before = formulas_.AtLeast(r_[e], r_[y], hold);           // ends == 0
-    const Lit early = formulas_.AtLeast(r_[e], r_[y], hold - ii_);      // ends <= 1
+    const Lit before = formulas_.AtLeast(r_[e], r_[y], hold);       // ends == 0
+    const Lit early = formulas_.AtLeast(r_[e], r_[y], hold - ii_);  // ends <= 1
     auto within = [&](int64_t bound) { return formulas_.AtMost(k_[y], k_[v], bound); };
     formulas_.Add({~lit, within(most + 1)});
     formulas_.Add({~lit, starts, within(most)});

@@ -16,8 +16,8 @@ namespace {
 
 // Of one question of the descent.
 constexpr int64_t kStepLimit = 6'000'000;
-constexpr int kWide = 4;                    // warps of a role that computes
-constexpr int64_t kTmemColumnBytes = 512;   // 128 lanes of 4 bytes
+constexpr int kWide = 4;                   // warps of a role that computes
+constexpr int64_t kTmemColumnBytes = 512;  // 128 lanes of 4 bytes
 
 int64_t ValueBytes(const GraphOp& op) {
   return op.regs * 4 * 32 * op.warps + op.smem_bytes + op.tmem_columns * kTmemColumnBytes;
@@ -39,8 +39,7 @@ std::vector<std::pair<int, int>> WaitPairs(const Graph& graph) {
 
 }  // namespace
 
-Objective ObjectiveOf(const Graph& graph, const SolveOptions& options,
-                      const Search::Found& found) {
+Objective ObjectiveOf(const Graph& graph, const SolveOptions& options, const Search::Found& found) {
   const Model model(graph, found.ii, found.offer, options);
   const Placement& p = found.placement;
   const Needs needs = model.Measure(p);
@@ -153,8 +152,7 @@ class Descent {
 
   Goal Waits() {
     std::vector<std::pair<Lit, int64_t>> terms;
-    for (const auto& [u, v] : WaitPairs(graph_))
-      terms.emplace_back(~session_.model.Same(u, v), 1);
+    for (const auto& [u, v] : WaitPairs(graph_)) terms.emplace_back(~session_.model.Same(u, v), 1);
     return {&Objective::waits, Forced(terms),
             [this, terms](int64_t bound) { return Weighted(terms, bound); }};
   }
@@ -197,8 +195,7 @@ class Descent {
 
 }  // namespace
 
-std::vector<Lit> ObjectiveBounds(Session& session, const Graph& graph,
-                                 const Objective& objective) {
+std::vector<Lit> ObjectiveBounds(Session& session, const Graph& graph, const Objective& objective) {
   const SolveOptions options;
   return Descent(session, graph, options, nullptr).Bounds(objective);
 }

@@ -220,13 +220,16 @@ Search::Verdict Search::At(int64_t ii, int64_t resource_limit) {
   bool all_refuted = true;
   if (offers_.Largest().empty())
     verdict.arithmetic.push_back(
-        {"warps", fmt::format("at most {} warps, and every width of op needs a role",
-                              graph_.machine.max_warps), {}});
+        {"warps",
+         fmt::format("at most {} warps, and every width of op needs a role",
+                     graph_.machine.max_warps),
+         {}});
   for (const RoleOffer& offer : offers_.Largest()) {
     if (!IssueFits(offer, ii)) {
       verdict.arithmetic.push_back(
-          {"issue", fmt::format("{} cannot issue all their ops within {} cycles",
-                                RolesText(offer), ii), {}});
+          {"issue",
+           fmt::format("{} cannot issue all their ops within {} cycles", RolesText(offer), ii),
+           {}});
       continue;
     }
     const std::shared_ptr<Session> session = SessionFor(ii, offer);

@@ -25,8 +25,8 @@ class Session {
 
   struct Outcome {
     Answer answer = Answer::kUnknown;
-    Placement placement;               // kSat
-    std::vector<Lit> core;             // kUnsat: guards and extras used
+    Placement placement;    // kSat
+    std::vector<Lit> core;  // kUnsat: guards and extras used
   };
   // All laws and `extra`; solutions that overflow a capacity are cut off until none does.
   Outcome Query(const std::vector<Lit>& extra, int64_t resource_limit);
@@ -66,9 +66,9 @@ class Search {
   };
   struct Verdict {
     Answer answer = Answer::kUnknown;
-    Found found;                            // kSat
-    std::vector<Refutation> refutations;    // kUnsat: of each largest offer
-    std::vector<CoreItem> arithmetic;       // kUnsat: offers refuted without a solver
+    Found found;                          // kSat
+    std::vector<Refutation> refutations;  // kUnsat: of each largest offer
+    std::vector<CoreItem> arithmetic;     // kUnsat: offers refuted without a solver
   };
   // Any offer at this II.
   Verdict At(int64_t ii, int64_t resource_limit);

@@ -22,15 +22,13 @@ bool CyclesPinned(const Graph& graph) {
                      [](const Graph::Pin& pin) { return pin.cycle >= 0; });
 }
 
-Span PlaceOf(const Graph& graph) {
-  return graph.ops.empty() ? Span{} : graph.ops.front().at;
-}
+Span PlaceOf(const Graph& graph) { return graph.ops.empty() ? Span{} : graph.ops.front().at; }
 
 // What the search over initiation intervals found out.
 struct Range {
-  std::optional<Search::Found> best;   // smallest feasible
-  int64_t proved_below = 0;            // everything smaller is infeasible
-  std::optional<Search::Verdict> refutation;   // at proved_below − 1, where a solver was needed
+  std::optional<Search::Found> best;          // smallest feasible
+  int64_t proved_below = 0;                   // everything smaller is infeasible
+  std::optional<Search::Verdict> refutation;  // at proved_below − 1, where a solver was needed
 };
 
 Range FindSmallest(Search& search, int64_t start) {
@@ -81,10 +79,10 @@ Result<Solution> Fail(Search& search, const Range& range, DiagSink& diags) {
   const Graph& graph = search.graph();
   const SolveOptions& options = search.options();
   const int64_t asked = options.fixed_ii.value_or(0);
-  const bool refuted = range.refutation && (asked > 0 ? range.proved_below > asked
-                                                      : range.proved_below > search.LargestUsefulIi());
-  if (!refuted)
-    return diags.Report(kOutOfBudget, PlaceOf(graph), graph.name, range.proved_below);
+  const bool refuted =
+      range.refutation &&
+      (asked > 0 ? range.proved_below > asked : range.proved_below > search.LargestUsefulIi());
+  if (!refuted) return diags.Report(kOutOfBudget, PlaceOf(graph), graph.name, range.proved_below);
   const std::vector<CoreItem> core = search.Explain(*range.refutation);
   const std::string at = asked > 0 ? fmt::format(" at II {}", asked) : "";
   const bool pins = std::any_of(core.begin(), core.end(), [](const CoreItem& item) {
@@ -189,8 +187,7 @@ Feasibility FeasibleAt(const Graph& graph, int64_t ii, const SolveOptions& optio
       result.kind = Feasibility::Kind::kInfeasible;
       result.core = search.Explain(verdict);
       break;
-    case Answer::kUnknown:
-      break;
+    case Answer::kUnknown: break;
   }
   return result;
 }

@@ -96,9 +96,9 @@ ir::Schedule ToSchedule(const Graph& graph, const SolveOptions& options,
 
   // Whole periods only: slots and orders stay.
   int64_t least = 0;
-  const bool pinned =
-      std::any_of(graph.pins.begin(), graph.pins.end(),
-                  [](const Graph::Pin& pin) { return pin.cycle >= 0 || pin.stage >= 0; });
+  const bool pinned = std::any_of(graph.pins.begin(), graph.pins.end(), [](const Graph::Pin& pin) {
+    return pin.cycle >= 0 || pin.stage >= 0;
+  });
   if (!pinned)
     for (size_t v = 0; v < graph.ops.size(); ++v)
       least = v == 0 ? FloorDiv(found.placement.cycle[v], found.ii)
@@ -120,7 +120,8 @@ ir::Schedule ToSchedule(const Graph& graph, const SolveOptions& options,
       life = std::max(life, found.placement.cycle[edge.to] + edge.distance * found.ii + edge.hold -
                                 found.placement.cycle[v]);
     }
-    const int depth = static_cast<int>(std::max<int64_t>(1, FloorDiv(life + found.ii - 1, found.ii)));
+    const int depth =
+        static_cast<int>(std::max<int64_t>(1, FloorDiv(life + found.ii - 1, found.ii)));
     if (op.smem_bytes > 0) {
       int pinned_depth = 0;
       for (const Graph::Pin& pin : graph.pins)

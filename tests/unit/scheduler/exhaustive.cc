@@ -192,8 +192,8 @@ Graph RandomGraph(uint64_t seed, int max_ops, bool memory) {
   g.machine.name = "random";
   g.machine.max_warps = pick(0, 3) == 0 ? 5 : 16;
   const int units = pick(1, 3);
-  for (int f = 0; f < units; ++f) g.units.push_back({std::string(1, static_cast<char>('a' + f)),
-                                                     pick(0, 3) == 0 ? 2 : 1});
+  for (int f = 0; f < units; ++f)
+    g.units.push_back({std::string(1, static_cast<char>('a' + f)), pick(0, 3) == 0 ? 2 : 1});
   const int n = pick(2, max_ops);
   const bool load = pick(0, 2) == 0, narrow = pick(0, 3) == 0;
   for (int v = 0; v < n; ++v) {
@@ -235,8 +235,9 @@ Graph RandomGraph(uint64_t seed, int max_ops, bool memory) {
     const bool apart = g.ops[e.from].warps != g.ops[e.to].warps ||
                        g.ops[e.from].variable_latency != g.ops[e.to].variable_latency;
     const int kind = pick(0, 4);
-    e.kind = kind == 0 ? EdgeKind::kOrder : kind == 1 || apart ? EdgeKind::kSmem
-                                                              : EdgeKind::kRegister;
+    e.kind = kind == 0            ? EdgeKind::kOrder
+             : kind == 1 || apart ? EdgeKind::kSmem
+                                  : EdgeKind::kRegister;
     e.crossable = apart || pick(0, 6) > 0;
     g.edges.push_back(e);
   }
