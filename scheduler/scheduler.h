@@ -46,6 +46,7 @@ enum class Proof { kNone, kBound, kRefuted };
 
 struct Objective {                  // lexicographic, smaller is better
   int64_t compute_groups = 0, warps = 0, cross_bytes = 0, waits = 0, stages = 0, smem_bytes = 0;
+  bool operator==(const Objective&) const = default;
 };
 
 struct Certificate {

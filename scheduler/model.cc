@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace tilec::scheduler {
+
+namespace {
+
+struct LawRow {
+  const char* name;
+  const char* sentence;
+};
+constexpr LawRow kLaws[] = {
+#define LAW(name, id, sentence, source) {id, sentence},
+#include "scheduler/constraints.def"
+#undef LAW
+};
+
+// Depths beyond this are charged as this many slots and corrected by cuts.
+constexpr int64_t kRingLevels = 6;
+
+std::string Between(const Graph& graph, const GraphEdge& edge) {
+  std::string text = graph.ops[edge.from].name + " -> " + graph.ops[edge.to].name;
+  if (edge.distance > 0) text += fmt::format(" (next {})", edge.distance);
+  return text;
+}
+
+}  // namespace
+
+const char* LawName(Law law) { return kLaws[static_cast<int>(law)].name; }
+const char* LawSentence(Law law) { return kLaws[static_cast<int>(law)].sentence; }
+
+Model::Model(const Graph& graph, int64_t ii, const RoleOffer& offer, const SolveOptions& options)
+    : graph_(graph), ii_(ii), offer_(offer), options_(options) {
+  const int n = static_cast<int>(graph.ops.size());
+  value_edges_.resize(n);
+  for (size_t i = 0; i < graph.edges.size(); ++i)
+    if (graph.edges[i].kind != EdgeKind::kOrder)
+      value_edges_[graph.edges[i].from].push_back(static_cast<int>(i));
+  for (const GraphOp& op : graph.ops)
+    if (op.variable_latency) load_warps_ = std::max(load_warps_, op.warps);
+  for (int v = 0; v < n; ++v) {
+    k_.push_back(formulas_.NewInt());
+    r_.push_back(formulas_.NewInt());
+    formulas_.Add({formulas_.AtLeast(r_[v], Formulas::Zero(), 0)});
+    formulas_.Add({formulas_.AtMost(r_[v], Formulas::Zero(), ii_ - 1)});
+  }
+  swaps_ = SliceSwaps(graph);
+  AddRoles();
+  AddDependences();
+  AddUnits();
+  AddIssue();
+  const MachineLimits& machine = graph.machine;
+  if (options.register_limits && options.warp_constraints) {
+    registers_ = GuardFor(
+        Law::kRegisters,
+        fmt::format("at most {} live registers per thread of a role", machine.max_regs_per_thread),
+        {});
+    pool_ = GuardFor(Law::kRegisterPool,
+                     fmt::format("{} registers for all warpgroups", machine.registers), {});
+  }
+  tmem_ =
+      GuardFor(Law::kTmem, fmt::format("{} columns of tensor memory", machine.tmem_columns), {});
+  smem_ = GuardFor(Law::kSmem, fmt::format("{} bytes of shared memory", machine.smem_bytes), {});
+  AddRings();
+  AddPins();
+  AddSymmetry();
+}
+
+Lit Model::GuardFor(Law law, std::string text, std::vector<int> ops) {
+  const Lit lit = formulas_.NewBool();
+  guards_.push_back({lit, law, std::move(text), std::move(ops)});
+  return lit;
+}
+
+void Model::Separate(Lit guard, const Clause& unless, int x, int y, int64_t c) {
+  if (x == y) {
+    if (c > 0) formulas_.Add(guard, unless);
+    return;
+  }
+  const int64_t m = FloorDiv(c, ii_), rho = FloorMod(c, ii_);
+  auto add = [&](std::initializer_list<Lit> lits) {
+    Clause clause = unless;
+    clause.insert(clause.end(), lits);
+    formulas_.Add(guard, std::move(clause));
+  };
+  add({formulas_.AtLeast(k_[x], k_[y], m)});
+  add({formulas_.AtLeast(k_[x], k_[y], m + 1), formulas_.AtLeast(r_[x], r_[y], rho)});
+  if (rho > 1)
+    add({formulas_.AtLeast(k_[x], k_[y], m + 2), formulas_.AtLeast(r_[x], r_[y], rho - ii_)});
+}
+
+// Roles are numbered in the order in which their first op appears (restricted growth), so that no
+// two solutions differ by names of roles only.
+void Model::AddRoles() {
+  const int n = static_cast<int>(graph_.ops.size());
+  in_.resize(n);
+  if (!options_.warp_constraints) return;
+  const int base = offer_.load ? 1 : 0;
+  for (int v = 0; v < n; ++v) {
+    if (IsLoad(v)) {
+      in_[v].emplace_back(0, formulas_.True());
+      continue;
+    }
+    std::vector<int> groups;
+    for (size_t g = 0; g < offer_.widths.size(); ++g)
+      if (offer_.widths[g] == graph_.ops[v].warps) groups.push_back(static_cast<int>(g) + base);
+    if (groups.empty()) {  // no role of this width on offer
+      formulas_.Add({});
+    } else if (groups.size() == 1) {
+      in_[v].emplace_back(groups[0], formulas_.True());
+    } else if (groups.size() == 2) {
+      const Lit second = formulas_.NewBool();
+      in_[v] = {{groups[0], ~second}, {groups[1], second}};
+    } else {
+      Clause any;
+      for (int g : groups) {
+        in_[v].emplace_back(g, formulas_.NewBool());
+        any.push_back(in_[v].back().second);
+      }
+      for (size_t i = 0; i < any.size(); ++i)
+        for (size_t j = 0; j < i; ++j) formulas_.Add({~any[i], ~any[j]});
+      formulas_.Add(any);
+    }
+    for (size_t i = 1; i < in_[v].size(); ++i) {
+      Clause clause = {~in_[v][i].second};
+      for (int u = 0; u < v; ++u)
+        if (!IsLoad(u) && graph_.ops[u].warps == graph_.ops[v].warps)
+          clause.push_back(in_[u][i - 1].second);
+      formulas_.Add(std::move(clause));
+    }
+  }
+}
+
+Lit Model::Same(int u, int v) {
+  if (u == v || !options_.warp_constraints) return formulas_.True();
+  if (IsLoad(u) != IsLoad(v)) return formulas_.False();
+  if (IsLoad(u)) return formulas_.True();
+  if (graph_.ops[u].warps != graph_.ops[v].warps) return formulas_.False();
+  if (in_[u].size() <= 1) return formulas_.True();
+  if (u > v) std::swap(u, v);
+  auto [it, fresh] = same_.try_emplace({u, v});
+  if (!fresh) return it->second;
+  const Lit same = formulas_.NewBool();
+  it->second = same;
+  for (size_t i = 0; i < in_[u].size(); ++i) {
+    const Lit a = in_[u][i].second, b = in_[v][i].second;
+    formulas_.Add({~a, ~b, same});
+    formulas_.Add({~same, ~a, b});
+    formulas_.Add({~same, a, ~b});
+  }
+  return same;
+}
+
+void Model::AddDependences() {
+  for (const GraphEdge& edge : graph_.edges) {
+    const int64_t c = edge.delay - edge.distance * ii_;
+    const std::string between = Between(graph_, edge);
+    const std::vector<int> ops = {edge.from, edge.to};
+    const Lit same = Same(edge.from, edge.to);
+    if (!(same == formulas_.False() && edge.transfer > 0)) {
+      const Lit guard =
+          GuardFor(Law::kDependence, fmt::format("{}: {} cycles", between, edge.delay), ops);
+      Separate(guard, {}, edge.to, edge.from, c);
+    }
+    if (!options_.warp_constraints || same == formulas_.True()) continue;
+    if (edge.transfer > 0) {
+      const Lit guard = GuardFor(Law::kTransfer,
+                                 fmt::format("{}: {} cycles, and {} more between roles", between,
+                                             edge.delay, edge.transfer),
+                                 ops);
+      Separate(guard, {same}, edge.to, edge.from, c + edge.transfer);
+    }
+    if (edge.kind == EdgeKind::kRegister && edge.distance >= 1)
+      formulas_.Add(GuardFor(Law::kCarriedRole, between, ops), {same});
+    if (!edge.crossable) formulas_.Add(GuardFor(Law::kSameRole, between, ops), {same});
+    if (!options_.cross_role_transfers && edge.kind == EdgeKind::kRegister && !IsLoad(edge.from))
+      formulas_.Add(GuardFor(Law::kNoTransfer, between, ops), {same});
+  }
+}
+
+Lit Model::OrderOf(int u, int v) {
+  if (u > v) return ~OrderOf(v, u);
+  auto [it, fresh] = order_.try_emplace({u, v});
+  if (fresh) it->second = formulas_.NewBool();
+  return it->second;
+}
+
+// [r(u), r(u) + du) and [r(v), r(v) + dv) do not meet modulo II.
+void Model::AddExclusion(Lit guard, const Clause& unless, int u, int v, int64_t du, int64_t dv) {
+  if (du == 0 || dv == 0) return;
+  const Lit before = OrderOf(u, v);
+  auto add = [&](Lit condition, Lit atom) {
+    Clause clause = unless;
+    clause.push_back(~condition);
+    clause.push_back(atom);
+    formulas_.Add(guard, std::move(clause));
+  };
+  add(before, formulas_.AtLeast(r_[v], r_[u], du));
+  add(before, formulas_.AtLeast(r_[u], r_[v], dv - ii_));
+  add(~before, formulas_.AtLeast(r_[u], r_[v], dv));
+  add(~before, formulas_.AtLeast(r_[v], r_[u], du - ii_));
+}
+
+void Model::AddUnits() {
+  const int n = static_cast<int>(graph_.ops.size());
+  for (size_t f = 0; f < graph_.units.size(); ++f) {
+    std::vector<std::pair<int, int64_t>> users;
+    std::vector<int> ops;
+    for (int v = 0; v < n; ++v)
+      for (const UnitUse& use : graph_.ops[v].uses)
+        if (use.unit == static_cast<int>(f) && use.cycles > 0) {
+          users.emplace_back(v, use.cycles);
+          ops.push_back(v);
+        }
+    const int64_t capacity = graph_.units[f].capacity;
+    int64_t whole = 0;  // instances taken all the time by ops longer than a period
+    for (const auto& user : users) whole += user.second / ii_;
+    if (static_cast<int64_t>(users.size()) + whole <= capacity) continue;
+    const Lit guard =
+        GuardFor(Law::kUnit, fmt::format("{} of unit {}", capacity, graph_.units[f].name), ops);
+    if (capacity == 1) {
+      for (size_t i = 0; i < users.size(); ++i) {
+        if (users[i].second > ii_) formulas_.Add(guard, {});
+        for (size_t j = 0; j < i; ++j)
+          AddExclusion(guard, {}, users[j].first, users[i].first, users[j].second, users[i].second);
+      }
+      continue;
+    }
+    // Count at every issue: the largest overlap of arcs on a circle is at the start of one.
+    for (const auto& [e, cycles_e] : users) {
+      std::vector<std::pair<Lit, int64_t>> terms;
+      for (const auto& [v, cycles] : users) {
+        const int64_t part = cycles % ii_;
+        if (v == e || part == 0) continue;
+        // inside: 0 <= r(e) − r(v) < part modulo II.
+        const Lit inside = formulas_.NewBool();
+        terms.emplace_back(inside, 1);
+        formulas_.Add({inside, formulas_.AtLeast(r_[e], r_[v], part - ii_)});
+        formulas_.Add(
+            {inside, formulas_.AtLeast(r_[e], r_[v], part), formulas_.AtLeast(r_[v], r_[e], 1)});
+      }
+      const int64_t self = cycles_e % ii_ > 0 ? 1 : 0;
+      formulas_.AddWeighted(guard, std::move(terms), capacity - whole - self);
+    }
+  }
+}
+
+void Model::AddIssue() {
+  if (!options_.warp_constraints) return;
+  const int n = static_cast<int>(graph_.ops.size());
+  const Lit guard = GuardFor(Law::kIssue, "one instruction stream per role", {});
+  for (int v = 0; v < n; ++v) {
+    if (graph_.ops[v].issue > ii_) formulas_.Add(guard, {});
+    for (int u = 0; u < v; ++u) {
+      if (graph_.ops[u].issue == 0 || graph_.ops[v].issue == 0) continue;
+      const Lit same = Same(u, v);
+      if (same == formulas_.False()) continue;
+      AddExclusion(guard, {~same}, u, v, graph_.ops[u].issue, graph_.ops[v].issue);
+    }
+  }
+}
+
+void Model::AddRings() {
+  const int n = static_cast<int>(graph_.ops.size());
+  ring_.resize(n);
+  const MachineLimits& machine = graph_.machine;
+  int64_t least = 0;
+  for (const GraphOp& op : graph_.ops)
+    if (op.smem_bytes > 0) least += op.smem_bytes + machine.barrier_bytes;
+  std::vector<std::pair<Lit, int64_t>> terms;
+  for (int v = 0; v < n; ++v) {
+    const GraphOp& op = graph_.ops[v];
+    if (op.smem_bytes == 0) continue;
+    const int64_t slot = op.smem_bytes + machine.barrier_bytes;
+    const int64_t most = 1 + std::max<int64_t>(0, machine.smem_bytes - least) / slot;
+    const int64_t levels = std::min(most, kRingLevels);
+    for (int64_t d = 1; d <= levels; ++d) {
+      const Lit within = formulas_.NewBool();
+      for (int e : value_edges_[v]) {
+        const GraphEdge& edge = graph_.edges[e];
+        // t(to) + distance·II + hold − t(v) <= II·d
+        Separate(formulas_.True(), {~within}, v, edge.to,
+                 edge.distance * ii_ + edge.hold - ii_ * d);
+      }
+      if (d > 1) formulas_.Add({~ring_[v].back(), within});
+      ring_[v].push_back(within);
+      if (d < levels) terms.emplace_back(~within, slot);
+    }
+    if (levels == most) formulas_.Add(smem_, {ring_[v].back()});
+  }
+  if (least > 0) formulas_.AddWeighted(smem_, std::move(terms), machine.smem_bytes - least);
+}
+
+void Model::AddPins() {
+  // An author counts cycles and stages from 0.
+  if (std::any_of(graph_.pins.begin(), graph_.pins.end(),
+                  [](const Graph::Pin& pin) { return pin.cycle >= 0 || pin.stage >= 0; }))
+    for (IntVar k : k_) formulas_.Add({formulas_.AtLeast(k, Formulas::Zero(), 0)});
+  for (const Graph::Pin& pin : graph_.pins) {
+    const int v = graph_.FindOp(pin.op);
+    if (v < 0) continue;
+    auto fix = [&](Lit guard, IntVar var, int64_t value) {
+      formulas_.Add(guard, {formulas_.AtLeast(var, Formulas::Zero(), value)});
+      formulas_.Add(guard, {formulas_.AtMost(var, Formulas::Zero(), value)});
+    };
+    if (pin.cycle >= 0) {
+      const Lit guard = GuardFor(Law::kPin, fmt::format("{} at cycle {}", pin.op, pin.cycle), {v});
+      fix(guard, k_[v], pin.cycle / ii_);
+      fix(guard, r_[v], pin.cycle % ii_);
+    }
+    if (pin.stage >= 0)
+      fix(GuardFor(Law::kPin, fmt::format("{} in stage {}", pin.op, pin.stage), {v}), k_[v],
+          pin.stage);
+    if (const int u = graph_.FindOp(pin.same_role_as); u >= 0)
+      formulas_.Add(GuardFor(Law::kPin,
+                             fmt::format("{} in the role of {}", pin.op, pin.same_role_as), {u, v}),
+                    {Same(u, v)});
+    if (pin.depth > 0) {
+      const Lit guard =
+          GuardFor(Law::kPin, fmt::format("{} in a ring of {}", pin.op, pin.depth), {v});
+      for (int e : value_edges_[v]) {
+        const GraphEdge& edge = graph_.edges[e];
+        Separate(guard, {}, v, edge.to, edge.distance * ii_ + edge.hold - ii_ * pin.depth);
+      }
+    }
+  }
+  if (options_.fixed_stages) {
+    const Lit guard =
+        GuardFor(Law::kStages, fmt::format("compute within {} stages", *options_.fixed_stages), {});
+    const int n = static_cast<int>(graph_.ops.size());
+    for (int u = 0; u < n; ++u)
+      for (int v = 0; v < n; ++v)
+        if (u != v && !graph_.ops[u].variable_latency && !graph_.ops[v].variable_latency)
+          formulas_.Add(guard, {formulas_.AtMost(k_[u], k_[v], *options_.fixed_stages - 1)});
+  }
+}
+
+// Rotating a schedule changes nothing, so one op may sit at cycle 0; interchanging two alike
+// slices changes nothing, so the first may be the earlier one. Neither holds once an author pins.
+void Model::AddSymmetry() {
+  for (const Graph::Pin& pin : graph_.pins)
+    if (pin.cycle >= 0 || pin.stage >= 0) return;
+  int root = -1;
+  int64_t most = -1;
+  for (size_t v = 0; v < graph_.ops.size(); ++v) {
+    if (graph_.ops[v].variable_latency) continue;
+    int64_t busy = 0;
+    for (const UnitUse& use : graph_.ops[v].uses) busy = std::max(busy, use.cycles);
+    if (busy > most) most = busy, root = static_cast<int>(v);
+  }
+  if (root < 0) root = 0;
+  if (graph_.ops.empty()) return;
+  for (IntVar var : {k_[root], r_[root]}) {
+    formulas_.Add({formulas_.AtLeast(var, Formulas::Zero(), 0)});
+    formulas_.Add({formulas_.AtMost(var, Formulas::Zero(), 0)});
+  }
+  if (!graph_.pins.empty()) return;
+  for (const std::vector<int>& swap : swaps_)
+    if (swap[root] != root) formulas_.Add({formulas_.AtLeast(k_[swap[root]], Formulas::Zero(), 0)});
+}
+
+Clause Model::Different(const Placement& p) {
+  Clause clause;
+  const int n = static_cast<int>(graph_.ops.size());
+  for (int v = 0; v < n; ++v)
+    for (int u = 0; u < v; ++u) {
+      const Lit same = Same(u, v);
+      clause.push_back(p.group[u] == p.group[v] ? ~same : same);
+    }
+  for (const auto& [pair, before] : order_) {
+    const auto& [u, v] = pair;
+    bool share = false;
+    for (const UnitUse& a : graph_.ops[u].uses)
+      for (const UnitUse& b : graph_.ops[v].uses) share = share || a.unit == b.unit;
+    if (!share) continue;
+    const bool is = FloorMod(p.cycle[u], ii_) < FloorMod(p.cycle[v], ii_);
+    clause.push_back(is ? ~before : before);
+  }
+  return clause;
+}
+
+std::vector<std::vector<int>> SliceSwaps(const Graph& graph) {
+  const int n = static_cast<int>(graph.ops.size());
+  std::map<int, std::vector<int>> slices;
+  for (int v = 0; v < n; ++v)
+    if (graph.ops[v].slice >= 0) slices[graph.ops[v].slice].push_back(v);
+  std::vector<std::vector<int>> swaps;
+  if (slices.size() < 2) return swaps;
+  auto cost = [&](int v) {
+    const GraphOp& op = graph.ops[v];
+    std::vector<int64_t> c = {
+        op.issue,        op.latency,          op.warps,    op.regs, op.smem_bytes,
+        op.tmem_columns, op.variable_latency, op.streaming};
+    for (const UnitUse& use : op.uses) c.push_back(use.unit), c.push_back(use.cycles);
+    return c;
+  };
+  using Row = std::tuple<int, int, int, int64_t, int64_t, int64_t, int64_t, bool>;
+  auto row = [](const GraphEdge& e, int from, int to) {
+    return Row(from, to, static_cast<int>(e.kind), e.delay, e.distance, e.transfer, e.hold,
+               e.crossable);
+  };
+  std::multiset<Row> rows;
+  for (const GraphEdge& e : graph.edges) rows.insert(row(e, e.from, e.to));
+  const std::vector<int>& first = slices.begin()->second;
+  for (auto it = std::next(slices.begin()); it != slices.end(); ++it) {
+    if (it->second.size() != first.size()) continue;
+    std::vector<int> map(n);
+    for (int v = 0; v < n; ++v) map[v] = v;
+    bool alike = true;
+    for (size_t i = 0; i < first.size(); ++i) {
+      map[first[i]] = it->second[i];
+      map[it->second[i]] = first[i];
+      alike = alike && cost(first[i]) == cost(it->second[i]);
+    }
+    if (!alike) continue;
+    std::multiset<Row> images;
+    for (const GraphEdge& e : graph.edges) images.insert(row(e, map[e.from], map[e.to]));
+    if (images == rows) swaps.push_back(std::move(map));
+  }
+  return swaps;
+}
+
+}  // namespace tilec::scheduler

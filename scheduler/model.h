@@ -1,0 +1,180 @@
+// The scheduling problem at one initiation interval as formulas of difference logic.
+//
+// Decision variables: the stage k and the slot r of every op (t = k·II + r, 0 <= r < II), and the
+// role of every op. t itself is never a variable: t(x) − t(y) >= c, with c = m·II + ρ and
+// 0 <= ρ < II, is
+//
+//   k(x) − k(y) >= m
+//   k(x) − k(y) >= m + 1  or  r(x) − r(y) >= ρ
+//   k(x) − k(y) >= m + 2  or  r(x) − r(y) >= ρ − II
+//
+// which is exact for any number of stages and keeps everything in difference logic: no product
+// with II, no bound on the length, no copy of an op per iteration.
+//
+// Capacities of memories and registers are not written out. A solution is measured; where it
+// overflows, a clause forbids that overflow in general (AddCuts). Cuts hold for every schedule at
+// this II, so they stay.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "scheduler/formula.h"
+#include "scheduler/graph.h"
+#include "scheduler/scheduler.h"
+
+namespace tilec::scheduler {
+
+enum class Law {
+#define LAW(name, id, sentence, source) k##name,
+#include "scheduler/constraints.def"
+#undef LAW
+};
+const char* LawName(Law law);
+const char* LawSentence(Law law);
+
+// The roles on offer: group 0 is the load role where there is one. Groups may stay empty.
+struct RoleOffer {
+  bool load = false;
+  std::vector<int> widths;  // warps of each compute group, widest first
+  int Groups() const { return static_cast<int>(widths.size()) + (load ? 1 : 0); }
+  int WidthOf(int group, int load_warps) const {
+    return load && group == 0 ? load_warps : widths[group - (load ? 1 : 0)];
+  }
+};
+
+// One schedule, as the model sees it.
+struct Placement {
+  std::vector<int64_t> cycle;  // by op
+  std::vector<int> group;      // by op
+};
+
+// What a placement needs, computed from its definition (shared with nothing in check.cc).
+struct Needs {
+  std::vector<int> groups_used;
+  std::vector<int64_t> group_regs;  // peak live registers per thread, by group
+  std::vector<int> group_peak;      // the op whose definition is the peak, −1: none
+  std::vector<int64_t> quota;       // multiple of 8 >= peak, by group; 0 for unused ones
+  int warps = 0, compute_groups = 0;
+  int64_t pool = 0, pool_used = 0;  // Σ over warpgroups
+  std::vector<int64_t> depth;       // of the ring of each op, 0: not in shared memory
+  int64_t smem_bytes = 0;
+  int64_t tmem_columns = 0;
+  int tmem_peak = -1;
+};
+
+class Model {
+ public:
+  // An assumption that switches part of the laws on.
+  struct Guard {
+    Lit lit;
+    Law law;
+    std::string text;
+    std::vector<int> ops;
+  };
+
+  Model(const Graph& graph, int64_t ii, const RoleOffer& offer, const SolveOptions& options);
+
+  const Formulas& formulas() const { return formulas_; }
+  Formulas& formulas() { return formulas_; }
+  const std::vector<Guard>& guards() const { return guards_; }
+  const Graph& graph() const { return graph_; }
+  const RoleOffer& offer() const { return offer_; }
+  int64_t ii() const { return ii_; }
+
+  // The literal "u and v share a role".
+  Lit Same(int u, int v);
+  // t(x) − t(y) >= c unless one of `unless` holds.
+  void Separate(Lit guard, const Clause& unless, int x, int y, int64_t c);
+  IntVar stage(int op) const { return k_[op]; }
+  IntVar slot(int op) const { return r_[op]; }
+  // ring_within(op)[d − 1]: the ring of op needs at most d slots. Empty: not in shared memory.
+  const std::vector<Lit>& ring_within(int op) const { return ring_[op]; }
+
+  // True in schedules whose roles, or whose order on a unit of one instance, are not these.
+  Clause Different(const Placement& placement);
+  // Reads a solution off a solver (any type with Value(Lit) and Value(IntVar)).
+  template <typename S>
+  Placement Read(const S& solver) const {
+    Placement p;
+    for (size_t v = 0; v < graph_.ops.size(); ++v) {
+      p.cycle.push_back(solver.Value(k_[v]) * ii_ + solver.Value(r_[v]));
+      int group = 0;  // one program for all, where there are no roles
+      for (const auto& [g, lit] : in_[v])
+        if (solver.Value(lit)) group = g;
+      p.group.push_back(group);
+    }
+    return p;
+  }
+  Needs Measure(const Placement& placement) const;
+  // Clauses that exclude every overflow found in the placement; how many. 0: it fits.
+  int AddCuts(const Placement& placement);
+
+  bool IsLoad(int op) const { return offer_.load && graph_.ops[op].variable_latency; }
+  int load_warps() const { return load_warps_; }
+  // Ops interchanged by swapping slices a and b; empty: they are not alike.
+  const std::vector<std::vector<int>>& slice_swaps() const { return swaps_; }
+
+ private:
+  Lit GuardFor(Law law, std::string text, std::vector<int> ops);
+  void AddRoles();
+  void AddDependences();
+  void AddUnits();
+  void AddIssue();
+  void AddRings();
+  void AddPins();
+  void AddSymmetry();
+  Lit OrderOf(int u, int v);
+  void AddExclusion(Lit guard, const Clause& unless, int u, int v, int64_t du, int64_t dv);
+  // n_v at the definition of e is at most n.
+  Lit LiveAtMost(int v, int e, int64_t n);
+  int64_t Live(const Placement& p, int v, int64_t at) const;
+  // Fewest values live at the definition of e that overflow `limit`, with their live counts.
+  struct Live1 {
+    int op;
+    int64_t count;
+  };
+  std::vector<Live1> Cover(const Placement& p, int e, bool registers, int64_t limit) const;
+  // The literals one of which any legal schedule makes true.
+  Clause CoverClause(const std::vector<Live1>& cover, int e, bool registers);
+  int AddCover(Lit guard, const std::vector<Live1>& cover, int e, bool registers);
+  int AddPoolCut(const Placement& p, const Needs& needs);
+  int AddRingCut(const Needs& needs);
+  Lit RingWithin(int op, int64_t depth);
+
+  const Graph& graph_;
+  const int64_t ii_;
+  const RoleOffer offer_;
+  const SolveOptions& options_;
+  int load_warps_ = 0;
+  Formulas formulas_;
+  std::vector<Guard> guards_;
+  std::vector<IntVar> k_, r_;
+  std::vector<std::vector<std::pair<int, Lit>>> in_;  // candidate groups of each op
+  std::map<std::pair<int, int>, Lit> same_, order_;
+  std::map<std::tuple<int, int, int64_t>, Lit> live_;
+  std::map<std::pair<int, int64_t>, Lit> deeper_;
+  std::map<int, Lit> empty_;
+  std::vector<std::vector<Lit>> ring_;
+  std::vector<std::vector<int>> swaps_;
+  std::vector<std::vector<int>> value_edges_;  // by producer
+  Lit registers_, pool_, smem_, tmem_;
+};
+
+// Floor division for any sign.
+constexpr int64_t FloorDiv(int64_t a, int64_t b) {
+  const int64_t q = a / b;
+  return q - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0);
+}
+constexpr int64_t FloorMod(int64_t a, int64_t b) { return a - FloorDiv(a, b) * b; }
+
+// Slices whose interchange maps the graph onto itself: for each pair (first slice, other slice) the
+// permutation of ops.
+std::vector<std::vector<int>> SliceSwaps(const Graph& graph);
+
+}  // namespace tilec::scheduler

@@ -1,0 +1,268 @@
+// Capacities: measured on a solution, enforced by cuts. A capacity overflow has a witness, a set of
+// values whose live counts at one definition add up to too much; the cut says that one of them must
+// live shorter, or elsewhere.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+
+#include "scheduler/model.h"
+
+namespace tilec::scheduler {
+
+namespace {
+
+constexpr int64_t kLeastQuota = 24;
+constexpr int kWarpsPerGroup = 4;  // of a warpgroup
+
+int64_t RoundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
+
+// Registers that `warpgroups` warpgroups may have together.
+int64_t Pool(int64_t registers, int warpgroups) {
+  const int64_t threads = int64_t{32} * kWarpsPerGroup * warpgroups;
+  return registers / threads / 8 * 8 * warpgroups;
+}
+
+}  // namespace
+
+int64_t Model::Live(const Placement& p, int v, int64_t at) const {
+  int64_t end = p.cycle[v];
+  for (int e : value_edges_[v]) {
+    const GraphEdge& edge = graph_.edges[e];
+    end = std::max(end, p.cycle[edge.to] + edge.distance * ii_ + edge.hold);
+  }
+  return FloorDiv(at - p.cycle[v], ii_) - FloorDiv(at - end, ii_);
+}
+
+Needs Model::Measure(const Placement& p) const {
+  Needs needs;
+  const int n = static_cast<int>(graph_.ops.size());
+  const int groups = std::max(1, offer_.Groups());
+  needs.group_regs.assign(groups, 0);
+  needs.group_peak.assign(groups, -1);
+  needs.quota.assign(groups, 0);
+  needs.depth.assign(n, 0);
+  std::vector<bool> used(groups, false);
+  for (int v = 0; v < n; ++v) used[p.group[v]] = true;
+  for (int e = 0; e < n; ++e) {
+    const GraphOp& at = graph_.ops[e];
+    if (at.regs > 0) {
+      int64_t live = 0;
+      for (int v = 0; v < n; ++v)
+        if (graph_.ops[v].regs > 0 && p.group[v] == p.group[e])
+          live += graph_.ops[v].regs * Live(p, v, p.cycle[e]);
+      if (live > needs.group_regs[p.group[e]]) {
+        needs.group_regs[p.group[e]] = live;
+        needs.group_peak[p.group[e]] = e;
+      }
+    }
+    if (at.tmem_columns > 0) {
+      int64_t live = 0;
+      for (int v = 0; v < n; ++v)
+        if (graph_.ops[v].tmem_columns > 0)
+          live += graph_.ops[v].tmem_columns * Live(p, v, p.cycle[e]);
+      if (live > needs.tmem_columns) needs.tmem_columns = live, needs.tmem_peak = e;
+    }
+    if (at.smem_bytes > 0) {
+      int64_t life = 0;
+      for (int i : value_edges_[e]) {
+        const GraphEdge& edge = graph_.edges[i];
+        life = std::max(life, p.cycle[edge.to] + edge.distance * ii_ + edge.hold - p.cycle[e]);
+      }
+      needs.depth[e] = std::max<int64_t>(1, RoundUp(life, ii_) / ii_);
+      needs.smem_bytes += needs.depth[e] * (at.smem_bytes + graph_.machine.barrier_bytes);
+    }
+  }
+  // Roles narrower than a warpgroup are packed, widest first, and share a quota.
+  int packed = 0;
+  int64_t packed_quota = 0;
+  int warpgroups = 0;
+  for (int g = 0; g < groups; ++g) {
+    if (!used[g]) continue;
+    needs.groups_used.push_back(g);
+    const int width = options_.warp_constraints ? offer_.WidthOf(g, load_warps_) : kWarpsPerGroup;
+    needs.warps += width;
+    if (width >= kWarpsPerGroup) ++needs.compute_groups;
+    needs.quota[g] = std::max(kLeastQuota, RoundUp(needs.group_regs[g], 8));
+    if (width % kWarpsPerGroup != 0) {
+      packed += width;
+      packed_quota = std::max(packed_quota, needs.quota[g]);
+    } else {
+      warpgroups += width / kWarpsPerGroup;
+      needs.pool_used += needs.quota[g] * (width / kWarpsPerGroup);
+    }
+  }
+  const int packed_groups = (packed + kWarpsPerGroup - 1) / kWarpsPerGroup;
+  warpgroups += packed_groups;
+  needs.pool_used += packed_quota * packed_groups;
+  needs.pool = warpgroups > 0 ? Pool(graph_.machine.registers, warpgroups) : 0;
+  for (int g : needs.groups_used)
+    if (options_.warp_constraints && offer_.WidthOf(g, load_warps_) % kWarpsPerGroup != 0)
+      needs.quota[g] = packed_quota;
+  return needs;
+}
+
+Lit Model::LiveAtMost(int v, int e, int64_t n) {
+  auto [it, fresh] = live_.try_emplace({v, e, n});
+  if (!fresh) return it->second;
+  const Lit lit = formulas_.NewBool();
+  it->second = lit;
+  // Per use y with t(y) + shift: stages(y) − stages(v) <= N − ends + starts, where `ends` counts
+  // the period boundaries between slot(y) + hold and slot(e), `starts` is [slot(e) < slot(v)].
+  const Lit starts = formulas_.AtLeast(r_[v], r_[e], 1);
+  for (int i : value_edges_[v]) {
+    const GraphEdge& edge = graph_.edges[i];
+    const int y = edge.to;
+    const int64_t hold = edge.hold % ii_;
+    const int64_t most = n - edge.distance - edge.hold / ii_;
+    const Lit before = formulas_.AtLeast(r_[e], r_[y], hold);       // ends == 0
+    const Lit early = formulas_.AtLeast(r_[e], r_[y], hold - ii_);  // ends <= 1
+    auto within = [&](int64_t bound) { return formulas_.AtMost(k_[y], k_[v], bound); };
+    formulas_.Add({~lit, within(most + 1)});
+    formulas_.Add({~lit, starts, within(most)});
+    formulas_.Add({~lit, before, within(most)});
+    formulas_.Add({~lit, starts, before, within(most - 1)});
+    formulas_.Add({~lit, early, within(most - 1)});
+    formulas_.Add({~lit, starts, early, within(most - 2)});
+  }
+  return lit;
+}
+
+std::vector<Model::Live1> Model::Cover(const Placement& p, int e, bool registers,
+                                       int64_t limit) const {
+  struct Part {
+    int op;
+    int64_t weight, count;
+  };
+  std::vector<Part> parts;
+  for (int v = 0; v < static_cast<int>(graph_.ops.size()); ++v) {
+    const int64_t weight = registers ? graph_.ops[v].regs : graph_.ops[v].tmem_columns;
+    if (weight == 0 || (registers && p.group[v] != p.group[e])) continue;
+    const int64_t count = Live(p, v, p.cycle[e]);
+    if (count > 0) parts.push_back({v, weight, count});
+  }
+  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+    return a.weight * a.count > b.weight * b.count;
+  });
+  std::vector<Live1> cover;
+  int64_t sum = 0;
+  for (const Part& part : parts) {
+    if (sum > limit) break;
+    // As few instances as overflow: a weaker claim cuts off more.
+    const int64_t missing = (limit - sum) / part.weight + 1;
+    cover.push_back({part.op, std::min(part.count, missing)});
+    sum += part.weight * cover.back().count;
+  }
+  return cover;
+}
+
+Clause Model::CoverClause(const std::vector<Live1>& cover, int e, bool registers) {
+  Clause clause;
+  for (const Live1& live : cover) {
+    if (registers) clause.push_back(~Same(live.op, e));
+    clause.push_back(LiveAtMost(live.op, e, live.count - 1));
+  }
+  return clause;
+}
+
+int Model::AddCover(Lit guard, const std::vector<Live1>& cover, int e, bool registers) {
+  formulas_.Add(guard, CoverClause(cover, e, registers));
+  for (const std::vector<int>& swap : swaps_) {
+    std::vector<Live1> image = cover;
+    for (Live1& live : image) live.op = swap[live.op];
+    formulas_.Add(guard, CoverClause(image, swap[e], registers));
+  }
+  return 1;
+}
+
+Lit Model::RingWithin(int v, int64_t depth) {
+  if (depth <= static_cast<int64_t>(ring_[v].size())) return ring_[v][depth - 1];
+  auto [it, fresh] = deeper_.try_emplace({v, depth});
+  if (!fresh) return it->second;
+  const Lit lit = formulas_.NewBool();
+  it->second = lit;
+  for (int i : value_edges_[v]) {
+    const GraphEdge& edge = graph_.edges[i];
+    Separate(formulas_.True(), {~lit}, v, edge.to, edge.distance * ii_ + edge.hold - ii_ * depth);
+  }
+  return lit;
+}
+
+int Model::AddRingCut(const Needs& needs) {
+  if (needs.smem_bytes <= graph_.machine.smem_bytes) return 0;
+  std::vector<int> ops(needs.depth.size());
+  std::iota(ops.begin(), ops.end(), 0);
+  auto extra = [&](int v) {
+    return (needs.depth[v] - 1) * (graph_.ops[v].smem_bytes + graph_.machine.barrier_bytes);
+  };
+  std::stable_sort(ops.begin(), ops.end(), [&](int a, int b) { return extra(a) > extra(b); });
+  int64_t room = graph_.machine.smem_bytes;
+  for (const GraphOp& op : graph_.ops)
+    if (op.smem_bytes > 0) room -= op.smem_bytes + graph_.machine.barrier_bytes;
+  Clause clause;
+  for (int v : ops) {
+    if (room < 0 || needs.depth[v] <= 1) break;
+    clause.push_back(RingWithin(v, needs.depth[v] - 1));
+    room -= extra(v);
+  }
+  formulas_.Add(smem_, std::move(clause));
+  return 1;
+}
+
+int Model::AddPoolCut(const Placement& p, const Needs& needs) {
+  if (needs.pool_used <= needs.pool) return 0;
+  // Any schedule that fills the same roles and overloads each as much is too big as well. It
+  // escapes by leaving a role empty, by merging two of the peaks, or by a lower peak.
+  Clause clause;
+  std::vector<int> peaks;
+  for (int g : needs.groups_used) {
+    if (in_.empty()) break;
+    auto [it, fresh] = empty_.try_emplace(g);
+    if (fresh) {
+      it->second = formulas_.NewBool();
+      for (const auto& candidates : in_)
+        for (const auto& [group, lit] : candidates)
+          if (group == g) formulas_.Add({~it->second, ~lit});
+    }
+    clause.push_back(it->second);
+    const int e = needs.group_peak[g];
+    if (e < 0 || RoundUp(needs.group_regs[g], 8) <= kLeastQuota) continue;
+    const Clause cover =
+        CoverClause(Cover(p, e, true, RoundUp(needs.group_regs[g], 8) - 8), e, true);
+    clause.insert(clause.end(), cover.begin(), cover.end());
+    for (int other : peaks) clause.push_back(Same(e, other));
+    peaks.push_back(e);
+  }
+  formulas_.Add(pool_, std::move(clause));
+  return 1;
+}
+
+int Model::AddCuts(const Placement& p) {
+  const Needs needs = Measure(p);
+  const MachineLimits& machine = graph_.machine;
+  int added = 0;
+  if (options_.register_limits && options_.warp_constraints) {
+    for (int e = 0; e < static_cast<int>(graph_.ops.size()); ++e) {
+      if (graph_.ops[e].regs == 0) continue;
+      int64_t live = 0;
+      for (int v = 0; v < static_cast<int>(graph_.ops.size()); ++v)
+        if (p.group[v] == p.group[e]) live += graph_.ops[v].regs * Live(p, v, p.cycle[e]);
+      if (live > machine.max_regs_per_thread)
+        added += AddCover(registers_, Cover(p, e, true, machine.max_regs_per_thread), e, true);
+    }
+    if (added == 0) added += AddPoolCut(p, needs);
+  }
+  if (needs.tmem_columns > machine.tmem_columns) {
+    for (int e = 0; e < static_cast<int>(graph_.ops.size()); ++e) {
+      if (graph_.ops[e].tmem_columns == 0) continue;
+      int64_t live = 0;
+      for (int v = 0; v < static_cast<int>(graph_.ops.size()); ++v)
+        live += graph_.ops[v].tmem_columns * Live(p, v, p.cycle[e]);
+      if (live > machine.tmem_columns)
+        added += AddCover(tmem_, Cover(p, e, false, machine.tmem_columns), e, false);
+    }
+  }
+  return added + AddRingCut(needs);
+}
+
+}  // namespace tilec::scheduler

@@ -1,0 +1,239 @@
+// The lexicographic objective: fewest wide roles, fewest warps, fewest bytes across roles, fewest
+// waits, fewest stages, least shared memory. Each is minimised by bisection with bounds as
+// assumptions, then held while the next is minimised; the solver keeps what it learned.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <tuple>
+
+#include "scheduler/search.h"
+
+namespace tilec::scheduler {
+
+namespace {
+
+// Of one question of the descent.
+constexpr int64_t kStepLimit = 6'000'000;
+constexpr int kWide = 4;                   // warps of a role that computes
+constexpr int64_t kTmemColumnBytes = 512;  // 128 lanes of 4 bytes
+
+int64_t ValueBytes(const GraphOp& op) {
+  return op.regs * 4 * 32 * op.warps + op.smem_bytes + op.tmem_columns * kTmemColumnBytes;
+}
+
+bool Crosses(const Placement& p, const GraphEdge& edge) {
+  return p.group[edge.from] != p.group[edge.to];
+}
+
+// Reader's side of distinct (producer, reader) pairs between roles.
+std::vector<std::pair<int, int>> WaitPairs(const Graph& graph) {
+  std::set<std::pair<int, int>> pairs;
+  for (const GraphEdge& edge : graph.edges)
+    if (edge.from != edge.to && graph.ops[edge.to].warps >= kWide &&
+        !graph.ops[edge.to].variable_latency)
+      pairs.emplace(edge.from, edge.to);
+  return {pairs.begin(), pairs.end()};
+}
+
+}  // namespace
+
+Objective ObjectiveOf(const Graph& graph, const SolveOptions& options, const Search::Found& found) {
+  const Model model(graph, found.ii, found.offer, options);
+  const Placement& p = found.placement;
+  const Needs needs = model.Measure(p);
+  Objective o;
+  o.compute_groups = needs.compute_groups;
+  o.warps = needs.warps;
+  std::set<int> crossing;
+  for (const GraphEdge& edge : graph.edges)
+    if (edge.kind != EdgeKind::kOrder && Crosses(p, edge)) crossing.insert(edge.from);
+  for (int v : crossing) o.cross_bytes += ValueBytes(graph.ops[v]);
+  for (const auto& [u, v] : WaitPairs(graph)) o.waits += p.group[u] != p.group[v] ? 1 : 0;
+  int64_t first = INT64_MAX, last = INT64_MIN;
+  for (size_t v = 0; v < graph.ops.size(); ++v) {
+    if (graph.ops[v].variable_latency) continue;
+    first = std::min(first, FloorDiv(p.cycle[v], found.ii));
+    last = std::max(last, FloorDiv(p.cycle[v], found.ii));
+  }
+  o.stages = last >= first ? last - first + 1 : 0;
+  o.smem_bytes = needs.smem_bytes;
+  return o;
+}
+
+namespace {
+
+// One component of the objective: its value, and a literal that bounds it.
+struct Goal {
+  int64_t Objective::*field;
+  int64_t floor;
+  std::function<Lit(int64_t bound)> at_most;
+};
+
+class Descent {
+ public:
+  Descent(Session& session, const Graph& graph, const SolveOptions& options, Optimum* best)
+      : session_(session), graph_(graph), options_(options), best_(best) {}
+
+  void Run() {
+    for (const Goal& goal : {CrossBytes(), Waits(), Stages(), Smem()}) Minimize(goal);
+  }
+  std::vector<Lit> Bounds(const Objective& objective) {
+    std::vector<Lit> bounds;
+    for (const Goal& goal : {CrossBytes(), Waits(), Stages(), Smem()})
+      bounds.push_back(goal.at_most(objective.*goal.field));
+    return bounds;
+  }
+
+ private:
+  void Minimize(const Goal& goal) {
+    int64_t low = goal.floor;
+    bool first = true;
+    while (low < best_->objective.*goal.field) {
+      const int64_t high = best_->objective.*goal.field;
+      // The floor first (often reached), then halves.
+      const int64_t middle = first ? low : low + (high - low) / 2;
+      first = false;
+      const Lit bound = goal.at_most(middle);
+      std::vector<Lit> extra = held_;
+      extra.push_back(bound);
+      const Session::Outcome outcome = session_.Query(extra, kStepLimit);
+      if (outcome.answer == Answer::kSat) {
+        best_->found.placement = outcome.placement;
+        best_->objective = ObjectiveOf(graph_, options_, best_->found);
+        if (best_->objective.*goal.field > middle) {  // rings deeper than their levels
+          best_->proved = false;
+          break;
+        }
+      } else {
+        if (outcome.answer == Answer::kUnknown) best_->proved = false;
+        low = middle + 1;
+      }
+    }
+    held_.push_back(goal.at_most(best_->objective.*goal.field));
+  }
+
+  Lit Weighted(const std::vector<std::pair<Lit, int64_t>>& terms, int64_t bound) {
+    const Lit lit = f().NewBool();
+    f().AddWeighted(lit, terms, bound);
+    return lit;
+  }
+
+  int64_t Forced(const std::vector<std::pair<Lit, int64_t>>& terms) {
+    int64_t sum = 0;
+    for (const auto& [lit, weight] : terms) sum += lit == f().True() ? weight : 0;
+    return sum;
+  }
+
+  Goal CrossBytes() {
+    std::vector<std::pair<Lit, int64_t>> terms;
+    for (int v = 0; v < static_cast<int>(graph_.ops.size()); ++v) {
+      const int64_t bytes = ValueBytes(graph_.ops[v]);
+      if (bytes == 0) continue;
+      std::set<Lit> crossing;
+      for (const GraphEdge& edge : graph_.edges)
+        if (edge.from == v && edge.kind != EdgeKind::kOrder)
+          crossing.insert(~session_.model.Same(v, edge.to));
+      crossing.erase(f().False());
+      if (crossing.empty()) continue;
+      Lit any = *crossing.begin();
+      if (crossing.count(f().True()) > 0) {
+        any = f().True();
+      } else if (crossing.size() > 1) {
+        any = f().NewBool();
+        for (Lit lit : crossing) f().Add({~lit, any});
+      }
+      terms.emplace_back(any, bytes);
+    }
+    return {&Objective::cross_bytes, Forced(terms),
+            [this, terms](int64_t bound) { return Weighted(terms, bound); }};
+  }
+
+  Goal Waits() {
+    std::vector<std::pair<Lit, int64_t>> terms;
+    for (const auto& [u, v] : WaitPairs(graph_)) terms.emplace_back(~session_.model.Same(u, v), 1);
+    return {&Objective::waits, Forced(terms),
+            [this, terms](int64_t bound) { return Weighted(terms, bound); }};
+  }
+
+  Goal Stages() {
+    return {&Objective::stages, 1, [this](int64_t bound) {
+              const Lit lit = f().NewBool();
+              const int n = static_cast<int>(graph_.ops.size());
+              for (int u = 0; u < n; ++u)
+                for (int v = 0; v < n; ++v)
+                  if (u != v && !graph_.ops[u].variable_latency && !graph_.ops[v].variable_latency)
+                    f().Add(lit, {f().AtMost(session_.model.stage(u), session_.model.stage(v),
+                                             bound - 1)});
+              return lit;
+            }};
+  }
+
+  Goal Smem() {
+    std::vector<std::pair<Lit, int64_t>> terms;
+    int64_t least = 0;
+    for (int v = 0; v < static_cast<int>(graph_.ops.size()); ++v) {
+      const std::vector<Lit>& within = session_.model.ring_within(v);
+      if (within.empty()) continue;
+      const int64_t slot = graph_.ops[v].smem_bytes + graph_.machine.barrier_bytes;
+      least += slot;
+      for (Lit lit : within) terms.emplace_back(~lit, slot);
+    }
+    return {&Objective::smem_bytes, least,
+            [this, terms, least](int64_t bound) { return Weighted(terms, bound - least); }};
+  }
+
+  Formulas& f() { return session_.model.formulas(); }
+
+  Session& session_;
+  const Graph& graph_;
+  const SolveOptions& options_;
+  Optimum* best_;
+  std::vector<Lit> held_;
+};
+
+}  // namespace
+
+std::vector<Lit> ObjectiveBounds(Session& session, const Graph& graph, const Objective& objective) {
+  const SolveOptions options;
+  return Descent(session, graph, options, nullptr).Bounds(objective);
+}
+
+Optimum Optimize(Search& search, const Search::Found& start, int64_t ii) {
+  const Graph& graph = search.graph();
+  const SolveOptions& options = search.options();
+  Optimum best;
+  best.found = start;
+  best.objective = ObjectiveOf(graph, options, start);
+  best.proved = true;
+  // Fewest roles: offers in ascending order, as long as they are better than what is known.
+  std::shared_ptr<Session> session;
+  int load_warps = 0;
+  for (const GraphOp& op : graph.ops)
+    if (op.variable_latency) load_warps = std::max(load_warps, op.warps);
+  for (const RoleOffer& offer : search.offers().Ascending()) {
+    const std::pair<int64_t, int64_t> size(Offers::WideRoles(offer),
+                                           Offers::Warps(offer, load_warps));
+    if (size > std::pair(best.objective.compute_groups, best.objective.warps)) break;
+    if (!search.IssueFits(offer, ii)) continue;
+    session = search.SessionFor(ii, offer);
+    const Session::Outcome outcome = session->Query({}, kStepLimit);
+    if (outcome.answer == Answer::kSat) {
+      best.found = {outcome.placement, offer, ii};
+      best.objective = ObjectiveOf(graph, options, best.found);
+      break;
+    }
+    if (outcome.answer == Answer::kUnknown) best.proved = false;
+    session = nullptr;
+  }
+  if (!session) {
+    best.proved = false;
+    return best;
+  }
+  Descent descent(*session, graph, options, &best);
+  descent.Run();
+  return best;
+}
+
+}  // namespace tilec::scheduler

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+namespace tilec::scheduler {
+
+namespace {
+
+// Resource units of one query: a minute or so of work, on any machine the same work.
+constexpr int64_t kQueryLimit = 60'000'000;
+// For one attempt to drop an item from a core, and for all of them together.
+constexpr int64_t kCoreStep = 1'000'000;
+constexpr int64_t kCoreTotal = 10'000'000;
+constexpr size_t kSessionsKept = 12;
+
+int LoadWarps(const Graph& graph) {
+  int warps = 0;
+  for (const GraphOp& op : graph.ops)
+    if (op.variable_latency) warps = std::max(warps, op.warps);
+  return warps;
+}
+
+// "2 compute roles of 4 warps and 1 of 1"
+std::string RolesText(const RoleOffer& offer) {
+  std::string text;
+  for (size_t i = 0; i < offer.widths.size();) {
+    size_t j = i;
+    while (j < offer.widths.size() && offer.widths[j] == offer.widths[i]) ++j;
+    if (text.empty())
+      text = fmt::format("{} compute role{} of {} warp{}", j - i, j - i == 1 ? "" : "s",
+                         offer.widths[i], offer.widths[i] == 1 ? "" : "s");
+    else
+      text += fmt::format(" and {} of {}", j - i, offer.widths[i]);
+    i = j;
+  }
+  return text;
+}
+
+}  // namespace
+
+Session::Outcome Session::Query(const std::vector<Lit>& extra, int64_t resource_limit) {
+  std::vector<Lit> given;
+  for (const Model::Guard& guard : model.guards()) given.push_back(guard.lit);
+  given.insert(given.end(), extra.begin(), extra.end());
+  return QueryWith(given, resource_limit);
+}
+
+Session::Outcome Session::QueryWith(const std::vector<Lit>& given, int64_t resource_limit) {
+  Outcome outcome;
+  const int64_t start = solver.resources();
+  while (true) {
+    const int64_t left = resource_limit - (solver.resources() - start);
+    if (left <= 0) {
+      outcome.answer = Answer::kUnknown;
+      return outcome;
+    }
+    outcome.answer = solver.Check(given, left);
+    if (outcome.answer == Answer::kUnsat) outcome.core = solver.core();
+    if (outcome.answer != Answer::kSat) return outcome;
+    outcome.placement = model.Read(solver);
+    if (model.AddCuts(outcome.placement) == 0) return outcome;
+  }
+}
+
+int Offers::Warps(const RoleOffer& offer, int load_warps) {
+  int warps = offer.load ? load_warps : 0;
+  for (int width : offer.widths) warps += width;
+  return warps;
+}
+
+int Offers::WideRoles(const RoleOffer& offer) {
+  return static_cast<int>(
+      std::count_if(offer.widths.begin(), offer.widths.end(), [](int w) { return w >= 4; }));
+}
+
+Offers::Offers(const Graph& graph, const SolveOptions& options) {
+  std::map<int, int, std::greater<>> ops_of_width;  // widest first
+  bool load = false;
+  for (const GraphOp& op : graph.ops) {
+    if (op.variable_latency)
+      load = true;
+    else
+      ++ops_of_width[op.warps];
+  }
+  if (!options.warp_constraints) {
+    RoleOffer one;
+    one.widths = {4};
+    largest_ = ascending_ = {one};
+    return;
+  }
+  const int load_warps = LoadWarps(graph);
+  std::vector<std::pair<int, int>> widths(ops_of_width.begin(), ops_of_width.end());
+  std::vector<RoleOffer> all;
+  std::vector<int> counts(widths.size(), 0);
+  int most_roles = options.max_roles > 0 ? options.max_roles - (load ? 1 : 0) : 1 << 20;
+  if (options.fixed_compute_roles) most_roles = std::min(most_roles, *options.fixed_compute_roles);
+  std::function<void(size_t, int, int)> choose = [&](size_t i, int warps, int roles) {
+    if (i == widths.size()) {
+      RoleOffer offer;
+      offer.load = load;
+      for (size_t j = 0; j < widths.size(); ++j)
+        offer.widths.insert(offer.widths.end(), counts[j], widths[j].first);
+      all.push_back(std::move(offer));
+      return;
+    }
+    for (int count = 1; count <= widths[i].second; ++count) {
+      const int with = warps + count * widths[i].first;
+      if (with > graph.machine.max_warps || roles + count > most_roles) break;
+      counts[i] = count;
+      choose(i + 1, with, roles + count);
+    }
+  };
+  choose(0, load ? load_warps : 0, 0);
+  ascending_ = all;
+  std::stable_sort(ascending_.begin(), ascending_.end(),
+                   [&](const RoleOffer& a, const RoleOffer& b) {
+                     return std::pair(WideRoles(a), Warps(a, load_warps)) <
+                            std::pair(WideRoles(b), Warps(b, load_warps));
+                   });
+  auto contains = [](const RoleOffer& big, const RoleOffer& small) {
+    std::map<int, int> count;
+    for (int w : big.widths) ++count[w];
+    for (int w : small.widths)
+      if (--count[w] < 0) return false;
+    return true;
+  };
+  for (const RoleOffer& offer : all) {
+    const bool inside = std::any_of(all.begin(), all.end(), [&](const RoleOffer& other) {
+      return other.widths.size() > offer.widths.size() && contains(other, offer);
+    });
+    if (!inside) largest_.push_back(offer);
+  }
+}
+
+Search::Search(const Graph& graph, const SolveOptions& options)
+    : graph_(graph),
+      options_(options),
+      offers_(graph, options),
+      query_limit_(options.resource_limit > 0 ? options.resource_limit : kQueryLimit) {}
+
+std::shared_ptr<Session> Search::SessionFor(int64_t ii, const RoleOffer& offer) {
+  for (const auto& session : sessions_)
+    if (session->model.ii() == ii && session->model.offer().widths == offer.widths) return session;
+  if (sessions_.size() >= kSessionsKept) {
+    spent_ += sessions_.front()->solver.resources();
+    sessions_.erase(sessions_.begin());
+  }
+  sessions_.push_back(std::make_shared<Session>(graph_, ii, offer, options_));
+  return sessions_.back();
+}
+
+int64_t Search::resources() const {
+  int64_t sum = spent_;
+  for (const auto& session : sessions_) sum += session->solver.resources();
+  return sum;
+}
+
+bool Search::IssueFits(const RoleOffer& offer, int64_t ii) const {
+  if (!options_.warp_constraints) return true;
+  std::map<int, int64_t> busy, roles;
+  int64_t load = 0;
+  for (const GraphOp& op : graph_.ops) (op.variable_latency ? load : busy[op.warps]) += op.issue;
+  for (int width : offer.widths) ++roles[width];
+  for (const auto& [width, cycles] : busy)
+    if (cycles > roles[width] * ii) return false;
+  return load <= ii;
+}
+
+Bound Search::LowerBound() const {
+  Bound best;
+  best.text = "an initiation interval is at least one cycle";
+  for (const Bound& bound : AllBounds(graph_)) {
+    if (!options_.warp_constraints &&
+        (bound.kind == Bound::Kind::kIssue || bound.kind == Bound::Kind::kResidency))
+      continue;
+    if (bound.ii > best.ii) best = bound;
+  }
+  return best;
+}
+
+int64_t Search::LargestUsefulIi() const {
+  int64_t sum = 1;
+  for (const GraphOp& op : graph_.ops) {
+    int64_t longest = std::max(op.issue, op.latency);
+    for (const UnitUse& use : op.uses) longest = std::max(longest, use.cycles);
+    sum += longest + 1;
+  }
+  for (const GraphEdge& edge : graph_.edges) sum += edge.delay + edge.transfer + edge.hold;
+  return sum;
+}
+
+std::vector<CoreItem> Search::Minimize(Session& session, std::vector<Lit> core) {
+  const int64_t start = session.solver.resources();
+  std::map<int, const Model::Guard*> guard_of;
+  for (const Model::Guard& guard : session.model.guards()) guard_of[guard.lit.var()] = &guard;
+  for (size_t i = 0; i < core.size();) {
+    if (session.solver.resources() - start > kCoreTotal) break;
+    std::vector<Lit> without = core;
+    without.erase(without.begin() + static_cast<int64_t>(i));
+    if (session.solver.Check(without, kCoreStep) == Answer::kUnsat)
+      core = session.solver.core();  // in order: what was tried before i stays needed
+    else
+      ++i;
+  }
+  std::vector<CoreItem> items;
+  for (Lit lit : core)
+    if (auto it = guard_of.find(lit.var()); it != guard_of.end())
+      items.push_back({LawName(it->second->law), it->second->text, it->second->ops});
+  return items;
+}
+
+Search::Verdict Search::At(int64_t ii, int64_t resource_limit) {
+  Verdict verdict;
+  bool all_refuted = true;
+  if (offers_.Largest().empty())
+    verdict.arithmetic.push_back(
+        {"warps",
+         fmt::format("at most {} warps, and every width of op needs a role",
+                     graph_.machine.max_warps),
+         {}});
+  for (const RoleOffer& offer : offers_.Largest()) {
+    if (!IssueFits(offer, ii)) {
+      verdict.arithmetic.push_back(
+          {"issue",
+           fmt::format("{} cannot issue all their ops within {} cycles", RolesText(offer), ii),
+           {}});
+      continue;
+    }
+    const std::shared_ptr<Session> session = SessionFor(ii, offer);
+    Session::Outcome outcome = session->Query({}, resource_limit);
+    if (outcome.answer == Answer::kSat) {
+      verdict.answer = Answer::kSat;
+      verdict.found = {std::move(outcome.placement), offer, ii};
+      return verdict;
+    }
+    if (outcome.answer == Answer::kUnknown)
+      all_refuted = false;
+    else
+      verdict.refutations.push_back({session, std::move(outcome.core)});
+  }
+  verdict.answer = all_refuted ? Answer::kUnsat : Answer::kUnknown;
+  return verdict;
+}
+
+std::vector<CoreItem> Search::Explain(const Verdict& verdict) {
+  std::vector<CoreItem> items;
+  std::set<std::pair<std::string, std::string>> seen;
+  auto add = [&](const CoreItem& item) {
+    if (seen.emplace(item.law, item.text).second) items.push_back(item);
+  };
+  for (const Refutation& refutation : verdict.refutations)
+    for (const CoreItem& item : Minimize(*refutation.session, refutation.core)) add(item);
+  for (const CoreItem& item : verdict.arithmetic) add(item);
+  if (options_.warp_constraints && !verdict.refutations.empty()) {
+    std::string text;
+    for (const RoleOffer& offer : offers_.Largest())
+      text += (text.empty() ? "at most " : ", or ") + RolesText(offer);
+    add({LawName(Law::kRoles), text, {}});
+  }
+  return items;
+}
+
+}  // namespace tilec::scheduler

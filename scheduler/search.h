@@ -1,0 +1,120 @@
+// The searches over initiation intervals and role offers, shared by Solve, FeasibleAt, TopSchedules
+// and the re-check of certificates. Internal to this folder.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "scheduler/model.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/solver.h"
+
+namespace tilec::scheduler {
+
+// One initiation interval and one offer of roles: formulas, the solver that has read them, and all
+// cuts found so far.
+class Session {
+ public:
+  Session(const Graph& graph, int64_t ii, const RoleOffer& offer, const SolveOptions& options)
+      : model(graph, ii, offer, options), solver(model.formulas()) {}
+
+  struct Outcome {
+    Answer answer = Answer::kUnknown;
+    Placement placement;    // kSat
+    std::vector<Lit> core;  // kUnsat: guards and extras used
+  };
+  // All laws and `extra`; solutions that overflow a capacity are cut off until none does.
+  Outcome Query(const std::vector<Lit>& extra, int64_t resource_limit);
+  // The same with these guards only.
+  Outcome QueryWith(const std::vector<Lit>& guards, int64_t resource_limit);
+
+  Model model;
+  Solver solver;
+};
+
+// The roles worth offering. Largest(): offers that contain every legal one; refuting all of them
+// refutes the graph. Ascending(): all offers, fewest wide roles first, then fewest warps.
+class Offers {
+ public:
+  Offers(const Graph& graph, const SolveOptions& options);
+  const std::vector<RoleOffer>& Largest() const { return largest_; }
+  const std::vector<RoleOffer>& Ascending() const { return ascending_; }
+  static int Warps(const RoleOffer& offer, int load_warps);
+  static int WideRoles(const RoleOffer& offer);
+
+ private:
+  std::vector<RoleOffer> largest_, ascending_;
+};
+
+class Search {
+ public:
+  Search(const Graph& graph, const SolveOptions& options);
+
+  struct Found {
+    Placement placement;
+    RoleOffer offer;
+    int64_t ii = 0;
+  };
+  struct Refutation {
+    std::shared_ptr<Session> session;
+    std::vector<Lit> core;
+  };
+  struct Verdict {
+    Answer answer = Answer::kUnknown;
+    Found found;                          // kSat
+    std::vector<Refutation> refutations;  // kUnsat: of each largest offer
+    std::vector<CoreItem> arithmetic;     // kUnsat: offers refuted without a solver
+  };
+  // Any offer at this II.
+  Verdict At(int64_t ii, int64_t resource_limit);
+  // The union of the minimised cores of a refutation.
+  std::vector<CoreItem> Explain(const Verdict& verdict);
+  // Whether the offer's roles can issue all ops in a period at all: arithmetic that a solver would
+  // have to find by counting pigeons.
+  bool IssueFits(const RoleOffer& offer, int64_t ii) const;
+
+  std::shared_ptr<Session> SessionFor(int64_t ii, const RoleOffer& offer);
+  int64_t resources() const;
+  const Graph& graph() const { return graph_; }
+  const SolveOptions& options() const { return options_; }
+  const Offers& offers() const { return offers_; }
+  int64_t query_limit() const { return query_limit_; }
+
+  // Elementary bounds that hold under the options.
+  Bound LowerBound() const;
+  // Beyond this II nothing becomes feasible that was not.
+  int64_t LargestUsefulIi() const;
+
+ private:
+  const Graph& graph_;
+  const SolveOptions options_;
+  Offers offers_;
+  int64_t query_limit_;
+  std::vector<CoreItem> Minimize(Session& session, std::vector<Lit> core);
+
+  // The most recent sessions, newest last; what dropped ones had spent.
+  std::vector<std::shared_ptr<Session>> sessions_;
+  int64_t spent_ = 0;
+};
+
+// The best schedule at one II by the lexicographic objective, starting from any.
+struct Optimum {
+  Search::Found found;
+  Objective objective;
+  bool proved = false;
+};
+Optimum Optimize(Search& search, const Search::Found& start, int64_t ii);
+// Literals that hold every component but the roles at these values or better.
+std::vector<Lit> ObjectiveBounds(Session& session, const Graph& graph, const Objective& objective);
+Objective ObjectiveOf(const Graph& graph, const SolveOptions& options, const Search::Found& found);
+
+// Placement → schedule: names, quotas, channels, order edges.
+ir::Schedule ToSchedule(const Graph& graph, const SolveOptions& options,
+                        const Search::Found& found);
+
+}  // namespace tilec::scheduler

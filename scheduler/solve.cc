@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "scheduler/diagnostics.h"
+#include "scheduler/search.h"
+
+namespace tilec::scheduler {
+
+namespace {
+
+// Feasible or not by the laws that the checker knows: ablations switch some off.
+bool Judged(const SolveOptions& options) {
+  return options.register_limits && options.warp_constraints;
+}
+
+bool CyclesPinned(const Graph& graph) {
+  return std::any_of(graph.pins.begin(), graph.pins.end(),
+                     [](const Graph::Pin& pin) { return pin.cycle >= 0; });
+}
+
+Span PlaceOf(const Graph& graph) { return graph.ops.empty() ? Span{} : graph.ops.front().at; }
+
+// What the search over initiation intervals found out.
+struct Range {
+  std::optional<Search::Found> best;          // smallest feasible
+  int64_t proved_below = 0;                   // everything smaller is infeasible
+  std::optional<Search::Verdict> refutation;  // at proved_below − 1, where a solver was needed
+};
+
+Range FindSmallest(Search& search, int64_t start) {
+  const SolveOptions& options = search.options();
+  Range range;
+  range.proved_below = start;
+  int64_t low = start;  // not known to be infeasible, or given up
+  auto ask = [&](int64_t ii) {
+    Search::Verdict verdict = search.At(ii, search.query_limit());
+    if (verdict.answer == Answer::kSat) {
+      if (!range.best || verdict.found.ii < range.best->ii) range.best = verdict.found;
+      return true;
+    }
+    if (verdict.answer == Answer::kUnsat && ii + 1 > range.proved_below) {
+      // Monotone: infeasible here is infeasible below.
+      range.proved_below = ii + 1;
+      range.refutation = std::move(verdict);
+    }
+    low = ii + 1;
+    return false;
+  };
+  if (ask(start)) return range;
+  // Pinned cycles change their slot with the period, so nothing is monotone: step by one first.
+  if (CyclesPinned(search.graph())) {
+    constexpr int kSteps = 64;
+    for (int i = 1; i <= kSteps; ++i)
+      if (ask(start + i)) return range;
+  }
+  const int64_t largest = std::max(start, search.LargestUsefulIi());
+  for (int64_t step = std::max<int64_t>(1, start / 64); !range.best; step *= 2) {
+    const int64_t ii = std::min(largest, low - 1 + step);
+    if (!ask(ii) && ii == largest) return range;
+    if (ii == largest) break;
+  }
+  while (range.best && low < range.best->ii) {
+    if (options.first_answer_limit > 0 && search.resources() > options.first_answer_limit) break;
+    ask(low + (range.best->ii - 1 - low) / 2);
+  }
+  return range;
+}
+
+DiagBuilder WithCore(DiagBuilder builder, const std::vector<CoreItem>& core) {
+  for (const CoreItem& item : core) builder.Note(item.law + ": " + item.text);
+  return builder;
+}
+
+Result<Solution> Fail(Search& search, const Range& range, DiagSink& diags) {
+  const Graph& graph = search.graph();
+  const SolveOptions& options = search.options();
+  const int64_t asked = options.fixed_ii.value_or(0);
+  const bool refuted =
+      range.refutation &&
+      (asked > 0 ? range.proved_below > asked : range.proved_below > search.LargestUsefulIi());
+  if (!refuted) return diags.Report(kOutOfBudget, PlaceOf(graph), graph.name, range.proved_below);
+  const std::vector<CoreItem> core = search.Explain(*range.refutation);
+  const std::string at = asked > 0 ? fmt::format(" at II {}", asked) : "";
+  const bool pins = std::any_of(core.begin(), core.end(), [](const CoreItem& item) {
+    return item.law == LawName(Law::kPin);
+  });
+  if (pins) {
+    Span place = PlaceOf(graph);
+    for (const Graph::Pin& pin : graph.pins)
+      if (pin.at.known()) place = pin.at;
+    return WithCore(diags.Report(kContradictoryPins, place, graph.name, at), core);
+  }
+  return WithCore(diags.Report(kNoSchedule, PlaceOf(graph), graph.name, at), core);
+}
+
+// The smallest II within [low, best.ii] at which a schedule as good exists.
+void TightenPeriod(Search& search, int64_t low, Optimum* best) {
+  constexpr int kQuestions = 3;
+  constexpr int64_t kLimit = 3'000'000;
+  int64_t ii = low;
+  for (int i = 0; i < kQuestions && ii < best->found.ii; ++i) {
+    const std::shared_ptr<Session> session = search.SessionFor(ii, best->found.offer);
+    const Session::Outcome outcome =
+        session->Query(ObjectiveBounds(*session, search.graph(), best->objective), kLimit);
+    if (outcome.answer == Answer::kSat) {
+      Search::Found found{outcome.placement, best->found.offer, ii};
+      const Objective objective = ObjectiveOf(search.graph(), search.options(), found);
+      if (!(objective == best->objective)) return;
+      best->found = std::move(found);
+      return;
+    }
+    ii = ii + (best->found.ii - ii + 1) / 2;
+  }
+}
+
+}  // namespace
+
+Result<Solution> Solve(const Graph& graph, const SolveOptions& options, DiagSink& diags) {
+  Search search(graph, options);
+  Solution solution;
+  Certificate& c = solution.certificate;
+  c.graph = graph.name;
+  c.machine = graph.machine.name;
+  c.graph_hash = Hash(graph);
+  c.bound = search.LowerBound();
+  c.epsilon = options.optimize_secondary && !options.fixed_ii ? options.epsilon : 0;
+
+  Range range;
+  if (options.fixed_ii) {
+    Search::Verdict verdict = search.At(*options.fixed_ii, search.query_limit());
+    if (verdict.answer == Answer::kSat) range.best = verdict.found;
+    range.proved_below = c.bound.ii;
+    if (verdict.answer == Answer::kUnsat) {
+      range.proved_below = std::max(range.proved_below, *options.fixed_ii + 1);
+      range.refutation = std::move(verdict);
+    }
+  } else {
+    range = FindSmallest(search, c.bound.ii);
+  }
+  if (!range.best) return Fail(search, range, diags);
+
+  c.ii = range.best->ii;
+  solution.lower_bound = std::min(range.proved_below, c.ii);
+  if (c.bound.ii == c.ii) {
+    c.proof = Proof::kBound;
+    solution.lower_bound = c.ii;
+  } else if (range.proved_below == c.ii && range.refutation) {
+    c.proof = Proof::kRefuted;
+    c.core = search.Explain(*range.refutation);
+  }
+
+  Optimum best{*range.best, ObjectiveOf(graph, options, *range.best), false};
+  if (options.optimize_secondary) {
+    const int64_t ii = static_cast<int64_t>(static_cast<double>(c.ii) * (1 + c.epsilon));
+    Search::Found start = *range.best;
+    best = Optimize(search, start, std::max(ii, c.ii));
+    TightenPeriod(search, c.ii, &best);
+  }
+  c.schedule_ii = best.found.ii;
+  c.objective = best.objective;
+  c.objective_proved = best.proved;
+  solution.schedule = ToSchedule(graph, options, best.found);
+  solution.resources = search.resources();
+  solution.report = Check(graph, solution.schedule);
+  if (Judged(options) && !solution.report.violations.empty()) {
+    const Violation& violation = solution.report.violations.front();
+    return diags.Report(kWrongSolution, PlaceOf(graph), graph.name,
+                        violation.law + ": " + violation.text);
+  }
+  return solution;
+}
+
+Feasibility FeasibleAt(const Graph& graph, int64_t ii, const SolveOptions& options) {
+  Feasibility result;
+  Search search(graph, options);
+  const Search::Verdict verdict = search.At(ii, search.query_limit());
+  switch (verdict.answer) {
+    case Answer::kSat:
+      result.kind = Feasibility::Kind::kFeasible;
+      result.schedule = ToSchedule(graph, options, verdict.found);
+      break;
+    case Answer::kUnsat:
+      result.kind = Feasibility::Kind::kInfeasible;
+      result.core = search.Explain(verdict);
+      break;
+    case Answer::kUnknown: break;
+  }
+  return result;
+}
+
+std::vector<ir::Schedule> TopSchedules(const Graph& graph, int k, const SolveOptions& options,
+                                       DiagSink& diags) {
+  std::vector<ir::Schedule> schedules;
+  Result<Solution> first = Solve(graph, options, diags);
+  if (!first.ok() || k < 1) return schedules;
+  schedules.push_back(first->schedule);
+  Search search(graph, options);
+  RoleOffer offer;
+  for (const RoleOffer& candidate : search.offers().Ascending()) {
+    int load_warps = 0;
+    for (const GraphOp& op : graph.ops)
+      if (op.variable_latency) load_warps = std::max(load_warps, op.warps);
+    if (Offers::WideRoles(candidate) == first->certificate.objective.compute_groups &&
+        Offers::Warps(candidate, load_warps) == first->certificate.objective.warps) {
+      offer = candidate;
+      break;
+    }
+  }
+  const int64_t ii = first->certificate.schedule_ii;
+  const std::shared_ptr<Session> session = search.SessionFor(ii, offer);
+  // The solution itself, as the model sees it, so that the next one differs from it.
+  Placement last;
+  for (size_t v = 0; v < graph.ops.size(); ++v) {
+    last.cycle.push_back(first->schedule.ops[v].cycle);
+    last.group.push_back(first->schedule.ops[v].role);
+  }
+  Objective held = first->certificate.objective;
+  for (int attempt = 0; static_cast<int>(schedules.size()) < k && attempt < 4 * k; ++attempt) {
+    session->model.formulas().Add(session->model.Different(last));
+    const std::vector<Lit> bounds = ObjectiveBounds(*session, graph, held);
+    Session::Outcome outcome = session->Query(bounds, search.query_limit() / 8);
+    if (outcome.answer != Answer::kSat) outcome = session->Query({}, search.query_limit() / 8);
+    if (outcome.answer != Answer::kSat) break;
+    last = outcome.placement;
+    ir::Schedule schedule = ToSchedule(graph, options, {last, offer, ii});
+    if (!Judged(options) || Check(graph, schedule).violations.empty())
+      schedules.push_back(std::move(schedule));
+  }
+  return schedules;
+}
+
+}  // namespace tilec::scheduler

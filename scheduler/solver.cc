@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/solver.h"
+
+#include <fmt/format.h>
+#include <z3++.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "support/check.h"
+
+namespace tilec::scheduler {
+
+struct Solver::Impl {
+  const Formulas& formulas;
+  z3::context context;
+  z3::solver solver;
+  std::vector<z3::expr> bools, ints;
+  std::map<unsigned, int> bool_of_ast;  // ast id of a plain Boolean → its index
+  size_t clauses_read = 0;
+  std::optional<z3::model> model;
+  std::vector<Lit> core;
+  int64_t spent = 0;
+
+  Impl(const Formulas& f, unsigned seed) : formulas(f), solver(context, "QF_IDL") {
+    z3::params params(context);
+    params.set("random_seed", seed);
+    solver.set(params);
+  }
+
+  z3::expr Expr(Lit lit) { return lit.negated() ? !bools[lit.var()] : bools[lit.var()]; }
+
+  void Sync() {
+    for (int i = static_cast<int>(ints.size()); i < formulas.num_ints(); ++i)
+      ints.push_back(context.int_const(fmt::format("i{}", i).c_str()));
+    for (int i = static_cast<int>(bools.size()); i < formulas.num_bools(); ++i) {
+      const Atom& atom = formulas.atoms()[i];
+      if (atom.is_difference()) {
+        bools.push_back(ints[atom.x] - ints[atom.y] >= context.int_val(atom.c));
+      } else {
+        bools.push_back(context.bool_const(fmt::format("b{}", i).c_str()));
+        bool_of_ast[Z3_get_ast_id(context, bools.back())] = i;
+      }
+    }
+    const auto& clauses = formulas.clauses();
+    for (; clauses_read < clauses.size(); ++clauses_read) {
+      z3::expr_vector parts(context);
+      for (Lit lit : clauses[clauses_read]) parts.push_back(Expr(lit));
+      if (parts.empty())
+        solver.add(context.bool_val(false));
+      else
+        solver.add(parts.size() == 1 ? parts[0] : z3::mk_or(parts));
+    }
+  }
+
+  int64_t CountedSoFar() {
+    z3::stats stats = solver.statistics();
+    for (unsigned i = 0; i < stats.size(); ++i)
+      if (stats.key(i) == "rlimit count") return stats.uint_value(i);
+    return 0;
+  }
+};
+
+Solver::Solver(const Formulas& formulas, unsigned seed)
+    : impl_(std::make_unique<Impl>(formulas, seed)) {}
+Solver::~Solver() = default;
+
+Answer Solver::Check(const std::vector<Lit>& assumptions, int64_t resource_limit) {
+  Impl& s = *impl_;
+  s.model.reset();
+  s.core.clear();
+  try {
+    s.Sync();
+    s.solver.set("rlimit", static_cast<unsigned>(
+                               std::clamp<int64_t>(resource_limit, 1, int64_t{4000000000})));
+    z3::expr_vector given(s.context);
+    for (Lit lit : assumptions) {
+      CHECK(!s.formulas.atoms()[lit.var()].is_difference(), "assumptions are plain Booleans");
+      given.push_back(s.Expr(lit));
+    }
+    const z3::check_result result = s.solver.check(given);
+    s.spent = s.CountedSoFar();
+    if (result == z3::sat) {
+      s.model = s.solver.get_model();
+      return Answer::kSat;
+    }
+    if (result == z3::unknown) return Answer::kUnknown;
+    std::vector<bool> used(s.formulas.num_bools() * 2, false);
+    z3::expr_vector core = s.solver.unsat_core();
+    for (unsigned i = 0; i < core.size(); ++i) {
+      z3::expr e = core[i];
+      const bool negated = e.is_not();
+      if (negated) e = e.arg(0);
+      used[2 * s.bool_of_ast.at(Z3_get_ast_id(s.context, e)) + (negated ? 1 : 0)] = true;
+    }
+    for (Lit lit : assumptions)
+      if (used[lit.code]) s.core.push_back(lit);
+    return Answer::kUnsat;
+  } catch (const z3::exception&) {
+    // A limit inside Z3 (memory, resources): no answer.
+    return Answer::kUnknown;
+  }
+}
+
+bool Solver::Value(Lit lit) const {
+  Impl& s = *impl_;
+  CHECK(s.model.has_value(), "no model");
+  const bool value = s.model->eval(s.bools[lit.var()], true).is_true();
+  return value != lit.negated();
+}
+
+int64_t Solver::Value(IntVar var) const {
+  Impl& s = *impl_;
+  CHECK(s.model.has_value(), "no model");
+  const z3::expr value = s.model->eval(s.ints[var.index] - s.ints[0], true);
+  return value.get_numeral_int64();
+}
+
+const std::vector<Lit>& Solver::core() const { return impl_->core; }
+int64_t Solver::resources() const { return impl_->spent; }
+
+std::string SolverVersion() {
+  unsigned major = 0, minor = 0, build = 0, revision = 0;
+  Z3_get_version(&major, &minor, &build, &revision);
+  return fmt::format("{}.{}.{}", major, minor, build);
+}
+
+}  // namespace tilec::scheduler

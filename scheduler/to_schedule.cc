@@ -1,0 +1,142 @@
+// A placement as a schedule that people and the backend read: names, quotas, channels, tokens.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "scheduler/search.h"
+
+namespace tilec::scheduler {
+
+namespace {
+
+constexpr int kWarpgroup = 4;
+constexpr int64_t kMostQuota = 240;
+
+// Spare registers go to the wide roles, evenly, in steps of 8.
+void SpreadQuotas(const Needs& needs, const RoleOffer& offer, int load_warps,
+                  std::vector<int64_t>* quota) {
+  int64_t spare = needs.pool - needs.pool_used;
+  for (bool raised = true; raised;) {
+    raised = false;
+    int64_t least = INT64_MAX;
+    int pick = -1;
+    for (int g : needs.groups_used) {
+      const int width = offer.WidthOf(g, load_warps);
+      if (width % kWarpgroup != 0 || (*quota)[g] + 8 > kMostQuota) continue;
+      if (8 * (width / kWarpgroup) > spare || (*quota)[g] >= least) continue;
+      least = (*quota)[g];
+      pick = g;
+    }
+    if (pick < 0) break;
+    (*quota)[pick] += 8;
+    spare -= 8 * (offer.WidthOf(pick, load_warps) / kWarpgroup);
+    raised = true;
+  }
+}
+
+std::vector<ir::OrderEdge> OrderEdges(const Graph& graph, const Search::Found& found) {
+  std::vector<ir::OrderEdge> edges;
+  for (size_t f = 0; f < graph.units.size(); ++f) {
+    if (graph.units[f].capacity != 1) continue;
+    std::vector<int> users;
+    for (int v = 0; v < static_cast<int>(graph.ops.size()); ++v)
+      for (const UnitUse& use : graph.ops[v].uses)
+        if (use.unit == static_cast<int>(f) && use.cycles > 0) users.push_back(v);
+    const std::vector<int64_t>& cycle = found.placement.cycle;
+    std::stable_sort(users.begin(), users.end(), [&](int a, int b) {
+      return FloorMod(cycle[a], found.ii) < FloorMod(cycle[b], found.ii);
+    });
+    if (users.size() < 2) continue;
+    for (size_t i = 0; i < users.size(); ++i) {
+      const int a = users[i], b = users[(i + 1) % users.size()];
+      if (found.placement.group[a] == found.placement.group[b]) continue;
+      // Engines that run behind their role's back take work in the order in which it arrives: the
+      // order is kept by a token. Others share the issue slots and sort themselves out.
+      const bool enforced = graph.ops[a].async && graph.ops[b].async;
+      edges.push_back({graph.ops[a].name, graph.ops[b].name, graph.units[f].name, enforced});
+    }
+  }
+  return edges;
+}
+
+}  // namespace
+
+ir::Schedule ToSchedule(const Graph& graph, const SolveOptions& options,
+                        const Search::Found& found) {
+  const Model model(graph, found.ii, found.offer, options);
+  const Needs needs = model.Measure(found.placement);
+  ir::Schedule s;
+  s.graph = graph.name;
+  s.graph_hash = Hash(graph);
+  s.machine = graph.machine.name;
+  s.ii = found.ii;
+
+  std::vector<int> role_of(std::max(1, found.offer.Groups()), 0);
+  std::vector<int64_t> quota = needs.quota;
+  SpreadQuotas(needs, found.offer, model.load_warps(), &quota);
+  int compute = 0, narrow = 0;
+  for (int g : needs.groups_used) {
+    role_of[g] = static_cast<int>(s.roles.size());
+    ir::ScheduledRole role;
+    role.warps = options.warp_constraints ? found.offer.WidthOf(g, model.load_warps()) : kWarpgroup;
+    role.regs = options.register_limits && options.warp_constraints ? quota[g] : 0;
+    bool all_async = true;
+    for (size_t v = 0; v < graph.ops.size(); ++v)
+      if (found.placement.group[v] == g) all_async = all_async && graph.ops[v].async;
+    if (found.offer.load && g == 0)
+      role.name = "load";
+    else if (role.warps >= kWarpgroup)
+      role.name = fmt::format("compute{}", compute++);
+    else
+      role.name = fmt::format("{}{}", all_async ? "mma" : "narrow", narrow++);
+    s.roles.push_back(std::move(role));
+  }
+
+  // Whole periods only: slots and orders stay.
+  int64_t least = 0;
+  const bool pinned = std::any_of(graph.pins.begin(), graph.pins.end(), [](const Graph::Pin& pin) {
+    return pin.cycle >= 0 || pin.stage >= 0;
+  });
+  if (!pinned)
+    for (size_t v = 0; v < graph.ops.size(); ++v)
+      least = v == 0 ? FloorDiv(found.placement.cycle[v], found.ii)
+                     : std::min(least, FloorDiv(found.placement.cycle[v], found.ii));
+  for (size_t v = 0; v < graph.ops.size(); ++v)
+    s.ops.push_back({graph.ops[v].name, found.placement.cycle[v] - least * found.ii,
+                     role_of[found.placement.group[v]]});
+
+  for (int v = 0; v < static_cast<int>(graph.ops.size()); ++v) {
+    const GraphOp& op = graph.ops[v];
+    bool crosses = false, by_register = false;
+    int64_t life = 0;
+    for (const GraphEdge& edge : graph.edges) {
+      if (edge.from != v || edge.kind == EdgeKind::kOrder) continue;
+      if (found.placement.group[edge.to] != found.placement.group[v]) {
+        crosses = true;
+        by_register = by_register || edge.kind == EdgeKind::kRegister;
+      }
+      life = std::max(life, found.placement.cycle[edge.to] + edge.distance * found.ii + edge.hold -
+                                found.placement.cycle[v]);
+    }
+    const int depth =
+        static_cast<int>(std::max<int64_t>(1, FloorDiv(life + found.ii - 1, found.ii)));
+    if (op.smem_bytes > 0) {
+      int pinned_depth = 0;
+      for (const Graph::Pin& pin : graph.pins)
+        if (pin.op == op.name) pinned_depth = std::max(pinned_depth, pin.depth);
+      s.channels.push_back({op.name, "smem", std::max(depth, pinned_depth)});
+    } else if (op.tmem_columns > 0) {
+      if (crosses) s.channels.push_back({op.name, "tmem", depth});
+    } else if (crosses && by_register) {
+      s.channels.push_back({op.name, "reg", depth});
+    }
+  }
+  s.order = OrderEdges(graph, found);
+  s.assumptions.push_back(
+      fmt::format("costs of machine {}; transfer times per edge", graph.machine.name));
+  return s;
+}
+
+}  // namespace tilec::scheduler

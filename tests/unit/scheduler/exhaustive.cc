@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/scheduler/exhaustive.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+namespace tilec::scheduler {
+
+namespace {
+
+int64_t CeilDiv(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
+int64_t Floor(int64_t a, int64_t b) { return a >= 0 ? a / b : -CeilDiv(-a, b); }
+
+class Exhaustive {
+ public:
+  Exhaustive(const Graph& graph, int64_t ii)
+      : g_(graph), ii_(ii), n_(static_cast<int>(graph.ops.size())) {
+    slot_.assign(n_, 0);
+    stage_.assign(n_, 0);
+    role_.assign(n_, 0);
+    for (const GraphOp& op : g_.ops)
+      memory_ = memory_ || op.regs > 0 || op.smem_bytes > 0 || op.tmem_columns > 0;
+  }
+
+  bool Run() { return n_ == 0 || Place(0, 0); }
+
+ private:
+  // Roles: −1 is the load role; others are numbered by first use.
+  bool Place(int v, int roles) {
+    if (v == n_) return Stages();
+    const bool load = g_.ops[v].variable_latency;
+    for (int role = load ? -1 : 0; role <= (load ? -1 : roles); ++role) {
+      role_[v] = role;
+      if (!RolesLegal(v)) continue;
+      for (int64_t slot = 0; slot < (v == 0 ? 1 : ii_); ++slot) {
+        slot_[v] = slot;
+        if (Reserved(v) && Place(v + 1, std::max(roles, role + 1))) return true;
+      }
+    }
+    return false;
+  }
+
+  bool RolesLegal(int v) const {
+    std::set<int> seen;
+    int64_t warps = 0;
+    for (int u = 0; u <= v; ++u) {
+      if (role_[u] == role_[v] && g_.ops[u].warps != g_.ops[v].warps) return false;
+      if (seen.insert(role_[u]).second) warps += g_.ops[u].warps;
+    }
+    if (warps > g_.machine.max_warps) return false;
+    for (const GraphEdge& e : g_.edges)
+      if (e.from <= v && e.to <= v && role_[e.from] != role_[e.to] &&
+          (!e.crossable || (e.kind == EdgeKind::kRegister && e.distance > 0)))
+        return false;
+    return true;
+  }
+
+  // Modular tables of ops 0…v, cell by cell.
+  bool Reserved(int v) const {
+    for (size_t f = 0; f < g_.units.size(); ++f) {
+      std::vector<int64_t> table(ii_, 0);
+      for (int u = 0; u <= v; ++u)
+        for (const UnitUse& use : g_.ops[u].uses)
+          if (use.unit == static_cast<int>(f))
+            for (int64_t c = 0; c < use.cycles; ++c)
+              if (++table[(slot_[u] + c) % ii_] > g_.units[f].capacity) return false;
+    }
+    std::vector<bool> busy(ii_, false);
+    for (int u = 0; u <= v; ++u) {
+      if (role_[u] != role_[v]) continue;
+      for (int64_t c = 0; c < g_.ops[u].issue; ++c) {
+        if (busy[(slot_[u] + c) % ii_]) return false;
+        busy[(slot_[u] + c) % ii_] = true;
+      }
+    }
+    return true;
+  }
+
+  // k(to) − k(from) must be at least this.
+  int64_t LeastStages(const GraphEdge& e) const {
+    const int64_t delay = e.delay + (role_[e.from] != role_[e.to] ? e.transfer : 0);
+    return CeilDiv(delay - e.distance * ii_ - (slot_[e.to] - slot_[e.from]), ii_);
+  }
+
+  bool Stages() {
+    // Longest paths: without memory a solution is as good as any.
+    std::vector<int64_t> k(n_, 0);
+    int64_t widest = 1;
+    for (int round = 0;; ++round) {
+      bool changed = false;
+      for (const GraphEdge& e : g_.edges) {
+        const int64_t least = LeastStages(e);
+        widest = std::max({widest, least, -least});
+        if (k[e.from] + least > k[e.to]) k[e.to] = k[e.from] + least, changed = true;
+      }
+      if (!changed) break;
+      if (round > n_) return false;
+    }
+    if (!memory_) return true;
+    // Ops further apart than any edge can ask for may move closer, so gaps are bounded.
+    reach_ = (widest + 1) * (n_ - 1);
+    return ChooseStage(1);
+  }
+
+  bool ChooseStage(int v) {
+    if (v == n_) return Fits();
+    int64_t low = -reach_, high = reach_;
+    for (const GraphEdge& e : g_.edges) {
+      const int64_t least = LeastStages(e);
+      if (e.to == v && e.from < v) low = std::max(low, stage_[e.from] + least);
+      if (e.from == v && e.to < v) high = std::min(high, stage_[e.to] - least);
+    }
+    for (int64_t k = low; k <= high; ++k) {
+      stage_[v] = k;
+      if (ChooseStage(v + 1)) return true;
+    }
+    return false;
+  }
+
+  bool Fits() const {
+    std::vector<int64_t> begin(n_), end(n_);
+    for (int v = 0; v < n_; ++v) begin[v] = end[v] = stage_[v] * ii_ + slot_[v];
+    for (const GraphEdge& e : g_.edges)
+      if (e.kind != EdgeKind::kOrder)
+        end[e.from] = std::max(end[e.from], begin[e.to] + e.distance * ii_ + e.hold);
+    int64_t smem = 0;
+    for (int v = 0; v < n_; ++v)
+      if (g_.ops[v].smem_bytes > 0)
+        smem += std::max<int64_t>(1, CeilDiv(end[v] - begin[v], ii_)) *
+                (g_.ops[v].smem_bytes + g_.machine.barrier_bytes);
+    if (smem > g_.machine.smem_bytes) return false;
+    std::vector<int64_t> peak(n_ + 1, 0);  // by role + 1
+    for (int64_t tau = 0; tau < ii_; ++tau) {
+      std::vector<int64_t> regs(n_ + 1, 0);
+      int64_t tmem = 0;
+      for (int v = 0; v < n_; ++v) {
+        // Instances i with begin + i·II <= tau < end + i·II.
+        const int64_t live = Floor(tau - begin[v], ii_) - Floor(tau - end[v], ii_);
+        regs[role_[v] + 1] += live * g_.ops[v].regs;
+        tmem += live * g_.ops[v].tmem_columns;
+      }
+      if (tmem > g_.machine.tmem_columns) return false;
+      for (int r = 0; r <= n_; ++r) {
+        if (regs[r] > g_.machine.max_regs_per_thread) return false;
+        peak[r] = std::max(peak[r], regs[r]);
+      }
+    }
+    return QuotasFit(peak);
+  }
+
+  bool QuotasFit(const std::vector<int64_t>& peak) const {
+    int64_t narrow_warps = 0, narrow_quota = 0, groups = 0, sum = 0;
+    std::set<int> seen;
+    for (int v = 0; v < n_; ++v) {
+      if (!seen.insert(role_[v]).second) continue;
+      const int64_t quota = std::max<int64_t>(24, (peak[role_[v] + 1] + 7) / 8 * 8);
+      const int warps = g_.ops[v].warps;
+      if (warps % 4 != 0) {
+        narrow_warps += warps;
+        narrow_quota = std::max(narrow_quota, quota);
+      } else {
+        groups += warps / 4;
+        sum += quota * (warps / 4);
+      }
+    }
+    groups += (narrow_warps + 3) / 4;
+    sum += narrow_quota * ((narrow_warps + 3) / 4);
+    return sum <= g_.machine.registers / (128 * groups) / 8 * 8 * groups;
+  }
+
+  const Graph& g_;
+  const int64_t ii_;
+  const int n_;
+  bool memory_ = false;
+  int64_t reach_ = 0;
+  std::vector<int64_t> slot_, stage_;
+  std::vector<int> role_;
+};
+
+}  // namespace
+
+bool ExhaustivelyFeasible(const Graph& graph, int64_t ii) { return Exhaustive(graph, ii).Run(); }
+
+Graph RandomGraph(uint64_t seed, int max_ops, bool memory) {
+  std::mt19937_64 random(seed);
+  auto pick = [&](int low, int high) {
+    return low + static_cast<int>(random() % static_cast<uint64_t>(high - low + 1));
+  };
+  Graph g;
+  g.name = "random";
+  g.machine.name = "random";
+  g.machine.max_warps = pick(0, 3) == 0 ? 5 : 16;
+  const int units = pick(1, 3);
+  for (int f = 0; f < units; ++f)
+    g.units.push_back({std::string(1, static_cast<char>('a' + f)), pick(0, 3) == 0 ? 2 : 1});
+  const int n = pick(2, max_ops);
+  const bool load = pick(0, 2) == 0, narrow = pick(0, 3) == 0;
+  for (int v = 0; v < n; ++v) {
+    GraphOp op;
+    op.name = "v" + std::to_string(v);
+    op.kind = "op";
+    op.issue = pick(0, 2);
+    op.latency = pick(0, 4);
+    if (pick(0, 3) > 0) op.uses.push_back({pick(0, units - 1), pick(1, 3)});
+    if (load && v == 0) {
+      op.variable_latency = op.streaming = op.async = true;
+      op.warps = 1;
+      if (memory) op.smem_bytes = 100;
+    } else if (narrow && v == n - 1) {
+      op.warps = 1;
+    }
+    if (memory && !op.variable_latency) {
+      op.regs = pick(0, 2) * 8;
+      op.tmem_columns = pick(0, 3) == 0 ? 32 : 0;
+    }
+    g.ops.push_back(op);
+  }
+  if (memory) {
+    g.machine.max_regs_per_thread = pick(1, 5) * 8;
+    g.machine.registers = pick(0, 2) == 0 ? 128 * 8 * pick(6, 12) : 65536;
+    g.machine.tmem_columns = 32 * pick(1, 3);
+    g.machine.smem_bytes = pick(1, 4) * 116;
+  }
+  const int edges = pick(n - 1, 2 * n);
+  for (int i = 0; i < edges; ++i) {
+    GraphEdge e;
+    e.from = pick(0, n - 1);
+    e.to = pick(0, n - 1);
+    e.distance = e.from < e.to ? (pick(0, 5) == 0 ? 1 : 0) : pick(1, 2);
+    if (g.ops[e.to].variable_latency && e.distance == 0) continue;
+    e.delay = pick(0, 5) == 0 ? pick(0, 4) : g.ops[e.from].latency;
+    e.transfer = pick(0, 2);
+    e.hold = pick(0, 2) == 0 ? pick(0, 3) : 0;
+    const bool apart = g.ops[e.from].warps != g.ops[e.to].warps ||
+                       g.ops[e.from].variable_latency != g.ops[e.to].variable_latency;
+    const int kind = pick(0, 4);
+    e.kind = kind == 0            ? EdgeKind::kOrder
+             : kind == 1 || apart ? EdgeKind::kSmem
+                                  : EdgeKind::kRegister;
+    e.crossable = apart || pick(0, 6) > 0;
+    g.edges.push_back(e);
+  }
+  return g;
+}
+
+}  // namespace tilec::scheduler

@@ -1,0 +1,18 @@
+// The smallest initiation interval by trying everything: slots and roles one by one, then stages.
+// Only for graphs of a handful of ops. Written from the definitions in scheduler/graph.h; shares
+// nothing with the solver's model or the checker.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "scheduler/graph.h"
+
+namespace tilec::scheduler {
+
+// Whether any schedule with this initiation interval exists.
+bool ExhaustivelyFeasible(const Graph& graph, int64_t ii);
+
+// A random graph of at most `max_ops` ops with small costs; `memory` gives it capacities that bind.
+Graph RandomGraph(uint64_t seed, int max_ops, bool memory);
+
+}  // namespace tilec::scheduler
