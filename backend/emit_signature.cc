@@ -122,6 +122,15 @@ void Emitter::BuildSignature() {
                             Expr::Const(1)),
                  "the last dim of " + p.name + " is contiguous"});
         }
+        if (rank > 0 && p.facts.last_dim_align > 1) {
+          const Expr ok = fold(Expr::Make(
+              Expr::Op::kEq,
+              Expr::Make(Expr::Op::kMod, p.dims.back(), Expr::Const(p.facts.last_dim_align)),
+              Expr::Const(0)));
+          if (!ok.is_const() || !ok.value)
+            image_.facts.push_back({ok, "the last dim of " + p.name + " is a multiple of " +
+                                            std::to_string(p.facts.last_dim_align)});
+        }
         if (!thread_tensors_.count(p.value.index)) break;
         EntryParam e;
         e.kind = EntryParam::Kind::kTensorPointer;

@@ -457,6 +457,10 @@ struct Parser {
       TRY_VOID(Expect("="));
       TRY(const int64_t contiguous, IntIn("contiguous", 0, 1));
       p.facts.last_contiguous = contiguous != 0;
+      if (Eat("last_align")) {
+        TRY_VOID(Expect("="));
+        TRY(p.facts.last_dim_align, IntIn("last_align", 1, 1 << 30));
+      }
       p.strided_any = Eat("strided_any");
     }
     const std::string name = p.name;

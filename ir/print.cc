@@ -147,6 +147,7 @@ struct Printer {
                        direction, Listed(p.dims, [](const Expr& e) { return ToText(e); }),
                        p.facts.base_align_bytes, p.facts.stride_align_bytes,
                        p.facts.last_contiguous ? 1 : 0);
+    if (p.facts.last_dim_align != 1) out += fmt::format(" last_align={}", p.facts.last_dim_align);
     if (p.strided_any) out += " strided_any";
     out += "\n";
   }

@@ -277,6 +277,8 @@ TensorFacts FactsOf(const TensorView& view) {
   facts.base_align_bytes = PowerOfTwoPart(view.data);
   const int64_t bytes = std::max(1, DTypeBytes(view.dtype));
   const std::vector<int64_t> strides = EffectiveStrides(view);
+  if (!view.dims.empty())
+    facts.last_dim_align = PowerOfTwoPart(static_cast<uint64_t>(view.dims.back()));
   for (size_t i = 0; i < strides.size(); ++i) {
     if (view.dims[i] <= 1) continue;
     if (i + 1 == strides.size()) {

@@ -53,6 +53,7 @@ std::vector<int64_t> EffectiveStrides(const TensorView& view);
 struct TensorFacts {
   int base_align_bytes = 16;
   int stride_align_bytes = 16;  // of every outer stride; 1 if one is 0 or reaches 2^40 bytes
+  int last_dim_align = 1;       // of the last extent, in elements
   bool last_contiguous = true;
   bool operator==(const TensorFacts&) const = default;
 };

@@ -76,6 +76,11 @@ std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op) {
     const Op* fill = fn.def(op.operands.back());
     if (!fill || fill->kind != OpKind::kConstant || fill->number("value") != 0) return std::nullopt;
   }
+  if (store) {
+    // Stores are clipped to whole 16-byte chunks: the last column must end on one.
+    const int64_t last = p->dims.back().is_const() ? p->dims.back().value : p->facts.last_dim_align;
+    if (last * ByteSize(dtype) % 16 != 0) return std::nullopt;
+  }
   const std::string& modes = op.s("modes");
   TileAccess access;
   size_t operand = store ? 2 : 1;
@@ -84,6 +89,11 @@ std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op) {
     if (modes[d] == 'r') {
       if (access.col_dim >= 0) return std::nullopt;  // three ranges
       (access.row_dim < 0 ? access.row_dim : access.col_dim) = static_cast<int>(d);
+      // The innermost coordinate must sit on 16 bytes, or the engine faults (seen on an H200).
+      const ValueId start = op.operands[operand];
+      if (static_cast<int64_t>(d) == rank - 1 && AlignOf(fn, start) * ByteSize(dtype) % 16 != 0)
+        return std::nullopt;
+      if (store && !NonNegative(fn, start)) return std::nullopt;  // faults, too
       if (store) {
         // Clipped to range ∩ tensor; TMA clips to the tensor only. They agree where the range ends
         // at the extent, or at the smaller of the extent and its own full size.

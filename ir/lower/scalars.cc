@@ -66,6 +66,37 @@ int64_t Align(const Function& fn, ValueId v, int depth) {
   }
 }
 
+bool AtLeastZero(const Function& fn, ValueId v, int depth) {
+  if (depth > 64) return false;
+  if (const Param* p = fn.param(v)) return p->kind == ParamKind::kDim;
+  const Value& value = fn.values[v];
+  if (value.block.valid()) {
+    const Block& block = fn.blocks[value.block];
+    if (!block.parent.valid()) return false;
+    const Op& parent = fn.ops[block.parent];
+    if (parent.kind == OpKind::kFor && block.args[0] == v)
+      return AtLeastZero(fn, parent.operands[0], depth + 1);
+    if (parent.kind == OpKind::kParallel)
+      for (size_t d = 0; d < block.args.size(); ++d)
+        if (block.args[d] == v) return AtLeastZero(fn, parent.operands[2 * d], depth + 1);
+    return false;
+  }
+  const Op* op = fn.def(v);
+  if (!op || !fn.type(v).is_scalar() || !IsInteger(fn.type(v).dtype)) return false;
+  auto at = [&](size_t i) { return AtLeastZero(fn, op->operands[i], depth + 1); };
+  switch (op->kind) {
+    case OpKind::kConstant: return op->number("value") >= 0;
+    case OpKind::kAdd:
+    case OpKind::kMul:
+    case OpKind::kDiv:
+    case OpKind::kMin: return at(0) && at(1);
+    case OpKind::kMax: return at(0) || at(1);
+    case OpKind::kMod: return at(1);
+    case OpKind::kSelect: return at(1) && at(2);
+    default: return false;
+  }
+}
+
 std::optional<Expr> AsExpr(const Function& fn, ValueId v, int depth) {
   if (depth > 64 || !fn.type(v).is_scalar()) return std::nullopt;
   if (const Param* p = fn.param(v)) {
@@ -88,6 +119,7 @@ std::optional<Expr> AsExpr(const Function& fn, ValueId v, int depth) {
 
 std::optional<Expr> ToExpr(const Function& fn, ValueId v) { return AsExpr(fn, v, 0); }
 int64_t AlignOf(const Function& fn, ValueId v) { return Align(fn, v, 0); }
+bool NonNegative(const Function& fn, ValueId v) { return AtLeastZero(fn, v, 0); }
 
 std::vector<int64_t> Squeezed(const std::vector<int64_t>& shape) {
   std::vector<int64_t> out;

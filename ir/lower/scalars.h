@@ -16,6 +16,10 @@ std::optional<Expr> ToExpr(const Function& fn, ValueId v);
 // and `parallel` divide by what divides their start and step, dims by TensorFacts::last_dim_align.
 int64_t AlignOf(const Function& fn, ValueId v);
 
+// True if `v` is provably >= 0: dims, positions of loops that start at such a value, sums, products
+// and quotients of such values.
+bool NonNegative(const Function& fn, ValueId v);
+
 // Shape without its dims of extent 1: the form tiles have at the warp level.
 std::vector<int64_t> Squeezed(const std::vector<int64_t>& shape);
 // Index of dim d of `shape` in Squeezed(shape), −1 if its extent is 1.
