@@ -61,8 +61,8 @@ std::vector<Snippet> SnippetsOf(const fs::path& path) {
 
 bool IsTile(const Snippet& s) {
   if (s.fence.compare(0, 4, "tile") == 0) return s.fence.find("fragment") == std::string::npos;
-  return s.fence.empty() && (s.text.compare(0, 7, "kernel ") == 0 ||
-                             s.text.find("\nkernel ") != std::string::npos);
+  return s.fence.empty() &&
+         (s.text.compare(0, 7, "kernel ") == 0 || s.text.find("\nkernel ") != std::string::npos);
 }
 
 std::optional<frontend::ImportedText> FromTree(const std::string& module) {
@@ -109,7 +109,8 @@ TEST(Docs, SnippetsCompile) {
 TEST(Docs, AWrongSnippetIsSeen) {  // the judge itself
   Snippet s;
   s.file = "made up";
-  s.text = "kernel k(A: f32[N], B: out f32[N]) {\n  parallel n in tiles(N, 32) { B[n] = A[m] }\n}\n";
+  s.text =
+      "kernel k(A: f32[N], B: out f32[N]) {\n  parallel n in tiles(N, 32) { B[n] = A[m] }\n}\n";
   EXPECT_NE(Compile(s), "");
 }
 

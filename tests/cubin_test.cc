@@ -1,0 +1,121 @@
+// Every call of the `test` blocks of one .tile file, compiled to PTX and assembled by ptxas: the
+// assembler is an independent judge of what the backend writes, and says what became of registers.
+// Nothing may spill, and no product may be serialised.
+//
+//   cubin_test FILE.tile…
+//
+// Where there is no ptxas the test says so and is skipped (exit code 77).
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <string>
+
+#include "api/call.h"
+#include "api/pipeline.h"
+#include "api/stdlib.h"
+#include "backend/ptxas.h"
+#include "support/diag.h"
+
+namespace tilec {
+namespace {
+
+constexpr int kSkipped = 77;
+
+std::string FromEnvironment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+std::string CallText(const frontend::TestCallInfo& call) {
+  std::string out;
+  for (const auto& [name, value] : call.args)
+    out += fmt::format("{}{}={}", out.empty() ? "" : " ", name, frontend::ToText(value));
+  return fmt::format("{}({})", call.kernel, out);
+}
+
+// Tensors as a launch on a device would bring them: dense, their first byte aligned.
+Result<api::Call> Bind(const frontend::Program& program, const frontend::TestCallInfo& call,
+                       DiagSink& diags) {
+  TRY(const frontend::Signature signature, frontend::SignatureOf(program, call.kernel, diags));
+  TRY(const frontend::Values values, api::CheckValues(signature, call.args, diags));
+  TRY(const auto shapes, api::InferShapes(signature, values, {}, diags));
+  api::Tensors tensors;
+  for (const frontend::ParamInfo& p : signature.params) {
+    if (p.role != frontend::ParamRole::kTensor) continue;
+    runtime::TensorView view;
+    view.dtype = ir::Spelling(p.dtype);
+    view.data = 1 << 20;
+    view.dims = shapes.at(p.name);
+    tensors[p.name] = view;
+  }
+  return api::BindCall(program, signature, api::ForRuntime(signature), values, tensors, diags);
+}
+
+class Assembler {
+ public:
+  explicit Assembler(std::string ptxas) : ptxas_(std::move(ptxas)) {}
+
+  // Number of calls that failed.
+  int File(const std::string& path) {
+    api::Loaded loaded;
+    DiagSink diags;
+    auto program = api::LoadProgram(loaded.sources, path, api::StandardLibrary(), diags);
+    if (!program.ok()) {
+      fmt::print("{}", RenderAll(diags, loaded.sources));
+      return 1;
+    }
+    loaded.program = std::move(*program);
+    int failed = 0;
+    for (const frontend::TestInfo& test : loaded.program->tests())
+      for (const frontend::TestCallInfo& call : test.calls) {
+        DiagSink said;
+        const auto clean = One(loaded, call, said);
+        if (!clean.ok()) fmt::print("{}", RenderAll(said, loaded.sources));
+        if (!clean.ok() || !*clean) ++failed;
+      }
+    return failed;
+  }
+
+ private:
+  Result<bool> One(const api::Loaded& loaded, const frontend::TestCallInfo& call, DiagSink& diags) {
+    TRY(const api::Call bound, Bind(*loaded.program, call, diags));
+    const api::PipelineOptions options;
+    TRY(const backend::KernelImage image,
+        api::CompileCall(loaded, call.kernel, bound, options, nullptr, nullptr, nullptr, diags));
+    if (!seen_.insert(image.ptx).second) return true;  // the same kernel for other sizes
+    TRY(const backend::PtxasReport report,
+        backend::Assemble(image.ptx, image.target, ptxas_, diags));
+    fmt::print("{}  {}  {} registers\n", report.clean() ? "ok   " : "WRONG", CallText(call),
+               report.registers);
+    if (!report.clean())
+      fmt::print("       {} + {} bytes spilled, {} bytes of stack\n", report.spill_store_bytes,
+                 report.spill_load_bytes, report.stack_bytes);
+    for (const std::string& line : report.pipeline) fmt::print("       {}\n", line);
+    return report.clean();
+  }
+
+  std::string ptxas_;
+  std::set<std::string> seen_;
+};
+
+int Main(int argc, char** argv) {
+  const std::string ptxas =
+      backend::FindPtxas({"", FromEnvironment("CUDA_HOME"), FromEnvironment("PATH")});
+  if (ptxas.empty()) {
+    fmt::print("SKIP: no ptxas on this machine\n");
+    return kSkipped;
+  }
+  Assembler assembler(ptxas);
+  int failed = 0;
+  for (int i = 1; i < argc; ++i) failed += assembler.File(argv[i]);
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace tilec
+
+int main(int argc, char** argv) { return tilec::Main(argc, argv); }
