@@ -68,9 +68,9 @@ TEST(Layout, ReduceAndBroadcastBack) {
             DType d;
             const char* kind;
           };
-          const Row all[] = {{DType::kF32, "sum"},  {DType::kF32, "max"}, {DType::kBF16, "sum"},
+          const Row all[] = {{DType::kF32, "sum"},  {DType::kF32, "max"},  {DType::kBF16, "sum"},
                              {DType::kI32, "min"},  {DType::kBool, "any"}, {DType::kBool, "all"},
-                             {DType::kF64, "prod"}, {DType::kI64, "sum"}, {DType::kU8, "max"},
+                             {DType::kF64, "prod"}, {DType::kI64, "sum"},  {DType::kU8, "max"},
                              {DType::kE4M3, "min"}};
           Kernel k("reduce" + std::to_string(n), warps);
           k.allow_spills = true;
@@ -89,10 +89,10 @@ TEST(Layout, ReduceAndBroadcastBack) {
             const std::vector<int64_t> rest = {shape[static_cast<size_t>(1 - axis)]};
             const int64_t bytes = ir::ReduceScratchBytes(k.fn.type(v), layout, axis);
             k.fn.launch.smem_bytes = std::max(k.fn.launch.smem_bytes, bytes);
-            const ValueId r =
-                k.b.Value(OpKind::kWarpReduce, {v}, k.Tile(d, rest, slice),
-                          {{"kind", std::string(rows[i].kind)}, {"axis", int64_t{axis}},
-                           {"scratch", int64_t{bytes ? 0 : -1}}});
+            const ValueId r = k.b.Value(OpKind::kWarpReduce, {v}, k.Tile(d, rest, slice),
+                                        {{"kind", std::string(rows[i].kind)},
+                                         {"axis", int64_t{axis}},
+                                         {"scratch", int64_t{bytes ? 0 : -1}}});
             const ValueId c = k.Out({"C" + suffix, d, rest, {}, {}});
             k.Store(c, r);
             // Every replica holds the same value: broadcast back and store everything.
@@ -117,10 +117,10 @@ TEST(Layout, ReduceAndBroadcastBack) {
             for (int64_t r = 0; r < shape[0]; ++r)
               for (int64_t c = 0; c < shape[1]; ++c)
                 wide.push_back(k.values("C" + suffix)[static_cast<size_t>(axis ? r : c)]);
-            const std::string what = k.fn.name + " " + kind + " " + ir::Spelling(rows[i].d) +
-                                     " " + ir::ToText(layout);
-            const double tolerance = rows[i].d == DType::kBF16 ? 0x1p-7
-                                     : rows[i].d == DType::kF64 ? 1e-12
+            const std::string what =
+                k.fn.name + " " + kind + " " + ir::Spelling(rows[i].d) + " " + ir::ToText(layout);
+            const double tolerance = rows[i].d == DType::kBF16                 ? 0x1p-7
+                                     : rows[i].d == DType::kF64                ? 1e-12
                                      : kind == "sum" && ir::IsFloat(rows[i].d) ? 1e-5
                                                                                : 0;
             ExpectNear(k.values("C" + suffix), want, tolerance, what);
@@ -146,11 +146,11 @@ TEST(Layout, ArgReduce) {
           const std::vector<int64_t> rest = {shape[static_cast<size_t>(1 - axis)]};
           const int64_t bytes = ir::ReduceScratchBytes(k.fn.type(v), layout, axis, true);
           k.fn.launch.smem_bytes = bytes;
-          const ValueId r = k.b.Value(
-              OpKind::kWarpArgReduce, {v},
-              k.Tile(DType::kI32, rest, ir::SliceLayout(layout, axis)),
-              {{"kind", std::string(max ? "argmax" : "argmin")}, {"axis", int64_t{axis}},
-               {"scratch", int64_t{bytes ? 0 : -1}}});
+          const ValueId r = k.b.Value(OpKind::kWarpArgReduce, {v},
+                                      k.Tile(DType::kI32, rest, ir::SliceLayout(layout, axis)),
+                                      {{"kind", std::string(max ? "argmax" : "argmin")},
+                                       {"axis", int64_t{axis}},
+                                       {"scratch", int64_t{bytes ? 0 : -1}}});
           k.Store(k.Out({"C", DType::kI32, rest, {}, {}}), r);
           ASSERT_TRUE(k.Run());
           const std::vector<double>& x = k.values("A");
@@ -159,8 +159,7 @@ TEST(Layout, ArgReduce) {
             double best = 0;
             int64_t at = -1;
             for (int64_t i = 0; i < shape[static_cast<size_t>(axis)]; ++i) {
-              const double e =
-                  x[static_cast<size_t>(axis ? o * shape[1] + i : i * shape[1] + o)];
+              const double e = x[static_cast<size_t>(axis ? o * shape[1] + i : i * shape[1] + o)];
               if (at < 0 || (max ? e > best : e < best)) best = e, at = i;
             }
             want.push_back(static_cast<double>(at));
@@ -177,14 +176,14 @@ TEST(Layout, IotaTransposeReshape) {
     const std::string s = std::to_string(k.tensors.size());
     const ValueId row = k.b.Value(OpKind::kWarpIota, {k.b.Int(100)},
                                   k.Tile(DType::kI32, {48}, ir::SliceLayout(layout, 0)));
-    const ValueId wide = k.b.Value(OpKind::kWarpBroadcast, {row},
-                                   k.Tile(DType::kI32, shape, layout),
-                                   {{"axes", std::vector<int64_t>{1}}});
+    const ValueId wide =
+        k.b.Value(OpKind::kWarpBroadcast, {row}, k.Tile(DType::kI32, shape, layout),
+                  {{"axes", std::vector<int64_t>{1}}});
     k.Store(k.Out({"C" + s, DType::kI32, shape, {}, {}}), wide);
-    const ValueId turned = k.b.Value(
-        OpKind::kWarpTranspose, {wide},
-        k.Tile(DType::kI32, {48, 32}, ir::PermuteLayout(layout, {1, 0})),
-        {{"perm", std::vector<int64_t>{1, 0}}});
+    const ValueId turned =
+        k.b.Value(OpKind::kWarpTranspose, {wide},
+                  k.Tile(DType::kI32, {48, 32}, ir::PermuteLayout(layout, {1, 0})),
+                  {{"perm", std::vector<int64_t>{1, 0}}});
     k.Store(k.Out({"T" + s, DType::kI32, {48, 32}, {}, {}}), turned);
   }
   ASSERT_TRUE(k.Run());

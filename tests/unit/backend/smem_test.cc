@@ -52,8 +52,8 @@ TEST(Smem, RoundTrips) {
           std::vector<double> turned;
           for (int64_t r = 0; r < stored[0]; ++r)
             for (int64_t c = 0; c < stored[1]; ++c)
-              turned.push_back(k.values("A")[static_cast<size_t>(
-                  transposed ? c * shape[1] + r : r * shape[1] + c)]);
+              turned.push_back(k.values(
+                  "A")[static_cast<size_t>(transposed ? c * shape[1] + r : r * shape[1] + c)]);
           for (size_t i = 0; i < layouts.size(); ++i) {
             const std::string what = k.fn.name + " " + ir::Spelling(d) + " swizzle " +
                                      std::to_string(swizzle) + ir::ToText(layouts[i]);
@@ -93,8 +93,7 @@ TEST(Smem, BytesAreWhereTheLayoutSays) {
           for (int64_t c = 0; c < 128; ++c)
             std::copy_n(elements.begin() + (r * 128 + c) * static_cast<int64_t>(size), size,
                         want.begin() + ir::SmemOffset(s, d, r, c));
-        ExpectNear(k.values("R"), Decode(DType::kU8, want), 0,
-                   k.fn.name + ir::ToText(layout));
+        ExpectNear(k.values("R"), Decode(DType::kU8, want), 0, k.fn.name + ir::ToText(layout));
       }
     }
 }
@@ -108,8 +107,7 @@ TEST(Smem, SlotsAndZero) {
   const ir::Layout layout = ir::BlockedLayout(shape, 2, 128);
   const ValueId a = k.In({"A", DType::kBF16, shape, Random(DType::kBF16, 1024, 3), {}});
   const ValueId v = k.Load(a, shape, layout);
-  for (int i = 0; i < 3; ++i)
-    k.b.Add(OpKind::kSmemZero, {smem, k.b.Int(i, DType::kI32)}, {});
+  for (int i = 0; i < 3; ++i) k.b.Add(OpKind::kSmemZero, {smem, k.b.Int(i, DType::kI32)}, {});
   k.Sync();
   k.b.Add(OpKind::kSmemStore, {v, smem, k.b.Int(1, DType::kI32)}, {});
   k.Sync();
