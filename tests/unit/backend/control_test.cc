@@ -116,9 +116,7 @@ TEST(Control, AssertTraps) {
   TestDevice()->Free(*memory);
 }
 
-ir::SmemLayout Swizzled(int64_t rows, int64_t cols) {
-  return {rows, cols, 64, 128};
-}
+ir::SmemLayout Swizzled(int64_t rows, int64_t cols) { return {rows, cols, 64, 128}; }
 
 // One tensor map of two dims over the whole tensor.
 int64_t AddMap(Kernel& k, ValueId tensor, std::vector<int64_t> box, int swizzle) {
@@ -158,8 +156,7 @@ TEST(Tma, LoadAndStoreWithEdges) {
   });
   k.b.Add(OpKind::kMbarWait, {bar, k.b.Int(0, DType::kI32)}, {});
   const ir::Layout layout = ir::BlockedLayout({64, 128}, 8, 128);
-  const ValueId v =
-      k.b.Value(OpKind::kSmemLoad, {smem}, k.Tile(DType::kBF16, {64, 128}, layout));
+  const ValueId v = k.b.Value(OpKind::kSmemLoad, {smem}, k.Tile(DType::kBF16, {64, 128}, layout));
   k.Store(seen, v, 8);
   k.Sync();
   k.b.Add(OpKind::kSmemStore, {k.b.Unary(OpKind::kNeg, v), smem}, {});
@@ -205,8 +202,7 @@ TEST(Roles, ProducerAndConsumers) {
   const ValueId sb = k.Smem(DType::kBF16, {n, bk}, Swizzled(n, bk), stage * depth, depth);
   const int64_t bars = stage * depth * 2;
   k.fn.launch.smem_bytes = bars + 16 * depth;
-  const ValueId full =
-      k.b.Value(OpKind::kMbarAlloc, {}, Type::Mbar(depth), {{"offset", bars}});
+  const ValueId full = k.b.Value(OpKind::kMbarAlloc, {}, Type::Mbar(depth), {{"offset", bars}});
   const ValueId empty =
       k.b.Value(OpKind::kMbarAlloc, {}, Type::Mbar(depth), {{"offset", bars + 8 * depth}});
   auto region = [&](ir::Builder& at, ir::OpId op, auto f) {
@@ -237,9 +233,9 @@ TEST(Roles, ProducerAndConsumers) {
     if (producer) *parity = i.Binary(OpKind::kXor, *parity, i.Int(1, DType::kI32));
   };
   auto role = [&](const char* name, int64_t first, int64_t warps, int64_t regs, auto f) {
-    const ir::OpId op = k.b.Add(OpKind::kRole, {}, {},
-                                {{"name", std::string(name)}, {"first_warp", first},
-                                 {"warps", warps}, {"regs", regs}});
+    const ir::OpId op = k.b.Add(
+        OpKind::kRole, {}, {},
+        {{"name", std::string(name)}, {"first_warp", first}, {"warps", warps}, {"regs", regs}});
     region(k.b, op, [&](ir::Builder& i) {
       f(i);
       i.Yield({});
@@ -270,11 +266,11 @@ TEST(Roles, ProducerAndConsumers) {
       const ValueId count = i.Value(OpKind::kCounter, {}, Type::Counter(), {{"init", int64_t{0}}});
       const ir::Layout layout = ir::AccumulatorLayout(m, n / 2, 1, ir::WgSplit::kM);
       const Type type = k.Tile(DType::kF32, {m, n / 2}, layout);
-      const ValueId part = i.Value(
-          OpKind::kSmemAlloc, {}, Type::Smem(DType::kBF16, {n, bk}, Swizzled(n, bk), depth),
-          {{"offset", stage * depth + half * 64 * 128}});
-      const ir::OpId loop = i.Add(OpKind::kFor, {i.Int(0), dim_k, i.Constant(type, 0)}, {type},
-                                  {{"step", bk}});
+      const ValueId part =
+          i.Value(OpKind::kSmemAlloc, {}, Type::Smem(DType::kBF16, {n, bk}, Swizzled(n, bk), depth),
+                  {{"offset", stage * depth + half * 64 * 128}});
+      const ir::OpId loop =
+          i.Add(OpKind::kFor, {i.Int(0), dim_k, i.Constant(type, 0)}, {type}, {{"step", bk}});
       region(i, loop, [&](ir::Builder& t) {
         k.fn.AddArg(t.block(), Type::Scalar(DType::kI64));
         ValueId acc = k.fn.AddArg(t.block(), type);
@@ -283,8 +279,11 @@ TEST(Roles, ProducerAndConsumers) {
         t.Add(OpKind::kMbarWait, {full, parity, slot}, {});
         acc = t.Value(OpKind::kMmaFence, {acc}, type);
         acc = t.Value(OpKind::kMma, {acc, sa, part, slot, slot}, type,
-                      {{"k", bk}, {"split", std::string("m")}, {"trans_a", int64_t{0}},
-                       {"trans_b", int64_t{0}}, {"zero", int64_t{0}}});
+                      {{"k", bk},
+                       {"split", std::string("m")},
+                       {"trans_a", int64_t{0}},
+                       {"trans_b", int64_t{0}},
+                       {"zero", int64_t{0}}});
         t.Add(OpKind::kMmaCommit, {}, {});
         acc = t.Value(OpKind::kMmaWait, {acc}, type, {{"pending", int64_t{0}}});
         elect(t, [&](ir::Builder& e) { e.Add(OpKind::kMbarArrive, {empty, slot}, {}); });
@@ -293,11 +292,15 @@ TEST(Roles, ProducerAndConsumers) {
       });
       const ValueId out = i.Cast(k.fn.ops[loop].results[0], DType::kBF16);
       i.Add(OpKind::kGStore, {c, out, i.Int(0), i.Int(m), i.Int(64 * half), i.Int(64 * half + 64)},
-            {}, {{"modes", std::string("rr")}, {"sizes", std::vector<int64_t>{m, 64}},
-                 {"vector", int64_t{2}}});
+            {},
+            {{"modes", std::string("rr")},
+             {"sizes", std::vector<int64_t>{m, 64}},
+             {"vector", int64_t{2}}});
     });
   ASSERT_TRUE(k.Run());
-  if (k.assembled) EXPECT_EQ(k.report.registers, 168) << k.report.log;
+  if (k.assembled) {
+    EXPECT_EQ(k.report.registers, 168) << k.report.log;
+  }
   std::vector<double> want;
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {

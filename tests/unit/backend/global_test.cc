@@ -30,10 +30,11 @@ TEST(GLoad, RangesClipAndFill) {
         std::vector<ValueId> operands = {a, x, y};
         if (fill) operands.push_back(k.b.Constant(Type::Scalar(d), 1));
         for (size_t i = 0; const ir::Layout& layout : SomeLayouts(shape, 128)) {
-          const ValueId v = k.b.Value(
-              OpKind::kGLoad, operands, k.Tile(d, shape, layout),
-              {{"modes", std::string("rr")}, {"sizes", shape}, {"has_fill", int64_t{fill}},
-               {"vector", int64_t{1}}});
+          const ValueId v = k.b.Value(OpKind::kGLoad, operands, k.Tile(d, shape, layout),
+                                      {{"modes", std::string("rr")},
+                                       {"sizes", shape},
+                                       {"has_fill", int64_t{fill}},
+                                       {"vector", int64_t{1}}});
           k.Store(k.Out({"C" + std::to_string(i++), d, shape, {}, {}}), v);
         }
         ASSERT_TRUE(k.Run({{"x", start}, {"y", start + 3}}));
@@ -55,16 +56,16 @@ TEST(GLoad, VectorsScalarsAndStrides) {
     const int64_t depth = 3, rows = 20, cols = 8 * v, pitch = 12 * v;
     Kernel k(std::string("strided_") + ir::Spelling(d));
     const int64_t count = (depth - 1) * rows * pitch + (rows - 1) * pitch + cols;
-    const HostTensor in{"A", d, {depth, rows, cols}, Random(d, count, 1, 0, 9),
-                        {rows * pitch, pitch, 1}};
+    const HostTensor in{
+        "A", d, {depth, rows, cols}, Random(d, count, 1, 0, 9), {rows * pitch, pitch, 1}};
     const ValueId a = k.In(in, {"D", "M", "N"});
     const ValueId z = Scalar(k, "z"), x = Scalar(k, "x");
     const std::vector<int64_t> shape = {16, 4 * v};
     const ir::Layout layout = ir::BlockedLayout(shape, v, 128);
-    const ValueId tile = k.b.Value(
-        OpKind::kGLoad, {a, z, x, k.b.Int(v)}, k.Tile(d, shape, layout),
-        {{"modes", std::string("srr")}, {"sizes", std::vector<int64_t>{0, 16, 4 * v}},
-         {"vector", v}});
+    const ValueId tile = k.b.Value(OpKind::kGLoad, {a, z, x, k.b.Int(v)}, k.Tile(d, shape, layout),
+                                   {{"modes", std::string("srr")},
+                                    {"sizes", std::vector<int64_t>{0, 16, 4 * v}},
+                                    {"vector", v}});
     k.Store(k.Out({"C", d, shape, {}, {}}), tile, v);
     ASSERT_TRUE(k.Build());
     EXPECT_NE(k.image().ptx.find(ir::ByteSize(d) == 8 ? "ld.global.v2.b64" : "ld.global.v4.b32"),
@@ -112,9 +113,8 @@ TEST(GLoad, GatherAndScatter) {
   for (int64_t r = 0; r < picked; ++r)
     for (int64_t c = 0; c < cols; ++c) {
       const int64_t from = static_cast<int64_t>(index[static_cast<size_t>(r)]);
-      want.push_back(from >= 0 && from < rows
-                         ? k.values("A")[static_cast<size_t>(from * cols + c)]
-                         : 0);
+      want.push_back(from >= 0 && from < rows ? k.values("A")[static_cast<size_t>(from * cols + c)]
+                                              : 0);
       const int64_t to = static_cast<int64_t>(places[static_cast<size_t>(r)]);
       if (to >= 0 && to < rows && c < 40)
         scattered[static_cast<size_t>(to * cols + c)] = want.back();
@@ -130,14 +130,13 @@ TEST(GStore, ClipsToRangeAndTensor) {
   const std::vector<int64_t> shape = {32, 32};
   for (const ir::Layout& layout : SomeLayouts(shape, 128)) {
     Kernel k("store_clip");
-    const ValueId c = k.Out({"C", DType::kI32, {40, 36}, std::vector<double>(40 * 36, -1), {}},
-                            {"M", "N"});
+    const ValueId c =
+        k.Out({"C", DType::kI32, {40, 36}, std::vector<double>(40 * 36, -1), {}}, {"M", "N"});
     const ValueId x = Scalar(k, "x"), end = Scalar(k, "end");
     const ValueId row = k.b.Value(OpKind::kWarpIota, {k.b.Int(0)},
                                   k.Tile(DType::kI32, {32}, ir::SliceLayout(layout, 1)));
-    const ValueId v =
-        k.b.Value(OpKind::kWarpBroadcast, {row}, k.Tile(DType::kI32, shape, layout),
-                  {{"axes", std::vector<int64_t>{0}}});
+    const ValueId v = k.b.Value(OpKind::kWarpBroadcast, {row}, k.Tile(DType::kI32, shape, layout),
+                                {{"axes", std::vector<int64_t>{0}}});
     k.b.Add(OpKind::kGStore, {c, v, x, end, k.b.Int(10), k.b.Int(100)}, {},
             {{"modes", std::string("rr")}, {"sizes", shape}, {"vector", int64_t{1}}});
     ASSERT_TRUE(k.Run({{"x", 12}, {"end", 33}}));
@@ -155,11 +154,11 @@ TEST(GAtomic, Kinds) {
     DType d;
     const char* kind;
   };
-  const Row rows[] = {{DType::kF32, "add"},  {DType::kBF16, "add"}, {DType::kF16, "add"},
-                      {DType::kF64, "add"},  {DType::kI32, "add"},  {DType::kU64, "add"},
-                      {DType::kI32, "min"},  {DType::kU32, "max"},  {DType::kI64, "max"},
-                      {DType::kF32, "max"},  {DType::kF32, "min"},  {DType::kI32, "and"},
-                      {DType::kU32, "or"},   {DType::kI64, "xor"}};
+  const Row rows[] = {{DType::kF32, "add"}, {DType::kBF16, "add"}, {DType::kF16, "add"},
+                      {DType::kF64, "add"}, {DType::kI32, "add"},  {DType::kU64, "add"},
+                      {DType::kI32, "min"}, {DType::kU32, "max"},  {DType::kI64, "max"},
+                      {DType::kF32, "max"}, {DType::kF32, "min"},  {DType::kI32, "and"},
+                      {DType::kU32, "or"},  {DType::kI64, "xor"}};
   for (const Row& row : rows)
     for (const ir::Layout& layout :
          {ir::BlockedLayout({48}, 1, 128), ir::ReplicatedLayout({48}, 128)}) {
@@ -169,7 +168,8 @@ TEST(GAtomic, Kinds) {
       const ValueId c = k.Out({"C", row.d, {40}, before, {}});
       const ValueId v = k.Load(a, {48}, layout);
       k.b.Add(OpKind::kGAtomic, {c, v, k.b.Int(0), k.b.Int(100)}, {},
-              {{"kind", std::string(row.kind)}, {"modes", std::string("r")},
+              {{"kind", std::string(row.kind)},
+               {"modes", std::string("r")},
                {"sizes", std::vector<int64_t>{48}}});
       ASSERT_TRUE(k.Run());
       std::vector<double> want;
@@ -191,7 +191,8 @@ TEST(GAtomic, Kinds) {
   const ValueId c = k.Out({"C", DType::kI8, {128}, {}, {}});
   const ValueId v = k.b.Constant(k.Tile(DType::kI8, {128}, ir::BlockedLayout({128}, 1, 128)), 1);
   k.b.Add(OpKind::kGAtomic, {c, v, k.b.Int(0), k.b.Int(128)}, {},
-          {{"kind", std::string("add")}, {"modes", std::string("r")},
+          {{"kind", std::string("add")},
+           {"modes", std::string("r")},
            {"sizes", std::vector<int64_t>{128}}});
   DiagSink diags;
   EXPECT_FALSE(Compile(k.fn, SourceMap(), {}, diags).ok());

@@ -50,15 +50,13 @@ void Check(const Case& c, int number, bool simt = false) {
   const int wgs = c.warps / 4;
   const ir::WgSplit split = SplitOf(c.split);
   const int64_t all_k = c.k + c.k_begin;
-  const std::vector<int64_t> a_shape = c.trans_a ? std::vector<int64_t>{all_k, c.m}
-                                                 : std::vector<int64_t>{c.m, all_k};
-  const std::vector<int64_t> b_shape = c.trans_b ? std::vector<int64_t>{all_k, c.n}
-                                                 : std::vector<int64_t>{c.n, all_k};
+  const std::vector<int64_t> a_shape =
+      c.trans_a ? std::vector<int64_t>{all_k, c.m} : std::vector<int64_t>{c.m, all_k};
+  const std::vector<int64_t> b_shape =
+      c.trans_b ? std::vector<int64_t>{all_k, c.n} : std::vector<int64_t>{c.n, all_k};
   const double range = integer ? 20 : 2;
-  const ValueId ta =
-      k.In({"A", c.a, a_shape, Random(c.a, c.m * all_k, 1, -range, range), {}});
-  const ValueId tb =
-      k.In({"B", c.b, b_shape, Random(c.b, c.n * all_k, 2, -range, range), {}});
+  const ValueId ta = k.In({"A", c.a, a_shape, Random(c.a, c.m * all_k, 1, -range, range), {}});
+  const ValueId tb = k.In({"B", c.b, b_shape, Random(c.b, c.n * all_k, 2, -range, range), {}});
   const ValueId tc = k.Out({"C", d, {c.m, c.n}, Random(d, c.m * c.n, 3, -9, 9), {}});
   // Buffers cover whole blocks of 64 rows per warpgroup, and whole groups of eight columns.
   const int64_t m_pad = RoundUp(c.m, 64 * (split == ir::WgSplit::kM ? wgs : 1));
@@ -83,8 +81,8 @@ void Check(const Case& c, int number, bool simt = false) {
   else
     a = place(ta, a_shape, c.a, c.trans_a ? all_k : m_pad, c.trans_a ? m_pad : all_k, 0);
   const int64_t b_at = RoundUp(k.fn.launch.smem_bytes, 1024);
-  const ValueId b = place(tb, b_shape, c.b, c.trans_b ? all_k : n_pad,
-                          c.trans_b ? n_pad : all_k, b_at);
+  const ValueId b =
+      place(tb, b_shape, c.b, c.trans_b ? all_k : n_pad, c.trans_b ? n_pad : all_k, b_at);
   k.b.Add(OpKind::kFenceAsync, {}, {});
   k.Sync();
   const ir::Layout layout = simt ? ir::BlockedLayout({c.m, c.n}, 2, threads)
@@ -92,9 +90,9 @@ void Check(const Case& c, int number, bool simt = false) {
   ValueId acc = k.Load(tc, {c.m, c.n}, layout);
   const Type acc_type = k.fn.type(acc);
   if (simt) {
-    acc = k.b.Value(OpKind::kSimtDot, {acc, a, b}, acc_type,
-                    {{"k", all_k}, {"trans_a", int64_t{c.trans_a}},
-                     {"trans_b", int64_t{c.trans_b}}});
+    acc =
+        k.b.Value(OpKind::kSimtDot, {acc, a, b}, acc_type,
+                  {{"k", all_k}, {"trans_a", int64_t{c.trans_a}}, {"trans_b", int64_t{c.trans_b}}});
   } else {
     std::vector<ValueId> in = {acc};
     if (c.a_in_registers) in.push_back(a);
@@ -104,14 +102,16 @@ void Check(const Case& c, int number, bool simt = false) {
     acc = k.fn.ops[fence].results[0];
     if (c.a_in_registers) a = k.fn.ops[fence].results[1];
     acc = k.b.Value(OpKind::kMma, {acc, a, b}, acc_type,
-                    {{"k", c.k}, {"split", std::string(c.split)},
-                     {"trans_a", int64_t{c.trans_a}}, {"trans_b", int64_t{c.trans_b}},
-                     {"zero", int64_t{c.zero}}, {"k_begin", c.k_begin}});
+                    {{"k", c.k},
+                     {"split", std::string(c.split)},
+                     {"trans_a", int64_t{c.trans_a}},
+                     {"trans_b", int64_t{c.trans_b}},
+                     {"zero", int64_t{c.zero}},
+                     {"k_begin", c.k_begin}});
     k.b.Add(OpKind::kMmaCommit, {}, {});
     std::vector<ValueId> waited = {acc};
     if (c.a_in_registers) waited.push_back(a);
-    const ir::OpId wait =
-        k.b.Add(OpKind::kMmaWait, waited, {acc_type}, {{"pending", int64_t{0}}});
+    const ir::OpId wait = k.b.Add(OpKind::kMmaWait, waited, {acc_type}, {{"pending", int64_t{0}}});
     acc = k.fn.ops[wait].results[0];
   }
   k.Store(tc, acc);
@@ -122,16 +122,19 @@ void Check(const Case& c, int number, bool simt = false) {
     for (int64_t j = 0; j < c.n; ++j) {
       double sum = c.zero && !simt ? 0 : before[static_cast<size_t>(i * c.n + j)];
       for (int64_t q = simt ? 0 : c.k_begin; q < all_k; ++q) {
-        const double x = k.values("A")[static_cast<size_t>(c.trans_a ? q * c.m + i
-                                                                     : i * all_k + q)];
-        const double y = k.values("B")[static_cast<size_t>(c.trans_b ? q * c.n + j
-                                                                     : j * all_k + q)];
+        const double x =
+            k.values("A")[static_cast<size_t>(c.trans_a ? q * c.m + i : i * all_k + q)];
+        const double y =
+            k.values("B")[static_cast<size_t>(c.trans_b ? q * c.n + j : j * all_k + q)];
         sum += simt ? x * y : Seen(c.a, x) * Seen(c.b, y);
       }
       want.push_back(sum);
     }
   const bool fp8 = ir::ByteSize(c.a) == 1 && !integer;
-  ExpectNear(k.values("C"), want, integer ? 0 : fp8 ? 4e-3 : 1e-4,
+  ExpectNear(k.values("C"), want,
+             integer ? 0
+             : fp8   ? 4e-3
+                     : 1e-4,
              k.fn.name + " " + ir::Spelling(c.a) + " " + ir::Spelling(c.b) + " " +
                  std::to_string(c.m) + "x" + std::to_string(c.n) + "x" + std::to_string(c.k) +
                  " split " + c.split + (c.trans_a ? " tA" : "") + (c.trans_b ? " tB" : "") +
@@ -172,8 +175,8 @@ TEST(Mma, SplitsAndBlocks) {
       Check({DType::kBF16, DType::kBF16, 100, 128, 32, 8, split, false, tb}, n++);
       Check({DType::kBF16, DType::kBF16, 64, 256, 32, 8, split, true, tb}, n++);
     }
-  Check({DType::kBF16, DType::kBF16, 64, 264, 32, 4, "m"}, n++);   // two pieces
-  Check({DType::kI8, DType::kI8, 64, 40, 32, 4, "m"}, n++);        // 32 + 8
+  Check({DType::kBF16, DType::kBF16, 64, 264, 32, 4, "m"}, n++);  // two pieces
+  Check({DType::kI8, DType::kI8, 64, 40, 32, 4, "m"}, n++);       // 32 + 8
   Check({DType::kBF16, DType::kBF16, 192, 64, 64, 12, "m"}, n++);
   Check({DType::kTF32, DType::kTF32, 128, 64, 64, 8, "n"}, n++);
 }
@@ -209,8 +212,11 @@ TEST(Mma, RefusesWhatDescriptorsCannotSay) {
   const ValueId acc = k.b.Constant(
       k.Tile(DType::kI32, {64, 64}, ir::AccumulatorLayout(64, 64, 1, ir::WgSplit::kM)), 0);
   k.b.Value(OpKind::kMma, {acc, a, b}, k.fn.type(acc),
-            {{"k", int64_t{64}}, {"split", std::string("m")}, {"trans_a", int64_t{0}},
-             {"trans_b", int64_t{1}}, {"zero", int64_t{1}}});
+            {{"k", int64_t{64}},
+             {"split", std::string("m")},
+             {"trans_a", int64_t{0}},
+             {"trans_b", int64_t{1}},
+             {"zero", int64_t{1}}});
   DiagSink diags;
   ASSERT_FALSE(Compile(k.fn, SourceMap(), {}, diags).ok());
   EXPECT_STREQ(diags.all()[0].def->code, "E403");
