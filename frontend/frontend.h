@@ -163,9 +163,6 @@ Result<> CheckFacts(const Program& program, const std::string& kernel, const Val
 // of their tunes and consts and stand-ins for static dims, all functions, all tests.
 Result<> Check(const Program& program, DiagSink& diags);
 
-// The nearest of `candidates` to a misspelt `name`, or "" if none is near.
-std::string NearestName(std::string_view name, const std::vector<std::string>& candidates);
-
 // Names of built-in functions, for editors and messages.
 std::vector<std::string> BuiltinNames();
 

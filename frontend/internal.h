@@ -171,6 +171,7 @@ Result<> CheckFn(const ProgramData& program, ItemRef fn, const LowerOptions& opt
 
 // "write `x as f32`", with parentheses where x needs them.
 std::string WriteCast(const std::string& text, ir::DType to);
+std::string CountArguments(size_t n);  // "1 argument", "2 arguments"
 // Adds "did you mean `x`?" if something is near.
 DiagBuilder Suggest(DiagBuilder report, std::string_view name,
                     const std::vector<std::string>& candidates);

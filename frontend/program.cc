@@ -11,37 +11,9 @@
 
 #include "frontend/internal.h"
 #include "language/parse.h"
+#include "support/nearest.h"
 
 namespace tilec::frontend {
-
-std::string NearestName(std::string_view name, const std::vector<std::string>& candidates) {
-  std::string best;
-  size_t best_distance = name.size() <= 2 ? 1 : name.size() <= 5 ? 2 : 3;
-  auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  for (const std::string& other : candidates) {
-    if (other == name || other.size() > name.size() + 3 || name.size() > other.size() + 3) continue;
-    // Edit distance with transpositions; a difference of case only counts as a half.
-    std::vector<std::vector<size_t>> d(name.size() + 1, std::vector<size_t>(other.size() + 1));
-    for (size_t i = 0; i <= name.size(); ++i) d[i][0] = 2 * i;
-    for (size_t j = 0; j <= other.size(); ++j) d[0][j] = 2 * j;
-    for (size_t i = 1; i <= name.size(); ++i)
-      for (size_t j = 1; j <= other.size(); ++j) {
-        const size_t change = name[i - 1] == other[j - 1]                 ? 0
-                              : lower(name[i - 1]) == lower(other[j - 1]) ? 1
-                                                                          : 2;
-        d[i][j] = std::min({d[i - 1][j] + 2, d[i][j - 1] + 2, d[i - 1][j - 1] + change});
-        if (i > 1 && j > 1 && name[i - 1] == other[j - 2] && name[i - 2] == other[j - 1])
-          d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 2);
-      }
-    const size_t distance = d[name.size()][other.size()];
-    if (distance >= 2 * std::max(name.size(), other.size())) continue;  // nothing in common
-    if (distance <= 2 * best_distance - (best.empty() ? 0 : 1)) {
-      best_distance = (distance + 1) / 2;
-      best = other;
-    }
-  }
-  return best;
-}
 
 DiagBuilder Suggest(DiagBuilder report, std::string_view name,
                     const std::vector<std::string>& candidates) {
