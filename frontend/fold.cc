@@ -45,6 +45,14 @@ std::string WriteCast(const std::string& text, DType to) {
 
 std::string CountArguments(size_t n) { return fmt::format("{} argument{}", n, n == 1 ? "" : "s"); }
 
+Constant Loosened(Constant c) {
+  if (c.is_int() && c.dtype && (*c.dtype == DType::kI32 || *c.dtype == DType::kI64)) {
+    c.dtype.reset();
+    c.integer_only = true;
+  }
+  return c;
+}
+
 bool FitsInteger(int64_t v, DType d) {
   const ir::DTypeInfo& info = Info(d);
   if (info.cls == ir::DTypeClass::kSigned) {

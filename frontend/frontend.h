@@ -99,6 +99,7 @@ struct TestCallInfo {
   std::string kernel;
   Values args;
   std::optional<double> tolerance;
+  std::optional<int64_t> seed;  // `seed = n`, unless the kernel has a `seed` of its own
   Span at;
 };
 struct TestInfo {

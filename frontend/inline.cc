@@ -97,8 +97,7 @@ Result<> Lowerer::BindFnParams(const lang::CallExpr& x, const lang::FnItem& fn, 
       }
       if (literal) {
         TRY(Constant c, Adapt(v.c, dtype, v.at, diags_));
-        if (c.is_int()) c.integer_only = true;
-        v = ConstVal(c, v.at);
+        v = ConstVal(Loosened(c), v.at);
       } else if (widens) {
         v = Value(ToIndex(v.at, v), v.at);
       }
@@ -159,7 +158,7 @@ Result<Val> Lowerer::InlineBody(const lang::FnItem& fn, Span at) {
           v, *want, names, fmt::format("the result of `{}`", fn.name.text), fn.result->span, v.at);
       if (check.ok()) {
         Result<Constant> c = Adapt(v.c, want->dtype, v.at, diags_);
-        if (c.ok()) result = ConstVal(*c, at);
+        if (c.ok()) result = ConstVal(Loosened(*c), at);
       }
     } else if (v.is_value() && type(v.v) != *want &&
                (type(v.v).dtype != want->dtype || !type(v.v).shape.empty())) {

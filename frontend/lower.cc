@@ -208,7 +208,8 @@ Shape Lowerer::ShapeOf(const Val& v) const { return v.is_value() ? type(v.v).sha
 
 DType Lowerer::DefaultDType(const Constant& c) const {
   if (c.dtype) return *c.dtype;
-  return c.is_bool() ? DType::kBool : c.is_int() ? DType::kI64 : DType::kF32;
+  if (!c.is_int()) return c.is_bool() ? DType::kBool : DType::kF32;
+  return c.integer_only || !FitsInteger(c.as_int(), DType::kI32) ? DType::kI64 : DType::kI32;
 }
 
 std::string Lowerer::DescribeType(const Type& t, const std::vector<std::string>& names) {

@@ -219,7 +219,7 @@ Result<> Lowerer::Let(const lang::LetStmt& s) {
         v.c.is_bool() == (want.dtype == DType::kBool) &&
         (ir::IsFloat(want.dtype) ? !v.c.integer_only : !v.c.is_float())) {
       TRY(Constant c, Adapt(v.c, want.dtype, at, diags_));
-      if (c.is_int()) c = Constant{c.value, c.dtype, true};
+      c = Loosened(c);
       if (!Declare(s.name, LocalKind::kLet, ConstVal(c, at))) return DiagSink::Propagate();
       return Done();
     }

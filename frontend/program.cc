@@ -121,7 +121,7 @@ struct Loader {
             .Label(NameOf(program.item(it->second))->span, "first defined here");
     }
     module.visible = module.own;
-    std::map<std::string, Span, std::less<>> imported_at;
+    std::map<std::string, Span> imported_at, twice;
     for (lang::ItemId id : module.ast.items) {
       const auto* import = module.ast.item(id).As<lang::ImportItem>();
       if (!import) continue;
@@ -130,13 +130,23 @@ struct Loader {
       for (const auto& [name, ref] : program.modules[*loaded].own) {
         if (module.own.count(name)) continue;
         const auto [it, fresh] = module.visible.emplace(name, ref);
-        if (fresh) {
+        if (fresh)
           imported_at[name] = import->path_span;
-        } else if (it->second != ref) {
-          diags.Report(kAmbiguousImport, import->path_span, name)
-              .Label(imported_at[name], "also defined by this one");
-        }
+        else if (it->second != ref)
+          twice.emplace(name, import->path_span);
       }
+    }
+    // A name of two imports means neither; that matters only where it is used.
+    if (!twice.empty()) {
+      VisitItems(module.ast, [&](const std::string& name, Span at) {
+        const auto it = twice.find(name);
+        if (it == twice.end()) return;
+        diags.Report(kAmbiguousImport, at, name)
+            .Label(imported_at[name], "defined by this module")
+            .Label(it->second, "and by this one")
+            .Help(fmt::format("define `{}` in this file, or import only one of them", name));
+      });
+      for (const auto& [name, at] : twice) module.visible.erase(name);
     }
     if (diags.errors() > before) return DiagSink::Propagate();
     return Done();
@@ -198,6 +208,11 @@ Result<TestCallInfo> ReadTestCall(const ProgramData& program, const lang::TestCa
           .Help("write `NAME = VALUE`");
     const std::string& name = arg.name->text;
     const ParamInfo* param = sig->second.param(name);
+    if (name == "seed" && !sig->second.Has(name)) {
+      ConstEval eval(program, 0, {}, diags);
+      TRY(out.seed, eval.EvalInt(arg.value, "the seed of a test"));
+      continue;
+    }
     if (!sig->second.Has(name))
       return Suggest(diags.Report(kUnknownArgument, arg.name->span, out.kernel, name), name,
                      sig->second.names());

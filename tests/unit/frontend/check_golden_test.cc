@@ -1,7 +1,7 @@
 // Diagnostics of the front end, whole text: each tests/golden/check/*.tile holds a program and, at
 // its end in lines `//| …`, what checking it says. A first line `// specialize: KERNEL NAME=VALUE…`
-// specialises one kernel instead. UPDATE_GOLDEN=1 rewrites the expectations. Every F code must occur
-// in some file.
+// specialises one kernel instead. UPDATE_GOLDEN=1 rewrites the expectations. Every F code must
+// occur in some file.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
