@@ -76,17 +76,23 @@ Emitter::Access Emitter::MakeAccess(const ir::Op& op, ir::ValueId tile, size_t f
     } else {
       llvm::Value* start = wide(index);
       llvm::Value* bound = view.extent[d];
-      if (has_end)
-        bound =
-            b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, bound, wide(op.operands[operand++]));
+      if (has_end) {
+        llvm::Value* end = wide(op.operands[operand++]);
+        auto *x = llvm::dyn_cast<llvm::ConstantInt>(bound),
+             *y = llvm::dyn_cast<llvm::ConstantInt>(end);
+        bound = x && y ? I64(std::min(x->getSExtValue(), y->getSExtValue()))
+                       : b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, bound, end);
+      }
       uniform = b_.CreateAdd(uniform, b_.CreateMul(start, stride));
       dim.coord = part->coord[t];
       dim.coord_max = part->max[t];
       thread =
           b_.CreateAdd(thread, b_.CreateMul(b_.CreateZExt(dim.coord, b_.getInt64Ty()), stride));
-      llvm::Value* size = I64(std::min(extents[t], sizes[d]));
-      auto clamp = [&](llvm::Value* v) {
-        v = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, v, size);
+      const int64_t most = std::min(extents[t], sizes[d]);
+      auto clamp = [&](llvm::Value* v) -> llvm::Value* {
+        if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(v))
+          return I32(std::clamp<int64_t>(constant->getSExtValue(), 0, most));
+        v = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, v, I64(most));
         v = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, v, I64(0));
         return b_.CreateTrunc(v, b_.getInt32Ty());
       };

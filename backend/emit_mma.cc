@@ -140,7 +140,7 @@ Result<void> Emitter::EmitMma(const ir::Op& op) {
   if (trans_b) {
     // A panel boundary inside an instruction must fall on one of its own.
     const int64_t panel = b.span / 2;
-    if ((split == "n" && cols % panel && warpgroups > 1) ||
+    if ((split == "n" && cols % panel && panel % cols && warpgroups > 1) ||
         (pieces[0] % panel && pieces.size() > 1))
       return refuse(fmt::format("{} columns per warpgroup in panels of {}", cols, panel));
   }
@@ -148,8 +148,17 @@ Result<void> Emitter::EmitMma(const ir::Op& op) {
   // Start addresses, uniform in the warpgroup.
   llvm::Value* wg = b_.CreateLShr(Warp(), 2);
   auto low_word = [&](const Operand& o, llvm::Value* address, int64_t per_warpgroup) {
-    if (per_warpgroup && warpgroups > 1)
-      address = b_.CreateAdd(address, b_.CreateMul(wg, I32(o.Offset(per_warpgroup, 0))));
+    if (per_warpgroup && warpgroups > 1) {
+      llvm::Value* offset = nullptr;
+      if (o.Offset(2 * per_warpgroup, 0) == 2 * o.Offset(per_warpgroup, 0)) {
+        offset = b_.CreateMul(wg, I32(o.Offset(per_warpgroup, 0)));
+      } else {  // several warpgroups per panel
+        llvm::Value* across = b_.CreateMul(wg, I32(per_warpgroup * o.element_bytes));
+        offset = b_.CreateAdd(b_.CreateMul(b_.CreateUDiv(across, I32(o.span)), I32(o.panel_bytes)),
+                              b_.CreateURem(across, I32(o.span)));
+      }
+      address = b_.CreateAdd(address, offset);
+    }
     llvm::Value* start = b_.CreateLShr(b_.CreateAnd(address, I32(0x3ffff)), 4);
     return b_.CreateOr(start, I32(o.LowConstant()));
   };

@@ -188,6 +188,7 @@ struct ConstantOrder {
       else
         value = DiagSink::Propagate();
     }
+    if (value.ok() && item.type) *value = Loosened(*value);
     if (value.ok())
       program.constants[ref] = *value;
     else

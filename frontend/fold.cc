@@ -31,9 +31,26 @@ std::string Describe(const Constant& c) {
 }
 
 std::string WriteCast(const std::string& text, DType to) {
-  const bool simple = text.find(' ') == std::string::npos;
+  // `as` binds tighter than every binary operator: parentheses unless spaces stand in brackets
+  // only.
+  int depth = 0;
+  bool simple = true;
+  for (char c : text) {
+    depth += c == '(' || c == '[' ? 1 : c == ')' || c == ']' ? -1 : 0;
+    simple &= depth > 0 || c != ' ';
+  }
   return simple ? fmt::format("write `{} as {}`", text, Spelling(to))
                 : fmt::format("write `({}) as {}`", text, Spelling(to));
+}
+
+std::string CountArguments(size_t n) { return fmt::format("{} argument{}", n, n == 1 ? "" : "s"); }
+
+Constant Loosened(Constant c) {
+  if (c.is_int() && c.dtype && (*c.dtype == DType::kI32 || *c.dtype == DType::kI64)) {
+    c.dtype.reset();
+    c.integer_only = true;
+  }
+  return c;
 }
 
 bool FitsInteger(int64_t v, DType d) {
@@ -67,9 +84,7 @@ Result<Constant> Adapt(const Constant& a, DType to, Span at, DiagSink& diags) {
     return Constant{RoundTo(a.as_double(), to), to};
   }
   if (a.is_float())
-    return diags.Report(kLiteralKind, at, ToText(a.value), Spelling(to))
-        .Help(
-            fmt::format("write an integer, or convert the {} operand with `as f32`", Spelling(to)));
+    return diags.Report(kLiteralKind, at, ToText(a.value), Spelling(to)).Help("write an integer");
   if (!FitsInteger(a.as_int(), to))
     return diags.Report(kLiteralRange, at, ToText(a.value), Spelling(to));
   return Constant{a.value, to};
@@ -157,7 +172,7 @@ Result<Constant> FoldBinary(BinaryOp op, const Constant& a_in, const Constant& b
     return Constant{op == BinaryOp::kAnd ? a.as_bool() && b.as_bool() : a.as_bool() || b.as_bool(),
                     std::nullopt};
   }
-  if (op == BinaryOp::kIn) return diags.Report(kComparisonIn, at);
+  if (op == BinaryOp::kIn) return diags.Report(kFactForm, at, "`in` needs a set");
   if (op == BinaryOp::kMatMul)
     return diags.Report(kDotRank, at, "the left operand", "a number").Help("write `*`");
   if (a.dtype && !b.dtype) {

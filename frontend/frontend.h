@@ -99,6 +99,7 @@ struct TestCallInfo {
   std::string kernel;
   Values args;
   std::optional<double> tolerance;
+  std::optional<int64_t> seed;  // `seed = n`, unless the kernel has a `seed` of its own
   Span at;
 };
 struct TestInfo {
@@ -162,9 +163,6 @@ Result<> CheckFacts(const Program& program, const std::string& kernel, const Val
 // Checks everything that can be checked without being given values: all kernels with the defaults
 // of their tunes and consts and stand-ins for static dims, all functions, all tests.
 Result<> Check(const Program& program, DiagSink& diags);
-
-// The nearest of `candidates` to a misspelt `name`, or "" if none is near.
-std::string NearestName(std::string_view name, const std::vector<std::string>& candidates);
 
 // Names of built-in functions, for editors and messages.
 std::vector<std::string> BuiltinNames();

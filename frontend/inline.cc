@@ -11,8 +11,8 @@ namespace {
 constexpr size_t kMaxInlineDepth = 64;
 }
 
-Result<> Lowerer::BindFnParams(const lang::Expr& e, const lang::CallExpr& x, const lang::FnItem& fn,
-                               int module, std::vector<Val> args) {
+Result<> Lowerer::BindFnParams(const lang::CallExpr& x, const lang::FnItem& fn, int module,
+                               std::vector<Val> args) {
   // In the new frame: names of the fn, spans of the call in `args[i].at`.
   const lang::Ast& tree = program_.modules[module].ast;
   const std::string& callee = x.callee.text;
@@ -97,8 +97,7 @@ Result<> Lowerer::BindFnParams(const lang::Expr& e, const lang::CallExpr& x, con
       }
       if (literal) {
         TRY(Constant c, Adapt(v.c, dtype, v.at, diags_));
-        if (c.is_int()) c.integer_only = true;
-        v = ConstVal(c, v.at);
+        v = ConstVal(Loosened(c), v.at);
       } else if (widens) {
         v = Value(ToIndex(v.at, v), v.at);
       }
@@ -107,16 +106,22 @@ Result<> Lowerer::BindFnParams(const lang::Expr& e, const lang::CallExpr& x, con
       return DiagSink::Propagate();
   }
   for (ExprId fact : fn.facts) {
-    TRY(const Val holds, TileOrScalar(fact));
     const Span at = tree.expr(fact).span;
-    if (!holds.is_const())
-      return Report(kNotStatic, at, "a fact of a function").Label(e.span, "called here");
-    if (!holds.c.is_bool()) return Report(kFactForm, at, "it is " + DescribeVal(holds));
-    if (holds.c.as_bool()) continue;
     std::string with;
-    for (const auto& [name, bound] : dims)
-      with += fmt::format("{}{} = {}", with.empty() ? ": " : ", ", name, bound.extent);
-    return Report(kFactViolated, at, program_.TextOf(at), with);
+    ConstEval eval(
+        program_, module,
+        [&](const std::string& name) -> NameValue {
+          const Local* local = Lookup(name);
+          if (!local) return {};
+          if (!local->val.is_const()) return {NameState::kRuntime, {}};
+          with += fmt::format("{}{} = {}", with.empty() ? ": " : ", ", name,
+                              ToText(local->val.c.value));
+          return {NameState::kValue, {local->val.c.value, std::nullopt, false}};
+        },
+        diags_);
+    TRY(const Constant holds, eval.Eval(fact, "a fact of a function"));
+    if (!holds.is_bool()) return Report(kFactForm, at, "it is " + Describe(holds));
+    if (!holds.as_bool()) return Report(kFactViolated, at, program_.TextOf(at), with);
   }
   return Done();
 }
@@ -153,7 +158,7 @@ Result<Val> Lowerer::InlineBody(const lang::FnItem& fn, Span at) {
           v, *want, names, fmt::format("the result of `{}`", fn.name.text), fn.result->span, v.at);
       if (check.ok()) {
         Result<Constant> c = Adapt(v.c, want->dtype, v.at, diags_);
-        if (c.ok()) result = ConstVal(*c, at);
+        if (c.ok()) result = ConstVal(Loosened(*c), at);
       }
     } else if (v.is_value() && type(v.v) != *want &&
                (type(v.v).dtype != want->dtype || !type(v.v).shape.empty())) {
@@ -203,8 +208,7 @@ Result<Val> Lowerer::CallFn(const lang::Expr& e, const lang::CallExpr& x, ItemRe
     if (i >= args.size() || given[i]) {
       if (i < args.size())
         return Report(kArgName, arg.span, fn.name.text, names[i] + "` twice, or `" + names[i]);
-      return Report(kArgCount, x.callee.span, fn.name.text,
-                    fmt::format("{} argument{}", args.size(), args.size() == 1 ? "" : "s"),
+      return Report(kArgCount, x.callee.span, fn.name.text, CountArguments(args.size()),
                     x.args.size())
           .Label(fn.name.span, "declared here");
     }
@@ -215,8 +219,7 @@ Result<Val> Lowerer::CallFn(const lang::Expr& e, const lang::CallExpr& x, ItemRe
   for (size_t i = 0; i < args.size(); ++i) {
     if (given[i]) continue;
     if (!fn.params[i].default_value.valid())
-      return Report(kArgCount, x.callee.span, fn.name.text,
-                    fmt::format("{} argument{}", args.size(), args.size() == 1 ? "" : "s"),
+      return Report(kArgCount, x.callee.span, fn.name.text, CountArguments(args.size()),
                     x.args.size())
           .Label(fn.params[i].span, "this one is missing");
     ConstEval eval(program_, item.module, {}, diags_);
@@ -224,7 +227,7 @@ Result<Val> Lowerer::CallFn(const lang::Expr& e, const lang::CallExpr& x, ItemRe
     args[i] = ConstVal(c, program_.modules[item.module].ast.expr(fn.params[i].default_value).span);
   }
   frames_.push_back(std::move(frame));
-  Result<> bound = BindFnParams(e, x, fn, item.module, std::move(args));
+  Result<> bound = BindFnParams(x, fn, item.module, std::move(args));
   Result<Val> result = DiagSink::Propagate();
   if (bound.ok()) result = InlineBody(fn, e.span);
   frames_.pop_back();
@@ -282,11 +285,9 @@ Result<> Lowerer::StandInFn(ItemRef ref) {
     facts(v);
     args.push_back(Value(v, p.span));
   }
-  lang::Expr e;
-  e.span = fn.name.span;
   frames_.push_back({ref.module, &fn, ref, {}, {{}}});
   in_parallel_ = true;
-  TRY_VOID(BindFnParams(e, call, fn, ref.module, std::move(args)));
+  TRY_VOID(BindFnParams(call, fn, ref.module, std::move(args)));
   TRY_VOID(InlineBody(fn, fn.name.span));
   return Done();
 }

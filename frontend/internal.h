@@ -79,6 +79,8 @@ std::optional<Constant> FoldCall(std::string_view name, const std::vector<Consta
 Result<Constant> FoldCast(const Constant& a, ir::DType to, Span at, DiagSink& diags);
 // A literal where `to` is wanted: checks kind and range.
 Result<Constant> Adapt(const Constant& a, ir::DType to, Span at, DiagSink& diags);
+// i32 and i64 scalars mix freely, so constants of these types carry no dtype.
+Constant Loosened(Constant c);
 bool FitsInteger(int64_t v, ir::DType d);
 double RoundTo(double v, ir::DType d);
 
@@ -139,6 +141,8 @@ void VisitExprs(const lang::Ast& ast, lang::ExprId id,
                 const std::function<void(lang::ExprId)>& visit);
 void VisitStmts(const lang::Ast& ast, lang::BlockId id,
                 const std::function<void(const lang::Stmt&)>& visit);
+// Every name that is used somewhere in the file: values and callees.
+void VisitItems(const lang::Ast& ast, const std::function<void(const std::string&, Span)>& visit);
 // Every expression written directly in a statement (not in its blocks).
 void VisitStmtExprs(const lang::Stmt& stmt, const std::function<void(lang::ExprId)>& visit);
 Result<ir::DType> ResolveDType(const lang::Name& name, DiagSink& diags);
@@ -171,6 +175,7 @@ Result<> CheckFn(const ProgramData& program, ItemRef fn, const LowerOptions& opt
 
 // "write `x as f32`", with parentheses where x needs them.
 std::string WriteCast(const std::string& text, ir::DType to);
+std::string CountArguments(size_t n);  // "1 argument", "2 arguments"
 // Adds "did you mean `x`?" if something is near.
 DiagBuilder Suggest(DiagBuilder report, std::string_view name,
                     const std::vector<std::string>& candidates);

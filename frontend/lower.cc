@@ -42,8 +42,9 @@ Lowerer::Lowerer(const ProgramData& program, std::string name, const LowerOption
 
 DiagBuilder Lowerer::Err(const DiagDef& def, Span at, std::string message) {
   DiagBuilder report = diags_.ReportText(def, at, std::move(message));
+  // The whole way for short chains; both ends of long ones.
   for (size_t i = frames_.size(); i-- > 1;)
-    if (frames_[i].call.known())
+    if (frames_[i].call.known() && (i < 2 || i + 3 > frames_.size()))
       report.Label(frames_[i].call, fmt::format("in `{}`, called here", frames_[i].fn->name.text));
   return report;
 }
@@ -207,7 +208,8 @@ Shape Lowerer::ShapeOf(const Val& v) const { return v.is_value() ? type(v.v).sha
 
 DType Lowerer::DefaultDType(const Constant& c) const {
   if (c.dtype) return *c.dtype;
-  return c.is_bool() ? DType::kBool : c.is_int() ? DType::kI64 : DType::kF32;
+  if (!c.is_int()) return c.is_bool() ? DType::kBool : DType::kF32;
+  return c.integer_only || !FitsInteger(c.as_int(), DType::kI32) ? DType::kI64 : DType::kI32;
 }
 
 std::string Lowerer::DescribeType(const Type& t, const std::vector<std::string>& names) {
@@ -267,7 +269,8 @@ Result<> Lowerer::BindParams(const Signature& sig, ItemRef ref, const Statics& s
       param.dims.push_back(Simplify(p.dims[d], statics.integers));
       const Span at = program_.modules[ref.module].ast.expr(kernel.params[i].type.dims[d]).span;
       if (param.dims.back().is_const() && param.dims.back().value < 0)
-        Report(kExtentRange, at, program_.TextOf(at), param.dims.back().value);
+        Report(kExtentRange, at, fmt::format("the extent `{}`", program_.TextOf(at)),
+               param.dims.back().value);
     }
     const int64_t rank = static_cast<int64_t>(p.dims.size());
     const ValueId v = fn_.AddParam(std::move(param), Type::Tensor(p.dtype, rank));

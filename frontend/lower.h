@@ -244,8 +244,8 @@ class Lowerer {
   Result<int64_t> Axis(const lang::CallExpr& x, const Val& tile, Span at);
   Result<> PrintCall(const lang::Expr& e, const lang::CallExpr& x);
   Result<> AssertCall(const lang::Expr& e, const lang::CallExpr& x, bool is_static);
-  Result<> BindFnParams(const lang::Expr& e, const lang::CallExpr& x, const lang::FnItem& fn,
-                        int module, std::vector<Val> args);
+  Result<> BindFnParams(const lang::CallExpr& x, const lang::FnItem& fn, int module,
+                        std::vector<Val> args);
   Result<Val> InlineBody(const lang::FnItem& fn, Span at);
 
   // access.cc

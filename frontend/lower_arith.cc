@@ -195,6 +195,12 @@ Result<Val> Lowerer::BinaryVals(BinaryOp op, const Val& a, const Val& b, Span at
   }
   const char* name = Spelling(op);
   const bool compare = IsCompare(op);
+  if (op == BinaryOp::kAnd || op == BinaryOp::kOr)
+    for (const Val* v : {&a, &b})
+      if (v->is_value() ? type(v->v).dtype != DType::kBool : !v->c.is_bool())
+        return Report(kOperandDType, at, name, DescribeVal(*v))
+            .Label(v->at, fmt::format("this is {}", DescribeVal(*v)))
+            .Help(fmt::format("compare first (`x != 0`), or use `bit_{}(a, b)`", name));
   TRY(const std::vector<ValueId> ops, Unify({a, b}, name, at, compare));
   const Type t = type(ops[0]);
   const Val& shown = a.is_value() ? a : b;
@@ -232,11 +238,7 @@ Result<Val> Lowerer::BinaryVals(BinaryOp op, const Val& a, const Val& b, Span at
     facts(r).dims = dims;
     return Value(r, at);
   }
-  if (op == BinaryOp::kAnd || op == BinaryOp::kOr) {
-    if (t.dtype != DType::kBool)
-      return Report(kOperandDType, at, name, DescribeVal(shown))
-          .Help(fmt::format("compare first (`x != 0`), or use `bit_{}(a, b)`", name));
-  } else {
+  if (op != BinaryOp::kAnd && op != BinaryOp::kOr) {
     TRY_VOID(WantArithmetic(t.dtype, name, shown, at));
     if (op == BinaryOp::kMod && ir::IsFloat(t.dtype))
       return Report(kOperandDType, at, name, DescribeVal(shown))
@@ -315,6 +317,15 @@ Result<Val> Lowerer::Dot(const Val& a, const Val& b, const Val* acc, int64_t pro
   } else {
     sum = ConstantValue(at, nought, out, t.shape);
     facts(sum).dims = dims;
+    if (acc && acc->is_value() && type(acc->v).dtype != out) {
+      const DType have = type(acc->v).dtype;
+      return Report(kMixedDTypes, at, "+", DescribeVal(*acc), DescribeVal(Value(sum, at)))
+          .Label(acc->at, fmt::format("this is {}", DescribeVal(*acc)))
+          .Label(at,
+                 fmt::format("products of {} accumulate in {}", Spelling(ta.dtype), Spelling(out)))
+          .Help(fmt::format("keep the sum in {}, and convert it at the end with `as {}`",
+                            Spelling(out), Spelling(have)));
+    }
     if (acc) {
       TRY(const std::vector<ValueId> ops, Unify({*acc, Value(sum, at)}, "+", at, false));
       add_after = type(ops[0]) != t;

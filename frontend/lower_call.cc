@@ -25,7 +25,6 @@ bool IsAtomic(const std::string& name) {
 bool OnlyStatement(const std::string& name) {
   return IsAtomic(name) || name == "print" || name == "assert" || name == "static_assert";
 }
-std::string Count(size_t n) { return n == 1 ? "1 argument" : fmt::format("{} arguments", n); }
 
 }  // namespace
 
@@ -45,7 +44,7 @@ Result<std::vector<ExprId>> Lowerer::Positional(const lang::CallExpr& x, size_t 
                      arg.name->text, named);
   }
   if (out.size() < min || out.size() > max)
-    return Report(kArgCount, x.callee.span, x.callee.text, takes, Count(out.size()));
+    return Report(kArgCount, x.callee.span, x.callee.text, takes, CountArguments(out.size()));
   return out;
 }
 

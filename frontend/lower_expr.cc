@@ -30,39 +30,41 @@ Result<Val> Lowerer::Eval(ExprId id) {
 }
 
 Result<Val> Lowerer::EvalNode(ExprId, const lang::Expr& e) {
-  return std::visit(
-      Overloaded{
-          [&](const lang::IntExpr& x) -> Result<Val> {
-            if (x.value > static_cast<uint64_t>(INT64_MAX))
-              return Report(kLiteralRange, e.span, x.value, "i64");
-            return ConstVal(Constant{static_cast<int64_t>(x.value)}, e.span);
-          },
-          [&](const lang::FloatExpr& x) -> Result<Val> {
-            return ConstVal(Constant{x.value}, e.span);
-          },
-          [&](const lang::StringExpr& x) -> Result<Val> {
-            Val v = ConstVal({}, e.span);
-            v.kind = Val::Kind::kString;
-            v.text = x.value;
-            return v;
-          },
-          [&](const lang::BoolExpr& x) -> Result<Val> {
-            return ConstVal(Constant{x.value}, e.span);
-          },
-          [&](const lang::NameExpr& x) -> Result<Val> { return Name(e, x.name); },
-          [&](const lang::UnaryExpr& x) -> Result<Val> { return Unary(e, x); },
-          [&](const lang::BinaryExpr& x) -> Result<Val> { return Binary(e, x); },
-          [&](const lang::CastExpr& x) -> Result<Val> { return Cast(e, x); },
-          [&](const lang::CallExpr& x) -> Result<Val> { return Call(e, x); },
-          [&](const lang::IndexExpr& x) -> Result<Val> { return Index(e, x); },
-          [&](const lang::MemberExpr& x) -> Result<Val> { return Member(e, x); },
-          [&](const lang::IfExpr& x) -> Result<Val> { return If(e, x, 0); },
-          [&](const lang::RangeExpr&) -> Result<Val> {
-            return Report(kLoopRange, e.span, "a range stands only in loops and indices");
-          },
-          [&](const lang::SetExpr&) -> Result<Val> { return Report(kComparisonIn, e.span); },
-      },
-      e.node);
+  return std::visit(Overloaded{
+                        [&](const lang::IntExpr& x) -> Result<Val> {
+                          if (x.value > static_cast<uint64_t>(INT64_MAX))
+                            return Report(kLiteralRange, e.span, x.value, "i64");
+                          return ConstVal(Constant{static_cast<int64_t>(x.value)}, e.span);
+                        },
+                        [&](const lang::FloatExpr& x) -> Result<Val> {
+                          return ConstVal(Constant{x.value}, e.span);
+                        },
+                        [&](const lang::StringExpr& x) -> Result<Val> {
+                          Val v = ConstVal({}, e.span);
+                          v.kind = Val::Kind::kString;
+                          v.text = x.value;
+                          return v;
+                        },
+                        [&](const lang::BoolExpr& x) -> Result<Val> {
+                          return ConstVal(Constant{x.value}, e.span);
+                        },
+                        [&](const lang::NameExpr& x) -> Result<Val> { return Name(e, x.name); },
+                        [&](const lang::UnaryExpr& x) -> Result<Val> { return Unary(e, x); },
+                        [&](const lang::BinaryExpr& x) -> Result<Val> { return Binary(e, x); },
+                        [&](const lang::CastExpr& x) -> Result<Val> { return Cast(e, x); },
+                        [&](const lang::CallExpr& x) -> Result<Val> { return Call(e, x); },
+                        [&](const lang::IndexExpr& x) -> Result<Val> { return Index(e, x); },
+                        [&](const lang::MemberExpr& x) -> Result<Val> { return Member(e, x); },
+                        [&](const lang::IfExpr& x) -> Result<Val> { return If(e, x, 0); },
+                        [&](const lang::RangeExpr&) -> Result<Val> {
+                          return Report(kLoopRange, e.span,
+                                        "a range stands only in loops and indices");
+                        },
+                        [&](const lang::SetExpr&) -> Result<Val> {
+                          return Report(kFactForm, e.span, "a set stands only behind `in`");
+                        },
+                    },
+                    e.node);
 }
 
 Result<Val> Lowerer::Name(const lang::Expr& e, const std::string& name) {
@@ -163,8 +165,7 @@ bool Lowerer::IsMatMul(ExprId id) const {
 }
 
 Result<Val> Lowerer::Binary(const lang::Expr& e, const lang::BinaryExpr& x) {
-  if (x.op == lang::BinaryOp::kIn)
-    return Report(kComparisonIn, e.span).Help("write it with `==` and `or`");
+  if (x.op == lang::BinaryOp::kIn) return Report(kFactForm, e.span, "`in` stands only in facts");
   if (x.op == lang::BinaryOp::kMatMul) {
     TRY(const Val a, TileOrScalar(x.lhs));
     TRY(const Val b, TileOrScalar(x.rhs));

@@ -78,7 +78,8 @@ Result<Val> Lowerer::TileIndex(const lang::Expr& e, const lang::IndexExpr& x, co
         .Label(expr(x.base).span, fmt::format("this is {}", DescribeVal(tile)))
         .Help("write one `:` for each dim of the tile, and `None` for each new one");
   if (shape.size() > 8)
-    return Report(kExtentRange, e.span, "rank", shape.size()).Help("tiles have at most 8 dims");
+    return Report(kExtentRange, e.span, "the number of dims", shape.size())
+        .Help("tiles have at most 8 dims");
   if (shape == t.shape) return tile;
   const ValueId r = Emit(e.span, OpKind::kReshape, {tile.v}, Type::Tile(t.dtype, shape));
   facts(r).dims = names;
@@ -130,7 +131,8 @@ Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExp
                       fmt::format("the extent `{}` behind `:`", ToText(extent)))
             .Label(param.at, "declared here");
       if (extent.value < 1 || extent.value > (int64_t{1} << 24))
-        return Report(kExtentRange, item.span, ToText(extent), extent.value);
+        return Report(kExtentRange, item.span, fmt::format("the extent `{}`", ToText(extent)),
+                      extent.value);
       range(ConstVal(IntConstant(0), item.span), extent.value, "", IntValue(e.span, 0),
             IntValue(e.span, extent.value));
       access.kind = AccessDim::Kind::kAll;
@@ -151,7 +153,8 @@ Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExp
       if (!size || !size->is_const())
         return Report(kRangeIndexSize, item.span)
             .Help("write `start..start + 64`, or loop over `tiles(lo..hi, B)`");
-      if (size->constant() < 1) return Report(kExtentRange, item.span, "hi - lo", size->constant());
+      if (size->constant() < 1)
+        return Report(kExtentRange, item.span, "the length of this range", size->constant());
       range(lo, size->constant(), "", ToIndex(e.span, lo), ToIndex(e.span, hi));
       out.access.dims.push_back(std::move(access));
       continue;
@@ -205,8 +208,7 @@ Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExp
   int64_t elements = 1;
   for (int64_t s : out.shape)
     if ((elements *= s) > (int64_t{1} << 24))
-      return Report(kExtentRange, e.span, "the tile", elements)
-          .Help("tiles have at most 2^24 elements: load it in parts");
+      return Report(kTileTooLarge, e.span).Help("load it in parts: `for … in tiles(…)`");
   return out;
 }
 
@@ -271,7 +273,7 @@ Result<> Lowerer::Atomic(const lang::Expr& e, const lang::CallExpr& call) {
   const std::string kind = name.substr(7);  // after "atomic_"
   if (call.args.size() != 2 || call.args[0].name || call.args[1].name)
     return Report(kArgCount, e.span, name, "an indexed tensor and a value",
-                  fmt::format("{} arguments", call.args.size()))
+                  CountArguments(call.args.size()))
         .Help(fmt::format("write `{}(C[m, n], x)`", name));
   const lang::Expr& target = expr(call.args[0].value);
   const auto* index_expr = target.As<lang::IndexExpr>();

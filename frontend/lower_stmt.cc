@@ -153,9 +153,12 @@ Result<Type> Lowerer::LocalType(const lang::TypeRef& t, std::vector<std::string>
   for (ExprId d : t.dims) {
     const std::string text = program_.TextOf(expr(d).span);
     TRY(const int64_t n, StaticInt(d, fmt::format("the extent `{}` of a tile", text)));
-    if (n < 1 || n > kMaxTileElements || (elements *= n) > kMaxTileElements)
-      return Report(kExtentRange, expr(d).span, text, n)
-          .Help("tiles have 1 to 2^24 elements in all");
+    if (n < 1)
+      return Report(kExtentRange, expr(d).span,
+                    expr(d).As<lang::IntExpr>() ? "this extent" : fmt::format("`{}`", text), n)
+          .Help("extents are at least 1");
+    if (n > kMaxTileElements || (elements *= n) > kMaxTileElements)
+      return Report(kTileTooLarge, t.span).Help("loop over parts of it with `for … in tiles(…)`");
     shape.push_back(n);
     if (names) names->push_back(expr(d).As<lang::IntExpr>() ? "" : text);
   }
@@ -216,7 +219,7 @@ Result<> Lowerer::Let(const lang::LetStmt& s) {
         v.c.is_bool() == (want.dtype == DType::kBool) &&
         (ir::IsFloat(want.dtype) ? !v.c.integer_only : !v.c.is_float())) {
       TRY(Constant c, Adapt(v.c, want.dtype, at, diags_));
-      if (c.is_int()) c = Constant{c.value, c.dtype, true};
+      c = Loosened(c);
       if (!Declare(s.name, LocalKind::kLet, ConstVal(c, at))) return DiagSink::Propagate();
       return Done();
     }
@@ -305,7 +308,8 @@ Result<> Lowerer::Assign(const lang::Stmt& stmt, const lang::AssignStmt& s) {
       report.Help(fmt::format("declare it with `var {}`", name->name));
     return report;
   }
-  const Val old = local->val;
+  Val old = local->val;
+  old.at = target.span;
   const Span declared = local->at;
   TRY(const Val v, updated(&old));
   const std::vector<std::string> names = facts(old.v).dims;
@@ -361,7 +365,7 @@ Result<LoopRange> Lowerer::Head(const lang::LoopHead& head) {
   if (const auto* call = e.As<lang::CallExpr>(); call && call->callee.text == "tiles") {
     if (call->args.size() != 2 || call->args[0].name || call->args[1].name)
       return Report(kArgCount, e.span, "tiles", "a bound and a tile size",
-                    fmt::format("{} arguments", call->args.size()))
+                    CountArguments(call->args.size()))
           .Help("write `tiles(N, BN)` or `tiles(lo..hi, BN)`");
     out.is_range = true;
     const lang::Expr& extent = expr(call->args[0].value);
@@ -494,9 +498,8 @@ Result<> Lowerer::While(const lang::Stmt& stmt, const lang::WhileStmt& s) {
   Push(fn_.ops[op].regions[0]);
   Result<Val> condition = Condition(s.condition);
   if (condition.ok() && condition->is_const() && condition->c.as_bool())
-    condition =
-        Report(kConditionKind, expr(s.condition).span, "always true, so the loop never ends")
-            .Help("use `for`, or a condition that changes");
+    condition = Report(kEndlessLoop, expr(s.condition).span, "always true")
+                    .Help("use `for`, or a condition that changes");
   if (condition.ok()) {
     std::vector<ValueId> yields = {
         condition->is_const() ? ConstantValue(at, condition->c, DType::kBool) : condition->v};
@@ -512,8 +515,7 @@ Result<> Lowerer::While(const lang::Stmt& stmt, const lang::WhileStmt& s) {
     VisitExprs(ast(), s.condition,
                [&](ExprId id) { reads |= expr(id).As<lang::IndexExpr>() != nullptr; });
     if (carried.empty() && !condition->is_const() && !reads)
-      Report(kConditionKind, expr(s.condition).span,
-             "not changed by the body, so the loop never ends")
+      Report(kEndlessLoop, expr(s.condition).span, "not changed by its body")
           .Help("assign a `var` of the condition in the body");
     Block(s.body);
   }

@@ -11,37 +11,9 @@
 
 #include "frontend/internal.h"
 #include "language/parse.h"
+#include "support/nearest.h"
 
 namespace tilec::frontend {
-
-std::string NearestName(std::string_view name, const std::vector<std::string>& candidates) {
-  std::string best;
-  size_t best_distance = name.size() <= 2 ? 1 : name.size() <= 5 ? 2 : 3;
-  auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  for (const std::string& other : candidates) {
-    if (other == name || other.size() > name.size() + 3 || name.size() > other.size() + 3) continue;
-    // Edit distance with transpositions; a difference of case only counts as a half.
-    std::vector<std::vector<size_t>> d(name.size() + 1, std::vector<size_t>(other.size() + 1));
-    for (size_t i = 0; i <= name.size(); ++i) d[i][0] = 2 * i;
-    for (size_t j = 0; j <= other.size(); ++j) d[0][j] = 2 * j;
-    for (size_t i = 1; i <= name.size(); ++i)
-      for (size_t j = 1; j <= other.size(); ++j) {
-        const size_t change = name[i - 1] == other[j - 1]                 ? 0
-                              : lower(name[i - 1]) == lower(other[j - 1]) ? 1
-                                                                          : 2;
-        d[i][j] = std::min({d[i - 1][j] + 2, d[i][j - 1] + 2, d[i - 1][j - 1] + change});
-        if (i > 1 && j > 1 && name[i - 1] == other[j - 2] && name[i - 2] == other[j - 1])
-          d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 2);
-      }
-    const size_t distance = d[name.size()][other.size()];
-    if (distance >= 2 * std::max(name.size(), other.size())) continue;  // nothing in common
-    if (distance <= 2 * best_distance - (best.empty() ? 0 : 1)) {
-      best_distance = (distance + 1) / 2;
-      best = other;
-    }
-  }
-  return best;
-}
 
 DiagBuilder Suggest(DiagBuilder report, std::string_view name,
                     const std::vector<std::string>& candidates) {
@@ -149,7 +121,7 @@ struct Loader {
             .Label(NameOf(program.item(it->second))->span, "first defined here");
     }
     module.visible = module.own;
-    std::map<std::string, Span, std::less<>> imported_at;
+    std::map<std::string, Span> imported_at, twice;
     for (lang::ItemId id : module.ast.items) {
       const auto* import = module.ast.item(id).As<lang::ImportItem>();
       if (!import) continue;
@@ -158,13 +130,23 @@ struct Loader {
       for (const auto& [name, ref] : program.modules[*loaded].own) {
         if (module.own.count(name)) continue;
         const auto [it, fresh] = module.visible.emplace(name, ref);
-        if (fresh) {
+        if (fresh)
           imported_at[name] = import->path_span;
-        } else if (it->second != ref) {
-          diags.Report(kAmbiguousImport, import->path_span, name)
-              .Label(imported_at[name], "also defined by this one");
-        }
+        else if (it->second != ref)
+          twice.emplace(name, import->path_span);
       }
+    }
+    // A name of two imports means neither; that matters only where it is used.
+    if (!twice.empty()) {
+      VisitItems(module.ast, [&](const std::string& name, Span at) {
+        const auto it = twice.find(name);
+        if (it == twice.end()) return;
+        diags.Report(kAmbiguousImport, at, name)
+            .Label(imported_at[name], "defined by this module")
+            .Label(it->second, "and by this one")
+            .Help(fmt::format("define `{}` in this file, or import only one of them", name));
+      });
+      for (const auto& [name, at] : twice) module.visible.erase(name);
     }
     if (diags.errors() > before) return DiagSink::Propagate();
     return Done();
@@ -226,6 +208,11 @@ Result<TestCallInfo> ReadTestCall(const ProgramData& program, const lang::TestCa
           .Help("write `NAME = VALUE`");
     const std::string& name = arg.name->text;
     const ParamInfo* param = sig->second.param(name);
+    if (name == "seed" && !sig->second.Has(name)) {
+      ConstEval eval(program, 0, {}, diags);
+      TRY(out.seed, eval.EvalInt(arg.value, "the seed of a test"));
+      continue;
+    }
     if (!sig->second.Has(name))
       return Suggest(diags.Report(kUnknownArgument, arg.name->span, out.kernel, name), name,
                      sig->second.names());

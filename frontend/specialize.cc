@@ -67,7 +67,7 @@ void WarnUnused(const ProgramData& data, ItemRef ref, DiagSink& diags) {
   for (lang::ExprId fact : kernel.facts) use(fact);
   for (const lang::Param& p : kernel.params) {
     for (lang::ExprId d : p.type.dims) use(d);
-    declared.push_back(p.name);
+    if (p.direction == lang::Direction::kIn) declared.push_back(p.name);
   }
   for (const lang::Name& name : declared)
     if (!used.count(name.text) && name.text[0] != '_')

@@ -152,7 +152,7 @@ Result<Constant> CheckedValue(const std::string& name, const ConstValue& v, DTyp
     if (!FitsInteger(std::get<int64_t>(v), dtype))
       return diags.Report(kLiteralRange, at, ToText(v), Spelling(dtype))
           .Note(fmt::format("it is the value of `{}`", name));
-    return Constant{v, std::nullopt, true};
+    return Loosened({v, dtype});
   }
   return diags.Report(kValueKind, at, name, Spelling(dtype), ToText(v));
 }

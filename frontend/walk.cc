@@ -59,6 +59,14 @@ void CollectNames(const lang::Ast& ast, ExprId id,
   });
 }
 
+void VisitItems(const lang::Ast& ast, const std::function<void(const std::string&, Span)>& visit) {
+  for (int32_t i = 0; i < ast.expr_count(); ++i) {
+    const lang::Expr& e = ast.expr(ExprId(i));
+    if (const auto* name = e.As<lang::NameExpr>()) visit(name->name, e.span);
+    if (const auto* call = e.As<lang::CallExpr>()) visit(call->callee.text, call->callee.span);
+  }
+}
+
 void VisitStmtExprs(const lang::Stmt& stmt, const std::function<void(ExprId)>& visit) {
   auto type = [&](const std::optional<lang::TypeRef>& t) {
     if (t)

@@ -154,6 +154,7 @@ std::vector<double> Random(DType d, int64_t count, uint64_t seed, double lo, dou
     if (d == DType::kBool) v = u < 0.5;
     if (ir::IsInteger(d)) v = std::floor(v);
     if (!ir::IsFloat(d) && !ir::IsSigned(d)) v = std::fabs(v);
+    if (d == DType::kI8) v = std::fmin(std::fmax(v, -128), 127);
     out.push_back(RoundTo(d, v));
   }
   return out;

@@ -1,0 +1,312 @@
+// Every elementwise op on every dtype, run and compared with the host; every cast.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "tests/unit/backend/harness.h"
+
+namespace tilec::backend {
+namespace {
+
+constexpr DType kAll[] = {DType::kBool, DType::kI8,  DType::kI16,  DType::kI32,
+                          DType::kI64,  DType::kU8,  DType::kU16,  DType::kU32,
+                          DType::kU64,  DType::kF16, DType::kBF16, DType::kTF32,
+                          DType::kF32,  DType::kF64, DType::kE4M3, DType::kE5M2};
+constexpr double kInf = std::numeric_limits<double>::infinity();
+const double kNan = std::nan("");
+constexpr int64_t kCount = 512;
+
+double Ulp(DType d) {
+  switch (d) {
+    case DType::kF16: return 0x1p-10;
+    case DType::kBF16: return 0x1p-7;
+    case DType::kE4M3: return 0x1p-3;
+    case DType::kE5M2: return 0x1p-2;
+    case DType::kF64: return 0x1p-52;
+    default: return 0x1p-23;
+  }
+}
+
+// An integer as its dtype holds it.
+double Wrap(DType d, double v) {
+  if (d == DType::kU64) return v < 0 ? v + 0x1p64 : v;
+  if (!ir::IsInteger(d) || d == DType::kI64) return v;
+  const double span = std::ldexp(1.0, ir::Info(d).bits);
+  v = v - std::floor(v / span) * span;
+  if (ir::IsSigned(d) && v >= span / 2) v -= span;
+  return v;
+}
+
+double FloorMod(double a, double b) { return b == 0 ? 0 : a - std::floor(a / b) * b; }
+
+struct OpRow {
+  OpKind kind;
+  std::function<double(double, double)> f;
+  bool floats = true, integers = true, boolean = false;
+  double tolerance = 0;  // relative to 1 + |result|, for f32
+  double lo = -8, hi = 8;
+  bool f64 = true;
+};
+
+class Elementwise : public testing::Test {
+ protected:
+  void Check(const OpRow& row, DType d, int operands) {
+    const double lo = ir::IsInteger(d) ? -100 : row.lo, hi = ir::IsInteger(d) ? 100 : row.hi;
+    Kernel k(std::string(ir::Info(row.kind).mnemonic) + "_" + ir::Spelling(d));
+    std::vector<double> x = Random(d, kCount, 1, lo, hi), y = Random(d, kCount, 2, lo, hi);
+    if (ir::IsInteger(d) && operands == 2)
+      for (size_t i = 0; i < 8; ++i) y[i * 3] = i % 2 ? 0 : ir::IsSigned(d) ? -1 : 1;
+    const ir::Layout layout = ir::BlockedLayout({kCount}, 2, 128);
+    const ValueId a = k.In({"A", d, {kCount}, x, {}}), b = k.In({"B", d, {kCount}, y, {}});
+    const ValueId out = k.Out({"C", d, {kCount}, {}, {}});
+    const ValueId u = k.Load(a, {kCount}, layout), v = k.Load(b, {kCount}, layout);
+    k.Store(out, operands == 1 ? k.b.Unary(row.kind, u) : k.b.Binary(row.kind, u, v));
+    ASSERT_TRUE(k.Run()) << ir::Info(row.kind).mnemonic << " " << ir::Spelling(d);
+    std::vector<double> want;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double exact = row.f(x[i], y[i]);
+      want.push_back(ir::IsFloat(d) ? RoundTo(d, exact) : Wrap(d, exact));
+    }
+    double tolerance = row.tolerance;
+    if (tolerance > 0 && ir::IsFloat(d)) tolerance = std::max(tolerance, 1.01 * Ulp(d));
+    if (!ir::IsFloat(d)) tolerance = 0;
+    if (d == DType::kF64 && tolerance > 0) tolerance = 1e-14;
+    ExpectNear(k.values("C"), want, tolerance, k.fn.name);
+  }
+};
+
+TEST_F(Elementwise, Unary) {
+  SKIP_WITHOUT_DEVICE();
+  auto one = [](double (*f)(double)) { return [f](double a, double) { return f(a); }; };
+  const OpRow rows[] = {
+      {OpKind::kNeg, [](double a, double) { return -a; }},
+      {OpKind::kAbs, one(std::fabs)},
+      {OpKind::kFloor, one(std::floor)},
+      {OpKind::kCeil, one(std::ceil)},
+      {OpKind::kRound, one(std::nearbyint)},
+      {OpKind::kNot, [](double a, double) { return -a - 1; }, false, true, false},
+      {OpKind::kExp2, one(std::exp2), true, false, false, 0x1p-21, -20, 20, false},
+      {OpKind::kExp, one(std::exp), true, false, false, 0x1p-19, -10, 10, false},
+      {OpKind::kLog2, one(std::log2), true, false, false, 0x1p-21, 0.01, 100, false},
+      {OpKind::kLog, one(std::log), true, false, false, 0x1p-20, 0.01, 100, false},
+      {OpKind::kSqrt, one(std::sqrt), true, false, false, 0x1p-22, 0, 100, true},
+      {OpKind::kSqrtRn, one(std::sqrt), true, false, false, 0, 0, 100, true},
+      {OpKind::kRsqrt, [](double a, double) { return 1 / std::sqrt(a); }, true, false, false,
+       0x1p-21, 0.01, 100, true},
+      {OpKind::kTanh, one(std::tanh), true, false, false, 0x1p-20, -6, 6, false},
+      {OpKind::kSigmoid, [](double a, double) { return 1 / (1 + std::exp(-a)); }, true, false,
+       false, 0x1p-20, -20, 20, false},
+      {OpKind::kErf, one(std::erf), true, false, false, 0x1p-20, -5, 5, false},
+      {OpKind::kSin, one(std::sin), true, false, false, 0x1p-21, -400, 400, false},
+      {OpKind::kCos, one(std::cos), true, false, false, 0x1p-21, -400, 400, false},
+  };
+  for (const OpRow& row : rows)
+    for (DType d : kAll) {
+      if (d == DType::kBool) continue;
+      if (ir::IsFloat(d) ? !row.floats : !row.integers) continue;
+      if (d == DType::kF64 && !row.f64) continue;
+      if (!ir::IsFloat(d) && row.kind == OpKind::kAbs && !ir::IsSigned(d)) continue;
+      Check(row, d, 1);
+    }
+}
+
+TEST_F(Elementwise, Binary) {
+  SKIP_WITHOUT_DEVICE();
+  const OpRow rows[] = {
+      {OpKind::kAdd, [](double a, double b) { return a + b; }},
+      {OpKind::kSub, [](double a, double b) { return a - b; }},
+      {OpKind::kMul, [](double a, double b) { return a * b; }},
+      {OpKind::kMin, [](double a, double b) { return std::fmin(a, b); }},
+      {OpKind::kMax, [](double a, double b) { return std::fmax(a, b); }},
+      {OpKind::kDiv, [](double a, double b) { return a / b; }, true, false, false, 0x1p-21},
+      {OpKind::kDivRn, [](double a, double b) { return a / b; }, true, false, false, 0},
+      {OpKind::kDiv, [](double a, double b) { return b == 0 ? 0 : std::floor(a / b); }, false,
+       true},
+      {OpKind::kMod, FloorMod, false, true},
+  };
+  for (const OpRow& row : rows)
+    for (DType d : kAll) {
+      if (d == DType::kBool) continue;
+      if (ir::IsFloat(d) ? !row.floats : !row.integers) continue;
+      Check(row, d, 2);
+    }
+}
+
+TEST_F(Elementwise, BitsAndShifts) {
+  SKIP_WITHOUT_DEVICE();
+  auto bits = [](auto f) {
+    return [f](double a, double b) {
+      return static_cast<double>(f(static_cast<int64_t>(a), static_cast<int64_t>(b)));
+    };
+  };
+  const OpRow rows[] = {
+      {OpKind::kAnd, bits([](int64_t a, int64_t b) { return a & b; })},
+      {OpKind::kOr, bits([](int64_t a, int64_t b) { return a | b; })},
+      {OpKind::kXor, bits([](int64_t a, int64_t b) { return a ^ b; })},
+  };
+  for (const OpRow& row : rows)
+    for (DType d : kAll)
+      if (ir::IsInteger(d)) Check(row, d, 2);
+  for (DType d : {DType::kI32, DType::kU32, DType::kI16, DType::kU8, DType::kI64})
+    for (bool left : {true, false}) {
+      Kernel k(std::string(left ? "shl_" : "shr_") + ir::Spelling(d));
+      const std::vector<double> x = Random(d, 256, 1, -100, 100);
+      std::vector<double> y;
+      for (int i = 0; i < 256; ++i) y.push_back(i % 5);
+      const ir::Layout layout = ir::BlockedLayout({256}, 2, 128);
+      const ValueId a = k.In({"A", d, {256}, x, {}}), b = k.In({"B", d, {256}, y, {}});
+      const ValueId out = k.Out({"C", d, {256}, {}, {}});
+      k.Store(out, k.b.Binary(left ? OpKind::kShl : OpKind::kShr, k.Load(a, {256}, layout),
+                              k.Load(b, {256}, layout)));
+      ASSERT_TRUE(k.Run());
+      std::vector<double> want;
+      for (size_t i = 0; i < x.size(); ++i)
+        want.push_back(Wrap(d, left ? x[i] * std::exp2(y[i]) : std::floor(x[i] / std::exp2(y[i]))));
+      ExpectNear(k.values("C"), want, 0, k.fn.name);
+    }
+}
+
+TEST_F(Elementwise, CompareSelectFma) {
+  SKIP_WITHOUT_DEVICE();
+  for (DType d : kAll) {
+    if (d == DType::kBool) continue;
+    Kernel k(std::string("choose_") + ir::Spelling(d));
+    std::vector<double> x = Random(d, kCount, 1, -3, 3), y = Random(d, kCount, 2, -3, 3);
+    for (size_t i = 0; i < 20; ++i) x[i] = y[i];
+    if (ir::IsFloat(d)) x[3] = kNan, y[5] = kNan;
+    const ir::Layout layout = ir::BlockedLayout({kCount}, 4, 128);
+    const ValueId a = k.In({"A", d, {kCount}, x, {}}), b = k.In({"B", d, {kCount}, y, {}});
+    const ValueId u = k.Load(a, {kCount}, layout), v = k.Load(b, {kCount}, layout);
+    const char* preds[] = {"eq", "ne", "lt", "le", "gt", "ge"};
+    for (const char* p : preds) {
+      const ValueId out = k.Out({std::string("C_") + p, DType::kBool, {kCount}, {}, {}});
+      k.Store(out, k.b.Cmp(p, u, v));
+    }
+    const ValueId chosen = k.Out({"S", d, {kCount}, {}, {}});
+    k.Store(chosen, k.b.Value(OpKind::kSelect, {k.b.Cmp("lt", u, v), u, v}, k.fn.type(u)));
+    const ValueId fused = k.Out({"F", d, {kCount}, {}, {}});
+    k.Store(fused, k.b.Value(OpKind::kFma, {u, v, u}, k.fn.type(u)));
+    ASSERT_TRUE(k.Run());
+    auto want = [&](auto f) {
+      std::vector<double> out;
+      for (size_t i = 0; i < x.size(); ++i) out.push_back(f(x[i], y[i]));
+      return out;
+    };
+    ExpectNear(k.values("C_eq"), want([](double p, double q) { return p == q; }), 0, k.fn.name);
+    ExpectNear(k.values("C_ne"), want([](double p, double q) { return p != q; }), 0, k.fn.name);
+    ExpectNear(k.values("C_lt"), want([](double p, double q) { return p < q; }), 0, k.fn.name);
+    ExpectNear(k.values("C_le"), want([](double p, double q) { return p <= q; }), 0, k.fn.name);
+    ExpectNear(k.values("C_gt"), want([](double p, double q) { return p > q; }), 0, k.fn.name);
+    ExpectNear(k.values("C_ge"), want([](double p, double q) { return p >= q; }), 0, k.fn.name);
+    ExpectNear(k.values("S"), want([](double p, double q) { return p < q ? p : q; }), 0, k.fn.name);
+    ExpectNear(k.values("F"), want([&](double p, double q) {
+                 const double exact = std::fma(p, q, p);
+                 return ir::IsFloat(d) ? RoundTo(d, exact) : Wrap(d, exact);
+               }),
+               0, k.fn.name);
+  }
+}
+
+TEST_F(Elementwise, SpecialValues) {
+  SKIP_WITHOUT_DEVICE();
+  const std::vector<double> x = {0, -0.0, 1, kInf, -kInf, kNan, 1e38, -1e38, 100, -100, 1e-30, 5};
+  struct Row {
+    OpKind kind;
+    double (*f)(double);
+  };
+  const Row rows[] = {{OpKind::kExp, std::exp},
+                      {OpKind::kExp2, std::exp2},
+                      {OpKind::kTanh, std::tanh},
+                      {OpKind::kErf, std::erf},
+                      {OpKind::kSigmoid, [](double v) { return 1 / (1 + std::exp(-v)); }},
+                      {OpKind::kLog, std::log},
+                      {OpKind::kSqrt, std::sqrt}};
+  std::vector<double> padded = x;
+  padded.resize(128, 2);
+  for (const Row& row : rows) {
+    Kernel k(std::string("special_") + ir::Info(row.kind).mnemonic);
+    const ir::Layout layout = ir::BlockedLayout({128}, 1, 128);
+    const ValueId a = k.In({"A", DType::kF32, {128}, padded, {}});
+    const ValueId out = k.Out({"C", DType::kF32, {128}, {}, {}});
+    k.Store(out, k.b.Unary(row.kind, k.Load(a, {128}, layout)));
+    ASSERT_TRUE(k.Run());
+    std::vector<double> want;
+    for (double v : padded) want.push_back(RoundTo(DType::kF32, row.f(RoundTo(DType::kF32, v))));
+    ExpectNear(k.values("C"), want, 0x1p-20, k.fn.name);
+  }
+}
+
+TEST(Cast, EveryPair) {
+  SKIP_WITHOUT_DEVICE();
+  for (DType from : kAll) {
+    Kernel k(std::string("cast_") + ir::Spelling(from));
+    std::vector<double> x = Random(from, 256, 3, -130, 130);
+    const bool f = ir::IsFloat(from);
+    if (f) {
+      const double special[] = {kInf,   -kInf,   kNan,  0,      -0.0,   0.5,  -0.5,    1.5,  2.5,
+                                3e9,    -3e9,    1e19,  -1e19,  70000,  449,  464,     1e-3, 1e-9,
+                                57345,  61441,   65519, 65520,  255.5,  256,  -129,    3e-5, 447,
+                                1.0625, 1.00391, 257,   1.0009, 2.0001, 33.5, 0.01953, 17,   19};
+      for (size_t i = 0; i < std::size(special); ++i) x[i] = RoundTo(from, special[i]);
+    } else if (from == DType::kI64) {
+      x[0] = 0x1p53, x[1] = -0x1p62, x[2] = 16777217, x[3] = 0x1p24 + 3, x[4] = 2147483648.0;
+    } else if (from == DType::kI32) {
+      x[0] = -2147483648.0, x[1] = 2147483647, x[2] = 16777217, x[3] = 16777219, x[4] = 257,
+      x[5] = 2049, x[6] = 2051, x[7] = 8388737;
+    }
+    const ir::Layout layout = ir::BlockedLayout({256}, 2, 128);
+    const ValueId a = k.In({"A", from, {256}, x, {}});
+    const ValueId v = k.Load(a, {256}, layout);
+    for (DType to : kAll) {
+      const ValueId out = k.Out({std::string("C_") + ir::Spelling(to), to, {256}, {}, {}});
+      k.Store(out, k.b.Cast(v, to));
+    }
+    ASSERT_TRUE(k.Run());
+    for (DType to : kAll) {
+      std::vector<double> want;
+      for (double v0 : x) {
+        double w = v0;
+        if (to == DType::kBool) {
+          w = std::isnan(v0) || v0 != 0;
+        } else if (ir::IsFloat(to)) {
+          w = RoundTo(to, v0);
+        } else if (f) {
+          const int bits = ir::Info(to).bits;
+          const double hi = ir::IsSigned(to) ? std::exp2(bits - 1) - 1 : std::exp2(bits) - 1;
+          const double lo = ir::IsSigned(to) ? -std::exp2(bits - 1) : 0;
+          w = std::isnan(v0) ? 0 : std::fmin(std::fmax(std::trunc(v0), lo), hi);
+        } else {
+          w = Wrap(to, v0);
+        }
+        want.push_back(w);
+      }
+      ExpectNear(k.values(std::string("C_") + ir::Spelling(to)), want, 0,
+                 k.fn.name + " to " + ir::Spelling(to));
+    }
+  }
+}
+
+TEST(Cast, ConstantsOfEveryType) {
+  SKIP_WITHOUT_DEVICE();
+  for (DType d : kAll) {
+    Kernel k(std::string("constant_") + ir::Spelling(d));
+    const ir::Layout layout = ir::BlockedLayout({128}, 1, 128);
+    std::vector<double> want;
+    for (double c : {3.0, 0.3, -2.0, 500.0}) {
+      if (!ir::IsFloat(d) && c != 3.0) continue;
+      const std::string name = "C" + std::to_string(want.size());
+      const ValueId out = k.Out({name, d, {128}, {}, {}});
+      k.Store(out, k.b.Constant(k.Tile(d, {128}, layout), c));
+      want.push_back(RoundTo(d, c));
+    }
+    ASSERT_TRUE(k.Run());
+    for (size_t i = 0; i < want.size(); ++i)
+      ExpectNear(k.values("C" + std::to_string(i)), std::vector<double>(128, want[i]), 0,
+                 k.fn.name);
+  }
+}
+
+}  // namespace
+}  // namespace tilec::backend
