@@ -109,7 +109,7 @@ void PlaceRegisters(Program& p, std::vector<VReg>& vregs, std::vector<RegUse>& u
     for (size_t b = 0; b < blocks.size(); ++b) {
       flow(b);
       for (size_t x = 0; x < words; ++x) {
-        for (uint64_t m = in[b * words + x]; m != 0; m &= m - 1)
+        for (uint64_t m = in [b * words + x]; m != 0; m &= m - 1)
           live[x * 64 + static_cast<size_t>(__builtin_ctzll(m))].Add(2 * blocks[b].begin);
         for (uint64_t m = out[x]; m != 0; m &= m - 1)
           live[x * 64 + static_cast<size_t>(__builtin_ctzll(m))].Add(2 * blocks[b].end - 1);

@@ -9,21 +9,71 @@
 namespace tilec::runtime::emulator {
 
 enum class AluOp : uint8_t {
-  kMov, kAdd, kSub, kMul, kMulHi, kMulWide, kMad, kMadHi, kMadWide, kDiv, kRem, kMin, kMax, kNeg,
-  kAbs, kAnd, kOr, kXor, kNot, kCnot, kShl, kShr, kShfL, kShfR, kLop3, kPrmt, kBfe, kBfi, kPopc,
-  kClz, kBfind, kBrev, kFma, kSelp, kSad, kBmsk, kCopysign, kSzext, kSet, kDp4a,
+  kMov,
+  kAdd,
+  kSub,
+  kMul,
+  kMulHi,
+  kMulWide,
+  kMad,
+  kMadHi,
+  kMadWide,
+  kDiv,
+  kRem,
+  kMin,
+  kMax,
+  kNeg,
+  kAbs,
+  kAnd,
+  kOr,
+  kXor,
+  kNot,
+  kCnot,
+  kShl,
+  kShr,
+  kShfL,
+  kShfR,
+  kLop3,
+  kPrmt,
+  kBfe,
+  kBfi,
+  kPopc,
+  kClz,
+  kBfind,
+  kBrev,
+  kFma,
+  kSelp,
+  kSad,
+  kBmsk,
+  kCopysign,
+  kSzext,
+  kSet,
+  kDp4a,
 };
 
 struct AluFlags {
   bool ftz = false, sat = false, nan = false, relu = false;
-  bool wrap = false;       // shf
-  bool shiftamt = false;   // bfind
+  bool wrap = false;      // shf
+  bool shiftamt = false;  // bfind
   bool xorsign = false;
 };
 
 // Comparisons, in the order of Inst::u[1] of setp.
 enum class Compare : uint8_t {
-  kEq, kNe, kLt, kLe, kGt, kGe, kEqu, kNeu, kLtu, kLeu, kGtu, kGeu, kNum, kNan,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kEqu,
+  kNeu,
+  kLtu,
+  kLeu,
+  kGtu,
+  kGeu,
+  kNum,
+  kNan,
 };
 
 // Null: no such operation on this type.
@@ -35,10 +85,10 @@ Handler SetpHandler(Compare cmp, Type type, bool ftz);
 namespace alu_base {
 Handler Find(AluOp op, Type type, AluFlags flags);
 Handler FindSetp(Compare cmp, Type type, bool ftz);
-}
+}  // namespace alu_base
 namespace alu_avx2 {
 Handler Find(AluOp op, Type type, AluFlags flags);
 Handler FindSetp(Compare cmp, Type type, bool ftz);
-}
+}  // namespace alu_avx2
 
 }  // namespace tilec::runtime::emulator

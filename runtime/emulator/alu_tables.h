@@ -1,10 +1,20 @@
 // (operation, type, flags) → handler; part of alu_impl.h.
 //
 // SPDX-License-Identifier: Apache-2.0
+#pragma once
 
-template <template <class> class Op, class T> Handler I1() { return Map1<Op<T>, Lane<T>, Lane<T>>; }
-template <template <class> class Op, class T> Handler I2() { return Map2<Op<T>, Lane<T>, Lane<T>, Lane<T>>; }
-template <template <class> class Op, class T> Handler I3() { return Map3<Op<T>, Lane<T>, Lane<T>, Lane<T>, Lane<T>>; }
+template <template <class> class Op, class T>
+Handler I1() {
+  return Map1<Op<T>, Lane<T>, Lane<T>>;
+}
+template <template <class> class Op, class T>
+Handler I2() {
+  return Map2<Op<T>, Lane<T>, Lane<T>, Lane<T>>;
+}
+template <template <class> class Op, class T>
+Handler I3() {
+  return Map3<Op<T>, Lane<T>, Lane<T>, Lane<T>, Lane<T>>;
+}
 
 template <class T>
 Handler FindInt(AluOp op, AluFlags f) {
@@ -55,22 +65,31 @@ Handler FindInt(AluOp op, AluFlags f) {
     case AluOp::kShfR:
       return f.wrap ? Handler(Map3<ShfR<true>, uint32_t, uint32_t, uint32_t, uint32_t>)
                     : Handler(Map3<ShfR<false>, uint32_t, uint32_t, uint32_t, uint32_t>);
-    case AluOp::kFma: case AluOp::kBmsk: case AluOp::kCopysign: case AluOp::kSzext:
+    case AluOp::kFma:
+    case AluOp::kBmsk:
+    case AluOp::kCopysign:
+    case AluOp::kSzext:
     case AluOp::kSet: return nullptr;
   }
   return nullptr;
 }
 
-template <class Op> constexpr Handler U1 = Map1<Op, uint32_t, uint32_t>;
-template <class Op> constexpr Handler U2 = Map2<Op, uint32_t, uint32_t, uint32_t>;
-template <class Op> constexpr Handler U3 = Map3<Op, uint32_t, uint32_t, uint32_t, uint32_t>;
-template <class Op> constexpr Handler D1 = Map1<Op, uint64_t, uint64_t>;
-template <class Op> constexpr Handler D2 = Map2<Op, uint64_t, uint64_t, uint64_t>;
-template <class Op> constexpr Handler D3 = Map3<Op, uint64_t, uint64_t, uint64_t, uint64_t>;
+template <class Op>
+constexpr Handler U1 = Map1<Op, uint32_t, uint32_t>;
+template <class Op>
+constexpr Handler U2 = Map2<Op, uint32_t, uint32_t, uint32_t>;
+template <class Op>
+constexpr Handler U3 = Map3<Op, uint32_t, uint32_t, uint32_t, uint32_t>;
+template <class Op>
+constexpr Handler D1 = Map1<Op, uint64_t, uint64_t>;
+template <class Op>
+constexpr Handler D2 = Map2<Op, uint64_t, uint64_t, uint64_t>;
+template <class Op>
+constexpr Handler D3 = Map3<Op, uint64_t, uint64_t, uint64_t, uint64_t>;
 
 // Picks Op<ftz, sat> by two run-time flags.
-#define PICK2(kind, Op, a, b)                                                     \
-  ((a) ? ((b) ? kind<Op<true, true>> : kind<Op<true, false>>)                     \
+#define PICK2(kind, Op, a, b)                                 \
+  ((a) ? ((b) ? kind<Op<true, true>> : kind<Op<true, false>>) \
        : ((b) ? kind<Op<false, true>> : kind<Op<false, false>>))
 
 Handler FindF32(AluOp op, AluFlags f) {
@@ -79,8 +98,10 @@ Handler FindF32(AluOp op, AluFlags f) {
   if (op == AluOp::kMul) return PICK2(U2, FMul, f.ftz, f.sat);
   if (op == AluOp::kFma) return PICK2(U3, FFma, f.ftz, f.sat);
   if (op == AluOp::kDiv) return f.ftz ? U2<FDiv<true>> : U2<FDiv<false>>;
-  if (op == AluOp::kMax && f.xorsign) return f.nan ? U2<FXorSign<true, true>> : U2<FXorSign<true, false>>;
-  if (op == AluOp::kMin && f.xorsign) return f.nan ? U2<FXorSign<false, true>> : U2<FXorSign<false, false>>;
+  if (op == AluOp::kMax && f.xorsign)
+    return f.nan ? U2<FXorSign<true, true>> : U2<FXorSign<true, false>>;
+  if (op == AluOp::kMin && f.xorsign)
+    return f.nan ? U2<FXorSign<false, true>> : U2<FXorSign<false, false>>;
   if (op == AluOp::kMax) return PICK2(U2, FMax, f.ftz, f.nan);
   if (op == AluOp::kMin) return PICK2(U2, FMin, f.ftz, f.nan);
   if (op == AluOp::kNeg) return f.ftz ? U1<FNeg<true>> : U1<FNeg<false>>;
@@ -112,23 +133,29 @@ Handler FindF64(AluOp op) {
 template <class K>
 Handler FindHalf(AluOp op, AluFlags f, bool packed) {
   if (op == AluOp::kAdd)
-    return f.sat ? HALF2(packed, HAdd<K, false, true>)
-                 : f.ftz ? HALF2(packed, HAdd<K, true, false>) : HALF2(packed, HAdd<K, false, false>);
+    return f.sat   ? HALF2(packed, HAdd<K, false, true>)
+           : f.ftz ? HALF2(packed, HAdd<K, true, false>)
+                   : HALF2(packed, HAdd<K, false, false>);
   if (op == AluOp::kSub)
-    return f.sat ? HALF2(packed, HSub<K, false, true>)
-                 : f.ftz ? HALF2(packed, HSub<K, true, false>) : HALF2(packed, HSub<K, false, false>);
+    return f.sat   ? HALF2(packed, HSub<K, false, true>)
+           : f.ftz ? HALF2(packed, HSub<K, true, false>)
+                   : HALF2(packed, HSub<K, false, false>);
   if (op == AluOp::kMul)
-    return f.sat ? HALF2(packed, HMul<K, false, true>)
-                 : f.ftz ? HALF2(packed, HMul<K, true, false>) : HALF2(packed, HMul<K, false, false>);
+    return f.sat   ? HALF2(packed, HMul<K, false, true>)
+           : f.ftz ? HALF2(packed, HMul<K, true, false>)
+                   : HALF2(packed, HMul<K, false, false>);
   if (op == AluOp::kFma) {
     if (f.relu) return HALF3(packed, HFma<K, false, false, true>);
     if (f.sat) return HALF3(packed, HFma<K, false, true, false>);
-    return f.ftz ? HALF3(packed, HFma<K, true, false, false>) : HALF3(packed, HFma<K, false, false, false>);
+    return f.ftz ? HALF3(packed, HFma<K, true, false, false>)
+                 : HALF3(packed, HFma<K, false, false, false>);
   }
   if (op == AluOp::kMax && !f.xorsign)
-    return f.nan ? HALF2(packed, HMinMax<K, true, true, false>) : HALF2(packed, HMinMax<K, true, false, false>);
+    return f.nan ? HALF2(packed, HMinMax<K, true, true, false>)
+                 : HALF2(packed, HMinMax<K, true, false, false>);
   if (op == AluOp::kMin && !f.xorsign)
-    return f.nan ? HALF2(packed, HMinMax<K, false, true, false>) : HALF2(packed, HMinMax<K, false, false, false>);
+    return f.nan ? HALF2(packed, HMinMax<K, false, true, false>)
+                 : HALF2(packed, HMinMax<K, false, false, false>);
   if (op == AluOp::kNeg) return packed ? U1<Halves1<HNeg>> : U1<HNeg>;
   if (op == AluOp::kAbs) return packed ? U1<Halves1<HAbs>> : U1<HAbs>;
   if (op == AluOp::kMov) return I1<IMov, uint32_t>();
@@ -140,13 +167,17 @@ Handler FindHalf(AluOp op, AluFlags f, bool packed) {
 
 Handler FindAlu(AluOp op, Type type, AluFlags f) {
   switch (type) {
-    case Type::kB16: case Type::kU16: return FindInt<uint16_t>(op, f);
+    case Type::kB16:
+    case Type::kU16: return FindInt<uint16_t>(op, f);
     case Type::kS16: return FindInt<int16_t>(op, f);
-    case Type::kB32: case Type::kU32: return FindInt<uint32_t>(op, f);
+    case Type::kB32:
+    case Type::kU32: return FindInt<uint32_t>(op, f);
     case Type::kS32:
-      if (f.sat) return op == AluOp::kAdd ? U2<AddSat32> : op == AluOp::kSub ? U2<SubSat32> : nullptr;
+      if (f.sat)
+        return op == AluOp::kAdd ? U2<AddSat32> : op == AluOp::kSub ? U2<SubSat32> : nullptr;
       return FindInt<int32_t>(op, f);
-    case Type::kB64: case Type::kU64: return FindInt<uint64_t>(op, f);
+    case Type::kB64:
+    case Type::kU64: return FindInt<uint64_t>(op, f);
     case Type::kS64: return FindInt<int64_t>(op, f);
     case Type::kF32: return FindF32(op, f);
     case Type::kF64: return FindF64(op);
@@ -154,8 +185,16 @@ Handler FindAlu(AluOp op, Type type, AluFlags f) {
     case Type::kF16x2: return FindHalf<Hf>(op, f, true);
     case Type::kBF16: return FindHalf<Bf>(op, f, false);
     case Type::kBF16x2: return FindHalf<Bf>(op, f, true);
-    case Type::kU8: case Type::kS8: case Type::kB8: case Type::kB128: case Type::kTF32:
-    case Type::kE4M3: case Type::kE5M2: case Type::kE4M3x2: case Type::kE5M2x2: case Type::kPred:
+    case Type::kU8:
+    case Type::kS8:
+    case Type::kB8:
+    case Type::kB128:
+    case Type::kTF32:
+    case Type::kE4M3:
+    case Type::kE5M2:
+    case Type::kE4M3x2:
+    case Type::kE5M2x2:
+    case Type::kPred:
     case Type::kNone: return nullptr;
   }
   return nullptr;
@@ -204,11 +243,14 @@ Handler FindComparePacked(Compare c) {
 
 Handler FindCompare(Compare c, Type type, bool ftz) {
   switch (type) {
-    case Type::kB16: case Type::kU16: return FindCompareOf<CmpInt<uint16_t>>(c);
+    case Type::kB16:
+    case Type::kU16: return FindCompareOf<CmpInt<uint16_t>>(c);
     case Type::kS16: return FindCompareOf<CmpInt<int16_t>>(c);
-    case Type::kB32: case Type::kU32: return FindCompareOf<CmpInt<uint32_t>>(c);
+    case Type::kB32:
+    case Type::kU32: return FindCompareOf<CmpInt<uint32_t>>(c);
     case Type::kS32: return FindCompareOf<CmpInt<int32_t>>(c);
-    case Type::kB64: case Type::kU64: return FindCompareOf<CmpInt<uint64_t>>(c);
+    case Type::kB64:
+    case Type::kU64: return FindCompareOf<CmpInt<uint64_t>>(c);
     case Type::kS64: return FindCompareOf<CmpInt<int64_t>>(c);
     case Type::kF32: return ftz ? FindCompareOf<CmpF32<true>>(c) : FindCompareOf<CmpF32<false>>(c);
     case Type::kF64: return FindCompareOf<CmpF64>(c);
@@ -216,8 +258,16 @@ Handler FindCompare(Compare c, Type type, bool ftz) {
     case Type::kBF16: return FindCompareOf<CmpHalf<Bf>>(c);
     case Type::kF16x2: return FindComparePacked<Hf>(c);
     case Type::kBF16x2: return FindComparePacked<Bf>(c);
-    case Type::kU8: case Type::kS8: case Type::kB8: case Type::kB128: case Type::kTF32:
-    case Type::kE4M3: case Type::kE5M2: case Type::kE4M3x2: case Type::kE5M2x2: case Type::kPred:
+    case Type::kU8:
+    case Type::kS8:
+    case Type::kB8:
+    case Type::kB128:
+    case Type::kTF32:
+    case Type::kE4M3:
+    case Type::kE5M2:
+    case Type::kE4M3x2:
+    case Type::kE5M2x2:
+    case Type::kPred:
     case Type::kNone: return nullptr;
   }
   return nullptr;

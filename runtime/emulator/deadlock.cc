@@ -25,7 +25,8 @@ std::string DescribeWait(const Warp& w, uint32_t pc, uint32_t mask, const Wait& 
   std::string who = "lanes " + fmt::format("{:#x}", mask);
   if (mask == w.live) who = "all lanes";
   switch (wait.kind) {
-    case Wait::Kind::kNone: case Wait::Kind::kYielded: return who + " can run, at " + where;
+    case Wait::Kind::kNone:
+    case Wait::Kind::kYielded: return who + " can run, at " + where;
     case Wait::Kind::kMBarrier:
       return fmt::format("{} wait for {} {} of the mbarrier at shared offset {}, {}, at {}", who,
                          wait.token ? "the phase of token" : "the phase of parity", wait.value,
@@ -36,7 +37,8 @@ std::string DescribeWait(const Warp& w, uint32_t pc, uint32_t mask, const Wait& 
       return fmt::format("{} wait at barrier {}, where {} of {} threads have arrived, at {}", who,
                          wait.id, b.arrived, need, where);
     }
-    case Wait::Kind::kConverge: case Wait::Kind::kWarpSync:
+    case Wait::Kind::kConverge:
+    case Wait::Kind::kWarpSync:
       return fmt::format("{} wait for lanes {:#x} to come to the same instruction, at {}", who,
                          wait.id & w.live & ~mask, where);
     case Wait::Kind::kRegisters:
@@ -44,12 +46,13 @@ std::string DescribeWait(const Warp& w, uint32_t pc, uint32_t mask, const Wait& 
                          wait.value, cta.register_pool, where);
     case Wait::Kind::kWgmma: {
       uint32_t missing = ~cta.groups[wait.id].arrived & 15;
-      return fmt::format("{} wait for the warps {:#06b} of warpgroup {} to issue the same wgmma, at {}",
-                         who, missing, wait.id, where);
+      return fmt::format(
+          "{} wait for the warps {:#06b} of warpgroup {} to issue the same wgmma, at {}", who,
+          missing, wait.id, where);
     }
     case Wait::Kind::kClusterBarrier:
-      return fmt::format("{} wait at the cluster barrier, where {} threads have arrived, at {}", who,
-                         cta.cluster->barrier.arrived, where);
+      return fmt::format("{} wait at the cluster barrier, where {} threads have arrived, at {}",
+                         who, cta.cluster->barrier.arrived, where);
   }
   return who;
 }
@@ -103,15 +106,18 @@ void Cluster::ReportDeadlock() {
     fault.notes.push_back(who + ": " + why);
   }
   if (groups.size() > kMaxGroups)
-    fault.notes.push_back(fmt::format("{} further reasons are not shown", groups.size() - kMaxGroups));
+    fault.notes.push_back(
+        fmt::format("{} further reasons are not shown", groups.size() - kMaxGroups));
   // Barriers that are almost there are the interesting ones.
   for (const Cta& cta : ctas)
-    for (const auto& [offset, b] : std::map<uint32_t, MBarrier>(cta.mbarriers.begin(), cta.mbarriers.end()))
+    for (const auto& [offset, b] :
+         std::map<uint32_t, MBarrier>(cta.mbarriers.begin(), cta.mbarriers.end()))
       if (b.valid() && (b.tx() != 0 || (b.pending() != b.expected())) && fault.notes.size() < 40)
         fault.notes.push_back(fmt::format(
-            "CTA ({},{},{}): the mbarrier at shared offset {} is in the middle of phase {}: {} of {} "
-            "arrivals pending, tx {}", cta.id[0], cta.id[1], cta.id[2], offset, b.phase(),
-            b.pending(), b.expected(), b.tx()));
+            "CTA ({},{},{}): the mbarrier at shared offset {} is in the middle of phase {}: {} of "
+            "{} "
+            "arrivals pending, tx {}",
+            cta.id[0], cta.id[1], cta.id[2], offset, b.phase(), b.pending(), b.expected(), b.tx()));
 }
 
 }  // namespace tilec::runtime::emulator

@@ -185,8 +185,9 @@ bool Decoder::Source(const Statement& s, size_t index, const Operand& o, Type ty
       int have = TypeBits(r.type);
       if (have == 8) have = 16;
       if (have != bits)
-        return Bad(s, index, fmt::format("`{}` is a .{} register, {} bits are needed", r.Name(),
-                                         TypeName(r.type), bits));
+        return Bad(s, index,
+                   fmt::format("`{}` is a .{} register, {} bits are needed", r.Name(),
+                               TypeName(r.type), bits));
       *out = {false, static_cast<uint32_t>(o.reg), bits};
       return true;
     }
@@ -217,7 +218,9 @@ bool Decoder::Source(const Statement& s, size_t index, const Operand& o, Type ty
     case Operand::Kind::kSymbol:
       if (bits < 32) return Bad(s, index, "an address does not fit here");
       return SymbolValue(o, out, bits);
-    case Operand::Kind::kLabel: case Operand::Kind::kVector: case Operand::Kind::kAddress:
+    case Operand::Kind::kLabel:
+    case Operand::Kind::kVector:
+    case Operand::Kind::kAddress:
     case Operand::Kind::kSink: break;
   }
   return Bad(s, index, "a register or a number is needed");
@@ -257,8 +260,8 @@ bool Decoder::FullAddress(const Statement& s, size_t index, const Operand& o, in
   if (r.bits == 32 && bits == 64) r = EmitExtra(s.line, RunCvtU64U32, 64, r);
   if (o.bits != 0) {
     Ref offset{true, Constant(o.bits, bits == 64), bits};
-    r = EmitExtra(s.line, AluHandler(AluOp::kAdd, bits == 64 ? Type::kU64 : Type::kU32, {}), bits, r,
-                  &offset);
+    r = EmitExtra(s.line, AluHandler(AluOp::kAdd, bits == 64 ? Type::kU64 : Type::kU32, {}), bits,
+                  r, &offset);
   }
   *out = r;
   return true;
@@ -466,7 +469,8 @@ Result<std::unique_ptr<Program>> Decoder::Run() {
   p_->maxnreg = e_.maxnreg;
   for (int32_t v : e_.params) {
     const Variable& param = m_.variables[static_cast<size_t>(v)];
-    p_->params.emplace_back(static_cast<uint32_t>(param.offset), static_cast<uint32_t>(param.bytes));
+    p_->params.emplace_back(static_cast<uint32_t>(param.offset),
+                            static_cast<uint32_t>(param.bytes));
   }
   for (const Register& r : e_.registers) {
     int bits = TypeBits(r.type);
@@ -489,8 +493,9 @@ Result<std::unique_ptr<Program>> Decoder::Run() {
       uses_.resize(uses);
     }
     if (p_->constants.size() > kMaxConstantBytes) {
-      places_.At(diags_.Report(kPtxTooBig, {}, "constants", p_->constants.size(),
-                               kMaxConstantBytes), e_.body[k].line);
+      places_.At(
+          diags_.Report(kPtxTooBig, {}, "constants", p_->constants.size(), kMaxConstantBytes),
+          e_.body[k].line);
       ++failed;
       break;
     }
@@ -503,7 +508,8 @@ Result<std::unique_ptr<Program>> Decoder::Run() {
   if (p_->texts.empty()) p_->texts.emplace_back("ret");
   p_->code.push_back(end);
   for (auto [inst, label] : branches_)
-    p_->code[inst].imm = start[static_cast<size_t>(e_.labels[static_cast<size_t>(label)].statement)];
+    p_->code[inst].imm =
+        start[static_cast<size_t>(e_.labels[static_cast<size_t>(label)].statement)];
 
   std::vector<uint32_t> special_vregs;
   for (auto [special, vreg] : specials_) {

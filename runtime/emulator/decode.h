@@ -12,21 +12,41 @@
 
 namespace tilec::runtime::emulator {
 
-#define TILEC_BUILDERS(X)                                                                        \
-  X(Alu) X(Rounded) X(Special) X(Dp4a) X(Prmt) X(PredicateLogic) X(Mov) X(Selp) X(Setp) X(Cvt)   \
-  X(CvtPack) X(Cvta) X(IsSpace) X(Mapa) X(GetCtaRank) X(Ld) X(St) X(Atom) X(Nothing) X(Policy)   \
-  X(Bra) X(Ret) X(Trap) X(Nanosleep) X(SetMaxNReg) X(Bar) X(BarRed) X(BarWarp) X(ClusterArrive)  \
-  X(ClusterWait) X(Shfl) X(Vote) X(Match) X(ActiveMask) X(Redux) X(Elect) X(MBarrier)            \
-  X(MBarrierPending) X(MBarrierWait) X(CpAsync) X(CpAsyncArrive) X(BulkLoad) X(BulkShared)       \
-  X(BulkStore) X(BulkReduce) X(TensorLoad) X(TensorStore) X(LdMatrix) X(Mma) X(Wgmma)
+#define TILEC_BUILDERS(X)                                                                          \
+  X(Alu)                                                                                           \
+  X(Rounded) X(Special) X(Dp4a) X(Prmt) X(PredicateLogic) X(Mov) X(Selp) X(Setp) X(Cvt) X(CvtPack) \
+      X(Cvta) X(IsSpace) X(Mapa) X(GetCtaRank) X(Ld) X(St) X(Atom) X(Nothing) X(Policy) X(Bra)     \
+          X(Ret) X(Trap) X(Nanosleep) X(SetMaxNReg) X(Bar) X(BarRed) X(BarWarp) X(ClusterArrive)   \
+              X(ClusterWait) X(Shfl) X(Vote) X(Match) X(ActiveMask) X(Redux) X(Elect) X(MBarrier)  \
+                  X(MBarrierPending) X(MBarrierWait) X(CpAsync) X(CpAsyncArrive) X(BulkLoad)       \
+                      X(BulkShared) X(BulkStore) X(BulkReduce) X(TensorLoad) X(TensorStore)        \
+                          X(LdMatrix) X(Mma) X(Wgmma)
 
 // What a row's `argument` may name: an AluOp or one of these.
 enum class Unary : uint8_t {
-  kEx2, kLg2, kRcp, kRcpRounded, kRsqrt, kSqrt, kSqrtRounded, kTanh, kSin, kCos, kDiv,
+  kEx2,
+  kLg2,
+  kRcp,
+  kRcpRounded,
+  kRsqrt,
+  kSqrt,
+  kSqrtRounded,
+  kTanh,
+  kSin,
+  kCos,
+  kDiv,
 };
 enum class MBarrierOp : uint8_t {
-  kInit, kInval, kArrive, kArriveNoComplete, kArriveExpectTx, kArriveDrop, kArriveDropExpectTx,
-  kArriveDropNoComplete, kExpectTx, kCompleteTx,
+  kInit,
+  kInval,
+  kArrive,
+  kArriveNoComplete,
+  kArriveExpectTx,
+  kArriveDrop,
+  kArriveDropExpectTx,
+  kArriveDropNoComplete,
+  kExpectTx,
+  kCompleteTx,
 };
 
 enum class Builder : uint8_t {
@@ -44,17 +64,17 @@ struct Form {
 
 // One virtual register: a PTX register, a special one or a temporary.
 struct VReg {
-  uint8_t bits = 32;     // 1, 32 or 64
-  bool pinned = false;   // lives from start to end
+  uint8_t bits = 32;    // 1, 32 or 64
+  bool pinned = false;  // lives from start to end
 };
 // A place in the program that names a virtual register.
 struct RegUse {
   uint32_t inst;
   uint32_t vreg;
   uint32_t* Field(Program& p) const;
-  int32_t field;         // 0…6: o[field]; 7: guard; ≥ 8: lists[field − 8]
+  int32_t field;  // 0…6: o[field]; 7: guard; ≥ 8: lists[field − 8]
   bool def = false, use = false;
-  bool late = false;     // the definition may share a row with an operand
+  bool late = false;  // the definition may share a row with an operand
 };
 
 // Gives every virtual register a row and patches the program. False: reported.
@@ -75,8 +95,8 @@ class Decoder {
   // An operand as a handler will see it.
   struct Ref {
     bool constant = true;
-    uint32_t value = 0;   // row offset of a constant, or virtual register
-    int bits = 32;        // width of a register
+    uint32_t value = 0;  // row offset of a constant, or virtual register
+    int bits = 32;       // width of a register
   };
 
   bool One(const Statement& s);
@@ -102,7 +122,8 @@ class Decoder {
   // The address of ld, st, atom: o[field], imm, and what Locate needs in u[0…2].
   bool AddressOperand(const Statement& s, size_t index, Inst* inst, int field, Space space,
                       bool generic);
-  bool WideRegister(const Statement& s, size_t index, const Operand& o, Type type, bool def, Ref* out);
+  bool WideRegister(const Statement& s, size_t index, const Operand& o, Type type, bool def,
+                    Ref* out);
   Inst Start(const Statement& s) const;
   // An extra instruction without a guard: d = op(a, b).
   Ref EmitExtra(int line, Handler h, int bits, Ref a, const Ref* b = nullptr, uint64_t imm = 0);

@@ -3,28 +3,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/handlers.h"
-#include "support/check.h"
 #include "runtime/emulator/mma_sync.h"
 #include "runtime/emulator/tensor_map.h"
+#include "support/check.h"
 
 namespace tilec::runtime::emulator {
 namespace {
 
 MBarrierOp MBarrierOpOf(std::string_view name) {
   static constexpr std::pair<std::string_view, MBarrierOp> kNames[] = {
-      {"Init", MBarrierOp::kInit}, {"Inval", MBarrierOp::kInval}, {"Arrive", MBarrierOp::kArrive},
+      {"Init", MBarrierOp::kInit},
+      {"Inval", MBarrierOp::kInval},
+      {"Arrive", MBarrierOp::kArrive},
       {"ArriveNoComplete", MBarrierOp::kArriveNoComplete},
-      {"ArriveExpectTx", MBarrierOp::kArriveExpectTx}, {"ArriveDrop", MBarrierOp::kArriveDrop},
+      {"ArriveExpectTx", MBarrierOp::kArriveExpectTx},
+      {"ArriveDrop", MBarrierOp::kArriveDrop},
       {"ArriveDropExpectTx", MBarrierOp::kArriveDropExpectTx},
       {"ArriveDropNoComplete", MBarrierOp::kArriveDropNoComplete},
-      {"ExpectTx", MBarrierOp::kExpectTx}, {"CompleteTx", MBarrierOp::kCompleteTx}};
+      {"ExpectTx", MBarrierOp::kExpectTx},
+      {"CompleteTx", MBarrierOp::kCompleteTx}};
   for (auto [text, op] : kNames)
     if (text == name) return op;
   UNREACHABLE("a row of ptx_isa.def names no mbarrier operation");
 }
 
 uint8_t ReduceOpOf(const Statement& s) {
-  static constexpr std::string_view kNames[] = {"add", "min", "max", "inc", "dec", "and", "or", "xor"};
+  static constexpr std::string_view kNames[] = {"add", "min", "max", "inc",
+                                                "dec", "and", "or",  "xor"};
   for (size_t k = 0; k < std::size(kNames); ++k)
     if (s.Has(kNames[k])) return static_cast<uint8_t>(k);
   return 0xff;
@@ -126,8 +131,12 @@ bool Decoder::BuildActiveMask(const Statement&, const Matched&, Inst* inst) {
   return true;
 }
 bool Decoder::BuildRedux(const Statement& s, const Matched& m, Inst* inst) {
-  inst->u[0] = static_cast<uint8_t>(s.Has("add") ? 0 : s.Has("min") ? 1 : s.Has("max") ? 2
-                                    : s.Has("and") ? 3 : s.Has("or") ? 4 : 5);
+  inst->u[0] = static_cast<uint8_t>(s.Has("add")   ? 0
+                                    : s.Has("min") ? 1
+                                    : s.Has("max") ? 2
+                                    : s.Has("and") ? 3
+                                    : s.Has("or")  ? 4
+                                                   : 5);
   inst->u[1] = m.t == Type::kS32;
   inst->run = RunRedux;
   return true;
@@ -223,7 +232,8 @@ bool Decoder::BuildLdMatrix(const Statement& s, const Matched&, Inst* inst) {
   bool store = s.opcode == "stmatrix";
   uint32_t list = inst->o[store ? 1 : 0], address = inst->o[store ? 0 : 1];
   uint32_t count = s.Has("x1") ? 1 : s.Has("x2") ? 2 : 4;
-  if (p_->lists[list] != count) return Bad(s, store ? 1 : 0, fmt::format("{} registers are needed", count));
+  if (p_->lists[list] != count)
+    return Bad(s, store ? 1 : 0, fmt::format("{} registers are needed", count));
   static_cast<void>(address);
   inst->u[0] = store;
   inst->u[1] = s.Has("trans");
@@ -248,8 +258,9 @@ bool Decoder::BuildMma(const Statement& s, const Matched&, Inst* inst) {
                        shape.c_registers()};
   for (size_t k = 0; k < 4; ++k)
     if (p_->lists[inst->o[k]] != static_cast<uint32_t>(want[k]))
-      return Bad(s, k, fmt::format("{} registers are needed, {} are given", want[k],
-                                   p_->lists[inst->o[k]]));
+      return Bad(
+          s, k,
+          fmt::format("{} registers are needed, {} are given", want[k], p_->lists[inst->o[k]]));
   inst->u[0] = static_cast<uint8_t>(shape.k);
   inst->u[1] = static_cast<uint8_t>(shape.a);
   inst->u[2] = static_cast<uint8_t>(shape.b);
@@ -292,7 +303,8 @@ bool Decoder::BuildWgmma(const Statement& s, const Matched&, Inst* inst) {
   bool integer = shape.d == Element::kS32;
   bool half = shape.a == Element::kF16 || shape.a == Element::kBf16;
   size_t want = integer ? 0 : half ? (shape.a_in_registers ? 3 : 4) : 2;
-  if (count != want) return Bad(s, ops, fmt::format("{} constants are needed after the predicate", want));
+  if (count != want)
+    return Bad(s, ops, fmt::format("{} constants are needed after the predicate", want));
   if (want >= 2)
     for (size_t k = 0; k < 2; ++k)
       if (imms[k] != 1 && imms[k] != -1) return Bad(s, 4 + k, "the scale must be 1 or -1");
@@ -319,8 +331,9 @@ bool Decoder::BuildWgmma(const Statement& s, const Matched&, Inst* inst) {
   uint32_t acc = 0, fragment = 0;
   if (!VectorOperand(s, 0, s.operands[0], 32, Type::kNone, true, true, &acc)) return false;
   if (p_->lists[acc] != static_cast<uint32_t>(shape.accumulators()))
-    return Bad(s, 0, fmt::format("{} registers are needed, {} are given", shape.accumulators(),
-                                 p_->lists[acc]));
+    return Bad(
+        s, 0,
+        fmt::format("{} registers are needed, {} are given", shape.accumulators(), p_->lists[acc]));
   if (shape.a_in_registers) {
     if (!VectorOperand(s, 1, s.operands[1], 32, Type::kNone, false, false, &fragment)) return false;
     if (p_->lists[fragment] != 4) return Bad(s, 1, "4 registers are needed");

@@ -10,12 +10,18 @@ namespace {
 
 // The state space an opcode names; generic without one.
 bool SpaceOf(const Statement& s, Space* space) {
-  if (s.Has("shared") || s.Has("shared::cta") || s.Has("shared::cluster")) *space = Space::kShared;
-  else if (s.Has("global")) *space = Space::kGlobal;
-  else if (s.Has("const")) *space = Space::kConst;
-  else if (s.Has("local")) *space = Space::kLocal;
-  else if (s.Has("param") || s.Has("param::entry")) *space = Space::kParam;
-  else return false;
+  if (s.Has("shared") || s.Has("shared::cta") || s.Has("shared::cluster"))
+    *space = Space::kShared;
+  else if (s.Has("global"))
+    *space = Space::kGlobal;
+  else if (s.Has("const"))
+    *space = Space::kConst;
+  else if (s.Has("local"))
+    *space = Space::kLocal;
+  else if (s.Has("param") || s.Has("param::entry"))
+    *space = Space::kParam;
+  else
+    return false;
   return true;
 }
 
@@ -126,13 +132,14 @@ bool Decoder::BuildSt(const Statement& s, const Matched& m, Inst* inst) {
 
 bool Decoder::BuildAtom(const Statement& s, const Matched& m, Inst* inst) {
   static constexpr std::pair<std::string_view, AtomOp> kOps[] = {
-      {"add", AtomOp::kAdd}, {"min", AtomOp::kMin}, {"max", AtomOp::kMax}, {"and", AtomOp::kAnd},
-      {"or", AtomOp::kOr}, {"xor", AtomOp::kXor}, {"exch", AtomOp::kExch}, {"cas", AtomOp::kCas},
+      {"add", AtomOp::kAdd}, {"min", AtomOp::kMin}, {"max", AtomOp::kMax},   {"and", AtomOp::kAnd},
+      {"or", AtomOp::kOr},   {"xor", AtomOp::kXor}, {"exch", AtomOp::kExch}, {"cas", AtomOp::kCas},
       {"inc", AtomOp::kInc}, {"dec", AtomOp::kDec}};
   AtomOp op = AtomOp::kAdd;
   for (auto [name, value] : kOps)
     if (s.Has(name)) op = value;
-  if (!AtomDefined(op, m.t)) return Refuse("`" + std::string(s.text) + "`: the ISA has no such form");
+  if (!AtomDefined(op, m.t))
+    return Refuse("`" + std::string(s.text) + "`: the ISA has no such form");
   Space space = Space::kGlobal;
   bool generic = !SpaceOf(s, &space);
   bool returns = s.opcode == "atom";

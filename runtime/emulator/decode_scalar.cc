@@ -11,17 +11,19 @@ namespace {
 
 AluOp AluOpOf(std::string_view name) {
   static constexpr std::pair<std::string_view, AluOp> kNames[] = {
-      {"Mov", AluOp::kMov}, {"Add", AluOp::kAdd}, {"Sub", AluOp::kSub}, {"Mul", AluOp::kMul},
-      {"MulHi", AluOp::kMulHi}, {"MulWide", AluOp::kMulWide}, {"Mad", AluOp::kMad},
-      {"MadHi", AluOp::kMadHi}, {"MadWide", AluOp::kMadWide}, {"Div", AluOp::kDiv},
-      {"Rem", AluOp::kRem}, {"Min", AluOp::kMin}, {"Max", AluOp::kMax}, {"Neg", AluOp::kNeg},
-      {"Abs", AluOp::kAbs}, {"And", AluOp::kAnd}, {"Or", AluOp::kOr}, {"Xor", AluOp::kXor},
-      {"Not", AluOp::kNot}, {"Cnot", AluOp::kCnot}, {"Shl", AluOp::kShl}, {"Shr", AluOp::kShr},
-      {"ShfL", AluOp::kShfL}, {"ShfR", AluOp::kShfR}, {"Lop3", AluOp::kLop3},
-      {"Prmt", AluOp::kPrmt}, {"Bfe", AluOp::kBfe}, {"Bfi", AluOp::kBfi}, {"Popc", AluOp::kPopc},
-      {"Clz", AluOp::kClz}, {"Bfind", AluOp::kBfind}, {"Brev", AluOp::kBrev},
-      {"Fma", AluOp::kFma}, {"Selp", AluOp::kSelp}, {"Sad", AluOp::kSad},
-      {"Copysign", AluOp::kCopysign}, {"Dp4a", AluOp::kDp4a},
+      {"Mov", AluOp::kMov},     {"Add", AluOp::kAdd},     {"Sub", AluOp::kSub},
+      {"Mul", AluOp::kMul},     {"MulHi", AluOp::kMulHi}, {"MulWide", AluOp::kMulWide},
+      {"Mad", AluOp::kMad},     {"MadHi", AluOp::kMadHi}, {"MadWide", AluOp::kMadWide},
+      {"Div", AluOp::kDiv},     {"Rem", AluOp::kRem},     {"Min", AluOp::kMin},
+      {"Max", AluOp::kMax},     {"Neg", AluOp::kNeg},     {"Abs", AluOp::kAbs},
+      {"And", AluOp::kAnd},     {"Or", AluOp::kOr},       {"Xor", AluOp::kXor},
+      {"Not", AluOp::kNot},     {"Cnot", AluOp::kCnot},   {"Shl", AluOp::kShl},
+      {"Shr", AluOp::kShr},     {"ShfL", AluOp::kShfL},   {"ShfR", AluOp::kShfR},
+      {"Lop3", AluOp::kLop3},   {"Prmt", AluOp::kPrmt},   {"Bfe", AluOp::kBfe},
+      {"Bfi", AluOp::kBfi},     {"Popc", AluOp::kPopc},   {"Clz", AluOp::kClz},
+      {"Bfind", AluOp::kBfind}, {"Brev", AluOp::kBrev},   {"Fma", AluOp::kFma},
+      {"Selp", AluOp::kSelp},   {"Sad", AluOp::kSad},     {"Copysign", AluOp::kCopysign},
+      {"Dp4a", AluOp::kDp4a},
   };
   for (auto [text, op] : kNames)
     if (text == name) return op;
@@ -30,10 +32,17 @@ AluOp AluOpOf(std::string_view name) {
 
 Unary UnaryOf(std::string_view name) {
   static constexpr std::pair<std::string_view, Unary> kNames[] = {
-      {"Ex2", Unary::kEx2}, {"Lg2", Unary::kLg2}, {"Rcp", Unary::kRcp},
-      {"RcpRounded", Unary::kRcpRounded}, {"Rsqrt", Unary::kRsqrt}, {"Sqrt", Unary::kSqrt},
-      {"SqrtRounded", Unary::kSqrtRounded}, {"Tanh", Unary::kTanh}, {"Sin", Unary::kSin},
-      {"Cos", Unary::kCos}, {"Div", Unary::kDiv},
+      {"Ex2", Unary::kEx2},
+      {"Lg2", Unary::kLg2},
+      {"Rcp", Unary::kRcp},
+      {"RcpRounded", Unary::kRcpRounded},
+      {"Rsqrt", Unary::kRsqrt},
+      {"Sqrt", Unary::kSqrt},
+      {"SqrtRounded", Unary::kSqrtRounded},
+      {"Tanh", Unary::kTanh},
+      {"Sin", Unary::kSin},
+      {"Cos", Unary::kCos},
+      {"Div", Unary::kDiv},
   };
   for (auto [text, op] : kNames)
     if (text == name) return op;
@@ -141,7 +150,11 @@ bool Decoder::BuildMov(const Statement& s, const Matched& m, Inst* inst) {
   if (!Destination(s, 0, d, bits, &rd) || !Source(s, 1, a, m.t, bits, &ra)) return false;
   Set(inst, 0, rd, true, true);
   Set(inst, 1, ra, false);
-  inst->run = AluHandler(AluOp::kMov, bits == 64 ? Type::kB64 : bits == 32 ? Type::kB32 : Type::kB16, {});
+  inst->run = AluHandler(AluOp::kMov,
+                         bits == 64   ? Type::kB64
+                         : bits == 32 ? Type::kB32
+                                      : Type::kB16,
+                         {});
   return true;
 }
 

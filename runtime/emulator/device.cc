@@ -31,8 +31,9 @@ namespace {
 constexpr uint64_t kRedzone = 512;
 constexpr uint64_t kAlign = 256;
 constexpr uint64_t kMaxSmem = 227 << 10;
-constexpr uint64_t kBudget = 4'000'000;   // warp instructions before a worker starts one more cluster
-constexpr size_t kMaxResident = 64;       // clusters a worker keeps at once
+constexpr uint64_t kBudget =
+    4'000'000;                       // warp instructions before a worker starts one more cluster
+constexpr size_t kMaxResident = 64;  // clusters a worker keeps at once
 
 struct AlignedBytes {
   std::unique_ptr<uint8_t[]> memory;
@@ -50,7 +51,7 @@ struct Heap {
     uint64_t size;
     bool read_only;
   };
-  std::map<uint64_t, Block> blocks;   // by address
+  std::map<uint64_t, Block> blocks;  // by address
   uint64_t used = 0;
 
   uint64_t Add(uint64_t size, bool read_only) {
@@ -131,8 +132,10 @@ class Pool {
       if (resident.size() < kMaxResident) n = next_.fetch_add(1);
       if (n < clusters_ && n < launch_->first_fault.load()) {
         std::unique_ptr<Cluster> c;
-        if (!spare.empty()) c = std::move(spare.back()), spare.pop_back();
-        else c = std::make_unique<Cluster>();
+        if (!spare.empty())
+          c = std::move(spare.back()), spare.pop_back();
+        else
+          c = std::make_unique<Cluster>();
         c->Start(launch_, n);
         resident.push_front(std::move(c));
       }
@@ -172,9 +175,9 @@ class EmuDevice : public Device {
 
   std::string kind() const override { return "emulator"; }
   std::string description() const override {
-    return fmt::format("PTX emulator, {} tensor-core arithmetic, {} thread(s)",
-                       options_.arithmetic == EmulatorOptions::Arithmetic::kExact ? "exact" : "fast",
-                       Threads());
+    return fmt::format(
+        "PTX emulator, {} tensor-core arithmetic, {} thread(s)",
+        options_.arithmetic == EmulatorOptions::Arithmetic::kExact ? "exact" : "fast", Threads());
   }
   std::string isa() const override { return "sm_90a"; }
 
@@ -273,14 +276,17 @@ Result<> EmuDevice::CheckLaunch(const Program& p, const LaunchConfig& c, DiagSin
   uint64_t threads = 1, cluster = 1;
   for (int k = 0; k < 3; ++k) {
     if (c.grid[k] == 0 || c.grid[k] > kMaxGrid[k])
-      return bad(fmt::format("grid extent {} is {}, the range is 1 to {}", k, c.grid[k], kMaxGrid[k]));
+      return bad(
+          fmt::format("grid extent {} is {}, the range is 1 to {}", k, c.grid[k], kMaxGrid[k]));
     if (c.block[k] == 0 || c.block[k] > kMaxBlock[k])
-      return bad(fmt::format("block extent {} is {}, the range is 1 to {}", k, c.block[k], kMaxBlock[k]));
+      return bad(
+          fmt::format("block extent {} is {}, the range is 1 to {}", k, c.block[k], kMaxBlock[k]));
     if (c.cluster[k] == 0 || c.cluster[k] > 16 || c.grid[k] % c.cluster[k] != 0)
       return bad(fmt::format("grid extent {} is {}, no multiple of the cluster's {}", k, c.grid[k],
                              c.cluster[k]));
     if (p.reqntid[0] != 0 && c.block[k] != p.reqntid[k])
-      return bad(fmt::format("block extent {} is {}, the entry requires {}", k, c.block[k], p.reqntid[k]));
+      return bad(
+          fmt::format("block extent {} is {}, the entry requires {}", k, c.block[k], p.reqntid[k]));
     if (p.reqcluster[0] != 0 && c.cluster[k] != p.reqcluster[k])
       return bad(fmt::format("cluster extent {} is {}, the entry requires {}", k, c.cluster[k],
                              p.reqcluster[k]));
@@ -308,9 +314,9 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
   if (program == nullptr) return diags.Report(kNoEntry, {}, entry);
   TRY_VOID(CheckLaunch(*program, config, diags));
   if (args.size() != program->params.size())
-    return diags.Report(kBadArguments, {}, entry,
-                        fmt::format("{} arguments for {} parameters", args.size(),
-                                    program->params.size()));
+    return diags.Report(
+        kBadArguments, {}, entry,
+        fmt::format("{} arguments for {} parameters", args.size(), program->params.size()));
   uint64_t param_bytes = std::max<uint64_t>(program->param_bytes, 1);
   AlignedBytes params(param_bytes);
   memset(params.data, 0, param_bytes);
@@ -335,8 +341,8 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
   if (!program->constants.empty())
     memcpy(constants.data, program->constants.data(), program->constants.size());
   launch.constants = constants.data;
-  launch.smem_total = config.smem_bytes == 0 ? program->shared_static
-                                              : program->dynamic_offset + config.smem_bytes;
+  launch.smem_total =
+      config.smem_bytes == 0 ? program->shared_static : program->dynamic_offset + config.smem_bytes;
   uint64_t clusters = 1;
   for (int k = 0; k < 3; ++k) {
     launch.clusters[k] = config.grid[k] / config.cluster[k];

@@ -29,9 +29,10 @@ MBarrier* BarrierAt(Warp& w, const Inst& i, int lane, uint32_t address, bool cre
   if (create) return &cta->mbarriers[offset];
   auto it = cta->mbarriers.find(offset);
   if (it != cta->mbarriers.end()) return &it->second;
-  FailText(w, i, kBadBarrier,
-           fmt::format("`{}`: no mbarrier was initialised at shared offset {}", TextOf(w, i), offset),
-           lane);
+  FailText(
+      w, i, kBadBarrier,
+      fmt::format("`{}`: no mbarrier was initialised at shared offset {}", TextOf(w, i), offset),
+      lane);
   return nullptr;
 }
 
@@ -40,15 +41,19 @@ Step BarrierFault(Warp& w, const Inst& i, int lane, uint32_t address, const MBar
   uint32_t offset = address & ((1u << kRankShift) - 1);
   return FailText(w, i, kBadBarrier,
                   fmt::format("`{}` on the mbarrier at shared offset {}: {} (phase {}, {} of {} "
-                              "arrivals pending, tx {})", TextOf(w, i), offset, Describe(error),
-                              b.phase(), b.pending(), b.expected(), b.tx()), lane);
+                              "arrivals pending, tx {})",
+                              TextOf(w, i), offset, Describe(error), b.phase(), b.pending(),
+                              b.expected(), b.tx()),
+                  lane);
 }
 
 bool CompleteTx(Warp& w, const Inst& i, int lane, Cta& cta, uint32_t offset, uint32_t bytes) {
   auto it = cta.mbarriers.find(offset);
   if (it == cta.mbarriers.end()) {
-    FailText(w, i, kBadBarrier, fmt::format("`{}`: no mbarrier was initialised at shared offset {}",
-                                            TextOf(w, i), offset), lane);
+    FailText(
+        w, i, kBadBarrier,
+        fmt::format("`{}`: no mbarrier was initialised at shared offset {}", TextOf(w, i), offset),
+        lane);
     return false;
   }
   // A transaction larger than the counter's range cannot come from one copy of shared memory.
@@ -159,7 +164,8 @@ Step RunMBarrierWait(Warp& w, const Inst& i, uint32_t mask) {
     MBarrier* b = BarrierAt(w, i, l, address[l], false, &cta);
     if (b == nullptr) return Step::kError;
     if (cta != w.cta)
-      return FailText(w, i, kBadBarrier, "`" + TextOf(w, i) + "`: waiting on another CTA's mbarrier", l);
+      return FailText(w, i, kBadBarrier,
+                      "`" + TextOf(w, i) + "`: waiting on another CTA's mbarrier", l);
     MBarrierWait r = parity ? b->TestParity(p32[l]) : b->TestToken(MBarrierToken::Unpack(p64[l]));
     if (r.error != MBarrierError::kNone) return BarrierFault(w, i, l, address[l], *b, r.error);
     if (r.done) done |= 1u << l;
@@ -349,7 +355,9 @@ Step TensorFault(Warp& w, const Inst& i, int l, const TmaResult& r, const Tensor
 Step RunTensorLoad(Warp& w, const Inst& i, uint32_t mask) {
   const uint32_t* list = &w.cta->cluster->launch->program->lists[i.o[1]];
   const uint32_t *to = Row<uint32_t>(w, i.o[0]), *bar = Row<uint32_t>(w, i.o[2]);
-  GlobalCheck check = [&w](uint64_t a, uint64_t n, bool write) { return CheckGlobal(w, a, n, write); };
+  GlobalCheck check = [&w](uint64_t a, uint64_t n, bool write) {
+    return CheckGlobal(w, a, n, write);
+  };
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     int l = __builtin_ctz(m);
     TensorMapInfo map;
@@ -382,7 +390,9 @@ Step RunTensorLoad(Warp& w, const Inst& i, uint32_t mask) {
 Step RunTensorStore(Warp& w, const Inst& i, uint32_t mask) {
   const uint32_t* list = &w.cta->cluster->launch->program->lists[i.o[0]];
   const uint32_t* from = Row<uint32_t>(w, i.o[1]);
-  GlobalCheck check = [&w](uint64_t a, uint64_t n, bool write) { return CheckGlobal(w, a, n, write); };
+  GlobalCheck check = [&w](uint64_t a, uint64_t n, bool write) {
+    return CheckGlobal(w, a, n, write);
+  };
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     int l = __builtin_ctz(m);
     TensorMapInfo map;
@@ -391,10 +401,9 @@ Step RunTensorStore(Warp& w, const Inst& i, uint32_t mask) {
     Cta* cta = nullptr;
     uint32_t offset = 0;
     if (!SharedRange(w, i, l, from[l], 1, 1, "a tensor copy", &cta, &offset)) return Step::kError;
-    TmaResult r = i.u[0] == 0xff
-                      ? TmaStore(map, coords, cta->smem, cta->smem_bytes, offset, check)
-                      : TmaReduce(map, coords, static_cast<TmaReduceOp>(i.u[0]), cta->smem,
-                                  cta->smem_bytes, offset, check);
+    TmaResult r = i.u[0] == 0xff ? TmaStore(map, coords, cta->smem, cta->smem_bytes, offset, check)
+                                 : TmaReduce(map, coords, static_cast<TmaReduceOp>(i.u[0]),
+                                             cta->smem, cta->smem_bytes, offset, check);
     if (!r.ok()) return TensorFault(w, i, l, r, map, offset, true);
   }
   return Step::kNext;

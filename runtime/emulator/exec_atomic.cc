@@ -16,16 +16,18 @@ namespace tilec::runtime::emulator {
 bool AtomDefined(AtomOp op, Type t) {
   int bits = TypeBits(t);
   switch (op) {
-    case AtomOp::kAdd:
-      return t == Type::kU32 || t == Type::kS32 || t == Type::kU64 || IsFloat(t);
-    case AtomOp::kMin: case AtomOp::kMax:
+    case AtomOp::kAdd: return t == Type::kU32 || t == Type::kS32 || t == Type::kU64 || IsFloat(t);
+    case AtomOp::kMin:
+    case AtomOp::kMax:
       return t == Type::kU32 || t == Type::kS32 || t == Type::kU64 || t == Type::kS64 ||
              t == Type::kF16 || t == Type::kF16x2 || t == Type::kBF16 || t == Type::kBF16x2;
-    case AtomOp::kAnd: case AtomOp::kOr: case AtomOp::kXor:
-      return t == Type::kB32 || t == Type::kB64;
+    case AtomOp::kAnd:
+    case AtomOp::kOr:
+    case AtomOp::kXor: return t == Type::kB32 || t == Type::kB64;
     case AtomOp::kExch: return t == Type::kB32 || t == Type::kB64;
     case AtomOp::kCas: return bits == 16 ? t == Type::kB16 : t == Type::kB32 || t == Type::kB64;
-    case AtomOp::kInc: case AtomOp::kDec: return t == Type::kU32;
+    case AtomOp::kInc:
+    case AtomOp::kDec: return t == Type::kU32;
   }
   return false;
 }
@@ -58,25 +60,37 @@ uint64_t Combine(AtomOp op, Type t, uint64_t old, uint64_t b, uint64_t c, bool g
           double r = DoubleOf(old) + DoubleOf(b);
           return std::isnan(r) ? kCanonicalNan64 : Bits(r);
         }
-        case Type::kF16: case Type::kBF16:
+        case Type::kF16:
+        case Type::kBF16:
           return AddHalf(static_cast<uint16_t>(old), static_cast<uint16_t>(b), t == Type::kF16);
-        case Type::kF16x2: case Type::kBF16x2: {
+        case Type::kF16x2:
+        case Type::kBF16x2: {
           bool f16 = t == Type::kF16x2;
-          return uint32_t{AddHalf(static_cast<uint16_t>(old >> 16), static_cast<uint16_t>(b >> 16), f16)} << 16 |
+          return uint32_t{
+                     AddHalf(static_cast<uint16_t>(old >> 16), static_cast<uint16_t>(b >> 16), f16)}
+                     << 16 |
                  AddHalf(static_cast<uint16_t>(old), static_cast<uint16_t>(b), f16);
         }
         default: return old + b;
       }
-    case AtomOp::kMin: case AtomOp::kMax: {
+    case AtomOp::kMin:
+    case AtomOp::kMax: {
       bool max = op == AtomOp::kMax;
       switch (t) {
-        case Type::kS32: return (static_cast<int32_t>(old) < static_cast<int32_t>(b)) == max ? b : old;
-        case Type::kS64: return (static_cast<int64_t>(old) < static_cast<int64_t>(b)) == max ? b : old;
-        case Type::kF16: case Type::kBF16:
-          return MinMaxHalf(static_cast<uint16_t>(old), static_cast<uint16_t>(b), t == Type::kF16, max);
-        case Type::kF16x2: case Type::kBF16x2: {
+        case Type::kS32:
+          return (static_cast<int32_t>(old) < static_cast<int32_t>(b)) == max ? b : old;
+        case Type::kS64:
+          return (static_cast<int64_t>(old) < static_cast<int64_t>(b)) == max ? b : old;
+        case Type::kF16:
+        case Type::kBF16:
+          return MinMaxHalf(static_cast<uint16_t>(old), static_cast<uint16_t>(b), t == Type::kF16,
+                            max);
+        case Type::kF16x2:
+        case Type::kBF16x2: {
           bool f16 = t == Type::kF16x2;
-          return uint32_t{MinMaxHalf(static_cast<uint16_t>(old >> 16), static_cast<uint16_t>(b >> 16), f16, max)} << 16 |
+          return uint32_t{MinMaxHalf(static_cast<uint16_t>(old >> 16),
+                                     static_cast<uint16_t>(b >> 16), f16, max)}
+                     << 16 |
                  MinMaxHalf(static_cast<uint16_t>(old), static_cast<uint16_t>(b), f16, max);
         }
         default: return (old < b) == max ? b : old;
@@ -132,8 +146,10 @@ Step RunAtom(Warp& w, const Inst& i, uint32_t mask) {
   ++w.cta->progress;
   if (!returns) return Step::kNext;
   ForLanes(mask, [&](int l) {
-    if (bytes == 8) Row<uint64_t>(w, i.o[0])[l] = old[l];
-    else Row<uint32_t>(w, i.o[0])[l] = static_cast<uint32_t>(old[l]);
+    if (bytes == 8)
+      Row<uint64_t>(w, i.o[0])[l] = old[l];
+    else
+      Row<uint32_t>(w, i.o[0])[l] = static_cast<uint32_t>(old[l]);
   });
   return Step::kNext;
 }

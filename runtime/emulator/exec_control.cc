@@ -50,19 +50,22 @@ Step Converge(Warp& w, const Inst& i, uint32_t mask, uint32_t members) {
   if ((members & mask) != mask)
     return FailText(w, i, kConvergence,
                     fmt::format("`{}`: the member mask {:#x} lacks a lane that executes it "
-                                "(lanes {:#x})", TextOf(w, i), members, mask),
+                                "(lanes {:#x})",
+                                TextOf(w, i), members, mask),
                     __builtin_ctz(mask & ~members));
   if (missing == 0) return Step::kNext;
   if ((missing & ~w.active) == 0)
     return FailText(w, i, kConvergence,
                     fmt::format("`{}`: lanes {:#x} of the member mask are here, but their guard is "
-                                "false", TextOf(w, i), missing), __builtin_ctz(missing));
+                                "false",
+                                TextOf(w, i), missing),
+                    __builtin_ctz(missing));
   // Paths that already wait here join this one.
   uint32_t pc = w.pc;
   for (size_t k = 0; k < w.others.size();) {
     Path& p = w.others[k];
-    if (p.pc == pc && !p.resumed && (p.wait.kind == Wait::Kind::kConverge ||
-                                     p.wait.kind == Wait::Kind::kNone)) {
+    if (p.pc == pc && !p.resumed &&
+        (p.wait.kind == Wait::Kind::kConverge || p.wait.kind == Wait::Kind::kNone)) {
       w.active |= p.mask;
       p = w.others.back();
       w.others.pop_back();
@@ -84,8 +87,11 @@ Step RunBarWarp(Warp& w, const Inst& i, uint32_t mask) {
   if (w.resumed) return Step::kNext;
   uint32_t members = Row<uint32_t>(w, i.o[0])[__builtin_ctz(mask)];
   if ((members & mask) != mask)
-    return FailText(w, i, kConvergence, fmt::format("`{}`: the member mask {:#x} lacks a lane that "
-                    "executes it", TextOf(w, i), members), __builtin_ctz(mask & ~members));
+    return FailText(w, i, kConvergence,
+                    fmt::format("`{}`: the member mask {:#x} lacks a lane that "
+                                "executes it",
+                                TextOf(w, i), members),
+                    __builtin_ctz(mask & ~members));
   uint32_t arrived = mask;
   for (const Path& p : w.others)
     if (p.wait.kind == Wait::Kind::kWarpSync && p.wait.id == members) arrived |= p.mask;
@@ -147,15 +153,19 @@ NamedBarrier* ArriveAt(Warp& w, const Inst& i, uint32_t mask, uint32_t* id) {
   if (b.arrived > 0 && b.expected != count) {
     FailText(w, i, kBadBarrier,
              fmt::format("barrier {} is used with {} threads here and {} at line {} in the same "
-                         "generation", *id, count, b.expected, b.line), lane);
+                         "generation",
+                         *id, count, b.expected, b.line),
+             lane);
     return nullptr;
   }
   b.expected = count;
   b.line = i.line;
   b.arrived += Threads(w, mask);
   if (count != 0 && b.arrived > count) {
-    FailText(w, i, kBadBarrier, fmt::format("barrier {} gets {} arrivals in a generation of {}",
-                                            *id, b.arrived, count), lane);
+    FailText(
+        w, i, kBadBarrier,
+        fmt::format("barrier {} gets {} arrivals in a generation of {}", *id, b.arrived, count),
+        lane);
     return nullptr;
   }
   ++w.cta->progress;
@@ -231,8 +241,10 @@ uint32_t ClusterThreads(const Cluster& c) {
 Step RunClusterArrive(Warp& w, const Inst& i, uint32_t mask) {
   ClusterBarrier& b = w.cta->cluster->barrier;
   if (mask & w.cluster_arrived)
-    return FailText(w, i, kBadBarrier, "a thread arrives at the cluster barrier a second time "
-                    "without waiting", __builtin_ctz(mask & w.cluster_arrived));
+    return FailText(w, i, kBadBarrier,
+                    "a thread arrives at the cluster barrier a second time "
+                    "without waiting",
+                    __builtin_ctz(mask & w.cluster_arrived));
   w.cluster_arrived |= mask;
   w.cluster_generation = b.generation;
   b.arrived += static_cast<uint32_t>(__builtin_popcount(mask));
@@ -249,8 +261,10 @@ void CheckClusterBarrier(Cluster& c) {
 
 Step RunClusterWait(Warp& w, const Inst& i, uint32_t mask) {
   if ((mask & w.cluster_arrived) != mask)
-    return FailText(w, i, kBadBarrier, "a thread waits at the cluster barrier without having "
-                    "arrived", __builtin_ctz(mask & ~w.cluster_arrived));
+    return FailText(w, i, kBadBarrier,
+                    "a thread waits at the cluster barrier without having "
+                    "arrived",
+                    __builtin_ctz(mask & ~w.cluster_arrived));
   if (w.cta->cluster->barrier.generation > w.cluster_generation) {
     w.cluster_arrived &= ~mask;
     return Step::kNext;
@@ -267,8 +281,8 @@ Step RunClusterWait(Warp& w, const Inst& i, uint32_t mask) {
 Step RunSetMaxNReg(Warp& w, const Inst& i, uint32_t mask) {
   if (Step s = Converge(w, i, mask, w.launched); s != Step::kNext) return s;
   if (mask != ~0u)
-    return FailText(w, i, kConvergence, fmt::format("`{}`: all 32 lanes of a warp must execute it",
-                                                    TextOf(w, i)));
+    return FailText(w, i, kConvergence,
+                    fmt::format("`{}`: all 32 lanes of a warp must execute it", TextOf(w, i)));
   uint32_t want = static_cast<uint32_t>(i.imm);
   Cta& cta = *w.cta;
   if (w.registers == 0) {

@@ -21,8 +21,10 @@ uint64_t Load(Warp& w, uint32_t row, int bits, int l) {
   return bits == 64 ? Row<uint64_t>(w, row)[l] : Row<uint32_t>(w, row)[l];
 }
 void Store(Warp& w, uint32_t row, int bits, int l, uint64_t v) {
-  if (bits == 64) Row<uint64_t>(w, row)[l] = v;
-  else Row<uint32_t>(w, row)[l] = static_cast<uint32_t>(bits == 16 ? v & 0xffff : v);
+  if (bits == 64)
+    Row<uint64_t>(w, row)[l] = v;
+  else
+    Row<uint32_t>(w, row)[l] = static_cast<uint32_t>(bits == 16 ? v & 0xffff : v);
 }
 
 // The integer of type `t` in the low bits of `raw`, sign- or zero-extended to 64 bits.
@@ -69,12 +71,13 @@ uint64_t IntToInt(Type d, Type a, uint64_t raw, bool sat) {
 
 uint64_t FloatToInt(Type d, Type a, uint64_t raw, Round round, bool ftz) {
   double x = FloatValue(a, raw, ftz);
-  // NaN: 0, but the sign bit alone when both sides have 64 bits… the ISA gives 0x8000… for those.
+  // NaN becomes 0, or the top bit alone when one side has 64 bits.
+  uint64_t nan = a == Type::kF64 || TypeBits(d) == 64 ? 1ull << (TypeBits(d) - 1) : 0;
   if (IsSigned(d)) {
-    int64_t nan = TypeBits(d) == 64 ? INT64_MIN : 0;
-    return Extend(d, static_cast<uint64_t>(F64ToS64(x, round, MinOf(d), MaxOfSigned(d), nan)));
+    int64_t as_signed = static_cast<int64_t>(Extend(d, nan));
+    return Extend(d,
+                  static_cast<uint64_t>(F64ToS64(x, round, MinOf(d), MaxOfSigned(d), as_signed)));
   }
-  uint64_t nan = TypeBits(d) == 64 ? 1ull << 63 : 0;
   return F64ToU64(x, round, MaxOfUnsigned(d), nan);
 }
 
@@ -93,11 +96,14 @@ uint64_t IntToFloat(Type d, Type a, uint64_t raw, Round round, bool sat) {
       float r = negative ? S64ToF32(static_cast<int64_t>(v), round) : U64ToF32(v, round);
       return Bits(sat ? SatF32(r) : r);
     }
-    case Type::kF16: case Type::kBF16: {
+    case Type::kF16:
+    case Type::kBF16: {
       // Through f64 rounded to odd, so that the second rounding is the only one that counts.
-      double r = negative ? S64ToF64(static_cast<int64_t>(v), Round::kZero) : U64ToF64(v, Round::kZero);
-      bool exact = negative ? std::abs(r) < 9.3e18 && static_cast<int64_t>(r) == static_cast<int64_t>(v)
-                            : r < 1.8e19 && static_cast<uint64_t>(r) == v;
+      double r =
+          negative ? S64ToF64(static_cast<int64_t>(v), Round::kZero) : U64ToF64(v, Round::kZero);
+      bool exact = negative
+                       ? std::abs(r) < 9.3e18 && static_cast<int64_t>(r) == static_cast<int64_t>(v)
+                       : r < 1.8e19 && static_cast<uint64_t>(r) == v;
       if (!exact) r = DoubleOf(Bits(r) | 1);
       Narrow how{.round = round};
       uint16_t h = d == Type::kF16 ? F64ToF16(r, how) : F64ToBf16(r, how);
@@ -113,7 +119,9 @@ uint64_t IntToFloat(Type d, Type a, uint64_t raw, Round round, bool sat) {
 
 uint64_t FloatToFloat(Type d, Type a, uint64_t raw, Round round, uint8_t flags) {
   bool ftz = flags & kFtz, sat = flags & kSat;
-  Narrow how{.round = round, .satfinite = (flags & kSatfinite) != 0, .relu = (flags & kRelu) != 0,
+  Narrow how{.round = round,
+             .satfinite = (flags & kSatfinite) != 0,
+             .relu = (flags & kRelu) != 0,
              .ftz = ftz};
   if (d == Type::kTF32) return F32ToTf32(FloatOf(static_cast<uint32_t>(raw)), how);
   double x = FloatValue(a, raw, ftz);
@@ -136,10 +144,14 @@ Step RunCvt(Warp& w, const Inst& i, uint32_t mask) {
   bool to_float = IsFloat(d), from_float = IsFloat(a);
   ForLanes(mask, [&](int l) {
     uint64_t raw = Load(w, i.o[1], i.u[5], l), r = 0;
-    if (from_float && to_float) r = FloatToFloat(d, a, raw, round, i.u[3]);
-    else if (from_float) r = FloatToInt(d, a, raw, round, i.u[3] & kFtz);
-    else if (to_float) r = IntToFloat(d, a, raw, round, i.u[3] & kSat);
-    else r = IntToInt(d, a, raw, i.u[3] & kSat);
+    if (from_float && to_float)
+      r = FloatToFloat(d, a, raw, round, i.u[3]);
+    else if (from_float)
+      r = FloatToInt(d, a, raw, round, i.u[3] & kFtz);
+    else if (to_float)
+      r = IntToFloat(d, a, raw, round, i.u[3] & kSat);
+    else
+      r = IntToInt(d, a, raw, i.u[3] & kSat);
     Store(w, i.o[0], i.u[4], l, r);
   });
   return Step::kNext;
@@ -147,7 +159,8 @@ Step RunCvt(Warp& w, const Inst& i, uint32_t mask) {
 
 Step RunCvtPack(Warp& w, const Inst& i, uint32_t mask) {
   Type d = static_cast<Type>(i.u[0]), a = static_cast<Type>(i.u[1]);
-  Narrow how{.round = static_cast<Round>(i.u[2]), .satfinite = (i.u[3] & kSatfinite) != 0,
+  Narrow how{.round = static_cast<Round>(i.u[2]),
+             .satfinite = (i.u[3] & kSatfinite) != 0,
              .relu = (i.u[3] & kRelu) != 0};
   uint32_t *out = Row<uint32_t>(w, i.o[0]), *x = Row<uint32_t>(w, i.o[1]);
   auto narrow8 = [&](float v) -> uint32_t {
@@ -182,8 +195,10 @@ Step RunCvtBf16x2(Warp& w, const Inst& i, uint32_t mask) {
   uint32_t* d = Row<uint32_t>(w, i.o[0]);
   uint32_t out[32];
   CvtBf16x2Warp(Row<float>(w, i.o[1]), Row<float>(w, i.o[2]), out, i.u[3] & kRelu);
-  if (mask == ~0u) memcpy(d, out, sizeof out);
-  else ForLanes(mask, [&](int l) { d[l] = out[l]; });
+  if (mask == ~0u)
+    memcpy(d, out, sizeof out);
+  else
+    ForLanes(mask, [&](int l) { d[l] = out[l]; });
   return Step::kNext;
 }
 
@@ -191,8 +206,10 @@ Step RunCvtF16x2(Warp& w, const Inst& i, uint32_t mask) {
   uint32_t* d = Row<uint32_t>(w, i.o[0]);
   uint32_t out[32];
   CvtF16x2Warp(Row<float>(w, i.o[1]), Row<float>(w, i.o[2]), out, i.u[3] & kRelu);
-  if (mask == ~0u) memcpy(d, out, sizeof out);
-  else ForLanes(mask, [&](int l) { d[l] = out[l]; });
+  if (mask == ~0u)
+    memcpy(d, out, sizeof out);
+  else
+    ForLanes(mask, [&](int l) { d[l] = out[l]; });
   return Step::kNext;
 }
 

@@ -34,9 +34,10 @@ bool GlobalFault(Warp& w, const Inst& i, int lane, uint64_t address, uint64_t by
   Fault& f = w.cta->cluster->fault;
   if (it != table.begin()) {
     const Allocation& before = *(it - 1);
-    f.notes.push_back(fmt::format("the allocation below ends at {:#x}, {} bytes before the end of "
-                                  "the access; it has {} bytes", before.end,
-                                  address + bytes - before.end, before.end - before.begin));
+    f.notes.push_back(
+        fmt::format("the allocation below ends at {:#x}, {} bytes before the end of "
+                    "the access; it has {} bytes",
+                    before.end, address + bytes - before.end, before.end - before.begin));
   }
   if (it != table.end())
     f.notes.push_back(fmt::format("the allocation above begins at {:#x}", it->begin));
@@ -136,19 +137,25 @@ bool Locate(Warp& w, const Inst& i, uint32_t mask, uint32_t row, bool wide, Spac
     bool same = true;
     ForLanes(mask, [&](int l) { same = same && (a[l] & kWindowMask) == window; });
     if (!same) {
-      FailText(w, i, kPtxRefused, "the emulator does not run one generic access to several state "
-               "spaces", __builtin_ctz(mask));
+      FailText(w, i, kPtxRefused,
+               "the emulator does not run one generic access to several state "
+               "spaces",
+               __builtin_ctz(mask));
       return false;
     }
-    space = window == kSharedWindow ? Space::kShared
-            : window == kLocalWindow ? Space::kLocal : Space::kGlobal;
+    space = window == kSharedWindow  ? Space::kShared
+            : window == kLocalWindow ? Space::kLocal
+                                     : Space::kGlobal;
     if (space == Space::kLocal)
       for (uint64_t& x : a) x -= kLocalWindow;
   }
   switch (space) {
-    case Space::kGlobal: case Space::kConst: case Space::kParam:
+    case Space::kGlobal:
+    case Space::kConst:
+    case Space::kParam:
       if (out->contiguous && ((a[0] & (bytes - 1)) == 0) && a[0] >= w.cache_lo &&
-          a[0] < w.cache_hi && 32ull * bytes <= w.cache_hi - a[0] && !(write && w.cache_read_only)) {
+          a[0] < w.cache_hi && 32ull * bytes <= w.cache_hi - a[0] &&
+          !(write && w.cache_read_only)) {
         for (int l = 0; l < 32; ++l) out->p[l] = reinterpret_cast<uint8_t*>(a[l]);
         return true;
       }
@@ -214,8 +221,10 @@ void LoadRow(const Access& at, uint32_t mask, uint32_t stride, uint32_t shift, L
 template <typename M>
 void LoadAs(Warp& w, const Access& at, uint32_t mask, uint32_t stride, uint32_t shift, uint32_t row,
             int bits) {
-  if (bits == 64) LoadRow<M, uint64_t>(at, mask, stride, shift, Row<uint64_t>(w, row));
-  else LoadRow<M, uint32_t>(at, mask, stride, shift, Row<uint32_t>(w, row));
+  if (bits == 64)
+    LoadRow<M, uint64_t>(at, mask, stride, shift, Row<uint64_t>(w, row));
+  else
+    LoadRow<M, uint32_t>(at, mask, stride, shift, Row<uint32_t>(w, row));
   if (bits == 16 && sizeof(M) == 1 && M(-1) < M(0))
     ForLanes(mask, [&](int l) { Row<uint32_t>(w, row)[l] &= 0xffff; });
 }
@@ -224,16 +233,22 @@ void LoadOne(Warp& w, Type t, const Access& at, uint32_t mask, uint32_t stride, 
              uint32_t row, int bits) {
   switch (TypeBits(t)) {
     case 8:
-      if (t == Type::kS8) LoadAs<int8_t>(w, at, mask, stride, shift, row, bits);
-      else LoadAs<uint8_t>(w, at, mask, stride, shift, row, bits);
+      if (t == Type::kS8)
+        LoadAs<int8_t>(w, at, mask, stride, shift, row, bits);
+      else
+        LoadAs<uint8_t>(w, at, mask, stride, shift, row, bits);
       break;
     case 16:
-      if (t == Type::kS16 && bits != 16) LoadAs<int16_t>(w, at, mask, stride, shift, row, bits);
-      else LoadAs<uint16_t>(w, at, mask, stride, shift, row, bits);
+      if (t == Type::kS16 && bits != 16)
+        LoadAs<int16_t>(w, at, mask, stride, shift, row, bits);
+      else
+        LoadAs<uint16_t>(w, at, mask, stride, shift, row, bits);
       break;
     case 32:
-      if (t == Type::kS32) LoadAs<int32_t>(w, at, mask, stride, shift, row, bits);
-      else LoadAs<uint32_t>(w, at, mask, stride, shift, row, bits);
+      if (t == Type::kS32)
+        LoadAs<int32_t>(w, at, mask, stride, shift, row, bits);
+      else
+        LoadAs<uint32_t>(w, at, mask, stride, shift, row, bits);
       break;
     case 64: LoadAs<uint64_t>(w, at, mask, stride, shift, row, bits); break;
   }
@@ -244,8 +259,7 @@ void StoreRow(Warp& w, const Access& at, uint32_t mask, uint32_t stride, uint32_
               uint32_t row, int bits) {
   const uint32_t* r32 = Row<uint32_t>(w, row);
   const uint64_t* r64 = Row<uint64_t>(w, row);
-  if (mask == ~0u && at.contiguous && stride == sizeof(M) &&
-      sizeof(M) == (bits == 64 ? 8u : 4u)) {
+  if (mask == ~0u && at.contiguous && stride == sizeof(M) && sizeof(M) == (bits == 64 ? 8u : 4u)) {
     memcpy(at.p[0] + shift, r32, 32 * sizeof(M));
     return;
   }
@@ -264,8 +278,7 @@ Step RunLdParam(Warp& w, const Inst& i, uint32_t mask) {
   uint32_t bytes = static_cast<uint32_t>(TypeBits(t)) / 8;
   Access at;
   for (auto& p : at.p) p = launch.params + i.imm;
-  for (uint32_t k = 0; k < list[0]; ++k)
-    LoadOne(w, t, at, mask, 0, k * bytes, list[1 + k], i.u[4]);
+  for (uint32_t k = 0; k < list[0]; ++k) LoadOne(w, t, at, mask, 0, k * bytes, list[1 + k], i.u[4]);
   return Step::kNext;
 }
 
@@ -304,7 +317,9 @@ Step RunSt(Warp& w, const Inst& i, uint32_t mask) {
 Step RunCvta(Warp& w, const Inst& i, uint32_t mask) {
   Space space = static_cast<Space>(i.u[0]);
   bool to = i.u[1] != 0;
-  uint64_t window = space == Space::kShared ? kSharedWindow : space == Space::kLocal ? kLocalWindow : 0;
+  uint64_t window = space == Space::kShared  ? kSharedWindow
+                    : space == Space::kLocal ? kLocalWindow
+                                             : 0;
   uint64_t *d = Row<uint64_t>(w, i.o[0]), *a = Row<uint64_t>(w, i.o[1]);
   ForLanes(mask, [&](int l) { d[l] = to ? a[l] - window : a[l] + window; });
   return Step::kNext;
@@ -324,9 +339,8 @@ Step RunIsSpace(Warp& w, const Inst& i, uint32_t mask) {
       case Space::kShared: r = window == kSharedWindow; break;
       case Space::kLocal: r = window == kLocalWindow; break;
       case Space::kParam: r = in_param; break;
-      case Space::kGlobal: case Space::kConst:
-        r = window != kSharedWindow && window != kLocalWindow && !in_param;
-        break;
+      case Space::kGlobal:
+      case Space::kConst: r = window != kSharedWindow && window != kLocalWindow && !in_param; break;
     }
     d = r ? d | 1u << l : d & ~(1u << l);
   });
@@ -346,8 +360,10 @@ Step RunMapa(Warp& w, const Inst& i, uint32_t mask) {
     uint64_t window = i.u[0] ? 0 : kSharedWindow;
     uint64_t offset = (a - (a >= kSharedWindow ? kSharedWindow : 0)) & ((1u << kRankShift) - 1);
     uint64_t r = window + ((uint64_t{rank[l]} + 1) << kRankShift | offset);
-    if (i.u[1]) Row<uint64_t>(w, i.o[0])[l] = r;
-    else Row<uint32_t>(w, i.o[0])[l] = static_cast<uint32_t>(r);
+    if (i.u[1])
+      Row<uint64_t>(w, i.o[0])[l] = r;
+    else
+      Row<uint32_t>(w, i.o[0])[l] = static_cast<uint32_t>(r);
   }
   return Step::kNext;
 }

@@ -33,8 +33,9 @@ Step RunLdMatrix(Warp& w, const Inst& i, uint32_t mask) {
   for (uint32_t k = 0; k < list[0] && k < 4; ++k) rows[k] = Row<uint32_t>(w, list[1 + k]);
   MatrixFault fault;
   int count = static_cast<int>(list[0]);
-  bool ok = store ? StMatrix(count, i.u[1], addresses, w.cta->smem, w.cta->smem_bytes, rows, &fault)
-                  : LdMatrix(count, i.u[1], addresses, w.cta->smem, w.cta->smem_bytes, rows, &fault);
+  bool ok = store
+                ? StMatrix(count, i.u[1], addresses, w.cta->smem, w.cta->smem_bytes, rows, &fault)
+                : LdMatrix(count, i.u[1], addresses, w.cta->smem, w.cta->smem_bytes, rows, &fault);
   if (ok) return Step::kNext;
   const char* verb = store ? "a store" : "a load";
   if (fault.kind == MatrixFault::Kind::kMisaligned)
@@ -111,7 +112,8 @@ Step RunWgmma(Warp& w, const Inst& i, uint32_t mask) {
       return FailText(w, i, kConvergence,
                       fmt::format("`{}`: warp {} of the warpgroup gives other operands than warp 0",
                                   TextOf(w, i), q));
-    for (uint32_t r = 0; r < acc[0] && r < 128; ++r) registers.acc[q][r] = Row<uint32_t>(v, acc[1 + r]);
+    for (uint32_t r = 0; r < acc[0] && r < 128; ++r)
+      registers.acc[q][r] = Row<uint32_t>(v, acc[1 + r]);
     if (shape.a_in_registers)
       for (uint32_t r = 0; r < 4; ++r) registers.a[q][r] = Row<uint32_t>(v, frag[1 + r]);
   }

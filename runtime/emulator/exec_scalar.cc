@@ -26,8 +26,14 @@ float UnaryF32(Unary op, float x, bool ftz, Round round) {
     case Unary::kTanh: return TanhApprox(x);
     case Unary::kSin: return SinApprox(x, ftz);
     case Unary::kCos: return CosApprox(x, ftz);
-    case Unary::kRcpRounded: x = ftz ? Flush(x) : x; x = DivF32(1.0f, x, round); return ftz ? Flush(x) : x;
-    case Unary::kSqrtRounded: x = ftz ? Flush(x) : x; x = SqrtF32(x, round); return ftz ? Flush(x) : x;
+    case Unary::kRcpRounded:
+      x = ftz ? Flush(x) : x;
+      x = DivF32(1.0f, x, round);
+      return ftz ? Flush(x) : x;
+    case Unary::kSqrtRounded:
+      x = ftz ? Flush(x) : x;
+      x = SqrtF32(x, round);
+      return ftz ? Flush(x) : x;
     case Unary::kDiv: break;
   }
   return 0;
@@ -75,7 +81,10 @@ Step RunUnary(Warp& w, const Inst& i, uint32_t mask) {
         case Unary::kRsqrt: RsqrtWarp(fa, fd, ftz); return Step::kNext;
         case Unary::kSqrt: SqrtWarp(fa, fd, ftz); return Step::kNext;
         case Unary::kTanh: TanhWarp(fa, fd); return Step::kNext;
-        case Unary::kRcpRounded: case Unary::kSqrtRounded: case Unary::kSin: case Unary::kCos:
+        case Unary::kRcpRounded:
+        case Unary::kSqrtRounded:
+        case Unary::kSin:
+        case Unary::kCos:
         case Unary::kDiv: break;
       }
     }

@@ -15,15 +15,16 @@ bool Members(Warp& w, const Inst& i, uint32_t mask, uint32_t row, uint32_t* memb
   *members = m[__builtin_ctz(mask)];
   bool same = true;
   ForLanes(mask, [&](int l) { same = same && m[l] == *members; });
-  if (!same) FailText(w, i, kConvergence, "`" + TextOf(w, i) + "`: lanes give different member masks");
+  if (!same)
+    FailText(w, i, kConvergence, "`" + TextOf(w, i) + "`: lanes give different member masks");
   return same;
 }
 
 }  // namespace
 
-#define COLLECT(row)                                             \
-  uint32_t members = 0;                                          \
-  if (!Members(w, i, mask, row, &members)) return Step::kError;  \
+#define COLLECT(row)                                            \
+  uint32_t members = 0;                                         \
+  if (!Members(w, i, mask, row, &members)) return Step::kError; \
   if (Step s = Converge(w, i, mask, members); s != Step::kNext) return s
 
 Step RunShfl(Warp& w, const Inst& i, uint32_t mask) {
@@ -45,9 +46,10 @@ Step RunShfl(Warp& w, const Inst& i, uint32_t mask) {
     bool ok = i.u[0] == 0 ? j >= max : j <= max;
     if (!ok) j = lane;
     if (ok && !(mask >> j & 1))
-      return FailText(w, i, kConvergence,
-                      fmt::format("`{}`: lane {} reads lane {}, which does not take part",
-                                  TextOf(w, i), l, j), l);
+      return FailText(
+          w, i, kConvergence,
+          fmt::format("`{}`: lane {} reads lane {}, which does not take part", TextOf(w, i), l, j),
+          l);
     if (ok) valid |= 1u << l;
     d[l] = in[j];
   }
@@ -133,7 +135,8 @@ Step RunElect(Warp& w, const Inst& i, uint32_t mask) {
   uint32_t chosen = static_cast<uint32_t>(__builtin_ctz(mask));
   uint64_t seed = w.cta->cluster->launch->options->seed;
   if (seed != 0) {
-    uint64_t skip = (seed * 0x9e3779b97f4a7c15ull >> 33) % static_cast<uint64_t>(__builtin_popcount(mask));
+    uint64_t skip =
+        (seed * 0x9e3779b97f4a7c15ull >> 33) % static_cast<uint64_t>(__builtin_popcount(mask));
     uint32_t m = mask;
     while (skip-- > 0) m &= m - 1;
     chosen = static_cast<uint32_t>(__builtin_ctz(m));

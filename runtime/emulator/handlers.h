@@ -10,29 +10,31 @@ namespace tilec::runtime::emulator {
 #define HANDLER(name) Step name(Warp& w, const Inst& i, uint32_t mask);
 
 // exec_scalar.cc
-HANDLER(RunRounded) HANDLER(RunUnary) HANDLER(RunUnaryF64) HANDLER(RunPredicateLogic)
-HANDLER(RunMovPredicate) HANDLER(RunClock) HANDLER(RunPack) HANDLER(RunUnpack) HANDLER(RunParamAddress)
-// exec_cvt.cc
-HANDLER(RunCvt) HANDLER(RunCvtPack) HANDLER(RunCvtBf16x2) HANDLER(RunCvtF16x2) HANDLER(RunCvtU32U64) HANDLER(RunCvtU64U32)
-HANDLER(RunCvtS64S32) HANDLER(RunCvtF32Bf16) HANDLER(RunCvtF32F16)
-// exec_memory.cc
-HANDLER(RunLdParam) HANDLER(RunLd) HANDLER(RunSt) HANDLER(RunCvta) HANDLER(RunIsSpace)
-HANDLER(RunMapa) HANDLER(RunGetCtaRank)
-// exec_atomic.cc
-HANDLER(RunAtom)
-// exec_control.cc
-HANDLER(RunBra) HANDLER(RunRet) HANDLER(RunTrap) HANDLER(RunNanosleep) HANDLER(RunNothing)
-HANDLER(RunSetMaxNReg) HANDLER(RunBar) HANDLER(RunBarRed) HANDLER(RunBarWarp)
-HANDLER(RunClusterArrive) HANDLER(RunClusterWait)
-// exec_warp.cc
-HANDLER(RunShfl) HANDLER(RunVote) HANDLER(RunMatch) HANDLER(RunActiveMask) HANDLER(RunRedux)
-HANDLER(RunElect)
-// exec_async.cc
-HANDLER(RunMBarrier) HANDLER(RunMBarrierPending) HANDLER(RunMBarrierWait) HANDLER(RunCpAsync)
-HANDLER(RunCpAsyncArrive) HANDLER(RunBulkLoad) HANDLER(RunBulkShared) HANDLER(RunBulkStore)
-HANDLER(RunBulkReduce) HANDLER(RunTensorLoad) HANDLER(RunTensorStore)
-// exec_mma.cc
-HANDLER(RunLdMatrix) HANDLER(RunMma) HANDLER(RunWgmma)
+HANDLER(RunRounded)
+HANDLER(RunUnary) HANDLER(RunUnaryF64) HANDLER(RunPredicateLogic) HANDLER(RunMovPredicate)
+    HANDLER(RunClock) HANDLER(RunPack) HANDLER(RunUnpack) HANDLER(RunParamAddress)
+    // exec_cvt.cc
+    HANDLER(RunCvt) HANDLER(RunCvtPack) HANDLER(RunCvtBf16x2) HANDLER(RunCvtF16x2)
+        HANDLER(RunCvtU32U64) HANDLER(RunCvtU64U32) HANDLER(RunCvtS64S32) HANDLER(RunCvtF32Bf16)
+            HANDLER(RunCvtF32F16)
+    // exec_memory.cc
+    HANDLER(RunLdParam) HANDLER(RunLd) HANDLER(RunSt) HANDLER(RunCvta) HANDLER(RunIsSpace)
+        HANDLER(RunMapa) HANDLER(RunGetCtaRank)
+    // exec_atomic.cc
+    HANDLER(RunAtom)
+    // exec_control.cc
+    HANDLER(RunBra) HANDLER(RunRet) HANDLER(RunTrap) HANDLER(RunNanosleep) HANDLER(RunNothing)
+        HANDLER(RunSetMaxNReg) HANDLER(RunBar) HANDLER(RunBarRed) HANDLER(RunBarWarp)
+            HANDLER(RunClusterArrive) HANDLER(RunClusterWait)
+    // exec_warp.cc
+    HANDLER(RunShfl) HANDLER(RunVote) HANDLER(RunMatch) HANDLER(RunActiveMask) HANDLER(RunRedux)
+        HANDLER(RunElect)
+    // exec_async.cc
+    HANDLER(RunMBarrier) HANDLER(RunMBarrierPending) HANDLER(RunMBarrierWait) HANDLER(RunCpAsync)
+        HANDLER(RunCpAsyncArrive) HANDLER(RunBulkLoad) HANDLER(RunBulkShared) HANDLER(RunBulkStore)
+            HANDLER(RunBulkReduce) HANDLER(RunTensorLoad) HANDLER(RunTensorStore)
+    // exec_mma.cc
+    HANDLER(RunLdMatrix) HANDLER(RunMma) HANDLER(RunWgmma)
 
 #undef HANDLER
 

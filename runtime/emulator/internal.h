@@ -43,13 +43,13 @@ inline constexpr uint32_t kConstBit = 0x80000000u;
 
 struct alignas(64) Inst {
   Handler run = nullptr;
-  uint32_t o[7] = {};          // row offsets, in the order of the operands; lists: index
+  uint32_t o[7] = {};  // row offsets, in the order of the operands; lists: index
   int32_t line = 0;
   uint64_t imm = 0;
-  uint32_t guard = kNoGuard;   // offset of a predicate
-  uint32_t text = 0;           // index into Program::texts
+  uint32_t guard = kNoGuard;  // offset of a predicate
+  uint32_t text = 0;          // index into Program::texts
   uint8_t guard_negated = 0;
-  uint8_t u[7] = {};           // meaning depends on the handler
+  uint8_t u[7] = {};  // meaning depends on the handler
 };
 static_assert(sizeof(Inst) == 64);
 
@@ -61,19 +61,19 @@ struct SpecialUse {
 
 struct Program {
   std::string name;
-  std::vector<Inst> code;               // ends with a `ret`
-  std::vector<uint32_t> lists;          // count, then row offsets
-  std::vector<uint8_t> constants;       // rows; copied into an aligned bank
-  std::vector<std::string> texts;       // opcodes, for messages
+  std::vector<Inst> code;          // ends with a `ret`
+  std::vector<uint32_t> lists;     // count, then row offsets
+  std::vector<uint8_t> constants;  // rows; copied into an aligned bank
+  std::vector<std::string> texts;  // opcodes, for messages
   std::vector<WgmmaShape> wgmma;
   std::vector<SpecialUse> specials;
   std::vector<std::pair<uint32_t, uint32_t>> params;  // offset, bytes
-  uint32_t register_bytes = 0;          // per warp
+  uint32_t register_bytes = 0;                        // per warp
   uint64_t param_bytes = 0;
-  uint64_t local_bytes = 0;             // per thread
+  uint64_t local_bytes = 0;  // per thread
   uint64_t shared_static = 0;
-  uint64_t dynamic_offset = 0;          // where dynamic shared memory begins
-  bool order_sensitive = false;         // global atomics whose result depends on the order of CTAs
+  uint64_t dynamic_offset = 0;   // where dynamic shared memory begins
+  bool order_sensitive = false;  // global atomics whose result depends on the order of CTAs
   uint32_t reqntid[3] = {}, maxntid[3] = {}, reqcluster[3] = {};
   uint32_t maxnreg = 0;
 };
@@ -99,11 +99,20 @@ struct Fault {
 
 // Why a path waits.
 struct Wait {
-  enum class Kind : uint8_t { kNone, kYielded, kMBarrier, kNamedBarrier, kConverge, kWarpSync,
-                              kRegisters, kWgmma, kClusterBarrier };
+  enum class Kind : uint8_t {
+    kNone,
+    kYielded,
+    kMBarrier,
+    kNamedBarrier,
+    kConverge,
+    kWarpSync,
+    kRegisters,
+    kWgmma,
+    kClusterBarrier
+  };
   Kind kind = Kind::kNone;
-  uint32_t id = 0;           // barrier number, shared address, lane mask, register count
-  uint64_t value = 0;        // parity or token, generation
+  uint32_t id = 0;     // barrier number, shared address, lane mask, register count
+  uint64_t value = 0;  // parity or token, generation
   bool token = false;
 };
 
@@ -115,37 +124,37 @@ struct Path {
 };
 
 struct Warp {
-  uint8_t* base[2] = {};       // registers, constants
+  uint8_t* base[2] = {};  // registers, constants
   uint32_t pc = 0;
   uint32_t active = 0;
-  uint32_t merge_pc = ~0u;     // smallest pc of a runnable path in `others`
-  uint32_t live = 0;           // lanes that have not exited
-  uint32_t launched = 0;       // lanes that exist
+  uint32_t merge_pc = ~0u;  // smallest pc of a runnable path in `others`
+  uint32_t live = 0;        // lanes that have not exited
+  uint32_t launched = 0;    // lanes that exist
   bool resumed = false;
-  bool has_path = true;        // pc/active describe a path (else everything is in `others`)
-  Wait wait;                   // set by a handler that returns kBlock
+  bool has_path = true;  // pc/active describe a path (else everything is in `others`)
+  Wait wait;             // set by a handler that returns kBlock
   std::vector<Path> others;
   Cta* cta = nullptr;
   uint32_t index = 0;
-  uint32_t registers = 0;      // setmaxnreg
+  uint32_t registers = 0;  // setmaxnreg
   uint64_t executed = 0;
   uint64_t cache_lo = 1, cache_hi = 0;  // the allocation hit last
   bool cache_read_only = false;
   uint8_t* local = nullptr;
-  uint64_t polls = 0;          // fruitless test_wait in a row
-  uint64_t polls_at = 0;       // Cta::progress at the last of them
-  uint32_t poll_id = 0;        // what it polls, for the report
+  uint64_t polls = 0;     // fruitless test_wait in a row
+  uint64_t polls_at = 0;  // Cta::progress at the last of them
+  uint32_t poll_id = 0;   // what it polls, for the report
   uint64_t poll_value = 0;
-  uint32_t cluster_arrived = 0;       // lanes that arrived at the cluster barrier and did not wait
+  uint32_t cluster_arrived = 0;  // lanes that arrived at the cluster barrier and did not wait
   uint64_t cluster_generation = 0;
   bool done() const { return live == 0; }
 };
 
 struct NamedBarrier {
-  uint32_t arrived = 0;     // threads
-  uint32_t expected = 0;    // 0: all of the CTA
+  uint32_t arrived = 0;   // threads
+  uint32_t expected = 0;  // 0: all of the CTA
   uint64_t generation = 0;
-  uint32_t red_count = 0;   // bar.red: threads with a true predicate
+  uint32_t red_count = 0;  // bar.red: threads with a true predicate
   uint32_t red_total = 0;
   uint32_t last_count = 0, last_total = 0;
   int line = 0;
@@ -169,7 +178,7 @@ struct Cta {
   NamedBarrier barriers[16];
   std::vector<Warpgroup> groups;
   int64_t register_pool = 0;
-  uint64_t progress = 0;    // bumped by every change a waiter could see
+  uint64_t progress = 0;  // bumped by every change a waiter could see
   uint32_t live_warps = 0;
 };
 
@@ -189,7 +198,7 @@ struct Launch {
 };
 
 struct ClusterBarrier {
-  uint32_t arrived = 0;      // threads
+  uint32_t arrived = 0;  // threads
   uint64_t generation = 0;
 };
 
@@ -201,7 +210,7 @@ struct Cluster {
   Fault fault;
   bool failed = false;
   uint64_t rng = 0;
-  uint64_t limit = ~0ull;    // instructions until the budget is asked again
+  uint64_t limit = ~0ull;              // instructions until the budget is asked again
   std::unique_ptr<uint8_t[]> storage;  // registers, shared and local memory
 
   enum class Status : uint8_t { kDone, kFault, kBudget };

@@ -25,9 +25,8 @@ bool Holds(Warp& w, const Path& p) {
     case Wait::Kind::kMBarrier: {
       auto it = cta.mbarriers.find(wait.id);
       if (it == cta.mbarriers.end()) return true;  // the instruction will report it
-      MBarrierWait r = wait.token
-                           ? it->second.TestToken(MBarrierToken::Unpack(wait.value))
-                           : it->second.TestParity(static_cast<uint32_t>(wait.value));
+      MBarrierWait r = wait.token ? it->second.TestToken(MBarrierToken::Unpack(wait.value))
+                                  : it->second.TestParity(static_cast<uint32_t>(wait.value));
       return r.done || r.error != MBarrierError::kNone;
     }
     case Wait::Kind::kNamedBarrier: return cta.barriers[wait.id].generation != wait.value;
@@ -56,10 +55,15 @@ bool Holds(Warp& w, const Path& p) {
 // Does the instruction finish (true) or start again (false) when its wait is over?
 bool Finishes(Wait::Kind kind) {
   switch (kind) {
-    case Wait::Kind::kNamedBarrier: case Wait::Kind::kWarpSync: case Wait::Kind::kWgmma: return true;
-    case Wait::Kind::kNone: case Wait::Kind::kYielded: case Wait::Kind::kMBarrier:
-    case Wait::Kind::kConverge: case Wait::Kind::kRegisters: case Wait::Kind::kClusterBarrier:
-      return false;
+    case Wait::Kind::kNamedBarrier:
+    case Wait::Kind::kWarpSync:
+    case Wait::Kind::kWgmma: return true;
+    case Wait::Kind::kNone:
+    case Wait::Kind::kYielded:
+    case Wait::Kind::kMBarrier:
+    case Wait::Kind::kConverge:
+    case Wait::Kind::kRegisters:
+    case Wait::Kind::kClusterBarrier: return false;
   }
   return false;
 }
@@ -162,7 +166,8 @@ void Cluster::RunWarp(Warp& w, uint64_t quantum) {
   const Inst* code = program.code.data();
   uint64_t start = w.executed, end = w.executed + quantum;
   while (true) {
-    if (w.pc >= w.merge_pc && !w.resumed) [[unlikely]] Reconverge(w);
+    if (w.pc >= w.merge_pc && !w.resumed) [[unlikely]]
+      Reconverge(w);
     const Inst& i = code[w.pc];
     uint32_t mask = w.active;
     if (i.guard != kNoGuard) {
@@ -244,8 +249,8 @@ Cluster::Status Cluster::Run(uint64_t budget) {
       if (limit_at != 0 && launch->executed.load(std::memory_order_relaxed) > limit_at) {
         fault = {};
         fault.def = &kInstructionLimit;
-        fault.message = fmt::format(fmt::runtime(kInstructionLimit.format),
-                                    launch->executed.load(), limit_at);
+        fault.message =
+            fmt::format(fmt::runtime(kInstructionLimit.format), launch->executed.load(), limit_at);
         fault.line = launch->program->code[w.pc < launch->program->code.size() ? w.pc : 0].line;
         fault.notes.push_back("running: " + WhoIs(w));
         failed = true;

@@ -16,7 +16,7 @@ constexpr TypeRow kTypes[] = {
 #define X(name, text, bits) {text, bits},
     TILEC_PTX_TYPES(X)
 #undef X
-    {"none", 0},
+        {"none", 0},
 };
 
 struct SpecialRow {
@@ -56,6 +56,16 @@ int SpecialFromName(std::string_view name) {
   return -1;
 }
 Type SpecialType(Special s) { return kSpecials[static_cast<size_t>(s)].type; }
+
+void Statement::SplitText() {
+  size_t dot = text.find('.');
+  opcode = text.substr(0, dot);
+  while (dot != std::string_view::npos) {
+    size_t next = text.find('.', dot + 1);
+    mods.push_back(text.substr(dot + 1, next == std::string_view::npos ? next : next - dot - 1));
+    dot = next;
+  }
+}
 
 std::string Register::Name() const {
   std::string s(name);

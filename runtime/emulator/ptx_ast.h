@@ -18,19 +18,21 @@
 
 namespace tilec::runtime::emulator {
 
-#define TILEC_PTX_TYPES(X)                                                                     \
-  X(U8, "u8", 8) X(S8, "s8", 8) X(B8, "b8", 8) X(U16, "u16", 16) X(S16, "s16", 16)             \
-  X(B16, "b16", 16) X(U32, "u32", 32) X(S32, "s32", 32) X(B32, "b32", 32) X(U64, "u64", 64)    \
-  X(S64, "s64", 64) X(B64, "b64", 64) X(B128, "b128", 128) X(F16, "f16", 16)                   \
-  X(BF16, "bf16", 16) X(F16x2, "f16x2", 32) X(BF16x2, "bf16x2", 32) X(F32, "f32", 32)          \
-  X(F64, "f64", 64) X(TF32, "tf32", 32) X(E4M3, "e4m3", 8) X(E5M2, "e5m2", 8)                  \
-  X(E4M3x2, "e4m3x2", 16) X(E5M2x2, "e5m2x2", 16) X(Pred, "pred", 1)
+#define TILEC_PTX_TYPES(X)                                                                      \
+  X(U8, "u8", 8)                                                                                \
+  X(S8, "s8", 8)                                                                                \
+  X(B8, "b8", 8) X(U16, "u16", 16) X(S16, "s16", 16) X(B16, "b16", 16) X(U32, "u32", 32)        \
+      X(S32, "s32", 32) X(B32, "b32", 32) X(U64, "u64", 64) X(S64, "s64", 64) X(B64, "b64", 64) \
+          X(B128, "b128", 128) X(F16, "f16", 16) X(BF16, "bf16", 16) X(F16x2, "f16x2", 32)      \
+              X(BF16x2, "bf16x2", 32) X(F32, "f32", 32) X(F64, "f64", 64) X(TF32, "tf32", 32)   \
+                  X(E4M3, "e4m3", 8) X(E5M2, "e5m2", 8) X(E4M3x2, "e4m3x2", 16)                 \
+                      X(E5M2x2, "e5m2x2", 16) X(Pred, "pred", 1)
 
 enum class Type : uint8_t {
 #define X(name, text, bits) k##name,
   TILEC_PTX_TYPES(X)
 #undef X
-  kNone
+      kNone
 };
 int TypeBits(Type t);
 const char* TypeName(Type t);
@@ -42,22 +44,32 @@ using RegId = int32_t;
 
 struct Register {
   std::string_view name;
-  uint32_t number = 0;   // of a ranged register
+  uint32_t number = 0;  // of a ranged register
   bool ranged = false;
   Type type = Type::kB32;
   std::string Name() const;
 };
 
 struct Operand {
-  enum class Kind : uint8_t { kRegister, kSpecial, kSymbol, kLabel, kInt, kF32, kF64, kVector,
-                              kAddress, kSink };
+  enum class Kind : uint8_t {
+    kRegister,
+    kSpecial,
+    kSymbol,
+    kLabel,
+    kInt,
+    kF32,
+    kF64,
+    kVector,
+    kAddress,
+    kSink
+  };
   Kind kind = Kind::kInt;
-  bool negated = false;          // !p
-  RegId reg = -1;                // kRegister
-  int32_t index = -1;            // kSymbol: variable; kLabel: label; kSpecial: special register
-  uint64_t bits = 0;             // kInt, kF32, kF64: value; kSymbol, kAddress: byte offset
-  std::vector<Operand> parts;    // kVector: elements; kAddress: base, then coordinate vectors
-  std::vector<Operand> second;   // p|q: at most one element
+  bool negated = false;         // !p
+  RegId reg = -1;               // kRegister
+  int32_t index = -1;           // kSymbol: variable; kLabel: label; kSpecial: special register
+  uint64_t bits = 0;            // kInt, kF32, kF64: value; kSymbol, kAddress: byte offset
+  std::vector<Operand> parts;   // kVector: elements; kAddress: base, then coordinate vectors
+  std::vector<Operand> second;  // p|q: at most one element
 };
 
 enum class Space : uint8_t { kParam, kShared, kGlobal, kConst, kLocal };
@@ -66,22 +78,24 @@ struct Variable {
   std::string_view name;
   Space space = Space::kGlobal;
   Type type = Type::kB8;
-  uint64_t bytes = 0;            // 0: `extern .shared x[]`, the dynamic shared memory
+  uint64_t bytes = 0;  // 0: `extern .shared x[]`, the dynamic shared memory
   uint32_t align = 1;
   bool dynamic = false;
-  std::vector<uint8_t> init;     // may be shorter than bytes: the rest is zero
-  uint64_t offset = 0;           // in its space, set by layout
+  std::vector<uint8_t> init;  // may be shorter than bytes: the rest is zero
+  uint64_t offset = 0;        // in its space, set by layout
   int line = 0;
 };
 
 struct Statement {
-  std::string_view opcode;                // "ld"
-  std::vector<std::string_view> mods;     // "param", "u64"
-  std::string_view text;                  // "ld.param.u64"
+  std::string_view opcode;             // "ld"
+  std::vector<std::string_view> mods;  // "param", "u64"
+  std::string_view text;               // "ld.param.u64"
   std::vector<Operand> operands;
   RegId guard = -1;
   bool guard_negated = false;
   int line = 0;
+  // "cp.async.bulk" → opcode "cp", modifiers "async", "bulk"; "::" stays inside a modifier.
+  void SplitText();
   bool Has(std::string_view mod) const {
     for (std::string_view m : mods)
       if (m == mod) return true;
@@ -91,14 +105,14 @@ struct Statement {
 
 struct Label {
   std::string_view name;
-  int32_t statement = -1;   // index of the statement it stands before
+  int32_t statement = -1;  // index of the statement it stands before
   int line = 0;
 };
 
 struct Entry {
   std::string_view name;
   int line = 0;
-  std::vector<int32_t> params;            // variables, in order
+  std::vector<int32_t> params;  // variables, in order
   std::vector<Statement> body;
   std::vector<Register> registers;
   std::vector<Label> labels;
@@ -113,10 +127,10 @@ struct Entry {
 struct PtxModule {
   std::string text;
   std::string target;
-  std::vector<Variable> variables;        // module scope and function scope
+  std::vector<Variable> variables;  // module scope and function scope
   std::vector<Entry> entries;
-  uint64_t shared_bytes = 0;              // static shared memory (all entries of the module)
-  uint32_t shared_align = 16;             // alignment the dynamic part asks for
+  uint64_t shared_bytes = 0;   // static shared memory (all entries of the module)
+  uint32_t shared_align = 16;  // alignment the dynamic part asks for
 };
 
 enum class Special : uint8_t {
@@ -134,7 +148,7 @@ struct PtxPlaces {
   std::string name;
   std::vector<LineNote> notes;
   DiagBuilder At(DiagBuilder builder, int line) const;
-  std::string Describe(int line) const;   // "kernel.ptx:12 (gemm.tile:3:1)"
+  std::string Describe(int line) const;  // "kernel.ptx:12 (gemm.tile:3:1)"
 };
 
 Result<std::unique_ptr<PtxModule>> ParsePtx(const std::string& text, const PtxPlaces& places,

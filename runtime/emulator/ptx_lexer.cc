@@ -52,8 +52,8 @@ void Lexer::SkipBlank() {
       while (at_ < text_.size() && text_[at_] != '\n') ++at_;
     } else if (c == '/' && at_ + 1 < text_.size() && text_[at_ + 1] == '*') {
       at_ += 2;
-      while (at_ < text_.size() && !(text_[at_] == '*' && at_ + 1 < text_.size() &&
-                                     text_[at_ + 1] == '/')) {
+      while (at_ < text_.size() &&
+             !(text_[at_] == '*' && at_ + 1 < text_.size() && text_[at_ + 1] == '/')) {
         if (text_[at_] == '\n') ++line_;
         ++at_;
       }

@@ -8,46 +8,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
-#include <unordered_map>
 
 #include "runtime/emulator/diagnostics.h"
 #include "runtime/emulator/ptx_ast.h"
-#include "runtime/emulator/ptx_lexer.h"
+#include "runtime/emulator/ptx_reader.h"
+#include "runtime/emulator/ptx_scope.h"
 
 namespace tilec::runtime::emulator {
 namespace {
 
-constexpr size_t kMaxText = 64u << 20;
-constexpr size_t kMaxStatements = 1u << 20;
-constexpr size_t kMaxRegisters = 1u << 20;
-constexpr size_t kMaxScopes = 200;
-constexpr size_t kMaxParts = 512;
-constexpr uint64_t kMaxVariableBytes = 1u << 30;
-constexpr uint64_t kMaxSpaceBytes[] = {32764, 256u << 10, 4ull << 30, 64u << 10, 512u << 10};
-
-struct Range {
-  uint64_t count;
-  Type type;
-};
-
-struct Scope {
-  std::unordered_map<std::string_view, RegId> registers;
-  std::unordered_map<std::string_view, Range> ranges;
-  std::unordered_map<std::string_view, int32_t> variables;
-  std::unordered_map<std::string_view, int32_t> labels;
-  std::vector<std::pair<int32_t, std::string_view>> pending;  // statement, label
-};
-
-class Parser {
+class Parser : private PtxReader {
  public:
   Parser(PtxModule* module, const PtxPlaces& places, DiagSink& diags)
-      : m_(*module), places_(places), diags_(diags), lexer_(module->text) {
-    scopes_.emplace_back();
-    next_ = lexer_.Next();
+      : PtxReader(module->text, places, diags), m_(*module) {
+    scopes_.Open();
   }
 
   bool Run() {
-    Advance();
     while (token_.kind != Token::Kind::kEnd)
       if (!ModuleItem()) return false;
     if (m_.target.empty()) return Fail("the text has no `.target`, is it PTX?");
@@ -55,73 +32,6 @@ class Parser {
   }
 
  private:
-  void Advance() {
-    token_ = next_;
-    next_ = lexer_.Next();
-  }
-  bool Fail(std::string what) { return FailAt(token_.line, std::move(what)); }
-  bool FailAt(int line, std::string what) {
-    places_.At(diags_.Report(kPtxSyntax, {}, what), line);
-    return false;
-  }
-  bool TooBig(std::string_view what, uint64_t n, uint64_t limit) {
-    places_.At(diags_.Report(kPtxTooBig, {}, what, n, limit), token_.line);
-    return false;
-  }
-  std::string Found() const {
-    switch (token_.kind) {
-      case Token::Kind::kEnd: return "the end of the text";
-      case Token::Kind::kBad: return "bytes that are no PTX token";
-      case Token::Kind::kString: return "a string";
-      case Token::Kind::kWord: case Token::Kind::kPunct: case Token::Kind::kInt:
-      case Token::Kind::kF32: case Token::Kind::kF64: break;
-    }
-    return "`" + std::string(token_.text.substr(0, 60)) + "`";
-  }
-  bool Expect(char c) {
-    if (!token_.Is(c)) return Fail(fmt::format("expected `{}`, found {}", c, Found()));
-    Advance();
-    return true;
-  }
-  bool Accept(char c) {
-    if (!token_.Is(c)) return false;
-    Advance();
-    return true;
-  }
-  bool Int(uint64_t* out, uint64_t limit) {
-    if (token_.kind != Token::Kind::kInt)
-      return Fail("expected a number, found " + Found());
-    if (token_.bits > limit) return TooBig("a number", token_.bits, limit);
-    *out = token_.bits;
-    Advance();
-    return true;
-  }
-  bool Word(std::string_view* out) {
-    if (token_.kind != Token::Kind::kWord || token_.text[0] == '.')
-      return Fail("expected a name, found " + Found());
-    *out = token_.text;
-    Advance();
-    return true;
-  }
-  void SkipLine() {
-    int line = token_.line;
-    while (token_.kind != Token::Kind::kEnd && token_.line == line) Advance();
-  }
-  bool SkipTo(char c) {
-    while (token_.kind != Token::Kind::kEnd && !token_.Is(c)) Advance();
-    return Expect(c);
-  }
-  bool SkipBraces() {
-    int depth = 0;
-    do {
-      if (token_.kind == Token::Kind::kEnd) return Fail("a `{` is never closed");
-      if (token_.Is('{')) ++depth;
-      if (token_.Is('}')) --depth;
-      Advance();
-    } while (depth > 0);
-    return true;
-  }
-
   bool ModuleItem() {
     if (Accept(';')) return true;
     if (token_.kind != Token::Kind::kWord || token_.text[0] != '.')
@@ -291,8 +201,10 @@ class Parser {
       if (v.dynamic && (space != Space::kShared || !is_extern))
         return Fail("an array without a size must be `.extern .shared`");
       if (is_extern && !v.dynamic) {
-        places_.At(diags_.Report(kPtxRefused, {}, "the external variable `" + std::string(v.name) +
-                                                      "`: there is no linker"), v.line);
+        places_.At(diags_.Report(
+                       kPtxRefused, {},
+                       "the external variable `" + std::string(v.name) + "`: there is no linker"),
+                   v.line);
         return false;
       }
       if (!AddVariable(std::move(v))) return false;
@@ -314,7 +226,8 @@ class Parser {
       case Space::kShared: used = &m_.shared_bytes; break;
       case Space::kLocal: used = entry_ != nullptr ? &entry_->local_bytes : nullptr; break;
       case Space::kParam: used = entry_ != nullptr ? &entry_->param_bytes : nullptr; break;
-      case Space::kGlobal: case Space::kConst: used = &unused; break;
+      case Space::kGlobal:
+      case Space::kConst: used = &unused; break;
     }
     if (used == nullptr) return FailAt(v.line, "this variable must stand in a function");
     if (v.dynamic) {
@@ -353,7 +266,7 @@ class Parser {
         places_.At(diags_.Report(kPtxRedefined, {}, entry.name), token_.line);
         return false;
       }
-    scopes_.emplace_back();
+    scopes_.Open();
     if (Accept('(') && !Accept(')')) {
       do {
         if (!token_.IsWord(".param")) return Fail("expected `.param`, found " + Found());
@@ -391,7 +304,7 @@ class Parser {
     }
     if (!token_.Is('{')) return Fail("expected the body of the entry, found " + Found());
     if (!Body()) return false;
-    scopes_.pop_back();
+    scopes_.Close();
     entry_ = nullptr;
     m_.entries.push_back(std::move(entry));
     return true;
@@ -400,13 +313,13 @@ class Parser {
   bool Body() {
     size_t base = scopes_.size();
     Advance();
-    scopes_.emplace_back();
+    scopes_.Open();
     while (scopes_.size() > base) {
       if (token_.kind == Token::Kind::kEnd)
         return Fail(fmt::format("the body of `{}` is never closed", entry_->name));
       if (Accept('{')) {
         if (scopes_.size() > kMaxScopes) return TooBig("nesting", scopes_.size(), kMaxScopes);
-        scopes_.emplace_back();
+        scopes_.Open();
       } else if (token_.Is('}')) {
         if (!CloseScope()) return false;
         Advance();
@@ -419,14 +332,15 @@ class Parser {
 
   bool CloseScope() {
     Scope& scope = scopes_.back();
-    Scope& parent = scopes_[scopes_.size() - 2];
+    Scope& parent = scopes_.at(scopes_.size() - 2);
     bool outermost = scopes_.size() == 3;  // module, parameters, body
     for (auto [statement, name] : scope.pending) {
       auto it = scope.labels.find(name);
       if (it == scope.labels.end()) {
         if (outermost) {
-          places_.At(diags_.Report(kPtxUndefined, {}, name),
-                     entry_->body[static_cast<size_t>(statement)].line)
+          places_
+              .At(diags_.Report(kPtxUndefined, {}, name),
+                  entry_->body[static_cast<size_t>(statement)].line)
               .Help("the target of a branch must be a label of the same function");
           return false;
         }
@@ -435,7 +349,7 @@ class Parser {
       }
       entry_->body[static_cast<size_t>(statement)].operands[0].index = it->second;
     }
-    scopes_.pop_back();
+    scopes_.Close();
     return true;
   }
 
@@ -484,9 +398,9 @@ class Parser {
       if (Accept('<')) {
         uint64_t n = 0;
         if (!Int(&n, 1u << 30) || !Expect('>')) return false;
-        added = scopes_.back().ranges.emplace(name, Range{n, type}).second;
+        added = scopes_.back().ranges.emplace(name, RegisterRange{n, type}).second;
       } else {
-        added = NewRegister(name, {name, 0, false, type});
+        added = scopes_.Declare(scopes_.back(), &entry_->registers, name, {name, 0, false, type});
       }
       if (!added) {
         if (diags_.has_errors()) return false;
@@ -495,53 +409,6 @@ class Parser {
       }
     } while (Accept(','));
     return Expect(';');
-  }
-
-  bool NewRegister(std::string_view name, Register r) { return NewRegisterIn(scopes_.back(), name, r); }
-  bool NewRegisterIn(Scope& scope, std::string_view name, Register r) {
-    if (entry_->registers.size() >= kMaxRegisters)
-      return TooBig("the number of registers", entry_->registers.size() + 1, kMaxRegisters);
-    if (!scope.registers.emplace(name, static_cast<RegId>(entry_->registers.size())).second)
-      return false;
-    entry_->registers.push_back(r);
-    return true;
-  }
-
-  // Looks a name up, innermost scope first; fills `o` if it is known.
-  bool Lookup(std::string_view name, Operand* o) {
-    size_t digits = name.size();
-    while (digits > 1 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
-    std::string_view prefix = name.substr(0, digits), number = name.substr(digits);
-    bool indexed = !number.empty() && number.size() <= 9 && (number.size() == 1 || number[0] != '0');
-    for (size_t i = scopes_.size(); i-- > 0;) {
-      Scope& scope = scopes_[i];
-      if (auto it = scope.registers.find(name); it != scope.registers.end()) {
-        o->kind = Operand::Kind::kRegister;
-        o->reg = it->second;
-        return true;
-      }
-      if (auto it = scope.variables.find(name); it != scope.variables.end()) {
-        o->kind = Operand::Kind::kSymbol;
-        o->index = it->second;
-        return true;
-      }
-      if (!indexed) continue;
-      auto it = scope.ranges.find(prefix);
-      if (it == scope.ranges.end()) continue;
-      uint64_t n = 0;
-      for (char c : number) n = n * 10 + static_cast<uint64_t>(c - '0');
-      if (n >= it->second.count) continue;
-      if (!NewRegisterIn(scope, name, {prefix, static_cast<uint32_t>(n), true, it->second.type}))
-        return false;
-      o->kind = Operand::Kind::kRegister;
-      o->reg = static_cast<RegId>(entry_->registers.size()) - 1;
-      return true;
-    }
-    int special = SpecialFromName(name);
-    if (special < 0) return false;
-    o->kind = Operand::Kind::kSpecial;
-    o->index = special;
-    return true;
   }
 
   bool Undefined(std::string_view name, int line) {
@@ -564,7 +431,10 @@ class Parser {
       o->bits = 32;
       return true;
     }
-    return Lookup(name, o) || Undefined(name, line);
+    if (scopes_.Find(name, &entry_->registers, o)) return true;
+    if (entry_->registers.size() >= kMaxRegisters)
+      return TooBig("the number of registers", entry_->registers.size() + 1, kMaxRegisters);
+    return Undefined(name, line);
   }
 
   // Sums of signed integers after a base: +4, +-16, -8.
@@ -615,7 +485,9 @@ class Parser {
         if (o->kind == Operand::Kind::kSymbol) return Offset(&o->bits);
         return true;
       }
-      case Token::Kind::kEnd: case Token::Kind::kPunct: case Token::Kind::kString:
+      case Token::Kind::kEnd:
+      case Token::Kind::kPunct:
+      case Token::Kind::kString:
       case Token::Kind::kBad: break;
     }
     return Fail("expected an operand, found " + Found());
@@ -624,7 +496,8 @@ class Parser {
   bool Vector(Operand* o) {
     o->kind = Operand::Kind::kVector;
     do {
-      if (o->parts.size() >= kMaxParts) return TooBig("a vector operand", o->parts.size(), kMaxParts);
+      if (o->parts.size() >= kMaxParts)
+        return TooBig("a vector operand", o->parts.size(), kMaxParts);
       o->parts.emplace_back();
       if (!Value(&o->parts.back())) return false;
     } while (Accept(','));
@@ -668,7 +541,7 @@ class Parser {
     if (token_.kind != Token::Kind::kWord || token_.text[0] == '%' || token_.text[0] == '.')
       return Fail("expected an instruction, found " + Found());
     s.text = token_.text;
-    SplitOpcode(&s);
+    s.SplitText();
     s.line = token_.line;
     if (s.opcode == "call" || s.opcode == "brx" || s.opcode == "tex" || s.opcode == "suld") {
       places_.At(diags_.Report(kPtxRefused, {}, fmt::format("`{}`", s.text)), s.line)
@@ -696,25 +569,8 @@ class Parser {
     return true;
   }
 
-  // "cp.async.bulk" → opcode "cp", modifiers "async", "bulk". "::" stays inside a modifier.
-  static void SplitOpcode(Statement* s) {
-    size_t dot = s->text.find('.');
-    s->opcode = s->text.substr(0, dot);
-    while (dot != std::string_view::npos) {
-      size_t next = s->text.find('.', dot + 1);
-      s->mods.push_back(s->text.substr(dot + 1, next == std::string_view::npos
-                                                    ? std::string_view::npos
-                                                    : next - dot - 1));
-      dot = next;
-    }
-  }
-
   PtxModule& m_;
-  const PtxPlaces& places_;
-  DiagSink& diags_;
-  Lexer lexer_;
-  Token token_, next_;
-  std::vector<Scope> scopes_;
+  ScopeStack scopes_;
   Entry* entry_ = nullptr;
   bool extern_ = false;
 };

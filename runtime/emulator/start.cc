@@ -60,8 +60,12 @@ uint64_t SpecialValue(const Launch& launch, const Cta& cta, const Warp& w, Speci
     case Special::kDynamicSmemSize: return c.smem_bytes;
     case Special::kTotalSmemSize: return launch.smem_total;
     case Special::kAggrSmemSize: return launch.smem_total;
-    case Special::kClock: case Special::kClockHi: case Special::kClock64:
-    case Special::kGlobaltimer: case Special::kGlobaltimerLo: case Special::kGlobaltimerHi:
+    case Special::kClock:
+    case Special::kClockHi:
+    case Special::kClock64:
+    case Special::kGlobaltimer:
+    case Special::kGlobaltimerLo:
+    case Special::kGlobaltimerHi:
     case Special::kCount: break;
   }
   return 0;
@@ -93,7 +97,8 @@ void Cluster::Start(Launch* l, uint64_t cluster_number) {
   fault = {};
   failed = false;
   cursor_ = 0;
-  rng = (l->options->seed * 0x9e3779b97f4a7c15ull ^ (cluster_number + 1) * 0xbf58476d1ce4e5b9ull) | 1;
+  rng =
+      (l->options->seed * 0x9e3779b97f4a7c15ull ^ (cluster_number + 1) * 0xbf58476d1ce4e5b9ull) | 1;
   const LaunchConfig& c = l->config;
   const Program& program = *l->program;
   uint32_t size = c.cluster[0] * c.cluster[1] * c.cluster[2];
@@ -107,7 +112,8 @@ void Cluster::Start(Launch* l, uint64_t cluster_number) {
   uint8_t* at = storage.get();
   at += RoundUp(reinterpret_cast<uint64_t>(at), 1024) - reinterpret_cast<uint64_t>(at);
 
-  uint64_t cx = cluster_number % l->clusters[0], cy = cluster_number / l->clusters[0] % l->clusters[1];
+  uint64_t cx = cluster_number % l->clusters[0],
+           cy = cluster_number / l->clusters[0] % l->clusters[1];
   uint64_t cz = cluster_number / l->clusters[0] / l->clusters[1];
   uint32_t per_thread = program.maxnreg != 0
                             ? program.maxnreg

@@ -11,12 +11,14 @@ namespace {
 using V = std::vector<uint64_t>;
 
 TEST(MBarrier, TokensParityAndPending) {
-  V out = RunBody(".shared .align 8 .b64 bar; .reg .b32 %a, %n; .reg .pred %p, %z; .reg .b64 %s, %w;",
-                  "setp.eq.u32 %z, %t, 0;\n@%z mbarrier.init.shared.b64 [bar], 64;\nbar.sync 0;\n"
-                  "mbarrier.arrive.shared::cta.b64 %s, [bar];\nmbarrier.pending_count.b64 %n, %s;\n"
-                  "W:\nmbarrier.test_wait.shared.b64 %p, [bar], %s;\n@!%p bra W;\n"
-                  "mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 0;\nselp.b32 %a, 1000, 0, %p;\n"
-                  "add.u32 %a, %a, %n;\ncvt.u64.u32 %w, %a;\nst.global.u64 [%pout], %w;\n", {}, 64);
+  V out =
+      RunBody(".shared .align 8 .b64 bar; .reg .b32 %a, %n; .reg .pred %p, %z; .reg .b64 %s, %w;",
+              "setp.eq.u32 %z, %t, 0;\n@%z mbarrier.init.shared.b64 [bar], 64;\nbar.sync 0;\n"
+              "mbarrier.arrive.shared::cta.b64 %s, [bar];\nmbarrier.pending_count.b64 %n, %s;\n"
+              "W:\nmbarrier.test_wait.shared.b64 %p, [bar], %s;\n@!%p bra W;\n"
+              "mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 0;\nselp.b32 %a, 1000, 0, %p;\n"
+              "add.u32 %a, %a, %n;\ncvt.u64.u32 %w, %a;\nst.global.u64 [%pout], %w;\n",
+              {}, 64);
   ASSERT_FALSE(out.empty());
   std::sort(out.begin(), out.end());  // which warp arrives first is the scheduler's choice
   for (uint64_t n = 0; n < 64; ++n) EXPECT_EQ(out[n], 1001 + n);
@@ -25,7 +27,8 @@ TEST(MBarrier, TokensParityAndPending) {
 TEST(MBarrier, MisuseIsReported) {
   std::string error;
   RunBody(".shared .align 8 .b64 bar;", "mbarrier.arrive.shared.b64 _, [bar];", {}, 1, &error);
-  EXPECT_NE(error.find("no mbarrier was initialised at shared offset 0"), std::string::npos) << error;
+  EXPECT_NE(error.find("no mbarrier was initialised at shared offset 0"), std::string::npos)
+      << error;
   RunBody(".shared .align 8 .b64 bar;", "mbarrier.init.shared.b64 [bar], 0;", {}, 1, &error);
   EXPECT_NE(error.find("E661"), std::string::npos) << error;
   RunBody(".shared .align 8 .b64 bar[2];", "mbarrier.init.shared.b64 [bar+4], 1;", {}, 1, &error);
@@ -34,9 +37,11 @@ TEST(MBarrier, MisuseIsReported) {
 
 TEST(MBarrier, PollingWithoutProgressIsADeadlock) {
   std::string error;
-  RunBody(".shared .align 8 .b64 bar; .reg .pred %p;",
-          "mbarrier.init.shared.b64 [bar], 2;\nW:\nmbarrier.test_wait.parity.shared.b64 %p, [bar], 0;\n"
-          "@!%p bra W;", {}, 1, &error);
+  RunBody(
+      ".shared .align 8 .b64 bar; .reg .pred %p;",
+      "mbarrier.init.shared.b64 [bar], 2;\nW:\nmbarrier.test_wait.parity.shared.b64 %p, [bar], 0;\n"
+      "@!%p bra W;",
+      {}, 1, &error);
   EXPECT_NE(error.find("E660"), std::string::npos) << error;
   EXPECT_NE(error.find("polling"), std::string::npos) << error;
 }
@@ -44,11 +49,13 @@ TEST(MBarrier, PollingWithoutProgressIsADeadlock) {
 TEST(Copies, CpAsyncWithZeroFill) {
   V in(64);
   for (size_t i = 0; i < in.size(); ++i) in[i] = i + 1;
-  V out = RunBody(".shared .align 16 .b8 s[512]; .reg .b32 %a; .reg .b64 %x, %src, %w;",
-                  "mul.wide.u32 %w, %t, 16;\nadd.u64 %src, %in, %w;\ncvt.u32.u64 %a, %w;\n"
-                  "cp.async.cg.shared.global [%a], [%src], 16, 8;\ncp.async.commit_group;\n"
-                  "cp.async.wait_group 0;\nbar.sync 0;\nshl.b32 %a, %t, 3;\nld.shared.u64 %x, [%a];\n"
-                  "st.global.u64 [%pout], %x;", in, 32);
+  V out =
+      RunBody(".shared .align 16 .b8 s[512]; .reg .b32 %a; .reg .b64 %x, %src, %w;",
+              "mul.wide.u32 %w, %t, 16;\nadd.u64 %src, %in, %w;\ncvt.u32.u64 %a, %w;\n"
+              "cp.async.cg.shared.global [%a], [%src], 16, 8;\ncp.async.commit_group;\n"
+              "cp.async.wait_group 0;\nbar.sync 0;\nshl.b32 %a, %t, 3;\nld.shared.u64 %x, [%a];\n"
+              "st.global.u64 [%pout], %x;",
+              in, 32);
   ASSERT_FALSE(out.empty());
   for (size_t i = 0; i < 32; ++i) EXPECT_EQ(out[i], i % 2 == 0 ? i + 1 : 0);
 }
@@ -56,14 +63,16 @@ TEST(Copies, CpAsyncWithZeroFill) {
 TEST(Copies, BulkLoadAndStore) {
   V in(64);
   for (size_t i = 0; i < in.size(); ++i) in[i] = i * 5;
-  V out = RunBody(".shared .align 128 .b8 s[512]; .shared .align 8 .b64 bar; .reg .pred %p, %z;",
-                  "setp.eq.u32 %z, %t, 0;\n@!%z bra J;\nmbarrier.init.shared.b64 [bar], 1;\n"
-                  "mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;\n"
-                  "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%in], 256, [bar];\n"
-                  "J:\nbar.sync 0;\nW:\nmbarrier.try_wait.parity.shared.b64 %p, [bar], 0;\n@!%p bra W;\n"
-                  "@!%z bra E;\ncp.async.bulk.global.shared::cta.bulk_group [%out], [s], 128;\n"
-                  "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u64 [%out], [s], 64;\n"
-                  "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;\nE:", in, 32);
+  V out = RunBody(
+      ".shared .align 128 .b8 s[512]; .shared .align 8 .b64 bar; .reg .pred %p, %z;",
+      "setp.eq.u32 %z, %t, 0;\n@!%z bra J;\nmbarrier.init.shared.b64 [bar], 1;\n"
+      "mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;\n"
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%in], 256, [bar];\n"
+      "J:\nbar.sync 0;\nW:\nmbarrier.try_wait.parity.shared.b64 %p, [bar], 0;\n@!%p bra W;\n"
+      "@!%z bra E;\ncp.async.bulk.global.shared::cta.bulk_group [%out], [s], 128;\n"
+      "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u64 [%out], [s], 64;\n"
+      "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;\nE:",
+      in, 32);
   ASSERT_FALSE(out.empty());
   for (size_t i = 0; i < 32; ++i) EXPECT_EQ(out[i], i < 8 ? i * 10 : i < 16 ? i * 5 : 0);
   std::string error;
@@ -74,12 +83,15 @@ TEST(Copies, BulkLoadAndStore) {
 
 std::string TmaPtx() {
   return ".version 8.3\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 s[];\n"
-         ".visible .entry k(.param .align 64 .b8 a[128], .param .align 64 .b8 b[128], .param .u32 x)\n{\n"
+         ".visible .entry k(.param .align 64 .b8 a[128], .param .align 64 .b8 b[128], .param .u32 "
+         "x)\n{\n"
          ".reg .b64 %a, %b; .reg .b32 %x, %bar, %s; .reg .pred %p;\n"
-         "mov.b64 %a, a;\nmov.b64 %b, b;\nld.param.u32 %x, [x];\nmov.u32 %s, s;\nadd.u32 %bar, %s, 4096;\n"
+         "mov.b64 %a, a;\nmov.b64 %b, b;\nld.param.u32 %x, [x];\nmov.u32 %s, s;\nadd.u32 %bar, %s, "
+         "4096;\n"
          "mbarrier.init.shared::cta.b64 [%bar], 1;\nfence.mbarrier_init.release.cluster;\n"
          "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 4096;\n"
-         "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%s], [%a, {%x, 0}], [%bar];\n"
+         "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%s], "
+         "[%a, {%x, 0}], [%bar];\n"
          "W:\nmbarrier.try_wait.parity.shared::cta.b64 %p, [%bar], 0, 1000;\n@!%p bra W;\n"
          "fence.proxy.async.shared::cta;\n"
          "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%b, {0, 0}], [%s];\n"
@@ -107,13 +119,15 @@ TEST(Copies, TensorRoundTripWithOutOfBoundsFill) {
   ASSERT_TRUE(ma.ok() && mb.ok()) << emu.Text();
   LaunchConfig config;
   config.smem_bytes = 4096 + 8;
-  ASSERT_TRUE(emu.Launch("k", config, {KernelArg::Of(*ma), KernelArg::Of(*mb), KernelArg::Of(104)})) << emu.Text();
+  ASSERT_TRUE(emu.Launch("k", config, {KernelArg::Of(*ma), KernelArg::Of(*mb), KernelArg::Of(104)}))
+      << emu.Text();
   auto out = emu.Download<uint16_t>(db, 64 * 32);
   for (int r = 0; r < 32; ++r)
     for (int c = 0; c < 64; ++c)
       ASSERT_EQ(out[r * 64 + c], c + 104 < 128 ? in[r * 128 + c + 104] : 0) << r << " " << c;
   // The first coordinate must lie on 16 bytes, as on silicon.
-  EXPECT_FALSE(emu.Launch("k", config, {KernelArg::Of(*ma), KernelArg::Of(*mb), KernelArg::Of(100)}));
+  EXPECT_FALSE(
+      emu.Launch("k", config, {KernelArg::Of(*ma), KernelArg::Of(*mb), KernelArg::Of(100)}));
   EXPECT_NE(emu.Text().find("multiple of 8 bf16"), std::string::npos) << emu.Text();
   // The same launch with a map that points past its allocation.
   d.base = db;
@@ -121,7 +135,8 @@ TEST(Copies, TensorRoundTripWithOutOfBoundsFill) {
   auto bad = emu.device->EncodeTensorMap(d, emu.diags);
   ASSERT_TRUE(bad.ok());
   d.box = {64, 32};
-  EXPECT_FALSE(emu.Launch("k", config, {KernelArg::Of(TensorMap{}), KernelArg::Of(*mb), KernelArg::Of(0)}));
+  EXPECT_FALSE(
+      emu.Launch("k", config, {KernelArg::Of(TensorMap{}), KernelArg::Of(*mb), KernelArg::Of(0)}));
   EXPECT_NE(emu.Text().find("no tensor map of this device"), std::string::npos) << emu.Text();
 }
 
@@ -130,21 +145,27 @@ TEST(Matrices, MmaSyncWithLdmatrix) {
   std::string ptx =
       ".version 8.3\n.target sm_90a\n.address_size 64\n"
       ".visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
-      ".shared .align 128 .b8 s[768]; .reg .b64 %in, %out, %w, %x; .reg .b32 %t, %a<4>, %b<2>, %m, %r, %n;\n"
+      ".shared .align 128 .b8 s[768]; .reg .b64 %in, %out, %w, %x; .reg .b32 %t, %a<4>, %b<2>, %m, "
+      "%r, %n;\n"
       ".reg .f32 %d<4>; .reg .pred %p;\n"
       "ld.param.u64 %in, [in];\nld.param.u64 %out, [out];\nmov.u32 %t, %tid.x;\n"
       "mul.wide.u32 %w, %t, 24;\nadd.u64 %in, %in, %w;\ncvt.u32.u64 %m, %w;\n"
-      "ld.global.u64 %x, [%in];\nst.shared.u64 [%m], %x;\nld.global.u64 %x, [%in+8];\nst.shared.u64 [%m+8], %x;\n"
+      "ld.global.u64 %x, [%in];\nst.shared.u64 [%m], %x;\nld.global.u64 %x, "
+      "[%in+8];\nst.shared.u64 [%m+8], %x;\n"
       "ld.global.u64 %x, [%in+16];\nst.shared.u64 [%m+16], %x;\nbar.sync 0;\n"
       // A: lane l gives row l%16, column half l/16.
-      "and.b32 %r, %t, 15;\nshl.b32 %m, %r, 5;\nshr.u32 %n, %t, 4;\nshl.b32 %n, %n, 4;\nadd.u32 %m, %m, %n;\n"
+      "and.b32 %r, %t, 15;\nshl.b32 %m, %r, 5;\nshr.u32 %n, %t, 4;\nshl.b32 %n, %n, 4;\nadd.u32 "
+      "%m, %m, %n;\n"
       "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%a0, %a1, %a2, %a3}, [%m];\n"
-      "and.b32 %r, %t, 7;\nshl.b32 %m, %r, 5;\nshr.u32 %n, %t, 3;\nand.b32 %n, %n, 1;\nshl.b32 %n, %n, 4;\n"
+      "and.b32 %r, %t, 7;\nshl.b32 %m, %r, 5;\nshr.u32 %n, %t, 3;\nand.b32 %n, %n, 1;\nshl.b32 %n, "
+      "%n, 4;\n"
       "add.u32 %m, %m, %n;\nadd.u32 %m, %m, 512;\n"
       "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%b0, %b1}, [%m];\n"
       "mov.f32 %d0, 0f3F800000;\nmov.f32 %d1, %d0;\nmov.f32 %d2, %d0;\nmov.f32 %d3, %d0;\n"
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%d0,%d1,%d2,%d3}, {%a0,%a1,%a2,%a3}, {%b0,%b1}, {%d0,%d1,%d2,%d3};\n"
-      "mul.wide.u32 %w, %t, 16;\nadd.u64 %out, %out, %w;\nst.global.v4.f32 [%out], {%d0,%d1,%d2,%d3};\nret;\n}\n";
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%d0,%d1,%d2,%d3}, {%a0,%a1,%a2,%a3}, "
+      "{%b0,%b1}, {%d0,%d1,%d2,%d3};\n"
+      "mul.wide.u32 %w, %t, 16;\nadd.u64 %out, %out, %w;\nst.global.v4.f32 [%out], "
+      "{%d0,%d1,%d2,%d3};\nret;\n}\n";
   Emu emu;
   ASSERT_TRUE(emu.Load(ptx)) << emu.Text();
   std::vector<uint16_t> in(384);
@@ -173,12 +194,14 @@ TEST(Matrices, WgmmaNeedsAWholeWarpgroup) {
   std::string error;
   RunBody(".shared .align 1024 .b8 s[8192]; .reg .b32 %d<4>; .reg .b64 %x; .reg .pred %p;",
           "mov.b64 %x, 0;\nsetp.eq.u32 %p, %t, %t;\n"
-          "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%d0,%d1,%d2,%d3}, %x, %x, %p, 1, 1, 0, 0;",
+          "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%d0,%d1,%d2,%d3}, %x, %x, %p, 1, "
+          "1, 0, 0;",
           {}, 64, &error);
   EXPECT_NE(error.find("E662"), std::string::npos) << error;
   RunBody(".shared .align 1024 .b8 s[8192]; .reg .b32 %d<4>; .reg .b64 %x; .reg .pred %p;",
           "mov.b64 %x, 0;\nsetp.lt.u32 %p, %t, 32;\n@%p bra E;\n"
-          "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%d0,%d1,%d2,%d3}, %x, %x, %p, 1, 1, 0, 0;\nE:",
+          "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%d0,%d1,%d2,%d3}, %x, %x, %p, 1, "
+          "1, 0, 0;\nE:",
           {}, 128, &error);
   EXPECT_NE(error.find("of warpgroup 0 to issue the same wgmma"), std::string::npos) << error;
 }

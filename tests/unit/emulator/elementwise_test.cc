@@ -24,8 +24,10 @@ TEST(Elementwise, LlvmAxpyWithDivergence) {
   config.grid[0] = 8;
   config.block[0] = 128;
   LaunchStats stats;
-  ASSERT_TRUE(emu.Launch("axpy", config, {KernelArg::Of(dx), KernelArg::Of(dy), KernelArg::Of(1.5f),
-                                          KernelArg::Of(n)}, &stats)) << emu.Text();
+  ASSERT_TRUE(emu.Launch(
+      "axpy", config, {KernelArg::Of(dx), KernelArg::Of(dy), KernelArg::Of(1.5f), KernelArg::Of(n)},
+      &stats))
+      << emu.Text();
   EXPECT_EQ(emu.Download<float>(dy, n), want);
   EXPECT_GT(stats.warp_instructions, 32u * 10u);
 }
@@ -42,8 +44,9 @@ TEST(Elementwise, OutOfBoundsIsReportedWithPlaces) {
   uint64_t dx = emu.Upload(std::vector<float>(100)), dy = emu.Upload(std::vector<float>(128));
   LaunchConfig config;
   config.block[0] = 128;
-  EXPECT_FALSE(emu.Launch("axpy", config, {KernelArg::Of(dx), KernelArg::Of(dy),
-                                           KernelArg::Of(1.0f), KernelArg::Of(int64_t{128})}));
+  EXPECT_FALSE(emu.Launch(
+      "axpy", config,
+      {KernelArg::Of(dx), KernelArg::Of(dy), KernelArg::Of(1.0f), KernelArg::Of(int64_t{128})}));
   std::string text = emu.Text();
   EXPECT_NE(text.find("E640"), std::string::npos) << text;
   EXPECT_NE(text.find("axpy.ptx:" + std::to_string(line)), std::string::npos) << text;
@@ -64,8 +67,9 @@ TEST(Elementwise, SameResultForAnyNumberOfThreads) {
     LaunchConfig config;
     config.grid[0] = 128;
     config.block[0] = 32;
-    ASSERT_TRUE(emu.Launch("axpy", config, {KernelArg::Of(dx), KernelArg::Of(dy),
-                                            KernelArg::Of(0.1f), KernelArg::Of(int64_t{4096})}));
+    ASSERT_TRUE(emu.Launch(
+        "axpy", config,
+        {KernelArg::Of(dx), KernelArg::Of(dy), KernelArg::Of(0.1f), KernelArg::Of(int64_t{4096})}));
     auto got = emu.Download<float>(dy, 4096);
     if (first.empty()) first = got;
     EXPECT_EQ(got, first);

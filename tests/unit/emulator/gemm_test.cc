@@ -59,7 +59,8 @@ struct Gemm {
     config.smem_bytes = 4 * 32768 + 64;
     return emu.Launch("gemm", config,
                       {KernelArg::Of(map_a), KernelArg::Of(map_b), KernelArg::Of(dc),
-                       KernelArg::Of(int32_t{kSize}), KernelArg::Of(int32_t{kSize})}, stats);
+                       KernelArg::Of(int32_t{kSize}), KernelArg::Of(int32_t{kSize})},
+                      stats);
   }
   void Check() {
     auto c = emu.Download<uint16_t>(dc, kSize * kSize);

@@ -67,10 +67,13 @@ struct Emu {
 inline std::string Body(const std::string& declarations, const std::string& body) {
   return ".version 8.3\n.target sm_90a\n.address_size 64\n"
          ".visible .entry k(.param .u64 in, .param .u64 out)\n{\n"
-         ".reg .b64 %in, %out, %pin, %pout, %tt;\n.reg .b32 %t;\n" + declarations + "\n"
+         ".reg .b64 %in, %out, %pin, %pout, %tt;\n.reg .b32 %t;\n" +
+         declarations +
+         "\n"
          "ld.param.u64 %in, [in];\nld.param.u64 %out, [out];\n"
          "mov.u32 %t, %tid.x;\nmul.wide.u32 %tt, %t, 8;\n"
-         "add.u64 %pin, %in, %tt;\nadd.u64 %pout, %out, %tt;\n" + body + "\nret;\n}\n";
+         "add.u64 %pin, %in, %tt;\nadd.u64 %pout, %out, %tt;\n" +
+         body + "\nret;\n}\n";
 }
 
 // Runs Body() with one warp (or more); 8-byte input and output cells. Empty on failure.
@@ -80,16 +83,20 @@ inline std::vector<uint64_t> RunBody(const std::string& declarations, const std:
   Emu emu(options);
   in.resize(std::max<size_t>(in.size(), threads));
   if (!emu.Load(Body(declarations, body))) {
-    if (error != nullptr) *error = emu.Text();
-    else ADD_FAILURE() << emu.Text();
+    if (error != nullptr)
+      *error = emu.Text();
+    else
+      ADD_FAILURE() << emu.Text();
     return {};
   }
   uint64_t a = emu.Upload(in), b = emu.Upload(std::vector<uint64_t>(in.size()));
   LaunchConfig config;
   config.block[0] = threads;
   if (!emu.Launch("k", config, {KernelArg::Of(a), KernelArg::Of(b)})) {
-    if (error != nullptr) *error = emu.Text();
-    else ADD_FAILURE() << emu.Text();
+    if (error != nullptr)
+      *error = emu.Text();
+    else
+      ADD_FAILURE() << emu.Text();
     return {};
   }
   return emu.Download<uint64_t>(b, in.size());
@@ -107,13 +114,16 @@ inline std::vector<uint64_t> Eval(int bits, const std::string& text, const Cases
       "cvt.u32.u64 %a, %al;\ncvt.u32.u64 %b, %bl;\ncvt.u32.u64 %c, %cl;\n"
       "cvt.u16.u64 %ah, %al;\ncvt.u16.u64 %bh, %bl;\ncvt.u16.u64 %ch, %cl;\n"
       "and.b32 %t, %a, 1;\nsetp.ne.u32 %pa, %t, 0;\n"
-      "mov.b32 %d, 0;\nmov.b64 %dl, 0;\nmov.b16 %dh, 0;\nsetp.ne.u32 %p, 0, 0;\n" + text + "\n";
+      "mov.b32 %d, 0;\nmov.b64 %dl, 0;\nmov.b16 %dh, 0;\nsetp.ne.u32 %p, 0, 0;\n" +
+      text + "\n";
   if (bits == 1) body += "selp.b64 %dl, 1, 0, %p;\n";
   if (bits == 16) body += "cvt.u64.u16 %dl, %dh;\n";
   if (bits == 32) body += "cvt.u64.u32 %dl, %d;\n";
   body += "st.global.b64 [%pout], %dl;";
-  auto out = RunBody(".reg .b64 %al, %bl, %cl, %dl; .reg .b32 %a, %b, %c, %d, %x, %y, %z;\n"
-                     ".reg .b16 %ah, %bh, %ch, %dh; .reg .pred %p, %q, %pa;", body, in);
+  auto out = RunBody(
+      ".reg .b64 %al, %bl, %cl, %dl; .reg .b32 %a, %b, %c, %d, %x, %y, %z;\n"
+      ".reg .b16 %ah, %bh, %ch, %dh; .reg .pred %p, %q, %pa;",
+      body, in);
   out.resize(out.empty() ? 0 : cases.size());
   return out;
 }

@@ -8,7 +8,8 @@ namespace {
 
 using V = std::vector<uint64_t>;
 
-std::string ErrorOf(const std::string& declarations, const std::string& body, uint32_t threads = 32) {
+std::string ErrorOf(const std::string& declarations, const std::string& body,
+                    uint32_t threads = 32) {
   std::string error;
   EXPECT_TRUE(RunBody(declarations, body, {}, threads, &error).empty());
   return error;
@@ -17,16 +18,20 @@ std::string ErrorOf(const std::string& declarations, const std::string& body, ui
 TEST(Memory, VectorsAndWidths) {
   auto out = RunBody(".reg .b32 %a, %b; .reg .b16 %h<4>; .reg .b64 %x;",
                      "ld.global.s8 %a, [%pin];\nld.global.u8 %b, [%pin+1];\n"
-                     "st.global.v2.b32 [%pout], {%a, %b};", {0xff80, 0x7f01}, 2);
+                     "st.global.v2.b32 [%pout], {%a, %b};",
+                     {0xff80, 0x7f01}, 2);
   EXPECT_EQ(out[0], 0x000000ffffffff80ull);
   EXPECT_EQ(out[1], 0x0000007f00000001ull);
   out = RunBody(".reg .b16 %h<4>;",
                 "ld.global.v4.u16 {%h0, %h1, %h2, %h3}, [%pin];\n"
-                "st.global.v4.u16 [%pout], {%h3, %h2, %h1, %h0};", {0x0001000200030004, 5}, 32);
+                "st.global.v4.u16 [%pout], {%h3, %h2, %h1, %h0};",
+                {0x0001000200030004, 5}, 32);
   EXPECT_EQ(out[0], 0x0004000300020001ull);
   EXPECT_EQ(out[1], 0x0005000000000000ull);
-  out = RunBody(".reg .b32 %a;", "ld.global.b32 %a, [%pin];\nst.global.b8 [%pout+3], %a;\n"
-                "st.global.b16 [%pout+4], %a;", {0x12345678}, 1);
+  out = RunBody(".reg .b32 %a;",
+                "ld.global.b32 %a, [%pin];\nst.global.b8 [%pout+3], %a;\n"
+                "st.global.b16 [%pout+4], %a;",
+                {0x12345678}, 1);
   EXPECT_EQ(out[0], 0x0000567878000000ull);
 }
 
@@ -41,12 +46,15 @@ TEST(Memory, SharedLocalConstAndGlobalVariables) {
       "ld.param.u64 %out, [out];\nmov.u32 %t, %tid.x;\n"
       "mov.u32 %s, buf;\nshl.b32 %a, %t, 2;\nadd.u32 %s, %s, %a;\n"
       "mul.lo.u32 %b, %t, 3;\nst.shared.u32 [%s], %b;\nbar.sync 0;\n"
-      "mov.u32 %s, buf;\nsub.u32 %a, 124, %a;\nadd.u32 %s, %s, %a;\nld.shared.u32 %b, [%s];\n"  // 3(31-t)
-      "mov.u64 %p, depot;\ncvta.local.u64 %p, %p;\nst.u32 [%p+4], %b;\nld.local.u32 %b, [depot+4];\n"
+      "mov.u32 %s, buf;\nsub.u32 %a, 124, %a;\nadd.u32 %s, %s, %a;\nld.shared.u32 %b, "
+      "[%s];\n"  // 3(31-t)
+      "mov.u64 %p, depot;\ncvta.local.u64 %p, %p;\nst.u32 [%p+4], %b;\nld.local.u32 %b, "
+      "[depot+4];\n"
       "ld.const.u32 %a, [table+12];\nadd.u32 %b, %b, %a;\n"
       "ld.global.u32 %g, [g];\n"
       "mov.u64 %p, buf;\ncvta.shared.u64 %p, %p;\nld.u32 %a, [%p+8];\nadd.u32 %b, %b, %a;\n"
-      "mul.wide.u32 %q, %t, 8;\nadd.u64 %out, %out, %q;\nst.global.v2.b32 [%out], {%b, %g};\nret;\n}\n";
+      "mul.wide.u32 %q, %t, 8;\nadd.u64 %out, %out, %q;\nst.global.v2.b32 [%out], {%b, "
+      "%g};\nret;\n}\n";
   Emu emu;
   ASSERT_TRUE(emu.Load(ptx)) << emu.Text();
   uint64_t out = emu.Upload(V(32));
@@ -61,15 +69,20 @@ TEST(Memory, SharedLocalConstAndGlobalVariables) {
 }
 
 TEST(Memory, Faults) {
-  EXPECT_NE(ErrorOf(".reg .b32 %a;", "ld.global.b32 %a, [%pin+2];").find("E641"), std::string::npos);
+  EXPECT_NE(ErrorOf(".reg .b32 %a;", "ld.global.b32 %a, [%pin+2];").find("E641"),
+            std::string::npos);
   EXPECT_NE(ErrorOf(".reg .b32 %a;", "ld.global.b32 %a, [0];").find("E640"), std::string::npos);
-  EXPECT_NE(ErrorOf(".reg .b32 %a;", "st.global.b32 [%pout+256], 1;").find("warp 0, lane 0"), std::string::npos);
-  EXPECT_NE(ErrorOf(".reg .b32 %a;", "ld.global.b32 %a, [%pin+-8];").find("E640"), std::string::npos);
+  EXPECT_NE(ErrorOf(".reg .b32 %a;", "st.global.b32 [%pout+256], 1;").find("warp 0, lane 0"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(".reg .b32 %a;", "ld.global.b32 %a, [%pin+-8];").find("E640"),
+            std::string::npos);
   EXPECT_NE(ErrorOf(".shared .b32 x;", "st.shared.b32 [x+4], 1;").find("E642"), std::string::npos);
-  EXPECT_NE(ErrorOf(".shared .b32 x;", "st.shared.b32 [%tt+0xfffffffffffffffc], 1;").find("E642"), std::string::npos);
+  EXPECT_NE(ErrorOf(".shared .b32 x;", "st.shared.b32 [%tt+0xfffffffffffffffc], 1;").find("E642"),
+            std::string::npos);
   EXPECT_NE(ErrorOf(".local .b32 x;", "st.local.b32 [x+400], 1;").find("E643"), std::string::npos);
   EXPECT_NE(ErrorOf("", "trap;").find("E644"), std::string::npos);
-  EXPECT_NE(ErrorOf(".reg .b64 %x;", "mov.u64 %x, in;\nst.u64 [%x], 0;").find("E648"), std::string::npos);
+  EXPECT_NE(ErrorOf(".reg .b64 %x;", "mov.u64 %x, in;\nst.u64 [%x], 0;").find("E648"),
+            std::string::npos);
 }
 
 TEST(Memory, FreedMemoryIsOutOfBounds) {
@@ -107,7 +120,8 @@ TEST(Atomics, SharedAndGlobal) {
                      "mov.b32 %b, 1;\nadd.u32 %b, %b, %t;\natom.global.add.u32 %a, [%out], %b;\n"
                      "red.global.max.s32 [%out+4], %t;\nred.global.add.f32 [%out+8], 0f3F800000;\n"
                      "atom.global.cas.b32 %a, [%out+12], 0, %b;\n"
-                     "atom.global.inc.u32 %a, [%out+16], 9;\nred.global.or.b32 [%out+20], %b;", {}, 64);
+                     "atom.global.inc.u32 %a, [%out+16], 9;\nred.global.or.b32 [%out+20], %b;",
+                     {}, 64);
   EXPECT_EQ(out[0] & 0xffffffff, 64u * 65 / 2);
   EXPECT_EQ(out[0] >> 32, 63u);
   EXPECT_EQ(out[1] & 0xffffffff, 0x42800000u);  // 64.0f
@@ -117,7 +131,8 @@ TEST(Atomics, SharedAndGlobal) {
   out = RunBody(".shared .b32 x; .reg .b32 %a; .reg .pred %p; .reg .b64 %w;",
                 "setp.eq.u32 %p, %t, 0;\n@%p st.shared.u32 [x], 0;\nbar.sync 0;\n"
                 "atom.shared.add.u32 %a, [x], 2;\nbar.sync 0;\nld.shared.u32 %a, [x];\n"
-                "cvt.u64.u32 %w, %a;\nst.global.u64 [%pout], %w;", {}, 96);
+                "cvt.u64.u32 %w, %a;\nst.global.u64 [%pout], %w;",
+                {}, 96);
   EXPECT_EQ(out[95], 192u);
 }
 
@@ -139,12 +154,13 @@ TEST(Atomics, CtasMayWaitForLaterOnes) {
   EmulatorOptions options;
   options.threads = 1;
   Emu emu(options);
-  ASSERT_TRUE(emu.Load(Body(
-      ".reg .pred %p; .reg .b32 %c, %n, %f;",
-      "mov.u32 %c, %ctaid.x;\nmov.u32 %n, %nctaid.x;\nsub.u32 %n, %n, 1;\n"
-      "setp.eq.u32 %p, %c, %n;\n@%p st.release.gpu.global.u32 [%out], 1;\n"
-      "W:\nld.acquire.gpu.global.u32 %f, [%out];\nsetp.eq.u32 %p, %f, 0;\n@%p bra W;\n"
-      "red.global.add.u32 [%out+4], 1;"))) << emu.Text();
+  ASSERT_TRUE(emu.Load(
+      Body(".reg .pred %p; .reg .b32 %c, %n, %f;",
+           "mov.u32 %c, %ctaid.x;\nmov.u32 %n, %nctaid.x;\nsub.u32 %n, %n, 1;\n"
+           "setp.eq.u32 %p, %c, %n;\n@%p st.release.gpu.global.u32 [%out], 1;\n"
+           "W:\nld.acquire.gpu.global.u32 %f, [%out];\nsetp.eq.u32 %p, %f, 0;\n@%p bra W;\n"
+           "red.global.add.u32 [%out+4], 1;")))
+      << emu.Text();
   uint64_t a = emu.Upload(V(64));
   LaunchConfig config;
   config.grid[0] = 3;

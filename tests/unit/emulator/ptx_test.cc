@@ -24,7 +24,8 @@ TEST(Ptx, UnknownFormIsRefusedWithPlaces) {
   LoadOptions options;
   options.name = "k.ptx";
   options.lines = {{16, "k.tile:2:5 (dot)"}};
-  EXPECT_FALSE(emu.Load(Body("", "\nadd.cc.u32 %t, %t, %t;\ntcgen05.wait::ld.sync.aligned;"), options));
+  EXPECT_FALSE(
+      emu.Load(Body("", "\nadd.cc.u32 %t, %t, %t;\ntcgen05.wait::ld.sync.aligned;"), options));
   Has(emu.Text(), "E603");
   Has(emu.Text(), "`add.cc.u32`");
   Has(emu.Text(), "forms of this opcode: add");
@@ -53,12 +54,14 @@ TEST(Ptx, SyntaxAndNames) {
 }
 
 TEST(Ptx, ScopesRangesAndBranchesForward) {
-  auto out = RunBody(".reg .b32 %r<10>; .reg .b64 %w;",
-                     "mov.u32 %r3, 1;\n{\n.reg .pred P1;\n.reg .b32 %r3;\nmov.u32 %r3, 50;\nLAB:\n"
-                     "setp.gt.u32 P1, %r3, 40;\nsub.u32 %r3, %r3, 1;\n@P1 bra LAB;\nadd.u32 %t, %t, %r3;\n}\n"
-                     "{\n.reg .pred P1;\nbra LAB;\nadd.u32 %r3, %r3, 1000;\nLAB:\n}\n"
-                     "add.u32 %t, %t, %r3;\nbra OUT;\nadd.u32 %t, %t, 5000;\nOUT:\n"
-                     "cvt.u64.u32 %w, %t;\nst.global.u64 [%pout], %w;", {}, 2);
+  auto out = RunBody(
+      ".reg .b32 %r<10>; .reg .b64 %w;",
+      "mov.u32 %r3, 1;\n{\n.reg .pred P1;\n.reg .b32 %r3;\nmov.u32 %r3, 50;\nLAB:\n"
+      "setp.gt.u32 P1, %r3, 40;\nsub.u32 %r3, %r3, 1;\n@P1 bra LAB;\nadd.u32 %t, %t, %r3;\n}\n"
+      "{\n.reg .pred P1;\nbra LAB;\nadd.u32 %r3, %r3, 1000;\nLAB:\n}\n"
+      "add.u32 %t, %t, %r3;\nbra OUT;\nadd.u32 %t, %t, 5000;\nOUT:\n"
+      "cvt.u64.u32 %w, %t;\nst.global.u64 [%pout], %w;",
+      {}, 2);
   ASSERT_FALSE(out.empty());
   EXPECT_EQ(out[0], 40u);  // 39 + 1
   EXPECT_EQ(out[1], 41u);
@@ -67,8 +70,10 @@ TEST(Ptx, ScopesRangesAndBranchesForward) {
 TEST(Ptx, CommentsDirectivesAndMetadata) {
   std::string ptx =
       "// c\n.version 8.3 /* x\n y */\n.target sm_90a, debug\n.address_size 64\n"
-      ".file 1 \"a/b.tile\"\n.extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);\n"
-      ".visible .entry k()\n.reqntid 32, 1, 1\n.minnctapersm 1\n{\n.loc 1 5 3\n.pragma \"nounroll\";\n"
+      ".file 1 \"a/b.tile\"\n.extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 "
+      "b);\n"
+      ".visible .entry k()\n.reqntid 32, 1, 1\n.minnctapersm 1\n{\n.loc 1 5 3\n.pragma "
+      "\"nounroll\";\n"
       ".loc 1 6 1, function_name $L__info0, inlined_at 1 2 3\nret;\n}\n"
       ".section .debug_loc { .b8 0 }\n";
   Emu emu;
