@@ -83,9 +83,9 @@ Result<void> Emitter::EmitMma(const ir::Op& op) {
   const int64_t m = acc_type.shape[0], n = acc_type.shape[1];
   const int64_t warpgroups = role_.warps / 4;
   const int64_t blocks = CeilDiv(CeilDiv(m, 64), split == "m" ? warpgroups : 1);
-  // Integer products come in other widths than floating-point ones: the layout is padded for them.
-  const int64_t unit = integer ? 16 : 8;
-  const int64_t cols = RoundUp(split == "n" ? CeilDiv(n, warpgroups) : n, unit);
+  // Columns per warpgroup, with whatever padding the accumulator's layout has.
+  const int64_t registers = static_cast<int64_t>(Get(op.operands[0]).size());
+  const int64_t cols = 2 * registers / blocks;
   const int64_t step = 32 / ir::ByteSize(b_type.dtype);  // of k per instruction
 
   auto refuse = [&](const std::string& why) { return diags_.Report(kMmaOperand, op.at, why); };
@@ -102,7 +102,9 @@ Result<void> Emitter::EmitMma(const ir::Op& op) {
                               ir::Spelling(b_type.dtype)));
   if (k % step || k_begin % step)
     return refuse("the contracted length is not a multiple of 32 bytes");
-  CHECK(static_cast<int64_t>(Get(op.operands[0]).size()) == blocks * cols / 2, "accumulator");
+  CHECK(cols % 8 == 0 && blocks * cols == 2 * registers &&
+            cols * (split == "n" ? warpgroups : 1) >= n,
+        "accumulator " + ir::ToText(fn_.layout(op.operands[0])));
 
   std::string why;
   auto describe = [&](const ir::Type& type, bool mn_major, int64_t rows_needed) {

@@ -7,6 +7,8 @@
 #include <limits>
 #include <random>
 
+#include "support/file.h"
+
 namespace tilec::backend {
 namespace {
 
@@ -230,9 +232,12 @@ bool Kernel::Build() {
   }
   image_ = std::move(*image);
   built_ = true;
-  if (const char* folder = std::getenv("TILEC_KEEP_PTX")) {
-    std::FILE* file = std::fopen((std::string(folder) + "/" + fn.name + ".ptx").c_str(), "w");
-    if (file) std::fputs(image_.ptx.c_str(), file), std::fclose(file);
+  if (const char* folder = std::getenv("TILEC_KEEP_IMAGES")) {
+    static std::map<std::string, int> count;
+    const std::string path =
+        std::string(folder) + "/" + fn.name + "." + std::to_string(count[fn.name]++);
+    std::string why;
+    EXPECT_TRUE(WriteFileAtomically(path + ".json", ToJson(image_), &why)) << why;
   }
   const std::string ptxas = TestPtxas();
   if (ptxas.empty() || std::getenv("TILEC_NO_PTXAS")) return true;
