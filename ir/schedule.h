@@ -1,6 +1,6 @@
 // A schedule as plain data: what a scheduler decided, or an expert wrote. It is attached to
-// nothing, proves nothing, and is believed by nobody: scheduler/check.h judges every schedule, wherever it
-// comes from, by code that contains no solver.
+// nothing, proves nothing, and is believed by nobody: scheduler/check.h judges every schedule,
+// wherever it comes from, by code that contains no solver.
 //
 // Cycle 0 is arbitrary. Op v of loop iteration i issues at cycle[v] + i·II; its stage is
 // ⌊cycle/II⌋, its slot in the steady state cycle mod II. Ops of one role issue in the order of

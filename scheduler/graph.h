@@ -15,7 +15,8 @@
 //     registers per thread of u's role.
 //   * A ring of depth D for a value in shared memory: II·D >= life length; D slots are paid for.
 //   * Variable-latency ops sit in the load role and nothing else does. A streaming op has no
-//     incoming edge from this iteration: it may run ahead, its cycle is free, its ring depth decided.
+//     incoming edge from this iteration: it may run ahead, its cycle is free, its ring depth is
+//     decided.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

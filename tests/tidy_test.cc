@@ -246,13 +246,15 @@ int Columns(const std::string& line) {
 
 TEST(Tidy, LinesFit) {
   // Tables (.def) are read sideways; everything else fits.
-  for (const SourceFile& file : Sources({".cc", ".h", ".re", ".yy", ".tile"}))
+  for (const SourceFile& file : Sources({".cc", ".h", ".re", ".yy", ".tile"})) {
+    if (file.path.compare(0, 13, "tests/golden/") == 0) continue;  // what tools print has its width
     for (size_t i = 0; i < file.lines.size(); ++i) {
       EXPECT_LE(Columns(file.lines[i]), kMaxLineColumns) << Place(file.path, i);
       EXPECT_EQ(file.lines[i].find('\t'), std::string::npos) << Place(file.path, i) << ": a tab";
       EXPECT_TRUE(file.lines[i].empty() || file.lines[i].back() != ' ')
           << Place(file.path, i) << ": space at the end";
     }
+  }
 }
 
 bool IsWordByte(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }

@@ -194,7 +194,9 @@ TEST(Dce, DropsDeadCarriedValuesAndBranches) {
   const Function fn = After(Kernel(R"(
     %u = exp2 %a : f32[8, 8]
     %p = cmp %s, %z {pred = "gt"} : bool
-    %r, %dead, %feeds = for %z, %n, %a, %u, %u {step = 2} : f32[8, 8], f32[8, 8], f32[8, 8] do (%i: i64, %x: f32[8, 8], %y: f32[8, 8], %w: f32[8, 8]) {
+    %r, %dead, %feeds = for %z, %n, %a, %u, %u {step = 2}
+        : f32[8, 8], f32[8, 8], f32[8, 8]
+        do (%i: i64, %x: f32[8, 8], %y: f32[8, 8], %w: f32[8, 8]) {
       %x2 = add %x, %w : f32[8, 8]
       %y2 = exp %y : f32[8, 8]
       %w2 = neg %w : f32[8, 8]
