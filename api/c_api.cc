@@ -102,8 +102,7 @@ tilec_status* tilec_device_copy_in(tilec_device* device, uint64_t to, const void
   if (!device || (!from && bytes)) return Null(device ? "from" : "device");
   return Give(device->device.CopyIn(to, from, bytes));
 }
-tilec_status* tilec_device_copy_out(tilec_device* device, void* to, uint64_t from,
-                                    uint64_t bytes) {
+tilec_status* tilec_device_copy_out(tilec_device* device, void* to, uint64_t from, uint64_t bytes) {
   if (!device || (!to && bytes)) return Null(device ? "to" : "device");
   return Give(device->device.CopyOut(to, from, bytes));
 }
@@ -114,8 +113,7 @@ tilec_status* tilec_device_new_stream(tilec_device* device, int32_t* stream) {
   *stream = *made;
   return nullptr;
 }
-tilec_status* tilec_device_adopt_stream(tilec_device* device, void* cuda_stream,
-                                        int32_t* stream) {
+tilec_status* tilec_device_adopt_stream(tilec_device* device, void* cuda_stream, int32_t* stream) {
   if (!device || !stream) return Null(device ? "stream" : "device");
   const auto adopted = device->device.AdoptStream(cuda_stream);
   if (!adopted.ok()) return Give(adopted.status());
@@ -134,12 +132,18 @@ tilec_status* tilec_compiler_create(const char* const* names, const char* const*
   for (size_t i = 0; i < count; ++i) {
     if (!names[i] || !values[i]) return Null(names[i] ? "a value" : "a name");
     const std::string name = names[i], value = values[i];
-    if (name == "target") options.target = value;
-    else if (name == "schedule") options.schedule = value;
-    else if (name == "cache_dir") options.cache_dir = value;
-    else if (name == "stdlib_dir") options.stdlib_dir = value;
-    else if (name == "cache" && (value == "on" || value == "off")) options.disk_cache = value == "on";
-    else return UnknownOption(name, name == "cache" ? " with value `" + value + "`" : "");
+    if (name == "target")
+      options.target = value;
+    else if (name == "schedule")
+      options.schedule = value;
+    else if (name == "cache_dir")
+      options.cache_dir = value;
+    else if (name == "stdlib_dir")
+      options.stdlib_dir = value;
+    else if (name == "cache" && (value == "on" || value == "off"))
+      options.disk_cache = value == "on";
+    else
+      return UnknownOption(name, name == "cache" ? " with value `" + value + "`" : "");
   }
   return Hand(tilec::Compiler::Create(std::move(options)), compiler);
 }
@@ -152,8 +156,8 @@ tilec_status* tilec_compile(tilec_compiler* compiler, const char* path, const ch
 tilec_status* tilec_compile_text(tilec_compiler* compiler, const char* text, const char* name,
                                  const char* kernel, tilec_kernel** out) {
   if (!compiler || !text || !out) return Null(!compiler ? "compiler" : !text ? "text" : "out");
-  return Hand(compiler->compiler.CompileText(text, name ? name : "kernel.tile", kernel ? kernel : ""),
-              out);
+  return Hand(
+      compiler->compiler.CompileText(text, name ? name : "kernel.tile", kernel ? kernel : ""), out);
 }
 void tilec_kernel_free(tilec_kernel* kernel) { delete kernel; }
 

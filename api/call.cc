@@ -80,8 +80,8 @@ RuntimeSignature ForRuntime(const Signature& signature) {
   out.kernel = signature.kernel;
   for (const ParamInfo& p : signature.params) {
     if (p.role == ParamRole::kTensor)
-      out.tensors.push_back({p.name, ir::Spelling(p.dtype), ForRuntime(p.direction), p.dims,
-                             p.strided_any});
+      out.tensors.push_back(
+          {p.name, ir::Spelling(p.dtype), ForRuntime(p.direction), p.dims, p.strided_any});
     else if (p.role == ParamRole::kScalar)
       out.scalars.push_back({p.name, ir::Spelling(p.dtype)});
   }
@@ -158,8 +158,7 @@ Result<Call> BindCall(const frontend::Program& program, const Signature& s,
   call.all = values;
   for (const frontend::DimInfo& d : s.dims) {
     const auto at = names.find(d.name);
-    if (at == names.end())
-      return diags.Report(kValueMissing, d.at, s.kernel, "dim", d.name);
+    if (at == names.end()) return diags.Report(kValueMissing, d.at, s.kernel, "dim", d.name);
     call.all[d.name] = at->second;
     if (d.is_static) call.statics[d.name] = at->second;
   }
@@ -198,7 +197,8 @@ Result<std::map<std::string, std::vector<int64_t>>> InferShapes(const Signature&
         diags.Report(kValueMissing, dim ? dim->at : p.at, s.kernel, "dim", missing)
             .Help(fmt::format("give {}=NUMBER, or a tensor: {}=@file.npy", missing, p.name));
       } else if (!v || *v < 0) {
-        diags.Report(kShapeUndefined, p.at, ToText(e), p.name, v ? fmt::format("{}", *v) : "no value");
+        diags.Report(kShapeUndefined, p.at, ToText(e), p.name,
+                     v ? fmt::format("{}", *v) : "no value");
       }
     }
   }

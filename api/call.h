@@ -1,5 +1,5 @@
-// One call of a kernel, as the compiler and the launcher want to see it: what a caller gave by name,
-// sorted by what the signature calls each name, converted to its type, with dims worked out.
+// One call of a kernel, as the compiler and the launcher want to see it: what a caller gave by
+// name, sorted by what the signature calls each name, converted to its type, with dims worked out.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

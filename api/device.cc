@@ -1,9 +1,9 @@
 // The public Device: a handle on a runtime device.
 //
 // SPDX-License-Identifier: Apache-2.0
-#include "api/state.h"
 #include "api/diagnostics.h"
 #include "api/open_device.h"
+#include "api/state.h"
 #include "api/status.h"
 
 namespace tilec {
@@ -14,8 +14,8 @@ constexpr int kDTypes = 16;
 constexpr struct {
   const char* name;
   int bytes;
-} kDTypeRows[kDTypes] = {{"bool", 1}, {"i8", 1},  {"i16", 2}, {"i32", 4},  {"i64", 8},  {"u8", 1},
-                         {"u16", 2},  {"u32", 4}, {"u64", 8}, {"f16", 2},  {"bf16", 2}, {"tf32", 4},
+} kDTypeRows[kDTypes] = {{"bool", 1}, {"i8", 1},  {"i16", 2},  {"i32", 4}, {"i64", 8},  {"u8", 1},
+                         {"u16", 2},  {"u32", 4}, {"u64", 8},  {"f16", 2}, {"bf16", 2}, {"tf32", 4},
                          {"f32", 4},  {"f64", 8}, {"e4m3", 1}, {"e5m2", 1}};
 
 Status StatusOf(const DiagSink& diags) { return api::MakeStatus(diags, SourceMap()); }

@@ -1,9 +1,10 @@
 // The public Compiler and Kernel: specialisations by key, compiled once, loaded once per device.
 //
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdlib>
+#include <algorithm>
 
 #include "api/diagnostics.h"
+#include "api/environment.h"
 #include "api/state.h"
 #include "api/status.h"
 #include "ir/text.h"
@@ -26,8 +27,7 @@ Result<api::Call> Bind(const KernelState& k, const Args& args, DiagSink& diags) 
 }
 
 std::shared_ptr<Specialisation> FindSpecialisation(KernelState& k, const api::Call& call) {
-  const std::string key =
-      api::ImageKey(k.loaded, k.signature.kernel, call, k.compiler->options);
+  const std::string key = api::ImageKey(k.loaded, k.signature.kernel, call, k.compiler->options);
   std::lock_guard<std::mutex> lock(k.mutex);
   std::shared_ptr<Specialisation>& s = k.specialisations[key];
   if (!s) s = std::make_shared<Specialisation>();
@@ -118,7 +118,8 @@ Expected<Compiler> Compiler::Create(CompilerOptions options) {
   state->options = {options.target, options.schedule};
   state->library = api::StandardLibrary(options.stdlib_dir);
   if (options.disk_cache) {
-    std::string dir = options.cache_dir.empty() ? api::DefaultCacheDirectory() : options.cache_dir;
+    std::string dir =
+        options.cache_dir.empty() ? api::CacheDirectoryFromEnvironment() : options.cache_dir;
     if (!dir.empty()) state->cache.emplace(std::move(dir));
   }
   return Compiler(std::move(state));
@@ -152,8 +153,8 @@ Expected<Kernel> Compiler::CompileText(const std::string& text, const std::strin
   DiagSink diags;
   auto k = std::make_shared<KernelState>();
   k->compiler = state_;
-  auto program = frontend::Program::LoadText(k->loaded.sources, name, text,
-                                             state_->library.Resolver(), diags);
+  auto program =
+      frontend::Program::LoadText(k->loaded.sources, name, text, state_->library.Resolver(), diags);
   if (!program.ok()) return Fail(diags, k->loaded.sources);
   k->loaded.program.emplace(std::move(*program));
   if (!FinishLoading(*k, kernel, diags).ok()) return Fail(diags, k->loaded.sources);

@@ -2,12 +2,13 @@
 //
 //   LoadProgram (api/stdlib.h) → BindCall (api/call.h) → MakeTileIr → LowerToWarps → MakeImage
 //
-// CompileCall is all of them behind the cache. Options change what is made and are part of the cache
-// key; an Observation only looks, and looking bypasses the cache.
+// CompileCall is all of them behind the cache. Options change what is made and are part of the
+// cache key; an Observation only looks, and looking bypasses the cache.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct Target {
 };
 Result<Target> FindTarget(const std::string& name, DiagSink& diags);
 std::vector<std::string> TargetNames();
+// `sequential`, or `solve`, which warns that it falls back.
+Result<> CheckSchedule(const std::string& name, DiagSink& diags);
 
 struct PipelineOptions {
   std::string target = "h200";
@@ -41,8 +44,8 @@ struct Observation {
   std::vector<std::string> print_after;  // pass names; "all"
   std::string stop_after;
   bool time_passes = false;
-  std::string* llvm_ir = nullptr;        // receives the optimised module
-  std::string printed;                   // what print_after produced
+  std::string* llvm_ir = nullptr;  // receives the optimised module
+  std::string printed;             // what print_after produced
   std::vector<StageTime> times;
   bool stopped = false;
   bool looks() const { return !print_after.empty() || !stop_after.empty() || llvm_ir; }

@@ -61,9 +61,9 @@ Result<frontend::Program> LoadProgram(SourceMap& sources, const std::string& pat
     std::string text, why;
     if (!ReadFile(path, &text, &why, kMaxSourceBytes)) {
       DiagBuilder d = diags.Report(kNoStdModule, Span{}, path);
-      const std::string near = NearestName(
-          EndsWith(path, kSuffix) ? path.substr(0, path.size() - kSuffix.size()) : path,
-          library.modules());
+      const std::string near =
+          NearestName(EndsWith(path, kSuffix) ? path.substr(0, path.size() - kSuffix.size()) : path,
+                      library.modules());
       if (!near.empty()) d.Help(fmt::format("did you mean `{}`?", near));
       return d;
     }

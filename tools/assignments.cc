@@ -32,8 +32,7 @@ std::optional<frontend::ConstValue> ParseValue(std::string text) {
   if (whole.ec == std::errc() && whole.ptr == end) return frontend::ConstValue(i);
   double d = 0;
   const auto real = std::from_chars(begin, end, d);
-  if (real.ec == std::errc() && real.ptr == end && std::isfinite(d))
-    return frontend::ConstValue(d);
+  if (real.ec == std::errc() && real.ptr == end && std::isfinite(d)) return frontend::ConstValue(d);
   return std::nullopt;
 }
 

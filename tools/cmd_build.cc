@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 
+#include "api/diagnostics.h"
 #include "backend/backend.h"
 #include "backend/ptxas.h"
 #include "ir/text.h"
@@ -50,10 +51,12 @@ Result<Prepared> Prepare(Session& session) {
 
 // What ptxas says of the PTX: one line with the numbers, then its remarks.
 void PrintReport(const std::string& kernel, const backend::PtxasReport& r) {
-  fmt::print(stderr, "{}: {} registers, {} bytes of stack, {} + {} bytes spilled, {} bytes of static "
-             "shared memory\n", kernel, r.registers, r.stack_bytes, r.spill_store_bytes,
-             r.spill_load_bytes, r.smem_bytes);
-  for (const std::string& w : r.warnings) fmt::print(stderr, "  {}\n", w);
+  fmt::print(stderr,
+             "{}: {} registers, {} bytes of stack, {} + {} bytes spilled, {} barriers, {} bytes of "
+             "static shared memory\n",
+             kernel, r.registers, r.stack_bytes, r.spill_store_bytes, r.spill_load_bytes,
+             r.barriers, r.smem_bytes);
+  for (const std::string& line : r.pipeline) fmt::print(stderr, "  {}\n", line);
 }
 
 Result<std::string> Build(Session& session) {
@@ -74,18 +77,20 @@ Result<std::string> Build(Session& session) {
   if (o.emit == "llvm") look.llvm_ir = &llvm;
   TRY(ir::Function fn, api::MakeTileIr(session.loaded(), p.kernel, p.call, &look, diags));
   if (o.emit == "tile-ir" && !look.stopped) return ir::Print(fn);
-  if (!look.stopped)
+  if (!look.stopped) {
     TRY(fn, api::LowerToWarps(session.loaded(), std::move(fn), session.pipeline(), &look, diags));
+  }
   if (o.emit == "warp-ir" || look.stopped) return ir::Print(fn);
   TRY(const backend::KernelImage image,
       api::MakeImage(session.loaded(), fn, session.pipeline(), &look, diags));
   if (o.emit == "llvm") return llvm;
   if (o.emit == "json") return backend::ToJson(image) + "\n";
-  const std::string ptxas = o.ptxas == "off" && o.emit != "cubin" ? "" : backend::FindPtxas();
-  if (ptxas.empty() && (o.emit == "cubin" || o.ptxas == "report"))
-    return diags.Report(kNeedsPtxas, Span{}).Place("command line");
-  if (o.emit == "cubin" || o.ptxas == "report") {
-    TRY(const backend::PtxasReport report, backend::Assemble(image, ptxas, diags));
+  const bool wanted = o.emit == "cubin" || o.ptxas == "report";
+  const std::string ptxas = o.ptxas == "off" && !wanted ? "" : Ptxas();
+  if (ptxas.empty() && wanted) return diags.Report(kNeedsPtxas, Span{}).Place("command line");
+  if (!ptxas.empty()) {
+    TRY(const backend::PtxasReport report,
+        backend::Assemble(image.ptx, image.target, ptxas, diags));
     PrintReport(p.kernel, report);
     if (o.emit == "cubin") return report.cubin;
   }

@@ -52,7 +52,9 @@ const char* Word(Severity s) {
 
 std::vector<const DiagDef*> AllDiagnostics() {
   std::vector<const DiagDef*> all;
-  const auto add = [&](const auto& table) { all.insert(all.end(), std::begin(table), std::end(table)); };
+  const auto add = [&](const auto& table) {
+    all.insert(all.end(), std::begin(table), std::end(table));
+  };
   add(language::kDiags);
   add(frontend::kDiags);
   add(ir::kDiags);
@@ -62,9 +64,8 @@ std::vector<const DiagDef*> AllDiagnostics() {
   add(runtime::emulator::kDiags);
   add(api::kDiags);
   add(kDiags);
-  std::sort(all.begin(), all.end(), [](const DiagDef* a, const DiagDef* b) {
-    return std::strcmp(a->code, b->code) < 0;
-  });
+  std::sort(all.begin(), all.end(),
+            [](const DiagDef* a, const DiagDef* b) { return std::strcmp(a->code, b->code) < 0; });
   return all;
 }
 

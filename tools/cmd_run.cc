@@ -80,7 +80,9 @@ Result<RunResult> Run(Session& session) {
   TRY(const std::string kernel, session.LoadKernel(o.file));
   std::unique_ptr<runtime::Device> device;
   std::string why;
-  if (o.device != "interpreter") TRY(device, session.Open(&why));
+  if (o.device != "interpreter") {
+    TRY(device, session.Open(&why));
+  }
   RunRequest request;
   request.kernel = kernel;
   request.values = given.values;
@@ -114,8 +116,9 @@ Result<RunResult> Run(Session& session) {
   if (o.check && device) {
     for (const TensorRun& t : result.tensors)
       if (t.compared) fmt::print("  {}: {}\n", t.name, DescribeCheck(t));
-    fmt::print("  interpreted in {}\n{}\n", Duration(result.check_ms),
-               result.ok() ? "OK: agrees with the interpreter" : "WRONG: differs from the interpreter");
+    fmt::print(
+        "  interpreted in {}\n{}\n", Duration(result.check_ms),
+        result.ok() ? "OK: agrees with the interpreter" : "WRONG: differs from the interpreter");
   }
   return std::move(*ran);
 }

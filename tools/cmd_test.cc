@@ -88,8 +88,8 @@ int CmdTest(const Options& given) {
   int code = kOk;
   for (const std::string& file : options.files)
     code = std::max(code, TestFile(options, file, device.get(), tally));
-  const double ms = std::chrono::duration<double, std::milli>(
-                        std::chrono::steady_clock::now() - start).count();
+  const double ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   fmt::print("{} of {} calls agree on {}, {}\n", tally.calls - tally.failed - tally.broken,
              tally.calls, device ? device->kind() : "the interpreter", Duration(ms));
   if (code != kOk) return code;

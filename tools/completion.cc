@@ -39,8 +39,9 @@ std::string Zsh(const std::vector<CommandWords>& commands) {
       "#compdef tilec\n# tilec completion for zsh: put it into a folder of $fpath as _tilec\n"
       "local -a commands\ncommands=(\n";
   for (const CommandWords& c : commands) out += fmt::format("  '{}:{}'\n", c.name, c.summary);
-  out += ")\nif (( CURRENT == 2 )); then\n  _describe command commands\n  return\nfi\n"
-         "case $words[2] in\n";
+  out +=
+      ")\nif (( CURRENT == 2 )); then\n  _describe command commands\n  return\nfi\n"
+      "case $words[2] in\n";
   for (const CommandWords& c : commands)
     out += fmt::format("  {}) compadd -- {} ;;\n", c.name, fmt::join(c.options, " "));
   out += "esac\n_files\n";

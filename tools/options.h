@@ -11,9 +11,9 @@ namespace tilec::tools {
 
 // Exit codes.
 inline constexpr int kOk = 0;
-inline constexpr int kMismatch = 1;     // a check, a test or a format check failed
-inline constexpr int kBadInput = 2;     // usage, or a diagnostic about the input
-inline constexpr int kDeviceFailed = 3; // no such device, or it failed while running
+inline constexpr int kMismatch = 1;      // a check, a test or a format check failed
+inline constexpr int kBadInput = 2;      // usage, or a diagnostic about the input
+inline constexpr int kDeviceFailed = 3;  // no such device, or it failed while running
 
 struct Options {
   // Everywhere.
@@ -36,22 +36,22 @@ struct Options {
   std::vector<std::string> assignments;  // NAME=VALUE
   std::vector<std::string> files;
   std::string device = "auto";
-  std::string arith = "fast";            // fast, exact
+  std::string arith = "fast";  // fast, exact
   bool check = false;
   uint64_t seed = 0;
   int repeat = 1;
-  std::vector<std::string> save;         // NAME=file.npy
-  std::string filter;                    // test: only tests whose name has it
+  std::vector<std::string> save;  // NAME=file.npy
+  std::string filter;             // test: only tests whose name has it
 
   // build, opt, fmt
   std::string emit = "ptx";
-  std::string output;                    // "" or "-": standard output
-  std::string ptxas = "auto";            // auto, report, off
+  std::string output;          // "" or "-": standard output
+  std::string ptxas = "auto";  // auto, report, off
   std::vector<std::string> passes;
   bool list = false;
   bool fmt_check = false;
 
-  std::string word;                      // help CODE, completion SHELL, cache ACTION
+  std::string word;  // help CODE, completion SHELL, cache ACTION
 };
 
 }  // namespace tilec::tools

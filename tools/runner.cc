@@ -49,12 +49,13 @@ class Run {
     TRY(signature_, frontend::SignatureOf(program, request_.kernel, diags));
     TRY_VOID(ReadFiles());
     TRY(values_, api::CheckValues(signature_, request_.values, diags));
-    TRY_VOID(MakeTensors());
+    TRY_VOID(MakeViews());
     // Addresses are not known yet; a device's are multiples of 256.
     for (auto& [name, view] : views_) view.data = 4096;
     const api::RuntimeSignature runtime_signature = api::ForRuntime(signature_);
     TRY(call_, api::BindCall(program, signature_, runtime_signature, values_, views_, diags));
     result_.values = call_.all;
+    TRY_VOID(FillTensors());
     if (request_.device) TRY_VOID(OnDevice());
     if (!result_.stopped && (request_.check || !request_.device)) TRY_VOID(Interpreted());
     return std::move(result_);
@@ -73,7 +74,8 @@ class Run {
             .Report(kNotScalarFile, Span{}, name, kind, signature_.kernel)
             .Place("command line");
       }
-      TRY(runtime::NpyArray array, runtime::ReadNpy(path, ir::Spelling(p->dtype), session_.diags()));
+      TRY(runtime::NpyArray array,
+          runtime::ReadNpy(path, ir::Spelling(p->dtype), session_.diags()));
       views_[name] = {array.dtype, 0, array.dims, {}};
       if (array.dtype == ir::Spelling(p->dtype)) {
         const auto bytes = std::as_bytes(std::span(array.bytes));
@@ -89,12 +91,10 @@ class Run {
     return DiagSink::Propagate();
   }
 
-  Result<> MakeTensors() {
+  Result<> MakeViews() {
     TRY(const auto shapes, api::InferShapes(signature_, values_, views_, session_.diags()));
-    uint64_t index = 0;
     for (const frontend::ParamInfo& p : signature_.params) {
       if (p.role != frontend::ParamRole::kTensor) continue;
-      ++index;
       const std::vector<int64_t>& shape = shapes.at(p.name);
       TensorRun t;
       t.name = p.name;
@@ -105,13 +105,24 @@ class Run {
         t.dims = views_[p.name].dims;
       } else {
         t.dims = shape;
-        TRY_VOID(CheckSize(p, shape));
         views_[p.name] = {ir::Spelling(p.dtype), 0, shape, {}};
-        // What is only written starts out random too: an element that is not written shows.
-        tensors_[p.name] = ir::TensorValue::Random(p.dtype, shape, request_.seed * 1000003 + index);
       }
       t.type = fmt::format("{}[{}]", ir::Spelling(p.dtype), fmt::join(t.dims, ", "));
       result_.tensors.push_back(std::move(t));
+    }
+    return Done();
+  }
+
+  // What is only written starts out random too: an element that is not written shows.
+  Result<> FillTensors() {
+    uint64_t index = 0;
+    for (const frontend::ParamInfo& p : signature_.params) {
+      if (p.role != frontend::ParamRole::kTensor) continue;
+      ++index;
+      if (tensors_.count(p.name)) continue;
+      const std::vector<int64_t>& shape = views_[p.name].dims;
+      TRY_VOID(CheckSize(p, shape));
+      tensors_[p.name] = ir::TensorValue::Random(p.dtype, shape, request_.seed * 1000003 + index);
     }
     return Done();
   }
@@ -141,9 +152,8 @@ class Run {
     DiagSink& diags = session_.diags();
     runtime::Device& device = *request_.device;
     const Clock::time_point start = Clock::now();
-    auto image =
-        api::CompileCall(session_.loaded(), signature_.kernel, call_, session_.pipeline(),
-                         session_.cache(), &session_.look(), &result_.cached, diags);
+    auto image = api::CompileCall(session_.loaded(), signature_.kernel, call_, session_.pipeline(),
+                                  session_.cache(), &session_.look(), &result_.cached, diags);
     if (session_.look().stopped) {
       result_.stopped = true;
       return Done();

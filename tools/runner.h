@@ -16,19 +16,19 @@ namespace tilec::tools {
 
 struct RunRequest {
   std::string kernel;
-  api::Given values;                          // dims, scalars, consts, tunes
-  std::map<std::string, std::string> files;   // tensor → .npy
+  api::Given values;                         // dims, scalars, consts, tunes
+  std::map<std::string, std::string> files;  // tensor → .npy
   uint64_t seed = 0;
-  runtime::Device* device = nullptr;          // null: the interpreter alone
-  bool check = false;                         // compare with the interpreter
-  double tolerance = -1;                      // of the check; negative: the bound alone
-  int repeat = 1;                             // launches; the fastest is reported
+  runtime::Device* device = nullptr;  // null: the interpreter alone
+  bool check = false;                 // compare with the interpreter
+  double tolerance = -1;              // of the check; negative: the bound alone
+  int repeat = 1;                     // launches; the fastest is reported
 };
 
 struct TensorRun {
   std::string name;
-  std::string type;        // "bf16[512, 512]"
-  std::string source;      // "random", "A.npy"
+  std::string type;    // "bf16[512, 512]"
+  std::string source;  // "random", "A.npy"
   bool written = false;
   bool compared = false;
   ir::CompareResult result;
@@ -37,12 +37,12 @@ struct TensorRun {
 
 struct RunResult {
   std::vector<TensorRun> tensors;
-  frontend::Values values;                    // all that was bound, for showing
+  frontend::Values values;  // all that was bound, for showing
   std::map<std::string, ir::TensorValue> outputs;
   bool compiled = false, cached = false;
   double compile_ms = 0, check_ms = 0;
   runtime::LaunchStats stats;
-  bool stopped = false;                       // --stop-after came first
+  bool stopped = false;  // --stop-after came first
   bool ok() const {
     for (const TensorRun& t : tensors)
       if (t.compared && !t.result.ok()) return false;

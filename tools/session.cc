@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "backend/ptxas.h"
 #include "support/file.h"
 #include "support/nearest.h"
 #include "tools/diagnostics.h"
@@ -37,8 +38,7 @@ Result<> CheckChoice(const char* flag, const std::string& value,
 
 }  // namespace
 
-Session::Session(const Options& options)
-    : options_(options), library_(options.stdlib_dir) {
+Session::Session(const Options& options) : options_(options), library_(options.stdlib_dir) {
   look_.print_after = options.print_after;
   look_.stop_after = options.stop_after;
   look_.time_passes = options.time_passes;
@@ -111,9 +111,7 @@ int Session::Finish() {
   int code = kOk;
   for (const Diagnostic& d : diags_.all())
     if (d.def->severity == Severity::kError)
-      code = code == kOk && IsDeviceError(d) ? kDeviceFailed
-             : IsDeviceError(d)              ? code
-                                             : kBadInput;
+      code = code == kOk && IsDeviceError(d) ? kDeviceFailed : IsDeviceError(d) ? code : kBadInput;
   PrintDiagnostics();
   return code;
 }
@@ -121,6 +119,14 @@ int Session::Finish() {
 std::string CacheDirectory(const Options& options) {
   if (!options.cache_dir.empty()) return options.cache_dir;
   return runtime::DefaultCacheDirectory(std::getenv("XDG_CACHE_HOME"), std::getenv("HOME"));
+}
+
+std::string Ptxas() {
+  const auto text = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
+  return backend::FindPtxas({text("PTXAS"), text("CUDA_HOME"), text("PATH")});
 }
 
 bool WriteOutput(const std::string& path, const std::string& text, std::string* why) {

@@ -57,6 +57,9 @@ class Session {
 // Where the cache is: --cache-dir, else from the environment; "" if nowhere.
 std::string CacheDirectory(const Options& options);
 
+// The assembler found through the environment; "" if there is none.
+std::string Ptxas();
+
 // Standard output, or the file. False with the reason.
 bool WriteOutput(const std::string& path, const std::string& text, std::string* why);
 

@@ -1,4 +1,5 @@
-// tilec for host programs: compile tile kernels, load them on a GPU or on the emulator, launch them.
+// tilec for host programs: compile tile kernels, load them on a GPU or on the emulator, launch
+// them.
 //
 //   auto compiler = tilec::Compiler::Create();
 //   auto kernel = compiler->Compile("gemm.tile");
@@ -48,7 +49,7 @@ struct Problem {
   std::string file;     // "" if it has no place in a file
   int line = 0;         // 1-based
   int column = 0;
-  std::string text;     // everything: message, source line with caret, notes, help
+  std::string text;  // everything: message, source line with caret, notes, help
 };
 
 class [[nodiscard]] Status {
@@ -95,7 +96,22 @@ class [[nodiscard]] Expected {
 
 // The numbers are those of tilec_dtype in tilec_c.h.
 enum class DType : uint8_t {
-  kBool, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kF16, kBF16, kTF32, kF32, kF64, kE4M3, kE5M2,
+  kBool,
+  kI8,
+  kI16,
+  kI32,
+  kI64,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kF16,
+  kBF16,
+  kTF32,
+  kF32,
+  kF64,
+  kE4M3,
+  kE5M2,
 };
 const char* Name(DType dtype);  // as in a kernel's signature: "bf16"
 int Bytes(DType dtype);
@@ -177,11 +193,11 @@ struct CompilerState;
 struct KernelState;
 
 struct CompilerOptions {
-  std::string target = "h200";          // or "sm_90a"
+  std::string target = "h200";  // or "sm_90a"
   std::string schedule = "sequential";
   bool disk_cache = true;
-  std::string cache_dir;                // "": $XDG_CACHE_HOME/tilec, or ~/.cache/tilec
-  std::string stdlib_dir;               // "": the standard library inside this library
+  std::string cache_dir;   // "": $XDG_CACHE_HOME/tilec, or ~/.cache/tilec
+  std::string stdlib_dir;  // "": the standard library inside this library
 };
 
 // A parameter of a kernel, for programs that look before they launch.

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "api/diagnostics.h"
+#include "api/environment.h"
+#include "backend/backend.h"
+#include "ir/lower/sequential.h"
+#include "ir/verify.h"
+#include "support/nearest.h"
+
+namespace tilec::api {
+
+namespace {
+
+constexpr Target kTargets[] = {{"h200", "sm_90a"}, {"h100", "sm_90a"}};
+
+// Adds the time until its end to the observation's list.
+class Stage {
+ public:
+  Stage(Observation* look, std::string name)
+      : look_(look), name_(std::move(name)), start_(std::chrono::steady_clock::now()) {}
+  ~Stage() {
+    if (!look_) return;
+    const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start_;
+    look_->times.push_back({name_, ms.count()});
+  }
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+ private:
+  Observation* look_;
+  std::string name_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+void AddValues(runtime::CacheKey& key, const char* what, const frontend::Values& values) {
+  for (const auto& [name, value] : values)
+    key.Add(fmt::format("{} {}", what, name),
+            fmt::format("{} {}", value.index(), frontend::ToText(value)));
+}
+
+}  // namespace
+
+Result<Target> FindTarget(const std::string& name, DiagSink& diags) {
+  for (const Target& t : kTargets)
+    if (name == t.name || name == t.isa) return t;
+  DiagBuilder d = diags.Report(kUnknownTarget, Span{}, name);
+  const std::string near = NearestName(name, TargetNames());
+  d.Help(near.empty() ? fmt::format("use {}", fmt::join(TargetNames(), ", "))
+                      : fmt::format("did you mean `{}`?", near));
+  return d;
+}
+
+std::vector<std::string> TargetNames() {
+  std::vector<std::string> names;
+  for (const Target& t : kTargets) names.push_back(t.name);
+  names.push_back("sm_90a");
+  return names;
+}
+
+Result<> CheckSchedule(const std::string& name, DiagSink& diags) {
+  if (name == "sequential") return Done();
+  if (name == "solve") {
+    diags.Report(kSolveFallsBack, Span{}, "tilec");
+    return Done();
+  }
+  DiagBuilder d = diags.Report(kUnknownSchedule, Span{}, name);
+  const std::string near = NearestName(name, {"sequential", "solve"});
+  d.Help(near.empty() ? "use sequential or solve" : fmt::format("did you mean `{}`?", near));
+  return d;
+}
+
+std::string CompilerVersion() {
+  return fmt::format("{} ({})", TILEC_VERSION, backend::BackendVersion());
+}
+
+Result<ir::Function> MakeTileIr(const Loaded& loaded, const std::string& kernel, const Call& call,
+                                Observation* look, DiagSink& diags) {
+  Stage stage(look, "front end");
+  frontend::SpecializeRequest request;
+  request.kernel = kernel;
+  request.values = call.statics;
+  request.tensor_facts = call.facts;
+  return frontend::Specialize(*loaded.program, request, diags);
+}
+
+Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
+                                  const PipelineOptions& options, Observation* look,
+                                  DiagSink& diags) {
+  (void)options;  // one schedule so far
+  (void)loaded;
+  Stage stage(look, "lowering");
+  TRY_VOID(ir::Verify(fn, diags));
+  TRY(ir::Function lowered, ir::Sequentialize(fn, {}, diags));
+  TRY_VOID(ir::Verify(lowered, diags));
+  return lowered;
+}
+
+Result<backend::KernelImage> MakeImage(const Loaded& loaded, const ir::Function& fn,
+                                       const PipelineOptions& options, Observation* look,
+                                       DiagSink& diags) {
+  Stage stage(look, "back end");
+  TRY(const Target target, FindTarget(options.target, diags));
+  backend::BackendOptions backend_options;
+  backend_options.target = target.isa;
+  if (look) backend_options.llvm_ir_optimized = look->llvm_ir;
+  return backend::Compile(fn, loaded.sources, backend_options, diags);
+}
+
+std::string ImageKey(const Loaded& loaded, const std::string& kernel, const Call& call,
+                     const PipelineOptions& options) {
+  runtime::CacheKey key;
+  key.Add("compiler", CompilerVersion()).Add("build", BuildStamp());
+  key.Add("target", options.target).Add("schedule", options.schedule);
+  for (int32_t file : loaded.program->files())
+    key.Add("path", loaded.sources.path(file)).Add("text", loaded.sources.text(file));
+  key.Add("kernel", kernel);
+  AddValues(key, "static", call.statics);
+  for (const auto& [name, f] : call.facts)
+    key.Add("facts " + name,
+            fmt::format("{} {} {}", f.base_align_bytes, f.stride_align_bytes, f.last_contiguous));
+  return key.Hex();
+}
+
+Result<backend::KernelImage> CompileCall(const Loaded& loaded, const std::string& kernel,
+                                         const Call& call, const PipelineOptions& options,
+                                         const runtime::KernelCache* cache, Observation* look,
+                                         bool* cached, DiagSink& diags) {
+  if (cached) *cached = false;
+  if (look && look->looks()) cache = nullptr;
+  std::string key;
+  if (cache) {
+    Stage stage(look, "cache");
+    key = ImageKey(loaded, kernel, call, options);
+    if (const auto payload = cache->Get(key, diags)) {
+      backend::KernelImage image;
+      std::string why;
+      if (backend::FromJson(*payload, &image, &why)) {
+        if (cached) *cached = true;
+        return image;
+      }
+      diags.Report(kImageDamaged, Span{}, kernel, why);
+    }
+  }
+  TRY(ir::Function fn, MakeTileIr(loaded, kernel, call, look, diags));
+  TRY(fn, LowerToWarps(loaded, std::move(fn), options, look, diags));
+  if (look && look->stopped) return diags.Report(kStopped, Span{}, kernel, look->stop_after);
+  TRY(backend::KernelImage image, MakeImage(loaded, fn, options, look, diags));
+  if (cache) {
+    Stage stage(look, "cache");
+    cache->Put(key, fmt::format("{} {}", kernel, image.target), backend::ToJson(image), diags);
+  }
+  return image;
+}
+
+}  // namespace tilec::api
