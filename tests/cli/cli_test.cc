@@ -171,9 +171,10 @@ TEST_P(Golden, File) {
   for (const Case& c : cases) {
     const std::string got = RunCommand(c, dir);
     EXPECT_EQ(got.find("by signal"), std::string::npos) << c.command;
-    if (!update)
+    if (!update) {
       EXPECT_EQ(got, c.expected) << "of `tilec " << c.command << "`; UPDATE_GOLDEN=1 rewrites "
                                  << file;
+    }
     rewritten += (rewritten.empty() ? "" : "\n") + c.comment;
     if (!c.driver.empty()) rewritten += "@ driver=" + c.driver + "\n";
     rewritten += "$ " + c.command + "\n" + got;
