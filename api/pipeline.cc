@@ -8,7 +8,7 @@
 #include "api/environment.h"
 #include "backend/backend.h"
 #include "ir/lower/sequential.h"
-#include "ir/verify.h"
+#include "ir/pass.h"
 #include "support/nearest.h"
 
 namespace tilec::api {
@@ -35,6 +35,12 @@ class Stage {
   std::string name_;
   std::chrono::steady_clock::time_point start_;
 };
+
+Result<> LowerSequential(ir::Function& fn, ir::PassContext& cx) {
+  TRY(fn, ir::Sequentialize(fn, {}, cx.diags));
+  ++cx.changes;
+  return Done();
+}
 
 void AddValues(runtime::CacheKey& key, const char* what, const frontend::Values& values) {
   for (const auto& [name, value] : values)
@@ -87,16 +93,66 @@ Result<ir::Function> MakeTileIr(const Loaded& loaded, const std::string& kernel,
   return frontend::Specialize(*loaded.program, request, diags);
 }
 
+ir::PassStep LoweringStep() {
+  ir::PassStep step;
+  step.info.name = "lower-sequential";
+  step.info.summary = "one role that runs the program in its own order";
+  step.info.needs = ir::kTileLevel;
+  step.info.gives = ir::kWarpLevel;
+  step.info.drops = ir::kTileLevel;
+  step.run = LowerSequential;
+  return step;
+}
+
+Result<> CheckPassName(const std::string& name, DiagSink& diags) {
+  TRY(const ir::PassStep step, FindStep(name, diags));
+  (void)step;
+  return Done();
+}
+
+Result<ir::PassStep> FindStep(const std::string& name, DiagSink& diags) {
+  const ir::PassStep lowering = LoweringStep();
+  if (name == lowering.info.name) return lowering;
+  if (const auto id = ir::PassFromName(name)) return ir::StepOf(*id);
+  std::vector<std::string> names = {lowering.info.name};
+  for (const ir::PassInfo& p : ir::AllPasses()) names.push_back(p.name);
+  DiagBuilder d = diags.Report(kUnknownPass, Span{}, name);
+  const std::string near = NearestName(name, names);
+  d.Help(near.empty() ? "`tilec opt --list` names all passes"
+                      : fmt::format("did you mean `{}`?", near));
+  return d;
+}
+
+Result<ir::Function> RunSteps(const Loaded& loaded, ir::Function fn,
+                              const std::vector<ir::PassStep>& steps,
+                              const PipelineOptions& options, Observation* look, DiagSink& diags) {
+  ir::PassOptions pass_options;
+  pass_options.sources = &loaded.sources;
+  pass_options.crash_dir = options.crash_dir;
+  pass_options.version = CompilerVersion();
+  if (look) {
+    pass_options.print_after = look->print_after;
+    pass_options.stop_after = look->stop_after;
+    for (const std::string& name : look->print_after)
+      if (name != "all") TRY_VOID(CheckPassName(name, diags));
+    if (!look->stop_after.empty()) TRY_VOID(CheckPassName(look->stop_after, diags));
+  }
+  TRY(const ir::PassOutcome outcome, ir::RunSteps(fn, steps, pass_options, diags));
+  if (look) {
+    look->printed += outcome.printed;
+    for (const ir::PassTime& t : outcome.times) look->times.push_back({t.name, t.milliseconds});
+    look->stopped = outcome.stopped;
+  }
+  return fn;
+}
+
 Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
                                   const PipelineOptions& options, Observation* look,
                                   DiagSink& diags) {
-  (void)options;  // one schedule so far
-  (void)loaded;
-  Stage stage(look, "lowering");
-  TRY_VOID(ir::Verify(fn, diags));
-  TRY(ir::Function lowered, ir::Sequentialize(fn, {}, diags));
-  TRY_VOID(ir::Verify(lowered, diags));
-  return lowered;
+  std::vector<ir::PassStep> steps;
+  for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
+  steps.push_back(LoweringStep());
+  return RunSteps(loaded, std::move(fn), steps, options, look, diags);
 }
 
 Result<backend::KernelImage> MakeImage(const Loaded& loaded, const ir::Function& fn,

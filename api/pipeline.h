@@ -16,6 +16,7 @@
 #include "backend/kernel_image.h"
 #include "frontend/frontend.h"
 #include "ir/function.h"
+#include "ir/pass.h"
 #include "runtime/kernel_cache.h"
 #include "support/diag.h"
 
@@ -33,6 +34,7 @@ Result<> CheckSchedule(const std::string& name, DiagSink& diags);
 struct PipelineOptions {
   std::string target = "h200";
   std::string schedule = "sequential";
+  std::string crash_dir;                 // where a failing pass leaves its input; "": nowhere
 };
 
 struct StageTime {
@@ -61,6 +63,13 @@ std::string CompilerVersion();  // "0.1.0 (LLVM 19.1.7)"
 
 Result<ir::Function> MakeTileIr(const Loaded& loaded, const std::string& kernel, const Call& call,
                                 Observation* look, DiagSink& diags);
+// Passes by name: those of ir/passes, and the lowering.
+ir::PassStep LoweringStep();
+Result<ir::PassStep> FindStep(const std::string& name, DiagSink& diags);
+Result<> CheckPassName(const std::string& name, DiagSink& diags);
+Result<ir::Function> RunSteps(const Loaded& loaded, ir::Function fn,
+                              const std::vector<ir::PassStep>& steps,
+                              const PipelineOptions& options, Observation* look, DiagSink& diags);
 // Runs the passes; with stop_after the function is what that pass left.
 Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
                                   const PipelineOptions& options, Observation* look,
