@@ -53,7 +53,7 @@ const char* Word(Severity s) {
 std::vector<const DiagDef*> AllDiagnostics() {
   std::vector<const DiagDef*> all;
   const auto add = [&](const auto& table) {
-    all.insert(all.end(), std::begin(table), std::end(table));
+    for (const DiagDef* d : table) all.push_back(d);
   };
   add(language::kDiags);
   add(frontend::kDiags);

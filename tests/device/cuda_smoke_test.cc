@@ -13,7 +13,8 @@
 namespace tilec::runtime {
 namespace {
 
-// One CTA copies the box at (0, 32) of a 2-D f32 tensor through shared memory, then writes it dense.
+// One CTA copies the box at (0, 32) of a 2-D f32 tensor through shared memory, then writes it
+// dense.
 constexpr const char* kCopyBox = R"(
 .version 8.0
 .target sm_90a
@@ -80,8 +81,8 @@ TEST_F(CudaSmoke, BoxThroughTheTensorMemoryAccelerator) {
   using backend::EntryParam;
   image.tensors = {{"X", "f32", Direction::kIn, {Expr::Name("M"), Expr::Name("N")}, false},
                    {"Y", "f32", Direction::kOut, {Expr::Const(32), Expr::Const(32)}, false}};
-  image.tensor_maps = {{"X", "f32", {Expr::Name("N"), Expr::Name("M")},
-                        {*ParseExpr("X.stride0 * 4")}, {32, 32}, 0}};
+  image.tensor_maps = {
+      {"X", "f32", {Expr::Name("N"), Expr::Name("M")}, {*ParseExpr("X.stride0 * 4")}, {32, 32}, 0}};
   image.params = {{EntryParam::Kind::kTensorMap, "X", 0, {}, ""},
                   {EntryParam::Kind::kTensorPointer, "Y", -1, {}, ""},
                   {EntryParam::Kind::kInt, "", -1, Expr::Const(0), ""}};
@@ -118,8 +119,11 @@ TEST_F(CudaSmoke, SyntaxErrorsComeWithTheLog) {
   LoadOptions options;
   options.name = "bad.ptx";
   options.lines = {{1, "bad.tile:1:1"}, {4, "bad.tile:7:3 (load)"}};
-  EXPECT_FALSE(device_->Load(".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {"
-                             "\n  frob.u32 r, 1;\n}\n", options, diags_).ok());
+  EXPECT_FALSE(device_
+                   ->Load(".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {"
+                          "\n  frob.u32 r, 1;\n}\n",
+                          options, diags_)
+                   .ok());
   EXPECT_NE(Text().find("error[R506]: the driver could not assemble `bad.ptx`"), std::string::npos)
       << Text();
   EXPECT_NE(Text().find("[from bad.tile:7:3 (load)]"), std::string::npos) << Text();
@@ -132,8 +136,10 @@ TEST_F(CudaSmoke, MoreMemoryThanThereIs) {
 
 // Last: it costs the context.
 TEST_F(CudaSmoke, ZFaultsAreNamed) {
-  const auto module = device_->Load(".version 8.0\n.target sm_90a\n.address_size 64\n"
-                                    ".visible .entry k() {\n  trap;\n}\n", {}, diags_);
+  const auto module = device_->Load(
+      ".version 8.0\n.target sm_90a\n.address_size 64\n"
+      ".visible .entry k() {\n  trap;\n}\n",
+      {}, diags_);
   ASSERT_TRUE(module.ok()) << Text();
   LaunchStats stats;
   EXPECT_FALSE(device_->Launch(**module, "k", {}, {}, 0, &stats, diags_).ok());
