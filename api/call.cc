@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "api/diagnostics.h"
+#include "runtime/diagnostics.h"
 #include "support/nearest.h"
 
 namespace tilec::api {
@@ -123,7 +124,7 @@ Result<frontend::Values> CheckValues(const Signature& s, const Given& given, Dia
   for (const ParamInfo& p : s.params)
     if (p.role == ParamRole::kScalar && p.default_value) out.emplace(p.name, *p.default_value);
   for (const ParamInfo& p : s.params)
-    if (p.role == ParamRole::kConst && !p.default_value && !out.count(p.name))
+    if (p.role == ParamRole::kConst && !p.default_value && !given.count(p.name))
       diags.Report(kValueMissing, p.at, s.kernel, "constant", p.name)
           .Help(fmt::format("give {}=VALUE, a {}", p.name, ir::Spelling(p.dtype)));
   if (diags.errors() > before) return DiagSink::Propagate();
@@ -177,7 +178,16 @@ Result<std::map<std::string, std::vector<int64_t>>> InferShapes(const Signature&
   Bindings names = Integers(s, values);
   for (const ParamInfo& p : s.params) {  // conflicts are reported when the call is bound
     const auto at = existing.find(p.name);
-    if (at == existing.end() || at->second.dims.size() != p.dims.size()) continue;
+    if (at == existing.end()) continue;
+    if (at->second.dims.size() != p.dims.size()) {
+      std::vector<std::string> dims;
+      for (const Expr& e : p.dims) dims.push_back(ToText(e));
+      return diags
+          .Report(runtime::kWrongRank, Span{}, p.name, at->second.dims.size(), p.dims.size(),
+                  fmt::format("{}: {}[{}]", p.name, ir::Spelling(p.dtype), fmt::join(dims, ", ")))
+          .Place(Place(s))
+          .Note(fmt::format("its shape is [{}]", fmt::join(at->second.dims, ", ")));
+    }
     for (size_t i = 0; i < p.dims.size(); ++i)
       if (p.dims[i].op == Expr::Op::kName) names.emplace(p.dims[i].name, at->second.dims[i]);
   }

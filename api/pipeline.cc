@@ -70,7 +70,7 @@ std::vector<std::string> TargetNames() {
 Result<> CheckSchedule(const std::string& name, DiagSink& diags) {
   if (name == "sequential") return Done();
   if (name == "solve") {
-    diags.Report(kSolveFallsBack, Span{}, "tilec");
+    diags.Report(kSolveFallsBack, Span{});
     return Done();
   }
   DiagBuilder d = diags.Report(kUnknownSchedule, Span{}, name);

@@ -53,14 +53,27 @@ void PrintOutputs(const RunResult& result) {
   }
 }
 
+// Before anything runs: only tensors that the kernel writes can be saved.
+Result<> CheckSaves(Session& session, const std::string& kernel,
+                    const std::map<std::string, std::string>& saves) {
+  TRY(const frontend::Signature s,
+      frontend::SignatureOf(*session.loaded().program, kernel, session.diags()));
+  for (const auto& [name, path] : saves) {
+    const frontend::ParamInfo* p = s.param(name);
+    if (!p || p->role != frontend::ParamRole::kTensor || p->direction == ir::Direction::kIn)
+      return session.diags()
+          .Report(kSaveUnknown, Span{}, kernel, name)
+          .Place("command line")
+          .Help("tensors that the kernel writes can be saved");
+  }
+  return Done();
+}
+
 Result<> Save(const std::map<std::string, std::string>& saves, const RunResult& result,
-              const std::string& kernel, DiagSink& diags) {
+              DiagSink& diags) {
   for (const auto& [name, path] : saves) {
     const auto at = result.outputs.find(name);
-    if (at == result.outputs.end())
-      return diags.Report(kSaveUnknown, Span{}, kernel, name)
-          .Place("command line")
-          .Help("tensors the kernel writes can be saved");
+    if (at == result.outputs.end()) continue;
     const std::vector<std::byte> bytes = at->second.ToBytes();
     const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
     TRY_VOID(runtime::WriteNpy(
@@ -78,6 +91,7 @@ Result<RunResult> Run(Session& session) {
   TRY(const Assignments given, ParseAssignments(o.assignments, diags));
   TRY(const auto saves, ParseSaves(o.save, diags));
   TRY(const std::string kernel, session.LoadKernel(o.file));
+  TRY_VOID(CheckSaves(session, kernel, saves));
   std::unique_ptr<runtime::Device> device;
   std::string why;
   if (o.device != "interpreter") {
@@ -112,7 +126,7 @@ Result<RunResult> Run(Session& session) {
     fmt::print(", {} warp instructions", result.stats.warp_instructions);
   fmt::print("\n");
   if (!o.check || !device) PrintOutputs(result);
-  TRY_VOID(Save(saves, result, kernel, diags));
+  TRY_VOID(Save(saves, result, diags));
   if (o.check && device) {
     for (const TensorRun& t : result.tensors)
       if (t.compared) fmt::print("  {}: {}\n", t.name, DescribeCheck(t));

@@ -34,7 +34,8 @@ void AddCompiling(CLI::App* app, Options& o) {
   app->add_option("--tune", o.tune, "values of tunes that are not given: default");
   app->add_option("--stdlib", o.stdlib_dir, "folder in place of the built-in standard library");
   app->add_option("--print-after", o.print_after, "print the IR after this pass (or `all`)")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app->add_option("--stop-after", o.stop_after, "stop after this pass");
   app->add_flag("--time-passes", o.time_passes, "how long each stage took");
 }
@@ -75,7 +76,8 @@ class CommandLine {
     } catch (const CLI::Success& e) {  // --help, --version
       return app_.exit(e) == 0 ? kOk : kBadInput;
     } catch (const CLI::ParseError& e) {
-      return Fail([&](DiagSink& d) { d.Report(kUsage, Span{}, LowerFirst(e.what())); });
+      return Fail(
+          [&](DiagSink& d) { d.Report(kUsage, Span{}, OneLine(e.what())).Help("`tilec --help`"); });
     }
     for (const auto& [name, command] : commands_) {
       if (!command.app->parsed()) continue;
@@ -107,8 +109,9 @@ class CommandLine {
     AddCompiling(run, o_);
     run->add_flag("--check", o_.check, "compare with the interpreter");
     run->add_option("--repeat", o_.repeat, "launch this often, report the fastest")
-        ->check(CLI::PositiveNumber);
-    run->add_option("--save", o_.save, "NAME=file.npy: write a tensor after the run");
+        ->check(CLI::Range(1, 1000000));
+    run->add_option("--save", o_.save, "NAME=file.npy: write a tensor after the run")
+        ->allow_extra_args(false);
 
     CLI::App* build = Add("build", "compile a kernel and write one of its forms", CmdBuild, true);
     build->add_option("file", o_.file, "FILE[:KERNEL]")->required();
@@ -132,9 +135,12 @@ class CommandLine {
 
     CLI::App* opt = Add("opt", "run passes on a file of IR text", CmdOpt, true);
     opt->add_option("file", o_.file, "IR text");
-    opt->add_option("--passes", o_.passes, "passes in order")->delimiter(',');
+    opt->add_option("--passes", o_.passes, "passes in order")
+        ->delimiter(',')
+        ->allow_extra_args(false);
     opt->add_option("--print-after", o_.print_after, "print the IR after this pass (or `all`)")
-        ->delimiter(',');
+        ->delimiter(',')
+        ->allow_extra_args(false);
     opt->add_flag("--list", o_.list, "name all passes");
     opt->add_option("-o,--output", o_.output, "file; standard output if left out");
   }
@@ -207,7 +213,7 @@ class CommandLine {
     return session.Finish();
   }
 
-  static std::string LowerFirst(std::string text) {
+  static std::string OneLine(std::string text) {
     for (char& c : text)
       if (c == '\n') c = ' ';
     return text;

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "api/diagnostics.h"
 #include "backend/ptxas.h"
 #include "support/file.h"
 #include "support/nearest.h"
@@ -53,6 +54,7 @@ Result<> Session::CheckOptions() {
   TRY_VOID(CheckChoice("--arith", options_.arith, {"fast", "exact"}, diags_));
   TRY_VOID(CheckChoice("--tune", options_.tune, {"default", "model", "measure"}, diags_));
   TRY_VOID(CheckChoice("--ptxas", options_.ptxas, {"auto", "report", "off"}, diags_));
+  if (options_.tune != "default") diags_.Report(api::kTuneFallsBack, Span{}, options_.tune);
   TRY(const api::Target target, api::FindTarget(options_.target, diags_));
   (void)target;
   return api::CheckSchedule(options_.schedule, diags_);

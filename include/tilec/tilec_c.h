@@ -1,14 +1,12 @@
-/* tilec for host programs in C, and for every language that can call C. The same model as
- * tilec/tilec.h: errors are values, handles are thread-safe, nothing prints, throws or exits.
- *
- * Every call that can fail returns a tilec_status*: NULL is success, anything else is to be read
- * with tilec_status_text and freed with tilec_status_free. Objects are made by tilec_..._open or
- * _create or _compile and released with their _free, in any order.
- *
- * SPDX-License-Identifier: Apache-2.0
- */
-#ifndef TILEC_TILEC_C_H_
-#define TILEC_TILEC_C_H_
+// tilec for host programs in C, and for every language that can call C. The same model as
+// tilec/tilec.h: errors are values, handles are thread-safe, nothing prints, throws or exits.
+//
+// Every call that can fail returns a tilec_status*: NULL is success, anything else is to be read
+// with tilec_status_text and freed with tilec_status_free. Objects are made by tilec_..._open or
+// _create or _compile and released with their _free, in any order.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,14 +28,14 @@ typedef enum tilec_dtype {
 
 const char* tilec_version(void);
 
-/* Errors. The texts live as long as the status. */
+// Errors. The texts live as long as the status.
 const char* tilec_status_text(const tilec_status* status);
 size_t tilec_status_count(const tilec_status* status);
-const char* tilec_status_code(const tilec_status* status, size_t i);     /* "R514" */
+const char* tilec_status_code(const tilec_status* status, size_t i);     // "R514"
 const char* tilec_status_message(const tilec_status* status, size_t i);
 void tilec_status_free(tilec_status* status);
 
-/* Devices: "auto", "cuda", "cuda:1", "emulator". The description lives as long as the device. */
+// Devices: "auto", "cuda", "cuda:1", "emulator". The description lives as long as the device.
 tilec_status* tilec_device_open(const char* name, tilec_device** device);
 void tilec_device_free(tilec_device* device);
 const char* tilec_device_description(const tilec_device* device);
@@ -50,8 +48,8 @@ tilec_status* tilec_device_new_stream(tilec_device* device, int32_t* stream);
 tilec_status* tilec_device_adopt_stream(tilec_device* device, void* cuda_stream, int32_t* stream);
 tilec_status* tilec_device_synchronize(tilec_device* device, int32_t stream);
 
-/* Compiling. Options are NAME, VALUE pairs: "target", "schedule", "cache" ("on", "off"),
- * "cache_dir", "stdlib_dir". `kernel` may be NULL if the file has one kernel. */
+// Compiling. Options are NAME, VALUE pairs: "target", "schedule", "cache" ("on", "off"),
+// "cache_dir", "stdlib_dir". `kernel` may be NULL if the file has one kernel.
 tilec_status* tilec_compiler_create(const char* const* names, const char* const* values,
                                     size_t count, tilec_compiler** compiler);
 void tilec_compiler_free(tilec_compiler* compiler);
@@ -61,7 +59,7 @@ tilec_status* tilec_compile_text(tilec_compiler* compiler, const char* text, con
                                  const char* kernel, tilec_kernel** out);
 void tilec_kernel_free(tilec_kernel* kernel);
 
-/* Arguments by name. `strides` may be NULL: dense, row-major. */
+// Arguments by name. `strides` may be NULL: dense, row-major.
 tilec_args* tilec_args_create(void);
 void tilec_args_free(tilec_args* args);
 void tilec_args_tensor(tilec_args* args, const char* name, tilec_dtype dtype, uint64_t data,
@@ -77,4 +75,3 @@ tilec_status* tilec_launch(tilec_kernel* kernel, tilec_device* device, const til
 }
 #endif
 
-#endif /* TILEC_TILEC_C_H_ */

@@ -35,6 +35,12 @@ struct Case {
   std::string expected;
 };
 
+// A case's output ends with a blank line; a new case has none yet.
+bool Ended(const std::string& expected) {
+  return expected.empty() ||
+         (expected.size() > 1 && expected.substr(expected.size() - 2) == "\n\n");
+}
+
 std::vector<Case> Parse(const std::string& text) {
   std::vector<Case> cases;
   std::string comment, driver;
@@ -43,8 +49,7 @@ std::vector<Case> Parse(const std::string& text) {
     if (end == std::string::npos) end = text.size();
     const std::string line = text.substr(at, end - at);
     at = end + 1;
-    if (line.substr(0, 1) == "#" &&
-        (cases.empty() || !cases.back().expected.empty() || !comment.empty())) {
+    if (line.substr(0, 1) == "#" && (cases.empty() || Ended(cases.back().expected))) {
       comment += line + "\n";
     } else if (line.substr(0, 9) == "@ driver=") {
       driver = line.substr(9);
@@ -62,7 +67,7 @@ std::vector<Case> Parse(const std::string& text) {
   return cases;
 }
 
-// "12.5 ms" → "TIME"; the scratch folder → "DIR".
+// "12.5 ms" → "TIME", "2 thread(s)" → "N thread(s)"; the scratch folder → "DIR".
 std::string Normalised(std::string text, const std::string& scratch) {
   for (size_t at; (at = text.find(scratch)) != std::string::npos;)
     text.replace(at, scratch.size(), "DIR");
@@ -72,19 +77,23 @@ std::string Normalised(std::string text, const std::string& scratch) {
     while (j < text.size() && (std::isdigit(static_cast<unsigned char>(text[j])) || text[j] == '.'))
       ++j;
     bool time = false;
-    for (const char* unit : {" ms", " us", " s"}) {
+    for (const char* unit : {" ms", " us", " s", " thread(s)", " warp instructions"}) {
       const std::string u = unit;
       if (j > i && text.compare(j, u.size(), u) == 0 &&
           (j + u.size() == text.size() ||
            !std::isalnum(static_cast<unsigned char>(text[j + u.size()])))) {
-        out += "TIME";
+        out += u.size() > 3 ? "N" + u : "TIME";
         i = j + u.size();
         time = true;
         break;
       }
     }
     if (time) continue;
-    out.append(text, i, std::max<size_t>(1, j - i));
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (c == 0x7f || c >= 0xfe || (c < 0x20 && c != '\n'))
+      out += '?';  // bytes of damaged files
+    else
+      out.append(text, i, std::max<size_t>(1, j - i));
     i = std::max(i + 1, j);
   }
   return out;
