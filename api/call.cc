@@ -165,7 +165,10 @@ Result<Call> BindCall(const frontend::Program& program, const Signature& s,
   }
   for (const auto& [name, view] : tensors) {
     const runtime::TensorFacts f = runtime::FactsOf(view);
-    call.facts[name] = {f.base_align_bytes, f.stride_align_bytes, f.last_contiguous};
+    call.facts[name] = {.base_align_bytes = f.base_align_bytes,
+                        .stride_align_bytes = f.stride_align_bytes,
+                        .last_dim_align = f.last_dim_align,
+                        .last_contiguous = f.last_contiguous};
   }
   TRY_VOID(frontend::CheckFacts(program, s.kernel, call.all, diags));
   return call;

@@ -176,8 +176,8 @@ std::string ImageKey(const Loaded& loaded, const std::string& kernel, const Call
   key.Add("kernel", kernel);
   AddValues(key, "static", call.statics);
   for (const auto& [name, f] : call.facts)
-    key.Add("facts " + name,
-            fmt::format("{} {} {}", f.base_align_bytes, f.stride_align_bytes, f.last_contiguous));
+    key.Add("facts " + name, fmt::format("{} {} {} {}", f.base_align_bytes, f.stride_align_bytes,
+                                         f.last_contiguous, f.last_dim_align));
   return key.Hex();
 }
 

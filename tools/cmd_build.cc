@@ -44,7 +44,11 @@ Result<Prepared> Prepare(Session& session) {
       return diags.Report(api::kValueMissing, d.static_at, out.kernel, "static dim", d.name)
           .Help(fmt::format("give {}=NUMBER: it shapes local tiles", d.name));
   for (const frontend::ParamInfo& p : signature.params)
-    if (p.role == frontend::ParamRole::kTensor) out.call.facts[p.name] = {16, 16, !p.strided_any};
+    if (p.role == frontend::ParamRole::kTensor)
+      out.call.facts[p.name] = {.base_align_bytes = 16,
+                                .stride_align_bytes = 16,
+                                .last_dim_align = 16 / ir::ByteSize(p.dtype),
+                                .last_contiguous = !p.strided_any};
   TRY_VOID(frontend::CheckFacts(program, out.kernel, out.call.all, diags));
   return out;
 }

@@ -104,7 +104,7 @@ void Session::PrintDiagnostics() {
     const std::string text = options_.diagnostics == "json"
                                  ? RenderJson(d, loaded_.sources) + "\n"
                                  : Render(d, loaded_.sources, options_.color);
-    std::fputs(text.c_str(), stderr);
+    std::fwrite(text.data(), 1, text.size(), stderr);  // damaged files bring zero bytes
   }
   diags_.Clear();
 }
