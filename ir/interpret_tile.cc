@@ -39,25 +39,25 @@ struct Bound {
   bool undecided = false;
 };
 
-// The bound of one element: exact result r, rounded v, spread p of the executor's exact result.
-Bound BoundOf(const FloatFormat& f, double r, double v, double p, bool contracts) {
+// The exact result r of one element, its rounding v, the spread p of an executor's exact result and
+// the roundings of r − p and r + p: rounding keeps order, so an executor's value lies between them.
+struct Rounded {
+  double r, v, p, low, high;
+};
+
+Bound BoundOf(const FloatFormat& f, const Rounded& x, bool contracts) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
   Bound b;
-  if (p != p) p = std::numeric_limits<double>::infinity();
-  const double m = std::fabs(r);
-  if (!std::isfinite(v)) {
+  if (!std::isfinite(x.v)) {
     // Infinite for the interpreter; finite, perhaps, for an executor.
-    b.undecided = p > 0 && std::isfinite(r) && m - p <= f.max_finite;
+    b.undecided = x.p > 0 && std::isfinite(x.r) && (std::isfinite(x.low) || std::isfinite(x.high));
     return b;
   }
-  if (f.saturates && m > f.max_finite) {
-    if (p > 0) b.e = std::max(0.0, f.max_finite - (m - p)) + HalfUlp(f, f.max_finite);
-  } else {
-    const double moved = std::fabs(v - r);
-    b.e = p > 0 ? p + moved + HalfUlp(f, m + p) : contracts ? moved : 0;
-    b.undecided = p > 0 && m + p > f.max_finite && !f.saturates;
-  }
-  if (f.flushes && m - p < f.min_normal) b.e += std::min(m + p, f.min_normal);
-  if (!(b.e < std::numeric_limits<double>::infinity())) {
+  if (x.p > 0) b.e = std::max(x.high - x.v, x.v - x.low);
+  if (contracts && !f.saturates) b.e = std::max(b.e, x.p + std::fabs(x.v - x.r));
+  if (f.flushes && std::fabs(x.r) - x.p < f.min_normal)
+    b.e += std::min(std::fabs(x.r) + x.p, f.min_normal);
+  if (!(b.e < kInf)) {
     b.undecided = true;
     b.e = 0;
   }
@@ -69,16 +69,35 @@ Bound BoundOf(const FloatFormat& f, double r, double v, double p, bool contracts
 void Finish(Tile& out, std::span<const double> p, bool contracts) {
   const FloatFormat& f = FormatOf(out.dtype);
   const bool subnormal = f.flushes && HasSubnormal(out.v, f.min_normal);
-  if (!contracts && !subnormal && AllZero(p)) {
+  const bool exact = AllZero(p);
+  if (!contracts && !subnormal && exact) {
     RoundAll(out.dtype, out.v);
     return;
   }
   const std::vector<double> r = out.v;
   RoundAll(out.dtype, out.v);
-  if (p.empty() && !subnormal && r == out.v) return;  // every product was exact
-  out.e.resize(r.size());
-  for (size_t i = 0; i < r.size(); ++i) {
-    const Bound b = BoundOf(f, r[i], out.v[i], p.empty() ? 0 : p[i], contracts);
+  if (exact && !subnormal && r == out.v) return;  // every product was exact
+  const size_t n = r.size();
+  std::vector<double> low, high;
+  if (!exact) {
+    low = high = r;
+    const bool wide = out.dtype == DType::kF64;
+    for (size_t i = 0; i < n; ++i) {
+      if (p[i] == 0) continue;
+      // r was computed in f64, not exactly; and in f64 an executor's rounding is not covered by
+      // rounding the ends.
+      const double reach = p[i] + std::fabs(r[i]) * 0x1p-51 + (wide ? HalfUlp(f, r[i]) : 0);
+      low[i] -= reach;
+      high[i] += reach;
+    }
+    RoundAll(out.dtype, low);
+    RoundAll(out.dtype, high);
+  }
+  out.e.resize(n);
+  for (size_t i = 0; i < n; ++i) {
+    const Rounded x{r[i], out.v[i], exact ? 0 : p[i], exact ? r[i] : low[i],
+                    exact ? r[i] : high[i]};
+    const Bound b = BoundOf(f, x, contracts);
     out.e[i] = Up(b.e);
     if (b.undecided || std::isinf(out.e[i])) {
       out.e[i] = 0;

@@ -64,7 +64,7 @@ const std::vector<BannedWord> kBanned = {
     {"get"
      "env",
      "switches are flags; tests may read UPDATE_GOLDEN and TILEC_DEVICE",
-     {"tests/", "tools/", "bench/"}},
+     {"tests/", "tools/", "bench/", "api/environment."}},
     {"std::"
      "cout",
      "print through fmt in tools/ only",
@@ -89,7 +89,8 @@ const std::vector<BannedWord> kBanned = {
 
 // An architecture's name in code: passes ask a target for features and limits.
 const std::vector<std::string_view> kMayNameArchitectures = {
-    "ir/machines/", "tests/", "tools/", "bench/", "examples/", "backend/", "runtime/", "api/"};
+    "ir/machines/", "tests/",    "tools/",   "bench/", "examples/",
+    "backend/",     "runtime/",  "api/",     "include/"};
 
 bool StartsWithAny(const std::string& path, const std::vector<std::string_view>& prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) {

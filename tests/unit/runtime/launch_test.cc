@@ -313,15 +313,15 @@ TEST(Facts, OfViews) {
                         std::vector<int64_t> strides = {}) {
     return FactsOf({std::move(dtype), p, std::move(dims), std::move(strides)});
   };
-  EXPECT_EQ(facts("bf16", 0x100, {8, 64}), (TensorFacts{16, 16, true}));
-  EXPECT_EQ(facts("bf16", 0x104, {8, 20}), (TensorFacts{4, 8, true}));
-  EXPECT_EQ(facts("f32", 0x100, {8, 3}), (TensorFacts{16, 4, true}));
-  EXPECT_EQ(facts("f32", 0x100, {8, 8}, {1, 8}), (TensorFacts{16, 4, false}));
-  EXPECT_EQ(facts("f32", 0x100, {8, 8}, {0, 1}), (TensorFacts{16, 1, true}));
-  EXPECT_EQ(facts("u8", 0x100, {2, 8}, {int64_t{1} << 40, 1}), (TensorFacts{16, 1, true}));
+  EXPECT_EQ(facts("bf16", 0x100, {8, 64}), (TensorFacts{16, 16, 16, true}));
+  EXPECT_EQ(facts("bf16", 0x104, {8, 20}), (TensorFacts{4, 8, 4, true}));
+  EXPECT_EQ(facts("f32", 0x100, {8, 3}), (TensorFacts{16, 4, 1, true}));
+  EXPECT_EQ(facts("f32", 0x100, {8, 8}, {1, 8}), (TensorFacts{16, 4, 8, false}));
+  EXPECT_EQ(facts("f32", 0x100, {8, 8}, {0, 1}), (TensorFacts{16, 1, 8, true}));
+  EXPECT_EQ(facts("u8", 0x100, {2, 8}, {int64_t{1} << 40, 1}), (TensorFacts{16, 1, 8, true}));
   // Strides of dims that are never stepped along do not matter.
-  EXPECT_EQ(facts("f32", 0x100, {1, 8}, {3, 1}), (TensorFacts{16, 16, true}));
-  EXPECT_EQ(facts("f32", 0x100, {8, 1}, {8, 5}), (TensorFacts{16, 16, true}));
+  EXPECT_EQ(facts("f32", 0x100, {1, 8}, {3, 1}), (TensorFacts{16, 16, 8, true}));
+  EXPECT_EQ(facts("f32", 0x100, {8, 1}, {8, 5}), (TensorFacts{16, 16, 1, true}));
 }
 
 TEST(Facts, EffectiveStrides) {

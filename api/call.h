@@ -1,0 +1,54 @@
+// One call of a kernel, as the compiler and the launcher want to see it: what a caller gave by
+// name, sorted by what the signature calls each name, converted to its type, with dims worked out.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "frontend/frontend.h"
+#include "runtime/launch.h"
+#include "support/diag.h"
+
+namespace tilec::api {
+
+// Values by name, not yet sorted: bool, integer or floating point.
+using Given = frontend::Values;
+using Tensors = std::map<std::string, runtime::TensorView>;
+
+// A signature as the runtime wants it.
+struct RuntimeSignature {
+  std::string kernel;
+  std::vector<backend::TensorArg> tensors;
+  std::vector<backend::ScalarArg> scalars;
+  runtime::SignatureView View(const Bindings* statics) const {
+    return {kernel, &tensors, &scalars, statics};
+  }
+};
+RuntimeSignature ForRuntime(const frontend::Signature& signature);
+
+struct Call {
+  runtime::LaunchArgs launch;  // tensors and runtime scalars
+  frontend::Values statics;    // static dims, given consts and tunes: what Specialize needs
+  frontend::Values all;        // dims and scalars too: what facts range over
+  std::map<std::string, ir::TensorFacts> facts;
+};
+
+// Sorts and converts the values; every name must be one of the signature's. Defaults of scalars are
+// filled in, defaults of consts and tunes are left to the front end.
+Result<frontend::Values> CheckValues(const frontend::Signature& signature, const Given& given,
+                                     DiagSink& diags);
+
+// Binds dims, checks tensors and facts. `values` come from CheckValues.
+Result<Call> BindCall(const frontend::Program& program, const frontend::Signature& signature,
+                      const RuntimeSignature& runtime_signature, const frontend::Values& values,
+                      const Tensors& tensors, DiagSink& diags);
+
+// The shape of every tensor from given dims and the shapes of the tensors that exist already.
+Result<std::map<std::string, std::vector<int64_t>>> InferShapes(
+    const frontend::Signature& signature, const frontend::Values& values, const Tensors& existing,
+    DiagSink& diags);
+
+}  // namespace tilec::api

@@ -1,0 +1,18 @@
+// The one place of the library that looks at the environment: where the cache on disk is. Nothing
+// that changes what is compiled may be read here.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace tilec::api {
+
+// $XDG_CACHE_HOME/tilec, or $HOME/.cache/tilec, or "".
+std::string CacheDirectoryFromEnvironment();
+
+// Differs between builds of this program or library: the size and time of the file that holds it.
+// Part of every cache key, so that a rebuilt compiler never meets its predecessor's images.
+std::string BuildStamp();
+
+}  // namespace tilec::api

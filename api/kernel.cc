@@ -1,0 +1,236 @@
+// The public Compiler and Kernel: specialisations by key, compiled once, loaded once per device.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "api/diagnostics.h"
+#include "api/environment.h"
+#include "api/state.h"
+#include "api/status.h"
+#include "ir/text.h"
+#include "support/nearest.h"
+
+namespace tilec {
+
+namespace {
+
+runtime::TensorView ViewOf(const Tensor& t) { return {Name(t.dtype), t.data, t.dims, t.strides}; }
+
+Result<api::Call> Bind(const KernelState& k, const Args& args, DiagSink& diags) {
+  api::Given given;
+  for (const auto& [name, value] : args.values())
+    std::visit([&, &name = name](auto v) { given[name] = v; }, value);
+  api::Tensors tensors;
+  for (const auto& [name, tensor] : args.tensors()) tensors[name] = ViewOf(tensor);
+  TRY(const frontend::Values values, api::CheckValues(k.signature, given, diags));
+  return api::BindCall(*k.loaded.program, k.signature, k.runtime_signature, values, tensors, diags);
+}
+
+std::shared_ptr<Specialisation> FindSpecialisation(KernelState& k, const api::Call& call) {
+  const std::string key = api::ImageKey(k.loaded, k.signature.kernel, call, k.compiler->options);
+  std::lock_guard<std::mutex> lock(k.mutex);
+  std::shared_ptr<Specialisation>& s = k.specialisations[key];
+  if (!s) s = std::make_shared<Specialisation>();
+  return s;
+}
+
+// Compiles unless somebody has.
+Result<const backend::KernelImage*> ImageOf(const KernelState& k, Specialisation& s,
+                                            const api::Call& call, DiagSink& diags) {
+  if (!s.image) {
+    const CompilerState& c = *k.compiler;
+    TRY(s.image, api::CompileCall(k.loaded, k.signature.kernel, call, c.options,
+                                  c.cache ? &*c.cache : nullptr, nullptr, nullptr, diags));
+  }
+  return &*s.image;
+}
+
+Result<std::shared_ptr<const KernelState::Last>> Resolve(KernelState& k, const Device& device,
+                                                         const Args& args, DiagSink& diags) {
+  {
+    std::lock_guard<std::mutex> lock(k.mutex);
+    if (k.last && k.last->device == device.state().get() && k.last->args == args) return k.last;
+  }
+  TRY(api::Call call, Bind(k, args, diags));
+  const std::shared_ptr<Specialisation> s = FindSpecialisation(k, call);
+  auto last = std::make_shared<KernelState::Last>();
+  {
+    std::lock_guard<std::mutex> lock(s->mutex);
+    TRY(const backend::KernelImage* image, ImageOf(k, *s, call, diags));
+    Specialisation::On& on = s->loaded[device.state().get()];
+    if (!on.kernel) {
+      on.device = device.state();
+      TRY(on.kernel, runtime::LoadedKernel::Load(*on.device->device, *image, diags));
+    }
+    last->kernel = on.kernel.get();
+  }
+  last->args = args;
+  last->device = device.state().get();
+  last->launch = std::move(call.launch);
+  std::lock_guard<std::mutex> lock(k.mutex);
+  k.last = last;
+  return std::shared_ptr<const KernelState::Last>(std::move(last));
+}
+
+Result<> RunLaunch(KernelState& k, const Device& device, const Args& args, Stream stream,
+                   runtime::LaunchStats* stats, DiagSink& diags) {
+  TRY(const std::shared_ptr<const KernelState::Last> ready, Resolve(k, device, args, diags));
+  return ready->kernel->Launch(ready->launch, stream, stats, diags);
+}
+
+Result<std::string> EmitText(KernelState& k, const std::string& what, const Args& args,
+                             DiagSink& diags) {
+  const std::vector<std::string> known = {"tile-ir", "warp-ir", "llvm", "ptx", "json"};
+  if (std::find(known.begin(), known.end(), what) == known.end()) {
+    DiagBuilder d = diags.Report(api::kUnknownEmit, Span{}, what);
+    const std::string near = NearestName(what, known);
+    if (!near.empty()) d.Help(fmt::format("did you mean `{}`?", near));
+    return d;
+  }
+  const api::PipelineOptions& options = k.compiler->options;
+  TRY(const api::Call call, Bind(k, args, diags));
+  TRY(ir::Function fn, api::MakeTileIr(k.loaded, k.signature.kernel, call, nullptr, diags));
+  if (what == "tile-ir") return ir::Print(fn);
+  TRY(fn, api::LowerToWarps(k.loaded, std::move(fn), options, nullptr, diags));
+  if (what == "warp-ir") return ir::Print(fn);
+  std::string llvm;
+  api::Observation look;
+  if (what == "llvm") look.llvm_ir = &llvm;
+  TRY(const backend::KernelImage image, api::MakeImage(k.loaded, fn, options, &look, diags));
+  if (what == "llvm") return llvm;
+  return what == "ptx" ? image.ptx : backend::ToJson(image);
+}
+
+Expected<Kernel> Fail(const DiagSink& diags, const SourceMap& sources) {
+  return Expected<Kernel>(api::MakeStatus(diags, sources));
+}
+
+}  // namespace
+
+const char* Version() { return TILEC_VERSION; }
+
+Expected<Compiler> Compiler::Create(CompilerOptions options) {
+  DiagSink diags;
+  auto state = std::make_shared<CompilerState>();
+  if (!api::FindTarget(options.target, diags).ok() ||
+      !api::CheckSchedule(options.schedule, diags).ok())
+    return api::MakeStatus(diags, SourceMap());
+  state->options = {options.target, options.schedule, ""};
+  state->library = api::StandardLibrary(options.stdlib_dir);
+  if (options.disk_cache) {
+    std::string dir =
+        options.cache_dir.empty() ? api::CacheDirectoryFromEnvironment() : options.cache_dir;
+    if (!dir.empty()) state->cache.emplace(std::move(dir));
+  }
+  return Compiler(std::move(state));
+}
+
+namespace {
+
+// The rest of compiling, once the texts are loaded.
+Result<> FinishLoading(KernelState& k, const std::string& kernel, DiagSink& diags) {
+  TRY(k.signature, frontend::SignatureOf(*k.loaded.program, kernel, diags));
+  k.runtime_signature = api::ForRuntime(k.signature);
+  return Done();
+}
+
+}  // namespace
+
+Expected<Kernel> Compiler::Compile(const std::string& path, const std::string& kernel) {
+  DiagSink diags;
+  auto k = std::make_shared<KernelState>();
+  k->compiler = state_;
+  auto program = api::LoadProgram(k->loaded.sources, path, state_->library, diags);
+  if (!program.ok()) return Fail(diags, k->loaded.sources);
+  k->loaded.program.emplace(std::move(*program));
+  if (!FinishLoading(*k, kernel, diags).ok()) return Fail(diags, k->loaded.sources);
+  Status status = api::MakeStatus(diags, k->loaded.sources);
+  return Expected<Kernel>(Kernel(std::move(k)), std::move(status));
+}
+
+Expected<Kernel> Compiler::CompileText(const std::string& text, const std::string& name,
+                                       const std::string& kernel) {
+  DiagSink diags;
+  auto k = std::make_shared<KernelState>();
+  k->compiler = state_;
+  auto program =
+      frontend::Program::LoadText(k->loaded.sources, name, text, state_->library.Resolver(), diags);
+  if (!program.ok()) return Fail(diags, k->loaded.sources);
+  k->loaded.program.emplace(std::move(*program));
+  if (!FinishLoading(*k, kernel, diags).ok()) return Fail(diags, k->loaded.sources);
+  Status status = api::MakeStatus(diags, k->loaded.sources);
+  return Expected<Kernel>(Kernel(std::move(k)), std::move(status));
+}
+
+std::string Kernel::name() const { return state_->signature.kernel; }
+
+std::vector<Parameter> Kernel::parameters() const {
+  std::vector<Parameter> out;
+  const frontend::Signature& s = state_->signature;
+  for (const frontend::ParamInfo& p : s.params) {
+    Parameter q;
+    q.name = p.name;
+    q.dtype = ir::Spelling(p.dtype);
+    q.is_static = s.IsStatic(p.name);
+    if (p.default_value) q.default_value = frontend::ToText(*p.default_value);
+    switch (p.role) {
+      case frontend::ParamRole::kTensor: {
+        q.kind = Parameter::Kind::kTensor;
+        const char* const directions[] = {"in", "out", "inout"};
+        q.direction = directions[static_cast<int>(p.direction)];
+        for (const Expr& e : p.dims) q.dims.push_back(ToText(e));
+        break;
+      }
+      case frontend::ParamRole::kScalar: q.kind = Parameter::Kind::kScalar; break;
+      case frontend::ParamRole::kConst: q.kind = Parameter::Kind::kConst; break;
+    }
+    out.push_back(std::move(q));
+  }
+  for (const frontend::DimInfo& d : s.dims) {
+    Parameter q;
+    q.kind = Parameter::Kind::kDim;
+    q.name = d.name;
+    q.is_static = d.is_static;
+    out.push_back(std::move(q));
+  }
+  for (const frontend::TuneInfo& t : s.tunes) {
+    Parameter q;
+    q.kind = Parameter::Kind::kTune;
+    q.name = t.name;
+    q.is_static = true;
+    if (t.default_value) q.default_value = frontend::ToText(*t.default_value);
+    out.push_back(std::move(q));
+  }
+  return out;
+}
+
+Status Kernel::Launch(Device& device, const Args& args, Stream stream) {
+  DiagSink diags;
+  (void)RunLaunch(*state_, device, args, stream, nullptr, diags).ok();
+  return diags.all().empty() ? Status() : api::MakeStatus(diags, state_->loaded.sources);
+}
+
+Expected<double> Kernel::LaunchTimed(Device& device, const Args& args, Stream stream) {
+  DiagSink diags;
+  runtime::LaunchStats stats;
+  const bool ok = RunLaunch(*state_, device, args, stream, &stats, diags).ok();
+  Status status = api::MakeStatus(diags, state_->loaded.sources);
+  if (!ok) return status;
+  return Expected<double>(stats.milliseconds, std::move(status));
+}
+
+Status Kernel::Prepare(Device& device, const Args& args) {
+  DiagSink diags;
+  (void)Resolve(*state_, device, args, diags).ok();
+  return api::MakeStatus(diags, state_->loaded.sources);
+}
+
+Expected<std::string> Kernel::Emit(const std::string& what, const Args& args) {
+  DiagSink diags;
+  auto text = EmitText(*state_, what, args, diags);
+  Status status = api::MakeStatus(diags, state_->loaded.sources);
+  if (!text.ok()) return status;
+  return Expected<std::string>(std::move(*text), std::move(status));
+}
+
+}  // namespace tilec

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/open_device.h"
+
+#include <charconv>
+
+#include "api/diagnostics.h"
+#include "support/nearest.h"
+
+namespace tilec::api {
+
+Result<std::unique_ptr<runtime::Device>> OpenDevice(const std::string& name,
+                                                    const runtime::EmulatorOptions& emulator,
+                                                    std::string* why, DiagSink& diags) {
+  if (name == "emulator") return runtime::OpenEmulator(emulator);
+  if (name == "auto") {
+    DiagSink quiet;
+    auto cuda = runtime::OpenCuda(0, quiet);
+    if (cuda.ok() && (*cuda)->isa() == "sm_90a") return std::move(*cuda);
+    if (why) {
+      if (cuda.ok())
+        *why = fmt::format("{} is not of the target's architecture", (*cuda)->description());
+      else
+        *why = quiet.all().empty() ? "no GPU" : quiet.all().front().message;
+    }
+    return runtime::OpenEmulator(emulator);
+  }
+  if (name == "cuda") return runtime::OpenCuda(0, diags);
+  if (name.substr(0, 5) == "cuda:") {
+    int ordinal = -1;
+    const char* end = name.data() + name.size();
+    const auto parsed = std::from_chars(name.data() + 5, end, ordinal);
+    if (parsed.ec == std::errc() && parsed.ptr == end && ordinal >= 0)
+      return runtime::OpenCuda(ordinal, diags);
+  }
+  DiagBuilder d = diags.Report(kUnknownDevice, Span{}, name);
+  const std::string near = NearestName(name, {"auto", "emulator", "cuda", "interpreter"});
+  if (!near.empty())
+    d.Help(fmt::format("did you mean `{}`?", near));
+  else
+    d.Help("use auto, emulator, cuda or cuda:N");
+  return d;
+}
+
+}  // namespace tilec::api

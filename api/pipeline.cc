@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "api/diagnostics.h"
+#include "api/environment.h"
+#include "backend/backend.h"
+#include "ir/lower/sequential.h"
+#include "ir/pass.h"
+#include "support/nearest.h"
+
+namespace tilec::api {
+
+namespace {
+
+constexpr Target kTargets[] = {{"h200", "sm_90a"}, {"h100", "sm_90a"}};
+
+// Adds the time until its end to the observation's list.
+class Stage {
+ public:
+  Stage(Observation* look, std::string name)
+      : look_(look), name_(std::move(name)), start_(std::chrono::steady_clock::now()) {}
+  ~Stage() {
+    if (!look_) return;
+    const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start_;
+    look_->times.push_back({name_, ms.count()});
+  }
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+ private:
+  Observation* look_;
+  std::string name_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+Result<> LowerSequential(ir::Function& fn, ir::PassContext& cx) {
+  TRY(fn, ir::Sequentialize(fn, {}, cx.diags));
+  ++cx.changes;
+  return Done();
+}
+
+void AddValues(runtime::CacheKey& key, const char* what, const frontend::Values& values) {
+  for (const auto& [name, value] : values)
+    key.Add(fmt::format("{} {}", what, name),
+            fmt::format("{} {}", value.index(), frontend::ToText(value)));
+}
+
+}  // namespace
+
+Result<Target> FindTarget(const std::string& name, DiagSink& diags) {
+  for (const Target& t : kTargets)
+    if (name == t.name || name == t.isa) return t;
+  DiagBuilder d = diags.Report(kUnknownTarget, Span{}, name);
+  const std::string near = NearestName(name, TargetNames());
+  d.Help(near.empty() ? fmt::format("use {}", fmt::join(TargetNames(), ", "))
+                      : fmt::format("did you mean `{}`?", near));
+  return d;
+}
+
+std::vector<std::string> TargetNames() {
+  std::vector<std::string> names;
+  for (const Target& t : kTargets) names.push_back(t.name);
+  names.push_back("sm_90a");
+  return names;
+}
+
+Result<> CheckSchedule(const std::string& name, DiagSink& diags) {
+  if (name == "sequential") return Done();
+  if (name == "solve") {
+    diags.Report(kSolveFallsBack, Span{});
+    return Done();
+  }
+  DiagBuilder d = diags.Report(kUnknownSchedule, Span{}, name);
+  const std::string near = NearestName(name, {"sequential", "solve"});
+  d.Help(near.empty() ? "use sequential or solve" : fmt::format("did you mean `{}`?", near));
+  return d;
+}
+
+std::string CompilerVersion() {
+  return fmt::format("{} ({})", TILEC_VERSION, backend::BackendVersion());
+}
+
+Result<ir::Function> MakeTileIr(const Loaded& loaded, const std::string& kernel, const Call& call,
+                                Observation* look, DiagSink& diags) {
+  Stage stage(look, "front end");
+  frontend::SpecializeRequest request;
+  request.kernel = kernel;
+  request.values = call.statics;
+  request.tensor_facts = call.facts;
+  return frontend::Specialize(*loaded.program, request, diags);
+}
+
+ir::PassStep LoweringStep() {
+  ir::PassStep step;
+  step.info.name = "lower-sequential";
+  step.info.summary = "one role that runs the program in its own order";
+  step.info.needs = ir::kTileLevel;
+  step.info.gives = ir::kWarpLevel;
+  step.info.drops = ir::kTileLevel;
+  step.run = LowerSequential;
+  return step;
+}
+
+Result<> CheckPassName(const std::string& name, DiagSink& diags) {
+  TRY(const ir::PassStep step, FindStep(name, diags));
+  (void)step;
+  return Done();
+}
+
+Result<ir::PassStep> FindStep(const std::string& name, DiagSink& diags) {
+  const ir::PassStep lowering = LoweringStep();
+  if (name == lowering.info.name) return lowering;
+  if (const auto id = ir::PassFromName(name)) return ir::StepOf(*id);
+  std::vector<std::string> names = {lowering.info.name};
+  for (const ir::PassInfo& p : ir::AllPasses()) names.push_back(p.name);
+  DiagBuilder d = diags.Report(kUnknownPass, Span{}, name);
+  const std::string near = NearestName(name, names);
+  d.Help(near.empty() ? "`tilec opt --list` names all passes"
+                      : fmt::format("did you mean `{}`?", near));
+  return d;
+}
+
+Result<ir::Function> RunSteps(const Loaded& loaded, ir::Function fn,
+                              const std::vector<ir::PassStep>& steps,
+                              const PipelineOptions& options, Observation* look, DiagSink& diags) {
+  ir::PassOptions pass_options;
+  pass_options.sources = &loaded.sources;
+  pass_options.crash_dir = options.crash_dir;
+  pass_options.version = CompilerVersion();
+  if (look) {
+    pass_options.print_after = look->print_after;
+    pass_options.stop_after = look->stop_after;
+    for (const std::string& name : look->print_after)
+      if (name != "all") TRY_VOID(CheckPassName(name, diags));
+    if (!look->stop_after.empty()) TRY_VOID(CheckPassName(look->stop_after, diags));
+  }
+  TRY(const ir::PassOutcome outcome, ir::RunSteps(fn, steps, pass_options, diags));
+  if (look) {
+    look->printed += outcome.printed;
+    for (const ir::PassTime& t : outcome.times) look->times.push_back({t.name, t.milliseconds});
+    look->stopped = outcome.stopped;
+  }
+  return fn;
+}
+
+Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
+                                  const PipelineOptions& options, Observation* look,
+                                  DiagSink& diags) {
+  std::vector<ir::PassStep> steps;
+  for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
+  steps.push_back(LoweringStep());
+  return RunSteps(loaded, std::move(fn), steps, options, look, diags);
+}
+
+Result<backend::KernelImage> MakeImage(const Loaded& loaded, const ir::Function& fn,
+                                       const PipelineOptions& options, Observation* look,
+                                       DiagSink& diags) {
+  Stage stage(look, "back end");
+  TRY(const Target target, FindTarget(options.target, diags));
+  backend::BackendOptions backend_options;
+  backend_options.target = target.isa;
+  if (look) backend_options.llvm_ir_optimized = look->llvm_ir;
+  return backend::Compile(fn, loaded.sources, backend_options, diags);
+}
+
+std::string ImageKey(const Loaded& loaded, const std::string& kernel, const Call& call,
+                     const PipelineOptions& options) {
+  runtime::CacheKey key;
+  key.Add("compiler", CompilerVersion()).Add("build", BuildStamp());
+  key.Add("target", options.target).Add("schedule", options.schedule);
+  for (int32_t file : loaded.program->files())
+    key.Add("path", loaded.sources.path(file)).Add("text", loaded.sources.text(file));
+  key.Add("kernel", kernel);
+  AddValues(key, "static", call.statics);
+  for (const auto& [name, f] : call.facts)
+    key.Add("facts " + name, fmt::format("{} {} {} {}", f.base_align_bytes, f.stride_align_bytes,
+                                         f.last_contiguous, f.last_dim_align));
+  return key.Hex();
+}
+
+Result<backend::KernelImage> CompileCall(const Loaded& loaded, const std::string& kernel,
+                                         const Call& call, const PipelineOptions& options,
+                                         const runtime::KernelCache* cache, Observation* look,
+                                         bool* cached, DiagSink& diags) {
+  if (cached) *cached = false;
+  if (look && look->looks()) cache = nullptr;
+  std::string key;
+  if (cache) {
+    Stage stage(look, "cache");
+    key = ImageKey(loaded, kernel, call, options);
+    if (const auto payload = cache->Get(key, diags)) {
+      backend::KernelImage image;
+      std::string why;
+      if (backend::FromJson(*payload, &image, &why)) {
+        if (cached) *cached = true;
+        return image;
+      }
+      diags.Report(kImageDamaged, Span{}, kernel, why);
+    }
+  }
+  TRY(ir::Function fn, MakeTileIr(loaded, kernel, call, look, diags));
+  TRY(fn, LowerToWarps(loaded, std::move(fn), options, look, diags));
+  if (look && look->stopped) return diags.Report(kStopped, Span{}, kernel, look->stop_after);
+  TRY(backend::KernelImage image, MakeImage(loaded, fn, options, look, diags));
+  if (cache) {
+    Stage stage(look, "cache");
+    cache->Put(key, fmt::format("{} {}", kernel, image.target), backend::ToJson(image), diags);
+  }
+  return image;
+}
+
+}  // namespace tilec::api

@@ -1,0 +1,90 @@
+// The whole compiler, from a loaded program to a kernel image, one verb per stage:
+//
+//   LoadProgram (api/stdlib.h) → BindCall (api/call.h) → MakeTileIr → LowerToWarps → MakeImage
+//
+// CompileCall is all of them behind the cache. Options change what is made and are part of the
+// cache key; an Observation only looks, and looking bypasses the cache.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/call.h"
+#include "backend/kernel_image.h"
+#include "frontend/frontend.h"
+#include "ir/function.h"
+#include "ir/pass.h"
+#include "runtime/kernel_cache.h"
+#include "support/diag.h"
+
+namespace tilec::api {
+
+struct Target {
+  const char* name;  // "h200"
+  const char* isa;   // "sm_90a"
+};
+Result<Target> FindTarget(const std::string& name, DiagSink& diags);
+std::vector<std::string> TargetNames();
+// `sequential`, or `solve`, which warns that it falls back.
+Result<> CheckSchedule(const std::string& name, DiagSink& diags);
+
+struct PipelineOptions {
+  std::string target = "h200";
+  std::string schedule = "sequential";
+  std::string crash_dir;  // where a failing pass leaves its input; "": nowhere
+};
+
+struct StageTime {
+  std::string stage;
+  double milliseconds = 0;
+};
+
+struct Observation {
+  std::vector<std::string> print_after;  // pass names; "all"
+  std::string stop_after;
+  bool time_passes = false;
+  std::string* llvm_ir = nullptr;  // receives the optimised module
+  std::string printed;             // what print_after produced
+  std::vector<StageTime> times;
+  bool stopped = false;
+  bool looks() const { return !print_after.empty() || !stop_after.empty() || llvm_ir; }
+};
+
+// A program with the texts it came from.
+struct Loaded {
+  SourceMap sources;
+  std::optional<frontend::Program> program;
+};
+
+std::string CompilerVersion();  // "0.1.0 (LLVM 19.1.7)"
+
+Result<ir::Function> MakeTileIr(const Loaded& loaded, const std::string& kernel, const Call& call,
+                                Observation* look, DiagSink& diags);
+// Passes by name: those of ir/passes, and the lowering.
+ir::PassStep LoweringStep();
+Result<ir::PassStep> FindStep(const std::string& name, DiagSink& diags);
+Result<> CheckPassName(const std::string& name, DiagSink& diags);
+Result<ir::Function> RunSteps(const Loaded& loaded, ir::Function fn,
+                              const std::vector<ir::PassStep>& steps,
+                              const PipelineOptions& options, Observation* look, DiagSink& diags);
+// Runs the passes; with stop_after the function is what that pass left.
+Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
+                                  const PipelineOptions& options, Observation* look,
+                                  DiagSink& diags);
+Result<backend::KernelImage> MakeImage(const Loaded& loaded, const ir::Function& fn,
+                                       const PipelineOptions& options, Observation* look,
+                                       DiagSink& diags);
+
+// Everything the image depends on, as a hash.
+std::string ImageKey(const Loaded& loaded, const std::string& kernel, const Call& call,
+                     const PipelineOptions& options);
+// `cache` may be null. `cached` (may be null) says where the image came from.
+Result<backend::KernelImage> CompileCall(const Loaded& loaded, const std::string& kernel,
+                                         const Call& call, const PipelineOptions& options,
+                                         const runtime::KernelCache* cache, Observation* look,
+                                         bool* cached, DiagSink& diags);
+
+}  // namespace tilec::api

@@ -1,0 +1,252 @@
+// tilec for host programs: compile tile kernels, load them on a GPU or on the emulator, launch
+// them.
+//
+//   auto compiler = tilec::Compiler::Create();
+//   auto kernel = compiler->Compile("gemm.tile");
+//   auto device = tilec::Device::Open("auto");
+//   tilec::Status done = kernel->Launch(*device, tilec::Args()
+//       .Set("A", tilec::Tensor{tilec::DType::kBF16, a, {m, k}})
+//       .Set("B", tilec::Tensor{tilec::DType::kBF16, b, {n, k}})
+//       .Set("C", tilec::Tensor{tilec::DType::kBF16, c, {m, n}}));
+//   if (!done.ok()) std::fputs(done.text().c_str(), stderr);
+//
+// What holds for everything here:
+//   - Errors are values. Nothing throws, nothing exits, nothing prints; no global state.
+//   - Compiler, Kernel and Device are cheap handles on shared state: copy them freely. All of them
+//     may be used from several threads at once. Args and results belong to one thread.
+//   - A kernel is compiled for its compile-time values and for what is known of the tensors
+//     (alignment, contiguity) at its first launch with such arguments, then kept in memory and in a
+//     cache on disk.
+//   - On a GPU the primary context of the device is used, and the calling thread's current context
+//     is left as it was. Launches are asynchronous in their stream.
+//
+// The same in C: tilec/tilec_c.h.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace tilec {
+
+// ---- Errors ------------------------------------------------------------------------------------
+
+// One diagnostic of the compiler or the runtime.
+struct Problem {
+  enum class Kind { kError, kWarning, kNote };
+  Kind kind = Kind::kError;
+  std::string code;     // "R514"; `tilec help R514` explains it
+  std::string message;  // one line
+  std::string file;     // "" if it has no place in a file
+  int line = 0;         // 1-based
+  int column = 0;
+  std::string text;  // everything: message, source line with caret, notes, help
+};
+
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(bool ok, std::vector<Problem> problems) : ok_(ok), problems_(std::move(problems)) {}
+  bool ok() const { return ok_; }
+  explicit operator bool() const { return ok_; }
+  // Errors if it failed; a success may carry warnings.
+  const std::vector<Problem>& problems() const { return problems_; }
+  std::string text() const {
+    std::string all;
+    for (const Problem& p : problems_) all += p.text;
+    return all;
+  }
+
+ private:
+  bool ok_ = true;
+  std::vector<Problem> problems_;
+};
+
+// A value, or the Status that says why there is none. Dereference only if ok().
+template <typename T>
+class [[nodiscard]] Expected {
+ public:
+  Expected(T value) : value_(std::move(value)) {}  // NOLINT: implicit by design
+  Expected(T value, Status status) : value_(std::move(value)), status_(std::move(status)) {}
+  Expected(Status failure) : status_(std::move(failure)) {}  // NOLINT: implicit by design
+  bool ok() const { return value_.has_value(); }
+  explicit operator bool() const { return ok(); }
+  T& operator*() & { return *value_; }
+  const T& operator*() const& { return *value_; }
+  T&& operator*() && { return *std::move(value_); }
+  T* operator->() { return &*value_; }
+  const T* operator->() const { return &*value_; }
+  const Status& status() const { return status_; }
+
+ private:
+  std::optional<T> value_;
+  Status status_;
+};
+
+// ---- Arguments ---------------------------------------------------------------------------------
+
+// The numbers are those of tilec_dtype in tilec_c.h.
+enum class DType : uint8_t {
+  kBool,
+  kI8,
+  kI16,
+  kI32,
+  kI64,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kF16,
+  kBF16,
+  kTF32,
+  kF32,
+  kF64,
+  kE4M3,
+  kE5M2,
+};
+const char* Name(DType dtype);  // as in a kernel's signature: "bf16"
+int Bytes(DType dtype);
+
+// A tensor in a device's memory. Strides count elements; none given: dense, row-major.
+struct Tensor {
+  DType dtype = DType::kF32;
+  uint64_t data = 0;
+  std::vector<int64_t> dims;
+  std::vector<int64_t> strides;
+  bool operator==(const Tensor&) const = default;
+};
+
+using Value = std::variant<bool, int64_t, double>;
+
+// Arguments of a launch by name: tensors, runtime scalars, constants, tunes. Dims follow from the
+// tensors; giving one checks it.
+class Args {
+ public:
+  Args& Set(std::string name, Tensor tensor) {
+    tensors_[std::move(name)] = std::move(tensor);
+    return *this;
+  }
+  template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
+  Args& Set(std::string name, T value) {
+    if constexpr (std::is_same_v<T, bool>)
+      values_[std::move(name)] = value;
+    else if constexpr (std::is_integral_v<T>)
+      values_[std::move(name)] = static_cast<int64_t>(value);
+    else
+      values_[std::move(name)] = static_cast<double>(value);
+    return *this;
+  }
+  const std::map<std::string, Tensor>& tensors() const { return tensors_; }
+  const std::map<std::string, Value>& values() const { return values_; }
+  bool operator==(const Args&) const = default;
+
+ private:
+  std::map<std::string, Tensor> tensors_;
+  std::map<std::string, Value> values_;
+};
+
+// ---- Device ------------------------------------------------------------------------------------
+
+struct DeviceState;
+
+using Stream = int32_t;  // 0 always exists
+
+class Device {
+ public:
+  // "cuda", "cuda:1", "emulator", or "auto": the first GPU if there is one, else the emulator.
+  static Expected<Device> Open(const std::string& name = "auto");
+
+  std::string kind() const;         // "cuda" or "emulator"
+  std::string description() const;  // one line for people
+  std::string target() const;       // "sm_90a"
+
+  Expected<uint64_t> Alloc(uint64_t bytes);  // 256-byte aligned
+  void Free(uint64_t address);
+  Status CopyIn(uint64_t to, const void* from, uint64_t bytes);
+  Status CopyOut(void* to, uint64_t from, uint64_t bytes);
+  Status Fill(uint64_t to, uint8_t byte, uint64_t bytes);
+
+  Expected<Stream> NewStream();
+  // A CUstream of the host program, which keeps it; it must be of the device's primary context.
+  Expected<Stream> AdoptStream(void* cuda_stream);
+  Status Synchronize(Stream stream = 0);
+
+  const std::shared_ptr<DeviceState>& state() const { return state_; }
+
+ private:
+  explicit Device(std::shared_ptr<DeviceState> state) : state_(std::move(state)) {}
+  std::shared_ptr<DeviceState> state_;
+};
+
+// ---- Compiler and kernels ----------------------------------------------------------------------
+
+struct CompilerState;
+struct KernelState;
+
+struct CompilerOptions {
+  std::string target = "h200";  // or "sm_90a"
+  std::string schedule = "sequential";
+  bool disk_cache = true;
+  std::string cache_dir;   // "": $XDG_CACHE_HOME/tilec, or ~/.cache/tilec
+  std::string stdlib_dir;  // "": the standard library inside this library
+};
+
+// A parameter of a kernel, for programs that look before they launch.
+struct Parameter {
+  enum class Kind { kTensor, kScalar, kConst, kDim, kTune };
+  Kind kind = Kind::kTensor;
+  std::string name;
+  std::string dtype;              // kTensor, kScalar, kConst
+  std::string direction;          // kTensor: "in", "out", "inout"
+  std::vector<std::string> dims;  // kTensor: expressions, outermost first
+  std::string default_value;      // "" if it has none
+  bool is_static = false;         // its value is compiled in
+};
+
+class Kernel {
+ public:
+  std::string name() const;
+  std::vector<Parameter> parameters() const;
+
+  // Compiles and loads if such arguments are new, checks them, launches.
+  Status Launch(Device& device, const Args& args, Stream stream = 0);
+  // The same, waiting for the end; milliseconds on the device (on the emulator, of the host).
+  Expected<double> LaunchTimed(Device& device, const Args& args, Stream stream = 0);
+  // Everything but the launch: tensors may have any address of the alignment they will have.
+  Status Prepare(Device& device, const Args& args);
+  // What a launch with these arguments runs: "tile-ir", "warp-ir", "llvm", "ptx", "json".
+  Expected<std::string> Emit(const std::string& what, const Args& args);
+
+ private:
+  friend class Compiler;
+  explicit Kernel(std::shared_ptr<KernelState> state) : state_(std::move(state)) {}
+  std::shared_ptr<KernelState> state_;
+};
+
+class Compiler {
+ public:
+  static Expected<Compiler> Create(CompilerOptions options = {});
+
+  // `kernel` may be left out if the file has one. "std/matmul.tile" is the standard library's.
+  Expected<Kernel> Compile(const std::string& path, const std::string& kernel = "");
+  // `name` is what diagnostics call the text, and where its relative imports start.
+  Expected<Kernel> CompileText(const std::string& text, const std::string& name,
+                               const std::string& kernel = "");
+
+ private:
+  explicit Compiler(std::shared_ptr<CompilerState> state) : state_(std::move(state)) {}
+  std::shared_ptr<CompilerState> state_;
+};
+
+const char* Version();  // "0.1.0"
+
+}  // namespace tilec

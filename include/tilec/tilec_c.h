@@ -1,0 +1,77 @@
+// tilec for host programs in C, and for every language that can call C. The same model as
+// tilec/tilec.h: errors are values, handles are thread-safe, nothing prints, throws or exits.
+//
+// Every call that can fail returns a tilec_status*: NULL is success, anything else is to be read
+// with tilec_status_text and freed with tilec_status_free. Objects are made by tilec_..._open or
+// _create or _compile and released with their _free, in any order.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tilec_status tilec_status;
+typedef struct tilec_device tilec_device;
+typedef struct tilec_compiler tilec_compiler;
+typedef struct tilec_kernel tilec_kernel;
+typedef struct tilec_args tilec_args;
+
+typedef enum tilec_dtype {
+  TILEC_BOOL, TILEC_I8, TILEC_I16, TILEC_I32, TILEC_I64, TILEC_U8, TILEC_U16, TILEC_U32, TILEC_U64,
+  TILEC_F16, TILEC_BF16, TILEC_TF32, TILEC_F32, TILEC_F64, TILEC_E4M3, TILEC_E5M2
+} tilec_dtype;
+
+const char* tilec_version(void);
+
+// Errors. The texts live as long as the status.
+const char* tilec_status_text(const tilec_status* status);
+size_t tilec_status_count(const tilec_status* status);
+const char* tilec_status_code(const tilec_status* status, size_t i);     // "R514"
+const char* tilec_status_message(const tilec_status* status, size_t i);
+void tilec_status_free(tilec_status* status);
+
+// Devices: "auto", "cuda", "cuda:1", "emulator". The description lives as long as the device.
+tilec_status* tilec_device_open(const char* name, tilec_device** device);
+void tilec_device_free(tilec_device* device);
+const char* tilec_device_description(const tilec_device* device);
+tilec_status* tilec_device_alloc(tilec_device* device, uint64_t bytes, uint64_t* address);
+void tilec_device_release(tilec_device* device, uint64_t address);
+tilec_status* tilec_device_copy_in(tilec_device* device, uint64_t to, const void* from,
+                                   uint64_t bytes);
+tilec_status* tilec_device_copy_out(tilec_device* device, void* to, uint64_t from, uint64_t bytes);
+tilec_status* tilec_device_new_stream(tilec_device* device, int32_t* stream);
+tilec_status* tilec_device_adopt_stream(tilec_device* device, void* cuda_stream, int32_t* stream);
+tilec_status* tilec_device_synchronize(tilec_device* device, int32_t stream);
+
+// Compiling. Options are NAME, VALUE pairs: "target", "schedule", "cache" ("on", "off"),
+// "cache_dir", "stdlib_dir". `kernel` may be NULL if the file has one kernel.
+tilec_status* tilec_compiler_create(const char* const* names, const char* const* values,
+                                    size_t count, tilec_compiler** compiler);
+void tilec_compiler_free(tilec_compiler* compiler);
+tilec_status* tilec_compile(tilec_compiler* compiler, const char* path, const char* kernel,
+                            tilec_kernel** out);
+tilec_status* tilec_compile_text(tilec_compiler* compiler, const char* text, const char* name,
+                                 const char* kernel, tilec_kernel** out);
+void tilec_kernel_free(tilec_kernel* kernel);
+
+// Arguments by name. `strides` may be NULL: dense, row-major.
+tilec_args* tilec_args_create(void);
+void tilec_args_free(tilec_args* args);
+void tilec_args_tensor(tilec_args* args, const char* name, tilec_dtype dtype, uint64_t data,
+                       int32_t rank, const int64_t* dims, const int64_t* strides);
+void tilec_args_int(tilec_args* args, const char* name, int64_t value);
+void tilec_args_float(tilec_args* args, const char* name, double value);
+void tilec_args_bool(tilec_args* args, const char* name, int value);
+
+tilec_status* tilec_launch(tilec_kernel* kernel, tilec_device* device, const tilec_args* args,
+                           int32_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+

@@ -1,0 +1,118 @@
+// tilec build: a kernel compiled for given values, written in one of the forms it goes through.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+
+#include "api/diagnostics.h"
+#include "backend/backend.h"
+#include "backend/ptxas.h"
+#include "ir/text.h"
+#include "support/nearest.h"
+#include "tools/assignments.h"
+#include "tools/commands.h"
+#include "tools/diagnostics.h"
+#include "tools/session.h"
+
+namespace tilec::tools {
+
+namespace {
+
+// Tensors as a launch would most likely bring them: dense, aligned; dims that are only known at
+// launch are left open, so only static ones have to be given.
+struct Prepared {
+  std::string kernel;
+  api::Call call;
+};
+
+Result<Prepared> Prepare(Session& session) {
+  const Options& o = session.options();
+  DiagSink& diags = session.diags();
+  TRY(const Assignments given, ParseAssignments(o.assignments, diags));
+  Prepared out;
+  TRY(out.kernel, session.LoadKernel(o.file));
+  const frontend::Program& program = *session.loaded().program;
+  TRY(const frontend::Signature signature, frontend::SignatureOf(program, out.kernel, diags));
+  if (!given.files.empty())
+    return diags
+        .Report(kUsage, Span{}, "`tilec build` takes no tensors, only dims, constants and tunes")
+        .Place("command line");
+  TRY(out.call.all, api::CheckValues(signature, given.values, diags));
+  for (const auto& [name, value] : out.call.all)
+    if (signature.IsStatic(name) || signature.tune(name)) out.call.statics[name] = value;
+  for (const frontend::DimInfo& d : signature.dims)
+    if (d.is_static && !out.call.statics.count(d.name))
+      return diags.Report(api::kValueMissing, d.static_at, out.kernel, "static dim", d.name)
+          .Help(fmt::format("give {}=NUMBER: it shapes local tiles", d.name));
+  for (const frontend::ParamInfo& p : signature.params)
+    if (p.role == frontend::ParamRole::kTensor)
+      out.call.facts[p.name] = {.base_align_bytes = 16,
+                                .stride_align_bytes = 16,
+                                .last_dim_align = 16 / ir::ByteSize(p.dtype),
+                                .last_contiguous = !p.strided_any};
+  TRY_VOID(frontend::CheckFacts(program, out.kernel, out.call.all, diags));
+  return out;
+}
+
+// What ptxas says of the PTX: one line with the numbers, then its remarks.
+void PrintReport(const std::string& kernel, const backend::PtxasReport& r) {
+  fmt::print(stderr,
+             "{}: {} registers, {} bytes of stack, {} + {} bytes spilled, {} barriers, {} bytes of "
+             "static shared memory\n",
+             kernel, r.registers, r.stack_bytes, r.spill_store_bytes, r.spill_load_bytes,
+             r.barriers, r.smem_bytes);
+  for (const std::string& line : r.pipeline) fmt::print(stderr, "  {}\n", line);
+}
+
+Result<std::string> Build(Session& session) {
+  const Options& o = session.options();
+  DiagSink& diags = session.diags();
+  TRY_VOID(session.CheckOptions());
+  const std::vector<std::string> known = {"tile-ir", "warp-ir", "llvm", "ptx", "cubin", "json"};
+  if (std::find(known.begin(), known.end(), o.emit) == known.end()) {
+    DiagBuilder d = diags.Report(api::kUnknownEmit, Span{}, o.emit).Place("command line");
+    const std::string near = NearestName(o.emit, known);
+    d.Help(near.empty() ? fmt::format("use {}", fmt::join(known, ", "))
+                        : fmt::format("did you mean `{}`?", near));
+    return d;
+  }
+  TRY(const Prepared p, Prepare(session));
+  api::Observation& look = session.look();
+  std::string llvm;
+  if (o.emit == "llvm") look.llvm_ir = &llvm;
+  TRY(ir::Function fn, api::MakeTileIr(session.loaded(), p.kernel, p.call, &look, diags));
+  if (o.emit == "tile-ir" && !look.stopped) return ir::Print(fn);
+  if (!look.stopped) {
+    TRY(fn, api::LowerToWarps(session.loaded(), std::move(fn), session.pipeline(), &look, diags));
+  }
+  if (o.emit == "warp-ir" || look.stopped) return ir::Print(fn);
+  TRY(const backend::KernelImage image,
+      api::MakeImage(session.loaded(), fn, session.pipeline(), &look, diags));
+  if (o.emit == "llvm") return llvm;
+  if (o.emit == "json") return backend::ToJson(image) + "\n";
+  const bool wanted = o.emit == "cubin" || o.ptxas == "report";
+  const std::string ptxas = o.ptxas == "off" && !wanted ? "" : Ptxas();
+  if (ptxas.empty() && wanted) return diags.Report(kNeedsPtxas, Span{}).Place("command line");
+  if (!ptxas.empty()) {
+    TRY(const backend::PtxasReport report,
+        backend::Assemble(image.ptx, image.target, ptxas, diags));
+    PrintReport(p.kernel, report);
+    if (o.emit == "cubin") return report.cubin;
+  }
+  return image.ptx;
+}
+
+}  // namespace
+
+int CmdBuild(const Options& options) {
+  Session session(options);
+  const auto text = Build(session);
+  std::string why;
+  fmt::print(stderr, "{}", session.look().printed);
+  for (const api::StageTime& t : session.look().times)
+    if (options.time_passes) fmt::print(stderr, "{:>9.2f} ms  {}\n", t.milliseconds, t.stage);
+  if (text.ok() && !WriteOutput(options.output, *text, &why))
+    session.diags().Report(kFileUnwritable, Span{}, options.output, why).Place("command line");
+  return session.Finish();
+}
+
+}  // namespace tilec::tools

@@ -1,0 +1,65 @@
+// tilec doctor: what this program was built with, what it finds on this machine, and what that
+// means for the user.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include "backend/backend.h"
+#include "tools/commands.h"
+#include "tools/session.h"
+
+namespace tilec::tools {
+
+namespace {
+
+std::string FirstMessage(const DiagSink& diags) {
+  return diags.all().empty() ? "unknown reason" : diags.all().front().message;
+}
+
+int PrintGpus() {
+  int found = 0;
+  for (int ordinal = 0; ordinal < 64; ++ordinal) {
+    DiagSink diags;
+    const auto device = runtime::OpenCuda(ordinal, diags);
+    if (!device.ok()) {
+      if (ordinal == 0) fmt::print("GPU            none: {}\n", FirstMessage(diags));
+      break;
+    }
+    ++found;
+    fmt::print("GPU            cuda:{} {}{}\n", ordinal, (*device)->description(),
+               (*device)->isa() == "sm_90a" ? "" : ": not of a target's architecture");
+  }
+  return found;
+}
+
+}  // namespace
+
+int CmdDoctor(const Options& options) {
+  Session session(options);
+  fmt::print("tilec          {}\n", TILEC_VERSION);
+  fmt::print("code generator {}\n", backend::BackendVersion());
+  fmt::print("targets        {}\n", fmt::join(api::TargetNames(), ", "));
+  const std::string ptxas = Ptxas();
+  fmt::print(
+      "ptxas          {}\n",
+      ptxas.empty() ? "not found: no cubins and no register reports; the driver assembles" : ptxas);
+  const int gpus = PrintGpus();
+  DiagSink diags;
+  const std::unique_ptr<runtime::Device> emulator = runtime::OpenEmulator({});
+  fmt::print("emulator       {}\n", emulator->description());
+  const std::string cache = CacheDirectory(options);
+  if (cache.empty()) {
+    fmt::print("cache          none: neither XDG_CACHE_HOME nor HOME is set\n");
+  } else if (const auto stat = runtime::KernelCache(cache).Stat(diags); stat.ok()) {
+    fmt::print("cache          {}, {} entries\n", cache, stat->entries);
+  } else {
+    fmt::print("cache          unusable: {}\n", FirstMessage(diags));
+  }
+  fmt::print("standard lib   {}\n", fmt::join(session.library().modules(), ", "));
+  fmt::print("\n{}\n", gpus > 0
+                           ? "Kernels run on the GPU; --device=emulator checks them on the CPU."
+                           : "Kernels run on the emulator.");
+  return session.Finish();
+}
+
+}  // namespace tilec::tools

@@ -1,0 +1,96 @@
+// tilec test: the `test` blocks of files, each call on a device against the interpreter.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+#include <cstdio>
+
+#include "tools/commands.h"
+#include "tools/diagnostics.h"
+#include "tools/runner.h"
+
+namespace tilec::tools {
+
+namespace {
+
+struct Tally {
+  int calls = 0, failed = 0, broken = 0;
+};
+
+std::string CallText(const frontend::TestCallInfo& call) {
+  std::string out;
+  for (const auto& [name, value] : call.args)
+    out += fmt::format("{}{} = {}", out.empty() ? "" : ", ", name, frontend::ToText(value));
+  return fmt::format("{}({})", call.kernel, out);
+}
+
+// One call; prints its line.
+void RunCall(Session& session, const std::string& file, const frontend::TestInfo& test,
+             const frontend::TestCallInfo& call, runtime::Device* device, Tally& tally) {
+  ++tally.calls;
+  RunRequest request;
+  request.kernel = call.kernel;
+  request.values = call.args;
+  request.seed = session.options().seed;
+  request.device = device;
+  request.check = device != nullptr;
+  request.tolerance = call.tolerance.value_or(-1);
+  const auto result = RunKernel(session, request);
+  const std::string what = fmt::format("{}: \"{}\" {}", file, test.name, CallText(call));
+  if (!result.ok()) {
+    ++tally.broken;
+    fmt::print("ERROR  {}\n", what);
+    return;
+  }
+  if (!result->ok()) ++tally.failed;
+  fmt::print("{}  {}  {}\n", result->ok() ? "ok   " : "WRONG", what,
+             Duration(result->stats.milliseconds));
+  for (const TensorRun& t : result->tensors)
+    if (t.compared && (!t.result.ok() || t.result.checked == 0))
+      fmt::print("         {}: {}\n", t.name, DescribeCheck(t));
+}
+
+// The exit code of one file.
+int TestFile(const Options& options, const std::string& file, runtime::Device* device,
+             Tally& tally) {
+  Session session(options);
+  if (!session.LoadFile(file).ok()) return session.Finish();
+  int code = kOk;
+  for (const frontend::TestInfo& test : session.loaded().program->tests()) {
+    if (!options.filter.empty() && test.name.find(options.filter) == std::string::npos) continue;
+    for (const frontend::TestCallInfo& call : test.calls) {
+      RunCall(session, file, test, call, device, tally);
+      code = std::max(code, session.Finish());
+    }
+  }
+  return code;
+}
+
+}  // namespace
+
+int CmdTest(const Options& given) {
+  Options options = given;
+  Session session(options);
+  if (!session.CheckOptions().ok()) return session.Finish();
+  std::unique_ptr<runtime::Device> device;
+  if (options.device != "interpreter") {
+    // Without --device the emulator runs: tests are to say the same on every machine.
+    if (options.device == "auto") options.device = "emulator";
+    Session opener(options);
+    auto opened = opener.Open(nullptr);
+    if (!opened.ok()) return opener.Finish();
+    device = std::move(*opened);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  Tally tally;
+  int code = kOk;
+  for (const std::string& file : options.files)
+    code = std::max(code, TestFile(options, file, device.get(), tally));
+  const double ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  fmt::print("{} of {} calls agree on {}, {}\n", tally.calls - tally.failed - tally.broken,
+             tally.calls, device ? device->kind() : "the interpreter", Duration(ms));
+  if (code != kOk) return code;
+  return tally.failed + tally.broken > 0 ? kMismatch : kOk;
+}
+
+}  // namespace tilec::tools

@@ -1,0 +1,36 @@
+// The commands of `tilec`, one file each (cmd_*.cc). Each returns the exit code.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "support/diag.h"
+#include "tools/options.h"
+
+namespace tilec::tools {
+
+int CmdRun(const Options& options);
+int CmdBuild(const Options& options);
+int CmdTest(const Options& options);
+int CmdFmt(const Options& options);
+int CmdOpt(const Options& options);
+int CmdCache(const Options& options);
+int CmdDoctor(const Options& options);
+int CmdHelp(const Options& options);
+
+// Every diagnostic of every folder, sorted by code.
+std::vector<const DiagDef*> AllDiagnostics();
+
+// For `tilec completion`: commands with their options.
+struct CommandWords {
+  std::string name;
+  std::string summary;
+  std::vector<std::string> options;
+  bool takes_files = false;
+};
+// "" if the shell is none of bash, zsh, fish.
+std::string CompletionScript(const std::string& shell, const std::vector<CommandWords>& commands);
+
+}  // namespace tilec::tools

@@ -1,0 +1,231 @@
+// tilec: the command line. The only file that sees CLI11; it fills Options and calls a command.
+//
+// Exit codes: 0 done, 1 a check or test failed, 2 the input or the command line is wrong, 3 the
+// device is missing or failed.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+
+#include "api/pipeline.h"
+#include "support/nearest.h"
+#include "tools/commands.h"
+#include "tools/diagnostics.h"
+#include "tools/session.h"
+
+namespace tilec::tools {
+
+namespace {
+
+struct Command {
+  CLI::App* app = nullptr;
+  std::function<int()> run;
+  bool takes_files = false;
+};
+
+// The options that several commands share.
+void AddCompiling(CLI::App* app, Options& o) {
+  app->add_option("--target", o.target, "GPU to compile for: h200, h100 (sm_90a is h200)");
+  app->add_option("--schedule", o.schedule, "sequential, or solve");
+  app->add_option("--tune", o.tune, "values of tunes that are not given: default");
+  app->add_option("--stdlib", o.stdlib_dir, "folder in place of the built-in standard library");
+  app->add_option("--print-after", o.print_after, "print the IR after this pass (or `all`)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app->add_option("--stop-after", o.stop_after, "stop after this pass");
+  app->add_flag("--time-passes", o.time_passes, "how long each stage took");
+}
+void AddCache(CLI::App* app, Options& o) {
+  app->add_option("--cache-dir", o.cache_dir, "folder of the cache on disk");
+}
+void AddRunning(CLI::App* app, Options& o) {
+  app->add_option("--device", o.device, "auto, emulator, cuda, cuda:N, interpreter");
+  app->add_option("--arith", o.arith, "tensor cores of the emulator: fast, or exact to the bit");
+  app->add_option("--seed", o.seed, "seed of the random tensors");
+  app->add_flag("--no-cache", o.no_cache, "compile anew and store nothing");
+  AddCache(app, o);
+}
+void AddDiagnostics(CLI::App* app, Options& o) {
+  app->add_option("--diagnostics", o.diagnostics, "text, or json: one object per line");
+}
+
+class CommandLine {
+ public:
+  CommandLine() : app_("tilec: a tensor compiler for Hopper GPUs", "tilec") {
+    app_.set_version_flag("--version", fmt::format("tilec {}", api::CompilerVersion()));
+    app_.footer(
+        "Exit codes: 0 done, 1 a check or test failed, 2 wrong input or command line, 3 the device "
+        "is missing or failed.\n`tilec COMMAND --help` tells more; `tilec help CODE` explains a "
+        "diagnostic.");
+    app_.allow_extras();
+    AddRunAndBuild();
+    AddTestAndFmt();
+    AddTheRest();
+  }
+
+  int Run(int argc, char** argv) {
+    o_.color = isatty(STDERR_FILENO) != 0;
+    for (int i = 1; i < argc; ++i)  // before anything can go wrong
+      if (std::strcmp(argv[i], "--diagnostics=json") == 0) o_.diagnostics = "json";
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::Success& e) {  // --help, --version
+      return app_.exit(e) == 0 ? kOk : kBadInput;
+    } catch (const CLI::ParseError& e) {
+      return Fail(
+          [&](DiagSink& d) { d.Report(kUsage, Span{}, OneLine(e.what())).Help("`tilec --help`"); });
+    }
+    for (const auto& [name, command] : commands_) {
+      if (!command.app->parsed()) continue;
+      if (!command.app->remaining().empty()) return UnknownFlag(name, command);
+      return command.run();
+    }
+    if (!app_.remaining().empty()) return UnknownCommand(app_.remaining().front());
+    std::fputs(app_.help().c_str(), stdout);
+    return kBadInput;
+  }
+
+ private:
+  CLI::App* Add(const char* name, const char* summary, int (*run)(const Options&),
+                bool takes_files) {
+    CLI::App* app = app_.add_subcommand(name, summary);
+    app->allow_extras();
+    AddDiagnostics(app, o_);
+    commands_.emplace_back(name, Command{app, [this, run] { return run(o_); }, takes_files});
+    return app;
+  }
+
+  void AddRunAndBuild() {
+    CLI::App* run = Add("run", "run a kernel once and say how it went", CmdRun, true);
+    run->add_option("file", o_.file, "FILE[:KERNEL]; std/NAME.tile is the standard library's")
+        ->required();
+    run->add_option("assignments", o_.assignments,
+                    "dims, scalars, constants, tunes as NAME=VALUE; tensors as NAME=@file.npy");
+    AddRunning(run, o_);
+    AddCompiling(run, o_);
+    run->add_flag("--check", o_.check, "compare with the interpreter");
+    run->add_option("--repeat", o_.repeat, "launch this often, report the fastest")
+        ->check(CLI::Range(1, 1000000));
+    run->add_option("--save", o_.save, "NAME=file.npy: write a tensor after the run")
+        ->allow_extra_args(false);
+
+    CLI::App* build = Add("build", "compile a kernel and write one of its forms", CmdBuild, true);
+    build->add_option("file", o_.file, "FILE[:KERNEL]")->required();
+    build->add_option("assignments", o_.assignments, "static dims, constants, tunes as NAME=VALUE");
+    AddCompiling(build, o_);
+    build->add_option("--emit", o_.emit, "tile-ir, warp-ir, llvm, ptx, cubin or json");
+    build->add_option("-o,--output", o_.output, "file; standard output if left out");
+    build->add_option("--ptxas", o_.ptxas, "auto, report (must be there), off");
+  }
+
+  void AddTestAndFmt() {
+    CLI::App* test = Add("test", "run the `test` blocks of files", CmdTest, true);
+    test->add_option("files", o_.files, "FILE…")->required();
+    AddRunning(test, o_);
+    AddCompiling(test, o_);
+    test->add_option("--filter", o_.filter, "only tests whose name contains this");
+
+    CLI::App* fmt = Add("fmt", "rewrite files in the canonical layout", CmdFmt, true);
+    fmt->add_option("files", o_.files, "FILE…")->required();
+    fmt->add_flag("--check", o_.fmt_check, "only name the files that differ");
+
+    CLI::App* opt = Add("opt", "run passes on a file of IR text", CmdOpt, true);
+    opt->add_option("file", o_.file, "IR text");
+    opt->add_option("--passes", o_.passes, "passes in order")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    opt->add_option("--print-after", o_.print_after, "print the IR after this pass (or `all`)")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    opt->add_flag("--list", o_.list, "name all passes");
+    opt->add_option("-o,--output", o_.output, "file; standard output if left out");
+  }
+
+  void AddTheRest() {
+    CLI::App* cache = Add("cache", "look at the cache on disk: ls, stat, clear", CmdCache, false);
+    cache->add_option("action", o_.word, "ls, stat or clear")->required();
+    AddCache(cache, o_);
+    CLI::App* doctor = Add("doctor", "what this program finds on this machine", CmdDoctor, false);
+    AddCache(doctor, o_);
+    CLI::App* help = Add("help", "explain a diagnostic by its code", CmdHelp, false);
+    help->add_option("code", o_.word, "R501; all codes if left out");
+    CLI::App* completion = app_.add_subcommand("completion", "completion script for a shell");
+    completion->allow_extras();
+    AddDiagnostics(completion, o_);
+    completion->add_option("shell", o_.word, "bash, zsh or fish")->required();
+    commands_.emplace_back("completion", Command{completion, [this] { return Complete(); }, false});
+  }
+
+  std::vector<std::string> OptionsOf(const CLI::App* app) const {
+    std::vector<std::string> out;
+    for (const CLI::Option* option : app->get_options()) {
+      for (const std::string& name : option->get_lnames()) out.push_back("--" + name);
+      for (const std::string& name : option->get_snames()) out.push_back("-" + name);
+    }
+    return out;
+  }
+
+  int Complete() {
+    std::vector<CommandWords> words;
+    for (const auto& [name, command] : commands_)
+      words.push_back(
+          {name, command.app->get_description(), OptionsOf(command.app), command.takes_files});
+    const std::string script = CompletionScript(o_.word, words);
+    if (script.empty()) return Fail([&](DiagSink& d) { d.Report(kBadShell, Span{}, o_.word); });
+    std::fputs(script.c_str(), stdout);
+    return kOk;
+  }
+
+  int UnknownFlag(const std::string& name, const Command& command) {
+    const std::string word = command.app->remaining().front();
+    const std::string flag = word.substr(0, word.find('='));
+    if (flag.empty() || flag[0] != '-')
+      return Fail([&](DiagSink& d) {
+        d.Report(kUsage, Span{}, fmt::format("`tilec {}` has no use for `{}`", name, word))
+            .Help(fmt::format("`tilec {} --help`", name));
+      });
+    return Fail([&](DiagSink& d) {
+      const std::string near = NearestName(flag, OptionsOf(command.app));
+      d.Report(kUnknownFlag, Span{}, name, flag)
+          .Help(near.empty() ? fmt::format("`tilec {} --help` lists its options", name)
+                             : fmt::format("did you mean `{}`?", near));
+    });
+  }
+
+  int UnknownCommand(const std::string& word) {
+    return Fail([&](DiagSink& d) {
+      std::vector<std::string> names;
+      for (const auto& [name, command] : commands_) names.push_back(name);
+      const std::string near = NearestName(word, names);
+      d.Report(kUnknownCommand, Span{}, word)
+          .Help(near.empty() ? fmt::format("commands are {}", fmt::join(names, ", "))
+                             : fmt::format("did you mean `{}`?", near));
+    });
+  }
+
+  int Fail(const std::function<void(DiagSink&)>& report) {
+    Session session(o_);
+    report(session.diags());
+    return session.Finish();
+  }
+
+  static std::string OneLine(std::string text) {
+    for (char& c : text)
+      if (c == '\n') c = ' ';
+    return text;
+  }
+
+  Options o_;
+  CLI::App app_;
+  std::vector<std::pair<std::string, Command>> commands_;
+};
+
+}  // namespace
+
+}  // namespace tilec::tools
+
+int main(int argc, char** argv) { return tilec::tools::CommandLine().Run(argc, argv); }

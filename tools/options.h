@@ -1,0 +1,57 @@
+// What the command line says, as plain data: main.cc fills it, the commands read it.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tilec::tools {
+
+// Exit codes.
+inline constexpr int kOk = 0;
+inline constexpr int kMismatch = 1;      // a check, a test or a format check failed
+inline constexpr int kBadInput = 2;      // usage, or a diagnostic about the input
+inline constexpr int kDeviceFailed = 3;  // no such device, or it failed while running
+
+struct Options {
+  // Everywhere.
+  std::string diagnostics = "text";  // text, json
+  bool color = false;
+
+  // Compiling commands.
+  std::string target = "h200";
+  std::string schedule = "sequential";
+  std::string tune = "default";
+  std::string stdlib_dir;
+  std::string cache_dir;
+  bool no_cache = false;
+  std::vector<std::string> print_after;
+  std::string stop_after;
+  bool time_passes = false;
+
+  // run, build, test
+  std::string file;                      // FILE[:KERNEL]
+  std::vector<std::string> assignments;  // NAME=VALUE
+  std::vector<std::string> files;
+  std::string device = "auto";
+  std::string arith = "fast";  // fast, exact
+  bool check = false;
+  uint64_t seed = 0;
+  int repeat = 1;
+  std::vector<std::string> save;  // NAME=file.npy
+  std::string filter;             // test: only tests whose name has it
+
+  // build, opt, fmt
+  std::string emit = "ptx";
+  std::string output;          // "" or "-": standard output
+  std::string ptxas = "auto";  // auto, report, off
+  std::vector<std::string> passes;
+  bool list = false;
+  bool fmt_check = false;
+
+  std::string word;  // help CODE, completion SHELL, cache ACTION
+};
+
+}  // namespace tilec::tools

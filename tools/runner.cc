@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "runtime/launch.h"
+#include "runtime/npy.h"
+#include "tools/diagnostics.h"
+
+namespace tilec::tools {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double Since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// Device memory of one run, freed at its end.
+class Allocations {
+ public:
+  explicit Allocations(runtime::Device* device) : device_(device) {}
+  ~Allocations() {
+    for (runtime::DeviceAddress a : all_) device_->Free(a);
+  }
+  Allocations(const Allocations&) = delete;
+  Allocations& operator=(const Allocations&) = delete;
+  Result<runtime::DeviceAddress> Make(uint64_t bytes, DiagSink& diags) {
+    TRY(const runtime::DeviceAddress a, device_->Alloc(bytes, diags));
+    all_.push_back(a);
+    return a;
+  }
+
+ private:
+  runtime::Device* device_;
+  std::vector<runtime::DeviceAddress> all_;
+};
+
+class Run {
+ public:
+  Run(Session& session, const RunRequest& request) : session_(session), request_(request) {}
+
+  Result<RunResult> Do() {
+    DiagSink& diags = session_.diags();
+    const frontend::Program& program = *session_.loaded().program;
+    TRY(signature_, frontend::SignatureOf(program, request_.kernel, diags));
+    TRY_VOID(ReadFiles());
+    TRY(values_, api::CheckValues(signature_, request_.values, diags));
+    TRY_VOID(MakeViews());
+    // Addresses are not known yet; a device's are multiples of 256.
+    for (auto& [name, view] : views_) view.data = 4096;
+    const api::RuntimeSignature runtime_signature = api::ForRuntime(signature_);
+    TRY(call_, api::BindCall(program, signature_, runtime_signature, values_, views_, diags));
+    result_.values = call_.all;
+    TRY_VOID(FillTensors());
+    if (request_.device) TRY_VOID(OnDevice());
+    if (!result_.stopped && (request_.check || !request_.device)) TRY_VOID(Interpreted());
+    return std::move(result_);
+  }
+
+ private:
+  Result<> ReadFiles() {
+    for (const auto& [name, path] : request_.files) {
+      const frontend::ParamInfo* p = signature_.param(name);
+      if (!p || p->role != frontend::ParamRole::kTensor) {
+        if (!signature_.Has(name)) {  // CheckValues words it
+          TRY_VOID(Discard(api::CheckValues(signature_, {{name, int64_t{0}}}, session_.diags())));
+        }
+        const char* kind = signature_.dim(name) ? "dim" : signature_.tune(name) ? "tune" : "scalar";
+        return session_.diags()
+            .Report(kNotScalarFile, Span{}, name, kind, signature_.kernel)
+            .Place("command line");
+      }
+      TRY(runtime::NpyArray array,
+          runtime::ReadNpy(path, ir::Spelling(p->dtype), session_.diags()));
+      views_[name] = {array.dtype, 0, array.dims, {}};
+      if (array.dtype == ir::Spelling(p->dtype)) {
+        const auto bytes = std::as_bytes(std::span(array.bytes));
+        tensors_[name] = ir::TensorValue::FromBytes(p->dtype, array.dims, bytes);
+      }
+    }
+    return Done();
+  }
+
+  template <typename T>
+  static Result<> Discard(Result<T> r) {
+    if (r.ok()) return Done();
+    return DiagSink::Propagate();
+  }
+
+  Result<> MakeViews() {
+    TRY(const auto shapes, api::InferShapes(signature_, values_, views_, session_.diags()));
+    for (const frontend::ParamInfo& p : signature_.params) {
+      if (p.role != frontend::ParamRole::kTensor) continue;
+      const std::vector<int64_t>& shape = shapes.at(p.name);
+      TensorRun t;
+      t.name = p.name;
+      t.written = p.direction != ir::Direction::kIn;
+      t.source = "random";
+      if (const auto file = request_.files.find(p.name); file != request_.files.end()) {
+        t.source = file->second;
+        t.dims = views_[p.name].dims;
+      } else {
+        t.dims = shape;
+        views_[p.name] = {ir::Spelling(p.dtype), 0, shape, {}};
+      }
+      t.type = fmt::format("{}[{}]", ir::Spelling(p.dtype), fmt::join(t.dims, ", "));
+      result_.tensors.push_back(std::move(t));
+    }
+    return Done();
+  }
+
+  // What is only written starts out random too: an element that is not written shows.
+  Result<> FillTensors() {
+    uint64_t index = 0;
+    for (const frontend::ParamInfo& p : signature_.params) {
+      if (p.role != frontend::ParamRole::kTensor) continue;
+      ++index;
+      if (tensors_.count(p.name)) continue;
+      const std::vector<int64_t>& shape = views_[p.name].dims;
+      TRY_VOID(CheckSize(p, shape));
+      tensors_[p.name] = ir::TensorValue::Random(p.dtype, shape, request_.seed * 1000003 + index);
+    }
+    return Done();
+  }
+
+  // Random tensors are made in the host's memory with room for the bounds.
+  Result<> CheckSize(const frontend::ParamInfo& p, const std::vector<int64_t>& shape) {
+    constexpr int64_t kMaxElements = int64_t{1} << 32;
+    int64_t n = 1;
+    for (int64_t d : shape)
+      if (d != 0 && (__builtin_mul_overflow(n, d, &n) || n > kMaxElements))
+        return session_.diags()
+            .Report(kTensorTooBig, p.at, p.name,
+                    fmt::format("{}[{}]", ir::Spelling(p.dtype), fmt::join(shape, ", ")))
+            .Place("command line");
+    return Done();
+  }
+
+  Result<ir::Function*> TileIr() {
+    if (!tile_ir_) {
+      TRY(tile_ir_, api::MakeTileIr(session_.loaded(), signature_.kernel, call_, &session_.look(),
+                                    session_.diags()));
+    }
+    return &*tile_ir_;
+  }
+
+  Result<> OnDevice() {
+    DiagSink& diags = session_.diags();
+    runtime::Device& device = *request_.device;
+    const Clock::time_point start = Clock::now();
+    auto image = api::CompileCall(session_.loaded(), signature_.kernel, call_, session_.pipeline(),
+                                  session_.cache(), &session_.look(), &result_.cached, diags);
+    if (session_.look().stopped) {
+      result_.stopped = true;
+      return Done();
+    }
+    if (!image.ok()) return DiagSink::Propagate();
+    TRY(auto kernel, runtime::LoadedKernel::Load(device, std::move(*image), diags));
+    result_.compiled = true;
+    result_.compile_ms = Since(start);
+    Allocations memory(&device);
+    for (auto& [name, tensor] : tensors_) {
+      const std::vector<std::byte> bytes = tensor.ToBytes();
+      TRY(call_.launch.tensors[name].data, memory.Make(bytes.size(), diags));
+      TRY_VOID(device.CopyIn(call_.launch.tensors[name].data, bytes.data(), bytes.size(), diags));
+    }
+    for (int i = 0; i < std::max(1, request_.repeat); ++i) {
+      runtime::LaunchStats stats;
+      if (i > 0) TRY_VOID(Refill(device));
+      TRY_VOID(kernel->Launch(call_.launch, 0, &stats, diags));
+      if (i == 0 || stats.milliseconds < result_.stats.milliseconds) result_.stats = stats;
+    }
+    for (const frontend::ParamInfo& p : signature_.params) {
+      if (p.role != frontend::ParamRole::kTensor || p.direction == ir::Direction::kIn) continue;
+      const runtime::TensorView& view = call_.launch.tensors[p.name];
+      std::vector<std::byte> bytes(static_cast<size_t>(runtime::ElementCount(view)) *
+                                   static_cast<size_t>(ir::ByteSize(p.dtype)));
+      TRY_VOID(device.CopyOut(bytes.data(), view.data, bytes.size(), diags));
+      result_.outputs[p.name] = ir::TensorValue::FromBytes(p.dtype, view.dims, bytes);
+    }
+    return Done();
+  }
+
+  // Repeated launches start from the same contents.
+  Result<> Refill(runtime::Device& device) {
+    for (const frontend::ParamInfo& p : signature_.params) {
+      if (p.role != frontend::ParamRole::kTensor || p.direction == ir::Direction::kIn) continue;
+      const std::vector<std::byte> bytes = tensors_[p.name].ToBytes();
+      TRY_VOID(device.CopyIn(call_.launch.tensors[p.name].data, bytes.data(), bytes.size(),
+                             session_.diags()));
+    }
+    return Done();
+  }
+
+  Result<> Interpreted() {
+    const Clock::time_point start = Clock::now();
+    TRY(ir::Function * fn, TileIr());
+    ir::InterpretInputs inputs;
+    inputs.tensors = std::move(tensors_);
+    for (const auto& [name, value] : call_.launch.scalars)
+      std::visit([&, &name = name](auto v) { inputs.scalars[name] = static_cast<double>(v); },
+                 value);
+    for (const auto& [name, value] : call_.all)
+      if (signature_.dim(name)) inputs.dims[name] = std::get<int64_t>(value);
+    for (const auto& [name, value] : call_.launch.scalars)
+      if (const auto* i = std::get_if<int64_t>(&value)) inputs.dims[name] = *i;
+    TRY(const ir::InterpretReport report, ir::Interpret(*fn, inputs, {}, session_.diags()));
+    (void)report;
+    for (TensorRun& t : result_.tensors) {
+      if (!t.written) continue;
+      if (!request_.device) {
+        result_.outputs[t.name] = std::move(inputs.tensors[t.name]);
+        continue;
+      }
+      t.result = ir::Compare(inputs.tensors[t.name], result_.outputs[t.name],
+                             {.tolerance = request_.tolerance});
+      t.compared = true;
+    }
+    if (request_.device)
+      result_.check_ms = Since(start);
+    else
+      result_.stats.milliseconds = Since(start);
+    return Done();
+  }
+
+  Session& session_;
+  const RunRequest& request_;
+  frontend::Signature signature_;
+  frontend::Values values_;
+  api::Tensors views_;
+  std::map<std::string, ir::TensorValue> tensors_;
+  api::Call call_;
+  std::optional<ir::Function> tile_ir_;
+  RunResult result_;
+};
+
+std::string Index(int64_t linear, const std::vector<int64_t>& dims) {
+  std::vector<int64_t> at(dims.size());
+  for (size_t i = dims.size(); i-- > 0;) {
+    at[i] = dims[i] ? linear % dims[i] : 0;
+    linear /= std::max<int64_t>(1, dims[i]);
+  }
+  return fmt::format("[{}]", fmt::join(at, ", "));
+}
+
+}  // namespace
+
+Result<RunResult> RunKernel(Session& session, const RunRequest& request) {
+  return Run(session, request).Do();
+}
+
+std::string DescribeCheck(const TensorRun& t) {
+  const ir::CompareResult& r = t.result;
+  std::string out = fmt::format("max error {:.2g}, {:.2f} of the bound, {} elements", r.max_error,
+                                r.max_ratio, r.checked);
+  if (r.undecided > 0) out += fmt::format(", {} undecided", r.undecided);
+  if (!r.ok())
+    out += fmt::format("; {} WRONG, first {}{}: {:.9g} instead of {:.9g} within {:.3g}", r.failed,
+                       t.name, Index(r.first_failed, t.dims), r.actual, r.expected, r.bound);
+  return out;
+}
+
+}  // namespace tilec::tools

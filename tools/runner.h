@@ -1,0 +1,59 @@
+// Runs one kernel once with tensors of the host, on a device or in the interpreter, and compares.
+// `tilec run` and `tilec test` are this with different questions around it.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/interpret.h"
+#include "runtime/device.h"
+#include "tools/session.h"
+
+namespace tilec::tools {
+
+struct RunRequest {
+  std::string kernel;
+  api::Given values;                         // dims, scalars, consts, tunes
+  std::map<std::string, std::string> files;  // tensor → .npy
+  uint64_t seed = 0;
+  runtime::Device* device = nullptr;  // null: the interpreter alone
+  bool check = false;                 // compare with the interpreter
+  double tolerance = -1;              // of the check; negative: the bound alone
+  int repeat = 1;                     // launches; the fastest is reported
+};
+
+struct TensorRun {
+  std::string name;
+  std::string type;    // "bf16[512, 512]"
+  std::string source;  // "random", "A.npy"
+  bool written = false;
+  bool compared = false;
+  ir::CompareResult result;
+  std::vector<int64_t> dims;
+};
+
+struct RunResult {
+  std::vector<TensorRun> tensors;
+  frontend::Values values;  // all that was bound, for showing
+  std::map<std::string, ir::TensorValue> outputs;
+  bool compiled = false, cached = false;
+  double compile_ms = 0, check_ms = 0;
+  runtime::LaunchStats stats;
+  bool stopped = false;  // --stop-after came first
+  bool ok() const {
+    for (const TensorRun& t : tensors)
+      if (t.compared && !t.result.ok()) return false;
+    return true;
+  }
+};
+
+// The session has loaded the program.
+Result<RunResult> RunKernel(Session& session, const RunRequest& request);
+
+// "max error 1.2e-3, 0.31 of the bound, 262144 elements" or where it first failed.
+std::string DescribeCheck(const TensorRun& tensor);
+
+}  // namespace tilec::tools

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/session.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "api/diagnostics.h"
+#include "backend/ptxas.h"
+#include "support/file.h"
+#include "support/nearest.h"
+#include "tools/diagnostics.h"
+
+namespace tilec::tools {
+
+namespace {
+
+// Errors that are the device's rather than the input's: R50x and the emulator's E6xx.
+bool IsDeviceError(const Diagnostic& d) {
+  const std::string_view code = d.def->code;
+  return d.def->severity == Severity::kError &&
+         (code.substr(0, 3) == "R50" || code.substr(0, 2) == "E6");
+}
+
+Result<> CheckChoice(const char* flag, const std::string& value,
+                     const std::vector<std::string>& choices, DiagSink& diags) {
+  if (std::find(choices.begin(), choices.end(), value) != choices.end()) return Done();
+  DiagBuilder d = diags.Report(kBadChoice, Span{}, flag, value).Place("command line");
+  const std::string near = NearestName(value, choices);
+  if (!near.empty())
+    d.Help(fmt::format("did you mean `{}`?", near));
+  else
+    d.Help(fmt::format("use {}", fmt::join(choices, ", ")));
+  return d;
+}
+
+}  // namespace
+
+Session::Session(const Options& options) : options_(options), library_(options.stdlib_dir) {
+  look_.print_after = options.print_after;
+  look_.stop_after = options.stop_after;
+  look_.time_passes = options.time_passes;
+  const std::string directory = CacheDirectory(options);
+  if (!options.no_cache && !look_.looks() && !directory.empty()) cache_.emplace(directory);
+}
+
+Session::~Session() { PrintDiagnostics(); }
+
+Result<> Session::CheckOptions() {
+  TRY_VOID(CheckChoice("--diagnostics", options_.diagnostics, {"text", "json"}, diags_));
+  TRY_VOID(CheckChoice("--arith", options_.arith, {"fast", "exact"}, diags_));
+  TRY_VOID(CheckChoice("--tune", options_.tune, {"default", "model", "measure"}, diags_));
+  TRY_VOID(CheckChoice("--ptxas", options_.ptxas, {"auto", "report", "off"}, diags_));
+  if (options_.tune != "default") diags_.Report(api::kTuneFallsBack, Span{}, options_.tune);
+  TRY(const api::Target target, api::FindTarget(options_.target, diags_));
+  (void)target;
+  return api::CheckSchedule(options_.schedule, diags_);
+}
+
+std::pair<std::string, std::string> SplitKernel(const std::string& text) {
+  // The name behind the last colon, unless the whole is a file's name.
+  const size_t colon = text.rfind(':');
+  struct stat s = {};
+  if (colon == std::string::npos || ::stat(text.c_str(), &s) == 0) return {text, ""};
+  return {text.substr(0, colon), text.substr(colon + 1)};
+}
+
+Result<> Session::LoadFile(const std::string& path) {
+  TRY(frontend::Program program, api::LoadProgram(loaded_.sources, path, library_, diags_));
+  loaded_.program.emplace(std::move(program));
+  return Done();
+}
+
+Result<std::string> Session::LoadKernel(const std::string& file_and_kernel) {
+  const auto [file, kernel] = SplitKernel(file_and_kernel);
+  TRY_VOID(LoadFile(file));
+  if (kernel.empty()) {
+    const std::vector<std::string> all = loaded_.program->own_kernels();
+    if (all.empty()) return diags_.Report(kNoKernel, Span{}, file).Place("command line");
+    if (all.size() > 1)
+      return diags_
+          .Report(kNeedsKernel, Span{}, file, all.size(), fmt::format("{}", fmt::join(all, ", ")))
+          .Place("command line")
+          .Help(fmt::format("write {}:{}", file, all.front()));
+    return all.front();
+  }
+  TRY(const frontend::Signature s, frontend::SignatureOf(*loaded_.program, kernel, diags_));
+  return s.kernel;
+}
+
+Result<std::unique_ptr<runtime::Device>> Session::Open(std::string* why) {
+  runtime::EmulatorOptions emulator;
+  emulator.arithmetic = options_.arith == "exact" ? runtime::EmulatorOptions::Arithmetic::kExact
+                                                  : runtime::EmulatorOptions::Arithmetic::kFast;
+  return api::OpenDevice(options_.device, emulator, why, diags_);
+}
+
+void Session::PrintDiagnostics() {
+  std::fflush(stdout);
+  for (const Diagnostic& d : diags_.all()) {
+    const std::string text = options_.diagnostics == "json"
+                                 ? RenderJson(d, loaded_.sources) + "\n"
+                                 : Render(d, loaded_.sources, options_.color);
+    std::fwrite(text.data(), 1, text.size(), stderr);  // damaged files bring zero bytes
+  }
+  diags_.Clear();
+}
+
+int Session::Finish() {
+  int code = kOk;
+  for (const Diagnostic& d : diags_.all())
+    if (d.def->severity == Severity::kError)
+      code = code == kOk && IsDeviceError(d) ? kDeviceFailed : IsDeviceError(d) ? code : kBadInput;
+  PrintDiagnostics();
+  return code;
+}
+
+std::string CacheDirectory(const Options& options) {
+  if (!options.cache_dir.empty()) return options.cache_dir;
+  return runtime::DefaultCacheDirectory(std::getenv("XDG_CACHE_HOME"), std::getenv("HOME"));
+}
+
+std::string Ptxas() {
+  const auto text = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
+  return backend::FindPtxas({text("PTXAS"), text("CUDA_HOME"), text("PATH")});
+}
+
+bool WriteOutput(const std::string& path, const std::string& text, std::string* why) {
+  if (!path.empty() && path != "-") return WriteFileAtomically(path, text, why);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
+    return true;
+  *why = "standard output is closed";
+  return false;
+}
+
+std::string Duration(double ms) {
+  if (ms < 1) return fmt::format("{:.0f} us", ms * 1000);
+  if (ms < 1000) return fmt::format("{:.1f} ms", ms);
+  return fmt::format("{:.2f} s", ms / 1000);
+}
+
+}  // namespace tilec::tools

@@ -1,0 +1,72 @@
+// What every command needs: a sink, the sources it points into, and one place where diagnostics are
+// printed and turned into an exit code.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "api/open_device.h"
+#include "api/pipeline.h"
+#include "api/stdlib.h"
+#include "runtime/kernel_cache.h"
+#include "support/diag.h"
+#include "tools/options.h"
+
+namespace tilec::tools {
+
+class Session {
+ public:
+  explicit Session(const Options& options);
+  ~Session();  // prints what has not been printed
+
+  const Options& options() const { return options_; }
+  DiagSink& diags() { return diags_; }
+  api::Loaded& loaded() { return loaded_; }
+  const api::StandardLibrary& library() const { return library_; }
+  // Null if there is none, or if looking inside must not meet it.
+  const runtime::KernelCache* cache() const { return cache_ ? &*cache_ : nullptr; }
+  api::PipelineOptions pipeline() const { return {options_.target, options_.schedule, "crash"}; }
+  api::Observation& look() { return look_; }
+
+  // Checks the words of --target, --schedule, --tune and the like.
+  Result<> CheckOptions();
+  // "FILE[:KERNEL]": loads the file, returns the kernel's name (the only one if none is named).
+  Result<std::string> LoadKernel(const std::string& file_and_kernel);
+  Result<> LoadFile(const std::string& path);
+  Result<std::unique_ptr<runtime::Device>> Open(std::string* why);
+
+  // Prints the diagnostics so far to standard error. The exit code they amount to: kOk if none is
+  // an error.
+  int Finish();
+
+ private:
+  void PrintDiagnostics();
+
+  Options options_;
+  DiagSink diags_;
+  api::Loaded loaded_;
+  api::StandardLibrary library_;
+  std::optional<runtime::KernelCache> cache_;
+  api::Observation look_;
+};
+
+// Where the cache is: --cache-dir, else from the environment; "" if nowhere.
+std::string CacheDirectory(const Options& options);
+
+// The assembler found through the environment; "" if there is none.
+std::string Ptxas();
+
+// Standard output, or the file. False with the reason.
+bool WriteOutput(const std::string& path, const std::string& text, std::string* why);
+
+// "file.tile:kernel" → {file.tile, kernel}.
+std::pair<std::string, std::string> SplitKernel(const std::string& file_and_kernel);
+
+// "12.3 ms", "850 us", "1.20 s"
+std::string Duration(double milliseconds);
+
+}  // namespace tilec::tools
