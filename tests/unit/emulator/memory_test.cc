@@ -69,6 +69,7 @@ TEST(Memory, SharedLocalConstAndGlobalVariables) {
 }
 
 TEST(Memory, Faults) {
+  EMULATOR_ONLY();
   EXPECT_NE(ErrorOf(".reg .b32 %a;", "ld.global.b32 %a, [%pin+2];").find("E641"),
             std::string::npos);
   EXPECT_NE(ErrorOf(".reg .b32 %a;", "ld.global.b32 %a, [0];").find("E640"), std::string::npos);
@@ -86,6 +87,7 @@ TEST(Memory, Faults) {
 }
 
 TEST(Memory, FreedMemoryIsOutOfBounds) {
+  EMULATOR_ONLY();
   Emu emu;
   ASSERT_TRUE(emu.Load(Body("", "st.global.u64 [%pout], 1;")));
   uint64_t a = emu.Upload(V(32));
@@ -96,6 +98,7 @@ TEST(Memory, FreedMemoryIsOutOfBounds) {
 }
 
 TEST(Memory, LimitsAndHostCopies) {
+  EMULATOR_ONLY();
   EmulatorOptions options;
   options.memory_limit_bytes = 1 << 20;
   Emu emu(options);
@@ -108,6 +111,7 @@ TEST(Memory, LimitsAndHostCopies) {
 }
 
 TEST(Memory, InstructionLimitStopsLoops) {
+  EMULATOR_ONLY();
   EmulatorOptions options;
   options.instruction_limit = 200000;
   std::string error;
