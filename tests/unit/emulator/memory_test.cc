@@ -82,8 +82,25 @@ TEST(Memory, Faults) {
             std::string::npos);
   EXPECT_NE(ErrorOf(".local .b32 x;", "st.local.b32 [x+400], 1;").find("E643"), std::string::npos);
   EXPECT_NE(ErrorOf("", "trap;").find("E644"), std::string::npos);
-  EXPECT_NE(ErrorOf(".reg .b64 %x;", "mov.u64 %x, in;\nst.u64 [%x], 0;").find("E648"),
+  EXPECT_NE(ErrorOf(".reg .b64 %x;", "mov.u64 %x, in;\ncvta.param.u64 %x, %x;\nst.u64 [%x], 0;")
+                .find("E648"),
             std::string::npos);
+}
+
+TEST(Memory, ParametersHaveTheirOwnSpace) {
+  const std::string declare = ".reg .b64 %x, %y; .reg .b32 %o;";
+  V out = RunBody(declare,
+                  "mov.u64 %x, out;\nld.param.u64 %y, [%x];\ncvta.param.u64 %x, %x;\n"
+                  "ld.u64 %x, [%x];\nsub.u64 %x, %x, %y;\nst.global.u64 [%pout], %x;",
+                  {}, 1);
+  ASSERT_FALSE(out.empty());
+  EXPECT_EQ(out[0], 0u);
+  EMULATOR_ONLY();
+  // The bare address of a parameter is no generic address.
+  std::string error = ErrorOf(declare, "mov.u64 %x, out;\nld.u64 %y, [%x];");
+  EXPECT_NE(error.find("E640"), std::string::npos) << error;
+  error = ErrorOf(declare, "mov.u64 %x, 16;\nld.param.u64 %y, [%x];");
+  EXPECT_NE(error.find("E647"), std::string::npos) << error;
 }
 
 TEST(Memory, FreedMemoryIsOutOfBounds) {
