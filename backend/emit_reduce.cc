@@ -91,7 +91,9 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
   auto identity = [&]() -> llvm::Value* {
     const double inf = std::numeric_limits<double>::infinity();
     if (is_float) {
-      const double v = kind == "prod" ? 1.0 : max ? -inf : min ? inf : 0.0;
+      // Extremes drop NaN, so NaN is neutral: a line of NaN stays one. Positions need an order.
+      const double nan = std::numeric_limits<double>::quiet_NaN();
+      const double v = kind == "prod" ? 1.0 : !max && !min ? 0.0 : !arg ? nan : max ? -inf : inf;
       return ConstantOf(acc, ir::AttrValue(v));
     }
     const unsigned bits = static_cast<unsigned>(ir::Info(acc).bits);

@@ -24,7 +24,8 @@ namespace interpret_internal {
 namespace {
 
 constexpr int64_t kMaxTensorElements = int64_t{1} << 28;
-constexpr int64_t kMaxTileElements = int64_t{1} << 26;
+constexpr int64_t kMaxTileElements = int64_t{1} << 24;
+constexpr int64_t kMaxAllElements = int64_t{1} << 26;
 constexpr int64_t kMaxInstances = int64_t{1} << 30;
 
 class Driver {
@@ -158,6 +159,7 @@ Result<> Driver::CheckFacts() {
 }
 
 Result<> Driver::CheckSizes() {
+  int64_t total = 0;  // every value has its tile, in every thread
   for (const Op& op : fn_.ops)
     for (ValueId v : op.results) {
       int64_t elements = 1;
@@ -165,6 +167,10 @@ Result<> Driver::CheckSizes() {
         if (__builtin_mul_overflow(elements, d, &elements) || elements > kMaxTileElements)
           return diags_.Report(kInterpretLimit, op.at, "elements of a tile",
                                ShapeText(fn_.type(v).shape), kMaxTileElements);
+      total += elements;
+      if (total > kMaxAllElements)
+        return diags_.Report(kInterpretLimit, op.at, "elements of all tiles", total,
+                             kMaxAllElements);
     }
   return Done();
 }

@@ -4,7 +4,8 @@
 //
 // Cycle 0 is arbitrary. Op v of loop iteration i issues at cycle[v] + i·II; its stage is
 // ⌊cycle/II⌋, its slot in the steady state cycle mod II. Ops of one role issue in the order of
-// (cycle mod II, cycle).
+// their slots; at equal slots (where no more than one op takes issue time) producers go before the
+// consumers that read them and readers before the op that overwrites them.
 //
 // Text form (.sched): line oriented, diffable, `#` comments; printed by ToText, read by
 // ParseSchedule; print then parse is the identity.
@@ -23,22 +24,22 @@
 namespace tilec::ir {
 
 struct ScheduledOp {
-  std::string name;     // of the graph's op: "QK0"
-  int64_t cycle = 0;    // issue of iteration 0
-  int role = 0;         // index into roles
+  std::string name;   // of the graph's op: "QK0"
+  int64_t cycle = 0;  // issue of iteration 0
+  int role = 0;       // index into roles
 };
 
 // A group of warps with one program.
 struct ScheduledRole {
-  std::string name;     // "load", "compute0", "mma": for people
+  std::string name;  // "load", "compute0", "mma": for people
   int warps = 4;
-  int64_t regs = 0;     // per thread: the quota, a multiple of 8 (0: not decided)
+  int64_t regs = 0;  // per thread: the quota, a multiple of 8 (0: not decided)
 };
 
 // A value that crosses roles, or that an asynchronous engine fills: a ring of `depth` slots.
 struct Channel {
-  std::string value;    // the op that produces it
-  std::string medium;   // "smem", "tmem", "reg"
+  std::string value;   // the op that produces it
+  std::string medium;  // "smem", "tmem", "reg"
   int depth = 1;
 };
 
@@ -53,7 +54,7 @@ struct Schedule {
   std::string graph;        // name
   uint64_t graph_hash = 0;  // scheduler::Hash of the graph it was made for
   std::string machine;
-  int64_t ii = 0;           // cycles
+  int64_t ii = 0;  // cycles
   std::vector<ScheduledRole> roles;
   std::vector<ScheduledOp> ops;
   std::vector<Channel> channels;

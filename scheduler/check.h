@@ -12,9 +12,9 @@
 namespace tilec::scheduler {
 
 struct Violation {
-  // "dependence", "unit", "issue", "carried-role", "registers", "smem", "ring", "load-role",
-  // "width", "warps", "pin", "order", "liveness", "period"
-  std::string law;
+  std::string law;     // "complete", "dependence", "unit", "issue", "carried-role", "same-role",
+                       // "registers", "register-pool", "smem", "tmem", "ring", "load-role", "width",
+                       // "warps", "pin", "order", "liveness", "period"
   std::string text;    // what was seen, with its numbers
   std::vector<int> ops;
 };

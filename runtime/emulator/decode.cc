@@ -162,11 +162,6 @@ void Decoder::SetList(uint32_t list, size_t k, Ref r, bool def, bool also_use) {
 bool Decoder::SymbolValue(const Operand& o, Ref* out, int bits) {
   const Variable& v = m_.variables[static_cast<size_t>(o.index)];
   uint64_t base = v.dynamic ? p_->dynamic_offset : v.offset;
-  if (v.space == Space::kParam) {
-    *out = EmitExtra(current_->line, RunParamAddress, 64, {true, Constant(0, true)}, nullptr,
-                     base + o.bits);
-    return true;
-  }
   *out = {true, Constant(base + o.bits, bits == 64), bits};
   return true;
 }
@@ -248,10 +243,10 @@ bool Decoder::FullAddress(const Statement& s, size_t index, const Operand& o, in
   } else if (base.kind == Operand::Kind::kSymbol || base.kind == Operand::Kind::kInt) {
     Operand sum = base;
     sum.bits += o.bits;
-    bool param = base.kind == Operand::Kind::kSymbol &&
-                 m_.variables[static_cast<size_t>(base.index)].space == Space::kParam;
-    if (!Source(s, index, sum, Type::kB64, param ? 64 : bits, out)) return false;
-    if (param && bits == 32) return Bad(s, index, "a parameter's address has 64 bits");
+    if (base.kind == Operand::Kind::kSymbol &&
+        m_.variables[static_cast<size_t>(base.index)].space == Space::kParam)
+      return Bad(s, index, "a parameter's generic address is needed, see `cvta.param`");
+    if (!Source(s, index, sum, Type::kB64, bits, out)) return false;
     return true;
   } else {
     return Bad(s, index, "an address needs a register or a variable");

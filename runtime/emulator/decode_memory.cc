@@ -45,9 +45,7 @@ bool Decoder::AddressOperand(const Statement& s, size_t index, Inst* inst, int f
   } else if (base.kind == Operand::Kind::kSymbol) {
     Space actual = m_.variables[static_cast<size_t>(base.index)].space;
     bool fits = actual == space || (space == Space::kGlobal && actual == Space::kConst);
-    if (generic && (actual == Space::kShared || actual == Space::kLocal)) fits = false;
-    if (generic && (actual == Space::kGlobal || actual == Space::kConst || actual == Space::kParam))
-      fits = true;
+    if (generic) fits = actual == Space::kGlobal || actual == Space::kConst;
     if (!fits) return Bad(s, index, "the variable is in another state space");
   } else if (base.kind != Operand::Kind::kInt) {
     return Bad(s, index, "an address needs a register or a variable");

@@ -103,10 +103,13 @@ bool BulkSize(Warp& w, const Inst& i, int lane, uint32_t bytes) {
 
 Step RunMBarrier(Warp& w, const Inst& i, uint32_t mask) {
   MBarrierOp op = static_cast<MBarrierOp>(i.u[0]);
-  int first = i.u[3];
-  const uint32_t* address = Row<uint32_t>(w, i.o[first]);
-  bool has_value = i.u[2] > first + 1;
-  const uint32_t* value = has_value ? Row<uint32_t>(w, i.o[first + 1]) : nullptr;
+  int operand = i.u[3];
+  const uint32_t* address = Row<uint32_t>(w, i.o[operand]);
+  bool has_value = i.u[2] > operand + 1;
+  const uint32_t* value = has_value ? Row<uint32_t>(w, i.o[operand + 1]) : nullptr;
+  MBarrierToken first;
+  uint32_t first_address = 0;
+  const Cta* first_cta = nullptr;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     int l = __builtin_ctz(m);
     Cta* cta = nullptr;
@@ -132,6 +135,14 @@ Step RunMBarrier(Warp& w, const Inst& i, uint32_t mask) {
     if (!step.ok()) return BarrierFault(w, i, l, address[l], *b, step.error);
     if (op == MBarrierOp::kInval) cta->mbarriers.erase(address[l] & ((1u << kRankShift) - 1));
     ++cta->progress;
+    // The lanes of a warp arrive as one: within a phase all see the state before the first of them.
+    if (cta == first_cta && address[l] == first_address && step.token.phase == first.phase) {
+      step.token = first;
+    } else {
+      first = step.token;
+      first_address = address[l];
+      first_cta = cta;
+    }
     if (i.u[1]) Row<uint64_t>(w, i.o[0])[l] = step.token.Pack();
   }
   return Step::kNext;

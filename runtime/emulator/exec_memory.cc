@@ -152,7 +152,6 @@ bool Locate(Warp& w, const Inst& i, uint32_t mask, uint32_t row, bool wide, Spac
   switch (space) {
     case Space::kGlobal:
     case Space::kConst:
-    case Space::kParam:
       if (out->contiguous && ((a[0] & (bytes - 1)) == 0) && a[0] >= w.cache_lo &&
           a[0] < w.cache_hi && 32ull * bytes <= w.cache_hi - a[0] &&
           !(write && w.cache_read_only)) {
@@ -172,6 +171,20 @@ bool Locate(Warp& w, const Inst& i, uint32_t mask, uint32_t row, bool wide, Spac
         return true;
       }
       return LocateShared(w, i, mask, a, bytes, write, out);
+    }
+    case Space::kParam: {  // an offset; `cvta.param` makes it generic
+      const Launch& launch = *w.cta->cluster->launch;
+      uint64_t size = launch.program->param_bytes;
+      for (uint32_t m = mask; m != 0; m &= m - 1) {
+        int l = __builtin_ctz(m);
+        if (a[l] > size || bytes > size - a[l] || a[l] % bytes != 0) {
+          FailLane(w, i, l, kParamOutOfBounds, Verb(write), bytes, a[l], size);
+          return false;
+        }
+        out->p[l] = launch.params + a[l];
+      }
+      out->contiguous = false;
+      return true;
     }
     case Space::kLocal: {
       out->contiguous = false;
@@ -319,7 +332,9 @@ Step RunCvta(Warp& w, const Inst& i, uint32_t mask) {
   bool to = i.u[1] != 0;
   uint64_t window = space == Space::kShared  ? kSharedWindow
                     : space == Space::kLocal ? kLocalWindow
-                                             : 0;
+                    : space == Space::kParam
+                        ? reinterpret_cast<uint64_t>(w.cta->cluster->launch->params)
+                        : 0;
   uint64_t *d = Row<uint64_t>(w, i.o[0]), *a = Row<uint64_t>(w, i.o[1]);
   ForLanes(mask, [&](int l) { d[l] = to ? a[l] - window : a[l] + window; });
   return Step::kNext;

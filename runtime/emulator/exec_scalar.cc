@@ -188,11 +188,4 @@ Step RunUnpack(Warp& w, const Inst& i, uint32_t mask) {
   return Step::kNext;
 }
 
-Step RunParamAddress(Warp& w, const Inst& i, uint32_t mask) {
-  uint64_t* d = Row<uint64_t>(w, i.o[0]);
-  uint64_t v = reinterpret_cast<uint64_t>(w.cta->cluster->launch->params) + i.imm;
-  ForLanes(mask, [&](int l) { d[l] = v; });
-  return Step::kNext;
-}
-
 }  // namespace tilec::runtime::emulator

@@ -19,7 +19,7 @@ uint64_t SpecialValue(const Launch& launch, const Cta& cta, const Warp& w, Speci
   uint64_t t = uint64_t{w.index} * 32 + l;
   uint32_t cluster_size = c.cluster[0] * c.cluster[1] * c.cluster[2];
   switch (s) {
-    case Special::kTidX: return t % c.block[0];
+    case Special::kTidX: return t < c.block[0] ? t : t % c.block[0];
     case Special::kTidY: return t / c.block[0] % c.block[1];
     case Special::kTidZ: return t / c.block[0] / c.block[1];
     case Special::kNtidX: return c.block[0];
@@ -71,19 +71,27 @@ uint64_t SpecialValue(const Launch& launch, const Cta& cta, const Warp& w, Speci
   return 0;
 }
 
+bool VariesByLane(Special s) {
+  bool thread = s >= Special::kTidX && s <= Special::kTidZ;
+  bool mask = s >= Special::kLanemaskEq && s <= Special::kLanemaskGt;
+  return thread || mask || s == Special::kLaneId;
+}
+
 void SetSpecials(const Launch& launch, const Cta& cta, Warp& w) {
   for (const SpecialUse& use : launch.program->specials) {
     Type t = SpecialType(use.special);
-    for (uint32_t l = 0; l < 32; ++l) {
-      uint64_t v = SpecialValue(launch, cta, w, use.special, l);
-      if (t == Type::kPred) {
-        uint32_t& p = Predicate(w, use.row);
-        p = (p & ~(1u << l)) | (v != 0 ? 1u << l : 0);
-      } else if (t == Type::kU64) {
-        Row<uint64_t>(w, use.row)[l] = v;
-      } else {
-        Row<uint32_t>(w, use.row)[l] = static_cast<uint32_t>(v);
-      }
+    uint64_t values[32];
+    values[0] = SpecialValue(launch, cta, w, use.special, 0);
+    bool varies = VariesByLane(use.special);
+    for (uint32_t l = 1; l < 32; ++l)
+      values[l] = varies ? SpecialValue(launch, cta, w, use.special, l) : values[0];
+    if (t == Type::kPred) {
+      Predicate(w, use.row) = values[0] != 0 ? ~0u : 0u;
+    } else if (t == Type::kU64) {
+      memcpy(Row<uint64_t>(w, use.row), values, sizeof values);
+    } else {
+      uint32_t* row = Row<uint32_t>(w, use.row);
+      for (uint32_t l = 0; l < 32; ++l) row[l] = static_cast<uint32_t>(values[l]);
     }
   }
 }

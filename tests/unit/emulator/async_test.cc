@@ -20,11 +20,13 @@ TEST(MBarrier, TokensParityAndPending) {
               "add.u32 %a, %a, %n;\ncvt.u64.u32 %w, %a;\nst.global.u64 [%pout], %w;\n",
               {}, 64);
   ASSERT_FALSE(out.empty());
-  std::sort(out.begin(), out.end());  // which warp arrives first is the scheduler's choice
-  for (uint64_t n = 0; n < 64; ++n) EXPECT_EQ(out[n], 1001 + n);
+  // The lanes of a warp arrive as one; which warp is first is the scheduler's choice.
+  std::sort(out.begin(), out.end());
+  for (uint64_t n = 0; n < 64; ++n) EXPECT_EQ(out[n], n < 32 ? 1032 : 1064);
 }
 
 TEST(MBarrier, MisuseIsReported) {
+  EMULATOR_ONLY();
   std::string error;
   RunBody(".shared .align 8 .b64 bar;", "mbarrier.arrive.shared.b64 _, [bar];", {}, 1, &error);
   EXPECT_NE(error.find("no mbarrier was initialised at shared offset 0"), std::string::npos)
@@ -36,6 +38,7 @@ TEST(MBarrier, MisuseIsReported) {
 }
 
 TEST(MBarrier, PollingWithoutProgressIsADeadlock) {
+  EMULATOR_ONLY();
   std::string error;
   RunBody(
       ".shared .align 8 .b64 bar; .reg .pred %p;",
@@ -75,6 +78,7 @@ TEST(Copies, BulkLoadAndStore) {
       in, 32);
   ASSERT_FALSE(out.empty());
   for (size_t i = 0; i < 32; ++i) EXPECT_EQ(out[i], i < 8 ? i * 10 : i < 16 ? i * 5 : 0);
+  if (OnCuda()) return;
   std::string error;
   RunBody(".shared .align 128 .b8 s[512];",
           "cp.async.bulk.global.shared::cta.bulk_group [%out], [s], 120;", {}, 1, &error);
@@ -86,7 +90,8 @@ std::string TmaPtx() {
          ".visible .entry k(.param .align 64 .b8 a[128], .param .align 64 .b8 b[128], .param .u32 "
          "x)\n{\n"
          ".reg .b64 %a, %b; .reg .b32 %x, %bar, %s; .reg .pred %p;\n"
-         "mov.b64 %a, a;\nmov.b64 %b, b;\nld.param.u32 %x, [x];\nmov.u32 %s, s;\nadd.u32 %bar, %s, "
+         "mov.b64 %a, a;\nmov.b64 %b, b;\ncvta.param.u64 %a, %a;\ncvta.param.u64 %b, "
+         "%b;\nld.param.u32 %x, [x];\nmov.u32 %s, s;\nadd.u32 %bar, %s, "
          "4096;\n"
          "mbarrier.init.shared::cta.b64 [%bar], 1;\nfence.mbarrier_init.release.cluster;\n"
          "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 4096;\n"
@@ -125,6 +130,7 @@ TEST(Copies, TensorRoundTripWithOutOfBoundsFill) {
   for (int r = 0; r < 32; ++r)
     for (int c = 0; c < 64; ++c)
       ASSERT_EQ(out[r * 64 + c], c + 104 < 128 ? in[r * 128 + c + 104] : 0) << r << " " << c;
+  if (OnCuda()) return;
   // The first coordinate must lie on 16 bytes, as on silicon.
   EXPECT_FALSE(
       emu.Launch("k", config, {KernelArg::Of(*ma), KernelArg::Of(*mb), KernelArg::Of(100)}));
@@ -191,6 +197,7 @@ TEST(Matrices, MmaSyncWithLdmatrix) {
 }
 
 TEST(Matrices, WgmmaNeedsAWholeWarpgroup) {
+  EMULATOR_ONLY();
   std::string error;
   RunBody(".shared .align 1024 .b8 s[8192]; .reg .b32 %d<4>; .reg .b64 %x; .reg .pred %p;",
           "mov.b64 %x, 0;\nsetp.eq.u32 %p, %t, %t;\n"

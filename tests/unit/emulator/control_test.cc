@@ -85,6 +85,7 @@ TEST(Warp, VotesMatchesReductions) {
 }
 
 TEST(Warp, DivergedCollectiveWaitsForItsMembers) {
+  EMULATOR_ONLY();
   V out = Lanes(
       "setp.lt.u32 %p, %t, 16;\nmov.u32 %b, %t;\n@%p bra A;\nadd.u32 %b, %b, 100;\nbra J;\n"
       "A:\nadd.u32 %b, %b, 200;\nJ:\nbar.warp.sync -1;\nshfl.sync.bfly.b32 %a, %b, 16, 31, -1;");
@@ -113,6 +114,7 @@ TEST(Barrier, ReduceAndArrive) {
 }
 
 TEST(Barrier, DeadlockNamesEveryWaiter) {
+  EMULATOR_ONLY();
   std::string error;
   Lanes("setp.ge.u32 %p, %t, 32;\n@%p bra E;\nbar.sync 2, 64;\nE:", 64, &error);
   EXPECT_NE(error.find("E660"), std::string::npos) << error;
@@ -157,6 +159,7 @@ TEST(SetMaxNReg, WaitsForThePool) {
                   {}, 384);
   ASSERT_FALSE(out.empty());
   EXPECT_EQ(out[383], 1u);
+  if (OnCuda()) return;
   RunBody(".reg .b32 %a; .reg .pred %p; .reg .b64 %w;", body + rest + "\n" + kStore, {}, 384,
           &error);
   EXPECT_NE(error.find("E660"), std::string::npos) << error;

@@ -107,6 +107,7 @@ TEST(Gemm, Bf16) {
 }
 
 TEST(Gemm, SchedulesAgree) {
+  EMULATOR_ONLY();
   Gemm reference;
   ASSERT_TRUE(reference.Run(Ptx())) << reference.emu.Text();
   auto want = reference.emu.Download<uint16_t>(reference.dc, kSize * kSize);
@@ -123,6 +124,7 @@ TEST(Gemm, SchedulesAgree) {
 }
 
 TEST(Gemm, MissingArriveIsADeadlockThatNamesTheBarrier) {
+  EMULATOR_ONLY();
   Gemm g;
   // The consumers never free a stage: the producer must wait for ever.
   EXPECT_FALSE(g.Run(Replace(Ptx(), "mbarrier.arrive.shared::cta.b64", "membar.cta; //")));
@@ -134,6 +136,7 @@ TEST(Gemm, MissingArriveIsADeadlockThatNamesTheBarrier) {
 }
 
 TEST(Gemm, MissingCopyShowsItsBytes) {
+  EMULATOR_ONLY();
   Gemm g;
   EXPECT_FALSE(g.Run(Replace(Ptx(), "cp.async.bulk.tensor.2d.shared::cluster", "// cp", 1)));
   std::string text = g.emu.Text();
@@ -142,6 +145,7 @@ TEST(Gemm, MissingCopyShowsItsBytes) {
 }
 
 TEST(Gemm, DescriptorOutsideSharedMemoryIsReported) {
+  EMULATOR_ONLY();
   Gemm g;
   // 0x4000004000010000: the stride byte offset 1024 becomes 0x3fff0.
   std::string ptx = Replace(Ptx(), "4611686293305360384", "4611756382876663808");

@@ -69,6 +69,7 @@ TEST(Memory, SharedLocalConstAndGlobalVariables) {
 }
 
 TEST(Memory, Faults) {
+  EMULATOR_ONLY();
   EXPECT_NE(ErrorOf(".reg .b32 %a;", "ld.global.b32 %a, [%pin+2];").find("E641"),
             std::string::npos);
   EXPECT_NE(ErrorOf(".reg .b32 %a;", "ld.global.b32 %a, [0];").find("E640"), std::string::npos);
@@ -81,11 +82,29 @@ TEST(Memory, Faults) {
             std::string::npos);
   EXPECT_NE(ErrorOf(".local .b32 x;", "st.local.b32 [x+400], 1;").find("E643"), std::string::npos);
   EXPECT_NE(ErrorOf("", "trap;").find("E644"), std::string::npos);
-  EXPECT_NE(ErrorOf(".reg .b64 %x;", "mov.u64 %x, in;\nst.u64 [%x], 0;").find("E648"),
+  EXPECT_NE(ErrorOf(".reg .b64 %x;", "mov.u64 %x, in;\ncvta.param.u64 %x, %x;\nst.u64 [%x], 0;")
+                .find("E648"),
             std::string::npos);
 }
 
+TEST(Memory, ParametersHaveTheirOwnSpace) {
+  const std::string declare = ".reg .b64 %x, %y; .reg .b32 %o;";
+  V out = RunBody(declare,
+                  "mov.u64 %x, out;\nld.param.u64 %y, [%x];\ncvta.param.u64 %x, %x;\n"
+                  "ld.u64 %x, [%x];\nsub.u64 %x, %x, %y;\nst.global.u64 [%pout], %x;",
+                  {}, 1);
+  ASSERT_FALSE(out.empty());
+  EXPECT_EQ(out[0], 0u);
+  EMULATOR_ONLY();
+  // The bare address of a parameter is no generic address.
+  std::string error = ErrorOf(declare, "mov.u64 %x, out;\nld.u64 %y, [%x];");
+  EXPECT_NE(error.find("E640"), std::string::npos) << error;
+  error = ErrorOf(declare, "mov.u64 %x, 16;\nld.param.u64 %y, [%x];");
+  EXPECT_NE(error.find("E647"), std::string::npos) << error;
+}
+
 TEST(Memory, FreedMemoryIsOutOfBounds) {
+  EMULATOR_ONLY();
   Emu emu;
   ASSERT_TRUE(emu.Load(Body("", "st.global.u64 [%pout], 1;")));
   uint64_t a = emu.Upload(V(32));
@@ -96,6 +115,7 @@ TEST(Memory, FreedMemoryIsOutOfBounds) {
 }
 
 TEST(Memory, LimitsAndHostCopies) {
+  EMULATOR_ONLY();
   EmulatorOptions options;
   options.memory_limit_bytes = 1 << 20;
   Emu emu(options);
@@ -108,6 +128,7 @@ TEST(Memory, LimitsAndHostCopies) {
 }
 
 TEST(Memory, InstructionLimitStopsLoops) {
+  EMULATOR_ONLY();
   EmulatorOptions options;
   options.instruction_limit = 200000;
   std::string error;

@@ -20,6 +20,7 @@ bool Has(const std::string& text, const std::string& part) {
 }
 
 TEST(Ptx, UnknownFormIsRefusedWithPlaces) {
+  EMULATOR_ONLY();
   Emu emu;
   LoadOptions options;
   options.name = "k.ptx";
@@ -35,6 +36,7 @@ TEST(Ptx, UnknownFormIsRefusedWithPlaces) {
 }
 
 TEST(Ptx, SyntaxAndNames) {
+  EMULATOR_ONLY();
   Has(LoadError(""), "E601");
   Has(LoadError("hello"), "E601");
   Has(BodyError("", "add.u32 %t, %t, %nope;"), "`%nope` is not defined");
@@ -68,6 +70,7 @@ TEST(Ptx, ScopesRangesAndBranchesForward) {
 }
 
 TEST(Ptx, CommentsDirectivesAndMetadata) {
+  EMULATOR_ONLY();
   std::string ptx =
       "// c\n.version 8.3 /* x\n y */\n.target sm_90a, debug\n.address_size 64\n"
       ".file 1 \"a/b.tile\"\n.extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 "

@@ -403,5 +403,28 @@ TEST(Arguments, AreChecked) {
                "I230");
 }
 
+TEST(Arguments, SizesAreBounded) {
+  Ran large = Execute(
+      "func @f tile {\n  body {\n    %c = constant {value = 0.0} : f32[65536, 65536]\n  }\n}\n",
+      {});
+  EXPECT_STREQ(large.first().def->code, "I228");
+  std::string text = "func @f tile {\n  body {\n";
+  for (int i = 0; i < 8; ++i)
+    text += "    %" + std::to_string(i) + " = constant {value = 0.0} : f32[4096, 4096]\n";
+  Ran many = Execute(text + "  }\n}\n", {});
+  EXPECT_STREQ(many.first().def->code, "I228");
+  Ran grid = Execute(R"(func @f tile {
+  body {
+    %z = constant {value = 0} : i64
+    %n = constant {value = 4611686018427387904} : i64
+    parallel %z, %n {steps = [1]} do (%i: i64) {
+    }
+  }
+}
+)",
+                     {});
+  EXPECT_STREQ(grid.first().def->code, "I228");
+}
+
 }  // namespace
 }  // namespace tilec::ir
