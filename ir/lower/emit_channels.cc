@@ -23,7 +23,14 @@ void Emitter::PlanRings() {
     ring.full = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(ring.depth), {{"offset", int64_t{0}}});
     ring.empty = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(ring.depth), {{"offset", int64_t{0}}});
     rings_.push_back(ring);
-    for (OpId load : channels[i].loads) channel_of_[load] = i;
+    for (OpId load : channels[i].loads) {
+      channel_of_[load] = i;
+      // Every slot starts a swizzle pattern: spare rows bring it to a multiple of 1024 bytes.
+      SmemLayout& smem = plan_.loads[load].smem;
+      const DType dtype = in_.type(in_.ops[load].results[0]).dtype;
+      while (ring.depth > 1 && smem.swizzle_bytes && SmemBytes(smem, dtype) % 1024 != 0)
+        smem.rows += 8;
+    }
     awaits_[channels[i].first_reader].push_back(i);
     releases_[channels[i].last_reader].push_back(i);
   }

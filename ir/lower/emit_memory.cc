@@ -61,9 +61,18 @@ void Emitter::PlanBuffers() {
       if (load.registers && load.tma) end = positions_.at(block.ops.back());
       if (load_ends.count(id)) end = std::max(end, load_ends[id]);
       load_buffers_[id] = buffers_.size();
-      AddBuffer(tile_type(in_.ops[id].results[0], load.smem), load.zero_padding, positions_.at(id),
-                end);
-      any_tma = any_tma || load.tma;
+      Type type = tile_type(in_.ops[id].results[0], load.smem);
+      int64_t begin = positions_.at(id);
+      if (auto c = channel_of_.find(id); c != channel_of_.end()) {
+        // The producer may fill it as early as it likes, and again until the loops around end.
+        type.depth = rings_[c->second].depth;
+        begin = 0;
+        end = std::max(end, positions_.LastUse(in_.blocks[in_.body].ops[0], id));
+        end = std::max(end, positions_.LastUse(id, channels_->channels[c->second].last_reader));
+      } else {
+        any_tma = any_tma || load.tma;
+      }
+      AddBuffer(type, load.zero_padding, begin, end);
       any_zero = any_zero || load.zero_padding;
     }
     if (auto it = plan_.dots.find(id); it != plan_.dots.end())
