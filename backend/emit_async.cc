@@ -45,6 +45,15 @@ llvm::Value* Emitter::Warp() {
   return role_.warp;
 }
 
+// The elected lane of every warp.
+llvm::Value* Emitter::ElectedInWarp() {
+  if (role_.elected_in_warp) return role_.elected_in_warp;
+  llvm::IRBuilderBase::InsertPointGuard guard(b_);
+  b_.SetInsertPoint(role_.anchor);
+  b_.SetCurrentDebugLocation({});
+  return role_.elected_in_warp = CallPtx(b_, PtxInst::kElect, {});
+}
+
 // One thread of the role, always the same: the elected lane of its first warp.
 llvm::Value* Emitter::Elected() {
   if (role_.elected) return role_.elected;

@@ -357,7 +357,9 @@ Result<void> Emitter::EmitIf(const ir::Op& op) {
 }
 
 Result<void> Emitter::EmitElect(const ir::Op& op) {
-  llvm::Value* elected = Elected();
+  const bool each_warp = op.s("scope") == "warp";
+  if (each_warp) CallPtx(b_, PtxInst::kWarpSync, {});
+  llvm::Value* elected = each_warp ? ElectedInWarp() : Elected();
   llvm::BasicBlock* one = NewBlock("elected");
   llvm::BasicBlock* join = NewBlock("elect.end");
   b_.CreateCondBr(elected, one, join);

@@ -41,7 +41,8 @@ struct RoleState {
   llvm::Instruction* anchor = nullptr;
   llvm::Value* thread = nullptr;        // i32, from the role's first thread
   llvm::Value* warp = nullptr;          // i32, uniform, from the role's first warp; made on demand
-  llvm::Value* elected = nullptr;       // i1, made on demand
+  llvm::Value* elected = nullptr;
+  llvm::Value* elected_in_warp = nullptr;       // i1, made on demand
   std::map<int32_t, ThreadPart> parts;  // by LayoutId
 };
 
@@ -209,6 +210,7 @@ class Emitter {
   void RoleBarrier(int id = -1);
   llvm::Value* MbarAddress(const ir::Op& op, size_t mbar, size_t slot);
   llvm::Value* Elected();
+  llvm::Value* ElectedInWarp();
   llvm::Value* Warp();
   Result<void> EmitAsync(const ir::Op& op);
 

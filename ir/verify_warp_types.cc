@@ -342,7 +342,9 @@ bool Verifier::CheckMma(const Op& op, const Scope& scope) {
   if (scope.threads % 128 != 0 || warpgroups < 1)
     return Fail(kVerifyLayout, op, fmt::format("{} threads are no warpgroups", scope.threads));
   const WgSplit how = split == "m" ? WgSplit::kM : split == "n" ? WgSplit::kN : WgSplit::kNone;
-  if (!SameMapping(fn_.layouts[acc.layout], AccumulatorLayout(m, n, warpgroups, how)))
+  // Integer products exist for multiples of 16 columns only: theirs are padded to that.
+  const int64_t columns = IsInteger(acc.dtype) ? RoundUp(n, 16) : n;
+  if (!SameMapping(fn_.layouts[acc.layout], AccumulatorLayout(m, columns, warpgroups, how)))
     return Fail(kVerifyLayout, op,
                 fmt::format("{} is not in the accumulator's layout over {} warpgroups", Show(acc),
                             warpgroups));

@@ -450,7 +450,9 @@ class Checker {
     for (const GraphEdge& e : g_.edges)
       add(e.from, e.to, e.delay + (Cross(e) ? e.transfer : 0), e.distance, "needs");
     for (const GraphEdge& e : g_.edges)
-      if (e.kind != EdgeKind::kOrder && depth_[e.from] > 0)
+      // An op may overwrite in place what it read itself.
+      if (e.kind != EdgeKind::kOrder && depth_[e.from] > 0 &&
+          !(e.from == e.to && e.hold == 0 && e.distance == depth_[e.from]))
         add(e.to, e.from, e.hold, depth_[e.from] - e.distance, "frees a slot of");
     for (const ir::OrderEdge& edge : s_.order) {
       const int from = g_.FindOp(edge.from), to = g_.FindOp(edge.to);
@@ -461,12 +463,23 @@ class Checker {
     }
     std::map<int, std::vector<int>> programs;
     for (int v : ProgramOrder(events)) programs[role_[v]].push_back(v);
-    for (const auto& [role, ops] : programs)
+    // The next op waits for the issue of the one before it; ops that take no issue time slip in
+    // between without holding anything up.
+    auto chain = [&](const std::vector<int>& ops, bool with_issue) {
       for (size_t i = 0; i < ops.size(); ++i) {
         const bool last = i + 1 == ops.size();
-        events.edges.push_back({ops[i], ops[last ? 0 : i + 1], g_.ops[ops[i]].issue, last ? 1 : 0});
+        events.edges.push_back(
+            {ops[i], ops[last ? 0 : i + 1], with_issue ? g_.ops[ops[i]].issue : 0, last ? 1 : 0});
         why.emplace_back("issues before");
       }
+    };
+    for (const auto& [role, ops] : programs) {
+      std::vector<int> busy;
+      for (int v : ops)
+        if (g_.ops[v].issue > 0) busy.push_back(v);
+      chain(busy, true);
+      if (busy.size() < ops.size()) chain(ops, false);
+    }
     const std::vector<int> dead = ir::DeadCircle(events);
     auto describe = [&](const std::vector<int>& circle, std::vector<int>* ops) {
       std::string text;

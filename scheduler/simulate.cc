@@ -25,7 +25,7 @@ constexpr size_t kEnough = 16;  // violations after which nothing new is learnt
 struct Instance {
   bool made = false;
   int64_t readers = 0;    // still to come
-  int64_t last_read = 0;  // completion of the latest read so far
+  int64_t last_read = INT64_MIN;  // completion of the latest read so far
   bool DeadAt(int64_t cycle) const { return made && readers == 0 && last_read <= cycle; }
 };
 
@@ -212,11 +212,17 @@ class Player {
     if (ring_[v] > 0) {
       *why = "ring";
       *culprit = v;
-      // The slot's last tenant; a live-in nobody reads was never there.
+      // The slot's last tenant; a live-in nobody reads was never there. What only this op still has
+      // to read, it may overwrite in place.
       const Instance* tenant = Value(v, iteration - ring_[v]);
-      if (tenant != nullptr && (iteration - ring_[v] >= 0 || tenant->readers > 0 || tenant->made) &&
-          !tenant->DeadAt(cycle_))
-        return State::kBlocked;
+      if (tenant != nullptr && (iteration - ring_[v] >= 0 || tenant->readers > 0 || tenant->made)) {
+        Instance seen = *tenant;
+        for (int i : value_edges_[v]) {
+          const GraphEdge& e = g_.edges[i];
+          if (iteration >= 0 && e.to == v && e.distance == ring_[v] && e.hold == 0) --seen.readers;
+        }
+        if (!seen.DeadAt(cycle_)) return State::kBlocked;
+      }
     }
     return State::kReady;
   }

@@ -13,6 +13,7 @@
 #include "language/diagnostics.h"
 #include "runtime/diagnostics.h"
 #include "runtime/emulator/diagnostics.h"
+#include "scheduler/diagnostics.h"
 #include "support/nearest.h"
 #include "tools/commands.h"
 #include "tools/diagnostics.h"
@@ -59,6 +60,7 @@ std::vector<const DiagDef*> AllDiagnostics() {
   add(frontend::kDiags);
   add(ir::kDiags);
   add(ir::lower_diag::kDiags);
+  add(scheduler::kDiags);
   add(backend::kDiags);
   add(runtime::kDiags);
   add(runtime::emulator::kDiags);

@@ -9,45 +9,38 @@
 
 namespace tilec::ir {
 
-Emitter::Emitter(const Function& in, const SequentialOptions& options, DiagSink& diags)
+Emitter::Emitter(const Function& in, const SequentialOptions& options, int depth, DiagSink& diags)
     : in_(in),
       options_(options),
       diags_(diags),
       plan_(MakePlan(in)),
       positions_(in),
-      b_(out_, out_.body) {}
+      b_(out_, out_.body),
+      depth_(depth) {
+  if (depth_ > 0) channels_ = PlanChannels(in_, plan_);
+}
 
 Result<Function> Emitter::Run() {
   out_.name = in_.name;
   out_.level = Level::kWarp;
   out_.facts = in_.facts;
   out_.statics = in_.statics;
-  out_.launch.warps = 4 * plan_.warpgroups;
+  const int compute_warps = 4 * plan_.warpgroups;
+  out_.launch.warps = compute_warps + (specialized() ? 1 : 0);
   for (const Param& p : in_.params) {
     Param copy = p;
     Bind(p.value, out_.AddParam(std::move(copy), in_.type(p.value)));
   }
-  for (const auto& [value, layout] : plan_.layouts) {
-    if (layout.regs() <= 255 * 4) continue;  // hopeless: LLVM would take minutes to say so
-    const Op* def = in_.def(value);
-    return diags_
-        .Report(lower_diag::kTileTooLarge, def ? def->at : Span{}, in_.type(value).elements(),
-                layout.regs(), plan_.threads())
-        .Help("choose smaller tiles");
-  }
-  const OpId role = b_.Add(OpKind::kRole, {}, {},
-                           {{"name", std::string("main")},
-                            {"first_warp", int64_t{0}},
-                            {"warps", int64_t{out_.launch.warps}},
-                            {"regs", int64_t{0}}});
-  const BlockId body = out_.AddBlock(role);
-  out_.ops[role].regions.push_back(body);
-  b_.SetBlock(body);
+  TRY_VOID(CheckTiles());
   PlanBuffers();
-  TRY_VOID(Block_(in_.body));
-  b_.Yield({});
+  if (specialized()) {
+    TRY_VOID(Role_("load", Part::kProducer, compute_warps, 1));
+    TRY_VOID(Role_("compute", Part::kCompute, 0, compute_warps));
+  } else {
+    TRY_VOID(Role_("main", Part::kEverything, 0, compute_warps));
+  }
 
-  // Addresses: buffers, then scratch, then the barrier.
+  // Addresses: buffers, then scratch, then the barriers.
   std::vector<BufferLife> lives;
   for (const Buffer& buffer : buffers_) lives.push_back(buffer.life);
   int64_t top = RoundUp(PlaceBuffers(lives), 128);
@@ -59,6 +52,11 @@ Result<Function> Emitter::Run() {
     out_.ops[out_.values[mbar_].def].set("offset", top);
     top += 8;
   }
+  for (const Ring& ring : rings_)
+    for (ValueId mbar : {ring.full, ring.empty}) {
+      out_.ops[out_.values[mbar].def].set("offset", top);
+      top += 8 * ring.depth;
+    }
   out_.launch.smem_bytes = top;
   if (top > options_.smem_limit_bytes)
     return diags_
@@ -68,11 +66,52 @@ Result<Function> Emitter::Run() {
   return std::move(out_);
 }
 
+// Hopeless tiles are refused here: LLVM would take minutes to say so.
+Result<> Emitter::CheckTiles() {
+  for (const auto& [value, layout] : plan_.layouts) {
+    if (layout.regs() <= 255 * 4) continue;
+    const Op* def = in_.def(value);
+    return diags_
+        .Report(lower_diag::kTileTooLarge, def ? def->at : Span{}, in_.type(value).elements(),
+                layout.regs(), plan_.threads())
+        .Help("choose smaller tiles");
+  }
+  return Done();
+}
+
+// The program of one role: the same walk over the same ops, each role seeing its part.
+Result<> Emitter::Role_(const std::string& name, Part part, int first_warp, int warps) {
+  const OpId role = b_.Add(OpKind::kRole, {}, {},
+                           {{"name", name},
+                            {"first_warp", int64_t{first_warp}},
+                            {"warps", int64_t{warps}},
+                            {"regs", int64_t{0}}});
+  const BlockId body = out_.AddBlock(role);
+  out_.ops[role].regions.push_back(body);
+  const BlockId outer = b_.block();
+  const std::map<ValueId, ValueId> before = map_;
+  b_.SetBlock(body);
+  part_ = part;
+  BeginRole();
+  TRY_VOID(Block_(in_.body));
+  b_.Yield({});
+  b_.SetBlock(outer);
+  map_ = before;
+  return Done();
+}
+
 Result<> Emitter::Block_(BlockId from) {
-  // A copy: the list does not change, but `in_` may be walked from several places.
   for (OpId id : in_.blocks[from].ops) {
     b_.SetSpan(in_.ops[id].at);
+    if (part_ == Part::kProducer) {
+      TRY_VOID(ProducerOp(id));
+      continue;
+    }
+    if (auto it = awaits_.find(id); it != awaits_.end())
+      for (size_t channel : it->second) AwaitFull(channel);
     TRY_VOID(Op_(id));
+    if (auto it = releases_.find(id); it != releases_.end())
+      for (size_t channel : it->second) Release(channel);
   }
   return Done();
 }
@@ -114,6 +153,8 @@ Result<> Emitter::Op_(OpId id) {
     case OpKind::kIf: FlushLoads(); return If_(op);
     case OpKind::kYield: {
       FlushLoads();
+      const OpId parent = in_.blocks[op.block].parent;
+      if (parent.valid() && in_.ops[parent].kind == OpKind::kParallel) return Done();
       std::vector<ValueId> values;
       for (ValueId v : op.operands) values.push_back(Tile(v));
       b_.Yield(std::move(values));
@@ -160,15 +201,9 @@ Result<> Emitter::Parallel_(const Op& op) {
     Bind(in_.blocks[region].args[d], start);
   }
   out_.launch.grid = grid;
-  // The region's ops stand directly in the role's body; its yield is empty.
-  for (OpId id : in_.blocks[region].ops) {
-    if (in_.ops[id].kind == OpKind::kYield) {
-      FlushLoads();
-      continue;
-    }
-    b_.SetSpan(in_.ops[id].at);
-    TRY_VOID(Op_(id));
-  }
+  // The region's ops stand directly in the role's body, which ends in the only yield.
+  TRY_VOID(Block_(region));
+  FlushLoads();
   return Done();
 }
 
@@ -249,7 +284,29 @@ Type Emitter::WarpType(ValueId v) {
 Result<Function> Sequentialize(const Function& fn, const SequentialOptions& options,
                                DiagSink& diags) {
   CHECK(fn.level == Level::kTile, "the sequential lowering takes a tile function");
-  return Emitter(fn, options, diags).Run();
+  return Emitter(fn, options, 0, diags).Run();
+}
+
+Result<Function> Specialize(const Function& fn, const SequentialOptions& options, bool* specialized,
+                            DiagSink& diags) {
+  CHECK(fn.level == Level::kTile, "the lowering takes a tile function");
+  *specialized = false;
+  // The deepest rings that fit; below two slots nothing overlaps.
+  for (int depth = 8; depth >= 2; --depth) {
+    DiagSink attempt;
+    Emitter emitter(fn, options, depth, attempt);
+    if (!emitter.specialized()) break;
+    Result<Function> out = emitter.Run();
+    if (out.ok()) {
+      *specialized = true;
+      return out;
+    }
+    if (emitter.smem_bytes() <= options.smem_limit_bytes) {  // not a matter of space
+      attempt.MoveTo(diags);
+      return DiagSink::Propagate();
+    }
+  }
+  return Sequentialize(fn, options, diags);
 }
 
 }  // namespace tilec::ir

@@ -75,6 +75,16 @@ Result<> Emitter::Dot_(OpId id) {
                  {{"k", k}, {"trans_a", int64_t{dot.a.trans}}, {"trans_b", int64_t{dot.b.trans}}}));
   }
 
+  // Ring slots, if an operand comes through a channel.
+  std::vector<ValueId> slots;
+  for (const OperandPlan* o : {&dot.a, &dot.b})
+    if (o->how == OperandPlan::How::kBuffer && SlotOf(in_.values[o->source].def).valid())
+      slots.resize(2);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const OperandPlan& o = i == 0 ? dot.a : dot.b;
+    if (o.how == OperandPlan::How::kBuffer) slots[i] = SlotOf(in_.values[o.source].def);
+    if (!slots[i].valid()) slots[i] = b_.Int(0, DType::kI32);
+  }
   const bool a_regs = dot.a.how == OperandPlan::How::kRegister;
   const ValueId a = a_regs ? Tile(dot.a.source) : OperandBuffer(id, true);
   const ValueId b = OperandBuffer(id, false);
@@ -89,7 +99,9 @@ Result<> Emitter::Dot_(OpId id) {
     }
     const OpId fence = b_.Add(OpKind::kMmaFence, through, types);
     if (a_regs) a_in = out_.ops[fence].results[1];
-    const ValueId mma = b_.Value(OpKind::kMma, {out_.ops[fence].results[0], a_in, b}, inner,
+    std::vector<ValueId> operands = {out_.ops[fence].results[0], a_in, b};
+    operands.insert(operands.end(), slots.begin(), slots.end());
+    const ValueId mma = b_.Value(OpKind::kMma, std::move(operands), inner,
                                  {{"k", k},
                                   {"split", std::string(split)},
                                   {"trans_a", int64_t{dot.a.trans}},

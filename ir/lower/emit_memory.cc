@@ -24,14 +24,19 @@ ValueId Emitter::AddBuffer(const Type& type, bool exclusive, int64_t begin, int6
   buffer.value = out_.ops[buffer.alloc].results[0];
   buffer.life.begin = exclusive ? -1 : begin;
   buffer.life.end = exclusive ? INT64_MAX : end;
-  buffer.life.bytes = SmemBytes(type.smem, type.dtype);
+  buffer.life.bytes = SmemBytes(type.smem, type.dtype) * type.depth;
   buffers_.push_back(buffer);
-  if (exclusive) b_.Add(OpKind::kSmemZero, {buffer.value}, {});
+  for (int64_t slot = 0; exclusive && slot < type.depth; ++slot) {
+    std::vector<ValueId> operands = {buffer.value};
+    if (type.depth > 1) operands.push_back(b_.Int(slot, DType::kI32));
+    b_.Add(OpKind::kSmemZero, std::move(operands), {});
+  }
   return buffer.value;
 }
 
-// All buffers, and the one mbarrier if TMA loads at all, in program order at the role's top.
+// All buffers and barriers, in program order, before the roles part.
 void Emitter::PlanBuffers() {
+  if (specialized()) PlanRings();
   bool any_tma = false, any_zero = false;
   auto tile_type = [&](ValueId v, const SmemLayout& smem, bool transposed = false) {
     std::vector<int64_t> shape = in_.type(v).shape;
@@ -56,9 +61,18 @@ void Emitter::PlanBuffers() {
       if (load.registers && load.tma) end = positions_.at(block.ops.back());
       if (load_ends.count(id)) end = std::max(end, load_ends[id]);
       load_buffers_[id] = buffers_.size();
-      AddBuffer(tile_type(in_.ops[id].results[0], load.smem), load.zero_padding, positions_.at(id),
-                end);
-      any_tma = any_tma || load.tma;
+      Type type = tile_type(in_.ops[id].results[0], load.smem);
+      int64_t begin = positions_.at(id);
+      if (auto c = channel_of_.find(id); c != channel_of_.end()) {
+        // The producer may fill it as early as it likes, and again until the loops around end.
+        type.depth = rings_[c->second].depth;
+        begin = 0;
+        end = std::max(end, positions_.LastUse(in_.blocks[in_.body].ops[0], id));
+        end = std::max(end, positions_.LastUse(id, channels_->channels[c->second].last_reader));
+      } else {
+        any_tma = any_tma || load.tma;
+      }
+      AddBuffer(type, load.zero_padding, begin, end);
       any_zero = any_zero || load.zero_padding;
     }
     if (auto it = plan_.dots.find(id); it != plan_.dots.end())
@@ -76,19 +90,24 @@ void Emitter::PlanBuffers() {
                 positions_.at(id));
     }
   }
-  if (any_tma) {
-    mbar_ = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(), {{"offset", int64_t{0}}});
-    phase_ = b_.Value(OpKind::kCounter, {}, Type::Counter(), {{"init", int64_t{0}}});
+  if (any_tma) mbar_ = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(), {{"offset", int64_t{0}}});
+  if (any_tma || !rings_.empty()) {
     const OpId elect = b_.Add(OpKind::kElect, {}, {});
     const BlockId body = out_.AddBlock(elect);
     out_.ops[elect].regions.push_back(body);
     Builder inner(out_, body);
-    inner.Add(OpKind::kMbarInit, {mbar_}, {}, {{"count", int64_t{1}}});
+    if (any_tma) inner.Add(OpKind::kMbarInit, {mbar_}, {}, {{"count", int64_t{1}}});
+    for (const Ring& ring : rings_) {
+      inner.Add(OpKind::kMbarInit, {ring.full}, {}, {{"count", int64_t{1}}});
+      // One arrival per compute warp.
+      inner.Add(OpKind::kMbarInit, {ring.empty}, {}, {{"count", int64_t{4 * plan_.warpgroups}}});
+    }
     inner.Add(OpKind::kFenceMbarInit, {}, {});
     inner.Yield({});
   }
   if (any_zero) b_.Add(OpKind::kFenceAsync, {}, {});
-  if (any_tma || any_zero) Sync();
+  if (any_tma || any_zero || !rings_.empty())
+    b_.Add(OpKind::kCtaSync, {}, {}, {{"id", int64_t{0}}});
 }
 
 // ---- accesses by threads ---------------------------------------------------------------------
@@ -176,7 +195,7 @@ Result<> Emitter::Load_(OpId id) {
   }
   if (load.buffer) {
     if (load.tma) {
-      QueueTmaLoad(id);
+      if (!channel_of_.count(id)) QueueTmaLoad(id);
       return Done();
     }
     FillByThreads(id);
@@ -306,37 +325,53 @@ std::vector<ValueId> Emitter::BoxCoords(const Op& op, int row_dim, int col_dim, 
 
 void Emitter::QueueTmaLoad(OpId id) { pending_.push_back(id); }
 
+// Corners of a load's boxes, column panels outside, rows inside.
+std::vector<std::vector<ValueId>> Emitter::CoordsOf(OpId id) {
+  const Op& op = in_.ops[id];
+  b_.SetSpan(op.at);
+  const LoadPlan& load = plan_.loads[id];
+  const Type& type = in_.type(op.results[0]);
+  std::vector<std::vector<ValueId>> out;
+  for (int64_t col = 0; col < type.shape[1]; col += load.smem.panel_cols)
+    for (int64_t row = 0; row < type.shape[0]; row += 256)
+      out.push_back(BoxCoords(op, load.row_dim, load.col_dim, row, col));
+  return out;
+}
+
+void Emitter::Boxes(OpId id, ValueId mbar, ValueId slot, Builder& inner,
+                    const std::vector<std::vector<ValueId>>& coords) {
+  const Op& op = in_.ops[id];
+  inner.SetSpan(op.at);
+  const LoadPlan& load = plan_.loads[id];
+  const Type& type = in_.type(op.results[0]);
+  const int64_t pitch = load.smem.panel_cols * ByteSize(type.dtype);
+  size_t box = 0;
+  for (int64_t col = 0; col < type.shape[1]; col += load.smem.panel_cols)
+    for (int64_t row = 0; row < type.shape[0]; row += 256, ++box) {
+      const int64_t rows = std::min<int64_t>(256, type.shape[0] - row);
+      const int map = MapFor(op.operands[0], static_cast<int>(op.s("modes").size()), load.row_dim,
+                             load.col_dim, rows, load.smem.panel_cols, load.smem.swizzle_bytes);
+      std::vector<ValueId> operands = {buffers_[load_buffers_[id]].value, mbar};
+      operands.insert(operands.end(), coords[box].begin(), coords[box].end());
+      if (slot.valid()) operands.push_back(slot);
+      inner.Add(
+          OpKind::kTmaLoad, std::move(operands), {},
+          {{"map", int64_t{map}},
+           {"offset", (col / load.smem.panel_cols) * load.smem.rows * pitch + row * pitch},
+           {"slotted", int64_t{slot.valid()}}});
+    }
+}
+
 void Emitter::FlushLoads() {
   if (pending_.empty()) return;
   const std::vector<OpId> loads = std::move(pending_);
   pending_.clear();
-  struct Box {
-    int map;
-    ValueId buffer;
-    int64_t offset;
-    std::vector<ValueId> coords;
-  };
-  std::vector<Box> boxes;
+  std::vector<std::vector<std::vector<ValueId>>> coords;
   int64_t bytes = 0;
   const Span here = b_.span();
   for (OpId id : loads) {
-    const Op& op = in_.ops[id];
-    b_.SetSpan(op.at);
-    const LoadPlan& load = plan_.loads[id];
-    const Type& type = in_.type(op.results[0]);
-    const int64_t size = ByteSize(type.dtype);
-    const int64_t pitch = load.smem.panel_cols * size;
-    const ValueId buffer = buffers_[load_buffers_[id]].value;
-    for (int64_t col = 0; col < type.shape[1]; col += load.smem.panel_cols)
-      for (int64_t row = 0; row < type.shape[0]; row += 256) {
-        const int64_t rows = std::min<int64_t>(256, type.shape[0] - row);
-        const int map = MapFor(op.operands[0], static_cast<int>(op.s("modes").size()), load.row_dim,
-                               load.col_dim, rows, load.smem.panel_cols, load.smem.swizzle_bytes);
-        boxes.push_back({map, buffer,
-                         (col / load.smem.panel_cols) * load.smem.rows * pitch + row * pitch,
-                         BoxCoords(op, load.row_dim, load.col_dim, row, col)});
-        bytes += rows * pitch;
-      }
+    coords.push_back(CoordsOf(id));
+    bytes += BoxBytes(in_.type(in_.ops[id].results[0]), plan_.loads[id].smem);
   }
   b_.Add(OpKind::kFenceAsync, {}, {});
   Sync();
@@ -346,32 +381,31 @@ void Emitter::FlushLoads() {
   Builder inner(out_, body);
   inner.SetSpan(b_.span());
   inner.Add(OpKind::kMbarExpect, {mbar_}, {}, {{"bytes", bytes}});
-  for (const Box& box : boxes) {
-    std::vector<ValueId> operands = {box.buffer, mbar_};
-    operands.insert(operands.end(), box.coords.begin(), box.coords.end());
-    inner.Add(OpKind::kTmaLoad, std::move(operands), {},
-              {{"map", int64_t{box.map}}, {"offset", box.offset}});
-  }
+  for (size_t i = 0; i < loads.size(); ++i) Boxes(loads[i], mbar_, {}, inner, coords[i]);
   inner.Yield({});
   const ValueId count = b_.Value(OpKind::kCounterRead, {phase_}, Type::Scalar(DType::kI32));
   const ValueId parity = b_.Binary(OpKind::kAnd, count, b_.Int(1, DType::kI32));
   b_.Add(OpKind::kMbarWait, {mbar_, parity}, {});
   b_.Add(OpKind::kCounterAdd, {phase_}, {}, {{"by", int64_t{1}}});
-  for (OpId id : loads) {
-    if (!plan_.loads[id].registers) continue;
-    const ValueId result = in_.ops[id].results[0];
-    b_.SetSpan(in_.ops[id].at);
-    const Type& full = in_.type(result);
-    const Layout layout = plan_.layouts.count(result)
-                              ? Unsqueeze(plan_.layouts[result], full.shape)
-                              : ReplicatedLayout(full.shape, plan_.threads());
-    const ValueId tile = b_.Value(OpKind::kSmemLoad, {buffers_[load_buffers_[id]].value},
-                                  Type::Tile(full.dtype, full.shape, out_.Intern(layout)));
-    const auto it = plan_.layouts.find(result);
-    Bind(result,
-         Reshape_(tile, Squeezed(full.shape), it == plan_.layouts.end() ? Layout{} : it->second));
-  }
+  for (OpId id : loads)
+    if (plan_.loads[id].registers) IntoRegisters(id);
   b_.SetSpan(here);
+}
+
+// A tile that has arrived in shared memory, into its class layout.
+void Emitter::IntoRegisters(OpId id) {
+  const ValueId result = in_.ops[id].results[0];
+  b_.SetSpan(in_.ops[id].at);
+  const Type& full = in_.type(result);
+  const auto it = plan_.layouts.find(result);
+  const Layout layout = it != plan_.layouts.end() ? Unsqueeze(it->second, full.shape)
+                                                  : ReplicatedLayout(full.shape, plan_.threads());
+  std::vector<ValueId> operands = {buffers_[load_buffers_[id]].value};
+  if (const ValueId slot = SlotOf(id); slot.valid()) operands.push_back(slot);
+  const ValueId tile = b_.Value(OpKind::kSmemLoad, std::move(operands),
+                                Type::Tile(full.dtype, full.shape, out_.Intern(layout)));
+  Bind(result, Reshape_(tile, Squeezed(full.shape),
+                        it == plan_.layouts.end() ? Layout{} : it->second));
 }
 
 // Through a staging buffer: the copy engine writes whole lines, clipped to the tensor.

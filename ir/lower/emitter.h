@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ir/lower/buffers.h"
+#include "ir/lower/channels.h"
 #include "ir/lower/plan.h"
 #include "ir/lower/sequential.h"
 
@@ -20,7 +21,11 @@ namespace tilec::ir {
 
 class Emitter {
  public:
-  Emitter(const Function& in, const SequentialOptions& options, DiagSink& diags);
+  // depth: slots of each ring in a loop when a producer role is wanted; 0: one role.
+  Emitter(const Function& in, const SequentialOptions& options, int depth, DiagSink& diags);
+  // A producer was wanted and is possible.
+  bool specialized() const { return channels_.has_value(); }
+  int64_t smem_bytes() const { return out_.launch.smem_bytes; }
   Result<Function> Run();
 
  private:
@@ -30,6 +35,14 @@ class Emitter {
     ValueId value;
     BufferLife life;
   };
+  // One channel at work: its barriers, and in the role being emitted its transfer counter and the
+  // slot of the transfer under way.
+  struct Ring {
+    int64_t depth = 1;
+    ValueId full, empty;
+    ValueId counter, slot;
+  };
+  enum class Part { kEverything, kProducer, kCompute };
   // Index operands of an access, rewritten for the warp level.
   struct Access {
     std::string modes;
@@ -38,7 +51,20 @@ class Emitter {
     int64_t vector = 1;
   };
 
+  // emit_channels.cc
+  void PlanRings();
+  void BeginRole();
+  ValueId NextSlot(size_t channel, bool producer);
+  void Produce(size_t channel);
+  void AwaitFull(size_t channel);
+  void Release(size_t channel);
+  Result<> ProducerOp(OpId id);
+  bool ProducerWants(ValueId v) const { return channels_->control.count(v) > 0; }
+  ValueId SlotOf(OpId load) const;
+
   // emit_control.cc
+  Result<> Role_(const std::string& name, Part part, int first_warp, int warps);
+  Result<> CheckTiles();
   Result<> Block_(BlockId from);
   Result<> Op_(OpId id);
   Result<> Parallel_(const Op& op);
@@ -69,6 +95,11 @@ class Emitter {
   void FillByThreads(OpId id);
   void QueueTmaLoad(OpId id);
   void FlushLoads();
+  void IntoRegisters(OpId load);
+  // Boxes of one load into its buffer, appended inside an elect.
+  void Boxes(OpId load, ValueId mbar, ValueId slot, Builder& inner,
+             const std::vector<std::vector<ValueId>>& coords);
+  std::vector<std::vector<ValueId>> CoordsOf(OpId load);
   void StoreByTma(OpId id);
   Access WarpAccess(const Op& op, ValueId tile, const Layout* layout, bool squeeze);
   int64_t VectorFor(const Op& op, const Layout& layout, const std::vector<int64_t>& shape,
@@ -76,7 +107,8 @@ class Emitter {
   std::vector<ValueId> BoxCoords(const Op& op, int row_dim, int col_dim, int64_t row, int64_t col);
   int MapFor(ValueId tensor, int rank, int row_dim, int col_dim, int64_t rows, int64_t cols,
              int swizzle);
-  void Sync() { b_.Add(OpKind::kCtaSync, {}, {}, {{"id", int64_t{0}}}); }
+  // The threads of the compute role; barrier 0 is the whole CTA's.
+  void Sync() { b_.Add(OpKind::kCtaSync, {}, {}, {{"id", int64_t{specialized() ? 1 : 0}}}); }
   bool SharedTensor(ValueId tensor) const;  // both read and written by the kernel
 
   // emit_dot.cc
@@ -99,6 +131,12 @@ class Emitter {
   std::vector<OpId> scratch_ops_;
   int64_t scratch_bytes_ = 0;
   ValueId mbar_, phase_;
+  int depth_ = 0;
+  Part part_ = Part::kEverything;
+  std::optional<ChannelSet> channels_;
+  std::vector<Ring> rings_;
+  std::map<OpId, size_t> channel_of_;                    // by load
+  std::map<OpId, std::vector<size_t>> awaits_, releases_;  // by reader
 };
 
 }  // namespace tilec::ir

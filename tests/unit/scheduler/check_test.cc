@@ -106,10 +106,10 @@ TEST(Check, LawsAreNamedWithTheirNumbers) {
   EXPECT_EQ(Check(g, s).event_period, 4);  // issue alone binds
   EXPECT_EQ(Check(g, s).unit_busy, std::vector<int64_t>{8});
 
-  s.ops[1].cycle = 5;
+  s.ops[1].cycle = 4;
   ASSERT_EQ(Check(g, s).violations.size(), 1u);
   EXPECT_EQ(Check(g, s).violations[0].law, "dependence");
-  EXPECT_EQ(Check(g, s).violations[0].text, "B issues 5 cycles after A, and needs 6");
+  EXPECT_EQ(Check(g, s).violations[0].text, "B issues 4 cycles after A, and needs 6");
 
   s.ops[1].cycle = 9;
   EXPECT_EQ(Check(g, s).violations[0].law, "unit");

@@ -66,10 +66,8 @@ class Greedy {
       return true;
     };
     auto& issue = issue_[s_.ops[v].role];
-    issue.resize(ii_, 0);
     if (!fits(issue, g_.ops[v].issue, 1)) return false;
     for (const UnitUse& use : g_.ops[v].uses) {
-      unit_[use.unit].resize(ii_, 0);
       if (!fits(unit_[use.unit], use.cycles, g_.units[use.unit].capacity)) return false;
     }
     return true;
@@ -78,6 +76,8 @@ class Greedy {
   void Place() {
     // Predecessors of the same iteration come first: edges of distance 0 may point backwards.
     std::vector<bool> done(n_, false);
+    for (size_t r = 0; r < s_.roles.size(); ++r) issue_[static_cast<int>(r)].resize(ii_, 0);
+    for (size_t f = 0; f < g_.units.size(); ++f) unit_[static_cast<int>(f)].resize(ii_, 0);
     for (int placed = 0; placed < n_;) {
       for (int v = 0; v < n_; ++v) {
         if (done[v]) continue;

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/lower/channels.h"
+
+#include <algorithm>
+
+#include "ir/lower/scalars.h"
+
+namespace tilec::ir {
+namespace {
+
+class ChannelPlanner {
+ public:
+  ChannelPlanner(const Function& fn, const Plan& plan) : fn_(fn), plan_(plan) {}
+
+  std::optional<ChannelSet> Run() {
+    Walk(fn_.body);
+    bool any_in_loop = false;
+    for (OpId id : order_) NoteReads(id);
+    for (OpId id : order_) {
+      auto it = plan_.loads.find(id);
+      if (it == plan_.loads.end() || !it->second.tma) continue;
+      if (readers_[id].empty()) continue;
+      Place(id);
+    }
+    for (ChannelPlan& c : set_.channels) {
+      any_in_loop = any_in_loop || c.in_loop;
+      for (OpId load : c.loads)
+        if (!NeedControl(load)) return std::nullopt;
+    }
+    if (!any_in_loop) return std::nullopt;
+    return std::move(set_);
+  }
+
+ private:
+  void Walk(BlockId block) {
+    for (OpId id : fn_.blocks[block].ops) {
+      rank_[id] = static_cast<int64_t>(order_.size());
+      order_.push_back(id);
+      for (BlockId region : fn_.ops[id].regions) Walk(region);
+    }
+  }
+
+  // Every op that reads the buffer of a TMA load: products through their operand plans, anything
+  // that wants the tile in registers where it first uses it.
+  void NoteReads(OpId id) {
+    const Op& op = fn_.ops[id];
+    if (auto it = plan_.dots.find(id); it != plan_.dots.end())
+      for (const OperandPlan* o : {&it->second.a, &it->second.b})
+        if (o->how == OperandPlan::How::kBuffer) AddReader(o->source, id, !it->second.tensor_core);
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      if (op.kind == OpKind::kDot && i < 2) {
+        const OperandPlan& o = i == 0 ? plan_.dots.at(id).a : plan_.dots.at(id).b;
+        if (o.how != OperandPlan::How::kBuffer) AddReader(o.source, id, true);
+        continue;
+      }
+      AddReader(op.operands[i], id, true);
+    }
+  }
+  void AddReader(ValueId v, OpId reader, bool generic) {
+    const Op* def = fn_.def(v);
+    if (!def || def->kind != OpKind::kLoad) return;
+    const OpId load = fn_.values[v].def;
+    auto it = plan_.loads.find(load);
+    if (it == plan_.loads.end() || !it->second.tma) return;
+    if (generic && !it->second.registers) return;  // a transpose that only renames
+    readers_[load].push_back({reader, generic});
+  }
+
+  // The op of `block` that is `inner` or contains it.
+  OpId Ancestor(OpId inner, BlockId block) const {
+    while (fn_.ops[inner].block != block) {
+      const OpId parent = fn_.blocks[fn_.ops[inner].block].parent;
+      CHECK(parent.valid(), "a reader outside its load's block");
+      inner = parent;
+    }
+    return inner;
+  }
+
+  void Place(OpId load) {
+    const BlockId block = fn_.ops[load].block;
+    ChannelPlan c;
+    c.loads = {load};
+    for (const auto& [reader, generic] : readers_[load]) {
+      const OpId at = Ancestor(reader, block);
+      if (!c.first_reader.valid() || rank_[at] < rank_[c.first_reader]) c.first_reader = at;
+      if (!c.last_reader.valid() || rank_[at] > rank_[c.last_reader]) c.last_reader = at;
+      c.generic_reads = c.generic_reads || generic;
+    }
+    for (BlockId b = block; fn_.blocks[b].parent.valid();
+         b = fn_.ops[fn_.blocks[b].parent].block) {
+      const OpKind kind = fn_.ops[fn_.blocks[b].parent].kind;
+      c.in_loop = c.in_loop || kind == OpKind::kFor || kind == OpKind::kWhile;
+    }
+    c.bytes = BoxBytes(fn_.type(fn_.ops[load].results[0]), plan_.loads.at(load).smem);
+    if (!set_.channels.empty()) {
+      ChannelPlan& last = set_.channels.back();
+      if (fn_.ops[last.loads.back()].block == block && last.first_reader == c.first_reader &&
+          last.last_reader == c.last_reader && last.bytes + c.bytes < (1 << 20)) {
+        last.loads.push_back(load);
+        last.generic_reads = last.generic_reads || c.generic_reads;
+        last.bytes += c.bytes;
+        return;
+      }
+    }
+    set_.channels.push_back(std::move(c));
+  }
+
+  // ---- what the producer must compute ---------------------------------------------------------
+  bool NeedControl(OpId load) {
+    const Op& op = fn_.ops[load];
+    for (size_t i = 1; i < op.operands.size(); ++i)
+      if (!Need(op.operands[i])) return false;
+    for (BlockId b = op.block; fn_.blocks[b].parent.valid();) {
+      const OpId parent = fn_.blocks[b].parent;
+      if (!NeedStructure(parent)) return false;
+      b = fn_.ops[parent].block;
+    }
+    return true;
+  }
+
+  bool NeedStructure(OpId id) {
+    if (!set_.structure.insert(id).second) return true;
+    const Op& op = fn_.ops[id];
+    switch (op.kind) {
+      case OpKind::kFor: return Need(op.operands[0]) && Need(op.operands[1]);
+      case OpKind::kIf: return Need(op.operands[0]);
+      case OpKind::kParallel:
+        for (ValueId v : op.operands)
+          if (!Need(v)) return false;
+        return true;
+      default: return false;  // a `while` over tiles steers itself
+    }
+  }
+
+  bool Need(ValueId v) {
+    if (fn_.param(v)) return true;
+    if (!set_.control.insert(v).second) return true;
+    if (!fn_.type(v).is_tile() || !Squeezed(fn_.type(v).shape).empty()) return false;
+    const Value& value = fn_.values[v];
+    if (value.block.valid()) {
+      const OpId parent = fn_.blocks[value.block].parent;
+      if (!NeedStructure(parent)) return false;
+      const Op& op = fn_.ops[parent];
+      if (op.kind == OpKind::kParallel) return true;
+      const std::vector<ValueId>& args = fn_.blocks[value.block].args;
+      const size_t i = static_cast<size_t>(std::find(args.begin(), args.end(), v) - args.begin());
+      return i == 0 || NeedCarried(op, i - 1);
+    }
+    const Op& op = *fn_.def(v);
+    const size_t index = static_cast<size_t>(
+        std::find(op.results.begin(), op.results.end(), v) - op.results.begin());
+    if (op.kind == OpKind::kFor) return NeedStructure(value.def) && NeedCarried(op, index);
+    if (op.kind == OpKind::kIf) {
+      for (BlockId region : op.regions)
+        if (!Need(fn_.ops[fn_.blocks[region].ops.back()].operands[index])) return false;
+      return NeedStructure(value.def);
+    }
+    if (op.kind == OpKind::kLoad) {
+      const Param* p = fn_.param(op.operands[0]);
+      if (!p || p->direction != Direction::kIn) return false;
+      for (size_t i = 1; i < op.operands.size(); ++i)
+        if (!Need(op.operands[i])) return false;
+      return true;
+    }
+    if (op.kind != OpKind::kConstant && op.kind != OpKind::kReshape &&
+        !Info(op.kind).elementwise())
+      return false;
+    for (ValueId operand : op.operands)
+      if (!Need(operand)) return false;
+    return true;
+  }
+
+  bool NeedCarried(const Op& loop, size_t i) {
+    const Op& yield = fn_.ops[fn_.blocks[loop.regions[0]].ops.back()];
+    return Need(loop.results[i]) && Need(fn_.blocks[loop.regions[0]].args[1 + i]) &&
+           Need(loop.operands[2 + i]) && Need(yield.operands[i]);
+  }
+
+  const Function& fn_;
+  const Plan& plan_;
+  ChannelSet set_;
+  std::vector<OpId> order_;
+  std::map<OpId, int64_t> rank_;
+  std::map<OpId, std::vector<std::pair<OpId, bool>>> readers_;
+};
+
+}  // namespace
+
+std::optional<ChannelSet> PlanChannels(const Function& fn, const Plan& plan) {
+  return ChannelPlanner(fn, plan).Run();
+}
+
+int64_t BoxBytes(const Type& tile, const SmemLayout& smem) {
+  return tile.shape[0] * CeilDiv(tile.shape[1], smem.panel_cols) * smem.panel_cols *
+         ByteSize(tile.dtype);
+}
+
+}  // namespace tilec::ir

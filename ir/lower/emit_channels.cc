@@ -1,0 +1,181 @@
+// Two kinds of roles: the producer that runs ahead and fills rings, the consumers that empty them.
+//
+// Each channel has one transfer counter per role, never reset: transfer c uses slot c mod depth, and
+// the phase it waits for is ⌊c / depth⌋. Consumers wait on the full barrier for parity
+// ⌊c/depth⌋ mod 2, the producer on the empty barrier for the opposite parity, so that its first
+// `depth` waits pass at once. Both sides walk the same loops and branches, so they make the same
+// number of transfers whatever the trip counts.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ir/lower/emitter.h"
+#include "ir/lower/scalars.h"
+
+namespace tilec::ir {
+
+// Barriers of every channel; channels outside loops need one slot.
+void Emitter::PlanRings() {
+  const std::vector<ChannelPlan>& channels = channels_->channels;
+  for (size_t i = 0; i < channels.size(); ++i) {
+    Ring ring;
+    ring.depth = channels[i].in_loop ? depth_ : 1;
+    ring.full = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(ring.depth), {{"offset", int64_t{0}}});
+    ring.empty = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(ring.depth), {{"offset", int64_t{0}}});
+    rings_.push_back(ring);
+    for (OpId load : channels[i].loads) {
+      channel_of_[load] = i;
+      // Every slot starts a swizzle pattern: spare rows bring it to a multiple of 1024 bytes.
+      SmemLayout& smem = plan_.loads[load].smem;
+      const DType dtype = in_.type(in_.ops[load].results[0]).dtype;
+      while (ring.depth > 1 && smem.swizzle_bytes && SmemBytes(smem, dtype) % 1024 != 0)
+        smem.rows += 8;
+    }
+    awaits_[channels[i].first_reader].push_back(i);
+    releases_[channels[i].last_reader].push_back(i);
+  }
+}
+
+void Emitter::BeginRole() {
+  auto counter = [&] {
+    return b_.Value(OpKind::kCounter, {}, Type::Counter(), {{"init", int64_t{0}}});
+  };
+  if (mbar_.valid() && part_ != Part::kProducer) phase_ = counter();
+  for (Ring& ring : rings_) ring.counter = counter();
+}
+
+// Reads the channel's counter, waits for the slot to be ready for this side, and returns the slot
+// (invalid for one-slot rings).
+ValueId Emitter::NextSlot(size_t channel, bool producer) {
+  Ring& ring = rings_[channel];
+  const Type i32 = Type::Scalar(DType::kI32);
+  const ValueId count = b_.Value(OpKind::kCounterRead, {ring.counter}, i32);
+  ValueId slot, turn = count;
+  if (ring.depth > 1) {
+    const ValueId depth = b_.Int(ring.depth, DType::kI32);
+    slot = b_.Binary(OpKind::kMod, count, depth);
+    turn = b_.Binary(OpKind::kDiv, count, depth);
+  }
+  ValueId parity = b_.Binary(OpKind::kAnd, turn, b_.Int(1, DType::kI32));
+  if (producer) parity = b_.Binary(OpKind::kXor, parity, b_.Int(1, DType::kI32));
+  std::vector<ValueId> operands = {producer ? ring.empty : ring.full, parity};
+  if (slot.valid()) operands.push_back(slot);
+  b_.Add(OpKind::kMbarWait, std::move(operands), {});
+  b_.Add(OpKind::kCounterAdd, {ring.counter}, {}, {{"by", int64_t{1}}});
+  return slot;
+}
+
+// Producer: one filling of the ring, at the place of the channel's last load.
+void Emitter::Produce(size_t channel) {
+  const ChannelPlan& plan = channels_->channels[channel];
+  const Ring& ring = rings_[channel];
+  std::vector<std::vector<std::vector<ValueId>>> coords;
+  for (OpId load : plan.loads) coords.push_back(CoordsOf(load));
+  const ValueId slot = NextSlot(channel, true);
+  const OpId elect = b_.Add(OpKind::kElect, {}, {});
+  const BlockId body = out_.AddBlock(elect);
+  out_.ops[elect].regions.push_back(body);
+  Builder inner(out_, body);
+  inner.SetSpan(b_.span());
+  std::vector<ValueId> expect = {ring.full};
+  if (slot.valid()) expect.push_back(slot);
+  inner.Add(OpKind::kMbarExpect, std::move(expect), {}, {{"bytes", plan.bytes}});
+  for (size_t i = 0; i < plan.loads.size(); ++i)
+    Boxes(plan.loads[i], ring.full, slot, inner, coords[i]);
+  inner.Yield({});
+}
+
+// Consumer: before the first reader.
+void Emitter::AwaitFull(size_t channel) {
+  rings_[channel].slot = NextSlot(channel, false);
+  const Span here = b_.span();
+  for (OpId load : channels_->channels[channel].loads)
+    if (plan_.loads[load].registers) IntoRegisters(load);
+  b_.SetSpan(here);
+}
+
+// Consumer: after the last reader has finished (products are awaited where they are issued).
+void Emitter::Release(size_t channel) {
+  const Ring& ring = rings_[channel];
+  // Ordinary reads must be ordered before the copy engine's next writes.
+  if (channels_->channels[channel].generic_reads) b_.Add(OpKind::kFenceAsync, {}, {});
+  const OpId elect = b_.Add(OpKind::kElect, {}, {}, {{"scope", std::string("warp")}});
+  const BlockId body = out_.AddBlock(elect);
+  out_.ops[elect].regions.push_back(body);
+  Builder inner(out_, body);
+  inner.SetSpan(b_.span());
+  std::vector<ValueId> operands = {ring.empty};
+  if (ring.slot.valid()) operands.push_back(ring.slot);
+  inner.Add(OpKind::kMbarArrive, std::move(operands), {});
+  inner.Yield({});
+}
+
+ValueId Emitter::SlotOf(OpId load) const {
+  const auto it = channel_of_.find(load);
+  return it == channel_of_.end() ? ValueId() : rings_[it->second].slot;
+}
+
+// The producer's share of one op: its loads, the structure around them, and the scalars both need.
+Result<> Emitter::ProducerOp(OpId id) {
+  const Op& op = in_.ops[id];
+  if (auto it = channel_of_.find(id); it != channel_of_.end()) {
+    if (channels_->channels[it->second].loads.back() == id) Produce(it->second);
+    return Done();
+  }
+  switch (op.kind) {
+    case OpKind::kParallel: return Parallel_(op);
+    case OpKind::kFor: {
+      if (!channels_->structure.count(id)) return Done();
+      std::vector<ValueId> operands = {Scalar(op.operands[0]), Scalar(op.operands[1])};
+      std::vector<Type> types;
+      std::vector<size_t> kept;
+      for (size_t i = 0; i < op.results.size(); ++i) {
+        if (!ProducerWants(op.results[i])) continue;
+        kept.push_back(i);
+        operands.push_back(Scalar(op.operands[2 + i]));
+        types.push_back(WarpType(op.results[i]));
+      }
+      const OpId loop = b_.Add(OpKind::kFor, std::move(operands), types, op.attrs);
+      const BlockId body = out_.AddBlock(loop);
+      out_.ops[loop].regions.push_back(body);
+      const Block& from = in_.blocks[op.regions[0]];
+      Bind(from.args[0], out_.AddArg(body, Type::Scalar(DType::kI64)));
+      for (size_t k = 0; k < kept.size(); ++k)
+        Bind(from.args[1 + kept[k]], out_.AddArg(body, types[k]));
+      TRY_VOID(Region(op.regions[0], body));
+      for (size_t k = 0; k < kept.size(); ++k)
+        Bind(op.results[kept[k]], out_.ops[loop].results[k]);
+      return Done();
+    }
+    case OpKind::kIf: {
+      if (!channels_->structure.count(id)) return Done();
+      std::vector<Type> types;
+      std::vector<ValueId> results;
+      for (ValueId r : op.results)
+        if (ProducerWants(r)) types.push_back(WarpType(r)), results.push_back(r);
+      const OpId branch = b_.Add(OpKind::kIf, {Scalar(op.operands[0])}, types, op.attrs);
+      for (BlockId region : op.regions) {
+        const BlockId body = out_.AddBlock(branch);
+        out_.ops[branch].regions.push_back(body);
+        TRY_VOID(Region(region, body));
+      }
+      for (size_t k = 0; k < results.size(); ++k) Bind(results[k], out_.ops[branch].results[k]);
+      return Done();
+    }
+    case OpKind::kYield: {
+      const OpId parent = in_.blocks[op.block].parent;
+      if (!parent.valid() || in_.ops[parent].kind == OpKind::kParallel) return Done();
+      std::vector<ValueId> values;
+      const std::vector<ValueId>& results = in_.ops[parent].results;
+      for (size_t i = 0; i < results.size(); ++i)
+        if (ProducerWants(results[i])) values.push_back(Scalar(op.operands[i]));
+      b_.Yield(std::move(values));
+      return Done();
+    }
+    default: break;
+  }
+  if (op.results.size() == 1 && ProducerWants(op.results[0])) return Op_(id);
+  return Done();
+}
+
+}  // namespace tilec::ir
