@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint8_t kFtz = 1, kSat = 2, kRelu = 4, kSatfinite = 8, kRounds = 16;
 
-int64_t MinOf(Type t) { return IsSigned(t) ? -(int64_t{1} << (TypeBits(t) - 1)) : 0; }
+int64_t MinOf(Type t) { return IsSigned(t) ? static_cast<int64_t>(~0ull << (TypeBits(t) - 1)) : 0; }
 int64_t MaxOfSigned(Type t) { return static_cast<int64_t>((1ull << (TypeBits(t) - 1)) - 1); }
 uint64_t MaxOfUnsigned(Type t) { return TypeBits(t) == 64 ? ~0ull : (1ull << TypeBits(t)) - 1; }
 
