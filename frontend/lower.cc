@@ -13,6 +13,7 @@ namespace {
 constexpr int32_t kMaxOps = 100000;
 constexpr int64_t kMaxEvaluations = 2000000;
 constexpr int kMaxSymbolNodes = 48;
+constexpr int kMaxDepth = 700;  // statements and expressions, inlined functions included
 }  // namespace
 
 const char* Describe(LocalKind kind) {
@@ -118,6 +119,12 @@ bool Lowerer::OverBudget(Span at) {
   Report(kTooLarge, at, fn_.name, fmt::format("expands to more than {} operations", fn_.ops.size()))
       .Help("use a loop instead of repeated calls");
   return true;
+}
+
+bool Lowerer::TooDeep(Span at) {
+  if (depth_ <= kMaxDepth) return false;
+  if (!over_budget_) Report(kTooLarge, at, fn_.name, "nests too deeply once functions are inlined");
+  return over_budget_ = true;
 }
 
 ir::OpId Lowerer::EmitOp(Span at, OpKind kind, std::vector<ValueId> operands,

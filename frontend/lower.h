@@ -145,6 +145,7 @@ class Lowerer {
   ValueId IntValue(Span at, int64_t v, DType d = DType::kI64);
   ValueId ConstantValue(Span at, const Constant& c, DType d, const Shape& shape = {});
   bool OverBudget(Span at);
+  bool TooDeep(Span at);
   Val Value(ValueId v, Span at) const;
   Val ConstVal(Constant c, Span at) const;
   Expr SymbolOf(const Val& v);

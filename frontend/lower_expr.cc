@@ -10,18 +10,11 @@ namespace tilec::frontend {
 using lang::ExprId;
 using lang::Overloaded;
 
-namespace {
-constexpr int kMaxDepth = 700;  // expression nesting, inlined functions included
-}
-
 Result<Val> Lowerer::Eval(ExprId id) {
   const lang::Expr& e = expr(id);
   ++evaluations_;
   if (OverBudget(e.span)) return DiagSink::Propagate();
-  if (depth_ > kMaxDepth) {
-    over_budget_ = true;
-    return Report(kTooLarge, e.span, fn_.name, "nests too deeply once its functions are inlined");
-  }
+  if (TooDeep(e.span)) return DiagSink::Propagate();
   ++depth_;
   Result<Val> v = EvalNode(id, e);
   --depth_;

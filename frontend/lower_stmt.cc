@@ -94,8 +94,10 @@ void Lowerer::Statement(const lang::Stmt& s) {
                                    [&](const char* k) { return pin.name.text == k; });
     if (!known && options_.warn) Report(kPinUnknown, pin.span, pin.name.text);
   }
-  if (OverBudget(s.span)) return;
+  if (OverBudget(s.span) || TooDeep(s.span)) return;
+  ++depth_;
   (void)LowerStatement(s);
+  --depth_;
 }
 
 Result<> Lowerer::LowerStatement(const lang::Stmt& stmt) {

@@ -111,5 +111,21 @@ TEST(Fuzz, DamagedKernels) {
   EXPECT_GT(checked_ok, 0);
 }
 
+// Nesting multiplies when functions are inlined: 60 functions, each 90 blocks deep.
+TEST(Fuzz, DeepInliningIsRefused) {
+  std::string text;
+  for (int f = 0; f < 60; ++f) {
+    text += "fn f" + std::to_string(f) + "(x: f32) -> f32 {\n  var y = x\n";
+    for (int i = 0; i < 90; ++i) text += "if y > " + std::to_string(i) + ".0 {\n";
+    text += f == 0 ? "y = 1\n" : "y = f" + std::to_string(f - 1) + "(y)\n";
+    text += std::string(90, '}') + "\n  return y\n}\n";
+  }
+  text += "kernel k(s: f32, Y: out f32[N]) {\n  parallel n in 0..N {\n    Y[n] = f59(s)\n  }\n}\n";
+  Loaded loaded(text);
+  ASSERT_TRUE(loaded.program) << loaded.errors();
+  EXPECT_FALSE(loaded.Specialized("k"));
+  EXPECT_EQ(loaded.codes(), "F175");
+}
+
 }  // namespace
 }  // namespace tilec::frontend
