@@ -1,7 +1,7 @@
 // Loading: a file, the modules it imports, what is visible where, and near-miss names.
 //
 // A module sees its own items and those of the modules it imports directly; its own hide imported
-// ones. Nothing is visible through two imports in a row, so a library can import helpers without
+// ones. Nothing is visible through two imports in a row, so a library can import others without
 // spilling their names into its users.
 //
 // SPDX-License-Identifier: Apache-2.0
