@@ -91,7 +91,8 @@ kernel attention(Q: bf16[B, H, S, D], K: bf16[B, G, L, D], V: bf16[B, G, L, D],
     let last = if causal { min(L, q.end) } else { L }
     for k in tiles(last, BKV) {
       var s = qt @ K[b, g, k, :].T
-      s = select(k.index[None, :] < L and (not causal or k.index[None, :] <= q.index[:, None]), s, -inf)
+      s = select(k.index[None, :] < L and (not causal or k.index[None, :] <= q.index[:, None]),
+                 s, -inf)
       let m_new = max(m, max(s, axis = 1))
       let p     = exp2(s * c - (m_new * c)[:, None])
       let alpha = exp2(m * c - m_new * c)
