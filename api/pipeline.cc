@@ -7,7 +7,6 @@
 #include "api/diagnostics.h"
 #include "api/environment.h"
 #include "backend/backend.h"
-#include "ir/lower/sequential.h"
 #include "ir/pass.h"
 #include "support/nearest.h"
 
@@ -35,12 +34,6 @@ class Stage {
   std::string name_;
   std::chrono::steady_clock::time_point start_;
 };
-
-Result<> LowerSequential(ir::Function& fn, ir::PassContext& cx) {
-  TRY(fn, ir::Sequentialize(fn, {}, cx.diags));
-  ++cx.changes;
-  return Done();
-}
 
 void AddValues(runtime::CacheKey& key, const char* what, const frontend::Values& values) {
   for (const auto& [name, value] : values)
@@ -70,7 +63,7 @@ std::vector<std::string> TargetNames() {
 Result<> CheckSchedule(const std::string& name, DiagSink& diags) {
   if (name == "sequential") return Done();
   if (name == "solve") {
-    diags.Report(kSolveFallsBack, Span{});
+    diags.Report(kSolveIsPartial, Span{});
     return Done();
   }
   DiagBuilder d = diags.Report(kUnknownSchedule, Span{}, name);
@@ -93,17 +86,6 @@ Result<ir::Function> MakeTileIr(const Loaded& loaded, const std::string& kernel,
   return frontend::Specialize(*loaded.program, request, diags);
 }
 
-ir::PassStep LoweringStep() {
-  ir::PassStep step;
-  step.info.name = "lower-sequential";
-  step.info.summary = "one role that runs the program in its own order";
-  step.info.needs = ir::kTileLevel;
-  step.info.gives = ir::kWarpLevel;
-  step.info.drops = ir::kTileLevel;
-  step.run = LowerSequential;
-  return step;
-}
-
 Result<> CheckPassName(const std::string& name, DiagSink& diags) {
   TRY(const ir::PassStep step, FindStep(name, diags));
   (void)step;
@@ -111,10 +93,8 @@ Result<> CheckPassName(const std::string& name, DiagSink& diags) {
 }
 
 Result<ir::PassStep> FindStep(const std::string& name, DiagSink& diags) {
-  const ir::PassStep lowering = LoweringStep();
-  if (name == lowering.info.name) return lowering;
   if (const auto id = ir::PassFromName(name)) return ir::StepOf(*id);
-  std::vector<std::string> names = {lowering.info.name};
+  std::vector<std::string> names;
   for (const ir::PassInfo& p : ir::AllPasses()) names.push_back(p.name);
   DiagBuilder d = diags.Report(kUnknownPass, Span{}, name);
   const std::string near = NearestName(name, names);
@@ -151,7 +131,8 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
                                   DiagSink& diags) {
   std::vector<ir::PassStep> steps;
   for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
-  steps.push_back(LoweringStep());
+  steps.push_back(ir::StepOf(options.schedule == "solve" ? ir::PassId::kLowerRoles
+                                                         : ir::PassId::kLowerSequential));
   return RunSteps(loaded, std::move(fn), steps, options, look, diags);
 }
 

@@ -64,7 +64,6 @@ std::string CompilerVersion();  // "0.1.0 (LLVM 19.1.7)"
 Result<ir::Function> MakeTileIr(const Loaded& loaded, const std::string& kernel, const Call& call,
                                 Observation* look, DiagSink& diags);
 // Passes by name: those of ir/passes, and the lowering.
-ir::PassStep LoweringStep();
 Result<ir::PassStep> FindStep(const std::string& name, DiagSink& diags);
 Result<> CheckPassName(const std::string& name, DiagSink& diags);
 Result<ir::Function> RunSteps(const Loaded& loaded, ir::Function fn,

@@ -43,7 +43,6 @@ Result<std::string> Opt(Session& session) {
 int CmdOpt(const Options& options) {
   if (options.list) {
     for (const ir::PassInfo& p : ir::AllPasses()) PrintPass(p);
-    PrintPass(api::LoweringStep().info);
     return kOk;
   }
   Session session(options);

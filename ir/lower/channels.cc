@@ -86,8 +86,7 @@ class ChannelPlanner {
       if (!c.last_reader.valid() || rank_[at] > rank_[c.last_reader]) c.last_reader = at;
       c.generic_reads = c.generic_reads || generic;
     }
-    for (BlockId b = block; fn_.blocks[b].parent.valid();
-         b = fn_.ops[fn_.blocks[b].parent].block) {
+    for (BlockId b = block; fn_.blocks[b].parent.valid(); b = fn_.ops[fn_.blocks[b].parent].block) {
       const OpKind kind = fn_.ops[fn_.blocks[b].parent].kind;
       c.in_loop = c.in_loop || kind == OpKind::kFor || kind == OpKind::kWhile;
     }
@@ -147,8 +146,8 @@ class ChannelPlanner {
       return i == 0 || NeedCarried(op, i - 1);
     }
     const Op& op = *fn_.def(v);
-    const size_t index = static_cast<size_t>(
-        std::find(op.results.begin(), op.results.end(), v) - op.results.begin());
+    const size_t index = static_cast<size_t>(std::find(op.results.begin(), op.results.end(), v) -
+                                             op.results.begin());
     if (op.kind == OpKind::kFor) return NeedStructure(value.def) && NeedCarried(op, index);
     if (op.kind == OpKind::kIf) {
       for (BlockId region : op.regions)
@@ -162,8 +161,7 @@ class ChannelPlanner {
         if (!Need(op.operands[i])) return false;
       return true;
     }
-    if (op.kind != OpKind::kConstant && op.kind != OpKind::kReshape &&
-        !Info(op.kind).elementwise())
+    if (op.kind != OpKind::kConstant && op.kind != OpKind::kReshape && !Info(op.kind).elementwise())
       return false;
     for (ValueId operand : op.operands)
       if (!Need(operand)) return false;

@@ -20,12 +20,12 @@
 namespace tilec::ir {
 
 struct ChannelPlan {
-  std::vector<OpId> loads;    // program order, one block
-  OpId first_reader;          // in the loads' block: the op that reads first, or contains it
-  OpId last_reader;           // … last
-  bool generic_reads = false; // read by ordinary loads, not only by the tensor core
+  std::vector<OpId> loads;     // program order, one block
+  OpId first_reader;           // in the loads' block: the op that reads first, or contains it
+  OpId last_reader;            // … last
+  bool generic_reads = false;  // read by ordinary loads, not only by the tensor core
   bool in_loop = false;
-  int64_t bytes = 0;          // full boxes of one filling: what the barrier expects
+  int64_t bytes = 0;  // full boxes of one filling: what the barrier expects
 };
 
 struct ChannelSet {

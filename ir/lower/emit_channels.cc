@@ -1,7 +1,7 @@
 // Two kinds of roles: the producer that runs ahead and fills rings, the consumers that empty them.
 //
-// Each channel has one transfer counter per role, never reset: transfer c uses slot c mod depth, and
-// the phase it waits for is ⌊c / depth⌋. Consumers wait on the full barrier for parity
+// Each channel has one transfer counter per role, never reset: transfer c uses slot c mod depth,
+// and the phase it waits for is ⌊c / depth⌋. Consumers wait on the full barrier for parity
 // ⌊c/depth⌋ mod 2, the producer on the empty barrier for the opposite parity, so that its first
 // `depth` waits pass at once. Both sides walk the same loops and branches, so they make the same
 // number of transfers whatever the trip counts.
@@ -143,8 +143,7 @@ Result<> Emitter::ProducerOp(OpId id) {
       for (size_t k = 0; k < kept.size(); ++k)
         Bind(from.args[1 + kept[k]], out_.AddArg(body, types[k]));
       TRY_VOID(Region(op.regions[0], body));
-      for (size_t k = 0; k < kept.size(); ++k)
-        Bind(op.results[kept[k]], out_.ops[loop].results[k]);
+      for (size_t k = 0; k < kept.size(); ++k) Bind(op.results[kept[k]], out_.ops[loop].results[k]);
       return Done();
     }
     case OpKind::kIf: {

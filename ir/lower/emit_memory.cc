@@ -354,11 +354,10 @@ void Emitter::Boxes(OpId id, ValueId mbar, ValueId slot, Builder& inner,
       std::vector<ValueId> operands = {buffers_[load_buffers_[id]].value, mbar};
       operands.insert(operands.end(), coords[box].begin(), coords[box].end());
       if (slot.valid()) operands.push_back(slot);
-      inner.Add(
-          OpKind::kTmaLoad, std::move(operands), {},
-          {{"map", int64_t{map}},
-           {"offset", (col / load.smem.panel_cols) * load.smem.rows * pitch + row * pitch},
-           {"slotted", int64_t{slot.valid()}}});
+      inner.Add(OpKind::kTmaLoad, std::move(operands), {},
+                {{"map", int64_t{map}},
+                 {"offset", (col / load.smem.panel_cols) * load.smem.rows * pitch + row * pitch},
+                 {"slotted", int64_t{slot.valid()}}});
     }
 }
 
@@ -404,8 +403,8 @@ void Emitter::IntoRegisters(OpId id) {
   if (const ValueId slot = SlotOf(id); slot.valid()) operands.push_back(slot);
   const ValueId tile = b_.Value(OpKind::kSmemLoad, std::move(operands),
                                 Type::Tile(full.dtype, full.shape, out_.Intern(layout)));
-  Bind(result, Reshape_(tile, Squeezed(full.shape),
-                        it == plan_.layouts.end() ? Layout{} : it->second));
+  Bind(result,
+       Reshape_(tile, Squeezed(full.shape), it == plan_.layouts.end() ? Layout{} : it->second));
 }
 
 // Through a staging buffer: the copy engine writes whole lines, clipped to the tensor.

@@ -135,7 +135,7 @@ class Emitter {
   Part part_ = Part::kEverything;
   std::optional<ChannelSet> channels_;
   std::vector<Ring> rings_;
-  std::map<OpId, size_t> channel_of_;                    // by load
+  std::map<OpId, size_t> channel_of_;                      // by load
   std::map<OpId, std::vector<size_t>> awaits_, releases_;  // by reader
 };
 

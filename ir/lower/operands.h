@@ -23,7 +23,7 @@ struct BufferNeed {
   bool cols_contracted = false;  // cells right of the tile must read as zero
   bool rows_contracted = false;  // … below the tile
   int64_t col_piece = 0;  // not 0: warpgroups start at its multiples, so panels must not cross them
-  bool plain = false;            // row-major without panels or swizzle (multiply-add products)
+  bool plain = false;     // row-major without panels or swizzle (multiply-add products)
 
   // Both readers' wishes; false if they exclude each other.
   bool Merge(const BufferNeed& other);

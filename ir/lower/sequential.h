@@ -22,10 +22,10 @@ Result<Function> Sequentialize(const Function& fn, const SequentialOptions& opti
                                DiagSink& diags);
 
 // The same program by two kinds of roles: one elected thread of a load warp runs ahead and fills
-// rings of shared memory by TMA, the compute warpgroups read them; full and empty mbarriers between.
-// What the compute role does stays in program order. `specialized` tells whether the kernel took
-// that form (it needs TMA loads inside a loop whose control the load role can recompute); otherwise
-// the result is Sequentialize's.
+// rings of shared memory by TMA, the compute warpgroups read them; full and empty mbarriers
+// between. What the compute role does stays in program order. `specialized` tells whether the
+// kernel took that form (it needs TMA loads inside a loop whose control the load role can
+// recompute); otherwise the result is Sequentialize's.
 Result<Function> Specialize(const Function& fn, const SequentialOptions& options, bool* specialized,
                             DiagSink& diags);
 

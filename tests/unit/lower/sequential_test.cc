@@ -84,8 +84,7 @@ std::string Gemm(int bm, int bn, int bk, int align, const char* dtype = "bf16",
   }}
 }}
 )",
-                     bm, bn, bk, align, dtype, acc, b_load,
-                     align == 16 ? " last_align=16" : "");
+                     bm, bn, bk, align, dtype, acc, b_load, align == 16 ? " last_align=16" : "");
 }
 
 TEST(Sequential, GemmByTmaAndTensorCore) {
@@ -96,6 +95,59 @@ TEST(Sequential, GemmByTmaAndTensorCore) {
   EXPECT_EQ(Count(fn, OpKind::kConvert), 0);
   EXPECT_GT(Count(fn, OpKind::kTmaStore), 0);
   EXPECT_EQ(*Eval(fn.launch.grid, {{"M", 300}, {"N", 129}}), 6);
+}
+
+TEST(Roles, LoadsRunAheadThroughOneRing) {
+  DiagSink diags;
+  SourceMap sources;
+  bool specialized = false;
+  Result<Function> fn = Specialize(Parsed(Gemm(128, 128, 64, 16)), {}, &specialized, diags);
+  ASSERT_TRUE(fn.ok()) << RenderAll(diags, sources);
+  ASSERT_TRUE(specialized);
+  EXPECT_TRUE(Verify(*fn, diags).ok()) << RenderAll(diags, sources);
+  EXPECT_EQ(Count(*fn, OpKind::kRole), 2);
+  EXPECT_EQ(fn->launch.warps, 9);
+  EXPECT_EQ(Count(*fn, OpKind::kMbarAlloc), 2);  // A and B share one ring: full and empty
+  EXPECT_EQ(Count(*fn, OpKind::kMbarWait), 2);   // the producer's on empty, the consumers' on full
+  EXPECT_EQ(Count(*fn, OpKind::kMbarArrive), 1);
+  EXPECT_EQ(Count(*fn, OpKind::kTmaLoad), 2);
+  int64_t depth = 0, expected = 0;
+  for (const Op& op : fn->ops) {
+    if (op.kind == OpKind::kMbarAlloc) depth = fn->type(op.results[0]).depth;
+    if (op.kind == OpKind::kMbarExpect) expected = op.i("bytes");
+  }
+  EXPECT_EQ(expected, 2 * 128 * 64 * 2);
+  // As deep as shared memory allows: one slot more would not fit.
+  EXPECT_GE(depth, 2);
+  EXPECT_LE(fn->launch.smem_bytes, 232448);
+  if (depth < 8) EXPECT_GT(fn->launch.smem_bytes + 2 * 128 * 64 * 2, 232448);
+}
+
+TEST(Roles, WithoutCopyEngineThereIsOneRole) {
+  DiagSink diags;
+  bool specialized = true;
+  Result<Function> fn = Specialize(Parsed(Gemm(64, 64, 64, 2)), {}, &specialized, diags);
+  ASSERT_TRUE(fn.ok());
+  EXPECT_FALSE(specialized);
+  EXPECT_EQ(Count(*fn, OpKind::kRole), 1);
+}
+
+TEST(Roles, ALoopSteeredByTheResultKeepsOneRole) {
+  // The trip count depends on a tile: the producer could not know how far to run.
+  std::string text = Gemm(64, 64, 64, 16);
+  const size_t loop = text.find("%r = for %0, %K, %z");
+  ASSERT_NE(loop, std::string::npos);
+  text.insert(loop, R"(%t = load %A, %m, %0 {modes = "rr", sizes = [64, 64]} : bf16[64, 64]
+      %s = reduce %t {kind = "max", axis = 1} : bf16[64]
+      %s1 = reduce %s {kind = "max", axis = 0} : bf16
+      %n1 = cast %s1 : i64
+      )");
+  text.replace(text.find("for %0, %K, %z"), 14, "for %0, %n1, %z");
+  DiagSink diags;
+  bool specialized = true;
+  Result<Function> fn = Specialize(Parsed(text), {}, &specialized, diags);
+  ASSERT_TRUE(fn.ok());
+  EXPECT_FALSE(specialized);
 }
 
 TEST(Sequential, MisalignedTensorsAreLoadedByThreads) {
