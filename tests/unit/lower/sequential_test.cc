@@ -120,7 +120,9 @@ TEST(Roles, LoadsRunAheadThroughOneRing) {
   // As deep as shared memory allows: one slot more would not fit.
   EXPECT_GE(depth, 2);
   EXPECT_LE(fn->launch.smem_bytes, 232448);
-  if (depth < 8) EXPECT_GT(fn->launch.smem_bytes + 2 * 128 * 64 * 2, 232448);
+  if (depth < 8) {
+    EXPECT_GT(fn->launch.smem_bytes + 2 * 128 * 64 * 2, 232448);
+  }
 }
 
 TEST(Roles, WithoutCopyEngineThereIsOneRole) {
