@@ -94,6 +94,7 @@ class Model {
   IntVar stage(int op) const { return k_[op]; }
   IntVar slot(int op) const { return r_[op]; }
   // ring_within(op)[d − 1]: the ring of op needs at most d slots. Empty: not in shared memory.
+  int64_t PinnedDepth(int op) const;  // of its ring, 0: free
   const std::vector<Lit>& ring_within(int op) const { return ring_[op]; }
 
   // True in schedules whose roles, or whose order on a unit of one instance, are not these.

@@ -34,6 +34,13 @@ int64_t Model::Live(const Placement& p, int v, int64_t at) const {
   return FloorDiv(at - p.cycle[v], ii_) - FloorDiv(at - end, ii_);
 }
 
+int64_t Model::PinnedDepth(int v) const {
+  int64_t depth = 0;
+  for (const Graph::Pin& pin : graph_.pins)
+    if (pin.depth > 0 && pin.op == graph_.ops[v].name) depth = pin.depth;
+  return depth;
+}
+
 Needs Model::Measure(const Placement& p) const {
   Needs needs;
   const int n = static_cast<int>(graph_.ops.size());
@@ -69,7 +76,7 @@ Needs Model::Measure(const Placement& p) const {
         const GraphEdge& edge = graph_.edges[i];
         life = std::max(life, p.cycle[edge.to] + edge.distance * ii_ + edge.hold - p.cycle[e]);
       }
-      needs.depth[e] = std::max<int64_t>(1, RoundUp(life, ii_) / ii_);
+      needs.depth[e] = std::max<int64_t>({1, RoundUp(life, ii_) / ii_, PinnedDepth(e)});
       needs.smem_bytes += needs.depth[e] * (at.smem_bytes + graph_.machine.barrier_bytes);
     }
   }
@@ -197,11 +204,14 @@ int Model::AddRingCut(const Needs& needs) {
   };
   std::stable_sort(ops.begin(), ops.end(), [&](int a, int b) { return extra(a) > extra(b); });
   int64_t room = graph_.machine.smem_bytes;
-  for (const GraphOp& op : graph_.ops)
-    if (op.smem_bytes > 0) room -= op.smem_bytes + graph_.machine.barrier_bytes;
+  for (size_t v = 0; v < graph_.ops.size(); ++v)
+    if (graph_.ops[v].smem_bytes > 0)
+      room -= std::max<int64_t>(1, PinnedDepth(static_cast<int>(v))) *
+              (graph_.ops[v].smem_bytes + graph_.machine.barrier_bytes);
   Clause clause;
   for (int v : ops) {
-    if (room < 0 || needs.depth[v] <= 1) break;
+    if (room < 0) break;
+    if (needs.depth[v] <= 1 || PinnedDepth(v) > 0) continue;
     clause.push_back(RingWithin(v, needs.depth[v] - 1));
     room -= extra(v);
   }
