@@ -230,11 +230,24 @@ void Model::AddUnits() {
         together += instances;
       }
     }
+    if (graph_.units[f].fluid) {
+      int64_t busy = 0;
+      for (const GraphOp& op : graph_.ops)
+        for (const UnitUse& use : op.uses)
+          if (use.unit == static_cast<int>(f)) busy += use.cycles;
+      if (busy > graph_.units[f].capacity * ii_)
+        formulas_.Add(
+            GuardFor(Law::kUnit,
+                     fmt::format("{} cycles of unit {} in a period", busy, graph_.units[f].name),
+                     ops),
+            {});
+      continue;
+    }
     const int64_t capacity = graph_.units[f].capacity - always;
     if (together <= capacity) continue;
-    const Lit guard = GuardFor(
-        Law::kUnit, fmt::format("{} of unit {}", graph_.units[f].capacity, graph_.units[f].name),
-        ops);
+    const Lit guard =
+        GuardFor(Law::kUnit,
+                 fmt::format("{} of unit {}", graph_.units[f].capacity, graph_.units[f].name), ops);
     if (capacity == 1 && users.size() == ops.size() && together == std::ssize(users)) {
       for (size_t i = 0; i < users.size(); ++i)
         for (size_t j = 0; j < i; ++j)
@@ -283,8 +296,8 @@ void Model::AddRings() {
   int64_t least = 0;
   for (int v = 0; v < n; ++v)
     if (graph_.ops[v].smem_bytes > 0)
-      least += std::max<int64_t>(1, PinnedDepth(v)) *
-               (graph_.ops[v].smem_bytes + machine.barrier_bytes);
+      least +=
+          std::max<int64_t>(1, PinnedDepth(v)) * (graph_.ops[v].smem_bytes + machine.barrier_bytes);
   std::vector<std::pair<Lit, int64_t>> terms;
   for (int v = 0; v < n; ++v) {
     const GraphOp& op = graph_.ops[v];

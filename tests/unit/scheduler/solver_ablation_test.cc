@@ -1,4 +1,5 @@
-// The paper's ablations: take a freedom or a resource away, and the period grows or nothing is left.
+// The paper's ablations: take a freedom or a resource away, and the period grows or nothing is
+// left.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>

@@ -68,7 +68,8 @@ TEST(SolverLaws, LiveInsOfCarriedValuesCount) {
 TEST(SolverLaws, AnyNumberOfStages) {
   GraphBuilder b;
   const int unit = b.Unit("u");
-  const int a = b.Op("a", 0, 7, unit, 1), c = b.Op("c", 0, 7, unit, 1), d = b.Op("d", 0, 1, unit, 1);
+  const int a = b.Op("a", 0, 7, unit, 1), c = b.Op("c", 0, 7, unit, 1),
+            d = b.Op("d", 0, 1, unit, 1);
   b.Edge(a, c);
   b.Edge(c, d);
   const Feasibility answer = FeasibleAt(b.graph, 3, {});
@@ -89,12 +90,12 @@ TEST(SolverLaws, HoldsKeepBuffersAlive) {
   e.hold = 2;
   b.graph.ops[load].smem_bytes = 100;
   b.graph.machine.barrier_bytes = 16;
-  b.graph.machine.smem_bytes = 231;   // one slot of 116, not two
+  b.graph.machine.smem_bytes = 231;  // one slot of 116, not two
   EXPECT_EQ(FeasibleAt(b.graph, 4, {}).kind, kFeasible);
   const Feasibility tight = FeasibleAt(b.graph, 3, {});
   ASSERT_EQ(tight.kind, kInfeasible);
   EXPECT_TRUE(Names(tight.core, "smem"));
-  b.graph.machine.smem_bytes = 232;   // exactly two
+  b.graph.machine.smem_bytes = 232;  // exactly two
   const Feasibility two = FeasibleAt(b.graph, 3, {});
   ASSERT_EQ(two.kind, kFeasible);
   ASSERT_EQ(two.schedule.channels.size(), 1u);
