@@ -60,6 +60,7 @@ Model::Model(const Graph& graph, int64_t ii, const RoleOffer& offer, const Solve
         Law::kRegisters,
         fmt::format("at most {} live registers per thread of a role", machine.max_regs_per_thread),
         {});
+    AddAccumulators();
     pool_ = GuardFor(Law::kRegisterPool,
                      fmt::format("{} registers for all warpgroups", machine.registers), {});
   }

@@ -134,6 +134,9 @@ class Model {
   void AddExclusion(Lit guard, const Clause& unless, int u, int v, int64_t du, int64_t dv);
   // n_v at the definition of e is at most n.
   Lit LiveAtMost(int v, int e, int64_t n);
+  // Instances of v's value live at any time in any schedule: its own next iterations read it.
+  int64_t AlwaysLive(int v) const;
+  void AddAccumulators();
   int64_t Live(const Placement& p, int v, int64_t at) const;
   // Fewest values live at the definition of e that overflow `limit`, with their live counts.
   struct Live1 {
