@@ -130,7 +130,8 @@ ir::Schedule ToSchedule(const Graph& graph, const SolveOptions& options,
     } else if (op.tmem_columns > 0) {
       if (crosses) s.channels.push_back({op.name, "tmem", depth});
     } else if (crosses && by_register) {
-      s.channels.push_back({op.name, "reg", depth});
+      // One slot more where the next value comes in the very cycle of the last read.
+      s.channels.push_back({op.name, "reg", depth + (life % found.ii == 0 ? 1 : 0)});
     }
   }
   s.order = OrderEdges(graph, found);
