@@ -168,6 +168,14 @@ class Checker {
             busy += use.cycles;
           }
       report_.unit_busy.push_back(busy);
+      if (g_.units[f].fluid) {
+        if (busy > g_.units[f].capacity * ii_)
+          Fail("unit",
+               fmt::format("unit {} is used {} cycles in a period of {}", g_.units[f].name, busy,
+                           ii_),
+               OpsOf(arcs));
+        continue;
+      }
       const Overlap most = LargestOverlap(arcs, ii_);
       if (most.count > g_.units[f].capacity)
         Fail("unit",
@@ -392,7 +400,7 @@ class Checker {
         Fail("order", text + " names what the graph does not have");
         continue;
       }
-      if (g_.units[unit].capacity != 1 || Occupancy(from, unit) == 0 || Occupancy(to, unit) == 0) {
+      if (g_.units[unit].capacity != 1 || g_.units[unit].fluid || Occupancy(from, unit) == 0 || Occupancy(to, unit) == 0) {
         Fail("order", text + ": both must use that unit, which must have one instance", {from, to});
         continue;
       }

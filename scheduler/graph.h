@@ -35,6 +35,9 @@ namespace tilec::scheduler {
 struct Unit {
   std::string name;     // "tensor", "mufu", "alu", "tma", "issue", …
   int64_t capacity = 1;
+  // A law on average only: Σ cycles <= capacity·II, no reservation in any one cycle. For resources
+  // that hardware shares out finely, such as issue slots beside a running tensor core.
+  bool fluid = false;
 };
 
 struct UnitUse {

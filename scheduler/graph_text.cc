@@ -138,16 +138,21 @@ class Parser {
   }
 
   Result<> ParseUnit() {
-    TRY_VOID(AtLeastWords(2, "unit NAME [capacity=N]"));
+    TRY_VOID(AtLeastWords(2, "unit NAME [capacity=N] [fluid]"));
     Unit unit;
     unit.name = line_->words[1].text;
     if (graph_.FindUnit(unit.name) >= 0)
       return At(kGraphName, line_->words[1].span,
                 fmt::format("unit `{}` is defined twice", unit.name));
     for (size_t i = 2; i < line_->words.size(); ++i) {
+      if (line_->words[i].text == "fluid") {
+        unit.fluid = true;
+        continue;
+      }
       TRY(const KeyValue pair, Pair(line_->words[i]));
       if (pair.key != "capacity")
-        return Unknown(KeyWord(line_->words[i], pair.key), "property of a unit", {"capacity"});
+        return Unknown(KeyWord(line_->words[i], pair.key), "property of a unit",
+                       {"capacity", "fluid"});
       TRY(unit.capacity, Number(pair.value, 1, 1'000'000));
     }
     graph_.units.push_back(std::move(unit));
@@ -294,7 +299,8 @@ std::string ToText(const Graph& g) {
   for (const auto& [name, field] : kLimits) text += fmt::format(" {}={}", name, g.machine.*field);
   text += '\n';
   for (const Unit& unit : g.units)
-    text += fmt::format("unit {} capacity={}\n", unit.name, unit.capacity);
+    text += fmt::format("unit {} capacity={}{}\n", unit.name, unit.capacity,
+                        unit.fluid ? " fluid" : "");
   for (const GraphOp& op : g.ops) {
     text += "op " + op.name;
     if (!op.kind.empty()) text += " kind=" + op.kind;

@@ -60,6 +60,7 @@ Model::Model(const Graph& graph, int64_t ii, const RoleOffer& offer, const Solve
         Law::kRegisters,
         fmt::format("at most {} live registers per thread of a role", machine.max_regs_per_thread),
         {});
+    AddAccumulators();
     pool_ = GuardFor(Law::kRegisterPool,
                      fmt::format("{} registers for all warpgroups", machine.registers), {});
   }
@@ -209,43 +210,67 @@ void Model::AddExclusion(Lit guard, const Clause& unless, int u, int v, int64_t 
 void Model::AddUnits() {
   const int n = static_cast<int>(graph_.ops.size());
   for (size_t f = 0; f < graph_.units.size(); ++f) {
-    std::vector<std::pair<int, int64_t>> users;
+    // Instances that an op takes for so many cycles, modulo II; and all the time.
+    struct User {
+      int op;
+      int64_t cycles, instances;
+    };
+    std::vector<User> users;
     std::vector<int> ops;
-    for (int v = 0; v < n; ++v)
+    int64_t always = 0, together = 0;
+    for (int v = 0; v < n; ++v) {
+      std::map<int64_t, int64_t> uses;
       for (const UnitUse& use : graph_.ops[v].uses)
         if (use.unit == static_cast<int>(f) && use.cycles > 0) {
-          users.emplace_back(v, use.cycles);
-          ops.push_back(v);
+          always += use.cycles / ii_;
+          if (use.cycles % ii_ > 0) ++uses[use.cycles % ii_];
+          if (ops.empty() || ops.back() != v) ops.push_back(v);
         }
-    const int64_t capacity = graph_.units[f].capacity;
-    int64_t whole = 0;  // instances taken all the time by ops longer than a period
-    for (const auto& user : users) whole += user.second / ii_;
-    if (static_cast<int64_t>(users.size()) + whole <= capacity) continue;
-    const Lit guard =
-        GuardFor(Law::kUnit, fmt::format("{} of unit {}", capacity, graph_.units[f].name), ops);
-    if (capacity == 1) {
-      for (size_t i = 0; i < users.size(); ++i) {
-        if (users[i].second > ii_) formulas_.Add(guard, {});
-        for (size_t j = 0; j < i; ++j)
-          AddExclusion(guard, {}, users[j].first, users[i].first, users[j].second, users[i].second);
+      for (const auto& [cycles, instances] : uses) {
+        users.push_back({v, cycles, instances});
+        together += instances;
       }
+    }
+    if (graph_.units[f].fluid) {
+      int64_t busy = 0;
+      for (const GraphOp& op : graph_.ops)
+        for (const UnitUse& use : op.uses)
+          if (use.unit == static_cast<int>(f)) busy += use.cycles;
+      if (busy > graph_.units[f].capacity * ii_)
+        formulas_.Add(
+            GuardFor(Law::kUnit,
+                     fmt::format("{} cycles of unit {} in a period", busy, graph_.units[f].name),
+                     ops),
+            {});
+      continue;
+    }
+    const int64_t capacity = graph_.units[f].capacity - always;
+    if (together <= capacity) continue;
+    const Lit guard =
+        GuardFor(Law::kUnit,
+                 fmt::format("{} of unit {}", graph_.units[f].capacity, graph_.units[f].name), ops);
+    if (capacity == 1 && users.size() == ops.size() && together == std::ssize(users)) {
+      for (size_t i = 0; i < users.size(); ++i)
+        for (size_t j = 0; j < i; ++j)
+          AddExclusion(guard, {}, users[j].op, users[i].op, users[j].cycles, users[i].cycles);
       continue;
     }
     // Count at every issue: the largest overlap of arcs on a circle is at the start of one.
-    for (const auto& [e, cycles_e] : users) {
+    for (int e : ops) {
       std::vector<std::pair<Lit, int64_t>> terms;
-      for (const auto& [v, cycles] : users) {
-        const int64_t part = cycles % ii_;
-        if (v == e || part == 0) continue;
-        // inside: 0 <= r(e) − r(v) < part modulo II.
+      for (const User& user : users) {
+        if (user.op == e) {
+          terms.emplace_back(formulas_.True(), user.instances);
+          continue;
+        }
+        // inside: 0 <= r(e) − r(op) < cycles modulo II.
         const Lit inside = formulas_.NewBool();
-        terms.emplace_back(inside, 1);
-        formulas_.Add({inside, formulas_.AtLeast(r_[e], r_[v], part - ii_)});
-        formulas_.Add(
-            {inside, formulas_.AtLeast(r_[e], r_[v], part), formulas_.AtLeast(r_[v], r_[e], 1)});
+        terms.emplace_back(inside, user.instances);
+        formulas_.Add({inside, formulas_.AtLeast(r_[e], r_[user.op], user.cycles - ii_)});
+        formulas_.Add({inside, formulas_.AtLeast(r_[e], r_[user.op], user.cycles),
+                       formulas_.AtLeast(r_[user.op], r_[e], 1)});
       }
-      const int64_t self = cycles_e % ii_ > 0 ? 1 : 0;
-      formulas_.AddWeighted(guard, std::move(terms), capacity - whole - self);
+      formulas_.AddWeighted(guard, std::move(terms), capacity);
     }
   }
 }
@@ -270,12 +295,14 @@ void Model::AddRings() {
   ring_.resize(n);
   const MachineLimits& machine = graph_.machine;
   int64_t least = 0;
-  for (const GraphOp& op : graph_.ops)
-    if (op.smem_bytes > 0) least += op.smem_bytes + machine.barrier_bytes;
+  for (int v = 0; v < n; ++v)
+    if (graph_.ops[v].smem_bytes > 0)
+      least +=
+          std::max<int64_t>(1, PinnedDepth(v)) * (graph_.ops[v].smem_bytes + machine.barrier_bytes);
   std::vector<std::pair<Lit, int64_t>> terms;
   for (int v = 0; v < n; ++v) {
     const GraphOp& op = graph_.ops[v];
-    if (op.smem_bytes == 0) continue;
+    if (op.smem_bytes == 0 || PinnedDepth(v) > 0) continue;  // a pinned ring is paid in `least`
     const int64_t slot = op.smem_bytes + machine.barrier_bytes;
     const int64_t most = 1 + std::max<int64_t>(0, machine.smem_bytes - least) / slot;
     const int64_t levels = std::min(most, kRingLevels);

@@ -94,6 +94,7 @@ class Model {
   IntVar stage(int op) const { return k_[op]; }
   IntVar slot(int op) const { return r_[op]; }
   // ring_within(op)[d − 1]: the ring of op needs at most d slots. Empty: not in shared memory.
+  int64_t PinnedDepth(int op) const;  // of its ring, 0: free
   const std::vector<Lit>& ring_within(int op) const { return ring_[op]; }
 
   // True in schedules whose roles, or whose order on a unit of one instance, are not these.
@@ -133,6 +134,9 @@ class Model {
   void AddExclusion(Lit guard, const Clause& unless, int u, int v, int64_t du, int64_t dv);
   // n_v at the definition of e is at most n.
   Lit LiveAtMost(int v, int e, int64_t n);
+  // Instances of v's value live at any time in any schedule: its own next iterations read it.
+  int64_t AlwaysLive(int v) const;
+  void AddAccumulators();
   int64_t Live(const Placement& p, int v, int64_t at) const;
   // Fewest values live at the definition of e that overflow `limit`, with their live counts.
   struct Live1 {

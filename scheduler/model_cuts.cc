@@ -34,6 +34,13 @@ int64_t Model::Live(const Placement& p, int v, int64_t at) const {
   return FloorDiv(at - p.cycle[v], ii_) - FloorDiv(at - end, ii_);
 }
 
+int64_t Model::PinnedDepth(int v) const {
+  int64_t depth = 0;
+  for (const Graph::Pin& pin : graph_.pins)
+    if (pin.depth > 0 && pin.op == graph_.ops[v].name) depth = pin.depth;
+  return depth;
+}
+
 Needs Model::Measure(const Placement& p) const {
   Needs needs;
   const int n = static_cast<int>(graph_.ops.size());
@@ -69,7 +76,7 @@ Needs Model::Measure(const Placement& p) const {
         const GraphEdge& edge = graph_.edges[i];
         life = std::max(life, p.cycle[edge.to] + edge.distance * ii_ + edge.hold - p.cycle[e]);
       }
-      needs.depth[e] = std::max<int64_t>(1, RoundUp(life, ii_) / ii_);
+      needs.depth[e] = std::max<int64_t>({1, RoundUp(life, ii_) / ii_, PinnedDepth(e)});
       needs.smem_bytes += needs.depth[e] * (at.smem_bytes + graph_.machine.barrier_bytes);
     }
   }
@@ -102,6 +109,26 @@ Needs Model::Measure(const Placement& p) const {
   return needs;
 }
 
+int64_t Model::AlwaysLive(int v) const {
+  int64_t always = 0;
+  for (int i : value_edges_[v])
+    if (graph_.edges[i].to == v) always = std::max(always, graph_.edges[i].distance);
+  return always;
+}
+
+// Accumulators of one role, before any schedule is looked at.
+void Model::AddAccumulators() {
+  const int n = static_cast<int>(graph_.ops.size());
+  for (int e = 0; e < n; ++e) {
+    if (AlwaysLive(e) == 0 || graph_.ops[e].regs == 0) continue;
+    std::vector<std::pair<Lit, int64_t>> terms;
+    for (int v = 0; v < n; ++v)
+      if (AlwaysLive(v) > 0 && graph_.ops[v].regs > 0)
+        terms.emplace_back(Same(v, e), graph_.ops[v].regs * AlwaysLive(v));
+    formulas_.AddWeighted(registers_, std::move(terms), graph_.machine.max_regs_per_thread);
+  }
+}
+
 Lit Model::LiveAtMost(int v, int e, int64_t n) {
   auto [it, fresh] = live_.try_emplace({v, e, n});
   if (!fresh) return it->second;
@@ -128,30 +155,41 @@ Lit Model::LiveAtMost(int v, int e, int64_t n) {
   return lit;
 }
 
+// Which values to blame. Instances that are live whatever the schedule (a value that its own next
+// iteration reads) come first: they leave no way out. Then the heaviest, and as few instances as
+// overflow: a weaker claim cuts off more. What turns out superfluous is dropped.
 std::vector<Model::Live1> Model::Cover(const Placement& p, int e, bool registers,
                                        int64_t limit) const {
   struct Part {
     int op;
-    int64_t weight, count;
+    int64_t weight, always, count;  // of `count` live instances, `always` are so in any schedule
   };
   std::vector<Part> parts;
+  int64_t sum = 0;
   for (int v = 0; v < static_cast<int>(graph_.ops.size()); ++v) {
     const int64_t weight = registers ? graph_.ops[v].regs : graph_.ops[v].tmem_columns;
     if (weight == 0 || (registers && p.group[v] != p.group[e])) continue;
     const int64_t count = Live(p, v, p.cycle[e]);
-    if (count > 0) parts.push_back({v, weight, count});
+    if (count == 0) continue;
+    parts.push_back({v, weight, std::min(AlwaysLive(v), count), count});
+    sum += weight * parts.back().always;
   }
   std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
-    return a.weight * a.count > b.weight * b.count;
+    return a.weight * (a.count - a.always) > b.weight * (b.count - b.always);
   });
+  for (Part& part : parts) {
+    const int64_t missing = sum > limit ? 0 : (limit - sum) / part.weight + 1;
+    part.count = std::min(part.count, part.always + missing);
+    sum += part.weight * (part.count - part.always);
+  }
   std::vector<Live1> cover;
-  int64_t sum = 0;
-  for (const Part& part : parts) {
-    if (sum > limit) break;
-    // As few instances as overflow: a weaker claim cuts off more.
-    const int64_t missing = (limit - sum) / part.weight + 1;
-    cover.push_back({part.op, std::min(part.count, missing)});
-    sum += part.weight * cover.back().count;
+  for (size_t i = parts.size(); i-- > 0;) {
+    const Part& part = parts[i];
+    if (sum - part.weight * part.count > limit) {
+      sum -= part.weight * part.count;
+      continue;
+    }
+    if (part.count > 0) cover.push_back({part.op, part.count});
   }
   return cover;
 }
@@ -197,11 +235,14 @@ int Model::AddRingCut(const Needs& needs) {
   };
   std::stable_sort(ops.begin(), ops.end(), [&](int a, int b) { return extra(a) > extra(b); });
   int64_t room = graph_.machine.smem_bytes;
-  for (const GraphOp& op : graph_.ops)
-    if (op.smem_bytes > 0) room -= op.smem_bytes + graph_.machine.barrier_bytes;
+  for (size_t v = 0; v < graph_.ops.size(); ++v)
+    if (graph_.ops[v].smem_bytes > 0)
+      room -= std::max<int64_t>(1, PinnedDepth(static_cast<int>(v))) *
+              (graph_.ops[v].smem_bytes + graph_.machine.barrier_bytes);
   Clause clause;
   for (int v : ops) {
-    if (room < 0 || needs.depth[v] <= 1) break;
+    if (room < 0) break;
+    if (needs.depth[v] <= 1 || PinnedDepth(v) > 0) continue;
     clause.push_back(RingWithin(v, needs.depth[v] - 1));
     room -= extra(v);
   }

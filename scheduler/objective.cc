@@ -15,7 +15,7 @@ namespace tilec::scheduler {
 namespace {
 
 // Of one question of the descent.
-constexpr int64_t kStepLimit = 6'000'000;
+constexpr int64_t kStepLimit = 3'000'000;
 constexpr int kWide = 4;                   // warps of a role that computes
 constexpr int64_t kTmemColumnBytes = 512;  // 128 lanes of 4 bytes
 
@@ -175,9 +175,9 @@ class Descent {
     int64_t least = 0;
     for (int v = 0; v < static_cast<int>(graph_.ops.size()); ++v) {
       const std::vector<Lit>& within = session_.model.ring_within(v);
-      if (within.empty()) continue;
+      if (graph_.ops[v].smem_bytes == 0) continue;
       const int64_t slot = graph_.ops[v].smem_bytes + graph_.machine.barrier_bytes;
-      least += slot;
+      least += slot * std::max<int64_t>(1, session_.model.PinnedDepth(v));
       for (Lit lit : within) terms.emplace_back(~lit, slot);
     }
     return {&Objective::smem_bytes, least,

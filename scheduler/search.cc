@@ -12,8 +12,8 @@ namespace tilec::scheduler {
 
 namespace {
 
-// Resource units of one query: a minute or so of work, on any machine the same work.
-constexpr int64_t kQueryLimit = 60'000'000;
+// Resource units of one query: some twenty seconds of work, on any machine the same work.
+constexpr int64_t kQueryLimit = 20'000'000;
 // For one attempt to drop an item from a core, and for all of them together.
 constexpr int64_t kCoreStep = 1'000'000;
 constexpr int64_t kCoreTotal = 10'000'000;
@@ -26,7 +26,8 @@ int LoadWarps(const Graph& graph) {
   return warps;
 }
 
-// "2 compute roles of 4 warps and 1 of 1"
+}  // namespace
+
 std::string RolesText(const RoleOffer& offer) {
   std::string text;
   for (size_t i = 0; i < offer.widths.size();) {
@@ -41,8 +42,6 @@ std::string RolesText(const RoleOffer& offer) {
   }
   return text;
 }
-
-}  // namespace
 
 Session::Outcome Session::Query(const std::vector<Lit>& extra, int64_t resource_limit) {
   std::vector<Lit> given;
@@ -195,10 +194,8 @@ int64_t Search::LargestUsefulIi() const {
   return sum;
 }
 
-std::vector<CoreItem> Search::Minimize(Session& session, std::vector<Lit> core) {
+std::vector<Lit> Search::Minimize(Session& session, std::vector<Lit> core) {
   const int64_t start = session.solver.resources();
-  std::map<int, const Model::Guard*> guard_of;
-  for (const Model::Guard& guard : session.model.guards()) guard_of[guard.lit.var()] = &guard;
   for (size_t i = 0; i < core.size();) {
     if (session.solver.resources() - start > kCoreTotal) break;
     std::vector<Lit> without = core;
@@ -208,11 +205,7 @@ std::vector<CoreItem> Search::Minimize(Session& session, std::vector<Lit> core) 
     else
       ++i;
   }
-  std::vector<CoreItem> items;
-  for (Lit lit : core)
-    if (auto it = guard_of.find(lit.var()); it != guard_of.end())
-      items.push_back({LawName(it->second->law), it->second->text, it->second->ops});
-  return items;
+  return core;
 }
 
 Search::Verdict Search::At(int64_t ii, int64_t resource_limit) {
@@ -254,8 +247,12 @@ std::vector<CoreItem> Search::Explain(const Verdict& verdict) {
   auto add = [&](const CoreItem& item) {
     if (seen.emplace(item.law, item.text).second) items.push_back(item);
   };
-  for (const Refutation& refutation : verdict.refutations)
-    for (const CoreItem& item : Minimize(*refutation.session, refutation.core)) add(item);
+  for (const Refutation& refutation : verdict.refutations) {
+    const std::vector<Lit> core = Minimize(*refutation.session, refutation.core);
+    for (const Model::Guard& guard : refutation.session->model.guards())
+      if (std::find(core.begin(), core.end(), guard.lit) != core.end())
+        add({LawName(guard.law), guard.text, guard.ops});
+  }
   for (const CoreItem& item : verdict.arithmetic) add(item);
   if (options_.warp_constraints && !verdict.refutations.empty()) {
     std::string text;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,9 @@ class Session {
   Model model;
   Solver solver;
 };
+
+// "2 compute roles of 4 warps and 1 of 1"
+std::string RolesText(const RoleOffer& offer);
 
 // The roles worth offering. Largest(): offers that contain every legal one; refuting all of them
 // refutes the graph. Ascending(): all offers, fewest wide roles first, then fewest warps.
@@ -72,6 +76,8 @@ class Search {
   };
   // Any offer at this II.
   Verdict At(int64_t ii, int64_t resource_limit);
+  // Leaves guards out of a core as long as it stays one, within a budget.
+  std::vector<Lit> Minimize(Session& session, std::vector<Lit> core);
   // The union of the minimised cores of a refutation.
   std::vector<CoreItem> Explain(const Verdict& verdict);
   // Whether the offer's roles can issue all ops in a period at all: arithmetic that a solver would
@@ -95,8 +101,6 @@ class Search {
   const SolveOptions options_;
   Offers offers_;
   int64_t query_limit_;
-  std::vector<CoreItem> Minimize(Session& session, std::vector<Lit> core);
-
   // The most recent sessions, newest last; what dropped ones had spent.
   std::vector<std::shared_ptr<Session>> sessions_;
   int64_t spent_ = 0;

@@ -85,6 +85,12 @@ class Player {
     if (load_roles.size() > 1) Fail("load-role", "two load roles");
     for (int role : load_roles)
       if (other_roles.count(role) > 0) Fail("load-role", "other ops in the load role");
+    std::vector<int64_t> shared(g_.units.size(), 0);  // of fluid units, per period
+    for (const GraphOp& op : g_.ops)
+      for (const UnitUse& use : op.uses) shared[use.unit] += use.cycles;
+    for (size_t f = 0; f < shared.size(); ++f)
+      if (g_.units[f].fluid && shared[f] > g_.units[f].capacity * s_.ii)
+        Fail("unit", fmt::format("{} cycles of unit {}", shared[f], g_.units[f].name));
     std::map<std::string, int> rings;
     for (const ir::Channel& channel : s_.channels) {
       const int v = g_.FindOp(channel.value);
@@ -247,6 +253,7 @@ class Player {
     issued_[v][static_cast<size_t>(iteration)] = cycle_;
     Occupy(&issuing_[at_[v].role], op.issue, 1, "issue", op.name);
     for (const UnitUse& use : op.uses) {
+      if (g_.units[use.unit].fluid) continue;
       Occupy(&busy_[use.unit], use.cycles, g_.units[use.unit].capacity, "unit", op.name);
       if (use.cycles > 0) log_[use.unit].emplace_back(cycle_, v);
     }

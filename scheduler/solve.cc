@@ -31,13 +31,16 @@ struct Range {
   std::optional<Search::Verdict> refutation;  // at proved_below − 1, where a solver was needed
 };
 
+// First a feasible II by growing steps, asked with a tenth of the budget each: a period that is
+// full to the last cycle can be hard where one with a little air is easy. Then bisection with the
+// whole budget. Where a question stays open the search goes on above it, and the gap is reported.
 Range FindSmallest(Search& search, int64_t start) {
   const SolveOptions& options = search.options();
   Range range;
   range.proved_below = start;
-  int64_t low = start;  // not known to be infeasible, or given up
-  auto ask = [&](int64_t ii) {
-    Search::Verdict verdict = search.At(ii, search.query_limit());
+  int64_t low = start;  // neither refuted nor given up
+  auto ask = [&](int64_t ii, int64_t limit) {
+    Search::Verdict verdict = search.At(ii, limit);
     if (verdict.answer == Answer::kSat) {
       if (!range.best || verdict.found.ii < range.best->ii) range.best = verdict.found;
       return true;
@@ -50,22 +53,23 @@ Range FindSmallest(Search& search, int64_t start) {
     low = ii + 1;
     return false;
   };
-  if (ask(start)) return range;
+  const int64_t limit = search.query_limit(), quick = std::max<int64_t>(1, limit / 10);
+  if (ask(start, quick)) return range;
   // Pinned cycles change their slot with the period, so nothing is monotone: step by one first.
   if (CyclesPinned(search.graph())) {
     constexpr int kSteps = 64;
     for (int i = 1; i <= kSteps; ++i)
-      if (ask(start + i)) return range;
+      if (ask(start + i, quick)) return range;
   }
   const int64_t largest = std::max(start, search.LargestUsefulIi());
   for (int64_t step = std::max<int64_t>(1, start / 64); !range.best; step *= 2) {
     const int64_t ii = std::min(largest, low - 1 + step);
-    if (!ask(ii) && ii == largest) return range;
-    if (ii == largest) break;
+    if (!ask(ii, ii == largest ? limit : quick) && ii == largest) return range;
   }
-  while (range.best && low < range.best->ii) {
+  low = range.proved_below;
+  while (low < range.best->ii) {
     if (options.first_answer_limit > 0 && search.resources() > options.first_answer_limit) break;
-    ask(low + (range.best->ii - 1 - low) / 2);
+    ask(low + (range.best->ii - 1 - low) / 2, limit);
   }
   return range;
 }

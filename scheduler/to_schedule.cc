@@ -39,7 +39,7 @@ void SpreadQuotas(const Needs& needs, const RoleOffer& offer, int load_warps,
 std::vector<ir::OrderEdge> OrderEdges(const Graph& graph, const Search::Found& found) {
   std::vector<ir::OrderEdge> edges;
   for (size_t f = 0; f < graph.units.size(); ++f) {
-    if (graph.units[f].capacity != 1) continue;
+    if (graph.units[f].capacity != 1 || graph.units[f].fluid) continue;
     std::vector<int> users;
     for (int v = 0; v < static_cast<int>(graph.ops.size()); ++v)
       for (const UnitUse& use : graph.ops[v].uses)
@@ -130,7 +130,8 @@ ir::Schedule ToSchedule(const Graph& graph, const SolveOptions& options,
     } else if (op.tmem_columns > 0) {
       if (crosses) s.channels.push_back({op.name, "tmem", depth});
     } else if (crosses && by_register) {
-      s.channels.push_back({op.name, "reg", depth});
+      // One slot more where the next value comes in the very cycle of the last read.
+      s.channels.push_back({op.name, "reg", depth + (life % found.ii == 0 ? 1 : 0)});
     }
   }
   s.order = OrderEdges(graph, found);

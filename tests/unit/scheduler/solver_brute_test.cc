@@ -1,0 +1,87 @@
+// The solver against exhaustive search: the smallest feasible II of small random graphs, one
+// feasible and one infeasible answer at a time. The seed of a disagreement is printed.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "scheduler/check.h"
+#include "scheduler/scheduler.h"
+#include "tests/unit/scheduler/exhaustive.h"
+
+namespace tilec::scheduler {
+namespace {
+
+struct Tally {
+  int feasible = 0, infeasible = 0;
+  // Two rings without hold, each overwritten in the very cycle in which the other is read: lawful
+  // by the half-open lives of graph.h, and a deadlock for whoever plays one op after the other.
+  int swaps = 0;
+};
+
+// Climbs from II 1 to the smallest feasible one, at most `largest`.
+Tally Compare(uint64_t first, uint64_t last, int max_ops, bool memory, int64_t largest) {
+  Tally tally;
+  for (uint64_t seed = first; seed < last; ++seed) {
+    const Graph graph = RandomGraph(seed, max_ops, memory);
+    for (int64_t ii = 1; ii <= largest; ++ii) {
+      const bool expected = ExhaustivelyFeasible(graph, ii);
+      const Feasibility answer = FeasibleAt(graph, ii, {});
+      if (expected) {
+        EXPECT_EQ(answer.kind, Feasibility::Kind::kFeasible) << "seed " << seed << " II " << ii;
+        const CheckReport report = Simulate(graph, answer.schedule);
+        const CheckReport judged = Check(graph, answer.schedule);
+        if (!judged.violations.empty() && judged.violations[0].law == "liveness")
+          ++tally.swaps;
+        else
+          EXPECT_TRUE(report.violations.empty())
+              << "seed " << seed << " II " << ii << ": " << report.violations[0].law << ": "
+              << report.violations[0].text;
+        ++tally.feasible;
+        break;
+      }
+      EXPECT_EQ(answer.kind, Feasibility::Kind::kInfeasible) << "seed " << seed << " II " << ii;
+      ++tally.infeasible;
+    }
+  }
+  return tally;
+}
+
+TEST(SolverBruteForce, DependencesUnitsAndRoles) {
+  const Tally tally = Compare(0, 900, 6, false, 5);
+  EXPECT_GT(tally.feasible, 400);
+  EXPECT_GT(tally.infeasible, 1500);
+  EXPECT_EQ(tally.swaps, 0);
+}
+
+TEST(SolverBruteForce, MemoryAndRegistersOfThreeOps) {
+  const Tally tally = Compare(10000, 10900, 3, true, 4);
+  EXPECT_GT(tally.feasible, 300);
+  EXPECT_GT(tally.infeasible, 1000);
+  EXPECT_LE(tally.swaps, 3);
+}
+
+TEST(SolverBruteForce, MemoryAndRegistersOfFourOps) {
+  const Tally tally = Compare(1000, 1250, 4, true, 3);
+  EXPECT_GT(tally.feasible, 30);
+  EXPECT_GT(tally.infeasible, 300);
+  EXPECT_LE(tally.swaps, 1);
+}
+
+// Feasible at II, feasible at II + 1: what one refutation rests on (docs/scheduler.md).
+TEST(SolverBruteForce, FeasibilityIsMonotoneInThePeriod) {
+  int steps = 0;
+  for (uint64_t seed = 0; seed < 1500; ++seed) {
+    const Graph graph = RandomGraph(20000 + seed, seed % 3 == 0 ? 3 : 4, seed % 3 == 0);
+    bool before = false;
+    for (int64_t ii = 1; ii <= 4; ++ii) {
+      const bool now = ExhaustivelyFeasible(graph, ii);
+      EXPECT_FALSE(before && !now) << "seed " << 20000 + seed << " II " << ii;
+      steps += !before && now ? 1 : 0;
+      before = now;
+    }
+  }
+  EXPECT_GT(steps, 500);
+}
+
+}  // namespace
+}  // namespace tilec::scheduler
