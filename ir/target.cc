@@ -234,6 +234,8 @@ class Reader {
         cost.uses.push_back(entry);
       }
     }
+    std::sort(cost.uses.begin(), cost.uses.end(),
+              [](const TargetUse& a, const TargetUse& b) { return a.unit < b.unit; });
     for (const OpCost& other : target_.ops)
       for (const std::string& op : cost.ops)
         if (std::find(other.ops.begin(), other.ops.end(), op) != other.ops.end())
