@@ -22,10 +22,12 @@ class ChannelPlanner {
       if (readers_[id].empty()) continue;
       Place(id);
     }
+    MergeSites();
     for (ChannelPlan& c : set_.channels) {
       any_in_loop = any_in_loop || c.in_loop;
-      for (OpId load : c.loads)
-        if (!NeedControl(load)) return std::nullopt;
+      for (const ChannelSite& site : c.sites)
+        for (OpId load : site.loads)
+          if (!NeedControl(load)) return std::nullopt;
     }
     if (!any_in_loop) return std::nullopt;
     return std::move(set_);
@@ -79,29 +81,79 @@ class ChannelPlanner {
   void Place(OpId load) {
     const BlockId block = fn_.ops[load].block;
     ChannelPlan c;
-    c.loads = {load};
+    ChannelSite site;
+    site.loads = {load};
     for (const auto& [reader, generic] : readers_[load]) {
       const OpId at = Ancestor(reader, block);
-      if (!c.first_reader.valid() || rank_[at] < rank_[c.first_reader]) c.first_reader = at;
-      if (!c.last_reader.valid() || rank_[at] > rank_[c.last_reader]) c.last_reader = at;
+      if (!site.first_reader.valid() || rank_[at] < rank_[site.first_reader])
+        site.first_reader = at;
+      if (!site.last_reader.valid() || rank_[at] > rank_[site.last_reader]) site.last_reader = at;
       c.generic_reads = c.generic_reads || generic;
     }
-    for (BlockId b = block; fn_.blocks[b].parent.valid(); b = fn_.ops[fn_.blocks[b].parent].block) {
+    for (BlockId b = block; fn_.blocks[b].parent.valid();
+         b = fn_.ops[fn_.blocks[b].parent].block) {
       const OpKind kind = fn_.ops[fn_.blocks[b].parent].kind;
       c.in_loop = c.in_loop || kind == OpKind::kFor || kind == OpKind::kWhile;
     }
     c.bytes = BoxBytes(fn_.type(fn_.ops[load].results[0]), plan_.loads.at(load).smem);
     if (!set_.channels.empty()) {
       ChannelPlan& last = set_.channels.back();
-      if (fn_.ops[last.loads.back()].block == block && last.first_reader == c.first_reader &&
-          last.last_reader == c.last_reader && last.bytes + c.bytes < (1 << 20)) {
-        last.loads.push_back(load);
+      ChannelSite& before = last.sites.back();
+      if (fn_.ops[before.loads.back()].block == block &&
+          before.first_reader == site.first_reader && before.last_reader == site.last_reader &&
+          last.bytes + c.bytes < (1 << 20)) {
+        before.loads.push_back(load);
         last.generic_reads = last.generic_reads || c.generic_reads;
         last.bytes += c.bytes;
         return;
       }
     }
+    c.sites.push_back(std::move(site));
     set_.channels.push_back(std::move(c));
+  }
+
+  // Do the two move the same kind of tiles, so that one ring can serve both?
+  bool SameTiles(const ChannelSite& a, const ChannelSite& b) const {
+    if (a.loads.size() != b.loads.size()) return false;
+    for (size_t i = 0; i < a.loads.size(); ++i) {
+      const Op &x = fn_.ops[a.loads[i]], &y = fn_.ops[b.loads[i]];
+      const LoadPlan &px = plan_.loads.at(a.loads[i]), &py = plan_.loads.at(b.loads[i]);
+      if (x.operands[0] != y.operands[0] || x.s("modes") != y.s("modes") ||
+          !(fn_.type(x.results[0]) == fn_.type(y.results[0])) || !(px.smem == py.smem) ||
+          px.zero_padding != py.zero_padding)
+        return false;
+    }
+    return true;
+  }
+  // The last position inside `id`.
+  int64_t EndOf(OpId id) const {
+    int64_t last = rank_.at(id);
+    for (BlockId region : fn_.ops[id].regions)
+      for (OpId inner : fn_.blocks[region].ops) last = std::max(last, EndOf(inner));
+    return last;
+  }
+  bool Apart(const ChannelSite& a, const ChannelSite& b) const {
+    return EndOf(a.last_reader) < rank_.at(b.first_reader) ||
+           EndOf(b.last_reader) < rank_.at(a.first_reader);
+  }
+  void MergeSites() {
+    std::vector<ChannelPlan> merged;
+    for (ChannelPlan& c : set_.channels) {
+      ChannelPlan* home = nullptr;
+      for (ChannelPlan& m : merged) {
+        bool fits = SameTiles(m.sites[0], c.sites[0]);
+        for (const ChannelSite& site : m.sites) fits = fits && Apart(site, c.sites[0]);
+        if (fits) home = &m;
+      }
+      if (!home) {
+        merged.push_back(std::move(c));
+        continue;
+      }
+      home->sites.push_back(std::move(c.sites[0]));
+      home->generic_reads = home->generic_reads || c.generic_reads;
+      home->in_loop = home->in_loop || c.in_loop;
+    }
+    set_.channels = std::move(merged);
   }
 
   // ---- what the producer must compute ---------------------------------------------------------

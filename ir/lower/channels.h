@@ -19,10 +19,17 @@
 
 namespace tilec::ir {
 
+// One place in the program where a channel makes a transfer.
+struct ChannelSite {
+  std::vector<OpId> loads;  // program order, one block
+  OpId first_reader;        // in the loads' block: the op that reads first, or contains it
+  OpId last_reader;         // … last
+};
+
 struct ChannelPlan {
-  std::vector<OpId> loads;     // program order, one block
-  OpId first_reader;           // in the loads' block: the op that reads first, or contains it
-  OpId last_reader;            // … last
+  // Several sites share a ring if they move tiles of the same tensor, type and layout and hold
+  // them one after another: both sides walk the sites in the same order, so slots stay in step.
+  std::vector<ChannelSite> sites;
   bool generic_reads = false;  // read by ordinary loads, not only by the tensor core
   bool in_loop = false;
   int64_t bytes = 0;  // full boxes of one filling: what the barrier expects

@@ -23,16 +23,20 @@ void Emitter::PlanRings() {
     ring.full = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(ring.depth), {{"offset", int64_t{0}}});
     ring.empty = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(ring.depth), {{"offset", int64_t{0}}});
     rings_.push_back(ring);
-    for (OpId load : channels[i].loads) {
-      channel_of_[load] = i;
-      // Every slot starts a swizzle pattern: spare rows bring it to a multiple of 1024 bytes.
-      SmemLayout& smem = plan_.loads[load].smem;
-      const DType dtype = in_.type(in_.ops[load].results[0]).dtype;
-      while (ring.depth > 1 && smem.swizzle_bytes && SmemBytes(smem, dtype) % 1024 != 0)
-        smem.rows += 8;
+    for (size_t k = 0; k < channels[i].sites.size(); ++k) {
+      const ChannelSite& site = channels[i].sites[k];
+      awaits_[site.first_reader].push_back(i);
+      releases_[site.last_reader].push_back(i);
+      for (OpId load : site.loads) {
+        channel_of_[load] = i;
+        site_of_[load] = {i, k};
+        // Every slot starts a swizzle pattern: spare rows bring it to a multiple of 1024 bytes.
+        SmemLayout& smem = plan_.loads[load].smem;
+        const DType dtype = in_.type(in_.ops[load].results[0]).dtype;
+        while (ring.depth > 1 && smem.swizzle_bytes && SmemBytes(smem, dtype) % 1024 != 0)
+          smem.rows += 8;
+      }
     }
-    awaits_[channels[i].first_reader].push_back(i);
-    releases_[channels[i].last_reader].push_back(i);
   }
 }
 
@@ -66,11 +70,12 @@ ValueId Emitter::NextSlot(size_t channel, bool producer) {
 }
 
 // Producer: one filling of the ring, at the place of the channel's last load.
-void Emitter::Produce(size_t channel) {
+void Emitter::Produce(size_t channel, size_t site) {
   const ChannelPlan& plan = channels_->channels[channel];
+  const std::vector<OpId>& loads = plan.sites[site].loads;
   const Ring& ring = rings_[channel];
   std::vector<std::vector<std::vector<ValueId>>> coords;
-  for (OpId load : plan.loads) coords.push_back(CoordsOf(load));
+  for (OpId load : loads) coords.push_back(CoordsOf(load));
   const ValueId slot = NextSlot(channel, true);
   const OpId elect = b_.Add(OpKind::kElect, {}, {});
   const BlockId body = out_.AddBlock(elect);
@@ -80,22 +85,34 @@ void Emitter::Produce(size_t channel) {
   std::vector<ValueId> expect = {ring.full};
   if (slot.valid()) expect.push_back(slot);
   inner.Add(OpKind::kMbarExpect, std::move(expect), {}, {{"bytes", plan.bytes}});
-  for (size_t i = 0; i < plan.loads.size(); ++i)
-    Boxes(plan.loads[i], ring.full, slot, inner, coords[i]);
+  for (size_t i = 0; i < loads.size(); ++i)
+    Boxes(loads[i], ring.full, slot, inner, coords[i]);
   inner.Yield({});
 }
 
-// Consumer: before the first reader.
-void Emitter::AwaitFull(size_t channel) {
+// Consumer: before the first reader, which tells the site.
+void Emitter::AwaitFull(size_t channel, OpId reader) {
   rings_[channel].slot = NextSlot(channel, false);
   const Span here = b_.span();
-  for (OpId load : channels_->channels[channel].loads)
-    if (plan_.loads[load].registers) IntoRegisters(load);
+  for (const ChannelSite& site : channels_->channels[channel].sites) {
+    if (site.first_reader != reader) continue;
+    for (OpId load : site.loads)
+      if (plan_.loads[load].registers) IntoRegisters(load);
+  }
   b_.SetSpan(here);
 }
 
-// Consumer: after the last reader has finished (products are awaited where they are issued).
+// Consumer: after the last reader. A product under way still reads the slot: its wait releases.
 void Emitter::Release(size_t channel) {
+  for (auto flight = flights_.rbegin(); flight != flights_.rend(); ++flight)
+    if (std::count(flight->channels.begin(), flight->channels.end(), channel)) {
+      flight->releases.push_back({channel, rings_[channel].slot});
+      return;
+    }
+  EmitRelease(channel, rings_[channel].slot);
+}
+
+void Emitter::EmitRelease(size_t channel, ValueId slot) {
   const Ring& ring = rings_[channel];
   // Ordinary reads must be ordered before the copy engine's next writes.
   if (channels_->channels[channel].generic_reads) b_.Add(OpKind::kFenceAsync, {}, {});
@@ -105,7 +122,7 @@ void Emitter::Release(size_t channel) {
   Builder inner(out_, body);
   inner.SetSpan(b_.span());
   std::vector<ValueId> operands = {ring.empty};
-  if (ring.slot.valid()) operands.push_back(ring.slot);
+  if (slot.valid()) operands.push_back(slot);
   inner.Add(OpKind::kMbarArrive, std::move(operands), {});
   inner.Yield({});
 }
@@ -118,8 +135,9 @@ ValueId Emitter::SlotOf(OpId load) const {
 // The producer's share of one op: its loads, the structure around them, and the scalars both need.
 Result<> Emitter::ProducerOp(OpId id) {
   const Op& op = in_.ops[id];
-  if (auto it = channel_of_.find(id); it != channel_of_.end()) {
-    if (channels_->channels[it->second].loads.back() == id) Produce(it->second);
+  if (auto it = site_of_.find(id); it != site_of_.end()) {
+    const auto [channel, site] = it->second;
+    if (channels_->channels[channel].sites[site].loads.back() == id) Produce(channel, site);
     return Done();
   }
   switch (op.kind) {

@@ -108,7 +108,7 @@ Result<> Emitter::Block_(BlockId from) {
       continue;
     }
     if (auto it = awaits_.find(id); it != awaits_.end())
-      for (size_t channel : it->second) AwaitFull(channel);
+      for (size_t channel : it->second) AwaitFull(channel, id);
     TRY_VOID(Op_(id));
     if (auto it = releases_.find(id); it != releases_.end())
       for (size_t channel : it->second) Release(channel);
@@ -147,12 +147,13 @@ Result<> Emitter::Op_(OpId id) {
     case OpKind::kLoad: return Load_(id);
     case OpKind::kStore: return Store_(id);
     case OpKind::kAtomic: Atomic_(op); return Done();
-    case OpKind::kParallel: FlushLoads(); return Parallel_(op);
-    case OpKind::kFor: FlushLoads(); return For_(op);
-    case OpKind::kWhile: FlushLoads(); return While_(op);
-    case OpKind::kIf: FlushLoads(); return If_(op);
+    case OpKind::kParallel: FlushLoads(), SettleAll(); return Parallel_(op);
+    case OpKind::kFor: FlushLoads(), SettleAll(); return For_(op);
+    case OpKind::kWhile: FlushLoads(), SettleAll(); return While_(op);
+    case OpKind::kIf: FlushLoads(), SettleAll(); return If_(op);
     case OpKind::kYield: {
       FlushLoads();
+      SettleAll();
       const OpId parent = in_.blocks[op.block].parent;
       if (parent.valid() && in_.ops[parent].kind == OpKind::kParallel) return Done();
       std::vector<ValueId> values;
@@ -204,6 +205,7 @@ Result<> Emitter::Parallel_(const Op& op) {
   // The region's ops stand directly in the role's body, which ends in the only yield.
   TRY_VOID(Block_(region));
   FlushLoads();
+  SettleAll();
   return Done();
 }
 
@@ -212,6 +214,7 @@ Result<> Emitter::Region(BlockId from, BlockId to) {
   b_.SetBlock(to);
   TRY_VOID(Block_(from));
   FlushLoads();
+  SettleAll();
   b_.SetBlock(saved);
   return Done();
 }

@@ -39,6 +39,7 @@ Result<> Emitter::Dot_(OpId id) {
     for (const OperandPlan* o : {&dot.a, &dot.b})
       if (o->how == OperandPlan::How::kStore) Tile(o->source);
     FlushLoads();
+    SettleAll();
     Sync();
     StoreOperand(id, true);
     StoreOperand(id, false);
@@ -49,7 +50,6 @@ Result<> Emitter::Dot_(OpId id) {
 
   // The accumulator: in its class layout outside, in the instruction's layout inside.
   const auto it = plan_.layouts.find(result);
-  const std::vector<int64_t> squeezed = Squeezed(type.shape);
   const Layout outside = it == plan_.layouts.end() ? ReplicatedLayout(type.shape, plan_.threads())
                                                    : Unsqueeze(it->second, type.shape);
   const Layout inside = dot.tensor_core ? dot.acc : outside;
@@ -63,8 +63,7 @@ Result<> Emitter::Dot_(OpId id) {
     acc = InLayout(Reshape_(Tile(op.operands[2]), type.shape, outside), inside);
 
   auto finish = [&](ValueId value) {
-    value = InLayout(value, outside);
-    Bind(result, Reshape_(value, squeezed, it == plan_.layouts.end() ? Layout{} : it->second));
+    Land(id, value);
     return Done();
   };
 
@@ -109,13 +108,26 @@ Result<> Emitter::Dot_(OpId id) {
                                   {"zero", int64_t{ignore}},
                                   {"k_begin", begin}});
     b_.Add(OpKind::kMmaCommit, {}, {});
+    if (specialized() && dot.promote == 0) {  // awaited where it is first used
+      Flight flight{id, mma, a_regs ? a_in : ValueId(), {}, {}};
+      for (const OperandPlan* o : {&dot.a, &dot.b}) {
+        if (o->how != OperandPlan::How::kBuffer) continue;
+        if (auto c = channel_of_.find(in_.values[o->source].def); c != channel_of_.end())
+          flight.channels.push_back(c->second);
+      }
+      flights_.push_back(std::move(flight));
+      return ValueId();
+    }
     std::vector<ValueId> waited = {mma};
     if (a_regs) waited.push_back(a_in);
     const OpId wait =
         b_.Add(OpKind::kMmaWait, std::move(waited), {inner}, {{"pending", int64_t{0}}});
     return out_.ops[wait].results[0];
   };
-  if (dot.promote == 0) return finish(product(acc, zero, 0, dot.k_padded));
+  if (dot.promote == 0) {
+    const ValueId value = product(acc, zero, 0, dot.k_padded);
+    return value.valid() ? finish(value) : Done();
+  }
   // fp8 with promotion: partial products of `promote` columns, added in f32.
   for (int64_t k = 0; k < dot.k_padded; k += dot.promote) {
     const ValueId part =
@@ -123,6 +135,41 @@ Result<> Emitter::Dot_(OpId id) {
     acc = b_.Binary(OpKind::kAdd, acc, part);
   }
   return finish(acc);
+}
+
+void Emitter::Land(OpId dot, ValueId value) {
+  const ValueId result = in_.ops[dot].results[0];
+  const Type& type = in_.type(result);
+  const auto it = plan_.layouts.find(result);
+  const Layout outside = it == plan_.layouts.end() ? ReplicatedLayout(type.shape, plan_.threads())
+                                                   : Unsqueeze(it->second, type.shape);
+  value = InLayout(value, outside);
+  Bind(result,
+       Reshape_(value, Squeezed(type.shape), it == plan_.layouts.end() ? Layout{} : it->second));
+}
+
+// Groups complete in commit order: waiting for one waits for all before it. Accumulators that are
+// complete pass through the wait; register operands of every product still under way stay inputs
+// of it, so that nobody reuses their registers while the tensor core reads them.
+void Emitter::Settle(size_t count) {
+  if (count == 0) return;
+  const auto middle = flights_.begin() + static_cast<std::ptrdiff_t>(count);
+  const std::vector<Flight> done(flights_.begin(), middle);
+  std::vector<ValueId> operands;
+  std::vector<Type> types;
+  for (const Flight& f : done) {
+    operands.push_back(f.acc);
+    types.push_back(out_.type(f.acc));
+  }
+  for (const Flight& f : flights_)
+    if (f.a.valid()) operands.push_back(f.a);
+  flights_.erase(flights_.begin(), middle);
+  const OpId wait = b_.Add(OpKind::kMmaWait, std::move(operands), std::move(types),
+                           {{"pending", static_cast<int64_t>(flights_.size())}});
+  for (size_t i = 0; i < done.size(); ++i) {
+    for (const auto& [channel, slot] : done[i].releases) EmitRelease(channel, slot);
+    Land(done[i].dot, out_.ops[wait].results[i]);
+  }
 }
 
 }  // namespace tilec::ir

@@ -68,7 +68,9 @@ void Emitter::PlanBuffers() {
         type.depth = rings_[c->second].depth;
         begin = 0;
         end = std::max(end, positions_.LastUse(in_.blocks[in_.body].ops[0], id));
-        end = std::max(end, positions_.LastUse(id, channels_->channels[c->second].last_reader));
+        for (const ChannelSite& site : channels_->channels[c->second].sites)
+          for (OpId load : site.loads)
+            if (load == id) end = std::max(end, positions_.LastUse(id, site.last_reader));
       } else {
         any_tma = any_tma || load.tma;
       }
@@ -240,6 +242,7 @@ void Emitter::FillByThreads(OpId id) {
                                   {"has_fill", op.i("has_fill")},
                                   {"vector", VectorFor(op, layout, type.shape, type.dtype)}});
   FlushLoads();
+  SettleAll();
   Sync();
   b_.Add(OpKind::kSmemStore, {value, buffers_[load_buffers_[id]].value}, {});
   b_.Add(OpKind::kFenceAsync, {}, {});
@@ -414,6 +417,7 @@ void Emitter::StoreByTma(OpId id) {
   const ValueId value = op.operands[1];
   const ValueId tile = Tile(value);
   FlushLoads();
+  SettleAll();  // the staging bytes may be a ring's that a product under way still reads
   const Type& type = in_.type(value);
   const int64_t pitch = store.smem.panel_cols * ByteSize(type.dtype);
   const ValueId buffer = buffers_[store_buffers_[id]].value;

@@ -15,6 +15,11 @@ ValueId Emitter::Tile(ValueId v) {
     const Op* def = in_.def(v);
     if (def && def->kind == OpKind::kLoad && !map_.count(v)) FlushLoads();
   }
+  for (size_t i = 0; i < flights_.size(); ++i)
+    if (in_.ops[flights_[i].dot].results[0] == v) {
+      Settle(i + 1);
+      break;
+    }
   auto it = map_.find(v);
   CHECK(it != map_.end(), "tile used before it was lowered");
   return it->second;

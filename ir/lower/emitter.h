@@ -42,6 +42,14 @@ class Emitter {
     ValueId full, empty;
     ValueId counter, slot;
   };
+  // A product under way: issued and committed, not yet awaited.
+  struct Flight {
+    OpId dot;
+    ValueId acc;                   // of the instruction, in its layout
+    ValueId a;                     // register operand it still reads, if any
+    std::vector<size_t> channels;  // it reads
+    std::vector<std::pair<size_t, ValueId>> releases;  // (channel, slot) due when it is done
+  };
   enum class Part { kEverything, kProducer, kCompute };
   // Index operands of an access, rewritten for the warp level.
   struct Access {
@@ -55,9 +63,10 @@ class Emitter {
   void PlanRings();
   void BeginRole();
   ValueId NextSlot(size_t channel, bool producer);
-  void Produce(size_t channel);
-  void AwaitFull(size_t channel);
+  void Produce(size_t channel, size_t site);
+  void AwaitFull(size_t channel, OpId reader);
   void Release(size_t channel);
+  void EmitRelease(size_t channel, ValueId slot);
   Result<> ProducerOp(OpId id);
   bool ProducerWants(ValueId v) const { return channels_->control.count(v) > 0; }
   ValueId SlotOf(OpId load) const;
@@ -113,6 +122,10 @@ class Emitter {
 
   // emit_dot.cc
   Result<> Dot_(OpId id);
+  // Binds a finished product's result, from the instruction's layout to its class's.
+  void Land(OpId dot, ValueId acc);
+  void Settle(size_t count);  // awaits the oldest `count` products under way
+  void SettleAll() { Settle(flights_.size()); }
   ValueId OperandBuffer(OpId dot, bool is_a);
   void StoreOperand(OpId dot, bool is_a);
 
@@ -131,10 +144,12 @@ class Emitter {
   std::vector<OpId> scratch_ops_;
   int64_t scratch_bytes_ = 0;
   ValueId mbar_, phase_;
+  std::vector<Flight> flights_;  // oldest first
   int depth_ = 0;
   Part part_ = Part::kEverything;
   std::optional<ChannelSet> channels_;
   std::vector<Ring> rings_;
+  std::map<OpId, std::pair<size_t, size_t>> site_of_;      // (channel, site) by load
   std::map<OpId, size_t> channel_of_;                      // by load
   std::map<OpId, std::vector<size_t>> awaits_, releases_;  // by reader
 };

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/extract.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "scheduler/diagnostics.h"
+#include "scheduler/slicing.h"
+
+namespace tilec::scheduler {
+
+namespace {
+
+using ir::Op;
+using ir::OpId;
+using ir::OpKind;
+using ir::Type;
+using ir::ValueId;
+
+constexpr int64_t kThreads = 32;       // of a warp
+constexpr int64_t kTensorRows = 64;    // of a product's instruction
+constexpr int64_t kTensorDepth = 32;   // bytes of K of a product's instruction
+constexpr int64_t kLanes = 128;        // of tensor memory, of 4 bytes each per column
+constexpr int64_t kMostDistance = 64;  // of chains of carried values
+
+bool IsFree(OpKind kind) {
+  return kind == OpKind::kConstant || kind == OpKind::kBroadcast || kind == OpKind::kReshape ||
+         kind == OpKind::kTranspose || kind == OpKind::kIota || kind == OpKind::kBitcast;
+}
+
+bool IsMemory(OpKind kind) {
+  return kind == OpKind::kLoad || kind == OpKind::kStore || kind == OpKind::kAtomic;
+}
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Where a value is before an op touches it.
+enum class Home { kRegisters, kShared, kTensor };
+
+class Extractor {
+ public:
+  Extractor(const ir::Function& fn, OpId loop, const ir::Target& target, int slices,
+            DiagSink& diags)
+      : fn_(fn),
+        loop_(fn.ops[loop]),
+        body_(fn.blocks[loop_.regions[0]]),
+        target_(target),
+        slices_(slices),
+        diags_(diags),
+        classes_(fn, loop),
+        tensor_memory_(target.Has("tmem")) {}
+
+  Result<Graph> Run() {
+    if (slices_ < 1 || (slices_ > 1 && (classes_.sliceable() < 0 ||
+                                        classes_.extent() % (slices_ * kTensorRows) != 0)))
+      return diags_.Report(kLoopSlices, loop_.at, slices_);
+    graph_.name = fn_.name.empty() ? "loop" : fn_.name;
+    if (slices_ > 1) graph_.name += fmt::format("/{}", slices_);
+    graph_.machine.name = target_.name;
+    graph_.machine.smem_bytes = target_.Limit("smem_bytes");
+    graph_.machine.tmem_columns = target_.Limit("tmem_columns");
+    graph_.machine.max_regs_per_thread = target_.Limit("max_regs_per_thread");
+    graph_.machine.registers = target_.Limit("registers");
+    graph_.machine.max_warps = target_.Limit("max_warps");
+    graph_.machine.barrier_bytes = target_.Limit("barrier_bytes", 16);
+    for (const ir::TargetUnit& unit : target_.units)
+      graph_.units.push_back({unit.name, unit.capacity});
+    for (size_t i = 1; i < body_.args.size(); ++i) arg_index_[body_.args[i]] = i;
+    for (OpId id : body_.ops) {
+      const Op& op = fn_.ops[id];
+      if (op.kind == OpKind::kYield) continue;
+      if (!op.regions.empty()) return diags_.Report(kLoopShape, op.at, ir::Info(op.kind).mnemonic);
+      if (op.kind == OpKind::kPrint || op.kind == OpKind::kAssert || IsFree(op.kind)) continue;
+      const ValueId shape = op.results.empty() ? op.operands[1] : op.results[0];
+      if (fn_.type(shape).rank() == 0) continue;  // scalars ride along
+      AddOp(id);
+    }
+    for (OpId id : body_.ops)
+      if (instances_.count(id) > 0) AddEdges(id);
+    AddOrder();
+    if (graph_.ops.empty()) return diags_.Report(kLoopEmpty, loop_.at, fn_.name);
+    return std::move(graph_);
+  }
+
+ private:
+  // Producers of a value: an op and how many iterations back. Through free ops and carried values.
+  struct Source {
+    OpId op;
+    int64_t distance;
+    bool operator<(const Source& o) const {
+      return std::pair(op, distance) < std::pair(o.op, o.distance);
+    }
+  };
+  void Sources(ValueId v, int64_t distance, std::set<std::pair<ValueId, int64_t>>* seen,
+               std::set<Source>* out) {
+    if (distance > kMostDistance || !seen->insert({v, distance}).second) return;
+    if (auto it = arg_index_.find(v); it != arg_index_.end()) {
+      const Op& yield = fn_.ops[body_.ops.back()];
+      Sources(yield.operands[it->second - 1], distance + 1, seen, out);
+      return;
+    }
+    const OpId id = fn_.values[v].def;
+    if (!id.valid() || fn_.ops[id].block != loop_.regions[0]) return;
+    if (instances_.count(id) > 0) {
+      out->insert({id, distance});
+      return;
+    }
+    for (ValueId operand : fn_.ops[id].operands) Sources(operand, distance, seen, out);
+  }
+  std::set<Source> SourcesOf(ValueId v) {
+    std::set<std::pair<ValueId, int64_t>> seen;
+    std::set<Source> out;
+    Sources(v, 0, &seen, &out);
+    return out;
+  }
+
+  static std::string CostName(const ir::Function& fn, const Op& op) {
+    const std::string mnemonic = ir::Info(op.kind).mnemonic;
+    if (op.kind == OpKind::kReduce) return mnemonic + "." + op.s("kind");
+    if (op.kind == OpKind::kDot)
+      return fmt::format("{}.{}", mnemonic, ir::Info(fn.type(op.operands[0]).dtype).bits);
+    if (op.kind == OpKind::kLoad && op.s("modes").find('g') != std::string::npos)
+      return mnemonic + ".gather";
+    return mnemonic;
+  }
+
+  // Elements of one slice.
+  int64_t Elements(ValueId v) const {
+    return fn_.type(v).elements() / (classes_.Sliced(v) ? slices_ : 1);
+  }
+  int64_t Bytes(ValueId v) const {
+    return CeilDiv(Elements(v) * ir::Info(fn_.type(v).dtype).bits, 8);
+  }
+  int64_t Registers(int64_t bytes, int warps) const {
+    return std::max<int64_t>(1, CeilDiv(bytes, 4 * kThreads * warps));
+  }
+  int64_t Columns(int64_t bytes) const { return CeilDiv(bytes, 4 * kLanes); }
+
+  ir::Work WorkOf(const Op& op) const {
+    ir::Work work;
+    for (ValueId v : op.operands)
+      if (fn_.type(v).is_tile())
+        work.elements = std::max(work.elements, static_cast<double>(Elements(v)));
+    for (ValueId v : op.results) {
+      work.elements = std::max(work.elements, static_cast<double>(Elements(v)));
+      work.rows += static_cast<double>(Elements(v));
+    }
+    if (op.kind == OpKind::kDot) {
+      const Type& a = fn_.type(op.operands[0]);
+      const double k = static_cast<double>(a.shape[1]);
+      work.flops = 2 * k * static_cast<double>(Elements(op.results[0]));
+      const double rows =
+          static_cast<double>(a.shape[0]) / (classes_.Sliced(op.operands[0]) ? slices_ : 1);
+      work.steps = std::max(1.0, rows / kTensorRows) *
+                   std::max(1.0, k * ir::ByteSize(a.dtype) / kTensorDepth);
+      work.elements = static_cast<double>(Elements(op.results[0]));
+    } else if (IsMemory(op.kind)) {
+      work.bytes =
+          static_cast<double>(Bytes(op.kind == OpKind::kLoad ? op.results[0] : op.operands[1]));
+    }
+    return work;
+  }
+
+  std::string Unique(std::string name) {
+    for (char& c : name)
+      if (c == '#' || c == '=' || c == ',' || c == ':' || c <= ' ') c = '_';
+    if (name.empty()) name = "op";
+    if (taken_.insert(name).second) return name;
+    for (int i = 2;; ++i)
+      if (std::string other = fmt::format("{}.{}", name, i); taken_.insert(other).second)
+        return other;
+  }
+
+  GraphOp Costed(const ir::OpCost& cost, const ir::Work& work, Span at) const {
+    GraphOp op;
+    op.kind = cost.kind;
+    op.issue = cost.issue.At(work);
+    op.latency = cost.latency.At(work);
+    op.warps = cost.warps;
+    op.async = cost.async;
+    op.variable_latency = cost.variable;
+    op.at = at;
+    for (const ir::TargetUse& use : cost.uses)
+      if (const int64_t cycles = use.cycles.At(work); cycles > 0)
+        op.uses.push_back({use.unit, cycles});
+    return op;
+  }
+
+  bool SlicedOp(const Op& op) const {
+    for (ValueId v : op.results)
+      if (classes_.Sliced(v)) return true;
+    return op.results.empty() && classes_.Sliced(op.operands[1]);
+  }
+
+  void AddOp(OpId id) {
+    const Op& op = fn_.ops[id];
+    const bool sliced = slices_ > 1 && SlicedOp(op);
+    const ir::OpCost& cost = *target_.CostOf(CostName(fn_, op));
+    const ir::Work work = WorkOf(op);
+    std::string base = op.results.empty() ? "" : fn_.values[op.results[0]].name;
+    if (base.empty()) base = ir::Info(op.kind).mnemonic;
+    base = Unique(base);
+    for (int s = 0; s < (sliced ? slices_ : 1); ++s) {
+      GraphOp g = Costed(cost, work, op.at);
+      g.name = sliced ? Unique(fmt::format("{}_{}", base, s)) : base;
+      g.slice = sliced ? s : -1;
+      Home home = Home::kRegisters;
+      if (op.kind == OpKind::kLoad && cost.variable) {
+        home = Home::kShared;
+        g.smem_bytes = Bytes(op.results[0]);
+      } else if (op.kind == OpKind::kDot && tensor_memory_) {
+        home = Home::kTensor;
+        g.tmem_columns = Columns(Bytes(op.results[0]));
+      } else if (!op.results.empty()) {
+        g.regs = Registers(Bytes(op.results[0]), g.warps);
+      }
+      instances_[id].push_back(static_cast<int>(graph_.ops.size()));
+      home_.push_back(home);
+      graph_.ops.push_back(std::move(g));
+    }
+  }
+
+  // An op between a value and its reader; made once per value.
+  int Inserted(const char* kind, int from, int64_t bytes, EdgeKind edge, Home home,
+               int64_t distance) {
+    const auto key = std::make_tuple(std::string(kind), from, distance);
+    if (auto it = inserted_.find(key); it != inserted_.end()) return it->second;
+    const ir::OpCost* cost = target_.CostOf(kind);
+    ir::Work work;
+    work.bytes = static_cast<double>(bytes);
+    work.elements = static_cast<double>(bytes) / 4;
+    GraphOp g = Costed(*cost, work, graph_.ops[from].at);
+    g.name = Unique(fmt::format("{}.{}", graph_.ops[from].name, kind));
+    g.slice = graph_.ops[from].slice;
+    if (home == Home::kRegisters) g.regs = Registers(bytes, g.warps);
+    if (home == Home::kShared) g.smem_bytes = bytes;
+    if (home == Home::kTensor) g.tmem_columns = Columns(bytes);
+    const int index = static_cast<int>(graph_.ops.size());
+    graph_.ops.push_back(std::move(g));
+    home_.push_back(home);
+    inserted_[key] = index;
+    Edge(from, index, edge, distance, bytes, graph_.ops[index].issue);
+    return index;
+  }
+
+  void Edge(int from, int to, EdgeKind kind, int64_t distance, int64_t bytes, int64_t hold) {
+    for (const GraphEdge& e : graph_.edges)
+      if (e.from == from && e.to == to && e.kind == kind && e.distance == distance) return;
+    GraphEdge edge;
+    edge.from = from;
+    edge.to = to;
+    edge.kind = kind;
+    edge.delay = graph_.ops[from].latency;
+    edge.distance = distance;
+    edge.hold = hold;
+    const char* medium = kind == EdgeKind::kRegister ? "register"
+                         : kind == EdgeKind::kTmem   ? "tmem"
+                                                     : "smem";
+    edge.transfer = target_.Transfer(medium, static_cast<double>(bytes));
+    graph_.edges.push_back(edge);
+  }
+
+  // How the reader gets at a value, by where it is and where it must be.
+  void Connect(int from, int to, const Op& reader, size_t operand, int64_t distance,
+               int64_t bytes) {
+    const bool dot = reader.kind == OpKind::kDot;
+    // A product reads its operands until it completes; its accumulator is updated in place.
+    const int64_t hold = dot && operand < 2 ? graph_.ops[to].latency : 0;
+    Home home = home_[from];
+    auto pass = [&](const char* kind, EdgeKind edge, Home next) {
+      from = Inserted(kind, from, bytes, edge, next, distance);
+      distance = 0;
+      home = next;
+    };
+    if (dot) {
+      if (operand == 1 && home != Home::kShared) {
+        if (home == Home::kTensor) pass("tmem_load", EdgeKind::kTmem, Home::kRegisters);
+        pass("smem_store", EdgeKind::kRegister, Home::kShared);
+      }
+      if (operand == 2 && home == Home::kShared)
+        pass("smem_load", EdgeKind::kSmem, Home::kRegisters);
+      if (tensor_memory_ && operand != 1 && home == Home::kRegisters)
+        pass("tmem_store", EdgeKind::kRegister, Home::kTensor);
+    } else {
+      if (home == Home::kShared) pass("smem_load", EdgeKind::kSmem, Home::kRegisters);
+      if (home == Home::kTensor) pass("tmem_load", EdgeKind::kTmem, Home::kRegisters);
+    }
+    const EdgeKind kind = home == Home::kShared   ? EdgeKind::kSmem
+                          : home == Home::kTensor ? EdgeKind::kTmem
+                                                  : EdgeKind::kRegister;
+    Edge(from, to, kind, distance, bytes, hold);
+  }
+
+  void AddEdges(OpId id) {
+    const Op& op = fn_.ops[id];
+    const std::vector<int> readers = instances_[id];
+    bool inputs = false;
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      for (const Source& source : SourcesOf(op.operands[i])) {
+        inputs = true;
+        const std::vector<int> producers = instances_[source.op];
+        const int64_t bytes = Bytes(fn_.ops[source.op].results[0]);
+        for (size_t r = 0; r < readers.size(); ++r)
+          for (size_t p = 0; p < producers.size(); ++p)
+            if (readers.size() == 1 || producers.size() == 1 || r == p)
+              Connect(producers[p], readers[r], op, i, source.distance, bytes);
+      }
+    }
+    for (int r : readers) graph_.ops[r].streaming = graph_.ops[r].variable_latency && !inputs;
+  }
+
+  // Accesses of one tensor, one of them a write, keep their order within and across iterations.
+  void AddOrder() {
+    std::vector<OpId> memory;
+    for (OpId id : body_.ops)
+      if (instances_.count(id) > 0 && IsMemory(fn_.ops[id].kind)) memory.push_back(id);
+    for (size_t i = 0; i < memory.size(); ++i)
+      for (size_t j = i + 1; j < memory.size(); ++j) {
+        const Op &a = fn_.ops[memory[i]], &b = fn_.ops[memory[j]];
+        if (a.operands[0] != b.operands[0]) continue;
+        if (a.kind == OpKind::kLoad && b.kind == OpKind::kLoad) continue;
+        if (a.kind == OpKind::kAtomic && b.kind == OpKind::kAtomic) continue;
+        for (int x : instances_[memory[i]])
+          for (int y : instances_[memory[j]]) {
+            Edge(x, y, EdgeKind::kOrder, 0, 0, 0);
+            Edge(y, x, EdgeKind::kOrder, 1, 0, 0);
+            graph_.ops[y].streaming = false;
+          }
+      }
+  }
+
+  const ir::Function& fn_;
+  const Op& loop_;
+  const ir::Block& body_;
+  const ir::Target& target_;
+  const int slices_;
+  DiagSink& diags_;
+  const DimClasses classes_;
+  const bool tensor_memory_;
+  Graph graph_;
+  std::vector<Home> home_;  // by graph op
+  std::map<OpId, std::vector<int>> instances_;
+  std::map<ValueId, size_t> arg_index_;
+  std::map<std::tuple<std::string, int, int64_t>, int> inserted_;
+  std::set<std::string> taken_;
+};
+
+void FindLoops(const ir::Function& fn, ir::BlockId block, bool* has_loop,
+               std::vector<OpId>* loops) {
+  for (OpId id : fn.blocks[block].ops) {
+    const Op& op = fn.ops[id];
+    const bool loop = op.kind == OpKind::kFor || op.kind == OpKind::kWhile;
+    bool inside = false;
+    for (ir::BlockId region : op.regions) FindLoops(fn, region, &inside, loops);
+    if (op.kind == OpKind::kFor && !inside) loops->push_back(id);
+    *has_loop = *has_loop || loop || inside;
+  }
+}
+
+}  // namespace
+
+std::vector<OpId> InnermostLoops(const ir::Function& fn) {
+  std::vector<OpId> loops;
+  bool any = false;
+  FindLoops(fn, fn.body, &any, &loops);
+  return loops;
+}
+
+std::vector<int> SliceChoices(const ir::Function& fn, OpId loop) {
+  std::vector<int> choices = {1};
+  const DimClasses classes(fn, loop);
+  if (classes.sliceable() < 0) return choices;
+  for (int s = 2; s * kTensorRows <= classes.extent(); ++s)
+    if (classes.extent() % (s * kTensorRows) == 0) choices.push_back(s);
+  return choices;
+}
+
+Result<Graph> ExtractLoop(const ir::Function& fn, OpId loop, const ir::Target& target, int slices,
+                          DiagSink& diags) {
+  TRY(Graph graph, Extractor(fn, loop, target, slices, diags).Run());
+  TRY_VOID(CheckGraph(graph, diags));
+  return graph;
+}
+
+}  // namespace tilec::scheduler

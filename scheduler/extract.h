@@ -1,0 +1,36 @@
+// From tile IR to a scheduling problem: one loop body as ops with costs of a machine, after cutting
+// its rows into slices.
+//
+//   * Every tile op of the body becomes an op, or one per slice; scalars, constants and ops that
+//     only rename elements (broadcast, reshape, transpose, iota) cost nothing and vanish.
+//   * Loads are filled by the copy engine into shared memory, one ring each; products read them
+//     there, other ops through an inserted smem_load. Register tiles that a product reads as its
+//     second operand go through an inserted smem_store.
+//   * On machines with tensor memory products leave their results there: inserted tmem_load and
+//     tmem_store ops carry values to and from registers.
+//   * Carried values become edges of distance 1 and more; accesses of one tensor that may touch the
+//     same elements become order edges.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "ir/function.h"
+#include "ir/target.h"
+#include "scheduler/graph.h"
+
+namespace tilec::scheduler {
+
+// Loops with no loop inside, in program order.
+std::vector<ir::OpId> InnermostLoops(const ir::Function& fn);
+
+// Numbers of row slices that this loop allows, ascending, 1 first: the rows of its products that no
+// contraction, scan or reduction runs along, in slices of whole 64s.
+std::vector<int> SliceChoices(const ir::Function& fn, ir::OpId loop);
+
+// `loop` is a `for` of a tile-level function; `slices` is one of its SliceChoices.
+Result<Graph> ExtractLoop(const ir::Function& fn, ir::OpId loop, const ir::Target& target,
+                          int slices, DiagSink& diags);
+
+}  // namespace tilec::scheduler

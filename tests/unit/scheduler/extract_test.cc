@@ -1,0 +1,180 @@
+// Machine files and what extraction makes of the kernels of the standard library.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/extract.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "scheduler/bounds.h"
+#include "tests/unit/frontend/helper.h"
+
+namespace tilec::scheduler {
+namespace {
+
+ir::Target Machine(const std::string& name) {
+  DiagSink diags;
+  SourceMap sources;
+  const std::string_view text = ir::BuiltinMachineText(name);
+  Result<ir::Target> target =
+      ir::ParseTarget(text, sources.Add(name + ".toml", std::string(text)), diags);
+  EXPECT_TRUE(target.ok()) << RenderAll(diags, sources);
+  return target.ok() ? *target : ir::Target();
+}
+
+TEST(Machines, AllAreSound) {
+  const std::vector<std::string> names = ir::BuiltinMachines();
+  EXPECT_EQ(names, (std::vector<std::string>{"b200", "h100", "h200", "twill_b200", "twill_h100"}));
+  for (const std::string& name : names) {
+    const ir::Target t = Machine(name);
+    EXPECT_EQ(t.name, name);
+    EXPECT_GE(t.ops.size(), 10u);
+    EXPECT_EQ(t.Limit("smem_bytes"), 232448);
+    EXPECT_EQ(t.Has("tmem"), t.Limit("tmem_columns") == 512) << name;
+    for (const char* op :
+         {"dot.16", "dot.8", "exp2", "reduce.max", "load", "store", "cast", "what"})
+      ASSERT_NE(t.CostOf(op), nullptr) << op;
+    EXPECT_EQ(t.CostOf("what")->kind, "other");
+  }
+  const ir::Target h200 = Machine("h200");
+  ir::Work tile;  // m64n128k128 in bf16, exp2 of its result
+  tile.flops = 2.0 * 64 * 128 * 128;
+  tile.steps = 8;
+  tile.elements = 64 * 128;
+  EXPECT_EQ(h200.CostOf("dot.16")->uses[0].cycles.At(tile), 512);
+  EXPECT_EQ(h200.CostOf("dot.16")->latency.At(tile), 568);
+  EXPECT_EQ(h200.CostOf("exp2")->latency.At(tile), 529);
+  EXPECT_EQ(h200.CostOf("dot.8")->uses[0].cycles.At(tile), 256);
+  EXPECT_EQ(h200.CostOf("dot.16")->origin.evidence, ir::Evidence::kMeasured);
+}
+
+TEST(Machines, DamageIsDiagnosed) {
+  const std::string good(ir::BuiltinMachineText("h200"));
+  struct Bad {
+    const char *from, *to, *message;
+  };
+  const Bad cases[] = {
+      {"value = 232448", "value = -1", "`value` is -1"},
+      {"value = 232448", "value = 'x'", "`value` is not a whole number"},
+      {"name = \"smem_bytes\"", "name = \"smem_bites\"", "there is no limit `smem_bites`"},
+      {"name = \"max_warps\"", "name = \"sms\"", "limit `sms` is given twice"},
+      {"tag = \"documented\"", "tag = \"guessed\"", "`guessed` is no tag"},
+      {"tag = \"documented\"\n", "", "`tag` is not a text"},
+      {"tensor = {", "tenser = {", "there is no unit `tenser`"},
+      {"capacity = 1", "capacity = 0", "`capacity` is 0"},
+      {"kind = \"dot\"", "kid = \"dot\"", "there is no key `kid` here"},
+      {"latency = { base = 56,", "latency = { bass = 56,", "there is no key `bass` here"},
+      {"latency = { base = 56,", "latency = { base = -56,", "`base` is not a cost >= 0"},
+      {"ops = [\"*\"]", "ops = [\"dot\"]", "op `dot` is costed as"},
+      {"medium = \"smem\"", "medium = \"disk\"", "`disk` is no medium"},
+      {"[[unit]]", "[[unit]", ""},
+      {"features = [", "features = 3 #", "`features` is not a list of texts"},
+  };
+  for (const Bad& bad : cases) {
+    std::string text = good;
+    const size_t at = text.find(bad.from);
+    ASSERT_NE(at, std::string::npos) << bad.from;
+    text.replace(at, std::string(bad.from).size(), bad.to);
+    DiagSink diags;
+    SourceMap sources;
+    EXPECT_FALSE(ir::ParseTarget(text, sources.Add("m.toml", text), diags).ok()) << bad.to;
+    ASSERT_EQ(diags.all().size(), 1u);
+    EXPECT_EQ(std::string(diags.all()[0].def->code), "I260");
+    EXPECT_NE(diags.all()[0].message.find(bad.message), std::string::npos)
+        << diags.all()[0].message;
+    EXPECT_TRUE(diags.all()[0].span.known());
+  }
+  DiagSink diags;
+  EXPECT_FALSE(ir::LoadBuiltinTarget("h20", diags).ok());
+  EXPECT_EQ(diags.all()[0].helps[0], "did you mean `h200`?");
+}
+
+ir::Function Kernel(const std::string& file, const std::string& kernel,
+                    const frontend::Values& values) {
+  frontend::Loaded loaded(
+      *frontend::ReadWhole(std::string(TILEC_SOURCE_DIR) + "/stdlib/" + file + ".tile"), file);
+  const std::optional<ir::Function> fn = loaded.Specialized(kernel, values);
+  EXPECT_TRUE(fn.has_value()) << loaded.errors();
+  return fn.value_or(ir::Function());
+}
+
+Graph Extract(const ir::Function& fn, const std::string& machine, int slices) {
+  DiagSink diags;
+  const std::vector<ir::OpId> loops = InnermostLoops(fn);
+  EXPECT_EQ(loops.size(), 1u);
+  Result<Graph> graph = ExtractLoop(fn, loops[0], Machine(machine), slices, diags);
+  EXPECT_TRUE(graph.ok()) << (diags.all().empty() ? "" : diags.all()[0].message);
+  return graph.ok() ? *graph : Graph();
+}
+
+std::vector<int> OfKind(const Graph& g, const std::string& kind) {
+  std::vector<int> ops;
+  for (size_t v = 0; v < g.ops.size(); ++v)
+    if (g.ops[v].kind == kind) ops.push_back(static_cast<int>(v));
+  return ops;
+}
+
+TEST(Extract, Attention) {
+  const ir::Function fn = Kernel("attention", "attention", {{"D", int64_t{128}}});
+  const std::vector<ir::OpId> loops = InnermostLoops(fn);
+  ASSERT_EQ(loops.size(), 1u);
+  EXPECT_EQ(SliceChoices(fn, loops[0]), (std::vector<int>{1, 2}));
+  const Graph g = Extract(fn, "h200", 2);
+  const std::vector<int> dots = OfKind(g, "dot"), loads = OfKind(g, "tma_load");
+  EXPECT_EQ(dots.size(), 4u) << ToText(g);
+  ASSERT_EQ(loads.size(), 2u);  // K and V, shared by both slices
+  for (int v : loads) {
+    EXPECT_TRUE(g.ops[v].streaming);
+    EXPECT_EQ(g.ops[v].smem_bytes, 128 * 128 * 2);
+    EXPECT_EQ(g.ops[v].slice, -1);
+  }
+  for (int v : dots) EXPECT_EQ(g.ops[v].regs, 64);
+  // Four products of 512 cycles.
+  int64_t tensor = 0;
+  for (const Bound& bound : AllBounds(g))
+    if (bound.kind == Bound::Kind::kUnit && g.units[bound.unit].name == "tensor") tensor = bound.ii;
+  EXPECT_EQ(tensor, 2048);
+  // The accumulator's recurrence: product, rescale, product.
+  const bool carried = std::any_of(g.edges.begin(), g.edges.end(), [&](const GraphEdge& e) {
+    return e.distance == 1 && e.kind == EdgeKind::kRegister && g.ops[e.from].kind == "dot";
+  });
+  EXPECT_TRUE(carried);
+  // A product holds what it reads until it completes.
+  for (const GraphEdge& e : g.edges)
+    if (e.kind == EdgeKind::kSmem) {
+      EXPECT_EQ(e.hold, g.ops[e.to].latency);
+    }
+  // The two slices are alike: as many ops, as much work.
+  std::map<int, int64_t> work;
+  for (const GraphOp& op : g.ops) work[op.slice] += op.latency + op.issue;
+  EXPECT_EQ(work[0], work[1]);
+
+  const Graph whole = Extract(fn, "h200", 1);
+  EXPECT_EQ(OfKind(whole, "dot").size(), 2u);
+  EXPECT_EQ(whole.ops[OfKind(whole, "dot")[0]].regs, 128);
+}
+
+TEST(Extract, AttentionWithTensorMemory) {
+  const ir::Function fn = Kernel("attention", "attention", {{"D", int64_t{128}}});
+  const Graph g = Extract(fn, "twill_b200", 1);
+  EXPECT_EQ(OfKind(g, "dot").size(), 2u);
+  for (int v : OfKind(g, "dot")) {
+    EXPECT_EQ(g.ops[v].tmem_columns, 128);
+    EXPECT_EQ(g.ops[v].regs, 0);
+    EXPECT_EQ(g.ops[v].warps, 1);
+  }
+  // S and the accumulator are read back; P and the rescaled accumulator are written.
+  EXPECT_EQ(OfKind(g, "tmem_load").size(), 2u) << ToText(g);
+  EXPECT_EQ(OfKind(g, "tmem_store").size(), 2u) << ToText(g);
+}
+
+TEST(Extract, SlicesThatDoNotFitAreDiagnosed) {
+  const ir::Function fn = Kernel("attention", "attention", {{"D", int64_t{128}}});
+  DiagSink diags;
+  EXPECT_FALSE(ExtractLoop(fn, InnermostLoops(fn)[0], Machine("h200"), 3, diags).ok());
+  EXPECT_EQ(std::string(diags.all()[0].def->code), "S306");
+}
+
+}  // namespace
+}  // namespace tilec::scheduler
