@@ -187,10 +187,11 @@ class Reader {
   }
 
   Result<> ReadUnit(const toml::table& table) {
-    TRY_VOID(Known(table, {"name", "capacity", "tag", "source"}));
+    TRY_VOID(Known(table, {"name", "capacity", "fluid", "tag", "source"}));
     TargetUnit unit;
     TRY(unit.name, String(table, "name"));
     TRY(unit.capacity, Integer(table, "capacity", 1));
+    TRY(unit.fluid, Flag(table, "fluid"));
     TRY(unit.origin, ReadOrigin(table));
     if (UnitIndex(unit.name) >= 0)
       return At(table, fmt::format("unit `{}` is given twice", unit.name));

@@ -45,6 +45,7 @@ struct Linear {
 struct TargetUnit {
   std::string name;
   int64_t capacity = 1;
+  bool fluid = false;  // shared by interleaving: only the sum over a period is bounded
   Origin origin;
 };
 

@@ -400,7 +400,8 @@ class Checker {
         Fail("order", text + " names what the graph does not have");
         continue;
       }
-      if (g_.units[unit].capacity != 1 || g_.units[unit].fluid || Occupancy(from, unit) == 0 || Occupancy(to, unit) == 0) {
+      if (g_.units[unit].capacity != 1 || g_.units[unit].fluid || Occupancy(from, unit) == 0 ||
+          Occupancy(to, unit) == 0) {
         Fail("order", text + ": both must use that unit, which must have one instance", {from, to});
         continue;
       }

@@ -67,7 +67,7 @@ class Extractor {
     graph_.machine.max_warps = target_.Limit("max_warps");
     graph_.machine.barrier_bytes = target_.Limit("barrier_bytes", 16);
     for (const ir::TargetUnit& unit : target_.units)
-      graph_.units.push_back({unit.name, unit.capacity});
+      graph_.units.push_back({unit.name, unit.capacity, unit.fluid});
     for (size_t i = 1; i < body_.args.size(); ++i) arg_index_[body_.args[i]] = i;
     for (OpId id : body_.ops) {
       const Op& op = fn_.ops[id];
