@@ -17,6 +17,7 @@ constexpr int64_t kQueryLimit = 20'000'000;
 // For one attempt to drop an item from a core, and for all of them together.
 constexpr int64_t kCoreStep = 1'000'000;
 constexpr int64_t kCoreTotal = 10'000'000;
+constexpr int kSmallOffers = 2;  // asked before the largest ones
 constexpr size_t kSessionsKept = 12;
 
 int LoadWarps(const Graph& graph) {
@@ -208,7 +209,7 @@ std::vector<Lit> Search::Minimize(Session& session, std::vector<Lit> core) {
   return core;
 }
 
-Search::Verdict Search::At(int64_t ii, int64_t resource_limit) {
+Search::Verdict Search::At(int64_t ii, int64_t resource_limit, bool small_first) {
   Verdict verdict;
   bool all_refuted = true;
   if (offers_.Largest().empty())
@@ -217,6 +218,19 @@ Search::Verdict Search::At(int64_t ii, int64_t resource_limit) {
          fmt::format("at most {} warps, and every width of op needs a role",
                      graph_.machine.max_warps),
          {}});
+  // Few roles leave little to choose: where they suffice, the answer comes sooner.
+  int small = small_first ? kSmallOffers : 0;
+  for (const RoleOffer& offer : offers_.Ascending()) {
+    if (small == 0 || offer.widths == offers_.Largest().front().widths) break;
+    if (!IssueFits(offer, ii)) continue;
+    --small;
+    Session::Outcome outcome = SessionFor(ii, offer)->Query({}, resource_limit);
+    if (outcome.answer == Answer::kSat) {
+      verdict.answer = Answer::kSat;
+      verdict.found = {std::move(outcome.placement), offer, ii};
+      return verdict;
+    }
+  }
   for (const RoleOffer& offer : offers_.Largest()) {
     if (!IssueFits(offer, ii)) {
       verdict.arithmetic.push_back(

@@ -74,8 +74,8 @@ class Search {
     std::vector<Refutation> refutations;  // kUnsat: of each largest offer
     std::vector<CoreItem> arithmetic;     // kUnsat: offers refuted without a solver
   };
-  // Any offer at this II.
-  Verdict At(int64_t ii, int64_t resource_limit);
+  // Any offer at this II; `small_first`: a schedule is expected, ask the smallest offers first.
+  Verdict At(int64_t ii, int64_t resource_limit, bool small_first = false);
   // Leaves guards out of a core as long as it stays one, within a budget.
   std::vector<Lit> Minimize(Session& session, std::vector<Lit> core);
   // The union of the minimised cores of a refutation.

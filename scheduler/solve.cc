@@ -39,8 +39,8 @@ Range FindSmallest(Search& search, int64_t start) {
   Range range;
   range.proved_below = start;
   int64_t low = start;  // neither refuted nor given up
-  auto ask = [&](int64_t ii, int64_t limit) {
-    Search::Verdict verdict = search.At(ii, limit);
+  auto ask = [&](int64_t ii, int64_t limit, bool first) {
+    Search::Verdict verdict = search.At(ii, limit, first);
     if (verdict.answer == Answer::kSat) {
       if (!range.best || verdict.found.ii < range.best->ii) range.best = verdict.found;
       return true;
@@ -54,22 +54,22 @@ Range FindSmallest(Search& search, int64_t start) {
     return false;
   };
   const int64_t limit = search.query_limit(), quick = std::max<int64_t>(1, limit / 10);
-  if (ask(start, quick)) return range;
+  if (ask(start, quick, true)) return range;
   // Pinned cycles change their slot with the period, so nothing is monotone: step by one first.
   if (CyclesPinned(search.graph())) {
     constexpr int kSteps = 64;
     for (int i = 1; i <= kSteps; ++i)
-      if (ask(start + i, quick)) return range;
+      if (ask(start + i, quick, true)) return range;
   }
   const int64_t largest = std::max(start, search.LargestUsefulIi());
   for (int64_t step = std::max<int64_t>(1, start / 64); !range.best; step *= 2) {
     const int64_t ii = std::min(largest, low - 1 + step);
-    if (!ask(ii, ii == largest ? limit : quick) && ii == largest) return range;
+    if (!ask(ii, ii == largest ? limit : quick, true) && ii == largest) return range;
   }
   low = range.proved_below;
   while (low < range.best->ii) {
     if (options.first_answer_limit > 0 && search.resources() > options.first_answer_limit) break;
-    ask(low + (range.best->ii - 1 - low) / 2, limit);
+    ask(low + (range.best->ii - 1 - low) / 2, limit, false);
   }
   return range;
 }
