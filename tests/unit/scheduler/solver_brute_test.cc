@@ -67,6 +67,28 @@ TEST(SolverBruteForce, MemoryAndRegistersOfFourOps) {
   EXPECT_LE(tally.swaps, 1);
 }
 
+// The whole way: bounds, search and proof end at the smallest feasible II.
+TEST(SolverBruteForce, SolveFindsTheSmallestPeriod) {
+  int solved = 0;
+  for (uint64_t seed = 0; seed < 240; ++seed) {
+    const bool memory = seed % 2 == 0;
+    const Graph graph = RandomGraph(40000 + seed, memory ? 3 : 6, memory);
+    int64_t smallest = 1;
+    while (smallest <= 5 && !ExhaustivelyFeasible(graph, smallest)) ++smallest;
+    if (smallest > 5) continue;
+    SolveOptions options;
+    options.optimize_secondary = seed % 4 < 2;
+    DiagSink diags;
+    const Result<Solution> solution = Solve(graph, options, diags);
+    ASSERT_TRUE(solution.ok()) << "seed " << 40000 + seed << ": " << diags.all()[0].message;
+    EXPECT_EQ(solution->certificate.ii, smallest) << "seed " << 40000 + seed;
+    EXPECT_EQ(solution->lower_bound, smallest) << "seed " << 40000 + seed;
+    EXPECT_NE(solution->certificate.proof, Proof::kNone) << "seed " << 40000 + seed;
+    ++solved;
+  }
+  EXPECT_GT(solved, 100);
+}
+
 // Feasible at II, feasible at II + 1: what one refutation rests on (docs/scheduler.md).
 TEST(SolverBruteForce, FeasibilityIsMonotoneInThePeriod) {
   int steps = 0;
