@@ -26,7 +26,6 @@ struct SolveOptions {
   int64_t first_answer_limit = 0;   // budget after which an unproved answer is acceptable
   bool optimize_secondary = true;
   int max_roles = 0;                // 0: as many as the machine's warps allow
-  int64_t quantum = 0;              // refutation probe at rounded-down costs; 0: chosen
   // Ablations (the paper's): false switches the law or freedom off.
   bool cross_role_transfers = true;
   bool register_limits = true;

@@ -159,6 +159,32 @@ TEST(SolverLaws, LoadsAreAloneInTheirRole) {
   EXPECT_EQ(answer.schedule.roles[RoleOf(answer.schedule, "load")].name, "load");
 }
 
+// Two rings of one slot without hold, each overwritten in the cycle in which the other is read, is
+// what the half-open lives allow at II 4; as programs the two would wait for each other, and no
+// other schedule fits one slot each.
+TEST(SolverLaws, RingsThatWouldWaitForEachOtherAreNotHandedOut) {
+  GraphBuilder b;
+  const int load = b.Op("load", 2, 2), use = b.Op("use", 1, 2);
+  b.graph.ops[load].smem_bytes = 100;
+  b.graph.ops[load].warps = 1;
+  b.graph.ops[load].variable_latency = true;
+  b.graph.ops[use].tmem_columns = 32;
+  b.graph.machine.smem_bytes = 116;
+  b.graph.machine.tmem_columns = 32;
+  b.Edge(load, use, EdgeKind::kSmem).transfer = 2;
+  b.Edge(use, load, EdgeKind::kTmem, 2).transfer = 2;
+  DiagSink diags;
+  const Result<Solution> solution = Solve(b.graph, {}, diags);
+  EXPECT_FALSE(solution.ok());
+  ASSERT_EQ(diags.all().size(), 1u);
+  EXPECT_EQ(diags.all()[0].def, &kNoSchedule);
+  b.graph.machine.tmem_columns = 64;
+  DiagSink more;
+  const Result<Solution> roomy = Solve(b.graph, {}, more);
+  ASSERT_TRUE(roomy.ok());
+  EXPECT_TRUE(Simulate(b.graph, roomy->schedule).violations.empty());
+}
+
 TEST(SolverPins, AreKeptAndContradictionsNamed) {
   GraphBuilder b = RunningExample();
   b.graph.pins.push_back({.op = "O", .cycle = 9});
