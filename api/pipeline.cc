@@ -131,8 +131,12 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
                                   DiagSink& diags) {
   std::vector<ir::PassStep> steps;
   for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
-  steps.push_back(ir::StepOf(options.schedule == "solve" ? ir::PassId::kLowerRoles
-                                                         : ir::PassId::kLowerSequential));
+  if (options.schedule == "solve") {
+    steps.push_back(ir::StepOf(ir::PassId::kPipelineProducts));
+    steps.push_back(ir::StepOf(ir::PassId::kLowerRoles));
+  } else {
+    steps.push_back(ir::StepOf(ir::PassId::kLowerSequential));
+  }
   return RunSteps(loaded, std::move(fn), steps, options, look, diags);
 }
 

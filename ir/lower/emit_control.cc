@@ -26,7 +26,9 @@ Result<Function> Emitter::Run() {
   out_.facts = in_.facts;
   out_.statics = in_.statics;
   const int compute_warps = 4 * plan_.warpgroups;
-  out_.launch.warps = compute_warps + (specialized() ? 1 : 0);
+  // The load role is one warp, but registers are dealt out by warpgroups: it gets a whole one, so
+  // that the compute role can take what it leaves (24 + 2·240 of 3·168, 32 + 3·160 of 4·128).
+  out_.launch.warps = compute_warps + (specialized() ? 4 : 0);
   for (const Param& p : in_.params) {
     Param copy = p;
     Bind(p.value, out_.AddParam(std::move(copy), in_.type(p.value)));
@@ -34,10 +36,13 @@ Result<Function> Emitter::Run() {
   TRY_VOID(CheckTiles());
   PlanBuffers();
   if (specialized()) {
-    TRY_VOID(Role_("load", Part::kProducer, compute_warps, 1));
-    TRY_VOID(Role_("compute", Part::kCompute, 0, compute_warps));
+    int producer_regs = 0, compute_regs = 0;
+    if (plan_.warpgroups == 2) producer_regs = 24, compute_regs = 240;
+    if (plan_.warpgroups == 3) producer_regs = 32, compute_regs = 160;
+    TRY_VOID(Role_("load", Part::kProducer, compute_warps, 1, producer_regs));
+    TRY_VOID(Role_("compute", Part::kCompute, 0, compute_warps, compute_regs));
   } else {
-    TRY_VOID(Role_("main", Part::kEverything, 0, compute_warps));
+    TRY_VOID(Role_("main", Part::kEverything, 0, compute_warps, 0));
   }
 
   // Addresses: buffers, then scratch, then the barriers.
@@ -80,12 +85,13 @@ Result<> Emitter::CheckTiles() {
 }
 
 // The program of one role: the same walk over the same ops, each role seeing its part.
-Result<> Emitter::Role_(const std::string& name, Part part, int first_warp, int warps) {
+Result<> Emitter::Role_(const std::string& name, Part part, int first_warp, int warps,
+                        int regs) {
   const OpId role = b_.Add(OpKind::kRole, {}, {},
                            {{"name", name},
                             {"first_warp", int64_t{first_warp}},
                             {"warps", int64_t{warps}},
-                            {"regs", int64_t{0}}});
+                            {"regs", int64_t{regs}}});
   const BlockId body = out_.AddBlock(role);
   out_.ops[role].regions.push_back(body);
   const BlockId outer = b_.block();

@@ -60,22 +60,32 @@ void Emitter::PlanBuffers() {
       const Block& block = in_.blocks[in_.ops[id].block];
       if (load.registers && load.tma) end = positions_.at(block.ops.back());
       if (load_ends.count(id)) end = std::max(end, load_ends[id]);
-      load_buffers_[id] = buffers_.size();
+      any_zero = any_zero || load.zero_padding;
       Type type = tile_type(in_.ops[id].results[0], load.smem);
       int64_t begin = positions_.at(id);
-      if (auto c = channel_of_.find(id); c != channel_of_.end()) {
+      if (auto c = site_of_.find(id); c != site_of_.end()) {
+        const auto [channel, number] = c->second;
+        const ChannelSite& site = channels_->channels[channel].sites[number];
         // The producer may fill it as early as it likes, and again until the loops around end.
-        type.depth = rings_[c->second].depth;
+        type.depth = rings_[channel].depth;
         begin = 0;
         end = std::max(end, positions_.LastUse(in_.blocks[in_.body].ops[0], id));
-        for (const ChannelSite& site : channels_->channels[c->second].sites)
-          for (OpId load : site.loads)
-            if (load == id) end = std::max(end, positions_.LastUse(id, site.last_reader));
+        end = std::max(end, positions_.LastUse(id, site.last_reader));
+        // All sites of a channel fill the same ring.
+        const auto place = std::find(site.loads.begin(), site.loads.end(), id);
+        const OpId twin = channels_->channels[channel].sites[0].loads[static_cast<size_t>(
+            place - site.loads.begin())];
+        if (auto shared = load_buffers_.find(twin); shared != load_buffers_.end()) {
+          BufferLife& life = buffers_[shared->second].life;
+          life.end = std::max(life.end, end);
+          load_buffers_[id] = shared->second;
+          continue;
+        }
       } else {
         any_tma = any_tma || load.tma;
       }
+      load_buffers_[id] = buffers_.size();
       AddBuffer(type, load.zero_padding, begin, end);
-      any_zero = any_zero || load.zero_padding;
     }
     if (auto it = plan_.dots.find(id); it != plan_.dots.end())
       for (bool is_a : {true, false}) {

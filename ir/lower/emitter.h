@@ -72,7 +72,7 @@ class Emitter {
   ValueId SlotOf(OpId load) const;
 
   // emit_control.cc
-  Result<> Role_(const std::string& name, Part part, int first_warp, int warps);
+  Result<> Role_(const std::string& name, Part part, int first_warp, int warps, int regs);
   Result<> CheckTiles();
   Result<> Block_(BlockId from);
   Result<> Op_(OpId id);

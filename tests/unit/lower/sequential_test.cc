@@ -106,7 +106,7 @@ TEST(Roles, LoadsRunAheadThroughOneRing) {
   ASSERT_TRUE(specialized);
   EXPECT_TRUE(Verify(*fn, diags).ok()) << RenderAll(diags, sources);
   EXPECT_EQ(Count(*fn, OpKind::kRole), 2);
-  EXPECT_EQ(fn->launch.warps, 9);
+  EXPECT_EQ(fn->launch.warps, 12);  // two compute warpgroups, one for the load warp
   EXPECT_EQ(Count(*fn, OpKind::kMbarAlloc), 2);  // A and B share one ring: full and empty
   EXPECT_EQ(Count(*fn, OpKind::kMbarWait), 2);   // the producer's on empty, the consumers' on full
   EXPECT_EQ(Count(*fn, OpKind::kMbarArrive), 1);
