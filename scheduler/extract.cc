@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "scheduler/contract.h"
 #include "scheduler/diagnostics.h"
 #include "scheduler/slicing.h"
 
@@ -381,6 +382,7 @@ std::vector<int> SliceChoices(const ir::Function& fn, OpId loop) {
 Result<Graph> ExtractLoop(const ir::Function& fn, OpId loop, const ir::Target& target, int slices,
                           DiagSink& diags) {
   TRY(Graph graph, Extractor(fn, loop, target, slices, diags).Run());
+  ContractSmallOps(&graph);
   TRY_VOID(CheckGraph(graph, diags));
   return graph;
 }

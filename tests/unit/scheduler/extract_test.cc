@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "scheduler/bounds.h"
+#include "scheduler/contract.h"
 #include "tests/unit/frontend/helper.h"
 
 namespace tilec::scheduler {
@@ -167,6 +168,36 @@ TEST(Extract, AttentionWithTensorMemory) {
   // S and the accumulator are read back; P and the rescaled accumulator are written.
   EXPECT_EQ(OfKind(g, "tmem_load").size(), 2u) << ToText(g);
   EXPECT_EQ(OfKind(g, "tmem_store").size(), 2u) << ToText(g);
+}
+
+TEST(Extract, SmallOpsBecomePartOfTheirReader) {
+  DiagSink diags;
+  const char* text = R"(graph g
+machine m
+unit alu
+op BIG issue=320 latency=320 use=alu:320
+op M issue=4 latency=9 use=alu:4
+op S issue=3 latency=8
+op X issue=64 latency=70 use=alu:10
+edge BIG -> M register
+edge M -> S register
+edge M -> M register distance=1
+edge S -> X register
+edge M -> X register transfer=5
+edge X -> BIG register distance=2
+)";
+  Graph g = *ParseGraph(text, -1, diags);
+  ContractSmallOps(&g);
+  ASSERT_TRUE(CheckGraph(g, diags).ok());
+  ASSERT_EQ(g.ops.size(), 3u) << ToText(g);  // M has two readers and itself
+  const int x = g.FindOp("X");
+  EXPECT_EQ(g.ops[x].issue, 67);
+  EXPECT_EQ(g.ops[x].latency, 78);
+  EXPECT_EQ(g.edges.size(), 4u) << ToText(g);
+  for (const GraphEdge& e : g.edges)
+    if (e.from == x) {
+      EXPECT_EQ(e.delay, 78);
+    }
 }
 
 TEST(Extract, SlicesThatDoNotFitAreDiagnosed) {
