@@ -67,7 +67,9 @@ Range FindSmallest(Search& search, int64_t start) {
     if (!ask(ii, ii == largest ? limit : quick, true) && ii == largest) return range;
   }
   low = range.proved_below;
+  constexpr int kBudgets = 3;  // of one question, for the bisection as a whole
   while (low < range.best->ii) {
+    if (search.resources() > kBudgets * limit) break;
     if (options.first_answer_limit > 0 && search.resources() > options.first_answer_limit) break;
     ask(low + (range.best->ii - 1 - low) / 2, limit, false);
   }
