@@ -218,6 +218,7 @@ class Extractor {
       } else if (!op.results.empty()) {
         g.regs = Registers(Bytes(op.results[0]), g.warps);
       }
+      if (op.kind == OpKind::kDot) products_.insert(static_cast<int>(graph_.ops.size()));
       instances_[id].push_back(static_cast<int>(graph_.ops.size()));
       home_.push_back(home);
       graph_.ops.push_back(std::move(g));
@@ -292,7 +293,15 @@ class Extractor {
     const EdgeKind kind = home == Home::kShared   ? EdgeKind::kSmem
                           : home == Home::kTensor ? EdgeKind::kTmem
                                                   : EdgeKind::kRegister;
+    const size_t before = graph_.edges.size();
     Edge(from, to, kind, distance, bytes, hold);
+    // Products that add to one accumulator follow each other without waiting for the result.
+    if (dot && operand == 2 && products_.count(from) > 0 && graph_.edges.size() > before) {
+      int64_t busy = 0;
+      for (const UnitUse& use : graph_.ops[from].uses)
+        if (!graph_.units[use.unit].fluid) busy = std::max(busy, use.cycles);
+      graph_.edges.back().delay = std::min(graph_.edges.back().delay, busy);
+    }
   }
 
   void AddEdges(OpId id) {
@@ -347,6 +356,7 @@ class Extractor {
   std::map<ValueId, size_t> arg_index_;
   std::map<std::tuple<std::string, int, int64_t>, int> inserted_;
   std::set<std::string> taken_;
+  std::set<int> products_;  // graph ops
 };
 
 void FindLoops(const ir::Function& fn, ir::BlockId block, bool* has_loop,

@@ -156,6 +156,16 @@ TEST(Extract, Attention) {
   EXPECT_EQ(whole.ops[OfKind(whole, "dot")[0]].regs, 128);
 }
 
+TEST(Extract, ProductsFollowEachOtherOnOneAccumulator) {
+  const Graph g = Extract(Kernel("matmul", "gemm", {}), "h200", 1);
+  const std::vector<int> dots = OfKind(g, "dot");
+  ASSERT_EQ(dots.size(), 1u);
+  const Bound bound = BestBound(g);
+  EXPECT_EQ(bound.ii, 1024) << bound.text;
+  EXPECT_EQ(g.ops[dots[0]].latency, 1080);
+  EXPECT_EQ(OfKind(g, "tma_load").size(), 2u);
+}
+
 TEST(Extract, AttentionWithTensorMemory) {
   const ir::Function fn = Kernel("attention", "attention", {{"D", int64_t{128}}});
   const Graph g = Extract(fn, "twill_b200", 1);
