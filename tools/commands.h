@@ -17,6 +17,8 @@ int CmdTest(const Options& options);
 int CmdFmt(const Options& options);
 int CmdOpt(const Options& options);
 int CmdCache(const Options& options);
+int CmdSchedule(const Options& options);
+int CmdVerify(const Options& options);
 int CmdDoctor(const Options& options);
 int CmdHelp(const Options& options);
 

@@ -149,6 +149,21 @@ class CommandLine {
     CLI::App* cache = Add("cache", "look at the cache on disk: ls, stat, clear", CmdCache, false);
     cache->add_option("action", o_.word, "ls, stat or clear")->required();
     AddCache(cache, o_);
+    CLI::App* schedule =
+        Add("schedule", "solve a dependence graph for its best schedule", CmdSchedule, true);
+    schedule->add_option("--graph", o_.graph, "the graph's text")->required();
+    schedule->add_option("--epsilon", o_.epsilon, "slack on II for the secondary objective")
+        ->check(CLI::Range(0.0, 1.0));
+    schedule->add_option("--ii", o_.ii, "only this initiation interval")
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+    schedule->add_option("--certificate", o_.certificate, "file for the proof");
+    schedule->add_option("-o,--output", o_.output,
+                         "file for the schedule; standard output if "
+                         "left out");
+    CLI::App* verify = Add("verify", "re-check a certificate", CmdVerify, true);
+    verify->add_option("certificate", o_.file, "the certificate")->required();
+    verify->add_option("--graph", o_.graph, "the graph it is about")->required();
+    verify->add_option("--schedule", o_.schedule, "the schedule it came with")->required();
     CLI::App* doctor = Add("doctor", "what this program finds on this machine", CmdDoctor, false);
     AddCache(doctor, o_);
     CLI::App* help = Add("help", "explain a diagnostic by its code", CmdHelp, false);

@@ -51,6 +51,12 @@ struct Options {
   bool list = false;
   bool fmt_check = false;
 
+  // schedule, verify
+  std::string graph;
+  std::string certificate;
+  double epsilon = 0.01;
+  int64_t ii = 0;
+
   std::string word;  // help CODE, completion SHELL, cache ACTION
 };
 

@@ -1,0 +1,117 @@
+// tilec schedule --graph FILE: the scheduler for people without a .tile program; tilec verify CERT
+// re-checks its answer. Text forms: docs/scheduler.md.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ir/schedule.h"
+#include "scheduler/check.h"
+#include "scheduler/graph.h"
+#include "scheduler/scheduler.h"
+#include "support/file.h"
+#include "tools/commands.h"
+#include "tools/diagnostics.h"
+#include "tools/session.h"
+
+namespace tilec::tools {
+namespace {
+
+constexpr uint64_t kMaxBytes = 64 << 20;
+
+// Reads a file into the session's sources, so that diagnostics can show its lines.
+Result<int32_t> AddSource(Session& session, const std::string& path) {
+  std::string text, why;
+  if (!ReadFile(path, &text, &why, kMaxBytes))
+    return session.diags().Report(kFileUnreadable, Span{}, path, why).Place("command line");
+  return session.loaded().sources.Add(path, std::move(text));
+}
+
+Result<scheduler::Graph> LoadGraph(Session& session) {
+  TRY(const int32_t file, AddSource(session, session.options().graph));
+  const SourceMap& sources = session.loaded().sources;
+  TRY(scheduler::Graph graph, scheduler::ParseGraph(sources.text(file), file, session.diags()));
+  TRY_VOID(scheduler::CheckGraph(graph, session.diags()));
+  return graph;
+}
+
+Result<ir::Schedule> LoadSchedule(Session& session, const std::string& path) {
+  TRY(const int32_t file, AddSource(session, path));
+  return ir::ParseSchedule(session.loaded().sources.text(file), file, session.diags());
+}
+
+Result<> Write(Session& session, const std::string& path, const std::string& text) {
+  std::string why;
+  if (WriteOutput(path, text, &why)) return Done();
+  return session.diags().Report(kFileUnwritable, Span{}, path, why).Place("command line");
+}
+
+void PrintReport(const scheduler::Graph& graph, const ir::Schedule& schedule,
+                 const scheduler::CheckReport& report) {
+  fmt::print(stderr, "II {} cycles, {} stages, length {}\n", schedule.ii, report.stages,
+             report.length);
+  for (size_t u = 0; u < graph.units.size() && u < report.unit_busy.size(); ++u)
+    fmt::print(stderr, "  {:<10} busy {} of {}\n", graph.units[u].name, report.unit_busy[u],
+               graph.units[u].capacity * schedule.ii);
+  for (size_t r = 0; r < schedule.roles.size(); ++r) {
+    std::string ops;
+    std::vector<const ir::ScheduledOp*> mine;
+    for (const ir::ScheduledOp& op : schedule.ops)
+      if (op.role == static_cast<int>(r)) mine.push_back(&op);
+    std::sort(mine.begin(), mine.end(), [&](const auto* a, const auto* b) {
+      return FloorMod(a->cycle, schedule.ii) < FloorMod(b->cycle, schedule.ii);
+    });
+    for (const ir::ScheduledOp* op : mine)
+      ops += fmt::format(" {}@{}(s{})", op->name, FloorMod(op->cycle, schedule.ii),
+                         FloorDiv(op->cycle, schedule.ii));
+    fmt::print(stderr, "  {} ({} warps):{}\n", schedule.roles[r].name, schedule.roles[r].warps,
+               ops);
+  }
+}
+
+Result<> Schedule_(Session& session) {
+  const Options& o = session.options();
+  TRY(const scheduler::Graph graph, LoadGraph(session));
+  scheduler::SolveOptions options;
+  options.epsilon = o.epsilon;
+  if (o.ii > 0) options.fixed_ii = o.ii;
+  TRY(const scheduler::Solution solution, scheduler::Solve(graph, options, session.diags()));
+  PrintReport(graph, solution.schedule, solution.report);
+  const scheduler::Certificate& c = solution.certificate;
+  const std::string proof = c.proof == scheduler::Proof::kBound ? "smallest: " + c.bound.text
+                            : c.proof == scheduler::Proof::kRefuted
+                                ? fmt::format("smallest: {} is refuted", c.ii - 1)
+                                : "not proved smallest";
+  fmt::print(stderr, "II* {} ({}); proved lower bound {}\n", c.ii, proof, solution.lower_bound);
+  for (const scheduler::CoreItem& item : c.core) fmt::print(stderr, "  {}\n", item.text);
+  if (!o.certificate.empty())
+    TRY_VOID(Write(session, o.certificate, scheduler::ToText(solution.certificate)));
+  return Write(session, o.output, ir::ToText(solution.schedule));
+}
+
+Result<> Verify_(Session& session) {
+  const Options& o = session.options();
+  TRY(const scheduler::Graph graph, LoadGraph(session));
+  TRY(const ir::Schedule schedule, LoadSchedule(session, o.schedule));
+  TRY(const int32_t file, AddSource(session, o.file));
+  TRY(const scheduler::Certificate certificate,
+      scheduler::ParseCertificate(session.loaded().sources.text(file), file, session.diags()));
+  TRY_VOID(scheduler::VerifyCertificate(graph, schedule, certificate, session.diags()));
+  fmt::print("{}: verified, II* {} of `{}`\n", o.file, certificate.ii, certificate.graph);
+  return Done();
+}
+
+}  // namespace
+
+int CmdSchedule(const Options& options) {
+  Session session(options);
+  (void)Schedule_(session);
+  return session.Finish();
+}
+
+int CmdVerify(const Options& options) {
+  Session session(options);
+  (void)Verify_(session);
+  return session.Finish();
+}
+
+}  // namespace tilec::tools
