@@ -92,12 +92,16 @@ Step RunBarWarp(Warp& w, const Inst& i, uint32_t mask) {
                                 "executes it",
                                 TextOf(w, i), members),
                     __builtin_ctz(mask & ~members));
+  // value 1: released by an earlier meeting but not yet gone on; such lanes are not here again.
+  auto waits = [&](const Path& p) {
+    return p.wait.kind == Wait::Kind::kWarpSync && p.wait.id == members && p.wait.value == 0;
+  };
   uint32_t arrived = mask;
   for (const Path& p : w.others)
-    if (p.wait.kind == Wait::Kind::kWarpSync && p.wait.id == members) arrived |= p.mask;
+    if (waits(p)) arrived |= p.mask;
   if ((members & w.live & ~arrived) == 0) {
     for (Path& p : w.others)
-      if (p.wait.kind == Wait::Kind::kWarpSync && p.wait.id == members) p.wait.value = 1;
+      if (waits(p)) p.wait.value = 1;
     return Step::kNext;
   }
   w.wait = {};

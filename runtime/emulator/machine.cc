@@ -42,7 +42,8 @@ bool Holds(Warp& w, const Path& p) {
       if (wait.value != 0) return true;
       uint32_t here = 0;
       for (const Path& q : w.others)
-        if (q.wait.kind == Wait::Kind::kWarpSync && q.wait.id == wait.id) here |= q.mask;
+        if (q.wait.kind == Wait::Kind::kWarpSync && q.wait.id == wait.id && q.wait.value == 0)
+          here |= q.mask;
       return (wait.id & w.live & ~here) == 0;
     }
     case Wait::Kind::kRegisters: return static_cast<int64_t>(wait.value) <= cta.register_pool;

@@ -166,5 +166,30 @@ TEST(SetMaxNReg, WaitsForThePool) {
   EXPECT_NE(error.find("registers of the CTA's pool"), std::string::npos) << error;
 }
 
+// A lane that runs ahead to the next meeting must not count lanes that were released from the last
+// one but have not gone on: they would be left behind.
+TEST(Control, MeetingsOfAWarpInARowStayApart) {
+  EMULATOR_ONLY();
+  const std::string step =
+      "bar.warp.sync -1;\n@!%one bra S#;\nadd.u32 %b, %b, 1;\nS#:\n";
+  std::string body = "setp.eq.u32 %one, %t, 25;\nmov.u32 %b, 0;\n";
+  for (int k = 0; k < 6; ++k) {
+    std::string text = step;
+    for (size_t at; (at = text.find('#')) != std::string::npos;)
+      text.replace(at, 1, std::to_string(k));
+    body += text;
+  }
+  body += "bar.sync 0;\ncvt.u64.u32 %w, %b;\nst.global.u64 [%pout], %w;";
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    EmulatorOptions options;
+    options.seed = seed;
+    options.random_schedule = true;
+    const auto out = RunBody(".reg .pred %one;\n.reg .b32 %b;\n.reg .b64 %w;", body, {}, 32,
+                             nullptr, options);
+    ASSERT_EQ(out.size(), 32u) << "seed " << seed;
+    for (size_t lane = 0; lane < 32; ++lane) ASSERT_EQ(out[lane], lane == 25 ? 6u : 0u);
+  }
+}
+
 }  // namespace
 }  // namespace tilec::runtime
