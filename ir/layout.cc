@@ -201,19 +201,6 @@ std::optional<std::vector<int>> RegisterMap(const Layout& from, const Layout& to
   return map;
 }
 
-bool HasReplication(const Layout& layout) {
-  return std::any_of(layout.thread.begin(), layout.thread.end(),
-                     [](const LayoutDigit& d) { return d.dim < 0; });
-}
-
-bool IsFirstReplica(const Layout& layout, int64_t thread_index) {
-  for (const LayoutDigit& d : layout.thread) {
-    if (d.dim < 0 && thread_index % d.extent != 0) return false;
-    thread_index /= d.extent;
-  }
-  return true;
-}
-
 std::string ToText(const Layout& layout) {
   auto digits = [](const std::vector<LayoutDigit>& list) {
     std::string out;

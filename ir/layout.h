@@ -72,10 +72,6 @@ Layout PermuteLayout(const Layout& layout, const std::vector<int64_t>& perm);
 // same for all threads: for each register of `to` the register of `from` (−1: padding).
 std::optional<std::vector<int>> RegisterMap(const Layout& from, const Layout& to,
                                             const std::vector<int64_t>& shape);
-// True if some thread digit replicates.
-bool HasReplication(const Layout& layout);
-// For stores: true iff thread t is the first of its replicas (its replicated digits are all 0).
-bool IsFirstReplica(const Layout& layout, int64_t thread_index);
 
 // "t(4:1*2 8:0*1 4:0*16) r(2:1*1 2:0*8 32:1*8)": extent:dim*stride, replicated "4:-".
 std::string ToText(const Layout& layout);

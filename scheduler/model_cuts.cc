@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "scheduler/model.h"
+#include "support/expr.h"
 
 namespace tilec::scheduler {
 
@@ -14,8 +15,6 @@ namespace {
 
 constexpr int64_t kLeastQuota = 24;
 constexpr int kWarpsPerGroup = 4;  // of a warpgroup
-
-int64_t RoundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
 
 // Registers that `warpgroups` warpgroups may have together.
 int64_t Pool(int64_t registers, int warpgroups) {

@@ -1,4 +1,5 @@
-// Every call of the `test` blocks of one .tile file, compiled to PTX and assembled by ptxas: the
+// Every call of the `test` blocks of one .tile file, compiled to PTX with one role and with
+// --schedule=solve's roles, and assembled by ptxas: the
 // assembler is an independent judge of what the backend writes, and says what became of registers.
 // Nothing may spill, and no product may be serialised.
 //
@@ -72,25 +73,29 @@ class Assembler {
     int failed = 0;
     for (const frontend::TestInfo& test : loaded.program->tests())
       for (const frontend::TestCallInfo& call : test.calls) {
-        DiagSink said;
-        const auto clean = One(loaded, call, said);
-        if (!clean.ok()) fmt::print("{}", RenderAll(said, loaded.sources));
-        if (!clean.ok() || !*clean) ++failed;
+        for (const char* schedule : {"sequential", "solve"}) {
+          DiagSink said;
+          const auto clean = One(loaded, call, schedule, said);
+          if (!clean.ok()) fmt::print("{}", RenderAll(said, loaded.sources));
+          if (!clean.ok() || !*clean) ++failed;
+        }
       }
     return failed;
   }
 
  private:
-  Result<bool> One(const api::Loaded& loaded, const frontend::TestCallInfo& call, DiagSink& diags) {
+  Result<bool> One(const api::Loaded& loaded, const frontend::TestCallInfo& call,
+                   const char* schedule, DiagSink& diags) {
     TRY(const api::Call bound, Bind(*loaded.program, call, diags));
-    const api::PipelineOptions options;
+    api::PipelineOptions options;
+    options.schedule = schedule;
     TRY(const backend::KernelImage image,
         api::CompileCall(loaded, call.kernel, bound, options, nullptr, nullptr, nullptr, diags));
     if (!seen_.insert(image.ptx).second) return true;  // the same kernel for other sizes
     TRY(const backend::PtxasReport report,
         backend::Assemble(image.ptx, image.target, ptxas_, diags));
-    fmt::print("{}  {}  {} registers\n", report.clean() ? "ok   " : "WRONG", CallText(call),
-               report.registers);
+    fmt::print("{}  {}  {}  {} registers\n", report.clean() ? "ok   " : "WRONG", CallText(call),
+               schedule, report.registers);
     if (!report.clean())
       fmt::print("       {} + {} bytes spilled, {} bytes of stack\n", report.spill_store_bytes,
                  report.spill_load_bytes, report.stack_bytes);
