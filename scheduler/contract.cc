@@ -25,7 +25,13 @@ int OnlyReader(const Graph& g, int v) {
   return reader;
 }
 
-void MergeInto(Graph* g, int v, int reader) {
+void MergeInto(Extraction* loop, int v, int reader) {
+  Graph* g = &loop->graph;
+  OpOrigin& origin = loop->origins[reader];
+  const std::vector<OriginStep>& first = loop->origins[v].steps;
+  origin.steps.insert(origin.steps.begin(), first.begin(), first.end());
+  origin.main += static_cast<int>(first.size());
+  loop->origins.erase(loop->origins.begin() + v);
   const GraphOp small = g->ops[v];
   GraphOp& op = g->ops[reader];
   op.issue += small.issue;
@@ -42,6 +48,7 @@ void MergeInto(Graph* g, int v, int reader) {
   for (GraphEdge e : g->edges) {
     if (e.from == v) continue;
     if (e.from == reader && e.delay > 0) e.delay += small.latency;
+    if (e.to == reader && e.hold > 0) e.hold += small.issue;  // reads that much later
     if (e.to == v) e.to = reader;
     // Two edges between the same ops: the stricter numbers of both.
     auto twin = std::find_if(edges.begin(), edges.end(), [&](const GraphEdge& o) {
@@ -66,7 +73,8 @@ void MergeInto(Graph* g, int v, int reader) {
 
 }  // namespace
 
-void ContractSmallOps(Graph* graph) {
+void ContractSmallOps(Extraction* loop) {
+  Graph* graph = &loop->graph;
   int64_t largest = 0;
   for (const GraphOp& op : graph->ops) largest = std::max(largest, op.issue);
   for (int v = 0; v < static_cast<int>(graph->ops.size());) {
@@ -74,7 +82,7 @@ void ContractSmallOps(Graph* graph) {
     const int reader = IsPlain(op) && op.issue * kSmall <= largest ? OnlyReader(*graph, v) : -1;
     if (reader >= 0 && reader != v && IsPlain(graph->ops[reader]) &&
         graph->ops[reader].slice == op.slice && graph->ops[reader].warps == op.warps) {
-      MergeInto(graph, v, reader);
+      MergeInto(loop, v, reader);
       v = 0;  // what read v may now be small and single itself
     } else {
       ++v;

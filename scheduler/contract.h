@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "scheduler/graph.h"
+#include "scheduler/extract.h"
 
 namespace tilec::scheduler {
 
@@ -11,6 +11,6 @@ namespace tilec::scheduler {
 // the same iteration, slice and width reads becomes part of that op: its work is done first, its
 // inputs become inputs. Both then run back to back in one role, which costs at most the small op's
 // own time. Names, kinds and places are those of the reader.
-void ContractSmallOps(Graph* graph);
+void ContractSmallOps(Extraction* loop);
 
 }  // namespace tilec::scheduler

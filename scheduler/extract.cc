@@ -54,7 +54,7 @@ class Extractor {
         classes_(fn, loop),
         tensor_memory_(target.Has("tmem")) {}
 
-  Result<Graph> Run() {
+  Result<Extraction> Run() {
     if (slices_ < 1 || (slices_ > 1 && (classes_.sliceable() < 0 ||
                                         classes_.extent() % (slices_ * kTensorRows) != 0)))
       return diags_.Report(kLoopSlices, loop_.at, slices_);
@@ -83,7 +83,7 @@ class Extractor {
       if (instances_.count(id) > 0) AddEdges(id);
     AddOrder();
     if (graph_.ops.empty()) return diags_.Report(kLoopEmpty, loop_.at, fn_.name);
-    return std::move(graph_);
+    return Extraction{std::move(graph_), std::move(origins_)};
   }
 
  private:
@@ -207,7 +207,7 @@ class Extractor {
     for (int s = 0; s < (sliced ? slices_ : 1); ++s) {
       GraphOp g = Costed(cost, work, op.at);
       g.name = sliced ? Unique(fmt::format("{}_{}", base, s)) : base;
-      g.slice = sliced ? s : -1;
+      g.slice = sliced ? s : static_cast<int>(op.i("slice", -1));
       Home home = Home::kRegisters;
       if (op.kind == OpKind::kLoad && cost.variable) {
         home = Home::kShared;
@@ -221,15 +221,17 @@ class Extractor {
       if (op.kind == OpKind::kDot) products_.insert(static_cast<int>(graph_.ops.size()));
       instances_[id].push_back(static_cast<int>(graph_.ops.size()));
       home_.push_back(home);
+      const ValueId value = op.results.empty() ? ValueId() : op.results[0];
+      origins_.push_back({{{StepKind::kOp, id, value}}, 0, g.slice});
       graph_.ops.push_back(std::move(g));
     }
   }
 
   // An op between a value and its reader; made once per value.
-  int Inserted(const char* kind, int from, int64_t bytes, EdgeKind edge, Home home,
-               int64_t distance) {
-    const auto key = std::make_tuple(std::string(kind), from, distance);
+  int Inserted(StepKind step, int from, int64_t bytes, EdgeKind edge, Home home, int64_t distance) {
+    const auto key = std::make_tuple(step, from, distance);
     if (auto it = inserted_.find(key); it != inserted_.end()) return it->second;
+    const char* kind = Spelling(step);
     const ir::OpCost* cost = target_.CostOf(kind);
     ir::Work work;
     work.bytes = static_cast<double>(bytes);
@@ -241,6 +243,8 @@ class Extractor {
     if (home == Home::kShared) g.smem_bytes = bytes;
     if (home == Home::kTensor) g.tmem_columns = Columns(bytes);
     const int index = static_cast<int>(graph_.ops.size());
+    const OpOrigin& source = origins_[from];
+    origins_.push_back({{{step, OpId(), source.steps[source.main].value}}, 0, g.slice});
     graph_.ops.push_back(std::move(g));
     home_.push_back(home);
     inserted_[key] = index;
@@ -272,23 +276,23 @@ class Extractor {
     // A product reads its operands until it completes; its accumulator is updated in place.
     const int64_t hold = dot && operand < 2 ? graph_.ops[to].latency : 0;
     Home home = home_[from];
-    auto pass = [&](const char* kind, EdgeKind edge, Home next) {
-      from = Inserted(kind, from, bytes, edge, next, distance);
+    auto pass = [&](StepKind step, EdgeKind edge, Home next) {
+      from = Inserted(step, from, bytes, edge, next, distance);
       distance = 0;
       home = next;
     };
     if (dot) {
       if (operand == 1 && home != Home::kShared) {
-        if (home == Home::kTensor) pass("tmem_load", EdgeKind::kTmem, Home::kRegisters);
-        pass("smem_store", EdgeKind::kRegister, Home::kShared);
+        if (home == Home::kTensor) pass(StepKind::kTmemLoad, EdgeKind::kTmem, Home::kRegisters);
+        pass(StepKind::kSmemStore, EdgeKind::kRegister, Home::kShared);
       }
       if (operand == 2 && home == Home::kShared)
-        pass("smem_load", EdgeKind::kSmem, Home::kRegisters);
+        pass(StepKind::kSmemLoad, EdgeKind::kSmem, Home::kRegisters);
       if (tensor_memory_ && operand != 1 && home == Home::kRegisters)
-        pass("tmem_store", EdgeKind::kRegister, Home::kTensor);
+        pass(StepKind::kTmemStore, EdgeKind::kRegister, Home::kTensor);
     } else {
-      if (home == Home::kShared) pass("smem_load", EdgeKind::kSmem, Home::kRegisters);
-      if (home == Home::kTensor) pass("tmem_load", EdgeKind::kTmem, Home::kRegisters);
+      if (home == Home::kShared) pass(StepKind::kSmemLoad, EdgeKind::kSmem, Home::kRegisters);
+      if (home == Home::kTensor) pass(StepKind::kTmemLoad, EdgeKind::kTmem, Home::kRegisters);
     }
     const EdgeKind kind = home == Home::kShared   ? EdgeKind::kSmem
                           : home == Home::kTensor ? EdgeKind::kTmem
@@ -351,10 +355,11 @@ class Extractor {
   const DimClasses classes_;
   const bool tensor_memory_;
   Graph graph_;
+  std::vector<OpOrigin> origins_;
   std::vector<Home> home_;  // by graph op
   std::map<OpId, std::vector<int>> instances_;
   std::map<ValueId, size_t> arg_index_;
-  std::map<std::tuple<std::string, int, int64_t>, int> inserted_;
+  std::map<std::tuple<StepKind, int, int64_t>, int> inserted_;
   std::set<std::string> taken_;
   std::set<int> products_;  // graph ops
 };
@@ -389,12 +394,30 @@ std::vector<int> SliceChoices(const ir::Function& fn, OpId loop) {
   return choices;
 }
 
-Result<Graph> ExtractLoop(const ir::Function& fn, OpId loop, const ir::Target& target, int slices,
-                          DiagSink& diags) {
-  TRY(Graph graph, Extractor(fn, loop, target, slices, diags).Run());
-  ContractSmallOps(&graph);
-  TRY_VOID(CheckGraph(graph, diags));
-  return graph;
+const char* Spelling(StepKind kind) {
+  switch (kind) {
+    case StepKind::kOp: return "";
+    case StepKind::kSmemLoad: return "smem_load";
+    case StepKind::kSmemStore: return "smem_store";
+    case StepKind::kTmemLoad: return "tmem_load";
+    case StepKind::kTmemStore: return "tmem_store";
+  }
+  return "";
+}
+
+std::vector<OpId> OpOrigin::members() const {
+  std::vector<OpId> ops;
+  for (const OriginStep& step : steps)
+    if (step.kind == StepKind::kOp) ops.push_back(step.op);
+  return ops;
+}
+
+Result<Extraction> ExtractLoop(const ir::Function& fn, OpId loop, const ir::Target& target,
+                               int slices, DiagSink& diags) {
+  TRY(Extraction extraction, Extractor(fn, loop, target, slices, diags).Run());
+  ContractSmallOps(&extraction);
+  TRY_VOID(CheckGraph(extraction.graph, diags));
+  return extraction;
 }
 
 }  // namespace tilec::scheduler

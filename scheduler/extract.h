@@ -8,6 +8,8 @@
 //     second operand go through an inserted smem_store.
 //   * On machines with tensor memory products leave their results there: inserted tmem_load and
 //     tmem_store ops carry values to and from registers.
+//   * Beside the graph it says of each op which ops of the body it stands for; free ops and scalars
+//     belong to whoever uses them and appear nowhere.
 //   * Carried values become edges of distance 1 and more; accesses of one tensor that may touch the
 //     same elements become order edges.
 //
@@ -29,8 +31,35 @@ std::vector<ir::OpId> InnermostLoops(const ir::Function& fn);
 // contraction, scan or reduction runs along, in slices of whole 64s.
 std::vector<int> SliceChoices(const ir::Function& fn, ir::OpId loop);
 
-// `loop` is a `for` of a tile-level function; `slices` is one of its SliceChoices.
-Result<Graph> ExtractLoop(const ir::Function& fn, ir::OpId loop, const ir::Target& target,
-                          int slices, DiagSink& diags);
+// What one op of the graph executes.
+enum class StepKind { kOp, kSmemLoad, kSmemStore, kTmemLoad, kTmemStore };
+const char* Spelling(StepKind kind);  // of an inserted one, as its cost row is called
+
+struct OriginStep {
+  StepKind kind = StepKind::kOp;
+  ir::OpId op;        // kOp: of the loop's body
+  ir::ValueId value;  // its result (invalid if it has none); of inserted steps: the value moved
+  bool operator==(const OriginStep&) const = default;
+};
+
+struct OpOrigin {
+  // In an order in which they can run: ops contracted into the main one stand before it.
+  std::vector<OriginStep> steps;
+  int main = 0;    // index into steps: the op that the graph's op is named after
+  int slice = -1;  // as GraphOp::slice
+
+  std::vector<ir::OpId> members() const;  // the steps of kind kOp
+};
+
+struct Extraction {
+  Graph graph;
+  std::vector<OpOrigin> origins;  // by op of the graph
+};
+
+// `loop` is a `for` of a tile-level function; `slices` is one of its SliceChoices. A body whose
+// rows are cut already says so by the attribute `slice` of its ops; it is taken as it is (slices =
+// 1).
+Result<Extraction> ExtractLoop(const ir::Function& fn, ir::OpId loop, const ir::Target& target,
+                               int slices, DiagSink& diags);
 
 }  // namespace tilec::scheduler

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "scheduler/bounds.h"
 #include "scheduler/contract.h"
@@ -100,13 +101,17 @@ ir::Function Kernel(const std::string& file, const std::string& kernel,
   return fn.value_or(ir::Function());
 }
 
-Graph Extract(const ir::Function& fn, const std::string& machine, int slices) {
+Extraction ExtractAll(const ir::Function& fn, const std::string& machine, int slices) {
   DiagSink diags;
   const std::vector<ir::OpId> loops = InnermostLoops(fn);
   EXPECT_EQ(loops.size(), 1u);
-  Result<Graph> graph = ExtractLoop(fn, loops[0], Machine(machine), slices, diags);
-  EXPECT_TRUE(graph.ok()) << (diags.all().empty() ? "" : diags.all()[0].message);
-  return graph.ok() ? *graph : Graph();
+  Result<Extraction> loop = ExtractLoop(fn, loops[0], Machine(machine), slices, diags);
+  EXPECT_TRUE(loop.ok()) << (diags.all().empty() ? "" : diags.all()[0].message);
+  return loop.ok() ? *loop : Extraction();
+}
+
+Graph Extract(const ir::Function& fn, const std::string& machine, int slices) {
+  return ExtractAll(fn, machine, slices).graph;
 }
 
 std::vector<int> OfKind(const Graph& g, const std::string& kind) {
@@ -196,8 +201,12 @@ edge S -> X register
 edge M -> X register transfer=5
 edge X -> BIG register distance=2
 )";
-  Graph g = *ParseGraph(text, -1, diags);
-  ContractSmallOps(&g);
+  Extraction loop;
+  loop.graph = *ParseGraph(text, -1, diags);
+  for (uint32_t i = 0; i < 4; ++i)
+    loop.origins.push_back({{{StepKind::kOp, ir::OpId(i), ir::ValueId(i)}}, 0, -1});
+  ContractSmallOps(&loop);
+  const Graph& g = loop.graph;
   ASSERT_TRUE(CheckGraph(g, diags).ok());
   ASSERT_EQ(g.ops.size(), 3u) << ToText(g);  // M has two readers and itself
   const int x = g.FindOp("X");
@@ -208,6 +217,64 @@ edge X -> BIG register distance=2
     if (e.from == x) {
       EXPECT_EQ(e.delay, 78);
     }
+  // X now runs S first.
+  ASSERT_EQ(loop.origins.size(), 3u);
+  EXPECT_EQ(loop.origins[x].members(), (std::vector<ir::OpId>{ir::OpId(2), ir::OpId(3)}));
+  EXPECT_EQ(loop.origins[x].main, 1);
+}
+
+// Every op of the body that is neither free nor scalar stands in exactly one op of the graph, or in
+// one per slice; inserted ops name the value they move.
+TEST(Extract, OriginsCoverTheBody) {
+  struct Case {
+    const char *file, *kernel, *machine;
+    frontend::Values values;
+    int slices;
+  };
+  const std::vector<Case> cases = {
+      {"attention", "attention", "h200", {{"D", int64_t{128}}}, 2},
+      {"attention", "attention", "h200", {{"D", int64_t{64}}, {"causal", true}}, 1},
+      {"attention", "attention", "b200", {{"D", int64_t{128}}}, 1},
+      {"matmul", "gemm", "h200", {}, 2},
+  };
+  for (const Case& c : cases) {
+    const ir::Function fn = Kernel(c.file, c.kernel, c.values);
+    const Extraction loop = ExtractAll(fn, c.machine, c.slices);
+    ASSERT_EQ(loop.origins.size(), loop.graph.ops.size());
+    std::map<std::pair<ir::OpId, int>, int> seen;
+    for (size_t v = 0; v < loop.origins.size(); ++v) {
+      const OpOrigin& origin = loop.origins[v];
+      EXPECT_EQ(origin.slice, loop.graph.ops[v].slice);
+      const OriginStep& main = origin.steps[origin.main];
+      if (main.kind != StepKind::kOp) {
+        EXPECT_EQ(loop.graph.ops[v].kind, Spelling(main.kind));
+        ASSERT_TRUE(main.value.valid());
+      }
+      for (ir::OpId id : origin.members()) ++seen[{id, origin.slice}];
+    }
+    for (const auto& [key, times] : seen) EXPECT_EQ(times, 1);
+    const ir::Op& op = fn.ops[InnermostLoops(fn)[0]];
+    for (ir::OpId id : fn.blocks[op.regions[0]].ops) {
+      const ir::Op& body = fn.ops[id];
+      const bool tile = !body.results.empty() && fn.type(body.results[0]).rank() > 0;
+      const std::string name = ir::Info(body.kind).mnemonic;
+      if (!tile || name == "constant" || name == "broadcast" || name == "reshape" ||
+          name == "transpose" || name == "iota")
+        continue;
+      const bool shared = seen.count({id, -1}) > 0;
+      for (int s = 0; s < c.slices; ++s)
+        EXPECT_TRUE(shared || seen.count({id, s}) > 0) << c.kernel << ": " << name;
+    }
+  }
+}
+
+// A body whose rows are cut already: the attribute says which slice an op belongs to.
+TEST(Extract, TakesSlicesFromTheBody) {
+  ir::Function fn = Kernel("attention", "attention", {{"D", int64_t{128}}});
+  for (ir::OpId id : fn.blocks[fn.ops[InnermostLoops(fn)[0]].regions[0]].ops)
+    if (fn.ops[id].kind == ir::OpKind::kDot) fn.ops[id].set("slice", int64_t{1});
+  const Graph g = Extract(fn, "h200", 1);
+  for (const GraphOp& op : g.ops) EXPECT_EQ(op.slice, op.kind == "dot" ? 1 : -1) << op.name;
 }
 
 TEST(Extract, SlicesThatDoNotFitAreDiagnosed) {
