@@ -23,6 +23,10 @@
 
 namespace tilec::runtime {
 
+namespace judge {
+class Report;  // runtime/emulator/judge/finding.h
+}
+
 using DeviceAddress = uint64_t;
 
 // What cuTensorMapEncodeTiled takes; dims, strides and box innermost first.
@@ -125,6 +129,13 @@ struct EmulatorOptions {
   int threads = 0;                   // 0: hardware concurrency
   uint64_t memory_limit_bytes = 8ull << 30;
   uint64_t instruction_limit = 0;    // warp instructions per launch; 0: none
+  // The judge (docs/emulator.md): every launch adds what it finds to `report`, which must be set.
+  // A checked launch runs on one thread.
+  enum class Check { kOff, kOn };
+  Check check = Check::kOff;
+  std::shared_ptr<judge::Report> report;
+  bool check_numbers = false;        // N1: the first NaN or infinity
+  bool check_banks = false;          // B1: bank conflicts
 };
 
 // runtime/emulator/device.cc

@@ -22,6 +22,7 @@
 
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/handlers.h"
+#include "runtime/emulator/judge/finding.h"
 #include "runtime/emulator/tensor_map.h"
 
 namespace tilec::runtime {
@@ -106,6 +107,26 @@ class EmuModule : public Module {
   PtxPlaces places;
   std::vector<std::unique_ptr<Program>> programs;
 };
+
+// A fault as the judge says it.
+judge::Finding FindingOf(const Fault& fault, const emulator::Launch& launch) {
+  judge::Finding f;
+  f.rule = fault.rule.value_or(RuleOf(*fault.def));
+  f.severity = judge::Def(f.rule).severity;
+  f.entry = launch.program->name;
+  f.message = fault.message;
+  judge::Access at;
+  at.site.file = launch.places->name;
+  at.site.line = fault.line;
+  at.site.source = launch.places->Source(fault.line);
+  for (const Inst& i : launch.program->code)
+    if (i.line == fault.line && at.site.text.empty()) at.site.text = launch.program->texts[i.text];
+  f.accesses.push_back(std::move(at));
+  f.notes = fault.notes;
+  if (!fault.helps.empty()) f.fix = fault.helps[0];
+  f.seed = launch.options->seed;
+  return f;
+}
 
 // Runs every cluster of a launch. Returns the faulted cluster, if any.
 class Pool {
@@ -271,7 +292,17 @@ class EmuDevice : public Device {
 };
 
 Result<> EmuDevice::CheckLaunch(const Program& p, const LaunchConfig& c, DiagSink& diags) const {
-  auto bad = [&](const std::string& why) { return diags.Report(kBadLaunch, {}, p.name, why); };
+  auto bad = [&](const std::string& why) {
+    if (options_.check == EmulatorOptions::Check::kOn && options_.report != nullptr) {
+      judge::Finding f;
+      f.rule = judge::Rule::kR2;
+      f.entry = p.name;
+      f.message = why;
+      f.seed = options_.seed;
+      options_.report->Add(std::move(f));
+    }
+    return diags.Report(kBadLaunch, {}, p.name, why);
+  };
   constexpr uint32_t kMaxGrid[3] = {0x7fffffff, 65535, 65535}, kMaxBlock[3] = {1024, 1024, 64};
   uint64_t threads = 1, cluster = 1;
   for (int k = 0; k < 3; ++k) {
@@ -355,7 +386,8 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
   std::sort(launch.allocations.begin(), launch.allocations.end(),
             [](const Allocation& a, const Allocation& b) { return a.begin < b.begin; });
 
-  int threads = program->order_sensitive ? 1 : Threads();
+  bool one = program->order_sensitive || options_.check == EmulatorOptions::Check::kOn;
+  int threads = one ? 1 : Threads();
   if (static_cast<uint64_t>(threads) > clusters) threads = static_cast<int>(clusters);
   Fault fault;
   Pool pool(&launch, clusters, threads);
@@ -366,6 +398,8 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
     stats->warp_instructions = launch.executed.load();
   }
   if (ok) return Done();
+  if (options_.check == EmulatorOptions::Check::kOn && options_.report != nullptr)
+    options_.report->Add(FindingOf(fault, launch));
   DiagBuilder report = diags.ReportText(*fault.def, {}, fault.message);
   emu->places.At(report, fault.line);
   report.Note(fmt::format("in entry `{}`", entry));

@@ -36,10 +36,26 @@ MBarrier* BarrierAt(Warp& w, const Inst& i, int lane, uint32_t address, bool cre
   return nullptr;
 }
 
+judge::Rule RuleOf(MBarrierError error) {
+  switch (error) {
+    case MBarrierError::kNone:
+    case MBarrierError::kNotInitialized:
+    case MBarrierError::kAlreadyInitialized: return judge::Rule::kS9;
+    case MBarrierError::kCountRange:
+    case MBarrierError::kArriveUnderflow:
+    case MBarrierError::kNoCompleteCompletes: return judge::Rule::kS2;
+    case MBarrierError::kTxRange: return judge::Rule::kA4;
+    case MBarrierError::kTxOverflow: return judge::Rule::kA5;
+    case MBarrierError::kStalePhase:
+    case MBarrierError::kParityRange: return judge::Rule::kS3;
+  }
+  return judge::Rule::kS9;
+}
+
 Step BarrierFault(Warp& w, const Inst& i, int lane, uint32_t address, const MBarrier& b,
                   MBarrierError error) {
   uint32_t offset = address & ((1u << kRankShift) - 1);
-  return FailText(w, i, kBadBarrier,
+  return FailRule(w, i, kBadBarrier, RuleOf(error),
                   fmt::format("`{}` on the mbarrier at shared offset {}: {} (phase {}, {} of {} "
                               "arrivals pending, tx {})",
                               TextOf(w, i), offset, Describe(error), b.phase(), b.pending(),

@@ -145,17 +145,20 @@ NamedBarrier* ArriveAt(Warp& w, const Inst& i, uint32_t mask, uint32_t* id) {
   *id = Row<uint32_t>(w, i.o[0])[lane];
   uint32_t count = i.u[1] ? Row<uint32_t>(w, i.o[1])[lane] : 0;
   if (*id > 15) {
-    FailLane(w, i, lane, kBadOperandValue, TextOf(w, i), fmt::format("barrier {} of 16", *id));
+    FailRule(w, i, kBadOperandValue, judge::Rule::kS5,
+             fmt::format("`{}`: barrier {} of 16", TextOf(w, i), *id), lane);
     return nullptr;
   }
   if (i.u[1] && (count == 0 || count % 32 != 0 || count > 1024)) {
-    FailLane(w, i, lane, kBadOperandValue, TextOf(w, i),
-             fmt::format("a thread count of {}, which is no multiple of 32 up to 1024", count));
+    FailRule(w, i, kBadOperandValue, judge::Rule::kS5,
+             fmt::format("`{}`: a thread count of {}, which is no multiple of 32 up to 1024",
+                         TextOf(w, i), count),
+             lane);
     return nullptr;
   }
   NamedBarrier& b = w.cta->barriers[*id];
   if (b.arrived > 0 && b.expected != count) {
-    FailText(w, i, kBadBarrier,
+    FailRule(w, i, kBadBarrier, judge::Rule::kS5,
              fmt::format("barrier {} is used with {} threads here and {} at line {} in the same "
                          "generation",
                          *id, count, b.expected, b.line),
@@ -166,8 +169,8 @@ NamedBarrier* ArriveAt(Warp& w, const Inst& i, uint32_t mask, uint32_t* id) {
   b.line = i.line;
   b.arrived += Threads(w, mask);
   if (count != 0 && b.arrived > count) {
-    FailText(
-        w, i, kBadBarrier,
+    FailRule(
+        w, i, kBadBarrier, judge::Rule::kS5,
         fmt::format("barrier {} gets {} arrivals in a generation of {}", *id, b.arrived, count),
         lane);
     return nullptr;
@@ -245,7 +248,7 @@ uint32_t ClusterThreads(const Cluster& c) {
 Step RunClusterArrive(Warp& w, const Inst& i, uint32_t mask) {
   ClusterBarrier& b = w.cta->cluster->barrier;
   if (mask & w.cluster_arrived)
-    return FailText(w, i, kBadBarrier,
+    return FailRule(w, i, kBadBarrier, judge::Rule::kS7,
                     "a thread arrives at the cluster barrier a second time "
                     "without waiting",
                     __builtin_ctz(mask & w.cluster_arrived));
@@ -265,7 +268,7 @@ void CheckClusterBarrier(Cluster& c) {
 
 Step RunClusterWait(Warp& w, const Inst& i, uint32_t mask) {
   if ((mask & w.cluster_arrived) != mask)
-    return FailText(w, i, kBadBarrier,
+    return FailRule(w, i, kBadBarrier, judge::Rule::kS7,
                     "a thread waits at the cluster barrier without having "
                     "arrived",
                     __builtin_ctz(mask & ~w.cluster_arrived));
@@ -285,7 +288,7 @@ Step RunClusterWait(Warp& w, const Inst& i, uint32_t mask) {
 Step RunSetMaxNReg(Warp& w, const Inst& i, uint32_t mask) {
   if (Step s = Converge(w, i, mask, w.launched); s != Step::kNext) return s;
   if (mask != ~0u)
-    return FailText(w, i, kConvergence,
+    return FailRule(w, i, kConvergence, judge::Rule::kR1,
                     fmt::format("`{}`: all 32 lanes of a warp must execute it", TextOf(w, i)));
   uint32_t want = static_cast<uint32_t>(i.imm);
   Cta& cta = *w.cta;
@@ -300,11 +303,13 @@ Step RunSetMaxNReg(Warp& w, const Inst& i, uint32_t mask) {
     return Step::kNext;
   }
   if (!i.u[0] && delta > 0)
-    return FailLane(w, i, -1, kBadOperandValue, TextOf(w, i),
-                    fmt::format("the warp has {} registers, {} is more", w.registers, want));
+    return FailRule(w, i, kBadOperandValue, judge::Rule::kR1,
+                    fmt::format("`{}`: the warp has {} registers, {} is more", TextOf(w, i),
+                                w.registers, want));
   if (i.u[0] && delta < 0)
-    return FailLane(w, i, -1, kBadOperandValue, TextOf(w, i),
-                    fmt::format("the warp has {} registers, {} is fewer", w.registers, want));
+    return FailRule(w, i, kBadOperandValue, judge::Rule::kR1,
+                    fmt::format("`{}`: the warp has {} registers, {} is fewer", TextOf(w, i),
+                                w.registers, want));
   if (delta * 32 > cta.register_pool) {
     w.wait = {};
     w.wait.kind = Wait::Kind::kRegisters;

@@ -109,7 +109,7 @@ Step RunWgmma(Warp& w, const Inst& i, uint32_t mask) {
     bool same = p == (scale_d ? ~0u : 0u);
     for (int l = 0; l < 32; ++l) same = same && da[l] == desc_a && db[l] == desc_b;
     if (!same)
-      return FailText(w, i, kConvergence,
+      return FailRule(w, i, kConvergence, judge::Rule::kW3,
                       fmt::format("`{}`: warp {} of the warpgroup gives other operands than warp 0",
                                   TextOf(w, i), q));
     for (uint32_t r = 0; r < acc[0] && r < 128; ++r)
@@ -120,7 +120,8 @@ Step RunWgmma(Warp& w, const Inst& i, uint32_t mask) {
   std::string error;
   if (!Wgmma(shape, desc_a, desc_b, scale_d, cta.smem, cta.smem_bytes, registers,
              launch.options->arithmetic, &error))
-    return FailLane(w, i, -1, kBadOperandValue, TextOf(w, i), error);
+    return FailRule(w, i, kBadOperandValue, judge::Rule::kW3,
+                    fmt::format("`{}`: {}", TextOf(w, i), error));
   return Step::kNext;
 }
 

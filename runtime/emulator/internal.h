@@ -16,12 +16,14 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "runtime/device.h"
 #include "runtime/emulator/diagnostics.h"
+#include "runtime/emulator/judge/finding.h"
 #include "runtime/emulator/mbarrier.h"
 #include "runtime/emulator/ptx_ast.h"
 #include "runtime/emulator/wgmma.h"
@@ -95,7 +97,10 @@ struct Fault {
   int line = 0;
   std::vector<std::string> notes;
   std::vector<std::string> helps;
+  std::optional<judge::Rule> rule;  // where `def` alone does not tell (RuleOf)
 };
+// The check a fault of this kind belongs to.
+judge::Rule RuleOf(const DiagDef& def);
 
 // Why a path waits.
 struct Wait {
@@ -246,6 +251,9 @@ inline const std::string& TextOf(const Warp& w, const Inst& i) {
 // "CTA (1,0,0), warp 3, lane 5"; lane < 0: without.
 std::string WhoIs(const Warp& w, int lane = -1);
 Step FailText(Warp& w, const Inst& i, const DiagDef& def, std::string message, int lane = -1);
+// The same where the check is not the usual one of `def`.
+Step FailRule(Warp& w, const Inst& i, const DiagDef& def, judge::Rule rule, std::string message,
+              int lane = -1);
 template <typename... Args>
 Step FailLane(Warp& w, const Inst& i, int lane, const DiagDef& def, const Args&... args) {
   return FailText(w, i, def, fmt::format(fmt::runtime(def.format), args...), lane);

@@ -289,6 +289,28 @@ std::string WhoIs(const Warp& w, int lane) {
   return s;
 }
 
+judge::Rule RuleOf(const DiagDef& def) {
+  using judge::Rule;
+  static constexpr std::pair<const DiagDef*, Rule> kRules[] = {
+      {&kGlobalOutOfBounds, Rule::kM4}, {&kSharedOutOfBounds, Rule::kM4},
+      {&kLocalOutOfBounds, Rule::kM4},  {&kParamOutOfBounds, Rule::kM4},
+      {&kReadOnly, Rule::kM4},          {&kMisaligned, Rule::kM5},
+      {&kDeadlock, Rule::kS1},          {&kBadBarrier, Rule::kS9},
+      {&kConvergence, Rule::kS6},
+  };
+  for (auto [d, rule] : kRules)
+    if (d == &def) return rule;
+  return Rule::kX1;
+}
+
+Step FailRule(Warp& w, const Inst& i, const DiagDef& def, judge::Rule rule, std::string message,
+              int lane) {
+  bool first = !w.cta->cluster->failed;
+  FailText(w, i, def, std::move(message), lane);
+  if (first) w.cta->cluster->fault.rule = rule;
+  return Step::kError;
+}
+
 Step FailText(Warp& w, const Inst& i, const DiagDef& def, std::string message, int lane) {
   Cluster& c = *w.cta->cluster;
   if (c.failed) return Step::kError;

@@ -72,19 +72,20 @@ std::string Register::Name() const {
   return ranged ? s + std::to_string(number) : s;
 }
 
-std::string PtxPlaces::Describe(int line) const {
-  std::string s = name + ":" + std::to_string(line);
+std::string PtxPlaces::Source(int line) const {
   auto it = std::lower_bound(notes.begin(), notes.end(), line,
                              [](const LineNote& n, int l) { return n.ptx_line < l; });
-  if (it != notes.end() && it->ptx_line == line) s += " (" + it->text + ")";
-  return s;
+  return it != notes.end() && it->ptx_line == line ? it->text : "";
+}
+
+std::string PtxPlaces::Describe(int line) const {
+  std::string s = name + ":" + std::to_string(line), source = Source(line);
+  return source.empty() ? s : s + " (" + source + ")";
 }
 
 DiagBuilder PtxPlaces::At(DiagBuilder builder, int line) const {
   builder.Place(name + ":" + std::to_string(line));
-  auto it = std::lower_bound(notes.begin(), notes.end(), line,
-                             [](const LineNote& n, int l) { return n.ptx_line < l; });
-  if (it != notes.end() && it->ptx_line == line) builder.Note("compiled from " + it->text);
+  if (std::string source = Source(line); !source.empty()) builder.Note("compiled from " + source);
   return builder;
 }
 

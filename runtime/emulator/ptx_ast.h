@@ -149,6 +149,7 @@ struct PtxPlaces {
   std::vector<LineNote> notes;
   DiagBuilder At(DiagBuilder builder, int line) const;
   std::string Describe(int line) const;  // "kernel.ptx:12 (gemm.tile:3:1)"
+  std::string Source(int line) const;    // "gemm.tile:3:1"; empty: unknown
 };
 
 Result<std::unique_ptr<PtxModule>> ParsePtx(const std::string& text, const PtxPlaces& places,
