@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/execution.h"
 #include "support/diag.h"
 #include "support/result.h"
 
@@ -31,15 +32,15 @@ using DeviceAddress = uint64_t;
 
 // What cuTensorMapEncodeTiled takes; dims, strides and box innermost first.
 struct TensorMapDesc {
-  std::string dtype;                    // "bf16", "f16", "f32", "tf32", "e4m3", "s8", "i8", "u8", …
+  std::string dtype;  // "bf16", "f16", "f32", "tf32", "e4m3", "s8", "i8", "u8", …
   DeviceAddress base = 0;
-  std::vector<uint64_t> dims;           // elements, 1…5 of them
-  std::vector<uint64_t> strides_bytes;  // rank − 1
-  std::vector<uint32_t> box;            // elements, 1…256 each
+  std::vector<uint64_t> dims;             // elements, 1…5 of them
+  std::vector<uint64_t> strides_bytes;    // rank − 1
+  std::vector<uint32_t> box;              // elements, 1…256 each
   std::vector<uint32_t> element_strides;  // empty: all 1
-  int swizzle_bytes = 0;                // 0, 32, 64, 128
-  int l2_promotion_bytes = 0;           // 0, 64, 128, 256
-  bool fill_nan = false;                // out-of-bounds elements: false 0, true NaN
+  int swizzle_bytes = 0;                  // 0, 32, 64, 128
+  int l2_promotion_bytes = 0;             // 0, 64, 128, 256
+  bool fill_nan = false;                  // out-of-bounds elements: false 0, true NaN
 };
 
 // Opaque to everyone but the device that encoded it.
@@ -88,8 +89,9 @@ class Module {
 using StreamId = int32_t;
 
 struct LaunchStats {
-  double milliseconds = 0;          // device time on cuda, host time of the run on the emulator
-  uint64_t warp_instructions = 0;   // emulator only
+  double milliseconds = 0;         // device time on cuda, host time of the run on the emulator
+  uint64_t warp_instructions = 0;  // emulator only
+  Execution execution;             // emulator only, with EmulatorOptions::record
 };
 
 class Device {
@@ -123,10 +125,14 @@ class Device {
 struct EmulatorOptions {
   enum class Arithmetic { kFast, kExact };
   Arithmetic arithmetic = Arithmetic::kFast;
-  uint64_t seed = 0;                 // elect.sync lane, spurious try_wait, random policies
-  bool random_schedule = false;      // random(seed) instead of run-to-block
+  uint64_t seed = 0;  // elect.sync lane, spurious try_wait, policy, landing
+  Policy policy = Policy::kRunToBlock;
+  Landing landing = Landing::kEarly;
+  int pct_depth = 3;  // Policy::kPct: its change points plus one
   bool spurious_try_wait = false;
-  int threads = 0;                   // 0: hardware concurrency
+  bool record = false;                      // decisions into LaunchStats::execution
+  std::shared_ptr<const Execution> replay;  // its decisions; the settings above stay as they are
+  int threads = 0;                          // 0: hardware concurrency
   uint64_t memory_limit_bytes = 8ull << 30;
   uint64_t instruction_limit = 0;    // warp instructions per launch; 0: none
   // The judge (docs/emulator.md): every launch adds what it finds to `report`, which must be set.

@@ -127,6 +127,11 @@ Result<RunResult> Run(Session& session) {
   fmt::print("\n");
   if (!o.check || !device) PrintOutputs(result);
   TRY_VOID(Save(saves, result, diags));
+  if (!o.record.empty() && device && device->kind() == "emulator") {
+    if (!WriteOutput(o.record, runtime::Print(result.stats.execution), &why))
+      return diags.Report(kFileUnwritable, Span{}, o.record, why).Place("command line");
+    fmt::print("  decisions saved to {}\n", o.record);
+  }
   if (o.check && device) {
     for (const TensorRun& t : result.tensors)
       if (t.compared) fmt::print("  {}: {}\n", t.name, DescribeCheck(t));

@@ -42,10 +42,19 @@ void AddCompiling(CLI::App* app, Options& o) {
 void AddCache(CLI::App* app, Options& o) {
   app->add_option("--cache-dir", o.cache_dir, "folder of the cache on disk");
 }
+// How the emulator's warps take turns (docs/emulator.md).
+void AddExecution(CLI::App* app, Options& o) {
+  app->add_option("--policy", o.policy, "whose turn it is: run-to-block, random, pct, …-first");
+  app->add_option("--async", o.async, "when copies arrive: early, late, random, poison");
+  app->add_option("--policy-seed", o.policy_seed, "seed of policy, copies and elected lanes");
+  app->add_flag("--spurious", o.spurious, "let mbarrier.try_wait fail now and then");
+  app->add_option("--replay", o.replay, "file of decisions to follow");
+}
 void AddRunning(CLI::App* app, Options& o) {
   app->add_option("--device", o.device, "auto, emulator, cuda, cuda:N, interpreter");
   app->add_option("--arith", o.arith, "tensor cores of the emulator: fast, or exact to the bit");
   app->add_option("--seed", o.seed, "seed of the random tensors");
+  AddExecution(app, o);
   app->add_flag("--no-cache", o.no_cache, "compile anew and store nothing");
   AddCache(app, o);
 }
@@ -110,6 +119,7 @@ class CommandLine {
     run->add_flag("--check", o_.check, "compare with the interpreter");
     run->add_option("--repeat", o_.repeat, "launch this often, report the fastest")
         ->check(CLI::Range(1, 1000000));
+    run->add_option("--record", o_.record, "file for the decisions of the emulator");
     run->add_option("--save", o_.save, "NAME=file.npy: write a tensor after the run")
         ->allow_extra_args(false);
 

@@ -36,7 +36,12 @@ struct Options {
   std::vector<std::string> assignments;  // NAME=VALUE
   std::vector<std::string> files;
   std::string device = "auto";
-  std::string arith = "fast";  // fast, exact
+  std::string arith = "fast";           // fast, exact
+  std::string policy = "run-to-block";  // of the emulator, as the next four
+  std::string async = "early";
+  uint64_t policy_seed = 0;
+  bool spurious = false;
+  std::string record, replay;  // files of decisions
   bool check = false;
   uint64_t seed = 0;
   int repeat = 1;

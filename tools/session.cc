@@ -52,6 +52,8 @@ Session::~Session() { PrintDiagnostics(); }
 Result<> Session::CheckOptions() {
   TRY_VOID(CheckChoice("--diagnostics", options_.diagnostics, {"text", "json"}, diags_));
   TRY_VOID(CheckChoice("--arith", options_.arith, {"fast", "exact"}, diags_));
+  TRY_VOID(CheckChoice("--policy", options_.policy, runtime::PolicyNames(), diags_));
+  TRY_VOID(CheckChoice("--async", options_.async, runtime::LandingNames(), diags_));
   TRY_VOID(CheckChoice("--tune", options_.tune, {"default", "model", "measure"}, diags_));
   TRY_VOID(CheckChoice("--ptxas", options_.ptxas, {"auto", "report", "off"}, diags_));
   if (options_.tune != "default") diags_.Report(api::kTuneFallsBack, Span{}, options_.tune);
@@ -92,10 +94,32 @@ Result<std::string> Session::LoadKernel(const std::string& file_and_kernel) {
 }
 
 Result<std::unique_ptr<runtime::Device>> Session::Open(std::string* why) {
+  TRY(const runtime::EmulatorOptions emulator, Emulator());
+  return api::OpenDevice(options_.device, emulator, why, diags_);
+}
+
+Result<runtime::EmulatorOptions> Session::Emulator() {
   runtime::EmulatorOptions emulator;
   emulator.arithmetic = options_.arith == "exact" ? runtime::EmulatorOptions::Arithmetic::kExact
                                                   : runtime::EmulatorOptions::Arithmetic::kFast;
-  return api::OpenDevice(options_.device, emulator, why, diags_);
+  emulator.seed = options_.policy_seed;
+  emulator.policy = *runtime::PolicyFromName(options_.policy);
+  emulator.landing = *runtime::LandingFromName(options_.async);
+  emulator.spurious_try_wait = options_.spurious;
+  emulator.record = !options_.record.empty();
+  if (options_.replay.empty()) return emulator;
+  std::string text, why;
+  if (!ReadFile(options_.replay, &text, &why))
+    return diags_.Report(kFileUnreadable, Span{}, options_.replay, why).Place("command line");
+  auto execution = runtime::ParseExecution(text, &why);
+  if (!execution)
+    return diags_.Report(kBadExecution, Span{}, options_.replay, why).Place("command line");
+  emulator.seed = execution->seed;
+  emulator.policy = execution->policy;
+  emulator.landing = execution->landing;
+  emulator.spurious_try_wait = execution->spurious;
+  emulator.replay = std::make_shared<const runtime::Execution>(std::move(*execution));
+  return emulator;
 }
 
 void Session::PrintDiagnostics() {

@@ -38,6 +38,8 @@ class Session {
   Result<std::string> LoadKernel(const std::string& file_and_kernel);
   Result<> LoadFile(const std::string& path);
   Result<std::unique_ptr<runtime::Device>> Open(std::string* why);
+  // What --arith, --policy and the like ask of the emulator.
+  Result<runtime::EmulatorOptions> Emulator();
 
   // Prints the diagnostics so far to standard error. The exit code they amount to: kOk if none is
   // an error.

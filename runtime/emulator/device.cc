@@ -134,6 +134,8 @@ class Pool {
   Pool(Launch* launch, uint64_t clusters, int threads)
       : launch_(launch), clusters_(clusters), threads_(threads) {}
 
+  Execution& execution() { return execution_; }
+
   bool Run(Fault* fault) {
     std::vector<std::thread> workers;
     for (int k = 1; k < threads_; ++k) workers.emplace_back([this] { Work(); });
@@ -176,6 +178,10 @@ class Pool {
           failed_ = true;
         }
       }
+      if (launch_->options->record) {
+        std::lock_guard lock(mutex_);
+        execution_.clusters[c->number] = std::move(c->decisions);
+      }
       spare.push_back(std::move(c));
     }
   }
@@ -186,6 +192,7 @@ class Pool {
   std::atomic<uint64_t> next_{0};
   std::mutex mutex_;
   Fault fault_;
+  Execution execution_;
   bool failed_ = false;
 };
 
@@ -396,6 +403,11 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
     std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - begin;
     stats->milliseconds = ms.count();
     stats->warp_instructions = launch.executed.load();
+    stats->execution = std::move(pool.execution());
+    stats->execution.policy = options_.policy;
+    stats->execution.landing = options_.landing;
+    stats->execution.seed = options_.seed;
+    stats->execution.spurious = options_.spurious_try_wait;
   }
   if (ok) return Done();
   if (options_.check == EmulatorOptions::Check::kOn && options_.report != nullptr)

@@ -1,7 +1,10 @@
 // mbarriers and asynchronous copies. Copies happen when they are issued and signal their barrier
-// at once; programs may not tell the difference from a copy that was merely fast.
+// at once, which programs may not tell from a copy that was merely fast; loads land later where
+// EmulatorOptions::landing says so (turns.cc).
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "runtime/emulator/decode.h"
@@ -108,6 +111,8 @@ bool GlobalRange(Warp& w, const Inst& i, int lane, uint64_t address, uint64_t by
   return false;
 }
 
+bool Poisons(const Warp& w) { return w.cta->cluster->launch->options->landing == Landing::kPoison; }
+
 bool BulkSize(Warp& w, const Inst& i, int lane, uint32_t bytes) {
   if (bytes % 16 == 0) return true;
   FailLane(w, i, lane, kBadOperandValue, TextOf(w, i),
@@ -171,6 +176,18 @@ Step RunMBarrierPending(Warp& w, const Inst& i, uint32_t mask) {
   return Step::kNext;
 }
 
+namespace {
+
+// One time in four, by place rather than by history: the same in a replay.
+bool FailsSpuriously(const Warp& w, uint64_t seed) {
+  uint64_t h = (seed + 1) * 0x9e3779b97f4a7c15ull ^ (w.executed + 1) * 0xbf58476d1ce4e5b9ull ^
+               (w.cta->cluster->number * 4096 + w.cta->rank * 64 + w.index) * 0x94d049bb133111ebull;
+  h ^= h >> 31;
+  return (h * 0x2545f4914f6cdd1dull >> 62) == 0;
+}
+
+}  // namespace
+
 Step RunMBarrierWait(Warp& w, const Inst& i, uint32_t mask) {
   bool suspend = i.u[0] != 0, parity = i.u[1] != 0;
   const uint32_t* address = Row<uint32_t>(w, i.o[1]);
@@ -200,7 +217,7 @@ Step RunMBarrierWait(Warp& w, const Inst& i, uint32_t mask) {
   bool waits = suspend && done == 0 && uniform;
   if (waits && !w.resumed) {
     const EmulatorOptions& options = *w.cta->cluster->launch->options;
-    bool spurious = options.spurious_try_wait && w.cta->cluster->Random() % 4 == 0;
+    bool spurious = options.spurious_try_wait && FailsSpuriously(w, options.seed);
     if (!spurious) {
       w.wait = {};
       w.wait.kind = Wait::Kind::kMBarrier;
@@ -274,9 +291,14 @@ Step RunBulkLoad(Warp& w, const Inst& i, uint32_t mask) {
         !GlobalRange(w, i, l, from[l], size[l], 16, false, "a bulk copy") ||
         !SharedRange(w, i, l, bar[l], 8, 8, "an mbarrier", &owner, &bar_offset))
       return Step::kError;
+    const auto* source = reinterpret_cast<const uint8_t*>(from[l]);
+    uint32_t bytes = size[l];
     auto deliver = [&](Cta& target, Cta& signalled) {
-      memcpy(target.smem + offset, reinterpret_cast<const uint8_t*>(from[l]), size[l]);
-      return CompleteTx(w, i, l, signalled, bar_offset, size[l]);
+      if (Poisons(w)) memset(target.smem + offset, 0xff, bytes);
+      return IssueCopy(w, [=, &w, &i, &target, &signalled] {
+        memcpy(target.smem + offset, source, bytes);
+        return CompleteTx(w, i, l, signalled, bar_offset, bytes);
+      });
     };
     if (!i.u[0]) {
       if (!deliver(*cta, *owner)) return Step::kError;
@@ -301,8 +323,14 @@ Step RunBulkShared(Warp& w, const Inst& i, uint32_t mask) {
         !SharedRange(w, i, l, from[l], size[l], 16, "a bulk copy", &source, &s) ||
         !SharedRange(w, i, l, bar[l], 8, 8, "an mbarrier", &owner, &b))
       return Step::kError;
-    memmove(target->smem + d, source->smem + s, size[l]);
-    if (!CompleteTx(w, i, l, *owner, b, size[l])) return Step::kError;
+    uint32_t bytes = size[l];
+    bool apart = target != source || d + uint64_t{bytes} <= s || s + uint64_t{bytes} <= d;
+    if (Poisons(w) && apart) memset(target->smem + d, 0xff, bytes);
+    bool ok = IssueCopy(w, [=, &w, &i] {
+      memmove(target->smem + d, source->smem + s, bytes);
+      return CompleteTx(w, i, l, *owner, b, bytes);
+    });
+    if (!ok) return Step::kError;
   }
   return Step::kNext;
 }
@@ -395,13 +423,19 @@ Step RunTensorLoad(Warp& w, const Inst& i, uint32_t mask) {
     if (!SharedRange(w, i, l, to[l], 1, 1, "a tensor copy", &cta, &offset) ||
         !SharedRange(w, i, l, bar[l], 8, 8, "an mbarrier", &owner, &bar_offset))
       return Step::kError;
+    std::array<int32_t, 5> where;
+    std::copy(coords, coords + 5, where.begin());
     auto deliver = [&](Cta& target, Cta& signalled) {
-      TmaResult r = TmaLoad(map, coords, target.smem, target.smem_bytes, offset, check);
-      if (!r.ok()) {
+      auto write = [=, &target](uint8_t* smem) {
+        return TmaLoad(map, where.data(), smem, target.smem_bytes, offset, check);
+      };
+      if (Poisons(w)) PoisonDestination(target, [&](uint8_t* s) { return write(s).ok(); });
+      return IssueCopy(w, [=, &w, &i, &target, &signalled] {
+        TmaResult r = write(target.smem);
+        if (r.ok()) return CompleteTx(w, i, l, signalled, bar_offset, r.bytes);
         TensorFault(w, i, l, r, map, offset, false);
         return false;
-      }
-      return CompleteTx(w, i, l, signalled, bar_offset, r.bytes);
+      });
     };
     if (!i.u[0]) {
       if (!deliver(*cta, *owner)) return Step::kError;

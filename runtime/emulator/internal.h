@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,7 @@
 #include "runtime/emulator/diagnostics.h"
 #include "runtime/emulator/judge/finding.h"
 #include "runtime/emulator/mbarrier.h"
+#include "runtime/emulator/policy.h"
 #include "runtime/emulator/ptx_ast.h"
 #include "runtime/emulator/wgmma.h"
 
@@ -42,6 +44,8 @@ using Handler = Step (*)(Warp& w, const Inst& i, uint32_t mask);
 
 inline constexpr uint32_t kNoGuard = 0xffffffffu;
 inline constexpr uint32_t kConstBit = 0x80000000u;
+inline constexpr uint64_t kQuantum = 50000;     // instructions of an undisturbed turn
+inline constexpr uint64_t kPollLimit = 100000;  // fruitless polls without any change in the CTA
 
 struct alignas(64) Inst {
   Handler run = nullptr;
@@ -146,6 +150,7 @@ struct Warp {
   uint64_t cache_lo = 1, cache_hi = 0;  // the allocation hit last
   bool cache_read_only = false;
   uint8_t* local = nullptr;
+  uint64_t copies = 0;    // asynchronous loads issued
   uint64_t polls = 0;     // fruitless test_wait in a row
   uint64_t polls_at = 0;  // Cta::progress at the last of them
   uint32_t poll_id = 0;   // what it polls, for the report
@@ -198,6 +203,7 @@ struct Launch {
   const uint8_t* constants = nullptr;
   std::vector<Allocation> allocations;  // sorted
   uint64_t smem_total = 0;
+  std::vector<Decision> no_decisions;  // of a replay that does not name a cluster
   std::atomic<uint64_t> executed{0};
   std::atomic<uint64_t> first_fault{~0ull};  // smallest cluster number that failed
 };
@@ -214,19 +220,24 @@ struct Cluster {
   ClusterBarrier barrier;
   Fault fault;
   bool failed = false;
-  uint64_t rng = 0;
-  uint64_t limit = ~0ull;              // instructions until the budget is asked again
-  std::unique_ptr<uint8_t[]> storage;  // registers, shared and local memory
+  uint64_t limit = ~0ull;                        // instructions until the budget is asked again
+  std::unique_ptr<uint8_t[]> storage;            // registers, shared and local memory
+  PolicyState policy;                            // turns.cc
+  std::vector<Decision> decisions;               // recorded
+  std::vector<std::function<bool()>> in_flight;  // copies that have not landed, in order of issue
 
   enum class Status : uint8_t { kDone, kFault, kBudget };
   void Start(Launch* l, uint64_t cluster_number);
   Status Run(uint64_t budget);
-  uint64_t Random();
 
  private:
   bool Pick(Warp& w);
   void Rotate(Warp& w);
   void RunWarp(Warp& w, uint64_t quantum);
+  Status RunTurns(uint64_t budget);
+  bool Land(size_t k);
+  bool LandAll();
+  bool LimitReached(const Warp& w);
   void ReportDeadlock();
   uint32_t cursor_ = 0;
 };
@@ -271,6 +282,17 @@ bool Locate(Warp& w, const Inst& i, uint32_t mask, uint32_t row, bool wide, Spac
 bool CheckGlobal(Warp& w, uint64_t address, uint64_t bytes, bool write);
 // A shared::cluster address → CTA and offset (null: no such CTA).
 Cta* ResolveShared(Warp& w, uint64_t address, uint32_t* offset);
+
+// Makes a copy to shared memory land: at once, or when the execution schedule says so.
+template <typename F>
+bool IssueCopy(Warp& w, F land) {
+  Cluster& c = *w.cta->cluster;
+  ++w.copies;
+  if (c.launch->options->landing == Landing::kEarly) return land();
+  c.in_flight.push_back(std::move(land));
+  return true;
+}
+void PoisonDestination(Cta& cta, const std::function<bool(uint8_t* smem)>& write);
 
 void ExitLanes(Warp& w, uint32_t mask);
 void CheckNamedBarriers(Cta& cta);

@@ -1,8 +1,7 @@
 // Clusters at work: the interpreter loop, paths of a warp, scheduling, faults.
 //
-// Warps run until they block, round robin; with a seed and random_schedule a random runnable warp
-// runs a random number of instructions. Blocked paths are asked again whenever their warp's turn
-// comes. If nobody can run, deadlock.cc tells why.
+// Warps run until they block, round robin; other schedules are in turns.cc. Blocked paths are asked
+// again whenever their warp's turn comes. If nobody can run, deadlock.cc tells why.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -12,9 +11,6 @@
 
 namespace tilec::runtime::emulator {
 namespace {
-
-constexpr uint64_t kQuantum = 50000;
-constexpr uint64_t kPollLimit = 100000;  // fruitless polls without any change in the CTA
 
 bool Holds(Warp& w, const Path& p) {
   const Wait& wait = p.wait;
@@ -217,66 +213,37 @@ void Cluster::RunWarp(Warp& w, uint64_t quantum) {
   launch->executed.fetch_add(w.executed - start, std::memory_order_relaxed);
 }
 
-uint64_t Cluster::Random() {
-  rng ^= rng << 13;
-  rng ^= rng >> 7;
-  rng ^= rng << 17;
-  return rng;
-}
-
 Cluster::Status Cluster::Run(uint64_t budget) {
+  const EmulatorOptions& options = *launch->options;
+  if (options.policy != Policy::kRunToBlock || options.landing != Landing::kEarly ||
+      options.record || options.replay != nullptr)
+    return RunTurns(budget);
   uint32_t per_cta = static_cast<uint32_t>(ctas[0].warps.size());
   uint32_t total = per_cta * static_cast<uint32_t>(ctas.size());
-  const EmulatorOptions& options = *launch->options;
-  uint64_t limit_at = options.instruction_limit;
   auto warp_at = [&](uint32_t k) -> Warp& { return ctas[k / per_cta].warps[k % per_cta]; };
   uint64_t spent = 0;
   while (true) {
     bool progress = false;
     uint32_t live = 0, polling = 0;
     for (uint32_t n = 0; n < total; ++n) {
-      uint32_t k = cursor_ + n;
-      if (options.random_schedule) k = static_cast<uint32_t>(Random());
-      Warp& w = warp_at(k % total);
+      Warp& w = warp_at((cursor_ + n) % total);
       if (w.done()) continue;
       ++live;
       if (!Pick(w)) continue;
       uint64_t before = w.executed;
-      RunWarp(w, options.random_schedule ? 1 + Random() % 64 : kQuantum);
+      RunWarp(w, kQuantum);
       spent += w.executed - before;
       if (failed) return Status::kFault;
       progress = true;
       if (w.polls > kPollLimit) ++polling;
-      if (limit_at != 0 && launch->executed.load(std::memory_order_relaxed) > limit_at) {
-        fault = {};
-        fault.def = &kInstructionLimit;
-        fault.message =
-            fmt::format(fmt::runtime(kInstructionLimit.format), launch->executed.load(), limit_at);
-        fault.line = launch->program->code[w.pc < launch->program->code.size() ? w.pc : 0].line;
-        fault.notes.push_back("running: " + WhoIs(w));
-        failed = true;
-        return Status::kFault;
-      }
+      if (LimitReached(w)) return Status::kFault;
     }
-    if (options.random_schedule && !progress) {  // the dice may have missed the runnable ones
-      live = 0;
-      for (uint32_t k = 0; k < total; ++k) {
-        Warp& w = warp_at(k);
-        if (w.done()) continue;
-        ++live;
-        if (Pick(w)) progress = true;
-      }
-    }
-    if (live == 0) {
-      bool all_done = true;
-      for (uint32_t k = 0; k < total; ++k) all_done = all_done && warp_at(k).done();
-      if (all_done) return Status::kDone;
-    }
-    if ((live > 0 && !progress) || (polling > 0 && polling == live)) {
+    if (live == 0) return Status::kDone;
+    if (!progress || polling == live) {
       ReportDeadlock();
       return Status::kFault;
     }
-    cursor_ = total == 0 ? 0 : (cursor_ + 1) % total;
+    cursor_ = (cursor_ + 1) % total;
     if (launch->first_fault.load(std::memory_order_relaxed) < number) return Status::kFault;
     if (spent >= budget) return Status::kBudget;
   }

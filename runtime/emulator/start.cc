@@ -105,13 +105,22 @@ void Cluster::Start(Launch* l, uint64_t cluster_number) {
   fault = {};
   failed = false;
   cursor_ = 0;
-  rng =
-      (l->options->seed * 0x9e3779b97f4a7c15ull ^ (cluster_number + 1) * 0xbf58476d1ce4e5b9ull) | 1;
   const LaunchConfig& c = l->config;
   const Program& program = *l->program;
+  in_flight.clear();
+  decisions.clear();
+  const std::vector<Decision>* replay = nullptr;
+  if (l->options->replay != nullptr) {
+    auto it = l->options->replay->clusters.find(cluster_number);
+    replay = it == l->options->replay->clusters.end() ? &l->no_decisions : &it->second;
+  }
   uint32_t size = c.cluster[0] * c.cluster[1] * c.cluster[2];
   uint32_t threads = c.block[0] * c.block[1] * c.block[2];
   uint32_t warps = (threads + 31) / 32;
+  policy.Start(
+      l->options->policy, l->options->pct_depth,
+      (l->options->seed + 1) * 0x9e3779b97f4a7c15ull ^ (cluster_number + 1) * 0xbf58476d1ce4e5b9ull,
+      warps * size, replay);
   uint64_t reg_bytes = RoundUp(std::max<uint64_t>(program.register_bytes, 64), 64);
   uint64_t local_bytes = RoundUp(program.local_bytes * 32, 64);
   uint64_t smem_bytes = RoundUp(l->smem_total, 1024);

@@ -183,7 +183,7 @@ TEST(Control, MeetingsOfAWarpInARowStayApart) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     EmulatorOptions options;
     options.seed = seed;
-    options.random_schedule = true;
+    options.policy = Policy::kRandom;
     const auto out = RunBody(".reg .pred %one;\n.reg .b32 %b;\n.reg .b64 %w;", body, {}, 32,
                              nullptr, options);
     ASSERT_EQ(out.size(), 32u) << "seed " << seed;

@@ -1,0 +1,105 @@
+// A cluster under a policy: one turn after the other, copies landing between them.
+//
+// machine.cc has the fast loop of the default (everyone runs until he blocks, copies land at
+// once); any other schedule of execution, and every recorded or replayed one, is run here. Copies
+// that were issued and have not landed wait in `in_flight`; they land by decision, or when nobody
+// can go on without them.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
+#include "runtime/emulator/handlers.h"
+
+namespace tilec::runtime::emulator {
+
+bool Cluster::Land(size_t k) {
+  std::function<bool()> land = std::move(in_flight[k]);
+  in_flight.erase(in_flight.begin() + static_cast<ptrdiff_t>(k));
+  return land();
+}
+
+bool Cluster::LandAll() {
+  while (!in_flight.empty())
+    if (!Land(0)) return false;
+  return true;
+}
+
+bool Cluster::LimitReached(const Warp& w) {
+  uint64_t limit_at = launch->options->instruction_limit;
+  uint64_t executed = launch->executed.load(std::memory_order_relaxed);
+  if (limit_at == 0 || executed <= limit_at) return false;
+  fault = {};
+  fault.def = &kInstructionLimit;
+  fault.message = fmt::format(fmt::runtime(kInstructionLimit.format), executed, limit_at);
+  fault.line = launch->program->code[w.pc < launch->program->code.size() ? w.pc : 0].line;
+  fault.notes.push_back("running: " + WhoIs(w));
+  failed = true;
+  return true;
+}
+
+Cluster::Status Cluster::RunTurns(uint64_t budget) {
+  const EmulatorOptions& options = *launch->options;
+  uint32_t per_cta = static_cast<uint32_t>(ctas[0].warps.size());
+  uint32_t total = per_cta * static_cast<uint32_t>(ctas.size());
+  auto warp_at = [&](uint32_t k) -> Warp& { return ctas[k / per_cta].warps[k % per_cta]; };
+  std::vector<WarpView> runnable;
+  uint64_t spent = 0;
+  auto record = [&](uint32_t warp, uint64_t count) {
+    if (options.record) decisions.push_back({warp, static_cast<uint32_t>(count)});
+  };
+  while (true) {
+    for (int64_t k; (k = policy.Lands(in_flight.size())) >= 0;) {
+      record(Decision::kLands, static_cast<uint64_t>(k));
+      if (!Land(static_cast<size_t>(k))) return Status::kFault;
+    }
+    if (options.landing == Landing::kRandom) {
+      if (int64_t k = policy.DiceLands(in_flight.size()); k >= 0) {
+        record(Decision::kLands, static_cast<uint64_t>(k));
+        if (!Land(static_cast<size_t>(k))) return Status::kFault;
+      }
+    }
+    runnable.clear();
+    uint32_t live = 0, polling = 0;
+    for (uint32_t k = 0; k < total; ++k) {
+      Warp& w = warp_at(k);
+      if (w.done()) continue;
+      ++live;
+      if (w.polls > kPollLimit) ++polling;
+      if (Pick(w)) runnable.push_back({k, w.copies});
+    }
+    if (live == 0) return LandAll() ? Status::kDone : Status::kFault;
+    // Nobody gets on without a copy: the oldest lands. That is no decision, it is always so.
+    if (!in_flight.empty() && (runnable.empty() || policy.AllPoll(runnable))) {
+      if (!Land(0)) return Status::kFault;
+      continue;
+    }
+    if (runnable.empty() || polling == live) {
+      ReportDeadlock();
+      return Status::kFault;
+    }
+    Turn turn = policy.Next(runnable);
+    Warp& w = warp_at(turn.warp);
+    uint64_t before = w.executed;
+    RunWarp(w, turn.instructions);
+    uint64_t executed = w.executed - before;
+    spent += executed;
+    record(turn.warp, executed);
+    // A turn that ran to its end without blocking counts as polling too if it was a long one: a
+    // loop on a flag in global memory looks like that.
+    bool polled = w.polls > 0 && w.polls_at == w.cta->progress;
+    policy.Ran(turn.warp, executed, polled || executed >= kQuantum);
+    if (failed || LimitReached(w)) return Status::kFault;
+    if (launch->first_fault.load(std::memory_order_relaxed) < number) return Status::kFault;
+    if (spent >= budget) return LandAll() ? Status::kBudget : Status::kFault;
+  }
+}
+
+// The bytes that `land` would write to the CTA's shared memory become NaN, everything else stays.
+void PoisonDestination(Cta& cta, const std::function<bool(uint8_t* smem)>& write) {
+  std::vector<uint8_t> zeros(cta.smem_bytes, 0), ones(cta.smem_bytes, 0xff);
+  if (!write(zeros.data()) || !write(ones.data())) return;
+  for (uint32_t k = 0; k < cta.smem_bytes; ++k)
+    if (zeros[k] == ones[k]) cta.smem[k] = 0xff;
+}
+
+}  // namespace tilec::runtime::emulator
