@@ -2,6 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
 
 #include "api/diagnostics.h"
 #include "api/environment.h"
@@ -45,15 +46,44 @@ Result<const backend::KernelImage*> ImageOf(const KernelState& k, Specialisation
   return &*s.image;
 }
 
-Result<std::shared_ptr<const KernelState::Last>> Resolve(KernelState& k, const Device& device,
-                                                         const Args& args, DiagSink& diags) {
-  {
-    std::lock_guard<std::mutex> lock(k.mutex);
-    if (k.last && k.last->device == device.state().get() && k.last->args == args) return k.last;
+// Of what tells one launch from another in practice: addresses, extents and values.
+uint64_t Hash(const Args& args) {
+  uint64_t h = 0x9e3779b97f4a7c15;
+  const auto mix = [&h](uint64_t v) { h = (h ^ v) * 0xff51afd7ed558ccd, h ^= h >> 32; };
+  for (const auto& [name, t] : args.tensors()) {
+    mix(t.data);
+    for (int64_t d : t.dims) mix(static_cast<uint64_t>(d));
   }
+  for (const auto& [name, value] : args.values())
+    std::visit([&](auto v) { mix(std::bit_cast<uint64_t>(static_cast<double>(v))); }, value);
+  return h;
+}
+
+std::shared_ptr<const KernelState::Resolved> FindResolved(KernelState& k, const Device& device,
+                                                          const Args& args, uint64_t hash) {
+  std::lock_guard<std::mutex> lock(k.mutex);
+  for (const std::shared_ptr<const KernelState::Resolved>& r : k.resolved)
+    if (r->hash == hash && r->device == device.state().get() && r->args == args) return r;
+  return nullptr;
+}
+
+void Keep(KernelState& k, std::shared_ptr<const KernelState::Resolved> r) {
+  std::lock_guard<std::mutex> lock(k.mutex);
+  if (k.resolved.size() < KernelState::kKept) {
+    k.resolved.push_back(std::move(r));
+    return;
+  }
+  k.resolved[k.oldest] = std::move(r);
+  k.oldest = (k.oldest + 1) % KernelState::kKept;
+}
+
+Result<std::shared_ptr<const KernelState::Resolved>> Resolve(KernelState& k, const Device& device,
+                                                             const Args& args, DiagSink& diags) {
+  const uint64_t hash = Hash(args);
+  if (auto found = FindResolved(k, device, args, hash)) return found;
   TRY(api::Call call, Bind(k, args, diags));
   const std::shared_ptr<Specialisation> s = FindSpecialisation(k, call);
-  auto last = std::make_shared<KernelState::Last>();
+  auto made = std::make_shared<KernelState::Resolved>();
   {
     std::lock_guard<std::mutex> lock(s->mutex);
     TRY(const backend::KernelImage* image, ImageOf(k, *s, call, diags));
@@ -62,20 +92,20 @@ Result<std::shared_ptr<const KernelState::Last>> Resolve(KernelState& k, const D
       on.device = device.state();
       TRY(on.kernel, runtime::LoadedKernel::Load(*on.device->device, *image, diags));
     }
-    last->kernel = on.kernel.get();
+    made->kernel = on.kernel.get();
   }
-  last->args = args;
-  last->device = device.state().get();
-  last->launch = std::move(call.launch);
-  std::lock_guard<std::mutex> lock(k.mutex);
-  k.last = last;
-  return std::shared_ptr<const KernelState::Last>(std::move(last));
+  TRY(made->ready, made->kernel->Prepare(call.launch, diags));
+  made->hash = hash;
+  made->args = args;
+  made->device = device.state().get();
+  Keep(k, made);
+  return std::shared_ptr<const KernelState::Resolved>(std::move(made));
 }
 
 Result<> RunLaunch(KernelState& k, const Device& device, const Args& args, Stream stream,
                    runtime::LaunchStats* stats, DiagSink& diags) {
-  TRY(const std::shared_ptr<const KernelState::Last> ready, Resolve(k, device, args, diags));
-  return ready->kernel->Launch(ready->launch, stream, stats, diags);
+  TRY(const std::shared_ptr<const KernelState::Resolved> r, Resolve(k, device, args, diags));
+  return r->kernel->Launch(*r->ready, stream, stats, diags);
 }
 
 Result<std::string> EmitText(KernelState& k, const std::string& what, const Args& args,

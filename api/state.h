@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "api/call.h"
 #include "api/pipeline.h"
@@ -47,16 +48,20 @@ struct KernelState {
   frontend::Signature signature;
   api::RuntimeSignature runtime_signature;
 
-  // What the last launch resolved to: a launch like it skips the binding.
-  struct Last {
+  // What a launch resolved to: a launch like it skips binding, checking and packing. Host programs
+  // rotate among a few buffers, so several are kept and the oldest makes room.
+  struct Resolved {
+    uint64_t hash = 0;
     Args args;
     const DeviceState* device = nullptr;
-    runtime::LaunchArgs launch;
     runtime::LoadedKernel* kernel = nullptr;
+    std::shared_ptr<const runtime::LoadedKernel::Ready> ready;
   };
-  std::mutex mutex;  // of the two below
+  static constexpr size_t kKept = 64;
+  std::mutex mutex;  // of what follows
   std::map<std::string, std::shared_ptr<Specialisation>> specialisations;
-  std::shared_ptr<const Last> last;
+  std::vector<std::shared_ptr<const Resolved>> resolved;
+  size_t oldest = 0;
 };
 
 }  // namespace tilec

@@ -318,13 +318,18 @@ Result<std::shared_ptr<const LoadedKernel::Ready>> LoadedKernel::Prepare(const L
   return std::shared_ptr<const Ready>(std::move(ready));
 }
 
+Result<> LoadedKernel::Launch(const Ready& ready, StreamId stream, LaunchStats* stats,
+                              DiagSink& diags) {
+  if (stats) *stats = {};
+  if (ready.plan.nothing_to_do) return Done();
+  return device_.Launch(*module_, image_.entry, ready.plan.config, ready.plan.args, stream, stats,
+                        diags);
+}
+
 Result<> LoadedKernel::Launch(const LaunchArgs& args, StreamId stream, LaunchStats* stats,
                               DiagSink& diags) {
   TRY(const std::shared_ptr<const Ready> ready, Prepare(args, diags));
-  if (stats) *stats = {};
-  if (ready->plan.nothing_to_do) return Done();
-  return device_.Launch(*module_, image_.entry, ready->plan.config, ready->plan.args, stream, stats,
-                        diags);
+  return Launch(*ready, stream, stats, diags);
 }
 
 }  // namespace tilec::runtime

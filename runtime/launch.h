@@ -91,16 +91,19 @@ class LoadedKernel {
   ~LoadedKernel();
   const backend::KernelImage& image() const { return image_; }
 
-  // `stats` (may be null) makes the launch synchronous and timed.
-  Result<> Launch(const LaunchArgs& args, StreamId stream, LaunchStats* stats, DiagSink& diags);
-
- private:
+  // Arguments that were checked and packed, tensor maps encoded. Whoever launches with the same
+  // arguments again keeps it.
   struct Ready {
     LaunchArgs key;
     LaunchPlan plan;
   };
-  LoadedKernel(Device& device, backend::KernelImage image);
   Result<std::shared_ptr<const Ready>> Prepare(const LaunchArgs& args, DiagSink& diags);
+  // `stats` (may be null) makes the launch synchronous and timed.
+  Result<> Launch(const Ready& ready, StreamId stream, LaunchStats* stats, DiagSink& diags);
+  Result<> Launch(const LaunchArgs& args, StreamId stream, LaunchStats* stats, DiagSink& diags);
+
+ private:
+  LoadedKernel(Device& device, backend::KernelImage image);
   Result<> EncodeMaps(LaunchPlan& plan, DiagSink& diags);
   Result<TensorMap> MapFor(const TensorMapDesc& desc, DiagSink& diags);
 

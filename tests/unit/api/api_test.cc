@@ -74,6 +74,29 @@ TEST_F(ApiTest, LaunchesAndCachesOnDisk) {
   EXPECT_EQ(Run(*again, 20, 40), "");
   EXPECT_EQ(files(), 2);
 }
+// More argument sets than a kernel keeps resolved: each launch must still see its own.
+TEST_F(ApiTest, ManyArgumentSetsInTurn) {
+  auto kernel = compiler_->CompileText(kSource, "axpy.tile");
+  ASSERT_TRUE(kernel.ok());
+  constexpr int kSets = 100;
+  const auto x = device_->Alloc(64 * 4), y = device_->Alloc(kSets * 64 * 4);
+  std::vector<float> ones(64, 1), out(kSets * 64, 0);
+  ASSERT_TRUE(device_->CopyIn(*x, ones.data(), 64 * 4).ok());
+  ASSERT_TRUE(device_->CopyIn(*y, out.data(), out.size() * 4).ok());
+  for (int round = 0; round < 2; ++round)
+    for (int i = 0; i < kSets; ++i) {
+      Args args;
+      args.Set("X", Tensor{DType::kF32, *x, {8, 8}, {}}).Set("a", static_cast<float>(i % 7));
+      args.Set("Y", Tensor{DType::kF32, *y + static_cast<uint64_t>(i) * 64 * 4, {8, 8}, {}});
+      const Status status = kernel->Launch(*device_, args);
+      ASSERT_TRUE(status.ok()) << status.text();
+    }
+  ASSERT_TRUE(device_->CopyOut(out.data(), *y, out.size() * 4).ok());
+  for (int i = 0; i < kSets; ++i)
+    for (int e = 0; e < 64; ++e)
+      ASSERT_EQ(out[static_cast<size_t>(64 * i + e)], 2.0f * static_cast<float>(i % 7)) << i;
+}
+
 TEST_F(ApiTest, ThreadsShareAKernel) {
   auto kernel = compiler_->CompileText(kSource, "axpy.tile");
   ASSERT_TRUE(kernel.ok());

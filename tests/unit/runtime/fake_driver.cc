@@ -2,6 +2,7 @@
 // host memory, "assembling" looks for the word SYNTAX_ERROR, and a launch records what it was given
 // in the memory its first argument points to. Built in variants:
 //   FAKE_INIT=<result of cuInit>   FAKE_COUNT=<devices>   FAKE_OLD: no cuTensorMapEncodeTiled
+//   FAKE_SILENT: a launch records nothing, so that its first argument may be anything
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
@@ -110,12 +111,16 @@ CUresult cuEventSynchronize(CUevent) { return NeedContext(); }
 CUresult cuEventElapsedTime(float* ms, CUevent, CUevent) { return *ms = 1.5f, 0; }
 CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction, void** params, void**) {
   if (c->smem_bytes > 49152 && c->smem_bytes > g_smem_allowed) return 1;
+#ifdef FAKE_SILENT
+  (void)params;
+#else
   uint64_t to = 0;
   std::memcpy(&to, params[0], 8);
   auto* out = reinterpret_cast<uint32_t*>(to);
   const uint32_t seen[] = {c->grid_x, c->block_x, c->smem_bytes, c->attribute_count,
                            c->attribute_count ? c->attributes[0].value.cluster.x : 0};
   std::memcpy(out, seen, sizeof seen);
+#endif
   return NeedContext();
 }
 #ifndef FAKE_OLD
