@@ -127,7 +127,13 @@ def table_text(paths):
 
 def markdown(paths):
     facts, found, notes = load(paths)
-    lines = [f"{facts['gpu']}, driver {facts['driver']}, CUDA {facts['cuda']}, PyTorch "
+    lines = ["# Results", "",
+             "Written by `python3 bench/yardstick/report.py bench/results/*.jsonl --markdown "
+             "docs/results.md",
+             "--svg docs/results.svg`; [yardstick.md](yardstick.md) says how it was measured and "
+             "how to read it.",
+             "", "![peer time over our time](results.svg)", "",
+             f"{facts['gpu']}, driver {facts['driver']}, CUDA {facts['cuda']}, PyTorch "
              f"{facts['torch']}, cuDNN {facts['cudnn']}, Triton {facts['triton']}, "
              f"{facts['date'][:10]}, commit {facts['commit']}, `--schedule={facts['schedule']}`.",
              "", "| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
