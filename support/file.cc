@@ -65,6 +65,13 @@ bool ReadFile(const std::string& path, std::string* bytes, std::string* why, uin
 }
 
 bool WriteFileAtomically(const std::string& path, std::string_view bytes, std::string* why) {
+  // What is no file (/dev/null, a pipe) is written to, never replaced by one.
+  struct stat s = {};
+  if (::stat(path.c_str(), &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode)) {
+    const Descriptor special(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (special.get() >= 0 && WriteAll(special.get(), bytes)) return true;
+    return *why = ErrorText(), false;
+  }
   // Two writers never share a temporary file: the first free number is taken.
   std::string beside;
   int fd = -1;

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <thread>
 
@@ -33,6 +37,19 @@ TEST_F(KernelCacheTest, NothingIsCreatedBeforeTheFirstPut) {
   EXPECT_EQ(cache.Clear(diags_)->entries, 0u);
   EXPECT_FALSE(fs::exists(dir_));
   EXPECT_TRUE(diags_.all().empty());
+}
+// `-o /dev/null` as root once replaced the device by a file.
+TEST_F(KernelCacheTest, WhatIsNoFileIsNotReplaced) {
+  fs::create_directories(dir_);
+  const std::string pipe = dir_ + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  std::string why;
+  EXPECT_TRUE(WriteFileAtomically(pipe, "bytes", &why)) << why;
+  char got[8] = {};
+  EXPECT_EQ(::read(reader, got, sizeof got), 5);
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  ::close(reader);
 }
 TEST_F(KernelCacheTest, PutGetListClear) {
   KernelCache cache(dir_ + "/deep/er");
