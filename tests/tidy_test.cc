@@ -33,6 +33,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"ir", {"support"}},
     {"frontend", {"support", "language", "ir"}},
     {"scheduler", {"support", "ir"}},
+    {"explain", {"support", "ir", "scheduler"}},
     {"backend", {"support", "ir"}},
     {"runtime", {"support"}},  // and backend/kernel_image.h
     {"api", {"support", "language", "ir", "frontend", "scheduler", "backend", "runtime"}},

@@ -8,50 +8,14 @@
 #include "backend/ptxas.h"
 #include "ir/text.h"
 #include "support/nearest.h"
-#include "tools/assignments.h"
 #include "tools/commands.h"
 #include "tools/diagnostics.h"
+#include "tools/prepare.h"
 #include "tools/session.h"
 
 namespace tilec::tools {
 
 namespace {
-
-// Tensors as a launch would most likely bring them: dense, aligned; dims that are only known at
-// launch are left open, so only static ones have to be given.
-struct Prepared {
-  std::string kernel;
-  api::Call call;
-};
-
-Result<Prepared> Prepare(Session& session) {
-  const Options& o = session.options();
-  DiagSink& diags = session.diags();
-  TRY(const Assignments given, ParseAssignments(o.assignments, diags));
-  Prepared out;
-  TRY(out.kernel, session.LoadKernel(o.file));
-  const frontend::Program& program = *session.loaded().program;
-  TRY(const frontend::Signature signature, frontend::SignatureOf(program, out.kernel, diags));
-  if (!given.files.empty())
-    return diags
-        .Report(kUsage, Span{}, "`tilec build` takes no tensors, only dims, constants and tunes")
-        .Place("command line");
-  TRY(out.call.all, api::CheckValues(signature, given.values, diags));
-  for (const auto& [name, value] : out.call.all)
-    if (signature.IsStatic(name) || signature.tune(name)) out.call.statics[name] = value;
-  for (const frontend::DimInfo& d : signature.dims)
-    if (d.is_static && !out.call.statics.count(d.name))
-      return diags.Report(api::kValueMissing, d.static_at, out.kernel, "static dim", d.name)
-          .Help(fmt::format("give {}=NUMBER: it shapes local tiles", d.name));
-  for (const frontend::ParamInfo& p : signature.params)
-    if (p.role == frontend::ParamRole::kTensor)
-      out.call.facts[p.name] = {.base_align_bytes = 16,
-                                .stride_align_bytes = 16,
-                                .last_dim_align = 16 / ir::ByteSize(p.dtype),
-                                .last_contiguous = !p.strided_any};
-  TRY_VOID(frontend::CheckFacts(program, out.kernel, out.call.all, diags));
-  return out;
-}
 
 // What ptxas says of the PTX: one line with the numbers, then its remarks.
 void PrintReport(const std::string& kernel, const backend::PtxasReport& r) {
@@ -75,7 +39,7 @@ Result<std::string> Build(Session& session) {
                         : fmt::format("did you mean `{}`?", near));
     return d;
   }
-  TRY(const Prepared p, Prepare(session));
+  TRY(const Prepared p, Prepare(session, "build", o.assignments));
   api::Observation& look = session.look();
   std::string llvm;
   if (o.emit == "llvm") look.llvm_ir = &llvm;

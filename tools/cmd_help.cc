@@ -7,6 +7,7 @@
 
 #include "api/diagnostics.h"
 #include "backend/diagnostics.h"
+#include "explain/diagnostics.h"
 #include "frontend/diagnostics.h"
 #include "ir/diagnostics.h"
 #include "ir/lower/diagnostics.h"
@@ -61,6 +62,7 @@ std::vector<const DiagDef*> AllDiagnostics() {
   add(ir::kDiags);
   add(ir::lower_diag::kDiags);
   add(scheduler::kDiags);
+  add(explain::kDiags);
   add(backend::kDiags);
   add(runtime::kDiags);
   add(runtime::emulator::kDiags);

@@ -8,42 +8,12 @@
 #include "scheduler/check.h"
 #include "scheduler/graph.h"
 #include "scheduler/scheduler.h"
-#include "support/file.h"
 #include "tools/commands.h"
-#include "tools/diagnostics.h"
+#include "tools/graph_files.h"
 #include "tools/session.h"
 
 namespace tilec::tools {
 namespace {
-
-constexpr uint64_t kMaxBytes = 64 << 20;
-
-// Reads a file into the session's sources, so that diagnostics can show its lines.
-Result<int32_t> AddSource(Session& session, const std::string& path) {
-  std::string text, why;
-  if (!ReadFile(path, &text, &why, kMaxBytes))
-    return session.diags().Report(kFileUnreadable, Span{}, path, why).Place("command line");
-  return session.loaded().sources.Add(path, std::move(text));
-}
-
-Result<scheduler::Graph> LoadGraph(Session& session) {
-  TRY(const int32_t file, AddSource(session, session.options().graph));
-  const SourceMap& sources = session.loaded().sources;
-  TRY(scheduler::Graph graph, scheduler::ParseGraph(sources.text(file), file, session.diags()));
-  TRY_VOID(scheduler::CheckGraph(graph, session.diags()));
-  return graph;
-}
-
-Result<ir::Schedule> LoadSchedule(Session& session, const std::string& path) {
-  TRY(const int32_t file, AddSource(session, path));
-  return ir::ParseSchedule(session.loaded().sources.text(file), file, session.diags());
-}
-
-Result<> Write(Session& session, const std::string& path, const std::string& text) {
-  std::string why;
-  if (WriteOutput(path, text, &why)) return Done();
-  return session.diags().Report(kFileUnwritable, Span{}, path, why).Place("command line");
-}
 
 void PrintReport(const scheduler::Graph& graph, const ir::Schedule& schedule,
                  const scheduler::CheckReport& report) {
@@ -70,7 +40,7 @@ void PrintReport(const scheduler::Graph& graph, const ir::Schedule& schedule,
 
 Result<> Schedule_(Session& session) {
   const Options& o = session.options();
-  TRY(const scheduler::Graph graph, LoadGraph(session));
+  TRY(const scheduler::Graph graph, LoadGraph(session, o.graph));
   scheduler::SolveOptions options;
   options.epsilon = o.epsilon;
   if (o.ii > 0) options.fixed_ii = o.ii;
@@ -84,13 +54,13 @@ Result<> Schedule_(Session& session) {
   fmt::print(stderr, "II* {} ({}); proved lower bound {}\n", c.ii, proof, solution.lower_bound);
   for (const scheduler::CoreItem& item : c.core) fmt::print(stderr, "  {}\n", item.text);
   if (!o.certificate.empty())
-    TRY_VOID(Write(session, o.certificate, scheduler::ToText(solution.certificate)));
-  return Write(session, o.output, ir::ToText(solution.schedule));
+    TRY_VOID(WriteResult(session, o.certificate, scheduler::ToText(solution.certificate)));
+  return WriteResult(session, o.output, ir::ToText(solution.schedule));
 }
 
 Result<> Verify_(Session& session) {
   const Options& o = session.options();
-  TRY(const scheduler::Graph graph, LoadGraph(session));
+  TRY(const scheduler::Graph graph, LoadGraph(session, o.graph));
   TRY(const ir::Schedule schedule, LoadSchedule(session, o.schedule));
   TRY(const int32_t file, AddSource(session, o.file));
   TRY(const scheduler::Certificate certificate,

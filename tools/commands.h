@@ -19,6 +19,7 @@ int CmdOpt(const Options& options);
 int CmdCache(const Options& options);
 int CmdSchedule(const Options& options);
 int CmdVerify(const Options& options);
+int CmdExplain(const Options& options);
 int CmdDoctor(const Options& options);
 int CmdHelp(const Options& options);
 

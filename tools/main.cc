@@ -170,6 +170,7 @@ class CommandLine {
     schedule->add_option("-o,--output", o_.output,
                          "file for the schedule; standard output if "
                          "left out");
+    AddExplain();
     CLI::App* verify = Add("verify", "re-check a certificate", CmdVerify, true);
     verify->add_option("certificate", o_.file, "the certificate")->required();
     verify->add_option("--graph", o_.graph, "the graph it is about")->required();
@@ -183,6 +184,28 @@ class CommandLine {
     AddDiagnostics(completion, o_);
     completion->add_option("shell", o_.word, "bash, zsh or fish")->required();
     commands_.emplace_back("completion", Command{completion, [this] { return Complete(); }, false});
+  }
+
+  void AddExplain() {
+    CLI::App* explain =
+        Add("explain", "show a schedule and why it is not faster", CmdExplain, true);
+    explain->add_option("file", o_.file, "FILE[:KERNEL]");
+    explain->add_option("assignments", o_.assignments,
+                        "static dims, constants, tunes as NAME=VALUE");
+    explain->add_option("--graph", o_.graph, "a graph's text in place of FILE");
+    explain->add_option("--target", o_.target, "machine: h200, h100, b200, twill_h100, twill_b200");
+    explain->add_option("--schedule", o_.schedule, "solve, or a .sched file to explain");
+    explain->add_option("--stdlib", o_.stdlib_dir,
+                        "folder in place of the built-in standard library");
+    explain->add_option("--loop", o_.loop, "which loop of the kernel, from 1")
+        ->check(CLI::Range(1, 1000));
+    explain->add_option("--why-not", o_.why_not, "II=2047, stages=1, roles=1, or a tune: BM=64")
+        ->allow_extra_args(false);
+    explain->add_option("--format", o_.format, "text or json");
+    explain->add_option("--trace", o_.trace, "file for Perfetto: several iterations");
+    explain->add_option("--epsilon", o_.epsilon, "slack on II for the secondary objective")
+        ->check(CLI::Range(0.0, 1.0));
+    explain->add_option("-o,--output", o_.output, "file; standard output if left out");
   }
 
   std::vector<std::string> OptionsOf(const CLI::App* app) const {

@@ -62,6 +62,12 @@ struct Options {
   double epsilon = 0.01;
   int64_t ii = 0;
 
+  // explain
+  std::string format = "text";  // text, json
+  std::string trace;
+  std::vector<std::string> why_not;
+  int loop = 0;  // from 1; 0: the one with most to do
+
   std::string word;  // help CODE, completion SHELL, cache ACTION
 };
 

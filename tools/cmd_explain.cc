@@ -1,0 +1,210 @@
+// tilec explain: what a schedule does and why it cannot be faster, of a kernel's loops or of a
+// graph.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "explain/explain.h"
+#include "explain/problem.h"
+#include "explain/whynot.h"
+#include "ir/target.h"
+#include "tools/commands.h"
+#include "tools/diagnostics.h"
+#include "tools/graph_files.h"
+#include "tools/prepare.h"
+#include "tools/session.h"
+
+namespace tilec::tools {
+
+namespace {
+
+using explain::Explanation;
+using explain::LoopProblem;
+using explain::Question;
+using explain::Reason;
+
+constexpr int kTraceIterations = 12;
+
+class Command {
+ public:
+  explicit Command(Session& session) : session_(session), o_(session.options()) {
+    options_.epsilon = o_.epsilon;
+  }
+
+  Result<> Run() {
+    TRY_VOID(CheckWords());
+    const bool graph = !o_.graph.empty();
+    for (const std::string& text : o_.why_not) {
+      TRY(const Question question, explain::ParseQuestion(text, !graph, session_.diags()));
+      questions_.push_back(question);
+    }
+    if (graph) {
+      TRY(Explanation e, OfGraph());
+      return Finish(std::move(e));
+    }
+    TRY(Explanation e, OfKernel());
+    return Finish(std::move(e));
+  }
+
+ private:
+  Result<> CheckWords() {
+    DiagSink& diags = session_.diags();
+    if (o_.graph.empty() == o_.file.empty())
+      return diags
+          .Report(kUsage, Span{},
+                  "`tilec explain` takes a .tile file or --graph FILE, and one of them")
+          .Place("command line")
+          .Help("tilec explain FILE[:KERNEL] NAME=VALUE… --target=h200");
+    if (!o_.graph.empty() && !o_.assignments.empty())
+      return diags
+          .Report(kUsage, Span{}, fmt::format("a graph has no `{}` to set", o_.assignments.front()))
+          .Place("command line");
+    if (o_.format != "text" && o_.format != "json")
+      return diags.Report(kBadChoice, Span{}, "--format", o_.format)
+          .Place("command line")
+          .Help("use text or json");
+    return Done();
+  }
+
+  // A schedule from a file, or the solver's.
+  bool FromFile() const { return o_.schedule != "sequential" && o_.schedule != "solve"; }
+
+  Result<Explanation> OfGraph() {
+    TRY(const scheduler::Graph graph, LoadGraph(session_, o_.graph));
+    if (!FromFile()) return Solve(graph);
+    TRY(const ir::Schedule schedule, LoadSchedule(session_, o_.schedule));
+    return explain::Explain(graph, schedule, {}, session_.loaded().sources, session_.diags());
+  }
+
+  // The schedule says by its hash how the rows are cut.
+  Result<Explanation> ReadFor(const LoopProblem& problem) {
+    TRY(const ir::Schedule schedule, LoadSchedule(session_, o_.schedule));
+    const scheduler::Graph* graph = &problem.candidates.front().graph;
+    for (const explain::Candidate& candidate : problem.candidates)
+      if (scheduler::Hash(candidate.graph) == schedule.graph_hash) graph = &candidate.graph;
+    return explain::Explain(*graph, schedule, {}, session_.loaded().sources, session_.diags());
+  }
+
+  Result<Explanation> Solve(const scheduler::Graph& graph) {
+    TRY(const scheduler::Solution solution, scheduler::Solve(graph, options_, session_.diags()));
+    return explain::Explain(graph, solution.schedule, {solution.certificate, solution.lower_bound},
+                            session_.loaded().sources, session_.diags());
+  }
+
+  // The loops of the kernel, with these values.
+  Result<std::vector<LoopProblem>> Loops(const std::vector<std::string>& words,
+                                         std::vector<Reason>* notes) {
+    DiagSink& diags = session_.diags();
+    TRY(const ir::Target target, ir::LoadBuiltinTarget(o_.target, diags));
+    TRY(const Prepared prepared, Prepare(session_, "explain", words));
+    api::Observation& look = session_.look();
+    TRY(ir::Function fn,
+        api::MakeTileIr(session_.loaded(), prepared.kernel, prepared.call, &look, diags));
+    std::vector<ir::PassStep> steps;
+    for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
+    TRY(fn,
+        api::RunSteps(session_.loaded(), std::move(fn), steps, session_.pipeline(), &look, diags));
+    TRY(std::vector<LoopProblem> loops, explain::ProblemsOf(fn, target, notes, diags));
+    if (o_.loop > static_cast<int>(loops.size()))
+      return diags
+          .Report(kUsage, Span{},
+                  fmt::format("--loop={}, but the kernel has {} that can be scheduled", o_.loop,
+                              loops.size()))
+          .Place("command line");
+    return loops;
+  }
+
+  // --loop, else the one with most to do.
+  size_t Chosen(const std::vector<LoopProblem>& loops) const {
+    if (o_.loop > 0) return static_cast<size_t>(o_.loop - 1);
+    const auto most = std::max_element(
+        loops.begin(), loops.end(),
+        [](const LoopProblem& a, const LoopProblem& b) { return a.work < b.work; });
+    return static_cast<size_t>(most - loops.begin());
+  }
+
+  Result<Explanation> OfKernel() {
+    std::vector<Reason> notes;
+    TRY(loops_, Loops(o_.assignments, &notes));
+    loop_ = Chosen(loops_);
+    if (loops_.size() > 1)
+      notes.push_back(
+          {fmt::format("loop {} of {}: --loop=N explains another", loop_ + 1, loops_.size()), {}});
+    const LoopProblem& problem = loops_[loop_];
+    if (FromFile()) return ReadFor(problem);
+    TRY(const explain::Solved best,
+        explain::SolveBest(problem, options_, &notes, session_.diags()));
+    TRY(Explanation e, explain::Explain(best.candidate->graph, best.solution.schedule,
+                                        {best.solution.certificate, best.solution.lower_bound},
+                                        session_.loaded().sources, session_.diags()));
+    e.notes = std::move(notes);
+    return e;
+  }
+
+  // The assignments with another value of one name.
+  std::vector<std::string> With(const Question& question) const {
+    std::vector<std::string> words;
+    for (const std::string& word : o_.assignments)
+      if (word.substr(0, word.find('=')) != question.name) words.push_back(word);
+    words.push_back(question.text);
+    return words;
+  }
+
+  Result<explain::Answer> Ask(const Explanation& e, const Question& question) {
+    if (question.kind != Question::Kind::kTune)
+      return explain::AnswerQuestion(e, question, options_);
+    std::vector<Reason> notes;
+    TRY(const std::vector<LoopProblem> loops, Loops(With(question), &notes));
+    const LoopProblem& other = loops[std::min(loop_, loops.size() - 1)];
+    DiagSink refused;
+    const Result<explain::Solved> best = explain::SolveBest(other, options_, &notes, refused);
+    if (best.ok()) return explain::Compare(e, loops_[loop_], question, other, best->solution);
+    explain::Answer answer;
+    answer.question = question.text;
+    const bool budget = std::any_of(
+        refused.all().begin(), refused.all().end(),
+        [](const Diagnostic& d) { return d.def->name == std::string_view("OutOfBudget"); });
+    answer.kind = budget ? explain::Answer::Kind::kUnknown : explain::Answer::Kind::kImpossible;
+    for (const Diagnostic& d : refused.all()) {
+      if (answer.text.empty()) answer.text = d.message;
+      for (const std::string& note : d.notes) answer.reasons.push_back({note, {}});
+    }
+    return answer;
+  }
+
+  Result<> Finish(Explanation e) {
+    for (const Question& question : questions_) {
+      TRY(explain::Answer answer, Ask(e, question));
+      e.answers.push_back(std::move(answer));
+    }
+    if (!o_.trace.empty())
+      TRY_VOID(WriteResult(session_, o_.trace, explain::ToTrace(e, kTraceIterations)));
+    broken_ = !e.report.violations.empty();
+    return WriteResult(session_, o_.output,
+                       o_.format == "json" ? explain::ToJson(e) : explain::ToText(e));
+  }
+
+ public:
+  bool broken() const { return broken_; }
+
+ private:
+  Session& session_;
+  const Options& o_;
+  scheduler::SolveOptions options_;
+  std::vector<Question> questions_;
+  std::vector<LoopProblem> loops_;
+  size_t loop_ = 0;
+  bool broken_ = false;
+};
+
+}  // namespace
+
+int CmdExplain(const Options& options) {
+  Session session(options);
+  Command command(session);
+  const bool ok = command.Run().ok();
+  const int code = session.Finish();
+  return ok && code == kOk && command.broken() ? kMismatch : code;
+}
+
+}  // namespace tilec::tools

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/graph_files.h"
+
+#include "support/file.h"
+#include "tools/diagnostics.h"
+
+namespace tilec::tools {
+
+namespace {
+constexpr uint64_t kMaxBytes = 64 << 20;
+}
+
+Result<int32_t> AddSource(Session& session, const std::string& path) {
+  std::string text, why;
+  if (!ReadFile(path, &text, &why, kMaxBytes))
+    return session.diags().Report(kFileUnreadable, Span{}, path, why).Place("command line");
+  return session.loaded().sources.Add(path, std::move(text));
+}
+
+Result<scheduler::Graph> LoadGraph(Session& session, const std::string& path) {
+  TRY(const int32_t file, AddSource(session, path));
+  const SourceMap& sources = session.loaded().sources;
+  TRY(scheduler::Graph graph, scheduler::ParseGraph(sources.text(file), file, session.diags()));
+  TRY_VOID(scheduler::CheckGraph(graph, session.diags()));
+  return graph;
+}
+
+Result<ir::Schedule> LoadSchedule(Session& session, const std::string& path) {
+  TRY(const int32_t file, AddSource(session, path));
+  return ir::ParseSchedule(session.loaded().sources.text(file), file, session.diags());
+}
+
+Result<> WriteResult(Session& session, const std::string& path, const std::string& text) {
+  std::string why;
+  if (WriteOutput(path, text, &why)) return Done();
+  return session.diags().Report(kFileUnwritable, Span{}, path, why).Place("command line");
+}
+
+}  // namespace tilec::tools

@@ -1,0 +1,22 @@
+// Graphs, schedules and results of commands as files.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "ir/schedule.h"
+#include "scheduler/graph.h"
+#include "tools/session.h"
+
+namespace tilec::tools {
+
+// Reads a file into the session's sources, so that diagnostics can show its lines.
+Result<int32_t> AddSource(Session& session, const std::string& path);
+// A sound graph.
+Result<scheduler::Graph> LoadGraph(Session& session, const std::string& path);
+Result<ir::Schedule> LoadSchedule(Session& session, const std::string& path);
+// To a file, or to standard output.
+Result<> WriteResult(Session& session, const std::string& path, const std::string& text);
+
+}  // namespace tilec::tools
