@@ -91,7 +91,7 @@ using StreamId = int32_t;
 struct LaunchStats {
   double milliseconds = 0;         // device time on cuda, host time of the run on the emulator
   uint64_t warp_instructions = 0;  // emulator only
-  Execution execution;             // emulator only, with EmulatorOptions::record
+  bool order_sensitive = false;    // emulator only: atomics make the order of CTAs count
 };
 
 class Device {
@@ -130,7 +130,7 @@ struct EmulatorOptions {
   Landing landing = Landing::kEarly;
   int pct_depth = 3;  // Policy::kPct: its change points plus one
   bool spurious_try_wait = false;
-  bool record = false;                      // decisions into LaunchStats::execution
+  std::shared_ptr<Execution> record;        // gets the decisions of each launch
   std::shared_ptr<const Execution> replay;  // its decisions; the settings above stay as they are
   int threads = 0;                          // 0: hardware concurrency
   uint64_t memory_limit_bytes = 8ull << 30;

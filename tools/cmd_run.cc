@@ -128,7 +128,7 @@ Result<RunResult> Run(Session& session) {
   if (!o.check || !device) PrintOutputs(result);
   TRY_VOID(Save(saves, result, diags));
   if (!o.record.empty() && device && device->kind() == "emulator") {
-    if (!WriteOutput(o.record, runtime::Print(result.stats.execution), &why))
+    if (!WriteOutput(o.record, runtime::Print(session.recorded()), &why))
       return diags.Report(kFileUnwritable, Span{}, o.record, why).Place("command line");
     fmt::print("  decisions saved to {}\n", o.record);
   }

@@ -72,6 +72,7 @@ class CommandLine {
         "diagnostic.");
     app_.allow_extras();
     AddRunAndBuild();
+    AddCheck();
     AddTestAndFmt();
     AddTheRest();
   }
@@ -130,6 +131,26 @@ class CommandLine {
     build->add_option("--emit", o_.emit, "tile-ir, warp-ir, llvm, ptx, cubin or json");
     build->add_option("-o,--output", o_.output, "file; standard output if left out");
     build->add_option("--ptxas", o_.ptxas, "auto, report (must be there), off");
+  }
+
+  void AddCheck() {
+    CLI::App* check = Add(
+        "check", "look for races, deadlocks and missing fences in many executions", CmdCheck, true);
+    check->add_option("file", o_.file, "FILE[:KERNEL], or PTX text with --launch")->required();
+    check->add_option("assignments", o_.assignments, "as for run");
+    check->add_option("--launch", o_.launch, "how to launch PTX text (docs/checking.md)");
+    check->add_option("--seeds", o_.seeds, "random executions per policy")
+        ->check(CLI::Range(0, 100000));
+    check->add_option("--format", o_.format, "text, or json");
+    check->add_option("--minimise", o_.minimise, "file for the decisions that show the error");
+    check->add_flag("--tests", o_.tests, "check every call of the file's `test` blocks");
+    check->add_flag("--strict", o_.strict, "findings of portability are errors");
+    check->add_option("--arith", o_.arith, "tensor cores: fast, or exact to the bit");
+    check->add_option("--seed", o_.seed, "seed of the random tensors");
+    check->add_flag("--no-cache", o_.no_cache, "compile anew and store nothing");
+    AddCache(check, o_);
+    AddExecution(check, o_);
+    AddCompiling(check, o_);
   }
 
   void AddTestAndFmt() {

@@ -63,6 +63,10 @@ class Run {
 
  private:
   Result<> ReadFiles() {
+    for (const auto& [name, tensor] : request_.tensors) {
+      views_[name] = {ir::Spelling(tensor.dtype), 0, tensor.dims, {}};
+      tensors_[name] = tensor;
+    }
     for (const auto& [name, path] : request_.files) {
       const frontend::ParamInfo* p = signature_.param(name);
       if (!p || p->role != frontend::ParamRole::kTensor) {
@@ -99,9 +103,11 @@ class Run {
       TensorRun t;
       t.name = p.name;
       t.written = p.direction != ir::Direction::kIn;
-      t.source = "random";
+      t.source = request_.tensors.count(p.name) ? "given" : "random";
       if (const auto file = request_.files.find(p.name); file != request_.files.end()) {
         t.source = file->second;
+        t.dims = views_[p.name].dims;
+      } else if (request_.tensors.count(p.name)) {
         t.dims = views_[p.name].dims;
       } else {
         t.dims = shape;

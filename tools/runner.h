@@ -16,8 +16,9 @@ namespace tilec::tools {
 
 struct RunRequest {
   std::string kernel;
-  api::Given values;                         // dims, scalars, consts, tunes
-  std::map<std::string, std::string> files;  // tensor → .npy
+  api::Given values;                               // dims, scalars, consts, tunes
+  std::map<std::string, std::string> files;        // tensor → .npy
+  std::map<std::string, ir::TensorValue> tensors;  // tensors that are there already
   uint64_t seed = 0;
   runtime::Device* device = nullptr;  // null: the interpreter alone
   bool check = false;                 // compare with the interpreter

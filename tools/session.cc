@@ -106,7 +106,7 @@ Result<runtime::EmulatorOptions> Session::Emulator() {
   emulator.policy = *runtime::PolicyFromName(options_.policy);
   emulator.landing = *runtime::LandingFromName(options_.async);
   emulator.spurious_try_wait = options_.spurious;
-  emulator.record = !options_.record.empty();
+  if (!options_.record.empty()) emulator.record = recorded_;
   if (options_.replay.empty()) return emulator;
   std::string text, why;
   if (!ReadFile(options_.replay, &text, &why))

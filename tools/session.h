@@ -31,6 +31,7 @@ class Session {
   const runtime::KernelCache* cache() const { return cache_ ? &*cache_ : nullptr; }
   api::PipelineOptions pipeline() const { return {options_.target, options_.schedule, "crash"}; }
   api::Observation& look() { return look_; }
+  const runtime::Execution& recorded() const { return *recorded_; }
 
   // Checks the words of --target, --schedule, --tune and the like.
   Result<> CheckOptions();
@@ -54,6 +55,7 @@ class Session {
   api::StandardLibrary library_;
   std::optional<runtime::KernelCache> cache_;
   api::Observation look_;
+  std::shared_ptr<runtime::Execution> recorded_ = std::make_shared<runtime::Execution>();
 };
 
 // Where the cache is: --cache-dir, else from the environment; "" if nowhere.

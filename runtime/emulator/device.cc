@@ -178,7 +178,7 @@ class Pool {
           failed_ = true;
         }
       }
-      if (launch_->options->record) {
+      if (launch_->options->record != nullptr) {
         std::lock_guard lock(mutex_);
         execution_.clusters[c->number] = std::move(c->decisions);
       }
@@ -403,12 +403,11 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
     std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - begin;
     stats->milliseconds = ms.count();
     stats->warp_instructions = launch.executed.load();
-    stats->execution = std::move(pool.execution());
-    stats->execution.policy = options_.policy;
-    stats->execution.landing = options_.landing;
-    stats->execution.seed = options_.seed;
-    stats->execution.spurious = options_.spurious_try_wait;
+    stats->order_sensitive = program->order_sensitive;
   }
+  if (options_.record != nullptr)
+    *options_.record = {options_.policy, options_.landing, options_.seed,
+                        options_.spurious_try_wait, std::move(pool.execution().clusters)};
   if (ok) return Done();
   if (options_.check == EmulatorOptions::Check::kOn && options_.report != nullptr)
     options_.report->Add(FindingOf(fault, launch));

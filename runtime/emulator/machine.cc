@@ -216,7 +216,7 @@ void Cluster::RunWarp(Warp& w, uint64_t quantum) {
 Cluster::Status Cluster::Run(uint64_t budget) {
   const EmulatorOptions& options = *launch->options;
   if (options.policy != Policy::kRunToBlock || options.landing != Landing::kEarly ||
-      options.record || options.replay != nullptr)
+      options.record != nullptr || options.replay != nullptr)
     return RunTurns(budget);
   uint32_t per_cta = static_cast<uint32_t>(ctas[0].warps.size());
   uint32_t total = per_cta * static_cast<uint32_t>(ctas.size());

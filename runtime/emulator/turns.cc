@@ -45,7 +45,7 @@ Cluster::Status Cluster::RunTurns(uint64_t budget) {
   std::vector<WarpView> runnable;
   uint64_t spent = 0;
   auto record = [&](uint32_t warp, uint64_t count) {
-    if (options.record) decisions.push_back({warp, static_cast<uint32_t>(count)});
+    if (options.record != nullptr) decisions.push_back({warp, static_cast<uint32_t>(count)});
   };
   while (true) {
     for (int64_t k; (k = policy.Lands(in_flight.size())) >= 0;) {

@@ -67,13 +67,23 @@ std::vector<Case> Parse(const std::string& text) {
   return cases;
 }
 
-// "12.5 ms" → "TIME", "2 thread(s)" → "N thread(s)"; the scratch folder → "DIR".
+// "12.5 ms" → "TIME", "2 thread(s)" → "N thread(s)", long hexadecimal numbers → "ADDRESS"; the
+// scratch folder → "DIR".
 std::string Normalised(std::string text, const std::string& scratch) {
   for (size_t at; (at = text.find(scratch)) != std::string::npos;)
     text.replace(at, scratch.size(), "DIR");
   std::string out;
   for (size_t i = 0; i < text.size();) {
     size_t j = i;
+    if (text.compare(i, 2, "0x") == 0) {  // an address of this run
+      while (j + 2 < text.size() && std::isxdigit(static_cast<unsigned char>(text[j + 2]))) ++j;
+      if (j - i > 8) {
+        out += "ADDRESS";
+        i = j + 2;
+        continue;
+      }
+      j = i;
+    }
     while (j < text.size() && (std::isdigit(static_cast<unsigned char>(text[j])) || text[j] == '.'))
       ++j;
     bool time = false;

@@ -115,27 +115,26 @@ TEST(Policy, ARecordedRunCanBeReplayedAndShortened) {
   const Outputs want = RunGemm(Ptx(), {});
   const std::string wrong = WithoutFullWait();
   EmulatorOptions options;
-  LaunchStats stats;
   Outputs first;  // wrong, but without a fault that would end the launch early
   for (uint64_t seed = 0; seed < 30 && (first.empty() || first == want); ++seed) {
     options = With(Policy::kRandom, Landing::kRandom, seed);
-    options.record = true;
-    first = RunGemm(wrong, options, nullptr, &stats);
+    options.record = std::make_shared<Execution>();
+    first = RunGemm(wrong, options);
   }
   ASSERT_FALSE(first.empty() || first == want);
-  ASSERT_EQ(stats.execution.clusters.size(), 16u);
+  ASSERT_EQ(options.record->clusters.size(), 16u);
   std::string why;
-  auto parsed = ParseExecution(Print(stats.execution), &why);
+  auto parsed = ParseExecution(Print(*options.record), &why);
   ASSERT_TRUE(parsed.has_value()) << why;
-  EXPECT_EQ(*parsed, stats.execution);
+  EXPECT_EQ(*parsed, *options.record);
 
   options.replay = std::make_shared<const Execution>(*parsed);
   options.policy = Policy::kRunToBlock;
-  LaunchStats again;
-  EXPECT_EQ(RunGemm(wrong, options, nullptr, &again), first);
-  EXPECT_EQ(again.execution.clusters, stats.execution.clusters);
+  options.record = std::make_shared<Execution>();
+  EXPECT_EQ(RunGemm(wrong, options), first);
+  EXPECT_EQ(options.record->clusters, parsed->clusters);
 
-  options.record = false;
+  options.record = nullptr;
   int asked = 0;
   auto fails = [&](const std::vector<Decision>& list) {
     ++asked;

@@ -1,0 +1,368 @@
+// tilec check: one kernel, many schedules of execution, all checks of the judge; one verdict.
+//
+// Every execution must end, must give the same bytes as the first one (unless the kernel's atomics
+// make the order count) and must agree with the interpreter or the expected arrays. What the judge
+// finds in any of them is folded into one list. Exit status: 0 nothing wrong, 1 something is.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "runtime/emulator/judge/finding.h"
+#include "support/file.h"
+#include "tools/commands.h"
+#include "tools/diagnostics.h"
+#include "tools/runner.h"
+#include "tools/subject.h"
+
+namespace tilec::tools {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace judge = runtime::judge;
+using runtime::Landing;
+using runtime::Policy;
+
+bool EndsIn(const std::string& text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+// What the executions differ in.
+struct Plan {
+  Policy policy;
+  Landing landing;
+  uint64_t seed;
+  bool spurious;
+  std::string Words() const {
+    std::string out = fmt::format("--policy={} --async={}", Name(policy), Name(landing));
+    if (seed != 0) out += fmt::format(" --policy-seed={}", seed);
+    if (spurious) out += " --spurious";
+    return out;
+  }
+};
+
+// The corners first, then the dice.
+std::vector<Plan> Plans(int seeds) {
+  std::vector<Plan> plans = {{Policy::kRunToBlock, Landing::kEarly, 0, false},
+                             {Policy::kProducerFirst, Landing::kLate, 0, false},
+                             {Policy::kConsumerFirst, Landing::kPoison, 0, false},
+                             {Policy::kProducerFirst, Landing::kEarly, 0, true}};
+  constexpr Landing kLandings[] = {Landing::kRandom, Landing::kLate, Landing::kPoison,
+                                   Landing::kEarly};
+  for (int s = 1; s <= seeds; ++s) {
+    const auto seed = static_cast<uint64_t>(s);
+    plans.push_back({Policy::kRandom, kLandings[s % 4], seed, s % 2 == 1});
+    plans.push_back({Policy::kPct, kLandings[(s + 1) % 4], seed, s % 2 == 0});
+  }
+  return plans;
+}
+
+class Check {
+ public:
+  explicit Check(Session& session)
+      : session_(session), o_(session.options()), report_(std::make_shared<judge::Report>()) {}
+
+  Result<bool> Do() {
+    TRY_VOID(session_.CheckOptions());
+    if (o_.format != "text" && o_.format != "json")
+      return session_.diags()
+          .Report(kBadChoice, Span{}, "--format", o_.format)
+          .Place("command line")
+          .Help("use text or json");
+    TRY(base_, session_.Emulator());
+    if (o_.tests) return Tests();
+    TRY_VOID(MakeSubject());
+    return Judge();
+  }
+
+ private:
+  // Every call of the file's `test` blocks.
+  Result<bool> Tests() {
+    TRY_VOID(session_.LoadFile(o_.file));
+    bool good = true;
+    const std::vector<frontend::TestInfo> tests = session_.loaded().program->tests();
+    for (const frontend::TestInfo& test : tests) {
+      for (const frontend::TestCallInfo& call : test.calls) {
+        Check one(session_);
+        one.base_ = base_;
+        Assignments given;
+        given.values = call.args;
+        TRY(one.subject_, KernelSubject(session_, call.kernel, given));
+        one.words_ = test.name;
+        for (const auto& [name, value] : call.args)
+          one.given_.push_back(fmt::format("{}={}", name, frontend::ToText(value)));
+        TRY(const bool ok, one.Judge());
+        good = good && ok;
+      }
+    }
+    return good;
+  }
+
+  Result<bool> Judge() {
+    single_ = o_.policy != "run-to-block" || o_.async != "early" || o_.policy_seed != 0 ||
+              o_.spurious || !o_.replay.empty();
+    std::vector<Plan> plans = Plans(o_.seeds);
+    if (single_) plans = {{base_.policy, base_.landing, base_.seed, base_.spurious_try_wait}};
+    for (const Plan& plan : plans) TRY_VOID(Execute(plan));
+    plans_ = plans.size();
+    if (!o_.minimise.empty()) TRY_VOID(Shorten());
+    const bool good = wrong_.empty() && report_->Count(judge::Severity::kError) == 0 &&
+                      (!o_.strict || report_->Count(judge::Severity::kPortability) == 0);
+    o_.format == "json" ? PrintJson(good) : PrintText(good);
+    return good;
+  }
+
+  Result<> MakeSubject() {
+    DiagSink& diags = session_.diags();
+    if (EndsIn(o_.file, ".ptx")) {
+      if (o_.launch.empty())
+        return diags.Report(kUsage, Span{}, "PTX text is launched by `--launch=FILE`")
+            .Place("command line")
+            .Help("docs/checking.md says what is in the file");
+      std::string ptx, why;
+      if (!ReadFile(o_.file, &ptx, &why))
+        return diags.Report(kFileUnreadable, Span{}, o_.file, why).Place("command line");
+      TRY(const LaunchFile launch, ReadLaunchFile(o_.launch, diags));
+      TRY(subject_, PtxSubject(session_, o_.file, ptx, launch));
+      return Done();
+    }
+    if (!o_.launch.empty())
+      return diags.Report(kUsage, Span{}, "`--launch` is for PTX text; kernels take NAME=VALUE")
+          .Place("command line");
+    TRY(const Assignments given, ParseAssignments(o_.assignments, diags));
+    TRY(const std::string kernel, session_.LoadKernel(o_.file));
+    TRY(subject_, KernelSubject(session_, kernel, given));
+    given_ = o_.assignments;
+    return Done();
+  }
+
+  runtime::EmulatorOptions Options(const Plan& plan) const {
+    runtime::EmulatorOptions options = base_;
+    options.policy = plan.policy;
+    options.landing = plan.landing;
+    options.seed = plan.seed;
+    options.spurious_try_wait = plan.spurious;
+    options.check = runtime::EmulatorOptions::Check::kOn;
+    options.report = report_;
+    return options;
+  }
+
+  std::string Replay(const Plan& plan) const {
+    std::string out = "tilec check " + o_.file;
+    if (!o_.launch.empty()) out += " --launch=" + o_.launch;
+    if (o_.tests) out += ":" + subject_->name();
+    for (const std::string& a : given_) out += " " + a;
+    for (const auto& [flag, value, usual] :
+         {std::tuple{"--schedule", o_.schedule, std::string("sequential")},
+          std::tuple{"--arith", o_.arith, std::string("fast")},
+          std::tuple{"--replay", o_.replay, std::string()}})
+      if (value != usual) out += fmt::format(" {}={}", flag, value);
+    return out + " " + plan.Words();
+  }
+
+  Result<> Execute(const Plan& plan) {
+    DiagSink& diags = session_.diags();
+    report_->SetReplay(Replay(plan));
+    const size_t errors = report_->Count(judge::Severity::kError);
+    const auto device = runtime::OpenEmulator(Options(plan));
+    auto outcome = subject_->Run(*device);
+    if (!outcome.ok()) {
+      // A fault of the run is one of the findings; anything else is about the input.
+      if (Faults() == 0) return DiagSink::Propagate();
+      diags.Clear();
+      ++faulted_;
+      if (errors == report_->Count(judge::Severity::kError) && report_->findings().empty())
+        wrong_.push_back({plan, "the run stopped"});
+      failed_ = failed_ ? failed_ : std::optional<Plan>(plan);
+      return Done();
+    }
+    instructions_ += outcome->stats.warp_instructions;
+    Compare(plan, std::move(*outcome));
+    if (errors != report_->Count(judge::Severity::kError) && !failed_) failed_ = plan;
+    return Done();
+  }
+
+  // Errors the emulator reported while running (E62x and E64x on).
+  size_t Faults() const {
+    return static_cast<size_t>(std::count_if(
+        session_.diags().all().begin(), session_.diags().all().end(), [](const Diagnostic& d) {
+          return d.def->severity == Severity::kError && d.def->code[0] == 'E' &&
+                 (d.def->code[2] >= '4' || std::string_view(d.def->code) == "E624");
+        }));
+  }
+
+  void Compare(const Plan& plan, Subject::Outcome outcome) {
+    for (const auto& [name, want] : subject_->expected()) {
+      TensorRun t;
+      t.name = name;
+      t.dims = want.value.dims;
+      t.result = ir::Compare(want.value, outcome.outputs[name], {.tolerance = want.tolerance});
+      if (!t.result.ok()) wrong_.push_back({plan, fmt::format("{}: {}", name, DescribeCheck(t))});
+      auto& worst = worst_[name];
+      if (worst.name.empty() || t.result.failed > worst.result.failed ||
+          (t.result.failed == worst.result.failed && t.result.max_ratio > worst.result.max_ratio))
+        worst = t;
+    }
+    if (first_.outputs.empty()) {
+      first_ = std::move(outcome);
+      return;
+    }
+    if (outcome.stats.order_sensitive) return;
+    for (const auto& [name, value] : outcome.outputs) {
+      if (value.ToBytes() == first_.outputs[name].ToBytes()) continue;
+      wrong_.push_back({plan, fmt::format("{} differs from the first execution's", name)});
+      if (!failed_) failed_ = plan;
+    }
+  }
+
+  // The decisions of the first bad execution, as few as still show it.
+  Result<> Shorten() {
+    if (!failed_) return Done();
+    runtime::EmulatorOptions options = Options(*failed_);
+    options.report = std::make_shared<judge::Report>();
+    options.record = std::make_shared<runtime::Execution>();
+    Rerun(options);
+    const runtime::Execution execution = std::move(*options.record);
+    std::map<std::string, int> wanted;
+    for (const judge::Finding& f : options.report->findings())
+      if (f.severity == judge::Severity::kError) ++wanted[Key(f)];
+    options.record = nullptr;
+    auto fails = [&](uint64_t cluster, const std::vector<runtime::Decision>& list) {
+      runtime::Execution candidate = execution;
+      candidate.clusters = {{cluster, list}};
+      return StillFails(options, candidate, wanted);
+    };
+    for (const auto& [cluster, list] : execution.clusters) {
+      if (!fails(cluster, list)) continue;
+      runtime::Execution least = execution;
+      least.clusters = {
+          {cluster,
+           runtime::Minimise(
+               list, [&](const std::vector<runtime::Decision>& l) { return fails(cluster, l); },
+               200)}};
+      std::string why;
+      if (!WriteOutput(o_.minimise, runtime::Print(least), &why))
+        return session_.diags()
+            .Report(kFileUnwritable, Span{}, o_.minimise, why)
+            .Place("command line");
+      shortened_ =
+          fmt::format("{} of {} decisions of cluster {} are enough: {}",
+                      least.clusters.at(cluster).size(), list.size(), cluster, o_.minimise);
+      return Done();
+    }
+    return Done();
+  }
+
+  // Once more, quietly. Empty if the run stopped.
+  std::optional<Subject::Outcome> Rerun(const runtime::EmulatorOptions& options) {
+    const auto device = runtime::OpenEmulator(options);
+    auto outcome = subject_->Run(*device);
+    session_.diags().Clear();
+    if (!outcome.ok()) return std::nullopt;
+    return std::move(*outcome);
+  }
+
+  static std::string Key(const judge::Finding& f) {
+    return fmt::format("{}:{}", judge::Def(f.rule).id, f.line());
+  }
+
+  bool StillFails(runtime::EmulatorOptions options, const runtime::Execution& candidate,
+                  const std::map<std::string, int>& wanted) {
+    options.report = std::make_shared<judge::Report>();
+    options.replay = std::make_shared<const runtime::Execution>(candidate);
+    const auto outcome = Rerun(options);
+    for (const judge::Finding& f : options.report->findings())
+      if (wanted.count(Key(f)) != 0) return true;
+    if (!wanted.empty()) return false;
+    if (!outcome) return true;
+    for (const auto& [name, value] : outcome->outputs)
+      if (value.ToBytes() != first_.outputs[name].ToBytes()) return true;
+    return false;
+  }
+
+  void PrintText(bool good) const {
+    if (!words_.empty()) fmt::print("\"{}\" {} ", words_, fmt::join(given_, " "));
+    fmt::print("{}: {} execution{}", subject_->name(), plans_, plans_ == 1 ? "" : "s");
+    if (!single_) fmt::print(" (all policies, {} seeds)", o_.seeds);
+    fmt::print(", {} warp instructions\n", instructions_);
+    fmt::print("{}", judge::ToText(report_->findings()));
+    for (const auto& [name, t] : worst_) fmt::print("  {}: {}\n", name, DescribeCheck(t));
+    std::map<std::string, int> seen;
+    for (const Wrong& w : wrong_) ++seen[w.what];
+    for (const auto& [plan, what] : wrong_) {
+      const int n = std::exchange(seen[what], 0);
+      if (n == 0) continue;
+      fmt::print("  with {}{}: {}\n", plan.Words(), n > 1 ? fmt::format(" and {} more", n - 1) : "",
+                 what);
+    }
+    if (!shortened_.empty()) fmt::print("  {}\n", shortened_);
+    const size_t errors = report_->Count(judge::Severity::kError);
+    const size_t portability = report_->Count(judge::Severity::kPortability);
+    const size_t hints = report_->Count(judge::Severity::kHint);
+    if (errors + portability + hints > 0)
+      fmt::print("  {} errors, {} of portability, {} hints\n", errors, portability, hints);
+    if (good)
+      fmt::print("OK: no violation in these executions{}\n",
+                 subject_->reference().empty() ? "" : "; agrees with " + subject_->reference());
+    else
+      fmt::print("WRONG: {}\n", errors > 0       ? "the checks found errors"
+                                : wrong_.empty() ? "not portable"
+                                                 : "outputs are not what they must be");
+  }
+
+  void PrintJson(bool good) const {
+    Json outputs = Json::array(), different = Json::array();
+    for (const auto& [name, t] : worst_)
+      outputs.push_back({{"name", name},
+                         {"checked", t.result.checked},
+                         {"failed", t.result.failed},
+                         {"max_error", t.result.max_error},
+                         {"of_bound", t.result.max_ratio}});
+    for (const auto& [plan, what] : wrong_)
+      different.push_back({{"execution", plan.Words()}, {"what", what}});
+    Json all = {{"subject", subject_->name()},
+                {"verdict", good ? "ok" : "wrong"},
+                {"executions", plans_},
+                {"stopped", faulted_},
+                {"warp_instructions", instructions_},
+                {"reference", subject_->reference()},
+                {"outputs", outputs},
+                {"wrong", different},
+                {"findings", Json::parse(judge::ToJson(report_->findings()))}};
+    fmt::print("{}\n", all.dump(2, ' ', false, Json::error_handler_t::replace));
+  }
+
+  struct Wrong {
+    Plan plan;
+    std::string what;
+  };
+
+  Session& session_;
+  const tools::Options& o_;
+  std::shared_ptr<judge::Report> report_;
+  runtime::EmulatorOptions base_;
+  std::unique_ptr<Subject> subject_;
+  std::string words_;               // of the `test` block
+  std::vector<std::string> given_;  // NAME=VALUE
+  bool single_ = false;
+  size_t plans_ = 0, faulted_ = 0;
+  uint64_t instructions_ = 0;
+  Subject::Outcome first_;
+  std::map<std::string, TensorRun> worst_;
+  std::vector<Wrong> wrong_;
+  std::optional<Plan> failed_;
+  std::string shortened_;
+};
+
+}  // namespace
+
+int CmdCheck(const Options& options) {
+  Session session(options);
+  const auto good = Check(session).Do();
+  const int code = session.Finish();
+  if (code != kOk || !good.ok()) return code == kOk ? kBadInput : code;
+  return *good ? kOk : kMismatch;
+}
+
+}  // namespace tilec::tools

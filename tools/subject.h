@@ -1,0 +1,53 @@
+// What `tilec check` runs again and again under different schedules of execution: a kernel of the
+// language with seeded tensors, or PTX text with a launch file. Inputs and expected outputs are
+// made once.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ir/interpret.h"
+#include "runtime/device.h"
+#include "tools/assignments.h"
+#include "tools/launch_file.h"
+#include "tools/session.h"
+
+namespace tilec::tools {
+
+struct Expected {
+  ir::TensorValue value;
+  double tolerance = -1;
+};
+
+class Subject {
+ public:
+  virtual ~Subject() = default;
+  const std::string& name() const { return name_; }
+  // By tensor or buffer; may be empty.
+  const std::map<std::string, Expected>& expected() const { return expected_; }
+  // Where it says what must come out; "" if nowhere.
+  const std::string& reference() const { return reference_; }
+
+  struct Outcome {
+    std::map<std::string, ir::TensorValue> outputs;
+    runtime::LaunchStats stats;
+  };
+  virtual Result<Outcome> Run(runtime::Device& device) = 0;
+
+ protected:
+  std::string name_, reference_;
+  std::map<std::string, Expected> expected_;
+};
+
+// A kernel of the program that the session has loaded.
+Result<std::unique_ptr<Subject>> KernelSubject(Session& session, const std::string& kernel,
+                                               const Assignments& given);
+// PTX text; `name` is what reports call it.
+Result<std::unique_ptr<Subject>> PtxSubject(Session& session, const std::string& name,
+                                            const std::string& ptx, const LaunchFile& launch);
+
+}  // namespace tilec::tools
