@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <optional>
 
 #include "ir/event_graph.h"
+#include "scheduler/role_sets.h"
 
 namespace tilec::scheduler {
 
@@ -62,33 +62,6 @@ void RecurrenceBound(const Graph& g, std::vector<Bound>* bounds) {
       period.tokens == 1 ? std::string("iteration") : fmt::format("{} iterations", period.tokens));
   bounds->push_back(std::move(bound));
 }
-
-// Ops that any schedule keeps in one role, as sets.
-class RoleSets {
- public:
-  explicit RoleSets(const Graph& g) : parent_(g.ops.size()) {
-    std::iota(parent_.begin(), parent_.end(), 0);
-    int load = -1;
-    for (size_t v = 0; v < g.ops.size(); ++v) {
-      if (!g.ops[v].variable_latency) continue;
-      if (load >= 0) Join(load, static_cast<int>(v));
-      load = static_cast<int>(v);
-    }
-    for (const GraphEdge& e : g.edges)
-      if (!e.crossable || (e.kind == EdgeKind::kRegister && e.distance > 0)) Join(e.from, e.to);
-    for (const Graph::Pin& pin : g.pins)
-      if (const int a = g.FindOp(pin.op), b = g.FindOp(pin.same_role_as); a >= 0 && b >= 0)
-        Join(a, b);
-  }
-  int Find(int v) {
-    while (parent_[v] != v) v = parent_[v] = parent_[parent_[v]];
-    return v;
-  }
-
- private:
-  void Join(int a, int b) { parent_[Find(a)] = Find(b); }
-  std::vector<int> parent_;
-};
 
 void IssueBounds(const Graph& g, std::vector<Bound>* bounds) {
   RoleSets sets(g);

@@ -14,10 +14,10 @@ struct Bound {
   enum class Kind { kUnit, kRecurrence, kIssue, kResidency };
   Kind kind = Kind::kUnit;
   int64_t ii = 1;
-  int unit = -1;                // kUnit
-  std::vector<int> ops;         // the unit's users; the recurrence's ops in order
-  std::vector<int> edges;       // kRecurrence: the cycle
-  std::string text;             // "the tensor unit is busy 2048 cycles per iteration"
+  int unit = -1;           // kUnit
+  std::vector<int> ops;    // the unit's users; the recurrence's ops in order
+  std::vector<int> edges;  // kRecurrence: the cycle
+  std::string text;        // "the tensor unit is busy 2048 cycles per iteration"
 };
 
 // ⌈Σ cycles / capacity⌉ per unit; the largest recurrence ⌈Σ delay / Σ distance⌉; the issue bound of

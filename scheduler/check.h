@@ -12,23 +12,23 @@
 namespace tilec::scheduler {
 
 struct Violation {
-  std::string law;     // "complete", "dependence", "unit", "issue", "carried-role", "same-role",
-                       // "registers", "register-pool", "smem", "tmem", "ring", "load-role",
-                       // "width", "warps", "pin", "order", "liveness", "period"
-  std::string text;    // what was seen, with its numbers
+  std::string law;   // "complete", "dependence", "unit", "issue", "carried-role", "same-role",
+                     // "registers", "register-pool", "smem", "tmem", "ring", "load-role",
+                     // "width", "warps", "pin", "order", "liveness", "period"
+  std::string text;  // what was seen, with its numbers
   std::vector<int> ops;
 };
 
 struct CheckReport {
-  std::vector<Violation> violations;   // empty: accepted
-  int64_t length = 0;                  // last completion of iteration 0
+  std::vector<Violation> violations;  // empty: accepted
+  int64_t length = 0;                 // last completion of iteration 0
   int stages = 0;
-  std::vector<int64_t> unit_busy;      // cycles per period, by unit
-  std::vector<int64_t> role_issue;     // cycles per period, by role
-  std::vector<int64_t> role_regs;      // peak live registers per thread, by role
-  int64_t smem_bytes = 0;              // rings and barriers
+  std::vector<int64_t> unit_busy;   // cycles per period, by unit
+  std::vector<int64_t> role_issue;  // cycles per period, by role
+  std::vector<int64_t> role_regs;   // peak live registers per thread, by role
+  int64_t smem_bytes = 0;           // rings and barriers
   int64_t tmem_columns = 0;
-  int64_t event_period = 0;            // exact period of the timed event graph
+  int64_t event_period = 0;  // exact period of the timed event graph
 };
 
 // Structural laws, modular reservation tables, lifetimes (live-ins and holds included), memory,

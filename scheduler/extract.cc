@@ -26,6 +26,7 @@ constexpr int64_t kTensorRows = 64;    // of a product's instruction
 constexpr int64_t kTensorDepth = 32;   // bytes of K of a product's instruction
 constexpr int64_t kLanes = 128;        // of tensor memory, of 4 bytes each per column
 constexpr int64_t kMostDistance = 64;  // of chains of carried values
+constexpr int64_t kCheap = 8;          // at most 1/8 of the largest issue time: worth doing twice
 
 bool IsFree(OpKind kind) {
   return kind == OpKind::kConstant || kind == OpKind::kBroadcast || kind == OpKind::kReshape ||
@@ -43,13 +44,14 @@ enum class Home { kRegisters, kShared, kTensor };
 
 class Extractor {
  public:
-  Extractor(const ir::Function& fn, OpId loop, const ir::Target& target, int slices,
-            DiagSink& diags)
+  Extractor(const ir::Function& fn, OpId loop, const ir::Target& target,
+            const ExtractOptions& options, DiagSink& diags)
       : fn_(fn),
         loop_(fn.ops[loop]),
         body_(fn.blocks[loop_.regions[0]]),
         target_(target),
-        slices_(slices),
+        options_(options),
+        slices_(options.slices),
         diags_(diags),
         classes_(fn, loop),
         tensor_memory_(target.Has("tmem")) {}
@@ -77,8 +79,11 @@ class Extractor {
       if (op.kind == OpKind::kPrint || op.kind == OpKind::kAssert || IsFree(op.kind)) continue;
       const ValueId shape = op.results.empty() ? op.operands[1] : op.results[0];
       if (fn_.type(shape).rank() == 0) continue;  // scalars ride along
-      AddOp(id);
+      costed_.insert(id);
     }
+    FindReplicated();
+    for (OpId id : body_.ops)
+      if (costed_.count(id) > 0) AddOp(id);
     for (OpId id : body_.ops)
       if (instances_.count(id) > 0) AddEdges(id);
     AddOrder();
@@ -105,7 +110,7 @@ class Extractor {
     }
     const OpId id = fn_.values[v].def;
     if (!id.valid() || fn_.ops[id].block != loop_.regions[0]) return;
-    if (instances_.count(id) > 0) {
+    if (costed_.count(id) > 0) {
       out->insert({id, distance});
       return;
     }
@@ -191,23 +196,66 @@ class Extractor {
   }
 
   bool SlicedOp(const Op& op) const {
+    if (slices_ == 1) return op.attr("slice") != nullptr;
     for (ValueId v : op.results)
       if (classes_.Sliced(v)) return true;
     return op.results.empty() && classes_.Sliced(op.operands[1]);
   }
 
+  // Cheap arithmetic that all slices share (a mask over keys) is done by each of them: registers of
+  // one role are no use to another. Not where the loop hands the value on, and not what products
+  // read from shared memory.
+  void FindReplicated() {
+    for (int s = 0; s < slices_ && slices_ > 1; ++s) all_slices_.insert(s);
+    for (OpId id : costed_)
+      if (slices_ == 1 && SlicedOp(fn_.ops[id]))
+        all_slices_.insert(static_cast<int>(fn_.ops[id].i("slice")));
+    if (all_slices_.size() < 2) return;
+    std::map<OpId, std::set<OpId>> readers;
+    std::set<OpId> kept;
+    int64_t largest = 0;
+    for (OpId id : costed_) {
+      const Op& op = fn_.ops[id];
+      largest = std::max(largest, Cost(op).issue.At(WorkOf(op)));
+      for (size_t i = 0; i < op.operands.size(); ++i)
+        for (const Source& source : SourcesOf(op.operands[i])) {
+          readers[source.op].insert(id);
+          if (op.kind == OpKind::kDot && i < 2) kept.insert(source.op);
+        }
+    }
+    for (ValueId v : fn_.ops[body_.ops.back()].operands)
+      for (const Source& source : SourcesOf(v)) kept.insert(source.op);
+    for (size_t i = body_.ops.size(); i-- > 0;) {
+      const OpId id = body_.ops[i];
+      const Op& op = fn_.ops[id];
+      if (costed_.count(id) == 0 || kept.count(id) > 0 || SlicedOp(op) || IsMemory(op.kind) ||
+          op.kind == OpKind::kDot || readers[id].empty())
+        continue;
+      if (options_.role_crossing && Cost(op).issue.At(WorkOf(op)) * kCheap > largest) continue;
+      const bool all = std::all_of(readers[id].begin(), readers[id].end(), [&](OpId reader) {
+        return SlicedOp(fn_.ops[reader]) || replicated_.count(reader) > 0;
+      });
+      if (all) replicated_.insert(id);
+    }
+  }
+
+  const ir::OpCost& Cost(const Op& op) const { return *target_.CostOf(CostName(fn_, op)); }
+
   void AddOp(OpId id) {
     const Op& op = fn_.ops[id];
-    const bool sliced = slices_ > 1 && SlicedOp(op);
-    const ir::OpCost& cost = *target_.CostOf(CostName(fn_, op));
+    // One op per slice, or one.
+    std::vector<int> slices = {static_cast<int>(op.i("slice", -1))};
+    if (replicated_.count(id) > 0 || (slices_ > 1 && SlicedOp(op)))
+      slices.assign(all_slices_.begin(), all_slices_.end());
+    const ir::OpCost& cost = Cost(op);
     const ir::Work work = WorkOf(op);
     std::string base = op.results.empty() ? "" : fn_.values[op.results[0]].name;
     if (base.empty()) base = ir::Info(op.kind).mnemonic;
     base = Unique(base);
-    for (int s = 0; s < (sliced ? slices_ : 1); ++s) {
+    for (int s : slices) {
       GraphOp g = Costed(cost, work, op.at);
-      g.name = sliced ? Unique(fmt::format("{}_{}", base, s)) : base;
-      g.slice = sliced ? s : static_cast<int>(op.i("slice", -1));
+      g.name = slices.size() > 1 ? Unique(fmt::format("{}_{}", base, s)) : base;
+      g.slice = s;
       Home home = Home::kRegisters;
       if (op.kind == OpKind::kLoad && cost.variable) {
         home = Home::kShared;
@@ -227,9 +275,11 @@ class Extractor {
     }
   }
 
-  // An op between a value and its reader; made once per value.
-  int Inserted(StepKind step, int from, int64_t bytes, EdgeKind edge, Home home, int64_t distance) {
-    const auto key = std::make_tuple(step, from, distance);
+  // An op between a value and its reader; made once per value, into registers once per slice.
+  int Inserted(StepKind step, int from, int slice, int64_t bytes, EdgeKind edge, Home home,
+               int64_t distance) {
+    if (home != Home::kRegisters || graph_.ops[from].slice >= 0) slice = graph_.ops[from].slice;
+    const auto key = std::make_tuple(step, from, slice, distance);
     if (auto it = inserted_.find(key); it != inserted_.end()) return it->second;
     const char* kind = Spelling(step);
     const ir::OpCost* cost = target_.CostOf(kind);
@@ -238,7 +288,7 @@ class Extractor {
     work.elements = static_cast<double>(bytes) / 4;
     GraphOp g = Costed(*cost, work, graph_.ops[from].at);
     g.name = Unique(fmt::format("{}.{}", graph_.ops[from].name, kind));
-    g.slice = graph_.ops[from].slice;
+    g.slice = slice;
     if (home == Home::kRegisters) g.regs = Registers(bytes, g.warps);
     if (home == Home::kShared) g.smem_bytes = bytes;
     if (home == Home::kTensor) g.tmem_columns = Columns(bytes);
@@ -266,6 +316,7 @@ class Extractor {
                          : kind == EdgeKind::kTmem   ? "tmem"
                                                      : "smem";
     edge.transfer = target_.Transfer(medium, static_cast<double>(bytes));
+    edge.crossable = options_.role_crossing || kind != EdgeKind::kRegister;
     graph_.edges.push_back(edge);
   }
 
@@ -277,7 +328,7 @@ class Extractor {
     const int64_t hold = dot && operand < 2 ? graph_.ops[to].latency : 0;
     Home home = home_[from];
     auto pass = [&](StepKind step, EdgeKind edge, Home next) {
-      from = Inserted(step, from, bytes, edge, next, distance);
+      from = Inserted(step, from, graph_.ops[to].slice, bytes, edge, next, distance);
       distance = 0;
       home = next;
     };
@@ -317,10 +368,14 @@ class Extractor {
         inputs = true;
         const std::vector<int> producers = instances_[source.op];
         const int64_t bytes = Bytes(fn_.ops[source.op].results[0]);
-        for (size_t r = 0; r < readers.size(); ++r)
-          for (size_t p = 0; p < producers.size(); ++p)
-            if (readers.size() == 1 || producers.size() == 1 || r == p)
-              Connect(producers[p], readers[r], op, i, source.distance, bytes);
+        for (int r : readers) {
+          const int slice = graph_.ops[r].slice;
+          const bool own = std::any_of(producers.begin(), producers.end(), [&](int p) {
+            return slice >= 0 && graph_.ops[p].slice == slice;
+          });
+          for (int p : producers)
+            if (!own || graph_.ops[p].slice == slice) Connect(p, r, op, i, source.distance, bytes);
+        }
       }
     }
     for (int r : readers) graph_.ops[r].streaming = graph_.ops[r].variable_latency && !inputs;
@@ -350,6 +405,7 @@ class Extractor {
   const Op& loop_;
   const ir::Block& body_;
   const ir::Target& target_;
+  const ExtractOptions options_;
   const int slices_;
   DiagSink& diags_;
   const DimClasses classes_;
@@ -357,9 +413,11 @@ class Extractor {
   Graph graph_;
   std::vector<OpOrigin> origins_;
   std::vector<Home> home_;  // by graph op
+  std::set<OpId> costed_, replicated_;
+  std::set<int> all_slices_;
   std::map<OpId, std::vector<int>> instances_;
   std::map<ValueId, size_t> arg_index_;
-  std::map<std::tuple<StepKind, int, int64_t>, int> inserted_;
+  std::map<std::tuple<StepKind, int, int, int64_t>, int> inserted_;
   std::set<std::string> taken_;
   std::set<int> products_;  // graph ops
 };
@@ -413,8 +471,8 @@ std::vector<OpId> OpOrigin::members() const {
 }
 
 Result<Extraction> ExtractLoop(const ir::Function& fn, OpId loop, const ir::Target& target,
-                               int slices, DiagSink& diags) {
-  TRY(Extraction extraction, Extractor(fn, loop, target, slices, diags).Run());
+                               const ExtractOptions& options, DiagSink& diags) {
+  TRY(Extraction extraction, Extractor(fn, loop, target, options, diags).Run());
   ContractSmallOps(&extraction);
   TRY_VOID(CheckGraph(extraction.graph, diags));
   return extraction;

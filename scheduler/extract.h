@@ -56,10 +56,21 @@ struct Extraction {
   std::vector<OpOrigin> origins;  // by op of the graph
 };
 
-// `loop` is a `for` of a tile-level function; `slices` is one of its SliceChoices. A body whose
-// rows are cut already says so by the attribute `slice` of its ops; it is taken as it is (slices =
-// 1).
+struct ExtractOptions {
+  int slices = 1;  // one of the loop's SliceChoices
+  // False: values in registers stay in the role that makes them, so that each role computes one or
+  // more whole slices.
+  bool role_crossing = false;
+};
+
+// `loop` is a `for` of a tile-level function. A body whose rows are cut already says so by the
+// attribute `slice` of its ops; it is taken as it is (slices = 1). Cheap ops without a slice that
+// only slices read are done by each slice: one op of the body, several of the graph.
 Result<Extraction> ExtractLoop(const ir::Function& fn, ir::OpId loop, const ir::Target& target,
-                               int slices, DiagSink& diags);
+                               const ExtractOptions& options, DiagSink& diags);
+inline Result<Extraction> ExtractLoop(const ir::Function& fn, ir::OpId loop,
+                                      const ir::Target& target, int slices, DiagSink& diags) {
+  return ExtractLoop(fn, loop, target, ExtractOptions{slices}, diags);
+}
 
 }  // namespace tilec::scheduler

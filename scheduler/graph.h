@@ -33,7 +33,7 @@
 namespace tilec::scheduler {
 
 struct Unit {
-  std::string name;     // "tensor", "mufu", "alu", "tma", "issue", …
+  std::string name;  // "tensor", "mufu", "alu", "tma", "issue", …
   int64_t capacity = 1;
   // A law on average only: Σ cycles <= capacity·II, no reservation in any one cycle. For resources
   // that hardware shares out finely, such as issue slots beside a running tensor core.
@@ -41,37 +41,37 @@ struct Unit {
 };
 
 struct UnitUse {
-  int unit = 0;         // index into Graph::units
-  int64_t cycles = 0;   // contiguous, from issue
+  int unit = 0;        // index into Graph::units
+  int64_t cycles = 0;  // contiguous, from issue
 };
 
 struct GraphOp {
   std::string name;
-  std::string kind;                // for people: "dot", "exp2", "tma_load"
+  std::string kind;  // for people: "dot", "exp2", "tma_load"
   int64_t issue = 0;
   int64_t latency = 0;
   std::vector<UnitUse> uses;
-  int warps = 4;                   // width: all warps of its role execute it
-  int64_t regs = 0;                // of its value, per thread of its role
-  int64_t smem_bytes = 0;          // of its value, per ring slot
+  int warps = 4;           // width: all warps of its role execute it
+  int64_t regs = 0;        // of its value, per thread of its role
+  int64_t smem_bytes = 0;  // of its value, per ring slot
   int64_t tmem_columns = 0;
   bool variable_latency = false;
   bool streaming = false;
-  bool async = false;              // completes behind its role's back (tensor core, TMA)
-  int slice = -1;                  // row slice, −1: shared; slices may be interchangeable
-  Span at;                         // line of the .tile or .graph file
+  bool async = false;  // completes behind its role's back (tensor core, TMA)
+  int slice = -1;      // row slice, −1: shared; slices may be interchangeable
+  Span at;             // line of the .tile or .graph file
 };
 
 enum class EdgeKind { kRegister, kSmem, kTmem, kOrder };
 
 struct GraphEdge {
-  int from = 0, to = 0;            // indices into ops
+  int from = 0, to = 0;  // indices into ops
   EdgeKind kind = EdgeKind::kRegister;
-  int64_t delay = 0;               // usually latency of `from`
-  int64_t distance = 0;            // iterations
-  int64_t transfer = 0;            // extra delay when the roles differ
-  int64_t hold = 0;                // cycles after the reader's issue during which it still reads
-  bool crossable = true;           // false: both ends must share a role
+  int64_t delay = 0;      // usually latency of `from`
+  int64_t distance = 0;   // iterations
+  int64_t transfer = 0;   // extra delay when the roles differ
+  int64_t hold = 0;       // cycles after the reader's issue during which it still reads
+  bool crossable = true;  // false: both ends must share a role
 };
 
 struct MachineLimits {
@@ -81,7 +81,7 @@ struct MachineLimits {
   int64_t max_regs_per_thread = 240;  // of a compute role, what the model may fill
   int64_t registers = 65536;          // 32-bit registers of the SM
   int64_t max_warps = 16;
-  int64_t barrier_bytes = 16;         // full + empty mbarrier of a ring slot
+  int64_t barrier_bytes = 16;  // full + empty mbarrier of a ring slot
 };
 
 struct Graph {
@@ -101,7 +101,7 @@ struct Graph {
   };
   std::vector<Pin> pins;
 
-  int FindOp(std::string_view op_name) const;   // −1: none
+  int FindOp(std::string_view op_name) const;  // −1: none
   int FindUnit(std::string_view unit_name) const;
 };
 

@@ -41,8 +41,7 @@ Model::Model(const Graph& graph, int64_t ii, const RoleOffer& offer, const Solve
   for (size_t i = 0; i < graph.edges.size(); ++i)
     if (graph.edges[i].kind != EdgeKind::kOrder)
       value_edges_[graph.edges[i].from].push_back(static_cast<int>(i));
-  for (const GraphOp& op : graph.ops)
-    if (op.variable_latency) load_warps_ = std::max(load_warps_, op.warps);
+  load_warps_ = LoadWarps(graph);
   for (int v = 0; v < n; ++v) {
     k_.push_back(formulas_.NewInt());
     r_.push_back(formulas_.NewInt());

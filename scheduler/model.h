@@ -26,6 +26,7 @@
 
 #include "scheduler/formula.h"
 #include "scheduler/graph.h"
+#include "scheduler/needs.h"
 #include "scheduler/scheduler.h"
 
 namespace tilec::scheduler {
@@ -37,36 +38,6 @@ enum class Law {
 };
 const char* LawName(Law law);
 const char* LawSentence(Law law);
-
-// The roles on offer: group 0 is the load role where there is one. Groups may stay empty.
-struct RoleOffer {
-  bool load = false;
-  std::vector<int> widths;  // warps of each compute group, widest first
-  int Groups() const { return static_cast<int>(widths.size()) + (load ? 1 : 0); }
-  int WidthOf(int group, int load_warps) const {
-    return load && group == 0 ? load_warps : widths[group - (load ? 1 : 0)];
-  }
-};
-
-// One schedule, as the model sees it.
-struct Placement {
-  std::vector<int64_t> cycle;  // by op
-  std::vector<int> group;      // by op
-};
-
-// What a placement needs, computed from its definition (shared with nothing in check.cc).
-struct Needs {
-  std::vector<int> groups_used;
-  std::vector<int64_t> group_regs;  // peak live registers per thread, by group
-  std::vector<int> group_peak;      // the op whose definition is the peak, −1: none
-  std::vector<int64_t> quota;       // multiple of 8 >= peak, by group; 0 for unused ones
-  int warps = 0, compute_groups = 0;
-  int64_t pool = 0, pool_used = 0;  // Σ over warpgroups
-  std::vector<int64_t> depth;       // of the ring of each op, 0: not in shared memory
-  int64_t smem_bytes = 0;
-  int64_t tmem_columns = 0;
-  int tmem_peak = -1;
-};
 
 class Model {
  public:
@@ -94,7 +65,7 @@ class Model {
   IntVar stage(int op) const { return k_[op]; }
   IntVar slot(int op) const { return r_[op]; }
   // ring_within(op)[d − 1]: the ring of op needs at most d slots. Empty: not in shared memory.
-  int64_t PinnedDepth(int op) const;  // of its ring, 0: free
+  int64_t PinnedDepth(int op) const { return scheduler::PinnedDepth(graph_, op); }
   const std::vector<Lit>& ring_within(int op) const { return ring_[op]; }
 
   // True in schedules whose roles, or whose order on a unit of one instance, are not these.
@@ -112,7 +83,9 @@ class Model {
     }
     return p;
   }
-  Needs Measure(const Placement& placement) const;
+  Needs Measure(const Placement& placement) const {
+    return scheduler::Measure(graph_, ii_, offer_, options_.warp_constraints, placement);
+  }
   // Clauses that exclude every overflow found in the placement; how many. 0: it fits.
   int AddCuts(const Placement& placement);
 
@@ -169,13 +142,6 @@ class Model {
   std::vector<std::vector<int>> value_edges_;  // by producer
   Lit registers_, pool_, smem_, tmem_;
 };
-
-// Floor division for any sign.
-constexpr int64_t FloorDiv(int64_t a, int64_t b) {
-  const int64_t q = a / b;
-  return q - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0);
-}
-constexpr int64_t FloorMod(int64_t a, int64_t b) { return a - FloorDiv(a, b) * b; }
 
 // Slices whose interchange maps the graph onto itself: for each pair (first slice, other slice) the
 // permutation of ops.

@@ -14,13 +14,6 @@ namespace tilec::scheduler {
 namespace {
 
 constexpr int64_t kLeastQuota = 24;
-constexpr int kWarpsPerGroup = 4;  // of a warpgroup
-
-// Registers that `warpgroups` warpgroups may have together.
-int64_t Pool(int64_t registers, int warpgroups) {
-  const int64_t threads = int64_t{32} * kWarpsPerGroup * warpgroups;
-  return registers / threads / 8 * 8 * warpgroups;
-}
 
 }  // namespace
 
@@ -31,81 +24,6 @@ int64_t Model::Live(const Placement& p, int v, int64_t at) const {
     end = std::max(end, p.cycle[edge.to] + edge.distance * ii_ + edge.hold);
   }
   return FloorDiv(at - p.cycle[v], ii_) - FloorDiv(at - end, ii_);
-}
-
-int64_t Model::PinnedDepth(int v) const {
-  int64_t depth = 0;
-  for (const Graph::Pin& pin : graph_.pins)
-    if (pin.depth > 0 && pin.op == graph_.ops[v].name) depth = pin.depth;
-  return depth;
-}
-
-Needs Model::Measure(const Placement& p) const {
-  Needs needs;
-  const int n = static_cast<int>(graph_.ops.size());
-  const int groups = std::max(1, offer_.Groups());
-  needs.group_regs.assign(groups, 0);
-  needs.group_peak.assign(groups, -1);
-  needs.quota.assign(groups, 0);
-  needs.depth.assign(n, 0);
-  std::vector<bool> used(groups, false);
-  for (int v = 0; v < n; ++v) used[p.group[v]] = true;
-  for (int e = 0; e < n; ++e) {
-    const GraphOp& at = graph_.ops[e];
-    if (at.regs > 0) {
-      int64_t live = 0;
-      for (int v = 0; v < n; ++v)
-        if (graph_.ops[v].regs > 0 && p.group[v] == p.group[e])
-          live += graph_.ops[v].regs * Live(p, v, p.cycle[e]);
-      if (live > needs.group_regs[p.group[e]]) {
-        needs.group_regs[p.group[e]] = live;
-        needs.group_peak[p.group[e]] = e;
-      }
-    }
-    if (at.tmem_columns > 0) {
-      int64_t live = 0;
-      for (int v = 0; v < n; ++v)
-        if (graph_.ops[v].tmem_columns > 0)
-          live += graph_.ops[v].tmem_columns * Live(p, v, p.cycle[e]);
-      if (live > needs.tmem_columns) needs.tmem_columns = live, needs.tmem_peak = e;
-    }
-    if (at.smem_bytes > 0) {
-      int64_t life = 0;
-      for (int i : value_edges_[e]) {
-        const GraphEdge& edge = graph_.edges[i];
-        life = std::max(life, p.cycle[edge.to] + edge.distance * ii_ + edge.hold - p.cycle[e]);
-      }
-      needs.depth[e] = std::max<int64_t>({1, RoundUp(life, ii_) / ii_, PinnedDepth(e)});
-      needs.smem_bytes += needs.depth[e] * (at.smem_bytes + graph_.machine.barrier_bytes);
-    }
-  }
-  // Roles narrower than a warpgroup are packed, widest first, and share a quota.
-  int packed = 0;
-  int64_t packed_quota = 0;
-  int warpgroups = 0;
-  for (int g = 0; g < groups; ++g) {
-    if (!used[g]) continue;
-    needs.groups_used.push_back(g);
-    const int width = options_.warp_constraints ? offer_.WidthOf(g, load_warps_) : kWarpsPerGroup;
-    needs.warps += width;
-    if (width >= kWarpsPerGroup) ++needs.compute_groups;
-    needs.quota[g] = std::max(kLeastQuota, RoundUp(needs.group_regs[g], 8));
-    if (width % kWarpsPerGroup != 0) {
-      packed += width;
-      packed_quota = std::max(packed_quota, needs.quota[g]);
-    } else {
-      warpgroups += width / kWarpsPerGroup;
-      needs.pool_used += needs.quota[g] * (width / kWarpsPerGroup);
-    }
-  }
-  const int packed_groups = (packed + kWarpsPerGroup - 1) / kWarpsPerGroup;
-  warpgroups += packed_groups;
-  needs.pool_used += packed_quota * packed_groups;
-  needs.pool = warpgroups > 0 ? Pool(graph_.machine.registers, warpgroups) : 0;
-  for (int g : needs.groups_used)
-    if (options_.warp_constraints && offer_.WidthOf(g, load_warps_) % kWarpsPerGroup != 0)
-      needs.quota[g] = packed_quota;
-  return needs;
 }
 
 int64_t Model::AlwaysLive(int v) const {

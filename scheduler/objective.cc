@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "scheduler/first_answer.h"
 #include "scheduler/search.h"
 
 namespace tilec::scheduler {
@@ -40,9 +41,8 @@ std::vector<std::pair<int, int>> WaitPairs(const Graph& graph) {
 }  // namespace
 
 Objective ObjectiveOf(const Graph& graph, const SolveOptions& options, const Search::Found& found) {
-  const Model model(graph, found.ii, found.offer, options);
   const Placement& p = found.placement;
-  const Needs needs = model.Measure(p);
+  const Needs needs = Measure(graph, found.ii, found.offer, options.warp_constraints, p);
   Objective o;
   o.compute_groups = needs.compute_groups;
   o.warps = needs.warps;
@@ -73,8 +73,9 @@ struct Goal {
 
 class Descent {
  public:
-  Descent(Session& session, const Graph& graph, const SolveOptions& options, Optimum* best)
-      : session_(session), graph_(graph), options_(options), best_(best) {}
+  Descent(Search& search, Session& session, Optimum* best)
+      : search_(&search), session_(session), graph_(search.graph()), best_(best) {}
+  Descent(Session& session, const Graph& graph) : session_(session), graph_(graph) {}
 
   void Run() {
     for (const Goal& goal : {CrossBytes(), Waits(), Stages(), Smem()}) Minimize(goal);
@@ -98,10 +99,10 @@ class Descent {
       const Lit bound = goal.at_most(middle);
       std::vector<Lit> extra = held_;
       extra.push_back(bound);
-      const Session::Outcome outcome = session_.Query(extra, kStepLimit);
+      const Session::Outcome outcome = session_.Query(extra, search_->Limit(kStepLimit));
       if (outcome.answer == Answer::kSat) {
-        best_->found.placement = outcome.placement;
-        best_->objective = ObjectiveOf(graph_, options_, best_->found);
+        best_->found = {outcome.placement, session_.model.offer(), session_.model.ii()};
+        best_->objective = ObjectiveOf(graph_, search_->options(), best_->found);
         if (best_->objective.*goal.field > middle) {  // rings deeper than their levels
           best_->proved = false;
           break;
@@ -186,18 +187,17 @@ class Descent {
 
   Formulas& f() { return session_.model.formulas(); }
 
+  Search* search_ = nullptr;
   Session& session_;
   const Graph& graph_;
-  const SolveOptions& options_;
-  Optimum* best_;
+  Optimum* best_ = nullptr;
   std::vector<Lit> held_;
 };
 
 }  // namespace
 
 std::vector<Lit> ObjectiveBounds(Session& session, const Graph& graph, const Objective& objective) {
-  const SolveOptions options;
-  return Descent(session, graph, options, nullptr).Bounds(objective);
+  return Descent(session, graph).Bounds(objective);
 }
 
 Optimum Optimize(Search& search, const Search::Found& start, int64_t ii) {
@@ -207,32 +207,38 @@ Optimum Optimize(Search& search, const Search::Found& start, int64_t ii) {
   best.found = start;
   best.objective = ObjectiveOf(graph, options, start);
   best.proved = true;
-  // Fewest roles: offers in ascending order, as long as they are better than what is known.
-  std::shared_ptr<Session> session;
-  int load_warps = 0;
-  for (const GraphOp& op : graph.ops)
-    if (op.variable_latency) load_warps = std::max(load_warps, op.warps);
-  for (const RoleOffer& offer : search.offers().Ascending()) {
-    const std::pair<int64_t, int64_t> size(Offers::WideRoles(offer),
-                                           Offers::Warps(offer, load_warps));
-    if (size > std::pair(best.objective.compute_groups, best.objective.warps)) break;
-    if (!search.IssueFits(offer, ii)) continue;
-    session = search.SessionFor(ii, offer);
-    const Session::Outcome outcome = session->Query({}, kStepLimit);
-    if (outcome.answer == Answer::kSat) {
-      best.found = {outcome.placement, offer, ii};
+  if (options.modulo_scheduling)
+    if (std::optional<Search::Found> found =
+            BetterAnswer(graph, options, ii, best.objective, false)) {
+      best.found = *std::move(found);
       best.objective = ObjectiveOf(graph, options, best.found);
+    }
+  // Fewest roles: offers in ascending order, as long as they are better than what is known.
+  const int load_warps = LoadWarps(graph);
+  auto size = [&](const RoleOffer& offer) {
+    return std::pair<int64_t, int64_t>(Offers::WideRoles(offer), Offers::Warps(offer, load_warps));
+  };
+  const std::pair known(best.objective.compute_groups, best.objective.warps);
+  RoleOffer offer = best.found.offer;
+  for (const RoleOffer& smaller : search.offers().Ascending()) {
+    if (size(smaller) > known) break;
+    if (!search.IssueFits(smaller, ii)) continue;
+    if (size(smaller) == known) {
+      offer = smaller;  // the same roles, without those that stayed empty
+      if (options.modulo_scheduling) break;
+    }
+    const Session::Outcome outcome =
+        search.SessionFor(ii, smaller)->Query({}, search.Limit(kStepLimit));
+    if (outcome.answer == Answer::kSat) {
+      best.found = {outcome.placement, smaller, ii};
+      best.objective = ObjectiveOf(graph, options, best.found);
+      offer = smaller;
       break;
     }
     if (outcome.answer == Answer::kUnknown) best.proved = false;
-    session = nullptr;
   }
-  if (!session) {
-    best.proved = false;
-    return best;
-  }
-  Descent descent(*session, graph, options, &best);
-  descent.Run();
+  const std::shared_ptr<Session> session = search.SessionFor(ii, offer);
+  Descent(search, *session, &best).Run();
   return best;
 }
 

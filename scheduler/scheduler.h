@@ -21,29 +21,39 @@
 namespace tilec::scheduler {
 
 struct SolveOptions {
-  double epsilon = 0.01;            // secondary objective searched in II <= (1+ε)·II*
-  int64_t resource_limit = 0;       // Z3 rlimit per query; 0: the default budget
-  int64_t first_answer_limit = 0;   // budget after which an unproved answer is acceptable
+  double epsilon = 0.01;          // secondary objective searched in II <= (1+ε)·II*
+  int64_t resource_limit = 0;     // Z3 rlimit per query; 0: the default budget
+  int64_t total_limit = 0;        // of all queries together; 0: the default budget
+  bool modulo_scheduling = true;  // first answers without a solver
   bool optimize_secondary = true;
-  int max_roles = 0;                // 0: as many as the machine's warps allow
+  int max_roles = 0;  // 0: as many as the machine's warps allow
   // Ablations (the paper's): false switches the law or freedom off.
   bool cross_role_transfers = true;
   bool register_limits = true;
   bool warp_constraints = true;     // roles, widths, issue
   std::optional<int64_t> fixed_ii;  // only this II
   std::optional<int> fixed_stages, fixed_compute_roles;
+
+  // What a compilation can spend: about a second or two. The default is for those who ask for
+  // proofs.
+  static SolveOptions ForCompilation() {
+    SolveOptions options;
+    options.resource_limit = 400'000;
+    options.total_limit = 1'500'000;
+    return options;
+  }
 };
 
 // Why no schedule exists at some II: named laws, minimised.
 struct CoreItem {
-  std::string law;                  // row of constraints.def: "unit", "registers", …
-  std::string text;                 // instantiated: "registers of a compute role: 240"
+  std::string law;   // row of constraints.def: "unit", "registers", …
+  std::string text;  // instantiated: "registers of a compute role: 240"
   std::vector<int> ops;
 };
 
 enum class Proof { kNone, kBound, kRefuted };
 
-struct Objective {                  // lexicographic, smaller is better
+struct Objective {  // lexicographic, smaller is better
   int64_t compute_groups = 0, warps = 0, cross_bytes = 0, waits = 0, stages = 0, smem_bytes = 0;
   bool operator==(const Objective&) const = default;
 };
@@ -51,12 +61,12 @@ struct Objective {                  // lexicographic, smaller is better
 struct Certificate {
   std::string graph, machine;
   uint64_t graph_hash = 0;
-  int64_t ii = 0;                   // II*, the smallest feasible
-  Bound bound;                      // best elementary bound
-  Proof proof = Proof::kNone;       // kBound: bound.ii == ii; kRefuted: ii − 1 refuted
-  std::vector<CoreItem> core;       // of the refutation at ii − 1
+  int64_t ii = 0;              // II*, the smallest feasible
+  Bound bound;                 // best elementary bound
+  Proof proof = Proof::kNone;  // kBound: bound.ii == ii; kRefuted: ii − 1 refuted
+  std::vector<CoreItem> core;  // of the refutation at ii − 1
   double epsilon = 0;
-  int64_t schedule_ii = 0;          // of the schedule returned, <= (1+ε)·ii
+  int64_t schedule_ii = 0;  // of the schedule returned, <= (1+ε)·ii
   Objective objective;
   bool objective_proved = false;
 };
@@ -65,8 +75,16 @@ struct Solution {
   ir::Schedule schedule;
   CheckReport report;
   Certificate certificate;
-  int64_t lower_bound = 0;          // proved; == certificate.ii when the gap is closed
-  int64_t resources = 0;            // solver resource units spent
+  int64_t lower_bound = 0;  // proved; == certificate.ii when the gap is closed
+  int64_t first_ii = 0;     // of the answer found without a solver, 0: none
+  int64_t resources = 0;    // solver resource units spent
+
+  // How much smaller the initiation interval could be, as a share of the proved bound.
+  double gap() const {
+    return lower_bound > 0 ? static_cast<double>(certificate.ii - lower_bound) /
+                                 static_cast<double>(lower_bound)
+                           : 0;
+  }
 };
 
 // Fails with a diagnostic (S3xx): no schedule at any II (core as sentences), budget exhausted

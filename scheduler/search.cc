@@ -14,18 +14,12 @@ namespace {
 
 // Resource units of one query: some twenty seconds of work, on any machine the same work.
 constexpr int64_t kQueryLimit = 20'000'000;
+constexpr int64_t kQueries = 4;  // full ones that all queries together may cost
 // For one attempt to drop an item from a core, and for all of them together.
 constexpr int64_t kCoreStep = 1'000'000;
 constexpr int64_t kCoreTotal = 10'000'000;
 constexpr int kSmallOffers = 2;  // asked before the largest ones
 constexpr size_t kSessionsKept = 12;
-
-int LoadWarps(const Graph& graph) {
-  int warps = 0;
-  for (const GraphOp& op : graph.ops)
-    if (op.variable_latency) warps = std::max(warps, op.warps);
-  return warps;
-}
 
 }  // namespace
 
@@ -142,7 +136,8 @@ Search::Search(const Graph& graph, const SolveOptions& options)
     : graph_(graph),
       options_(options),
       offers_(graph, options),
-      query_limit_(options.resource_limit > 0 ? options.resource_limit : kQueryLimit) {}
+      query_limit_(options.resource_limit > 0 ? options.resource_limit : kQueryLimit),
+      total_limit_(options.total_limit > 0 ? options.total_limit : kQueries * query_limit_) {}
 
 std::shared_ptr<Session> Search::SessionFor(int64_t ii, const RoleOffer& offer) {
   for (const auto& session : sessions_)
@@ -198,7 +193,7 @@ int64_t Search::LargestUsefulIi() const {
 std::vector<Lit> Search::Minimize(Session& session, std::vector<Lit> core) {
   const int64_t start = session.solver.resources();
   for (size_t i = 0; i < core.size();) {
-    if (session.solver.resources() - start > kCoreTotal) break;
+    if (session.solver.resources() - start > std::min(kCoreTotal, total_limit_)) break;
     std::vector<Lit> without = core;
     without.erase(without.begin() + static_cast<int64_t>(i));
     if (session.solver.Check(without, kCoreStep) == Answer::kUnsat)
@@ -209,8 +204,10 @@ std::vector<Lit> Search::Minimize(Session& session, std::vector<Lit> core) {
   return core;
 }
 
-Search::Verdict Search::At(int64_t ii, int64_t resource_limit, bool small_first) {
+Search::Verdict Search::At(int64_t ii, int64_t wanted, bool small_first) {
   Verdict verdict;
+  const int64_t resource_limit = Limit(wanted);
+  if (resource_limit == 0) return verdict;
   bool all_refuted = true;
   if (offers_.Largest().empty())
     verdict.arithmetic.push_back(

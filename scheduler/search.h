@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -90,6 +91,10 @@ class Search {
   const SolveOptions& options() const { return options_; }
   const Offers& offers() const { return offers_; }
   int64_t query_limit() const { return query_limit_; }
+  // What is left for a query that would like so much.
+  int64_t Limit(int64_t wanted) const {
+    return std::max<int64_t>(0, std::min(wanted, total_limit_ - resources()));
+  }
 
   // Elementary bounds that hold under the options.
   Bound LowerBound() const;
@@ -100,7 +105,7 @@ class Search {
   const Graph& graph_;
   const SolveOptions options_;
   Offers offers_;
-  int64_t query_limit_;
+  int64_t query_limit_, total_limit_;
   // The most recent sessions, newest last; what dropped ones had spent.
   std::vector<std::shared_ptr<Session>> sessions_;
   int64_t spent_ = 0;

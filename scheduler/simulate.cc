@@ -24,7 +24,7 @@ constexpr size_t kEnough = 16;  // violations after which nothing new is learnt
 // A value of one iteration.
 struct Instance {
   bool made = false;
-  int64_t readers = 0;    // still to come
+  int64_t readers = 0;            // still to come
   int64_t last_read = INT64_MIN;  // completion of the latest read so far
   bool DeadAt(int64_t cycle) const { return made && readers == 0 && last_read <= cycle; }
 };

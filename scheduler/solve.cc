@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "scheduler/diagnostics.h"
+#include "scheduler/first_answer.h"
 #include "scheduler/search.h"
 
 namespace tilec::scheduler {
@@ -31,13 +32,15 @@ struct Range {
   std::optional<Search::Verdict> refutation;  // at proved_below − 1, where a solver was needed
 };
 
-// First a feasible II by growing steps, asked with a tenth of the budget each: a period that is
-// full to the last cycle can be hard where one with a little air is easy. Then bisection with the
-// whole budget. Where a question stays open the search goes on above it, and the gap is reported.
-Range FindSmallest(Search& search, int64_t start) {
-  const SolveOptions& options = search.options();
+// From what is known without a solver: the bound first, then bisection, so that every answer halves
+// the gap. Without a first answer a feasible II by growing steps, asked with a tenth of the budget
+// each: a period that is full to the last cycle can be hard where one with a little air is easy.
+// Where a question stays open the search goes on above it, and the gap is reported.
+Range FindSmallest(Search& search, int64_t start, std::optional<Search::Found> known) {
   Range range;
   range.proved_below = start;
+  range.best = std::move(known);
+  if (range.best && range.best->ii <= start) return range;
   int64_t low = start;  // neither refuted nor given up
   auto ask = [&](int64_t ii, int64_t limit, bool first) {
     Search::Verdict verdict = search.At(ii, limit, first);
@@ -67,12 +70,8 @@ Range FindSmallest(Search& search, int64_t start) {
     if (!ask(ii, ii == largest ? limit : quick, true) && ii == largest) return range;
   }
   low = range.proved_below;
-  constexpr int kBudgets = 3;  // of one question, for the bisection as a whole
-  while (low < range.best->ii) {
-    if (search.resources() > kBudgets * limit) break;
-    if (options.first_answer_limit > 0 && search.resources() > options.first_answer_limit) break;
+  while (low < range.best->ii && search.Limit(limit) > 0)
     ask(low + (range.best->ii - 1 - low) / 2, limit, false);
-  }
   return range;
 }
 
@@ -108,10 +107,16 @@ void TightenPeriod(Search& search, int64_t low, Optimum* best) {
   constexpr int kQuestions = 3;
   constexpr int64_t kLimit = 3'000'000;
   int64_t ii = low;
+  if (ii < best->found.ii)
+    if (const std::optional<Search::Found> found =
+            BetterAnswer(search.graph(), search.options(), ii, best->objective, true)) {
+      best->found = *found;
+      return;
+    }
   for (int i = 0; i < kQuestions && ii < best->found.ii; ++i) {
     const std::shared_ptr<Session> session = search.SessionFor(ii, best->found.offer);
-    const Session::Outcome outcome =
-        session->Query(ObjectiveBounds(*session, search.graph(), best->objective), kLimit);
+    const Session::Outcome outcome = session->Query(
+        ObjectiveBounds(*session, search.graph(), best->objective), search.Limit(kLimit));
     if (outcome.answer == Answer::kSat) {
       Search::Found found{outcome.placement, best->found.offer, ii};
       const Objective objective = ObjectiveOf(search.graph(), search.options(), found);
@@ -156,8 +161,15 @@ Result<Solution> SolveAs(const Graph& graph, const Graph& laws, const SolveOptio
   c.epsilon = options.optimize_secondary && !options.fixed_ii ? options.epsilon : 0;
 
   Range range;
+  std::optional<Search::Found> known;
+  if (options.modulo_scheduling) known = FirstAnswer(laws, options, c.bound.ii);
+  if (known) solution.first_ii = known->ii;
   if (options.fixed_ii) {
-    Search::Verdict verdict = search.At(*options.fixed_ii, search.query_limit());
+    Search::Verdict verdict;
+    if (known)
+      range.best = known;
+    else
+      verdict = search.At(*options.fixed_ii, search.query_limit());
     if (verdict.answer == Answer::kSat) range.best = verdict.found;
     range.proved_below = c.bound.ii;
     if (verdict.answer == Answer::kUnsat) {
@@ -165,7 +177,7 @@ Result<Solution> SolveAs(const Graph& graph, const Graph& laws, const SolveOptio
       range.refutation = std::move(verdict);
     }
   } else {
-    range = FindSmallest(search, c.bound.ii);
+    range = FindSmallest(search, c.bound.ii, known);
   }
   if (!range.best) return Fail(search, range, diags);
 
@@ -184,8 +196,7 @@ Result<Solution> SolveAs(const Graph& graph, const Graph& laws, const SolveOptio
   Optimum best{*range.best, ObjectiveOf(laws, options, *range.best), false};
   if (options.optimize_secondary) {
     const int64_t ii = static_cast<int64_t>(static_cast<double>(c.ii) * (1 + c.epsilon));
-    Search::Found start = *range.best;
-    best = Optimize(search, start, std::max(ii, c.ii));
+    best = Optimize(search, *range.best, std::max(ii, c.ii));
     TightenPeriod(search, c.ii, &best);
   }
   c.schedule_ii = best.found.ii;
@@ -238,11 +249,8 @@ std::vector<ir::Schedule> TopSchedules(const Graph& graph, int k, const SolveOpt
   Search search(graph, options);
   RoleOffer offer;
   for (const RoleOffer& candidate : search.offers().Ascending()) {
-    int load_warps = 0;
-    for (const GraphOp& op : graph.ops)
-      if (op.variable_latency) load_warps = std::max(load_warps, op.warps);
     if (Offers::WideRoles(candidate) == first->certificate.objective.compute_groups &&
-        Offers::Warps(candidate, load_warps) == first->certificate.objective.warps) {
+        Offers::Warps(candidate, LoadWarps(graph)) == first->certificate.objective.warps) {
       offer = candidate;
       break;
     }

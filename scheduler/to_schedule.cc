@@ -65,8 +65,9 @@ std::vector<ir::OrderEdge> OrderEdges(const Graph& graph, const Search::Found& f
 
 ir::Schedule ToSchedule(const Graph& graph, const SolveOptions& options,
                         const Search::Found& found) {
-  const Model model(graph, found.ii, found.offer, options);
-  const Needs needs = model.Measure(found.placement);
+  const Needs needs =
+      Measure(graph, found.ii, found.offer, options.warp_constraints, found.placement);
+  const int load_warps = LoadWarps(graph);
   ir::Schedule s;
   s.graph = graph.name;
   s.graph_hash = Hash(graph);
@@ -75,12 +76,12 @@ ir::Schedule ToSchedule(const Graph& graph, const SolveOptions& options,
 
   std::vector<int> role_of(std::max(1, found.offer.Groups()), 0);
   std::vector<int64_t> quota = needs.quota;
-  SpreadQuotas(needs, found.offer, model.load_warps(), &quota);
+  SpreadQuotas(needs, found.offer, load_warps, &quota);
   int compute = 0, narrow = 0;
   for (int g : needs.groups_used) {
     role_of[g] = static_cast<int>(s.roles.size());
     ir::ScheduledRole role;
-    role.warps = options.warp_constraints ? found.offer.WidthOf(g, model.load_warps()) : kWarpgroup;
+    role.warps = options.warp_constraints ? found.offer.WidthOf(g, load_warps) : kWarpgroup;
     role.regs = options.register_limits && options.warp_constraints ? quota[g] : 0;
     bool all_async = true;
     for (size_t v = 0; v < graph.ops.size(); ++v)

@@ -239,6 +239,7 @@ TEST(SolverFailures, OutOfBudgetIsNotInfeasible) {
   const Graph graph = LoadGraph("attention_forward_hopper");
   SolveOptions options;
   options.resource_limit = 10;
+  options.modulo_scheduling = false;
   EXPECT_EQ(FeasibleAt(graph, 2048, options).kind, Feasibility::Kind::kUnknown);
   DiagSink diags;
   EXPECT_FALSE(Solve(graph, options, diags).ok());

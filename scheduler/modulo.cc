@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/modulo.h"
+
+#include <algorithm>
+#include <map>
+
+namespace tilec::scheduler {
+
+namespace {
+
+constexpr int64_t kNone = INT64_MIN / 4;
+constexpr int kPlacementsPerOp = 12;  // before an attempt is given up
+constexpr int kImprovements = 12;     // passes over all ops
+constexpr double kTight = 0.85;       // share of a period from which fragments matter
+
+}  // namespace
+
+ModuloScheduler::ModuloScheduler(ModuloProblem problem, int64_t ii)
+    : problem_(std::move(problem)),
+      graph_(*problem_.graph),
+      n_(static_cast<int>(graph_.ops.size())),
+      ii_(ii),
+      edges_(graph_.edges),
+      in_(n_),
+      out_(n_) {
+  for (size_t i = 0; i < edges_.size(); ++i) {
+    GraphEdge& e = edges_[i];
+    if (problem_.roles && problem_.group[e.from] != problem_.group[e.to]) e.delay += e.transfer;
+    out_[e.from].push_back(static_cast<int>(i));
+    in_[e.to].push_back(static_cast<int>(i));
+  }
+  BuildPaths();
+  if (possible_) BuildConflicts();
+}
+
+void ModuloScheduler::BuildPaths() {
+  path_.assign(static_cast<size_t>(n_) * n_, kNone);
+  for (const GraphEdge& e : edges_)
+    Path(e.from, e.to) = std::max(Path(e.from, e.to), e.delay - e.distance * ii_);
+  for (int k = 0; k < n_; ++k)
+    for (int i = 0; i < n_; ++i) {
+      const int64_t first = Path(i, k);
+      if (first == kNone) continue;
+      for (int j = 0; j < n_; ++j)
+        if (Path(k, j) != kNone) Path(i, j) = std::max(Path(i, j), first + Path(k, j));
+    }
+  depth_.assign(n_, 0);
+  height_.assign(n_, 0);
+  for (int v = 0; v < n_; ++v) {
+    if (Path(v, v) > 0) possible_ = false;
+    for (int u = 0; u < n_; ++u) {
+      depth_[v] = std::max(depth_[v], Path(u, v));
+      height_[v] = std::max(height_[v], Path(v, u));
+    }
+  }
+  for (int v = 0; v < n_; ++v) critical_ = std::max(critical_, depth_[v] + height_[v]);
+}
+
+void ModuloScheduler::BuildConflicts() {
+  struct Use {
+    int op;
+    int64_t cycles;
+  };
+  conflicts_.resize(n_);
+  shared_.resize(n_);
+  tight_.assign(n_, false);
+  late_.assign(n_, false);
+  auto add = [&](const std::vector<Use>& uses, int64_t capacity) {
+    int64_t sum = 0;
+    for (const Use& use : uses) sum += use.cycles;
+    if (sum > capacity * ii_) possible_ = false;
+    if (capacity == 1) {
+      for (const Use& a : uses) {
+        if (a.cycles > ii_) possible_ = false;
+        if (static_cast<double>(sum) > kTight * static_cast<double>(ii_)) tight_[a.op] = true;
+        for (const Use& b : uses)
+          if (a.op != b.op) conflicts_[a.op].push_back({b.op, a.cycles, b.cycles});
+      }
+      return;
+    }
+    const int resource = static_cast<int>(capacity_.size());
+    for (const Use& use : uses) {
+      capacity -= use.cycles / ii_;
+      if (use.cycles % ii_ > 0) shared_[use.op].push_back({resource, use.cycles % ii_});
+    }
+    capacity_.push_back(capacity);
+  };
+  for (size_t f = 0; f < graph_.units.size(); ++f) {
+    if (graph_.units[f].fluid) continue;
+    std::vector<Use> uses;
+    for (int v = 0; v < n_; ++v)
+      for (const UnitUse& use : graph_.ops[v].uses)
+        if (use.unit == static_cast<int>(f) && use.cycles > 0) uses.push_back({v, use.cycles});
+    add(uses, graph_.units[f].capacity);
+  }
+  if (problem_.roles) {
+    std::map<int, std::vector<Use>> streams;
+    for (int v = 0; v < n_; ++v)
+      if (graph_.ops[v].issue > 0) streams[problem_.group[v]].push_back({v, graph_.ops[v].issue});
+    for (const auto& [group, uses] : streams) add(uses, 1);
+  }
+  // Shorter lives: an op that makes more than it uses up goes late.
+  auto weight = [&](const GraphOp& op) {
+    return op.regs * op.warps * 128 + op.smem_bytes + op.tmem_columns * 512;
+  };
+  std::vector<int> readers(n_, 0);
+  for (const GraphEdge& e : edges_)
+    if (e.kind != EdgeKind::kOrder) ++readers[e.from];
+  for (int v = 0; v < n_; ++v) {
+    int64_t balance = weight(graph_.ops[v]);
+    for (int i : in_[v])
+      if (edges_[i].kind != EdgeKind::kOrder && edges_[i].from != v && readers[edges_[i].from] == 1)
+        balance -= weight(graph_.ops[edges_[i].from]);
+    late_[v] = balance > 0;
+  }
+}
+
+double ModuloScheduler::Noise() {  // splitmix64, in [0, 1)
+  uint64_t z = (random_ += 0x9e3779b97f4a7c15ULL);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+  return static_cast<double>((z ^ (z >> 31)) >> 11) / 9007199254740992.0;
+}
+
+// Least slack first: the window left by what is placed, or by the longest path through the op.
+int ModuloScheduler::Pick() {
+  int best = -1;
+  double least = 0;
+  bool any = std::find(placed_.begin(), placed_.end(), true) != placed_.end();
+  for (int v = 0; v < n_; ++v) {
+    if (placed_[v]) continue;
+    int64_t early = kNone, late = -kNone;
+    for (int u = 0; u < n_; ++u) {
+      if (!placed_[u]) continue;
+      if (Path(u, v) != kNone) early = std::max(early, t_[u] + Path(u, v));
+      if (Path(v, u) != kNone) late = std::min(late, t_[u] - Path(v, u));
+    }
+    double slack = static_cast<double>(critical_ - depth_[v] - height_[v]);
+    const bool related = early != kNone || late != -kNone;
+    if (early != kNone && late != -kNone)
+      slack = std::min(slack, static_cast<double>(std::max<int64_t>(0, late - early)));
+    else if (any && !related)
+      slack += static_cast<double>(critical_ + ii_);
+    slack = slack * (1 + bias_[v]) + static_cast<double>(ii_) * 0.05 * bias_[v];
+    if (tight_[v]) slack *= 0.5;
+    if (best < 0 || slack < least) best = v, least = slack;
+  }
+  return best;
+}
+
+ModuloScheduler::Window ModuloScheduler::WindowOf(int v) {
+  int64_t early = kNone, late = -kNone;
+  for (int u = 0; u < n_; ++u) {
+    if (!placed_[u]) continue;
+    if (Path(u, v) != kNone) early = std::max(early, t_[u] + Path(u, v));
+    if (Path(v, u) != kNone) late = std::min(late, t_[u] - Path(v, u));
+  }
+  Window w{early, late, true};
+  if (early == kNone && late == -kNone) {
+    w.early = 0;
+    w.late = ii_ - 1;
+  } else if (early == kNone) {
+    w.early = late - ii_ + 1;
+    w.from_early = false;
+  } else if (late == -kNone) {
+    w.late = early + ii_ - 1;
+  } else {
+    w.from_early = !late_[v];
+  }
+  if (w.late > w.early + ii_ - 1)
+    (w.from_early ? w.late : w.early) = w.from_early ? w.early + ii_ - 1 : w.late - ii_ + 1;
+  return w;
+}
+
+bool ModuloScheduler::Meets(int v, int64_t t, int w) const {
+  for (const Conflict& c : conflicts_[v])
+    if (c.op == w && (Mod(t_[w] - t) < c.mine || Mod(t - t_[w]) < c.theirs)) return true;
+  return false;
+}
+
+int64_t ModuloScheduler::Jump(int v, int64_t t, bool forward) const {
+  int64_t jump = 0;
+  for (const Conflict& c : conflicts_[v]) {
+    if (!placed_[c.op]) continue;
+    const int64_t after = Mod(t_[c.op] - t), before = Mod(t - t_[c.op]);
+    if (after >= c.mine && before >= c.theirs) continue;
+    const int64_t step = forward ? Mod(t_[c.op] + c.theirs - t) : Mod(t + c.mine - t_[c.op]);
+    jump = std::max(jump, step == 0 ? ii_ : step);
+  }
+  for (const Shared& mine : shared_[v]) {
+    // Instances taken where v starts and wherever another starts under v.
+    auto taken = [&](int64_t at, int64_t* nearest) {
+      int64_t count = 0;
+      for (int w = 0; w < n_; ++w) {
+        if (w == v || !placed_[w]) continue;
+        for (const Shared& other : shared_[w])
+          if (other.resource == mine.resource && Mod(at - t_[w]) < other.cycles) {
+            ++count;
+            const int64_t step =
+                forward ? Mod(t_[w] + other.cycles - t) : Mod(t + mine.cycles - t_[w]);
+            *nearest = std::min(*nearest, step == 0 ? ii_ : step);
+          }
+      }
+      return count;
+    };
+    int64_t nearest = ii_;
+    bool full = taken(t, &nearest) >= capacity_[mine.resource];
+    for (int w = 0; w < n_ && !full; ++w) {
+      if (w == v || !placed_[w]) continue;
+      for (const Shared& other : shared_[w])
+        if (other.resource == mine.resource && Mod(t_[w] - t) < mine.cycles)
+          full = full || taken(t_[w], &nearest) >= capacity_[mine.resource];
+    }
+    if (full) jump = std::max(jump, std::max<int64_t>(1, nearest));
+  }
+  return jump;
+}
+
+// The first free cycle from `from` towards `to`, both included.
+std::optional<int64_t> ModuloScheduler::FreeSlot(int v, int64_t from, int64_t to) const {
+  const bool forward = from <= to;
+  int64_t t = from;
+  for (int step = 0; step < 4 * n_ + 8; ++step) {
+    if (forward ? t > to : t < to) return std::nullopt;
+    const int64_t jump = Jump(v, t, forward);
+    if (jump == 0) return t;
+    t += forward ? jump : -jump;
+  }
+  return std::nullopt;
+}
+
+// A free cycle that touches a neighbour on a resource of one instance: leaves no fragment there.
+std::optional<int64_t> ModuloScheduler::FlushSlot(int v, const Window& window) const {
+  std::optional<int64_t> best;
+  for (const Conflict& c : conflicts_[v]) {
+    if (!placed_[c.op] || !tight_[c.op]) continue;
+    for (const int64_t at : {t_[c.op] + c.theirs, t_[c.op] - c.mine}) {
+      const int64_t t = window.early + Mod(at - window.early);
+      if (t > window.late || Jump(v, t, true) != 0) continue;
+      if (!best || (window.from_early ? t < *best : t > *best)) best = t;
+    }
+  }
+  return best;
+}
+
+// v takes cycle t; what is in its way is placed again.
+void ModuloScheduler::Force(int v, int64_t t) {
+  for (int w = 0; w < n_; ++w) {
+    if (w == v || !placed_[w]) continue;
+    bool out = Meets(v, t, w);
+    for (int i : in_[v])
+      out = out || (edges_[i].from == w && t_[w] + edges_[i].delay - edges_[i].distance * ii_ > t);
+    for (int i : out_[v])
+      out = out || (edges_[i].to == w && t + edges_[i].delay - edges_[i].distance * ii_ > t_[w]);
+    if (out) placed_[w] = false;
+  }
+  t_[v] = t;
+  placed_[v] = true;
+  // Instances of shared resources: whoever overlaps goes.
+  if (Jump(v, t, true) != 0)
+    for (int w = 0; w < n_; ++w) {
+      if (w == v || !placed_[w]) continue;
+      for (const Shared& a : shared_[v])
+        for (const Shared& b : shared_[w])
+          if (a.resource == b.resource && (Mod(t_[w] - t) < a.cycles || Mod(t - t_[w]) < b.cycles))
+            placed_[w] = false;
+    }
+}
+
+bool ModuloScheduler::PlaceAll() {
+  t_.assign(n_, 0);
+  last_.assign(n_, kNone);
+  placed_.assign(n_, false);
+  for (int budget = kPlacementsPerOp * n_; budget > 0; --budget) {
+    const int v = Pick();
+    if (v < 0) return true;
+    Window w = WindowOf(v);
+    std::optional<int64_t> t;
+    if (w.early <= w.late) {
+      if (tight_[v]) t = FlushSlot(v, w);
+      if (!t) t = w.from_early ? FreeSlot(v, w.early, w.late) : FreeSlot(v, w.late, w.early);
+    }
+    if (t) {
+      t_[v] = *t;
+      placed_[v] = true;
+    } else {
+      // By force: where it wants to be, but never twice at the same cycle.
+      int64_t at = w.from_early || w.early > w.late ? w.early : w.late;
+      if (last_[v] != kNone && last_[v] >= at)
+        at = last_[v] + 1 + static_cast<int64_t>(Noise() * 8);
+      Force(v, at);
+    }
+    last_[v] = t_[v];
+  }
+  return false;
+}
+
+ModuloScheduler::Badness ModuloScheduler::Judge() {
+  Badness bad;
+  const Placement p{t_, problem_.group};
+  const Needs needs = Measure(graph_, ii_, problem_.offer, problem_.roles, p);
+  const MachineLimits& machine = graph_.machine;
+  if (problem_.roles && problem_.registers) {
+    for (int64_t regs : needs.group_regs)
+      bad.overflow += std::max<int64_t>(0, regs - machine.max_regs_per_thread);
+    bad.overflow += std::max<int64_t>(0, needs.pool_used - needs.pool);
+  }
+  bad.overflow += std::max<int64_t>(0, needs.tmem_columns - machine.tmem_columns);
+  bad.overflow += std::max<int64_t>(0, needs.smem_bytes - machine.smem_bytes) / 128;
+  for (const GraphEdge& e : edges_)
+    if (e.kind != EdgeKind::kOrder) {
+      const GraphOp& op = graph_.ops[e.from];
+      const int64_t weight = op.regs * op.warps + op.smem_bytes / 128 + op.tmem_columns * 4 + 1;
+      bad.life += weight * (t_[e.to] + e.distance * ii_ - t_[e.from]);
+    }
+  return bad;
+}
+
+// Moves single ops as long as something gets better.
+void ModuloScheduler::Improve() {
+  Badness now = Judge();
+  for (int pass = 0; pass < kImprovements; ++pass) {
+    bool better = false;
+    for (int v = 0; v < n_; ++v) {
+      int64_t early = kNone, late = -kNone;
+      for (int i : in_[v])
+        if (edges_[i].from != v)
+          early = std::max(early, t_[edges_[i].from] + edges_[i].delay - edges_[i].distance * ii_);
+      for (int i : out_[v])
+        if (edges_[i].to != v)
+          late = std::min(late, t_[edges_[i].to] - edges_[i].delay + edges_[i].distance * ii_);
+      if (early == kNone && late == -kNone) continue;
+      if (early == kNone) early = late - 2 * ii_;
+      if (late == -kNone) late = early + 2 * ii_;
+      const int64_t was = t_[v];
+      int64_t best = was;
+      placed_[v] = false;
+      std::vector<int64_t> tries;
+      if (const auto t = FreeSlot(v, early, late)) tries.push_back(*t);
+      if (const auto t = FreeSlot(v, late, early)) tries.push_back(*t);
+      for (int64_t at = early + Mod(was - early); at <= late; at += ii_) tries.push_back(at);
+      for (const Conflict& c : conflicts_[v])
+        for (const int64_t at : {t_[c.op] + c.theirs, t_[c.op] - c.mine})
+          for (int64_t t = early + Mod(at - early); t <= late; t += ii_)
+            if (Jump(v, t, true) == 0) tries.push_back(t);
+      for (int64_t t : tries) {
+        if (t == was) continue;
+        t_[v] = t;
+        const Badness then = Judge();
+        if (then < now) {
+          now = then;
+          best = t;
+          better = true;
+        }
+      }
+      t_[v] = best;
+      placed_[v] = true;
+    }
+    if (!better) break;
+  }
+}
+
+std::optional<Placement> ModuloScheduler::Run(uint64_t seed) {
+  if (!possible_) return std::nullopt;
+  random_ = seed * 0x2545f4914f6cdd1dULL + 1;
+  bias_.assign(n_, 0);
+  if (seed > 0)
+    for (double& bias : bias_) bias = Noise() * (seed % 4 == 3 ? 3 : 1);
+  if (!PlaceAll()) return std::nullopt;
+  Improve();
+  if (Judge().overflow > 0) return std::nullopt;
+  return Placement{t_, problem_.group};
+}
+
+}  // namespace tilec::scheduler

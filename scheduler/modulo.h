@@ -1,0 +1,98 @@
+// A schedule in microseconds: iterative modulo scheduling with backtracking, for one initiation
+// interval and one division of ops among roles. Finds, never refutes: no answer means nothing.
+//
+// Ops are placed one by one, those with the least freedom first, each as early or as late as keeps
+// values short-lived. Where no slot is free the op takes one by force and those in its way are
+// placed again (Rau, MICRO-27, with the lifetime-sensitive placement of Huff, PLDI'93). What then
+// overflows a memory or a register file is repaired by moving single ops.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "scheduler/graph.h"
+#include "scheduler/needs.h"
+
+namespace tilec::scheduler {
+
+struct ModuloProblem {
+  const Graph* graph = nullptr;
+  RoleOffer offer;
+  std::vector<int> group;  // by op
+  bool roles = true;       // false: no issue, no transfer, no registers
+  bool registers = true;
+};
+
+class ModuloScheduler {
+ public:
+  ModuloScheduler(ModuloProblem problem, int64_t ii);
+  // False: a circle of dependences is longer than II allows; nothing can be found.
+  bool Possible() const { return possible_; }
+  // Attempt `seed` (the same seed gives the same answer): a placement that satisfies all laws but
+  // pins and liveness.
+  std::optional<Placement> Run(uint64_t seed);
+
+ private:
+  struct Conflict {  // on a resource of one instance
+    int op;
+    int64_t mine, theirs;
+  };
+  struct Shared {  // use of a resource of several instances
+    int resource;
+    int64_t cycles;
+  };
+  struct Window {
+    int64_t early, late;
+    bool from_early;  // search from the early end
+  };
+
+  void BuildPaths();
+  void BuildConflicts();
+  int64_t& Path(int i, int j) { return path_[static_cast<size_t>(i) * n_ + j]; }
+  int64_t Mod(int64_t a) const { return FloorMod(a, ii_); }
+  double Noise();
+
+  int Pick();
+  Window WindowOf(int v);
+  // How far to move v from t, forwards or backwards, to be free of what it meets; 0: free.
+  int64_t Jump(int v, int64_t t, bool forward) const;
+  std::optional<int64_t> FreeSlot(int v, int64_t from, int64_t to) const;
+  std::optional<int64_t> FlushSlot(int v, const Window& window) const;
+  bool Meets(int v, int64_t t, int w) const;
+  void Force(int v, int64_t t);
+  bool PlaceAll();
+  struct Badness {
+    int64_t overflow = 0, life = 0;
+    bool operator<(const Badness& o) const {
+      return overflow != o.overflow ? overflow < o.overflow : life < o.life;
+    }
+  };
+  Badness Judge();
+  void Improve();
+
+  const ModuloProblem problem_;
+  const Graph& graph_;
+  const int n_;
+  const int64_t ii_;
+  bool possible_ = true;
+  std::vector<GraphEdge> edges_;            // delays with transfers
+  std::vector<std::vector<int>> in_, out_;  // edges by op
+  std::vector<int64_t> path_;
+  std::vector<int64_t> depth_, height_;
+  int64_t critical_ = 0;
+  std::vector<std::vector<Conflict>> conflicts_;
+  std::vector<std::vector<Shared>> shared_;
+  std::vector<int64_t> capacity_;  // by resource of several instances
+  std::vector<bool> tight_;        // ops of a nearly full resource of one instance
+  std::vector<bool> late_;         // by default as late as possible
+
+  uint64_t random_ = 0;
+  std::vector<double> bias_;
+  std::vector<int64_t> t_, last_;
+  std::vector<bool> placed_;
+};
+
+}  // namespace tilec::scheduler

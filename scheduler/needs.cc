@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/needs.h"
+
+#include <algorithm>
+
+#include "support/expr.h"
+
+namespace tilec::scheduler {
+
+namespace {
+
+constexpr int64_t kLeastQuota = 24;
+constexpr int kWarpsPerGroup = 4;  // of a warpgroup
+
+// Registers that `warpgroups` warpgroups may have together.
+int64_t Pool(int64_t registers, int warpgroups) {
+  const int64_t threads = int64_t{32} * kWarpsPerGroup * warpgroups;
+  return registers / threads / 8 * 8 * warpgroups;
+}
+
+}  // namespace
+
+int LoadWarps(const Graph& graph) {
+  int warps = 0;
+  for (const GraphOp& op : graph.ops)
+    if (op.variable_latency) warps = std::max(warps, op.warps);
+  return warps;
+}
+
+int64_t PinnedDepth(const Graph& graph, int op) {
+  int64_t depth = 0;
+  for (const Graph::Pin& pin : graph.pins)
+    if (pin.depth > 0 && pin.op == graph.ops[op].name) depth = pin.depth;
+  return depth;
+}
+
+Needs Measure(const Graph& graph, int64_t ii, const RoleOffer& offer, bool roles,
+              const Placement& p) {
+  Needs needs;
+  const int n = static_cast<int>(graph.ops.size());
+  const int groups = std::max(1, offer.Groups());
+  needs.group_regs.assign(groups, 0);
+  needs.group_peak.assign(groups, -1);
+  needs.quota.assign(groups, 0);
+  needs.depth.assign(n, 0);
+  std::vector<int64_t> life(n, 0);
+  for (const GraphEdge& edge : graph.edges)
+    if (edge.kind != EdgeKind::kOrder)
+      life[edge.from] = std::max(
+          life[edge.from], p.cycle[edge.to] + edge.distance * ii + edge.hold - p.cycle[edge.from]);
+  auto live_at = [&](int v, int64_t at) {
+    return FloorDiv(at - p.cycle[v], ii) - FloorDiv(at - p.cycle[v] - life[v], ii);
+  };
+  const int load_warps = LoadWarps(graph);
+  std::vector<bool> used(groups, false);
+  for (int v = 0; v < n; ++v) used[p.group[v]] = true;
+  for (int e = 0; e < n; ++e) {
+    const GraphOp& at = graph.ops[e];
+    if (at.regs > 0) {
+      int64_t live = 0;
+      for (int v = 0; v < n; ++v)
+        if (graph.ops[v].regs > 0 && p.group[v] == p.group[e])
+          live += graph.ops[v].regs * live_at(v, p.cycle[e]);
+      if (live > needs.group_regs[p.group[e]]) {
+        needs.group_regs[p.group[e]] = live;
+        needs.group_peak[p.group[e]] = e;
+      }
+    }
+    if (at.tmem_columns > 0) {
+      int64_t live = 0;
+      for (int v = 0; v < n; ++v)
+        if (graph.ops[v].tmem_columns > 0)
+          live += graph.ops[v].tmem_columns * live_at(v, p.cycle[e]);
+      if (live > needs.tmem_columns) needs.tmem_columns = live, needs.tmem_peak = e;
+    }
+    if (at.smem_bytes > 0) {
+      needs.depth[e] = std::max<int64_t>({1, RoundUp(life[e], ii) / ii, PinnedDepth(graph, e)});
+      needs.smem_bytes += needs.depth[e] * (at.smem_bytes + graph.machine.barrier_bytes);
+    }
+  }
+  // Roles narrower than a warpgroup are packed, widest first, and share a quota.
+  int packed = 0;
+  int64_t packed_quota = 0;
+  int warpgroups = 0;
+  for (int g = 0; g < groups; ++g) {
+    if (!used[g]) continue;
+    needs.groups_used.push_back(g);
+    const int width = roles ? offer.WidthOf(g, load_warps) : kWarpsPerGroup;
+    needs.warps += width;
+    if (width >= kWarpsPerGroup) ++needs.compute_groups;
+    needs.quota[g] = std::max(kLeastQuota, RoundUp(needs.group_regs[g], 8));
+    if (width % kWarpsPerGroup != 0) {
+      packed += width;
+      packed_quota = std::max(packed_quota, needs.quota[g]);
+    } else {
+      warpgroups += width / kWarpsPerGroup;
+      needs.pool_used += needs.quota[g] * (width / kWarpsPerGroup);
+    }
+  }
+  const int packed_groups = (packed + kWarpsPerGroup - 1) / kWarpsPerGroup;
+  warpgroups += packed_groups;
+  needs.pool_used += packed_quota * packed_groups;
+  needs.pool = warpgroups > 0 ? Pool(graph.machine.registers, warpgroups) : 0;
+  for (int g : needs.groups_used)
+    if (roles && offer.WidthOf(g, load_warps) % kWarpsPerGroup != 0) needs.quota[g] = packed_quota;
+  return needs;
+}
+
+}  // namespace tilec::scheduler
