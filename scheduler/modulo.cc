@@ -369,6 +369,14 @@ std::optional<Placement> ModuloScheduler::Run(uint64_t seed) {
   if (!PlaceAll()) return std::nullopt;
   Improve();
   if (Judge().overflow > 0) return std::nullopt;
+  // Rotated so that the op that takes a unit longest comes first.
+  int root = 0;
+  int64_t most = -1;
+  for (int v = 0; v < n_; ++v)
+    for (const UnitUse& use : graph_.ops[v].uses)
+      if (!graph_.ops[v].variable_latency && use.cycles > most) most = use.cycles, root = v;
+  const int64_t shift = n_ > 0 ? t_[root] : 0;
+  for (int64_t& t : t_) t -= shift;
   return Placement{t_, problem_.group};
 }
 
