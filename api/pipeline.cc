@@ -8,6 +8,7 @@
 #include "api/environment.h"
 #include "backend/backend.h"
 #include "ir/pass.h"
+#include "ir/warp_check/check.h"
 #include "support/nearest.h"
 
 namespace tilec::api {
@@ -137,7 +138,13 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
   } else {
     steps.push_back(ir::StepOf(ir::PassId::kLowerSequential));
   }
-  return RunSteps(loaded, std::move(fn), steps, options, look, diags);
+  TRY(fn, RunSteps(loaded, std::move(fn), steps, options, look, diags));
+  if (fn.level == ir::Level::kWarp) {  // what is not proved is not emitted
+    Stage stage(look, "warp check");
+    TRY(const ir::WarpCheckStats stats, ir::CheckWarps(fn, {}, diags));
+    (void)stats;
+  }
+  return fn;
 }
 
 Result<backend::KernelImage> MakeImage(const Loaded& loaded, const ir::Function& fn,

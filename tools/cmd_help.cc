@@ -11,6 +11,7 @@
 #include "frontend/diagnostics.h"
 #include "ir/diagnostics.h"
 #include "ir/lower/diagnostics.h"
+#include "ir/warp_check/diagnostics.h"
 #include "language/diagnostics.h"
 #include "runtime/diagnostics.h"
 #include "runtime/emulator/diagnostics.h"
@@ -61,6 +62,7 @@ std::vector<const DiagDef*> AllDiagnostics() {
   add(frontend::kDiags);
   add(ir::kDiags);
   add(ir::lower_diag::kDiags);
+  add(ir::warp_check::kDiags);
   add(scheduler::kDiags);
   add(explain::kDiags);
   add(backend::kDiags);

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "runtime/emulator/handlers.h"
-#include "runtime/emulator/judge_hooks.h"
 
 namespace tilec::runtime::emulator {
 namespace {
@@ -172,8 +171,6 @@ void Cluster::Start(Launch* l, uint64_t cluster_number) {
     }
     at += RoundUp(reinterpret_cast<uint64_t>(at), 1024) - reinterpret_cast<uint64_t>(at);
   }
-  judge = nullptr;
-  StartJudge(*this);
 }
 
 }  // namespace tilec::runtime::emulator

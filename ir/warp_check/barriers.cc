@@ -1,0 +1,152 @@
+// mbarriers: phases, arrivals, bytes, and parities that mean what they should.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/warp_check/machine.h"
+
+namespace tilec::ir::warp_check {
+
+int Machine::BarrierOf(const Op& op, ValueId mbar, ValueId slot) {
+  const auto it = p_.first_slot.find(mbar);
+  if (it == p_.first_slot.end()) {
+    Fail(kWarpForm, op, "its barrier is not an allocation");
+    return -1;
+  }
+  int64_t number = 0;
+  if (!SlotNumber(op, slot, fn_.type(mbar).depth, &number)) return -1;
+  const int barrier = it->second + static_cast<int>(number);
+  return Ready(op, barrier) ? barrier : -1;
+}
+
+// Initialised, and everybody who uses it knows.
+bool Machine::Ready(const Op& op, int slot) {
+  const Barrier& b = s_->barriers[static_cast<size_t>(slot)];
+  if (b.ready && b.init_fence >= 0 &&
+      Knows()[static_cast<size_t>(b.init_component)] >= b.init_fence)
+    return true;
+  Fail(kWarpPhase, op,
+       fmt::format("{} {}", p_.BarrierName(slot),
+                   !b.ready           ? "was never initialised"
+                   : b.init_fence < 0 ? "was initialised, but no fence_mbar_init followed"
+                                      : "was initialised, but no barrier stands in between"));
+  return false;
+}
+
+Step Machine::Init(OpId id) {
+  const Op& op = fn_.ops[id];
+  const auto it = p_.first_slot.find(op.operands[0]);
+  if (it == p_.first_slot.end()) return Fail(kWarpForm, op, "its barrier is not an allocation");
+  if (who_ != Who::kElected)
+    return Fail(kWarpForm, op, "more than one thread would initialise this barrier");
+  for (int64_t i = 0; i < fn_.type(op.operands[0]).depth; ++i) {
+    Barrier& b = s_->barriers[static_cast<size_t>(it->second + i)];
+    if (b.ready)
+      return Fail(
+          kWarpPhase, op,
+          fmt::format("{} is initialised twice", p_.BarrierName(it->second + static_cast<int>(i))));
+    b.ready = true;
+    b.count = op.i("count");
+    b.init_component = Mine();
+    b.init_fence = -1;
+  }
+  return Step::kDone;
+}
+
+// bytes < 0: a plain arrive.
+Step Machine::Arrive(OpId id, int64_t bytes) {
+  const Op& op = fn_.ops[id];
+  const int slot = BarrierOf(op, op.operands[0], SlotOperand(op, fn_));
+  if (slot < 0) return Step::kFailed;
+  Barrier& b = s_->barriers[static_cast<size_t>(slot)];
+  const int64_t warps = p_.roles[static_cast<size_t>(role_)].warps;
+  const int64_t arrivals = who_ == Who::kElected ? 1 : who_ == Who::kWarps ? warps : 32 * warps;
+  if (Knows()[static_cast<size_t>(SlotComponent(slot))] != b.phase)
+    return Fail(kWarpArrivals, op,
+                fmt::format("it may arrive at {} before the phase before is complete",
+                            p_.BarrierName(slot)));
+  if (b.arrived + arrivals > b.count)
+    return Fail(kWarpArrivals, op,
+                fmt::format("{} arrivals meet {}, which waits for {} more of {}", arrivals,
+                            p_.BarrierName(slot), b.count - b.arrived, b.count));
+  b.arrived += arrivals;
+  if (bytes >= 0) b.expected += bytes * arrivals;
+  b.last = id;
+  b.last_role = role_;
+  b.arriving.push_back(id);
+  Join(b.pending, Told());
+  return TryComplete(op, slot) ? Step::kDone : Step::kFailed;
+}
+
+bool Machine::TryComplete(const Op& op, int slot) {
+  Barrier& b = s_->barriers[static_cast<size_t>(slot)];
+  if (b.arrived < b.count) return true;
+  if (b.delivered > b.expected) {
+    Fail(kWarpBytes, op,
+         fmt::format("{} expects {} bytes, and its boxes bring {} and more", p_.BarrierName(slot),
+                     b.expected, b.delivered));
+    return false;
+  }
+  if (b.delivered < b.expected) return true;
+  // Whoever waited for the phase before must be past that wait: else it would see the wrong parity.
+  for (size_t c = 0; c < b.seen.size(); ++c)
+    if (b.seen[c] > b.pending[c]) {
+      Fail(kWarpPhase, op,
+           fmt::format("{} may complete a phase while role `{}` still waits for the one before",
+                       p_.BarrierName(slot), RoleOf(static_cast<int>(c))));
+      return false;
+    }
+  b.arrived_ops = std::move(b.arriving);
+  b.arriving.clear();
+  b.done = b.pending;
+  ++b.phase;
+  b.done[static_cast<size_t>(SlotComponent(slot))] = b.phase;
+  b.carried_bytes = b.expected > 0;
+  b.arrived = b.expected = b.delivered = 0;
+  b.pending.assign(b.pending.size(), 0);
+  b.seen.assign(b.seen.size(), 0);
+  return true;
+}
+
+// The phase meant follows from what the waiting threads know, not from when they come.
+Step Machine::Wait(OpId id) {
+  const Op& op = fn_.ops[id];
+  const int slot = BarrierOf(op, op.operands[0], SlotOperand(op, fn_));
+  if (slot < 0) return Step::kFailed;
+  const Scalar parity = Get(op.operands[1]);
+  if (!parity.constant()) return Fail(kWarpForm, op, "its parity does not follow from counters");
+  if (who_ == Who::kWarps) return Fail(kWarpForm, op, "one thread of each warp waits alone");
+  Barrier& b = s_->barriers[static_cast<size_t>(slot)];
+  const auto mine = static_cast<size_t>(SlotComponent(slot));
+  const int32_t known = Knows()[mine];  // phases complete, for certain
+  if ((known & 1) == (parity.add & 1)) {
+    if (b.phase == known) {
+      me().stuck = id;
+      return Step::kBlocked;
+    }
+    if (b.phase > known + 1)
+      return Fail(kWarpPhase, op,
+                  fmt::format("{} may be two phases further when this wait asks for parity {}",
+                              p_.BarrierName(slot), parity.add));
+  } else if (b.phase != known) {
+    return Fail(kWarpPhase, op,
+                fmt::format("parity {} of {} is that of a phase long complete, and the next may "
+                            "complete at any time",
+                            parity.add, p_.BarrierName(slot)));
+  }
+  me().stuck = OpId();
+  Tick();
+  if (b.phase > 0) {
+    Use(id).needed = true;
+    for (OpId arrived : b.arrived_ops) Use(arrived).needed = true;
+  }
+  for (Clock* clock : {&me().all, &me().elected}) {
+    if (clock == &me().all && who_ == Who::kElected) continue;
+    if (b.phase > 0) Join(*clock, b.done);
+  }
+  // The threads of one warp move together, so a one-warp role has passed when its elected one has.
+  const bool one = p_.roles[static_cast<size_t>(role_)].warps == 1;
+  int32_t& seen = b.seen[static_cast<size_t>(one ? 2 * role_ + 1 : Mine())];
+  seen = std::max(seen, me().now);
+  return Step::kDone;
+}
+
+}  // namespace tilec::ir::warp_check

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/warp_check/check.h"
+
+#include <deque>
+#include <unordered_set>
+
+#include "ir/warp_check/machine.h"
+#include "ir/warp_check/resources.h"
+
+namespace tilec::ir {
+
+using warp_check::Finding;
+
+namespace {
+
+Reported Report(const Function& fn, const Finding& finding, DiagSink& diags) {
+  DiagBuilder d = diags.ReportText(*finding.def, finding.at, finding.message);
+  if (!finding.at.known()) d.Place("@" + fn.name);
+  for (const std::string& note : finding.notes) d.Note(note);
+  d.Help("this is a mistake of the compiler; --schedule=sequential may do without it");
+  return d;
+}
+
+}  // namespace
+
+Result<WarpCheckStats> CheckWarps(const Function& fn, const WarpCheckOptions& options,
+                                  DiagSink& diags) {
+  CHECK(fn.level == Level::kWarp, "the verifier of warp programs takes a warp function");
+  const warp_check::Program program(fn);
+  if (const auto finding = warp_check::CheckResources(program, options))
+    return Report(fn, *finding, diags);
+  warp_check::Terms terms;
+  warp_check::Machine machine(program, terms);
+  machine.ops_limit = options.max_ops;
+  WarpCheckStats stats;
+  std::unordered_set<std::string> seen;
+  std::vector<warp_check::State> todo;
+  todo.push_back(machine.Begin());
+  while (!todo.empty()) {
+    warp_check::State state = std::move(todo.back());
+    todo.pop_back();
+    while (true) {
+      if (!machine.Settle(state)) return Report(fn, *machine.finding(), diags);
+      stats.ops = machine.ops();
+      if (stats.ops > options.max_ops || stats.states > options.max_states)
+        return diags
+            .Report(warp_check::kWarpTooLarge, Span{},
+                    fmt::format("after {} states and {} ops no end of `{}` is in sight",
+                                stats.states, stats.ops, fn.name))
+            .Place("@" + fn.name)
+            .Help("--schedule=sequential compiles the kernel without overlap");
+      if (machine.AllEnded(state)) {
+        if (!machine.CheckEnd(state)) return Report(fn, *machine.finding(), diags);
+        break;
+      }
+      const int role = machine.Asking(state);
+      if (role < 0) {
+        machine.ReportDeadlock(state);
+        return Report(fn, *machine.finding(), diags);
+      }
+      if (!seen.insert(machine.Key(state)).second) break;
+      ++stats.states;
+      warp_check::State yes = state;
+      machine.Answer(yes, role, true);
+      todo.push_back(std::move(yes));
+      machine.Answer(state, role, false);
+    }
+  }
+  stats.uses = machine.uses();
+  return stats;
+}
+
+}  // namespace tilec::ir

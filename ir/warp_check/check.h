@@ -1,0 +1,44 @@
+// The verifier of warp programs: proves, for all trip counts and branches, that a program of roles
+// cannot hang, that no buffer is read before it is full or refilled before it is free, that phases,
+// bytes and arrivals agree, that fences stand where the hardware wants them, and that products are
+// awaited before their registers are touched. It believes nothing the lowering thought: it walks
+// the emitted program. docs/lowering.md says what is proved and how.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/function.h"
+#include "support/diag.h"
+#include "support/result.h"
+
+namespace tilec::ir {
+
+struct WarpCheckOptions {
+  int64_t registers = 65536;    // of an SM
+  int64_t smem_bytes = 232448;  // of a CTA
+  int64_t max_states = 50000;
+  int64_t max_ops = 20'000'000;  // executed by the walk
+};
+
+// What each op was good for on all walks together.
+struct WarpOpUse {
+  bool needed = false;   // a wait: ended by somebody; an arrive: somebody waited for it; a fence or
+                         // barrier: alone orders two accesses; a counter_add: the count was read
+  bool holds = false;    // mma_wait: its last operand is a register operand of what it ends
+  int64_t largest = -1;  // counter_read: what it gave
+};
+
+struct WarpCheckStats {
+  int64_t states = 0;           // distinct moments at which control was undecided
+  int64_t ops = 0;              // executed
+  std::vector<WarpOpUse> uses;  // by op
+};
+
+// `fn`: a verified warp function. Reports the first thing that is not proved.
+Result<WarpCheckStats> CheckWarps(const Function& fn, const WarpCheckOptions& options,
+                                  DiagSink& diags);
+
+}  // namespace tilec::ir

@@ -1,0 +1,346 @@
+// Control: blocks, loops and branches of one role, and the scalars they are made of.
+//
+// Decisions are about scalars, not about places: when two roles ask the same of the same scalar
+// they get the same answer, however each has arranged its loops. The first turns of a symbolic loop
+// speak of the scalar itself; later ones count from a zero of their own (a frame), so that the walk
+// can recognise a moment it has seen, some turns later. Forgetting what frames have to do with each
+// other only adds behaviours, never hides one.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+
+#include "ir/warp_check/machine.h"
+
+namespace tilec::ir::warp_check {
+
+namespace {
+constexpr int64_t kFloatCompare = int64_t{1} << 32;
+}
+
+Scalar Machine::Get(ValueId v) {
+  if (const Param* p = fn_.param(v); p) return terms_.Of({Atom::Kind::kParam, v.index, 0, {}});
+  const auto it = me().env.find(v.index);
+  if (it != me().env.end()) return it->second;
+  return terms_.Of({Atom::Kind::kPrivate, -1 - v.index, 0, {}});
+}
+
+// The scalar an op gives, for scalars that steer.
+void Machine::Evaluate(OpId id) {
+  const Op& op = fn_.ops[id];
+  const ValueId result = op.results[0];
+  const DType dtype = fn_.type(result).dtype;
+  const bool scalars = std::all_of(op.operands.begin(), op.operands.end(),
+                                   [&](ValueId v) { return fn_.type(v).is_scalar(); });
+  std::vector<Scalar> args;
+  if (op.kind == OpKind::kCounterRead) {
+    const auto it = me().counters.find(op.operands[0].index);
+    const Op* counter = fn_.def(op.operands[0]);
+    if (const auto c = me().counted.find(op.operands[0].index); c != me().counted.end()) {
+      Use(c->second).needed = true;
+      me().counted.erase(c);
+    }
+    me().env[result.index] = {0, it != me().counters.end() ? it->second
+                                 : counter                 ? counter->i("init")
+                                                           : 0};
+    Use(id).largest = std::max(Use(id).largest, me().env[result.index].add);
+    return;
+  }
+  if (op.kind == OpKind::kGLoadScalar) {
+    const Param* tensor = fn_.param(op.operands[0]);
+    if (tensor && tensor->direction == Direction::kIn) {
+      for (ValueId v : op.operands) args.push_back(Get(v));
+      me().env[result.index] = terms_.Of(
+          {Atom::Kind::kOp, static_cast<int64_t>(op.kind) * 64, op.i("has_fill"), std::move(args)});
+      return;
+    }
+  } else if (op.kind == OpKind::kProgramId) {
+    me().env[result.index] =
+        terms_.Of({Atom::Kind::kOp, static_cast<int64_t>(op.kind) * 64, 0, {}});
+    return;
+  } else if (scalars && (Info(op.kind).elementwise() || op.kind == OpKind::kConstant)) {
+    for (ValueId v : op.operands) args.push_back(Get(v));
+    auto whole = [](DType d) { return d == DType::kBool || IsInteger(d); };
+    const bool from_whole = op.operands.empty() || whole(fn_.type(op.operands.back()).dtype);
+    if (op.kind == OpKind::kCast && whole(dtype) && dtype != DType::kBool && from_whole)
+      me().env[result.index] = args[0];
+    else if (op.kind == OpKind::kCmp && !from_whole)
+      me().env[result.index] =
+          terms_.Of({Atom::Kind::kOp, static_cast<int64_t>(op.kind) * 64,
+                     kFloatCompare + op.s("pred")[0] * 256 + op.s("pred")[1], std::move(args)});
+    else
+      me().env[result.index] = terms_.Apply(op, dtype, args);
+    return;
+  }
+  const int64_t tag = static_cast<int64_t>(role_) << 32 | id.index;
+  me().env[result.index] = terms_.Of({Atom::Kind::kPrivate, tag, s_->privates[tag]++, {}});
+}
+
+// ---- decisions -------------------------------------------------------------------------------
+
+int Machine::Positive(const Scalar& v) {
+  if (v.constant()) return v.add > 0;
+  Form form = terms_.form(v.form);
+  int64_t divisor = 0, frames = 0, frame = -1;
+  for (const auto& [atom, c] : form) {
+    divisor = std::gcd(divisor, c);
+    if (terms_.atom(atom).kind == Atom::Kind::kFrame) frames += c, frame = atom;
+  }
+  // form > threshold, in the direction and scale in which all roles ask.
+  const bool flip = frames ? frames > 0 : form[0].second < 0;
+  Scalar key = terms_.Scale({v.form, 0}, flip ? -1 : 1);
+  int64_t threshold = flip ? v.add - 1 : -v.add;  // -f < add  <=>  !(f > -add) with f flipped
+  if (divisor > 1) {
+    Scalar smaller;
+    for (const auto& [atom, c] : terms_.form(key.form)) {
+      const Scalar one = terms_.Of(terms_.atom(atom));
+      smaller = terms_.Add(smaller, one, c / divisor);
+    }
+    key = smaller;
+    threshold = threshold >= 0 ? threshold / divisor : -((-threshold + divisor - 1) / divisor);
+  }
+  const bool one_frame = frame >= 0 && form.size() == 1;
+  if (one_frame && threshold >= 0)
+    for (auto f = me().frames.rbegin(); f != me().frames.rend(); ++f)
+      if (f->frame_atom == frame &&
+          f->position.add - threshold <= kLowTurns * fn_.ops[f->op].i("step"))
+        return flip ? 1 : 0;  // a late turn compared with an early one: the frame's zero is 0
+  const auto it = s_->known.find(key.form);
+  if (it != s_->known.end()) {
+    if (it->second.lo > threshold) return flip ? 0 : 1;
+    if (it->second.hi <= threshold) return flip ? 1 : 0;
+  }
+  me().undecided = true;
+  me().question_form = key.form;
+  me().question_threshold = threshold;
+  return -1;
+}
+
+void Machine::Answer(State& state, int role, bool yes) const {
+  const Role& r = state.roles[static_cast<size_t>(role)];
+  Bounds& b = state.known[r.question_form];
+  if (yes)
+    b.lo = std::max(b.lo, r.question_threshold + 1);
+  else
+    b.hi = std::min(b.hi, r.question_threshold);
+}
+
+int Machine::Decide(const Scalar& condition) {
+  if (condition.constant()) return condition.add != 0;
+  const Form& form = terms_.form(condition.form);
+  if (form.size() != 1 || form[0].second != 1 || condition.add != 0) return Positive(condition);
+  const Atom atom = terms_.atom(form[0].first);
+  if (atom.kind != Atom::Kind::kOp) return Positive(condition);
+  const auto& a = atom.args;
+  switch (static_cast<OpKind>(atom.tag / 64)) {
+    case OpKind::kCmp: {
+      if (atom.extra >= kFloatCompare) break;
+      const Scalar d = terms_.Add(a[1], a[0], -1);  // b - a
+      const Scalar e = terms_.Add(a[0], a[1], -1);
+      auto plus = [](Scalar s) { return ++s.add, s; };
+      switch (atom.extra) {
+        case 'l' * 256 + 't': return Positive(d);
+        case 'l' * 256 + 'e': return Positive(plus(d));
+        case 'g' * 256 + 't': return Positive(e);
+        case 'g' * 256 + 'e': return Positive(plus(e));
+        default: {
+          const int le = Positive(plus(d));
+          if (le < 0) return -1;
+          const int ge = le ? Positive(plus(e)) : 0;
+          if (ge < 0) return -1;
+          const bool equal = le && ge;
+          return atom.extra == 'e' * 256 + 'q' ? equal : !equal;
+        }
+      }
+    }
+    case OpKind::kAnd:
+    case OpKind::kOr: {
+      const bool stops = static_cast<OpKind>(atom.tag / 64) == OpKind::kOr;
+      const int x = Decide(a[0]);
+      if (x < 0 || (x != 0) == stops) return x;
+      return Decide(a[1]);
+    }
+    case OpKind::kXor: {
+      const int x = Decide(a[0]);
+      const int y = x < 0 ? -1 : Decide(a[1]);
+      return y < 0 ? -1 : x ^ y;
+    }
+    case OpKind::kNot: {
+      const int x = Decide(a[0]);
+      return x < 0 ? -1 : !x;
+    }
+    case OpKind::kSelect: {
+      const int x = Decide(a[0]);
+      return x < 0 ? -1 : Decide(a[x ? 1 : 2]);
+    }
+    default: break;
+  }
+  return Positive(condition);
+}
+
+// ---- blocks ----------------------------------------------------------------------------------
+
+void Machine::Push(OpId op, int region, Who who) {
+  Frame f;
+  f.op = op;
+  f.region = region;
+  f.block = op.valid() ? fn_.ops[op].regions[static_cast<size_t>(region)]
+                       : p_.roles[static_cast<size_t>(role_)].body;
+  f.who = who;
+  me().frames.push_back(f);
+}
+
+void Machine::Forget(BlockId block) {
+  for (ValueId v : held_by_[static_cast<size_t>(block.index)]) {
+    me().env.erase(v.index);
+    me().core.erase(v.index);
+  }
+}
+
+// What `from` holds, under the name `to`.
+void Machine::Pass(ValueId from, ValueId to) {
+  if (p_.steers[static_cast<size_t>(to.index)]) me().env[to.index] = Get(from);
+  if (p_.in_core[static_cast<size_t>(to.index)]) me().core[to.index] = TileOf(from);
+}
+
+Step Machine::Enter(OpId id) {
+  const Op& op = fn_.ops[id];
+  const Who who = me().frames.back().who;
+  switch (op.kind) {
+    case OpKind::kElect: {
+      if (who != Who::kAll) return Fail(kWarpForm, op, "an elect stands inside another");
+      ++me().frames.back().next;
+      Push(id, 0, op.s("scope") == "warp" ? Who::kWarps : Who::kElected);
+      return Step::kDone;
+    }
+    case OpKind::kIf: {
+      const int yes = Decide(Get(op.operands[0]));
+      if (yes < 0) return Step::kAsks;
+      ++me().frames.back().next;
+      Push(id, yes ? 0 : 1, who);
+      return Step::kDone;
+    }
+    case OpKind::kFor: {
+      ++me().frames.back().next;
+      Push(id, 0, who);
+      Frame& f = me().frames.back();
+      f.next = -1;
+      f.position = Get(op.operands[0]);
+      f.end = Get(op.operands[1]);
+      Scalar length = terms_.Add(f.end, f.position, -1);
+      const int64_t step = op.i("step");
+      if (length.constant() && length.add > kShortLoop * step) {
+        const Scalar trips = terms_.Of({Atom::Kind::kTrips, step, 0, {length}});
+        f.end = terms_.Add(f.position, trips);
+        length = trips;
+      }
+      if (!length.constant()) {
+        f.length = {length.form, 0};
+        const auto it = p_.site.find(id);
+        const int site = it == p_.site.end() ? 0 : it->second;
+        const int64_t nth = me().runs[{length.form, site}]++;
+        const Scalar frame = terms_.Of({Atom::Kind::kFrame, site, nth, {f.length}});
+        f.frame_atom = terms_.form(frame.form)[0].first;
+      }
+      const std::vector<ValueId>& args = fn_.blocks[f.block].args;
+      for (size_t i = 1; i < args.size(); ++i) Pass(op.operands[i + 1], args[i]);
+      return Step::kDone;
+    }
+    case OpKind::kWhile: {
+      ++me().frames.back().next;
+      Push(id, 0, who);
+      const std::vector<ValueId>& args = fn_.blocks[op.regions[0]].args;
+      for (size_t i = 0; i < args.size(); ++i) Pass(op.operands[i], args[i]);
+      return Step::kDone;
+    }
+    default: return Fail(kWarpForm, op, "it has regions nobody knows how to walk");
+  }
+}
+
+// A for before its next turn.
+Step Machine::LoopHead() {
+  Frame& f = me().frames.back();
+  const Op& op = fn_.ops[f.op];
+  const std::vector<ValueId>& args = fn_.blocks[f.block].args;
+  Scalar left = terms_.Add(f.end, f.position, -1);
+  Scalar position = f.position;
+  if (f.frame_atom >= 0 && -left.add > kLowTurns * op.i("step")) {
+    const Scalar frame = terms_.Of(terms_.atom(f.frame_atom));
+    left = terms_.Add(left, frame, -1);
+    position = terms_.Add(position, frame);
+  }
+  const int more = Positive(left);
+  if (more < 0) return Step::kAsks;
+  if (more) {
+    if (p_.steers[static_cast<size_t>(args[0].index)]) me().env[args[0].index] = position;
+    f.next = 0;
+    ++f.turns;
+    return Step::kDone;
+  }
+  for (size_t i = 0; i < op.results.size(); ++i) Pass(args[i + 1], op.results[i]);
+  const BlockId block = f.block;
+  me().frames.pop_back();
+  Forget(block);
+  return Step::kDone;
+}
+
+// At the yield of the innermost block.
+Step Machine::LeaveBlock() {
+  Frame& f = me().frames.back();
+  const BlockId block = f.block;
+  const std::vector<OpId>& ops = fn_.blocks[block].ops;
+  const std::vector<ValueId>* yields = nullptr;
+  if (!ops.empty() && fn_.ops[ops.back()].kind == OpKind::kYield)
+    yields = &fn_.ops[ops.back()].operands;
+  if (!f.op.valid() || fn_.ops[f.op].kind == OpKind::kRole) {
+    me().frames.pop_back();
+    return Step::kEnded;
+  }
+  const Op& op = fn_.ops[f.op];
+  auto hand_over = [&](const std::vector<ValueId>& to, size_t from_first, size_t to_first) {
+    std::vector<std::pair<int32_t, Scalar>> scalars;
+    std::vector<std::pair<int32_t, CoreTile>> tiles;
+    for (size_t i = to_first; i < to.size(); ++i) {
+      const ValueId from = (*yields)[i - to_first + from_first];
+      if (p_.steers[static_cast<size_t>(to[i].index)]) scalars.push_back({to[i].index, Get(from)});
+      if (p_.in_core[static_cast<size_t>(to[i].index)])
+        tiles.push_back({to[i].index, TileOf(from)});
+    }
+    Forget(block);
+    for (const auto& [v, s] : scalars) me().env[v] = s;
+    for (const auto& [v, t] : tiles) me().core[v] = t;
+  };
+  switch (op.kind) {
+    case OpKind::kFor:
+      hand_over(fn_.blocks[block].args, 0, 1);
+      f.position.add += op.i("step");
+      f.next = -1;
+      return Step::kDone;
+    case OpKind::kWhile:
+      if (f.region == 0) {
+        const int more = Decide(Get((*yields)[0]));
+        if (more < 0) return Step::kAsks;
+        const std::vector<ValueId>& to = more ? fn_.blocks[op.regions[1]].args : op.results;
+        hand_over(to, 1, 0);
+        if (!more) {
+          me().frames.pop_back();
+          return Step::kDone;
+        }
+        f.region = 1;
+        ++f.turns;
+      } else {
+        hand_over(fn_.blocks[op.regions[0]].args, 0, 0);
+        f.region = 0;
+      }
+      f.block = op.regions[static_cast<size_t>(f.region)];
+      f.next = 0;
+      return Step::kDone;
+    default:
+      if (yields && !op.results.empty()) hand_over(op.results, 0, 0);
+      Forget(block);
+      me().frames.pop_back();
+      return Step::kDone;
+  }
+}
+
+}  // namespace tilec::ir::warp_check

@@ -1,0 +1,304 @@
+// When are two moments the same? When everything that can still matter is: where roles stand, which
+// accesses are known to whom (as order, not as counts), counters up to their period, positions
+// relative to the slowest role in the loop. Two moments of one key have the same futures, so the
+// second need not be walked: that closes the induction over trip counts.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "ir/warp_check/machine.h"
+
+namespace tilec::ir::warp_check {
+namespace {
+
+uint64_t Mix(uint64_t a, uint64_t b) {
+  uint64_t x = a * 0x9E3779B97F4A7C15u ^ (b + 0xD1B54A32D192ED03u + (a << 6) + (a >> 3));
+  x ^= x >> 29;
+  x *= 0xBF58476D1CE4E5B9u;
+  return x ^ (x >> 32);
+}
+
+class Text {
+ public:
+  template <typename T>
+  void operator()(T v) {
+    const auto wide = static_cast<int64_t>(v);
+    char bytes[8];
+    std::memcpy(bytes, &wide, 8);
+    out_.append(bytes, 8);
+  }
+  std::string Take() { return std::move(out_); }
+
+ private:
+  std::string out_;
+};
+
+}  // namespace
+
+// Names for scalars that do not depend on how many turns have passed.
+struct Machine::Naming {
+  const Program& p;
+  const Terms& terms;
+  const State& s;
+  std::map<int32_t, uint64_t> names;  // of atoms
+  std::map<int32_t, int64_t> bases;   // of frames
+  std::map<int32_t, int> ages;        // of frames: 0 alive, 1 over
+  std::map<int64_t, int64_t> latest;  // executions of private atoms
+
+  Naming(const Program& program, const Terms& t, const State& state)
+      : p(program), terms(t), s(state) {}
+
+  bool TakesPart(size_t role, int site) const {
+    const Role& r = s.roles[role];
+    return role > 0 && !r.ended && static_cast<size_t>(site) < p.loops_at[role].size() &&
+           p.loops_at[role][static_cast<size_t>(site)];
+  }
+  int64_t Begun(size_t role, int32_t form, int site) const {
+    const auto it = s.roles[role].runs.find({form, site});
+    return it == s.roles[role].runs.end() ? 0 : it->second;
+  }
+  // The smallest position of a role in this frame's loop; whether anybody can still be in it.
+  int64_t Base(int32_t frame) {
+    if (const auto it = bases.find(frame); it != bases.end()) return it->second;
+    const Atom& a = terms.atom(frame);
+    const int32_t form = a.args[0].form;
+    const int site = static_cast<int>(a.tag);
+    int64_t base = INT64_MAX;
+    bool waits = false;
+    for (size_t r = 0; r < s.roles.size(); ++r) {
+      bool inside = false;
+      for (const Frame& f : s.roles[r].frames)
+        if (f.frame_atom == frame) base = std::min(base, f.position.add), inside = true;
+      if (!inside && TakesPart(r, site) && Begun(r, form, site) <= a.extra) waits = true;
+    }
+    ages[frame] = base == INT64_MAX && !waits;
+    if (waits || base == INT64_MAX) base = 0;
+    return bases[frame] = base;
+  }
+  bool Over(int32_t frame) { return Base(frame), ages[frame] != 0; }
+
+  uint64_t OfAtom(int32_t id) {
+    if (const auto it = names.find(id); it != names.end()) return it->second;
+    const Atom& a = terms.atom(id);
+    uint64_t h = Mix(static_cast<uint64_t>(a.kind), static_cast<uint64_t>(a.tag));
+    int64_t extra = a.extra;
+    if (a.kind == Atom::Kind::kFrame) {
+      int64_t least = INT64_MAX;
+      for (size_t r = 1; r < s.roles.size(); ++r)
+        if (TakesPart(r, static_cast<int>(a.tag)))
+          least = std::min(least, Begun(r, a.args[0].form, static_cast<int>(a.tag)));
+      if (least != INT64_MAX) extra -= least;
+    }
+    if (a.kind == Atom::Kind::kPrivate && a.tag >= 0) extra = s.privates.at(a.tag) - extra;
+    h = Mix(h, static_cast<uint64_t>(extra));
+    for (const Scalar& arg : a.args)
+      h = Mix(Mix(h, OfForm(arg.form)), static_cast<uint64_t>(Add(arg)));
+    return names[id] = h;
+  }
+  uint64_t OfForm(int32_t form) {
+    uint64_t h = 0x5851F42D4C957F2Du;
+    for (const auto& [atom, c] : terms.form(form)) h += Mix(OfAtom(atom), static_cast<uint64_t>(c));
+    return h;
+  }
+  int64_t Shift(int32_t form) {
+    int64_t shift = 0;
+    for (const auto& [atom, c] : terms.form(form))
+      if (terms.atom(atom).kind == Atom::Kind::kFrame) shift += c * Base(atom);
+    return shift;
+  }
+  int64_t Add(const Scalar& v) { return v.add - Shift(v.form); }
+  uint64_t Of(const Scalar& v) { return Mix(OfForm(v.form), static_cast<uint64_t>(Add(v))); }
+
+  // Can somebody still ask about it? Forgetting is always allowed.
+  bool Stale(int32_t form, bool inside = false, int64_t add = 0) {
+    for (const auto& [atom, c] : terms.form(form)) {
+      const Atom& a = terms.atom(atom);
+      if (a.kind == Atom::Kind::kFrame) {
+        if (Over(atom)) return true;
+        if (inside && c == 1 && add - Base(atom) < -2 * p.max_step) return true;
+      }
+      for (const Scalar& arg : a.args)
+        if (a.kind != Atom::Kind::kTrips && Stale(arg.form, true, arg.add)) return true;
+    }
+    return false;
+  }
+  void Privates(int32_t form, std::set<int32_t>* out) const {
+    for (const auto& [atom, c] : terms.form(form)) {
+      if (terms.atom(atom).kind == Atom::Kind::kPrivate) out->insert(atom);
+      for (const Scalar& arg : terms.atom(atom).args) Privates(arg.form, out);
+    }
+  }
+};
+
+// Accesses that every role knows to be over order nothing any more.
+void Machine::Prune() {
+  for (Region& region : s_->regions)
+    std::erase_if(region.records, [&](const Record& record) {
+      if (record.proxy == Proxy::kGeneric && record.fence < 0) return false;
+      for (size_t i = 1; i < s_->roles.size(); ++i) {
+        const Role& r = s_->roles[i];
+        if (r.ended) continue;
+        if (!Known(record, r.all)) return false;
+        if (record.proxy == Proxy::kGeneric &&
+            r.all[static_cast<size_t>(record.component)] < record.fence)
+          return false;
+      }
+      return s_->roles[0].ended;
+    });
+}
+
+std::string Machine::Key(State& state) {
+  s_ = &state;
+  Prune();
+  Naming name(p_, terms_, state);
+  Text out;
+
+  // What was decided, as far as it can still be asked.
+  std::set<int32_t> live;
+  for (const Role& r : state.roles)
+    if (!r.ended)
+      for (const auto& [v, scalar] : r.env) name.Privates(scalar.form, &live);
+  std::vector<std::tuple<uint64_t, int64_t, int64_t>> known;
+  for (auto it = state.known.begin(); it != state.known.end();) {
+    std::set<int32_t> used;
+    name.Privates(it->first, &used);
+    if (name.Stale(it->first) ||
+        !std::includes(live.begin(), live.end(), used.begin(), used.end())) {
+      it = state.known.erase(it);
+      continue;
+    }
+    const int64_t shift = name.Shift(it->first);
+    auto near = [&](int64_t v, int64_t none) {
+      if (v == none) return v;
+      v += shift;
+      bool framed = false;
+      for (const auto& [atom, c] : terms_.form(it->first))
+        framed = framed || terms_.atom(atom).kind == Atom::Kind::kFrame;
+      return framed ? std::max(v, -4 * p_.max_step) : v;
+    };
+    known.emplace_back(name.OfForm(it->first), near(it->second.lo, INT64_MIN),
+                       near(it->second.hi, INT64_MAX));
+    ++it;
+  }
+  std::sort(known.begin(), known.end());
+  out(known.size());
+  for (const auto& [form, lo, hi] : known) out(form), out(lo), out(hi);
+
+  // Counts of every component that something refers to: only their order matters.
+  std::vector<std::vector<int32_t>> marks(static_cast<size_t>(components()));
+  auto mark = [&](int component, int32_t n) {
+    if (n >= 0) marks[static_cast<size_t>(component)].push_back(n);
+  };
+  for (const Region& region : state.regions)
+    for (const Record& r : region.records) {
+      if (r.proxy == Proxy::kCopyIn)
+        mark(SlotComponent(r.slot), r.phase + 1);
+      else
+        mark(r.component, r.proxy == Proxy::kGeneric ? r.n : r.end), mark(r.component, r.fence);
+    }
+  for (int slot = 0; slot < p_.slots(); ++slot) {
+    const Barrier& b = state.barriers[static_cast<size_t>(slot)];
+    mark(b.init_component, b.init_fence);
+    mark(SlotComponent(slot), b.phase);
+    mark(SlotComponent(slot), b.phase - 1);
+    for (size_t c = 0; c < b.seen.size(); ++c)
+      if (b.seen[c] > 0) mark(static_cast<int>(c), b.seen[c]);
+  }
+  for (auto& m : marks) {
+    std::sort(m.begin(), m.end());
+    m.erase(std::unique(m.begin(), m.end()), m.end());
+  }
+  auto rank = [&](int component, int32_t n) -> int64_t {
+    const auto& m = marks[static_cast<size_t>(component)];
+    return std::upper_bound(m.begin(), m.end(), n) - m.begin();
+  };
+  auto clock = [&](const Clock& c) {
+    for (size_t i = 0; i < c.size(); ++i)
+      if (!marks[i].empty()) out(rank(static_cast<int>(i), c[i]));
+  };
+
+  for (size_t i = 0; i < state.roles.size(); ++i) {
+    const Role& r = state.roles[i];
+    out(r.started), out(r.ended);
+    if (r.ended || !r.started) continue;
+    for (const Frame& f : r.frames) {
+      out(f.block.index), out(f.next);
+      if (f.op.valid() && fn_.ops[f.op].kind == OpKind::kFor) {
+        // Its zero, where it counts from one; else the number itself.
+        const bool low = f.frame_atom < 0 || -terms_.Add(f.end, f.position, -1).add <=
+                                                 kLowTurns * fn_.ops[f.op].i("step");
+        out(low);
+        out(name.OfForm(f.position.form));
+        out(low ? f.position.add : f.position.add - name.Base(f.frame_atom));
+        out(name.Of(f.end));
+        if (f.frame_atom >= 0) out(name.OfAtom(f.frame_atom));
+      }
+    }
+    for (const auto& [v, scalar] : r.env) out(v), out(name.Of(scalar));
+    for (const auto& [counter, value] : r.counters) {
+      const auto it = p_.period.find(ValueId(counter));
+      const int64_t period = it == p_.period.end() ? 0 : it->second;
+      out(counter), out(period > 0 ? ((value % period) + period) % period : value);
+    }
+    std::map<int32_t, int64_t> numbers;  // of products and fenced operands
+    for (const Flight& f : r.flights) {
+      out(-7), out(f.group < 0 ? -1 : r.commits - f.group);
+      numbers.try_emplace(f.id, static_cast<int64_t>(numbers.size()) + 1);
+      for (int32_t held : f.held) {
+        numbers.try_emplace(held, static_cast<int64_t>(numbers.size()) + 1);
+        out(numbers[held]);
+      }
+    }
+    for (const auto& [v, tile] : r.core) {
+      const auto it = numbers.find(tile.id);
+      out(v), out(tile.kind), out(it == numbers.end() ? 0 : it->second);
+    }
+    out(-8);
+    for (const auto& [copy, group] : r.bulk) out(group < 0 ? -1 : r.bulk_commits - group);
+    for (const auto& [loop, begun] : r.runs) {
+      if (name.Stale(loop.first)) continue;
+      int64_t least = begun;
+      for (size_t other = 1; other < state.roles.size(); ++other)
+        if (name.TakesPart(other, loop.second))
+          least = std::min(least, name.Begun(other, loop.first, loop.second));
+      out(name.OfForm(loop.first)), out(loop.second), out(begun - least);
+    }
+    clock(r.all), clock(r.elected);
+  }
+  for (size_t slot = 0; slot < state.barriers.size(); ++slot) {
+    const Barrier& b = state.barriers[slot];
+    out(b.ready), out(b.phase & 1), out(b.phase > 0), out(b.arrived), out(b.expected);
+    out(b.delivered), out(b.carried_bytes);
+    clock(b.pending), clock(b.done);
+    for (size_t c = 0; c < b.seen.size(); ++c)
+      if (b.seen[c] > 0) out(c), out(rank(static_cast<int>(c), b.seen[c]));
+  }
+  for (size_t i = 0; i < state.regions.size(); ++i) {
+    const Region& region = state.regions[i];
+    out(i), out(region.written);
+    for (const Record& r : region.records) {
+      out(r.proxy), out(r.write), out(r.component), out(r.slot);
+      if (r.proxy == Proxy::kCopyIn) {
+        out(rank(SlotComponent(r.slot), r.phase + 1));
+      } else {
+        const int32_t n = r.proxy == Proxy::kGeneric ? r.n : r.end;
+        out(n < 0 ? -1 : rank(r.component, n));
+        out(r.fence < 0 ? -1 : rank(r.component, r.fence));
+      }
+      int64_t flight = -1;  // which of its role's products or copies under way
+      if (r.flight >= 0 && r.end < 0) {
+        const Role& owner = state.roles[static_cast<size_t>(r.component / 2)];
+        for (size_t f = 0; f < owner.flights.size(); ++f)
+          if (owner.flights[f].id == r.flight) flight = static_cast<int64_t>(f);
+        for (size_t f = 0; f < owner.bulk.size(); ++f)
+          if (owner.bulk[f].first == r.flight) flight = static_cast<int64_t>(f);
+      }
+      out(flight);
+    }
+  }
+  return out.Take();
+}
+
+}  // namespace tilec::ir::warp_check

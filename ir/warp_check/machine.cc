@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/warp_check/machine.h"
+
+#include <algorithm>
+
+namespace tilec::ir::warp_check {
+
+Machine::Machine(const Program& program, Terms& terms)
+    : p_(program), fn_(program.fn), terms_(terms) {
+  uses_.resize(static_cast<size_t>(fn_.ops.size()));
+  held_by_.resize(static_cast<size_t>(fn_.blocks.size()));
+  auto hold = [&](BlockId block, ValueId v) {
+    const auto i = static_cast<size_t>(v.index);
+    if (p_.steers[i] || p_.in_core[i]) held_by_[static_cast<size_t>(block.index)].push_back(v);
+  };
+  for (int32_t b = 0; b < fn_.blocks.size(); ++b) {
+    for (ValueId v : fn_.blocks[BlockId(b)].args) hold(BlockId(b), v);
+    for (OpId id : fn_.blocks[BlockId(b)].ops)
+      for (ValueId v : fn_.ops[id].results) hold(BlockId(b), v);
+  }
+}
+
+State Machine::Begin() const {
+  State s;
+  s.roles.resize(p_.roles.size());
+  s.barriers.resize(static_cast<size_t>(p_.slots()));
+  s.regions.resize(static_cast<size_t>(p_.regions()));
+  const Clock zero(static_cast<size_t>(components()), 0);
+  for (Role& r : s.roles) r.all = r.elected = zero;
+  for (Barrier& b : s.barriers) b.pending = b.done = b.seen = zero;
+  return s;
+}
+
+void Machine::StartRole(int role) {
+  Role& r = s_->roles[static_cast<size_t>(role)];
+  r.started = true;
+  if (role > 0) {  // knows what the common beginning knew
+    r.all = s_->roles[0].all;
+    r.elected = s_->roles[0].all;
+    r.env = s_->roles[0].env;
+    r.counters = s_->roles[0].counters;
+  }
+  role_ = role;
+  Push(p_.roles[static_cast<size_t>(role)].op, 0, Who::kAll);
+}
+
+bool Machine::Settle(State& state) {
+  s_ = &state;
+  if (!state.roles[0].started) StartRole(0);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (size_t i = 0; i < state.roles.size(); ++i) {
+      if (i > 0 && !state.roles[0].ended) break;
+      if (!state.roles[i].started) StartRole(static_cast<int>(i));
+      role_ = static_cast<int>(i);
+      while (!state.roles[i].ended) {
+        state.roles[i].undecided = false;
+        const Step step = StepRole();
+        if (step == Step::kFailed) return false;
+        if (step == Step::kBlocked || step == Step::kAsks) break;
+        if (step == Step::kEnded) state.roles[i].ended = true;
+        moved = true;
+        if (ops_ > ops_limit) return true;
+      }
+    }
+  }
+  return true;
+}
+
+bool Machine::AllEnded(const State& state) const {
+  return std::all_of(state.roles.begin(), state.roles.end(), [](const Role& r) { return r.ended; });
+}
+
+int Machine::Asking(const State& state) const {
+  for (size_t i = 0; i < state.roles.size(); ++i)
+    if (!state.roles[i].ended && state.roles[i].undecided) return static_cast<int>(i);
+  return -1;
+}
+
+Step Machine::StepRole() {
+  Frame& f = me().frames.back();
+  if (f.next < 0) return LoopHead();
+  const std::vector<OpId>& ops = fn_.blocks[f.block].ops;
+  while (static_cast<size_t>(f.next) < ops.size()) {
+    const OpId id = ops[static_cast<size_t>(f.next)];
+    const Op& op = fn_.ops[id];
+    if (op.kind == OpKind::kYield) return LeaveBlock();
+    if (op.kind == OpKind::kRole || !p_.matters[static_cast<size_t>(id.index)]) {
+      ++f.next;
+      continue;
+    }
+    ++ops_;
+    who_ = f.who;
+    if (!op.regions.empty()) return Enter(id);
+    const Step step = RunOp(id);
+    if (step == Step::kDone) ++me().frames.back().next;
+    return step;
+  }
+  return LeaveBlock();
+}
+
+void Machine::Tick() {
+  Role& r = me();
+  ++r.now;
+  r.elected[static_cast<size_t>(2 * role_ + 1)] = r.now;
+}
+
+void Machine::Remember(std::vector<std::pair<int32_t, OpId>>& marks, OpId id) {
+  constexpr size_t kEnough = 32;
+  if (marks.size() == kEnough) marks.erase(marks.begin());
+  marks.push_back({me().now, id});
+}
+
+void Machine::OnlyOne(const std::vector<std::pair<int32_t, OpId>>& marks, int32_t from,
+                      int32_t to) {
+  OpId found;
+  for (const auto& [n, id] : marks) {
+    if (n <= from || n > to) continue;
+    if (found.valid()) return;
+    found = id;
+  }
+  if (found.valid()) Use(found).needed = true;
+}
+
+Clock Machine::Told() {
+  Role& r = me();
+  Clock told = r.elected;
+  if (who_ != Who::kElected) {
+    Join(told, r.all);
+    told[static_cast<size_t>(2 * role_)] = r.now;
+  }
+  told[static_cast<size_t>(2 * role_ + 1)] = r.now;
+  return told;
+}
+
+Step Machine::RunOp(OpId id) {
+  const Op& op = fn_.ops[id];
+  auto ok = [](bool good) { return good ? Step::kDone : Step::kFailed; };
+  auto operand = [&](size_t i) { return i < op.operands.size() ? op.operands[i] : ValueId(); };
+  if (op.kind != OpKind::kMbarWait) Tick();
+  switch (op.kind) {
+    case OpKind::kSmemStore:
+      return ok(NothingFlying(id) &&
+                AccessBuffer(id, operand(1), operand(2), Proxy::kGeneric, true));
+    case OpKind::kSmemZero:
+      return ok(AccessBuffer(id, operand(0), operand(1), Proxy::kGeneric, true));
+    case OpKind::kSmemLoad:
+      return ok(AccessBuffer(id, operand(0), operand(1), Proxy::kGeneric, false));
+    case OpKind::kSimtDot:
+      return ok(NothingFlying(id) && AccessBuffer(id, operand(1), {}, Proxy::kGeneric, false) &&
+                AccessBuffer(id, operand(2), {}, Proxy::kGeneric, false));
+    case OpKind::kMbarInit: return Init(id);
+    case OpKind::kFenceMbarInit:
+      for (Barrier& b : s_->barriers)
+        if (b.ready && b.init_fence < 0 && b.init_component == Mine()) b.init_fence = me().now;
+      return Step::kDone;
+    case OpKind::kMbarExpect: return Arrive(id, op.i("bytes"));
+    case OpKind::kMbarArrive: return Arrive(id, -1);
+    case OpKind::kMbarWait: return Wait(id);
+    case OpKind::kFenceAsync:
+      Fence();
+      Remember(me().fences, id);
+      return Step::kDone;
+    case OpKind::kCtaSync:
+      if (who_ != Who::kAll) return Fail(kWarpForm, op, "it stands inside an elect");
+      SyncRole();
+      Remember(me().syncs, id);
+      return Step::kDone;
+    case OpKind::kTmaLoad: return CopyIn(id);
+    case OpKind::kTmaStore: return CopyOut(id);
+    case OpKind::kTmaCommit:
+      for (auto& [copy, group] : me().bulk)
+        if (group < 0) group = me().bulk_commits;
+      ++me().bulk_commits;
+      return Step::kDone;
+    case OpKind::kTmaWait: WaitCopies(op.i("pending")); return Step::kDone;
+    case OpKind::kMmaFence:
+    case OpKind::kMma:
+    case OpKind::kMmaCommit:
+    case OpKind::kMmaWait: return Products(id);
+    case OpKind::kCounter: me().counters[op.results[0].index] = op.i("init"); return Step::kDone;
+    case OpKind::kCounterAdd: {
+      auto [it, fresh] = me().counters.try_emplace(op.operands[0].index, 0);
+      it->second += op.i("by");
+      me().counted[op.operands[0].index] = id;
+      return Step::kDone;
+    }
+    default: break;
+  }
+  if (!NothingFlying(id)) return Step::kFailed;
+  if (op.attr("scratch") && op.i("scratch") >= 0 && !Scratch(id)) return Step::kFailed;
+  if (op.results.size() == 1 && p_.steers[static_cast<size_t>(op.results[0].index)]) Evaluate(id);
+  return Step::kDone;
+}
+
+// ---- reports ---------------------------------------------------------------------------------
+
+std::string Machine::OpName(OpId id) const {
+  return id.valid() ? Info(fn_.ops[id].kind).mnemonic : "?";
+}
+
+std::string Machine::RoleOf(int component) const {
+  const auto role = static_cast<size_t>(component / 2);
+  return role < p_.roles.size() ? p_.roles[role].name : "?";
+}
+
+Step Machine::Fail(const DiagDef& def, const Op& op, std::string message) {
+  Finding f;
+  f.def = &def;
+  f.at = op.at;
+  f.message = fmt::format("role `{}`, `{}`: {}", p_.roles[static_cast<size_t>(role_)].name,
+                          Info(op.kind).mnemonic, message);
+  for (size_t r = 1; r < s_->roles.size(); ++r) {
+    std::string turns;
+    for (const Frame& frame : s_->roles[r].frames)
+      if (frame.turns > 0) turns += fmt::format("{}{}", turns.empty() ? "" : ", ", frame.turns);
+    if (!turns.empty())
+      f.notes.push_back(
+          fmt::format("role `{}` is in turn {} of its loops", p_.roles[r].name, turns));
+  }
+  finding_ = std::move(f);
+  return Step::kFailed;
+}
+
+void Machine::ReportDeadlock(State& state) {
+  s_ = &state;
+  std::vector<std::string> waits;
+  bool first = true;
+  for (size_t i = 0; i < state.roles.size(); ++i) {
+    if (state.roles[i].ended || !state.roles[i].stuck.valid()) continue;
+    role_ = static_cast<int>(i);
+    const OpId id = state.roles[i].stuck;
+    who_ = me().frames.back().who;
+    const Op& op = fn_.ops[id];
+    const int slot = BarrierOf(op, op.operands[0], SlotOperand(op, fn_));
+    const Barrier& b = state.barriers[static_cast<size_t>(slot)];
+    std::string lacks = fmt::format("{} of {} arrivals", b.arrived, b.count);
+    if (b.expected || b.delivered)
+      lacks += fmt::format(" and {} of {} bytes", b.delivered, b.expected);
+    const std::string text = fmt::format("role `{}` waits for {}, which has {}", p_.roles[i].name,
+                                         p_.BarrierName(slot), lacks);
+    if (first) {
+      Fail(b.expected != b.delivered && b.arrived == b.count ? kWarpBytes : kWarpDeadlock, op,
+           fmt::format("nothing will end this wait for {}, which has {}", p_.BarrierName(slot),
+                       lacks));
+      first = false;
+    } else {
+      waits.push_back(text);
+    }
+  }
+  if (finding_) finding_->notes.insert(finding_->notes.end(), waits.begin(), waits.end());
+}
+
+// Nothing is left under way.
+bool Machine::CheckEnd(State& state) {
+  s_ = &state;
+  for (size_t i = 0; i < state.roles.size(); ++i) {
+    role_ = static_cast<int>(i);
+    const Role& r = state.roles[i];
+    if (!r.flights.empty()) {
+      Fail(kWarpOpenEnd, fn_.ops[r.flights[0].op], "the role ends without awaiting this product");
+      return false;
+    }
+    if (!r.bulk.empty()) {
+      for (const Region& region : state.regions)
+        for (const Record& record : region.records)
+          if (record.proxy == Proxy::kCopyOut && record.end < 0) {
+            Fail(kWarpOpenEnd, fn_.ops[record.op],
+                 "the role ends while this copy may still read shared memory");
+            return false;
+          }
+    }
+  }
+  for (int slot = 0; slot < p_.slots(); ++slot) {
+    const Barrier& b = state.barriers[static_cast<size_t>(slot)];
+    const Op& op = fn_.ops[b.last.valid() ? b.last : fn_.blocks[fn_.body].ops.back()];
+    role_ = b.last_role;
+    if (b.arrived || b.expected || b.delivered) {
+      Fail(kWarpOpenEnd, op,
+           fmt::format("the kernel ends with {} of {} arrivals and {} of {} bytes at {}", b.arrived,
+                       b.count, b.delivered, b.expected, p_.BarrierName(slot)));
+      return false;
+    }
+    if (!b.carried_bytes) continue;
+    const bool seen = std::any_of(state.roles.begin(), state.roles.end(), [&](const Role& r) {
+      return r.elected[static_cast<size_t>(SlotComponent(slot))] >= b.phase;
+    });
+    if (!seen) {
+      Fail(
+          kWarpOpenEnd, op,
+          fmt::format("the kernel ends while copies to {} may be under way", p_.BarrierName(slot)));
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace tilec::ir::warp_check

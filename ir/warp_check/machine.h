@@ -1,0 +1,136 @@
+// The walk: executes one op of one role on a State, as far as order, barriers, memory and control
+// go. Control that is not decided stops the role with a question; the explorer answers it both
+// ways. Internal to ir/warp_check.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/warp_check/check.h"
+#include "ir/warp_check/diagnostics.h"
+#include "ir/warp_check/program.h"
+#include "ir/warp_check/state.h"
+
+namespace tilec::ir::warp_check {
+
+// Turns of a loop that are told apart by number; later ones by their place relative to the others.
+inline constexpr int64_t kLowTurns = 3;
+// Trip counts up to this are walked as they are.
+inline constexpr int64_t kShortLoop = 32;
+
+enum class Step : uint8_t { kDone, kBlocked, kAsks, kEnded, kFailed };
+
+struct Finding {
+  const DiagDef* def = nullptr;
+  Span at;
+  std::string message;
+  std::vector<std::string> notes;
+};
+
+class Machine {
+ public:
+  Machine(const Program& program, Terms& terms);
+  State Begin() const;
+  // Runs every role until it waits, asks or ends. False: a finding.
+  bool Settle(State& state);
+  bool AllEnded(const State& state) const;
+  // The first role that asks, or -1.
+  int Asking(const State& state) const;
+  void Answer(State& state, int role, bool yes) const;
+  bool CheckEnd(State& state);
+  void ReportDeadlock(State& state);
+  std::string Key(State& state);  // key.cc: equal keys have equal futures
+  const std::optional<Finding>& finding() const { return finding_; }
+  int64_t ops() const { return ops_; }
+  const std::vector<WarpOpUse>& uses() const { return uses_; }
+  int64_t ops_limit = INT64_MAX;
+
+ private:
+  int components() const { return 2 * static_cast<int>(p_.roles.size()) + p_.slots(); }
+  int SlotComponent(int slot) const { return 2 * static_cast<int>(p_.roles.size()) + slot; }
+  Role& me() { return s_->roles[static_cast<size_t>(role_)]; }
+  Who who() { return me().frames.back().who; }
+  int Mine() const { return 2 * role_ + (who_ == Who::kElected ? 1 : 0); }
+  Clock& Knows() { return who_ == Who::kElected ? me().elected : me().all; }
+  // What an arrival of the executing threads tells the one who waits for it.
+  Clock Told();
+  void Tick();
+  Step Fail(const DiagDef& def, const Op& op, std::string message);
+  std::string OpName(OpId id) const;
+  std::string RoleOf(int component) const;
+
+  WarpOpUse& Use(OpId id) { return uses_[static_cast<size_t>(id.index)]; }
+  // Of `marks`, if exactly one lies after `from` and not after `to`: it alone orders them.
+  void Remember(std::vector<std::pair<int32_t, OpId>>& marks, OpId id);
+  void OnlyOne(const std::vector<std::pair<int32_t, OpId>>& marks, int32_t from, int32_t to);
+
+  // control.cc
+  void StartRole(int role);
+  Step StepRole();
+  Step RunOp(OpId id);
+  Step Enter(OpId id);
+  Step LoopHead();
+  Step LeaveBlock();
+  void Push(OpId op, int region, Who who);
+  void Forget(BlockId block);
+  void Pass(ValueId from, ValueId to);
+  Scalar Get(ValueId v);
+  void Evaluate(OpId id);
+  int Decide(const Scalar& condition);
+  int Positive(const Scalar& v);  // v > 0: 1, 0, or -1 and a question
+
+  // memory.cc
+  bool Access(const Op& op, OpId id, ValueId buffer, int64_t begin, int64_t end, Proxy proxy,
+              bool write, const Record& how);
+  bool AccessBuffer(OpId id, ValueId buffer, ValueId slot, Proxy proxy, bool write,
+                    const Record& how = {});
+  bool Known(const Record& r, const Clock& clock) const;
+  std::string Whose(const Record& r) const;
+  bool SlotNumber(const Op& op, ValueId slot, int64_t depth, int64_t* number);
+  void Fence();
+  void SyncRole();
+  bool Scratch(OpId id);
+  Step CopyIn(OpId id);
+  Step CopyOut(OpId id);
+  void WaitCopies(int64_t pending);
+
+  // barriers.cc
+  int BarrierOf(const Op& op, ValueId mbar, ValueId slot);  // -1: failed
+  bool Ready(const Op& op, int slot);
+  Step Init(OpId id);
+  Step Arrive(OpId id, int64_t bytes);
+  Step Wait(OpId id);
+  bool TryComplete(const Op& op, int slot);
+
+  // products.cc
+  Step Products(OpId id);
+  Step FencePass(OpId id);
+  Step Issue(OpId id);
+  void Commit();
+  Step WaitProducts(OpId id);
+  bool NothingFlying(OpId id);
+  CoreTile TileOf(ValueId v);
+
+  // key.cc
+  struct Naming;
+  void Prune();
+
+  const Program& p_;
+  const Function& fn_;
+  Terms& terms_;
+  State* s_ = nullptr;
+  int role_ = 0;
+  Who who_ = Who::kAll;
+  std::optional<Finding> finding_;
+  std::vector<std::vector<ValueId>> held_by_;  // by block: values env and core hold
+  std::vector<int64_t> step_of_;               // by form of a length: largest step of such loops
+  int64_t ops_ = 0;
+  std::vector<WarpOpUse> uses_;
+};
+
+}  // namespace tilec::ir::warp_check

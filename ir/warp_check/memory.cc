@@ -1,0 +1,216 @@
+// Shared memory: what must come before what.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ir/layout_scratch.h"
+#include "ir/warp_check/machine.h"
+
+namespace tilec::ir::warp_check {
+
+bool Machine::Known(const Record& r, const Clock& clock) const {
+  const auto component = static_cast<size_t>(r.component);
+  switch (r.proxy) {
+    case Proxy::kGeneric: return clock[component] >= r.n;
+    case Proxy::kProduct:
+    case Proxy::kCopyOut: return r.end >= 0 && clock[component] >= r.end;
+    case Proxy::kCopyIn: return clock[static_cast<size_t>(SlotComponent(r.slot))] > r.phase;
+  }
+  return false;
+}
+
+std::string Machine::Whose(const Record& r) const {
+  return fmt::format("`{}` of role `{}`", OpName(r.op), RoleOf(r.component));
+}
+
+bool Machine::SlotNumber(const Op& op, ValueId slot, int64_t depth, int64_t* number) {
+  *number = 0;
+  if (slot.valid()) {
+    const Scalar s = Get(slot);
+    if (!s.constant()) {
+      Fail(kWarpForm, op, "its slot does not follow from counters");
+      return false;
+    }
+    *number = s.add;
+  }
+  if (*number >= 0 && *number < depth) return true;
+  Fail(kWarpForm, op, fmt::format("it uses slot {} of a ring of {}", *number, depth));
+  return false;
+}
+
+bool Machine::AccessBuffer(OpId id, ValueId buffer, ValueId slot, Proxy proxy, bool write,
+                           const Record& how) {
+  const Op& op = fn_.ops[id];
+  const auto it = p_.buffers.find(buffer);
+  if (it == p_.buffers.end()) {
+    Fail(kWarpForm, op, "its buffer is not an allocation");
+    return false;
+  }
+  int64_t number = 0;
+  if (!SlotNumber(op, slot, it->second.depth, &number)) return false;
+  const int64_t begin = it->second.offset + number * it->second.slot_bytes;
+  return Access(op, id, buffer, begin, begin + it->second.slot_bytes, proxy, write, how);
+}
+
+// One access by the executing threads: everything it conflicts with must be known to be done, and
+// ordinary accesses before asynchronous ones fenced. Then it is remembered in place of what it
+// follows: whoever knows this one is done knows the same of those.
+bool Machine::Access(const Op& op, OpId id, ValueId buffer, int64_t begin, int64_t end, Proxy proxy,
+                     bool write, const Record& how) {
+  const Clock& knows = Knows();
+  const auto [first, last] = p_.RegionsOf(begin, end);
+  for (int i = first; i < last; ++i) {
+    Region& region = s_->regions[static_cast<size_t>(i)];
+    if (!write && !region.written && (!buffer.valid() || p_.FilledThrough(buffer, i))) {
+      Fail(kWarpUnfilled, op,
+           fmt::format("it reads {} before anything fills it", p_.RegionName(i)));
+      return false;
+    }
+    for (const Record& r : region.records) {
+      if (!write && !r.write) continue;
+      if (!Known(r, knows)) {
+        Fail(write ? kWarpOverwrite : kWarpUnfilled, op,
+             fmt::format("it {} {}, but nothing orders it after {}", write ? "writes" : "reads",
+                         p_.RegionName(i), Whose(r)));
+        return false;
+      }
+      const Role& other = s_->roles[static_cast<size_t>(r.component / 2)];
+      if (r.component / 2 == role_ && r.proxy != Proxy::kCopyIn)
+        OnlyOne(other.syncs, r.proxy == Proxy::kGeneric ? r.n : r.end - 1, me().now);
+      if (r.proxy == Proxy::kGeneric && proxy != Proxy::kGeneric)
+        OnlyOne(other.fences, r.n, knows[static_cast<size_t>(r.component)]);
+      if (r.proxy == Proxy::kGeneric && proxy != Proxy::kGeneric &&
+          (r.fence < 0 || knows[static_cast<size_t>(r.component)] < r.fence)) {
+        Fail(kWarpFence, op,
+             fmt::format("no fence_async stands between {} and this access to {}", Whose(r),
+                         p_.RegionName(i)));
+        return false;
+      }
+    }
+    Record r = how;
+    r.proxy = proxy;
+    r.write = write;
+    r.component = Mine();
+    r.n = me().now;
+    r.op = id;
+    if (write) {
+      region.records.clear();
+      region.written = true;
+    } else {
+      std::erase_if(region.records, [&](const Record& o) {
+        return !o.write && o.component == r.component && o.proxy == proxy;
+      });
+    }
+    region.records.push_back(r);
+  }
+  return true;
+}
+
+void Machine::Fence() {
+  if (who_ == Who::kWarps) return;  // one thread of each warp: it covers nobody's accesses
+  for (Region& region : s_->regions)
+    for (Record& r : region.records)
+      if (r.proxy == Proxy::kGeneric && r.fence < 0 && r.component / 2 == role_ &&
+          (who_ == Who::kAll || r.component % 2 == 1))
+        r.fence = me().now;
+}
+
+// A barrier of all threads of the role: what one knows, all know.
+void Machine::SyncRole() {
+  Role& r = me();
+  r.all[static_cast<size_t>(2 * role_)] = r.now;
+  r.all[static_cast<size_t>(2 * role_ + 1)] = r.now;
+  Join(r.all, r.elected);
+  r.elected = r.all;
+}
+
+// Ops that pass through scratch synchronise before, between and after.
+bool Machine::Scratch(OpId id) {
+  const Op& op = fn_.ops[id];
+  if (who_ != Who::kAll) {
+    Fail(kWarpForm, op, "it synchronises the role inside an elect");
+    return false;
+  }
+  const Type& type = fn_.type(op.operands[0]);
+  const int64_t bytes =
+      op.kind == OpKind::kConvert
+          ? ConvertScratchBytes(type, fn_.layout(op.operands[0]), fn_.layout(op.results[0]))
+          : ReduceScratchBytes(type, fn_.layout(op.operands[0]), static_cast<int>(op.i("axis")),
+                               op.kind == OpKind::kWarpArgReduce);
+  const int64_t begin = op.i("scratch");
+  SyncRole();
+  Remember(me().syncs, id);
+  Tick();
+  if (!Access(op, id, {}, begin, begin + bytes, Proxy::kGeneric, true, {})) return false;
+  SyncRole();
+  Remember(me().syncs, id);
+  Tick();
+  if (!Access(op, id, {}, begin, begin + bytes, Proxy::kGeneric, false, {})) return false;
+  SyncRole();
+  Remember(me().syncs, id);
+  return true;
+}
+
+Step Machine::CopyIn(OpId id) {
+  const Op& op = fn_.ops[id];
+  if (who_ != Who::kElected)
+    return Fail(kWarpForm, op, "more than one thread would start this copy");
+  const ValueId slot = SlotOperand(op, fn_);
+  const ValueId mbar_slot = fn_.type(op.operands[1]).depth > 1 ? slot : ValueId();
+  const int barrier = BarrierOf(op, op.operands[1], mbar_slot);
+  if (barrier < 0) return Step::kFailed;
+  Barrier& b = s_->barriers[static_cast<size_t>(barrier)];
+  if (me().elected[static_cast<size_t>(SlotComponent(barrier))] != b.phase)
+    return Fail(kWarpPhase, op,
+                fmt::format("its bytes may reach {} in another phase than the one "
+                            "that expects them",
+                            p_.BarrierName(barrier)));
+  const auto it = p_.buffers.find(op.operands[0]);
+  if (it == p_.buffers.end()) return Fail(kWarpForm, op, "its buffer is not an allocation");
+  int64_t number = 0;
+  if (!SlotNumber(op, slot, it->second.depth, &number)) return Step::kFailed;
+  const int64_t begin = it->second.offset + number * it->second.slot_bytes + op.i("offset");
+  Record how;
+  how.slot = barrier;
+  how.phase = b.phase;
+  if (!Access(op, id, op.operands[0], begin, begin + p_.BoxBytes(op), Proxy::kCopyIn, true, how))
+    return Step::kFailed;
+  b.delivered += p_.BoxBytes(op);
+  Join(b.pending, Told());
+  return TryComplete(op, barrier) ? Step::kDone : Step::kFailed;
+}
+
+Step Machine::CopyOut(OpId id) {
+  const Op& op = fn_.ops[id];
+  if (who_ != Who::kElected)
+    return Fail(kWarpForm, op, "more than one thread would start this copy");
+  const auto it = p_.buffers.find(op.operands[0]);
+  if (it == p_.buffers.end()) return Fail(kWarpForm, op, "its buffer is not an allocation");
+  int64_t number = 0;
+  if (!SlotNumber(op, SlotOperand(op, fn_), it->second.depth, &number)) return Step::kFailed;
+  const int64_t begin = it->second.offset + number * it->second.slot_bytes + op.i("offset");
+  Record how;
+  how.flight = me().ids++;
+  me().bulk.push_back({how.flight, -1});
+  return Access(op, id, op.operands[0], begin, begin + p_.BoxBytes(op), Proxy::kCopyOut, false, how)
+             ? Step::kDone
+             : Step::kFailed;
+}
+
+void Machine::WaitCopies(int64_t pending) {
+  Role& r = me();
+  const auto done = [&](const std::pair<int32_t, int32_t>& copy) {
+    return copy.second >= 0 && copy.second < r.bulk_commits - pending;
+  };
+  for (const auto& copy : r.bulk) {
+    if (!done(copy)) continue;
+    for (Region& region : s_->regions)
+      for (Record& record : region.records)
+        if (record.proxy == Proxy::kCopyOut && record.component == Mine() &&
+            record.flight == copy.first)
+          record.end = r.now;
+  }
+  std::erase_if(r.bulk, done);
+}
+
+}  // namespace tilec::ir::warp_check

@@ -1,0 +1,128 @@
+// The tensor core: fences, groups, and registers that are not touched while it works.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ir/warp_check/machine.h"
+
+namespace tilec::ir::warp_check {
+
+CoreTile Machine::TileOf(ValueId v) {
+  const auto it = me().core.find(v.index);
+  return it == me().core.end() ? CoreTile{} : it->second;
+}
+
+// Any other op may touch a tile only when no product does.
+bool Machine::NothingFlying(OpId id) {
+  const Op& op = fn_.ops[id];
+  for (ValueId v : op.operands)
+    if (TileOf(v).kind == CoreTile::kFlying) {
+      Fail(kWarpProduct, op, "it uses the result of a product as it was before its mma_wait");
+      return false;
+    }
+  return true;
+}
+
+Step Machine::FencePass(OpId id) {
+  const Op& op = fn_.ops[id];
+  for (size_t i = 0; i < op.results.size(); ++i) {
+    CoreTile t = TileOf(op.operands[i]);
+    if (t.kind != CoreTile::kFlying) t = {CoreTile::kFenced, me().ids++};
+    me().core[op.results[i].index] = t;
+  }
+  return Step::kDone;
+}
+
+Step Machine::Issue(OpId id) {
+  const Op& op = fn_.ops[id];
+  Role& r = me();
+  if (who_ != Who::kAll) return Fail(kWarpForm, op, "only some threads would issue this product");
+  Flight flight;
+  flight.id = r.ids++;
+  flight.op = id;
+  const CoreTile acc = TileOf(op.operands[0]);
+  if (acc.kind == CoreTile::kPlain)
+    return Fail(kWarpProduct, op,
+                "no mma_fence stands between other uses of its accumulator and it");
+  if (acc.kind == CoreTile::kFlying &&
+      std::none_of(r.flights.begin(), r.flights.end(),
+                   [&](const Flight& f) { return f.id == acc.id; }))
+    return Fail(kWarpProduct, op,
+                "its accumulator is that of a product as it was before its mma_wait");
+  const bool two = fn_.type(op.operands[1]).kind == TypeKind::kSmem;
+  if (!two) {
+    const CoreTile a = TileOf(op.operands[1]);
+    if (a.kind == CoreTile::kFlying)
+      return Fail(kWarpProduct, op, "its register operand is a product not yet awaited");
+    if (a.kind == CoreTile::kPlain)
+      return Fail(kWarpProduct, op,
+                  "no mma_fence stands between other uses of its register operand and it");
+    flight.held.push_back(a.id);
+  }
+  auto operand = [&](size_t i) { return i < op.operands.size() ? op.operands[i] : ValueId(); };
+  Record how;
+  how.flight = flight.id;
+  if (two && !AccessBuffer(id, op.operands[1], operand(3), Proxy::kProduct, false, how))
+    return Step::kFailed;
+  if (!AccessBuffer(id, op.operands[2], operand(4), Proxy::kProduct, false, how))
+    return Step::kFailed;
+  r.flights.push_back(std::move(flight));
+  r.core[op.results[0].index] = {CoreTile::kFlying, r.flights.back().id};
+  return Step::kDone;
+}
+
+void Machine::Commit() {
+  for (Flight& f : me().flights)
+    if (f.group < 0) f.group = me().commits;
+  ++me().commits;
+}
+
+Step Machine::WaitProducts(OpId id) {
+  const Op& op = fn_.ops[id];
+  Role& r = me();
+  const int64_t pending = op.i("pending");
+  auto done = [&](const Flight& f) { return f.group >= 0 && f.group < r.commits - pending; };
+  for (const Flight& f : r.flights) {
+    if (!done(f)) continue;
+    for (int32_t held : f.held) {
+      const CoreTile last = op.operands.empty() ? CoreTile{} : TileOf(op.operands.back());
+      if (last.kind == CoreTile::kFenced && last.id == held) Use(id).holds = true;
+      const bool kept = std::any_of(op.operands.begin(), op.operands.end(), [&](ValueId v) {
+        const CoreTile t = TileOf(v);
+        return t.kind == CoreTile::kFenced && t.id == held;
+      });
+      if (!kept)
+        return Fail(kWarpProduct, op,
+                    "it ends a product whose register operand was not kept until here");
+    }
+    for (Region& region : s_->regions)
+      for (Record& record : region.records)
+        if (record.proxy == Proxy::kProduct && record.component == 2 * role_ &&
+            record.flight == f.id)
+          record.end = r.now;
+  }
+  for (size_t i = 0; i < op.results.size(); ++i) {
+    const CoreTile t = TileOf(op.operands[i]);
+    for (const Flight& f : r.flights)
+      if (t.kind == CoreTile::kFlying && f.id == t.id && !done(f))
+        return Fail(kWarpProduct, op,
+                    f.group < 0 ? "it passes on a product that was never committed"
+                                : fmt::format("with {} groups pending it passes on a product that "
+                                              "may be under way",
+                                              pending));
+  }
+  std::erase_if(r.flights, done);
+  for (ValueId v : op.results) r.core[v.index] = {};
+  return Step::kDone;
+}
+
+Step Machine::Products(OpId id) {
+  switch (fn_.ops[id].kind) {
+    case OpKind::kMmaFence: return FencePass(id);
+    case OpKind::kMma: return Issue(id);
+    case OpKind::kMmaCommit: Commit(); return Step::kDone;
+    default: return WaitProducts(id);
+  }
+}
+
+}  // namespace tilec::ir::warp_check

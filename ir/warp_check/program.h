@@ -1,0 +1,86 @@
+// What the verifier asks of a warp function before it walks it: roles, barriers, buffers as ranges
+// of bytes, which scalars steer control and slots, which tiles live in the tensor core's registers.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/function.h"
+
+namespace tilec::ir::warp_check {
+
+struct RoleInfo {
+  OpId op;  // invalid: the common beginning, executed by every warp
+  BlockId body;
+  std::string name;
+  int warps = 0;
+};
+
+struct Buffer {
+  int64_t offset = 0, slot_bytes = 0, depth = 1;
+  std::string name;  // of what it holds: "`A`"
+};
+
+struct Program {
+  explicit Program(const Function& function);
+
+  const Function& fn;
+  std::vector<RoleInfo> roles;  // 0: the common beginning
+  OpId stray;                   // an op after the roles that does something; invalid: none
+
+  // Barriers: slots of all mbarriers in a row.
+  std::map<ValueId, int> first_slot;
+  std::vector<ValueId> slot_mbar;
+  int slots() const { return static_cast<int>(slot_mbar.size()); }
+  std::string BarrierName(int slot) const;  // "the full barrier of `A`, `B`, slot 2"
+
+  // Shared memory, cut where any access begins or ends.
+  std::map<ValueId, Buffer> buffers;
+  std::vector<int64_t> cuts;
+  int regions() const { return cuts.empty() ? 0 : static_cast<int>(cuts.size()) - 1; }
+  std::pair<int, int> RegionsOf(int64_t begin, int64_t end) const;
+  // Does some op write this region through this buffer?
+  bool FilledThrough(ValueId buffer, int region) const;
+  std::string RegionName(int region) const;
+  int64_t BoxBytes(const Op& op) const;
+
+  std::vector<char> steers;   // by value: a scalar that control, slots or parities are made of
+  std::vector<char> in_core;  // by value: a tile that passes through wgmma
+  std::vector<char> matters;  // by op: the walk executes it
+  std::map<ValueId, int64_t> period;  // of a counter; 0: it is used in some other way
+  int64_t max_step = 1;
+  std::vector<std::vector<char>> loops_at;  // by role, by site: it has a symbolic loop there
+  std::map<OpId, int> site;                 // of loops: equal where the source place is equal
+
+ private:
+  void FindRoles();
+  void FindBarriers();
+  void FindBuffers();
+  void FindTiles();
+  void FindSteering();
+  void FindWork();
+  void FindPeriods();
+  void FindSites();
+  bool Mark(BlockId block);
+  std::vector<std::pair<int, int>> Filled(ValueId buffer) const;
+
+  std::map<ValueId, std::vector<std::pair<int, int>>> filled_;
+  std::map<ValueId, std::string> mbar_name_;
+};
+
+// Every op of a block and of the regions under it, in order.
+template <typename F>
+void WalkOps(const Function& fn, BlockId block, const F& visit) {
+  for (OpId id : fn.blocks[block].ops) {
+    visit(id);
+    for (BlockId region : fn.ops[id].regions) WalkOps(fn, region, visit);
+  }
+}
+
+// The slot operand of an access, or invalid.
+ValueId SlotOperand(const Op& op, const Function& fn);
+
+}  // namespace tilec::ir::warp_check

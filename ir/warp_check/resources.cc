@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/warp_check/resources.h"
+
+#include <algorithm>
+#include <map>
+
+namespace tilec::ir::warp_check {
+namespace {
+
+Finding Say(const Program& p, OpId at, std::string message) {
+  Finding f;
+  f.def = &kWarpResource;
+  if (at.valid()) f.at = p.fn.ops[at].at;
+  f.message = std::move(message);
+  return f;
+}
+
+// Registers are dealt out by warpgroups; setmaxnreg may only move what the launch has given.
+std::optional<Finding> Registers(const Program& p, const WarpCheckOptions& options) {
+  const int64_t warps = p.fn.launch.warps;
+  const int64_t groups = (warps + 3) / 4;
+  const int64_t cap = std::min<int64_t>(255, options.registers / (32 * 4 * groups)) / 8 * 8;
+  std::vector<int64_t> regs(static_cast<size_t>(groups), 0);
+  bool any = false;
+  for (const RoleInfo& role : p.roles) {
+    if (!role.op.valid()) continue;
+    const Op& op = p.fn.ops[role.op];
+    any = any || op.i("regs") > 0;
+    for (int64_t w = op.i("first_warp"); w < op.i("first_warp") + op.i("warps"); ++w) {
+      int64_t& r = regs[static_cast<size_t>(w / 4)];
+      r = std::max(r, op.i("regs"));
+    }
+  }
+  if (!any) return std::nullopt;
+  int64_t sum = 0;
+  for (int64_t r : regs) sum += r ? r : cap;
+  if (sum <= cap * groups) return std::nullopt;
+  return Say(p, {},
+             fmt::format("the roles want {} registers per thread of {} warpgroups; the launch "
+                         "gives {} to each, {} in all",
+                         sum, groups, cap, cap * groups));
+}
+
+// A named barrier counts the threads of one role.
+std::optional<Finding> NamedBarriers(const Program& p) {
+  std::map<int64_t, std::pair<int64_t, int64_t>> warps_of;  // [first, end) by id
+  for (const RoleInfo& role : p.roles) {
+    int64_t first = 0, warps = p.fn.launch.warps;
+    if (role.op.valid()) {
+      first = p.fn.ops[role.op].i("first_warp");
+      warps = p.fn.ops[role.op].i("warps");
+    }
+    if (warps == 1) continue;  // one warp synchronises without a barrier
+    std::optional<Finding> found;
+    auto visit = [&](OpId id) {
+      const Op& op = p.fn.ops[id];
+      if (op.kind != OpKind::kCtaSync || found) return;
+      const auto [it, fresh] = warps_of.try_emplace(op.i("id"), std::pair(first, first + warps));
+      if (!fresh && it->second != std::pair(first, first + warps))
+        found =
+            Say(p, id,
+                fmt::format("named barrier {} is used by warps [{}, {}) and by warps [{}, {})",
+                            op.i("id"), it->second.first, it->second.second, first, first + warps));
+    };
+    for (OpId id : p.fn.blocks[role.body].ops) {
+      if (p.fn.ops[id].kind == OpKind::kRole) continue;
+      visit(id);
+      for (BlockId region : p.fn.ops[id].regions) WalkOps(p.fn, region, visit);
+    }
+    if (found) return found;
+  }
+  if (warps_of.size() <= 16) return std::nullopt;
+  return Say(p, {}, fmt::format("{} named barriers; a CTA has 16", warps_of.size()));
+}
+
+std::optional<Finding> SharedMemory(const Program& p, const WarpCheckOptions& options) {
+  if (p.fn.launch.smem_bytes > options.smem_bytes)
+    return Say(p, {},
+               fmt::format("{} B of shared memory; a CTA has {} B", p.fn.launch.smem_bytes,
+                           options.smem_bytes));
+  // Barriers lie apart from each other and from everything that is written.
+  std::map<int64_t, int64_t> barriers;  // begin -> end
+  std::optional<Finding> found;
+  for (const auto& [v, slot] : p.first_slot) {
+    const Op& op = *p.fn.def(v);
+    barriers[op.i("offset")] = op.i("offset") + 8 * p.fn.type(v).depth;
+  }
+  if (barriers.size() != p.first_slot.size()) return Say(p, {}, "two barriers share their bytes");
+  int64_t end = -1;
+  for (const auto& [begin, stop] : barriers) {
+    if (begin < end) return Say(p, {}, "two barriers share their bytes");
+    end = stop;
+  }
+  auto meets = [&](int64_t begin, int64_t stop) {
+    for (const auto& [b, e] : barriers)
+      if (b < stop && begin < e) return true;
+    return false;
+  };
+  for (const auto& [v, b] : p.buffers)
+    if (meets(b.offset, b.offset + b.depth * b.slot_bytes))
+      return Say(p, p.fn.values[v].def, "a buffer lies over a barrier");
+  return found;
+}
+
+}  // namespace
+
+std::optional<Finding> CheckResources(const Program& p, const WarpCheckOptions& options) {
+  if (p.stray.valid()) {
+    Finding f =
+        Say(p, p.stray,
+            fmt::format("`{}` stands after the roles", Info(p.fn.ops[p.stray].kind).mnemonic));
+    f.def = &kWarpForm;
+    return f;
+  }
+  if (auto f = Registers(p, options)) return f;
+  if (auto f = NamedBarriers(p)) return f;
+  return SharedMemory(p, options);
+}
+
+}  // namespace tilec::ir::warp_check

@@ -1,0 +1,15 @@
+// What needs no walk: registers, named barriers and shared memory of the roles.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "ir/warp_check/check.h"
+#include "ir/warp_check/machine.h"
+
+namespace tilec::ir::warp_check {
+
+std::optional<Finding> CheckResources(const Program& program, const WarpCheckOptions& options);
+
+}  // namespace tilec::ir::warp_check

@@ -1,0 +1,120 @@
+// One moment of the walk: where every role stands, what every role knows of the others, what was
+// done to every piece of shared memory. Plain data that is copied where control may go two ways.
+//
+// Knowledge is a vector clock. Component 2·r counts what all threads of role r have done, 2·r + 1
+// what its elected thread has done, and the last ones the phases each barrier has completed. That a
+// copy or a product is done is known to whoever knows the phase or the wait that says so; nothing
+// is ever concluded from timing.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "ir/warp_check/terms.h"
+
+namespace tilec::ir::warp_check {
+
+using Clock = std::vector<int32_t>;
+
+inline void Join(Clock& into, const Clock& from) {
+  for (size_t i = 0; i < into.size(); ++i)
+    if (from[i] > into[i]) into[i] = from[i];
+}
+
+enum class Proxy : uint8_t { kGeneric, kProduct, kCopyIn, kCopyOut };
+enum class Who : uint8_t { kAll, kElected, kWarps };  // the threads that execute an op
+
+// An access to a piece of shared memory that later accesses must come after.
+struct Record {
+  Proxy proxy = Proxy::kGeneric;
+  bool write = false;
+  int component = 0;              // whose count n, end and fence are
+  int32_t n = 0;                  // when it was issued
+  int32_t end = -1;               // products, copies out: the wait that ended it
+  int32_t fence = -1;             // generic: the first fence.proxy.async after it
+  int32_t slot = -1, phase = -1;  // copies in: complete with this phase of this barrier
+  int32_t flight = -1;            // products, copies out: which
+  OpId op;
+};
+
+struct Region {
+  bool written = false;
+  std::vector<Record> records;
+};
+
+struct Barrier {
+  bool ready = false;
+  int32_t init_component = 0, init_fence = -1;
+  int64_t count = 0;
+  int32_t phase = 0;  // being filled; all before are complete
+  int64_t arrived = 0, expected = 0, delivered = 0;
+  bool carried_bytes = false;  // the last complete phase
+  OpId last;                   // the op that arrived last, for reports
+  int last_role = 0;
+  std::vector<OpId> arriving, arrived_ops;  // of this phase and the last; for WarpOpUse only
+  Clock pending, done;
+  Clock seen;  // waits for the last complete phase, which the next one may not overtake
+};
+
+// A tile on its way through the tensor core.
+struct CoreTile {
+  enum Kind : uint8_t { kPlain, kFenced, kFlying } kind = kPlain;
+  int32_t id = 0;  // which fence, which product
+};
+
+struct Flight {
+  int32_t id = 0, group = -1;  // group -1: not committed
+  std::vector<int32_t> held;   // fenced register operands it reads
+  OpId op;
+};
+
+struct Frame {
+  BlockId block;
+  int next = 0;  // index into the block's ops; -1: the loop's condition is due
+  OpId op;       // whose region this is
+  int region = 0;
+  Who who = Who::kAll;
+  Scalar position, end;  // of a for
+  int32_t frame_atom = -1;
+  Scalar length;  // end - lo, symbolic part
+  int64_t turns = 0;
+};
+
+struct Role {
+  bool started = false, ended = false;
+  std::vector<Frame> frames;
+  int32_t now = 0;
+  Clock all, elected;                // known to every thread; to the elected one
+  std::map<int32_t, Scalar> env;     // by value
+  std::map<int32_t, CoreTile> core;  // by value
+  std::map<int32_t, int64_t> counters;
+  std::vector<Flight> flights;
+  int32_t commits = 0, ids = 0;
+  std::vector<std::pair<int32_t, OpId>> syncs, fences;  // the latest; for WarpOpUse only
+  std::map<int32_t, OpId> counted;                      // by counter: not read since; likewise
+  std::vector<std::pair<int32_t, int32_t>> bulk;        // copies out: (id, group or -1)
+  int32_t bulk_commits = 0;
+  std::map<std::pair<int32_t, int>, int64_t> runs;  // loops begun, by length form and site
+  OpId stuck;                                       // the wait it stands at
+  bool undecided = false;     // it stands at a question nobody has answered yet:
+  int32_t question_form = 0;  // is form > threshold?
+  int64_t question_threshold = 0;
+};
+
+struct Bounds {
+  int64_t lo = INT64_MIN, hi = INT64_MAX;
+};
+
+struct State {
+  std::vector<Role> roles;
+  std::vector<Barrier> barriers;
+  std::vector<Region> regions;
+  std::map<int32_t, Bounds> known;      // what was decided of a form
+  std::map<int64_t, int64_t> privates;  // executions so far, by role and op
+};
+
+}  // namespace tilec::ir::warp_check

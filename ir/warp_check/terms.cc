@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/warp_check/terms.h"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+namespace tilec::ir::warp_check {
+namespace {
+
+int64_t FloorDiv(int64_t a, int64_t b) {
+  const int64_t q = a / b;
+  return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;
+}
+
+// What of an op's attributes is part of its meaning.
+int64_t AttrTag(const Op& op) {
+  if (op.kind == OpKind::kCmp)
+    return op.s("pred").size() < 2 ? 0 : op.s("pred")[0] * 256 + op.s("pred")[1];
+  if (op.kind == OpKind::kConstant) return std::bit_cast<int64_t>(op.number("value"));
+  return 0;
+}
+
+std::optional<int64_t> Fold(const Op& op, const std::vector<Scalar>& v) {
+  auto x = [&](size_t i) { return v[i].add; };
+  switch (op.kind) {
+    case OpKind::kMul: return x(0) * x(1);
+    case OpKind::kDiv: return x(1) ? std::optional(FloorDiv(x(0), x(1))) : std::nullopt;
+    case OpKind::kMod:
+      return x(1) ? std::optional(x(0) - FloorDiv(x(0), x(1)) * x(1)) : std::nullopt;
+    case OpKind::kMin: return std::min(x(0), x(1));
+    case OpKind::kMax: return std::max(x(0), x(1));
+    case OpKind::kAbs: return std::abs(x(0));
+    case OpKind::kAnd: return x(0) & x(1);
+    case OpKind::kOr: return x(0) | x(1);
+    case OpKind::kXor: return x(0) ^ x(1);
+    case OpKind::kShl: return x(1) >= 0 && x(1) < 63 ? std::optional(x(0) << x(1)) : std::nullopt;
+    case OpKind::kShr: return x(1) >= 0 && x(1) < 63 ? std::optional(x(0) >> x(1)) : std::nullopt;
+    case OpKind::kCmp: {
+      const std::string& p = op.s("pred");
+      const int64_t a = x(0), b = x(1);
+      return p == "eq"   ? a == b
+             : p == "ne" ? a != b
+             : p == "lt" ? a < b
+             : p == "le" ? a <= b
+             : p == "gt" ? a > b
+                         : a >= b;
+    }
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Terms::Terms() { Intern({}); }
+
+int32_t Terms::Intern(Form form) {
+  const auto [it, fresh] =
+      form_ids_.try_emplace(std::move(form), static_cast<int32_t>(forms_.size()));
+  if (fresh) forms_.push_back(&it->first);
+  return it->second;
+}
+
+Scalar Terms::Of(Atom atom) {
+  const auto [it, fresh] =
+      atom_ids_.try_emplace(std::move(atom), static_cast<int32_t>(atoms_.size()));
+  if (fresh) atoms_.push_back(&it->first);
+  return {Intern({{it->second, 1}}), 0};
+}
+
+Scalar Terms::Add(const Scalar& a, const Scalar& b, int64_t times) {
+  if (b.form == 0) return {a.form, a.add + times * b.add};
+  Form sum;
+  const Form &x = form(a.form), &y = form(b.form);
+  size_t i = 0, j = 0;
+  while (i < x.size() || j < y.size()) {
+    if (j == y.size() || (i < x.size() && x[i].first < y[j].first)) {
+      sum.push_back(x[i++]);
+    } else if (i == x.size() || y[j].first < x[i].first) {
+      sum.push_back({y[j].first, times * y[j].second});
+      ++j;
+    } else {
+      const int64_t c = x[i].second + times * y[j].second;
+      if (c) sum.push_back({x[i].first, c});
+      ++i, ++j;
+    }
+  }
+  return {Intern(std::move(sum)), a.add + times * b.add};
+}
+
+Scalar Terms::Scale(const Scalar& a, int64_t by) {
+  if (by == 0) return {};
+  return Add({0, 0}, a, by);
+}
+
+Scalar Terms::Apply(const Op& op, DType dtype, const std::vector<Scalar>& args) {
+  const bool whole = dtype == DType::kBool || IsInteger(dtype);
+  if (op.kind == OpKind::kConstant && whole) return {0, static_cast<int64_t>(op.number("value"))};
+  const bool constant =
+      std::all_of(args.begin(), args.end(), [](const Scalar& s) { return s.constant(); });
+  if (whole) {
+    switch (op.kind) {
+      case OpKind::kAdd: return Add(args[0], args[1]);
+      case OpKind::kSub: return Add(args[0], args[1], -1);
+      case OpKind::kNeg: return Scale(args[0], -1);
+      case OpKind::kMul:
+        if (args[1].constant()) return Scale(args[0], args[1].add);
+        if (args[0].constant()) return Scale(args[1], args[0].add);
+        break;
+      case OpKind::kNot:
+        if (constant) return {0, dtype == DType::kBool ? !args[0].add : ~args[0].add};
+        break;
+      case OpKind::kSelect:
+        if (args[0].constant()) return args[0].add ? args[1] : args[2];
+        if (args[1] == args[2]) return args[1];
+        break;
+      default: break;
+    }
+    if (constant && !args.empty())
+      if (const auto v = Fold(op, args)) return {0, *v};
+  }
+  return Of({Atom::Kind::kOp, static_cast<int64_t>(op.kind) * 64 + static_cast<int64_t>(dtype),
+             AttrTag(op), args});
+}
+
+}  // namespace tilec::ir::warp_check

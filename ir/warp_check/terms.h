@@ -1,0 +1,65 @@
+// Values of control, kept symbolic: what a loop bound, a condition or a slot is made of.
+//
+// A scalar is a sum of atoms with integer coefficients plus a constant. Atoms are parameters, ops
+// of atoms, and positions of loops, hash-consed, so that two roles which recompute the same control
+// get the same scalar. Arithmetic is exact on integers: kernels are assumed not to overflow.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "ir/function.h"
+
+namespace tilec::ir::warp_check {
+
+struct Scalar {
+  int32_t form = 0;  // of Terms; 0: nothing but the constant
+  int64_t add = 0;
+  bool constant() const { return form == 0; }
+  auto operator<=>(const Scalar&) const = default;
+};
+
+struct Atom {
+  enum class Kind : uint8_t {
+    kParam,    // tag: value
+    kOp,       // tag: op kind, extra: what its attributes say, args
+    kTrips,    // a loop whose trip count is known but long: args[0] its length
+    kFrame,    // zero of the positions of one run of a loop: args[0] its length, tag: site, extra:
+               // nth
+    kPrivate,  // a value nobody else can recompute; tag: role and op, extra: nth
+  };
+  Kind kind = Kind::kParam;
+  int64_t tag = 0;
+  int64_t extra = 0;
+  std::vector<Scalar> args;
+  auto operator<=>(const Atom&) const = default;
+};
+
+using Form = std::vector<std::pair<int32_t, int64_t>>;  // (atom, coefficient), by atom
+
+class Terms {
+ public:
+  Terms();
+  Scalar Of(Atom atom);
+  const Atom& atom(int32_t id) const { return *atoms_[static_cast<size_t>(id)]; }
+  const Form& form(int32_t id) const { return *forms_[static_cast<size_t>(id)]; }
+  Scalar Add(const Scalar& a, const Scalar& b, int64_t times = 1);  // a + times·b
+  Scalar Scale(const Scalar& a, int64_t by);
+  // An elementwise op on scalars.
+  Scalar Apply(const Op& op, DType dtype, const std::vector<Scalar>& args);
+  int32_t atoms() const { return static_cast<int32_t>(atoms_.size()); }
+
+ private:
+  int32_t Intern(Form form);
+  std::map<Atom, int32_t> atom_ids_;
+  std::vector<const Atom*> atoms_;
+  std::map<Form, int32_t> form_ids_;
+  std::vector<const Form*> forms_;
+};
+
+}  // namespace tilec::ir::warp_check

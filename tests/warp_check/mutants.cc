@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/warp_check/mutants.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tilec::ir {
+namespace {
+
+void Detach(Function& fn, OpId id) {
+  auto& ops = fn.blocks[fn.ops[id].block].ops;
+  ops.erase(std::find(ops.begin(), ops.end(), id));
+}
+
+// Removes an op whose results are its first operands.
+void Bypass(Function& fn, OpId id) {
+  const Op op = fn.ops[id];
+  for (Op& user : fn.ops)
+    for (ValueId& v : user.operands)
+      for (size_t i = 0; i < op.results.size(); ++i)
+        if (v == op.results[i]) v = op.operands[i];
+  Detach(fn, id);
+}
+
+// A new op right before `before`, with one result.
+ValueId Insert(Function& fn, OpId before, OpKind kind, std::vector<ValueId> operands, Type type,
+               Attrs attrs = {}) {
+  const BlockId block = fn.ops[before].block;
+  Builder b(fn, block);
+  const ValueId v = b.Value(kind, std::move(operands), std::move(type), std::move(attrs));
+  auto& ops = fn.blocks[block].ops;
+  const OpId made = ops.back();
+  ops.pop_back();
+  ops.insert(std::find(ops.begin(), ops.end(), before), made);
+  return v;
+}
+
+const Type kI32 = Type::Scalar(DType::kI32);
+
+bool InCode(const Function& fn, OpId id) {
+  const auto& ops = fn.blocks[fn.ops[id].block].ops;
+  return std::count(ops.begin(), ops.end(), id) > 0;
+}
+
+class Maker {
+ public:
+  explicit Maker(const Function& fn) : fn_(fn) {}
+  std::vector<Mutant> Run() {
+    for (int32_t i = 0; i < fn_.ops.size(); ++i)
+      if (InCode(fn_, OpId(i))) Make(OpId(i));
+    return std::move(out_);
+  }
+
+ private:
+  void Add(std::string kind, OpId id, std::function<void(Function&)> apply) {
+    out_.push_back({std::move(kind), id, std::move(apply)});
+  }
+  void AddAttr(std::string kind, OpId id, const char* name, int64_t by) {
+    Add(std::move(kind), id, [=](Function& f) { f.ops[id].set(name, f.ops[id].i(name) + by); });
+  }
+  void Remove(OpId id) {
+    Add(fmt::format("remove {}", Info(fn_.ops[id].kind).mnemonic), id,
+        [=](Function& f) { Detach(f, id); });
+  }
+  bool FromCounter(ValueId v) const {
+    const Op* def = fn_.def(v);
+    return def && def->kind == OpKind::kCounterRead;
+  }
+  void Swap(const char* kind, OpId id, OpKind with) {
+    const auto& ops = fn_.blocks[fn_.ops[id].block].ops;
+    const auto at = std::find(ops.begin(), ops.end(), id);
+    for (auto it = at; it != ops.begin();) {
+      --it;
+      if (fn_.ops[*it].kind != with) continue;
+      const OpId other = *it;
+      Add(kind, id, [=](Function& f) {
+        Detach(f, id);
+        auto& list = f.blocks[f.ops[other].block].ops;
+        list.insert(std::find(list.begin(), list.end(), other), id);
+      });
+      return;
+    }
+  }
+
+  void Make(OpId id) {
+    const Op& op = fn_.ops[id];
+    switch (op.kind) {
+      case OpKind::kMbarWait:
+        Remove(id);
+        Add("flip parity", id, [=](Function& f) {
+          const ValueId one = Insert(f, id, OpKind::kConstant, {}, kI32, {{"value", int64_t{1}}});
+          const ValueId v = Insert(f, id, OpKind::kXor, {f.ops[id].operands[1], one}, kI32);
+          f.ops[id].operands[1] = v;
+        });
+        if (op.operands.size() > 2)
+          Add("slot 0 awaited", id, [=](Function& f) {
+            f.ops[id].operands[2] =
+                Insert(f, id, OpKind::kConstant, {}, kI32, {{"value", int64_t{0}}});
+          });
+        break;
+      case OpKind::kMbarArrive:
+      case OpKind::kMbarExpect:
+        Remove(id);
+        if (op.kind == OpKind::kMbarExpect) {
+          AddAttr("more bytes", id, "bytes", 16);
+          AddAttr("fewer bytes", id, "bytes", -16);
+        } else if (op.operands.size() > 1) {
+          Add("slot 0 released", id, [=](Function& f) {
+            f.ops[id].operands[1] =
+                Insert(f, id, OpKind::kConstant, {}, kI32, {{"value", int64_t{0}}});
+          });
+        }
+        break;
+      case OpKind::kMbarInit:
+        Remove(id);
+        AddAttr("one arrival more", id, "count", 1);
+        if (op.i("count") > 1) AddAttr("one arrival less", id, "count", -1);
+        break;
+      case OpKind::kFenceAsync:
+      case OpKind::kFenceMbarInit:
+      case OpKind::kCtaSync:
+      case OpKind::kMmaCommit:
+      case OpKind::kTmaCommit:
+      case OpKind::kTmaLoad: Remove(id); break;
+      case OpKind::kCounterAdd:
+        Remove(id);
+        AddAttr("count twice", id, "by", 1);
+        break;
+      case OpKind::kCounter: AddAttr("count from one", id, "init", 1); break;
+      case OpKind::kTmaWait:
+        Remove(id);
+        AddAttr("one more copy pending", id, "pending", 1);
+        break;
+      case OpKind::kMmaFence:
+        Add("remove mma_fence", id, [=](Function& f) { Bypass(f, id); });
+        break;
+      case OpKind::kMmaWait:
+        Add("remove mma_wait", id, [=](Function& f) { Bypass(f, id); });
+        AddAttr("one more product pending", id, "pending", 1);
+        if (op.operands.size() > op.results.size())
+          Add("operand let go", id, [=](Function& f) { f.ops[id].operands.pop_back(); });
+        break;
+      case OpKind::kSmemAlloc:
+      case OpKind::kMbarAlloc:
+        if (fn_.type(op.results[0]).depth > 1)
+          Add(op.kind == OpKind::kSmemAlloc ? "a slot less" : "a barrier less", id,
+              [=](Function& f) { --f.values[f.ops[id].results[0]].type.depth; });
+        break;
+      case OpKind::kMod:
+      case OpKind::kDiv:
+        if (FromCounter(op.operands[0]))
+          Add(op.kind == OpKind::kMod ? "slots of a shallower ring" : "parity of a shallower ring",
+              id, [=](Function& f) {
+                const ValueId less = Insert(
+                    f, id, OpKind::kConstant, {}, kI32,
+                    {{"value",
+                      static_cast<int64_t>(f.def(f.ops[id].operands[1])->number("value")) - 1}});
+                f.ops[id].operands[1] = less;
+              });
+        break;
+      case OpKind::kElect: {
+        bool arrives = false, loads = false;
+        for (OpId inner : fn_.blocks[op.regions[0]].ops) {
+          arrives = arrives || fn_.ops[inner].kind == OpKind::kMbarArrive;
+          loads = loads || fn_.ops[inner].kind == OpKind::kTmaLoad;
+        }
+        if (arrives) Swap("released before mma_wait", id, OpKind::kMmaWait);
+        if (loads) Swap("loaded before mbar_wait", id, OpKind::kMbarWait);
+        break;
+      }
+      case OpKind::kRole:
+        if (op.i("regs") > 0) AddAttr("more registers", id, "regs", 8);
+        break;
+      default: break;
+    }
+  }
+
+  const Function& fn_;
+  std::vector<Mutant> out_;
+};
+
+}  // namespace
+
+std::vector<Mutant> MutantsOf(const Function& fn) { return Maker(fn).Run(); }
+
+OpId RoleOf(const Function& fn, OpId op) {
+  while (op.valid() && fn.ops[op].kind != OpKind::kRole) op = fn.blocks[fn.ops[op].block].parent;
+  return op;
+}
+
+}  // namespace tilec::ir
