@@ -12,15 +12,14 @@
 
 namespace tilec::runtime::emulator {
 
-#define TILEC_BUILDERS(X)                                                                          \
-  X(Alu)                                                                                           \
-  X(Rounded) X(Special) X(Dp4a) X(Prmt) X(PredicateLogic) X(Mov) X(Selp) X(Setp) X(Cvt) X(CvtPack) \
-      X(Cvta) X(IsSpace) X(Mapa) X(GetCtaRank) X(Ld) X(St) X(Atom) X(Nothing) X(Policy) X(Bra)     \
-          X(Ret) X(Trap) X(Nanosleep) X(SetMaxNReg) X(Bar) X(BarRed) X(BarWarp) X(ClusterArrive)   \
-              X(ClusterWait) X(Shfl) X(Vote) X(Match) X(ActiveMask) X(Redux) X(Elect) X(MBarrier)  \
-                  X(MBarrierPending) X(MBarrierWait) X(CpAsync) X(CpAsyncArrive) X(BulkLoad)       \
-                      X(BulkShared) X(BulkStore) X(BulkReduce) X(TensorLoad) X(TensorStore)        \
-                          X(LdMatrix) X(Mma) X(Wgmma)
+#define TILEC_BUILDERS(X)                                                                         \
+  X(Alu) X(Rounded) X(Special) X(Dp4a) X(Prmt) X(PredicateLogic) X(Mov) X(Selp) X(Setp) X(Cvt)     \
+  X(CvtPack) X(Cvta) X(IsSpace) X(Mapa) X(GetCtaRank) X(Ld) X(St) X(Atom) X(Nothing) X(Sync)       \
+  X(Policy) X(Bra) X(Ret) X(Trap) X(Nanosleep) X(SetMaxNReg) X(Bar) X(BarRed) X(BarWarp)           \
+  X(ClusterArrive) X(ClusterWait) X(Shfl) X(Vote) X(Match) X(ActiveMask) X(Redux) X(Elect)         \
+  X(MBarrier) X(MBarrierPending) X(MBarrierWait) X(CpAsync) X(CpAsyncArrive) X(BulkLoad)           \
+  X(BulkShared) X(BulkStore) X(BulkReduce) X(TensorLoad) X(TensorStore) X(LdMatrix) X(Mma)         \
+  X(Wgmma)
 
 // What a row's `argument` may name: an AluOp or one of these.
 enum class Unary : uint8_t {
@@ -125,6 +124,8 @@ class Decoder {
   bool WideRegister(const Statement& s, size_t index, const Operand& o, Type type, bool def,
                     Ref* out);
   Inst Start(const Statement& s) const;
+  // Which instructions touch registers that wgmma works on (judge/registers.h).
+  void WatchRegisters();
   // An extra instruction without a guard: d = op(a, b).
   Ref EmitExtra(int line, Handler h, int bits, Ref a, const Ref* b = nullptr, uint64_t imm = 0);
 

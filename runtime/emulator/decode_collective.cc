@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/handlers.h"
+#include "runtime/emulator/judge_hooks.h"
 #include "runtime/emulator/mma_sync.h"
 #include "runtime/emulator/tensor_map.h"
 #include "support/check.h"
@@ -96,7 +97,8 @@ bool Decoder::BuildBarWarp(const Statement&, const Matched&, Inst* inst) {
   inst->run = RunBarWarp;
   return true;
 }
-bool Decoder::BuildClusterArrive(const Statement&, const Matched&, Inst* inst) {
+bool Decoder::BuildClusterArrive(const Statement& s, const Matched&, Inst* inst) {
+  inst->u[0] = s.Has("relaxed");
   inst->run = RunClusterArrive;
   return true;
 }
@@ -156,6 +158,7 @@ bool Decoder::BuildMBarrier(const Statement& s, const Matched& m, Inst* inst) {
   inst->u[2] = static_cast<uint8_t>(s.operands.size());
   inst->u[3] = result;
   inst->u[4] = s.Has("shared::cluster");
+  inst->u[6] = OrderIn(s, judge::Order::kRelease, judge::Scope::kCta);
   if (inst->u[4] && inst->u[1]) return Bad(s, 0, "a remote arrival returns no state, write `_`");
   inst->run = RunMBarrier;
   return true;
@@ -167,6 +170,7 @@ bool Decoder::BuildMBarrierPending(const Statement&, const Matched&, Inst* inst)
 bool Decoder::BuildMBarrierWait(const Statement& s, const Matched&, Inst* inst) {
   inst->u[0] = s.Has("try_wait");
   inst->u[1] = s.Has("parity");
+  inst->u[6] = OrderIn(s, judge::Order::kAcquire, judge::Scope::kCta);
   inst->run = RunMBarrierWait;
   return true;
 }

@@ -4,6 +4,7 @@
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/exec_atomic.h"
 #include "runtime/emulator/handlers.h"
+#include "runtime/emulator/judge_hooks.h"
 
 namespace tilec::runtime::emulator {
 namespace {
@@ -24,6 +25,26 @@ bool SpaceOf(const Statement& s, Space* space) {
     return false;
   return true;
 }
+
+}  // namespace
+
+judge::Scope ScopeIn(const Statement& s, judge::Scope otherwise) {
+  if (s.Has("cta")) return judge::Scope::kCta;
+  if (s.Has("cluster")) return judge::Scope::kCluster;
+  return s.Has("gpu") || s.Has("sys") || s.Has("gl") ? judge::Scope::kGpu : otherwise;
+}
+
+// What an access or arrival says about order; `otherwise` if nothing.
+uint8_t OrderIn(const Statement& s, judge::Order otherwise, judge::Scope scope) {
+  judge::Order order = s.Has("acq_rel")                        ? judge::Order::kAcqRel
+                       : s.Has("acquire")                      ? judge::Order::kAcquire
+                       : s.Has("release")                      ? judge::Order::kRelease
+                       : s.Has("relaxed") || s.Has("volatile") ? judge::Order::kRelaxed
+                                                               : otherwise;
+  return PackOrder(order, ScopeIn(s, scope));
+}
+
+namespace {
 
 size_t VectorLength(const Statement& s) {
   return s.Has("v2") ? 2 : s.Has("v4") ? 4 : s.Has("v8") ? 8 : 1;
@@ -92,6 +113,7 @@ bool Decoder::BuildLd(const Statement& s, const Matched& m, Inst* inst) {
     inst->run = RunLd;
   }
   inst->u[3] = static_cast<uint8_t>(m.t);
+  inst->u[6] = OrderIn(s, judge::Order::kWeak, judge::Scope::kGpu);
   uint32_t list = BeginList(n);
   for (size_t k = 0; k < n; ++k) SetList(list, k, refs[k], true);
   inst->o[1] = list;
@@ -124,6 +146,7 @@ bool Decoder::BuildSt(const Statement& s, const Matched& m, Inst* inst) {
   inst->o[1] = list;
   inst->u[3] = static_cast<uint8_t>(m.t);
   inst->u[4] = static_cast<uint8_t>(refs[0].bits);
+  inst->u[6] = OrderIn(s, judge::Order::kWeak, judge::Scope::kGpu);
   inst->run = RunSt;
   return true;
 }
@@ -147,6 +170,7 @@ bool Decoder::BuildAtom(const Statement& s, const Matched& m, Inst* inst) {
   inst->u[3] = static_cast<uint8_t>(m.t);
   inst->u[4] = static_cast<uint8_t>(op);
   inst->u[5] = returns;
+  inst->u[6] = OrderIn(s, judge::Order::kRelaxed, judge::Scope::kGpu);
   inst->run = RunAtom;
   bool commutes = !IsFloat(m.t) && op != AtomOp::kExch && op != AtomOp::kCas &&
                   op != AtomOp::kInc && op != AtomOp::kDec;
@@ -159,6 +183,51 @@ bool Decoder::BuildNothing(const Statement& s, const Matched&, Inst* inst) {
   if (s.opcode == "cp" && s.Has("commit_group") && !s.operands.empty())
     return Bad(s, 0, "no operand is expected");
   inst->run = RunNothing;
+  return true;
+}
+
+bool Decoder::BuildSync(const Statement& s, const Matched&, Inst* inst) {
+  auto kind = [&](SyncKind k, unsigned a = 0, unsigned b = 0) {
+    inst->u[0] = static_cast<uint8_t>(k);
+    inst->u[1] = static_cast<uint8_t>(a);
+    inst->u[2] = static_cast<uint8_t>(b);
+  };
+  inst->run = RunSync;
+  if (s.opcode == "wgmma") {
+    kind(s.Has("fence")          ? SyncKind::kWgmmaFence
+         : s.Has("commit_group") ? SyncKind::kWgmmaCommit
+                                 : SyncKind::kWgmmaWait);
+  } else if (s.opcode == "cp") {
+    if (s.Has("commit_group") && !s.operands.empty()) return Bad(s, 0, "no operand is expected");
+    bool commit = s.Has("commit_group");
+    if (s.Has("bulk"))
+      kind(commit ? SyncKind::kBulkCommit : SyncKind::kBulkWait, s.Has("read"));
+    else
+      kind(commit              ? SyncKind::kCpCommit
+           : s.Has("wait_all") ? SyncKind::kCpWaitAll
+                               : SyncKind::kCpWait);
+  } else if (s.Has("mbarrier_init")) {
+    kind(SyncKind::kInitFence);
+  } else if (s.Has("tensormap::generic")) {
+    if (s.Has("release")) return true;  // part of the writer's side, which is not followed
+    kind(SyncKind::kTensorMapAcquire);
+    Ref address;
+    if (s.operands.empty()) return Bad(s, 0, "an address is needed");
+    if (!FullAddress(s, 0, s.operands[0], 64, &address)) return false;
+    Set(inst, 0, address, false);
+  } else if (s.Has("proxy")) {
+    bool async = false, shared = false, global = false;
+    for (std::string_view m : s.mods) {
+      async = async || m == "async" || m == "async::generic";
+      global = global || m == "global";
+      shared = shared || m.substr(0, 6) == "shared" || m.substr(0, 13) == "sync_restrict";
+    }
+    if (!shared && !global) shared = global = true;
+    if (async) kind(SyncKind::kProxyAsync, (shared ? 1u : 0) | (global ? 2u : 0));
+  } else {
+    unsigned sides = s.Has("acquire") ? 1 : s.Has("release") ? 2 : 3;
+    kind(SyncKind::kThreadFence, sides, static_cast<unsigned>(ScopeIn(s, judge::Scope::kGpu)));
+  }
   return true;
 }
 

@@ -22,7 +22,7 @@
 
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/handlers.h"
-#include "runtime/emulator/judge/finding.h"
+#include "runtime/emulator/judge_hooks.h"
 #include "runtime/emulator/tensor_map.h"
 
 namespace tilec::runtime {
@@ -83,6 +83,9 @@ struct Heap {
 struct State {
   std::shared_mutex mutex;
   Heap heap;
+  // What the judge knows of memory between launches; one checked launch at a time.
+  std::mutex judge_mutex;
+  judge::WrittenRanges written;
 };
 
 class EmuModule : public Module {
@@ -107,26 +110,6 @@ class EmuModule : public Module {
   PtxPlaces places;
   std::vector<std::unique_ptr<Program>> programs;
 };
-
-// A fault as the judge says it.
-judge::Finding FindingOf(const Fault& fault, const emulator::Launch& launch) {
-  judge::Finding f;
-  f.rule = fault.rule.value_or(RuleOf(*fault.def));
-  f.severity = judge::Def(f.rule).severity;
-  f.entry = launch.program->name;
-  f.message = fault.message;
-  judge::Access at;
-  at.site.file = launch.places->name;
-  at.site.line = fault.line;
-  at.site.source = launch.places->Source(fault.line);
-  for (const Inst& i : launch.program->code)
-    if (i.line == fault.line && at.site.text.empty()) at.site.text = launch.program->texts[i.text];
-  f.accesses.push_back(std::move(at));
-  f.notes = fault.notes;
-  if (!fault.helps.empty()) f.fix = fault.helps[0];
-  f.seed = launch.options->seed;
-  return f;
-}
 
 // Runs every cluster of a launch. Returns the faulted cluster, if any.
 class Pool {
@@ -170,6 +153,7 @@ class Pool {
         resident.push_back(std::move(c));
         continue;
       }
+      JudgeEnd(*c, c->failed && c->fault.def == &kDeadlock);
       if (status == Cluster::Status::kFault && c->failed) {
         std::lock_guard lock(mutex_);
         if (c->number < launch_->first_fault.load()) {
@@ -218,6 +202,7 @@ class EmuDevice : public Device {
   }
   void Free(DeviceAddress address) override {
     std::unique_lock lock(state_->mutex);
+    Forget(address);
     state_->heap.Remove(address);
   }
   Result<> CopyIn(DeviceAddress to, const void* from, uint64_t bytes, DiagSink& diags) override {
@@ -225,6 +210,7 @@ class EmuDevice : public Device {
     if (!state_->heap.Contains(to, bytes))
       return diags.Report(kBadHostCopy, {}, "a copy to the device", bytes, to);
     if (bytes > 0) memcpy(reinterpret_cast<void*>(to), from, bytes);
+    Written(to, bytes);
     return Done();
   }
   Result<> CopyOut(void* to, DeviceAddress from, uint64_t bytes, DiagSink& diags) override {
@@ -239,6 +225,7 @@ class EmuDevice : public Device {
     if (!state_->heap.Contains(to, bytes))
       return diags.Report(kBadHostCopy, {}, "a fill", bytes, to);
     if (bytes > 0) memset(reinterpret_cast<void*>(to), byte, bytes);
+    Written(to, bytes);
     return Done();
   }
 
@@ -256,6 +243,7 @@ class EmuDevice : public Device {
           return diags.Report(kOutOfMemory, {}, v.bytes, state_->heap.used,
                               options_.memory_limit_bytes);
         v.offset = state_->heap.Add(std::max<uint64_t>(v.bytes, 1), v.space == Space::kConst);
+        Written(v.offset, v.bytes);  // zero if nothing else is said
         if (!v.init.empty())
           memcpy(reinterpret_cast<void*>(v.offset), v.init.data(),
                  std::min<size_t>(v.init.size(), v.bytes));
@@ -292,6 +280,20 @@ class EmuDevice : public Device {
     return std::clamp(n, 1, 64);
   }
   Result<> CheckLaunch(const Program& p, const LaunchConfig& c, DiagSink& diags) const;
+  bool Checks() const {
+    return options_.check == EmulatorOptions::Check::kOn && options_.report != nullptr;
+  }
+  void Written(uint64_t address, uint64_t bytes) {
+    if (!Checks()) return;
+    std::lock_guard lock(state_->judge_mutex);
+    state_->written.Add(address, address + bytes);
+  }
+  void Forget(uint64_t address) {
+    auto it = state_->heap.blocks.find(address);
+    if (!Checks() || it == state_->heap.blocks.end()) return;
+    std::lock_guard lock(state_->judge_mutex);
+    state_->written.Remove(address, address + it->second.size);
+  }
 
   EmulatorOptions options_;
   std::shared_ptr<State> state_;
@@ -300,7 +302,7 @@ class EmuDevice : public Device {
 
 Result<> EmuDevice::CheckLaunch(const Program& p, const LaunchConfig& c, DiagSink& diags) const {
   auto bad = [&](const std::string& why) {
-    if (options_.check == EmulatorOptions::Check::kOn && options_.report != nullptr) {
+    if (Checks()) {
       judge::Finding f;
       f.rule = judge::Rule::kR2;
       f.entry = p.name;
@@ -393,12 +395,25 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
   std::sort(launch.allocations.begin(), launch.allocations.end(),
             [](const Allocation& a, const Allocation& b) { return a.begin < b.begin; });
 
-  bool one = program->order_sensitive || options_.check == EmulatorOptions::Check::kOn;
-  int threads = one ? 1 : Threads();
+  int threads = program->order_sensitive || Checks() ? 1 : Threads();
   if (static_cast<uint64_t>(threads) > clusters) threads = static_cast<int>(clusters);
+  std::unique_lock<std::mutex> checking;
+  std::unique_ptr<judge::LaunchJudge> judge;
+  if (Checks()) {
+    checking = std::unique_lock(state_->judge_mutex);
+    state_->written.Add(params_at, params_at + program->param_bytes);
+    judge = std::make_unique<judge::LaunchJudge>(options_.report.get(), &state_->written);
+    SetUpJudge(launch, judge.get());
+  }
   Fault fault;
   Pool pool(&launch, clusters, threads);
   bool ok = pool.Run(&fault);
+  if (judge != nullptr) {
+    judge->global.Finish();
+    state_->written.Remove(params_at, params_at + program->param_bytes);
+    judge = nullptr;  // tells the report
+    checking.unlock();
+  }
   if (stats != nullptr) {
     std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - begin;
     stats->milliseconds = ms.count();
@@ -409,8 +424,7 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
     *options_.record = {options_.policy, options_.landing, options_.seed,
                         options_.spurious_try_wait, std::move(pool.execution().clusters)};
   if (ok) return Done();
-  if (options_.check == EmulatorOptions::Check::kOn && options_.report != nullptr)
-    options_.report->Add(FindingOf(fault, launch));
+  if (Checks()) options_.report->Add(FindingOf(fault, launch));
   DiagBuilder report = diags.ReportText(*fault.def, {}, fault.message);
   emu->places.At(report, fault.line);
   report.Note(fmt::format("in entry `{}`", entry));

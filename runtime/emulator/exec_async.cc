@@ -9,6 +9,7 @@
 
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/handlers.h"
+#include "runtime/emulator/judge_hooks.h"
 #include "runtime/emulator/mbarrier.h"
 #include "runtime/emulator/tensor_map.h"
 
@@ -82,6 +83,8 @@ bool CompleteTx(Warp& w, const Inst& i, int lane, Cta& cta, uint32_t offset, uin
     return false;
   }
   ++cta.progress;
+  if (step.completed)
+    if (judge::Judge* j = JudgeOf(cta)) j->PhaseDone(cta.rank, offset);
   return true;
 }
 
@@ -131,16 +134,32 @@ Step RunMBarrier(Warp& w, const Inst& i, uint32_t mask) {
   MBarrierToken first;
   uint32_t first_address = 0;
   const Cta* first_cta = nullptr;
+  bool told = false;  // the judge, of the lanes at told_address
+  uint32_t told_address = 0;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     int l = __builtin_ctz(m);
     Cta* cta = nullptr;
     MBarrier* b = BarrierAt(w, i, l, address[l], op == MBarrierOp::kInit, &cta);
     if (b == nullptr) return Step::kError;
     uint32_t n = has_value ? value[l] : 1;
+    if (w.judge != nullptr && op != MBarrierOp::kInit && op != MBarrierOp::kInval &&
+        op != MBarrierOp::kCompleteTx && !(told && address[l] == told_address)) {
+      uint32_t lanes = 0;  // those still to come that arrive here too
+      ForLanes(m, [&](int k) { lanes |= address[k] == address[l] ? 1u << k : 0; });
+      JudgeArrive(w, i, lanes, *cta, address[l] & ((1u << kRankShift) - 1),
+                  op != MBarrierOp::kExpectTx,
+                  op == MBarrierOp::kExpectTx || op == MBarrierOp::kArriveExpectTx ||
+                      op == MBarrierOp::kArriveDropExpectTx);
+      told = true;
+      told_address = address[l];
+    }
     MBarrierStep step;
     switch (op) {
       case MBarrierOp::kInit:
         step = b->Init(n);
+        if (w.judge != nullptr && step.ok())
+          w.judge->BarrierInit(w.judge_id, 1u << l, PcOf(w, i), cta->rank,
+                               address[l] & ((1u << kRankShift) - 1), n);
         memset(cta->smem + (address[l] & ((1u << kRankShift) - 1)), 0xba, 8);
         break;
       case MBarrierOp::kInval: step = b->Invalidate(); break;
@@ -154,8 +173,17 @@ Step RunMBarrier(Warp& w, const Inst& i, uint32_t mask) {
       case MBarrierOp::kCompleteTx: step = b->CompleteTx(n); break;
     }
     if (!step.ok()) return BarrierFault(w, i, l, address[l], *b, step.error);
-    if (op == MBarrierOp::kInval) cta->mbarriers.erase(address[l] & ((1u << kRankShift) - 1));
+    uint32_t offset = address[l] & ((1u << kRankShift) - 1);
+    if (op == MBarrierOp::kInval) {
+      if (w.judge != nullptr)
+        w.judge->BarrierInval(w.judge_id, 1u << l, PcOf(w, i), cta->rank, offset);
+      cta->mbarriers.erase(offset);
+    }
     ++cta->progress;
+    if (step.completed && w.judge != nullptr) {
+      w.judge->PhaseDone(cta->rank, offset);
+      told = false;
+    }
     // The lanes of a warp arrive as one: within a phase all see the state before the first of them.
     if (cta == first_cta && address[l] == first_address && step.token.phase == first.phase) {
       step.token = first;
@@ -227,6 +255,7 @@ Step RunMBarrierWait(Warp& w, const Inst& i, uint32_t mask) {
       return Step::kBlock;
     }
   }
+  if (w.judge != nullptr && done != 0) JudgeWait(w, i, done, address, parity, p32);
   uint32_t& d = Predicate(w, i.o[0]);
   d = (d & ~mask) | done;
   if (done == mask) {
@@ -259,6 +288,7 @@ Step RunCpAsync(Warp& w, const Inst& i, uint32_t mask) {
     memset(cta->smem + offset, 0, bytes);
     memcpy(cta->smem + offset, reinterpret_cast<const uint8_t*>(from[l]), n);
   }
+  if (w.judge != nullptr) JudgeCpAsync(w, i, mask, to, from, size, bytes);
   return Step::kNext;
 }
 
@@ -269,11 +299,14 @@ Step RunCpAsyncArrive(Warp& w, const Inst& i, uint32_t mask) {
     Cta* cta = nullptr;
     MBarrier* b = BarrierAt(w, i, l, address[l], false, &cta);
     if (b == nullptr) return Step::kError;
+    uint32_t offset = address[l] & ((1u << kRankShift) - 1);
+    if (w.judge != nullptr) w.judge->CpArrive(w.judge_id, 1u << l, PcOf(w, i), cta->rank, offset);
     MBarrierStep step;
     if (!i.u[0]) step = b->IncrementPending();
     if (step.ok()) step = b->Arrive(1);
     if (!step.ok()) return BarrierFault(w, i, l, address[l], *b, step.error);
     ++cta->progress;
+    if (step.completed && w.judge != nullptr) w.judge->PhaseDone(cta->rank, offset);
   }
   return Step::kNext;
 }
@@ -294,9 +327,13 @@ Step RunBulkLoad(Warp& w, const Inst& i, uint32_t mask) {
     const auto* source = reinterpret_cast<const uint8_t*>(from[l]);
     uint32_t bytes = size[l];
     auto deliver = [&](Cta& target, Cta& signalled) {
+      judge::AsyncOp op;
+      if (w.judge != nullptr)
+        op = JudgeBulkLoad(w, i, l, from[l], target, offset, bytes, signalled, bar_offset);
       if (Poisons(w)) memset(target.smem + offset, 0xff, bytes);
       return IssueCopy(w, [=, &w, &i, &target, &signalled] {
         memcpy(target.smem + offset, source, bytes);
+        if (w.judge != nullptr) w.judge->Landed(op, signalled.rank, bar_offset);
         return CompleteTx(w, i, l, signalled, bar_offset, bytes);
       });
     };
@@ -324,10 +361,13 @@ Step RunBulkShared(Warp& w, const Inst& i, uint32_t mask) {
         !SharedRange(w, i, l, bar[l], 8, 8, "an mbarrier", &owner, &b))
       return Step::kError;
     uint32_t bytes = size[l];
+    judge::AsyncOp op;
+    if (w.judge != nullptr) op = JudgeBulkShared(w, i, l, *source, s, *target, d, bytes, *owner, b);
     bool apart = target != source || d + uint64_t{bytes} <= s || s + uint64_t{bytes} <= d;
     if (Poisons(w) && apart) memset(target->smem + d, 0xff, bytes);
     bool ok = IssueCopy(w, [=, &w, &i] {
       memmove(target->smem + d, source->smem + s, bytes);
+      if (w.judge != nullptr) w.judge->Landed(op, owner->rank, b);
       return CompleteTx(w, i, l, *owner, b, bytes);
     });
     if (!ok) return Step::kError;
@@ -346,6 +386,7 @@ Step RunBulkStore(Warp& w, const Inst& i, uint32_t mask) {
         !SharedRange(w, i, l, from[l], size[l], 16, "a bulk copy", &cta, &offset) ||
         !GlobalRange(w, i, l, to[l], size[l], 16, true, "a bulk store"))
       return Step::kError;
+    if (w.judge != nullptr) JudgeBulkStore(w, i, l, *cta, offset, to[l], size[l], false);
     memcpy(reinterpret_cast<uint8_t*>(to[l]), cta->smem + offset, size[l]);
   }
   return Step::kNext;
@@ -363,6 +404,7 @@ Step RunBulkReduce(Warp& w, const Inst& i, uint32_t mask) {
         !SharedRange(w, i, l, from[l], size[l], 16, "a bulk reduction", &cta, &offset) ||
         !GlobalRange(w, i, l, to[l], size[l], 16, true, "a bulk reduction"))
       return Step::kError;
+    if (w.judge != nullptr) JudgeBulkStore(w, i, l, *cta, offset, to[l], size[l], true);
     ReduceRow(static_cast<TmaReduceOp>(i.u[0]), element, reinterpret_cast<uint8_t*>(to[l]),
               cta->smem + offset, size[l] / ElementBytes(element), /*flush=*/true);
   }
@@ -429,9 +471,14 @@ Step RunTensorLoad(Warp& w, const Inst& i, uint32_t mask) {
       auto write = [=, &target](uint8_t* smem) {
         return TmaLoad(map, where.data(), smem, target.smem_bytes, offset, check);
       };
+      judge::AsyncOp op;
+      if (w.judge != nullptr)
+        op = JudgeTensorLoad(w, i, l, map, Row<uint64_t>(w, list[1])[l], where.data(), target,
+                             offset, signalled, bar_offset);
       if (Poisons(w)) PoisonDestination(target, [&](uint8_t* s) { return write(s).ok(); });
       return IssueCopy(w, [=, &w, &i, &target, &signalled] {
         TmaResult r = write(target.smem);
+        if (w.judge != nullptr) w.judge->Landed(op, signalled.rank, bar_offset);
         if (r.ok()) return CompleteTx(w, i, l, signalled, bar_offset, r.bytes);
         TensorFault(w, i, l, r, map, offset, false);
         return false;
@@ -466,6 +513,9 @@ Step RunTensorStore(Warp& w, const Inst& i, uint32_t mask) {
                                  : TmaReduce(map, coords, static_cast<TmaReduceOp>(i.u[0]),
                                              cta->smem, cta->smem_bytes, offset, check);
     if (!r.ok()) return TensorFault(w, i, l, r, map, offset, true);
+    if (w.judge != nullptr)
+      JudgeTensorStore(w, i, l, map, Row<uint64_t>(w, list[1])[l], coords, *cta, offset,
+                       i.u[0] != 0xff);
   }
   return Step::kNext;
 }

@@ -10,6 +10,7 @@
 
 #include "runtime/emulator/floats.h"
 #include "runtime/emulator/handlers.h"
+#include "runtime/emulator/judge_hooks.h"
 
 namespace tilec::runtime::emulator {
 
@@ -130,6 +131,8 @@ Step RunAtom(Warp& w, const Inst& i, uint32_t mask) {
   if (!Locate(w, i, mask, i.o[first], i.u[2], static_cast<Space>(i.u[0]), i.u[1], i.imm, bytes,
               true, &at))
     return Step::kError;
+  if (w.judge != nullptr) [[unlikely]]
+    JudgeAccess(w, i, mask, at, bytes, true, true);
   uint32_t vb = i.o[first + 1], vc = op == AtomOp::kCas ? i.o[first + 2] : vb;
   auto value = [&](uint32_t row, int l) -> uint64_t {
     return bytes == 8 ? Row<uint64_t>(w, row)[l] : Row<uint32_t>(w, row)[l];

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "runtime/emulator/handlers.h"
+#include "runtime/emulator/judge_hooks.h"
 
 namespace tilec::runtime::emulator {
 
@@ -100,6 +101,7 @@ Step RunBarWarp(Warp& w, const Inst& i, uint32_t mask) {
   for (const Path& p : w.others)
     if (waits(p)) arrived |= p.mask;
   if ((members & w.live & ~arrived) == 0) {
+    if (w.judge != nullptr) w.judge->WarpSync(w.judge_id, arrived);
     for (Path& p : w.others)
       if (waits(p)) p.wait.value = 1;
     return Step::kNext;
@@ -131,6 +133,8 @@ bool TryComplete(Cta& cta, NamedBarrier& b) {
   b.arrived = b.red_count = b.red_total = 0;
   ++b.generation;
   ++cta.progress;
+  if (judge::Judge* j = JudgeOf(cta))
+    j->NamedDone(cta.rank, static_cast<uint32_t>(&b - cta.barriers));
   return true;
 }
 
@@ -187,14 +191,22 @@ void CheckNamedBarriers(Cta& cta) {
 }
 
 Step RunBar(Warp& w, const Inst& i, uint32_t mask) {
-  if (w.resumed) return Step::kNext;
+  bool waits = i.u[0] == 0;
+  if (w.resumed) {
+    if (w.judge != nullptr)
+      w.judge->NamedPass(w.judge_id, mask, Row<uint32_t>(w, i.o[0])[__builtin_ctz(mask)]);
+    return Step::kNext;
+  }
   if (i.u[5])
     if (Step s = Converge(w, i, mask, w.live); s != Step::kNext) return s;
   uint32_t id = 0;
   NamedBarrier* b = ArriveAt(w, i, mask, &id);
   if (b == nullptr) return Step::kError;
   uint64_t generation = b->generation;
-  if (TryComplete(*w.cta, *b) || i.u[0]) return Step::kNext;
+  if (w.judge != nullptr) JudgeBar(w, i, mask, id, generation, waits, false);
+  bool complete = TryComplete(*w.cta, *b);
+  if (complete && waits && w.judge != nullptr) w.judge->NamedPass(w.judge_id, mask, id);
+  if (complete || !waits) return Step::kNext;
   w.wait = {};
   w.wait.kind = Wait::Kind::kNamedBarrier;
   w.wait.id = id;
@@ -213,6 +225,7 @@ Step RunBarRed(Warp& w, const Inst& i, uint32_t mask) {
     b->red_count += static_cast<uint32_t>(__builtin_popcount(p & mask));
     b->red_total += static_cast<uint32_t>(__builtin_popcount(mask));
     uint64_t generation = b->generation;
+    if (w.judge != nullptr) JudgeBar(w, i, mask, id, generation, true, true);
     if (!TryComplete(*w.cta, *b)) {
       w.wait = {};
       w.wait.kind = Wait::Kind::kNamedBarrier;
@@ -221,6 +234,7 @@ Step RunBarRed(Warp& w, const Inst& i, uint32_t mask) {
       return Step::kBlock;
     }
   }
+  if (w.judge != nullptr) w.judge->NamedPass(w.judge_id, mask, id);
   const NamedBarrier& b = w.cta->barriers[id & 15];
   if (i.u[2] == 0) {
     ForLanes(mask, [&](int l) { Row<uint32_t>(w, i.o[3])[l] = b.last_count; });
@@ -255,6 +269,7 @@ Step RunClusterArrive(Warp& w, const Inst& i, uint32_t mask) {
   w.cluster_arrived |= mask;
   w.cluster_generation = b.generation;
   b.arrived += static_cast<uint32_t>(__builtin_popcount(mask));
+  if (w.judge != nullptr) w.judge->ClusterArrive(w.judge_id, mask, PcOf(w, i), i.u[0] != 0);
   CheckClusterBarrier(*w.cta->cluster);
   ++w.cta->progress;
   return Step::kNext;
@@ -264,6 +279,7 @@ void CheckClusterBarrier(Cluster& c) {
   if (c.barrier.arrived == 0 || c.barrier.arrived < ClusterThreads(c)) return;
   c.barrier.arrived = 0;
   ++c.barrier.generation;
+  if (c.judge != nullptr) c.judge->ClusterDone();
 }
 
 Step RunClusterWait(Warp& w, const Inst& i, uint32_t mask) {
@@ -274,6 +290,7 @@ Step RunClusterWait(Warp& w, const Inst& i, uint32_t mask) {
                     __builtin_ctz(mask & ~w.cluster_arrived));
   if (w.cta->cluster->barrier.generation > w.cluster_generation) {
     w.cluster_arrived &= ~mask;
+    if (w.judge != nullptr) w.judge->ClusterPass(w.judge_id, mask);
     return Step::kNext;
   }
   w.wait = {};

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/emulator/handlers.h"
+#include "runtime/emulator/judge_hooks.h"
 
 namespace tilec::runtime::emulator {
 namespace {
@@ -149,6 +150,7 @@ bool Locate(Warp& w, const Inst& i, uint32_t mask, uint32_t row, bool wide, Spac
     if (space == Space::kLocal)
       for (uint64_t& x : a) x -= kLocalWindow;
   }
+  out->space = space;
   switch (space) {
     case Space::kGlobal:
     case Space::kConst:
@@ -303,6 +305,8 @@ Step RunLd(Warp& w, const Inst& i, uint32_t mask) {
   if (!Locate(w, i, mask, i.o[0], i.u[2], static_cast<Space>(i.u[0]), i.u[1], i.imm, bytes * n,
               false, &at))
     return Step::kError;
+  if (w.judge != nullptr) [[unlikely]]
+    JudgeAccess(w, i, mask, at, bytes * n, false, false);
   for (uint32_t k = 0; k < n; ++k)
     LoadOne(w, t, at, mask, bytes * n, k * bytes, list[1 + k], i.u[4]);
   return Step::kNext;
@@ -316,6 +320,8 @@ Step RunSt(Warp& w, const Inst& i, uint32_t mask) {
   if (!Locate(w, i, mask, i.o[0], i.u[2], static_cast<Space>(i.u[0]), i.u[1], i.imm, bytes * n,
               true, &at))
     return Step::kError;
+  if (w.judge != nullptr) [[unlikely]]
+    JudgeAccess(w, i, mask, at, bytes * n, true, false);
   for (uint32_t k = 0; k < n; ++k) {
     switch (bytes) {
       case 1: StoreRow<uint8_t>(w, at, mask, n, k, list[1 + k], i.u[4]); break;

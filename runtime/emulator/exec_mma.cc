@@ -8,6 +8,7 @@
 #include "runtime/emulator/mma_sync.h"
 
 #include "runtime/emulator/handlers.h"
+#include "runtime/emulator/judge_hooks.h"
 #include "runtime/emulator/wgmma.h"
 
 namespace tilec::runtime::emulator {
@@ -36,6 +37,7 @@ Step RunLdMatrix(Warp& w, const Inst& i, uint32_t mask) {
   bool ok = store
                 ? StMatrix(count, i.u[1], addresses, w.cta->smem, w.cta->smem_bytes, rows, &fault)
                 : LdMatrix(count, i.u[1], addresses, w.cta->smem, w.cta->smem_bytes, rows, &fault);
+  if (ok && w.judge != nullptr) JudgeMatrix(w, i, addresses, list[0], store);
   if (ok) return Step::kNext;
   const char* verb = store ? "a store" : "a load";
   if (fault.kind == MatrixFault::Kind::kMisaligned)
@@ -122,6 +124,7 @@ Step RunWgmma(Warp& w, const Inst& i, uint32_t mask) {
              launch.options->arithmetic, &error))
     return FailRule(w, i, kBadOperandValue, judge::Rule::kW3,
                     fmt::format("`{}`: {}", TextOf(w, i), error));
+  if (w.judge != nullptr) JudgeWgmma(cta, i, group_index * 4, group_index, desc_a, desc_b);
   return Step::kNext;
 }
 

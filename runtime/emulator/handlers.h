@@ -33,6 +33,8 @@ HANDLER(RunUnary) HANDLER(RunUnaryF64) HANDLER(RunPredicateLogic) HANDLER(RunMov
     HANDLER(RunMBarrier) HANDLER(RunMBarrierPending) HANDLER(RunMBarrierWait) HANDLER(RunCpAsync)
         HANDLER(RunCpAsyncArrive) HANDLER(RunBulkLoad) HANDLER(RunBulkShared) HANDLER(RunBulkStore)
             HANDLER(RunBulkReduce) HANDLER(RunTensorLoad) HANDLER(RunTensorStore)
+    // judge_hooks.cc
+    HANDLER(RunSync)
     // exec_mma.cc
     HANDLER(RunLdMatrix) HANDLER(RunMma) HANDLER(RunWgmma)
 

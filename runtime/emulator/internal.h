@@ -25,10 +25,16 @@
 #include "runtime/device.h"
 #include "runtime/emulator/diagnostics.h"
 #include "runtime/emulator/judge/finding.h"
+#include "runtime/emulator/judge/registers.h"
 #include "runtime/emulator/mbarrier.h"
 #include "runtime/emulator/policy.h"
 #include "runtime/emulator/ptx_ast.h"
 #include "runtime/emulator/wgmma.h"
+
+namespace tilec::runtime::judge {
+class Judge;
+struct LaunchJudge;
+}  // namespace tilec::runtime::judge
 
 namespace tilec::runtime::emulator {
 
@@ -75,6 +81,7 @@ struct Program {
   std::vector<SpecialUse> specials;
   std::vector<std::pair<uint32_t, uint32_t>> params;  // offset, bytes
   uint32_t register_bytes = 0;                        // per warp
+  judge::RegisterMap watched;                         // registers that wgmma works on
   uint64_t param_bytes = 0;
   uint64_t local_bytes = 0;  // per thread
   uint64_t shared_static = 0;
@@ -157,6 +164,8 @@ struct Warp {
   uint64_t poll_value = 0;
   uint32_t cluster_arrived = 0;  // lanes that arrived at the cluster barrier and did not wait
   uint64_t cluster_generation = 0;
+  judge::Judge* judge = nullptr;  // of the cluster, in a checked launch
+  uint32_t judge_id = 0;
   bool done() const { return live == 0; }
 };
 
@@ -204,6 +213,7 @@ struct Launch {
   std::vector<Allocation> allocations;  // sorted
   uint64_t smem_total = 0;
   std::vector<Decision> no_decisions;  // of a replay that does not name a cluster
+  judge::LaunchJudge* judge = nullptr;  // null: nothing is checked
   std::atomic<uint64_t> executed{0};
   std::atomic<uint64_t> first_fault{~0ull};  // smallest cluster number that failed
 };
@@ -226,6 +236,10 @@ struct Cluster {
   std::vector<Decision> decisions;               // recorded
   std::vector<std::function<bool()>> in_flight;  // copies that have not landed, in order of issue
 
+  std::unique_ptr<judge::Judge> judge;                   // null: nothing is checked
+
+  Cluster();
+  ~Cluster();
   enum class Status : uint8_t { kDone, kFault, kBudget };
   void Start(Launch* l, uint64_t cluster_number);
   Status Run(uint64_t budget);
@@ -234,6 +248,8 @@ struct Cluster {
   bool Pick(Warp& w);
   void Rotate(Warp& w);
   void RunWarp(Warp& w, uint64_t quantum);
+  template <bool kChecked>
+  void RunInstructions(Warp& w, uint64_t quantum);
   Status RunTurns(uint64_t budget);
   bool Land(size_t k);
   bool LandAll();
@@ -273,6 +289,7 @@ Step FailLane(Warp& w, const Inst& i, int lane, const DiagDef& def, const Args&.
 // Pointers of the active lanes of one access, checked for bounds and alignment.
 struct Access {
   uint8_t* p[32];
+  Space space = Space::kGlobal;
   bool contiguous = false;  // p[l] == p[0] + l·bytes, all lanes
 };
 // `row` holds addresses, 64-bit if `wide`. False: a fault was recorded.

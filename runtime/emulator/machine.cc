@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "runtime/emulator/handlers.h"
+#include "runtime/emulator/judge_hooks.h"
 
 namespace tilec::runtime::emulator {
 namespace {
@@ -158,7 +159,18 @@ void Cluster::Rotate(Warp& w) {
   w.has_path = true;
 }
 
+Cluster::Cluster() = default;
+Cluster::~Cluster() = default;
+
 void Cluster::RunWarp(Warp& w, uint64_t quantum) {
+  if (judge == nullptr)
+    RunInstructions<false>(w, quantum);
+  else
+    RunInstructions<true>(w, quantum);
+}
+
+template <bool kChecked>
+void Cluster::RunInstructions(Warp& w, uint64_t quantum) {
   const Program& program = *launch->program;
   const Inst* code = program.code.data();
   uint64_t start = w.executed, end = w.executed + quantum;
@@ -177,6 +189,11 @@ void Cluster::RunWarp(Warp& w, uint64_t quantum) {
       }
     }
     ++w.executed;
+    if constexpr (kChecked) {
+      const auto& first = program.watched.first;
+      if (!first.empty() && first[w.pc] != first[w.pc + 1])
+        judge->Registers(w.judge_id, w.pc, mask);
+    }
     Step step = i.run(w, i, mask);
     if (step == Step::kNext) [[likely]] {
       ++w.pc;
@@ -291,6 +308,7 @@ Step FailText(Warp& w, const Inst& i, const DiagDef& def, std::string message, i
 }
 
 void ExitLanes(Warp& w, uint32_t mask) {
+  if (w.judge != nullptr) w.judge->Exit(w.judge_id, mask, w.pc);
   w.live &= ~mask;
   w.active &= ~mask;
   ++w.cta->progress;

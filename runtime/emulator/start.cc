@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "runtime/emulator/handlers.h"
+#include "runtime/emulator/judge_hooks.h"
 
 namespace tilec::runtime::emulator {
 namespace {
@@ -171,6 +172,8 @@ void Cluster::Start(Launch* l, uint64_t cluster_number) {
     }
     at += RoundUp(reinterpret_cast<uint64_t>(at), 1024) - reinterpret_cast<uint64_t>(at);
   }
+  judge = nullptr;
+  StartJudge(*this);
 }
 
 }  // namespace tilec::runtime::emulator

@@ -107,6 +107,10 @@ bool ReduceDefined(TmaReduceOp op, Element e);
 void ReduceRow(TmaReduceOp op, Element e, uint8_t* global, const uint8_t* source, uint64_t count,
                bool flush = false);
 
+// The global bytes of a box that lie inside the tensor, row by row.
+void ForEachGlobalRow(const TensorMapInfo& map, const int32_t* coords,
+                      const std::function<void(uint64_t address, uint64_t bytes)>& f);
+
 // The shared-memory chunks of a box, for shadow memory: calls f(offset, bytes) with maximal runs.
 void ForEachBoxRun(const TensorMapInfo& map, uint32_t smem_offset,
                    const std::function<void(uint32_t offset, uint32_t bytes)>& f);

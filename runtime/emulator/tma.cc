@@ -314,6 +314,14 @@ void ReduceRow(TmaReduceOp op, Element e, uint8_t* global, const uint8_t* source
   }
 }
 
+void ForEachGlobalRow(const TensorMapInfo& map, const int32_t* coords,
+                      const std::function<void(uint64_t address, uint64_t bytes)>& f) {
+  ForEachRow(map, coords, 0, [&](const Row& row) {
+    if (row.end > row.begin) f(row.address, row.end - row.begin);
+    return true;
+  });
+}
+
 void ForEachBoxRun(const TensorMapInfo& map, uint32_t smem_offset,
                    const std::function<void(uint32_t offset, uint32_t bytes)>& f) {
   const uint32_t row_bytes = map.row_bytes();

@@ -1,0 +1,275 @@
+// The judge of one cluster: told of every effect, in the order the emulator executes them, it keeps
+// what everybody is ordered after and says what is not (docs/emulator.md). It knows nothing of
+// instructions: the emulator's judge_hooks.cc translates.
+//
+// Warps are numbered through the cluster: rank · warps_per_cta + index. Sites are pcs.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_map>
+
+#include "runtime/emulator/judge/finding.h"
+#include "runtime/emulator/judge/global.h"
+#include "runtime/emulator/judge/registers.h"
+#include "runtime/emulator/judge/shadow.h"
+
+namespace tilec::runtime::judge {
+
+enum class Order : uint8_t { kWeak, kRelaxed, kAcquire, kRelease, kAcqRel };
+
+// What all clusters of a launch share.
+struct LaunchJudge {
+  LaunchJudge(Report* r, WrittenRanges* written) : report(r), global(written) {}
+  ~LaunchJudge() { Flush(); }
+
+  Report* report;
+  std::string entry;
+  uint64_t seed = 0;
+  std::function<Site(uint32_t pc)> site;
+  const RegisterMap* registers = nullptr;
+  bool numbers = false, banks = false;
+  GlobalShadow global;
+
+  // Release and acquire on a global address.
+  struct Published {
+    uint64_t cluster;
+    Scope scope;
+    std::shared_ptr<const View> view;
+  };
+  std::unordered_map<uint64_t, std::vector<Published>> sync;
+  // (cluster, warp component, lane) → its component.
+  std::map<std::tuple<uint64_t, Component, int>, Component> lanes;
+
+  // The first finding of this kind here? Others are counted.
+  bool First(Rule rule, uint32_t a, uint32_t b);
+  void Say(Finding f, uint32_t a, uint32_t b);
+  void Flush();
+
+ private:
+  std::map<std::tuple<Rule, uint32_t, uint32_t>, size_t> index_;
+  std::vector<Finding> findings_;
+};
+
+struct ClusterShape {
+  uint64_t number = 0;
+  uint32_t warps_per_cta = 0;
+  struct Cta {
+    uint32_t id[3];
+    uint32_t smem_bytes;
+  };
+  std::vector<Cta> ctas;
+  std::vector<uint32_t> lanes;  // per warp of a CTA
+};
+
+// A load, store or atomic.
+struct Touch {
+  uint32_t warp = 0, lanes = 0, pc = 0;
+  bool write = false;
+  bool atomic = false;
+  Order order = Order::kWeak;
+  Scope scope = Scope::kGpu;
+};
+
+// An asynchronous operation, as issued.
+struct AsyncOp {
+  uint32_t warp = 0, warps = 1;  // issued by these, together
+  uint32_t lanes = 0, pc = 0;
+  LaneGroup* group = nullptr;  // of the issuing lane; null: all groups of the warps
+  Component component = 0;
+  Epoch epoch = 0;
+  bool strong = false;   // a reduction
+  bool generic = false;  // cp.async: asynchronous, but in the generic proxy
+};
+
+class Judge {
+ public:
+  Judge(LaunchJudge* launch, const ClusterShape& shape);
+
+  // ---- memory (judge_memory.cc) ----
+  void SharedAccess(const Touch& t, uint32_t rank, const uint32_t* offsets, uint32_t bytes);
+  void GlobalAccess(const Touch& t, const uint64_t* addresses, uint32_t bytes);
+  // After an atomic or strong access: its release or acquire on the address.
+  void SharedSync(const Touch& t, uint32_t rank, const uint32_t* offsets);
+  void GlobalSync(const Touch& t, const uint64_t* addresses);
+  void AsyncShared(const AsyncOp& op, uint32_t rank, uint32_t begin, uint32_t bytes, bool write,
+                   uint8_t layout);
+  // 16-byte chunks of an operand, `per_row` to a row (or to eight columns of a transposed one).
+  // Rows that nobody wrote at all are padding, whose products nobody needs, unless all are.
+  void AsyncChunks(const AsyncOp& op, uint32_t rank, const uint32_t* offsets, size_t n,
+                   size_t per_row, uint8_t layout);
+  void AsyncGlobal(const AsyncOp& op, uint64_t address, uint64_t bytes, bool write);
+  void TensorMapUse(const AsyncOp& op, uint64_t address);
+  void TensorMapFence(uint32_t warp, uint32_t lanes, uint64_t address);
+
+  // ---- barriers (judge_barriers.cc) ----
+  void BarrierInit(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, uint32_t offset,
+                   uint32_t count);
+  void BarrierInval(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, uint32_t offset);
+  void Arrive(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, uint32_t offset,
+              Order order, Scope scope, bool arrives, bool expects);
+  void PhaseDone(uint32_t rank, uint32_t offset);
+  // A wait on a phase returned true; `phases`: completed so far.
+  void Waited(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, uint32_t offset,
+              uint64_t phases, bool parity_known, uint32_t parity, Order order, Scope scope);
+  void NamedArrive(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t id, uint64_t generation,
+                   bool waits, bool reduces);
+  void NamedDone(uint32_t rank, uint32_t id);
+  void NamedPass(uint32_t warp, uint32_t lanes, uint32_t id);
+  void ClusterArrive(uint32_t warp, uint32_t lanes, uint32_t pc, bool relaxed);
+  void ClusterDone();
+  void ClusterPass(uint32_t warp, uint32_t lanes);
+  void WarpSync(uint32_t warp, uint32_t lanes);
+  void ProxyFence(uint32_t warp, uint32_t lanes, bool shared, bool global);
+  void InitFence(uint32_t warp, uint32_t lanes);
+  void ThreadFence(uint32_t warp, uint32_t lanes, bool acquire, bool release, Scope scope);
+  void Exit(uint32_t warp, uint32_t lanes, uint32_t pc);
+
+  // ---- asynchronous operations (judge_async.cc) ----
+  // A copy that completes on an mbarrier; checks the barrier itself.
+  AsyncOp CopyTo(uint32_t warp, int lane, uint32_t pc, uint32_t rank, uint32_t offset,
+                 uint32_t bytes);
+  // Its bytes are signalled now: in the phase it was issued in?
+  void Landed(const AsyncOp& op, uint32_t rank, uint32_t offset);
+  // A copy that completes through the bulk groups of its thread: its reads and its writes.
+  AsyncOp BulkRead(uint32_t warp, int lane, uint32_t pc);
+  AsyncOp BulkWrite(uint32_t warp, int lane, uint32_t pc, bool reduces);
+  void BulkCommit(uint32_t warp, uint32_t lanes);
+  void BulkWait(uint32_t warp, uint32_t lanes, uint32_t pending, bool read_only);
+  AsyncOp CpAsync(uint32_t warp, uint32_t lanes, uint32_t pc);
+  void CpCommit(uint32_t warp, uint32_t lanes);
+  void CpWait(uint32_t warp, uint32_t lanes, uint32_t pending, bool all);
+  void CpArrive(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, uint32_t offset);
+  AsyncOp Wgmma(uint32_t first_warp, uint32_t pc, uint32_t group);
+  void WgmmaFence(uint32_t warp);
+  void WgmmaCommit(uint32_t warp);
+  void WgmmaWait(uint32_t warp, uint32_t pending);
+
+  // ---- registers (registers.cc) ----
+  void Registers(uint32_t warp, uint32_t pc, uint32_t lanes);
+  void WgmmaRegisters(const AsyncOp& op, uint32_t shape);
+
+  // The run ended here, finished or not: bytes that do not match.
+  void AtEnd(const std::function<int64_t(uint32_t rank, uint32_t offset)>& tx, bool stuck);
+  // "CTA (0,0,0), warp 3"
+  std::string Who(uint32_t warp, uint32_t lanes = 0) const;
+  void Hint(Rule rule, uint32_t warp, uint32_t lanes, uint32_t pc, std::string message,
+            std::string fix);
+
+ private:
+  struct ComponentInfo {
+    enum class Kind : uint8_t {
+      kWarp,
+      kLane,
+      kBarrier,
+      kBulkRead,
+      kBulkWrite,
+      kCpAsync,
+      kWgmma,
+      kNamed,
+      kInit
+    };
+    Kind kind;
+    uint32_t owner = 0;  // warp, or rank of the CTA
+    uint32_t value = 0;  // lane, shared offset, warpgroup, barrier
+  };
+  struct Copy {
+    uint32_t warp, lanes, pc, bytes;
+    Epoch epoch;
+  };
+  struct Barrier {
+    Component component = 0;
+    Epoch base = 0;  // phases of earlier lives of these bytes
+    uint64_t phases = 0;
+    uint32_t count = 0;
+    bool live = false;
+    View done, pending;
+    Clock far_done, far_pending;  // scoped clocks of arrivals from other CTAs
+    Mark init;
+    Epoch init_epoch = 0;
+    uint64_t observed = 0;                        // phases that some wait saw complete
+    std::unordered_map<uint32_t, uint64_t> seen;  // by warp
+    Copy last_copy{};
+    Epoch last_epoch() const { return base + static_cast<Epoch>(phases); }
+  };
+  struct Named {
+    Component component = 0;
+    bool known = false;
+    View pending, done[2];
+    uint64_t generation = 0;
+    uint32_t arrivals = 0;  // of the generation under way
+    bool reduces = false;
+    uint32_t pc = 0;
+  };
+  struct Stream {
+    Component read = 0, write = 0;
+    Epoch committed = 0, last = 0, read_done = 0;
+    uint32_t pc = 0;
+    bool known = false;
+  };
+  struct WarpState {
+    Agent agent;
+    Component inits = 0;  // kInit: mbarriers this warp initialised
+    Epoch init_epoch = 0, init_fenced = 0;
+    std::map<int, Stream> bulk;  // by lane
+    Stream cp;
+    Epoch wgmma_committed = 0, wgmma_issued = 0, wgmma_retired = 0;
+    uint32_t wgmma_pc = 0;
+    RegisterTags tags;
+    uint64_t named[16] = {};        // generation waited for
+    std::map<uint64_t, Mark> maps;  // tensor maps fenced: address → the write it was fenced after
+  };
+  struct Side {  // who an access is judged for
+    uint32_t warp = 0, warps = 1;
+    LaneGroup* group = nullptr;
+    bool async = false;
+  };
+
+  Component NewComponent(ComponentInfo::Kind kind, uint32_t owner, uint32_t value);
+  Component LaneComponent(uint32_t warp, int lane);
+  Barrier& BarrierAt(uint32_t rank, uint32_t offset);
+  void CheckInit(const Barrier& b, uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank,
+                 uint32_t offset);
+  void CheckPeer(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank);
+  void CtaExit(uint32_t rank, uint32_t pc);
+  bool LanesOrdered(const Mark& m, const Clock& clock) const;
+  // Ordered in the generic proxy, for everybody of the side?
+  bool GenericOrdered(const Mark& old, const Mark& now, const Side& side, bool scoped) const;
+  bool OrderedForeign(const GlobalMark& old, const Side& side) const;
+  void Clash(uint32_t rank, size_t block, const Mark& old, bool old_writes, const Mark& now,
+             bool now_writes, const Side& side);
+  void GlobalClash(uint64_t address, const GlobalMark& old, bool old_writes, const Mark& now,
+                   bool now_writes, const Side& side);
+  void Conflict(const std::string& memory, const Mark& old, uint64_t old_cluster, bool old_writes,
+                const Mark& now, bool now_writes, const Side& side, bool global);
+  void Fresh(const std::string& memory, const Mark& now, const Side& side);
+  void OpaqueTouched(uint32_t rank, size_t block, const Mark& now, bool writes, const Side& side);
+  Access Describe(const Mark& m, uint64_t cluster, bool writes, const std::string& memory) const;
+  std::string CompletionOf(const Mark& m) const;
+  std::string Actor(const Mark& m, uint64_t cluster) const;
+  const Epoch* AsyncClock(const AsyncOp& op, bool global);
+  void AsyncBlock(const AsyncOp& op, uint32_t rank, size_t block, const Mark& m, bool write,
+                  uint8_t layout, const Epoch* clock, const Side& side);
+  uint32_t RankOf(uint32_t warp) const { return warp / shape_.warps_per_cta; }
+  Finding Begin(Rule rule, uint32_t pc);
+
+  LaunchJudge* launch_;
+  ClusterShape shape_;
+  bool scoped_ = false;  // several CTAs
+  std::vector<WarpState> warps_;
+  std::vector<SharedShadow> shared_;  // by rank
+  std::vector<ComponentInfo> components_;
+  std::unordered_map<uint64_t, Barrier> barriers_;  // rank << 32 | offset
+  std::map<std::pair<uint32_t, uint32_t>, Named> named_;
+  std::map<std::pair<uint32_t, uint32_t>, Component> wgmma_;
+  std::unordered_map<uint64_t, View> shared_sync_;
+  View cluster_pending_, cluster_done_;
+  std::vector<uint32_t> live_warps_;          // by rank
+  std::vector<std::vector<uint32_t>> peers_;  // rank → pc + 1 of the last access by each other rank
+  Clock meet_;
+};
+
+}  // namespace tilec::runtime::judge

@@ -1,0 +1,362 @@
+// Accesses to shared and global memory.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "runtime/emulator/judge/judge.h"
+
+namespace tilec::runtime::judge {
+namespace {
+
+uint32_t Log2(uint32_t bytes) { return static_cast<uint32_t>(__builtin_ctz(bytes)); }
+
+// Neighbouring lanes that touch neighbouring bytes of one block become one piece:
+// f(block, bytes, lanes, shape).
+template <typename F>
+void Gather(uint32_t lanes, const uint32_t* offsets, uint32_t bytes, F&& f) {
+  uint32_t shape = bytes <= 16 ? Log2(bytes) : 4;
+  uint32_t block = ~0u, mask = 0, who = 0, end = 0, kind = shape;
+  int last = -2;
+  auto flush = [&] {
+    if (who != 0) f(block, static_cast<uint16_t>(mask), who, kind);
+  };
+  EachLane(lanes, [&](int l) {
+    uint32_t at = offsets[l];
+    for (uint32_t left = bytes; left != 0;) {
+      uint32_t in = at % 16, n = std::min(left, 16 - in);
+      uint32_t piece = ((1u << n) - 1) << in;
+      if (at / 16 == block && at == end && who != 0) {
+        mask |= piece;
+        who |= 1u << l;
+        if (l != last + 1) kind = Mark::kIrregular;
+      } else {
+        flush();
+        block = at / 16, mask = piece, who = 1u << l, kind = shape;
+      }
+      last = l;
+      at += n, end = at, left -= n;
+    }
+  });
+  flush();
+}
+
+uint32_t SiteOf(const Touch& t, uint32_t shape) {
+  uint32_t s = (t.pc & Mark::kPcMask) | shape << Mark::kShapeShift;
+  if (t.atomic || t.order != Order::kWeak) {
+    s |= Mark::kStrong;
+    if (t.scope != Scope::kCta) s |= Mark::kWide;
+    if (t.scope == Scope::kGpu) s |= Mark::kGpu;
+  }
+  return s;
+}
+
+// Strong accesses of one proxy whose scopes include each other are no race.
+bool MorallyStrong(const Mark& a, const Mark& b, bool same_cta, bool same_cluster) {
+  if (!a.strong() || !b.strong() || a.async() != b.async()) return false;
+  if (same_cta) return true;
+  uint32_t need = same_cluster ? Mark::kWide : Mark::kGpu;
+  return (a.site & need) != 0 && (b.site & need) != 0;
+}
+
+std::string SharedName(uint32_t rank, size_t block, uint16_t bytes, bool named) {
+  size_t begin = block * 16 + static_cast<size_t>(__builtin_ctz(bytes));
+  size_t end = block * 16 + 32 - static_cast<size_t>(__builtin_clz(uint32_t{bytes}));
+  std::string s = fmt::format("shared [{}, {})", begin, end);
+  return named ? s + fmt::format(" of rank {}", rank) : s;
+}
+
+}  // namespace
+
+void Judge::SharedAccess(const Touch& t, uint32_t rank, const uint32_t* offsets, uint32_t bytes) {
+  if (rank != RankOf(t.warp)) CheckPeer(t.warp, t.lanes, t.pc, rank);
+  SharedShadow& shadow = shared_[rank];
+  Agent& agent = warps_[t.warp].agent;
+  for (LaneGroup& g : agent.groups()) {
+    uint32_t lanes = t.lanes & g.lanes;
+    if (lanes == 0) continue;
+    Clock& known = scoped_ ? g.view.scoped : g.view.generic;
+    const Epoch* clock = known.Dense(components_.size());
+    Side side{t.warp, 1, &g, false};
+    Mark m;
+    m.epoch = agent.epoch();
+    m.component = agent.self();
+    Gather(lanes, offsets, bytes, [&](uint32_t block, uint16_t mask, uint32_t who, uint32_t shape) {
+      m.lanes = who;
+      m.site = SiteOf(t, shape);
+      m.bytes = mask;
+      Block& b = shadow.at(block);
+      if (b.barrier != 0 && ((b.barrier & 1 && mask & 0xff) || (b.barrier & 2 && mask & 0xff00)))
+        OpaqueTouched(rank, block, m, t.write, side);
+      if ((!t.write || t.atomic) && (b.init & mask) != mask)
+        Fresh(SharedName(rank, block, static_cast<uint16_t>(mask & ~b.init), scoped_), m, side);
+      auto clash = [&](const Mark& old, bool old_writes) {
+        Clash(rank, block, old, old_writes, m, t.write, side);
+      };
+      if (t.write) {
+        b.layout = 0;
+        shadow.Write(block, m, clock, clash);
+      } else {
+        shadow.Read(block, m, clock, clash);
+      }
+    });
+  }
+}
+
+void Judge::Clash(uint32_t rank, size_t block, const Mark& old, bool old_writes, const Mark& now,
+                  bool now_writes, const Side& side) {
+  const ComponentInfo& c = components_[old.component];
+  const Agent& agent = warps_[side.warp].agent;
+  bool own = !old.async() && old.component == agent.self() && side.warps == 1;
+  if (own && SameLane(old, now) && (!side.async || old.epoch <= side.group->fenced)) return;
+  if (side.warps == 1) {
+    const View& view = side.group->view;
+    if (LanesOrdered(old, side.async ? view.async : scoped_ ? view.scoped : view.generic)) return;
+  }
+  bool warp = c.kind == ComponentInfo::Kind::kWarp;
+  bool same_cta = !warp || RankOf(c.owner) == RankOf(side.warp);
+  if (MorallyStrong(old, now, same_cta, true)) return;
+  // Lanes of one instruction that write one place: undefined which wins, and meant so.
+  if (own && old.epoch == now.epoch && old.pc() == now.pc() && old_writes == now_writes) return;
+  uint16_t both = old.bytes & now.bytes;
+  Conflict(SharedName(rank, block, both != 0 ? both : now.bytes, scoped_), old, shape_.number,
+           old_writes, now, now_writes, side, false);
+}
+
+void Judge::GlobalAccess(const Touch& t, const uint64_t* addresses, uint32_t bytes) {
+  Agent& agent = warps_[t.warp].agent;
+  for (LaneGroup& g : agent.groups()) {
+    uint32_t lanes = t.lanes & g.lanes;
+    if (lanes == 0) continue;
+    const Epoch* clock = g.view.generic.Dense(components_.size());
+    Side side{t.warp, 1, &g, false};
+    GlobalMark m;
+    m.cluster = shape_.number;
+    m.mark.epoch = agent.epoch();
+    m.mark.component = agent.self();
+    auto ordered = [&](const GlobalMark& old) {
+      return old.cluster == shape_.number && old.mark.epoch <= clock[old.mark.component];
+    };
+    auto clash = [&](const GlobalMark& old, bool old_writes, uint64_t at) {
+      GlobalClash(at, old, old_writes, m.mark, t.write, side);
+    };
+    auto piece = [&](uint64_t address, uint64_t length, uint32_t who) {
+      m.mark.lanes = who;
+      bool single = (who & (who - 1)) == 0;
+      m.mark.site = SiteOf(t, single ? 0 : Mark::kIrregular);
+      if (t.write)
+        launch_->global.Write(address, length, m, ordered, clash);
+      else
+        launch_->global.Read(address, length, m, ordered, clash, [&](uint64_t at) {
+          Fresh(fmt::format("global byte {:#x}", at), m.mark, side);
+        });
+    };
+    // Runs of lanes side by side; writes keep the block of each lane apart, so that bytes stay with
+    // their lanes.
+    uint64_t begin = 0, end = 0;
+    uint32_t who = 0;
+    EachLane(lanes, [&](int l) {
+      uint64_t at = addresses[l];
+      bool joins = who != 0 && at == end && (!t.write || at % 16 != 0);
+      if (!joins) {
+        if (who != 0) piece(begin, end - begin, who);
+        begin = end = at, who = 0;
+      }
+      end = at + bytes;
+      who |= 1u << l;
+    });
+    if (who != 0) piece(begin, end - begin, who);
+  }
+}
+
+bool Judge::OrderedForeign(const GlobalMark& old, const Side& side) const {
+  if (side.group == nullptr) return false;
+  const View* known = side.group->view.Of(old.cluster);
+  if (known == nullptr) return false;
+  const Clock& clock = side.async ? known->async_global : known->generic;
+  if (old.mark.epoch <= clock.At(old.mark.component)) return true;
+  if (old.mark.lanes == 0) return false;
+  for (uint32_t lanes = old.mark.lanes; lanes != 0; lanes &= lanes - 1) {
+    auto it = launch_->lanes.find({old.cluster, old.mark.component, __builtin_ctz(lanes)});
+    if (it == launch_->lanes.end() || clock.At(it->second) < old.mark.epoch) return false;
+  }
+  return true;
+}
+
+void Judge::GlobalClash(uint64_t address, const GlobalMark& old, bool old_writes, const Mark& now,
+                        bool now_writes, const Side& side) {
+  bool here = old.cluster == shape_.number;
+  bool same_cta = false;
+  if (here) {
+    const ComponentInfo& c = components_[old.mark.component];
+    const Agent& agent = warps_[side.warp].agent;
+    bool own = !old.mark.async() && old.mark.component == agent.self();
+    if (own && SameLane(old.mark, now) &&
+        (!side.async || old.mark.epoch <= side.group->fenced_global))
+      return;
+    if (own && old.mark.epoch == now.epoch && old.mark.pc() == now.pc() && old_writes == now_writes)
+      return;
+    const Clock& clock = side.async ? side.group->view.async_global : side.group->view.generic;
+    if (LanesOrdered(old.mark, clock)) return;
+    same_cta = c.kind != ComponentInfo::Kind::kWarp || RankOf(c.owner) == RankOf(side.warp);
+  } else if (OrderedForeign(old, side)) {
+    return;
+  }
+  if (MorallyStrong(old.mark, now, same_cta, here)) return;
+  Conflict(fmt::format("global {:#x}", address), old.mark, old.cluster, old_writes, now, now_writes,
+           side, true);
+}
+
+const Epoch* Judge::AsyncClock(const AsyncOp& op, bool global) {
+  auto of = [&](LaneGroup& g) -> Clock& {
+    return op.generic ? g.view.generic : global ? g.view.async_global : g.view.async;
+  };
+  if (op.group != nullptr) return of(*op.group).Dense(components_.size());
+  bool first = true;
+  for (uint32_t w = op.warp; w < op.warp + op.warps; ++w)
+    for (LaneGroup& g : warps_[w].agent.groups()) {
+      if (first)
+        meet_ = of(g);
+      else
+        meet_.Meet(of(g));
+      first = false;
+    }
+  return meet_.Dense(components_.size());
+}
+
+void Judge::AsyncBlock(const AsyncOp& op, uint32_t rank, size_t block, const Mark& m, bool write,
+                       uint8_t layout, const Epoch* clock, const Side& side) {
+  SharedShadow& shadow = shared_[rank];
+  Block& b = shadow.at(block);
+  if (b.barrier != 0 && ((b.barrier & 1 && m.bytes & 0xff) || (b.barrier & 2 && m.bytes & 0xff00)))
+    OpaqueTouched(rank, block, m, write, side);
+  auto clash = [&](const Mark& old, bool old_writes) {
+    Clash(rank, block, old, old_writes, m, write, side);
+  };
+  if (write) {
+    b.layout = layout;
+    shadow.Write(block, m, clock, clash);
+    return;
+  }
+  if (layout != 0 && b.layout != 0 && b.layout != layout && launch_->First(Rule::kW3, op.pc, 1)) {
+    Finding f = Begin(Rule::kW3, op.pc);
+    f.severity = Severity::kHint;
+    f.accesses[0] = Describe(m, shape_.number, false, SharedName(rank, block, m.bytes, scoped_));
+    f.message = fmt::format(
+        "the operand is read with a swizzle of {} bytes and was written by a "
+        "tensor copy with {}",
+        layout <= 1 ? 0 : 8u << layout, b.layout <= 1 ? 0 : 8u << b.layout);
+    f.fix = "give the descriptor the swizzle of the tensor map";
+    launch_->Say(std::move(f), op.pc, 1);
+  }
+  shadow.Read(block, m, clock, clash);
+}
+
+void Judge::AsyncShared(const AsyncOp& op, uint32_t rank, uint32_t begin, uint32_t bytes,
+                        bool write, uint8_t layout) {
+  const Epoch* clock = AsyncClock(op, false);
+  Side side{op.warp, op.warps, op.group, !op.generic};
+  Mark m;
+  m.epoch = op.epoch;
+  m.component = op.component;
+  m.lanes = op.lanes;
+  m.site = (op.pc & Mark::kPcMask) | (op.generic ? 0 : Mark::kAsync);
+  if ((op.lanes & (op.lanes - 1)) != 0) m.site |= Mark::kIrregular << Mark::kShapeShift;
+  uint32_t end = begin + bytes;
+  for (uint32_t block = begin / 16; block * 16 < end; ++block) {
+    uint32_t lo = std::max(begin, block * 16) - block * 16;
+    uint32_t hi = std::min(end, block * 16 + 16) - block * 16;
+    m.bytes = static_cast<uint16_t>(((1u << hi) - 1) & ~((1u << lo) - 1));
+    uint16_t fresh = static_cast<uint16_t>(m.bytes & ~shared_[rank].at(block).init);
+    if (!write && fresh != 0) Fresh(SharedName(rank, block, fresh, scoped_), m, side);
+    AsyncBlock(op, rank, block, m, write, layout, clock, side);
+  }
+}
+
+void Judge::AsyncChunks(const AsyncOp& op, uint32_t rank, const uint32_t* offsets, size_t n,
+                        size_t per_row, uint8_t layout) {
+  const Epoch* clock = AsyncClock(op, false);
+  Side side{op.warp, op.warps, op.group, !op.generic};
+  Mark m;
+  m.epoch = op.epoch;
+  m.component = op.component;
+  m.lanes = op.lanes;
+  m.site = (op.pc & Mark::kPcMask) | Mark::kAsync;
+  m.bytes = 0xffff;
+  SharedShadow& shadow = shared_[rank];
+  size_t blocks = shadow.size(), padding = 0, fresh = ~size_t{0};
+  for (size_t row = 0; row < n; row += per_row) {
+    size_t unwritten = 0, last = 0;
+    for (size_t k = row; k < row + per_row; ++k) {
+      size_t block = offsets[k] / 16;
+      if (block >= blocks) continue;
+      if (shadow.at(block).init != 0xffff) ++unwritten, last = block;
+      AsyncBlock(op, rank, block, m, false, layout, clock, side);
+    }
+    if (unwritten == per_row) {
+      ++padding;
+      if (padding * per_row == n) fresh = last;
+    } else if (unwritten != 0) {
+      fresh = last;
+    }
+  }
+  if (fresh != ~size_t{0}) Fresh(SharedName(rank, fresh, 0xffff, scoped_), m, side);
+}
+
+void Judge::AsyncGlobal(const AsyncOp& op, uint64_t address, uint64_t bytes, bool write) {
+  if (bytes == 0) return;
+  const Epoch* clock = AsyncClock(op, true);
+  Side side{op.warp, op.warps, op.group, !op.generic};
+  GlobalMark m;
+  m.cluster = shape_.number;
+  m.mark.epoch = op.epoch;
+  m.mark.component = op.component;
+  m.mark.lanes = op.lanes;
+  m.mark.site = (op.pc & Mark::kPcMask) | (op.generic ? 0 : Mark::kAsync);
+  if (op.strong) m.mark.site |= Mark::kStrong | Mark::kWide | Mark::kGpu;
+  auto ordered = [&](const GlobalMark& old) {
+    return old.cluster == shape_.number && old.mark.epoch <= clock[old.mark.component];
+  };
+  auto clash = [&](const GlobalMark& old, bool old_writes, uint64_t at) {
+    GlobalClash(at, old, old_writes, m.mark, write, side);
+  };
+  if (write)
+    launch_->global.Write(address, bytes, m, ordered, clash);
+  else
+    launch_->global.Read(address, bytes, m, ordered, clash, [&](uint64_t at) {
+      Fresh(fmt::format("global byte {:#x}", at), m.mark, side);
+    });
+}
+
+void Judge::TensorMapFence(uint32_t warp, uint32_t lanes, uint64_t address) {
+  Agent& agent = warps_[warp].agent;
+  launch_->global.EachWrite(address, 128, [&](const GlobalMark& w) {
+    LaneGroup& g = agent.GroupOf(__builtin_ctz(lanes));
+    Mark now;
+    now.lanes = lanes;
+    now.bytes = 0xffff;
+    Side side{warp, 1, &g, false};
+    bool ordered = w.cluster == shape_.number ? GenericOrdered(w.mark, now, side, false)
+                                              : OrderedForeign(w, side);
+    if (ordered) warps_[warp].maps[address] = w.mark;
+  });
+}
+
+void Judge::TensorMapUse(const AsyncOp& op, uint64_t address) {
+  launch_->global.EachWrite(address, 128, [&](const GlobalMark& w) {
+    auto it = warps_[op.warp].maps.find(address);
+    if (it != warps_[op.warp].maps.end() && it->second.epoch == w.mark.epoch &&
+        it->second.component == w.mark.component)
+      return;
+    if (!launch_->First(Rule::kP3, op.pc, w.mark.pc())) return;
+    Finding f = Begin(Rule::kP3, op.pc);
+    f.accesses[0].who = Who(op.warp, op.lanes);
+    f.accesses[0].what = "uses the tensor map";
+    f.accesses.push_back(Describe(w.mark, w.cluster, true, fmt::format("global {:#x}", address)));
+    f.message = fmt::format("the tensor map at {:#x} was written in this launch", address);
+    f.missing = "`fence.proxy.tensormap::generic.acquire` after the write is visible here";
+    f.fix = "add `fence.proxy.tensormap::generic.acquire.gpu [map], 128;` before the copy";
+    launch_->Say(std::move(f), op.pc, w.mark.pc());
+  });
+}
+
+}  // namespace tilec::runtime::judge

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/judge/shadow.h"
+
+namespace tilec::runtime::judge {
+namespace {
+
+int LaneOf(const Mark& m, int byte) {
+  return __builtin_ctz(m.lanes) + ((byte - __builtin_ctz(m.bytes)) >> m.shape());
+}
+
+}  // namespace
+
+bool SameLane(const Mark& a, const Mark& b) {
+  bool single = (a.lanes & (a.lanes - 1)) == 0 && (b.lanes & (b.lanes - 1)) == 0;
+  if (single) return a.lanes == b.lanes;
+  if ((a.lanes & b.lanes) == 0) return false;
+  // Nothing certain is known of irregular ones: no finding.
+  if ((a.shape() == Mark::kIrregular && (a.lanes & (a.lanes - 1))) ||
+      (b.shape() == Mark::kIrregular && (b.lanes & (b.lanes - 1))))
+    return true;
+  auto lane = [](const Mark& m, int byte) {
+    return (m.lanes & (m.lanes - 1)) == 0 ? __builtin_ctz(m.lanes) : LaneOf(m, byte);
+  };
+  for (uint32_t both = a.bytes & b.bytes; both != 0; both &= both - 1) {
+    int byte = __builtin_ctz(both);
+    if (lane(a, byte) != lane(b, byte)) return false;
+  }
+  return true;
+}
+
+bool SharedShadow::Adds(Mark* old, const Mark& m) {
+  bool one_lane = old->lanes == m.lanes && (m.lanes & (m.lanes - 1)) == 0;
+  if (!SameKind(*old, m) || old->epoch != m.epoch || (old->pc() != m.pc() && !one_lane))
+    return false;
+  if (!one_lane && (old->lanes != m.lanes || old->bytes != m.bytes))
+    old->site |= Mark::kIrregular << Mark::kShapeShift;
+  old->lanes |= m.lanes;
+  old->bytes |= m.bytes;
+  return true;
+}
+
+void SharedShadow::InsertWrite(Marks* marks, const Mark& m) {
+  auto uncover = [&](std::vector<Mark>& v) {
+    for (Mark& o : v) o.bytes &= static_cast<uint16_t>(~m.bytes);
+    std::erase_if(v, [](const Mark& o) { return o.bytes == 0; });
+  };
+  uncover(marks->reads);
+  uncover(marks->writes);
+  for (Mark& o : marks->writes)
+    if (Adds(&o, m)) return;
+  marks->writes.push_back(m);
+}
+
+void SharedShadow::InsertRead(Marks* marks, const Mark& m, const Epoch* clock) {
+  for (Mark& o : marks->reads)
+    if (SameKind(o, m) && o.epoch < m.epoch && o.epoch <= clock[o.component])
+      o.bytes &= static_cast<uint16_t>(~m.bytes);
+  std::erase_if(marks->reads, [](const Mark& o) { return o.bytes == 0; });
+  for (Mark& o : marks->reads)
+    if (Adds(&o, m)) return;
+  marks->reads.push_back(m);
+}
+
+SharedShadow::Marks SharedShadow::Take(Block& b) {
+  if (b.more != 0) return std::move(long_[b.more - 1]);
+  Marks marks;
+  if (b.has_write) marks.writes.push_back(b.write);
+  for (uint32_t k = 0; k < b.read_count; ++k) marks.reads.push_back(b.reads[k]);
+  return marks;
+}
+
+void SharedShadow::Put(Block& b, Marks marks) {
+  if (marks.writes.size() <= 1 && marks.reads.size() <= 2) {
+    if (b.more != 0) {
+      free_.push_back(b.more);
+      b.more = 0;
+    }
+    b.has_write = !marks.writes.empty();
+    if (b.has_write) b.write = marks.writes[0];
+    b.read_count = static_cast<uint8_t>(marks.reads.size());
+    for (size_t k = 0; k < marks.reads.size(); ++k) b.reads[k] = marks.reads[k];
+    return;
+  }
+  if (b.more == 0) {
+    if (free_.empty()) {
+      long_.emplace_back();
+      b.more = static_cast<uint32_t>(long_.size());
+    } else {
+      b.more = free_.back();
+      free_.pop_back();
+    }
+  }
+  long_[b.more - 1] = std::move(marks);
+}
+
+}  // namespace tilec::runtime::judge

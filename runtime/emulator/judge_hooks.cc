@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/judge_hooks.h"
+
+#include "runtime/emulator/handlers.h"
+
+namespace tilec::runtime::emulator {
+namespace {
+
+// Wavefronts of a shared access beyond what its bytes need: 32 banks of 4 bytes.
+uint32_t ExtraWavefronts(uint32_t lanes, const uint32_t* offsets, uint32_t bytes) {
+  uint32_t per_wave = std::min(32u, 128 / std::max(bytes, 4u));  // lanes served together
+  uint32_t extra = 0;
+  uint32_t group[32], n = 0;
+  auto flush = [&] {
+    if (n == 0) return;
+    uint32_t words[32][32], used[32] = {}, most = 1;
+    for (uint32_t k = 0; k < n; ++k)
+      for (uint32_t b = 0; b < std::max(bytes, 4u); b += 4) {
+        uint32_t word = (offsets[group[k]] + b) / 4, bank = word % 32;
+        bool same = false;
+        for (uint32_t j = 0; j < used[bank]; ++j) same = same || words[bank][j] == word;
+        if (!same && used[bank] < 32) words[bank][used[bank]++] = word;
+        most = std::max(most, used[bank]);
+      }
+    extra += most - 1;
+    n = 0;
+  };
+  ForLanes(lanes, [&](int l) {
+    group[n++] = static_cast<uint32_t>(l);
+    if (n == per_wave) flush();
+  });
+  flush();
+  return extra;
+}
+
+void Shared(Warp& w, const judge::Touch& t, uint32_t rank, const uint32_t* offsets,
+            uint32_t bytes) {
+  w.judge->SharedAccess(t, rank, offsets, bytes);
+  if (t.order != judge::Order::kWeak || t.atomic) w.judge->SharedSync(t, rank, offsets);
+  if (!w.cta->cluster->launch->judge->banks || t.atomic) return;
+  if (uint32_t extra = ExtraWavefronts(t.lanes, offsets, bytes); extra > 0)
+    w.judge->Hint(judge::Rule::kB1, t.warp, t.lanes, t.pc,
+                  fmt::format("{} more wavefronts than the bytes need", extra),
+                  "swizzle or pad the layout so that lanes fall into different banks");
+}
+
+}  // namespace
+
+void JudgeAccess(Warp& w, const Inst& i, uint32_t mask, const Access& at, uint32_t bytes,
+                 bool write, bool atomic) {
+  judge::Touch t;
+  t.warp = w.judge_id;
+  t.lanes = mask;
+  t.pc = PcOf(w, i);
+  t.write = write;
+  t.atomic = atomic;
+  t.order = OrderOf(i);
+  t.scope = ScopeOf(i);
+  if (at.space == Space::kGlobal) {
+    uint64_t addresses[32];
+    ForLanes(mask, [&](int l) { addresses[l] = reinterpret_cast<uint64_t>(at.p[l]); });
+    w.judge->GlobalAccess(t, addresses, bytes);
+    if (t.order != judge::Order::kWeak || t.atomic) w.judge->GlobalSync(t, addresses);
+    return;
+  }
+  if (at.space != Space::kShared) return;
+  uint32_t offsets[32];
+  for (const Cta& cta : w.cta->cluster->ctas) {
+    uint32_t lanes = 0;
+    ForLanes(mask, [&](int l) {
+      if (at.p[l] < cta.smem || at.p[l] >= cta.smem + cta.smem_bytes) return;
+      offsets[l] = static_cast<uint32_t>(at.p[l] - cta.smem);
+      lanes |= 1u << l;
+    });
+    if (lanes == 0) continue;
+    t.lanes = lanes;
+    Shared(w, t, cta.rank, offsets, bytes);
+    mask &= ~lanes;
+    if (mask == 0) return;
+  }
+}
+
+void JudgeMatrix(Warp& w, const Inst& i, const uint32_t* addresses, uint32_t count, bool write) {
+  judge::Touch t;
+  t.warp = w.judge_id;
+  t.lanes = count >= 4 ? ~0u : (1u << 8 * count) - 1;
+  t.pc = PcOf(w, i);
+  t.write = write;
+  uint32_t offsets[32];
+  for (int l = 0; l < 32; ++l) offsets[l] = addresses[l] & ((1u << kRankShift) - 1);
+  Shared(w, t, w.cta->rank, offsets, 16);
+}
+
+void JudgeArrive(Warp& w, const Inst& i, uint32_t lanes, const Cta& cta, uint32_t offset,
+                 bool arrives, bool expects) {
+  w.judge->Arrive(w.judge_id, lanes, PcOf(w, i), cta.rank, offset, OrderOf(i), ScopeOf(i), arrives,
+                  expects);
+}
+
+void JudgeWait(Warp& w, const Inst& i, uint32_t done, const uint32_t* address, bool parity,
+               const uint32_t* parities) {
+  while (done != 0) {
+    int first = __builtin_ctz(done);
+    uint32_t same = 0, p = parity ? parities[first] : 0;
+    ForLanes(done, [&](int l) {
+      if (address[l] == address[first] && (!parity || parities[l] == p)) same |= 1u << l;
+    });
+    done &= ~same;
+    uint32_t offset = address[first] & ((1u << kRankShift) - 1);
+    auto it = w.cta->mbarriers.find(offset);
+    if (it == w.cta->mbarriers.end()) continue;
+    w.judge->Waited(w.judge_id, same, PcOf(w, i), w.cta->rank, offset, it->second.phase(), parity,
+                    p, OrderOf(i), ScopeOf(i));
+  }
+}
+
+judge::AsyncOp JudgeTensorLoad(Warp& w, const Inst& i, int lane, const TensorMapInfo& map,
+                               uint64_t map_address, const int32_t* coords, const Cta& target,
+                               uint32_t offset, const Cta& signalled, uint32_t bar_offset) {
+  judge::Judge& j = *w.judge;
+  judge::AsyncOp op =
+      j.CopyTo(w.judge_id, lane, PcOf(w, i), signalled.rank, bar_offset, map.box_bytes());
+  j.TensorMapUse(op, map_address);
+  if (offset + uint64_t{map.smem_bytes()} + 127 > target.smem_bytes + 127ull) return op;
+  uint8_t layout = LayoutOf(map.swizzle_bytes);
+  ForEachBoxRun(map, offset, [&](uint32_t at, uint32_t bytes) {
+    if (at + uint64_t{bytes} <= target.smem_bytes)
+      j.AsyncShared(op, target.rank, at, bytes, true, layout);
+  });
+  ForEachGlobalRow(map, coords, [&](uint64_t address, uint64_t bytes) {
+    j.AsyncGlobal(op, address, bytes, false);
+  });
+  return op;
+}
+
+void JudgeTensorStore(Warp& w, const Inst& i, int lane, const TensorMapInfo& map,
+                      uint64_t map_address, const int32_t* coords, const Cta& cta, uint32_t offset,
+                      bool reduces) {
+  judge::Judge& j = *w.judge;
+  judge::AsyncOp reads = j.BulkRead(w.judge_id, lane, PcOf(w, i));
+  judge::AsyncOp writes = j.BulkWrite(w.judge_id, lane, PcOf(w, i), reduces);
+  j.TensorMapUse(reads, map_address);
+  ForEachBoxRun(map, offset, [&](uint32_t at, uint32_t bytes) {
+    if (at + uint64_t{bytes} <= cta.smem_bytes)
+      j.AsyncShared(reads, cta.rank, at, bytes, false, LayoutOf(map.swizzle_bytes));
+  });
+  ForEachGlobalRow(map, coords, [&](uint64_t address, uint64_t bytes) {
+    j.AsyncGlobal(writes, address, bytes, true);
+  });
+}
+
+judge::AsyncOp JudgeBulkLoad(Warp& w, const Inst& i, int lane, uint64_t from, const Cta& target,
+                             uint32_t offset, uint32_t bytes, const Cta& signalled,
+                             uint32_t bar_offset) {
+  judge::AsyncOp op =
+      w.judge->CopyTo(w.judge_id, lane, PcOf(w, i), signalled.rank, bar_offset, bytes);
+  w.judge->AsyncShared(op, target.rank, offset, bytes, true, 0);
+  w.judge->AsyncGlobal(op, from, bytes, false);
+  return op;
+}
+
+judge::AsyncOp JudgeBulkShared(Warp& w, const Inst& i, int lane, const Cta& source, uint32_t from,
+                               const Cta& target, uint32_t to, uint32_t bytes, const Cta& signalled,
+                               uint32_t bar_offset) {
+  judge::AsyncOp op =
+      w.judge->CopyTo(w.judge_id, lane, PcOf(w, i), signalled.rank, bar_offset, bytes);
+  w.judge->AsyncShared(op, source.rank, from, bytes, false, 0);
+  w.judge->AsyncShared(op, target.rank, to, bytes, true, 0);
+  return op;
+}
+
+void JudgeBulkStore(Warp& w, const Inst& i, int lane, const Cta& cta, uint32_t offset, uint64_t to,
+                    uint32_t bytes, bool reduces) {
+  judge::AsyncOp reads = w.judge->BulkRead(w.judge_id, lane, PcOf(w, i));
+  judge::AsyncOp writes = w.judge->BulkWrite(w.judge_id, lane, PcOf(w, i), reduces);
+  w.judge->AsyncShared(reads, cta.rank, offset, bytes, false, 0);
+  w.judge->AsyncGlobal(writes, to, bytes, true);
+}
+
+void JudgeCpAsync(Warp& w, const Inst& i, uint32_t mask, const uint32_t* to, const uint64_t* from,
+                  const uint32_t* sizes, uint32_t bytes) {
+  judge::AsyncOp op = w.judge->CpAsync(w.judge_id, mask, PcOf(w, i));
+  ForLanes(mask, [&](int l) {
+    uint32_t offset = 0;
+    const Cta* cta = ResolveShared(w, to[l], &offset);
+    w.judge->AsyncShared(op, cta->rank, offset, bytes, true, 0);
+    w.judge->AsyncGlobal(op, from[l], sizes != nullptr ? sizes[l] : bytes, false);
+  });
+}
+
+void JudgeWgmma(Cta& cta, const Inst& i, uint32_t first_warp, uint32_t group, uint64_t desc_a,
+                uint64_t desc_b) {
+  judge::Judge& j = *cta.cluster->judge;
+  Warp& first = cta.warps[first_warp];
+  const Program& program = *cta.cluster->launch->program;
+  const WgmmaShape& shape = program.wgmma[i.imm];
+  judge::AsyncOp op = j.Wgmma(first.judge_id, PcOf(first, i), group);
+  uint32_t kind = static_cast<uint32_t>(shape.n) | static_cast<uint32_t>(shape.d) << 16 |
+                  static_cast<uint32_t>(shape.a) << 24;
+  j.WgmmaRegisters(op, kind);
+  uint32_t offsets[512];
+  auto operand = [&](bool b, uint64_t bits) {
+    MatrixDescriptor desc;
+    std::string error;
+    if (!DecodeDescriptor(bits, &desc, &error)) return;
+    size_t n = 0;
+    ForEachOperandChunk(shape, b, desc, [&](uint32_t offset) {
+      if (n < std::size(offsets)) offsets[n++] = offset;
+    });
+    bool transposed = b ? shape.transpose_b : shape.transpose_a;
+    size_t per_row = transposed ? static_cast<size_t>(shape.k()) : 2;
+    j.AsyncChunks(op, cta.rank, offsets, n, per_row, LayoutOf(desc.swizzle_bytes));
+  };
+  if (!shape.a_in_registers) operand(false, desc_a);
+  operand(true, desc_b);
+}
+
+void JudgeBar(Warp& w, const Inst& i, uint32_t mask, uint32_t id, uint64_t generation, bool waits,
+              bool reduces) {
+  w.judge->NamedArrive(w.judge_id, mask, PcOf(w, i), id, generation, waits, reduces);
+}
+
+void JudgeEnd(Cluster& cluster, bool stuck) {
+  if (cluster.judge == nullptr) return;
+  cluster.judge->AtEnd(
+      [&](uint32_t rank, uint32_t offset) -> int64_t {
+        const auto& barriers = cluster.ctas[rank].mbarriers;
+        auto it = barriers.find(offset);
+        return it == barriers.end() ? 0 : it->second.tx();
+      },
+      stuck);
+  cluster.judge = nullptr;
+}
+
+void StartJudge(Cluster& c) {
+  if (c.launch->judge == nullptr) return;
+  judge::ClusterShape shape;
+  shape.number = c.number;
+  shape.warps_per_cta = static_cast<uint32_t>(c.ctas[0].warps.size());
+  for (const Cta& cta : c.ctas)
+    shape.ctas.push_back({{cta.id[0], cta.id[1], cta.id[2]}, cta.smem_bytes});
+  for (const Warp& w : c.ctas[0].warps) shape.lanes.push_back(w.launched);
+  c.judge = std::make_unique<judge::Judge>(c.launch->judge, shape);
+  for (Cta& cta : c.ctas)
+    for (Warp& w : cta.warps) {
+      w.judge = c.judge.get();
+      w.judge_id = cta.rank * shape.warps_per_cta + w.index;
+    }
+}
+
+void SetUpJudge(Launch& launch, judge::LaunchJudge* judge) {
+  judge->entry = launch.program->name;
+  judge->seed = launch.options->seed;
+  judge->numbers = launch.options->check_numbers;
+  judge->banks = launch.options->check_banks;
+  judge->registers = &launch.program->watched;
+  judge->site = [&launch](uint32_t pc) {
+    const Program& program = *launch.program;
+    judge::Site site;
+    if (pc >= program.code.size()) return site;
+    const Inst& i = program.code[pc];
+    site.file = launch.places->name;
+    site.line = i.line;
+    site.text = program.texts[i.text];
+    site.source = launch.places->Source(i.line);
+    return site;
+  };
+  launch.judge = judge;
+}
+
+judge::Finding FindingOf(const Fault& fault, const Launch& launch) {
+  judge::Finding f;
+  f.rule = fault.rule.value_or(RuleOf(*fault.def));
+  f.severity = judge::Def(f.rule).severity;
+  f.entry = launch.program->name;
+  f.message = fault.message;
+  judge::Access at;
+  at.site.file = launch.places->name;
+  at.site.line = fault.line;
+  at.site.source = launch.places->Source(fault.line);
+  for (const Inst& i : launch.program->code)
+    if (i.line == fault.line && at.site.text.empty()) at.site.text = launch.program->texts[i.text];
+  f.accesses.push_back(std::move(at));
+  f.notes = fault.notes;
+  if (!fault.helps.empty()) f.fix = fault.helps[0];
+  f.seed = launch.options->seed;
+  return f;
+}
+
+// Fences, commits and waits of groups: to the executor, which does everything when it is issued,
+// they are nothing.
+Step RunSync(Warp& w, const Inst& i, uint32_t mask) {
+  SyncKind kind = static_cast<SyncKind>(i.u[0]);
+  bool collective = kind == SyncKind::kWgmmaFence || kind == SyncKind::kWgmmaCommit ||
+                    kind == SyncKind::kWgmmaWait;
+  if (collective)
+    if (Step s = Converge(w, i, mask, w.launched); s != Step::kNext) return s;
+  if (w.judge == nullptr) return Step::kNext;
+  judge::Judge& j = *w.judge;
+  uint32_t id = w.judge_id, n = static_cast<uint32_t>(i.imm);
+  switch (kind) {
+    case SyncKind::kNothing: break;
+    case SyncKind::kProxyAsync: j.ProxyFence(id, mask, i.u[1] & 1, i.u[1] & 2); break;
+    case SyncKind::kInitFence: j.InitFence(id, mask); break;
+    case SyncKind::kThreadFence:
+      j.ThreadFence(id, mask, i.u[1] & 1, i.u[1] & 2, static_cast<judge::Scope>(i.u[2]));
+      break;
+    case SyncKind::kTensorMapAcquire:
+      ForLanes(mask, [&](int l) { j.TensorMapFence(id, 1u << l, Row<uint64_t>(w, i.o[0])[l]); });
+      break;
+    case SyncKind::kWgmmaFence: j.WgmmaFence(id); break;
+    case SyncKind::kWgmmaCommit: j.WgmmaCommit(id); break;
+    case SyncKind::kWgmmaWait: j.WgmmaWait(id, n); break;
+    case SyncKind::kBulkCommit: j.BulkCommit(id, mask); break;
+    case SyncKind::kBulkWait: j.BulkWait(id, mask, n, i.u[1]); break;
+    case SyncKind::kCpCommit: j.CpCommit(id, mask); break;
+    case SyncKind::kCpWait: j.CpWait(id, mask, n, false); break;
+    case SyncKind::kCpWaitAll: j.CpWait(id, mask, 0, true); break;
+  }
+  return Step::kNext;
+}
+
+}  // namespace tilec::runtime::emulator

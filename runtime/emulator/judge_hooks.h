@@ -1,0 +1,89 @@
+// The executor's side of the judge: turns instructions into the events of judge/judge.h. Every
+// handler with an effect on memory, order or watched registers calls one of these if the warp has
+// a judge, which it has only in a checked launch.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "runtime/emulator/internal.h"
+#include "runtime/emulator/judge/judge.h"
+#include "runtime/emulator/tensor_map.h"
+
+namespace tilec::runtime::emulator {
+
+// What fences, commits and waits are, for RunSync (Inst::u[0]).
+enum class SyncKind : uint8_t {
+  kNothing,
+  kProxyAsync,  // u[1]: 1 shared, 2 global
+  kInitFence,
+  kThreadFence,  // u[1]: 1 acquire, 2 release; u[2]: scope
+  kTensorMapAcquire,
+  kWgmmaFence,
+  kWgmmaCommit,
+  kWgmmaWait,
+  kBulkCommit,
+  kBulkWait,  // u[1]: .read
+  kCpCommit,
+  kCpWait,
+  kCpWaitAll,
+};
+
+// The scope an instruction names, and its order and scope packed for Inst::u[6].
+judge::Scope ScopeIn(const Statement& s, judge::Scope otherwise);
+uint8_t OrderIn(const Statement& s, judge::Order otherwise, judge::Scope scope);
+
+// Inst::u[6] of loads, stores, atomics, arrivals and waits.
+inline uint8_t PackOrder(judge::Order order, judge::Scope scope) {
+  return static_cast<uint8_t>(static_cast<unsigned>(order) | static_cast<unsigned>(scope) << 3);
+}
+inline judge::Order OrderOf(const Inst& i) { return static_cast<judge::Order>(i.u[6] & 7); }
+inline judge::Scope ScopeOf(const Inst& i) { return static_cast<judge::Scope>(i.u[6] >> 3 & 3); }
+
+inline uint32_t PcOf(const Warp& w, const Inst& i) {
+  return static_cast<uint32_t>(&i - w.cta->cluster->launch->program->code.data());
+}
+inline judge::Judge* JudgeOf(const Cta& cta) { return cta.cluster->judge.get(); }
+
+// 1 + log2(swizzle / 16), as judge::Block::layout.
+inline uint8_t LayoutOf(uint32_t swizzle_bytes) {
+  return swizzle_bytes == 0 ? 1 : static_cast<uint8_t>(__builtin_ctz(swizzle_bytes) - 3);
+}
+
+void JudgeAccess(Warp& w, const Inst& i, uint32_t mask, const Access& at, uint32_t bytes,
+                 bool write, bool atomic);
+// Rows of ldmatrix and stmatrix: one address per lane.
+void JudgeMatrix(Warp& w, const Inst& i, const uint32_t* addresses, uint32_t count, bool write);
+void JudgeArrive(Warp& w, const Inst& i, uint32_t lanes, const Cta& cta, uint32_t offset,
+                 bool arrives, bool expects);
+void JudgeWait(Warp& w, const Inst& i, uint32_t done, const uint32_t* address, bool parity,
+               const uint32_t* parities);
+judge::AsyncOp JudgeTensorLoad(Warp& w, const Inst& i, int lane, const TensorMapInfo& map,
+                               uint64_t map_address, const int32_t* coords, const Cta& target,
+                               uint32_t offset, const Cta& signalled, uint32_t bar_offset);
+void JudgeTensorStore(Warp& w, const Inst& i, int lane, const TensorMapInfo& map,
+                      uint64_t map_address, const int32_t* coords, const Cta& cta, uint32_t offset,
+                      bool reduces);
+judge::AsyncOp JudgeBulkLoad(Warp& w, const Inst& i, int lane, uint64_t from, const Cta& target,
+                             uint32_t offset, uint32_t bytes, const Cta& signalled,
+                             uint32_t bar_offset);
+judge::AsyncOp JudgeBulkShared(Warp& w, const Inst& i, int lane, const Cta& source, uint32_t from,
+                               const Cta& target, uint32_t to, uint32_t bytes, const Cta& signalled,
+                               uint32_t bar_offset);
+void JudgeBulkStore(Warp& w, const Inst& i, int lane, const Cta& cta, uint32_t offset, uint64_t to,
+                    uint32_t bytes, bool reduces);
+void JudgeCpAsync(Warp& w, const Inst& i, uint32_t mask, const uint32_t* to, const uint64_t* from,
+                  const uint32_t* sizes, uint32_t bytes);
+void JudgeWgmma(Cta& cta, const Inst& i, uint32_t first_warp, uint32_t group, uint64_t desc_a,
+                uint64_t desc_b);
+void JudgeBar(Warp& w, const Inst& i, uint32_t mask, uint32_t id, uint64_t generation, bool waits,
+              bool reduces);
+// The cluster's run is over, or stuck.
+void JudgeEnd(Cluster& cluster, bool stuck);
+
+void StartJudge(Cluster& cluster);
+// Gives the launch its judge.
+void SetUpJudge(Launch& launch, judge::LaunchJudge* judge);
+// A fault as the judge says it.
+judge::Finding FindingOf(const Fault& fault, const Launch& launch);
+
+}  // namespace tilec::runtime::emulator
