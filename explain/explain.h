@@ -2,7 +2,7 @@
 // programs. Takes any graph and any schedule: solved, edited by hand, or wrong; says so where a law
 // is broken. Decides nothing and contains no solver; whynot.h asks the scheduler.
 //
-//   Explain(graph, schedule, proof, sources) → Explanation → ToText, ToJson, ToTrace
+//   Explain(graph, schedule, proof, sources) → Explanation → ToText, ToJson, ToSvg, ToHtml, ToTrace
 //
 // Every form is made from the Explanation alone, and its bytes depend on nothing else.
 //
@@ -133,6 +133,10 @@ std::vector<Reason> Sentences(const scheduler::Graph& graph,
 
 std::string ToText(const Explanation& e);
 std::string ToJson(const Explanation& e);
+// The timeline of a prologue, two steady periods and an epilogue, over the dependence graph.
+std::string ToSvg(const Explanation& e);
+// The same, with everything ToText says, as one page that needs no network.
+std::string ToHtml(const Explanation& e);
 // Chrome trace events of `iterations` iterations (one cycle is one microsecond), for Perfetto.
 std::string ToTrace(const Explanation& e, int iterations);
 

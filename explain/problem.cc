@@ -94,12 +94,12 @@ Result<Solved> SolveBest(const LoopProblem& problem, const scheduler::SolveOptio
       trial.MoveTo(failures);
       continue;
     }
+    const int64_t found = solution->certificate.ii, proved = solution->lower_bound;
     if (problem.candidates.size() > 1)
       notes->push_back(
-          {fmt::format("{}: II {}{}", name, solution->certificate.ii,
-                       solution->lower_bound < solution->certificate.ii
-                           ? fmt::format(" found, and none below {} exists", solution->lower_bound)
-                           : ""),
+          {fmt::format(
+               "{}: II {}{}", name, found,
+               proved < found ? fmt::format(" found, {}…{} is open", proved, found - 1) : ""),
            {}});
     if (best.candidate != nullptr && solution->certificate.ii >= best.solution.certificate.ii)
       continue;

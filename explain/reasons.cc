@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -20,7 +21,7 @@ using scheduler::Graph;
 using scheduler::GraphEdge;
 using scheduler::Law;
 
-constexpr size_t kMostTerms = 12;
+constexpr size_t kMostTerms = 6;
 
 const char* SentenceOf(const std::string& law) {
 #define LAW(name, id, sentence, source) \
@@ -30,23 +31,28 @@ const char* SentenceOf(const std::string& law) {
   return "";
 }
 
-// "QK0 512 + PV0 512 + 8 more of 391"; the sum in *total.
+// "QK0 512 + PV0 512", or where that would be long "4 × 391 (QK0 PV0 QK1 PV1) + …", largest first;
+// the sum in *total.
 std::string Shares(const Graph& graph, int unit, int64_t* total) {
-  std::string text;
+  std::map<int64_t, std::vector<int>, std::greater<>> by_cycles;
+  std::string each;
   size_t terms = 0;
   *total = 0;
-  for (const scheduler::GraphOp& op : graph.ops)
-    for (const scheduler::UnitUse& use : op.uses) {
+  for (int v = 0; v < static_cast<int>(graph.ops.size()); ++v)
+    for (const scheduler::UnitUse& use : graph.ops[v].uses) {
       if (use.unit != unit || use.cycles == 0) continue;
       *total += use.cycles;
-      if (++terms <= kMostTerms)
-        text += fmt::format("{}{} {}", terms > 1 ? " + " : "", op.name, use.cycles);
+      by_cycles[use.cycles].push_back(v);
+      each += fmt::format("{}{} {}", ++terms > 1 ? " + " : "", graph.ops[v].name, use.cycles);
     }
-  if (terms > kMostTerms) text += fmt::format(" + {} more ops", terms - kMostTerms);
+  if (terms <= kMostTerms) return each;
+  std::string text;
+  for (const auto& [cycles, ops] : by_cycles)
+    text += fmt::format("{}{} × {} ({})", text.empty() ? "" : " + ", ops.size(), cycles,
+                        Names(graph, ops, " ", kMostTerms));
   return text;
 }
 
-// Times of ops on a unit are worth listing if they explain the sum at a glance.
 std::string UnitText(const Graph& graph, int unit, int64_t ii) {
   int64_t total = 0;
   const std::string shares = Shares(graph, unit, &total);
@@ -208,6 +214,17 @@ std::vector<Reason> Sentences(const Graph& graph, const std::vector<CoreItem>& c
       if (const int edge = EdgeOf(graph, item, taken); edge >= 0) {
         taken.insert(edge);
         dependences.push_back(edge);
+        continue;
+      }
+    }
+    if (item.law == scheduler::LawName(Law::kTransfer)) {
+      if (const int edge = EdgeOf(graph, item, {}); edge >= 0) {
+        const GraphEdge& e = graph.edges[edge];
+        Add({item.law,
+             fmt::format("{} → {} {} more", graph.ops[e.from].name, graph.ops[e.to].name,
+                         Count(e.transfer, "cycle")),
+             item.ops},
+            &reasons, &by_law);
         continue;
       }
     }

@@ -95,7 +95,7 @@ class Asking {
           ii == e_.schedule.ii
               ? fmt::format("II {} is this schedule's", ii)
               : fmt::format(
-                    "II {} is possible: this schedule stays one with {} more at the end of "
+                    "II {} is possible: this schedule stays one with {} at the end of "
                     "its period; it costs {:.1f} % of the speed",
                     ii, Count(ii - e_.schedule.ii, "idle cycle"),
                     100.0 * static_cast<double>(ii - e_.schedule.ii) / static_cast<double>(ii)));

@@ -366,8 +366,9 @@ void Model::AddPins() {
   }
 }
 
-// Rotating a schedule changes nothing, so one op may sit at cycle 0; interchanging two alike
-// slices changes nothing, so the first may be the earlier one. Neither holds once an author pins.
+// Rotating a schedule changes nothing, so one op may sit at cycle 0 (but the stages that ops span:
+// where those are limited it may be in stage 0); interchanging two alike slices changes nothing, so
+// the first may be the earlier one. Neither holds once an author pins.
 void Model::AddSymmetry() {
   for (const Graph::Pin& pin : graph_.pins)
     if (pin.cycle >= 0 || pin.stage >= 0) return;
@@ -382,6 +383,7 @@ void Model::AddSymmetry() {
   if (root < 0) root = 0;
   if (graph_.ops.empty()) return;
   for (IntVar var : {k_[root], r_[root]}) {
+    if (options_.fixed_stages && var == r_[root]) continue;
     formulas_.Add({formulas_.AtLeast(var, Formulas::Zero(), 0)});
     formulas_.Add({formulas_.AtMost(var, Formulas::Zero(), 0)});
   }

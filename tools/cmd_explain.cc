@@ -179,6 +179,8 @@ class Command {
     }
     if (!o_.trace.empty())
       TRY_VOID(WriteResult(session_, o_.trace, explain::ToTrace(e, kTraceIterations)));
+    if (!o_.svg.empty()) TRY_VOID(WriteResult(session_, o_.svg, explain::ToSvg(e)));
+    if (!o_.html.empty()) TRY_VOID(WriteResult(session_, o_.html, explain::ToHtml(e)));
     broken_ = !e.report.violations.empty();
     return WriteResult(session_, o_.output,
                        o_.format == "json" ? explain::ToJson(e) : explain::ToText(e));

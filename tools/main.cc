@@ -223,6 +223,9 @@ class CommandLine {
     explain->add_option("--why-not", o_.why_not, "II=2047, stages=1, roles=1, or a tune: BM=64")
         ->allow_extra_args(false);
     explain->add_option("--format", o_.format, "text or json");
+    explain->add_option("--svg", o_.svg, "file for the timeline and the graph");
+    explain->add_option("--html", o_.html,
+                        "file for a page with everything, to look at and to ask");
     explain->add_option("--trace", o_.trace, "file for Perfetto: several iterations");
     explain->add_option("--epsilon", o_.epsilon, "slack on II for the secondary objective")
         ->check(CLI::Range(0.0, 1.0));

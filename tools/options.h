@@ -69,7 +69,7 @@ struct Options {
 
   // explain
   std::string format = "text";  // text, json
-  std::string trace;
+  std::string svg, html, trace;
   std::vector<std::string> why_not;
   int loop = 0;  // from 1; 0: the one with most to do
 

@@ -158,6 +158,7 @@ TEST(Sentences, JoinChainsAndAddUp) {
             z = b.Op("Z", 1, 9, -1, 0);
   b.Edge(x, y).delay = 15;
   b.Edge(y, z).delay = 12;
+  for (scheduler::GraphEdge& edge : b.graph.edges) edge.transfer = 7;
   const std::vector<Reason> reasons =
       Sentences(b.graph,
                 {{"dependence", "Y -> Z: 12 cycles", {y, z}},
@@ -171,8 +172,8 @@ TEST(Sentences, JoinChainsAndAddUp) {
             "unit tensor has 21 cycles to do in an iteration (X 10 + Y 11) and a period of 20 "
             "offers 20");
   EXPECT_EQ(reasons[1].text,
-            "a value handed to another role takes the hand-off time on top: X -> Y: 15 cycles, and "
-            "7 more between roles; Y -> Z: 12 cycles, and 7 more between roles");
+            "a value handed to another role takes the hand-off time on top: X → Y 7 cycles more; "
+            "Y → Z 7 cycles more");
   EXPECT_EQ(reasons[1].ops, (std::vector<int>{x, y, z}));
   EXPECT_EQ(reasons[2].text, "X → Y → Z takes 15 + 12 = 27 cycles");
 }
@@ -260,6 +261,43 @@ TEST(Trace, EventsOfOneThreadDoNotOverlap) {
   EXPECT_EQ(count["QK0"], 3 * 5);   // and in flight
 }
 
+// Names and source lines are anybody's text.
+TEST(Html, QuotesWhatItShows) {
+  GraphBuilder b;
+  const int unit = b.Unit("\"><img>");
+  b.Op("</script><b>&", 4, 10, unit, 5);
+  ir::Schedule s;
+  s.ii = 10;
+  s.roles = {{"<i>role", 4, 32}};
+  s.ops = {{"</script><b>&", 0, 0}};
+  SourceMap sources;
+  const std::string line = "x = '<!--<script>' // </script>";
+  b.graph.ops[0].at = {sources.Add("a<b>.tile", line), 0, 3};
+  DiagSink diags;
+  const auto e = Explain(b.graph, s, {}, sources, diags);
+  ASSERT_TRUE(e.ok());
+  for (const std::string& text : {ToHtml(*e), ToSvg(*e)}) {
+    EXPECT_EQ(text.find("<b>"), text.find("<b>&")) << "only inside JSON";
+    const size_t data = text.find("id=\"data\"");
+    for (const char* bad : {"<b>", "<img>", "<i>role", "<!--", "</script><b>"})
+      EXPECT_GE(text.find(bad), data) << bad;
+  }
+  const std::string page = ToHtml(*e);
+  size_t ends = 0;
+  for (size_t at = 0; (at = page.find("</script", at)) != std::string::npos; ++at) ++ends;
+  EXPECT_EQ(ends, 2u);  // the data and the script
+  EXPECT_EQ(page.find("<!--"), std::string::npos);
+}
+
+TEST(Html, NeedsNothingElseAndIsTheSameEveryTime) {
+  const std::string page = ToHtml(Attention());
+  EXPECT_EQ(page, ToHtml(Must(Attention().graph, Attention().schedule,
+                              {Attention().certificate, Attention().verdict.lower_bound})));
+  for (const char* bad : {"http:", "https:", "src=", "href=", "@import", "url("})
+    EXPECT_EQ(page.find(bad), std::string::npos) << bad;
+  EXPECT_EQ(ToSvg(Attention()), ToSvg(Attention()));
+}
+
 Answer Ask(const Explanation& e, const std::string& question) {
   DiagSink diags;
   const auto q = ParseQuestion(question, false, diags);
@@ -273,18 +311,49 @@ bool Says(const Answer& answer, const std::string& text) {
                      [&](const Reason& r) { return r.text.find(text) != std::string::npos; });
 }
 
-TEST(WhyNot, Attention) {
+Explanation SolvedHere(const Graph& graph) {
+  DiagSink diags;
+  const auto solution = scheduler::Solve(graph, {}, diags);
+  EXPECT_TRUE(solution.ok()) << RenderAll(diags, SourceMap());
+  if (!solution.ok()) return {};
+  return Must(graph, solution->schedule, {solution->certificate, solution->lower_bound});
+}
+
+TEST(WhyNot, PeriodsOfAttention) {
   const Explanation& e = Attention();
   const Answer below = Ask(e, "II=2047");
   EXPECT_EQ(below.kind, Answer::Kind::kImpossible);
   EXPECT_TRUE(Says(below, "unit tensor has 2048 cycles")) << below.text;
   EXPECT_EQ(Ask(e, "II=2100").kind, Answer::Kind::kPossible);
-  const Answer roles = Ask(e, "roles=1");
-  EXPECT_EQ(roles.kind, Answer::Kind::kImpossible);
-  EXPECT_TRUE(Says(roles, "at most 1 compute role of 4 warps"));
-  EXPECT_TRUE(Says(roles, "II 2916 (42.4 % longer)")) << roles.text;
   EXPECT_EQ(Ask(e, "roles=2").kind, Answer::Kind::kPossible);
   EXPECT_EQ(Ask(e, "stages=9").kind, Answer::Kind::kPossible);
+}
+
+// Two streams of 10 cycles each: one role needs both after each other.
+TEST(WhyNot, FewerRoles) {
+  GraphBuilder b;
+  b.Op("X", 10, 10);
+  b.Op("Y", 10, 10);
+  const Explanation e = SolvedHere(b.graph);
+  ASSERT_EQ(e.schedule.ii, 10);
+  const Answer answer = Ask(e, "roles=1");
+  EXPECT_EQ(answer.kind, Answer::Kind::kImpossible);
+  EXPECT_TRUE(Says(answer, "at most 1 compute role is impossible at II 10")) << answer.text;
+  EXPECT_TRUE(Says(answer, "II 20 (100.0 % longer) is possible and no less")) << answer.text;
+  EXPECT_TRUE(Says(answer, "1 wide role instead of 2")) << answer.text;
+}
+
+// Y waits 20 cycles for X: in one stage the period must be longer than that.
+TEST(WhyNot, FewerStages) {
+  GraphBuilder b;
+  const int f = b.Unit("f"), g = b.Unit("g");
+  b.Edge(b.Op("X", 1, 20, f, 10), b.Op("Y", 1, 5, g, 10)).delay = 20;
+  const Explanation e = SolvedHere(b.graph);
+  ASSERT_EQ(e.schedule.ii, 10);
+  const Answer answer = Ask(e, "stages=1");
+  EXPECT_EQ(answer.kind, Answer::Kind::kImpossible);
+  EXPECT_TRUE(Says(answer, "X → Y takes 20 cycles")) << answer.text;
+  EXPECT_TRUE(Says(answer, "II 21 (110.0 % longer) is possible and no less")) << answer.text;
 }
 
 // An II that only search refutes.

@@ -1,0 +1,10 @@
+# cmake -DOUT=FILE -DCSS=FILE -DJS=FILE -P embed_page.cmake: style and script of the page as C++ text.
+file(READ ${CSS} css)
+file(READ ${JS} js)
+set(text "// Made by explain/embed_page.cmake.\n#include \"explain/page.h\"\n\n")
+string(APPEND text "namespace tilec::explain {\n\nstd::string_view PageStyle() {\n  return R\"page_text(")
+string(APPEND text "${css}")
+string(APPEND text ")page_text\";\n}\n\nstd::string_view PageScript() {\n  return R\"page_text(")
+string(APPEND text "${js}")
+string(APPEND text ")page_text\";\n}\n\n}  // namespace tilec::explain\n")
+file(WRITE ${OUT} "${text}")
