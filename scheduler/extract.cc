@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "scheduler/body_facts.h"
 #include "scheduler/contract.h"
 #include "scheduler/diagnostics.h"
 #include "scheduler/slicing.h"
@@ -21,17 +22,13 @@ using ir::OpKind;
 using ir::Type;
 using ir::ValueId;
 
+constexpr int kComputeWarps = 4;       // of a role that computes
 constexpr int64_t kThreads = 32;       // of a warp
 constexpr int64_t kTensorRows = 64;    // of a product's instruction
 constexpr int64_t kTensorDepth = 32;   // bytes of K of a product's instruction
 constexpr int64_t kLanes = 128;        // of tensor memory, of 4 bytes each per column
 constexpr int64_t kMostDistance = 64;  // of chains of carried values
 constexpr int64_t kCheap = 8;          // at most 1/8 of the largest issue time: worth doing twice
-
-bool IsFree(OpKind kind) {
-  return kind == OpKind::kConstant || kind == OpKind::kBroadcast || kind == OpKind::kReshape ||
-         kind == OpKind::kTranspose || kind == OpKind::kIota || kind == OpKind::kBitcast;
-}
 
 bool IsMemory(OpKind kind) {
   return kind == OpKind::kLoad || kind == OpKind::kStore || kind == OpKind::kAtomic;
@@ -54,6 +51,7 @@ class Extractor {
         slices_(options.slices),
         diags_(diags),
         classes_(fn, loop),
+        facts_(FactsOf(fn, loop)),
         tensor_memory_(target.Has("tmem")) {}
 
   Result<Extraction> Run() {
@@ -69,6 +67,7 @@ class Extractor {
     graph_.machine.registers = target_.Limit("registers");
     graph_.machine.max_warps = target_.Limit("max_warps");
     graph_.machine.barrier_bytes = target_.Limit("barrier_bytes", 16);
+    ReserveLiveIns();
     for (const ir::TargetUnit& unit : target_.units)
       graph_.units.push_back({unit.name, unit.capacity, unit.fluid});
     for (size_t i = 1; i < body_.args.size(); ++i) arg_index_[body_.args[i]] = i;
@@ -195,6 +194,20 @@ class Extractor {
     return op;
   }
 
+  // What lives around the loop is not the loop's to use.
+  void ReserveLiveIns() {
+    MachineLimits& machine = graph_.machine;
+    for (const LiveIn& live : facts_.live_in) {
+      const Type& type = fn_.type(live.value);
+      const int64_t bytes = CeilDiv(type.elements() * ir::Info(type.dtype).bits, 8);
+      if (live.loaded_operand)
+        machine.smem_bytes = std::max<int64_t>(0, machine.smem_bytes - bytes);
+      else
+        machine.max_regs_per_thread = std::max<int64_t>(
+            0, machine.max_regs_per_thread - Registers(Bytes(live.value), kComputeWarps));
+    }
+  }
+
   bool SlicedOp(const Op& op) const {
     if (slices_ == 1) return op.attr("slice") != nullptr;
     for (ValueId v : op.results)
@@ -265,6 +278,11 @@ class Extractor {
         g.tmem_columns = Columns(Bytes(op.results[0]));
       } else if (!op.results.empty()) {
         g.regs = Registers(Bytes(op.results[0]), g.warps);
+      }
+      if (facts_.masks.count(id) > 0 && !options_.masks_every_turn) {
+        g.issue = g.latency = 0;
+        g.uses.clear();
+        if (op.kind != OpKind::kSelect) g.regs = 0;
       }
       if (op.kind == OpKind::kDot) products_.insert(static_cast<int>(graph_.ops.size()));
       instances_[id].push_back(static_cast<int>(graph_.ops.size()));
@@ -409,6 +427,7 @@ class Extractor {
   const int slices_;
   DiagSink& diags_;
   const DimClasses classes_;
+  const BodyFacts facts_;
   const bool tensor_memory_;
   Graph graph_;
   std::vector<OpOrigin> origins_;

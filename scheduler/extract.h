@@ -10,6 +10,7 @@
 //     tmem_store ops carry values to and from registers.
 //   * Beside the graph it says of each op which ops of the body it stands for; free ops and scalars
 //     belong to whoever uses them and appear nowhere.
+//   * Tiles that live around the loop take shared memory and registers away from it.
 //   * Carried values become edges of distance 1 and more; accesses of one tensor that may touch the
 //     same elements become order edges.
 //
@@ -61,6 +62,9 @@ struct ExtractOptions {
   // False: values in registers stay in the role that makes them, so that each role computes one or
   // more whole slices.
   bool role_crossing = false;
+  // False: masks cost nothing (scheduler/body_facts.h), as where iterations that need them run code
+  // of their own.
+  bool masks_every_turn = false;
 };
 
 // `loop` is a `for` of a tile-level function. A body whose rows are cut already says so by the

@@ -14,7 +14,7 @@ namespace {
 // Attempts are bounded by work, so that the same graph gives the same answer everywhere: one unit
 // is one attempt at one op.
 constexpr int64_t kWork = 60'000;
-constexpr uint64_t kSeedsAtBound = 24, kSeeds = 6, kSeedsForObjective = 12;
+constexpr uint64_t kSeedsAtBound = 24, kSeeds = 9, kSeedsForObjective = 12;
 constexpr int64_t kFinest = 512;  // the last step down is 1/512 of the bound
 
 class Finder {
@@ -34,7 +34,8 @@ class Finder {
     for (uint64_t seed = 0; seed < seeds; ++seed)
       for (size_t i = 0; i < guesses_.size(); ++i)
         if (schedulers[i])
-          if (std::optional<Search::Found> found = Try(guesses_[i], *schedulers[i], ii, seed))
+          if (std::optional<Search::Found> found =
+                  Try(guesses_[i], *schedulers[i], ii, seed + 7 * i))
             return found;
     return std::nullopt;
   }

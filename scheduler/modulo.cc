@@ -129,6 +129,12 @@ int ModuloScheduler::Pick() {
   bool any = std::find(placed_.begin(), placed_.end(), true) != placed_.end();
   for (int v = 0; v < n_; ++v) {
     if (placed_[v]) continue;
+    if (order_ != Order::kSlack) {
+      const int64_t rank = order_ == Order::kHeight ? height_[v] : depth_[v];
+      const double key = -static_cast<double>(rank) * (1 - 0.3 * bias_[v]);
+      if (best < 0 || key < least) best = v, least = key;
+      continue;
+    }
     int64_t early = kNone, late = -kNone;
     for (int u = 0; u < n_; ++u) {
       if (!placed_[u]) continue;
@@ -165,7 +171,7 @@ ModuloScheduler::Window ModuloScheduler::WindowOf(int v) {
   } else if (late == -kNone) {
     w.late = early + ii_ - 1;
   } else {
-    w.from_early = !late_[v];
+    w.from_early = order_ == Order::kSlack ? !late_[v] : order_ == Order::kHeight;
   }
   if (w.late > w.early + ii_ - 1)
     (w.from_early ? w.late : w.early) = w.from_early ? w.early + ii_ - 1 : w.late - ii_ + 1;
@@ -287,7 +293,7 @@ bool ModuloScheduler::PlaceAll() {
       // By force: where it wants to be, but never twice at the same cycle.
       int64_t at = w.from_early || w.early > w.late ? w.early : w.late;
       if (last_[v] != kNone && last_[v] >= at)
-        at = last_[v] + 1 + static_cast<int64_t>(Noise() * 8);
+        at = last_[v] + 1 + static_cast<int64_t>(Noise() * static_cast<double>(ii_) / 8);
       Force(v, at);
     }
     last_[v] = t_[v];
@@ -364,8 +370,9 @@ std::optional<Placement> ModuloScheduler::Run(uint64_t seed) {
   if (!possible_) return std::nullopt;
   random_ = seed * 0x2545f4914f6cdd1dULL + 1;
   bias_.assign(n_, 0);
-  if (seed > 0)
-    for (double& bias : bias_) bias = Noise() * (seed % 4 == 3 ? 3 : 1);
+  order_ = static_cast<Order>(seed % 3);
+  if (seed >= 3)
+    for (double& bias : bias_) bias = Noise();
   if (!PlaceAll()) return std::nullopt;
   Improve();
   if (Judge().overflow > 0) return std::nullopt;

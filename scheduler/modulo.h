@@ -89,6 +89,10 @@ class ModuloScheduler {
   std::vector<bool> tight_;        // ops of a nearly full resource of one instance
   std::vector<bool> late_;         // by default as late as possible
 
+  // What is placed next: the op with the least freedom; or from the start of the critical path
+  // (height) or from its end (depth).
+  enum class Order { kSlack, kHeight, kDepth };
+  Order order_ = Order::kSlack;
   uint64_t random_ = 0;
   std::vector<double> bias_;
   std::vector<int64_t> t_, last_;

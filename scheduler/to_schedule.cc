@@ -36,6 +36,30 @@ void SpreadQuotas(const Needs& needs, const RoleOffer& offer, int load_warps,
   }
 }
 
+// Loads that run ahead come when memory likes, not when the schedule says: what shared memory is
+// left makes their rings deeper, until each bears a load that takes twice its time.
+void DeepenRings(const Graph& graph, const std::vector<int64_t>& life, int64_t ii,
+                 std::vector<ir::Channel>* channels) {
+  int64_t left = graph.machine.smem_bytes;
+  for (const ir::Channel& channel : *channels)
+    if (const int v = graph.FindOp(channel.value); graph.ops[v].smem_bytes > 0)
+      left -= channel.depth * (graph.ops[v].smem_bytes + graph.machine.barrier_bytes);
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (ir::Channel& channel : *channels) {
+      const int v = graph.FindOp(channel.value);
+      const GraphOp& op = graph.ops[v];
+      const int64_t slot = op.smem_bytes + graph.machine.barrier_bytes;
+      if (!op.streaming || op.smem_bytes == 0 || slot > left || PinnedDepth(graph, v) > 0 ||
+          channel.depth * ii >= life[v] + op.latency)
+        continue;
+      ++channel.depth;
+      left -= slot;
+      grown = true;
+    }
+  }
+}
+
 std::vector<ir::OrderEdge> OrderEdges(const Graph& graph, const Search::Found& found) {
   std::vector<ir::OrderEdge> edges;
   for (size_t f = 0; f < graph.units.size(); ++f) {
@@ -108,10 +132,11 @@ ir::Schedule ToSchedule(const Graph& graph, const SolveOptions& options,
     s.ops.push_back({graph.ops[v].name, found.placement.cycle[v] - least * found.ii,
                      role_of[found.placement.group[v]]});
 
+  std::vector<int64_t> lives(graph.ops.size(), 0);
   for (int v = 0; v < static_cast<int>(graph.ops.size()); ++v) {
     const GraphOp& op = graph.ops[v];
     bool crosses = false, by_register = false;
-    int64_t life = 0;
+    int64_t& life = lives[v];
     for (const GraphEdge& edge : graph.edges) {
       if (edge.from != v || edge.kind == EdgeKind::kOrder) continue;
       if (found.placement.group[edge.to] != found.placement.group[v]) {
@@ -135,6 +160,7 @@ ir::Schedule ToSchedule(const Graph& graph, const SolveOptions& options,
       s.channels.push_back({op.name, "reg", depth + (life % found.ii == 0 ? 1 : 0)});
     }
   }
+  DeepenRings(graph, lives, found.ii, &s.channels);
   s.order = OrderEdges(graph, found);
   s.assumptions.push_back(
       fmt::format("costs of machine {}; transfer times per edge", graph.machine.name));

@@ -268,6 +268,53 @@ TEST(Extract, OriginsCoverTheBody) {
   }
 }
 
+// The mask of the causal case costs nothing, unless every iteration is to evaluate it; Q, which
+// lives around the loop, takes its place in shared memory.
+TEST(Extract, MasksAndLiveIns) {
+  const ir::Function plain = Kernel("attention", "attention", {{"D", int64_t{128}}});
+  const ir::Function causal =
+      Kernel("attention", "attention", {{"D", int64_t{128}}, {"causal", true}});
+  const Graph a = Extract(plain, "h200", 2), b = Extract(causal, "h200", 2);
+  EXPECT_EQ(ToText(a), ToText(b));
+  EXPECT_EQ(a.machine.smem_bytes, 232448 - 128 * 128 * 2);
+  int masks = 0;
+  for (const GraphOp& op : b.ops)
+    if (op.issue == 0) {
+      ++masks;
+      EXPECT_EQ(op.latency, 0);
+      EXPECT_TRUE(op.uses.empty());
+      EXPECT_EQ(op.regs, 64);  // it is a new name for what it masks
+    }
+  EXPECT_EQ(masks, 2);
+  DiagSink diags;
+  ExtractOptions options;
+  options.slices = 2;
+  options.masks_every_turn = true;
+  const ir::OpId loop = InnermostLoops(causal)[0];
+  const Result<Extraction> every = ExtractLoop(causal, loop, Machine("h200"), options, diags);
+  ASSERT_TRUE(every.ok());
+  EXPECT_GT(BestBound(every->graph).ii, BestBound(b).ii);
+}
+
+// Registers stay where they are made; shared arithmetic is done by each slice.
+TEST(Extract, RolesShareNoRegisters) {
+  const ir::Function fn = Kernel("attention", "attention", {{"D", int64_t{128}}});
+  const Graph g = Extract(fn, "h200", 2);
+  for (const GraphEdge& e : g.edges) {
+    if (e.kind != EdgeKind::kRegister) continue;
+    EXPECT_FALSE(e.crossable);
+    EXPECT_EQ(g.ops[e.from].slice, g.ops[e.to].slice);
+  }
+  DiagSink diags;
+  ExtractOptions options;
+  options.slices = 2;
+  options.role_crossing = true;
+  const Result<Extraction> free =
+      ExtractLoop(fn, InnermostLoops(fn)[0], Machine("h200"), options, diags);
+  ASSERT_TRUE(free.ok());
+  for (const GraphEdge& e : free->graph.edges) EXPECT_TRUE(e.crossable);
+}
+
 // A body whose rows are cut already: the attribute says which slice an op belongs to.
 TEST(Extract, TakesSlicesFromTheBody) {
   ir::Function fn = Kernel("attention", "attention", {{"D", int64_t{128}}});
