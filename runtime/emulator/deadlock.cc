@@ -63,7 +63,7 @@ void Cluster::ReportDeadlock() {
   uint32_t live = 0, waiting = 0;
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // reason → warps
   std::map<std::string, size_t> index;
-  int line = 0;
+  int line = 0, registers_line = 0;
   auto add = [&](const Warp& w, const std::string& why) {
     auto [it, added] = index.emplace(why, groups.size());
     if (added) groups.emplace_back(why, std::vector<std::string>());
@@ -78,6 +78,8 @@ void Cluster::ReportDeadlock() {
         if (p.wait.kind == Wait::Kind::kNone || p.wait.kind == Wait::Kind::kYielded) continue;
         waits = true;
         if (line == 0) line = launch->program->code[p.pc].line;
+        if (p.wait.kind == Wait::Kind::kRegisters && registers_line == 0)
+          registers_line = launch->program->code[p.pc].line;
         add(w, DescribeWait(w, p.pc, p.mask, p.wait));
       }
       if (w.polls > 0) {
@@ -98,6 +100,10 @@ void Cluster::ReportDeadlock() {
   fault.def = &kDeadlock;
   fault.message = fmt::format(fmt::runtime(kDeadlock.format), waiting, live);
   fault.line = line;
+  if (registers_line != 0) {  // the pool can never give what is asked: the rest waits for that
+    fault.rule = judge::Rule::kR1;
+    fault.line = registers_line;
+  }
   constexpr size_t kMaxGroups = 24;
   for (size_t k = 0; k < groups.size() && k < kMaxGroups; ++k) {
     const auto& [why, warps] = groups[k];

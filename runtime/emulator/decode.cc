@@ -445,70 +445,13 @@ bool Decoder::One(const Statement& s) {
   if (s.guard >= 0) Set(&inst, 7, {false, static_cast<uint32_t>(s.guard), 1}, false);
   for (size_t k = uses; k < uses_.size(); ++k)
     if (uses_[k].inst == kPending) uses_[k].inst = static_cast<uint32_t>(p_->code.size());
+  bool lanewise = m.form->builder == Builder::kAlu || m.form->builder == Builder::kSpecial ||
+                  m.form->builder == Builder::kRounded;
+  if (lanewise && (m.t == Type::kF32 || m.t == Type::kF64))
+    p_->floats.push_back({static_cast<uint32_t>(p_->code.size()),
+                          static_cast<uint32_t>(s.operands.size()) - 1, m.t == Type::kF64});
   p_->code.push_back(inst);
   return true;
-}
-
-void Decoder::WatchRegisters() {
-  using Kind = judge::RegisterUse::Kind;
-  const Handler mov = AluHandler(AluOp::kMov, Type::kB32, {});
-  std::vector<uint8_t> watched(vregs_.size());
-  std::vector<std::pair<uint32_t, uint32_t>> copies;  // from, to
-  bool any = false;
-  // Of a wgmma: is list entry `at` of its accumulators, or of its fragment?
-  auto in_list = [&](uint32_t list, int32_t at) {
-    return at > static_cast<int32_t>(list) && at <= static_cast<int32_t>(list + p_->lists[list]);
-  };
-  std::map<uint32_t, std::pair<int64_t, int64_t>> movs;  // instruction → from, to
-  for (const RegUse& u : uses_) {
-    const Inst& i = p_->code[u.inst];
-    if (i.run == RunWgmma && u.field >= 8) {
-      watched[u.vreg] = 1;
-      any = true;
-    } else if (i.run == mov && u.field < 2) {
-      auto& m = movs.emplace(u.inst, std::make_pair(-1, -1)).first->second;
-      (u.field == 0 ? m.second : m.first) = u.vreg;
-    }
-  }
-  if (!any) return;
-  for (const auto& [inst, m] : movs)
-    if (m.first >= 0 && m.second >= 0)
-      copies.emplace_back(static_cast<uint32_t>(m.first), static_cast<uint32_t>(m.second));
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (auto [from, to] : copies)
-      if (watched[from] && !watched[to]) watched[to] = 1, changed = true;
-  }
-  judge::RegisterMap& map = p_->watched;
-  std::vector<uint32_t> number(vregs_.size());
-  for (size_t r = 0; r < watched.size(); ++r)
-    if (watched[r]) number[r] = map.count++;
-  std::vector<std::vector<judge::RegisterUse>> per(p_->code.size());
-  for (const RegUse& u : uses_) {
-    if (!watched[u.vreg]) continue;
-    const Inst& i = p_->code[u.inst];
-    auto add = [&](Kind kind) { per[u.inst].push_back({number[u.vreg], kind}); };
-    auto m = movs.find(u.inst);
-    if (i.run == RunWgmma && u.field >= 8) {
-      bool fragment =
-          i.o[1] != 0 && p_->wgmma[i.imm].a_in_registers && in_list(i.o[1], u.field - 8);
-      add(fragment ? Kind::kFragment : Kind::kAccumulator);
-    } else if (m != movs.end() && m->second.first >= 0 &&
-               watched[static_cast<size_t>(m->second.first)] && u.field < 2) {
-      if (u.field == 0)
-        add(Kind::kCopyTo);
-      else
-        per[u.inst].insert(per[u.inst].begin(), {number[u.vreg], Kind::kCopyFrom});
-    } else {
-      add(u.def ? Kind::kWrite : Kind::kRead);
-    }
-  }
-  map.first.resize(p_->code.size() + 1);
-  for (size_t k = 0; k < per.size(); ++k) {
-    map.first[k] = static_cast<uint32_t>(map.uses.size());
-    map.uses.insert(map.uses.end(), per[k].begin(), per[k].end());
-  }
-  map.first[per.size()] = static_cast<uint32_t>(map.uses.size());
 }
 
 Result<std::unique_ptr<Program>> Decoder::Run() {
@@ -574,6 +517,7 @@ Result<std::unique_ptr<Program>> Decoder::Run() {
     p_->specials.push_back({static_cast<Special>(special), vreg});
   }
   WatchRegisters();
+  FindUnfencedControls();
   PlaceRegisters(*p_, vregs_, uses_, special_vregs);
   return std::move(p_);
 }

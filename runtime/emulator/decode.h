@@ -126,6 +126,8 @@ class Decoder {
   Inst Start(const Statement& s) const;
   // Which instructions touch registers that wgmma works on (judge/registers.h).
   void WatchRegisters();
+  // Relaxed loads that a branch depends on, with an access behind it and no fence between.
+  void FindUnfencedControls();
   // An extra instruction without a guard: d = op(a, b).
   Ref EmitExtra(int line, Handler h, int bits, Ref a, const Ref* b = nullptr, uint64_t imm = 0);
 

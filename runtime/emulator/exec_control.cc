@@ -309,15 +309,25 @@ Step RunSetMaxNReg(Warp& w, const Inst& i, uint32_t mask) {
                     fmt::format("`{}`: all 32 lanes of a warp must execute it", TextOf(w, i)));
   uint32_t want = static_cast<uint32_t>(i.imm);
   Cta& cta = *w.cta;
+  auto done = [&] {
+    if (w.judge == nullptr) return Step::kNext;
+    w.judge->SetRegisters(w.judge_id, PcOf(w, i), want);
+    const Program& p = *cta.cluster->launch->program;
+    if (p.maxnreg == 0 && p.maxntid[0] == 0 && p.reqntid[0] == 0)
+      w.judge->Hint(judge::Rule::kR1, w.judge_id, mask, PcOf(w, i),
+                    "the entry does not say how many registers it starts with",
+                    "give the entry `.maxnreg`, or `.reqntid` and `.minnctapersm`");
+    return Step::kNext;
+  };
   if (w.registers == 0) {
     w.registers = want;  // the kernel does not say how many registers it starts with
-    return Step::kNext;
+    return done();
   }
   int64_t delta = int64_t{want} - w.registers;
   bool known = cta.cluster->launch->program->maxnreg != 0;  // else the start value is a guess
   if (!known && (i.u[0] ? delta < 0 : delta > 0)) {
     w.registers = want;
-    return Step::kNext;
+    return done();
   }
   if (!i.u[0] && delta > 0)
     return FailRule(w, i, kBadOperandValue, judge::Rule::kR1,
@@ -337,7 +347,7 @@ Step RunSetMaxNReg(Warp& w, const Inst& i, uint32_t mask) {
   cta.register_pool -= delta * 32;
   w.registers = want;
   ++cta.progress;
-  return Step::kNext;
+  return done();
 }
 
 }  // namespace tilec::runtime::emulator

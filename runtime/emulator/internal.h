@@ -71,6 +71,12 @@ struct SpecialUse {
   uint32_t row;
 };
 
+// A lane-wise instruction with a floating-point result in o[0] and operands in o[1 …].
+struct FloatResult {
+  uint32_t pc, sources;
+  bool wide;
+};
+
 struct Program {
   std::string name;
   std::vector<Inst> code;          // ends with a `ret`
@@ -82,6 +88,8 @@ struct Program {
   std::vector<std::pair<uint32_t, uint32_t>> params;  // offset, bytes
   uint32_t register_bytes = 0;                        // per warp
   judge::RegisterMap watched;                         // registers that wgmma works on
+  std::vector<uint32_t> unfenced_controls;            // pcs of relaxed loads, ascending
+  std::vector<FloatResult> floats;                    // by pc, ascending
   uint64_t param_bytes = 0;
   uint64_t local_bytes = 0;  // per thread
   uint64_t shared_static = 0;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/judge_hooks.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "runtime/emulator/handlers.h"
 
 namespace tilec::runtime::emulator {
@@ -56,6 +59,14 @@ void JudgeAccess(Warp& w, const Inst& i, uint32_t mask, const Access& at, uint32
   t.atomic = atomic;
   t.order = OrderOf(i);
   t.scope = ScopeOf(i);
+  if (t.order == judge::Order::kRelaxed && !write) {
+    const auto& unfenced = w.cta->cluster->launch->program->unfenced_controls;
+    if (std::binary_search(unfenced.begin(), unfenced.end(), t.pc))
+      w.judge->Hint(judge::Rule::kM9, t.warp, mask, t.pc,
+                    "a branch depends on this relaxed load, and the accesses behind it are not "
+                    "ordered after it",
+                    "load with `.acquire`, or put `fence.acq_rel` behind the branch");
+  }
   if (at.space == Space::kGlobal) {
     uint64_t addresses[32];
     ForLanes(mask, [&](int l) { addresses[l] = reinterpret_cast<uint64_t>(at.p[l]); });
@@ -78,6 +89,38 @@ void JudgeAccess(Warp& w, const Inst& i, uint32_t mask, const Access& at, uint32
     mask &= ~lanes;
     if (mask == 0) return;
   }
+}
+
+namespace {
+
+template <typename T>
+uint32_t FiniteLanes(Warp& w, uint32_t row, uint32_t mask) {
+  const T* v = Row<T>(w, row);
+  uint32_t finite = 0;
+  ForLanes(mask, [&](int l) { finite |= std::isfinite(v[l]) ? 1u << l : 0; });
+  return finite;
+}
+
+}  // namespace
+
+Step RunWatchingNumbers(Warp& w, const Inst& i, uint32_t mask) {
+  const auto& floats = w.cta->cluster->launch->program->floats;
+  uint32_t pc = PcOf(w, i);
+  auto it = std::lower_bound(floats.begin(), floats.end(), pc,
+                             [](const FloatResult& f, uint32_t at) { return f.pc < at; });
+  if (it == floats.end() || it->pc != pc) return i.run(w, i, mask);
+  auto finite = [&](uint32_t row, uint32_t lanes) {
+    return it->wide ? FiniteLanes<double>(w, row, lanes) : FiniteLanes<float>(w, row, lanes);
+  };
+  uint32_t before = mask;
+  for (uint32_t k = 1; k <= it->sources; ++k) before = finite(i.o[k], before);
+  Step step = i.run(w, i, mask);
+  uint32_t born = before & ~finite(i.o[0], before);
+  if (step == Step::kNext && born != 0)
+    w.judge->Hint(judge::Rule::kN1, w.judge_id, born, pc,
+                  fmt::format("lanes {:#x} get a NaN or infinity from finite operands", born),
+                  "look at the operands here; later ones only pass it on");
+  return step;
 }
 
 void JudgeMatrix(Warp& w, const Inst& i, const uint32_t* addresses, uint32_t count, bool write) {

@@ -77,6 +77,8 @@ void JudgeWgmma(Cta& cta, const Inst& i, uint32_t first_warp, uint32_t group, ui
                 uint64_t desc_b);
 void JudgeBar(Warp& w, const Inst& i, uint32_t mask, uint32_t id, uint64_t generation, bool waits,
               bool reduces);
+// Runs an instruction and says so if it is the first to make a NaN or infinity.
+Step RunWatchingNumbers(Warp& w, const Inst& i, uint32_t mask);
 // The cluster's run is over, or stuck.
 void JudgeEnd(Cluster& cluster, bool stuck);
 

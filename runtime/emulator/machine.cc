@@ -174,6 +174,7 @@ void Cluster::RunInstructions(Warp& w, uint64_t quantum) {
   const Program& program = *launch->program;
   const Inst* code = program.code.data();
   uint64_t start = w.executed, end = w.executed + quantum;
+  [[maybe_unused]] const bool numbers = kChecked && launch->judge->numbers;
   while (true) {
     if (w.pc >= w.merge_pc && !w.resumed) [[unlikely]]
       Reconverge(w);
@@ -194,7 +195,7 @@ void Cluster::RunInstructions(Warp& w, uint64_t quantum) {
       if (!first.empty() && first[w.pc] != first[w.pc + 1])
         judge->Registers(w.judge_id, w.pc, mask);
     }
-    Step step = i.run(w, i, mask);
+    Step step = kChecked && numbers ? RunWatchingNumbers(w, i, mask) : i.run(w, i, mask);
     if (step == Step::kNext) [[likely]] {
       ++w.pc;
       w.resumed = false;

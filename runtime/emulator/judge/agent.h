@@ -72,7 +72,7 @@ class Agent {
 
   Component self_ = 0;
   std::array<Component, 32> lane_{};
-  Epoch epoch_ = 1;
+  Epoch epoch_ = 2;  // 1 says only that the warp runs
   uint32_t live_ = 0;
   std::vector<LaneGroup> groups_;
   std::function<Component(int)> new_lane_;

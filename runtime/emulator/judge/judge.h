@@ -149,6 +149,7 @@ class Judge {
   void WgmmaWait(uint32_t warp, uint32_t pending);
 
   // ---- registers (registers.cc) ----
+  void SetRegisters(uint32_t warp, uint32_t pc, uint32_t count);
   void Registers(uint32_t warp, uint32_t pc, uint32_t lanes);
   void WgmmaRegisters(const AsyncOp& op, uint32_t shape);
 
@@ -200,7 +201,7 @@ class Judge {
     bool known = false;
     View pending, done[2];
     uint64_t generation = 0;
-    uint32_t arrivals = 0;  // of the generation under way
+    uint32_t arrived = 0;  // warps, in the generation under way
     bool reduces = false;
     uint32_t pc = 0;
   };
@@ -219,6 +220,7 @@ class Judge {
     Epoch wgmma_committed = 0, wgmma_issued = 0, wgmma_retired = 0;
     uint32_t wgmma_pc = 0;
     RegisterTags tags;
+    std::vector<std::pair<uint32_t, uint32_t>> set_registers;  // pc, count
     uint64_t named[16] = {};        // generation waited for
     std::map<uint64_t, Mark> maps;  // tensor maps fenced: address → the write it was fenced after
   };
@@ -235,6 +237,7 @@ class Judge {
                  uint32_t offset);
   void CheckPeer(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank);
   void CtaExit(uint32_t rank, uint32_t pc);
+  void CompareRegisters(uint32_t rank);
   bool LanesOrdered(const Mark& m, const Clock& clock) const;
   // Ordered in the generic proxy, for everybody of the side?
   bool GenericOrdered(const Mark& old, const Mark& now, const Side& side, bool scoped) const;

@@ -176,6 +176,7 @@ void Judge::Exit(uint32_t warp, uint32_t lanes, uint32_t pc) {
 }
 
 void Judge::CtaExit(uint32_t rank, uint32_t pc) {
+  CompareRegisters(rank);
   uint32_t first = rank * shape_.warps_per_cta;
   auto in_flight = [&](uint32_t warp, uint32_t lanes, uint32_t at, const std::string& what,
                        const std::string& fix) {
@@ -224,7 +225,7 @@ void Judge::CtaExit(uint32_t rank, uint32_t pc) {
     bool ordered = true;
     for (uint32_t w = other * shape_.warps_per_cta; w < (other + 1) * shape_.warps_per_cta; ++w) {
       const Agent& peer = warps_[w].agent;
-      if (peer.epoch() <= 1) continue;
+      if (peer.epoch() <= 2) continue;
       bool seen = false;
       for (uint32_t v = first; v < first + shape_.warps_per_cta; ++v)
         for (const LaneGroup& g : warps_[v].agent.groups())

@@ -196,19 +196,23 @@ void Judge::NamedArrive(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t id,
   Epoch known = ~0u;
   for (LaneGroup& g : w.agent.groups())
     if (g.lanes & lanes) known = std::min(known, g.view.generic.At(b.component));
-  if (known < b.generation && launch_->First(Rule::kS5, pc, 0)) {
+  uint32_t bit = 1u << (warp % shape_.warps_per_cta);
+  bool whole = (lanes & w.agent.live()) == w.agent.live();
+  bool twice = whole && (b.arrived & bit) != 0;
+  if ((known < b.generation || twice) && launch_->First(Rule::kS5, pc, 0)) {
     Finding f = Begin(Rule::kS5, pc);
     f.accesses[0].who = Who(warp, lanes);
-    f.message = fmt::format(
-        "an arrival meant for generation {} of barrier {} may come while "
-        "generation {} is under way: nothing orders it after that one's end",
-        b.generation, id, known);
-    f.missing = fmt::format("a wait by this warp that comes after generation {} is complete",
-                            b.generation - 1);
+    f.message =
+        twice ? fmt::format("the warp arrives at barrier {} a second time in one generation", id)
+              : fmt::format(
+                    "an arrival meant for generation {} of barrier {} may come while "
+                    "generation {} is under way: nothing orders it after that one's end",
+                    b.generation, id, known);
+    f.missing = "a wait by this warp that ends after that generation is complete";
     f.fix = "use a second barrier in turn, or let this warp `bar.sync` where it arrives";
     launch_->Say(std::move(f), pc, 0);
   }
-  if (b.arrivals > 0 && b.reduces != reduces && launch_->First(Rule::kS5, pc, 1)) {
+  if (b.arrived != 0 && b.reduces != reduces && launch_->First(Rule::kS5, pc, 1)) {
     Finding f = Begin(Rule::kS5, pc);
     f.accesses[0].who = Who(warp, lanes);
     f.message = fmt::format("barrier {} is used with `.red` and without in one generation", id);
@@ -216,7 +220,7 @@ void Judge::NamedArrive(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t id,
     launch_->Say(std::move(f), pc, 1);
   }
   b.reduces = reduces;
-  ++b.arrivals;
+  b.arrived |= bit;
   b.pc = pc;
   w.agent.Publish(lanes, &b.pending);
   if (waits) w.named[id & 15] = generation;
@@ -228,7 +232,7 @@ void Judge::NamedDone(uint32_t rank, uint32_t id) {
   b.pending.Clear();
   ++b.generation;
   b.done[(b.generation - 1) & 1].Raise(b.component, static_cast<Epoch>(b.generation));
-  b.arrivals = 0;
+  b.arrived = 0;
 }
 
 void Judge::NamedPass(uint32_t warp, uint32_t lanes, uint32_t id) {

@@ -9,6 +9,29 @@
 
 namespace tilec::runtime::judge {
 
+void Judge::SetRegisters(uint32_t warp, uint32_t pc, uint32_t count) {
+  warps_[warp].set_registers.emplace_back(pc, count);
+}
+
+// All warps of a warpgroup must have executed the same setmaxnreg.
+void Judge::CompareRegisters(uint32_t rank) {
+  for (uint32_t w = 0; w < shape_.warps_per_cta; ++w) {
+    uint32_t warp = rank * shape_.warps_per_cta + w;
+    const auto& mine = warps_[warp].set_registers;
+    const auto& others = warps_[warp - w % 4].set_registers;
+    if (mine == others) continue;
+    uint32_t pc = others.size() > mine.size() ? others.back().first : mine.back().first;
+    if (!launch_->First(Rule::kR1, pc, 0)) continue;
+    Finding f = Begin(Rule::kR1, pc);
+    f.message = fmt::format(
+        "{} executed other setmaxnreg instructions than the first warp of its "
+        "warpgroup",
+        Who(warp));
+    f.fix = "let all four warps of the warpgroup execute it";
+    launch_->Say(std::move(f), pc, 0);
+  }
+}
+
 void Judge::WgmmaFence(uint32_t warp) { ++warps_[warp].tags.fences; }
 
 void Judge::Registers(uint32_t warp, uint32_t pc, uint32_t lanes) {

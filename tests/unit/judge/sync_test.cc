@@ -1,0 +1,220 @@
+// A, S, R, N, B: asynchronous copies, barriers, registers, numbers, banks.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/judge/cases.h"
+
+namespace tilec::runtime::judge {
+namespace {
+
+#define INIT " @%l0 mbarrier.init.shared.b64 [bar], 1;\n bar.sync 0;\n"
+#define WAIT(parity)                                                                          \
+  " {\n .reg .pred done;\n again:\n mbarrier.try_wait.parity.shared.b64 done, [bar], " parity \
+  ";\n @!done bra again;\n }\n"
+#define COPY                                                                                    \
+  " @%l0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;\n"                                 \
+  " @%l0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf], [%in], 256, " \
+  "[bar];\n"
+
+const Case kCopies[] = {
+    {"A1", "the source of a bulk store is overwritten",
+     R"( st.shared.b32 [%r1], %t;
+ fence.proxy.async.shared::cta;
+ bar.sync 0;
+ @%l0 cp.async.bulk.global.shared::cta.bulk_group [%out], [buf], 256;
+ @%l0 cp.async.bulk.commit_group;
++@%l0 cp.async.bulk.wait_group.read 0;
+ bar.sync 0;
+!st.shared.b32 [%r1], 0;
+-@%l0 cp.async.bulk.wait_group.read 0;
+)"},
+    {"A1", "one group too many is left pending",
+     R"( st.shared.b32 [%r1], %t;
+ fence.proxy.async.shared::cta;
+ bar.sync 0;
+ @%l0 cp.async.bulk.global.shared::cta.bulk_group [%out], [buf], 256;
+ @%l0 cp.async.bulk.commit_group;
+-@%l0 cp.async.bulk.wait_group.read 1;
++@%l0 cp.async.bulk.wait_group.read 0;
+ bar.sync 0;
+!st.shared.b32 [%r1], 0;
+ @%l0 cp.async.bulk.wait_group 0;
+)"},
+    {"A2", "a copy is read before it has arrived",
+     INIT COPY
+     R"(+{
++.reg .pred done;
++again:
++mbarrier.try_wait.parity.shared.b64 done, [bar], 0;
++@!done bra again;
++}
+!ld.shared.b32 %r2, [%r1];
+-{
+-.reg .pred done;
+-again:
+-mbarrier.try_wait.parity.shared.b64 done, [bar], 0;
+-@!done bra again;
+-}
+)"},
+    {"A2", "only one lane waits", INIT COPY R"( @%w1 bra DONE;
+-@!%l0 bra READ;
+)" WAIT("0") R"(-READ:
+!ld.shared.b32 %r2, [%r1];
+ DONE:
+)"},
+    {"A2", "cp.async is read before its group is over",
+     R"( add.u64 %d0, %in, %tt;
+ cp.async.ca.shared.global [%r1], [%d0], 4;
+ cp.async.commit_group;
++cp.async.wait_group 0;
+!ld.shared.b32 %r2, [%r1];
+-cp.async.wait_group 0;
+)"},
+    {"A3", "exit with a bulk store that may still read",
+     R"( st.shared.b32 [%r1], %t;
+ fence.proxy.async.shared::cta;
+ bar.sync 0;
+!@%l0 cp.async.bulk.global.shared::cta.bulk_group [%out], [buf], 256;
+ @%l0 cp.async.bulk.commit_group;
++@%l0 cp.async.bulk.wait_group.read 0;
+)"},
+    {"A3", "exit with a copy nobody waited for",
+     INIT R"( @%l0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;
+!@%l0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf], [%in], 256, [bar];
++{
++.reg .pred done;
++again:
++mbarrier.try_wait.parity.shared.b64 done, [bar], 0;
++@!done bra again;
++}
+)"},
+    {"A4", "more bytes expected than copied",
+     INIT R"(-@%l0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 512;
++@%l0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;
+!@%l0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf], [%in], 256, [bar];
+)" WAIT("0")},
+    {"A5", "bytes are expected after the phase is over",
+     INIT R"(-@%l0 mbarrier.arrive.shared.b64 _, [bar];
+*@%l0 mbarrier.expect_tx.relaxed.cta.shared.b64 [bar], 256;
++@%l0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;
+ @%l0 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf], [%in], 256, [bar];
+)" WAIT("0")},
+};
+
+const Case kBarriers[] = {
+    {"S1", "nobody arrives", INIT R"(+@%l0 mbarrier.arrive.shared.b64 _, [bar];
+ {
+ .reg .pred done;
+ again:
+!mbarrier.try_wait.parity.shared.b64 done, [bar], 0;
+ @!done bra again;
+ }
+)"},
+    {"S2", "more arrivals than expected", INIT R"(*@%l0 mbarrier.arrive.shared.b64 _, [bar], 2;
++@%l0 mbarrier.arrive.shared.b64 _, [bar], 1;
+)"},
+    {"S3", "the barrier goes on while a warp has not looked", INIT R"( @%w1 bra LATE;
+ @%l0 mbarrier.arrive.shared.b64 _, [bar];
+-@%l0 mbarrier.arrive.shared.b64 _, [bar];
+-@%l0 mbarrier.arrive.shared.b64 _, [bar];
+ bra DONE;
+ LATE:
+ {
+ .reg .pred done;
+ again:
+!mbarrier.try_wait.parity.shared.b64 done, [bar], 0;
+ @!done bra again;
+ }
+ DONE:
+)"},
+    {"S4", "an arrival in a phase after one that nobody saw",
+     INIT R"( @%l0 mbarrier.arrive.shared.b64 _, [bar];
++{
++.reg .pred done;
++again:
++mbarrier.try_wait.parity.shared.b64 done, [bar], 0;
++@!done bra again;
++}
+!@%l0 mbarrier.arrive.shared.b64 _, [bar];
+)",
+     32},
+    {"S5", "an arrival that may fall into the generation before",
+     R"( @%w1 bra OTHER;
+ bar.arrive 1, 64;
++bar.sync 2, 64;
+!bar.arrive 1, 64;
+ bra DONE;
+ OTHER:
+ bar.sync 1, 64;
++bar.arrive 2, 64;
+ bar.sync 1, 64;
+ DONE:
+)"},
+    {"S5", "different counts",
+     R"( @%w1 bra OTHER;
+ bar.sync 1, 64;
+ bra DONE;
+ OTHER:
+*bar.sync 1, 96;
++bar.sync 1, 64;
+ DONE:
+)"},
+    {"S6", "a barrier under a condition that not all lanes meet",
+     R"( setp.lt.u32 %p, %t, 40;
++setp.lt.u32 %p, %t, 32;
+!@%p bar.sync 1, 32;
+)"},
+    {"S6", "a member mask without the lane",
+     R"( mov.u32 %r2, 0xffffffff;
+-mov.u32 %r2, 0x0000ffff;
+!shfl.sync.bfly.b32 %r3, %t, 1, 0x1f, %r2;
+)"},
+    {"S7", "a wait at the cluster barrier without arrival",
+     R"(+barrier.cluster.arrive.aligned;
+!barrier.cluster.wait.aligned;
+)",
+     32, 2, 2},
+    {"S9", "a barrier is initialised twice", INIT R"(+@%l0 mbarrier.inval.shared.b64 [bar];
+!@%l0 mbarrier.init.shared.b64 [bar], 2;
+)"},
+    {"R1", "more registers than the pool can give",
+     R"( shr.u32 %r2, %t, 7;
+ setp.eq.u32 %p, %r2, 0;
+ setp.eq.u32 %q, %r2, 1;
++@%p setmaxnreg.dec.sync.aligned.u32 96;
+!@%q setmaxnreg.inc.sync.aligned.u32 160;
+)",
+     512},
+    {"R1", "not by all warps of a warpgroup",
+     R"( setp.lt.u32 %p, %t, 128;
+-setp.lt.u32 %p, %t, 96;
+!@%p setmaxnreg.dec.sync.aligned.u32 96;
+)",
+     256},
+    {"N1", "zero by zero",
+     R"( mov.f32 %f0, 0f00000000;
+ mov.f32 %f1, 0f00000000;
++mov.f32 %f1, 0f3f800000;
+!div.rn.f32 %f2, %f0, %f1;
+ add.f32 %f3, %f2, %f0;
+)",
+     32, 1, 1, true},
+    {"B1", "all lanes in one bank",
+     R"( shl.b32 %r2, %t, 2;
+-shl.b32 %r2, %t, 7;
+ add.u32 %r2, %r0, %r2;
+!st.shared.b32 [%r2], %t;
+)",
+     32, 1, 1, false, true},
+};
+
+TEST(Sync, Copies) {
+  EMULATOR_ONLY();
+  for (const Case& c : kCopies) Expect(c);
+}
+TEST(Sync, Barriers) {
+  EMULATOR_ONLY();
+  for (const Case& c : kBarriers) Expect(c);
+}
+
+}  // namespace
+}  // namespace tilec::runtime::judge
