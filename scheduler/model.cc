@@ -71,9 +71,9 @@ Model::Model(const Graph& graph, int64_t ii, const RoleOffer& offer, const Solve
   AddSymmetry();
 }
 
-Lit Model::GuardFor(Law law, std::string text, std::vector<int> ops) {
+Lit Model::GuardFor(Law law, std::string text, std::vector<int> ops, Span at) {
   const Lit lit = formulas_.NewBool();
-  guards_.push_back({lit, law, std::move(text), std::move(ops)});
+  guards_.push_back({lit, law, std::move(text), std::move(ops), at});
   return lit;
 }
 
@@ -295,13 +295,22 @@ void Model::AddRings() {
   const MachineLimits& machine = graph_.machine;
   int64_t least = 0;
   for (int v = 0; v < n; ++v)
-    if (graph_.ops[v].smem_bytes > 0)
-      least +=
-          std::max<int64_t>(1, PinnedDepth(v)) * (graph_.ops[v].smem_bytes + machine.barrier_bytes);
+    if (graph_.ops[v].smem_bytes > 0) least += graph_.ops[v].smem_bytes + machine.barrier_bytes;
   std::vector<std::pair<Lit, int64_t>> terms;
+  for (const Graph::Pin& pin : graph_.pins) {
+    const int v = graph_.FindOp(pin.op);
+    if (v < 0 || pin.depth == 0) continue;
+    auto [it, fresh] = depth_pins_.try_emplace(v);
+    if (!fresh) continue;
+    it->second =
+        GuardFor(Law::kPin, fmt::format("{} in a ring of {}", pin.op, pin.depth), {v}, pin.at);
+    if (graph_.ops[v].smem_bytes > 0)
+      terms.emplace_back(it->second,
+                         (PinnedDepth(v) - 1) * (graph_.ops[v].smem_bytes + machine.barrier_bytes));
+  }
   for (int v = 0; v < n; ++v) {
     const GraphOp& op = graph_.ops[v];
-    if (op.smem_bytes == 0 || PinnedDepth(v) > 0) continue;  // a pinned ring is paid in `least`
+    if (op.smem_bytes == 0 || PinnedDepth(v) > 0) continue;  // a pinned ring is paid already
     const int64_t slot = op.smem_bytes + machine.barrier_bytes;
     const int64_t most = 1 + std::max<int64_t>(0, machine.smem_bytes - least) / slot;
     const int64_t levels = std::min(most, kRingLevels);
@@ -335,20 +344,21 @@ void Model::AddPins() {
       formulas_.Add(guard, {formulas_.AtMost(var, Formulas::Zero(), value)});
     };
     if (pin.cycle >= 0) {
-      const Lit guard = GuardFor(Law::kPin, fmt::format("{} at cycle {}", pin.op, pin.cycle), {v});
+      const Lit guard =
+          GuardFor(Law::kPin, fmt::format("{} at cycle {}", pin.op, pin.cycle), {v}, pin.at);
       fix(guard, k_[v], pin.cycle / ii_);
       fix(guard, r_[v], pin.cycle % ii_);
     }
     if (pin.stage >= 0)
-      fix(GuardFor(Law::kPin, fmt::format("{} in stage {}", pin.op, pin.stage), {v}), k_[v],
+      fix(GuardFor(Law::kPin, fmt::format("{} in stage {}", pin.op, pin.stage), {v}, pin.at), k_[v],
           pin.stage);
     if (const int u = graph_.FindOp(pin.same_role_as); u >= 0)
-      formulas_.Add(GuardFor(Law::kPin,
-                             fmt::format("{} in the role of {}", pin.op, pin.same_role_as), {u, v}),
-                    {Same(u, v)});
+      formulas_.Add(
+          GuardFor(Law::kPin, fmt::format("{} in the role of {}", pin.op, pin.same_role_as), {u, v},
+                   pin.at),
+          {Same(u, v)});
     if (pin.depth > 0) {
-      const Lit guard =
-          GuardFor(Law::kPin, fmt::format("{} in a ring of {}", pin.op, pin.depth), {v});
+      const Lit guard = depth_pins_.at(v);
       for (int e : value_edges_[v]) {
         const GraphEdge& edge = graph_.edges[e];
         Separate(guard, {}, v, edge.to, edge.distance * ii_ + edge.hold - ii_ * pin.depth);

@@ -47,6 +47,7 @@ class Model {
     Law law;
     std::string text;
     std::vector<int> ops;
+    Span at;  // of a pin
   };
 
   Model(const Graph& graph, int64_t ii, const RoleOffer& offer, const SolveOptions& options);
@@ -95,7 +96,7 @@ class Model {
   const std::vector<std::vector<int>>& slice_swaps() const { return swaps_; }
 
  private:
-  Lit GuardFor(Law law, std::string text, std::vector<int> ops);
+  Lit GuardFor(Law law, std::string text, std::vector<int> ops, Span at = {});
   void AddRoles();
   void AddDependences();
   void AddUnits();
@@ -137,6 +138,7 @@ class Model {
   std::map<std::tuple<int, int, int64_t>, Lit> live_;
   std::map<std::pair<int, int64_t>, Lit> deeper_;
   std::map<int, Lit> empty_;
+  std::map<int, Lit> depth_pins_;  // by op: the guard of its pinned depth
   std::vector<std::vector<Lit>> ring_;
   std::vector<std::vector<int>> swaps_;
   std::vector<std::vector<int>> value_edges_;  // by producer

@@ -49,6 +49,7 @@ struct CoreItem {
   std::string law;   // row of constraints.def: "unit", "registers", …
   std::string text;  // instantiated: "registers of a compute role: 240"
   std::vector<int> ops;
+  Span at;  // of a pin, where it has a place
 };
 
 enum class Proof { kNone, kBound, kRefuted };

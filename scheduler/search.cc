@@ -262,7 +262,7 @@ std::vector<CoreItem> Search::Explain(const Verdict& verdict) {
     const std::vector<Lit> core = Minimize(*refutation.session, refutation.core);
     for (const Model::Guard& guard : refutation.session->model.guards())
       if (std::find(core.begin(), core.end(), guard.lit) != core.end())
-        add({LawName(guard.law), guard.text, guard.ops});
+        add({LawName(guard.law), guard.text, guard.ops, guard.at});
   }
   for (const CoreItem& item : verdict.arithmetic) add(item);
   if (options_.warp_constraints && !verdict.refutations.empty()) {

@@ -90,14 +90,19 @@ Result<Solution> Fail(Search& search, const Range& range, DiagSink& diags) {
   if (!refuted) return diags.Report(kOutOfBudget, PlaceOf(graph), graph.name, range.proved_below);
   const std::vector<CoreItem> core = search.Explain(*range.refutation);
   const std::string at = asked > 0 ? fmt::format(" at II {}", asked) : "";
-  const bool pins = std::any_of(core.begin(), core.end(), [](const CoreItem& item) {
-    return item.law == LawName(Law::kPin);
-  });
-  if (pins) {
-    Span place = PlaceOf(graph);
-    for (const Graph::Pin& pin : graph.pins)
-      if (pin.at.known()) place = pin.at;
-    return WithCore(diags.Report(kContradictoryPins, place, graph.name, at), core);
+  std::vector<Span> pins;
+  bool pinned = false;
+  for (const CoreItem& item : core) {
+    pinned = pinned || item.law == LawName(Law::kPin);
+    const bool known = std::any_of(pins.begin(), pins.end(),
+                                   [&](const Span& s) { return s.begin == item.at.begin; });
+    if (item.at.known() && !known) pins.push_back(item.at);
+  }
+  if (pinned) {
+    DiagBuilder report =
+        diags.Report(kContradictoryPins, pins.empty() ? PlaceOf(graph) : pins[0], graph.name, at);
+    for (size_t i = 1; i < pins.size(); ++i) report.Label(pins[i], "with this pin");
+    return WithCore(report, core);
   }
   return WithCore(diags.Report(kNoSchedule, PlaceOf(graph), graph.name, at), core);
 }

@@ -41,6 +41,11 @@ void PrintReport(const scheduler::Graph& graph, const ir::Schedule& schedule,
 Result<> Schedule_(Session& session) {
   const Options& o = session.options();
   TRY(const scheduler::Graph graph, LoadGraph(session, o.graph));
+  if (!o.schedule_file.empty()) {
+    TRY(const ir::Schedule schedule, LoadScheduleFor(session, graph, o.schedule_file));
+    PrintReport(graph, schedule, scheduler::Check(graph, schedule));
+    return WriteResult(session, o.output, ir::ToText(schedule));
+  }
   scheduler::SolveOptions options;
   options.epsilon = o.epsilon;
   if (o.ii > 0) options.fixed_ii = o.ii;
@@ -51,7 +56,8 @@ Result<> Schedule_(Session& session) {
                             : c.proof == scheduler::Proof::kRefuted
                                 ? fmt::format("smallest: {} is refuted", c.ii - 1)
                                 : "not proved smallest";
-  fmt::print(stderr, "II* {} ({}); proved lower bound {}\n", c.ii, proof, solution.lower_bound);
+  fmt::print(stderr, "II* {} ({}); proved lower bound {}, gap {:.2f} %\n", c.ii, proof,
+             solution.lower_bound, 100 * solution.gap());
   for (const scheduler::CoreItem& item : c.core) fmt::print(stderr, "  {}\n", item.text);
   if (!o.certificate.empty())
     TRY_VOID(WriteResult(session, o.certificate, scheduler::ToText(solution.certificate)));

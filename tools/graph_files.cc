@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/graph_files.h"
 
+#include "scheduler/load_schedule.h"
 #include "support/file.h"
 #include "tools/diagnostics.h"
 
@@ -28,6 +29,12 @@ Result<scheduler::Graph> LoadGraph(Session& session, const std::string& path) {
 Result<ir::Schedule> LoadSchedule(Session& session, const std::string& path) {
   TRY(const int32_t file, AddSource(session, path));
   return ir::ParseSchedule(session.loaded().sources.text(file), file, session.diags());
+}
+
+Result<ir::Schedule> LoadScheduleFor(Session& session, const scheduler::Graph& graph,
+                                     const std::string& path) {
+  TRY(const int32_t file, AddSource(session, path));
+  return scheduler::LoadSchedule(graph, session.loaded().sources.text(file), file, session.diags());
 }
 
 Result<> WriteResult(Session& session, const std::string& path, const std::string& text) {

@@ -15,7 +15,11 @@ namespace tilec::tools {
 Result<int32_t> AddSource(Session& session, const std::string& path);
 // A sound graph.
 Result<scheduler::Graph> LoadGraph(Session& session, const std::string& path);
+// As it stands in the file.
 Result<ir::Schedule> LoadSchedule(Session& session, const std::string& path);
+// For this graph, judged.
+Result<ir::Schedule> LoadScheduleFor(Session& session, const scheduler::Graph& graph,
+                                     const std::string& path);
 // To a file, or to standard output.
 Result<> WriteResult(Session& session, const std::string& path, const std::string& text);
 

@@ -188,6 +188,8 @@ class CommandLine {
     schedule->add_option("--ii", o_.ii, "only this initiation interval")
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
     schedule->add_option("--certificate", o_.certificate, "file for the proof");
+    schedule->add_option("--schedule", o_.schedule_file,
+                         "judge the schedule of this file, solve nothing");
     schedule->add_option("-o,--output", o_.output,
                          "file for the schedule; standard output if "
                          "left out");

@@ -41,12 +41,12 @@ struct Options {
   std::string async = "early";
   uint64_t policy_seed = 0;
   bool spurious = false;
-  std::string record, replay;   // files of decisions
-  int seeds = 4;                // check
-  std::string launch;           // check: how to launch PTX text
-  std::string minimise;         // check: file for the decisions that show the first error
-  bool tests = false;           // check: the calls of the `test` blocks
-  bool strict = false;          // check: portability counts as error
+  std::string record, replay;  // files of decisions
+  int seeds = 4;               // check
+  std::string launch;          // check: how to launch PTX text
+  std::string minimise;        // check: file for the decisions that show the first error
+  bool tests = false;          // check: the calls of the `test` blocks
+  bool strict = false;         // check: portability counts as error
   bool check = false;
   uint64_t seed = 0;
   int repeat = 1;
@@ -64,6 +64,7 @@ struct Options {
   // schedule, verify
   std::string graph;
   std::string certificate;
+  std::string schedule_file;
   double epsilon = 0.01;
   int64_t ii = 0;
 
