@@ -4,7 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "backend/backend.h"
+#include "tools/coverage.h"
 #include "tools/commands.h"
 #include "tools/session.h"
 
@@ -32,6 +35,26 @@ int PrintGpus() {
   return found;
 }
 
+// Which instruction forms of the emulator were compared with silicon.
+void PrintCoverage() {
+  const Coverage c = SiliconCoverage();
+  int cases = 0, verified = 0;
+  std::vector<std::string> differ, open;
+  for (const FormCoverage& f : c.forms) {
+    cases += f.agree + f.differ;
+    verified += f.verified();
+    std::string name(f.opcode);
+    std::vector<std::string>* list = f.differ > 0 ? &differ : f.agree == 0 ? &open : nullptr;
+    if (list != nullptr && std::find(list->begin(), list->end(), name) == list->end())
+      list->push_back(std::move(name));
+  }
+  fmt::print("instructions   {} of {} forms verified by {} comparisons on {}, {}\n", verified,
+             c.forms.size(), cases, c.device, c.date);
+  if (!differ.empty())
+    fmt::print("               known to differ in a detail: {}\n", fmt::join(differ, " "));
+  if (!open.empty()) fmt::print("               not compared: {}\n", fmt::join(open, " "));
+}
+
 }  // namespace
 
 int CmdDoctor(const Options& options) {
@@ -47,6 +70,7 @@ int CmdDoctor(const Options& options) {
   DiagSink diags;
   const std::unique_ptr<runtime::Device> emulator = runtime::OpenEmulator({});
   fmt::print("emulator       {}\n", emulator->description());
+  PrintCoverage();
   const std::string cache = CacheDirectory(options);
   if (cache.empty()) {
     fmt::print("cache          none: neither XDG_CACHE_HOME nor HOME is set\n");

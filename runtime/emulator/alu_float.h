@@ -34,7 +34,15 @@ struct FSub {
 };
 template <bool Z, bool S>
 struct FMul {
-  static ALWAYS uint32_t f(uint32_t a, uint32_t b) { return Out<Z, S>(F(In<Z>(a)) * F(In<Z>(b))); }
+  static ALWAYS uint32_t f(uint32_t a, uint32_t b) {
+    float x = F(In<Z>(a)), y = F(In<Z>(b)), r = x * y;
+    // .ftz looks at the exact product: what rounding lifts to the smallest normal is flushed.
+    if (Z && (B(r) & 0x7fffffffu) == 0x00800000u) {
+      float rest = __builtin_fmaf(F(B(x) & 0x7fffffffu), F(B(y) & 0x7fffffffu), -0x1p-126f);
+      r = (B(rest) & 0x80000000u) != 0 ? F(B(r) & 0x80000000u) : r;
+    }
+    return Out<Z, S>(r);
+  }
 };
 template <bool Z, bool S>
 struct FFma {
@@ -79,11 +87,11 @@ struct FXorSign {
 };
 template <bool Z>
 struct FNeg {
-  static ALWAYS uint32_t f(uint32_t a) { return In<Z>(a) ^ 0x80000000u; }
+  static ALWAYS uint32_t f(uint32_t a) { return Nan32(a) ? 0x7fffffffu : In<Z>(a) ^ 0x80000000u; }
 };
 template <bool Z>
 struct FAbs {
-  static ALWAYS uint32_t f(uint32_t a) { return In<Z>(a) & 0x7fffffffu; }
+  static ALWAYS uint32_t f(uint32_t a) { return Nan32(a) ? 0x7fffffffu : In<Z>(a) & 0x7fffffffu; }
 };
 // copysign d, a, b: magnitude of b, sign of a.
 struct FCopysign {
@@ -95,29 +103,37 @@ struct DCopysign {
   }
 };
 
-ALWAYS uint64_t OutD(double r) { return r != r ? 0x7fffffffffffffffull : Db(r); }
+// f64 keeps NaNs: the second operand's, else the first's, made quiet; an invalid operation gives
+// the negative quiet one.
+constexpr uint64_t kQuiet = 1ull << 51;
+ALWAYS bool Nan64(uint64_t x) { return (x & ~(1ull << 63)) > 0x7ff0000000000000ull; }
+ALWAYS uint64_t OutD(double r, uint64_t a, uint64_t b) {
+  if (r == r) return Db(r);
+  return Nan64(b) ? b | kQuiet : Nan64(a) ? a | kQuiet : 0xfff8000000000000ull;
+}
 struct DAdd {
-  static ALWAYS uint64_t f(uint64_t a, uint64_t b) { return OutD(Df(a) + Df(b)); }
+  static ALWAYS uint64_t f(uint64_t a, uint64_t b) { return OutD(Df(a) + Df(b), a, b); }
 };
 struct DSub {
-  static ALWAYS uint64_t f(uint64_t a, uint64_t b) { return OutD(Df(a) - Df(b)); }
+  static ALWAYS uint64_t f(uint64_t a, uint64_t b) { return OutD(Df(a) - Df(b), a, b); }
 };
 struct DMul {
-  static ALWAYS uint64_t f(uint64_t a, uint64_t b) { return OutD(Df(a) * Df(b)); }
+  static ALWAYS uint64_t f(uint64_t a, uint64_t b) { return OutD(Df(a) * Df(b), a, b); }
 };
 struct DDiv {
-  static ALWAYS uint64_t f(uint64_t a, uint64_t b) { return OutD(Df(a) / Df(b)); }
+  static ALWAYS uint64_t f(uint64_t a, uint64_t b) { return OutD(Df(a) / Df(b), a, b); }
 };
 struct DFma {
   static ALWAYS uint64_t f(uint64_t a, uint64_t b, uint64_t c) {
-    return OutD(__builtin_fma(Df(a), Df(b), Df(c)));
+    uint64_t ab = Nan64(b) ? b : a;
+    return OutD(__builtin_fma(Df(a), Df(b), Df(c)), ab, c);
   }
 };
 template <bool kMax>
 struct DMinMax {
   static ALWAYS uint64_t f(uint64_t a, uint64_t b) {
     double x = Df(a), y = Df(b);
-    if (x != x && y != y) return 0x7fffffffffffffffull;
+    if (x != x && y != y) return b | kQuiet;
     if (x != x) return b;
     if (y != y) return a;
     if (x == y) return kMax ? a & b : a | b;
@@ -125,10 +141,10 @@ struct DMinMax {
   }
 };
 struct DNeg {
-  static ALWAYS uint64_t f(uint64_t a) { return a ^ (1ull << 63); }
+  static ALWAYS uint64_t f(uint64_t a) { return Nan64(a) ? a | kQuiet : a ^ (1ull << 63); }
 };
 struct DAbs {
-  static ALWAYS uint64_t f(uint64_t a) { return a & ~(1ull << 63); }
+  static ALWAYS uint64_t f(uint64_t a) { return Nan64(a) ? a | kQuiet : a & ~(1ull << 63); }
 };
 
 // bf16 and f16 through f32: sums, differences and products of two 11-bit significands are exact
@@ -191,7 +207,9 @@ struct HSub {
 template <class K, bool Z, bool S>
 struct HMul {
   static ALWAYS uint32_t f(uint32_t a, uint32_t b) {
-    return OutH<K, Z, S>(K::to(B(F(K::from(InH<K, Z>(a))) * F(K::from(InH<K, Z>(b))))));
+    float p = F(K::from(InH<K, Z>(a))) * F(K::from(InH<K, Z>(b)));
+    if (Z && __builtin_fabsf(p) < 0x1p-14f) p = F(B(p) & 0x80000000u);  // before it is rounded
+    return OutH<K, Z, S>(K::to(B(p)));
   }
 };
 // f64 sum rounded to odd, then to f32 by truncation keeping a sticky bit, then to 16 bits: the
@@ -227,11 +245,25 @@ struct HMinMax {
     return K::to(MinMax32<kMax, N>(K::from(InH<K, Z>(a)), K::from(InH<K, Z>(b))));
   }
 };
+template <class K, bool Z>
 struct HNeg {
-  static ALWAYS uint32_t f(uint32_t a) { return a ^ 0x8000u; }
+  static ALWAYS uint32_t f(uint32_t a) {
+    return Nan32(K::from(a)) ? 0x7fffu : InH<K, Z>(a) ^ 0x8000u;
+  }
 };
+template <class K, bool Z>
 struct HAbs {
-  static ALWAYS uint32_t f(uint32_t a) { return a & 0x7fffu; }
+  static ALWAYS uint32_t f(uint32_t a) {
+    return Nan32(K::from(a)) ? 0x7fffu : InH<K, Z>(a) & 0x7fffu;
+  }
+};
+// The result takes the sign a⊕b; magnitudes are compared.
+template <class K, bool kMax, bool N>
+struct HXorSign {
+  static ALWAYS uint32_t f(uint32_t a, uint32_t b) {
+    uint32_t r = K::to(MinMax32<kMax, N>(K::from(a & 0x7fffu), K::from(b & 0x7fffu)));
+    return Nan32(K::from(r)) ? r : (r & 0x7fffu) | ((a ^ b) & 0x8000u);
+  }
 };
 
 template <class T>
@@ -297,12 +329,12 @@ struct CmpF64 {
     return Holds<C>(x < y, x == y, x != x || y != y);
   }
 };
-template <class K>
+template <class K, bool Z = false>
 struct CmpHalf {
   using L = uint32_t;
   template <Compare C>
   static ALWAYS bool f(L a, L b) {
-    float x = F(K::from(a)), y = F(K::from(b));
+    float x = F(K::from(InH<K, Z>(a))), y = F(K::from(InH<K, Z>(b)));
     return Holds<C>(x < y, x == y, x != x || y != y);
   }
 };
@@ -336,13 +368,13 @@ Step Setp(Warp& w, const Inst& i, uint32_t mask) {
   return Step::kNext;
 }
 // Packed: p from the low halves, q from the high ones.
-template <class K, Compare C>
+template <class K, bool Z, Compare C>
 Step SetpPacked(Warp& w, const Inst& i, uint32_t mask) {
   const uint32_t *a = Row<uint32_t>(w, i.o[2]), *b = Row<uint32_t>(w, i.o[3]);
   uint32_t p = 0, q = 0;
   for (int l = 0; l < 32; ++l) {
-    if (CmpHalf<K>::template f<C>(a[l] & 0xffff, b[l] & 0xffff)) p |= 1u << l;
-    if (CmpHalf<K>::template f<C>(a[l] >> 16, b[l] >> 16)) q |= 1u << l;
+    if (CmpHalf<K, Z>::template f<C>(a[l] & 0xffff, b[l] & 0xffff)) p |= 1u << l;
+    if (CmpHalf<K, Z>::template f<C>(a[l] >> 16, b[l] >> 16)) q |= 1u << l;
   }
   WritePredicates(w, i, mask, p, q);
   return Step::kNext;

@@ -335,9 +335,9 @@ struct ShfR {
 template <class T>
 struct Bfe {
   static ALWAYS Lane<T> f(Lane<T> a, uint32_t pos, uint32_t len) {
-    pos &= 0xff, len &= 0xff;
-    if (len == 0) return 0;
     constexpr uint32_t n = kBits<T>;
+    if (n == 32) pos &= 0xff, len &= 0xff;  // 64-bit fields take all bits of both
+    if (len == 0) return 0;
     if (pos >= n) return kSigned<T> && Get<T>(a) < 0 ? Put<T>(static_cast<T>(-1)) : 0;
     if (len > n - pos) {  // the sign fills what lies beyond the register
       return Put<T>(static_cast<T>(Get<T>(a) >> pos));
@@ -348,8 +348,8 @@ struct Bfe {
 template <class T>
 struct Bfi {
   static ALWAYS Lane<T> f(Lane<T> a, Lane<T> b, uint32_t pos, uint32_t len) {
-    pos &= 0xff, len &= 0xff;
     constexpr uint32_t n = kBits<T>;
+    if (n == 32) pos &= 0xff, len &= 0xff;
     if (len == 0 || pos >= n) return b;
     T ones = len >= n ? static_cast<T>(-1) : static_cast<T>((T(1) << len) - 1);
     T m = static_cast<T>(ones << pos);

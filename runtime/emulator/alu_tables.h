@@ -128,40 +128,53 @@ Handler FindF64(AluOp op) {
   return nullptr;
 }
 
+#define HALF1(packed, op, ftz)                                              \
+  ((packed) ? (ftz) ? U1<Halves1<op<K, true>>> : U1<Halves1<op<K, false>>> \
+            : (ftz) ? U1<op<K, true>> : U1<op<K, false>>)
 #define HALF2(packed, ...) ((packed) ? U2<Halves2<__VA_ARGS__>> : U2<__VA_ARGS__>)
 #define HALF3(packed, ...) ((packed) ? U3<Halves3<__VA_ARGS__>> : U3<__VA_ARGS__>)
 template <class K>
 Handler FindHalf(AluOp op, AluFlags f, bool packed) {
   if (op == AluOp::kAdd)
-    return f.sat   ? HALF2(packed, HAdd<K, false, true>)
+    return f.sat && f.ftz ? HALF2(packed, HAdd<K, true, true>)
+           : f.sat ? HALF2(packed, HAdd<K, false, true>)
            : f.ftz ? HALF2(packed, HAdd<K, true, false>)
                    : HALF2(packed, HAdd<K, false, false>);
   if (op == AluOp::kSub)
-    return f.sat   ? HALF2(packed, HSub<K, false, true>)
+    return f.sat && f.ftz ? HALF2(packed, HSub<K, true, true>)
+           : f.sat ? HALF2(packed, HSub<K, false, true>)
            : f.ftz ? HALF2(packed, HSub<K, true, false>)
                    : HALF2(packed, HSub<K, false, false>);
   if (op == AluOp::kMul)
-    return f.sat   ? HALF2(packed, HMul<K, false, true>)
+    return f.sat && f.ftz ? HALF2(packed, HMul<K, true, true>)
+           : f.sat ? HALF2(packed, HMul<K, false, true>)
            : f.ftz ? HALF2(packed, HMul<K, true, false>)
                    : HALF2(packed, HMul<K, false, false>);
   if (op == AluOp::kFma) {
+    if (f.relu && f.ftz) return HALF3(packed, HFma<K, true, false, true>);
     if (f.relu) return HALF3(packed, HFma<K, false, false, true>);
+    if (f.sat && f.ftz) return HALF3(packed, HFma<K, true, true, false>);
     if (f.sat) return HALF3(packed, HFma<K, false, true, false>);
     return f.ftz ? HALF3(packed, HFma<K, true, false, false>)
                  : HALF3(packed, HFma<K, false, false, false>);
   }
-  if (op == AluOp::kMax && !f.xorsign)
-    return f.nan ? HALF2(packed, HMinMax<K, true, true, false>)
-                 : HALF2(packed, HMinMax<K, true, false, false>);
-  if (op == AluOp::kMin && !f.xorsign)
-    return f.nan ? HALF2(packed, HMinMax<K, false, true, false>)
-                 : HALF2(packed, HMinMax<K, false, false, false>);
-  if (op == AluOp::kNeg) return packed ? U1<Halves1<HNeg>> : U1<HNeg>;
-  if (op == AluOp::kAbs) return packed ? U1<Halves1<HAbs>> : U1<HAbs>;
+#define MINMAX(kMax)                                                            \
+  (f.xorsign ? f.nan ? HALF2(packed, HXorSign<K, kMax, true>)                   \
+                     : HALF2(packed, HXorSign<K, kMax, false>)                  \
+   : f.ftz   ? f.nan ? HALF2(packed, HMinMax<K, kMax, true, true>)              \
+                     : HALF2(packed, HMinMax<K, kMax, false, true>)             \
+   : f.nan   ? HALF2(packed, HMinMax<K, kMax, true, false>)                     \
+             : HALF2(packed, HMinMax<K, kMax, false, false>))
+  if (op == AluOp::kMax) return MINMAX(true);
+  if (op == AluOp::kMin) return MINMAX(false);
+#undef MINMAX
+  if (op == AluOp::kNeg) return HALF1(packed, HNeg, f.ftz);
+  if (op == AluOp::kAbs) return HALF1(packed, HAbs, f.ftz);
   if (op == AluOp::kMov) return I1<IMov, uint32_t>();
   if (op == AluOp::kSelp) return Selp<uint32_t>;
   return nullptr;
 }
+#undef HALF1
 #undef HALF2
 #undef HALF3
 
@@ -220,23 +233,23 @@ Handler FindCompareOf(Compare c) {
   }
   return nullptr;
 }
-template <class K>
+template <class K, bool Z>
 Handler FindComparePacked(Compare c) {
   switch (c) {
-    case Compare::kEq: return SetpPacked<K, Compare::kEq>;
-    case Compare::kNe: return SetpPacked<K, Compare::kNe>;
-    case Compare::kLt: return SetpPacked<K, Compare::kLt>;
-    case Compare::kLe: return SetpPacked<K, Compare::kLe>;
-    case Compare::kGt: return SetpPacked<K, Compare::kGt>;
-    case Compare::kGe: return SetpPacked<K, Compare::kGe>;
-    case Compare::kEqu: return SetpPacked<K, Compare::kEqu>;
-    case Compare::kNeu: return SetpPacked<K, Compare::kNeu>;
-    case Compare::kLtu: return SetpPacked<K, Compare::kLtu>;
-    case Compare::kLeu: return SetpPacked<K, Compare::kLeu>;
-    case Compare::kGtu: return SetpPacked<K, Compare::kGtu>;
-    case Compare::kGeu: return SetpPacked<K, Compare::kGeu>;
-    case Compare::kNum: return SetpPacked<K, Compare::kNum>;
-    case Compare::kNan: return SetpPacked<K, Compare::kNan>;
+    case Compare::kEq: return SetpPacked<K, Z, Compare::kEq>;
+    case Compare::kNe: return SetpPacked<K, Z, Compare::kNe>;
+    case Compare::kLt: return SetpPacked<K, Z, Compare::kLt>;
+    case Compare::kLe: return SetpPacked<K, Z, Compare::kLe>;
+    case Compare::kGt: return SetpPacked<K, Z, Compare::kGt>;
+    case Compare::kGe: return SetpPacked<K, Z, Compare::kGe>;
+    case Compare::kEqu: return SetpPacked<K, Z, Compare::kEqu>;
+    case Compare::kNeu: return SetpPacked<K, Z, Compare::kNeu>;
+    case Compare::kLtu: return SetpPacked<K, Z, Compare::kLtu>;
+    case Compare::kLeu: return SetpPacked<K, Z, Compare::kLeu>;
+    case Compare::kGtu: return SetpPacked<K, Z, Compare::kGtu>;
+    case Compare::kGeu: return SetpPacked<K, Z, Compare::kGeu>;
+    case Compare::kNum: return SetpPacked<K, Z, Compare::kNum>;
+    case Compare::kNan: return SetpPacked<K, Z, Compare::kNan>;
   }
   return nullptr;
 }
@@ -256,8 +269,9 @@ Handler FindCompare(Compare c, Type type, bool ftz) {
     case Type::kF64: return FindCompareOf<CmpF64>(c);
     case Type::kF16: return FindCompareOf<CmpHalf<Hf>>(c);
     case Type::kBF16: return FindCompareOf<CmpHalf<Bf>>(c);
-    case Type::kF16x2: return FindComparePacked<Hf>(c);
-    case Type::kBF16x2: return FindComparePacked<Bf>(c);
+    case Type::kF16x2:
+      return ftz ? FindComparePacked<Hf, true>(c) : FindComparePacked<Hf, false>(c);
+    case Type::kBF16x2: return FindComparePacked<Bf, false>(c);
     case Type::kU8:
     case Type::kS8:
     case Type::kB8:

@@ -459,8 +459,8 @@ Result<std::unique_ptr<Program>> Decoder::Run() {
   p_->name = std::string(e_.name);
   p_->param_bytes = e_.param_bytes;
   p_->local_bytes = (e_.local_bytes + 15) / 16 * 16;
-  p_->shared_static = m_.shared_bytes;
-  p_->dynamic_offset = (m_.shared_bytes + m_.shared_align - 1) / m_.shared_align * m_.shared_align;
+  p_->shared_static = e_.shared_bytes;
+  p_->dynamic_offset = (e_.shared_bytes + e_.shared_align - 1) / e_.shared_align * e_.shared_align;
   for (int k = 0; k < 3; ++k) {
     p_->reqntid[k] = e_.reqntid[k];
     p_->maxntid[k] = e_.maxntid[k];

@@ -122,6 +122,9 @@ struct Entry {
   uint32_t maxnreg = 0;
   uint64_t param_bytes = 0;
   uint64_t local_bytes = 0;
+  // Static shared memory: what the module declared before, then the function's own.
+  uint64_t shared_bytes = 0;
+  uint32_t shared_align = 16;  // alignment the dynamic part asks for
 };
 
 struct PtxModule {
@@ -129,7 +132,7 @@ struct PtxModule {
   std::string target;
   std::vector<Variable> variables;  // module scope and function scope
   std::vector<Entry> entries;
-  uint64_t shared_bytes = 0;   // static shared memory (all entries of the module)
+  uint64_t shared_bytes = 0;   // static shared memory outside of entries
   uint32_t shared_align = 16;  // alignment the dynamic part asks for
 };
 

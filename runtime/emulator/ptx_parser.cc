@@ -223,7 +223,9 @@ class Parser : private PtxReader {
     uint64_t* used = nullptr;
     uint64_t unused = 0;
     switch (v.space) {
-      case Space::kShared: used = &m_.shared_bytes; break;
+      case Space::kShared:
+        used = entry_ != nullptr ? &entry_->shared_bytes : &m_.shared_bytes;
+        break;
       case Space::kLocal: used = entry_ != nullptr ? &entry_->local_bytes : nullptr; break;
       case Space::kParam: used = entry_ != nullptr ? &entry_->param_bytes : nullptr; break;
       case Space::kGlobal:
@@ -232,12 +234,14 @@ class Parser : private PtxReader {
     if (used == nullptr) return FailAt(v.line, "this variable must stand in a function");
     if (v.dynamic) {
       m_.shared_align = std::max(m_.shared_align, v.align);
+      if (entry_ != nullptr) entry_->shared_align = std::max(entry_->shared_align, v.align);
     } else {
       v.offset = (*used + v.align - 1) / v.align * v.align;
       *used = v.offset + v.bytes;
       uint64_t limit = kMaxSpaceBytes[static_cast<size_t>(v.space)];
       if (*used > limit) return TooBig("the size of a state space", *used, limit);
-      if (v.space == Space::kShared) m_.shared_align = std::max(m_.shared_align, v.align);
+      uint32_t* align = entry_ != nullptr ? &entry_->shared_align : &m_.shared_align;
+      if (v.space == Space::kShared) *align = std::max(*align, v.align);
     }
     m_.variables.push_back(std::move(v));
     return true;
@@ -260,6 +264,8 @@ class Parser : private PtxReader {
     Entry entry;
     entry.line = token_.line;
     entry_ = &entry;
+    entry.shared_bytes = m_.shared_bytes;
+    entry.shared_align = m_.shared_align;
     if (!Word(&entry.name)) return false;
     for (const Entry& e : m_.entries)
       if (e.name == entry.name) {
