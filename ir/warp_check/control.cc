@@ -361,7 +361,11 @@ Step Machine::LeaveBlock() {
     Forget(block);
     for (const auto& [v, s] : scalars) {
       const bool loops = op.kind == OpKind::kFor || op.kind == OpKind::kWhile;
-      if (loops && s.constant() && std::abs(s.add) > kLargestCarried) {
+      const Form& form = terms_.form(s.form);
+      const bool framed = std::any_of(form.begin(), form.end(), [&](const auto& part) {
+        return terms_.atom(part.first).kind == Atom::Kind::kFrame;
+      });
+      if (loops && !framed && std::abs(s.add) > kLargestCarried) {
         const int64_t tag = static_cast<int64_t>(role_) << 32 | f.op.index;
         me().env[v] = terms_.Of({Atom::Kind::kPrivate, tag, s_->privates[tag]++, {}});
       } else {
