@@ -20,6 +20,7 @@ constexpr int kHead = 24;        // above a group of lanes
 constexpr double kLetter = 7.3;  // of a bar's name
 constexpr double kSmallLetter = 6.6;
 constexpr double kNarrowest = 11;  // bar with its name across, as in page.js
+constexpr size_t kFewestLetters = 4;
 constexpr int kMargin = 12;
 
 int RowHeight(Lane::Kind kind) {
@@ -153,7 +154,7 @@ class Bars {
     }
     const int64_t step = TickStep(t_.ii);
     for (int64_t p = 0; p < CeilPeriods(); ++p)
-      for (int64_t slot = step; slot + step / 2 < t_.ii && p * t_.ii + slot < t_.end; slot += step)
+      for (int64_t slot = step; slot + t_.ii / 9 < t_.ii && p * t_.ii + slot < t_.end; slot += step)
         if (slot >= t_.ii / 8)
           At("faint small slot", p * t_.ii + slot, 0, 38, fmt::format("+{}", slot));
   }
@@ -180,7 +181,6 @@ class Bars {
     const double h = row - (thin ? 3 : 4);
     const double width = std::max(1.0, X(bar.end) - X(bar.begin));
     const std::string& name = e_.graph.ops[bar.op].name;
-    const double need = kLetter * static_cast<double>(name.size()) + 6;
     out_ += fmt::format(
         "<g class=\"bar r{}{}\" data-op=\"{}\" data-i=\"{}\" data-b=\"{}\" data-e=\"{}\">"
         "<title>{}</title>"
@@ -188,24 +188,30 @@ class Bars {
         e_.ops[bar.op].role % kRoleColours, bar.iteration % 2 == 1 ? " odd" : "", bar.op,
         bar.iteration, bar.begin, bar.end, Xml(Describe(lane, bar)), Px(X(bar.begin)), Px(y),
         Px(width), Px(h), thin ? 2 : 3);
-    if (!thin) {
-      // Along the bar; across it where that is too narrow; nowhere if that is too low.
-      const double tall = kSmallLetter * static_cast<double>(name.size()) + 4;
-      const double middle = X(bar.begin) + width / 2 + 3, base = y + h - 4;
-      const bool across = width < need && tall <= h && width >= kNarrowest;
-      out_ += fmt::format(
-          "<text class=\"{}\" data-need=\"{}\" data-tall=\"{}\" data-y=\"{}\" data-base=\"{}\" "
-          "{}>{}</text>",
-          width >= need ? ""
-          : across      ? "small"
-                        : "hide",
-          Px(need), tall <= h ? 1 : 0, Px(y + h / 2 + 4), Px(base),
-          across ? fmt::format("transform=\"translate({},{})rotate(-90)\"", Px(middle), Px(base))
-                 : fmt::format("transform=\"translate({},{})\"", Px(X(bar.begin) + 4),
-                               Px(y + h / 2 + 4)),
-          Xml(name));
-    }
+    if (!thin) Name(bar, name, y, h, width);
     out_ += "</g>\n";
+  }
+
+  // Along the bar; across it where that is too narrow; its beginning; or nothing. page.js does the
+  // same at other scales, from the data.
+  void Name(const Bar& bar, const std::string& name, double y, double h, double width) {
+    const double need = kLetter * static_cast<double>(name.size()) + 6;
+    const bool low = kSmallLetter * static_cast<double>(name.size()) + 4 > h;
+    const bool plain =
+        std::all_of(name.begin(), name.end(), [](char c) { return (c & 0x80) == 0; });
+    const auto letters = static_cast<size_t>(std::max(0.0, (width - 6) / kLetter));
+    const bool across = width < need && !low && width >= kNarrowest;
+    const bool cut = width < need && !across && plain && letters >= kFewestLetters;
+    const double base = y + h - 4, line = y + h / 2 + 4;
+    out_ += fmt::format(
+        "<text class=\"{}\" data-need=\"{}\" data-tall=\"{}\" data-y=\"{}\" data-base=\"{}\" "
+        "transform=\"translate({},{}){}\">{}</text>",
+        across                 ? "small"
+        : width >= need || cut ? ""
+                               : "hide",
+        Px(need), low ? 0 : 1, Px(line), Px(base),
+        Px(across ? X(bar.begin) + width / 2 + 3 : X(bar.begin) + 4), Px(across ? base : line),
+        across ? "rotate(-90)" : "", Xml(cut ? name.substr(0, letters - 1) + "…" : name));
   }
 
   // Coordinates of the path are cycles, so that a page can stretch it.

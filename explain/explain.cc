@@ -21,7 +21,7 @@ Result<Explanation> Explain(const scheduler::Graph& graph, const ir::Schedule& s
       schedule.graph_hash != 0 && schedule.graph_hash != hash)
     diags.Report(kOtherGraph, place, graph.name, schedule.graph_hash, hash);
   e.certificate = proof.certificate;
-  ReadFacts(&e, sources);
+  ReadFacts(&e, proof, sources);
   ReadEvents(&e);
   ReadReasons(&e, proof);
   return e;
@@ -35,6 +35,10 @@ std::string Names(const scheduler::Graph& graph, const std::vector<int>& ops,
     text += (i > 0 ? between : "") + graph.ops[ops[i]].name;
   }
   return text;
+}
+
+std::string TextOf(const ProgramLine& line) {
+  return line.times > 1 ? fmt::format("{}, {} times", line.text, line.times) : line.text;
 }
 
 std::string Count(int64_t n, const std::string& word) {

@@ -32,6 +32,7 @@ struct OpFacts {
   int64_t cycle = 0, stage = 0, slot = 0;
   int role = 0;
   Place at;
+  std::vector<Place> also;  // lines of ops that became part of it, without `at`'s
 };
 
 struct EdgeFacts {
@@ -97,6 +98,23 @@ struct Answer {  // to one --why-not
   std::vector<Reason> reasons;
 };
 
+// A line of a role's program as it was lowered (program.h).
+struct ProgramLine {
+  int depth = 0;  // of loops and branches around it
+  int times = 1;  // in a row
+  std::string text;
+  std::string reason;  // of a wait, signal or fence: why it is there
+  Place at;
+};
+
+struct RoleProgram {
+  std::string name;
+  int warps = 0;
+  int64_t registers = 0;       // quota; 0: none
+  int waits = 0, signals = 0;  // in the text of the program
+  std::vector<ProgramLine> lines;
+};
+
 struct Explanation {
   scheduler::Graph graph;
   ir::Schedule schedule;
@@ -113,13 +131,16 @@ struct Explanation {
   std::vector<Step> circle;      // what the program itself takes, in order; empty: nothing recurs
   int64_t period = 0;            // of that circle; <= II
   std::vector<Answer> answers;
+  std::vector<RoleProgram> program;  // empty: not asked for
+  std::string program_note;          // how it relates to the schedule
   std::vector<Reason> notes;  // what else a reader should know: what was tried, what was left out
 };
 
-// What is known about how good a schedule is.
+// What is known beside a graph and its schedule.
 struct Proof {
   std::optional<scheduler::Certificate> certificate;
-  int64_t lower_bound = 0;  // 0: only the elementary bounds
+  int64_t lower_bound = 0;                      // 0: only the elementary bounds
+  std::vector<std::vector<Span>> members = {};  // by op: places of everything it stands for
 };
 
 // The schedule must place every op of the graph (else a diagnostic); it may break any other law.

@@ -22,12 +22,6 @@ std::string Trimmed(std::string_view text) {
   return std::string(text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1));
 }
 
-Place PlaceOf(Span span, const SourceMap& sources) {
-  if (!span.known() || span.file >= sources.size()) return {};
-  const LineCol at = sources.Locate(span.file, span.begin);
-  return {sources.path(span.file), at.line, at.column, Trimmed(at.text)};
-}
-
 class Facts {
  public:
   Facts(Explanation* e, const SourceMap& sources)
@@ -162,6 +156,25 @@ class Facts {
 
 }  // namespace
 
-void ReadFacts(Explanation* e, const SourceMap& sources) { Facts(e, sources); }
+Place PlaceOf(Span span, const SourceMap& sources) {
+  if (!span.known() || span.file >= sources.size()) return {};
+  const LineCol at = sources.Locate(span.file, span.begin);
+  return {sources.path(span.file), at.line, at.column, Trimmed(at.text)};
+}
+
+void ReadFacts(Explanation* e, const Proof& proof, const SourceMap& sources) {
+  Facts facts(e, sources);
+  for (size_t v = 0; v < e->ops.size() && v < proof.members.size(); ++v)
+    for (Span span : proof.members[v]) {
+      OpFacts& op = e->ops[v];
+      Place place = PlaceOf(span, sources);
+      const auto same = [&](const Place& p) {
+        return p.file == place.file && p.line == place.line;
+      };
+      if (place.line == 0 || same(op.at) || std::any_of(op.also.begin(), op.also.end(), same))
+        continue;
+      op.also.push_back(std::move(place));
+    }
+}
 
 }  // namespace tilec::explain

@@ -57,6 +57,7 @@ class Page {
     RolesAndUnits();
     Values();
     Turns();
+    Program();
     out_ += "</div>\n";
     Panel();
     out_ += "</main>\n";
@@ -242,17 +243,27 @@ class Page {
   }
 
   void Source() {
-    std::map<std::pair<std::string, int>, std::vector<int>> lines;
-    for (size_t v = 0; v < e_.ops.size(); ++v)
-      if (e_.ops[v].at.line > 0)
-        lines[{e_.ops[v].at.file, e_.ops[v].at.line}].push_back(static_cast<int>(v));
+    struct Line {
+      std::string text;
+      std::vector<int> ops;
+    };
+    std::map<std::pair<std::string, int>, Line> lines;
+    const auto add = [&](const Place& at, size_t v) {
+      if (at.line == 0) return;
+      Line& line = lines[{at.file, at.line}];
+      line.text = at.text;
+      line.ops.push_back(static_cast<int>(v));
+    };
+    for (size_t v = 0; v < e_.ops.size(); ++v) {
+      add(e_.ops[v].at, v);
+      for (const Place& place : e_.ops[v].also) add(place, v);
+    }
     if (lines.empty()) return;
     Section("source", "Source");
     Table({">line", "text", "ops"});
-    for (const auto& [place, ops] : lines)
-      Row({N(place.second), fmt::format("<code>{}</code>", Xml(e_.ops[ops.front()].at.text)),
-           Ops(ops)},
-          Join(ops));
+    for (const auto& [place, line] : lines)
+      Row({N(place.second), fmt::format("<code>{}</code>", Xml(line.text)), Ops(line.ops)},
+          Join(line.ops));
     EndTable();
     End();
   }
@@ -330,6 +341,23 @@ class Page {
     }
     EndTable();
     End();
+  }
+
+  void Program() {
+    for (size_t r = 0; r < e_.program.size(); ++r) {
+      const RoleProgram& role = e_.program[r];
+      Section(fmt::format("program{}", r).c_str(),
+              fmt::format("Program of {}: {}, {}, {}", role.name, Count(role.warps, "warp"),
+                          Count(role.waits, "wait"), Count(role.signals, "signal")));
+      if (r == 0) out_ += fmt::format("<p class=\"quiet\">{}</p>\n", Xml(e_.program_note));
+      Table({"does", "because", ">line"});
+      for (const ProgramLine& line : role.lines)
+        Row({fmt::format("<code>{}{}</code>", std::string(2 * static_cast<size_t>(line.depth), ' '),
+                         Xml(TextOf(line))),
+             Xml(line.reason), line.at.line > 0 ? N(line.at.line) : ""});
+      EndTable();
+      End();
+    }
   }
 
   void Panel() {

@@ -12,7 +12,10 @@
 namespace tilec::explain {
 
 // Cycle tables and lives from their definitions (facts.cc).
-void ReadFacts(Explanation* e, const SourceMap& sources);
+void ReadFacts(Explanation* e, const Proof& proof, const SourceMap& sources);
+
+// The place a span begins, with its line.
+Place PlaceOf(Span span, const SourceMap& sources);
 
 // Order of each role's program, and what the program itself takes (events.cc).
 void ReadEvents(Explanation* e);
@@ -26,6 +29,9 @@ std::string Names(const scheduler::Graph& graph, const std::vector<int>& ops,
 
 // A bound with the numbers that add up to it.
 std::string BoundText(const scheduler::Graph& graph, const scheduler::Bound& bound);
+
+// With how often it stands there in a row.
+std::string TextOf(const ProgramLine& line);
 
 // 1 "cycle", 2 "cycles".
 std::string Count(int64_t n, const std::string& word);

@@ -102,6 +102,23 @@ class Writer {
                               {"answer", Word(a.kind)},
                               {"text", a.text},
                               {"reasons", Reasons(a.reasons)}});
+    j["program_note"] = e_.program_note;
+    j["program"] = Json::array();
+    for (const RoleProgram& role : e_.program) {
+      Json lines = Json::array();
+      for (const ProgramLine& line : role.lines)
+        lines.push_back({{"depth", line.depth},
+                         {"times", line.times},
+                         {"text", line.text},
+                         {"reason", line.reason},
+                         {"line", line.at.line}});
+      j["program"].push_back({{"role", role.name},
+                              {"warps", role.warps},
+                              {"quota", role.registers},
+                              {"waits", role.waits},
+                              {"signals", role.signals},
+                              {"lines", std::move(lines)}});
+    }
     return j;
   }
 
@@ -158,12 +175,18 @@ class Writer {
     return list;
   }
 
+  static Json At(const Place& at) {
+    if (at.line == 0) return {};
+    return {{"file", at.file}, {"line", at.line}, {"column", at.column}, {"text", at.text}};
+  }
+
   Json OpList() const {
     Json list = Json::array();
     for (size_t v = 0; v < g_.ops.size(); ++v) {
       const scheduler::GraphOp& op = g_.ops[v];
       const OpFacts& facts = e_.ops[v];
-      Json uses = Json::array();
+      Json uses = Json::array(), also = Json::array();
+      for (const Place& place : facts.also) also.push_back(At(place));
       for (const scheduler::UnitUse& use : op.uses)
         uses.push_back({{"unit", g_.units[use.unit].name}, {"cycles", use.cycles}});
       list.push_back({{"name", op.name},
@@ -182,11 +205,8 @@ class Writer {
                       {"async", op.async},
                       {"variable", op.variable_latency},
                       {"streaming", op.streaming},
-                      {"at", facts.at.line == 0 ? Json()
-                                                : Json{{"file", facts.at.file},
-                                                       {"line", facts.at.line},
-                                                       {"column", facts.at.column},
-                                                       {"text", facts.at.text}}}});
+                      {"at", At(facts.at)},
+                      {"also", std::move(also)}});
     }
     return list;
   }

@@ -71,7 +71,8 @@ Result<std::vector<LoopProblem>> ProblemsOf(const ir::Function& fn, const ir::Ta
   if (!problems.empty()) return problems;
   refused.MoveTo(diags);
   if (diags.has_errors()) return DiagSink::Propagate();
-  return diags.Report(kNoLoop, Span{}, fn.name, "no loop");
+  return diags.Report(kNoLoop, Span{}, fn.name, "no loop")
+      .Help("`tilec build --emit=warp-ir` shows what it does in program order");
 }
 
 Result<Solved> SolveBest(const LoopProblem& problem, const scheduler::SolveOptions& options,

@@ -100,6 +100,7 @@ class Writer {
     Lives();
     Registers();
     Order();
+    Program();
     Answers();
     return std::move(out_);
   }
@@ -251,6 +252,21 @@ class Writer {
       table.Row({order.unit, order.from + " -> " + order.to,
                  order.enforced ? "enforced by a token" : "comes by itself"});
     out_ += table.Text();
+  }
+
+  void Program() {
+    if (e_.program.empty()) return;
+    Head("Program: " + e_.program_note);
+    for (const RoleProgram& role : e_.program) {
+      out_ += fmt::format("  {}: {}{}, {}, {}\n", role.name, Count(role.warps, "warp"),
+                          role.registers > 0 ? fmt::format(", {} registers", role.registers) : "",
+                          Count(role.waits, "wait"), Count(role.signals, "signal"));
+      Table table("<<<");
+      for (const ProgramLine& line : role.lines)
+        table.Row({std::string(2 * static_cast<size_t>(line.depth) + 2, ' ') + TextOf(line),
+                   line.reason, line.at.line > 0 ? fmt::format("line {}", line.at.line) : ""});
+      out_ += table.Text();
+    }
   }
 
   void Answers() {

@@ -40,7 +40,7 @@ class Layout {
     t_.stages = e.report.stages;
     for (int r = 0; r < static_cast<int>(e.roles.size()); ++r) Role(r);
     for (int f = 0; f < static_cast<int>(e.units.size()); ++f)
-      e.graph.units[f].fluid ? Shared(f) : Unit(f);
+      if (!e.units[f].ops.empty()) e.graph.units[f].fluid ? Shared(f) : Unit(f);
     for (const Lane& lane : t_.lanes)
       for (const Bar& bar : lane.bars) t_.end = std::max(t_.end, bar.end);
     t_.steady_begin = std::min<int64_t>(t_.stages - 1, iterations) * t_.ii;

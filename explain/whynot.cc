@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "explain/diagnostics.h"
@@ -43,6 +44,15 @@ std::string Costs(const Objective& here, const Objective& there) {
       text += fmt::format("{}{}{} instead of {}", text.empty() ? "" : ", ",
                           Count(row.there, row.word), row.of, row.here);
   return text.empty() ? "nothing" : text;
+}
+
+// Lexicographically.
+bool Better(const Objective& a, const Objective& b) {
+  const auto key = [](const Objective& o) {
+    return std::array<int64_t, 6>{o.compute_groups, o.warps,  o.cross_bytes,
+                                  o.waits,          o.stages, o.smem_bytes};
+  };
+  return key(a) < key(b);
 }
 
 // Stages that compute roles span, and compute roles.
@@ -172,9 +182,13 @@ class Asking {
     }
     DiagSink diags;
     const Result<scheduler::Solution> solution = scheduler::Solve(e_.graph, at, diags);
-    Say(Answer::Kind::kPossible,
-        fmt::format("{} is possible{}{}", what, with,
-                    solution.ok() ? "; it would cost " + Instead(*solution) : std::string()));
+    std::string cost;
+    if (solution.ok()) {
+      const bool better =
+          e_.certificate && Better(solution->certificate.objective, e_.certificate->objective);
+      cost = (better ? "; it would even be better: " : "; it would cost ") + Instead(*solution);
+    }
+    Say(Answer::Kind::kPossible, fmt::format("{} is possible{}{}", what, with, cost));
   }
 
   // An exhausted budget says nothing; but what is refuted above holds below.

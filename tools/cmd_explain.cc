@@ -6,6 +6,7 @@
 
 #include "explain/explain.h"
 #include "explain/problem.h"
+#include "explain/program.h"
 #include "explain/whynot.h"
 #include "ir/target.h"
 #include "tools/commands.h"
@@ -55,6 +56,9 @@ class Command {
                   "`tilec explain` takes a .tile file or --graph FILE, and one of them")
           .Place("command line")
           .Help("tilec explain FILE[:KERNEL] NAME=VALUE… --target=h200");
+    if (!o_.graph.empty() && o_.program)
+      return diags.Report(kUsage, Span{}, "a graph has no program: --program needs a .tile file")
+          .Place("command line");
     if (!o_.graph.empty() && !o_.assignments.empty())
       return diags
           .Report(kUsage, Span{}, fmt::format("a graph has no `{}` to set", o_.assignments.front()))
@@ -79,10 +83,11 @@ class Command {
   // The schedule says by its hash how the rows are cut.
   Result<Explanation> ReadFor(const LoopProblem& problem) {
     TRY(const ir::Schedule schedule, LoadSchedule(session_, o_.schedule));
-    const scheduler::Graph* graph = &problem.candidates.front().graph;
+    const explain::Candidate* found = &problem.candidates.front();
     for (const explain::Candidate& candidate : problem.candidates)
-      if (scheduler::Hash(candidate.graph) == schedule.graph_hash) graph = &candidate.graph;
-    return explain::Explain(*graph, schedule, {}, session_.loaded().sources, session_.diags());
+      if (scheduler::Hash(candidate.graph) == schedule.graph_hash) found = &candidate;
+    return explain::Explain(found->graph, schedule, {std::nullopt, 0, found->members},
+                            session_.loaded().sources, session_.diags());
   }
 
   Result<Explanation> Solve(const scheduler::Graph& graph) {
@@ -135,7 +140,8 @@ class Command {
     TRY(const explain::Solved best,
         explain::SolveBest(problem, options_, &notes, session_.diags()));
     TRY(Explanation e, explain::Explain(best.candidate->graph, best.solution.schedule,
-                                        {best.solution.certificate, best.solution.lower_bound},
+                                        {best.solution.certificate, best.solution.lower_bound,
+                                         best.candidate->members},
                                         session_.loaded().sources, session_.diags()));
     e.notes = std::move(notes);
     return e;
@@ -172,11 +178,28 @@ class Command {
     return answer;
   }
 
+  // What is emitted today: the lowering by roles follows rules, not the schedule above.
+  Result<> Lower(Explanation* e) {
+    DiagSink& diags = session_.diags();
+    TRY(const Prepared prepared, Prepare(session_, "explain", o_.assignments));
+    api::Observation& look = session_.look();
+    TRY(ir::Function fn,
+        api::MakeTileIr(session_.loaded(), prepared.kernel, prepared.call, &look, diags));
+    api::PipelineOptions options = session_.pipeline();
+    options.schedule = "solve";
+    TRY(fn, api::LowerToWarps(session_.loaded(), std::move(fn), options, &look, diags));
+    TRY(e->program, explain::ReadProgram(fn, session_.loaded().sources, diags));
+    e->program_note =
+        "as --schedule=solve lowers it today, by fixed rules and not by this schedule";
+    return Done();
+  }
+
   Result<> Finish(Explanation e) {
     for (const Question& question : questions_) {
       TRY(explain::Answer answer, Ask(e, question));
       e.answers.push_back(std::move(answer));
     }
+    if (o_.program) TRY_VOID(Lower(&e));
     if (!o_.trace.empty())
       TRY_VOID(WriteResult(session_, o_.trace, explain::ToTrace(e, kTraceIterations)));
     if (!o_.svg.empty()) TRY_VOID(WriteResult(session_, o_.svg, explain::ToSvg(e)));

@@ -72,6 +72,7 @@ struct Options {
   std::string format = "text";  // text, json
   std::string svg, html, trace;
   std::vector<std::string> why_not;
+  bool program = false;
   int loop = 0;  // from 1; 0: the one with most to do
 
   std::string word;  // help CODE, completion SHELL, cache ACTION

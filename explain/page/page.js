@@ -72,6 +72,8 @@
     if (o.at) {
       const source = element('div', undefined, 'source');
       source.append(element('b', `${o.at.file}:${o.at.line}`), document.createTextNode(o.at.text));
+      for (const at of o.also)
+        source.append(element('b', `with line ${at.line}`), document.createTextNode(at.text));
       detail.append(source);
     }
     const list = element('dl');
@@ -243,9 +245,13 @@
       el.querySelector('rect').setAttribute('width', width);
       const text = el.querySelector('text');
       if (!text) continue;
+      const name = data.ops[el.dataset.op].name;
+      const letters = Math.floor((width - 6) / 7.3);
       const along = width >= text.dataset.need;
       const across = !along && text.dataset.tall === '1' && width >= 11;
-      text.setAttribute('class', along ? '' : across ? 'small' : 'hide');
+      const cut = !along && !across && letters >= 4 && /^[ -~]*$/.test(name);
+      text.textContent = cut ? name.slice(0, letters - 1) + '…' : name;
+      text.setAttribute('class', across ? 'small' : along || cut ? '' : 'hide');
       text.setAttribute('transform', across ?
           `translate(${x + width / 2 + 3},${text.dataset.base})rotate(-90)` :
           `translate(${x + 4},${text.dataset.y})`);
