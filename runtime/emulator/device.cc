@@ -35,6 +35,7 @@ constexpr uint64_t kMaxSmem = 227 << 10;
 constexpr uint64_t kBudget =
     4'000'000;                       // warp instructions before a worker starts one more cluster
 constexpr size_t kMaxResident = 64;  // clusters a worker keeps at once
+constexpr uint64_t kCheckedBudget = 20'000;  // the same in a checked launch
 
 struct AlignedBytes {
   std::unique_ptr<uint8_t[]> memory;
@@ -133,9 +134,15 @@ class Pool {
   void Work() {
     std::deque<std::unique_ptr<Cluster>> resident;
     std::vector<std::unique_ptr<Cluster>> spare;
+    const EmulatorOptions& o = *launch_->options;
+    bool checked = launch_->judge != nullptr;
+    bool plain = o.policy == Policy::kRunToBlock && o.landing == Landing::kEarly;
+    uint64_t budget = checked && plain ? kCheckedBudget : kBudget;
+    size_t most = checked ? std::min<size_t>(ResidentClusters(*launch_), 1024) : kMaxResident;
+    size_t waiting = 0;  // clusters in a row that did nothing but poll
     while (true) {
       uint64_t n = clusters_;
-      if (resident.size() < kMaxResident) n = next_.fetch_add(1);
+      if (resident.size() < most) n = next_.fetch_add(1);
       if (n < clusters_ && n < launch_->first_fault.load()) {
         std::unique_ptr<Cluster> c;
         if (!spare.empty())
@@ -148,11 +155,19 @@ class Pool {
       if (resident.empty()) return;
       std::unique_ptr<Cluster> c = std::move(resident.front());
       resident.pop_front();
-      Cluster::Status status = c->Run(kBudget);
+      Cluster::Status status = c->Run(budget);
       if (status == Cluster::Status::kBudget) {
-        resident.push_back(std::move(c));
-        continue;
+        waiting = WaitsForOthers(*c) ? waiting + 1 : 0;
+        bool full = resident.size() + 1 >= most || next_.load() >= clusters_;
+        if (!full || waiting <= 2 * (resident.size() + 1)) {
+          resident.push_back(std::move(c));
+          continue;
+        }
+        uint64_t started = std::min(next_.load(), clusters_);
+        ReportWaiting(*c, resident.size() + 1, clusters_ - started);
+        status = Cluster::Status::kFault;
       }
+      waiting = 0;
       JudgeEnd(*c, c->failed && c->fault.def == &kDeadlock);
       if (status == Cluster::Status::kFault && c->failed) {
         std::lock_guard lock(mutex_);

@@ -245,6 +245,7 @@ struct Cluster {
   std::vector<std::function<bool()>> in_flight;  // copies that have not landed, in order of issue
 
   std::unique_ptr<judge::Judge> judge;                   // null: nothing is checked
+  uint64_t judged_loads = 0, judged_writes = 0;          // when it was last asked (WaitsForOthers)
 
   Cluster();
   ~Cluster();

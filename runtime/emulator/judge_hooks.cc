@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "runtime/emulator/handlers.h"
 
@@ -275,6 +276,46 @@ void JudgeEnd(Cluster& cluster, bool stuck) {
   cluster.judge = nullptr;
 }
 
+bool WaitsForOthers(Cluster& c) {
+  constexpr uint64_t kPolls = 100;  // strong loads in one slice
+  if (c.judge == nullptr) return false;
+  uint64_t loads = c.judge->strong_loads(), writes = c.launch->judge->global_writes;
+  bool waits = loads - c.judged_loads > kPolls && writes == c.judged_writes;
+  c.judged_loads = loads;
+  c.judged_writes = writes;
+  return waits;
+}
+
+void ReportWaiting(Cluster& c, uint64_t resident, uint64_t unstarted) {
+  c.failed = true;
+  c.fault = {};
+  c.fault.def = &kDeadlock;
+  c.fault.rule = unstarted > 0 ? judge::Rule::kS8 : judge::Rule::kS1;
+  c.fault.line = c.launch->program->code[c.judge->strong_load_pc()].line;
+  if (unstarted > 0) {
+    c.fault.message = fmt::format(
+        "{} clusters poll global memory, and the {} others cannot start before one of them ends",
+        resident, unstarted);
+    c.fault.helps.push_back(
+        "launch no more CTAs than the machine holds, or let CTAs wait for "
+        "CTAs of smaller numbers only");
+  } else {
+    c.fault.message =
+        fmt::format("all {} clusters left poll global memory, and nobody writes", resident);
+  }
+}
+
+uint64_t ResidentClusters(const Launch& launch) {
+  constexpr uint64_t kSms = 132, kThreads = 2048, kCtas = 32, kSmem = 228 << 10, kOwn = 1024;
+  const LaunchConfig& c = launch.config;
+  uint64_t threads = (uint64_t{c.block[0]} * c.block[1] * c.block[2] + 31) / 32 * 32;
+  uint64_t per_sm = std::min({kCtas, kThreads / threads, kSmem / (launch.smem_total + kOwn)});
+  if (launch.program->maxnreg != 0)
+    per_sm = std::min<uint64_t>(per_sm, 65536 / (launch.program->maxnreg * threads));
+  uint64_t cluster = uint64_t{c.cluster[0]} * c.cluster[1] * c.cluster[2];
+  return std::max<uint64_t>(1, kSms * std::max<uint64_t>(per_sm, 1) / cluster);
+}
+
 void StartJudge(Cluster& c) {
   if (c.launch->judge == nullptr) return;
   judge::ClusterShape shape;
@@ -307,6 +348,22 @@ void SetUpJudge(Launch& launch, judge::LaunchJudge* judge) {
     site.text = program.texts[i.text];
     site.source = launch.places->Source(i.line);
     return site;
+  };
+  judge->place = [&launch](uint64_t address) -> std::string {
+    const auto& table = launch.allocations;
+    auto it = std::upper_bound(table.begin(), table.end(), address,
+                               [](uint64_t a, const Allocation& x) { return a < x.begin; });
+    if (it == table.begin() || address >= (it - 1)->end) return "global memory";
+    --it;
+    uint64_t offset = address - it->begin;
+    const Program& program = *launch.program;
+    for (size_t k = 0; k < program.params.size(); ++k) {
+      uint64_t value = 0;
+      if (program.params[k].second != 8) continue;
+      memcpy(&value, launch.params + program.params[k].first, 8);
+      if (value == it->begin) return fmt::format("byte {} of argument {}", offset, k);
+    }
+    return fmt::format("byte {} of an allocation of {}", offset, it->end - it->begin);
   };
   launch.judge = judge;
 }

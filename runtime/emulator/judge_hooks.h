@@ -82,6 +82,13 @@ Step RunWatchingNumbers(Warp& w, const Inst& i, uint32_t mask);
 // The cluster's run is over, or stuck.
 void JudgeEnd(Cluster& cluster, bool stuck);
 
+// Did the cluster only poll global memory since the last call, while nobody wrote to it?
+bool WaitsForOthers(Cluster& cluster);
+// The fault of clusters that wait for each other, or for `unstarted` ones, through global memory.
+void ReportWaiting(Cluster& cluster, uint64_t resident, uint64_t unstarted);
+// How many clusters of the launch an H200 runs at the same time.
+uint64_t ResidentClusters(const Launch& launch);
+
 void StartJudge(Cluster& cluster);
 // Gives the launch its judge.
 void SetUpJudge(Launch& launch, judge::LaunchJudge* judge);

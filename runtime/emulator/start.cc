@@ -173,6 +173,7 @@ void Cluster::Start(Launch* l, uint64_t cluster_number) {
     at += RoundUp(reinterpret_cast<uint64_t>(at), 1024) - reinterpret_cast<uint64_t>(at);
   }
   judge = nullptr;
+  judged_loads = judged_writes = 0;
   StartJudge(*this);
 }
 

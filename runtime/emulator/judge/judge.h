@@ -30,9 +30,12 @@ struct LaunchJudge {
   std::string entry;
   uint64_t seed = 0;
   std::function<Site(uint32_t pc)> site;
+  // A global address in words that do not depend on where the host put things.
+  std::function<std::string(uint64_t address)> place;
   const RegisterMap* registers = nullptr;
   bool numbers = false, banks = false;
   GlobalShadow global;
+  uint64_t global_writes = 0;
 
   // Release and acquire on a global address.
   struct Published {
@@ -88,6 +91,9 @@ struct AsyncOp {
 class Judge {
  public:
   Judge(LaunchJudge* launch, const ClusterShape& shape);
+  // Strong loads of global memory so far: what a loop that waits for another CTA does.
+  uint64_t strong_loads() const { return strong_loads_; }
+  uint32_t strong_load_pc() const { return strong_load_pc_; }
 
   // ---- memory (judge_memory.cc) ----
   void SharedAccess(const Touch& t, uint32_t rank, const uint32_t* offsets, uint32_t bytes);
@@ -262,6 +268,8 @@ class Judge {
   LaunchJudge* launch_;
   ClusterShape shape_;
   bool scoped_ = false;  // several CTAs
+  uint64_t strong_loads_ = 0;
+  uint32_t strong_load_pc_ = 0;
   std::vector<WarpState> warps_;
   std::vector<SharedShadow> shared_;  // by rank
   std::vector<ComponentInfo> components_;

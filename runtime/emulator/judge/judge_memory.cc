@@ -29,6 +29,9 @@ void Gather(uint32_t lanes, const uint32_t* offsets, uint32_t bytes, F&& f) {
         mask |= piece;
         who |= 1u << l;
         if (l != last + 1) kind = Mark::kIrregular;
+      } else if (at / 16 == block && piece == mask && who != 0) {
+        who |= 1u << l;  // all lanes the same bytes
+        kind = Mark::kIrregular;
       } else {
         flush();
         block = at / 16, mask = piece, who = 1u << l, kind = shape;
@@ -123,6 +126,10 @@ void Judge::Clash(uint32_t rank, size_t block, const Mark& old, bool old_writes,
 }
 
 void Judge::GlobalAccess(const Touch& t, const uint64_t* addresses, uint32_t bytes) {
+  if (t.write)
+    ++launch_->global_writes;
+  else if (t.order != Order::kWeak)
+    ++strong_loads_, strong_load_pc_ = t.pc;
   Agent& agent = warps_[t.warp].agent;
   for (LaneGroup& g : agent.groups()) {
     uint32_t lanes = t.lanes & g.lanes;
@@ -146,9 +153,8 @@ void Judge::GlobalAccess(const Touch& t, const uint64_t* addresses, uint32_t byt
       if (t.write)
         launch_->global.Write(address, length, m, ordered, clash);
       else
-        launch_->global.Read(address, length, m, ordered, clash, [&](uint64_t at) {
-          Fresh(fmt::format("global byte {:#x}", at), m.mark, side);
-        });
+        launch_->global.Read(address, length, m, ordered, clash,
+                             [&](uint64_t at) { Fresh(launch_->place(at), m.mark, side); });
     };
     // Runs of lanes side by side; writes keep the block of each lane apart, so that bytes stay with
     // their lanes.
@@ -156,6 +162,10 @@ void Judge::GlobalAccess(const Touch& t, const uint64_t* addresses, uint32_t byt
     uint32_t who = 0;
     EachLane(lanes, [&](int l) {
       uint64_t at = addresses[l];
+      if (who != 0 && at == begin && end == at + bytes) {
+        who |= 1u << l;
+        return;
+      }
       bool joins = who != 0 && at == end && (!t.write || at % 16 != 0);
       if (!joins) {
         if (who != 0) piece(begin, end - begin, who);
@@ -202,8 +212,7 @@ void Judge::GlobalClash(uint64_t address, const GlobalMark& old, bool old_writes
     return;
   }
   if (MorallyStrong(old.mark, now, same_cta, here)) return;
-  Conflict(fmt::format("global {:#x}", address), old.mark, old.cluster, old_writes, now, now_writes,
-           side, true);
+  Conflict(launch_->place(address), old.mark, old.cluster, old_writes, now, now_writes, side, true);
 }
 
 const Epoch* Judge::AsyncClock(const AsyncOp& op, bool global) {
@@ -304,6 +313,7 @@ void Judge::AsyncChunks(const AsyncOp& op, uint32_t rank, const uint32_t* offset
 
 void Judge::AsyncGlobal(const AsyncOp& op, uint64_t address, uint64_t bytes, bool write) {
   if (bytes == 0) return;
+  if (write) ++launch_->global_writes;
   const Epoch* clock = AsyncClock(op, true);
   Side side{op.warp, op.warps, op.group, !op.generic};
   GlobalMark m;
@@ -322,9 +332,8 @@ void Judge::AsyncGlobal(const AsyncOp& op, uint64_t address, uint64_t bytes, boo
   if (write)
     launch_->global.Write(address, bytes, m, ordered, clash);
   else
-    launch_->global.Read(address, bytes, m, ordered, clash, [&](uint64_t at) {
-      Fresh(fmt::format("global byte {:#x}", at), m.mark, side);
-    });
+    launch_->global.Read(address, bytes, m, ordered, clash,
+                         [&](uint64_t at) { Fresh(launch_->place(at), m.mark, side); });
 }
 
 void Judge::TensorMapFence(uint32_t warp, uint32_t lanes, uint64_t address) {
@@ -351,8 +360,9 @@ void Judge::TensorMapUse(const AsyncOp& op, uint64_t address) {
     Finding f = Begin(Rule::kP3, op.pc);
     f.accesses[0].who = Who(op.warp, op.lanes);
     f.accesses[0].what = "uses the tensor map";
-    f.accesses.push_back(Describe(w.mark, w.cluster, true, fmt::format("global {:#x}", address)));
-    f.message = fmt::format("the tensor map at {:#x} was written in this launch", address);
+    f.accesses.push_back(Describe(w.mark, w.cluster, true, launch_->place(address)));
+    f.message =
+        fmt::format("the tensor map at {} was written in this launch", launch_->place(address));
     f.missing = "`fence.proxy.tensormap::generic.acquire` after the write is visible here";
     f.fix = "add `fence.proxy.tensormap::generic.acquire.gpu [map], 128;` before the copy";
     launch_->Say(std::move(f), op.pc, w.mark.pc());

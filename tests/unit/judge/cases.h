@@ -19,7 +19,8 @@ struct Case {
   uint32_t threads = 64;
   uint32_t ctas = 1;
   uint32_t cluster = 1;
-  bool numbers = false, banks = false, map = false;
+  bool numbers = false, banks = false;
+  uint64_t smem = 0;  // dynamic
 };
 
 struct Judged {
@@ -88,6 +89,8 @@ inline Judged Run(const Case& c, bool wrong) {
   config.block[0] = c.threads;
   config.grid[0] = c.ctas;
   config.cluster[0] = c.cluster;
+  config.smem_bytes = c.smem;
+  EXPECT_TRUE(emu.device->Fill(*scratch, 0, 16384, emu.diags).ok());
   out.ran = emu.Launch(
       "k", config,
       {KernelArg::Of(in), KernelArg::Of(*to), KernelArg::Of(*scratch), KernelArg::Of(*map)});

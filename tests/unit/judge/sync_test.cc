@@ -173,6 +173,36 @@ const Case kBarriers[] = {
 !barrier.cluster.wait.aligned;
 )",
      32, 2, 2},
+    {"S8", "the first CTA waits for the last of more than fit",
+     R"( mov.u32 %r2, %nctaid.x;
+ sub.u32 %r2, %r2, 1;
+ @!%l0 bra DONE;
+-setp.ne.u32 %p, %cta, %r2;
++setp.ne.u32 %p, %cta, 0;
+ @%p bra WAIT;
+ @%l0 st.release.gpu.global.b32 [%scratch], 1;
+ bra DONE;
+ WAIT:
+!ld.acquire.gpu.global.b32 %r3, [%scratch];
+ setp.eq.u32 %q, %r3, 0;
+ @%q bra WAIT;
+ DONE:
+)",
+     32, 140, 1, false, false, 200 << 10},
+    {"S1", "two CTAs wait for each other through global memory",
+     R"(-mov.u32 %r2, 2;
++mov.u32 %r2, 0;
+ setp.ne.u32 %p, %cta, %r2;
+ @%p bra WAIT;
+ @%l0 st.release.gpu.global.b32 [%scratch], 1;
+ bra DONE;
+ WAIT:
+!ld.acquire.gpu.global.b32 %r3, [%scratch];
+ setp.eq.u32 %q, %r3, 0;
+ @%q bra WAIT;
+ DONE:
+)",
+     32, 2},
     {"S9", "a barrier is initialised twice", INIT R"(+@%l0 mbarrier.inval.shared.b64 [bar];
 !@%l0 mbarrier.init.shared.b64 [bar], 2;
 )"},
