@@ -165,6 +165,7 @@ class Run {
       return Done();
     }
     if (!image.ok()) return DiagSink::Propagate();
+    if (request_.rewrite) image->ptx = request_.rewrite(image->ptx);
     TRY(auto kernel, runtime::LoadedKernel::Load(device, std::move(*image), diags));
     result_.compiled = true;
     result_.compile_ms = Since(start);

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@ struct RunRequest {
   std::map<std::string, std::string> files;        // tensor → .npy
   std::map<std::string, ir::TensorValue> tensors;  // tensors that are there already
   uint64_t seed = 0;
+  // What the PTX is replaced by before it is loaded; for tests of the checks.
+  std::function<std::string(const std::string&)> rewrite;
   runtime::Device* device = nullptr;  // null: the interpreter alone
   bool check = false;                 // compare with the interpreter
   double tolerance = -1;              // of the check; negative: the bound alone

@@ -31,6 +31,7 @@ class FromKernel : public Subject {
   Result<Outcome> Run(runtime::Device& device) override {
     RunRequest request = request_;
     request.device = &device;
+    request.rewrite = rewrite_;
     TRY(RunResult result, RunKernel(session_, request));
     return Outcome{std::move(result.outputs), std::move(result.stats)};
   }
@@ -67,7 +68,8 @@ class FromPtx : public Subject {
     DiagSink& diags = session_.diags();
     runtime::LoadOptions options;
     options.name = name_;
-    TRY(const std::unique_ptr<runtime::Module> module, device.Load(ptx_, options, diags));
+    TRY(const std::unique_ptr<runtime::Module> module,
+        device.Load(rewrite_ ? rewrite_(ptx_) : ptx_, options, diags));
     TRY(const std::string entry, Entry(*module));
     std::vector<runtime::DeviceAddress> at;
     struct Freer {

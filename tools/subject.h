@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -37,10 +38,15 @@ class Subject {
     runtime::LaunchStats stats;
   };
   virtual Result<Outcome> Run(runtime::Device& device) = 0;
+  // From now on the PTX that is run is what this makes of it; for tests of the checks.
+  void Rewrite(std::function<std::string(const std::string&)> rewrite) {
+    rewrite_ = std::move(rewrite);
+  }
 
  protected:
   std::string name_, reference_;
   std::map<std::string, Expected> expected_;
+  std::function<std::string(const std::string&)> rewrite_;
 };
 
 // A kernel of the program that the session has loaded.

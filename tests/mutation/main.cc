@@ -1,0 +1,271 @@
+// Does the judge see what is wrong? mutation all | sample N: makes every mutant of the corpus (or
+// every N-th), runs each under a few schedules of execution, and prints what was caught, by what.
+//
+// The corpus: the kernels of tests/ptx as nvcc emits them, and kernels of the standard library. A
+// mutant is caught if a check of severity error or portability speaks; it is caught rightly if that
+// check is one of its kind's. Mutants that are the same program in other words are listed with the
+// reason, by kind in kinds.def or one by one in equivalent.txt, and must not be called wrong.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "runtime/emulator/judge/finding.h"
+#include "support/file.h"
+#include "tests/mutation/mutate.h"
+#include "tools/subject.h"
+
+namespace {
+
+using namespace tilec;            // NOLINT: a test program
+using namespace tilec::tools;     // NOLINT
+using namespace tilec::mutation;  // NOLINT
+namespace judge = runtime::judge;
+
+struct Source {
+  const char* name;
+  const char* file;      // FILE:KERNEL, or PTX
+  const char* words;     // NAME=VALUE …, or the launch file
+  const char* schedule;  // of the compiler
+};
+constexpr Source kSources[] = {
+    {"nvcc gemm", "tests/ptx/gemm.ptx", "tests/ptx/gemm.toml", ""},
+    {"nvcc attention", "tests/ptx/attention.ptx", "tests/ptx/attention.toml", ""},
+    {"gemm", "std/matmul.tile:gemm", "M=128 N=128 K=1088 BM=128 BN=128 BK=64", "solve"},
+    {"gemm, in order", "std/matmul.tile:gemm", "M=128 N=128 K=320 BM=128 BN=128 BK=64",
+     "sequential"},
+    {"attention", "std/attention.tile:attention",
+     "B=1 H=1 G=1 S=128 L=1088 D=64 scale=0.125 BQ=128 BKV=64", "solve"},
+    {"causal attention", "std/attention.tile:attention",
+     "B=1 H=1 G=1 S=768 L=768 D=128 scale=0.088 BQ=128 BKV=64 causal=true", "solve"},
+    {"gemm, 8 bits", "std/matmul_types.tile:gemm_e4m3", "M=128 N=128 K=2176", "solve"},
+};
+
+struct Result1 {
+  bool caught = false, rightly = false, by_value = false, identical = false, refused = false;
+  std::string by;  // checks
+  std::string line;
+};
+
+std::vector<std::string> Words(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> words;
+  for (std::string w; in >> w;) words.push_back(w);
+  return words;
+}
+
+struct Plan {
+  runtime::Policy policy;
+  runtime::Landing landing;
+  uint64_t seed;
+};
+constexpr Plan kPlans[] = {{runtime::Policy::kRunToBlock, runtime::Landing::kEarly, 0},
+                           {runtime::Policy::kConsumerFirst, runtime::Landing::kPoison, 0},
+                           {runtime::Policy::kProducerFirst, runtime::Landing::kLate, 0},
+                           {runtime::Policy::kRandom, runtime::Landing::kRandom, 1}};
+
+class Corpus {
+ public:
+  Corpus(const Source& source, const std::string& root, const std::string& cache)
+      : source_(source) {
+    options_.schedule = *source.schedule != 0 ? source.schedule : "sequential";
+    options_.cache_dir = cache;
+    session_ = std::make_unique<Session>(options_);
+    root_ = root;
+  }
+
+  bool Open() {
+    DiagSink& diags = session_->diags();
+    const std::string file = source_.file;
+    if (file.substr(file.size() - 4) == ".ptx") {
+      std::string text, why;
+      if (!ReadFile(root_ + "/" + file, &text, &why)) return false;
+      auto launch = ReadLaunchFile(root_ + "/" + source_.words, diags);
+      if (!launch.ok()) return false;
+      auto subject = PtxSubject(*session_, file, text, *launch);
+      if (!subject.ok()) return false;
+      subject_ = std::move(*subject);
+    } else {
+      auto given = ParseAssignments(Words(source_.words), diags);
+      auto kernel = session_->LoadKernel(file);
+      if (!given.ok() || !kernel.ok()) return false;
+      auto subject = KernelSubject(*session_, *kernel, *given);
+      if (!subject.ok()) return false;
+      subject_ = std::move(*subject);
+    }
+    subject_->Rewrite([this](const std::string& text) { return ptx_ = text; });
+    auto report = std::make_shared<judge::Report>();
+    for (const Plan& plan : kPlans) {
+      auto outcome = Run(plan, report);
+      if (!outcome || report->Count(judge::Severity::kError) != 0) {
+        fmt::print("{}: the original is not silent\n{}", source_.name,
+                   judge::ToText(report->findings()));
+        return false;
+      }
+      if (reference_.outputs.empty()) reference_ = std::move(*outcome);
+    }
+    return true;
+  }
+
+  const std::string& ptx() const { return ptx_; }
+
+  Result1 Try(const Mutant& mutant) {
+    const std::string text = Apply(ptx_, mutant);
+    subject_->Rewrite([&](const std::string&) { return text; });
+    Result1 r;
+    const std::vector<std::string> rules = Words(Kinds()[mutant.kind].rules);
+    bool first = true;
+    for (const Plan& plan : kPlans) {
+      auto report = std::make_shared<judge::Report>();
+      auto outcome = Run(plan, report);
+      if (outcome) {
+        const bool same = Same(*outcome);
+        if (first) r.identical = same;
+        r.by_value = r.by_value || !same;
+        // `tilec check` compares with the reference too; for some mistakes that is the check.
+        if (!same && std::find(rules.begin(), rules.end(), "output") != rules.end())
+          r.caught = r.rightly = true;
+      } else if (report->findings().empty()) {
+        r.refused = true;  // does not load
+        break;
+      }
+      first = false;
+      for (const judge::Finding& f : report->findings()) {
+        if (f.severity == judge::Severity::kHint) continue;
+        const std::string id = judge::Def(f.rule).id;
+        r.caught = true;
+        if (r.by.find(id) == std::string::npos) r.by += (r.by.empty() ? "" : " ") + id;
+        if (std::find(rules.begin(), rules.end(), id) == rules.end()) continue;
+        r.rightly = true;
+        if (r.line.empty()) r.line = fmt::format("{} line {}", id, f.line());
+      }
+      if (r.rightly) break;
+    }
+    return r;
+  }
+
+ private:
+  std::optional<Subject::Outcome> Run(const Plan& plan, std::shared_ptr<judge::Report> report) {
+    runtime::EmulatorOptions o;
+    o.policy = plan.policy;
+    o.landing = plan.landing;
+    o.seed = plan.seed;
+    o.check = runtime::EmulatorOptions::Check::kOn;
+    o.report = std::move(report);
+    o.instruction_limit = 3'000'000;
+    const auto device = runtime::OpenEmulator(o);
+    auto outcome = subject_->Run(*device);
+    session_->diags().Clear();
+    if (!outcome.ok()) return std::nullopt;
+    return std::move(*outcome);
+  }
+  bool Same(const Subject::Outcome& outcome) {
+    for (const auto& [name, value] : outcome.outputs)
+      if (value.ToBytes() != reference_.outputs[name].ToBytes()) return false;
+    return true;
+  }
+
+  const Source& source_;
+  tools::Options options_;
+  std::string root_, ptx_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<Subject> subject_;
+  Subject::Outcome reference_;
+};
+
+struct Tally {
+  int mutants = 0, equivalent = 0, refused = 0, caught = 0, rightly = 0, by_value = 0, missed = 0,
+      identical = 0;
+};
+
+// Lines "SOURCE<tab>KIND#N<tab>reason": the N-th mutant of a kind in a source, from 1.
+std::map<std::string, std::string> ReadEquivalent(const std::string& path) {
+  std::map<std::string, std::string> all;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    const size_t tab = line.rfind('\t');
+    if (tab != std::string::npos) all[line.substr(0, tab)] = line.substr(tab + 1);
+  }
+  return all;
+}
+
+int Main(size_t step, const std::string& root, const std::string& cache) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto equivalent = ReadEquivalent(root + "/tests/mutation/equivalent.txt");
+  std::map<std::string, Tally> by_kind;
+  Tally sum;
+  int wrong = 0;
+  size_t number = 0;
+  for (const Source& source : kSources) {
+    Corpus corpus(source, root, cache);
+    if (!corpus.Open()) return fmt::print("{}: cannot be run\n", source.name), 1;
+    std::map<size_t, int> of_kind;
+    for (const Mutant& m : Mutants(corpus.ptx())) {
+      const int nth = ++of_kind[m.kind];
+      if (number++ % step != 0) continue;
+      const Kind& kind = Kinds()[m.kind];
+      Tally& t = by_kind[kind.name];
+      for (Tally* x : {&t, &sum}) ++x->mutants;
+      const Result1 r = corpus.Try(m);
+      const bool same =
+          *kind.equivalent != 0 ||
+          equivalent.count(fmt::format("{}\t{}#{}", source.name, kind.name, nth)) != 0;
+      const std::string what = fmt::format("{}:{} {}#{} `{}`", source.name, m.line, kind.name, nth,
+                                           m.before.substr(0, 90));
+      for (Tally* x : {&t, &sum}) {
+        if (same)
+          ++x->equivalent;
+        else if (r.refused)  // by the reader, with its line
+          ++x->refused, ++x->caught, ++x->rightly;
+        else if (r.caught)
+          ++x->caught, x->rightly += r.rightly, x->identical += r.identical;
+        else if (r.by_value)
+          ++x->by_value;
+        else
+          ++x->missed;
+      }
+      if (same && (r.caught || r.by_value)) {
+        ++wrong;
+        fmt::print("NOT EQUIVALENT {}: {}\n", what, r.by);
+      } else if (!same && r.caught && !r.rightly) {
+        fmt::print("by another check {}: {}\n", what, r.by);
+      } else if (!same && !r.caught && !r.refused) {
+        fmt::print("{} {}\n", r.by_value ? "only by value" : "MISSED", what);
+      }
+    }
+  }
+  fmt::print("\n{:<20} {:>8} {:>6} {:>7} {:>8} {:>9} {:>7} {:>10}\n", "kind", "mutants", "equal",
+             "caught", "rightly", "by value", "missed", "identical");
+  by_kind["(all)"] = sum;
+  for (const auto& [name, t] : by_kind)
+    fmt::print("{:<20} {:>8} {:>6} {:>7} {:>8} {:>9} {:>7} {:>10}\n", name, t.mutants, t.equivalent,
+               t.caught, t.rightly, t.by_value, t.missed, t.identical);
+  const int counted = sum.mutants - sum.equivalent;
+  const double rate = counted > 0 ? 100.0 * sum.caught / counted : 0;
+  const double rightly = counted > 0 ? 100.0 * sum.rightly / counted : 0;
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+  fmt::print(
+      "{} mutants that are other programs: {:.1f} % caught, {:.1f} % by the right check; {} of the "
+      "caught had "
+      "the right output bit for bit; {:.0f} s\n",
+      counted, rate, rightly, sum.identical, spent.count());
+  return wrong == 0 && rightly >= 95 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string word = argc > 1 ? argv[1] : "";
+  if (word == "all" && argc == 4) return Main(1, argv[2], argv[3]);
+  if (word == "sample" && argc == 5)
+    return Main(std::strtoul(argv[2], nullptr, 10), argv[3], argv[4]);
+  fmt::print(stderr, "mutation all ROOT CACHE | mutation sample N ROOT CACHE\n");
+  return 2;
+}

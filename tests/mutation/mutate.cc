@@ -1,0 +1,250 @@
+// One statement a line is what both compilers write; lines that are otherwise are left alone.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/mutation/mutate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace tilec::mutation {
+namespace {
+
+enum class Name {
+#define KIND(name, rules, equivalent) k##name,
+#include "tests/mutation/kinds.def"
+#undef KIND
+};
+
+struct Statement {
+  std::string guard;  // "@%p1 " or ""
+  std::string opcode;
+  std::vector<std::string> operands;
+  bool Is(std::string_view prefix) const { return opcode.substr(0, prefix.size()) == prefix; }
+  bool Has(std::string_view part) const { return opcode.find(part) != std::string::npos; }
+};
+
+std::string Strip(std::string_view s) {
+  const size_t a = s.find_first_not_of(" \t");
+  if (a == std::string_view::npos) return "";
+  return std::string(s.substr(a, s.find_last_not_of(" \t") - a + 1));
+}
+
+bool Parse(std::string_view line, Statement* out) {
+  std::string s = Strip(line);
+  if (s.empty() || s.back() != ';' || std::count(s.begin(), s.end(), ';') != 1) return false;
+  s.pop_back();
+  if (s[0] == '@') {
+    const size_t blank = s.find_first_of(" \t");
+    if (blank == std::string::npos) return false;
+    out->guard = s.substr(0, blank) + " ";
+    s = Strip(s.substr(blank));
+  }
+  const size_t end = std::min(s.find_first_of(" \t"), s.size());
+  out->opcode = s.substr(0, end);
+  int depth = 0;
+  std::string operand;
+  for (char c : s.substr(end)) {
+    depth += c == '{' || c == '[' ? 1 : c == '}' || c == ']' ? -1 : 0;
+    if (c == ',' && depth == 0) {
+      out->operands.push_back(Strip(operand));
+      operand.clear();
+    } else {
+      operand += c;
+    }
+  }
+  if (!Strip(operand).empty()) out->operands.push_back(Strip(operand));
+  return true;
+}
+
+std::string Join(const Statement& s) {
+  return fmt::format("{}{} {};", s.guard, s.opcode, fmt::join(s.operands, ", "));
+}
+
+std::string RegisterIn(const std::string& operand) {
+  const size_t a = operand.find('%');
+  if (a == std::string::npos) return "";
+  size_t b = a + 1;
+  while (b < operand.size() &&
+         (std::isalnum(static_cast<unsigned char>(operand[b])) || operand[b] == '_'))
+    ++b;
+  return operand.substr(a, b - a);
+}
+
+// `s` with its operand `k` replaced by `op` of it and `value`.
+std::string Changed(Statement s, size_t k, const char* op, const char* type,
+                    const std::string& value) {
+  const std::string was = s.operands[k];
+  s.operands[k] = "%mut";
+  return fmt::format("{{ .reg .{} %mut; {}.{} %mut, {}, {}; {} }}", type, op, type, was, value,
+                     Join(s));
+}
+
+class Maker {
+ public:
+  std::vector<Mutant> all;
+
+  void Line(std::string_view text, int number) {
+    Statement s;
+    if (!Parse(text, &s)) return;
+    line_ = number;
+    before_ = Strip(text);
+    if (s.Is("mbarrier.try_wait") || s.Is("mbarrier.test_wait"))
+      Wait(s);
+    else if (s.Is("mbarrier.arrive.expect_tx"))
+      Expect(s);
+    else if (s.Is("mbarrier.arrive"))
+      Arrive(s);
+    else if (s.Is("mbarrier.init"))
+      Init(s);
+    else if (s.Is("fence.mbarrier_init"))
+      Add(Name::kInitFence, "");
+    else if (s.Is("fence.proxy"))
+      Add(Name::kProxyFence, "");
+    else if (s.Is("bar.warp.sync"))
+      Add(Name::kWarpBarrier, "");
+    else if (s.Is("bar.sync") || s.Is("barrier.sync"))
+      Barrier(s);
+    else if (s.Is("wgmma.fence"))
+      Add(Name::kWgmmaFence, "");
+    else if (s.Is("wgmma.commit_group"))
+      Add(Name::kWgmmaCommit, "");
+    else if (s.Is("wgmma.wait_group"))
+      WaitGroup(s, Name::kWgmmaWaitDeleted, Name::kWgmmaWaitMore);
+    else if (s.Is("wgmma.mma_async"))
+      Product(s);
+    else if (s.Is("cp.async.bulk.commit_group"))
+      Add(Name::kBulkCommit, "");
+    else if (s.Is("cp.async.bulk.wait_group"))
+      WaitGroup(s, Name::kBulkWait, Name::kBulkWaitMore);
+    else if (s.Is("cp.async.bulk") && s.Has("mbarrier::complete_tx"))
+      Add(Name::kCopyDeleted, "");
+    else if (s.Is("setmaxnreg"))
+      Registers(s);
+    else if (s.opcode == "and.b32" && s.operands.size() == 3 && s.operands[2] == "3")
+      Ring(s);
+  }
+
+ private:
+  void Add(Name kind, const std::string& text) {
+    Mutant m;
+    m.kind = static_cast<size_t>(kind);
+    m.line = line_;
+    m.text = text.empty() ? "// " + std::string(Kinds()[m.kind].name) : text;
+    m.before = before_;
+    all.push_back(std::move(m));
+  }
+
+  void Wait(const Statement& s) {
+    if (s.operands.size() < 3) return;
+    std::string reg = RegisterIn(s.operands[2]);
+    if (reg.empty()) reg = RegisterIn(s.operands[1]);
+    if (!reg.empty())
+      Add(Name::kWaitDeleted, fmt::format("setp.eq.u32 {}, {}, {};", s.operands[0], reg, reg));
+    if (s.Has("parity")) Add(Name::kParityFlipped, Changed(s, 2, "xor", "b32", "1"));
+  }
+  void Expect(const Statement& s) {
+    if (s.operands.size() < 3) return;
+    Add(Name::kExpectDeleted, "");
+    Add(Name::kExpectTooMuch, Changed(s, 2, "add", "u32", "16"));
+    Add(Name::kExpectTooLittle, Changed(s, 2, "sub", "u32", "16"));
+    Statement plain = s;
+    plain.opcode = "mbarrier.arrive.shared::cta.b64";
+    plain.operands.pop_back();
+    Add(Name::kExpectNothing, Join(plain));
+  }
+  void Arrive(const Statement& s) {
+    Add(Name::kArriveDeleted, "");
+    Add(Name::kArriveTwice, Join(s) + " " + Join(s));
+  }
+  void Init(const Statement& s) {
+    if (s.operands.size() < 2) return;
+    Add(Name::kInitDeleted, "");
+    Add(Name::kInitMore, Changed(s, 1, "add", "u32", "1"));
+    Add(Name::kInitFewer, Changed(s, 1, "sub", "u32", "1"));
+  }
+  void Barrier(const Statement& s) {
+    Add(Name::kBarrierDeleted, "");
+    if (s.operands.empty()) return;
+    if (s.operands.size() > 1) {
+      Add(Name::kBarrierCountMore, Changed(s, 1, "add", "u32", "32"));
+      Add(Name::kBarrierCountLess, Changed(s, 1, "sub", "u32", "32"));
+    }
+    // One warp of the program goes to another barrier.
+    if (s.operands.size() > 1)
+      Add(Name::kBarrierNumber,
+          fmt::format(
+              "{{ .reg .pred %mut; .reg .b32 %mua; mov.u32 %mua, %tid.x; and.b32 %mua, %mua, "
+              "127; setp.lt.u32 %mut, %mua, 32; selp.b32 %mua, 9, {}, %mut; {} %mua, {}; }}",
+              s.operands[0], s.opcode, s.operands[1]));
+  }
+  void WaitGroup(const Statement& s, Name deleted, Name more) {
+    if (s.operands.size() != 1) return;
+    Add(deleted, "");
+    Statement other = s;
+    other.operands[0] = std::to_string(std::atoi(s.operands[0].c_str()) + 1);
+    Add(more, Join(other));
+  }
+  void Product(const Statement& s) {
+    // Operands: accumulators, A (descriptor or registers), B descriptor, …
+    for (size_t k : {size_t{1}, size_t{2}}) {
+      if (k >= s.operands.size() || s.operands[k].substr(0, 1) != "%") continue;
+      Add(Name::kDescriptorStart, Changed(s, k, "xor", "b64", "4"));
+      Add(Name::kDescriptorStride, Changed(s, k, "xor", "b64", "274877906944"));  // bit 38
+      Add(Name::kDescriptorLeading, Changed(s, k, "xor", "b64", "2097152"));      // bit 21
+      Add(Name::kDescriptorSwizzle, Changed(s, k, "xor", "b64", "-9223372036854775808"));
+      Add(Name::kDescriptorBase, Changed(s, k, "xor", "b64", "562949953421312"));  // bit 49
+    }
+  }
+  void Registers(const Statement& s) {
+    Statement odd = s, many = s;
+    odd.operands[0] = "42";
+    Add(Name::kRegistersOdd, Join(odd));
+    if (s.Has(".inc")) {
+      many.operands[0] = "256";
+      Add(Name::kRegistersNotTaken, "");
+      Add(Name::kRegistersTooMany, Join(many));
+    } else {
+      Add(Name::kRegistersKept, "");
+    }
+  }
+  void Ring(Statement s) {
+    s.operands[2] = "1";
+    Add(Name::kRingShallow, Join(s));
+  }
+
+  int line_ = 0;
+  std::string before_;
+};
+
+}  // namespace
+
+const std::vector<Kind>& Kinds() {
+  static const std::vector<Kind> kinds = {
+#define KIND(name, rules, equivalent) {#name, rules, equivalent},
+#include "tests/mutation/kinds.def"
+#undef KIND
+  };
+  return kinds;
+}
+
+std::vector<Mutant> Mutants(const std::string& ptx) {
+  Maker maker;
+  int number = 0;
+  for (size_t at = 0; at < ptx.size();) {
+    const size_t end = std::min(ptx.find('\n', at), ptx.size());
+    maker.Line(std::string_view(ptx).substr(at, end - at), ++number);
+    at = end + 1;
+  }
+  return std::move(maker.all);
+}
+
+std::string Apply(const std::string& ptx, const Mutant& mutant) {
+  size_t at = 0;
+  for (int k = 1; k < mutant.line; ++k) at = ptx.find('\n', at) + 1;
+  std::string out = ptx;
+  return out.replace(at, std::min(ptx.find('\n', at), ptx.size()) - at, mutant.text);
+}
+
+}  // namespace tilec::mutation
