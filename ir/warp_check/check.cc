@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/warp_check/check.h"
 
-#include <deque>
 #include <unordered_set>
 
 #include "ir/warp_check/machine.h"
@@ -21,6 +20,41 @@ Reported Report(const Function& fn, const Finding& finding, DiagSink& diags) {
   return d;
 }
 
+enum class Walked { kProved, kFound, kTooLarge };
+
+Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
+               WarpCheckStats* stats) {
+  std::unordered_set<std::string> seen;
+  std::vector<warp_check::State> todo;
+  todo.push_back(machine.Begin());
+  while (!todo.empty()) {
+    warp_check::State state = std::move(todo.back());
+    todo.pop_back();
+    while (true) {
+      if (!machine.Settle(state)) return Walked::kFound;
+      stats->ops = machine.ops();
+      if (stats->ops > options.max_ops || stats->states > options.max_states)
+        return Walked::kTooLarge;
+      if (machine.AllEnded(state)) {
+        if (!machine.CheckEnd(state)) return Walked::kFound;
+        break;
+      }
+      const int role = machine.Asking(state);
+      if (role < 0) {
+        machine.ReportDeadlock(state);
+        return Walked::kFound;
+      }
+      if (!seen.insert(machine.Key(state)).second) break;
+      ++stats->states;
+      warp_check::State yes = state;
+      machine.Answer(yes, role, true);
+      todo.push_back(std::move(yes));
+      machine.Answer(state, role, false);
+    }
+  }
+  return Walked::kProved;
+}
+
 }  // namespace
 
 Result<WarpCheckStats> CheckWarps(const Function& fn, const WarpCheckOptions& options,
@@ -33,38 +67,22 @@ Result<WarpCheckStats> CheckWarps(const Function& fn, const WarpCheckOptions& op
   warp_check::Machine machine(program, terms);
   machine.ops_limit = options.max_ops;
   WarpCheckStats stats;
-  std::unordered_set<std::string> seen;
-  std::vector<warp_check::State> todo;
-  todo.push_back(machine.Begin());
-  while (!todo.empty()) {
-    warp_check::State state = std::move(todo.back());
-    todo.pop_back();
-    while (true) {
-      if (!machine.Settle(state)) return Report(fn, *machine.finding(), diags);
-      stats.ops = machine.ops();
-      if (stats.ops > options.max_ops || stats.states > options.max_states)
-        return diags
-            .Report(warp_check::kWarpTooLarge, Span{},
-                    fmt::format("after {} states and {} ops no end of `{}` is in sight",
-                                stats.states, stats.ops, fn.name))
-            .Place("@" + fn.name)
-            .Help("--schedule=sequential compiles the kernel without overlap");
-      if (machine.AllEnded(state)) {
-        if (!machine.CheckEnd(state)) return Report(fn, *machine.finding(), diags);
-        break;
-      }
-      const int role = machine.Asking(state);
-      if (role < 0) {
-        machine.ReportDeadlock(state);
-        return Report(fn, *machine.finding(), diags);
-      }
-      if (!seen.insert(machine.Key(state)).second) break;
-      ++stats.states;
-      warp_check::State yes = state;
-      machine.Answer(yes, role, true);
-      todo.push_back(std::move(yes));
-      machine.Answer(state, role, false);
+  for (bool again = true; again;) {
+    machine.learned = false;
+    const Walked walked = WalkAll(machine, options, &stats);
+    again = machine.learned && walked != Walked::kTooLarge;
+    if (again) {
+      machine.ForgetFinding();
+      continue;
     }
+    if (walked == Walked::kTooLarge)
+      return diags
+          .Report(warp_check::kWarpTooLarge, Span{},
+                  fmt::format("after {} states and {} ops no end of `{}` is in sight", stats.states,
+                              stats.ops, fn.name))
+          .Place("@" + fn.name)
+          .Help("--schedule=sequential compiles the kernel without overlap");
+    if (walked == Walked::kFound) return Report(fn, *machine.finding(), diags);
   }
   stats.uses = machine.uses();
   return stats;

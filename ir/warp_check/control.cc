@@ -76,6 +76,35 @@ void Machine::Evaluate(OpId id) {
   me().env[result.index] = terms_.Of({Atom::Kind::kPrivate, tag, s_->privates[tag]++, {}});
 }
 
+// What a form is made of, without the numbers that tell one turn from another.
+std::vector<int64_t> Machine::Shape(int32_t form) const {
+  std::vector<int64_t> shape;
+  for (const auto& [atom, c] : terms_.form(form)) {
+    const Atom& a = terms_.atom(atom);
+    if (a.kind == Atom::Kind::kFrame) continue;
+    shape.insert(shape.end(), {c, static_cast<int64_t>(a.kind), a.tag});
+    for (const Scalar& arg : a.args) {
+      const std::vector<int64_t> inner = Shape(arg.form);
+      shape.push_back(-1);
+      shape.insert(shape.end(), inner.begin(), inner.end());
+    }
+  }
+  return shape;
+}
+
+int64_t Machine::LowEnd(int32_t form) const {
+  const auto it = step_of_.find(Shape(form));
+  bool inner = false;
+  auto look = [&](auto&& self, int32_t of) -> void {
+    for (const auto& [atom, c] : terms_.form(of)) {
+      inner = inner || terms_.atom(atom).kind == Atom::Kind::kFrame;
+      for (const Scalar& arg : terms_.atom(atom).args) self(self, arg.form);
+    }
+  };
+  look(look, form);
+  return it == step_of_.end() ? 0 : it->second * (inner ? kLowInnerTurns : kLowTurns);
+}
+
 // ---- decisions -------------------------------------------------------------------------------
 
 int Machine::Positive(const Scalar& v) {
@@ -99,12 +128,29 @@ int Machine::Positive(const Scalar& v) {
     key = smaller;
     threshold = threshold >= 0 ? threshold / divisor : -((-threshold + divisor - 1) / divisor);
   }
-  const bool one_frame = frame >= 0 && form.size() == 1;
-  if (one_frame && threshold >= 0)
-    for (auto f = me().frames.rbegin(); f != me().frames.rend(); ++f)
-      if (f->frame_atom == frame &&
-          f->position.add - threshold <= kLowTurns * fn_.ops[f->op].i("step"))
-        return flip ? 1 : 0;  // a late turn compared with an early one: the frame's zero is 0
+  if (frame >= 0) {
+    const Form oriented = terms_.form(key.form);
+    const auto at = std::find_if(oriented.begin(), oriented.end(),
+                                 [&](const auto& part) { return part.first == frame; });
+    const int64_t low_end = LowEnd(terms_.atom(static_cast<int32_t>(frame)).args[0].form);
+    for (auto f = me().frames.rbegin(); f != me().frames.rend(); ++f) {
+      if (f->frame_atom != frame || at == oriented.end() || at->second != -1) continue;
+      if (f->low && threshold <= low_end) {  // its zero is 0
+        key = terms_.Add(key, terms_.Of(terms_.atom(static_cast<int32_t>(frame))));
+        if (key.constant()) return (0 > threshold) != flip;
+      } else if (oriented.size() == 1 && threshold >= 0 && f->position.add - threshold <= low_end) {
+        return flip ? 1 : 0;  // a late position compared with an early one
+      } else {
+        // What was decided of the number itself holds of late positions too.
+        const Scalar plain =
+            terms_.Add(key, terms_.Of(terms_.atom(static_cast<int32_t>(frame))));
+        const auto it = s_->known.find(plain.form);
+        if (it != s_->known.end() && it->second.hi <= std::min(threshold, low_end))
+          return flip ? 1 : 0;
+      }
+      break;
+    }
+  }
   const auto it = s_->known.find(key.form);
   if (it != s_->known.end()) {
     if (it->second.lo > threshold) return flip ? 0 : 1;
@@ -240,6 +286,11 @@ Step Machine::Enter(OpId id) {
         const int site = it == p_.site.end() ? 0 : it->second;
         const int64_t nth = me().runs[{length.form, site}]++;
         const Scalar frame = terms_.Of({Atom::Kind::kFrame, site, nth, {f.length}});
+        int64_t& largest = step_of_[Shape(length.form)];
+        if (step > largest) {
+          learned = learned || largest > 0;
+          largest = step;
+        }
         f.frame_atom = terms_.form(frame.form)[0].first;
       }
       const std::vector<ValueId>& args = fn_.blocks[f.block].args;
@@ -264,7 +315,8 @@ Step Machine::LoopHead() {
   const std::vector<ValueId>& args = fn_.blocks[f.block].args;
   Scalar left = terms_.Add(f.end, f.position, -1);
   Scalar position = f.position;
-  if (f.frame_atom >= 0 && -left.add > kLowTurns * op.i("step")) {
+  if (f.frame_atom >= 0) {
+    f.low = -left.add <= LowEnd(f.length.form) + kLookBack * op.i("step");
     const Scalar frame = terms_.Of(terms_.atom(f.frame_atom));
     left = terms_.Add(left, frame, -1);
     position = terms_.Add(position, frame);
@@ -307,7 +359,19 @@ Step Machine::LeaveBlock() {
         tiles.push_back({to[i].index, TileOf(from)});
     }
     Forget(block);
-    for (const auto& [v, s] : scalars) me().env[v] = s;
+    for (const auto& [v, s] : scalars) {
+      const bool loops = op.kind == OpKind::kFor || op.kind == OpKind::kWhile;
+      const Form& form = terms_.form(s.form);
+      const bool framed = std::any_of(form.begin(), form.end(), [&](const auto& part) {
+        return terms_.atom(part.first).kind == Atom::Kind::kFrame;
+      });
+      if (loops && !framed && std::abs(s.add) > kLargestCarried) {
+        const int64_t tag = static_cast<int64_t>(role_) << 32 | f.op.index;
+        me().env[v] = terms_.Of({Atom::Kind::kPrivate, tag, s_->privates[tag]++, {}});
+      } else {
+        me().env[v] = s;
+      }
+    }
     for (const auto& [v, t] : tiles) me().core[v] = t;
   };
   switch (op.kind) {

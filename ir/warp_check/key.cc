@@ -42,13 +42,21 @@ struct Machine::Naming {
   const Program& p;
   const Terms& terms;
   const State& s;
+  std::map<int32_t, int64_t> steps;   // by length: of the loops roles are in
   std::map<int32_t, uint64_t> names;  // of atoms
   std::map<int32_t, int64_t> bases;   // of frames
   std::map<int32_t, int> ages;        // of frames: 0 alive, 1 over
-  std::map<int64_t, int64_t> latest;  // executions of private atoms
+  std::map<int32_t, int64_t> slowest;  // of frames: position of the last role
 
   Naming(const Program& program, const Terms& t, const State& state)
-      : p(program), terms(t), s(state) {}
+      : p(program), terms(t), s(state) {
+    for (const Role& r : s.roles)
+      for (const Frame& f : r.frames)
+        if (f.frame_atom >= 0) {
+          int64_t& step = steps[f.length.form];
+          step = std::max(step, p.fn.ops[f.op].i("step"));
+        }
+  }
 
   bool TakesPart(size_t role, int site) const {
     const Role& r = s.roles[role];
@@ -66,16 +74,24 @@ struct Machine::Naming {
     const int32_t form = a.args[0].form;
     const int site = static_cast<int>(a.tag);
     int64_t base = INT64_MAX;
-    bool waits = false;
+    bool waits = false, low = false;
     for (size_t r = 0; r < s.roles.size(); ++r) {
       bool inside = false;
       for (const Frame& f : s.roles[r].frames)
-        if (f.frame_atom == frame) base = std::min(base, f.position.add), inside = true;
+        if (f.frame_atom == frame) {
+          base = std::min(base, f.position.add), inside = true;
+          low = low || f.low;
+        }
       if (!inside && TakesPart(r, site) && Begun(r, form, site) <= a.extra) waits = true;
     }
     ages[frame] = base == INT64_MAX && !waits;
-    if (waits || base == INT64_MAX) base = 0;
+    slowest[frame] = waits ? INT64_MIN / 2 : base;
+    if (waits || low || base == INT64_MAX) base = 0;
     return bases[frame] = base;
+  }
+  int64_t StepOf(const Atom& frame) const {
+    const auto it = steps.find(frame.args[0].form);
+    return it == steps.end() ? p.max_step : it->second;
   }
   bool Over(int32_t frame) { return Base(frame), ages[frame] != 0; }
 
@@ -117,7 +133,7 @@ struct Machine::Naming {
       const Atom& a = terms.atom(atom);
       if (a.kind == Atom::Kind::kFrame) {
         if (Over(atom)) return true;
-        if (inside && c == 1 && add - Base(atom) < -2 * p.max_step) return true;
+        if (inside && c == 1 && add - slowest[atom] < -StepOf(a)) return true;
       }
       for (const Scalar& arg : a.args)
         if (a.kind != Atom::Kind::kTrips && Stale(arg.form, true, arg.add)) return true;
@@ -226,12 +242,9 @@ std::string Machine::Key(State& state) {
     for (const Frame& f : r.frames) {
       out(f.block.index), out(f.next);
       if (f.op.valid() && fn_.ops[f.op].kind == OpKind::kFor) {
-        // Its zero, where it counts from one; else the number itself.
-        const bool low = f.frame_atom < 0 || -terms_.Add(f.end, f.position, -1).add <=
-                                                 kLowTurns * fn_.ops[f.op].i("step");
-        out(low);
+        out(f.low);
         out(name.OfForm(f.position.form));
-        out(low ? f.position.add : f.position.add - name.Base(f.frame_atom));
+        out(f.frame_atom < 0 ? f.position.add : f.position.add - name.Base(f.frame_atom));
         out(name.Of(f.end));
         if (f.frame_atom >= 0) out(name.OfAtom(f.frame_atom));
       }

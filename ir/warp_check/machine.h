@@ -19,7 +19,12 @@
 namespace tilec::ir::warp_check {
 
 // Turns of a loop that are told apart by number; later ones by their place relative to the others.
-inline constexpr int64_t kLowTurns = 3;
+// Fewer where the length depends on the turn of a loop around.
+inline constexpr int64_t kLowTurns = 3, kLowInnerTurns = 1;
+// Turns after those in which a role may still speak of them.
+inline constexpr int64_t kLookBack = 2;
+// Carried scalars beyond this are no slots or phases; their numbers are forgotten.
+inline constexpr int64_t kLargestCarried = 256;
 // Trip counts up to this are walked as they are.
 inline constexpr int64_t kShortLoop = 32;
 
@@ -46,9 +51,12 @@ class Machine {
   void ReportDeadlock(State& state);
   std::string Key(State& state);  // key.cc: equal keys have equal futures
   const std::optional<Finding>& finding() const { return finding_; }
+  void ForgetFinding() { finding_.reset(); }
   int64_t ops() const { return ops_; }
   const std::vector<WarpOpUse>& uses() const { return uses_; }
   int64_t ops_limit = INT64_MAX;
+  // Steps of loops over lengths of one shape turned out larger than assumed: walk again.
+  bool learned = false;
 
  private:
   int components() const { return 2 * static_cast<int>(p_.roles.size()) + p_.slots(); }
@@ -82,7 +90,9 @@ class Machine {
   Scalar Get(ValueId v);
   void Evaluate(OpId id);
   int Decide(const Scalar& condition);
-  int Positive(const Scalar& v);  // v > 0: 1, 0, or -1 and a question
+  std::vector<int64_t> Shape(int32_t form) const;
+  int64_t LowEnd(int32_t form) const;  // thresholds of a length up to this are told apart
+  int Positive(const Scalar& v);       // v > 0: 1, 0, or -1 and a question
 
   // memory.cc
   bool Access(const Op& op, OpId id, ValueId buffer, int64_t begin, int64_t end, Proxy proxy,
@@ -127,8 +137,8 @@ class Machine {
   int role_ = 0;
   Who who_ = Who::kAll;
   std::optional<Finding> finding_;
-  std::vector<std::vector<ValueId>> held_by_;  // by block: values env and core hold
-  std::vector<int64_t> step_of_;               // by form of a length: largest step of such loops
+  std::vector<std::vector<ValueId>> held_by_;        // by block: values env and core hold
+  std::map<std::vector<int64_t>, int64_t> step_of_;  // by shape of a length: largest step seen
   int64_t ops_ = 0;
   std::vector<WarpOpUse> uses_;
 };

@@ -82,6 +82,7 @@ struct Frame {
   int32_t frame_atom = -1;
   Scalar length;  // end - lo, symbolic part
   int64_t turns = 0;
+  bool low = false;  // an early turn: positions mean their numbers
 };
 
 struct Role {

@@ -1,0 +1,218 @@
+// Roles that arrange the same transfers in different ways: accepted; with one transfer, release or
+// token more or less: rejected.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/warp_check/programs.h"
+
+namespace tilec::ir {
+namespace {
+
+// One load role, one compute role of four warps.
+std::string Pair(const std::string& load, const std::string& compute, int depth = 3) {
+  return Kernel(8, Ring("r", 0, 0, depth) + Init(InitRing("r", 1, 4)) +
+                       Role("load", 4, 1, Counter("lc") + load) +
+                       Role("compute", 0, 4, Counter("cc") + compute));
+}
+
+const std::string kPlainLoad = For("%zero", "%K", 64, "%k", Put("r", "lc", "l", 3, "%k"));
+const std::string kPlainCompute = For("%zero", "%K", 64, "%j", Take("r", "cc", "c", 3));
+
+TEST(WarpControl, PlainLoop) {
+  WarpCheckStats stats;
+  std::string text;
+  EXPECT_EQ(Verdict(Pair(kPlainLoad, kPlainCompute), &text, &stats), "") << text;
+  EXPECT_LT(stats.states, 40);
+}
+
+TEST(WarpControl, OneTurnLessOnOneSide) {
+  const std::string late = For("%c64", "%K", 64, "%j", Take("r", "cc", "c", 3));
+  EXPECT_EQ(Verdict(Pair(kPlainLoad, late)), "WarpOpenEnd");
+  const std::string early = For("%c64", "%K", 64, "%k", Put("r", "lc", "l", 3, "%k"));
+  EXPECT_EQ(Verdict(Pair(early, kPlainCompute)), "WarpDeadlock");
+}
+
+TEST(WarpControl, PeeledTurnsAreTheSameTurns) {
+  const std::string peeled =
+      Less("%any", "%zero", "%K") +
+      If("%any", Take("r", "cc", "a", 3) + For("%c64", "%K", 64, "%j", Take("r", "cc", "b", 3)));
+  std::string text;
+  EXPECT_EQ(Verdict(Pair(kPlainLoad, peeled), &text), "") << text;
+  // Without the guard it waits for a turn that does not come when K = 0.
+  const std::string bold =
+      Take("r", "cc", "a", 3) + For("%c64", "%K", 64, "%j", Take("r", "cc", "b", 3));
+  EXPECT_EQ(Verdict(Pair(kPlainLoad, bold)), "WarpDeadlock");
+}
+
+TEST(WarpControl, PrologueAndEpilogueOfOneRoleOnly) {
+  // Two turns deep if there are two, else turn by turn.
+  const std::string deep =
+      Plus("%e", "%K", -128) + If("%two",
+                                  Take("r", "cc", "a", 3) + Take("r", "cc", "b", 3) +
+                                      For("%c128", "%K", 64, "%j", Take("r", "cc", "c", 3)),
+                                  For("%zero", "%K", 64, "%g", Take("r", "cc", "d", 3)));
+  const std::string compute =
+      "%c128 = constant {value = 128} : i64\n" + Less("%two", "%c64", "%K") + deep;
+  std::string text;
+  EXPECT_EQ(Verdict(Pair(kPlainLoad, compute), &text), "") << text;
+  EXPECT_NE(Verdict(Pair(kPlainLoad, With(compute, "cmp %c64, %K", "cmp %zero, %K"))), "");
+}
+
+TEST(WarpControl, ConsumersTakeTurns) {
+  // Two compute roles, each every second tile through its own ring; the load role walks in pairs.
+  const std::string load =
+      Counter("l0") + Counter("l1") +
+      For("%zero", "%K", 128, "%k",
+          Put("a", "l0", "x", 2, "%k") + Plus("%k1", "%k", 64) + Less("%more", "%k1", "%K") +
+              If("%more", Put("b", "l1", "y", 2, "%k1")));
+  auto kernel = [&](const std::string& second) {
+    return Kernel(12,
+                  Ring("a", 0, 0, 2) + Ring("b", 32768, 64, 2) +
+                      Init(InitRing("a", 1, 4) + InitRing("b", 1, 4)) + Role("load", 8, 1, load) +
+                      Role("even", 0, 4,
+                           Counter("c0") + For("%zero", "%K", 128, "%i", Take("a", "c0", "u", 2))) +
+                      Role("odd", 4, 4, Counter("c1") + second));
+  };
+  std::string text;
+  EXPECT_EQ(Verdict(kernel(For("%c64", "%K", 128, "%o", Take("b", "c1", "v", 2))), &text), "")
+      << text;
+  EXPECT_NE(Verdict(kernel(For("%zero", "%K", 128, "%o", Take("b", "c1", "v", 2)))), "");
+}
+
+TEST(WarpControl, OuterLoopAroundInnerLoops) {
+  // The inner length is read from memory for every outer turn; counters run on.
+  auto role = [](const std::string& counter, const std::string& body) {
+    return Counter(counter) +
+           For("%zero", "%M", 1, "%o" + counter,
+               "%len" + counter + " = gload_scalar %L, %o" + counter + " : i64\n" +
+                   For("%zero", "%len" + counter, 64, "%i" + counter, body));
+  };
+  auto kernel = [&](const std::string& load, const std::string& compute) {
+    return Kernel(8, Ring("r", 0, 0, 3) + Init(InitRing("r", 1, 4)) + Role("load", 4, 1, load) +
+                         Role("compute", 0, 4, compute));
+  };
+  const std::string load = role("lc", Put("r", "lc", "l", 3, "%ilc"));
+  const std::string compute = role("cc", Take("r", "cc", "c", 3));
+  std::string text;
+  EXPECT_EQ(Verdict(kernel(load, compute), &text), "") << text;
+  // Both read the length, but of different turns.
+  const std::string other = With(compute, "gload_scalar %L, %occ", "gload_scalar %L, %zero");
+  EXPECT_NE(Verdict(kernel(load, other)), "");
+}
+
+TEST(WarpControl, FixedInnerLengthInPersistentLoop) {
+  auto role = [](const std::string& counter, const std::string& body) {
+    return Counter(counter) +
+           For("%zero", "%M", 132, "%o" + counter, For("%zero", "%K", 64, "%i" + counter, body));
+  };
+  const std::string program =
+      Kernel(8, Ring("r", 0, 0, 3) + Init(InitRing("r", 1, 4)) +
+                    Role("load", 4, 1, role("lc", Put("r", "lc", "l", 3, "%ilc"))) +
+                    Role("compute", 0, 4, role("cc", Take("r", "cc", "c", 3))));
+  std::string text;
+  EXPECT_EQ(Verdict(program, &text), "") << text;
+}
+
+TEST(WarpControl, BranchesOnReadOnlyDataAgree) {
+  auto body = [](const std::string& tag, const std::string& position, const std::string& transfer) {
+    return "%v" + tag + " = gload_scalar %L, " + position + " : i64\n" +
+           Less("%go" + tag, "%zero", "%v" + tag) + If("%go" + tag, transfer);
+  };
+  const std::string load =
+      For("%zero", "%K", 64, "%k", body("l", "%k", Put("r", "lc", "l", 3, "%k")));
+  const std::string compute =
+      For("%zero", "%K", 64, "%j", body("c", "%j", Take("r", "cc", "c", 3)));
+  std::string text;
+  EXPECT_EQ(Verdict(Pair(load, compute), &text), "") << text;
+  EXPECT_NE(Verdict(Pair(load, kPlainCompute)), "");
+  EXPECT_NE(Verdict(Pair(load, With(compute, "cmp %zero, %vc", "cmp %c64, %vc"))), "");
+}
+
+TEST(WarpControl, SlotAndPhaseCarriedWithoutCounter) {
+  const std::string compute = R"(%e0, %e1 = for %zero, %K, %i0, %i0 {step = 64} : i32, i32
+      do (%j: i64, %slot: i32, %phase: i32) {
+    mbar_wait %rf, %phase, %slot
+    %x = smem_load %r, %slot : bf16[64, 64]#0
+    fence_async
+    elect {scope = "warp"} do {
+      mbar_arrive %re, %slot
+      yield
+    }
+    %up = add %slot, %i1 : i32
+    %wrap = cmp %up, %i3 {pred = "eq"} : bool
+    %next = select %wrap, %i0, %up : i32
+    %other = xor %phase, %i1 : i32
+    %turn = select %wrap, %other, %phase : i32
+    yield %next, %turn
+  }
+)";
+  std::string text;
+  EXPECT_EQ(Verdict(Pair(kPlainLoad, compute), &text), "") << text;
+  EXPECT_NE(Verdict(Pair(kPlainLoad, With(compute, "cmp %up, %i3", "cmp %up, %i2"))), "");
+  EXPECT_NE(Verdict(Pair(kPlainLoad, With(compute, "yield %next, %turn", "yield %next, %phase"))),
+            "");
+}
+
+TEST(WarpControl, LongLoopOfKnownLength) {
+  const std::string hi = "%h = constant {value = 640000} : i64\n";
+  const std::string load = hi + For("%zero", "%h", 64, "%k", Put("r", "lc", "l", 3, "%k"));
+  const std::string compute =
+      With(hi, "%h", "%g") + For("%zero", "%g", 64, "%j", Take("r", "cc", "c", 3));
+  std::string text;
+  EXPECT_EQ(Verdict(Pair(load, compute), &text), "") << text;
+  EXPECT_NE(Verdict(Pair(load, With(compute, "640000", "640064"))), "");
+}
+
+TEST(WarpControl, OrderTokensBetweenComputeRoles) {
+  // ping and pong pass a token round, ping first; both read their own ring in their turn.
+  auto turn = [](const std::string& ring, const std::string& counter, const std::string& mine,
+                 const std::string& other, bool first) {
+    const std::string tag = ring;
+    return Counter(counter) +
+           For("%zero", "%K", 64, "%i" + tag,
+               fmt::format("%tn{0} = counter_read %{1} : i32\n%tq{0} = and %tn{0}, %i1 : i32\n{4}"
+                           "mbar_wait %{2}, {5}\n",
+                           tag, counter, mine, other,
+                           first ? fmt::format("%tp{0} = xor %tq{0}, %i1 : i32\n", tag) : "",
+                           (first ? "%tp" : "%tq") + tag) +
+                   Take(ring, counter, tag, 2) +
+                   fmt::format("elect {{scope = \"warp\"}} do {{\nmbar_arrive %{}\nyield\n}}\n",
+                               other));
+  };
+  auto kernel = [&](const std::string& ping, const std::string& pong) {
+    return Kernel(12,
+                  Ring("a", 0, 0, 2) + Ring("b", 32768, 64, 2) +
+                      "%tping = mbar_alloc {offset = 121000} : mbar<1>\n"
+                      "%tpong = mbar_alloc {offset = 121008} : mbar<1>\n" +
+                      Init(InitRing("a", 1, 4) + InitRing("b", 1, 4) +
+                           "mbar_init %tping {count = 4}\nmbar_init %tpong {count = 4}\n") +
+                      Role("load", 8, 1,
+                           Counter("la") + Counter("lb") +
+                               For("%zero", "%K", 64, "%k",
+                                   Put("a", "la", "x", 2, "%k") + Put("b", "lb", "y", 2, "%k"))) +
+                      Role("ping", 0, 4, ping) + Role("pong", 4, 4, pong));
+  };
+  const std::string ping = turn("a", "ca", "tping", "tpong", true);
+  const std::string pong = turn("b", "cb", "tpong", "tping", false);
+  std::string text;
+  EXPECT_EQ(Verdict(kernel(ping, pong), &text), "") << text;
+  // Both wait for the other to begin.
+  EXPECT_EQ(Verdict(kernel(turn("a", "ca", "tping", "tpong", false), pong)), "WarpDeadlock");
+  // pong never gives the token back.
+  EXPECT_NE(Verdict(kernel(ping, Without(pong, "mbar_arrive %tping\n"))), "");
+}
+
+TEST(WarpControl, LoopThatSteersItselfInOneRole) {
+  const std::string body = Kernel(4, Role("main", 0, 4, R"(%n = while %zero : i64 do (%w: i64) {
+      %v = gload_scalar %L, %w : i64
+      %go = cmp %v, %zero {pred = "gt"} : bool
+      yield %go, %w
+    } do (%u: i64) {
+      %nx = add %u, %c64 : i64
+      yield %nx
+    }
+)"));
+  EXPECT_EQ(Verdict(body), "");
+}
+
+}  // namespace
+}  // namespace tilec::ir

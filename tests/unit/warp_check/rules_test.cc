@@ -1,0 +1,326 @@
+// One rule at a time: a program that keeps it and its twin that does not.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/warp_check/programs.h"
+
+namespace tilec::ir {
+namespace {
+
+std::string Pair(int load_regs = 0, int compute_regs = 0) {
+  return Kernel(8,
+                Ring("r", 0, 0, 3) + Init(InitRing("r", 1, 4)) +
+                    Role("load", 4, 1,
+                         Counter("lc") + For("%zero", "%K", 64, "%k", Put("r", "lc", "l", 3, "%k")),
+                         load_regs) +
+                    Role("compute", 0, 4,
+                         Counter("cc") + For("%zero", "%K", 64, "%j", Take("r", "cc", "c", 3)),
+                         compute_regs));
+}
+
+TEST(WarpRules, RingIsProvedAndEachSignalIsNeeded) {
+  const std::string good = Pair();
+  EXPECT_EQ(Verdict(good), "");
+  EXPECT_EQ(Verdict(Without(good, "mbar_wait %rf, %qc, %sc\n")), "WarpUnfilled");
+  EXPECT_NE(Verdict(Without(good, "mbar_wait %re, %pl, %sl\n")), "");
+  EXPECT_EQ(Verdict(Without(good, "mbar_arrive %re, %sc\n")), "WarpDeadlock");
+  EXPECT_EQ(Verdict(Without(good, "fence_async\n")), "WarpFence");
+  EXPECT_EQ(Verdict(Without(good, "cta_sync {id = 0}\n")), "WarpPhase");
+  EXPECT_EQ(Verdict(Without(good, "fence_mbar_init\n")), "WarpPhase");
+  EXPECT_EQ(Verdict(With(good, "mbar_wait %rf, %qc", "mbar_wait %rf, %i0")), "WarpPhase");
+  EXPECT_EQ(Verdict(With(good, "mbar_wait %re, %pl", "mbar_wait %re, %ql")), "WarpDeadlock");
+}
+
+TEST(WarpRules, TheReportNamesRoleOpAndChannel) {
+  std::string text;
+  Verdict(Without(Pair(), "mbar_wait %rf, %qc, %sc\n"), &text);
+  EXPECT_NE(text.find("role `compute`, `smem_load`"), std::string::npos) << text;
+  EXPECT_NE(text.find("slot 0 of the ring of `A`"), std::string::npos) << text;
+  Verdict(Without(Pair(), "mbar_arrive %re, %sc\n"), &text);
+  EXPECT_NE(
+      text.find("role `load`, `mbar_wait`: nothing will end this wait for the empty barrier of "
+                "`A`, slot 0, which has 0 of 4 arrivals"),
+      std::string::npos)
+      << text;
+}
+
+TEST(WarpRules, BytesAreThoseOfTheBoxes) {
+  EXPECT_EQ(Verdict(With(Pair(), "bytes = 8192", "bytes = 8208")), "WarpBytes");
+  EXPECT_EQ(Verdict(With(Pair(), "bytes = 8192", "bytes = 4096")), "WarpBytes");
+  EXPECT_EQ(Verdict(With(Pair(), "bytes = 8192", "bytes = 0")), "WarpPhase");  // complete at once
+}
+
+TEST(WarpRules, ArrivalsAreThoseThatHappen) {
+  EXPECT_EQ(Verdict(With(Pair(), "mbar_init %re {count = 4}", "mbar_init %re {count = 5}")),
+            "WarpOpenEnd");  // one turn: the end comes with 4 of 5 arrivals
+  EXPECT_EQ(Verdict(With(Pair(), "mbar_init %re {count = 4}", "mbar_init %re {count = 3}")),
+            "WarpArrivals");
+  EXPECT_EQ(Verdict(With(Pair(), "elect {scope = \"warp\"}", "elect")), "WarpOpenEnd");
+}
+
+TEST(WarpRules, RegistersFitTheLaunch) {
+  EXPECT_EQ(Verdict(Pair(24, 256)), "");  // 2 groups of 248 at most
+  EXPECT_EQ(Verdict(Pair(248, 256)), "WarpResource");
+}
+
+TEST(WarpRules, NamedBarriersBelongToOneSetOfWarps) {
+  auto kernel = [](const char* other) {
+    return Kernel(8, Role("a", 0, 4, "cta_sync {id = 1}\n") +
+                         Role("b", 4, 4, fmt::format("cta_sync {{id = {}}}\n", other)));
+  };
+  EXPECT_EQ(Verdict(kernel("2")), "");
+  EXPECT_EQ(Verdict(kernel("1")), "WarpResource");
+  EXPECT_EQ(Verdict(Kernel(4, Role("a", 0, 4, "elect do {\ncta_sync {id = 1}\nyield\n}\n"))),
+            "WarpForm");
+}
+
+// ---- one role: staging, copies out -----------------------------------------------------------
+
+const char* kStaged =
+    R"(%s = smem_alloc {offset = 0} :
+        smem<bf16[64, 64], rows=64, cols=64, panel=64, swizzle=128, depth=1>
+    role {name = "main", first_warp = 0, warps = 4, regs = 0} do {
+      %x = constant {value = 0} : bf16[64, 64]#0
+      for %zero, %K {step = 64} do (%k: i64) {
+        cta_sync {id = 0}
+        smem_store %x, %s
+        fence_async
+        cta_sync {id = 1}
+        elect do {
+          tma_store %s, %k, %zero {map = 2, offset = 0}
+          tma_commit
+          tma_wait {pending = 0, read = 1}
+          yield
+        }
+        yield
+      }
+      yield
+    }
+)";
+
+TEST(WarpRules, CopiesOut) {
+  const std::string good = Kernel(4, kStaged);
+  std::string text;
+  EXPECT_EQ(Verdict(good, &text), "") << text;
+  EXPECT_EQ(Verdict(Without(good, "cta_sync {id = 0}\n")), "WarpOverwrite");
+  EXPECT_EQ(Verdict(Without(good, "cta_sync {id = 1}\n")), "WarpUnfilled");
+  EXPECT_EQ(Verdict(Without(good, "fence_async\n")), "WarpFence");
+  // With one turn these are found at the end, with two at the next store.
+  EXPECT_EQ(Verdict(Without(good, "tma_commit\n")), "WarpOpenEnd");
+  EXPECT_EQ(Verdict(Without(good, "tma_wait {pending = 0, read = 1}\n")), "WarpOpenEnd");
+  EXPECT_EQ(Verdict(With(good, "pending = 0", "pending = 1")), "WarpOpenEnd");
+  // The fence must come before the barrier, in the threads that wrote.
+  EXPECT_EQ(
+      Verdict(With(Without(good, "fence_async\n"), "elect do {", "elect do {\nfence_async\n")),
+      "WarpFence");
+  // Once, without a loop: the role may not end before the copy.
+  const std::string once =
+      Without(With(good, "for %zero, %K", "for %zero, %c64"), "tma_wait {pending = 0, read = 1}\n");
+  EXPECT_EQ(Verdict(once), "WarpOpenEnd");
+}
+
+TEST(WarpRules, TwoStagingBuffersAndADeferredWait) {
+  // The wait for the copy before comes under this one's work: one group stays pending.
+  const std::string good = Kernel(4, R"(
+    %s = smem_alloc {offset = 0} :
+        smem<bf16[64, 64], rows=64, cols=64, panel=64, swizzle=128, depth=2>
+    role {name = "main", first_warp = 0, warps = 4, regs = 0} do {
+      %x = constant {value = 0} : bf16[64, 64]#0
+      %a = smem_alloc {offset = 16384} :
+        smem<bf16[64, 64], rows=64, cols=64, panel=64, swizzle=128, depth=1>
+      %b = smem_alloc {offset = 24576} :
+        smem<bf16[64, 64], rows=64, cols=64, panel=64, swizzle=128, depth=1>
+      for %zero, %K {step = 128} do (%k: i64) {
+        elect do {
+          tma_wait {pending = 1, read = 1}
+          yield
+        }
+        cta_sync {id = 0}
+        smem_store %x, %a
+        fence_async
+        cta_sync {id = 0}
+        elect do {
+          tma_store %a, %k, %zero {map = 2, offset = 0}
+          tma_commit
+          tma_wait {pending = 1, read = 1}
+          yield
+        }
+        cta_sync {id = 0}
+        smem_store %x, %b
+        fence_async
+        cta_sync {id = 0}
+        elect do {
+          tma_store %b, %k, %zero {map = 2, offset = 0}
+          tma_commit
+          yield
+        }
+        yield
+      }
+      elect do {
+        tma_wait {pending = 0, read = 1}
+        yield
+      }
+      yield
+    }
+)");
+  std::string text;
+  EXPECT_EQ(Verdict(good, &text), "") << text;
+  EXPECT_EQ(Verdict(With(good, "pending = 1", "pending = 2")), "WarpOverwrite");
+  EXPECT_EQ(Verdict(With(good, "pending = 0", "pending = 1")), "WarpOpenEnd");
+}
+
+// ---- a channel between compute roles ---------------------------------------------------------
+
+std::string Handed(const std::string& read) {
+  return Kernel(
+      8, Ring("h", 0, 0, 2) + Init(InitRing("h", 4, 4)) +
+             Role("front", 0, 4,
+                  Counter("pc") + "%x = constant {value = 0} : bf16[64, 64]#0\n" +
+                      For("%zero", "%K", 64, "%k",
+                          Next("h", "pc", "l", 2, "e") +
+                              "smem_store %x, %h, %sl\nfence_async\n"
+                              "elect {scope = \"warp\"} do {\nmbar_arrive %hf, %sl\nyield\n}\n")) +
+             Role("back", 4, 4,
+                  Counter("cc") +
+                      For("%zero", "%K", 64, "%j",
+                          Next("h", "cc", "c", 2, "f") + read +
+                              "elect {scope = \"warp\"} do {\nmbar_arrive %he, %sc\nyield\n}\n")));
+}
+
+TEST(WarpRules, TilesHandedBetweenComputeRoles) {
+  const std::string loads = Handed("%y = smem_load %h, %sc : bf16[64, 64]#0\n");
+  EXPECT_EQ(Verdict(loads), "");
+  EXPECT_EQ(Verdict(Without(loads, "fence_async\n")), "");  // ordinary to ordinary: no fence
+  EXPECT_EQ(Verdict(Without(loads, "mbar_wait %hf, %qc, %sc\n")), "WarpUnfilled");
+  EXPECT_EQ(Verdict(Without(loads, "mbar_wait %he, %pl, %sl\n")), "WarpOverwrite");
+
+  const std::string product = R"(%z = constant {value = 0} : f32[64, 64]#0
+%g = mma_fence %z : f32[64, 64]#0
+%m = mma %g, %h, %h, %sc, %sc
+    {k = 64, split = "m", trans_a = 0, trans_b = 0, zero = 1, k_begin = 0} : f32[64, 64]#0
+mma_commit
+%w = mma_wait %m {pending = 0} : f32[64, 64]#0
+)";
+  const std::string products = Handed(product);
+  std::string text;
+  EXPECT_EQ(Verdict(products, &text), "") << text;
+  EXPECT_EQ(Verdict(Without(products, "fence_async\n")), "WarpFence");
+  EXPECT_EQ(Verdict(Without(products, "mma_commit\n")), "WarpProduct");
+  EXPECT_EQ(Verdict(With(products, "pending = 0", "pending = 1")), "WarpProduct");
+}
+
+// ---- products under way ----------------------------------------------------------------------
+
+// Turn i issues its product and awaits that of turn i - 1.
+const char* kOverlapped =
+    R"(%e = for %zero, %K, %z {step = 64} : f32[64, 64]#0 do (%j: i64, %acc: f32[64, 64]#0) {
+NEXT
+%g = mma_fence %acc : f32[64, 64]#0
+%m = mma %g, %r, %r, %sc, %sc
+    {k = 64, split = "m", trans_a = 0, trans_b = 0, zero = 0, k_begin = 0} : f32[64, 64]#0
+mma_commit
+mma_wait {pending = 1}
+%first = cmp %zero, %j {pred = "lt"} : bool
+if %first do {
+  %before = constant {value = 2} : i32
+  %c = add %nc, %before : i32
+  %old = mod %c, %dc : i32
+  elect {scope = "warp"} do {
+    mbar_arrive %re, %old
+    yield
+  }
+  yield
+} do {
+  yield
+}
+yield %m
+}
+%w = mma_wait %e {pending = 0} : f32[64, 64]#0
+)";
+
+std::string Overlapped() {
+  const std::string take = With(kOverlapped, "NEXT\n", Next("r", "cc", "c", 3, "f"));
+  return Kernel(
+      8, Ring("r", 0, 0, 3) + Init(InitRing("r", 1, 4)) +
+             Role("load", 4, 1,
+                  Counter("lc") + For("%zero", "%K", 64, "%k", Put("r", "lc", "l", 3, "%k"))) +
+             Role("compute", 0, 4,
+                  Counter("cc") + "%z = constant {value = 0} : f32[64, 64]#0\n" + take));
+}
+
+TEST(WarpRules, ProductsUnderWayAcrossTurns) {
+  const std::string good = Overlapped();
+  std::string text;
+  EXPECT_EQ(Verdict(good, &text), "") << text;
+  // Releasing its own slot while the product still reads it.
+  const std::string own =
+      With(good, "%before = constant {value = 2}", "%before = constant {value = 3}");
+  EXPECT_EQ(Verdict(With(own, "cmp %zero, %j {pred = \"lt\"}", "cmp %zero, %j {pred = \"le\"}")),
+            "WarpOverwrite");
+  EXPECT_EQ(Verdict(With(good, "mma_wait {pending = 1}", "mma_wait {pending = 2}")),
+            "WarpOverwrite");
+  EXPECT_EQ(Verdict(With(good, "%w = mma_wait %e {pending = 0} : f32[64, 64]#0\n", "")),
+            "WarpOpenEnd");
+}
+
+const char* kRegisterOperand = R"(
+    %s = smem_alloc {offset = 0} :
+        smem<bf16[64, 64], rows=64, cols=64, panel=64, swizzle=128, depth=1>
+    role {name = "main", first_warp = 0, warps = 4, regs = 0} do {
+      %x = constant {value = 0} : bf16[64, 64]#0
+      %z = constant {value = 0} : f32[64, 64]#0
+      smem_store %x, %s
+      fence_async
+      cta_sync {id = 0}
+      %g, %a = mma_fence %z, %x : f32[64, 64]#0, bf16[64, 64]#0
+      %m = mma %g, %a, %s
+    {k = 64, split = "m", trans_a = 0, trans_b = 1, zero = 1, k_begin = 0} : f32[64, 64]#0
+      mma_commit
+      %w = mma_wait %m, %a {pending = 0} : f32[64, 64]#0
+      %n = neg %w : f32[64, 64]#0
+      yield
+    }
+)";
+
+TEST(WarpRules, RegistersOfProducts) {
+  const std::string good = Kernel(4, kRegisterOperand);
+  std::string text;
+  EXPECT_EQ(Verdict(good, &text), "") << text;
+  EXPECT_EQ(Verdict(With(good, "mma_wait %m, %a", "mma_wait %m")), "WarpProduct");
+  EXPECT_EQ(Verdict(With(good, "mma %g, %a", "mma %z, %a")), "WarpProduct");
+  EXPECT_EQ(Verdict(With(good, "mma %g, %a", "mma %g, %x")), "WarpProduct");
+  EXPECT_EQ(Verdict(With(good, "neg %w", "neg %m")), "WarpProduct");
+  EXPECT_EQ(Verdict(Without(good, "cta_sync {id = 0}\n")), "WarpUnfilled");
+  EXPECT_EQ(Verdict(Without(good, "fence_async\n")), "WarpFence");
+}
+
+TEST(WarpRules, ScratchOfTwoRolesIsTwoScratches) {
+  const std::string wide = R"(layout #1 = rank 2 t(4:1*16 32:0*1) r(16:1*1 2:0*32))";
+  auto kernel = [&](int other) {
+    auto role = [](int at, int first, const char* name) {
+      return Role(name, first, 4,
+                  fmt::format("%x{0} = constant {{value = 0}} : bf16[64, 64]#0\n"
+                              "%y{0} = convert %x{0} {{scratch = {1}}} : bf16[64, 64]#1\n",
+                              first, at));
+    };
+    return With(Kernel(8, role(0, 0, "a") + role(other, 4, "b")), "  param tensor %A",
+                "  " + wide + "\n  param tensor %A");
+  };
+  std::string text;
+  EXPECT_EQ(Verdict(kernel(16384), &text), "") << text;
+  EXPECT_EQ(Verdict(kernel(0)), "WarpOverwrite");
+}
+
+TEST(WarpRules, EndlessStatesAreSaidSo) {
+  // A counter that steers a branch in a way that never repeats.
+  const std::string body = Kernel(
+      4, Role("main", 0, 4,
+              Counter("c") +
+                  For("%zero", "%K", 64, "%k",
+                      "%n = counter_read %c : i32\n%low = cmp %n, %i3 {pred = \"lt\"} : bool\n"
+                      "counter_add %c {by = 1}\n" +
+                          If("%low", "fence_async\n"))));
+  EXPECT_EQ(Verdict(body), "WarpTooLarge");
+}
+
+}  // namespace
+}  // namespace tilec::ir
