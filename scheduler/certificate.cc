@@ -169,7 +169,7 @@ Result<Certificate> ParseCertificate(std::string_view text, int32_t file, DiagSi
 }
 
 Result<> VerifyCertificate(const Graph& graph, const ir::Schedule& schedule, const Certificate& c,
-                           DiagSink& diags) {
+                           DiagSink& diags, int64_t refuted_ii) {
   auto refuted = [&](const std::string& why) {
     return diags.Report(kCertificateRefuted, Span{}, why).Place("certificate of " + c.graph);
   };
@@ -199,6 +199,7 @@ Result<> VerifyCertificate(const Graph& graph, const ir::Schedule& schedule, con
         !Check(graph, reached.schedule).violations.empty())
       return refuted(fmt::format("no schedule with II {} was found", c.ii));
   }
+  if (refuted_ii >= c.ii) return refuted(fmt::format("II {} is refuted by the proof", refuted_ii));
   switch (c.proof) {
     case Proof::kNone: break;
     case Proof::kBound: {
@@ -208,7 +209,7 @@ Result<> VerifyCertificate(const Graph& graph, const ir::Schedule& schedule, con
       break;
     }
     case Proof::kRefuted: {
-      if (c.ii <= 1) break;
+      if (c.ii <= 1 || refuted_ii == c.ii - 1) break;
       const Feasibility below = FeasibleAt(graph, c.ii - 1, options);
       if (below.kind == Feasibility::Kind::kFeasible)
         return refuted(fmt::format("II {} is feasible", c.ii - 1));

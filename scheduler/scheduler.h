@@ -108,8 +108,9 @@ std::vector<ir::Schedule> TopSchedules(const Graph& graph, int k, const SolveOpt
 std::string ToText(const Certificate& certificate);
 Result<Certificate> ParseCertificate(std::string_view text, int32_t file, DiagSink& diags);
 // Re-checks: graph hash, the schedule by Check and Simulate, the bound by re-computation, the
-// refutation by asking the solver again (or by replaying its DRAT proof where there is one).
+// refutation by asking the solver again. `refuted`: an initiation interval that VerifyProof
+// (scheduler/prove.h) has found refuted; then nobody is asked.
 Result<> VerifyCertificate(const Graph& graph, const ir::Schedule& schedule,
-                           const Certificate& certificate, DiagSink& diags);
+                           const Certificate& certificate, DiagSink& diags, int64_t refuted = 0);
 
 }  // namespace tilec::scheduler

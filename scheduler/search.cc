@@ -59,6 +59,7 @@ Session::Outcome Session::QueryWith(const std::vector<Lit>& given, int64_t resou
     if (outcome.answer != Answer::kSat) return outcome;
     outcome.placement = model.Read(solver);
     if (model.AddCuts(outcome.placement) == 0) return outcome;
+    overflows.push_back(outcome.placement);
   }
 }
 

@@ -37,6 +37,7 @@ class Session {
 
   Model model;
   Solver solver;
+  std::vector<Placement> overflows;  // that cuts were made from, in order: what a proof replays
 };
 
 // "2 compute roles of 4 warps and 1 of 1"

@@ -6,7 +6,9 @@
 
 #include "ir/schedule.h"
 #include "scheduler/check.h"
+#include "scheduler/diagnostics.h"
 #include "scheduler/graph.h"
+#include "scheduler/prove.h"
 #include "scheduler/scheduler.h"
 #include "tools/commands.h"
 #include "tools/graph_files.h"
@@ -61,6 +63,15 @@ Result<> Schedule_(Session& session) {
   for (const scheduler::CoreItem& item : c.core) fmt::print(stderr, "  {}\n", item.text);
   if (!o.certificate.empty())
     TRY_VOID(WriteResult(session, o.certificate, scheduler::ToText(solution.certificate)));
+  if (!o.proof.empty() && c.ii > 1) {
+    const scheduler::InfeasibilityProof refutation =
+        scheduler::ProveInfeasible(graph, c.ii - 1, {});
+    if (!refutation.complete)
+      return session.diags()
+          .Report(scheduler::kNoProof, Span{}, c.ii - 1, refutation.problem)
+          .Place("command line");
+    TRY_VOID(WriteResult(session, o.proof, scheduler::ToText(graph, refutation)));
+  }
   return WriteResult(session, o.output, ir::ToText(solution.schedule));
 }
 
@@ -71,8 +82,15 @@ Result<> Verify_(Session& session) {
   TRY(const int32_t file, AddSource(session, o.file));
   TRY(const scheduler::Certificate certificate,
       scheduler::ParseCertificate(session.loaded().sources.text(file), file, session.diags()));
-  TRY_VOID(scheduler::VerifyCertificate(graph, schedule, certificate, session.diags()));
+  int64_t refuted = 0;
+  if (!o.proof.empty()) {
+    TRY(const int32_t proof, AddSource(session, o.proof));
+    TRY(refuted, scheduler::VerifyProof(graph, session.loaded().sources.text(proof), proof,
+                                        session.diags()));
+  }
+  TRY_VOID(scheduler::VerifyCertificate(graph, schedule, certificate, session.diags(), refuted));
   fmt::print("{}: verified, II* {} of `{}`\n", o.file, certificate.ii, certificate.graph);
+  if (refuted > 0) fmt::print("{}: verified, II {} is refuted\n", o.proof, refuted);
   return Done();
 }
 

@@ -187,7 +187,8 @@ class CommandLine {
         ->check(CLI::Range(0.0, 1.0));
     schedule->add_option("--ii", o_.ii, "only this initiation interval")
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-    schedule->add_option("--certificate", o_.certificate, "file for the proof");
+    schedule->add_option("--certificate", o_.certificate, "file for the certificate");
+    schedule->add_option("--proof", o_.proof, "file for a DRAT proof that no smaller II exists");
     schedule->add_option("--schedule", o_.schedule_file,
                          "judge the schedule of this file, solve nothing");
     schedule->add_option("-o,--output", o_.output,
@@ -198,6 +199,7 @@ class CommandLine {
     verify->add_option("certificate", o_.file, "the certificate")->required();
     verify->add_option("--graph", o_.graph, "the graph it is about")->required();
     verify->add_option("--schedule", o_.schedule, "the schedule it came with")->required();
+    verify->add_option("--proof", o_.proof, "its DRAT proof, checked without a solver");
     CLI::App* doctor = Add("doctor", "what this program finds on this machine", CmdDoctor, false);
     AddCache(doctor, o_);
     CLI::App* help = Add("help", "explain a diagnostic by its code", CmdHelp, false);

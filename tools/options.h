@@ -64,6 +64,7 @@ struct Options {
   // schedule, verify
   std::string graph;
   std::string certificate;
+  std::string proof;
   std::string schedule_file;
   double epsilon = 0.01;
   int64_t ii = 0;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "scheduler/diagnostics.h"
+#include "scheduler/prove.h"
 #include "scheduler/scheduler.h"
 #include "tests/unit/scheduler/test_graphs.h"
 
@@ -85,6 +86,77 @@ TEST_F(CertificateTest, DamagedTextGivesADiagnosticWithThePlace) {
     DiagSink diags;
     EXPECT_FALSE(ParseCertificate(line + text, 0, diags).ok()) << line;
   }
+}
+
+// The refutations of attention forward as propositional proofs: written, read, checked without a
+// solver; and what is wrong with them is noticed.
+TEST(Proofs, AttentionForward) {
+  const std::pair<const char*, int64_t> cases[] = {{"attention_forward_hopper", 2048},
+                                                   {"attention_forward_blackwell", 2892},
+                                                   {"attention_forward_h200", 2314}};
+  for (const auto& [name, ii] : cases) {
+    const Graph graph = LoadGraph(name);
+    const InfeasibilityProof proof = ProveInfeasible(graph, ii - 1, {});
+    ASSERT_TRUE(proof.complete) << proof.problem;
+    DiagSink diags;
+    const Result<int64_t> refuted = VerifyProof(graph, ToText(graph, proof), -1, diags);
+    ASSERT_TRUE(refuted.ok()) << diags.all()[0].message;
+    EXPECT_EQ(*refuted, ii - 1);
+  }
+}
+
+TEST(Proofs, ForgeriesAreRefused) {
+  const Graph graph = LoadGraph("attention_forward_hopper");
+  const std::string text = ToText(graph, ProveInfeasible(graph, 2047, {}));
+  auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string other = text;
+    const size_t at = other.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return other.replace(at, from.size(), to);
+  };
+  auto code = [&](const std::string& forged) {
+    DiagSink diags;
+    if (VerifyProof(graph, forged, -1, diags).ok()) return std::string("accepted");
+    return std::string(diags.all().front().def->code);
+  };
+  EXPECT_EQ(code(text), "accepted");
+  EXPECT_EQ(code(replaced("ii 2047", "ii 2048")), "S332");  // 2048 is feasible
+  EXPECT_EQ(code(replaced("hash ", "hash 0")), "S330");
+  EXPECT_EQ(code(replaced("roles 4 4", "roles 4")), "S332");
+  EXPECT_EQ(code(replaced("laws ", "laws 9999 ")), "S332");
+  const size_t laws = text.find("laws "), end = text.find('\n', laws);
+  EXPECT_EQ(code(text.substr(0, laws) + "laws" + text.substr(end)), "S332");
+  EXPECT_EQ(code(text.substr(0, text.find("drat"))), "S332");
+  EXPECT_EQ(code(text.substr(0, text.size() - 4)), "S330");
+  EXPECT_EQ(code(""), "S330");
+  const Graph other = LoadGraph("gemm_hopper");
+  DiagSink diags;
+  EXPECT_FALSE(VerifyProof(other, text, -1, diags).ok());
+}
+
+// A refutation that needs cuts: they are made again from the placements that the proof lists.
+TEST(Proofs, CutsAreReplayed) {
+  // Two values of 200 registers, each with an op of its own at work for the whole period.
+  GraphBuilder b;
+  const int u = b.Unit("u");
+  for (int i = 0; i < 2; ++i) {
+    const int def = b.Op("def" + std::to_string(i), 4, 4),
+              use = b.Op("use" + std::to_string(i), 4, 4, u, 4);
+    b.Edge(def, use).crossable = false;
+    b.graph.ops[def].regs = 200;
+  }
+  b.graph.machine.registers = 128 * 2 * 192;
+  const Graph& graph = b.graph;
+  const InfeasibilityProof proof = ProveInfeasible(graph, 8, {});
+  ASSERT_TRUE(proof.complete) << proof.problem;
+  DiagSink diags;
+  const Result<int64_t> refuted = VerifyProof(graph, ToText(graph, proof), -1, diags);
+  ASSERT_TRUE(refuted.ok()) << diags.all().back().message;
+  EXPECT_GT(proof.offers.front().overflows.size(), 0u);
+  std::string text = ToText(graph, proof);
+  const size_t cut = text.find("cut ");
+  text.erase(cut, text.find('\n', cut) + 1 - cut);
+  EXPECT_FALSE(VerifyProof(graph, text, -1, diags).ok());
 }
 
 }  // namespace
