@@ -72,7 +72,8 @@ struct Harmless {
 };
 
 constexpr Harmless kHarmless[] = {
-    {"remove mbar_wait", "the slot is filled for the first time: the wait passes at once",
+    {"remove mbar_wait; slot 0 awaited",
+     "the slot is filled for the first time: the wait passes at once",
      [](const auto& fn, const auto& uses, const auto& m) { return !Needed(fn, uses, m.op); }},
     {"loaded before mbar_wait", "the slot is filled for the first time: the wait passes at once",
      [](const auto& fn, const auto& uses, const auto& m) {
@@ -88,31 +89,32 @@ constexpr Harmless kHarmless[] = {
      "nobody waits for the last release of a ring",
      [](const auto& fn, const auto& uses, const auto& m) { return !Needed(fn, uses, m.op); }},
     {"released before mma_wait; loaded before mbar_wait",
-     "a ring in step with this one, refilled before it, is released after the wait",
+     "a ring in step with this one, refilled by the same loop, is released after the wait",
      [](const auto& fn, const auto&, const auto& m) {
-       std::set<ir::ValueId> refilled_before, released_after;
+       std::set<ir::ValueId> refilled, released;
        ir::ValueId mine;
        for (ir::OpId inner : fn.blocks[fn.ops[m.op].regions[0]].ops)
          if (fn.ops[inner].kind == ir::OpKind::kMbarArrive) mine = fn.ops[inner].operands[0];
        for (const ir::Block& block : fn.blocks) {
-         std::set<ir::ValueId> before;
-         bool after = false;  // an mma_wait
+         std::set<ir::ValueId> awaited;
+         bool after = false, here = false;  // an mma_wait; the mutated op, or a wait for its ring
          for (ir::OpId id : block.ops) {
            const ir::Op& op = fn.ops[id];
            if (op.kind == ir::OpKind::kMbarWait) {
-             if (op.operands[0] == mine) refilled_before = before;
-             before.insert(op.operands[0]);
+             here = here || op.operands[0] == mine;
+             if (op.operands[0] != mine) awaited.insert(op.operands[0]);
            }
            after = after || op.kind == ir::OpKind::kMmaWait;
-           if (!mine.valid() && id == m.op) refilled_before = before;
+           here = here || (!mine.valid() && id == m.op);
            if (op.kind == ir::OpKind::kElect && after && id != m.op)
              for (ir::OpId inner : fn.blocks[op.regions[0]].ops)
                if (fn.ops[inner].kind == ir::OpKind::kMbarArrive)
-                 released_after.insert(fn.ops[inner].operands[0]);
+                 released.insert(fn.ops[inner].operands[0]);
          }
+         if (here) refilled.insert(awaited.begin(), awaited.end());
        }
-       for (ir::ValueId v : refilled_before)
-         if (released_after.count(v)) return true;
+       for (ir::ValueId v : refilled)
+         if (released.count(v)) return true;
        return false;
      }},
     {"slot 0 released; slot 0 awaited; slots of a shallower ring; parity of a shallower ring",
