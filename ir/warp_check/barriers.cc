@@ -72,6 +72,7 @@ Step Machine::Arrive(OpId id, int64_t bytes) {
   b.last = id;
   b.last_role = role_;
   b.arriving.push_back(id);
+  if (trace) b.filling.push_back(static_cast<int>(trace->size()) - 1);
   Join(b.pending, Told());
   return TryComplete(op, slot) ? Step::kDone : Step::kFailed;
 }
@@ -96,6 +97,8 @@ bool Machine::TryComplete(const Op& op, int slot) {
     }
   b.arrived_ops = std::move(b.arriving);
   b.arriving.clear();
+  b.filled = std::move(b.filling);
+  b.filling.clear();
   b.done = b.pending;
   ++b.phase;
   b.done[static_cast<size_t>(SlotComponent(slot))] = b.phase;
@@ -136,6 +139,7 @@ Step Machine::Wait(OpId id) {
   Tick();
   if (b.phase > 0) {
     Use(id).needed = true;
+    if (trace) trace->back().after = b.filled;
     for (OpId arrived : b.arrived_ops) Use(arrived).needed = true;
   }
   for (Clock* clock : {&me().all, &me().elected}) {

@@ -142,8 +142,7 @@ int Machine::Positive(const Scalar& v) {
         return flip ? 1 : 0;  // a late position compared with an early one
       } else {
         // What was decided of the number itself holds of late positions too.
-        const Scalar plain =
-            terms_.Add(key, terms_.Of(terms_.atom(static_cast<int32_t>(frame))));
+        const Scalar plain = terms_.Add(key, terms_.Of(terms_.atom(static_cast<int32_t>(frame))));
         const auto it = s_->known.find(plain.form);
         if (it != s_->known.end() && it->second.hi <= std::min(threshold, low_end))
           return flip ? 1 : 0;

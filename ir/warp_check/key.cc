@@ -42,10 +42,10 @@ struct Machine::Naming {
   const Program& p;
   const Terms& terms;
   const State& s;
-  std::map<int32_t, int64_t> steps;   // by length: of the loops roles are in
-  std::map<int32_t, uint64_t> names;  // of atoms
-  std::map<int32_t, int64_t> bases;   // of frames
-  std::map<int32_t, int> ages;        // of frames: 0 alive, 1 over
+  std::map<int32_t, int64_t> steps;    // by length: of the loops roles are in
+  std::map<int32_t, uint64_t> names;   // of atoms
+  std::map<int32_t, int64_t> bases;    // of frames
+  std::map<int32_t, int> ages;         // of frames: 0 alive, 1 over
   std::map<int32_t, int64_t> slowest;  // of frames: position of the last role
 
   Naming(const Program& program, const Terms& t, const State& state)

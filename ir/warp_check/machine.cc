@@ -85,18 +85,29 @@ Step Machine::StepRole() {
     const OpId id = ops[static_cast<size_t>(f.next)];
     const Op& op = fn_.ops[id];
     if (op.kind == OpKind::kYield) return LeaveBlock();
-    if (op.kind == OpKind::kRole || !p_.matters[static_cast<size_t>(id.index)]) {
+    if (op.kind == OpKind::kRole || (!trace && !p_.matters[static_cast<size_t>(id.index)])) {
       ++f.next;
       continue;
     }
     ++ops_;
     who_ = f.who;
     if (!op.regions.empty()) return Enter(id);
+    if (trace) Trace(id);
     const Step step = RunOp(id);
+    if (trace && step != Step::kDone) trace->pop_back();
     if (step == Step::kDone) ++me().frames.back().next;
     return step;
   }
   return LeaveBlock();
+}
+
+void Machine::Trace(OpId id) {
+  Event e;
+  e.role = role_;
+  e.op = id;
+  for (const Frame& f : me().frames)
+    if (f.frame_atom >= 0) e.loop = f.frame_atom, e.loop_op = f.op, e.turn = f.turns;
+  trace->push_back(std::move(e));
 }
 
 void Machine::Tick() {

@@ -30,6 +30,16 @@ inline constexpr int64_t kShortLoop = 32;
 
 enum class Step : uint8_t { kDone, kBlocked, kAsks, kEnded, kFailed };
 
+// One executed op, for whoever wants to see the walk.
+struct Event {
+  int role = 0;
+  OpId op;
+  int32_t loop = -1;  // the innermost symbolic loop it stands in, as its frame
+  OpId loop_op;
+  int64_t turn = 0;
+  std::vector<int> after;  // waits: the events whose completion ended it
+};
+
 struct Finding {
   const DiagDef* def = nullptr;
   Span at;
@@ -55,6 +65,7 @@ class Machine {
   int64_t ops() const { return ops_; }
   const std::vector<WarpOpUse>& uses() const { return uses_; }
   int64_t ops_limit = INT64_MAX;
+  std::vector<Event>* trace = nullptr;  // given: every op is executed and remembered
   // Steps of loops over lengths of one shape turned out larger than assumed: walk again.
   bool learned = false;
 
@@ -68,6 +79,7 @@ class Machine {
   // What an arrival of the executing threads tells the one who waits for it.
   Clock Told();
   void Tick();
+  void Trace(OpId id);
   Step Fail(const DiagDef& def, const Op& op, std::string message);
   std::string OpName(OpId id) const;
   std::string RoleOf(int component) const;

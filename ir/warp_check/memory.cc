@@ -176,6 +176,7 @@ Step Machine::CopyIn(OpId id) {
   if (!Access(op, id, op.operands[0], begin, begin + p_.BoxBytes(op), Proxy::kCopyIn, true, how))
     return Step::kFailed;
   b.delivered += p_.BoxBytes(op);
+  if (trace) b.filling.push_back(static_cast<int>(trace->size()) - 1);
   Join(b.pending, Told());
   return TryComplete(op, barrier) ? Step::kDone : Step::kFailed;
 }

@@ -40,6 +40,7 @@ Step Machine::Issue(OpId id) {
   Flight flight;
   flight.id = r.ids++;
   flight.op = id;
+  if (trace) flight.event = static_cast<int>(trace->size()) - 1;
   const CoreTile acc = TileOf(op.operands[0]);
   if (acc.kind == CoreTile::kPlain)
     return Fail(kWarpProduct, op,
@@ -84,6 +85,7 @@ Step Machine::WaitProducts(OpId id) {
   auto done = [&](const Flight& f) { return f.group >= 0 && f.group < r.commits - pending; };
   for (const Flight& f : r.flights) {
     if (!done(f)) continue;
+    if (trace) trace->back().after.push_back(f.event);
     for (int32_t held : f.held) {
       const CoreTile last = op.operands.empty() ? CoreTile{} : TileOf(op.operands.back());
       if (last.kind == CoreTile::kFenced && last.id == held) Use(id).holds = true;

@@ -56,6 +56,7 @@ struct Barrier {
   OpId last;                   // the op that arrived last, for reports
   int last_role = 0;
   std::vector<OpId> arriving, arrived_ops;  // of this phase and the last; for WarpOpUse only
+  std::vector<int> filling, filled;         // likewise as events of a trace
   Clock pending, done;
   Clock seen;  // waits for the last complete phase, which the next one may not overtake
 };
@@ -70,6 +71,7 @@ struct Flight {
   int32_t id = 0, group = -1;  // group -1: not committed
   std::vector<int32_t> held;   // fenced register operands it reads
   OpId op;
+  int event = -1;  // of a trace
 };
 
 struct Frame {

@@ -19,6 +19,7 @@
 #include "api/stdlib.h"
 #include "ir/text.h"
 #include "ir/warp_check/check.h"
+#include "ir/warp_check/rate.h"
 #include "support/diag.h"
 #include "tests/warp_check/mutants.h"
 
@@ -157,13 +158,14 @@ constexpr Harmless kHarmless[] = {
 };
 
 struct Counts {
-  int programs = 0, mutants = 0, rejected = 0, equal = 0, survived = 0;
+  int loops = 0, unrated = 0, programs = 0, mutants = 0, rejected = 0, equal = 0, survived = 0;
   double slowest_ms = 0;
   std::map<std::string, int> codes, reasons;
 };
 
 class Tester {
  public:
+  explicit Tester(ir::Target target) : target_(std::move(target)) {}
   int File(const std::string& path) {
     api::Loaded loaded;
     DiagSink diags;
@@ -205,6 +207,14 @@ class Tester {
       fmt::print("{:7.2f} ms {:6} states {:8} ops  {} {}\n", ms.count(), stats.states, stats.ops,
                  call.kernel, schedule);
     }
+    TRY(const std::vector<ir::LoopRate> rates, ir::RatesOf(fn, target_, diags));
+    for (const ir::LoopRate& rate : rates) {
+      ++counts_.loops;
+      counts_.unrated += rate.Cycles() == 0;
+      if (rate.order.circle.empty() || rate.busy < 1000) continue;
+      fmt::print("{:5} cycles per turn by order, {:5} of {}: {} {}\n", rate.order.Ceil(), rate.busy,
+                 rate.unit, call.kernel, schedule);
+    }
     for (const ir::Mutant& m : ir::MutantsOf(fn)) {
       ir::Function mutant = fn;
       m.apply(mutant);
@@ -234,12 +244,16 @@ class Tester {
     return Done();
   }
 
+  ir::Target target_;
   std::set<std::string> seen_;
   Counts counts_;
 };
 
 int Main(int argc, char** argv) {
-  Tester tester;
+  DiagSink diags;
+  Result<ir::Target> target = ir::LoadBuiltinTarget("h200", diags);
+  if (!target.ok()) return 1;
+  Tester tester(std::move(*target));
   int failed = 0;
   for (int i = 1; i < argc; ++i) failed += tester.File(argv[i]);
   const Counts& c = tester.counts();
@@ -247,6 +261,7 @@ int Main(int argc, char** argv) {
       "{} programs accepted, slowest {:.2f} ms; {} mutants: {} rejected, {} no mistake, {} "
       "survive\n",
       c.programs, c.slowest_ms, c.mutants, c.rejected, c.equal, c.survived);
+  fmt::print("{} loops have a period, {} have none\n", c.loops - c.unrated, c.unrated);
   for (const auto& [name, n] : c.codes) fmt::print("  {:5} rejected by {}\n", n, name);
   for (const auto& [name, n] : c.reasons) fmt::print("  {:5} {}\n", n, name);
   return failed || c.survived ? 1 : 0;

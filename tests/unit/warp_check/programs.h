@@ -152,4 +152,41 @@ inline std::string Plus(const std::string& name, const std::string& a, int b) {
                      b);
 }
 
+// Turn i issues its product and awaits that of turn i - 1.
+inline constexpr const char* kOverlapped =
+    R"(%e = for %zero, %K, %z {step = 64} : f32[64, 64]#0 do (%j: i64, %acc: f32[64, 64]#0) {
+NEXT
+%g = mma_fence %acc : f32[64, 64]#0
+%m = mma %g, %r, %r, %sc, %sc
+    {k = 64, split = "m", trans_a = 0, trans_b = 0, zero = 0, k_begin = 0} : f32[64, 64]#0
+mma_commit
+mma_wait {pending = 1}
+%first = cmp %zero, %j {pred = "lt"} : bool
+if %first do {
+  %before = constant {value = 2} : i32
+  %c = add %nc, %before : i32
+  %old = mod %c, %dc : i32
+  elect {scope = "warp"} do {
+    mbar_arrive %re, %old
+    yield
+  }
+  yield
+} do {
+  yield
+}
+yield %m
+}
+%w = mma_wait %e {pending = 0} : f32[64, 64]#0
+)";
+
+inline std::string Overlapped() {
+  const std::string take = With(kOverlapped, "NEXT\n", Next("r", "cc", "c", 3, "f"));
+  return Kernel(
+      8, Ring("r", 0, 0, 3) + Init(InitRing("r", 1, 4)) +
+             Role("load", 4, 1,
+                  Counter("lc") + For("%zero", "%K", 64, "%k", Put("r", "lc", "l", 3, "%k"))) +
+             Role("compute", 0, 4,
+                  Counter("cc") + "%z = constant {value = 0} : f32[64, 64]#0\n" + take));
+}
+
 }  // namespace tilec::ir
