@@ -52,6 +52,8 @@ class Driver {
   Bindings names_;
   InterpretReport report_;
   bool one_thread_ = false;
+  bool may_sample_ = true;
+  bool sampled_ = false;
 };
 
 std::string ShapeText(const std::vector<int64_t>& dims) {
@@ -191,6 +193,7 @@ void Driver::MarkUses() {
   }
   for (auto& [id, t] : kernel_.tensors) {
     one_thread_ |= t.read && t.written;
+    may_sample_ &= !(t.read && t.written);
     Prepare(t);
   }
 }
@@ -244,10 +247,15 @@ Result<> Driver::RunGrid(const Op& parallel, Worker& top) {
                            kMaxInstances);
   }
   report_.instances = total;
+  const int64_t most = kernel_.options.max_instances;
+  const bool sampled = most > 0 && total > most && may_sample_;
+  const int64_t runs = sampled ? most : total;
+  report_.interpreted = runs;
+  sampled_ |= sampled;
 
   const auto cores = static_cast<int64_t>(std::max(1u, std::thread::hardware_concurrency()));
   int64_t threads = kernel_.options.threads > 0 ? kernel_.options.threads : cores;
-  threads = one_thread_ ? 1 : std::clamp<int64_t>(threads, 1, std::max<int64_t>(total, 1));
+  threads = one_thread_ ? 1 : std::clamp<int64_t>(threads, 1, std::max<int64_t>(runs, 1));
   std::vector<std::unique_ptr<Worker>> workers;
   for (int64_t i = 0; i < threads; ++i)
     workers.push_back(std::make_unique<Worker>(kernel_, top.env()));
@@ -259,8 +267,12 @@ Result<> Driver::RunGrid(const Op& parallel, Worker& top) {
   auto work = [&](Worker& w) {
     std::vector<int64_t> starts(steps.size());
     while (!stop) {
-      const int64_t instance = next.fetch_add(1);
-      if (instance >= total) return;
+      const int64_t run = next.fetch_add(1);
+      if (run >= runs) return;
+      const int64_t instance =
+          !sampled    ? run
+          : runs == 1 ? 0
+                      : static_cast<int64_t>(static_cast<__int128>(run) * (total - 1) / (runs - 1));
       int64_t rest = instance;
       for (size_t d = 0; d < steps.size(); ++d) {
         starts[d] = lo[d] + rest % count[d] * steps[d];
@@ -326,7 +338,7 @@ Result<InterpretReport> Driver::Run() {
   std::vector<std::string> first;
   for (PrintLine& p : top.prints) first.push_back(std::move(p.text));
   report_.prints.insert(report_.prints.begin(), first.begin(), first.end());
-  for (auto& [id, t] : kernel_.tensors) Settle(t);
+  for (auto& [id, t] : kernel_.tensors) Settle(t, sampled_);
   return std::move(report_);
 }
 

@@ -60,10 +60,14 @@ struct InterpretInputs {
 struct InterpretOptions {
   int threads = 0;                       // 0: as many as the machine has
   int64_t max_trips = int64_t{1} << 24;  // of one loop
+  // > 0: a larger grid is sampled, first and last instance included; elements that no chosen
+  // instance stored are undecided. Kernels that read what they write always run in full.
+  int64_t max_instances = 0;
 };
 
 struct InterpretReport {
-  int64_t instances = 0;
+  int64_t instances = 0;            // of the grid
+  int64_t interpreted = 0;          // of them
   int64_t undecided_stores = 0;     // elements stored undecided
   std::vector<std::string> prints;  // in instance order
 };

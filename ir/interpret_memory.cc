@@ -313,8 +313,13 @@ void Prepare(Tensor& t) {
   if (t.read) t.readers.assign(n, kNobody);
 }
 
-void Settle(Tensor& t) {
+void Settle(Tensor& t, bool sampled) {
   TensorValue& tv = *t.value;
+  if (sampled)
+    for (size_t i = 0; i < t.claims.size(); ++i) {
+      const uint32_t who = t.claims[i].load(std::memory_order_relaxed);
+      if (who == kNobody || (who & kAtomicBit)) tv.undecided[i] = 1;
+    }
   if (t.scattered) std::fill(tv.undecided.begin(), tv.undecided.end(), uint8_t{1});
   if (std::all_of(tv.e.begin(), tv.e.end(), [](float e) { return e == 0; })) tv.e.clear();
   if (std::all_of(tv.undecided.begin(), tv.undecided.end(), [](uint8_t u) { return u == 0; }))

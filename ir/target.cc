@@ -25,7 +25,8 @@ constexpr std::pair<const char*, double Work::*> kQuantities[] = {{"flops", &Wor
                                                                   {"rows", &Work::rows}};
 constexpr const char* kLimits[] = {"smem_bytes",     "tmem_columns", "max_regs_per_thread",
                                    "registers",      "max_warps",    "barrier_bytes",
-                                   "named_barriers", "sms",          "clock_mhz"};
+                                   "named_barriers", "sms",          "clock_mhz",
+                                   "memory_gbs"};
 constexpr const char* kMedia[] = {"register", "smem", "tmem"};
 constexpr double kMostCost = 1e9;
 

@@ -6,6 +6,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <mutex>
 
@@ -94,6 +95,46 @@ class CudaModule final : public Module {
   std::vector<std::string> entries_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, Function> functions_;
+};
+
+class CudaStopwatch final : public Stopwatch {
+ public:
+  using StreamOf = std::function<Result<CUstream>(StreamId, DiagSink&)>;
+  CudaStopwatch(const Api& api, CUcontext context, StreamOf stream_of)
+      : api_(api), context_(context), stream_of_(std::move(stream_of)) {}
+  ~CudaStopwatch() override {
+    ContextScope scope(api_, context_);
+    if (from_) api_.cuEventDestroy(from_);
+    if (to_) api_.cuEventDestroy(to_);
+  }
+
+  Result<> Start(StreamId id, DiagSink& diags) override {
+    TRY(const CUstream stream, stream_of_(id, diags));
+    ContextScope scope(api_, context_);
+    if (!from_) TRY_VOID(Ok(api_.cuEventCreate(&from_, 0), "cuEventCreate", diags));
+    if (!to_) TRY_VOID(Ok(api_.cuEventCreate(&to_, 0), "cuEventCreate", diags));
+    return Ok(api_.cuEventRecord(from_, stream), "cuEventRecord", diags);
+  }
+  Result<double> Stop(StreamId id, DiagSink& diags) override {
+    TRY(const CUstream stream, stream_of_(id, diags));
+    ContextScope scope(api_, context_);
+    float ms = 0;
+    TRY_VOID(Ok(api_.cuEventRecord(to_, stream), "cuEventRecord", diags));
+    TRY_VOID(Ok(api_.cuEventSynchronize(to_), "cuEventSynchronize", diags));
+    TRY_VOID(Ok(api_.cuEventElapsedTime(&ms, from_, to_), "cuEventElapsedTime", diags));
+    return static_cast<double>(ms);
+  }
+
+ private:
+  Result<> Ok(CUresult r, const char* call, DiagSink& diags) const {
+    if (r == kSuccess) return Done();
+    return diags.Report(kDriverCall, Span{}, call, api_.ErrorText(r), api_.ErrorName(r));
+  }
+
+  const Api& api_;
+  CUcontext context_;
+  StreamOf stream_of_;
+  CUevent from_ = nullptr, to_ = nullptr;
 };
 
 class CudaDevice final : public Device {
@@ -294,6 +335,11 @@ class CudaDevice final : public Device {
     TRY(const CUstream stream, Stream(stream_id, diags));
     ContextScope scope(*api_, context_);
     return Ok(api_->cuStreamSynchronize(stream), "cuStreamSynchronize", diags);
+  }
+
+  std::unique_ptr<Stopwatch> NewStopwatch() override {
+    return std::make_unique<CudaStopwatch>(
+        *api_, context_, [this](StreamId id, DiagSink& d) { return Stream(id, d); });
   }
 
  private:

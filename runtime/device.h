@@ -94,6 +94,15 @@ struct LaunchStats {
   bool order_sensitive = false;    // emulator only: atomics make the order of CTAs count
 };
 
+// Time on a stream by the device's own clock.
+class Stopwatch {
+ public:
+  virtual ~Stopwatch() = default;
+  virtual Result<> Start(StreamId stream, DiagSink& diags) = 0;
+  // Waits for the stream; milliseconds since the last Start.
+  virtual Result<double> Stop(StreamId stream, DiagSink& diags) = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -120,6 +129,9 @@ class Device {
                           const LaunchConfig& config, const std::vector<KernelArg>& args,
                           StreamId stream, LaunchStats* stats, DiagSink& diags) = 0;
   virtual Result<> Synchronize(StreamId stream, DiagSink& diags) = 0;
+  // Null where there is no such clock: an emulator's speed is its host's. Not to outlive the
+  // device.
+  virtual std::unique_ptr<Stopwatch> NewStopwatch() { return nullptr; }
 };
 
 struct EmulatorOptions {
@@ -134,14 +146,14 @@ struct EmulatorOptions {
   std::shared_ptr<const Execution> replay;  // its decisions; the settings above stay as they are
   int threads = 0;                          // 0: hardware concurrency
   uint64_t memory_limit_bytes = 8ull << 30;
-  uint64_t instruction_limit = 0;    // warp instructions per launch; 0: none
+  uint64_t instruction_limit = 0;  // warp instructions per launch; 0: none
   // The judge (docs/emulator.md): every launch adds what it finds to `report`, which must be set.
   // A checked launch runs on one thread.
   enum class Check { kOff, kOn };
   Check check = Check::kOff;
   std::shared_ptr<judge::Report> report;
-  bool check_numbers = false;        // N1: the first NaN or infinity
-  bool check_banks = false;          // B1: bank conflicts
+  bool check_numbers = false;  // N1: the first NaN or infinity
+  bool check_banks = false;    // B1: bank conflicts
 };
 
 // runtime/emulator/device.cc

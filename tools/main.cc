@@ -73,6 +73,7 @@ class CommandLine {
     app_.allow_extras();
     AddRunAndBuild();
     AddCheck();
+    AddBench();
     AddTestAndFmt();
     AddTheRest();
   }
@@ -151,6 +152,23 @@ class CommandLine {
     AddCache(check, o_);
     AddExecution(check, o_);
     AddCompiling(check, o_);
+  }
+
+  void AddBench() {
+    CLI::App* bench = Add("bench", "time a kernel on a GPU", CmdBench, true);
+    bench->add_option("file", o_.file, "FILE[:KERNEL]")->required();
+    bench->add_option("assignments", o_.assignments,
+                      "dims, scalars, constants, tunes as NAME=VALUE");
+    bench->add_option("--device", o_.device, "cuda or cuda:N");
+    bench->add_option("--seed", o_.seed, "seed of the random tensors");
+    bench->add_flag("--no-cache", o_.no_cache, "compile anew and store nothing");
+    AddCache(bench, o_);
+    AddCompiling(bench, o_);
+    bench->add_option("--compare", o_.compare, "cublas: beside cuBLASLt, if it is a product");
+    bench->add_option("--rounds", o_.rounds, "turns of each contestant")
+        ->check(CLI::Range(1, 1000));
+    bench->add_option("--seconds", o_.seconds, "of one turn")->check(CLI::Range(0.001, 100.0));
+    bench->add_option("-o,--output", o_.output, "file for the numbers, one JSON object per line");
   }
 
   void AddTestAndFmt() {

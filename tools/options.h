@@ -53,6 +53,11 @@ struct Options {
   std::vector<std::string> save;  // NAME=file.npy
   std::string filter;             // test: only tests whose name has it
 
+  // bench
+  std::string compare;  // "", cublas
+  int rounds = 5;
+  double seconds = 0.3;
+
   // build, opt, fmt
   std::string emit = "ptx";
   std::string output;          // "" or "-": standard output

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/count_work.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <set>
+
+namespace tilec::ir {
+
+namespace {
+
+constexpr size_t kMaxRank = 6;
+using Extents = std::array<int64_t, kMaxRank>;  // the part of a tile that is inside its tensors
+using Scalar = std::optional<int64_t>;
+
+bool OnlyRenames(OpKind kind) { return kind == OpKind::kBitcast || kind == OpKind::kSelect; }
+
+int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+// Integer arithmetic of sizes and positions; what has no row has no value here.
+struct ScalarRow {
+  OpKind kind;
+  const char* pred;
+  Scalar (*value)(int64_t a, int64_t b);
+};
+constexpr ScalarRow kScalarRows[] = {
+    {OpKind::kAdd, nullptr, [](int64_t a, int64_t b) { return Scalar(a + b); }},
+    {OpKind::kSub, nullptr, [](int64_t a, int64_t b) { return Scalar(a - b); }},
+    {OpKind::kMul, nullptr, [](int64_t a, int64_t b) { return Scalar(a * b); }},
+    {OpKind::kDiv, nullptr,
+     [](int64_t a, int64_t b) { return b == 0 ? Scalar() : Scalar(FloorDiv(a, b)); }},
+    {OpKind::kMod, nullptr,
+     [](int64_t a, int64_t b) { return b == 0 ? Scalar() : Scalar(a - FloorDiv(a, b) * b); }},
+    {OpKind::kMin, nullptr, [](int64_t a, int64_t b) { return Scalar(std::min(a, b)); }},
+    {OpKind::kMax, nullptr, [](int64_t a, int64_t b) { return Scalar(std::max(a, b)); }},
+    {OpKind::kNeg, nullptr, [](int64_t a, int64_t) { return Scalar(-a); }},
+    {OpKind::kAbs, nullptr, [](int64_t a, int64_t) { return Scalar(a < 0 ? -a : a); }},
+    {OpKind::kCast, nullptr, [](int64_t a, int64_t) { return Scalar(a); }},
+    {OpKind::kNot, nullptr, [](int64_t a, int64_t) { return Scalar(~a); }},
+    {OpKind::kAnd, nullptr, [](int64_t a, int64_t b) { return Scalar(a & b); }},
+    {OpKind::kOr, nullptr, [](int64_t a, int64_t b) { return Scalar(a | b); }},
+    {OpKind::kXor, nullptr, [](int64_t a, int64_t b) { return Scalar(a ^ b); }},
+    {OpKind::kCmp, "eq", [](int64_t a, int64_t b) { return Scalar(a == b); }},
+    {OpKind::kCmp, "ne", [](int64_t a, int64_t b) { return Scalar(a != b); }},
+    {OpKind::kCmp, "lt", [](int64_t a, int64_t b) { return Scalar(a < b); }},
+    {OpKind::kCmp, "le", [](int64_t a, int64_t b) { return Scalar(a <= b); }},
+    {OpKind::kCmp, "gt", [](int64_t a, int64_t b) { return Scalar(a > b); }},
+    {OpKind::kCmp, "ge", [](int64_t a, int64_t b) { return Scalar(a >= b); }},
+};
+
+class Counter {
+ public:
+  Counter(const Function& fn, const Bindings& names)
+      : fn_(fn),
+        scalars_(static_cast<size_t>(fn.values.size())),
+        extents_(static_cast<size_t>(fn.values.size())) {
+    for (const Param& p : fn.params) {
+      if (p.kind != ParamKind::kTensor) {
+        if (const auto at = names.find(p.name); at != names.end()) Set(p.value, at->second);
+        continue;
+      }
+      std::vector<int64_t>& dims = dims_[p.value.index];
+      Bindings all = fn.statics;
+      for (const auto& [name, value] : names) all[name] = value;
+      for (const Expr& e : p.dims) dims.push_back(Eval(e, all).value_or(0));
+    }
+    FindSteering();
+  }
+
+  WorkCount Run() {
+    RunBlock(fn_.body);
+    for (const auto& [tensor, moved] : loaded_) out_.least_bytes += Least(tensor, moved);
+    for (const auto& [tensor, moved] : stored_) out_.least_bytes += Least(tensor, moved);
+    return std::move(out_);
+  }
+
+ private:
+  bool Tile(ValueId v) const { return fn_.type(v).is_tile() && !fn_.type(v).shape.empty(); }
+  void Set(ValueId v, Scalar s) { scalars_[static_cast<size_t>(v.index)] = s; }
+  const Scalar& At(ValueId v) const { return scalars_[static_cast<size_t>(v.index)]; }
+  Extents& Of(ValueId v) { return extents_[static_cast<size_t>(v.index)]; }
+
+  Extents Whole(ValueId v) const {
+    Extents e{};
+    const std::vector<int64_t>& shape = fn_.type(v).shape;
+    std::copy_n(shape.begin(), std::min(shape.size(), kMaxRank), e.begin());
+    return e;
+  }
+  double Count(ValueId v) {
+    double n = 1;
+    for (size_t d = 0; d < fn_.type(v).shape.size(); ++d) n *= static_cast<double>(Of(v)[d]);
+    return n;
+  }
+  double Least(int32_t tensor, double moved) const {
+    double bytes = ByteSize(fn_.type(ValueId(tensor)).dtype);
+    for (int64_t d : dims_.at(tensor)) bytes *= static_cast<double>(d);
+    return std::min(bytes, moved);
+  }
+
+  // Values that decide how much is done: bounds of loops, conditions, starts of ranges.
+  void FindSteering() {
+    std::vector<ValueId> work;
+    const auto need = [&](ValueId v) {
+      if (!Tile(v) && steering_.insert(v.index).second) work.push_back(v);
+    };
+    for (const Op& op : fn_.ops) {
+      if (op.kind == OpKind::kFor || op.kind == OpKind::kParallel)
+        for (ValueId v : op.operands) need(v);
+      if (op.kind == OpKind::kIf || op.kind == OpKind::kYield)
+        for (ValueId v : op.operands) need(v);
+      const bool store = op.kind == OpKind::kStore || op.kind == OpKind::kAtomic;
+      if (op.kind != OpKind::kLoad && !store) continue;
+      size_t at = store ? 2 : 1;
+      for (char mode : op.s("modes")) {
+        const size_t takes = mode == 'r' && store ? 2 : 1;
+        for (size_t i = 0; i < takes && mode == 'r'; ++i) need(op.operands[at + i]);
+        at += takes;
+      }
+    }
+    while (!work.empty()) {
+      const ValueId v = work.back();
+      work.pop_back();
+      if (const Op* op = fn_.def(v))
+        for (ValueId o : op->operands) need(o);
+    }
+  }
+
+  void RunBlock(BlockId block) {
+    for (OpId id : fn_.blocks[block].ops) RunOp(id);
+  }
+
+  void Copy(ValueId from, ValueId to) {
+    Set(to, At(from));
+    Of(to) = Of(from);
+  }
+  void TakeYield(BlockId region, size_t leading, const std::vector<ValueId>& targets) {
+    if (fn_.blocks[region].ops.empty()) return;
+    const Op& yield = fn_.ops[fn_.blocks[region].ops.back()];
+    std::vector<std::pair<Scalar, Extents>> next;
+    for (size_t i = 0; i < targets.size(); ++i)
+      next.emplace_back(At(yield.operands[leading + i]), Of(yield.operands[leading + i]));
+    for (size_t i = 0; i < targets.size(); ++i) {
+      Set(targets[i], next[i].first);
+      Of(targets[i]) = next[i].second;
+    }
+  }
+
+  void RunOp(OpId id) {
+    const Op& op = fn_.ops[id];
+    if (op.kind == OpKind::kParallel) return RunParallel(op);
+    if (op.kind == OpKind::kFor) return RunFor(id, op);
+    if (op.kind == OpKind::kWhile) return RunWhile(op);
+    if (op.kind == OpKind::kIf) return RunIf(op);
+    if (op.kind == OpKind::kLoad) return RunLoad(op);
+    if (op.kind == OpKind::kStore || op.kind == OpKind::kAtomic) return RunStore(op);
+    if (op.kind == OpKind::kDot) return RunDot(op);
+    for (ValueId v : op.results)
+      if (Tile(v))
+        RunTile(op, v);
+      else
+        Set(v, EvalScalar(op));
+  }
+
+  // A variable that steers nothing makes every instance of its like: one stands for all.
+  void RunParallel(const Op& op) {
+    const std::vector<int64_t>& steps = op.ints("steps");
+    const std::vector<ValueId>& args = fn_.blocks[op.regions[0]].args;
+    std::vector<int64_t> lo, count, at(steps.size(), 0);
+    for (size_t d = 0; d < steps.size(); ++d) {
+      const Scalar from = At(op.operands[2 * d]), to = At(op.operands[2 * d + 1]);
+      if (!from || !to) {
+        out_.exact = false;
+        return;
+      }
+      lo.push_back(*from);
+      count.push_back(std::max<int64_t>(0, -FloorDiv(*from - *to, steps[d])));
+      if (count.back() == 0) return;
+    }
+    const double outer = weight_;
+    for (size_t d = 0; d < steps.size(); ++d)
+      if (!steering_.count(args[d].index)) {
+        weight_ *= static_cast<double>(count[d]);
+        count[d] = 1;
+      }
+    for (bool more = true; more;) {
+      for (size_t d = 0; d < steps.size(); ++d) Set(args[d], lo[d] + at[d] * steps[d]);
+      out_.instances += static_cast<int64_t>(weight_);
+      RunBlock(op.regions[0]);
+      more = false;
+      for (size_t d = 0; d < steps.size() && !more; ++d) {
+        more = ++at[d] < count[d];
+        if (!more) at[d] = 0;
+      }
+    }
+    weight_ = outer;
+  }
+
+  void RunFor(OpId id, const Op& op) {
+    const std::vector<ValueId>& args = fn_.blocks[op.regions[0]].args;
+    const std::vector<ValueId> carried(args.begin() + 1, args.end());
+    for (size_t i = 0; i < carried.size(); ++i) Copy(op.operands[2 + i], carried[i]);
+    const Scalar lo = At(op.operands[0]), hi = At(op.operands[1]);
+    const int64_t step = std::max<int64_t>(1, op.i("step"));
+    const bool known = lo && hi;
+    const int64_t trips = known ? std::max<int64_t>(0, -FloorDiv(*lo - *hi, step)) : 1;
+    out_.exact &= known;
+    out_.trips[id] += static_cast<int64_t>(static_cast<double>(trips) * weight_);
+    for (int64_t i = 0; i < trips; ++i) {
+      Set(args[0], known ? Scalar(*lo + i * step) : std::nullopt);
+      RunBlock(op.regions[0]);
+      TakeYield(op.regions[0], 0, carried);
+    }
+    for (size_t i = 0; i < carried.size(); ++i) Copy(carried[i], op.results[i]);
+  }
+
+  void RunWhile(const Op& op) {
+    out_.exact = false;
+    const Block& before = fn_.blocks[op.regions[0]];
+    const Block& after = fn_.blocks[op.regions[1]];
+    for (size_t i = 0; i < before.args.size(); ++i) Copy(op.operands[i], before.args[i]);
+    RunBlock(op.regions[0]);
+    TakeYield(op.regions[0], 1, after.args);
+    RunBlock(op.regions[1]);
+    TakeYield(op.regions[0], 1, op.results);
+  }
+
+  void RunIf(const Op& op) {
+    const Scalar condition = At(op.operands[0]);
+    out_.exact &= condition.has_value();
+    const size_t chosen = condition.value_or(1) ? 0 : 1;
+    RunBlock(op.regions[chosen]);
+    TakeYield(op.regions[chosen], 0, op.results);
+  }
+
+  void RunLoad(const Op& op) {
+    const std::vector<int64_t>& dims = dims_.at(op.operands[0].index);
+    const std::vector<int64_t>& sizes = op.ints("sizes");
+    const std::string& modes = op.s("modes");
+    const ValueId result = op.results[0];
+    Extents e{};
+    size_t to = 0;
+    double elements = 1;
+    for (size_t d = 0; d < modes.size() && to < kMaxRank; ++d) {
+      if (modes[d] == 's') continue;
+      int64_t n = sizes[d];
+      if (modes[d] == 'r')
+        if (const Scalar start = At(op.operands[1 + d]))
+          n = std::clamp<int64_t>(dims[d] - std::max<int64_t>(0, *start), 0, n);
+      e[to++] = n;
+      elements *= static_cast<double>(n);
+    }
+    if (Tile(result))
+      Of(result) = e;
+    else
+      Set(result, std::nullopt);
+    const double bytes = weight_ * elements * ByteSize(fn_.type(result).dtype);
+    out_.loaded_bytes += bytes;
+    loaded_[op.operands[0].index] += bytes;
+  }
+
+  void RunStore(const Op& op) {
+    const std::vector<int64_t>& dims = dims_.at(op.operands[0].index);
+    const std::vector<int64_t>& sizes = op.ints("sizes");
+    const std::string& modes = op.s("modes");
+    double elements = 1;
+    size_t at = 2;
+    for (size_t d = 0; d < modes.size(); ++d) {
+      if (modes[d] == 'r') {
+        const Scalar start = At(op.operands[at]), end = At(op.operands[at + 1]);
+        int64_t n = sizes[d];
+        if (start) n = std::clamp<int64_t>(dims[d] - *start, 0, n);
+        if (start && end) n = std::clamp<int64_t>(*end - *start, 0, n);
+        elements *= static_cast<double>(n);
+        at += 2;
+      } else {
+        elements *= modes[d] == 'g' ? static_cast<double>(sizes[d]) : 1;
+        at += 1;
+      }
+    }
+    const double bytes = weight_ * elements * ByteSize(fn_.type(op.operands[1]).dtype);
+    out_.stored_bytes += bytes;
+    stored_[op.operands[0].index] += bytes;
+  }
+
+  void RunDot(const Op& op) {
+    const Extents a = Of(op.operands[0]), b = Of(op.operands[1]);
+    const auto n = [](int64_t v) { return static_cast<double>(v); };
+    Of(op.results[0]) = {a[0], b[1]};
+    out_.products[fmt::format("dot.{}", Info(fn_.type(op.operands[0]).dtype).bits)] +=
+        weight_ * 2 * n(a[0]) * n(b[1]) * n(std::min(a[1], b[0]));
+  }
+
+  void RunTile(const Op& op, ValueId v) {
+    Extents e = Whole(v);
+    const OpInfo& info = Info(op.kind);
+    if (info.elementwise()) {
+      for (ValueId o : op.operands)
+        if (Tile(o))
+          for (size_t d = 0; d < kMaxRank; ++d) e[d] = std::min(e[d], Of(o)[d]);
+    } else if (op.kind == OpKind::kTranspose) {
+      const std::vector<int64_t>& perm = op.ints("perm");
+      for (size_t d = 0; d < perm.size(); ++d)
+        e[d] = Of(op.operands[0])[static_cast<size_t>(perm[d])];
+    } else if (op.kind == OpKind::kBroadcast && Tile(op.operands[0])) {
+      const std::vector<int64_t>& axes = op.ints("axes");
+      for (size_t d = 0; d < axes.size(); ++d)
+        if (fn_.type(op.operands[0]).shape[d] != 1)
+          e[static_cast<size_t>(axes[d])] = Of(op.operands[0])[d];
+    } else if (op.kind == OpKind::kReshape) {
+      Reshape(op.operands[0], e, v);
+    } else if (op.kind == OpKind::kReduce || op.kind == OpKind::kArgReduce) {
+      size_t to = 0;
+      for (size_t d = 0; d < fn_.type(op.operands[0]).shape.size(); ++d)
+        if (static_cast<int64_t>(d) != op.i("axis")) e[to++] = Of(op.operands[0])[d];
+      out_.arithmetic += weight_ * Count(op.operands[0]);
+    } else if (op.kind == OpKind::kScan) {
+      e = Of(op.operands[0]);
+    }
+    Of(v) = e;
+    if (info.elementwise() && IsFloat(fn_.type(v).dtype) && !OnlyRenames(op.kind))
+      out_.arithmetic += weight_ * Count(v);
+  }
+
+  // Dims of extent 1 come and go; the others keep their order.
+  void Reshape(ValueId from, Extents& e, ValueId to) {
+    if (!Tile(from)) return;
+    const std::vector<int64_t>&a = fn_.type(from).shape, &b = fn_.type(to).shape;
+    size_t i = 0;
+    for (size_t d = 0; d < b.size(); ++d) {
+      if (b[d] == 1) continue;
+      while (i < a.size() && a[i] == 1) ++i;
+      if (i < a.size()) e[d] = Of(from)[i++];
+    }
+  }
+
+  Scalar EvalScalar(const Op& op) const {
+    if (op.kind == OpKind::kConstant) {
+      const AttrValue* v = op.attr("value");
+      if (const auto* i = v ? std::get_if<int64_t>(v) : nullptr) return *i;
+      return std::nullopt;
+    }
+    if (op.operands.empty() || !IsInteger(fn_.type(op.results[0]).dtype)) {
+      if (op.kind != OpKind::kCmp && fn_.type(op.results[0]).dtype != DType::kBool)
+        return std::nullopt;
+    }
+    for (ValueId o : op.operands)
+      if (Tile(o) || !At(o) || IsFloat(fn_.type(o).dtype)) return std::nullopt;
+    const int64_t a = *At(op.operands[0]);
+    const int64_t b = op.operands.size() > 1 ? *At(op.operands[1]) : 0;
+    if (op.kind == OpKind::kSelect) return a ? b : *At(op.operands[2]);
+    if (op.kind == OpKind::kNot && fn_.type(op.results[0]).dtype == DType::kBool) return !a;
+    for (const ScalarRow& row : kScalarRows)
+      if (row.kind == op.kind && (row.pred == nullptr || op.s("pred") == row.pred))
+        return row.value(a, b);
+    return std::nullopt;
+  }
+
+  const Function& fn_;
+  std::vector<Scalar> scalars_;
+  std::vector<Extents> extents_;
+  std::map<int32_t, std::vector<int64_t>> dims_;  // of tensors
+  std::set<int32_t> steering_;
+  std::map<int32_t, double> loaded_, stored_;
+  double weight_ = 1;
+  WorkCount out_;
+};
+
+}  // namespace
+
+double WorkCount::flops() const {
+  double sum = 0;
+  for (const auto& [row, flops] : products) sum += flops;
+  return sum;
+}
+
+WorkCount CountWork(const Function& fn, const Bindings& names) { return Counter(fn, names).Run(); }
+
+}  // namespace tilec::ir

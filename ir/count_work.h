@@ -1,0 +1,33 @@
+// What a kernel must do, counted on its tile IR by walking grid and loops with sizes only: FLOPs of
+// products, other arithmetic, bytes of the tiles it moves and bytes that must move at least. Knows
+// no kernel: a causal attention counts half because its loops do.
+//
+// Tiles that hang over a tensor's edge count for the part inside. Where a loop's bounds or a branch
+// depend on tensor contents, one pass is counted and `exact` is false.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "ir/function.h"
+
+namespace tilec::ir {
+
+struct WorkCount {
+  int64_t instances = 0;                   // of all grids
+  std::map<std::string, double> products;  // FLOPs by "dot.<bits of the operands>"
+  double arithmetic = 0;                   // elements of elementwise float ops and of reductions
+  double loaded_bytes = 0, stored_bytes = 0;
+  double least_bytes = 0;         // every element touched moves once
+  std::map<OpId, int64_t> trips;  // of every `for`, over all instances
+  bool exact = true;
+  double flops() const;  // of all products
+};
+
+// `names`: all dims and integer scalars.
+WorkCount CountWork(const Function& fn, const Bindings& names);
+
+}  // namespace tilec::ir
