@@ -71,8 +71,8 @@ void Store(const Op& op, int32_t tensor_value, Tensor& tensor, const Tile& value
            std::span<const Tile* const> operands, const AccessContext& context);
 // With the attribute `kind`: an atomic.
 
-// Makes e and undecided of written tensors dense before, and drops what stayed 0 after a run. If only
-// a sample of the grid ran, an element counts if one of its instances stored it, not atomically.
+// Makes e and undecided of written tensors dense before, and drops what stayed 0 after a run. If
+// only a sample of the grid ran, elements count that one of its instances stored, not atomically.
 void Prepare(Tensor& tensor);
 void Settle(Tensor& tensor, bool sampled);
 

@@ -97,6 +97,8 @@ struct Target {
 
 // `file`: the id of `text` in the caller's SourceMap, or −1.
 Result<Target> ParseTarget(std::string_view text, int32_t file, DiagSink& diags);
+// The file that ParseTarget reads back as `target`.
+std::string ToToml(const Target& target);
 
 // The machines that come with the compiler.
 std::vector<std::string> BuiltinMachines();

@@ -34,6 +34,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"frontend", {"support", "language", "ir"}},
     {"scheduler", {"support", "ir"}},
     {"explain", {"support", "ir", "scheduler"}},
+    {"calibrate", {"support", "ir", "runtime"}},
     {"backend", {"support", "ir"}},
     {"runtime", {"support"}},  // and backend/kernel_image.h
     {"api", {"support", "language", "ir", "frontend", "scheduler", "backend", "runtime"}},
@@ -90,8 +91,8 @@ const std::vector<BannedWord> kBanned = {
 
 // An architecture's name in code: passes ask a target for features and limits.
 const std::vector<std::string_view> kMayNameArchitectures = {
-    "ir/machines/", "tests/",    "tools/",   "bench/", "examples/",
-    "backend/",     "runtime/",  "api/",     "include/"};
+    "ir/machines/", "tests/",   "tools/", "bench/",   "examples/",
+    "backend/",     "runtime/", "api/",   "include/", "calibrate/"};
 
 bool StartsWithAny(const std::string& path, const std::vector<std::string_view>& prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) {

@@ -155,6 +155,12 @@ class CommandLine {
   }
 
   void AddBench() {
+    CLI::App* calibrate =
+        Add("calibrate", "measure a GPU and write its machine file", CmdCalibrate, false);
+    calibrate->add_option("--device", o_.device, "cuda or cuda:N");
+    calibrate->add_option("--target", o_.target, "machine whose entries are measured anew");
+    calibrate->add_option("-o,--output", o_.output, "file; standard output if left out");
+
     CLI::App* bench = Add("bench", "time a kernel on a GPU", CmdBench, true);
     bench->add_option("file", o_.file, "FILE[:KERNEL]")->required();
     bench->add_option("assignments", o_.assignments,

@@ -1,0 +1,132 @@
+// Shared memory and barriers.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "calibrate/probes_internal.h"
+
+namespace tilec::calibrate {
+
+namespace {
+
+constexpr int kDataBytes = 8 * 2048;  // 8 accesses of 512 bytes by each of 4 warps
+constexpr const char* kAddress =
+    "mul.lo.u32 %at, %warp, 512;\nadd.u32 %at, %at, %smem;\nmul.lo.u32 %row, %lane, 16;\n"
+    "add.u32 %at, %at, %row;\n";
+
+// 8 accesses a trip, 512 bytes each, without bank conflicts.
+Parts Accesses(bool store) {
+  Parts p;
+  p.declare = ".reg .u32 %at, %row;\n.reg .b32 %v<4>, %sum;\n";
+  p.setup = kAddress + std::string("mov.u32 %sum, 0;\n");
+  for (int i = 0; i < 4; ++i) p.setup += fmt::format("add.u32 %v{}, %me, {};\n", i, i);
+  for (int i = 0; i < 8; ++i) {
+    if (store) {
+      p.body += fmt::format(
+          "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%at+{}], {{%v0, %v1, %v2, %v3}};\n", 2048 * i);
+    } else {
+      p.body += fmt::format(
+          "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {{%v0, %v1, %v2, %v3}}, [%at+{}];\n"
+          "xor.b32 %sum, %sum, %v0;\nxor.b32 %sum, %sum, %v3;\n",
+          2048 * i);
+    }
+  }
+  // An address that moves with the loop, so that a load is not hoisted out of it.
+  p.body += "and.b32 %row, %trip, 0;\nadd.u32 %at, %at, %row;\n";
+  if (store) p.body += "add.u32 %v0, %v0, 1;\n";
+  p.finish =
+      "ld.shared.u32 %v1, [%at];\nadd.u32 %sum, %sum, %v1;\nst.global.u32 [%out_data], %sum;\n";
+  return p;
+}
+
+Parts Beside(Parts p) {
+  const Stream stream = TensorStream(kDataBytes);
+  p.declare += stream.declare;
+  p.setup += stream.setup;
+  p.beside = stream.beside;
+  p.beside_finish = stream.finish;
+  p.beside_per_trip = 4;
+  return p;
+}
+
+// Two warps hand a turn to and fro over two mbarriers. A trip is two hops.
+Parts PingPong() {
+  Parts p;
+  p.threads = 64;
+  p.declare =
+      ".reg .u32 %mine, %theirs, %phase;\n.reg .pred %done, %lead, %second;\n"
+      ".reg .b64 %token;\n";
+  p.setup =
+      "mul.lo.u32 %mine, %warp, 8;\nadd.u32 %mine, %mine, %smem;\n"
+      "xor.b32 %theirs, %mine, 8;\nsetp.eq.u32 %lead, %lane, 0;\n"
+      "@%lead mbarrier.init.shared::cta.b64 [%mine], 1;\n"
+      "setp.eq.u32 %second, %warp, 1;\n"
+      "fence.mbarrier_init.release.cluster;\n";
+  const auto wait = [](const char* label) {
+    return fmt::format(
+        "{0}:\nmbarrier.try_wait.parity.shared::cta.b64 %done, [%mine], %phase;\n"
+        "@!%done bra {0};\n",
+        label);
+  };
+  const std::string arrive = "@%lead mbarrier.arrive.shared::cta.b64 %token, [%theirs];\n";
+  p.body = "and.b32 %phase, %trip, 1;\n@%second bra SECOND;\n" + arrive + wait("WAIT0") +
+           "bra NEXT;\nSECOND:\n" + wait("WAIT1") + arrive + "NEXT:\n";
+  return p;
+}
+
+}  // namespace
+
+void AddSharedProbes(std::vector<Probe>& to) {
+  to.push_back(Make("ldmatrix.alone", "ldmatrix.x4 of four warps: bytes per cycle from cycles each",
+                    Accesses(false), 4 * 8, kDataBytes));
+  to.push_back(Make("ldmatrix.beside", "the same beside wgmma n256", Beside(Accesses(false)), 4 * 8,
+                    kDataBytes + kStreamBytes));
+  to.push_back(
+      Make("stmatrix.alone", "stmatrix.x4 of four warps", Accesses(true), 4 * 8, kDataBytes));
+  to.push_back(Make("stmatrix.beside", "the same beside wgmma n256", Beside(Accesses(true)), 4 * 8,
+                    kDataBytes + kStreamBytes));
+
+  Parts round = Accesses(true);
+  round.shot = true;
+  round.body = kBegin +
+               std::string(
+                   "st.shared.v4.u32 [%at], {%v0, %v1, %v2, %v3};\n"
+                   "ld.shared.v4.u32 {%v0, %v1, %v2, %v3}, [%at];\n"
+                   "add.u32 %sum, %sum, %v0;\nadd.u32 %sum, %sum, %v3;\n"
+                   "and.b32 %row, %sum, 0;\nadd.u32 %at, %at, %row;\n") +
+               kEnd;
+  to.push_back(
+      Make("shared.round", "st.shared.v4, then ld.shared.v4 of it: latency", round, 1, kDataBytes));
+
+  Parts load = Accesses(false);
+  load.body.clear();
+  for (int i = 0; i < 8; ++i)
+    load.body +=
+        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%v0, %v1, %v2, %v3}, [%at];\n"
+        "and.b32 %row, %v0, 0;\nadd.u32 %at, %at, %row;\n";
+  load.setup += "st.shared.u32 [%at], %me;\n";
+  to.push_back(Make("ldmatrix.latency", "one ldmatrix.x4 after another that gives its address",
+                    load, 8, kDataBytes));
+
+  to.push_back(Make("mbarrier.hop", "mbarrier arrive to the try_wait of another warp, one way",
+                    PingPong(), 2, 64));
+
+  Parts passed;
+  passed.declare = ".reg .pred %done;\n.reg .b64 %token;\n";
+  passed.setup =
+      "setp.eq.u32 %first, %me, 0;\n"
+      "@%first mbarrier.init.shared::cta.b64 [%smem], 1;\n"
+      "fence.mbarrier_init.release.cluster;\nbar.sync 0;\n"
+      "@%first mbarrier.arrive.shared::cta.b64 %token, [%smem];\nbar.sync 0;\n";
+  passed.body =
+      "WAIT:\nmbarrier.try_wait.parity.shared::cta.b64 %done, [%smem], 0;\n"
+      "@!%done bra WAIT;\n";
+  to.push_back(
+      Make("mbarrier.passed", "try_wait of a phase that is over, with its branch", passed, 1, 64));
+
+  Parts named;
+  named.body = "bar.sync 1, 128;\n";
+  to.push_back(Make("bar.sync.128", "bar.sync of 128 threads, back to back", named, 1));
+}
+
+}  // namespace tilec::calibrate

@@ -1,0 +1,79 @@
+// A machine as the text of its file, the way the files of ir/machines are written.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "ir/target.h"
+
+namespace tilec::ir {
+
+namespace {
+
+constexpr std::pair<const char*, double Work::*> kQuantities[] = {{"flops", &Work::flops},
+                                                                  {"elements", &Work::elements},
+                                                                  {"bytes", &Work::bytes},
+                                                                  {"steps", &Work::steps},
+                                                                  {"rows", &Work::rows}};
+
+std::string Quoted(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out + "\"";
+}
+
+template <typename Container>
+std::string List(const Container& words) {
+  std::string out;
+  for (const std::string& w : words) out += (out.empty() ? "" : ", ") + Quoted(w);
+  return "[" + out + "]";
+}
+
+std::string Text(const Linear& l) {
+  std::string parts;
+  int count = 0;
+  const auto add = [&](const char* name, double v) {
+    parts += fmt::format("{}{} = {}", count++ ? ", " : "", name, v);
+  };
+  if (l.base != 0) add("base", l.base);
+  bool constant = true;
+  for (const auto& [name, member] : kQuantities)
+    if (l.per.*member != 0) add(name, l.per.*member), constant = false;
+  return constant ? fmt::format("{}", l.base) : "{ " + parts + " }";
+}
+
+std::string Text(const Origin& o) {
+  return fmt::format("tag = {}\nsource = {}\n", Quoted(Spelling(o.evidence)), Quoted(o.source));
+}
+
+}  // namespace
+
+std::string ToToml(const Target& t) {
+  std::string s = fmt::format("name = {}\ntitle = {}\narch = {}\nfeatures = {}\n", Quoted(t.name),
+                              Quoted(t.title), Quoted(t.arch), List(t.features));
+  for (const TargetLimit& l : t.limits)
+    s += fmt::format("\n[[limit]]\nname = {}\nvalue = {}\n{}", Quoted(l.name), l.value,
+                     Text(l.origin));
+  for (const TargetUnit& u : t.units)
+    s += fmt::format("\n[[unit]]\nname = {}\ncapacity = {}\n{}{}", Quoted(u.name), u.capacity,
+                     u.fluid ? "fluid = true\n" : "", Text(u.origin));
+  for (const OpCost& op : t.ops) {
+    s += fmt::format("\n[[op]]\nkind = {}\nops = {}\nwarps = {}\n{}{}issue = {}\nlatency = {}\n",
+                     Quoted(op.kind), List(op.ops), op.warps, op.async ? "async = true\n" : "",
+                     op.variable ? "variable = true\n" : "", Text(op.issue), Text(op.latency));
+    std::string uses;
+    for (const TargetUse& use : op.uses)
+      uses += fmt::format("{}{} = {}", uses.empty() ? "" : ", ",
+                          t.units[static_cast<size_t>(use.unit)].name, Text(use.cycles));
+    if (!uses.empty()) s += "use = { " + uses + " }\n";
+    s += Text(op.origin);
+  }
+  for (const TargetTransfer& x : t.transfers)
+    s += fmt::format("\n[[transfer]]\nmedium = {}\ncycles = {}\n{}", Quoted(x.medium),
+                     Text(x.cycles), Text(x.origin));
+  return s;
+}
+
+}  // namespace tilec::ir
