@@ -1,5 +1,5 @@
 // Arithmetic pipes of one warpgroup: alone, beside a wgmma stream, and from one instruction to the
-// next. 64 instructions a trip, as two dependent chains: what the code of a row of a tile looks
+// next. 256 instructions a trip; two chains: what the code of a row of a tile looks
 // like.
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -22,7 +22,7 @@ constexpr Op kOps[] = {
     {"cvt", "cvt.rn.bf16x2.f32", "cvt.rn.bf16x2.f32 %w, {0}, {1};\nmov.b32 {0}, %w;\n"},
     {"ex2", "ex2.approx.ftz.f32", "ex2.approx.ftz.f32 {0}, {0};\n"},
 };
-constexpr int kInstructions = 64;
+constexpr int kInstructions = 256;
 
 Parts Chains(const Op& op, int chains) {
   Parts p;
@@ -58,7 +58,7 @@ void AddScalarProbes(std::vector<Probe>& to) {
     beside.setup += stream.setup;
     beside.beside = stream.beside;
     beside.beside_finish = stream.finish;
-    beside.beside_per_trip = 4;  // 2048 cycles of products: longer than the slowest trip
+    beside.beside_per_trip = 8;  // 4096 cycles of products, longer than the slowest trip
     to.push_back(Make(name + ".beside", what + ", two chains beside wgmma n256", beside,
                       kInstructions, kStreamBytes));
   }

@@ -20,6 +20,8 @@ Parts Accesses(bool store) {
   p.declare = ".reg .u32 %at, %row;\n.reg .b32 %v<4>, %sum;\n";
   p.setup = kAddress + std::string("mov.u32 %sum, 0;\n");
   for (int i = 0; i < 4; ++i) p.setup += fmt::format("add.u32 %v{}, %me, {};\n", i, i);
+  // An address that moves with the loop, so that a load is not hoisted out of it.
+  p.body = "and.b32 %row, %trip, %zero;\nadd.u32 %at, %at, %row;\n";
   for (int i = 0; i < 8; ++i) {
     if (store) {
       p.body += fmt::format(
@@ -31,8 +33,6 @@ Parts Accesses(bool store) {
           2048 * i);
     }
   }
-  // An address that moves with the loop, so that a load is not hoisted out of it.
-  p.body += "and.b32 %row, %trip, 0;\nadd.u32 %at, %at, %row;\n";
   if (store) p.body += "add.u32 %v0, %v0, 1;\n";
   p.finish =
       "ld.shared.u32 %v1, [%at];\nadd.u32 %sum, %sum, %v1;\nst.global.u32 [%out_data], %sum;\n";
@@ -87,23 +87,21 @@ void AddSharedProbes(std::vector<Probe>& to) {
                     kDataBytes + kStreamBytes));
 
   Parts round = Accesses(true);
-  round.shot = true;
-  round.body = kBegin +
-               std::string(
-                   "st.shared.v4.u32 [%at], {%v0, %v1, %v2, %v3};\n"
-                   "ld.shared.v4.u32 {%v0, %v1, %v2, %v3}, [%at];\n"
-                   "add.u32 %sum, %sum, %v0;\nadd.u32 %sum, %sum, %v3;\n"
-                   "and.b32 %row, %sum, 0;\nadd.u32 %at, %at, %row;\n") +
-               kEnd;
-  to.push_back(
-      Make("shared.round", "st.shared.v4, then ld.shared.v4 of it: latency", round, 1, kDataBytes));
+  round.body.clear();
+  for (int i = 0; i < 8; ++i)
+    round.body +=
+        "st.shared.v4.u32 [%at], {%v0, %v1, %v2, %v3};\n"
+        "ld.shared.v4.u32 {%v0, %v1, %v2, %v3}, [%at];\n"
+        "and.b32 %row, %v0, %zero;\nadd.u32 %at, %at, %row;\n";
+  to.push_back(Make("shared.round", "st.shared.v4, ld.shared.v4 of it, then the next", round, 8,
+                    kDataBytes));
 
   Parts load = Accesses(false);
   load.body.clear();
   for (int i = 0; i < 8; ++i)
     load.body +=
         "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%v0, %v1, %v2, %v3}, [%at];\n"
-        "and.b32 %row, %v0, 0;\nadd.u32 %at, %at, %row;\n";
+        "and.b32 %row, %v0, %zero;\nadd.u32 %at, %at, %row;\n";
   load.setup += "st.shared.u32 [%at], %me;\n";
   to.push_back(Make("ldmatrix.latency", "one ldmatrix.x4 after another that gives its address",
                     load, 8, kDataBytes));
@@ -112,6 +110,7 @@ void AddSharedProbes(std::vector<Probe>& to) {
                     PingPong(), 2, 64));
 
   Parts passed;
+  passed.threads = 32;
   passed.declare = ".reg .pred %done;\n.reg .b64 %token;\n";
   passed.setup =
       "setp.eq.u32 %first, %me, 0;\n"

@@ -130,7 +130,7 @@ void AddTensorProbes(std::vector<Probe>& to) {
       for (int count : {1, 5}) {  // how long issuing holds the warp: five against one
         Parts issue = stream;
         issue.shot = true;
-        issue.body = "wgmma.fence.sync.aligned;\n" + std::string(kBegin);
+        issue.body = std::string(kBegin) + "wgmma.fence.sync.aligned;\n";
         for (int i = 0; i < count; ++i) issue.body += Wgmma(t, n, "%da", "%db", t.tail);
         issue.body += "wgmma.commit_group.sync.aligned;\n" + std::string(kEnd) +
                       "wgmma.wait_group.sync.aligned 0;\n";

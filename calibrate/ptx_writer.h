@@ -12,8 +12,8 @@ namespace tilec::calibrate {
 // `finish` after the clock stopped (results that keep the work alive go to [%out_data], a place of
 // each thread's own).
 //
-// Registers that a part may use: %me, %warp, %lane, %trip (counts up), %smem (u32 address of
-// shared memory), %map (u64, address of the tensor map). It declares others in `declare`.
+// Registers that a part may use: %me (thread), %warp, %lane, %trip (counts up), %smem (u32 address
+// of shared memory), %map (u64, address of the tensor map). It declares others in `declare`.
 struct Parts {
   std::string declare, setup, body, finish;
   // A second warpgroup (threads 128 to 255) that runs this many iterations of `beside` for each
