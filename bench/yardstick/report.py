@@ -47,19 +47,21 @@ def case_text(label, rows, notes):
 
 def load(paths):
     """(facts of the last run, {(case, tunes, regime): {who: row}}, [notes])"""
-    facts, found, notes = {}, {}, []
+    facts, found, notes, commits = {}, {}, [], []
     for path in paths:
         with open(path) as f:
             for line in f:
                 row = json.loads(line)
                 if row["kind"] == "run":
                     facts = row
+                    if row.get("commit") and row["commit"] not in commits:
+                        commits.append(row["commit"])
                 elif row["kind"] == "note":
                     notes.append(row)
                 elif row["kind"] == "time":
                     tunes = ",".join(f"{k}={v}" for k, v in row["tunes"].items())
                     found.setdefault((row["case"], tunes, row["regime"]), {})[row["who"]] = row
-    return facts, found, notes
+    return {**facts, "commits": commits}, found, notes
 
 
 def _first_peer(rows):
@@ -77,7 +79,8 @@ def entries(found):
         ours, peer = rows.get("tilec"), _first_peer(rows)
         if ours:
             e[regime] = {"ours": rate(ours), "ms": ours["ms"], "mhz": ours.get("sm_mhz"),
-                         "floor": ours["floor_ms"] / ours["ms"], "error": ours.get("error")}
+                         "floor": ours["floor_ms"] / ours["ms"], "error": ours.get("error"),
+                         "cold": ours.get("cold_ms")}
             if peer:
                 e[regime].update(peer=rate(peer), who=peer["who"], ratio=peer["ms"] / ours["ms"])
             for other in ("triton", "copy"):
@@ -100,7 +103,8 @@ def _mean(found_entries, regime):
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
 
 
-HEADER = ["case", "sustained", "peer", "ratio", "rested", "peer", "ratio", "floor", "triton"]
+HEADER = ["case", "sustained", "peer", "ratio", "rested", "peer", "ratio", "floor", "triton",
+          "cold, ms"]
 
 
 def _rows(found):
@@ -108,8 +112,9 @@ def _rows(found):
     for e in entries(found):
         any_regime = e.get("sustained") or e.get("rested")
         triton = f"{any_regime['triton']:.2f}" if "triton" in any_regime else "–"
+        cold = f"{any_regime['cold']:.0f}" if any_regime["cold"] else "–"
         rows.append([e["label"]] + _cells(e, "sustained") + _cells(e, "rested")
-                    + [f"{any_regime['floor']:.2f}", triton])
+                    + [f"{any_regime['floor']:.2f}", triton, cold])
     return rows
 
 
@@ -135,7 +140,7 @@ def markdown(paths):
              "", "![peer time over our time](results.svg)", "",
              f"{facts['gpu']}, driver {facts['driver']}, CUDA {facts['cuda']}, PyTorch "
              f"{facts['torch']}, cuDNN {facts['cudnn']}, Triton {facts['triton']}, "
-             f"{facts['date'][:10]}, commit {facts['commit']}, `--schedule={facts['schedule']}`.",
+             f"{facts['date'][:10]}, commits {', '.join(facts['commits'])}, `--schedule={facts['schedule']}`.",
              "", "| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
     lines += ["| " + " | ".join(r) + " |" for r in _rows(found)]
     lines.append("")
