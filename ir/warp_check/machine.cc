@@ -198,7 +198,7 @@ Step Machine::RunOp(OpId id) {
     }
     default: break;
   }
-  if (!NothingFlying(id)) return Step::kFailed;
+  if (!NothingFlying(id) || !AccessTensor(id)) return Step::kFailed;
   if (op.attr("scratch") && op.i("scratch") >= 0 && !Scratch(id)) return Step::kFailed;
   if (op.results.size() == 1 && p_.steers[static_cast<size_t>(op.results[0].index)]) Evaluate(id);
   return Step::kDone;
@@ -244,6 +244,7 @@ void Machine::ReportDeadlock(State& state) {
     who_ = me().frames.back().who;
     const Op& op = fn_.ops[id];
     const int slot = BarrierOf(op, op.operands[0], SlotOperand(op, fn_));
+    if (slot < 0) return;  // BarrierOf has reported
     const Barrier& b = state.barriers[static_cast<size_t>(slot)];
     std::string lacks = fmt::format("{} of {} arrivals", b.arrived, b.count);
     if (b.expected || b.delivered)

@@ -57,52 +57,69 @@ bool Machine::AccessBuffer(OpId id, ValueId buffer, ValueId slot, Proxy proxy, b
 // follows: whoever knows this one is done knows the same of those.
 bool Machine::Access(const Op& op, OpId id, ValueId buffer, int64_t begin, int64_t end, Proxy proxy,
                      bool write, const Record& how) {
-  const Clock& knows = Knows();
   const auto [first, last] = p_.RegionsOf(begin, end);
   for (int i = first; i < last; ++i) {
-    Region& region = s_->regions[static_cast<size_t>(i)];
-    if (!write && !region.written && (!buffer.valid() || p_.FilledThrough(buffer, i))) {
+    if (!write && !s_->regions[static_cast<size_t>(i)].written &&
+        (!buffer.valid() || p_.FilledThrough(buffer, i))) {
       Fail(kWarpUnfilled, op,
            fmt::format("it reads {} before anything fills it", p_.RegionName(i)));
       return false;
     }
-    for (const Record& r : region.records) {
-      if (!write && !r.write) continue;
-      if (!Known(r, knows)) {
-        Fail(write ? kWarpOverwrite : kWarpUnfilled, op,
-             fmt::format("it {} {}, but nothing orders it after {}", write ? "writes" : "reads",
-                         p_.RegionName(i), Whose(r)));
-        return false;
-      }
-      const Role& other = s_->roles[static_cast<size_t>(r.component / 2)];
-      if (r.component / 2 == role_ && r.proxy != Proxy::kCopyIn)
-        OnlyOne(other.syncs, r.proxy == Proxy::kGeneric ? r.n : r.end - 1, me().now);
-      if (r.proxy == Proxy::kGeneric && proxy != Proxy::kGeneric)
-        OnlyOne(other.fences, r.n, knows[static_cast<size_t>(r.component)]);
-      if (r.proxy == Proxy::kGeneric && proxy != Proxy::kGeneric &&
-          (r.fence < 0 || knows[static_cast<size_t>(r.component)] < r.fence)) {
-        Fail(kWarpFence, op,
-             fmt::format("no fence_async stands between {} and this access to {}", Whose(r),
-                         p_.RegionName(i)));
-        return false;
-      }
-    }
-    Record r = how;
-    r.proxy = proxy;
-    r.write = write;
-    r.component = Mine();
-    r.n = me().now;
-    r.op = id;
-    if (write) {
-      region.records.clear();
-      region.written = true;
-    } else {
-      std::erase_if(region.records, [&](const Record& o) {
-        return !o.write && o.component == r.component && o.proxy == proxy;
-      });
-    }
-    region.records.push_back(r);
+    if (!AccessRegion(op, id, i, proxy, write, how)) return false;
   }
+  return true;
+}
+
+// Tensors that are read and written: a read and a write are ordered like those of shared memory.
+// Writes among themselves are not followed: they are of other elements.
+bool Machine::AccessTensor(OpId id) {
+  bool write = false;
+  const ValueId tensor = p_.SharedTensor(fn_.ops[id], &write);
+  return !tensor.valid() ||
+         AccessRegion(fn_.ops[id], id, p_.shared_tensors.at(tensor), Proxy::kGeneric, write, {});
+}
+
+bool Machine::AccessRegion(const Op& op, OpId id, int number, Proxy proxy, bool write,
+                           const Record& how) {
+  const Clock& knows = Knows();
+  const bool tensor = number >= p_.smem_regions();
+  Region& region = s_->regions[static_cast<size_t>(number)];
+  for (const Record& r : region.records) {
+    if ((!write && !r.write) || (tensor && write && r.write)) continue;
+    if (!Known(r, knows)) {
+      Fail(write ? kWarpOverwrite : kWarpUnfilled, op,
+           fmt::format("it {} {}, but nothing orders it after {}", write ? "writes" : "reads",
+                       p_.RegionName(number), Whose(r)));
+      return false;
+    }
+    const bool crosses = r.proxy == Proxy::kGeneric && proxy != Proxy::kGeneric;
+    const int32_t known = knows[static_cast<size_t>(r.component)];
+    const Role& other = s_->roles[static_cast<size_t>(r.component / 2)];
+    if (r.component / 2 == role_ && r.proxy != Proxy::kCopyIn)
+      OnlyOne(other.syncs, r.proxy == Proxy::kGeneric ? r.n : r.end - 1, me().now);
+    if (crosses) OnlyOne(other.fences, r.n, known);
+    if (crosses && (r.fence < 0 || known < r.fence)) {
+      Fail(kWarpFence, op,
+           fmt::format("no fence_async stands between {} and this access to {}", Whose(r),
+                       p_.RegionName(number)));
+      return false;
+    }
+  }
+  Record r = how;
+  r.proxy = proxy;
+  r.write = write;
+  r.component = Mine();
+  r.n = me().now;
+  r.op = id;
+  if (write && !tensor) {
+    region.records.clear();
+    region.written = true;
+  } else {
+    std::erase_if(region.records, [&](const Record& o) {
+      return o.write == write && o.component == r.component && o.proxy == proxy;
+    });
+  }
+  region.records.push_back(r);
   return true;
 }
 

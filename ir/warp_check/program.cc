@@ -15,6 +15,7 @@ Program::Program(const Function& function) : fn(function) {
   FindRoles();
   FindBarriers();
   FindBuffers();
+  FindTensors();
   FindTiles();
   FindSteering();
   FindWork();
@@ -114,8 +115,9 @@ void Program::FindBuffers() {
       buffers[v] = b;
       for (int64_t s = 0; s <= b.depth; ++s) points.insert(b.offset + s * b.slot_bytes);
     }
-    if (op.kind == OpKind::kTmaLoad || op.kind == OpKind::kTmaStore) {
-      const Buffer& b = buffers[op.operands[0]];
+    if ((op.kind == OpKind::kTmaLoad || op.kind == OpKind::kTmaStore) &&
+        buffers.count(op.operands[0])) {
+      const Buffer& b = buffers.at(op.operands[0]);
       for (int64_t s = 0; s < b.depth; ++s) {
         points.insert(b.offset + s * b.slot_bytes + op.i("offset"));
         points.insert(b.offset + s * b.slot_bytes + op.i("offset") + BoxBytes(op));
@@ -136,17 +138,54 @@ void Program::FindBuffers() {
     const Op& op = fn.ops[id];
     if (op.kind == OpKind::kSmemStore || op.kind == OpKind::kSmemZero) {
       const ValueId v = op.operands[op.kind == OpKind::kSmemStore ? 1 : 0];
-      const Buffer& b = buffers[v];
+      if (!buffers.count(v)) return;
+      const Buffer& b = buffers.at(v);
       filled_[v].push_back(RegionsOf(b.offset, b.offset + b.depth * b.slot_bytes));
     }
-    if (op.kind == OpKind::kTmaLoad) {
-      const Buffer& b = buffers[op.operands[0]];
+    if (op.kind == OpKind::kTmaLoad && buffers.count(op.operands[0])) {
+      const Buffer& b = buffers.at(op.operands[0]);
       for (int64_t s = 0; s < b.depth; ++s) {
         const int64_t at = b.offset + s * b.slot_bytes + op.i("offset");
         filled_[op.operands[0]].push_back(RegionsOf(at, at + BoxBytes(op)));
       }
     }
   });
+}
+
+namespace {
+
+// The tensor an op of threads or of the copy engine touches.
+ValueId TensorOf(const Function& fn, const Op& op, bool* write) {
+  *write = false;
+  switch (op.kind) {
+    case OpKind::kTmaStore: *write = true; [[fallthrough]];
+    case OpKind::kTmaLoad: return fn.launch.maps[static_cast<size_t>(op.i("map"))].tensor;
+    case OpKind::kGStore:
+    case OpKind::kGAtomic:
+    case OpKind::kGStoreScalar:
+    case OpKind::kGAtomicScalar: *write = true; [[fallthrough]];
+    case OpKind::kGLoad:
+    case OpKind::kGLoadScalar: return op.operands[0];
+    default: return {};
+  }
+}
+
+}  // namespace
+
+void Program::FindTensors() {
+  std::map<ValueId, int> touched;  // 1: read, 2: written
+  WalkOps(fn, fn.body, [&](OpId id) {
+    bool write = false;
+    const ValueId tensor = TensorOf(fn, fn.ops[id], &write);
+    if (tensor.valid()) touched[tensor] |= write ? 2 : 1;
+  });
+  for (const auto& [tensor, how] : touched)
+    if (how == 3) shared_tensors.try_emplace(tensor, regions());
+}
+
+ValueId Program::SharedTensor(const Op& op, bool* write) const {
+  const ValueId tensor = TensorOf(fn, op, write);
+  return shared_tensors.count(tensor) ? tensor : ValueId();
 }
 
 std::pair<int, int> Program::RegionsOf(int64_t begin, int64_t end) const {
@@ -164,6 +203,8 @@ bool Program::FilledThrough(ValueId buffer, int region) const {
 }
 
 std::string Program::RegionName(int region) const {
+  for (const auto& [tensor, i] : shared_tensors)
+    if (i == region) return fmt::format("`{}`", fn.param(tensor) ? fn.param(tensor)->name : "?");
   const int64_t at = cuts[static_cast<size_t>(region)];
   for (const auto& [v, b] : buffers)
     if (b.offset <= at && at < b.offset + b.depth * b.slot_bytes)
@@ -312,7 +353,10 @@ bool Program::Mark(BlockId block) {
       case OpKind::kRole:
       case OpKind::kCounter:
       case OpKind::kCounterAdd: here = true; break;
-      default: here = here || (op.attr("scratch") && op.i("scratch") >= 0); break;
+      default:
+        here = here || (op.attr("scratch") && op.i("scratch") >= 0);
+        if (bool write = false; SharedTensor(op, &write).valid()) here = true;
+        break;
     }
     const bool yields = op.kind == OpKind::kYield;
     if (!yields) {

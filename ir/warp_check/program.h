@@ -40,7 +40,12 @@ struct Program {
   // Shared memory, cut where any access begins or ends.
   std::map<ValueId, Buffer> buffers;
   std::vector<int64_t> cuts;
-  int regions() const { return cuts.empty() ? 0 : static_cast<int>(cuts.size()) - 1; }
+  int smem_regions() const { return cuts.empty() ? 0 : static_cast<int>(cuts.size()) - 1; }
+  // Then one region for each tensor that the kernel both reads and writes.
+  std::map<ValueId, int> shared_tensors;
+  int regions() const { return smem_regions() + static_cast<int>(shared_tensors.size()); }
+  // The tensor an op reads or writes in global memory, if it is one of those; invalid: none.
+  ValueId SharedTensor(const Op& op, bool* write) const;
   std::pair<int, int> RegionsOf(int64_t begin, int64_t end) const;
   // Does some op write this region through this buffer?
   bool FilledThrough(ValueId buffer, int region) const;
@@ -59,6 +64,7 @@ struct Program {
   void FindRoles();
   void FindBarriers();
   void FindBuffers();
+  void FindTensors();
   void FindTiles();
   void FindSteering();
   void FindWork();

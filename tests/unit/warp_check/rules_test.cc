@@ -273,6 +273,29 @@ TEST(WarpRules, ScratchOfTwoRolesIsTwoScratches) {
   EXPECT_EQ(Verdict(kernel(0)), "WarpOverwrite");
 }
 
+TEST(WarpRules, TensorsReadAndWritten) {
+  // Threads of a role write a tensor that others of them read.
+  const std::string good =
+      Kernel(4, R"(role {name = "main", first_warp = 0, warps = 4, regs = 0} do {
+      %x = constant {value = 0} : bf16[64, 64]#0
+      for %zero, %M {step = 64} do (%m: i64) {
+        %end = add %m, %c64 : i64
+        cta_sync {id = 1}
+        gstore %O, %x, %m, %end, %zero, %c64 {modes = "rr", sizes = [64, 64], vector = 1}
+        cta_sync {id = 2}
+        %y = gload %O, %zero, %zero {modes = "rr", sizes = [64, 64], vector = 1} : bf16[64, 64]#0
+        yield
+      }
+      yield
+    }
+)");
+  const std::string inout = With(good, "out [M, K]", "inout [M, K]");
+  std::string text;
+  EXPECT_EQ(Verdict(inout, &text), "") << text;
+  EXPECT_EQ(Verdict(Without(inout, "cta_sync {id = 1}\n")), "WarpOverwrite");
+  EXPECT_EQ(Verdict(Without(inout, "cta_sync {id = 2}\n")), "WarpUnfilled");
+}
+
 TEST(WarpRules, EndlessStatesAreSaidSo) {
   // A counter that steers a branch in a way that never repeats.
   const std::string body = Kernel(
