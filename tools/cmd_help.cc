@@ -15,6 +15,7 @@
 #include "language/diagnostics.h"
 #include "runtime/diagnostics.h"
 #include "runtime/emulator/diagnostics.h"
+#include "runtime/emulator/judge/finding.h"
 #include "scheduler/diagnostics.h"
 #include "support/nearest.h"
 #include "tools/commands.h"
@@ -92,6 +93,13 @@ int CmdHelp(const Options& options) {
       return kOk;
     }
     codes.push_back(d->code);
+  }
+  namespace judge = runtime::judge;
+  if (const auto rule = judge::RuleFromId(code)) {  // what `tilec check` finds
+    const judge::RuleDef& def = judge::Def(*rule);
+    fmt::print("{}[{}] {}\n\n{}{}", judge::SeverityName(def.severity), def.id, def.title,
+               Wrapped(def.condition), Wrapped(std::string("see ") + def.source));
+    return kOk;
   }
   DiagBuilder d = session.diags().Report(kUnknownCode, Span{}, options.word).Place("command line");
   const std::string near = NearestName(code, codes);
