@@ -3,6 +3,8 @@
 // solver on one core of a large server (arXiv 2512.18134).
 //
 //   schedule_bench [NAME…]
+//   schedule_bench --ablations         what taking freedoms and resources away does
+//   schedule_bench --growth [FILE]     times against the number of ops, and a picture of them
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -13,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/schedule_tables.h"
 #include "scheduler/scheduler.h"
 #include "support/file.h"
 
@@ -101,5 +104,9 @@ int Main(const std::vector<std::string>& only) {
 }  // namespace tilec::scheduler
 
 int main(int argc, char** argv) {
-  return tilec::scheduler::Main(std::vector<std::string>(argv + 1, argv + argc));
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words[0] == "--ablations") return tilec::scheduler::PrintAblations();
+  if (!words.empty() && words[0] == "--growth")
+    return tilec::scheduler::PrintGrowth(words.size() > 1 ? words[1] : "");
+  return tilec::scheduler::Main(words);
 }

@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "backend/backend.h"
-#include "tools/coverage.h"
 #include "tools/commands.h"
+#include "tools/coverage.h"
 #include "tools/session.h"
 
 namespace tilec::tools {

@@ -91,7 +91,7 @@ class Command {
   }
 
   Result<Explanation> Solve(const scheduler::Graph& graph) {
-    TRY(const scheduler::Solution solution, scheduler::Solve(graph, options_, session_.diags()));
+    TRY(const scheduler::Solution solution, SolveCached(session_, graph, options_));
     return explain::Explain(graph, solution.schedule, {solution.certificate, solution.lower_bound},
                             session_.loaded().sources, session_.diags());
   }

@@ -51,7 +51,7 @@ Result<> Schedule_(Session& session) {
   scheduler::SolveOptions options;
   options.epsilon = o.epsilon;
   if (o.ii > 0) options.fixed_ii = o.ii;
-  TRY(const scheduler::Solution solution, scheduler::Solve(graph, options, session.diags()));
+  TRY(const scheduler::Solution solution, SolveCached(session, graph, options));
   PrintReport(graph, solution.schedule, solution.report);
   const scheduler::Certificate& c = solution.certificate;
   const std::string proof = c.proof == scheduler::Proof::kBound ? "smallest: " + c.bound.text

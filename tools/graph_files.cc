@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/graph_files.h"
 
+#include "api/solution_cache.h"
 #include "scheduler/load_schedule.h"
 #include "support/file.h"
 #include "tools/diagnostics.h"
@@ -35,6 +36,13 @@ Result<ir::Schedule> LoadScheduleFor(Session& session, const scheduler::Graph& g
                                      const std::string& path) {
   TRY(const int32_t file, AddSource(session, path));
   return scheduler::LoadSchedule(graph, session.loaded().sources.text(file), file, session.diags());
+}
+
+Result<scheduler::Solution> SolveCached(Session& session, const scheduler::Graph& graph,
+                                        const scheduler::SolveOptions& options) {
+  if (session.cache() == nullptr) return scheduler::Solve(graph, options, session.diags());
+  api::SolutionCache store(*session.cache(), session.diags());
+  return scheduler::SolveStored(graph, options, &store, session.diags());
 }
 
 Result<> WriteResult(Session& session, const std::string& path, const std::string& text) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "ir/schedule.h"
-#include "scheduler/graph.h"
+#include "scheduler/scheduler.h"
 #include "tools/session.h"
 
 namespace tilec::tools {
@@ -20,6 +20,9 @@ Result<ir::Schedule> LoadSchedule(Session& session, const std::string& path);
 // For this graph, judged.
 Result<ir::Schedule> LoadScheduleFor(Session& session, const scheduler::Graph& graph,
                                      const std::string& path);
+// Solve, or what the cache has for the same question.
+Result<scheduler::Solution> SolveCached(Session& session, const scheduler::Graph& graph,
+                                        const scheduler::SolveOptions& options);
 // To a file, or to standard output.
 Result<> WriteResult(Session& session, const std::string& path, const std::string& text);
 

@@ -42,6 +42,11 @@ void AddCompiling(CLI::App* app, Options& o) {
 void AddCache(CLI::App* app, Options& o) {
   app->add_option("--cache-dir", o.cache_dir, "folder of the cache on disk");
 }
+// Of commands that solve.
+void AddSolutions(CLI::App* app, Options& o) {
+  app->add_flag("--no-cache", o.no_cache, "solve anew and store nothing");
+  AddCache(app, o);
+}
 // How the emulator's warps take turns (docs/emulator.md).
 void AddExecution(CLI::App* app, Options& o) {
   app->add_option("--policy", o.policy, "whose turn it is: run-to-block, random, pct, …-first");
@@ -212,6 +217,7 @@ class CommandLine {
     schedule->add_option("--ii", o_.ii, "only this initiation interval")
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
     schedule->add_option("--certificate", o_.certificate, "file for the certificate");
+    AddSolutions(schedule, o_);
     schedule->add_option("--proof", o_.proof, "file for a DRAT proof that no smaller II exists");
     schedule->add_option("--schedule", o_.schedule_file,
                          "judge the schedule of this file, solve nothing");
@@ -243,6 +249,7 @@ class CommandLine {
                         "static dims, constants, tunes as NAME=VALUE");
     explain->add_option("--graph", o_.graph, "a graph's text in place of FILE");
     explain->add_option("--target", o_.target, "machine: h200, h100, b200, twill_h100, twill_b200");
+    AddSolutions(explain, o_);
     explain->add_option("--schedule", o_.schedule, "solve, or a .sched file to explain");
     explain->add_option("--stdlib", o_.stdlib_dir,
                         "folder in place of the built-in standard library");
