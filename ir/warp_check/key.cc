@@ -140,6 +140,25 @@ struct Machine::Naming {
     }
     return false;
   }
+  // A length that changes with the turn of a loop around, whose own loop everybody has left.
+  bool Done(int32_t form, Terms& all) {
+    bool inner = false;
+    for (const auto& [atom, c] : terms.form(form))
+      for (const Scalar& arg : terms.atom(atom).args)
+        for (const auto& [nested, times] : terms.form(arg.form))
+          inner = inner || terms.atom(nested).kind == Atom::Kind::kFrame;
+    if (!inner) return false;
+    bool begun = false;
+    for (const Role& r : s.roles)
+      for (const auto& [loop, count] : r.runs) {
+        if (loop.first != form) continue;
+        begun = true;
+        const Scalar frame =
+            all.Of({Atom::Kind::kFrame, loop.second, count - 1, {Scalar{form, 0}}});
+        if (!Over(terms.form(frame.form)[0].first)) return false;
+      }
+    return begun;
+  }
   void Privates(int32_t form, std::set<int32_t>* out) const {
     for (const auto& [atom, c] : terms.form(form)) {
       if (terms.atom(atom).kind == Atom::Kind::kPrivate) out->insert(atom);
@@ -180,7 +199,7 @@ std::string Machine::Key(State& state) {
   for (auto it = state.known.begin(); it != state.known.end();) {
     std::set<int32_t> used;
     name.Privates(it->first, &used);
-    if (name.Stale(it->first) ||
+    if (name.Stale(it->first) || name.Done(it->first, terms_) ||
         !std::includes(live.begin(), live.end(), used.begin(), used.end())) {
       it = state.known.erase(it);
       continue;
@@ -271,7 +290,7 @@ std::string Machine::Key(State& state) {
     out(-8);
     for (const auto& [copy, group] : r.bulk) out(group < 0 ? -1 : r.bulk_commits - group);
     for (const auto& [loop, begun] : r.runs) {
-      if (name.Stale(loop.first)) continue;
+      if (name.Stale(loop.first) || name.Done(loop.first, terms_)) continue;
       int64_t least = begun;
       for (size_t other = 1; other < state.roles.size(); ++other)
         if (name.TakesPart(other, loop.second))

@@ -112,6 +112,38 @@ TEST(WarpControl, FixedInnerLengthInPersistentLoop) {
   EXPECT_EQ(Verdict(program, &text), "") << text;
 }
 
+TEST(WarpControl, PersistentKernelWithThreeRingsAndTwoReaders) {
+  // One tile per outer turn, two per inner turn, each read by two roles; rings of depths 2, 3, 3.
+  auto outer = [](const std::string& tag, const std::string& length, const std::string& first,
+                  const std::string& inner) {
+    return Counter("a" + tag) + Counter("b" + tag) + Counter("c" + tag) +
+           For("%zero", "%M", 132, "%o" + tag,
+               fmt::format(fmt::runtime(length), tag) + first +
+                   For("%zero", "%len" + tag, 64, "%i" + tag, inner));
+  };
+  auto kernel = [&](const std::string& length, const std::string& fewer) {
+    auto load = [&](const std::string& t) {
+      return outer(
+          t, length, Put("a", "a" + t, "u" + t, 2, "%o" + t),
+          Put("b", "b" + t, "v" + t, 3, "%i" + t) + Put("c", "c" + t, "w" + t, 3, "%i" + t));
+    };
+    auto compute = [&](const std::string& t, const std::string& how) {
+      return outer(t, how, Take("a", "a" + t, "u" + t, 2),
+                   Take("b", "b" + t, "v" + t, 3) + Take("c", "c" + t, "w" + t, 3));
+    };
+    return Kernel(12, Ring("a", 0, 0, 2) + Ring("b", 16384, 64, 3) + Ring("c", 49152, 128, 3) +
+                          Init(InitRing("a", 1, 8) + InitRing("b", 1, 8) + InitRing("c", 1, 8)) +
+                          Role("load", 8, 1, load("x")) + Role("one", 0, 4, compute("y", length)) +
+                          Role("two", 4, 4, compute("z", fewer)));
+  };
+  const std::string length = "%len{0} = add %K, %zero : i64\n";
+  WarpCheckStats stats;
+  std::string text;
+  EXPECT_EQ(Verdict(kernel(length, length), &text, &stats), "") << text;
+  EXPECT_LT(stats.states, 1500);
+  EXPECT_NE(Verdict(kernel(length, "%len{0} = add %K, %c64 : i64\n")), "");
+}
+
 TEST(WarpControl, BranchesOnReadOnlyDataAgree) {
   auto body = [](const std::string& tag, const std::string& position, const std::string& transfer) {
     return "%v" + tag + " = gload_scalar %L, " + position + " : i64\n" +
