@@ -7,6 +7,7 @@
 #include "ir/schedule.h"
 #include "scheduler/check.h"
 #include "scheduler/diagnostics.h"
+#include "scheduler/free_run.h"
 #include "scheduler/graph.h"
 #include "scheduler/prove.h"
 #include "scheduler/scheduler.h"
@@ -19,8 +20,9 @@ namespace {
 
 void PrintReport(const scheduler::Graph& graph, const ir::Schedule& schedule,
                  const scheduler::CheckReport& report) {
-  fmt::print(stderr, "II {} cycles, {} stages, length {}\n", schedule.ii, report.stages,
-             report.length);
+  fmt::print(stderr, "II {} cycles, {} stages, length {}, running free {:.0f} cycles\n",
+             schedule.ii, report.stages, report.length,
+             scheduler::FreeRunningPeriod(graph, schedule));
   for (size_t u = 0; u < graph.units.size() && u < report.unit_busy.size(); ++u)
     fmt::print(stderr, "  {:<10} busy {} of {}\n", graph.units[u].name, report.unit_busy[u],
                graph.units[u].capacity * schedule.ii);

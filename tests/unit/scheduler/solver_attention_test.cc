@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "scheduler/check.h"
+#include "scheduler/free_run.h"
 #include "scheduler/prove.h"
 #include "scheduler/scheduler.h"
 #include "tests/unit/scheduler/test_graphs.h"
@@ -206,10 +207,37 @@ TEST(MeasuredHopper, IssueBindsAndOrdersRankAsMeasured) {
   EXPECT_NEAR(static_cast<double>(solution.certificate.ii), 2359, 0.05 * 2359);
   SolveOptions options;
   options.optimize_secondary = false;
-  const Solution in_order = SolveOrFail(LoadGraph("attention_forward_h200_in_order"), options);
-  const Solution turns = SolveOrFail(LoadGraph("attention_forward_h200_turns"), options);
-  EXPECT_GT(in_order.certificate.ii, solution.certificate.ii);
-  EXPECT_GT(turns.certificate.ii, in_order.certificate.ii);
+  const Graph in_order = LoadGraph("attention_forward_h200_in_order"),
+              turns = LoadGraph("attention_forward_h200_turns");
+  Solution slow = SolveOrFail(in_order, options), slower = SolveOrFail(turns, options);
+  EXPECT_GT(slow.certificate.ii, solution.certificate.ii);
+  EXPECT_GT(slower.certificate.ii, slow.certificate.ii);
+  // As it was measured: nothing but waits for data keeps the two warpgroups in step. In order, they
+  // meet on the tensor core at the worst phase and stay there; turns enforce an order, no better.
+  auto free_running = [](const Graph& graph, ir::Schedule schedule) {
+    for (ir::OrderEdge& order : schedule.order) order.enforced = false;
+    return FreeRunningPeriod(graph, schedule);
+  };
+  EXPECT_NEAR(free_running(best, solution.schedule), 2359, 0.05 * 2359);
+  EXPECT_NEAR(free_running(in_order, slow.schedule), 2903, 0.05 * 2903);
+  EXPECT_NEAR(free_running(turns, slower.schedule), 3105, 0.05 * 3105);
+  // Held to the solver's order, the loop in order would be faster than what was measured.
+  EXPECT_LE(FreeRunningPeriod(in_order, slow.schedule), 2600);
+}
+
+TEST(FreeRunning, NeverFasterThanTheBounds) {
+  for (const char* name : {"gemm_hopper", "gemm_blackwell", "attention_forward_hopper",
+                           "attention_forward_blackwell", "attention_backward_hopper"}) {
+    const Graph graph = LoadGraph(name);
+    SolveOptions options;
+    options.optimize_secondary = false;
+    ir::Schedule schedule = SolveOrFail(graph, options).schedule;
+    const double bound = static_cast<double>(BestBound(graph).ii);
+    EXPECT_GE(FreeRunningPeriod(graph, schedule), bound - 1) << name;
+    for (ir::OrderEdge& order : schedule.order) order.enforced = false;
+    EXPECT_GE(FreeRunningPeriod(graph, schedule), bound - 1) << name;
+  }
+  EXPECT_EQ(FreeRunningPeriod(Graph(), ir::Schedule()), 0);
 }
 
 }  // namespace
