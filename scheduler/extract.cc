@@ -154,13 +154,14 @@ class Extractor {
       work.rows += static_cast<double>(Elements(v));
     }
     if (op.kind == OpKind::kDot) {
+      // The tensor core works on whole instructions: rows are padded to 64.
       const Type& a = fn_.type(op.operands[0]);
       const double k = static_cast<double>(a.shape[1]);
-      work.flops = 2 * k * static_cast<double>(Elements(op.results[0]));
-      const double rows =
-          static_cast<double>(a.shape[0]) / (classes_.Sliced(op.operands[0]) ? slices_ : 1);
-      work.steps = std::max(1.0, rows / kTensorRows) *
-                   std::max(1.0, k * ir::ByteSize(a.dtype) / kTensorDepth);
+      const int64_t rows = a.shape[0] / (classes_.Sliced(op.operands[0]) ? slices_ : 1);
+      const double blocks = static_cast<double>(CeilDiv(rows, kTensorRows));
+      const double columns = static_cast<double>(fn_.type(op.results[0]).shape[1]);
+      work.flops = 2 * k * columns * blocks * kTensorRows;
+      work.steps = blocks * std::max(1.0, k * ir::ByteSize(a.dtype) / kTensorDepth);
       work.elements = static_cast<double>(Elements(op.results[0]));
     } else if (IsMemory(op.kind)) {
       work.bytes =

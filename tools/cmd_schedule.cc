@@ -12,7 +12,9 @@
 #include "scheduler/prove.h"
 #include "scheduler/scheduler.h"
 #include "tools/commands.h"
+#include "tools/diagnostics.h"
 #include "tools/graph_files.h"
+#include "tools/schedule_kernel.h"
 #include "tools/session.h"
 
 namespace tilec::tools {
@@ -44,7 +46,20 @@ void PrintReport(const scheduler::Graph& graph, const ir::Schedule& schedule,
 
 Result<> Schedule_(Session& session) {
   const Options& o = session.options();
-  TRY(const scheduler::Graph graph, LoadGraph(session, o.graph));
+  if (o.graph.empty() == o.file.empty())
+    return session.diags()
+        .Report(kUsage, Span{},
+                "`tilec schedule` takes a .tile file or --graph FILE, and one of them")
+        .Place("command line")
+        .Help("tilec schedule FILE[:KERNEL] NAME=VALUE… --target=h200");
+  if (o.tune != "default" && o.tune != "model")
+    return session.diags()
+        .Report(kBadChoice, Span{}, "--tune", o.tune)
+        .Place("command line")
+        .Help("use default or model");
+  if (o.tune == "model" && !o.file.empty()) return RankTunes(session);
+  TRY(const scheduler::Graph graph,
+      o.graph.empty() ? GraphOfKernel(session) : LoadGraph(session, o.graph));
   if (!o.schedule_file.empty()) {
     TRY(const ir::Schedule schedule, LoadScheduleFor(session, graph, o.schedule_file));
     PrintReport(graph, schedule, scheduler::Check(graph, schedule));

@@ -209,9 +209,15 @@ class CommandLine {
     CLI::App* cache = Add("cache", "look at the cache on disk: ls, stat, clear", CmdCache, false);
     cache->add_option("action", o_.word, "ls, stat or clear")->required();
     AddCache(cache, o_);
-    CLI::App* schedule =
-        Add("schedule", "solve a dependence graph for its best schedule", CmdSchedule, true);
-    schedule->add_option("--graph", o_.graph, "the graph's text")->required();
+    CLI::App* schedule = Add("schedule", "solve a kernel's loop or a graph for its best schedule",
+                             CmdSchedule, true);
+    schedule->add_option("file", o_.file, "FILE[:KERNEL]");
+    schedule->add_option("assignments", o_.assignments,
+                         "static dims, constants, tunes as NAME=VALUE");
+    schedule->add_option("--graph", o_.graph, "a graph's text in place of FILE");
+    schedule->add_option("--target", o_.target, "machine of a FILE: h200, h100, b200, …");
+    schedule->add_option("--tune", o_.tune,
+                         "default, or model: a table of all tile sizes and row slicings");
     schedule->add_option("--epsilon", o_.epsilon, "slack on II for the secondary objective")
         ->check(CLI::Range(0.0, 1.0));
     schedule->add_option("--ii", o_.ii, "only this initiation interval")

@@ -171,6 +171,19 @@ TEST(Extract, ProductsFollowEachOtherOnOneAccumulator) {
   EXPECT_EQ(OfKind(g, "tma_load").size(), 2u);
 }
 
+// 144 rows keep the tensor core busy like 192.
+TEST(Extract, RowsArePaddedToWholeInstructions) {
+  auto tensor = [](int64_t rows) {
+    const Graph g =
+        Extract(Kernel("matmul", "gemm", {{"BM", rows}, {"BN", int64_t{128}}}), "h200", 1);
+    for (const UnitUse& use : g.ops[OfKind(g, "dot")[0]].uses)
+      if (g.units[use.unit].name == "tensor") return use.cycles;
+    return int64_t{0};
+  };
+  EXPECT_EQ(tensor(144), tensor(192));
+  EXPECT_EQ(tensor(128) * 3, tensor(192) * 2);
+}
+
 TEST(Extract, AttentionWithTensorMemory) {
   const ir::Function fn = Kernel("attention", "attention", {{"D", int64_t{128}}});
   const Graph g = Extract(fn, "twill_b200", 1);
