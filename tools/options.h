@@ -41,6 +41,8 @@ struct Options {
   std::string async = "early";
   uint64_t policy_seed = 0;
   bool spurious = false;
+  uint64_t max_instructions = 0;  // of a launch; 0: no limit
+  uint64_t max_memory = 8192;     // MiB
   std::string record, replay;  // files of decisions
   int seeds = 4;               // check
   std::string launch;          // check: how to launch PTX text

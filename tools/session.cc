@@ -106,6 +106,8 @@ Result<runtime::EmulatorOptions> Session::Emulator() {
   emulator.policy = *runtime::PolicyFromName(options_.policy);
   emulator.landing = *runtime::LandingFromName(options_.async);
   emulator.spurious_try_wait = options_.spurious;
+  emulator.instruction_limit = options_.max_instructions;
+  emulator.memory_limit_bytes = options_.max_memory << 20;
   if (!options_.record.empty()) emulator.record = recorded_;
   if (options_.replay.empty()) return emulator;
   std::string text, why;

@@ -115,8 +115,9 @@ class EmuModule : public Module {
 // Runs every cluster of a launch. Returns the faulted cluster, if any.
 class Pool {
  public:
-  Pool(Launch* launch, uint64_t clusters, int threads)
-      : launch_(launch), clusters_(clusters), threads_(threads) {}
+  // `memory`: what the clusters of one thread may take.
+  Pool(Launch* launch, uint64_t clusters, int threads, uint64_t memory)
+      : launch_(launch), clusters_(clusters), threads_(threads), memory_(memory) {}
 
   Execution& execution() { return execution_; }
 
@@ -139,6 +140,7 @@ class Pool {
     bool plain = o.policy == Policy::kRunToBlock && o.landing == Landing::kEarly;
     uint64_t budget = checked && plain ? kCheckedBudget : kBudget;
     size_t most = checked ? std::min<size_t>(ResidentClusters(*launch_), 1024) : kMaxResident;
+    most = static_cast<size_t>(std::clamp<uint64_t>(memory_ / ClusterBytes(*launch_), 1, most));
     size_t waiting = 0;  // clusters in a row that did nothing but poll
     while (true) {
       uint64_t n = clusters_;
@@ -188,6 +190,7 @@ class Pool {
   Launch* launch_;
   uint64_t clusters_;
   int threads_;
+  uint64_t memory_;
   std::atomic<uint64_t> next_{0};
   std::mutex mutex_;
   Fault fault_;
@@ -413,6 +416,16 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
   int threads = program->order_sensitive || Checks() ? 1 : Threads();
   if (static_cast<uint64_t>(threads) > clusters) threads = static_cast<int>(clusters);
   std::unique_lock<std::mutex> checking;
+  // Registers, shared and local memory come out of the same budget as device memory.
+  const uint64_t each = ClusterBytes(launch), used = state_->heap.used;
+  const uint64_t room = options_.memory_limit_bytes - std::min(used, options_.memory_limit_bytes);
+  if (each > room)
+    return diags.Report(kOutOfMemory, {}, each, used, options_.memory_limit_bytes)
+        .Note(fmt::format("one cluster of `{}`: registers, shared and local memory of {} threads",
+                          program->name,
+                          uint64_t{config.block[0]} * config.block[1] * config.block[2] *
+                              config.cluster[0] * config.cluster[1] * config.cluster[2]));
+  threads = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(threads), room / each));
   std::unique_ptr<judge::LaunchJudge> judge;
   if (Checks()) {
     checking = std::unique_lock(state_->judge_mutex);
@@ -421,7 +434,7 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
     SetUpJudge(launch, judge.get());
   }
   Fault fault;
-  Pool pool(&launch, clusters, threads);
+  Pool pool(&launch, clusters, threads, room / static_cast<uint64_t>(threads));
   bool ok = pool.Run(&fault);
   if (judge != nullptr) {
     judge->global.Finish();

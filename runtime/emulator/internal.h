@@ -320,6 +320,9 @@ bool IssueCopy(Warp& w, F land) {
 }
 void PoisonDestination(Cta& cta, const std::function<bool(uint8_t* smem)>& write);
 
+// Host memory that one running cluster takes.
+uint64_t ClusterBytes(const Launch& launch);
+
 void ExitLanes(Warp& w, uint32_t mask);
 void CheckNamedBarriers(Cta& cta);
 void CheckClusterBarrier(Cluster& cluster);

@@ -99,6 +99,30 @@ void SetSpecials(const Launch& launch, const Cta& cta, Warp& w) {
 
 }  // namespace
 
+namespace {
+
+// Host memory of one CTA: shared memory, registers, local memory.
+struct Sizes {
+  uint64_t registers, local, shared, cta;  // of a warp, of a warp, of the CTA, of all
+};
+Sizes SizesOf(const Launch& l) {
+  const uint32_t* b = l.config.block;
+  const uint64_t warps = (uint64_t{b[0]} * b[1] * b[2] + 31) / 32;
+  Sizes s;
+  s.registers = RoundUp(std::max<uint64_t>(l.program->register_bytes, 64), 64);
+  s.local = RoundUp(l.program->local_bytes * 32, 64);
+  s.shared = RoundUp(l.smem_total, 1024);
+  s.cta = s.shared + 1024 + warps * (s.registers + s.local);
+  return s;
+}
+
+}  // namespace
+
+uint64_t ClusterBytes(const Launch& l) {
+  const uint32_t* c = l.config.cluster;
+  return SizesOf(l).cta * c[0] * c[1] * c[2] + 1024;
+}
+
 void Cluster::Start(Launch* l, uint64_t cluster_number) {
   launch = l;
   number = cluster_number;
@@ -122,11 +146,8 @@ void Cluster::Start(Launch* l, uint64_t cluster_number) {
       l->options->policy, l->options->pct_depth,
       (l->options->seed + 1) * 0x9e3779b97f4a7c15ull ^ (cluster_number + 1) * 0xbf58476d1ce4e5b9ull,
       warps * size, replay);
-  uint64_t reg_bytes = RoundUp(std::max<uint64_t>(program.register_bytes, 64), 64);
-  uint64_t local_bytes = RoundUp(program.local_bytes * 32, 64);
-  uint64_t smem_bytes = RoundUp(l->smem_total, 1024);
-  uint64_t cta_bytes = smem_bytes + 1024 + warps * (reg_bytes + local_bytes);
-  if (storage == nullptr) storage.reset(new uint8_t[cta_bytes * size + 1024]);
+  const auto [reg_bytes, local_bytes, smem_bytes, cta_bytes] = SizesOf(*l);
+  if (storage == nullptr) storage.reset(new uint8_t[ClusterBytes(*l)]);
   uint8_t* at = storage.get();
   at += RoundUp(reinterpret_cast<uint64_t>(at), 1024) - reinterpret_cast<uint64_t>(at);
 
