@@ -157,6 +157,9 @@ Step RunMBarrier(Warp& w, const Inst& i, uint32_t mask) {
     switch (op) {
       case MBarrierOp::kInit:
         step = b->Init(n);
+        if (w.judge != nullptr && !w.judge->MoreBarriers())
+          return FailLane(w, i, l, kPtxTooBig, "a checked launch", "one more mbarrier in a cluster",
+                          judge::Judge::kMaxBarriers);
         if (w.judge != nullptr && step.ok())
           w.judge->BarrierInit(w.judge_id, 1u << l, PcOf(w, i), cta->rank,
                                address[l] & ((1u << kRankShift) - 1), n);

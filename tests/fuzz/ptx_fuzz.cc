@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "runtime/device.h"
+#include "runtime/emulator/judge/finding.h"
 
 namespace {
 
@@ -180,13 +181,24 @@ int main(int argc, char** argv) {
     text << in.rdbuf();
     corpus.push_back(text.str());
   }
+  for (const auto& file :
+       std::filesystem::directory_iterator(std::string(TILEC_SOURCE_DIR) + "/tests/ptx")) {
+    if (file.path().extension() != ".ptx") continue;
+    std::ifstream in(file.path());
+    std::stringstream text;
+    text << in.rdbuf();
+    corpus.push_back(text.str());
+  }
   std::sort(corpus.begin(), corpus.end());
   EmulatorOptions options;
   options.instruction_limit = 20000;
   options.threads = 1;
   options.memory_limit_bytes = 64 << 20;
-  uint64_t runs = 0, loaded = 0, finished = 0;
+  uint64_t runs = 0, loaded = 0, finished = 0, findings = 0;
   auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  // Every launch is judged: the judge must survive what the machine does.
+  options.check = EmulatorOptions::Check::kOn;
+  options.report = std::make_shared<judge::Report>();
   auto device = OpenEmulator(options);
   tilec::DiagSink diags;
   auto in = device->Alloc(4096, diags), out = device->Alloc(4096, diags);
@@ -206,16 +218,19 @@ int main(int argc, char** argv) {
       LaunchConfig config;
       config.block[0] = rng() % 2 == 0 ? 128 : 1 + static_cast<uint32_t>(rng() % 300);
       config.smem_bytes = rng() % 2 == 0 ? 0 : 4096;
+      if (rng() % 4 == 0) config.grid[0] = 4, config.cluster[0] = 2;
       for (size_t n = 0; n < 8; ++n) {
         diags.Clear();
         std::vector<KernelArg> args(n, KernelArg::Of(n % 2 == 0 ? *in : *out));
-        if (device->Launch(**module, entry, config, args, 0, nullptr, diags).ok())
-          ++finished;
+        if (device->Launch(**module, entry, config, args, 0, nullptr, diags).ok()) ++finished;
       }
     }
+    findings += options.report->findings().size();
+    options.report->Clear();
   }
-  printf("seed %lu: %lu texts, %lu loaded, %lu launches finished\n",
+  printf("seed %lu: %lu texts, %lu loaded, %lu launches finished, %lu findings\n",
          static_cast<unsigned long>(seed), static_cast<unsigned long>(runs),
-         static_cast<unsigned long>(loaded), static_cast<unsigned long>(finished));
+         static_cast<unsigned long>(loaded), static_cast<unsigned long>(finished),
+         static_cast<unsigned long>(findings));
   return loaded > 0 && finished > 0 ? 0 : 1;
 }

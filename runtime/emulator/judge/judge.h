@@ -112,6 +112,8 @@ class Judge {
   void TensorMapFence(uint32_t warp, uint32_t lanes, uint64_t address);
 
   // ---- barriers (judge_barriers.cc) ----
+  static constexpr size_t kMaxBarriers = 2048;  // mbarriers of a cluster that are followed
+  bool MoreBarriers() const { return barriers_.size() < kMaxBarriers; }
   void BarrierInit(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, uint32_t offset,
                    uint32_t count);
   void BarrierInval(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, uint32_t offset);

@@ -378,6 +378,12 @@ void Judge::GlobalSync(const Touch& t, const uint64_t* addresses) {
       agent.PublishFence(lane, seen.get());
     auto& all = launch_->sync[addresses[l]];
     if (!t.atomic) all.clear();
+    for (LaunchJudge::Published& p : all) {
+      if (p.cluster != shape_.number || p.scope != t.scope) continue;
+      seen->Join(*p.view);
+      p.view = std::move(seen);
+      return;
+    }
     all.push_back({shape_.number, t.scope, std::move(seen)});
   });
 }
