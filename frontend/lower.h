@@ -161,6 +161,9 @@ class Lowerer {
                       const SpecializeRequest& request);
   void AddFacts(const Signature& sig, ItemRef ref, const Statics& statics);
 
+  // lower_pins.cc
+  Result<> PinOps(const lang::Pin& pin, int32_t first);
+
   // lower_stmt.cc
   void Block(lang::BlockId id);
   void Statement(const lang::Stmt& s);

@@ -13,7 +13,7 @@ using lang::Overloaded;
 namespace {
 constexpr int kMaxErrors = 20;
 constexpr int64_t kMaxTileElements = int64_t{1} << 24;
-constexpr const char* kPins[] = {"depth", "role", "order"};
+constexpr const char* kPins[] = {"depth", "role", "stage"};
 
 const char* KindOf(const lang::Stmt& s) {
   return std::visit(Overloaded{
@@ -96,7 +96,9 @@ void Lowerer::Statement(const lang::Stmt& s) {
   }
   if (OverBudget(s.span) || TooDeep(s.span)) return;
   ++depth_;
+  const int32_t first = fn_.ops.size();
   (void)LowerStatement(s);
+  for (const lang::Pin& pin : s.pins) (void)PinOps(pin, first);
   --depth_;
 }
 

@@ -57,6 +57,15 @@ struct OpInfo {
   constexpr bool elementwise() const { return shape != OpShape::kOther; }
 };
 
+// Marks: attributes that any op of the tile level may carry beside those of its row. They mean
+// nothing to its value.
+inline constexpr AttrSpec kMarks[] = {
+    {"slice", AttrKind::kInt, true},        // the row slice it works for
+    {"pin_depth", AttrKind::kInt, true},    // #[depth = n]: slots of a load's ring
+    {"pin_stage", AttrKind::kInt, true},    // #[stage = n]
+    {"pin_role", AttrKind::kString, true},  // #[role = name]: ops of one name share a role
+};
+
 const OpInfo& Info(OpKind kind);
 std::span<const OpInfo> AllOps();
 std::optional<OpKind> OpFromMnemonic(std::string_view mnemonic);

@@ -209,6 +209,13 @@ bool Verifier::CheckForm(OpId id) {
       return Fail(kVerifyForm, op,
                   fmt::format("attribute `{}` has the wrong kind of value", spec.name));
   }
+  for (const AttrSpec& mark : kMarks)
+    if (const AttrValue* value = op.attr(mark.name); value && info.level == OpLevel::kTile) {
+      ++found;
+      if (!AttrHasKind(*value, mark.kind))
+        return Fail(kVerifyForm, op,
+                    fmt::format("attribute `{}` has the wrong kind of value", mark.name));
+    }
   if (found != op.attrs.size())
     return Fail(kVerifyForm, op, "an attribute is given twice or is not in the op's row");
   for (ValueId v : op.results) {

@@ -88,6 +88,17 @@ void Merge(Extraction* loop, int first, int second, int named) {
       op.uses.push_back(use);
   }
 
+  // Pins move along; one that ties the two together has nothing left to say.
+  const std::string kept = g->ops[named].name, lost = g->ops[gone].name;
+  for (Graph::Pin& pin : g->pins) {
+    if (pin.op == lost) pin.op = kept;
+    if (pin.same_role_as == lost) pin.same_role_as = kept;
+    if (pin.op == pin.same_role_as) pin.same_role_as.clear();
+  }
+  std::erase_if(g->pins, [](const Graph::Pin& pin) {
+    return pin.cycle < 0 && pin.stage < 0 && pin.depth == 0 && pin.same_role_as.empty();
+  });
+
   std::vector<GraphEdge> edges;
   for (GraphEdge e : g->edges) {
     if (e.from == first && e.to == second && e.distance == 0) continue;

@@ -287,11 +287,26 @@ class Extractor {
       }
       if (op.kind == OpKind::kDot) products_.insert(static_cast<int>(graph_.ops.size()));
       instances_[id].push_back(static_cast<int>(graph_.ops.size()));
+      AddPins(op, g);
       home_.push_back(home);
       const ValueId value = op.results.empty() ? ValueId() : op.results[0];
       origins_.push_back({{{StepKind::kOp, id, value}}, 0, g.slice});
       graph_.ops.push_back(std::move(g));
     }
+  }
+
+  // Decisions of the author, as the source's pins left them on the op.
+  void AddPins(const Op& op, const GraphOp& g) {
+    Graph::Pin pin;
+    pin.op = g.name;
+    pin.at = op.at;
+    if (g.smem_bytes > 0) pin.depth = static_cast<int>(op.i("pin_depth"));
+    pin.stage = static_cast<int>(op.i("pin_stage", -1));
+    if (const std::string& role = op.s("pin_role"); !role.empty() && !g.variable_latency) {
+      const auto [it, first] = role_pins_.try_emplace({role, g.slice}, g.name);
+      if (!first) pin.same_role_as = it->second;
+    }
+    if (pin.depth > 0 || pin.stage >= 0 || !pin.same_role_as.empty()) graph_.pins.push_back(pin);
   }
 
   // An op between a value and its reader; made once per value, into registers once per slice.
@@ -437,6 +452,7 @@ class Extractor {
   std::set<int> all_slices_;
   std::map<OpId, std::vector<int>> instances_;
   std::map<ValueId, size_t> arg_index_;
+  std::map<std::pair<std::string, int>, std::string> role_pins_;  // the first op of a pinned role
   std::map<std::tuple<StepKind, int, int, int64_t>, int> inserted_;
   std::set<std::string> taken_;
   std::set<int> products_;  // graph ops

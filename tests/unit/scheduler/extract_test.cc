@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "scheduler/bounds.h"
 #include "scheduler/contract.h"
+#include "scheduler/scheduler.h"
 #include "tests/unit/frontend/helper.h"
 
 namespace tilec::scheduler {
@@ -335,6 +337,60 @@ TEST(Extract, TakesSlicesFromTheBody) {
     if (fn.ops[id].kind == ir::OpKind::kDot) fn.ops[id].set("slice", int64_t{1});
   const Graph g = Extract(fn, "h200", 1);
   for (const GraphOp& op : g.ops) EXPECT_EQ(op.slice, op.kind == "dot" ? 1 : -1) << op.name;
+}
+
+// Pins of the source arrive at the graph with their places, survive the IR's text, and contradict
+// each other in the source's words.
+TEST(Extract, PinsOfTheSource) {
+  const auto source = [](const char* depth) {
+    return std::string(R"(kernel pinned(A: f16[M, K], B: f16[N, K], C: out f32[M, N]) {
+  parallel m in tiles(M, 64), n in tiles(N, 128) {
+    var acc: f32[64, 128] = 0
+    #[depth = )") +
+           depth + R"(]
+    for k in tiles(K, 64) {
+      #[role = left]
+      let a = A[m, k] * 2.0
+      #[role = left, depth = 2]
+      let b = B[n, k] * 2.0
+      acc += a @ b.T
+    }
+    C[m, n] = acc
+  }
+}
+)";
+  };
+  frontend::Loaded loaded(source("3"));
+  const std::optional<ir::Function> fn = loaded.Specialized("pinned");
+  ASSERT_TRUE(fn) << loaded.errors();
+  const std::string text = ir::Print(*fn);
+  EXPECT_NE(text.find("pin_depth = 3"), std::string::npos) << text;
+  DiagSink diags;
+  const Result<ir::Function> parsed = ir::ParseFunction(text, diags);
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(ir::Print(*parsed), text);
+  const Graph g = Extract(*fn, "h200", 1);
+  std::multiset<int> depths;
+  int tied = 0;
+  for (const Graph::Pin& pin : g.pins) {
+    EXPECT_TRUE(pin.at.known());
+    EXPECT_GE(g.FindOp(pin.op), 0) << pin.op;
+    if (pin.depth > 0) depths.insert(pin.depth);
+    tied += pin.same_role_as.empty() ? 0 : 1;
+  }
+  EXPECT_EQ(depths, (std::multiset<int>{2, 3}));
+  EXPECT_EQ(tied, 1) << ToText(g);
+
+  frontend::Loaded deep(source("40"));  // 40 slots of 8 KB are too many
+  const std::optional<ir::Function> too_deep = deep.Specialized("pinned");
+  ASSERT_TRUE(too_deep) << deep.errors();
+  DiagSink contradiction;
+  EXPECT_FALSE(Solve(Extract(*too_deep, "h200", 1), {}, contradiction).ok());
+  ASSERT_EQ(contradiction.all().size(), 1u);
+  EXPECT_EQ(std::string(contradiction.all()[0].def->code), "S322");
+  EXPECT_EQ(deep.sources.text(contradiction.all()[0].span.file)
+                .substr(contradiction.all()[0].span.begin, 1),
+            "A");
 }
 
 TEST(Extract, SlicesThatDoNotFitAreDiagnosed) {
