@@ -38,8 +38,8 @@ struct SolveOptions {
   // proofs.
   static SolveOptions ForCompilation() {
     SolveOptions options;
-    options.resource_limit = 400'000;
-    options.total_limit = 1'500'000;
+    options.resource_limit = 10'000'000;  // one hard question may take all there is
+    options.total_limit = 2'500'000;
     return options;
   }
 };
