@@ -8,13 +8,16 @@
 #include "api/environment.h"
 #include "backend/backend.h"
 #include "ir/pass.h"
+#include "ir/target.h"
 #include "ir/warp_check/check.h"
+#include "scheduler/program.h"
 #include "support/nearest.h"
 
 namespace tilec::api {
 
 namespace {
 
+constexpr const char* kSchedulePass = "schedule-loops";
 constexpr Target kTargets[] = {{"h200", "sm_90a"}, {"h100", "sm_90a"}};
 
 // Adds the time until its end to the observation's list.
@@ -62,11 +65,7 @@ std::vector<std::string> TargetNames() {
 }
 
 Result<> CheckSchedule(const std::string& name, DiagSink& diags) {
-  if (name == "sequential") return Done();
-  if (name == "solve") {
-    diags.Report(kSolveIsPartial, Span{});
-    return Done();
-  }
+  if (name == "sequential" || name == "solve") return Done();
   DiagBuilder d = diags.Report(kUnknownSchedule, Span{}, name);
   const std::string near = NearestName(name, {"sequential", "solve"});
   d.Help(near.empty() ? "use sequential or solve" : fmt::format("did you mean `{}`?", near));
@@ -88,6 +87,7 @@ Result<ir::Function> MakeTileIr(const Loaded& loaded, const std::string& kernel,
 }
 
 Result<> CheckPassName(const std::string& name, DiagSink& diags) {
+  if (name == kSchedulePass) return Done();
   TRY(const ir::PassStep step, FindStep(name, diags));
   (void)step;
   return Done();
@@ -97,6 +97,7 @@ Result<ir::PassStep> FindStep(const std::string& name, DiagSink& diags) {
   if (const auto id = ir::PassFromName(name)) return ir::StepOf(*id);
   std::vector<std::string> names;
   for (const ir::PassInfo& p : ir::AllPasses()) names.push_back(p.name);
+  names.push_back(kSchedulePass);
   DiagBuilder d = diags.Report(kUnknownPass, Span{}, name);
   const std::string near = NearestName(name, names);
   d.Help(near.empty() ? "`tilec opt --list` names all passes"
@@ -127,13 +128,39 @@ Result<ir::Function> RunSteps(const Loaded& loaded, ir::Function fn,
   return fn;
 }
 
+// What the scheduler decided, made into tile IR.
+ir::PassStep ScheduleStep(const ir::Target& target, int slices,
+                          scheduler::ProgramSchedule* decided) {
+  ir::PassStep step;
+  step.info = {kSchedulePass, "solves the loops and puts their ops in order", ir::kTileLevel,
+               ir::kScheduled, ir::kNoFacts};
+  step.run = [&target, slices, decided](ir::Function& fn, ir::PassContext& cx) -> Result<> {
+    scheduler::ProgramOptions options;
+    options.target = &target;
+    options.slices = slices;
+    *decided = scheduler::ScheduleProgram(fn, options);
+    for (const scheduler::LoopReport& loop : decided->loops) {
+      cx.changes += loop.applied;
+      if (!loop.applied)
+        cx.diags.Report(kLoopKeepsItsOrder, loop.at,
+                        loop.notes.empty() ? "no schedule was found" : loop.notes.back());
+    }
+    return Done();
+  };
+  return step;
+}
+
 Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
                                   const PipelineOptions& options, Observation* look,
                                   DiagSink& diags) {
   std::vector<ir::PassStep> steps;
   for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
+  scheduler::ProgramSchedule decided;
+  ir::Target target;
   if (options.schedule == "solve") {
-    steps.push_back(ir::StepOf(ir::PassId::kPipelineProducts));
+    TRY(const Target named, FindTarget(options.target, diags));
+    TRY(target, ir::LoadBuiltinTarget(named.name, diags));
+    steps.push_back(ScheduleStep(target, options.slices, &decided));
     steps.push_back(ir::StepOf(ir::PassId::kLowerRoles));
   } else {
     steps.push_back(ir::StepOf(ir::PassId::kLowerSequential));
@@ -163,6 +190,7 @@ std::string ImageKey(const Loaded& loaded, const std::string& kernel, const Call
   runtime::CacheKey key;
   key.Add("compiler", CompilerVersion()).Add("build", BuildStamp());
   key.Add("target", options.target).Add("schedule", options.schedule);
+  key.Add("slices", std::to_string(options.slices));
   for (int32_t file : loaded.program->files())
     key.Add("path", loaded.sources.path(file)).Add("text", loaded.sources.text(file));
   key.Add("kernel", kernel);

@@ -28,12 +28,13 @@ struct Target {
 };
 Result<Target> FindTarget(const std::string& name, DiagSink& diags);
 std::vector<std::string> TargetNames();
-// `sequential`, or `solve`, which warns that it falls back.
+// `sequential` or `solve`.
 Result<> CheckSchedule(const std::string& name, DiagSink& diags);
 
 struct PipelineOptions {
   std::string target = "h200";
   std::string schedule = "sequential";
+  int slices = 0;         // of the rows, for `solve`; 0: chosen
   std::string crash_dir;  // where a failing pass leaves its input; "": nowhere
 };
 

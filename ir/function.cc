@@ -159,4 +159,19 @@ ValueId Builder::FromExpr(const Expr& e) {
   UNREACHABLE("FromExpr");
 }
 
+namespace {
+void Append(const Function& fn, BlockId block, std::vector<OpId>& out) {
+  for (OpId id : fn.blocks[block].ops) {
+    out.push_back(id);
+    for (BlockId region : fn.ops[id].regions) Append(fn, region, out);
+  }
+}
+}  // namespace
+
+std::vector<OpId> OpsInOrder(const Function& fn) {
+  std::vector<OpId> out;
+  Append(fn, fn.body, out);
+  return out;
+}
+
 }  // namespace tilec::ir

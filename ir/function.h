@@ -135,6 +135,9 @@ struct Function {
   ValueId AddArg(BlockId block, Type type, std::string name = "");
 };
 
+// All ops that stand in the body or a region of it, in program order.
+std::vector<OpId> OpsInOrder(const Function& fn);
+
 // Appends ops at the end of a block.
 class Builder {
  public:

@@ -60,10 +60,14 @@ struct OpInfo {
 // Marks: attributes that any op of the tile level may carry beside those of its row. They mean
 // nothing to its value.
 inline constexpr AttrSpec kMarks[] = {
-    {"slice", AttrKind::kInt, true},        // the row slice it works for
+    {"slice", AttrKind::kInt, true},        // the row slice it works for (ir/slice_rows.h)
     {"pin_depth", AttrKind::kInt, true},    // #[depth = n]: slots of a load's ring
     {"pin_stage", AttrKind::kInt, true},    // #[stage = n]
     {"pin_role", AttrKind::kString, true},  // #[role = name]: ops of one name share a role
+    {"role", AttrKind::kInt, true},         // the compute role that executes it (ir/loop_plan.h)
+    {"await", AttrKind::kInts, true},       // order tokens it waits for before it issues
+    {"signal", AttrKind::kInts, true},      // order tokens it passes on once it has issued
+    {"depth", AttrKind::kInt, true},        // of a load: slots its ring must have at least
 };
 
 const OpInfo& Info(OpKind kind);

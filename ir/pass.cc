@@ -23,7 +23,7 @@
 namespace tilec::ir {
 namespace {
 
-constexpr PassFunction kFunctions[] = {
+constexpr Result<> (*kFunctions[])(Function&, PassContext&) = {
 #define PASS(Name, ...) Name,
 #include "ir/passes/passes.def"
 #undef PASS

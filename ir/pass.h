@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,7 +33,7 @@ struct PassContext {
   int changes = 0;  // a pass counts what it changed
 };
 
-using PassFunction = Result<> (*)(Function&, PassContext&);
+using PassFunction = std::function<Result<>(Function&, PassContext&)>;
 
 struct PassInfo {
   const char* name = nullptr;
@@ -96,7 +97,7 @@ struct PassOutcome {
 // A row and its function; passes need not stand in the table to be run.
 struct PassStep {
   PassInfo info;
-  PassFunction run = nullptr;
+  PassFunction run;
 };
 PassStep StepOf(PassId id);
 

@@ -41,7 +41,8 @@ int64_t PlaceBuffers(std::vector<BufferLife>& buffers) {
       moved = false;
       for (size_t j : placed) {
         const BufferLife& other = buffers[j];
-        const bool alive = other.begin <= buffer.end && buffer.begin <= other.end;
+        const bool alive = other.owner != buffer.owner ||
+                           (other.begin <= buffer.end && buffer.begin <= other.end);
         if (alive && at < other.offset + other.bytes && other.offset < at + buffer.bytes) {
           at = RoundUp(other.offset + other.bytes, 1024);
           moved = true;

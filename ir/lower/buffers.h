@@ -36,6 +36,7 @@ struct BufferLife {
   int64_t begin = 0;
   int64_t end = 0;
   int64_t bytes = 0;
+  int owner = 0;       // lives of different owners never share bytes: they run side by side
   int64_t offset = 0;  // the answer
 };
 // Fills in the offsets (multiples of 1024); returns the bytes used in all.

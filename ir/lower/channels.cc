@@ -10,7 +10,8 @@ namespace {
 
 class ChannelPlanner {
  public:
-  ChannelPlanner(const Function& fn, const Plan& plan) : fn_(fn), plan_(plan) {}
+  ChannelPlanner(const Function& fn, const Plan& plan, const std::vector<RoleNeeds>& needs)
+      : fn_(fn), plan_(plan), needs_(needs) {}
 
   std::optional<ChannelSet> Run() {
     Walk(fn_.body);
@@ -85,11 +86,17 @@ class ChannelPlanner {
     site.loads = {load};
     for (const auto& [reader, generic] : readers_[load]) {
       const OpId at = Ancestor(reader, block);
-      if (!site.first_reader.valid() || rank_[at] < rank_[site.first_reader])
-        site.first_reader = at;
-      if (!site.last_reader.valid() || rank_[at] > rank_[site.last_reader]) site.last_reader = at;
+      for (size_t role = 0; role < needs_.size(); ++role) {
+        if (needs_[role].ops.count(reader) == 0) continue;
+        const auto [it, fresh] = site.readers.try_emplace(static_cast<int>(role));
+        ChannelSite::Readers& r = it->second;
+        if (fresh || rank_[at] < rank_[r.first]) r.first = at;
+        if (fresh || rank_[at] > rank_[r.last]) r.last = at;
+      }
       c.generic_reads = c.generic_reads || generic;
     }
+    if (site.readers.empty()) return;
+    c.depth = fn_.ops[load].i("depth");
     for (BlockId b = block; fn_.blocks[b].parent.valid();
          b = fn_.ops[fn_.blocks[b].parent].block) {
       const OpKind kind = fn_.ops[fn_.blocks[b].parent].kind;
@@ -100,11 +107,11 @@ class ChannelPlanner {
       ChannelPlan& last = set_.channels.back();
       ChannelSite& before = last.sites.back();
       if (fn_.ops[before.loads.back()].block == block &&
-          before.first_reader == site.first_reader && before.last_reader == site.last_reader &&
-          last.bytes + c.bytes < (1 << 20)) {
+          before.readers == site.readers && last.bytes + c.bytes < (1 << 20)) {
         before.loads.push_back(load);
         last.generic_reads = last.generic_reads || c.generic_reads;
         last.bytes += c.bytes;
+        last.depth = std::max(last.depth, c.depth);
         return;
       }
     }
@@ -114,7 +121,9 @@ class ChannelPlanner {
 
   // Do the two move the same kind of tiles, so that one ring can serve both?
   bool SameTiles(const ChannelSite& a, const ChannelSite& b) const {
-    if (a.loads.size() != b.loads.size()) return false;
+    if (a.loads.size() != b.loads.size() || a.readers.size() != b.readers.size()) return false;
+    for (const auto& [role, readers] : a.readers)
+      if (b.readers.count(role) == 0) return false;
     for (size_t i = 0; i < a.loads.size(); ++i) {
       const Op &x = fn_.ops[a.loads[i]], &y = fn_.ops[b.loads[i]];
       const LoadPlan &px = plan_.loads.at(a.loads[i]), &py = plan_.loads.at(b.loads[i]);
@@ -133,8 +142,11 @@ class ChannelPlanner {
     return last;
   }
   bool Apart(const ChannelSite& a, const ChannelSite& b) const {
-    return EndOf(a.last_reader) < rank_.at(b.first_reader) ||
-           EndOf(b.last_reader) < rank_.at(a.first_reader);
+    for (const auto& [role, x] : a.readers) {
+      const ChannelSite::Readers& y = b.readers.at(role);
+      if (EndOf(x.last) >= rank_.at(y.first) && EndOf(y.last) >= rank_.at(x.first)) return false;
+    }
+    return true;
   }
   void MergeSites() {
     std::vector<ChannelPlan> merged;
@@ -152,6 +164,7 @@ class ChannelPlanner {
       home->sites.push_back(std::move(c.sites[0]));
       home->generic_reads = home->generic_reads || c.generic_reads;
       home->in_loop = home->in_loop || c.in_loop;
+      home->depth = std::max(home->depth, c.depth);
     }
     set_.channels = std::move(merged);
   }
@@ -228,6 +241,7 @@ class ChannelPlanner {
 
   const Function& fn_;
   const Plan& plan_;
+  const std::vector<RoleNeeds>& needs_;
   ChannelSet set_;
   std::vector<OpId> order_;
   std::map<OpId, int64_t> rank_;
@@ -236,8 +250,9 @@ class ChannelPlanner {
 
 }  // namespace
 
-std::optional<ChannelSet> PlanChannels(const Function& fn, const Plan& plan) {
-  return ChannelPlanner(fn, plan).Run();
+std::optional<ChannelSet> PlanChannels(const Function& fn, const Plan& plan,
+                                       const std::vector<RoleNeeds>& needs) {
+  return ChannelPlanner(fn, plan, needs).Run();
 }
 
 int64_t BoxBytes(const Type& tile, const SmemLayout& smem) {

@@ -16,14 +16,20 @@
 
 #include "ir/function.h"
 #include "ir/lower/plan.h"
+#include "ir/lower/role_needs.h"
 
 namespace tilec::ir {
 
 // One place in the program where a channel makes a transfer.
 struct ChannelSite {
+  // Of one compute role, in the loads' block: the op that reads first (last), or contains it.
+  struct Readers {
+    OpId first, last;
+    bool operator==(const Readers&) const = default;
+  };
   std::vector<OpId> loads;  // program order, one block
-  OpId first_reader;        // in the loads' block: the op that reads first, or contains it
-  OpId last_reader;         // … last
+  std::map<int, Readers> readers;
+  bool operator==(const ChannelSite&) const = default;
 };
 
 struct ChannelPlan {
@@ -33,6 +39,7 @@ struct ChannelPlan {
   bool generic_reads = false;  // read by ordinary loads, not only by the tensor core
   bool in_loop = false;
   int64_t bytes = 0;  // full boxes of one filling: what the barrier expects
+  int64_t depth = 0;  // slots that a schedule counts on; 0: none does
 };
 
 struct ChannelSet {
@@ -42,7 +49,8 @@ struct ChannelSet {
 };
 
 // nullopt: nothing to gain or the producer's control cannot be replicated.
-std::optional<ChannelSet> PlanChannels(const Function& fn, const Plan& plan);
+std::optional<ChannelSet> PlanChannels(const Function& fn, const Plan& plan,
+                                       const std::vector<RoleNeeds>& needs);
 
 // Bytes the boxes of one TMA load deliver.
 int64_t BoxBytes(const Type& tile, const SmemLayout& smem);

@@ -20,13 +20,16 @@ void Emitter::PlanRings() {
   for (size_t i = 0; i < channels.size(); ++i) {
     Ring ring;
     ring.depth = channels[i].in_loop ? depth_ : 1;
+    ring.consumers = static_cast<int>(channels[i].sites[0].readers.size());
     ring.full = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(ring.depth), {{"offset", int64_t{0}}});
     ring.empty = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(ring.depth), {{"offset", int64_t{0}}});
     rings_.push_back(ring);
     for (size_t k = 0; k < channels[i].sites.size(); ++k) {
       const ChannelSite& site = channels[i].sites[k];
-      awaits_[site.first_reader].push_back(i);
-      releases_[site.last_reader].push_back(i);
+      for (const auto& [role, readers] : site.readers) {
+        awaits_[{role, readers.first}].push_back(i);
+        releases_[{role, readers.last}].push_back(i);
+      }
       for (OpId load : site.loads) {
         channel_of_[load] = i;
         site_of_[load] = {i, k};
@@ -40,12 +43,71 @@ void Emitter::PlanRings() {
   }
 }
 
+// One barrier per order token; its ends are the roles of the ops that carry the marks.
+void Emitter::PlanTokens() {
+  for (OpId id : OpsInOrder(in_)) {
+    const Op& op = in_.ops[id];
+    if (op.kind == OpKind::kFor) continue;
+    const int role = static_cast<int>(op.i("role"));
+    if (op.attr("signal"))
+      for (int64_t token : op.ints("signal")) tokens_[token].from = role;
+    if (op.attr("await"))
+      for (int64_t token : op.ints("await")) tokens_[token].to = role;
+  }
+  for (auto& [id, token] : tokens_)
+    token.mbar = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(1), {{"offset", int64_t{0}}});
+}
+
+// Each warp of the role passes the token on once it has come here.
+void Emitter::Signal(const Op& op) {
+  if (!op.attr("signal")) return;
+  for (int64_t id : op.ints("signal")) {
+    const Token& token = tokens_.at(id);
+    if (token.from != role_) continue;
+    const OpId elect = b_.Add(OpKind::kElect, {}, {}, {{"scope", std::string("warp")}});
+    const BlockId body = out_.AddBlock(elect);
+    out_.ops[elect].regions.push_back(body);
+    Builder inner(out_, body);
+    inner.SetSpan(b_.span());
+    inner.Add(OpKind::kMbarArrive, {token.mbar}, {});
+    inner.Yield({});
+  }
+}
+
+void Emitter::Await(const Op& op) {
+  if (!op.attr("await")) return;
+  for (int64_t id : op.ints("await")) {
+    const Token& token = tokens_.at(id);
+    if (token.to != role_) continue;
+    const ValueId count =
+        b_.Value(OpKind::kCounterRead, {token.counter}, Type::Scalar(DType::kI32));
+    const ValueId parity = b_.Binary(OpKind::kAnd, count, b_.Int(1, DType::kI32));
+    b_.Add(OpKind::kMbarWait, {token.mbar, parity}, {});
+    b_.Add(OpKind::kCounterAdd, {token.counter}, {}, {{"by", int64_t{1}}});
+  }
+}
+
+int Emitter::OwnerOf(OpId id) const {
+  if (!specialized()) return 0;
+  int owner = -1;
+  for (int role = 0; role < roles_; ++role) {
+    if (needs_[static_cast<size_t>(role)].ops.count(id) == 0) continue;
+    if (owner >= 0) return -1;
+    owner = role;
+  }
+  return owner;
+}
+
 void Emitter::BeginRole() {
   auto counter = [&] {
     return b_.Value(OpKind::kCounter, {}, Type::Counter(), {{"init", int64_t{0}}});
   };
   if (mbar_.valid() && part_ != Part::kProducer) phase_ = counter();
-  for (Ring& ring : rings_) ring.counter = counter();
+  for (size_t i = 0; i < rings_.size(); ++i)
+    if (part_ == Part::kProducer || channels_->channels[i].sites[0].readers.count(role_))
+      rings_[i].counter = counter();
+  for (auto& [id, token] : tokens_)
+    if (part_ == Part::kCompute && token.to == role_) token.counter = counter();
 }
 
 // Reads the channel's counter, waits for the slot to be ready for this side, and returns the slot
@@ -95,7 +157,8 @@ void Emitter::AwaitFull(size_t channel, OpId reader) {
   rings_[channel].slot = NextSlot(channel, false);
   const Span here = b_.span();
   for (const ChannelSite& site : channels_->channels[channel].sites) {
-    if (site.first_reader != reader) continue;
+    const auto mine = site.readers.find(role_);
+    if (mine == site.readers.end() || mine->second.first != reader) continue;
     for (OpId load : site.loads)
       if (plan_.loads[load].registers) IntoRegisters(load);
   }

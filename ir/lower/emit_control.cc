@@ -9,15 +9,25 @@
 
 namespace tilec::ir {
 
+namespace {
+constexpr int64_t kRegisters = 65536;  // 32-bit registers of an SM (hopper.md §12)
+}
+
 Emitter::Emitter(const Function& in, const SequentialOptions& options, int depth, DiagSink& diags)
     : in_(in),
       options_(options),
       diags_(diags),
-      plan_(MakePlan(in)),
+      plan_(MakePlan(in, depth > 0 && ComputeRolesOf(in) > 1 ? 1 : 0)),
       positions_(in),
       b_(out_, out_.body),
       depth_(depth) {
-  if (depth_ > 0) channels_ = PlanChannels(in_, plan_);
+  if (depth_ == 0) return;
+  roles_ = ComputeRolesOf(in);
+  std::optional<std::vector<RoleNeeds>> needs = NeedsOfRoles(in, roles_);
+  sound_ = needs.has_value();
+  if (!sound_) return;
+  needs_ = std::move(*needs);
+  channels_ = PlanChannels(in_, plan_, needs_);
 }
 
 Result<Function> Emitter::Run() {
@@ -25,9 +35,9 @@ Result<Function> Emitter::Run() {
   out_.level = Level::kWarp;
   out_.facts = in_.facts;
   out_.statics = in_.statics;
-  const int compute_warps = 4 * plan_.warpgroups;
+  const int compute_warps = WarpsPerRole() * roles_;
   // The load role is one warp, but registers are dealt out by warpgroups: it gets a whole one, so
-  // that the compute role can take what it leaves (24 + 2·240 of 3·168, 32 + 3·160 of 4·128).
+  // that the compute roles can take what it leaves (24 + 2·240 of 3·168, 32 + 3·160 of 4·128).
   out_.launch.warps = compute_warps + (specialized() ? 4 : 0);
   for (const Param& p : in_.params) {
     Param copy = p;
@@ -35,14 +45,23 @@ Result<Function> Emitter::Run() {
   }
   TRY_VOID(CheckTiles());
   PlanBuffers();
+  if (specialized() && !sound_)
+    return diags_.Report(lower_diag::kRolesNotApart, Span{}, in_.name)
+        .Help("use --schedule=sequential");
   if (specialized()) {
-    int producer_regs = 0, compute_regs = 0;
-    if (plan_.warpgroups == 2) producer_regs = 24, compute_regs = 240;
-    if (plan_.warpgroups == 3) producer_regs = 32, compute_regs = 160;
-    TRY_VOID(Role_("load", Part::kProducer, compute_warps, 1, producer_regs));
-    TRY_VOID(Role_("compute", Part::kCompute, 0, compute_warps, compute_regs));
+    const int64_t groups = compute_warps / 4;
+    int64_t producer_regs = 0, compute_regs = 0;
+    if (groups > 1) {
+      const int64_t pool = kRegisters / (128 * (groups + 1)) / 8 * 8 * (groups + 1);
+      compute_regs = std::min<int64_t>(240, (pool - 24) / groups / 8 * 8);
+      producer_regs = std::min<int64_t>(64, pool - compute_regs * groups);
+    }
+    TRY_VOID(Role_("load", Part::kProducer, 0, compute_warps, 1, producer_regs));
+    for (int role = 0; role < roles_; ++role)
+      TRY_VOID(Role_(roles_ == 1 ? "compute" : "compute" + std::to_string(role), Part::kCompute,
+                     role, role * WarpsPerRole(), WarpsPerRole(), compute_regs));
   } else {
-    TRY_VOID(Role_("main", Part::kEverything, 0, compute_warps, 0));
+    TRY_VOID(Role_("main", Part::kEverything, 0, 0, compute_warps, 0));
   }
 
   // Addresses: buffers, then scratch, then the barriers.
@@ -51,8 +70,10 @@ Result<Function> Emitter::Run() {
   int64_t top = RoundUp(PlaceBuffers(lives), 128);
   for (size_t i = 0; i < buffers_.size(); ++i)
     out_.ops[buffers_[i].alloc].set("offset", lives[i].offset);
-  for (OpId op : scratch_ops_) out_.ops[op].set("scratch", top);
-  top = RoundUp(top + scratch_bytes_, 128);
+  for (const auto& [role, scratch] : scratch_) {
+    for (OpId op : scratch.ops) out_.ops[op].set("scratch", top);
+    top = RoundUp(top + scratch.bytes, 128);
+  }
   if (mbar_.valid()) {
     out_.ops[out_.values[mbar_].def].set("offset", top);
     top += 8;
@@ -62,6 +83,10 @@ Result<Function> Emitter::Run() {
       out_.ops[out_.values[mbar].def].set("offset", top);
       top += 8 * ring.depth;
     }
+  for (const auto& [id, token] : tokens_) {
+    out_.ops[out_.values[token.mbar].def].set("offset", top);
+    top += 8;
+  }
   out_.launch.smem_bytes = top;
   if (top > options_.smem_limit_bytes)
     return diags_
@@ -85,19 +110,20 @@ Result<> Emitter::CheckTiles() {
 }
 
 // The program of one role: the same walk over the same ops, each role seeing its part.
-Result<> Emitter::Role_(const std::string& name, Part part, int first_warp, int warps,
-                        int regs) {
+Result<> Emitter::Role_(const std::string& name, Part part, int role_index, int first_warp,
+                        int warps, int64_t regs) {
   const OpId role = b_.Add(OpKind::kRole, {}, {},
                            {{"name", name},
                             {"first_warp", int64_t{first_warp}},
                             {"warps", int64_t{warps}},
-                            {"regs", int64_t{regs}}});
+                            {"regs", regs}});
   const BlockId body = out_.AddBlock(role);
   out_.ops[role].regions.push_back(body);
   const BlockId outer = b_.block();
   const std::map<ValueId, ValueId> before = map_;
   b_.SetBlock(body);
   part_ = part;
+  role_ = role_index;
   BeginRole();
   TRY_VOID(Block_(in_.body));
   b_.Yield({});
@@ -113,10 +139,14 @@ Result<> Emitter::Block_(BlockId from) {
       TRY_VOID(ProducerOp(id));
       continue;
     }
-    if (auto it = awaits_.find(id); it != awaits_.end())
+    const bool specialized = part_ == Part::kCompute;
+    if (specialized && in_.ops[id].kind != OpKind::kYield && !Mine(id)) continue;
+    if (auto it = awaits_.find({role_, id}); specialized && it != awaits_.end())
       for (size_t channel : it->second) AwaitFull(channel, id);
+    if (specialized && in_.ops[id].kind != OpKind::kFor) Await(in_.ops[id]);
     TRY_VOID(Op_(id));
-    if (auto it = releases_.find(id); it != releases_.end())
+    if (specialized && in_.ops[id].kind != OpKind::kFor) Signal(in_.ops[id]);
+    if (auto it = releases_.find({role_, id}); specialized && it != releases_.end())
       for (size_t channel : it->second) Release(channel);
   }
   return Done();
@@ -163,7 +193,13 @@ Result<> Emitter::Op_(OpId id) {
       const OpId parent = in_.blocks[op.block].parent;
       if (parent.valid() && in_.ops[parent].kind == OpKind::kParallel) return Done();
       std::vector<ValueId> values;
-      for (ValueId v : op.operands) values.push_back(Tile(v));
+      const Op* structure = parent.valid() ? &in_.ops[parent] : nullptr;
+      const bool condition = structure && structure->kind == OpKind::kWhile &&
+                             structure->regions[0] == op.block;
+      for (size_t i = 0; i < op.operands.size(); ++i)
+        if (!structure || (condition && i == 0) ||
+            Keeps(structure->results[i - (condition ? 1 : 0)]))
+          values.push_back(Tile(op.operands[i]));
       b_.Yield(std::move(values));
       return Done();
     }
@@ -225,23 +261,34 @@ Result<> Emitter::Region(BlockId from, BlockId to) {
   return Done();
 }
 
+// Does the role being emitted carry this value through its structure?
+bool Emitter::Keeps(ValueId result) const {
+  return part_ != Part::kCompute || needs_[static_cast<size_t>(role_)].values.count(result) > 0;
+}
+
 Result<> Emitter::For_(const Op& op) {
+  if (part_ == Part::kCompute) Signal(op);
   std::vector<ValueId> operands = {Scalar(op.operands[0]), Scalar(op.operands[1])};
   std::vector<Type> types;
+  std::vector<size_t> kept;
   for (size_t i = 0; i < op.results.size(); ++i) {
+    if (!Keeps(op.results[i])) continue;
+    kept.push_back(i);
     operands.push_back(InLayout(Tile(op.operands[2 + i]), plan_.layouts.count(op.results[i])
                                                               ? plan_.layouts[op.results[i]]
                                                               : Layout{}));
     types.push_back(WarpType(op.results[i]));
   }
-  const OpId loop = b_.Add(OpKind::kFor, std::move(operands), types, op.attrs);
+  const OpId loop = b_.Add(OpKind::kFor, std::move(operands), types, {{"step", op.i("step")}});
   const BlockId body = out_.AddBlock(loop);
   out_.ops[loop].regions.push_back(body);
   const Block& from = in_.blocks[op.regions[0]];
   Bind(from.args[0], out_.AddArg(body, Type::Scalar(DType::kI64)));
-  for (size_t i = 0; i < types.size(); ++i) Bind(from.args[1 + i], out_.AddArg(body, types[i]));
+  for (size_t k = 0; k < kept.size(); ++k)
+    Bind(from.args[1 + kept[k]], out_.AddArg(body, types[k]));
   TRY_VOID(Region(op.regions[0], body));
-  for (size_t i = 0; i < types.size(); ++i) Bind(op.results[i], out_.ops[loop].results[i]);
+  for (size_t k = 0; k < kept.size(); ++k) Bind(op.results[kept[k]], out_.ops[loop].results[k]);
+  if (part_ == Part::kCompute) Await(op);
   return Done();
 }
 
@@ -252,7 +299,7 @@ Result<> Emitter::While_(const Op& op) {
     operands.push_back(Tile(op.operands[i]));
     types.push_back(WarpType(op.results[i]));
   }
-  const OpId loop = b_.Add(OpKind::kWhile, std::move(operands), types, op.attrs);
+  const OpId loop = b_.Add(OpKind::kWhile, std::move(operands), types, {});
   for (BlockId region : op.regions) {
     const BlockId body = out_.AddBlock(loop);
     out_.ops[loop].regions.push_back(body);
@@ -266,14 +313,16 @@ Result<> Emitter::While_(const Op& op) {
 
 Result<> Emitter::If_(const Op& op) {
   std::vector<Type> types;
-  for (ValueId r : op.results) types.push_back(WarpType(r));
-  const OpId branch = b_.Add(OpKind::kIf, {Scalar(op.operands[0])}, types, op.attrs);
+  std::vector<ValueId> kept;
+  for (ValueId r : op.results)
+    if (Keeps(r)) types.push_back(WarpType(r)), kept.push_back(r);
+  const OpId branch = b_.Add(OpKind::kIf, {Scalar(op.operands[0])}, types, {});
   for (BlockId region : op.regions) {
     const BlockId body = out_.AddBlock(branch);
     out_.ops[branch].regions.push_back(body);
     TRY_VOID(Region(region, body));
   }
-  for (size_t i = 0; i < types.size(); ++i) Bind(op.results[i], out_.ops[branch].results[i]);
+  for (size_t i = 0; i < kept.size(); ++i) Bind(kept[i], out_.ops[branch].results[i]);
   return Done();
 }
 
@@ -304,6 +353,8 @@ Result<Function> Specialize(const Function& fn, const SequentialOptions& options
   for (int depth = 8; depth >= 2; --depth) {
     DiagSink attempt;
     Emitter emitter(fn, options, depth, attempt);
+    if (!emitter.sound()) return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)
+          .Help("use --schedule=sequential");
     if (!emitter.specialized()) break;
     Result<Function> out = emitter.Run();
     if (out.ok()) {

@@ -18,12 +18,14 @@ namespace tilec::ir {
 
 // ---- buffers ---------------------------------------------------------------------------------
 
-ValueId Emitter::AddBuffer(const Type& type, bool exclusive, int64_t begin, int64_t end) {
+ValueId Emitter::AddBuffer(const Type& type, bool exclusive, int owner, int64_t begin,
+                           int64_t end) {
   Buffer buffer;
   buffer.alloc = b_.Add(OpKind::kSmemAlloc, {}, {type}, {{"offset", int64_t{0}}});
   buffer.value = out_.ops[buffer.alloc].results[0];
   buffer.life.begin = exclusive ? -1 : begin;
   buffer.life.end = exclusive ? INT64_MAX : end;
+  buffer.life.owner = owner;
   buffer.life.bytes = SmemBytes(type.smem, type.dtype) * type.depth;
   buffers_.push_back(buffer);
   for (int64_t slot = 0; exclusive && slot < type.depth; ++slot) {
@@ -36,7 +38,10 @@ ValueId Emitter::AddBuffer(const Type& type, bool exclusive, int64_t begin, int6
 
 // All buffers and barriers, in program order, before the roles part.
 void Emitter::PlanBuffers() {
-  if (specialized()) PlanRings();
+  if (specialized()) {
+    PlanRings();
+    PlanTokens();
+  }
   bool any_tma = false, any_zero = false;
   auto tile_type = [&](ValueId v, const SmemLayout& smem, bool transposed = false) {
     std::vector<int64_t> shape = in_.type(v).shape;
@@ -63,6 +68,7 @@ void Emitter::PlanBuffers() {
       any_zero = any_zero || load.zero_padding;
       Type type = tile_type(in_.ops[id].results[0], load.smem);
       int64_t begin = positions_.at(id);
+      int owner = OwnerOf(id);
       if (auto c = site_of_.find(id); c != site_of_.end()) {
         const auto [channel, number] = c->second;
         const ChannelSite& site = channels_->channels[channel].sites[number];
@@ -70,7 +76,10 @@ void Emitter::PlanBuffers() {
         type.depth = rings_[channel].depth;
         begin = 0;
         end = std::max(end, positions_.LastUse(in_.blocks[in_.body].ops[0], id));
-        end = std::max(end, positions_.LastUse(id, site.last_reader));
+        for (const auto& [role, readers] : site.readers)
+          end = std::max(end, positions_.LastUse(id, readers.last));
+        // Two roles may read it at any time.
+        owner = site.readers.size() == 1 ? site.readers.begin()->first : roles_;
         // All sites of a channel fill the same ring.
         const auto place = std::find(site.loads.begin(), site.loads.end(), id);
         const OpId twin = channels_->channels[channel].sites[0].loads[static_cast<size_t>(
@@ -85,21 +94,23 @@ void Emitter::PlanBuffers() {
         any_tma = any_tma || load.tma;
       }
       load_buffers_[id] = buffers_.size();
-      AddBuffer(type, load.zero_padding, begin, end);
+      if (owner < 0) sound_ = false;
+      AddBuffer(type, load.zero_padding, owner, begin, end);
     }
     if (auto it = plan_.dots.find(id); it != plan_.dots.end())
       for (bool is_a : {true, false}) {
         const OperandPlan& operand = is_a ? it->second.a : it->second.b;
         if (operand.how != OperandPlan::How::kStore) continue;
         operand_buffers_[{id, is_a}] = buffers_.size();
+        if (OwnerOf(id) < 0) sound_ = false;
         AddBuffer(tile_type(operand.source, operand.smem, operand.store_transposed),
-                  operand.zero_padding, positions_.at(id), positions_.at(id));
+                  operand.zero_padding, OwnerOf(id), positions_.at(id), positions_.at(id));
         any_zero = any_zero || operand.zero_padding;
       }
     if (auto it = plan_.stores.find(id); it != plan_.stores.end() && it->second.tma) {
       store_buffers_[id] = buffers_.size();
-      AddBuffer(tile_type(in_.ops[id].operands[1], it->second.smem), false, positions_.at(id),
-                positions_.at(id));
+      AddBuffer(tile_type(in_.ops[id].operands[1], it->second.smem), false, OwnerOf(id),
+                positions_.at(id), positions_.at(id));
     }
   }
   if (any_tma) mbar_ = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(), {{"offset", int64_t{0}}});
@@ -111,9 +122,12 @@ void Emitter::PlanBuffers() {
     if (any_tma) inner.Add(OpKind::kMbarInit, {mbar_}, {}, {{"count", int64_t{1}}});
     for (const Ring& ring : rings_) {
       inner.Add(OpKind::kMbarInit, {ring.full}, {}, {{"count", int64_t{1}}});
-      // One arrival per compute warp.
-      inner.Add(OpKind::kMbarInit, {ring.empty}, {}, {{"count", int64_t{4 * plan_.warpgroups}}});
+      // One arrival per warp that reads.
+      inner.Add(OpKind::kMbarInit, {ring.empty}, {},
+                {{"count", int64_t{WarpsPerRole() * ring.consumers}}});
     }
+    for (const auto& [id, token] : tokens_)
+      inner.Add(OpKind::kMbarInit, {token.mbar}, {}, {{"count", int64_t{WarpsPerRole()}}});
     inner.Add(OpKind::kFenceMbarInit, {}, {});
     inner.Yield({});
   }

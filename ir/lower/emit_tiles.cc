@@ -27,8 +27,9 @@ ValueId Emitter::Tile(ValueId v) {
 
 void Emitter::WantScratch(OpId op, int64_t bytes) {
   if (bytes == 0) return;
-  scratch_ops_.push_back(op);
-  scratch_bytes_ = std::max(scratch_bytes_, bytes);
+  Scratch& scratch = scratch_[role_];
+  scratch.ops.push_back(op);
+  scratch.bytes = std::max(scratch.bytes, bytes);
 }
 
 // The same tile in `layout`: nothing, a cheap remake (constants, splats, iotas), register renaming,

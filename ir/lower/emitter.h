@@ -25,6 +25,8 @@ class Emitter {
   Emitter(const Function& in, const SequentialOptions& options, int depth, DiagSink& diags);
   // A producer was wanted and is possible.
   bool specialized() const { return channels_.has_value(); }
+  // The marks of the program make sense: no role needs what another one computes.
+  bool sound() const { return sound_; }
   int64_t smem_bytes() const { return out_.launch.smem_bytes; }
   Result<Function> Run();
 
@@ -41,6 +43,13 @@ class Emitter {
     int64_t depth = 1;
     ValueId full, empty;
     ValueId counter, slot;
+    int consumers = 1;  // compute roles
+  };
+  // An order token: passed by an mbarrier of one phase per turn.
+  struct Token {
+    int from = 0, to = 0;  // compute roles
+    ValueId mbar;
+    ValueId counter;       // of the awaiting role
   };
   // A product under way: issued and committed, not yet awaited.
   struct Flight {
@@ -51,6 +60,11 @@ class Emitter {
     std::vector<std::pair<size_t, ValueId>> releases;  // (channel, slot) due when it is done
   };
   enum class Part { kEverything, kProducer, kCompute };
+  // The scratch bytes of one role.
+  struct Scratch {
+    std::vector<OpId> ops;
+    int64_t bytes = 0;
+  };
   // Index operands of an access, rewritten for the warp level.
   struct Access {
     std::string modes;
@@ -61,6 +75,13 @@ class Emitter {
 
   // emit_channels.cc
   void PlanRings();
+  void PlanTokens();
+  void Signal(const Op& op);
+  void Await(const Op& op);
+  int WarpsPerRole() const { return 4 * plan_.warpgroups; }
+  bool Mine(OpId id) const { return needs_[static_cast<size_t>(role_)].ops.count(id) > 0; }
+  bool Mine(ValueId v) const { return needs_[static_cast<size_t>(role_)].values.count(v) > 0; }
+  int OwnerOf(OpId id) const;  // the one compute role that executes it, −1: several
   void BeginRole();
   ValueId NextSlot(size_t channel, bool producer);
   void Produce(size_t channel, size_t site);
@@ -72,11 +93,13 @@ class Emitter {
   ValueId SlotOf(OpId load) const;
 
   // emit_control.cc
-  Result<> Role_(const std::string& name, Part part, int first_warp, int warps, int regs);
+  Result<> Role_(const std::string& name, Part part, int role, int first_warp, int warps,
+                 int64_t regs);
   Result<> CheckTiles();
   Result<> Block_(BlockId from);
   Result<> Op_(OpId id);
   Result<> Parallel_(const Op& op);
+  bool Keeps(ValueId result) const;
   Result<> For_(const Op& op);
   Result<> While_(const Op& op);
   Result<> If_(const Op& op);
@@ -97,7 +120,7 @@ class Emitter {
 
   // emit_memory.cc
   void PlanBuffers();
-  ValueId AddBuffer(const Type& type, bool exclusive, int64_t begin, int64_t end);
+  ValueId AddBuffer(const Type& type, bool exclusive, int owner, int64_t begin, int64_t end);
   Result<> Load_(OpId id);
   Result<> Store_(OpId id);
   void Atomic_(const Op& op);
@@ -117,7 +140,9 @@ class Emitter {
   int MapFor(ValueId tensor, int rank, int row_dim, int col_dim, int64_t rows, int64_t cols,
              int swizzle);
   // The threads of the compute role; barrier 0 is the whole CTA's.
-  void Sync() { b_.Add(OpKind::kCtaSync, {}, {}, {{"id", int64_t{specialized() ? 1 : 0}}}); }
+  void Sync() {
+    b_.Add(OpKind::kCtaSync, {}, {}, {{"id", int64_t{specialized() ? 1 + role_ : 0}}});
+  }
   bool SharedTensor(ValueId tensor) const;  // both read and written by the kernel
 
   // emit_dot.cc
@@ -141,17 +166,21 @@ class Emitter {
   std::map<std::pair<OpId, bool>, size_t> operand_buffers_;
   std::vector<Buffer> buffers_;
   std::vector<OpId> pending_;  // TMA loads queued for the next flush
-  std::vector<OpId> scratch_ops_;
-  int64_t scratch_bytes_ = 0;
+  std::map<int, Scratch> scratch_;  // by role
   ValueId mbar_, phase_;
   std::vector<Flight> flights_;  // oldest first
   int depth_ = 0;
   Part part_ = Part::kEverything;
+  int roles_ = 1;  // compute roles
+  int role_ = 0;   // the one being emitted
+  bool sound_ = true;
+  std::vector<RoleNeeds> needs_;  // by compute role
+  std::map<int64_t, Token> tokens_;
   std::optional<ChannelSet> channels_;
   std::vector<Ring> rings_;
   std::map<OpId, std::pair<size_t, size_t>> site_of_;      // (channel, site) by load
   std::map<OpId, size_t> channel_of_;                      // by load
-  std::map<OpId, std::vector<size_t>> awaits_, releases_;  // by reader
+  std::map<std::pair<int, OpId>, std::vector<size_t>> awaits_, releases_;  // by role and reader
 };
 
 }  // namespace tilec::ir

@@ -20,12 +20,12 @@ struct Relation {
 
 class Planner {
  public:
-  explicit Planner(const Function& fn) : fn_(fn) {}
+  Planner(const Function& fn, int warpgroups) : fn_(fn) { plan_.warpgroups = warpgroups; }
 
   Plan Run() {
     Walk(fn_.body);
     for (OpId id : order_) NoteUses(id);
-    ChooseWarpgroups();
+    if (plan_.warpgroups == 0) ChooseWarpgroups();
     for (OpId id : order_)
       if (fn_.ops[id].kind == OpKind::kDot) PlanDot(id);
     needed_.clear();  // the operands' plans are known now
@@ -451,6 +451,6 @@ class Planner {
 
 }  // namespace
 
-Plan MakePlan(const Function& fn) { return Planner(fn).Run(); }
+Plan MakePlan(const Function& fn, int warpgroups) { return Planner(fn, warpgroups).Run(); }
 
 }  // namespace tilec::ir

@@ -69,6 +69,7 @@ struct Plan {
   std::map<OpId, StorePlan> stores;
 };
 
-Plan MakePlan(const Function& fn);
+// `warpgroups` of a compute role; 0: chosen from the products and tiles.
+Plan MakePlan(const Function& fn, int warpgroups = 0);
 
 }  // namespace tilec::ir

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/loop_plan.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "ir/lower/operands.h"
+#include "ir/lower/scalars.h"
+#include "ir/passes/rewrite.h"
+
+namespace tilec::ir {
+namespace {
+
+int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+class Planner {
+ public:
+  Planner(const Function& fn, OpId loop, const LoopSchedule& schedule)
+      : fn_(fn), loop_(loop), body_(fn.ops[loop].regions[0]), schedule_(schedule) {}
+
+  std::optional<LoopPlan> Run(std::string* why) {
+    if (!Collect() || !Anchor()) {
+      *why = why_;
+      return std::nullopt;
+    }
+    std::set<int> roles;
+    for (const auto& [id, time] : times_) roles.insert(time.role);
+    for (int role : roles)
+      if (role >= 0) Rotate(role);
+    Shift();
+    if (!Order()) {
+      *why = "its order contradicts the data";
+      return std::nullopt;
+    }
+    for (const PlannedOp& op : plan_.order) plan_.stages = std::max(plan_.stages, op.stage);
+    Tokens();
+    return std::move(plan_);
+  }
+
+ private:
+  // A read of a placed value: by op `to`, `distance` iterations later.
+  struct Read {
+    OpId from, to;
+    int64_t distance;
+  };
+
+  bool Fail(std::string why) {
+    why_ = std::move(why);
+    return false;
+  }
+
+  bool Collect() {
+    for (OpId id : fn_.blocks[body_].ops) {
+      const Op& op = fn_.ops[id];
+      rank_[id] = static_cast<int64_t>(rank_.size());
+      if (op.kind == OpKind::kYield) continue;
+      if (!op.regions.empty()) return Fail("it has a loop or branch inside");
+      if (auto it = schedule_.ops.find(id); it != schedule_.ops.end())
+        times_[id] = it->second;
+      else if (!IsReplicated(fn_, op) && !schedule_.replicated.count(id))
+        return Fail(std::string("the schedule has no place for its `") + Info(op.kind).mnemonic +
+                    "`");
+    }
+    return true;
+  }
+
+  // Replicated ops whose values are carried need a place after all: where their operands are made.
+  bool Anchor() {
+    const Op& yield = fn_.ops[fn_.blocks[body_].ops.back()];
+    for (ValueId v : yield.operands) {
+      const BodyRef ref = Resolve(fn_, loop_, v);
+      if (ref.kind == BodyRef::Kind::kUnclear || ref.kind == BodyRef::Kind::kPosition)
+        return Fail("a carried value is the position itself");
+      if (ref.kind == BodyRef::Kind::kDefined && !AnchorOp(fn_.values[ref.value].def)) return false;
+      if (ref.kind == BodyRef::Kind::kOutside && !ref.args.empty())
+        return Fail("a carried value is replaced by one from outside");
+    }
+    return true;
+  }
+  bool AnchorOp(OpId id) {
+    if (times_.count(id)) return true;
+    // On a circle of carried scalars: its own operands lead back to it.
+    times_[id] = {-1, 0};
+    LoopSchedule::Time best{-1, 0};
+    for (ValueId v : fn_.ops[id].operands) {
+      if (!AnchorCarried(v)) return false;
+      std::vector<Read> reads;
+      Leaves(v, id, 0, &reads);
+      for (const Read& r : reads) {
+        const LoopSchedule::Time& t = times_.at(r.from);
+        if (t.role < 0) continue;
+        const int64_t at = t.cycle - r.distance * schedule_.ii;
+        if (best.role >= 0 && best.role != t.role) return Fail("a carried value joins two roles");
+        if (best.role < 0 || at > best.cycle) best = {t.role, at};
+      }
+    }
+    times_[id] = best;
+    return true;
+  }
+  // Carried values that v is computed from through replicated ops.
+  bool AnchorCarried(ValueId v) {
+    const BodyRef ref = Resolve(fn_, loop_, v);
+    if (ref.kind == BodyRef::Kind::kUnclear) return Fail("a carried value is the position itself");
+    if (ref.kind != BodyRef::Kind::kDefined) return true;
+    const OpId def = fn_.values[ref.value].def;
+    if (times_.count(def)) return true;
+    if (!ref.args.empty()) return AnchorOp(def);
+    for (ValueId operand : fn_.ops[def].operands)
+      if (!AnchorCarried(operand)) return false;
+    return true;
+  }
+
+  // The placed ops v comes from, through ops without a place.
+  void Leaves(ValueId v, OpId reader, int64_t distance, std::vector<Read>* out) const {
+    const BodyRef ref = Resolve(fn_, loop_, v);
+    if (ref.kind != BodyRef::Kind::kDefined) return;
+    const OpId def = fn_.values[ref.value].def;
+    distance += static_cast<int64_t>(ref.args.size());
+    if (times_.count(def)) {
+      out->push_back({def, reader, distance});
+      return;
+    }
+    for (ValueId operand : fn_.ops[def].operands) Leaves(operand, reader, distance, out);
+  }
+
+  std::vector<Read> ReadsOf(int role) const {
+    std::vector<Read> reads;
+    for (const auto& [id, time] : times_)
+      if (time.role == role)
+        for (ValueId v : fn_.ops[id].operands) Leaves(v, id, 0, &reads);
+    return reads;
+  }
+
+  int StageAt(OpId id, int64_t cut) const {
+    return static_cast<int>(FloorDiv(times_.at(id).cycle - cut, schedule_.ii));
+  }
+
+  // Where this role's turn begins.
+  void Rotate(int role) {
+    const std::vector<Read> reads = ReadsOf(role);
+    std::set<int64_t> cuts;
+    std::vector<OpId> ops;
+    for (const auto& [id, time] : times_)
+      if (time.role == role) {
+        ops.push_back(id);
+        cuts.insert(time.cycle - FloorDiv(time.cycle, schedule_.ii) * schedule_.ii);
+      }
+    std::tuple<int64_t, int64_t, int64_t> best{INT64_MAX, 0, 0};
+    int64_t chosen = 0;
+    for (int64_t cut : cuts) {
+      int least = INT32_MAX, most = INT32_MIN;
+      for (OpId id : ops) {
+        least = std::min(least, StageAt(id, cut));
+        most = std::max(most, StageAt(id, cut));
+      }
+      std::set<OpId> crossing, carried;
+      int64_t bytes = 0;
+      for (const Read& r : reads) {
+        if (times_.at(r.from).role != role) continue;
+        const int64_t age = StageAt(r.to, cut) - StageAt(r.from, cut) + r.distance;
+        if (age <= 0) continue;
+        const Op& from = fn_.ops[r.from];
+        if (from.kind == OpKind::kDot && IsTensorCore(fn_, from)) crossing.insert(r.from);
+        if (carried.insert(r.from).second && !from.results.empty()) {
+          const Type& type = fn_.type(from.results[0]);
+          bytes += age * type.elements() * ByteSize(type.dtype);
+        }
+      }
+      const std::tuple<int64_t, int64_t, int64_t> cost{static_cast<int64_t>(crossing.size()),
+                                                       most - least, bytes};
+      if (cost < best) {
+        best = cost;
+        chosen = cut;
+      }
+    }
+    int least = INT32_MAX;
+    for (OpId id : ops) least = std::min(least, StageAt(id, chosen));
+    for (OpId id : ops) {
+      const int64_t turn = times_.at(id).cycle - chosen;
+      places_[id] = {role, StageAt(id, chosen) - least,
+                     turn - FloorDiv(turn, schedule_.ii) * schedule_.ii};
+    }
+    if (std::get<0>(best) > 0)
+      plan_.notes.push_back("role " + std::to_string(role) + ": " +
+                            std::to_string(std::get<0>(best)) +
+                            " product(s) would be under way when its turn ends; awaited there");
+  }
+
+  // Values that pass between roles may not come from a later turn than the one that reads them.
+  void Shift() {
+    for (const auto& [id, time] : times_)
+      if (time.role < 0) places_[id] = {-1, 0, -1};
+    for (size_t round = 0; round < times_.size(); ++round) {
+      bool changed = false;
+      for (const auto& [id, time] : times_) {
+        std::vector<Read> reads;
+        for (ValueId v : fn_.ops[id].operands) Leaves(v, id, 0, &reads);
+        for (const Read& r : reads) {
+          const Place from = places_.at(r.from), to = places_.at(id);
+          const int64_t age = to.stage - from.stage + r.distance;
+          if (from.role == to.role || age >= 0) continue;
+          for (auto& [other, place] : places_)
+            if (place.role == to.role) place.stage += static_cast<int>(-age);
+          changed = true;
+        }
+      }
+      if (!changed) return;
+    }
+  }
+
+  // Each role's cyclic order, and operands of the same turn first.
+  bool Order() {
+    std::vector<OpId> ops;
+    for (const auto& [id, place] : places_) ops.push_back(id);
+    std::sort(ops.begin(), ops.end(), [&](OpId a, OpId b) {
+      const Place &x = places_.at(a), &y = places_.at(b);
+      return std::tuple(x.role, x.slot, rank_.at(a)) < std::tuple(y.role, y.slot, rank_.at(b));
+    });
+    std::map<OpId, std::set<OpId>> above;
+    for (OpId id : ops) {
+      std::vector<Read> reads;
+      for (ValueId v : fn_.ops[id].operands) Leaves(v, id, 0, &reads);
+      for (const Read& r : reads) {
+        const int64_t age = places_.at(id).stage - places_.at(r.from).stage + r.distance;
+        if (age < 0) return false;
+        if (age == 0 && r.from != id) above[id].insert(r.from);
+      }
+    }
+    for (size_t i = 1; i < ops.size(); ++i) {
+      const Place &a = places_.at(ops[i - 1]), &b = places_.at(ops[i]);
+      if (a.role == b.role && a.role >= 0 && a.slot != b.slot) above[ops[i]].insert(ops[i - 1]);
+    }
+    std::set<OpId> done;
+    while (done.size() < ops.size()) {
+      bool any = false;
+      for (OpId id : ops) {
+        if (done.count(id)) continue;
+        const std::set<OpId>& before = above[id];
+        if (!std::all_of(before.begin(), before.end(), [&](OpId b) { return done.count(b); }))
+          continue;
+        done.insert(id);
+        plan_.order.push_back({id, places_.at(id).role, places_.at(id).stage});
+        any = true;
+      }
+      if (!any) return false;
+    }
+    return true;
+  }
+
+  void Tokens() {
+    for (const LoopSchedule::Token& t : schedule_.tokens) {
+      const auto from = places_.find(t.from), to = places_.find(t.to);
+      if (from == places_.end() || to == places_.end()) continue;
+      const int64_t turns = t.distance + to->second.stage - from->second.stage;
+      if (turns == 0 || turns == 1)
+        plan_.tokens.push_back({t.from, t.to, static_cast<int>(turns)});
+      else
+        plan_.notes.push_back("an order token over " + std::to_string(turns) +
+                              " turns is left out");
+    }
+  }
+
+  struct Place {
+    int role;
+    int stage;
+    int64_t slot;
+  };
+  const Function& fn_;
+  OpId loop_;
+  BlockId body_;
+  const LoopSchedule& schedule_;
+  std::map<OpId, int64_t> rank_;
+  std::map<OpId, LoopSchedule::Time> times_;
+  std::map<OpId, Place> places_;
+  LoopPlan plan_;
+  std::string why_;
+};
+
+}  // namespace
+
+BodyRef Resolve(const Function& fn, OpId loop, ValueId v) {
+  const BlockId body = fn.ops[loop].regions[0];
+  const std::vector<ValueId>& args = fn.blocks[body].args;
+  const Op& yield = fn.ops[fn.blocks[body].ops.back()];
+  BodyRef ref;
+  ref.value = v;
+  while (fn.values[ref.value].block == body) {
+    const size_t i =
+        static_cast<size_t>(std::find(args.begin(), args.end(), ref.value) - args.begin());
+    if (i == 0) {
+      ref.kind = ref.args.empty() ? BodyRef::Kind::kPosition : BodyRef::Kind::kUnclear;
+      return ref;
+    }
+    if (yield.operands[i - 1] == ref.value && ref.args.empty()) {  // never changes
+      ref.kind = BodyRef::Kind::kOutside;
+      ref.value = fn.ops[loop].operands[1 + i];
+      return ref;
+    }
+    if (std::count(ref.args.begin(), ref.args.end(), i - 1)) {
+      ref.kind = BodyRef::Kind::kUnclear;
+      return ref;
+    }
+    ref.args.push_back(i - 1);
+    ref.value = yield.operands[i - 1];
+  }
+  const OpId def = fn.values[ref.value].def;
+  const bool inside = def.valid() && fn.ops[def].block == body;
+  ref.kind = inside ? BodyRef::Kind::kDefined : BodyRef::Kind::kOutside;
+  return ref;
+}
+
+bool IsReplicated(const Function& fn, const Op& op) {
+  switch (op.kind) {
+    case OpKind::kConstant:
+    case OpKind::kBroadcast:
+    case OpKind::kReshape:
+    case OpKind::kTranspose:
+    case OpKind::kIota:
+    case OpKind::kBitcast: return true;
+    default: break;
+  }
+  if (IsReadOnlyLoad(fn, op)) return true;
+  return Info(op.kind).effect == OpEffect::kPure && op.results.size() == 1 && op.regions.empty() &&
+         Squeezed(fn.type(op.results[0]).shape).empty();
+}
+
+std::optional<LoopPlan> PlanLoop(const Function& fn, OpId loop, const LoopSchedule& schedule,
+                                 std::string* why) {
+  return Planner(fn, loop, schedule).Run(why);
+}
+
+}  // namespace tilec::ir

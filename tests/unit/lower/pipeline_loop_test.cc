@@ -1,0 +1,194 @@
+// PipelineLoop: whatever order, stages and roles a schedule asks for, every value stays the same
+// bit for bit, for every trip count.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/pipeline_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "ir/interpret.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+
+namespace tilec::ir {
+namespace {
+
+// Two chained products, values carried over one and two iterations, a carried scalar, a value that
+// two iterations read.
+constexpr const char* kLoop = R"(func @chain tile {
+  param tensor %Q: tensor<bf16, 2> in [M, 64] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %K: tensor<bf16, 2> in [L, 64] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %V: tensor<bf16, 2> in [L, 64] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %O: tensor<f32, 2> out [M, 64] align=16 stride_align=16 contiguous=1 last_align=16
+  param dim %M: i64
+  param dim %L: i64
+  body {
+    %0 = constant {value = 0} : i64
+    parallel %0, %M {steps = [64]} do (%m: i64) {
+      %q = load %Q, %m, %0 {modes = "rr", sizes = [64, 64]} : bf16[64, 64]
+      %z = constant {value = 0} : f32[64, 64]
+      %r0 = constant {value = 1} : f32[64]
+      %o0 = constant {value = 3} : f32[64]
+      %c0 = constant {value = 7} : i32
+      %acc, %row, %old, %count = for %0, %L, %z, %r0, %o0, %c0 {step = 32}
+          : f32[64, 64], f32[64], f32[64], i32
+          do (%k: i64, %a: f32[64, 64], %r: f32[64], %before: f32[64], %c: i32) {
+        %kt = load %K, %k, %0 {modes = "rr", sizes = [32, 64]} : bf16[32, 64]
+        %kx = transpose %kt {perm = [1, 0]} : bf16[64, 32]
+        %zs = constant {value = 0} : f32[64, 32]
+        %s = dot %q, %kx, %zs : f32[64, 32]
+        %p = exp2 %s : f32[64, 32]
+        %pb = cast %p : bf16[64, 32]
+        %sum = reduce %p {kind = "sum", axis = 1} : f32[64]
+        %half = constant {value = 0.5} : f32[64]
+        %r1 = mul %r, %half : f32[64]
+        %r2 = add %r1, %sum : f32[64]
+        %one = constant {value = 1} : i32
+        %c1 = add %c, %one : i32
+        %cf = cast %c : f32
+        %cb = broadcast %cf {axes = []} : f32[64]
+        %r3 = add %before, %cb : f32[64]
+        %r4 = mul %r3, %r1 : f32[64]
+        %rb = broadcast %r4 {axes = [0]} : f32[64, 64]
+        %as = mul %a, %rb : f32[64, 64]
+        %v = load %V, %k, %0 {modes = "rr", sizes = [32, 64]} : bf16[32, 64]
+        %n = dot %pb, %v, %as : f32[64, 64]
+        yield %n, %r2, %r, %c1
+      }
+      %both = add %row, %old : f32[64]
+      %cf2 = cast %count : f32
+      %cb2 = broadcast %cf2 {axes = []} : f32[64]
+      %three = add %both, %cb2 : f32[64]
+      %rowb = broadcast %three {axes = [0]} : f32[64, 64]
+      %out = add %acc, %rowb : f32[64, 64]
+      %w = constant {value = 64} : i64
+      %me = add %m, %w : i64
+      %end = min %me, %M : i64
+      store %O, %out, %m, %end, %0, %w {modes = "rr", sizes = [64, 64]}
+      yield
+    }
+  }
+}
+)";
+
+Function Parsed(const char* text) {
+  DiagSink diags;
+  SourceMap sources;
+  const int32_t file = sources.Add("chain.ir", text);
+  Result<Function> fn = ParseFunction(sources.text(file), diags, file);
+  EXPECT_TRUE(fn.ok() && Verify(*fn, diags).ok()) << RenderAll(diags, sources);
+  return std::move(*fn);
+}
+
+OpId LoopOf(const Function& fn) {
+  for (OpId id : OpsInOrder(fn))
+    if (fn.ops[id].kind == OpKind::kFor) return id;
+  return {};
+}
+
+// Cycles at random: every op some time after what it reads of its own iteration. Whether values of
+// earlier iterations come in time is PlanLoop's to say.
+LoopSchedule RandomSchedule(const Function& fn, OpId loop, std::mt19937& random) {
+  LoopSchedule schedule;
+  schedule.ii = 1 + static_cast<int64_t>(random() % (random() % 2 ? 60 : 15));
+  const int roles = 1 + static_cast<int>(random() % 3);
+  const int64_t spread = 1 + static_cast<int64_t>(random() % 30);
+  std::map<ValueId, int64_t> ready;
+  std::vector<OpId> placed;
+  for (OpId id : fn.blocks[fn.ops[loop].regions[0]].ops) {
+    const Op& op = fn.ops[id];
+    if (op.kind == OpKind::kYield) continue;
+    int64_t at = 0;
+    for (ValueId v : op.operands)
+      if (auto it = ready.find(v); it != ready.end()) at = std::max(at, it->second);
+    if (!IsReplicated(fn, op)) {
+      at += 1 + static_cast<int64_t>(random() % static_cast<unsigned>(spread));
+      schedule.ops[id] = {static_cast<int>(random() % static_cast<unsigned>(roles)), at};
+      placed.push_back(id);
+    }
+    for (ValueId r : op.results) ready[r] = at;
+  }
+  const OpId a = placed[random() % placed.size()], b = placed[random() % placed.size()];
+  if (a != b) schedule.tokens.push_back({a, b, static_cast<int64_t>(random() % 3) - 1});
+  return schedule;
+}
+
+TEST(PipelineLoop, KeepsEveryValueForRandomSchedulesAndTripCounts) {
+  const Function before = Parsed(kLoop);
+  DiagSink diags;
+  SourceMap sources;
+  std::map<int64_t, TensorValue> expected;
+  const auto inputs = [](int64_t l) {
+    InterpretInputs in;
+    in.tensors["Q"] = TensorValue::Random(DType::kBF16, {70, 64}, 1);
+    in.tensors["K"] = TensorValue::Random(DType::kBF16, {l, 64}, 2);
+    in.tensors["V"] = TensorValue::Random(DType::kBF16, {l, 64}, 3);
+    in.tensors["O"] = TensorValue::Zeros(DType::kF32, {70, 64});
+    in.dims = {{"M", 70}, {"L", l}};
+    return in;
+  };
+  const std::vector<int64_t> lengths = {0, 1, 32, 33, 64, 70, 96, 128, 160, 300};
+  for (int64_t l : lengths) {
+    InterpretInputs in = inputs(l);
+    ASSERT_TRUE(Interpret(before, in, {}, diags).ok());
+    expected[l] = in.tensors["O"];
+  }
+  std::map<int, int> by_stages;
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    std::mt19937 random(seed);
+    Function after = before;
+    const OpId loop = LoopOf(after);
+    const LoopSchedule schedule = RandomSchedule(after, loop, random);
+    std::string why;
+    const std::optional<LoopPlan> plan = PlanLoop(after, loop, schedule, &why);
+    if (!plan) continue;
+    int64_t tokens = 0;
+    ASSERT_TRUE(PipelineLoop(after, loop, *plan, &tokens)) << "seed " << seed;
+    ASSERT_TRUE(Verify(after, diags).ok()) << "seed " << seed << "\n"
+                                           << RenderAll(diags, sources) << Print(after);
+    ++by_stages[plan->stages];
+    for (int64_t l : {lengths[seed % lengths.size()]}) {
+      InterpretInputs in = inputs(l);
+      ASSERT_TRUE(Interpret(after, in, {}, diags).ok()) << "seed " << seed;
+      ASSERT_EQ(in.tensors["O"].v, expected[l].v)
+          << "seed " << seed << ", L = " << l << ", " << plan->stages << " stages\n"
+          << Print(after);
+    }
+  }
+  // All depths of pipelines occur, so the test tests them.
+  for (int stages : {0, 1, 2, 3}) EXPECT_GE(by_stages[stages], 5) << stages << " stages";
+}
+
+// What a turn awaits of another role is signalled exactly once, whatever turns there are.
+TEST(PipelineLoop, TokensBalanceForEveryTripCount) {
+  const Function before = Parsed(kLoop);
+  int pairs = 0;
+  for (unsigned seed = 0; seed < 600; ++seed) {
+    std::mt19937 random(seed);
+    Function after = before;
+    const OpId loop = LoopOf(after);
+    std::string why;
+    const std::optional<LoopPlan> plan =
+        PlanLoop(after, loop, RandomSchedule(after, loop, random), &why);
+    int64_t tokens = 0;
+    if (!plan || plan->tokens.empty() || !PipelineLoop(after, loop, *plan, &tokens)) continue;
+    // Marks by where they stand: the straight-line part of the pipelined arm, and its steady loop.
+    std::map<std::string, int> outside, inside;
+    for (OpId id : OpsInOrder(after)) {
+      const Op& op = after.ops[id];
+      const OpId parent = after.blocks[op.block].parent;
+      const bool in_loop = parent.valid() && after.ops[parent].kind == OpKind::kFor;
+      for (const char* mark : {"signal", "await"})
+        if (op.attr(mark)) ++(in_loop ? inside : outside)[mark];
+    }
+    EXPECT_EQ(inside["signal"], inside["await"]) << "seed " << seed;
+    EXPECT_EQ(outside["signal"], outside["await"]) << "seed " << seed << Print(after);
+    ++pairs;
+  }
+  EXPECT_GT(pairs, 50);
+}
+
+}  // namespace
+}  // namespace tilec::ir
