@@ -145,7 +145,7 @@ Expected<Compiler> Compiler::Create(CompilerOptions options) {
   if (!api::FindTarget(options.target, diags).ok() ||
       !api::CheckSchedule(options.schedule, diags).ok())
     return api::MakeStatus(diags, SourceMap());
-  state->options = {options.target, options.schedule, 0, ""};
+  state->options = {options.target, options.schedule, ""};
   state->library = api::StandardLibrary(options.stdlib_dir);
   if (options.disk_cache) {
     std::string dir =

@@ -64,11 +64,27 @@ std::vector<std::string> TargetNames() {
   return names;
 }
 
+namespace {
+
+constexpr std::string_view kSlices = "solve:slices=";
+
+// Row slices that the schedule's name asks for: 0 for plain `solve`.
+std::optional<int> SlicesOf(const std::string& name) {
+  if (name == "solve") return 0;
+  if (name.rfind(kSlices, 0) != 0) return std::nullopt;
+  const std::string count = name.substr(kSlices.size());
+  return count == "1" || count == "2" || count == "3" ? std::optional<int>(count[0] - '0')
+                                                      : std::nullopt;
+}
+
+}  // namespace
+
 Result<> CheckSchedule(const std::string& name, DiagSink& diags) {
-  if (name == "sequential" || name == "solve") return Done();
+  if (name == "sequential" || SlicesOf(name)) return Done();
   DiagBuilder d = diags.Report(kUnknownSchedule, Span{}, name);
   const std::string near = NearestName(name, {"sequential", "solve"});
-  d.Help(near.empty() ? "use sequential or solve" : fmt::format("did you mean `{}`?", near));
+  d.Help(near.empty() ? "use sequential, solve or solve:slices=1…3"
+                      : fmt::format("did you mean `{}`?", near));
   return d;
 }
 
@@ -150,19 +166,24 @@ ir::PassStep ScheduleStep(const ir::Target& target, int slices,
   return step;
 }
 
-Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
-                                  const PipelineOptions& options, Observation* look,
-                                  DiagSink& diags) {
+namespace {
+
+Result<ir::Function> Lower(const Loaded& loaded, ir::Function fn, const PipelineOptions& options,
+                           Observation* look, DiagSink& diags) {
   std::vector<ir::PassStep> steps;
   for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
   scheduler::ProgramSchedule decided;
   ir::Target target;
-  if (options.schedule == "solve") {
+  if (const std::optional<int> slices = SlicesOf(options.schedule)) {
     TRY(const Target named, FindTarget(options.target, diags));
     TRY(target, ir::LoadBuiltinTarget(named.name, diags));
-    steps.push_back(ScheduleStep(target, options.slices, &decided));
+    steps.push_back(ScheduleStep(target, *slices, &decided));
+    steps.push_back(ir::StepOf(ir::PassId::kGuardMasks));
+    steps.push_back(ir::StepOf(ir::PassId::kDce));
     steps.push_back(ir::StepOf(ir::PassId::kLowerRoles));
   } else {
+    steps.push_back(ir::StepOf(ir::PassId::kGuardMasks));
+    steps.push_back(ir::StepOf(ir::PassId::kDce));
     steps.push_back(ir::StepOf(ir::PassId::kLowerSequential));
   }
   TRY(fn, RunSteps(loaded, std::move(fn), steps, options, look, diags));
@@ -171,6 +192,28 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
     TRY(const ir::WarpCheckStats stats, ir::CheckWarps(fn, {}, diags));
     (void)stats;
   }
+  return fn;
+}
+
+}  // namespace
+
+Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
+                                  const PipelineOptions& options, Observation* look,
+                                  DiagSink& diags) {
+  if (options.schedule == "sequential")
+    return Lower(loaded, std::move(fn), options, look, diags);
+  DiagSink attempt;
+  Result<ir::Function> scheduled = Lower(loaded, fn, options, look, attempt);
+  if (scheduled.ok()) {
+    attempt.MoveTo(diags);
+    return scheduled;
+  }
+  PipelineOptions plain = options;
+  plain.schedule = "sequential";
+  const Span at = attempt.all().empty() ? Span{} : attempt.all().back().span;
+  const std::string why = attempt.all().empty() ? "" : attempt.all().back().message;
+  TRY(fn, Lower(loaded, std::move(fn), plain, look, diags));
+  diags.Report(kScheduleNotLowered, at, fn.name, why);
   return fn;
 }
 
@@ -190,7 +233,6 @@ std::string ImageKey(const Loaded& loaded, const std::string& kernel, const Call
   runtime::CacheKey key;
   key.Add("compiler", CompilerVersion()).Add("build", BuildStamp());
   key.Add("target", options.target).Add("schedule", options.schedule);
-  key.Add("slices", std::to_string(options.slices));
   for (int32_t file : loaded.program->files())
     key.Add("path", loaded.sources.path(file)).Add("text", loaded.sources.text(file));
   key.Add("kernel", kernel);

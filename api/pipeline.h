@@ -28,13 +28,12 @@ struct Target {
 };
 Result<Target> FindTarget(const std::string& name, DiagSink& diags);
 std::vector<std::string> TargetNames();
-// `sequential` or `solve`.
+// `sequential`, `solve`, or `solve:slices=N`: cut the rows into N slices, a compute role each.
 Result<> CheckSchedule(const std::string& name, DiagSink& diags);
 
 struct PipelineOptions {
   std::string target = "h200";
   std::string schedule = "sequential";
-  int slices = 0;         // of the rows, for `solve`; 0: chosen
   std::string crash_dir;  // where a failing pass leaves its input; "": nowhere
 };
 

@@ -30,10 +30,8 @@ struct Command {
 // The options that several commands share.
 void AddCompiling(CLI::App* app, Options& o) {
   app->add_option("--target", o.target, "GPU to compile for: h200, h100 (sm_90a is h200)");
-  app->add_option("--schedule", o.schedule, "sequential, or solve");
-  app->add_option("--slices", o.slices, "cut the rows into so many slices, a compute role each "
-                                        "(0: what is fastest)")
-      ->check(CLI::Range(0, 3));
+  app->add_option("--schedule", o.schedule,
+                  "sequential, solve, or solve:slices=N: that many compute roles");
   app->add_option("--tune", o.tune, "values of tunes that are not given: default");
   app->add_option("--stdlib", o.stdlib_dir, "folder in place of the built-in standard library");
   app->add_option("--print-after", o.print_after, "print the IR after this pass (or `all`)")

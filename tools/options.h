@@ -23,7 +23,6 @@ struct Options {
   // Compiling commands.
   std::string target = "h200";
   std::string schedule = "sequential";
-  int slices = 0;
   std::string tune = "default";
   std::string stdlib_dir;
   std::string cache_dir;

@@ -29,9 +29,7 @@ class Session {
   const api::StandardLibrary& library() const { return library_; }
   // Null if there is none, or if looking inside must not meet it.
   const runtime::KernelCache* cache() const { return cache_ ? &*cache_ : nullptr; }
-  api::PipelineOptions pipeline() const { 
-    return {options_.target, options_.schedule, options_.slices, "crash"};
-  }
+  api::PipelineOptions pipeline() const { return {options_.target, options_.schedule, "crash"}; }
   api::Observation& look() { return look_; }
   const runtime::Execution& recorded() const { return *recorded_; }
 

@@ -55,7 +55,14 @@ void Emitter::PlanTokens() {
       for (int64_t token : op.ints("await")) tokens_[token].to = role;
   }
   for (auto& [id, token] : tokens_)
-    token.mbar = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(1), {{"offset", int64_t{0}}});
+    token.mbar = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(kTokenDepth),
+                          {{"offset", int64_t{0}}});
+}
+
+ValueId Emitter::TokenSlot(const Token& token) {
+  const Type i32 = Type::Scalar(DType::kI32);
+  const ValueId count = b_.Value(OpKind::kCounterRead, {token.counter}, i32);
+  return b_.Binary(OpKind::kMod, count, b_.Int(kTokenDepth, DType::kI32));
 }
 
 // Each warp of the role passes the token on once it has come here.
@@ -64,13 +71,15 @@ void Emitter::Signal(const Op& op) {
   for (int64_t id : op.ints("signal")) {
     const Token& token = tokens_.at(id);
     if (token.from != role_) continue;
+    const ValueId slot = TokenSlot(token);
     const OpId elect = b_.Add(OpKind::kElect, {}, {}, {{"scope", std::string("warp")}});
     const BlockId body = out_.AddBlock(elect);
     out_.ops[elect].regions.push_back(body);
     Builder inner(out_, body);
     inner.SetSpan(b_.span());
-    inner.Add(OpKind::kMbarArrive, {token.mbar}, {});
+    inner.Add(OpKind::kMbarArrive, {token.mbar, slot}, {});
     inner.Yield({});
+    b_.Add(OpKind::kCounterAdd, {token.counter}, {}, {{"by", int64_t{1}}});
   }
 }
 
@@ -81,8 +90,10 @@ void Emitter::Await(const Op& op) {
     if (token.to != role_) continue;
     const ValueId count =
         b_.Value(OpKind::kCounterRead, {token.counter}, Type::Scalar(DType::kI32));
-    const ValueId parity = b_.Binary(OpKind::kAnd, count, b_.Int(1, DType::kI32));
-    b_.Add(OpKind::kMbarWait, {token.mbar, parity}, {});
+    const ValueId turn =
+        b_.Binary(OpKind::kDiv, count, b_.Int(kTokenDepth, DType::kI32));
+    const ValueId parity = b_.Binary(OpKind::kAnd, turn, b_.Int(1, DType::kI32));
+    b_.Add(OpKind::kMbarWait, {token.mbar, parity, TokenSlot(token)}, {});
     b_.Add(OpKind::kCounterAdd, {token.counter}, {}, {{"by", int64_t{1}}});
   }
 }
@@ -107,7 +118,8 @@ void Emitter::BeginRole() {
     if (part_ == Part::kProducer || channels_->channels[i].sites[0].readers.count(role_))
       rings_[i].counter = counter();
   for (auto& [id, token] : tokens_)
-    if (part_ == Part::kCompute && token.to == role_) token.counter = counter();
+    if (part_ == Part::kCompute && (token.to == role_ || token.from == role_))
+      token.counter = counter();
 }
 
 // Reads the channel's counter, waits for the slot to be ready for this side, and returns the slot

@@ -85,7 +85,7 @@ Result<Function> Emitter::Run() {
     }
   for (const auto& [id, token] : tokens_) {
     out_.ops[out_.values[token.mbar].def].set("offset", top);
-    top += 8;
+    top += 8 * kTokenDepth;
   }
   out_.launch.smem_bytes = top;
   if (top > options_.smem_limit_bytes)
@@ -186,10 +186,16 @@ Result<> Emitter::Op_(OpId id) {
     case OpKind::kParallel: FlushLoads(), SettleAll(); return Parallel_(op);
     case OpKind::kFor: FlushLoads(), SettleAll(); return For_(op);
     case OpKind::kWhile: FlushLoads(), SettleAll(); return While_(op);
-    case OpKind::kIf: FlushLoads(), SettleAll(); return If_(op);
-    case OpKind::kYield: {
+    case OpKind::kIf:
+      if (IsPlainBranch(op)) return PlainBranch(op);
       FlushLoads();
       SettleAll();
+      return If_(op);
+    case OpKind::kYield: {
+      if (!plain_branch_) {
+        FlushLoads();
+        SettleAll();
+      }
       const OpId parent = in_.blocks[op.block].parent;
       if (parent.valid() && in_.ops[parent].kind == OpKind::kParallel) return Done();
       std::vector<ValueId> values;
@@ -255,8 +261,10 @@ Result<> Emitter::Region(BlockId from, BlockId to) {
   const BlockId saved = b_.block();
   b_.SetBlock(to);
   TRY_VOID(Block_(from));
-  FlushLoads();
-  SettleAll();
+  if (!plain_branch_) {
+    FlushLoads();
+    SettleAll();
+  }
   b_.SetBlock(saved);
   return Done();
 }
@@ -309,6 +317,39 @@ Result<> Emitter::While_(const Op& op) {
   }
   for (size_t i = 0; i < types.size(); ++i) Bind(op.results[i], out_.ops[loop].results[i]);
   return Done();
+}
+
+// Arms of register arithmetic only: products under way stay under way.
+bool Emitter::IsPlainBranch(const Op& op) const {
+  for (BlockId region : op.regions)
+    for (OpId id : in_.blocks[region].ops) {
+      const Op& inner = in_.ops[id];
+      const bool plain = Info(inner.kind).elementwise() || inner.kind == OpKind::kYield ||
+                         inner.kind == OpKind::kConstant || inner.kind == OpKind::kIota ||
+                         inner.kind == OpKind::kBroadcast || inner.kind == OpKind::kReshape ||
+                         inner.kind == OpKind::kTranspose;
+      if (!plain) return false;
+    }
+  return true;
+}
+
+Result<> Emitter::PlainBranch(const Op& op) {
+  // What comes from outside is brought in front of the branch: nothing is awaited inside.
+  for (BlockId region : op.regions)
+    for (OpId id : in_.blocks[region].ops)
+      for (ValueId v : in_.ops[id].operands)
+        if (in_.type(v).is_tile() && BlockOfValue(v) != region) Tile(v);
+  const bool outer = plain_branch_;
+  plain_branch_ = true;
+  TRY_VOID(If_(op));
+  plain_branch_ = outer;
+  return Done();
+}
+
+BlockId Emitter::BlockOfValue(ValueId v) const {
+  const Value& value = in_.values[v];
+  if (value.block.valid()) return value.block;
+  return value.def.valid() ? in_.ops[value.def].block : in_.body;
 }
 
 Result<> Emitter::If_(const Op& op) {

@@ -45,12 +45,17 @@ class Emitter {
     ValueId counter, slot;
     int consumers = 1;  // compute roles
   };
-  // An order token: passed by an mbarrier of one phase per turn.
+  // An order token between two compute roles: transfer c is one phase of barrier c mod kTokenDepth.
+  // One barrier would not do: in a prologue the signalling role may be a turn ahead, and its warps
+  // do not wait for each other.
+  static constexpr int64_t kTokenDepth = 4;
   struct Token {
-    int from = 0, to = 0;  // compute roles
+    int from = 0, to = 0;
     ValueId mbar;
-    ValueId counter;       // of the awaiting role
+    ValueId counter;  // of the role being emitted
   };
+  ValueId TokenSlot(const Token& token);
+
   // A product under way: issued and committed, not yet awaited.
   struct Flight {
     OpId dot;
@@ -103,6 +108,9 @@ class Emitter {
   Result<> For_(const Op& op);
   Result<> While_(const Op& op);
   Result<> If_(const Op& op);
+  bool IsPlainBranch(const Op& op) const;
+  Result<> PlainBranch(const Op& op);
+  BlockId BlockOfValue(ValueId v) const;
   Result<> Region(BlockId from, BlockId to);
   ValueId Scalar(ValueId v);
   void Bind(ValueId from, ValueId to) { map_[from] = to; }
@@ -169,6 +177,7 @@ class Emitter {
   std::map<int, Scratch> scratch_;  // by role
   ValueId mbar_, phase_;
   std::vector<Flight> flights_;  // oldest first
+  bool plain_branch_ = false;    // inside arms of register arithmetic only
   int depth_ = 0;
   Part part_ = Part::kEverything;
   int roles_ = 1;  // compute roles
