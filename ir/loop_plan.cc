@@ -29,6 +29,8 @@ class Planner {
     for (int role : roles)
       if (role >= 0) Rotate(role);
     Shift();
+    KeepResultsInTheirTurn();
+    ReadBeforeUpdate();
     if (!Order()) {
       *why = "its order contradicts the data";
       return std::nullopt;
@@ -209,6 +211,60 @@ class Planner {
     }
   }
 
+  // A product's result that later turns read would be alive while the same product is under way
+  // again: ptxas then serializes (C7514, seen). Readers that can run at the end of the result's
+  // turn do, and what they make crosses instead.
+  void KeepResultsInTheirTurn() {
+    for (auto& [reader, at] : places_) {
+      if (at.role < 0 || fn_.ops[reader].kind == OpKind::kDot) continue;
+      std::vector<Read> reads;
+      for (ValueId v : fn_.ops[reader].operands) Leaves(v, reader, 0, &reads);
+      int64_t age = 0;
+      for (const Read& r : reads) {
+        const Op& from = fn_.ops[r.from];
+        if (from.kind == OpKind::kDot && IsTensorCore(fn_, from) &&
+            places_.at(r.from).role == at.role)
+          age = std::max(age, at.stage - places_.at(r.from).stage + r.distance);
+      }
+      const bool possible =
+          age > 0 && at.stage >= age && std::all_of(reads.begin(), reads.end(), [&](const Read& r) {
+            return at.stage - age - places_.at(r.from).stage + r.distance >= 0;
+          });
+      if (!possible) continue;
+      at.stage -= static_cast<int>(age);
+      at.slot = INT64_MAX;
+      plan_.notes.push_back(std::string("`") + Info(fn_.ops[reader].kind).mnemonic +
+                            "` runs at the end of the turn of the product that it reads");
+    }
+  }
+
+  // A product updates its accumulator in place. Who else reads the old value in the same turn reads
+  // it before the product is issued, so that nobody needs a copy of registers under way.
+  void ReadBeforeUpdate() {
+    for (auto& [dot, place] : places_) {
+      const Op& op = fn_.ops[dot];
+      if (op.kind != OpKind::kDot) continue;
+      std::vector<Read> updated;
+      Leaves(op.operands[2], dot, 0, &updated);
+      for (const Read& u : updated)
+        for (auto& [reader, at] : places_) {
+          if (reader == dot || at.role != place.role || at.slot <= place.slot) continue;
+          std::vector<Read> reads;
+          for (ValueId v : fn_.ops[reader].operands) Leaves(v, reader, 0, &reads);
+          const bool old = std::any_of(reads.begin(), reads.end(), [&](const Read& r) {
+            return r.from == u.from && r.distance + at.stage == u.distance + place.stage;
+          });
+          const bool early = std::all_of(reads.begin(), reads.end(), [&](const Read& r) {
+            const Place& from = places_.at(r.from);
+            return from.slot < place.slot || at.stage - from.stage + r.distance > 0;
+          });
+          if (old && early) before_[dot].insert(reader);
+        }
+    }
+    for (const auto& [dot, readers] : before_)
+      for (OpId reader : readers) places_.at(reader).slot = places_.at(dot).slot;
+  }
+
   // Each role's cyclic order, and operands of the same turn first.
   bool Order() {
     std::vector<OpId> ops;
@@ -217,7 +273,7 @@ class Planner {
       const Place &x = places_.at(a), &y = places_.at(b);
       return std::tuple(x.role, x.slot, rank_.at(a)) < std::tuple(y.role, y.slot, rank_.at(b));
     });
-    std::map<OpId, std::set<OpId>> above;
+    std::map<OpId, std::set<OpId>> above = before_;
     for (OpId id : ops) {
       std::vector<Read> reads;
       for (ValueId v : fn_.ops[id].operands) Leaves(v, id, 0, &reads);
@@ -273,6 +329,7 @@ class Planner {
   std::map<OpId, int64_t> rank_;
   std::map<OpId, LoopSchedule::Time> times_;
   std::map<OpId, Place> places_;
+  std::map<OpId, std::set<OpId>> before_;  // of ops of one slot: these first
   LoopPlan plan_;
   std::string why_;
 };

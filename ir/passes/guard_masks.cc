@@ -1,18 +1,22 @@
-// Masks that are needed in few turns of a loop cost nothing in the others.
+// Masks that few turns of a loop need cost nothing in the others.
 //
-// A `select` whose condition compares positions (iotas, loop positions, dims) is decided for a whole
-// tile by the smallest and largest position in it. Where every element is seen, the select is its
-// second operand:
+// A `select` whose condition compares positions (iotas, loop positions, dims) is decided for a
+// whole tile by the smallest and largest position in it. Where every element is seen, the select is
+// its second operand. So the body of an innermost loop gets two versions:
 //
-//     r = select(c, a, b)   →   r = if all(c) { a } else { c′ = …; select(c′, a, b) }
+//     for { body }   →   for { if all(c₁) and all(c₂) … { body without masks } else { body } }
 //
-// all(c) is scalar arithmetic on the ends of the ranges; what computes c moves into the arm that
-// needs it. One loop, one schedule; only the masked op has two versions. Ranges are computed in 64
-// bits and hold only if no 32-bit position wraps, which is part of the condition.
+// all(c) is scalar arithmetic on the ends of ranges, which hold unless a 32-bit position wraps;
+// that is part of the condition. It stays one loop with one schedule: both versions do the same, in
+// the same order, but for the masks. The whole turn is versioned, not the select alone, because a
+// value that meets again behind a branch shares its registers with a product under way, and ptxas
+// then serializes the products (C7514, seen).
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "ir/passes/passes.h"
 #include "ir/passes/rewrite.h"
@@ -26,17 +30,17 @@ class Guard {
  public:
   Guard(Function& fn, PassContext& cx) : fn_(fn), cx_(cx) {}
 
-  void Run(BlockId block, bool in_loop) {
-    const std::vector<OpId> old = fn_.blocks[block].ops;
-    for (OpId id : old) {
-      const bool loop = fn_.ops[id].kind == OpKind::kFor;
+  void Run(BlockId block) {
+    const std::vector<OpId> ops = fn_.blocks[block].ops;
+    for (OpId id : ops) {
+      bool inner = false;
       const std::vector<BlockId> regions = fn_.ops[id].regions;
-      for (BlockId region : regions) Run(region, in_loop || loop);
+      for (BlockId region : regions) {
+        Run(region);
+        for (OpId in : fn_.blocks[region].ops) inner = inner || !fn_.ops[in].regions.empty();
+      }
+      if (fn_.ops[id].kind == OpKind::kFor && !inner) Version(regions[0]);
     }
-    if (!in_loop) return;
-    fn_.blocks[block].ops.clear();
-    for (OpId id : old)
-      if (!Guarded(id, block)) fn_.blocks[block].ops.push_back(id);
   }
 
  private:
@@ -44,61 +48,98 @@ class Guard {
     ValueId lo, hi;  // i64
   };
 
-  bool Guarded(OpId id, BlockId block) {
-    const Op op = fn_.ops[id];  // a copy: adding moves the ops
-    if (op.kind != OpKind::kSelect || fn_.type(op.results[0]).elements() < kWorthwhile)
-      return false;
-    const size_t before = fn_.blocks[block].ops.size();
-    Builder b(fn_, block);
-    b.SetSpan(op.at);
-    ranges_.clear();
-    fits_ = ValueId();
-    std::optional<ValueId> all = AllTrue(b, op.operands[0], true);
-    if (!all) {
-      fn_.blocks[block].ops.resize(before);
-      return false;
-    }
-    if (fits_.valid()) all = b.Binary(OpKind::kAnd, *all, fits_);
-    const ValueId result = op.results[0];
-    const OpId branch = b.Add(OpKind::kIf, {*all}, {fn_.type(result)});
-    for (int arm = 0; arm < 2; ++arm) {
-      const BlockId body = fn_.AddBlock(branch);
-      fn_.ops[branch].regions.push_back(body);
-      Builder inner(fn_, body);
-      inner.SetSpan(op.at);
-      if (arm == 0) {
-        inner.Yield({op.operands[1]});
-        continue;
-      }
-      std::map<ValueId, ValueId> copies;
-      const ValueId mask = Copy(inner, op.operands[0], block, copies);
-      const OpId select = inner.Add(OpKind::kSelect, {mask, op.operands[1], op.operands[2]},
-                                    {fn_.type(result)}, op.attrs);
-      inner.Yield({fn_.ops[select].results[0]});
-    }
-    // The branch gives the value its name: users stay as they are.
-    const ValueId fresh = fn_.ops[branch].results[0];
-    fn_.values[fresh].def = OpId();
-    fn_.values[result].def = branch;
-    fn_.ops[branch].results[0] = result;
-    fn_.ops[id].results.clear();
-    ++cx_.changes;
-    return true;
+  bool IsScalarArithmetic(const Op& op) const {
+    return Info(op.kind).effect == OpEffect::kPure && op.regions.empty() &&
+           op.results.size() == 1 && fn_.type(op.results[0]).is_scalar() &&
+           std::all_of(op.operands.begin(), op.operands.end(),
+                       [&](ValueId v) { return fn_.type(v).is_scalar(); });
   }
 
-  // What computes the mask, as far as it is cheap and stands in this block.
-  ValueId Copy(Builder& b, ValueId v, BlockId block, std::map<ValueId, ValueId>& copies) {
-    if (auto it = copies.find(v); it != copies.end()) return it->second;
+  void Version(BlockId body) {
+    const std::vector<OpId> old = fn_.blocks[body].ops;
+    const OpId yield = old.back();
+    std::set<ValueId> scalars(fn_.blocks[body].args.begin(), fn_.blocks[body].args.end());
+    std::vector<OpId> first, rest;
+    for (OpId id : old) {
+      const Op& op = fn_.ops[id];
+      // Scalars that depend on nothing but scalars stand in front of both versions.
+      const bool early = IsScalarArithmetic(op) &&
+                         std::all_of(op.operands.begin(), op.operands.end(), [&](ValueId v) {
+                           return scalars.count(v) || BlockOf(fn_, v) != body;
+                         });
+      (early ? first : rest).push_back(id);
+      if (early) scalars.insert(op.results[0]);
+    }
+    fn_.blocks[body].ops = first;
+    Builder b(fn_, body);
+    b.SetSpan(fn_.ops[yield].at);
+    ranges_.clear();
+    fits_ = ValueId();
+    std::optional<ValueId> all;
+    std::set<OpId> masks;
+    for (OpId id : rest) {
+      const Op op = fn_.ops[id];
+      if (op.kind != OpKind::kSelect || fn_.type(op.results[0]).elements() < kWorthwhile) continue;
+      const std::optional<ValueId> seen = AllTrue(b, op.operands[0], true);
+      if (!seen || !Early(*seen, body)) continue;
+      masks.insert(id);
+      all = all ? b.Binary(OpKind::kAnd, *all, *seen) : *seen;
+    }
+    if (masks.empty() || (fits_.valid() && !Early(fits_, body))) {
+      fn_.blocks[body].ops = old;
+      return;
+    }
+    if (fits_.valid()) all = b.Binary(OpKind::kAnd, *all, fits_);
+    const std::vector<ValueId> yields = fn_.ops[yield].operands;
+    std::vector<Type> types;
+    for (ValueId v : yields) types.push_back(fn_.type(v));
+    const OpId branch = b.Add(OpKind::kIf, {*all}, std::move(types));
+    for (int arm = 0; arm < 2; ++arm) {
+      const BlockId block = fn_.AddBlock(branch);
+      fn_.ops[branch].regions.push_back(block);
+      if (arm == 0)
+        Copy(rest, block, masks);
+      else
+        for (OpId id : rest) {
+          fn_.ops[id].block = block;
+          fn_.blocks[block].ops.push_back(id);
+        }
+    }
+    b.Yield(fn_.ops[branch].results);
+    ++cx_.changes;
+  }
+
+  // Is the value there before the versions begin?
+  bool Early(ValueId v, BlockId body) const {
     const OpId def = fn_.values[v].def;
-    if (!def.valid() || fn_.ops[def].block != block) return v;
-    const Op op = fn_.ops[def];
-    const bool cheap = Info(op.kind).elementwise() || op.kind == OpKind::kBroadcast ||
-                       op.kind == OpKind::kReshape || op.kind == OpKind::kTranspose ||
-                       op.kind == OpKind::kIota || op.kind == OpKind::kConstant;
-    if (!cheap || op.results.size() != 1 || fn_.type(v).is_scalar()) return v;
-    std::vector<ValueId> operands;
-    for (ValueId operand : op.operands) operands.push_back(Copy(b, operand, block, copies));
-    return copies[v] = b.Value(op.kind, std::move(operands), fn_.type(v), op.attrs);
+    if (!def.valid() || fn_.ops[def].block != body) return true;
+    const std::vector<OpId>& ops = fn_.blocks[body].ops;
+    if (std::find(ops.begin(), ops.end(), def) == ops.end()) return false;
+    return std::all_of(fn_.ops[def].operands.begin(), fn_.ops[def].operands.end(),
+                       [&](ValueId operand) { return Early(operand, body); });
+  }
+
+  void Copy(const std::vector<OpId>& ops, BlockId block, const std::set<OpId>& masks) {
+    std::map<ValueId, ValueId> map;
+    const auto at = [&](ValueId v) { return map.count(v) ? map[v] : v; };
+    Builder b(fn_, block);
+    for (OpId id : ops) {
+      const Op op = fn_.ops[id];  // a copy: adding moves the ops
+      if (masks.count(id)) {
+        map[op.results[0]] = at(op.operands[1]);
+        continue;
+      }
+      std::vector<ValueId> operands;
+      for (ValueId v : op.operands) operands.push_back(at(v));
+      std::vector<Type> types;
+      for (ValueId r : op.results) types.push_back(fn_.type(r));
+      b.SetSpan(op.at);
+      const OpId copy = b.Add(op.kind, std::move(operands), std::move(types), op.attrs);
+      for (size_t i = 0; i < op.results.size(); ++i) {
+        map[op.results[i]] = fn_.ops[copy].results[i];
+        fn_.values[fn_.ops[copy].results[i]].name = fn_.values[op.results[i]].name;
+      }
+    }
   }
 
   // A bool scalar that is true only if every element of the condition is `wanted`.
@@ -182,8 +223,7 @@ class Guard {
       case OpKind::kMax: {
         const std::optional<Range> x = RangeOf(b, op.operands[0]);
         const std::optional<Range> y = x ? RangeOf(b, op.operands[1]) : std::nullopt;
-        if (y)
-          range = Range{b.Binary(op.kind, x->lo, y->lo), b.Binary(op.kind, x->hi, y->hi)};
+        if (y) range = Range{b.Binary(op.kind, x->lo, y->lo), b.Binary(op.kind, x->hi, y->hi)};
         break;
       }
       default: break;
@@ -212,7 +252,7 @@ class Guard {
 }  // namespace
 
 Result<> GuardMasks(Function& fn, PassContext& cx) {
-  Guard(fn, cx).Run(fn.body, false);
+  Guard(fn, cx).Run(fn.body);
   return Done();
 }
 
