@@ -182,8 +182,6 @@ Result<ir::Function> Lower(const Loaded& loaded, ir::Function fn, const Pipeline
     steps.push_back(ir::StepOf(ir::PassId::kDce));
     steps.push_back(ir::StepOf(ir::PassId::kLowerRoles));
   } else {
-    steps.push_back(ir::StepOf(ir::PassId::kGuardMasks));
-    steps.push_back(ir::StepOf(ir::PassId::kDce));
     steps.push_back(ir::StepOf(ir::PassId::kLowerSequential));
   }
   TRY(fn, RunSteps(loaded, std::move(fn), steps, options, look, diags));

@@ -56,8 +56,7 @@ void Emitter::PlanBuffers() {
         int64_t& end = load_ends[load];
         end = std::max(end, positions_.LastUse(load, id));
       }
-  for (int32_t i = 0; i < in_.ops.size(); ++i) {
-    const OpId id(i);
+  for (OpId id : OpsInOrder(in_)) {  // the first site of a ring comes first
     if (auto it = plan_.loads.find(id); it != plan_.loads.end() && it->second.buffer) {
       const LoadPlan& load = it->second;
       // Read into registers at once after the wait, which may come as late as the end of the block.
@@ -82,8 +81,9 @@ void Emitter::PlanBuffers() {
         owner = site.readers.size() == 1 ? site.readers.begin()->first : roles_;
         // All sites of a channel fill the same ring.
         const auto place = std::find(site.loads.begin(), site.loads.end(), id);
-        const OpId twin = channels_->channels[channel].sites[0].loads[static_cast<size_t>(
-            place - site.loads.begin())];
+        const OpId twin = channels_->channels[channel]
+                              .sites[0]
+                              .loads[static_cast<size_t>(place - site.loads.begin())];
         if (auto shared = load_buffers_.find(twin); shared != load_buffers_.end()) {
           BufferLife& life = buffers_[shared->second].life;
           life.end = std::max(life.end, end);

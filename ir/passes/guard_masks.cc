@@ -44,9 +44,26 @@ class Guard {
   }
 
  private:
-  struct Range {
-    ValueId lo, hi;  // i64
+  // An i64 value and a constant added to it; no value: the constant alone.
+  struct End {
+    ValueId base;
+    int64_t offset = 0;
   };
+  struct Range {
+    End lo, hi;
+  };
+  ValueId Make(Builder& b, const End& e) const {
+    if (!e.base.valid()) return b.Int(e.offset);
+    return e.offset == 0 ? e.base : b.Binary(OpKind::kAdd, e.base, b.Int(e.offset));
+  }
+  // x ± y
+  End Sum(Builder& b, OpKind kind, const End& x, const End& y) const {
+    const bool add = kind == OpKind::kAdd;
+    const int64_t offset = add ? x.offset + y.offset : x.offset - y.offset;
+    if (!y.base.valid()) return {x.base, offset};
+    if (!x.base.valid() && add) return {y.base, offset};
+    return {b.Binary(kind, Make(b, {x.base, 0}), y.base), offset};
+  }
 
   bool IsScalarArithmetic(const Op& op) const {
     return Info(op.kind).effect == OpEffect::kPure && op.regions.empty() &&
@@ -176,7 +193,17 @@ class Guard {
     const std::optional<Range> y = x ? RangeOf(b, op.operands[1]) : std::nullopt;
     if (!y) return std::nullopt;
     const bool below = pred == "lt" || pred == "le";
-    return b.Cmp(pred, below ? x->hi : x->lo, below ? y->lo : y->hi);
+    const End &u = below ? x->hi : x->lo, &v = below ? y->lo : y->hi;
+    // Never true whatever the base: there is no turn that this would serve.
+    if (u.base == v.base) {
+      const int64_t d = u.offset - v.offset;
+      const bool holds = pred == "lt"   ? d < 0
+                         : pred == "le" ? d <= 0
+                         : pred == "gt" ? d > 0
+                                        : d >= 0;
+      if (!holds) return std::nullopt;
+    }
+    return b.Cmp(pred, Make(b, u), Make(b, v));
   }
 
   // Smallest and largest element of an integer tile or scalar.
@@ -185,7 +212,7 @@ class Guard {
     const Type& type = fn_.type(v);
     if (!IsInteger(type.dtype)) return std::nullopt;
     if (type.is_scalar()) {
-      const ValueId wide = b.Cast(v, DType::kI64);
+      const End wide{b.Cast(v, DType::kI64), 0};
       return ranges_[v] = Range{wide, wide};
     }
     const OpId def = fn_.values[v].def;
@@ -198,13 +225,11 @@ class Guard {
       case OpKind::kTranspose: range = RangeOf(b, op.operands[0]); break;
       case OpKind::kConstant:
         if (const int64_t* value = IntConstantOf(fn_, v)) {
-          const ValueId constant = b.Int(*value);
-          range = Range{constant, constant};
+          range = Range{{ValueId(), *value}, {ValueId(), *value}};
         }
         break;
       case OpKind::kIota: {
-        const ValueId start = op.operands[0];
-        range = Range{start, b.Binary(OpKind::kAdd, start, b.Int(type.shape[0] - 1))};
+        range = Range{{op.operands[0], 0}, {op.operands[0], type.shape[0] - 1}};
         Fit(b, *range, type.dtype);
         break;
       }
@@ -214,8 +239,8 @@ class Guard {
         const std::optional<Range> y = x ? RangeOf(b, op.operands[1]) : std::nullopt;
         if (!y) break;
         const bool add = op.kind == OpKind::kAdd;
-        range = Range{b.Binary(op.kind, x->lo, add ? y->lo : y->hi),
-                      b.Binary(op.kind, x->hi, add ? y->hi : y->lo)};
+        range = Range{Sum(b, op.kind, x->lo, add ? y->lo : y->hi),
+                      Sum(b, op.kind, x->hi, add ? y->hi : y->lo)};
         Fit(b, *range, type.dtype);
         break;
       }
@@ -238,8 +263,8 @@ class Guard {
     const int bits = Info(dtype).bits;
     const int64_t least = IsSigned(dtype) ? -(int64_t{1} << (bits - 1)) : 0;
     const int64_t most = (int64_t{1} << (IsSigned(dtype) ? bits - 1 : bits)) - 1;
-    const ValueId fits = b.Binary(OpKind::kAnd, b.Cmp("ge", range.lo, b.Int(least)),
-                                  b.Cmp("le", range.hi, b.Int(most)));
+    const ValueId fits = b.Binary(OpKind::kAnd, b.Cmp("ge", Make(b, range.lo), b.Int(least)),
+                                  b.Cmp("le", Make(b, range.hi), b.Int(most)));
     fits_ = fits_.valid() ? b.Binary(OpKind::kAnd, fits_, fits) : fits;
   }
 
