@@ -7,6 +7,7 @@
 #include "api/diagnostics.h"
 #include "api/environment.h"
 #include "backend/backend.h"
+#include "ir/lower/sequential.h"
 #include "ir/pass.h"
 #include "ir/target.h"
 #include "ir/warp_check/check.h"
@@ -168,22 +169,51 @@ ir::PassStep ScheduleStep(const ir::Target& target, int slices,
 
 namespace {
 
+// Ways to lower a kernel, best first. What the lowering or the proof of the warp program refuses is
+// tried in the next way: the solver's schedule with masks only where they are needed, without that;
+// then products moved a stage by rule, and last one role in program order. `spare_registers`: two
+// versions of a turn make ptxas spill earlier (seen with 44 bytes at 224 of 240 registers).
+struct Way {
+  bool schedule, by_rule, guard_masks, roles;
+  int64_t spare_registers;
+};
+constexpr Way kWays[] = {{true, false, true, true, 40},
+                         {true, false, false, true, 16},
+                         {false, true, true, true, 24},
+                         {false, true, false, true, -1},
+                         {false, false, false, false, -1}};
+
+ir::PassStep RolesStep(int64_t spare_registers) {
+  ir::PassStep step = ir::StepOf(ir::PassId::kLowerRoles);
+  step.run = [spare_registers](ir::Function& fn, ir::PassContext& cx) -> Result<> {
+    ir::SequentialOptions options;
+    options.spare_registers = spare_registers;
+    bool specialized = false;
+    TRY(fn, ir::Specialize(fn, options, &specialized, cx.diags));
+    cx.changes += specialized ? 2 : 1;
+    return Done();
+  };
+  return step;
+}
+
 Result<ir::Function> Lower(const Loaded& loaded, ir::Function fn, const PipelineOptions& options,
-                           Observation* look, DiagSink& diags) {
+                           const Way& way, Observation* look, DiagSink& diags) {
   std::vector<ir::PassStep> steps;
   for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
   scheduler::ProgramSchedule decided;
   ir::Target target;
-  if (const std::optional<int> slices = SlicesOf(options.schedule)) {
+  if (way.schedule) {
     TRY(const Target named, FindTarget(options.target, diags));
     TRY(target, ir::LoadBuiltinTarget(named.name, diags));
-    steps.push_back(ScheduleStep(target, *slices, &decided));
+    steps.push_back(ScheduleStep(target, *SlicesOf(options.schedule), &decided));
+  }
+  if (way.by_rule) steps.push_back(ir::StepOf(ir::PassId::kPipelineProducts));
+  if (way.guard_masks) {
     steps.push_back(ir::StepOf(ir::PassId::kGuardMasks));
     steps.push_back(ir::StepOf(ir::PassId::kDce));
-    steps.push_back(ir::StepOf(ir::PassId::kLowerRoles));
-  } else {
-    steps.push_back(ir::StepOf(ir::PassId::kLowerSequential));
   }
+  steps.push_back(way.roles ? RolesStep(way.spare_registers)
+                            : ir::StepOf(ir::PassId::kLowerSequential));
   TRY(fn, RunSteps(loaded, std::move(fn), steps, options, look, diags));
   if (fn.level == ir::Level::kWarp) {  // what is not proved is not emitted
     Stage stage(look, "warp check");
@@ -198,21 +228,25 @@ Result<ir::Function> Lower(const Loaded& loaded, ir::Function fn, const Pipeline
 Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
                                   const PipelineOptions& options, Observation* look,
                                   DiagSink& diags) {
-  if (options.schedule == "sequential")
-    return Lower(loaded, std::move(fn), options, look, diags);
-  DiagSink attempt;
-  Result<ir::Function> scheduled = Lower(loaded, fn, options, look, attempt);
-  if (scheduled.ok()) {
+  const Way& last = kWays[std::size(kWays) - 1];
+  std::string why;
+  Span at;
+  for (const Way& way : kWays) {
+    const bool final = &way == &last;
+    if (!final && options.schedule == "sequential") continue;
+    DiagSink attempt;
+    Result<ir::Function> lowered = Lower(loaded, fn, options, way, look, attempt);
+    if (!lowered.ok() && !final) {
+      for (const Diagnostic& d : attempt.all())
+        if (d.def->severity == Severity::kError) why = d.message, at = d.span;
+      continue;
+    }
     attempt.MoveTo(diags);
-    return scheduled;
+    if (lowered.ok() && !why.empty() && !way.schedule)
+      diags.Report(kScheduleNotLowered, at, fn.name, why);
+    return lowered;
   }
-  PipelineOptions plain = options;
-  plain.schedule = "sequential";
-  const Span at = attempt.all().empty() ? Span{} : attempt.all().back().span;
-  const std::string why = attempt.all().empty() ? "" : attempt.all().back().message;
-  TRY(fn, Lower(loaded, std::move(fn), plain, look, diags));
-  diags.Report(kScheduleNotLowered, at, fn.name, why);
-  return fn;
+  UNREACHABLE("the last way returns");
 }
 
 Result<backend::KernelImage> MakeImage(const Loaded& loaded, const ir::Function& fn,

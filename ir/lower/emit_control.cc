@@ -5,6 +5,7 @@
 
 #include "ir/lower/diagnostics.h"
 #include "ir/lower/emitter.h"
+#include "ir/lower/pressure.h"
 #include "ir/lower/scalars.h"
 
 namespace tilec::ir {
@@ -93,7 +94,22 @@ Result<Function> Emitter::Run() {
         .Report(lower_diag::kSharedMemoryFull, in_.params.empty() ? Span{} : in_.params[0].at,
                 in_.name, top, options_.smem_limit_bytes)
         .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");
+  if (specialized()) TRY_VOID(CheckRegisters());
   return std::move(out_);
+}
+
+// A role that runs ahead is worth nothing if the compute roles spill.
+Result<> Emitter::CheckRegisters() {
+  for (OpId id : out_.blocks[out_.body].ops) {
+    const Op& op = out_.ops[id];
+    if (op.kind != OpKind::kRole) continue;
+    const int64_t quota = op.i("regs") > 0 ? op.i("regs") : 255;
+    const int64_t peak = PeakRegisters(out_, id);
+    if (options_.spare_registers >= 0 && peak + options_.spare_registers > quota)
+      return diags_.Report(lower_diag::kRegistersFull, Span{}, op.s("name"), in_.name, peak, quota)
+          .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");
+  }
+  return Done();
 }
 
 // Hopeless tiles are refused here: LLVM would take minutes to say so.

@@ -101,6 +101,7 @@ class Emitter {
   Result<> Role_(const std::string& name, Part part, int role, int first_warp, int warps,
                  int64_t regs);
   Result<> CheckTiles();
+  Result<> CheckRegisters();
   Result<> Block_(BlockId from);
   Result<> Op_(OpId id);
   Result<> Parallel_(const Op& op);

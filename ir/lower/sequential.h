@@ -15,6 +15,9 @@ namespace tilec::ir {
 
 struct SequentialOptions {
   int64_t smem_limit_bytes = 232448;  // dynamic shared memory of one CTA (hopper.md §12)
+  // Roles: registers of a compute thread that tiles may not take (addresses, descriptors, counters,
+  // and what ptxas needs to order them); a program that takes more is refused. −1: never refused.
+  int64_t spare_registers = -1;
 };
 
 // `fn` is a verified tile function; the result is a warp function of the same signature.

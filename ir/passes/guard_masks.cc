@@ -248,7 +248,9 @@ class Guard {
       case OpKind::kMax: {
         const std::optional<Range> x = RangeOf(b, op.operands[0]);
         const std::optional<Range> y = x ? RangeOf(b, op.operands[1]) : std::nullopt;
-        if (y) range = Range{b.Binary(op.kind, x->lo, y->lo), b.Binary(op.kind, x->hi, y->hi)};
+        if (y)
+          range = Range{{b.Binary(op.kind, Make(b, x->lo), Make(b, y->lo)), 0},
+                        {b.Binary(op.kind, Make(b, x->hi), Make(b, y->hi)), 0}};
         break;
       }
       default: break;
