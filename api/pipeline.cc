@@ -154,6 +154,7 @@ ir::PassStep ScheduleStep(const ir::Target& target, int slices,
   step.run = [&target, slices, decided](ir::Function& fn, ir::PassContext& cx) -> Result<> {
     scheduler::ProgramOptions options;
     options.target = &target;
+    options.solve = scheduler::SolveOptions::ForCompilation();
     options.slices = slices;
     *decided = scheduler::ScheduleProgram(fn, options);
     for (const scheduler::LoopReport& loop : decided->loops) {
