@@ -1,0 +1,160 @@
+// slice-rows and guard-masks: other forms of the same program, bit for bit.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "ir/interpret.h"
+#include "ir/passes/passes.h"
+#include "ir/slice_rows.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+
+namespace tilec::ir {
+namespace {
+
+// Rows that see columns up to their own position, of a sum over blocks of columns; the rows also
+// give a column vector and are stored.
+constexpr const char* kMasked = R"(func @masked tile {
+  param tensor %A: tensor<bf16, 2> in [M, 32] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %B: tensor<bf16, 2> in [L, 32] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %O: tensor<f32, 1> out [M] align=16 stride_align=16 contiguous=1 last_align=1
+  param dim %M: i64
+  param dim %L: i64
+  body {
+    %0 = constant {value = 0} : i64
+    parallel %0, %M {steps = [128]} do (%m: i64) {
+      %a = load %A, %m, %0 {modes = "rr", sizes = [128, 32]} : bf16[128, 32]
+      %rows = iota %m : i32[128]
+      %r0 = constant {value = 0} : f32[128]
+      %sum = for %0, %L, %r0 {step = 32} : f32[128] do (%k: i64, %s: f32[128]) {
+        %b = load %B, %k, %0 {modes = "rr", sizes = [32, 32]} : bf16[32, 32]
+        %bt = transpose %b {perm = [1, 0]} : bf16[32, 32]
+        %z = constant {value = 0} : f32[128, 32]
+        %x = dot %a, %bt, %z : f32[128, 32]
+        %cols = iota %k : i32[32]
+        %cb = broadcast %cols {axes = [1]} : i32[128, 32]
+        %rb = broadcast %rows {axes = [0]} : i32[128, 32]
+        %seen = cmp %cb, %rb {pred = "le"} : bool[128, 32]
+        %minus = constant {value = -7} : f32[128, 32]
+        %y = select %seen, %x, %minus : f32[128, 32]
+        %part = reduce %y {kind = "sum", axis = 1} : f32[128]
+        %n = add %s, %part : f32[128]
+        yield %n
+      }
+      %w = constant {value = 128} : i64
+      %me = add %m, %w : i64
+      %end = min %me, %M : i64
+      store %O, %sum, %m, %end {modes = "r", sizes = [128]}
+      yield
+    }
+  }
+}
+)";
+
+Function Parsed(std::string_view text) {
+  DiagSink diags;
+  SourceMap sources;
+  const int32_t file = sources.Add("masked.ir", std::string(text));
+  Result<Function> fn = ParseFunction(sources.text(file), diags, file);
+  EXPECT_TRUE(fn.ok() && Verify(*fn, diags).ok()) << RenderAll(diags, sources);
+  return std::move(*fn);
+}
+
+std::vector<double> Run(const Function& fn, int64_t m, int64_t l) {
+  InterpretInputs in;
+  in.tensors["A"] = TensorValue::Random(DType::kBF16, {m, 32}, 1);
+  in.tensors["B"] = TensorValue::Random(DType::kBF16, {l, 32}, 2);
+  in.tensors["O"] = TensorValue::Zeros(DType::kF32, {m});
+  in.dims = {{"M", m}, {"L", l}};
+  DiagSink diags;
+  EXPECT_TRUE(Interpret(fn, in, {}, diags).ok());
+  return in.tensors["O"].v;
+}
+
+int Count(const Function& fn, OpKind kind) {
+  int n = 0;
+  for (OpId id : OpsInOrder(fn)) n += fn.ops[id].kind == kind;
+  return n;
+}
+
+void ExpectSame(const Function& a, const Function& b) {
+  for (int64_t m : {1, 100, 128, 300})
+    for (int64_t l : {0, 1, 31, 64, 200, 400})
+      EXPECT_EQ(Run(a, m, l), Run(b, m, l)) << m << " " << l;
+}
+
+TEST(SliceRows, KeepsEveryElement) {
+  const Function before = Parsed(kMasked);
+  EXPECT_EQ(RowClasses(before).Choices(), (std::vector<int>{1, 2}));
+  Function after = before;
+  SliceRows(after, 2);
+  DiagSink diags;
+  SourceMap sources;
+  ASSERT_TRUE(Verify(after, diags).ok()) << RenderAll(diags, sources) << Print(after);
+  EXPECT_EQ(Count(after, OpKind::kDot), 2);
+  EXPECT_EQ(Count(after, OpKind::kLoad), 3);  // two of A, one of B for both
+  EXPECT_EQ(Count(after, OpKind::kStore), 2);
+  ExpectSame(before, after);
+}
+
+TEST(SliceRows, NothingIsCutWhereSomethingRunsAlongTheRows) {
+  std::string text = kMasked;
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos);
+    text.replace(at, from.size(), to);
+  };
+  replace("%n = add %s, %part : f32[128]",
+          "%run = scan %part {kind = \"sum\", axis = 0} : f32[128]\n"
+          "        %n = add %s, %run : f32[128]");
+  EXPECT_EQ(RowClasses(Parsed(text)).Choices(), std::vector<int>{1});
+}
+
+TEST(GuardMasks, TwoVersionsOfATurnAreTheSameProgram) {
+  const Function before = Parsed(kMasked);
+  Function after = before;
+  DiagSink diags;
+  PassContext cx{diags, 0};
+  ASSERT_TRUE(GuardMasks(after, cx).ok());
+  EXPECT_EQ(cx.changes, 1);
+  SourceMap sources;
+  ASSERT_TRUE(Verify(after, diags).ok()) << RenderAll(diags, sources) << Print(after);
+  EXPECT_EQ(Count(after, OpKind::kIf), 1);
+  EXPECT_EQ(Count(after, OpKind::kSelect), 1);  // in one of the versions
+  EXPECT_EQ(Count(after, OpKind::kDot), 2);
+  ExpectSame(before, after);
+}
+
+TEST(GuardMasks, MasksThatNoTurnCouldDoWithoutStay) {
+  std::string text = kMasked;  // columns against themselves, never all below
+  const size_t at = text.find("broadcast %rows {axes = [0]}");
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, 28, "broadcast %early {axes = [0]}");
+  text.insert(text.find("%cb = "), "%early = iota %k : i32[128]\n        ");
+  Function fn = Parsed(text);
+  DiagSink diags;
+  PassContext cx{diags, 0};
+  ASSERT_TRUE(GuardMasks(fn, cx).ok());
+  EXPECT_EQ(cx.changes, 0);
+}
+
+// Positions near the end of 32 bits wrap; the version without masks must not run then.
+TEST(GuardMasks, PositionsThatWrapAreMasked) {
+  std::string text = kMasked;
+  const size_t at = text.find("%rows = iota %m : i32[128]");
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, 26,
+               "%far = constant {value = 2147483600} : i64\n"
+               "      %start = add %m, %far : i64\n"
+               "      %rows = iota %start : i32[128]");
+  const Function before = Parsed(text);
+  Function after = before;
+  DiagSink diags;
+  PassContext cx{diags, 0};
+  ASSERT_TRUE(GuardMasks(after, cx).ok());
+  EXPECT_EQ(cx.changes, 1);
+  ExpectSame(before, after);
+}
+
+}  // namespace
+}  // namespace tilec::ir
