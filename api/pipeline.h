@@ -33,7 +33,7 @@ Result<> CheckSchedule(const std::string& name, DiagSink& diags);
 
 struct PipelineOptions {
   std::string target = "h200";
-  std::string schedule = "sequential";
+  std::string schedule = "solve";
   std::string crash_dir;  // where a failing pass leaves its input; "": nowhere
 };
 

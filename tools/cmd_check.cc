@@ -154,7 +154,7 @@ class Check {
     if (o_.tests) out += ":" + subject_->name();
     for (const std::string& a : given_) out += " " + a;
     for (const auto& [flag, value, usual] :
-         {std::tuple{"--schedule", o_.schedule, std::string("sequential")},
+         {std::tuple{"--schedule", o_.schedule, tools::Options().schedule},
           std::tuple{"--arith", o_.arith, std::string("fast")},
           std::tuple{"--replay", o_.replay, std::string()}})
       if (value != usual) out += fmt::format(" {}={}", flag, value);

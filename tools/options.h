@@ -22,7 +22,7 @@ struct Options {
 
   // Compiling commands.
   std::string target = "h200";
-  std::string schedule = "sequential";
+  std::string schedule = "solve";
   std::string tune = "default";
   std::string stdlib_dir;
   std::string cache_dir;

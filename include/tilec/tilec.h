@@ -194,7 +194,7 @@ struct KernelState;
 
 struct CompilerOptions {
   std::string target = "h200";  // or "sm_90a"
-  std::string schedule = "sequential";
+  std::string schedule = "solve";
   bool disk_cache = true;
   std::string cache_dir;   // "": $XDG_CACHE_HOME/tilec, or ~/.cache/tilec
   std::string stdlib_dir;  // "": the standard library inside this library
