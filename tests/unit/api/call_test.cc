@@ -78,7 +78,7 @@ TEST_F(CallTest, KeysDifferByStaticsAndFactsOnly) {
   shifted["X"].data += 4;
   EXPECT_NE(key(s, shifted), base);
   PipelineOptions other;
-  other.schedule = "solve";
+  other.schedule = "sequential";
   EXPECT_NE(ImageKey(loaded_, "k", *Bind(s, Views(8, 64)), other), base);
 }
 TEST_F(CallTest, MistakesAreDiagnostics) {
