@@ -67,7 +67,6 @@ inline constexpr AttrSpec kMarks[] = {
     {"role", AttrKind::kInt, true},         // the compute role that executes it (ir/loop_plan.h)
     {"await", AttrKind::kInts, true},       // order tokens it waits for before it issues
     {"signal", AttrKind::kInts, true},      // order tokens it passes on once it has issued
-    {"depth", AttrKind::kInt, true},        // of a load: slots its ring must have at least
 };
 
 const OpInfo& Info(OpKind kind);

@@ -113,15 +113,6 @@ ir::LoopSchedule ToLoopSchedule(const Function& fn, const LoopReport& report,
   return out;
 }
 
-void MarkDepths(Function& fn, const LoopReport& report) {
-  for (const ir::Channel& channel : report.solution.schedule.channels) {
-    const int g = report.extraction.graph.FindOp(channel.value);
-    if (g < 0) continue;
-    for (OpId id : report.extraction.origins[static_cast<size_t>(g)].members())
-      if (fn.ops[id].kind == OpKind::kLoad) fn.ops[id].set("depth", int64_t{channel.depth});
-  }
-}
-
 std::optional<Candidate> SolveCut(const Function& fn, int slices, const ProgramOptions& options) {
   Candidate c;
   c.fn = fn;
@@ -179,7 +170,6 @@ bool Apply(Candidate& c) {
       continue;
     }
     report.notes.insert(report.notes.end(), plan->notes.begin(), plan->notes.end());
-    MarkDepths(c.fn, report);
     if (!PipelineLoop(c.fn, loops[i], *plan, &tokens)) {
       report.applied = false;
       report.notes.push_back("it reads across turns in a way the lowering does not know");

@@ -96,7 +96,6 @@ class ChannelPlanner {
       c.generic_reads = c.generic_reads || generic;
     }
     if (site.readers.empty()) return;
-    c.depth = fn_.ops[load].i("depth");
     for (BlockId b = block; fn_.blocks[b].parent.valid();
          b = fn_.ops[fn_.blocks[b].parent].block) {
       const OpKind kind = fn_.ops[fn_.blocks[b].parent].kind;
@@ -111,7 +110,6 @@ class ChannelPlanner {
         before.loads.push_back(load);
         last.generic_reads = last.generic_reads || c.generic_reads;
         last.bytes += c.bytes;
-        last.depth = std::max(last.depth, c.depth);
         return;
       }
     }
@@ -164,7 +162,6 @@ class ChannelPlanner {
       home->sites.push_back(std::move(c.sites[0]));
       home->generic_reads = home->generic_reads || c.generic_reads;
       home->in_loop = home->in_loop || c.in_loop;
-      home->depth = std::max(home->depth, c.depth);
     }
     set_.channels = std::move(merged);
   }

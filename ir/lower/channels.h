@@ -39,7 +39,6 @@ struct ChannelPlan {
   bool generic_reads = false;  // read by ordinary loads, not only by the tensor core
   bool in_loop = false;
   int64_t bytes = 0;  // full boxes of one filling: what the barrier expects
-  int64_t depth = 0;  // slots that a schedule counts on; 0: none does
 };
 
 struct ChannelSet {
