@@ -170,10 +170,11 @@ ir::PassStep ScheduleStep(const ir::Target& target, int slices,
 
 namespace {
 
-// Ways to lower a kernel, best first. What the lowering or the proof of the warp program refuses is
-// tried in the next way: the solver's schedule with masks only where they are needed, without that;
-// then products moved a stage by rule, and last one role in program order. `spare_registers`: two
-// versions of a turn make ptxas spill earlier (44 bytes were seen where 24 were spare, none with 40).
+// Ways to lower a kernel, best first. What the lowering or the proof of the warp program refuses
+// is tried in the next way: the solver's schedule with masks only where they are needed, without
+// that; then products moved a stage by rule, and last one role in program order.
+// `spare_registers`: two versions of a turn make ptxas spill earlier (44 bytes were seen where 24
+// were spare, none with 40).
 struct Way {
   bool schedule, by_rule, guard_masks, roles;
   int64_t spare_registers;
