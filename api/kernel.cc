@@ -159,6 +159,7 @@ namespace {
 
 // The rest of compiling, once the texts are loaded.
 Result<> FinishLoading(KernelState& k, const std::string& kernel, DiagSink& diags) {
+  TRY_VOID(api::LoadScheduleFile(k.loaded, k.compiler->options.schedule, diags));
   TRY(k.signature, frontend::SignatureOf(*k.loaded.program, kernel, diags));
   k.runtime_signature = api::ForRuntime(k.signature);
   return Done();

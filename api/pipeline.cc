@@ -12,6 +12,7 @@
 #include "ir/target.h"
 #include "ir/warp_check/check.h"
 #include "scheduler/program.h"
+#include "support/file.h"
 #include "support/nearest.h"
 
 namespace tilec::api {
@@ -68,6 +69,7 @@ std::vector<std::string> TargetNames() {
 namespace {
 
 constexpr std::string_view kSlices = "solve:slices=";
+constexpr uint64_t kMostScheduleBytes = 4 << 20;
 
 // Row slices that the schedule's name asks for: 0 for plain `solve`.
 std::optional<int> SlicesOf(const std::string& name) {
@@ -80,11 +82,24 @@ std::optional<int> SlicesOf(const std::string& name) {
 
 }  // namespace
 
+bool NamesScheduleFile(const std::string& schedule) {
+  return schedule.find_first_of("./") != std::string::npos;
+}
+
+Result<> LoadScheduleFile(Loaded& loaded, const std::string& schedule, DiagSink& diags) {
+  if (!NamesScheduleFile(schedule)) return Done();
+  std::string text, why;
+  if (!ReadFile(schedule, &text, &why, kMostScheduleBytes))
+    return diags.Report(kScheduleUnreadable, Span{}, schedule, why);
+  loaded.schedule_file = loaded.sources.Add(schedule, std::move(text));
+  return Done();
+}
+
 Result<> CheckSchedule(const std::string& name, DiagSink& diags) {
-  if (name == "sequential" || SlicesOf(name)) return Done();
+  if (name == "sequential" || SlicesOf(name) || NamesScheduleFile(name)) return Done();
   DiagBuilder d = diags.Report(kUnknownSchedule, Span{}, name);
   const std::string near = NearestName(name, {"sequential", "solve"});
-  d.Help(near.empty() ? "use sequential, solve or solve:slices=1…3"
+  d.Help(near.empty() ? "use sequential, solve, solve:slices=1…3 or a file like gemm.sched"
                       : fmt::format("did you mean `{}`?", near));
   return d;
 }
@@ -147,21 +162,28 @@ Result<ir::Function> RunSteps(const Loaded& loaded, ir::Function fn,
 
 // What the scheduler decided, made into tile IR.
 ir::PassStep ScheduleStep(const ir::Target& target, int slices,
+                          std::optional<scheduler::ScheduleFile> file,
                           scheduler::ProgramSchedule* decided) {
   ir::PassStep step;
   step.info = {kSchedulePass, "solves the loops and puts their ops in order", ir::kTileLevel,
                ir::kScheduled, ir::kNoFacts};
-  step.run = [&target, slices, decided](ir::Function& fn, ir::PassContext& cx) -> Result<> {
+  step.run = [&target, slices, file, decided](ir::Function& fn, ir::PassContext& cx) -> Result<> {
     scheduler::ProgramOptions options;
     options.target = &target;
     options.solve = scheduler::SolveOptions::ForCompilation();
     options.slices = slices;
-    *decided = scheduler::ScheduleProgram(fn, options);
+    if (file) {
+      TRY(*decided, scheduler::ScheduleProgramFrom(fn, options, *file, cx.diags));
+    } else {
+      *decided = scheduler::ScheduleProgram(fn, options);
+    }
     for (const scheduler::LoopReport& loop : decided->loops) {
       cx.changes += loop.applied;
       if (!loop.applied)
         cx.diags.Report(kLoopKeepsItsOrder, loop.at,
                         loop.notes.empty() ? "no schedule was found" : loop.notes.back());
+      for (const std::string& note : loop.notes)  // of the solver's nobody expects more
+        if (file && loop.applied) cx.diags.Report(kScheduleChanged, loop.at, note);
     }
     return Done();
   };
@@ -207,7 +229,10 @@ Result<ir::Function> Lower(const Loaded& loaded, ir::Function fn, const Pipeline
   if (way.schedule) {
     TRY(const Target named, FindTarget(options.target, diags));
     TRY(target, ir::LoadBuiltinTarget(named.name, diags));
-    steps.push_back(ScheduleStep(target, *SlicesOf(options.schedule), &decided));
+    std::optional<scheduler::ScheduleFile> file;
+    if (loaded.schedule_file >= 0)
+      file = {loaded.sources.text(loaded.schedule_file), loaded.schedule_file};
+    steps.push_back(ScheduleStep(target, SlicesOf(options.schedule).value_or(0), file, &decided));
   }
   if (way.by_rule) steps.push_back(ir::StepOf(ir::PassId::kPipelineProducts));
   if (way.guard_masks) {
@@ -231,16 +256,29 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
                                   const PipelineOptions& options, Observation* look,
                                   DiagSink& diags) {
   const Way& last = kWays[std::size(kWays) - 1];
+  const bool from_file = loaded.schedule_file >= 0;
   std::string why;
   Span at;
   for (const Way& way : kWays) {
     const bool final = &way == &last;
     if (!final && options.schedule == "sequential") continue;
+    if (from_file && !way.schedule)
+      return diags.Report(kScheduleFileRefused, at, options.schedule, why)
+          .Help(
+              "move readers nearer to what they read, cut the rows into more slices, or leave "
+              "--schedule out: the compiler then takes what it can lower");
     DiagSink attempt;
     Result<ir::Function> lowered = Lower(loaded, fn, options, way, look, attempt);
     if (!lowered.ok() && !final) {
-      for (const Diagnostic& d : attempt.all())
-        if (d.def->severity == Severity::kError) why = d.message, at = d.span;
+      for (const Diagnostic& d : attempt.all()) {
+        if (d.def->severity != Severity::kError) continue;
+        // The file is at fault in every way.
+        if (from_file && (d.def->code[0] == 'S' || d.span.file == loaded.schedule_file)) {
+          attempt.MoveTo(diags);
+          return lowered;
+        }
+        why = d.message, at = d.span;
+      }
       continue;
     }
     attempt.MoveTo(diags);
@@ -266,7 +304,11 @@ std::string ImageKey(const Loaded& loaded, const std::string& kernel, const Call
                      const PipelineOptions& options) {
   runtime::CacheKey key;
   key.Add("compiler", CompilerVersion()).Add("build", BuildStamp());
-  key.Add("target", options.target).Add("schedule", options.schedule);
+  key.Add("target", options.target);
+  if (loaded.schedule_file >= 0)
+    key.Add("schedule file", loaded.sources.text(loaded.schedule_file));
+  else
+    key.Add("schedule", options.schedule);
   for (int32_t file : loaded.program->files())
     key.Add("path", loaded.sources.path(file)).Add("text", loaded.sources.text(file));
   key.Add("kernel", kernel);

@@ -28,8 +28,10 @@ struct Target {
 };
 Result<Target> FindTarget(const std::string& name, DiagSink& diags);
 std::vector<std::string> TargetNames();
-// `sequential`, `solve`, or `solve:slices=N`: cut the rows into N slices, a compute role each.
+// `sequential`, `solve`, `solve:slices=N` (cut the rows into N slices, a compute role each), or the
+// name of a .sched file: it has an extension or a folder.
 Result<> CheckSchedule(const std::string& name, DiagSink& diags);
+bool NamesScheduleFile(const std::string& schedule);
 
 struct PipelineOptions {
   std::string target = "h200";
@@ -57,7 +59,11 @@ struct Observation {
 struct Loaded {
   SourceMap sources;
   std::optional<frontend::Program> program;
+  int32_t schedule_file = -1;  // what PipelineOptions::schedule names, if it is a file
 };
+
+// Reads the file that `schedule` names, if it names one.
+Result<> LoadScheduleFile(Loaded& loaded, const std::string& schedule, DiagSink& diags);
 
 std::string CompilerVersion();  // "0.1.0 (LLVM 19.1.7)"
 

@@ -13,6 +13,7 @@
 #include "ir/pipeline_loop.h"
 #include "ir/row_classes.h"
 #include "ir/slice_rows.h"
+#include "scheduler/program_cut.h"
 
 namespace tilec::scheduler {
 
@@ -25,12 +26,6 @@ using ir::OpKind;
 
 // Tiles that every role may compute for itself.
 constexpr int64_t kCheapTile = 512;
-
-struct Candidate {
-  Function fn;
-  ProgramSchedule schedule;
-  int64_t ii = 0;  // of all loops together
-};
 
 bool IsWrite(const Op& op) { return ir::Info(op.kind).effect == ir::OpEffect::kWrite; }
 
@@ -113,8 +108,30 @@ ir::LoopSchedule ToLoopSchedule(const Function& fn, const LoopReport& report,
   return out;
 }
 
-std::optional<Candidate> SolveCut(const Function& fn, int slices, const ProgramOptions& options) {
-  Candidate c;
+std::optional<CutProgram> SolveCut(const Function& fn, int slices, const ProgramOptions& options) {
+  std::optional<CutProgram> c = CutRows(fn, slices, *options.target);
+  if (!c) return std::nullopt;
+  for (LoopReport& report : c->schedule.loops) {
+    if (!report.extracted()) continue;
+    DiagSink attempt;
+    Result<Solution> solution = Solve(report.extraction.graph, options.solve, attempt);
+    if (!solution.ok()) {
+      report.notes.push_back(attempt.all().empty() ? "no schedule was found"
+                                                   : attempt.all().front().message);
+      if (slices > 1) return std::nullopt;
+      continue;
+    }
+    report.solution = std::move(*solution);
+    report.applied = true;
+    c->ii += report.solution.schedule.ii;
+  }
+  return c;
+}
+
+}  // namespace
+
+std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Target& target) {
+  CutProgram c;
   c.fn = fn;
   c.schedule.slices = slices;
   ir::SliceRows(c.fn, slices);
@@ -125,58 +142,53 @@ std::optional<Candidate> SolveCut(const Function& fn, int slices, const ProgramO
     LoopReport report;
     report.at = c.fn.ops[loop].at;
     DiagSink attempt;
-    Result<Extraction> extraction = ExtractLoop(c.fn, loop, *options.target, 1, attempt);
-    if (!extraction.ok()) {
+    Result<Extraction> extraction = ExtractLoop(c.fn, loop, target, 1, attempt);
+    if (extraction.ok()) {
+      report.extraction = std::move(*extraction);
+      Graph& graph = report.extraction.graph;
+      ShapeForLowering(graph, c.schedule.warpgroups);
+      if (!c.schedule.loops.empty())
+        graph.name += fmt::format(".loop{}", c.schedule.loops.size() + 1);
+    } else {
       report.notes.push_back(attempt.all().empty() ? "it is no loop of tile ops"
                                                    : attempt.all().front().message);
-      c.schedule.loops.push_back(std::move(report));
-      continue;
     }
-    report.extraction = std::move(*extraction);
-    ShapeForLowering(report.extraction.graph, c.schedule.warpgroups);
-    Result<Solution> solution = Solve(report.extraction.graph, options.solve, attempt);
-    if (!solution.ok()) {
-      report.notes.push_back(attempt.all().empty() ? "no schedule was found"
-                                                   : attempt.all().front().message);
-      c.schedule.loops.push_back(std::move(report));
-      if (slices > 1) return std::nullopt;
-      continue;
-    }
-    report.solution = std::move(*solution);
-    report.applied = true;
-    c.ii += report.solution.schedule.ii;
     c.schedule.loops.push_back(std::move(report));
   }
   return c;
 }
 
-// Rewrites the loops; false: the schedules of a sliced kernel do not fit its slices.
-bool Apply(Candidate& c) {
+bool ApplySchedules(CutProgram& c) {
   const std::vector<OpId> loops = InnermostLoops(c.fn);
+  const bool sliced = c.schedule.slices > 1;
   int64_t tokens = 0;
   for (size_t i = 0; i < loops.size(); ++i) {
     LoopReport& report = c.schedule.loops[i];
     if (!report.applied) continue;
+    const auto refuse = [&](std::string why) {
+      report.applied = false;
+      report.notes.push_back(std::move(why));
+      return sliced;
+    };
     const auto compute =
         ComputeRoles(report.extraction.graph, report.solution.schedule, c.schedule.slices);
-    if (!compute) return false;
+    if (!compute) {
+      refuse("one role runs ops of several row slices");
+      return false;
+    }
     const ir::LoopSchedule schedule = ToLoopSchedule(c.fn, report, *compute);
     std::string why;
     const std::optional<ir::LoopPlan> plan = PlanLoop(c.fn, loops[i], schedule, &why);
     if (!plan) {
-      report.applied = false;
-      report.notes.push_back(why);
-      if (c.schedule.slices > 1) return false;
+      if (refuse(why)) return false;
       continue;
     }
     report.notes.insert(report.notes.end(), plan->notes.begin(), plan->notes.end());
-    if (!PipelineLoop(c.fn, loops[i], *plan, &tokens)) {
-      report.applied = false;
-      report.notes.push_back("it reads across turns in a way the lowering does not know");
-      if (c.schedule.slices > 1) return false;
-    }
+    if (!PipelineLoop(c.fn, loops[i], *plan, &tokens) &&
+        refuse("it reads across turns in a way the lowering does not know"))
+      return false;
   }
-  if (c.schedule.slices == 1) return true;
+  if (!sliced) return true;
   // What writes belongs to the role of its slice.
   for (OpId id : ir::OpsInOrder(c.fn)) {
     Op& op = c.fn.ops[id];
@@ -184,8 +196,6 @@ bool Apply(Candidate& c) {
   }
   return true;
 }
-
-}  // namespace
 
 void ShapeForLowering(Graph& graph, int warpgroups) {
   for (GraphOp& op : graph.ops) {
@@ -206,16 +216,16 @@ void ShapeForLowering(Graph& graph, int warpgroups) {
 }
 
 ProgramSchedule ScheduleProgram(Function& fn, const ProgramOptions& options) {
-  std::optional<Candidate> best;
+  std::optional<CutProgram> best;
   const ir::RowClasses rows(fn);
   for (int slices : rows.Choices()) {
     if (slices > 3 || (options.slices > 0 && slices != options.slices)) continue;
-    std::optional<Candidate> c = SolveCut(fn, slices, options);
+    std::optional<CutProgram> c = SolveCut(fn, slices, options);
     if (!c) continue;
     if (best &&
         static_cast<double>(c->ii) > static_cast<double>(best->ii) * (1 - options.solve.epsilon))
       continue;
-    if (!Apply(*c)) continue;
+    if (!ApplySchedules(*c)) continue;
     best = std::move(c);
   }
   if (!best) return ProgramSchedule{};

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/function.h"
@@ -28,6 +29,7 @@ struct LoopReport {
   Extraction extraction;  // as solved: ops of the sliced function
   Solution solution;
   bool applied = false;
+  bool extracted() const { return !extraction.graph.ops.empty(); }
   std::vector<std::string> notes;  // what the lowering gave up, or why the loop kept its order
 };
 
@@ -41,6 +43,26 @@ struct ProgramSchedule {
 // `fn` is a cleaned-up tile function; it is rewritten. Loops without a schedule keep their order,
 // and their report says why.
 ProgramSchedule ScheduleProgram(ir::Function& fn, const ProgramOptions& options);
+
+// Schedules of a .sched file in place of the solver's: a section from `schedule NAME` to the next
+// for each loop, where NAME is the kernel's for its first innermost loop and `KERNEL.loopN` for
+// the N-th. Loops without a section keep their order.
+struct ScheduleFile {
+  std::string_view text;
+  int32_t file = -1;  // id of `text` in the caller's SourceMap
+};
+
+// The loops with the schedules of the file, judged but not applied; into how many slices the rows
+// of `fn` are cut follows from the ops that the file names. Fails with S340…S344.
+Result<ProgramSchedule> LoadSchedules(ir::Function& fn, const ProgramOptions& options,
+                                      const ScheduleFile& file, DiagSink& diags);
+
+// Rewrites `fn` so that it obeys the file, or fails and says what could not be obeyed (S345).
+Result<ProgramSchedule> ScheduleProgramFrom(ir::Function& fn, const ProgramOptions& options,
+                                            const ScheduleFile& file, DiagSink& diags);
+
+// A file for `schedule`.
+std::string ToText(const ProgramSchedule& schedule);
 
 // The graph of a role of several warpgroups: every op takes the warps of all of them, a thread
 // holds and issues its share. Registers stay in their role.

@@ -9,6 +9,7 @@
 #include "explain/program.h"
 #include "explain/whynot.h"
 #include "ir/target.h"
+#include "scheduler/program.h"
 #include "tools/commands.h"
 #include "tools/diagnostics.h"
 #include "tools/graph_files.h"
@@ -80,14 +81,28 @@ class Command {
     return explain::Explain(graph, schedule, {}, session_.loaded().sources, session_.diags());
   }
 
-  // The schedule says by its hash how the rows are cut.
-  Result<Explanation> ReadFor(const LoopProblem& problem) {
-    TRY(const ir::Schedule schedule, LoadSchedule(session_, o_.schedule));
-    const explain::Candidate* found = &problem.candidates.front();
-    for (const explain::Candidate& candidate : problem.candidates)
-      if (scheduler::Hash(candidate.graph) == schedule.graph_hash) found = &candidate;
-    return explain::Explain(found->graph, schedule, {std::nullopt, 0, found->members},
-                            session_.loaded().sources, session_.diags());
+  // A file is about the loops as the lowering meets them.
+  Result<Explanation> ReadFor(const std::vector<std::string>& words) {
+    DiagSink& diags = session_.diags();
+    TRY(const ir::Target target, ir::LoadBuiltinTarget(o_.target, diags));
+    TRY(ir::Function fn, Clean(words));
+    scheduler::ProgramOptions options;
+    options.target = &target;
+    TRY(const int32_t file, AddSource(session_, o_.schedule));
+    TRY(const scheduler::ProgramSchedule program,
+        scheduler::LoadSchedules(fn, options, {session_.loaded().sources.text(file), file}, diags));
+    std::vector<const scheduler::LoopReport*> loops;
+    for (const scheduler::LoopReport& loop : program.loops)
+      if (loop.applied) loops.push_back(&loop);
+    TRY_VOID(CheckLoop(loops.size()));
+    const scheduler::LoopReport& loop = *loops[static_cast<size_t>(std::max(1, o_.loop) - 1)];
+    std::vector<std::vector<Span>> members;
+    for (const scheduler::OpOrigin& origin : loop.extraction.origins) {
+      members.emplace_back();
+      for (ir::OpId id : origin.members()) members.back().push_back(fn.ops[id].at);
+    }
+    return explain::Explain(loop.extraction.graph, loop.solution.schedule,
+                            {std::nullopt, 0, members}, session_.loaded().sources, diags);
   }
 
   Result<Explanation> Solve(const scheduler::Graph& graph) {
@@ -96,26 +111,36 @@ class Command {
                             session_.loaded().sources, session_.diags());
   }
 
-  // The loops of the kernel, with these values.
-  Result<std::vector<LoopProblem>> Loops(const std::vector<std::string>& words,
-                                         std::vector<Reason>* notes) {
+  Result<> CheckLoop(size_t loops) {
+    if (o_.loop <= static_cast<int>(loops)) return Done();
+    return session_.diags()
+        .Report(
+            kUsage, Span{},
+            fmt::format("--loop={}, but the kernel has {} that can be scheduled", o_.loop, loops))
+        .Place("command line");
+  }
+
+  // The kernel with these values, as the scheduler meets it.
+  Result<ir::Function> Clean(const std::vector<std::string>& words) {
     DiagSink& diags = session_.diags();
-    TRY(const ir::Target target, ir::LoadBuiltinTarget(o_.target, diags));
     TRY(const Prepared prepared, Prepare(session_, "explain", words));
     api::Observation& look = session_.look();
     TRY(ir::Function fn,
         api::MakeTileIr(session_.loaded(), prepared.kernel, prepared.call, &look, diags));
     std::vector<ir::PassStep> steps;
     for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
-    TRY(fn,
-        api::RunSteps(session_.loaded(), std::move(fn), steps, session_.pipeline(), &look, diags));
+    return api::RunSteps(session_.loaded(), std::move(fn), steps, session_.pipeline(), &look,
+                         diags);
+  }
+
+  // The loops of the kernel, with these values.
+  Result<std::vector<LoopProblem>> Loops(const std::vector<std::string>& words,
+                                         std::vector<Reason>* notes) {
+    DiagSink& diags = session_.diags();
+    TRY(const ir::Target target, ir::LoadBuiltinTarget(o_.target, diags));
+    TRY(const ir::Function fn, Clean(words));
     TRY(std::vector<LoopProblem> loops, explain::ProblemsOf(fn, target, notes, diags));
-    if (o_.loop > static_cast<int>(loops.size()))
-      return diags
-          .Report(kUsage, Span{},
-                  fmt::format("--loop={}, but the kernel has {} that can be scheduled", o_.loop,
-                              loops.size()))
-          .Place("command line");
+    TRY_VOID(CheckLoop(loops.size()));
     return loops;
   }
 
@@ -129,6 +154,7 @@ class Command {
   }
 
   Result<Explanation> OfKernel() {
+    if (FromFile()) return ReadFor(o_.assignments);
     std::vector<Reason> notes;
     TRY(loops_, Loops(o_.assignments, &notes));
     loop_ = Chosen(loops_);
@@ -136,7 +162,6 @@ class Command {
       notes.push_back(
           {fmt::format("loop {} of {}: --loop=N explains another", loop_ + 1, loops_.size()), {}});
     const LoopProblem& problem = loops_[loop_];
-    if (FromFile()) return ReadFor(problem);
     TRY(const explain::Solved best,
         explain::SolveBest(problem, options_, &notes, session_.diags()));
     TRY(Explanation e, explain::Explain(best.candidate->graph, best.solution.schedule,
@@ -185,12 +210,9 @@ class Command {
     api::Observation& look = session_.look();
     TRY(ir::Function fn,
         api::MakeTileIr(session_.loaded(), prepared.kernel, prepared.call, &look, diags));
-    api::PipelineOptions options = session_.pipeline();
-    options.schedule = "solve";
-    TRY(fn, api::LowerToWarps(session_.loaded(), std::move(fn), options, &look, diags));
+    TRY(fn, api::LowerToWarps(session_.loaded(), std::move(fn), session_.pipeline(), &look, diags));
     TRY(e->program, explain::ReadProgram(fn, session_.loaded().sources, diags));
-    e->program_note =
-        "as --schedule=solve lowers it today, by fixed rules and not by this schedule";
+    e->program_note = FromFile() ? "as this schedule is lowered" : "as --schedule=solve lowers it";
     return Done();
   }
 

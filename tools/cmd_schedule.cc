@@ -44,32 +44,10 @@ void PrintReport(const scheduler::Graph& graph, const ir::Schedule& schedule,
   }
 }
 
-Result<> Schedule_(Session& session) {
+// What was proved, and its documents where they are asked for.
+Result<> PrintProof(Session& session, const scheduler::Graph& graph,
+                    const scheduler::Solution& solution) {
   const Options& o = session.options();
-  if (o.graph.empty() == o.file.empty())
-    return session.diags()
-        .Report(kUsage, Span{},
-                "`tilec schedule` takes a .tile file or --graph FILE, and one of them")
-        .Place("command line")
-        .Help("tilec schedule FILE[:KERNEL] NAME=VALUE… --target=h200");
-  if (o.tune != "default" && o.tune != "model")
-    return session.diags()
-        .Report(kBadChoice, Span{}, "--tune", o.tune)
-        .Place("command line")
-        .Help("use default or model");
-  if (o.tune == "model" && !o.file.empty()) return RankTunes(session);
-  TRY(const scheduler::Graph graph,
-      o.graph.empty() ? GraphOfKernel(session) : LoadGraph(session, o.graph));
-  if (!o.schedule_file.empty()) {
-    TRY(const ir::Schedule schedule, LoadScheduleFor(session, graph, o.schedule_file));
-    PrintReport(graph, schedule, scheduler::Check(graph, schedule));
-    return WriteResult(session, o.output, ir::ToText(schedule));
-  }
-  scheduler::SolveOptions options;
-  options.epsilon = o.epsilon;
-  if (o.ii > 0) options.fixed_ii = o.ii;
-  TRY(const scheduler::Solution solution, SolveCached(session, graph, options));
-  PrintReport(graph, solution.schedule, solution.report);
   const scheduler::Certificate& c = solution.certificate;
   const std::string proof = c.proof == scheduler::Proof::kBound ? "smallest: " + c.bound.text
                             : c.proof == scheduler::Proof::kRefuted
@@ -89,6 +67,61 @@ Result<> Schedule_(Session& session) {
           .Place("command line");
     TRY_VOID(WriteResult(session, o.proof, scheduler::ToText(graph, refutation)));
   }
+  return Done();
+}
+
+// All loops of a kernel, in one file that --schedule takes.
+Result<> ScheduleKernel(Session& session, const scheduler::SolveOptions& options) {
+  const Options& o = session.options();
+  TRY(const scheduler::ProgramSchedule program, ScheduleOfKernel(session, options));
+  const scheduler::LoopReport* most = nullptr;
+  int scheduled = 0;
+  for (const scheduler::LoopReport& loop : program.loops) {
+    if (!loop.applied) continue;
+    ++scheduled;
+    if (most == nullptr || loop.solution.schedule.ii > most->solution.schedule.ii) most = &loop;
+  }
+  for (const scheduler::LoopReport& loop : program.loops) {
+    if (!loop.applied) continue;
+    if (scheduled > 1) fmt::print(stderr, "{}\n", loop.extraction.graph.name);
+    PrintReport(loop.extraction.graph, loop.solution.schedule, loop.solution.report);
+    for (const std::string& note : loop.notes)
+      fmt::print(stderr, "  the lowering departs from it: {}\n", note);
+  }
+  if (o.schedule_file.empty())
+    TRY_VOID(PrintProof(session, most->extraction.graph, most->solution));
+  return WriteResult(session, o.output, scheduler::ToText(program));
+}
+
+Result<> Schedule_(Session& session) {
+  const Options& o = session.options();
+  if (o.graph.empty() == o.file.empty())
+    return session.diags()
+        .Report(kUsage, Span{},
+                "`tilec schedule` takes a .tile file or --graph FILE, and one of them")
+        .Place("command line")
+        .Help("tilec schedule FILE[:KERNEL] NAME=VALUE… --target=h200");
+  if (o.tune != "default" && o.tune != "model")
+    return session.diags()
+        .Report(kBadChoice, Span{}, "--tune", o.tune)
+        .Place("command line")
+        .Help("use default or model");
+  if (o.tune == "model" && !o.file.empty()) return RankTunes(session);
+  scheduler::SolveOptions options;
+  // A kernel is solved as a compilation solves it, so that its file compiles to the same program.
+  if (!o.file.empty()) options = scheduler::SolveOptions::ForCompilation();
+  options.epsilon = o.epsilon;
+  if (o.ii > 0) options.fixed_ii = o.ii;
+  if (!o.file.empty()) return ScheduleKernel(session, options);
+  TRY(const scheduler::Graph graph, LoadGraph(session, o.graph));
+  if (!o.schedule_file.empty()) {
+    TRY(const ir::Schedule schedule, LoadScheduleFor(session, graph, o.schedule_file));
+    PrintReport(graph, schedule, scheduler::Check(graph, schedule));
+    return WriteResult(session, o.output, ir::ToText(schedule));
+  }
+  TRY(const scheduler::Solution solution, SolveCached(session, graph, options));
+  PrintReport(graph, solution.schedule, solution.report);
+  TRY_VOID(PrintProof(session, graph, solution));
   return WriteResult(session, o.output, ir::ToText(solution.schedule));
 }
 

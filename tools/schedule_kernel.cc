@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "api/diagnostics.h"
 #include "api/solution_cache.h"
+#include "explain/diagnostics.h"
 #include "explain/problem.h"
 #include "ir/pass.h"
 #include "scheduler/rank.h"
@@ -20,17 +22,23 @@ constexpr size_t kMostPoints = 4096;  // of the space of tunes
 
 using Words = std::vector<std::string>;
 
-// The loops of the kernel with these values.
-Result<std::vector<explain::LoopProblem>> Loops(Session& session, const Words& words) {
+// The kernel with these values, as the scheduler meets it.
+Result<ir::Function> Clean(Session& session, const Words& words) {
   DiagSink& diags = session.diags();
-  TRY(const ir::Target target, ir::LoadBuiltinTarget(session.options().target, diags));
   TRY(const Prepared prepared, Prepare(session, "schedule", words));
   TRY(ir::Function fn,
       api::MakeTileIr(session.loaded(), prepared.kernel, prepared.call, &session.look(), diags));
   std::vector<ir::PassStep> steps;
   for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
-  TRY(fn, api::RunSteps(session.loaded(), std::move(fn), steps, session.pipeline(), &session.look(),
-                        diags));
+  return api::RunSteps(session.loaded(), std::move(fn), steps, session.pipeline(), &session.look(),
+                       diags);
+}
+
+// The loops of the kernel with these values.
+Result<std::vector<explain::LoopProblem>> Loops(Session& session, const Words& words) {
+  DiagSink& diags = session.diags();
+  TRY(const ir::Target target, ir::LoadBuiltinTarget(session.options().target, diags));
+  TRY(ir::Function fn, Clean(session, words));
   std::vector<explain::Reason> notes;
   return explain::ProblemsOf(fn, target, &notes, diags);
 }
@@ -78,13 +86,35 @@ std::string Name(const Words& point, size_t given, int slices) {
 
 }  // namespace
 
-Result<scheduler::Graph> GraphOfKernel(Session& session) {
-  TRY(const std::vector<explain::LoopProblem> loops, Loops(session, session.options().assignments));
-  std::vector<explain::Reason> notes;
-  TRY(const explain::Solved best,
-      explain::SolveBest(Largest(loops), scheduler::SolveOptions::ForCompilation(), &notes,
-                         session.diags()));
-  return best.candidate->graph;
+Result<scheduler::ProgramSchedule> ScheduleOfKernel(Session& session,
+                                                    const scheduler::SolveOptions& solve) {
+  DiagSink& diags = session.diags();
+  const Options& o = session.options();
+  TRY(const ir::Target target, ir::LoadBuiltinTarget(o.target, diags));
+  TRY(ir::Function fn, Clean(session, o.assignments));
+  scheduler::ProgramOptions options;
+  options.target = &target;
+  options.solve = solve;
+  scheduler::ProgramSchedule schedule;
+  if (o.schedule_file.empty()) {
+    schedule = scheduler::ScheduleProgram(fn, options);
+  } else {
+    TRY(const int32_t file, AddSource(session, o.schedule_file));
+    TRY(schedule,
+        scheduler::LoadSchedules(fn, options, {session.loaded().sources.text(file), file}, diags));
+  }
+  bool any = false;
+  for (const scheduler::LoopReport& loop : schedule.loops) any = any || loop.applied;
+  if (!any) {
+    const bool said = !schedule.loops.empty() && !schedule.loops.front().notes.empty();
+    return diags.Report(explain::kNoLoop, Span{}, fn.name,
+                        said ? schedule.loops.front().notes.back() : "no loop");
+  }
+  for (const scheduler::LoopReport& loop : schedule.loops)
+    if (!loop.applied)
+      diags.Report(api::kLoopKeepsItsOrder, loop.at,
+                   loop.notes.empty() ? "no schedule was found" : loop.notes.back());
+  return schedule;
 }
 
 Result<> RankTunes(Session& session) {

@@ -73,7 +73,8 @@ std::pair<std::string, std::string> SplitKernel(const std::string& text) {
 Result<> Session::LoadFile(const std::string& path) {
   TRY(frontend::Program program, api::LoadProgram(loaded_.sources, path, library_, diags_));
   loaded_.program.emplace(std::move(program));
-  return Done();
+  if (loaded_.schedule_file >= 0) return Done();
+  return api::LoadScheduleFile(loaded_, options_.schedule, diags_);
 }
 
 Result<std::string> Session::LoadKernel(const std::string& file_and_kernel) {

@@ -194,7 +194,7 @@ struct KernelState;
 
 struct CompilerOptions {
   std::string target = "h200";  // or "sm_90a"
-  std::string schedule = "solve";
+  std::string schedule = "solve";  // "sequential", or a .sched file of `tilec schedule`
   bool disk_cache = true;
   std::string cache_dir;   // "": $XDG_CACHE_HOME/tilec, or ~/.cache/tilec
   std::string stdlib_dir;  // "": the standard library inside this library

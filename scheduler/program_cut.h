@@ -1,0 +1,30 @@
+// The two ends that solved schedules and schedules of files have in common: a kernel cut into row
+// slices with the problems of its loops, and the rewrite of the loops once they have schedules.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "scheduler/program.h"
+
+namespace tilec::scheduler {
+
+struct CutProgram {
+  ir::Function fn;
+  ProgramSchedule schedule;  // one report per innermost loop, extracted where `extracted`
+  int64_t ii = 0;            // of all loops together, once they are solved
+};
+
+// nullopt: the slices would share what each can only compute for itself. Loops that are no
+// scheduling problem carry a note that says why. The graph of the first loop has the kernel's name,
+// that of loop N `NAME.loopN`.
+std::optional<CutProgram> CutRows(const ir::Function& fn, int slices, const ir::Target& target);
+
+// Rewrites the loops whose report says `applied`. False: the schedules of a sliced kernel do not
+// fit its slices; the report of the loop to blame is no longer `applied` and its last note says
+// why.
+bool ApplySchedules(CutProgram& cut);
+
+}  // namespace tilec::scheduler

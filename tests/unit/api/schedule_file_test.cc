@@ -1,0 +1,251 @@
+// --schedule=FILE through the public interface: the file of an unedited schedule gives the same
+// program, another lawful schedule another one, and what cannot be obeyed is refused with its
+// place.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "api/pipeline.h"
+#include "include/tilec/tilec.h"
+#include "scheduler/program.h"
+
+namespace tilec {
+namespace {
+
+constexpr const char* kGemm = R"(
+kernel gemm(A: bf16[M, K], B: bf16[N, K], C: out bf16[M, N]) {
+  parallel m in tiles(M, 128), n in tiles(N, 128) {
+    var acc: f32[128, 128] = 0
+    for k in tiles(K, 64) {
+      acc += A[m, k] @ B[n, k].T
+    }
+    C[m, n] = acc as bf16
+  }
+}
+)";
+
+// Two innermost loops; the schedule of the second, with chained products, overlaps turns and so
+// shows in the program.
+constexpr const char* kTwoLoops = R"(
+kernel two(A: bf16[M, 64], B: bf16[K, 64], C: out f32[M, 64]) {
+  parallel m in tiles(M, 128) {
+    let a = A[m, :]
+    var acc: f32[128, 64] = 0
+    for k in tiles(K, 64) {
+      acc += a @ B[k, :]
+    }
+    for k in tiles(K, 32) {
+      acc += (exp2(a @ B[k, :].T) as bf16) @ B[k, :]
+    }
+    C[m, :] = acc
+  }
+}
+)";
+
+constexpr const char* kChain = R"(
+kernel chain(A: bf16[M, 64], B: bf16[K, 64], C: out f32[M, 64]) {
+  parallel m in tiles(M, 128) {
+    let a = A[m, :]
+    var acc: f32[128, 64] = 0
+    for k in tiles(K, 64) {
+      acc += (exp2(a @ B[k, :].T) as bf16) @ B[k, :]
+    }
+    C[m, :] = acc
+  }
+}
+)";
+
+struct Emitted {
+  bool ok = false;
+  std::string ptx;
+  std::string codes;  // of all problems, warnings too
+  std::string text;
+  int line = 0;  // of the first problem
+};
+
+class ScheduleFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = ::testing::TempDir() + "/tilec_schedule_file/";
+    std::filesystem::remove_all(dir_);
+    std::filesystem::create_directories(dir_);
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+
+  // What `tilec schedule` writes: the loops of `kernel` as a compilation solves them.
+  std::string Solved(
+      const std::string& source, const std::string& kernel, int slices = 0,
+      const scheduler::SolveOptions& solve = scheduler::SolveOptions::ForCompilation()) {
+    api::Loaded loaded;
+    DiagSink diags;
+    auto program = frontend::Program::LoadText(loaded.sources, "t.tile", source, nullptr, diags);
+    EXPECT_TRUE(program.ok());
+    loaded.program.emplace(std::move(*program));
+    api::Call call;
+    for (const char* name : {"A", "B", "C"})
+      call.facts[name] = {.base_align_bytes = 256,
+                          .stride_align_bytes = 512,
+                          .last_dim_align = 128,
+                          .last_contiguous = true};
+    auto fn = api::MakeTileIr(loaded, kernel, call, nullptr, diags);
+    EXPECT_TRUE(fn.ok());
+    std::vector<ir::PassStep> steps;
+    for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
+    fn = api::RunSteps(loaded, std::move(*fn), steps, {}, nullptr, diags);
+    EXPECT_TRUE(fn.ok());
+    auto target = ir::LoadBuiltinTarget("h200", diags);
+    EXPECT_TRUE(target.ok());
+    scheduler::ProgramOptions options;
+    options.target = &*target;
+    options.solve = solve;
+    options.slices = slices;
+    return scheduler::ToText(scheduler::ScheduleProgram(*fn, options));
+  }
+  std::string Write(const std::string& text, const std::string& name = "x.sched") {
+    std::ofstream(dir_ + name) << text;
+    return dir_ + name;
+  }
+
+  Emitted Emit(const std::string& source, const std::string& schedule) {
+    CompilerOptions options;
+    options.schedule = schedule;
+    options.disk_cache = false;
+    Emitted out;
+    auto compiler = Compiler::Create(options);
+    const auto fail = [&](const Status& status) {
+      for (const Problem& p : status.problems())
+        out.codes += (out.codes.empty() ? "" : " ") + p.code;
+      out.text += status.text();
+      if (!status.problems().empty()) out.line = status.problems()[0].line;
+      return out;
+    };
+    if (!compiler.ok()) return fail(compiler.status());
+    auto kernel = compiler->CompileText(source, "t.tile");
+    if (!kernel.ok()) return fail(kernel.status());
+    Args args;
+    const int64_t width = source == kGemm ? 256 : 64;
+    for (const char* name : {"A", "B"})
+      args.Set(name, Tensor{DType::kBF16, 4096, {256, width}, {}});
+    const DType c = source == kGemm ? DType::kBF16 : DType::kF32;
+    args.Set("C", Tensor{c, 4096, {256, width}, {}});
+    auto ptx = kernel->Emit("ptx", args);
+    out.ok = ptx.ok();
+    if (ptx.ok()) out.ptx = *ptx;
+    return fail(ptx.status());
+  }
+
+  static std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    if (at != std::string::npos) text.replace(at, from.size(), to);
+    return text;
+  }
+
+  std::string dir_;
+};
+
+TEST_F(ScheduleFileTest, AnUneditedFileGivesTheSameProgram) {
+  for (const auto& [source, name] : {std::pair{kGemm, "gemm"}, std::pair{kTwoLoops, "two"}}) {
+    const Emitted solved = Emit(source, "solve");
+    ASSERT_TRUE(solved.ok) << solved.text;
+    ASSERT_EQ(solved.codes.find("R587"), std::string::npos) << "the solver's is not lowered";
+    const std::string text = Solved(source, name);
+    EXPECT_NE(text.find(std::string("schedule ") + name + "\n"), std::string::npos) << text;
+    const Emitted read = Emit(source, Write(text));
+    ASSERT_TRUE(read.ok) << read.text;
+    EXPECT_TRUE(read.ptx == solved.ptx) << name;
+  }
+}
+
+// The file says by the names of its ops into how many slices the rows are cut.
+TEST_F(ScheduleFileTest, AnotherLawfulScheduleGivesAnotherProgram) {
+  const Emitted one = Emit(kChain, Write(Solved(kChain, "chain", 1)));
+  const Emitted two = Emit(kChain, Write(Solved(kChain, "chain", 2)));
+  ASSERT_TRUE(one.ok) << one.text;
+  ASSERT_TRUE(two.ok) << two.text;
+  EXPECT_TRUE(one.ptx == Emit(kChain, "solve:slices=1").ptx);
+  EXPECT_TRUE(two.ptx == Emit(kChain, "solve:slices=2").ptx);
+  EXPECT_TRUE(one.ptx != two.ptx);
+  // Every period twice as long: what overlapped comes one after the other.
+  scheduler::SolveOptions slow = scheduler::SolveOptions::ForCompilation();
+  slow.fixed_stages = 1;
+  const std::string text = Solved(kChain, "chain", 1, slow);
+  ASSERT_NE(text, "");
+  const Emitted other = Emit(kChain, Write(text));
+  ASSERT_TRUE(other.ok) << other.text;
+  EXPECT_TRUE(other.ptx != one.ptx);
+}
+
+TEST_F(ScheduleFileTest, EveryLoopHasItsSection) {
+  const std::string text = Solved(kTwoLoops, "two");
+  const size_t second = text.find("schedule two.loop2");
+  ASSERT_NE(second, std::string::npos) << text;
+  // The loop without a section keeps its order and the compiler says so.
+  const Emitted one = Emit(kTwoLoops, Write(text.substr(0, second)));
+  ASSERT_TRUE(one.ok) << one.text;
+  EXPECT_NE(one.text.find("the file has no `schedule two.loop2`"), std::string::npos) << one.text;
+  EXPECT_TRUE(one.ptx != Emit(kTwoLoops, "solve").ptx);
+  // The order of sections means nothing.
+  const Emitted swapped = Emit(kTwoLoops, Write(text.substr(second) + text.substr(0, second)));
+  ASSERT_TRUE(swapped.ok) << swapped.text;
+  EXPECT_TRUE(swapped.ptx == Emit(kTwoLoops, "solve").ptx);
+}
+
+TEST_F(ScheduleFileTest, ChangedContentIsAnotherProgram) {
+  const std::string path = Write(Solved(kTwoLoops, "two"));
+  CompilerOptions options;
+  options.schedule = path;
+  api::Loaded a, b;
+  DiagSink diags;
+  for (api::Loaded* l : {&a, &b})
+    l->program.emplace(
+        *frontend::Program::LoadText(l->sources, "t.tile", kTwoLoops, nullptr, diags));
+  ASSERT_TRUE(api::LoadScheduleFile(a, path, diags).ok());
+  Write(Solved(kTwoLoops, "two") + "# another\n");
+  ASSERT_TRUE(api::LoadScheduleFile(b, path, diags).ok());
+  const api::PipelineOptions o{"h200", path, ""};
+  EXPECT_NE(api::ImageKey(a, "two", {}, o), api::ImageKey(b, "two", {}, o));
+  EXPECT_EQ(api::ImageKey(a, "two", {}, o), api::ImageKey(a, "two", {}, o));
+}
+
+TEST_F(ScheduleFileTest, BadFilesAreRefusedWithTheirPlace) {
+  const std::string good = Solved(kGemm, "gemm");
+  const auto line_of = [&](const std::string& text, const std::string& what) {
+    const size_t at = text.find(what);
+    return 1 + static_cast<int>(
+                   std::count(text.begin(), text.begin() + static_cast<int64_t>(at), '\n'));
+  };
+  const auto refused = [&](const std::string& text, const char* code, int line) {
+    const Emitted e = Emit(kGemm, Write(text));
+    EXPECT_FALSE(e.ok) << text;
+    EXPECT_EQ(e.codes.substr(0, 4), code) << e.text;
+    EXPECT_EQ(e.line, line) << e.text;
+    return e.text;
+  };
+  // An op that is gone, and one that is new.
+  const std::string moved = Replaced(good, "op acc ", "op sum ");
+  const std::string text = refused(moved, "S340", line_of(moved, "op sum "));
+  EXPECT_NE(text.find("`sum` is not in the graph"), std::string::npos) << text;
+  EXPECT_NE(text.find("`acc` has no cycle"), std::string::npos) << text;
+  // A period that nothing can keep.
+  const std::string fast = Replaced(good, "\nii ", "\nii 1 #");
+  EXPECT_NE(refused(fast, "S341", line_of(fast, "op acc ")).find("breaks the law"),
+            std::string::npos);
+  refused(Replaced(good, "schedule gemm", "schedule gem"), "S344", 1);
+  const int lines = static_cast<int>(std::count(good.begin(), good.end(), '\n'));
+  refused(good + "\n" + good, "S343", lines + 2);
+  refused("", "I250", 1);
+  refused("# nothing\n", "I250", 1);
+  refused("schedule gemm\n", "I250", 1);
+  const Emitted missing = Emit(kGemm, dir_ + "missing.sched");
+  EXPECT_FALSE(missing.ok);
+  EXPECT_EQ(missing.codes, "R588") << missing.text;
+  EXPECT_EQ(Emit(kGemm, "sove").codes, "R571");
+}
+
+}  // namespace
+}  // namespace tilec
