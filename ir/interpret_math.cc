@@ -460,6 +460,7 @@ void Fma(const Tile& a, const Tile& b, const Tile& c, Tile& out) {
             : std::fma(a.v[i], b.v[i], c.v[i]);
     if (p.empty()) continue;
     p[i] = ProductSpread(a.v[i], a.error(i), b.v[i], b.error(i)) + c.error(i);
+    if (p[i] > 0 && !narrow) p[i] += HalfUlp(d, out.v[i]);  // v is rounded already
     if (narrow && std::isfinite(out.v[i]))  // executors may round an f32 fma once more
       p[i] += std::fabs(out.v[i]) * 0x1p-24;
   }

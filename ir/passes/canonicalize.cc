@@ -20,7 +20,8 @@ namespace {
 using interpret_internal::EvalElementwise;
 using interpret_internal::Tile;
 
-// Every value of `from` is one of `to`, so a cast there and on equals the cast straight on.
+// Every value of `from` is one of `to`, so a cast there and on equals the cast straight on, but for
+// integers that become floats and integers again: floats saturate where integers wrap.
 bool Lossless(DType from, DType to) {
   if (from == to || from == DType::kBool) return true;
   if (IsInteger(from)) {
@@ -205,7 +206,11 @@ struct Canonicalizer {
     };
     if (op.kind == OpKind::kCast) {
       const Op* d = inner(OpKind::kCast);
-      if (d && Lossless(T(d->operands[0]).dtype, T(op.operands[0]).dtype)) {
+      const auto straight = [&](DType from, DType through, DType to) {
+        const bool saturates = IsInteger(from) && IsFloat(through) && !IsFloat(to);
+        return Lossless(from, through) && (!saturates || Lossless(from, to));
+      };
+      if (d && straight(T(d->operands[0]).dtype, T(op.operands[0]).dtype, T(op.results[0]).dtype)) {
         op.operands[0] = d->operands[0];
         ++cx.changes;
       }
