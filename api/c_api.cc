@@ -47,7 +47,7 @@ tilec_status* UnknownOption(const std::string& name, const std::string& detail) 
   tilec::DiagSink diags;
   tilec::DiagBuilder d = diags.Report(tilec::api::kUnknownOption, tilec::Span{}, name, detail);
   const std::string near =
-      tilec::NearestName(name, {"target", "schedule", "cache", "cache_dir", "stdlib_dir"});
+      tilec::NearestName(name, {"target", "schedule", "tune", "cache", "cache_dir", "stdlib_dir"});
   if (!near.empty() && near != name) d.Help("did you mean `" + near + "`?");
   return Give(tilec::api::MakeStatus(diags, tilec::SourceMap()));
 }
@@ -136,6 +136,8 @@ tilec_status* tilec_compiler_create(const char* const* names, const char* const*
       options.target = value;
     else if (name == "schedule")
       options.schedule = value;
+    else if (name == "tune")
+      options.tune = value;
     else if (name == "cache_dir")
       options.cache_dir = value;
     else if (name == "stdlib_dir")

@@ -6,8 +6,10 @@
 
 #include "api/diagnostics.h"
 #include "api/environment.h"
+#include "api/solution_cache.h"
 #include "api/state.h"
 #include "api/status.h"
+#include "api/tune.h"
 #include "ir/text.h"
 #include "support/nearest.h"
 
@@ -24,7 +26,13 @@ Result<api::Call> Bind(const KernelState& k, const Args& args, DiagSink& diags) 
   api::Tensors tensors;
   for (const auto& [name, tensor] : args.tensors()) tensors[name] = ViewOf(tensor);
   TRY(const frontend::Values values, api::CheckValues(k.signature, given, diags));
-  return api::BindCall(*k.loaded.program, k.signature, k.runtime_signature, values, tensors, diags);
+  TRY(api::Call call,
+      api::BindCall(*k.loaded.program, k.signature, k.runtime_signature, values, tensors, diags));
+  std::optional<api::SolutionCache> store;
+  if (k.compiler->cache) store.emplace(*k.compiler->cache, diags);
+  api::TuneCall(k.loaded, k.signature, k.compiler->options, store ? &*store : nullptr, &call,
+                diags);
+  return call;
 }
 
 std::shared_ptr<Specialisation> FindSpecialisation(KernelState& k, const api::Call& call) {
@@ -143,9 +151,10 @@ Expected<Compiler> Compiler::Create(CompilerOptions options) {
   DiagSink diags;
   auto state = std::make_shared<CompilerState>();
   if (!api::FindTarget(options.target, diags).ok() ||
-      !api::CheckSchedule(options.schedule, diags).ok())
+      !api::CheckSchedule(options.schedule, diags).ok() ||
+      !api::CheckTune(options.tune, diags).ok())
     return api::MakeStatus(diags, SourceMap());
-  state->options = {options.target, options.schedule, ""};
+  state->options = {options.target, options.schedule, "", options.tune};
   state->library = api::StandardLibrary(options.stdlib_dir);
   if (options.disk_cache) {
     std::string dir =

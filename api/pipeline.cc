@@ -161,16 +161,21 @@ Result<ir::Function> RunSteps(const Loaded& loaded, ir::Function fn,
 }
 
 // What the scheduler decided, made into tile IR.
-ir::PassStep ScheduleStep(const ir::Target& target, int slices,
+ir::PassStep ScheduleStep(const ir::Target& target, const PipelineOptions& from,
                           std::optional<scheduler::ScheduleFile> file,
                           scheduler::ProgramSchedule* decided) {
+  const int slices = SlicesOf(from.schedule).value_or(0);
+  const bool first = from.first_schedules;
   ir::PassStep step;
   step.info = {kSchedulePass, "solves the loops and puts their ops in order", ir::kTileLevel,
                ir::kScheduled, ir::kNoFacts};
-  step.run = [&target, slices, file, decided](ir::Function& fn, ir::PassContext& cx) -> Result<> {
+  step.run = [&target, slices, first, file, decided](ir::Function& fn,
+                                                     ir::PassContext& cx) -> Result<> {
     scheduler::ProgramOptions options;
     options.target = &target;
     options.solve = scheduler::SolveOptions::ForCompilation();
+    if (first) options.solve.total_limit = options.solve.resource_limit = 1;
+    if (first) options.solve.optimize_secondary = false;
     options.slices = slices;
     if (file) {
       TRY(*decided, scheduler::ScheduleProgramFrom(fn, options, *file, cx.diags));
@@ -232,7 +237,7 @@ Result<ir::Function> Lower(const Loaded& loaded, ir::Function fn, const Pipeline
     std::optional<scheduler::ScheduleFile> file;
     if (loaded.schedule_file >= 0)
       file = {loaded.sources.text(loaded.schedule_file), loaded.schedule_file};
-    steps.push_back(ScheduleStep(target, SlicesOf(options.schedule).value_or(0), file, &decided));
+    steps.push_back(ScheduleStep(target, options, file, &decided));
   }
   if (way.by_rule) steps.push_back(ir::StepOf(ir::PassId::kPipelineProducts));
   if (way.guard_masks) {

@@ -36,7 +36,9 @@ bool NamesScheduleFile(const std::string& schedule);
 struct PipelineOptions {
   std::string target = "h200";
   std::string schedule = "solve";
-  std::string crash_dir;  // where a failing pass leaves its input; "": nowhere
+  std::string crash_dir;         // where a failing pass leaves its input; "": nowhere
+  std::string tune = "default";  // or "model": api/tune.h
+  bool first_schedules = false;  // take what the scheduler finds without a proof: for estimates
 };
 
 struct StageTime {

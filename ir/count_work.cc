@@ -54,8 +54,9 @@ constexpr ScalarRow kScalarRows[] = {
 
 class Counter {
  public:
-  Counter(const Function& fn, const Bindings& names)
+  Counter(const Function& fn, const Bindings& names, const CountOptions& options)
       : fn_(fn),
+        edges_(options.edges),
         scalars_(static_cast<size_t>(fn.values.size())),
         extents_(static_cast<size_t>(fn.values.size())) {
     for (const Param& p : fn.params) {
@@ -113,7 +114,7 @@ class Counter {
       if (op.kind == OpKind::kIf || op.kind == OpKind::kYield)
         for (ValueId v : op.operands) need(v);
       const bool store = op.kind == OpKind::kStore || op.kind == OpKind::kAtomic;
-      if (op.kind != OpKind::kLoad && !store) continue;
+      if (!edges_ || (op.kind != OpKind::kLoad && !store)) continue;
       size_t at = store ? 2 : 1;
       for (char mode : op.s("modes")) {
         const size_t takes = mode == 'r' && store ? 2 : 1;
@@ -209,12 +210,25 @@ class Counter {
     const int64_t trips = known ? std::max<int64_t>(0, -FloorDiv(*lo - *hi, step)) : 1;
     out_.exact &= known;
     out_.trips[id] += static_cast<int64_t>(static_cast<double>(trips) * weight_);
-    for (int64_t i = 0; i < trips; ++i) {
+    const double outer = weight_;
+    const bool once = !edges_ && trips > 1 && !Steers(op);
+    if (once) weight_ *= static_cast<double>(trips);
+    for (int64_t i = 0; i < (once ? 1 : trips); ++i) {
       Set(args[0], known ? Scalar(*lo + i * step) : std::nullopt);
       RunBlock(op.regions[0]);
       TakeYield(op.regions[0], 0, carried);
     }
+    weight_ = outer;
     for (size_t i = 0; i < carried.size(); ++i) Copy(carried[i], op.results[i]);
+  }
+
+  // Does the loop decide how much is done, inside or behind it?
+  bool Steers(const Op& loop) const {
+    for (ValueId v : fn_.blocks[loop.regions[0]].args)
+      if (!Tile(v) && steering_.count(v.index)) return true;
+    for (ValueId v : loop.results)
+      if (!Tile(v) && steering_.count(v.index)) return true;
+    return false;
   }
 
   void RunWhile(const Op& op) {
@@ -360,6 +374,7 @@ class Counter {
   }
 
   const Function& fn_;
+  const bool edges_;
   std::vector<Scalar> scalars_;
   std::vector<Extents> extents_;
   std::map<int32_t, std::vector<int64_t>> dims_;  // of tensors
@@ -377,6 +392,8 @@ double WorkCount::flops() const {
   return sum;
 }
 
-WorkCount CountWork(const Function& fn, const Bindings& names) { return Counter(fn, names).Run(); }
+WorkCount CountWork(const Function& fn, const Bindings& names, const CountOptions& options) {
+  return Counter(fn, names, options).Run();
+}
 
 }  // namespace tilec::ir

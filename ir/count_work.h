@@ -27,7 +27,13 @@ struct WorkCount {
   double flops() const;  // of all products
 };
 
+struct CountOptions {
+  // False: every tile counts as whole and loops that nothing inside steers are walked once, so that
+  // the count takes microseconds where the exact one takes as long as there are tiles.
+  bool edges = true;
+};
+
 // `names`: all dims and integer scalars.
-WorkCount CountWork(const Function& fn, const Bindings& names);
+WorkCount CountWork(const Function& fn, const Bindings& names, const CountOptions& options = {});
 
 }  // namespace tilec::ir

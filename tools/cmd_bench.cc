@@ -104,6 +104,7 @@ class Bench {
         views[p.name] = {ir::Spelling(p.dtype), 4096, shapes.at(p.name), {}};
     TRY(call_,
         api::BindCall(program, signature_, api::ForRuntime(signature_), values, views, diags));
+    session_.Tune(signature_, &call_);
     TRY(tile_, api::MakeTileIr(session_.loaded(), kernel_, call_, &session_.look(), diags));
     for (const auto& [name, value] : call_.all)
       if (const auto* i = std::get_if<int64_t>(&value)) names_[name] = *i;

@@ -32,7 +32,9 @@ void AddCompiling(CLI::App* app, Options& o) {
   app->add_option("--target", o.target, "GPU to compile for: h200, h100 (sm_90a is h200)");
   app->add_option("--schedule", o.schedule,
                   "sequential, solve, solve:slices=N: that many compute roles, or a .sched file");
-  app->add_option("--tune", o.tune, "values of tunes that are not given: default");
+  app->add_option("--tune", o.tune,
+                  "values of tunes that are not given: default, or model: what the machine model "
+                  "predicts to be fastest");
   app->add_option("--stdlib", o.stdlib_dir, "folder in place of the built-in standard library");
   app->add_option("--print-after", o.print_after, "print the IR after this pass (or `all`)")
       ->delimiter(',')

@@ -34,6 +34,7 @@ Result<Prepared> Prepare(Session& session, const char* command,
                                 .last_dim_align = 16 / ir::ByteSize(p.dtype),
                                 .last_contiguous = !p.strided_any};
   TRY_VOID(frontend::CheckFacts(program, out.kernel, out.call.all, diags));
+  if (std::string_view(command) == "build") session.Tune(signature, &out.call);
   return out;
 }
 

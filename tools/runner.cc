@@ -54,6 +54,7 @@ class Run {
     for (auto& [name, view] : views_) view.data = 4096;
     const api::RuntimeSignature runtime_signature = api::ForRuntime(signature_);
     TRY(call_, api::BindCall(program, signature_, runtime_signature, values_, views_, diags));
+    session_.Tune(signature_, &call_);
     result_.values = call_.all;
     TRY_VOID(FillTensors());
     if (request_.device) TRY_VOID(OnDevice());

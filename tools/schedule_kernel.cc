@@ -5,6 +5,7 @@
 
 #include "api/diagnostics.h"
 #include "api/solution_cache.h"
+#include "api/tune.h"
 #include "explain/diagnostics.h"
 #include "explain/problem.h"
 #include "ir/pass.h"
@@ -117,8 +118,50 @@ Result<scheduler::ProgramSchedule> ScheduleOfKernel(Session& session,
   return schedule;
 }
 
+namespace {
+
+// For the sizes of one problem: whole kernels, by predicted time.
+Result<> RankTimes(Session& session, const Prepared& prepared,
+                   const frontend::Signature& signature) {
+  const api::TuneChoice choice =
+      api::ChooseTunes(session.loaded(), signature, prepared.call, session.pipeline(), nullptr);
+  if (!choice.why_not.empty())
+    return session.diags()
+        .Report(api::kTuneFallsBack, Span{}, choice.why_not)
+        .Place("command line");
+  std::string out =
+      fmt::format("{:<36} {:>10} {:>10} {:>10} {:>6} {:>7} {:>6} {:>10} {:>6}\n", "tunes", "us",
+                  "compute", "memory", "CTAs", "per SM", "waves", "cycles", "loops");
+  for (const api::TunePoint& p : choice.lowered) {
+    std::string name;
+    for (const auto& [tune, value] : p.values)
+      name += fmt::format("{}{}={}", name.empty() ? "" : " ", tune, frontend::ToText(value));
+    if (p.is_default) name += " (default)";
+    if (p.values == choice.values) name += " <-";
+    out += fmt::format(
+        "{:<36} {:>10.1f} {:>10.1f} {:>10.1f} {:>6} {:>7} {:>6} {:>10.0f} {:>5.0f}%\n", name,
+        1e3 * p.time.ms, 1e3 * p.time.compute_ms, 1e3 * p.time.memory_ms, p.time.ctas,
+        p.time.per_sm, p.time.waves, p.time.cycles_per_cta, 100 * p.time.loop_share);
+  }
+  out += fmt::format(
+      "{} points rated by bounds, these lowered; cycles of one CTA and the share of "
+      "its loops\n",
+      choice.rated);
+  return WriteResult(session, session.options().output, out);
+}
+
+}  // namespace
+
 Result<> RankTunes(Session& session) {
   const Words& words = session.options().assignments;
+  TRY(const std::string name, session.LoadKernel(session.options().file));
+  TRY(const frontend::Signature signature,
+      frontend::SignatureOf(*session.loaded().program, name, session.diags()));
+  TRY(const Prepared prepared, Prepare(session, "schedule", words));
+  if (std::all_of(signature.dims.begin(), signature.dims.end(), [&](const frontend::DimInfo& dim) {
+        return prepared.call.all.count(dim.name) > 0;
+      }))
+    return RankTimes(session, prepared, signature);
   TRY(const std::vector<Words> points, Points(session, words));
   std::vector<scheduler::RankCandidate> candidates;
   std::string work_name;

@@ -9,6 +9,8 @@
 #include <cstdlib>
 
 #include "api/diagnostics.h"
+#include "api/solution_cache.h"
+#include "api/tune.h"
 #include "backend/ptxas.h"
 #include "support/file.h"
 #include "support/nearest.h"
@@ -56,10 +58,17 @@ Result<> Session::CheckOptions() {
   TRY_VOID(CheckChoice("--async", options_.async, runtime::LandingNames(), diags_));
   TRY_VOID(CheckChoice("--tune", options_.tune, {"default", "model", "measure"}, diags_));
   TRY_VOID(CheckChoice("--ptxas", options_.ptxas, {"auto", "report", "off"}, diags_));
-  if (options_.tune != "default") diags_.Report(api::kTuneFallsBack, Span{}, options_.tune);
+  if (options_.tune == "measure")
+    diags_.Report(api::kTuneFallsBack, Span{}, "--tune=measure is not there yet");
   TRY(const api::Target target, api::FindTarget(options_.target, diags_));
   (void)target;
   return api::CheckSchedule(options_.schedule, diags_);
+}
+
+void Session::Tune(const frontend::Signature& signature, api::Call* call) {
+  std::optional<api::SolutionCache> store;
+  if (cache()) store.emplace(*cache(), diags_);
+  api::TuneCall(loaded_, signature, pipeline(), store ? &*store : nullptr, call, diags_);
 }
 
 std::pair<std::string, std::string> SplitKernel(const std::string& text) {

@@ -29,7 +29,11 @@ class Session {
   const api::StandardLibrary& library() const { return library_; }
   // Null if there is none, or if looking inside must not meet it.
   const runtime::KernelCache* cache() const { return cache_ ? &*cache_ : nullptr; }
-  api::PipelineOptions pipeline() const { return {options_.target, options_.schedule, "crash"}; }
+  api::PipelineOptions pipeline() const {
+    return {options_.target, options_.schedule, "crash", options_.tune};
+  }
+  // --tune=model: sets the tunes that the call leaves open.
+  void Tune(const frontend::Signature& signature, api::Call* call);
   api::Observation& look() { return look_; }
   const runtime::Execution& recorded() const { return *recorded_; }
 

@@ -1,0 +1,45 @@
+// --tune=model: values for the tunes that a call leaves open, by the machine model, for the sizes
+// of the call. First all that can be rated from bounds is (scheduler/kernel_time.h), along the axes
+// of the space from several starts; the few best are lowered, and what their programs' loops take
+// decides. The defaults stand unless another point is better by a margin.
+//
+// Deterministic and bounded: counts of points, no clocks, and the scheduler's first answers.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "api/pipeline.h"
+#include "scheduler/kernel_time.h"
+#include "scheduler/solution_store.h"
+
+namespace tilec::api {
+
+struct TunePoint {
+  frontend::Values values;     // of the open tunes
+  scheduler::KernelTime time;  // of the lowered program where `lowered`, else from bounds
+  bool lowered = false;
+  bool is_default = false;
+};
+
+struct TuneChoice {
+  frontend::Values values;         // what to use; empty: the defaults
+  std::vector<TunePoint> lowered;  // best first; empty where the choice was remembered
+  size_t rated = 0;                // points that were rated by bounds
+  std::string why_not;             // no choice could be made: why
+};
+
+// `store` may be null: choices are not remembered.
+TuneChoice ChooseTunes(const Loaded& loaded, const frontend::Signature& signature, const Call& call,
+                       const PipelineOptions& options, scheduler::SolutionStore* store);
+
+// `default` or `model`.
+Result<> CheckTune(const std::string& tune, DiagSink& diags);
+
+// Sets the open tunes of the call if the options ask for it.
+void TuneCall(const Loaded& loaded, const frontend::Signature& signature,
+              const PipelineOptions& options, scheduler::SolutionStore* store, Call* call,
+              DiagSink& diags);
+
+}  // namespace tilec::api

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/kernel_time.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "scheduler/body_facts.h"
+#include "scheduler/bounds.h"
+#include "scheduler/program_cut.h"
+
+namespace tilec::scheduler {
+
+namespace {
+
+using ir::Function;
+using ir::Op;
+using ir::OpId;
+using ir::OpKind;
+
+constexpr double kStart = 1500;      // cycles from a CTA's start to its first copy: barriers, maps
+constexpr double kLaunchMs = 0.002;  // before the first CTA runs
+constexpr double kUncovered =
+    0.1;  // of the smaller of computing and moving: they never overlap fully
+constexpr double kMemoryShare = 0.9;  // of the data sheet's rate that copies reach
+
+// The longest chain of one iteration.
+int64_t Length(const Graph& graph) {
+  std::vector<int64_t> start(graph.ops.size(), 0);
+  int64_t length = 0;
+  for (size_t round = 0; round < graph.ops.size(); ++round) {
+    bool changed = false;
+    for (const GraphEdge& e : graph.edges) {
+      const int64_t at = start[static_cast<size_t>(e.from)] + e.delay;
+      if (e.distance > 0 || at <= start[static_cast<size_t>(e.to)]) continue;
+      start[static_cast<size_t>(e.to)] = at;
+      changed = true;
+    }
+    if (!changed) break;
+  }
+  for (size_t v = 0; v < graph.ops.size(); ++v)
+    length = std::max(length, start[v] + graph.ops[v].latency);
+  return length;
+}
+
+bool Fits(const Graph& graph) {
+  int64_t smem = 0;
+  for (const GraphOp& op : graph.ops) {
+    if (op.regs > graph.machine.max_regs_per_thread) return false;
+    smem += op.smem_bytes;
+  }
+  return smem <= graph.machine.smem_bytes;
+}
+
+bool IsMemory(OpKind kind) {
+  return kind == OpKind::kLoad || kind == OpKind::kStore || kind == OpKind::kAtomic;
+}
+
+// What stands outside the innermost loops.
+class Outside {
+ public:
+  Outside(const Function& fn, const ir::Target& target, const ir::WorkCount& work)
+      : fn_(fn), target_(target), work_(work) {
+    for (OpId loop : InnermostLoops(fn)) inner_.insert(loop);
+    warpgroups_ = CutWarpgroups();
+    Walk(fn.body, 1);
+  }
+  double cycles = 0, busy = 0;     // per instance
+  std::map<OpId, double> entries;  // of innermost loops, per instance
+
+ private:
+  double CutWarpgroups() const {
+    const std::optional<CutProgram> cut = CutRows(fn_, 1, target_);
+    return cut ? cut->schedule.warpgroups : 1;
+  }
+
+  void Walk(ir::BlockId block, double times) {
+    for (OpId id : fn_.blocks[block].ops) {
+      const Op& op = fn_.ops[id];
+      if (inner_.count(id) > 0) {
+        entries[id] = times;
+        continue;
+      }
+      double inside = times;
+      if (op.kind == OpKind::kFor) {
+        const auto trips = work_.trips.find(id);
+        if (trips != work_.trips.end() && work_.instances > 0)
+          inside = static_cast<double>(trips->second) / static_cast<double>(work_.instances);
+      }
+      for (ir::BlockId region : op.regions) Walk(region, inside);
+      if (op.regions.empty()) Add(op, times);
+    }
+  }
+
+  void Add(const Op& op, double times) {
+    if (IsFree(op.kind) || op.kind == OpKind::kYield) return;
+    ir::Work work;
+    for (ir::ValueId v : op.operands) Grow(v, &work);
+    for (ir::ValueId v : op.results) Grow(v, &work);
+    if (work.elements <= 1) return;
+    const ir::ValueId moved =
+        op.kind == OpKind::kLoad || !IsMemory(op.kind) ? op.results[0] : op.operands[1];
+    const ir::Type& type = fn_.type(moved);
+    if (IsMemory(op.kind))
+      work.bytes = static_cast<double>(type.elements()) * ir::Info(type.dtype).bits / 8;
+    std::string name = ir::Info(op.kind).mnemonic;
+    if (op.kind == OpKind::kReduce) name += "." + op.s("kind");
+    if (op.kind == OpKind::kDot) {
+      const ir::Type& a = fn_.type(op.operands[0]);
+      name += fmt::format(".{}", ir::Info(a.dtype).bits);
+      work.flops = 2 * static_cast<double>(type.elements()) * static_cast<double>(a.shape.back());
+    }
+    const ir::OpCost* cost = target_.CostOf(name);
+    if (cost == nullptr) return;
+    double unit = 0;
+    for (const ir::TargetUse& use : cost->uses)
+      if (!target_.units[static_cast<size_t>(use.unit)].fluid)
+        unit = std::max(unit, static_cast<double>(use.cycles.At(work)));
+    const double issue = static_cast<double>(cost->issue.At(work)) / warpgroups_;
+    busy += times * std::max(unit, issue);
+    const bool waits = op.kind == OpKind::kLoad || op.kind == OpKind::kDot;
+    const double latency = waits ? static_cast<double>(cost->latency.At(work)) : 0;
+    cycles += times * std::max({unit, issue, latency});
+  }
+  void Grow(ir::ValueId v, ir::Work* work) const {
+    const ir::Type& type = fn_.type(v);
+    if (!type.is_tile()) return;
+    work->elements = std::max(work->elements, static_cast<double>(type.elements()));
+    work->rows = static_cast<double>(type.elements());
+  }
+
+  const Function& fn_;
+  const ir::Target& target_;
+  const ir::WorkCount& work_;
+  std::set<OpId> inner_;
+  double warpgroups_ = 1;
+};
+
+}  // namespace
+
+std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir::Target& target) {
+  const std::optional<CutProgram> cut = CutRows(fn, 1, target);
+  std::vector<LoopPeriod> periods;
+  if (!cut) return periods;
+  for (const LoopReport& loop : cut->schedule.loops) {
+    LoopPeriod period;
+    period.at = loop.at;
+    if (loop.extracted()) {
+      const Graph& graph = loop.extraction.graph;
+      if (!Fits(graph)) return std::nullopt;
+      period.cycles = period.busy = BestBound(graph).ii;
+      period.fill = std::max<int64_t>(0, Length(graph) - period.cycles);
+    }
+    periods.push_back(period);
+  }
+  return periods;
+}
+
+KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::WorkCount& work,
+                        const std::vector<LoopPeriod>& loops, const LaunchShape& shape) {
+  KernelTime time;
+  const Outside outside(fn, target, work);
+  const double instances = static_cast<double>(std::max<int64_t>(1, work.instances));
+  const int64_t sms = std::max<int64_t>(1, target.Limit("sms", 1));
+  const double khz = 1e3 * static_cast<double>(std::max<int64_t>(1, target.Limit("clock_mhz", 1)));
+  time.ctas = shape.ctas > 0 ? shape.ctas : std::max<int64_t>(1, work.instances);
+  time.per_sm = std::clamp<int64_t>(shape.per_sm, 1, CeilDiv(time.ctas, sms));
+  time.waves = CeilDiv(time.ctas, sms * time.per_sm);
+
+  double steady = 0, cycles = outside.cycles, busy = outside.busy;
+  for (const auto& [loop, entries] : outside.entries) {
+    const auto trips = work.trips.find(loop);
+    const Span at = fn.ops[loop].at;
+    for (const LoopPeriod& period : loops) {
+      if (period.at.file != at.file || period.at.begin != at.begin || trips == work.trips.end())
+        continue;
+      const double turns = static_cast<double>(trips->second) / instances;
+      steady += turns * static_cast<double>(period.cycles);
+      busy += turns * static_cast<double>(period.busy);
+      cycles += entries * static_cast<double>(period.fill);
+    }
+  }
+  const double tiles = instances / static_cast<double>(time.ctas);  // of one CTA
+  time.cycles_per_cta = kStart + tiles * (cycles + steady);
+  time.loop_share = tiles * steady / time.cycles_per_cta;
+  const double wave =
+      std::max(time.cycles_per_cta, static_cast<double>(time.per_sm) * tiles * (busy));
+  time.compute_ms = static_cast<double>(time.waves) * wave / khz;
+  if (const double gbs = static_cast<double>(target.Limit("memory_gbs")); gbs > 0)
+    time.memory_ms = work.least_bytes / (kMemoryShare * gbs) * 1e-6;
+  time.ms = kLaunchMs + std::max(time.compute_ms, time.memory_ms) +
+            kUncovered * std::min(time.compute_ms, time.memory_ms);
+  return time;
+}
+
+}  // namespace tilec::scheduler

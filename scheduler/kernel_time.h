@@ -1,0 +1,51 @@
+// How long a whole kernel takes on a machine, before anything is emitted: periods of its loops,
+// what stands around them, filling and draining, waves of CTAs over the SMs, and the memory that
+// every byte must come from. An estimate for choosing between tile sizes of one kernel, not a
+// promise.
+//
+// What is modelled: an SM runs `per_sm` CTAs side by side; a CTA starts when another is done; edges
+// cost as much as whole tiles. What is not: L2 misses beyond the least traffic, clocks under load,
+// imbalance between CTAs of one wave.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/count_work.h"
+#include "ir/function.h"
+#include "ir/target.h"
+
+namespace tilec::scheduler {
+
+// One innermost loop: how fast it turns, and what its first and last turns cost besides.
+struct LoopPeriod {
+  Span at;
+  int64_t cycles = 0;
+  int64_t busy = 0;  // of them the busiest unit works
+  int64_t fill = 0;
+};
+
+// Lower bounds of all innermost loops; nullopt: some tile cannot fit registers or shared memory.
+std::optional<std::vector<LoopPeriod>> BoundPeriods(const ir::Function& fn,
+                                                    const ir::Target& target);
+
+struct LaunchShape {
+  int64_t ctas = 0;  // 0: one per instance of the grid
+  int64_t per_sm = 1;
+};
+
+struct KernelTime {
+  double ms = 0;
+  double compute_ms = 0, memory_ms = 0;  // the larger one binds, of the other a share is uncovered
+  double cycles_per_cta = 0;
+  double loop_share = 0;  // of those cycles, in steady loops
+  int64_t ctas = 0, waves = 0, per_sm = 1;
+};
+
+KernelTime EstimateTime(const ir::Function& fn, const ir::Target& target, const ir::WorkCount& work,
+                        const std::vector<LoopPeriod>& loops, const LaunchShape& shape);
+
+}  // namespace tilec::scheduler

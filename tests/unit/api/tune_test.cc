@@ -1,0 +1,161 @@
+// --tune=model: what it chooses for which sizes, and that it chooses the same again.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "api/tune.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "api/stdlib.h"
+
+namespace tilec::api {
+namespace {
+
+class TuneTest : public ::testing::Test {
+ protected:
+  void Load(const std::string& path, const std::string& kernel) {
+    DiagSink diags;
+    auto program = LoadProgram(loaded_.sources, path, library_, diags);
+    ASSERT_TRUE(program.ok()) << RenderAll(diags, loaded_.sources);
+    loaded_.program.emplace(std::move(*program));
+    auto signature = frontend::SignatureOf(*loaded_.program, kernel, diags);
+    ASSERT_TRUE(signature.ok());
+    signature_ = *signature;
+  }
+
+  // A call with these values and dense, well aligned tensors.
+  Call Of(const Given& given) {
+    DiagSink diags;
+    Call call;
+    auto values = CheckValues(signature_, given, diags);
+    EXPECT_TRUE(values.ok()) << RenderAll(diags, loaded_.sources);
+    call.all = *values;
+    for (const auto& [name, value] : call.all)
+      if (signature_.IsStatic(name) || signature_.tune(name)) call.statics[name] = value;
+    for (const frontend::ParamInfo& p : signature_.params)
+      if (p.role == frontend::ParamRole::kTensor)
+        call.facts[p.name] = {.base_align_bytes = 16,
+                              .stride_align_bytes = 16,
+                              .last_dim_align = 8,
+                              .last_contiguous = true};
+    return call;
+  }
+  Call Gemm(int64_t m, int64_t n, int64_t k) { return Of({{"M", m}, {"N", n}, {"K", k}}); }
+
+  TuneChoice Choose(const Call& call, scheduler::SolutionStore* store = nullptr) {
+    return ChooseTunes(loaded_, signature_, call, {}, store);
+  }
+
+  static const TunePoint* Default(const TuneChoice& choice) {
+    for (const TunePoint& p : choice.lowered)
+      if (p.is_default) return &p;
+    return nullptr;
+  }
+
+  StandardLibrary library_{""};
+  Loaded loaded_;
+  frontend::Signature signature_;
+};
+
+TEST_F(TuneTest, ALargeProductKeepsItsTiles) {
+  Load("std/matmul.tile", "gemm");
+  const TuneChoice choice = Choose(Gemm(8192, 8192, 8192));
+  EXPECT_EQ(choice.why_not, "");
+  EXPECT_TRUE(choice.values.empty());
+  const TunePoint* standard = Default(choice);
+  ASSERT_NE(standard, nullptr);
+  // 64 x 32 tiles on 132 SMs; a loop of 128 turns of at least 1024 cycles.
+  EXPECT_EQ(standard->time.ctas, 2048);
+  EXPECT_EQ(standard->time.waves, 16);
+  EXPECT_GT(standard->time.cycles_per_cta, 128 * 1024);
+  EXPECT_GT(standard->time.loop_share, 0.9);
+  EXPECT_GT(choice.rated, 100u);
+}
+
+TEST_F(TuneTest, AFewRowsGetTilesThatFillTheMachine) {
+  Load("std/matmul.tile", "gemm");
+  const TuneChoice choice = Choose(Gemm(16, 14336, 4096));
+  const TunePoint* standard = Default(choice);
+  ASSERT_NE(standard, nullptr);
+  ASSERT_FALSE(choice.values.empty());
+  const TunePoint& best = choice.lowered.front();
+  EXPECT_LT(best.time.ms, 0.97 * standard->time.ms);
+  EXPECT_EQ(standard->time.ctas, 56);  // most SMs have nothing to do
+  EXPECT_GT(best.time.ctas, 100);
+  EXPECT_GE(best.time.memory_ms, best.time.compute_ms);  // as it should be for 16 rows
+  EXPECT_LE(std::get<int64_t>(choice.values.at("BM")), 64);
+}
+
+TEST_F(TuneTest, ABarelyFilledSecondWaveIsAvoided) {
+  Load("std/matmul.tile", "gemm");
+  // 133 tiles of the default: twice the time of 132.
+  const TuneChoice one = Choose(Gemm(128, 132 * 256, 4096)),
+                   two = Choose(Gemm(128, 133 * 256, 4096));
+  ASSERT_NE(Default(one), nullptr);
+  ASSERT_NE(Default(two), nullptr);
+  EXPECT_EQ(Default(one)->time.waves, 1);
+  EXPECT_EQ(Default(two)->time.waves, 2);
+  EXPECT_NEAR(Default(two)->time.compute_ms, 2 * Default(one)->time.compute_ms, 1e-6);
+  EXPECT_FALSE(two.values.empty());
+}
+
+TEST_F(TuneTest, GivenTunesStayAndOthersFollow) {
+  Load("std/matmul.tile", "gemm");
+  const TuneChoice choice = Choose(
+      Of({{"M", int64_t{16}}, {"N", int64_t{14336}}, {"K", int64_t{4096}}, {"BN", int64_t{64}}}));
+  EXPECT_EQ(choice.values.count("BN"), 0u);
+  EXPECT_EQ(choice.values.count("BM"), 1u);
+  const TuneChoice none = Choose(Of({{"M", int64_t{16}},
+                                     {"N", int64_t{14336}},
+                                     {"K", int64_t{64}},
+                                     {"BM", int64_t{64}},
+                                     {"BN", int64_t{64}},
+                                     {"BK", int64_t{64}}}));
+  EXPECT_TRUE(none.values.empty());
+  EXPECT_EQ(none.rated, 0u);
+}
+
+TEST_F(TuneTest, WithoutSizesThereIsNothingToChooseBy) {
+  Load("std/matmul.tile", "gemm");
+  Call call = Of({{"M", int64_t{16}}, {"N", int64_t{128}}});
+  EXPECT_EQ(Choose(call).why_not, "dim `K` has no value");
+  PipelineOptions options;
+  options.tune = "model";
+  DiagSink diags;
+  TuneCall(loaded_, signature_, options, nullptr, &call, diags);
+  ASSERT_EQ(diags.all().size(), 1u);
+  EXPECT_STREQ(diags.all()[0].def->code, "R586");
+  EXPECT_EQ(call.statics.count("BM"), 0u);
+}
+
+class MapStore : public scheduler::SolutionStore {
+ public:
+  std::optional<std::string> Get(const std::string& key) override {
+    const auto at = texts.find(key);
+    return at == texts.end() ? std::nullopt : std::optional<std::string>(at->second);
+  }
+  void Put(const std::string& key, const std::string&, const std::string& text) override {
+    texts[key] = text;
+  }
+  std::map<std::string, std::string> texts;
+};
+
+TEST_F(TuneTest, TheSameAgainAndFromTheStore) {
+  Load("std/matmul.tile", "gemm");
+  const Call call = Gemm(2304, 4352, 4096);
+  MapStore store;
+  const TuneChoice first = Choose(call, &store), again = Choose(call), kept = Choose(call, &store);
+  ASSERT_EQ(store.texts.size(), 1u);
+  EXPECT_EQ(first.values, again.values);
+  EXPECT_EQ(first.rated, again.rated);
+  EXPECT_EQ(first.values, kept.values);
+  EXPECT_EQ(kept.rated, 0u);
+  (void)Choose(Gemm(2304, 4352, 8192), &store);  // other sizes, another choice
+  EXPECT_EQ(store.texts.size(), 2u);
+  for (auto& [key, text] : store.texts) text = "BM";  // damaged: the defaults
+  EXPECT_TRUE(Choose(call, &store).values.empty());
+}
+
+}  // namespace
+}  // namespace tilec::api
