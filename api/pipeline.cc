@@ -160,29 +160,37 @@ Result<ir::Function> RunSteps(const Loaded& loaded, ir::Function fn,
   return fn;
 }
 
-// What the scheduler decided, made into tile IR.
+// What the scheduler decided, made into tile IR; decided once for all ways to lower a kernel.
+struct Scheduled {
+  std::optional<scheduler::ProgramSchedule> decided;
+  ir::Function fn;
+};
+
 ir::PassStep ScheduleStep(const ir::Target& target, const PipelineOptions& from,
-                          std::optional<scheduler::ScheduleFile> file,
-                          scheduler::ProgramSchedule* decided) {
+                          std::optional<scheduler::ScheduleFile> file, Scheduled* kept) {
   const int slices = SlicesOf(from.schedule).value_or(0);
   const bool first = from.first_schedules;
   ir::PassStep step;
   step.info = {kSchedulePass, "solves the loops and puts their ops in order", ir::kTileLevel,
                ir::kScheduled, ir::kNoFacts};
-  step.run = [&target, slices, first, file, decided](ir::Function& fn,
-                                                     ir::PassContext& cx) -> Result<> {
+  step.run = [&target, slices, first, file, kept](ir::Function& fn,
+                                                  ir::PassContext& cx) -> Result<> {
     scheduler::ProgramOptions options;
     options.target = &target;
     options.solve = scheduler::SolveOptions::ForCompilation();
     if (first) options.solve.total_limit = options.solve.resource_limit = 1;
     if (first) options.solve.optimize_secondary = false;
     options.slices = slices;
-    if (file) {
-      TRY(*decided, scheduler::ScheduleProgramFrom(fn, options, *file, cx.diags));
+    if (kept->decided) {
+      fn = kept->fn;
+    } else if (file) {
+      TRY(kept->decided, scheduler::ScheduleProgramFrom(fn, options, *file, cx.diags));
+      kept->fn = fn;
     } else {
-      *decided = scheduler::ScheduleProgram(fn, options);
+      kept->decided = scheduler::ScheduleProgram(fn, options);
+      kept->fn = fn;
     }
-    for (const scheduler::LoopReport& loop : decided->loops) {
+    for (const scheduler::LoopReport& loop : kept->decided->loops) {
       cx.changes += loop.applied;
       if (!loop.applied)
         cx.diags.Report(kLoopKeepsItsOrder, loop.at,
@@ -226,10 +234,10 @@ ir::PassStep RolesStep(int64_t spare_registers) {
 }
 
 Result<ir::Function> Lower(const Loaded& loaded, ir::Function fn, const PipelineOptions& options,
-                           const Way& way, Observation* look, DiagSink& diags) {
+                           const Way& way, Scheduled* scheduled, Observation* look,
+                           DiagSink& diags) {
   std::vector<ir::PassStep> steps;
   for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
-  scheduler::ProgramSchedule decided;
   ir::Target target;
   if (way.schedule) {
     TRY(const Target named, FindTarget(options.target, diags));
@@ -237,7 +245,7 @@ Result<ir::Function> Lower(const Loaded& loaded, ir::Function fn, const Pipeline
     std::optional<scheduler::ScheduleFile> file;
     if (loaded.schedule_file >= 0)
       file = {loaded.sources.text(loaded.schedule_file), loaded.schedule_file};
-    steps.push_back(ScheduleStep(target, options, file, &decided));
+    steps.push_back(ScheduleStep(target, options, file, scheduled));
   }
   if (way.by_rule) steps.push_back(ir::StepOf(ir::PassId::kPipelineProducts));
   if (way.guard_masks) {
@@ -262,6 +270,7 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
                                   DiagSink& diags) {
   const Way& last = kWays[std::size(kWays) - 1];
   const bool from_file = loaded.schedule_file >= 0;
+  Scheduled scheduled;
   std::string why;
   Span at;
   for (const Way& way : kWays) {
@@ -273,7 +282,7 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
               "move readers nearer to what they read, cut the rows into more slices, or leave "
               "--schedule out: the compiler then takes what it can lower");
     DiagSink attempt;
-    Result<ir::Function> lowered = Lower(loaded, fn, options, way, look, attempt);
+    Result<ir::Function> lowered = Lower(loaded, fn, options, way, &scheduled, look, attempt);
     if (!lowered.ok() && !final) {
       for (const Diagnostic& d : attempt.all()) {
         if (d.def->severity != Severity::kError) continue;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMostRated = 600;  // points rated by bounds
 constexpr size_t kLowered = 6;      // points that are lowered, besides the default
-constexpr size_t kInVain = 3;       // points in a row that are no better than the best
+constexpr size_t kInVain = 6;       // points in a row that are no better than the best
 constexpr double kMargin = 0.03;    // by which another point must beat the default
 constexpr double kAsGood = 0.01;
 constexpr int64_t kThreadRegisters = 128;  // assumed where no quota is set
