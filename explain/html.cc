@@ -154,12 +154,12 @@ class Page {
       const scheduler::Objective& o = e_.certificate->objective;
       out_ += fmt::format(
           "<p class=\"quiet\">Objective within {:.2f} % of the smallest II, {}: {}, {}, {} across "
-          "roles, {}, {}, {} of shared memory.</p>\n",
+          "roles, {}, {}, {} of shared memory, {} of slack.</p>\n",
           100 * e_.certificate->epsilon,
           e_.certificate->objective_proved ? "proved best" : "not proved best",
           Count(o.compute_groups, "wide role"), Count(o.warps, "warp"),
           Count(o.cross_bytes, "byte"), Count(o.waits, "wait"), Count(o.stages, "stage"),
-          Count(o.smem_bytes, "byte"));
+          Count(o.smem_bytes, "byte"), Count(o.slack, "cycle"));
     }
     for (const Reason& note : e_.notes)
       out_ += fmt::format("<p class=\"quiet\">{}</p>\n", Xml(note.text));

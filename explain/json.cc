@@ -150,6 +150,7 @@ class Writer {
               {"waits", o.waits},
               {"stages", o.stages},
               {"smem_bytes", o.smem_bytes},
+              {"slack", o.slack},
               {"proved", c.objective_proved}}}};
   }
 

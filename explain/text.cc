@@ -136,13 +136,13 @@ class Writer {
     if (e_.certificate) {
       const scheduler::Certificate& c = *e_.certificate;
       const scheduler::Objective& o = c.objective;
-      Say(
-          fmt::format("objective within {:.2f} % of the smallest II, {}: {}, {}, {} across roles, "
-                      "{}, {}, {} of shared memory",
-                      100 * c.epsilon, c.objective_proved ? "proved best" : "not proved best",
-                      Count(o.compute_groups, "wide role"), Count(o.warps, "warp"),
-                      Count(o.cross_bytes, "byte"), Count(o.waits, "wait"),
-                      Count(o.stages, "stage"), Count(o.smem_bytes, "byte")));
+      Say(fmt::format(
+          "objective within {:.2f} % of the smallest II, {}: {}, {}, {} across roles, "
+          "{}, {}, {} of shared memory, {} of slack",
+          100 * c.epsilon, c.objective_proved ? "proved best" : "not proved best",
+          Count(o.compute_groups, "wide role"), Count(o.warps, "warp"),
+          Count(o.cross_bytes, "byte"), Count(o.waits, "wait"), Count(o.stages, "stage"),
+          Count(o.smem_bytes, "byte"), Count(o.slack, "cycle")));
     }
     for (const Reason& note : e_.notes) Say(note.text);
   }

@@ -37,7 +37,8 @@ std::string Costs(const Objective& here, const Objective& there) {
                       {here.cross_bytes, there.cross_bytes, "byte", " across roles"},
                       {here.waits, there.waits, "wait", ""},
                       {here.stages, there.stages, "stage", ""},
-                      {here.smem_bytes, there.smem_bytes, "byte", " of shared memory"}};
+                      {here.smem_bytes, there.smem_bytes, "byte", " of shared memory"},
+                      {here.slack, there.slack, "cycle", " of slack"}};
   std::string text;
   for (const Row& row : rows)
     if (row.here != row.there)
@@ -49,8 +50,8 @@ std::string Costs(const Objective& here, const Objective& there) {
 // Lexicographically.
 bool Better(const Objective& a, const Objective& b) {
   const auto key = [](const Objective& o) {
-    return std::array<int64_t, 6>{o.compute_groups, o.warps,  o.cross_bytes,
-                                  o.waits,          o.stages, o.smem_bytes};
+    return std::array<int64_t, 7>{o.compute_groups, o.warps,      o.cross_bytes, o.waits,
+                                  o.stages,         o.smem_bytes, -o.slack};
   };
   return key(a) < key(b);
 }

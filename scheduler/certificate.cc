@@ -29,7 +29,8 @@ constexpr std::pair<int64_t Objective::*, std::string_view> kObjectiveNames[] = 
     {&Objective::cross_bytes, "cross_bytes"},
     {&Objective::waits, "waits"},
     {&Objective::stages, "stages"},
-    {&Objective::smem_bytes, "smem_bytes"}};
+    {&Objective::smem_bytes, "smem_bytes"},
+    {&Objective::slack, "slack"}};
 
 std::string List(const std::vector<int>& items) {
   std::string text;

@@ -82,16 +82,44 @@ void Model::Separate(Lit guard, const Clause& unless, int x, int y, int64_t c) {
     if (c > 0) formulas_.Add(guard, unless);
     return;
   }
+  Separate(guard, unless, Time{k_[x], r_[x]}, Time{k_[y], r_[y]}, c);
+}
+
+void Model::Separate(Lit guard, const Clause& unless, Time x, Time y, int64_t c) {
   const int64_t m = FloorDiv(c, ii_), rho = FloorMod(c, ii_);
   auto add = [&](std::initializer_list<Lit> lits) {
     Clause clause = unless;
     clause.insert(clause.end(), lits);
     formulas_.Add(guard, std::move(clause));
   };
-  add({formulas_.AtLeast(k_[x], k_[y], m)});
-  add({formulas_.AtLeast(k_[x], k_[y], m + 1), formulas_.AtLeast(r_[x], r_[y], rho)});
-  if (rho > 1)
-    add({formulas_.AtLeast(k_[x], k_[y], m + 2), formulas_.AtLeast(r_[x], r_[y], rho - ii_)});
+  add({formulas_.AtLeast(x.k, y.k, m)});
+  add({formulas_.AtLeast(x.k, y.k, m + 1), formulas_.AtLeast(x.r, y.r, rho)});
+  if (rho > 1) add({formulas_.AtLeast(x.k, y.k, m + 2), formulas_.AtLeast(x.r, y.r, rho - ii_)});
+}
+
+Lit Model::StagesAtMost(int64_t bound) {
+  const Lit lit = formulas_.NewBool();
+  const int n = static_cast<int>(graph_.ops.size());
+  if (PinsTime(graph_)) {  // the loop begins where the author counts from
+    for (int u = 0; u < n; ++u)
+      for (int v = 0; v < n; ++v)
+        if (u != v && !graph_.ops[u].variable_latency && !graph_.ops[v].variable_latency)
+          formulas_.Add(lit, {formulas_.AtMost(k_[u], k_[v], bound - 1)});
+    return lit;
+  }
+  if (!first_) {
+    first_ = Time{formulas_.NewInt(), formulas_.NewInt()};
+    formulas_.Add({formulas_.AtLeast(first_->r, Formulas::Zero(), 0)});
+    formulas_.Add({formulas_.AtMost(first_->r, Formulas::Zero(), ii_ - 1)});
+  }
+  // first <= t(v) < first + bound·II
+  for (int v = 0; v < n; ++v) {
+    if (graph_.ops[v].variable_latency) continue;
+    const Time time{k_[v], r_[v]};
+    Separate(lit, {}, time, *first_, 0);
+    Separate(lit, {}, *first_, time, 1 - bound * ii_);
+  }
+  return lit;
 }
 
 // Roles are numbered in the order in which their first op appears (restricted growth), so that no
@@ -368,20 +396,15 @@ void Model::AddPins() {
   if (options_.fixed_stages) {
     const Lit guard =
         GuardFor(Law::kStages, fmt::format("compute within {} stages", *options_.fixed_stages), {});
-    const int n = static_cast<int>(graph_.ops.size());
-    for (int u = 0; u < n; ++u)
-      for (int v = 0; v < n; ++v)
-        if (u != v && !graph_.ops[u].variable_latency && !graph_.ops[v].variable_latency)
-          formulas_.Add(guard, {formulas_.AtMost(k_[u], k_[v], *options_.fixed_stages - 1)});
+    formulas_.Add(guard, {StagesAtMost(*options_.fixed_stages)});
   }
 }
 
-// Rotating a schedule changes nothing, so one op may sit at cycle 0 (but the stages that ops span:
-// where those are limited it may be in stage 0); interchanging two alike slices changes nothing, so
-// the first may be the earlier one. Neither holds once an author pins.
+// Rotating a schedule changes nothing (stages are counted from the first op, not from cycle 0), so
+// one op may sit at cycle 0; interchanging two alike slices changes nothing, so the first may be
+// the earlier one. Neither holds once an author pins.
 void Model::AddSymmetry() {
-  for (const Graph::Pin& pin : graph_.pins)
-    if (pin.cycle >= 0 || pin.stage >= 0) return;
+  if (PinsTime(graph_)) return;
   int root = -1;
   int64_t most = -1;
   for (size_t v = 0; v < graph_.ops.size(); ++v) {
@@ -393,7 +416,6 @@ void Model::AddSymmetry() {
   if (root < 0) root = 0;
   if (graph_.ops.empty()) return;
   for (IntVar var : {k_[root], r_[root]}) {
-    if (options_.fixed_stages && var == r_[root]) continue;
     formulas_.Add({formulas_.AtLeast(var, Formulas::Zero(), 0)});
     formulas_.Add({formulas_.AtMost(var, Formulas::Zero(), 0)});
   }

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -63,6 +64,8 @@ class Model {
   Lit Same(int u, int v);
   // t(x) − t(y) >= c unless one of `unless` holds.
   void Separate(Lit guard, const Clause& unless, int x, int y, int64_t c);
+  // The ops but loads span at most so many stages, wherever the loop begins.
+  Lit StagesAtMost(int64_t bound);
   IntVar stage(int op) const { return k_[op]; }
   IntVar slot(int op) const { return r_[op]; }
   // ring_within(op)[d − 1]: the ring of op needs at most d slots. Empty: not in shared memory.
@@ -104,6 +107,10 @@ class Model {
   void AddRings();
   void AddPins();
   void AddSymmetry();
+  struct Time {  // k·II + r
+    IntVar k, r;
+  };
+  void Separate(Lit guard, const Clause& unless, Time x, Time y, int64_t c);
   Lit OrderOf(int u, int v);
   void AddExclusion(Lit guard, const Clause& unless, int u, int v, int64_t du, int64_t dv);
   // n_v at the definition of e is at most n.
@@ -133,6 +140,7 @@ class Model {
   Formulas formulas_;
   std::vector<Guard> guards_;
   std::vector<IntVar> k_, r_;
+  std::optional<Time> first_;  // no later than any op but loads
   std::vector<std::vector<std::pair<int, Lit>>> in_;  // candidate groups of each op
   std::map<std::pair<int, int>, Lit> same_, order_;
   std::map<std::tuple<int, int, int64_t>, Lit> live_;

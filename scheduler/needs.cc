@@ -34,6 +34,26 @@ int64_t PinnedDepth(const Graph& graph, int op) {
   return depth;
 }
 
+bool PinsTime(const Graph& graph) {
+  return std::any_of(graph.pins.begin(), graph.pins.end(),
+                     [](const Graph::Pin& pin) { return pin.cycle >= 0 || pin.stage >= 0; });
+}
+
+Rotation FewestStages(const Graph& graph, int64_t ii, const Placement& p) {
+  std::vector<int64_t> cycles;
+  for (size_t v = 0; v < graph.ops.size(); ++v)
+    if (!graph.ops[v].variable_latency) cycles.push_back(p.cycle[v]);
+  Rotation best;
+  if (cycles.empty()) return best;
+  const auto [first, last] = std::minmax_element(cycles.begin(), cycles.end());
+  best.stages = FloorDiv(*last, ii) - FloorDiv(*first, ii) + 1;
+  if (PinsTime(graph)) return best;
+  // From the first op on, nothing begins earlier.
+  const int64_t stages = (*last - *first) / ii + 1;
+  if (stages < best.stages) best = {FloorMod(*first, ii), stages};
+  return best;
+}
+
 Needs Measure(const Graph& graph, int64_t ii, const RoleOffer& offer, bool roles,
               const Placement& p) {
   Needs needs;

@@ -46,6 +46,16 @@ struct Needs {
 Needs Measure(const Graph& graph, int64_t ii, const RoleOffer& offer, bool roles,
               const Placement& placement);
 
+// A loop may begin anywhere in its period: t' = t − cut is as good a schedule, and its ops may span
+// fewer stages. The cut that makes them fewest, and how many (of ops but loads; 0: there are none).
+// Where an author pinned a cycle or a stage the loop begins at cycle 0.
+struct Rotation {
+  int64_t cut = 0, stages = 0;
+};
+Rotation FewestStages(const Graph& graph, int64_t ii, const Placement& placement);
+// An author pinned a cycle or a stage.
+bool PinsTime(const Graph& graph);
+
 // Warps of the load role: the widest of its ops; 0 without one.
 int LoadWarps(const Graph& graph);
 // Depth that a pin asks of the ring of an op, 0: free.

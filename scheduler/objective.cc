@@ -51,13 +51,7 @@ Objective ObjectiveOf(const Graph& graph, const SolveOptions& options, const Sea
     if (edge.kind != EdgeKind::kOrder && Crosses(p, edge)) crossing.insert(edge.from);
   for (int v : crossing) o.cross_bytes += ValueBytes(graph.ops[v]);
   for (const auto& [u, v] : WaitPairs(graph)) o.waits += p.group[u] != p.group[v] ? 1 : 0;
-  int64_t first = INT64_MAX, last = INT64_MIN;
-  for (size_t v = 0; v < graph.ops.size(); ++v) {
-    if (graph.ops[v].variable_latency) continue;
-    first = std::min(first, FloorDiv(p.cycle[v], found.ii));
-    last = std::max(last, FloorDiv(p.cycle[v], found.ii));
-  }
-  o.stages = last >= first ? last - first + 1 : 0;
+  o.stages = FewestStages(graph, found.ii, p).stages;
   o.smem_bytes = needs.smem_bytes;
   return o;
 }
@@ -159,16 +153,8 @@ class Descent {
   }
 
   Goal Stages() {
-    return {&Objective::stages, 1, [this](int64_t bound) {
-              const Lit lit = f().NewBool();
-              const int n = static_cast<int>(graph_.ops.size());
-              for (int u = 0; u < n; ++u)
-                for (int v = 0; v < n; ++v)
-                  if (u != v && !graph_.ops[u].variable_latency && !graph_.ops[v].variable_latency)
-                    f().Add(lit, {f().AtMost(session_.model.stage(u), session_.model.stage(v),
-                                             bound - 1)});
-              return lit;
-            }};
+    return {&Objective::stages, 1,
+            [this](int64_t bound) { return session_.model.StagesAtMost(bound); }};
   }
 
   Goal Smem() {
@@ -218,27 +204,32 @@ Optimum Optimize(Search& search, const Search::Found& start, int64_t ii) {
   auto size = [&](const RoleOffer& offer) {
     return std::pair<int64_t, int64_t>(Offers::WideRoles(offer), Offers::Warps(offer, load_warps));
   };
-  const std::pair known(best.objective.compute_groups, best.objective.warps);
-  RoleOffer offer = best.found.offer;
-  for (const RoleOffer& smaller : search.offers().Ascending()) {
-    if (size(smaller) > known) break;
-    if (!search.IssueFits(smaller, ii)) continue;
-    if (size(smaller) == known) {
-      offer = smaller;  // the same roles, without those that stayed empty
-      if (options.modulo_scheduling) break;
+  std::pair known(best.objective.compute_groups, best.objective.warps);
+  // Roles of several widths: different ones may be of one size.
+  std::vector<RoleOffer> smallest;
+  for (const RoleOffer& offer : search.offers().Ascending()) {
+    if (size(offer) > known) break;
+    if (!search.IssueFits(offer, ii)) continue;
+    if (size(offer) == known && (options.modulo_scheduling || !smallest.empty())) {
+      smallest.push_back(offer);
+      continue;
     }
     const Session::Outcome outcome =
-        search.SessionFor(ii, smaller)->Query({}, search.Limit(kStepLimit));
+        search.SessionFor(ii, offer)->Query({}, search.Limit(kStepLimit));
     if (outcome.answer == Answer::kSat) {
-      best.found = {outcome.placement, smaller, ii};
+      best.found = {outcome.placement, offer, ii};
       best.objective = ObjectiveOf(graph, options, best.found);
-      offer = smaller;
-      break;
+      known = size(offer);
+      smallest = {offer};
     }
     if (outcome.answer == Answer::kUnknown) best.proved = false;
   }
-  const std::shared_ptr<Session> session = search.SessionFor(ii, offer);
-  Descent(search, *session, &best).Run();
+  if (smallest.empty()) smallest.push_back(best.found.offer);
+  // Each asks only for what is better than the best so far.
+  for (const RoleOffer& offer : smallest) {
+    const std::shared_ptr<Session> session = search.SessionFor(ii, offer);
+    Descent(search, *session, &best).Run();
+  }
   return best;
 }
 

@@ -56,6 +56,9 @@ enum class Proof { kNone, kBound, kRefuted };
 
 struct Objective {  // lexicographic, smaller is better
   int64_t compute_groups = 0, warps = 0, cross_bytes = 0, waits = 0, stages = 0, smem_bytes = 0;
+  // Then, larger is better: cycles by which any result may be late before another role waits for
+  // it; II where none could.
+  int64_t slack = 0;
   bool operator==(const Objective&) const = default;
 };
 

@@ -119,6 +119,9 @@ struct Optimum {
   bool proved = false;
 };
 Optimum Optimize(Search& search, const Search::Found& start, int64_t ii);
+// Raises the slack of a schedule whose other criteria stay as good, at its II.
+void MaximizeSlack(Search& search, Optimum* best);
+int64_t SlackOf(const Graph& graph, const Search::Found& found);
 // Literals that hold every component but the roles at these values or better.
 std::vector<Lit> ObjectiveBounds(Session& session, const Graph& graph, const Objective& objective);
 Objective ObjectiveOf(const Graph& graph, const SolveOptions& options, const Search::Found& found);

@@ -203,10 +203,11 @@ Result<Solution> SolveAs(const Graph& graph, const Graph& laws, const SolveOptio
     const int64_t ii = static_cast<int64_t>(static_cast<double>(c.ii) * (1 + c.epsilon));
     best = Optimize(search, *range.best, std::max(ii, c.ii));
     TightenPeriod(search, c.ii, &best);
+    MaximizeSlack(search, &best);
   }
   c.schedule_ii = best.found.ii;
   c.objective = best.objective;
-  c.objective_proved = best.proved;
+  c.objective_proved = best.proved && exact;
   solution.schedule = ToSchedule(graph, options, best.found);
   solution.resources = search.resources();
   solution.report = Check(graph, solution.schedule);

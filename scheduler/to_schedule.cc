@@ -88,7 +88,10 @@ std::vector<ir::OrderEdge> OrderEdges(const Graph& graph, const Search::Found& f
 }  // namespace
 
 ir::Schedule ToSchedule(const Graph& graph, const SolveOptions& options,
-                        const Search::Found& found) {
+                        const Search::Found& as_found) {
+  Search::Found found = as_found;
+  const int64_t cut = FewestStages(graph, found.ii, found.placement).cut;
+  for (int64_t& cycle : found.placement.cycle) cycle -= cut;
   const Needs needs =
       Measure(graph, found.ii, found.offer, options.warp_constraints, found.placement);
   const int load_warps = LoadWarps(graph);
@@ -121,10 +124,7 @@ ir::Schedule ToSchedule(const Graph& graph, const SolveOptions& options,
 
   // Whole periods only: slots and orders stay.
   int64_t least = 0;
-  const bool pinned = std::any_of(graph.pins.begin(), graph.pins.end(), [](const Graph::Pin& pin) {
-    return pin.cycle >= 0 || pin.stage >= 0;
-  });
-  if (!pinned)
+  if (!PinsTime(graph))
     for (size_t v = 0; v < graph.ops.size(); ++v)
       least = v == 0 ? FloorDiv(found.placement.cycle[v], found.ii)
                      : std::min(least, FloorDiv(found.placement.cycle[v], found.ii));

@@ -2,6 +2,7 @@
 #include "tests/unit/scheduler/exhaustive.h"
 
 #include <algorithm>
+#include <array>
 #include <random>
 #include <set>
 
@@ -25,7 +26,99 @@ class Exhaustive {
 
   bool Run() { return n_ == 0 || Place(0, 0); }
 
+  // Divisions among roles from the best to the worst; in the first that works, the fewest stages,
+  // then the least shared memory.
+  std::optional<Objective> Best() {
+    std::vector<std::pair<Objective, std::vector<int>>> divisions;
+    Divide(0, 0, &divisions);
+    std::stable_sort(divisions.begin(), divisions.end(),
+                     [](const auto& a, const auto& b) { return Key(a.first) < Key(b.first); });
+    rotate_ = true;
+    std::optional<Objective> best;
+    for (auto& [objective, roles] : divisions) {
+      if (best && Key(objective) > Key(*best)) break;
+      role_ = roles;
+      most_stages_ = best ? best->stages : INT64_MAX;
+      least_smem_ = best ? best->smem_bytes : INT64_MAX;
+      most_slack_ = best ? best->slack : INT64_MIN;
+      improved_ = false;
+      PlaceSlots(0);
+      if (!improved_) continue;
+      objective.stages = most_stages_;
+      objective.smem_bytes = least_smem_;
+      objective.slack = most_slack_;
+      best = objective;
+    }
+    return best;
+  }
+
  private:
+  using Criteria = std::array<int64_t, 4>;
+  static Criteria Key(const Objective& o) {
+    return {o.compute_groups, o.warps, o.cross_bytes, o.waits};
+  }
+
+  void Divide(int v, int roles, std::vector<std::pair<Objective, std::vector<int>>>* out) {
+    if (v == n_) {
+      out->emplace_back(CriteriaOfRoles(), role_);
+      return;
+    }
+    const bool load = g_.ops[v].variable_latency;
+    for (int role = load ? -1 : 0; role <= (load ? -1 : roles); ++role) {
+      role_[v] = role;
+      if (RolesLegal(v)) Divide(v + 1, std::max(roles, role + 1), out);
+    }
+  }
+
+  // 32 lanes a warp, 4 bytes a register; 128 lanes of 4 bytes a column.
+  Objective CriteriaOfRoles() const {
+    Objective o;
+    std::set<int> seen, crossing;
+    std::set<std::pair<int, int>> waits;
+    for (int v = 0; v < n_; ++v)
+      if (seen.insert(role_[v]).second) {
+        o.warps += g_.ops[v].warps;
+        o.compute_groups += g_.ops[v].warps >= 4 ? 1 : 0;
+      }
+    for (const GraphEdge& e : g_.edges) {
+      if (role_[e.from] == role_[e.to]) continue;
+      if (e.kind != EdgeKind::kOrder) crossing.insert(e.from);
+      if (g_.ops[e.to].warps >= 4 && !g_.ops[e.to].variable_latency) waits.insert({e.from, e.to});
+    }
+    for (int v : crossing)
+      o.cross_bytes += 128 * g_.ops[v].regs * g_.ops[v].warps + g_.ops[v].smem_bytes +
+                       512 * g_.ops[v].tmem_columns;
+    o.waits = static_cast<int64_t>(waits.size());
+    return o;
+  }
+
+  void PlaceSlots(int v) {
+    if (v == n_) {
+      Stages();
+      return;
+    }
+    for (int64_t slot = 0; slot < ii_; ++slot) {
+      slot_[v] = slot;
+      if (Reserved(v)) PlaceSlots(v + 1);
+    }
+  }
+
+  // Of ops but loads: what an author sees as the depth of the pipeline.
+  bool TooManyStages(int v) {
+    int64_t first = 0, last = -1;
+    for (int u = 0; u <= v; ++u) {
+      if (g_.ops[u].variable_latency) continue;
+      if (last < first) {
+        first = last = stage_[u];
+      } else {
+        first = std::min(first, stage_[u]);
+        last = std::max(last, stage_[u]);
+      }
+    }
+    stages_ = last - first + 1;
+    return stages_ > most_stages_;
+  }
+
   // Roles: −1 is the load role; others are numbered by first use.
   bool Place(int v, int roles) {
     if (v == n_) return Stages();
@@ -97,13 +190,14 @@ class Exhaustive {
       if (!changed) break;
       if (round > n_) return false;
     }
-    if (!memory_) return true;
+    if (!memory_ && !rotate_) return true;
     // Ops further apart than any edge can ask for may move closer, so gaps are bounded.
     reach_ = (widest + 1) * (n_ - 1);
     return ChooseStage(1);
   }
 
   bool ChooseStage(int v) {
+    if (rotate_ && TooManyStages(v - 1)) return false;
     if (v == n_) return Fits();
     int64_t low = -reach_, high = reach_;
     for (const GraphEdge& e : g_.edges) {
@@ -118,7 +212,7 @@ class Exhaustive {
     return false;
   }
 
-  bool Fits() const {
+  bool Fits() {
     std::vector<int64_t> begin(n_), end(n_);
     for (int v = 0; v < n_; ++v) begin[v] = end[v] = stage_[v] * ii_ + slot_[v];
     for (const GraphEdge& e : g_.edges)
@@ -146,10 +240,20 @@ class Exhaustive {
         peak[r] = std::max(peak[r], regs[r]);
       }
     }
-    return QuotasFit(peak);
+    return QuotasFit(peak, smem);
   }
 
-  bool QuotasFit(const std::vector<int64_t>& peak) const {
+  int64_t Slack() const {
+    int64_t slack = ii_;
+    for (const GraphEdge& e : g_.edges) {
+      if (role_[e.from] == role_[e.to] || g_.ops[e.from].streaming) continue;
+      const int64_t ready = stage_[e.from] * ii_ + slot_[e.from] + e.delay + e.transfer;
+      slack = std::min(slack, (stage_[e.to] + e.distance) * ii_ + slot_[e.to] - ready);
+    }
+    return slack;
+  }
+
+  bool QuotasFit(const std::vector<int64_t>& peak, int64_t smem) {
     int64_t narrow_warps = 0, narrow_quota = 0, groups = 0, sum = 0;
     std::set<int> seen;
     for (int v = 0; v < n_; ++v) {
@@ -166,13 +270,27 @@ class Exhaustive {
     }
     groups += (narrow_warps + 3) / 4;
     sum += narrow_quota * ((narrow_warps + 3) / 4);
-    return sum <= g_.machine.registers / (128 * groups) / 8 * 8 * groups;
+    if (sum > g_.machine.registers / (128 * groups) / 8 * 8 * groups) return false;
+    if (!rotate_) return true;
+    // Noted, and the search goes on.
+    const std::array<int64_t, 3> now = {stages_, smem, -Slack()},
+                                 best = {most_stages_, least_smem_, -most_slack_};
+    if (now < best) {
+      improved_ = true;
+      most_stages_ = stages_;
+      least_smem_ = smem;
+      most_slack_ = Slack();
+    }
+    return false;
   }
 
   const Graph& g_;
   const int64_t ii_;
   const int n_;
   bool memory_ = false;
+  bool rotate_ = false;  // every placement of the first op, for the best objective
+  bool improved_ = false;
+  int64_t stages_ = 0, most_stages_ = 0, least_smem_ = 0, most_slack_ = 0;
   int64_t reach_ = 0;
   std::vector<int64_t> slot_, stage_;
   std::vector<int> role_;
@@ -181,6 +299,10 @@ class Exhaustive {
 }  // namespace
 
 bool ExhaustivelyFeasible(const Graph& graph, int64_t ii) { return Exhaustive(graph, ii).Run(); }
+
+std::optional<Objective> ExhaustiveObjective(const Graph& graph, int64_t ii) {
+  return Exhaustive(graph, ii).Best();
+}
 
 Graph RandomGraph(uint64_t seed, int max_ops, bool memory) {
   std::mt19937_64 random(seed);

@@ -5,12 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include "scheduler/graph.h"
+#include "scheduler/scheduler.h"
 
 namespace tilec::scheduler {
 
 // Whether any schedule with this initiation interval exists.
 bool ExhaustivelyFeasible(const Graph& graph, int64_t ii);
+
+// The best objective, criterion by criterion, of any schedule with this initiation interval.
+// Wherever the loop is said to begin: every rotation of a schedule is one too.
+std::optional<Objective> ExhaustiveObjective(const Graph& graph, int64_t ii);
 
 // A random graph of at most `max_ops` ops with small costs; `memory` gives it capacities that bind.
 Graph RandomGraph(uint64_t seed, int max_ops, bool memory);

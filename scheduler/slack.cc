@@ -1,0 +1,66 @@
+// The last criterion of the objective: how much later than expected a result may come before
+// another role waits for it. Costs are estimates, and roles meet at barriers; inside a role an op
+// that is late only delays what follows it anyway.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "scheduler/search.h"
+
+namespace tilec::scheduler {
+
+namespace {
+
+constexpr int64_t kStepLimit = 1'000'000;  // of one question
+
+// Loads that run ahead have the depth of their ring for slack.
+bool Counts(const Graph& graph, const GraphEdge& edge) {
+  return edge.from != edge.to && !graph.ops[edge.from].streaming;
+}
+
+}  // namespace
+
+int64_t SlackOf(const Graph& graph, const Search::Found& found) {
+  const Placement& p = found.placement;
+  int64_t slack = found.ii;
+  for (const GraphEdge& edge : graph.edges)
+    if (Counts(graph, edge) && p.group[edge.from] != p.group[edge.to])
+      slack = std::min(slack, p.cycle[edge.to] + edge.distance * found.ii - p.cycle[edge.from] -
+                                  edge.delay - edge.transfer);
+  return slack;
+}
+
+void MaximizeSlack(Search& search, Optimum* best) {
+  const Graph& graph = search.graph();
+  const int64_t ii = best->found.ii;
+  int64_t low = SlackOf(graph, best->found), high = ii;
+  if (low < high) {
+    const std::shared_ptr<Session> session = search.SessionFor(ii, best->found.offer);
+    Model& model = session->model;
+    std::vector<Lit> given = ObjectiveBounds(*session, graph, best->objective);
+    given.emplace_back();
+    while (low < high) {
+      const int64_t middle = low + (high - low + 1) / 2;
+      const Lit lit = model.formulas().NewBool();
+      for (const GraphEdge& edge : graph.edges) {
+        if (!Counts(graph, edge)) continue;
+        const Lit same = model.Same(edge.from, edge.to);
+        if (!(same == model.formulas().True()))
+          model.Separate(lit, {same}, edge.to, edge.from,
+                         edge.delay + edge.transfer + middle - edge.distance * ii);
+      }
+      given.back() = lit;
+      const Session::Outcome outcome = session->Query(given, search.Limit(kStepLimit));
+      if (outcome.answer == Answer::kSat) {
+        best->found.placement = outcome.placement;
+        low = std::max(low + 1, SlackOf(graph, best->found));
+      } else {
+        best->proved = best->proved && outcome.answer == Answer::kUnsat;
+        high = middle - 1;
+      }
+    }
+  }
+  best->objective.slack = low;
+}
+
+}  // namespace tilec::scheduler
