@@ -6,6 +6,7 @@
 
 #include "api/diagnostics.h"
 #include "api/environment.h"
+#include "api/solution_cache.h"
 #include "backend/backend.h"
 #include "ir/lower/sequential.h"
 #include "ir/pass.h"
@@ -162,6 +163,7 @@ Result<ir::Function> RunSteps(const Loaded& loaded, ir::Function fn,
 
 // What the scheduler decided, made into tile IR; decided once for all ways to lower a kernel.
 struct Scheduled {
+  scheduler::SolutionStore* store = nullptr;
   std::optional<scheduler::ProgramSchedule> decided;
   ir::Function fn;
 };
@@ -181,6 +183,7 @@ ir::PassStep ScheduleStep(const ir::Target& target, const PipelineOptions& from,
     if (first) options.solve.total_limit = options.solve.resource_limit = 1;
     if (first) options.solve.optimize_secondary = false;
     options.slices = slices;
+    options.store = kept->store;
     if (kept->decided) {
       fn = kept->fn;
     } else if (file) {
@@ -270,7 +273,8 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
                                   DiagSink& diags) {
   const Way& last = kWays[std::size(kWays) - 1];
   const bool from_file = loaded.schedule_file >= 0;
-  Scheduled scheduled;
+  SolutionCache solutions(options.solutions, diags);
+  Scheduled scheduled{&solutions, {}, {}};
   std::string why;
   Span at;
   for (const Way& way : kWays) {
@@ -354,7 +358,9 @@ Result<backend::KernelImage> CompileCall(const Loaded& loaded, const std::string
     }
   }
   TRY(ir::Function fn, MakeTileIr(loaded, kernel, call, look, diags));
-  TRY(fn, LowerToWarps(loaded, std::move(fn), options, look, diags));
+  PipelineOptions with = options;
+  with.solutions = cache;
+  TRY(fn, LowerToWarps(loaded, std::move(fn), with, look, diags));
   if (look && look->stopped) return diags.Report(kStopped, Span{}, kernel, look->stop_after);
   TRY(backend::KernelImage image, MakeImage(loaded, fn, options, look, diags));
   if (cache) {

@@ -39,6 +39,8 @@ struct PipelineOptions {
   std::string crash_dir;         // where a failing pass leaves its input; "": nowhere
   std::string tune = "default";  // or "model": api/tune.h
   bool first_schedules = false;  // take what the scheduler finds without a proof: for estimates
+  // Where solved schedules are kept; null: nowhere. Changes the time it takes, never the result.
+  const runtime::KernelCache* solutions = nullptr;
 };
 
 struct StageTime {

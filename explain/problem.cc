@@ -76,7 +76,8 @@ Result<std::vector<LoopProblem>> ProblemsOf(const ir::Function& fn, const ir::Ta
 }
 
 Result<Solved> SolveBest(const LoopProblem& problem, const scheduler::SolveOptions& options,
-                         std::vector<Reason>* notes, DiagSink& diags) {
+                         scheduler::SolutionStore* store, std::vector<Reason>* notes,
+                         DiagSink& diags) {
   Solved best;
   DiagSink failures;
   for (const Candidate& candidate : problem.candidates) {
@@ -88,7 +89,8 @@ Result<Solved> SolveBest(const LoopProblem& problem, const scheduler::SolveOptio
       continue;
     }
     DiagSink trial;
-    Result<scheduler::Solution> solution = scheduler::Solve(candidate.graph, options, trial);
+    Result<scheduler::Solution> solution =
+        scheduler::SolveStored(candidate.graph, options, store, trial);
     if (!solution.ok()) {
       if (!trial.all().empty())
         notes->push_back({fmt::format("{}: {}", name, trial.all().front().message), {}});

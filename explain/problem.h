@@ -11,6 +11,7 @@
 #include "ir/function.h"
 #include "ir/target.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/solution_store.h"
 
 namespace tilec::explain {
 
@@ -41,8 +42,9 @@ struct Solved {
 };
 
 // The candidate with the smallest II; those whose bound cannot beat the best so far are not asked.
-// What was tried is added to `notes`.
+// What was tried is added to `notes`. `store` may be null.
 Result<Solved> SolveBest(const LoopProblem& problem, const scheduler::SolveOptions& options,
-                         std::vector<Reason>* notes, DiagSink& diags);
+                         scheduler::SolutionStore* store, std::vector<Reason>* notes,
+                         DiagSink& diags);
 
 }  // namespace tilec::explain

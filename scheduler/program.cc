@@ -114,7 +114,8 @@ std::optional<CutProgram> SolveCut(const Function& fn, int slices, const Program
   for (LoopReport& report : c->schedule.loops) {
     if (!report.extracted()) continue;
     DiagSink attempt;
-    Result<Solution> solution = Solve(report.extraction.graph, options.solve, attempt);
+    Result<Solution> solution =
+        SolveStored(report.extraction.graph, options.solve, options.store, attempt);
     if (!solution.ok()) {
       report.notes.push_back(attempt.all().empty() ? "no schedule was found"
                                                    : attempt.all().front().message);

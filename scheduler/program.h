@@ -14,6 +14,7 @@
 #include "ir/target.h"
 #include "scheduler/extract.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/solution_store.h"
 
 namespace tilec::scheduler {
 
@@ -21,6 +22,7 @@ struct ProgramOptions {
   const ir::Target* target = nullptr;
   SolveOptions solve;
   int slices = 0;  // 0: chosen
+  SolutionStore* store = nullptr;
 };
 
 // What became of one innermost loop.

@@ -254,7 +254,7 @@ class Bench {
     if (!problems.ok()) return Done();
     for (const explain::LoopProblem& problem : *problems) {
       if (problem.at.file != loop_.file || problem.at.begin != loop_.begin) continue;
-      const auto solved = explain::SolveBest(problem, {}, &notes, quiet);
+      const auto solved = explain::SolveBest(problem, {}, nullptr, &notes, quiet);
       if (solved.ok()) predicted_ii_ = solved->solution.schedule.ii;
     }
     return Done();

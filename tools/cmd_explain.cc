@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "api/solution_cache.h"
 #include "explain/explain.h"
 #include "explain/problem.h"
 #include "explain/program.h"
@@ -29,7 +30,8 @@ constexpr int kTraceIterations = 12;
 
 class Command {
  public:
-  explicit Command(Session& session) : session_(session), o_(session.options()) {
+  explicit Command(Session& session)
+      : session_(session), o_(session.options()), store_(session.cache(), session.diags()) {
     options_.epsilon = o_.epsilon;
   }
 
@@ -163,7 +165,7 @@ class Command {
           {fmt::format("loop {} of {}: --loop=N explains another", loop_ + 1, loops_.size()), {}});
     const LoopProblem& problem = loops_[loop_];
     TRY(const explain::Solved best,
-        explain::SolveBest(problem, options_, &notes, session_.diags()));
+        explain::SolveBest(problem, options_, &store_, &notes, session_.diags()));
     TRY(Explanation e, explain::Explain(best.candidate->graph, best.solution.schedule,
                                         {best.solution.certificate, best.solution.lower_bound,
                                          best.candidate->members},
@@ -188,7 +190,8 @@ class Command {
     TRY(const std::vector<LoopProblem> loops, Loops(With(question), &notes));
     const LoopProblem& other = loops[std::min(loop_, loops.size() - 1)];
     DiagSink refused;
-    const Result<explain::Solved> best = explain::SolveBest(other, options_, &notes, refused);
+    const Result<explain::Solved> best =
+        explain::SolveBest(other, options_, &store_, &notes, refused);
     if (best.ok()) return explain::Compare(e, loops_[loop_], question, other, best->solution);
     explain::Answer answer;
     answer.question = question.text;
@@ -237,6 +240,7 @@ class Command {
  private:
   Session& session_;
   const Options& o_;
+  api::SolutionCache store_;
   scheduler::SolveOptions options_;
   std::vector<Question> questions_;
   std::vector<LoopProblem> loops_;

@@ -40,8 +40,7 @@ Result<ir::Schedule> LoadScheduleFor(Session& session, const scheduler::Graph& g
 
 Result<scheduler::Solution> SolveCached(Session& session, const scheduler::Graph& graph,
                                         const scheduler::SolveOptions& options) {
-  if (session.cache() == nullptr) return scheduler::Solve(graph, options, session.diags());
-  api::SolutionCache store(*session.cache(), session.diags());
+  api::SolutionCache store(session.cache(), session.diags());
   return scheduler::SolveStored(graph, options, &store, session.diags());
 }
 

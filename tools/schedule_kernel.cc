@@ -96,6 +96,8 @@ Result<scheduler::ProgramSchedule> ScheduleOfKernel(Session& session,
   scheduler::ProgramOptions options;
   options.target = &target;
   options.solve = solve;
+  api::SolutionCache store(session.cache(), diags);
+  options.store = &store;
   scheduler::ProgramSchedule schedule;
   if (o.schedule_file.empty()) {
     schedule = scheduler::ScheduleProgram(fn, options);
@@ -183,10 +185,9 @@ Result<> RankTunes(Session& session) {
   }
   scheduler::SolveOptions options = scheduler::SolveOptions::ForCompilation();
   options.optimize_secondary = false;
-  std::optional<api::SolutionCache> store;
-  if (session.cache() != nullptr) store.emplace(*session.cache(), session.diags());
+  api::SolutionCache store(session.cache(), session.diags());
   const std::vector<scheduler::Ranked> ranking =
-      scheduler::RankByModel(candidates, kKept, options, store ? &*store : nullptr);
+      scheduler::RankByModel(candidates, kKept, options, &store);
 
   std::string out = fmt::format("{:<44} {:>8} {:>8} {:>8} {:>12}\n", "candidate", "bound", "II",
                                 "proved", "cycles/1000");

@@ -30,7 +30,7 @@ class Session {
   // Null if there is none, or if looking inside must not meet it.
   const runtime::KernelCache* cache() const { return cache_ ? &*cache_ : nullptr; }
   api::PipelineOptions pipeline() const {
-    return {options_.target, options_.schedule, "crash", options_.tune};
+    return {options_.target, options_.schedule, "crash", options_.tune, false, cache()};
   }
   // --tune=model: sets the tunes that the call leaves open.
   void Tune(const frontend::Signature& signature, api::Call* call);

@@ -34,16 +34,34 @@ TEST(SolutionStore, GivesBackWhatWentIn) {
   DiagSink diags;
   const Result<Solution> first = SolveStored(graph, {}, &store, diags);
   ASSERT_TRUE(first.ok());
-  const auto start = std::chrono::steady_clock::now();
   const Result<Solution> second = SolveStored(graph, {}, &store, diags);
-  const auto spent = std::chrono::steady_clock::now() - start;
   ASSERT_TRUE(second.ok());
   EXPECT_EQ(store.hits, 1);
   EXPECT_EQ(store.puts, 1);
   EXPECT_EQ(ToText(*first), ToText(*second));
   EXPECT_EQ(first->gap(), second->gap());
-  // A few milliseconds; generous, so that a busy machine does not fail it.
-  EXPECT_LT(std::chrono::duration<double>(spent).count(), 0.1);
+}
+
+// What `schedule_bench` measures is 0.02 to 0.35 ms; the claim is 5. The best of many, so that a
+// busy machine does not fail it.
+TEST(SolutionStore, GivesBackWithinFiveMilliseconds) {
+  for (const char* name :
+       {"gemm_hopper", "attention_forward_hopper", "attention_forward_blackwell"}) {
+    const Graph graph = LoadGraph(name);
+    MapStore store;
+    DiagSink diags;
+    ASSERT_TRUE(SolveStored(graph, {}, &store, diags).ok());
+    double best = 1e9;
+    for (int i = 0; i < 20; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      ASSERT_TRUE(SolveStored(graph, {}, &store, diags).ok());
+      const std::chrono::duration<double, std::milli> spent =
+          std::chrono::steady_clock::now() - start;
+      best = std::min(best, spent.count());
+    }
+    EXPECT_EQ(store.hits, 20);
+    EXPECT_LT(best, 5) << name;
+  }
 }
 
 TEST(SolutionStore, EveryInputCounts) {
