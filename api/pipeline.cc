@@ -263,6 +263,7 @@ Result<ir::Function> Lower(const Loaded& loaded, ir::Function fn, const Pipeline
     TRY(const ir::WarpCheckStats stats, ir::CheckWarps(fn, {}, diags));
     (void)stats;
   }
+  if (look && look->lowered) *look->lowered = {way.schedule, std::move(decided)};
   return fn;
 }
 

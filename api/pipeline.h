@@ -18,6 +18,7 @@
 #include "ir/function.h"
 #include "ir/pass.h"
 #include "runtime/kernel_cache.h"
+#include "scheduler/program.h"
 #include "support/diag.h"
 
 namespace tilec::api {
@@ -48,15 +49,24 @@ struct StageTime {
   double milliseconds = 0;
 };
 
+// How a kernel was lowered in the end.
+struct Lowered {
+  bool by_schedule = false;             // else the loops keep the order of a rule or of the program
+  scheduler::ProgramSchedule schedule;  // what the scheduler decided, if it is obeyed
+};
+
 struct Observation {
   std::vector<std::string> print_after;  // pass names; "all"
   std::string stop_after;
   bool time_passes = false;
   std::string* llvm_ir = nullptr;  // receives the optimised module
+  Lowered* lowered = nullptr;      // receives what became of the schedule
   std::string printed;             // what print_after produced
   std::vector<StageTime> times;
   bool stopped = false;
-  bool looks() const { return !print_after.empty() || !stop_after.empty() || llvm_ir; }
+  bool looks() const {
+    return !print_after.empty() || !stop_after.empty() || llvm_ir || lowered;
+  }
 };
 
 // A program with the texts it came from.

@@ -360,6 +360,17 @@ Result<void> Emitter::EmitElect(const ir::Op& op) {
   const bool each_warp = op.s("scope") == "warp";
   if (each_warp) CallPtx(b_, PtxInst::kWarpSync, {});
   llvm::Value* elected = each_warp ? ElectedInWarp() : Elected();
+  // Arrivals are predicated, not branched around: at the end of a block LLVM moves computations of
+  // the next one down, out of the time that the schedule gave them.
+  const std::vector<ir::OpId>& body = fn_.blocks[op.regions[0]].ops;
+  if (std::all_of(body.begin(), body.end(), [&](ir::OpId id) {
+        return fn_.ops[id].kind == OpKind::kMbarArrive || fn_.ops[id].kind == OpKind::kYield;
+      })) {
+    for (ir::OpId id : body)
+      if (fn_.ops[id].kind == OpKind::kMbarArrive)
+        CallPtx(b_, PtxInst::kMbarArriveIf, {MbarAddress(fn_.ops[id], 0, 1), elected});
+    return Done();
+  }
   llvm::BasicBlock* one = NewBlock("elected");
   llvm::BasicBlock* join = NewBlock("elect.end");
   b_.CreateCondBr(elected, one, join);

@@ -75,7 +75,7 @@ std::optional<std::map<int, int>> ComputeRoles(const Graph& graph, const ir::Sch
 }
 
 ir::LoopSchedule ToLoopSchedule(const Function& fn, const LoopReport& report,
-                                const std::map<int, int>& compute) {
+                                const std::map<int, int>& compute, int slices) {
   ir::LoopSchedule out;
   const Graph& graph = report.extraction.graph;
   const ir::Schedule& schedule = report.solution.schedule;
@@ -88,7 +88,7 @@ ir::LoopSchedule ToLoopSchedule(const Function& fn, const LoopReport& report,
     const auto role = compute.find(roles.at(name));
     for (OpId id : report.extraction.origins[g].members()) {
       if (ir::IsReplicated(fn, fn.ops[id])) continue;
-      if (role == compute.end() || (compute.size() > 1 && fn.ops[id].attr("slice") == nullptr))
+      if (role == compute.end() || (slices > 1 && fn.ops[id].attr("slice") == nullptr))
         out.replicated.insert(id);
       else
         out.ops[id] = {role->second, cycles.at(name)};
@@ -177,7 +177,7 @@ bool ApplySchedules(CutProgram& c) {
       refuse("one role runs ops of several row slices");
       return false;
     }
-    const ir::LoopSchedule schedule = ToLoopSchedule(c.fn, report, *compute);
+    const ir::LoopSchedule schedule = ToLoopSchedule(c.fn, report, *compute, c.schedule.slices);
     std::string why;
     const std::optional<ir::LoopPlan> plan = PlanLoop(c.fn, loops[i], schedule, &why);
     if (!plan) {

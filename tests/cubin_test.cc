@@ -15,11 +15,11 @@
 #include <set>
 #include <string>
 
-#include "api/call.h"
 #include "api/pipeline.h"
 #include "api/stdlib.h"
 #include "backend/ptxas.h"
 #include "support/diag.h"
+#include "tests/test_calls.h"
 
 namespace tilec {
 namespace {
@@ -29,31 +29,6 @@ constexpr int kSkipped = 77;
 std::string FromEnvironment(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
-}
-
-std::string CallText(const frontend::TestCallInfo& call) {
-  std::string out;
-  for (const auto& [name, value] : call.args)
-    out += fmt::format("{}{}={}", out.empty() ? "" : " ", name, frontend::ToText(value));
-  return fmt::format("{}({})", call.kernel, out);
-}
-
-// Tensors as a launch on a device would bring them: dense, their first byte aligned.
-Result<api::Call> Bind(const frontend::Program& program, const frontend::TestCallInfo& call,
-                       DiagSink& diags) {
-  TRY(const frontend::Signature signature, frontend::SignatureOf(program, call.kernel, diags));
-  TRY(const frontend::Values values, api::CheckValues(signature, call.args, diags));
-  TRY(const auto shapes, api::InferShapes(signature, values, {}, diags));
-  api::Tensors tensors;
-  for (const frontend::ParamInfo& p : signature.params) {
-    if (p.role != frontend::ParamRole::kTensor) continue;
-    runtime::TensorView view;
-    view.dtype = ir::Spelling(p.dtype);
-    view.data = 1 << 20;
-    view.dims = shapes.at(p.name);
-    tensors[p.name] = view;
-  }
-  return api::BindCall(program, signature, api::ForRuntime(signature), values, tensors, diags);
 }
 
 class Assembler {
@@ -86,7 +61,7 @@ class Assembler {
  private:
   Result<bool> One(const api::Loaded& loaded, const frontend::TestCallInfo& call,
                    const char* schedule, DiagSink& diags) {
-    TRY(const api::Call bound, Bind(*loaded.program, call, diags));
+    TRY(const api::Call bound, BindDense(*loaded.program, call, diags));
     api::PipelineOptions options;
     options.schedule = schedule;
     TRY(const backend::KernelImage image,

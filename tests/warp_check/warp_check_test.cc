@@ -14,35 +14,17 @@
 #include <set>
 #include <string>
 
-#include "api/call.h"
 #include "api/pipeline.h"
 #include "api/stdlib.h"
 #include "ir/text.h"
 #include "ir/warp_check/check.h"
 #include "ir/warp_check/rate.h"
 #include "support/diag.h"
+#include "tests/test_calls.h"
 #include "tests/warp_check/mutants.h"
 
 namespace tilec {
 namespace {
-
-// Tensors as a launch on a device would bring them: dense, their first byte aligned.
-Result<api::Call> Bind(const frontend::Program& program, const frontend::TestCallInfo& call,
-                       DiagSink& diags) {
-  TRY(const frontend::Signature signature, frontend::SignatureOf(program, call.kernel, diags));
-  TRY(const frontend::Values values, api::CheckValues(signature, call.args, diags));
-  TRY(const auto shapes, api::InferShapes(signature, values, {}, diags));
-  api::Tensors tensors;
-  for (const frontend::ParamInfo& p : signature.params) {
-    if (p.role != frontend::ParamRole::kTensor) continue;
-    runtime::TensorView view;
-    view.dtype = ir::Spelling(p.dtype);
-    view.data = 1 << 20;
-    view.dims = shapes.at(p.name);
-    tensors[p.name] = view;
-  }
-  return api::BindCall(program, signature, api::ForRuntime(signature), values, tensors, diags);
-}
 
 using Uses = std::vector<ir::WarpOpUse>;
 
@@ -192,7 +174,7 @@ class Tester {
  private:
   Result<> One(const api::Loaded& loaded, const frontend::TestCallInfo& call, const char* schedule,
                DiagSink& diags) {
-    TRY(const api::Call bound, Bind(*loaded.program, call, diags));
+    TRY(const api::Call bound, BindDense(*loaded.program, call, diags));
     api::PipelineOptions options;
     options.schedule = schedule;
     TRY(ir::Function fn, api::MakeTileIr(loaded, call.kernel, bound, nullptr, diags));

@@ -1,0 +1,512 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/obeyed/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tilec::obeyed {
+namespace {
+
+int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+std::string Show(Loc at) { return fmt::format("{}:{}", at.line, at.column); }
+
+// Does the instruction compute with elements of tiles, rather than with addresses?
+bool OnTiles(const emu::Statement& s) {
+  if (s.opcode == "mov" || s.opcode == "ld" || s.opcode == "st") return false;
+  for (std::string_view m : s.mods)
+    if (m == "f32" || m == "f16" || m == "f16x2" || m == "bf16" || m == "bf16x2" || m == "f64")
+      return true;
+  return s.opcode == "shfl";
+}
+
+// … or does it move them?
+bool MovesTiles(const emu::Statement& s) {
+  return (s.opcode == "ld" || s.opcode == "st") &&
+         (s.Has("global") || s.Has("shared") || s.Has("shared::cta"));
+}
+
+// A role of the emitted program: warps that go the same ways.
+struct Role {
+  int first_warp = 0, warps = 0;
+  std::set<int> reached;
+};
+
+std::vector<Role> RolesOf(const Code& code) {
+  std::vector<Role> roles;
+  for (int w = 0; w < code.warps(); ++w) {
+    const std::set<int> reached = code.ReachedBy(w);
+    const auto turning = [&](const Role& r) {
+      for (const Loop& loop : code.loops())
+        if (!loop.spin && r.reached.count(loop.header) != reached.count(loop.header)) return false;
+      return true;
+    };
+    if (!roles.empty() && turning(roles.back())) {
+      ++roles.back().warps;
+      roles.back().reached.insert(reached.begin(), reached.end());
+    } else {
+      roles.push_back({w, 1, reached});
+    }
+  }
+  return roles;
+}
+
+class Comparer {
+ public:
+  Comparer(const Code& code, const WantedLoop& wanted) : code_(code), wanted_(wanted) {
+    // Products of types that the tensor core does not take are ordinary arithmetic.
+    for (Wanted& op : wanted_.ops)
+      op.product = op.product &&
+                   std::any_of(code.instrs().begin(), code.instrs().end(), [&](const Instr& in) {
+                     return in.at == op.at && in.s->opcode == "wgmma" && in.s->Has("mma_async");
+                   });
+  }
+
+  Verdict Run() {
+    const std::vector<Role> roles = RolesOf(code_);
+    std::vector<const Role*> compute;
+    const Role* load = nullptr;
+    for (const Role& role : roles)
+      if (HasLoop(role, false))
+        compute.push_back(&role);
+      else if (HasLoop(role, true))
+        load = &role;
+    const size_t want = static_cast<size_t>(wanted_.slices);
+    if (compute.size() != want)
+      Fault(
+          fmt::format("{} compute roles turn the loop, the schedule has {}", compute.size(), want));
+    Rings(load);
+    for (size_t i = 0; i < compute.size() && i < want; ++i) {
+      if (compute[i]->warps != wanted_.warps)
+        Fault(fmt::format("compute role {} has {} warps, the schedule {}", i, compute[i]->warps,
+                          wanted_.warps));
+      Compute(*compute[i], want == 1 ? -1 : static_cast<int>(i));
+    }
+    return std::move(verdict_);
+  }
+
+ private:
+  void Fault(std::string text) { verdict_.faults.push_back(std::move(text)); }
+
+  bool Mine(const Wanted& op, int slice) const {
+    return !op.load && (slice < 0 || op.slice < 0 || op.slice == slice);
+  }
+
+  // ---- finding the loop ---------------------------------------------------------------------
+  // Instructions in these blocks that belong to an op.
+  std::vector<int> Instructions(const std::set<int>& blocks, const Wanted& op) const {
+    std::vector<int> tiles, others;
+    for (int b : blocks)
+      for (int i : code_.blocks()[static_cast<size_t>(b)].instrs) {
+        const Instr& in = code_.instrs()[static_cast<size_t>(i)];
+        if (in.at != op.at) continue;
+        const bool product = in.s->opcode == "wgmma" && in.s->Has("mma_async");
+        const bool copy = in.s->opcode == "cp" && in.s->Has("tensor");
+        if (op.product || op.load) {
+          if (op.product ? product : copy) tiles.push_back(i);
+        } else if (OnTiles(*in.s)) {
+          tiles.push_back(i);
+        }
+      }
+    return tiles;
+  }
+  bool Moves(const std::set<int>& blocks, const Wanted& op) const {
+    for (int b : blocks)
+      for (int i : code_.blocks()[static_cast<size_t>(b)].instrs) {
+        const Instr& in = code_.instrs()[static_cast<size_t>(i)];
+        if (in.at == op.at && MovesTiles(*in.s)) return true;
+      }
+    return false;
+  }
+  // Loops of a role that execute ops of the schedule.
+  std::vector<const Loop*> LoopsOf(const Role& role, bool loads) const {
+    std::vector<const Loop*> found;
+    const bool products = std::any_of(wanted_.ops.begin(), wanted_.ops.end(),
+                                      [](const Wanted& op) { return op.product; });
+    for (const Loop& loop : code_.loops()) {
+      if (loop.spin || !role.reached.count(loop.header)) continue;
+      bool any = false;
+      for (const Wanted& op : wanted_.ops)
+        if (loads ? op.load : products ? op.product : !op.load)
+          any = any || !Instructions(loop.blocks, op).empty() ||
+                (!loads && !products && Moves(loop.blocks, op));
+      const bool outer = std::any_of(found.begin(), found.end(), [&](const Loop* inner) {
+        return loop.blocks.count(inner->header) > 0;
+      });
+      if (any && !outer) found.push_back(&loop);
+    }
+    return found;
+  }
+  bool HasLoop(const Role& role, bool loads) const { return !LoopsOf(role, loads).empty(); }
+
+  // Blocks that no loop repeats more often than this one as a whole.
+  std::set<int> Straight(const Loop& loop) const {
+    std::set<int> blocks;
+    for (size_t b = 0; b < code_.blocks().size(); ++b) {
+      const int block = static_cast<int>(b);
+      if (std::none_of(code_.loops().begin(), code_.loops().end(), [&](const Loop& l) {
+            return !l.spin && l.blocks.count(block) &&
+                   (l.header == loop.header || !l.blocks.count(loop.header));
+          }))
+        blocks.insert(block);
+    }
+    return blocks;
+  }
+  // Turns of an op before and behind a loop, in whole copies of what the loop holds.
+  struct Copies {
+    double before = 0, behind = 0;
+  };
+  Copies CopiesOf(const Loop& loop, const Wanted& op, size_t in_turn) const {
+    // The blocks in front dominate the loop. Those behind follow from it; the loop itself may be
+    // jumped over, but not the first turns, so what is behind is dominated by the last of those.
+    std::set<int> before, behind;
+    int anchor = loop.header;
+    size_t last = 0;
+    for (int b : Straight(loop)) {
+      if (!code_.Dominates(b, loop.header)) continue;
+      before.insert(b);
+      const bool works = std::any_of(wanted_.ops.begin(), wanted_.ops.end(), [&](const Wanted& w) {
+        return !Instructions({b}, w).empty();
+      });
+      const size_t depth = code_.DominatorsOf(b);
+      if (works && depth > last) {
+        last = depth;
+        anchor = b;
+      }
+    }
+    const std::set<int> after = code_.Following(loop);
+    for (int b : Straight(loop))
+      if (after.count(b) && code_.Dominates(anchor, b) && !before.count(b)) behind.insert(b);
+    const double n = static_cast<double>(in_turn);
+    return {static_cast<double>(Instructions(before, op).size()) / n,
+            static_cast<double>(Instructions(behind, op).size()) / n};
+  }
+
+  // ---- rings --------------------------------------------------------------------------------
+  // Ring (its full barrier's byte) to the loads that fill it; depths against the schedule's.
+  void Rings(const Role* load) {
+    std::set<int64_t> inits;
+    for (const Instr& in : code_.instrs())
+      if (in.s->text.substr(0, 13) == "mbarrier.init")
+        inits.insert(code_.ByteOf(in.s->operands[0]));
+    if (load == nullptr) return;
+    std::map<int64_t, std::set<int>> rings;
+    std::set<int64_t> bases;
+    // In the loop slots are numbered at run time: what is constant is the ring.
+    std::set<int> turning;
+    for (const Loop* loop : LoopsOf(*load, true))
+      turning.insert(loop->blocks.begin(), loop->blocks.end());
+    for (int b : turning)
+      for (int i : code_.blocks()[static_cast<size_t>(b)].instrs) {
+        const Event e = code_.EventOf(i);
+        if (e.kind == Event::Kind::kFull || e.kind == Event::Kind::kExpect) bases.insert(e.number);
+        if (e.kind != Event::Kind::kCopy) continue;
+        for (size_t o = 0; o < wanted_.ops.size(); ++o)
+          if (wanted_.ops[o].load && wanted_.ops[o].at == e.at)
+            rings[e.number].insert(static_cast<int>(o));
+      }
+    for (const auto& [ring, ops] : rings) {
+      const auto next = bases.upper_bound(ring);
+      int depth = 0;
+      for (auto it = inits.lower_bound(ring);
+           it != inits.end() && (next == bases.end() || *it < *next); ++it)
+        ++depth;
+      for (int o : ops) {
+        const Wanted& op = wanted_.ops[static_cast<size_t>(o)];
+        if (depth < op.depth)
+          Fault(fmt::format("the ring of {} has {} slots, the schedule {}", op.name, depth,
+                            op.depth));
+      }
+      ++verdict_.rings;
+    }
+    rings_ = std::move(rings);
+  }
+
+  // ---- order and stages -----------------------------------------------------------------------
+  struct Seen {
+    int op = 0;
+    double at = 0;  // where in the turn: the median of its instructions
+    size_t count = 0;
+    int stage = -1;  // turns behind the loop; −1: not told
+    int before = -1;
+  };
+
+  // One of several ops of the role that share their place in the source cannot be told from others.
+  bool Alone(int o, int slice) const {
+    const Wanted& op = wanted_.ops[static_cast<size_t>(o)];
+    int same = 0;
+    for (const Wanted& other : wanted_.ops)
+      same += Mine(other, slice) && other.at == op.at && other.product == op.product;
+    return same == 1;
+  }
+
+  std::vector<Seen> Look(const std::vector<Event>& turn, int slice) {
+    std::vector<Seen> seen;
+    for (size_t o = 0; o < wanted_.ops.size(); ++o) {
+      const Wanted& op = wanted_.ops[o];
+      if (!Mine(op, slice)) continue;
+      std::vector<size_t> at;
+      for (size_t i = 0; i < turn.size(); ++i) {
+        if (turn[i].at != op.at) continue;
+        const bool mine = op.product
+                              ? turn[i].kind == Event::Kind::kProduct
+                              : turn[i].kind == Event::Kind::kCode &&
+                                    OnTiles(*code_.instrs()[static_cast<size_t>(turn[i].instr)].s);
+        if (mine) at.push_back(i);
+      }
+      if (at.empty() || !Alone(static_cast<int>(o), slice)) {
+        if (op.product)
+          Fault(fmt::format("product {} at {} is not in the turn", op.name, Show(op.at)));
+        ++verdict_.unseen;
+        continue;
+      }
+      seen.push_back(
+          {static_cast<int>(o), static_cast<double>(at[at.size() / 2]), at.size(), -1, -1});
+    }
+    std::sort(seen.begin(), seen.end(), [](const Seen& a, const Seen& b) { return a.at < b.at; });
+    return seen;
+  }
+
+  bool Reads(const Wanted& reader, int from) const {
+    return std::count(reader.reads.begin(), reader.reads.end(), from) > 0;
+  }
+  // The compiler's two departures, both because ptxas serializes products otherwise: what reads the
+  // old value of an accumulator that a product of the turn updates runs before that product; and
+  // what reads a product's result a turn later runs at the end of the result's own turn.
+  bool MayMove(int o) const {
+    const Wanted& op = wanted_.ops[static_cast<size_t>(o)];
+    if (op.product) return false;
+    for (size_t p = 0; p < wanted_.ops.size(); ++p) {
+      const Wanted& product = wanted_.ops[p];
+      if (!product.product) continue;
+      if (wanted_.results_kept && Reads(op, static_cast<int>(p))) return true;
+      for (int source : product.reads)
+        if (Reads(op, source) && !wanted_.ops[static_cast<size_t>(source)].load) return true;
+    }
+    return false;
+  }
+
+  void Order(const std::vector<Seen>& seen, bool staged) {
+    std::vector<std::string> least;
+    int fewest_moved = 0;
+    bool first = true;
+    std::set<int64_t> cuts;
+    for (const Seen& s : seen)
+      cuts.insert(wanted_.ops[static_cast<size_t>(s.op)].cycle -
+                  FloorDiv(wanted_.ops[static_cast<size_t>(s.op)].cycle, wanted_.ii) * wanted_.ii);
+    for (int64_t cut : cuts) {
+      std::vector<std::string> faults;
+      std::set<int> moved;
+      const auto slot = [&](const Seen& s) {
+        const int64_t c = wanted_.ops[static_cast<size_t>(s.op)].cycle - cut;
+        return c - FloorDiv(c, wanted_.ii) * wanted_.ii;
+      };
+      const auto stage = [&](const Seen& s) {
+        return FloorDiv(wanted_.ops[static_cast<size_t>(s.op)].cycle - cut, wanted_.ii);
+      };
+      for (size_t i = 0; i < seen.size(); ++i)
+        for (size_t j = i + 1; j < seen.size(); ++j) {
+          const Seen &a = seen[i], &b = seen[j];
+          const auto either = [&] {
+            if (!MayMove(a.op) && !MayMove(b.op)) return false;
+            moved.insert(MayMove(a.op) ? a.op : b.op);
+            return true;
+          };
+          if (slot(a) > slot(b) && !either())
+            faults.push_back(
+                fmt::format("{} runs before {}, the schedule has it after (slots {} and "
+                            "{} of {}, turn from {})",
+                            Name(a), Name(b), slot(a), slot(b), wanted_.ii, cut));
+          if (staged && a.stage >= 0 && b.stage >= 0 && a.stage - b.stage != stage(a) - stage(b) &&
+              !either())
+            faults.push_back(fmt::format("{} and {} are {} stages apart, in the schedule {}",
+                                         Name(a), Name(b), a.stage - b.stage, stage(a) - stage(b)));
+        }
+      if (first || faults.size() < least.size() ||
+          (faults.size() == least.size() && static_cast<int>(moved.size()) < fewest_moved)) {
+        least = std::move(faults);
+        fewest_moved = static_cast<int>(moved.size());
+      }
+      first = false;
+    }
+    for (std::string& f : least) Fault(std::move(f));
+    verdict_.moved += fewest_moved;
+  }
+  std::string Name(const Seen& s) const { return wanted_.ops[static_cast<size_t>(s.op)].name; }
+
+  // How many turns the loop is pipelined over: the same for all of its ops.
+  int Span(const Loop& loop, const std::vector<Seen>& seen) const {
+    std::map<double, int> votes;
+    for (const Seen& s : seen) {
+      const Copies c = CopiesOf(loop, wanted_.ops[static_cast<size_t>(s.op)], s.count);
+      votes[c.before + c.behind] += wanted_.ops[static_cast<size_t>(s.op)].product ? 100 : 1;
+    }
+    int span = 0, most = 0;
+    for (const auto& [copies, n] : votes)
+      if (copies == static_cast<int>(copies) && n > most) {
+        most = n;
+        span = static_cast<int>(copies);
+      }
+    return span;
+  }
+
+  void Compute(const Role& role, int slice) {
+    std::vector<const Loop*> loops = LoopsOf(role, false);
+    // The copy of the loop for fewer turns than stages has nothing of it in front.
+    const auto pipelined = [&](const Loop* loop) {
+      for (const Wanted& op : wanted_.ops)
+        if (Mine(op, slice) && CopiesOf(*loop, op, 1).before > 0) return true;
+      return false;
+    };
+    if (std::any_of(loops.begin(), loops.end(), pipelined))
+      loops.erase(
+          std::remove_if(loops.begin(), loops.end(), [&](const Loop* l) { return !pipelined(l); }),
+          loops.end());
+    for (const Loop* loop : loops) {
+      const std::vector<std::vector<Event>> turns = code_.Turns(*loop, role.first_warp);
+      if (turns.empty()) Fault("a loop with too many ways through a turn");
+      std::set<std::vector<Loc>> alike;
+      for (const std::vector<Event>& turn : turns) {
+        std::vector<Loc> places;
+        for (const Event& e : turn)
+          if (e.kind != Event::Kind::kCode || (!places.empty() && places.back() != e.at))
+            places.push_back(e.at);
+        if (!alike.insert(places).second) continue;
+        ++verdict_.turns;
+        std::vector<Seen> seen = Look(turn, slice);
+        int span = Span(*loop, seen);
+        for (Seen& s : seen) {
+          const Wanted& op = wanted_.ops[static_cast<size_t>(s.op)];
+          verdict_.products += op.product;
+          verdict_.masses += !op.product;
+          const Copies copies = CopiesOf(*loop, op, s.count);
+          const auto whole = [](double x) { return x == static_cast<int>(x); };
+          if (!op.product) {  // the first turns may be folded: not told then
+            if (whole(copies.before) && whole(copies.behind) &&
+                copies.before + copies.behind == span)
+              s.stage = static_cast<int>(copies.behind);
+            continue;
+          }
+          s.before = static_cast<int>(copies.before + 0.5);
+          s.stage = static_cast<int>(copies.behind + 0.5);
+          if (s.before + s.stage != span || s.before != copies.before || s.stage != copies.behind)
+            Fault(
+                fmt::format("{} stands {} times before the loop and {} times behind it, others {} "
+                            "times together",
+                            op.name, copies.before, copies.behind, span));
+        }
+        Order(seen, true);
+        for (size_t i = 0; i + 1 < seen.size(); ++i)
+          if (!MayMove(seen[i].op) && !MayMove(seen[i + 1].op))
+            verdict_.neighbours.push_back({seen[i].op, seen[i + 1].op});
+        Waits(turn);
+        FullBarriers(turn, slice);
+      }
+    }
+  }
+
+  // ---- waits ----------------------------------------------------------------------------------
+  // A wait for products ends one whose result is read, or whose register operand is written again,
+  // before the next wait: otherwise a later or a weaker one would do. Only the end of a turn may
+  // await more, where the compiler has said so.
+  void Waits(const std::vector<Event>& turn) {
+    struct Group {
+      std::set<emu::RegId> results, operands;
+    };
+    std::vector<Event> thrice;
+    for (int i = 0; i < 3; ++i) thrice.insert(thrice.end(), turn.begin(), turn.end());
+    std::vector<Group> pending;
+    Group open;
+    int at_end = 0;
+    for (size_t i = 0; i < thrice.size(); ++i) {
+      const Event& e = thrice[i];
+      const Instr& in = code_.instrs()[static_cast<size_t>(e.instr)];
+      if (e.kind == Event::Kind::kProduct) {
+        open.results.insert(in.writes.begin(), in.writes.end());
+        for (emu::RegId r : in.reads)
+          if (!std::count(in.writes.begin(), in.writes.end(), r)) open.operands.insert(r);
+      } else if (e.kind == Event::Kind::kCommit) {
+        pending.push_back(std::move(open));
+        open = Group();
+      } else if (e.kind == Event::Kind::kWait) {
+        const size_t keep = std::min(pending.size(), static_cast<size_t>(e.number));
+        const bool looked_at = i >= turn.size() && i < 2 * turn.size();
+        verdict_.waits += looked_at;
+        if (keep == pending.size()) {
+          if (looked_at) Fault(fmt::format("the wait at {} ends no product", Show(e.at)));
+          continue;
+        }
+        Group youngest = pending[pending.size() - keep - 1];
+        pending.erase(pending.begin(), pending.end() - static_cast<std::ptrdiff_t>(keep));
+        if (!looked_at) continue;
+        bool demanded = false, more = false, chained = false;
+        for (size_t j = i + 1; j < thrice.size() && !demanded; ++j) {
+          if (thrice[j].kind == Event::Kind::kWait) {
+            more = true;
+            break;
+          }
+          const Instr& next = code_.instrs()[static_cast<size_t>(thrice[j].instr)];
+          const bool product = thrice[j].kind == Event::Kind::kProduct;
+          // A buffer that no ring has: it is filled again when the product has read it.
+          demanded = demanded || (next.s->opcode == "st" && next.s->Has("shared")) ||
+                     next.s->opcode == "stmatrix";
+          const bool copies = next.s->opcode == "mov";
+          for (emu::RegId r : next.reads) {
+            if (!youngest.results.count(r)) continue;
+            if (copies) youngest.results.insert(next.writes.begin(), next.writes.end());
+            chained = chained || product;
+            demanded = demanded || (!copies && !product);
+          }
+          for (emu::RegId r : next.writes)
+            demanded = demanded || (youngest.operands.count(r) && !copies);
+        }
+        // Not obeyed yet: a result that only goes into the next product needs no wait between.
+        if (!demanded && chained && more) {
+          ++verdict_.chained;
+          continue;
+        }
+        if (demanded) continue;
+        if (more || ++at_end > 1 || wanted_.awaited_at_end == 0)
+          Fault(
+              fmt::format("the wait at {} (pending {}) is stronger than the order demands: nobody "
+                          "reads the youngest product it ends",
+                          Show(e.at), e.number));
+      }
+    }
+  }
+
+  // A full barrier is awaited right before the first product that reads the ring.
+  void FullBarriers(const std::vector<Event>& turn, int slice) {
+    for (size_t i = 0; i < turn.size(); ++i) {
+      if (turn[i].kind != Event::Kind::kFull) continue;
+      const auto ring = rings_.find(turn[i].number);
+      if (ring == rings_.end()) continue;
+      size_t next = i;
+      while (next < turn.size() && turn[next].kind != Event::Kind::kProduct) ++next;
+      if (next == turn.size()) continue;
+      bool product_reads = false, this_one = false;
+      for (const Wanted& op : wanted_.ops)
+        if (op.product && Mine(op, slice))
+          for (int load : ring->second)
+            if (Reads(op, load)) {
+              product_reads = true;
+              this_one = this_one || op.at == turn[next].at;
+            }
+      if (product_reads && !this_one)
+        Fault(fmt::format("a ring is awaited at {}, before a product that does not read it",
+                          Show(turn[i].at)));
+    }
+  }
+
+  const Code& code_;
+  WantedLoop wanted_;
+  Verdict verdict_;
+  std::map<int64_t, std::set<int>> rings_;
+};
+
+}  // namespace
+
+Verdict Compare(const Code& code, const WantedLoop& wanted) { return Comparer(code, wanted).Run(); }
+
+}  // namespace tilec::obeyed

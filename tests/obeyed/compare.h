@@ -1,0 +1,48 @@
+// A schedule beside the turns of the loop that was emitted for it. What a schedule says in cycles,
+// a program can only say in order: every role's turn must run its ops in the cyclic order of their
+// slots from some cut on, and the stages are those that follow from that cut. See the .cc for the
+// two rules by which the compiler departs from that order, which are the only ones accepted.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/obeyed/ptx_code.h"
+
+namespace tilec::obeyed {
+
+// One op of the schedule, with what the graph says of it.
+struct Wanted {
+  std::string name;
+  Loc at;
+  int64_t cycle = 0;
+  int slice = -1;          // −1: of all
+  bool product = false;    // on the tensor core
+  bool load = false;       // through a ring
+  std::vector<int> reads;  // indices of the ops whose results it reads, of any iteration
+  int depth = 0;           // load: slots of its ring
+};
+
+struct WantedLoop {
+  int64_t ii = 1;
+  int slices = 1;
+  int warps = 4;  // of each compute role
+  std::vector<Wanted> ops;
+  // Products that the compiler said it awaits at the end of the turn although the schedule has them
+  // under way there; ops that it said run at the end of the turn of the product they read.
+  int awaited_at_end = 0;
+  bool results_kept = false;
+};
+
+struct Verdict {
+  std::vector<std::string> faults;  // empty: obeyed
+  int turns = 0, products = 0, masses = 0, unseen = 0, moved = 0, waits = 0, rings = 0;
+  int chained = 0;                              // waits between products of one accumulator
+  std::vector<std::pair<int, int>> neighbours;  // ops seen one after the other, for mutants
+};
+
+Verdict Compare(const Code& code, const WantedLoop& wanted);
+
+}  // namespace tilec::obeyed

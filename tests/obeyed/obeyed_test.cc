@@ -1,0 +1,263 @@
+// Is the schedule obeyed? Every call of the `test` blocks of .tile files is compiled as by default
+// and with two row slices; its PTX is read back (tests/obeyed/ptx_code.h) and compared with what
+// the scheduler decided (compare.h). Then the schedule is changed, two neighbours swapped or one op
+// moved by a turn, and the PTX with it must no longer pass; likewise PTX whose waits are stronger.
+//
+//   obeyed_test LOOPS FILE.tile…      LOOPS: at least so many different loops follow a schedule
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <set>
+
+#include "api/pipeline.h"
+#include "api/stdlib.h"
+#include "tests/obeyed/compare.h"
+#include "tests/test_calls.h"
+
+namespace tilec {
+namespace {
+
+using obeyed::Code;
+using obeyed::Compare;
+using obeyed::Verdict;
+using obeyed::WantedLoop;
+
+WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::LoopReport& loop,
+                    const SourceMap& sources) {
+  const scheduler::Graph& graph = loop.extraction.graph;
+  const ir::Schedule& schedule = loop.solution.schedule;
+  WantedLoop wanted;
+  wanted.ii = schedule.ii;
+  wanted.slices = decided.slices;
+  wanted.warps = 4 * decided.warpgroups;
+  for (const scheduler::GraphOp& op : graph.ops) {
+    obeyed::Wanted w;
+    w.name = op.name;
+    const LineCol place = sources.Locate(op.at.file, op.at.begin);
+    w.at = {place.line, place.column};
+    w.slice = decided.slices > 1 ? op.slice : -1;
+    w.load = op.variable_latency;
+    w.product = op.async && !w.load;
+    for (const ir::ScheduledOp& s : schedule.ops)
+      if (s.name == op.name) w.cycle = s.cycle;
+    for (const ir::Channel& c : schedule.channels)
+      if (c.value == op.name && w.load) w.depth = c.depth;
+    wanted.ops.push_back(std::move(w));
+  }
+  for (const scheduler::GraphEdge& e : graph.edges)
+    if (e.kind != scheduler::EdgeKind::kOrder)
+      wanted.ops[static_cast<size_t>(e.to)].reads.push_back(e.from);
+  for (const std::string& note : loop.notes) {
+    wanted.awaited_at_end += note.find("under way when its turn ends") != std::string::npos;
+    wanted.results_kept =
+        wanted.results_kept || note.find("end of the turn of the product") != std::string::npos;
+  }
+  return wanted;
+}
+
+// Faults that are known, each with its reason. One that is gone must leave the table.
+struct Known {
+  const char* file;
+  const char* call;  // as it begins
+  const char* schedule;
+  const char* fault;  // as it begins
+  const char* reason;
+};
+constexpr Known kKnown[] = {
+    {"matmul_types.tile", "gemm_i8(K=256", "solve:slices=2", "the ring of load",
+     "the buffer of the i32 result is not among the bytes that the scheduler counts"},
+};
+
+struct Counts {
+  int programs = 0, fallen_back = 0, loops = 0, turns = 0, products = 0, masses = 0, unseen = 0;
+  int moved = 0, waits = 0, chained = 0, rings = 0, mutants = 0, unnoticed = 0;
+};
+
+class Tester {
+ public:
+  int File(const std::string& path) {
+    api::Loaded loaded;
+    DiagSink diags;
+    auto program = api::LoadProgram(loaded.sources, path, api::StandardLibrary(), diags);
+    if (!program.ok()) {
+      fmt::print("{}", RenderAll(diags, loaded.sources));
+      return 1;
+    }
+    loaded.program = std::move(*program);
+    int failed = 0;
+    for (const frontend::TestInfo& test : loaded.program->tests())
+      for (const frontend::TestCallInfo& call : test.calls)
+        for (const char* schedule : {"solve", "solve:slices=2"}) {
+          DiagSink said;
+          const Result<bool> obeys = One(loaded, call, schedule, said);
+          if (!obeys.ok()) fmt::print("{}", RenderAll(said, loaded.sources));
+          failed += !obeys.ok() || !*obeys;
+        }
+    return failed;
+  }
+  const Counts& counts() const { return counts_; }
+
+ private:
+  Result<bool> One(const api::Loaded& loaded, const frontend::TestCallInfo& call,
+                   const char* schedule, DiagSink& diags) {
+    TRY(const api::Call bound, BindDense(*loaded.program, call, diags));
+    api::PipelineOptions options;
+    options.schedule = schedule;
+    api::Observation look;
+    api::Lowered lowered;
+    look.lowered = &lowered;
+    TRY(const backend::KernelImage image,
+        api::CompileCall(loaded, call.kernel, bound, options, nullptr, &look, nullptr, diags));
+    if (!seen_.insert(image.ptx).second) return true;
+    ++counts_.programs;
+    if (!lowered.by_schedule) {
+      ++counts_.fallen_back;
+      return true;
+    }
+    std::string why;
+    const std::unique_ptr<Code> code = Code::Read(image.ptx, &why);
+    if (!code) {
+      fmt::print("{}: {}\n", CallText(call), why);
+      return false;
+    }
+    bool good = true;
+    for (const scheduler::LoopReport& loop : lowered.schedule.loops) {
+      if (!loop.applied) continue;
+      const WantedLoop wanted = WantedOf(lowered.schedule, loop, loaded.sources);
+      Verdict verdict = Compare(*code, wanted);
+      auto& faults = verdict.faults;
+      faults.erase(std::remove_if(faults.begin(), faults.end(),
+                                  [&](const std::string& fault) {
+                                    return IsKnown(CallText(call), schedule, fault);
+                                  }),
+                   faults.end());
+      ++counts_.loops;
+      counts_.turns += verdict.turns;
+      counts_.products += verdict.products;
+      counts_.masses += verdict.masses;
+      counts_.unseen += verdict.unseen;
+      counts_.moved += verdict.moved;
+      counts_.waits += verdict.waits;
+      counts_.chained += verdict.chained;
+      counts_.rings += verdict.rings;
+      if (!faults.empty()) {
+        good = false;
+        fmt::print("{} {}, loop at line {}, II {}:\n", CallText(call), schedule,
+                   loaded.sources.Locate(loop.at.file, loop.at.begin).line, wanted.ii);
+        for (const std::string& fault : verdict.faults) fmt::print("  {}\n", fault);
+        for (const std::string& note : loop.notes) fmt::print("  note: {}\n", note);
+        continue;
+      }
+      if (Compare(*code, wanted).faults.empty()) {
+        Mutate(*code, wanted, verdict, CallText(call));
+        Strengthen(image.ptx, wanted);
+      }
+    }
+    return good;
+  }
+
+  bool IsKnown(const std::string& call, const std::string& schedule, const std::string& fault) {
+    for (size_t i = 0; i < std::size(kKnown); ++i) {
+      const Known& k = kKnown[i];
+      if (call.rfind(k.call, 0) != 0 || schedule != k.schedule || fault.rfind(k.fault, 0) != 0)
+        continue;
+      known_.insert(i);
+      return true;
+    }
+    return false;
+  }
+
+  void Judge(const Code& code, const WantedLoop& mutant, const std::string& what) {
+    ++counts_.mutants;
+    if (!Compare(code, mutant).faults.empty()) return;
+    ++counts_.unnoticed;
+    fmt::print("UNNOTICED {}\n", what);
+  }
+
+  // Two ops that run one after the other change places; one op runs a turn later.
+  void Mutate(const Code& code, const WantedLoop& wanted, const Verdict& verdict,
+              const std::string& call) {
+    for (const auto& [a, b] : verdict.neighbours) {
+      WantedLoop mutant = wanted;
+      auto &x = mutant.ops[static_cast<size_t>(a)].cycle,
+           &y = mutant.ops[static_cast<size_t>(b)].cycle;
+      const int64_t xs = x % wanted.ii, ys = y % wanted.ii;
+      if (xs == ys) continue;
+      x += ys - xs;
+      y += xs - ys;
+      Judge(code, mutant,
+            fmt::format("{}: {} and {} swapped", call, wanted.ops[static_cast<size_t>(a)].name,
+                        wanted.ops[static_cast<size_t>(b)].name));
+    }
+    for (size_t i = 0; i < wanted.ops.size(); ++i) {
+      if (!wanted.ops[i].product || verdict.products < 2) continue;
+      int products = 0;
+      for (const obeyed::Wanted& op : wanted.ops)
+        products += op.product && op.slice == wanted.ops[i].slice;
+      if (products < 2) continue;
+      WantedLoop mutant = wanted;
+      mutant.ops[i].cycle += wanted.ii;
+      Judge(code, mutant, fmt::format("{}: {} a turn later", call, wanted.ops[i].name));
+    }
+  }
+
+  // Every wait that leaves products under way awaits one more of them.
+  void Strengthen(const std::string& ptx, const WantedLoop& wanted) {
+    const std::string what = "wgmma.wait_group.sync.aligned ";
+    for (size_t at = ptx.find(what); at != std::string::npos; at = ptx.find(what, at + 1)) {
+      const size_t digit = at + what.size();
+      if (ptx[digit] == '0') continue;
+      std::string stronger = ptx;
+      --stronger[digit];
+      std::string why;
+      const std::unique_ptr<Code> code = Code::Read(stronger, &why);
+      // Only waits of the loop's turns are looked at.
+      const Verdict verdict = Compare(*code, wanted);
+      strengthened_ += !verdict.faults.empty();
+    }
+  }
+
+ public:
+  int strengthened_ = 0;
+  std::set<size_t> known_;  // that were seen
+
+ private:
+  std::set<std::string> seen_;
+  Counts counts_;
+};
+
+int Main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  Tester tester;
+  int failed = 0;
+  for (int i = 2; i < argc; ++i) failed += tester.File(argv[i]);
+  const Counts& c = tester.counts();
+  fmt::print(
+      "{} programs, {} of them not by a schedule; {} loops, {} turns: {} products, {} masses in "
+      "order, {} moved by rule, {} not to be told apart; {} waits ({} within one accumulator), "
+      "{} rings\n",
+      c.programs, c.fallen_back, c.loops, c.turns, c.products, c.masses, c.moved, c.unseen, c.waits,
+      c.chained, c.rings);
+  fmt::print("{} changed schedules, {} unnoticed; {} stronger waits noticed\n", c.mutants,
+             c.unnoticed, tester.strengthened_);
+  for (size_t i = 0; i < std::size(kKnown); ++i)
+    for (int f = 2; f < argc; ++f)
+      if (std::string(argv[f]).find(kKnown[i].file) != std::string::npos &&
+          !tester.known_.count(i)) {
+        fmt::print("no longer seen: {} {}, {}\n", kKnown[i].call, kKnown[i].schedule,
+                   kKnown[i].fault);
+        ++failed;
+      }
+  const bool enough = c.loops >= std::atoi(argv[1]);
+  if (!enough) fmt::print("fewer loops follow a schedule than {}\n", argv[1]);
+  return failed || c.unnoticed || !enough ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace tilec
+
+int main(int argc, char** argv) { return tilec::Main(argc, argv); }
