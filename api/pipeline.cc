@@ -263,7 +263,10 @@ Result<ir::Function> Lower(const Loaded& loaded, ir::Function fn, const Pipeline
     TRY(const ir::WarpCheckStats stats, ir::CheckWarps(fn, {}, diags));
     (void)stats;
   }
-  if (look && look->lowered) *look->lowered = {way.schedule, std::move(decided)};
+  if (look && look->lowered) {
+    *look->lowered = {way.schedule, {}};
+    if (way.schedule && scheduled->decided) look->lowered->schedule = *scheduled->decided;
+  }
   return fn;
 }
 

@@ -397,8 +397,10 @@ class Comparer {
                             op.name, copies.before, copies.behind, span));
         }
         Order(seen, true);
+        // Two ops in a circle have one order only: then it is the stages that tell.
         for (size_t i = 0; i + 1 < seen.size(); ++i)
-          if (!MayMove(seen[i].op) && !MayMove(seen[i + 1].op))
+          if (!MayMove(seen[i].op) && !MayMove(seen[i + 1].op) &&
+              (seen.size() > 2 || (seen[i].stage >= 0 && seen[i + 1].stage >= 0)))
             verdict_.neighbours.push_back({seen[i].op, seen[i + 1].op});
         Waits(turn);
         FullBarriers(turn, slice);

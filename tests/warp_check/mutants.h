@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/function.h"
+#include "ir/warp_check/check.h"
 
 namespace tilec::ir {
 
@@ -18,6 +19,16 @@ struct Mutant {
 };
 
 std::vector<Mutant> MutantsOf(const Function& fn);
+
+// What the verifier says of a mutant. What it accepts has a row in the table of changes that are no
+// mistake, with a reason that is checked; or it survives, and the verifier has a hole.
+struct MutantVerdict {
+  enum class Kind { kRejected, kHarmless, kSurvives };
+  Kind kind = Kind::kSurvives;
+  std::string text;  // the diagnostic's name, the reason, or the mutant
+};
+using Uses = std::vector<WarpOpUse>;  // of the original
+MutantVerdict Judge(const Function& fn, const Uses& uses, const Mutant& mutant);
 
 // The role an op stands in, or an invalid id.
 OpId RoleOf(const Function& fn, OpId op);

@@ -26,119 +26,6 @@
 namespace tilec {
 namespace {
 
-using Uses = std::vector<ir::WarpOpUse>;
-
-const ir::WarpOpUse& UseOf(const Uses& uses, ir::OpId id) {
-  return uses[static_cast<size_t>(id.index)];
-}
-
-// The largest count behind a scalar that is computed from a counter.
-int64_t LargestCount(const ir::Function& fn, const Uses& uses, ir::ValueId v) {
-  const ir::Op* def = fn.def(v);
-  if (!def) return INT64_MAX;
-  if (def->kind == ir::OpKind::kCounterRead) return UseOf(uses, fn.values[v].def).largest;
-  return def->operands.empty() ? INT64_MAX : LargestCount(fn, uses, def->operands[0]);
-}
-
-bool Needed(const ir::Function& fn, const Uses& uses, ir::OpId id) {
-  if (fn.ops[id].kind != ir::OpKind::kElect) return UseOf(uses, id).needed;
-  for (ir::OpId inner : fn.blocks[fn.ops[id].regions[0]].ops)
-    if (UseOf(uses, inner).needed) return true;
-  return false;
-}
-
-// Mutants that are no mistake: why, and how that is seen.
-struct Harmless {
-  const char* kinds;  // separated by "; "
-  const char* reason;
-  bool (*holds)(const ir::Function& fn, const Uses& uses, const ir::Mutant& mutant);
-};
-
-constexpr Harmless kHarmless[] = {
-    {"remove mbar_wait; slot 0 awaited",
-     "the slot is filled for the first time: the wait passes at once",
-     [](const auto& fn, const auto& uses, const auto& m) { return !Needed(fn, uses, m.op); }},
-    {"loaded before mbar_wait", "the slot is filled for the first time: the wait passes at once",
-     [](const auto& fn, const auto& uses, const auto& m) {
-       const auto& ops = fn.blocks[fn.ops[m.op].block].ops;
-       ir::OpId wait;
-       for (ir::OpId id : ops) {
-         if (id == m.op) break;
-         if (fn.ops[id].kind == ir::OpKind::kMbarWait) wait = id;
-       }
-       return !Needed(fn, uses, wait);
-     }},
-    {"remove mbar_arrive; released before mma_wait; slot 0 released",
-     "nobody waits for the last release of a ring",
-     [](const auto& fn, const auto& uses, const auto& m) { return !Needed(fn, uses, m.op); }},
-    {"released before mma_wait; loaded before mbar_wait",
-     "a ring in step with this one, refilled by the same loop, is released after the wait",
-     [](const auto& fn, const auto&, const auto& m) {
-       std::set<ir::ValueId> refilled, released;
-       ir::ValueId mine;
-       for (ir::OpId inner : fn.blocks[fn.ops[m.op].regions[0]].ops)
-         if (fn.ops[inner].kind == ir::OpKind::kMbarArrive) mine = fn.ops[inner].operands[0];
-       for (const ir::Block& block : fn.blocks) {
-         std::set<ir::ValueId> awaited;
-         bool after = false, here = false;  // an mma_wait; the mutated op, or a wait for its ring
-         for (ir::OpId id : block.ops) {
-           const ir::Op& op = fn.ops[id];
-           if (op.kind == ir::OpKind::kMbarWait) {
-             here = here || op.operands[0] == mine;
-             if (op.operands[0] != mine) awaited.insert(op.operands[0]);
-           }
-           after = after || op.kind == ir::OpKind::kMmaWait;
-           here = here || (!mine.valid() && id == m.op);
-           if (op.kind == ir::OpKind::kElect && after && id != m.op)
-             for (ir::OpId inner : fn.blocks[op.regions[0]].ops)
-               if (fn.ops[inner].kind == ir::OpKind::kMbarArrive)
-                 released.insert(fn.ops[inner].operands[0]);
-         }
-         if (here) refilled.insert(awaited.begin(), awaited.end());
-       }
-       for (ir::ValueId v : refilled)
-         if (released.count(v)) return true;
-       return false;
-     }},
-    {"slot 0 released; slot 0 awaited; slots of a shallower ring; parity of a shallower ring",
-     "so early in the program that the count is small: the value is the same",
-     [](const auto& fn, const auto& uses, const auto& m) {
-       const ir::Op& op = fn.ops[m.op];
-       const bool slot = op.kind == ir::OpKind::kMbarWait || op.kind == ir::OpKind::kMbarArrive;
-       const int64_t most = LargestCount(fn, uses, slot ? op.operands.back() : op.operands[0]);
-       return most < (slot ? 1 : static_cast<int64_t>(fn.def(op.operands[1])->number("value")) - 1);
-     }},
-    {"remove counter_add; count twice", "the counter is not read afterwards",
-     [](const auto& fn, const auto& uses, const auto& m) { return !Needed(fn, uses, m.op); }},
-    {"operand let go", "a later wait, which ends the product, keeps it",
-     [](const auto&, const auto& uses, const auto& m) { return !UseOf(uses, m.op).holds; }},
-    {"remove mma_wait",
-     "the product goes into the accumulator of the next, and groups end in order",
-     [](const auto& fn, const auto&, const auto& m) {
-       for (const ir::Op& user : fn.ops)
-         for (size_t i = 0; i < user.operands.size(); ++i)
-           if (user.operands[i] == fn.ops[m.op].results[0] &&
-               (user.kind != ir::OpKind::kMmaFence || i != 0))
-             return false;
-       return true;
-     }},
-    {"remove mma_commit", "another product is committed before the wait for both",
-     [](const auto& fn, const auto&, const auto& m) {
-       bool after = false, again = false;
-       for (ir::OpId id : fn.blocks[fn.ops[m.op].block].ops) {
-         const ir::Op& op = fn.ops[id];
-         if (after && op.kind == ir::OpKind::kMmaCommit) again = true;
-         if (after && op.kind == ir::OpKind::kMmaWait) return again && op.i("pending") == 0;
-         after = after || id == m.op;
-       }
-       return false;
-     }},
-    {"remove cta_sync", "no two accesses are ordered by this barrier alone",
-     [](const auto& fn, const auto& uses, const auto& m) { return !Needed(fn, uses, m.op); }},
-    {"remove fence_async", "no ordinary and asynchronous access are ordered by this fence alone",
-     [](const auto& fn, const auto& uses, const auto& m) { return !Needed(fn, uses, m.op); }},
-};
-
 struct Counts {
   int loops = 0, unrated = 0, programs = 0, mutants = 0, rejected = 0, equal = 0, survived = 0;
   double slowest_ms = 0;
@@ -198,30 +85,22 @@ class Tester {
                  rate.unit, call.kernel, schedule);
     }
     for (const ir::Mutant& m : ir::MutantsOf(fn)) {
-      ir::Function mutant = fn;
-      m.apply(mutant);
       ++counts_.mutants;
-      DiagSink said;
-      if (!ir::CheckWarps(mutant, {}, said).ok()) {
-        ++counts_.rejected;
-        ++counts_.codes[said.all()[0].def->name];
-        continue;
+      const ir::MutantVerdict verdict = ir::Judge(fn, stats.uses, m);
+      switch (verdict.kind) {
+        case ir::MutantVerdict::Kind::kRejected:
+          ++counts_.rejected;
+          ++counts_.codes[verdict.text];
+          break;
+        case ir::MutantVerdict::Kind::kHarmless:
+          ++counts_.equal;
+          ++counts_.reasons[fmt::format("{}: {}", m.kind, verdict.text)];
+          break;
+        case ir::MutantVerdict::Kind::kSurvives:
+          ++counts_.survived;
+          fmt::print("SURVIVES {} {}: {}\n", call.kernel, schedule, verdict.text);
+          break;
       }
-      const Harmless* why = nullptr;
-      for (const Harmless& h : kHarmless)
-        if (fmt::format("; {}; ", h.kinds).find(fmt::format("; {}; ", m.kind)) !=
-                std::string::npos &&
-            h.holds(fn, stats.uses, m))
-          why = &h;
-      if (why) {
-        ++counts_.equal;
-        ++counts_.reasons[fmt::format("{}: {}", m.kind, why->reason)];
-        continue;
-      }
-      ++counts_.survived;
-      const ir::OpId role = ir::RoleOf(fn, m.op);
-      fmt::print("SURVIVES {} {}: {}, role {}: {}\n", call.kernel, schedule, m.kind,
-                 role.valid() ? fn.ops[role].s("name") : "-", ir::PrintOp(fn, m.op));
     }
     return Done();
   }

@@ -1,0 +1,142 @@
+// The changes that are no mistake, and why.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <set>
+
+#include "ir/text.h"
+#include "support/diag.h"
+#include "tests/warp_check/mutants.h"
+
+namespace tilec::ir {
+namespace {
+
+const WarpOpUse& UseOf(const Uses& uses, OpId id) { return uses[static_cast<size_t>(id.index)]; }
+
+// The largest count behind a scalar that is computed from a counter.
+int64_t LargestCount(const Function& fn, const Uses& uses, ValueId v) {
+  const Op* def = fn.def(v);
+  if (!def) return INT64_MAX;
+  if (def->kind == OpKind::kCounterRead) return UseOf(uses, fn.values[v].def).largest;
+  return def->operands.empty() ? INT64_MAX : LargestCount(fn, uses, def->operands[0]);
+}
+
+bool Needed(const Function& fn, const Uses& uses, OpId id) {
+  if (fn.ops[id].kind != OpKind::kElect) return UseOf(uses, id).needed;
+  for (OpId inner : fn.blocks[fn.ops[id].regions[0]].ops)
+    if (UseOf(uses, inner).needed) return true;
+  return false;
+}
+
+// Mutants that are no mistake: why, and how that is seen.
+struct Harmless {
+  const char* kinds;  // separated by "; "
+  const char* reason;
+  bool (*holds)(const Function& fn, const Uses& uses, const Mutant& mutant);
+};
+
+constexpr Harmless kHarmless[] = {
+    {"remove mbar_wait; slot 0 awaited",
+     "the slot is filled for the first time: the wait passes at once",
+     [](const auto& fn, const auto& uses, const auto& m) { return !Needed(fn, uses, m.op); }},
+    {"loaded before mbar_wait", "the slot is filled for the first time: the wait passes at once",
+     [](const auto& fn, const auto& uses, const auto& m) {
+       const auto& ops = fn.blocks[fn.ops[m.op].block].ops;
+       OpId wait;
+       for (OpId id : ops) {
+         if (id == m.op) break;
+         if (fn.ops[id].kind == OpKind::kMbarWait) wait = id;
+       }
+       return !Needed(fn, uses, wait);
+     }},
+    {"remove mbar_arrive; released before mma_wait; slot 0 released",
+     "nobody waits for the last release of a ring",
+     [](const auto& fn, const auto& uses, const auto& m) { return !Needed(fn, uses, m.op); }},
+    {"released before mma_wait; loaded before mbar_wait",
+     "a ring in step with this one, refilled by the same loop, is released after the wait",
+     [](const auto& fn, const auto&, const auto& m) {
+       std::set<ValueId> refilled, released;
+       ValueId mine;
+       for (OpId inner : fn.blocks[fn.ops[m.op].regions[0]].ops)
+         if (fn.ops[inner].kind == OpKind::kMbarArrive) mine = fn.ops[inner].operands[0];
+       for (const Block& block : fn.blocks) {
+         std::set<ValueId> awaited;
+         bool after = false, here = false;  // an mma_wait; the mutated op, or a wait for its ring
+         for (OpId id : block.ops) {
+           const Op& op = fn.ops[id];
+           if (op.kind == OpKind::kMbarWait) {
+             here = here || op.operands[0] == mine;
+             if (op.operands[0] != mine) awaited.insert(op.operands[0]);
+           }
+           after = after || op.kind == OpKind::kMmaWait;
+           here = here || (!mine.valid() && id == m.op);
+           if (op.kind == OpKind::kElect && after && id != m.op)
+             for (OpId inner : fn.blocks[op.regions[0]].ops)
+               if (fn.ops[inner].kind == OpKind::kMbarArrive)
+                 released.insert(fn.ops[inner].operands[0]);
+         }
+         if (here) refilled.insert(awaited.begin(), awaited.end());
+       }
+       for (ValueId v : refilled)
+         if (released.count(v)) return true;
+       return false;
+     }},
+    {"slot 0 released; slot 0 awaited; slots of a shallower ring; parity of a shallower ring",
+     "so early in the program that the count is small: the value is the same",
+     [](const auto& fn, const auto& uses, const auto& m) {
+       const Op& op = fn.ops[m.op];
+       const bool slot = op.kind == OpKind::kMbarWait || op.kind == OpKind::kMbarArrive;
+       const int64_t most = LargestCount(fn, uses, slot ? op.operands.back() : op.operands[0]);
+       return most < (slot ? 1 : static_cast<int64_t>(fn.def(op.operands[1])->number("value")) - 1);
+     }},
+    {"remove counter_add; count twice", "the counter is not read afterwards",
+     [](const auto& fn, const auto& uses, const auto& m) { return !Needed(fn, uses, m.op); }},
+    {"operand let go", "a later wait, which ends the product, keeps it",
+     [](const auto&, const auto& uses, const auto& m) { return !UseOf(uses, m.op).holds; }},
+    {"remove mma_wait",
+     "the product goes into the accumulator of the next, and groups end in order",
+     [](const auto& fn, const auto&, const auto& m) {
+       for (const Op& user : fn.ops)
+         for (size_t i = 0; i < user.operands.size(); ++i)
+           if (user.operands[i] == fn.ops[m.op].results[0] &&
+               (user.kind != OpKind::kMmaFence || i != 0))
+             return false;
+       return true;
+     }},
+    {"remove mma_commit", "another product is committed before the wait for both",
+     [](const auto& fn, const auto&, const auto& m) {
+       bool after = false, again = false;
+       for (OpId id : fn.blocks[fn.ops[m.op].block].ops) {
+         const Op& op = fn.ops[id];
+         if (after && op.kind == OpKind::kMmaCommit) again = true;
+         if (after && op.kind == OpKind::kMmaWait) return again && op.i("pending") == 0;
+         after = after || id == m.op;
+       }
+       return false;
+     }},
+    {"remove cta_sync", "no two accesses are ordered by this barrier alone",
+     [](const auto& fn, const auto& uses, const auto& m) { return !Needed(fn, uses, m.op); }},
+    {"remove fence_async", "no ordinary and asynchronous access are ordered by this fence alone",
+     [](const auto& fn, const auto& uses, const auto& m) { return !Needed(fn, uses, m.op); }},
+};
+
+}  // namespace
+
+MutantVerdict Judge(const Function& fn, const Uses& uses, const Mutant& m) {
+  Function mutant = fn;
+  m.apply(mutant);
+  DiagSink said;
+  if (!CheckWarps(mutant, {}, said).ok())
+    return {MutantVerdict::Kind::kRejected, said.all()[0].def->name};
+  for (const Harmless& h : kHarmless)
+    if (fmt::format("; {}; ", h.kinds).find(fmt::format("; {}; ", m.kind)) != std::string::npos &&
+        h.holds(fn, uses, m))
+      return {MutantVerdict::Kind::kHarmless, h.reason};
+  const OpId role = RoleOf(fn, m.op);
+  return {MutantVerdict::Kind::kSurvives,
+          fmt::format("{}, role {}: {}", m.kind, role.valid() ? fn.ops[role].s("name") : "-",
+                      PrintOp(fn, m.op))};
+}
+
+}  // namespace tilec::ir
