@@ -432,14 +432,27 @@ Clause Model::Different(const Placement& p) {
       const Lit same = Same(u, v);
       clause.push_back(p.group[u] == p.group[v] ? ~same : same);
     }
-  for (const auto& [pair, before] : order_) {
-    const auto& [u, v] = pair;
-    bool share = false;
-    for (const UnitUse& a : graph_.ops[u].uses)
-      for (const UnitUse& b : graph_.ops[v].uses) share = share || a.unit == b.unit;
-    if (!share) continue;
-    const bool is = FloorMod(p.cycle[u], ii_) < FloorMod(p.cycle[v], ii_);
-    clause.push_back(is ? ~before : before);
+  // As seen from the first user w of a unit: does u come before v? It does if at least two of
+  // w < u, u < v and v < w hold.
+  for (size_t f = 0; f < graph_.units.size(); ++f) {
+    if (graph_.units[f].fluid || graph_.units[f].capacity != 1) continue;
+    std::vector<int> users;
+    for (int v = 0; v < n; ++v)
+      for (const UnitUse& use : graph_.ops[v].uses)
+        if (use.unit == static_cast<int>(f) && use.cycles > 0) users.push_back(v);
+    for (size_t i = 1; i < users.size(); ++i)
+      for (size_t j = 1; j < i; ++j) {
+        const int w = users[0], u = users[j], v = users[i];
+        auto from_w = [&](int op) { return FloorMod(p.cycle[op] - p.cycle[w], ii_); };
+        const bool is = from_w(u) < from_w(v);
+        const Lit other = formulas_.NewBool();
+        const Lit is_not[] = {OrderOf(w, u), OrderOf(u, v), OrderOf(v, w)};
+        for (int k = 0; k < 3; ++k) {
+          const Lit a = is_not[k], b = is_not[(k + 1) % 3];
+          formulas_.Add({~other, is ? ~a : a, is ? ~b : b});
+        }
+        clause.push_back(other);
+      }
   }
   return clause;
 }

@@ -72,7 +72,7 @@ class Model {
   int64_t PinnedDepth(int op) const { return scheduler::PinnedDepth(graph_, op); }
   const std::vector<Lit>& ring_within(int op) const { return ring_[op]; }
 
-  // True in schedules whose roles, or whose order on a unit of one instance, are not these.
+  // True in schedules whose roles, or whose cyclic order on a unit of one instance, are not these.
   Clause Different(const Placement& placement);
   // Reads a solution off a solver (any type with Value(Lit) and Value(IntVar)).
   template <typename S>

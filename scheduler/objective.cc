@@ -186,6 +186,10 @@ std::vector<Lit> ObjectiveBounds(Session& session, const Graph& graph, const Obj
   return Descent(session, graph).Bounds(objective);
 }
 
+void Improve(Search& search, Session& session, Optimum* best) {
+  Descent(search, session, best).Run();
+}
+
 Optimum Optimize(Search& search, const Search::Found& start, int64_t ii) {
   const Graph& graph = search.graph();
   const SolveOptions& options = search.options();
@@ -228,7 +232,7 @@ Optimum Optimize(Search& search, const Search::Found& start, int64_t ii) {
   // Each asks only for what is better than the best so far.
   for (const RoleOffer& offer : smallest) {
     const std::shared_ptr<Session> session = search.SessionFor(ii, offer);
-    Descent(search, *session, &best).Run();
+    Improve(search, *session, &best);
   }
   return best;
 }

@@ -104,10 +104,6 @@ struct Feasibility {
 };
 Feasibility FeasibleAt(const Graph& graph, int64_t ii, const SolveOptions& options);
 
-// Up to k schedules with distinct role assignments or orders, best first.
-std::vector<ir::Schedule> TopSchedules(const Graph& graph, int k, const SolveOptions& options,
-                                       DiagSink& diags);
-
 std::string ToText(const Certificate& certificate);
 Result<Certificate> ParseCertificate(std::string_view text, int32_t file, DiagSink& diags);
 // Re-checks: graph hash, the schedule by Check and Simulate, the bound by re-computation, the

@@ -1,4 +1,4 @@
-// The searches over initiation intervals and role offers, shared by Solve, FeasibleAt, TopSchedules
+// The searches over initiation intervals and role offers, shared by Solve, FeasibleAt, TopSolutions
 // and the re-check of certificates. Internal to this folder.
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -119,6 +119,8 @@ struct Optimum {
   bool proved = false;
 };
 Optimum Optimize(Search& search, const Search::Found& start, int64_t ii);
+// Lowers the criteria but the roles one after the other, within the session's offer and II.
+void Improve(Search& search, Session& session, Optimum* best);
 // Raises the slack of a schedule whose other criteria stay as good, at its II.
 void MaximizeSlack(Search& search, Optimum* best);
 int64_t SlackOf(const Graph& graph, const Search::Found& found);

@@ -246,42 +246,4 @@ Feasibility FeasibleAt(const Graph& graph, int64_t ii, const SolveOptions& optio
   return result;
 }
 
-std::vector<ir::Schedule> TopSchedules(const Graph& graph, int k, const SolveOptions& options,
-                                       DiagSink& diags) {
-  std::vector<ir::Schedule> schedules;
-  Result<Solution> first = Solve(graph, options, diags);
-  if (!first.ok() || k < 1) return schedules;
-  schedules.push_back(first->schedule);
-  Search search(graph, options);
-  RoleOffer offer;
-  for (const RoleOffer& candidate : search.offers().Ascending()) {
-    if (Offers::WideRoles(candidate) == first->certificate.objective.compute_groups &&
-        Offers::Warps(candidate, LoadWarps(graph)) == first->certificate.objective.warps) {
-      offer = candidate;
-      break;
-    }
-  }
-  const int64_t ii = first->certificate.schedule_ii;
-  const std::shared_ptr<Session> session = search.SessionFor(ii, offer);
-  // The solution itself, as the model sees it, so that the next one differs from it.
-  Placement last;
-  for (size_t v = 0; v < graph.ops.size(); ++v) {
-    last.cycle.push_back(first->schedule.ops[v].cycle);
-    last.group.push_back(first->schedule.ops[v].role);
-  }
-  Objective held = first->certificate.objective;
-  for (int attempt = 0; static_cast<int>(schedules.size()) < k && attempt < 4 * k; ++attempt) {
-    session->model.formulas().Add(session->model.Different(last));
-    const std::vector<Lit> bounds = ObjectiveBounds(*session, graph, held);
-    Session::Outcome outcome = session->Query(bounds, search.query_limit() / 8);
-    if (outcome.answer != Answer::kSat) outcome = session->Query({}, search.query_limit() / 8);
-    if (outcome.answer != Answer::kSat) break;
-    last = outcome.placement;
-    ir::Schedule schedule = ToSchedule(graph, options, {last, offer, ii});
-    if (!Judged(options) || Check(graph, schedule).violations.empty())
-      schedules.push_back(std::move(schedule));
-  }
-  return schedules;
-}
-
 }  // namespace tilec::scheduler

@@ -11,6 +11,7 @@
 #include "explain/whynot.h"
 #include "ir/target.h"
 #include "scheduler/program.h"
+#include "scheduler/top.h"
 #include "tools/commands.h"
 #include "tools/diagnostics.h"
 #include "tools/graph_files.h"
@@ -109,8 +110,11 @@ class Command {
 
   Result<Explanation> Solve(const scheduler::Graph& graph) {
     TRY(const scheduler::Solution solution, SolveCached(session_, graph, options_));
-    return explain::Explain(graph, solution.schedule, {solution.certificate, solution.lower_bound},
-                            session_.loaded().sources, session_.diags());
+    TRY(Explanation e,
+        explain::Explain(graph, solution.schedule, {solution.certificate, solution.lower_bound},
+                         session_.loaded().sources, session_.diags()));
+    AddAnswers(graph, solution, &e);
+    return e;
   }
 
   Result<> CheckLoop(size_t loops) {
@@ -171,7 +175,25 @@ class Command {
                                          best.candidate->members},
                                         session_.loaded().sources, session_.diags()));
     e.notes = std::move(notes);
+    AddAnswers(best.candidate->graph, best.solution, &e);
     return e;
+  }
+
+  // --top: what else is as good, or nearly.
+  void AddAnswers(const scheduler::Graph& graph, const scheduler::Solution& solution,
+                  Explanation* e) const {
+    if (o_.top <= 1) return;
+    const std::vector<scheduler::Alternative> top =
+        scheduler::TopSolutions(graph, solution, o_.top, options_);
+    for (size_t i = 0; i < top.size(); ++i)
+      e->notes.push_back({fmt::format("answer {}{}: {}", i + 1, i == 0 ? ", shown here" : "",
+                                      scheduler::Describe(top[i])),
+                          {}});
+    if (top.size() == 1)
+      e->notes.push_back(
+          {"no other answer with its roles and period differs from it in the roles "
+           "of ops or in their order on a unit",
+           {}});
   }
 
   // The assignments with another value of one name.

@@ -11,6 +11,7 @@
 #include "scheduler/graph.h"
 #include "scheduler/prove.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/top.h"
 #include "tools/commands.h"
 #include "tools/diagnostics.h"
 #include "tools/graph_files.h"
@@ -70,13 +71,41 @@ Result<> PrintProof(Session& session, const scheduler::Graph& graph,
   return Done();
 }
 
+// "gemm.sched" → "gemm.2.sched"
+std::string Numbered(const std::string& path, size_t number) {
+  if (path.empty() || path == "-") return path;
+  const size_t slash = path.rfind('/'), dot = path.rfind('.');
+  const bool has = dot != path.npos && (slash == path.npos || dot > slash);
+  return fmt::format("{}.{}{}", path.substr(0, has ? dot : path.size()), number,
+                     has ? path.substr(dot) : "");
+}
+
+// --top: the other answers, each in a file beside the first one's. `text` makes its contents.
+template <typename Text>
+Result<> MoreAnswers(Session& session, const scheduler::Graph& graph,
+                     const scheduler::Solution& solution, const scheduler::SolveOptions& options,
+                     Text text) {
+  const Options& o = session.options();
+  if (o.top <= 1) return Done();
+  const std::vector<scheduler::Alternative> top =
+      scheduler::TopSolutions(graph, solution, o.top, options);
+  for (size_t i = 0; i < top.size(); ++i)
+    fmt::print(stderr, "answer {}: {}\n", i + 1, scheduler::Describe(top[i]));
+  for (size_t i = 1; i < top.size(); ++i) {
+    fmt::print(stderr, "\nanswer {}\n", i + 1);
+    PrintReport(graph, top[i].schedule, scheduler::Check(graph, top[i].schedule));
+    TRY_VOID(WriteResult(session, Numbered(o.output, i + 1), text(top[i].schedule)));
+  }
+  return Done();
+}
+
 // All loops of a kernel, in one file that --schedule takes.
 Result<> ScheduleKernel(Session& session, const scheduler::SolveOptions& options) {
   const Options& o = session.options();
-  TRY(const scheduler::ProgramSchedule program, ScheduleOfKernel(session, options));
-  const scheduler::LoopReport* most = nullptr;
+  TRY(scheduler::ProgramSchedule program, ScheduleOfKernel(session, options));
+  scheduler::LoopReport* most = nullptr;
   int scheduled = 0;
-  for (const scheduler::LoopReport& loop : program.loops) {
+  for (scheduler::LoopReport& loop : program.loops) {
     if (!loop.applied) continue;
     ++scheduled;
     if (most == nullptr || loop.solution.schedule.ii > most->solution.schedule.ii) most = &loop;
@@ -90,7 +119,14 @@ Result<> ScheduleKernel(Session& session, const scheduler::SolveOptions& options
   }
   if (o.schedule_file.empty())
     TRY_VOID(PrintProof(session, most->extraction.graph, most->solution));
-  return WriteResult(session, o.output, scheduler::ToText(program));
+  TRY_VOID(WriteResult(session, o.output, scheduler::ToText(program)));
+  if (!o.schedule_file.empty()) return Done();
+  const scheduler::Solution best = most->solution;
+  return MoreAnswers(session, most->extraction.graph, best, options,
+                     [&](const ir::Schedule& schedule) {
+                       most->solution.schedule = schedule;
+                       return scheduler::ToText(program);
+                     });
 }
 
 Result<> Schedule_(Session& session) {
@@ -122,7 +158,9 @@ Result<> Schedule_(Session& session) {
   TRY(const scheduler::Solution solution, SolveCached(session, graph, options));
   PrintReport(graph, solution.schedule, solution.report);
   TRY_VOID(PrintProof(session, graph, solution));
-  return WriteResult(session, o.output, ir::ToText(solution.schedule));
+  TRY_VOID(WriteResult(session, o.output, ir::ToText(solution.schedule)));
+  return MoreAnswers(session, graph, solution, options,
+                     [](const ir::Schedule& schedule) { return ir::ToText(schedule); });
 }
 
 Result<> Verify_(Session& session) {

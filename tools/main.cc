@@ -228,6 +228,10 @@ class CommandLine {
         ->check(CLI::Range(0.0, 1.0));
     schedule->add_option("--ii", o_.ii, "only this initiation interval")
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+    schedule
+        ->add_option("--top", o_.top,
+                     "how many distinct answers, best first; with --tune=model for each row")
+        ->check(CLI::Range(1, 100));
     schedule->add_option("--certificate", o_.certificate, "file for the certificate");
     AddSolutions(schedule, o_);
     schedule->add_option("--proof", o_.proof, "file for a DRAT proof that no smaller II exists");
@@ -267,6 +271,8 @@ class CommandLine {
                         "folder in place of the built-in standard library");
     explain->add_option("--loop", o_.loop, "which loop of the kernel, from 1")
         ->check(CLI::Range(1, 1000));
+    explain->add_option("--top", o_.top, "how many distinct answers to name, best first")
+        ->check(CLI::Range(1, 100));
     explain->add_option("--why-not", o_.why_not, "II=2047, stages=1, roles=1, or a tune: BM=64")
         ->allow_extra_args(false);
     explain->add_flag("--program", o_.program, "each role's program and the reasons of its waits");

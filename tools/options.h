@@ -75,6 +75,7 @@ struct Options {
   std::string schedule_file;
   double epsilon = 0.01;
   int64_t ii = 0;
+  int top = 1;  // answers
 
   // explain
   std::string format = "text";  // text, json

@@ -10,6 +10,7 @@
 #include "explain/problem.h"
 #include "ir/pass.h"
 #include "scheduler/rank.h"
+#include "scheduler/top.h"
 #include "tools/diagnostics.h"
 #include "tools/graph_files.h"
 #include "tools/prepare.h"
@@ -122,6 +123,21 @@ Result<scheduler::ProgramSchedule> ScheduleOfKernel(Session& session,
 
 namespace {
 
+// --top: lines for a row of a table.
+std::string Answers(const scheduler::Graph& graph, int top, scheduler::SolutionStore* store) {
+  std::string out;
+  if (top <= 1) return out;
+  const scheduler::SolveOptions options = scheduler::SolveOptions::ForCompilation();
+  DiagSink refused;
+  const Result<scheduler::Solution> solution =
+      scheduler::SolveStored(graph, options, store, refused);
+  if (!solution.ok()) return out;
+  const auto answers = scheduler::TopSolutions(graph, *solution, top, options);
+  for (size_t i = 0; i < answers.size(); ++i)
+    out += fmt::format("  answer {}: {}\n", i + 1, scheduler::Describe(answers[i]));
+  return out;
+}
+
 // For the sizes of one problem: whole kernels, by predicted time.
 Result<> RankTimes(Session& session, const Prepared& prepared,
                    const frontend::Signature& signature) {
@@ -134,6 +150,7 @@ Result<> RankTimes(Session& session, const Prepared& prepared,
   std::string out =
       fmt::format("{:<36} {:>10} {:>10} {:>10} {:>6} {:>7} {:>6} {:>10} {:>6}\n", "tunes", "us",
                   "compute", "memory", "CTAs", "per SM", "waves", "cycles", "loops");
+  api::SolutionCache store(session.cache(), session.diags());
   for (const api::TunePoint& p : choice.lowered) {
     std::string name;
     for (const auto& [tune, value] : p.values)
@@ -144,6 +161,16 @@ Result<> RankTimes(Session& session, const Prepared& prepared,
         "{:<36} {:>10.1f} {:>10.1f} {:>10.1f} {:>6} {:>7} {:>6} {:>10.0f} {:>5.0f}%\n", name,
         1e3 * p.time.ms, 1e3 * p.time.compute_ms, 1e3 * p.time.memory_ms, p.time.ctas,
         p.time.per_sm, p.time.waves, p.time.cycles_per_cta, 100 * p.time.loop_share);
+    if (session.options().top <= 1) continue;
+    Words words = session.options().assignments;
+    for (const auto& [tune, value] : p.values)
+      words.push_back(tune + "=" + frontend::ToText(value));
+    TRY(const std::vector<explain::LoopProblem> loops, Loops(session, words));
+    std::vector<explain::Reason> notes;
+    DiagSink refused;
+    const Result<explain::Solved> best = explain::SolveBest(
+        Largest(loops), scheduler::SolveOptions::ForCompilation(), &store, &notes, refused);
+    if (best.ok()) out += Answers(best->candidate->graph, session.options().top, &store);
   }
   out += fmt::format(
       "{} points rated by bounds, these lowered; cycles of one CTA and the share of "
@@ -191,12 +218,14 @@ Result<> RankTunes(Session& session) {
 
   std::string out = fmt::format("{:<44} {:>8} {:>8} {:>8} {:>12}\n", "candidate", "bound", "II",
                                 "proved", "cycles/1000");
-  size_t pruned = 0, refuted = 0, open = 0;
+  size_t shown = 0, pruned = 0, refuted = 0, open = 0;
   for (const scheduler::Ranked& r : ranking) {
     switch (r.kind) {
       case scheduler::Ranked::Kind::kSolved:
         out += fmt::format("{:<44} {:>8} {:>8} {:>8} {:>12.4f}\n", candidates[r.candidate].name,
                            r.bound, r.ii, r.lower_bound, r.cost);
+        if (shown++ < kKept)
+          out += Answers(candidates[r.candidate].graph, session.options().top, &store);
         break;
       case scheduler::Ranked::Kind::kPruned: ++pruned; break;
       case scheduler::Ranked::Kind::kRefuted: ++refuted; break;

@@ -1,0 +1,91 @@
+// The same input gives the same bytes: solved again, by several threads at a time, and by another
+// build of the program. A sample of the tree's loops here; all of them with
+//   ctest -C nightly -R determinism
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "scheduler/solution_store.h"
+#include "support/file.h"
+#include "tests/unit/scheduler/corpus.h"
+#include "tests/unit/scheduler/test_graphs.h"
+
+namespace tilec::scheduler {
+namespace {
+
+// A solution, or why there is none.
+std::string Answer(const Graph& graph, const SolveOptions& options) {
+  DiagSink diags;
+  const Result<Solution> solution = Solve(graph, options, diags);
+  if (solution.ok()) return ToText(*solution);
+  std::string text;
+  for (const Diagnostic& d : diags.all()) {
+    text += d.message + "\n";
+    for (const std::string& note : d.notes) text += "  " + note + "\n";
+  }
+  return text;
+}
+
+// Once in order, then by threads that take the graphs from both ends at the same time.
+void ExpectSame(const std::vector<const CorpusLoop*>& loops) {
+  const SolveOptions options = SolveOptions::ForCompilation();
+  std::vector<std::string> first(loops.size());
+  for (size_t i = 0; i < loops.size(); ++i) first[i] = Answer(loops[i]->extraction.graph, options);
+  constexpr int kThreads = 4;
+  std::vector<std::vector<std::string>> again(kThreads, std::vector<std::string>(loops.size()));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      for (size_t i = static_cast<size_t>(t / 2); i < loops.size(); i += kThreads / 2) {
+        const size_t at = t % 2 == 0 ? i : loops.size() - 1 - i;
+        again[t][at] = Answer(loops[at]->extraction.graph, options);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (int t = 0; t < kThreads; ++t)
+    for (size_t i = 0; i < loops.size(); ++i)
+      if (!again[t][i].empty()) {
+        EXPECT_EQ(again[t][i], first[i]) << loops[i]->name;
+      }
+}
+
+std::vector<const CorpusLoop*> Every(const std::vector<CorpusLoop>& corpus, size_t step) {
+  std::vector<const CorpusLoop*> loops;
+  for (size_t i = 0; i < corpus.size(); i += step) loops.push_back(&corpus[i]);
+  return loops;
+}
+
+TEST(Determinism, SampleOfTheTree) {
+  const std::vector<CorpusLoop> corpus = Corpus({"h200", "b200"});
+  const std::vector<const CorpusLoop*> loops = Every(corpus, 17);
+  EXPECT_GE(loops.size(), 15u);
+  ExpectSame(loops);
+}
+
+TEST(Determinism, DISABLED_AllOfTheTree) {
+  const std::vector<CorpusLoop> corpus = Corpus({"h200", "b200"});
+  EXPECT_GE(corpus.size(), 250u);
+  ExpectSame(Every(corpus, 1));
+}
+
+// Bytes that another compiler, another optimisation or a sanitizer must not change. After a change
+// of the scheduler: UPDATE_GOLDEN=1.
+TEST(Determinism, AcrossBuilds) {
+  std::string text;
+  for (const char* name :
+       {"gemm_hopper", "gemm_blackwell", "attention_forward_hopper", "attention_forward_h200"})
+    text += "# " + std::string(name) + "\n" + Answer(LoadGraph(name), {}) + "\n";
+  const std::string path = std::string(TILEC_SOURCE_DIR) + "/tests/schedule/solutions.golden";
+  std::string expected, why;
+  if (std::getenv("UPDATE_GOLDEN") != nullptr) {
+    ASSERT_TRUE(WriteFileAtomically(path, text, &why)) << why;
+  }
+  ASSERT_TRUE(ReadFile(path, &expected, &why)) << why;
+  EXPECT_EQ(text, expected);
+}
+
+}  // namespace
+}  // namespace tilec::scheduler
