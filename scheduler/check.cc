@@ -226,6 +226,13 @@ class Checker {
       if (!g_.ops[v].variable_latency && role_[v] == role_[load])
         Fail("load-role", fmt::format("{} sits in the load role of {}", Name(v), Name(load)),
              {v, load});
+    for (int v = 0; v < n_; ++v)
+      for (int u = 0; u < v; ++u)
+        if (!g_.ops[v].part.empty() && g_.ops[u].part == g_.ops[v].part && role_[u] == role_[v])
+          Fail("apart",
+               fmt::format("{} and {} are parts of {} and share role {}", Name(u), Name(v),
+                           g_.ops[v].part, RoleName(role_[v])),
+               {u, v});
     if (warps > g_.machine.max_warps)
       Fail("warps",
            fmt::format("the roles have {} warps, more than {}", warps, g_.machine.max_warps));

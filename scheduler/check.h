@@ -13,7 +13,7 @@ namespace tilec::scheduler {
 
 struct Violation {
   std::string law;   // "complete", "dependence", "unit", "issue", "carried-role", "same-role",
-                     // "registers", "register-pool", "smem", "tmem", "ring", "load-role",
+                     // "apart", "registers", "register-pool", "smem", "tmem", "ring", "load-role",
                      // "width", "warps", "pin", "order", "liveness", "period"
   std::string text;  // what was seen, with its numbers
   std::vector<int> ops;

@@ -10,6 +10,7 @@
 #include "scheduler/body_facts.h"
 #include "scheduler/contract.h"
 #include "scheduler/diagnostics.h"
+#include "scheduler/op_work.h"
 #include "scheduler/slicing.h"
 
 namespace tilec::scheduler {
@@ -24,15 +25,9 @@ using ir::ValueId;
 
 constexpr int kComputeWarps = 4;       // of a role that computes
 constexpr int64_t kThreads = 32;       // of a warp
-constexpr int64_t kTensorRows = 64;    // of a product's instruction
-constexpr int64_t kTensorDepth = 32;   // bytes of K of a product's instruction
 constexpr int64_t kLanes = 128;        // of tensor memory, of 4 bytes each per column
 constexpr int64_t kMostDistance = 64;  // of chains of carried values
 constexpr int64_t kCheap = 8;          // at most 1/8 of the largest issue time: worth doing twice
-
-bool IsMemory(OpKind kind) {
-  return kind == OpKind::kLoad || kind == OpKind::kStore || kind == OpKind::kAtomic;
-}
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -122,16 +117,6 @@ class Extractor {
     return out;
   }
 
-  static std::string CostName(const ir::Function& fn, const Op& op) {
-    const std::string mnemonic = ir::Info(op.kind).mnemonic;
-    if (op.kind == OpKind::kReduce) return mnemonic + "." + op.s("kind");
-    if (op.kind == OpKind::kDot)
-      return fmt::format("{}.{}", mnemonic, ir::Info(fn.type(op.operands[0]).dtype).bits);
-    if (op.kind == OpKind::kLoad && op.s("modes").find('g') != std::string::npos)
-      return mnemonic + ".gather";
-    return mnemonic;
-  }
-
   // Elements of one slice.
   int64_t Elements(ValueId v) const {
     return fn_.type(v).elements() / (classes_.Sliced(v) ? slices_ : 1);
@@ -145,29 +130,7 @@ class Extractor {
   int64_t Columns(int64_t bytes) const { return CeilDiv(bytes, 4 * kLanes); }
 
   ir::Work WorkOf(const Op& op) const {
-    ir::Work work;
-    for (ValueId v : op.operands)
-      if (fn_.type(v).is_tile())
-        work.elements = std::max(work.elements, static_cast<double>(Elements(v)));
-    for (ValueId v : op.results) {
-      work.elements = std::max(work.elements, static_cast<double>(Elements(v)));
-      work.rows += static_cast<double>(Elements(v));
-    }
-    if (op.kind == OpKind::kDot) {
-      // The tensor core works on whole instructions: rows are padded to 64.
-      const Type& a = fn_.type(op.operands[0]);
-      const double k = static_cast<double>(a.shape[1]);
-      const int64_t rows = a.shape[0] / (classes_.Sliced(op.operands[0]) ? slices_ : 1);
-      const double blocks = static_cast<double>(CeilDiv(rows, kTensorRows));
-      const double columns = static_cast<double>(fn_.type(op.results[0]).shape[1]);
-      work.flops = 2 * k * columns * blocks * kTensorRows;
-      work.steps = blocks * std::max(1.0, k * ir::ByteSize(a.dtype) / kTensorDepth);
-      work.elements = static_cast<double>(Elements(op.results[0]));
-    } else if (IsMemory(op.kind)) {
-      work.bytes =
-          static_cast<double>(Bytes(op.kind == OpKind::kLoad ? op.results[0] : op.operands[1]));
-    }
-    return work;
+    return scheduler::WorkOf(fn_, op, [&](ValueId v) { return classes_.Sliced(v) ? slices_ : 1; });
   }
 
   std::string Unique(std::string name) {
@@ -178,21 +141,6 @@ class Extractor {
     for (int i = 2;; ++i)
       if (std::string other = fmt::format("{}.{}", name, i); taken_.insert(other).second)
         return other;
-  }
-
-  GraphOp Costed(const ir::OpCost& cost, const ir::Work& work, Span at) const {
-    GraphOp op;
-    op.kind = cost.kind;
-    op.issue = cost.issue.At(work);
-    op.latency = cost.latency.At(work);
-    op.warps = cost.warps;
-    op.async = cost.async;
-    op.variable_latency = cost.variable;
-    op.at = at;
-    for (const ir::TargetUse& use : cost.uses)
-      if (const int64_t cycles = use.cycles.At(work); cycles > 0)
-        op.uses.push_back({use.unit, cycles});
-    return op;
   }
 
   // What lives around the loop is not the loop's to use.
@@ -267,7 +215,7 @@ class Extractor {
     if (base.empty()) base = ir::Info(op.kind).mnemonic;
     base = Unique(base);
     for (int s : slices) {
-      GraphOp g = Costed(cost, work, op.at);
+      GraphOp g = CostedOp(cost, work, op.at);
       g.name = slices.size() > 1 ? Unique(fmt::format("{}_{}", base, s)) : base;
       g.slice = s;
       Home home = Home::kRegisters;
@@ -320,7 +268,7 @@ class Extractor {
     ir::Work work;
     work.bytes = static_cast<double>(bytes);
     work.elements = static_cast<double>(bytes) / 4;
-    GraphOp g = Costed(*cost, work, graph_.ops[from].at);
+    GraphOp g = CostedOp(*cost, work, graph_.ops[from].at);
     g.name = Unique(fmt::format("{}.{}", graph_.ops[from].name, kind));
     g.slice = slice;
     if (home == Home::kRegisters) g.regs = Registers(bytes, g.warps);

@@ -85,6 +85,8 @@ class Checker {
         return diags_.Report(kGraphName, op.at, fmt::format("`{}` is no name of an op", op.name));
       if (!seen.insert(op.name).second)
         return diags_.Report(kGraphName, op.at, fmt::format("two ops are called `{}`", op.name));
+      if (!op.part.empty() && !IsName(op.part))
+        return diags_.Report(kGraphName, op.at, fmt::format("`{}` is no name of a unit", op.part));
       const std::string of = " of op " + op.name;
       TRY_VOID(InRange("issue" + of, op.at, op.issue, 0, kMostCost));
       TRY_VOID(InRange("latency" + of, op.at, op.latency, 0, kMostCost));

@@ -14,6 +14,7 @@
 //     (half open). While it lives it takes u.smem_bytes / u.tmem_columns of the SM, and u.regs
 //     registers per thread of u's role.
 //   * A ring of depth D for a value in shared memory: II·D >= life length; D slots are paid for.
+//   * Parts of one unit run at the same time: no two of them share a role.
 //   * Variable-latency ops sit in the load role and nothing else does. A streaming op has no
 //     incoming edge from this iteration: it may run ahead, its cycle is free, its ring depth is
 //     decided.
@@ -59,6 +60,7 @@ struct GraphOp {
   bool streaming = false;
   bool async = false;  // completes behind its role's back (tensor core, TMA)
   int slice = -1;      // row slice, −1: shared; slices may be interchangeable
+  std::string part;    // of the unit with this name (scheduler/nest.h); "": of none
   Span at;             // line of the .tile or .graph file
 };
 

@@ -208,6 +208,8 @@ class Parser {
         TRY(op.*(row->second), Number(pair.value));
       } else if (pair.key == "kind") {
         op.kind = pair.value.text;
+      } else if (pair.key == "part") {
+        op.part = pair.value.text;
       } else if (pair.key == "use") {
         TRY_VOID(ParseUses(pair.value, &op));
       } else if (pair.key == "warps") {
@@ -219,7 +221,7 @@ class Parser {
       } else {
         return Unknown(KeyWord(word, pair.key), "property of an op",
                        {"kind", "issue", "latency", "use", "warps", "regs", "smem", "tmem", "slice",
-                        "variable", "streaming", "async"});
+                        "part", "variable", "streaming", "async"});
       }
     }
     graph_.ops.push_back(std::move(op));
@@ -311,6 +313,7 @@ std::string ToText(const Graph& g) {
                           op.uses[i].cycles);
     text += fmt::format(" warps={}", op.warps);
     if (op.slice >= 0) text += fmt::format(" slice={}", op.slice);
+    if (!op.part.empty()) text += " part=" + op.part;
     for (const auto& [name, field] : kOpFlags)
       if (op.*field) text += fmt::format(" {}", name);
     text += '\n';

@@ -185,6 +185,15 @@ Lit Model::Same(int u, int v) {
 }
 
 void Model::AddDependences() {
+  if (options_.warp_constraints)
+    for (int v = 0; v < static_cast<int>(graph_.ops.size()); ++v)
+      for (int u = 0; u < v; ++u)
+        if (!graph_.ops[v].part.empty() && graph_.ops[u].part == graph_.ops[v].part)
+          formulas_.Add(GuardFor(Law::kApart,
+                                 fmt::format("{} and {} are parts of {}", graph_.ops[u].name,
+                                             graph_.ops[v].name, graph_.ops[v].part),
+                                 {u, v}),
+                        {~Same(u, v)});
   for (const GraphEdge& edge : graph_.edges) {
     const int64_t c = edge.delay - edge.distance * ii_;
     const std::string between = Between(graph_, edge);
@@ -470,6 +479,7 @@ std::vector<std::vector<int>> SliceSwaps(const Graph& graph) {
         op.issue,        op.latency,          op.warps,    op.regs, op.smem_bytes,
         op.tmem_columns, op.variable_latency, op.streaming};
     for (const UnitUse& use : op.uses) c.push_back(use.unit), c.push_back(use.cycles);
+    c.push_back(op.part.empty() ? 0 : 1);
     return c;
   };
   using Row = std::tuple<int, int, int, int64_t, int64_t, int64_t, int64_t, bool>;

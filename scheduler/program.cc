@@ -108,27 +108,6 @@ ir::LoopSchedule ToLoopSchedule(const Function& fn, const LoopReport& report,
   return out;
 }
 
-std::optional<CutProgram> SolveCut(const Function& fn, int slices, const ProgramOptions& options) {
-  std::optional<CutProgram> c = CutRows(fn, slices, *options.target);
-  if (!c) return std::nullopt;
-  for (LoopReport& report : c->schedule.loops) {
-    if (!report.extracted()) continue;
-    DiagSink attempt;
-    Result<Solution> solution =
-        SolveStored(report.extraction.graph, options.solve, options.store, attempt);
-    if (!solution.ok()) {
-      report.notes.push_back(attempt.all().empty() ? "no schedule was found"
-                                                   : attempt.all().front().message);
-      if (slices > 1) return std::nullopt;
-      continue;
-    }
-    report.solution = std::move(*solution);
-    report.applied = true;
-    c->ii += report.solution.schedule.ii;
-  }
-  return c;
-}
-
 }  // namespace
 
 std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Target& target) {
@@ -155,6 +134,27 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
                                                    : attempt.all().front().message);
     }
     c.schedule.loops.push_back(std::move(report));
+  }
+  return c;
+}
+
+std::optional<CutProgram> SolveCut(const Function& fn, int slices, const ProgramOptions& options) {
+  std::optional<CutProgram> c = CutRows(fn, slices, *options.target);
+  if (!c) return std::nullopt;
+  for (LoopReport& report : c->schedule.loops) {
+    if (!report.extracted()) continue;
+    DiagSink attempt;
+    Result<Solution> solution =
+        SolveStored(report.extraction.graph, options.solve, options.store, attempt);
+    if (!solution.ok()) {
+      report.notes.push_back(attempt.all().empty() ? "no schedule was found"
+                                                   : attempt.all().front().message);
+      if (slices > 1) return std::nullopt;
+      continue;
+    }
+    report.solution = std::move(*solution);
+    report.applied = true;
+    c->ii += report.solution.schedule.ii;
   }
   return c;
 }

@@ -22,6 +22,10 @@ struct CutProgram {
 // that of loop N `NAME.loopN`.
 std::optional<CutProgram> CutRows(const ir::Function& fn, int slices, const ir::Target& target);
 
+// The same with its loops solved (`applied`) as far as they can be, and not yet rewritten.
+std::optional<CutProgram> SolveCut(const ir::Function& fn, int slices,
+                                   const ProgramOptions& options);
+
 // Rewrites the loops whose report says `applied`. False: the schedules of a sliced kernel do not
 // fit its slices; the report of the loop to blame is no longer `applied` and its last note says
 // why.

@@ -82,6 +82,10 @@ class Player {
       if (s_.roles[at_[v].role].warps != g_.ops[v].warps)
         Fail("width", g_.ops[v].name + " in a role of another width");
     }
+    std::set<std::pair<std::string, int>> parts;
+    for (size_t v = 0; v < at_.size(); ++v)
+      if (!g_.ops[v].part.empty() && !parts.emplace(g_.ops[v].part, at_[v].role).second)
+        Fail("apart", g_.ops[v].name + " beside another part of its unit");
     if (load_roles.size() > 1) Fail("load-role", "two load roles");
     for (int role : load_roles)
       if (other_roles.count(role) > 0) Fail("load-role", "other ops in the load role");

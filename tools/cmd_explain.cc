@@ -16,6 +16,7 @@
 #include "tools/diagnostics.h"
 #include "tools/graph_files.h"
 #include "tools/prepare.h"
+#include "tools/schedule_kernel.h"
 #include "tools/session.h"
 
 namespace tilec::tools {
@@ -159,7 +160,20 @@ class Command {
     return static_cast<size_t>(most - loops.begin());
   }
 
+  Result<Explanation> OfNest() {
+    TRY(const SolvedNest solved, NestOfKernel(session_, options_));
+    const scheduler::Solution& s = solved.solution;
+    TRY(Explanation e,
+        explain::Explain(solved.nest.graph, s.schedule, {s.certificate, s.lower_bound},
+                         session_.loaded().sources, session_.diags()));
+    e.notes.push_back({scheduler::Gain(solved.nest, s), {}});
+    e.notes.push_back({"the lowering does not overlap tiles by this schedule yet", {}});
+    AddAnswers(solved.nest.graph, s, &e);
+    return e;
+  }
+
   Result<Explanation> OfKernel() {
+    if (o_.nest > 0) return OfNest();
     if (FromFile()) return ReadFor(o_.assignments);
     std::vector<Reason> notes;
     TRY(loops_, Loops(o_.assignments, &notes));

@@ -148,6 +148,14 @@ Result<> Schedule_(Session& session) {
   if (!o.file.empty()) options = scheduler::SolveOptions::ForCompilation();
   options.epsilon = o.epsilon;
   if (o.ii > 0) options.fixed_ii = o.ii;
+  if (o.nest > 0 && !o.file.empty()) {
+    TRY(const SolvedNest solved, NestOfKernel(session, options));
+    const scheduler::Graph& graph = solved.nest.graph;
+    PrintReport(graph, solved.solution.schedule, solved.solution.report);
+    TRY_VOID(PrintProof(session, graph, solved.solution));
+    fmt::print(stderr, "{}\n", scheduler::Gain(solved.nest, solved.solution));
+    return WriteResult(session, o.output, ir::ToText(solved.solution.schedule));
+  }
   if (!o.file.empty()) return ScheduleKernel(session, options);
   TRY(const scheduler::Graph graph, LoadGraph(session, o.graph));
   if (!o.schedule_file.empty()) {

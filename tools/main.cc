@@ -224,6 +224,10 @@ class CommandLine {
     schedule->add_option("--target", o_.target, "machine of a FILE: h200, h100, b200, …");
     schedule->add_option("--tune", o_.tune,
                          "default, or model: a table of all tile sizes and row slicings");
+    schedule
+        ->add_option("--nest", o_.nest,
+                     "the loop over tiles of a persistent kernel; turns of its inner loops")
+        ->check(CLI::Range(int64_t{1}, int64_t{100000}));
     schedule->add_option("--epsilon", o_.epsilon, "slack on II for the secondary objective")
         ->check(CLI::Range(0.0, 1.0));
     schedule->add_option("--ii", o_.ii, "only this initiation interval")
@@ -281,6 +285,10 @@ class CommandLine {
     explain->add_option("--html", o_.html,
                         "file for a page with everything, to look at and to ask");
     explain->add_option("--trace", o_.trace, "file for Perfetto: several iterations");
+    explain
+        ->add_option("--nest", o_.nest,
+                     "the loop over tiles of a persistent kernel; turns of its inner loops")
+        ->check(CLI::Range(int64_t{1}, int64_t{100000}));
     explain->add_option("--epsilon", o_.epsilon, "slack on II for the secondary objective")
         ->check(CLI::Range(0.0, 1.0));
     explain->add_option("-o,--output", o_.output, "file; standard output if left out");

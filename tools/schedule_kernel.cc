@@ -9,6 +9,7 @@
 #include "explain/diagnostics.h"
 #include "explain/problem.h"
 #include "ir/pass.h"
+#include "scheduler/diagnostics.h"
 #include "scheduler/rank.h"
 #include "scheduler/top.h"
 #include "tools/diagnostics.h"
@@ -119,6 +120,26 @@ Result<scheduler::ProgramSchedule> ScheduleOfKernel(Session& session,
       diags.Report(api::kLoopKeepsItsOrder, loop.at,
                    loop.notes.empty() ? "no schedule was found" : loop.notes.back());
   return schedule;
+}
+
+Result<SolvedNest> NestOfKernel(Session& session, const scheduler::SolveOptions& solve) {
+  DiagSink& diags = session.diags();
+  const Options& o = session.options();
+  TRY(const ir::Target target, ir::LoadBuiltinTarget(o.target, diags));
+  TRY(const ir::Function fn, Clean(session, o.assignments));
+  scheduler::ProgramOptions options;
+  options.target = &target;
+  options.solve = scheduler::SolveOptions::ForCompilation();
+  api::SolutionCache store(session.cache(), diags);
+  options.store = &store;
+  ir::Function lowered = fn;
+  const scheduler::ProgramSchedule chosen = scheduler::ScheduleProgram(lowered, options);
+  const std::optional<scheduler::CutProgram> cut = scheduler::SolveCut(fn, chosen.slices, options);
+  if (!cut) return diags.Report(scheduler::kNoNest, Span{}, fn.name, "its loops have no schedule");
+  SolvedNest solved;
+  TRY(solved.nest, scheduler::ExtractNest(*cut, target, o.nest, diags));
+  TRY(solved.solution, scheduler::SolveStored(solved.nest.graph, solve, &store, diags));
+  return solved;
 }
 
 namespace {

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "scheduler/nest.h"
 #include "scheduler/program.h"
 #include "tools/session.h"
 
@@ -13,6 +14,13 @@ namespace tilec::tools {
 // one has a schedule.
 Result<scheduler::ProgramSchedule> ScheduleOfKernel(Session& session,
                                                     const scheduler::SolveOptions& solve);
+
+// --nest: the loop over tiles, with the kernel's loops solved as a compilation solves them.
+struct SolvedNest {
+  scheduler::Nest nest;
+  scheduler::Solution solution;
+};
+Result<SolvedNest> NestOfKernel(Session& session, const scheduler::SolveOptions& solve);
 
 // --tune=model: a table of all tile sizes and slicings, best first, in cycles per unit of work.
 Result<> RankTunes(Session& session);

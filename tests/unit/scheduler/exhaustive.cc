@@ -138,6 +138,9 @@ class Exhaustive {
     std::set<int> seen;
     int64_t warps = 0;
     for (int u = 0; u <= v; ++u) {
+      if (u < v && role_[u] == role_[v] && !g_.ops[v].part.empty() &&
+          g_.ops[u].part == g_.ops[v].part)
+        return false;
       if (role_[u] == role_[v] && g_.ops[u].warps != g_.ops[v].warps) return false;
       if (seen.insert(role_[u]).second) warps += g_.ops[u].warps;
     }

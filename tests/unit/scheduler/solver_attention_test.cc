@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "scheduler/check.h"
 #include "scheduler/free_run.h"
@@ -29,6 +30,14 @@ Solution SolveOrFail(const Graph& graph, const SolveOptions& options = {}) {
   EXPECT_TRUE(played.violations.empty())
       << played.violations[0].law << ": " << played.violations[0].text;
   EXPECT_EQ(solution->lower_bound, solution->certificate.ii);
+  // As a file, and believed in nothing.
+  const Result<Certificate> certificate =
+      ParseCertificate(ToText(solution->certificate), -1, diags);
+  EXPECT_TRUE(certificate.ok());
+  if (certificate.ok()) {
+    EXPECT_TRUE(VerifyCertificate(graph, solution->schedule, *certificate, diags).ok())
+        << diags.all().back().message;
+  }
   return *solution;
 }
 
@@ -131,6 +140,35 @@ TEST(BlackwellForward, LoadMmaAndTwoSoftmaxRoles) {
     for (const char* op : {"SLD", "MAX", "SCL", "SUM", "CVT", "PST"})
       EXPECT_EQ(RoleOf(s, op + std::string(slice)), RoleOf(s, "EXP" + std::string(slice))) << op;
   EXPECT_EQ(solution.report.tmem_columns, 512);
+}
+
+// Where rescaling takes more than the softmax roles have left (issue of 480 cycles for each of its
+// ops instead of 128), a role of its own does some of it, for both slices.
+TEST(BlackwellForward, CorrectionRoleWhereTheCostsCallForIt) {
+  Graph graph = LoadGraph("attention_forward_blackwell");
+  const std::set<std::string> rescaling = {"OLD", "RESC", "OST"};
+  auto rescales = [&](const std::string& op) {
+    return rescaling.count(op.substr(0, op.size() - 1)) > 0;
+  };
+  for (GraphOp& op : graph.ops)
+    if (rescales(op.name)) op.issue = 480;
+  const Solution solution = SolveOrFail(graph);
+  const ir::Schedule& s = solution.schedule;
+  EXPECT_EQ(solution.certificate.ii, 2892);
+  EXPECT_EQ(solution.certificate.objective.compute_groups, 3);
+  ASSERT_EQ(s.roles.size(), 5u);
+  int corrections = 0;
+  for (size_t r = 0; r < s.roles.size(); ++r) {
+    std::set<char> slices;
+    bool only = true;
+    for (const ir::ScheduledOp& op : s.ops)
+      if (op.role == static_cast<int>(r)) {
+        only = only && rescales(op.name);
+        slices.insert(op.name.back());
+      }
+    corrections += only && slices.size() == 2 ? 1 : 0;
+  }
+  EXPECT_EQ(corrections, 1);
 }
 
 TEST(BlackwellForward, BelowTheRecurrenceIsRefutedByItsChain) {

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/nest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "scheduler/body_facts.h"
+#include "scheduler/diagnostics.h"
+#include "scheduler/op_work.h"
+#include "support/expr.h"
+
+namespace tilec::scheduler {
+
+namespace {
+
+using ir::Op;
+using ir::OpId;
+using ir::OpKind;
+using ir::ValueId;
+
+constexpr int64_t kThreads = 32;  // of a warp
+
+class Extractor {
+ public:
+  Extractor(const CutProgram& cut, const ir::Target& target, int64_t trips, DiagSink& diags)
+      : cut_(cut), fn_(cut.fn), target_(target), trips_(trips), diags_(diags) {}
+
+  Result<Nest> Run() {
+    const std::vector<OpId> loops = InnermostLoops(fn_);
+    for (size_t i = 0; i < loops.size(); ++i)
+      if (cut_.schedule.loops[i].applied) inner_[loops[i]] = i;
+    if (inner_.empty()) return Refuse("none of its loops has a schedule");
+    const ir::BlockId block = fn_.ops[inner_.begin()->first].block;
+    const Op* outer = nullptr;
+    for (const Op& op : fn_.ops)
+      if (std::find(op.regions.begin(), op.regions.end(), block) != op.regions.end()) outer = &op;
+    if (outer == nullptr || outer->kind != OpKind::kParallel)
+      return Refuse("its loops stand in no `parallel`");
+    Machine();
+    for (OpId id : fn_.blocks[block].ops) {
+      const Op& op = fn_.ops[id];
+      if (op.kind == OpKind::kYield || IsFree(op.kind)) continue;
+      if (inner_.count(id) > 0) {
+        AddUnit(id);
+        continue;
+      }
+      if (!op.regions.empty())
+        return Refuse(fmt::format("`{}` inside has no schedule", ir::Info(op.kind).mnemonic));
+      if (op.kind == OpKind::kPrint || op.kind == OpKind::kAssert) continue;
+      const ValueId shape = op.results.empty() ? op.operands[1] : op.results[0];
+      if (fn_.type(shape).rank() > 0) AddOp(id);
+    }
+    TRY_VOID(CheckGraph(nest_.graph, diags_));
+    nest_.alone = Alone();
+    return std::move(nest_);
+  }
+
+ private:
+  DiagBuilder Refuse(const std::string& why) {
+    return diags_.Report(kNoNest, inner_.empty() ? Span{} : fn_.ops[inner_.begin()->first].at,
+                         fn_.name, why);
+  }
+
+  void Machine() {
+    Graph& g = nest_.graph;
+    g.name = (fn_.name.empty() ? "kernel" : fn_.name) + ".nest";
+    g.machine = {target_.name,
+                 target_.Limit("smem_bytes"),
+                 target_.Limit("tmem_columns"),
+                 target_.Limit("max_regs_per_thread"),
+                 target_.Limit("registers"),
+                 target_.Limit("max_warps"),
+                 target_.Limit("barrier_bytes", 16)};
+    for (const ir::TargetUnit& unit : target_.units)
+      g.units.push_back({unit.name, unit.capacity, true});
+  }
+
+  int Add(GraphOp op, const std::string& base) {
+    op.name = base;
+    for (char& c : op.name)
+      if (c == '#' || c == '=' || c == ',' || c == ':' || c <= ' ') c = '_';
+    if (op.name.empty()) op.name = "op";
+    for (int i = 2; nest_.graph.FindOp(op.name) >= 0; ++i) op.name = fmt::format("{}.{}", base, i);
+    nest_.graph.ops.push_back(std::move(op));
+    return static_cast<int>(nest_.graph.ops.size()) - 1;
+  }
+
+  GraphEdge& Edge(int from, int to, EdgeKind kind, int64_t delay, int64_t distance = 0) {
+    nest_.graph.edges.push_back({from, to, kind, delay, distance});
+    GraphEdge& e = nest_.graph.edges.back();
+    e.crossable = kind != EdgeKind::kRegister;
+    return e;
+  }
+
+  int64_t Registers(ValueId v, int warps) const {
+    const int64_t bytes = fn_.type(v).elements() * ir::Info(fn_.type(v).dtype).bits / 8;
+    return std::max<int64_t>(1, CeilDiv(bytes, 4 * kThreads * warps));
+  }
+
+  // Ops of the nest that make a value; through what only renames elements.
+  void Sources(ValueId v, std::set<int>* out) const {
+    if (const auto it = made_.find(v); it != made_.end()) {
+      out->insert(it->second);
+      return;
+    }
+    const Op* def = fn_.def(v);
+    if (def == nullptr || !def->regions.empty()) return;
+    for (ValueId operand : def->operands) Sources(operand, out);
+  }
+
+  // The values from outside that a region reads.
+  void Captured(ir::BlockId block, std::set<ValueId>* out) const {
+    for (OpId id : fn_.blocks[block].ops) {
+      for (ValueId v : fn_.ops[id].operands) out->insert(v);
+      for (ir::BlockId region : fn_.ops[id].regions) Captured(region, out);
+    }
+  }
+
+  void Connect(int from, int to) {
+    const GraphOp& producer = nest_.graph.ops[from];
+    const bool shared = producer.smem_bytes > 0;
+    GraphEdge& e = Edge(from, to, shared ? EdgeKind::kSmem : EdgeKind::kRegister, producer.latency);
+    // A loop reads what it was given until its end.
+    if (nest_.graph.ops[to].kind == "unit") e.hold = nest_.graph.ops[to].latency;
+    if (nest_.graph.ops[to].variable_latency) nest_.graph.ops[to].streaming = false;
+  }
+
+  void AddOp(OpId id) {
+    const Op& op = fn_.ops[id];
+    const ir::OpCost& cost = *target_.CostOf(CostName(fn_, op));
+    GraphOp g = CostedOp(cost, WorkOf(fn_, op, [](ValueId) { return int64_t{1}; }), op.at);
+    g.slice = static_cast<int>(op.i("slice", -1));
+    const int groups = g.variable_latency ? 1 : cut_.schedule.warpgroups;
+    if (!g.variable_latency) {
+      g.issue = CeilDiv(g.issue, groups);
+      g.warps *= groups;
+    }
+    if (op.kind == OpKind::kLoad && g.variable_latency) {
+      const ir::Type& type = fn_.type(op.results[0]);
+      g.smem_bytes = type.elements() * ir::Info(type.dtype).bits / 8;
+      g.streaming = true;
+    } else if (!op.results.empty()) {
+      g.regs = Registers(op.results[0], g.warps);
+    }
+    std::string base = op.results.empty() ? "" : fn_.values[op.results[0]].name;
+    if (base.empty()) base = ir::Info(op.kind).mnemonic;
+    const int index = Add(std::move(g), base);
+    std::set<int> sources;
+    for (ValueId v : op.operands) Sources(v, &sources);
+    for (int from : sources) Connect(from, index);
+    for (ValueId v : op.results) made_[v] = index;
+  }
+
+  void AddUnit(OpId id) {
+    const Op& op = fn_.ops[id];
+    const LoopReport& report = cut_.schedule.loops[inner_.at(id)];
+    const UnitProfile unit = ProfileOf(report.extraction.graph, report.solution.schedule, trips_);
+    nest_.graph.machine.smem_bytes =
+        std::max<int64_t>(0, nest_.graph.machine.smem_bytes - unit.ring_bytes);
+    std::string name = op.results.empty() ? "" : fn_.values[op.results[0]].name;
+    if (name.empty()) name = "loop";
+    std::vector<int> parts;
+    std::set<int> sources;
+    std::set<ValueId> read(op.operands.begin(), op.operands.end());
+    Captured(op.regions[0], &read);
+    for (ValueId v : read) Sources(v, &sources);
+    for (const UnitPart& part : unit.parts) {
+      GraphOp g;
+      g.kind = "unit";
+      g.part = name;
+      g.issue = part.busy;
+      g.latency = part.latency;
+      g.uses = part.uses;
+      g.warps = part.warps;
+      g.slice = part.slice;
+      g.variable_latency = part.load;
+      g.streaming = part.load;
+      g.at = op.at;
+      parts.push_back(Add(std::move(g), name + "." + part.role));
+    }
+    int load = -1;
+    for (size_t i = 0; i < parts.size(); ++i)
+      if (unit.parts[i].load) load = parts[i];
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (parts[i] == load) continue;
+      if (load >= 0) {
+        Edge(load, parts[i], EdgeKind::kOrder, unit.parts[i].begin);
+        Edge(parts[i], load, EdgeKind::kOrder, std::max<int64_t>(0, unit.length - unit.ahead), 1);
+      }
+      for (int from : sources) {
+        const int slice = nest_.graph.ops[from].slice;
+        if (slice < 0 || unit.parts[i].slice < 0 || slice == unit.parts[i].slice)
+          Connect(from, parts[i]);
+      }
+    }
+    // The part that yields a result: that of its slice, else the first.
+    const Op& yield = fn_.ops[fn_.blocks[op.regions[0]].ops.back()];
+    for (size_t r = 0; r < op.results.size(); ++r) {
+      const Op* def = fn_.def(yield.operands[r]);
+      const int slice = def == nullptr ? -1 : static_cast<int>(def->i("slice", -1));
+      int made_by = -1;
+      for (size_t i = 0; i < parts.size(); ++i) {
+        if (parts[i] == load) continue;
+        if (made_by < 0 || unit.parts[i].slice == slice) made_by = parts[i];
+      }
+      if (made_by < 0) continue;
+      made_[op.results[r]] = made_by;
+      GraphOp& g = nest_.graph.ops[made_by];
+      if (fn_.type(op.results[r]).is_tile() && fn_.type(op.results[r]).rank() > 0)
+        g.regs += Registers(op.results[r], g.warps);
+    }
+  }
+
+  // The longest chain of one tile.
+  int64_t Alone() const {
+    const Graph& g = nest_.graph;
+    std::vector<int64_t> start(g.ops.size(), 0);
+    for (size_t round = 0; round < g.ops.size(); ++round)
+      for (const GraphEdge& e : g.edges)
+        if (e.distance == 0) start[e.to] = std::max(start[e.to], start[e.from] + e.delay);
+    int64_t end = 0;
+    for (size_t v = 0; v < g.ops.size(); ++v)
+      end = std::max(end, start[v] + std::max(g.ops[v].latency, g.ops[v].issue));
+    return end;
+  }
+
+  const CutProgram& cut_;
+  const ir::Function& fn_;
+  const ir::Target& target_;
+  const int64_t trips_;
+  DiagSink& diags_;
+  std::map<OpId, size_t> inner_;  // scheduled loops: their report
+  std::map<ValueId, int> made_;   // by which op of the nest
+  Nest nest_;
+};
+
+}  // namespace
+
+UnitProfile ProfileOf(const Graph& graph, const ir::Schedule& schedule, int64_t trips) {
+  UnitProfile unit;
+  unit.trips = trips;
+  const int64_t turns = (trips - 1) * schedule.ii;
+  std::vector<int64_t> first(schedule.roles.size(), INT64_MAX), issued(schedule.roles.size(), 0),
+      done(schedule.roles.size(), 0);
+  int64_t begin = INT64_MAX, end = 0;
+  unit.parts.resize(schedule.roles.size());
+  for (const ir::ScheduledOp& s : schedule.ops) {
+    const GraphOp& op = graph.ops[graph.FindOp(s.name)];
+    UnitPart& part = unit.parts[s.role];
+    first[s.role] = std::min(first[s.role], s.cycle);
+    issued[s.role] = std::max(issued[s.role], s.cycle + op.issue);
+    done[s.role] = std::max({done[s.role], s.cycle + op.issue, s.cycle + op.latency});
+    begin = std::min(begin, s.cycle);
+    end = std::max(end, done[s.role]);
+    part.load = part.load || op.variable_latency;
+    if (op.slice >= 0) part.slice = op.slice;
+    for (const UnitUse& use : op.uses) {
+      const auto it = std::find_if(part.uses.begin(), part.uses.end(),
+                                   [&](const UnitUse& u) { return u.unit == use.unit; });
+      if (it == part.uses.end())
+        part.uses.push_back({use.unit, use.cycles * trips});
+      else
+        it->cycles += use.cycles * trips;
+    }
+  }
+  unit.length = turns + end - begin;
+  for (size_t r = 0; r < unit.parts.size(); ++r) {
+    unit.parts[r].role = schedule.roles[r].name;
+    unit.parts[r].warps = schedule.roles[r].warps;
+    if (first[r] == INT64_MAX) continue;
+    unit.parts[r].begin = first[r] - begin;
+    unit.parts[r].busy = turns + issued[r] - first[r];
+    unit.parts[r].latency = turns + done[r] - first[r];
+  }
+  // Loads of the next tile find a slot once the first of the last `depth` turns has freed its own.
+  int64_t depth = trips;
+  for (const ir::Channel& channel : schedule.channels) {
+    const GraphOp& op = graph.ops[graph.FindOp(channel.value)];
+    if (op.smem_bytes == 0) continue;
+    unit.ring_bytes += channel.depth * (op.smem_bytes + graph.machine.barrier_bytes);
+    if (op.variable_latency) depth = std::min<int64_t>(depth, channel.depth);
+  }
+  unit.ahead = std::min(unit.length, depth * schedule.ii);
+  return unit;
+}
+
+Result<Nest> ExtractNest(const CutProgram& cut, const ir::Target& target, int64_t trips,
+                         DiagSink& diags) {
+  return Extractor(cut, target, trips, diags).Run();
+}
+
+std::string Gain(const Nest& nest, const Solution& solution) {
+  const int64_t ii = solution.certificate.ii;
+  if (ii >= nest.alone)
+    return fmt::format(
+        "nothing is won by letting tiles overlap: each takes {} cycles, and no less for the next "
+        "one under it",
+        nest.alone);
+  return fmt::format("tiles overlap: {} cycles for each instead of {} ({:.1f} % saved)", ii,
+                     nest.alone, 100.0 * static_cast<double>(nest.alone - ii) / nest.alone);
+}
+
+}  // namespace tilec::scheduler

@@ -1,0 +1,26 @@
+// How much work a tile op is, in the terms of a machine file's cost rows.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "ir/function.h"
+#include "ir/target.h"
+#include "scheduler/graph.h"
+
+namespace tilec::scheduler {
+
+constexpr int64_t kTensorRows = 64;  // of a product's instruction
+
+bool IsMemory(ir::OpKind kind);
+// The name under which machine files have the op's cost.
+std::string CostName(const ir::Function& fn, const ir::Op& op);
+// `share`: into how many equal parts a value is cut, of which the op works on one.
+ir::Work WorkOf(const ir::Function& fn, const ir::Op& op,
+                const std::function<int64_t(ir::ValueId)>& share);
+// An op of the graph with these costs.
+GraphOp CostedOp(const ir::OpCost& cost, const ir::Work& work, Span at);
+
+}  // namespace tilec::scheduler
