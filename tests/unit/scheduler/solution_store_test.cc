@@ -42,7 +42,7 @@ TEST(SolutionStore, GivesBackWhatWentIn) {
   EXPECT_EQ(first->gap(), second->gap());
 }
 
-// What `schedule_bench` measures is 0.02 to 0.35 ms; the claim is 5. The best of many, so that a
+// What `schedule_bench` measures is 0.02 to 0.12 ms; the claim is 5. The best of many, so that a
 // busy machine does not fail it.
 TEST(SolutionStore, GivesBackWithinFiveMilliseconds) {
   for (const char* name :
