@@ -11,6 +11,7 @@
 #include "ir/lower/sequential.h"
 #include "ir/pass.h"
 #include "ir/target.h"
+#include "ir/verify.h"
 #include "ir/warp_check/check.h"
 #include "scheduler/program.h"
 #include "support/file.h"
@@ -319,6 +320,13 @@ Result<backend::KernelImage> MakeImage(const Loaded& loaded, const ir::Function&
   backend::BackendOptions backend_options;
   backend_options.target = target.isa;
   if (look) backend_options.llvm_ir_optimized = look->llvm_ir;
+  if (options.stamps > 0) {
+    ir::Function stamped = fn;
+    ir::StampTable table = ir::InsertStamps(stamped, options.stamps);
+    if (look && look->stamps) *look->stamps = std::move(table);
+    TRY_VOID(ir::Verify(stamped, diags));
+    return backend::Compile(stamped, loaded.sources, backend_options, diags);
+  }
   return backend::Compile(fn, loaded.sources, backend_options, diags);
 }
 
@@ -331,6 +339,7 @@ std::string ImageKey(const Loaded& loaded, const std::string& kernel, const Call
     key.Add("schedule file", loaded.sources.text(loaded.schedule_file));
   else
     key.Add("schedule", options.schedule);
+  if (options.stamps > 0) key.Add("stamps", fmt::format("{}", options.stamps));
   for (int32_t file : loaded.program->files())
     key.Add("path", loaded.sources.path(file)).Add("text", loaded.sources.text(file));
   key.Add("kernel", kernel);

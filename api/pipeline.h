@@ -17,6 +17,7 @@
 #include "frontend/frontend.h"
 #include "ir/function.h"
 #include "ir/pass.h"
+#include "ir/stamps.h"
 #include "runtime/kernel_cache.h"
 #include "scheduler/program.h"
 #include "support/diag.h"
@@ -42,6 +43,7 @@ struct PipelineOptions {
   bool first_schedules = false;  // take what the scheduler finds without a proof: for estimates
   // Where solved schedules are kept; null: nowhere. Changes the time it takes, never the result.
   const runtime::KernelCache* solutions = nullptr;
+  int64_t stamps = 0;  // records of an in-kernel timeline, for each role (ir/stamps.h); 0: none
 };
 
 struct StageTime {
@@ -59,13 +61,14 @@ struct Observation {
   std::vector<std::string> print_after;  // pass names; "all"
   std::string stop_after;
   bool time_passes = false;
-  std::string* llvm_ir = nullptr;  // receives the optimised module
-  Lowered* lowered = nullptr;      // receives what became of the schedule
-  std::string printed;             // what print_after produced
+  std::string* llvm_ir = nullptr;    // receives the optimised module
+  Lowered* lowered = nullptr;        // receives what became of the schedule
+  ir::StampTable* stamps = nullptr;  // receives what PipelineOptions::stamps asked for
+  std::string printed;               // what print_after produced
   std::vector<StageTime> times;
   bool stopped = false;
   bool looks() const {
-    return !print_after.empty() || !stop_after.empty() || llvm_ir || lowered;
+    return !print_after.empty() || !stop_after.empty() || llvm_ir || lowered || stamps;
   }
 };
 

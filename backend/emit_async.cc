@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include "backend/diagnostics.h"
 #include "backend/emitter.h"
@@ -87,6 +88,20 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
     case OpKind::kCounterAdd: {
       llvm::Value* slot = Scalar(op.operands[0]);
       b_.CreateStore(b_.CreateAdd(b_.CreateLoad(b_.getInt32Ty(), slot), I32(op.i("by"))), slot);
+      return Done();
+    }
+    case OpKind::kStamp: {
+      llvm::Value* slot = Scalar(op.operands[1]);
+      llvm::Value* count = b_.CreateLoad(b_.getInt32Ty(), slot);
+      llvm::Value* cta =
+          b_.CreateIntrinsic(b_.getInt32Ty(), llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {});
+      llvm::Value* here = b_.CreateAnd(Elected(), b_.CreateICmpEQ(cta, I32(0)));
+      here = b_.CreateAnd(here, b_.CreateICmpULT(count, I32(op.i("records"))));
+      llvm::Value* record = b_.CreateAdd(b_.CreateZExt(count, b_.getInt64Ty()), I64(op.i("first")));
+      llvm::Value* address =
+          b_.CreateAdd(tensors_.at(op.operands[0].index).base, b_.CreateShl(record, 3));
+      CallPtx(b_, PtxInst::kStamp, {here, address, I32(op.i("site"))});
+      b_.CreateStore(b_.CreateAdd(count, I32(1)), slot);
       return Done();
     }
     case OpKind::kMbarInit: {

@@ -41,6 +41,7 @@ void Emitter::CollectUses() {
       case OpKind::kGAtomic:
       case OpKind::kGLoadScalar:
       case OpKind::kGStoreScalar:
+      case OpKind::kStamp:
       case OpKind::kGAtomicScalar: thread_tensors_.insert(op.operands[0].index); break;
       default: break;
     }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "explain/measured.h"
 #include "ir/schedule.h"
 #include "scheduler/scheduler.h"
 #include "support/source.h"
@@ -159,6 +160,6 @@ std::string ToSvg(const Explanation& e);
 // The same, with everything ToText says, as one page that needs no network.
 std::string ToHtml(const Explanation& e);
 // Chrome trace events of `iterations` iterations (one cycle is one microsecond), for Perfetto.
-std::string ToTrace(const Explanation& e, int iterations);
+std::string ToTrace(const Explanation& e, int iterations, const Measured* measured = nullptr);
 
 }  // namespace tilec::explain

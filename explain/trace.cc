@@ -16,11 +16,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kRoles = 1, kUnits = 2;
+constexpr int kRoles = 1, kUnits = 2, kMeasured = 3;
 
 class Writer {
  public:
-  Writer(const Explanation& e, const Timeline& t) : e_(e), t_(t) {}
+  Writer(const Explanation& e, const Timeline& t, const Measured* measured)
+      : e_(e), t_(t), measured_(measured) {}
 
   Json Run() {
     Meta(kRoles, 0, "process_name", fmt::format("{}: roles", e_.graph.name));
@@ -49,6 +50,7 @@ class Writer {
           if (bar.row == row) Event(process, thread, bar);
       }
     }
+    if (measured_) Lay(*measured_);
     Json j;
     j["displayTimeUnit"] = "ns";
     j["otherData"] = {{"graph", e_.graph.name},
@@ -60,6 +62,39 @@ class Writer {
   }
 
  private:
+  // What was measured, moved so that the first turn of its loop stands under the predicted one.
+  void Lay(const Measured& measured) {
+    int64_t predicted = INT64_MAX, seen = INT64_MAX;
+    for (const Lane& lane : t_.lanes)
+      if (lane.kind == Lane::Kind::kRole)
+        for (const Bar& bar : lane.bars)
+          if (!e_.graph.ops[bar.op].variable_latency) predicted = std::min(predicted, bar.begin);
+    for (const MeasuredSpan& span : measured.spans)
+      if (span.in_loop && (span.what == "product" || span.what == "compute"))
+        seen = std::min(seen, span.begin);
+    const int64_t shift = predicted == INT64_MAX || seen == INT64_MAX ? 0 : predicted - seen;
+    Meta(kMeasured, 0, "process_name",
+         fmt::format("{}: measured on {}", measured.kernel, measured.device));
+    for (size_t role = 0; role < measured.roles.size(); ++role) {
+      const int thread = 1000 + static_cast<int>(role);
+      Meta(kMeasured, thread, "thread_name", measured.roles[role]);
+      Meta(kMeasured, thread, "thread_sort_index", thread);
+      for (const MeasuredSpan& span : measured.spans) {
+        if (span.role != static_cast<int>(role) || span.end == span.begin) continue;
+        Json args = {{"turn", span.occurrence}};
+        if (!span.source.empty()) args["source"] = span.source;
+        events_.push_back({{"name", span.what},
+                           {"cat", "measured"},
+                           {"ph", "X"},
+                           {"ts", span.begin + shift},
+                           {"dur", span.end - span.begin},
+                           {"pid", kMeasured},
+                           {"tid", thread},
+                           {"args", std::move(args)}});
+      }
+    }
+  }
+
   template <typename T>
   void Meta(int process, int thread, const char* what, const T& value) {
     const char* key = std::string_view(what) == "thread_sort_index" ? "sort_index" : "name";
@@ -88,14 +123,16 @@ class Writer {
 
   const Explanation& e_;
   const Timeline& t_;
+  const Measured* const measured_;
   Json events_ = Json::array();
 };
 
 }  // namespace
 
-std::string ToTrace(const Explanation& e, int iterations) {
+std::string ToTrace(const Explanation& e, int iterations, const Measured* measured) {
   const Timeline timeline = MakeTimeline(e, std::max(1, iterations));
-  return Writer(e, timeline).Run().dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return Writer(e, timeline, measured).Run().dump(1, ' ', false, Json::error_handler_t::replace) +
+         "\n";
 }
 
 }  // namespace tilec::explain

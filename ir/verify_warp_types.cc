@@ -480,6 +480,11 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
     case OpKind::kCounterAdd:
       return Operand(op, 0) == Type::Counter() ||
              Fail(kVerifyType, op, fmt::format("operand 0 is {}", Show(Operand(op, 0))));
+    case OpKind::kStamp:
+      return (Operand(op, 0) == Type::Tensor(DType::kU32, 1) &&
+              Operand(op, 1) == Type::Counter()) ||
+             Fail(kVerifyType, op,
+                  fmt::format("stamp of {}, {}", Show(Operand(op, 0)), Show(Operand(op, 1))));
     case OpKind::kMbarAlloc:
     case OpKind::kMbarInit:
     case OpKind::kMbarExpect:

@@ -19,6 +19,8 @@ namespace tilec::tools {
 struct Contestant {
   std::string name;
   std::function<Result<>(size_t set, DiagSink&)> launch;  // on stream 0, buffers of that set
+  // In place of `launch`: so many launches elsewhere, milliseconds of one.
+  std::function<Result<double>(int count, DiagSink&)> time = nullptr;
 };
 
 struct BenchOptions {

@@ -19,6 +19,7 @@
 #include "tools/cublaslt.h"
 #include "tools/diagnostics.h"
 #include "tools/runner.h"
+#include "tools/torch_peer.h"
 
 namespace tilec::tools {
 
@@ -62,18 +63,23 @@ class Bench {
     BenchOptions options{sets_.size(), o_.rounds, o_.seconds, 0.5};
     TRY(timings_, MeasureInTurns(*device_, Contestants(), options, diags));
     Print();
+    if (!o_.timeline.empty()) {
+      api::Call call = call_;
+      call.launch = sets_[0];
+      TRY(const Timeline timeline, RecordTimeline(session_, *device_, kernel_, call));
+      TRY_VOID(WriteTimeline(session_, timeline, kernel_, device_->description()));
+    }
     if (!o_.output.empty()) TRY_VOID(WriteJson());
     return !wrong_;
   }
 
  private:
   Result<> CheckWords() {
-    if (o_.compare.empty() || o_.compare == "cublas") return Done();
-    DiagBuilder d = session_.diags().Report(kBadChoice, Span{}, "--compare", o_.compare);
-    d.Place("command line");
-    if (o_.compare == "torch")
-      return d.Help("python3 bench/yardstick measures beside PyTorch, in its process");
-    return d.Help("use cublas");
+    if (o_.compare.empty() || o_.compare == "cublas" || o_.compare == "torch") return Done();
+    return session_.diags()
+        .Report(kBadChoice, Span{}, "--compare", o_.compare)
+        .Place("command line")
+        .Help("use cublas or torch");
   }
 
   Result<> OpenGpu() {
@@ -199,13 +205,21 @@ class Bench {
   }
 
   Result<> LoadPeer() {
-    if (o_.compare != "cublas") return Done();
+    if (o_.compare.empty()) return Done();
     product_ = FindProduct(*tile_);
     if (!product_)
       return session_.diags()
           .Report(kNoPeer, Span{}, kernel_)
           .Place("command line")
           .Help("leave --compare out, or see bench/yardstick");
+    if (o_.compare == "torch") {
+      TorchRequest request;
+      request.sets = sets_.size();
+      if (const size_t colon = o_.device.find(':'); colon != std::string::npos)
+        request.device = std::atoi(o_.device.c_str() + colon + 1);
+      TRY(torch_, StartTorch(*product_, sets_[0], request, session_.diags()));
+      return Done();
+    }
     TRY(cublas_, LoadCublasLt(*device_, session_.diags()));
     return Done();
   }
@@ -219,6 +233,9 @@ class Bench {
       out.push_back({"cublaslt", [this](size_t set, DiagSink& diags) {
                        return cublas_->Launch(*product_, sets_[set], diags);
                      }});
+    if (torch_)
+      out.push_back({"torch", nullptr,
+                     [this](int count, DiagSink& diags) { return torch_->Time(count, diags); }});
     return out;
   }
 
@@ -369,6 +386,7 @@ class Bench {
   std::vector<TensorRun> checks_;
   std::optional<Product> product_;
   std::unique_ptr<CublasLt> cublas_;
+  std::unique_ptr<TorchPeer> torch_;
   Span loop_;
   int64_t trips_ = 0, predicted_ii_ = 0;
   std::vector<Timing> timings_;

@@ -39,6 +39,11 @@ class Command {
 
   Result<> Run() {
     TRY_VOID(CheckWords());
+    if (!o_.measured.empty()) {
+      TRY(const int32_t file, AddSource(session_, o_.measured));
+      TRY(measured_, explain::ParseMeasured(session_.loaded().sources.text(file), o_.measured,
+                                            session_.diags()));
+    }
     const bool graph = !o_.graph.empty();
     for (const std::string& text : o_.why_not) {
       TRY(const Question question, explain::ParseQuestion(text, !graph, session_.diags()));
@@ -61,6 +66,10 @@ class Command {
                   "`tilec explain` takes a .tile file or --graph FILE, and one of them")
           .Place("command line")
           .Help("tilec explain FILE[:KERNEL] NAME=VALUE… --target=h200");
+    if (!o_.measured.empty() && o_.trace.empty())
+      return diags
+          .Report(kUsage, Span{}, "what was measured is shown in the trace only: --trace=FILE")
+          .Place("command line");
     if (!o_.graph.empty() && o_.program)
       return diags.Report(kUsage, Span{}, "a graph has no program: --program needs a .tile file")
           .Place("command line");
@@ -262,7 +271,9 @@ class Command {
     }
     if (o_.program) TRY_VOID(Lower(&e));
     if (!o_.trace.empty())
-      TRY_VOID(WriteResult(session_, o_.trace, explain::ToTrace(e, kTraceIterations)));
+      TRY_VOID(
+          WriteResult(session_, o_.trace,
+                      explain::ToTrace(e, kTraceIterations, measured_ ? &*measured_ : nullptr)));
     if (!o_.svg.empty()) TRY_VOID(WriteResult(session_, o_.svg, explain::ToSvg(e)));
     if (!o_.html.empty()) TRY_VOID(WriteResult(session_, o_.html, explain::ToHtml(e)));
     broken_ = !e.report.violations.empty();
@@ -278,6 +289,7 @@ class Command {
   const Options& o_;
   api::SolutionCache store_;
   scheduler::SolveOptions options_;
+  std::optional<explain::Measured> measured_;
   std::vector<Question> questions_;
   std::vector<LoopProblem> loops_;
   size_t loop_ = 0;

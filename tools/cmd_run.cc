@@ -127,6 +127,8 @@ Result<RunResult> Run(Session& session) {
   fmt::print("\n");
   if (!o.check || !device) PrintOutputs(result);
   TRY_VOID(Save(saves, result, diags));
+  if (result.timeline)
+    TRY_VOID(WriteTimeline(session, *result.timeline, kernel, device->description()));
   if (!o.record.empty() && device && device->kind() == "emulator") {
     if (!WriteOutput(o.record, runtime::Print(session.recorded()), &why))
       return diags.Report(kFileUnwritable, Span{}, o.record, why).Place("command line");

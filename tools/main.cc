@@ -132,6 +132,7 @@ class CommandLine {
     run->add_flag("--check", o_.check, "compare with the interpreter");
     run->add_option("--repeat", o_.repeat, "launch this often, report the fastest")
         ->check(CLI::Range(1, 1000000));
+    run->add_option("--timeline", o_.timeline, "file for what one CTA did when, in SM cycles");
     run->add_option("--record", o_.record, "file for the decisions of the emulator");
     run->add_option("--save", o_.save, "NAME=file.npy: write a tensor after the run")
         ->allow_extra_args(false);
@@ -181,7 +182,9 @@ class CommandLine {
     bench->add_flag("--no-cache", o_.no_cache, "compile anew and store nothing");
     AddCache(bench, o_);
     AddCompiling(bench, o_);
-    bench->add_option("--compare", o_.compare, "cublas: beside cuBLASLt, if it is a product");
+    bench->add_option("--compare", o_.compare,
+                      "cublas or torch: beside cuBLASLt or PyTorch, if it is a product");
+    bench->add_option("--timeline", o_.timeline, "file for what one CTA did when, in SM cycles");
     bench->add_option("--rounds", o_.rounds, "turns of each contestant")
         ->check(CLI::Range(1, 1000));
     bench->add_option("--seconds", o_.seconds, "of one turn")->check(CLI::Range(0.001, 100.0));
@@ -289,6 +292,8 @@ class CommandLine {
         ->add_option("--nest", o_.nest,
                      "the loop over tiles of a persistent kernel; turns of its inner loops")
         ->check(CLI::Range(int64_t{1}, int64_t{100000}));
+    explain->add_option("--measured", o_.measured,
+                        "timeline of `run --timeline` to lay over the trace");
     explain->add_option("--epsilon", o_.epsilon, "slack on II for the secondary objective")
         ->check(CLI::Range(0.0, 1.0));
     explain->add_option("-o,--output", o_.output, "file; standard output if left out");

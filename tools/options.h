@@ -52,6 +52,7 @@ struct Options {
   bool check = false;
   uint64_t seed = 0;
   int repeat = 1;
+  std::string timeline;           // run, bench: file
   std::vector<std::string> save;  // NAME=file.npy
   std::string filter;             // test: only tests whose name has it
 
@@ -80,7 +81,7 @@ struct Options {
 
   // explain
   std::string format = "text";  // text, json
-  std::string svg, html, trace;
+  std::string svg, html, trace, measured;
   std::vector<std::string> why_not;
   bool program = false;
   int loop = 0;  // from 1; 0: the one with most to do

@@ -8,6 +8,7 @@
 #include "runtime/launch.h"
 #include "runtime/npy.h"
 #include "tools/diagnostics.h"
+#include "tools/timeline.h"
 
 namespace tilec::tools {
 
@@ -189,6 +190,10 @@ class Run {
                                    static_cast<size_t>(ir::ByteSize(p.dtype)));
       TRY_VOID(device.CopyOut(bytes.data(), view.data, bytes.size(), diags));
       result_.outputs[p.name] = ir::TensorValue::FromBytes(p.dtype, view.dims, bytes);
+    }
+    if (!session_.options().timeline.empty()) {
+      TRY_VOID(Refill(device));
+      TRY(result_.timeline, RecordTimeline(session_, device, signature_.kernel, call_));
     }
     return Done();
   }

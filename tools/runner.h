@@ -12,6 +12,7 @@
 #include "ir/interpret.h"
 #include "runtime/device.h"
 #include "tools/session.h"
+#include "tools/timeline.h"
 
 namespace tilec::tools {
 
@@ -46,6 +47,7 @@ struct RunResult {
   bool compiled = false, cached = false;
   double compile_ms = 0, check_ms = 0;
   runtime::LaunchStats stats;
+  std::optional<Timeline> timeline;
   bool stopped = false;  // --stop-after came first
   bool ok() const {
     for (const TensorRun& t : tensors)
