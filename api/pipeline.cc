@@ -256,6 +256,7 @@ Result<ir::Function> Lower(const Loaded& loaded, ir::Function fn, const Pipeline
     steps.push_back(ir::StepOf(ir::PassId::kGuardMasks));
     steps.push_back(ir::StepOf(ir::PassId::kDce));
   }
+  steps.push_back(ir::StepOf(ir::PassId::kRereadTiles));
   steps.push_back(way.roles ? RolesStep(way.spare_registers)
                             : ir::StepOf(ir::PassId::kLowerSequential));
   TRY(fn, RunSteps(loaded, std::move(fn), steps, options, look, diags));

@@ -243,6 +243,10 @@ class Search {
     if (const auto grid = Eval(warps.launch.grid, All(warps))) shape.ctas = *grid;
     for (const ir::Op& op : warps.ops)
       if (op.kind == ir::OpKind::kRole && op.i("regs") > 0) return shape;
+    if (warps.launch.ctas_per_sm > 1) {
+      shape.per_sm = warps.launch.ctas_per_sm;
+      return shape;
+    }
     const int64_t threads = 32 * warps.launch.warps;
     shape.per_sm = std::max<int64_t>(
         1, std::min({int64_t{2048} / threads,

@@ -36,7 +36,6 @@ Result<void> Emitter::EmitConvert(const ir::Op& op) {
   StoreTile(from, view, false);
   RoleBarrier();
   Regs out = LoadTile(type, type.layout, view, false);
-  RoleBarrier();
   Set(to, std::move(out));
   return Done();
 }

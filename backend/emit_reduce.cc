@@ -186,7 +186,7 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
     llvm::Value* theirs = b_.CreateAdd(base, b_.CreateMul(group, I32(slot)));
     llvm::Value* theirs_index =
         b_.CreateAdd(b_.CreateAdd(base, I32(index_base)), b_.CreateShl(group, 2));
-    RoleBarrier();
+    if (!op.i("alone", 0)) RoleBarrier();  // others have read what they passed through these bytes
     for (size_t r = 0; r < items.size(); ++r) {
       const int64_t at = static_cast<int64_t>(r) * plan.groups;
       StoreGlobal(mine, at * slot, writes, {items[r].value}, acc, PtxInst::kStShared);
@@ -207,7 +207,6 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
       }
       items[r] = sum;
     }
-    RoleBarrier();
   }
   Regs out;
   for (const Item& item : items) out.push_back(arg ? item.index : item.value);

@@ -152,9 +152,7 @@ void Emitter::BuildSignature() {
     TensorMapRecipe recipe;
     recipe.tensor = p->name;
     // tf32 travels as f32: the map type of that name rounds on the way, `@` drops bits instead.
-    recipe.dtype = d == ir::DType::kBool   ? "u8"
-                   : d == ir::DType::kTF32 ? "f32"
-                                           : ir::Spelling(d);
+    recipe.dtype = d == ir::DType::kBool ? "u8" : d == ir::DType::kTF32 ? "f32" : ir::Spelling(d);
     for (size_t i = 0; i < info.dims.size(); ++i) {
       recipe.dims.push_back(fold(p->dims[static_cast<size_t>(info.dims[i])]));
       if (i > 0) recipe.strides_bytes.push_back(fold(StrideBytes(*p, info.dims[i], d)));
@@ -197,7 +195,8 @@ void Emitter::Declare() {
   function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
   const std::string threads = std::to_string(image_.block);
   function_->addFnAttr("nvvm.reqntid", threads);
-  function_->addFnAttr("nvvm.minctasm", "1");
+  const int64_t ctas = fn_.launch.ctas_per_sm;
+  function_->addFnAttr("nvvm.minctasm", std::to_string(ctas));
   function_->addFnAttr(llvm::Attribute::NoUnwind);
 
   auto md = [&](const char* text) { return llvm::MDString::get(context_, text); };
@@ -208,7 +207,7 @@ void Emitter::Declare() {
   bounds.insert(bounds.end(), {md("kernel"), number(1)});
 #if LLVM_VERSION_MAJOR < 21
   bounds.insert(bounds.end(), {md("reqntidx"), number(image_.block), md("reqntidy"), number(1),
-                               md("reqntidz"), number(1), md("minctasm"), number(1)});
+                               md("reqntidz"), number(1), md("minctasm"), number(ctas)});
 #endif
   llvm::NamedMDNode* annotations = module_->getOrInsertNamedMetadata("nvvm.annotations");
   annotations->addOperand(llvm::MDNode::get(context_, bounds));

@@ -14,6 +14,7 @@ namespace tilec::ir {
 namespace {
 
 constexpr size_t kMaxRank = 6;
+constexpr double kCached = 32 << 20;  // larger tensors do not survive in a cache of 50 to 60 MB
 using Extents = std::array<int64_t, kMaxRank>;  // the part of a tile that is inside its tensors
 using Scalar = std::optional<int64_t>;
 
@@ -74,8 +75,11 @@ class Counter {
 
   WorkCount Run() {
     RunBlock(fn_.body);
-    for (const auto& [tensor, moved] : loaded_) out_.least_bytes += Least(tensor, moved);
-    for (const auto& [tensor, moved] : stored_) out_.least_bytes += Least(tensor, moved);
+    for (const auto* tensors : {&loaded_, &stored_})
+      for (const auto& [tensor, moved] : *tensors) {
+        out_.least_bytes += Least(tensor, moved);
+        out_.far_bytes += Least(tensor, moved) > kCached ? moved : Least(tensor, moved);
+      }
     return std::move(out_);
   }
 

@@ -22,6 +22,7 @@ struct WorkCount {
   double arithmetic = 0;                   // elements of elementwise float ops and of reductions
   double loaded_bytes = 0, stored_bytes = 0;
   double least_bytes = 0;         // every element touched moves once
+  double far_bytes = 0;           // as loaded and stored, but for tensors that caches hold
   std::map<OpId, int64_t> trips;  // of every `for`, over all instances
   bool exact = true;
   double flops() const;  // of all products

@@ -105,6 +105,7 @@ struct TensorMapInfo {
 struct LaunchInfo {
   int warps = 4;
   int64_t smem_bytes = 0;
+  int64_t ctas_per_sm = 1;             // registers are to suffice for so many
   Expr grid = Expr::Const(1);          // CTAs in all
   std::vector<TensorMapInfo> maps;
 };

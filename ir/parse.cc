@@ -505,6 +505,10 @@ struct Parser {
     TRY_VOID(Expect("smem"));
     TRY_VOID(Expect("="));
     TRY(fn.launch.smem_bytes, IntIn("smem", 0, 1 << 30));
+    if (Eat("ctas")) {
+      TRY_VOID(Expect("="));
+      TRY(fn.launch.ctas_per_sm, IntIn("ctas", 1, 32));
+    }
     TRY_VOID(Expect("grid"));
     TRY_VOID(Expect("="));
     TRY(fn.launch.grid, ExprUntil(""));

@@ -162,8 +162,10 @@ struct Printer {
     for (const auto& [name, value] : fn.statics)
       out += fmt::format("  static {} = {}\n", name, value);
     if (fn.level == Level::kWarp)
-      out += fmt::format("  launch warps={} smem={} grid={}\n", fn.launch.warps,
-                         fn.launch.smem_bytes, ToText(fn.launch.grid));
+      out += fmt::format(
+          "  launch warps={} smem={}{} grid={}\n", fn.launch.warps, fn.launch.smem_bytes,
+          fn.launch.ctas_per_sm > 1 ? fmt::format(" ctas={}", fn.launch.ctas_per_sm) : "",
+          ToText(fn.launch.grid));
     for (const TensorMapInfo& m : fn.launch.maps)
       out += fmt::format("  map {} dims=[{}] box=[{}] swizzle={}\n", Name(m.tensor),
                          fmt::join(m.dims, ", "), fmt::join(m.box, ", "), m.swizzle_bytes);

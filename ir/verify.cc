@@ -158,6 +158,9 @@ bool Verifier::CheckHeader() {
     return FailHeader({}, fmt::format("{} warps; a CTA has 1 … 32", fn_.launch.warps));
   if (fn_.launch.smem_bytes < 0)
     return FailHeader({}, fmt::format("{} bytes of shared memory", fn_.launch.smem_bytes));
+  if (fn_.launch.ctas_per_sm < 1 || fn_.launch.ctas_per_sm * fn_.launch.warps > 64)
+    return FailHeader({}, fmt::format("{} CTAs of {} warps; an SM holds 64 warps",
+                                      fn_.launch.ctas_per_sm, fn_.launch.warps));
   if (!known(fn_.launch.grid, {}, "the grid")) return false;
   for (size_t i = 0; i < fn_.launch.maps.size(); ++i)
     if (!CheckMap(i)) return false;

@@ -189,7 +189,10 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
       std::max(time.cycles_per_cta, static_cast<double>(time.per_sm) * tiles * (busy));
   time.compute_ms = static_cast<double>(time.waves) * wave / khz;
   if (const double gbs = static_cast<double>(target.Limit("memory_gbs")); gbs > 0)
-    time.memory_ms = work.least_bytes / (kMemoryShare * gbs) * 1e-6;
+    // CTAs that run together share operands of products in L2; rows that a CTA reads again are
+    // gone.
+    time.memory_ms =
+        (work.products.empty() ? work.far_bytes : work.least_bytes) / (kMemoryShare * gbs) * 1e-6;
   time.ms = kLaunchMs + std::max(time.compute_ms, time.memory_ms) +
             kUncovered * std::min(time.compute_ms, time.memory_ms);
   return time;

@@ -72,8 +72,16 @@ Result<Function> Emitter::Run() {
   for (size_t i = 0; i < buffers_.size(); ++i)
     out_.ops[buffers_[i].alloc].set("offset", lives[i].offset);
   for (const auto& [role, scratch] : scratch_) {
-    for (OpId op : scratch.ops) out_.ops[op].set("scratch", top);
-    top = RoundUp(top + scratch.bytes, 128);
+    int64_t shared = 0;
+    for (const auto& [op, bytes] : scratch.ops)
+      if (!Alone(op, bytes)) out_.ops[op].set("scratch", top), shared = std::max(shared, bytes);
+    top = RoundUp(top + shared, 128);
+    for (const auto& [op, bytes] : scratch.ops) {
+      if (!Alone(op, bytes)) continue;
+      out_.ops[op].set("scratch", top);
+      out_.ops[op].set("alone", int64_t{1});
+      top = RoundUp(top + bytes, 128);
+    }
   }
   if (mbar_.valid()) {
     out_.ops[out_.values[mbar_].def].set("offset", top);
@@ -94,8 +102,22 @@ Result<Function> Emitter::Run() {
         .Report(lower_diag::kSharedMemoryFull, in_.params.empty() ? Span{} : in_.params[0].at,
                 in_.name, top, options_.smem_limit_bytes)
         .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");
-  if (specialized()) TRY_VOID(CheckRegisters());
+  if (specialized())
+    TRY_VOID(CheckRegisters());
+  else
+    for (OpId id : out_.blocks[out_.body].ops)
+      if (out_.ops[id].kind == OpKind::kRole) out_.launch.ctas_per_sm = CtasPerSm(out_, id);
   return std::move(out_);
+}
+
+// Reductions that run once pass through bytes of their own, which saves a barrier each.
+bool Emitter::Alone(OpId id, int64_t bytes) const {
+  const OpKind kind = out_.ops[id].kind;
+  if ((kind != OpKind::kWarpReduce && kind != OpKind::kWarpArgReduce) || bytes > 512) return false;
+  for (OpId at = out_.blocks[out_.ops[id].block].parent; at.valid();
+       at = out_.blocks[out_.ops[at].block].parent)
+    if (out_.ops[at].kind == OpKind::kFor || out_.ops[at].kind == OpKind::kWhile) return false;
+  return true;
 }
 
 // A role that runs ahead is worth nothing if the compute roles spill.
@@ -216,8 +238,8 @@ Result<> Emitter::Op_(OpId id) {
       if (parent.valid() && in_.ops[parent].kind == OpKind::kParallel) return Done();
       std::vector<ValueId> values;
       const Op* structure = parent.valid() ? &in_.ops[parent] : nullptr;
-      const bool condition = structure && structure->kind == OpKind::kWhile &&
-                             structure->regions[0] == op.block;
+      const bool condition =
+          structure && structure->kind == OpKind::kWhile && structure->regions[0] == op.block;
       for (size_t i = 0; i < op.operands.size(); ++i)
         if (!structure || (condition && i == 0) ||
             Keeps(structure->results[i - (condition ? 1 : 0)]))
@@ -410,7 +432,8 @@ Result<Function> Specialize(const Function& fn, const SequentialOptions& options
   for (int depth = 8; depth >= 2; --depth) {
     DiagSink attempt;
     Emitter emitter(fn, options, depth, attempt);
-    if (!emitter.sound()) return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)
+    if (!emitter.sound())
+      return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)
           .Help("use --schedule=sequential");
     if (!emitter.specialized()) break;
     Result<Function> out = emitter.Run();

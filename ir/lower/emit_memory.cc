@@ -140,7 +140,20 @@ void Emitter::PlanBuffers() {
 
 bool Emitter::SharedTensor(ValueId tensor) const {
   const Param* p = in_.param(tensor);
-  return p && p->direction != Direction::kIn;
+  if (!p || p->direction == Direction::kIn) return false;
+  int accesses = 0;
+  bool repeated = false;
+  for (OpId id : OpsInOrder(in_)) {
+    const Op& op = in_.ops[id];
+    const bool memory =
+        op.kind == OpKind::kLoad || op.kind == OpKind::kStore || op.kind == OpKind::kAtomic;
+    if (!memory || op.operands[0] != tensor) continue;
+    ++accesses;
+    for (OpId at = in_.blocks[op.block].parent; at.valid();
+         at = in_.blocks[in_.ops[at].block].parent)
+      repeated = repeated || in_.ops[at].kind == OpKind::kFor || in_.ops[at].kind == OpKind::kWhile;
+  }
+  return accesses > 1 || repeated;
 }
 
 // Index operands for the warp level. squeeze: ranges and gathers of length 1 become scalars.
@@ -218,6 +231,12 @@ Result<> Emitter::Load_(OpId id) {
   if (SharedTensor(op.operands[0])) {
     FlushLoads();
     Sync();
+  }
+  if (load.shares.valid()) {
+    FlushLoads();
+    load_buffers_[id] = load_buffers_[load.shares];
+    IntoRegisters(id);
+    return Done();
   }
   if (load.buffer) {
     if (load.tma) {

@@ -27,9 +27,7 @@ ValueId Emitter::Tile(ValueId v) {
 
 void Emitter::WantScratch(OpId op, int64_t bytes) {
   if (bytes == 0) return;
-  Scratch& scratch = scratch_[role_];
-  scratch.ops.push_back(op);
-  scratch.bytes = std::max(scratch.bytes, bytes);
+  scratch_[role_].ops.emplace_back(op, bytes);
 }
 
 // The same tile in `layout`: nothing, a cheap remake (constants, splats, iotas), register renaming,

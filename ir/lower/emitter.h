@@ -65,10 +65,9 @@ class Emitter {
     std::vector<std::pair<size_t, ValueId>> releases;  // (channel, slot) due when it is done
   };
   enum class Part { kEverything, kProducer, kCompute };
-  // The scratch bytes of one role.
+  // The ops of one role that pass through scratch, and the bytes they want.
   struct Scratch {
-    std::vector<OpId> ops;
-    int64_t bytes = 0;
+    std::vector<std::pair<OpId, int64_t>> ops;
   };
   // Index operands of an access, rewritten for the warp level.
   struct Access {
@@ -102,6 +101,7 @@ class Emitter {
                  int64_t regs);
   Result<> CheckTiles();
   Result<> CheckRegisters();
+  bool Alone(OpId op, int64_t scratch_bytes) const;
   Result<> Block_(BlockId from);
   Result<> Op_(OpId id);
   Result<> Parallel_(const Op& op);
@@ -152,7 +152,8 @@ class Emitter {
   void Sync() {
     b_.Add(OpKind::kCtaSync, {}, {}, {{"id", int64_t{specialized() ? 1 + role_ : 0}}});
   }
-  bool SharedTensor(ValueId tensor) const;  // both read and written by the kernel
+  // Accesses of different threads may meet: the kernel reads what it writes, or writes it again.
+  bool SharedTensor(ValueId tensor) const;
 
   // emit_dot.cc
   Result<> Dot_(OpId id);

@@ -125,6 +125,15 @@ std::optional<SmemLayout> StagingLayout(const Type& tile) {
   return std::nullopt;
 }
 
+std::optional<SmemLayout> RereadLayout(const Type& tile) {
+  if (tile.rank() != 2) return std::nullopt;
+  const int64_t size = ByteSize(tile.dtype), columns = tile.shape[1];
+  for (int64_t panel = std::min<int64_t>(256, columns); panel * size >= 64; --panel)
+    if (columns % panel == 0 && tile.shape[0] * panel * size % 128 == 0)  // where boxes may land
+      return SmemLayout{tile.shape[0], columns, panel, 0};
+  return std::nullopt;
+}
+
 Layout KeepDims(const Layout& layout, const std::vector<int>& keep) {
   Layout out = layout;
   for (int d = layout.rank - 1; d >= 0; --d)

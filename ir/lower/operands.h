@@ -45,6 +45,8 @@ struct TileAccess {
 std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op);
 
 // Exact panels for a TMA store (no column may be written twice).
+// How a tile that is read more than once lies in shared memory; nullopt if TMA cannot bring it.
+std::optional<SmemLayout> RereadLayout(const Type& tile);
 std::optional<SmemLayout> StagingLayout(const Type& tile);
 
 // The layout of a tile that keeps only dims keep[i] of `layout`'s (as new dim i).

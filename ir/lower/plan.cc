@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
@@ -36,6 +37,7 @@ class Planner {
       if (fn_.ops[id].kind == OpKind::kLoad) PlanLoad(id);
       if (fn_.ops[id].kind == OpKind::kStore) PlanStore(id);
     }
+    ShareLoads();
     return std::move(plan_);
   }
 
@@ -89,7 +91,7 @@ class Planner {
     if (dots)
       plan_.warpgroups = twos ? 2 : threes ? 3 : wide ? 2 : 1;
     else
-      plan_.warpgroups = largest <= 2048 ? 1 : largest <= 8192 ? 2 : 4;
+      plan_.warpgroups = largest <= 2048 ? 1 : largest <= 4096 ? 2 : 4;
   }
 
   // ---- products ----------------------------------------------------------------------------
@@ -413,6 +415,37 @@ class Planner {
       load.col_dim = access->col_dim;
     }
     plan_.loads[id] = load;
+  }
+
+  // Equal loads of one block share a buffer: the first brings the tile, the others read it again.
+  void ShareLoads() {
+    std::map<std::tuple<BlockId, std::vector<ValueId>, std::string, std::vector<int64_t>>, OpId>
+        first;
+    for (OpId id : order_) {
+      const Op& op = fn_.ops[id];
+      if (op.kind != OpKind::kLoad) continue;
+      const LoadPlan& load = plan_.loads[id];
+      const Type& type = fn_.type(op.results[0]);
+      if (load.buffer || !load.registers || type.elements() < 2048) continue;
+      const std::optional<TileAccess> access = TmaAccess(fn_, op);
+      const std::optional<SmemLayout> smem = RereadLayout(type);
+      if (!access || !smem || InLoop(op)) continue;
+      const auto [it, fresh] =
+          first.try_emplace({op.block, op.operands, op.s("modes"), op.ints("sizes")}, id);
+      if (fresh) continue;
+      LoadPlan& leader = plan_.loads[it->second];
+      leader.buffer = leader.tma = true;
+      leader.smem = *smem;
+      leader.row_dim = access->row_dim;
+      leader.col_dim = access->col_dim;
+      plan_.loads[id].shares = it->second;
+    }
+  }
+  bool InLoop(const Op& op) const {
+    for (OpId at = fn_.blocks[op.block].parent; at.valid();
+         at = fn_.blocks[fn_.ops[at].block].parent)
+      if (fn_.ops[at].kind == OpKind::kFor || fn_.ops[at].kind == OpKind::kWhile) return true;
+    return false;
   }
 
   bool IsAccumulator(ValueId v) {

@@ -9,7 +9,8 @@ namespace {
 
 class Liveness {
  public:
-  explicit Liveness(const Function& fn) : fn_(fn) {}
+  Liveness(const Function& fn, bool only_waits, bool whole = false)
+      : fn_(fn), only_waits_(only_waits), whole_(whole) {}
   int64_t peak() const { return peak_; }
 
   // Values alive in front of the block, given those alive behind it.
@@ -17,17 +18,32 @@ class Liveness {
     const std::vector<OpId>& ops = fn_.blocks[block].ops;
     for (auto it = ops.rbegin(); it != ops.rend(); ++it) {
       const Op& op = fn_.ops[*it];
-      Note(live);
+      if (!only_waits_ || Waits(op.kind)) Note(live);
+      if (only_waits_ && whole_)
+        for (ValueId r : op.results)
+          if (fn_.type(r).is_tile() && !Free(r)) Note({r});
       for (ValueId r : op.results) live.erase(r);
       if (!op.regions.empty()) Enter(op, live);
       for (ValueId v : op.operands) Use(v, live);
-      Note(live);
+      if (!only_waits_) Note(live);  // who waits uses its operands up piece by piece
     }
     for (ValueId arg : fn_.blocks[block].args) live.erase(arg);
     return live;
   }
 
  private:
+  static bool Waits(OpKind kind) {
+    switch (kind) {
+      case OpKind::kWarpReduce:
+      case OpKind::kWarpArgReduce:
+      case OpKind::kConvert:
+      case OpKind::kMbarWait:
+      case OpKind::kCtaSync:
+      case OpKind::kFor:
+      case OpKind::kWhile: return true;
+      default: return false;
+    }
+  }
   bool Free(ValueId v) const {
     const Op* def = fn_.def(v);
     return def && (def->kind == OpKind::kConstant || def->kind == OpKind::kWarpIota);
@@ -88,15 +104,48 @@ class Liveness {
   }
 
   const Function& fn_;
+  const bool only_waits_, whole_;
   int64_t peak_ = 0;
 };
 
 }  // namespace
 
 int64_t PeakRegisters(const Function& fn, OpId role) {
-  Liveness liveness(fn);
+  Liveness liveness(fn, false);
   liveness.Walk(fn.ops[role].regions[0], {});
   return liveness.peak();
+}
+
+int64_t CtasPerSm(const Function& fn, OpId role) {
+  constexpr int64_t kWarps = 64, kRegisters = 65536, kSmem = 233472, kSmemPerCta = 1024;
+  // Addresses, predicates and the arithmetic in flight: what ptxas took in row kernels. 8 of every
+  // 32 elements of each tile that streams from memory come on top where tiles are not held.
+  constexpr int64_t kOverhead = 24, kStream = 8, kStreamed = 32;
+  const int64_t warps = fn.launch.warps;
+  int64_t streams = 0, elements = 1;
+  bool reread = false, scattered = false;
+  for (const Op& op : fn.ops) {
+    if (op.kind == OpKind::kMma) return 1;  // accumulators, and the tensor core is one
+    if (op.kind == OpKind::kSmemLoad) {
+      reread = true;
+      elements = std::max(elements, fn.layout(op.results[0]).regs());
+    }
+    streams += op.kind == OpKind::kGLoad;
+    if (op.kind == OpKind::kGLoad || op.kind == OpKind::kGStore) {
+      const Type& type = fn.type(op.kind == OpKind::kGLoad ? op.results[0] : op.operands[1]);
+      scattered = scattered || op.i("vector", 1) * ByteSize(type.dtype) < 8;
+    }
+  }
+  Liveness liveness(fn, true, !reread);
+  liveness.Walk(fn.ops[role].regions[0], {});
+  const int64_t held =
+      liveness.peak() + (reread ? kStream * (streams + 1) * CeilDiv(elements, kStreamed) : 0);
+  // An address and a predicate for every element that is accessed alone.
+  const int64_t needed = scattered ? 2 * (held + kOverhead) : held + kOverhead;
+  const int64_t registers = std::max<int64_t>(32, RoundUp(needed, 8));
+  return std::max<int64_t>(
+      1, std::min({int64_t{32}, kWarps / warps, kRegisters / (registers * 32 * warps),
+                   kSmem / (fn.launch.smem_bytes + kSmemPerCta)}));
 }
 
 }  // namespace tilec::ir

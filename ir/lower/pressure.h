@@ -12,4 +12,10 @@ namespace tilec::ir {
 // 32-bit registers per thread, at the worst place of one role of a warp function.
 int64_t PeakRegisters(const Function& fn, OpId role);
 
+// CTAs of a program without asynchronous products that one SM should hold at a time. They hide each
+// other's waits, so as many as find room; the register allocator has to be told. Counted is what is
+// held where threads wait (for each other, around loops), and the largest tile alone unless tiles
+// are read again from shared memory: arithmetic makes and uses up its tiles piece by piece.
+int64_t CtasPerSm(const Function& fn, OpId role);
+
 }  // namespace tilec::ir

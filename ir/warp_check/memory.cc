@@ -141,7 +141,8 @@ void Machine::SyncRole() {
   r.elected = r.all;
 }
 
-// Ops that pass through scratch synchronise before, between and after.
+// Ops that pass through scratch synchronise between writing and reading, and before if other ops
+// use the same bytes or it is done again.
 bool Machine::Scratch(OpId id) {
   const Op& op = fn_.ops[id];
   if (who_ != Who::kAll) {
@@ -155,17 +156,16 @@ bool Machine::Scratch(OpId id) {
           : ReduceScratchBytes(type, fn_.layout(op.operands[0]), static_cast<int>(op.i("axis")),
                                op.kind == OpKind::kWarpArgReduce);
   const int64_t begin = op.i("scratch");
-  SyncRole();
-  Remember(me().syncs, id);
-  Tick();
+  if (!op.i("alone", 0)) {
+    SyncRole();
+    Remember(me().syncs, id);
+    Tick();
+  }
   if (!Access(op, id, {}, begin, begin + bytes, Proxy::kGeneric, true, {})) return false;
   SyncRole();
   Remember(me().syncs, id);
   Tick();
-  if (!Access(op, id, {}, begin, begin + bytes, Proxy::kGeneric, false, {})) return false;
-  SyncRole();
-  Remember(me().syncs, id);
-  return true;
+  return Access(op, id, {}, begin, begin + bytes, Proxy::kGeneric, false, {});
 }
 
 Step Machine::CopyIn(OpId id) {

@@ -64,12 +64,16 @@ TEST(CountWork, CausalAttentionCountsTheTilesItVisits) {
 }
 
 TEST(CountWork, RowsAreReadTwiceAndMoveOnce) {
-  const Made norm("std/norm.tile:rmsnorm", {"R=32", "C=500", "eps=0.001"});
+  const Made norm("std/norm.tile:rmsnorm", {"R=32", "C=500", "eps=0.001", "BR=16", "BC=256"});
   const ir::WorkCount w = norm.Count();
   EXPECT_EQ(w.flops(), 0);
   EXPECT_GT(w.arithmetic, 4.0 * 32 * 500);
   EXPECT_EQ(w.least_bytes, 2.0 * 2 * 32 * 500 + 4 * 500);
   EXPECT_EQ(w.loaded_bytes, 2.0 * 2 * 32 * 500 + 2 * 4 * 500);
+  EXPECT_EQ(w.far_bytes, w.least_bytes);  // it all stays in L2
+  const Made large("std/norm.tile:rmsnorm", {"R=65536", "C=512", "eps=0.001", "BR=16", "BC=256"});
+  const ir::WorkCount l = large.Count();
+  EXPECT_EQ(l.far_bytes, 3 * 2.0 * 65536 * 512 + 4 * 512);
 }
 
 TEST(FindProduct, KnowsTheFourLayoutsAndNothingElse) {

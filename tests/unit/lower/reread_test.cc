@@ -1,0 +1,147 @@
+// reread-tiles: the same program, bit for bit, that holds nothing large across a reduction.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "ir/interpret.h"
+#include "ir/lower/sequential.h"
+#include "ir/passes/passes.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+
+namespace tilec::ir {
+namespace {
+
+// A softmax of rows of 16384: the tile is used in front of, between and behind two reductions.
+constexpr const char* kRows = R"(func @rows tile {
+  param tensor %X: tensor<bf16, 2> in [R, 16384] align=16 stride_align=16 contiguous=1 last_align=8
+  param tensor %Y: tensor<bf16, 2> out [R, 16384] align=16 stride_align=16 contiguous=1 last_align=8
+  param dim %R: i64
+  body {
+    %0 = constant {value = 0} : i64
+    parallel %0, %R {steps = [1]} do (%r: i64) {
+      %minus = constant {value = -100.0} : bf16
+      %t = load %X, %r, %0, %minus {modes = "rr", sizes = [1, 16384], has_fill = 1} : bf16[1, 16384]
+      %x = cast %t : f32[1, 16384]
+      %m = reduce %x {kind = "max", axis = 1} : f32[1]
+      %mb = broadcast %m {axes = [0]} : f32[1, 16384]
+      %d = sub %x, %mb : f32[1, 16384]
+      %p = exp %d : f32[1, 16384]
+      %l = reduce %p {kind = "sum", axis = 1} : f32[1]
+      %lb = broadcast %l {axes = [0]} : f32[1, 16384]
+      %q = div %p, %lb : f32[1, 16384]
+      %y = cast %q : bf16[1, 16384]
+      %one = constant {value = 1} : i64
+      %next = add %r, %one : i64
+      %end = constant {value = 16384} : i64
+      store %Y, %y, %r, %next, %0, %end {modes = "rr", sizes = [1, 16384]}
+      yield
+    }
+  }
+}
+)";
+
+Function Parsed(std::string_view text) {
+  DiagSink diags;
+  SourceMap sources;
+  const int32_t file = sources.Add("rows.ir", std::string(text));
+  Result<Function> fn = ParseFunction(sources.text(file), diags, file);
+  EXPECT_TRUE(fn.ok() && Verify(*fn, diags).ok()) << RenderAll(diags, sources);
+  return std::move(*fn);
+}
+
+std::string With(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+int Count(const Function& fn, OpKind kind) {
+  int n = 0;
+  for (OpId id : OpsInOrder(fn)) n += fn.ops[id].kind == kind;
+  return n;
+}
+
+Function Reread(const Function& before, int changes) {
+  Function after = before;
+  DiagSink diags;
+  SourceMap sources;
+  PassContext cx{diags, 0};
+  EXPECT_TRUE(RereadTiles(after, cx).ok());
+  EXPECT_EQ(cx.changes, changes);
+  EXPECT_TRUE(Verify(after, diags).ok()) << RenderAll(diags, sources) << Print(after);
+  return after;
+}
+
+// Elements of large tiles that are alive across a reduction of one.
+int64_t Held(const Function& fn) {
+  std::map<ValueId, int> made;
+  int phase = 0;
+  int64_t held = 0;
+  std::set<std::pair<ValueId, int>> counted;
+  for (OpId id : OpsInOrder(fn)) {
+    const Op& op = fn.ops[id];
+    for (ValueId v : op.operands)
+      if (const auto at = made.find(v); at != made.end() && at->second < phase)
+        if (counted.insert({v, phase}).second) held += fn.type(v).elements();
+    if (op.kind == OpKind::kReduce) ++phase;
+    for (ValueId v : op.results)
+      if (fn.type(v).is_tile() && fn.type(v).elements() >= 16384 && op.kind != OpKind::kBroadcast)
+        made[v] = phase;
+  }
+  return held;
+}
+
+TEST(RereadTiles, NothingLargeIsHeldAndEveryBitIsKept) {
+  const Function before = Parsed(kRows);
+  EXPECT_GT(Held(before), 0);
+  // Again: load, cast behind the maximum; load, cast, sub, exp behind the sum.
+  const Function after = Reread(before, 6);
+  EXPECT_EQ(Count(after, OpKind::kLoad), 3);
+  EXPECT_EQ(Count(after, OpKind::kExp), 2);
+  EXPECT_EQ(Held(after), 0);
+  const std::vector<int64_t> shape = {2, 16384};
+  std::vector<std::vector<double>> outputs;
+  for (const Function* fn : {&before, &after}) {
+    InterpretInputs in;
+    in.tensors["X"] = TensorValue::Random(DType::kBF16, shape, 7);
+    in.tensors["Y"] = TensorValue::Zeros(DType::kBF16, shape);
+    in.dims = {{"R", 2}};
+    DiagSink diags;
+    EXPECT_TRUE(Interpret(*fn, in, {}, diags).ok());
+    outputs.push_back(in.tensors["Y"].v);
+  }
+  EXPECT_NE(outputs[0][0], 0);
+  EXPECT_EQ(outputs[0], outputs[1]);
+}
+
+// A fill that no element can be is dropped; one that may be asked for keeps the tile in registers.
+TEST(RereadTiles, FillsThatAreNeededStay) {
+  const Function before = Parsed(With(kRows, "16384] align", "16380] align"));
+  const Function after = Reread(before, 0);
+  EXPECT_EQ(Count(after, OpKind::kLoad), 1);
+}
+
+TEST(RereadTiles, SmallTilesStayInRegisters) { Reread(Parsed(With(kRows, "16384", "8192")), 0); }
+
+TEST(RereadTiles, WhatTmaCannotLoadStays) {
+  Reread(Parsed(With(kRows, "stride_align=16", "stride_align=2")), 0);
+}
+
+// Equal loads become one copy into shared memory that is read three times.
+TEST(RereadTiles, EqualLoadsShareOneBuffer) {
+  const Function tile = Reread(Parsed(kRows), 6);
+  DiagSink diags;
+  SourceMap sources;
+  Result<Function> warps = Sequentialize(tile, {}, diags);
+  ASSERT_TRUE(warps.ok()) << RenderAll(diags, sources);
+  ASSERT_TRUE(Verify(*warps, diags).ok()) << RenderAll(diags, sources);
+  EXPECT_EQ(Count(*warps, OpKind::kSmemAlloc), 1);
+  EXPECT_EQ(Count(*warps, OpKind::kSmemLoad), 3);
+  EXPECT_EQ(Count(*warps, OpKind::kGLoad), 0);
+  EXPECT_EQ(Count(*warps, OpKind::kMbarExpect), 1);
+  EXPECT_GE(warps->launch.ctas_per_sm, 2);
+}
+
+}  // namespace
+}  // namespace tilec::ir
