@@ -139,11 +139,11 @@ class ChannelPlanner {
       for (OpId inner : fn_.blocks[region].ops) last = std::max(last, EndOf(inner));
     return last;
   }
+  // Does every role take the two one after the other, in the order in which they are loaded?
   bool Apart(const ChannelSite& a, const ChannelSite& b) const {
-    for (const auto& [role, x] : a.readers) {
-      const ChannelSite::Readers& y = b.readers.at(role);
-      if (EndOf(x.last) >= rank_.at(y.first) && EndOf(y.last) >= rank_.at(x.first)) return false;
-    }
+    if (rank_.at(a.loads.front()) > rank_.at(b.loads.front())) return Apart(b, a);
+    for (const auto& [role, x] : a.readers)
+      if (EndOf(x.last) >= rank_.at(b.readers.at(role).first)) return false;
     return true;
   }
   void MergeSites() {

@@ -25,6 +25,7 @@ struct WarpCheckOptions {
 
 // What each op was good for on all walks together.
 struct WarpOpUse {
+  bool reached = false;  // executed at all
   bool needed = false;   // a wait: ended by somebody; an arrive: somebody waited for it; a fence or
                          // barrier: alone orders two accesses; a counter_add: the count was read
   bool holds = false;    // mma_wait: its last operand is a register operand of what it ends

@@ -90,6 +90,7 @@ Step Machine::StepRole() {
       continue;
     }
     ++ops_;
+    Use(id).reached = true;
     who_ = f.who;
     if (!op.regions.empty()) return Enter(id);
     if (trace) Trace(id);

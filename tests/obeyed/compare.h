@@ -30,6 +30,9 @@ struct WantedLoop {
   int slices = 1;
   int warps = 4;  // of each compute role
   std::vector<Wanted> ops;
+  // Arithmetic, too, keeps its order where nothing else is between, and readers stand before the
+  // next wait. LLVM moves arithmetic down to its own readers, so that this does not always hold.
+  bool strict = true;
   // Products that the compiler said it awaits at the end of the turn although the schedule has them
   // under way there; ops that it said run at the end of the turn of the product they read.
   int awaited_at_end = 0;
