@@ -30,6 +30,7 @@ struct WarpOpUse {
                          // barrier: alone orders two accesses; a counter_add: the count was read
   bool holds = false;    // mma_wait: its last operand is a register operand of what it ends
   int64_t largest = -1;  // counter_read: what it gave
+  int64_t divides = 0;   // counter_read: the largest number that divides all it gave; 0: all are 0
 };
 
 struct WarpCheckStats {

@@ -43,7 +43,9 @@ void Machine::Evaluate(OpId id) {
     me().env[result.index] = {0, it != me().counters.end() ? it->second
                                  : counter                 ? counter->i("init")
                                                            : 0};
-    Use(id).largest = std::max(Use(id).largest, me().env[result.index].add);
+    const int64_t now = me().env[result.index].add;
+    Use(id).divides = std::gcd(Use(id).divides, now);
+    Use(id).largest = std::max(Use(id).largest, now);
     return;
   }
   if (op.kind == OpKind::kGLoadScalar) {

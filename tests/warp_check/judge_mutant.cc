@@ -14,12 +14,12 @@ namespace {
 
 const WarpOpUse& UseOf(const Uses& uses, OpId id) { return uses[static_cast<size_t>(id.index)]; }
 
-// The largest count behind a scalar that is computed from a counter.
-int64_t LargestCount(const Function& fn, const Uses& uses, ValueId v) {
+// What is known of the counts behind a scalar that is computed from a counter.
+const WarpOpUse* CountOf(const Function& fn, const Uses& uses, ValueId v) {
   const Op* def = fn.def(v);
-  if (!def) return INT64_MAX;
-  if (def->kind == OpKind::kCounterRead) return UseOf(uses, fn.values[v].def).largest;
-  return def->operands.empty() ? INT64_MAX : LargestCount(fn, uses, def->operands[0]);
+  if (!def) return nullptr;
+  if (def->kind == OpKind::kCounterRead) return &UseOf(uses, fn.values[v].def);
+  return def->operands.empty() ? nullptr : CountOf(fn, uses, def->operands[0]);
 }
 
 bool Needed(const Function& fn, const Uses& uses, OpId id) {
@@ -95,12 +95,15 @@ constexpr Harmless kHarmless[] = {
        return false;
      }},
     {"slot 0 released; slot 0 awaited; slots of a shallower ring; parity of a shallower ring",
-     "so early in the program that the count is small: the value is the same",
+     "the counts that the program has there give the same value",
      [](const auto& fn, const auto& uses, const auto& m) {
        const Op& op = fn.ops[m.op];
        const bool slot = op.kind == OpKind::kMbarWait || op.kind == OpKind::kMbarArrive;
-       const int64_t most = LargestCount(fn, uses, slot ? op.operands.back() : op.operands[0]);
-       return most < (slot ? 1 : static_cast<int64_t>(fn.def(op.operands[1])->number("value")) - 1);
+       const WarpOpUse* count = CountOf(fn, uses, slot ? op.operands.back() : op.operands[0]);
+       if (count == nullptr) return false;
+       if (slot && count->divides % fn.type(op.operands[0]).depth == 0) return true;
+       return count->largest <
+              (slot ? 1 : static_cast<int64_t>(fn.def(op.operands[1])->number("value")) - 1);
      }},
     {"remove counter_add; count twice", "the counter is not read afterwards",
      [](const auto& fn, const auto& uses, const auto& m) { return !Needed(fn, uses, m.op); }},
