@@ -10,6 +10,7 @@
 
 #include "scheduler/diagnostics.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/search.h"
 
 namespace tilec::scheduler {
 
@@ -192,6 +193,15 @@ Result<> VerifyCertificate(const Graph& graph, const ir::Schedule& schedule, con
     if (!report.violations.empty())
       return refuted("its schedule breaks the law `" + report.violations.front().law +
                      "`: " + report.violations.front().text);
+  // Slack stays 0 where nobody asked for it.
+  const Search::Found found = FoundOf(graph, schedule);
+  const Objective seen = ObjectiveOf(graph, {}, found);
+  for (const auto& [field, name] : kObjectiveNames)
+    if (field != &Objective::slack && seen.*field != c.objective.*field)
+      return refuted(
+          fmt::format("the schedule's {} is {}, not {}", name, seen.*field, c.objective.*field));
+  if (const int64_t slack = SlackOf(graph, found); c.objective.slack > slack)
+    return refuted(fmt::format("the schedule's slack is {}, not {}", slack, c.objective.slack));
   // The claimed best is reached: by the schedule itself, or by another one found now.
   const SolveOptions options;
   if (c.schedule_ii != c.ii) {

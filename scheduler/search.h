@@ -131,5 +131,7 @@ Objective ObjectiveOf(const Graph& graph, const SolveOptions& options, const Sea
 // Placement → schedule: names, quotas, channels, order edges.
 ir::Schedule ToSchedule(const Graph& graph, const SolveOptions& options,
                         const Search::Found& found);
+// And back. Every op of the graph has its place in the schedule.
+Search::Found FoundOf(const Graph& graph, const ir::Schedule& schedule);
 
 }  // namespace tilec::scheduler

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "scheduler/search.h"
 
@@ -165,6 +166,37 @@ ir::Schedule ToSchedule(const Graph& graph, const SolveOptions& options,
   s.assumptions.push_back(
       fmt::format("costs of machine {}; transfer times per edge", graph.machine.name));
   return s;
+}
+
+// A schedule as the model sees it: roles numbered widest first, the load role before all.
+Search::Found FoundOf(const Graph& graph, const ir::Schedule& schedule) {
+  Search::Found found;
+  found.ii = schedule.ii;
+  std::vector<bool> load(schedule.roles.size(), false);
+  for (const ir::ScheduledOp& op : schedule.ops)
+    if (graph.ops[graph.FindOp(op.name)].variable_latency) load[op.role] = true;
+  std::vector<int> order(schedule.roles.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    if (load[a] != load[b]) return static_cast<bool>(load[a]);
+    return schedule.roles[a].warps > schedule.roles[b].warps;
+  });
+  std::vector<int> group(schedule.roles.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    group[order[i]] = static_cast<int>(i);
+    if (load[order[i]])
+      found.offer.load = true;
+    else
+      found.offer.widths.push_back(schedule.roles[order[i]].warps);
+  }
+  found.placement.cycle.resize(graph.ops.size());
+  found.placement.group.resize(graph.ops.size());
+  for (const ir::ScheduledOp& op : schedule.ops) {
+    const int v = graph.FindOp(op.name);
+    found.placement.cycle[v] = op.cycle;
+    found.placement.group[v] = group[op.role];
+  }
+  return found;
 }
 
 }  // namespace tilec::scheduler

@@ -53,6 +53,12 @@ TEST_F(CertificateTest, ForgeriesAreRefuted) {
   slower.ii += 1;
   slower.schedule_ii += 1;
   EXPECT_EQ(Verify(slower), &kCertificateRefuted);
+  Certificate fewer = solution.certificate;
+  fewer.objective.warps -= 1;
+  EXPECT_EQ(Verify(fewer), &kCertificateRefuted);
+  Certificate looser = solution.certificate;
+  looser.objective.slack += 1;
+  EXPECT_EQ(Verify(looser), &kCertificateRefuted);
   Certificate other = solution.certificate;
   other.graph_hash ^= 1;
   EXPECT_EQ(Verify(other), &kCertificateMismatch);
