@@ -11,6 +11,7 @@
 #include "backend/diagnostics.h"
 #include "backend/emitter.h"
 #include "backend/nvptx.h"
+#include "backend/shared_map.h"
 
 namespace tilec::backend {
 namespace {
@@ -78,7 +79,11 @@ void Finish(const std::string& raw, const ir::Function& fn, const SourceMap& sou
     bool is_loc = false;
     const ir::Op* op = OpOfLoc(fn, line, &is_loc);
     if (is_loc) {
-      if (!op || !op->at.known()) continue;
+      if (!op || !op->at.known()) {  // what follows is of no place of the source
+        if (!image->lines.empty() && !image->lines.back().file.empty())
+          image->lines.push_back({line_number, "", 0, 0, ""});
+        continue;
+      }
       const LineCol place = sources.Locate(op->at.file, op->at.begin);
       image->lines.push_back({line_number, sources.path(op->at.file), place.line, place.column,
                               ir::Info(op->kind).mnemonic});
@@ -120,6 +125,7 @@ Result<KernelImage> Compile(const ir::Function& fn, const SourceMap& sources,
   if (!EmitPtx(emitter.module(), options.target, options.llvm_ir_optimized, &ptx, &error))
     return failed();
   Finish(ptx, fn, sources, &emitter.image());
+  DescribeProgram(fn, &emitter.image());
   return std::move(emitter.image());
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 const char* Spelling(Direction d) {
   switch (d) {
@@ -215,6 +215,13 @@ std::string ToJson(const KernelImage& image) {
                      {"line", l.line},
                      {"column", l.column},
                      {"op", l.op}});
+  Json& roles = out["roles"] = Json::array();
+  for (const RoleRange& role : image.roles)
+    roles.push_back({{"name", role.name}, {"first_warp", role.first_warp}, {"warps", role.warps}});
+  Json& shared = out["shared"] = Json::array();
+  for (const SharedObject& o : image.shared)
+    shared.push_back(
+        {{"name", o.name}, {"offset", o.offset}, {"bytes", o.bytes}, {"slots", o.slots}});
   out["ptx"] = image.ptx;
   // Bytes of a path that are no UTF-8 are replaced, not thrown over.
   return out.dump(1, ' ', false, Json::error_handler_t::replace);
@@ -330,6 +337,22 @@ bool FromJson(const std::string& text, KernelImage* image, std::string* why) {
     l.Read("column", &line.column);
     l.Read("op", &line.op);
     out.lines.push_back(std::move(line));
+  });
+  r.Objects("roles", [&](Reader& x) {
+    RoleRange role;
+    x.Read("name", &role.name);
+    x.Read("first_warp", &role.first_warp);
+    x.Read("warps", &role.warps);
+    out.roles.push_back(std::move(role));
+  });
+  r.Objects("shared", [&](Reader& x) {
+    SharedObject o;
+    x.Read("name", &o.name);
+    x.Read("offset", &o.offset);
+    x.Read("bytes", &o.bytes);
+    x.Read("slots", &o.slots);
+    if (o.bytes < 1 || o.slots < 1) x.Fail("bytes", "is out of range");
+    out.shared.push_back(std::move(o));
   });
   r.Read("ptx", &out.ptx);
   if (!r.ok()) return false;

@@ -67,13 +67,26 @@ struct AlignmentFact {
   int base_bytes = 1;
 };
 
-// Line of the PTX text (1-based) → place in the .tile source, sorted by ptx_line.
+// Line of the PTX text (1-based) → place in the .tile source of it and the lines behind it, up to
+// the next entry; sorted by ptx_line. No file: from here on the place is not known.
 struct SourceLine {
   int ptx_line = 0;
   std::string file;
   int line = 0;
   int column = 0;
   std::string op;  // warp IR op it came from
+};
+
+// For reports: what the warps are called, and the places in shared memory. `bytes` is the size of
+// one of `slots`; places may overlap.
+struct RoleRange {
+  std::string name;
+  int first_warp = 0, warps = 0;
+};
+struct SharedObject {
+  std::string name;
+  int64_t offset = 0, bytes = 0;
+  int slots = 1;
 };
 
 struct KernelImage {
@@ -93,6 +106,8 @@ struct KernelImage {
   int cluster[3] = {1, 1, 1};
   int64_t smem_bytes = 0;  // dynamic shared memory
   std::vector<SourceLine> lines;
+  std::vector<RoleRange> roles;
+  std::vector<SharedObject> shared;  // by offset
 };
 
 std::string ToJson(const KernelImage& image);

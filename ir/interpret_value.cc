@@ -117,7 +117,7 @@ struct Comparer {
 
   void OneFloat(int64_t at, double v, double x) {
     const double e = expected.e.empty() ? 0 : expected.e[static_cast<size_t>(at)];
-    double bound = e + HalfUlp(expected.dtype, v);
+    double bound = e > 0 ? e + HalfUlp(expected.dtype, v) : 0;  // v is a value of the type
     if (options.tolerance >= 0) bound = std::min(bound, options.tolerance * (std::fabs(v) + rms));
     if (std::isnan(v) || std::isnan(x)) {
       if (std::isnan(v) != std::isnan(x)) Fail(at, v, x, bound);

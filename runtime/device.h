@@ -67,7 +67,8 @@ struct KernelArg {
   }
 };
 
-// PTX line → text naming the .tile place, for reports ("gemm.tile:12:5 (dot)").
+// PTX line → text naming the .tile place of it and the lines behind it up to the next note, for
+// reports ("gemm.tile:12:5 (dot)"). No text: not known.
 struct LineNote {
   int ptx_line = 0;
   std::string text;
@@ -76,6 +77,17 @@ struct LineNote {
 struct LoadOptions {
   std::string name = "kernel.ptx";  // how diagnostics call the text
   std::vector<LineNote> lines;      // optional source map, sorted by ptx_line
+  // Optional, for reports: what warps and places in shared memory are called.
+  struct Role {
+    std::string name;
+    uint32_t first_warp = 0, warps = 0;
+  };
+  struct Shared {
+    std::string name;
+    uint64_t offset = 0, bytes = 1, slots = 1;  // bytes: of one slot
+  };
+  std::vector<Role> roles;
+  std::vector<Shared> shared;
 };
 
 // A loaded module; unloaded when destroyed. Must not outlive its device.

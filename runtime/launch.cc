@@ -267,8 +267,16 @@ Result<std::unique_ptr<LoadedKernel>> LoadedKernel::Load(Device& device, KernelI
   LoadOptions options;
   options.name = loaded.name + ".ptx";
   for (const backend::SourceLine& l : loaded.lines)
-    options.lines.push_back({l.ptx_line, fmt::format("{}:{}:{}{}", l.file, l.line, l.column,
-                                                     l.op.empty() ? "" : " (" + l.op + ")")});
+    options.lines.push_back({l.ptx_line, l.file.empty()
+                                             ? ""
+                                             : fmt::format("{}:{}:{}{}", l.file, l.line, l.column,
+                                                           l.op.empty() ? "" : " (" + l.op + ")")});
+  for (const backend::RoleRange& r : loaded.roles)
+    options.roles.push_back(
+        {r.name, static_cast<uint32_t>(r.first_warp), static_cast<uint32_t>(r.warps)});
+  for (const backend::SharedObject& s : loaded.shared)
+    options.shared.push_back({s.name, static_cast<uint64_t>(s.offset),
+                              static_cast<uint64_t>(s.bytes), static_cast<uint64_t>(s.slots)});
   TRY(kernel->module_, device.Load(loaded.ptx, options, diags));
   const std::vector<std::string> entries = kernel->module_->entries();
   if (std::find(entries.begin(), entries.end(), loaded.entry) == entries.end())

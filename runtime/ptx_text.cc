@@ -75,7 +75,7 @@ std::vector<std::string> NotedLogLines(const std::string& log, const LoadOptions
       const auto after =
           std::upper_bound(options.lines.begin(), options.lines.end(), number,
                            [](int n, const LineNote& note) { return n < note.ptx_line; });
-      if (number > 0 && after != options.lines.begin())
+      if (number > 0 && after != options.lines.begin() && !(after - 1)->text.empty())
         line += fmt::format("  [from {}]", (after - 1)->text);
     }
     out.push_back(std::move(line));

@@ -30,7 +30,7 @@ void RunCall(Session& session, const std::string& file, const frontend::TestInfo
   RunRequest request;
   request.kernel = call.kernel;
   request.values = call.args;
-  request.seed = session.options().seed;
+  request.seed = call.seed ? static_cast<uint64_t>(*call.seed) : session.options().seed;
   request.device = device;
   request.check = device != nullptr;
   request.tolerance = call.tolerance.value_or(-1);

@@ -10,6 +10,13 @@
 namespace tilec::runtime::emulator {
 namespace {
 
+// "the mbarrier at shared offset 64 (the full barriers of A)"
+std::string BarrierName(const Cta& cta, uint32_t offset) {
+  const std::string name = SharedName(*cta.cluster->launch, offset, offset + 8);
+  return fmt::format("the mbarrier at shared offset {}{}", offset,
+                     name.empty() ? "" : " (" + name + ")");
+}
+
 std::string DescribeBarrier(const Cta& cta, uint32_t offset) {
   auto it = cta.mbarriers.find(offset);
   if (it == cta.mbarriers.end()) return "which does not exist";
@@ -28,9 +35,9 @@ std::string DescribeWait(const Warp& w, uint32_t pc, uint32_t mask, const Wait& 
     case Wait::Kind::kNone:
     case Wait::Kind::kYielded: return who + " can run, at " + where;
     case Wait::Kind::kMBarrier:
-      return fmt::format("{} wait for {} {} of the mbarrier at shared offset {}, {}, at {}", who,
+      return fmt::format("{} wait for {} {} of {}, {}, at {}", who,
                          wait.token ? "the phase of token" : "the phase of parity", wait.value,
-                         wait.id, DescribeBarrier(cta, wait.id), where);
+                         BarrierName(cta, wait.id), DescribeBarrier(cta, wait.id), where);
     case Wait::Kind::kNamedBarrier: {
       const NamedBarrier& b = cta.barriers[wait.id];
       std::string need = b.expected != 0 ? std::to_string(b.expected) : std::string("all");
@@ -120,10 +127,9 @@ void Cluster::ReportDeadlock() {
          std::map<uint32_t, MBarrier>(cta.mbarriers.begin(), cta.mbarriers.end()))
       if (b.valid() && (b.tx() != 0 || (b.pending() != b.expected())) && fault.notes.size() < 40)
         fault.notes.push_back(fmt::format(
-            "CTA ({},{},{}): the mbarrier at shared offset {} is in the middle of phase {}: {} of "
-            "{} "
-            "arrivals pending, tx {}",
-            cta.id[0], cta.id[1], cta.id[2], offset, b.phase(), b.pending(), b.expected(), b.tx()));
+            "CTA ({},{},{}): {} is in the middle of phase {}: {} of {} arrivals pending, tx {}",
+            cta.id[0], cta.id[1], cta.id[2], BarrierName(cta, offset), b.phase(), b.pending(),
+            b.expected(), b.tx()));
 }
 
 }  // namespace tilec::runtime::emulator

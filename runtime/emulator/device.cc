@@ -251,7 +251,7 @@ class EmuDevice : public Device {
                                        DiagSink& diags) override {
     auto module = std::make_unique<EmuModule>();
     module->state = state_;
-    module->places = {options.name, options.lines};
+    module->places = {options.name, options.lines, options.roles, options.shared};
     TRY(std::unique_ptr<PtxModule> parsed, ParsePtx(ptx, module->places, diags));
     {
       std::unique_lock lock(state_->mutex);

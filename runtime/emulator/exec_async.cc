@@ -1,6 +1,6 @@
 // mbarriers and asynchronous copies. Copies happen when they are issued and signal their barrier
-// at once, which programs may not tell from a copy that was merely fast; loads land later where
-// EmulatorOptions::landing says so (turns.cc).
+// at once, which programs may not tell from a copy that was merely fast; they land later where
+// EmulatorOptions::landing says so (turns.cc): at the latest when somebody has waited for them.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -288,8 +288,13 @@ Step RunCpAsync(Warp& w, const Inst& i, uint32_t mask) {
     if (!SharedRange(w, i, l, to[l], bytes, bytes, "an asynchronous copy", &cta, &offset) ||
         !GlobalRange(w, i, l, from[l], n, bytes, false, "an asynchronous copy"))
       return Step::kError;
-    memset(cta->smem + offset, 0, bytes);
-    memcpy(cta->smem + offset, reinterpret_cast<const uint8_t*>(from[l]), n);
+    uint8_t* target = cta->smem + offset;
+    if (Poisons(w)) memset(target, 0xff, bytes);
+    IssueGrouped(w, false, l, [=, source = reinterpret_cast<const uint8_t*>(from[l])] {
+      memset(target, 0, bytes);
+      memcpy(target, source, n);
+      return true;
+    });
   }
   if (w.judge != nullptr) JudgeCpAsync(w, i, mask, to, from, size, bytes);
   return Step::kNext;
@@ -297,6 +302,8 @@ Step RunCpAsync(Warp& w, const Inst& i, uint32_t mask) {
 
 Step RunCpAsyncArrive(Warp& w, const Inst& i, uint32_t mask) {
   const uint32_t* address = Row<uint32_t>(w, i.o[0]);
+  // It arrives when the lanes' copies so far have landed: now.
+  if (!LandAllOf(w, false, mask)) return Step::kError;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     int l = __builtin_ctz(m);
     Cta* cta = nullptr;
@@ -390,7 +397,13 @@ Step RunBulkStore(Warp& w, const Inst& i, uint32_t mask) {
         !GlobalRange(w, i, l, to[l], size[l], 16, true, "a bulk store"))
       return Step::kError;
     if (w.judge != nullptr) JudgeBulkStore(w, i, l, *cta, offset, to[l], size[l], false);
-    memcpy(reinterpret_cast<uint8_t*>(to[l]), cta->smem + offset, size[l]);
+    auto* target = reinterpret_cast<uint8_t*>(to[l]);
+    const uint8_t* source = cta->smem + offset;
+    const bool ok = IssueGrouped(w, true, l, [target, source, bytes = size[l]] {
+      memcpy(target, source, bytes);
+      return true;
+    });
+    if (!ok) return Step::kError;
   }
   return Step::kNext;
 }
@@ -408,8 +421,14 @@ Step RunBulkReduce(Warp& w, const Inst& i, uint32_t mask) {
         !GlobalRange(w, i, l, to[l], size[l], 16, true, "a bulk reduction"))
       return Step::kError;
     if (w.judge != nullptr) JudgeBulkStore(w, i, l, *cta, offset, to[l], size[l], true);
-    ReduceRow(static_cast<TmaReduceOp>(i.u[0]), element, reinterpret_cast<uint8_t*>(to[l]),
-              cta->smem + offset, size[l] / ElementBytes(element), /*flush=*/true);
+    auto* target = reinterpret_cast<uint8_t*>(to[l]);
+    const uint8_t* source = cta->smem + offset;
+    const auto how = static_cast<TmaReduceOp>(i.u[0]);
+    const bool ok = IssueGrouped(w, true, l, [=, bytes = size[l]] {
+      ReduceRow(how, element, target, source, bytes / ElementBytes(element), /*flush=*/true);
+      return true;
+    });
+    if (!ok) return Step::kError;
   }
   return Step::kNext;
 }
@@ -512,13 +531,23 @@ Step RunTensorStore(Warp& w, const Inst& i, uint32_t mask) {
     Cta* cta = nullptr;
     uint32_t offset = 0;
     if (!SharedRange(w, i, l, from[l], 1, 1, "a tensor copy", &cta, &offset)) return Step::kError;
-    TmaResult r = i.u[0] == 0xff ? TmaStore(map, coords, cta->smem, cta->smem_bytes, offset, check)
-                                 : TmaReduce(map, coords, static_cast<TmaReduceOp>(i.u[0]),
-                                             cta->smem, cta->smem_bytes, offset, check);
-    if (!r.ok()) return TensorFault(w, i, l, r, map, offset, true);
+    std::array<int32_t, 5> where;
+    std::copy(coords, coords + 5, where.begin());
+    const auto land = [=, &w, &i] {
+      const TmaResult r =
+          i.u[0] == 0xff ? TmaStore(map, where.data(), cta->smem, cta->smem_bytes, offset, check)
+                         : TmaReduce(map, where.data(), static_cast<TmaReduceOp>(i.u[0]), cta->smem,
+                                     cta->smem_bytes, offset, check);
+      if (!r.ok()) TensorFault(w, i, l, r, map, offset, true);
+      return r.ok();
+    };
+    // The judge is told of what is known to be inside of everything, if it can be known.
+    const bool early = w.cta->cluster->launch->options->landing == Landing::kEarly;
+    if (early && !land()) return Step::kError;
     if (w.judge != nullptr)
       JudgeTensorStore(w, i, l, map, Row<uint64_t>(w, list[1])[l], coords, *cta, offset,
                        i.u[0] != 0xff);
+    if (!early && !IssueGrouped(w, true, l, land)) return Step::kError;
   }
   return Step::kNext;
 }

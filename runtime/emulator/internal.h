@@ -174,6 +174,7 @@ struct Warp {
   uint64_t cluster_generation = 0;
   judge::Judge* judge = nullptr;  // of the cluster, in a checked launch
   uint32_t judge_id = 0;
+  uint32_t groups[2][32] = {};  // committed by each lane: of cp.async, of bulk copies
   bool done() const { return live == 0; }
 };
 
@@ -231,6 +232,15 @@ struct ClusterBarrier {
   uint64_t generation = 0;
 };
 
+// A copy that was issued and has not landed. Those that complete by groups know whose they are.
+struct InFlight {
+  std::function<bool()> land;
+  const Warp* owner = nullptr;  // null: it signals an mbarrier
+  bool bulk = false;            // of the lane's bulk groups, else of its cp.async groups
+  uint8_t lane = 0;
+  uint32_t group = 0;
+};
+
 struct Cluster {
   Launch* launch = nullptr;
   uint64_t number = 0;
@@ -242,7 +252,7 @@ struct Cluster {
   std::unique_ptr<uint8_t[]> storage;            // registers, shared and local memory
   PolicyState policy;                            // turns.cc
   std::vector<Decision> decisions;               // recorded
-  std::vector<std::function<bool()>> in_flight;  // copies that have not landed, in order of issue
+  std::vector<InFlight> in_flight;               // in order of issue
 
   std::unique_ptr<judge::Judge> judge;                   // null: nothing is checked
   uint64_t judged_loads = 0, judged_writes = 0;          // when it was last asked (WaitsForOthers)
@@ -252,6 +262,7 @@ struct Cluster {
   enum class Status : uint8_t { kDone, kFault, kBudget };
   void Start(Launch* l, uint64_t cluster_number);
   Status Run(uint64_t budget);
+  bool Land(size_t k);  // of in_flight
 
  private:
   bool Pick(Warp& w);
@@ -260,7 +271,6 @@ struct Cluster {
   template <bool kChecked>
   void RunInstructions(Warp& w, uint64_t quantum);
   Status RunTurns(uint64_t budget);
-  bool Land(size_t k);
   bool LandAll();
   bool LimitReached(const Warp& w);
   void ReportDeadlock();
@@ -284,7 +294,9 @@ inline const std::string& TextOf(const Warp& w, const Inst& i) {
   return w.cta->cluster->launch->program->texts[i.text];
 }
 
-// "CTA (1,0,0), warp 3, lane 5"; lane < 0: without.
+// "slot 2 of 7 of A": what the compiler calls a range of a CTA's shared memory; may be empty.
+std::string SharedName(const Launch& launch, uint64_t begin, uint64_t end);
+// "CTA (1,0,0), warp 3 (load), lane 5"; lane < 0: without.
 std::string WhoIs(const Warp& w, int lane = -1);
 Step FailText(Warp& w, const Inst& i, const DiagDef& def, std::string message, int lane = -1);
 // The same where the check is not the usual one of `def`.
@@ -315,9 +327,23 @@ bool IssueCopy(Warp& w, F land) {
   Cluster& c = *w.cta->cluster;
   ++w.copies;
   if (c.launch->options->landing == Landing::kEarly) return land();
-  c.in_flight.push_back(std::move(land));
+  c.in_flight.push_back({std::move(land)});
   return true;
 }
+// The same for one that completes by the bulk or cp.async groups of a lane.
+template <typename F>
+bool IssueGrouped(Warp& w, bool bulk, int lane, F land) {
+  Cluster& c = *w.cta->cluster;
+  if (c.launch->options->landing == Landing::kEarly) return land();
+  c.in_flight.push_back(
+      {std::move(land), &w, bulk, static_cast<uint8_t>(lane), w.groups[bulk][lane]});
+  return true;
+}
+// Lands the lanes' copies but for the newest `pending` committed groups, and what is not committed.
+// False: one of them failed.
+bool LandGroups(Warp& w, bool bulk, uint32_t lanes, uint32_t pending);
+// Those that are not committed too.
+bool LandAllOf(Warp& w, bool bulk, uint32_t lanes);
 void PoisonDestination(Cta& cta, const std::function<bool(uint8_t* smem)>& write);
 
 // Host memory that one running cluster takes.

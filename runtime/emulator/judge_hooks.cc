@@ -56,6 +56,7 @@ void JudgeAccess(Warp& w, const Inst& i, uint32_t mask, const Access& at, uint32
   t.warp = w.judge_id;
   t.lanes = mask;
   t.pc = PcOf(w, i);
+  w.judge->Executes(t.warp, t.pc);
   t.write = write;
   t.atomic = atomic;
   t.order = OrderOf(i);
@@ -129,6 +130,7 @@ void JudgeMatrix(Warp& w, const Inst& i, const uint32_t* addresses, uint32_t cou
   t.warp = w.judge_id;
   t.lanes = count >= 4 ? ~0u : (1u << 8 * count) - 1;
   t.pc = PcOf(w, i);
+  w.judge->Executes(t.warp, t.pc);
   t.write = write;
   uint32_t offsets[32];
   for (int l = 0; l < 32; ++l) offsets[l] = addresses[l] & ((1u << kRankShift) - 1);
@@ -137,12 +139,14 @@ void JudgeMatrix(Warp& w, const Inst& i, const uint32_t* addresses, uint32_t cou
 
 void JudgeArrive(Warp& w, const Inst& i, uint32_t lanes, const Cta& cta, uint32_t offset,
                  bool arrives, bool expects) {
+  w.judge->Executes(w.judge_id, PcOf(w, i), __builtin_ctz(lanes));
   w.judge->Arrive(w.judge_id, lanes, PcOf(w, i), cta.rank, offset, OrderOf(i), ScopeOf(i), arrives,
                   expects);
 }
 
 void JudgeWait(Warp& w, const Inst& i, uint32_t done, const uint32_t* address, bool parity,
                const uint32_t* parities) {
+  if (done != 0) w.judge->Executes(w.judge_id, PcOf(w, i));
   while (done != 0) {
     int first = __builtin_ctz(done);
     uint32_t same = 0, p = parity ? parities[first] : 0;
@@ -162,6 +166,7 @@ judge::AsyncOp JudgeTensorLoad(Warp& w, const Inst& i, int lane, const TensorMap
                                uint64_t map_address, const int32_t* coords, const Cta& target,
                                uint32_t offset, const Cta& signalled, uint32_t bar_offset) {
   judge::Judge& j = *w.judge;
+  j.Executes(w.judge_id, PcOf(w, i), lane);
   judge::AsyncOp op =
       j.CopyTo(w.judge_id, lane, PcOf(w, i), signalled.rank, bar_offset, map.box_bytes());
   j.TensorMapUse(op, map_address);
@@ -181,6 +186,7 @@ void JudgeTensorStore(Warp& w, const Inst& i, int lane, const TensorMapInfo& map
                       uint64_t map_address, const int32_t* coords, const Cta& cta, uint32_t offset,
                       bool reduces) {
   judge::Judge& j = *w.judge;
+  j.Executes(w.judge_id, PcOf(w, i), lane);
   judge::AsyncOp reads = j.BulkRead(w.judge_id, lane, PcOf(w, i));
   judge::AsyncOp writes = j.BulkWrite(w.judge_id, lane, PcOf(w, i), reduces);
   j.TensorMapUse(reads, map_address);
@@ -196,6 +202,7 @@ void JudgeTensorStore(Warp& w, const Inst& i, int lane, const TensorMapInfo& map
 judge::AsyncOp JudgeBulkLoad(Warp& w, const Inst& i, int lane, uint64_t from, const Cta& target,
                              uint32_t offset, uint32_t bytes, const Cta& signalled,
                              uint32_t bar_offset) {
+  w.judge->Executes(w.judge_id, PcOf(w, i), lane);
   judge::AsyncOp op =
       w.judge->CopyTo(w.judge_id, lane, PcOf(w, i), signalled.rank, bar_offset, bytes);
   w.judge->AsyncShared(op, target.rank, offset, bytes, true, 0);
@@ -206,6 +213,7 @@ judge::AsyncOp JudgeBulkLoad(Warp& w, const Inst& i, int lane, uint64_t from, co
 judge::AsyncOp JudgeBulkShared(Warp& w, const Inst& i, int lane, const Cta& source, uint32_t from,
                                const Cta& target, uint32_t to, uint32_t bytes, const Cta& signalled,
                                uint32_t bar_offset) {
+  w.judge->Executes(w.judge_id, PcOf(w, i), lane);
   judge::AsyncOp op =
       w.judge->CopyTo(w.judge_id, lane, PcOf(w, i), signalled.rank, bar_offset, bytes);
   w.judge->AsyncShared(op, source.rank, from, bytes, false, 0);
@@ -215,6 +223,7 @@ judge::AsyncOp JudgeBulkShared(Warp& w, const Inst& i, int lane, const Cta& sour
 
 void JudgeBulkStore(Warp& w, const Inst& i, int lane, const Cta& cta, uint32_t offset, uint64_t to,
                     uint32_t bytes, bool reduces) {
+  w.judge->Executes(w.judge_id, PcOf(w, i), lane);
   judge::AsyncOp reads = w.judge->BulkRead(w.judge_id, lane, PcOf(w, i));
   judge::AsyncOp writes = w.judge->BulkWrite(w.judge_id, lane, PcOf(w, i), reduces);
   w.judge->AsyncShared(reads, cta.rank, offset, bytes, false, 0);
@@ -223,6 +232,7 @@ void JudgeBulkStore(Warp& w, const Inst& i, int lane, const Cta& cta, uint32_t o
 
 void JudgeCpAsync(Warp& w, const Inst& i, uint32_t mask, const uint32_t* to, const uint64_t* from,
                   const uint32_t* sizes, uint32_t bytes) {
+  w.judge->Executes(w.judge_id, PcOf(w, i));
   judge::AsyncOp op = w.judge->CpAsync(w.judge_id, mask, PcOf(w, i));
   ForLanes(mask, [&](int l) {
     uint32_t offset = 0;
@@ -238,6 +248,7 @@ void JudgeWgmma(Cta& cta, const Inst& i, uint32_t first_warp, uint32_t group, ui
   Warp& first = cta.warps[first_warp];
   const Program& program = *cta.cluster->launch->program;
   const WgmmaShape& shape = program.wgmma[i.imm];
+  for (uint32_t k = 0; k < 4; ++k) j.Executes(cta.warps[first_warp + k].judge_id, PcOf(first, i));
   judge::AsyncOp op = j.Wgmma(first.judge_id, PcOf(first, i), group);
   uint32_t kind = static_cast<uint32_t>(shape.n) | static_cast<uint32_t>(shape.d) << 16 |
                   static_cast<uint32_t>(shape.a) << 24;
@@ -349,6 +360,10 @@ void SetUpJudge(Launch& launch, judge::LaunchJudge* judge) {
     site.source = launch.places->Source(i.line);
     return site;
   };
+  judge->role = [&launch](uint32_t warp) { return launch.places->Role(warp); };
+  judge->object = [&launch](uint64_t begin, uint64_t end) {
+    return SharedName(launch, begin, end);
+  };
   judge->place = [&launch](uint64_t address) -> std::string {
     const auto& table = launch.allocations;
     auto it = std::upper_bound(table.begin(), table.end(), address,
@@ -387,14 +402,42 @@ judge::Finding FindingOf(const Fault& fault, const Launch& launch) {
   return f;
 }
 
-// Fences, commits and waits of groups: to the executor, which does everything when it is issued,
-// they are nothing.
+namespace {
+
+// Commits number the groups of copies, waits let them land.
+bool LandForSync(Warp& w, const Inst& i, SyncKind kind, uint32_t mask) {
+  const auto pending = static_cast<uint32_t>(i.imm);
+  switch (kind) {
+    case SyncKind::kBulkCommit:
+    case SyncKind::kCpCommit:
+      ForLanes(mask, [&](int l) { ++w.groups[kind == SyncKind::kBulkCommit][l]; });
+      return true;
+    case SyncKind::kBulkWait: return LandGroups(w, true, mask, pending);
+    case SyncKind::kCpWait: return LandGroups(w, false, mask, pending);
+    case SyncKind::kCpWaitAll: return LandAllOf(w, false, mask);
+    case SyncKind::kNothing:
+    case SyncKind::kProxyAsync:
+    case SyncKind::kInitFence:
+    case SyncKind::kThreadFence:
+    case SyncKind::kTensorMapAcquire:
+    case SyncKind::kWgmmaFence:
+    case SyncKind::kWgmmaCommit:
+    case SyncKind::kWgmmaWait: return true;
+  }
+  return true;
+}
+
+}  // namespace
+
+// Fences, commits and waits of groups: to the executor, which does everything when it is issued
+// unless copies are to land late, they are nothing.
 Step RunSync(Warp& w, const Inst& i, uint32_t mask) {
   SyncKind kind = static_cast<SyncKind>(i.u[0]);
   bool collective = kind == SyncKind::kWgmmaFence || kind == SyncKind::kWgmmaCommit ||
                     kind == SyncKind::kWgmmaWait;
   if (collective)
     if (Step s = Converge(w, i, mask, w.launched); s != Step::kNext) return s;
+  if (!LandForSync(w, i, kind, mask)) return Step::kError;
   if (w.judge == nullptr) return Step::kNext;
   judge::Judge& j = *w.judge;
   uint32_t id = w.judge_id, n = static_cast<uint32_t>(i.imm);

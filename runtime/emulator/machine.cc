@@ -267,9 +267,17 @@ Cluster::Status Cluster::Run(uint64_t budget) {
   }
 }
 
+std::string SharedName(const Launch& launch, uint64_t begin, uint64_t end) {
+  // The compiler counts from the start of the dynamic part.
+  const uint64_t base = launch.program->dynamic_offset;
+  return begin < base ? "" : launch.places->Shared(begin - base, end - base);
+}
+
 std::string WhoIs(const Warp& w, int lane) {
   const Cta& c = *w.cta;
   std::string s = fmt::format("CTA ({},{},{}), warp {}", c.id[0], c.id[1], c.id[2], w.index);
+  if (const std::string role = c.cluster->launch->places->Role(w.index); !role.empty())
+    s += fmt::format(" ({})", role);
   if (lane >= 0) s += fmt::format(", lane {}", lane);
   return s;
 }

@@ -73,9 +73,26 @@ std::string Register::Name() const {
 }
 
 std::string PtxPlaces::Source(int line) const {
-  auto it = std::lower_bound(notes.begin(), notes.end(), line,
-                             [](const LineNote& n, int l) { return n.ptx_line < l; });
-  return it != notes.end() && it->ptx_line == line ? it->text : "";
+  auto after = std::upper_bound(notes.begin(), notes.end(), line,
+                                [](int l, const LineNote& n) { return l < n.ptx_line; });
+  return line > 0 && after != notes.begin() ? (after - 1)->text : "";
+}
+
+std::string PtxPlaces::Role(uint32_t warp) const {
+  for (const LoadOptions::Role& r : roles)
+    if (warp >= r.first_warp && warp - r.first_warp < r.warps) return r.name;
+  return "";
+}
+
+std::string PtxPlaces::Shared(uint64_t begin, uint64_t end) const {
+  std::string out;
+  for (const LoadOptions::Shared& s : shared) {
+    if (end <= s.offset || begin >= s.offset + s.bytes * s.slots) continue;
+    const uint64_t slot = begin <= s.offset ? 0 : (begin - s.offset) / s.bytes;
+    if (!out.empty()) out += ", or ";
+    out += s.slots > 1 ? fmt::format("slot {} of {} of {}", slot, s.slots, s.name) : s.name;
+  }
+  return out;
 }
 
 std::string PtxPlaces::Describe(int line) const {

@@ -13,7 +13,7 @@
 namespace tilec::runtime::emulator {
 
 bool Cluster::Land(size_t k) {
-  std::function<bool()> land = std::move(in_flight[k]);
+  std::function<bool()> land = std::move(in_flight[k].land);
   in_flight.erase(in_flight.begin() + static_cast<ptrdiff_t>(k));
   return land();
 }
@@ -22,6 +22,33 @@ bool Cluster::LandAll() {
   while (!in_flight.empty())
     if (!Land(0)) return false;
   return true;
+}
+
+namespace {
+
+template <typename F>
+bool LandWhere(Warp& w, bool bulk, uint32_t lanes, F lands) {
+  Cluster& c = *w.cta->cluster;
+  for (size_t k = 0; k < c.in_flight.size();) {
+    const InFlight& f = c.in_flight[k];
+    if (f.owner != &w || f.bulk != bulk || (lanes >> f.lane & 1) == 0 || !lands(f))
+      ++k;
+    else if (!c.Land(k))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool LandGroups(Warp& w, bool bulk, uint32_t lanes, uint32_t pending) {
+  return LandWhere(w, bulk, lanes, [&](const InFlight& f) {
+    return uint64_t{f.group} + pending < w.groups[bulk][f.lane];
+  });
+}
+
+bool LandAllOf(Warp& w, bool bulk, uint32_t lanes) {
+  return LandWhere(w, bulk, lanes, [](const InFlight&) { return true; });
 }
 
 bool Cluster::LimitReached(const Warp& w) {

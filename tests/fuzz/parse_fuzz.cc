@@ -1,4 +1,4 @@
-// Grammar-aware fuzzing of parser and formatter: parse_fuzz [seconds [seed]].
+// Grammar-aware fuzzing of parser and formatter: parse_fuzz [--seconds=S] [--seed=N].
 //
 // Programs are generated from the token table along the grammar (so most parse), then damaged:
 // tokens dropped, doubled, swapped, comments and newlines put in, bytes flipped. What must hold:
@@ -8,6 +8,7 @@
 //    formats to itself.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -230,8 +231,12 @@ void CheckOne(const std::string& text, uint64_t seed, Stats& stats) {
 
 int main(int argc, char** argv) {
   using Clock = std::chrono::steady_clock;
-  const double seconds = argc > 1 ? std::atof(argv[1]) : 10;
-  const uint64_t first = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
+  double seconds = 10;
+  uint64_t first = 1;
+  CLI::App app("random programs: parser and formatter");
+  app.add_option("--seconds", seconds);
+  app.add_option("--seed", first);
+  CLI11_PARSE(app, argc, argv);
   const auto stop = Clock::now() + std::chrono::duration<double>(seconds);
   tilec::language::Stats stats;
   uint64_t seed = first;

@@ -1,15 +1,18 @@
-// Programs that load, and do what no compiler would: ptx_exec_fuzz SECONDS [SEED [FILE]].
+// Programs that load, and do what no compiler would:
+//
+//   ptx_exec_fuzz [--seconds=S | --launches=N] [--seed=N] [--only=INPUT]
 //
 // Starts from the conformance cases, which use every instruction form, and changes them where the
 // text stays well formed: registers for others of their width, numbers for extreme ones, types for
 // others of their size, statements dropped, doubled, moved or guarded, bodies of two cases in one.
-// What loads is run under a random schedule of execution with a small instruction limit, every
-// second time with the judge on. Nothing may crash, hang, or fail without a diagnostic. FILE keeps
-// the last text. Build with TILEC_SANITIZE for the full effect.
+// What loads is launched a few times, each with another shape, schedule of execution and timing of
+// copies and a small instruction limit, every second time with the judge on. Nothing may crash,
+// hang, or fail without a diagnostic. Build with TILEC_SANITIZE for the full effect.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +22,7 @@
 
 #include "runtime/emulator/judge/finding.h"
 #include "tests/conformance/run.h"
+#include "tests/fuzz/last_input.h"
 
 namespace {
 
@@ -67,7 +71,7 @@ std::map<std::string, std::vector<std::string>> Registers(const std::vector<std:
 
 class Fuzzer {
  public:
-  explicit Fuzzer(uint64_t seed) : rng_(seed) {
+  Fuzzer() {
     Golden golden;
     std::string why;
     if (!ReadGolden(std::string(TILEC_SOURCE_DIR) + "/tests/conformance/h200.txt", &golden, &why)) {
@@ -78,6 +82,7 @@ class Fuzzer {
       if (golden.results.count(c.name) != 0) cases_.push_back(std::move(c));
   }
 
+  void Seed(uint64_t seed) { rng_.seed(seed); }
   const Case& Pick() { return cases_[rng_() % cases_.size()]; }
 
   std::string Make(const Case& c) {
@@ -193,72 +198,136 @@ class Fuzzer {
   std::vector<Case> cases_;
 };
 
+// One device for each combination of options that are a device's, with its memory.
+struct Machine {
+  runtime::EmulatorOptions options;
+  std::unique_ptr<runtime::Device> device;
+  std::vector<runtime::DeviceAddress> memory;  // in, out, mem
+
+  Machine(Fuzzer& dice, const std::vector<uint8_t>& content) {
+    runtime::EmulatorOptions& o = options;
+    o.threads = 1;
+    o.instruction_limit = 3000;
+    o.memory_limit_bytes = 64 << 20;
+    o.seed = dice.Roll(8);
+    o.policy = static_cast<runtime::Policy>(dice.Roll(5));
+    o.landing = static_cast<runtime::Landing>(dice.Roll(4));
+    o.spurious_try_wait = dice.Roll(2) == 0;
+    if (dice.Roll(2) == 0) {
+      o.check = runtime::EmulatorOptions::Check::kOn;
+      o.check_numbers = dice.Roll(4) == 0;
+      o.check_banks = dice.Roll(4) == 0;
+      o.report = std::make_shared<runtime::judge::Report>();
+    }
+    device = runtime::OpenEmulator(o);
+    DiagSink diags;
+    for (int k = 0; k < 3; ++k) {
+      const auto a = device->Alloc(content.size(), diags);
+      if (a.ok()) memory.push_back(*a);
+    }
+  }
+};
+
+struct Counts {
+  uint64_t texts = 0, loaded = 0, launches = 0, finished = 0, found = 0;
+};
+
+// False: something that must not be.
+bool LaunchOne(Machine& m, const runtime::Module& module, const Case& c, Fuzzer& dice,
+               const std::vector<uint8_t>& content, Counts& n) {
+  DiagSink diags;
+  for (size_t k : {size_t{0}, size_t{2}})
+    if (!m.device->CopyIn(m.memory[k], content.data(), content.size(), diags).ok()) return false;
+  runtime::LaunchConfig config;
+  config.cluster[0] = dice.Roll(8) == 0 ? 2 : c.cluster;
+  config.grid[0] = config.cluster[0];
+  const bool group = c.threads == 128 || c.body.find("wgmma") != std::string::npos;
+  config.block[0] = dice.Roll(6) == 0 ? 1 + static_cast<uint32_t>(dice.Roll(300))
+                    : group           ? 128
+                                      : 32u << dice.Roll(2);
+  std::vector<runtime::KernelArg> args;
+  for (runtime::DeviceAddress a : m.memory) args.push_back(runtime::KernelArg::Of(a));
+  for (runtime::TensorMapDesc map : c.maps) {
+    map.base += m.memory[2];
+    const auto encoded = m.device->EncodeTensorMap(map, diags);
+    if (!encoded.ok()) return false;
+    args.push_back(runtime::KernelArg::Of(*encoded));
+  }
+  ++n.launches;
+  if (m.device->Launch(module, "k", config, args, 0, nullptr, diags).ok())
+    ++n.finished;
+  else if (!diags.has_errors())
+    return std::printf("a launch failed without a diagnostic\n"), false;
+  if (m.options.report == nullptr || m.options.report->findings().empty()) return true;
+  ++n.found;
+  const bool said = !runtime::judge::ToText(m.options.report->findings()).empty();
+  m.options.report->Clear();
+  return said;
+}
+
+bool OneText(std::vector<Machine>& machines, Fuzzer& dice, const std::vector<uint8_t>& content,
+             Counts& n) {
+  const Case& c = dice.Pick();
+  fuzz::Last().text = dice.Make(c);
+  ++n.texts;
+  DiagSink diags;
+  bool loaded = false;
+  for (int k = 0; k < 4; ++k) {
+    Machine& m = machines[dice.Roll(machines.size())];
+    auto module = m.device->Load(fuzz::Last().text, {}, diags);
+    if (!module.ok()) {
+      if (!diags.has_errors()) return std::printf("failed without a diagnostic\n"), false;
+      return true;
+    }
+    n.loaded += !loaded;
+    loaded = true;
+    for (int again = 0; again < 2; ++again)
+      if (!LaunchOne(m, **module, c, dice, content, n)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const double seconds = argc > 1 ? std::atof(argv[1]) : 5;
-  const uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
-  const char* keep = argc > 3 ? argv[3] : nullptr;
-  Fuzzer fuzzer(seed);
-  uint64_t texts = 0, loaded = 0, finished = 0, found = 0;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  DiagSink diags;
-  const std::vector<uint8_t> memory = Memory();
-  for (; std::chrono::steady_clock::now() < end; ++texts) {
-    const Case& c = fuzzer.Pick();
-    const std::string ptx = fuzzer.Make(c);
-    if (keep != nullptr) std::ofstream(keep) << ptx;
-    runtime::EmulatorOptions o;
-    o.threads = 1;
-    o.instruction_limit = 4000;
-    o.memory_limit_bytes = 64 << 20;
-    o.seed = fuzzer.Roll(8);
-    o.policy = static_cast<runtime::Policy>(fuzzer.Roll(5));
-    o.landing = static_cast<runtime::Landing>(fuzzer.Roll(4));
-    o.spurious_try_wait = fuzzer.Roll(2) == 0;
-    if (fuzzer.Roll(2) == 0) {
-      o.check = runtime::EmulatorOptions::Check::kOn;
-      o.check_numbers = fuzzer.Roll(4) == 0;
-      o.check_banks = fuzzer.Roll(4) == 0;
-      o.report = std::make_shared<runtime::judge::Report>();
-    }
-    const auto device = runtime::OpenEmulator(o);
-    diags.Clear();
-    auto module = device->Load(ptx, {}, diags);
-    if (!module.ok()) {
-      if (!diags.has_errors()) return std::printf("failed without a diagnostic\n"), 1;
-      continue;
-    }
-    ++loaded;
-    runtime::LaunchConfig config;
-    config.cluster[0] = fuzzer.Roll(8) == 0 ? 2 : c.cluster;
-    config.grid[0] = config.cluster[0];
-    config.block[0] = fuzzer.Roll(4) == 0 ? 1 + static_cast<uint32_t>(fuzzer.Roll(300)) : c.threads;
-    const auto in = device->Alloc(memory.size(), diags), out = device->Alloc(memory.size(), diags),
-               mem = device->Alloc(memory.size(), diags);
-    if (!in.ok() || !out.ok() || !mem.ok()) return 1;
-    for (auto a : {*in, *mem})
-      if (!device->CopyIn(a, memory.data(), memory.size(), diags).ok()) return 1;
-    std::vector<runtime::KernelArg> args = {
-        runtime::KernelArg::Of(*in), runtime::KernelArg::Of(*out), runtime::KernelArg::Of(*mem)};
-    for (runtime::TensorMapDesc map : c.maps) {
-      map.base += *mem;
-      const auto encoded = device->EncodeTensorMap(map, diags);
-      if (!encoded.ok()) return 1;
-      args.push_back(runtime::KernelArg::Of(*encoded));
-    }
-    if (device->Launch(**module, "k", config, args, 0, nullptr, diags).ok())
-      ++finished;
-    else if (!diags.has_errors())
-      return std::printf("a launch failed without a diagnostic\n"), 1;
-    if (o.report != nullptr && !o.report->findings().empty()) {
-      ++found;
-      if (runtime::judge::ToText(o.report->findings()).empty()) return 1;
-    }
+  double seconds = 5;
+  uint64_t seed = 1, most = 0, only = 0;
+  CLI::App app("PTX that loads: the executor and the judge under fire");
+  app.add_option("--seconds", seconds);
+  app.add_option("--launches", most);
+  app.add_option("--seed", seed);
+  app.add_option("--only", only, "this input alone, from 1");
+  CLI11_PARSE(app, argc, argv);
+  fuzz::ShowLastInputOnDeath();
+  Fuzzer dice;
+  const std::vector<uint8_t> content = Memory();
+  dice.Seed(seed);
+  std::vector<Machine> machines;
+  for (int k = 0; k < 24; ++k) machines.emplace_back(dice, content);
+  Counts n;
+  const auto start = std::chrono::steady_clock::now();
+  auto since = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  double told = 0;
+  for (uint64_t k = only > 0 ? only : 1; only > 0 ? k == only : true; ++k) {
+    if (most > 0 ? n.launches >= most : since() >= seconds) break;
+    fuzz::Last().seed = seed, fuzz::Last().index = k;
+    dice.Seed(fuzz::InputSeed(seed, k));
+    if (!OneText(machines, dice, content, n)) return fuzz::PrintLast(), 1;
+    if (since() < told + 60) continue;
+    told = since();
+    std::printf("%.0f s: %llu texts, %llu launches\n", told,
+                static_cast<unsigned long long>(n.texts),
+                static_cast<unsigned long long>(n.launches));
+    std::fflush(stdout);
   }
-  std::printf("seed %lu: %lu texts, %lu loaded, %lu finished, %lu with findings\n",
-              static_cast<unsigned long>(seed), static_cast<unsigned long>(texts),
-              static_cast<unsigned long>(loaded), static_cast<unsigned long>(finished),
-              static_cast<unsigned long>(found));
-  return loaded * 2 > texts && finished > 0 ? 0 : 1;
+  std::printf(
+      "seed %llu: %llu texts, %llu loaded, %llu launches, %llu finished, %llu with findings, "
+      "%.0f s\n",
+      static_cast<unsigned long long>(seed), static_cast<unsigned long long>(n.texts),
+      static_cast<unsigned long long>(n.loaded), static_cast<unsigned long long>(n.launches),
+      static_cast<unsigned long long>(n.finished), static_cast<unsigned long long>(n.found),
+      since());
+  return only > 0 || (n.loaded * 2 > n.texts && n.finished > 0) ? 0 : 1;
 }

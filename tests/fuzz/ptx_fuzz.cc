@@ -1,10 +1,14 @@
-// Damaged PTX must end in a diagnostic or a run, never in a crash: ptx_fuzz SECONDS [SEED].
+// Damaged PTX must end in a diagnostic or a run, never in a crash:
 //
-// Starts from the texts of tests/unit/emulator/ptx and a text that touches every family of
-// instructions, mutates bytes, tokens, lines and numbers, loads the result and, if it loads, runs
-// it with a small instruction limit. Build with TILEC_SANITIZE for the full effect.
+//   ptx_fuzz [--seconds=S | --texts=N] [--seed=N] [--only=INPUT]
+//
+// Starts from the conformance cases, which are short and use every instruction form, and now and
+// then from longer texts; mutates bytes, tokens, lines and numbers, loads the result and, if it
+// loads, runs it judged with a small instruction limit. Build with TILEC_SANITIZE for the full
+// effect.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -18,6 +22,8 @@
 
 #include "runtime/device.h"
 #include "runtime/emulator/judge/finding.h"
+#include "tests/conformance/case.h"
+#include "tests/fuzz/last_input.h"
 
 namespace {
 
@@ -110,7 +116,7 @@ std::string Mutate(std::string s, std::mt19937_64& rng, const std::vector<std::s
     *end = *end == std::string::npos ? t.size() : *end + 1;
     if (*begin > *end) *begin = *end;
   };
-  int rounds = 1 + static_cast<int>(pick(4));
+  int rounds = 1 + static_cast<int>(pick(3));
   for (int k = 0; k < rounds && !s.empty(); ++k) {
     size_t b = 0, e = 0;
     switch (pick(9)) {
@@ -167,70 +173,126 @@ std::string Mutate(std::string s, std::mt19937_64& rng, const std::vector<std::s
   return s;
 }
 
+std::string ReadText(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::vector<std::string> ShortTexts() {
+  std::vector<std::string> all;
+  for (const tilec::conformance::Case& c : tilec::conformance::AllCases())
+    all.push_back(tilec::conformance::ModuleHeader() + tilec::conformance::EntryText(c, "k"));
+  return all;
+}
+
+// The declarations of a text and a few of its statements: what is quickly read is often read.
+std::string Excerpt(const std::string& text, std::mt19937_64& rng) {
+  std::vector<std::string_view> lines;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(std::string_view(text).substr(at, end - at));
+    at = end + 1;
+  }
+  auto is_statement = [](std::string_view l) {
+    return !l.empty() && l.back() == ';' && l[0] != '.' && l[0] != '{' && l != "ret;";
+  };
+  const size_t from = rng() % (lines.size() + 1), many = 1 + rng() % 6;
+  size_t kept = 0;
+  std::string out;
+  for (size_t k = 0; k < lines.size(); ++k) {
+    if (is_statement(lines[k]) && (k < from || kept++ >= many)) continue;
+    out += lines[k];
+    out += '\n';
+  }
+  return out;
+}
+
+std::vector<std::string> LongTexts() {
+  std::vector<std::string> all = {kSoup, kSoup, kSoup};
+  const std::string root = TILEC_SOURCE_DIR;
+  for (const char* folder : {"/tests/unit/emulator/ptx", "/tests/ptx"})
+    for (const auto& file : std::filesystem::directory_iterator(root + folder))
+      if (file.path().extension() == ".ptx") all.push_back(ReadText(file.path()));
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  double seconds = argc > 1 ? atof(argv[1]) : 5;
-  uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : 1;
-  std::mt19937_64 rng(seed);
-  std::vector<std::string> corpus = {kSoup, kSoup, kSoup};
-  for (const auto& file : std::filesystem::directory_iterator(std::string(TILEC_SOURCE_DIR) +
-                                                              "/tests/unit/emulator/ptx")) {
-    std::ifstream in(file.path());
-    std::stringstream text;
-    text << in.rdbuf();
-    corpus.push_back(text.str());
-  }
-  for (const auto& file :
-       std::filesystem::directory_iterator(std::string(TILEC_SOURCE_DIR) + "/tests/ptx")) {
-    if (file.path().extension() != ".ptx") continue;
-    std::ifstream in(file.path());
-    std::stringstream text;
-    text << in.rdbuf();
-    corpus.push_back(text.str());
-  }
-  std::sort(corpus.begin(), corpus.end());
+  double seconds = 5;
+  uint64_t seed = 1, most = 0, only = 0;
+  CLI::App app("damaged PTX: the reader under fire");
+  app.add_option("--seconds", seconds);
+  app.add_option("--texts", most);
+  app.add_option("--seed", seed);
+  app.add_option("--only", only, "this input alone, from 1");
+  CLI11_PARSE(app, argc, argv);
+  tilec::fuzz::ShowLastInputOnDeath();
+  const std::vector<std::string> small = ShortTexts(), large = LongTexts();
   EmulatorOptions options;
-  options.instruction_limit = 20000;
+  options.instruction_limit = 3000;
   options.threads = 1;
   options.memory_limit_bytes = 64 << 20;
-  uint64_t runs = 0, loaded = 0, finished = 0, findings = 0;
-  auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   // Every launch is judged: the judge must survive what the machine does.
   options.check = EmulatorOptions::Check::kOn;
   options.report = std::make_shared<judge::Report>();
-  auto device = OpenEmulator(options);
+  const auto device = OpenEmulator(options);
   tilec::DiagSink diags;
-  auto in = device->Alloc(4096, diags), out = device->Alloc(4096, diags);
+  const auto in = device->Alloc(4096, diags), out = device->Alloc(4096, diags);
   if (!in.ok() || !out.ok()) return 1;
-  for (; std::chrono::steady_clock::now() < end; ++runs) {
-    std::string ptx = corpus[rng() % corpus.size()];
-    if (runs >= corpus.size()) ptx = Mutate(ptx, rng, corpus);
-    if (const char* keep = argc > 3 ? argv[3] : nullptr) std::ofstream(keep) << ptx;
+  uint64_t texts = 0, loaded = 0, launches = 0, finished = 0, findings = 0;
+  const auto start = std::chrono::steady_clock::now();
+  auto since = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  double told = 0;
+  std::mt19937_64 rng;
+  for (uint64_t k = only > 0 ? only : 1; only > 0 ? k == only : true; ++k) {
+    if (most > 0 ? texts >= most : since() >= seconds) break;
+    rng.seed(tilec::fuzz::InputSeed(seed, k));
+    const std::vector<std::string>& corpus = rng() % 512 == 0 ? large : small;
+    const std::string& whole = corpus[rng() % corpus.size()];
+    tilec::fuzz::Last() = {seed, k,
+                           Mutate(rng() % 16 == 0 ? whole : Excerpt(whole, rng), rng, corpus)};
+    ++texts;
     diags.Clear();
-    auto module = device->Load(ptx, {}, diags);
+    auto module = device->Load(tilec::fuzz::Last().text, {}, diags);
     if (!module.ok()) {
-      if (!diags.has_errors()) return printf("failed without a diagnostic\n"), 1;
-      continue;
-    }
-    ++loaded;
-    for (const std::string& entry : (*module)->entries()) {
-      LaunchConfig config;
-      config.block[0] = rng() % 2 == 0 ? 128 : 1 + static_cast<uint32_t>(rng() % 300);
-      config.smem_bytes = rng() % 2 == 0 ? 0 : 4096;
-      if (rng() % 4 == 0) config.grid[0] = 4, config.cluster[0] = 2;
-      for (size_t n = 0; n < 8; ++n) {
+      if (!diags.has_errors())
+        return printf("failed without a diagnostic\n"), tilec::fuzz::PrintLast(), 1;
+    } else {
+      ++loaded;
+      for (const std::string& entry : (*module)->entries()) {
+        LaunchConfig config;
+        config.block[0] = rng() % 2 == 0 ? 128 : 1 + static_cast<uint32_t>(rng() % 300);
+        config.smem_bytes = rng() % 2 == 0 ? 0 : 4096;
+        if (rng() % 4 == 0) config.grid[0] = 4, config.cluster[0] = 2;
+        std::vector<KernelArg> args;
+        for (uint64_t n = rng() % 2 == 0 ? 3 : rng() % 8; n > 0; --n)
+          args.push_back(KernelArg::Of(n % 2 == 0 ? *in : *out));
+        ++launches;
         diags.Clear();
-        std::vector<KernelArg> args(n, KernelArg::Of(n % 2 == 0 ? *in : *out));
-        if (device->Launch(**module, entry, config, args, 0, nullptr, diags).ok()) ++finished;
+        if (device->Launch(**module, entry, config, args, 0, nullptr, diags).ok())
+          ++finished;
+        else if (!diags.has_errors())
+          return printf("a launch failed without a diagnostic\n"), tilec::fuzz::PrintLast(), 1;
       }
+      findings += options.report->findings().size();
+      options.report->Clear();
     }
-    findings += options.report->findings().size();
-    options.report->Clear();
+    if (since() < told + 60) continue;
+    told = since();
+    printf("%.0f s: %llu texts\n", told, static_cast<unsigned long long>(texts));
+    fflush(stdout);
   }
-  printf("seed %lu: %lu texts, %lu loaded, %lu launches finished, %lu findings\n",
-         static_cast<unsigned long>(seed), static_cast<unsigned long>(runs),
-         static_cast<unsigned long>(loaded), static_cast<unsigned long>(finished),
-         static_cast<unsigned long>(findings));
-  return loaded > 0 && finished > 0 ? 0 : 1;
+  printf(
+      "seed %llu: %llu texts, %llu loaded, %llu launches, %llu finished, %llu findings, %.0f s\n",
+      static_cast<unsigned long long>(seed), static_cast<unsigned long long>(texts),
+      static_cast<unsigned long long>(loaded), static_cast<unsigned long long>(launches),
+      static_cast<unsigned long long>(finished), static_cast<unsigned long long>(findings),
+      since());
+  return only > 0 || (loaded > 0 && finished > 0) ? 0 : 1;
 }

@@ -3,8 +3,11 @@
 //
 // The corpus: the kernels of tests/ptx as nvcc emits them, and kernels of the standard library. A
 // mutant is caught if a check of severity error or portability speaks; it is caught rightly if that
-// check is one of its kind's. Mutants that are the same program in other words are listed with the
-// reason, by kind in kinds.def or one by one in equivalent.txt, and must not be called wrong.
+// check is one of its kind's. Its place is right if what that check prints names, as an access, a
+// waiter or a note, the changed line or one at most kNear lines from it, or for our own kernels a
+// place of the same line of the .tile source. Mutants that are the same program in other words are
+// listed with the reason, by kind in kinds.def or one by one in equivalent.txt, and must not be
+// called wrong.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -49,9 +52,41 @@ constexpr Source kSources[] = {
 
 struct Result1 {
   bool caught = false, rightly = false, by_value = false, identical = false, refused = false;
-  std::string by;  // checks
-  std::string line;
+  bool placed = false;     // at the right place
+  bool has_place = false;  // a check spoke, not only the comparison of outputs
+  std::string by;          // checks
 };
+
+constexpr int kNear = 25;
+
+// The numbers behind every occurrence of `before` in a text.
+std::vector<int> NumbersBehind(const std::string& text, const std::string& before) {
+  std::vector<int> out;
+  for (size_t at = text.find(before); at != std::string::npos; at = text.find(before, at + 1))
+    out.push_back(std::atoi(text.c_str() + at + before.size()));
+  return out;
+}
+
+// The .tile line of a line of PTX: the `.loc` before it. 0: none.
+int TileLine(const std::string& ptx, int line) {
+  size_t end = 0;
+  for (int k = 1; k < line && end != std::string::npos; ++k) end = ptx.find('\n', end) + 1;
+  const size_t loc = ptx.rfind("\t.loc\t", end);
+  if (loc == std::string::npos) return 0;
+  const size_t blank = ptx.find(' ', loc);
+  return blank == std::string::npos ? 0 : std::atoi(ptx.c_str() + blank);
+}
+
+// Does the report lead to the changed line?
+bool RightPlace(const judge::Finding& f, const std::string& ptx, int line) {
+  const std::string text = judge::ToText(f);
+  for (int named : NumbersBehind(text, ".ptx:"))
+    if (std::abs(named - line) <= kNear) return true;
+  const int tile = TileLine(ptx, line);
+  for (int named : NumbersBehind(text, ".tile:"))
+    if (tile != 0 && named == tile) return true;
+  return false;
+}
 
 std::vector<std::string> Words(const std::string& text) {
   std::istringstream in(text);
@@ -142,8 +177,8 @@ class Corpus {
         r.caught = true;
         if (r.by.find(id) == std::string::npos) r.by += (r.by.empty() ? "" : " ") + id;
         if (std::find(rules.begin(), rules.end(), id) == rules.end()) continue;
-        r.rightly = true;
-        if (r.line.empty()) r.line = fmt::format("{} line {}", id, f.line());
+        r.rightly = r.has_place = true;
+        r.placed = r.placed || RightPlace(f, ptx_, mutant.line);
       }
       if (r.rightly) break;
     }
@@ -181,7 +216,7 @@ class Corpus {
 
 struct Tally {
   int mutants = 0, equivalent = 0, refused = 0, caught = 0, rightly = 0, by_value = 0, missed = 0,
-      identical = 0;
+      identical = 0, placed = 0, has_place = 0;
 };
 
 // Lines "SOURCE<tab>KIND#N<tab>reason": the N-th mutant of a kind in a source, from 1.
@@ -225,7 +260,8 @@ int Main(size_t step, const std::string& root, const std::string& cache) {
         else if (r.refused)  // by the reader, with its line
           ++x->refused, ++x->caught, ++x->rightly;
         else if (r.caught)
-          ++x->caught, x->rightly += r.rightly, x->identical += r.identical;
+          ++x->caught, x->rightly += r.rightly, x->identical += r.identical, x->placed += r.placed,
+              x->has_place += r.has_place;
         else if (r.by_value)
           ++x->by_value;
         else
@@ -236,27 +272,32 @@ int Main(size_t step, const std::string& root, const std::string& cache) {
         fmt::print("NOT EQUIVALENT {}: {}\n", what, r.by);
       } else if (!same && r.caught && !r.rightly) {
         fmt::print("by another check {}: {}\n", what, r.by);
+      } else if (!same && r.has_place && !r.placed) {
+        fmt::print("another place {}: {}\n", what, r.by);
       } else if (!same && !r.caught && !r.refused) {
         fmt::print("{} {}\n", r.by_value ? "only by value" : "MISSED", what);
       }
     }
   }
-  fmt::print("\n{:<20} {:>8} {:>6} {:>7} {:>8} {:>9} {:>7} {:>10}\n", "kind", "mutants", "equal",
-             "caught", "rightly", "by value", "missed", "identical");
+  fmt::print("\n{:<20} {:>8} {:>6} {:>7} {:>8} {:>11} {:>9} {:>7} {:>10}\n", "kind", "mutants",
+             "equal", "caught", "rightly", "right place", "by value", "missed", "identical");
   by_kind["(all)"] = sum;
   for (const auto& [name, t] : by_kind)
-    fmt::print("{:<20} {:>8} {:>6} {:>7} {:>8} {:>9} {:>7} {:>10}\n", name, t.mutants, t.equivalent,
-               t.caught, t.rightly, t.by_value, t.missed, t.identical);
+    fmt::print("{:<20} {:>8} {:>6} {:>7} {:>8} {:>11} {:>9} {:>7} {:>10}\n", name, t.mutants,
+               t.equivalent, t.caught, t.rightly, fmt::format("{}/{}", t.placed, t.has_place),
+               t.by_value, t.missed, t.identical);
   const int counted = sum.mutants - sum.equivalent;
   const double rate = counted > 0 ? 100.0 * sum.caught / counted : 0;
   const double rightly = counted > 0 ? 100.0 * sum.rightly / counted : 0;
+  const double placed = sum.has_place > 0 ? 100.0 * sum.placed / sum.has_place : 0;
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
   fmt::print(
-      "{} mutants that are other programs: {:.1f} % caught, {:.1f} % by the right check; {} of the "
-      "caught had "
-      "the right output bit for bit; {:.0f} s\n",
-      counted, rate, rightly, sum.identical, spent.count());
-  return wrong == 0 && rightly >= 95 ? 0 : 1;
+      "{} mutants that are other programs: {:.1f} % caught, {:.1f} % by the right check, {:.1f} % "
+      "of "
+      "those that a check names at the right place; {} of the caught had the right output bit for "
+      "bit; {:.0f} s\n",
+      counted, rate, rightly, placed, sum.identical, spent.count());
+  return wrong == 0 && rightly >= 95 && placed >= 95 ? 0 : 1;
 }
 
 }  // namespace

@@ -29,6 +29,9 @@ Json AsJson(const Finding& f) {
     accesses.push_back({{"who", a.who},
                         {"what", a.what},
                         {"memory", a.memory},
+                        {"role", a.role},
+                        {"object", a.object},
+                        {"turn", a.turn},
                         {"file", a.site.file},
                         {"line", a.site.line},
                         {"instruction", a.site.text},
@@ -127,14 +130,20 @@ void Report::Clear() {
 
 std::string ToText(const Finding& f) {
   const RuleDef& def = Def(f.rule);
+  // A fault's own message may begin with the check's title.
+  std::string_view message = f.message;
+  const std::string title = std::string(def.title) + ": ";
+  if (message.substr(0, title.size()) == title) message.remove_prefix(title.size());
   std::string s =
-      fmt::format("{}[{}] {}: {}\n", SeverityName(f.severity), def.id, def.title, f.message);
+      fmt::format("{}[{}] {}: {}\n", SeverityName(f.severity), def.id, def.title, message);
   for (size_t k = 0; k < f.accesses.size(); ++k) {
     const Access& a = f.accesses[k];
     s += fmt::format("  {}: `{}` at {}\n", k == 0 ? "here" : "and", a.site.text, Place(a.site));
     std::string line = a.who;
     if (!a.what.empty()) line += (line.empty() ? "" : " ") + a.what;
     if (!a.memory.empty()) line += (line.empty() ? "" : " ") + a.memory;
+    if (!a.object.empty()) line += fmt::format(" ({})", a.object);
+    if (a.turn > 0) line += fmt::format(", turn {}", a.turn);
     if (!line.empty()) s += "        " + line + "\n";
   }
   if (!f.missing.empty()) s += "  missing: " + f.missing + "\n";

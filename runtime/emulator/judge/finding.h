@@ -51,6 +51,11 @@ struct Access {
   std::string what;    // "writes (generic proxy)", "reads (async proxy, wgmma group 3)"
   std::string memory;  // "shared [1024, 1040)"; empty: none
   Site site;
+  std::string role;    // of the warp, where the compiler told; empty: unknown
+  std::string object;  // "slot 2 of 7 of A", likewise
+  // The how many-th time the warp executes the instruction; of a copy that signals an mbarrier, the
+  // how many-th fill of its slot. 0: unknown.
+  uint64_t turn = 0;
 };
 
 struct Finding {

@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdio>
+
 namespace tilec::runtime::judge {
 
 bool LaunchJudge::First(Rule rule, uint32_t a, uint32_t b) {
@@ -14,7 +17,18 @@ bool LaunchJudge::First(Rule rule, uint32_t a, uint32_t b) {
   return false;
 }
 
+size_t LaunchJudge::PlaceOf(uint32_t pc) {
+  if (pc >= place_of_.size()) place_of_.resize(pc + 1, 0);
+  if (place_of_[pc] == 0) place_of_[pc] = ++places_;
+  return place_of_[pc] - 1;
+}
+
 void LaunchJudge::Say(Finding f, uint32_t a, uint32_t b) {
+  for (Access& access : f.accesses) {
+    unsigned long long begin = 0, end = 0;
+    if (object && std::sscanf(access.memory.c_str(), "shared [%llu, %llu)", &begin, &end) == 2)
+      access.object = object(begin, end);
+  }
   index_[{f.rule, a, b}] = findings_.size();
   findings_.push_back(std::move(f));
 }
@@ -58,6 +72,7 @@ std::string Judge::Who(uint32_t warp, uint32_t lanes) const {
   const ClusterShape::Cta& cta = shape_.ctas[RankOf(warp)];
   std::string s = fmt::format("CTA ({},{},{}), warp {}", cta.id[0], cta.id[1], cta.id[2],
                               warp % shape_.warps_per_cta);
+  if (const std::string role = RoleOf(warp); !role.empty()) s += fmt::format(" ({})", role);
   if (lanes == 0 || lanes == ~0u) return s;
   if ((lanes & (lanes - 1)) == 0) return s + fmt::format(", lane {}", __builtin_ctz(lanes));
   return s + fmt::format(", lanes {:#x}", lanes);
@@ -75,13 +90,57 @@ Finding Judge::Begin(Rule rule, uint32_t pc) {
   return f;
 }
 
+Finding Judge::Begin(Rule rule, uint32_t pc, uint32_t warp, uint32_t lanes) {
+  Finding f = Begin(rule, pc);
+  f.accesses[0].who = Who(warp, lanes);
+  f.accesses[0].role = RoleOf(warp);
+  f.accesses[0].turn = TurnOf(warp, pc, ~Epoch{0});
+  return f;
+}
+
+std::string Judge::RoleOf(uint32_t warp) const {
+  return launch_->role ? launch_->role(warp % shape_.warps_per_cta) : "";
+}
+
+std::string Judge::BarrierName(uint32_t offset) const {
+  const std::string name = launch_->object ? launch_->object(offset, offset + 8) : "";
+  return fmt::format("the mbarrier at shared offset {}{}", offset,
+                     name.empty() ? "" : " (" + name + ")");
+}
+
+void Judge::Executes(uint32_t warp, uint32_t pc, int lane) {
+  constexpr size_t kMost = 1 << 16;  // epochs remembered of one instruction
+  WarpState& w = warps_[warp];
+  // Lanes that act one after another do so in ascending order: still the same time.
+  const bool same = w.turn_pc == pc && lane > w.turn_lane;
+  w.turn_pc = pc, w.turn_lane = lane;
+  if (same) return;
+  const size_t place = launch_->PlaceOf(pc);
+  if (place >= w.turns.size()) w.turns.resize(place + 1);
+  std::vector<Turns>& turns = w.turns[place];
+  const Epoch now = w.agent.epoch();
+  if (!turns.empty() && turns.back().epoch == now)
+    ++turns.back().count;
+  else if (turns.size() < kMost)
+    turns.push_back({now, turns.empty() ? 1 : turns.back().count + 1});
+}
+
+uint64_t Judge::TurnOf(uint32_t warp, uint32_t pc, Epoch epoch) const {
+  const WarpState& w = warps_[warp];
+  const size_t place = launch_->PlaceOf(pc);
+  if (place >= w.turns.size()) return 0;
+  const std::vector<Turns>& turns = w.turns[place];
+  auto after = std::upper_bound(turns.begin(), turns.end(), epoch,
+                                [](Epoch e, const Turns& t) { return e < t.epoch; });
+  return after == turns.begin() ? 0 : (after - 1)->count;
+}
+
 void Judge::Hint(Rule rule, uint32_t warp, uint32_t lanes, uint32_t pc, std::string message,
                  std::string fix) {
   if (!launch_->First(rule, pc, 0)) return;
-  Finding f = Begin(rule, pc);
+  Finding f = Begin(rule, pc, warp, lanes);
   f.message = std::move(message);
   f.fix = std::move(fix);
-  f.accesses[0].who = Who(warp, lanes);
   launch_->Say(std::move(f), pc, 0);
 }
 
@@ -94,8 +153,8 @@ std::string Judge::Actor(const Mark& m, uint64_t cluster) const {
     case ComponentInfo::Kind::kInit: return Who(c.owner, m.lanes);
     case ComponentInfo::Kind::kLane: return Who(c.owner, 1u << c.value);
     case ComponentInfo::Kind::kBarrier:
-      return fmt::format("the copy that completes phase {} of the mbarrier at shared offset {}",
-                         m.epoch - 1, c.value);
+      return fmt::format("the copy that completes phase {} of {}", m.epoch - 1,
+                         BarrierName(c.value));
     case ComponentInfo::Kind::kBulkRead:
     case ComponentInfo::Kind::kBulkWrite:
       return fmt::format("bulk group {} of {}", m.epoch - 1, Who(c.owner, 1u << c.value));
@@ -113,9 +172,8 @@ std::string Judge::CompletionOf(const Mark& m) const {
   const ComponentInfo& c = components_[m.component];
   switch (c.kind) {
     case ComponentInfo::Kind::kBarrier:
-      return fmt::format(
-          "a successful wait on phase {} (parity {}) of the mbarrier at shared offset {}",
-          m.epoch - 1, (m.epoch - 1) & 1, c.value);
+      return fmt::format("a successful wait on phase {} (parity {}) of {}", m.epoch - 1,
+                         (m.epoch - 1) & 1, BarrierName(c.value));
     case ComponentInfo::Kind::kBulkRead:
       return fmt::format("`cp.async.bulk.wait_group.read` by {} for its group {}",
                          Who(c.owner, 1u << c.value), m.epoch - 1);
@@ -143,6 +201,17 @@ Access Judge::Describe(const Mark& m, uint64_t cluster, bool writes,
                        m.async() ? " (async proxy)" : "");
   a.memory = memory;
   a.site = launch_->site(m.pc());
+  if (cluster != shape_.number) return a;
+  const ComponentInfo& c = components_[m.component];
+  if (c.kind == ComponentInfo::Kind::kWarp) {
+    a.role = RoleOf(c.owner);
+    a.turn = TurnOf(c.owner, m.pc(), m.epoch);
+  } else if (c.kind == ComponentInfo::Kind::kBarrier) {
+    a.turn = m.epoch;  // of its slot
+  } else if (c.kind == ComponentInfo::Kind::kBulkRead ||
+             c.kind == ComponentInfo::Kind::kBulkWrite || c.kind == ComponentInfo::Kind::kCpAsync) {
+    a.role = RoleOf(c.owner);
+  }
   return a;
 }
 

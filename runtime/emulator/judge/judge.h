@@ -30,6 +30,9 @@ struct LaunchJudge {
   std::string entry;
   uint64_t seed = 0;
   std::function<Site(uint32_t pc)> site;
+  // What a warp of a CTA, and a range of shared memory, are called; may be empty.
+  std::function<std::string(uint32_t warp)> role;
+  std::function<std::string(uint64_t begin, uint64_t end)> object;
   // A global address in words that do not depend on where the host put things.
   std::function<std::string(uint64_t address)> place;
   const RegisterMap* registers = nullptr;
@@ -47,12 +50,17 @@ struct LaunchJudge {
   // (cluster, warp component, lane) → its component.
   std::map<std::tuple<uint64_t, Component, int>, Component> lanes;
 
+  // Judged instructions are numbered as they come.
+  size_t PlaceOf(uint32_t pc);
+
   // The first finding of this kind here? Others are counted.
   bool First(Rule rule, uint32_t a, uint32_t b);
   void Say(Finding f, uint32_t a, uint32_t b);
   void Flush();
 
  private:
+  std::vector<uint32_t> place_of_;  // pc → number + 1
+  uint32_t places_ = 0;
   std::map<std::tuple<Rule, uint32_t, uint32_t>, size_t> index_;
   std::vector<Finding> findings_;
 };
@@ -94,6 +102,10 @@ class Judge {
   // Strong loads of global memory so far: what a loop that waits for another CTA does.
   uint64_t strong_loads() const { return strong_loads_; }
   uint32_t strong_load_pc() const { return strong_load_pc_; }
+
+  // A warp executes a judged instruction, or `lane` of it does where lanes act one by one: findings
+  // say the how many-th time it was.
+  void Executes(uint32_t warp, uint32_t pc, int lane = 0);
 
   // ---- memory (judge_memory.cc) ----
   void SharedAccess(const Touch& t, uint32_t rank, const uint32_t* offsets, uint32_t bytes);
@@ -219,8 +231,16 @@ class Judge {
     uint32_t pc = 0;
     bool known = false;
   };
+  // Times an instruction was executed by the end of an epoch of its warp.
+  struct Turns {
+    Epoch epoch;
+    uint32_t count;
+  };
   struct WarpState {
     Agent agent;
+    std::vector<std::vector<Turns>> turns;  // by place
+    uint32_t turn_pc = ~0u;
+    int turn_lane = 0;
     Component inits = 0;  // kInit: mbarriers this warp initialised
     Epoch init_epoch = 0, init_fenced = 0;
     std::map<int, Stream> bulk;  // by lane
@@ -229,7 +249,7 @@ class Judge {
     uint32_t wgmma_pc = 0;
     RegisterTags tags;
     std::vector<std::pair<uint32_t, uint32_t>> set_registers;  // pc, count
-    uint64_t named[16] = {};        // generation waited for
+    uint64_t named[16] = {};                                   // generation waited for
     std::map<uint64_t, Mark> maps;  // tensor maps fenced: address → the write it was fenced after
   };
   struct Side {  // who an access is judged for
@@ -266,6 +286,10 @@ class Judge {
                   uint8_t layout, const Epoch* clock, const Side& side);
   uint32_t RankOf(uint32_t warp) const { return warp / shape_.warps_per_cta; }
   Finding Begin(Rule rule, uint32_t pc);
+  Finding Begin(Rule rule, uint32_t pc, uint32_t warp, uint32_t lanes = 0);
+  uint64_t TurnOf(uint32_t warp, uint32_t pc, Epoch epoch) const;
+  std::string RoleOf(uint32_t warp) const;
+  std::string BarrierName(uint32_t offset) const;
 
   LaunchJudge* launch_;
   ClusterShape shape_;

@@ -27,8 +27,7 @@ void Judge::Landed(const AsyncOp& op, uint32_t rank, uint32_t offset) {
   Barrier& b = BarrierAt(rank, offset);
   if (!b.live || op.component != b.component || b.last_epoch() < op.epoch) return;
   if (!launch_->First(Rule::kA5, op.pc, 0)) return;
-  Finding f = Begin(Rule::kA5, op.pc);
-  f.accesses[0].who = Who(op.warp, op.lanes);
+  Finding f = Begin(Rule::kA5, op.pc, op.warp, op.lanes);
   f.message = fmt::format(
       "phase {} of the mbarrier at shared offset {} completed without the bytes "
       "of this copy, which was issued in it",
@@ -164,8 +163,7 @@ void Judge::Exit(uint32_t warp, uint32_t lanes, uint32_t pc) {
   w.agent.Exit(lanes);
   if (w.agent.live() != 0) return;
   if (w.wgmma_issued > w.wgmma_retired && launch_->First(Rule::kW4, w.wgmma_pc, 0)) {
-    Finding f = Begin(Rule::kW4, w.wgmma_pc);
-    f.accesses[0].who = Who(warp);
+    Finding f = Begin(Rule::kW4, w.wgmma_pc, warp);
     f.message = fmt::format("{} exits and has not waited for wgmma group {}", Who(warp),
                             w.wgmma_issued - 1);
     f.fix = "add `wgmma.commit_group` and `wgmma.wait_group 0` before the exit";
@@ -181,8 +179,7 @@ void Judge::CtaExit(uint32_t rank, uint32_t pc) {
   auto in_flight = [&](uint32_t warp, uint32_t lanes, uint32_t at, const std::string& what,
                        const std::string& fix) {
     if (!launch_->First(Rule::kA3, at, 0)) return;
-    Finding f = Begin(Rule::kA3, at);
-    f.accesses[0].who = Who(warp, lanes);
+    Finding f = Begin(Rule::kA3, at, warp, lanes);
     f.accesses[0].what = "issues";
     Access exit;
     exit.who = Who(first);

@@ -77,8 +77,7 @@ void Judge::CheckInit(const Barrier& b, uint32_t warp, uint32_t lanes, uint32_t 
     if (who.owner == warp && in == b.init.lanes) continue;
     if (LanesOrdered(b.init, g.view.generic)) continue;
     if (!launch_->First(Rule::kP4, pc, b.init.pc())) return;
-    Finding f = Begin(Rule::kP4, pc);
-    f.accesses[0].who = Who(warp, in);
+    Finding f = Begin(Rule::kP4, pc, warp, in);
     f.accesses[0].what = "uses the mbarrier";
     f.accesses[0].memory = fmt::format("shared [{}, {})", offset, offset + 8);
     f.accesses.push_back(Describe(b.init, shape_.number, true, f.accesses[0].memory));
@@ -106,8 +105,7 @@ void Judge::Arrive(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, ui
     bool late = expects && !arrives;
     Rule rule = late ? Rule::kA5 : Rule::kS4;
     if (launch_->First(rule, pc, 0)) {
-      Finding f = Begin(rule, pc);
-      f.accesses[0].who = Who(warp, lanes);
+      Finding f = Begin(rule, pc, warp, lanes);
       f.message = fmt::format(
           "{} in phase {} of the mbarrier at shared offset {}, and no wait has "
           "seen phase {} complete",
@@ -152,8 +150,7 @@ void Judge::Waited(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, ui
   uint64_t& last = b.seen[warp];
   if (parity_known && phases > last + 1 && (last & 1) == parity && b.observed + 1 < phases &&
       launch_->First(Rule::kS3, pc, 0)) {
-    Finding f = Begin(Rule::kS3, pc);
-    f.accesses[0].who = Who(warp, lanes);
+    Finding f = Begin(Rule::kS3, pc, warp, lanes);
     f.message = fmt::format(
         "the wait means phase {} of the mbarrier at shared offset {}, which is "
         "in phase {}: it went on {} times",
@@ -200,8 +197,7 @@ void Judge::NamedArrive(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t id,
   bool whole = (lanes & w.agent.live()) == w.agent.live();
   bool twice = whole && (b.arrived & bit) != 0;
   if ((known < b.generation || twice) && launch_->First(Rule::kS5, pc, 0)) {
-    Finding f = Begin(Rule::kS5, pc);
-    f.accesses[0].who = Who(warp, lanes);
+    Finding f = Begin(Rule::kS5, pc, warp, lanes);
     f.message =
         twice ? fmt::format("the warp arrives at barrier {} a second time in one generation", id)
               : fmt::format(
@@ -213,8 +209,7 @@ void Judge::NamedArrive(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t id,
     launch_->Say(std::move(f), pc, 0);
   }
   if (b.arrived != 0 && b.reduces != reduces && launch_->First(Rule::kS5, pc, 1)) {
-    Finding f = Begin(Rule::kS5, pc);
-    f.accesses[0].who = Who(warp, lanes);
+    Finding f = Begin(Rule::kS5, pc, warp, lanes);
     f.message = fmt::format("barrier {} is used with `.red` and without in one generation", id);
     f.fix = "use another barrier for the reduction";
     launch_->Say(std::move(f), pc, 1);
@@ -278,8 +273,7 @@ void Judge::CheckPeer(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank)
   }
   if (known && !gone) return;
   if (!launch_->First(Rule::kM8, pc, gone ? 1 : 0)) return;
-  Finding f = Begin(Rule::kM8, pc);
-  f.accesses[0].who = Who(warp, lanes);
+  Finding f = Begin(Rule::kM8, pc, warp, lanes);
   f.message =
       fmt::format("shared memory of rank {} is used {}", rank,
                   gone ? "after that CTA has exited" : "before that CTA is known to have started");

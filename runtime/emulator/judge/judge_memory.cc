@@ -357,8 +357,7 @@ void Judge::TensorMapUse(const AsyncOp& op, uint64_t address) {
         it->second.component == w.mark.component)
       return;
     if (!launch_->First(Rule::kP3, op.pc, w.mark.pc())) return;
-    Finding f = Begin(Rule::kP3, op.pc);
-    f.accesses[0].who = Who(op.warp, op.lanes);
+    Finding f = Begin(Rule::kP3, op.pc, op.warp, op.lanes);
     f.accesses[0].what = "uses the tensor map";
     f.accesses.push_back(Describe(w.mark, w.cluster, true, launch_->place(address)));
     f.message =

@@ -55,8 +55,7 @@ void Judge::Registers(uint32_t warp, uint32_t pc, uint32_t lanes) {
     Epoch busy = write ? std::max(tag.written, tag.reading) : tag.written;
     if (busy > w.wgmma_retired) {
       if (launch_->First(Rule::kW2, pc, tag.wgmma_pc)) {
-        Finding f = Begin(Rule::kW2, pc);
-        f.accesses[0].who = Who(warp, lanes);
+        Finding f = Begin(Rule::kW2, pc, warp, lanes);
         f.accesses[0].what = write ? "writes a register" : "reads a register";
         Access other;
         other.who = fmt::format("wgmma group {}", busy - 1);
@@ -97,8 +96,7 @@ void Judge::WgmmaRegisters(const AsyncOp& op, uint32_t shape) {
       if (bad != nullptr) break;
     }
     if (bad != nullptr && launch_->First(Rule::kW1, op.pc, 0)) {
-      Finding f = Begin(Rule::kW1, op.pc);
-      f.accesses[0].who = Who(warp);
+      Finding f = Begin(Rule::kW1, op.pc, warp);
       f.accesses[0].what = "uses registers";
       if (fences != 0 || bad->touched != 0) {
         Access other;

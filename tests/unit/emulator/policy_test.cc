@@ -98,6 +98,49 @@ TEST(Policy, WhatIsReadBeforeACopyLands) {
   EXPECT_EQ(run(Landing::kPoison), kAfter | 0xffffffff);
 }
 
+// Bulk stores read their source, and cp.async writes its destination, when somebody waits.
+TEST(Policy, CopiesOfGroupsLandWhenTheyAreWaitedFor) {
+  EMULATOR_ONLY();
+  auto options = [](Landing landing) {
+    EmulatorOptions o;
+    o.landing = landing;
+    return o;
+  };
+  auto store = [&](Landing landing, const char* between, const char* groups) {
+    return RunBody(".reg .pred %p;\n.shared .align 128 .b8 s[256];",
+                   std::string("setp.ne.u32 %p, %t, 0;\n@%p bra J;\n"
+                               "st.shared.u64 [s], 7;\nst.shared.u64 [s+8], 8;\n"
+                               "fence.proxy.async.shared::cta;\n"
+                               "cp.async.bulk.global.shared::cta.bulk_group [%out], [s], 16;\n") +
+                       groups + between + "st.shared.u64 [s], 9;\nJ:",
+                   {}, 32, nullptr, options(landing))[0];
+  };
+  const char* commit = "cp.async.bulk.commit_group;\n";
+  const char* more = "cp.async.bulk.commit_group;\ncp.async.bulk.commit_group;\n";
+  const char* wait = "cp.async.bulk.wait_group.read 0;\n";
+  for (Landing landing : {Landing::kEarly, Landing::kLate, Landing::kPoison}) {
+    const bool late = landing != Landing::kEarly;
+    EXPECT_EQ(store(landing, wait, commit), 7u);
+    EXPECT_EQ(store(landing, "", commit), late ? 9u : 7u) << "nobody waits";
+    EXPECT_EQ(store(landing, wait, ""), late ? 9u : 7u) << "not committed";
+    EXPECT_EQ(store(landing, "cp.async.bulk.wait_group.read 1;\n", commit), late ? 9u : 7u);
+    EXPECT_EQ(store(landing, "cp.async.bulk.wait_group.read 1;\n", more), 7u);
+  }
+  auto load = [&](Landing landing) {
+    return RunBody(".reg .b32 %a, %b, %c, %s;\n.shared .align 128 .b8 s[1024];",
+                   "shl.b32 %s, %t, 3;\nst.shared.u32 [%s], 7;\n"
+                   "cp.async.ca.shared.global [%s], [%pin], 8;\n"
+                   "ld.shared.u32 %a, [%s];\ncp.async.commit_group;\ncp.async.wait_group 1;\n"
+                   "ld.shared.u32 %b, [%s];\ncp.async.wait_group 0;\nld.shared.u32 %c, [%s];\n"
+                   "mad.lo.u32 %a, %a, 100, %b;\nmad.lo.u32 %a, %a, 100, %c;\n"
+                   "st.global.u32 [%pout], %a;",
+                   std::vector<uint64_t>(32, 42), 32, nullptr, options(landing))[5];
+  };
+  EXPECT_EQ(load(Landing::kEarly), 424242u);
+  EXPECT_EQ(load(Landing::kLate), 70742u);
+  EXPECT_EQ(load(Landing::kPoison), static_cast<uint32_t>(~0u * 10000u + ~0u * 100u + 42u));
+}
+
 TEST(Policy, TheNumberOfThreadsDoesNotMatter) {
   EMULATOR_ONLY();
   const std::string wrong = WithoutFullWait();

@@ -49,6 +49,26 @@ TEST(Finding, TextNamesBothSidesAndTheMissingEdge) {
             "  entry `k`, seed 7\n");
 }
 
+TEST(Finding, NamesRoleObjectAndTurnWhereTheyAreKnown) {
+  Finding f = Race(12);
+  f.accesses[0].role = "load";
+  f.accesses[0].object = "slot 2 of 7 of A";
+  f.accesses[0].turn = 3;
+  EXPECT_NE(ToText(f).find("warp 1 reads shared [16, 20) (slot 2 of 7 of A), turn 3\n"),
+            std::string::npos)
+      << ToText(f);
+  const std::string json = ToJson(f);
+  for (const char* part : {R"("role":"load")", R"("object":"slot 2 of 7 of A")", R"("turn":3)"})
+    EXPECT_NE(json.find(part), std::string::npos) << json;
+}
+
+TEST(Finding, TheTitleIsSaidOnce) {
+  Finding f;
+  f.rule = Rule::kS1;
+  f.message = "deadlock: 1 of 1 live warps wait and none can run";
+  EXPECT_EQ(ToText(f).substr(0, 45), "error[S1] deadlock: 1 of 1 live warps wait an");
+}
+
 TEST(Finding, JsonSurvivesAnyText) {
   Finding f = Race(12);
   f.entry = "k\xff\"\n";
