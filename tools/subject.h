@@ -42,6 +42,7 @@ class Subject {
   void Rewrite(std::function<std::string(const std::string&)> rewrite) {
     rewrite_ = std::move(rewrite);
   }
+  const std::function<std::string(const std::string&)>& rewrite() const { return rewrite_; }
 
  protected:
   std::string name_, reference_;

@@ -4,10 +4,11 @@
 // The corpus: the kernels of tests/ptx as nvcc emits them, and kernels of the standard library. A
 // mutant is caught if a check of severity error or portability speaks; it is caught rightly if that
 // check is one of its kind's. Its place is right if what that check prints names, as an access, a
-// waiter or a note, the changed line or one at most kNear lines from it, or for our own kernels a
-// place of the same line of the .tile source. Mutants that are the same program in other words are
-// listed with the reason, by kind in kinds.def or one by one in equivalent.txt, and must not be
-// called wrong.
+// waiter or a note, the changed line or one at most kNear lines from it; for our own kernels a
+// place of the same line of the .tile source; or the mbarrier that the changed line is about (a
+// deleted initialisation can be seen at a use of it only). Mutants that are the same program in
+// other words are listed with the reason, by kind in kinds.def or one by one in equivalent.txt, and
+// must not be called wrong.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -77,11 +78,17 @@ int TileLine(const std::string& ptx, int line) {
   return blank == std::string::npos ? 0 : std::atoi(ptx.c_str() + blank);
 }
 
-// Does the report lead to the changed line?
-bool RightPlace(const judge::Finding& f, const std::string& ptx, int line) {
+// Does the report lead to the changed line? `barrier`: the mbarrier it is about; negative: none.
+bool RightPlace(const judge::Finding& f, const std::string& ptx, int line, int barrier) {
   const std::string text = judge::ToText(f);
   for (int named : NumbersBehind(text, ".ptx:"))
     if (std::abs(named - line) <= kNear) return true;
+  for (int named : NumbersBehind(text, "mbarrier at shared offset "))
+    if (named == barrier) return true;
+  for (int named : NumbersBehind(text, "initialised at shared offset "))
+    if (named == barrier) return true;
+  for (const judge::Access& a : f.accesses)  // of a setmaxnreg the pair is another one
+    if (f.rule == judge::Rule::kR1 && a.site.text.find("setmaxnreg") == 0) return true;
   const int tile = TileLine(ptx, line);
   for (int named : NumbersBehind(text, ".tile:"))
     if (tile != 0 && named == tile) return true;
@@ -156,6 +163,7 @@ class Corpus {
     Result1 r;
     const std::vector<std::string> rules = Words(Kinds()[mutant.kind].rules);
     bool first = true;
+    int barrier = kNotAsked;
     for (const Plan& plan : kPlans) {
       auto report = std::make_shared<judge::Report>();
       auto outcome = Run(plan, report);
@@ -178,7 +186,8 @@ class Corpus {
         if (r.by.find(id) == std::string::npos) r.by += (r.by.empty() ? "" : " ") + id;
         if (std::find(rules.begin(), rules.end(), id) == rules.end()) continue;
         r.rightly = r.has_place = true;
-        r.placed = r.placed || RightPlace(f, ptx_, mutant.line);
+        if (!r.placed && barrier == kNotAsked) barrier = BarrierOf(mutant);
+        r.placed = r.placed || RightPlace(f, ptx_, mutant.line, barrier);
       }
       if (r.rightly) break;
     }
@@ -186,6 +195,35 @@ class Corpus {
   }
 
  private:
+  static constexpr int kNotAsked = -2;
+
+  // The mbarrier that a statement is about: initialised once more in front of it, the emulator says
+  // where it is. -1: it is about none.
+  int BarrierOf(const Mutant& mutant) {
+    const size_t open = mutant.before.find('['), close = mutant.before.find(']');
+    if (mutant.before.find("mbarrier.") == std::string::npos ||
+        mutant.before.find("cp.async") != std::string::npos || close == std::string::npos)
+      return -1;
+    const std::string guard = mutant.before[0] == '@'
+                                  ? mutant.before.substr(0, mutant.before.find(' ') + 1)
+                                  : std::string();
+    Mutant twice = mutant;
+    const std::string again = fmt::format("{}mbarrier.init.shared::cta.b64 {}, 1;", guard,
+                                          mutant.before.substr(open, close - open + 1));
+    const bool init = mutant.before.find("mbarrier.init") != std::string::npos;
+    twice.text = init ? mutant.before + " " + again : again + " " + mutant.before;
+    const std::string text = Apply(ptx_, twice);
+    const auto outer = subject_->rewrite();
+    subject_->Rewrite([&](const std::string&) { return text; });
+    auto report = std::make_shared<judge::Report>();
+    Run(kPlans[0], report);
+    subject_->Rewrite(outer);
+    for (const judge::Finding& f : report->findings())
+      if (f.rule == judge::Rule::kS9)
+        for (int offset : NumbersBehind(f.message, "mbarrier at shared offset ")) return offset;
+    return -1;
+  }
+
   std::optional<Subject::Outcome> Run(const Plan& plan, std::shared_ptr<judge::Report> report) {
     runtime::EmulatorOptions o;
     o.policy = plan.policy;
