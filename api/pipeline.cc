@@ -10,6 +10,7 @@
 #include "backend/backend.h"
 #include "ir/lower/sequential.h"
 #include "ir/pass.h"
+#include "ir/passes/persist_tiles.h"
 #include "ir/target.h"
 #include "ir/verify.h"
 #include "ir/warp_check/check.h"
@@ -22,6 +23,7 @@ namespace tilec::api {
 namespace {
 
 constexpr const char* kSchedulePass = "schedule-loops";
+constexpr const char* kPersistPass = "persist-tiles";
 constexpr Target kTargets[] = {{"h200", "sm_90a"}, {"h100", "sm_90a"}};
 
 // Adds the time until its end to the observation's list.
@@ -121,7 +123,7 @@ Result<ir::Function> MakeTileIr(const Loaded& loaded, const std::string& kernel,
 }
 
 Result<> CheckPassName(const std::string& name, DiagSink& diags) {
-  if (name == kSchedulePass) return Done();
+  if (name == kSchedulePass || name == kPersistPass) return Done();
   TRY(const ir::PassStep step, FindStep(name, diags));
   (void)step;
   return Done();
@@ -131,6 +133,7 @@ Result<ir::PassStep> FindStep(const std::string& name, DiagSink& diags) {
   if (const auto id = ir::PassFromName(name)) return ir::StepOf(*id);
   std::vector<std::string> names;
   for (const ir::PassInfo& p : ir::AllPasses()) names.push_back(p.name);
+  names.push_back(kPersistPass);
   names.push_back(kSchedulePass);
   DiagBuilder d = diags.Report(kUnknownPass, Span{}, name);
   const std::string near = NearestName(name, names);
@@ -165,8 +168,12 @@ Result<ir::Function> RunSteps(const Loaded& loaded, ir::Function fn,
 // What the scheduler decided, made into tile IR; decided once for all ways to lower a kernel.
 struct Scheduled {
   scheduler::SolutionStore* store = nullptr;
-  std::optional<scheduler::ProgramSchedule> decided;
-  ir::Function fn;
+  bool persist = true;        // wanted
+  bool persistent = false;    // what was decided, and tried last, is of CTAs that stay
+  std::optional<scheduler::ProgramSchedule> of[2];  // by `persistent`
+  ir::Function made[2];
+  std::optional<scheduler::ProgramSchedule>& decided() { return of[persistent]; }
+  ir::Function& fn() { return made[persistent]; }
 };
 
 ir::PassStep ScheduleStep(const ir::Target& target, const PipelineOptions& from,
@@ -185,16 +192,16 @@ ir::PassStep ScheduleStep(const ir::Target& target, const PipelineOptions& from,
     if (first) options.solve.optimize_secondary = false;
     options.slices = slices;
     options.store = kept->store;
-    if (kept->decided) {
-      fn = kept->fn;
+    if (kept->decided()) {
+      fn = kept->fn();
     } else if (file) {
-      TRY(kept->decided, scheduler::ScheduleProgramFrom(fn, options, *file, cx.diags));
-      kept->fn = fn;
+      TRY(kept->decided(), scheduler::ScheduleProgramFrom(fn, options, *file, cx.diags));
+      kept->fn() = fn;
     } else {
-      kept->decided = scheduler::ScheduleProgram(fn, options);
-      kept->fn = fn;
+      kept->decided() = scheduler::ScheduleProgram(fn, options);
+      kept->fn() = fn;
     }
-    for (const scheduler::LoopReport& loop : kept->decided->loops) {
+    for (const scheduler::LoopReport& loop : kept->decided()->loops) {
       cx.changes += loop.applied;
       if (!loop.applied)
         cx.diags.Report(kLoopKeepsItsOrder, loop.at,
@@ -208,6 +215,22 @@ ir::PassStep ScheduleStep(const ir::Target& target, const PipelineOptions& from,
 }
 
 namespace {
+
+// One CTA for each multiprocessor: what runs ahead fills its shared memory.
+ir::PassStep PersistStep(const ir::Target& target, bool* persistent) {
+  ir::PassStep step;
+  step.info = {kPersistPass, "the grid becomes CTAs that stay and loop over tiles",
+               ir::kTileLevel, ir::kNoFacts, ir::kNoFacts};
+  step.run = [ctas = target.Limit("sms", 1), persistent](ir::Function& fn,
+                                                         ir::PassContext& cx) -> Result<> {
+    ir::PersistOptions options;
+    options.ctas = ctas;
+    *persistent = ir::PersistTiles(fn, options);
+    cx.changes += *persistent;
+    return Done();
+  };
+  return step;
+}
 
 // Ways to lower a kernel, best first. What the lowering or the proof of the warp program refuses
 // is tried in the next way: the solver's schedule with masks only where they are needed, without
@@ -224,28 +247,38 @@ constexpr Way kWays[] = {{true, false, true, true, 40},
                          {false, true, false, true, -1},
                          {false, false, false, false, -1}};
 
-ir::PassStep RolesStep(int64_t spare_registers) {
+// Numbers of the tile, and of the next, stay in registers beside its tiles.
+constexpr int64_t kRegistersOfTheTileLoop = 16;
+
+ir::PassStep RolesStep(const Way& way, const Scheduled* scheduled, bool* specialized) {
   ir::PassStep step = ir::StepOf(ir::PassId::kLowerRoles);
-  step.run = [spare_registers](ir::Function& fn, ir::PassContext& cx) -> Result<> {
+  step.run = [&way, scheduled, specialized](ir::Function& fn, ir::PassContext& cx) -> Result<> {
     ir::SequentialOptions options;
-    options.spare_registers = spare_registers;
-    bool specialized = false;
-    TRY(fn, ir::Specialize(fn, options, &specialized, cx.diags));
-    cx.changes += specialized ? 2 : 1;
+    options.spare_registers = way.spare_registers;
+    if (scheduled->persistent && way.spare_registers >= 0)
+      options.spare_registers += kRegistersOfTheTileLoop;
+    TRY(fn, ir::Specialize(fn, options, specialized, cx.diags));
+    cx.changes += *specialized ? 2 : 1;
+    // Where nothing runs ahead, CTAs that come and go hide more than one that stays.
+    if (scheduled->persistent && !*specialized)
+      return cx.diags.Report(kNothingRunsAhead, Span{}, fn.name);
     return Done();
   };
   return step;
 }
 
-Result<ir::Function> Lower(const Loaded& loaded, ir::Function fn, const PipelineOptions& options,
-                           const Way& way, Scheduled* scheduled, Observation* look,
+Result<ir::Function> Lower(const Loaded& loaded, const ir::Function& tile,
+                           const PipelineOptions& options, const Way& way, Scheduled* scheduled, Observation* look,
                            DiagSink& diags) {
   std::vector<ir::PassStep> steps;
   for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
   ir::Target target;
+  TRY(const Target named, FindTarget(options.target, diags));
+  TRY(target, ir::LoadBuiltinTarget(named.name, diags));
+  bool specialized = false;
+  if (way.roles && scheduled->persist)
+    steps.push_back(PersistStep(target, &scheduled->persistent));
   if (way.schedule) {
-    TRY(const Target named, FindTarget(options.target, diags));
-    TRY(target, ir::LoadBuiltinTarget(named.name, diags));
     std::optional<scheduler::ScheduleFile> file;
     if (loaded.schedule_file >= 0)
       file = {loaded.sources.text(loaded.schedule_file), loaded.schedule_file};
@@ -257,9 +290,9 @@ Result<ir::Function> Lower(const Loaded& loaded, ir::Function fn, const Pipeline
     steps.push_back(ir::StepOf(ir::PassId::kDce));
   }
   steps.push_back(ir::StepOf(ir::PassId::kRereadTiles));
-  steps.push_back(way.roles ? RolesStep(way.spare_registers)
+  steps.push_back(way.roles ? RolesStep(way, scheduled, &specialized)
                             : ir::StepOf(ir::PassId::kLowerSequential));
-  TRY(fn, RunSteps(loaded, std::move(fn), steps, options, look, diags));
+  TRY(ir::Function fn, RunSteps(loaded, tile, steps, options, look, diags));
   if (fn.level == ir::Level::kWarp) {  // what is not proved is not emitted
     Stage stage(look, "warp check");
     TRY(const ir::WarpCheckStats stats, ir::CheckWarps(fn, {}, diags));
@@ -267,9 +300,25 @@ Result<ir::Function> Lower(const Loaded& loaded, ir::Function fn, const Pipeline
   }
   if (look && look->lowered) {
     *look->lowered = {way.schedule, {}};
-    if (way.schedule && scheduled->decided) look->lowered->schedule = *scheduled->decided;
+    if (way.schedule && scheduled->decided()) look->lowered->schedule = *scheduled->decided();
   }
   return fn;
+}
+
+// CTAs that stay, or, where that is refused, CTAs that come and go.
+Result<ir::Function> Attempt(const Loaded& loaded, const ir::Function& tile,
+                             const PipelineOptions& options, const Way& way, Scheduled* scheduled,
+                             Observation* look, DiagSink& diags) {
+  for (bool persist : {true, false}) {
+    scheduled->persist = persist;
+    scheduled->persistent = false;
+    DiagSink attempt;
+    Result<ir::Function> lowered = Lower(loaded, tile, options, way, scheduled, look, attempt);
+    if (persist && !lowered.ok() && scheduled->persistent) continue;
+    attempt.MoveTo(diags);
+    return lowered;
+  }
+  UNREACHABLE("the second attempt returns");
 }
 
 }  // namespace
@@ -280,7 +329,8 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
   const Way& last = kWays[std::size(kWays) - 1];
   const bool from_file = loaded.schedule_file >= 0;
   SolutionCache solutions(options.solutions, diags);
-  Scheduled scheduled{&solutions, {}, {}};
+  Scheduled scheduled;
+  scheduled.store = &solutions;
   std::string why;
   Span at;
   for (const Way& way : kWays) {
@@ -292,7 +342,7 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
               "move readers nearer to what they read, cut the rows into more slices, or leave "
               "--schedule out: the compiler then takes what it can lower");
     DiagSink attempt;
-    Result<ir::Function> lowered = Lower(loaded, fn, options, way, &scheduled, look, attempt);
+    Result<ir::Function> lowered = Attempt(loaded, fn, options, way, &scheduled, look, attempt);
     if (!lowered.ok() && !final) {
       for (const Diagnostic& d : attempt.all()) {
         if (d.def->severity != Severity::kError) continue;

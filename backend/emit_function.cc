@@ -435,6 +435,7 @@ Result<void> Emitter::EmitOp(ir::OpId id) {
     case OpKind::kTranspose:
     case OpKind::kWarpTranspose:
     case OpKind::kWarpReshape: return EmitRename(op);
+    case OpKind::kWarpColumns: return EmitColumns(op);
     case OpKind::kIota:
     case OpKind::kWarpIota: return EmitIota(op);
     case OpKind::kWarpReduce:

@@ -59,6 +59,17 @@ Result<void> Emitter::EmitBroadcast(const ir::Op& op) {
   return Done();
 }
 
+Result<void> Emitter::EmitColumns(const ir::Op& op) {
+  const ir::ValueId from = op.operands[0], to = op.results[0];
+  const auto map = ir::ColumnsMap(fn_.layout(from), fn_.layout(to), op.i("first"));
+  CHECK(map, "verified: the columns are registers");
+  const Regs& in = Get(from);
+  Regs out;
+  for (int r : *map) out.push_back(in[static_cast<size_t>(r)]);
+  Set(to, std::move(out));
+  return Done();
+}
+
 Result<void> Emitter::EmitRename(const ir::Op& op) {
   const ir::ValueId from = op.operands[0], to = op.results[0];
   const ir::Type &in = fn_.type(from), &out_type = fn_.type(to);

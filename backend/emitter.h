@@ -201,7 +201,8 @@ class Emitter {
   // emit_layout.cc, emit_reduce.cc
   Result<void> EmitConvert(const ir::Op& op);
   Result<void> EmitBroadcast(const ir::Op& op);
-  Result<void> EmitRename(const ir::Op& op);  // transpose, reshape
+  Result<void> EmitRename(const ir::Op& op);
+  Result<void> EmitColumns(const ir::Op& op);  // transpose, reshape
   Result<void> EmitIota(const ir::Op& op);
   Result<void> EmitReduce(const ir::Op& op);
   llvm::Value* Shuffle(llvm::Value* v, int64_t lane_xor);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <map>
 
 #include "support/expr.h"
 
@@ -162,6 +163,29 @@ Layout PermuteLayout(const Layout& layout, const std::vector<int64_t>& perm) {
       if (d.dim >= 0)
         d.dim = static_cast<int>(std::find(perm.begin(), perm.end(), d.dim) - perm.begin());
   return Canonical(out);
+}
+
+Layout ColumnsLayout(const Layout& layout, int64_t width) {
+  Layout out = layout;
+  for (LayoutDigit& d : out.reg)
+    if (d.dim == out.rank - 1 && d.stride * d.extent > width)
+      d.extent = std::max<int64_t>(1, width / d.stride);
+  return Canonical(out);
+}
+
+std::optional<std::vector<int>> ColumnsMap(const Layout& from, const Layout& to, int64_t first) {
+  if (from.rank != to.rank || from.rank == 0 || from.thread != to.thread) return std::nullopt;
+  std::map<std::vector<int64_t>, int> at;
+  for (int64_t q = 0; q < from.regs(); ++q) at[from.RegCoord(q)] = static_cast<int>(q);
+  std::vector<int> map;
+  for (int64_t r = 0; r < to.regs(); ++r) {
+    std::vector<int64_t> want = to.RegCoord(r);
+    want.back() += first;
+    const auto it = at.find(want);
+    if (it == at.end()) return std::nullopt;
+    map.push_back(it->second);
+  }
+  return map;
 }
 
 std::optional<std::vector<int>> RegisterMap(const Layout& from, const Layout& to,

@@ -73,6 +73,12 @@ Layout PermuteLayout(const Layout& layout, const std::vector<int64_t>& perm);
 std::optional<std::vector<int>> RegisterMap(const Layout& from, const Layout& to,
                                             const std::vector<int64_t>& shape);
 
+// The first `width` columns of a layout whose registers alone tell panels of that width apart.
+Layout ColumnsLayout(const Layout& layout, int64_t width);
+// The same for columns [first, first + width) of `from`, width being `to`'s last extent: threads
+// stay, each register of `to` is one of `from`.
+std::optional<std::vector<int>> ColumnsMap(const Layout& from, const Layout& to, int64_t first);
+
 // "t(4:1*2 8:0*1 4:0*16) r(2:1*1 2:0*8 32:1*8)": extent:dim*stride, replicated "4:-".
 std::string ToText(const Layout& layout);
 std::optional<Layout> ParseLayout(std::string_view text, int rank);

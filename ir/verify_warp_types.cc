@@ -463,6 +463,19 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
                                 NotOne(out.shape), out.shape) ||
              Fail(kVerifyLayout, op, "the layouts differ in more than dims of extent 1");
     }
+    case OpKind::kWarpColumns: {
+      const Type& in = Operand(op, 0);
+      const Type& out = Out(op);
+      if (!in.is_tile() || in.rank() < 1 || in.dtype != out.dtype || in.rank() != out.rank() ||
+          !std::equal(in.shape.begin(), in.shape.end() - 1, out.shape.begin()))
+        return Fail(kVerifyType, op, fmt::format("{} becomes {}", Show(in), Show(out)));
+      if (op.i("first") < 0 || op.i("first") + out.shape.back() > in.shape.back())
+        return Fail(kVerifyForm, op,
+                    fmt::format("{} columns from {} of {}", out.shape.back(), op.i("first"),
+                                in.shape.back()));
+      return ColumnsMap(fn_.layouts[in.layout], fn_.layouts[out.layout], op.i("first")) ||
+             Fail(kVerifyLayout, op, "these columns are not whole registers of the same threads");
+    }
     case OpKind::kWarpReduce: return CheckWarpReduce(op, false);
     case OpKind::kWarpArgReduce: return CheckWarpReduce(op, true);
     case OpKind::kGLoad: return CheckAccess(op, false, false) && CheckVector(op);

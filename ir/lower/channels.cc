@@ -24,6 +24,7 @@ class ChannelPlanner {
       Place(id);
     }
     MergeSites();
+    NoteNests();
     for (ChannelPlan& c : set_.channels) {
       any_in_loop = any_in_loop || c.in_loop;
       for (const ChannelSite& site : c.sites)
@@ -96,8 +97,7 @@ class ChannelPlanner {
       c.generic_reads = c.generic_reads || generic;
     }
     if (site.readers.empty()) return;
-    for (BlockId b = block; fn_.blocks[b].parent.valid();
-         b = fn_.ops[fn_.blocks[b].parent].block) {
+    for (BlockId b = block; fn_.blocks[b].parent.valid(); b = fn_.ops[fn_.blocks[b].parent].block) {
       const OpKind kind = fn_.ops[fn_.blocks[b].parent].kind;
       c.in_loop = c.in_loop || kind == OpKind::kFor || kind == OpKind::kWhile;
     }
@@ -105,8 +105,8 @@ class ChannelPlanner {
     if (!set_.channels.empty()) {
       ChannelPlan& last = set_.channels.back();
       ChannelSite& before = last.sites.back();
-      if (fn_.ops[before.loads.back()].block == block &&
-          before.readers == site.readers && last.bytes + c.bytes < (1 << 20)) {
+      if (fn_.ops[before.loads.back()].block == block && before.readers == site.readers &&
+          last.bytes + c.bytes < (1 << 20)) {
         before.loads.push_back(load);
         last.generic_reads = last.generic_reads || c.generic_reads;
         last.bytes += c.bytes;
@@ -164,6 +164,33 @@ class ChannelPlanner {
       home->in_loop = home->in_loop || c.in_loop;
     }
     set_.channels = std::move(merged);
+  }
+
+  // The loops around an op, innermost first.
+  std::vector<OpId> LoopsAround(OpId id) const {
+    std::vector<OpId> loops;
+    for (BlockId b = fn_.ops[id].block; fn_.blocks[b].parent.valid();) {
+      const OpId parent = fn_.blocks[b].parent;
+      const OpKind kind = fn_.ops[parent].kind;
+      if (kind == OpKind::kFor || kind == OpKind::kWhile) loops.push_back(parent);
+      b = fn_.ops[parent].block;
+    }
+    return loops;
+  }
+  void NoteNests() {
+    std::set<OpId> outer;
+    for (const ChannelPlan& c : set_.channels)
+      for (const ChannelSite& site : c.sites) {
+        const std::vector<OpId> loops = LoopsAround(site.loads[0]);
+        for (size_t i = 1; i < loops.size(); ++i) outer.insert(loops[i]);
+      }
+    for (ChannelPlan& c : set_.channels) {
+      c.around = true;
+      for (const ChannelSite& site : c.sites) {
+        const std::vector<OpId> loops = LoopsAround(site.loads[0]);
+        c.around = c.around && !loops.empty() && outer.count(loops[0]) > 0;
+      }
+    }
   }
 
   // ---- what the producer must compute ---------------------------------------------------------

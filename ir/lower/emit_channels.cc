@@ -14,12 +14,13 @@
 
 namespace tilec::ir {
 
-// Barriers of every channel; channels outside loops need one slot.
+// Barriers of every channel; channels outside of loops, or around the loops of others, need one
+// slot.
 void Emitter::PlanRings() {
   const std::vector<ChannelPlan>& channels = channels_->channels;
   for (size_t i = 0; i < channels.size(); ++i) {
     Ring ring;
-    ring.depth = channels[i].in_loop ? depth_ : 1;
+    ring.depth = channels[i].in_loop && !channels[i].around ? depth_ : 1;
     ring.consumers = static_cast<int>(channels[i].sites[0].readers.size());
     ring.full = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(ring.depth), {{"offset", int64_t{0}}});
     ring.empty = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(ring.depth), {{"offset", int64_t{0}}});
@@ -55,8 +56,8 @@ void Emitter::PlanTokens() {
       for (int64_t token : op.ints("await")) tokens_[token].to = role;
   }
   for (auto& [id, token] : tokens_)
-    token.mbar = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(kTokenDepth),
-                          {{"offset", int64_t{0}}});
+    token.mbar =
+        b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(kTokenDepth), {{"offset", int64_t{0}}});
 }
 
 ValueId Emitter::TokenSlot(const Token& token) {
@@ -90,8 +91,7 @@ void Emitter::Await(const Op& op) {
     if (token.to != role_) continue;
     const ValueId count =
         b_.Value(OpKind::kCounterRead, {token.counter}, Type::Scalar(DType::kI32));
-    const ValueId turn =
-        b_.Binary(OpKind::kDiv, count, b_.Int(kTokenDepth, DType::kI32));
+    const ValueId turn = b_.Binary(OpKind::kDiv, count, b_.Int(kTokenDepth, DType::kI32));
     const ValueId parity = b_.Binary(OpKind::kAnd, turn, b_.Int(1, DType::kI32));
     b_.Add(OpKind::kMbarWait, {token.mbar, parity, TokenSlot(token)}, {});
     b_.Add(OpKind::kCounterAdd, {token.counter}, {}, {{"by", int64_t{1}}});
@@ -159,8 +159,7 @@ void Emitter::Produce(size_t channel, size_t site) {
   std::vector<ValueId> expect = {ring.full};
   if (slot.valid()) expect.push_back(slot);
   inner.Add(OpKind::kMbarExpect, std::move(expect), {}, {{"bytes", plan.bytes}});
-  for (size_t i = 0; i < loads.size(); ++i)
-    Boxes(loads[i], ring.full, slot, inner, coords[i]);
+  for (size_t i = 0; i < loads.size(); ++i) Boxes(loads[i], ring.full, slot, inner, coords[i]);
   inner.Yield({});
 }
 
@@ -205,6 +204,54 @@ void Emitter::EmitRelease(size_t channel, ValueId slot) {
 ValueId Emitter::SlotOf(OpId load) const {
   const auto it = channel_of_.find(load);
   return it == channel_of_.end() ? ValueId() : rings_[it->second].slot;
+}
+
+namespace {
+
+// Do two blocks do the same? `same` maps values of the one to values of the other.
+bool Alike(const Function& fn, BlockId a, BlockId b, std::map<ValueId, ValueId>* same) {
+  const std::vector<OpId>&x = fn.blocks[a].ops, &y = fn.blocks[b].ops;
+  const std::vector<ValueId>&from = fn.blocks[a].args, &to = fn.blocks[b].args;
+  if (x.size() != y.size() || from.size() != to.size()) return false;
+  for (size_t i = 0; i < from.size(); ++i) (*same)[from[i]] = to[i];
+  for (size_t i = 0; i < x.size(); ++i) {
+    const Op &p = fn.ops[x[i]], &q = fn.ops[y[i]];
+    if (p.kind != q.kind || p.attrs != q.attrs || p.operands.size() != q.operands.size() ||
+        p.results.size() != q.results.size() || p.regions.size() != q.regions.size())
+      return false;
+    for (size_t k = 0; k < p.operands.size(); ++k) {
+      const auto it = same->find(p.operands[k]);
+      if ((it == same->end() ? p.operands[k] : it->second) != q.operands[k]) return false;
+    }
+    for (size_t k = 0; k < p.results.size(); ++k) {
+      if (fn.type(p.results[k]) != fn.type(q.results[k])) return false;
+      (*same)[p.results[k]] = q.results[k];
+    }
+    for (size_t k = 0; k < p.regions.size(); ++k)
+      if (!Alike(fn, p.regions[k], q.regions[k], same)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+// Versions of a turn differ in what they compute, not in what they load: then the producer need
+// not ask which one it is.
+void Emitter::DropEqualArms(OpId branch, const std::vector<ValueId>& results) {
+  const std::vector<BlockId> arms = out_.ops[branch].regions;
+  std::map<ValueId, ValueId> same;
+  if (arms.size() != 2 || !Alike(out_, arms[0], arms[1], &same)) return;
+  std::vector<OpId>& here = out_.blocks[b_.block()].ops;
+  CHECK(here.back() == branch, "a branch is not the last op of its block");
+  here.pop_back();
+  for (OpId id : out_.blocks[arms[0]].ops) {
+    if (out_.ops[id].kind == OpKind::kYield) {
+      for (size_t k = 0; k < results.size(); ++k) Bind(results[k], out_.ops[id].operands[k]);
+      continue;
+    }
+    out_.ops[id].block = b_.block();
+    out_.blocks[b_.block()].ops.push_back(id);
+  }
 }
 
 // The producer's share of one op: its loads, the structure around them, and the scalars both need.
@@ -252,6 +299,7 @@ Result<> Emitter::ProducerOp(OpId id) {
         TRY_VOID(Region(region, body));
       }
       for (size_t k = 0; k < results.size(); ++k) Bind(results[k], out_.ops[branch].results[k]);
+      DropEqualArms(branch, results);
       return Done();
     }
     case OpKind::kYield: {

@@ -46,6 +46,7 @@ Result<Function> Emitter::Run() {
   }
   TRY_VOID(CheckTiles());
   PlanBuffers();
+  FindFeeders();
   if (specialized() && !sound_)
     return diags_.Report(lower_diag::kRolesNotApart, Span{}, in_.name)
         .Help("use --schedule=sequential");
@@ -164,6 +165,7 @@ Result<> Emitter::Role_(const std::string& name, Part part, int role_index, int 
   role_ = role_index;
   BeginRole();
   TRY_VOID(Block_(in_.body));
+  AwaitStores();
   b_.Yield({});
   b_.SetBlock(outer);
   map_ = before;
@@ -197,6 +199,7 @@ Result<> Emitter::Op_(OpId id) {
   if (op.results.size() == 1 && !scalar_result && in_.type(op.results[0]).is_tile() &&
       op.kind != OpKind::kLoad && op.kind != OpKind::kDot && !plan_.layouts.count(op.results[0]))
     return Done();
+  if (feeders_.count(id)) BeforeFeeder();
   if (Info(op.kind).elementwise()) {
     Elementwise(op);
     return Done();

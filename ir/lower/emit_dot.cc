@@ -1,6 +1,8 @@
 // Matrix products: tensor-core products through wgmma, others by multiply-adds.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "ir/lower/emitter.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
@@ -135,6 +137,50 @@ Result<> Emitter::Dot_(OpId id) {
     acc = b_.Binary(OpKind::kAdd, acc, part);
   }
   return finish(acc);
+}
+
+// The ops that make register operands of products, also by way of carried values and branches.
+void Emitter::FindFeeders() {
+  std::set<ValueId> seen;
+  std::vector<ValueId> work;
+  for (const auto& [id, dot] : plan_.dots)
+    if (dot.a.how == OperandPlan::How::kRegister) work.push_back(dot.a.source);
+  while (!work.empty()) {
+    const ValueId v = work.back();
+    work.pop_back();
+    if (!seen.insert(v).second) continue;
+    const Value& value = in_.values[v];
+    const auto yields = [&](const Op& op, size_t i) {
+      for (BlockId region : op.regions)
+        work.push_back(in_.ops[in_.blocks[region].ops.back()].operands[i]);
+    };
+    if (value.block.valid()) {  // carried
+      const OpId parent = in_.blocks[value.block].parent;
+      if (!parent.valid() || in_.ops[parent].kind != OpKind::kFor) continue;
+      const std::vector<ValueId>& args = in_.blocks[value.block].args;
+      const auto i = static_cast<size_t>(std::find(args.begin(), args.end(), v) - args.begin());
+      if (i == 0) continue;
+      work.push_back(in_.ops[parent].operands[1 + i]);
+      yields(in_.ops[parent], i - 1);
+    } else if (value.def.valid()) {
+      const Op& op = in_.ops[value.def];
+      const auto i = static_cast<size_t>(
+          std::find(op.results.begin(), op.results.end(), v) - op.results.begin());
+      if (op.kind == OpKind::kIf || op.kind == OpKind::kFor)
+        yields(op, i);
+      else
+        feeders_.insert(value.def);
+    }
+  }
+}
+
+// Registers of an operand may be those of the one before, which a product under way still reads:
+// ptxas then serializes all products (C7513). So that product is awaited first.
+void Emitter::BeforeFeeder() {
+  size_t count = 0;
+  for (size_t i = 0; i < flights_.size(); ++i)
+    if (flights_[i].a.valid()) count = i + 1;
+  Settle(count);
 }
 
 void Emitter::Land(OpId dot, ValueId value) {

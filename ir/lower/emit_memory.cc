@@ -109,8 +109,16 @@ void Emitter::PlanBuffers() {
       }
     if (auto it = plan_.stores.find(id); it != plan_.stores.end() && it->second.tma) {
       store_buffers_[id] = buffers_.size();
-      AddBuffer(tile_type(in_.ops[id].operands[1], it->second.smem), false, OwnerOf(id),
-                positions_.at(id), positions_.at(id));
+      Type type = tile_type(in_.ops[id].operands[1], it->second.smem);
+      int64_t begin = positions_.at(id), end = begin;
+      if (const int64_t panels = PanelsInFlight(id)) {
+        // They drain behind what comes next, in every turn of the loops around.
+        type.shape[1] = type.smem.cols = it->second.smem.panel_cols;
+        begin = 0;
+        end = positions_.LastUse(in_.blocks[in_.body].ops[0], id);
+        for (int64_t p = 1; p < panels; ++p) AddBuffer(type, false, OwnerOf(id), begin, end);
+      }
+      AddBuffer(type, false, OwnerOf(id), begin, end);
     }
   }
   if (any_tma) mbar_ = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(), {{"offset", int64_t{0}}});
@@ -292,32 +300,6 @@ void Emitter::FillByThreads(OpId id) {
   Sync();
 }
 
-Result<> Emitter::Store_(OpId id) {
-  const Op& op = in_.ops[id];
-  if (plan_.stores[id].tma) {
-    StoreByTma(id);
-    return Done();
-  }
-  const ValueId value = op.operands[1];
-  const ValueId tile = Tile(value);
-  if (SharedTensor(op.operands[0])) {
-    FlushLoads();
-    Sync();
-  }
-  auto it = plan_.layouts.find(value);
-  Access access = WarpAccess(op, value, it == plan_.layouts.end() ? nullptr : &it->second, true);
-  access.operands.insert(access.operands.begin(), {Scalar(op.operands[0]), tile});
-  if (it == plan_.layouts.end()) {
-    b_.Add(OpKind::kGStoreScalar, std::move(access.operands), {});
-    return Done();
-  }
-  const Type& type = out_.type(tile);
-  const int64_t vector = VectorFor(op, it->second, type.shape, type.dtype);
-  b_.Add(OpKind::kGStore, std::move(access.operands), {},
-         {{"modes", access.modes}, {"sizes", access.sizes}, {"vector", vector}});
-  return Done();
-}
-
 void Emitter::Atomic_(const Op& op) {
   const ValueId value = op.operands[1];
   const ValueId tile = Tile(value);
@@ -451,51 +433,6 @@ void Emitter::IntoRegisters(OpId id) {
                                 Type::Tile(full.dtype, full.shape, out_.Intern(layout)));
   Bind(result,
        Reshape_(tile, Squeezed(full.shape), it == plan_.layouts.end() ? Layout{} : it->second));
-}
-
-// Through a staging buffer: the copy engine writes whole lines, clipped to the tensor.
-void Emitter::StoreByTma(OpId id) {
-  const Op& op = in_.ops[id];
-  const StorePlan& store = plan_.stores[id];
-  const ValueId value = op.operands[1];
-  const ValueId tile = Tile(value);
-  FlushLoads();
-  SettleAll();  // the staging bytes may be a ring's that a product under way still reads
-  const Type& type = in_.type(value);
-  const int64_t pitch = store.smem.panel_cols * ByteSize(type.dtype);
-  const ValueId buffer = buffers_[store_buffers_[id]].value;
-  Sync();
-  b_.Add(OpKind::kSmemStore, {tile, buffer}, {});
-  b_.Add(OpKind::kFenceAsync, {}, {});
-  Sync();
-  struct Box {
-    int map;
-    int64_t offset;
-    std::vector<ValueId> coords;
-  };
-  std::vector<Box> boxes;
-  for (int64_t col = 0; col < type.shape[1]; col += store.smem.panel_cols)
-    for (int64_t row = 0; row < type.shape[0]; row += 256) {
-      const int64_t rows = std::min<int64_t>(256, type.shape[0] - row);
-      boxes.push_back({MapFor(op.operands[0], static_cast<int>(op.s("modes").size()), store.row_dim,
-                              store.col_dim, rows, store.smem.panel_cols, store.smem.swizzle_bytes),
-                       (col / store.smem.panel_cols) * store.smem.rows * pitch + row * pitch,
-                       BoxCoords(op, store.row_dim, store.col_dim, row, col)});
-    }
-  const OpId elect = b_.Add(OpKind::kElect, {}, {});
-  const BlockId body = out_.AddBlock(elect);
-  out_.ops[elect].regions.push_back(body);
-  Builder inner(out_, body);
-  inner.SetSpan(b_.span());
-  for (const Box& box : boxes) {
-    std::vector<ValueId> operands = {buffer};
-    operands.insert(operands.end(), box.coords.begin(), box.coords.end());
-    inner.Add(OpKind::kTmaStore, std::move(operands), {},
-              {{"map", int64_t{box.map}}, {"offset", box.offset}});
-  }
-  inner.Add(OpKind::kTmaCommit, {}, {});
-  inner.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{1}}});
-  inner.Yield({});
 }
 
 }  // namespace tilec::ir

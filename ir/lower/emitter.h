@@ -93,6 +93,7 @@ class Emitter {
   void Release(size_t channel);
   void EmitRelease(size_t channel, ValueId slot);
   Result<> ProducerOp(OpId id);
+  void DropEqualArms(OpId branch, const std::vector<ValueId>& results);
   bool ProducerWants(ValueId v) const { return channels_->control.count(v) > 0; }
   ValueId SlotOf(OpId load) const;
 
@@ -142,6 +143,10 @@ class Emitter {
              const std::vector<std::vector<ValueId>>& coords);
   std::vector<std::vector<ValueId>> CoordsOf(OpId load);
   void StoreByTma(OpId id);
+  int64_t PanelsInFlight(OpId id);
+  ValueId PanelBuffer(OpId id, int64_t number) const;
+  void StoreByPanels(OpId id);
+  void AwaitStores();
   Access WarpAccess(const Op& op, ValueId tile, const Layout* layout, bool squeeze);
   int64_t VectorFor(const Op& op, const Layout& layout, const std::vector<int64_t>& shape,
                     DType dtype);
@@ -159,7 +164,9 @@ class Emitter {
   Result<> Dot_(OpId id);
   // Binds a finished product's result, from the instruction's layout to its class's.
   void Land(OpId dot, ValueId acc);
-  void Settle(size_t count);  // awaits the oldest `count` products under way
+  void Settle(size_t count);
+  void FindFeeders();
+  void BeforeFeeder();  // awaits the oldest `count` products under way
   void SettleAll() { Settle(flights_.size()); }
   ValueId OperandBuffer(OpId dot, bool is_a);
   void StoreOperand(OpId dot, bool is_a);
@@ -181,6 +188,8 @@ class Emitter {
   std::vector<Flight> flights_;  // oldest first
   bool plain_branch_ = false;    // inside arms of register arithmetic only
   int depth_ = 0;
+  std::set<OpId> feeders_;  // ops that give register operands of products
+  bool drains_ = false;  // the role being emitted has stores that nobody has awaited
   Part part_ = Part::kEverything;
   int roles_ = 1;  // compute roles
   int role_ = 0;   // the one being emitted

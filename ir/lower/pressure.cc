@@ -52,7 +52,7 @@ class Liveness {
   ValueId Origin(ValueId v) const {
     for (const Op* def = fn_.def(v); def; def = fn_.def(v)) {
       if (def->kind != OpKind::kWarpBroadcast && def->kind != OpKind::kWarpReshape &&
-          def->kind != OpKind::kWarpTranspose)
+          def->kind != OpKind::kWarpTranspose && def->kind != OpKind::kWarpColumns)
         break;
       v = def->operands[0];
     }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/warp_check/check.h"
 
+#include <optional>
 #include <unordered_set>
 
 #include "ir/warp_check/machine.h"
 #include "ir/warp_check/resources.h"
+#include "ir/warp_check/rings.h"
 
 namespace tilec::ir {
 
@@ -55,6 +57,32 @@ Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
   return Walked::kProved;
 }
 
+// One program, with what is forgotten of lonely branches first, then without.
+Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
+            WarpCheckStats* stats, std::optional<Finding>* finding) {
+  warp_check::Terms terms;
+  warp_check::Machine machine(program, terms);
+  machine.ops_limit = options.max_ops;
+  machine.forget = !program.lonely.empty();
+  while (true) {
+    machine.learned = false;
+    const Walked walked = WalkAll(machine, options, stats);
+    if (machine.learned && walked != Walked::kTooLarge) {
+      machine.ForgetFinding();
+      continue;
+    }
+    if (machine.forget && walked != Walked::kProved) {
+      machine.forget = false;
+      machine.ForgetFinding();
+      *stats = {};
+      continue;
+    }
+    stats->uses = machine.uses();
+    *finding = machine.finding();
+    return walked;
+  }
+}
+
 }  // namespace
 
 Result<WarpCheckStats> CheckWarps(const Function& fn, const WarpCheckOptions& options,
@@ -63,29 +91,26 @@ Result<WarpCheckStats> CheckWarps(const Function& fn, const WarpCheckOptions& op
   const warp_check::Program program(fn);
   if (const auto finding = warp_check::CheckResources(program, options))
     return Report(fn, *finding, diags);
-  warp_check::Terms terms;
-  warp_check::Machine machine(program, terms);
-  machine.ops_limit = options.max_ops;
   WarpCheckStats stats;
-  for (bool again = true; again;) {
-    machine.learned = false;
-    const Walked walked = WalkAll(machine, options, &stats);
-    again = machine.learned && walked != Walked::kTooLarge;
-    if (again) {
-      machine.ForgetFinding();
-      continue;
+  std::optional<Finding> finding;
+  for (int64_t cap : {1, 2, 3})
+    if (const std::optional<Function> shallow = warp_check::Shallow(program, cap)) {
+      stats = {};
+      if (Walk(warp_check::Program(*shallow), options, &stats, &finding) == Walked::kProved)
+        return stats;
     }
-    if (walked == Walked::kTooLarge)
-      return diags
-          .Report(warp_check::kWarpTooLarge, Span{},
-                  fmt::format("after {} states and {} ops no end of `{}` is in sight", stats.states,
-                              stats.ops, fn.name))
-          .Place("@" + fn.name)
-          .Help("--schedule=sequential compiles the kernel without overlap");
-    if (walked == Walked::kFound) return Report(fn, *machine.finding(), diags);
+  stats = {};
+  switch (Walk(program, options, &stats, &finding)) {
+    case Walked::kProved: return stats;
+    case Walked::kFound: return Report(fn, *finding, diags);
+    case Walked::kTooLarge: break;
   }
-  stats.uses = machine.uses();
-  return stats;
+  return diags
+      .Report(warp_check::kWarpTooLarge, Span{},
+              fmt::format("after {} states and {} ops no end of `{}` is in sight", stats.states,
+                          stats.ops, fn.name))
+      .Place("@" + fn.name)
+      .Help("--schedule=sequential compiles the kernel without overlap");
 }
 
 }  // namespace tilec::ir

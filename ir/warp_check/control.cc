@@ -79,32 +79,35 @@ void Machine::Evaluate(OpId id) {
 }
 
 // What a form is made of, without the numbers that tell one turn from another.
-std::vector<int64_t> Machine::Shape(int32_t form) const {
+const std::vector<int64_t>& Machine::Shape(int32_t form) const {
+  if (const auto it = shapes_.find(form); it != shapes_.end()) return it->second;
   std::vector<int64_t> shape;
   for (const auto& [atom, c] : terms_.form(form)) {
     const Atom& a = terms_.atom(atom);
     if (a.kind == Atom::Kind::kFrame) continue;
     shape.insert(shape.end(), {c, static_cast<int64_t>(a.kind), a.tag});
     for (const Scalar& arg : a.args) {
-      const std::vector<int64_t> inner = Shape(arg.form);
+      const std::vector<int64_t>& inner = Shape(arg.form);
       shape.push_back(-1);
       shape.insert(shape.end(), inner.begin(), inner.end());
     }
   }
-  return shape;
+  return shapes_[form] = std::move(shape);
+}
+
+bool Machine::Inner(int32_t form) const {
+  if (const auto it = inner_.find(form); it != inner_.end()) return it->second;
+  bool inner = false;
+  for (const auto& [atom, c] : terms_.form(form)) {
+    inner = inner || terms_.atom(atom).kind == Atom::Kind::kFrame;
+    for (const Scalar& arg : terms_.atom(atom).args) inner = inner || Inner(arg.form);
+  }
+  return inner_[form] = inner;
 }
 
 int64_t Machine::LowEnd(int32_t form) const {
   const auto it = step_of_.find(Shape(form));
-  bool inner = false;
-  auto look = [&](auto&& self, int32_t of) -> void {
-    for (const auto& [atom, c] : terms_.form(of)) {
-      inner = inner || terms_.atom(atom).kind == Atom::Kind::kFrame;
-      for (const Scalar& arg : terms_.atom(atom).args) self(self, arg.form);
-    }
-  };
-  look(look, form);
-  return it == step_of_.end() ? 0 : it->second * (inner ? kLowInnerTurns : kLowTurns);
+  return it == step_of_.end() ? 0 : it->second * (Inner(form) ? kLowInnerTurns : kLowTurns);
 }
 
 // ---- decisions -------------------------------------------------------------------------------
@@ -225,6 +228,18 @@ int Machine::Decide(const Scalar& condition) {
   return Positive(condition);
 }
 
+// A question of its own, asked anew every time.
+int Machine::Either(OpId id) {
+  const int64_t tag = static_cast<int64_t>(role_) << 32 | id.index;
+  const Scalar coin = terms_.Of({Atom::Kind::kPrivate, tag, s_->privates[tag], {}});
+  const int yes = Positive(coin);
+  if (yes >= 0) {
+    s_->known.erase(coin.form);
+    ++s_->privates[tag];
+  }
+  return yes;
+}
+
 // ---- blocks ----------------------------------------------------------------------------------
 
 void Machine::Push(OpId op, int region, Who who) {
@@ -261,7 +276,7 @@ Step Machine::Enter(OpId id) {
       return Step::kDone;
     }
     case OpKind::kIf: {
-      const int yes = Decide(Get(op.operands[0]));
+      const int yes = forget && p_.lonely.count(id) ? Either(id) : Decide(Get(op.operands[0]));
       if (yes < 0) return Step::kAsks;
       ++me().frames.back().next;
       Push(id, yes ? 0 : 1, who);

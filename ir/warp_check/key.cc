@@ -159,13 +159,81 @@ struct Machine::Naming {
       }
     return begun;
   }
-  void Privates(int32_t form, std::set<int32_t>* out) const {
-    for (const auto& [atom, c] : terms.form(form)) {
-      if (terms.atom(atom).kind == Atom::Kind::kPrivate) out->insert(atom);
-      for (const Scalar& arg : terms.atom(atom).args) Privates(arg.form, out);
+};
+
+// Atoms of a form, and of what they are made of, that only one role can compute.
+const std::vector<int32_t>& Machine::PrivatesOf(int32_t form) {
+  if (const auto it = privates_of_.find(form); it != privates_of_.end()) return it->second;
+  std::set<int32_t> found;
+  for (const auto& [atom, c] : terms_.form(form)) {
+    if (terms_.atom(atom).kind == Atom::Kind::kPrivate) found.insert(atom);
+    for (const Scalar& arg : terms_.atom(atom).args)
+      for (int32_t inner : PrivatesOf(arg.form)) found.insert(inner);
+  }
+  return privates_of_[form] = {found.begin(), found.end()};
+}
+
+// How far each ring has turned: its slowest counter counts as zero (rings.h).
+struct Machine::Turning {
+  std::vector<int64_t> turned;          // by group
+  std::vector<int32_t> slots, regions;  // in the order of the key
+  std::vector<int32_t> slot_name;       // of a barrier: its place in that order
+  std::vector<int64_t> slot_phase;      // phases that count as none
+  std::vector<int> slot_group;          // -1: phases matter by parity only
+
+  Turning(const Machine& m, const State& s) {
+    const Program& p = m.p_;
+    for (const RingGroup& g : m.rings_.groups) {
+      int64_t least = INT64_MAX;
+      for (const Role& r : s.roles) {
+        if (r.ended || !r.started) continue;
+        for (ValueId c : g.counters)
+          if (const auto it = r.counters.find(c.index); it != r.counters.end())
+            least = std::min(least, it->second);
+      }
+      turned.push_back(least == INT64_MAX ? 0 : least);
     }
+    for (int i = 0; i < p.slots(); ++i) slots.push_back(i);
+    for (int i = 0; i < p.regions(); ++i) regions.push_back(i);
+    slot_phase.assign(slots.size(), 0);
+    slot_group.assign(slots.size(), -1);
+    for (size_t g = 0; g < m.rings_.groups.size(); ++g) {
+      const RingGroup& group = m.rings_.groups[g];
+      const int64_t d = group.depth, t = turned[g], first = ((t % d) + d) % d;
+      for (ValueId mbar : group.mbars) {
+        const int base = p.first_slot.at(mbar);
+        for (int64_t k = 0; k < d; ++k) {
+          const auto slot = static_cast<int32_t>(base + (first + k) % d);
+          slots[static_cast<size_t>(base + k)] = slot;
+          slot_phase[static_cast<size_t>(slot)] = (t + k - (first + k) % d) / d;
+          slot_group[static_cast<size_t>(slot)] = static_cast<int>(g);
+        }
+      }
+      for (ValueId v : group.buffers) {
+        const Buffer& b = p.buffers.at(v);
+        const auto [begin, end] = p.RegionsOf(b.offset, b.offset + b.slot_bytes);
+        const int each = end - begin;
+        for (int64_t k = 0; d > 1 && k < d; ++k)
+          for (int i = 0; i < each; ++i)
+            regions[static_cast<size_t>(begin + k * each + i)] =
+                static_cast<int32_t>(begin + (first + k) % d * each + i);
+      }
+    }
+    slot_name.resize(slots.size());
+    for (size_t i = 0; i < slots.size(); ++i)
+      slot_name[static_cast<size_t>(slots[i])] = static_cast<int32_t>(i);
   }
 };
+
+// No op that the role has still to execute before the value is made anew reads it.
+bool Machine::Dead(const Role& r, ValueId v) const {
+  const OpId def = fn_.values[v].def;
+  if (!def.valid()) return false;
+  for (const Frame& f : r.frames)
+    if (f.block == fn_.ops[def].block)
+      return f.next >= 0 && last_use_[static_cast<size_t>(v.index)] < f.next - 1;
+  return false;
+}
 
 // Accesses that every role knows to be over order nothing any more.
 void Machine::Prune() {
@@ -188,17 +256,19 @@ std::string Machine::Key(State& state) {
   s_ = &state;
   Prune();
   Naming name(p_, terms_, state);
+  const Turning turn(*this, state);
   Text out;
 
   // What was decided, as far as it can still be asked.
   std::set<int32_t> live;
   for (const Role& r : state.roles)
     if (!r.ended)
-      for (const auto& [v, scalar] : r.env) name.Privates(scalar.form, &live);
+      for (const auto& [v, scalar] : r.env)
+        if (!Dead(r, ValueId(v)))
+          for (int32_t atom : PrivatesOf(scalar.form)) live.insert(atom);
   std::vector<std::tuple<uint64_t, int64_t, int64_t>> known;
   for (auto it = state.known.begin(); it != state.known.end();) {
-    std::set<int32_t> used;
-    name.Privates(it->first, &used);
+    const std::vector<int32_t>& used = PrivatesOf(it->first);
     if (name.Stale(it->first) || name.Done(it->first, terms_) ||
         !std::includes(live.begin(), live.end(), used.begin(), used.end())) {
       it = state.known.erase(it);
@@ -250,8 +320,11 @@ std::string Machine::Key(State& state) {
     return std::upper_bound(m.begin(), m.end(), n) - m.begin();
   };
   auto clock = [&](const Clock& c) {
-    for (size_t i = 0; i < c.size(); ++i)
-      if (!marks[i].empty()) out(rank(static_cast<int>(i), c[i]));
+    const size_t roles = 2 * state.roles.size();
+    for (size_t i = 0; i < c.size(); ++i) {
+      const size_t at = i < roles ? i : roles + static_cast<size_t>(turn.slots[i - roles]);
+      if (!marks[at].empty()) out(rank(static_cast<int>(at), c[at]));
+    }
   };
 
   for (size_t i = 0; i < state.roles.size(); ++i) {
@@ -268,8 +341,24 @@ std::string Machine::Key(State& state) {
         if (f.frame_atom >= 0) out(name.OfAtom(f.frame_atom));
       }
     }
-    for (const auto& [v, scalar] : r.env) out(v), out(name.Of(scalar));
+    for (const auto& [v, scalar] : r.env) {
+      if (Dead(r, ValueId(v))) continue;
+      out(v);
+      const auto count = rings_.count_of.find(v);
+      const auto made =
+          count == rings_.count_of.end() ? r.env.end() : r.env.find(count->second.index);
+      if (made != r.env.end()) {
+        const int group = rings_.of_count.at(count->second.index);
+        out(made->second.add - turn.turned[static_cast<size_t>(group)]);
+      } else {
+        out(name.Of(scalar));
+      }
+    }
     for (const auto& [counter, value] : r.counters) {
+      if (const auto g = rings_.of_counter.find(counter); g != rings_.of_counter.end()) {
+        out(counter), out(value - turn.turned[static_cast<size_t>(g->second)]);
+        continue;
+      }
       const auto it = p_.period.find(ValueId(counter));
       const int64_t period = it == p_.period.end() ? 0 : it->second;
       out(counter), out(period > 0 ? ((value % period) + period) % period : value);
@@ -299,19 +388,22 @@ std::string Machine::Key(State& state) {
     }
     clock(r.all), clock(r.elected);
   }
-  for (size_t slot = 0; slot < state.barriers.size(); ++slot) {
-    const Barrier& b = state.barriers[slot];
-    out(b.ready), out(b.phase & 1), out(b.phase > 0), out(b.arrived), out(b.expected);
+  for (int32_t slot : turn.slots) {
+    const Barrier& b = state.barriers[static_cast<size_t>(slot)];
+    const auto at = static_cast<size_t>(slot);
+    out(b.ready), out(turn.slot_group[at] < 0 ? b.phase & 1 : b.phase - turn.slot_phase[at]);
+    out(b.phase > 0), out(b.arrived), out(b.expected);
     out(b.delivered), out(b.carried_bytes);
     clock(b.pending), clock(b.done);
     for (size_t c = 0; c < b.seen.size(); ++c)
       if (b.seen[c] > 0) out(c), out(rank(static_cast<int>(c), b.seen[c]));
   }
   for (size_t i = 0; i < state.regions.size(); ++i) {
-    const Region& region = state.regions[i];
+    const Region& region = state.regions[static_cast<size_t>(turn.regions[i])];
     out(i), out(region.written);
     for (const Record& r : region.records) {
-      out(r.proxy), out(r.write), out(r.component), out(r.slot);
+      out(r.proxy), out(r.write), out(r.component);
+      out(r.slot < 0 ? -1 : turn.slot_name[static_cast<size_t>(r.slot)]);
       if (r.proxy == Proxy::kCopyIn) {
         out(rank(SlotComponent(r.slot), r.phase + 1));
       } else {

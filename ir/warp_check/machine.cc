@@ -6,7 +6,7 @@
 namespace tilec::ir::warp_check {
 
 Machine::Machine(const Program& program, Terms& terms)
-    : p_(program), fn_(program.fn), terms_(terms) {
+    : p_(program), fn_(program.fn), terms_(terms), rings_(program) {
   uses_.resize(static_cast<size_t>(fn_.ops.size()));
   held_by_.resize(static_cast<size_t>(fn_.blocks.size()));
   auto hold = [&](BlockId block, ValueId v) {
@@ -18,6 +18,32 @@ Machine::Machine(const Program& program, Terms& terms)
     for (OpId id : fn_.blocks[BlockId(b)].ops)
       for (ValueId v : fn_.ops[id].results) hold(BlockId(b), v);
   }
+  FindLastUses();
+}
+
+// Where in its own block a value is used last; a use in a region counts as the op's around it.
+void Machine::FindLastUses() {
+  last_use_.assign(static_cast<size_t>(fn_.values.size()), -1);
+  std::vector<std::pair<BlockId, int32_t>> around;  // blocks being walked and places in them
+  auto walk = [&](auto&& self, BlockId block) -> void {
+    around.push_back({block, 0});
+    const std::vector<OpId>& ops = fn_.blocks[block].ops;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      around.back().second = static_cast<int32_t>(i);
+      for (ValueId v : fn_.ops[ops[i]].operands) {
+        const Value& value = fn_.values[v];
+        const BlockId home = value.block.valid() ? value.block
+                             : value.def.valid() ? fn_.ops[value.def].block
+                                                 : fn_.body;
+        int32_t& last = last_use_[static_cast<size_t>(v.index)];
+        for (const auto& [b, place] : around)
+          if (b == home) last = std::max(last, place);
+      }
+      for (BlockId region : fn_.ops[ops[i]].regions) self(self, region);
+    }
+    around.pop_back();
+  };
+  walk(walk, fn_.body);
 }
 
 State Machine::Begin() const {

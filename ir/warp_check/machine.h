@@ -14,6 +14,7 @@
 #include "ir/warp_check/check.h"
 #include "ir/warp_check/diagnostics.h"
 #include "ir/warp_check/program.h"
+#include "ir/warp_check/rings.h"
 #include "ir/warp_check/state.h"
 
 namespace tilec::ir::warp_check {
@@ -65,6 +66,9 @@ class Machine {
   int64_t ops() const { return ops_; }
   const std::vector<WarpOpUse>& uses() const { return uses_; }
   int64_t ops_limit = INT64_MAX;
+  // Branches that one role alone takes may go either way each time: nothing is remembered of them.
+  // That makes fewer moments; a program that is right only if they agree is walked again without.
+  bool forget = false;
   std::vector<Event>* trace = nullptr;  // given: every op is executed and remembered
   // Steps of loops over lengths of one shape turned out larger than assumed: walk again.
   bool learned = false;
@@ -90,6 +94,7 @@ class Machine {
   void OnlyOne(const std::vector<std::pair<int32_t, OpId>>& marks, int32_t from, int32_t to);
 
   // control.cc
+  void FindLastUses();
   void StartRole(int role);
   Step StepRole();
   Step RunOp(OpId id);
@@ -102,9 +107,11 @@ class Machine {
   Scalar Get(ValueId v);
   void Evaluate(OpId id);
   int Decide(const Scalar& condition);
-  std::vector<int64_t> Shape(int32_t form) const;
+  const std::vector<int64_t>& Shape(int32_t form) const;
+  bool Inner(int32_t form) const;      // made of positions of loops around
   int64_t LowEnd(int32_t form) const;  // thresholds of a length up to this are told apart
-  int Positive(const Scalar& v);       // v > 0: 1, 0, or -1 and a question
+  int Either(OpId id);
+  int Positive(const Scalar& v);  // v > 0: 1, 0, or -1 and a question
 
   // memory.cc
   bool Access(const Op& op, OpId id, ValueId buffer, int64_t begin, int64_t end, Proxy proxy,
@@ -142,15 +149,23 @@ class Machine {
 
   // key.cc
   struct Naming;
+  struct Turning;
+  const std::vector<int32_t>& PrivatesOf(int32_t form);
   void Prune();
+  bool Dead(const Role& r, ValueId v) const;
 
   const Program& p_;
   const Function& fn_;
   Terms& terms_;
+  const Rings rings_;
+  mutable std::map<int32_t, std::vector<int64_t>> shapes_;  // by form
+  mutable std::map<int32_t, bool> inner_;
+  std::map<int32_t, std::vector<int32_t>> privates_of_;  // by form: atoms nobody can recompute
   State* s_ = nullptr;
   int role_ = 0;
   Who who_ = Who::kAll;
   std::optional<Finding> finding_;
+  std::vector<int32_t> last_use_;                    // by value: place in its block of the last use
   std::vector<std::vector<ValueId>> held_by_;        // by block: values env and core hold
   std::map<std::vector<int64_t>, int64_t> step_of_;  // by shape of a length: largest step seen
   int64_t ops_ = 0;

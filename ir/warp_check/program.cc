@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <set>
 
@@ -21,6 +22,7 @@ Program::Program(const Function& function) : fn(function) {
   FindWork();
   FindPeriods();
   FindSites();
+  FindLonely();
 }
 
 void Program::FindRoles() {
@@ -457,6 +459,24 @@ void Program::FindSites() {
   loops_at.assign(roles.size(), std::vector<char>(static_cast<size_t>(count), 0));
   for (size_t r = 0; r < loops.size(); ++r)
     for (OpId id : loops[r]) loops_at[r][static_cast<size_t>(site[id])] = 1;
+}
+
+void Program::FindLonely() {
+  using Place = std::array<int64_t, 6>;  // of the branch and of what it asks
+  std::map<Place, std::set<size_t>> at;
+  std::vector<std::pair<OpId, Place>> branches;
+  for (size_t role = 1; role < roles.size(); ++role)
+    WalkOps(fn, roles[role].body, [&](OpId id) {
+      const Op& op = fn.ops[id];
+      const Op* asks = op.kind == OpKind::kIf ? fn.def(op.operands[0]) : nullptr;
+      if (!asks || !op.at.known()) return;
+      const Place place = {op.at.file,   op.at.begin,   op.at.end,
+                           asks->at.file, asks->at.begin, static_cast<int64_t>(asks->kind)};
+      at[place].insert(role);
+      branches.push_back({id, place});
+    });
+  for (const auto& [id, place] : branches)
+    if (at[place].size() == 1) lonely.insert(id);
 }
 
 }  // namespace tilec::ir::warp_check

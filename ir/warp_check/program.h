@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,7 @@ struct Program {
   int64_t max_step = 1;
   std::vector<std::vector<char>> loops_at;  // by role, by site: it has a symbolic loop there
   std::map<OpId, int> site;                 // of loops: equal where the source place is equal
+  std::set<OpId> lonely;  // branches that no other role has at the same source place
 
  private:
   void FindRoles();
@@ -70,6 +72,7 @@ struct Program {
   void FindWork();
   void FindPeriods();
   void FindSites();
+  void FindLonely();
   bool Mark(BlockId block);
   std::vector<std::pair<int, int>> Filled(ValueId buffer) const;
 

@@ -38,17 +38,12 @@ ValueId Insert(Function& fn, OpId before, OpKind kind, std::vector<ValueId> oper
 
 const Type kI32 = Type::Scalar(DType::kI32);
 
-bool InCode(const Function& fn, OpId id) {
-  const auto& ops = fn.blocks[fn.ops[id].block].ops;
-  return std::count(ops.begin(), ops.end(), id) > 0;
-}
-
 class Maker {
  public:
   explicit Maker(const Function& fn) : fn_(fn) {}
   std::vector<Mutant> Run() {
-    for (int32_t i = 0; i < fn_.ops.size(); ++i)
-      if (InCode(fn_, OpId(i))) Make(OpId(i));
+    for (OpId id : OpsInOrder(fn_))
+      Make(id);
     return std::move(out_);
   }
 

@@ -1,0 +1,185 @@
+// Stores: by threads, or through staging buffers by the copy engine; as a whole, or panel by panel
+// while earlier panels drain.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ir/lower/emitter.h"
+#include "ir/lower/operands.h"
+#include "ir/lower/scalars.h"
+
+namespace tilec::ir {
+
+Result<> Emitter::Store_(OpId id) {
+  const Op& op = in_.ops[id];
+  if (plan_.stores[id].tma) {
+    PanelsInFlight(id) ? StoreByPanels(id) : StoreByTma(id);
+    return Done();
+  }
+  const ValueId value = op.operands[1];
+  const ValueId tile = Tile(value);
+  if (SharedTensor(op.operands[0])) {
+    FlushLoads();
+    Sync();
+  }
+  auto it = plan_.layouts.find(value);
+  Access access = WarpAccess(op, value, it == plan_.layouts.end() ? nullptr : &it->second, true);
+  access.operands.insert(access.operands.begin(), {Scalar(op.operands[0]), tile});
+  if (it == plan_.layouts.end()) {
+    b_.Add(OpKind::kGStoreScalar, std::move(access.operands), {});
+    return Done();
+  }
+  const Type& type = out_.type(tile);
+  const int64_t vector = VectorFor(op, it->second, type.shape, type.dtype);
+  b_.Add(OpKind::kGStore, std::move(access.operands), {},
+         {{"modes", access.modes}, {"sizes", access.sizes}, {"vector", vector}});
+  return Done();
+}
+
+// A store in a loop of a kernel with roles leaves by panels: so many staging buffers (0: as a
+// whole, and awaited at once). The panels must be registers of their own.
+int64_t Emitter::PanelsInFlight(OpId id) {
+  const Op& op = in_.ops[id];
+  const StorePlan& store = plan_.stores.at(id);
+  const Type& type = in_.type(op.operands[1]);
+  bool in_loop = false;
+  for (BlockId b = op.block; in_.blocks[b].parent.valid(); b = in_.ops[in_.blocks[b].parent].block)
+    in_loop = in_loop || in_.ops[in_.blocks[b].parent].kind == OpKind::kFor;
+  const auto layout = plan_.layouts.find(op.operands[1]);
+  if (!specialized() || !in_loop || layout == plan_.layouts.end()) return 0;
+  if (type.shape[1] % store.smem.panel_cols != 0) return 0;
+  const int64_t panels = type.shape[1] / store.smem.panel_cols;
+  for (int64_t p = 0; p < panels; ++p)
+    if (!ColumnsMap(layout->second, ColumnsLayout(layout->second, store.smem.panel_cols),
+                    p * store.smem.panel_cols))
+      return 0;
+  return panels <= 2 ? panels : panels % 2 == 0 ? 2 : 1;
+}
+
+// Panel by panel: while the copy engine reads one, the next is written. A panel's buffer is free
+// again when all but the latest copies have been read; the last ones drain behind what follows.
+void Emitter::StoreByPanels(OpId id) {
+  const Op& op = in_.ops[id];
+  const StorePlan& store = plan_.stores[id];
+  const ValueId tile = Tile(op.operands[1]);
+  FlushLoads();
+  SettleAll();
+  const Type type = in_.type(op.operands[1]);
+  const int64_t width = store.smem.panel_cols, panels = type.shape[1] / width;
+  const int64_t pitch = width * ByteSize(type.dtype);
+  const int64_t buffers = PanelsInFlight(id);
+  const Type panel =
+      Type::Tile(type.dtype, {type.shape[0], width},
+                 out_.Intern(ColumnsLayout(plan_.layouts.at(op.operands[1]), width)));
+  // As many panels as there are buffers are written between two barriers.
+  const int64_t together = panels == buffers ? panels : 1;
+  std::vector<std::vector<ValueId>> coords;
+  for (int64_t p = 0; p < panels; ++p)
+    for (int64_t row = 0; row < type.shape[0]; row += 256)
+      coords.push_back(BoxCoords(op, store.row_dim, store.col_dim, row, p * width));
+  auto elect = [&](auto&& body) {
+    const OpId e = b_.Add(OpKind::kElect, {}, {});
+    const BlockId block = out_.AddBlock(e);
+    out_.ops[e].regions.push_back(block);
+    Builder inner(out_, block);
+    inner.SetSpan(b_.span());
+    body(inner);
+    inner.Yield({});
+  };
+  auto await = [](Builder& b, int64_t pending) {
+    b.Add(OpKind::kTmaWait, {}, {}, {{"pending", pending}, {"read", int64_t{1}}});
+  };
+  // What is still on its way from the turn before.
+  elect([&](Builder& b) { await(b, together > 1 ? 0 : buffers - 1); });
+  size_t box = 0;
+  for (int64_t first = 0; first < panels; first += together) {
+    Sync();
+    for (int64_t p = first; p < first + together; ++p) {
+      const ValueId part = together == 1 && panels == 1 ? tile
+                                                        : b_.Value(OpKind::kWarpColumns, {tile},
+                                                                   panel, {{"first", p * width}});
+      b_.Add(OpKind::kSmemStore, {part, PanelBuffer(id, p % buffers)}, {});
+    }
+    b_.Add(OpKind::kFenceAsync, {}, {});
+    Sync();
+    elect([&](Builder& b) {
+      for (int64_t p = first; p < first + together; ++p)
+        for (int64_t row = 0; row < type.shape[0]; row += 256, ++box) {
+          const int64_t rows = std::min<int64_t>(256, type.shape[0] - row);
+          const int map =
+              MapFor(op.operands[0], static_cast<int>(op.s("modes").size()), store.row_dim,
+                     store.col_dim, rows, width, store.smem.swizzle_bytes);
+          std::vector<ValueId> operands = {PanelBuffer(id, p % buffers)};
+          operands.insert(operands.end(), coords[box].begin(), coords[box].end());
+          b.Add(OpKind::kTmaStore, std::move(operands), {},
+                {{"map", int64_t{map}}, {"offset", row * pitch}});
+        }
+      b.Add(OpKind::kTmaCommit, {}, {});
+      if (first + together < panels) await(b, buffers - 1);
+    });
+  }
+  drains_ = true;
+}
+
+ValueId Emitter::PanelBuffer(OpId id, int64_t number) const {
+  return buffers_[store_buffers_.at(id) + static_cast<size_t>(number)].value;
+}
+
+// Before the role ends, while its shared memory is still there.
+void Emitter::AwaitStores() {
+  if (!drains_) return;
+  drains_ = false;
+  const OpId elect = b_.Add(OpKind::kElect, {}, {});
+  const BlockId block = out_.AddBlock(elect);
+  out_.ops[elect].regions.push_back(block);
+  Builder inner(out_, block);
+  inner.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{1}}});
+  inner.Yield({});
+}
+
+// Through a staging buffer: the copy engine writes whole lines, clipped to the tensor.
+void Emitter::StoreByTma(OpId id) {
+  const Op& op = in_.ops[id];
+  const StorePlan& store = plan_.stores[id];
+  const ValueId value = op.operands[1];
+  const ValueId tile = Tile(value);
+  FlushLoads();
+  SettleAll();  // the staging bytes may be a ring's that a product under way still reads
+  const Type& type = in_.type(value);
+  const int64_t pitch = store.smem.panel_cols * ByteSize(type.dtype);
+  const ValueId buffer = buffers_[store_buffers_[id]].value;
+  Sync();
+  b_.Add(OpKind::kSmemStore, {tile, buffer}, {});
+  b_.Add(OpKind::kFenceAsync, {}, {});
+  Sync();
+  struct Box {
+    int map;
+    int64_t offset;
+    std::vector<ValueId> coords;
+  };
+  std::vector<Box> boxes;
+  for (int64_t col = 0; col < type.shape[1]; col += store.smem.panel_cols)
+    for (int64_t row = 0; row < type.shape[0]; row += 256) {
+      const int64_t rows = std::min<int64_t>(256, type.shape[0] - row);
+      boxes.push_back({MapFor(op.operands[0], static_cast<int>(op.s("modes").size()), store.row_dim,
+                              store.col_dim, rows, store.smem.panel_cols, store.smem.swizzle_bytes),
+                       (col / store.smem.panel_cols) * store.smem.rows * pitch + row * pitch,
+                       BoxCoords(op, store.row_dim, store.col_dim, row, col)});
+    }
+  const OpId elect = b_.Add(OpKind::kElect, {}, {});
+  const BlockId body = out_.AddBlock(elect);
+  out_.ops[elect].regions.push_back(body);
+  Builder inner(out_, body);
+  inner.SetSpan(b_.span());
+  for (const Box& box : boxes) {
+    std::vector<ValueId> operands = {buffer};
+    operands.insert(operands.end(), box.coords.begin(), box.coords.end());
+    inner.Add(OpKind::kTmaStore, std::move(operands), {},
+              {{"map", int64_t{box.map}}, {"offset", box.offset}});
+  }
+  inner.Add(OpKind::kTmaCommit, {}, {});
+  inner.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{1}}});
+  inner.Yield({});
+}
+
+}  // namespace tilec::ir

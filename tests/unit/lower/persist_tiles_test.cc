@@ -1,0 +1,137 @@
+// persist-tiles: every tile once, by whichever CTA and in whichever order.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "ir/interpret.h"
+#include "ir/lower/sequential.h"
+#include "ir/passes/persist_tiles.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "ir/warp_check/check.h"
+
+namespace tilec::ir {
+namespace {
+
+// C = A · Bᵀ in tiles; %END is where a tile's loop over the contracted dim ends.
+constexpr const char* kProduct = R"(func @product tile {
+  param tensor %A: tensor<bf16, 2> in [M, K] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %B: tensor<bf16, 2> in [N, K] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %C: tensor<f32, 2> out [M, N] align=16 stride_align=16 contiguous=1 last_align=16
+  param dim %M: i64
+  param dim %N: i64
+  param dim %K: i64
+  body {
+    %0 = constant {value = 0} : i64
+    parallel %0, %M, %0, %N {steps = [64, 32]} do (%m: i64, %n: i64) {
+      %w = constant {value = 64} : i64
+      %me = add %m, %w : i64
+      %low = min %me, %K : i64
+      %z = constant {value = 0} : f32[64, 32]
+      %c = for %0, %END, %z {step = 32} : f32[64, 32] do (%k: i64, %s: f32[64, 32]) {
+        %a = load %A, %m, %k {modes = "rr", sizes = [64, 32]} : bf16[64, 32]
+        %b = load %B, %n, %k {modes = "rr", sizes = [32, 32]} : bf16[32, 32]
+        %bt = transpose %b {perm = [1, 0]} : bf16[32, 32]
+        %d = dot %a, %bt, %s : f32[64, 32]
+        yield %d
+      }
+      %mend = min %me, %M : i64
+      %v = constant {value = 32} : i64
+      %ne = add %n, %v : i64
+      %nend = min %ne, %N : i64
+      store %C, %c, %m, %mend, %n, %nend {modes = "rr", sizes = [64, 32]}
+      yield
+    }
+  }
+}
+)";
+
+Function Parsed(std::string text, const std::string& end) {
+  const size_t at = text.find("%END");
+  text.replace(at, 4, end);
+  DiagSink diags;
+  SourceMap sources;
+  const int32_t file = sources.Add("product.ir", std::move(text));
+  Result<Function> fn = ParseFunction(sources.text(file), diags, file);
+  EXPECT_TRUE(fn.ok() && Verify(*fn, diags).ok()) << RenderAll(diags, sources);
+  return std::move(*fn);
+}
+
+std::vector<double> Results(const Function& fn, int64_t m, int64_t n, int64_t k) {
+  InterpretInputs in;
+  in.tensors["A"] = TensorValue::Random(DType::kBF16, {m, k}, 1);
+  in.tensors["B"] = TensorValue::Random(DType::kBF16, {n, k}, 2);
+  in.tensors["C"] = TensorValue::Zeros(DType::kF32, {m, n});
+  in.dims = {{"M", m}, {"N", n}, {"K", k}};
+  DiagSink diags;
+  EXPECT_TRUE(Interpret(fn, in, {}, diags).ok());
+  return in.tensors["C"].v;
+}
+
+Function Persistent(const Function& fn, int64_t ctas, int64_t group) {
+  Function out = fn;
+  PersistOptions options;
+  options.ctas = ctas;
+  options.group = group;
+  EXPECT_TRUE(PersistTiles(out, options));
+  DiagSink diags;
+  SourceMap sources;
+  EXPECT_TRUE(Verify(out, diags).ok()) << RenderAll(diags, sources) << Print(out);
+  return out;
+}
+
+// Loops of one length go in sections of `group` rows; loops that grow with the row go from the
+// longest to the shortest, every other round backwards.
+TEST(PersistTiles, EveryTileOnce) {
+  for (const char* end : {"%K", "%low"}) {
+    const Function before = Parsed(kProduct, end);
+    for (int64_t ctas : {1, 7, 132})
+      for (int64_t group : {1, 3}) {
+        const Function after = Persistent(before, ctas, group);
+        for (int64_t m : {1, 300, 700})
+          for (int64_t n : {32, 100})
+            EXPECT_EQ(Results(before, m, n, 64), Results(after, m, n, 64))
+                << end << " " << ctas << " " << group << " " << m << " " << n;
+      }
+  }
+}
+
+TEST(PersistTiles, NoTilesAtAll) {
+  const Function before = Parsed(kProduct, "%K");
+  EXPECT_EQ(Results(Persistent(before, 4, 8), 0, 64, 32), std::vector<double>());
+}
+
+TEST(PersistTiles, LongestTilesFirst) {
+  const std::string longest = Print(Persistent(Parsed(kProduct, "%low"), 4, 8));
+  const std::string plain = Print(Persistent(Parsed(kProduct, "%K"), 4, 8));
+  EXPECT_NE(longest.find("select"), std::string::npos);  // rounds that run backwards
+  EXPECT_EQ(plain.find("select"), std::string::npos);
+}
+
+TEST(PersistTiles, NothingToGainWithoutALoopOfProducts) {
+  std::string text = kProduct;
+  const size_t at = text.find("%d = dot %a, %bt, %s : f32[64, 32]");
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, 34, "%d = add %s, %s : f32[64, 32]");
+  Function fn = Parsed(text, "%K");
+  const std::string before = Print(fn);
+  EXPECT_FALSE(PersistTiles(fn, {}));
+  EXPECT_EQ(Print(fn), before);
+}
+
+// The load role goes on to the next tile; the proof holds for all numbers of tiles and turns.
+TEST(PersistTiles, RolesAcrossTilesAreProved) {
+  for (const char* end : {"%K", "%low"}) {
+    const Function tile = Persistent(Parsed(kProduct, end), 132, 8);
+    DiagSink diags;
+    SourceMap sources;
+    bool specialized = false;
+    Result<Function> warps = Specialize(tile, {}, &specialized, diags);
+    ASSERT_TRUE(warps.ok() && specialized) << RenderAll(diags, sources);
+    const Result<WarpCheckStats> stats = CheckWarps(*warps, {}, diags);
+    EXPECT_TRUE(stats.ok()) << RenderAll(diags, sources);
+  }
+}
+
+}  // namespace
+}  // namespace tilec::ir
