@@ -9,6 +9,11 @@
 // share what they load. Where two ranges can share, they go in groups of `group` rows, the other
 // range moving slower (a raster of sections instead of long lines).
 //
+// Who gets which tile is fixed beforehand, so tiles must take equally long: a kernel with a loop
+// whose trip count depends on the tile (a causal mask) stays as it is, and CTAs that end early make
+// room for others. On an H200 causal attention was 4 % slower with the longest tiles dealt out
+// first, and as much with tiles in their own order (docs/perf_log.md).
+//
 // A rewrite of tile IR: the interpreter runs it like any other program.
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -30,7 +35,14 @@ class Persist {
   bool Run() {
     for (OpId id : fn_.blocks[fn_.body].ops)
       if (fn_.ops[id].kind == OpKind::kParallel) grid_ = id;
-    if (!grid_.valid() || !HasProductLoop(fn_.ops[grid_].regions[0], false)) return false;
+    if (!grid_.valid()) return false;
+    const BlockId body = fn_.ops[grid_].regions[0];
+    if (!HasProductLoop(body, false)) return false;
+    for (ValueId arg : fn_.blocks[body].args) {
+      facts_.emplace_back();
+      for (OpId id : fn_.blocks[body].ops) Look(id, arg, false, &facts_.back());
+      if (facts_.back().uneven) return false;
+    }
     Rewrite();
     return true;
   }
@@ -47,56 +59,27 @@ class Persist {
     return false;
   }
 
-  // How an integer moves with an argument of the parallel region.
-  enum class Trend { kNone, kUp, kDown, kUnclear };
-  static Trend Opposite(Trend t) {
-    return t == Trend::kUp ? Trend::kDown : t == Trend::kDown ? Trend::kUp : t;
-  }
-  static Trend Both(Trend x, Trend y) {
-    if (x == Trend::kNone || x == y) return y;
-    return y == Trend::kNone ? x : Trend::kUnclear;
-  }
-  Trend TrendOf(ValueId v, ValueId arg, int depth = 0) const {
-    if (v == arg) return Trend::kUp;
+  bool DependsOn(ValueId v, ValueId arg, int depth = 0) const {
+    if (v == arg || depth > 32) return true;
     const Op* def = fn_.def(v);
-    if (!def || !def->regions.empty()) return Trend::kNone;
-    if (depth > 32) return Trend::kUnclear;
-    std::vector<Trend> in;
-    Trend all = Trend::kNone;
-    for (ValueId o : def->operands) {
-      in.push_back(TrendOf(o, arg, depth + 1));
-      all = Both(all, in.back());
-    }
-    if (all == Trend::kNone) return all;
-    switch (def->kind) {
-      case OpKind::kAdd:
-      case OpKind::kMin:
-      case OpKind::kMax:
-      case OpKind::kCast: return all;
-      case OpKind::kSub: return Both(in[0], Opposite(in[1]));
-      case OpKind::kNeg: return Opposite(in[0]);
-      case OpKind::kMul:
-      case OpKind::kDiv:
-        if (const int64_t* c = IntConstantOf(fn_, def->operands[1]); c && *c > 0) return in[0];
-        return Trend::kUnclear;
-      default: return Trend::kUnclear;
-    }
+    if (!def || !def->regions.empty()) return false;
+    return std::any_of(def->operands.begin(), def->operands.end(),
+                       [&](ValueId o) { return DependsOn(o, arg, depth + 1); });
   }
 
   // What the body of one tile says of a range.
   struct Facts {
-    bool shares = false;        // some load in a loop is the same for all its tiles
-    Trend work = Trend::kNone;  // of the trip counts of loops
+    bool shares = false;  // some load in a loop is the same for all its tiles
+    bool uneven = false;  // the trip count of some loop depends on it
   };
   void Look(OpId id, ValueId arg, bool in_loop, Facts* facts) const {
     const Op& op = fn_.ops[id];
     if (op.kind == OpKind::kLoad && in_loop)
-      facts->shares =
-          facts->shares || std::all_of(op.operands.begin(), op.operands.end(),
-                                       [&](ValueId v) { return TrendOf(v, arg) == Trend::kNone; });
+      facts->shares = facts->shares || std::none_of(op.operands.begin(), op.operands.end(),
+                                                    [&](ValueId v) { return DependsOn(v, arg); });
     if (op.kind == OpKind::kFor)
-      facts->work = Both(
-          facts->work, Both(Opposite(TrendOf(op.operands[0], arg)), TrendOf(op.operands[1], arg)));
+      facts->uneven =
+          facts->uneven || DependsOn(op.operands[0], arg) || DependsOn(op.operands[1], arg);
     for (BlockId region : op.regions)
       for (OpId inner : fn_.blocks[region].ops)
         Look(inner, arg, in_loop || op.kind == OpKind::kFor, facts);
@@ -148,7 +131,7 @@ class Persist {
     // Which tile is number t?
     Builder in(fn_, body);
     in.SetSpan(grid.at);
-    const std::vector<ValueId> index = Place(in, tile, tiles, counts, old_ops, old_args);
+    const std::vector<ValueId> index = Place(in, tile, counts);
     Forwarding forward(fn_);
     for (size_t d = 0; d < dims; ++d) {
       const ValueId start = in.Binary(OpKind::kAdd, grid.operands[2 * d],
@@ -169,58 +152,21 @@ class Persist {
       for (OpId inner : fn_.blocks[region].ops) Resolve(inner, forward);
   }
 
-  // The index in every range of tile number t.
-  std::vector<ValueId> Place(Builder& b, ValueId t, ValueId tiles,
-                             const std::vector<ValueId>& counts, const std::vector<OpId>& ops,
-                             const std::vector<ValueId>& args) {
-    std::vector<Facts> facts(args.size());
-    for (size_t d = 0; d < args.size(); ++d)
-      for (OpId id : ops) Look(id, args[d], false, &facts[d]);
-    // Ranges from the fastest to the slowest. One that decides how long a tile takes is slowest,
-    // the longest tiles first: what is left for the end is short.
-    std::vector<size_t> order;
-    std::optional<size_t> heavy;
-    for (size_t d = 0; d < args.size(); ++d)
-      if (facts[d].work == Trend::kUp || facts[d].work == Trend::kDown) heavy = d;
-    for (size_t d = 0; d < args.size(); ++d)
-      if (heavy != d) order.push_back(d);
-    if (heavy) {
-      order.push_back(*heavy);
-      t = Snake(b, t, tiles);
-    }
-    std::vector<ValueId> index(args.size());
-    size_t from = 0;
-    if (!heavy && args.size() >= 2 && options_.group > 1 && facts[0].shares && facts[1].shares) {
+  // The index in every range of tile number t: the first range runs fastest, or the first two in
+  // sections.
+  std::vector<ValueId> Place(Builder& b, ValueId t, const std::vector<ValueId>& counts) {
+    std::vector<ValueId> index(counts.size());
+    size_t d = 0;
+    if (counts.size() >= 2 && options_.group > 1 && facts_[0].shares && facts_[1].shares) {
       t = Section(b, t, counts, &index);
-      from = 2;
+      d = 2;
     }
-    for (size_t i = from; i < order.size(); ++i) {
-      const size_t d = order[i];
-      const bool last = i + 1 == order.size();
+    for (; d < counts.size(); ++d) {
+      const bool last = d + 1 == counts.size();
       index[d] = last ? t : b.Binary(OpKind::kMod, t, counts[d]);
       if (!last) t = b.Binary(OpKind::kDiv, t, counts[d]);
     }
-    if (heavy && facts[*heavy].work == Trend::kUp)
-      index[*heavy] = b.Binary(  // the largest position first; never negative
-          OpKind::kMax, b.Int(0),
-          b.Binary(OpKind::kSub, b.Binary(OpKind::kSub, counts[*heavy], b.Int(1)), index[*heavy]));
     return index;
-  }
-
-  // Every other full round of the CTAs runs backwards: who had the longest tile of one round has
-  // the shortest of the next.
-  ValueId Snake(Builder& b, ValueId t, ValueId tiles) {
-    const ValueId ctas = b.Int(options_.ctas);
-    const ValueId round = b.Binary(OpKind::kDiv, t, ctas);
-    const ValueId odd = b.Cmp("eq", b.Binary(OpKind::kMod, round, b.Int(2)), b.Int(1));
-    const ValueId end = b.Binary(OpKind::kMul, b.Binary(OpKind::kAdd, round, b.Int(1)), ctas);
-    const ValueId full = b.Cmp("le", end, tiles);
-    // round · ctas + (ctas − 1 − t mod ctas)
-    const ValueId back = b.Binary(OpKind::kSub, b.Binary(OpKind::kSub, end, b.Int(1)),
-                                  b.Binary(OpKind::kMod, t, ctas));
-    const ValueId snake = b.Value(OpKind::kSelect, {b.Binary(OpKind::kAnd, odd, full), back, t},
-                                  Type::Scalar(DType::kI64));
-    return b.Binary(OpKind::kMax, b.Int(0), snake);
   }
 
   // t = (section · columns + column) · rows of the section + row; what is left counts the planes
@@ -248,6 +194,7 @@ class Persist {
   Function& fn_;
   const PersistOptions& options_;
   OpId grid_;
+  std::vector<Facts> facts_;  // by range
 };
 
 }  // namespace
