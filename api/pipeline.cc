@@ -73,11 +73,12 @@ std::vector<std::string> TargetNames() {
 namespace {
 
 constexpr std::string_view kSlices = "solve:slices=";
+constexpr std::string_view kPersistent = "solve:persistent";  // CTAs that stay where that can be
 constexpr uint64_t kMostScheduleBytes = 4 << 20;
 
 // Row slices that the schedule's name asks for: 0 for plain `solve`.
 std::optional<int> SlicesOf(const std::string& name) {
-  if (name == "solve") return 0;
+  if (name == "solve" || name == kPersistent) return 0;
   if (name.rfind(kSlices, 0) != 0) return std::nullopt;
   const std::string count = name.substr(kSlices.size());
   return count == "1" || count == "2" || count == "3" ? std::optional<int>(count[0] - '0')
@@ -168,8 +169,8 @@ Result<ir::Function> RunSteps(const Loaded& loaded, ir::Function fn,
 // What the scheduler decided, made into tile IR; decided once for all ways to lower a kernel.
 struct Scheduled {
   scheduler::SolutionStore* store = nullptr;
-  bool persist = true;        // wanted
-  bool persistent = false;    // what was decided, and tried last, is of CTAs that stay
+  bool persist = true;      // wanted
+  bool persistent = false;  // what was decided, and tried last, is of CTAs that stay
   std::optional<scheduler::ProgramSchedule> of[2];  // by `persistent`
   ir::Function made[2];
   std::optional<scheduler::ProgramSchedule>& decided() { return of[persistent]; }
@@ -219,8 +220,8 @@ namespace {
 // One CTA for each multiprocessor: what runs ahead fills its shared memory.
 ir::PassStep PersistStep(const ir::Target& target, bool* persistent) {
   ir::PassStep step;
-  step.info = {kPersistPass, "the grid becomes CTAs that stay and loop over tiles",
-               ir::kTileLevel, ir::kNoFacts, ir::kNoFacts};
+  step.info = {kPersistPass, "the grid becomes CTAs that stay and loop over tiles", ir::kTileLevel,
+               ir::kNoFacts, ir::kNoFacts};
   step.run = [ctas = target.Limit("sms", 1), persistent](ir::Function& fn,
                                                          ir::PassContext& cx) -> Result<> {
     ir::PersistOptions options;
@@ -268,16 +269,15 @@ ir::PassStep RolesStep(const Way& way, const Scheduled* scheduled, bool* special
 }
 
 Result<ir::Function> Lower(const Loaded& loaded, const ir::Function& tile,
-                           const PipelineOptions& options, const Way& way, Scheduled* scheduled, Observation* look,
-                           DiagSink& diags) {
+                           const PipelineOptions& options, const Way& way, Scheduled* scheduled,
+                           Observation* look, DiagSink& diags) {
   std::vector<ir::PassStep> steps;
   for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
   ir::Target target;
   TRY(const Target named, FindTarget(options.target, diags));
   TRY(target, ir::LoadBuiltinTarget(named.name, diags));
   bool specialized = false;
-  if (way.roles && scheduled->persist)
-    steps.push_back(PersistStep(target, &scheduled->persistent));
+  if (way.roles && scheduled->persist) steps.push_back(PersistStep(target, &scheduled->persistent));
   if (way.schedule) {
     std::optional<scheduler::ScheduleFile> file;
     if (loaded.schedule_file >= 0)
@@ -310,6 +310,7 @@ Result<ir::Function> Attempt(const Loaded& loaded, const ir::Function& tile,
                              const PipelineOptions& options, const Way& way, Scheduled* scheduled,
                              Observation* look, DiagSink& diags) {
   for (bool persist : {true, false}) {
+    if (persist && options.schedule != kPersistent) continue;
     scheduled->persist = persist;
     scheduled->persistent = false;
     DiagSink attempt;

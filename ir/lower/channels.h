@@ -38,7 +38,7 @@ struct ChannelPlan {
   std::vector<ChannelSite> sites;
   bool generic_reads = false;  // read by ordinary loads, not only by the tensor core
   bool in_loop = false;
-  bool around = false;  // its loop contains another one with channels: one filling per turn is enough
+  bool around = false;  // its loop contains another one with channels: one filling is enough
   int64_t bytes = 0;  // full boxes of one filling: what the barrier expects
 };
 

@@ -6,7 +6,6 @@
 
 #include "ir/warp_check/machine.h"
 #include "ir/warp_check/resources.h"
-#include "ir/warp_check/rings.h"
 
 namespace tilec::ir {
 
@@ -63,7 +62,7 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
   warp_check::Terms terms;
   warp_check::Machine machine(program, terms);
   machine.ops_limit = options.max_ops;
-  machine.forget = !program.lonely.empty();
+  machine.forget = !options.as_it_is && !program.lonely.empty();
   while (true) {
     machine.learned = false;
     const Walked walked = WalkAll(machine, options, stats);
@@ -93,13 +92,6 @@ Result<WarpCheckStats> CheckWarps(const Function& fn, const WarpCheckOptions& op
     return Report(fn, *finding, diags);
   WarpCheckStats stats;
   std::optional<Finding> finding;
-  for (int64_t cap : {1, 2, 3})
-    if (const std::optional<Function> shallow = warp_check::Shallow(program, cap)) {
-      stats = {};
-      if (Walk(warp_check::Program(*shallow), options, &stats, &finding) == Walked::kProved)
-        return stats;
-    }
-  stats = {};
   switch (Walk(program, options, &stats, &finding)) {
     case Walked::kProved: return stats;
     case Walked::kFound: return Report(fn, *finding, diags);

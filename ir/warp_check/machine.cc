@@ -143,14 +143,19 @@ void Machine::Tick() {
   r.elected[static_cast<size_t>(2 * role_ + 1)] = r.now;
 }
 
+namespace {
+constexpr size_t kMarks = 32;
+}
+
 void Machine::Remember(std::vector<std::pair<int32_t, OpId>>& marks, OpId id) {
-  constexpr size_t kEnough = 32;
-  if (marks.size() == kEnough) marks.erase(marks.begin());
+  if (marks.size() == kMarks) marks.erase(marks.begin());
   marks.push_back({me().now, id});
 }
 
 void Machine::OnlyOne(const std::vector<std::pair<int32_t, OpId>>& marks, int32_t from,
                       int32_t to) {
+  // What came before the oldest mark is forgotten: there may have been others.
+  if (marks.size() == kMarks && from < marks.front().first) return;
   OpId found;
   for (const auto& [n, id] : marks) {
     if (n <= from || n > to) continue;

@@ -71,12 +71,12 @@ class Finder {
     for (OpId id : fn_.blocks[block].ops) {
       const Op& op = fn_.ops[id];
       if (op.kind == OpKind::kRole) continue;  // walked on their own
-      Look(op, id);
+      Look(op);
       for (BlockId region : op.regions) Walk(region);
     }
   }
 
-  void Look(const Op& op, OpId id) {
+  void Look(const Op& op) {
     if (op.kind == OpKind::kCounter) {
       Find(op.results[0]);
       return;
@@ -124,12 +124,12 @@ class Finder {
       const ValueId v = op.operands[i];
       const auto it = made_.find(v);
       if (it == made_.end() || expected.count(v)) continue;
-      if (!Derive(op, id, i, it->second)) Spoil(it->second.counter);
+      if (!Derive(op, i, it->second)) Spoil(it->second.counter);
     }
   }
 
   // c mod d, c / d, (c / d) & 1, and that xor 1.
-  bool Derive(const Op& op, OpId id, size_t index, const Made& from) {
+  bool Derive(const Op& op, size_t index, const Made& from) {
     if (index != 0 || op.operands.size() != 2 || op.results.size() != 1) return false;
     const int64_t c = Constant(op.operands[1]);
     Made made = from;
@@ -137,7 +137,6 @@ class Finder {
         c > 1) {
       made.kind = op.kind == OpKind::kMod ? Kind::kSlot : Kind::kTurn;
       made.depth = c;
-      divisions_.push_back({from.counter, id});
     } else if ((from.kind == Kind::kTurn || from.kind == Kind::kCount) && op.kind == OpKind::kAnd &&
                c == 1) {
       made.kind = Kind::kParity;
@@ -205,9 +204,6 @@ class Finder {
         default: g.buffers.push_back(v); break;
       }
     }
-    for (const auto& [counter, id] : divisions_)
-      if (const auto it = rings_.of_counter.find(counter.index); it != rings_.of_counter.end())
-        rings_.groups[static_cast<size_t>(it->second)].divisions.push_back(id);
     for (const auto& [v, made] : made_) {
       const auto it = rings_.of_counter.find(made.counter.index);
       if (it == rings_.of_counter.end()) continue;
@@ -223,34 +219,10 @@ class Finder {
   std::map<ValueId, Made> made_;
   std::map<ValueId, ValueId> parent_;
   std::set<ValueId> spoiled_;
-  std::vector<std::pair<ValueId, OpId>> divisions_;
 };
 
 }  // namespace
 
 Rings::Rings(const Program& program) { Finder(program, *this).Run(); }
-
-std::optional<Function> Shallow(const Program& program, int64_t cap) {
-  const Rings rings(program);
-  std::optional<Function> out;
-  for (const RingGroup& g : rings.groups) {
-    if (g.depth <= cap) continue;
-    if (!out) out = program.fn;
-    for (const std::vector<ValueId>* members : {&g.mbars, &g.buffers})
-      for (ValueId v : *members) out->values[v].type.depth = cap;
-    for (OpId id : g.divisions) {
-      // A constant of its own in front of the division: others may use the old one.
-      const BlockId block = out->ops[id].block;
-      Builder b(*out, block);
-      const ValueId c = b.Int(cap, out->type(out->ops[id].operands[1]).dtype);
-      std::vector<OpId>& ops = out->blocks[block].ops;
-      const OpId made = ops.back();
-      ops.pop_back();
-      ops.insert(std::find(ops.begin(), ops.end(), id), made);
-      out->ops[id].operands[1] = c;
-    }
-  }
-  return out;
-}
 
 }  // namespace tilec::ir::warp_check

@@ -201,7 +201,7 @@ class Runner {
 
   std::string Mutants(const ir::Function& fn) {
     DiagSink diags;
-    const Result<ir::WarpCheckStats> stats = ir::CheckWarps(fn, {}, diags);
+    const Result<ir::WarpCheckStats> stats = ir::CheckWarps(fn, {.as_it_is = true}, diags);
     if (!stats.ok()) return "not accepted again";
     const std::vector<ir::Mutant> mutants = ir::MutantsOf(fn);
     Rng rng(seed_);

@@ -42,8 +42,9 @@ class Maker {
  public:
   explicit Maker(const Function& fn) : fn_(fn) {}
   std::vector<Mutant> Run() {
-    for (OpId id : OpsInOrder(fn_))
-      Make(id);
+    std::vector<OpId> ops = OpsInOrder(fn_);
+    std::sort(ops.begin(), ops.end());  // what was made first comes first
+    for (OpId id : ops) Make(id);
     return std::move(out_);
   }
 
