@@ -295,7 +295,8 @@ Result<ir::Function> Lower(const Loaded& loaded, const ir::Function& tile,
   TRY(ir::Function fn, RunSteps(loaded, tile, steps, options, look, diags));
   if (fn.level == ir::Level::kWarp) {  // what is not proved is not emitted
     Stage stage(look, "warp check");
-    TRY(const ir::WarpCheckStats stats, ir::CheckWarps(fn, {}, diags));
+    TRY(const ir::WarpCheckStats stats,
+        ir::CheckWarps(fn, {.nests = scheduled->persistent}, diags));
     (void)stats;
   }
   if (look && look->lowered) {

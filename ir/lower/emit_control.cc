@@ -199,7 +199,7 @@ Result<> Emitter::Op_(OpId id) {
   if (op.results.size() == 1 && !scalar_result && in_.type(op.results[0]).is_tile() &&
       op.kind != OpKind::kLoad && op.kind != OpKind::kDot && !plan_.layouts.count(op.results[0]))
     return Done();
-  if (feeders_.count(id)) BeforeFeeder();
+  BeforeFeeder(id);
   if (Info(op.kind).elementwise()) {
     Elementwise(op);
     return Done();

@@ -141,10 +141,13 @@ Result<> Emitter::Dot_(OpId id) {
 
 // The ops that make register operands of products, also by way of carried values and branches.
 void Emitter::FindFeeders() {
-  std::set<ValueId> seen;
-  std::vector<ValueId> work;
   for (const auto& [id, dot] : plan_.dots)
-    if (dot.a.how == OperandPlan::How::kRegister) work.push_back(dot.a.source);
+    if (dot.a.how == OperandPlan::How::kRegister) FindFeeders(id, dot.a.source);
+}
+
+void Emitter::FindFeeders(OpId dot, ValueId operand) {
+  std::set<ValueId> seen;
+  std::vector<ValueId> work = {operand};
   while (!work.empty()) {
     const ValueId v = work.back();
     work.pop_back();
@@ -164,22 +167,26 @@ void Emitter::FindFeeders() {
       yields(in_.ops[parent], i - 1);
     } else if (value.def.valid()) {
       const Op& op = in_.ops[value.def];
-      const auto i = static_cast<size_t>(
-          std::find(op.results.begin(), op.results.end(), v) - op.results.begin());
+      const auto i = static_cast<size_t>(std::find(op.results.begin(), op.results.end(), v) -
+                                         op.results.begin());
       if (op.kind == OpKind::kIf || op.kind == OpKind::kFor)
         yields(op, i);
       else
-        feeders_.insert(value.def);
+        feeders_[value.def].insert(dot);
     }
   }
 }
 
-// Registers of an operand may be those of the one before, which a product under way still reads:
-// ptxas then serializes all products (C7513). So that product is awaited first.
-void Emitter::BeforeFeeder() {
+// Registers of an operand may be those of the one before it, which the product still reads: ptxas
+// then serializes all products (C7513). So that product is awaited first.
+void Emitter::BeforeFeeder(OpId id) {
+  const auto fed = feeders_.find(id);
+  if (fed == feeders_.end()) return;
   size_t count = 0;
   for (size_t i = 0; i < flights_.size(); ++i)
-    if (flights_[i].a.valid()) count = i + 1;
+    if (flights_[i].a.valid() && fed->second.count(flights_[i].dot) &&
+        in_.values[plan_.dots.at(flights_[i].dot).a.source].block.valid())
+      count = i + 1;  // carried from the turn before
   Settle(count);
 }
 

@@ -166,7 +166,8 @@ class Emitter {
   void Land(OpId dot, ValueId acc);
   void Settle(size_t count);
   void FindFeeders();
-  void BeforeFeeder();  // awaits the oldest `count` products under way
+  void FindFeeders(OpId dot, ValueId operand);
+  void BeforeFeeder(OpId id);  // awaits the oldest `count` products under way
   void SettleAll() { Settle(flights_.size()); }
   ValueId OperandBuffer(OpId dot, bool is_a);
   void StoreOperand(OpId dot, bool is_a);
@@ -188,7 +189,7 @@ class Emitter {
   std::vector<Flight> flights_;  // oldest first
   bool plain_branch_ = false;    // inside arms of register arithmetic only
   int depth_ = 0;
-  std::set<OpId> feeders_;  // ops that give register operands of products
+  std::map<OpId, std::set<OpId>> feeders_;  // ops that make register operands: of which products
   bool drains_ = false;  // the role being emitted has stores that nobody has awaited
   Part part_ = Part::kEverything;
   int roles_ = 1;  // compute roles

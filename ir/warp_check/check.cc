@@ -60,9 +60,9 @@ Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
 Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
             WarpCheckStats* stats, std::optional<Finding>* finding) {
   warp_check::Terms terms;
-  warp_check::Machine machine(program, terms);
+  warp_check::Machine machine(program, terms, options.nests);
   machine.ops_limit = options.max_ops;
-  machine.forget = !options.as_it_is && !program.lonely.empty();
+  machine.forget = options.nests && !program.lonely.empty();
   while (true) {
     machine.learned = false;
     const Walked walked = WalkAll(machine, options, stats);

@@ -21,8 +21,9 @@ struct WarpCheckOptions {
   int64_t smem_bytes = 232448;  // of a CTA
   int64_t max_states = 6000;
   int64_t max_ops = 4'000'000;  // executed by the walk
-  // Nothing is forgotten of branches: what `uses` says is then true of the program itself.
-  bool as_it_is = false;
+  // For loops over tiles around loops with rings: moments are compared by the counters of rings, and
+  // branches of one role alone may go either way.
+  bool nests = false;
 };
 
 // What each op was good for on all walks together.

@@ -50,7 +50,8 @@ struct Finding {
 
 class Machine {
  public:
-  Machine(const Program& program, Terms& terms);
+  // `nests`: moments are compared by the counters of rings.
+  Machine(const Program& program, Terms& terms, bool nests = false);
   State Begin() const;
   // Runs every role until it waits, asks or ends. False: a finding.
   bool Settle(State& state);
@@ -157,6 +158,7 @@ class Machine {
   const Program& p_;
   const Function& fn_;
   Terms& terms_;
+  const bool nests_;
   const Rings rings_;
   mutable std::map<int32_t, std::vector<int64_t>> shapes_;  // by form
   mutable std::map<int32_t, bool> inner_;

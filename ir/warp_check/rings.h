@@ -21,6 +21,7 @@ struct RingGroup {
 };
 
 struct Rings {
+  Rings() = default;  // none are known
   explicit Rings(const Program& program);
   std::vector<RingGroup> groups;
   std::map<int32_t, int> of_counter;    // counter -> group

@@ -70,7 +70,7 @@ class Tester {
     if (!seen_.insert(ir::Print(fn)).second) return Done();
     ++counts_.programs;
     const auto start = std::chrono::steady_clock::now();
-    TRY(const ir::WarpCheckStats stats, ir::CheckWarps(fn, {.as_it_is = true}, diags));
+    TRY(const ir::WarpCheckStats stats, ir::CheckWarps(fn, {}, diags));
     const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
     if (ms.count() > counts_.slowest_ms) {
       counts_.slowest_ms = ms.count();
