@@ -360,6 +360,7 @@ Result<void> Emitter::EmitElect(const ir::Op& op) {
   const bool each_warp = op.s("scope") == "warp";
   if (each_warp) CallPtx(b_, PtxInst::kWarpSync, {});
   llvm::Value* elected = each_warp ? ElectedInWarp() : Elected();
+  if (!op.operands.empty()) elected = b_.CreateAnd(elected, Scalar(op.operands[0]));
   // Arrivals are predicated, not branched around: at the end of a block LLVM moves computations of
   // the next one down, out of the time that the schedule gave them.
   const std::vector<ir::OpId>& body = fn_.blocks[op.regions[0]].ops;

@@ -248,7 +248,9 @@ class Reader {
   void While(const Site& s) { Nested("while", s); }
   void If(const Site& s) { Nested("if", s); }
   void Elect(const Site& s) {
-    Nested(s.op.s("scope") == "warp" ? "one thread of each warp" : "one thread", s);
+    const bool warp = s.op.s("scope") == "warp";
+    Nested(fmt::format("one thread{}{}", warp ? " of each warp" : "",
+                       s.op.operands.empty() ? "" : ", if there is something to release"), s);
   }
   void MbarInit(const Site& s) {
     Say(s, fmt::format("set up {}{}", Barrier(s.op.operands[0]), Slots(s.op.operands[0])),

@@ -428,6 +428,8 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
       return Out(op) == Type::Scalar(DType::kI64) ||
              Fail(kVerifyType, op, fmt::format("the result is {}", Show(Out(op))));
     case OpKind::kElect:
+      if (!op.operands.empty() && Operand(op, 0) != Type::Scalar(DType::kBool))
+        return Fail(kVerifyType, op, fmt::format("elect if {}", Show(Operand(op, 0))));
       return !scope.in_elect || Fail(kVerifyStructure, op, "an elect inside an elect");
     case OpKind::kSmemAlloc: return CheckSmemAlloc(op);
     case OpKind::kSmemStore:

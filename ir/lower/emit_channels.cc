@@ -180,17 +180,20 @@ void Emitter::AwaitFull(size_t channel, OpId reader) {
 void Emitter::Release(size_t channel) {
   for (auto flight = flights_.rbegin(); flight != flights_.rend(); ++flight)
     if (std::count(flight->channels.begin(), flight->channels.end(), channel)) {
-      flight->releases.push_back({channel, rings_[channel].slot});
+      flight->releases.push_back({channel, rings_[channel].slot, {}});
       return;
     }
-  EmitRelease(channel, rings_[channel].slot);
+  EmitRelease({channel, rings_[channel].slot, {}});
 }
 
-void Emitter::EmitRelease(size_t channel, ValueId slot) {
+void Emitter::EmitRelease(const Due& due) {
+  const auto& [channel, slot, when] = due;
   const Ring& ring = rings_[channel];
   // Ordinary reads must be ordered before the copy engine's next writes.
   if (channels_->channels[channel].generic_reads) b_.Add(OpKind::kFenceAsync, {}, {});
-  const OpId elect = b_.Add(OpKind::kElect, {}, {}, {{"scope", std::string("warp")}});
+  const OpId elect =
+      b_.Add(OpKind::kElect, when.valid() ? std::vector<ValueId>{when} : std::vector<ValueId>{}, {},
+             {{"scope", std::string("warp")}});
   const BlockId body = out_.AddBlock(elect);
   out_.ops[elect].regions.push_back(body);
   Builder inner(out_, body);

@@ -225,7 +225,7 @@ Result<> Emitter::Op_(OpId id) {
     case OpKind::kStore: return Store_(id);
     case OpKind::kAtomic: Atomic_(op); return Done();
     case OpKind::kParallel: FlushLoads(), SettleAll(); return Parallel_(op);
-    case OpKind::kFor: FlushLoads(), SettleAll(); return For_(op);
+    case OpKind::kFor: FlushLoads(), SettleAll(); return For_(id);
     case OpKind::kWhile: FlushLoads(), SettleAll(); return While_(op);
     case OpKind::kIf:
       if (IsPlainBranch(op)) return PlainBranch(op);
@@ -233,11 +233,11 @@ Result<> Emitter::Op_(OpId id) {
       SettleAll();
       return If_(op);
     case OpKind::kYield: {
+      const OpId parent = in_.blocks[op.block].parent;
       if (!plain_branch_) {
         FlushLoads();
-        SettleAll();
+        Settle(flights_.size() - FlyingPast(parent));
       }
-      const OpId parent = in_.blocks[op.block].parent;
       if (parent.valid() && in_.ops[parent].kind == OpKind::kParallel) return Done();
       std::vector<ValueId> values;
       const Op* structure = parent.valid() ? &in_.ops[parent] : nullptr;
@@ -246,7 +246,9 @@ Result<> Emitter::Op_(OpId id) {
       for (size_t i = 0; i < op.operands.size(); ++i)
         if (!structure || (condition && i == 0) ||
             Keeps(structure->results[i - (condition ? 1 : 0)]))
-          values.push_back(Tile(op.operands[i]));
+          values.push_back(Flying(op.operands[i]) ? Flying(op.operands[i])->acc
+                                                  : Tile(op.operands[i]));
+      YieldSlots(parent, values);
       b_.Yield(std::move(values));
       return Done();
     }
@@ -315,7 +317,8 @@ bool Emitter::Keeps(ValueId result) const {
   return part_ != Part::kCompute || needs_[static_cast<size_t>(role_)].values.count(result) > 0;
 }
 
-Result<> Emitter::For_(const Op& op) {
+Result<> Emitter::For_(OpId id) {
+  const Op& op = in_.ops[id];
   if (part_ == Part::kCompute) Signal(op);
   std::vector<ValueId> operands = {Scalar(op.operands[0]), Scalar(op.operands[1])};
   std::vector<Type> types;
@@ -328,15 +331,37 @@ Result<> Emitter::For_(const Op& op) {
                                                               : Layout{}));
     types.push_back(WarpType(op.results[i]));
   }
+  const std::vector<Chain>& chains = chains_[id] = ChainsOf(op);
+  for (const Chain& chain : chains)
+    for ([[maybe_unused]] size_t channel : chain.channels) {
+      operands.push_back(b_.Int(kNoSlot, DType::kI32));
+      types.push_back(Type::Scalar(DType::kI32));
+    }
   const OpId loop = b_.Add(OpKind::kFor, std::move(operands), types, {{"step", op.i("step")}});
   const BlockId body = out_.AddBlock(loop);
   out_.ops[loop].regions.push_back(body);
   const Block& from = in_.blocks[op.regions[0]];
   Bind(from.args[0], out_.AddArg(body, Type::Scalar(DType::kI64)));
-  for (size_t k = 0; k < kept.size(); ++k)
-    Bind(from.args[1 + kept[k]], out_.AddArg(body, types[k]));
+  std::vector<ValueId> slots;
+  for (size_t k = 0; k < types.size(); ++k) {
+    const ValueId arg = out_.AddArg(body, types[k]);
+    if (k < kept.size())
+      Bind(from.args[1 + kept[k]], arg);
+    else
+      slots.push_back(arg);
+  }
+  const BlockId home = b_.block();
+  b_.SetBlock(body);
+  std::vector<ValueId> flying;
+  for (const Chain& chain : chains) flying.push_back(from.args[1 + chain.carried]);
+  FlyOn(chains, flying, slots);
+  b_.SetBlock(home);
   TRY_VOID(Region(op.regions[0], body));
-  for (size_t k = 0; k < kept.size(); ++k) Bind(op.results[kept[k]], out_.ops[loop].results[k]);
+  const std::vector<ValueId>& results = out_.ops[loop].results;
+  for (size_t k = 0; k < kept.size(); ++k) Bind(op.results[kept[k]], results[k]);
+  flying.clear();
+  for (const Chain& chain : chains) flying.push_back(op.results[chain.carried]);
+  FlyOn(chains, flying, {results.begin() + static_cast<std::ptrdiff_t>(kept.size()), results.end()});
   if (part_ == Part::kCompute) Await(op);
   return Done();
 }

@@ -61,11 +61,11 @@ Result<> Emitter::Dot_(OpId id) {
   ValueId acc;
   if (zero && dot.tensor_core && dot.promote == 0)
     acc = b_.Constant(inner, 0);
-  else
+  else if (acc = GoOn(id, op.operands[2]); !acc.valid())
     acc = InLayout(Reshape_(Tile(op.operands[2]), type.shape, outside), inside);
 
   auto finish = [&](ValueId value) {
-    Land(id, value);
+    Land(result, value);
     return Done();
   };
 
@@ -111,7 +111,7 @@ Result<> Emitter::Dot_(OpId id) {
                                   {"k_begin", begin}});
     b_.Add(OpKind::kMmaCommit, {}, {});
     if (specialized() && dot.promote == 0) {  // awaited where it is first used
-      Flight flight{id, mma, a_regs ? a_in : ValueId(), {}, {}};
+      Flight flight{id, result, mma, a_regs ? a_in : ValueId(), {}, {}};
       for (const OperandPlan* o : {&dot.a, &dot.b}) {
         if (o->how != OperandPlan::How::kBuffer) continue;
         if (auto c = channel_of_.find(in_.values[o->source].def); c != channel_of_.end())
@@ -190,8 +190,7 @@ void Emitter::BeforeFeeder(OpId id) {
   Settle(count);
 }
 
-void Emitter::Land(OpId dot, ValueId value) {
-  const ValueId result = in_.ops[dot].results[0];
+void Emitter::Land(ValueId result, ValueId value) {
   const Type& type = in_.type(result);
   const auto it = plan_.layouts.find(result);
   const Layout outside = it == plan_.layouts.end() ? ReplicatedLayout(type.shape, plan_.threads())
@@ -211,6 +210,7 @@ void Emitter::Settle(size_t count) {
   std::vector<ValueId> operands;
   std::vector<Type> types;
   for (const Flight& f : done) {
+    if (!f.acc.valid()) continue;
     operands.push_back(f.acc);
     types.push_back(out_.type(f.acc));
   }
@@ -219,9 +219,10 @@ void Emitter::Settle(size_t count) {
   flights_.erase(flights_.begin(), middle);
   const OpId wait = b_.Add(OpKind::kMmaWait, std::move(operands), std::move(types),
                            {{"pending", static_cast<int64_t>(flights_.size())}});
-  for (size_t i = 0; i < done.size(); ++i) {
-    for (const auto& [channel, slot] : done[i].releases) EmitRelease(channel, slot);
-    Land(done[i].dot, out_.ops[wait].results[i]);
+  size_t landed = 0;
+  for (const Flight& f : done) {
+    for (const Due& due : f.releases) EmitRelease(due);
+    if (f.acc.valid()) Land(f.lands, out_.ops[wait].results[landed++]);
   }
 }
 

@@ -16,7 +16,7 @@ ValueId Emitter::Tile(ValueId v) {
     if (def && def->kind == OpKind::kLoad && !map_.count(v)) FlushLoads();
   }
   for (size_t i = 0; i < flights_.size(); ++i)
-    if (in_.ops[flights_[i].dot].results[0] == v) {
+    if (flights_[i].lands == v) {
       Settle(i + 1);
       break;
     }

@@ -56,13 +56,28 @@ class Emitter {
   };
   ValueId TokenSlot(const Token& token);
 
+  static constexpr int64_t kNoSlot = -1;  // where a slot number is carried: none is held yet
+
+  // A slot to be given back; `when` it holds, or always.
+  struct Due {
+    size_t channel;
+    ValueId slot, when;
+  };
   // A product under way: issued and committed, not yet awaited.
   struct Flight {
     OpId dot;
-    ValueId acc;                   // of the instruction, in its layout
-    ValueId a;                     // register operand it still reads, if any
+    ValueId lands;  // the tile value it makes; invalid: nobody's, a later product goes on with it
+    ValueId acc;    // of the instruction, in its layout; invalid likewise
+    ValueId a;      // register operand it still reads, if any
     std::vector<size_t> channels;  // it reads
-    std::vector<std::pair<size_t, ValueId>> releases;  // (channel, slot) due when it is done
+    std::vector<Due> releases;     // when it is done
+  };
+  // A product of a loop that adds to what it made a turn earlier, which nobody else looks at: it
+  // need not be awaited before the next turn's is issued.
+  struct Chain {
+    size_t carried;  // which of the loop's values
+    OpId dot;
+    std::vector<size_t> channels;  // whose slots it gives back
   };
   enum class Part { kEverything, kProducer, kCompute };
   // The ops of one role that pass through scratch, and the bytes they want.
@@ -91,7 +106,7 @@ class Emitter {
   void Produce(size_t channel, size_t site);
   void AwaitFull(size_t channel, OpId reader);
   void Release(size_t channel);
-  void EmitRelease(size_t channel, ValueId slot);
+  void EmitRelease(const Due& due);
   Result<> ProducerOp(OpId id);
   void DropEqualArms(OpId branch, const std::vector<ValueId>& results);
   bool ProducerWants(ValueId v) const { return channels_->control.count(v) > 0; }
@@ -107,7 +122,7 @@ class Emitter {
   Result<> Op_(OpId id);
   Result<> Parallel_(const Op& op);
   bool Keeps(ValueId result) const;
-  Result<> For_(const Op& op);
+  Result<> For_(OpId id);
   Result<> While_(const Op& op);
   Result<> If_(const Op& op);
   bool IsPlainBranch(const Op& op) const;
@@ -160,14 +175,24 @@ class Emitter {
   // Accesses of different threads may meet: the kernel reads what it writes, or writes it again.
   bool SharedTensor(ValueId tensor) const;
 
+  // emit_chain.cc
+  std::vector<Chain> ChainsOf(const Op& loop) const;
+  std::optional<Chain> ChainAt(const Op& loop, size_t carried) const;
+  const Flight* Flying(ValueId v) const;
+  void FlyOn(const std::vector<Chain>& chains, const std::vector<ValueId>& lands,
+             const std::vector<ValueId>& slots);
+  size_t FlyingPast(OpId loop) const;
+  ValueId GoOn(OpId dot, ValueId acc);
+  void YieldSlots(OpId loop, std::vector<ValueId>& values);
+
   // emit_dot.cc
   Result<> Dot_(OpId id);
   // Binds a finished product's result, from the instruction's layout to its class's.
-  void Land(OpId dot, ValueId acc);
-  void Settle(size_t count);
+  void Land(ValueId result, ValueId acc);
+  void Settle(size_t count);  // awaits the oldest `count` products under way
   void FindFeeders();
   void FindFeeders(OpId dot, ValueId operand);
-  void BeforeFeeder(OpId id);  // awaits the oldest `count` products under way
+  void BeforeFeeder(OpId id);
   void SettleAll() { Settle(flights_.size()); }
   ValueId OperandBuffer(OpId dot, bool is_a);
   void StoreOperand(OpId dot, bool is_a);
@@ -187,6 +212,7 @@ class Emitter {
   std::map<int, Scratch> scratch_;  // by role
   ValueId mbar_, phase_;
   std::vector<Flight> flights_;  // oldest first
+  std::map<OpId, std::vector<Chain>> chains_;  // of the loops being emitted
   bool plain_branch_ = false;    // inside arms of register arithmetic only
   int depth_ = 0;
   std::map<OpId, std::set<OpId>> feeders_;  // ops that make register operands: of which products

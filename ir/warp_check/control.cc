@@ -271,7 +271,10 @@ Step Machine::Enter(OpId id) {
   switch (op.kind) {
     case OpKind::kElect: {
       if (who != Who::kAll) return Fail(kWarpForm, op, "an elect stands inside another");
+      const int yes = op.operands.empty() ? 1 : Decide(Get(op.operands[0]));
+      if (yes < 0) return Step::kAsks;
       ++me().frames.back().next;
+      if (!yes) return Step::kDone;
       Push(id, 0, op.s("scope") == "warp" ? Who::kWarps : Who::kElected);
       return Step::kDone;
     }

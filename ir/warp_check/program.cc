@@ -281,6 +281,7 @@ void Program::FindSteering() {
     const Op& op = fn.ops[id];
     if (op.kind == OpKind::kFor) need(op.operands[0]), need(op.operands[1]);
     if (op.kind == OpKind::kIf) need(op.operands[0]);
+    if (op.kind == OpKind::kElect && !op.operands.empty()) need(op.operands[0]);
     if (op.kind == OpKind::kWhile) need(fn.ops[fn.blocks[op.regions[0]].ops.back()].operands[0]);
     if (op.kind == OpKind::kMbarWait) need(op.operands[1]);
     if (op.kind == OpKind::kMma)
