@@ -18,37 +18,33 @@ DocId DocStore::Add(Doc doc) {
   return docs_.Add(std::move(doc));
 }
 
-bool DocStore::Fits(Todo first, const std::vector<Todo>& rest, int room) const {
-  std::vector<Todo> stack = {first};
+bool DocStore::Fits(Item first, const std::vector<Item>& rest, int room) const {
+  std::vector<Item> stack = {first};
   size_t left = rest.size();
   while (room >= 0) {
     if (stack.empty()) {
       if (left == 0) return true;
       stack.push_back(rest[--left]);
     }
-    const Todo todo = stack.back();
+    const Item item = stack.back();
     stack.pop_back();
-    const Doc& doc = docs_[todo.doc];
+    const Doc& doc = docs_[item.doc];
     switch (doc.kind) {
-      case Kind::kText:
-        room -= Columns(doc.text);
-        break;
-      case Kind::kComment:
-        break;
+      case Kind::kText: room -= Columns(doc.text); break;
+      case Kind::kComment: break;
       case Kind::kLine:
-        if (!todo.flat) return true;
+        if (!item.flat) return true;
         room -= 1;
         break;
       case Kind::kSoft:
-        if (!todo.flat) return true;
+        if (!item.flat) return true;
         break;
-      case Kind::kHard:
-        return true;
+      case Kind::kHard: return true;
       case Kind::kConcat:
       case Kind::kGroup:
       case Kind::kAlign:
       case Kind::kNest:  // what follows the group may still break: only the group is flat
-        for (size_t i = doc.kids.size(); i-- > 0;) stack.push_back({doc.kids[i], 0, todo.flat});
+        for (size_t i = doc.kids.size(); i-- > 0;) stack.push_back({doc.kids[i], 0, item.flat});
         break;
     }
   }
@@ -58,12 +54,12 @@ bool DocStore::Fits(Todo first, const std::vector<Todo>& rest, int room) const {
 std::string DocStore::Render(DocId root, int indent) const {
   std::string out;
   int column = indent;
-  std::vector<Todo> stack = {{root, indent, false}};
+  std::vector<Item> stack = {{root, indent, false}};
   while (!stack.empty()) {
-    const Todo todo = stack.back();
+    const Item item = stack.back();
     stack.pop_back();
-    const Doc& doc = docs_[todo.doc];
-    Todo kids = todo;
+    const Doc& doc = docs_[item.doc];
+    Item kids = item;
     switch (doc.kind) {
       case Kind::kText:
       case Kind::kComment:
@@ -73,27 +69,22 @@ std::string DocStore::Render(DocId root, int indent) const {
       case Kind::kLine:
       case Kind::kSoft:
       case Kind::kHard:
-        if (todo.flat && doc.kind != Kind::kHard) {
+        if (item.flat && doc.kind != Kind::kHard) {
           if (doc.kind == Kind::kLine) out += ' ', ++column;
           continue;
         }
         while (!out.empty() && out.back() == ' ') out.pop_back();
         out += '\n';
-        out.append(static_cast<size_t>(todo.indent), ' ');
-        column = todo.indent;
+        out.append(static_cast<size_t>(item.indent), ' ');
+        column = item.indent;
         continue;
-      case Kind::kConcat:
-        break;
+      case Kind::kConcat: break;
       case Kind::kGroup:
-        kids.flat = todo.flat ||
-                    (!doc.has_hard && Fits({todo.doc, 0, true}, stack, kLineWidth - column));
+        kids.flat =
+            item.flat || (!doc.has_hard && Fits({item.doc, 0, true}, stack, kLineWidth - column));
         break;
-      case Kind::kAlign:
-        kids.indent = column;
-        break;
-      case Kind::kNest:
-        kids.indent = todo.indent + doc.columns;
-        break;
+      case Kind::kAlign: kids.indent = column; break;
+      case Kind::kNest: kids.indent = item.indent + doc.columns; break;
     }
     for (size_t i = doc.kids.size(); i-- > 0;)
       stack.push_back({doc.kids[i], kids.indent, kids.flat});

@@ -56,13 +56,13 @@ class DocStore {
     std::string text = {};
     std::vector<DocId> kids = {};
   };
-  struct Todo {
+  struct Item {
     DocId doc;
     int indent;
     bool flat;
   };
   DocId Add(Doc doc);
-  bool Fits(Todo first, const std::vector<Todo>& rest, int room) const;
+  bool Fits(Item first, const std::vector<Item>& rest, int room) const;
 
   IdVector<DocId, Doc> docs_;
 };

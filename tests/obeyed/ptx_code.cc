@@ -161,12 +161,12 @@ void Code::FindLoops() {
       Loop& loop = loops[header];
       loop.header = header;
       loop.blocks.insert(header);
-      std::vector<int> todo = {static_cast<int>(b)};
-      while (!todo.empty()) {
-        const int x = todo.back();
-        todo.pop_back();
+      std::vector<int> work = {static_cast<int>(b)};
+      while (!work.empty()) {
+        const int x = work.back();
+        work.pop_back();
         if (!loop.blocks.insert(x).second) continue;
-        for (int p : before[static_cast<size_t>(x)]) todo.push_back(p);
+        for (int p : before[static_cast<size_t>(x)]) work.push_back(p);
       }
     }
   for (auto& [header, loop] : loops) {
@@ -313,27 +313,27 @@ std::vector<int> Code::Next(int block, int warp) const {
 
 std::set<int> Code::ReachedBy(int warp) const {
   std::set<int> reached;
-  std::vector<int> todo = {0};
-  while (!todo.empty()) {
-    const int b = todo.back();
-    todo.pop_back();
+  std::vector<int> work = {0};
+  while (!work.empty()) {
+    const int b = work.back();
+    work.pop_back();
     if (!reached.insert(b).second) continue;
-    for (int next : Next(b, warp)) todo.push_back(next);
+    for (int next : Next(b, warp)) work.push_back(next);
   }
   return reached;
 }
 
 std::set<int> Code::Following(const Loop& loop) const {
   std::set<int> reached;
-  std::vector<int> todo;
+  std::vector<int> work;
   for (int b : loop.blocks)
     for (int next : blocks_[static_cast<size_t>(b)].next)
-      if (!loop.blocks.count(next)) todo.push_back(next);
-  while (!todo.empty()) {
-    const int b = todo.back();
-    todo.pop_back();
+      if (!loop.blocks.count(next)) work.push_back(next);
+  while (!work.empty()) {
+    const int b = work.back();
+    work.pop_back();
     if (!reached.insert(b).second) continue;
-    for (int next : blocks_[static_cast<size_t>(b)].next) todo.push_back(next);
+    for (int next : blocks_[static_cast<size_t>(b)].next) work.push_back(next);
   }
   return reached;
 }
