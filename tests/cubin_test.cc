@@ -1,9 +1,8 @@
-// Every call of the `test` blocks of one .tile file, compiled to PTX with one role and with
-// --schedule=solve's roles, and assembled by ptxas: the
+// Every call of the `test` blocks of .tile files, compiled to PTX and assembled by ptxas: the
 // assembler is an independent judge of what the backend writes, and says what became of registers.
 // Nothing may spill, and no product may be serialised.
 //
-//   cubin_test FILE.tile…
+//   cubin_test SCHEDULE… FILE.tile
 //
 // Where there is no ptxas the test says so and is skipped (exit code 77).
 //
@@ -14,9 +13,9 @@
 #include <cstdlib>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "api/pipeline.h"
-#include "api/stdlib.h"
 #include "backend/ptxas.h"
 #include "support/diag.h"
 #include "tests/test_calls.h"
@@ -35,32 +34,8 @@ class Assembler {
  public:
   explicit Assembler(std::string ptxas) : ptxas_(std::move(ptxas)) {}
 
-  // Number of calls that failed.
-  int File(const std::string& path) {
-    api::Loaded loaded;
-    DiagSink diags;
-    auto program = api::LoadProgram(loaded.sources, path, api::StandardLibrary(), diags);
-    if (!program.ok()) {
-      fmt::print("{}", RenderAll(diags, loaded.sources));
-      return 1;
-    }
-    loaded.program = std::move(*program);
-    int failed = 0;
-    for (const frontend::TestInfo& test : loaded.program->tests())
-      for (const frontend::TestCallInfo& call : test.calls) {
-        for (const char* schedule : {"sequential", "solve"}) {
-          DiagSink said;
-          const auto clean = One(loaded, call, schedule, said);
-          if (!clean.ok()) fmt::print("{}", RenderAll(said, loaded.sources));
-          if (!clean.ok() || !*clean) ++failed;
-        }
-      }
-    return failed;
-  }
-
- private:
   Result<bool> One(const api::Loaded& loaded, const frontend::TestCallInfo& call,
-                   const char* schedule, DiagSink& diags) {
+                   const std::string& schedule, DiagSink& diags) {
     TRY(const api::Call bound, BindDense(*loaded.program, call, diags));
     api::PipelineOptions options;
     options.schedule = schedule;
@@ -83,6 +58,7 @@ class Assembler {
     return judged.clean();
   }
 
+ private:
   std::string ptxas_;
   std::set<std::string> seen_;
 };
@@ -94,9 +70,13 @@ int Main(int argc, char** argv) {
     fmt::print("SKIP: no ptxas on this machine\n");
     return kSkipped;
   }
+  if (argc < 3) return 2;
   Assembler assembler(ptxas);
-  int failed = 0;
-  for (int i = 1; i < argc; ++i) failed += assembler.File(argv[i]);
+  const int failed = VisitCalls(argv[argc - 1], std::vector<std::string>(argv + 1, argv + argc - 1),
+                                [&](const api::Loaded& loaded, const frontend::TestCallInfo& call,
+                                    const std::string& schedule, DiagSink& diags) {
+                                  return assembler.One(loaded, call, schedule, diags);
+                                });
   return failed == 0 ? 0 : 1;
 }
 

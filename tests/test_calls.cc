@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "api/stdlib.h"
+
 namespace tilec {
 
 std::string CallText(const frontend::TestCallInfo& call) {
@@ -27,6 +29,29 @@ Result<api::Call> BindDense(const frontend::Program& program, const frontend::Te
     tensors[p.name] = view;
   }
   return api::BindCall(program, signature, api::ForRuntime(signature), values, tensors, diags);
+}
+
+int VisitCalls(const std::string& path, const std::vector<std::string>& schedules,
+               const CallVisitor& visit) {
+  api::Loaded loaded;
+  DiagSink diags;
+  auto program = api::LoadProgram(loaded.sources, path, api::StandardLibrary(), diags);
+  if (!program.ok()) {
+    fmt::print("{}", RenderAll(diags, loaded.sources));
+    return 1;
+  }
+  loaded.program = std::move(*program);
+  int failed = 0;
+  for (const frontend::TestInfo& test : loaded.program->tests())
+    for (const frontend::TestCallInfo& call : test.calls)
+      for (const std::string& schedule : schedules) {
+        DiagSink said;
+        const Result<bool> good = visit(loaded, call, schedule, said);
+        if (!good.ok())
+          fmt::print("{} {}\n{}", CallText(call), schedule, RenderAll(said, loaded.sources));
+        failed += !good.ok() || !*good;
+      }
+  return failed;
 }
 
 }  // namespace tilec

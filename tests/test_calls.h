@@ -3,9 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "api/call.h"
+#include "api/pipeline.h"
 #include "frontend/frontend.h"
 #include "support/diag.h"
 #include "support/result.h"
@@ -18,5 +21,12 @@ std::string CallText(const frontend::TestCallInfo& call);
 // Tensors as a launch on a device would bring them: dense, their first byte aligned.
 Result<api::Call> BindDense(const frontend::Program& program, const frontend::TestCallInfo& call,
                             DiagSink& diags);
+
+// Visits every call of the `test` blocks of a .tile file with every schedule. Prints why a file or
+// a call failed, and returns how many did: by a diagnostic, or because the visitor says false.
+using CallVisitor = std::function<Result<bool>(const api::Loaded&, const frontend::TestCallInfo&,
+                                               const std::string& schedule, DiagSink&)>;
+int VisitCalls(const std::string& path, const std::vector<std::string>& schedules,
+               const CallVisitor& visit);
 
 }  // namespace tilec

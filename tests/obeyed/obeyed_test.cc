@@ -14,7 +14,6 @@
 #include <set>
 
 #include "api/pipeline.h"
-#include "api/stdlib.h"
 #include "tests/obeyed/wanted.h"
 #include "tests/test_calls.h"
 
@@ -47,31 +46,10 @@ struct Counts {
 
 class Tester {
  public:
-  int File(const std::string& path) {
-    api::Loaded loaded;
-    DiagSink diags;
-    auto program = api::LoadProgram(loaded.sources, path, api::StandardLibrary(), diags);
-    if (!program.ok()) {
-      fmt::print("{}", RenderAll(diags, loaded.sources));
-      return 1;
-    }
-    loaded.program = std::move(*program);
-    int failed = 0;
-    for (const frontend::TestInfo& test : loaded.program->tests())
-      for (const frontend::TestCallInfo& call : test.calls)
-        for (const char* schedule : {"solve", "solve:slices=2"}) {
-          DiagSink said;
-          const Result<bool> obeys = One(loaded, call, schedule, said);
-          if (!obeys.ok()) fmt::print("{}", RenderAll(said, loaded.sources));
-          failed += !obeys.ok() || !*obeys;
-        }
-    return failed;
-  }
   const Counts& counts() const { return counts_; }
 
- private:
   Result<bool> One(const api::Loaded& loaded, const frontend::TestCallInfo& call,
-                   const char* schedule, DiagSink& diags) {
+                   const std::string& schedule, DiagSink& diags) {
     TRY(const api::Call bound, BindDense(*loaded.program, call, diags));
     api::PipelineOptions options;
     options.schedule = schedule;
@@ -128,6 +106,7 @@ class Tester {
     return good;
   }
 
+ private:
   bool IsKnown(const std::string& call, const std::string& schedule, const std::string& fault) {
     for (size_t i = 0; i < std::size(kKnown); ++i) {
       const Known& k = kKnown[i];
@@ -202,7 +181,12 @@ int Main(int argc, char** argv) {
   if (argc < 3) return 2;
   Tester tester;
   int failed = 0;
-  for (int i = 2; i < argc; ++i) failed += tester.File(argv[i]);
+  for (int i = 2; i < argc; ++i)
+    failed += VisitCalls(argv[i], {"solve", "solve:slices=2"},
+                         [&](const api::Loaded& loaded, const frontend::TestCallInfo& call,
+                             const std::string& schedule, DiagSink& diags) {
+                           return tester.One(loaded, call, schedule, diags);
+                         });
   const Counts& c = tester.counts();
   fmt::print(
       "{} programs, {} of them not by a schedule; {} loops, {} turns: {} products, {} masses in "

@@ -15,7 +15,6 @@
 #include <string>
 
 #include "api/pipeline.h"
-#include "api/stdlib.h"
 #include "ir/text.h"
 #include "ir/warp_check/check.h"
 #include "ir/warp_check/rate.h"
@@ -36,38 +35,17 @@ struct Counts {
 class Tester {
  public:
   Tester(ir::Target target, bool all) : target_(std::move(target)), all_(all) {}
-  int File(const std::string& path) {
-    api::Loaded loaded;
-    DiagSink diags;
-    auto program = api::LoadProgram(loaded.sources, path, api::StandardLibrary(), diags);
-    if (!program.ok()) {
-      fmt::print("{}", RenderAll(diags, loaded.sources));
-      return 1;
-    }
-    loaded.program = std::move(*program);
-    int failed = 0;
-    for (const frontend::TestInfo& test : loaded.program->tests())
-      for (const frontend::TestCallInfo& call : test.calls)
-        for (const char* schedule : {"sequential", "solve"}) {
-          DiagSink said;
-          if (!One(loaded, call, schedule, said).ok()) {
-            fmt::print("{} {}\n{}", call.kernel, schedule, RenderAll(said, loaded.sources));
-            ++failed;
-          }
-        }
-    return failed;
-  }
   const Counts& counts() const { return counts_; }
 
- private:
-  Result<> One(const api::Loaded& loaded, const frontend::TestCallInfo& call, const char* schedule,
-               DiagSink& diags) {
+  // false: never; what is not accepted is a diagnostic, what survives is counted.
+  Result<bool> One(const api::Loaded& loaded, const frontend::TestCallInfo& call,
+                   const std::string& schedule, DiagSink& diags) {
     TRY(const api::Call bound, BindDense(*loaded.program, call, diags));
     api::PipelineOptions options;
     options.schedule = schedule;
     TRY(ir::Function fn, api::MakeTileIr(loaded, call.kernel, bound, nullptr, diags));
     TRY(fn, api::LowerToWarps(loaded, std::move(fn), options, nullptr, diags));  // accepts it
-    if (!seen_.insert(ir::Print(fn)).second) return Done();
+    if (!seen_.insert(ir::Print(fn)).second) return true;
     ++counts_.programs;
     const auto start = std::chrono::steady_clock::now();
     TRY(const ir::WarpCheckStats stats, ir::CheckWarps(fn, {}, diags));
@@ -110,9 +88,10 @@ class Tester {
           break;
       }
     }
-    return Done();
+    return true;
   }
 
+ private:
   ir::Target target_;
   std::set<std::string> seen_;
   bool all_;
@@ -126,7 +105,11 @@ int Main(int argc, char** argv) {
   const bool all = argc > 1 && std::string(argv[1]) == "--all";
   Tester tester(std::move(*target), all);
   int failed = 0;
-  for (int i = all ? 2 : 1; i < argc; ++i) failed += tester.File(argv[i]);
+  for (int i = all ? 2 : 1; i < argc; ++i)
+    failed += VisitCalls(argv[i], {"sequential", "solve"},
+                         [&](const api::Loaded& loaded, const frontend::TestCallInfo& call,
+                             const std::string& schedule,
+                             DiagSink& said) { return tester.One(loaded, call, schedule, said); });
   const Counts& c = tester.counts();
   fmt::print(
       "{} programs accepted, slowest {:.2f} ms; {} mutants: {} rejected, {} no mistake, {} "
