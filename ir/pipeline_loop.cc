@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "ir/passes/rewrite.h"
+
 namespace tilec::ir {
 namespace {
 
@@ -206,18 +208,7 @@ class Rewriter {
     return turn.replicated[{ref.value, stage}] = fn_.ops[copy].results[0];
   }
   OpId Clone(Builder& b, Turn& turn, OpId id, int stage) {
-    const Op op = fn_.ops[id];  // a copy: adding moves the ops
-    std::vector<ValueId> operands;
-    for (ValueId v : op.operands) operands.push_back(Get(b, turn, v, stage));
-    std::vector<Type> types;
-    for (ValueId r : op.results) types.push_back(fn_.type(r));
-    const Span outer = b.span();
-    b.SetSpan(op.at);
-    const OpId copy = b.Add(op.kind, std::move(operands), std::move(types), op.attrs);
-    b.SetSpan(outer);
-    for (size_t i = 0; i < op.results.size(); ++i)
-      fn_.values[fn_.ops[copy].results[i]].name = fn_.values[op.results[i]].name;
-    return copy;
+    return CloneOp(b, fn_, id, [&](ValueId v) { return Get(b, turn, v, stage); });
   }
   void Emit(Builder& b, Turn& turn) {
     for (const PlannedOp& planned : plan_.order) {
@@ -330,22 +321,15 @@ class Rewriter {
     const OpId copy = b.Add(OpKind::kFor, loop_.operands, ResultTypes(), {{"step", step_}});
     const BlockId block = fn_.AddBlock(copy);
     fn_.ops[copy].regions.push_back(block);
-    std::map<ValueId, ValueId> map;
+    ValueMap map;
     for (ValueId arg : args_) map[arg] = fn_.AddArg(block, fn_.type(arg), fn_.values[arg].name);
     std::map<OpId, int> roles;
     for (const PlannedOp& op : plan_.order) roles[op.op] = op.role;
     Builder t(fn_, block);
     for (OpId id : body_ops_) {
-      const Op op = fn_.ops[id];
-      std::vector<ValueId> operands;
-      for (ValueId v : op.operands) operands.push_back(map.count(v) ? map[v] : v);
-      std::vector<Type> types;
-      for (ValueId r : op.results) types.push_back(fn_.type(r));
-      t.SetSpan(op.at);
-      const OpId clone = t.Add(op.kind, std::move(operands), std::move(types), op.attrs);
+      const OpId clone = CloneOp(t, fn_, id, map);
       if (auto it = roles.find(id); it != roles.end() && it->second >= 0)
         fn_.ops[clone].set("role", int64_t{it->second});
-      for (size_t i = 0; i < op.results.size(); ++i) map[op.results[i]] = fn_.ops[clone].results[i];
     }
     return fn_.ops[copy].results;
   }
@@ -386,7 +370,7 @@ class Rewriter {
       }
       results = fn_.ops[branch].results;
     }
-    std::map<ValueId, ValueId> outer;
+    ValueMap outer;
     for (size_t i = 0; i < results.size(); ++i) {
       outer[loop_.results[i]] = results[i];
       if (fn_.values[results[i]].name.empty())
@@ -397,9 +381,8 @@ class Rewriter {
       Forward(id, outer);
     }
   }
-  void Forward(OpId id, const std::map<ValueId, ValueId>& map) {
-    for (ValueId& v : fn_.ops[id].operands)
-      if (auto it = map.find(v); it != map.end()) v = it->second;
+  void Forward(OpId id, const ValueMap& map) {
+    for (ValueId& v : fn_.ops[id].operands) v = At(map, v);
     for (BlockId region : fn_.ops[id].regions)
       for (OpId inner : fn_.blocks[region].ops) Forward(inner, map);
   }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/kernel_time.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "scheduler/body_facts.h"
 #include "scheduler/bounds.h"
+#include "scheduler/op_work.h"
 #include "scheduler/program_cut.h"
 
 namespace tilec::scheduler {
@@ -54,10 +53,6 @@ bool Fits(const Graph& graph) {
   return smem <= graph.machine.smem_bytes;
 }
 
-bool IsMemory(OpKind kind) {
-  return kind == OpKind::kLoad || kind == OpKind::kStore || kind == OpKind::kAtomic;
-}
-
 // What stands outside the innermost loops.
 class Outside {
  public:
@@ -96,23 +91,9 @@ class Outside {
 
   void Add(const Op& op, double times) {
     if (IsFree(op.kind) || op.kind == OpKind::kYield) return;
-    ir::Work work;
-    for (ir::ValueId v : op.operands) Grow(v, &work);
-    for (ir::ValueId v : op.results) Grow(v, &work);
+    const ir::Work work = WorkOf(fn_, op, [](ir::ValueId) { return 1; });
     if (work.elements <= 1) return;
-    const ir::ValueId moved =
-        op.kind == OpKind::kLoad || !IsMemory(op.kind) ? op.results[0] : op.operands[1];
-    const ir::Type& type = fn_.type(moved);
-    if (IsMemory(op.kind))
-      work.bytes = static_cast<double>(type.elements()) * ir::Info(type.dtype).bits / 8;
-    std::string name = ir::Info(op.kind).mnemonic;
-    if (op.kind == OpKind::kReduce) name += "." + op.s("kind");
-    if (op.kind == OpKind::kDot) {
-      const ir::Type& a = fn_.type(op.operands[0]);
-      name += fmt::format(".{}", ir::Info(a.dtype).bits);
-      work.flops = 2 * static_cast<double>(type.elements()) * static_cast<double>(a.shape.back());
-    }
-    const ir::OpCost* cost = target_.CostOf(name);
+    const ir::OpCost* cost = target_.CostOf(CostName(fn_, op));
     if (cost == nullptr) return;
     double unit = 0;
     for (const ir::TargetUse& use : cost->uses)
@@ -123,12 +104,6 @@ class Outside {
     const bool waits = op.kind == OpKind::kLoad || op.kind == OpKind::kDot;
     const double latency = waits ? static_cast<double>(cost->latency.At(work)) : 0;
     cycles += times * std::max({unit, issue, latency});
-  }
-  void Grow(ir::ValueId v, ir::Work* work) const {
-    const ir::Type& type = fn_.type(v);
-    if (!type.is_tile()) return;
-    work->elements = std::max(work->elements, static_cast<double>(type.elements()));
-    work->rows = static_cast<double>(type.elements());
   }
 
   const Function& fn_;

@@ -137,25 +137,14 @@ class Guard {
   }
 
   void Copy(const std::vector<OpId>& ops, BlockId block, const std::set<OpId>& masks) {
-    std::map<ValueId, ValueId> map;
-    const auto at = [&](ValueId v) { return map.count(v) ? map[v] : v; };
+    ValueMap map;
     Builder b(fn_, block);
     for (OpId id : ops) {
-      const Op op = fn_.ops[id];  // a copy: adding moves the ops
-      if (masks.count(id)) {
-        map[op.results[0]] = at(op.operands[1]);
-        continue;
-      }
-      std::vector<ValueId> operands;
-      for (ValueId v : op.operands) operands.push_back(at(v));
-      std::vector<Type> types;
-      for (ValueId r : op.results) types.push_back(fn_.type(r));
-      b.SetSpan(op.at);
-      const OpId copy = b.Add(op.kind, std::move(operands), std::move(types), op.attrs);
-      for (size_t i = 0; i < op.results.size(); ++i) {
-        map[op.results[i]] = fn_.ops[copy].results[i];
-        fn_.values[fn_.ops[copy].results[i]].name = fn_.values[op.results[i]].name;
-      }
+      const Op& op = fn_.ops[id];
+      if (masks.count(id))
+        map[op.results[0]] = At(map, op.operands[1]);
+      else
+        CloneOp(b, fn_, id, map);
     }
   }
 

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "ir/function.h"
@@ -30,6 +32,37 @@ class Forwarding {
  private:
   std::vector<ValueId> to_;
 };
+
+// A copy of an op without regions, at the end of b's block: it reads replacement(v) for every
+// operand v, and its results have the names of the original's.
+template <typename F>
+OpId CloneOp(Builder& b, Function& fn, OpId id, F&& replacement) {
+  const Op op = fn.ops[id];  // a copy: adding moves the ops
+  std::vector<ValueId> operands;
+  for (ValueId v : op.operands) operands.push_back(replacement(v));
+  std::vector<Type> types;
+  for (ValueId r : op.results) types.push_back(fn.type(r));
+  const Span outer = b.span();
+  b.SetSpan(op.at);
+  const OpId copy = b.Add(op.kind, std::move(operands), std::move(types), op.attrs);
+  b.SetSpan(outer);
+  for (size_t i = 0; i < op.results.size(); ++i)
+    fn.values[fn.ops[copy].results[i]].name = fn.values[op.results[i]].name;
+  return copy;
+}
+
+// The same with replacements from a map, to which the results are added.
+using ValueMap = std::map<ValueId, ValueId>;
+inline ValueId At(const ValueMap& map, ValueId v) {
+  const auto it = map.find(v);
+  return it == map.end() ? v : it->second;
+}
+inline OpId CloneOp(Builder& b, Function& fn, OpId id, ValueMap& map) {
+  const OpId copy = CloneOp(b, fn, id, [&](ValueId v) { return At(map, v); });
+  for (size_t i = 0; i < fn.ops[id].results.size(); ++i)
+    map[fn.ops[id].results[i]] = fn.ops[copy].results[i];
+  return copy;
+}
 
 // Calls visit(op, out) for each op of the block in order; `out` collects the block's new ops.
 template <typename F>

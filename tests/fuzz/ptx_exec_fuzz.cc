@@ -22,6 +22,7 @@
 
 #include "runtime/emulator/judge/finding.h"
 #include "tests/conformance/run.h"
+#include "tests/fuzz/inputs.h"
 #include "tests/fuzz/last_input.h"
 
 namespace {
@@ -290,34 +291,22 @@ bool OneText(std::vector<Machine>& machines, Fuzzer& dice, const std::vector<uin
 }  // namespace
 
 int main(int argc, char** argv) {
-  double seconds = 5;
-  uint64_t seed = 1, most = 0, only = 0;
   CLI::App app("PTX that loads: the executor and the judge under fire");
-  app.add_option("--seconds", seconds);
-  app.add_option("--launches", most);
-  app.add_option("--seed", seed);
-  app.add_option("--only", only, "this input alone, from 1");
+  fuzz::Inputs inputs(app, "--launches");
   CLI11_PARSE(app, argc, argv);
   fuzz::ShowLastInputOnDeath();
   Fuzzer dice;
   const std::vector<uint8_t> content = Memory();
-  dice.Seed(seed);
+  dice.Seed(inputs.seed);
   std::vector<Machine> machines;
   for (int k = 0; k < 24; ++k) machines.emplace_back(dice, content);
   Counts n;
-  const auto start = std::chrono::steady_clock::now();
-  auto since = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
-  double told = 0;
-  for (uint64_t k = only > 0 ? only : 1; only > 0 ? k == only : true; ++k) {
-    if (most > 0 ? n.launches >= most : since() >= seconds) break;
-    fuzz::Last().seed = seed, fuzz::Last().index = k;
-    dice.Seed(fuzz::InputSeed(seed, k));
+  for (uint64_t k; inputs.Next(n.launches, &k);) {
+    fuzz::Last().seed = inputs.seed, fuzz::Last().index = k;
+    dice.Seed(fuzz::InputSeed(inputs.seed, k));
     if (!OneText(machines, dice, content, n)) return fuzz::PrintLast(), 1;
-    if (since() < told + 60) continue;
-    told = since();
-    std::printf("%.0f s: %llu texts, %llu launches\n", told,
+    if (!inputs.Minute()) continue;
+    std::printf("%.0f s: %llu texts, %llu launches\n", inputs.Seconds(),
                 static_cast<unsigned long long>(n.texts),
                 static_cast<unsigned long long>(n.launches));
     std::fflush(stdout);
@@ -325,9 +314,9 @@ int main(int argc, char** argv) {
   std::printf(
       "seed %llu: %llu texts, %llu loaded, %llu launches, %llu finished, %llu with findings, "
       "%.0f s\n",
-      static_cast<unsigned long long>(seed), static_cast<unsigned long long>(n.texts),
+      static_cast<unsigned long long>(inputs.seed), static_cast<unsigned long long>(n.texts),
       static_cast<unsigned long long>(n.loaded), static_cast<unsigned long long>(n.launches),
       static_cast<unsigned long long>(n.finished), static_cast<unsigned long long>(n.found),
-      since());
-  return only > 0 || (n.loaded * 2 > n.texts && n.finished > 0) ? 0 : 1;
+      inputs.Seconds());
+  return inputs.only > 0 || (n.loaded * 2 > n.texts && n.finished > 0) ? 0 : 1;
 }

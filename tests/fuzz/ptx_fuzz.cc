@@ -23,6 +23,7 @@
 #include "runtime/device.h"
 #include "runtime/emulator/judge/finding.h"
 #include "tests/conformance/case.h"
+#include "tests/fuzz/inputs.h"
 #include "tests/fuzz/last_input.h"
 
 namespace {
@@ -222,13 +223,8 @@ std::vector<std::string> LongTexts() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  double seconds = 5;
-  uint64_t seed = 1, most = 0, only = 0;
   CLI::App app("damaged PTX: the reader under fire");
-  app.add_option("--seconds", seconds);
-  app.add_option("--texts", most);
-  app.add_option("--seed", seed);
-  app.add_option("--only", only, "this input alone, from 1");
+  tilec::fuzz::Inputs inputs(app, "--texts");
   CLI11_PARSE(app, argc, argv);
   tilec::fuzz::ShowLastInputOnDeath();
   const std::vector<std::string> small = ShortTexts(), large = LongTexts();
@@ -244,18 +240,12 @@ int main(int argc, char** argv) {
   const auto in = device->Alloc(4096, diags), out = device->Alloc(4096, diags);
   if (!in.ok() || !out.ok()) return 1;
   uint64_t texts = 0, loaded = 0, launches = 0, finished = 0, findings = 0;
-  const auto start = std::chrono::steady_clock::now();
-  auto since = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
-  double told = 0;
   std::mt19937_64 rng;
-  for (uint64_t k = only > 0 ? only : 1; only > 0 ? k == only : true; ++k) {
-    if (most > 0 ? texts >= most : since() >= seconds) break;
-    rng.seed(tilec::fuzz::InputSeed(seed, k));
+  for (uint64_t k; inputs.Next(texts, &k);) {
+    rng.seed(tilec::fuzz::InputSeed(inputs.seed, k));
     const std::vector<std::string>& corpus = rng() % 512 == 0 ? large : small;
     const std::string& whole = corpus[rng() % corpus.size()];
-    tilec::fuzz::Last() = {seed, k,
+    tilec::fuzz::Last() = {inputs.seed, k,
                            Mutate(rng() % 16 == 0 ? whole : Excerpt(whole, rng), rng, corpus)};
     ++texts;
     diags.Clear();
@@ -283,16 +273,15 @@ int main(int argc, char** argv) {
       findings += options.report->findings().size();
       options.report->Clear();
     }
-    if (since() < told + 60) continue;
-    told = since();
-    printf("%.0f s: %llu texts\n", told, static_cast<unsigned long long>(texts));
+    if (!inputs.Minute()) continue;
+    printf("%.0f s: %llu texts\n", inputs.Seconds(), static_cast<unsigned long long>(texts));
     fflush(stdout);
   }
   printf(
       "seed %llu: %llu texts, %llu loaded, %llu launches, %llu finished, %llu findings, %.0f s\n",
-      static_cast<unsigned long long>(seed), static_cast<unsigned long long>(texts),
+      static_cast<unsigned long long>(inputs.seed), static_cast<unsigned long long>(texts),
       static_cast<unsigned long long>(loaded), static_cast<unsigned long long>(launches),
       static_cast<unsigned long long>(finished), static_cast<unsigned long long>(findings),
-      since());
-  return only > 0 || (loaded > 0 && finished > 0) ? 0 : 1;
+      inputs.Seconds());
+  return inputs.only > 0 || (loaded > 0 && finished > 0) ? 0 : 1;
 }

@@ -3,14 +3,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/pipeline_loop.h"
+#include "tests/unit/lower/helper.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
-
-#include "ir/interpret.h"
-#include "ir/text.h"
-#include "ir/verify.h"
 
 namespace tilec::ir {
 namespace {
@@ -72,15 +69,6 @@ constexpr const char* kLoop = R"(func @chain tile {
   }
 }
 )";
-
-Function Parsed(const char* text) {
-  DiagSink diags;
-  SourceMap sources;
-  const int32_t file = sources.Add("chain.ir", text);
-  Result<Function> fn = ParseFunction(sources.text(file), diags, file);
-  EXPECT_TRUE(fn.ok() && Verify(*fn, diags).ok()) << RenderAll(diags, sources);
-  return std::move(*fn);
-}
 
 OpId LoopOf(const Function& fn) {
   for (OpId id : OpsInOrder(fn))

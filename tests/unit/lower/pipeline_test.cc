@@ -3,11 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "ir/interpret.h"
 #include "ir/lower/sequential.h"
 #include "ir/passes/passes.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "tests/unit/lower/helper.h"
 
 namespace tilec::ir {
 namespace {
@@ -55,15 +53,6 @@ constexpr const char* kChain = R"(func @chain tile {
   }
 }
 )";
-
-Function Parsed(const char* text) {
-  DiagSink diags;
-  SourceMap sources;
-  const int32_t file = sources.Add("chain.ir", text);
-  Result<Function> fn = ParseFunction(sources.text(file), diags, file);
-  EXPECT_TRUE(fn.ok() && Verify(*fn, diags).ok()) << RenderAll(diags, sources);
-  return std::move(*fn);
-}
 
 TEST(PipelineProducts, KeepsEveryValueForEveryTripCount) {
   const Function before = Parsed(kChain);
@@ -117,7 +106,7 @@ TEST(PipelineProducts, LeavesOtherLoopsAlone) {
   ASSERT_NE(at, std::string::npos);
   text.replace(at, 16, "dot %ab, %kx, %zs");
   text.insert(text.find("%kt = load"), "%ab = cast %a : bf16[64, 64]\n        ");
-  Function fn = Parsed(text.c_str());
+  Function fn = Parsed(text);
   const std::string unchanged = Print(fn);
   DiagSink diags;
   PassContext cx{diags, 0};

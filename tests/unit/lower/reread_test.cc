@@ -3,11 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "ir/interpret.h"
 #include "ir/lower/sequential.h"
 #include "ir/passes/passes.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "tests/unit/lower/helper.h"
 
 namespace tilec::ir {
 namespace {
@@ -41,35 +39,13 @@ constexpr const char* kRows = R"(func @rows tile {
 }
 )";
 
-Function Parsed(std::string_view text) {
-  DiagSink diags;
-  SourceMap sources;
-  const int32_t file = sources.Add("rows.ir", std::string(text));
-  Result<Function> fn = ParseFunction(sources.text(file), diags, file);
-  EXPECT_TRUE(fn.ok() && Verify(*fn, diags).ok()) << RenderAll(diags, sources);
-  return std::move(*fn);
-}
-
-std::string With(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-  return text;
-}
-
-int Count(const Function& fn, OpKind kind) {
-  int n = 0;
-  for (OpId id : OpsInOrder(fn)) n += fn.ops[id].kind == kind;
-  return n;
-}
-
 Function Reread(const Function& before, int changes) {
   Function after = before;
   DiagSink diags;
-  SourceMap sources;
   PassContext cx{diags, 0};
   EXPECT_TRUE(RereadTiles(after, cx).ok());
   EXPECT_EQ(cx.changes, changes);
-  EXPECT_TRUE(Verify(after, diags).ok()) << RenderAll(diags, sources) << Print(after);
+  ExpectVerified(after);
   return after;
 }
 

@@ -3,11 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "ir/interpret.h"
 #include "ir/passes/passes.h"
 #include "ir/slice_rows.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "tests/unit/lower/helper.h"
 
 namespace tilec::ir {
 namespace {
@@ -51,30 +49,13 @@ constexpr const char* kMasked = R"(func @masked tile {
 }
 )";
 
-Function Parsed(std::string_view text) {
-  DiagSink diags;
-  SourceMap sources;
-  const int32_t file = sources.Add("masked.ir", std::string(text));
-  Result<Function> fn = ParseFunction(sources.text(file), diags, file);
-  EXPECT_TRUE(fn.ok() && Verify(*fn, diags).ok()) << RenderAll(diags, sources);
-  return std::move(*fn);
-}
-
 std::vector<double> Run(const Function& fn, int64_t m, int64_t l) {
   InterpretInputs in;
   in.tensors["A"] = TensorValue::Random(DType::kBF16, {m, 32}, 1);
   in.tensors["B"] = TensorValue::Random(DType::kBF16, {l, 32}, 2);
   in.tensors["O"] = TensorValue::Zeros(DType::kF32, {m});
   in.dims = {{"M", m}, {"L", l}};
-  DiagSink diags;
-  EXPECT_TRUE(Interpret(fn, in, {}, diags).ok());
-  return in.tensors["O"].v;
-}
-
-int Count(const Function& fn, OpKind kind) {
-  int n = 0;
-  for (OpId id : OpsInOrder(fn)) n += fn.ops[id].kind == kind;
-  return n;
+  return Interpreted(fn, std::move(in), "O");
 }
 
 void ExpectSame(const Function& a, const Function& b) {

@@ -1,0 +1,60 @@
+// What the tests of passes and lowerings share: programs from text, and what is in them.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ir/function.h"
+#include "ir/interpret.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+
+namespace tilec::ir {
+
+inline Function Parsed(std::string_view text) {
+  DiagSink diags;
+  SourceMap sources;
+  const int32_t file = sources.Add("test.ir", std::string(text));
+  Result<Function> fn = ParseFunction(sources.text(file), diags, file);
+  EXPECT_TRUE(fn.ok()) << RenderAll(diags, sources);
+  if (!fn.ok()) return {};
+  EXPECT_TRUE(Verify(*fn, diags).ok()) << RenderAll(diags, sources);
+  return std::move(*fn);
+}
+
+inline void ExpectVerified(const Function& fn) {
+  DiagSink diags;
+  SourceMap sources;
+  EXPECT_TRUE(Verify(fn, diags).ok()) << RenderAll(diags, sources) << Print(fn);
+}
+
+// `text` with every `from` replaced; there is at least one.
+inline std::string With(std::string text, std::string_view from, std::string_view to) {
+  EXPECT_NE(text.find(from), std::string::npos) << from;
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+inline int Count(const Function& fn, OpKind kind) {
+  int n = 0;
+  for (OpId id : OpsInOrder(fn)) n += fn.ops[id].kind == kind;
+  return n;
+}
+
+// What the interpreter leaves in the tensor.
+inline std::vector<double> Interpreted(const Function& fn, InterpretInputs in,
+                                       const std::string& tensor) {
+  DiagSink diags;
+  SourceMap sources;
+  EXPECT_TRUE(Interpret(fn, in, {}, diags).ok()) << RenderAll(diags, sources);
+  return in.tensors[tensor].v;
+}
+
+}  // namespace tilec::ir
