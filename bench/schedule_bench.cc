@@ -2,7 +2,7 @@
 // what was proven and how long it took, beside the times that the Twill paper reports for its
 // solver on one core of a large server (arXiv 2512.18134).
 //
-//   schedule_bench [NAME…]
+//   schedule_bench [NAME…]             fails where it misses what is asked of it
 //   schedule_bench --ablations         what taking freedoms and resources away does
 //   schedule_bench --growth [FILE]     times against the number of ops, and a picture of them
 //
@@ -17,26 +17,34 @@
 #include <vector>
 
 #include "bench/schedule_tables.h"
+#include "scheduler/first_answer.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/search.h"
 #include "scheduler/solution_store.h"
 #include "support/file.h"
 
 namespace tilec::scheduler {
 namespace {
 
+// What we hold ourselves to: II* and the objective proved in so many seconds; or, of the backward
+// passes, a gap of II.
 struct Row {
   const char* graph;
   const char* paper;  // seconds
+  double seconds;     // 0: nothing is asked
+  double gap;         // of II, in percent; 0: the objective must be proved too
 };
 constexpr Row kRows[] = {
-    {"gemm_hopper", ""},
-    {"gemm_blackwell", ""},
-    {"attention_forward_hopper", "28"},
-    {"attention_backward_hopper", "88"},
-    {"attention_forward_blackwell", "19"},
-    {"attention_backward_blackwell", "269"},
-    {"attention_forward_h200", ""},
+    {"gemm_hopper", "", 0.3, 0},
+    {"gemm_blackwell", "", 0.3, 0},
+    {"attention_forward_hopper", "28", 4, 0},
+    {"attention_backward_hopper", "88", 60, 1},
+    {"attention_forward_blackwell", "19", 20, 0},
+    {"attention_backward_blackwell", "269", 60, 1},
+    {"attention_forward_h200", "", 0, 0},
 };
+constexpr double kFirstSeconds = 1, kCachedMs = 5;
+constexpr long kMegabytes = 2048;
 
 // Seconds of processor time: there is one thread, and others may share the core.
 double Now() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
@@ -86,10 +94,20 @@ const char* ProofText(Proof proof) {
   return "";
 }
 
+// Seconds of processor time to the first lawful schedule, and its II.
+std::pair<double, int64_t> First(const Graph& graph) {
+  const double start = Now();
+  const std::optional<Search::Found> found = FirstAnswer(graph, {}, BestBound(graph).ii);
+  const double end = Now();
+  const bool lawful = found && Check(graph, ToSchedule(graph, {}, *found)).violations.empty();
+  return {end - start, lawful ? found->ii : 0};
+}
+
 int Main(const std::vector<std::string>& only) {
-  fmt::print("{:<30} {:>4} {:>6} {:>6} {:>8} {:>6} {:>8} {:>8} {:>9} {:>10} {:>7}\n", "graph",
-             "ops", "bound", "II*", "proof", "II", "optimum", "II* in s", "all in s", "cached ms",
-             "paper s");
+  fmt::print(
+      "{:<30} {:>3} {:>7} {:>5} {:>5} {:>8} {:>5} {:>5} {:>7} {:>8} {:>8} {:>6} {:>7} {:>7}\n",
+      "graph", "ops", "first s", "II", "II*", "proof", "gap %", "II", "optimum", "II* in s",
+      "all in s", "kept", "paper s", "asked s");
   int failures = 0;
   for (const Row& row : kRows) {
     bool wanted = only.empty();
@@ -102,10 +120,11 @@ int Main(const std::vector<std::string>& only) {
       continue;
     }
     DiagSink diags;
-    SolveOptions first;
-    first.optimize_secondary = false;
+    const auto [first, first_ii] = First(graph);
+    SolveOptions smallest;
+    smallest.optimize_secondary = false;
     const double start = Now();
-    const Result<Solution> period = Solve(graph, first, diags);
+    const Result<Solution> period = Solve(graph, smallest, diags);
     const double middle = Now();
     const Result<Solution> all = Solve(graph, {}, diags);
     const double end = Now();
@@ -115,16 +134,30 @@ int Main(const std::vector<std::string>& only) {
       continue;
     }
     const Certificate& c = all->certificate;
-    fmt::print("{:<30} {:>4} {:>6} {:>6} {:>8} {:>6} {:>8} {:>8.2f} {:>9.2f} {:>10.2f} {:>7}\n",
-               row.graph, graph.ops.size(), c.bound.ii, c.ii, ProofText(c.proof), c.schedule_ii,
-               c.objective_proved ? "proven" : "open", middle - start, end - middle,
-               Cached(graph, *all), row.paper);
+    const double cached = Cached(graph, *all);
+    const bool gap = row.gap > 0;
+    const bool proved = gap ? 100 * period->gap() <= row.gap
+                            : all->gap() == 0 && c.proof != Proof::kNone && c.objective_proved;
+    const bool met = row.seconds == 0 ||
+                     (proved && (gap ? middle - start : end - middle) <= row.seconds &&
+                      first_ii > 0 && first <= kFirstSeconds && cached >= 0 && cached <= kCachedMs);
+    fmt::print(
+        "{:<30} {:>3} {:>7.3f} {:>5} {:>5} {:>8} {:>5.2f} {:>5} {:>7} {:>8.2f} {:>8.2f} {:>6.2f} "
+        "{:>7} {:>7}{}\n",
+        row.graph, graph.ops.size(), first, first_ii, c.ii, ProofText(c.proof), 100 * all->gap(),
+        c.schedule_ii, c.objective_proved ? "proven" : "open", middle - start, end - middle, cached,
+        row.paper, row.seconds > 0 ? fmt::format("{}", row.seconds) : "", met ? "" : "  MISSED");
+    failures += met ? 0 : 1;
     std::fflush(stdout);
   }
   struct rusage usage {};
   getrusage(RUSAGE_SELF, &usage);
-  fmt::print("epsilon {} %; most memory {} MB\n", SolveOptions().epsilon * 100,
-             usage.ru_maxrss / 1024);
+  const long megabytes = usage.ru_maxrss / 1024;
+  fmt::print(
+      "processor seconds; epsilon {} %: the optimum is of all schedules with II <= II* plus that; "
+      "kept: ms to get a solution back\nmost memory {} MB of {}\n",
+      SolveOptions().epsilon * 100, megabytes, kMegabytes);
+  if (megabytes > kMegabytes) ++failures;
   return failures == 0 ? 0 : 1;
 }
 

@@ -117,7 +117,9 @@ struct RoleProgram {
 };
 
 struct Explanation {
-  scheduler::Graph graph;
+  scheduler::Graph problem;  // what was solved
+  scheduler::Graph graph;    // without the routes that this schedule does not take
+  std::vector<int> shown;    // by op of the problem: its index in `graph`, −1: not there
   ir::Schedule schedule;
   scheduler::CheckReport report;
   std::optional<scheduler::Certificate> certificate;  // none: the schedule came from a file

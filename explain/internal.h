@@ -27,6 +27,9 @@ void ReadReasons(Explanation* e, const Proof& proof);
 std::string Names(const scheduler::Graph& graph, const std::vector<int>& ops,
                   const std::string& between, size_t most = 12);
 
+// Reasons about ops of the problem, as reasons about those of the graph.
+std::vector<Reason> Shown(const Explanation& e, std::vector<Reason> reasons);
+
 // A bound with the numbers that add up to it.
 std::string BoundText(const scheduler::Graph& graph, const scheduler::Bound& bound);
 

@@ -7,7 +7,6 @@
 
 #include "explain/diagnostics.h"
 #include "explain/internal.h"
-#include "scheduler/extract.h"
 
 namespace tilec::explain {
 
@@ -42,7 +41,8 @@ std::vector<std::vector<Span>> MembersOf(const ir::Function& fn, const Extractio
 }  // namespace
 
 Result<std::vector<LoopProblem>> ProblemsOf(const ir::Function& fn, const ir::Target& target,
-                                            std::vector<Reason>* notes, DiagSink& diags) {
+                                            std::vector<Reason>* notes, DiagSink& diags,
+                                            scheduler::ExtractOptions options) {
   std::vector<LoopProblem> problems;
   DiagSink refused;
   const std::vector<ir::OpId> loops = scheduler::InnermostLoops(fn);
@@ -52,7 +52,8 @@ Result<std::vector<LoopProblem>> ProblemsOf(const ir::Function& fn, const ir::Ta
     Measure(fn, loop, &problem);
     DiagSink trial;
     for (int slices : scheduler::SliceChoices(fn, loop)) {
-      Result<Extraction> extraction = scheduler::ExtractLoop(fn, loop, target, slices, trial);
+      options.slices = slices;
+      Result<Extraction> extraction = scheduler::ExtractLoop(fn, loop, target, options, trial);
       if (!extraction.ok()) break;
       problem.candidates.push_back({slices, extraction->graph, MembersOf(fn, *extraction)});
     }

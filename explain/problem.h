@@ -10,6 +10,7 @@
 #include "explain/explain.h"
 #include "ir/function.h"
 #include "ir/target.h"
+#include "scheduler/extract.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/solution_store.h"
 
@@ -32,9 +33,10 @@ struct LoopProblem {
 };
 
 // Loops that have no loop inside and that the scheduler takes, in program order; never empty.
-// Loops that it does not take come as notes.
+// Loops that it does not take come as notes. `options`: but the number of slices.
 Result<std::vector<LoopProblem>> ProblemsOf(const ir::Function& fn, const ir::Target& target,
-                                            std::vector<Reason>* notes, DiagSink& diags);
+                                            std::vector<Reason>* notes, DiagSink& diags,
+                                            scheduler::ExtractOptions options = {});
 
 struct Solved {
   const Candidate* candidate = nullptr;

@@ -185,7 +185,7 @@ void Judge(Explanation* e, const Proof& proof) {
   const bool by_core = e->certificate && e->certificate->proof == scheduler::Proof::kRefuted &&
                        !e->certificate->core.empty();
   if (by_core) {
-    v.reasons = Sentences(e->graph, e->certificate->core, least - 1);
+    v.reasons = Shown(*e, Sentences(e->problem, e->certificate->core, least - 1));
     return;
   }
   // Every elementary bound that reaches the best one binds.
@@ -245,7 +245,7 @@ std::vector<Reason> Sentences(const Graph& graph, const std::vector<CoreItem>& c
 }
 
 void ReadReasons(Explanation* e, const Proof& proof) {
-  e->bounds = scheduler::AllBounds(e->graph);
+  if (e->bounds.empty()) e->bounds = scheduler::AllBounds(e->graph);
   if (e->bounds.empty()) e->bounds.push_back(scheduler::BestBound(e->graph));
   Judge(e, proof);
 }

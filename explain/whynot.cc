@@ -148,7 +148,7 @@ class Asking {
     Ask(options, least_, what);
     if (answer_.kind == Answer::Kind::kPossible) return;
     DiagSink diags;
-    const Result<scheduler::Solution> solution = scheduler::Solve(e_.graph, options, diags);
+    const Result<scheduler::Solution> solution = scheduler::Solve(e_.problem, options, diags);
     if (solution.ok()) {
       answer_.text +=
           fmt::format("; with it, {} is possible{}: {}", Longer(solution->certificate.ii, least_),
@@ -171,18 +171,18 @@ class Asking {
   void Ask(const SolveOptions& options, int64_t ii, const std::string& what) {
     SolveOptions at = options;
     at.fixed_ii = ii;
-    const Feasibility feasible = scheduler::FeasibleAt(e_.graph, ii, at);
+    const Feasibility feasible = scheduler::FeasibleAt(e_.problem, ii, at);
     const std::string with = what == fmt::format("II {}", ii) ? "" : fmt::format(" at II {}", ii);
     switch (feasible.kind) {
       case Feasibility::Kind::kInfeasible:
         Say(Answer::Kind::kImpossible, fmt::format("{} is impossible{}", what, with));
-        answer_.reasons = Sentences(e_.graph, feasible.core, ii);
+        answer_.reasons = Shown(e_, Sentences(e_.problem, feasible.core, ii));
         return;
       case Feasibility::Kind::kUnknown: Unknown(ii, what, with); return;
       case Feasibility::Kind::kFeasible: break;
     }
     DiagSink diags;
-    const Result<scheduler::Solution> solution = scheduler::Solve(e_.graph, at, diags);
+    const Result<scheduler::Solution> solution = scheduler::Solve(e_.problem, at, diags);
     std::string cost;
     if (solution.ok()) {
       const bool better =

@@ -9,6 +9,7 @@
 
 #include "ir/event_graph.h"
 #include "scheduler/role_sets.h"
+#include "scheduler/routes.h"
 
 namespace tilec::scheduler {
 
@@ -229,6 +230,8 @@ void ResidencyBound(const Graph& g, int64_t from, std::vector<Bound>* bounds) {
 std::vector<Bound> AllBounds(const Graph& graph) {
   std::vector<Bound> bounds;
   if (graph.ops.empty()) return bounds;
+  // What holds where nothing crosses holds everywhere: a route only adds.
+  if (HasRoutes(graph)) return AllBounds(Routed(graph, std::vector<int>(graph.ops.size(), 0)));
   UnitBounds(graph, &bounds);
   RecurrenceBound(graph, &bounds);
   IssueBounds(graph, &bounds);

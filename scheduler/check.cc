@@ -54,10 +54,66 @@ Overlap LargestOverlap(const std::vector<Arc>& arcs, int64_t ii) {
   return best;
 }
 
+// What a schedule's roles make of a graph: where an edge with a route crosses, the value goes
+// through the route's store and load; where none does, there is no such op.
+struct Spelled {
+  Graph graph;
+  std::vector<int> origin;  // by op of the graph spelled out
+};
+Spelled SpellOut(const Graph& g, const ir::Schedule& schedule) {
+  std::map<std::string, int> role;
+  for (const ir::ScheduledOp& op : schedule.ops) role.emplace(op.name, op.role);
+  auto role_of = [&](int v) {
+    const auto it = role.find(g.ops[v].name);
+    return it == role.end() ? -1 : it->second;
+  };
+  Spelled out{g, {}};
+  out.graph.ops.clear();
+  out.graph.edges.clear();
+  std::map<int, int> index;
+  auto take = [&](int v) {
+    const auto [it, fresh] = index.try_emplace(v, static_cast<int>(out.origin.size()));
+    if (fresh) {
+      out.graph.ops.push_back(g.ops[v]);
+      out.origin.push_back(v);
+    }
+    return it->second;
+  };
+  for (int v = 0; v < static_cast<int>(g.ops.size()); ++v)
+    if (!g.ops[v].routed) take(v);
+  for (const GraphEdge& e : g.edges) {
+    GraphEdge direct = e;
+    direct.from = take(e.from);
+    direct.to = take(e.to);
+    direct.store = direct.load = -1;
+    if (e.store < 0 || role_of(e.from) == role_of(e.to)) {
+      out.graph.edges.push_back(direct);
+      continue;
+    }
+    const GraphOp &store = g.ops[e.store], &load = g.ops[e.load];
+    GraphEdge in = direct, across = direct, back = direct;
+    in.to = across.from = take(e.store);
+    across.to = back.from = take(e.load);
+    in.crossable = back.crossable = false;  // each end of the route is in its op's own role
+    in.hold = store.issue;
+    across.kind = EdgeKind::kSmem;
+    across.delay = store.latency;
+    across.hold = load.issue;
+    back.delay = load.latency;
+    for (const GraphEdge& part : {in, across, back}) out.graph.edges.push_back(part);
+  }
+  return out;
+}
+
 class Checker {
  public:
-  Checker(const Graph& graph, const ir::Schedule& schedule)
-      : g_(graph), s_(schedule), n_(static_cast<int>(graph.ops.size())), ii_(schedule.ii) {}
+  // `graph`: what the schedule makes of `whole`.
+  Checker(const Graph& graph, const Graph& whole, const ir::Schedule& schedule)
+      : g_(graph),
+        whole_(whole),
+        s_(schedule),
+        n_(static_cast<int>(graph.ops.size())),
+        ii_(schedule.ii) {}
 
   CheckReport Run() {
     if (!Complete()) return std::move(report_);
@@ -92,7 +148,10 @@ class Checker {
     for (const ir::ScheduledOp& op : s_.ops) {
       const int v = g_.FindOp(op.name);
       if (v < 0) {
-        Fail("complete", fmt::format("op {} is not in the graph", op.name));
+        const bool idle = whole_.FindOp(op.name) >= 0;
+        Fail("complete", fmt::format("op {} {}", op.name,
+                                     idle ? "is scheduled, and nothing goes through it"
+                                          : "is not in the graph"));
       } else if (role_[v] >= 0) {
         Fail("complete", fmt::format("op {} is scheduled twice", op.name), {v});
       } else if (op.role < 0 || op.role >= static_cast<int>(s_.roles.size())) {
@@ -523,6 +582,7 @@ class Checker {
   }
 
   const Graph& g_;
+  const Graph& whole_;
   const ir::Schedule& s_;
   const int n_;
   const int64_t ii_;
@@ -534,7 +594,13 @@ class Checker {
 }  // namespace
 
 CheckReport Check(const Graph& graph, const ir::Schedule& schedule) {
-  return Checker(graph, schedule).Run();
+  if (std::none_of(graph.ops.begin(), graph.ops.end(), [](const GraphOp& op) { return op.routed; }))
+    return Checker(graph, graph, schedule).Run();
+  const Spelled spelled = SpellOut(graph, schedule);
+  CheckReport report = Checker(spelled.graph, graph, schedule).Run();
+  for (Violation& violation : report.violations)
+    for (int& op : violation.ops) op = spelled.origin[op];
+  return report;
 }
 
 }  // namespace tilec::scheduler

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <map>
 
+#include "scheduler/routes.h"
+
 namespace tilec::scheduler {
 
 std::string ToDimacs(const Cnf& cnf) {
@@ -119,8 +121,8 @@ Cnf OrderEncode(const Formulas& formulas, const std::vector<Lit>& guards,
 
 int64_t StageSpread(const Graph& graph, int64_t ii) {
   int64_t gap = ii;
-  for (const GraphEdge& edge : graph.edges)
-    gap = std::max({gap, edge.delay + edge.transfer + ii, edge.distance * ii});
+  for (const RoutedEdge& e : AllEdges(graph))
+    gap = std::max({gap, e.edge.delay + e.edge.transfer + ii, e.edge.distance * ii});
   const int64_t ops = static_cast<int64_t>(graph.ops.size());
   return (ops * (gap + 1) + ii - 1) / ii + 1;
 }

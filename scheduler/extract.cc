@@ -9,6 +9,7 @@
 
 #include "scheduler/body_facts.h"
 #include "scheduler/contract.h"
+#include "scheduler/crossing.h"
 #include "scheduler/diagnostics.h"
 #include "scheduler/op_work.h"
 #include "scheduler/slicing.h"
@@ -458,6 +459,7 @@ Result<Extraction> ExtractLoop(const ir::Function& fn, OpId loop, const ir::Targ
                                const ExtractOptions& options, DiagSink& diags) {
   TRY(Extraction extraction, Extractor(fn, loop, target, options, diags).Run());
   ContractSmallOps(&extraction);
+  if (options.role_crossing) AddRoutes(target, &extraction);
   TRY_VOID(CheckGraph(extraction.graph, diags));
   return extraction;
 }

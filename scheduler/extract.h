@@ -60,7 +60,7 @@ struct Extraction {
 struct ExtractOptions {
   int slices = 1;  // one of the loop's SliceChoices
   // False: values in registers stay in the role that makes them, so that each role computes one or
-  // more whole slices.
+  // more whole slices. True: they may go to another by a store and a load (scheduler/crossing.h).
   bool role_crossing = false;
   // False: masks cost nothing (scheduler/body_facts.h), as where iterations that need them run code
   // of their own.

@@ -20,7 +20,10 @@ constexpr int64_t kFinest = 512;  // the last step down is 1/512 of the bound
 class Finder {
  public:
   Finder(const Graph& graph, const SolveOptions& options, int64_t bound)
-      : graph_(graph), options_(options), guesses_(GuessRoles(graph, options, bound)) {}
+      : graph_(graph), options_(options), guesses_(GuessRoles(graph, options, bound)) {
+    for (const RoleGuess& guess : guesses_)
+      if (HasRoutes(graph)) routed_.push_back(Routed(graph, guess.group));
+  }
 
   // The first guess that works out, best objective first.
   std::optional<Search::Found> At(int64_t ii, uint64_t seeds) {
@@ -63,7 +66,8 @@ class Finder {
 
  private:
   ModuloProblem Problem(const RoleGuess& guess) const {
-    return {&graph_, guess.offer, guess.group, options_.warp_constraints,
+    const Graph* graph = routed_.empty() ? &graph_ : &routed_[&guess - guesses_.data()];
+    return {graph, guess.offer, guess.group, options_.warp_constraints,
             options_.register_limits && options_.warp_constraints};
   }
 
@@ -73,6 +77,7 @@ class Finder {
     work_ += static_cast<int64_t>(graph_.ops.size());
     std::optional<Placement> placement = scheduler.Run(seed);
     if (!placement) return std::nullopt;
+    Settle(graph_, &*placement);
     Search::Found found{*std::move(placement), guess.offer, ii};
     if (options_.fixed_stages &&
         ObjectiveOf(graph_, options_, found).stages > *options_.fixed_stages)
@@ -86,6 +91,7 @@ class Finder {
   const Graph& graph_;
   const SolveOptions& options_;
   const std::vector<RoleGuess> guesses_;
+  std::vector<Graph> routed_;  // what each guess makes of the graph; empty: nothing
   int64_t work_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "scheduler/routes.h"
 #include "support/expr.h"
 
 namespace tilec::scheduler {
@@ -146,6 +147,7 @@ class Run {
 
 double FreeRunningPeriod(const Graph& graph, const ir::Schedule& schedule, int iterations) {
   if (graph.ops.empty() || schedule.ii < 1 || iterations < 4) return 0;
+  if (HasRoutes(graph)) return Run(RoutedBy(graph, schedule), schedule, iterations).Period();
   return Run(graph, schedule, iterations).Period();
 }
 

@@ -35,6 +35,7 @@ class Checker {
     TRY_VOID(CheckUnits());
     TRY_VOID(CheckOps());
     TRY_VOID(CheckEdges());
+    TRY_VOID(CheckRoutes());
     TRY_VOID(CheckPins());
     return CheckCycles();
   }
@@ -144,6 +145,55 @@ class Checker {
                              fmt::format("op `{}` is streaming but waits for `{}` of its iteration",
                                          g_.ops[e.to].name, g_.ops[e.from].name));
     }
+    return Done();
+  }
+
+  // A store belongs to one producer, a load to one edge, and nothing else touches them.
+  Result<> CheckRoutes() {
+    std::vector<int> owner(g_.ops.size(), -1);
+    auto wrong = [&](int v, const std::string& text) {
+      return diags_.Report(kGraphOpShape, g_.ops[v].at, text)
+          .Help(
+              "a route is a store of its producer and a load of its own, both `routed`, of the "
+              "widths of the edge's ends; only the store has a place in shared memory");
+    };
+    const int64_t n = static_cast<int64_t>(g_.ops.size());
+    for (const GraphEdge& e : g_.edges) {
+      if (e.store < 0 && e.load < 0) {
+        for (int v : {e.from, e.to})
+          if (g_.ops[v].routed)
+            return wrong(v, fmt::format("edge {} -> {} names op `{}`, which is of a route",
+                                        g_.ops[e.from].name, g_.ops[e.to].name, g_.ops[v].name));
+        continue;
+      }
+      TRY_VOID(InRange("an edge's store", {}, e.store, 0, n - 1));
+      TRY_VOID(InRange("an edge's load", {}, e.load, 0, n - 1));
+      const GraphOp &from = g_.ops[e.from], &to = g_.ops[e.to];
+      const GraphOp &store = g_.ops[e.store], &load = g_.ops[e.load];
+      const std::string of = fmt::format("the route of edge {} -> {}", from.name, to.name);
+      if (e.kind != EdgeKind::kRegister || e.distance != 0 || !e.crossable || e.from == e.to ||
+          from.variable_latency || to.variable_latency || from.routed || to.routed)
+        return wrong(e.to, of + " leads where none can: it is for registers between ops that may "
+                                "be in two compute roles, within an iteration");
+      if (!store.routed || !load.routed || store.warps != from.warps || load.warps != to.warps ||
+          store.smem_bytes == 0 || store.regs > 0 || store.tmem_columns > 0 ||
+          load.smem_bytes > 0 || load.tmem_columns > 0 || store.variable_latency ||
+          load.variable_latency)
+        return wrong(e.store, of + fmt::format(" cannot be `{}`, `{}`", store.name, load.name));
+      if (owner[e.load] >= 0 || e.store == e.load ||
+          (owner[e.store] >= 0 && owner[e.store] != e.from))
+        return wrong(e.load, of + " shares an op with another edge's");
+      owner[e.store] = e.from;
+      owner[e.load] = static_cast<int>(n);  // of no producer
+    }
+    for (int v = 0; v < static_cast<int>(n); ++v)
+      if (g_.ops[v].routed && owner[v] < 0)
+        return wrong(
+            v, fmt::format("op `{}` is `routed`, and no edge goes through it", g_.ops[v].name));
+    for (const Graph::Pin& pin : g_.pins)
+      for (const std::string* name : {&pin.op, &pin.same_role_as})
+        if (const int v = g_.FindOp(*name); v >= 0 && g_.ops[v].routed)
+          return wrong(v, fmt::format("a pin names op `{}`, which is of a route", *name));
     return Done();
   }
 

@@ -15,6 +15,10 @@
 //     registers per thread of u's role.
 //   * A ring of depth D for a value in shared memory: II·D >= life length; D slots are paid for.
 //   * Parts of one unit run at the same time: no two of them share a role.
+//   * A register edge may have a route: a store and a load that exist where its ends are in two
+//     roles, and only there. The value then goes u → store → ring in shared memory → load → v, the
+//     store in u's role, the load in v's, and everything they cost is paid. Edges from one u may
+//     share its store; a load belongs to one edge.
 //   * Variable-latency ops sit in the load role and nothing else does. A streaming op has no
 //     incoming edge from this iteration: it may run ahead, its cycle is free, its ring depth is
 //     decided.
@@ -58,10 +62,11 @@ struct GraphOp {
   int64_t tmem_columns = 0;
   bool variable_latency = false;
   bool streaming = false;
-  bool async = false;  // completes behind its role's back (tensor core, TMA)
-  int slice = -1;      // row slice, −1: shared; slices may be interchangeable
-  std::string part;    // of the unit with this name (scheduler/nest.h); "": of none
-  Span at;             // line of the .tile or .graph file
+  bool async = false;   // completes behind its role's back (tensor core, TMA)
+  bool routed = false;  // store or load of a route: exists where an edge through it crosses
+  int slice = -1;       // row slice, −1: shared; slices may be interchangeable
+  std::string part;     // of the unit with this name (scheduler/nest.h); "": of none
+  Span at;              // line of the .tile or .graph file
 };
 
 enum class EdgeKind { kRegister, kSmem, kTmem, kOrder };
@@ -69,11 +74,13 @@ enum class EdgeKind { kRegister, kSmem, kTmem, kOrder };
 struct GraphEdge {
   int from = 0, to = 0;  // indices into ops
   EdgeKind kind = EdgeKind::kRegister;
-  int64_t delay = 0;      // usually latency of `from`
-  int64_t distance = 0;   // iterations
-  int64_t transfer = 0;   // extra delay when the roles differ
-  int64_t hold = 0;       // cycles after the reader's issue during which it still reads
-  bool crossable = true;  // false: both ends must share a role
+  int64_t delay = 0;          // usually latency of `from`
+  int64_t distance = 0;       // iterations
+  int64_t transfer = 0;       // extra delay when the roles differ
+  int64_t hold = 0;           // cycles after the reader's issue during which it still reads
+  bool crossable = true;      // false: both ends must share a role
+  int store = -1, load = -1;  // indices into ops: the route between roles; −1: none
+  bool HasRoute() const { return store >= 0; }
 };
 
 struct MachineLimits {

@@ -33,7 +33,8 @@ constexpr std::pair<std::string_view, int64_t GraphOp::*> kOpNumbers[] = {
 constexpr std::pair<std::string_view, bool GraphOp::*> kOpFlags[] = {
     {"variable", &GraphOp::variable_latency},
     {"streaming", &GraphOp::streaming},
-    {"async", &GraphOp::async}};
+    {"async", &GraphOp::async},
+    {"routed", &GraphOp::routed}};
 constexpr std::pair<std::string_view, int64_t GraphEdge::*> kEdgeNumbers[] = {
     {"delay", &GraphEdge::delay},
     {"distance", &GraphEdge::distance},
@@ -187,7 +188,7 @@ class Parser {
   }
 
   Result<> ParseOp() {
-    TRY_VOID(AtLeastWords(2, "op NAME [key=value …] [variable] [streaming] [async]"));
+    TRY_VOID(AtLeastWords(2, "op NAME [key=value …] [variable] [streaming] [async] [routed]"));
     GraphOp op;
     op.name = line_->words[1].text;
     op.at = line_->words[1].span;
@@ -221,10 +222,23 @@ class Parser {
       } else {
         return Unknown(KeyWord(word, pair.key), "property of an op",
                        {"kind", "issue", "latency", "use", "warps", "regs", "smem", "tmem", "slice",
-                        "part", "variable", "streaming", "async"});
+                        "part", "variable", "streaming", "async", "routed"});
       }
     }
     graph_.ops.push_back(std::move(op));
+    return Done();
+  }
+
+  // via=STORE,LOAD
+  Result<> ParseRoute(const TextWord& value, GraphEdge* edge) {
+    const size_t comma = value.text.find(',');
+    if (comma == std::string_view::npos) return Syntax(value, "expected `via=STORE,LOAD`");
+    TextWord store{value.text.substr(0, comma), value.span};
+    store.span.end = store.span.begin + static_cast<uint32_t>(comma);
+    TextWord load{value.text.substr(comma + 1), value.span};
+    load.span.begin += static_cast<uint32_t>(comma + 1);
+    TRY(edge->store, FindOp(store));
+    TRY(edge->load, FindOp(load));
     return Done();
   }
 
@@ -247,11 +261,15 @@ class Parser {
         continue;
       }
       TRY(const KeyValue pair, Pair(words[i]));
+      if (pair.key == "via") {
+        TRY_VOID(ParseRoute(pair.value, &edge));
+        continue;
+      }
       const auto* row = std::find_if(std::begin(kEdgeNumbers), std::end(kEdgeNumbers),
                                      [&](const auto& r) { return r.first == pair.key; });
       if (row == std::end(kEdgeNumbers))
         return Unknown(KeyWord(words[i], pair.key), "property of an edge",
-                       {"delay", "distance", "transfer", "hold", "fixed"});
+                       {"delay", "distance", "transfer", "hold", "via", "fixed"});
       TRY(edge.*(row->second), Number(pair.value));
     }
     graph_.edges.push_back(edge);
@@ -325,6 +343,7 @@ std::string ToText(const Graph& g) {
                         kind->second, e.delay);
     for (const auto& [name, field] : kEdgeNumbers)
       if (name != "delay" && e.*field != 0) text += fmt::format(" {}={}", name, e.*field);
+    if (e.HasRoute()) text += fmt::format(" via={},{}", g.ops[e.store].name, g.ops[e.load].name);
     text += e.crossable ? "\n" : " fixed\n";
   }
   for (const Graph::Pin& pin : g.pins) {

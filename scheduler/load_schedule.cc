@@ -10,6 +10,7 @@
 
 #include "scheduler/check.h"
 #include "scheduler/diagnostics.h"
+#include "scheduler/routes.h"
 #include "support/lines.h"
 #include "support/nearest.h"
 
@@ -47,7 +48,7 @@ Result<ir::Schedule> LoadSchedule(const Graph& graph, std::string_view text, int
   std::set<std::string> scheduled;
   std::vector<std::string> free_names, gone, fresh;
   for (const ir::ScheduledOp& op : schedule.ops) scheduled.insert(op.name);
-  for (const GraphOp& op : graph.ops)
+  for (const GraphOp& op : RoutedBy(graph, schedule).ops)
     if (scheduled.count(op.name) == 0) free_names.push_back(op.name);
   for (const std::string& name : scheduled)
     if (graph.FindOp(name) < 0) gone.push_back(name);

@@ -35,12 +35,17 @@ const char* LawName(Law law) { return kLaws[static_cast<int>(law)].name; }
 const char* LawSentence(Law law) { return kLaws[static_cast<int>(law)].sentence; }
 
 Model::Model(const Graph& graph, int64_t ii, const RoleOffer& offer, const SolveOptions& options)
-    : graph_(graph), ii_(ii), offer_(offer), options_(options) {
+    : graph_(graph),
+      ii_(ii),
+      offer_(offer),
+      options_(options),
+      edges_(AllEdges(graph)),
+      owner_(RoleOwners(graph)) {
   const int n = static_cast<int>(graph.ops.size());
   value_edges_.resize(n);
-  for (size_t i = 0; i < graph.edges.size(); ++i)
-    if (graph.edges[i].kind != EdgeKind::kOrder)
-      value_edges_[graph.edges[i].from].push_back(static_cast<int>(i));
+  for (size_t i = 0; i < edges_.size(); ++i)
+    if (edges_[i].edge.kind != EdgeKind::kOrder)
+      value_edges_[edges_[i].edge.from].push_back(static_cast<int>(i));
   load_warps_ = LoadWarps(graph);
   for (int v = 0; v < n; ++v) {
     k_.push_back(formulas_.NewInt());
@@ -50,6 +55,7 @@ Model::Model(const Graph& graph, int64_t ii, const RoleOffer& offer, const Solve
   }
   swaps_ = SliceSwaps(graph);
   AddRoles();
+  AddRoutes();
   AddDependences();
   AddUnits();
   AddIssue();
@@ -104,7 +110,7 @@ Lit Model::StagesAtMost(int64_t bound) {
     for (int u = 0; u < n; ++u)
       for (int v = 0; v < n; ++v)
         if (u != v && !graph_.ops[u].variable_latency && !graph_.ops[v].variable_latency)
-          formulas_.Add(lit, {formulas_.AtMost(k_[u], k_[v], bound - 1)});
+          formulas_.Add(lit, {absent_[u], absent_[v], formulas_.AtMost(k_[u], k_[v], bound - 1)});
     return lit;
   }
   if (!first_) {
@@ -116,8 +122,8 @@ Lit Model::StagesAtMost(int64_t bound) {
   for (int v = 0; v < n; ++v) {
     if (graph_.ops[v].variable_latency) continue;
     const Time time{k_[v], r_[v]};
-    Separate(lit, {}, time, *first_, 0);
-    Separate(lit, {}, *first_, time, 1 - bound * ii_);
+    Separate(lit, {absent_[v]}, time, *first_, 0);
+    Separate(lit, {absent_[v]}, *first_, time, 1 - bound * ii_);
   }
   return lit;
 }
@@ -134,6 +140,7 @@ void Model::AddRoles() {
       in_[v].emplace_back(0, formulas_.True());
       continue;
     }
+    if (graph_.ops[v].routed) continue;
     std::vector<int> groups;
     for (size_t g = 0; g < offer_.widths.size(); ++g)
       if (offer_.widths[g] == graph_.ops[v].warps) groups.push_back(static_cast<int>(g) + base);
@@ -157,14 +164,50 @@ void Model::AddRoles() {
     for (size_t i = 1; i < in_[v].size(); ++i) {
       Clause clause = {~in_[v][i].second};
       for (int u = 0; u < v; ++u)
-        if (!IsLoad(u) && graph_.ops[u].warps == graph_.ops[v].warps)
+        if (!IsLoad(u) && !graph_.ops[u].routed && graph_.ops[u].warps == graph_.ops[v].warps)
           clause.push_back(in_[u][i - 1].second);
       formulas_.Add(std::move(clause));
     }
   }
+  for (int v = 0; v < n; ++v)
+    if (graph_.ops[v].routed) in_[v] = in_[owner_[v]];
+}
+
+void Model::AddRoutes() {
+  absent_.assign(graph_.ops.size(), formulas_.False());
+  for (const RoutedEdge& e : edges_)
+    not_held_.push_back(e.first < 0 ? formulas_.False()
+                        : e.apart   ? Same(e.first, e.second)
+                                    : ~Same(e.first, e.second));
+  std::vector<Clause> crossing(graph_.ops.size());  // a store may serve several edges
+  for (const GraphEdge& e : graph_.edges)
+    if (e.HasRoute()) {
+      absent_[e.load] = Same(e.from, e.to);
+      crossing[e.store].push_back(~Same(e.from, e.to));
+    }
+  for (size_t v = 0; v < crossing.size(); ++v) {
+    Clause& any = crossing[v];
+    if (any.empty()) continue;
+    if (any.size() == 1) {
+      absent_[v] = ~any.front();
+      continue;
+    }
+    absent_[v] = formulas_.NewBool();
+    for (Lit lit : any) formulas_.Add({~absent_[v], ~lit});
+    any.push_back(absent_[v]);
+    formulas_.Add(std::move(any));
+  }
+}
+
+Clause Model::Unless(const Clause& unless, int edge) const {
+  Clause clause = unless;
+  clause.push_back(not_held_[edge]);
+  return clause;
 }
 
 Lit Model::Same(int u, int v) {
+  u = owner_[u];
+  v = owner_[v];
   if (u == v || !options_.warp_constraints) return formulas_.True();
   if (IsLoad(u) != IsLoad(v)) return formulas_.False();
   if (IsLoad(u)) return formulas_.True();
@@ -194,11 +237,27 @@ void Model::AddDependences() {
                                              graph_.ops[v].name, graph_.ops[v].part),
                                  {u, v}),
                         {~Same(u, v)});
-  for (const GraphEdge& edge : graph_.edges) {
+  for (const RoutedEdge& routed : edges_) {
+    const GraphEdge& edge = routed.edge;
     const int64_t c = edge.delay - edge.distance * ii_;
     const std::string between = Between(graph_, edge);
     const std::vector<int> ops = {edge.from, edge.to};
     const Lit same = Same(edge.from, edge.to);
+    if (routed.first >= 0) {
+      const Lit shared = Same(routed.first, routed.second);
+      if (routed.apart) {
+        const int64_t delay = edge.delay + edge.transfer;
+        Separate(GuardFor(Law::kTransfer,
+                          fmt::format("{}: {} cycles between roles", between, delay), ops),
+                 {shared}, edge.to, edge.from, c + edge.transfer);
+        continue;
+      }
+      Separate(GuardFor(Law::kDependence, fmt::format("{}: {} cycles", between, edge.delay), ops),
+               {~shared}, edge.to, edge.from, c);
+      if (!options_.cross_role_transfers)
+        formulas_.Add(GuardFor(Law::kNoTransfer, between, ops), {shared});
+      continue;
+    }
     if (!(same == formulas_.False() && edge.transfer > 0)) {
       const Lit guard =
           GuardFor(Law::kDependence, fmt::format("{}: {} cycles", between, edge.delay), ops);
@@ -254,11 +313,15 @@ void Model::AddUnits() {
     std::vector<User> users;
     std::vector<int> ops;
     int64_t always = 0, together = 0;
+    bool sometimes = false;  // an op that may not exist takes it for a whole period
     for (int v = 0; v < n; ++v) {
       std::map<int64_t, int64_t> uses;
       for (const UnitUse& use : graph_.ops[v].uses)
         if (use.unit == static_cast<int>(f) && use.cycles > 0) {
-          always += use.cycles / ii_;
+          if (absent_[v] == formulas_.False())
+            always += use.cycles / ii_;
+          else
+            sometimes = sometimes || use.cycles >= ii_;
           if (use.cycles % ii_ > 0) ++uses[use.cycles % ii_];
           if (ops.empty() || ops.back() != v) ops.push_back(v);
         }
@@ -269,26 +332,32 @@ void Model::AddUnits() {
     }
     if (graph_.units[f].fluid) {
       int64_t busy = 0;
-      for (const GraphOp& op : graph_.ops)
-        for (const UnitUse& use : op.uses)
-          if (use.unit == static_cast<int>(f)) busy += use.cycles;
+      std::vector<std::pair<Lit, int64_t>> terms;
+      for (int v = 0; v < n; ++v)
+        for (const UnitUse& use : graph_.ops[v].uses)
+          if (use.unit == static_cast<int>(f)) {
+            busy += use.cycles;
+            terms.emplace_back(~absent_[v], use.cycles);
+          }
       if (busy > graph_.units[f].capacity * ii_)
-        formulas_.Add(
+        formulas_.AddWeighted(
             GuardFor(Law::kUnit,
                      fmt::format("{} cycles of unit {} in a period", busy, graph_.units[f].name),
                      ops),
-            {});
+            std::move(terms), graph_.units[f].capacity * ii_);
       continue;
     }
     const int64_t capacity = graph_.units[f].capacity - always;
-    if (together <= capacity) continue;
+    if (together <= capacity && !sometimes) continue;
     const Lit guard =
         GuardFor(Law::kUnit,
                  fmt::format("{} of unit {}", graph_.units[f].capacity, graph_.units[f].name), ops);
-    if (capacity == 1 && users.size() == ops.size() && together == std::ssize(users)) {
+    if (capacity == 1 && !sometimes && users.size() == ops.size() &&
+        together == std::ssize(users)) {
       for (size_t i = 0; i < users.size(); ++i)
         for (size_t j = 0; j < i; ++j)
-          AddExclusion(guard, {}, users[j].op, users[i].op, users[j].cycles, users[i].cycles);
+          AddExclusion(guard, {absent_[users[j].op], absent_[users[i].op]}, users[j].op,
+                       users[i].op, users[j].cycles, users[i].cycles);
       continue;
     }
     // Count at every issue: the largest overlap of arcs on a circle is at the start of one.
@@ -296,16 +365,21 @@ void Model::AddUnits() {
       std::vector<std::pair<Lit, int64_t>> terms;
       for (const User& user : users) {
         if (user.op == e) {
-          terms.emplace_back(formulas_.True(), user.instances);
+          terms.emplace_back(~absent_[e], user.instances);
           continue;
         }
         // inside: 0 <= r(e) − r(op) < cycles modulo II.
         const Lit inside = formulas_.NewBool();
         terms.emplace_back(inside, user.instances);
-        formulas_.Add({inside, formulas_.AtLeast(r_[e], r_[user.op], user.cycles - ii_)});
-        formulas_.Add({inside, formulas_.AtLeast(r_[e], r_[user.op], user.cycles),
+        formulas_.Add(
+            {absent_[user.op], inside, formulas_.AtLeast(r_[e], r_[user.op], user.cycles - ii_)});
+        formulas_.Add({absent_[user.op], inside, formulas_.AtLeast(r_[e], r_[user.op], user.cycles),
                        formulas_.AtLeast(r_[user.op], r_[e], 1)});
       }
+      for (int v : ops)
+        for (const UnitUse& use : graph_.ops[v].uses)
+          if (use.unit == static_cast<int>(f) && !(absent_[v] == formulas_.False()))
+            terms.emplace_back(~absent_[v], use.cycles / ii_);
       formulas_.AddWeighted(guard, std::move(terms), capacity);
     }
   }
@@ -316,12 +390,13 @@ void Model::AddIssue() {
   const int n = static_cast<int>(graph_.ops.size());
   const Lit guard = GuardFor(Law::kIssue, "one instruction stream per role", {});
   for (int v = 0; v < n; ++v) {
-    if (graph_.ops[v].issue > ii_) formulas_.Add(guard, {});
+    if (graph_.ops[v].issue > ii_) formulas_.Add(guard, {absent_[v]});
     for (int u = 0; u < v; ++u) {
       if (graph_.ops[u].issue == 0 || graph_.ops[v].issue == 0) continue;
       const Lit same = Same(u, v);
       if (same == formulas_.False()) continue;
-      AddExclusion(guard, {~same}, u, v, graph_.ops[u].issue, graph_.ops[v].issue);
+      AddExclusion(guard, {~same, absent_[u], absent_[v]}, u, v, graph_.ops[u].issue,
+                   graph_.ops[v].issue);
     }
   }
 }
@@ -332,8 +407,12 @@ void Model::AddRings() {
   const MachineLimits& machine = graph_.machine;
   int64_t least = 0;
   for (int v = 0; v < n; ++v)
-    if (graph_.ops[v].smem_bytes > 0) least += graph_.ops[v].smem_bytes + machine.barrier_bytes;
+    if (graph_.ops[v].smem_bytes > 0 && !graph_.ops[v].routed)
+      least += graph_.ops[v].smem_bytes + machine.barrier_bytes;
   std::vector<std::pair<Lit, int64_t>> terms;
+  for (int v = 0; v < n; ++v)
+    if (graph_.ops[v].smem_bytes > 0 && graph_.ops[v].routed)
+      terms.emplace_back(~absent_[v], graph_.ops[v].smem_bytes + machine.barrier_bytes);
   for (const Graph::Pin& pin : graph_.pins) {
     const int v = graph_.FindOp(pin.op);
     if (v < 0 || pin.depth == 0) continue;
@@ -354,9 +433,9 @@ void Model::AddRings() {
     for (int64_t d = 1; d <= levels; ++d) {
       const Lit within = formulas_.NewBool();
       for (int e : value_edges_[v]) {
-        const GraphEdge& edge = graph_.edges[e];
+        const GraphEdge& edge = edges_[e].edge;
         // t(to) + distance·II + hold − t(v) <= II·d
-        Separate(formulas_.True(), {~within}, v, edge.to,
+        Separate(formulas_.True(), Unless({~within}, e), v, edge.to,
                  edge.distance * ii_ + edge.hold - ii_ * d);
       }
       if (d > 1) formulas_.Add({~ring_[v].back(), within});
@@ -365,7 +444,8 @@ void Model::AddRings() {
     }
     if (levels == most) formulas_.Add(smem_, {ring_[v].back()});
   }
-  if (least > 0) formulas_.AddWeighted(smem_, std::move(terms), machine.smem_bytes - least);
+  if (least > 0 || !terms.empty())
+    formulas_.AddWeighted(smem_, std::move(terms), machine.smem_bytes - least);
 }
 
 void Model::AddPins() {
@@ -397,8 +477,9 @@ void Model::AddPins() {
     if (pin.depth > 0) {
       const Lit guard = depth_pins_.at(v);
       for (int e : value_edges_[v]) {
-        const GraphEdge& edge = graph_.edges[e];
-        Separate(guard, {}, v, edge.to, edge.distance * ii_ + edge.hold - ii_ * pin.depth);
+        const GraphEdge& edge = edges_[e].edge;
+        Separate(guard, Unless({}, e), v, edge.to,
+                 edge.distance * ii_ + edge.hold - ii_ * pin.depth);
       }
     }
   }
@@ -417,7 +498,7 @@ void Model::AddSymmetry() {
   int root = -1;
   int64_t most = -1;
   for (size_t v = 0; v < graph_.ops.size(); ++v) {
-    if (graph_.ops[v].variable_latency) continue;
+    if (graph_.ops[v].variable_latency || graph_.ops[v].routed) continue;
     int64_t busy = 0;
     for (const UnitUse& use : graph_.ops[v].uses) busy = std::max(busy, use.cycles);
     if (busy > most) most = busy, root = static_cast<int>(v);
@@ -438,6 +519,7 @@ Clause Model::Different(const Placement& p) {
   const int n = static_cast<int>(graph_.ops.size());
   for (int v = 0; v < n; ++v)
     for (int u = 0; u < v; ++u) {
+      if (graph_.ops[u].routed || graph_.ops[v].routed) continue;
       const Lit same = Same(u, v);
       clause.push_back(p.group[u] == p.group[v] ? ~same : same);
     }
@@ -448,7 +530,8 @@ Clause Model::Different(const Placement& p) {
     std::vector<int> users;
     for (int v = 0; v < n; ++v)
       for (const UnitUse& use : graph_.ops[v].uses)
-        if (use.unit == static_cast<int>(f) && use.cycles > 0) users.push_back(v);
+        if (use.unit == static_cast<int>(f) && use.cycles > 0 && !graph_.ops[v].routed)
+          users.push_back(v);
     for (size_t i = 1; i < users.size(); ++i)
       for (size_t j = 1; j < i; ++j) {
         const int w = users[0], u = users[j], v = users[i];
@@ -480,15 +563,17 @@ std::vector<std::vector<int>> SliceSwaps(const Graph& graph) {
         op.tmem_columns, op.variable_latency, op.streaming};
     for (const UnitUse& use : op.uses) c.push_back(use.unit), c.push_back(use.cycles);
     c.push_back(op.part.empty() ? 0 : 1);
+    c.push_back(op.routed ? 1 : 0);
     return c;
   };
-  using Row = std::tuple<int, int, int, int64_t, int64_t, int64_t, int64_t, bool>;
-  auto row = [](const GraphEdge& e, int from, int to) {
-    return Row(from, to, static_cast<int>(e.kind), e.delay, e.distance, e.transfer, e.hold,
-               e.crossable);
+  using Row = std::tuple<int, int, int, int64_t, int64_t, int64_t, int64_t, bool, int, int>;
+  auto row = [](const GraphEdge& e, auto&& image) {
+    return Row(image(e.from), image(e.to), static_cast<int>(e.kind), e.delay, e.distance,
+               e.transfer, e.hold, e.crossable, e.HasRoute() ? image(e.store) : -1,
+               e.HasRoute() ? image(e.load) : -1);
   };
   std::multiset<Row> rows;
-  for (const GraphEdge& e : graph.edges) rows.insert(row(e, e.from, e.to));
+  for (const GraphEdge& e : graph.edges) rows.insert(row(e, [](int v) { return v; }));
   const std::vector<int>& first = slices.begin()->second;
   for (auto it = std::next(slices.begin()); it != slices.end(); ++it) {
     if (it->second.size() != first.size()) continue;
@@ -502,7 +587,7 @@ std::vector<std::vector<int>> SliceSwaps(const Graph& graph) {
     }
     if (!alike) continue;
     std::multiset<Row> images;
-    for (const GraphEdge& e : graph.edges) images.insert(row(e, map[e.from], map[e.to]));
+    for (const GraphEdge& e : graph.edges) images.insert(row(e, [&](int v) { return map[v]; }));
     if (images == rows) swaps.push_back(std::move(map));
   }
   return swaps;

@@ -11,6 +11,10 @@
 // which is exact for any number of stages and keeps everything in difference logic: no product
 // with II, no bound on the length, no copy of an op per iteration.
 //
+// Ops and edges of routes exist in some divisions among roles only: what they ask for carries the
+// literal under which they do not. An op that does not exist has a stage and a slot all the same,
+// which nothing looks at.
+//
 // Capacities of memories and registers are not written out. A solution is measured; where it
 // overflows, a clause forbids that overflow in general (AddCuts). Cuts hold for every schedule at
 // this II, so they stay.
@@ -28,6 +32,7 @@
 #include "scheduler/formula.h"
 #include "scheduler/graph.h"
 #include "scheduler/needs.h"
+#include "scheduler/routes.h"
 #include "scheduler/scheduler.h"
 
 namespace tilec::scheduler {
@@ -62,6 +67,10 @@ class Model {
 
   // The literal "u and v share a role".
   Lit Same(int u, int v);
+  // The literal "op v does not exist".
+  Lit absent(int v) const { return absent_[v]; }
+  // Those of the graph and those of its routes, with the roles that decide which of them hold.
+  const std::vector<RoutedEdge>& edges() const { return edges_; }
   // t(x) − t(y) >= c unless one of `unless` holds.
   void Separate(Lit guard, const Clause& unless, int x, int y, int64_t c);
   // The ops but loads span at most so many stages, wherever the loop begins.
@@ -85,6 +94,7 @@ class Model {
         if (solver.Value(lit)) group = g;
       p.group.push_back(group);
     }
+    Settle(graph_, &p);
     return p;
   }
   Needs Measure(const Placement& placement) const {
@@ -101,6 +111,9 @@ class Model {
  private:
   Lit GuardFor(Law law, std::string text, std::vector<int> ops, Span at = {});
   void AddRoles();
+  void AddRoutes();
+  // `unless`, and where the edge does not hold.
+  Clause Unless(const Clause& unless, int edge) const;
   void AddDependences();
   void AddUnits();
   void AddIssue();
@@ -140,7 +153,7 @@ class Model {
   Formulas formulas_;
   std::vector<Guard> guards_;
   std::vector<IntVar> k_, r_;
-  std::optional<Time> first_;  // no later than any op but loads
+  std::optional<Time> first_;                         // no later than any op but loads
   std::vector<std::vector<std::pair<int, Lit>>> in_;  // candidate groups of each op
   std::map<std::pair<int, int>, Lit> same_, order_;
   std::map<std::tuple<int, int, int64_t>, Lit> live_;
@@ -149,6 +162,10 @@ class Model {
   std::map<int, Lit> depth_pins_;  // by op: the guard of its pinned depth
   std::vector<std::vector<Lit>> ring_;
   std::vector<std::vector<int>> swaps_;
+  std::vector<RoutedEdge> edges_;
+  std::vector<Lit> not_held_;                  // by edge
+  std::vector<Lit> absent_;                    // by op
+  std::vector<int> owner_;                     // by op: whose role it has
   std::vector<std::vector<int>> value_edges_;  // by producer
   Lit registers_, pool_, smem_, tmem_;
 };

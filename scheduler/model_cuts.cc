@@ -20,7 +20,8 @@ constexpr int64_t kLeastQuota = 24;
 int64_t Model::Live(const Placement& p, int v, int64_t at) const {
   int64_t end = p.cycle[v];
   for (int e : value_edges_[v]) {
-    const GraphEdge& edge = graph_.edges[e];
+    if (!edges_[e].Holds(p.group)) continue;
+    const GraphEdge& edge = edges_[e].edge;
     end = std::max(end, p.cycle[edge.to] + edge.distance * ii_ + edge.hold);
   }
   return FloorDiv(at - p.cycle[v], ii_) - FloorDiv(at - end, ii_);
@@ -29,7 +30,7 @@ int64_t Model::Live(const Placement& p, int v, int64_t at) const {
 int64_t Model::AlwaysLive(int v) const {
   int64_t always = 0;
   for (int i : value_edges_[v])
-    if (graph_.edges[i].to == v) always = std::max(always, graph_.edges[i].distance);
+    if (edges_[i].edge.to == v) always = std::max(always, edges_[i].edge.distance);
   return always;
 }
 
@@ -55,19 +56,20 @@ Lit Model::LiveAtMost(int v, int e, int64_t n) {
   // the period boundaries between slot(y) + hold and slot(e), `starts` is [slot(e) < slot(v)].
   const Lit starts = formulas_.AtLeast(r_[v], r_[e], 1);
   for (int i : value_edges_[v]) {
-    const GraphEdge& edge = graph_.edges[i];
+    const GraphEdge& edge = edges_[i].edge;
+    const Lit unless = not_held_[i];
     const int y = edge.to;
     const int64_t hold = edge.hold % ii_;
     const int64_t most = n - edge.distance - edge.hold / ii_;
     const Lit before = formulas_.AtLeast(r_[e], r_[y], hold);       // ends == 0
     const Lit early = formulas_.AtLeast(r_[e], r_[y], hold - ii_);  // ends <= 1
     auto within = [&](int64_t bound) { return formulas_.AtMost(k_[y], k_[v], bound); };
-    formulas_.Add({~lit, within(most + 1)});
-    formulas_.Add({~lit, starts, within(most)});
-    formulas_.Add({~lit, before, within(most)});
-    formulas_.Add({~lit, starts, before, within(most - 1)});
-    formulas_.Add({~lit, early, within(most - 1)});
-    formulas_.Add({~lit, starts, early, within(most - 2)});
+    formulas_.Add({~lit, unless, within(most + 1)});
+    formulas_.Add({~lit, unless, starts, within(most)});
+    formulas_.Add({~lit, unless, before, within(most)});
+    formulas_.Add({~lit, unless, starts, before, within(most - 1)});
+    formulas_.Add({~lit, unless, early, within(most - 1)});
+    formulas_.Add({~lit, unless, starts, early, within(most - 2)});
   }
   return lit;
 }
@@ -137,8 +139,9 @@ Lit Model::RingWithin(int v, int64_t depth) {
   const Lit lit = formulas_.NewBool();
   it->second = lit;
   for (int i : value_edges_[v]) {
-    const GraphEdge& edge = graph_.edges[i];
-    Separate(formulas_.True(), {~lit}, v, edge.to, edge.distance * ii_ + edge.hold - ii_ * depth);
+    const GraphEdge& edge = edges_[i].edge;
+    Separate(formulas_.True(), Unless({~lit}, i), v, edge.to,
+             edge.distance * ii_ + edge.hold - ii_ * depth);
   }
   return lit;
 }
@@ -147,20 +150,23 @@ int Model::AddRingCut(const Needs& needs) {
   if (needs.smem_bytes <= graph_.machine.smem_bytes) return 0;
   std::vector<int> ops(needs.depth.size());
   std::iota(ops.begin(), ops.end(), 0);
+  // The first slot of a store between roles can be spared: by not crossing.
   auto extra = [&](int v) {
-    return (needs.depth[v] - 1) * (graph_.ops[v].smem_bytes + graph_.machine.barrier_bytes);
+    const int64_t first = graph_.ops[v].routed ? 0 : 1;
+    return (needs.depth[v] - first) * (graph_.ops[v].smem_bytes + graph_.machine.barrier_bytes);
   };
   std::stable_sort(ops.begin(), ops.end(), [&](int a, int b) { return extra(a) > extra(b); });
   int64_t room = graph_.machine.smem_bytes;
   for (size_t v = 0; v < graph_.ops.size(); ++v)
-    if (graph_.ops[v].smem_bytes > 0)
+    if (graph_.ops[v].smem_bytes > 0 && !graph_.ops[v].routed)
       room -= std::max<int64_t>(1, PinnedDepth(static_cast<int>(v))) *
               (graph_.ops[v].smem_bytes + graph_.machine.barrier_bytes);
   Clause clause;
   for (int v : ops) {
     if (room < 0) break;
-    if (needs.depth[v] <= 1 || PinnedDepth(v) > 0) continue;
-    clause.push_back(RingWithin(v, needs.depth[v] - 1));
+    const bool spared = graph_.ops[v].routed && needs.depth[v] == 1;
+    if ((needs.depth[v] <= 1 && !spared) || PinnedDepth(v) > 0) continue;
+    clause.push_back(spared ? absent_[v] : RingWithin(v, needs.depth[v] - 1));
     room -= extra(v);
   }
   formulas_.Add(smem_, std::move(clause));

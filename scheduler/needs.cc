@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "scheduler/routes.h"
 #include "support/expr.h"
 
 namespace tilec::scheduler {
@@ -56,6 +57,7 @@ Rotation FewestStages(const Graph& graph, int64_t ii, const Placement& p) {
 
 Needs Measure(const Graph& graph, int64_t ii, const RoleOffer& offer, bool roles,
               const Placement& p) {
+  if (HasRoutes(graph)) return Measure(Routed(graph, p.group), ii, offer, roles, p);
   Needs needs;
   const int n = static_cast<int>(graph.ops.size());
   const int groups = std::max(1, offer.Groups());

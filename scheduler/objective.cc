@@ -28,12 +28,16 @@ bool Crosses(const Placement& p, const GraphEdge& edge) {
   return p.group[edge.from] != p.group[edge.to];
 }
 
+// An edge that a route replaces where it would cross never does.
+bool MayCross(const RoutedEdge& e) { return e.first < 0 || e.apart; }
+
 // Reader's side of distinct (producer, reader) pairs between roles.
 std::vector<std::pair<int, int>> WaitPairs(const Graph& graph) {
   std::set<std::pair<int, int>> pairs;
-  for (const GraphEdge& edge : graph.edges)
-    if (edge.from != edge.to && graph.ops[edge.to].warps >= kWide &&
-        !graph.ops[edge.to].variable_latency)
+  for (const RoutedEdge& e : AllEdges(graph))
+    if (const GraphEdge& edge = e.edge; MayCross(e) && edge.from != edge.to &&
+                                        graph.ops[edge.to].warps >= kWide &&
+                                        !graph.ops[edge.to].variable_latency)
       pairs.emplace(edge.from, edge.to);
   return {pairs.begin(), pairs.end()};
 }
@@ -42,6 +46,7 @@ std::vector<std::pair<int, int>> WaitPairs(const Graph& graph) {
 
 Objective ObjectiveOf(const Graph& graph, const SolveOptions& options, const Search::Found& found) {
   const Placement& p = found.placement;
+  if (HasRoutes(graph)) return ObjectiveOf(Routed(graph, p.group), options, found);
   const Needs needs = Measure(graph, found.ii, found.offer, options.warp_constraints, p);
   Objective o;
   o.compute_groups = needs.compute_groups;
@@ -127,9 +132,9 @@ class Descent {
       const int64_t bytes = ValueBytes(graph_.ops[v]);
       if (bytes == 0) continue;
       std::set<Lit> crossing;
-      for (const GraphEdge& edge : graph_.edges)
-        if (edge.from == v && edge.kind != EdgeKind::kOrder)
-          crossing.insert(~session_.model.Same(v, edge.to));
+      for (const RoutedEdge& e : session_.model.edges())
+        if (e.edge.from == v && e.edge.kind != EdgeKind::kOrder && MayCross(e))
+          crossing.insert(~session_.model.Same(v, e.edge.to));
       crossing.erase(f().False());
       if (crossing.empty()) continue;
       Lit any = *crossing.begin();
@@ -164,7 +169,10 @@ class Descent {
       const std::vector<Lit>& within = session_.model.ring_within(v);
       if (graph_.ops[v].smem_bytes == 0) continue;
       const int64_t slot = graph_.ops[v].smem_bytes + graph_.machine.barrier_bytes;
-      least += slot * std::max<int64_t>(1, session_.model.PinnedDepth(v));
+      if (graph_.ops[v].routed)
+        terms.emplace_back(~session_.model.absent(v), slot);
+      else
+        least += slot * std::max<int64_t>(1, session_.model.PinnedDepth(v));
       for (Lit lit : within) terms.emplace_back(~lit, slot);
     }
     return {&Objective::smem_bytes, least,

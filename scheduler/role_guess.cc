@@ -9,6 +9,7 @@
 
 #include "ir/event_graph.h"
 #include "scheduler/role_sets.h"
+#include "scheduler/routes.h"
 
 namespace tilec::scheduler {
 
@@ -93,7 +94,7 @@ class Guesser {
  private:
   int64_t Issue(const std::vector<int>& part) const {
     int64_t sum = 0;
-    for (int v : part) sum += g_.ops[v].issue;
+    for (int v : part) sum += g_.ops[v].routed ? 0 : g_.ops[v].issue;
     return sum;
   }
 
@@ -105,7 +106,8 @@ class Guesser {
         return std::binary_search(part.begin(), part.end(), v);
       };
       if ((in(a, e.from) && in(b, e.to)) || (in(b, e.from) && in(a, e.to)))
-        sum += 1 + e.transfer * (e.kind == EdgeKind::kRegister ? 4 : 1);
+        sum += 1 + e.transfer * (e.kind == EdgeKind::kRegister ? 4 : 1) +
+               (e.HasRoute() ? g_.ops[e.store].issue + g_.ops[e.load].issue : 0);
     }
     return sum;
   }
@@ -160,15 +162,16 @@ class Guesser {
   }
 
   void Rate(RoleGuess* guess) const {
+    const Graph g = Routed(g_, guess->group);
     guess->objective = ObjectiveOf(
-        g_, options_, {{std::vector<int64_t>(g_.ops.size(), 0), guess->group}, guess->offer, 1});
+        g, options_, {{std::vector<int64_t>(g.ops.size(), 0), guess->group}, guess->offer, 1});
     guess->objective.stages = guess->objective.smem_bytes = 0;
     std::vector<int64_t> issue(guess->offer.Groups(), 0);
-    for (size_t v = 0; v < g_.ops.size(); ++v) issue[guess->group[v]] += g_.ops[v].issue;
+    for (size_t v = 0; v < g.ops.size(); ++v) issue[guess->group[v]] += g.ops[v].issue;
     for (int64_t sum : issue) guess->least_ii = std::max(guess->least_ii, sum);
     ir::EventGraph events;
-    events.nodes = static_cast<int>(g_.ops.size());
-    for (const GraphEdge& e : g_.edges)
+    events.nodes = static_cast<int>(g.ops.size());
+    for (const GraphEdge& e : g.edges)
       events.edges.push_back(
           {e.from, e.to, e.delay + (guess->group[e.from] != guess->group[e.to] ? e.transfer : 0),
            e.distance});

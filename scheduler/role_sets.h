@@ -22,7 +22,12 @@ class RoleSets {
       load = static_cast<int>(v);
     }
     for (const GraphEdge& e : g.edges)
-      if (!e.crossable || (e.kind == EdgeKind::kRegister && e.distance > 0)) Join(e.from, e.to);
+      if (e.HasRoute()) {
+        Join(e.store, e.from);
+        Join(e.load, e.to);
+      } else if (!e.crossable || (e.kind == EdgeKind::kRegister && e.distance > 0)) {
+        Join(e.from, e.to);
+      }
     for (const Graph::Pin& pin : g.pins)
       if (const int a = g.FindOp(pin.op), b = g.FindOp(pin.same_role_as); a >= 0 && b >= 0)
         Join(a, b);

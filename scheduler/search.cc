@@ -80,7 +80,7 @@ Offers::Offers(const Graph& graph, const SolveOptions& options) {
   for (const GraphOp& op : graph.ops) {
     if (op.variable_latency)
       load = true;
-    else
+    else if (!op.routed)
       ++ops_of_width[op.warps];
   }
   if (!options.warp_constraints) {
@@ -161,7 +161,8 @@ bool Search::IssueFits(const RoleOffer& offer, int64_t ii) const {
   if (!options_.warp_constraints) return true;
   std::map<int, int64_t> busy, roles;
   int64_t load = 0;
-  for (const GraphOp& op : graph_.ops) (op.variable_latency ? load : busy[op.warps]) += op.issue;
+  for (const GraphOp& op : graph_.ops)
+    (op.variable_latency ? load : busy[op.warps]) += op.routed ? 0 : op.issue;
   for (int width : offer.widths) ++roles[width];
   for (const auto& [width, cycles] : busy)
     if (cycles > roles[width] * ii) return false;

@@ -29,9 +29,42 @@ struct Instance {
   bool DeadAt(int64_t cycle) const { return made && readers == 0 && last_read <= cycle; }
 };
 
+// The loop that is played, for the roles that ops have: an edge that crosses and has a route is
+// three, one that stays is itself, and stores and loads that no edge needs are struck out.
+Graph Loop(Graph g, const ir::Schedule& schedule) {
+  std::vector<int> role(g.ops.size(), -1);
+  for (const ir::ScheduledOp& op : schedule.ops)
+    if (const int v = g.FindOp(op.name); v >= 0) role[v] = op.role;
+  std::set<int> used;
+  for (size_t i = 0, count = g.edges.size(); i < count; ++i) {
+    const GraphEdge e = g.edges[i];
+    if (e.load < 0) continue;
+    g.edges[i].load = g.edges[i].store = -1;
+    if (role[e.from] == role[e.to]) continue;
+    used.insert({e.store, e.load});
+    g.edges[i].to = e.store;
+    g.edges[i].crossable = false;
+    g.edges[i].hold = g.ops[e.store].issue;
+    g.edges.push_back({e.store, e.load, EdgeKind::kSmem, g.ops[e.store].latency, 0, e.transfer,
+                       g.ops[e.load].issue});
+    g.edges.push_back(
+        {e.load, e.to, EdgeKind::kRegister, g.ops[e.load].latency, 0, 0, e.hold, false});
+  }
+  for (int v = static_cast<int>(g.ops.size()) - 1; v >= 0; --v) {
+    if (!g.ops[v].routed || used.count(v) > 0) continue;
+    g.ops.erase(g.ops.begin() + v);
+    for (GraphEdge& e : g.edges) {
+      e.from -= e.from > v ? 1 : 0;
+      e.to -= e.to > v ? 1 : 0;
+    }
+  }
+  return g;
+}
+
 class Player {
  public:
-  Player(const Graph& graph, const ir::Schedule& schedule) : g_(graph), s_(schedule) {}
+  Player(const Graph& graph, const ir::Schedule& schedule)
+      : g_(Loop(graph, schedule)), s_(schedule) {}
 
   CheckReport Play(int periods) {
     if (!Read()) return std::move(report_);
@@ -377,7 +410,7 @@ class Player {
       Fail("register-pool", fmt::format("{} of {} registers per thread", sum, each * groups));
   }
 
-  const Graph& g_;
+  const Graph g_;
   const ir::Schedule& s_;
   CheckReport report_;
   std::vector<ir::ScheduledOp> at_;  // by op

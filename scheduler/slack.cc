@@ -22,6 +22,7 @@ bool Counts(const Graph& graph, const GraphEdge& edge) {
 
 int64_t SlackOf(const Graph& graph, const Search::Found& found) {
   const Placement& p = found.placement;
+  if (HasRoutes(graph)) return SlackOf(Routed(graph, p.group), found);
   int64_t slack = found.ii;
   for (const GraphEdge& edge : graph.edges)
     if (Counts(graph, edge) && p.group[edge.from] != p.group[edge.to])
@@ -42,8 +43,9 @@ void MaximizeSlack(Search& search, Optimum* best) {
     while (low < high) {
       const int64_t middle = low + (high - low + 1) / 2;
       const Lit lit = model.formulas().NewBool();
-      for (const GraphEdge& edge : graph.edges) {
-        if (!Counts(graph, edge)) continue;
+      for (const RoutedEdge& e : model.edges()) {
+        const GraphEdge& edge = e.edge;
+        if (!Counts(graph, edge) || (e.first >= 0 && !e.apart)) continue;
         const Lit same = model.Same(edge.from, edge.to);
         if (!(same == model.formulas().True()))
           model.Separate(lit, {same}, edge.to, edge.from,

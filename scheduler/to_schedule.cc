@@ -91,6 +91,13 @@ std::vector<ir::OrderEdge> OrderEdges(const Graph& graph, const Search::Found& f
 ir::Schedule ToSchedule(const Graph& graph, const SolveOptions& options,
                         const Search::Found& as_found) {
   Search::Found found = as_found;
+  if (HasRoutes(graph)) {
+    const std::vector<bool> absent = Absent(graph, found.placement.group);
+    ir::Schedule s = ToSchedule(Routed(graph, found.placement.group), options, found);
+    s.graph_hash = Hash(graph);
+    std::erase_if(s.ops, [&](const ir::ScheduledOp& op) { return absent[graph.FindOp(op.name)]; });
+    return s;
+  }
   const int64_t cut = FewestStages(graph, found.ii, found.placement).cut;
   for (int64_t& cycle : found.placement.cycle) cycle -= cut;
   const Needs needs =
@@ -196,6 +203,7 @@ Search::Found FoundOf(const Graph& graph, const ir::Schedule& schedule) {
     found.placement.cycle[v] = op.cycle;
     found.placement.group[v] = group[op.role];
   }
+  Settle(graph, &found.placement);
   return found;
 }
 

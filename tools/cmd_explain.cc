@@ -155,7 +155,9 @@ class Command {
     DiagSink& diags = session_.diags();
     TRY(const ir::Target target, ir::LoadBuiltinTarget(o_.target, diags));
     TRY(const ir::Function fn, Clean(words));
-    TRY(std::vector<LoopProblem> loops, explain::ProblemsOf(fn, target, notes, diags));
+    scheduler::ExtractOptions options;
+    options.role_crossing = o_.role_crossing;
+    TRY(std::vector<LoopProblem> loops, explain::ProblemsOf(fn, target, notes, diags, options));
     TRY_VOID(CheckLoop(loops.size()));
     return loops;
   }
@@ -198,6 +200,11 @@ class Command {
                                          best.candidate->members},
                                         session_.loaded().sources, session_.diags()));
     e.notes = std::move(notes);
+    if (o_.role_crossing)
+      e.notes.push_back(
+          {"the lowering hands no registers from role to role: what crosses here in "
+           "shared memory is priced, not emitted",
+           {}});
     AddAnswers(best.candidate->graph, best.solution, &e);
     return e;
   }

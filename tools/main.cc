@@ -289,6 +289,8 @@ class CommandLine {
     explain->add_option("--html", o_.html,
                         "file for a page with everything, to look at and to ask");
     explain->add_option("--trace", o_.trace, "file for Perfetto: several iterations");
+    explain->add_flag("--role-crossing", o_.role_crossing,
+                      "registers may go to another compute role, by a store and a load");
     explain
         ->add_option("--nest", o_.nest,
                      "the loop over tiles of a persistent kernel; turns of its inner loops")

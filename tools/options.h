@@ -77,6 +77,7 @@ struct Options {
   double epsilon = 0.01;
   int64_t ii = 0;
   int top = 1;  // answers
+  bool role_crossing = false;
   int64_t nest = 0;  // turns of the inner loops; 0: no nest
 
   // explain

@@ -26,41 +26,44 @@ class Exhaustive {
 
   bool Run() { return n_ == 0 || Place(0, 0); }
 
-  // Divisions among roles from the best to the worst; in the first that works, the fewest stages,
-  // then the least shared memory.
-  std::optional<Objective> Best() {
-    std::vector<std::pair<Objective, std::vector<int>>> divisions;
-    Divide(0, 0, &divisions);
-    std::stable_sort(divisions.begin(), divisions.end(),
-                     [](const auto& a, const auto& b) { return Key(a.first) < Key(b.first); });
+  // All lawful divisions among roles.
+  std::vector<std::vector<int>> Divisions() {
+    std::vector<std::vector<int>> all;
+    Divide(0, 0, &all);
+    return all;
+  }
+
+  // With these roles.
+  bool Run(const std::vector<int>& roles) {
+    role_ = roles;
+    return PlaceSlots(0, 0);
+  }
+
+  // With these roles, better than `best`: fewer stages, then less shared memory, then more slack.
+  std::optional<Objective> Best(const std::vector<int>& roles, const Objective* best) {
+    role_ = roles;
     rotate_ = true;
-    std::optional<Objective> best;
-    for (auto& [objective, roles] : divisions) {
-      if (best && Key(objective) > Key(*best)) break;
-      role_ = roles;
-      most_stages_ = best ? best->stages : INT64_MAX;
-      least_smem_ = best ? best->smem_bytes : INT64_MAX;
-      most_slack_ = best ? best->slack : INT64_MIN;
-      improved_ = false;
-      PlaceSlots(0);
-      if (!improved_) continue;
-      objective.stages = most_stages_;
-      objective.smem_bytes = least_smem_;
-      objective.slack = most_slack_;
-      best = objective;
-    }
-    return best;
+    most_stages_ = best != nullptr ? best->stages : INT64_MAX;
+    least_smem_ = best != nullptr ? best->smem_bytes : INT64_MAX;
+    most_slack_ = best != nullptr ? best->slack : INT64_MIN;
+    PlaceSlots(0, ii_ - 1);
+    if (!improved_) return std::nullopt;
+    Objective objective = CriteriaOfRoles(roles);
+    objective.stages = most_stages_;
+    objective.smem_bytes = least_smem_;
+    objective.slack = most_slack_;
+    return objective;
+  }
+
+  Objective CriteriaOfRoles(const std::vector<int>& roles) {
+    role_ = roles;
+    return CriteriaOfRoles();
   }
 
  private:
-  using Criteria = std::array<int64_t, 4>;
-  static Criteria Key(const Objective& o) {
-    return {o.compute_groups, o.warps, o.cross_bytes, o.waits};
-  }
-
-  void Divide(int v, int roles, std::vector<std::pair<Objective, std::vector<int>>>* out) {
+  void Divide(int v, int roles, std::vector<std::vector<int>>* out) {
     if (v == n_) {
-      out->emplace_back(CriteriaOfRoles(), role_);
+      out->push_back(role_);
       return;
     }
     const bool load = g_.ops[v].variable_latency;
@@ -92,15 +95,14 @@ class Exhaustive {
     return o;
   }
 
-  void PlaceSlots(int v) {
-    if (v == n_) {
-      Stages();
-      return;
-    }
-    for (int64_t slot = 0; slot < ii_; ++slot) {
+  // `last`: of the first op, which may stand anywhere.
+  bool PlaceSlots(int v, int64_t last) {
+    if (v == n_) return Stages();
+    for (int64_t slot = 0; slot <= (v == 0 ? last : ii_ - 1); ++slot) {
       slot_[v] = slot;
-      if (Reserved(v)) PlaceSlots(v + 1);
+      if (Reserved(v) && PlaceSlots(v + 1, last)) return true;
     }
+    return false;
   }
 
   // Of ops but loads: what an author sees as the depth of the pipeline.
@@ -301,10 +303,133 @@ class Exhaustive {
 
 }  // namespace
 
-bool ExhaustivelyFeasible(const Graph& graph, int64_t ii) { return Exhaustive(graph, ii).Run(); }
+namespace {
 
+using Criteria = std::array<int64_t, 4>;
+Criteria Key(const Objective& o) { return {o.compute_groups, o.warps, o.cross_bytes, o.waits}; }
+
+// A division of the ops among roles, and the graph without routes that it makes.
+struct Division {
+  Graph graph;
+  std::vector<int> roles;
+  Objective criteria;
+};
+
+// Stores and loads come as ordinary ops behind the others, where a route is taken.
+Division Divided(const Graph& g, const Graph& without, std::vector<int> roles) {
+  Division d{without, std::move(roles), {}};
+  std::vector<int> number(g.ops.size(), -1);  // in `d`
+  int next = 0;
+  for (size_t v = 0; v < g.ops.size(); ++v)
+    if (!g.ops[v].routed) number[v] = next++;
+  d.graph.edges.clear();
+  for (const GraphEdge& e : g.edges) {
+    GraphEdge edge = e;
+    edge.from = number[e.from];
+    edge.to = number[e.to];
+    edge.store = edge.load = -1;
+    if (!e.HasRoute() || d.roles[edge.from] == d.roles[edge.to]) {
+      d.graph.edges.push_back(edge);
+      continue;
+    }
+    const int reader = edge.to;
+    for (int v : {e.store, e.load}) {
+      if (number[v] >= 0) continue;
+      number[v] = static_cast<int>(d.graph.ops.size());
+      d.graph.ops.push_back(g.ops[v]);
+      d.roles.push_back(d.roles[v == e.store ? edge.from : reader]);
+    }
+    edge.to = number[e.store];
+    edge.transfer = 0;
+    edge.hold = g.ops[e.store].issue;
+    d.graph.edges.push_back(edge);
+    edge = {number[e.store], number[e.load],     EdgeKind::kSmem, g.ops[e.store].latency, 0,
+            e.transfer,      g.ops[e.load].issue};
+    d.graph.edges.push_back(edge);
+    edge = {number[e.load], reader, EdgeKind::kRegister, g.ops[e.load].latency, 0, 0, e.hold};
+    d.graph.edges.push_back(edge);
+  }
+  return d;
+}
+
+std::vector<Division> Divisions(const Graph& graph, int64_t ii) {
+  Graph without = graph;
+  std::erase_if(without.ops, [](const GraphOp& op) { return op.routed; });
+  std::vector<int> number;
+  int next = 0;
+  for (const GraphOp& op : graph.ops) number.push_back(op.routed ? -1 : next++);
+  for (GraphEdge& e : without.edges) {
+    e.from = number[e.from];
+    e.to = number[e.to];
+    e.store = e.load = -1;
+  }
+  std::vector<Division> divisions;
+  for (std::vector<int>& roles : Exhaustive(without, ii).Divisions())
+    divisions.push_back(Divided(graph, without, std::move(roles)));
+  for (Division& d : divisions) d.criteria = Exhaustive(d.graph, ii).CriteriaOfRoles(d.roles);
+  return divisions;
+}
+
+}  // namespace
+
+bool ExhaustivelyFeasible(const Graph& graph, int64_t ii) {
+  if (std::none_of(graph.ops.begin(), graph.ops.end(), [](const GraphOp& op) { return op.routed; }))
+    return Exhaustive(graph, ii).Run();
+  const std::vector<Division> divisions = Divisions(graph, ii);
+  return std::any_of(divisions.begin(), divisions.end(),
+                     [&](const Division& d) { return Exhaustive(d.graph, ii).Run(d.roles); });
+}
+
+// From the best division to the worst; in the first that works, the rest of the objective.
 std::optional<Objective> ExhaustiveObjective(const Graph& graph, int64_t ii) {
-  return Exhaustive(graph, ii).Best();
+  std::vector<Division> divisions = Divisions(graph, ii);
+  std::stable_sort(divisions.begin(), divisions.end(), [](const Division& a, const Division& b) {
+    return Key(a.criteria) < Key(b.criteria);
+  });
+  std::optional<Objective> best;
+  for (const Division& d : divisions) {
+    if (best && Key(d.criteria) > Key(*best)) break;
+    const std::optional<Objective> better =
+        Exhaustive(d.graph, ii).Best(d.roles, best ? &*best : nullptr);
+    if (better) best = better;
+  }
+  return best;
+}
+
+Graph WithRoutes(Graph g, uint64_t seed, int most) {
+  std::mt19937_64 random(seed);
+  auto pick = [&](int low, int high) {
+    return low + static_cast<int>(random() % static_cast<uint64_t>(high - low + 1));
+  };
+  std::vector<int> store(g.ops.size(), -1);
+  auto add = [&](const std::string& name, int warps, bool is_store) {
+    GraphOp op;
+    op.name = name;
+    op.kind = is_store ? "smem_store" : "smem_load";
+    op.issue = pick(0, 2);
+    op.latency = pick(0, 3);
+    if (pick(0, 2) == 0)
+      op.uses.push_back({pick(0, static_cast<int>(g.units.size()) - 1), pick(1, 3)});
+    op.warps = warps;
+    if (is_store) op.smem_bytes = 100 * pick(1, 2);
+    if (!is_store) op.regs = pick(0, 1) * 8;
+    op.routed = true;
+    g.ops.push_back(op);
+    return static_cast<int>(g.ops.size()) - 1;
+  };
+  int routes = 0;
+  for (GraphEdge& e : g.edges) {
+    if (routes == most || e.kind == EdgeKind::kOrder || e.distance > 0 || e.from == e.to ||
+        g.ops[e.from].variable_latency || g.ops[e.to].variable_latency || pick(0, 5) == 0)
+      continue;
+    e.kind = EdgeKind::kRegister;
+    e.crossable = true;
+    const int from_warps = g.ops[e.from].warps, to_warps = g.ops[e.to].warps;
+    if (store[e.from] < 0) store[e.from] = add("s" + std::to_string(e.from), from_warps, true);
+    e.store = store[e.from];
+    e.load = add("l" + std::to_string(routes++), to_warps, false);
+  }
+  return g;
 }
 
 Graph RandomGraph(uint64_t seed, int max_ops, bool memory) {

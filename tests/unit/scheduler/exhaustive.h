@@ -22,4 +22,8 @@ std::optional<Objective> ExhaustiveObjective(const Graph& graph, int64_t ii);
 // A random graph of at most `max_ops` ops with small costs; `memory` gives it capacities that bind.
 Graph RandomGraph(uint64_t seed, int max_ops, bool memory);
 
+// The graph with routes of random costs along most edges within an iteration, whose values are in
+// registers then; `most` of them.
+Graph WithRoutes(Graph graph, uint64_t seed, int most);
+
 }  // namespace tilec::scheduler

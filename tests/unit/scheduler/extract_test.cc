@@ -330,6 +330,45 @@ TEST(Extract, RolesShareNoRegisters) {
   for (const GraphEdge& e : free->graph.edges) EXPECT_TRUE(e.crossable);
 }
 
+// Where registers may cross, each way has a store and a load at the machine's prices.
+TEST(Extract, WaysBetweenRolesArePriced) {
+  const ir::Function fn = Kernel("attention", "attention", {{"D", int64_t{128}}});
+  const ir::Target h200 = Machine("h200");
+  DiagSink diags;
+  ExtractOptions options;
+  options.slices = 2;
+  options.role_crossing = true;
+  const Result<Extraction> free = ExtractLoop(fn, InnermostLoops(fn)[0], h200, options, diags);
+  ASSERT_TRUE(free.ok());
+  const Graph& g = free->graph;
+  ASSERT_EQ(free->origins.size(), g.ops.size());
+  int routes = 0;
+  for (const GraphEdge& e : g.edges) {
+    const bool may = e.kind == EdgeKind::kRegister && e.distance == 0;
+    EXPECT_EQ(e.HasRoute(), may) << g.ops[e.from].name << " -> " << g.ops[e.to].name;
+    if (!e.HasRoute()) continue;
+    ++routes;
+    const GraphOp &from = g.ops[e.from], &store = g.ops[e.store], &load = g.ops[e.load];
+    EXPECT_EQ(store.smem_bytes, from.regs * 512);
+    EXPECT_EQ(load.regs, from.regs);
+    ir::Work work;
+    work.bytes = static_cast<double>(store.smem_bytes);
+    EXPECT_EQ(store.issue, h200.CostOf("smem_store")->issue.At(work));
+    EXPECT_EQ(load.issue, h200.CostOf("smem_load")->issue.At(work));
+    EXPECT_GT(load.latency, load.issue);
+    EXPECT_FALSE(store.uses.empty());
+    EXPECT_EQ(e.transfer, h200.Transfer("smem", work.bytes));
+    EXPECT_EQ(free->origins[e.store].steps[0].kind, StepKind::kSmemStore);
+    EXPECT_EQ(free->origins[e.load].steps[0].kind, StepKind::kSmemLoad);
+  }
+  EXPECT_GT(routes, 4);
+  // A way only adds: the bounds are those of the loop without.
+  options.role_crossing = false;
+  const Result<Extraction> whole = ExtractLoop(fn, InnermostLoops(fn)[0], h200, options, diags);
+  ASSERT_TRUE(whole.ok());
+  EXPECT_LE(BestBound(g).ii, BestBound(whole->graph).ii);
+}
+
 // A body whose rows are cut already: the attribute says which slice an op belongs to.
 TEST(Extract, TakesSlicesFromTheBody) {
   ir::Function fn = Kernel("attention", "attention", {{"D", int64_t{128}}});
