@@ -18,7 +18,8 @@ struct Tally {
   int swaps = 0;
 };
 
-// Climbs from II 1 to the smallest feasible one, at most `largest`.
+// Climbs from II 1 to the smallest feasible one, at most `largest`. The optima that are compared
+// below are more than 2,000.
 Tally Compare(uint64_t first, uint64_t last, int max_ops, bool memory, int64_t largest) {
   Tally tally;
   for (uint64_t seed = first; seed < last; ++seed) {
@@ -47,15 +48,15 @@ Tally Compare(uint64_t first, uint64_t last, int max_ops, bool memory, int64_t l
 }
 
 TEST(SolverBruteForce, DependencesUnitsAndRoles) {
-  const Tally tally = Compare(0, 900, 6, false, 5);
-  EXPECT_GT(tally.feasible, 400);
-  EXPECT_GT(tally.infeasible, 1500);
+  const Tally tally = Compare(0, 1500, 6, false, 10);
+  EXPECT_GT(tally.feasible, 1400);
+  EXPECT_GT(tally.infeasible, 3000);
   EXPECT_EQ(tally.swaps, 0);
 }
 
 TEST(SolverBruteForce, MemoryAndRegistersOfThreeOps) {
-  const Tally tally = Compare(10000, 10900, 3, true, 4);
-  EXPECT_GT(tally.feasible, 300);
+  const Tally tally = Compare(10000, 11100, 3, true, 8);
+  EXPECT_GT(tally.feasible, 600);
   EXPECT_GT(tally.infeasible, 1000);
   EXPECT_LE(tally.swaps, 3);
 }
