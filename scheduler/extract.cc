@@ -56,13 +56,7 @@ class Extractor {
       return diags_.Report(kLoopSlices, loop_.at, slices_);
     graph_.name = fn_.name.empty() ? "loop" : fn_.name;
     if (slices_ > 1) graph_.name += fmt::format("/{}", slices_);
-    graph_.machine.name = target_.name;
-    graph_.machine.smem_bytes = target_.Limit("smem_bytes");
-    graph_.machine.tmem_columns = target_.Limit("tmem_columns");
-    graph_.machine.max_regs_per_thread = target_.Limit("max_regs_per_thread");
-    graph_.machine.registers = target_.Limit("registers");
-    graph_.machine.max_warps = target_.Limit("max_warps");
-    graph_.machine.barrier_bytes = target_.Limit("barrier_bytes", 16);
+    graph_.machine = LimitsOf(target_);
     ReserveLiveIns();
     for (const ir::TargetUnit& unit : target_.units)
       graph_.units.push_back({unit.name, unit.capacity, unit.fluid});
@@ -420,6 +414,18 @@ void FindLoops(const ir::Function& fn, ir::BlockId block, bool* has_loop,
 }
 
 }  // namespace
+
+MachineLimits LimitsOf(const ir::Target& target) {
+  MachineLimits machine;
+  machine.name = target.name;
+  machine.smem_bytes = target.Limit("smem_bytes");
+  machine.tmem_columns = target.Limit("tmem_columns");
+  machine.max_regs_per_thread = target.Limit("max_regs_per_thread");
+  machine.registers = target.Limit("registers");
+  machine.max_warps = target.Limit("max_warps");
+  machine.barrier_bytes = target.Limit("barrier_bytes", 16);
+  return machine;
+}
 
 std::vector<OpId> InnermostLoops(const ir::Function& fn) {
   std::vector<OpId> loops;

@@ -25,6 +25,9 @@
 
 namespace tilec::scheduler {
 
+// What a machine has for a loop that it runs alone.
+MachineLimits LimitsOf(const ir::Target& target);
+
 // Loops with no loop inside, in program order.
 std::vector<ir::OpId> InnermostLoops(const ir::Function& fn);
 

@@ -97,7 +97,7 @@ class Command {
   // A file is about the loops as the lowering meets them.
   Result<Explanation> ReadFor(const std::vector<std::string>& words) {
     DiagSink& diags = session_.diags();
-    TRY(const ir::Target target, ir::LoadBuiltinTarget(o_.target, diags));
+    TRY(const ir::Target target, LoadMachine(session_));
     TRY(ir::Function fn, Clean(words));
     scheduler::ProgramOptions options;
     options.target = &target;
@@ -153,7 +153,7 @@ class Command {
   Result<std::vector<LoopProblem>> Loops(const std::vector<std::string>& words,
                                          std::vector<Reason>* notes) {
     DiagSink& diags = session_.diags();
-    TRY(const ir::Target target, ir::LoadBuiltinTarget(o_.target, diags));
+    TRY(const ir::Target target, LoadMachine(session_));
     TRY(const ir::Function fn, Clean(words));
     scheduler::ExtractOptions options;
     options.role_crossing = o_.role_crossing;

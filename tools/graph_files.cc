@@ -2,6 +2,7 @@
 #include "tools/graph_files.h"
 
 #include "api/solution_cache.h"
+#include "scheduler/extract.h"
 #include "scheduler/load_schedule.h"
 #include "support/file.h"
 #include "tools/diagnostics.h"
@@ -19,10 +20,34 @@ Result<int32_t> AddSource(Session& session, const std::string& path) {
   return session.loaded().sources.Add(path, std::move(text));
 }
 
+Result<ir::Target> LoadMachine(Session& session) {
+  const Options& o = session.options();
+  if (o.machine.empty() || !ir::BuiltinMachineText(o.machine).empty())
+    return ir::LoadBuiltinTarget(o.machine.empty() ? o.target : o.machine, session.diags());
+  TRY(const int32_t file, AddSource(session, o.machine));
+  return ir::ParseTarget(session.loaded().sources.text(file), file, session.diags());
+}
+
+namespace {
+
+// A graph has its costs; the machine says what there is of everything.
+void PutOn(const ir::Target& machine, scheduler::Graph* graph) {
+  graph->machine = scheduler::LimitsOf(machine);
+  for (scheduler::Unit& unit : graph->units)
+    for (const ir::TargetUnit& known : machine.units)
+      if (known.name == unit.name) unit.capacity = known.capacity;
+}
+
+}  // namespace
+
 Result<scheduler::Graph> LoadGraph(Session& session, const std::string& path) {
   TRY(const int32_t file, AddSource(session, path));
   const SourceMap& sources = session.loaded().sources;
   TRY(scheduler::Graph graph, scheduler::ParseGraph(sources.text(file), file, session.diags()));
+  if (!session.options().machine.empty()) {
+    TRY(const ir::Target machine, LoadMachine(session));
+    PutOn(machine, &graph);
+  }
   TRY_VOID(scheduler::CheckGraph(graph, session.diags()));
   return graph;
 }

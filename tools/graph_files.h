@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ir/schedule.h"
+#include "ir/target.h"
 #include "scheduler/scheduler.h"
 #include "tools/session.h"
 
@@ -13,7 +14,9 @@ namespace tilec::tools {
 
 // Reads a file into the session's sources, so that diagnostics can show its lines.
 Result<int32_t> AddSource(Session& session, const std::string& path);
-// A sound graph.
+// --machine, a file or a built-in one; else that of --target.
+Result<ir::Target> LoadMachine(Session& session);
+// A sound graph, on the machine of --machine if there is one.
 Result<scheduler::Graph> LoadGraph(Session& session, const std::string& path);
 // As it stands in the file.
 Result<ir::Schedule> LoadSchedule(Session& session, const std::string& path);

@@ -226,6 +226,7 @@ class CommandLine {
                          "static dims, constants, tunes as NAME=VALUE");
     schedule->add_option("--graph", o_.graph, "a graph's text in place of FILE");
     schedule->add_option("--target", o_.target, "machine of a FILE: h200, h100, b200, …");
+    schedule->add_option("--machine", o_.machine, "a machine's file or name, for --target's");
     schedule->add_option("--tune", o_.tune,
                          "default, or model: a table of all tile sizes and row slicings");
     schedule
@@ -273,6 +274,7 @@ class CommandLine {
                         "static dims, constants, tunes as NAME=VALUE");
     explain->add_option("--graph", o_.graph, "a graph's text in place of FILE");
     explain->add_option("--target", o_.target, "machine: h200, h100, b200, twill_h100, twill_b200");
+    explain->add_option("--machine", o_.machine, "a machine's file or name, for --target's");
     AddSolutions(explain, o_);
     explain->add_option("--schedule", o_.schedule, "solve, or a .sched file to explain");
     explain->add_option("--stdlib", o_.stdlib_dir,

@@ -78,6 +78,7 @@ struct Options {
   int64_t ii = 0;
   int top = 1;  // answers
   bool role_crossing = false;
+  std::string machine;  // a file in place of the machine of `target`
   int64_t nest = 0;  // turns of the inner loops; 0: no nest
 
   // explain

@@ -40,7 +40,7 @@ Result<ir::Function> Clean(Session& session, const Words& words) {
 // The loops of the kernel with these values.
 Result<std::vector<explain::LoopProblem>> Loops(Session& session, const Words& words) {
   DiagSink& diags = session.diags();
-  TRY(const ir::Target target, ir::LoadBuiltinTarget(session.options().target, diags));
+  TRY(const ir::Target target, LoadMachine(session));
   TRY(ir::Function fn, Clean(session, words));
   std::vector<explain::Reason> notes;
   return explain::ProblemsOf(fn, target, &notes, diags);
@@ -93,7 +93,7 @@ Result<scheduler::ProgramSchedule> ScheduleOfKernel(Session& session,
                                                     const scheduler::SolveOptions& solve) {
   DiagSink& diags = session.diags();
   const Options& o = session.options();
-  TRY(const ir::Target target, ir::LoadBuiltinTarget(o.target, diags));
+  TRY(const ir::Target target, LoadMachine(session));
   TRY(ir::Function fn, Clean(session, o.assignments));
   scheduler::ProgramOptions options;
   options.target = &target;
@@ -125,7 +125,7 @@ Result<scheduler::ProgramSchedule> ScheduleOfKernel(Session& session,
 Result<SolvedNest> NestOfKernel(Session& session, const scheduler::SolveOptions& solve) {
   DiagSink& diags = session.diags();
   const Options& o = session.options();
-  TRY(const ir::Target target, ir::LoadBuiltinTarget(o.target, diags));
+  TRY(const ir::Target target, LoadMachine(session));
   TRY(const ir::Function fn, Clean(session, o.assignments));
   scheduler::ProgramOptions options;
   options.target = &target;
@@ -208,7 +208,9 @@ Result<> RankTunes(Session& session) {
   TRY(const frontend::Signature signature,
       frontend::SignatureOf(*session.loaded().program, name, session.diags()));
   TRY(const Prepared prepared, Prepare(session, "schedule", words));
-  if (std::all_of(signature.dims.begin(), signature.dims.end(), [&](const frontend::DimInfo& dim) {
+  // Whole kernels are compared on the machine that they are compiled for.
+  if (session.options().machine.empty() &&
+      std::all_of(signature.dims.begin(), signature.dims.end(), [&](const frontend::DimInfo& dim) {
         return prepared.call.all.count(dim.name) > 0;
       }))
     return RankTimes(session, prepared, signature);

@@ -1,6 +1,8 @@
-// Two loops on which the liveness of the Twill paper's straight-line window is satisfied and no
-// running loop exists: values that come into the window from earlier iterations are not counted,
-// and operands of asynchronous ops die when their reader issues.
+// Where the Twill paper's formulation is wrong. Two loops on which the liveness of its
+// straight-line window is satisfied and no running loop exists: values that come into the window
+// from earlier iterations are not counted, and operands of asynchronous ops die when their reader
+// issues. And one loop that its search misses: it looks no further than the copies of the first
+// schedule.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
@@ -8,6 +10,7 @@
 #include <algorithm>
 
 #include "scheduler/check.h"
+#include "scheduler/scheduler.h"
 #include "tests/unit/scheduler/exhaustive.h"
 
 namespace tilec::scheduler {
@@ -94,6 +97,74 @@ edge A -> M tmem hold=3
   EXPECT_FALSE(ExhaustivelyFeasible(g, 3));
   EXPECT_TRUE(ExhaustivelyFeasible(g, 4));
   EXPECT_TRUE(Check(g, At(g, t, 4)).violations.empty());
+}
+
+// Whether cycles exist with all ops done by cycle `length`: dependences and units modulo II; with
+// `roles`, loads in a role of their own, and the hand-off time of what they hand over.
+bool ScheduledWithin(const Graph& g, int64_t ii, int64_t length, bool roles,
+                     std::vector<int64_t>* t) {
+  const size_t v = t->size();
+  if (v == g.ops.size()) {
+    for (const GraphEdge& e : g.edges) {
+      const bool crosses = g.ops[e.from].variable_latency != g.ops[e.to].variable_latency;
+      const int64_t delay = e.delay + (roles && crosses ? e.transfer : 0);
+      if ((*t)[e.to] + e.distance * ii < (*t)[e.from] + delay) return false;
+    }
+    std::vector<std::vector<int64_t>> table(g.units.size(), std::vector<int64_t>(ii, 0));
+    for (size_t u = 0; u < v; ++u)
+      for (const UnitUse& use : g.ops[u].uses)
+        for (int64_t c = 0; c < use.cycles; ++c)
+          if (++table[use.unit][((*t)[u] + c) % ii] > g.units[use.unit].capacity) return false;
+    return true;
+  }
+  int64_t cycles = 1;
+  for (const UnitUse& use : g.ops[v].uses) cycles = std::max(cycles, use.cycles);
+  for (int64_t at = 0; at + cycles <= length; ++at) {
+    t->push_back(at);
+    if (ScheduledWithin(g, ii, length, roles, t)) return true;
+    t->pop_back();
+  }
+  return false;
+}
+
+// The paper's search: for each II the shortest schedule without roles; then one with roles, longer
+// and longer, as long as it is of so many copies.
+int64_t PeriodOfThePaper(const Graph& g, int64_t most) {
+  auto within = [&](int64_t ii, int64_t length, bool roles) {
+    std::vector<int64_t> t;
+    return ScheduledWithin(g, ii, length, roles, &t);
+  };
+  for (int64_t ii = 1;; ++ii) {
+    int64_t shortest = 1;
+    while (shortest <= most && !within(ii, shortest, false)) ++shortest;
+    if (shortest > most) continue;
+    for (int64_t length = shortest; (length + ii - 1) / ii == (shortest + ii - 1) / ii; ++length)
+      if (within(ii, length, true)) return ii;
+  }
+}
+
+TEST(PaperCounterexample, OneNumberOfCopiesMissesTheSmallestPeriod) {
+  const Graph g = Parse(R"(graph copies
+machine m smem=1024 warps=5
+unit tma
+unit tensor
+op LOAD issue=1 latency=4 smem=64 use=tma:4 warps=1 variable streaming async
+op USE issue=1 latency=4 use=tensor:4 async
+edge LOAD -> USE smem transfer=1 hold=4
+)");
+  // Without roles two copies of four cycles; the hand-off of one cycle makes it nine, three copies.
+  EXPECT_EQ(PeriodOfThePaper(g, 20), 5);
+  DiagSink diags;
+  const Result<Solution> solution = Solve(g, {}, diags);
+  ASSERT_TRUE(solution.ok());
+  EXPECT_EQ(solution->certificate.ii, 4);
+  EXPECT_EQ(solution->lower_bound, 4);
+  EXPECT_TRUE(Simulate(g, solution->schedule, 8).violations.empty());
+  EXPECT_TRUE(ExhaustivelyFeasible(g, 4));
+  // Where the hand-off still fits the copies, both agree.
+  Graph near = g;
+  near.edges[0].transfer = 0;
+  EXPECT_EQ(PeriodOfThePaper(near, 20), 4);
 }
 
 }  // namespace
