@@ -10,6 +10,7 @@
 #include "backend/backend.h"
 #include "ir/lower/sequential.h"
 #include "ir/pass.h"
+#include "ir/passes/cluster_tiles.h"
 #include "ir/passes/persist_tiles.h"
 #include "ir/target.h"
 #include "ir/verify.h"
@@ -24,6 +25,7 @@ namespace {
 
 constexpr const char* kSchedulePass = "schedule-loops";
 constexpr const char* kPersistPass = "persist-tiles";
+constexpr const char* kClusterPass = "cluster-tiles";
 constexpr Target kTargets[] = {{"h200", "sm_90a"}, {"h100", "sm_90a"}};
 
 // Adds the time until its end to the observation's list.
@@ -74,11 +76,13 @@ namespace {
 
 constexpr std::string_view kSlices = "solve:slices=";
 constexpr std::string_view kPersistent = "solve:persistent";  // CTAs that stay where that can be
+constexpr std::string_view kClusters = "solve:clusters";      // of CTAs, where they share a load
+constexpr std::string_view kOnce = "solve:once";              // a CTA for every tile
 constexpr uint64_t kMostScheduleBytes = 4 << 20;
 
 // Row slices that the schedule's name asks for: 0 for plain `solve`.
 std::optional<int> SlicesOf(const std::string& name) {
-  if (name == "solve" || name == kPersistent) return 0;
+  if (name == "solve" || name == kPersistent || name == kClusters || name == kOnce) return 0;
   if (name.rfind(kSlices, 0) != 0) return std::nullopt;
   const std::string count = name.substr(kSlices.size());
   return count == "1" || count == "2" || count == "3" ? std::optional<int>(count[0] - '0')
@@ -124,7 +128,7 @@ Result<ir::Function> MakeTileIr(const Loaded& loaded, const std::string& kernel,
 }
 
 Result<> CheckPassName(const std::string& name, DiagSink& diags) {
-  if (name == kSchedulePass || name == kPersistPass) return Done();
+  if (name == kSchedulePass || name == kPersistPass || name == kClusterPass) return Done();
   TRY(const ir::PassStep step, FindStep(name, diags));
   (void)step;
   return Done();
@@ -135,6 +139,7 @@ Result<ir::PassStep> FindStep(const std::string& name, DiagSink& diags) {
   std::vector<std::string> names;
   for (const ir::PassInfo& p : ir::AllPasses()) names.push_back(p.name);
   names.push_back(kPersistPass);
+  names.push_back(kClusterPass);
   names.push_back(kSchedulePass);
   DiagBuilder d = diags.Report(kUnknownPass, Span{}, name);
   const std::string near = NearestName(name, names);
@@ -169,12 +174,14 @@ Result<ir::Function> RunSteps(const Loaded& loaded, ir::Function fn,
 // What the scheduler decided, made into tile IR; decided once for all ways to lower a kernel.
 struct Scheduled {
   scheduler::SolutionStore* store = nullptr;
-  bool persist = true;      // wanted
-  bool persistent = false;  // what was decided, and tried last, is of CTAs that stay
-  std::optional<scheduler::ProgramSchedule> of[2];  // by `persistent`
-  ir::Function made[2];
-  std::optional<scheduler::ProgramSchedule>& decided() { return of[persistent]; }
-  ir::Function& fn() { return made[persistent]; }
+  bool persist = false, cluster = false;  // wanted
+  // What was decided, and tried last, is of CTAs that stay, or that share what they load.
+  bool persistent = false, clustered = false;
+  std::optional<scheduler::ProgramSchedule> of[4];
+  ir::Function made[4];
+  int shape() const { return 2 * persistent + clustered; }
+  std::optional<scheduler::ProgramSchedule>& decided() { return of[shape()]; }
+  ir::Function& fn() { return made[shape()]; }
 };
 
 ir::PassStep ScheduleStep(const ir::Target& target, const PipelineOptions& from,
@@ -233,23 +240,40 @@ ir::PassStep PersistStep(const ir::Target& target, bool* persistent) {
   return step;
 }
 
+constexpr int64_t kCtasOfACluster = 2;  // 66 of them fill an H200; larger ones leave SMs idle
+
+ir::PassStep ClusterStep(const ir::Target& target, bool* clustered) {
+  ir::PassStep step;
+  step.info = {kClusterPass, "neighbours in the grid copy what they share once", ir::kTileLevel,
+               ir::kNoFacts, ir::kNoFacts};
+  step.run = [has = target.Has("clusters"), clustered](ir::Function& fn,
+                                                       ir::PassContext& cx) -> Result<> {
+    *clustered = has && ir::ClusterTiles(fn, kCtasOfACluster);
+    cx.changes += *clustered;
+    return Done();
+  };
+  return step;
+}
+
 // Ways to lower a kernel, best first. What the lowering or the proof of the warp program refuses
 // is tried in the next way: the solver's schedule with masks only where they are needed, without
 // that; then products moved a stage by rule, and last one role in program order.
-// `spare_registers`: two versions of a turn make ptxas spill earlier (44 bytes were seen where 24
-// were spare, none with 40).
+// `spare_registers`: what ptxas was seen to need beside tiles, all of the standard library taken
+// together.
 struct Way {
   bool schedule, by_rule, guard_masks, roles;
   int64_t spare_registers;
 };
-constexpr Way kWays[] = {{true, false, true, true, 40},
-                         {true, false, false, true, 16},
+constexpr Way kWays[] = {{true, false, true, true, 8},
+                         {true, false, false, true, 8},
                          {false, true, true, true, 24},
                          {false, true, false, true, -1},
                          {false, false, false, false, -1}};
 
 // Numbers of the tile, and of the next, stay in registers beside its tiles.
 constexpr int64_t kRegistersOfTheTileLoop = 16;
+// Ops that the verifier may walk for CTAs that stay, about half a second; products need a quarter.
+constexpr int64_t kPatience = 400'000;
 
 ir::PassStep RolesStep(const Way& way, const Scheduled* scheduled, bool* specialized) {
   ir::PassStep step = ir::StepOf(ir::PassId::kLowerRoles);
@@ -277,6 +301,8 @@ Result<ir::Function> Lower(const Loaded& loaded, const ir::Function& tile,
   TRY(const Target named, FindTarget(options.target, diags));
   TRY(target, ir::LoadBuiltinTarget(named.name, diags));
   bool specialized = false;
+  if (way.roles && scheduled->cluster)
+    steps.push_back(ClusterStep(target, &scheduled->clustered));
   if (way.roles && scheduled->persist) steps.push_back(PersistStep(target, &scheduled->persistent));
   if (way.schedule) {
     std::optional<scheduler::ScheduleFile> file;
@@ -295,8 +321,9 @@ Result<ir::Function> Lower(const Loaded& loaded, const ir::Function& tile,
   TRY(ir::Function fn, RunSteps(loaded, tile, steps, options, look, diags));
   if (fn.level == ir::Level::kWarp) {  // what is not proved is not emitted
     Stage stage(look, "warp check");
-    TRY(const ir::WarpCheckStats stats,
-        ir::CheckWarps(fn, {.nests = scheduled->persistent}, diags));
+    ir::WarpCheckOptions check;
+    if (scheduled->persistent) check.max_ops = kPatience;
+    TRY(const ir::WarpCheckStats stats, ir::CheckWarps(fn, check, diags));
     (void)stats;
   }
   if (look && look->lowered) {
@@ -306,21 +333,28 @@ Result<ir::Function> Lower(const Loaded& loaded, const ir::Function& tile,
   return fn;
 }
 
-// CTAs that stay, or, where that is refused, CTAs that come and go.
+// CTAs that stay, or clusters of them, or, where that is refused, CTAs that come and go.
 Result<ir::Function> Attempt(const Loaded& loaded, const ir::Function& tile,
                              const PipelineOptions& options, const Way& way, Scheduled* scheduled,
                              Observation* look, DiagSink& diags) {
-  for (bool persist : {true, false}) {
-    if (persist && options.schedule != kPersistent) continue;
+  auto lower = [&](bool persist, bool cluster, DiagSink& said) {
     scheduled->persist = persist;
-    scheduled->persistent = false;
+    scheduled->cluster = cluster;
+    scheduled->persistent = scheduled->clustered = false;
+    return Lower(loaded, tile, options, way, scheduled, look, said);
+  };
+  const bool cluster = options.schedule == kClusters;
+  const bool persist = options.schedule != kOnce;
+  for (const auto& [stay, share] : {std::pair(true, cluster), {false, cluster}}) {
+    if ((stay && !persist) || !(stay || share)) continue;
     DiagSink attempt;
-    Result<ir::Function> lowered = Lower(loaded, tile, options, way, scheduled, look, attempt);
-    if (persist && !lowered.ok() && scheduled->persistent) continue;
-    attempt.MoveTo(diags);
-    return lowered;
+    Result<ir::Function> lowered = lower(stay, share, attempt);
+    if (lowered.ok() || !(scheduled->persistent || scheduled->clustered)) {
+      attempt.MoveTo(diags);
+      return lowered;
+    }
   }
-  UNREACHABLE("the second attempt returns");
+  return lower(false, false, diags);
 }
 
 }  // namespace

@@ -66,6 +66,29 @@ llvm::Value* Emitter::Elected() {
   return role_.elected;
 }
 
+// Once at the barrier of every CTA of the cluster: lane q of each warp at that of CTA q.
+void Emitter::ArriveInCluster(const ir::Op& op, llvm::Value* when) {
+  llvm::Value*& there = role_.barriers_there[op.operands[0].index];
+  if (!there) {
+    llvm::Value* here = Scalar(op.operands[0]);
+    llvm::IRBuilderBase::InsertPointGuard guard(b_);
+    b_.SetInsertPoint(role_.anchor);
+    b_.SetCurrentDebugLocation({});
+    llvm::Value* lane = b_.CreateAnd(role_.thread, I32(31));
+    if (!role_.lane_in_cluster)
+      role_.lane_in_cluster = b_.CreateICmpULT(lane, I32(fn_.launch.cluster));
+    llvm::Value* cta = b_.CreateAnd(lane, I32(fn_.launch.cluster - 1));
+    there = CallPtx(b_, PtxInst::kMapa, {here, cta});
+  }
+  llvm::Value* address = there;
+  if (op.operands.size() > 1)
+    address = b_.CreateAdd(
+        address,
+        b_.CreateShl(b_.CreateSExtOrTrunc(Scalar(op.operands[1]), b_.getInt32Ty()), 3));
+  llvm::Value* mine = role_.lane_in_cluster;
+  CallPtx(b_, PtxInst::kMbarArriveAt, {address, when ? b_.CreateAnd(mine, when) : mine});
+}
+
 llvm::Value* Emitter::MbarAddress(const ir::Op& op, size_t mbar, size_t slot) {
   llvm::Value* base = Scalar(op.operands[mbar]);
   if (slot >= op.operands.size()) return base;
@@ -107,7 +130,9 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
     case OpKind::kMbarInit: {
       llvm::Value* base = Scalar(op.operands[0]);
       for (int64_t i = 0; i < fn_.type(op.operands[0]).depth; ++i)
-        CallPtx(b_, PtxInst::kMbarInit, {b_.CreateAdd(base, I32(8 * i)), I32(op.i("count"))});
+        CallPtx(b_, PtxInst::kMbarInit,
+                {b_.CreateAdd(base, I32(8 * i)),
+                 I32(op.i("count") * (op.i("cluster", 0) ? fn_.launch.cluster : 1))});
       return Done();
     }
     case OpKind::kFenceMbarInit: CallPtx(b_, PtxInst::kFenceMbarInit, {}); return Done();
@@ -115,6 +140,12 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
       CallPtx(b_, PtxInst::kMbarExpect, {MbarAddress(op, 0, 1), I32(op.i("bytes"))});
       return Done();
     case OpKind::kMbarArrive:
+      if (op.i("cluster", 0)) {
+        for (int64_t cta = 0; cta < fn_.launch.cluster; ++cta)
+          CallPtx(b_, PtxInst::kMbarArriveAt,
+                  {CallPtx(b_, PtxInst::kMapa, {MbarAddress(op, 0, 1), I32(cta)}), b_.getTrue()});
+        return Done();
+      }
       CallPtx(b_, PtxInst::kMbarArrive, {MbarAddress(op, 0, 1)});
       return Done();
     case OpKind::kMbarWait: {
@@ -128,6 +159,10 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
       b_.SetInsertPoint(done);
       return Done();
     }
+    case OpKind::kClusterSync: CallPtx(b_, PtxInst::kClusterSync, {}); return Done();
+    case OpKind::kClusterRank:
+      Set(op.results[0], {CallPtx(b_, PtxInst::kClusterRank, {})});
+      return Done();
     case OpKind::kCtaSync: RoleBarrier(static_cast<int>(op.i("id"))); return Done();
     case OpKind::kFenceAsync: CallPtx(b_, PtxInst::kFenceAsync, {}); return Done();
     case OpKind::kTmaLoad:
@@ -142,6 +177,10 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
       llvm::Value* smem = b_.CreateAdd(
           slotted ? SlotAddress(op, 0, op.operands.size() - 1) : Scalar(op.operands[0]),
           I32(op.i("offset")));
+      const bool all = load && op.attr("share");
+      if (all)
+        smem = b_.CreateAdd(
+            smem, b_.CreateMul(CallPtx(b_, PtxInst::kClusterRank, {}), I32(op.i("share"))));
       std::vector<llvm::Value*> args;
       std::string constraints;
       if (load) {
@@ -161,8 +200,10 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
         args.push_back(b_.CreateSExtOrTrunc(Scalar(op.operands[first + i]), b_.getInt32Ty()));
         constraints += ",r";
       }
-      CallPtx(b_, load ? PtxInst::kTmaLoad : PtxInst::kTmaStore,
-              {{"n", std::to_string(rank)}, {"coords", coords}}, constraints, args);
+      Substitutions with = {{"n", std::to_string(rank)}, {"coords", coords}};
+      if (all) with.push_back({"mask", std::to_string((1 << fn_.launch.cluster) - 1)});
+      CallPtx(b_, all ? PtxInst::kTmaLoadAll : load ? PtxInst::kTmaLoad : PtxInst::kTmaStore, with,
+              constraints, args);
       return Done();
     }
     case OpKind::kTmaCommit: CallPtx(b_, PtxInst::kTmaCommit, {}); return Done();

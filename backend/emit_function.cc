@@ -359,14 +359,25 @@ Result<void> Emitter::EmitIf(const ir::Op& op) {
 Result<void> Emitter::EmitElect(const ir::Op& op) {
   const bool each_warp = op.s("scope") == "warp";
   if (each_warp) CallPtx(b_, PtxInst::kWarpSync, {});
+  const std::vector<ir::OpId>& body = fn_.blocks[op.regions[0]].ops;
+  const auto arrives = [&](bool all) {
+    return std::all_of(body.begin(), body.end(), [&](ir::OpId id) {
+      const ir::Op& inner = fn_.ops[id];
+      return inner.kind == OpKind::kYield ||
+             (inner.kind == OpKind::kMbarArrive && (inner.i("cluster", 0) != 0) == all);
+    });
+  };
+  if (each_warp && fn_.launch.cluster > 1 && arrives(true)) {
+    llvm::Value* when = op.operands.empty() ? nullptr : Scalar(op.operands[0]);
+    for (ir::OpId id : body)
+      if (fn_.ops[id].kind == OpKind::kMbarArrive) ArriveInCluster(fn_.ops[id], when);
+    return Done();
+  }
   llvm::Value* elected = each_warp ? ElectedInWarp() : Elected();
   if (!op.operands.empty()) elected = b_.CreateAnd(elected, Scalar(op.operands[0]));
   // Arrivals are predicated, not branched around: at the end of a block LLVM moves computations of
   // the next one down, out of the time that the schedule gave them.
-  const std::vector<ir::OpId>& body = fn_.blocks[op.regions[0]].ops;
-  if (std::all_of(body.begin(), body.end(), [&](ir::OpId id) {
-        return fn_.ops[id].kind == OpKind::kMbarArrive || fn_.ops[id].kind == OpKind::kYield;
-      })) {
+  if (arrives(false)) {
     for (ir::OpId id : body)
       if (fn_.ops[id].kind == OpKind::kMbarArrive)
         CallPtx(b_, PtxInst::kMbarArriveIf, {MbarAddress(fn_.ops[id], 0, 1), elected});

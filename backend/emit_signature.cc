@@ -65,6 +65,7 @@ void Emitter::BuildSignature() {
   image_.statics = fn_.statics;
   image_.grid[0] = Simplify(fn_.launch.grid, fn_.statics);
   image_.block = 32 * fn_.launch.warps;
+  image_.cluster[0] = fn_.launch.cluster;
   image_.smem_bytes = fn_.launch.smem_bytes;
   for (const ir::WhereFact& f : fn_.facts) image_.facts.push_back({f.condition, f.text});
 
@@ -197,6 +198,8 @@ void Emitter::Declare() {
   function_->addFnAttr("nvvm.reqntid", threads);
   const int64_t ctas = fn_.launch.ctas_per_sm;
   function_->addFnAttr("nvvm.minctasm", std::to_string(ctas));
+  const int64_t cluster = fn_.launch.cluster;
+  if (cluster > 1) function_->addFnAttr("nvvm.cluster_dim", fmt::format("{},1,1", cluster));
   function_->addFnAttr(llvm::Attribute::NoUnwind);
 
   auto md = [&](const char* text) { return llvm::MDString::get(context_, text); };
@@ -208,6 +211,9 @@ void Emitter::Declare() {
 #if LLVM_VERSION_MAJOR < 21
   bounds.insert(bounds.end(), {md("reqntidx"), number(image_.block), md("reqntidy"), number(1),
                                md("reqntidz"), number(1), md("minctasm"), number(ctas)});
+  if (cluster > 1)
+    bounds.insert(bounds.end(), {md("cluster_dim_x"), number(cluster), md("cluster_dim_y"),
+                                 number(1), md("cluster_dim_z"), number(1)});
 #endif
   llvm::NamedMDNode* annotations = module_->getOrInsertNamedMetadata("nvvm.annotations");
   annotations->addOperand(llvm::MDNode::get(context_, bounds));

@@ -43,6 +43,8 @@ struct RoleState {
   llvm::Value* warp = nullptr;          // i32, uniform, from the role's first warp; made on demand
   llvm::Value* elected = nullptr;
   llvm::Value* elected_in_warp = nullptr;       // i1, made on demand
+  llvm::Value* lane_in_cluster = nullptr;       // i1: lanes that stand for a CTA of the cluster
+  std::map<int32_t, llvm::Value*> barriers_there;  // by mbar: its address in the CTA of the lane
   std::map<int32_t, ThreadPart> parts;  // by LayoutId
 };
 
@@ -212,6 +214,7 @@ class Emitter {
   llvm::Value* MbarAddress(const ir::Op& op, size_t mbar, size_t slot);
   llvm::Value* Elected();
   llvm::Value* ElectedInWarp();
+  void ArriveInCluster(const ir::Op& op, llvm::Value* when);
   llvm::Value* Warp();
   Result<void> EmitAsync(const ir::Op& op);
 

@@ -207,6 +207,7 @@ class Reader {
         {OpKind::kMbarArrive, &Reader::MbarArrive},
         {OpKind::kMbarExpect, &Reader::MbarExpect},
         {OpKind::kCtaSync, &Reader::CtaSync},
+        {OpKind::kClusterSync, &Reader::ClusterSync},
         {OpKind::kFenceAsync, &Reader::FenceAsync},
         {OpKind::kTmaLoad, &Reader::TmaLoad},
         {OpKind::kTmaStore, &Reader::TmaStore},
@@ -276,7 +277,9 @@ class Reader {
     const std::string reason = users.wait.empty()
                                    ? std::string("a free slot")
                                    : fmt::format("`{}` may fill it again", List(users.wait));
-    Say(s, "arrive at " + Barrier(s.op.operands[0]),
+    Say(s,
+        fmt::format("arrive at {}{}", Barrier(s.op.operands[0]),
+                    s.op.i("cluster", 0) ? " of all CTAs of the cluster" : ""),
         Checked(s.id, reason, "nobody comes to wait for it"));
   }
   void MbarExpect(const Site& s) {
@@ -293,12 +296,22 @@ class Reader {
         set_up ? reason : Checked(s.id, reason, kOrdered));
     synced_ = true;
   }
+  void ClusterSync(const Site& s) {
+    ++out_->waits;
+    Say(s, "meet all CTAs of the cluster",
+        synced_ ? "none ends while another may still write to it"
+                : "none writes to another that is not set up");
+    synced_ = true;
+  }
   void FenceAsync(const Site& s) {
     Say(s, "fence", Checked(s.id, "copy engine and tensor core see what threads stored", kOrdered));
   }
 
   void TmaLoad(const Site& s) {
-    Say(s, fmt::format("start copy of {} into shared memory", Buffer(s.op.operands[0])));
+    const bool share = s.op.attr("share") != nullptr;
+    Say(s,
+        fmt::format("start copy of {}{} into shared memory{}", share ? "a part of " : "",
+                    Buffer(s.op.operands[0]), share ? " of all CTAs of the cluster" : ""));
   }
   void TmaStore(const Site& s) {
     Say(s, fmt::format("start copy of {} to global memory", Buffer(s.op.operands[0])));

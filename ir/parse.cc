@@ -509,6 +509,10 @@ struct Parser {
       TRY_VOID(Expect("="));
       TRY(fn.launch.ctas_per_sm, IntIn("ctas", 1, 32));
     }
+    if (Eat("cluster")) {
+      TRY_VOID(Expect("="));
+      TRY(fn.launch.cluster, IntIn("cluster", 1, 8));
+    }
     TRY_VOID(Expect("grid"));
     TRY_VOID(Expect("="));
     TRY(fn.launch.grid, ExprUntil(""));

@@ -427,6 +427,11 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
     case OpKind::kProgramId:
       return Out(op) == Type::Scalar(DType::kI64) ||
              Fail(kVerifyType, op, fmt::format("the result is {}", Show(Out(op))));
+    case OpKind::kClusterRank:
+      return Out(op) == Type::Scalar(DType::kI32) ||
+             Fail(kVerifyType, op, fmt::format("the result is {}", Show(Out(op))));
+    case OpKind::kClusterSync:
+      return !scope.in_role || Fail(kVerifyStructure, op, "it stands inside a role");
     case OpKind::kElect:
       if (!op.operands.empty() && Operand(op, 0) != Type::Scalar(DType::kBool))
         return Fail(kVerifyType, op, fmt::format("elect if {}", Show(Operand(op, 0))));

@@ -1,11 +1,11 @@
 // Products that stay under way from one turn of a loop to the next.
 //
 //     for k { acc = acc + a(k) · b(k) }
-// asks for nothing between two products: the tensor core adds them up in order. Awaiting each one in
-// its own turn leaves the tensor core idle from the end of one product until the next is issued. So
-// the accumulator is carried while a product still works on it, and a turn awaits the product of the
-// turn before, once its own is issued. The slots that one has read are given back then, a turn late:
-// their numbers are carried along, and the first turn has none to give.
+// asks for nothing between two products: the tensor core adds them up in order. Awaiting each one
+// in its own turn leaves the tensor core idle from the end of one product until the next is issued,
+// unless another warpgroup has work for it. So the accumulator is carried while a product still
+// works on it, and a turn awaits the product of the turn before, once its own is issued. The slots
+// that one has read are given back then, a turn late; the first turn has none to give.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -15,6 +15,9 @@
 namespace tilec::ir {
 
 namespace {
+
+// A slot for the product that works, one for the next, one that is being filled.
+constexpr int64_t kChainDepth = 3;
 
 int64_t Uses(const Function& fn, ValueId v) {
   int64_t uses = 0;
@@ -43,8 +46,18 @@ std::optional<Emitter::Chain> Emitter::ChainAt(const Op& loop, size_t carried) c
   }
   if (const auto due = releases_.find({role_, chain.dot}); due != releases_.end())
     chain.channels = due->second;
-  for (size_t channel : chain.channels)
-    if (rings_[channel].depth < 2) return {};
+  // The slot in question is that of the last transfer before the turn.
+  for (size_t channel : chain.channels) {
+    int64_t transfers = 0;
+    for (const ChannelSite& site : channels_->channels[channel].sites)
+      for (BlockId at = in_.ops[site.loads[0]].block; at.valid();) {
+        transfers += at == body;
+        const OpId parent = in_.blocks[at].parent;
+        if (!parent.valid()) break;
+        at = in_.ops[parent].block;
+      }
+    if (rings_[channel].depth < kChainDepth || transfers != 1) return {};
+  }
   return chain;
 }
 
@@ -75,19 +88,53 @@ const Emitter::Flight* Emitter::Flying(ValueId v) const {
   return nullptr;
 }
 
-// Products of the turn before are under way: at the head of a turn, or behind the loop.
+// Products of the turn before are under way; `when` says whether there was one.
 void Emitter::FlyOn(const std::vector<Chain>& chains, const std::vector<ValueId>& lands,
-                    const std::vector<ValueId>& slots) {
-  size_t next = 0;
+                    ValueId when) {
   for (size_t i = 0; i < chains.size(); ++i) {
     Flight flight{chains[i].dot, lands[i], map_.at(lands[i]), {}, {}, {}};
     for (size_t channel : chains[i].channels) {
-      const ValueId slot = slots[next++];
-      flight.releases.push_back(
-          {channel, slot, b_.Cmp("ge", slot, b_.Int(kNoSlot + 1, DType::kI32))});
+      const Ring& ring = rings_[channel];
+      const ValueId next =
+          b_.Value(OpKind::kCounterRead, {ring.counter}, Type::Scalar(DType::kI32));
+      const ValueId last = b_.Binary(OpKind::kAdd, next, b_.Int(ring.depth - 1, DType::kI32));
+      const ValueId slot = b_.Binary(OpKind::kMod, last, b_.Int(ring.depth, DType::kI32));
+      flight.releases.push_back({channel, slot, when});
     }
     flights_.push_back(std::move(flight));
   }
+}
+
+// The last products are awaited where there was a turn at all: where there was none, other
+// instructions set the accumulators, and with a wait on both ways ptxas serializes (C7515).
+Result<> Emitter::ChainedTurns(const Op& op, const std::vector<size_t>& kept,
+                               std::vector<ValueId> operands, std::vector<Type> types,
+                               const std::vector<Chain>& chains) {
+  const std::vector<Type> results = types;
+  const std::vector<ValueId> initial(operands.begin() + 2, operands.end());
+  const OpId branch = b_.Add(OpKind::kIf, {b_.Cmp("lt", operands[0], operands[1])}, results);
+  const BlockId some = out_.AddBlock(branch), none = out_.AddBlock(branch);
+  out_.ops[branch].regions = {some, none};
+  const BlockId home = b_.block();
+  b_.SetBlock(some);
+  types.push_back(Type::Scalar(DType::kBool));
+  operands.push_back(b_.Constant(types.back(), 0));
+  TRY(const OpId loop, Turns(op, kept, std::move(operands), std::move(types), chains));
+  const std::vector<ValueId> made = out_.ops[loop].results;
+  for (size_t k = 0; k < kept.size(); ++k) Bind(op.results[kept[k]], made[k]);
+  std::vector<ValueId> flying;
+  for (const Chain& chain : chains) flying.push_back(op.results[chain.carried]);
+  FlyOn(chains, flying, {});
+  SettleAll();
+  std::vector<ValueId> settled;
+  for (size_t i : kept) settled.push_back(map_.at(op.results[i]));
+  b_.Yield(std::move(settled));
+  b_.SetBlock(none);
+  b_.Yield(initial);
+  b_.SetBlock(home);
+  for (size_t k = 0; k < kept.size(); ++k)
+    Bind(op.results[kept[k]], out_.ops[branch].results[k]);
+  return Done();
 }
 
 // How many of the youngest products the turn that ends here hands to the next.
@@ -114,21 +161,13 @@ ValueId Emitter::GoOn(OpId dot, ValueId acc) {
   return {};
 }
 
-// What a turn hands to the next beside its values: the slots its products under way still read.
-void Emitter::YieldSlots(OpId loop, std::vector<ValueId>& values) {
+// What a turn hands to the next beside its values: whether products are under way.
+void Emitter::YieldChains(OpId loop, std::vector<ValueId>& values) {
   const auto chains = chains_.find(loop);
-  if (chains == chains_.end()) return;
-  for (const Chain& chain : chains->second) {
-    const Flight* flight = Flying(in_.ops[chain.dot].results[0]);
-    for (size_t channel : chain.channels) {
-      ValueId slot;
-      if (flight)
-        for (const Due& due : flight->releases)
-          if (due.channel == channel) slot = due.slot;
-      values.push_back(slot.valid() ? slot : b_.Int(kNoSlot, DType::kI32));
-    }
-  }
-  if (!chains->second.empty()) flights_.clear();
+  if (chains == chains_.end() || chains->second.empty()) return;
+  CHECK(flights_.size() == chains->second.size(), "a chain was awaited in its turn");
+  values.push_back(b_.Constant(Type::Scalar(DType::kBool), 1));
+  flights_.clear();
 }
 
 }  // namespace tilec::ir

@@ -22,6 +22,10 @@ void Emitter::PlanRings() {
     Ring ring;
     ring.depth = channels[i].in_loop && !channels[i].around ? depth_ : 1;
     ring.consumers = static_cast<int>(channels[i].sites[0].readers.size());
+    for (const ChannelSite& site : channels[i].sites)
+      for (OpId load : site.loads)
+        if (CanShare(load)) shared_.insert(load), ring.cluster = true;
+    if (ring.cluster) out_.launch.cluster = cluster_;
     ring.full = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(ring.depth), {{"offset", int64_t{0}}});
     ring.empty = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(ring.depth), {{"offset", int64_t{0}}});
     rings_.push_back(ring);
@@ -114,6 +118,9 @@ void Emitter::BeginRole() {
     return b_.Value(OpKind::kCounter, {}, Type::Counter(), {{"init", int64_t{0}}});
   };
   if (mbar_.valid() && part_ != Part::kProducer) phase_ = counter();
+  if (out_.launch.cluster > 1 && part_ == Part::kProducer)
+    cluster_rank_ = b_.Cast(
+        b_.Value(OpKind::kClusterRank, {}, Type::Scalar(DType::kI32)), DType::kI64);
   for (size_t i = 0; i < rings_.size(); ++i)
     if (part_ == Part::kProducer || channels_->channels[i].sites[0].readers.count(role_))
       rings_[i].counter = counter();
@@ -200,7 +207,8 @@ void Emitter::EmitRelease(const Due& due) {
   inner.SetSpan(b_.span());
   std::vector<ValueId> operands = {ring.empty};
   if (slot.valid()) operands.push_back(slot);
-  inner.Add(OpKind::kMbarArrive, std::move(operands), {});
+  inner.Add(OpKind::kMbarArrive, std::move(operands), {},
+            ring.cluster ? Attrs{{"cluster", int64_t{1}}} : Attrs{});
   inner.Yield({});
 }
 

@@ -29,6 +29,8 @@ Emitter::Emitter(const Function& in, const SequentialOptions& options, int depth
   if (!sound_) return;
   needs_ = std::move(*needs);
   channels_ = PlanChannels(in_, plan_, needs_);
+  for (OpId id : in_.blocks[in_.body].ops)
+    if (in_.ops[id].kind == OpKind::kParallel) cluster_ = in_.ops[id].i("cluster", 1);
 }
 
 Result<Function> Emitter::Run() {
@@ -62,6 +64,8 @@ Result<Function> Emitter::Run() {
     for (int role = 0; role < roles_; ++role)
       TRY_VOID(Role_(roles_ == 1 ? "compute" : "compute" + std::to_string(role), Part::kCompute,
                      role, role * WarpsPerRole(), WarpsPerRole(), compute_regs));
+    // Others may still write to the shared memory of a CTA that is done.
+    if (out_.launch.cluster > 1) b_.Add(OpKind::kClusterSync, {}, {});
   } else {
     TRY_VOID(Role_("main", Part::kEverything, 0, 0, compute_warps, 0));
   }
@@ -128,7 +132,7 @@ Result<> Emitter::CheckRegisters() {
     if (op.kind != OpKind::kRole) continue;
     const int64_t quota = op.i("regs") > 0 ? op.i("regs") : 255;
     const int64_t peak = PeakRegisters(out_, id);
-    if (options_.spare_registers >= 0 && peak + options_.spare_registers > quota)
+    if (peak > 0 && options_.spare_registers >= 0 && peak + options_.spare_registers > quota)
       return diags_.Report(lower_diag::kRegistersFull, Span{}, op.s("name"), in_.name, peak, quota)
           .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");
   }
@@ -248,7 +252,7 @@ Result<> Emitter::Op_(OpId id) {
             Keeps(structure->results[i - (condition ? 1 : 0)]))
           values.push_back(Flying(op.operands[i]) ? Flying(op.operands[i])->acc
                                                   : Tile(op.operands[i]));
-      YieldSlots(parent, values);
+      YieldChains(parent, values);
       b_.Yield(std::move(values));
       return Done();
     }
@@ -332,38 +336,41 @@ Result<> Emitter::For_(OpId id) {
     types.push_back(WarpType(op.results[i]));
   }
   const std::vector<Chain>& chains = chains_[id] = ChainsOf(op);
-  for (const Chain& chain : chains)
-    for ([[maybe_unused]] size_t channel : chain.channels) {
-      operands.push_back(b_.Int(kNoSlot, DType::kI32));
-      types.push_back(Type::Scalar(DType::kI32));
-    }
+  if (chains.empty()) {
+    TRY(const OpId loop, Turns(op, kept, std::move(operands), std::move(types), {}));
+    for (size_t k = 0; k < kept.size(); ++k) Bind(op.results[kept[k]], out_.ops[loop].results[k]);
+  } else {
+    TRY_VOID(ChainedTurns(op, kept, std::move(operands), std::move(types), chains));
+  }
+  if (part_ == Part::kCompute) Await(op);
+  return Done();
+}
+
+// The loop itself. Behind its values it carries whether the products of chains are under way.
+Result<OpId> Emitter::Turns(const Op& op, const std::vector<size_t>& kept,
+                            std::vector<ValueId> operands, std::vector<Type> types,
+                            const std::vector<Chain>& chains) {
   const OpId loop = b_.Add(OpKind::kFor, std::move(operands), types, {{"step", op.i("step")}});
   const BlockId body = out_.AddBlock(loop);
   out_.ops[loop].regions.push_back(body);
   const Block& from = in_.blocks[op.regions[0]];
   Bind(from.args[0], out_.AddArg(body, Type::Scalar(DType::kI64)));
-  std::vector<ValueId> slots;
+  ValueId issued;
   for (size_t k = 0; k < types.size(); ++k) {
     const ValueId arg = out_.AddArg(body, types[k]);
     if (k < kept.size())
       Bind(from.args[1 + kept[k]], arg);
     else
-      slots.push_back(arg);
+      issued = arg;
   }
   const BlockId home = b_.block();
   b_.SetBlock(body);
   std::vector<ValueId> flying;
   for (const Chain& chain : chains) flying.push_back(from.args[1 + chain.carried]);
-  FlyOn(chains, flying, slots);
+  FlyOn(chains, flying, issued);
   b_.SetBlock(home);
   TRY_VOID(Region(op.regions[0], body));
-  const std::vector<ValueId>& results = out_.ops[loop].results;
-  for (size_t k = 0; k < kept.size(); ++k) Bind(op.results[kept[k]], results[k]);
-  flying.clear();
-  for (const Chain& chain : chains) flying.push_back(op.results[chain.carried]);
-  FlyOn(chains, flying, {results.begin() + static_cast<std::ptrdiff_t>(kept.size()), results.end()});
-  if (part_ == Part::kCompute) Await(op);
-  return Done();
+  return loop;
 }
 
 Result<> Emitter::While_(const Op& op) {

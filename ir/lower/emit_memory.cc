@@ -131,8 +131,9 @@ void Emitter::PlanBuffers() {
     for (const Ring& ring : rings_) {
       inner.Add(OpKind::kMbarInit, {ring.full}, {}, {{"count", int64_t{1}}});
       // One arrival per warp that reads.
-      inner.Add(OpKind::kMbarInit, {ring.empty}, {},
-                {{"count", int64_t{WarpsPerRole() * ring.consumers}}});
+      const OpId init = inner.Add(OpKind::kMbarInit, {ring.empty}, {},
+                                  {{"count", int64_t{WarpsPerRole() * ring.consumers}}});
+      if (ring.cluster) out_.ops[init].set("cluster", int64_t{1});
     }
     for (const auto& [id, token] : tokens_)
       inner.Add(OpKind::kMbarInit, {token.mbar}, {}, {{"count", int64_t{WarpsPerRole()}}});
@@ -140,7 +141,9 @@ void Emitter::PlanBuffers() {
     inner.Yield({});
   }
   if (any_zero) b_.Add(OpKind::kFenceAsync, {}, {});
-  if (any_tma || any_zero || !rings_.empty())
+  if (out_.launch.cluster > 1)  // nobody writes to a CTA that is not ready
+    b_.Add(OpKind::kClusterSync, {}, {});
+  else if (any_tma || any_zero || !rings_.empty())
     b_.Add(OpKind::kCtaSync, {}, {}, {{"id", int64_t{0}}});
 }
 
@@ -334,7 +337,7 @@ int Emitter::MapFor(ValueId tensor, int rank, int row_dim, int col_dim, int64_t 
 
 // Coordinates of the box whose corner is element (row, col) of the tile, innermost dim first.
 std::vector<ValueId> Emitter::BoxCoords(const Op& op, int row_dim, int col_dim, int64_t row,
-                                        int64_t col) {
+                                        int64_t col, ValueId below) {
   const bool store = op.kind != OpKind::kLoad;
   const std::string& modes = op.s("modes");
   std::vector<ValueId> coords(modes.size());
@@ -345,6 +348,7 @@ std::vector<ValueId> Emitter::BoxCoords(const Op& op, int row_dim, int col_dim, 
                           : static_cast<int>(d) == col_dim ? col
                                                            : 0;
     if (shift) at = b_.Binary(OpKind::kAdd, at, b_.Int(shift));
+    if (below.valid() && static_cast<int>(d) == row_dim) at = b_.Binary(OpKind::kAdd, at, below);
     coords[modes.size() - 1 - d] = at;
     operand += modes[d] == 'r' && store ? 2 : 1;
   }
@@ -361,9 +365,27 @@ std::vector<std::vector<ValueId>> Emitter::CoordsOf(OpId id) {
   const Type& type = in_.type(op.results[0]);
   std::vector<std::vector<ValueId>> out;
   for (int64_t col = 0; col < type.shape[1]; col += load.smem.panel_cols)
-    for (int64_t row = 0; row < type.shape[0]; row += 256)
-      out.push_back(BoxCoords(op, load.row_dim, load.col_dim, row, col));
+    for (int64_t row = 0; row < type.shape[0]; row += kBoxRows) {
+      ValueId below;  // the part of this CTA
+      if (shared_.count(id))
+        below = b_.Binary(OpKind::kMul, cluster_rank_,
+                          b_.Int(std::min(kBoxRows, type.shape[0] - row) / cluster_));
+      out.push_back(BoxCoords(op, load.row_dim, load.col_dim, row, col, below));
+    }
   return out;
+}
+
+// Parts of a box are whole patterns of the swizzle.
+bool Emitter::CanShare(OpId id) const {
+  if (cluster_ <= 1 || !in_.ops[id].i("shared", 0)) return false;
+  const LoadPlan& load = plan_.loads.at(id);
+  const Type& type = in_.type(in_.ops[id].results[0]);
+  const int64_t pitch = load.smem.panel_cols * ByteSize(type.dtype);
+  for (int64_t row = 0; row < type.shape[0]; row += kBoxRows) {
+    const int64_t rows = std::min(kBoxRows, type.shape[0] - row);
+    if (rows % (8 * cluster_) || rows / cluster_ * pitch % 128) return false;
+  }
+  return true;
 }
 
 void Emitter::Boxes(OpId id, ValueId mbar, ValueId slot, Builder& inner,
@@ -373,19 +395,22 @@ void Emitter::Boxes(OpId id, ValueId mbar, ValueId slot, Builder& inner,
   const LoadPlan& load = plan_.loads[id];
   const Type& type = in_.type(op.results[0]);
   const int64_t pitch = load.smem.panel_cols * ByteSize(type.dtype);
+  const bool shared = shared_.count(id) > 0;
   size_t box = 0;
   for (int64_t col = 0; col < type.shape[1]; col += load.smem.panel_cols)
-    for (int64_t row = 0; row < type.shape[0]; row += 256, ++box) {
-      const int64_t rows = std::min<int64_t>(256, type.shape[0] - row);
+    for (int64_t row = 0; row < type.shape[0]; row += kBoxRows, ++box) {
+      const int64_t rows = std::min(kBoxRows, type.shape[0] - row) / (shared ? cluster_ : 1);
       const int map = MapFor(op.operands[0], static_cast<int>(op.s("modes").size()), load.row_dim,
                              load.col_dim, rows, load.smem.panel_cols, load.smem.swizzle_bytes);
       std::vector<ValueId> operands = {buffers_[load_buffers_[id]].value, mbar};
       operands.insert(operands.end(), coords[box].begin(), coords[box].end());
       if (slot.valid()) operands.push_back(slot);
-      inner.Add(OpKind::kTmaLoad, std::move(operands), {},
-                {{"map", int64_t{map}},
-                 {"offset", (col / load.smem.panel_cols) * load.smem.rows * pitch + row * pitch},
-                 {"slotted", int64_t{slot.valid()}}});
+      const OpId copy = inner.Add(
+          OpKind::kTmaLoad, std::move(operands), {},
+          {{"map", int64_t{map}},
+           {"offset", (col / load.smem.panel_cols) * load.smem.rows * pitch + row * pitch},
+           {"slotted", int64_t{slot.valid()}}});
+      if (shared) out_.ops[copy].set("share", rows * pitch);
     }
 }
 

@@ -75,7 +75,7 @@ void Emitter::StoreByPanels(OpId id) {
   const int64_t together = panels == buffers ? panels : 1;
   std::vector<std::vector<ValueId>> coords;
   for (int64_t p = 0; p < panels; ++p)
-    for (int64_t row = 0; row < type.shape[0]; row += 256)
+    for (int64_t row = 0; row < type.shape[0]; row += kBoxRows)
       coords.push_back(BoxCoords(op, store.row_dim, store.col_dim, row, p * width));
   auto elect = [&](auto&& body) {
     const OpId e = b_.Add(OpKind::kElect, {}, {});
@@ -104,8 +104,8 @@ void Emitter::StoreByPanels(OpId id) {
     Sync();
     elect([&](Builder& b) {
       for (int64_t p = first; p < first + together; ++p)
-        for (int64_t row = 0; row < type.shape[0]; row += 256, ++box) {
-          const int64_t rows = std::min<int64_t>(256, type.shape[0] - row);
+        for (int64_t row = 0; row < type.shape[0]; row += kBoxRows, ++box) {
+          const int64_t rows = std::min(kBoxRows, type.shape[0] - row);
           const int map =
               MapFor(op.operands[0], static_cast<int>(op.s("modes").size()), store.row_dim,
                      store.col_dim, rows, width, store.smem.swizzle_bytes);
@@ -159,8 +159,8 @@ void Emitter::StoreByTma(OpId id) {
   };
   std::vector<Box> boxes;
   for (int64_t col = 0; col < type.shape[1]; col += store.smem.panel_cols)
-    for (int64_t row = 0; row < type.shape[0]; row += 256) {
-      const int64_t rows = std::min<int64_t>(256, type.shape[0] - row);
+    for (int64_t row = 0; row < type.shape[0]; row += kBoxRows) {
+      const int64_t rows = std::min(kBoxRows, type.shape[0] - row);
       boxes.push_back({MapFor(op.operands[0], static_cast<int>(op.s("modes").size()), store.row_dim,
                               store.col_dim, rows, store.smem.panel_cols, store.smem.swizzle_bytes),
                        (col / store.smem.panel_cols) * store.smem.rows * pitch + row * pitch,

@@ -43,7 +43,8 @@ class Emitter {
     int64_t depth = 1;
     ValueId full, empty;
     ValueId counter, slot;
-    int consumers = 1;  // compute roles
+    int consumers = 1;     // compute roles
+    bool cluster = false;  // filled by all CTAs of the cluster: given back to all of them
   };
   // An order token between two compute roles: transfer c is one phase of barrier c mod kTokenDepth.
   // One barrier would not do: in a prologue the signalling role may be a turn ahead, and its warps
@@ -56,7 +57,7 @@ class Emitter {
   };
   ValueId TokenSlot(const Token& token);
 
-  static constexpr int64_t kNoSlot = -1;  // where a slot number is carried: none is held yet
+  static constexpr int64_t kBoxRows = 256;  // the most that a tensor map's box has
 
   // A slot to be given back; `when` it holds, or always.
   struct Due {
@@ -123,6 +124,8 @@ class Emitter {
   Result<> Parallel_(const Op& op);
   bool Keeps(ValueId result) const;
   Result<> For_(OpId id);
+  Result<OpId> Turns(const Op& op, const std::vector<size_t>& kept, std::vector<ValueId> operands,
+                     std::vector<Type> types, const std::vector<Chain>& chains);
   Result<> While_(const Op& op);
   Result<> If_(const Op& op);
   bool IsPlainBranch(const Op& op) const;
@@ -153,6 +156,7 @@ class Emitter {
   void QueueTmaLoad(OpId id);
   void FlushLoads();
   void IntoRegisters(OpId load);
+  bool CanShare(OpId load) const;
   // Boxes of one load into its buffer, appended inside an elect.
   void Boxes(OpId load, ValueId mbar, ValueId slot, Builder& inner,
              const std::vector<std::vector<ValueId>>& coords);
@@ -165,7 +169,8 @@ class Emitter {
   Access WarpAccess(const Op& op, ValueId tile, const Layout* layout, bool squeeze);
   int64_t VectorFor(const Op& op, const Layout& layout, const std::vector<int64_t>& shape,
                     DType dtype);
-  std::vector<ValueId> BoxCoords(const Op& op, int row_dim, int col_dim, int64_t row, int64_t col);
+  std::vector<ValueId> BoxCoords(const Op& op, int row_dim, int col_dim, int64_t row, int64_t col,
+                                 ValueId below = {});
   int MapFor(ValueId tensor, int rank, int row_dim, int col_dim, int64_t rows, int64_t cols,
              int swizzle);
   // The threads of the compute role; barrier 0 is the whole CTA's.
@@ -180,10 +185,13 @@ class Emitter {
   std::optional<Chain> ChainAt(const Op& loop, size_t carried) const;
   const Flight* Flying(ValueId v) const;
   void FlyOn(const std::vector<Chain>& chains, const std::vector<ValueId>& lands,
-             const std::vector<ValueId>& slots);
+             ValueId when);
+  Result<> ChainedTurns(const Op& op, const std::vector<size_t>& kept,
+                        std::vector<ValueId> operands, std::vector<Type> types,
+                        const std::vector<Chain>& chains);
   size_t FlyingPast(OpId loop) const;
   ValueId GoOn(OpId dot, ValueId acc);
-  void YieldSlots(OpId loop, std::vector<ValueId>& values);
+  void YieldChains(OpId loop, std::vector<ValueId>& values);
 
   // emit_dot.cc
   Result<> Dot_(OpId id);
@@ -211,6 +219,9 @@ class Emitter {
   std::vector<OpId> pending_;  // TMA loads queued for the next flush
   std::map<int, Scratch> scratch_;  // by role
   ValueId mbar_, phase_;
+  int64_t cluster_ = 1;     // CTAs that the grid is made for
+  ValueId cluster_rank_;    // of the role being emitted, i64
+  std::set<OpId> shared_;   // loads of whose boxes each CTA of the cluster copies a part to all
   std::vector<Flight> flights_;  // oldest first
   std::map<OpId, std::vector<Chain>> chains_;  // of the loops being emitted
   bool plain_branch_ = false;    // inside arms of register arithmetic only

@@ -111,7 +111,10 @@ class Persist {
           b.Binary(OpKind::kMax, zero, b.Binary(OpKind::kDiv, rounded, b.Int(steps[d]))));
       tiles = d == 0 ? counts[0] : b.Binary(OpKind::kMul, tiles, counts[d]);
     }
-    const ValueId ctas = b.Binary(OpKind::kMin, tiles, b.Int(options_.ctas));
+    // CTAs of a cluster take neighbouring tiles, and as many.
+    const int64_t cluster = grid.i("cluster", 1), most = options_.ctas / cluster * cluster;
+    const ValueId ctas = b.Binary(OpKind::kMin, tiles, b.Int(most));
+    const ValueId groups = cluster > 1 ? b.Binary(OpKind::kDiv, tiles, b.Int(cluster)) : tiles;
     fn_.blocks[fn_.body].ops.insert(fn_.blocks[fn_.body].ops.end(), tail.begin(), tail.end());
 
     Op& parallel = fn_.ops[grid_];
@@ -122,15 +125,22 @@ class Persist {
     const ValueId first = fn_.AddArg(region, Type::Scalar(DType::kI64), "cta");
     Builder outer(fn_, region);
     outer.SetSpan(grid.at);
-    const OpId loop = outer.Add(OpKind::kFor, {first, tiles}, {}, {{"step", options_.ctas}});
+    ValueId begin = first, rank;
+    if (cluster > 1) {
+      begin = outer.Binary(OpKind::kDiv, first, outer.Int(cluster));
+      rank = outer.Binary(OpKind::kMod, first, outer.Int(cluster));
+    }
+    const OpId loop = outer.Add(OpKind::kFor, {begin, groups}, {}, {{"step", most / cluster}});
     const BlockId body = fn_.AddBlock(loop);
     fn_.ops[loop].regions.push_back(body);
-    const ValueId tile = fn_.AddArg(body, Type::Scalar(DType::kI64), "tile");
+    ValueId tile = fn_.AddArg(body, Type::Scalar(DType::kI64), "tile");
     outer.Yield({});
 
     // Which tile is number t?
     Builder in(fn_, body);
     in.SetSpan(grid.at);
+    if (cluster > 1)
+      tile = in.Binary(OpKind::kAdd, in.Binary(OpKind::kMul, tile, in.Int(cluster)), rank);
     const std::vector<ValueId> index = Place(in, tile, counts);
     Forwarding forward(fn_);
     for (size_t d = 0; d < dims; ++d) {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/warp_check/check.h"
 
+#include <algorithm>
+#include <numeric>
 #include <optional>
 #include <unordered_set>
 
+#include "ir/warp_check/cluster.h"
 #include "ir/warp_check/machine.h"
 #include "ir/warp_check/resources.h"
 
@@ -60,9 +63,9 @@ Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
 Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
             WarpCheckStats* stats, std::optional<Finding>* finding) {
   warp_check::Terms terms;
-  warp_check::Machine machine(program, terms, options.nests);
+  warp_check::Machine machine(program, terms);
   machine.ops_limit = options.max_ops;
-  machine.forget = options.nests && !program.lonely.empty();
+  machine.forget = program.nests && !program.lonely.empty();
   while (true) {
     machine.learned = false;
     const Walked walked = WalkAll(machine, options, stats);
@@ -82,6 +85,22 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
   }
 }
 
+// What the copies of an op were good for, together.
+std::vector<WarpOpUse> UsesOf(const Function& fn, const warp_check::OneCta& one,
+                              const std::vector<WarpOpUse>& uses) {
+  std::vector<WarpOpUse> out(static_cast<size_t>(fn.ops.size()));
+  for (size_t i = 0; i < one.origin.size(); ++i) {
+    if (!one.origin[i].valid()) continue;
+    WarpOpUse& use = out[static_cast<size_t>(one.origin[i].index)];
+    use.reached |= uses[i].reached;
+    use.needed |= uses[i].needed;
+    use.holds |= uses[i].holds;
+    use.largest = std::max(use.largest, uses[i].largest);
+    use.divides = std::gcd(use.divides, uses[i].divides);
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<WarpCheckStats> CheckWarps(const Function& fn, const WarpCheckOptions& options,
@@ -90,9 +109,24 @@ Result<WarpCheckStats> CheckWarps(const Function& fn, const WarpCheckOptions& op
   const warp_check::Program program(fn);
   if (const auto finding = warp_check::CheckResources(program, options))
     return Report(fn, *finding, diags);
+  if (fn.launch.cluster > 1)
+    if (const auto lacks = warp_check::LacksMeeting(fn)) {
+      const char* where = lacks->valid() ? "roles begin before the cluster's CTAs have met"
+                                         : "a CTA may end before the cluster's CTAs have met";
+      return Report(fn,
+                    {&warp_check::kWarpForm, lacks->valid() ? fn.ops[*lacks].at : Span{}, where, {}},
+                    diags);
+    }
   WarpCheckStats stats;
   std::optional<Finding> finding;
-  switch (Walk(program, options, &stats, &finding)) {
+  const auto walk = [&] {
+    if (fn.launch.cluster <= 1) return Walk(program, options, &stats, &finding);
+    const warp_check::OneCta one = warp_check::AsOneCta(fn);
+    const Walked walked = Walk(warp_check::Program(one.fn), options, &stats, &finding);
+    stats.uses = UsesOf(fn, one, stats.uses);
+    return walked;
+  };
+  switch (walk()) {
     case Walked::kProved: return stats;
     case Walked::kFound: return Report(fn, *finding, diags);
     case Walked::kTooLarge: break;

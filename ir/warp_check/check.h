@@ -21,9 +21,6 @@ struct WarpCheckOptions {
   int64_t smem_bytes = 232448;  // of a CTA
   int64_t max_states = 6000;
   int64_t max_ops = 4'000'000;  // executed by the walk
-  // For loops over tiles around loops with rings: moments are compared by the counters of the
-  // rings, and branches of one role alone may go either way.
-  bool nests = false;
 };
 
 // What each op was good for on all walks together.

@@ -349,6 +349,9 @@ Step Machine::LoopHead() {
     return Step::kDone;
   }
   for (size_t i = 0; i < op.results.size(); ++i) Pass(args[i + 1], op.results[i]);
+  // A run without a turn does not count: another role may have a branch in place of it.
+  if (f.turns == 0 && f.frame_atom >= 0)
+    --me().runs[{f.length.form, static_cast<int>(terms_.atom(f.frame_atom).tag)}];
   const BlockId block = f.block;
   me().frames.pop_back();
   Forget(block);

@@ -227,7 +227,7 @@ struct Machine::Turning {
 
 // No op that the role has still to execute before the value is made anew reads it.
 bool Machine::Dead(const Role& r, ValueId v) const {
-  if (!nests_) return false;
+  if (!p_.nests) return false;
   const OpId def = fn_.values[v].def;
   if (!def.valid()) return false;
   for (const Frame& f : r.frames)

@@ -5,12 +5,11 @@
 
 namespace tilec::ir::warp_check {
 
-Machine::Machine(const Program& program, Terms& terms, bool nests)
+Machine::Machine(const Program& program, Terms& terms)
     : p_(program),
       fn_(program.fn),
       terms_(terms),
-      nests_(nests),
-      rings_(nests ? Rings(program) : Rings()) {
+      rings_(program.nests ? Rings(program) : Rings()) {
   uses_.resize(static_cast<size_t>(fn_.ops.size()));
   held_by_.resize(static_cast<size_t>(fn_.blocks.size()));
   auto hold = [&](BlockId block, ValueId v) {

@@ -50,8 +50,7 @@ struct Finding {
 
 class Machine {
  public:
-  // `nests`: moments are compared by the counters of rings.
-  Machine(const Program& program, Terms& terms, bool nests = false);
+  Machine(const Program& program, Terms& terms);
   State Begin() const;
   // Runs every role until it waits, asks or ends. False: a finding.
   bool Settle(State& state);
@@ -158,7 +157,6 @@ class Machine {
   const Program& p_;
   const Function& fn_;
   Terms& terms_;
-  const bool nests_;
   const Rings rings_;
   mutable std::map<int32_t, std::vector<int64_t>> shapes_;  // by form
   mutable std::map<int32_t, bool> inner_;

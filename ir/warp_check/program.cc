@@ -23,6 +23,18 @@ Program::Program(const Function& function) : fn(function) {
   FindPeriods();
   FindSites();
   FindLonely();
+  for (const RoleInfo& role : roles) nests = nests || Nests(role.body, 0);
+}
+
+bool Program::Nests(BlockId block, int loops) const {
+  for (OpId id : fn.blocks[block].ops) {
+    const Op& op = fn.ops[id];
+    if (op.kind == OpKind::kMbarWait && loops > 1) return true;
+    const bool loop = op.kind == OpKind::kFor || op.kind == OpKind::kWhile;
+    for (BlockId region : op.regions)
+      if (Nests(region, loops + loop)) return true;
+  }
+  return false;
 }
 
 void Program::FindRoles() {
@@ -31,7 +43,8 @@ void Program::FindRoles() {
     const Op& op = fn.ops[id];
     if (op.kind == OpKind::kRole)
       roles.push_back({id, op.regions[0], op.s("name"), static_cast<int>(op.i("warps"))});
-    else if (roles.size() > 1 && op.kind != OpKind::kYield && !stray.valid() &&
+    else if (roles.size() > 1 && op.kind != OpKind::kYield &&
+             op.kind != OpKind::kClusterSync && !stray.valid() &&
              (Info(op.kind).effect == OpEffect::kWrite || !op.regions.empty()))
       stray = id;
   }
@@ -462,6 +475,16 @@ void Program::FindSites() {
     for (OpId id : loops[r]) loops_at[r][static_cast<size_t>(site[id])] = 1;
 }
 
+// Others have the loop, if not the branch around it.
+bool Program::HoldsLoop(const Op& op) const {
+  bool loop = false;
+  for (BlockId region : op.regions)
+    WalkOps(fn, region, [&](OpId id) {
+      loop = loop || fn.ops[id].kind == OpKind::kFor || fn.ops[id].kind == OpKind::kWhile;
+    });
+  return loop;
+}
+
 void Program::FindLonely() {
   using Place = std::array<int64_t, 6>;  // of the branch and of what it asks
   std::map<Place, std::set<size_t>> at;
@@ -470,7 +493,7 @@ void Program::FindLonely() {
     WalkOps(fn, roles[role].body, [&](OpId id) {
       const Op& op = fn.ops[id];
       const Op* asks = op.kind == OpKind::kIf ? fn.def(op.operands[0]) : nullptr;
-      if (!asks || !op.at.known()) return;
+      if (!asks || !op.at.known() || HoldsLoop(op)) return;
       const Place place = {op.at.file,   op.at.begin,   op.at.end,
                            asks->at.file, asks->at.begin, static_cast<int64_t>(asks->kind)};
       at[place].insert(role);

@@ -60,6 +60,9 @@ struct Program {
   int64_t max_step = 1;
   std::vector<std::vector<char>> loops_at;  // by role, by site: it has a symbolic loop there
   std::map<OpId, int> site;                 // of loops: equal where the source place is equal
+  // Loops around loops that wait for barriers: moments are compared by the counters of rings, and
+  // branches of one role alone may go either way each time.
+  bool nests = false;
   std::set<OpId> lonely;  // branches that no other role has at the same source place
 
  private:
@@ -73,6 +76,8 @@ struct Program {
   void FindPeriods();
   void FindSites();
   void FindLonely();
+  bool Nests(BlockId block, int loops) const;
+  bool HoldsLoop(const Op& op) const;
   bool Mark(BlockId block);
   std::vector<std::pair<int, int>> Filled(ValueId buffer) const;
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/warp_check/cluster.h"
 #include "ir/warp_check/machine.h"
 
 namespace tilec::ir {
@@ -194,7 +195,10 @@ class Rater {
 
 }  // namespace
 
-Result<std::vector<LoopRate>> RatesOf(const Function& fn, const Target& target, DiagSink& diags) {
+Result<std::vector<LoopRate>> RatesOf(const Function& of, const Target& target, DiagSink& diags) {
+  const bool cluster = of.launch.cluster > 1;
+  const warp_check::OneCta one = cluster ? warp_check::AsOneCta(of, true) : warp_check::OneCta();
+  const Function& fn = cluster ? one.fn : of;
   const Program program(fn);
   warp_check::Terms terms;
   Machine machine(program, terms);
@@ -223,6 +227,9 @@ Result<std::vector<LoopRate>> RatesOf(const Function& fn, const Target& target, 
       loops.push_back(e.loop);
   std::vector<LoopRate> rates;
   for (int32_t loop : loops) rates.push_back(Rater(program, target, trace).Rate(loop));
+  for (LoopRate& rate : rates)
+    for (OpId& loop : rate.loops)
+      if (cluster) loop = one.origin[static_cast<size_t>(loop.index)];
   return rates;
 }
 

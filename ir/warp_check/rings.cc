@@ -133,7 +133,9 @@ class Finder {
     if (index != 0 || op.operands.size() != 2 || op.results.size() != 1) return false;
     const int64_t c = Constant(op.operands[1]);
     Made made = from;
-    if (from.kind == Kind::kCount && (op.kind == OpKind::kMod || op.kind == OpKind::kDiv) &&
+    if (from.kind == Kind::kCount && op.kind == OpKind::kAdd && c >= 0) {
+      // an earlier or later transfer: still made from this count alone
+    } else if (from.kind == Kind::kCount && (op.kind == OpKind::kMod || op.kind == OpKind::kDiv) &&
         c > 1) {
       made.kind = op.kind == OpKind::kMod ? Kind::kSlot : Kind::kTurn;
       made.depth = c;

@@ -107,9 +107,11 @@ class Maker {
                 Insert(f, id, OpKind::kConstant, {}, kI32, {{"value", int64_t{0}}});
           });
         }
+        if (op.i("cluster")) AddAttr("released here only", id, "cluster", -1);
         break;
       case OpKind::kMbarInit:
         Remove(id);
+        if (op.i("cluster")) AddAttr("arrivals of one CTA", id, "cluster", -1);
         AddAttr("one arrival more", id, "count", 1);
         if (op.i("count") > 1) AddAttr("one arrival less", id, "count", -1);
         break;
@@ -118,7 +120,11 @@ class Maker {
       case OpKind::kCtaSync:
       case OpKind::kMmaCommit:
       case OpKind::kTmaCommit:
-      case OpKind::kTmaLoad: Remove(id); break;
+      case OpKind::kClusterSync: Remove(id); break;
+      case OpKind::kTmaLoad:
+        Remove(id);
+        if (op.attr("share")) AddAttr("a part elsewhere", id, "share", 1024);
+        break;
       case OpKind::kCounterAdd:
         Remove(id);
         AddAttr("count twice", id, "by", 1);

@@ -123,7 +123,7 @@ TEST(PersistTiles, RolesAcrossTilesAreProved) {
   bool specialized = false;
   Result<Function> warps = Specialize(tile, {}, &specialized, diags);
   ASSERT_TRUE(warps.ok() && specialized) << RenderAll(diags, sources);
-  const Result<WarpCheckStats> stats = CheckWarps(*warps, {.nests = true}, diags);
+  const Result<WarpCheckStats> stats = CheckWarps(*warps, {}, diags);
   EXPECT_TRUE(stats.ok()) << RenderAll(diags, sources);
 }
 

@@ -1,0 +1,17 @@
+// Clusters: neighbours in the grid copy what they share once.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "ir/function.h"
+
+namespace tilec::ir {
+
+// Marks the loads in loops that `ctas` neighbours along the grid's first range have in common, and
+// makes the grid a multiple of them. false: there are none, or the kernel would notice CTAs without
+// a tile; it is unchanged.
+bool ClusterTiles(Function& fn, int64_t ctas);
+
+}  // namespace tilec::ir

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/warp_check/cluster.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string_view>
+
+namespace tilec::ir::warp_check {
+namespace {
+
+class Unfolder {
+ public:
+  Unfolder(const Function& fn, bool alone)
+      : from_(fn), alone_(alone), ctas_(alone ? 1 : fn.launch.cluster), maps_(size_t(ctas_)) {}
+
+  OneCta Run() {
+    out_.fn = from_;  // parameters keep their values; ops that are left behind are in no block
+    Function& fn = out_.fn;
+    fn.blocks[fn.body].ops.clear();
+    fn.launch.cluster = 1;
+    fn.launch.warps *= static_cast<int>(ctas_);
+    fn.launch.smem_bytes *= ctas_;
+    for (OpId id : from_.blocks[from_.body].ops) {
+      const OpKind kind = from_.ops[id].kind;
+      if (kind == OpKind::kRole) roles_ = true;
+      if (kind == OpKind::kClusterSync) {
+        Builder b(fn, fn.body);
+        if (!roles_) Made(b.Add(OpKind::kCtaSync, {}, {}, {{"id", int64_t{0}}}), id);
+        continue;
+      }
+      const bool once =
+          kind == OpKind::kYield || kind == OpKind::kCtaSync || kind == OpKind::kFenceAsync;
+      for (int64_t cta = 0; cta < (once ? 1 : ctas_); ++cta) Copy(id, fn.body, cta);
+    }
+    out_.origin.resize(static_cast<size_t>(fn.ops.size()));
+    return std::move(out_);
+  }
+
+ private:
+  using Map = std::map<ValueId, ValueId>;
+
+  void Made(OpId id, OpId origin) {
+    out_.origin.resize(static_cast<size_t>(id.index) + 1);
+    out_.origin[static_cast<size_t>(id.index)] = origin;
+  }
+  ValueId At(ValueId v, int64_t cta) const {
+    const Map& map = maps_[static_cast<size_t>(cta)];
+    const auto it = map.find(v);
+    return it == map.end() ? v : it->second;
+  }
+  int64_t Cluster() const { return from_.launch.cluster; }
+
+  // The op in CTA `cta`; `to` gives the CTA whose memory and barriers it names.
+  OpId Add(OpId id, BlockId block, int64_t cta, int64_t to, Attrs attrs) {
+    const Op& op = from_.ops[id];
+    std::vector<ValueId> operands;
+    for (ValueId v : op.operands) {
+      const TypeKind kind = from_.type(v).kind;
+      const bool place = kind == TypeKind::kSmem || kind == TypeKind::kMbar;
+      operands.push_back(At(v, place ? to : cta));
+    }
+    std::vector<Type> types;
+    for (ValueId v : op.results) types.push_back(from_.type(v));
+    Builder b(out_.fn, block);
+    b.SetSpan(op.at);
+    const OpId copy = b.Add(op.kind, std::move(operands), std::move(types), std::move(attrs));
+    for (size_t i = 0; i < op.results.size(); ++i)
+      maps_[static_cast<size_t>(cta)][op.results[i]] = out_.fn.ops[copy].results[i];
+    Made(copy, id);
+    return copy;
+  }
+
+  void Copy(OpId id, BlockId block, int64_t cta) {
+    const Op& op = from_.ops[id];
+    Attrs attrs = op.attrs;
+    Builder b(out_.fn, block);
+    b.SetSpan(op.at);
+    auto bind = [&](ValueId v) { maps_[static_cast<size_t>(cta)][op.results[0]] = v; };
+    switch (op.kind) {
+      case OpKind::kClusterRank:
+        bind(b.Int(cta, DType::kI32));
+        Made(out_.fn.values[At(op.results[0], cta)].def, id);
+        return;
+      case OpKind::kProgramId: {
+        // Now the number of the cluster, of which the CTA's own follows.
+        Add(id, block, cta, cta, attrs);
+        const ValueId size = b.Int(Cluster()), rank = b.Int(cta);
+        const ValueId first = b.Binary(OpKind::kMul, At(op.results[0], cta), size);
+        const ValueId own = b.Binary(OpKind::kAdd, first, rank);
+        for (ValueId v : {size, rank, first, own}) Made(out_.fn.values[v].def, id);
+        bind(own);
+        return;
+      }
+      case OpKind::kMbarInit: {
+        const bool all = op.i("cluster", 0) != 0 && !alone_;
+        Set(&attrs, "count", op.i("count") * (all ? Cluster() : 1));
+        Drop(&attrs, "cluster");
+        break;
+      }
+      case OpKind::kMbarArrive:
+        if (!op.i("cluster", 0)) break;
+        Drop(&attrs, "cluster");
+        for (int64_t to = 0; to < ctas_; ++to) Add(id, block, cta, to, attrs);
+        return;
+      case OpKind::kTmaLoad: {
+        if (!op.attr("share")) break;
+        const int64_t share = op.i("share");
+        Drop(&attrs, "share");
+        for (int64_t i = 0; i < Cluster(); ++i) {
+          Set(&attrs, "offset", op.i("offset") + (alone_ ? i : cta) * share);
+          Add(id, block, cta, alone_ ? 0 : i, attrs);
+        }
+        return;
+      }
+      case OpKind::kSmemAlloc:
+      case OpKind::kMbarAlloc:
+        Set(&attrs, "offset", op.i("offset") + cta * from_.launch.smem_bytes);
+        break;
+      case OpKind::kRole:
+        Set(&attrs, "first_warp", op.i("first_warp") + cta * from_.launch.warps);
+        if (cta > 0) Set(&attrs, "name", fmt::format("{} of CTA {}", op.s("name"), cta));
+        break;
+      default: break;
+    }
+    if (op.attr("scratch") && op.i("scratch") >= 0)
+      Set(&attrs, "scratch", op.i("scratch") + cta * from_.launch.smem_bytes);
+    const OpId copy = Add(id, block, cta, cta, std::move(attrs));
+    for (BlockId region : op.regions) {
+      const BlockId body = out_.fn.AddBlock(copy);
+      out_.fn.ops[copy].regions.push_back(body);
+      for (ValueId arg : from_.blocks[region].args)
+        maps_[static_cast<size_t>(cta)][arg] = out_.fn.AddArg(body, from_.type(arg));
+      for (OpId inner : from_.blocks[region].ops) Copy(inner, body, cta);
+    }
+  }
+
+  static void Set(Attrs* attrs, std::string_view name, AttrValue value) {
+    for (auto& [key, old] : *attrs)
+      if (key == name) old = std::move(value);
+  }
+  static void Drop(Attrs* attrs, std::string_view name) {
+    std::erase_if(*attrs, [&](const auto& attr) { return attr.first == name; });
+  }
+
+  const Function& from_;
+  const bool alone_;
+  const int64_t ctas_;
+  std::vector<Map> maps_;  // by CTA
+  OneCta out_;
+  bool roles_ = false;
+};
+
+}  // namespace
+
+OneCta AsOneCta(const Function& fn, bool alone) { return Unfolder(fn, alone).Run(); }
+
+std::optional<OpId> LacksMeeting(const Function& fn) {
+  bool meets = false;
+  OpId role;
+  for (OpId id : fn.blocks[fn.body].ops) {
+    const OpKind kind = fn.ops[id].kind;
+    if (kind == OpKind::kClusterSync) meets = true;
+    if (kind != OpKind::kRole) continue;
+    if (!role.valid() && !meets) return id;
+    role = id;
+    meets = false;
+  }
+  if (!meets) return OpId();
+  return std::nullopt;
+}
+
+}  // namespace tilec::ir::warp_check
