@@ -7,6 +7,7 @@
 
 #include "explain/diagnostics.h"
 #include "explain/internal.h"
+#include "ir/row_classes.h"
 
 namespace tilec::explain {
 
@@ -51,7 +52,7 @@ Result<std::vector<LoopProblem>> ProblemsOf(const ir::Function& fn, const ir::Ta
     problem.at = fn.ops[loop].at;
     Measure(fn, loop, &problem);
     DiagSink trial;
-    for (int slices : scheduler::SliceChoices(fn, loop)) {
+    for (int slices : ir::RowClasses(fn, loop).Choices()) {
       options.slices = slices;
       Result<Extraction> extraction = scheduler::ExtractLoop(fn, loop, target, options, trial);
       if (!extraction.ok()) break;

@@ -15,6 +15,12 @@ RowClasses::RowClasses(const Function& fn) : fn_(fn) {
   Choose();
 }
 
+RowClasses::RowClasses(const Function& fn, OpId loop) : fn_(fn) {
+  Visit(fn.ops[loop].regions[0]);
+  VisitStructure(fn.ops[loop]);
+  Choose();
+}
+
 int RowClasses::Node(ValueId v, int64_t dim) {
   auto [it, fresh] = nodes_.try_emplace({v, dim}, static_cast<int>(parent_.size()));
   if (fresh) parent_.push_back(it->second);

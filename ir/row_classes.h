@@ -16,6 +16,8 @@ namespace tilec::ir {
 class RowClasses {
  public:
   explicit RowClasses(const Function& fn);
+  // By what one loop says alone.
+  RowClasses(const Function& fn, OpId loop);
 
   // The class that most tensor-core products have as their rows and along which nothing runs;
   // false: there is none.

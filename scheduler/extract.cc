@@ -7,12 +7,12 @@
 #include <map>
 #include <set>
 
+#include "ir/row_classes.h"
 #include "scheduler/body_facts.h"
 #include "scheduler/contract.h"
 #include "scheduler/crossing.h"
 #include "scheduler/diagnostics.h"
 #include "scheduler/op_work.h"
-#include "scheduler/slicing.h"
 
 namespace tilec::scheduler {
 
@@ -46,13 +46,13 @@ class Extractor {
         options_(options),
         slices_(options.slices),
         diags_(diags),
-        classes_(fn, loop),
+        rows_(fn, loop),
         facts_(FactsOf(fn, loop)),
         tensor_memory_(target.Has("tmem")) {}
 
   Result<Extraction> Run() {
-    if (slices_ < 1 || (slices_ > 1 && (classes_.sliceable() < 0 ||
-                                        classes_.extent() % (slices_ * kTensorRows) != 0)))
+    const std::vector<int> choices = rows_.Choices();
+    if (std::find(choices.begin(), choices.end(), slices_) == choices.end())
       return diags_.Report(kLoopSlices, loop_.at, slices_);
     graph_.name = fn_.name.empty() ? "loop" : fn_.name;
     if (slices_ > 1) graph_.name += fmt::format("/{}", slices_);
@@ -112,10 +112,9 @@ class Extractor {
     return out;
   }
 
+  bool Sliced(ValueId v) const { return rows_.DimOf(v) >= 0; }
   // Elements of one slice.
-  int64_t Elements(ValueId v) const {
-    return fn_.type(v).elements() / (classes_.Sliced(v) ? slices_ : 1);
-  }
+  int64_t Elements(ValueId v) const { return fn_.type(v).elements() / (Sliced(v) ? slices_ : 1); }
   int64_t Bytes(ValueId v) const {
     return CeilDiv(Elements(v) * ir::Info(fn_.type(v).dtype).bits, 8);
   }
@@ -125,7 +124,7 @@ class Extractor {
   int64_t Columns(int64_t bytes) const { return CeilDiv(bytes, 4 * kLanes); }
 
   ir::Work WorkOf(const Op& op) const {
-    return scheduler::WorkOf(fn_, op, [&](ValueId v) { return classes_.Sliced(v) ? slices_ : 1; });
+    return scheduler::WorkOf(fn_, op, [&](ValueId v) { return Sliced(v) ? slices_ : 1; });
   }
 
   std::string Unique(std::string name) {
@@ -155,8 +154,8 @@ class Extractor {
   bool SlicedOp(const Op& op) const {
     if (slices_ == 1) return op.attr("slice") != nullptr;
     for (ValueId v : op.results)
-      if (classes_.Sliced(v)) return true;
-    return op.results.empty() && classes_.Sliced(op.operands[1]);
+      if (Sliced(v)) return true;
+    return op.results.empty() && Sliced(op.operands[1]);
   }
 
   // Cheap arithmetic that all slices share (a mask over keys) is done by each of them: registers of
@@ -385,7 +384,7 @@ class Extractor {
   const ExtractOptions options_;
   const int slices_;
   DiagSink& diags_;
-  const DimClasses classes_;
+  const ir::RowClasses rows_;
   const BodyFacts facts_;
   const bool tensor_memory_;
   Graph graph_;
@@ -432,15 +431,6 @@ std::vector<OpId> InnermostLoops(const ir::Function& fn) {
   bool any = false;
   FindLoops(fn, fn.body, &any, &loops);
   return loops;
-}
-
-std::vector<int> SliceChoices(const ir::Function& fn, OpId loop) {
-  std::vector<int> choices = {1};
-  const DimClasses classes(fn, loop);
-  if (classes.sliceable() < 0) return choices;
-  for (int s = 2; s * kTensorRows <= classes.extent(); ++s)
-    if (classes.extent() % (s * kTensorRows) == 0) choices.push_back(s);
-  return choices;
 }
 
 const char* Spelling(StepKind kind) {

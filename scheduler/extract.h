@@ -31,10 +31,6 @@ MachineLimits LimitsOf(const ir::Target& target);
 // Loops with no loop inside, in program order.
 std::vector<ir::OpId> InnermostLoops(const ir::Function& fn);
 
-// Numbers of row slices that this loop allows, ascending, 1 first: the rows of its products that no
-// contraction, scan or reduction runs along, in slices of whole 64s.
-std::vector<int> SliceChoices(const ir::Function& fn, ir::OpId loop);
-
 // What one op of the graph executes.
 enum class StepKind { kOp, kSmemLoad, kSmemStore, kTmemLoad, kTmemStore };
 const char* Spelling(StepKind kind);  // of an inserted one, as its cost row is called
@@ -61,7 +57,7 @@ struct Extraction {
 };
 
 struct ExtractOptions {
-  int slices = 1;  // one of the loop's SliceChoices
+  int slices = 1;  // one of the choices of ir::RowClasses(fn, loop)
   // False: values in registers stay in the role that makes them, so that each role computes one or
   // more whole slices. True: they may go to another by a store and a load (scheduler/crossing.h).
   bool role_crossing = false;

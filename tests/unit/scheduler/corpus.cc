@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 
+#include "ir/row_classes.h"
 #include "tests/unit/frontend/helper.h"
 
 namespace tilec::scheduler {
@@ -41,7 +42,7 @@ std::vector<CorpusLoop> Corpus(const std::vector<std::string>& machines) {
         if (!fn) continue;
         for (ir::OpId loop : InnermostLoops(*fn))
           for (const ir::Target& target : targets)
-            for (int slices : SliceChoices(*fn, loop)) {
+            for (int slices : ir::RowClasses(*fn, loop).Choices()) {
               DiagSink refused;
               Result<Extraction> extraction = ExtractLoop(*fn, loop, target, slices, refused);
               if (!extraction.ok() || !seen.insert(Hash(extraction->graph)).second) continue;

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "ir/row_classes.h"
 #include "scheduler/bounds.h"
 #include "scheduler/contract.h"
 #include "scheduler/scheduler.h"
@@ -127,7 +128,7 @@ TEST(Extract, Attention) {
   const ir::Function fn = Kernel("attention", "attention", {{"D", int64_t{128}}});
   const std::vector<ir::OpId> loops = InnermostLoops(fn);
   ASSERT_EQ(loops.size(), 1u);
-  EXPECT_EQ(SliceChoices(fn, loops[0]), (std::vector<int>{1, 2}));
+  EXPECT_EQ(ir::RowClasses(fn, loops[0]).Choices(), (std::vector<int>{1, 2}));
   const Graph g = Extract(fn, "h200", 2);
   const std::vector<int> dots = OfKind(g, "dot"), loads = OfKind(g, "tma_load");
   EXPECT_EQ(dots.size(), 4u) << ToText(g);
