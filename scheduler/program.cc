@@ -14,6 +14,7 @@
 #include "ir/row_classes.h"
 #include "ir/slice_rows.h"
 #include "scheduler/program_cut.h"
+#include "scheduler/top.h"
 
 namespace tilec::scheduler {
 
@@ -144,8 +145,10 @@ std::optional<CutProgram> SolveCut(const Function& fn, int slices, const Program
   for (LoopReport& report : c->schedule.loops) {
     if (!report.extracted()) continue;
     DiagSink attempt;
-    Result<Solution> solution =
-        SolveStored(report.extraction.graph, options.solve, options.store, attempt);
+    Graph graph = report.extraction.graph;
+    graph.machine.max_regs_per_thread =
+        std::max<int64_t>(0, graph.machine.max_regs_per_thread - options.withheld_registers);
+    Result<Solution> solution = SolveStored(graph, options.solve, options.store, attempt);
     if (!solution.ok()) {
       report.notes.push_back(attempt.all().empty() ? "no schedule was found"
                                                    : attempt.all().front().message);
@@ -153,6 +156,13 @@ std::optional<CutProgram> SolveCut(const Function& fn, int slices, const Program
       continue;
     }
     report.solution = std::move(*solution);
+    if (options.alternative > 0) {
+      const std::vector<Alternative> answers =
+          TopSolutions(graph, report.solution, options.alternative + 1, options.solve);
+      // A loop that has only one answer keeps it: another loop of the kernel may have more.
+      report.solution.schedule = answers.back().schedule;
+    }
+    report.solution.schedule.graph_hash = Hash(report.extraction.graph);
     report.applied = true;
     c->ii += report.solution.schedule.ii;
   }

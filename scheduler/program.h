@@ -23,6 +23,10 @@ struct ProgramOptions {
   SolveOptions solve;
   int slices = 0;  // 0: chosen
   SolutionStore* store = nullptr;
+  // What ptxas taught of a program (api/refine.h): registers of a thread that the solver must not
+  // count on, and how many distinct answers to pass over.
+  int64_t withheld_registers = 0;
+  int alternative = 0;
 };
 
 // What became of one innermost loop.

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "api/diagnostics.h"
+#include "api/refine.h"
 #include "backend/backend.h"
 #include "backend/ptxas.h"
 #include "ir/text.h"
@@ -27,6 +28,34 @@ void PrintReport(const std::string& kernel, const backend::PtxasReport& r) {
   for (const std::string& line : r.pipeline) fmt::print(stderr, "  {}\n", line);
 }
 
+// The schedule goes into a file of its own, which gives the same build again.
+Result<std::string> BuildRefined(Session& session, const Prepared& p) {
+  const Options& o = session.options();
+  DiagSink& diags = session.diags();
+  if (session.pipeline().schedule != "solve")
+    return diags.Report(api::kRefineNotSolved, Span{}, o.schedule).Place("command line");
+  if (o.emit != "ptx" && o.emit != "cubin" && o.emit != "json")
+    return diags.Report(kBadChoice, Span{}, "--emit with --ptxas=refine", o.emit)
+        .Place("command line")
+        .Help("use ptx, cubin, json");
+  const std::string ptxas = Ptxas();
+  if (ptxas.empty()) return diags.Report(kNeedsPtxas, Span{}).Place("command line");
+  TRY(const api::Refined refined,
+      api::Refine(session.loaded(), p.kernel, p.call, session.pipeline(), ptxas, diags));
+  for (const std::string& round : refined.rounds) fmt::print(stderr, "{}: {}\n", p.kernel, round);
+  PrintReport(p.kernel, refined.report);
+  const std::string pin = o.pin.empty() ? p.kernel + ".sched" : o.pin;
+  std::string why;
+  if (!refined.schedule.empty()) {
+    if (!WriteOutput(pin, refined.schedule, &why))
+      return diags.Report(kFileUnwritable, Span{}, pin, why).Place("command line");
+    fmt::print(stderr, "{}: --schedule={} gives this build\n", p.kernel,
+               api::NamesScheduleFile(pin) ? pin : "./" + pin);
+  }
+  if (o.emit == "json") return backend::ToJson(refined.image) + "\n";
+  return o.emit == "cubin" ? refined.report.cubin : refined.image.ptx;
+}
+
 Result<std::string> Build(Session& session) {
   const Options& o = session.options();
   DiagSink& diags = session.diags();
@@ -40,6 +69,7 @@ Result<std::string> Build(Session& session) {
     return d;
   }
   TRY(const Prepared p, Prepare(session, "build", o.assignments));
+  if (o.ptxas == "refine") return BuildRefined(session, p);
   api::Observation& look = session.look();
   std::string llvm;
   if (o.emit == "llvm") look.llvm_ir = &llvm;

@@ -144,7 +144,11 @@ class CommandLine {
     AddCompiling(build, o_);
     build->add_option("--emit", o_.emit, "tile-ir, warp-ir, llvm, ptx, cubin or json");
     build->add_option("-o,--output", o_.output, "file; standard output if left out");
-    build->add_option("--ptxas", o_.ptxas, "auto, report (must be there), off");
+    build->add_option("--ptxas", o_.ptxas,
+                      "auto, report (must be there), off, or refine: solve again until it neither "
+                      "spills nor serializes products");
+    build->add_option("--pin", o_.pin,
+                      "refine: file for the schedule that was found (KERNEL.sched)");
   }
 
   void AddCheck() {

@@ -64,7 +64,8 @@ struct Options {
   // build, opt, fmt
   std::string emit = "ptx";
   std::string output;          // "" or "-": standard output
-  std::string ptxas = "auto";  // auto, report, off
+  std::string ptxas = "auto";  // auto, report, refine, off
+  std::string pin;             // refine: file for the schedule; "": KERNEL.sched
   std::vector<std::string> passes;
   bool list = false;
   bool fmt_check = false;

@@ -57,7 +57,7 @@ Result<> Session::CheckOptions() {
   TRY_VOID(CheckChoice("--policy", options_.policy, runtime::PolicyNames(), diags_));
   TRY_VOID(CheckChoice("--async", options_.async, runtime::LandingNames(), diags_));
   TRY_VOID(CheckChoice("--tune", options_.tune, {"default", "model", "measure"}, diags_));
-  TRY_VOID(CheckChoice("--ptxas", options_.ptxas, {"auto", "report", "off"}, diags_));
+  TRY_VOID(CheckChoice("--ptxas", options_.ptxas, {"auto", "report", "refine", "off"}, diags_));
   if (options_.tune == "measure")
     diags_.Report(api::kTuneFallsBack, Span{}, "--tune=measure is not there yet");
   TRY(const api::Target target, api::FindTarget(options_.target, diags_));

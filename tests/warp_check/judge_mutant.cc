@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include "ir/text.h"
@@ -27,6 +29,45 @@ bool Needed(const Function& fn, const Uses& uses, OpId id) {
   for (OpId inner : fn.blocks[fn.ops[id].regions[0]].ops)
     if (UseOf(uses, inner).needed) return true;
   return false;
+}
+
+// The arrive in an elected thread's branch; nullptr: there is none.
+const Op* ArriveIn(const Function& fn, const Op& elect) {
+  if (elect.kind != OpKind::kElect) return nullptr;
+  for (OpId inner : fn.blocks[elect.regions[0]].ops)
+    if (fn.ops[inner].kind == OpKind::kMbarArrive) return &fn.ops[inner];
+  return nullptr;
+}
+
+// The loader refills the slots of a ring in the order in which they were filled. So what it waits
+// for before it comes to the slot of `release` includes the release of the slot before, if that
+// stands between the products' wait and `release`: the slot of `release` is refilled after the
+// wait, wherever it is released itself.
+bool AnotherSlotIsReleasedBetween(const Function& fn, OpId release) {
+  const Op* mine = ArriveIn(fn, fn.ops[release]);
+  if (mine == nullptr || mine->operands.size() < 2) return false;
+  std::set<OpId> loaders;
+  for (const Op& op : fn.ops)
+    if (op.kind == OpKind::kMbarWait && op.operands[0] == mine->operands[0])
+      loaders.insert(RoleOf(fn, fn.blocks[op.block].parent));
+  if (loaders.size() != 1) return false;
+  std::map<ValueId, int> filled;  // by slot: the how-manieth wait of the block
+  std::set<ValueId> between;
+  for (OpId id : fn.blocks[fn.ops[release].block].ops) {
+    const Op& op = fn.ops[id];
+    if (id == release) break;
+    if (op.kind == OpKind::kMbarWait && op.operands.size() > 2)
+      filled.try_emplace(op.operands[2], static_cast<int>(filled.size()));
+    if (op.kind == OpKind::kMmaWait) between.clear();
+    const Op* other = ArriveIn(fn, op);
+    if (other && other->operands.size() > 1 && other->operands[0] == mine->operands[0])
+      between.insert(other->operands[1]);
+  }
+  const auto at = filled.find(mine->operands[1]);
+  return at != filled.end() && std::any_of(between.begin(), between.end(), [&](ValueId slot) {
+           const auto before = filled.find(slot);
+           return before != filled.end() && before->second < at->second;
+         });
 }
 
 // Mutants that are no mistake: why, and how that is seen.
@@ -93,6 +134,11 @@ constexpr Harmless kHarmless[] = {
        for (ValueId v : refilled)
          if (released.count(v)) return true;
        return false;
+     }},
+    {"released before mma_wait",
+     "the slot before it is released after the wait, and slots are refilled in order",
+     [](const auto& fn, const auto&, const auto& m) {
+       return AnotherSlotIsReleasedBetween(fn, m.op);
      }},
     {"slot 0 released; slot 0 awaited; slots of a shallower ring; parity of a shallower ring",
      "the counts that the program has there give the same value",

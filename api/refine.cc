@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/refine.h"
+
+#include <algorithm>
+#include <compare>
+#include <set>
+
+#include "api/diagnostics.h"
+#include "api/solution_cache.h"
+#include "ir/target.h"
+
+namespace tilec::api {
+
+namespace {
+
+constexpr size_t kMostRounds = 8;  // that ptxas sees
+constexpr int64_t kStep = 16;      // registers of a thread, of each tightening
+constexpr int64_t kMostWithheld = 192;
+constexpr int kMostAnswers = 4;  // of the solver, with as many registers
+
+// What ptxas did to a program, worst first.
+struct Verdict {
+  int serialized = 0;  // products that no longer overlap: lines of these codes
+  int spilled = 0;     // bytes
+  auto operator<=>(const Verdict&) const = default;
+  bool clean() const { return *this == Verdict{}; }
+};
+
+// C7517 and C7519 are a wait and a fence more. The codes below C7509 are of setmaxnreg.
+Verdict VerdictOf(const backend::PtxasReport& report) {
+  Verdict v;
+  for (const std::string& line : report.pipeline)
+    for (const char* code :
+         {"C7509", "C7510", "C7511", "C7512", "C7513", "C7514", "C7515", "C7520"})
+      v.serialized += line.find(code) != std::string::npos;
+  v.spilled = report.spill_store_bytes + report.spill_load_bytes;
+  return v;
+}
+
+std::string Say(const Verdict& v) {
+  if (v.clean()) return "ptxas has nothing to say";
+  return v.serialized > 0 ? "ptxas serializes the products"
+                          : fmt::format("ptxas spills {} bytes", v.spilled);
+}
+
+class Refiner {
+ public:
+  Refiner(Loaded& loaded, const std::string& kernel, const Call& call,
+          const PipelineOptions& options, const std::string& ptxas, DiagSink& diags)
+      : loaded_(loaded),
+        kernel_(kernel),
+        call_(call),
+        options_(options),
+        ptxas_(ptxas),
+        diags_(diags),
+        solutions_(options.solutions, diags) {}
+
+  Result<Refined> Run() {
+    Lowered lowered;
+    TRY_VOID(Round("as solved", &lowered, diags_));
+    if (lowered.by_schedule) best_.schedule = scheduler::ToText(lowered.schedule);
+    TRY_VOID(Solvable());
+    while (!verdict_.clean() && best_.rounds.size() <= kMostRounds && withheld_ < kMostWithheld) {
+      Next();
+      TryNext();
+    }
+    if (!verdict_.clean())
+      diags_.Report(kRefineGaveUp, Span{}, kernel_, Say(verdict_), best_.rounds.size() - 1);
+    if (best_.schedule.empty()) diags_.Report(kNothingToPin, Span{}, kernel_);
+    return std::move(best_);
+  }
+
+ private:
+  // What to solve for next: another answer with as many registers, or fewer registers.
+  void Next() {
+    if (last_.serialized > 0 && alternative_ + 1 < kMostAnswers)
+      ++alternative_;
+    else
+      withheld_ += kStep, alternative_ = 0;
+    change_ = alternative_ > 0 ? fmt::format("answer {} of the solver", alternative_ + 1)
+                               : fmt::format("{} registers of a thread withheld", withheld_);
+  }
+
+  void TryNext() {
+    scheduler::ProgramOptions options;
+    options.target = &target_;
+    options.solve = scheduler::SolveOptions::ForCompilation();
+    options.store = &solutions_;
+    options.withheld_registers = withheld_;
+    options.alternative = alternative_;
+    ir::Function fn = tile_;
+    scheduler::ProgramSchedule schedule = scheduler::ScheduleProgram(fn, options);
+    const std::string finding = fmt::format("{}: {}", Say(last_), change_);
+    for (scheduler::LoopReport& loop : schedule.loops) {
+      std::vector<std::string>& assumptions = loop.solution.schedule.assumptions;
+      assumptions.insert(assumptions.end(), found_.begin(), found_.end());
+      assumptions.push_back(finding);
+    }
+    const std::string text = scheduler::ToText(schedule);
+    another_ = false;
+    if (text.empty()) return;  // fewer registers may be fewer row slices
+    loaded_.schedule_file = loaded_.sources.Add(kernel_ + ".sched", text);
+    DiagSink refused;  // the lowering has registers of its own to count
+    if (!Round(change_, nullptr, refused).ok() || !another_) return;
+    found_.push_back(finding);
+    if (taken_) best_.schedule = text;
+  }
+
+  // Compiles and assembles with the schedule in `loaded_`, if there is one.
+  Result<> Round(const std::string& what, Lowered* lowered, DiagSink& diags) {
+    taken_ = false;
+    Observation look;
+    look.lowered = lowered;
+    TRY(backend::KernelImage image,
+        CompileCall(loaded_, kernel_, call_, options_, nullptr, &look, nullptr, diags));
+    if (!programs_.insert(image.ptx).second) return Done();
+    another_ = true;
+    TRY(backend::PtxasReport report, backend::Assemble(image.ptx, image.target, ptxas_, diags));
+    last_ = VerdictOf(report);
+    best_.rounds.push_back(fmt::format("{}: {}", what, Say(last_)));
+    taken_ = best_.rounds.size() == 1 || last_ < verdict_;
+    if (!taken_) return Done();
+    verdict_ = last_;
+    best_.image = std::move(image);
+    best_.report = std::move(report);
+    return Done();
+  }
+
+  // The tile program whose loops are solved.
+  Result<> Solvable() {
+    TRY(const Target named, FindTarget(options_.target, diags_));
+    TRY(target_, ir::LoadBuiltinTarget(named.name, diags_));
+    TRY(tile_, MakeTileIr(loaded_, kernel_, call_, nullptr, diags_));
+    std::vector<ir::PassStep> steps;
+    for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
+    TRY(tile_, RunSteps(loaded_, std::move(tile_), steps, options_, nullptr, diags_));
+    return Done();
+  }
+
+  Loaded& loaded_;
+  const std::string& kernel_;
+  const Call& call_;
+  const PipelineOptions& options_;
+  const std::string& ptxas_;
+  DiagSink& diags_;
+  SolutionCache solutions_;
+  ir::Target target_;
+  ir::Function tile_;
+  Refined best_;
+  Verdict verdict_, last_;  // of the best, of the last
+  int64_t withheld_ = 0;
+  int alternative_ = 0;
+  bool another_ = false;  // the last change gave another program
+  bool taken_ = false;
+  std::string change_;
+  std::vector<std::string> found_;
+  std::set<std::string> programs_;
+};
+
+}  // namespace
+
+Result<Refined> Refine(Loaded& loaded, const std::string& kernel, const Call& call,
+                       const PipelineOptions& options, const std::string& ptxas, DiagSink& diags) {
+  return Refiner(loaded, kernel, call, options, ptxas, diags).Run();
+}
+
+}  // namespace tilec::api
