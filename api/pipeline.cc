@@ -107,8 +107,10 @@ Result<> LoadScheduleFile(Loaded& loaded, const std::string& schedule, DiagSink&
 Result<> CheckSchedule(const std::string& name, DiagSink& diags) {
   if (name == "sequential" || SlicesOf(name) || NamesScheduleFile(name)) return Done();
   DiagBuilder d = diags.Report(kUnknownSchedule, Span{}, name);
-  const std::string near = NearestName(name, {"sequential", "solve"});
-  d.Help(near.empty() ? "use sequential, solve, solve:slices=1…3 or a file like gemm.sched"
+  const std::string near = NearestName(
+      name, {"sequential", "solve", "solve:persistent", "solve:once", "solve:clusters"});
+  d.Help(near.empty() ? "use sequential, solve, solve:slices=1…3, solve:persistent, solve:once, "
+                        "solve:clusters or a file like gemm.sched"
                       : fmt::format("did you mean `{}`?", near));
   return d;
 }
@@ -177,6 +179,7 @@ struct Scheduled {
   bool persist = false, cluster = false;  // wanted
   // What was decided, and tried last, is of CTAs that stay, or that share what they load.
   bool persistent = false, clustered = false;
+  ir::Obstacle obstacle;  // to CTAs that stay, seen last
   std::optional<scheduler::ProgramSchedule> of[4];
   ir::Function made[4];
   int shape() const { return 2 * persistent + clustered; }
@@ -225,16 +228,16 @@ ir::PassStep ScheduleStep(const ir::Target& target, const PipelineOptions& from,
 namespace {
 
 // One CTA for each multiprocessor: what runs ahead fills its shared memory.
-ir::PassStep PersistStep(const ir::Target& target, bool* persistent) {
+ir::PassStep PersistStep(const ir::Target& target, Scheduled* scheduled) {
   ir::PassStep step;
   step.info = {kPersistPass, "the grid becomes CTAs that stay and loop over tiles", ir::kTileLevel,
                ir::kNoFacts, ir::kNoFacts};
-  step.run = [ctas = target.Limit("sms", 1), persistent](ir::Function& fn,
-                                                         ir::PassContext& cx) -> Result<> {
-    ir::PersistOptions options;
-    options.ctas = ctas;
-    *persistent = ir::PersistTiles(fn, options);
-    cx.changes += *persistent;
+  step.run = [ctas = target.Limit("sms", 1), scheduled](ir::Function& fn,
+                                                        ir::PassContext& cx) -> Result<> {
+    const std::optional<ir::Obstacle> obstacle = ir::PersistTiles(fn, ctas);
+    if (obstacle) scheduled->obstacle = *obstacle;
+    scheduled->persistent = !obstacle;
+    cx.changes += !obstacle;
     return Done();
   };
   return step;
@@ -301,9 +304,8 @@ Result<ir::Function> Lower(const Loaded& loaded, const ir::Function& tile,
   TRY(const Target named, FindTarget(options.target, diags));
   TRY(target, ir::LoadBuiltinTarget(named.name, diags));
   bool specialized = false;
-  if (way.roles && scheduled->cluster)
-    steps.push_back(ClusterStep(target, &scheduled->clustered));
-  if (way.roles && scheduled->persist) steps.push_back(PersistStep(target, &scheduled->persistent));
+  if (way.roles && scheduled->cluster) steps.push_back(ClusterStep(target, &scheduled->clustered));
+  if (way.roles && scheduled->persist) steps.push_back(PersistStep(target, scheduled));
   if (way.schedule) {
     std::optional<scheduler::ScheduleFile> file;
     if (loaded.schedule_file >= 0)
@@ -353,6 +355,9 @@ Result<ir::Function> Attempt(const Loaded& loaded, const ir::Function& tile,
       attempt.MoveTo(diags);
       return lowered;
     }
+    for (const Diagnostic& d : attempt.all())
+      if (scheduled->persistent && d.def->severity == Severity::kError)
+        scheduled->obstacle = {d.message, d.span};
   }
   return lower(false, false, diags);
 }
@@ -393,7 +398,11 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
     }
     attempt.MoveTo(diags);
     if (lowered.ok() && !why.empty() && !way.schedule)
-      diags.Report(kScheduleNotLowered, at, fn.name, why);
+      diags.Report(kScheduleNotLowered, at, fn.name, why,
+                   way.by_rule ? "its products are overlapped by rule instead"
+                               : "one role runs it in program order instead");
+    if (lowered.ok() && options.schedule == kPersistent && !scheduled.persistent)
+      diags.Report(kNotPersistent, scheduled.obstacle.at, fn.name, scheduled.obstacle.why);
     return lowered;
   }
   UNREACHABLE("the last way returns");

@@ -4,10 +4,8 @@
 //                                    for t in p..tiles step ctas { i, j = place(t); body } }
 //
 // What the load role gains: it goes on to the next tile while the compute roles finish this one, so
-// rings are full when the next tile begins; stores drain behind the next tile's work. Ranges of a
-// `parallel` have no order, so `place` is free: tiles that are at work at the same time should
-// share what they load. Where two ranges can share, they go in groups of `group` rows, the other
-// range moving slower (a raster of sections instead of long lines).
+// rings are full when the next tile begins; stores drain behind the next tile's work. Tiles go in
+// the order in which a grid's CTAs would: the first range runs fastest.
 //
 // Who gets which tile is fixed beforehand, so tiles must take equally long: a kernel with a loop
 // whose trip count depends on the tile (a causal mask) stays as it is, and CTAs that end early make
@@ -20,7 +18,6 @@
 #include "ir/passes/persist_tiles.h"
 
 #include <algorithm>
-#include <optional>
 #include <vector>
 
 #include "ir/passes/rewrite.h"
@@ -30,21 +27,23 @@ namespace {
 
 class Persist {
  public:
-  Persist(Function& fn, const PersistOptions& options) : fn_(fn), options_(options) {}
+  Persist(Function& fn, int64_t ctas) : fn_(fn), ctas_(ctas) {}
 
-  bool Run() {
+  std::optional<Obstacle> Run() {
     for (OpId id : fn_.blocks[fn_.body].ops)
       if (fn_.ops[id].kind == OpKind::kParallel) grid_ = id;
-    if (!grid_.valid()) return false;
+    if (!grid_.valid()) return Obstacle{"it has no grid", {}};
     const BlockId body = fn_.ops[grid_].regions[0];
-    if (!HasProductLoop(body, false)) return false;
-    for (ValueId arg : fn_.blocks[body].args) {
-      facts_.emplace_back();
-      for (OpId id : fn_.blocks[body].ops) Look(id, arg, false, &facts_.back());
-      if (facts_.back().uneven) return false;
-    }
+    if (!HasProductLoop(body, false))
+      return Obstacle{"it has no loop of products, whose loads would run ahead", fn_.ops[grid_].at};
+    for (OpId id : fn_.blocks[body].ops)
+      for (ValueId arg : fn_.blocks[body].args)
+        if (const OpId loop = Uneven(id, arg); loop.valid())
+          return Obstacle{
+              "tiles take unequally long, because turns of this loop depend on the tile",
+              fn_.ops[loop].at};
     Rewrite();
-    return true;
+    return std::nullopt;
   }
 
  private:
@@ -67,22 +66,16 @@ class Persist {
                        [&](ValueId o) { return DependsOn(o, arg, depth + 1); });
   }
 
-  // What the body of one tile says of a range.
-  struct Facts {
-    bool shares = false;  // some load in a loop is the same for all its tiles
-    bool uneven = false;  // the trip count of some loop depends on it
-  };
-  void Look(OpId id, ValueId arg, bool in_loop, Facts* facts) const {
+  // A loop in the op whose trip count depends on the position of the tile.
+  OpId Uneven(OpId id, ValueId arg) const {
     const Op& op = fn_.ops[id];
-    if (op.kind == OpKind::kLoad && in_loop)
-      facts->shares = facts->shares || std::none_of(op.operands.begin(), op.operands.end(),
-                                                    [&](ValueId v) { return DependsOn(v, arg); });
-    if (op.kind == OpKind::kFor)
-      facts->uneven =
-          facts->uneven || DependsOn(op.operands[0], arg) || DependsOn(op.operands[1], arg);
+    if (op.kind == OpKind::kFor &&
+        (DependsOn(op.operands[0], arg) || DependsOn(op.operands[1], arg)))
+      return id;
     for (BlockId region : op.regions)
       for (OpId inner : fn_.blocks[region].ops)
-        Look(inner, arg, in_loop || op.kind == OpKind::kFor, facts);
+        if (const OpId loop = Uneven(inner, arg); loop.valid()) return loop;
+    return {};
   }
 
   void Rewrite() {
@@ -112,7 +105,7 @@ class Persist {
       tiles = d == 0 ? counts[0] : b.Binary(OpKind::kMul, tiles, counts[d]);
     }
     // CTAs of a cluster take neighbouring tiles, and as many.
-    const int64_t cluster = grid.i("cluster", 1), most = options_.ctas / cluster * cluster;
+    const int64_t cluster = grid.i("cluster", 1), most = ctas_ / cluster * cluster;
     const ValueId ctas = b.Binary(OpKind::kMin, tiles, b.Int(most));
     const ValueId groups = cluster > 1 ? b.Binary(OpKind::kDiv, tiles, b.Int(cluster)) : tiles;
     fn_.blocks[fn_.body].ops.insert(fn_.blocks[fn_.body].ops.end(), tail.begin(), tail.end());
@@ -162,16 +155,10 @@ class Persist {
       for (OpId inner : fn_.blocks[region].ops) Resolve(inner, forward);
   }
 
-  // The index in every range of tile number t: the first range runs fastest, or the first two in
-  // sections.
+  // The index in every range of tile number t.
   std::vector<ValueId> Place(Builder& b, ValueId t, const std::vector<ValueId>& counts) {
     std::vector<ValueId> index(counts.size());
-    size_t d = 0;
-    if (counts.size() >= 2 && options_.group > 1 && facts_[0].shares && facts_[1].shares) {
-      t = Section(b, t, counts, &index);
-      d = 2;
-    }
-    for (; d < counts.size(); ++d) {
+    for (size_t d = 0; d < counts.size(); ++d) {
       const bool last = d + 1 == counts.size();
       index[d] = last ? t : b.Binary(OpKind::kMod, t, counts[d]);
       if (!last) t = b.Binary(OpKind::kDiv, t, counts[d]);
@@ -179,38 +166,13 @@ class Persist {
     return index;
   }
 
-  // t = (section · columns + column) · rows of the section + row; what is left counts the planes
-  // of the other ranges.
-  ValueId Section(Builder& b, ValueId t, const std::vector<ValueId>& counts,
-                  std::vector<ValueId>* index) {
-    ValueId plane = t;
-    if (counts.size() > 2) {
-      const ValueId size = b.Binary(OpKind::kMul, counts[0], counts[1]);
-      plane = b.Binary(OpKind::kMod, t, size);
-      t = b.Binary(OpKind::kDiv, t, size);
-    }
-    const ValueId group = b.Int(options_.group);
-    const ValueId size = b.Binary(OpKind::kMul, group, counts[1]);
-    const ValueId base = b.Binary(OpKind::kMul, b.Binary(OpKind::kDiv, plane, size), group);
-    const ValueId rows =
-        b.Binary(OpKind::kMax, b.Int(1),  // says that it is positive
-                 b.Binary(OpKind::kMin, group, b.Binary(OpKind::kSub, counts[0], base)));
-    const ValueId rest = b.Binary(OpKind::kMod, plane, size);
-    (*index)[0] = b.Binary(OpKind::kAdd, base, b.Binary(OpKind::kMod, rest, rows));
-    (*index)[1] = b.Binary(OpKind::kDiv, rest, rows);
-    return t;
-  }
-
   Function& fn_;
-  const PersistOptions& options_;
+  int64_t ctas_;
   OpId grid_;
-  std::vector<Facts> facts_;  // by range
 };
 
 }  // namespace
 
-bool PersistTiles(Function& fn, const PersistOptions& options) {
-  return Persist(fn, options).Run();
-}
+std::optional<Obstacle> PersistTiles(Function& fn, int64_t ctas) { return Persist(fn, ctas).Run(); }
 
 }  // namespace tilec::ir

@@ -4,17 +4,20 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "ir/function.h"
 
 namespace tilec::ir {
 
-struct PersistOptions {
-  int64_t ctas = 132;  // that run at once: multiprocessors × CTAs on each
-  int64_t group = 8;   // rows of a section where two ranges share what they load; 1: none
+// What keeps a kernel from being persistent, and where.
+struct Obstacle {
+  std::string why;  // "tiles take …"
+  Span at;
 };
 
-// false: the function has no loop of products that would gain, and is unchanged.
-bool PersistTiles(Function& fn, const PersistOptions& options);
+// `ctas` run at once: multiprocessors × CTAs on each. With an obstacle the function is unchanged.
+std::optional<Obstacle> PersistTiles(Function& fn, int64_t ctas);
 
 }  // namespace tilec::ir

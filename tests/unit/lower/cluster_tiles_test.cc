@@ -176,9 +176,7 @@ TEST(ClusterTiles, CtasAreProvedTogether) {
 TEST(ClusterTiles, OfCtasThatStay) {
   const Function before = Parsed("%K");
   Function after = Clustered(before);
-  PersistOptions options;
-  options.ctas = 4;
-  ASSERT_TRUE(PersistTiles(after, options));
+  ASSERT_FALSE(PersistTiles(after, 4));
   for (int64_t m : {1, 130, 700})
     for (int64_t n : {32, 100})
       EXPECT_EQ(Results(before, m, n, 64), Results(after, m, n, 64)) << m << " " << n;

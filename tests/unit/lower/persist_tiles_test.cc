@@ -3,12 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "ir/interpret.h"
 #include "ir/lower/sequential.h"
 #include "ir/passes/persist_tiles.h"
-#include "ir/text.h"
-#include "ir/verify.h"
 #include "ir/warp_check/check.h"
+#include "tests/unit/lower/helper.h"
 
 namespace tilec::ir {
 namespace {
@@ -46,78 +44,59 @@ constexpr const char* kProduct = R"(func @product tile {
 }
 )";
 
-Function Parsed(std::string text, const std::string& end) {
-  const size_t at = text.find("%END");
-  text.replace(at, 4, end);
-  DiagSink diags;
-  SourceMap sources;
-  const int32_t file = sources.Add("product.ir", std::move(text));
-  Result<Function> fn = ParseFunction(sources.text(file), diags, file);
-  EXPECT_TRUE(fn.ok() && Verify(*fn, diags).ok()) << RenderAll(diags, sources);
-  return std::move(*fn);
-}
-
 std::vector<double> Results(const Function& fn, int64_t m, int64_t n, int64_t k) {
   InterpretInputs in;
   in.tensors["A"] = TensorValue::Random(DType::kBF16, {m, k}, 1);
   in.tensors["B"] = TensorValue::Random(DType::kBF16, {n, k}, 2);
   in.tensors["C"] = TensorValue::Zeros(DType::kF32, {m, n});
   in.dims = {{"M", m}, {"N", n}, {"K", k}};
-  DiagSink diags;
-  EXPECT_TRUE(Interpret(fn, in, {}, diags).ok());
-  return in.tensors["C"].v;
+  return Interpreted(fn, std::move(in), "C");
 }
 
-Function Persistent(const Function& fn, int64_t ctas, int64_t group) {
+Function Persistent(const Function& fn, int64_t ctas) {
   Function out = fn;
-  PersistOptions options;
-  options.ctas = ctas;
-  options.group = group;
-  EXPECT_TRUE(PersistTiles(out, options));
-  DiagSink diags;
-  SourceMap sources;
-  EXPECT_TRUE(Verify(out, diags).ok()) << RenderAll(diags, sources) << Print(out);
+  EXPECT_FALSE(PersistTiles(out, ctas));
+  ExpectVerified(out);
   return out;
 }
 
 TEST(PersistTiles, EveryTileOnce) {
-  const Function before = Parsed(kProduct, "%K");
-  for (int64_t ctas : {1, 7, 132})
-    for (int64_t group : {1, 3}) {
-      const Function after = Persistent(before, ctas, group);
-      for (int64_t m : {1, 300, 700})
-        for (int64_t n : {32, 100})
-          EXPECT_EQ(Results(before, m, n, 64), Results(after, m, n, 64))
-              << ctas << " " << group << " " << m << " " << n;
-    }
+  const Function before = Parsed(With(kProduct, "%END", "%K"));
+  for (int64_t ctas : {1, 7, 132}) {
+    const Function after = Persistent(before, ctas);
+    for (int64_t m : {1, 300, 700})
+      for (int64_t n : {32, 100})
+        EXPECT_EQ(Results(before, m, n, 64), Results(after, m, n, 64))
+            << ctas << " " << m << " " << n;
+  }
 }
 
 TEST(PersistTiles, NoTilesAtAll) {
-  const Function before = Parsed(kProduct, "%K");
-  EXPECT_EQ(Results(Persistent(before, 4, 8), 0, 64, 32), std::vector<double>());
+  const Function before = Parsed(With(kProduct, "%END", "%K"));
+  EXPECT_EQ(Results(Persistent(before, 4), 0, 64, 32), std::vector<double>());
 }
 
 TEST(PersistTiles, TilesOfUnequalLengthComeAndGo) {
-  Function fn = Parsed(kProduct, "%low");
+  Function fn = Parsed(With(kProduct, "%END", "%low"));
   const std::string before = Print(fn);
-  EXPECT_FALSE(PersistTiles(fn, {}));
+  const std::optional<Obstacle> obstacle = PersistTiles(fn, 132);
+  ASSERT_TRUE(obstacle);
+  EXPECT_EQ(obstacle->why.substr(0, 11), "tiles take ");
   EXPECT_EQ(Print(fn), before);
 }
 
 TEST(PersistTiles, NothingToGainWithoutALoopOfProducts) {
-  std::string text = kProduct;
-  const size_t at = text.find("%d = dot %a, %bt, %s : f32[64, 32]");
-  ASSERT_NE(at, std::string::npos);
-  text.replace(at, 34, "%d = add %s, %s : f32[64, 32]");
-  Function fn = Parsed(text, "%K");
+  Function fn = Parsed(With(With(kProduct, "%END", "%K"), "dot %a, %bt, %s", "add %s, %s"));
   const std::string before = Print(fn);
-  EXPECT_FALSE(PersistTiles(fn, {}));
+  const std::optional<Obstacle> obstacle = PersistTiles(fn, 132);
+  ASSERT_TRUE(obstacle);
+  EXPECT_EQ(obstacle->why.substr(0, 10), "it has no ");
   EXPECT_EQ(Print(fn), before);
 }
 
 // The load role goes on to the next tile; the proof holds for all numbers of tiles and turns.
 TEST(PersistTiles, RolesAcrossTilesAreProved) {
-  const Function tile = Persistent(Parsed(kProduct, "%K"), 132, 8);
+  const Function tile = Persistent(Parsed(With(kProduct, "%END", "%K")), 132);
   DiagSink diags;
   SourceMap sources;
   bool specialized = false;

@@ -12,22 +12,10 @@
 #include "ir/lower/operands.h"
 #include "ir/lower/plan.h"
 #include "ir/lower/scalars.h"
-#include "ir/text.h"
-#include "ir/verify.h"
+#include "tests/unit/lower/helper.h"
 
 namespace tilec::ir {
 namespace {
-
-Function Parsed(const std::string& text) {
-  DiagSink diags;
-  SourceMap sources;
-  const int32_t file = sources.Add("test.ir", text);
-  Result<Function> fn = ParseFunction(sources.text(file), diags, file);
-  EXPECT_TRUE(fn.ok()) << RenderAll(diags, sources);
-  if (!fn.ok()) return {};
-  EXPECT_TRUE(Verify(*fn, diags).ok()) << RenderAll(diags, sources);
-  return std::move(*fn);
-}
 
 Function Lowered(const std::string& text) {
   DiagSink diags;
@@ -36,14 +24,8 @@ Function Lowered(const std::string& text) {
   Result<Function> warp = Sequentialize(tile, {}, diags);
   EXPECT_TRUE(warp.ok()) << RenderAll(diags, sources);
   if (!warp.ok()) return {};
-  EXPECT_TRUE(Verify(*warp, diags).ok()) << RenderAll(diags, sources) << Print(*warp);
+  ExpectVerified(*warp);
   return std::move(*warp);
-}
-
-int Count(const Function& fn, OpKind kind) {
-  int n = 0;
-  for (const Op& op : fn.ops) n += op.kind == kind;
-  return n;
 }
 
 // C = A · Bᵀ with tiles bm x bn x bk; `align` is what TMA needs 16 of.
@@ -106,9 +88,9 @@ TEST(Roles, LoadsRunAheadThroughOneRing) {
   ASSERT_TRUE(specialized);
   EXPECT_TRUE(Verify(*fn, diags).ok()) << RenderAll(diags, sources);
   EXPECT_EQ(Count(*fn, OpKind::kRole), 2);
-  EXPECT_EQ(fn->launch.warps, 12);  // two compute warpgroups, one for the load warp
-  EXPECT_EQ(Count(*fn, OpKind::kMbarAlloc), 2);  // A and B share one ring: full and empty
-  EXPECT_EQ(Count(*fn, OpKind::kMbarWait), 2);   // the producer's on empty, the consumers' on full
+  EXPECT_EQ(fn->launch.warps, 12);                // two compute warpgroups, one for the load warp
+  EXPECT_EQ(Count(*fn, OpKind::kMbarAlloc), 2);   // A and B share one ring: full and empty
+  EXPECT_EQ(Count(*fn, OpKind::kMbarWait), 2);    // the producer's on empty, the consumers' on full
   EXPECT_EQ(Count(*fn, OpKind::kMbarArrive), 2);  // of the turn before, and of the last behind it
   EXPECT_EQ(Count(*fn, OpKind::kTmaLoad), 2);
   int64_t depth = 0, expected = 0;
