@@ -85,6 +85,18 @@ TEST(HopperForward, TwoComputeRolesOneSliceEachAtTheTensorBound) {
     ahead = ahead || qk < CycleOf(s, "PV" + std::string(slice));
   }
   EXPECT_TRUE(ahead);
+  // Each softmax runs under the matrix products of the other role, for most of its time.
+  for (const char* slice : {"0", "1"}) {
+    const std::string other = slice == std::string("0") ? "1" : "0";
+    int64_t under = 0;
+    for (int64_t c = 0; c < 512; ++c)
+      for (const char* product : {"QK", "PV"}) {
+        const int64_t since =
+            CycleOf(s, "EXP" + std::string(slice)) + c - CycleOf(s, product + other);
+        under += ((since % s.ii) + s.ii) % s.ii < 512 ? 1 : 0;
+      }
+    EXPECT_GT(under, 256) << slice;
+  }
   EXPECT_EQ(solution.report.unit_busy[graph.FindUnit("tensor")], 2048);
 }
 
