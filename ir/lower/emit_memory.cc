@@ -180,7 +180,10 @@ Emitter::Access Emitter::WarpAccess(const Op& op, ValueId tile, const Layout* la
   for (size_t d = 0; d < modes.size(); ++d) {
     const ValueId first = op.operands[operand];
     const bool unit = squeeze && modes[d] != 's' && shape[dim] == 1;
-    if (modes[d] == 'g' && !unit) {
+    if (modes[d] == 'g' && !squeeze && shape[dim] == 1) {  // one position is a scalar: a start
+      access.modes += 'r';
+      access.operands.push_back(b_.Cast(Tile(first), DType::kI64));
+    } else if (modes[d] == 'g' && !unit) {
       access.modes += 'g';
       const int s = SqueezedDim(shape, static_cast<int64_t>(dim));
       access.operands.push_back(InLayout(Tile(first), KeepDims(*layout, {s})));

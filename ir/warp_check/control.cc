@@ -387,7 +387,8 @@ Step Machine::LeaveBlock() {
       const bool framed = std::any_of(form.begin(), form.end(), [&](const auto& part) {
         return terms_.atom(part.first).kind == Atom::Kind::kFrame;
       });
-      if (loops && !framed && std::abs(s.add) > kLargestCarried) {
+      const bool grown = (!framed && std::abs(s.add) > kLargestCarried) || terms_.Overgrown(s.form);
+      if (loops && grown) {  // else no moment would be met again
         const int64_t tag = static_cast<int64_t>(role_) << 32 | f.op.index;
         me().env[v] = terms_.Of({Atom::Kind::kPrivate, tag, s_->privates[tag]++, {}});
       } else {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <optional>
 
 namespace tilec::ir::warp_check {
@@ -64,7 +65,14 @@ int32_t Terms::Intern(Form form) {
 Scalar Terms::Of(Atom atom) {
   const auto [it, fresh] =
       atom_ids_.try_emplace(std::move(atom), static_cast<int32_t>(atoms_.size()));
-  if (fresh) atoms_.push_back(&it->first);
+  if (fresh) {
+    atoms_.push_back(&it->first);
+    int depth = 0;
+    for (const Scalar& arg : it->first.args)
+      for (const auto& [inner, c] : form(arg.form))
+        depth = std::max(depth, depth_[static_cast<size_t>(inner)] + 1);
+    depth_.push_back(depth);
+  }
   return {Intern({{it->second, 1}}), 0};
 }
 
@@ -86,6 +94,17 @@ Scalar Terms::Add(const Scalar& a, const Scalar& b, int64_t times) {
     }
   }
   return {Intern(std::move(sum)), a.add + times * b.add};
+}
+
+bool Terms::Overgrown(int32_t id) const {
+  constexpr size_t kMostAtoms = 16;
+  constexpr int kDeepest = 10;
+  constexpr int64_t kLargestCoefficient = int64_t{1} << 40;
+  const Form& all = form(id);
+  return all.size() > kMostAtoms || std::any_of(all.begin(), all.end(), [&](const auto& part) {
+           return std::abs(part.second) > kLargestCoefficient ||
+                  depth_[static_cast<size_t>(part.first)] > kDeepest;
+         });
 }
 
 Scalar Terms::Scale(const Scalar& a, int64_t by) {

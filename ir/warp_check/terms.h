@@ -53,11 +53,14 @@ class Terms {
   // An elementwise op on scalars.
   Scalar Apply(const Op& op, DType dtype, const std::vector<Scalar>& args);
   int32_t atoms() const { return static_cast<int32_t>(atoms_.size()); }
+  // More than anybody writes down: what a loop makes that multiplies or adds to it every turn.
+  bool Overgrown(int32_t form) const;
 
  private:
   int32_t Intern(Form form);
   std::map<Atom, int32_t> atom_ids_;
   std::vector<const Atom*> atoms_;
+  std::vector<int> depth_;  // of atoms: ops inside ops
   std::map<Form, int32_t> form_ids_;
   std::vector<const Form*> forms_;
 };

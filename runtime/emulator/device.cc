@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "runtime/emulator/decode.h"
+#include "runtime/emulator/fences.h"
 #include "runtime/emulator/handlers.h"
 #include "runtime/emulator/judge_hooks.h"
 #include "runtime/emulator/tensor_map.h"
@@ -44,6 +45,8 @@ struct AlignedBytes {
     memory.reset(new uint8_t[bytes + align]);
     uint64_t p = reinterpret_cast<uint64_t>(memory.get());
     data = memory.get() + ((p + align - 1) / align * align - p);
+    FenceOff(memory.get(), static_cast<uint64_t>(data - memory.get()));
+    FenceOff(data + bytes, static_cast<uint64_t>(memory.get() + align - data));
   }
 };
 
@@ -61,6 +64,8 @@ struct Heap {
     memset(bytes.data, 0xee, size + 2 * kRedzone);
     uint64_t address = reinterpret_cast<uint64_t>(bytes.data) + kRedzone;
     memset(bytes.data + kRedzone, 0, size);
+    FenceOff(bytes.data, kRedzone);
+    FenceOff(bytes.data + kRedzone + size, kRedzone);
     blocks.emplace(address, Block{std::move(bytes), size, read_only});
     used += size;
     return address;

@@ -292,7 +292,7 @@ Step RunCpAsync(Warp& w, const Inst& i, uint32_t mask) {
     if (Poisons(w)) memset(target, 0xff, bytes);
     IssueGrouped(w, false, l, [=, source = reinterpret_cast<const uint8_t*>(from[l])] {
       memset(target, 0, bytes);
-      memcpy(target, source, n);
+      if (n > 0) memcpy(target, source, n);  // of nothing, from anywhere
       return true;
     });
   }

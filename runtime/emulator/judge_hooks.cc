@@ -264,7 +264,7 @@ void JudgeWgmma(Cta& cta, const Inst& i, uint32_t first_warp, uint32_t group, ui
     });
     bool transposed = b ? shape.transpose_b : shape.transpose_a;
     size_t per_row = transposed ? static_cast<size_t>(shape.k()) : 2;
-    j.AsyncChunks(op, cta.rank, offsets, n, per_row, LayoutOf(desc.swizzle_bytes));
+    j.AsyncChunks(op, cta.rank, offsets, n, per_row, transposed, LayoutOf(desc.swizzle_bytes));
   };
   if (!shape.a_in_registers) operand(false, desc_a);
   operand(true, desc_b);

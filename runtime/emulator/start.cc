@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/emulator/fences.h"
 #include "runtime/emulator/handlers.h"
 #include "runtime/emulator/judge_hooks.h"
 
@@ -109,9 +110,9 @@ Sizes SizesOf(const Launch& l) {
   const uint32_t* b = l.config.block;
   const uint64_t warps = (uint64_t{b[0]} * b[1] * b[2] + 31) / 32;
   Sizes s;
-  s.registers = RoundUp(std::max<uint64_t>(l.program->register_bytes, 64), 64);
-  s.local = RoundUp(l.program->local_bytes * 32, 64);
-  s.shared = RoundUp(l.smem_total, 1024);
+  s.registers = RoundUp(std::max<uint64_t>(l.program->register_bytes, 64), 64) + kFence;
+  s.local = RoundUp(l.program->local_bytes * 32, 64) + kFence;
+  s.shared = RoundUp(l.smem_total, 1024) + kFence;
   s.cta = s.shared + 1024 + warps * (s.registers + s.local);
   return s;
 }
@@ -148,6 +149,7 @@ void Cluster::Start(Launch* l, uint64_t cluster_number) {
       warps * size, replay);
   const auto [reg_bytes, local_bytes, smem_bytes, cta_bytes] = SizesOf(*l);
   if (storage == nullptr) storage.reset(new uint8_t[ClusterBytes(*l)]);
+  OpenUp(storage.get(), ClusterBytes(*l));
   uint8_t* at = storage.get();
   at += RoundUp(reinterpret_cast<uint64_t>(at), 1024) - reinterpret_cast<uint64_t>(at);
 
@@ -170,6 +172,7 @@ void Cluster::Start(Launch* l, uint64_t cluster_number) {
     cta.smem = at;
     cta.smem_bytes = static_cast<uint32_t>(l->smem_total);
     memset(at, 0xff, smem_bytes);  // NaN in every float format: shows reads of fresh memory
+    FenceOff(at + l->smem_total, smem_bytes - l->smem_total);
     at += smem_bytes;
     cta.groups.resize(threads % 128 == 0 ? threads / 128 : warps / 4);
     cta.register_pool = static_cast<int64_t>(kRegistersPerCta) - int64_t{per_thread} * warps * 32;
@@ -183,9 +186,11 @@ void Cluster::Start(Launch* l, uint64_t cluster_number) {
       w.base[1] = const_cast<uint8_t*>(l->constants);
       memset(at, 0, reg_bytes);
       at += reg_bytes;
+      FenceOff(at - kFence, kFence);
       w.local = at;
       memset(at, 0xff, local_bytes);
       at += local_bytes;
+      FenceOff(at - kFence, kFence);
       uint32_t lanes = std::min(32u, threads - k * 32);
       w.launched = w.live = w.active = lanes == 32 ? ~0u : (1u << lanes) - 1;
       w.registers = per_thread;

@@ -1,6 +1,6 @@
 // Programs that load, and do what no compiler would:
 //
-//   ptx_exec_fuzz [--seconds=S | --launches=N] [--seed=N] [--only=INPUT]
+//   ptx_exec_fuzz [--seconds=S | --launches=N] [--seed=N] [--only=INPUT] [--root=FOLDER]
 //
 // Starts from the conformance cases, which use every instruction form, and changes them where the
 // text stays well formed: registers for others of their width, numbers for extreme ones, types for
@@ -72,10 +72,10 @@ std::map<std::string, std::vector<std::string>> Registers(const std::vector<std:
 
 class Fuzzer {
  public:
-  Fuzzer() {
+  explicit Fuzzer(const std::string& root) {
     Golden golden;
     std::string why;
-    if (!ReadGolden(std::string(TILEC_SOURCE_DIR) + "/tests/conformance/h200.txt", &golden, &why)) {
+    if (!ReadGolden(root + "/tests/conformance/h200.txt", &golden, &why)) {
       std::printf("%s\n", why.c_str());
       std::exit(1);
     }
@@ -291,11 +291,13 @@ bool OneText(std::vector<Machine>& machines, Fuzzer& dice, const std::vector<uin
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::string root = TILEC_SOURCE_DIR;
   CLI::App app("PTX that loads: the executor and the judge under fire");
   fuzz::Inputs inputs(app, "--launches");
+  app.add_option("--root", root, "the tree, or a folder with its tests");
   CLI11_PARSE(app, argc, argv);
   fuzz::ShowLastInputOnDeath();
-  Fuzzer dice;
+  Fuzzer dice(root);
   const std::vector<uint8_t> content = Memory();
   dice.Seed(inputs.seed);
   std::vector<Machine> machines;

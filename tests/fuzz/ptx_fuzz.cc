@@ -1,6 +1,6 @@
 // Damaged PTX must end in a diagnostic or a run, never in a crash:
 //
-//   ptx_fuzz [--seconds=S | --texts=N] [--seed=N] [--only=INPUT]
+//   ptx_fuzz [--seconds=S | --texts=N] [--seed=N] [--only=INPUT] [--root=FOLDER]
 //
 // Starts from the conformance cases, which are short and use every instruction form, and now and
 // then from longer texts; mutates bytes, tokens, lines and numbers, loads the result and, if it
@@ -210,9 +210,8 @@ std::string Excerpt(const std::string& text, std::mt19937_64& rng) {
   return out;
 }
 
-std::vector<std::string> LongTexts() {
+std::vector<std::string> LongTexts(const std::string& root) {
   std::vector<std::string> all = {kSoup, kSoup, kSoup};
-  const std::string root = TILEC_SOURCE_DIR;
   for (const char* folder : {"/tests/unit/emulator/ptx", "/tests/ptx"})
     for (const auto& file : std::filesystem::directory_iterator(root + folder))
       if (file.path().extension() == ".ptx") all.push_back(ReadText(file.path()));
@@ -223,11 +222,13 @@ std::vector<std::string> LongTexts() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::string root = TILEC_SOURCE_DIR;
   CLI::App app("damaged PTX: the reader under fire");
   tilec::fuzz::Inputs inputs(app, "--texts");
+  app.add_option("--root", root, "the tree, or a folder with its tests");
   CLI11_PARSE(app, argc, argv);
   tilec::fuzz::ShowLastInputOnDeath();
-  const std::vector<std::string> small = ShortTexts(), large = LongTexts();
+  const std::vector<std::string> small = ShortTexts(), large = LongTexts(root);
   EmulatorOptions options;
   options.instruction_limit = 3000;
   options.threads = 1;

@@ -282,7 +282,7 @@ void Judge::AsyncShared(const AsyncOp& op, uint32_t rank, uint32_t begin, uint32
 }
 
 void Judge::AsyncChunks(const AsyncOp& op, uint32_t rank, const uint32_t* offsets, size_t n,
-                        size_t per_row, uint8_t layout) {
+                        size_t per_row, bool columns, uint8_t layout) {
   const Epoch* clock = AsyncClock(op, false);
   Side side{op.warp, op.warps, op.group, !op.generic};
   Mark m;
@@ -292,22 +292,22 @@ void Judge::AsyncChunks(const AsyncOp& op, uint32_t rank, const uint32_t* offset
   m.site = (op.pc & Mark::kPcMask) | Mark::kAsync;
   m.bytes = 0xffff;
   SharedShadow& shadow = shared_[rank];
-  size_t blocks = shadow.size(), padding = 0, fresh = ~size_t{0};
+  size_t blocks = shadow.size(), fresh = ~size_t{0}, last = ~size_t{0};
+  bool written = false;
   for (size_t row = 0; row < n; row += per_row) {
-    size_t unwritten = 0, last = 0;
+    uint16_t all = 0xffff, any = 0;  // bytes that every chunk has, that some chunk has
     for (size_t k = row; k < row + per_row; ++k) {
       size_t block = offsets[k] / 16;
       if (block >= blocks) continue;
-      if (shadow.at(block).init != 0xffff) ++unwritten, last = block;
+      const uint16_t init = shadow.at(block).init;
+      all &= init, any |= init;
+      if (init != 0xffff) last = block;
       AsyncBlock(op, rank, block, m, false, layout, clock, side);
     }
-    if (unwritten == per_row) {
-      ++padding;
-      if (padding * per_row == n) fresh = last;
-    } else if (unwritten != 0) {
-      fresh = last;
-    }
+    written = written || any != 0;
+    if (columns ? all != any : any != 0 && all != 0xffff) fresh = last;
   }
+  if (!written) fresh = last;
   if (fresh != ~size_t{0}) Fresh(SharedName(rank, fresh, 0xffff, scoped_), m, side);
 }
 

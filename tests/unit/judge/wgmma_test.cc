@@ -18,6 +18,14 @@ namespace {
 #define WGMMA                                                                \
   "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, " \
   "%d1, %d1, 1, 1, 1, 0, 0;\n"
+// The same, written by the threads with %q alone.
+#define PARTS                                                \
+  " FILL:\n shl.b32 %r5, %r4, 9;\n add.u32 %r5, %r5, %r1;\n" \
+  " @%q st.shared.b32 [%r5], 0;\n add.u32 %r4, %r4, 1;\n"    \
+  " setp.lt.u32 %p, %r4, 32;\n @%p bra FILL;\n"              \
+  " fence.proxy.async.shared::cta;\n bar.sync 0;\n"          \
+  " shr.u32 %r5, %r0, 4;\n cvt.u64.u32 %d1, %r5;\n"          \
+  " or.b64 %d1, %d1, 0x0000001000080000;\n"
 #define ZERO                                                                          \
   " mov.f32 %f0, 0f00000000;\n mov.f32 %f1, 0f00000000;\n mov.f32 %f2, 0f00000000;\n" \
   " mov.f32 %f3, 0f00000000;\n"
@@ -81,6 +89,16 @@ const Case kCases[] = {
      "+@%p bra FILL;\n fence.proxy.async.shared::cta;\n bar.sync 0;\n shr.u32 %r5, %r0, 4;\n"
      " cvt.u64.u32 %d1, %r5;\n or.b64 %d1, %d1, 0x0000001000080000;\n" ZERO
      " wgmma.fence.sync.aligned;\n!" WGMMA END,
+     128},
+    {"M6", "a part of a row nobody wrote",
+     " mov.u32 %r4, 0;\n and.b32 %r6, %t, 31;\n setp.ne.u32 %q, %r6, 28;\n"
+     "+setp.eq.u32 %q, %t, %t;\n" PARTS ZERO " wgmma.fence.sync.aligned;\n!" WGMMA END,
+     128},
+    {"M6", "of a column nobody wrote one element",  // columns without any are padding
+     " mov.u32 %r4, 0;\n and.b32 %r6, %t, 3;\n setp.ne.u32 %q, %r6, 3;\n"
+     "-setp.ne.and.u32 %q, %t, 0, %q;\n" PARTS ZERO " wgmma.fence.sync.aligned;\n!"
+     "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, "
+     "%d1, %d1, 1, 1, 1, 1, 1;\n" END,
      128},
     {"S6", "not all lanes of the warp fence",
      OPERANDS ZERO " setp.lt.u32 %p, %t, 200;\n-setp.lt.u32 %p, %t, 100;\n"
