@@ -128,6 +128,7 @@ int Main() {
        "stdlib/attention.tile:attention",
        {"B=1", "H=2", "G=2", "S=512", "L=512", "D=128", "scale=0.088", "causal=false"},
        9},
+      {"gemm 2048³", "stdlib/matmul.tile:gemm", {"M=2048", "N=2048", "K=2048"}, 2},
   };
   fmt::print("| ms of one core | schedule | fast | checked | exact | checked |\n");
   fmt::print("|---|---|---|---|---|---|\n");

@@ -115,9 +115,8 @@ class Judge {
   void GlobalSync(const Touch& t, const uint64_t* addresses);
   void AsyncShared(const AsyncOp& op, uint32_t rank, uint32_t begin, uint32_t bytes, bool write,
                    uint8_t layout);
-  // 16-byte chunks of an operand, `per_row` to a row, or to the columns of one chunk of a transposed
-  // one. Rows or columns that nobody wrote at all are padding, whose products nobody needs, unless
-  // all are.
+  // 16-byte chunks of an operand, `per_row` to a row, or to eight columns of a transposed one. Rows
+  // or columns that nobody wrote at all are padding, whose products nobody needs, unless all are.
   void AsyncChunks(const AsyncOp& op, uint32_t rank, const uint32_t* offsets, size_t n,
                    size_t per_row, bool columns, uint8_t layout);
   void AsyncGlobal(const AsyncOp& op, uint64_t address, uint64_t bytes, bool write);
