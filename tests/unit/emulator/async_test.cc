@@ -63,6 +63,19 @@ TEST(Copies, CpAsyncWithZeroFill) {
   for (size_t i = 0; i < 32; ++i) EXPECT_EQ(out[i], i % 2 == 0 ? i + 1 : 0);
 }
 
+// Of no bytes, from no memory: all of the destination is zero.
+TEST(Copies, CpAsyncOfNothing) {
+  EMULATOR_ONLY();
+  V out =
+      RunBody(".shared .align 16 .b8 s[256]; .reg .b32 %a, %z; .reg .b64 %x, %src;",
+              "shl.b32 %a, %t, 3;\nst.shared.u64 [%a], 7;\nmov.b64 %src, 0;\nmov.b32 %z, 0;\n"
+              "cp.async.ca.shared.global [%a], [%src], 8, %z;\ncp.async.commit_group;\n"
+              "cp.async.wait_group 0;\nld.shared.u64 %x, [%a];\nst.global.u64 [%pout], %x;",
+              {}, 32);
+  ASSERT_EQ(out.size(), 32u);
+  for (uint64_t x : out) EXPECT_EQ(x, 0u);
+}
+
 TEST(Copies, BulkLoadAndStore) {
   V in(64);
   for (size_t i = 0; i < in.size(); ++i) in[i] = i * 5;

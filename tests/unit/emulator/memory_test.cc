@@ -1,6 +1,7 @@
 // Loads, stores, state spaces, atomics, and the faults they may raise.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/fences.h"
 #include "tests/unit/emulator/harness.h"
 
 namespace tilec::runtime {
@@ -126,6 +127,19 @@ TEST(Memory, LimitsAndHostCopies) {
   EXPECT_FALSE(emu.device->CopyOut(x, a, 64, emu.diags).ok());
   EXPECT_EQ(a % 256, 0u);
 }
+
+#ifdef TILEC_FENCES
+// What keeps a sanitized build from missing a stray access of the emulator itself.
+TEST(Memory, SanitizedBuildsFenceAllocationsOff) {
+  EMULATOR_ONLY();
+  Emu emu;
+  const auto* a = reinterpret_cast<const uint8_t*>(emu.Upload(V(4)));
+  EXPECT_FALSE(__asan_address_is_poisoned(a));
+  EXPECT_FALSE(__asan_address_is_poisoned(a + 31));
+  EXPECT_TRUE(__asan_address_is_poisoned(a + 32));
+  EXPECT_TRUE(__asan_address_is_poisoned(a - 1));
+}
+#endif
 
 TEST(Memory, InstructionLimitStopsLoops) {
   EMULATOR_ONLY();
