@@ -84,6 +84,26 @@ bool PrepareModule(llvm::Module& module, const std::string& target, NvptxError* 
   return true;
 }
 
+namespace {
+
+// The optimiser makes signed conversions of a bit, whose 1 is -1; the target's pattern gives +1
+// (LLVM 19).
+void SelectForSignedBits(llvm::Module& module) {
+  for (llvm::Function& function : module)
+    for (llvm::BasicBlock& block : function)
+      for (llvm::Instruction& inst : llvm::make_early_inc_range(block)) {
+        auto* convert = llvm::dyn_cast<llvm::SIToFPInst>(&inst);
+        if (convert == nullptr || !convert->getSrcTy()->isIntOrIntVectorTy(1)) continue;
+        llvm::Type* type = convert->getType();
+        convert->replaceAllUsesWith(llvm::SelectInst::Create(
+            convert->getOperand(0), llvm::ConstantFP::get(type, -1), llvm::ConstantFP::get(type, 0),
+            "", convert->getIterator()));
+        convert->eraseFromParent();
+      }
+}
+
+}  // namespace
+
 bool EmitPtx(llvm::Module& module, const std::string& target, std::string* optimized,
              std::string* ptx, NvptxError* error) {
   std::string why;
@@ -111,6 +131,7 @@ bool EmitPtx(llvm::Module& module, const std::string& target, std::string* optim
     return false;
   }
   passes.run(module, modules);
+  SelectForSignedBits(module);
   if (llvm::verifyModule(module, &verdict)) {
     *error = {false, "after optimisation: " + why};
     return false;

@@ -174,10 +174,12 @@ int Main(const Settings& settings) {
     if (settings.seconds > 0 ? since() >= settings.seconds : done >= settings.programs) break;
     current_seed = seed;
     const TileProgram program = Generate(seed, settings.generator);
-    if (settings.print) std::printf("%s", program.text.c_str());
+    if (settings.print) std::printf("%s", program.text.c_str()), std::fflush(stdout);
     const Verdict verdict = Runner(settings, seed).Run(program.text, ValuesOf(program));
     ++done;
     ++counts[verdict.kind.empty() ? "agree" : verdict.kind];
+    if (verdict.kind.rfind("refused", 0) == 0)
+      std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), verdict.kind.c_str());
     if (verdict.bad()) {
       ++bad;
       if (bad <= 20) ReportFailure(settings, program, verdict);

@@ -3,6 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
 #include "runtime/emulator/judge/judge.h"
 
 namespace tilec::runtime::judge {
@@ -281,6 +284,8 @@ void Judge::AsyncShared(const AsyncOp& op, uint32_t rank, uint32_t begin, uint32
   }
 }
 
+// Operands lie where others lay before: what is left of those in padding is told from a row that was
+// filled in part by who wrote it.
 void Judge::AsyncChunks(const AsyncOp& op, uint32_t rank, const uint32_t* offsets, size_t n,
                         size_t per_row, bool columns, uint8_t layout) {
   const Epoch* clock = AsyncClock(op, false);
@@ -292,23 +297,57 @@ void Judge::AsyncChunks(const AsyncOp& op, uint32_t rank, const uint32_t* offset
   m.site = (op.pc & Mark::kPcMask) | Mark::kAsync;
   m.bytes = 0xffff;
   SharedShadow& shadow = shared_[rank];
-  size_t blocks = shadow.size(), fresh = ~size_t{0}, last = ~size_t{0};
-  bool written = false;
-  for (size_t row = 0; row < n; row += per_row) {
-    uint16_t all = 0xffff, any = 0;  // bytes that every chunk has, that some chunk has
+  const size_t blocks = shadow.size();
+  size_t lacking = ~size_t{0};
+  bool whole = false, partly = false;
+  // Bytes that all chunks of a row have, that some have.
+  auto written = [&](size_t row) {
+    uint16_t all = 0xffff, any = 0;
     for (size_t k = row; k < row + per_row; ++k) {
-      size_t block = offsets[k] / 16;
+      const size_t block = offsets[k] / 16;
       if (block >= blocks) continue;
       const uint16_t init = shadow.at(block).init;
       all &= init, any |= init;
-      if (init != 0xffff) last = block;
-      AsyncBlock(op, rank, block, m, false, layout, clock, side);
+      if (init != 0xffff) lacking = block;
     }
-    written = written || any != 0;
-    if (columns ? all != any : any != 0 && all != 0xffff) fresh = last;
+    if (!columns && all != 0xffff) all = 0;
+    return std::pair(all, any);
+  };
+  for (size_t row = 0; row < n; row += per_row) {
+    for (size_t k = row; k < row + per_row; ++k)
+      if (offsets[k] / 16 < blocks)
+        AsyncBlock(op, rank, offsets[k] / 16, m, false, k == 0 ? layout : 0, clock, side);
+    const auto [all, any] = written(row);
+    whole = whole || all != 0;
+    partly = partly || (any & ~all) != 0;
   }
-  if (!written) fresh = last;
-  if (fresh != ~size_t{0}) Fresh(SharedName(rank, fresh, 0xffff, scoped_), m, side);
+  if (whole && !partly) return;
+  if (whole) {
+    // The first row and the first column are no padding: who filled them?
+    std::set<std::pair<Component, Epoch>> fillers;
+    std::set<uint32_t> sites;
+    bool filled = false;
+    size_t suspect = ~size_t{0};
+    for (size_t row = 0; row < n && !filled; row += per_row) {
+      lacking = ~size_t{0};
+      const auto [all, any] = written(row);
+      const uint16_t part = any & ~all;
+      for (size_t k = row; k < row + per_row && (row == 0 || part != 0); ++k) {
+        if (offsets[k] / 16 >= blocks) continue;
+        shadow.Each(offsets[k] / 16, [&](const Mark& old, bool writes) {
+          const std::pair who(old.component, old.epoch);
+          if (writes && row == 0 && (old.bytes & (columns ? 1 : 0xffff)))
+            fillers.insert(who), sites.insert(old.site);
+          if (writes && (old.bytes & part))
+            filled = filled || fillers.count(who) != 0 || sites.count(old.site) != 0;
+        });
+      }
+      if (part != 0) suspect = lacking;
+    }
+    lacking = suspect;
+    if (!filled) return;
+  }
+  if (lacking != ~size_t{0}) Fresh(SharedName(rank, lacking, 0xffff, scoped_), m, side);
 }
 
 void Judge::AsyncGlobal(const AsyncOp& op, uint64_t address, uint64_t bytes, bool write) {
