@@ -95,9 +95,9 @@ void SelectForSignedBits(llvm::Module& module) {
         auto* convert = llvm::dyn_cast<llvm::SIToFPInst>(&inst);
         if (convert == nullptr || !convert->getSrcTy()->isIntOrIntVectorTy(1)) continue;
         llvm::Type* type = convert->getType();
-        convert->replaceAllUsesWith(llvm::SelectInst::Create(
-            convert->getOperand(0), llvm::ConstantFP::get(type, -1), llvm::ConstantFP::get(type, 0),
-            "", convert->getIterator()));
+        convert->replaceAllUsesWith(
+            llvm::SelectInst::Create(convert->getOperand(0), llvm::ConstantFP::get(type, -1),
+                                     llvm::ConstantFP::get(type, 0), "", convert->getIterator()));
         convert->eraseFromParent();
       }
 }

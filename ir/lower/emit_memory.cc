@@ -185,8 +185,7 @@ Emitter::Access Emitter::WarpAccess(const Op& op, ValueId tile, const Layout* la
       access.operands.push_back(b_.Cast(Tile(first), DType::kI64));
     } else if (modes[d] == 'g' && !unit) {
       access.modes += 'g';
-      const int s =
-          squeeze ? SqueezedDim(shape, static_cast<int64_t>(dim)) : static_cast<int>(dim);
+      const int s = squeeze ? SqueezedDim(shape, static_cast<int64_t>(dim)) : static_cast<int>(dim);
       access.operands.push_back(InLayout(Tile(first), KeepDims(*layout, {s})));
     } else if (modes[d] == 'r' && !unit) {
       access.modes += 'r';

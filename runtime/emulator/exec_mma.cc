@@ -7,6 +7,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/mma_sync.h"
 
+#include <cstring>
+
 #include "runtime/emulator/handlers.h"
 #include "runtime/emulator/judge_hooks.h"
 #include "runtime/emulator/wgmma.h"
@@ -29,7 +31,8 @@ Step RunLdMatrix(Warp& w, const Inst& i, uint32_t mask) {
   if (!WholeWarp(w, i, mask)) return Step::kError;
   bool store = i.u[0] != 0;
   const uint32_t* list = &w.cta->cluster->launch->program->lists[i.o[store ? 1 : 0]];
-  const uint32_t* addresses = Row<uint32_t>(w, i.o[store ? 0 : 1]);
+  uint32_t addresses[32];  // may be one of the destination registers
+  memcpy(addresses, Row<uint32_t>(w, i.o[store ? 0 : 1]), sizeof addresses);
   uint32_t* rows[4] = {};
   for (uint32_t k = 0; k < list[0] && k < 4; ++k) rows[k] = Row<uint32_t>(w, list[1 + k]);
   MatrixFault fault;

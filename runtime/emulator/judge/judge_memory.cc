@@ -284,8 +284,8 @@ void Judge::AsyncShared(const AsyncOp& op, uint32_t rank, uint32_t begin, uint32
   }
 }
 
-// Operands lie where others lay before: what is left of those in padding is told from a row that was
-// filled in part by who wrote it.
+// Operands lie where others lay before: what is left of those in padding is told from a row that
+// was filled in part by who wrote it.
 void Judge::AsyncChunks(const AsyncOp& op, uint32_t rank, const uint32_t* offsets, size_t n,
                         size_t per_row, bool columns, uint8_t layout) {
   const Epoch* clock = AsyncClock(op, false);

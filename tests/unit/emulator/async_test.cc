@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "runtime/emulator/judge/finding.h"
 #include "tests/unit/emulator/harness.h"
 
 namespace tilec::runtime {
@@ -207,6 +208,22 @@ TEST(Matrices, MmaSyncWithLdmatrix) {
       ASSERT_EQ(d[static_cast<size_t>(l * 4 + i)], want) << l << " " << i;
     }
   }
+}
+
+// The judge asks for the addresses, which the loaded values have replaced.
+TEST(Matrices, LdmatrixIntoItsOwnAddress) {
+  EMULATOR_ONLY();
+  EmulatorOptions options;
+  options.check = EmulatorOptions::Check::kOn;
+  options.report = std::make_shared<judge::Report>();
+  V out = RunBody(".shared .align 16 .b8 s[512]; .reg .b32 %a, %b; .reg .b64 %w;",
+                  "shl.b32 %a, %t, 4;\nst.shared.v4.b32 [%a], {-1, -1, -1, -1};\nbar.sync 0;\n"
+                  "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%b, %a}, [%a];\n"
+                  "cvt.u64.u32 %w, %a;\nst.global.u64 [%pout], %w;",
+                  {}, 32, nullptr, options);
+  ASSERT_EQ(out.size(), 32u);
+  for (uint64_t x : out) EXPECT_EQ(x, 0xffffffffu);
+  EXPECT_TRUE(options.report->findings().empty()) << judge::ToText(options.report->findings());
 }
 
 TEST(Matrices, WgmmaNeedsAWholeWarpgroup) {
