@@ -383,6 +383,9 @@ Result<void> Emitter::EmitElect(const ir::Op& op) {
         CallPtx(b_, PtxInst::kMbarArriveIf, {MbarAddress(fn_.ops[id], 0, 1), elected});
     return Done();
   }
+  // The verifier takes the lanes of a warp to be together. What the elected lane issues ends the
+  // phase that the others may still wait for: left behind, they would wait for the next but one.
+  if (role_.warps == 1) CallPtx(b_, PtxInst::kWarpSync, {});
   llvm::BasicBlock* one = NewBlock("elected");
   llvm::BasicBlock* join = NewBlock("elect.end");
   b_.CreateCondBr(elected, one, join);
