@@ -32,8 +32,8 @@ void AddCompiling(CLI::App* app, Options& o) {
   app->add_option("--target", o.target, "GPU to compile for: h200, h100 (sm_90a is h200)");
   app->add_option("--schedule", o.schedule,
                   "sequential, solve, solve:slices=N: that many compute roles, solve:persistent: "
-                  "says why CTAs do not stay, solve:once: a CTA for each tile, solve:clusters: CTAs "
-                  "that share copies, or a .sched file");
+                  "says why CTAs do not stay, solve:once: a CTA for each tile, solve:clusters: "
+                  "CTAs that share copies, or a .sched file");
   app->add_option("--tune", o.tune,
                   "values of tunes that are not given: default, or model: what the machine model "
                   "predicts to be fastest");

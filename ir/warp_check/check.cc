@@ -113,9 +113,9 @@ Result<WarpCheckStats> CheckWarps(const Function& fn, const WarpCheckOptions& op
     if (const auto lacks = warp_check::LacksMeeting(fn)) {
       const char* where = lacks->valid() ? "roles begin before the cluster's CTAs have met"
                                          : "a CTA may end before the cluster's CTAs have met";
-      return Report(fn,
-                    {&warp_check::kWarpForm, lacks->valid() ? fn.ops[*lacks].at : Span{}, where, {}},
-                    diags);
+      return Report(
+          fn, {&warp_check::kWarpForm, lacks->valid() ? fn.ops[*lacks].at : Span{}, where, {}},
+          diags);
     }
   WarpCheckStats stats;
   std::optional<Finding> finding;
