@@ -38,6 +38,9 @@ class Search {
     options_.crash_dir.clear();
     options_.first_schedules = true;
     options_.solutions = nullptr;  // found faster than read
+    // Waves are counted from a CTA for each tile; those that stay work through as many.
+    if (options_.schedule == "solve" || options_.schedule == "solve:persistent")
+      options_.schedule = "solve:once";
     for (const auto& [name, value] : call.all)
       if (const auto* i = std::get_if<int64_t>(&value)) names_[name] = *i;
     for (const auto& [name, value] : call.launch.scalars)

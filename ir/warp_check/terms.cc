@@ -126,18 +126,6 @@ Scalar Terms::Apply(const Op& op, DType dtype, const std::vector<Scalar>& args) 
         if (args[1].constant()) return Scale(args[0], args[1].add);
         if (args[0].constant()) return Scale(args[1], args[0].add);
         break;
-      case OpKind::kDiv:
-      case OpKind::kMod: {  // (d·x + y) / d = x + y / d
-        const int64_t d = args[1].add;
-        if (!args[1].constant() || d <= 0 || args[0].constant()) break;
-        Form form = this->form(args[0].form);
-        if (!std::all_of(form.begin(), form.end(), [&](auto& p) { return p.second % d == 0; }))
-          break;
-        const int64_t quotient = FloorDiv(args[0].add, d);
-        if (op.kind == OpKind::kMod) return {0, args[0].add - quotient * d};
-        for (auto& part : form) part.second /= d;
-        return {Intern(std::move(form)), quotient};
-      }
       case OpKind::kNot:
         if (constant) return {0, dtype == DType::kBool ? !args[0].add : ~args[0].add};
         break;
