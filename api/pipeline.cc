@@ -243,7 +243,7 @@ ir::PassStep PersistStep(const ir::Target& target, Scheduled* scheduled) {
   return step;
 }
 
-constexpr int64_t kCtasOfACluster = 2;  // 66 of them fill an H200; larger ones leave SMs idle
+constexpr int64_t kCtasOfACluster = 2;  // 66 of them fill an H200; others were not tried
 
 ir::PassStep ClusterStep(const ir::Target& target, bool* clustered) {
   ir::PassStep step;
@@ -278,7 +278,7 @@ constexpr int64_t kRegistersOfTheTileLoop = 16;
 // With two slots, which is what is left where more than rings lives across tiles, a product with a
 // residual took 1.14 times as long as with CTAs that come and go.
 constexpr int64_t kSlotsAcrossTiles = 3;
-// Ops that the verifier may walk for CTAs that stay, about half a second; products need a quarter.
+// Ops that the verifier may walk for CTAs that stay, about half a second; products need little.
 constexpr int64_t kPatience = 400'000;
 
 ir::PassStep RolesStep(const Way& way, const Scheduled* scheduled, bool* specialized) {

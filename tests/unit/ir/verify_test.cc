@@ -296,6 +296,16 @@ TEST(Verify, AcceptsSoundWarpIr) {
               kMap));
 }
 
+// The backend finds a CTA's place in its cluster with a mask.
+TEST(Verify, ClustersArePowersOfTwo) {
+  const auto text = [](int ctas) {
+    std::string t = Warp("");
+    return t.insert(t.find("grid=N"), fmt::format("cluster={} ", ctas));
+  };
+  for (const int ctas : {1, 2, 4, 8}) Parsed(text(ctas));
+  for (const int ctas : {3, 5, 6, 7}) ExpectTextRejected(text(ctas), "I217", "1, 2, 4 or 8");
+}
+
 TEST(Verify, WarpOps) {
   struct Case {
     std::string line;
