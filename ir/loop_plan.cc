@@ -41,6 +41,11 @@ class Planner {
   }
 
  private:
+  struct Place {
+    int role;
+    int stage;
+    int64_t slot;
+  };
   // A read of a placed value: by op `to`, `distance` iterations later.
   struct Read {
     OpId from, to;
@@ -163,7 +168,7 @@ class Planner {
         const int64_t age = StageAt(r.to, cut) - StageAt(r.from, cut) + r.distance;
         if (age <= 0) continue;
         const Op& from = fn_.ops[r.from];
-        if (from.kind == OpKind::kDot && IsTensorCore(fn_, from)) crossing.insert(r.from);
+        if (IsProduct(r.from)) crossing.insert(r.from);
         if (carried.insert(r.from).second && !from.results.empty()) {
           const Type& type = fn_.type(from.results[0]);
           bytes += age * type.elements() * ByteSize(type.dtype);
@@ -221,9 +226,7 @@ class Planner {
       for (ValueId v : fn_.ops[reader].operands) Leaves(v, reader, 0, &reads);
       int64_t age = 0;
       for (const Read& r : reads) {
-        const Op& from = fn_.ops[r.from];
-        if (from.kind == OpKind::kDot && IsTensorCore(fn_, from) &&
-            places_.at(r.from).role == at.role)
+        if (IsProduct(r.from) && places_.at(r.from).role == at.role)
           age = std::max(age, at.stage - places_.at(r.from).stage + r.distance);
       }
       const bool possible =
@@ -239,7 +242,9 @@ class Planner {
   }
 
   // A product updates its accumulator in place. Who else reads the old value in the same turn reads
-  // it before the product is issued, so that nobody needs a copy of registers under way.
+  // it before the product is issued, so that nobody needs a copy of registers under way; and if
+  // nothing but products touches these registers, before those that will be under way with it, or
+  // ptxas awaits them first (C7517, seen).
   void ReadBeforeUpdate() {
     for (auto& [dot, place] : places_) {
       const Op& op = fn_.ops[dot];
@@ -248,30 +253,61 @@ class Planner {
       Leaves(op.operands[2], dot, 0, &updated);
       for (const Read& u : updated)
         for (auto& [reader, at] : places_) {
-          if (reader == dot || at.role != place.role || at.slot <= place.slot) continue;
+          if (reader == dot || at.role != place.role) continue;
           std::vector<Read> reads;
           for (ValueId v : fn_.ops[reader].operands) Leaves(v, reader, 0, &reads);
           const bool old = std::any_of(reads.begin(), reads.end(), [&](const Read& r) {
             return r.from == u.from && r.distance + at.stage == u.distance + place.stage;
           });
-          const bool early = std::all_of(reads.begin(), reads.end(), [&](const Read& r) {
-            const Place& from = places_.at(r.from);
-            return from.slot < place.slot || at.stage - from.stage + r.distance > 0;
-          });
-          if (old && early) before_[dot].insert(reader);
+          if (!old) continue;
+          const auto early = [&](const Place& first) {
+            return at.slot > first.slot &&
+                   std::all_of(reads.begin(), reads.end(), [&](const Read& r) {
+                     const Place& from = places_.at(r.from);
+                     return from.slot < first.slot || at.stage - from.stage + r.distance > 0;
+                   });
+          };
+          OpId before = dot;
+          if (IsProduct(u.from))
+            for (const auto& [other, first] : places_)
+              if (first.role == place.role && IsProduct(other) && early(first) &&
+                  first.slot < places_.at(before).slot &&
+                  !ReadBefore(other, std::min(at.slot, place.slot)))
+                before = other;
+          if (early(places_.at(before))) before_[before].insert(reader);
         }
     }
     for (const auto& [dot, readers] : before_)
       for (OpId reader : readers) places_.at(reader).slot = places_.at(dot).slot;
   }
+  bool IsProduct(OpId id) const {
+    return fn_.ops[id].kind == OpKind::kDot && IsTensorCore(fn_, fn_.ops[id]);
+  }
+  // Does its role read the product's result of this turn in front of `slot`?
+  bool ReadBefore(OpId product, int64_t slot) const {
+    for (const auto& [reader, at] : places_) {
+      if (at.role != places_.at(product).role || at.slot >= slot) continue;
+      std::vector<Read> reads;
+      for (ValueId v : fn_.ops[reader].operands) Leaves(v, reader, 0, &reads);
+      for (const Read& r : reads)
+        if (r.from == product && at.stage - places_.at(product).stage + r.distance == 0)
+          return true;
+    }
+    return false;
+  }
 
   // Each role's cyclic order, and operands of the same turn first.
   bool Order() {
     std::vector<OpId> ops;
+    std::set<OpId> first;  // of their slots: what was moved in front of a product
+    for (const auto& [dot, readers] : before_) first.insert(readers.begin(), readers.end());
     for (const auto& [id, place] : places_) ops.push_back(id);
     std::sort(ops.begin(), ops.end(), [&](OpId a, OpId b) {
-      const Place &x = places_.at(a), &y = places_.at(b);
-      return std::tuple(x.role, x.slot, rank_.at(a)) < std::tuple(y.role, y.slot, rank_.at(b));
+      const auto key = [&](OpId id) {
+        const Place& at = places_.at(id);
+        return std::tuple(at.role, at.slot, first.count(id) == 0, rank_.at(id));
+      };
+      return key(a) < key(b);
     });
     std::map<OpId, std::set<OpId>> above = before_;
     for (OpId id : ops) {
@@ -317,11 +353,6 @@ class Planner {
     }
   }
 
-  struct Place {
-    int role;
-    int stage;
-    int64_t slot;
-  };
   const Function& fn_;
   OpId loop_;
   BlockId body_;

@@ -11,8 +11,10 @@
 namespace tilec::ir {
 
 namespace {
-constexpr int64_t kRegisters = 65536;  // 32-bit registers of an SM (hopper.md §12)
-}
+constexpr int64_t kRegisters = 65536;          // 32-bit registers of an SM (hopper.md §12)
+constexpr int kDeepest = 8;                    // ring
+constexpr int64_t kSequentialRegisters = 232;  // of tiles, where a thread may have 255
+}  // namespace
 
 Emitter::Emitter(const Function& in, const SequentialOptions& options, int depth, DiagSink& diags)
     : in_(in),
@@ -22,13 +24,17 @@ Emitter::Emitter(const Function& in, const SequentialOptions& options, int depth
       positions_(in),
       b_(out_, out_.body),
       depth_(depth) {
-  if (depth_ == 0) return;
+  if (depth_ == 0) {
+    FindSlices();
+    return;
+  }
   roles_ = ComputeRolesOf(in);
   std::optional<std::vector<RoleNeeds>> needs = NeedsOfRoles(in, roles_);
   sound_ = needs.has_value();
   if (!sound_) return;
   needs_ = std::move(*needs);
   channels_ = PlanChannels(in_, plan_, needs_);
+  FindSlices();
   for (OpId id : in_.blocks[in_.body].ops)
     if (in_.ops[id].kind == OpKind::kParallel) cluster_ = in_.ops[id].i("cluster", 1);
 }
@@ -132,7 +138,9 @@ Result<> Emitter::CheckRegisters() {
     if (op.kind != OpKind::kRole) continue;
     const int64_t quota = op.i("regs") > 0 ? op.i("regs") : 255;
     const int64_t peak = PeakRegisters(out_, id);
-    if (peak > 0 && options_.spare_registers >= 0 && peak + options_.spare_registers > quota)
+    registers_full_ =
+        peak > 0 && options_.spare_registers >= 0 && peak + options_.spare_registers > quota;
+    if (registers_full_)
       return diags_.Report(lower_diag::kRegistersFull, Span{}, op.s("name"), in_.name, peak, quota)
           .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");
   }
@@ -203,6 +211,7 @@ Result<> Emitter::Op_(OpId id) {
   if (op.results.size() == 1 && !scalar_result && in_.type(op.results[0]).is_tile() &&
       op.kind != OpKind::kLoad && op.kind != OpKind::kDot && !plan_.layouts.count(op.results[0]))
     return Done();
+  if (deferred_.count(id)) return Done();
   BeforeFeeder(id);
   if (Info(op.kind).elementwise()) {
     Elementwise(op);
@@ -456,7 +465,13 @@ Type Emitter::WarpType(ValueId v) {
 Result<Function> Sequentialize(const Function& fn, const SequentialOptions& options,
                                DiagSink& diags) {
   CHECK(fn.level == Level::kTile, "the sequential lowering takes a tile function");
-  return Emitter(fn, options, 0, diags).Run();
+  TRY(Function out, Emitter(fn, options, 0, diags).Run());
+  SequentialOptions with = options;
+  with.slice_epilogues = true;
+  for (OpId id : out.blocks[out.body].ops)
+    if (out.ops[id].kind == OpKind::kRole && PeakRegisters(out, id) > kSequentialRegisters)
+      return Emitter(fn, with, 0, diags).Run();
+  return out;
 }
 
 Result<Function> Specialize(const Function& fn, const SequentialOptions& options, bool* specialized,
@@ -464,9 +479,10 @@ Result<Function> Specialize(const Function& fn, const SequentialOptions& options
   CHECK(fn.level == Level::kTile, "the lowering takes a tile function");
   *specialized = false;
   // The deepest rings that fit; below two slots nothing overlaps.
-  for (int depth = 8; depth >= 2; --depth) {
+  SequentialOptions with = options;
+  for (int depth = kDeepest; depth >= 2; --depth) {
     DiagSink attempt;
-    Emitter emitter(fn, options, depth, attempt);
+    Emitter emitter(fn, with, depth, attempt);
     if (!emitter.sound())
       return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)
           .Help("use --schedule=sequential");
@@ -476,10 +492,14 @@ Result<Function> Specialize(const Function& fn, const SequentialOptions& options
       *specialized = true;
       return out;
     }
-    if (emitter.smem_bytes() <= options.smem_limit_bytes) {  // not a matter of space
-      attempt.MoveTo(diags);
-      return DiagSink::Propagate();
+    if (emitter.smem_bytes() > options.smem_limit_bytes) continue;
+    if (emitter.registers_full() && !with.slice_epilogues) {  // slices of tiles may do
+      with.slice_epilogues = true;
+      depth = kDeepest + 1;
+      continue;
     }
+    attempt.MoveTo(diags);
+    return DiagSink::Propagate();
   }
   return Sequentialize(fn, options, diags);
 }

@@ -17,10 +17,15 @@ Result<> Emitter::Store_(OpId id) {
     return Done();
   }
   const ValueId value = op.operands[1];
-  const ValueId tile = Tile(value);
+  const bool sliced = sliced_.count(id) > 0;
+  const ValueId tile = sliced ? ValueId() : Tile(value);
   if (SharedTensor(op.operands[0])) {
     FlushLoads();
     Sync();
+  }
+  if (sliced) {
+    StoreBySlices(id);
+    return Done();
   }
   auto it = plan_.layouts.find(value);
   Access access = WarpAccess(op, value, it == plan_.layouts.end() ? nullptr : &it->second, true);
@@ -36,17 +41,26 @@ Result<> Emitter::Store_(OpId id) {
   return Done();
 }
 
+bool Emitter::InLoop(OpId id) const {
+  for (BlockId b = in_.ops[id].block; in_.blocks[b].parent.valid();
+       b = in_.ops[in_.blocks[b].parent].block)
+    if (in_.ops[in_.blocks[b].parent].kind == OpKind::kFor) return true;
+  return false;
+}
+
 // A store in a loop of a kernel with roles leaves by panels: so many staging buffers (0: as a
 // whole, and awaited at once). The panels must be registers of their own.
 int64_t Emitter::PanelsInFlight(OpId id) {
   const Op& op = in_.ops[id];
   const StorePlan& store = plan_.stores.at(id);
   const Type& type = in_.type(op.operands[1]);
-  bool in_loop = false;
-  for (BlockId b = op.block; in_.blocks[b].parent.valid(); b = in_.ops[in_.blocks[b].parent].block)
-    in_loop = in_loop || in_.ops[in_.blocks[b].parent].kind == OpKind::kFor;
   const auto layout = plan_.layouts.find(op.operands[1]);
-  if (!specialized() || !in_loop || layout == plan_.layouts.end()) return 0;
+  // Outside of loops: slices leave as they are made, but the mutation tests cannot yet say which of
+  // the waits for the copies of several stores are needed.
+  const auto copied = [](const auto& planned) { return planned.second.tma; };
+  const bool alone = std::count_if(plan_.stores.begin(), plan_.stores.end(), copied) == roles_;
+  const bool by_panels = InLoop(id) || (options_.slice_epilogues && alone && SliceWidth(id) > 0);
+  if (!specialized() || !by_panels || layout == plan_.layouts.end()) return 0;
   if (type.shape[1] % store.smem.panel_cols != 0) return 0;
   const int64_t panels = type.shape[1] / store.smem.panel_cols;
   for (int64_t p = 0; p < panels; ++p)
@@ -61,7 +75,8 @@ int64_t Emitter::PanelsInFlight(OpId id) {
 void Emitter::StoreByPanels(OpId id) {
   const Op& op = in_.ops[id];
   const StorePlan& store = plan_.stores[id];
-  const ValueId tile = Tile(op.operands[1]);
+  const bool sliced = sliced_.count(id) > 0;
+  const ValueId tile = sliced ? ValueId() : Tile(op.operands[1]);
   FlushLoads();
   SettleAll();
   const Type type = in_.type(op.operands[1]);
@@ -90,14 +105,16 @@ void Emitter::StoreByPanels(OpId id) {
     b.Add(OpKind::kTmaWait, {}, {}, {{"pending", pending}, {"read", int64_t{1}}});
   };
   // What is still on its way from the turn before.
-  elect([&](Builder& b) { await(b, together > 1 ? 0 : buffers - 1); });
+  const bool again = InLoop(id);
+  if (again) elect([&](Builder& b) { await(b, together > 1 ? 0 : buffers - 1); });
   size_t box = 0;
   for (int64_t first = 0; first < panels; first += together) {
     Sync();
     for (int64_t p = first; p < first + together; ++p) {
-      const ValueId part = together == 1 && panels == 1 ? tile
-                                                        : b_.Value(OpKind::kWarpColumns, {tile},
-                                                                   panel, {{"first", p * width}});
+      const ValueId part =
+          sliced ? Slice(id, op.operands[1], plan_.layouts.at(op.operands[1]), p * width, width)
+          : panels == 1 ? tile
+                        : b_.Value(OpKind::kWarpColumns, {tile}, panel, {{"first", p * width}});
       b_.Add(OpKind::kSmemStore, {part, PanelBuffer(id, p % buffers)}, {});
     }
     b_.Add(OpKind::kFenceAsync, {}, {});
@@ -115,9 +132,11 @@ void Emitter::StoreByPanels(OpId id) {
                 {{"map", int64_t{map}}, {"offset", row * pitch}});
         }
       b.Add(OpKind::kTmaCommit, {}, {});
-      if (first + together < panels) await(b, buffers - 1);
+      const bool written = again || first + together >= buffers;
+      if (first + together < panels && written) await(b, buffers - 1);
     });
   }
+  slices_.clear();
   drains_ = true;
 }
 

@@ -1,7 +1,7 @@
 // The emitting half of the sequential lowering: walks the tile function once, in program order, and
 // appends warp ops. Internal to ir/lower; its parts are emit_control.cc (structure, scalars),
 // emit_tiles.cc (elementwise, shapes, reductions, layout changes), emit_memory.cc (global memory,
-// TMA, staging) and emit_dot.cc (products).
+// TMA, staging), emit_slices.cc (what leads to a store, by slices) and emit_dot.cc (products).
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -28,6 +28,8 @@ class Emitter {
   // The marks of the program make sense: no role needs what another one computes.
   bool sound() const { return sound_; }
   int64_t smem_bytes() const { return out_.launch.smem_bytes; }
+  // Why it failed: too many tiles alive at once.
+  bool registers_full() const { return registers_full_; }
   Result<Function> Run();
 
  private:
@@ -162,10 +164,21 @@ class Emitter {
              const std::vector<std::vector<ValueId>>& coords);
   std::vector<std::vector<ValueId>> CoordsOf(OpId load);
   void StoreByTma(OpId id);
+  bool InLoop(OpId id) const;
   int64_t PanelsInFlight(OpId id);
   ValueId PanelBuffer(OpId id, int64_t number) const;
   void StoreByPanels(OpId id);
   void AwaitStores();
+
+  // emit_slices.cc
+  void FindSlices();
+  int64_t SliceWidth(OpId store) const;
+  std::vector<int> KeptDims(const Op& broadcast) const;
+  bool ByColumns(const Op& op, size_t operand) const;
+  bool LoadsBySlices(OpId load) const;
+  ValueId LoadSlice(const Op& op, const Type& type, const Layout& layout, int64_t first);
+  ValueId Slice(OpId store, ValueId v, const Layout& layout, int64_t first, int64_t width);
+  void StoreBySlices(OpId id);
   Access WarpAccess(const Op& op, ValueId tile, const Layout* layout, bool squeeze);
   int64_t VectorFor(const Op& op, const Layout& layout, const std::vector<int64_t>& shape,
                     DType dtype);
@@ -184,8 +197,7 @@ class Emitter {
   std::vector<Chain> ChainsOf(const Op& loop) const;
   std::optional<Chain> ChainAt(const Op& loop, size_t carried) const;
   const Flight* Flying(ValueId v) const;
-  void FlyOn(const std::vector<Chain>& chains, const std::vector<ValueId>& lands,
-             ValueId when);
+  void FlyOn(const std::vector<Chain>& chains, const std::vector<ValueId>& lands, ValueId when);
   Result<> ChainedTurns(const Op& op, const std::vector<size_t>& kept,
                         std::vector<ValueId> operands, std::vector<Type> types,
                         const std::vector<Chain>& chains);
@@ -216,15 +228,19 @@ class Emitter {
   std::map<OpId, size_t> load_buffers_, store_buffers_;
   std::map<std::pair<OpId, bool>, size_t> operand_buffers_;
   std::vector<Buffer> buffers_;
-  std::vector<OpId> pending_;  // TMA loads queued for the next flush
+  std::vector<OpId> pending_;       // TMA loads queued for the next flush
   std::map<int, Scratch> scratch_;  // by role
   ValueId mbar_, phase_;
-  int64_t cluster_ = 1;     // CTAs that the grid is made for
-  ValueId cluster_rank_;    // of the role being emitted, i64
-  std::set<OpId> shared_;   // loads of whose boxes each CTA of the cluster copies a part to all
+  int64_t cluster_ = 1;    // CTAs that the grid is made for
+  ValueId cluster_rank_;   // of the role being emitted, i64
+  std::set<OpId> shared_;  // loads of whose boxes each CTA of the cluster copies a part to all
   std::vector<Flight> flights_;  // oldest first
-  std::map<OpId, std::vector<Chain>> chains_;  // of the loops being emitted
-  bool plain_branch_ = false;    // inside arms of register arithmetic only
+  // Elementwise ops that run slice by slice where their tile is stored, by store.
+  std::map<OpId, std::set<OpId>> sliced_;
+  std::set<OpId> deferred_;                                // all of them
+  std::map<std::pair<ValueId, int64_t>, ValueId> slices_;  // made so far, of one store
+  std::map<OpId, std::vector<Chain>> chains_;              // of the loops being emitted
+  bool plain_branch_ = false;  // inside arms of register arithmetic only
   int depth_ = 0;
   std::map<OpId, std::set<OpId>> feeders_;  // ops that make register operands: of which products
   bool drains_ = false;  // the role being emitted has stores that nobody has awaited
@@ -232,12 +248,13 @@ class Emitter {
   int roles_ = 1;  // compute roles
   int role_ = 0;   // the one being emitted
   bool sound_ = true;
+  bool registers_full_ = false;
   std::vector<RoleNeeds> needs_;  // by compute role
   std::map<int64_t, Token> tokens_;
   std::optional<ChannelSet> channels_;
   std::vector<Ring> rings_;
-  std::map<OpId, std::pair<size_t, size_t>> site_of_;      // (channel, site) by load
-  std::map<OpId, size_t> channel_of_;                      // by load
+  std::map<OpId, std::pair<size_t, size_t>> site_of_;  // (channel, site) by load
+  std::map<OpId, size_t> channel_of_;                  // by load
   std::map<std::pair<int, OpId>, std::vector<size_t>> awaits_, releases_;  // by role and reader
 };
 

@@ -2,10 +2,22 @@
 #include "ir/lower/pressure.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
+#include <vector>
 
 namespace tilec::ir {
 namespace {
+
+// Values with those of their registers that are alive.
+using Live = std::map<ValueId, std::vector<bool>>;
+
+void Join(const Live& from, Live& into) {
+  for (const auto& [v, registers] : from) {
+    const auto [it, fresh] = into.try_emplace(v, registers);
+    for (size_t r = 0; !fresh && r < registers.size(); ++r)
+      it->second[r] = it->second[r] || registers[r];
+  }
+}
 
 class Liveness {
  public:
@@ -14,17 +26,18 @@ class Liveness {
   int64_t peak() const { return peak_; }
 
   // Values alive in front of the block, given those alive behind it.
-  std::set<ValueId> Walk(BlockId block, std::set<ValueId> live) {
+  Live Walk(BlockId block, Live live) {
     const std::vector<OpId>& ops = fn_.blocks[block].ops;
     for (auto it = ops.rbegin(); it != ops.rend(); ++it) {
       const Op& op = fn_.ops[*it];
       if (!only_waits_ || Waits(op.kind)) Note(live);
       if (only_waits_ && whole_)
         for (ValueId r : op.results)
-          if (fn_.type(r).is_tile() && !Free(r)) Note({r});
+          if (fn_.type(r).is_tile() && !Free(r)) Note({{r, All(r)}});
       for (ValueId r : op.results) live.erase(r);
       if (!op.regions.empty()) Enter(op, live);
-      for (ValueId v : op.operands) Use(v, live);
+      if (!Renames(op.kind))
+        for (ValueId v : op.operands) Use(v, live);
       if (!only_waits_) Note(live);  // who waits uses its operands up piece by piece
     }
     for (ValueId arg : fn_.blocks[block].args) live.erase(arg);
@@ -48,33 +61,51 @@ class Liveness {
     const Op* def = fn_.def(v);
     return def && (def->kind == OpKind::kConstant || def->kind == OpKind::kWarpIota);
   }
+  std::vector<bool> All(ValueId v) const {
+    const Type& type = fn_.type(v);
+    return std::vector<bool>(
+        static_cast<size_t>(type.layout.valid() ? fn_.layouts[type.layout].regs() : 1), true);
+  }
   // What a value is made of, behind ops that move no data.
   ValueId Origin(ValueId v) const {
-    for (const Op* def = fn_.def(v); def; def = fn_.def(v)) {
-      if (def->kind != OpKind::kWarpBroadcast && def->kind != OpKind::kWarpReshape &&
-          def->kind != OpKind::kWarpTranspose && def->kind != OpKind::kWarpColumns)
-        break;
+    for (const Op* def = fn_.def(v); def && Renames(def->kind); def = fn_.def(v))
       v = def->operands[0];
-    }
     return v;
   }
-  void Use(ValueId v, std::set<ValueId>& live) const {
-    v = Origin(v);
-    if (fn_.type(v).is_tile() && !fn_.type(v).shape.empty() && !Free(v)) live.insert(v);
+  static bool Renames(OpKind kind) {
+    return kind == OpKind::kWarpBroadcast || kind == OpKind::kWarpReshape ||
+           kind == OpKind::kWarpTranspose || kind == OpKind::kWarpColumns;
+  }
+  void Use(ValueId v, Live& live) const {
+    std::vector<bool> used = All(v);
+    for (const Op* def = fn_.def(v); def && Renames(def->kind); def = fn_.def(v)) {
+      const ValueId from = def->operands[0];
+      std::vector<bool> source = All(from);
+      if (def->kind == OpKind::kWarpColumns) {
+        const auto map = ColumnsMap(fn_.layout(from), fn_.layout(v), def->i("first"));
+        CHECK(map, "columns that are not registers");
+        source.assign(source.size(), false);
+        for (size_t r = 0; r < used.size(); ++r)
+          if (used[r] && (*map)[r] >= 0) source[static_cast<size_t>((*map)[r])] = true;
+      }
+      v = from;
+      used = std::move(source);
+    }
+    if (fn_.type(v).is_tile() && !fn_.type(v).shape.empty() && !Free(v)) Join({{v, used}}, live);
   }
 
-  void Enter(const Op& op, std::set<ValueId>& live) {
-    std::set<ValueId> before = live;
+  void Enter(const Op& op, Live& live) {
+    Live before = live;
     for (BlockId region : op.regions) {
-      std::set<ValueId> behind = live;
+      Live behind = live;
       // What a loop reads from outside stays alive through every turn.
       if (op.kind == OpKind::kFor || op.kind == OpKind::kWhile) Outside(region, region, behind);
-      const std::set<ValueId> front = Walk(region, std::move(behind));
-      before.insert(front.begin(), front.end());
+      const Live front = Walk(region, std::move(behind));
+      Join(front, before);
     }
     live = std::move(before);
   }
-  void Outside(BlockId block, BlockId loop, std::set<ValueId>& live) const {
+  void Outside(BlockId block, BlockId loop, Live& live) const {
     for (OpId id : fn_.blocks[block].ops) {
       for (ValueId v : fn_.ops[id].operands)
         if (!Inside(Origin(v), loop)) Use(v, live);
@@ -93,12 +124,12 @@ class Liveness {
     return block.valid();
   }
 
-  void Note(const std::set<ValueId>& live) {
+  void Note(const Live& live) {
     int64_t registers = 0;
-    for (ValueId v : live) {
+    for (const auto& [v, alive] : live) {
       const Type& type = fn_.type(v);
       if (type.dtype == DType::kBool || !type.layout.valid()) continue;
-      registers += (fn_.layouts[type.layout].regs() * ByteSize(type.dtype) + 3) / 4;
+      registers += (std::count(alive.begin(), alive.end(), true) * ByteSize(type.dtype) + 3) / 4;
     }
     peak_ = std::max(peak_, registers);
   }
