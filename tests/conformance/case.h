@@ -51,6 +51,8 @@ struct Case {
 std::vector<Case> Cases(const Variant& variant);
 // Every case of every row, in order.
 std::vector<Case> AllCases();
+// What has no result to compare with; names begin with "ask".
+std::vector<Case> Questions();  // questions.cc
 
 // The families (one file each); they add to `out`.
 void LaneCases(const Variant& v, std::vector<Case>* out);    // lanes.cc: arithmetic by pattern

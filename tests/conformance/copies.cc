@@ -165,6 +165,7 @@ struct TensorTest {
   bool nan = false;
   int offset = 0;  // of the tile, bytes
   int narrow = 0;  // bytes of a row of the box, if less than the swizzle spans
+  int rows = 4;    // of the box
 };
 
 int Bytes(const std::string& dtype) {
@@ -176,7 +177,8 @@ void TensorCase(const Variant& v, int rank, const TensorTest& test, std::vector<
   const int size = Bytes(test.dtype), full = test.swizzle == 0 ? 64 : test.swizzle,
             row = test.narrow != 0 ? test.narrow : full;
   const uint64_t dims[5] = {static_cast<uint64_t>(128 / size), 10, 5, 3, 2};
-  const uint32_t box[5] = {static_cast<uint32_t>(row / size), 4, 3, 2, 2};
+  const uint32_t box[5] = {static_cast<uint32_t>(row / size), static_cast<uint32_t>(test.rows), 3,
+                           2, 2};
   runtime::TensorMapDesc map;
   map.dtype = test.dtype;
   map.swizzle_bytes = test.swizzle;
@@ -199,6 +201,7 @@ void TensorCase(const Variant& v, int rank, const TensorTest& test, std::vector<
   }
   std::string suffix = fmt::format(" {} swizzle {} {}", test.dtype, test.swizzle, test.where);
   if (test.narrow != 0) suffix += fmt::format(" narrow {}", test.narrow);
+  if (test.rows != 4) suffix += fmt::format(" rows {}", test.rows);
   if (test.nan) suffix += " nan";
   if (test.offset != 0) suffix += fmt::format(" at {}", test.offset);
   Case c = Start(v, suffix);
@@ -262,6 +265,16 @@ void Tensor(const Variant& v, std::vector<Case>* out) {
   for (int swizzle : {32, 64, 128}) {
     TensorCase(v, rank, {.swizzle = swizzle, .where = "inside", .offset = 384}, out);
     TensorCase(v, rank, {.swizzle = swizzle, .where = "inside", .narrow = swizzle / 2}, out);
+    for (int narrow : {16, 32, 48, 64, 112})
+      for (int offset : {0, 384})
+        if (narrow < swizzle)
+          TensorCase(v, rank,
+                     {.swizzle = swizzle,
+                      .where = "inside",
+                      .offset = offset,
+                      .narrow = narrow,
+                      .rows = 8},
+                     out);
   }
 }
 

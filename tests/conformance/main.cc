@@ -1,9 +1,11 @@
 // The conformance program. Everything it needs is in it: copy it to a machine with a GPU.
 //
-//   conformance list                     names of all cases
+//   conformance list | questions         names of all cases; of what has no result to compare with
 //   conformance ptxas PATH ACCEPTED REFUSED   which of them an assembler takes
 //   conformance record NAMES GOLDEN DIFFERENCES DATE   runs them on cuda:0 and writes down what
-//   came out conformance compare GOLDEN           the emulator against what was written down
+//                                        came out
+//   conformance ask NAMES FOLDER         runs them there and keeps all bytes that come out
+//   conformance compare GOLDEN KNOWN COVERAGE   the emulator against what was written down
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -95,18 +97,47 @@ int Ptxas(const std::string& ptxas, const char* accepted, const char* refused) {
   return 0;
 }
 
-int Record(const char* self, const char* names, const char* golden, const char* differences,
-           const char* date) {
-  std::ifstream in(names);
-  std::set<std::string> wanted;
-  for (std::string line; std::getline(in, line);) wanted.insert(line);
+std::vector<Case> CasesAndQuestions() {
   std::vector<Case> cases = AllCases();
-  std::set<std::string> taken;
+  for (Case& c : Questions()) cases.push_back(std::move(c));
+  return cases;
+}
+
+// Cases of a list of names, each once.
+std::vector<Case> CasesNamedIn(const char* names) {
+  std::ifstream in(names);
+  std::set<std::string> wanted, taken;
+  for (std::string line; std::getline(in, line);) wanted.insert(line);
+  std::vector<Case> cases = CasesAndQuestions();
   cases.erase(std::remove_if(cases.begin(), cases.end(),
                              [&](const Case& c) {
                                return wanted.count(c.name) == 0 || !taken.insert(c.name).second;
                              }),
               cases.end());
+  return cases;
+}
+
+// FOLDER/answers.txt names for each case the file with its bytes, or says why there is none.
+int Ask(const char* names, const std::string& folder) {
+  const std::vector<Case> cases = CasesNamedIn(names);
+  std::ofstream list(folder + "/answers.txt");
+  RunApart(
+      cases, Cuda,
+      [&](size_t k, Output o) {
+        const std::string file = fmt::format("{}.bin", k);
+        list << cases[k].name << "\t" << (o.ran ? file : "NOT RUN " + o.error) << std::endl;
+        if (o.ran)
+          std::ofstream(folder + "/" + file, std::ios::binary)
+              .write(reinterpret_cast<const char*>(o.bytes.data()),
+                     static_cast<std::streamsize>(o.bytes.size()));
+      },
+      60);
+  return list ? 0 : 1;
+}
+
+int Record(const char* self, const char* names, const char* golden, const char* differences,
+           const char* date) {
+  const std::vector<Case> cases = CasesNamedIn(names);
   std::vector<Output> silicon(cases.size());
   // The driver must not be met before the fork: another process asks for its name.
   std::string what = "unknown";
@@ -236,13 +267,7 @@ int Compare(const char* path, const char* known_path, const char* coverage, bool
 
 // The emulator alone: which cases it does not run.
 int Try(const char* names) {
-  std::ifstream in(names);
-  std::set<std::string> wanted;
-  for (std::string line; std::getline(in, line);) wanted.insert(line);
-  std::vector<Case> cases = AllCases();
-  cases.erase(std::remove_if(cases.begin(), cases.end(),
-                             [&](const Case& c) { return wanted.count(c.name) == 0; }),
-              cases.end());
+  const std::vector<Case> cases = CasesNamedIn(names);
   size_t bad = 0;
   RunAll(cases, Emulator, [&](size_t k, Output o) {
     if (o.ran) return;
@@ -259,13 +284,17 @@ int main(int argc, char** argv) {
   const std::string word = argc > 1 ? argv[1] : "";
   if (word == "list")
     for (const Case& c : AllCases()) fmt::print("{}\n", c.name);
+  else if (word == "questions")
+    for (const Case& c : Questions()) fmt::print("{}\n", c.name);
   else if (word == "show" && argc == 3) {
-    for (const Case& c : AllCases())
+    for (const Case& c : CasesAndQuestions())
       if (c.name == argv[2]) fmt::print("{}{}", ModuleHeader(), EntryText(c, "k0"));
   } else if (word == "ptxas" && argc == 5)
     return Ptxas(argv[2], argv[3], argv[4]);
   else if (word == "record" && argc == 6)
     return Record(argv[0], argv[2], argv[3], argv[4], argv[5]);
+  else if (word == "ask" && argc == 4)
+    return Ask(argv[2], argv[3]);
   else if (word == "device" && argc == 2)
     fmt::print("{}\n", Cuda()->description());
   else if ((word == "compare" || word == "coverage") && argc == 5)

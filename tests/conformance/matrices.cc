@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <cstring>
 
 #include "tests/conformance/case.h"
 
@@ -188,6 +189,55 @@ void WgmmaCase(const Variant& v, const std::vector<std::string>& types, int n, c
   out->push_back(std::move(c));
 }
 
+// Where the bytes of an operand are: chunk k of 16 bytes holds the number k in every element, and
+// row m of A, in registers, picks element m % 16 along K. Each CTA has a descriptor of its own:
+// "start" at a line of 128 bytes, that with every "base" offset, or with other "leading" offsets.
+void MapCase(const Variant& v, int swizzle, bool transposed, const char* what,
+             std::vector<Case>* out) {
+  const bool leading = std::strcmp(what, "leading") == 0;
+  std::string text = v.Text();
+  text.replace(text.find(".m64n64k"), 8, ".m64n64k16");
+  Case c;
+  c.name = fmt::format("{} reads {}{} {}", text, transposed ? "mn" : "k", swizzle, what);
+  c.ctas = leading ? 16 : std::strcmp(what, "base") == 0 ? 64 : 8;
+  c.threads = 128;
+  c.out_bytes = 64;
+  c.declarations =
+      ".shared .align 1024 .b8 tile[32768];\n.reg .b32 %s, %a, %i, %x, %lane, %row, %f<4>, "
+      "%d<32>;\n"
+      ".reg .b64 %db, %w;\n.reg .b16 %h;\n.reg .pred %p, %never;\n";
+  c.body =
+      "mov.u32 %s, tile;\nmov.u32 %i, %t;\n"
+      "F:\ncvt.rn.f16.u32 %h, %i;\nmov.b32 %x, {%h, %h};\nmad.lo.u32 %a, %i, 16, %s;\n"
+      "st.shared.v4.b32 [%a], {%x, %x, %x, %x};\nadd.u32 %i, %i, 128;\n"
+      "setp.lt.u32 %p, %i, 2048;\n@%p bra F;\nfence.proxy.async.shared::cta;\nbar.sync 0;\n"
+      "setp.ne.u32 %never, %t, %t;\nand.b32 %lane, %t, 31;\n";
+  for (int r = 0; r < 32; ++r) c.body += fmt::format("mov.b32 %d{}, 0;\n", r);
+  for (int q = 0; q < 4; ++q)  // elements 2·(lane % 4) + 8·(q / 2) and the next of its row
+    c.body += fmt::format(
+        "shr.u32 %row, %lane, 2;\nadd.u32 %row, %row, {};\nand.b32 %a, %lane, 3;\n"
+        "mad.lo.u32 %a, %a, 2, {};\nsetp.eq.u32 %p, %a, %row;\nselp.b32 %f{}, 0x3c00, 0, %p;\n"
+        "add.u32 %a, %a, 1;\nsetp.eq.u32 %p, %a, %row;\n@%p mov.b32 %f{}, 0x3c000000;\n",
+        8 * (q % 2), 8 * (q / 2), q, q);
+  uint64_t bits = Descriptor(swizzle, transposed);
+  if (leading) bits &= ~(uint64_t{0x3fff} << 16);
+  c.body += fmt::format(
+      "mov.u32 %i, %ctaid.x;\nand.b32 %a, %i, 7;\nmad.lo.u32 %a, %a, {}, %s;\n"
+      "add.u32 %a, %a, 8192;\nshr.u32 %a, %a, 4;\ncvt.u64.u32 %w, %a;\nor.b64 %db, %w, {};\n",
+      leading ? 0 : 128, bits);
+  c.body += leading ? "mov.b32 %a, 1;\nshl.b32 %a, %a, %i;\nand.b32 %a, %a, 16383;\n"
+                      "cvt.u64.u32 %w, %a;\nshl.b64 %w, %w, 16;\nor.b64 %db, %db, %w;\n"
+                    : "shr.u32 %a, %i, 3;\ncvt.u64.u32 %w, %a;\nshl.b64 %w, %w, 49;\n"
+                      "or.b64 %db, %db, %w;\n";
+  c.body += fmt::format(
+      "wgmma.fence.sync.aligned;\n{} {}, {{%f0, %f1, %f2, %f3}}, %db, %never, 1, 1, {};\n"
+      "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n",
+      text, Registers("d", 32), transposed ? 1 : 0);
+  for (int r = 0; r < 32; ++r)
+    c.body += fmt::format("cvt.rni.u16.f32 %h, %d{0};\nst.global.b16 [%out+{1}], %h;\n", r, r * 2);
+  out->push_back(std::move(c));
+}
+
 void Wgmma(const Variant& v, std::vector<Case>* out) {
   if (!v.Has("mma_async")) {
     Case c;  // the ordinary product around them shows that they are there
@@ -208,6 +258,12 @@ void Wgmma(const Variant& v, std::vector<Case>* out) {
   WgmmaCase(v, types, n, {}, out);
   if (types[0] != "s32") WgmmaCase(v, types, n, {.wild = true}, out);
   if (n != 64) return;
+  if (types[0] == "f32" && types[1] == "f16" && types[2] == "f16")
+    for (int s : {32, 64, 128}) {
+      for (const char* what : {"start", "base"})
+        for (bool transposed : {false, true}) MapCase(v, s, transposed, what, out);
+      MapCase(v, s, false, "leading", out);
+    }
   WgmmaCase(v, types, n, {.registers = true}, out);
   WgmmaCase(v, types, n, {.fresh = true}, out);
   if (types[0] != "s32") WgmmaCase(v, types, n, {.negate = true}, out);
