@@ -41,8 +41,7 @@ struct Source {
 constexpr Source kSources[] = {
     {"nvcc gemm", "tests/ptx/gemm.ptx", "tests/ptx/gemm.toml", ""},
     {"nvcc attention", "tests/ptx/attention.ptx", "tests/ptx/attention.toml", ""},
-    {"gemm", "std/matmul.tile:gemm", "M=128 N=128 K=1088 BM=128 BN=128 BK=64",
-     "solve:once"},
+    {"gemm", "std/matmul.tile:gemm", "M=128 N=128 K=1088 BM=128 BN=128 BK=64", "solve:once"},
     {"gemm, in order", "std/matmul.tile:gemm", "M=128 N=128 K=320 BM=128 BN=128 BK=64",
      "sequential"},
     {"attention", "std/attention.tile:attention",
@@ -50,6 +49,9 @@ constexpr Source kSources[] = {
     {"causal attention", "std/attention.tile:attention",
      "B=1 H=1 G=1 S=768 L=768 D=128 scale=0.088 BQ=128 BKV=64 causal=true", "solve"},
     {"gemm, 8 bits", "std/matmul_types.tile:gemm_e4m3", "M=128 N=128 K=2176", "solve:once"},
+    // More tiles than CTAs: they stay.
+    {"gemm that stays", "std/matmul.tile:gemm", "M=704 N=216 K=520 BM=64 BN=16 BK=64",
+     "solve:persistent"},
 };
 
 struct Result1 {
@@ -107,11 +109,15 @@ struct Plan {
   runtime::Policy policy;
   runtime::Landing landing;
   uint64_t seed;
+  bool spurious = false;  // failures of try_wait: the lanes of a warp part
 };
 constexpr Plan kPlans[] = {{runtime::Policy::kRunToBlock, runtime::Landing::kEarly, 0},
                            {runtime::Policy::kConsumerFirst, runtime::Landing::kPoison, 0},
                            {runtime::Policy::kProducerFirst, runtime::Landing::kLate, 0},
-                           {runtime::Policy::kRandom, runtime::Landing::kRandom, 1}};
+                           {runtime::Policy::kRandom, runtime::Landing::kRandom, 1},
+                           {runtime::Policy::kConsumerFirst, runtime::Landing::kEarly, 1, true},
+                           {runtime::Policy::kConsumerFirst, runtime::Landing::kEarly, 6, true},
+                           {runtime::Policy::kPct, runtime::Landing::kEarly, 13, true}};
 
 class Corpus {
  public:
@@ -230,6 +236,7 @@ class Corpus {
     o.policy = plan.policy;
     o.landing = plan.landing;
     o.seed = plan.seed;
+    o.spurious_try_wait = plan.spurious;
     o.check = runtime::EmulatorOptions::Check::kOn;
     o.report = std::move(report);
     o.instruction_limit = 3'000'000;

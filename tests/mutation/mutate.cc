@@ -103,7 +103,7 @@ class Maker {
     else if (s.Is("fence.proxy"))
       Add(Name::kProxyFence, "");
     else if (s.Is("bar.warp.sync"))
-      Add(Name::kWarpBarrier, "");
+      Add(together_ ? Name::kWarpBarrierBehindCollective : Name::kWarpBarrier, "");
     else if (s.Is("bar.sync") || s.Is("barrier.sync"))
       Barrier(s);
     else if (s.Is("wgmma.fence"))
@@ -124,6 +124,10 @@ class Maker {
       Registers(s);
     else if (s.opcode == "and.b32" && s.operands.size() == 3 && s.operands[2] == "3")
       Ring(s);
+    if (s.Has(".aligned"))
+      together_ = true;
+    else if (s.Has("_wait") || s.Is("ld.") || s.Is("st.") || s.Is("elect"))
+      together_ = false;
   }
 
  private:
@@ -215,6 +219,7 @@ class Maker {
   }
 
   int line_ = 0;
+  bool together_ = false;  // since the last collective above nothing parted the lanes
   std::string before_;
 };
 
