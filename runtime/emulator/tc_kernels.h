@@ -11,11 +11,13 @@
 
 namespace tilec::runtime::emulator {
 
-// One operand prepared for exact arithmetic: unsigned significands, exponents, sign masks (0, −1).
+// One operand prepared for exact arithmetic: unsigned significands, exponents, sign masks (0, −1);
+// the numbers themselves. `plain` arithmetic reads exponents and numbers, the other kind all else.
 struct ExactParts {
   const int32_t* magnitude;
   const int32_t* exponent;
   const int32_t* sign;
+  const float* value;
 };
 
 struct ExactRule {
@@ -30,12 +32,16 @@ struct ExactRule {
 // Exponent of a zero: below everything, also added to any other.
 inline constexpr int32_t kZeroExponent = -4096;
 
+// Numbers with exponents between these, and zeros, are plain: products are normal in f32, and so is
+// the power of two that brings any of them to F fraction bits.
+inline constexpr int32_t kPlainLow = -45, kPlainHigh = 60;
+
 // acc points to [warps][kMaxAccumulators] registers; n8 is the number of 8-column blocks. A is
 // [warp][16 rows / (L/4)][k][L], B is [n8][2][k][4].
 using FastKernel = void (*)(const float* a, const float* b, int warps, int n8, int k,
                             bool accumulate, uint32_t* const (*acc)[kMaxAccumulators]);
 using ExactKernel = void (*)(const ExactParts& a, const ExactParts& b, const ExactRule& rule,
-                             int warps, int n8, int k, bool accumulate,
+                             bool plain, int warps, int n8, int k, bool accumulate,
                              uint32_t* const (*acc)[kMaxAccumulators]);
 using IntKernel = void (*)(const int32_t* a, const int32_t* b, int warps, int n8, int k,
                            bool accumulate, bool saturate,

@@ -281,7 +281,18 @@ struct PartsBuffer {
   alignas(64) int32_t flat[3][kMaxColumns * kMaxK];
   alignas(64) int32_t a[3][kMaxRows * kMaxK * 4];
   alignas(64) int32_t b[3][kMaxColumns * kMaxK];
+  alignas(64) uint32_t a_value[kMaxRows * kMaxK * 4];
+  alignas(64) uint32_t b_value[kMaxColumns * kMaxK];
 };
+
+bool Plain(const int32_t* exponent, int count) {
+  int32_t odd = 0;
+  for (int i = 0; i < count; i++) {
+    const int32_t x = exponent[i];
+    odd |= static_cast<int32_t>((x < kPlainLow || x > kPlainHigh) && x != kZeroExponent);
+  }
+  return odd == 0;
+}
 
 ExactRule RuleOf(const TileMath& t, bool to_f16) {
   const bool fp8 = ElementBytes(t.a) == 1;
@@ -294,22 +305,31 @@ ExactRule RuleOf(const TileMath& t, bool to_f16) {
           .to_f16 = to_f16};
 }
 
-void RunExact(const TileMath& t, const Codes& codes, bool to_f16,
+void RunExact(const TileMath& t, Codes& codes, bool to_f16,
               uint32_t* const (*acc)[kMaxAccumulators]) {
   const TcKernels& kernels = Kernels();
   const std::vector<Patch> patches = FindSpecials(t, codes, acc);
+  const int a_count = t.warps * 16 * t.k, b_count = t.n * t.k;
   PartsBuffer p;
-  ToParts(t.a, t.negate_a, codes.a, t.warps * 16 * t.k, p.flat[0], p.flat[1], p.flat[2]);
-  for (int i = 0; i < 3; i++) {
-    ExpandA(reinterpret_cast<uint32_t*>(p.flat[i]), t.warps, t.k, kernels.lanes,
-            reinterpret_cast<uint32_t*>(p.a[i]));
-  }
-  ToParts(t.b, t.negate_b, codes.b, t.n * t.k, p.flat[0], p.flat[1], p.flat[2]);
-  for (int i = 0; i < 3; i++) {
+  ToParts(t.b, t.negate_b, codes.b, b_count, p.flat[0], p.flat[1], p.flat[2]);
+  bool plain = patches.empty() && Plain(p.flat[1], b_count);
+  for (int i = 0; i < 3; i++)
     ArrangeB(reinterpret_cast<uint32_t*>(p.flat[i]), t.n, t.k, reinterpret_cast<uint32_t*>(p.b[i]));
+  ToParts(t.a, t.negate_a, codes.a, a_count, p.flat[0], p.flat[1], p.flat[2]);
+  plain = plain && Plain(p.flat[1], a_count);
+  for (int i = 0; i < 3; i++)
+    if (!plain || i == 1)
+      ExpandA(reinterpret_cast<uint32_t*>(p.flat[i]), t.warps, t.k, kernels.lanes,
+              reinterpret_cast<uint32_t*>(p.a[i]));
+  if (plain) {
+    ToF32(t.a, t.negate_a, codes.a, a_count);
+    ToF32(t.b, t.negate_b, codes.b, b_count);
+    ExpandA(codes.a, t.warps, t.k, kernels.lanes, p.a_value);
+    ArrangeB(codes.b, t.n, t.k, p.b_value);
   }
-  kernels.exact({p.a[0], p.a[1], p.a[2]}, {p.b[0], p.b[1], p.b[2]}, RuleOf(t, to_f16), t.warps,
-                t.n / 8, t.k, t.accumulate, acc);
+  kernels.exact({p.a[0], p.a[1], p.a[2], reinterpret_cast<const float*>(p.a_value)},
+                {p.b[0], p.b[1], p.b[2], reinterpret_cast<const float*>(p.b_value)},
+                RuleOf(t, to_f16), plain, t.warps, t.n / 8, t.k, t.accumulate, acc);
   for (const Patch& patch : patches) *patch.cell = patch.value;
 }
 

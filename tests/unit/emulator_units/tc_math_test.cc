@@ -136,7 +136,8 @@ struct Tile {
   }
 };
 
-enum class Kind { kNear, kWide, kCancel, kTiny, kHuge };
+// kApart: C is of another size than the products.
+enum class Kind { kNear, kWide, kCancel, kTiny, kHuge, kApart };
 
 uint32_t Code(Element e, Kind kind, std::mt19937& random) {
   const uint32_t b = random();
@@ -144,6 +145,7 @@ uint32_t Code(Element e, Kind kind, std::mt19937& random) {
   if (b % 19 == 0) v = 0;
   switch (kind) {
     case Kind::kNear:
+    case Kind::kApart:
     case Kind::kCancel: break;
     case Kind::kWide: v = std::ldexp(v, static_cast<int>(random() % 60) - 30); break;
     case Kind::kTiny: v = std::ldexp(v, -60 - static_cast<int>(random() % 20)); break;
@@ -169,7 +171,8 @@ Tile MakeTile(const TileMath& math, Kind kind, uint32_t seed) {
   for (auto& x : t.ca) x = Code(math.a, kind, random);
   for (auto& x : t.cb) x = Code(math.b, kind, random);
   for (auto& x : t.c) {
-    const float v = FloatOf(Code(Element::kTf32, kind, random)) * 1.2345f;
+    float v = FloatOf(Code(Element::kTf32, kind, random)) * 1.2345f;
+    if (kind == Kind::kApart) v = std::ldexp(v, static_cast<int>(random() % 270) - 148);
     x = math.d == Element::kF16 ? F32ToF16(v, {.satfinite = true}) : Bits(v);
     if (random() % 11 == 0) x = 0;
   }
@@ -210,7 +213,8 @@ TEST(TcMath, ExactAgreesWithIntegers) {
                          {Element::kBf16, Element::kBf16, Element::kF32, 8}};
   uint32_t seed = 0;
   for (const Types& ty : types) {
-    for (Kind kind : {Kind::kNear, Kind::kWide, Kind::kCancel, Kind::kTiny, Kind::kHuge}) {
+    for (Kind kind :
+         {Kind::kNear, Kind::kWide, Kind::kCancel, Kind::kTiny, Kind::kHuge, Kind::kApart}) {
       for (bool accumulate : {true, false}) {
         const bool fp8 = ElementBytes(ty.a) == 1;
         const int f = fp8 ? 13 : 25;
@@ -361,6 +365,16 @@ void RunKernels(const TcKernels& kernels, int warps, int n8, int k, bool accumul
     b[1][i] = b[0][i] ? static_cast<int32_t>(random() % 40) - 20 : kZeroExponent;
     b[2][i] = -static_cast<int32_t>(random() % 2);
   }
+  // The same operands as numbers.
+  alignas(64) static float va[64 * 32 * 4], vb[256 * 32];
+  auto numbers = [](const auto& parts, size_t count, float* to) {
+    for (size_t i = 0; i < count; i++)
+      to[i] = parts[0][i] == 0 ? 0
+                               : std::ldexp(static_cast<float>(parts[0][i]), parts[1][i] - 7) *
+                                     static_cast<float>(parts[2][i] < 0 ? -1 : 1);
+  };
+  numbers(a, std::size(va), va);
+  numbers(b, std::size(vb), vb);
   std::vector<uint32_t> cells(4 * 128 * 32);
   uint32_t* acc[4][kMaxAccumulators];
   for (int w = 0; w < 4; w++) {
@@ -374,9 +388,14 @@ void RunKernels(const TcKernels& kernels, int warps, int n8, int k, bool accumul
   fill(false);
   kernels.fast(fa, fb, warps, n8, k, accumulate, acc);
   out->insert(out->end(), cells.begin(), cells.end());
-  fill(false);
-  kernels.exact({a[0], a[1], a[2]}, {b[0], b[1], b[2]}, {11, 2, 0, 25, 23, false}, warps, n8, k,
-                accumulate, acc);
+  std::vector<uint32_t> exact[2];
+  for (bool plain : {false, true}) {
+    fill(false);
+    kernels.exact({a[0], a[1], a[2], va}, {b[0], b[1], b[2], vb}, {11, 2, 0, 25, 23, false}, plain,
+                  warps, n8, k, accumulate, acc);
+    exact[plain] = cells;
+  }
+  EXPECT_EQ(exact[0], exact[1]);
   out->insert(out->end(), cells.begin(), cells.end());
   fill(true);
   kernels.integer(a[0], b[0], warps, n8, k, accumulate, saturate, acc);
