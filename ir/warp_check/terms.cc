@@ -99,7 +99,7 @@ Scalar Terms::Add(const Scalar& a, const Scalar& b, int64_t times) {
 bool Terms::Overgrown(int32_t id) const {
   constexpr size_t kMostAtoms = 16;
   constexpr int kDeepest = 10;
-  constexpr int64_t kLargestCoefficient = int64_t{1} << 40;
+  constexpr int64_t kLargestCoefficient = 1024;
   const Form& all = form(id);
   return all.size() > kMostAtoms || std::any_of(all.begin(), all.end(), [&](const auto& part) {
            return std::abs(part.second) > kLargestCoefficient ||
