@@ -120,13 +120,12 @@ struct DSub {
 struct DMul {
   static ALWAYS uint64_t f(uint64_t a, uint64_t b) { return OutD(Df(a) * Df(b), a, b); }
 };
-struct DDiv {
-  static ALWAYS uint64_t f(uint64_t a, uint64_t b) { return OutD(Df(a) / Df(b), a, b); }
+struct DDiv {  // the first operand's NaN, else the second's
+  static ALWAYS uint64_t f(uint64_t a, uint64_t b) { return OutD(Df(a) / Df(b), b, a); }
 };
-struct DFma {
+struct DFma {  // b's, c's, a's
   static ALWAYS uint64_t f(uint64_t a, uint64_t b, uint64_t c) {
-    uint64_t ab = Nan64(b) ? b : a;
-    return OutD(__builtin_fma(Df(a), Df(b), Df(c)), ab, c);
+    return OutD(__builtin_fma(Df(a), Df(b), Df(c)), a, Nan64(b) ? b : c);
   }
 };
 template <bool kMax>

@@ -59,7 +59,12 @@ uint64_t Combine(AtomOp op, Type t, uint64_t old, uint64_t b, uint64_t c, bool g
         }
         case Type::kF64: {
           double r = DoubleOf(old) + DoubleOf(b);
-          return std::isnan(r) ? kCanonicalNan64 : Bits(r);
+          if (!std::isnan(r)) return Bits(r);
+          // In shared memory an ordinary addition does it, which makes NaN quiet.
+          const uint64_t first = global ? b : old, second = global ? old : b;
+          const uint64_t quiet = global ? 0 : kQuiet64;
+          if (std::isnan(DoubleOf(first))) return first | quiet;
+          return std::isnan(DoubleOf(second)) ? second | quiet : kInvalid64;
         }
         case Type::kF16:
         case Type::kBF16:

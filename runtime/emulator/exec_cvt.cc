@@ -117,7 +117,41 @@ uint64_t IntToFloat(Type d, Type a, uint64_t raw, Round round, bool sat) {
   }
 }
 
+// A NaN as f64: sign and payload are kept, and it becomes quiet. 0: no NaN.
+uint64_t NanAsF64(Type a, uint64_t raw) {
+  uint64_t sign = 0, payload = 0;
+  switch (a) {
+    case Type::kF16: sign = raw >> 15, payload = raw << 42; break;
+    case Type::kBF16: sign = raw >> 15, payload = raw << 45; break;
+    case Type::kF32: sign = raw >> 31, payload = raw << 29; break;
+    default: sign = raw >> 63, payload = raw; break;
+  }
+  if (!std::isnan(FloatValue(a, raw, false))) return 0;
+  return (sign & 1) << 63 | 0x7ff0000000000000ull | kQuiet64 | (payload & (kQuiet64 - 1));
+}
+
+// What an H200 makes of a NaN, where that is not the canonical one. False: it is.
+bool NanToFloat(Type d, Type a, uint64_t raw, uint8_t flags, uint64_t* out) {
+  const uint64_t wide = NanAsF64(a, raw);
+  if (wide == 0 || (flags & kSat)) return false;
+  const bool ftz = flags & kFtz, rounds = flags & kRounds;
+  if (d == Type::kF64) {
+    *out = a == Type::kF64 && !rounds ? raw : ftz ? NanAsF64(a, kCanonicalNan32) : wide;
+    return true;
+  }
+  if (a == Type::kF64 && (d == Type::kF16 || d == Type::kBF16)) {
+    const int kept = d == Type::kF16 ? 10 : 7;
+    *out = wide >> 63 << 15 | (wide << 1 >> (53 - kept) & 0x7fff);
+    return true;
+  }
+  if (d != Type::kF32 || a == Type::kF64 || a == Type::kF16) return false;
+  if (!ftz && (a != Type::kF32 || rounds)) return false;
+  *out = ftz ? kCanonicalNan32 : raw;
+  return true;
+}
+
 uint64_t FloatToFloat(Type d, Type a, uint64_t raw, Round round, uint8_t flags) {
+  if (uint64_t nan = 0; NanToFloat(d, a, raw, flags, &nan)) return nan;
   bool ftz = flags & kFtz, sat = flags & kSat;
   Narrow how{.round = round,
              .satfinite = (flags & kSatfinite) != 0,
@@ -128,7 +162,7 @@ uint64_t FloatToFloat(Type d, Type a, uint64_t raw, Round round, uint8_t flags) 
   if (flags & kRounds) x = RoundToInteger(x, round), how.round = Round::kNearestEven;
   if (sat) x = x > 1 ? 1 : x > 0 ? x : 0;
   switch (d) {
-    case Type::kF64: return std::isnan(x) ? kCanonicalNan64 : Bits(x);
+    case Type::kF64: return Bits(x);
     case Type::kF32: return Bits(F64ToF32(x, how));
     case Type::kF16: return F64ToF16(x, how);
     case Type::kBF16: return F64ToBf16(x, how);

@@ -51,8 +51,18 @@ Step RunRounded(Warp& w, const Inst& i, uint32_t mask) {
     float r = 0, x = in(a[l]), y = in(b[l]);
     if (op == AluOp::kAdd) r = AddF32(x, y, round);
     if (op == AluOp::kSub) r = AddF32(x, std::isnan(y) ? y : -y, round);
-    if (op == AluOp::kMul) r = MulF32(x, y, round);
-    if (op == AluOp::kDiv) r = DivF32(x, y, round);
+    // .ftz looks at the exact result: what rounding lifts to the smallest normal is flushed.
+    const auto lifted = [&](double exact, double limit) {
+      return i.u[2] != 0 && std::abs(r) == 0x1p-126f && std::abs(exact) < limit;
+    };
+    if (op == AluOp::kMul) {
+      r = MulF32(x, y, round);
+      if (lifted(double{x} * y, 0x1p-126)) r = std::copysign(0.0f, r);
+    }
+    if (op == AluOp::kDiv) {
+      r = DivF32(x, y, round);
+      if (lifted(x, 0x1p-126 * std::abs(double{y}))) r = std::copysign(0.0f, r);
+    }
     if (op == AluOp::kFma) r = FmaF32(x, y, in(c[l]), round);
     r = in(r);
     d[l] = i.u[3] ? Saturate(r) : r;
@@ -95,8 +105,13 @@ Step RunUnary(Warp& w, const Inst& i, uint32_t mask) {
   bool packed = t == Type::kF16x2 || t == Type::kBF16x2;
   auto one = [&](uint32_t h) -> uint32_t {
     uint16_t x = static_cast<uint16_t>(h);
-    float r = UnaryF32(op, half ? F16ToF32(x) : Bf16ToF32(x), false, round);
-    return half ? F32ToF16(r) : F32ToBf16(r);
+    const float v = half ? F16ToF32(x) : Bf16ToF32(x);
+    float r = UnaryF32(op, v, ftz, round);
+    // Seen on an H200: the f32 result is cut, not rounded; what is too large becomes infinity; and
+    // an exponent below 2^-23 counts as zero.
+    if (op == Unary::kEx2 && std::abs(v) < 0x1p-23f) r = 1.0f;
+    if (half && r >= 0x1p16f) return 0x7c00u;
+    return half ? F32ToF16(r, {.round = Round::kZero}) : F32ToBf16(r, {.round = Round::kZero});
   };
   ForLanes(mask, [&](int l) {
     uint32_t x = a[l];
@@ -110,7 +125,8 @@ Step RunUnaryF64(Warp& w, const Inst& i, uint32_t mask) {
   bool rcp = static_cast<Unary>(i.u[0]) == Unary::kRcpRounded;
   ForLanes(mask, [&](int l) {
     double r = rcp ? 1.0 / a[l] : std::sqrt(a[l]);
-    d[l] = std::isnan(r) ? DoubleOf(kCanonicalNan64) : r;
+    if (std::isnan(r)) r = DoubleOf(std::isnan(a[l]) ? Bits(a[l]) | kQuiet64 : kInvalid64);
+    d[l] = r;
   });
   return Step::kNext;
 }

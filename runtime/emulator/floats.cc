@@ -164,7 +164,8 @@ uint16_t F32ToBf16(float x, Narrow how) {
 }
 
 uint32_t F32ToTf32(float x, Narrow how) {
-  if (std::isnan(x)) return how.round == Round::kNearestAway ? Bits(x) & 0xffffe000u : 0x7fffe000u;
+  if (std::isnan(x) && how.round != Round::kNearestAway) return 0x7fffe000u;
+  if (std::isnan(x)) return (Bits(x) & 0xffffe000u) - (how.satfinite ? 0x2000 : 0);
   return static_cast<uint32_t>(NarrowTo(Widen(x, how), kTf32, how)) << 13;
 }
 

@@ -28,8 +28,10 @@ struct Narrow {
 
 inline constexpr uint32_t kCanonicalNan32 = 0x7fffffffu;
 inline constexpr uint64_t kCanonicalNan64 = 0x7fffffffffffffffull;
-inline constexpr uint16_t kCanonicalNan16 = 0x7fffu;  // f16 and bf16
-inline constexpr uint8_t kCanonicalNan8 = 0x7fu;      // e4m3 and e5m2
+inline constexpr uint64_t kInvalid64 = 0xfff8000000000000ull;  // of an f64 operation without NaN
+inline constexpr uint64_t kQuiet64 = 1ull << 51;               // makes a NaN quiet
+inline constexpr uint16_t kCanonicalNan16 = 0x7fffu;           // f16 and bf16
+inline constexpr uint8_t kCanonicalNan8 = 0x7fu;               // e4m3 and e5m2
 
 inline uint32_t Bits(float x) { return std::bit_cast<uint32_t>(x); }
 inline uint64_t Bits(double x) { return std::bit_cast<uint64_t>(x); }
@@ -51,7 +53,7 @@ inline double F16ToF64(uint16_t x) { return F16ToF32(x); }
 
 // Narrowing. `how.round` is honoured by all (cvt to 8-bit formats in PTX is always rn.satfinite;
 // to tf32 always rna, rn or rz). A tf32 result is an f32 pattern with 13 low zero bits; a NaN just
-// loses them (rna), or becomes 0x7fffe000.
+// loses them (rna; with .satfinite one more unit, as infinity does), or becomes 0x7fffe000.
 uint16_t F32ToF16(float x, Narrow how = {});
 uint16_t F32ToBf16(float x, Narrow how = {});
 uint32_t F32ToTf32(float x, Narrow how = {.round = Round::kNearestAway});

@@ -39,8 +39,12 @@ struct ChunkLayout {
     const uint32_t chunks = span / 16;
     return m % chunks * 16 + m / chunks * d.lbo + k % 8 * span + k / 8 * d.sbo;
   }
+  // The base offset says in which of its lines of 128 bytes the pattern begins: an H200 takes it
+  // off the line that the permutation is chosen by, and changes no other bit.
   uint32_t Address(uint32_t offset) const {
-    return SwizzleAddress((d.start + offset) & kAddressMask, d.swizzle_bytes);
+    const uint32_t at = (d.start + offset) & kAddressMask;
+    const uint32_t away = d.base_offset << 7;
+    return at ^ SwizzleAddress(at - away, d.swizzle_bytes) ^ (at - away);
   }
 };
 
@@ -182,11 +186,10 @@ bool DecodeDescriptor(uint64_t bits, MatrixDescriptor* out, std::string* error) 
   if (bits & kReserved) {
     return Refuse(error, fmt::format("reserved bits 0x{:x} are set", bits & kReserved));
   }
-  const auto base_offset = static_cast<uint32_t>(bits >> 49 & 7);
-  if (base_offset != 0) {
-    return Refuse(error, fmt::format("base offset is {}: only 0 is supported; align the swizzle "
-                                     "pattern to 1024 bytes",
-                                     base_offset));
+  out->base_offset = static_cast<uint32_t>(bits >> 49 & 7);
+  if (out->base_offset != 0 && bits >> 62 == 0) {
+    return Refuse(error,
+                  fmt::format("base offset is {} although nothing is swizzled", out->base_offset));
   }
   constexpr uint32_t kSpans[4] = {0, 128, 64, 32};
   out->start = static_cast<uint32_t>(bits & 0x3fff) << 4;

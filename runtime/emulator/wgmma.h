@@ -40,8 +40,9 @@ struct MatrixDescriptor {
   uint32_t lbo = 0;    // bytes
   uint32_t sbo = 0;
   uint32_t swizzle_bytes = 0;  // 0, 32, 64, 128
+  uint32_t base_offset = 0;    // lines of 128 bytes
 };
-// Refuses a non-zero base offset and set reserved bits, in words.
+// Refuses set reserved bits, and a base offset without a swizzle, in words.
 bool DecodeDescriptor(uint64_t bits, MatrixDescriptor* out, std::string* error);
 
 // Registers of the four warps; every pointer is at the 32 lanes of one 32-bit register.

@@ -319,6 +319,8 @@ TEST(Wgmma, DescriptorsAreChecked) {
   }
   EXPECT_FALSE(DecodeDescriptor(3ull << 49, &d, &error));
   EXPECT_NE(error.find("base offset is 3"), std::string::npos) << error;
+  ASSERT_TRUE(DecodeDescriptor(3ull << 49 | 1ull << 62, &d, &error)) << error;
+  EXPECT_EQ(d.base_offset, 3u);
 
   Machine m;
   m.cells[0] = 42;
