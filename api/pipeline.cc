@@ -288,6 +288,9 @@ ir::PassStep RolesStep(const Way& way, const Scheduled* scheduled, bool* special
     options.spare_registers = way.spare_registers;
     if (scheduled->persistent && way.spare_registers >= 0)
       options.spare_registers += kRegistersOfTheTileLoop;
+    if (way.schedule && scheduled->of[scheduled->shape()] &&
+        scheduled->of[scheduled->shape()]->apart)
+      options.warpgroups = scheduled->of[scheduled->shape()]->warpgroups;
     TRY(fn, ir::Specialize(fn, options, specialized, cx.diags));
     cx.changes += *specialized ? 2 : 1;
     // Where little runs ahead, CTAs that come and go hide more than one that stays.

@@ -10,6 +10,7 @@
 
 #include "ir/loop_plan.h"
 #include "ir/lower/plan.h"
+#include "ir/pass_tiles.h"
 #include "ir/pipeline_loop.h"
 #include "ir/row_classes.h"
 #include "ir/slice_rows.h"
@@ -66,13 +67,62 @@ std::optional<std::map<int, int>> ComputeRoles(const Graph& graph, const ir::Sch
   std::map<int, int> compute;
   const std::map<std::string, int> roles = RolesByName(schedule);
   for (const GraphOp& op : graph.ops) {
-    if (op.variable_latency) continue;
+    const auto role = roles.find(op.name);
+    if (op.variable_latency || role == roles.end()) continue;
     const int slice = slices == 1 ? 0 : op.slice;
     if (slice < 0) continue;
-    const auto [it, fresh] = compute.try_emplace(roles.at(op.name), slice);
+    const auto [it, fresh] = compute.try_emplace(role->second, slice);
     if (it->second != slice) return std::nullopt;
   }
   return compute;
+}
+
+// The same where roles are as scheduled: numbered by their names, in the order in which they come.
+std::map<int, int> NamedRoles(const Graph& graph, const ir::Schedule& schedule,
+                              std::map<std::string, int>* numbers) {
+  std::map<int, int> compute;
+  const std::map<std::string, int> roles = RolesByName(schedule);
+  for (const GraphOp& op : graph.ops) {
+    const auto role = roles.find(op.name);
+    if (op.variable_latency || role == roles.end()) continue;
+    const std::string& name = schedule.roles[static_cast<size_t>(role->second)].name;
+    compute[role->second] =
+        numbers->try_emplace(name, static_cast<int>(numbers->size())).first->second;
+  }
+  return compute;
+}
+
+// When a value passes from role to role: its store and its first load in the schedule.
+ir::PassTime TimeOfPass(const LoopReport& report, const std::map<int, int>& compute, OpId maker,
+                        OpId reader, int role) {
+  const Graph& graph = report.extraction.graph;
+  std::map<std::string, const ir::ScheduledOp*> scheduled;
+  for (const ir::ScheduledOp& op : report.solution.schedule.ops) scheduled[op.name] = &op;
+  const auto place = [&](int g) -> const ir::ScheduledOp* {
+    const auto it = scheduled.find(graph.ops[static_cast<size_t>(g)].name);
+    return it == scheduled.end() ? nullptr : it->second;
+  };
+  const auto owner = [&](OpId id) {
+    for (size_t g = 0; g < graph.ops.size(); ++g)
+      for (OpId member : report.extraction.origins[g].members())
+        if (member == id) return static_cast<int>(g);
+    return -1;
+  };
+  const int from = owner(maker), to = owner(reader);
+  ir::PassTime time;
+  if (from >= 0 && place(from)) time.put = place(from)->cycle;
+  time.take = to >= 0 && place(to) ? place(to)->cycle : time.put;
+  bool priced = false;
+  for (const GraphEdge& e : graph.edges) {
+    if (e.from != from || !e.HasRoute()) continue;
+    const ir::ScheduledOp *store = place(e.store), *load = place(e.load);
+    const auto there = load ? compute.find(load->role) : compute.end();
+    if (!store || there == compute.end() || there->second != role) continue;
+    time.put = store->cycle;
+    time.take = priced ? std::min(time.take, load->cycle) : load->cycle;
+    priced = true;
+  }
+  return time;
 }
 
 ir::LoopSchedule ToLoopSchedule(const Function& fn, const LoopReport& report,
@@ -86,6 +136,7 @@ ir::LoopSchedule ToLoopSchedule(const Function& fn, const LoopReport& report,
   const std::map<std::string, int> roles = RolesByName(schedule);
   for (size_t g = 0; g < graph.ops.size(); ++g) {
     const std::string& name = graph.ops[g].name;
+    if (roles.count(name) == 0) continue;  // a route that is not taken
     const auto role = compute.find(roles.at(name));
     for (OpId id : report.extraction.origins[g].members()) {
       if (ir::IsReplicated(fn, fn.ops[id])) continue;
@@ -111,7 +162,8 @@ ir::LoopSchedule ToLoopSchedule(const Function& fn, const LoopReport& report,
 
 }  // namespace
 
-std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Target& target) {
+std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Target& target,
+                                  bool crossing) {
   CutProgram c;
   c.fn = fn;
   c.schedule.slices = slices;
@@ -123,11 +175,12 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
     LoopReport report;
     report.at = c.fn.ops[loop].at;
     DiagSink attempt;
-    Result<Extraction> extraction = ExtractLoop(c.fn, loop, target, 1, attempt);
+    Result<Extraction> extraction =
+        ExtractLoop(c.fn, loop, target, ExtractOptions{1, crossing}, attempt);
     if (extraction.ok()) {
       report.extraction = std::move(*extraction);
       Graph& graph = report.extraction.graph;
-      ShapeForLowering(graph, c.schedule.warpgroups);
+      ShapeForLowering(graph, c.schedule.warpgroups, crossing);
       if (!c.schedule.loops.empty())
         graph.name += fmt::format(".loop{}", c.schedule.loops.size() + 1);
     } else {
@@ -173,6 +226,7 @@ bool ApplySchedules(CutProgram& c) {
   const std::vector<OpId> loops = InnermostLoops(c.fn);
   const bool sliced = c.schedule.slices > 1;
   int64_t tokens = 0;
+  std::map<std::string, int> numbers;  // of roles that are as scheduled
   for (size_t i = 0; i < loops.size(); ++i) {
     LoopReport& report = c.schedule.loops[i];
     if (!report.applied) continue;
@@ -182,12 +236,21 @@ bool ApplySchedules(CutProgram& c) {
       return sliced;
     };
     const auto compute =
-        ComputeRoles(report.extraction.graph, report.solution.schedule, c.schedule.slices);
+        c.schedule.apart
+            ? NamedRoles(report.extraction.graph, report.solution.schedule, &numbers)
+            : ComputeRoles(report.extraction.graph, report.solution.schedule, c.schedule.slices);
     if (!compute) {
       refuse("one role runs ops of several row slices");
       return false;
     }
-    const ir::LoopSchedule schedule = ToLoopSchedule(c.fn, report, *compute, c.schedule.slices);
+    ir::LoopSchedule schedule = ToLoopSchedule(c.fn, report, *compute, c.schedule.slices);
+    if (c.schedule.apart)
+      ir::PassInLoop(
+          c.fn, loops[i], schedule,
+          [&](OpId maker, OpId reader, int role) {
+            return TimeOfPass(report, *compute, maker, reader, role);
+          },
+          &tokens);
     std::string why;
     const std::optional<ir::LoopPlan> plan = PlanLoop(c.fn, loops[i], schedule, &why);
     if (!plan) {
@@ -199,6 +262,16 @@ bool ApplySchedules(CutProgram& c) {
         refuse("it reads across turns in a way the lowering does not know"))
       return false;
   }
+  if (c.schedule.apart) {
+    c.schedule.roles = std::max(1, static_cast<int>(numbers.size()));
+    std::string why;
+    if (ir::PassTiles(c.fn, &tokens, &why)) return true;
+    for (LoopReport& report : c.schedule.loops) {
+      report.applied = false;
+      report.notes.push_back(why);
+    }
+    return false;
+  }
   if (!sliced) return true;
   // What writes belongs to the role of its slice.
   for (OpId id : ir::OpsInOrder(c.fn)) {
@@ -208,7 +281,20 @@ bool ApplySchedules(CutProgram& c) {
   return true;
 }
 
-void ShapeForLowering(Graph& graph, int warpgroups) {
+bool HasRoleForEachSlice(const CutProgram& c) {
+  for (const LoopReport& report : c.schedule.loops) {
+    if (!report.applied) continue;
+    const auto compute =
+        ComputeRoles(report.extraction.graph, report.solution.schedule, c.schedule.slices);
+    std::set<int> seen;
+    if (!compute) return false;
+    for (const auto& [role, slice] : *compute)
+      if (!seen.insert(slice).second) return false;
+  }
+  return true;
+}
+
+void ShapeForLowering(Graph& graph, int warpgroups, bool crossing) {
   for (GraphOp& op : graph.ops) {
     if (op.variable_latency) continue;
     const int64_t issue = CeilDiv(op.issue, warpgroups);
@@ -222,7 +308,7 @@ void ShapeForLowering(Graph& graph, int warpgroups) {
                   &to = graph.ops[static_cast<size_t>(e.to)];
     if (from.variable_latency || to.variable_latency) continue;
     if (!from.async) e.delay = std::min(e.delay, std::max<int64_t>(from.latency, 0));
-    if (from.slice == to.slice) e.crossable = false;
+    if (!crossing && from.slice == to.slice) e.crossable = false;
   }
 }
 

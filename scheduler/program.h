@@ -43,6 +43,8 @@ struct ProgramSchedule {
   int slices = 1;
   int warpgroups = 1;  // of each compute role
   int roles = 1;       // compute roles
+  // Roles are as a file has them, and hand tiles to each other; else there is one for each slice.
+  bool apart = false;
   std::vector<LoopReport> loops;
 };
 
@@ -71,7 +73,7 @@ Result<ProgramSchedule> ScheduleProgramFrom(ir::Function& fn, const ProgramOptio
 std::string ToText(const ProgramSchedule& schedule);
 
 // The graph of a role of several warpgroups: every op takes the warps of all of them, a thread
-// holds and issues its share. Registers stay in their role.
-void ShapeForLowering(Graph& graph, int warpgroups);
+// holds and issues its share. Registers stay in their role, unless they may cross.
+void ShapeForLowering(Graph& graph, int warpgroups, bool crossing = false);
 
 }  // namespace tilec::scheduler

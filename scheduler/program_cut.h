@@ -20,7 +20,9 @@ struct CutProgram {
 // nullopt: the slices would share what each can only compute for itself. Loops that are no
 // scheduling problem carry a note that says why. The graph of the first loop has the kernel's name,
 // that of loop N `NAME.loopN`.
-std::optional<CutProgram> CutRows(const ir::Function& fn, int slices, const ir::Target& target);
+// `crossing`: values may pass between compute roles (scheduler/crossing.h).
+std::optional<CutProgram> CutRows(const ir::Function& fn, int slices, const ir::Target& target,
+                                  bool crossing = false);
 
 // The same with its loops solved (`applied`) as far as they can be, and not yet rewritten.
 std::optional<CutProgram> SolveCut(const ir::Function& fn, int slices,
@@ -30,5 +32,8 @@ std::optional<CutProgram> SolveCut(const ir::Function& fn, int slices,
 // fit its slices; the report of the loop to blame is no longer `applied` and its last note says
 // why.
 bool ApplySchedules(CutProgram& cut);
+
+// Is each slice one compute role, in all loops whose report says `applied`?
+bool HasRoleForEachSlice(const CutProgram& cut);
 
 }  // namespace tilec::scheduler

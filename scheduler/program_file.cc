@@ -111,42 +111,32 @@ Result<> NoSuchLoop(CutProgram& cut, const Section& section, DiagSink& diags) {
                              : fmt::format("did you mean `{}`?", near));
 }
 
-// Each slice is one compute role: the roles of the file must be that, op by op.
-Result<> CheckRoles(const CutProgram& cut, const LoopReport& loop, const Section& section,
-                    DiagSink& diags) {
-  const ir::Schedule& schedule = section.schedule;
-  std::map<int, std::string> first_of_slice, first_of_role;
-  std::map<int, int> role_of, slice_of;
-  for (const GraphOp& op : loop.extraction.graph.ops) {
-    const int slice = cut.schedule.slices == 1 ? 0 : op.slice;
-    if (op.variable_latency || slice < 0) continue;
-    const auto at = std::find_if(schedule.ops.begin(), schedule.ops.end(),
-                                 [&](const ir::ScheduledOp& s) { return s.name == op.name; });
-    const auto [role, fresh_slice] = role_of.try_emplace(slice, at->role);
-    const auto [mine, fresh_role] = slice_of.try_emplace(at->role, slice);
-    const auto refuse = [&](const std::string& other, const char* what) {
-      return diags
-          .Report(kScheduleNotObeyed, section.at, section.name,
-                  fmt::format("`{}` and `{}` {}", other, op.name, what))
-          .Label(loop.at, "the loop")
-          .Help("give the ops of each row slice one role of their own");
-    };
-    if (role->second != at->role)
-      return refuse(first_of_slice[slice],
-                    "are of one row slice, and values do not pass between compute roles");
-    if (mine->second != slice)
-      return refuse(first_of_role[at->role],
-                    "are of two row slices, and a compute role works on one");
-    if (fresh_slice) first_of_slice[slice] = op.name;
-    if (fresh_role) first_of_role[at->role] = op.name;
-  }
-  return Done();
+// Does the file give an op and one that reads its registers to different roles?
+bool PassesTiles(const LoopReport& loop, const Section& section) {
+  const Graph& graph = loop.extraction.graph;
+  std::map<std::string, int> roles;
+  for (const ir::ScheduledOp& op : section.schedule.ops) roles[op.name] = op.role;
+  return std::any_of(graph.edges.begin(), graph.edges.end(), [&](const GraphEdge& e) {
+    const GraphOp &from = graph.ops[static_cast<size_t>(e.from)],
+                  &to = graph.ops[static_cast<size_t>(e.to)];
+    const auto a = roles.find(from.name), b = roles.find(to.name);
+    return !from.variable_latency && !to.variable_latency && e.kind == EdgeKind::kRegister &&
+           a != roles.end() && b != roles.end() && a->second != b->second;
+  });
 }
 
 Result<CutProgram> LoadCut(const ir::Function& fn, const ProgramOptions& options,
                            const ScheduleFile& file, DiagSink& diags) {
   TRY(std::vector<Section> sections, SplitSections(file, diags));
   TRY(CutProgram cut, BestCut(fn, options, sections, diags));
+  // Only then the graphs have the stores and loads between roles.
+  const bool crossing = std::any_of(sections.begin(), sections.end(), [&](const Section& section) {
+    const LoopReport* loop = LoopOf(cut, section.name);
+    return loop != nullptr && PassesTiles(*loop, section);
+  });
+  if (crossing)
+    if (std::optional<CutProgram> other = CutRows(fn, cut.schedule.slices, *options.target, true))
+      cut = std::move(*other);
   for (const Section& section : sections) {
     LoopReport* loop = LoopOf(cut, section.name);
     if (loop == nullptr) {
@@ -156,10 +146,10 @@ Result<CutProgram> LoadCut(const ir::Function& fn, const ProgramOptions& options
     const Graph& graph = loop->extraction.graph;
     TRY(loop->solution.schedule, LoadSchedule(graph, section.text, file.file, diags));
     loop->solution.report = Check(graph, loop->solution.schedule);
-    TRY_VOID(CheckRoles(cut, *loop, section, diags));
     loop->applied = true;
     cut.ii += loop->solution.schedule.ii;
   }
+  cut.schedule.apart = !HasRoleForEachSlice(cut);
   for (LoopReport& loop : cut.schedule.loops)
     if (!loop.applied && loop.extracted())
       loop.notes.push_back(

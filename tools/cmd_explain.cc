@@ -202,8 +202,8 @@ class Command {
     e.notes = std::move(notes);
     if (o_.role_crossing)
       e.notes.push_back(
-          {"the lowering hands no registers from role to role: what crosses here in "
-           "shared memory is priced, not emitted",
+          {"the solver crosses roles only when asked: what crosses here is emitted for a schedule "
+           "from a file",
            {}});
     AddAnswers(best.candidate->graph, best.solution, &e);
     return e;

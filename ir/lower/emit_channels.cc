@@ -52,7 +52,7 @@ void Emitter::PlanRings() {
 void Emitter::PlanTokens() {
   for (OpId id : OpsInOrder(in_)) {
     const Op& op = in_.ops[id];
-    if (op.kind == OpKind::kFor) continue;
+    if (op.kind == OpKind::kFor || PutsTile(op) || TakesTile(op)) continue;
     const int role = static_cast<int>(op.i("role"));
     if (op.attr("signal"))
       for (int64_t token : op.ints("signal")) tokens_[token].from = role;
@@ -72,7 +72,7 @@ ValueId Emitter::TokenSlot(const Token& token) {
 
 // Each warp of the role passes the token on once it has come here.
 void Emitter::Signal(const Op& op) {
-  if (!op.attr("signal")) return;
+  if (!op.attr("signal") || PutsTile(op)) return;
   for (int64_t id : op.ints("signal")) {
     const Token& token = tokens_.at(id);
     if (token.from != role_) continue;
@@ -89,7 +89,7 @@ void Emitter::Signal(const Op& op) {
 }
 
 void Emitter::Await(const Op& op) {
-  if (!op.attr("await")) return;
+  if (!op.attr("await") || TakesTile(op)) return;
   for (int64_t id : op.ints("await")) {
     const Token& token = tokens_.at(id);
     if (token.to != role_) continue;
@@ -127,12 +127,17 @@ void Emitter::BeginRole() {
   for (auto& [id, token] : tokens_)
     if (part_ == Part::kCompute && (token.to == role_ || token.from == role_))
       token.counter = counter();
+  for (auto& [id, pass] : passes_)
+    if (part_ == Part::kCompute && (pass.to == role_ || pass.from == role_))
+      pass.ring.counter = counter();
 }
 
 // Reads the channel's counter, waits for the slot to be ready for this side, and returns the slot
 // (invalid for one-slot rings).
 ValueId Emitter::NextSlot(size_t channel, bool producer) {
-  Ring& ring = rings_[channel];
+  return NextSlot(rings_[channel], producer);
+}
+ValueId Emitter::NextSlot(const Ring& ring, bool producer) {
   const Type i32 = Type::Scalar(DType::kI32);
   const ValueId count = b_.Value(OpKind::kCounterRead, {ring.counter}, i32);
   ValueId slot, turn = count;

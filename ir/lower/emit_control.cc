@@ -12,6 +12,7 @@ namespace tilec::ir {
 
 namespace {
 constexpr int64_t kRegisters = 65536;          // 32-bit registers of an SM (hopper.md §12)
+constexpr int kMostWarps = 32;                 // of a CTA
 constexpr int kDeepest = 8;                    // ring
 constexpr int64_t kSequentialRegisters = 232;  // of tiles, where a thread may have 255
 }  // namespace
@@ -20,7 +21,7 @@ Emitter::Emitter(const Function& in, const SequentialOptions& options, int depth
     : in_(in),
       options_(options),
       diags_(diags),
-      plan_(MakePlan(in, depth > 0 && ComputeRolesOf(in) > 1 ? 1 : 0)),
+      plan_(MakePlan(in, depth > 0 && ComputeRolesOf(in) > 1 ? options.warpgroups : 0)),
       positions_(in),
       b_(out_, out_.body),
       depth_(depth) {
@@ -48,6 +49,9 @@ Result<Function> Emitter::Run() {
   // The load role is one warp, but registers are dealt out by warpgroups: it gets a whole one, so
   // that the compute roles can take what it leaves (24 + 2·240 of 3·168, 32 + 3·160 of 4·128).
   out_.launch.warps = compute_warps + (specialized() ? 4 : 0);
+  if (out_.launch.warps > kMostWarps)
+    return diags_.Report(lower_diag::kTooManyWarps, Span{}, in_.name, out_.launch.warps, kMostWarps)
+        .Help("give the ops fewer roles");
   for (const Param& p : in_.params) {
     Param copy = p;
     Bind(p.value, out_.AddParam(std::move(copy), in_.type(p.value)));
@@ -107,6 +111,11 @@ Result<Function> Emitter::Run() {
     out_.ops[out_.values[token.mbar].def].set("offset", top);
     top += 8 * kTokenDepth;
   }
+  for (const auto& [id, pass] : passes_)
+    for (ValueId mbar : {pass.ring.full, pass.ring.empty}) {
+      out_.ops[out_.values[mbar].def].set("offset", top);
+      top += 8 * pass.ring.depth;
+    }
   out_.launch.smem_bytes = top;
   if (top > options_.smem_limit_bytes)
     return diags_
@@ -229,7 +238,14 @@ Result<> Emitter::Op_(OpId id) {
              b_.Value(OpKind::kWarpIota, {Scalar(op.operands[0])}, WarpType(op.results[0])));
       return Done();
     case OpKind::kBroadcast: Broadcast_(op); return Done();
-    case OpKind::kReshape: Bind(op.results[0], Tile(op.operands[0])); return Done();
+    case OpKind::kReshape:
+      if (part_ == Part::kCompute && PutsTile(op))
+        Put(op);
+      else if (part_ == Part::kCompute && TakesTile(op))
+        Take(op);
+      else
+        Bind(op.results[0], Tile(op.operands[0]));
+      return Done();
     case OpKind::kTranspose: Transpose_(op); return Done();
     case OpKind::kReduce:
     case OpKind::kArgReduce: return Reduce_(op);

@@ -41,6 +41,7 @@ void Emitter::PlanBuffers() {
   if (specialized()) {
     PlanRings();
     PlanTokens();
+    PlanPasses();
   }
   bool any_tma = false, any_zero = false;
   auto tile_type = [&](ValueId v, const SmemLayout& smem, bool transposed = false) {
@@ -137,6 +138,9 @@ void Emitter::PlanBuffers() {
     }
     for (const auto& [id, token] : tokens_)
       inner.Add(OpKind::kMbarInit, {token.mbar}, {}, {{"count", int64_t{WarpsPerRole()}}});
+    for (const auto& [id, pass] : passes_)
+      for (ValueId mbar : {pass.ring.full, pass.ring.empty})
+        inner.Add(OpKind::kMbarInit, {mbar}, {}, {{"count", int64_t{WarpsPerRole()}}});
     inner.Add(OpKind::kFenceMbarInit, {}, {});
     inner.Yield({});
   }

@@ -1,7 +1,8 @@
 // The emitting half of the sequential lowering: walks the tile function once, in program order, and
 // appends warp ops. Internal to ir/lower; its parts are emit_control.cc (structure, scalars),
 // emit_tiles.cc (elementwise, shapes, reductions, layout changes), emit_memory.cc (global memory,
-// TMA, staging), emit_slices.cc (what leads to a store, by slices) and emit_dot.cc (products).
+// TMA, staging), emit_slices.cc (what leads to a store, by slices), emit_passes.cc (tiles from role
+// to role) and emit_dot.cc (products).
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -58,6 +59,14 @@ class Emitter {
     ValueId counter;  // of the role being emitted
   };
   ValueId TokenSlot(const Token& token);
+  // Tiles that pass from one compute role to another: a ring that the threads of both fill and
+  // empty.
+  struct Pass {
+    int from = 0, to = 0;
+    OpId put;  // one of its ops
+    Ring ring;
+    ValueId buffer;
+  };
 
   static constexpr int64_t kBoxRows = 256;  // the most that a tensor map's box has
 
@@ -98,6 +107,17 @@ class Emitter {
   // emit_channels.cc
   void PlanRings();
   void PlanTokens();
+  ValueId NextSlot(const Ring& ring, bool producer);
+
+  // emit_passes.cc
+  void FindPasses();
+  void PlanPasses();
+  void CountPasses(BlockId block, std::map<int64_t, int64_t>& waiting);
+  void Arrive(ValueId mbar, ValueId slot);
+  void Put(const Op& op);
+  void Take(const Op& op);
+
+  // emit_channels.cc
   void Signal(const Op& op);
   void Await(const Op& op);
   int WarpsPerRole() const { return 4 * plan_.warpgroups; }
@@ -251,6 +271,7 @@ class Emitter {
   bool registers_full_ = false;
   std::vector<RoleNeeds> needs_;  // by compute role
   std::map<int64_t, Token> tokens_;
+  std::map<int64_t, Pass> passes_;  // by token
   std::optional<ChannelSet> channels_;
   std::vector<Ring> rings_;
   std::map<OpId, std::pair<size_t, size_t>> site_of_;  // (channel, site) by load

@@ -35,6 +35,7 @@ class Closure {
     if (op.attr("role") != nullptr && op.i("role") != role_) sound_ = false;
     if (op.block.valid() && fn_.blocks[op.block].parent.valid())
       NeedStructure(fn_.blocks[op.block].parent);
+    if (TakesTile(op)) return;  // it comes through shared memory
     for (ValueId v : op.operands) Need(v);
   }
 

@@ -18,6 +18,17 @@ struct RoleNeeds {
   std::set<ValueId> values;
 };
 
+// A tile passes between compute roles by two reshapes that change no shape, in the role that makes
+// it and in the one that reads it: the first has the mark `signal` of a token, the second reads the
+// first and has the token's mark `await`. In the order of the program it is one value; the lowering
+// puts it into a ring of shared memory and takes it out.
+inline bool PutsTile(const Op& op) {
+  return op.kind == OpKind::kReshape && op.attr("signal") != nullptr;
+}
+inline bool TakesTile(const Op& op) {
+  return op.kind == OpKind::kReshape && op.attr("await") != nullptr;
+}
+
 // 1 + the largest mark `role`.
 int ComputeRolesOf(const Function& fn);
 

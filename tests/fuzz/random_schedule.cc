@@ -8,7 +8,9 @@
 #include "ir/row_classes.h"
 #include "scheduler/check.h"
 #include "scheduler/program_cut.h"
+#include "scheduler/routes.h"
 #include "scheduler/scheduler.h"
+#include "tests/fuzz/random_roles.h"
 #include "tests/fuzz/tile_expr.h"
 
 namespace tilec::fuzz {
@@ -29,6 +31,12 @@ class Shaker {
     for (size_t v = 0; v < graph.ops.size(); ++v)
       for (size_t i = 0; i < s_.ops.size(); ++i)
         if (s_.ops[i].name == graph.ops[v].name) place_[v] = i;
+  }
+
+  // Its roles are as they are.
+  ir::Schedule Shaken() {
+    for (int i = 0; i < kMoves; ++i) Move();
+    return s_;
   }
 
   std::optional<ir::Schedule> Run() {
@@ -141,11 +149,11 @@ class Shaker {
 }  // namespace
 
 std::string RandomSchedules(const ir::Function& fn, int slices, const ir::Target& target,
-                            uint64_t seed) {
+                            uint64_t seed, bool crossing) {
   Rng rng(seed * 31 + 17);
   const std::vector<int> choices = ir::RowClasses(fn).Choices();
   if (std::find(choices.begin(), choices.end(), slices) == choices.end()) return "";
-  std::optional<scheduler::CutProgram> cut = scheduler::CutRows(fn, slices, target);
+  std::optional<scheduler::CutProgram> cut = scheduler::CutRows(fn, slices, target, crossing);
   if (!cut) return "";
   scheduler::SolveOptions quick;  // any answer will do
   quick.resource_limit = 200'000;
@@ -154,11 +162,23 @@ std::string RandomSchedules(const ir::Function& fn, int slices, const ir::Target
   std::string text;
   for (const scheduler::LoopReport& loop : cut->schedule.loops) {
     if (!loop.extracted()) continue;
+    const Graph& graph = loop.extraction.graph;
+    if (crossing) {
+      std::optional<ir::Schedule> apart = WithRandomRoles(graph, rng);
+      if (!apart) return "";
+      // Moves are judged on the graph as these roles make it, where routes are ops and edges.
+      const uint64_t hash = apart->graph_hash;
+      const Graph plain = scheduler::RoutedBy(graph, *apart);
+      *apart = Shaker(plain, std::move(*apart), slices, rng).Shaken();
+      apart->graph_hash = hash;
+      if (!scheduler::Check(graph, *apart).violations.empty()) return "";
+      text += ir::ToText(*apart);
+      continue;
+    }
     DiagSink attempt;
-    Result<scheduler::Solution> first = scheduler::Solve(loop.extraction.graph, quick, attempt);
+    Result<scheduler::Solution> first = scheduler::Solve(graph, quick, attempt);
     if (!first.ok()) return "";
-    const auto shaken =
-        Shaker(loop.extraction.graph, std::move(first->schedule), slices, rng).Run();
+    const auto shaken = Shaker(graph, std::move(first->schedule), slices, rng).Run();
     if (!shaken) return "";
     text += ir::ToText(*shaken);
   }

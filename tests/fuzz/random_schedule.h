@@ -13,7 +13,8 @@
 namespace tilec::fuzz {
 
 // For the loops of a cleaned-up tile function, its rows cut into `slices`. "": there is none.
+// `crossing`: ops are divided among compute roles at random, and tiles pass between them.
 std::string RandomSchedules(const ir::Function& fn, int slices, const ir::Target& target,
-                            uint64_t seed);
+                            uint64_t seed, bool crossing = false);
 
 }  // namespace tilec::fuzz
