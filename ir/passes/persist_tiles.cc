@@ -41,10 +41,6 @@ class Persist {
     const BlockId body = fn_.ops[grid_].regions[0];
     if (!HasProductLoop(body, false))
       return Obstacle{"it has no loop of products, whose loads would run ahead", fn_.ops[grid_].at};
-    // The copies of several stores are awaited together; which of those waits a program can do
-    // without is not explained yet (docs/lowering.md), so nobody relies on them.
-    if (Stores(body) > 1)
-      return Obstacle{"it stores more than one tile at a time", fn_.ops[grid_].at};
     for (OpId id : fn_.blocks[body].ops)
       for (ValueId arg : fn_.blocks[body].args)
         if (const OpId loop = Uneven(id, arg); loop.valid())
@@ -67,15 +63,6 @@ class Persist {
         if (HasProductLoop(region, in_loop || op.kind == OpKind::kFor)) return true;
     }
     return false;
-  }
-
-  int Stores(BlockId block) const {
-    int stores = 0;
-    for (OpId id : fn_.blocks[block].ops) {
-      stores += fn_.ops[id].kind == OpKind::kStore;
-      for (BlockId region : fn_.ops[id].regions) stores += Stores(region);
-    }
-    return stores;
   }
 
   bool DependsOn(ValueId v, ValueId arg, int depth = 0) const {

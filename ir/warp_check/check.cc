@@ -75,8 +75,13 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
     }
     if (machine.forget && walked != Walked::kProved) {
       machine.forget = false;
+      machine.ForgetUses();  // some were of branches that exclude each other
       machine.ForgetFinding();
       *stats = {};
+      continue;
+    }
+    if (walked == Walked::kProved && !machine.none_fits && machine.LeftOut()) {
+      machine.none_fits = true;
       continue;
     }
     stats->uses = machine.uses();

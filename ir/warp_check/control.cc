@@ -105,15 +105,55 @@ bool Machine::Inner(int32_t form) const {
   return inner_[form] = inner;
 }
 
+bool Machine::IsSize(int32_t form) const {
+  const Form& parts = terms_.form(form);
+  return std::all_of(parts.begin(), parts.end(), [&](const auto& part) {
+    const Atom& a = terms_.atom(part.first);
+    switch (a.kind) {
+      case Atom::Kind::kParam: {
+        const Param* p = fn_.param(ValueId(static_cast<int32_t>(a.tag)));
+        return p != nullptr && p->kind == ParamKind::kDim;
+      }
+      case Atom::Kind::kOp: {
+        const auto kind = static_cast<OpKind>(a.tag / 64);
+        const bool small = kind == OpKind::kProgramId || kind == OpKind::kDiv ||
+                           kind == OpKind::kMod || kind == OpKind::kMin || kind == OpKind::kMax;
+        return small && std::all_of(a.args.begin(), a.args.end(),
+                                    [&](const Scalar& s) { return IsSize(s.form); });
+      }
+      case Atom::Kind::kTrips:
+      case Atom::Kind::kFrame: return IsSize(a.args[0].form);
+      case Atom::Kind::kPrivate: return false;
+    }
+    return false;
+  });
+}
+
 int64_t Machine::LowEnd(int32_t form) const {
   const auto it = step_of_.find(Shape(form));
   return it == step_of_.end() ? 0 : it->second * (Inner(form) ? kLowInnerTurns : kLowTurns);
+}
+
+bool Machine::LeftOut() const {
+  return std::any_of(far_off_.begin(), far_off_.end(), [&](OpId id) {
+    return std::any_of(fn_.ops[id].regions.begin(), fn_.ops[id].regions.end(), [&](BlockId b) {
+      const std::vector<OpId>& ops = fn_.blocks[b].ops;
+      const auto first = std::find_if(ops.begin(), ops.end(), [&](OpId op) {
+        return p_.matters[static_cast<size_t>(op.index)] && fn_.ops[op].kind != OpKind::kYield;
+      });
+      return first != ops.end() && !uses_[static_cast<size_t>(first->index)].reached;
+    });
+  });
 }
 
 // ---- decisions -------------------------------------------------------------------------------
 
 int Machine::Positive(const Scalar& v) {
   if (v.constant()) return v.add > 0;
+  if (std::abs(v.add) >= kFarOff && IsSize(v.form)) {
+    asked_far_off_ = true;
+    return (v.add > 0) != none_fits;
+  }
   Form form = terms_.form(v.form);
   int64_t divisor = 0, frames = 0, frame = -1;
   for (const auto& [atom, c] : form) {
@@ -155,6 +195,11 @@ int Machine::Positive(const Scalar& v) {
       break;
     }
   }
+  for (const Answered& a : me().answered) {
+    if (a.form != key.form) continue;
+    if (a.yes && a.threshold >= threshold) return flip ? 0 : 1;
+    if (!a.yes && a.threshold <= threshold) return flip ? 1 : 0;
+  }
   const auto it = s_->known.find(key.form);
   if (it != s_->known.end()) {
     if (it->second.lo > threshold) return flip ? 0 : 1;
@@ -167,7 +212,8 @@ int Machine::Positive(const Scalar& v) {
 }
 
 void Machine::Answer(State& state, int role, bool yes) const {
-  const Role& r = state.roles[static_cast<size_t>(role)];
+  Role& r = state.roles[static_cast<size_t>(role)];
+  r.answered.push_back({r.question_form, r.question_threshold, yes});
   Bounds& b = state.known[r.question_form];
   if (yes)
     b.lo = std::max(b.lo, r.question_threshold + 1);
@@ -279,7 +325,9 @@ Step Machine::Enter(OpId id) {
       return Step::kDone;
     }
     case OpKind::kIf: {
+      asked_far_off_ = false;
       const int yes = forget && p_.lonely.count(id) ? Either(id) : Decide(Get(op.operands[0]));
+      if (asked_far_off_) far_off_.insert(id);
       if (yes < 0) return Step::kAsks;
       ++me().frames.back().next;
       Push(id, yes ? 0 : 1, who);

@@ -275,17 +275,22 @@ std::string Machine::Key(State& state) {
       it = state.known.erase(it);
       continue;
     }
-    const int64_t shift = name.Shift(it->first);
-    auto near = [&](int64_t v, int64_t none) {
-      if (v == none) return v;
-      v += shift;
-      bool framed = false;
-      for (const auto& [atom, c] : terms_.form(it->first))
-        framed = framed || terms_.atom(atom).kind == Atom::Kind::kFrame;
-      return framed ? std::max(v, -4 * p_.max_step) : v;
-    };
-    known.emplace_back(name.OfForm(it->first), near(it->second.lo, INT64_MIN),
-                       near(it->second.hi, INT64_MAX));
+    const Form& form = terms_.form(it->first);
+    const bool framed = std::any_of(form.begin(), form.end(), [&](const auto& part) {
+      return terms_.atom(part.first).kind == Atom::Kind::kFrame;
+    });
+    const int64_t shift = name.Shift(it->first), old = -4 * p_.max_step - shift;
+    Bounds& b = it->second;
+    // Of long past questions less is remembered than was answered: whoever still asks may hear
+    // either. (A bound that counts as another one in the key alone would hide what differs.)
+    if (framed && b.lo < old) b.lo = INT64_MIN;
+    if (framed && b.hi < old) b.hi = old;
+    if (b.lo == INT64_MIN && b.hi == INT64_MAX) {
+      it = state.known.erase(it);
+      continue;
+    }
+    known.emplace_back(name.OfForm(it->first), b.lo == INT64_MIN ? b.lo : b.lo + shift,
+                       b.hi == INT64_MAX ? b.hi : b.hi + shift);
     ++it;
   }
   std::sort(known.begin(), known.end());
@@ -332,6 +337,8 @@ std::string Machine::Key(State& state) {
     const Role& r = state.roles[i];
     out(r.started), out(r.ended);
     if (r.ended || !r.started) continue;
+    for (const Answered& a : r.answered)
+      out(-9), out(name.OfForm(a.form)), out(a.threshold + name.Shift(a.form)), out(a.yes);
     for (const Frame& f : r.frames) {
       out(f.block.index), out(f.next);
       if (f.op.valid() && fn_.ops[f.op].kind == OpKind::kFor) {

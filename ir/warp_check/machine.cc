@@ -85,6 +85,7 @@ bool Machine::Settle(State& state) {
       while (!state.roles[i].ended) {
         state.roles[i].undecided = false;
         const Step step = StepRole();
+        if (step != Step::kAsks) state.roles[i].answered.clear();
         if (step == Step::kFailed) return false;
         if (step == Step::kBlocked || step == Step::kAsks) break;
         if (step == Step::kEnded) state.roles[i].ended = true;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ inline constexpr int64_t kLowTurns = 3, kLowInnerTurns = 1;
 inline constexpr int64_t kLookBack = 2;
 // Carried scalars beyond this are no slots or phases; their numbers are forgotten.
 inline constexpr int64_t kLargestCarried = 256;
+// Indices are of 32 bits, so code asks whether positions fit: comparisons of sizes and positions
+// with a number as large as this hold all together, or none of them does.
+inline constexpr int64_t kFarOff = int64_t{1} << 30;
 // Trip counts up to this are walked as they are.
 inline constexpr int64_t kShortLoop = 32;
 
@@ -63,12 +67,16 @@ class Machine {
   std::string Key(State& state);  // key.cc: equal keys have equal futures
   const std::optional<Finding>& finding() const { return finding_; }
   void ForgetFinding() { finding_.reset(); }
+  void ForgetUses() { uses_.assign(uses_.size(), {}); }
   int64_t ops() const { return ops_; }
   const std::vector<WarpOpUse>& uses() const { return uses_; }
   int64_t ops_limit = INT64_MAX;
   // Branches that one role alone takes may go either way each time: nothing is remembered of them.
   // That makes fewer moments; a program that is right only if they agree is walked again without.
   bool forget = false;
+  // No comparison with what is far off holds. Walked only if code was left out otherwise.
+  bool none_fits = false;
+  bool LeftOut() const;                 // a branch that such a comparison shut
   std::vector<Event>* trace = nullptr;  // given: every op is executed and remembered
   // Steps of loops over lengths of one shape turned out larger than assumed: walk again.
   bool learned = false;
@@ -109,6 +117,7 @@ class Machine {
   int Decide(const Scalar& condition);
   const std::vector<int64_t>& Shape(int32_t form) const;
   bool Inner(int32_t form) const;      // made of positions of loops around
+  bool IsSize(int32_t form) const;     // made of sizes and positions alone
   int64_t LowEnd(int32_t form) const;  // thresholds of a length up to this are told apart
   int Either(OpId id);
   int Positive(const Scalar& v);  // v > 0: 1, 0, or -1 and a question
@@ -161,6 +170,8 @@ class Machine {
   mutable std::map<int32_t, std::vector<int64_t>> shapes_;  // by form
   mutable std::map<int32_t, bool> inner_;
   std::map<int32_t, std::vector<int32_t>> privates_of_;  // by form: atoms nobody can recompute
+  std::set<OpId> far_off_;                               // branches that asked such a thing
+  bool asked_far_off_ = false;
   State* s_ = nullptr;
   int role_ = 0;
   Who who_ = Who::kAll;

@@ -87,6 +87,13 @@ struct Frame {
   bool low = false;  // an early turn: positions mean their numbers
 };
 
+// What was answered on the way through one op: is form > threshold?
+struct Answered {
+  int32_t form = 0;
+  int64_t threshold = 0;
+  bool yes = false;
+};
+
 struct Role {
   bool started = false, ended = false;
   std::vector<Frame> frames;
@@ -106,6 +113,8 @@ struct Role {
   bool undecided = false;     // it stands at a question nobody has answered yet:
   int32_t question_form = 0;  // is form > threshold?
   int64_t question_threshold = 0;
+  // Whatever else is forgotten: an op that asks twice goes on only with both answers at hand.
+  std::vector<Answered> answered;
 };
 
 struct Bounds {

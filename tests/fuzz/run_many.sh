@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # All fuzzers on all cores of a machine that has nothing but bash and coreutils:
 #
-#   run_many.sh SECONDS OUT [PART…]      parts: ptx, differential; SECONDS is shared between them
+#   run_many.sh SECONDS OUT [PART…]      parts: ptx, differential, loops; SECONDS is shared
 #
 # Expects the programs beside it, as scripts/fuzz_bundle packs them. Every process has seeds of its
 # own, counted from SEED (the day's number times a million); they are printed. One that dies, or
@@ -101,9 +101,21 @@ differential() {
     sed 's/^ *[0-9]* //' | sort | uniq -c
 }
 
+loops() {
+  local end=$(($(date +%s) + share)) k
+  echo "loops: $share s on $cores cores, seeds from $seed"
+  for ((k = 0; k < cores; ++k)); do
+    slot "loops.$k" "$end" $((seed + k * 1000)) 100 "$here/loop_schedules" --smaller=0 &
+  done
+  wait
+  cat "$out"/logs/loops.* | sed -n 's/^loop_schedules: \([0-9]*\) programs.*/\1 programs/p; /^  *[0-9]/p' |
+    awk '{ n = $1; $1 = ""; sum[$0] += n } END { for (w in sum) printf "%9d%s\n", sum[w], w }' |
+    sort -k2
+}
+
 for part in "${parts[@]}"; do
   case $part in
-    ptx | differential) $part ;;
+    ptx | differential | loops) $part ;;
     *) echo "there is no part $part" && exit 2 ;;
   esac
 done

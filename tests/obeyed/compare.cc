@@ -242,6 +242,11 @@ class Comparer {
     return same == 1;
   }
 
+  // Other warps or engines see it.
+  static bool Outside(const Event& e) {
+    return e.kind != Event::Kind::kCode && e.kind != Event::Kind::kProduct;
+  }
+
   std::vector<Seen> Look(const std::vector<Event>& turn, int slice) {
     std::vector<Seen> seen;
     for (size_t o = 0; o < wanted_.ops.size(); ++o) {
@@ -263,8 +268,7 @@ class Comparer {
         continue;
       }
       int stretch = 0;
-      for (size_t i = 0; i < at[at.size() / 2]; ++i)
-        stretch += turn[i].kind != Event::Kind::kCode && turn[i].kind != Event::Kind::kProduct;
+      for (size_t i = 0; i < at[at.size() / 2]; ++i) stretch += Outside(turn[i]);
       seen.push_back({static_cast<int>(o), static_cast<double>(at[at.size() / 2]), at.size(), -1,
                       -1, stretch});
     }
@@ -277,14 +281,16 @@ class Comparer {
   }
   // The compiler's two departures, both because ptxas serializes products otherwise: what reads the
   // old value of an accumulator that a product of the turn updates runs before that product; and
-  // what reads a product's result a turn later runs at the end of the result's own turn.
+  // what reads a product's result a turn later runs at the end of the result's own turn. So does
+  // LLVM with the first op on a carried value that begins as a constant.
   bool MayMove(int o) const {
     const Wanted& op = wanted_.ops[static_cast<size_t>(o)];
     if (op.product) return false;
     for (size_t p = 0; p < wanted_.ops.size(); ++p) {
       const Wanted& product = wanted_.ops[p];
       if (!product.product) continue;
-      if (wanted_.results_kept && Reads(op, static_cast<int>(p))) return true;
+      const bool kept = wanted_.results_kept || !wanted_.strict;
+      if (kept && Reads(op, static_cast<int>(p))) return true;
       for (int source : product.reads)
         if (Reads(op, source) && !wanted_.ops[static_cast<size_t>(source)].load) return true;
     }
@@ -298,7 +304,17 @@ class Comparer {
            !wanted_.ops[static_cast<size_t>(b.op)].product && a.stretch == b.stretch;
   }
 
-  void Order(const std::vector<Seen>& seen, bool staged) {
+  // LLVM has moved it down: before a reader, or to the end of the turn, where those of the next
+  // turn follow.
+  bool Sunk(const Seen& s, const std::vector<Seen>& seen, int last_stretch) const {
+    if (wanted_.strict || wanted_.ops[static_cast<size_t>(s.op)].product) return false;
+    return s.stretch == last_stretch ||
+           std::any_of(seen.begin(), seen.end(), [&](const Seen& reader) {
+             return reader.at > s.at && Reads(wanted_.ops[static_cast<size_t>(reader.op)], s.op);
+           });
+  }
+
+  void Order(const std::vector<Seen>& seen, bool staged, int last_stretch) {
     std::vector<std::string> least;
     int fewest_moved = 0;
     bool first = true;
@@ -324,7 +340,12 @@ class Comparer {
             moved.insert(MayMove(a.op) ? a.op : b.op);
             return true;
           };
-          if (slot(a) > slot(b) && !Together(a, b) && !either())
+          const auto sunk = [&] {
+            if (!Sunk(b, seen, last_stretch)) return false;
+            moved.insert(b.op);
+            return true;
+          };
+          if (slot(a) > slot(b) && !Together(a, b) && !either() && !sunk())
             faults.push_back(
                 fmt::format("{} runs before {}, the schedule has it after (slots {} and "
                             "{} of {}, turn from {})",
@@ -407,7 +428,9 @@ class Comparer {
                             "times together",
                             op.name, copies.before, copies.behind, span));
         }
-        Order(seen, true);
+        int events = 0;
+        for (const Event& e : turn) events += Outside(e);
+        Order(seen, true, events);
         // Two ops in a circle have one order only: then it is the stages that tell.
         for (size_t i = 0; i + 1 < seen.size(); ++i)
           if (!MayMove(seen[i].op) && !MayMove(seen[i + 1].op) &&
@@ -493,7 +516,8 @@ class Comparer {
     }
   }
 
-  // A full barrier is awaited right before the first product that reads the ring.
+  // A full barrier is awaited right before the first product that reads the ring, if only products
+  // do.
   void FullBarriers(const std::vector<Event>& turn, int slice) {
     for (size_t i = 0; i < turn.size(); ++i) {
       if (turn[i].kind != Event::Kind::kFull) continue;
@@ -502,15 +526,16 @@ class Comparer {
       size_t next = i;
       while (next < turn.size() && turn[next].kind != Event::Kind::kProduct) ++next;
       if (next == turn.size()) continue;
-      bool product_reads = false, this_one = false;
+      bool product_reads = false, this_one = false, threads_read = false;
       for (const Wanted& op : wanted_.ops)
-        if (op.product && Mine(op, slice))
+        if (Mine(op, slice))
           for (int load : ring->second)
             if (Reads(op, load)) {
+              threads_read = threads_read || !op.product;
               product_reads = true;
               this_one = this_one || op.at == turn[next].at;
             }
-      if (product_reads && !this_one)
+      if (product_reads && !threads_read && !this_one)
         Fault(fmt::format("a ring is awaited at {}, before a product that does not read it",
                           Show(turn[i].at)));
     }

@@ -57,6 +57,27 @@ TEST(WarpControl, PrologueAndEpilogueOfOneRoleOnly) {
   EXPECT_NE(Verdict(Pair(kPlainLoad, With(compute, "cmp %c64, %K", "cmp %zero, %K"))), "");
 }
 
+// Turns on this side of two borders have a version of their own, with a mistake that shows when the
+// ring comes round: late turns of it are walked, too, however far off the borders are.
+TEST(WarpControl, VersionsWithFarBorders) {
+  for (const int border : {1000, 100000, 2147483000}) {
+    const std::string fits = Take("r", "cc", "c", 8);
+    auto compute = [&](const std::string& here) {
+      return fmt::format("%far = constant {{value = {}}} : i64\n", border) +
+             fmt::format("%nearer = constant {{value = {}}} : i64\n", border - 5) +
+             For("%zero", "%K", 64, "%j",
+                 Less("%x", "%j", "%far") + Less("%y", "%j", "%nearer") +
+                     "%both = and %x, %y : bool\n" + If("%both", here, Take("r", "cc", "e", 8)));
+    };
+    const std::string load = For("%zero", "%K", 64, "%k", Put("r", "lc", "l", 8, "%k"));
+    std::string text;
+    EXPECT_EQ(Verdict(Pair(load, compute(fits), 8), &text), "") << text;
+    const std::string wrong =
+        "%v = constant {value = 7} : i32\n" + With(fits, "div %nc, %dc", "div %nc, %v");
+    EXPECT_EQ(Verdict(Pair(load, compute(wrong), 8)), "WarpPhase") << border;
+  }
+}
+
 TEST(WarpControl, ConsumersTakeTurns) {
   // Two compute roles, each every second tile through its own ring; the load role walks in pairs.
   const std::string load =

@@ -1,0 +1,101 @@
+// Executions with numbers: what is ordered raises nothing, what is not is found.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/warp_check/executions.h"
+
+#include "tests/unit/warp_check/programs.h"
+
+namespace tilec::ir {
+namespace {
+
+Executions Executed(const std::string& program) {
+  DiagSink diags;
+  SourceMap sources;
+  const Result<Function> fn = ParseFunction(program, diags);
+  if (!fn.ok()) {
+    ADD_FAILURE() << RenderAll(diags, sources) << program;
+    return {};
+  }
+  for (OpId id : OpsInOrder(*fn))
+    if (fn->ops[id].kind == OpKind::kFor) return Execute(*fn, fn->ops[id].regions[0]);
+  return Execute(*fn, fn->body);
+}
+std::string Fault(const std::string& program) { return Executed(program).fault; }
+bool Finds(const std::string& program, const std::string& what) {
+  const std::string fault = Fault(program);
+  EXPECT_NE(fault.find(what), std::string::npos) << fault;
+  return !fault.empty();
+}
+
+TEST(Executions, OfARing) {
+  const std::string good = Overlapped();
+  const Executions seen = Executed(good);
+  EXPECT_EQ(seen.fault, "");
+  EXPECT_GE(seen.runs, 8);  // that have another number of turns
+  EXPECT_GE(seen.most, 6);  // deeper than the ring
+  EXPECT_TRUE(Finds(Without(good, "mbar_wait %rf, %qc, %sc\n"), "in another phase"));
+  EXPECT_TRUE(Finds(Without(good, "mbar_wait %re, %pl, %sl\n"), "in another phase"));
+  EXPECT_TRUE(Finds(Without(good, "mbar_arrive %re, %old\n"), "nothing ends"));
+  EXPECT_TRUE(Finds(With(good, "mma_wait {pending = 1}", "mma_wait {pending = 2}"),
+                    "is not ordered after"));
+  EXPECT_TRUE(Finds(With(good, "%w = mma_wait %e {pending = 0} : f32[64, 64]#0", ""), "is done"));
+  EXPECT_TRUE(Finds(With(good, "mbar_wait %rf, %qc", "mbar_wait %rf, %i0"), "in another phase"));
+}
+
+// The copies of two stores a turn, each from a buffer of its own.
+std::string TwoStores(const char* first, const char* second, const char* last) {
+  auto store = [](const char* wait, const char* buffer) {
+    return fmt::format(R"(
+      elect do {{
+        {}
+        yield
+      }}
+      cta_sync {{id = 0}}
+      smem_store %x, {}
+      fence_async
+      cta_sync {{id = 0}}
+      elect do {{
+        tma_store {}, %k, %zero {{map = 2, offset = 0}}
+        tma_commit
+        yield
+      }}
+)",
+                       wait, buffer, buffer);
+  };
+  return Kernel(4, fmt::format(R"(
+    role {{name = "main", first_warp = 0, warps = 4, regs = 0}} do {{
+      %x = constant {{value = 0}} : bf16[64, 64]#0
+      %a = smem_alloc {{offset = 16384}} : smem<{0}, depth=1>
+      %b = smem_alloc {{offset = 24576}} : smem<{0}, depth=1>
+      for %zero, %K {{step = 64}} do (%k: i64) {{
+{1}{2}
+        yield
+      }}
+      elect do {{
+        {3}
+        yield
+      }}
+      yield
+    }}
+)",
+                               kTile, store(first, "%a"), store(second, "%b"), last));
+}
+
+TEST(Executions, OfCopiesOut) {
+  const char* all = "tma_wait {pending = 0, read = 1}";
+  const char* but_one = "tma_wait {pending = 1, read = 1}";
+  EXPECT_EQ(Fault(TwoStores(all, all, all)), "");
+  // Each store's buffer is free when the other's copy alone is under way.
+  EXPECT_EQ(Fault(TwoStores(but_one, but_one, all)), "");
+  EXPECT_EQ(Fault(TwoStores("", all, all)), "");
+  EXPECT_EQ(Fault(Without(TwoStores(all, all, all), "tma_commit\n")), "");
+  EXPECT_TRUE(Finds(TwoStores("", but_one, all), "smem_store"));
+  EXPECT_TRUE(Finds(TwoStores("", "", all), "is not ordered after"));
+  EXPECT_TRUE(Finds(TwoStores(all, all, but_one), "is done"));
+  EXPECT_TRUE(Finds(Without(TwoStores(but_one, but_one, all), "tma_commit\n"), "smem_store"));
+  EXPECT_TRUE(
+      Finds(Without(TwoStores(but_one, but_one, all), "cta_sync {id = 0}\n"), "smem_store"));
+}
+
+}  // namespace
+}  // namespace tilec::ir

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/warp_check/executions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "ir/text.h"
+#include "tests/warp_check/unrolled.h"
+
+namespace tilec::ir {
+namespace {
+
+constexpr int64_t kEnoughEvents = 200'000;
+constexpr int kWanted = 32, kMostTries = 400;
+
+// ---- the execution ---------------------------------------------------------------------------
+
+// A warp's clock counts what every warp has done, as far as this one knows, and then the phases
+// that every barrier has completed.
+using Clock = std::vector<int64_t>;
+
+void Join(Clock& into, const Clock& from) {
+  for (size_t i = 0; i < into.size(); ++i) into[i] = std::max(into[i], from[i]);
+}
+
+class Play {
+ public:
+  Play(const Function& fn, const Unrolled& code) : fn_(fn), code_(code) {
+    barriers_.resize(static_cast<size_t>(code.barriers));
+    warps_.resize(static_cast<size_t>(fn.launch.warps));
+    const Clock zero(warps_.size() + barriers_.size(), 0);
+    for (Warp& w : warps_) w.knows = zero;
+    for (Barrier& b : barriers_) b.pending = zero;
+    syncs_.resize(code.roles.size() + 1);
+    for (Sync& s : syncs_) s.told = zero;
+    for (size_t r = 0; r < code.roles.size(); ++r)
+      for (int i = 0; i < code.roles[r].warps; ++i)
+        warps_[static_cast<size_t>(code.roles[r].first + i)].role = static_cast<int>(r);
+  }
+
+  // "", or what is wrong.
+  std::string Run() {
+    for (bool moved = true; moved && fault_.empty();) {
+      moved = false;
+      for (at_ = 0; at_ < warps_.size() && fault_.empty(); ++at_)
+        while (fault_.empty() && Step()) moved = true;
+    }
+    if (!fault_.empty()) return fault_;
+    for (at_ = 0; at_ < warps_.size(); ++at_) {
+      if (const Event* e = Next()) return fmt::format("nothing ends {}", Name(e->op));
+      if (!me().products.empty() || !me().copies.empty())
+        return "the end comes before a product or a copy is done";
+    }
+    for (const Barrier& b : barriers_)
+      if (b.arrived || b.expected || b.delivered) return "the end leaves a phase half full";
+    return "";
+  }
+
+ private:
+  struct Record {
+    What what;
+    bool write = false;
+    size_t warp = 0;
+    int64_t time = -1;   // of its warp, when it is done; -1: not known to be
+    int64_t phase = -1;  // copies in
+    int barrier = -1;
+    OpId op;
+    int64_t turn = 0;  // of its warp: how many-th event
+    int64_t lo = 0, hi = 0;
+  };
+  struct Flight {
+    size_t record;
+    int64_t group = -1;
+  };
+  struct Warp {
+    int role = -1;
+    size_t next = 0;
+    bool synced = false;  // has come to the sync it stands at
+    Clock knows;
+    std::vector<Flight> products, copies;
+    int64_t product_groups = 0, copy_groups = 0;
+  };
+  struct Barrier {
+    int64_t count = -1, phase = 0, arrived = 0, expected = 0, delivered = 0;
+    Clock pending;
+    std::vector<Clock> done;
+    std::map<size_t, int64_t> seen;  // by warp: when it saw the phase before
+  };
+  struct Sync {
+    int come = 0, gone = 0;
+    Clock told;
+  };
+
+  Warp& me() { return warps_[at_]; }
+  int64_t& Now() { return me().knows[at_]; }
+  size_t PhaseOf(int barrier) const { return warps_.size() + static_cast<size_t>(barrier); }
+  std::string Name(OpId op) const { return fmt::format("`{}`", PrintOp(fn_, op)); }
+  bool Fault(std::string text) {
+    fault_ = std::move(text);
+    return false;
+  }
+
+  const Event* Next() {
+    const size_t common = code_.common.size();
+    if (me().next < common) return &code_.common[me().next];
+    if (me().role < 0) return nullptr;
+    const auto& events = code_.roles[static_cast<size_t>(me().role)].events;
+    return me().next - common < events.size() ? &events[me().next - common] : nullptr;
+  }
+  bool InCommon() { return me().next < code_.common.size(); }
+  bool First() {
+    return at_ == (InCommon()
+                       ? 0
+                       : static_cast<size_t>(code_.roles[static_cast<size_t>(me().role)].first));
+  }
+
+  // One event of a warp; false: it waits, or has ended.
+  bool Step() {
+    const Event* e = Next();
+    if (!e) return false;
+    if (e->who == Who::kElected && !First()) return ++me().next, true;
+    if (e->what == What::kSync) return Meet(*e);
+    if (e->what == What::kWait) {
+      if (!Wait(*e)) return false;
+    } else {
+      ++Now();
+      Execute(*e);
+    }
+    ++me().next;
+    return fault_.empty();
+  }
+
+  bool Meet(const Event&) {
+    const bool common = InCommon();
+    Sync& s = syncs_[common ? 0 : static_cast<size_t>(me().role) + 1];
+    const int all = common ? static_cast<int>(warps_.size())
+                           : code_.roles[static_cast<size_t>(me().role)].warps;
+    if (!me().synced) {
+      if (s.gone > 0) return false;  // others still leave the one before
+      ++Now();
+      Join(s.told, me().knows);
+      me().synced = true;
+      ++s.come;
+    }
+    if (s.come < all) return false;
+    Join(me().knows, s.told);
+    me().synced = false;
+    ++me().next;
+    if (++s.gone == all) s.come = s.gone = 0, std::fill(s.told.begin(), s.told.end(), 0);
+    return true;
+  }
+
+  bool Wait(const Event& e) {
+    Barrier& b = barriers_[static_cast<size_t>(e.barrier)];
+    const int64_t known = me().knows[PhaseOf(e.barrier)];
+    if ((known & 1) == e.number) {
+      if (b.phase == known) return false;
+      if (b.phase > known + 1) return Fault(Name(e.op) + " may be lapped");
+      Join(me().knows, b.done[static_cast<size_t>(known)]);
+    } else if (b.phase != known) {
+      return Fault(Name(e.op) + " asks for a phase long complete");
+    }
+    ++Now();
+    b.seen[at_] = Now();
+    return true;
+  }
+
+  void Arrive(const Event& e, int64_t arrivals) {
+    Barrier& b = barriers_[static_cast<size_t>(e.barrier)];
+    if (b.count < 0 || me().knows[PhaseOf(e.barrier)] != b.phase || b.arrived + arrivals > b.count)
+      return void(Fault(Name(e.op) + " arrives in another phase than its own"));
+    b.arrived += arrivals;
+    b.expected += e.bytes * arrivals;
+    Join(b.pending, me().knows);
+    Complete(e);
+  }
+
+  void Complete(const Event& e) {
+    Barrier& b = barriers_[static_cast<size_t>(e.barrier)];
+    if (b.arrived < b.count || b.delivered < b.expected) return;
+    if (b.delivered > b.expected) return void(Fault(Name(e.op) + " brings too much"));
+    for (const auto& [warp, time] : b.seen)
+      if (b.pending[warp] < time)
+        return void(Fault(Name(e.op) + " completes a phase before all have seen the last"));
+    b.seen.clear();
+    b.pending[PhaseOf(e.barrier)] = ++b.phase;
+    b.done.push_back(b.pending);
+    std::fill(b.pending.begin(), b.pending.end(), 0);
+    b.arrived = b.expected = b.delivered = 0;
+  }
+
+  bool Done(const Record& r) {
+    if (r.what == What::kCopyIn) return me().knows[PhaseOf(r.barrier)] > r.phase;
+    return r.time >= 0 && me().knows[r.warp] >= r.time;
+  }
+
+  // Everything it conflicts with is done, as far as this warp knows. The number of its record.
+  size_t Access(const Event& e) {
+    std::erase_if(live_, [&](size_t i) {
+      const Record& r = records_[i];
+      const bool meets = r.lo < e.hi && e.lo < r.hi && (r.write || e.write);
+      // Threads of one op keep out of each other's way.
+      const bool same = r.op == e.op && r.turn == static_cast<int64_t>(me().next);
+      if (meets && !same && !Done(r) && fault_.empty())
+        Fault(fmt::format("{} is not ordered after {}", Name(e.op), Name(r.op)));
+      // A copy in, which one thread starts, stands for all that it had to come after. So does a
+      // later access of the same warp and kind for an earlier one.
+      const bool inside = e.lo <= r.lo && r.hi <= e.hi;
+      return inside && ((e.what == What::kCopyIn && !same) ||
+                        (r.warp == at_ && r.what == e.what && r.write == e.write && r.time >= 0));
+    });
+    Record r;
+    r.what = e.what;
+    r.write = e.write;
+    r.warp = at_;
+    r.op = e.op;
+    r.turn = static_cast<int64_t>(me().next);
+    r.lo = e.lo;
+    r.hi = e.hi;
+    records_.push_back(r);
+    live_.push_back(records_.size() - 1);
+    return live_.back();
+  }
+
+  void Execute(const Event& e) {
+    switch (e.what) {
+      case What::kInit: barriers_[static_cast<size_t>(e.barrier)].count = e.number; return;
+      case What::kArrive: Arrive(e, e.who == Who::kAll ? 32 : 1); return;
+      case What::kTouch: records_[Access(e)].time = Now(); return;
+      case What::kCopyIn: {
+        Barrier& b = barriers_[static_cast<size_t>(e.barrier)];
+        if (e.who != Who::kElected || me().knows[PhaseOf(e.barrier)] != b.phase)
+          return void(Fault(Name(e.op) + " is signalled in another phase than its own"));
+        Record& r = records_[Access(e)];
+        r.barrier = e.barrier;
+        r.phase = b.phase;
+        b.delivered += e.bytes;
+        Join(b.pending, me().knows);
+        Complete(e);
+        return;
+      }
+      case What::kProduct: me().products.push_back({Access(e)}); return;
+      case What::kCopyOut: me().copies.push_back({Access(e)}); return;
+      case What::kCommit: {
+        int64_t& groups = e.copies ? me().copy_groups : me().product_groups;
+        for (Flight& f : e.copies ? me().copies : me().products)
+          if (f.group < 0) f.group = groups;
+        ++groups;
+        return;
+      }
+      case What::kAwait:
+        std::erase_if(e.copies ? me().copies : me().products, [&](const Flight& f) {
+          const int64_t groups = e.copies ? me().copy_groups : me().product_groups;
+          const bool done = f.group >= 0 && f.group < groups - e.number;
+          if (done) records_[f.record].time = Now();
+          return done;
+        });
+        return;
+      case What::kSync:
+      case What::kWait: return;
+    }
+  }
+
+  const Function& fn_;
+  const Unrolled& code_;
+  std::vector<Warp> warps_;
+  std::vector<Barrier> barriers_;
+  std::vector<Sync> syncs_;
+  std::vector<Record> records_;
+  std::vector<size_t> live_;
+  size_t at_ = 0;
+  std::string fault_;
+};
+
+// ---- which executions ------------------------------------------------------------------------
+
+// Sizes by what a turn of some loop takes of them: a few turns, or as many as fill rings twice; and
+// a little less.
+class Sizes {
+ public:
+  explicit Sizes(const Function& fn) : fn_(fn) {
+    for (const Op& op : fn.ops) {
+      if (op.kind == OpKind::kMbarAlloc)
+        deepest_ = std::max(deepest_, fn.type(op.results[0]).depth);
+      if (op.kind == OpKind::kFor)
+        for (ValueId bound : {op.operands[0], op.operands[1]}) Trace(bound, op.i("step"), 0);
+    }
+  }
+
+  std::map<ValueId, int64_t> Next(std::mt19937_64& random) const {
+    auto below = [&](size_t n) { return random() % n; };
+    std::map<ValueId, int64_t> out;
+    for (const Param& p : fn_.params) {
+      if (p.kind == ParamKind::kTensor) continue;
+      const auto it = units_.find(p.value);
+      const int64_t unit =
+          it == units_.end() ? 1 : *std::next(it->second.begin(), below(it->second.size()));
+      const auto times =
+          static_cast<int64_t>(below(2) ? below(4) : below(static_cast<size_t>(2 * deepest_ + 4)));
+      out[p.value] = std::max<int64_t>(0, unit * times - (below(3) ? 0 : 8));
+    }
+    return out;
+  }
+
+ private:
+  // One turn is `unit` of v: so it is more of what v is a part of.
+  void Trace(ValueId v, int64_t unit, int depth) {
+    if (fn_.param(v)) {
+      units_[v].insert(unit);
+      return;
+    }
+    const Op* def = fn_.def(v);
+    if (!def || !def->regions.empty() || depth > 16) return;
+    if (def->kind == OpKind::kDiv)
+      if (const Op* by = fn_.def(def->operands[1]); by && by->kind == OpKind::kConstant)
+        unit *= std::max<int64_t>(1, static_cast<int64_t>(by->number("value")));
+    for (ValueId o : def->operands) Trace(o, unit, depth + 1);
+  }
+
+  const Function& fn_;
+  int64_t deepest_ = 1;
+  std::map<ValueId, std::set<int64_t>> units_;  // of parameters
+};
+
+}  // namespace
+
+Executions Execute(const Function& fn, BlockId block) {
+  Executions out;
+  const Sizes sizes(fn);
+  std::mt19937_64 random(1);
+  std::set<std::vector<int64_t>> seen;
+  int64_t events = 0;
+  for (int i = 0; i < kMostTries && out.runs < kWanted; ++i) {
+    const std::map<ValueId, int64_t> params = sizes.Next(random);
+    const Unrolled code = Unroll(fn, params, random(), block);
+    if (!code.ok || code.executed == 0 || !seen.insert(code.path).second) continue;
+    for (const Unrolled::Role& role : code.roles)
+      events += static_cast<int64_t>(role.events.size());
+    if (out.runs >= 3 && events > kEnoughEvents) break;
+    ++out.runs;
+    out.most = std::max(out.most, code.executed);
+    out.fault = Play(fn, code).Run();
+    if (!out.fault.empty()) return out;
+  }
+  return out;
+}
+
+}  // namespace tilec::ir

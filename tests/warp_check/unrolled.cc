@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/warp_check/unrolled.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "ir/layout_scratch.h"
+
+namespace tilec::ir {
+namespace {
+
+constexpr int64_t kMostEvents = 20'000;  // of a role
+constexpr int64_t kFarOff = int64_t{1} << 30;
+
+class Unroller {
+ public:
+  Unroller(const Function& fn, const std::map<ValueId, int64_t>& params, uint64_t seed, BlockId met)
+      : fn_(fn), params_(params), seed_(seed), met_(met) {}
+
+  Unrolled Run() {
+    FindBarriers();
+    std::vector<OpId> parts;
+    out_ = &made_.common;
+    for (OpId id : fn_.blocks[fn_.body].ops)
+      if (fn_.ops[id].kind == OpKind::kRole)
+        parts.push_back(id);
+      else
+        Do(id, Who::kAll);
+    const auto env = env_;
+    const auto counters = counters_;
+    for (OpId id : parts) {
+      const Op& op = fn_.ops[id];
+      env_ = env, counters_ = counters;
+      made_.roles.push_back(
+          {static_cast<int>(op.i("first_warp")), static_cast<int>(op.i("warps")), {}});
+      out_ = &made_.roles.back().events;
+      Walk(op.regions[0], Who::kAll);
+    }
+    return std::move(made_);
+  }
+
+ private:
+  using Number = std::optional<int64_t>;
+
+  void FindBarriers() {
+    for (const Op& op : fn_.ops)
+      if (op.kind == OpKind::kMbarAlloc) {
+        first_[op.results[0]] = made_.barriers;
+        made_.barriers += static_cast<int>(fn_.type(op.results[0]).depth);
+      }
+  }
+
+  void Walk(BlockId block, Who who) {
+    made_.executed += block == met_;
+    for (OpId id : fn_.blocks[block].ops) {
+      if (!made_.ok || static_cast<int64_t>(out_->size()) > kMostEvents) {
+        made_.ok = false;
+        return;
+      }
+      Do(id, who);
+    }
+  }
+
+  Number Get(ValueId v) const {
+    if (const auto p = params_.find(v); p != params_.end()) return p->second;
+    const auto it = env_.find(v);
+    return it == env_.end() ? std::nullopt : it->second;
+  }
+  int64_t Sure(ValueId v) {
+    const Number n = Get(v);
+    made_.ok = made_.ok && n.has_value();
+    return n.value_or(0);
+  }
+  const std::vector<ValueId>& Yields(BlockId block) const {
+    return fn_.ops[fn_.blocks[block].ops.back()].operands;
+  }
+  void Pass(const std::vector<ValueId>& from, size_t first_from, const std::vector<ValueId>& to,
+            size_t first_to) {
+    std::vector<Number> values;
+    for (size_t i = first_to; i < to.size(); ++i)
+      values.push_back(Get(from[i - first_to + first_from]));
+    for (size_t i = first_to; i < to.size(); ++i) env_[to[i]] = values[i - first_to];
+  }
+
+  void Structure(const Op& op, Who who) {
+    switch (op.kind) {
+      case OpKind::kElect:
+        if (op.operands.empty() || Sure(op.operands[0]))
+          Walk(op.regions[0], op.s("scope") == "warp" ? Who::kWarps : Who::kElected);
+        return;
+      case OpKind::kIf: {
+        const bool yes = Sure(op.operands[0]) != 0;
+        made_.path.push_back(yes);
+        const BlockId taken = op.regions[yes ? 0 : 1];
+        Walk(taken, who);
+        if (made_.ok) Pass(Yields(taken), 0, op.results, 0);
+        return;
+      }
+      case OpKind::kFor: {
+        const BlockId body = op.regions[0];
+        const std::vector<ValueId>& args = fn_.blocks[body].args;
+        Pass(op.operands, 2, args, 1);
+        const int64_t end = Sure(op.operands[1]);
+        int64_t turns = 0;
+        for (int64_t at = Sure(op.operands[0]); made_.ok && at < end; at += op.i("step"), ++turns) {
+          env_[args[0]] = at;
+          Walk(body, who);
+          if (made_.ok) Pass(Yields(body), 0, args, 1);
+        }
+        made_.path.push_back(turns);
+        Pass(args, 1, op.results, 0);
+        return;
+      }
+      case OpKind::kWhile: {
+        const BlockId head = op.regions[0], body = op.regions[1];
+        Pass(op.operands, 0, fn_.blocks[head].args, 0);
+        for (int64_t turns = 0; made_.ok; ++turns) {
+          Walk(head, who);
+          if (!made_.ok) return;
+          const bool more = Sure(Yields(head)[0]) != 0;
+          Pass(Yields(head), 1, more ? fn_.blocks[body].args : op.results, 0);
+          if (!more) {
+            made_.path.push_back(turns);
+            return;
+          }
+          Walk(body, who);
+          if (made_.ok) Pass(Yields(body), 0, fn_.blocks[head].args, 0);
+        }
+        return;
+      }
+      default: made_.ok = false;
+    }
+  }
+
+  Event& Add(What what, Who who, OpId id) {
+    out_->push_back({what, who, id});
+    return out_->back();
+  }
+  int Barrier(ValueId mbar, ValueId slot) {
+    const auto it = first_.find(mbar);
+    const int64_t number = slot.valid() ? Sure(slot) : 0;
+    if (it == first_.end() || number < 0 || number >= fn_.type(mbar).depth)
+      return made_.ok = false, 0;
+    return it->second + static_cast<int>(number);
+  }
+  // Bytes of a slot of a buffer, or of a box in it.
+  void Bytes(Event& e, ValueId buffer, ValueId slot, const Op* box = nullptr) {
+    const Op* alloc = fn_.def(buffer);
+    if (!alloc || alloc->kind != OpKind::kSmemAlloc) {
+      made_.ok = false;
+      return;
+    }
+    const Type& type = fn_.type(buffer);
+    const int64_t each = SmemBytes(type.smem, type.dtype);
+    const int64_t number = slot.valid() ? Sure(slot) : 0;
+    if (number < 0 || number >= type.depth) made_.ok = false;
+    e.lo = alloc->i("offset") + number * each;
+    e.hi = e.lo + each;
+    if (!box) return;
+    e.lo += box->i("offset");
+    e.bytes = ByteSize(type.dtype);
+    for (int64_t extent : fn_.launch.maps[static_cast<size_t>(box->i("map"))].box)
+      e.bytes *= extent;
+    e.hi = e.lo + e.bytes;
+  }
+  void Touch(OpId id, Who who, ValueId buffer, ValueId slot, bool write) {
+    Event& e = Add(What::kTouch, who, id);
+    e.write = write;
+    Bytes(e, buffer, slot);
+  }
+  void Scratch(OpId id) {
+    const Op& op = fn_.ops[id];
+    const Type& type = fn_.type(op.operands[0]);
+    const int64_t bytes =
+        op.kind == OpKind::kConvert
+            ? ConvertScratchBytes(type, fn_.layout(op.operands[0]), fn_.layout(op.results[0]))
+            : ReduceScratchBytes(type, fn_.layout(op.operands[0]), static_cast<int>(op.i("axis")),
+                                 op.kind == OpKind::kWarpArgReduce);
+    for (bool write : {true, false}) {
+      if (!write || !op.i("alone")) Add(What::kSync, Who::kAll, id);
+      Event& e = Add(What::kTouch, Who::kAll, id);
+      e.write = write;
+      e.lo = op.i("scratch");
+      e.hi = e.lo + bytes;
+    }
+  }
+
+  void Do(OpId id, Who who) {
+    const Op& op = fn_.ops[id];
+    if (!op.regions.empty()) return Structure(op, who);
+    auto at = [&](size_t i) { return i < op.operands.size() ? op.operands[i] : ValueId(); };
+    switch (op.kind) {
+      case OpKind::kMbarInit:
+        for (int64_t i = 0; i < fn_.type(op.operands[0]).depth; ++i) {
+          Event& e = Add(What::kInit, who, id);
+          e.barrier = Barrier(op.operands[0], {}) + static_cast<int>(i);
+          e.number = op.i("count");
+        }
+        return;
+      case OpKind::kMbarExpect:
+      case OpKind::kMbarArrive: {
+        Event& e = Add(What::kArrive, who, id);
+        e.barrier = Barrier(op.operands[0], at(1));
+        e.bytes = op.kind == OpKind::kMbarExpect ? op.i("bytes") : 0;
+        return;
+      }
+      case OpKind::kMbarWait: {
+        Event& e = Add(What::kWait, who, id);
+        e.barrier = Barrier(op.operands[0], at(2));
+        e.number = Sure(op.operands[1]) & 1;
+        return;
+      }
+      case OpKind::kCtaSync: Add(What::kSync, who, id); return;
+      case OpKind::kTmaLoad: {
+        const ValueId slot = op.i("slotted") ? op.operands.back() : ValueId();
+        Event& e = Add(What::kCopyIn, who, id);
+        Bytes(e, op.operands[0], slot, &op);
+        e.barrier = Barrier(op.operands[1], fn_.type(op.operands[1]).depth > 1 ? slot : ValueId());
+        e.write = true;
+        return;
+      }
+      case OpKind::kTmaStore: {
+        const size_t dims = fn_.launch.maps[static_cast<size_t>(op.i("map"))].dims.size();
+        Bytes(Add(What::kCopyOut, who, id), op.operands[0], at(1 + dims), &op);
+        return;
+      }
+      case OpKind::kMma:
+        if (fn_.type(op.operands[1]).kind == TypeKind::kSmem)
+          Bytes(Add(What::kProduct, who, id), op.operands[1], at(3));
+        Bytes(Add(What::kProduct, who, id), op.operands[2], at(4));
+        return;
+      case OpKind::kTmaCommit:
+      case OpKind::kMmaCommit:
+        Add(What::kCommit, who, id).copies = op.kind == OpKind::kTmaCommit;
+        return;
+      case OpKind::kTmaWait:
+      case OpKind::kMmaWait: {
+        Event& e = Add(What::kAwait, who, id);
+        e.copies = op.kind == OpKind::kTmaWait;
+        e.number = op.i("pending");
+        return;
+      }
+      case OpKind::kSmemStore: Touch(id, who, op.operands[1], at(2), true); return;
+      case OpKind::kSmemZero: Touch(id, who, op.operands[0], at(1), true); return;
+      case OpKind::kSmemLoad: Touch(id, who, op.operands[0], at(1), false); return;
+      case OpKind::kSimtDot:
+        Touch(id, who, op.operands[1], {}, false);
+        Touch(id, who, op.operands[2], {}, false);
+        return;
+      case OpKind::kCounter: counters_[op.results[0]] = op.i("init"); return;
+      case OpKind::kCounterAdd: counters_[op.operands[0]] += op.i("by"); return;
+      case OpKind::kCounterRead: env_[op.results[0]] = counters_[op.operands[0]]; return;
+      case OpKind::kClusterSync: made_.ok = false; return;
+      default: break;
+    }
+    if (op.attr("scratch") && op.i("scratch") >= 0) Scratch(id);
+    if (op.results.size() == 1 && fn_.type(op.results[0]).is_scalar())
+      env_[op.results[0]] = Evaluate(op);
+  }
+
+  Number Evaluate(const Op& op) const {
+    if (op.kind == OpKind::kProgramId)  // which CTA
+      return seed_ / 4 % 2 == 0 ? 0 : static_cast<int64_t>(seed_ / 8 % 24);
+    std::vector<int64_t> v;
+    for (ValueId o : op.operands) {
+      if (op.kind == OpKind::kGLoadScalar && o == op.operands[0]) continue;
+      const Number n = Get(o);
+      if (!n) return std::nullopt;
+      v.push_back(*n);
+    }
+    const DType dtype = fn_.type(op.results[0]).dtype;
+    if (IsFloat(dtype)) return std::nullopt;
+    auto floor_div = [](int64_t a, int64_t b) {
+      return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+    };
+    switch (op.kind) {
+      case OpKind::kConstant: return static_cast<int64_t>(op.number("value"));
+      case OpKind::kGLoadScalar: {  // some number, always the same one
+        const Param* tensor = fn_.param(op.operands[0]);
+        if (!tensor || tensor->direction != Direction::kIn) return std::nullopt;
+        uint64_t h = seed_ + static_cast<uint64_t>(op.operands[0].index);
+        for (int64_t x : v) h = (h ^ static_cast<uint64_t>(x)) * 0x9E3779B97F4A7C15u + (h >> 29);
+        return static_cast<int64_t>((h >> 40) % (dtype == DType::kBool ? 2 : 400));
+      }
+      case OpKind::kCast: return dtype == DType::kBool ? v[0] != 0 : v[0];
+      case OpKind::kNeg: return -v[0];
+      case OpKind::kAbs: return std::abs(v[0]);
+      case OpKind::kNot: return dtype == DType::kBool ? !v[0] : ~v[0];
+      case OpKind::kSelect: return v[0] ? v[1] : v[2];
+      case OpKind::kAdd: return v[0] + v[1];
+      case OpKind::kSub: return v[0] - v[1];
+      case OpKind::kMul: return v[0] * v[1];
+      case OpKind::kDiv: return v[1] == 0 ? std::nullopt : Number(floor_div(v[0], v[1]));
+      case OpKind::kMod:
+        return v[1] == 0 ? std::nullopt : Number(v[0] - floor_div(v[0], v[1]) * v[1]);
+      case OpKind::kMin: return std::min(v[0], v[1]);
+      case OpKind::kMax: return std::max(v[0], v[1]);
+      case OpKind::kAnd: return v[0] & v[1];
+      case OpKind::kOr: return v[0] | v[1];
+      case OpKind::kXor: return v[0] ^ v[1];
+      case OpKind::kCmp: {
+        const std::string& p = op.s("pred");
+        // Whether positions fit 32 bits: all of them do, or, as if sizes were huge, none does.
+        if (std::abs(v[0] - v[1]) >= kFarOff && seed_ % 4 == 0) return false;
+        return p == "eq"   ? v[0] == v[1]
+               : p == "ne" ? v[0] != v[1]
+               : p == "lt" ? v[0] < v[1]
+               : p == "le" ? v[0] <= v[1]
+               : p == "gt" ? v[0] > v[1]
+                           : v[0] >= v[1];
+      }
+      default: return std::nullopt;
+    }
+  }
+
+  Unrolled made_;
+  const Function& fn_;
+  const std::map<ValueId, int64_t>& params_;
+  uint64_t seed_;
+  BlockId met_;
+  std::vector<Event>* out_ = nullptr;
+  std::map<ValueId, Number> env_;
+  std::map<ValueId, int64_t> counters_;
+  std::map<ValueId, int> first_;
+};
+
+}  // namespace
+
+Unrolled Unroll(const Function& fn, const std::map<ValueId, int64_t>& params, uint64_t seed,
+                BlockId block) {
+  return Unroller(fn, params, seed, block).Run();
+}
+
+}  // namespace tilec::ir

@@ -1,0 +1,56 @@
+// A warp program with numbers for its parameters, laid out straight: what each role does with
+// barriers and shared memory, in order.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "ir/function.h"
+
+namespace tilec::ir {
+
+enum class What {
+  kInit,     // a barrier: `number` arrivals
+  kArrive,   // likewise; expects `bytes`
+  kWait,     // for parity `number`
+  kSync,     // of the role
+  kTouch,    // bytes by threads
+  kCopyIn,   // bytes, signalled by a barrier
+  kProduct,  // reads bytes
+  kCopyOut,  // likewise
+  kCommit,   // products, or copies out
+  kAwait,    // until `number` groups are left
+};
+enum class Who { kAll, kElected, kWarps };
+
+struct Event {
+  What what;
+  Who who;
+  OpId op;
+  int barrier = -1;
+  int64_t number = 0, bytes = 0;
+  int64_t lo = 0, hi = 0;
+  bool write = false, copies = false;
+};
+
+struct Unrolled {
+  bool ok = true;  // false: too long, or control follows from data
+  std::vector<Event> common;
+  struct Role {
+    int first = 0, warps = 0;
+    std::vector<Event> events;
+  };
+  std::vector<Role> roles;
+  std::vector<int64_t> path;  // trip counts and branches
+  int64_t executed = 0;       // times `block` was
+  int barriers = 0;
+};
+
+// `seed`: of what is loaded from memory and steers.
+Unrolled Unroll(const Function& fn, const std::map<ValueId, int64_t>& params, uint64_t seed,
+                BlockId block);
+
+}  // namespace tilec::ir
