@@ -342,7 +342,7 @@ Step RunBulkLoad(Warp& w, const Inst& i, uint32_t mask) {
         op = JudgeBulkLoad(w, i, l, from[l], target, offset, bytes, signalled, bar_offset);
       if (Poisons(w)) memset(target.smem + offset, 0xff, bytes);
       return IssueCopy(w, [=, &w, &i, &target, &signalled] {
-        memcpy(target.smem + offset, source, bytes);
+        if (bytes > 0) memcpy(target.smem + offset, source, bytes);
         if (w.judge != nullptr) w.judge->Landed(op, signalled.rank, bar_offset);
         return CompleteTx(w, i, l, signalled, bar_offset, bytes);
       });
@@ -376,7 +376,7 @@ Step RunBulkShared(Warp& w, const Inst& i, uint32_t mask) {
     bool apart = target != source || d + uint64_t{bytes} <= s || s + uint64_t{bytes} <= d;
     if (Poisons(w) && apart) memset(target->smem + d, 0xff, bytes);
     bool ok = IssueCopy(w, [=, &w, &i] {
-      memmove(target->smem + d, source->smem + s, bytes);
+      if (bytes > 0) memmove(target->smem + d, source->smem + s, bytes);
       if (w.judge != nullptr) w.judge->Landed(op, owner->rank, b);
       return CompleteTx(w, i, l, *owner, b, bytes);
     });
@@ -400,7 +400,7 @@ Step RunBulkStore(Warp& w, const Inst& i, uint32_t mask) {
     auto* target = reinterpret_cast<uint8_t*>(to[l]);
     const uint8_t* source = cta->smem + offset;
     const bool ok = IssueGrouped(w, true, l, [target, source, bytes = size[l]] {
-      memcpy(target, source, bytes);
+      if (bytes > 0) memcpy(target, source, bytes);  // of nothing, to anywhere
       return true;
     });
     if (!ok) return Step::kError;

@@ -67,14 +67,26 @@ TEST(Copies, CpAsyncWithZeroFill) {
 // Of no bytes, from no memory: all of the destination is zero.
 TEST(Copies, CpAsyncOfNothing) {
   EMULATOR_ONLY();
-  V out =
-      RunBody(".shared .align 16 .b8 s[256]; .reg .b32 %a, %z; .reg .b64 %x, %src;",
-              "shl.b32 %a, %t, 3;\nst.shared.u64 [%a], 7;\nmov.b64 %src, 0;\nmov.b32 %z, 0;\n"
-              "cp.async.ca.shared.global [%a], [%src], 8, %z;\ncp.async.commit_group;\n"
-              "cp.async.wait_group 0;\nld.shared.u64 %x, [%a];\nst.global.u64 [%pout], %x;",
-              {}, 32);
+  V out = RunBody(".shared .align 16 .b8 s[256]; .reg .b32 %a, %z; .reg .b64 %x, %src;",
+                  "shl.b32 %a, %t, 3;\nst.shared.u64 [%a], 7;\nmov.b64 %src, 0;\nmov.b32 %z, 0;\n"
+                  "cp.async.ca.shared.global [%a], [%src], 8, %z;\ncp.async.commit_group;\n"
+                  "cp.async.wait_group 0;\nld.shared.u64 %x, [%a];\nst.global.u64 [%pout], %x;",
+                  {}, 32);
   ASSERT_EQ(out.size(), 32u);
   for (uint64_t x : out) EXPECT_EQ(x, 0u);
+}
+
+// Sanitized builds see what an address that is none does.
+TEST(Copies, BulkStoreOfNothing) {
+  EMULATOR_ONLY();
+  V out = RunBody(".shared .align 16 .b8 s[16]; .reg .b64 %dst;",
+                  "mov.b64 %dst, 0;\n"
+                  "cp.async.bulk.global.shared::cta.bulk_group [%dst], [s], 0;\n"
+                  "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\n"
+                  "st.global.u64 [%pout], 3;",
+                  {}, 32);
+  ASSERT_EQ(out.size(), 32u);
+  for (uint64_t x : out) EXPECT_EQ(x, 3u);
 }
 
 TEST(Copies, BulkLoadAndStore) {
