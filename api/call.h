@@ -34,6 +34,8 @@ struct Call {
   frontend::Values statics;    // static dims, given consts and tunes: what Specialize needs
   frontend::Values all;        // dims and scalars too: what facts range over
   std::map<std::string, ir::TensorFacts> facts;
+  // Rows of a tensor that is read begin inside a sector of the L2: copies of them take it twice.
+  bool rows_cut_sectors = false;
 };
 
 // Sorts and converts the values; every name must be one of the signature's. Defaults of scalars are

@@ -19,7 +19,34 @@ namespace {
 
 runtime::TensorView ViewOf(const Tensor& t) { return {Name(t.dtype), t.data, t.dims, t.strides}; }
 
-Result<api::Call> Bind(const KernelState& k, const Args& args, DiagSink& diags) {
+// What is chosen for a launch holds for all of its sizes and alignments.
+void Tune(KernelState& k, api::Call* call, DiagSink& diags) {
+  if (k.compiler->options.tune != "model") return;
+  std::string sizes;
+  for (const auto& [name, value] : call->all)
+    sizes += fmt::format("{}={} ", name, frontend::ToText(value));
+  for (const auto& [name, f] : call->facts)
+    sizes += fmt::format("{} {} {} {} {} ", name, f.base_align_bytes, f.stride_align_bytes,
+                         f.last_contiguous, f.last_dim_align);
+  for (const auto& [name, value] : call->statics) sizes += name + " ";
+  if (call->rows_cut_sectors) sizes += "rows cut sectors";
+  std::optional<frontend::Values> known;
+  {
+    std::lock_guard<std::mutex> lock(k.mutex);
+    if (const auto found = k.tunes.find(sizes); found != k.tunes.end()) known = found->second;
+  }
+  if (!known) {
+    std::optional<api::SolutionCache> store;
+    if (k.compiler->cache) store.emplace(*k.compiler->cache, diags);
+    known = api::TunesFor(k.loaded, k.signature, k.compiler->options, store ? &*store : nullptr,
+                          *call, diags);
+    std::lock_guard<std::mutex> lock(k.mutex);
+    k.tunes.emplace(std::move(sizes), *known);
+  }
+  for (const auto& [name, value] : *known) call->statics[name] = call->all[name] = value;
+}
+
+Result<api::Call> Bind(KernelState& k, const Args& args, DiagSink& diags) {
   api::Given given;
   for (const auto& [name, value] : args.values())
     std::visit([&, &name = name](auto v) { given[name] = v; }, value);
@@ -28,10 +55,7 @@ Result<api::Call> Bind(const KernelState& k, const Args& args, DiagSink& diags) 
   TRY(const frontend::Values values, api::CheckValues(k.signature, given, diags));
   TRY(api::Call call,
       api::BindCall(*k.loaded.program, k.signature, k.runtime_signature, values, tensors, diags));
-  std::optional<api::SolutionCache> store;
-  if (k.compiler->cache) store.emplace(*k.compiler->cache, diags);
-  api::TuneCall(k.loaded, k.signature, k.compiler->options, store ? &*store : nullptr, &call,
-                diags);
+  Tune(k, &call, diags);
   return call;
 }
 
@@ -125,8 +149,8 @@ Result<std::string> EmitText(KernelState& k, const std::string& what, const Args
     if (!near.empty()) d.Help(fmt::format("did you mean `{}`?", near));
     return d;
   }
-  const api::PipelineOptions& options = k.compiler->options;
   TRY(const api::Call call, Bind(k, args, diags));
+  const api::PipelineOptions options = k.compiler->options.For(call);
   TRY(ir::Function fn, api::MakeTileIr(k.loaded, k.signature.kernel, call, nullptr, diags));
   if (what == "tile-ir") return ir::Print(fn);
   TRY(fn, api::LowerToWarps(k.loaded, std::move(fn), options, nullptr, diags));

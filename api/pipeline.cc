@@ -331,7 +331,7 @@ Result<ir::Function> Lower(const Loaded& loaded, const ir::Function& tile,
   steps.push_back(way.roles ? RolesStep(way, scheduled, &specialized)
                             : ir::StepOf(ir::PassId::kLowerSequential));
   TRY(ir::Function fn, RunSteps(loaded, tile, steps, options, look, diags));
-  if (fn.level == ir::Level::kWarp) {  // what is not proved is not emitted
+  if (fn.level == ir::Level::kWarp && options.prove) {  // what is not proved is not emitted
     Stage stage(look, "warp check");
     ir::WarpCheckOptions check;
     if (scheduled->persistent) check.max_ops = kPatience;
@@ -355,6 +355,14 @@ Result<ir::Function> Attempt(const Loaded& loaded, const ir::Function& tile,
     scheduled->persistent = scheduled->clustered = false;
     return Lower(loaded, tile, options, way, scheduled, look, said);
   };
+  if (options.share_copies && options.schedule == "solve") {
+    DiagSink attempt;
+    Result<ir::Function> lowered = lower(false, true, attempt);
+    if (lowered.ok() && scheduled->clustered) {
+      attempt.MoveTo(diags);
+      return lowered;
+    }
+  }
   const bool share = options.schedule == kClusters, stay = !share && options.schedule != kOnce;
   if (stay || share) {
     DiagSink attempt;
@@ -447,6 +455,7 @@ std::string ImageKey(const Loaded& loaded, const std::string& kernel, const Call
   for (int32_t file : loaded.program->files())
     key.Add("path", loaded.sources.path(file)).Add("text", loaded.sources.text(file));
   key.Add("kernel", kernel);
+  if (call.rows_cut_sectors) key.Add("rows", "cut sectors");
   AddValues(key, "static", call.statics);
   for (const auto& [name, f] : call.facts)
     key.Add("facts " + name, fmt::format("{} {} {} {}", f.base_align_bytes, f.stride_align_bytes,
@@ -475,7 +484,7 @@ Result<backend::KernelImage> CompileCall(const Loaded& loaded, const std::string
     }
   }
   TRY(ir::Function fn, MakeTileIr(loaded, kernel, call, look, diags));
-  PipelineOptions with = options;
+  PipelineOptions with = options.For(call);
   with.solutions = cache;
   TRY(fn, LowerToWarps(loaded, std::move(fn), with, look, diags));
   if (look && look->stopped) return diags.Report(kStopped, Span{}, kernel, look->stop_after);

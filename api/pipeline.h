@@ -46,6 +46,14 @@ struct PipelineOptions {
   // Where solved schedules are kept; null: nowhere. Changes the time it takes, never the result.
   const runtime::KernelCache* solutions = nullptr;
   int64_t stamps = 0;  // records of an in-kernel timeline, for each role (ir/stamps.h); 0: none
+  bool prove = true;   // false: the program is looked at and never emitted
+  // Clusters that share copies before CTAs that stay (schedule `solve`); see Call::rows_cut_sectors.
+  bool share_copies = false;
+  PipelineOptions For(const Call& call) const {
+    PipelineOptions with = *this;
+    with.share_copies = call.rows_cut_sectors;
+    return with;
+  }
 };
 
 struct StageTime {

@@ -59,6 +59,7 @@ struct KernelState {
   };
   static constexpr size_t kKept = 64;
   std::mutex mutex;  // of what follows
+  std::map<std::string, frontend::Values> tunes;  // chosen so far, by the sizes of the launch
   std::map<std::string, std::shared_ptr<Specialisation>> specialisations;
   std::vector<std::shared_ptr<const Resolved>> resolved;
   size_t oldest = 0;

@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "api/diagnostics.h"
 #include "ir/count_work.h"
+#include "ir/lower/pressure.h"
 #include "ir/warp_check/rate.h"
 
 namespace tilec::api {
@@ -17,10 +21,25 @@ namespace {
 
 constexpr size_t kMostRated = 600;  // points rated by bounds
 constexpr size_t kLowered = 6;      // points that are lowered, besides the default
+constexpr size_t kTried = 20;       // points whose lowering is tried
 constexpr size_t kInVain = 6;       // points in a row that are no better than the best
-constexpr double kMargin = 0.03;    // by which another point must beat the default
-constexpr double kAsGood = 0.01;
+// By which another point must beat the default: what the model was off by at most between two tiles
+// of one product, and between two of loops that do more between their products.
+constexpr double kMargin = 0.05, kMarginOfMore = 0.2;
+constexpr double kAsGood = 0.02;    // what the model cannot tell apart
+// Rows beyond a tensor's edge cost a copy more than those inside: a product of 64 rows took 1.35
+// times as long in tiles of 128. Of the share of work that is done in vain.
+constexpr double kHanging = 0.35;
+constexpr double kWaste = 0.02;     // steps of work done in vain
+constexpr double kCutLines = 0.04;  // of the time; K steps of 64 bytes took 3 to 27 % longer
+constexpr size_t kStarts = 4;       // of descents, from a grid of round values
 constexpr int64_t kThreadRegisters = 128;  // assumed where no quota is set
+
+// Of a role's registers that tiles may take: what a kernel's author has not tried may spill sooner.
+constexpr int64_t kFilledPercent = 86;
+// A loop that is not in the solver's order takes longer than the model of its program says, up to
+// 1.4 times: spills and masks in every turn are not in it.
+constexpr int64_t kOfRules = 4;
 
 using Point = std::vector<size_t>;  // index into each axis
 
@@ -37,10 +56,9 @@ class Search {
       : loaded_(loaded), signature_(signature), call_(call), options_(options), target_(target) {
     options_.crash_dir.clear();
     options_.first_schedules = true;
+    options_.prove = false;
+    options_.share_copies = call.rows_cut_sectors;
     options_.solutions = nullptr;  // found faster than read
-    // Waves are counted from a CTA for each tile; those that stay work through as many.
-    if (options_.schedule == "solve" || options_.schedule == "solve:persistent")
-      options_.schedule = "solve:once";
     for (const auto& [name, value] : call.all)
       if (const auto* i = std::get_if<int64_t>(&value)) names_[name] = *i;
     for (const auto& [name, value] : call.launch.scalars)
@@ -49,34 +67,30 @@ class Search {
 
   TuneChoice Run() {
     TuneChoice choice;
-    choice.why_not = MakeAxes();
-    if (!choice.why_not.empty() || axes_.empty()) return choice;
+    choice.why_not = MakeAxes(&choice.fails);
+    if (!choice.why_not.empty()) return choice;
     Point standard;
     for (const Axis& axis : axes_) standard.push_back(axis.standard);
-    Descend(standard);
-    for (const double scale : {0.5, 2.0}) Descend(Scaled(scale));
+    for (const Point& start : Starts(standard)) Descend(start);
 
-    std::vector<std::pair<double, Point>> order;
-    for (const auto& [point, ms] : rated_)
-      if (ms) order.emplace_back(*ms, point);
-    std::sort(order.begin(), order.end());
     choice.rated = rated_.size();
-    // The default first; then the promising ones, until several in a row have brought nothing.
-    order.erase(std::remove_if(order.begin(), order.end(),
-                               [&](const auto& o) { return o.second == standard; }),
-                order.end());
-    order.insert(order.begin(), {0, standard});
+    for (const auto& [point, rating] : rated_)
+      if (rating.ms && (least_flops_ == 0 || rating.flops < least_flops_))
+        least_flops_ = rating.flops;
+    const std::vector<Candidate> order = Order(standard);
     std::optional<double> default_ms, best_ms;
-    size_t in_vain = 0;
-    for (const auto& [bound, point] : order) {
-      if (choice.lowered.size() > kLowered || in_vain >= kInVain) break;
-      if (best_ms && bound > *best_ms) break;
-      std::optional<TunePoint> lowered = Lower(point);
-      ++in_vain;
+    size_t in_vain = 0, tried = 0;
+    for (const Candidate& candidate : order) {
+      if (choice.lowered.size() > kLowered || in_vain >= kInVain || ++tried > kTried) break;
+      if (best_ms && candidate.ms > (1 + kAsGood) * *best_ms) break;
+      const bool is_default = candidate.point == standard;
+      std::optional<TunePoint> lowered = Lower(candidate.point, is_default);
       if (!lowered) continue;
-      lowered->is_default = point == standard;
-      if (lowered->is_default) default_ms = lowered->time.ms;
-      if (lowered->is_default || !best_ms || lowered->time.ms < *best_ms) {
+      ++in_vain;
+      lowered->is_default = is_default;
+      lowered->time.ms *= Hanging(candidate.point);
+      if (is_default) default_ms = lowered->time.ms;
+      if (is_default || !best_ms || lowered->time.ms < *best_ms) {
         best_ms = lowered->time.ms;
         in_vain = 0;
       }
@@ -86,7 +100,7 @@ class Search {
                      [](const TunePoint& a, const TunePoint& b) { return a.time.ms < b.time.ms; });
     if (choice.lowered.empty()) return choice;
     const TunePoint& best = Nearest(choice.lowered);
-    if (!best.is_default && (!default_ms || best.time.ms < (1 - kMargin) * *default_ms))
+    if (!best.is_default && (!default_ms || best.time.ms < (1 - Margin()) * *default_ms))
       choice.values = best.values;
     return choice;
   }
@@ -96,22 +110,71 @@ class Search {
     return call_.statics.count(tune.name) == 0 && !tune.candidates.empty();
   }
 
-  // Of those as good as the first, the one with most tunes at their defaults.
+  // How far a point is from odd: little done in vain by tiles that hang over an edge, then tunes
+  // at their defaults, then round values.
+  using Merit = std::tuple<int64_t, size_t, int64_t>;
+  Merit MeritOf(const Point& point) const {
+    size_t defaults = 0;
+    int64_t round = 0;
+    for (size_t a = 0; a < axes_.size(); ++a) {
+      defaults += point[a] == axes_[a].standard;
+      round += std::gcd(axes_[a].values[point[a]], int64_t{128});
+    }
+    return {-static_cast<int64_t>(Waste(point) / kWaste), defaults, round};
+  }
+  // Work of tiles that hang over edges, as a share of the least that any point does.
+  double Waste(const Point& point) const {
+    return least_flops_ > 0 ? rated_.at(point).flops / least_flops_ - 1 : 0;
+  }
+  double Hanging(const Point& point) const { return 1 + kHanging * std::min(1.0, Waste(point)); }
+
+  struct Candidate {
+    double ms;
+    int64_t step;  // of kAsGood above the best
+    Merit merit;
+    Point point;
+  };
+  // What bounds say: the default, then by steps that they can tell apart, the least odd first.
+  std::vector<Candidate> Order(const Point& standard) const {
+    std::vector<Candidate> order;
+    double best = 0;
+    for (const auto& [point, rating] : rated_)
+      if (rating.ms) {
+        const double ms = *rating.ms * Hanging(point);
+        if (best == 0 || ms < best) best = ms;
+        if (point != standard) order.push_back({ms, 0, MeritOf(point), point});
+      }
+    for (Candidate& candidate : order)
+      candidate.step = static_cast<int64_t>(std::floor((candidate.ms / best - 1) / kAsGood));
+    std::stable_sort(order.begin(), order.end(), [](const Candidate& a, const Candidate& b) {
+      return std::tie(a.step, b.merit, a.ms) < std::tie(b.step, a.merit, b.ms);
+    });
+    order.insert(order.begin(), {0, 0, {}, standard});
+    return order;
+  }
+
+  // Of those as good as the first, the least odd one.
   const TunePoint& Nearest(const std::vector<TunePoint>& points) const {
     const TunePoint* best = nullptr;
-    size_t kept = 0;
     for (const TunePoint& point : points) {
       if (point.time.ms > (1 + kAsGood) * points.front().time.ms) break;
-      size_t same = 0;
-      for (const Axis& axis : axes_)
-        same += std::get<int64_t>(point.values.at(axis.name)) == axis.values[axis.standard];
-      if (best == nullptr || same > kept) best = &point, kept = same;
+      if (best == nullptr || MeritOf(PointOf(point.values)) > MeritOf(PointOf(best->values)))
+        best = &point;
     }
     return *best;
   }
+  Point PointOf(const frontend::Values& values) const {
+    Point point;
+    for (const Axis& axis : axes_) {
+      const auto at = std::lower_bound(axis.values.begin(), axis.values.end(),
+                                       std::get<int64_t>(values.at(axis.name)));
+      point.push_back(static_cast<size_t>(std::distance(axis.values.begin(), at)));
+    }
+    return point;
+  }
 
   // The open tunes, with what they are by default. "" or why there is nothing to choose by.
-  std::string MakeAxes() {
+  std::string MakeAxes(bool* fails) {
     bool any = false;
     for (const frontend::TuneInfo& tune : signature_.tunes) any = any || Open(tune);
     if (!any) return "";
@@ -119,6 +182,7 @@ class Search {
       if (names_.count(dim.name) == 0) return fmt::format("dim `{}` has no value", dim.name);
     DiagSink quiet;
     const Result<ir::Function> fn = Clean(call_.statics, quiet);
+    *fails = !fn.ok();
     if (!fn.ok()) return quiet.all().empty() ? "it does not compile" : quiet.all()[0].message;
     for (const frontend::TuneInfo& tune : signature_.tunes) {
       if (!Open(tune)) continue;
@@ -138,20 +202,29 @@ class Search {
     return "";
   }
 
-  // The point nearest to the default with all values scaled.
-  Point Scaled(double scale) const {
-    Point point;
+  // The default, and the best of all combinations of round values.
+  std::vector<Point> Starts(const Point& standard) {
+    std::vector<Point> grid = {{}};
     for (const Axis& axis : axes_) {
-      const double wanted = scale * static_cast<double>(axis.values[axis.standard]);
-      size_t best = axis.standard;
-      for (size_t i = 0; i < axis.values.size(); ++i)
-        if (std::abs(static_cast<double>(axis.values[i]) - wanted) <
-            std::abs(static_cast<double>(axis.values[best]) - wanted))
-          best = i;
-      point.push_back(best);
+      std::vector<Point> next;
+      for (const Point& point : grid)
+        for (size_t i = 0; i < axis.values.size(); ++i) {
+          if (i != axis.standard && !Round(axis.values[i])) continue;
+          next.push_back(point);
+          next.back().push_back(i);
+        }
+      if (next.size() > kMostRated / 2) return {standard};
+      grid = std::move(next);
     }
-    return point;
+    std::vector<std::pair<double, Point>> rated;
+    for (const Point& point : grid)
+      if (const auto ms = Rate(point); ms && point != standard) rated.emplace_back(*ms, point);
+    std::sort(rated.begin(), rated.end());
+    std::vector<Point> starts = {standard};
+    for (size_t i = 0; i < rated.size() && i < kStarts; ++i) starts.push_back(rated[i].second);
+    return starts;
   }
+  static bool Round(int64_t value) { return value % 64 == 0 || (value & (value - 1)) == 0; }
 
   // Along one axis after the other, each looked at from end to end, while that helps.
   void Descend(Point point) {
@@ -196,47 +269,97 @@ class Search {
     return Clean(*statics, quiet);
   }
 
+  ir::Target Shared(int64_t ctas) const {
+    return scheduler::SharedBy(target_, ctas, call_.rows_cut_sectors ? 2 : 1);
+  }
+
   std::optional<double> Rate(const Point& point) {
     const auto known = rated_.find(point);
-    if (known != rated_.end()) return known->second;
+    if (known != rated_.end()) return known->second.ms;
     if (rated_.size() >= kMostRated) return std::nullopt;
-    std::optional<double>& ms = rated_[point];
+    Rating& rating = rated_[point];
     frontend::Values statics;
     const Result<ir::Function> fn = At(point, &statics);
     if (!fn.ok()) return std::nullopt;
-    const auto periods = scheduler::BoundPeriods(*fn, target_);
-    if (!periods) return std::nullopt;
     const ir::WorkCount work = ir::CountWork(*fn, names_, {.edges = false});
     if (work.instances == 0) return std::nullopt;
-    ms = scheduler::EstimateTime(*fn, target_, work, *periods, {}).ms;
-    return ms;
+    const auto periods =
+        scheduler::BoundPeriods(*fn, Shared(work.instances));
+    if (!periods) return std::nullopt;
+    rating.ms = scheduler::EstimateTime(*fn, target_, work, *periods, {}).ms;
+    if (CutsLines(*fn)) *rating.ms *= 1 + kCutLines;
+    rating.flops = work.whole_flops;
+    return rating.ms;
   }
 
-  std::optional<TunePoint> Lower(const Point& point) {
+  // Loops of copies and products alone are what the model knows best.
+  double Margin() {
+    DiagSink quiet;
+    const Result<ir::Function> fn = Clean(call_.statics, quiet);
+    if (!fn.ok()) return kMarginOfMore;
+    for (ir::OpId loop : scheduler::InnermostLoops(*fn))
+      for (ir::BlockId region : fn->ops[loop].regions)
+        for (ir::OpId id : fn->blocks[region].ops)
+          if (const ir::Op& op = fn->ops[id];
+              op.kind != ir::OpKind::kDot && op.kind != ir::OpKind::kLoad &&
+              op.kind != ir::OpKind::kTranspose && !op.results.empty() &&
+              fn->type(op.results[0]).is_tile())
+            return kMarginOfMore;
+    return kMargin;
+  }
+  // Rows of a copy that are no whole lines of 128 bytes.
+  static bool CutsLines(const ir::Function& fn) {
+    bool products = false, cuts = false;
+    for (const ir::Op& op : fn.ops) {
+      products = products || op.kind == ir::OpKind::kDot;
+      if (op.kind != ir::OpKind::kLoad || !fn.type(op.results[0]).is_tile()) continue;
+      const ir::Type& tile = fn.type(op.results[0]);
+      cuts = cuts || (tile.shape.size() > 1 &&
+                      tile.shape.back() * static_cast<int64_t>(ir::ByteSize(tile.dtype)) % 128 != 0);
+    }
+    return products && cuts;
+  }
+  static bool MaySpill(const ir::Function& warps) {
+    for (ir::OpId id : warps.blocks[warps.body].ops) {
+      const ir::Op& op = warps.ops[id];
+      if (op.kind == ir::OpKind::kRole && op.i("regs") > 0 &&
+          100 * ir::PeakRegisters(warps, id) > kFilledPercent * op.i("regs"))
+        return true;
+    }
+    return false;
+  }
+
+  std::optional<TunePoint> Lower(const Point& point, bool standard) {
     TunePoint out;
     frontend::Values statics;
     Result<ir::Function> clean = At(point, &statics);
     if (!clean.ok()) return std::nullopt;
     out.values = ValuesOf(point);
-    auto periods = scheduler::BoundPeriods(*clean, target_);
-    if (!periods) periods.emplace();
     const ir::WorkCount work = ir::CountWork(*clean, names_, {.edges = false});
+    const ir::Target target = Shared(work.instances);
+    auto periods = scheduler::BoundPeriods(*clean, target);
+    if (!periods) periods.emplace();
     DiagSink quiet;
     Call call = call_;
     call.statics = statics;
     auto tile = MakeTileIr(loaded_, signature_.kernel, call, nullptr, quiet);
     if (!tile.ok()) return std::nullopt;
-    const auto warps = LowerToWarps(loaded_, std::move(*tile), options_, nullptr, quiet);
-    if (!warps.ok()) return std::nullopt;
-    if (const auto rates = ir::RatesOf(*warps, target_, quiet); rates.ok())
+    Lowered how;
+    Observation look;
+    look.lowered = &how;
+    const auto warps = LowerToWarps(loaded_, std::move(*tile), options_, &look, quiet);
+    if (!warps.ok() || (!standard && MaySpill(*warps))) return std::nullopt;
+    if (const auto rates = ir::RatesOf(*warps, target, quiet); rates.ok())
       for (scheduler::LoopPeriod& period : *periods)
         for (const ir::LoopRate& rate : *rates) {
           const Span at = warps->ops[rate.loops.front()].at;
           if (at.file != period.at.file || at.begin != period.at.begin) continue;
           period.cycles = std::max(period.cycles, rate.Cycles());
           period.busy = std::max(period.busy, rate.busy);
+          if (!how.by_schedule) period.cycles += period.cycles / kOfRules;
         }
     out.time = scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps));
+    if (CutsLines(*clean)) out.time.ms *= 1 + kCutLines;
     out.lowered = true;
     return out;
   }
@@ -270,7 +393,12 @@ class Search {
   const ir::Target& target_;
   Bindings names_;
   std::vector<Axis> axes_;
-  std::map<Point, std::optional<double>> rated_;
+  struct Rating {
+    std::optional<double> ms;  // nullopt: its facts do not hold, or it does not fit
+    double flops = 0;          // with edges as whole tiles
+  };
+  std::map<Point, Rating> rated_;
+  double least_flops_ = 0;
 };
 
 std::string Key(const Loaded& loaded, const frontend::Signature& signature, const Call& call,
@@ -322,17 +450,15 @@ Result<> CheckTune(const std::string& tune, DiagSink& diags) {
   return diags.Report(kUnknownTune, Span{}, tune).Help("use default or model");
 }
 
-void TuneCall(const Loaded& loaded, const frontend::Signature& signature,
-              const PipelineOptions& options, scheduler::SolutionStore* store, Call* call,
-              DiagSink& diags) {
-  if (options.tune != "model") return;
-  if (loaded.schedule_file >= 0) {
-    diags.Report(kTuneFallsBack, Span{}, "a schedule from a file is for one choice of tiles");
-    return;
-  }
-  const TuneChoice choice = ChooseTunes(loaded, signature, *call, options, store);
-  if (!choice.why_not.empty()) diags.Report(kTuneFallsBack, Span{}, choice.why_not);
-  for (const auto& [name, value] : choice.values) call->statics[name] = call->all[name] = value;
+frontend::Values TunesFor(const Loaded& loaded, const frontend::Signature& signature,
+                          const PipelineOptions& options, scheduler::SolutionStore* store,
+                          const Call& call, DiagSink& diags) {
+  if (options.tune != "model") return {};
+  if (loaded.schedule_file >= 0) return {};  // a schedule is for one choice of tiles
+  TuneChoice choice = ChooseTunes(loaded, signature, call, options, store);
+  if (!choice.why_not.empty() && !choice.fails)  // else whoever compiles it says so
+    diags.Report(kTuneFallsBack, Span{}, choice.why_not);
+  return std::move(choice.values);
 }
 
 }  // namespace tilec::api

@@ -28,6 +28,7 @@ struct TuneChoice {
   std::vector<TunePoint> lowered;  // best first; empty where the choice was remembered
   size_t rated = 0;                // points that were rated by bounds
   std::string why_not;             // no choice could be made: why
+  bool fails = false;              // because the kernel does not compile
 };
 
 // `store` may be null: choices are not remembered.
@@ -37,9 +38,9 @@ TuneChoice ChooseTunes(const Loaded& loaded, const frontend::Signature& signatur
 // `default` or `model`.
 Result<> CheckTune(const std::string& tune, DiagSink& diags);
 
-// Sets the open tunes of the call if the options ask for it.
-void TuneCall(const Loaded& loaded, const frontend::Signature& signature,
-              const PipelineOptions& options, scheduler::SolutionStore* store, Call* call,
-              DiagSink& diags);
+// What the options ask the open tunes of the call to be; empty: their defaults.
+frontend::Values TunesFor(const Loaded& loaded, const frontend::Signature& signature,
+                          const PipelineOptions& options, scheduler::SolutionStore* store,
+                          const Call& call, DiagSink& diags);
 
 }  // namespace tilec::api

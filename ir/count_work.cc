@@ -310,6 +310,9 @@ class Counter {
     Of(op.results[0]) = {a[0], b[1]};
     out_.products[fmt::format("dot.{}", Info(fn_.type(op.operands[0]).dtype).bits)] +=
         weight_ * 2 * n(a[0]) * n(b[1]) * n(std::min(a[1], b[0]));
+    const std::vector<int64_t>& whole = fn_.type(op.operands[0]).shape;
+    out_.whole_flops +=
+        weight_ * 2 * n(whole[0]) * n(whole[1]) * n(fn_.type(op.operands[1]).shape[1]);
   }
 
   void RunTile(const Op& op, ValueId v) {

@@ -19,6 +19,7 @@ namespace tilec::ir {
 struct WorkCount {
   int64_t instances = 0;                   // of all grids
   std::map<std::string, double> products;  // FLOPs by "dot.<bits of the operands>"
+  double whole_flops = 0;                  // of products, what hangs over an edge included
   double arithmetic = 0;                   // elements of elementwise float ops and of reductions
   double loaded_bytes = 0, stored_bytes = 0;
   double least_bytes = 0;         // every element touched moves once

@@ -187,12 +187,21 @@ class Reader {
     return Done();
   }
 
+  Result<int64_t> Percent(const toml::table& table, const char* key) {
+    if (!table.contains(key)) return int64_t{100};
+    TRY(const int64_t value, Integer(table, key, 1));
+    if (value > 100) return At(table, fmt::format("`{}` is {}; 1 … 100", key, value));
+    return value;
+  }
   Result<> ReadUnit(const toml::table& table) {
-    TRY_VOID(Known(table, {"name", "capacity", "fluid", "tag", "source"}));
+    TRY_VOID(Known(table, {"name", "capacity", "fluid", "alone_percent", "full_clock_percent", "tag",
+                           "source"}));
     TargetUnit unit;
     TRY(unit.name, String(table, "name"));
     TRY(unit.capacity, Integer(table, "capacity", 1));
     TRY(unit.fluid, Flag(table, "fluid"));
+    TRY(unit.alone_percent, Percent(table, "alone_percent"));
+    TRY(unit.full_clock_percent, Percent(table, "full_clock_percent"));
     TRY(unit.origin, ReadOrigin(table));
     if (UnitIndex(unit.name) >= 0)
       return At(table, fmt::format("unit `{}` is given twice", unit.name));
@@ -275,6 +284,12 @@ const char* Spelling(Evidence evidence) {
     case Evidence::kAssumed: return "assumed";
   }
   return "";
+}
+
+Linear Linear::Times(double factor) const {
+  return {factor * base,
+          {factor * per.flops, factor * per.elements, factor * per.bytes, factor * per.steps,
+           factor * per.rows}};
 }
 
 int64_t Linear::At(const Work& work) const {

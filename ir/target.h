@@ -40,12 +40,15 @@ struct Linear {
   double base = 0;
   Work per;
   int64_t At(const Work& work) const;
+  Linear Times(double factor) const;
 };
 
 struct TargetUnit {
   std::string name;
   int64_t capacity = 1;
   bool fluid = false;  // shared by interleaving: only the sum over a period is bounded
+  int64_t alone_percent = 100;  // of the cycles of its uses when hardly any other SM uses it
+  int64_t full_clock_percent = 100;  // how busy it may be on all SMs without the clock falling
   Origin origin;
 };
 

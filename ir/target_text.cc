@@ -48,6 +48,10 @@ std::string Text(const Origin& o) {
   return fmt::format("tag = {}\nsource = {}\n", Quoted(Spelling(o.evidence)), Quoted(o.source));
 }
 
+std::string Percent(const char* of, int64_t value) {
+  return value == 100 ? "" : fmt::format("{}_percent = {}\n", of, value);
+}
+
 }  // namespace
 
 std::string ToToml(const Target& t) {
@@ -57,8 +61,9 @@ std::string ToToml(const Target& t) {
     s += fmt::format("\n[[limit]]\nname = {}\nvalue = {}\n{}", Quoted(l.name), l.value,
                      Text(l.origin));
   for (const TargetUnit& u : t.units)
-    s += fmt::format("\n[[unit]]\nname = {}\ncapacity = {}\n{}{}", Quoted(u.name), u.capacity,
-                     u.fluid ? "fluid = true\n" : "", Text(u.origin));
+    s += fmt::format("\n[[unit]]\nname = {}\ncapacity = {}\n{}{}{}{}", Quoted(u.name), u.capacity,
+                     u.fluid ? "fluid = true\n" : "", Percent("alone", u.alone_percent),
+                     Percent("full_clock", u.full_clock_percent), Text(u.origin));
   for (const OpCost& op : t.ops) {
     s += fmt::format("\n[[op]]\nkind = {}\nops = {}\nwarps = {}\n{}{}issue = {}\nlatency = {}\n",
                      Quoted(op.kind), List(op.ops), op.warps, op.async ? "async = true\n" : "",

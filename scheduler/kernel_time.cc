@@ -2,6 +2,7 @@
 #include "scheduler/kernel_time.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -24,6 +25,17 @@ constexpr double kLaunchMs = 0.002;  // before the first CTA runs
 constexpr double kUncovered =
     0.1;  // of the smaller of computing and moving: they never overlap fully
 constexpr double kMemoryShare = 0.9;  // of the data sheet's rate that copies reach
+constexpr double kFewer = 0.15;       // of that share is lost when hardly any SM copies
+
+// The unit that the clock depends on most; −1: none.
+int HotUnit(const ir::Target& target) {
+  int hot = -1;
+  for (size_t u = 0; u < target.units.size(); ++u)
+    if (target.units[u].full_clock_percent <
+        (hot < 0 ? 100 : target.units[static_cast<size_t>(hot)].full_clock_percent))
+      hot = static_cast<int>(u);
+  return hot;
+}
 
 // The longest chain of one iteration.
 int64_t Length(const Graph& graph) {
@@ -60,9 +72,10 @@ class Outside {
       : fn_(fn), target_(target), work_(work) {
     for (OpId loop : InnermostLoops(fn)) inner_.insert(loop);
     warpgroups_ = CutWarpgroups();
+    hot_unit_ = HotUnit(target);
     Walk(fn.body, 1);
   }
-  double cycles = 0, busy = 0;     // per instance
+  double cycles = 0, busy = 0, hot = 0;  // per instance
   std::map<OpId, double> entries;  // of innermost loops, per instance
 
  private:
@@ -96,9 +109,11 @@ class Outside {
     const ir::OpCost* cost = target_.CostOf(CostName(fn_, op));
     if (cost == nullptr) return;
     double unit = 0;
-    for (const ir::TargetUse& use : cost->uses)
-      if (!target_.units[static_cast<size_t>(use.unit)].fluid)
-        unit = std::max(unit, static_cast<double>(use.cycles.At(work)));
+    for (const ir::TargetUse& use : cost->uses) {
+      const auto used = static_cast<double>(use.cycles.At(work));
+      if (use.unit == hot_unit_) hot += times * used;
+      if (!target_.units[static_cast<size_t>(use.unit)].fluid) unit = std::max(unit, used);
+    }
     const double issue = static_cast<double>(cost->issue.At(work)) / warpgroups_;
     busy += times * std::max(unit, issue);
     const bool waits = op.kind == OpKind::kLoad || op.kind == OpKind::kDot;
@@ -111,14 +126,31 @@ class Outside {
   const ir::WorkCount& work_;
   std::set<OpId> inner_;
   double warpgroups_ = 1;
+  int hot_unit_ = -1;
 };
 
 }  // namespace
+
+ir::Target SharedBy(const ir::Target& target, int64_t ctas, int64_t times) {
+  ir::Target out = target;
+  const double sms = static_cast<double>(std::max<int64_t>(1, target.Limit("sms", 1)));
+  const double share = std::min(1.0, static_cast<double>(ctas) / sms);
+  for (size_t u = 0; u < target.units.size(); ++u) {
+    const double alone = static_cast<double>(target.units[u].alone_percent) / 100;
+    const double scale = std::max(alone, share) * (alone < 1 ? static_cast<double>(times) : 1);
+    if (scale == 1) continue;
+    for (ir::OpCost& op : out.ops)
+      for (ir::TargetUse& use : op.uses)
+        if (use.unit == static_cast<int>(u)) use.cycles = use.cycles.Times(scale);
+  }
+  return out;
+}
 
 std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir::Target& target) {
   const std::optional<CutProgram> cut = CutRows(fn, 1, target);
   std::vector<LoopPeriod> periods;
   if (!cut) return periods;
+  const int hot = HotUnit(target);
   for (const LoopReport& loop : cut->schedule.loops) {
     LoopPeriod period;
     period.at = loop.at;
@@ -127,6 +159,10 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       if (!Fits(graph)) return std::nullopt;
       period.cycles = period.busy = BestBound(graph).ii;
       period.fill = std::max<int64_t>(0, Length(graph) - period.cycles);
+      const int unit = hot < 0 ? -1 : graph.FindUnit(target.units[static_cast<size_t>(hot)].name);
+      for (const GraphOp& op : graph.ops)
+        for (const UnitUse& use : op.uses)
+          if (use.unit == unit) period.hot += use.cycles;
     }
     periods.push_back(period);
   }
@@ -144,7 +180,7 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   time.per_sm = std::clamp<int64_t>(shape.per_sm, 1, CeilDiv(time.ctas, sms));
   time.waves = CeilDiv(time.ctas, sms * time.per_sm);
 
-  double steady = 0, cycles = outside.cycles, busy = outside.busy;
+  double steady = 0, fill = 0, busy = outside.busy, hot = outside.hot;
   for (const auto& [loop, entries] : outside.entries) {
     const auto trips = work.trips.find(loop);
     const Span at = fn.ops[loop].at;
@@ -154,20 +190,37 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
       const double turns = static_cast<double>(trips->second) / instances;
       steady += turns * static_cast<double>(period.cycles);
       busy += turns * static_cast<double>(period.busy);
-      cycles += entries * static_cast<double>(period.fill);
+      hot += turns * static_cast<double>(period.hot);
+      fill += entries * static_cast<double>(period.fill);
     }
   }
-  const double tiles = instances / static_cast<double>(time.ctas);  // of one CTA
-  time.cycles_per_cta = kStart + tiles * (cycles + steady);
+  // Tiles of one CTA; while it works on one, copies for the next are under way.
+  const double tiles = std::ceil(instances / static_cast<double>(time.ctas));
+  const double own = outside.cycles + steady;
+  time.cycles_per_cta = kStart + fill + tiles * own;
   time.loop_share = tiles * steady / time.cycles_per_cta;
-  const double wave =
-      std::max(time.cycles_per_cta, static_cast<double>(time.per_sm) * tiles * (busy));
-  time.compute_ms = static_cast<double>(time.waves) * wave / khz;
+  const auto beside = static_cast<double>(time.per_sm);
+  const double wave = std::max(time.cycles_per_cta, beside * tiles * busy);
+  // Waves, or turns of CTAs that stay, in which every SM has work, and the rest of them.
+  const double rounds = static_cast<double>(time.waves) * tiles;
+  const double full = instances / (static_cast<double>(sms) * beside);
+  const double per_round = wave / tiles;
+  const double heat = std::min(1.0, beside * hot / std::max(1.0, per_round));
+  const int hot_unit = HotUnit(target);
+  const double cool =
+      hot_unit < 0
+          ? 1
+          : static_cast<double>(target.units[static_cast<size_t>(hot_unit)].full_clock_percent) /
+                100;
+  const auto slower = [&](double active) { return std::max(1.0, active * heat / cool); };
+  const double whole = std::min(rounds, std::floor(full));
+  time.compute_ms = per_round / khz *
+                    (whole * slower(1) + (rounds - whole) * slower(full - std::floor(full)));
   if (const double gbs = static_cast<double>(target.Limit("memory_gbs")); gbs > 0)
     // CTAs that run together share operands of products in L2; rows that a CTA reads again are
     // gone.
-    time.memory_ms =
-        (work.products.empty() ? work.far_bytes : work.least_bytes) / (kMemoryShare * gbs) * 1e-6;
+    time.memory_ms = (work.products.empty() ? work.far_bytes : work.least_bytes) /
+                     (kMemoryShare * (1 - kFewer * (1 - std::min(1.0, full))) * gbs) * 1e-6;
   time.ms = kLaunchMs + std::max(time.compute_ms, time.memory_ms) +
             kUncovered * std::min(time.compute_ms, time.memory_ms);
   return time;

@@ -3,9 +3,10 @@
 // every byte must come from. An estimate for choosing between tile sizes of one kernel, not a
 // promise.
 //
-// What is modelled: an SM runs `per_sm` CTAs side by side; a CTA starts when another is done; edges
-// cost as much as whole tiles. What is not: L2 misses beyond the least traffic, clocks under load,
-// imbalance between CTAs of one wave.
+// What is modelled: an SM runs `per_sm` CTAs side by side; a CTA starts when another is done, or
+// stays and takes its next tile; edges cost as much as whole tiles; SMs without a CTA leave their
+// share of a unit to the others; the clock falls when a unit that draws much power is busy. What is
+// not: L2 misses beyond the least traffic, imbalance between CTAs of one wave.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -26,11 +27,15 @@ struct LoopPeriod {
   int64_t cycles = 0;
   int64_t busy = 0;  // of them the busiest unit works
   int64_t fill = 0;
+  int64_t hot = 0;  // of them the unit works that the clock depends on
 };
 
 // Lower bounds of all innermost loops; nullopt: some tile cannot fit registers or shared memory.
 std::optional<std::vector<LoopPeriod>> BoundPeriods(const ir::Function& fn,
                                                     const ir::Target& target);
+
+// `target` as `ctas` CTAs find it that need what they share `times` as often as its costs say.
+ir::Target SharedBy(const ir::Target& target, int64_t ctas, int64_t times);
 
 struct LaunchShape {
   int64_t ctas = 0;  // 0: one per instance of the grid

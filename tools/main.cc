@@ -27,16 +27,21 @@ struct Command {
   bool takes_files = false;
 };
 
-// The options that several commands share.
-void AddCompiling(CLI::App* app, Options& o) {
+// The options that several commands share. Commands that know all sizes of a call choose its tiles by
+// them; the others keep what the author wrote.
+void AddCompiling(CLI::App* app, Options& o, const char* tune) {
   app->add_option("--target", o.target, "GPU to compile for: h200, h100 (sm_90a is h200)");
   app->add_option("--schedule", o.schedule,
                   "sequential, solve, solve:slices=N: that many compute roles, solve:persistent: "
                   "says why CTAs do not stay, solve:once: a CTA for each tile, solve:clusters: "
                   "CTAs that share copies, or a .sched file");
   app->add_option("--tune", o.tune,
-                  "values of tunes that are not given: default, or model: what the machine model "
-                  "predicts to be fastest");
+                  fmt::format("values of tunes that are not given: default, or model: what the "
+                              "machine model predicts to be fastest (if left out: {})",
+                              tune));
+  app->parse_complete_callback([app, tune, &o] {
+    if (app->count("--tune") == 0) o.tune = tune;
+  });
   app->add_option("--stdlib", o.stdlib_dir, "folder in place of the built-in standard library");
   app->add_option("--print-after", o.print_after, "print the IR after this pass (or `all`)")
       ->delimiter(',')
@@ -130,7 +135,7 @@ class CommandLine {
     run->add_option("assignments", o_.assignments,
                     "dims, scalars, constants, tunes as NAME=VALUE; tensors as NAME=@file.npy");
     AddRunning(run, o_);
-    AddCompiling(run, o_);
+    AddCompiling(run, o_, "model");
     run->add_flag("--check", o_.check, "compare with the interpreter");
     run->add_option("--repeat", o_.repeat, "launch this often, report the fastest")
         ->check(CLI::Range(1, 1000000));
@@ -142,7 +147,7 @@ class CommandLine {
     CLI::App* build = Add("build", "compile a kernel and write one of its forms", CmdBuild, true);
     build->add_option("file", o_.file, "FILE[:KERNEL]")->required();
     build->add_option("assignments", o_.assignments, "static dims, constants, tunes as NAME=VALUE");
-    AddCompiling(build, o_);
+    AddCompiling(build, o_, "default");
     build->add_option("--emit", o_.emit, "tile-ir, warp-ir, llvm, ptx, cubin or json");
     build->add_option("-o,--output", o_.output, "file; standard output if left out");
     build->add_option("--ptxas", o_.ptxas,
@@ -169,7 +174,7 @@ class CommandLine {
     check->add_flag("--no-cache", o_.no_cache, "compile anew and store nothing");
     AddCache(check, o_);
     AddExecution(check, o_);
-    AddCompiling(check, o_);
+    AddCompiling(check, o_, "model");
   }
 
   void AddBench() {
@@ -187,7 +192,7 @@ class CommandLine {
     bench->add_option("--seed", o_.seed, "seed of the random tensors");
     bench->add_flag("--no-cache", o_.no_cache, "compile anew and store nothing");
     AddCache(bench, o_);
-    AddCompiling(bench, o_);
+    AddCompiling(bench, o_, "model");
     bench->add_option("--compare", o_.compare,
                       "cublas or torch: beside cuBLASLt or PyTorch, if it is a product");
     bench->add_option("--timeline", o_.timeline, "file for what one CTA did when, in SM cycles");
@@ -201,7 +206,7 @@ class CommandLine {
     CLI::App* test = Add("test", "run the `test` blocks of files", CmdTest, true);
     test->add_option("files", o_.files, "FILE…")->required();
     AddRunning(test, o_);
-    AddCompiling(test, o_);
+    AddCompiling(test, o_, "default");
     test->add_option("--filter", o_.filter, "only tests whose name contains this");
 
     CLI::App* fmt = Add("fmt", "rewrite files in the canonical layout", CmdFmt, true);

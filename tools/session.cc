@@ -68,7 +68,9 @@ Result<> Session::CheckOptions() {
 void Session::Tune(const frontend::Signature& signature, api::Call* call) {
   std::optional<api::SolutionCache> store;
   if (cache()) store.emplace(*cache(), diags_);
-  api::TuneCall(loaded_, signature, pipeline(), store ? &*store : nullptr, call, diags_);
+  const frontend::Values tunes = api::TunesFor(loaded_, signature, pipeline(),
+                                               store ? &*store : nullptr, *call, diags_);
+  for (const auto& [name, value] : tunes) call->statics[name] = call->all[name] = value;
 }
 
 std::pair<std::string, std::string> SplitKernel(const std::string& text) {

@@ -29,6 +29,7 @@ def parse():
                         "all of --priority if left out")
     p.add_argument("--lib", help="libtilec.so; built if left out")
     p.add_argument("--schedule", default="solve")
+    p.add_argument("--tune", default="model", help="of tunes that a case leaves open: model, default")
     p.add_argument("--priority", type=int, default=1, help="cases up to P0, P1 or P2")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=0.3, help="of one contestant in one round")
@@ -83,7 +84,8 @@ class Bench:
         self.o, self.torch, self.measure, self.tilec = options, torch, measure, tilec
         self.library = tilec.Library(library_path(options))
         self.device = self.library.device("cuda:0")
-        self.compiler = self.library.compiler(schedule=options.schedule, cache="off")
+        self.compiler = self.library.compiler(schedule=options.schedule, tune=options.tune,
+                                             cache="off")
         self.sampler = nvml.Sampler()
         self.generator = torch.Generator(device="cuda").manual_seed(options.seed)
         self.facts = {
@@ -92,7 +94,7 @@ class Bench:
             "power_limit_watts": self.sampler.power_limit_watts(),
             "cuda": torch.version.cuda, "torch": torch.__version__,
             "cudnn": torch.backends.cudnn.version(), "tilec": self.library.version(),
-            "commit": commit(), "schedule": options.schedule}
+            "commit": commit(), "schedule": options.schedule, "tune": options.tune}
         try:
             import triton
             self.facts["triton"] = triton.__version__

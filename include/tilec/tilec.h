@@ -195,7 +195,9 @@ struct KernelState;
 struct CompilerOptions {
   std::string target = "h200";  // or "sm_90a"
   std::string schedule = "solve";  // "sequential", or a .sched file of `tilec schedule`
-  std::string tune = "default";    // or "model": tunes not given, by the sizes of a launch
+  // Tunes not given: "model", what the machine model predicts to be fastest for the sizes of a
+  // launch, or "default", what the kernel's author wrote.
+  std::string tune = "model";
   bool disk_cache = true;
   std::string cache_dir;   // "": $XDG_CACHE_HOME/tilec, or ~/.cache/tilec
   std::string stdlib_dir;  // "": the standard library inside this library
