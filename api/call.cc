@@ -131,8 +131,8 @@ Result<frontend::Values> CheckValues(const Signature& s, const Given& given, Dia
   return out;
 }
 
-// H200, bf16 product of 4096^3, rested: with K = 4104, 16 bytes beyond a sector, 0.64 of cuBLAS; with
-// K = 4112, a whole one, 1.00. Base addresses were sectors' in both.
+// H200, bf16 product of 4096^3, rested: with K = 4104, 16 bytes beyond a sector, 0.64 of cuBLAS;
+// with K = 4112, a whole one, 1.00. Base addresses were sectors' in both.
 constexpr int64_t kSectorBytes = 32;
 
 bool CutsSectors(const runtime::TensorView& view, ir::DType dtype) {

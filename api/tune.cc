@@ -26,13 +26,13 @@ constexpr size_t kInVain = 6;       // points in a row that are no better than t
 // By which another point must beat the default: what the model was off by at most between two tiles
 // of one product, and between two of loops that do more between their products.
 constexpr double kMargin = 0.05, kMarginOfMore = 0.2;
-constexpr double kAsGood = 0.02;    // what the model cannot tell apart
+constexpr double kAsGood = 0.02;  // what the model cannot tell apart
 // Rows beyond a tensor's edge cost a copy more than those inside: a product of 64 rows took 1.35
 // times as long in tiles of 128. Of the share of work that is done in vain.
 constexpr double kHanging = 0.35;
-constexpr double kWaste = 0.02;     // steps of work done in vain
-constexpr double kCutLines = 0.04;  // of the time; K steps of 64 bytes took 3 to 27 % longer
-constexpr size_t kStarts = 4;       // of descents, from a grid of round values
+constexpr double kWaste = 0.02;            // steps of work done in vain
+constexpr double kCutLines = 0.04;         // of the time; K steps of 64 bytes took 3 to 27 % longer
+constexpr size_t kStarts = 4;              // of descents, from a grid of round values
 constexpr int64_t kThreadRegisters = 128;  // assumed where no quota is set
 
 // Of a role's registers that tiles may take: what a kernel's author has not tried may spill sooner.
@@ -283,8 +283,7 @@ class Search {
     if (!fn.ok()) return std::nullopt;
     const ir::WorkCount work = ir::CountWork(*fn, names_, {.edges = false});
     if (work.instances == 0) return std::nullopt;
-    const auto periods =
-        scheduler::BoundPeriods(*fn, Shared(work.instances));
+    const auto periods = scheduler::BoundPeriods(*fn, Shared(work.instances));
     if (!periods) return std::nullopt;
     rating.ms = scheduler::EstimateTime(*fn, target_, work, *periods, {}).ms;
     if (CutsLines(*fn)) *rating.ms *= 1 + kCutLines;
@@ -314,8 +313,9 @@ class Search {
       products = products || op.kind == ir::OpKind::kDot;
       if (op.kind != ir::OpKind::kLoad || !fn.type(op.results[0]).is_tile()) continue;
       const ir::Type& tile = fn.type(op.results[0]);
-      cuts = cuts || (tile.shape.size() > 1 &&
-                      tile.shape.back() * static_cast<int64_t>(ir::ByteSize(tile.dtype)) % 128 != 0);
+      cuts =
+          cuts || (tile.shape.size() > 1 &&
+                   tile.shape.back() * static_cast<int64_t>(ir::ByteSize(tile.dtype)) % 128 != 0);
     }
     return products && cuts;
   }

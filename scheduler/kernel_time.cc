@@ -76,7 +76,7 @@ class Outside {
     Walk(fn.body, 1);
   }
   double cycles = 0, busy = 0, hot = 0;  // per instance
-  std::map<OpId, double> entries;  // of innermost loops, per instance
+  std::map<OpId, double> entries;        // of innermost loops, per instance
 
  private:
   double CutWarpgroups() const {
@@ -214,8 +214,8 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
                 100;
   const auto slower = [&](double active) { return std::max(1.0, active * heat / cool); };
   const double whole = std::min(rounds, std::floor(full));
-  time.compute_ms = per_round / khz *
-                    (whole * slower(1) + (rounds - whole) * slower(full - std::floor(full)));
+  time.compute_ms =
+      per_round / khz * (whole * slower(1) + (rounds - whole) * slower(full - std::floor(full)));
   if (const double gbs = static_cast<double>(target.Limit("memory_gbs")); gbs > 0)
     // CTAs that run together share operands of products in L2; rows that a CTA reads again are
     // gone.

@@ -27,8 +27,8 @@ struct Command {
   bool takes_files = false;
 };
 
-// The options that several commands share. Commands that know all sizes of a call choose its tiles by
-// them; the others keep what the author wrote.
+// The options that several commands share. Commands that know all sizes of a call choose its tiles
+// by them; the others keep what the author wrote.
 void AddCompiling(CLI::App* app, Options& o, const char* tune) {
   app->add_option("--target", o.target, "GPU to compile for: h200, h100 (sm_90a is h200)");
   app->add_option("--schedule", o.schedule,
