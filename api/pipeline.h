@@ -47,7 +47,7 @@ struct PipelineOptions {
   const runtime::KernelCache* solutions = nullptr;
   int64_t stamps = 0;  // records of an in-kernel timeline, for each role (ir/stamps.h); 0: none
   bool prove = true;   // false: the program is looked at and never emitted
-  // Clusters that share copies before CTAs that stay (schedule `solve`); see Call::rows_cut_sectors.
+  // Clusters that share copies before CTAs that stay (`solve`); see Call::rows_cut_sectors.
   bool share_copies = false;
   PipelineOptions For(const Call& call) const {
     PipelineOptions with = *this;

@@ -43,6 +43,10 @@ constexpr int64_t kOfRules = 4;
 
 using Point = std::vector<size_t>;  // index into each axis
 
+bool IsOpen(const frontend::TuneInfo& tune, const Call& call) {
+  return call.statics.count(tune.name) == 0 && !tune.candidates.empty();
+}
+
 struct Axis {
   std::string name;
   std::vector<int64_t> values;  // ascending
@@ -106,9 +110,7 @@ class Search {
   }
 
  private:
-  bool Open(const frontend::TuneInfo& tune) const {
-    return call_.statics.count(tune.name) == 0 && !tune.candidates.empty();
-  }
+  bool Open(const frontend::TuneInfo& tune) const { return IsOpen(tune, call_); }
 
   // How far a point is from odd: little done in vain by tiles that hang over an edge, then tunes
   // at their defaults, then round values.
@@ -175,9 +177,6 @@ class Search {
 
   // The open tunes, with what they are by default. "" or why there is nothing to choose by.
   std::string MakeAxes(bool* fails) {
-    bool any = false;
-    for (const frontend::TuneInfo& tune : signature_.tunes) any = any || Open(tune);
-    if (!any) return "";
     for (const frontend::DimInfo& dim : signature_.dims)
       if (names_.count(dim.name) == 0) return fmt::format("dim `{}` has no value", dim.name);
     DiagSink quiet;
@@ -455,6 +454,9 @@ frontend::Values TunesFor(const Loaded& loaded, const frontend::Signature& signa
                           const Call& call, DiagSink& diags) {
   if (options.tune != "model") return {};
   if (loaded.schedule_file >= 0) return {};  // a schedule is for one choice of tiles
+  bool open = false;
+  for (const frontend::TuneInfo& tune : signature.tunes) open = open || IsOpen(tune, call);
+  if (!open) return {};
   TuneChoice choice = ChooseTunes(loaded, signature, call, options, store);
   if (!choice.why_not.empty() && !choice.fails)  // else whoever compiles it says so
     diags.Report(kTuneFallsBack, Span{}, choice.why_not);

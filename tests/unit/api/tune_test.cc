@@ -65,10 +65,10 @@ TEST_F(TuneTest, ALargeProductKeepsItsTiles) {
   EXPECT_TRUE(choice.values.empty());
   const TunePoint* standard = Default(choice);
   ASSERT_NE(standard, nullptr);
-  // 64 x 32 tiles on 132 SMs; a loop of 128 turns of at least 1024 cycles.
-  EXPECT_EQ(standard->time.ctas, 2048);
-  EXPECT_EQ(standard->time.waves, 16);
-  EXPECT_GT(standard->time.cycles_per_cta, 128 * 1024);
+  // 64 x 32 tiles on 132 SMs that stay; for each a loop of 128 turns of at least 1024 cycles.
+  EXPECT_EQ(standard->time.ctas, 132);
+  EXPECT_EQ(standard->time.waves, 1);
+  EXPECT_GT(standard->time.cycles_per_cta, 16 * 128 * 1024);
   EXPECT_GT(standard->time.loop_share, 0.9);
   EXPECT_GT(choice.rated, 100u);
 }
@@ -94,9 +94,10 @@ TEST_F(TuneTest, ABarelyFilledSecondWaveIsAvoided) {
                    two = Choose(Gemm(128, 133 * 256, 4096));
   ASSERT_NE(Default(one), nullptr);
   ASSERT_NE(Default(two), nullptr);
-  EXPECT_EQ(Default(one)->time.waves, 1);
-  EXPECT_EQ(Default(two)->time.waves, 2);
-  EXPECT_NEAR(Default(two)->time.compute_ms, 2 * Default(one)->time.compute_ms, 1e-6);
+  // The second turn is for one tile, while the clock is higher: 1 / 0.79 is what it falls by.
+  const double ratio = Default(two)->time.compute_ms / Default(one)->time.compute_ms;
+  EXPECT_GT(ratio, 1 + 0.79 - 0.05);
+  EXPECT_LT(ratio, 2);
   EXPECT_FALSE(two.values.empty());
 }
 
@@ -113,7 +114,7 @@ TEST_F(TuneTest, GivenTunesStayAndOthersFollow) {
                                      {"BN", int64_t{64}},
                                      {"BK", int64_t{64}}}));
   EXPECT_TRUE(none.values.empty());
-  EXPECT_EQ(none.rated, 0u);
+  EXPECT_EQ(none.rated, 1u);  // the point itself
 }
 
 TEST_F(TuneTest, WithoutSizesThereIsNothingToChooseBy) {
@@ -123,10 +124,9 @@ TEST_F(TuneTest, WithoutSizesThereIsNothingToChooseBy) {
   PipelineOptions options;
   options.tune = "model";
   DiagSink diags;
-  TuneCall(loaded_, signature_, options, nullptr, &call, diags);
+  EXPECT_TRUE(TunesFor(loaded_, signature_, options, nullptr, call, diags).empty());
   ASSERT_EQ(diags.all().size(), 1u);
   EXPECT_STREQ(diags.all()[0].def->code, "R586");
-  EXPECT_EQ(call.statics.count("BM"), 0u);
 }
 
 class MapStore : public scheduler::SolutionStore {
