@@ -194,8 +194,8 @@ class Reader {
     return value;
   }
   Result<> ReadUnit(const toml::table& table) {
-    TRY_VOID(Known(table, {"name", "capacity", "fluid", "alone_percent", "full_clock_percent", "tag",
-                           "source"}));
+    TRY_VOID(Known(table, {"name", "capacity", "fluid", "alone_percent", "full_clock_percent",
+                           "tag", "source"}));
     TargetUnit unit;
     TRY(unit.name, String(table, "name"));
     TRY(unit.capacity, Integer(table, "capacity", 1));
