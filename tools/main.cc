@@ -40,7 +40,8 @@ void AddCompiling(CLI::App* app, Options& o, const char* tune) {
                               "machine model predicts to be fastest (if left out: {})",
                               tune));
   app->parse_complete_callback([app, tune, &o] {
-    if (app->count("--tune") == 0) o.tune = tune;
+    // Calls of `test` blocks are of the program as written.
+    if (app->count("--tune") == 0) o.tune = o.tests ? "default" : tune;
   });
   app->add_option("--stdlib", o.stdlib_dir, "folder in place of the built-in standard library");
   app->add_option("--print-after", o.print_after, "print the IR after this pass (or `all`)")

@@ -19,8 +19,8 @@ namespace tilec::ir {
 struct WarpCheckOptions {
   int64_t registers = 65536;    // of an SM
   int64_t smem_bytes = 232448;  // of a CTA
-  int64_t max_states = 20'000;
-  int64_t max_ops = 6'000'000;  // executed by the walk
+  int64_t max_states = 6000;
+  int64_t max_ops = 4'000'000;  // executed by the walk
 };
 
 // What each op was good for on all walks together.
