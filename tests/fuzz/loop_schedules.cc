@@ -238,8 +238,12 @@ class Runner {
         case ir::MutantVerdict::Kind::kHarmless: ++counts_["mutants: no mistake"]; break;
         case ir::MutantVerdict::Kind::kSurvives:
           // Counted, not yet explained (docs/lowering.md).
-          if (m.kind == "remove mbar_wait" && passes_) {
-            ++counts_["mutants: waits beside those of a role that hands tiles on, open"];
+          if (passes_) {
+            ++counts_["mutants: where roles hand tiles on, open"];
+            break;
+          }
+          if (verdict.text.find("\n0 executions reach it") != std::string::npos) {
+            ++counts_["mutants: where no execution comes, open"];
             break;
           }
           return "a mutant survives\n" + verdict.text + "\n";
