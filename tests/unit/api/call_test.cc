@@ -63,6 +63,24 @@ TEST_F(CallTest, SortsStaticsScalarsAndDims) {
   EXPECT_EQ(std::get<int64_t>(call->all.at("M")), 8);
   EXPECT_EQ(call->facts.at("X").base_align_bytes, 16);
 }
+// Rows of 64 numbers are 256 bytes; of 60, 240: every other one begins inside a sector of 32.
+TEST_F(CallTest, RowsMayCutSectors) {
+  const auto cut = [&](Tensors views) {
+    const auto call = Bind({{"s", 1.0}}, views);
+    EXPECT_TRUE(call.ok()) << Text();
+    return call.ok() && call->rows_cut_sectors;
+  };
+  EXPECT_FALSE(cut(Views(8, 64)));
+  EXPECT_FALSE(cut(Views(8, 8)));
+  EXPECT_TRUE(cut(Views(8, 60)));
+  EXPECT_TRUE(cut(Views(8, 4)));
+  Tensors padded = Views(8, 60);
+  padded["X"].strides = {64, 1};
+  EXPECT_FALSE(cut(padded));  // of what is written nobody asks
+  EXPECT_NE(ImageKey(loaded_, "k", *Bind({{"s", 1.0}}, Views(8, 60)), {}),
+            ImageKey(loaded_, "k", *Bind({{"s", 1.0}}, padded), {}));
+}
+
 TEST_F(CallTest, KeysDifferByStaticsAndFactsOnly) {
   const auto key = [&](const Given& given, const Tensors& views) {
     const auto call = Bind(given, views);

@@ -129,6 +129,27 @@ TEST_F(TuneTest, WithoutSizesThereIsNothingToChooseBy) {
   EXPECT_STREQ(diags.all()[0].def->code, "R586");
 }
 
+// Copies that take twice as much of the L2 are shared by pairs of CTAs, unless told otherwise.
+TEST_F(TuneTest, WhereRowsCutSectorsCopiesAreShared) {
+  Load("std/matmul.tile", "gemm");
+  Call call = Gemm(512, 1024, 4104);
+  const auto cluster = [&](bool cuts, const char* schedule) {
+    call.rows_cut_sectors = cuts;
+    PipelineOptions options;
+    options.schedule = schedule;
+    options = options.For(call);
+    DiagSink diags;
+    auto tile = MakeTileIr(loaded_, "gemm", call, nullptr, diags);
+    EXPECT_TRUE(tile.ok());
+    const auto warps = LowerToWarps(loaded_, std::move(*tile), options, nullptr, diags);
+    EXPECT_TRUE(warps.ok());
+    return warps.ok() ? warps->launch.cluster : 0;
+  };
+  EXPECT_EQ(cluster(false, "solve"), 1);
+  EXPECT_EQ(cluster(true, "solve"), 2);
+  EXPECT_EQ(cluster(true, "solve:once"), 1);
+}
+
 class MapStore : public scheduler::SolutionStore {
  public:
   std::optional<std::string> Get(const std::string& key) override {

@@ -43,6 +43,14 @@ TEST(Machines, AllAreSound) {
     EXPECT_EQ(t.CostOf("what")->kind, "other");
   }
   const ir::Target h200 = Machine("h200");
+  DiagSink diags;
+  const Result<ir::Target> again = ir::ParseTarget(ir::ToToml(h200), -1, diags);
+  ASSERT_TRUE(again.ok());
+  for (size_t u = 0; u < h200.units.size(); ++u) {
+    EXPECT_EQ(again->units[u].alone_percent, h200.units[u].alone_percent);
+    EXPECT_EQ(again->units[u].full_clock_percent, h200.units[u].full_clock_percent);
+  }
+  EXPECT_LT(h200.units[0].full_clock_percent, 100);  // the tensor cores
   ir::Work tile;  // m64n128k128 in bf16, exp2 of its result
   tile.flops = 2.0 * 64 * 128 * 128;
   tile.steps = 8;
@@ -68,6 +76,8 @@ TEST(Machines, DamageIsDiagnosed) {
       {"tag = \"documented\"\n", "", "`tag` is not a text"},
       {"tensor = {", "tenser = {", "there is no unit `tenser`"},
       {"capacity = 1", "capacity = 0", "`capacity` is 0"},
+      {"alone_percent = 56", "alone_percent = 156", "`alone_percent` is 156; 1 … 100"},
+      {"full_clock_percent = 79", "full_clock_percent = 0", "`full_clock_percent` is 0"},
       {"kind = \"dot\"", "kid = \"dot\"", "there is no key `kid` here"},
       {"latency = { base = 56,", "latency = { bass = 56,", "there is no key `bass` here"},
       {"latency = { base = 56,", "latency = { base = -56,", "`base` is not a cost >= 0"},
