@@ -37,7 +37,7 @@ Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
     while (true) {
       if (!machine.Settle(state)) return Walked::kFound;
       stats->ops = machine.ops();
-      if (stats->ops > options.max_ops || stats->states > options.max_states)
+      if (stats->ops > machine.ops_limit || stats->states > options.max_states)
         return Walked::kTooLarge;
       if (machine.AllEnded(state)) {
         if (!machine.CheckEnd(state)) return Walked::kFound;
@@ -59,13 +59,15 @@ Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
   return Walked::kProved;
 }
 
-// One program, with what is forgotten of lonely branches first, then without.
+// One program, with what is forgotten of lonely branches first, then without; if that has no end,
+// with what is forgotten of carried scalars.
 Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
             WarpCheckStats* stats, std::optional<Finding>* finding) {
   warp_check::Terms terms;
   warp_check::Machine machine(program, terms);
   machine.ops_limit = options.max_ops;
-  machine.forget = program.nests && !program.lonely.empty();
+  const bool forgets = program.nests && !program.lonely.empty();
+  machine.forget = forgets;
   while (true) {
     machine.learned = false;
     const Walked walked = WalkAll(machine, options, stats);
@@ -80,11 +82,21 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
       *stats = {};
       continue;
     }
+    if (walked == Walked::kTooLarge && !machine.widen) {
+      machine.widen = true;
+      machine.forget = forgets;
+      machine.ForgetUses();
+      machine.ops_limit = machine.ops() + options.max_ops;
+      *stats = {};
+      continue;
+    }
     if (walked == Walked::kProved && !machine.none_fits && machine.LeftOut()) {
       machine.none_fits = true;
       continue;
     }
     stats->uses = machine.uses();
+    // Roles that forget what they agreed on may seem to hang: that is no finding.
+    if (machine.widen && walked == Walked::kFound) return Walked::kTooLarge;
     *finding = machine.finding();
     return walked;
   }

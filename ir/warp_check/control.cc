@@ -420,11 +420,16 @@ Step Machine::LeaveBlock() {
   }
   const Op& op = fn_.ops[f.op];
   auto hand_over = [&](const std::vector<ValueId>& to, size_t from_first, size_t to_first) {
+    const bool again = op.kind == OpKind::kFor || (op.kind == OpKind::kWhile && f.region == 1);
     std::vector<std::pair<int32_t, Scalar>> scalars;
     std::vector<std::pair<int32_t, CoreTile>> tiles;
+    std::set<int32_t> moved;
     for (size_t i = to_first; i < to.size(); ++i) {
       const ValueId from = (*yields)[i - to_first + from_first];
-      if (p_.steers[static_cast<size_t>(to[i].index)]) scalars.push_back({to[i].index, Get(from)});
+      if (p_.steers[static_cast<size_t>(to[i].index)]) {
+        scalars.push_back({to[i].index, Get(from)});
+        if (widen && again && Get(to[i]) != Get(from)) moved.insert(to[i].index);
+      }
       if (p_.in_core[static_cast<size_t>(to[i].index)])
         tiles.push_back({to[i].index, TileOf(from)});
     }
@@ -436,7 +441,8 @@ Step Machine::LeaveBlock() {
         return terms_.atom(part.first).kind == Atom::Kind::kFrame;
       });
       const bool grown = (!framed && std::abs(s.add) > kLargestCarried) || terms_.Overgrown(s.form);
-      if (loops && grown) {  // else no moment would be met again
+      const bool unlike = !framed && !s.constant() && moved.count(v) != 0;
+      if (loops && (grown || unlike)) {  // else no moment would be met again
         const int64_t tag = static_cast<int64_t>(role_) << 32 | f.op.index;
         me().env[v] = terms_.Of({Atom::Kind::kPrivate, tag, s_->privates[tag]++, {}});
       } else {

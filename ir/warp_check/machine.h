@@ -74,6 +74,9 @@ class Machine {
   // Branches that one role alone takes may go either way each time: nothing is remembered of them.
   // That makes fewer moments; a program that is right only if they agree is walked again without.
   bool forget = false;
+  // Nothing is known of a carried scalar that a turn has changed, so turns need not be told apart
+  // by what it was. Of two roles that steer by it, neither knows what the other's is.
+  bool widen = false;
   // No comparison with what is far off holds. Walked only if code was left out otherwise.
   bool none_fits = false;
   bool LeftOut() const;                 // a branch that such a comparison shut

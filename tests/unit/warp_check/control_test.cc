@@ -267,5 +267,42 @@ TEST(WarpControl, LoopThatSteersItselfInOneRole) {
   EXPECT_EQ(Verdict(body), "");
 }
 
+// A scalar that one loop moves by a value, and a branch of another loop on it: after each turn it
+// is another one, so turns are told apart no longer if that makes too many moments.
+std::string IfMoved(const std::string& tag, const std::string& body) {
+  const std::string moves = fmt::format(
+      "%v{0} = gload_scalar %L, %zero : i64\n"
+      "%p{0} = for %zero, %K, %zero {{step = 64}} : i64 do (%i{0}: i64, %w{0}: i64) {{\n"
+      "%u{0} = sub %w{0}, %v{0} : i64\nyield %u{0}\n}}\n",
+      tag);
+  const std::string asks = fmt::format("%x{0} = gload_scalar %L, %k{0} : i64\n", tag) +
+                           Less("%any" + tag, "%p" + tag, "%x" + tag) + If("%any" + tag, body);
+  return moves + For("%zero", "%K", 64, "%k" + tag, asks);
+}
+
+TEST(WarpControl, CarriedScalarsThatNeverRepeat) {
+  auto verdict = [](const std::string& transfer, std::string* text, WarpCheckStats* stats) {
+    return Verdict(
+        Kernel(4, Ring("r", 0, 0, 3) + Init(InitRing("r", 1, 4)) +
+                      Role("main", 0, 4, Counter("lc") + Counter("cc") + IfMoved("m", transfer))),
+        text, stats);
+  };
+  const std::string transfer = Put("r", "lc", "l", 3, "%km") + Take("r", "cc", "c", 3);
+  std::string text;
+  WarpCheckStats stats;
+  EXPECT_EQ(verdict(transfer, &text, &stats), "") << text;
+  EXPECT_LT(stats.states, 500);
+  EXPECT_NE(verdict(Without(transfer, "mbar_arrive %re, %sc\n"), &text, &stats), "");
+}
+
+TEST(WarpControl, RolesThatForgetWhatTheyAgreedOnAreNoDeadlock) {
+  auto verdict = [](const std::string& load) {
+    return Verdict(Pair(IfMoved("a", load), IfMoved("b", Take("r", "cc", "c", 3))));
+  };
+  const std::string load = Put("r", "lc", "l", 3, "%ka");
+  EXPECT_EQ(verdict(load), "WarpTooLarge");
+  EXPECT_NE(verdict(With(load, "8192", "4096")), "");
+}
+
 }  // namespace
 }  // namespace tilec::ir
