@@ -33,7 +33,8 @@ std::string DescribeWait(const Warp& w, uint32_t pc, uint32_t mask, const Wait& 
   if (mask == w.live) who = "all lanes";
   switch (wait.kind) {
     case Wait::Kind::kNone:
-    case Wait::Kind::kYielded: return who + " can run, at " + where;
+    case Wait::Kind::kYielded:
+    case Wait::Kind::kBehind: return who + " can run, at " + where;
     case Wait::Kind::kMBarrier:
       return fmt::format("{} wait for {} {} of {}, {}, at {}", who,
                          wait.token ? "the phase of token" : "the phase of parity", wait.value,
@@ -82,7 +83,9 @@ void Cluster::ReportDeadlock() {
       ++live;
       bool waits = false;
       for (const Path& p : w.others) {
-        if (p.wait.kind == Wait::Kind::kNone || p.wait.kind == Wait::Kind::kYielded) continue;
+        if (p.wait.kind == Wait::Kind::kNone || p.wait.kind == Wait::Kind::kYielded ||
+            p.wait.kind == Wait::Kind::kBehind)
+          continue;
         waits = true;
         if (line == 0) line = launch->program->code[p.pc].line;
         if (p.wait.kind == Wait::Kind::kRegisters && registers_line == 0)

@@ -209,12 +209,30 @@ Step RunMBarrierPending(Warp& w, const Inst& i, uint32_t mask) {
 
 namespace {
 
-// One time in four, by place rather than by history: the same in a replay.
-bool FailsSpuriously(const Warp& w, uint64_t seed) {
+// By place rather than by history: the same in a replay.
+uint64_t DiceAt(const Warp& w, uint64_t seed) {
   uint64_t h = (seed + 1) * 0x9e3779b97f4a7c15ull ^ (w.executed + 1) * 0xbf58476d1ce4e5b9ull ^
                (w.cta->cluster->number * 4096 + w.cta->rank * 64 + w.index) * 0x94d049bb133111ebull;
   h ^= h >> 31;
-  return (h * 0x2545f4914f6cdd1dull >> 62) == 0;
+  return h * 0x2545f4914f6cdd1dull;
+}
+
+// Lanes of a warp need not stay together. Some of those that come to a wait are left behind in front
+// of it until nobody else can go on: what the others have done by then they must still get past.
+bool LeavesBehind(Warp& w, uint32_t mask, uint64_t dice) {
+  const uint32_t behind = mask & static_cast<uint32_t>(dice >> 8);
+  if ((dice >> 59 & 7) != 0 || w.parted == kMostPartings || behind == 0 || behind == mask)
+    return false;
+  ++w.parted;
+  Cluster& cluster = *w.cta->cluster;
+  cluster.catch_up_at = std::min(cluster.catch_up_at, cluster.executed + kLongestParting);
+  Path p;
+  p.pc = w.pc;
+  p.mask = behind;
+  p.wait.kind = Wait::Kind::kBehind;
+  w.others.push_back(p);
+  w.active &= ~behind;
+  return true;
 }
 
 }  // namespace
@@ -224,6 +242,10 @@ Step RunMBarrierWait(Warp& w, const Inst& i, uint32_t mask) {
   const uint32_t* address = Row<uint32_t>(w, i.o[1]);
   const uint32_t* p32 = Row<uint32_t>(w, i.o[2]);
   const uint64_t* p64 = Row<uint64_t>(w, i.o[2]);
+  const EmulatorOptions& options = *w.cta->cluster->launch->options;
+  const bool dices = suspend && options.spurious_try_wait;
+  const uint64_t dice = dices ? DiceAt(w, options.seed) : ~0ull;
+  if (dices && LeavesBehind(w, mask, dice)) return Step::kRetry;
   uint32_t done = 0;
   bool uniform = true;
   int first = __builtin_ctz(mask);
@@ -247,9 +269,7 @@ Step RunMBarrierWait(Warp& w, const Inst& i, uint32_t mask) {
   }
   bool waits = suspend && done == 0 && uniform;
   if (waits && !w.resumed) {
-    const EmulatorOptions& options = *w.cta->cluster->launch->options;
-    bool spurious = options.spurious_try_wait && FailsSpuriously(w, options.seed);
-    if (!spurious) {
+    if (dice >> 62 != 0) {  // one time in four it fails
       w.wait = {};
       w.wait.kind = Wait::Kind::kMBarrier;
       w.wait.id = address[first] & ((1u << kRankShift) - 1);

@@ -52,6 +52,9 @@ inline constexpr uint32_t kNoGuard = 0xffffffffu;
 inline constexpr uint32_t kConstBit = 0x80000000u;
 inline constexpr uint64_t kQuantum = 50000;     // instructions of an undisturbed turn
 inline constexpr uint64_t kPollLimit = 100000;  // fruitless polls without any change in the CTA
+// Lanes that are left behind: how often in a warp, for how many instructions of the cluster.
+inline constexpr uint32_t kMostPartings = 8;
+inline constexpr uint64_t kLongestParting = 1 << 18;
 
 struct alignas(64) Inst {
   Handler run = nullptr;
@@ -127,6 +130,7 @@ struct Wait {
     kNone,
     kYielded,
     kMBarrier,
+    kBehind,
     kNamedBarrier,
     kConverge,
     kWarpSync,
@@ -170,6 +174,7 @@ struct Warp {
   uint64_t polls_at = 0;  // Cta::progress at the last of them
   uint32_t poll_id = 0;   // what it polls, for the report
   uint64_t poll_value = 0;
+  uint32_t parted = 0;  // how often lanes were left behind at a wait
   uint32_t cluster_arrived = 0;  // lanes that arrived at the cluster barrier and did not wait
   uint64_t cluster_generation = 0;
   judge::Judge* judge = nullptr;  // of the cluster, in a checked launch
@@ -254,6 +259,9 @@ struct Cluster {
   std::vector<Decision> decisions;               // recorded
   std::vector<InFlight> in_flight;               // in order of issue
 
+  uint64_t executed = 0;         // by its warps
+  uint64_t catch_up_at = ~0ull;  // of `executed`: lanes left behind go on
+
   std::unique_ptr<judge::Judge> judge;                   // null: nothing is checked
   uint64_t judged_loads = 0, judged_writes = 0;          // when it was last asked (WaitsForOthers)
 
@@ -267,6 +275,7 @@ struct Cluster {
  private:
   bool Pick(Warp& w);
   void Rotate(Warp& w);
+  bool CatchUp();
   void RunWarp(Warp& w, uint64_t quantum);
   template <bool kChecked>
   void RunInstructions(Warp& w, uint64_t quantum);

@@ -26,6 +26,7 @@ bool Holds(Warp& w, const Path& p) {
                                   : it->second.TestParity(static_cast<uint32_t>(wait.value));
       return r.done || r.error != MBarrierError::kNone;
     }
+    case Wait::Kind::kBehind: return false;  // until CatchUp
     case Wait::Kind::kNamedBarrier: return cta.barriers[wait.id].generation != wait.value;
     case Wait::Kind::kConverge: {
       uint32_t here = p.mask;
@@ -59,6 +60,7 @@ bool Finishes(Wait::Kind kind) {
     case Wait::Kind::kNone:
     case Wait::Kind::kYielded:
     case Wait::Kind::kMBarrier:
+    case Wait::Kind::kBehind:
     case Wait::Kind::kConverge:
     case Wait::Kind::kRegisters:
     case Wait::Kind::kClusterBarrier: return false;
@@ -159,6 +161,27 @@ void Cluster::Rotate(Warp& w) {
   w.has_path = true;
 }
 
+// Lanes that were left behind at a wait (exec_async.cc) go on, those of one warp. Whether loading
+// warps come last or first is the seed's.
+bool Cluster::CatchUp() {
+  const bool loads_last = launch->options->seed % 4 != 0;
+  Warp* next = nullptr;
+  for (Cta& cta : ctas)
+    for (Warp& w : cta.warps) {
+      const bool behind = std::any_of(w.others.begin(), w.others.end(), [](const Path& p) {
+        return p.wait.kind == Wait::Kind::kBehind;
+      });
+      if (!behind) continue;
+      if (next == nullptr || (loads_last ? w.copies < next->copies : w.copies > next->copies))
+        next = &w;
+    }
+  catch_up_at = next != nullptr ? executed + kLongestParting : ~0ull;
+  if (next == nullptr) return false;
+  for (Path& p : next->others)
+    if (p.wait.kind == Wait::Kind::kBehind) p.wait.kind = Wait::Kind::kYielded;
+  return true;
+}
+
 Cluster::Cluster() = default;
 Cluster::~Cluster() = default;
 
@@ -251,12 +274,14 @@ Cluster::Status Cluster::Run(uint64_t budget) {
       uint64_t before = w.executed;
       RunWarp(w, kQuantum);
       spent += w.executed - before;
+      executed += w.executed - before;
       if (failed) return Status::kFault;
       progress = true;
       if (w.polls > kPollLimit) ++polling;
       if (LimitReached(w)) return Status::kFault;
     }
     if (live == 0) return Status::kDone;
+    if ((executed >= catch_up_at || !progress || polling == live) && CatchUp()) continue;
     if (!progress || polling == live) {
       ReportDeadlock();
       return Status::kFault;

@@ -100,6 +100,8 @@ Cluster::Status Cluster::RunTurns(uint64_t budget) {
       if (!Land(0)) return Status::kFault;
       continue;
     }
+    if (executed >= catch_up_at || runnable.empty() || policy.AllPoll(runnable))
+      if (CatchUp()) continue;
     if (runnable.empty() || polling == live) {
       ReportDeadlock();
       return Status::kFault;
@@ -108,13 +110,14 @@ Cluster::Status Cluster::RunTurns(uint64_t budget) {
     Warp& w = warp_at(turn.warp);
     uint64_t before = w.executed;
     RunWarp(w, turn.instructions);
-    uint64_t executed = w.executed - before;
-    spent += executed;
-    record(turn.warp, executed);
+    uint64_t ran = w.executed - before;
+    spent += ran;
+    executed += ran;
+    record(turn.warp, ran);
     // A turn that ran to its end without blocking counts as polling too if it was a long one: a
     // loop on a flag in global memory looks like that.
     bool polled = w.polls > 0 && w.polls_at == w.cta->progress;
-    policy.Ran(turn.warp, executed, polled || executed >= kQuantum);
+    policy.Ran(turn.warp, ran, polled || ran >= kQuantum);
     if (failed || LimitReached(w)) return Status::kFault;
     if (launch->first_fault.load(std::memory_order_relaxed) < number) return Status::kFault;
     if (spent >= budget) return LandAll() ? Status::kBudget : Status::kFault;

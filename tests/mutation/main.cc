@@ -109,14 +109,14 @@ struct Plan {
   runtime::Policy policy;
   runtime::Landing landing;
   uint64_t seed;
-  bool spurious = false;  // failures of try_wait: the lanes of a warp part
+  bool spurious = false;  // try_wait fails now and then, and lanes are left behind there
 };
 constexpr Plan kPlans[] = {{runtime::Policy::kRunToBlock, runtime::Landing::kEarly, 0},
                            {runtime::Policy::kConsumerFirst, runtime::Landing::kPoison, 0},
                            {runtime::Policy::kProducerFirst, runtime::Landing::kLate, 0},
                            {runtime::Policy::kRandom, runtime::Landing::kRandom, 1},
-                           {runtime::Policy::kConsumerFirst, runtime::Landing::kEarly, 1, true},
-                           {runtime::Policy::kConsumerFirst, runtime::Landing::kEarly, 6, true},
+                           {runtime::Policy::kConsumerFirst, runtime::Landing::kEarly, 2, true},
+                           {runtime::Policy::kRandom, runtime::Landing::kEarly, 9, true},
                            {runtime::Policy::kPct, runtime::Landing::kEarly, 13, true}};
 
 class Corpus {
@@ -280,6 +280,7 @@ std::map<std::string, std::string> ReadEquivalent(const std::string& path) {
 int Main(size_t step, const std::string& root, const std::string& cache) {
   const auto start = std::chrono::steady_clock::now();
   const auto equivalent = ReadEquivalent(root + "/tests/mutation/equivalent.txt");
+  std::set<std::string> met;  // of the table
   std::map<std::string, Tally> by_kind;
   Tally sum;
   int wrong = 0;
@@ -290,14 +291,15 @@ int Main(size_t step, const std::string& root, const std::string& cache) {
     std::map<size_t, int> of_kind;
     for (const Mutant& m : Mutants(corpus.ptx())) {
       const int nth = ++of_kind[m.kind];
-      if (number++ % step != 0) continue;
       const Kind& kind = Kinds()[m.kind];
+      const std::string key = fmt::format("{}\t{}#{}", source.name, kind.name, nth);
+      const bool listed = equivalent.count(key) != 0;
+      if (listed) met.insert(key);
+      if (number++ % step != 0) continue;
       Tally& t = by_kind[kind.name];
       for (Tally* x : {&t, &sum}) ++x->mutants;
       const Result1 r = corpus.Try(m);
-      const bool same =
-          *kind.equivalent != 0 ||
-          equivalent.count(fmt::format("{}\t{}#{}", source.name, kind.name, nth)) != 0;
+      const bool same = *kind.equivalent != 0 || listed;
       const std::string what = fmt::format("{}:{} {}#{} `{}`", source.name, m.line, kind.name, nth,
                                            m.before.substr(0, 90));
       for (Tally* x : {&t, &sum}) {
@@ -324,6 +326,11 @@ int Main(size_t step, const std::string& root, const std::string& cache) {
         fmt::print("{} {}\n", r.by_value ? "only by value" : "MISSED", what);
       }
     }
+  }
+  for (const auto& [key, reason] : equivalent) {
+    if (met.count(key) != 0) continue;
+    ++wrong;
+    fmt::print("equivalent.txt names what there is not: {}\n", key);
   }
   fmt::print("\n{:<20} {:>8} {:>6} {:>7} {:>8} {:>11} {:>9} {:>7} {:>10}\n", "kind", "mutants",
              "equal", "caught", "rightly", "right place", "by value", "missed", "identical");

@@ -98,6 +98,44 @@ TEST(Policy, WhatIsReadBeforeACopyLands) {
   EXPECT_EQ(run(Landing::kPoison), kAfter | 0xffffffff);
 }
 
+// One slot goes round between two warps. Where the lanes of the loading one do not meet behind the
+// wait, one that is left in front of it may find the phase after the one it waits for.
+TEST(Policy, LanesAreLeftBehindAtWaits) {
+  EMULATOR_ONLY();
+  auto hangs = [](const std::string& meet, Policy policy, uint64_t seed) {
+    EmulatorOptions options;
+    options.policy = policy;
+    options.seed = seed;
+    options.spurious_try_wait = true;
+    std::string error;
+    RunBody(
+        ".reg .b32 %i, %p, %l;\n.reg .pred %first, %loads, %q;\n"
+        ".shared .align 8 .b64 full;\n.shared .align 8 .b64 empty;",
+        "and.b32 %l, %t, 31;\nsetp.eq.u32 %first, %l, 0;\nsetp.ge.u32 %loads, %t, 32;\n"
+        "setp.ne.u32 %q, %t, 0;\n@%q bra I;\n"
+        "mbarrier.init.shared.b64 [full], 1;\nmbarrier.init.shared.b64 [empty], 1;\n"
+        "I:\nbar.sync 0;\nmov.u32 %i, 0;\n@%loads bra L;\n"
+        "C:\nand.b32 %p, %i, 1;\n"
+        "F:\nmbarrier.try_wait.parity.shared.b64 %q, [full], %p;\n@!%q bra F;\n"
+        "bar.warp.sync 0xffffffff;\n@%first mbarrier.arrive.shared.b64 _, [empty];\n"
+        "add.u32 %i, %i, 1;\nsetp.lt.u32 %q, %i, 4;\n@%q bra C;\nbra J;\n"
+        "L:\nxor.b32 %p, %i, 1;\nand.b32 %p, %p, 1;\n"
+        "E:\nmbarrier.try_wait.parity.shared.b64 %q, [empty], %p;\n@!%q bra E;\n" +
+            meet +
+            "@%first mbarrier.arrive.shared.b64 _, [full];\n"
+            "add.u32 %i, %i, 1;\nsetp.lt.u32 %q, %i, 4;\n@%q bra L;\nJ:",
+        {}, 64, &error, options);
+    return error.find("deadlock") != std::string::npos;
+  };
+  int found = 0;
+  for (Policy policy : {Policy::kRunToBlock, Policy::kProducerFirst, Policy::kRandom, Policy::kPct})
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      EXPECT_FALSE(hangs("bar.warp.sync 0xffffffff;\n", policy, seed)) << seed;
+      found += hangs("", policy, seed);
+    }
+  EXPECT_GT(found, 20);
+}
+
 // Bulk stores read their source, and cp.async writes its destination, when somebody waits.
 TEST(Policy, CopiesOfGroupsLandWhenTheyAreWaitedFor) {
   EMULATOR_ONLY();
