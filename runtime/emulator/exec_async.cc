@@ -217,8 +217,8 @@ uint64_t DiceAt(const Warp& w, uint64_t seed) {
   return h * 0x2545f4914f6cdd1dull;
 }
 
-// Lanes of a warp need not stay together. Some of those that come to a wait are left behind in front
-// of it until nobody else can go on: what the others have done by then they must still get past.
+// Lanes of a warp need not stay together. Some of those that come to a wait are left in front of it
+// until nobody else can go on: what the others have done by then they must still get past.
 bool LeavesBehind(Warp& w, uint32_t mask, uint64_t dice) {
   const uint32_t behind = mask & static_cast<uint32_t>(dice >> 8);
   if ((dice >> 59 & 7) != 0 || w.parted == kMostPartings || behind == 0 || behind == mask)
