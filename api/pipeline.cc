@@ -281,9 +281,11 @@ constexpr int64_t kSlotsAcrossTiles = 3;
 // Ops that the verifier may walk for CTAs that stay, about half a second; products need little.
 constexpr int64_t kPatience = 400'000;
 
-ir::PassStep RolesStep(const Way& way, const Scheduled* scheduled, bool* specialized) {
+ir::PassStep RolesStep(const Way& way, const Scheduled* scheduled, bool from_file,
+                       bool* specialized) {
   ir::PassStep step = ir::StepOf(ir::PassId::kLowerRoles);
-  step.run = [&way, scheduled, specialized](ir::Function& fn, ir::PassContext& cx) -> Result<> {
+  step.run = [&way, scheduled, from_file, specialized](ir::Function& fn,
+                                                       ir::PassContext& cx) -> Result<> {
     ir::SequentialOptions options;
     options.spare_registers = way.spare_registers;
     if (scheduled->persistent && way.spare_registers >= 0)
@@ -293,6 +295,9 @@ ir::PassStep RolesStep(const Way& way, const Scheduled* scheduled, bool* special
       options.warpgroups = scheduled->of[scheduled->shape()]->warpgroups;
     TRY(fn, ir::Specialize(fn, options, specialized, cx.diags));
     cx.changes += *specialized ? 2 : 1;
+    if (const auto& wanted = scheduled->of[scheduled->shape()];
+        from_file && way.schedule && !*specialized && wanted && wanted->roles > 1)
+      return cx.diags.Report(kRolesNotMade, Span{}, fn.name, wanted->roles);
     // Where little runs ahead, CTAs that come and go hide more than one that stays.
     int64_t slots = 0;
     for (const ir::Op& op : fn.ops)
@@ -328,7 +333,7 @@ Result<ir::Function> Lower(const Loaded& loaded, const ir::Function& tile,
     steps.push_back(ir::StepOf(ir::PassId::kDce));
   }
   steps.push_back(ir::StepOf(ir::PassId::kRereadTiles));
-  steps.push_back(way.roles ? RolesStep(way, scheduled, &specialized)
+  steps.push_back(way.roles ? RolesStep(way, scheduled, loaded.schedule_file >= 0, &specialized)
                             : ir::StepOf(ir::PassId::kLowerSequential));
   TRY(ir::Function fn, RunSteps(loaded, tile, steps, options, look, diags));
   if (fn.level == ir::Level::kWarp && options.prove) {  // what is not proved is not emitted

@@ -129,14 +129,19 @@ Result<CutProgram> LoadCut(const ir::Function& fn, const ProgramOptions& options
                            const ScheduleFile& file, DiagSink& diags) {
   TRY(std::vector<Section> sections, SplitSections(file, diags));
   TRY(CutProgram cut, BestCut(fn, options, sections, diags));
-  // Only then the graphs have the stores and loads between roles.
-  const bool crossing = std::any_of(sections.begin(), sections.end(), [&](const Section& section) {
-    const LoopReport* loop = LoopOf(cut, section.name);
-    return loop != nullptr && PassesTiles(*loop, section);
-  });
-  if (crossing)
+  const auto crosses = [&](CutProgram& of) {
+    return std::any_of(sections.begin(), sections.end(), [&](const Section& section) {
+      const LoopReport* loop = LoopOf(of, section.name);
+      return loop != nullptr && PassesTiles(*loop, section);
+    });
+  };
+  // Only then the graphs have the stores and loads between roles. They may have other ops, too:
+  // what would be one op of one role is several where a value of it may cross.
+  const bool crossing = crosses(cut);
+  const std::pair<int, int64_t> fit = Fit(cut, sections);
+  if (crossing || fit.first < static_cast<int>(sections.size()))
     if (std::optional<CutProgram> other = CutRows(fn, cut.schedule.slices, *options.target, true))
-      cut = std::move(*other);
+      if (crossing || (Fit(*other, sections) > fit && crosses(*other))) cut = std::move(*other);
   for (const Section& section : sections) {
     LoopReport* loop = LoopOf(cut, section.name);
     if (loop == nullptr) {

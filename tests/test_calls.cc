@@ -46,6 +46,11 @@ int VisitCalls(const std::string& path, const std::vector<std::string>& schedule
     for (const frontend::TestCallInfo& call : test.calls)
       for (const std::string& schedule : schedules) {
         DiagSink said;
+        loaded.schedule_file = -1;
+        if (!api::LoadScheduleFile(loaded, schedule, said).ok()) {
+          fmt::print("{}", RenderAll(said, loaded.sources));
+          return failed + 1;
+        }
         const Result<bool> good = visit(loaded, call, schedule, said);
         if (!good.ok())
           fmt::print("{} {}\n{}", CallText(call), schedule, RenderAll(said, loaded.sources));

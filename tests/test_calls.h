@@ -22,8 +22,9 @@ std::string CallText(const frontend::TestCallInfo& call);
 Result<api::Call> BindDense(const frontend::Program& program, const frontend::TestCallInfo& call,
                             DiagSink& diags);
 
-// Visits every call of the `test` blocks of a .tile file with every schedule. Prints why a file or
-// a call failed, and returns how many did: by a diagnostic, or because the visitor says false.
+// Visits every call of the `test` blocks of a .tile file with every schedule, by name or from a
+// file. Prints why a file or a call failed, and returns how many did: by a diagnostic, or because
+// the visitor says false.
 using CallVisitor = std::function<Result<bool>(const api::Loaded&, const frontend::TestCallInfo&,
                                                const std::string& schedule, DiagSink&)>;
 int VisitCalls(const std::string& path, const std::vector<std::string>& schedules,

@@ -31,13 +31,14 @@ Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
   std::unordered_set<std::string> seen;
   std::vector<warp_check::State> todo;
   todo.push_back(machine.Begin());
+  const int64_t before = stats->states;
   while (!todo.empty()) {
     warp_check::State state = std::move(todo.back());
     todo.pop_back();
     while (true) {
       if (!machine.Settle(state)) return Walked::kFound;
       stats->ops = machine.ops();
-      if (stats->ops > machine.ops_limit || stats->states > options.max_states)
+      if (stats->ops > machine.ops_limit || stats->states - before > options.max_states)
         return Walked::kTooLarge;
       if (machine.AllEnded(state)) {
         if (!machine.CheckEnd(state)) return Walked::kFound;
@@ -76,7 +77,7 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
       continue;
     }
     if (machine.forget && walked != Walked::kProved) {
-      machine.forget = false;
+      machine.forget = machine.none_fits = false;
       machine.ForgetUses();  // some were of branches that exclude each other
       machine.ForgetFinding();
       *stats = {};
@@ -85,13 +86,15 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
     if (walked == Walked::kTooLarge && !machine.widen) {
       machine.widen = true;
       machine.forget = forgets;
+      machine.none_fits = false;
       machine.ForgetUses();
       machine.ops_limit = machine.ops() + options.max_ops;
       *stats = {};
       continue;
     }
-    if (walked == Walked::kProved && !machine.none_fits && machine.LeftOut()) {
+    if (walked == Walked::kProved && !machine.none_fits && machine.AskedFarOff()) {
       machine.none_fits = true;
+      machine.ops_limit = machine.ops() + options.max_ops;
       continue;
     }
     stats->uses = machine.uses();

@@ -134,18 +134,6 @@ int64_t Machine::LowEnd(int32_t form) const {
   return it == step_of_.end() ? 0 : it->second * (Inner(form) ? kLowInnerTurns : kLowTurns);
 }
 
-bool Machine::LeftOut() const {
-  return std::any_of(far_off_.begin(), far_off_.end(), [&](OpId id) {
-    return std::any_of(fn_.ops[id].regions.begin(), fn_.ops[id].regions.end(), [&](BlockId b) {
-      const std::vector<OpId>& ops = fn_.blocks[b].ops;
-      const auto first = std::find_if(ops.begin(), ops.end(), [&](OpId op) {
-        return p_.matters[static_cast<size_t>(op.index)] && fn_.ops[op].kind != OpKind::kYield;
-      });
-      return first != ops.end() && !uses_[static_cast<size_t>(first->index)].reached;
-    });
-  });
-}
-
 // ---- decisions -------------------------------------------------------------------------------
 
 int Machine::Positive(const Scalar& v) {
@@ -325,9 +313,7 @@ Step Machine::Enter(OpId id) {
       return Step::kDone;
     }
     case OpKind::kIf: {
-      asked_far_off_ = false;
       const int yes = forget && p_.lonely.count(id) ? Either(id) : Decide(Get(op.operands[0]));
-      if (asked_far_off_) far_off_.insert(id);
       if (yes < 0) return Step::kAsks;
       ++me().frames.back().next;
       Push(id, yes ? 0 : 1, who);

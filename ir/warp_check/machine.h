@@ -77,9 +77,10 @@ class Machine {
   // Nothing is known of a carried scalar that a turn has changed, so turns need not be told apart
   // by what it was. Of two roles that steer by it, neither knows what the other's is.
   bool widen = false;
-  // No comparison with what is far off holds. Walked only if code was left out otherwise.
+  // No comparison with what is far off holds. Otherwise all do, and code for the opposite is walked
+  // where something else leads there too, or not at all: so this is walked as well.
   bool none_fits = false;
-  bool LeftOut() const;                 // a branch that such a comparison shut
+  bool AskedFarOff() const { return asked_far_off_; }
   std::vector<Event>* trace = nullptr;  // given: every op is executed and remembered
   // Steps of loops over lengths of one shape turned out larger than assumed: walk again.
   bool learned = false;
@@ -173,7 +174,6 @@ class Machine {
   mutable std::map<int32_t, std::vector<int64_t>> shapes_;  // by form
   mutable std::map<int32_t, bool> inner_;
   std::map<int32_t, std::vector<int32_t>> privates_of_;  // by form: atoms nobody can recompute
-  std::set<OpId> far_off_;                               // branches that asked such a thing
   bool asked_far_off_ = false;
   State* s_ = nullptr;
   int role_ = 0;

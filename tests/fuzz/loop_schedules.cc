@@ -187,13 +187,9 @@ class Runner {
     std::string why;
     const auto code = obeyed::Code::Read(image->ptx, &why);
     if (!code) return "unreadable PTX: " + why;
-    passes_ = lowered.schedule.apart;
+    if (!lowered.by_schedule) ++counts_["read back: not, lowered by a simpler rule"];
     for (const scheduler::LoopReport& loop : lowered.schedule.loops) {
-      if (!loop.applied) continue;
-      if (lowered.schedule.apart) {  // the reader of PTX knows roles by their slices
-        ++counts_["read back: not where tiles pass between roles"];
-        continue;
-      }
+      if (!loop.applied || !lowered.by_schedule) continue;
       obeyed::WantedLoop wanted =
           obeyed::WantedOf(lowered.schedule, loop, session.loaded().sources);
       wanted.strict = false;
@@ -201,6 +197,7 @@ class Runner {
       ++counts_["read back: loops"];
       counts_["read back: products"] += static_cast<uint64_t>(verdict.products);
       counts_["read back: masses"] += static_cast<uint64_t>(verdict.masses);
+      counts_["read back: tiles between roles"] += static_cast<uint64_t>(verdict.passes);
       // Rings get what room there is, not what the schedule has: known, see docs/lowering.md.
       std::string text;
       for (const std::string& fault : verdict.faults)
@@ -236,17 +233,7 @@ class Runner {
       switch (verdict.kind) {
         case ir::MutantVerdict::Kind::kRejected: ++counts_["mutants: rejected"]; break;
         case ir::MutantVerdict::Kind::kHarmless: ++counts_["mutants: no mistake"]; break;
-        case ir::MutantVerdict::Kind::kSurvives:
-          // Counted, not yet explained (docs/lowering.md).
-          if (passes_) {
-            ++counts_["mutants: where roles hand tiles on, open"];
-            break;
-          }
-          if (verdict.text.find("\n0 executions reach it") != std::string::npos) {
-            ++counts_["mutants: where no execution comes, open"];
-            break;
-          }
-          return "a mutant survives\n" + verdict.text + "\n";
+        case ir::MutantVerdict::Kind::kSurvives: return "a mutant survives\n" + verdict.text + "\n";
       }
     }
     return "";
@@ -255,7 +242,6 @@ class Runner {
   const Settings& settings_;
   uint64_t seed_;
   Counts& counts_;
-  bool passes_ = false;  // tiles, between compute roles
 };
 
 frontend::Values ValuesOf(const TileProgram& program) {

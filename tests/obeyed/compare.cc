@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace tilec::obeyed {
 namespace {
@@ -65,6 +66,7 @@ class Comparer {
 
   Verdict Run() {
     const std::vector<Role> roles = RolesOf(code_);
+    Passes(roles);
     std::vector<const Role*> compute;
     const Role* load = nullptr;
     for (const Role& role : roles)
@@ -81,7 +83,9 @@ class Comparer {
       if (compute[i]->warps != wanted_.warps)
         Fault(fmt::format("compute role {} has {} warps, the schedule {}", i, compute[i]->warps,
                           wanted_.warps));
-      Compute(*compute[i], want == 1 ? -1 : static_cast<int>(i));
+      Compute(*compute[i], wanted_.apart ? NumberOf(*compute[i])
+                           : want == 1   ? -1
+                                         : static_cast<int>(i));
     }
     return std::move(verdict_);
   }
@@ -90,7 +94,96 @@ class Comparer {
   void Fault(std::string text) { verdict_.faults.push_back(std::move(text)); }
 
   bool Mine(const Wanted& op, int slice) const {
-    return !op.load && (slice < 0 || op.slice < 0 || op.slice == slice);
+    return !op.load && op.slice != kNobody && (slice < 0 || op.slice < 0 || op.slice == slice);
+  }
+  // Of a compute role that is as the schedule has it.
+  int NumberOf(const Role& role) const { return role.first_warp / wanted_.warps; }
+
+  // ---- tiles between roles --------------------------------------------------------------------
+  static bool IsPass(const Wanted& op) { return op.put >= 0 || op.take >= 0; }
+
+  bool Innermost(const Loop& loop) const {
+    return std::none_of(code_.loops().begin(), code_.loops().end(), [&](const Loop& inner) {
+      return !inner.spin && inner.header != loop.header && loop.blocks.count(inner.header);
+    });
+  }
+
+  // What a compute role does with barriers and shared memory in its innermost loops.
+  struct Dealings {
+    std::map<int64_t, std::set<Loc>> arrived, awaited;
+    std::set<Loc> stored, loaded;
+  };
+  Dealings DealingsOf(const Role& role) const {
+    Dealings out;
+    for (const Loop& loop : code_.loops()) {
+      if (loop.spin || !role.reached.count(loop.header) || !Innermost(loop)) continue;
+      for (int b : loop.blocks)
+        for (int i : code_.blocks()[static_cast<size_t>(b)].instrs) {
+          const Event e = code_.EventOf(i);
+          const emu::Statement& s = *code_.instrs()[static_cast<size_t>(i)].s;
+          if (e.kind == Event::Kind::kArrive) out.arrived[e.number].insert(e.at);
+          if (e.kind == Event::Kind::kFull) out.awaited[e.number].insert(e.at);
+          const bool shared = s.Has("shared") || s.Has("shared::cta");
+          if (s.opcode == "stmatrix" || (s.opcode == "st" && shared)) out.stored.insert(e.at);
+          if (s.opcode == "ldmatrix" || (s.opcode == "ld" && shared)) out.loaded.insert(e.at);
+        }
+    }
+    return out;
+  }
+
+  // The ring of a pass: the one role stores and arrives at its full barrier, the other awaits that
+  // and loads, all for the op that makes the tile. That may be the last of several which are one op
+  // of the schedule, so that the places differ: such a pass gets the ring that is left.
+  void Passes(const std::vector<Role>& roles) {
+    if (!wanted_.apart) return;
+    std::map<int, Dealings> of;
+    std::set<int64_t> bases;
+    for (const Role& role : roles) {
+      const Dealings& d = of[NumberOf(role)] = DealingsOf(role);
+      for (const auto* events : {&d.arrived, &d.awaited})
+        for (const auto& [byte, at] : *events) bases.insert(byte);
+    }
+    std::map<std::pair<int, int>, std::map<int64_t, Loc>> rings;
+    for (const auto& [from, put] : of)
+      for (const auto& [to, take] : of)
+        for (const auto& [byte, places] : put.arrived)
+          if (const auto there = take.awaited.find(byte); from != to && there != take.awaited.end())
+            for (Loc at : places)
+              if (there->second.count(at) && put.stored.count(at) && take.loaded.count(at))
+                rings[{from, to}][byte] = at;
+    barriers_.assign(wanted_.passes.size(), {0, 0});
+    const auto claim = [&](size_t p, std::map<int64_t, Loc>& from, int64_t byte) {
+      const auto next = bases.upper_bound(byte);
+      barriers_[p] = {byte, next == bases.end() ? byte + 8 : *next};
+      from.erase(byte);
+    };
+    for (size_t p = 0; p < barriers_.size(); ++p) {
+      const Pass& pass = wanted_.passes[p];
+      auto& between = rings[{pass.from, pass.to}];
+      const auto same = [&](const auto& ring) { return ring.second == pass.at; };
+      if (std::count_if(between.begin(), between.end(), same) == 1)
+        claim(p, between, std::find_if(between.begin(), between.end(), same)->first);
+    }
+    std::map<std::pair<int, int>, std::vector<size_t>> open;
+    for (size_t p = 0; p < barriers_.size(); ++p)
+      if (barriers_[p].second == 0)
+        open[{wanted_.passes[p].from, wanted_.passes[p].to}].push_back(p);
+    for (const auto& [ways, passes] : open) {
+      auto& left = rings[ways];
+      if (left.size() < passes.size())
+        Fault(fmt::format("{} tiles go from role {} to role {} through {} rings, one made at {}",
+                          passes.size(), ways.first, ways.second, left.size(),
+                          Show(wanted_.passes[passes[0]].at)));
+      else if (passes.size() == 1 && left.size() == 1)
+        claim(passes[0], left, left.begin()->first);
+    }
+  }
+
+  // An event by which a tile is put, or taken.
+  bool Passes(const Wanted& op, const Event& e) const {
+    const auto [begin, end] = barriers_[static_cast<size_t>(std::max(op.put, op.take))];
+    const Event::Kind kind = op.put >= 0 ? Event::Kind::kArrive : Event::Kind::kFull;
+    return e.kind == kind && begin <= e.number && e.number < end;
   }
 
   // ---- finding the loop ---------------------------------------------------------------------
@@ -100,6 +193,10 @@ class Comparer {
     for (int b : blocks)
       for (int i : code_.blocks()[static_cast<size_t>(b)].instrs) {
         const Instr& in = code_.instrs()[static_cast<size_t>(i)];
+        if (IsPass(op)) {
+          if (Passes(op, code_.EventOf(i))) tiles.push_back(i);
+          continue;
+        }
         if (in.at != op.at) continue;
         const bool product = in.s->opcode == "wgmma" && in.s->Has("mma_async");
         const bool copy = in.s->opcode == "cp" && in.s->Has("tensor");
@@ -122,13 +219,15 @@ class Comparer {
   // Loops of a role that execute ops of the schedule.
   std::vector<const Loop*> LoopsOf(const Role& role, bool loads) const {
     std::vector<const Loop*> found;
-    const bool products = std::any_of(wanted_.ops.begin(), wanted_.ops.end(),
-                                      [](const Wanted& op) { return op.product; });
+    const int slice = wanted_.apart ? NumberOf(role) : -1;
+    const bool products =
+        std::any_of(wanted_.ops.begin(), wanted_.ops.end(),
+                    [&](const Wanted& op) { return op.product && Mine(op, slice); });
     for (const Loop& loop : code_.loops()) {
       if (loop.spin || !role.reached.count(loop.header)) continue;
       bool any = false;
       for (const Wanted& op : wanted_.ops)
-        if (loads ? op.load : products ? op.product : !op.load)
+        if (loads ? op.load : Mine(op, slice) && (!products || op.product))
           any = any || !Instructions(loop.blocks, op).empty() ||
                 (!loads && !products && Moves(loop.blocks, op));
       const bool outer = std::any_of(found.begin(), found.end(), [&](const Loop* inner) {
@@ -236,9 +335,11 @@ class Comparer {
   // One of several ops of the role that share their place in the source cannot be told from others.
   bool Alone(int o, int slice) const {
     const Wanted& op = wanted_.ops[static_cast<size_t>(o)];
+    if (IsPass(op)) return true;  // it has a ring of its own
     int same = 0;
     for (const Wanted& other : wanted_.ops)
-      same += Mine(other, slice) && other.at == op.at && other.product == op.product;
+      same +=
+          Mine(other, slice) && !IsPass(other) && other.at == op.at && other.product == op.product;
     return same == 1;
   }
 
@@ -254,16 +355,18 @@ class Comparer {
       if (!Mine(op, slice)) continue;
       std::vector<size_t> at;
       for (size_t i = 0; i < turn.size(); ++i) {
-        if (turn[i].at != op.at) continue;
-        const bool mine = op.product
+        if (turn[i].at != op.at && !IsPass(op)) continue;
+        const bool mine = IsPass(op) ? Passes(op, turn[i])
+                          : op.product
                               ? turn[i].kind == Event::Kind::kProduct
                               : turn[i].kind == Event::Kind::kCode &&
                                     OnTiles(*code_.instrs()[static_cast<size_t>(turn[i].instr)].s);
         if (mine) at.push_back(i);
       }
       if (at.empty() || !Alone(static_cast<int>(o), slice)) {
-        if (op.product)
-          Fault(fmt::format("product {} at {} is not in the turn", op.name, Show(op.at)));
+        if (op.product ||
+            (IsPass(op) && barriers_[static_cast<size_t>(std::max(op.put, op.take))].second > 0))
+          Fault(fmt::format("{} at {} is not in the turn", op.name, Show(op.at)));
         ++verdict_.unseen;
         continue;
       }
@@ -300,19 +403,25 @@ class Comparer {
   // Between two events that other warps or engines see, arithmetic has no order that matters, and
   // the assembler will choose its own.
   bool Together(const Seen& a, const Seen& b) const {
-    return !wanted_.strict && !wanted_.ops[static_cast<size_t>(a.op)].product &&
-           !wanted_.ops[static_cast<size_t>(b.op)].product && a.stretch == b.stretch;
+    return !wanted_.strict && Arithmetic(a) && Arithmetic(b) && a.stretch == b.stretch;
+  }
+  bool Arithmetic(const Seen& s) const {
+    const Wanted& op = wanted_.ops[static_cast<size_t>(s.op)];
+    return !op.product && !IsPass(op);
   }
 
   // LLVM has moved it down: before a reader, or to the end of the turn, where those of the next
   // turn follow.
   bool Sunk(const Seen& s, const std::vector<Seen>& seen, int last_stretch) const {
-    if (wanted_.strict || wanted_.ops[static_cast<size_t>(s.op)].product) return false;
+    if (wanted_.strict || !Arithmetic(s)) return false;
     return s.stretch == last_stretch ||
            std::any_of(seen.begin(), seen.end(), [&](const Seen& reader) {
              return reader.at > s.at && Reads(wanted_.ops[static_cast<size_t>(reader.op)], s.op);
            });
   }
+
+  // … or up to the beginning of the turn: all that it reads is of turns before.
+  bool Raised(const Seen& s) const { return !wanted_.strict && Arithmetic(s) && s.stretch == 0; }
 
   void Order(const std::vector<Seen>& seen, bool staged, int last_stretch) {
     std::vector<std::string> least;
@@ -340,12 +449,12 @@ class Comparer {
             moved.insert(MayMove(a.op) ? a.op : b.op);
             return true;
           };
-          const auto sunk = [&] {
-            if (!Sunk(b, seen, last_stretch)) return false;
-            moved.insert(b.op);
-            return true;
+          const auto by_llvm = [&] {
+            const bool sunk = Sunk(b, seen, last_stretch);
+            if (sunk || Raised(a)) moved.insert(sunk ? b.op : a.op);
+            return sunk || Raised(a);
           };
-          if (slot(a) > slot(b) && !Together(a, b) && !either() && !sunk())
+          if (slot(a) > slot(b) && !Together(a, b) && !either() && !by_llvm())
             faults.push_back(
                 fmt::format("{} runs before {}, the schedule has it after (slots {} and "
                             "{} of {}, turn from {})",
@@ -411,7 +520,8 @@ class Comparer {
         for (Seen& s : seen) {
           const Wanted& op = wanted_.ops[static_cast<size_t>(s.op)];
           verdict_.products += op.product;
-          verdict_.masses += !op.product;
+          verdict_.passes += IsPass(op);
+          verdict_.masses += !op.product && !IsPass(op);
           const Copies copies = CopiesOf(*loop, op, s.count);
           const auto whole = [](double x) { return x == static_cast<int>(x); };
           if (!op.product) {  // the first turns may be folded: not told then
@@ -545,6 +655,7 @@ class Comparer {
   WantedLoop wanted_;
   Verdict verdict_;
   std::map<int64_t, std::set<int>> rings_;
+  std::vector<std::pair<int64_t, int64_t>> barriers_;  // of passes: bytes; 0, 0: not told apart
 };
 
 }  // namespace

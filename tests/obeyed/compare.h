@@ -13,21 +13,33 @@
 
 namespace tilec::obeyed {
 
+inline constexpr int kNobody = -2;
+
 // One op of the schedule, with what the graph says of it.
 struct Wanted {
   std::string name;
   Loc at;
   int64_t cycle = 0;
-  int slice = -1;          // −1: of all
-  bool product = false;    // on the tensor core
-  bool load = false;       // through a ring
+  int slice = -1;        // −1: of all; or kNobody's
+  bool product = false;  // on the tensor core
+  bool load = false;     // through a ring
+  // Which tile that goes from one compute role to another it puts or takes (WantedLoop::passes).
+  int put = -1, take = -1;
   std::vector<int> reads;  // indices of the ops whose results it reads, of any iteration
   int depth = 0;           // load: slots of its ring
 };
 
+// A tile that one compute role makes and another reads, through a ring of its own.
+struct Pass {
+  Loc at;  // of what makes it
+  int from = 0, to = 0;
+};
+
 struct WantedLoop {
   int64_t ii = 1;
-  int slices = 1;
+  int slices = 1;      // compute roles that have ops of the loop
+  bool apart = false;  // these are the slices of ops, in the order of their warps
+  std::vector<Pass> passes;
   int warps = 4;  // of each compute role
   std::vector<Wanted> ops;
   // Arithmetic, too, keeps its order where nothing else is between, and readers stand before the
@@ -43,6 +55,7 @@ struct Verdict {
   std::vector<std::string> faults;  // empty: obeyed
   int turns = 0, products = 0, masses = 0, unseen = 0, moved = 0, waits = 0, rings = 0;
   int chained = 0;                              // waits between products of one accumulator
+  int passes = 0;                               // tiles seen on their way between roles, both ends
   std::vector<std::pair<int, int>> neighbours;  // ops seen one after the other, for mutants
 };
 

@@ -3,7 +3,9 @@
 // the scheduler decided (compare.h). Then the schedule is changed, two neighbours swapped or one op
 // moved by a turn, and the PTX with it must no longer pass; likewise PTX whose waits are stronger.
 //
-//   obeyed_test LOOPS FILE.tile…      LOOPS: at least so many different loops follow a schedule
+//   obeyed_test LOOPS [--schedule=FILE.sched] FILE.tile…
+//
+// LOOPS: at least so many different loops follow a schedule. With a file it is that schedule.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -41,7 +43,7 @@ constexpr Known kKnown[] = {
 
 struct Counts {
   int programs = 0, fallen_back = 0, loops = 0, turns = 0, products = 0, masses = 0, unseen = 0;
-  int moved = 0, waits = 0, chained = 0, rings = 0, mutants = 0, unnoticed = 0;
+  int moved = 0, waits = 0, chained = 0, rings = 0, passes = 0, mutants = 0, unnoticed = 0;
 };
 
 class Tester {
@@ -90,6 +92,7 @@ class Tester {
       counts_.waits += verdict.waits;
       counts_.chained += verdict.chained;
       counts_.rings += verdict.rings;
+      counts_.passes += verdict.passes;
       if (!faults.empty()) {
         good = false;
         fmt::print("{} {}, loop at line {}, II {}:\n", CallText(call), schedule,
@@ -141,11 +144,12 @@ class Tester {
                         wanted.ops[static_cast<size_t>(b)].name));
     }
     for (size_t i = 0; i < wanted.ops.size(); ++i) {
-      if (!wanted.ops[i].product || verdict.products < 2) continue;
-      int products = 0;
+      const bool passes = wanted.ops[i].put >= 0 || wanted.ops[i].take >= 0;
+      if (!passes && (!wanted.ops[i].product || verdict.products < 2)) continue;
+      int others = 0;  // that tell the turn
       for (const obeyed::Wanted& op : wanted.ops)
-        products += op.product && op.slice == wanted.ops[i].slice;
-      if (products < 2) continue;
+        others += (op.product || op.put >= 0 || op.take >= 0) && op.slice == wanted.ops[i].slice;
+      if (others < 2) continue;
       WantedLoop mutant = wanted;
       mutant.ops[i].cycle += wanted.ii;
       Judge(code, mutant, fmt::format("{}: {} a turn later", call, wanted.ops[i].name));
@@ -181,19 +185,26 @@ int Main(int argc, char** argv) {
   if (argc < 3) return 2;
   Tester tester;
   int failed = 0;
-  for (int i = 2; i < argc; ++i)
-    failed += VisitCalls(argv[i], {"solve", "solve:slices=2"},
+  std::vector<std::string> schedules = {"solve", "solve:slices=2"};
+  for (int i = 2; i < argc; ++i) {
+    const std::string arg = argv[i], option = "--schedule=";
+    if (arg.rfind(option, 0) == 0) {
+      schedules = {arg.substr(option.size())};
+      continue;
+    }
+    failed += VisitCalls(arg, schedules,
                          [&](const api::Loaded& loaded, const frontend::TestCallInfo& call,
                              const std::string& schedule, DiagSink& diags) {
                            return tester.One(loaded, call, schedule, diags);
                          });
+  }
   const Counts& c = tester.counts();
   fmt::print(
       "{} programs, {} of them not by a schedule; {} loops, {} turns: {} products, {} masses in "
       "order, {} moved by rule, {} not to be told apart; {} waits ({} within one accumulator), "
-      "{} rings\n",
+      "{} rings, {} tiles put or taken\n",
       c.programs, c.fallen_back, c.loops, c.turns, c.products, c.masses, c.moved, c.unseen, c.waits,
-      c.chained, c.rings);
+      c.chained, c.rings, c.passes);
   fmt::print("{} changed schedules, {} unnoticed; {} stronger waits noticed\n", c.mutants,
              c.unnoticed, tester.strengthened_);
   for (size_t i = 0; i < std::size(kKnown); ++i)

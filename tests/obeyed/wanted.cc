@@ -1,15 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/obeyed/wanted.h"
 
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "scheduler/routes.h"
+
 namespace tilec::obeyed {
+
+namespace {
+
+// Compute roles by the place of their warps: as the file names them first, ops in their order.
+std::map<std::string, int> Numbers(const scheduler::ProgramSchedule& decided) {
+  std::map<std::string, int> numbers;
+  for (const scheduler::LoopReport& loop : decided.loops) {
+    const ir::Schedule& schedule = loop.solution.schedule;
+    if (!loop.applied) continue;
+    for (const scheduler::GraphOp& op : loop.extraction.graph.ops)
+      for (const ir::ScheduledOp& s : schedule.ops)
+        if (s.name == op.name && !op.variable_latency)
+          numbers.try_emplace(schedule.roles[static_cast<size_t>(s.role)].name,
+                              static_cast<int>(numbers.size()));
+  }
+  return numbers;
+}
+
+// Is it what a role's threads read of a tile that was loaded?
+bool ReadsLoad(const scheduler::Graph& graph, const WantedLoop& wanted, int op) {
+  const std::vector<int>& reads = wanted.ops[static_cast<size_t>(op)].reads;
+  return graph.ops[static_cast<size_t>(op)].kind ==
+             scheduler::Spelling(scheduler::StepKind::kSmemLoad) &&
+         std::any_of(reads.begin(), reads.end(),
+                     [&](int r) { return wanted.ops[static_cast<size_t>(r)].load; });
+}
+
+// Stores and loads between roles as the program has them: one store for each role that reads the
+// value, one load for all that reads it there, which is the first. What was loaded is not handed
+// on: every role reads it where it was loaded to.
+void SplitPasses(const scheduler::Graph& graph, WantedLoop* wanted) {
+  std::map<std::pair<int, int>, int> known;  // by store and reading role
+  std::vector<Wanted>& ops = wanted->ops;
+  std::vector<char> gone(ops.size());
+  for (const scheduler::GraphEdge& e : graph.edges) {
+    const auto store = static_cast<size_t>(e.from), load = static_cast<size_t>(e.to);
+    if (e.kind != scheduler::EdgeKind::kSmem || ops[store].load) continue;
+    const std::vector<int>& stores = ops[store].reads;
+    if (std::any_of(stores.begin(), stores.end(),
+                    [&](int made) { return ReadsLoad(graph, *wanted, made); })) {
+      gone[store] = gone[load] = 1;
+      continue;
+    }
+    const auto [it, fresh] =
+        known.try_emplace({e.from, ops[load].slice}, static_cast<int>(wanted->passes.size()));
+    if (fresh) {
+      wanted->passes.push_back({ops[store].at, ops[store].slice, ops[load].slice});
+      if (ops[store].put < 0) {
+        ops[store].put = it->second;
+      } else {
+        Wanted again = ops[store];
+        again.put = it->second;
+        ops.push_back(std::move(again));
+      }
+      ops[load].take = it->second;
+      ops[load].at = ops[store].at;
+      continue;
+    }
+    for (size_t o = 0; o < gone.size(); ++o) {
+      if (ops[o].take != it->second) continue;
+      ops[o].cycle = std::min(ops[o].cycle, ops[load].cycle);
+      for (Wanted& reader : ops)
+        std::replace(reader.reads.begin(), reader.reads.end(), e.to, static_cast<int>(o));
+    }
+    gone[load] = 1;
+  }
+  // What is gone stays in its place, so that indices hold, and is nobody's.
+  for (size_t o = 0; o < gone.size(); ++o)
+    if (gone[o]) ops[o].slice = kNobody;
+}
+
+}  // namespace
 
 WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::LoopReport& loop,
                     const SourceMap& sources) {
-  const scheduler::Graph& graph = loop.extraction.graph;
   const ir::Schedule& schedule = loop.solution.schedule;
+  const scheduler::Graph graph =
+      decided.apart ? scheduler::RoutedBy(loop.extraction.graph, schedule) : loop.extraction.graph;
+  const std::map<std::string, int> numbers = Numbers(decided);
   WantedLoop wanted;
   wanted.ii = schedule.ii;
   wanted.slices = decided.slices;
+  wanted.apart = decided.apart;
   wanted.warps = 4 * decided.warpgroups;
   for (const scheduler::GraphOp& op : graph.ops) {
     Wanted w;
@@ -19,8 +102,12 @@ WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::
     w.slice = decided.slices > 1 ? op.slice : -1;
     w.load = op.variable_latency;
     w.product = op.async && !w.load;
-    for (const ir::ScheduledOp& s : schedule.ops)
-      if (s.name == op.name) w.cycle = s.cycle;
+    for (const ir::ScheduledOp& s : schedule.ops) {
+      if (s.name != op.name) continue;
+      w.cycle = s.cycle;
+      if (decided.apart && !w.load)
+        w.slice = numbers.at(schedule.roles[static_cast<size_t>(s.role)].name);
+    }
     for (const ir::Channel& c : schedule.channels)
       if (c.value == op.name && w.load) w.depth = c.depth;
     wanted.ops.push_back(std::move(w));
@@ -28,6 +115,13 @@ WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::
   for (const scheduler::GraphEdge& e : graph.edges)
     if (e.kind != scheduler::EdgeKind::kOrder)
       wanted.ops[static_cast<size_t>(e.to)].reads.push_back(e.from);
+  if (decided.apart) {
+    SplitPasses(graph, &wanted);
+    std::set<int> roles;
+    for (const Wanted& op : wanted.ops)
+      if (op.slice >= 0) roles.insert(op.slice);
+    wanted.slices = static_cast<int>(roles.size());
+  }
   for (const std::string& note : loop.notes) {
     wanted.awaited_at_end += note.find("under way when its turn ends") != std::string::npos;
     wanted.results_kept =

@@ -203,7 +203,8 @@ class Play {
   size_t Access(const Event& e) {
     std::erase_if(live_, [&](size_t i) {
       const Record& r = records_[i];
-      const bool meets = r.lo < e.hi && e.lo < r.hi && (r.write || e.write);
+      const bool meets =
+          r.lo < e.hi && e.lo < r.hi && (e.tensor ? r.write != e.write : r.write || e.write);
       // Threads of one op keep out of each other's way.
       const bool same = r.op == e.op && r.turn == static_cast<int64_t>(me().next);
       if (meets && !same && !Done(r) && fault_.empty())
@@ -338,13 +339,14 @@ Executions Execute(const Function& fn, BlockId block) {
   for (int i = 0; i < kMostTries && out.runs < kWanted; ++i) {
     const std::map<ValueId, int64_t> params = sizes.Next(random);
     const Unrolled code = Unroll(fn, params, random(), block);
-    if (!code.ok || code.executed == 0 || !seen.insert(code.path).second) continue;
+    if ((!code.ok && code.fault.empty()) || code.executed == 0 || !seen.insert(code.path).second)
+      continue;
     for (const Unrolled::Role& role : code.roles)
       events += static_cast<int64_t>(role.events.size());
     if (out.runs >= 3 && events > kEnoughEvents) break;
     ++out.runs;
     out.most = std::max(out.most, code.executed);
-    out.fault = Play(fn, code).Run();
+    out.fault = code.fault.empty() ? Play(fn, code).Run() : code.fault;
     if (!out.fault.empty()) return out;
   }
   return out;

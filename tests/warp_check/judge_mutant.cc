@@ -9,6 +9,7 @@
 
 #include "ir/text.h"
 #include "support/diag.h"
+#include "tests/warp_check/dead_code.h"
 #include "tests/warp_check/executions.h"
 #include "tests/warp_check/mutants.h"
 
@@ -33,7 +34,8 @@ bool Needed(const Function& fn, const Uses& uses, OpId id) {
 }
 
 // Other waits do the work of the one that is gone or comes late: wherever the program is executed,
-// bytes are touched again only after what came before, and phases come and go as they should.
+// bytes are touched again only after what came before, phases come and go as they should, and
+// products have their registers to themselves.
 bool OthersOrderIt(const Function& fn, const Uses&, const Mutant& m) {
   Function mutant = fn;
   m.apply(mutant);
@@ -100,16 +102,20 @@ struct Harmless {
 
 constexpr Harmless kHarmless[] = {
     {"*", "no execution takes the branch: its conditions exclude each other",
-     [](const auto&, const auto& uses, const auto& m) { return !UseOf(uses, m.op).reached; }},
+     [](const auto& fn, const auto& uses, const auto& m) {
+       const OpKind kind = fn.ops[m.op].kind;  // allocations are nothing that is executed
+       const bool executed = kind != OpKind::kSmemAlloc && kind != OpKind::kMbarAlloc;
+       return (executed && !UseOf(uses, m.op).reached) || NeverExecuted(fn, fn.ops[m.op].block);
+     }},
     {"remove mbar_wait; slot 0 awaited",
      "an order token: it keeps products of two roles in turn, and the data have rings of their own",
-     [](const auto& fn, const auto&, const auto& m) {
+     [](const auto& fn, const auto& uses, const auto& m) {
        const OpId role = RoleOf(fn, m.op);
        if (!role.valid() || fn.ops[role].s("name").rfind("compute", 0) != 0) return false;
        for (const Op& op : fn.ops)
          if (op.kind == OpKind::kMbarExpect && op.operands[0] == fn.ops[m.op].operands[0])
            return false;
-       return true;
+       return OthersOrderIt(fn, uses, m);
      }},
     {"remove mbar_wait; slot 0 awaited",
      "the slot is filled for the first time: the wait passes at once",
@@ -128,7 +134,7 @@ constexpr Harmless kHarmless[] = {
      "nobody waits for the last release of a ring",
      [](const auto& fn, const auto& uses, const auto& m) { return !Needed(fn, uses, m.op); }},
     {"remove mbar_wait; released before mma_wait; loaded before mbar_wait; remove tma_commit; "
-     "remove tma_wait; one more copy pending",
+     "remove tma_wait; one more copy pending; one more product pending; remove cta_sync",
      "in executions of all lengths other waits order the same accesses", OthersOrderIt},
     {"slot 0 released; slot 0 awaited; slots of a shallower ring; parity of a shallower ring",
      "the counts that the program has there give the same value",
@@ -141,6 +147,8 @@ constexpr Harmless kHarmless[] = {
        return count->largest <
               (slot ? 1 : static_cast<int64_t>(fn.def(op.operands[1])->number("value")) - 1);
      }},
+    {"a slot less; a barrier less", "in executions of all lengths the last slot is not used",
+     OthersOrderIt},
     {"remove counter_add; count twice", "the counter is not read afterwards",
      [](const auto& fn, const auto& uses, const auto& m) { return !Needed(fn, uses, m.op); }},
     {"operand let go", "a later wait, which ends the product, keeps it",

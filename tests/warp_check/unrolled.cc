@@ -7,22 +7,39 @@
 #include <utility>
 
 #include "ir/layout_scratch.h"
+#include "tests/warp_check/core_tiles.h"
 
 namespace tilec::ir {
 namespace {
 
 constexpr int64_t kMostEvents = 20'000;  // of a role
 constexpr int64_t kFarOff = int64_t{1} << 30;
+constexpr int64_t kTensors = int64_t{1} << 40;  // where bytes of shared memory never are
+
+// The tensor that threads touch with an op, and how.
+ValueId TensorOf(const Op& op, bool* write) {
+  switch (op.kind) {
+    case OpKind::kGLoad:
+    case OpKind::kGLoadScalar: *write = false; return op.operands[0];
+    case OpKind::kGStore:
+    case OpKind::kGStoreScalar:
+    case OpKind::kGAtomic:
+    case OpKind::kGAtomicScalar: *write = true; return op.operands[0];
+    default: return {};
+  }
+}
 
 class Unroller {
  public:
   Unroller(const Function& fn, const std::map<ValueId, int64_t>& params, uint64_t seed, BlockId met)
-      : fn_(fn), params_(params), seed_(seed), met_(met) {}
+      : fn_(fn), params_(params), seed_(seed), met_(met), core_(fn) {}
 
   Unrolled Run() {
     FindBarriers();
+    FindTensors();
     std::vector<OpId> parts;
     out_ = &made_.common;
+    made_.executed += fn_.body == met_;
     for (OpId id : fn_.blocks[fn_.body].ops)
       if (fn_.ops[id].kind == OpKind::kRole)
         parts.push_back(id);
@@ -33,10 +50,12 @@ class Unroller {
     for (OpId id : parts) {
       const Op& op = fn_.ops[id];
       env_ = env, counters_ = counters;
+      core_ = CoreTiles(fn_);
       made_.roles.push_back(
           {static_cast<int>(op.i("first_warp")), static_cast<int>(op.i("warps")), {}});
       out_ = &made_.roles.back().events;
       Walk(op.regions[0], Who::kAll);
+      if (made_.fault.empty()) made_.fault = core_.fault();
     }
     return std::move(made_);
   }
@@ -50,6 +69,18 @@ class Unroller {
         first_[op.results[0]] = made_.barriers;
         made_.barriers += static_cast<int>(fn_.type(op.results[0]).depth);
       }
+  }
+
+  // Those that threads read and write.
+  void FindTensors() {
+    std::map<ValueId, int> touched;  // 1: read, 2: written
+    for (const Op& op : fn_.ops) {
+      bool write = false;
+      if (const ValueId tensor = TensorOf(op, &write); tensor.valid())
+        touched[tensor] |= write ? 2 : 1;
+    }
+    for (const auto& [tensor, how] : touched)
+      if (how == 3) tensors_.emplace(tensor, kTensors + static_cast<int64_t>(tensors_.size()));
   }
 
   void Walk(BlockId block, Who who) {
@@ -82,6 +113,7 @@ class Unroller {
     for (size_t i = first_to; i < to.size(); ++i)
       values.push_back(Get(from[i - first_to + first_from]));
     for (size_t i = first_to; i < to.size(); ++i) env_[to[i]] = values[i - first_to];
+    core_.Pass(from, first_from, to, first_to);
   }
 
   void Structure(const Op& op, Who who) {
@@ -138,11 +170,16 @@ class Unroller {
     out_->push_back({what, who, id});
     return out_->back();
   }
+  bool In(int64_t number, const Type& ring) {
+    if (number >= 0 && number < ring.depth) return true;
+    if (made_.ok) made_.fault = "a slot beyond its ring";
+    return made_.ok = false;
+  }
   int Barrier(ValueId mbar, ValueId slot) {
     const auto it = first_.find(mbar);
     const int64_t number = slot.valid() ? Sure(slot) : 0;
-    if (it == first_.end() || number < 0 || number >= fn_.type(mbar).depth)
-      return made_.ok = false, 0;
+    if (it == first_.end()) return made_.ok = false, 0;
+    if (!In(number, fn_.type(mbar))) return 0;
     return it->second + static_cast<int>(number);
   }
   // Bytes of a slot of a buffer, or of a box in it.
@@ -155,7 +192,7 @@ class Unroller {
     const Type& type = fn_.type(buffer);
     const int64_t each = SmemBytes(type.smem, type.dtype);
     const int64_t number = slot.valid() ? Sure(slot) : 0;
-    if (number < 0 || number >= type.depth) made_.ok = false;
+    if (!In(number, type)) return;
     e.lo = alloc->i("offset") + number * each;
     e.hi = e.lo + each;
     if (!box) return;
@@ -190,6 +227,13 @@ class Unroller {
   void Do(OpId id, Who who) {
     const Op& op = fn_.ops[id];
     if (!op.regions.empty()) return Structure(op, who);
+    core_.Do(id);
+    bool write = false;
+    if (const auto tensor = tensors_.find(TensorOf(op, &write)); tensor != tensors_.end()) {
+      Event& e = Add(What::kTouch, who, id);
+      e.write = write, e.tensor = true;
+      e.lo = tensor->second, e.hi = e.lo + 1;
+    }
     auto at = [&](size_t i) { return i < op.operands.size() ? op.operands[i] : ValueId(); };
     switch (op.kind) {
       case OpKind::kMbarInit:
@@ -324,6 +368,8 @@ class Unroller {
   std::map<ValueId, Number> env_;
   std::map<ValueId, int64_t> counters_;
   std::map<ValueId, int> first_;
+  std::map<ValueId, int64_t> tensors_;
+  CoreTiles core_;
 };
 
 }  // namespace

@@ -1,11 +1,12 @@
 // A warp program with numbers for its parameters, laid out straight: what each role does with
-// barriers and shared memory, in order.
+// barriers, shared memory and tensors that it reads and writes, in order.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "ir/function.h"
@@ -34,6 +35,7 @@ struct Event {
   int64_t number = 0, bytes = 0;
   int64_t lo = 0, hi = 0;
   bool write = false, copies = false;
+  bool tensor = false;  // in global memory, taken for one byte: writes are of different elements
 };
 
 struct Unrolled {
@@ -47,6 +49,8 @@ struct Unrolled {
   std::vector<int64_t> path;  // trip counts and branches
   int64_t executed = 0;       // times `block` was
   int barriers = 0;
+  // The first misuse of the tensor core's registers (core_tiles.h), or of a ring: then not `ok`.
+  std::string fault;
 };
 
 // `seed`: of what is loaded from memory and steers.

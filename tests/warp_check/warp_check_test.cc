@@ -3,7 +3,7 @@
 // time: every mutant is rejected, or stands in the table of those that are no mistake, with the
 // reason.
 //
-//   warp_check_test FILE.tile…
+//   warp_check_test [--all] [--schedule=FILE.sched] FILE.tile…
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -13,6 +13,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "api/pipeline.h"
 #include "ir/text.h"
@@ -105,11 +106,18 @@ int Main(int argc, char** argv) {
   const bool all = argc > 1 && std::string(argv[1]) == "--all";
   Tester tester(std::move(*target), all);
   int failed = 0;
-  for (int i = all ? 2 : 1; i < argc; ++i)
-    failed += VisitCalls(argv[i], {"sequential", "solve"},
+  std::vector<std::string> schedules = {"sequential", "solve"};
+  for (int i = all ? 2 : 1; i < argc; ++i) {
+    const std::string arg = argv[i], option = "--schedule=";
+    if (arg.rfind(option, 0) == 0) {
+      schedules = {arg.substr(option.size())};
+      continue;
+    }
+    failed += VisitCalls(arg, schedules,
                          [&](const api::Loaded& loaded, const frontend::TestCallInfo& call,
                              const std::string& schedule,
                              DiagSink& said) { return tester.One(loaded, call, schedule, said); });
+  }
   const Counts& c = tester.counts();
   fmt::print(
       "{} programs accepted, slowest {:.2f} ms; {} mutants: {} rejected, {} no mistake, {} "

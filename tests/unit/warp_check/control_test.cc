@@ -78,6 +78,27 @@ TEST(WarpControl, VersionsWithFarBorders) {
   }
 }
 
+// A version for the last turn, and for every turn whose numbers do not fit. It gives its slot back
+// before it reads it, which only harms where another turn follows.
+TEST(WarpControl, VersionsForTheLastTurnAndForFarBorders) {
+  const std::string load = For("%zero", "%K", 64, "%k", Put("r", "lc", "l", 3, "%k"));
+  const std::string good = Take("r", "cc", "e", 3);
+  const size_t read = good.find("%xe = "), release = good.find("elect ");
+  const std::string wrong =
+      good.substr(0, read) + good.substr(release) + good.substr(read, release - read);
+  const auto compute = [&](const std::string& other, const std::string& fits) {
+    return "%far = constant {value = 2147483647} : i64\n" +
+           For("%zero", "%K", 64, "%j",
+               Plus("%next", "%j", 64) + Less("%inner", "%next", "%K") +
+                   Less("%near", "%next", "%far") + "%both = and %inner, " + fits + " : bool\n" +
+                   If("%both", Take("r", "cc", "c", 3), other));
+  };
+  std::string text;
+  EXPECT_EQ(Verdict(Pair(load, compute(good, "%near")), &text), "") << text;
+  EXPECT_EQ(Verdict(Pair(load, compute(wrong, "%inner")), &text), "") << text;
+  EXPECT_EQ(Verdict(Pair(load, compute(wrong, "%near"))), "WarpOverwrite");
+}
+
 TEST(WarpControl, ConsumersTakeTurns) {
   // Two compute roles, each every second tile through its own ring; the load role walks in pairs.
   const std::string load =

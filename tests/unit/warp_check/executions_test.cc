@@ -1,9 +1,11 @@
-// Executions with numbers: what is ordered raises nothing, what is not is found.
+// Executions with numbers: what is ordered raises nothing, what is not is found. And code that no
+// execution reaches.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/warp_check/executions.h"
 
 #include "tests/unit/warp_check/programs.h"
+#include "tests/warp_check/dead_code.h"
 
 namespace tilec::ir {
 namespace {
@@ -95,6 +97,78 @@ TEST(Executions, OfCopiesOut) {
   EXPECT_TRUE(Finds(Without(TwoStores(but_one, but_one, all), "tma_commit\n"), "smem_store"));
   EXPECT_TRUE(
       Finds(Without(TwoStores(but_one, but_one, all), "cta_sync {id = 0}\n"), "smem_store"));
+}
+
+TEST(Executions, OfTilesInTheTensorCore) {
+  const std::string good = Overlapped();
+  // The accumulator is passed on while the product of the turn is under way, to products alone.
+  EXPECT_TRUE(
+      Finds(With(good, "yield %m\n}", "%n = neg %m : f32[64, 64]#0\nyield %n\n}"), "under way"));
+  EXPECT_TRUE(Finds(With(good, "%g = mma_fence %acc : f32[64, 64]#0\n%m = mma %g", "%m = mma %acc"),
+                    "mma_fence"));
+  EXPECT_TRUE(Finds(With(good, "%w = mma_wait %e {pending = 0}", "%w = mma_wait %e {pending = 1}"),
+                    "passes on"));
+}
+
+TEST(Executions, OfATensorThatIsReadAndWritten) {
+  const auto program = [](const char* sync) {
+    return Kernel(4, fmt::format(R"(
+    role {{name = "main", first_warp = 0, warps = 4, regs = 0}} do {{
+      %x = constant {{value = 0}} : bf16[64, 64]#0
+      for %zero, %K {{step = 64}} do (%k: i64) {{
+        %y = gload %O, %zero, %k, %M, %K {{modes = "rr", sizes = [64, 64], vector = 1, has_fill = 0}} : bf16[64, 64]#0
+        {0}
+        gstore %O, %y, %zero, %k, %M, %K {{modes = "rr", sizes = [64, 64], vector = 1}}
+        {0}
+        yield
+      }}
+      yield
+    }}
+)",
+                                 sync));
+  };
+  EXPECT_EQ(Fault(program("cta_sync {id = 0}")), "");
+  EXPECT_TRUE(Finds(program(""), "gstore"));
+}
+
+// The block of the release in a loop over j with `condition` around it, and one over i.
+bool Dead(const std::string& condition) {
+  DiagSink diags;
+  SourceMap sources;
+  const Result<Function> fn = ParseFunction(
+      Kernel(4, Init("") +
+                    Role("main", 0, 4,
+                         For("%zero", "%M", 64, "%i",
+                             For("%zero", "%K", 32, "%j", condition + If("%c", "fence_async\n"))))),
+      diags);
+  if (!fn.ok()) {
+    ADD_FAILURE() << RenderAll(diags, sources);
+    return false;
+  }
+  for (OpId id : OpsInOrder(*fn))
+    if (fn->ops[id].kind == OpKind::kFenceAsync) return NeverExecuted(*fn, fn->ops[id].block);
+  ADD_FAILURE() << "no fence";
+  return false;
+}
+
+TEST(DeadCode, ConditionsThatExcludeEachOther) {
+  const std::string below = Plus("%j31", "%j", 31) + Less("%a", "%j31", "%i");
+  const auto above = [](int by) { return Plus("%j5", "%j", by) + Less("%b", "%i", "%j5"); };
+  const std::string both = "%c = and %a, %b : bool\n";
+  // A tile that is wholly below a diagonal and partly above another, far to the left.
+  EXPECT_TRUE(Dead(below + above(5) + both));
+  EXPECT_TRUE(Dead(below + above(32) + both));
+  EXPECT_FALSE(Dead(below + above(33) + both));
+  EXPECT_FALSE(Dead(below + above(5) + "%c = or %a, %b : bool\n"));
+  EXPECT_TRUE(Dead(below + "%b = not %a : bool\n" + both));
+  // Sums of several.
+  const std::string ends = Less("%a", "%K", "%M") + Less("%b", "%M", "%i");
+  EXPECT_TRUE(Dead(ends + both));  // the loop over i ends at M
+  EXPECT_FALSE(Dead(Less("%c", "%M", "%K")));
+  // One of two, neither of which can be.
+  const std::string outside = Less("%a", "%M", "%i");
+  EXPECT_TRUE(Dead(outside + Less("%b", "%K", "%j") + "%c = or %a, %b : bool\n"));
+  EXPECT_FALSE(Dead(outside + Less("%b", "%j", "%K") + "%c = or %a, %b : bool\n"));
 }
 
 }  // namespace
