@@ -179,7 +179,7 @@ struct Scheduled {
   bool persist = false, cluster = false;  // wanted
   // What was decided, and tried last, is of CTAs that stay, or that share what they load.
   bool persistent = false, clustered = false;
-  ir::Obstacle obstacle;  // to CTAs that stay, seen last
+  ir::Obstacle obstacle;  // to CTAs that stay or to clusters, seen last
   std::optional<scheduler::ProgramSchedule> of[3];
   ir::Function made[3];
   int shape() const { return persistent ? 1 : clustered ? 2 : 0; }
@@ -245,14 +245,18 @@ ir::PassStep PersistStep(const ir::Target& target, Scheduled* scheduled) {
 
 constexpr int64_t kCtasOfACluster = 2;  // 66 of them fill an H200; others were not tried
 
-ir::PassStep ClusterStep(const ir::Target& target, bool* clustered) {
+ir::PassStep ClusterStep(const ir::Target& target, Scheduled* scheduled) {
   ir::PassStep step;
   step.info = {kClusterPass, "neighbours in the grid copy what they share once", ir::kTileLevel,
                ir::kNoFacts, ir::kNoFacts};
-  step.run = [has = target.Has("clusters"), clustered](ir::Function& fn,
+  step.run = [has = target.Has("clusters"), scheduled](ir::Function& fn,
                                                        ir::PassContext& cx) -> Result<> {
-    *clustered = has && ir::ClusterTiles(fn, kCtasOfACluster);
-    cx.changes += *clustered;
+    const std::optional<ir::Obstacle> obstacle =
+        has ? ir::ClusterTiles(fn, kCtasOfACluster)
+            : ir::Obstacle{"the target has no clusters of CTAs", {}};
+    if (obstacle) scheduled->obstacle = *obstacle;
+    scheduled->clustered = !obstacle;
+    cx.changes += !obstacle;
     return Done();
   };
   return step;
@@ -319,7 +323,7 @@ Result<ir::Function> Lower(const Loaded& loaded, const ir::Function& tile,
   TRY(const Target named, FindTarget(options.target, diags));
   TRY(target, ir::LoadBuiltinTarget(named.name, diags));
   bool specialized = false;
-  if (way.roles && scheduled->cluster) steps.push_back(ClusterStep(target, &scheduled->clustered));
+  if (way.roles && scheduled->cluster) steps.push_back(ClusterStep(target, scheduled));
   if (way.roles && scheduled->persist) steps.push_back(PersistStep(target, scheduled));
   if (way.schedule) {
     std::optional<scheduler::ScheduleFile> file;
@@ -377,8 +381,7 @@ Result<ir::Function> Attempt(const Loaded& loaded, const ir::Function& tile,
       return lowered;
     }
     for (const Diagnostic& d : attempt.all())
-      if (scheduled->persistent && d.def->severity == Severity::kError)
-        scheduled->obstacle = {d.message, d.span};
+      if (d.def->severity == Severity::kError) scheduled->obstacle = {d.message, d.span};
   }
   return lower(false, false, diags);
 }
@@ -424,6 +427,10 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
                                : "one role runs it in program order instead");
     if (lowered.ok() && options.schedule == kPersistent && !scheduled.persistent)
       diags.Report(kNotPersistent, scheduled.obstacle.at, fn.name, scheduled.obstacle.why);
+    if (lowered.ok() && options.schedule == kClusters && lowered->launch.cluster <= 1)
+      diags.Report(kNotClustered, scheduled.clustered ? Span{} : scheduled.obstacle.at, fn.name,
+                   scheduled.clustered ? "what they share does not go through rings"
+                                       : scheduled.obstacle.why);
     return lowered;
   }
   UNREACHABLE("the last way returns");

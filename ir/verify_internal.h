@@ -64,6 +64,7 @@ class Verifier {
   bool CheckAccess(const Op& op, bool stores, bool atomic);
   bool CheckScalarAccess(const Op& op, bool stores, bool atomic);
   bool CheckTensorOperand(const Op& op, bool writes);
+  bool CheckShared(const Op& op);
   bool CheckParallel(const Op& op);
   bool CheckFor(const Op& op);
   bool CheckPrint(const Op& op);
@@ -77,6 +78,7 @@ class Verifier {
   bool CheckConvert(const Op& op);
   bool CheckWarpReduce(const Op& op, bool arg);
   bool CheckRole(const Op& op, const Scope& scope);
+  bool CheckOfCluster(const Op& op, const char* name, int64_t most);
   bool CheckMbar(const Op& op);
   bool CheckTma(const Op& op, const Scope& scope);
   bool CheckMma(const Op& op, const Scope& scope);

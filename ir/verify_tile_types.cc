@@ -385,7 +385,19 @@ bool Verifier::CheckParallel(const Op& op) {
   for (size_t i = 0; i < op.operands.size(); ++i)
     if (!IsScalar(op, i, DType::kI64))
       return Fail(kVerifyType, op, fmt::format("bound {} is not an i64", i));
+  if (const int64_t n = op.i("cluster", 1); n < 1 || n > 8 || (n & (n - 1)))
+    return Fail(kVerifyForm, op, fmt::format("clusters of {} CTAs; 1, 2, 4 or 8", n));
   return true;
+}
+
+// A load that all CTAs of a cluster have in common: there must be one.
+bool Verifier::CheckShared(const Op& op) {
+  const int64_t shared = op.i("shared", 0);
+  if (shared < 0 || shared > 1) return Fail(kVerifyForm, op, fmt::format("shared = {}", shared));
+  if (shared == 0) return true;
+  for (OpId at = fn_.blocks[op.block].parent; at.valid(); at = fn_.blocks[fn_.ops[at].block].parent)
+    if (fn_.ops[at].kind == OpKind::kParallel && fn_.ops[at].i("cluster", 1) > 1) return true;
+  return Fail(kVerifyForm, op, "shared = 1, but CTAs come alone: clusters of 1");
 }
 
 bool Verifier::CheckFor(const Op& op) {
@@ -416,7 +428,7 @@ bool Verifier::CheckTypes(const Op& op, const Scope& scope) {
     case OpKind::kArgReduce: return CheckArgReduceShape(op);
     case OpKind::kScan: return CheckScan(op);
     case OpKind::kDot: return CheckDot(op);
-    case OpKind::kLoad: return CheckAccess(op, false, false);
+    case OpKind::kLoad: return CheckAccess(op, false, false) && CheckShared(op);
     case OpKind::kStore: return CheckAccess(op, true, false);
     case OpKind::kAtomic: return CheckAccess(op, true, true);
     case OpKind::kParallel: return CheckParallel(op);

@@ -219,6 +219,17 @@ bool Verifier::CheckWarpReduce(const Op& op, bool arg) {
   return CheckScratch(op, ReduceScratchBytes(in, from, axis, arg));
 }
 
+// An attribute that speaks of the other CTAs of a cluster: 0 … most.
+bool Verifier::CheckOfCluster(const Op& op, const char* name, int64_t most) {
+  const int64_t value = op.i(name, 0);
+  if (value < 0 || value > most)
+    return Fail(kVerifyForm, op, fmt::format("{} = {}; 0 … {}", name, value, most));
+  if (op.attr(name) != nullptr && value > 0 && fn_.launch.cluster <= 1)
+    return Fail(kVerifyForm, op,
+                fmt::format("{} = {}, but CTAs come alone: clusters of 1", name, value));
+  return true;
+}
+
 bool Verifier::CheckMbar(const Op& op) {
   if (op.kind == OpKind::kMbarAlloc) {
     const Type& t = Out(op);
@@ -233,6 +244,7 @@ bool Verifier::CheckMbar(const Op& op) {
   }
   if (Operand(op, 0).kind != TypeKind::kMbar)
     return Fail(kVerifyType, op, fmt::format("operand 0 is {}, not mbar", Show(Operand(op, 0))));
+  if (!CheckOfCluster(op, "cluster", 1)) return false;
   if (op.kind == OpKind::kMbarInit)
     return (op.i("count") >= 1 && op.i("count") < (1 << 20)) ||
            Fail(kVerifyForm, op, fmt::format("{} arrivals", op.i("count")));
@@ -276,10 +288,15 @@ bool Verifier::CheckTma(const Op& op, const Scope& scope) {
   int64_t bytes = ByteSize(smem.dtype);
   for (int64_t b : map.box) bytes *= b;
   const int64_t offset = op.i("offset");
-  if (offset < 0 || offset % 128 != 0 || offset + bytes > SmemBytes(smem.smem, smem.dtype))
+  if (!CheckOfCluster(op, "share", SmemBytes(smem.smem, smem.dtype))) return false;
+  const int64_t share = op.i("share", 0), others = share * (fn_.launch.cluster - 1);
+  if (share % 128 != 0)
+    return Fail(kVerifyMemory, op, fmt::format("parts of {} bytes; a multiple of 128", share));
+  if (offset < 0 || offset % 128 != 0 ||
+      offset + others + bytes > SmemBytes(smem.smem, smem.dtype))
     return Fail(kVerifyMemory, op,
                 fmt::format("a box of {} bytes at byte {} of a buffer of {}; a multiple of 128",
-                            bytes, offset, SmemBytes(smem.smem, smem.dtype)));
+                            bytes, offset + others, SmemBytes(smem.smem, smem.dtype)));
   if (map.swizzle_bytes != smem.smem.swizzle_bytes)
     return Fail(kVerifyMemory, op,
                 fmt::format("the map swizzles {} bytes, the buffer {}", map.swizzle_bytes,

@@ -30,10 +30,10 @@ class Cluster {
  public:
   Cluster(Function& fn, int64_t ctas) : fn_(fn), ctas_(ctas) {}
 
-  bool Run() {
+  std::optional<Obstacle> Run() {
     for (OpId id : fn_.blocks[fn_.body].ops)
       if (fn_.ops[id].kind == OpKind::kParallel) grid_ = id;
-    if (!grid_.valid() || fn_.ops[grid_].operands.empty()) return false;
+    if (!grid_.valid() || fn_.ops[grid_].operands.empty()) return Obstacle{"it has no grid", {}};
     const BlockId body = fn_.ops[grid_].regions[0];
     differs_.assign(static_cast<size_t>(fn_.values.size()), 0);
     differs_[static_cast<size_t>(fn_.blocks[body].args[0].index)] = 1;
@@ -42,13 +42,20 @@ class Cluster {
       Spread(body);
     } while (changed_);
     FindShared(body, false);
-    if (shared_.empty()) return false;
+    if (shared_.empty())
+      return Obstacle{
+          "no tile that a loop loads is the same for neighbours along the first range of the grid",
+          fn_.ops[grid_].at};
     const bool whole = Whole();
-    if (!whole && !HarmlessOutside(body)) return false;
+    if (!whole && !HarmlessOutside(body))
+      return Obstacle{
+          "a CTA without a tile, where the grid is not a multiple of a cluster, would "
+          "not go unnoticed",
+          fn_.ops[grid_].at};
     for (OpId id : shared_) fn_.ops[id].set("shared", int64_t{1});
     fn_.ops[grid_].set("cluster", ctas_);
     if (!whole) RoundUp();
-    return true;
+    return std::nullopt;
   }
 
  private:
@@ -93,8 +100,8 @@ class Cluster {
           break;
         default:
           for (ValueId v : op.results)
-            Mark(v, AnyDiffers(op.operands) ||
-                        (op.kind == OpKind::kLoad && !IsReadOnlyLoad(fn_, op)));
+            Mark(v,
+                 AnyDiffers(op.operands) || (op.kind == OpKind::kLoad && !IsReadOnlyLoad(fn_, op)));
       }
     }
   }
@@ -105,10 +112,10 @@ class Cluster {
       if (op.kind == OpKind::kLoad && in_loop && IsReadOnlyLoad(fn_, op) &&
           fn_.type(op.results[0]).rank() == 2 && !AnyDiffers(op.operands))
         shared_.push_back(id);
-      const bool same =
-          op.kind == OpKind::kFor  ? !Differs(op.operands[0]) && !Differs(op.operands[1])
-          : op.kind == OpKind::kIf ? !Differs(op.operands[0])
-                                   : false;
+      const bool same = op.kind == OpKind::kFor
+                            ? !Differs(op.operands[0]) && !Differs(op.operands[1])
+                        : op.kind == OpKind::kIf ? !Differs(op.operands[0])
+                                                 : false;
       if (!same) continue;
       for (BlockId region : op.regions) FindShared(region, in_loop || op.kind == OpKind::kFor);
     }
@@ -128,21 +135,20 @@ class Cluster {
 
   // Would nobody notice a CTA whose place along the first range is outside?
   bool HarmlessOutside(BlockId block) const {
-    return std::all_of(
-        fn_.blocks[block].ops.begin(), fn_.blocks[block].ops.end(), [&](OpId id) {
-          const Op& op = fn_.ops[id];
-          if (op.kind == OpKind::kLoad) {  // only ranges may lie outside of their tensors
-            const std::string& modes = op.s("modes");
-            for (size_t d = 0; d < modes.size(); ++d)
-              if (modes[d] != 'r' && Differs(op.operands[1 + d])) return false;
-            return true;
-          }
-          const bool effect = Info(op.kind).effect == OpEffect::kWrite;
-          if (effect && (op.kind != OpKind::kStore || !op.results.empty())) return false;
-          if (op.kind == OpKind::kWhile || op.kind == OpKind::kAssert) return false;
-          return std::all_of(op.regions.begin(), op.regions.end(),
-                             [&](BlockId region) { return HarmlessOutside(region); });
-        });
+    return std::all_of(fn_.blocks[block].ops.begin(), fn_.blocks[block].ops.end(), [&](OpId id) {
+      const Op& op = fn_.ops[id];
+      if (op.kind == OpKind::kLoad) {  // only ranges may lie outside of their tensors
+        const std::string& modes = op.s("modes");
+        for (size_t d = 0; d < modes.size(); ++d)
+          if (modes[d] != 'r' && Differs(op.operands[1 + d])) return false;
+        return true;
+      }
+      const bool effect = Info(op.kind).effect == OpEffect::kWrite;
+      if (effect && (op.kind != OpKind::kStore || !op.results.empty())) return false;
+      if (op.kind == OpKind::kWhile || op.kind == OpKind::kAssert) return false;
+      return std::all_of(op.regions.begin(), op.regions.end(),
+                         [&](BlockId region) { return HarmlessOutside(region); });
+    });
   }
 
   void RoundUp() {
@@ -202,6 +208,6 @@ class Cluster {
 
 }  // namespace
 
-bool ClusterTiles(Function& fn, int64_t ctas) { return Cluster(fn, ctas).Run(); }
+std::optional<Obstacle> ClusterTiles(Function& fn, int64_t ctas) { return Cluster(fn, ctas).Run(); }
 
 }  // namespace tilec::ir

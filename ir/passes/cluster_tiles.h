@@ -4,14 +4,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "ir/function.h"
+#include "ir/passes/persist_tiles.h"
 
 namespace tilec::ir {
 
 // Marks the loads in loops that `ctas` neighbours along the grid's first range have in common, and
-// makes the grid a multiple of them. false: there are none, or the kernel would notice CTAs without
-// a tile; it is unchanged.
-bool ClusterTiles(Function& fn, int64_t ctas);
+// makes the grid a multiple of them. With an obstacle, there are none or the kernel would notice
+// CTAs without a tile, the function is unchanged.
+std::optional<Obstacle> ClusterTiles(Function& fn, int64_t ctas);
 
 }  // namespace tilec::ir

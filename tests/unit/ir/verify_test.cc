@@ -306,6 +306,36 @@ TEST(Verify, ClustersArePowersOfTwo) {
   for (const int ctas : {3, 5, 6, 7}) ExpectTextRejected(text(ctas), "I217", "1, 2, 4 or 8");
 }
 
+// What speaks of other CTAs of the cluster needs a cluster.
+TEST(Verify, AttributesOfClusters) {
+  const auto text = [](int ctas, const std::string& line) {
+    std::string t = Warp(kBuffers + line + "\n", kMap);
+    return t.insert(t.find("grid=N"), fmt::format("cluster={} ", ctas));
+  };
+  const auto load = [](int share) {
+    return fmt::format(
+        "elect do {{\ntma_load %s, %m, %z, %z {{map = 0, offset = 0, share = {}}}\n}}", share);
+  };
+  const std::string init = "mbar_init %m {count = 1, cluster = 1}",
+                    arrive = "mbar_arrive %m {cluster = 1}";
+  for (const std::string& line : {init, arrive, load(0)}) Parsed(text(2, line));
+  for (const std::string& line : {init, arrive, load(1024)})
+    ExpectTextRejected(text(1, line), "I211", "clusters of 1");
+  ExpectTextRejected(text(2, "mbar_arrive %m {cluster = 2}"), "I211", "cluster = 2");
+  ExpectTextRejected(text(2, "mbar_init %m {count = 1, cluster = -1}"), "I211", "cluster = -1");
+  ExpectTextRejected(text(2, load(100)), "I216", "multiple of 128");
+  ExpectTextRejected(text(2, load(1024)), "I216", "8192");  // the second part ends beyond
+  const auto tile = [](const std::string& grid, const std::string& load) {
+    return Tile("%zero = constant {value = 0} : i64\nparallel %zero, %N {steps = [8]" + grid +
+                "} do (%i: i64) {\n%l = load %A, %i, %zero {modes = \"rr\", sizes = [4, 8]" + load +
+                "} : f32[4, 8]\n}\n");
+  };
+  Parsed(tile(", cluster = 2", ", shared = 1"));
+  ExpectTextRejected(tile("", ", shared = 1"), "I211", "clusters of 1");
+  ExpectTextRejected(tile(", cluster = 2", ", shared = 2"), "I211", "shared = 2");
+  ExpectTextRejected(tile(", cluster = 3", ""), "I211", "1, 2, 4 or 8");
+}
+
 TEST(Verify, WarpOps) {
   struct Case {
     std::string line;

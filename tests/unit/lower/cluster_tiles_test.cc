@@ -15,7 +15,7 @@ namespace {
 
 Function Clustered(const Function& fn) {
   Function out = fn;
-  EXPECT_TRUE(ClusterTiles(out, 2));
+  EXPECT_FALSE(ClusterTiles(out, 2));  // no obstacle
   ExpectVerified(out);
   return out;
 }
@@ -63,7 +63,9 @@ TEST(ClusterTiles, OnlyWhatDoesNotDependOnTheFirstRangeIsShared) {
 TEST(ClusterTiles, NothingIsSharedInLoopsOfUnequalLength) {
   Function fn = Product("%low");
   const std::string before = Print(fn);
-  EXPECT_FALSE(ClusterTiles(fn, 2));
+  const std::optional<Obstacle> obstacle = ClusterTiles(fn, 2);
+  ASSERT_TRUE(obstacle);
+  EXPECT_NE(obstacle->why.find("no tile that a loop loads"), std::string::npos);
   EXPECT_EQ(Print(fn), before);
 }
 
