@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
+
+#include "tests/obeyed/passes.h"
 
 namespace tilec::obeyed {
 namespace {
@@ -66,7 +67,11 @@ class Comparer {
 
   Verdict Run() {
     const std::vector<Role> roles = RolesOf(code_);
-    Passes(roles);
+    if (wanted_.apart) {
+      std::map<int, std::set<int>> reached;
+      for (const Role& role : roles) reached[NumberOf(role)] = role.reached;
+      barriers_ = RingsOfPasses(code_, reached, wanted_.passes, &verdict_.faults);
+    }
     std::vector<const Role*> compute;
     const Role* load = nullptr;
     for (const Role& role : roles)
@@ -102,88 +107,11 @@ class Comparer {
   // ---- tiles between roles --------------------------------------------------------------------
   static bool IsPass(const Wanted& op) { return op.put >= 0 || op.take >= 0; }
 
-  bool Innermost(const Loop& loop) const {
-    return std::none_of(code_.loops().begin(), code_.loops().end(), [&](const Loop& inner) {
-      return !inner.spin && inner.header != loop.header && loop.blocks.count(inner.header);
-    });
-  }
-
-  // What a compute role does with barriers and shared memory in its innermost loops.
-  struct Dealings {
-    std::map<int64_t, std::set<Loc>> arrived, awaited;
-    std::set<Loc> stored, loaded;
-  };
-  Dealings DealingsOf(const Role& role) const {
-    Dealings out;
-    for (const Loop& loop : code_.loops()) {
-      if (loop.spin || !role.reached.count(loop.header) || !Innermost(loop)) continue;
-      for (int b : loop.blocks)
-        for (int i : code_.blocks()[static_cast<size_t>(b)].instrs) {
-          const Event e = code_.EventOf(i);
-          const emu::Statement& s = *code_.instrs()[static_cast<size_t>(i)].s;
-          if (e.kind == Event::Kind::kArrive) out.arrived[e.number].insert(e.at);
-          if (e.kind == Event::Kind::kFull) out.awaited[e.number].insert(e.at);
-          const bool shared = s.Has("shared") || s.Has("shared::cta");
-          if (s.opcode == "stmatrix" || (s.opcode == "st" && shared)) out.stored.insert(e.at);
-          if (s.opcode == "ldmatrix" || (s.opcode == "ld" && shared)) out.loaded.insert(e.at);
-        }
-    }
-    return out;
-  }
-
-  // The ring of a pass: the one role stores and arrives at its full barrier, the other awaits that
-  // and loads, all for the op that makes the tile. That may be the last of several which are one op
-  // of the schedule, so that the places differ: such a pass gets the ring that is left.
-  void Passes(const std::vector<Role>& roles) {
-    if (!wanted_.apart) return;
-    std::map<int, Dealings> of;
-    std::set<int64_t> bases;
-    for (const Role& role : roles) {
-      const Dealings& d = of[NumberOf(role)] = DealingsOf(role);
-      for (const auto* events : {&d.arrived, &d.awaited})
-        for (const auto& [byte, at] : *events) bases.insert(byte);
-    }
-    std::map<std::pair<int, int>, std::map<int64_t, Loc>> rings;
-    for (const auto& [from, put] : of)
-      for (const auto& [to, take] : of)
-        for (const auto& [byte, places] : put.arrived)
-          if (const auto there = take.awaited.find(byte); from != to && there != take.awaited.end())
-            for (Loc at : places)
-              if (there->second.count(at) && put.stored.count(at) && take.loaded.count(at))
-                rings[{from, to}][byte] = at;
-    barriers_.assign(wanted_.passes.size(), {0, 0});
-    const auto claim = [&](size_t p, std::map<int64_t, Loc>& from, int64_t byte) {
-      const auto next = bases.upper_bound(byte);
-      barriers_[p] = {byte, next == bases.end() ? byte + 8 : *next};
-      from.erase(byte);
-    };
-    for (size_t p = 0; p < barriers_.size(); ++p) {
-      const Pass& pass = wanted_.passes[p];
-      auto& between = rings[{pass.from, pass.to}];
-      const auto same = [&](const auto& ring) { return ring.second == pass.at; };
-      if (std::count_if(between.begin(), between.end(), same) == 1)
-        claim(p, between, std::find_if(between.begin(), between.end(), same)->first);
-    }
-    std::map<std::pair<int, int>, std::vector<size_t>> open;
-    for (size_t p = 0; p < barriers_.size(); ++p)
-      if (barriers_[p].second == 0)
-        open[{wanted_.passes[p].from, wanted_.passes[p].to}].push_back(p);
-    for (const auto& [ways, passes] : open) {
-      auto& left = rings[ways];
-      if (left.size() < passes.size())
-        Fault(fmt::format("{} tiles go from role {} to role {} through {} rings, one made at {}",
-                          passes.size(), ways.first, ways.second, left.size(),
-                          Show(wanted_.passes[passes[0]].at)));
-      else if (passes.size() == 1 && left.size() == 1)
-        claim(passes[0], left, left.begin()->first);
-    }
-  }
-
   // An event by which a tile is put, or taken.
   bool Passes(const Wanted& op, const Event& e) const {
-    const auto [begin, end] = barriers_[static_cast<size_t>(std::max(op.put, op.take))];
+    const Bytes full = barriers_[static_cast<size_t>(std::max(op.put, op.take))];
     const Event::Kind kind = op.put >= 0 ? Event::Kind::kArrive : Event::Kind::kFull;
-    return e.kind == kind && begin <= e.number && e.number < end;
+    return e.kind == kind && full.begin <= e.number && e.number < full.end;
   }
 
   // ---- finding the loop ---------------------------------------------------------------------
@@ -365,7 +293,7 @@ class Comparer {
       }
       if (at.empty() || !Alone(static_cast<int>(o), slice)) {
         if (op.product ||
-            (IsPass(op) && barriers_[static_cast<size_t>(std::max(op.put, op.take))].second > 0))
+            (IsPass(op) && barriers_[static_cast<size_t>(std::max(op.put, op.take))].end > 0))
           Fault(fmt::format("{} at {} is not in the turn", op.name, Show(op.at)));
         ++verdict_.unseen;
         continue;
@@ -655,7 +583,7 @@ class Comparer {
   WantedLoop wanted_;
   Verdict verdict_;
   std::map<int64_t, std::set<int>> rings_;
-  std::vector<std::pair<int64_t, int64_t>> barriers_;  // of passes: bytes; 0, 0: not told apart
+  std::vector<Bytes> barriers_;  // full, of the rings of passes
 };
 
 }  // namespace

@@ -327,8 +327,8 @@ TEST(Verify, AttributesOfClusters) {
   ExpectTextRejected(text(2, load(1024)), "I216", "8192");  // the second part ends beyond
   const auto tile = [](const std::string& grid, const std::string& load) {
     return Tile("%zero = constant {value = 0} : i64\nparallel %zero, %N {steps = [8]" + grid +
-                "} do (%i: i64) {\n%l = load %A, %i, %zero {modes = \"rr\", sizes = [4, 8]" + load +
-                "} : f32[4, 8]\n}\n");
+                "} do (%row: i64) {\n%l = load %A, %row, %zero {modes = \"rr\", sizes = [4, 8]" +
+                load + "} : f32[4, 8]\n}\n");
   };
   Parsed(tile(", cluster = 2", ", shared = 1"));
   ExpectTextRejected(tile("", ", shared = 1"), "I211", "clusters of 1");

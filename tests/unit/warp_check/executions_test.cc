@@ -116,7 +116,8 @@ TEST(Executions, OfATensorThatIsReadAndWritten) {
     role {{name = "main", first_warp = 0, warps = 4, regs = 0}} do {{
       %x = constant {{value = 0}} : bf16[64, 64]#0
       for %zero, %K {{step = 64}} do (%k: i64) {{
-        %y = gload %O, %zero, %k, %M, %K {{modes = "rr", sizes = [64, 64], vector = 1, has_fill = 0}} : bf16[64, 64]#0
+        %y = gload %O, %zero, %k, %M, %K
+            {{modes = "rr", sizes = [64, 64], vector = 1, has_fill = 0}} : bf16[64, 64]#0
         {0}
         gstore %O, %y, %zero, %k, %M, %K {{modes = "rr", sizes = [64, 64], vector = 1}}
         {0}
