@@ -9,6 +9,7 @@
 
 #include "include/tilec/tilec.h"
 #include "include/tilec/tilec_c.h"
+#include "tests/unit/temp_folder.h"
 
 namespace tilec {
 namespace {
@@ -24,8 +25,6 @@ kernel axpy(X: f32[M, N], Y: inout f32[M, N], a: f32, B: const i32 = 16) {
 class ApiTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    cache_ = ::testing::TempDir() + "/tilec_api_cache";
-    std::filesystem::remove_all(cache_);
     auto device = Device::Open("emulator");
     ASSERT_TRUE(device.ok()) << device.status().text();
     device_.emplace(*device);
@@ -35,7 +34,6 @@ class ApiTest : public ::testing::Test {
     ASSERT_TRUE(compiler.ok()) << compiler.status().text();
     compiler_.emplace(*compiler);
   }
-  void TearDown() override { std::filesystem::remove_all(cache_); }
 
   // axpy on an m x n problem; the values of Y, or what went wrong.
   std::string Run(Kernel kernel, int64_t m, int64_t n, Args args = Args().Set("a", 0.5)) {
@@ -56,7 +54,8 @@ class ApiTest : public ::testing::Test {
     return "";
   }
 
-  std::string cache_;
+  const TempFolder folder_;
+  const std::string cache_ = folder_.path() + "cache";
   std::optional<Device> device_;
   std::optional<Compiler> compiler_;
 };

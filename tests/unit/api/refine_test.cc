@@ -9,6 +9,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/unit/api/loaded.h"
+#include "tests/unit/temp_folder.h"
+
 namespace tilec {
 namespace {
 
@@ -39,18 +42,12 @@ constexpr const char* kOneMoreWait =
 
 class RefineTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    dir_ = ::testing::TempDir() + "/tilec_refine/";
-    std::filesystem::remove_all(dir_);
-    std::filesystem::create_directories(dir_);
-  }
-  void TearDown() override { std::filesystem::remove_all(dir_); }
-
   // An assembler that gives these answers one after the other, and the last again and again.
   void Answers(const std::vector<std::string>& answers) {
-    for (size_t i = 0; i < answers.size(); ++i) Write(fmt::format("answer.{}", i + 1), answers[i]);
-    Write("answer.last", answers.back());
-    Write("ptxas", fmt::format(R"(#!/bin/sh
+    for (size_t i = 0; i < answers.size(); ++i)
+      folder_.Write(fmt::format("answer.{}", i + 1), answers[i]);
+    folder_.Write("answer.last", answers.back());
+    folder_.Write("ptxas", fmt::format(R"(#!/bin/sh
 cd {}
 n=$(($(cat count 2>/dev/null || echo 0) + 1))
 echo $n >count
@@ -60,35 +57,20 @@ while [ $# -gt 0 ]; do
 done
 cat answer.$n 2>/dev/null || cat answer.last
 )",
-                               dir_));
-    std::filesystem::permissions(dir_ + "ptxas", std::filesystem::perms::owner_all);
+                                       folder_.path()));
+    std::filesystem::permissions(folder_.path() + "ptxas", std::filesystem::perms::owner_all);
   }
   int Asked() {
     int n = 0;
-    std::ifstream(dir_ + "count") >> n;
+    std::ifstream(folder_.path() + "count") >> n;
     return n;
-  }
-
-  void Load(api::Loaded& loaded) {
-    DiagSink diags;
-    auto program = frontend::Program::LoadText(loaded.sources, "t.tile", kChain, nullptr, diags);
-    ASSERT_TRUE(program.ok()) << RenderAll(diags, loaded.sources);
-    loaded.program.emplace(std::move(*program));
-  }
-  static api::Call Call() {
-    api::Call call;
-    for (const char* name : {"A", "B", "C"})
-      call.facts[name] = {.base_align_bytes = 256,
-                          .stride_align_bytes = 512,
-                          .last_dim_align = 128,
-                          .last_contiguous = true};
-    return call;
   }
 
   api::Refined Refined() {
     api::Loaded loaded;
-    Load(loaded);
-    Result<api::Refined> refined = api::Refine(loaded, "chain", Call(), {}, dir_ + "ptxas", diags_);
+    LoadText(loaded, kChain);
+    Result<api::Refined> refined =
+        api::Refine(loaded, "chain", AlignedCall(), {}, folder_.path() + "ptxas", diags_);
     EXPECT_TRUE(refined.ok()) << RenderAll(diags_, loaded.sources);
     return refined.ok() ? std::move(*refined) : api::Refined{};
   }
@@ -96,20 +78,16 @@ cat answer.$n 2>/dev/null || cat answer.last
   // The PTX of the pinned file, without any ptxas.
   std::string Pinned(const std::string& schedule) {
     api::Loaded loaded;
-    Load(loaded);
+    LoadText(loaded, kChain);
     loaded.schedule_file = loaded.sources.Add("chain.sched", schedule);
     DiagSink diags;
     const auto image =
-        api::CompileCall(loaded, "chain", Call(), {}, nullptr, nullptr, nullptr, diags);
+        api::CompileCall(loaded, "chain", AlignedCall(), {}, nullptr, nullptr, nullptr, diags);
     EXPECT_TRUE(image.ok()) << RenderAll(diags, loaded.sources);
     return image.ok() ? image->ptx : "";
   }
 
-  void Write(const std::string& name, const std::string& text) {
-    std::ofstream(dir_ + name) << text;
-  }
-
-  std::string dir_;
+  TempFolder folder_;
   DiagSink diags_;
 };
 
@@ -125,7 +103,7 @@ TEST_F(RefineTest, ContentAtOnce) {
 TEST_F(RefineTest, SpillsLeaveTheSolverFewerRegisters) {
   Answers({kClean});
   const std::string first = Refined().image.ptx;
-  std::filesystem::remove(dir_ + "count");
+  std::filesystem::remove(folder_.path() + "count");
   Answers({kSpills, kClean});
   const api::Refined refined = Refined();
   EXPECT_EQ(Asked(), 2);

@@ -6,12 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 
 #include "api/pipeline.h"
 #include "include/tilec/tilec.h"
 #include "scheduler/program.h"
+#include "tests/unit/api/loaded.h"
+#include "tests/unit/temp_folder.h"
 
 namespace tilec {
 namespace {
@@ -69,29 +69,14 @@ struct Emitted {
 
 class ScheduleFileTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    dir_ = ::testing::TempDir() + "/tilec_schedule_file/";
-    std::filesystem::remove_all(dir_);
-    std::filesystem::create_directories(dir_);
-  }
-  void TearDown() override { std::filesystem::remove_all(dir_); }
-
   // What `tilec schedule` writes: the loops of `kernel` as a compilation solves them.
   std::string Solved(
       const std::string& source, const std::string& kernel, int slices = 0,
       const scheduler::SolveOptions& solve = scheduler::SolveOptions::ForCompilation()) {
     api::Loaded loaded;
     DiagSink diags;
-    auto program = frontend::Program::LoadText(loaded.sources, "t.tile", source, nullptr, diags);
-    EXPECT_TRUE(program.ok());
-    loaded.program.emplace(std::move(*program));
-    api::Call call;
-    for (const char* name : {"A", "B", "C"})
-      call.facts[name] = {.base_align_bytes = 256,
-                          .stride_align_bytes = 512,
-                          .last_dim_align = 128,
-                          .last_contiguous = true};
-    auto fn = api::MakeTileIr(loaded, kernel, call, nullptr, diags);
+    LoadText(loaded, source);
+    auto fn = api::MakeTileIr(loaded, kernel, AlignedCall(), nullptr, diags);
     EXPECT_TRUE(fn.ok());
     std::vector<ir::PassStep> steps;
     for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
@@ -105,10 +90,7 @@ class ScheduleFileTest : public ::testing::Test {
     options.slices = slices;
     return scheduler::ToText(scheduler::ScheduleProgram(*fn, options));
   }
-  std::string Write(const std::string& text, const std::string& name = "x.sched") {
-    std::ofstream(dir_ + name) << text;
-    return dir_ + name;
-  }
+  std::string Write(const std::string& text) { return folder_.Write("x.sched", text); }
 
   Emitted Emit(const std::string& source, const std::string& schedule) {
     CompilerOptions options;
@@ -145,7 +127,7 @@ class ScheduleFileTest : public ::testing::Test {
     return text;
   }
 
-  std::string dir_;
+  TempFolder folder_;
 };
 
 TEST_F(ScheduleFileTest, AnUneditedFileGivesTheSameProgram) {
@@ -241,7 +223,7 @@ TEST_F(ScheduleFileTest, BadFilesAreRefusedWithTheirPlace) {
   refused("", "I250", 1);
   refused("# nothing\n", "I250", 1);
   refused("schedule gemm\n", "I250", 1);
-  const Emitted missing = Emit(kGemm, dir_ + "missing.sched");
+  const Emitted missing = Emit(kGemm, folder_.path() + "missing.sched");
   EXPECT_FALSE(missing.ok);
   EXPECT_EQ(missing.codes, "R588") << missing.text;
   EXPECT_EQ(Emit(kGemm, "sove").codes, "R571");

@@ -13,6 +13,7 @@
 #include "api/pipeline.h"
 #include "api/stdlib.h"
 #include "ir/text.h"
+#include "tests/unit/temp_folder.h"
 
 namespace tilec::api {
 namespace {
@@ -55,8 +56,8 @@ std::string Lowered(const runtime::KernelCache* cache, DiagSink& diags) {
 }
 
 TEST(SolutionCache, ChangesNothingButTime) {
-  const std::string dir = ::testing::TempDir() + "/tilec_solution_cache";
-  std::filesystem::remove_all(dir);
+  const TempFolder folder;
+  const std::string dir = folder.path() + "cache";
   const runtime::KernelCache cache(dir);
   DiagSink diags;
   const std::string without = Lowered(nullptr, diags);
@@ -81,7 +82,6 @@ TEST(SolutionCache, ChangesNothingButTime) {
   EXPECT_EQ(Lowered(&cache, diags), without);
   EXPECT_FALSE(diags.has_errors());
   EXPECT_GE(diags.all().size(), 1u);
-  std::filesystem::remove_all(dir);
 }
 
 // The hits that the store of a run gives need no directory.

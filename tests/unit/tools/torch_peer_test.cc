@@ -7,8 +7,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <filesystem>
 #include <fstream>
+
+#include "tests/unit/temp_folder.h"
 
 namespace tilec::tools {
 namespace {
@@ -16,18 +17,14 @@ namespace {
 class TorchPeerTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    dir_ = ::testing::TempDir() + "/tilec_torch_peer/";
-    std::filesystem::create_directories(dir_);
     product_ = {"A", "B", "C", false, true, ir::DType::kBF16, ir::DType::kBF16};
     args_.tensors["A"] = {"bf16", 0, {16, 64}, {}};
     args_.tensors["B"] = {"bf16", 0, {32, 64}, {}};
     args_.tensors["C"] = {"bf16", 0, {16, 32}, {}};
   }
-  void TearDown() override { std::filesystem::remove_all(dir_); }
 
   std::string Script(const std::string& text) {
-    const std::string path = dir_ + "python";
-    std::ofstream(path) << "#!/bin/sh\n" << text;
+    const std::string path = folder_.Write("python", "#!/bin/sh\n" + text);
     chmod(path.c_str(), 0755);
     return path;
   }
@@ -36,7 +33,8 @@ class TorchPeerTest : public ::testing::Test {
   }
   std::string Said() const { return diags_.all().empty() ? "" : diags_.all().back().message; }
 
-  std::string dir_;
+  const TempFolder folder_;
+  const std::string& dir_ = folder_.path();
   Product product_;
   runtime::LaunchArgs args_;
   DiagSink diags_;
