@@ -25,6 +25,7 @@ namespace {
 
 constexpr const char* kSchedulePass = "schedule-loops";
 constexpr const char* kPersistPass = "persist-tiles";
+constexpr const char* kOrderPass = "order-tiles";
 constexpr const char* kClusterPass = "cluster-tiles";
 constexpr Target kTargets[] = {{"h200", "sm_90a"}, {"h100", "sm_90a"}};
 
@@ -130,7 +131,8 @@ Result<ir::Function> MakeTileIr(const Loaded& loaded, const std::string& kernel,
 }
 
 Result<> CheckPassName(const std::string& name, DiagSink& diags) {
-  if (name == kSchedulePass || name == kPersistPass || name == kClusterPass) return Done();
+  if (name == kSchedulePass || name == kPersistPass || name == kOrderPass || name == kClusterPass)
+    return Done();
   TRY(const ir::PassStep step, FindStep(name, diags));
   (void)step;
   return Done();
@@ -141,6 +143,7 @@ Result<ir::PassStep> FindStep(const std::string& name, DiagSink& diags) {
   std::vector<std::string> names;
   for (const ir::PassInfo& p : ir::AllPasses()) names.push_back(p.name);
   names.push_back(kPersistPass);
+  names.push_back(kOrderPass);
   names.push_back(kClusterPass);
   names.push_back(kSchedulePass);
   DiagBuilder d = diags.Report(kUnknownPass, Span{}, name);
@@ -243,6 +246,17 @@ ir::PassStep PersistStep(const ir::Target& target, Scheduled* scheduled) {
   return step;
 }
 
+ir::PassStep OrderStep() {
+  ir::PassStep step;
+  step.info = {kOrderPass, "tiles that take unequally long go longest first", ir::kTileLevel,
+               ir::kNoFacts, ir::kNoFacts};
+  step.run = [](ir::Function& fn, ir::PassContext& cx) -> Result<> {
+    cx.changes += ir::OrderTiles(fn);
+    return Done();
+  };
+  return step;
+}
+
 constexpr int64_t kCtasOfACluster = 2;  // 66 of them fill an H200; others were not tried
 
 ir::PassStep ClusterStep(const ir::Target& target, Scheduled* scheduled) {
@@ -277,13 +291,14 @@ constexpr Way kWays[] = {{true, false, true, true, 8},
                          {false, true, false, true, -1},
                          {false, false, false, false, -1}};
 
-// Numbers of the tile, and of the next, stay in registers beside its tiles.
-constexpr int64_t kRegistersOfTheTileLoop = 16;
-// With two slots, which is what is left where more than rings lives across tiles, a product with a
-// residual took 1.14 times as long as with CTAs that come and go.
+// CTAs that stay need rings that reach across the end of a tile. With two slots of 1024 cycles each
+// a product with a residual took 1.14 times as long as with CTAs that come and go, while attention,
+// whose two slots take 2400 cycles each, gained 8 %: what is ahead must cover a copy from memory
+// (2041 cycles for 32 KB when every SM copies; H200).
 constexpr int64_t kSlotsAcrossTiles = 3;
-// Ops that the verifier may walk for CTAs that stay, about half a second; products need little.
-constexpr int64_t kPatience = 400'000;
+constexpr int64_t kCyclesOfACopy = 2048;
+// Ops that the verifier may walk for CTAs that stay, about a second; products need little.
+constexpr int64_t kPatience = 600'000;
 
 ir::PassStep RolesStep(const Way& way, const Scheduled* scheduled, bool from_file,
                        bool* specialized) {
@@ -292,11 +307,17 @@ ir::PassStep RolesStep(const Way& way, const Scheduled* scheduled, bool from_fil
                                                        ir::PassContext& cx) -> Result<> {
     ir::SequentialOptions options;
     options.spare_registers = way.spare_registers;
-    if (scheduled->persistent && way.spare_registers >= 0)
-      options.spare_registers += kRegistersOfTheTileLoop;
     if (way.schedule && scheduled->of[scheduled->shape()] &&
         scheduled->of[scheduled->shape()]->apart)
       options.warpgroups = scheduled->of[scheduled->shape()]->warpgroups;
+    int64_t turn = 0;
+    if (way.schedule && scheduled->of[scheduled->shape()])
+      for (const scheduler::LoopReport& loop : scheduled->of[scheduled->shape()]->loops)
+        if (loop.applied) turn = std::max(turn, loop.solution.schedule.ii);
+    // What is ahead by more than two copies gains nothing, and costs the proof.
+    if (scheduled->persistent && turn > 0)
+      options.deepest = static_cast<int>(
+          std::clamp<int64_t>(1 + CeilDiv(2 * kCyclesOfACopy, turn), kSlotsAcrossTiles, 8));
     TRY(fn, ir::Specialize(fn, options, specialized, cx.diags));
     cx.changes += *specialized ? 2 : 1;
     if (const auto& wanted = scheduled->of[scheduled->shape()];
@@ -307,7 +328,7 @@ ir::PassStep RolesStep(const Way& way, const Scheduled* scheduled, bool from_fil
     for (const ir::Op& op : fn.ops)
       if (op.kind == ir::OpKind::kSmemAlloc && *specialized)
         slots = std::max(slots, fn.type(op.results[0]).depth);
-    if (scheduled->persistent && slots < kSlotsAcrossTiles)
+    if (scheduled->persistent && slots < kSlotsAcrossTiles && (slots - 1) * turn < kCyclesOfACopy)
       return cx.diags.Report(kNothingRunsAhead, Span{}, fn.name, slots, kSlotsAcrossTiles);
     return Done();
   };
@@ -325,6 +346,7 @@ Result<ir::Function> Lower(const Loaded& loaded, const ir::Function& tile,
   bool specialized = false;
   if (way.roles && scheduled->cluster) steps.push_back(ClusterStep(target, scheduled));
   if (way.roles && scheduled->persist) steps.push_back(PersistStep(target, scheduled));
+  if (way.roles && !scheduled->persist && !scheduled->cluster) steps.push_back(OrderStep());
   if (way.schedule) {
     std::optional<scheduler::ScheduleFile> file;
     if (loaded.schedule_file >= 0)

@@ -6,6 +6,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <cmath>
+#include <map>
 
 #include "backend/diagnostics.h"
 #include "backend/emitter.h"
@@ -166,7 +167,7 @@ llvm::Value* Emitter::IntBinary(OpKind kind, llvm::Value* x, llvm::Value* y, DTy
   }
 }
 
-llvm::Value* Emitter::FloatBinary(OpKind kind, llvm::Value* x, llvm::Value* y, bool f64) {
+llvm::Value* Emitter::FloatBinary(OpKind kind, llvm::Value* x, llvm::Value* y) {
   // The language allows a·b ± c to round once.
   llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
   llvm::FastMathFlags flags;
@@ -176,7 +177,7 @@ llvm::Value* Emitter::FloatBinary(OpKind kind, llvm::Value* x, llvm::Value* y, b
     case OpKind::kAdd: return b_.CreateFAdd(x, y);
     case OpKind::kSub: return b_.CreateFSub(x, y);
     case OpKind::kMul: return b_.CreateFMul(x, y);
-    case OpKind::kDiv: return f64 ? b_.CreateFDiv(x, y) : CallPtx(b_, PtxInst::kDivFull, {x, y});
+    case OpKind::kDiv:  // of f64
     case OpKind::kDivRn: return b_.CreateFDiv(x, y);
     case OpKind::kMin: return b_.CreateBinaryIntrinsic(llvm::Intrinsic::minnum, x, y);
     case OpKind::kMax: return b_.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, x, y);
@@ -186,6 +187,40 @@ llvm::Value* Emitter::FloatBinary(OpKind kind, llvm::Value* x, llvm::Value* y, b
     }
     default: UNREACHABLE(std::string("no binary float op ") + ir::Info(kind).mnemonic);
   }
+}
+
+// x[i] / y[i] in f32. Elements of one row divide by the same number: its reciprocal is taken once,
+// correctly rounded, and each quotient costs two multiplications in place of div.full's reciprocal
+// and scaling. s, a power of two, brings y into [1/2, 1) (or near it where y is subnormal or the
+// largest), so that x·s neither overflows before the quotient does nor is flushed long before it;
+// inf, NaN and 0 come out as in a division. 1.5 ulp.
+Regs Emitter::Quotients(const Regs& x, const Regs& y) {
+  constexpr size_t kFewest = 4;
+  struct Divisor {
+    size_t uses = 0;
+    llvm::Value *scale = nullptr, *reciprocal = nullptr;
+  };
+  std::map<llvm::Value*, Divisor> divisors;
+  for (llvm::Value* v : y) ++divisors[v].uses;
+  Regs out;
+  for (size_t i = 0; i < x.size(); ++i) {
+    Divisor& by = divisors[y[i]];
+    if (by.uses < kFewest) {
+      out.push_back(CallPtx(b_, PtxInst::kDivFull, {x[i], y[i]}));
+      continue;
+    }
+    if (!by.scale) {
+      llvm::Value* bits = b_.CreateBitCast(y[i], b_.getInt32Ty());
+      llvm::Value* exponent = b_.CreateAnd(b_.CreateLShr(bits, 23), 0xff);
+      llvm::Value* turned = b_.CreateBinaryIntrinsic(
+          llvm::Intrinsic::smax, b_.CreateSub(b_.getInt32(253), exponent), b_.getInt32(1));
+      by.scale = b_.CreateBitCast(b_.CreateShl(turned, 23), b_.getFloatTy());
+      by.reciprocal =
+          b_.CreateFDiv(llvm::ConstantFP::get(b_.getFloatTy(), 1.0), b_.CreateFMul(y[i], by.scale));
+    }
+    out.push_back(b_.CreateFMul(b_.CreateFMul(x[i], by.scale), by.reciprocal));
+  }
+  return out;
 }
 
 Result<void> Emitter::EmitElementwise(const ir::Op& op) {
@@ -248,6 +283,10 @@ Result<void> Emitter::EmitElementwise(const ir::Op& op) {
   Regs y, z;
   if (op.operands.size() > 1) y = wide(1);
   if (op.operands.size() > 2) z = wide(2);
+  if (op.kind == OpKind::kDiv && !f64) {
+    Set(op.results[0], FromF32(Quotients(x, y), d));
+    return Done();
+  }
   for (size_t i = 0; i < x.size(); ++i) {
     switch (op.operands.size()) {
       case 1: {
@@ -258,7 +297,7 @@ Result<void> Emitter::EmitElementwise(const ir::Op& op) {
       }
       case 2:
         out.push_back(op.kind == OpKind::kCmp ? Compare(op.s("pred"), x[i], y[i], d)
-                                              : FloatBinary(op.kind, x[i], y[i], f64));
+                                              : FloatBinary(op.kind, x[i], y[i]));
         break;
       default: out.push_back(Fma(x[i], y[i], z[i]));
     }

@@ -227,11 +227,40 @@ Result<void> Emitter::EmitRoles(const std::vector<ir::OpId>& roles) {
   return Done();
 }
 
+bool Emitter::HasLoop(ir::BlockId block) const {
+  const std::vector<ir::OpId>& ops = fn_.blocks[block].ops;
+  return std::any_of(ops.begin(), ops.end(), [&](ir::OpId id) {
+    const ir::Op& op = fn_.ops[id];
+    return op.kind == OpKind::kFor || op.kind == OpKind::kWhile ||
+           std::any_of(op.regions.begin(), op.regions.end(),
+                       [&](ir::BlockId region) { return HasLoop(region); });
+  });
+}
+
+// What does not change from turn to turn of an outer loop is made anew in each: it costs little
+// beside the inner loop's turns, and would hold registers through all of them.
+void Emitter::KeepInvariants(llvm::BranchInst* latch) {
+  llvm::MDNode* const disable =
+      llvm::MDNode::get(context_, llvm::MDString::get(context_, "llvm.licm.disable"));
+  llvm::MDNode* const loop = llvm::MDNode::getDistinct(context_, {nullptr, disable});
+  loop->replaceOperandWith(0, loop);
+  latch->setMetadata(llvm::LLVMContext::MD_loop, loop);
+}
+
 Result<void> Emitter::EmitFor(const ir::Op& op) {
   const ir::BlockId region = op.regions[0];
   const std::vector<ir::ValueId>& args = fn_.blocks[region].args;
   llvm::Value* lo = Scalar(op.operands[0]);
   llvm::Value* hi = Scalar(op.operands[1]);
+  llvm::Type* wide = lo->getType();
+  const bool narrow = IsNarrow(op);  // half the registers, one instruction to compare
+  if (narrow) {
+    lo = b_.CreateTrunc(lo, b_.getInt32Ty());
+    hi = b_.CreateTrunc(hi, b_.getInt32Ty());
+  }
+  auto less = [&](llvm::Value* a, llvm::Value* b) {
+    return narrow ? b_.CreateICmpULT(a, b) : b_.CreateICmpSLT(a, b);
+  };
   llvm::BasicBlock* before = b_.GetInsertBlock();
   std::vector<Regs> init;
   for (size_t i = 1; i < args.size(); ++i)
@@ -239,7 +268,7 @@ Result<void> Emitter::EmitFor(const ir::Op& op) {
   before = b_.GetInsertBlock();
   llvm::BasicBlock* body = NewBlock("for");
   llvm::BasicBlock* exit = NewBlock("for.end");
-  b_.CreateCondBr(b_.CreateICmpSLT(lo, hi), body, exit);
+  b_.CreateCondBr(less(lo, hi), body, exit);
 
   b_.SetInsertPoint(body);
   llvm::PHINode* position = b_.CreatePHI(lo->getType(), 2);
@@ -250,7 +279,7 @@ Result<void> Emitter::EmitFor(const ir::Op& op) {
       phis[i].push_back(b_.CreatePHI(v->getType(), 2));
       phis[i].back()->addIncoming(v, before);
     }
-  Set(args[0], {position});
+  Set(args[0], {narrow ? b_.CreateZExt(position, wide) : position});
   for (size_t i = 0; i < init.size(); ++i) {
     const ir::ValueId arg = args[i + 1];
     Set(arg, Unpack(Regs(phis[i].begin(), phis[i].end()), fn_.type(arg).dtype,
@@ -262,12 +291,14 @@ Result<void> Emitter::EmitFor(const ir::Op& op) {
   for (size_t i = 0; i < init.size(); ++i)
     next.push_back(Pack(Get(yields[i]), fn_.type(yields[i]).dtype));
   llvm::Value* step = llvm::ConstantInt::getSigned(lo->getType(), op.i("step"));
-  llvm::Value* following = b_.CreateNSWAdd(position, step);
+  llvm::Value* following =
+      narrow ? b_.CreateNUWAdd(position, step) : b_.CreateNSWAdd(position, step);
   llvm::BasicBlock* latch = b_.GetInsertBlock();
   position->addIncoming(following, latch);
   for (size_t i = 0; i < init.size(); ++i)
     for (size_t r = 0; r < phis[i].size(); ++r) phis[i][r]->addIncoming(next[i][r], latch);
-  b_.CreateCondBr(b_.CreateICmpSLT(following, hi), body, exit);
+  llvm::BranchInst* again = b_.CreateCondBr(less(following, hi), body, exit);
+  if (HasLoop(region)) KeepInvariants(again);
 
   b_.SetInsertPoint(exit);
   std::vector<Regs> last(init.size());

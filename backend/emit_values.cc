@@ -236,4 +236,51 @@ bool Emitter::NonNegative(ir::ValueId v, int depth) const {
   }
 }
 
+// No more than what is returned, if anything is known. Dims are 2³¹−1 at most: the launcher refuses
+// larger ones.
+std::optional<int64_t> Emitter::AtMost(ir::ValueId v, int depth) const {
+  constexpr int64_t kLargestDim = INT32_MAX;
+  if (depth > 16) return std::nullopt;
+  if (const ir::Param* p = fn_.param(v))
+    return p->kind == ir::ParamKind::kDim ? std::optional(kLargestDim) : std::nullopt;
+  const ir::Op* op = fn_.def(v);
+  if (!op || !ir::IsInteger(fn_.type(v).dtype)) return std::nullopt;
+  auto operand = [&](size_t i) { return AtMost(op->operands[i], depth + 1); };
+  switch (op->kind) {
+    case OpKind::kConstant: return op->i("value");
+    case OpKind::kMin: {
+      const std::optional<int64_t> a = operand(0), b = operand(1);
+      return a && b ? std::min(*a, *b) : a ? a : b;
+    }
+    case OpKind::kMax: {
+      const std::optional<int64_t> a = operand(0), b = operand(1);
+      return a && b ? std::optional(std::max(*a, *b)) : std::nullopt;
+    }
+    case OpKind::kAdd: {
+      const std::optional<int64_t> a = operand(0), b = operand(1);
+      return a && b && *a <= kLargestDim && *b <= kLargestDim ? std::optional(*a + *b)
+                                                              : std::nullopt;
+    }
+    case OpKind::kSub: return NonNegative(op->operands[1]) ? operand(0) : std::nullopt;
+    case OpKind::kDiv:
+      return NonNegative(op->operands[0]) && NonNegative(op->operands[1]) ? operand(0)
+                                                                          : std::nullopt;
+    case OpKind::kCast:
+      return ir::IsInteger(fn_.type(op->operands[0]).dtype) &&
+                     ir::ByteSize(fn_.type(v).dtype) >= 4 && NonNegative(op->operands[0])
+                 ? operand(0)
+                 : std::nullopt;
+    default: return std::nullopt;
+  }
+}
+
+// Do a loop's position and the one behind its last fit into 32 bits?
+bool Emitter::IsNarrow(const ir::Op& loop) const {
+  if (loop.i("narrow")) return true;
+  const ir::ValueId lo = loop.operands[0], hi = loop.operands[1];
+  if (!NonNegative(lo) || !NonNegative(hi)) return false;
+  const std::optional<int64_t> first = AtMost(lo), last = AtMost(hi);
+  return first && last && *first <= UINT32_MAX && *last <= INT32_MAX && loop.i("step") <= INT32_MAX;
+}
+
 }  // namespace tilec::backend

@@ -39,13 +39,13 @@ struct RoleState {
   int warps = 0;
   int barrier = 0;  // named barrier of the role's own synchronisation
   llvm::Instruction* anchor = nullptr;
-  llvm::Value* thread = nullptr;        // i32, from the role's first thread
-  llvm::Value* warp = nullptr;          // i32, uniform, from the role's first warp; made on demand
+  llvm::Value* thread = nullptr;  // i32, from the role's first thread
+  llvm::Value* warp = nullptr;    // i32, uniform, from the role's first warp; made on demand
   llvm::Value* elected = nullptr;
-  llvm::Value* elected_in_warp = nullptr;       // i1, made on demand
-  llvm::Value* lane_in_cluster = nullptr;       // i1: lanes that stand for a CTA of the cluster
+  llvm::Value* elected_in_warp = nullptr;          // i1, made on demand
+  llvm::Value* lane_in_cluster = nullptr;          // i1: lanes that stand for a CTA of the cluster
   std::map<int32_t, llvm::Value*> barriers_there;  // by mbar: its address in the CTA of the lane
-  std::map<int32_t, ThreadPart> parts;  // by LayoutId
+  std::map<int32_t, ThreadPart> parts;             // by LayoutId
 };
 
 // A tensor as threads address it.
@@ -104,6 +104,8 @@ class Emitter {
   Result<void> EmitRoles(const std::vector<ir::OpId>& roles);
   Result<void> EmitRoleRegion(const ir::Op& op);
   Result<void> EmitFor(const ir::Op& op);
+  bool HasLoop(ir::BlockId block) const;
+  void KeepInvariants(llvm::BranchInst* latch);
   Result<void> EmitWhile(const ir::Op& op);
   Result<void> EmitIf(const ir::Op& op);
   Result<void> EmitElect(const ir::Op& op);
@@ -137,6 +139,8 @@ class Emitter {
                           const ir::Layout& to, const std::vector<int64_t>& to_shape,
                           const std::vector<int>& from_dim);
   bool NonNegative(ir::ValueId v, int depth = 0) const;
+  std::optional<int64_t> AtMost(ir::ValueId v, int depth = 0) const;
+  bool IsNarrow(const ir::Op& loop) const;
 
   // emit_elementwise.cc, emit_cast.cc, emit_math.cc
   Result<void> EmitConstant(const ir::Op& op);
@@ -149,7 +153,8 @@ class Emitter {
   llvm::Value* FloatToInt(llvm::Value* a, ir::DType from, ir::DType to);
   llvm::Value* OddRounded(llvm::Value* a, ir::DType from);
   llvm::Value* IntBinary(ir::OpKind kind, llvm::Value* x, llvm::Value* y, ir::DType d);
-  llvm::Value* FloatBinary(ir::OpKind kind, llvm::Value* x, llvm::Value* y, bool f64);
+  llvm::Value* FloatBinary(ir::OpKind kind, llvm::Value* x, llvm::Value* y);
+  Regs Quotients(const Regs& x, const Regs& y);
   llvm::Value* IntUnary(ir::OpKind kind, llvm::Value* x, ir::DType d);
   // nullptr: no such function for f64.
   llvm::Value* FloatUnary(ir::OpKind kind, llvm::Value* x, bool f64);

@@ -89,6 +89,7 @@ class ChannelPlanner {
       const OpId at = Ancestor(reader, block);
       for (size_t role = 0; role < needs_.size(); ++role) {
         if (needs_[role].ops.count(reader) == 0) continue;
+        site.reads.insert(reader);
         const auto [it, fresh] = site.readers.try_emplace(static_cast<int>(role));
         ChannelSite::Readers& r = it->second;
         if (fresh || rank_[at] < rank_[r.first]) r.first = at;
@@ -108,6 +109,7 @@ class ChannelPlanner {
       if (fn_.ops[before.loads.back()].block == block && before.readers == site.readers &&
           last.bytes + c.bytes < (1 << 20)) {
         before.loads.push_back(load);
+        before.reads.insert(site.reads.begin(), site.reads.end());
         last.generic_reads = last.generic_reads || c.generic_reads;
         last.bytes += c.bytes;
         return;

@@ -29,6 +29,7 @@ struct ChannelSite {
   };
   std::vector<OpId> loads;  // program order, one block
   std::map<int, Readers> readers;
+  std::set<OpId> reads;  // the readers themselves, in whatever block
   bool operator==(const ChannelSite&) const = default;
 };
 
@@ -39,7 +40,7 @@ struct ChannelPlan {
   bool generic_reads = false;  // read by ordinary loads, not only by the tensor core
   bool in_loop = false;
   bool around = false;  // its loop contains another one with channels: one filling is enough
-  int64_t bytes = 0;  // full boxes of one filling: what the barrier expects
+  int64_t bytes = 0;    // full boxes of one filling: what the barrier expects
 };
 
 struct ChannelSet {

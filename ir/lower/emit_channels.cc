@@ -29,11 +29,13 @@ void Emitter::PlanRings() {
     ring.full = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(ring.depth), {{"offset", int64_t{0}}});
     ring.empty = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(ring.depth), {{"offset", int64_t{0}}});
     rings_.push_back(ring);
+    // What is filled once need not be given back early.
+    const bool early = channels[i].in_loop && !channels[i].generic_reads;
     for (size_t k = 0; k < channels[i].sites.size(); ++k) {
       const ChannelSite& site = channels[i].sites[k];
       for (const auto& [role, readers] : site.readers) {
         awaits_[{role, readers.first}].push_back(i);
-        releases_[{role, readers.last}].push_back(i);
+        PlanRelease(i, role, readers.last, early ? &site.reads : nullptr);
       }
       for (OpId load : site.loads) {
         channel_of_[load] = i;
@@ -46,6 +48,30 @@ void Emitter::PlanRings() {
       }
     }
   }
+}
+
+// Behind the last reader; where that is a branch, in each of its arms as early as that one can.
+void Emitter::PlanRelease(size_t channel, int role, OpId last, const std::set<OpId>* reads) {
+  const Op& op = in_.ops[last];
+  if (!reads || op.kind != OpKind::kIf || reads->count(last) || IsPlainBranch(op)) {
+    releases_[{role, last}].push_back(channel);
+    return;
+  }
+  for (BlockId arm : op.regions) {
+    OpId reader;
+    for (OpId id : in_.blocks[arm].ops)
+      if (std::any_of(reads->begin(), reads->end(), [&](OpId r) { return Contains(id, r); }))
+        reader = id;
+    if (reader.valid())
+      PlanRelease(channel, role, reader, reads);
+    else
+      arm_releases_[{role, arm}].push_back(channel);
+  }
+}
+
+bool Emitter::Contains(OpId outer, OpId inner) const {
+  while (inner.valid() && inner != outer) inner = in_.blocks[in_.ops[inner].block].parent;
+  return inner.valid();
 }
 
 // One barrier per order token; its ends are the roles of the ops that carry the marks.
@@ -119,8 +145,8 @@ void Emitter::BeginRole() {
   };
   if (mbar_.valid() && part_ != Part::kProducer) phase_ = counter();
   if (out_.launch.cluster > 1 && part_ == Part::kProducer)
-    cluster_rank_ = b_.Cast(
-        b_.Value(OpKind::kClusterRank, {}, Type::Scalar(DType::kI32)), DType::kI64);
+    cluster_rank_ =
+        b_.Cast(b_.Value(OpKind::kClusterRank, {}, Type::Scalar(DType::kI32)), DType::kI64);
   for (size_t i = 0; i < rings_.size(); ++i)
     if (part_ == Part::kProducer || channels_->channels[i].sites[0].readers.count(role_))
       rings_[i].counter = counter();

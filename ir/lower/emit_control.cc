@@ -13,7 +13,6 @@ namespace tilec::ir {
 namespace {
 constexpr int64_t kRegisters = 65536;          // 32-bit registers of an SM (hopper.md §12)
 constexpr int kMostWarps = 32;                 // of a CTA
-constexpr int kDeepest = 8;                    // ring
 constexpr int64_t kSequentialRegisters = 232;  // of tiles, where a thread may have 255
 }  // namespace
 
@@ -194,6 +193,9 @@ Result<> Emitter::Role_(const std::string& name, Part part, int role_index, int 
 }
 
 Result<> Emitter::Block_(BlockId from) {
+  if (auto it = arm_releases_.find({role_, from});
+      part_ == Part::kCompute && it != arm_releases_.end())
+    for (size_t channel : it->second) Release(channel);
   for (OpId id : in_.blocks[from].ops) {
     b_.SetSpan(in_.ops[id].at);
     if (part_ == Part::kProducer) {
@@ -375,7 +377,7 @@ Result<> Emitter::For_(OpId id) {
 Result<OpId> Emitter::Turns(const Op& op, const std::vector<size_t>& kept,
                             std::vector<ValueId> operands, std::vector<Type> types,
                             const std::vector<Chain>& chains) {
-  const OpId loop = b_.Add(OpKind::kFor, std::move(operands), types, {{"step", op.i("step")}});
+  const OpId loop = b_.Add(OpKind::kFor, std::move(operands), types, op.attrs);
   const BlockId body = out_.AddBlock(loop);
   out_.ops[loop].regions.push_back(body);
   const Block& from = in_.blocks[op.regions[0]];
@@ -496,7 +498,7 @@ Result<Function> Specialize(const Function& fn, const SequentialOptions& options
   *specialized = false;
   // The deepest rings that fit; below two slots nothing overlaps.
   SequentialOptions with = options;
-  for (int depth = kDeepest; depth >= 2; --depth) {
+  for (int depth = options.deepest; depth >= 2; --depth) {
     DiagSink attempt;
     Emitter emitter(fn, with, depth, attempt);
     if (!emitter.sound())
@@ -511,7 +513,7 @@ Result<Function> Specialize(const Function& fn, const SequentialOptions& options
     if (emitter.smem_bytes() > options.smem_limit_bytes) continue;
     if (emitter.registers_full() && !with.slice_epilogues) {  // slices of tiles may do
       with.slice_epilogues = true;
-      depth = kDeepest + 1;
+      depth = options.deepest + 1;
       continue;
     }
     attempt.MoveTo(diags);

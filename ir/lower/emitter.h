@@ -106,6 +106,8 @@ class Emitter {
 
   // emit_channels.cc
   void PlanRings();
+  void PlanRelease(size_t channel, int role, OpId last, const std::set<OpId>* reads);
+  bool Contains(OpId outer, OpId inner) const;
   void PlanTokens();
   ValueId NextSlot(const Ring& ring, bool producer);
 
@@ -277,6 +279,7 @@ class Emitter {
   std::map<OpId, std::pair<size_t, size_t>> site_of_;  // (channel, site) by load
   std::map<OpId, size_t> channel_of_;                  // by load
   std::map<std::pair<int, OpId>, std::vector<size_t>> awaits_, releases_;  // by role and reader
+  std::map<std::pair<int, BlockId>, std::vector<size_t>> arm_releases_;    // at the arm's beginning
 };
 
 }  // namespace tilec::ir

@@ -93,6 +93,11 @@ bool AtLeastZero(const Function& fn, ValueId v, int depth) {
     case OpKind::kMax: return at(0) || at(1);
     case OpKind::kMod: return at(1);
     case OpKind::kSelect: return at(1) && at(2);
+    case OpKind::kCast: {
+      const DType from = fn.type(op->operands[0]).dtype, to = fn.type(v).dtype;
+      if (!IsInteger(from) || ByteSize(to) < ByteSize(from)) return false;
+      return IsSigned(from) ? at(0) : ByteSize(to) > ByteSize(from);
+    }
     default: return false;
   }
 }

@@ -201,7 +201,12 @@ class Guard {
     const Type& type = fn_.type(v);
     if (!IsInteger(type.dtype)) return std::nullopt;
     if (type.is_scalar()) {
-      const End wide{b.Cast(v, DType::kI64), 0};
+      // Dims fit into 32 bits: one that was narrowed is the dim itself.
+      const Op* cast = fn_.def(v);
+      const bool dim = cast && cast->kind == OpKind::kCast && fn_.param(cast->operands[0]) &&
+                       fn_.param(cast->operands[0])->kind == ParamKind::kDim &&
+                       ByteSize(type.dtype) >= 4;
+      const End wide{dim ? cast->operands[0] : b.Cast(v, DType::kI64), 0};
       return ranges_[v] = Range{wide, wide};
     }
     const OpId def = fn_.values[v].def;

@@ -3,6 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <numeric>
+
 #include "ir/lower/sequential.h"
 #include "ir/passes/persist_tiles.h"
 #include "ir/warp_check/check.h"
@@ -35,12 +39,89 @@ TEST(PersistTiles, NoTilesAtAll) {
   EXPECT_EQ(ProductOf(Persistent(before, 4), 0, 64, 32), std::vector<double>());
 }
 
-TEST(PersistTiles, TilesOfUnequalLengthComeAndGo) {
-  Function fn = Product("%low");
+// The tiles of a triangle: the longer, the larger m.
+TEST(PersistTiles, EveryTileOnceWhereTheyTakeUnequallyLong) {
+  const Function before = Product("%low");
+  Function ordered = before;
+  EXPECT_TRUE(OrderTiles(ordered));
+  ExpectVerified(ordered);
+  for (int64_t m : {1, 300, 700})
+    for (int64_t n : {32, 100}) {
+      const std::vector<double> expected = ProductOf(before, m, n, 640);
+      EXPECT_EQ(expected, ProductOf(ordered, m, n, 640)) << m << " " << n;
+      for (int64_t ctas : {1, 2, 7, 132})
+        EXPECT_EQ(expected, ProductOf(Persistent(before, ctas), m, n, 640))
+            << ctas << " " << m << " " << n;
+    }
+}
+
+// Number of a scalar of the function, whose only params are M, N and K, with block arguments given.
+int64_t NumberOf(const Function& fn, ValueId v, std::map<ValueId, int64_t>& given) {
+  if (const auto it = given.find(v); it != given.end()) return it->second;
+  const Op& op = *fn.def(v);
+  auto x = [&](size_t i) { return NumberOf(fn, op.operands[i], given); };
+  switch (op.kind) {
+    case OpKind::kConstant: return static_cast<int64_t>(op.number("value"));
+    case OpKind::kCast: return x(0);
+    case OpKind::kAdd: return x(0) + x(1);
+    case OpKind::kSub: return x(0) - x(1);
+    case OpKind::kMul: return x(0) * x(1);
+    case OpKind::kDiv: return x(0) / x(1);
+    case OpKind::kMod: return x(0) % x(1);
+    case OpKind::kMin: return std::min(x(0), x(1));
+    case OpKind::kMax: return std::max(x(0), x(1));
+    default: ADD_FAILURE() << Info(op.kind).mnemonic; return 0;
+  }
+}
+
+// Turns of the loop over k of all tiles that each CTA takes, in steps of 64.
+std::vector<int64_t> TurnsOfCtas(const Function& fn, int64_t ctas, int64_t m, int64_t n) {
+  std::vector<OpId> loops;
+  for (OpId id : OpsInOrder(fn))
+    if (fn.ops[id].kind == OpKind::kFor) loops.push_back(id);
+  EXPECT_EQ(loops.size(), 2u);
+  const Op &tiles = fn.ops[loops[0]], &turns = fn.ops[loops[1]];
+  const OpId grid = fn.blocks[tiles.block].parent;
+  std::vector<int64_t> all;
+  for (int64_t cta = 0; cta < ctas; ++cta) {
+    std::map<ValueId, int64_t> given;
+    for (const Param& p : fn.params)
+      if (p.kind == ParamKind::kDim) given[p.value] = p.name == "M" ? m : p.name == "N" ? n : m;
+    given[fn.blocks[fn.ops[grid].regions[0]].args[0]] = cta;
+    int64_t sum = 0;
+    const int64_t end = NumberOf(fn, tiles.operands[1], given);
+    for (int64_t t = cta; t < end; t += tiles.i("step")) {
+      given[fn.blocks[tiles.regions[0]].args[0]] = t;
+      sum += NumberOf(fn, turns.operands[1], given) / 64;
+    }
+    all.push_back(sum);
+  }
+  return all;
+}
+
+// 16 · 64 tiles of 1 to 16 turns on 132 multiprocessors: 8704 turns, 66 for each. Dealt out in
+// rounds of one direction the first would get 72.
+TEST(PersistTiles, LongTilesAreDealtBackAndForth) {
+  const Function fn = Persistent(Product("%low"), 132);
+  const std::vector<int64_t> turns = TurnsOfCtas(fn, 132, 16 * 64, 64 * 32);
+  EXPECT_EQ(std::accumulate(turns.begin(), turns.end(), int64_t{0}), 8704);
+  EXPECT_LE(*std::max_element(turns.begin(), turns.end()), 68);
+}
+
+TEST(PersistTiles, LengthsThatFollowNoOrderStay) {
+  Function fn = Product("%low", "%low = min %me, %K", "%low = mod %me, %K");
   const std::string before = Print(fn);
+  EXPECT_FALSE(OrderTiles(fn));
   const std::optional<Obstacle> obstacle = PersistTiles(fn, 132);
   ASSERT_TRUE(obstacle);
   EXPECT_EQ(obstacle->why.substr(0, 11), "tiles take ");
+  EXPECT_EQ(Print(fn), before);
+}
+
+TEST(PersistTiles, EqualTilesNeedNoOrder) {
+  Function fn = Product("%K");
+  const std::string before = Print(fn);
+  EXPECT_FALSE(OrderTiles(fn));
   EXPECT_EQ(Print(fn), before);
 }
 
