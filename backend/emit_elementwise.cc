@@ -5,6 +5,7 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -193,9 +194,12 @@ llvm::Value* Emitter::FloatBinary(OpKind kind, llvm::Value* x, llvm::Value* y) {
 // correctly rounded, and each quotient costs two multiplications in place of div.full's reciprocal
 // and scaling. s, a power of two, brings y into [1/2, 1) (or near it where y is subnormal or the
 // largest), so that x·s neither overflows before the quotient does nor is flushed long before it;
-// inf, NaN and 0 come out as in a division. 1.5 ulp.
+// inf, NaN and 0 come out as in a division. 1.5 ulp. Only beside products, which leave few issue
+// slots: kernels that memory binds gain nothing from it, and need the register.
 Regs Emitter::Quotients(const Regs& x, const Regs& y) {
   constexpr size_t kFewest = 4;
+  const bool products = std::any_of(fn_.ops.begin(), fn_.ops.end(),
+                                    [](const ir::Op& op) { return op.kind == OpKind::kMma; });
   struct Divisor {
     size_t uses = 0;
     llvm::Value *scale = nullptr, *reciprocal = nullptr;
@@ -205,7 +209,7 @@ Regs Emitter::Quotients(const Regs& x, const Regs& y) {
   Regs out;
   for (size_t i = 0; i < x.size(); ++i) {
     Divisor& by = divisors[y[i]];
-    if (by.uses < kFewest) {
+    if (!products || by.uses < kFewest) {
       out.push_back(CallPtx(b_, PtxInst::kDivFull, {x[i], y[i]}));
       continue;
     }
