@@ -8,9 +8,11 @@
 //
 // all(c) is scalar arithmetic on the ends of ranges, which hold unless a 32-bit position wraps;
 // that is part of the condition. It stays one loop with one schedule: both versions do the same, in
-// the same order, but for the masks. The whole turn is versioned, not the select alone, because a
-// value that meets again behind a branch shares its registers with a product under way, and ptxas
-// then serializes the products (C7514, seen).
+// the same order, but for the masks. (Which is why CTAs of a cluster, whose neighbours count on
+// their copies in the order of their own, get versions only where all of them take the same.) The
+// whole turn is versioned, not the select alone, because a value that meets again behind a branch
+// shares its registers with a product under way, and ptxas then serializes the products (C7514,
+// seen).
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -98,11 +100,11 @@ class Guard {
       const Op op = fn_.ops[id];
       if (op.kind != OpKind::kSelect || fn_.type(op.results[0]).elements() < kWorthwhile) continue;
       const std::optional<ValueId> seen = AllTrue(b, op.operands[0], true);
-      if (!seen || !Early(*seen, body)) continue;
+      if (!seen || !Early(*seen, body) || DiffersInCluster(*seen)) continue;
       masks.insert(id);
       all = all ? b.Binary(OpKind::kAnd, *all, *seen) : *seen;
     }
-    if (masks.empty() || (fits_.valid() && !Early(fits_, body))) {
+    if (masks.empty() || (fits_.valid() && (!Early(fits_, body) || DiffersInCluster(fits_)))) {
       fn_.blocks[body].ops = old;
       return;
     }
@@ -124,6 +126,29 @@ class Guard {
     }
     b.Yield(fn_.ops[branch].results);
     ++cx_.changes;
+  }
+
+  // May CTAs of one cluster, neighbours along the first range of the grid, have different values?
+  bool DiffersInCluster(ValueId v, int depth = 0) const {
+    if (fn_.param(v)) return false;
+    const Value& value = fn_.values[v];
+    if (value.block.valid()) {
+      const Op& around = fn_.ops[fn_.blocks[value.block].parent];
+      const bool first = fn_.blocks[value.block].args[0] == v;
+      if (around.kind == OpKind::kParallel) return first && around.i("cluster", 1) > 1;
+      if (around.kind == OpKind::kFor && first)
+        return DiffersInCluster(around.operands[0], depth + 1);
+      return InCluster(value.block);
+    }
+    const Op& op = *fn_.def(v);
+    if (depth > 64 || !op.regions.empty()) return InCluster(op.block);
+    return std::any_of(op.operands.begin(), op.operands.end(),
+                       [&](ValueId o) { return DiffersInCluster(o, depth + 1); });
+  }
+  bool InCluster(BlockId block) const {
+    for (OpId at = fn_.blocks[block].parent; at.valid(); at = fn_.blocks[fn_.ops[at].block].parent)
+      if (fn_.ops[at].kind == OpKind::kParallel && fn_.ops[at].i("cluster", 1) > 1) return true;
+    return false;
   }
 
   // Is the value there before the versions begin?
