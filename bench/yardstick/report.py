@@ -47,20 +47,25 @@ def case_text(label, rows, notes):
 
 def load(paths):
     """(facts of the last run, {(case, tunes, regime): {who: row}}, [notes])"""
-    facts, found, notes, commits = {}, {}, [], []
+    facts, found, notes, made_by = {}, {}, [], {}
     for path in paths:
+        here = set()  # a ratio of two files would compare two machines' moods
         with open(path) as f:
             for line in f:
                 row = json.loads(line)
                 if row["kind"] == "run":
                     facts = row
-                    if row.get("commit") and row["commit"] not in commits:
-                        commits.append(row["commit"])
                 elif row["kind"] == "note":
                     notes.append(row)
                 elif row["kind"] == "time":
                     tunes = ",".join(f"{k}={v}" for k, v in row["tunes"].items())
-                    found.setdefault((row["case"], tunes, row["regime"]), {})[row["who"]] = row
+                    key = (row["case"], tunes, row["regime"])
+                    if key not in here:
+                        here.add(key)
+                        found[key] = {}
+                        made_by[key] = facts.get("commit")
+                    found[key][row["who"]] = row
+    commits = list(dict.fromkeys(c for c in made_by.values() if c))
     return {**facts, "commits": commits}, found, notes
 
 
