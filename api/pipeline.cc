@@ -15,6 +15,7 @@
 #include "ir/target.h"
 #include "ir/verify.h"
 #include "ir/warp_check/check.h"
+#include "ir/warp_check/diagnostics.h"
 #include "scheduler/program.h"
 #include "support/file.h"
 #include "support/nearest.h"
@@ -180,6 +181,7 @@ Result<ir::Function> RunSteps(const Loaded& loaded, ir::Function fn,
 struct Scheduled {
   scheduler::SolutionStore* store = nullptr;
   bool persist = false, cluster = false;  // wanted
+  bool from_file = false;
   // What was decided, and tried last, is of CTAs that stay, or that share what they load.
   bool persistent = false, clustered = false;
   ir::Obstacle obstacle;  // to CTAs that stay or to clusters, seen last
@@ -314,8 +316,9 @@ ir::PassStep RolesStep(const Way& way, const Scheduled* scheduled, bool from_fil
     if (way.schedule && scheduled->of[scheduled->shape()])
       for (const scheduler::LoopReport& loop : scheduled->of[scheduled->shape()]->loops)
         if (loop.applied) turn = std::max(turn, loop.solution.schedule.ii);
-    // What is ahead by more than two copies gains nothing, and costs the proof.
-    if (scheduled->persistent && turn > 0)
+    // What is ahead by more than two copies gains nothing, and costs the proof. Files say what they
+    // want.
+    if (scheduled->persistent && turn > 0 && !scheduled->from_file)
       options.deepest = static_cast<int>(
           std::clamp<int64_t>(1 + CeilDiv(2 * kCyclesOfACopy, turn), kSlotsAcrossTiles, 8));
     TRY(fn, ir::Specialize(fn, options, specialized, cx.diags));
@@ -403,7 +406,10 @@ Result<ir::Function> Attempt(const Loaded& loaded, const ir::Function& tile,
       return lowered;
     }
     for (const Diagnostic& d : attempt.all())
-      if (d.def->severity == Severity::kError) scheduled->obstacle = {d.message, d.span};
+      if (d.def->severity == Severity::kError)
+        scheduled->obstacle = {
+            d.def == &ir::warp_check::kWarpTooLarge ? "the proof takes too long" : d.message,
+            d.span};
   }
   return lower(false, false, diags);
 }
@@ -418,6 +424,7 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
   SolutionCache solutions(options.solutions, diags);
   Scheduled scheduled;
   scheduled.store = &solutions;
+  scheduled.from_file = from_file;
   std::string why;
   Span at;
   for (const Way& way : kWays) {
