@@ -181,7 +181,6 @@ Result<ir::Function> RunSteps(const Loaded& loaded, ir::Function fn,
 struct Scheduled {
   scheduler::SolutionStore* store = nullptr;
   bool persist = false, cluster = false;  // wanted
-  bool from_file = false;
   // What was decided, and tried last, is of CTAs that stay, or that share what they load.
   bool persistent = false, clustered = false;
   ir::Obstacle obstacle;  // to CTAs that stay or to clusters, seen last
@@ -316,11 +315,6 @@ ir::PassStep RolesStep(const Way& way, const Scheduled* scheduled, bool from_fil
     if (way.schedule && scheduled->of[scheduled->shape()])
       for (const scheduler::LoopReport& loop : scheduled->of[scheduled->shape()]->loops)
         if (loop.applied) turn = std::max(turn, loop.solution.schedule.ii);
-    // What is ahead by more than two copies gains nothing, and costs the proof. Files say what they
-    // want.
-    if (scheduled->persistent && turn > 0 && !scheduled->from_file)
-      options.deepest = static_cast<int>(
-          std::clamp<int64_t>(1 + CeilDiv(2 * kCyclesOfACopy, turn), kSlotsAcrossTiles, 8));
     TRY(fn, ir::Specialize(fn, options, specialized, cx.diags));
     cx.changes += *specialized ? 2 : 1;
     if (const auto& wanted = scheduled->of[scheduled->shape()];
@@ -424,7 +418,6 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
   SolutionCache solutions(options.solutions, diags);
   Scheduled scheduled;
   scheduled.store = &solutions;
-  scheduled.from_file = from_file;
   std::string why;
   Span at;
   for (const Way& way : kWays) {

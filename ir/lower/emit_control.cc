@@ -13,6 +13,7 @@ namespace tilec::ir {
 namespace {
 constexpr int64_t kRegisters = 65536;          // 32-bit registers of an SM (hopper.md §12)
 constexpr int kMostWarps = 32;                 // of a CTA
+constexpr int kDeepest = 8;                    // ring
 constexpr int64_t kSequentialRegisters = 232;  // of tiles, where a thread may have 255
 }  // namespace
 
@@ -498,7 +499,7 @@ Result<Function> Specialize(const Function& fn, const SequentialOptions& options
   *specialized = false;
   // The deepest rings that fit; below two slots nothing overlaps.
   SequentialOptions with = options;
-  for (int depth = options.deepest; depth >= 2; --depth) {
+  for (int depth = kDeepest; depth >= 2; --depth) {
     DiagSink attempt;
     Emitter emitter(fn, with, depth, attempt);
     if (!emitter.sound())
@@ -513,7 +514,7 @@ Result<Function> Specialize(const Function& fn, const SequentialOptions& options
     if (emitter.smem_bytes() > options.smem_limit_bytes) continue;
     if (emitter.registers_full() && !with.slice_epilogues) {  // slices of tiles may do
       with.slice_epilogues = true;
-      depth = options.deepest + 1;
+      depth = kDeepest + 1;
       continue;
     }
     attempt.MoveTo(diags);

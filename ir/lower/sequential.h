@@ -21,7 +21,6 @@ struct SequentialOptions {
   int warpgroups = 1;  // of each compute role, where there are several
   // Roles: elementwise work that only a store reads is done by slices of columns where it stores.
   bool slice_epilogues = false;
-  int deepest = 8;  // roles: slots of a ring, if shared memory has so many
 };
 
 // `fn` is a verified tile function; the result is a warp function of the same signature.
