@@ -299,7 +299,7 @@ constexpr Way kWays[] = {{true, false, true, true, 8},
 constexpr int64_t kSlotsAcrossTiles = 3;
 constexpr int64_t kCyclesOfACopy = 2048;
 // Ops that the verifier may walk for CTAs that stay, about a second; products need little.
-constexpr int64_t kPatience = 600'000;
+constexpr int64_t kPatience = 500'000;
 
 ir::PassStep RolesStep(const Way& way, const Scheduled* scheduled, bool from_file,
                        bool* specialized) {
@@ -362,7 +362,8 @@ Result<ir::Function> Lower(const Loaded& loaded, const ir::Function& tile,
   if (fn.level == ir::Level::kWarp && options.prove) {  // what is not proved is not emitted
     Stage stage(look, "warp check");
     ir::WarpCheckOptions check;
-    if (scheduled->persistent) check.max_ops = kPatience;
+    if (scheduled->persistent)
+      check.max_ops = kPatience, check.max_states = 5000, check.widen = false;
     TRY(const ir::WarpCheckStats stats, ir::CheckWarps(fn, check, diags));
     (void)stats;
   }

@@ -83,7 +83,7 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
       *stats = {};
       continue;
     }
-    if (walked == Walked::kTooLarge && !machine.widen) {
+    if (walked == Walked::kTooLarge && !machine.widen && options.widen) {
       machine.widen = true;
       machine.forget = forgets;
       machine.none_fits = false;

@@ -21,6 +21,7 @@ struct WarpCheckOptions {
   int64_t smem_bytes = 232448;  // of a CTA
   int64_t max_states = 6000;
   int64_t max_ops = 4'000'000;  // executed by the walk
+  bool widen = true;            // where it has no end, walk once more with carried scalars unknown
 };
 
 // What each op was good for on all walks together.
