@@ -298,8 +298,8 @@ constexpr Way kWays[] = {{true, false, true, true, 8},
 // (2041 cycles for 32 KB when every SM copies; H200).
 constexpr int64_t kSlotsAcrossTiles = 3;
 constexpr int64_t kCyclesOfACopy = 2048;
-// Ops that the verifier may walk for CTAs that stay, about a second; products need little.
-constexpr int64_t kPatience = 500'000;
+// What the verifier may walk for CTAs that stay, one or two seconds; products need little.
+constexpr int64_t kMostOps = 500'000, kMostMoments = 5000;
 
 ir::PassStep RolesStep(const Way& way, const Scheduled* scheduled, bool from_file,
                        bool* specialized) {
@@ -308,20 +308,18 @@ ir::PassStep RolesStep(const Way& way, const Scheduled* scheduled, bool from_fil
                                                        ir::PassContext& cx) -> Result<> {
     ir::SequentialOptions options;
     options.spare_registers = way.spare_registers;
-    if (way.schedule && scheduled->of[scheduled->shape()] &&
-        scheduled->of[scheduled->shape()]->apart)
-      options.warpgroups = scheduled->of[scheduled->shape()]->warpgroups;
-    int64_t turn = 0;
-    if (way.schedule && scheduled->of[scheduled->shape()])
-      for (const scheduler::LoopReport& loop : scheduled->of[scheduled->shape()]->loops)
-        if (loop.applied) turn = std::max(turn, loop.solution.schedule.ii);
+    const auto& decided = scheduled->of[scheduled->shape()];
+    const scheduler::ProgramSchedule* wanted = way.schedule && decided ? &*decided : nullptr;
+    if (wanted && wanted->apart) options.warpgroups = wanted->warpgroups;
     TRY(fn, ir::Specialize(fn, options, specialized, cx.diags));
     cx.changes += *specialized ? 2 : 1;
-    if (const auto& wanted = scheduled->of[scheduled->shape()];
-        from_file && way.schedule && !*specialized && wanted && wanted->roles > 1)
+    if (from_file && !*specialized && wanted && wanted->roles > 1)
       return cx.diags.Report(kRolesNotMade, Span{}, fn.name, wanted->roles);
     // Where little runs ahead, CTAs that come and go hide more than one that stays.
-    int64_t slots = 0;
+    int64_t slots = 0, turn = 0;
+    if (wanted)
+      for (const scheduler::LoopReport& loop : wanted->loops)
+        if (loop.applied) turn = std::max(turn, loop.solution.schedule.ii);
     for (const ir::Op& op : fn.ops)
       if (op.kind == ir::OpKind::kSmemAlloc && *specialized)
         slots = std::max(slots, fn.type(op.results[0]).depth);
@@ -362,8 +360,11 @@ Result<ir::Function> Lower(const Loaded& loaded, const ir::Function& tile,
   if (fn.level == ir::Level::kWarp && options.prove) {  // what is not proved is not emitted
     Stage stage(look, "warp check");
     ir::WarpCheckOptions check;
-    if (scheduled->persistent)
-      check.max_ops = kPatience, check.max_states = 5000, check.widen = false;
+    if (scheduled->persistent) {
+      check.max_ops = kMostOps;
+      check.max_states = kMostMoments;
+      check.widen = false;
+    }
     TRY(const ir::WarpCheckStats stats, ir::CheckWarps(fn, check, diags));
     (void)stats;
   }

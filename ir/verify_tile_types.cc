@@ -402,6 +402,8 @@ bool Verifier::CheckShared(const Op& op) {
 
 bool Verifier::CheckFor(const Op& op) {
   if (op.i("step") < 1) return Fail(kVerifyForm, op, fmt::format("a step of {}", op.i("step")));
+  if (const int64_t n = op.i("narrow"); n != 0 && n != 1)
+    return Fail(kVerifyForm, op, fmt::format("narrow = {}; 0 or 1", n));
   return (IsScalar(op, 0, DType::kI64) && IsScalar(op, 1, DType::kI64)) ||
          Fail(kVerifyType, op, "a bound is not an i64");
 }

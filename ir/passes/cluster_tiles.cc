@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "ir/lower/scalars.h"
+#include "ir/passes/cluster_values.h"
 #include "ir/passes/rewrite.h"
 
 namespace tilec::ir {
@@ -35,12 +36,7 @@ class Cluster {
       if (fn_.ops[id].kind == OpKind::kParallel) grid_ = id;
     if (!grid_.valid() || fn_.ops[grid_].operands.empty()) return Obstacle{"it has no grid", {}};
     const BlockId body = fn_.ops[grid_].regions[0];
-    differs_.assign(static_cast<size_t>(fn_.values.size()), 0);
-    differs_[static_cast<size_t>(fn_.blocks[body].args[0].index)] = 1;
-    do {
-      changed_ = false;
-      Spread(body);
-    } while (changed_);
+    values_.emplace(fn_, grid_);
     FindShared(body, false);
     if (shared_.empty())
       return Obstacle{
@@ -59,51 +55,9 @@ class Cluster {
   }
 
  private:
-  bool Differs(ValueId v) const { return differs_[static_cast<size_t>(v.index)] != 0; }
+  bool Differs(ValueId v) const { return values_->Differs(v); }
   bool AnyDiffers(const std::vector<ValueId>& values) const {
     return std::any_of(values.begin(), values.end(), [&](ValueId v) { return Differs(v); });
-  }
-  void Mark(ValueId v, bool differs) {
-    char& mark = differs_[static_cast<size_t>(v.index)];
-    changed_ = changed_ || (differs && !mark);
-    mark = mark || differs;
-  }
-  const Op& Yield(BlockId block) const { return fn_.ops[fn_.blocks[block].ops.back()]; }
-
-  // Values that may differ between neighbours, by what they are made of.
-  void Spread(BlockId block) {
-    for (OpId id : fn_.blocks[block].ops) {
-      const Op& op = fn_.ops[id];
-      for (BlockId region : op.regions) Spread(region);
-      switch (op.kind) {
-        case OpKind::kFor: {
-          const bool turns = Differs(op.operands[0]) || Differs(op.operands[1]);
-          const std::vector<ValueId>& args = fn_.blocks[op.regions[0]].args;
-          Mark(args[0], Differs(op.operands[0]));
-          for (size_t i = 0; i < op.results.size(); ++i) {
-            Mark(args[i + 1],
-                 Differs(op.operands[i + 2]) || Differs(Yield(op.regions[0]).operands[i]));
-            Mark(op.results[i], turns || Differs(args[i + 1]));
-          }
-          break;
-        }
-        case OpKind::kIf:
-          for (size_t i = 0; i < op.results.size(); ++i)
-            Mark(op.results[i], Differs(op.operands[0]) ||
-                                    Differs(Yield(op.regions[0]).operands[i]) ||
-                                    Differs(Yield(op.regions[1]).operands[i]));
-          break;
-        case OpKind::kWhile:  // nobody looks closer
-          for (ValueId v : op.results) Mark(v, true);
-          for (BlockId region : op.regions)
-            for (ValueId v : fn_.blocks[region].args) Mark(v, true);
-          break;
-        default:
-          for (ValueId v : op.results)
-            Mark(v,
-                 AnyDiffers(op.operands) || (op.kind == OpKind::kLoad && !IsReadOnlyLoad(fn_, op)));
-      }
-    }
   }
 
   void FindShared(BlockId block, bool in_loop) {
@@ -201,8 +155,7 @@ class Cluster {
   Function& fn_;
   const int64_t ctas_;
   OpId grid_;
-  std::vector<char> differs_;  // by value
-  bool changed_ = false;
+  std::optional<ClusterValues> values_;
   std::vector<OpId> shared_;
 };
 

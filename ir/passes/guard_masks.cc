@@ -20,6 +20,7 @@
 #include <optional>
 #include <set>
 
+#include "ir/passes/cluster_values.h"
 #include "ir/passes/passes.h"
 #include "ir/passes/rewrite.h"
 
@@ -30,7 +31,11 @@ constexpr int64_t kWorthwhile = 2048;  // elements: smaller selects are cheaper 
 
 class Guard {
  public:
-  Guard(Function& fn, PassContext& cx) : fn_(fn), cx_(cx) {}
+  Guard(Function& fn, PassContext& cx) : fn_(fn), cx_(cx) {
+    for (OpId id : fn.blocks[fn.body].ops)
+      if (fn.ops[id].kind == OpKind::kParallel && fn.ops[id].i("cluster", 1) > 1)
+        cluster_.emplace(fn, id);
+  }
 
   void Run(BlockId block) {
     const std::vector<OpId> ops = fn_.blocks[block].ops;
@@ -67,6 +72,8 @@ class Guard {
     return {b.Binary(kind, Make(b, {x.base, 0}), y.base), offset};
   }
 
+  bool Differs(ValueId v) const { return cluster_ && cluster_->Differs(v); }
+
   bool IsScalarArithmetic(const Op& op) const {
     return Info(op.kind).effect == OpEffect::kPure && op.regions.empty() &&
            op.results.size() == 1 && fn_.type(op.results[0]).is_scalar() &&
@@ -100,11 +107,11 @@ class Guard {
       const Op op = fn_.ops[id];
       if (op.kind != OpKind::kSelect || fn_.type(op.results[0]).elements() < kWorthwhile) continue;
       const std::optional<ValueId> seen = AllTrue(b, op.operands[0], true);
-      if (!seen || !Early(*seen, body) || DiffersInCluster(*seen)) continue;
+      if (!seen || !Early(*seen, body) || Differs(*seen)) continue;
       masks.insert(id);
       all = all ? b.Binary(OpKind::kAnd, *all, *seen) : *seen;
     }
-    if (masks.empty() || (fits_.valid() && (!Early(fits_, body) || DiffersInCluster(fits_)))) {
+    if (masks.empty() || (fits_.valid() && (!Early(fits_, body) || Differs(fits_)))) {
       fn_.blocks[body].ops = old;
       return;
     }
@@ -126,29 +133,6 @@ class Guard {
     }
     b.Yield(fn_.ops[branch].results);
     ++cx_.changes;
-  }
-
-  // May CTAs of one cluster, neighbours along the first range of the grid, have different values?
-  bool DiffersInCluster(ValueId v, int depth = 0) const {
-    if (fn_.param(v)) return false;
-    const Value& value = fn_.values[v];
-    if (value.block.valid()) {
-      const Op& around = fn_.ops[fn_.blocks[value.block].parent];
-      const bool first = fn_.blocks[value.block].args[0] == v;
-      if (around.kind == OpKind::kParallel) return first && around.i("cluster", 1) > 1;
-      if (around.kind == OpKind::kFor && first)
-        return DiffersInCluster(around.operands[0], depth + 1);
-      return InCluster(value.block);
-    }
-    const Op& op = *fn_.def(v);
-    if (depth > 64 || !op.regions.empty()) return InCluster(op.block);
-    return std::any_of(op.operands.begin(), op.operands.end(),
-                       [&](ValueId o) { return DiffersInCluster(o, depth + 1); });
-  }
-  bool InCluster(BlockId block) const {
-    for (OpId at = fn_.blocks[block].parent; at.valid(); at = fn_.blocks[fn_.ops[at].block].parent)
-      if (fn_.ops[at].kind == OpKind::kParallel && fn_.ops[at].i("cluster", 1) > 1) return true;
-    return false;
   }
 
   // Is the value there before the versions begin?
@@ -291,6 +275,7 @@ class Guard {
 
   Function& fn_;
   PassContext& cx_;
+  std::optional<ClusterValues> cluster_;  // where neighbours copy for each other
   std::map<ValueId, Range> ranges_;
   ValueId fits_;
 };

@@ -140,6 +140,7 @@ TEST(Verify, FormAndTypesOfTileOps) {
       {"assert %t {message = \"\"}", "I212", "not bool"},
       {"for %i, %z {step = 1} do (%k: i64) {\nyield\n}", "I212", "bound"},
       {"for %z, %z {step = 0} do (%k: i64) {\nyield\n}", "I211", "step of 0"},
+      {"for %z, %z {step = 1, narrow = 2} do (%k: i64) {\nyield\n}", "I211", "narrow = 2"},
       // D1: dominance
       {"if %p do {\n%x = neg %t : f32[4, 8]\nyield\n} do {\n%r = neg %x : f32[4, 8]\nyield\n}",
        "I213", "operand 0"},
@@ -167,6 +168,7 @@ TEST(Verify, FormAndTypesOfTileOps) {
       {"parallel %z, %N {steps = [4, 4]} do (%m: i64) {\n}", "I210", "2 steps"},
       {"parallel %z, %N {steps = [4]} do (%m: i64) {\nyield %z\n}", "I210", "nobody takes"},
       {"parallel %z, %N {steps = [0]} do (%m: i64) {\n}", "I211", "step of 0"},
+      {"for %z, %z {step = 1, narrow = 2} do (%k: i64) {\nyield\n}", "I211", "narrow = 2"},
       // L1: level
       {"%r = program_id : i64", "I214", "warp op"},
   };

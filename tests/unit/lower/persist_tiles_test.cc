@@ -108,6 +108,14 @@ TEST(PersistTiles, LongTilesAreDealtBackAndForth) {
   EXPECT_LE(*std::max_element(turns.begin(), turns.end()), 68);
 }
 
+// Tiles have numbers of 32 bits; a launch of more is refused as a fact of the kernel is.
+TEST(PersistTiles, TilesAreFewEnoughToCountInHalfAWord) {
+  const Function fn = Persistent(Product("%K"), 132);
+  ASSERT_EQ(fn.facts.size(), 1u);
+  EXPECT_EQ(Eval(fn.facts[0].condition, {{"M", 64 << 15}, {"N", 32 << 15}, {"K", 1}}), 1);
+  EXPECT_EQ(Eval(fn.facts[0].condition, {{"M", 64 << 16}, {"N", 32 << 15}, {"K", 1}}), 0);
+}
+
 TEST(PersistTiles, LengthsThatFollowNoOrderStay) {
   Function fn = Product("%low", "%low = min %me, %K", "%low = mod %me, %K");
   const std::string before = Print(fn);
