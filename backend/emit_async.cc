@@ -34,6 +34,23 @@ void Emitter::RoleBarrier(int id) {
     CallPtx(b_, PtxInst::kBarSync, {which, I32(32 * role_.warps)});
 }
 
+// Which of so many equal parts of the role this warp belongs to.
+llvm::Value* Emitter::PartOfRole(int parts) {
+  llvm::Value*& part = role_.part_of[parts];
+  if (part) return part;
+  (void)Warp();
+  llvm::IRBuilderBase::InsertPointGuard guard(b_);
+  b_.SetInsertPoint(role_.anchor);
+  b_.SetCurrentDebugLocation({});
+  return part = b_.CreateUDiv(Warp(), I32(role_.warps / parts));
+}
+
+// The threads of one part meet at a barrier of their own.
+void Emitter::PartBarrier(int first_id, int parts) {
+  CallPtx(b_, PtxInst::kBarSyncOf,
+          {b_.CreateAdd(PartOfRole(parts), I32(first_id)), I32(32 * role_.warps / parts)});
+}
+
 // Through a shuffle: ptxas then knows that it is uniform.
 llvm::Value* Emitter::Warp() {
   if (role_.warp) return role_.warp;
@@ -64,6 +81,19 @@ llvm::Value* Emitter::Elected() {
   role_.elected = CallPtx(b_, PtxInst::kElect, {});
   if (role_.warps > 1) role_.elected = b_.CreateAnd(b_.CreateICmpEQ(Warp(), I32(0)), role_.elected);
   return role_.elected;
+}
+
+// One thread of each part of the role, always the same: the elected lane of its first warp.
+llvm::Value* Emitter::ElectedInPart(int parts) {
+  llvm::Value*& elected = role_.elected_in_part[parts];
+  if (elected) return elected;
+  llvm::Value* part = PartOfRole(parts);
+  llvm::Value* lane = ElectedInWarp();
+  llvm::IRBuilderBase::InsertPointGuard guard(b_);
+  b_.SetInsertPoint(role_.anchor);
+  b_.SetCurrentDebugLocation({});
+  llvm::Value* first = b_.CreateMul(part, I32(role_.warps / parts));
+  return elected = b_.CreateAnd(b_.CreateICmpEQ(Warp(), first), lane);
 }
 
 // Once at the barrier of every CTA of the cluster: lane q of each warp at that of CTA q.
@@ -163,7 +193,12 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
     case OpKind::kClusterRank:
       Set(op.results[0], {CallPtx(b_, PtxInst::kClusterRank, {})});
       return Done();
-    case OpKind::kCtaSync: RoleBarrier(static_cast<int>(op.i("id"))); return Done();
+    case OpKind::kCtaSync:
+      if (const int64_t parts = op.i("parts", 1); parts > 1)
+        PartBarrier(static_cast<int>(op.i("id")), static_cast<int>(parts));
+      else
+        RoleBarrier(static_cast<int>(op.i("id")));
+      return Done();
     case OpKind::kFenceAsync: CallPtx(b_, PtxInst::kFenceAsync, {}); return Done();
     case OpKind::kTmaLoad:
     case OpKind::kTmaStore: {
@@ -177,6 +212,9 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
       llvm::Value* smem = b_.CreateAdd(
           slotted ? SlotAddress(op, 0, op.operands.size() - 1) : Scalar(op.operands[0]),
           I32(op.i("offset")));
+      const std::vector<int64_t> each = load || !op.attr("each") ? std::vector<int64_t>()
+                                                                 : op.ints("each");
+      if (!each.empty()) smem = b_.CreateAdd(smem, b_.CreateMul(part_, I32(each[2])));
       const bool all = load && op.attr("share");
       if (all)
         smem = b_.CreateAdd(
@@ -198,6 +236,8 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
       for (size_t i = 0; i < rank; ++i) {
         coords += (i ? ", $" : "$") + std::to_string(args.size());
         args.push_back(b_.CreateSExtOrTrunc(Scalar(op.operands[first + i]), b_.getInt32Ty()));
+        if (!each.empty() && each[0] == static_cast<int64_t>(i))
+          args.back() = b_.CreateAdd(args.back(), b_.CreateMul(part_, I32(each[1])));
         constraints += ",r";
       }
       Substitutions with = {{"n", std::to_string(rank)}, {"coords", coords}};

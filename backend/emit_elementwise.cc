@@ -291,9 +291,14 @@ Result<void> Emitter::EmitElementwise(const ir::Op& op) {
     Set(op.results[0], FromF32(Quotients(x, y), d));
     return Done();
   }
+  const bool fast = op.kind == OpKind::kTanh && !f64 && RoundedAway(op.results[0]);
   for (size_t i = 0; i < x.size(); ++i) {
     switch (op.operands.size()) {
       case 1: {
+        if (fast) {
+          out.push_back(CallPtx(b_, PtxInst::kTanhFast, {x[i]}));
+          break;
+        }
         llvm::Value* v = FloatUnary(op.kind, x[i], f64);
         if (!v) return diags_.Report(kUnsupportedFunction, op.at, ir::Info(op.kind).mnemonic);
         out.push_back(v);

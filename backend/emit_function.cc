@@ -146,7 +146,9 @@ namespace {
 void BarrierIds(const ir::Function& fn, ir::BlockId block, std::vector<int>* ids) {
   for (ir::OpId id : fn.blocks[block].ops) {
     const ir::Op& op = fn.ops[id];
-    if (op.kind == OpKind::kCtaSync) ids->push_back(static_cast<int>(op.i("id")));
+    if (op.kind == OpKind::kCtaSync)
+      for (int64_t part = 0; part < op.i("parts", 1); ++part)
+        ids->push_back(static_cast<int>(op.i("id") + part));
     for (ir::BlockId region : op.regions) BarrierIds(fn, region, ids);
   }
 }
@@ -404,7 +406,10 @@ Result<void> Emitter::EmitElect(const ir::Op& op) {
       if (fn_.ops[id].kind == OpKind::kMbarArrive) ArriveInCluster(fn_.ops[id], when);
     return Done();
   }
-  llvm::Value* elected = each_warp ? ElectedInWarp() : Elected();
+  const int parts = static_cast<int>(op.i("parts", 1));
+  llvm::Value* elected = each_warp   ? ElectedInWarp()
+                         : parts > 1 ? ElectedInPart(parts)
+                                     : Elected();
   if (!op.operands.empty()) elected = b_.CreateAnd(elected, Scalar(op.operands[0]));
   // Arrivals are predicated, not branched around: at the end of a block LLVM moves computations of
   // the next one down, out of the time that the schedule gave them.
@@ -421,6 +426,7 @@ Result<void> Emitter::EmitElect(const ir::Op& op) {
   llvm::BasicBlock* join = NewBlock("elect.end");
   b_.CreateCondBr(elected, one, join);
   b_.SetInsertPoint(one);
+  part_ = parts > 1 ? PartOfRole(parts) : nullptr;
   TRY_VOID(EmitBlock(op.regions[0]));
   b_.CreateBr(join);
   b_.SetInsertPoint(join);

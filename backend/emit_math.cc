@@ -4,6 +4,9 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <set>
+#include <vector>
+
 #include "backend/emitter.h"
 #include "support/check.h"
 
@@ -63,6 +66,34 @@ llvm::Value* Emitter::MathTanh(llvm::Value* x) {
   llvm::Value* s = b_.CreateFMul(x, x);
   llvm::Value* small = Fma(b_.CreateFMul(s, Poly(s, kTanhSmall, 5)), x, x);
   return b_.CreateSelect(b_.CreateFCmpOLT(a, F32(0.6)), small, large);
+}
+
+// Does whatever becomes of the value end in a type of at most 8 significant bits? Then the unit's
+// tanh (one instruction, error 2^-11 of its value) is as good as ours (some twenty, 2^-22): what is
+// rounded has 2^-9. What sums, compares or keeps the value in f32 wants it exact.
+bool Emitter::RoundedAway(ir::ValueId v) const {
+  std::vector<std::vector<ir::OpId>> users(static_cast<size_t>(fn_.values.size()));
+  for (int32_t i = 0; i < fn_.ops.size(); ++i)
+    for (ir::ValueId o : fn_.ops[ir::OpId(i)].operands)
+      users[static_cast<size_t>(o.index)].push_back(ir::OpId(i));
+  std::vector<ir::ValueId> open = {v};
+  std::set<ir::ValueId> seen = {v};
+  while (!open.empty()) {
+    const ir::ValueId at = open.back();
+    open.pop_back();
+    const ir::DType d = fn_.type(at).dtype;
+    if (d == ir::DType::kBF16 || d == ir::DType::kE4M3 || d == ir::DType::kE5M2) continue;
+    if (d != ir::DType::kF32) return false;
+    for (ir::OpId id : users[static_cast<size_t>(at.index)]) {
+      const ir::Op& op = fn_.ops[id];
+      const bool keeps = op.kind == OpKind::kWarpColumns ||
+                         (ir::Info(op.kind).elementwise() && op.kind != OpKind::kCmp &&
+                          (op.kind != OpKind::kSelect || op.operands[0] != at));
+      if (!keeps || op.results.size() != 1) return false;
+      if (seen.insert(op.results[0]).second) open.push_back(op.results[0]);
+    }
+  }
+  return true;
 }
 
 llvm::Value* Emitter::MathErf(llvm::Value* x) {

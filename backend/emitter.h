@@ -46,6 +46,8 @@ struct RoleState {
   llvm::Value* lane_in_cluster = nullptr;          // i1: lanes that stand for a CTA of the cluster
   std::map<int32_t, llvm::Value*> barriers_there;  // by mbar: its address in the CTA of the lane
   std::map<int32_t, ThreadPart> parts;             // by LayoutId
+  // By number of parts: which one this warp is in, and whether this thread is elected there.
+  std::map<int, llvm::Value*> part_of, elected_in_part;
 };
 
 // A tensor as threads address it.
@@ -157,6 +159,7 @@ class Emitter {
   Regs Quotients(const Regs& x, const Regs& y);
   llvm::Value* IntUnary(ir::OpKind kind, llvm::Value* x, ir::DType d);
   // nullptr: no such function for f64.
+  bool RoundedAway(ir::ValueId v) const;
   llvm::Value* FloatUnary(ir::OpKind kind, llvm::Value* x, bool f64);
   llvm::Value* Compare(const std::string& pred, llvm::Value* x, llvm::Value* y, ir::DType d);
   llvm::Value* F32(double v);
@@ -216,6 +219,9 @@ class Emitter {
 
   // emit_async.cc
   void RoleBarrier(int id = -1);
+  llvm::Value* PartOfRole(int parts);
+  void PartBarrier(int first_id, int parts);
+  llvm::Value* ElectedInPart(int parts);
   llvm::Value* MbarAddress(const ir::Op& op, size_t mbar, size_t slot);
   llvm::Value* Elected();
   llvm::Value* ElectedInWarp();
@@ -249,6 +255,7 @@ class Emitter {
   std::set<int32_t> used_;            // values some op reads
   std::vector<llvm::Value*> maps_;    // i64 generic address of each tensor map
   RoleState role_;
+  llvm::Value* part_ = nullptr;  // of the role, whose elected thread is being emitted
   llvm::DIScope* scope_ = nullptr;
 };
 

@@ -248,9 +248,15 @@ class Reader {
   void For(const Site& s) { Nested(fmt::format("for, in steps of {}", s.op.i("step", 1)), s); }
   void While(const Site& s) { Nested("while", s); }
   void If(const Site& s) { Nested("if", s); }
+  static std::string OfEachPart(const Op& op) {
+    return fmt::format(" of each of {} parts of the role", op.i("parts"));
+  }
   void Elect(const Site& s) {
     const bool warp = s.op.s("scope") == "warp";
-    Nested(fmt::format("one thread{}{}", warp ? " of each warp" : "",
+    const std::string where = warp                   ? " of each warp"
+                              : s.op.attr("parts") ? OfEachPart(s.op)
+                                                   : "";
+    Nested(fmt::format("one thread{}{}", where,
                        s.op.operands.empty() ? "" : ", if there is something to release"), s);
   }
   void MbarInit(const Site& s) {
@@ -292,7 +298,9 @@ class Reader {
     // The verifier takes the set-up for granted.
     const bool set_up = s.op.block == fn_.body && program_.slots() > 0 && !synced_;
     const std::string reason = SyncReason(s.ops, s.index);
-    Say(s, fmt::format("meet at named barrier {}", s.op.i("id")),
+    Say(s, s.op.attr("parts") ? fmt::format("the threads{} meet at a barrier of their own",
+                                            OfEachPart(s.op))
+                              : fmt::format("meet at named barrier {}", s.op.i("id")),
         set_up ? reason : Checked(s.id, reason, kOrdered));
     synced_ = true;
   }

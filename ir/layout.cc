@@ -173,6 +173,19 @@ Layout ColumnsLayout(const Layout& layout, int64_t width) {
   return Canonical(out);
 }
 
+int64_t RowsOfParts(const Layout& layout, int parts) {
+  if (parts < 2 || layout.rank < 1 || layout.thread.empty()) return 0;
+  const LayoutDigit& last = layout.thread.back();
+  if (last.dim != 0 || last.extent % parts != 0) return 0;
+  const int64_t rows = last.extent / parts * last.stride;  // from run to run
+  int64_t held = 1 + rows - last.stride;                   // by the threads of one run
+  for (size_t i = 0; i + 1 < layout.thread.size(); ++i)
+    if (layout.thread[i].dim == 0) held += (layout.thread[i].extent - 1) * layout.thread[i].stride;
+  for (const LayoutDigit& d : layout.reg)
+    if (d.dim == 0) held += (d.extent - 1) * d.stride;
+  return held <= rows ? rows : 0;
+}
+
 std::optional<std::vector<int>> ColumnsMap(const Layout& from, const Layout& to, int64_t first) {
   if (from.rank != to.rank || from.rank == 0 || from.thread != to.thread) return std::nullopt;
   std::map<std::vector<int64_t>, int> at;

@@ -79,6 +79,10 @@ Layout ColumnsLayout(const Layout& layout, int64_t width);
 // stay, each register of `to` is one of `from`.
 std::optional<std::vector<int>> ColumnsMap(const Layout& from, const Layout& to, int64_t first);
 
+// Runs of consecutive threads, `parts` of them of equal length: if run p holds rows (dim 0)
+// [p·n, (p+1)·n) and nobody else does, n; else 0.
+int64_t RowsOfParts(const Layout& layout, int parts);
+
 // "t(4:1*2 8:0*1 4:0*16) r(2:1*1 2:0*8 32:1*8)": extent:dim*stride, replicated "4:-".
 std::string ToText(const Layout& layout);
 std::optional<Layout> ParseLayout(std::string_view text, int rank);

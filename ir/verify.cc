@@ -404,7 +404,10 @@ void Verifier::CheckBlock(BlockId block, Scope scope) {
         inner.in_role = true;
         inner.threads = op.i("warps") * 32;
       }
-      if (op.kind == OpKind::kElect) inner.in_elect = true;
+      if (op.kind == OpKind::kElect) {
+        inner.in_elect = true;
+        inner.parts = op.i("parts", 1);
+      }
       for (BlockId region : op.regions) CheckBlock(region, inner);
       if (typed) CheckRegions(op);
     }

@@ -21,6 +21,7 @@ struct Scope {
   bool in_role = false;
   bool in_elect = false;
   int64_t threads = 0;  // of the role, or of the CTA outside roles
+  int64_t parts = 1;    // of the role, of which one thread each is elected
 };
 
 class Verifier {
@@ -81,6 +82,8 @@ class Verifier {
   bool CheckOfCluster(const Op& op, const char* name, int64_t most);
   bool CheckMbar(const Op& op);
   bool CheckTma(const Op& op, const Scope& scope);
+  bool CheckParts(const Op& op, const Scope& scope);
+  bool CheckEach(const Op& op, const Scope& scope, int64_t box_bytes);
   bool CheckMma(const Op& op, const Scope& scope);
   bool CheckSimtDot(const Op& op);
   bool CheckTiedTiles(const Op& op, size_t count);

@@ -301,7 +301,38 @@ bool Verifier::CheckTma(const Op& op, const Scope& scope) {
     return Fail(kVerifyMemory, op,
                 fmt::format("the map swizzles {} bytes, the buffer {}", map.swizzle_bytes,
                             smem.smem.swizzle_bytes));
-  return true;
+  return CheckEach(op, scope, bytes);
+}
+
+// Equal parts of the role's warps.
+bool Verifier::CheckParts(const Op& op, const Scope& scope) {
+  if (!op.attr("parts")) return true;
+  const int64_t parts = op.i("parts"), warps = scope.threads / 32;
+  return (parts >= 2 && parts <= warps && warps % parts == 0) ||
+         Fail(kVerifyForm, op, fmt::format("{} parts of {} warps", parts, warps));
+}
+
+// A copy by one thread of each part: every one has a box of its own, inside the buffer.
+bool Verifier::CheckEach(const Op& op, const Scope& scope, int64_t box_bytes) {
+  if (!op.attr("each"))
+    return scope.parts == 1 ||
+           Fail(kVerifyForm, op,
+                fmt::format("{} threads copy the same box: `each` is missing", scope.parts));
+  const std::vector<int64_t>& each = op.ints("each");
+  if (scope.parts == 1) return Fail(kVerifyForm, op, "`each`, but one thread is elected");
+  const TensorMapInfo& map = fn_.launch.maps[op.i("map")];
+  if (each.size() != 3 || each[0] < 0 || each[0] >= static_cast<int64_t>(map.dims.size()) ||
+      each[1] < 1 || each[2] < box_bytes || each[2] % 128 != 0)
+    return Fail(kVerifyForm, op,
+                fmt::format("`each` is not [coordinate, rows, bytes] for a map of {} dims and a box "
+                            "of {} bytes",
+                            map.dims.size(), box_bytes));
+  const Type& smem = Operand(op, 0);
+  const int64_t end = op.i("offset") + each[2] * (scope.parts - 1) + box_bytes;
+  return end <= SmemBytes(smem.smem, smem.dtype) ||
+         Fail(kVerifyMemory, op,
+              fmt::format("the last part's box ends at byte {} of a buffer of {}", end,
+                          SmemBytes(smem.smem, smem.dtype)));
 }
 
 bool Verifier::CheckTiedTiles(const Op& op, size_t count) {
@@ -452,6 +483,9 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
     case OpKind::kElect:
       if (!op.operands.empty() && Operand(op, 0) != Type::Scalar(DType::kBool))
         return Fail(kVerifyType, op, fmt::format("elect if {}", Show(Operand(op, 0))));
+      if (op.attr("parts") && op.attr("scope"))
+        return Fail(kVerifyForm, op, "it elects in parts of the role and in warps");
+      if (!CheckParts(op, scope)) return false;
       return !scope.in_elect || Fail(kVerifyStructure, op, "an elect inside an elect");
     case OpKind::kSmemAlloc: return CheckSmemAlloc(op);
     case OpKind::kSmemStore:
@@ -528,8 +562,9 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
     case OpKind::kMbarArrive:
     case OpKind::kMbarWait: return CheckMbar(op);
     case OpKind::kCtaSync:
-      return (op.i("id") >= 0 && op.i("id") < 16) ||
-             Fail(kVerifyForm, op, fmt::format("barrier {} of 16", op.i("id")));
+      return (CheckParts(op, scope) && op.i("id") >= 0 && op.i("id") + op.i("parts", 1) <= 16) ||
+             Fail(kVerifyForm, op,
+                  fmt::format("barrier {} of 16", op.i("id") + op.i("parts", 1) - 1));
     case OpKind::kFenceMbarInit:
     case OpKind::kFenceAsync:
     case OpKind::kTmaCommit:

@@ -70,6 +70,23 @@ int64_t Emitter::PanelsInFlight(OpId id) {
   return panels <= 2 ? panels : panels % 2 == 0 ? 2 : 1;
 }
 
+// Rows of a panel that each warpgroup of the role writes and copies out for itself; 0: it takes all
+// of them together. Among themselves they need not wait then: one may be at the next tile while
+// another still stores this one. (Other stores of the role would share the copy groups of its
+// threads, and outside of loops the staging bytes may be a ring's, which all of them read.)
+int64_t Emitter::RowsOfWarpgroups(OpId id) const {
+  constexpr int64_t kNamedBarriers = 16;
+  const int parts = plan_.warpgroups;
+  const auto layout = plan_.layouts.find(in_.ops[id].operands[1]);
+  const auto copied = [](const auto& planned) { return planned.second.tma; };
+  if (parts < 2 || !InLoop(id) || layout == plan_.layouts.end() ||
+      std::count_if(plan_.stores.begin(), plan_.stores.end(), copied) != roles_ ||
+      1 + roles_ * (1 + parts) > kNamedBarriers)
+    return 0;
+  const int64_t rows = RowsOfParts(layout->second, parts);
+  return rows * parts == in_.type(in_.ops[id].operands[1]).shape[0] ? rows : 0;
+}
+
 // Panel by panel: while the copy engine reads one, the next is written. A panel's buffer is free
 // again when all but the latest copies have been read; the last ones drain behind what follows.
 void Emitter::StoreByPanels(OpId id) {
@@ -88,12 +105,20 @@ void Emitter::StoreByPanels(OpId id) {
                  out_.Intern(ColumnsLayout(plan_.layouts.at(op.operands[1]), width)));
   // As many panels as there are buffers are written between two barriers.
   const int64_t together = panels == buffers ? panels : 1;
+  parts_ = RowsOfWarpgroups(id) > 0 ? plan_.warpgroups : 1;
+  const int64_t stored = type.shape[0] / parts_;  // rows of one thread's copies
+  const int64_t rank = static_cast<int64_t>(op.s("modes").size());
   std::vector<std::vector<ValueId>> coords;
   for (int64_t p = 0; p < panels; ++p)
-    for (int64_t row = 0; row < type.shape[0]; row += kBoxRows)
+    for (int64_t row = 0; row < stored; row += kBoxRows)
       coords.push_back(BoxCoords(op, store.row_dim, store.col_dim, row, p * width));
+  auto sync = [&] {
+    if (parts_ == 1) return Sync();
+    b_.Add(OpKind::kCtaSync, {}, {},
+           {{"id", int64_t{1 + roles_ + role_ * parts_}}, {"parts", int64_t{parts_}}});
+  };
   auto elect = [&](auto&& body) {
-    const OpId e = b_.Add(OpKind::kElect, {}, {});
+    const OpId e = ElectStorer();
     const BlockId block = out_.AddBlock(e);
     out_.ops[e].regions.push_back(block);
     Builder inner(out_, block);
@@ -109,7 +134,7 @@ void Emitter::StoreByPanels(OpId id) {
   if (again) elect([&](Builder& b) { await(b, together > 1 ? 0 : buffers - 1); });
   size_t box = 0;
   for (int64_t first = 0; first < panels; first += together) {
-    Sync();
+    sync();
     for (int64_t p = first; p < first + together; ++p) {
       const ValueId part =
           sliced ? Slice(id, op.operands[1], plan_.layouts.at(op.operands[1]), p * width, width)
@@ -118,18 +143,20 @@ void Emitter::StoreByPanels(OpId id) {
       b_.Add(OpKind::kSmemStore, {part, PanelBuffer(id, p % buffers)}, {});
     }
     b_.Add(OpKind::kFenceAsync, {}, {});
-    Sync();
+    sync();
     elect([&](Builder& b) {
       for (int64_t p = first; p < first + together; ++p)
-        for (int64_t row = 0; row < type.shape[0]; row += kBoxRows, ++box) {
-          const int64_t rows = std::min(kBoxRows, type.shape[0] - row);
-          const int map =
-              MapFor(op.operands[0], static_cast<int>(op.s("modes").size()), store.row_dim,
-                     store.col_dim, rows, width, store.smem.swizzle_bytes);
+        for (int64_t row = 0; row < stored; row += kBoxRows, ++box) {
+          const int64_t rows = std::min(kBoxRows, stored - row);
+          const int map = MapFor(op.operands[0], static_cast<int>(rank), store.row_dim,
+                                 store.col_dim, rows, width, store.smem.swizzle_bytes);
           std::vector<ValueId> operands = {PanelBuffer(id, p % buffers)};
           operands.insert(operands.end(), coords[box].begin(), coords[box].end());
-          b.Add(OpKind::kTmaStore, std::move(operands), {},
-                {{"map", int64_t{map}}, {"offset", row * pitch}});
+          const OpId copy = b.Add(OpKind::kTmaStore, std::move(operands), {},
+                                  {{"map", int64_t{map}}, {"offset", row * pitch}});
+          if (parts_ > 1)
+            out_.ops[copy].set("each", std::vector<int64_t>{rank - 1 - store.row_dim, stored,
+                                                            stored * pitch});
         }
       b.Add(OpKind::kTmaCommit, {}, {});
       const bool written = again || first + together >= buffers;
@@ -144,11 +171,18 @@ ValueId Emitter::PanelBuffer(OpId id, int64_t number) const {
   return buffers_[store_buffers_.at(id) + static_cast<size_t>(number)].value;
 }
 
+// The threads that copy out and await their copies.
+OpId Emitter::ElectStorer() {
+  const OpId elect = b_.Add(OpKind::kElect, {}, {});
+  if (parts_ > 1) out_.ops[elect].set("parts", int64_t{parts_});
+  return elect;
+}
+
 // Before the role ends, while its shared memory is still there.
 void Emitter::AwaitStores() {
   if (!drains_) return;
   drains_ = false;
-  const OpId elect = b_.Add(OpKind::kElect, {}, {});
+  const OpId elect = ElectStorer();
   const BlockId block = out_.AddBlock(elect);
   out_.ops[elect].regions.push_back(block);
   Builder inner(out_, block);

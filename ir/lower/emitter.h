@@ -189,6 +189,8 @@ class Emitter {
   bool InLoop(OpId id) const;
   int64_t PanelsInFlight(OpId id);
   ValueId PanelBuffer(OpId id, int64_t number) const;
+  int64_t RowsOfWarpgroups(OpId id) const;
+  OpId ElectStorer();
   void StoreByPanels(OpId id);
   void AwaitStores();
 
@@ -266,6 +268,7 @@ class Emitter {
   int depth_ = 0;
   std::map<OpId, std::set<OpId>> feeders_;  // ops that make register operands: of which products
   bool drains_ = false;  // the role being emitted has stores that nobody has awaited
+  int parts_ = 1;        // of the role that copies them out, each for itself
   Part part_ = Part::kEverything;
   int roles_ = 1;  // compute roles
   int role_ = 0;   // the one being emitted

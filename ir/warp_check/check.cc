@@ -8,6 +8,7 @@
 
 #include "ir/warp_check/cluster.h"
 #include "ir/warp_check/machine.h"
+#include "ir/warp_check/parts.h"
 #include "ir/warp_check/resources.h"
 
 namespace tilec::ir {
@@ -129,6 +130,7 @@ Result<WarpCheckStats> CheckWarps(const Function& fn, const WarpCheckOptions& op
   const warp_check::Program program(fn);
   if (const auto finding = warp_check::CheckResources(program, options))
     return Report(fn, *finding, diags);
+  if (const auto finding = warp_check::CheckParts(program)) return Report(fn, *finding, diags);
   if (fn.launch.cluster > 1)
     if (const auto lacks = warp_check::LacksMeeting(fn)) {
       const char* where = lacks->valid() ? "roles begin before the cluster's CTAs have met"

@@ -395,6 +395,9 @@ std::string Machine::Key(State& state) {
       out(name.OfForm(loop.first)), out(loop.second), out(begun - least);
     }
     clock(r.all), clock(r.elected);
+    if (r.parts_met >= 0)
+      for (int c = 2 * static_cast<int>(i); c <= 2 * static_cast<int>(i) + 1; ++c)
+        out(-6), out(rank(c, r.parts_met));
   }
   for (int32_t slot : turn.slots) {
     const Barrier& b = state.barriers[static_cast<size_t>(slot)];

@@ -210,7 +210,10 @@ Step Machine::RunOp(OpId id) {
       return Step::kDone;
     case OpKind::kCtaSync:
       if (who_ != Who::kAll) return Fail(kWarpForm, op, "it stands inside an elect");
-      SyncRole();
+      if (op.i("parts", 1) > 1)
+        me().parts_met = me().now;
+      else
+        SyncRole();
       Remember(me().syncs, id);
       return Step::kDone;
     case OpKind::kTmaLoad: return CopyIn(id);

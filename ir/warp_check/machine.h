@@ -134,6 +134,7 @@ class Machine {
   bool AccessBuffer(OpId id, ValueId buffer, ValueId slot, Proxy proxy, bool write,
                     const Record& how = {});
   bool Known(const Record& r, const Clock& clock) const;
+  int32_t MetInParts(const Record& r, int region);
   std::string Whose(const Record& r) const;
   bool SlotNumber(const Op& op, ValueId slot, int64_t depth, int64_t* number);
   void Fence();

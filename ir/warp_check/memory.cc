@@ -19,6 +19,12 @@ bool Machine::Known(const Record& r, const Clock& clock) const {
   return false;
 }
 
+// How late an access of this role to a region may have been that every part has met since.
+int32_t Machine::MetInParts(const Record& r, int region) {
+  const bool dealt = region < p_.smem_regions() && p_.dealt[static_cast<size_t>(region)];
+  return dealt && r.component / 2 == role_ ? me().parts_met : -1;
+}
+
 std::string Machine::Whose(const Record& r) const {
   return fmt::format("`{}` of role `{}`", OpName(r.op), RoleOf(r.component));
 }
@@ -86,14 +92,16 @@ bool Machine::AccessRegion(const Op& op, OpId id, int number, Proxy proxy, bool 
   Region& region = s_->regions[static_cast<size_t>(number)];
   for (const Record& r : region.records) {
     if ((!write && !r.write) || (tensor && write && r.write)) continue;
-    if (!Known(r, knows)) {
+    const int32_t met = MetInParts(r, number);
+    const int32_t over = r.proxy == Proxy::kGeneric ? r.n : r.end;
+    if (!Known(r, knows) && (r.proxy == Proxy::kCopyIn || over < 0 || over > met)) {
       Fail(write ? kWarpOverwrite : kWarpUnfilled, op,
            fmt::format("it {} {}, but nothing orders it after {}", write ? "writes" : "reads",
                        p_.RegionName(number), Whose(r)));
       return false;
     }
     const bool crosses = r.proxy == Proxy::kGeneric && proxy != Proxy::kGeneric;
-    const int32_t known = knows[static_cast<size_t>(r.component)];
+    const int32_t known = std::max(knows[static_cast<size_t>(r.component)], met);
     const Role& other = s_->roles[static_cast<size_t>(r.component / 2)];
     if (r.component / 2 == role_ && r.proxy != Proxy::kCopyIn)
       OnlyOne(other.syncs, r.proxy == Proxy::kGeneric ? r.n : r.end - 1, me().now);
@@ -210,7 +218,8 @@ Step Machine::CopyOut(OpId id) {
   Record how;
   how.flight = me().ids++;
   me().bulk.push_back({how.flight, -1});
-  return Access(op, id, op.operands[0], begin, begin + p_.BoxBytes(op), Proxy::kCopyOut, false, how)
+  return Access(op, id, op.operands[0], begin, begin + p_.CopiedBytes(op), Proxy::kCopyOut, false,
+                how)
              ? Step::kDone
              : Step::kFailed;
 }

@@ -118,6 +118,13 @@ int64_t Program::BoxBytes(const Op& op) const {
   return bytes;
 }
 
+int64_t Program::CopiedBytes(const Op& op) const {
+  const int64_t box = BoxBytes(op);
+  if (!op.attr("each")) return box;
+  const int64_t parts = fn.ops[fn.blocks[op.block].parent].i("parts", 1);
+  return (parts - 1) * op.ints("each")[2] + box;
+}
+
 void Program::FindBuffers() {
   std::set<int64_t> points;
   ValueNames names(fn);
@@ -135,7 +142,7 @@ void Program::FindBuffers() {
       const Buffer& b = buffers.at(op.operands[0]);
       for (int64_t s = 0; s < b.depth; ++s) {
         points.insert(b.offset + s * b.slot_bytes + op.i("offset"));
-        points.insert(b.offset + s * b.slot_bytes + op.i("offset") + BoxBytes(op));
+        points.insert(b.offset + s * b.slot_bytes + op.i("offset") + CopiedBytes(op));
       }
     }
     if (op.attr("scratch") && op.i("scratch") >= 0) {
@@ -144,6 +151,7 @@ void Program::FindBuffers() {
     }
   });
   cuts.assign(points.begin(), points.end());
+  dealt.assign(cuts.size(), 0);
   for (auto& [v, b] : buffers) {
     const ValueId buffer = v;
     b.name = TensorsOf(fn, [&](const Op& o) { return o.operands[0] == buffer; });
@@ -156,6 +164,11 @@ void Program::FindBuffers() {
       if (!buffers.count(v)) return;
       const Buffer& b = buffers.at(v);
       filled_[v].push_back(RegionsOf(b.offset, b.offset + b.depth * b.slot_bytes));
+    }
+    if (op.kind == OpKind::kTmaStore && op.attr("each") && buffers.count(op.operands[0])) {
+      const Buffer& b = buffers.at(op.operands[0]);
+      const auto [first, last] = RegionsOf(b.offset, b.offset + b.slot_bytes);
+      std::fill(dealt.begin() + first, dealt.begin() + last, 1);
     }
     if (op.kind == OpKind::kTmaLoad && buffers.count(op.operands[0])) {
       const Buffer& b = buffers.at(op.operands[0]);

@@ -52,6 +52,9 @@ struct Program {
   bool FilledThrough(ValueId buffer, int region) const;
   std::string RegionName(int region) const;
   int64_t BoxBytes(const Op& op) const;
+  int64_t CopiedBytes(const Op& op) const;  // from the first to the last part's box
+  // By region: buffers of which parts of a role write and copy out rows of their own (parts.h).
+  std::vector<char> dealt;
 
   std::vector<char> steers;   // by value: a scalar that control, slots or parities are made of
   std::vector<char> in_core;  // by value: a tile that passes through wgmma

@@ -55,12 +55,17 @@ std::optional<Finding> NamedBarriers(const Program& p) {
     auto visit = [&](OpId id) {
       const Op& op = p.fn.ops[id];
       if (op.kind != OpKind::kCtaSync || found) return;
-      const auto [it, fresh] = warps_of.try_emplace(op.i("id"), std::pair(first, first + warps));
-      if (!fresh && it->second != std::pair(first, first + warps))
-        found =
-            Say(p, id,
-                fmt::format("named barrier {} is used by warps [{}, {}) and by warps [{}, {})",
-                            op.i("id"), it->second.first, it->second.second, first, first + warps));
+      const int64_t parts = op.i("parts", 1), each = warps / parts;
+      for (int64_t part = 0; part < parts; ++part) {
+        const int64_t barrier = op.i("id") + part;
+        const std::pair<int64_t, int64_t> who(first + part * each, first + (part + 1) * each);
+        const auto [it, fresh] = warps_of.try_emplace(barrier, who);
+        if (!fresh && it->second != who)
+          found =
+              Say(p, id,
+                  fmt::format("named barrier {} is used by warps [{}, {}) and by warps [{}, {})",
+                              barrier, it->second.first, it->second.second, who.first, who.second));
+      }
     };
     for (OpId id : p.fn.blocks[role.body].ops) {
       if (p.fn.ops[id].kind == OpKind::kRole) continue;

@@ -108,6 +108,7 @@ struct Role {
   std::map<int32_t, OpId> counted;                      // by counter: not read since; likewise
   std::vector<std::pair<int32_t, int32_t>> bulk;        // copies out: (id, group or -1)
   int32_t bulk_commits = 0;
+  int32_t parts_met = -1;  // when the threads of each part of the role met among themselves
   std::map<std::pair<int32_t, int>, int64_t> runs;  // loops begun, by length form and site
   OpId stuck;                                       // the wait it stands at
   bool undecided = false;     // it stands at a question nobody has answered yet:
