@@ -189,6 +189,7 @@ class Emitter {
   bool InLoop(OpId id) const;
   int64_t PanelsInFlight(OpId id);
   ValueId PanelBuffer(OpId id, int64_t number) const;
+  bool StoredAsMade(ValueId v) const;
   int64_t RowsOfWarpgroups(OpId id) const;
   OpId ElectStorer();
   void StoreByPanels(OpId id);
