@@ -69,8 +69,8 @@ def compiled(function):
 
 
 def copy(t, case):
-    """A peer: copies as many bytes as the case must move. A kernel's copy, because a large memcpy in
-    a graph was seen at 2.8 TB/s where kernels (and a memcpy outside) move 4.2 on an H200."""
+    """A peer that copies as many bytes as the case must move, by a kernel: a large memcpy in a
+    graph was seen at 2.8 TB/s where kernels (and a memcpy outside) move 4.2 on an H200."""
     source = torch.randn(case.bytes() // 8, device="cuda")
     target = torch.empty_like(source)
     return lambda: torch.mul(source, 1.0, out=target)

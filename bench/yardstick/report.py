@@ -109,7 +109,7 @@ def _geometric(numbers):
 
 
 def _means(found):
-    """Lines of text. The kernels of the group `other` have peers that are composed: on their own."""
+    """Lines of text. The group `other` has means of its own: most of its peers are composed."""
     lines, everything = [], entries(found)
     for of, other in (("", False), (" of the group other", True)):
         mine = [e for e in everything if (e["group"] == "other") == other]
@@ -119,7 +119,7 @@ def _means(found):
                 lines.append(f"geometric mean of the ratios{of}, {regime}: {mean:.3f}")
             share = _geometric([e[regime]["floor"] for e in mine if other and regime in e])
             if share:
-                lines.append(f"geometric mean of the shares of the floor{of}, {regime}: {share:.3f}")
+                lines.append(f"geometric mean of floor{of}, {regime}: {share:.3f}")
     return lines
 
 
