@@ -31,6 +31,7 @@ def parse():
     p.add_argument("--schedule", default="solve")
     p.add_argument("--tune", default="model", help="of tunes that a case leaves open: model, default")
     p.add_argument("--priority", type=int, default=1, help="cases up to P0, P1 or P2")
+    p.add_argument("--group", help="all cases of one group, of any priority: product, other, …")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=0.3, help="of one contestant in one round")
     p.add_argument("--regimes", default="sustained,rested")
@@ -45,6 +46,11 @@ def parse():
 
 def chosen(options):
     """[(case, tunes)]"""
+    groups = {c.group for c in table.CASES}
+    if options.group is not None and options.group not in groups:
+        sys.exit(f"yardstick: no group `{options.group}`: {', '.join(sorted(groups))}")
+    if not options.case and options.group is not None:
+        return [(c, {}) for c in table.CASES if c.group == options.group]
     if not options.case:
         return [(c, {}) for c in table.CASES if c.priority <= options.priority]
     out = []
@@ -61,7 +67,7 @@ def chosen(options):
 
 def list_cases():
     for c in table.CASES:
-        print(f"P{c.priority} {c.id:44} " + (c.kernel or f"- {c.why}"))
+        print(f"P{c.priority} {c.group:10} {c.id:45} " + (c.kernel or f"- {c.why}"))
 
 
 def library_path(options):
@@ -113,6 +119,7 @@ class Bench:
 
     def ours(self, case, tunes, sets):
         """One call per buffer set, and the milliseconds from source to loaded kernel."""
+        import buffers
         file, _, kernel = case.kernel.rpartition(":")
         path = file if file.startswith("std/") else os.path.join(ROOT, file)
         compiled = self.compiler.compile(path, kernel)
@@ -122,20 +129,16 @@ class Bench:
                 self.library,
                 {n: (d, tensors[n].data_ptr(), dims) for n, d, dims, _ in case.tensors},
                 {**case.values, **tunes})
-            output = tensors[self.result_name(case)]
+            outputs = buffers.results(case, tensors)
 
-            def call(arguments=arguments, output=output):
+            def call(arguments=arguments, outputs=outputs):
                 stream = self.device.stream(self.torch.cuda.current_stream().cuda_stream)
                 compiled.launch(self.device, arguments, stream)
-                return output
+                return outputs
             calls.append(call)
         start = time.perf_counter()
         calls[0]()
         return calls, 1e3 * (time.perf_counter() - start)
-
-    def result_name(self, case):
-        import peers
-        return peers.result_name(case)
 
     def contestants(self, case, tunes, sets, notes):
         import peers
@@ -164,29 +167,32 @@ class Bench:
                 notes[name] = f"{type(e).__name__}: {e}".split("\n")[0]
         return out
 
-    def errors(self, case, sets, contestants):
+    def errors(self, case, tensors, start, contestants):
+        import buffers
         import peers
-        answer = peers.Answer(sets[0], case)
+        buffers.reset(case, tensors, start)
+        answer = peers.Answer(tensors, case)
         out = {}
         for c in contestants:
             if c.name == "copy":
                 continue
-            peers.poison(case, sets[0])
+            buffers.reset(case, tensors, start)
             result = c.calls[0]()
             self.torch.cuda.synchronize()
             out[c.name] = answer.error(result)
         return out
 
     def run(self, case, tunes):
-        import peers
+        import buffers
         torch, measure = self.torch, self.measure
         label = case.id + "".join(f" {k}={v}" for k, v in tunes.items())
         notes = {}
         wanted = max(3, math.ceil(120e6 / max(1, case.bytes())))
-        sets = [peers.make_tensors(case, self.generator)
-                for _ in range(max(1, min(wanted, 64, int(40e9 // max(1, case.bytes())))))]
+        sets = [buffers.make_tensors(case, self.generator)
+                for _ in range(max(1, min(wanted, 64, int(40e9 // max(1, case.size())))))]
+        start = buffers.start_of(case, sets[0])
         contestants = self.contestants(case, tunes, sets, notes)
-        errors = self.errors(case, sets, contestants)
+        errors = self.errors(case, sets[0], start, contestants)
         for c in list(contestants):
             try:
                 c.prepare()
@@ -205,8 +211,9 @@ class Bench:
         rows = []
         for regime, samples in times.items():
             for name, values in samples.items():
-                row = {"kind": "time", "case": case.id, "tunes": tunes, "regime": regime,
-                       "who": name, **measure.summary(values), "error": errors.get(name),
+                row = {"kind": "time", "case": case.id, "group": case.group, "tunes": tunes,
+                       "regime": regime, "who": name, **measure.summary(values),
+                       "error": errors.get(name),
                        "floor_ms": case.floor_ms(), "flops": case.flops, "bytes": case.bytes(),
                        "compute_bound": case.compute_bound(),
                        **self.sampler.summary((label, regime, name))}

@@ -7,9 +7,10 @@ task's (each input read once, each output written once, causal attention half), 
 SPDX-License-Identifier: Apache-2.0
 """
 
+import math
 from dataclasses import dataclass, field
 
-BYTES = {"bf16": 2, "f16": 2, "f32": 4, "e4m3": 1, "i8": 1}
+BYTES = {"bf16": 2, "f16": 2, "f32": 4, "i32": 4, "e4m3": 1, "i8": 1, "u8": 1}
 # Practical ceilings of the reference machine (H200 SXM, rested): FLOP/s by operand, bytes/s.
 CEILING = {"bf16": 790e12, "e4m3": 1500e12, "f32": 60e12}
 BANDWIDTH = 4.3e12
@@ -28,15 +29,22 @@ class Case:
     priority: int = 0
     options: dict = field(default_factory=dict)  # of the peer and the reference
     why: str = ""
+    # Inputs that are not random normal: name → ("integers", from, below), ("distinct", below) or
+    # ("positive",).
+    fill: dict = field(default_factory=dict)
+    touched: dict = field(default_factory=dict)  # name → elements, where a launch needs not all
 
     def bytes(self):
+        """What a launch must move."""
         total = 0
-        for _, dtype, dims, role in self.tensors:
-            n = BYTES[dtype]
-            for d in dims:
-                n *= d
-            total += n * (2 if role == "inout" else 1)
+        for name, dtype, dims, role in self.tensors:
+            n = self.touched.get(name, math.prod(dims))
+            total += n * BYTES[dtype] * (2 if role == "inout" else 1)
         return total
+
+    def size(self):
+        """What one set of buffers takes."""
+        return sum(BYTES[dtype] * math.prod(dims) for _, dtype, dims, _ in self.tensors)
 
     def floor_ms(self):
         return 1e3 * max(self.flops / CEILING[self.unit], self.bytes() / BANDWIDTH)
@@ -77,7 +85,8 @@ def _rows(id, kernel, dtype, rows, columns, peer, vectors=(), values=None, prior
     tensors = [("X", dtype, (rows, columns), "in")]
     tensors += [(v, "f32", (columns,), "in") for v in vectors]
     tensors += [("Y", dtype, (rows, columns), "out")]
-    return Case(id, "row", kernel, tensors, values or {}, peer, 0.0, "bf16", priority)
+    return Case(id, "row", kernel, tensors, values or {}, peer, 0.0, "bf16", priority,
+                fill={"gamma": ("positive",)} if "gamma" in vectors else {})
 
 
 def _reduction(id, kernel, rows, columns, axis):
@@ -95,7 +104,107 @@ def _fused(id, kernel, m, n, k, extra, peer, priority=1, products=1):
     tensors = [("A", "bf16", (m, k), "in"), ("B", "bf16", (n, k), "in")]
     tensors += extra + [("C", "bf16", (m, n), "out")]
     return Case(id, "epilogue", kernel, tensors, {}, peer, 2.0 * products * m * n * k, "bf16",
-                priority)
+                priority, fill={"row_scale": ("positive",)} if peer == "residual_rowscale" else {})
+
+
+def _other(id, kernel, tensors, peer, flops=0.0, values=None, **more):
+    """A kernel of tests/exec: written to be unlike the library's, with nobody's tunes."""
+    return Case(id, "other", f"tests/exec/{kernel}", tensors, values or {}, peer, flops, "bf16", 2,
+                **more)
+
+
+def _conv1d(id, t, i, o, s):
+    return _other(id, "conv1d.tile:conv1d",
+                  [("X", "bf16", (t, i), "in"), ("W", "bf16", (s, o, i), "in"),
+                   ("Y", "bf16", (t, o), "out")], "conv1d", 2.0 * t * i * o * s)
+
+
+def _w8(id, m, n, k):
+    return _other(id, "dequant.tile:gemm_w8",
+                  [("A", "bf16", (m, k), "in"), ("W", "i8", (n, k), "in"),
+                   ("scale", "f32", (n,), "in"), ("C", "bf16", (m, n), "out")],
+                  "w8", 2.0 * m * n * k,
+                  fill={"W": ("integers", -128, 128), "scale": ("positive",)})
+
+
+def _w4(id, m, n, k, peer):
+    return _other(id, "dequant.tile:gemm_w4",
+                  [("A", "bf16", (m, 2, k // 2), "in"), ("W", "u8", (n, k // 2), "in"),
+                   ("scale", "f32", (n,), "in"), ("C", "bf16", (m, n), "out")],
+                  peer, 2.0 * m * n * k,
+                  fill={"W": ("integers", 0, 256), "scale": ("positive",)})
+
+
+def _swiglu(id, m, n, k):
+    return _other(id, "glu.tile:swiglu",
+                  [("X", "bf16", (m, k), "in"), ("Wg", "bf16", (n, k), "in"),
+                   ("Wu", "bf16", (n, k), "in"), ("H", "bf16", (m, n), "out")],
+                  "glu", 4.0 * m * n * k)
+
+
+def _gram(id, n, d):
+    """Both triangles count, as the peer computes both."""
+    return _other(id, "gram.tile:gram",
+                  [("X", "bf16", (n, d), "in"), ("G", "f32", (d, d), "out")],
+                  "gram", 2.0 * n * d * d)
+
+
+def _pairwise(id, m, n, k):
+    return _other(id, "pairwise.tile:pairwise",
+                  [("X", "f16", (m, k), "in"), ("Y", "f16", (n, k), "in"),
+                   ("D", "f32", (m, n), "out")], "pairwise", 2.0 * m * n * k)
+
+
+def _split_k(id, m, n, k):
+    """C += A · Bᵀ, on both sides: launch after launch adds to what is there."""
+    return _other(id, "split_k.tile:split_k",
+                  [("A", "bf16", (m, k), "in"), ("B", "bf16", (n, k), "in"),
+                   ("C", "f32", (m, n), "inout")], "add_product", 2.0 * m * n * k,
+                  fill={"C": ("integers", -128, 128)})
+
+
+def _linear_attention(id, h, t, d):
+    """FLOPs of the recurrence: k vᵀ and q · state of every position."""
+    return _other(id, "linear_attention.tile:linear_attention",
+                  [(x, "bf16", (h, t, d), "in") for x in "QKV"] + [("O", "f32", (h, t, d), "out")],
+                  "linear_attention", 4.0 * h * t * d * d)
+
+
+def _embedding(id, t, v, c):
+    """Different tokens, so that no row of the table is found in L2."""
+    return _other(id, "embedding.tile:embed_rmsnorm",
+                  [("ids", "i32", (t,), "in"), ("table", "bf16", (v, c), "in"),
+                   ("gamma", "f32", (c,), "in"), ("Y", "bf16", (t, c), "out")],
+                  "embed_rmsnorm", values={"eps": 1e-5},
+                  fill={"ids": ("distinct", v), "gamma": ("positive",)}, touched={"table": t * c})
+
+
+def _cross_entropy(id, r, c):
+    return _other(id, "cross_entropy.tile:cross_entropy",
+                  [("X", "bf16", (r, c), "in"), ("labels", "i32", (r,), "in"),
+                   ("loss", "f32", (r,), "out")], "cross_entropy",
+                  fill={"labels": ("integers", 0, c)})
+
+
+def _logsumexp(id, r, c):
+    return _other(id, "logsumexp.tile:logsumexp_argmax",
+                  [("X", "f32", (r, c), "in"), ("lse", "f32", (r,), "out"),
+                   ("best", "i32", (r,), "out")], "logsumexp_argmax")
+
+
+def _masked_softmax(id, r, c):
+    return _other(id, "masked_softmax.tile:masked_softmax",
+                  [("X", "f32", (r, c), "in"), ("mask", "u8", (r, c), "in"),
+                   ("Y", "f32", (r, c), "out")], "masked_softmax",
+                  fill={"mask": ("integers", 0, 2)})
+
+
+def _residual_rmsnorm(id, r, c):
+    return _other(id, "residual_norm.tile:residual_rmsnorm",
+                  [("X", "bf16", (r, c), "in"), ("res", "bf16", (r, c), "in"),
+                   ("gamma", "bf16", (c,), "in"), ("total", "bf16", (r, c), "out"),
+                   ("Y", "bf16", (r, c), "out")], "residual_rmsnorm", values={"eps": 1e-5},
+                  fill={"gamma": ("positive",)})
 
 
 CASES = [
@@ -171,6 +280,20 @@ CASES = [
     Case("transpose_bf16_16384", "copy", "std/transpose.tile:transpose",
          [("X", "bf16", (16384, 16384), "in"), ("Y", "bf16", (16384, 16384), "out")], {},
          "transpose", 0.0, "bf16", 2),
+    _conv1d("conv1d_bf16_32768x1024x1024_5taps", 32768, 1024, 1024, 5),
+    _w8("gemm_w8_8192x8192x4096", 8192, 8192, 4096),
+    _w4("gemm_w4_8192x8192x4096", 8192, 8192, 4096, "w4"),
+    _w4("gemm_w4_m16_28672x16384", 16, 28672, 16384, "w4_few_rows"),
+    _swiglu("swiglu_bf16_4096x11008x4096", 4096, 11008, 4096),
+    _gram("gram_bf16_16384x4096", 16384, 4096),
+    _pairwise("pairwise_f16_8192x8192x1024", 8192, 8192, 1024),
+    _split_k("split_k_bf16_1024x1024x16384", 1024, 1024, 16384),
+    _linear_attention("linear_attention_bf16_h256_t4096_d64", 256, 4096, 64),
+    _embedding("embed_rmsnorm_bf16_32768x4096", 32768, 131072, 4096),
+    _cross_entropy("cross_entropy_bf16_8192x128256", 8192, 128256),
+    _logsumexp("logsumexp_argmax_f32_8192x32768", 8192, 32768),
+    _masked_softmax("masked_softmax_f32_16384x8192", 16384, 8192),
+    _residual_rmsnorm("residual_rmsnorm_bf16_16384x8192", 16384, 8192),
 ]
 
 

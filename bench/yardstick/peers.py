@@ -1,8 +1,8 @@
 """What experts ship for the same task, through PyTorch, and what the right answer is.
 
 A peer is a function (tensors of one buffer set, case) → call; the call enqueues one launch and
-returns the tensor that holds the result. A reference returns the answer in f32 or wider, of all
-rows or of the part named by the slice beside it.
+returns the tensor that holds the result, or a tuple of them. A reference returns the answer in f32
+or wider, or a list of answers, of all rows or of the part named by the slice beside it.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -13,34 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-TORCH = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "i8": torch.int8,
-         "e4m3": torch.float8_e4m3fn}
-
-
-def make_tensors(case, generator):
-    """Random inputs; outputs poisoned with NaN."""
-    out = {}
-    for name, dtype, dims, role in case.tensors:
-        t = torch.empty(dims, dtype=torch.float32 if dtype == "e4m3" else TORCH[dtype],
-                        device="cuda")
-        if role == "in":
-            t.normal_(generator=generator)
-            if name in ("gamma", "row_scale"):
-                t.abs_().add_(0.5)
-        else:
-            t.fill_(float("nan"))
-        out[name] = t.to(TORCH[dtype])
-    return out
-
-
-def poison(case, tensors):
-    for name, _, _, role in case.tensors:
-        if role == "out":
-            tensors[name].fill_(float("nan"))
-
-
-def result_name(case):
-    return next(name for name, _, _, role in case.tensors if role == "out")
+import other_peers
+from buffers import compiled, copy, gated
 
 
 def _operands(t, options):
@@ -92,26 +66,14 @@ def _attention_with(backend):
     return peer
 
 
-def _compiled(function):
-    """Through torch.compile, or a failure that the table shows."""
-    return torch.compile(function, dynamic=False)
-
-
 def _bias_gelu(t, case):
     def call():
         return torch._addmm_activation(t["bias"], t["A"], t["B"].mT, use_gelu=True)
     return call
 
 
-def _swiglu(t, case):
-    both = torch.cat([t["B"], t["U"]])
-    n = t["B"].shape[0]
-    gate = _compiled(lambda x: F.silu(x[:, :n]) * x[:, n:])
-    return lambda: gate(t["A"] @ both.mT)
-
-
 def _residual_rowscale(t, case):
-    tail = _compiled(lambda x, r, s: (x.float() * s[:, None] + r.float()).to(torch.bfloat16))
+    tail = compiled(lambda x, r, s: (x.float() * s[:, None] + r.float()).to(torch.bfloat16))
     return lambda: tail(t["A"] @ t["B"].mT, t["R"], t["row_scale"])
 
 
@@ -120,8 +82,8 @@ def _rmsnorm(t, case):
 
     def norm(x, gamma):
         return F.rms_norm(x.float(), columns, gamma, eps).to(torch.bfloat16)
-    compiled = _compiled(norm)
-    return lambda: compiled(t["X"], t["gamma"])
+    norm = compiled(norm)
+    return lambda: norm(t["X"], t["gamma"])
 
 
 def _layernorm(t, case):
@@ -129,8 +91,8 @@ def _layernorm(t, case):
 
     def norm(x, gamma, beta):
         return F.layer_norm(x.float(), columns, gamma, beta, eps).to(torch.bfloat16)
-    compiled = _compiled(norm)
-    return lambda: compiled(t["X"], t["gamma"], t["beta"])
+    norm = compiled(norm)
+    return lambda: norm(t["X"], t["gamma"], t["beta"])
 
 
 def _softmax(t, case):
@@ -145,27 +107,20 @@ def _transpose(t, case):
     return lambda: t["Y"].copy_(t["X"].mT)
 
 
-def _copy(t, case):
-    """A copy that moves as many bytes as the case must: a kernel's, because a large memcpy in a
-    graph was seen at 2.8 TB/s where kernels (and a memcpy outside) move 4.2 on an H200."""
-    source = torch.randn(case.bytes() // 8, device="cuda")
-    target = torch.empty_like(source)
-    return lambda: torch.mul(source, 1.0, out=target)
-
-
 # Case.peer → contestants beside ours; the first is the one that ratios are against.
 PEERS = {
     "product": {"cublas": _product_with("cublas"), "cublaslt": _product_with("cublaslt")},
     "product_e4m3": {"cublaslt": _product_e4m3},
     "attention": {"cudnn": _attention_with(SDPBackend.CUDNN_ATTENTION)},
     "bias_gelu": {"cublaslt": _bias_gelu},
-    "swiglu": {"torch.compile": _swiglu},
+    "swiglu": {"torch.compile": gated("A", "B", "U")},
     "residual_rowscale": {"torch.compile": _residual_rowscale},
-    "rmsnorm": {"torch.compile": _rmsnorm, "copy": _copy},
-    "layernorm": {"torch.compile": _layernorm, "copy": _copy},
-    "softmax": {"torch": _softmax, "copy": _copy},
+    "rmsnorm": {"torch.compile": _rmsnorm, "copy": copy},
+    "layernorm": {"torch.compile": _layernorm, "copy": copy},
+    "softmax": {"torch": _softmax, "copy": copy},
     "sum": {"torch": _sum},
-    "transpose": {"torch": _transpose, "copy": _copy},
+    "transpose": {"torch": _transpose, "copy": copy},
+    **other_peers.PEERS,
 }
 
 
@@ -190,7 +145,7 @@ def _reference_attention(t, case):
     return torch.stack(parts, dim=1), (slice(None), chosen)
 
 
-_ROWS = {
+ANSWERS = {
     "rmsnorm": lambda t, c: F.rms_norm(t["X"].float(), t["X"].shape[-1:], t["gamma"],
                                        c.values["eps"]),
     "layernorm": lambda t, c: F.layer_norm(t["X"].float(), t["X"].shape[-1:], t["gamma"], t["beta"],
@@ -207,21 +162,31 @@ _ROWS = {
     "residual_rowscale": lambda t, c: (t["A"].float() @ t["B"].float().mT)
     * t["row_scale"][:, None] + t["R"].float(),
     "attention": _reference_attention,
+    **other_peers.ANSWERS,
 }
 
 
 class Answer:
-    """The right result, and how far another is from it."""
+    """The right results, and how far others are from them."""
 
     def __init__(self, tensors, case):
-        answer = _ROWS[case.peer](tensors, case)
-        self.value, self.part = answer if isinstance(answer, tuple) else (answer, None)
-        self.norm = self.value.double().norm().item()
+        self.tensors, self.seen = tensors, other_peers.SEEN.get(case.peer)
+        answer = ANSWERS[case.peer](tensors, case)
+        answer, self.part = answer if isinstance(answer, tuple) else (answer, None)
+        self.values = answer if isinstance(answer, list) else [answer]
+        self.norms = [v.double().norm().item() for v in self.values]
 
-    def error(self, result):
-        """‖result − answer‖ / ‖answer‖; infinite if an element was not written."""
-        if not bool(torch.isfinite(result.float()).all()):
-            return float("inf")
-        if self.part is not None:
-            result = result[self.part]
-        return (result.to(self.value.dtype) - self.value).double().norm().item() / self.norm
+    def error(self, found):
+        """‖result − answer‖ / ‖answer‖, the largest of all results; infinite if an element was not
+        written."""
+        found = list(found) if isinstance(found, (tuple, list)) else [found]
+        if self.seen:
+            found = self.seen(self.tensors, *found)
+        worst = 0.0
+        for result, value, norm in zip(found, self.values, self.norms, strict=True):
+            if not bool(torch.isfinite(result.float()).all()):
+                return float("inf")
+            if self.part is not None:
+                result = result[self.part]
+            worst = max(worst, (result.to(value.dtype) - value).double().norm().item() / norm)
+        return worst

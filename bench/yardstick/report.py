@@ -80,7 +80,8 @@ def entries(found):
     """One dict per case and tunes, in order of appearance."""
     out = {}
     for (case, tunes, regime), rows in found.items():
-        e = out.setdefault((case, tunes), {"label": case + (f" {tunes}" if tunes else "")})
+        e = out.setdefault((case, tunes), {"label": case + (f" {tunes}" if tunes else ""),
+                                           "group": next(iter(rows.values())).get("group")})
         ours, peer = rows.get("tilec"), _first_peer(rows)
         if ours:
             e[regime] = {"ours": rate(ours), "ms": ours["ms"], "mhz": ours.get("sm_mhz"),
@@ -91,7 +92,7 @@ def entries(found):
             for other in ("triton", "copy"):
                 if other in rows:
                     e[regime][other] = rows[other]["ms"] / ours["ms"]
-    return [e for e in out.values() if len(e) > 1]
+    return [e for e in out.values() if "sustained" in e or "rested" in e]
 
 
 def _cells(e, regime):
@@ -103,9 +104,23 @@ def _cells(e, regime):
     return [f"{number:.0f} {unit}", peer, f"{x['ratio']:.2f}" if "ratio" in x else "–"]
 
 
-def _mean(found_entries, regime):
-    ratios = [e[regime]["ratio"] for e in found_entries if regime in e and "ratio" in e[regime]]
-    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
+def _geometric(numbers):
+    return math.exp(sum(map(math.log, numbers)) / len(numbers)) if numbers else None
+
+
+def _means(found):
+    """Lines of text. The group `other` has means of its own: most of its peers are composed."""
+    lines, everything = [], entries(found)
+    for of, other in (("", False), (" of the group other", True)):
+        mine = [e for e in everything if (e["group"] == "other") == other]
+        for regime in ("sustained", "rested"):
+            mean = _geometric([e[regime]["ratio"] for e in mine if "ratio" in e.get(regime, {})])
+            if mean:
+                lines.append(f"geometric mean of the ratios{of}, {regime}: {mean:.3f}")
+            share = _geometric([e[regime]["floor"] for e in mine if other and regime in e])
+            if share:
+                lines.append(f"geometric mean of floor{of}, {regime}: {share:.3f}")
+    return lines
 
 
 HEADER = ["case", "sustained", "peer", "ratio", "rested", "peer", "ratio", "floor", "triton",
@@ -128,11 +143,7 @@ def table_text(paths):
     rows = [HEADER] + _rows(found)
     widths = [max(len(r[i]) for r in rows) for i in range(len(HEADER))]
     lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths)).rstrip() for r in rows]
-    for regime in ("sustained", "rested"):
-        mean = _mean(entries(found), regime)
-        if mean:
-            lines.append(f"geometric mean of the ratios, {regime}: {mean:.3f}")
-    return "\n".join(lines)
+    return "\n".join(lines + _means(found))
 
 
 def markdown(paths):
@@ -149,10 +160,7 @@ def markdown(paths):
              "", "| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
     lines += ["| " + " | ".join(r) + " |" for r in _rows(found)]
     lines.append("")
-    for regime in ("sustained", "rested"):
-        mean = _mean(entries(found), regime)
-        if mean:
-            lines.append(f"Geometric mean of the ratios, {regime}: {mean:.3f}.")
+    lines += [line[0].upper() + line[1:] + "." for line in _means(found)]
     missing = sorted({(n["case"], n["text"].split("\n")[0]) for n in notes if n["who"] == "tilec"})
     if missing:
         lines += ["", "Not measured: "
@@ -161,10 +169,11 @@ def markdown(paths):
 
 
 def svg(paths):
-    """Ratios as bars, sustained above rested; the line at 1 is the peer."""
+    """Ratios as bars, sustained above rested; the line at 1 is the peer. Those of the group `other`
+    are to peers that nobody ships: they stand in the table only."""
     _, found, _ = load(paths)
-    es = [e for e in entries(found)
-          if any("ratio" in e.get(r, {}) for r in ("sustained", "rested"))]
+    es = [e for e in entries(found) if e["group"] != "other"
+          and any("ratio" in e.get(r, {}) for r in ("sustained", "rested"))]
     left, width, pitch, top = 330, 420, 26, 34
     height = top + pitch * len(es) + 26
     scale = width / max(1.2, *(e[r]["ratio"] for e in es for r in ("sustained", "rested")
