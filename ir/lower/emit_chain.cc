@@ -44,8 +44,7 @@ std::optional<Emitter::Chain> Emitter::ChainAt(const Op& loop, size_t carried) c
     const auto layout = plan_.layouts.find(v);
     if (layout == plan_.layouts.end() || layout->second != plan.acc) return {};
   }
-  if (const auto due = releases_.find({role_, chain.dot}); due != releases_.end())
-    chain.channels = due->second;
+  chain.channels = GivenBackBy(chain.dot);
   // The slot in question is that of the last transfer before the turn.
   for (size_t channel : chain.channels) {
     int64_t transfers = 0;
@@ -59,6 +58,34 @@ std::optional<Emitter::Chain> Emitter::ChainAt(const Op& loop, size_t carried) c
     if (rings_[channel].depth < kChainDepth || transfers != 1) return {};
   }
   return chain;
+}
+
+// What Release leaves to the wait for this product: what it reads last, or reads while a later op
+// of the turn that is no product reads it last.
+std::vector<size_t> Emitter::GivenBackBy(OpId dot) const {
+  std::vector<size_t> reads = ReadBy(dot), out;
+  const std::vector<OpId>& ops = in_.blocks[in_.ops[dot].block].ops;
+  for (auto op = std::find(ops.begin(), ops.end(), dot); op != ops.end(); ++op) {
+    if (*op != dot && in_.ops[*op].kind == OpKind::kDot && Mine(*op))
+      for (size_t channel : ReadBy(*op)) std::erase(reads, channel);
+    const auto due = releases_.find({role_, *op});
+    if (due == releases_.end()) continue;
+    for (size_t channel : due->second)
+      if (std::count(reads.begin(), reads.end(), channel)) out.push_back(channel);
+  }
+  return out;
+}
+
+// The channels whose slots the instructions of a product read.
+std::vector<size_t> Emitter::ReadBy(OpId dot) const {
+  std::vector<size_t> out;
+  const DotPlan& plan = plan_.dots.at(dot);
+  for (const OperandPlan* o : {&plan.a, &plan.b}) {
+    if (o->how != OperandPlan::How::kBuffer) continue;
+    if (auto c = channel_of_.find(in_.values[o->source].def); c != channel_of_.end())
+      out.push_back(c->second);
+  }
+  return out;
 }
 
 // Groups end in order: a product that is awaited in its turn ends those before it.

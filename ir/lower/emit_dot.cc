@@ -111,13 +111,7 @@ Result<> Emitter::Dot_(OpId id) {
                                   {"k_begin", begin}});
     b_.Add(OpKind::kMmaCommit, {}, {});
     if (specialized() && dot.promote == 0) {  // awaited where it is first used
-      Flight flight{id, result, mma, a_regs ? a_in : ValueId(), {}, {}};
-      for (const OperandPlan* o : {&dot.a, &dot.b}) {
-        if (o->how != OperandPlan::How::kBuffer) continue;
-        if (auto c = channel_of_.find(in_.values[o->source].def); c != channel_of_.end())
-          flight.channels.push_back(c->second);
-      }
-      flights_.push_back(std::move(flight));
+      flights_.push_back({id, result, mma, a_regs ? a_in : ValueId(), ReadBy(id), {}});
       return ValueId();
     }
     std::vector<ValueId> waited = {mma};

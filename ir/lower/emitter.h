@@ -221,6 +221,8 @@ class Emitter {
   // emit_chain.cc
   std::vector<Chain> ChainsOf(const Op& loop) const;
   std::optional<Chain> ChainAt(const Op& loop, size_t carried) const;
+  std::vector<size_t> GivenBackBy(OpId dot) const;
+  std::vector<size_t> ReadBy(OpId dot) const;
   const Flight* Flying(ValueId v) const;
   void FlyOn(const std::vector<Chain>& chains, const std::vector<ValueId>& lands, ValueId when);
   Result<> ChainedTurns(const Op& op, const std::vector<size_t>& kept,
