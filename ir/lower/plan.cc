@@ -346,7 +346,14 @@ class Planner {
       bool derived = false;
       for (const Relation& r : relations_)
         if (!derived && Find(r.child) == root) derived = Derive(r, decided);
-      if (!derived) decided[root] = DefaultLayout(members[root]);
+      if (derived) continue;
+      // Vectors along the last dim are read as the tiles they are broadcast to are laid out.
+      std::vector<ValueId> read = members[root];
+      for (const Relation& r : relations_)
+        if (Find(r.parent) == root && !r.keep.empty() &&
+            r.keep.back() + 1 == static_cast<int>(rank(r.parent)))
+          read.insert(read.end(), members[Find(r.child)].begin(), members[Find(r.child)].end());
+      decided[root] = DefaultLayout(members[root], read);
     }
     for (ValueId v : tiles)
       if (Exists(v)) plan_.layouts[v] = decided[Find(v)];
@@ -368,22 +375,40 @@ class Planner {
     return true;
   }
 
-  Layout DefaultLayout(const std::vector<ValueId>& members) {
+  // `read`: the members, and what is read as they are laid out.
+  Layout DefaultLayout(const std::vector<ValueId>& members, const std::vector<ValueId>& read) {
     const std::vector<int64_t> shape = Squeezed(fn_.type(members.front()).shape);
     int64_t elements = 1;
     for (int64_t d : shape) elements *= d;
     // As wide as 16 bytes of the narrowest dtype that meets memory, but not so wide that threads
     // stay idle, and only whole vectors.
-    int64_t bytes = 4;
-    for (ValueId v : members) {
+    constexpr int64_t kAccess = 16;
+    std::vector<std::pair<int64_t, int64_t>> accesses;  // elements, bytes of each
+    for (ValueId v : read) {
+      const std::pair<int64_t, int64_t> access(fn_.type(v).elements(),
+                                               ByteSize(fn_.type(v).dtype));
       const Op* def = fn_.def(v);
-      if (def && def->kind == OpKind::kLoad)
-        bytes = std::min<int64_t>(bytes, ByteSize(fn_.type(v).dtype));
+      if (def && def->kind == OpKind::kLoad) accesses.push_back(access);
       for (auto [id, index] : uses_[v])
-        if (fn_.ops[id].kind == OpKind::kStore && index == 1)
-          bytes = std::min<int64_t>(bytes, ByteSize(fn_.type(v).dtype));
+        if (fn_.ops[id].kind == OpKind::kStore && index == 1) accesses.push_back(access);
     }
-    int64_t vector = 16 / bytes;
+    // Elements of more than 16 bytes in a row are accessed in parts, by lanes that far apart: the
+    // L1 looks at every line once for each part (layernorm of bf16 rows with f32 vectors: 640
+    // lines a row in place of 384).
+    const auto lines = [&](int64_t vector) {
+      int64_t sum = 0;
+      for (const auto& [n, bytes] : accesses)
+        sum += n * bytes * std::max<int64_t>(1, vector * bytes / kAccess);
+      return sum;
+    };
+    int64_t narrow = 4, wide = 1;
+    for (const auto& [n, bytes] : accesses) {
+      narrow = std::min(narrow, bytes);
+      wide = std::max(wide, bytes);
+    }
+    int64_t vector = kAccess / narrow;
+    for (int64_t v = vector / 2; v >= std::max<int64_t>(1, kAccess / std::max(narrow, wide)); v /= 2)
+      if (lines(v) < lines(vector)) vector = v;
     while (vector > 1 && (shape.back() % vector != 0 || elements < vector * plan_.threads()))
       vector /= 2;
     return BlockedLayout(shape, vector, plan_.threads());
