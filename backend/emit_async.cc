@@ -113,8 +113,7 @@ void Emitter::ArriveInCluster(const ir::Op& op, llvm::Value* when) {
   llvm::Value* address = there;
   if (op.operands.size() > 1)
     address = b_.CreateAdd(
-        address,
-        b_.CreateShl(b_.CreateSExtOrTrunc(Scalar(op.operands[1]), b_.getInt32Ty()), 3));
+        address, b_.CreateShl(b_.CreateSExtOrTrunc(Scalar(op.operands[1]), b_.getInt32Ty()), 3));
   llvm::Value* mine = role_.lane_in_cluster;
   CallPtx(b_, PtxInst::kMbarArriveAt, {address, when ? b_.CreateAnd(mine, when) : mine});
 }
@@ -212,8 +211,8 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
       llvm::Value* smem = b_.CreateAdd(
           slotted ? SlotAddress(op, 0, op.operands.size() - 1) : Scalar(op.operands[0]),
           I32(op.i("offset")));
-      const std::vector<int64_t> each = load || !op.attr("each") ? std::vector<int64_t>()
-                                                                 : op.ints("each");
+      const std::vector<int64_t> each =
+          load || !op.attr("each") ? std::vector<int64_t>() : op.ints("each");
       if (!each.empty()) smem = b_.CreateAdd(smem, b_.CreateMul(part_, I32(each[2])));
       const bool all = load && op.attr("share");
       if (all)
@@ -242,8 +241,11 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
       }
       Substitutions with = {{"n", std::to_string(rank)}, {"coords", coords}};
       if (all) with.push_back({"mask", std::to_string((1 << fn_.launch.cluster) - 1)});
-      CallPtx(b_, all ? PtxInst::kTmaLoadAll : load ? PtxInst::kTmaLoad : PtxInst::kTmaStore, with,
-              constraints, args);
+      CallPtx(b_,
+              all    ? PtxInst::kTmaLoadAll
+              : load ? PtxInst::kTmaLoad
+                     : PtxInst::kTmaStore,
+              with, constraints, args);
       return Done();
     }
     case OpKind::kTmaCommit: CallPtx(b_, PtxInst::kTmaCommit, {}); return Done();

@@ -407,9 +407,7 @@ Result<void> Emitter::EmitElect(const ir::Op& op) {
     return Done();
   }
   const int parts = static_cast<int>(op.i("parts", 1));
-  llvm::Value* elected = each_warp   ? ElectedInWarp()
-                         : parts > 1 ? ElectedInPart(parts)
-                                     : Elected();
+  llvm::Value* elected = each_warp ? ElectedInWarp() : parts > 1 ? ElectedInPart(parts) : Elected();
   if (!op.operands.empty()) elected = b_.CreateAnd(elected, Scalar(op.operands[0]));
   // Arrivals are predicated, not branched around: at the end of a block LLVM moves computations of
   // the next one down, out of the time that the schedule gave them.

@@ -253,11 +253,10 @@ class Reader {
   }
   void Elect(const Site& s) {
     const bool warp = s.op.s("scope") == "warp";
-    const std::string where = warp                   ? " of each warp"
-                              : s.op.attr("parts") ? OfEachPart(s.op)
-                                                   : "";
+    const std::string where = warp ? " of each warp" : s.op.attr("parts") ? OfEachPart(s.op) : "";
     Nested(fmt::format("one thread{}{}", where,
-                       s.op.operands.empty() ? "" : ", if there is something to release"), s);
+                       s.op.operands.empty() ? "" : ", if there is something to release"),
+           s);
   }
   void MbarInit(const Site& s) {
     Say(s, fmt::format("set up {}{}", Barrier(s.op.operands[0]), Slots(s.op.operands[0])),
@@ -298,9 +297,10 @@ class Reader {
     // The verifier takes the set-up for granted.
     const bool set_up = s.op.block == fn_.body && program_.slots() > 0 && !synced_;
     const std::string reason = SyncReason(s.ops, s.index);
-    Say(s, s.op.attr("parts") ? fmt::format("the threads{} meet at a barrier of their own",
-                                            OfEachPart(s.op))
-                              : fmt::format("meet at named barrier {}", s.op.i("id")),
+    Say(s,
+        s.op.attr("parts")
+            ? fmt::format("the threads{} meet at a barrier of their own", OfEachPart(s.op))
+            : fmt::format("meet at named barrier {}", s.op.i("id")),
         set_up ? reason : Checked(s.id, reason, kOrdered));
     synced_ = true;
   }
@@ -317,9 +317,8 @@ class Reader {
 
   void TmaLoad(const Site& s) {
     const bool share = s.op.attr("share") != nullptr;
-    Say(s,
-        fmt::format("start copy of {}{} into shared memory{}", share ? "a part of " : "",
-                    Buffer(s.op.operands[0]), share ? " of all CTAs of the cluster" : ""));
+    Say(s, fmt::format("start copy of {}{} into shared memory{}", share ? "a part of " : "",
+                       Buffer(s.op.operands[0]), share ? " of all CTAs of the cluster" : ""));
   }
   void TmaStore(const Site& s) {
     Say(s, fmt::format("start copy of {} to global memory", Buffer(s.op.operands[0])));

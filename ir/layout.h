@@ -27,7 +27,7 @@ namespace tilec::ir {
 
 struct LayoutDigit {
   int64_t extent = 1;
-  int dim = -1;        // −1: replicated (thread digits only)
+  int dim = -1;  // −1: replicated (thread digits only)
   int64_t stride = 0;
   bool operator==(const LayoutDigit&) const = default;
 };

@@ -292,8 +292,7 @@ bool Verifier::CheckTma(const Op& op, const Scope& scope) {
   const int64_t share = op.i("share", 0), others = share * (fn_.launch.cluster - 1);
   if (share % 128 != 0)
     return Fail(kVerifyMemory, op, fmt::format("parts of {} bytes; a multiple of 128", share));
-  if (offset < 0 || offset % 128 != 0 ||
-      offset + others + bytes > SmemBytes(smem.smem, smem.dtype))
+  if (offset < 0 || offset % 128 != 0 || offset + others + bytes > SmemBytes(smem.smem, smem.dtype))
     return Fail(kVerifyMemory, op,
                 fmt::format("a box of {} bytes at byte {} of a buffer of {}; a multiple of 128",
                             bytes, offset + others, SmemBytes(smem.smem, smem.dtype)));
@@ -323,10 +322,11 @@ bool Verifier::CheckEach(const Op& op, const Scope& scope, int64_t box_bytes) {
   const TensorMapInfo& map = fn_.launch.maps[op.i("map")];
   if (each.size() != 3 || each[0] < 0 || each[0] >= static_cast<int64_t>(map.dims.size()) ||
       each[1] < 1 || each[2] < box_bytes || each[2] % 128 != 0)
-    return Fail(kVerifyForm, op,
-                fmt::format("`each` is not [coordinate, rows, bytes] for a map of {} dims and a box "
-                            "of {} bytes",
-                            map.dims.size(), box_bytes));
+    return Fail(
+        kVerifyForm, op,
+        fmt::format("`each` is not [coordinate, rows, bytes] for a map of {} dims and a box "
+                    "of {} bytes",
+                    map.dims.size(), box_bytes));
   const Type& smem = Operand(op, 0);
   const int64_t end = op.i("offset") + each[2] * (scope.parts - 1) + box_bytes;
   return end <= SmemBytes(smem.smem, smem.dtype) ||

@@ -98,8 +98,8 @@ std::vector<Emitter::Chain> Emitter::ChainsOf(const Op& loop) const {
   const std::vector<OpId>& ops = in_.blocks[loop.regions[0]].ops;
   for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
     if (!Mine(*op)) continue;
-    const auto chain = std::find_if(found.begin(), found.end(),
-                                    [&](const Chain& c) { return c.dot == *op; });
+    const auto chain =
+        std::find_if(found.begin(), found.end(), [&](const Chain& c) { return c.dot == *op; });
     if (chain != found.end())
       chains.insert(chains.begin(), *chain);
     else if (in_.ops[*op].kind == OpKind::kDot || !in_.ops[*op].regions.empty() ||
@@ -159,8 +159,7 @@ Result<> Emitter::ChainedTurns(const Op& op, const std::vector<size_t>& kept,
   b_.SetBlock(none);
   b_.Yield(initial);
   b_.SetBlock(home);
-  for (size_t k = 0; k < kept.size(); ++k)
-    Bind(op.results[kept[k]], out_.ops[branch].results[k]);
+  for (size_t k = 0; k < kept.size(); ++k) Bind(op.results[kept[k]], out_.ops[branch].results[k]);
   return Done();
 }
 

@@ -89,7 +89,8 @@ int64_t Emitter::RowsOfWarpgroups(OpId id) const {
   const int parts = plan_.warpgroups;
   const auto layout = plan_.layouts.find(in_.ops[id].operands[1]);
   const auto copied = [](const auto& planned) { return planned.second.tma; };
-  if (parts < 2 || !InLoop(id) || !StoredAsMade(in_.ops[id].operands[1]) || layout == plan_.layouts.end() ||
+  if (parts < 2 || !InLoop(id) || !StoredAsMade(in_.ops[id].operands[1]) ||
+      layout == plan_.layouts.end() ||
       std::count_if(plan_.stores.begin(), plan_.stores.end(), copied) != roles_ ||
       1 + roles_ * (1 + parts) > kNamedBarriers)
     return 0;
@@ -165,8 +166,8 @@ void Emitter::StoreByPanels(OpId id) {
           const OpId copy = b.Add(OpKind::kTmaStore, std::move(operands), {},
                                   {{"map", int64_t{map}}, {"offset", row * pitch}});
           if (parts_ > 1)
-            out_.ops[copy].set("each", std::vector<int64_t>{rank - 1 - store.row_dim, stored,
-                                                            stored * pitch});
+            out_.ops[copy].set(
+                "each", std::vector<int64_t>{rank - 1 - store.row_dim, stored, stored * pitch});
         }
       b.Add(OpKind::kTmaCommit, {}, {});
       const bool written = again || first + together >= buffers;

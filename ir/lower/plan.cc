@@ -385,8 +385,7 @@ class Planner {
     constexpr int64_t kAccess = 16;
     std::vector<std::pair<int64_t, int64_t>> accesses;  // elements, bytes of each
     for (ValueId v : read) {
-      const std::pair<int64_t, int64_t> access(fn_.type(v).elements(),
-                                               ByteSize(fn_.type(v).dtype));
+      const std::pair<int64_t, int64_t> access(fn_.type(v).elements(), ByteSize(fn_.type(v).dtype));
       const Op* def = fn_.def(v);
       if (def && def->kind == OpKind::kLoad) accesses.push_back(access);
       for (auto [id, index] : uses_[v])
@@ -411,7 +410,8 @@ class Planner {
       wide = std::max(wide, bytes);
     }
     int64_t vector = kAccess / narrow;
-    for (int64_t v = vector / 2; v >= std::max<int64_t>(1, kAccess / std::max(narrow, wide)); v /= 2)
+    for (int64_t v = vector / 2; v >= std::max<int64_t>(1, kAccess / std::max(narrow, wide));
+         v /= 2)
       if (cost(v) < cost(vector)) vector = v;
     while (vector > 1 && (shape.back() % vector != 0 || elements < vector * plan_.threads()))
       vector /= 2;

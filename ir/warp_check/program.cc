@@ -43,9 +43,8 @@ void Program::FindRoles() {
     const Op& op = fn.ops[id];
     if (op.kind == OpKind::kRole)
       roles.push_back({id, op.regions[0], op.s("name"), static_cast<int>(op.i("warps"))});
-    else if (roles.size() > 1 && op.kind != OpKind::kYield &&
-             op.kind != OpKind::kClusterSync && !stray.valid() &&
-             (Info(op.kind).effect == OpEffect::kWrite || !op.regions.empty()))
+    else if (roles.size() > 1 && op.kind != OpKind::kYield && op.kind != OpKind::kClusterSync &&
+             !stray.valid() && (Info(op.kind).effect == OpEffect::kWrite || !op.regions.empty()))
       stray = id;
   }
 }
@@ -507,7 +506,7 @@ void Program::FindLonely() {
       const Op& op = fn.ops[id];
       const Op* asks = op.kind == OpKind::kIf ? fn.def(op.operands[0]) : nullptr;
       if (!asks || !op.at.known() || HoldsLoop(op)) return;
-      const Place place = {op.at.file,   op.at.begin,   op.at.end,
+      const Place place = {op.at.file,    op.at.begin,    op.at.end,
                            asks->at.file, asks->at.begin, static_cast<int64_t>(asks->kind)};
       at[place].insert(role);
       branches.push_back({id, place});

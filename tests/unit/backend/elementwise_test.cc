@@ -112,6 +112,32 @@ TEST_F(Elementwise, Unary) {
     }
 }
 
+// The unit's tanh serves where what it gives is rounded to fewer bits than it gets right.
+TEST(Tanh, IsExactWhereItIsNotRounded) {
+  const ir::Layout layout = ir::BlockedLayout({kCount}, 2, 128);
+  const auto uses_the_unit = [&](bool kept, bool compared) {
+    Kernel k("tanh");
+    const ValueId a = k.In({"A", DType::kF32, {kCount}, Random(DType::kF32, kCount, 1), {}});
+    const ValueId out = k.Out({"C", DType::kBF16, {kCount}, {}, {}});
+    const ValueId also = k.Out({"D", DType::kF32, {kCount}, {}, {}});
+    const ValueId x = k.Load(a, {kCount}, layout);
+    ValueId t = k.b.Unary(OpKind::kTanh, x);
+    const ValueId sum = k.b.Binary(OpKind::kAdd, t, x);
+    if (compared) {
+      const ValueId less = k.b.Cmp("lt", sum, x);
+      k.Store(also, k.b.Value(OpKind::kSelect, {less, x, x}, k.fn.type(x)));
+    } else {
+      k.Store(also, kept ? sum : x);
+    }
+    k.Store(out, k.b.Cast(sum, DType::kBF16));
+    EXPECT_TRUE(k.Build());
+    return k.image().ptx.find("tanh.approx") != std::string::npos;
+  };
+  EXPECT_TRUE(uses_the_unit(false, false));
+  EXPECT_FALSE(uses_the_unit(true, false));  // stored in f32
+  EXPECT_FALSE(uses_the_unit(false, true));  // decides something
+}
+
 TEST_F(Elementwise, Binary) {
   SKIP_WITHOUT_DEVICE();
   const OpRow rows[] = {

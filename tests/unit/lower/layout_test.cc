@@ -50,6 +50,19 @@ TEST(Layout, AccumulatorIsTheInstructionsFragment) {
     }
 }
 
+TEST(Layout, RowsThatRunsOfThreadsHaveForThemselves) {
+  EXPECT_EQ(RowsOfParts(AccumulatorLayout(128, 40, 2, WgSplit::kM), 2), 64);
+  EXPECT_EQ(RowsOfParts(AccumulatorLayout(256, 40, 2, WgSplit::kM), 2), 128);
+  EXPECT_EQ(RowsOfParts(AccumulatorLayout(192, 8, 3, WgSplit::kM), 3), 64);
+  EXPECT_EQ(RowsOfParts(AccumulatorLayout(64, 48, 2, WgSplit::kN), 2), 0);  // columns
+  EXPECT_EQ(RowsOfParts(AccumulatorLayout(64, 24, 2, WgSplit::kNone), 2), 0);
+  EXPECT_EQ(RowsOfParts(AccumulatorLayout(128, 40, 2, WgSplit::kM), 3), 0);
+  // Rows of the two halves take turns.
+  EXPECT_EQ(RowsOfParts(*ParseLayout("t(4:1*2 4:0*2 2:0*1) r(2:1*1)", 2), 2), 0);
+  EXPECT_EQ(RowsOfParts(*ParseLayout("t(4:1*2 4:0*1 2:0*4) r(2:1*1)", 2), 2), 4);
+  EXPECT_EQ(RowsOfParts(*ParseLayout("t(4:1*2 4:0*1 2:0*4) r(2:1*1 2:0*4)", 2), 2), 0);
+}
+
 TEST(Layout, AccumulatorSplits) {
   ExpectCovers(AccumulatorLayout(128, 40, 2, WgSplit::kM), {128, 40});
   ExpectCovers(AccumulatorLayout(64, 48, 2, WgSplit::kN), {64, 48});

@@ -153,6 +153,48 @@ TEST(Sequential, StoresThatTheCopyEngineWouldSpillAreMadeByThreads) {
   EXPECT_EQ(Count(fn, OpKind::kGStore), 1);
 }
 
+// Y = X ∘ gamma for `rows` rows of bf16, `columns` of them; gamma in `vectors`.
+std::string Rows(int rows, int columns, const char* vectors) {
+  return fmt::format(R"(func @rows tile {{
+  param tensor %X: tensor<bf16, 2> in [R, {1}] align=16 stride_align=16 contiguous=1 last_align=8
+  param tensor %gamma: tensor<{2}, 1> in [{1}] align=16 stride_align=16 contiguous=1 last_align=8
+  param tensor %Y: tensor<bf16, 2> out [R, {1}] align=16 stride_align=16 contiguous=1 last_align=8
+  param dim %R: i64
+  body {{
+    %0 = constant {{value = 0}} : i64
+    parallel %0, %R {{steps = [{0}]}} do (%r: i64) {{
+      %x = load %X, %r, %0 {{modes = "rr", sizes = [{0}, {1}]}} : bf16[{0}, {1}]
+      %g = load %gamma, %0 {{modes = "r", sizes = [{1}]}} : {2}[{1}]
+      %gc = cast %g : bf16[{1}]
+      %gb = broadcast %gc {{axes = [1]}} : bf16[{0}, {1}]
+      %y = mul %x, %gb : bf16[{0}, {1}]
+      %rows = constant {{value = {0}}} : i64
+      %end0 = add %r, %rows : i64
+      %end = min %end0, %R : i64
+      %columns = constant {{value = {1}}} : i64
+      store %Y, %y, %r, %end, %0, %columns {{modes = "rr", sizes = [{0}, {1}]}}
+      yield
+    }}
+  }}
+}}
+)",
+                     rows, columns, vectors);
+}
+
+// Elements that a thread has in a row: as many as 16 bytes of the rows' type hold, unless another
+// type meets memory as much, of which they would fill more than one access.
+TEST(Sequential, VectorsSuitAllTypesThatMeetMemory) {
+  const auto width = [](int rows, int columns, const char* vectors) {
+    const Function fn = Lowered(Rows(rows, columns, vectors));
+    for (const Op& op : fn.ops)
+      if (op.kind == OpKind::kGStore) return op.i("vector");
+    return int64_t{-1};
+  };
+  EXPECT_EQ(width(1, 4096, "bf16"), 8);
+  EXPECT_EQ(width(1, 4096, "f32"), 4);
+  EXPECT_EQ(width(8, 512, "f32"), 8);  // most of what is read are rows
+}
+
 TEST(Sequential, OddTilesPadWithZeros) {
   // K = 40 is no multiple of the 16 of an instruction: the buffer's last 8 columns must read 0, so
   // no box may write there.
