@@ -67,7 +67,13 @@ int64_t Emitter::PanelsInFlight(OpId id) {
     if (!ColumnsMap(layout->second, ColumnsLayout(layout->second, store.smem.panel_cols),
                     p * store.smem.panel_cols))
       return 0;
-  return panels <= 2 ? panels : panels % 2 == 0 ? 2 : 1;
+  return std::min(panels, 2 * PanelsOfALine(store));
+}
+
+// Panels whose rows make a line of 128 bytes are written together: tiles whose width is no multiple
+// of a line have narrow ones (seven of 32 bytes for 112 columns of bf16).
+int64_t Emitter::PanelsOfALine(const StorePlan& store) const {
+  return std::max<int64_t>(1, 128 / std::max(1, store.smem.swizzle_bytes));
 }
 
 // Is the tile stored as the product left it, but for its type?
@@ -114,8 +120,9 @@ void Emitter::StoreByPanels(OpId id) {
   const Type panel =
       Type::Tile(type.dtype, {type.shape[0], width},
                  out_.Intern(ColumnsLayout(plan_.layouts.at(op.operands[1]), width)));
-  // As many panels as there are buffers are written between two barriers.
-  const int64_t together = panels == buffers ? panels : 1;
+  // Between two barriers all panels are written if each has a buffer, else half the buffers.
+  const int64_t together = panels == buffers ? panels : buffers / 2;
+  const int64_t steps = CeilDiv(panels, together);
   parts_ = RowsOfWarpgroups(id) > 0 ? plan_.warpgroups : 1;
   const int64_t stored = type.shape[0] / parts_;  // rows of one thread's copies
   const int64_t rank = static_cast<int64_t>(op.s("modes").size());
@@ -141,12 +148,13 @@ void Emitter::StoreByPanels(OpId id) {
     b.Add(OpKind::kTmaWait, {}, {}, {{"pending", pending}, {"read", int64_t{1}}});
   };
   // What is still on its way from the turn before.
-  const bool again = InLoop(id);
-  if (again) elect([&](Builder& b) { await(b, together > 1 ? 0 : buffers - 1); });
+  const bool again = InLoop(id), halves = steps % 2 == 0;
+  if (again) elect([&](Builder& b) { await(b, halves ? 1 : 0); });
   size_t box = 0;
-  for (int64_t first = 0; first < panels; first += together) {
+  for (int64_t step = 0; step < steps; ++step) {
+    const int64_t first = step * together, end = std::min(panels, first + together);
     sync();
-    for (int64_t p = first; p < first + together; ++p) {
+    for (int64_t p = first; p < end; ++p) {
       const ValueId part =
           sliced ? Slice(id, op.operands[1], plan_.layouts.at(op.operands[1]), p * width, width)
           : panels == 1 ? tile
@@ -156,7 +164,7 @@ void Emitter::StoreByPanels(OpId id) {
     b_.Add(OpKind::kFenceAsync, {}, {});
     sync();
     elect([&](Builder& b) {
-      for (int64_t p = first; p < first + together; ++p)
+      for (int64_t p = first; p < end; ++p)
         for (int64_t row = 0; row < stored; row += kBoxRows, ++box) {
           const int64_t rows = std::min(kBoxRows, stored - row);
           const int map = MapFor(op.operands[0], static_cast<int>(rank), store.row_dim,
@@ -170,8 +178,7 @@ void Emitter::StoreByPanels(OpId id) {
                 "each", std::vector<int64_t>{rank - 1 - store.row_dim, stored, stored * pitch});
         }
       b.Add(OpKind::kTmaCommit, {}, {});
-      const bool written = again || first + together >= buffers;
-      if (first + together < panels && written) await(b, buffers - 1);
+      if (step + 1 < steps && (step > 0 || (again && halves))) await(b, 1);
     });
   }
   slices_.clear();
