@@ -67,13 +67,14 @@ int64_t Emitter::PanelsInFlight(OpId id) {
     if (!ColumnsMap(layout->second, ColumnsLayout(layout->second, store.smem.panel_cols),
                     p * store.smem.panel_cols))
       return 0;
-  return std::min(panels, 2 * PanelsOfALine(store));
-}
-
-// Panels whose rows make a line of 128 bytes are written together: tiles whose width is no multiple
-// of a line have narrow ones (seven of 32 bytes for 112 columns of bf16).
-int64_t Emitter::PanelsOfALine(const StorePlan& store) const {
-  return std::max<int64_t>(1, 128 / std::max(1, store.smem.swizzle_bytes));
+  // Tiles whose width is no multiple of a line of 128 bytes have narrow panels (seven of 32 bytes
+  // for 112 columns of bf16): those that make a line are written together. The rest is the rings'.
+  constexpr int64_t kLine = 128, kStaging = 32 << 10;
+  const int64_t bytes = type.shape[0] * store.smem.panel_cols * ByteSize(type.dtype);
+  int64_t buffers = 2 * std::max<int64_t>(1, kLine / std::max(1, store.smem.swizzle_bytes));
+  while (buffers > 2 && buffers * bytes > kStaging) buffers /= 2;
+  if (buffers >= panels) return panels;
+  return buffers * bytes <= kStaging || panels % 2 == 0 ? buffers : 1;
 }
 
 // Is the tile stored as the product left it, but for its type?
@@ -121,7 +122,7 @@ void Emitter::StoreByPanels(OpId id) {
       Type::Tile(type.dtype, {type.shape[0], width},
                  out_.Intern(ColumnsLayout(plan_.layouts.at(op.operands[1]), width)));
   // Between two barriers all panels are written if each has a buffer, else half the buffers.
-  const int64_t together = panels == buffers ? panels : buffers / 2;
+  const int64_t together = panels == buffers ? panels : std::max<int64_t>(1, buffers / 2);
   const int64_t steps = CeilDiv(panels, together);
   parts_ = RowsOfWarpgroups(id) > 0 ? plan_.warpgroups : 1;
   const int64_t stored = type.shape[0] / parts_;  // rows of one thread's copies
@@ -148,7 +149,7 @@ void Emitter::StoreByPanels(OpId id) {
     b.Add(OpKind::kTmaWait, {}, {}, {{"pending", pending}, {"read", int64_t{1}}});
   };
   // What is still on its way from the turn before.
-  const bool again = InLoop(id), halves = steps % 2 == 0;
+  const bool again = InLoop(id), halves = buffers > 1 && steps % 2 == 0;
   if (again) elect([&](Builder& b) { await(b, halves ? 1 : 0); });
   size_t box = 0;
   for (int64_t step = 0; step < steps; ++step) {
@@ -178,7 +179,8 @@ void Emitter::StoreByPanels(OpId id) {
                 "each", std::vector<int64_t>{rank - 1 - store.row_dim, stored, stored * pitch});
         }
       b.Add(OpKind::kTmaCommit, {}, {});
-      if (step + 1 < steps && (step > 0 || (again && halves))) await(b, 1);
+      if (step + 1 < steps && (step > 0 || buffers == 1 || (again && halves)))
+        await(b, buffers > 1 ? 1 : 0);
     });
   }
   slices_.clear();

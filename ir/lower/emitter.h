@@ -188,7 +188,6 @@ class Emitter {
   void StoreByTma(OpId id);
   bool InLoop(OpId id) const;
   int64_t PanelsInFlight(OpId id);
-  int64_t PanelsOfALine(const StorePlan& store) const;
   ValueId PanelBuffer(OpId id, int64_t number) const;
   bool StoredAsMade(ValueId v) const;
   int64_t RowsOfWarpgroups(OpId id) const;
