@@ -109,6 +109,7 @@ Result<void> Emitter::EmitBody() {
       llvm::ConstantRange(llvm::APInt(32, 0), llvm::APInt(32, static_cast<uint64_t>(threads))));
   role_.thread = tid;
   b_.SetInsertPoint(body);
+  BeginBesideOthers();
   TRY_VOID(EmitBlock(fn_.body));
   b_.CreateRetVoid();
   return Done();
@@ -132,12 +133,70 @@ Result<void> Emitter::EmitBlock(ir::BlockId block) {
       std::vector<ir::OpId> roles;
       for (; i < ops.size() && fn_.ops[ops[i]].kind == OpKind::kRole; ++i) roles.push_back(ops[i]);
       --i;
+      AwaitGridBefore();
       TRY_VOID(EmitRoles(roles));
       continue;
     }
     TRY_VOID(EmitOp(ops[i]));
   }
   return Done();
+}
+
+namespace {
+
+// Does the op set up shared memory, or compute scalars of parameters? Nothing that another grid
+// writes is read, nor anything written that it may read.
+bool IsSetUp(const ir::Function& fn, ir::OpId id) {
+  const ir::Op& op = fn.ops[id];
+  switch (op.kind) {
+    case OpKind::kSmemAlloc:
+    case OpKind::kSmemZero:
+    case OpKind::kMbarAlloc:
+    case OpKind::kMbarInit:
+    case OpKind::kFenceMbarInit:
+    case OpKind::kFenceAsync:
+    case OpKind::kCtaSync:
+    case OpKind::kClusterSync:
+    case OpKind::kClusterRank:
+    case OpKind::kConstant:
+    case OpKind::kProgramId:
+    case OpKind::kYield: return true;
+    case OpKind::kElect: break;
+    default: return ir::Info(op.kind).elementwise();
+  }
+  const std::vector<ir::OpId>& inner = fn.blocks[op.regions[0]].ops;
+  return std::all_of(inner.begin(), inner.end(), [&](ir::OpId i) { return IsSetUp(fn, i); });
+}
+
+}  // namespace
+
+// A grid may begin while the one before it in its stream ends (programmatic dependent launch): CTAs
+// start, fetch tensor maps and set up barriers where multiprocessors have become free. What is in
+// memory they touch only once that grid is over and its writes are seen. And the next grid may
+// begin likewise, as soon as all CTAs of this one have.
+void Emitter::BeginBesideOthers() {
+  CallPtx(b_, PtxInst::kGridLaunch, {});
+  image_.dependent_launch = true;
+  if (!maps_.empty()) {
+    llvm::BasicBlock* fetch = NewBlock("maps");
+    llvm::BasicBlock* begin = NewBlock("begin");
+    b_.CreateCondBr(b_.CreateICmpEQ(role_.thread, I32(0)), fetch, begin);
+    b_.SetInsertPoint(fetch);
+    for (llvm::Value* map : maps_) CallPtx(b_, PtxInst::kPrefetchMap, {map});
+    b_.CreateBr(begin);
+    b_.SetInsertPoint(begin);
+  }
+  bool set_up = false;  // are there roles, and nothing but preparations before them?
+  for (ir::OpId id : fn_.blocks[fn_.body].ops) {
+    set_up = fn_.ops[id].kind == OpKind::kRole;
+    if (set_up || !IsSetUp(fn_, id)) break;
+  }
+  if (!set_up) AwaitGridBefore();
+}
+
+void Emitter::AwaitGridBefore() {
+  if (!awaited_grid_) CallPtx(b_, PtxInst::kGridWait, {});
+  awaited_grid_ = true;
 }
 
 namespace {

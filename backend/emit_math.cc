@@ -4,6 +4,7 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -70,8 +71,11 @@ llvm::Value* Emitter::MathTanh(llvm::Value* x) {
 
 // Does whatever becomes of the value end in a type of at most 8 significant bits? Then the unit's
 // tanh (one instruction, error 2^-11 of its value) is as good as ours (some twenty, 2^-22): what is
-// rounded has 2^-9. What sums, compares or keeps the value in f32 wants it exact.
+// rounded has 2^-9. What sums, compares or keeps the value in f32 wants it exact. Only where roles
+// share a multiprocessor: their threads have no others to hide behind.
 bool Emitter::RoundedAway(ir::ValueId v) const {
+  const auto is_role = [](const ir::Op& op) { return op.kind == OpKind::kRole; };
+  if (std::count_if(fn_.ops.begin(), fn_.ops.end(), is_role) < 2) return false;
   std::vector<std::vector<ir::OpId>> users(static_cast<size_t>(fn_.values.size()));
   for (int32_t i = 0; i < fn_.ops.size(); ++i)
     for (ir::ValueId o : fn_.ops[ir::OpId(i)].operands)

@@ -218,6 +218,8 @@ class Emitter {
   llvm::Value* Shuffle(llvm::Value* v, int64_t lane_xor);
 
   // emit_async.cc
+  void BeginBesideOthers();
+  void AwaitGridBefore();
   void RoleBarrier(int id = -1);
   llvm::Value* PartOfRole(int parts);
   void PartBarrier(int first_id, int parts);
@@ -255,6 +257,7 @@ class Emitter {
   std::set<int32_t> used_;            // values some op reads
   std::vector<llvm::Value*> maps_;    // i64 generic address of each tensor map
   RoleState role_;
+  bool awaited_grid_ = false;    // the grid before this one in its stream
   llvm::Value* part_ = nullptr;  // of the role, whose elected thread is being emitted
   llvm::DIScope* scope_ = nullptr;
 };

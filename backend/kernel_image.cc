@@ -175,6 +175,7 @@ std::string ToJson(const KernelImage& image) {
   out["smem_bytes"] = image.smem_bytes;
   out["grid"] = Json::array({ToText(image.grid[0]), ToText(image.grid[1]), ToText(image.grid[2])});
   out["cluster"] = Json::array({image.cluster[0], image.cluster[1], image.cluster[2]});
+  out["dependent_launch"] = image.dependent_launch;
   Json& tensors = out["tensors"] = Json::array();
   for (const TensorArg& t : image.tensors)
     tensors.push_back({{"name", t.name},
@@ -248,6 +249,7 @@ bool FromJson(const std::string& text, KernelImage* image, std::string* why) {
   std::vector<int64_t> cluster;
   r.Read("grid", &grid);
   r.Read("cluster", &cluster);
+  r.Read("dependent_launch", &out.dependent_launch);
   if (r.ok() && grid.size() != 3) r.Fail("grid", "has not three entries");
   if (r.ok() && cluster.size() != 3) r.Fail("cluster", "has not three entries");
   for (size_t i = 0; i < 3 && r.ok(); ++i) {

@@ -105,6 +105,9 @@ struct KernelImage {
   int block = 128;  // threads per CTA
   int cluster[3] = {1, 1, 1};
   int64_t smem_bytes = 0;  // dynamic shared memory
+  // It waits for the grid before it in its stream itself (griddepcontrol.wait) before it touches
+  // memory, so it may be launched while that grid ends.
+  bool dependent_launch = false;
   std::vector<SourceLine> lines;
   std::vector<RoleRange> roles;
   std::vector<SharedObject> shared;  // by offset

@@ -44,7 +44,7 @@ struct alignas(128) CUtensorMap {
   uint64_t opaque[16];
 };
 
-// Values of a launch attribute: only the cluster shape is used, the rest is padding.
+// Values of a launch attribute: those that are used, the rest is padding.
 struct CUlaunchAttribute {
   int id;
   char pad[4];
@@ -53,6 +53,7 @@ struct CUlaunchAttribute {
     struct {
       uint32_t x, y, z;
     } cluster;
+    int dependent;  // programmatic stream serialization is allowed
   } value;
 };
 static_assert(sizeof(CUlaunchAttribute) == 72 && offsetof(CUlaunchAttribute, value) == 8);
@@ -67,7 +68,7 @@ struct CUlaunchConfig {
 };
 static_assert(sizeof(CUlaunchConfig) == 56 && offsetof(CUlaunchConfig, stream) == 32);
 
-enum LaunchAttributeId { kClusterDimension = 4 };
+enum LaunchAttributeId { kClusterDimension = 4, kProgrammaticStreamSerialization = 6 };
 enum FunctionAttribute {
   kSharedSize = 1,
   kLocalSize = 3,

@@ -311,10 +311,16 @@ class CudaDevice final : public Device {
       std::copy(args[i].bytes.begin(), args[i].bytes.end(), storage[i].bytes);
       params[i] = storage[i].bytes;
     }
-    CUlaunchAttribute cluster = {};
-    cluster.id = kClusterDimension;
-    cluster.value.cluster = {config.cluster[0], config.cluster[1], config.cluster[2]};
-    const bool clustered = config.cluster[0] * config.cluster[1] * config.cluster[2] > 1;
+    CUlaunchAttribute attributes[2] = {};
+    uint32_t count = 0;
+    if (config.cluster[0] * config.cluster[1] * config.cluster[2] > 1) {
+      attributes[count].id = kClusterDimension;
+      attributes[count++].value.cluster = {config.cluster[0], config.cluster[1], config.cluster[2]};
+    }
+    if (config.dependent) {
+      attributes[count].id = kProgrammaticStreamSerialization;
+      attributes[count++].value.dependent = 1;
+    }
     const CUlaunchConfig c = {config.grid[0],
                               config.grid[1],
                               config.grid[2],
@@ -323,8 +329,8 @@ class CudaDevice final : public Device {
                               config.block[2],
                               static_cast<uint32_t>(config.smem_bytes),
                               stream,
-                              clustered ? &cluster : nullptr,
-                              clustered ? 1u : 0u};
+                              count > 0 ? attributes : nullptr,
+                              count};
     if (!stats)
       return Ok(api_->cuLaunchKernelEx(&c, function, params.data(), nullptr), "launch of " + entry,
                 diags);

@@ -130,6 +130,7 @@ class Planner {
     if (image_.block > 1024) Error(kBlockTooLarge, image_.name, image_.block);
     plan_.config.block[0] = static_cast<uint32_t>(image_.block);
     plan_.config.smem_bytes = static_cast<uint64_t>(image_.smem_bytes);
+    plan_.config.dependent = image_.dependent_launch;
   }
 
   bool IsInput(const std::string& tensor) const {

@@ -404,14 +404,10 @@ class Planner {
       }
       return sum;
     };
-    int64_t narrow = 4, wide = 1;
-    for (const auto& [n, bytes] : accesses) {
-      narrow = std::min(narrow, bytes);
-      wide = std::max(wide, bytes);
-    }
+    int64_t narrow = 4;
+    for (const auto& [n, bytes] : accesses) narrow = std::min(narrow, bytes);
     int64_t vector = kAccess / narrow;
-    for (int64_t v = vector / 2; v >= std::max<int64_t>(1, kAccess / std::max(narrow, wide));
-         v /= 2)
+    for (int64_t v = vector / 2; v >= kAccess / 4; v /= 2)
       if (cost(v) < cost(vector)) vector = v;
     while (vector > 1 && (shape.back() % vector != 0 || elements < vector * plan_.threads()))
       vector /= 2;

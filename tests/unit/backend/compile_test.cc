@@ -190,5 +190,22 @@ TEST(Ptxas, MissingAndBadInput) {
   EXPECT_STREQ(diags.all()[0].def->code, "E421");
 }
 
+// A grid may begin while the one before it ends, but touches no memory before that is over.
+TEST(Compile, GridsWaitForTheOneBefore) {
+  Kernel k("copy");
+  const ir::Layout layout = ir::BlockedLayout({512}, 4, 128);
+  const ValueId a = k.In({"A", DType::kF32, {512}, Random(DType::kF32, 512, 1), {}});
+  const ValueId c = k.Out({"C", DType::kF32, {512}, {}, {}});
+  k.Store(c, k.Load(a, {512}, layout));
+  ASSERT_TRUE(k.Build());
+  const std::string& ptx = k.image().ptx;
+  const size_t launch = ptx.find("griddepcontrol.launch_dependents"),
+               wait = ptx.find("griddepcontrol.wait"), access = ptx.find(".global.");
+  ASSERT_NE(wait, std::string::npos) << ptx;
+  EXPECT_LT(launch, wait);
+  EXPECT_LT(wait, access) << ptx;
+  EXPECT_TRUE(k.image().dependent_launch);
+}
+
 }  // namespace
 }  // namespace tilec::backend

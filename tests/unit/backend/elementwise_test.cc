@@ -112,30 +112,46 @@ TEST_F(Elementwise, Unary) {
     }
 }
 
-// The unit's tanh serves where what it gives is rounded to fewer bits than it gets right.
+// The unit's tanh serves where what it gives is rounded to fewer bits than it gets right, beside
+// other roles.
 TEST(Tanh, IsExactWhereItIsNotRounded) {
+  enum class Also { kNothing, kStored, kCompared };
   const ir::Layout layout = ir::BlockedLayout({kCount}, 2, 128);
-  const auto uses_the_unit = [&](bool kept, bool compared) {
-    Kernel k("tanh");
+  const auto uses_the_unit = [&](Also also, bool roles) {
+    Kernel k("tanh", roles ? 5 : 4);
     const ValueId a = k.In({"A", DType::kF32, {kCount}, Random(DType::kF32, kCount, 1), {}});
     const ValueId out = k.Out({"C", DType::kBF16, {kCount}, {}, {}});
-    const ValueId also = k.Out({"D", DType::kF32, {kCount}, {}, {}});
-    const ValueId x = k.Load(a, {kCount}, layout);
-    ValueId t = k.b.Unary(OpKind::kTanh, x);
-    const ValueId sum = k.b.Binary(OpKind::kAdd, t, x);
-    if (compared) {
-      const ValueId less = k.b.Cmp("lt", sum, x);
-      k.Store(also, k.b.Value(OpKind::kSelect, {less, x, x}, k.fn.type(x)));
-    } else {
-      k.Store(also, kept ? sum : x);
+    const ValueId other = k.Out({"D", DType::kF32, {kCount}, {}, {}});
+    const auto role = [&](const char* name, int64_t first, int64_t warps) {
+      const ir::OpId op = k.b.Add(
+          OpKind::kRole, {}, {},
+          {{"name", std::string(name)}, {"first_warp", first}, {"warps", warps}, {"regs", 0}});
+      const ir::BlockId region = k.fn.AddBlock(op);
+      k.fn.ops[op].regions.push_back(region);
+      return region;
+    };
+    if (roles) {
+      ir::Builder(k.fn, role("load", 4, 1)).Yield({});
+      k.b.SetBlock(role("compute", 0, 4));
     }
+    const ValueId x = k.Load(a, {kCount}, layout);
+    const ValueId sum = k.b.Binary(OpKind::kAdd, k.b.Unary(OpKind::kTanh, x), x);
+    if (also == Also::kCompared)
+      k.Store(other, k.b.Value(OpKind::kSelect, {k.b.Cmp("lt", sum, x), x, x}, k.fn.type(x)));
+    else
+      k.Store(other, also == Also::kStored ? sum : x);
     k.Store(out, k.b.Cast(sum, DType::kBF16));
+    if (roles) {
+      k.b.Yield({});
+      k.b.SetBlock(k.fn.body);
+    }
     EXPECT_TRUE(k.Build());
     return k.image().ptx.find("tanh.approx") != std::string::npos;
   };
-  EXPECT_TRUE(uses_the_unit(false, false));
-  EXPECT_FALSE(uses_the_unit(true, false));  // stored in f32
-  EXPECT_FALSE(uses_the_unit(false, true));  // decides something
+  EXPECT_TRUE(uses_the_unit(Also::kNothing, true));
+  EXPECT_FALSE(uses_the_unit(Also::kNothing, false));
+  EXPECT_FALSE(uses_the_unit(Also::kStored, true));
+  EXPECT_FALSE(uses_the_unit(Also::kCompared, true));  // it decides something
 }
 
 TEST_F(Elementwise, Binary) {
