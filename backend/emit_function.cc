@@ -182,7 +182,11 @@ void Emitter::BeginBesideOthers() {
     llvm::BasicBlock* begin = NewBlock("begin");
     b_.CreateCondBr(b_.CreateICmpEQ(role_.thread, I32(0)), fetch, begin);
     b_.SetInsertPoint(fetch);
-    for (llvm::Value* map : maps_) CallPtx(b_, PtxInst::kPrefetchMap, {map});
+    // By name: an address would stay in registers until the map is used.
+    for (size_t i = 0; i < image_.params.size(); ++i)
+      if (image_.params[i].kind == EntryParam::Kind::kTensorMap)
+        CallPtx(b_, PtxInst::kPrefetchMap,
+                {{"param", image_.entry + "_param_" + std::to_string(i)}}, "", {});
     b_.CreateBr(begin);
     b_.SetInsertPoint(begin);
   }
