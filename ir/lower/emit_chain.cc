@@ -44,8 +44,7 @@ std::optional<Emitter::Chain> Emitter::ChainAt(const Op& loop, size_t carried) c
     const auto layout = plan_.layouts.find(v);
     if (layout == plan_.layouts.end() || layout->second != plan.acc) return {};
   }
-  if (const auto due = releases_.find({role_, chain.dot}); due != releases_.end())
-    chain.channels = due->second;
+  chain.channels = ReleasedWith(chain.dot, plan);
   // The slot in question is that of the last transfer before the turn.
   for (size_t channel : chain.channels) {
     int64_t transfers = 0;
@@ -61,6 +60,32 @@ std::optional<Emitter::Chain> Emitter::ChainAt(const Op& loop, size_t carried) c
   return chain;
 }
 
+// Channels whose slots come back when this product is done: it reads them, and no later product of
+// the turn does before they are due, be that behind threads that read them, too (see Release).
+std::vector<size_t> Emitter::ReleasedWith(OpId dot, const DotPlan& plan) const {
+  std::vector<size_t> mine, found;
+  const auto reads = [&](const DotPlan& of, size_t channel) {
+    for (const OperandPlan* o : {&of.a, &of.b})
+      if (o->how == OperandPlan::How::kBuffer)
+        if (const auto c = channel_of_.find(in_.values[o->source].def);
+            c != channel_of_.end() && c->second == channel)
+          return true;
+    return false;
+  };
+  for (size_t channel = 0; channel < rings_.size(); ++channel)
+    if (reads(plan, channel)) mine.push_back(channel);
+  const std::vector<OpId>& ops = in_.blocks[in_.ops[dot].block].ops;
+  for (auto op = std::find(ops.begin(), ops.end(), dot); op != ops.end(); ++op) {
+    if (!Mine(*op)) continue;
+    if (const auto later = plan_.dots.find(*op); *op != dot && later != plan_.dots.end())
+      std::erase_if(mine, [&](size_t channel) { return reads(later->second, channel); });
+    if (const auto due = releases_.find({role_, *op}); due != releases_.end())
+      for (size_t channel : due->second)
+        if (std::count(mine.begin(), mine.end(), channel)) found.push_back(channel);
+  }
+  return found;
+}
+
 // Groups end in order: a product that is awaited in its turn ends those before it.
 std::vector<Emitter::Chain> Emitter::ChainsOf(const Op& loop) const {
   std::vector<Chain> chains;
@@ -71,8 +96,8 @@ std::vector<Emitter::Chain> Emitter::ChainsOf(const Op& loop) const {
   const std::vector<OpId>& ops = in_.blocks[loop.regions[0]].ops;
   for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
     if (!Mine(*op)) continue;
-    const auto chain = std::find_if(found.begin(), found.end(),
-                                    [&](const Chain& c) { return c.dot == *op; });
+    const auto chain =
+        std::find_if(found.begin(), found.end(), [&](const Chain& c) { return c.dot == *op; });
     if (chain != found.end())
       chains.insert(chains.begin(), *chain);
     else if (in_.ops[*op].kind == OpKind::kDot || !in_.ops[*op].regions.empty() ||
@@ -132,8 +157,7 @@ Result<> Emitter::ChainedTurns(const Op& op, const std::vector<size_t>& kept,
   b_.SetBlock(none);
   b_.Yield(initial);
   b_.SetBlock(home);
-  for (size_t k = 0; k < kept.size(); ++k)
-    Bind(op.results[kept[k]], out_.ops[branch].results[k]);
+  for (size_t k = 0; k < kept.size(); ++k) Bind(op.results[kept[k]], out_.ops[branch].results[k]);
   return Done();
 }
 
@@ -166,6 +190,11 @@ void Emitter::YieldChains(OpId loop, std::vector<ValueId>& values) {
   const auto chains = chains_.find(loop);
   if (chains == chains_.end() || chains->second.empty()) return;
   CHECK(flights_.size() == chains->second.size(), "a chain was awaited in its turn");
+  for (size_t i = 0; i < flights_.size(); ++i) {
+    const std::vector<size_t>& later = chains->second[i].channels;
+    for (const Due& due : flights_[i].releases)
+      CHECK(std::count(later.begin(), later.end(), due.channel), "a slot is never given back");
+  }
   values.push_back(b_.Constant(Type::Scalar(DType::kBool), 1));
   flights_.clear();
 }

@@ -218,6 +218,7 @@ class Emitter {
   // emit_chain.cc
   std::vector<Chain> ChainsOf(const Op& loop) const;
   std::optional<Chain> ChainAt(const Op& loop, size_t carried) const;
+  std::vector<size_t> ReleasedWith(OpId dot, const DotPlan& plan) const;
   const Flight* Flying(ValueId v) const;
   void FlyOn(const std::vector<Chain>& chains, const std::vector<ValueId>& lands, ValueId when);
   Result<> ChainedTurns(const Op& op, const std::vector<size_t>& kept,
