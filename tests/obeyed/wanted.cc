@@ -28,6 +28,11 @@ std::map<std::string, int> Numbers(const scheduler::ProgramSchedule& decided) {
   return numbers;
 }
 
+Loc PlaceOf(const SourceMap& sources, Span at) {
+  const LineCol place = sources.Locate(at.file, at.begin);
+  return {place.line, place.column};
+}
+
 // Is it what a role's threads read of a tile that was loaded?
 bool ReadsLoad(const scheduler::Graph& graph, const WantedLoop& wanted, int op) {
   const std::vector<int>& reads = wanted.ops[static_cast<size_t>(op)].reads;
@@ -97,10 +102,15 @@ WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::
   for (const scheduler::GraphOp& op : graph.ops) {
     Wanted w;
     w.name = op.name;
-    const LineCol place = sources.Locate(op.at.file, op.at.begin);
-    w.at = {place.line, place.column};
-    w.slice = decided.slices > 1 ? op.slice : -1;
+    w.at = PlaceOf(sources, op.at);
+    w.parts.insert(w.at);
+    if (const int g = loop.extraction.graph.FindOp(op.name); g >= 0)
+      for (const scheduler::OriginStep& step :
+           loop.extraction.origins[static_cast<size_t>(g)].steps)
+        if (step.at.known()) w.parts.insert(PlaceOf(sources, step.at));
     w.load = op.variable_latency;
+    // Slices that are not the roles tell nothing of a load, which is no compute role's.
+    w.slice = decided.slices > 1 && !(decided.apart && w.load) ? op.slice : -1;
     w.product = op.async && !w.load;
     for (const ir::ScheduledOp& s : schedule.ops) {
       if (s.name != op.name) continue;
