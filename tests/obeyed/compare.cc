@@ -63,6 +63,7 @@ class Comparer {
                    std::any_of(code.instrs().begin(), code.instrs().end(), [&](const Instr& in) {
                      return in.at == op.at && in.s->opcode == "wgmma" && in.s->Has("mma_async");
                    });
+    for (size_t o = 0; o < wanted_.ops.size(); ++o) TellApart(static_cast<int>(o));
   }
 
   Verdict Run() {
@@ -96,6 +97,21 @@ class Comparer {
   }
 
  private:
+  // Arithmetic is looked for at a place that it shares with no other op of its role, if it has one.
+  void TellApart(int o) {
+    Wanted& op = wanted_.ops[static_cast<size_t>(o)];
+    if (op.product || op.load || IsPass(op) || Alone(o, op.slice)) return;
+    const Loc at = op.at;
+    for (Loc part : op.parts) {
+      op.at = part;
+      if (Alone(o, op.slice) &&
+          std::any_of(code_.instrs().begin(), code_.instrs().end(),
+                      [&](const Instr& in) { return in.at == part && OnTiles(*in.s); }))
+        return;
+    }
+    op.at = at;
+  }
+
   void Fault(std::string text) { verdict_.faults.push_back(std::move(text)); }
 
   bool Mine(const Wanted& op, int slice) const {

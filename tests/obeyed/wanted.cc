@@ -33,6 +33,20 @@ Loc PlaceOf(const SourceMap& sources, Span at) {
   return {place.line, place.column};
 }
 
+// A product itself is told from arithmetic at its place, what was made one op with it is not.
+std::set<Loc> PartsOf(const scheduler::Extraction& loop, const scheduler::GraphOp& op, bool product,
+                      const SourceMap& sources) {
+  std::set<Loc> parts;
+  if (!product) parts.insert(PlaceOf(sources, op.at));
+  const int g = loop.graph.FindOp(op.name);
+  if (g < 0) return parts;
+  const scheduler::OpOrigin& origin = loop.origins[static_cast<size_t>(g)];
+  for (size_t i = 0; i < origin.steps.size(); ++i)
+    if (origin.steps[i].at.known() && !(product && static_cast<int>(i) == origin.main))
+      parts.insert(PlaceOf(sources, origin.steps[i].at));
+  return parts;
+}
+
 // Is it what a role's threads read of a tile that was loaded?
 bool ReadsLoad(const scheduler::Graph& graph, const WantedLoop& wanted, int op) {
   const std::vector<int>& reads = wanted.ops[static_cast<size_t>(op)].reads;
@@ -103,15 +117,11 @@ WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::
     Wanted w;
     w.name = op.name;
     w.at = PlaceOf(sources, op.at);
-    w.parts.insert(w.at);
-    if (const int g = loop.extraction.graph.FindOp(op.name); g >= 0)
-      for (const scheduler::OriginStep& step :
-           loop.extraction.origins[static_cast<size_t>(g)].steps)
-        if (step.at.known()) w.parts.insert(PlaceOf(sources, step.at));
     w.load = op.variable_latency;
+    w.product = op.async && !w.load;
+    w.parts = PartsOf(loop.extraction, op, w.product, sources);
     // Slices that are not the roles tell nothing of a load, which is no compute role's.
     w.slice = decided.slices > 1 && !(decided.apart && w.load) ? op.slice : -1;
-    w.product = op.async && !w.load;
     for (const ir::ScheduledOp& s : schedule.ops) {
       if (s.name != op.name) continue;
       w.cycle = s.cycle;
