@@ -319,9 +319,14 @@ class Planner {
         if (age == 0 && r.from != id) above[id].insert(r.from);
       }
     }
+    // What shares a slot, as the parts of one scheduled op do, stands behind all of the slot
+    // before.
+    size_t before = 0, here = 0;  // first ops of these slots
     for (size_t i = 1; i < ops.size(); ++i) {
       const Place &a = places_.at(ops[i - 1]), &b = places_.at(ops[i]);
-      if (a.role == b.role && a.role >= 0 && a.slot != b.slot) above[ops[i]].insert(ops[i - 1]);
+      if (a.role != b.role) before = here = i;
+      if (a.role == b.role && a.slot != b.slot) before = here, here = i;
+      if (b.role >= 0) above[ops[i]].insert(&ops[before], &ops[here]);
     }
     std::set<OpId> done;
     while (done.size() < ops.size()) {

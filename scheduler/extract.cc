@@ -232,7 +232,7 @@ class Extractor {
       AddPins(op, g);
       home_.push_back(home);
       const ValueId value = op.results.empty() ? ValueId() : op.results[0];
-      origins_.push_back({{{StepKind::kOp, id, value}}, 0, g.slice});
+      origins_.push_back({{{StepKind::kOp, id, value, op.at}}, 0, g.slice});
       graph_.ops.push_back(std::move(g));
     }
   }

@@ -39,7 +39,10 @@ struct OriginStep {
   StepKind kind = StepKind::kOp;
   ir::OpId op;        // kOp: of the loop's body
   ir::ValueId value;  // its result (invalid if it has none); of inserted steps: the value moved
-  bool operator==(const OriginStep&) const = default;
+  Span at = {};       // kOp: in the source
+  bool operator==(const OriginStep& o) const {
+    return kind == o.kind && op == o.op && value == o.value;
+  }
 };
 
 struct OpOrigin {

@@ -192,6 +192,11 @@ void Emitter::YieldChains(OpId loop, std::vector<ValueId>& values) {
   const auto chains = chains_.find(loop);
   if (chains == chains_.end() || chains->second.empty()) return;
   CHECK(flights_.size() == chains->second.size(), "a chain was awaited in its turn");
+  for (size_t i = 0; i < flights_.size(); ++i) {
+    const std::vector<size_t>& later = chains->second[i].channels;
+    for (const Due& due : flights_[i].releases)
+      CHECK(std::count(later.begin(), later.end(), due.channel), "a slot is never given back");
+  }
   values.push_back(b_.Constant(Type::Scalar(DType::kBool), 1));
   flights_.clear();
 }

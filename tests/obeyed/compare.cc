@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "tests/obeyed/order.h"
 #include "tests/obeyed/passes.h"
 
 namespace tilec::obeyed {
 namespace {
-
-int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
 std::string Show(Loc at) { return fmt::format("{}:{}", at.line, at.column); }
 
@@ -63,6 +63,7 @@ class Comparer {
                    std::any_of(code.instrs().begin(), code.instrs().end(), [&](const Instr& in) {
                      return in.at == op.at && in.s->opcode == "wgmma" && in.s->Has("mma_async");
                    });
+    for (size_t o = 0; o < wanted_.ops.size(); ++o) TellApart(static_cast<int>(o));
   }
 
   Verdict Run() {
@@ -96,6 +97,21 @@ class Comparer {
   }
 
  private:
+  // Arithmetic is looked for at a place that it shares with no other op of its role, if it has one.
+  void TellApart(int o) {
+    Wanted& op = wanted_.ops[static_cast<size_t>(o)];
+    if (op.product || op.load || IsPass(op) || Alone(o, op.slice)) return;
+    const Loc at = op.at;
+    for (Loc part : op.parts) {
+      op.at = part;
+      if (Alone(o, op.slice) &&
+          std::any_of(code_.instrs().begin(), code_.instrs().end(),
+                      [&](const Instr& in) { return in.at == part && OnTiles(*in.s); }))
+        return;
+    }
+    op.at = at;
+  }
+
   void Fault(std::string text) { verdict_.faults.push_back(std::move(text)); }
 
   bool Mine(const Wanted& op, int slice) const {
@@ -105,7 +121,6 @@ class Comparer {
   int NumberOf(const Role& role) const { return role.first_warp / wanted_.warps; }
 
   // ---- tiles between roles --------------------------------------------------------------------
-  static bool IsPass(const Wanted& op) { return op.put >= 0 || op.take >= 0; }
 
   // An event by which a tile is put, or taken.
   bool Passes(const Wanted& op, const Event& e) const {
@@ -251,24 +266,28 @@ class Comparer {
   }
 
   // ---- order and stages -----------------------------------------------------------------------
-  struct Seen {
-    int op = 0;
-    double at = 0;  // where in the turn: the median of its instructions
-    size_t count = 0;
-    int stage = -1;  // turns behind the loop; −1: not told
-    int before = -1;
-    int stretch = 0;  // events that others see, before it
-  };
-
-  // One of several ops of the role that share their place in the source cannot be told from others.
+  // Products of the role that share their place in the source, by their place in the turn.
+  std::vector<int> Alike(const Wanted& op, int slice) const {
+    std::vector<int> same;
+    for (size_t o = 0; o < wanted_.ops.size(); ++o) {
+      const Wanted& other = wanted_.ops[o];
+      if (Mine(other, slice) && !IsPass(other) && other.product && other.at == op.at)
+        same.push_back(static_cast<int>(o));
+    }
+    return same;
+  }
+  // Arithmetic that shares its place in the source with a part of another op of the role cannot be
+  // told from that.
   bool Alone(int o, int slice) const {
     const Wanted& op = wanted_.ops[static_cast<size_t>(o)];
     if (IsPass(op)) return true;  // it has a ring of its own
-    int same = 0;
-    for (const Wanted& other : wanted_.ops)
-      same +=
-          Mine(other, slice) && !IsPass(other) && other.at == op.at && other.product == op.product;
-    return same == 1;
+    for (size_t i = 0; i < wanted_.ops.size(); ++i) {
+      const Wanted& other = wanted_.ops[i];
+      if (static_cast<int>(i) != o && Mine(other, slice) && !IsPass(other) &&
+          other.parts.count(op.at))
+        return false;
+    }
+    return true;
   }
 
   // Other warps or engines see it.
@@ -291,118 +310,33 @@ class Comparer {
                                     OnTiles(*code_.instrs()[static_cast<size_t>(turn[i].instr)].s);
         if (mine) at.push_back(i);
       }
-      if (at.empty() || !Alone(static_cast<int>(o), slice)) {
+      if (at.empty() || (!op.product && !Alone(static_cast<int>(o), slice))) {
         if (op.product ||
             (IsPass(op) && barriers_[static_cast<size_t>(std::max(op.put, op.take))].end > 0))
           Fault(fmt::format("{} at {} is not in the turn", op.name, Show(op.at)));
         ++verdict_.unseen;
         continue;
       }
+      size_t middle = at[at.size() / 2];
+      std::vector<int> alike;
+      if (op.product) alike = Alike(op, slice);
+      if (alike.size() > 1) {
+        const size_t each = at.size() / alike.size();
+        if (each * alike.size() != at.size())
+          Fault(fmt::format("{} ops at {} make {} products", alike.size(), Show(op.at), at.size()));
+        const auto which = std::find(alike.begin(), alike.end(), static_cast<int>(o));
+        middle = at[static_cast<size_t>(which - alike.begin()) * each + each / 2];
+      } else {
+        alike.clear();
+      }
       int stretch = 0;
-      for (size_t i = 0; i < at[at.size() / 2]; ++i) stretch += Outside(turn[i]);
-      seen.push_back({static_cast<int>(o), static_cast<double>(at[at.size() / 2]), at.size(), -1,
-                      -1, stretch});
+      for (size_t i = 0; i < middle; ++i) stretch += Outside(turn[i]);
+      seen.push_back({static_cast<int>(o), static_cast<double>(middle), at.size(), -1, -1, stretch,
+                      std::move(alike)});
     }
     std::sort(seen.begin(), seen.end(), [](const Seen& a, const Seen& b) { return a.at < b.at; });
     return seen;
   }
-
-  bool Reads(const Wanted& reader, int from) const {
-    return std::count(reader.reads.begin(), reader.reads.end(), from) > 0;
-  }
-  // The compiler's two departures, both because ptxas serializes products otherwise: what reads the
-  // old value of an accumulator that a product of the turn updates runs before that product; and
-  // what reads a product's result a turn later runs at the end of the result's own turn. So does
-  // LLVM with the first op on a carried value that begins as a constant.
-  bool MayMove(int o) const {
-    const Wanted& op = wanted_.ops[static_cast<size_t>(o)];
-    if (op.product) return false;
-    for (size_t p = 0; p < wanted_.ops.size(); ++p) {
-      const Wanted& product = wanted_.ops[p];
-      if (!product.product) continue;
-      const bool kept = wanted_.results_kept || !wanted_.strict;
-      if (kept && Reads(op, static_cast<int>(p))) return true;
-      for (int source : product.reads)
-        if (Reads(op, source) && !wanted_.ops[static_cast<size_t>(source)].load) return true;
-    }
-    return false;
-  }
-
-  // Between two events that other warps or engines see, arithmetic has no order that matters, and
-  // the assembler will choose its own.
-  bool Together(const Seen& a, const Seen& b) const {
-    return !wanted_.strict && Arithmetic(a) && Arithmetic(b) && a.stretch == b.stretch;
-  }
-  bool Arithmetic(const Seen& s) const {
-    const Wanted& op = wanted_.ops[static_cast<size_t>(s.op)];
-    return !op.product && !IsPass(op);
-  }
-
-  // LLVM has moved it down: before a reader, or to the end of the turn, where those of the next
-  // turn follow.
-  bool Sunk(const Seen& s, const std::vector<Seen>& seen, int last_stretch) const {
-    if (wanted_.strict || !Arithmetic(s)) return false;
-    return s.stretch == last_stretch ||
-           std::any_of(seen.begin(), seen.end(), [&](const Seen& reader) {
-             return reader.at > s.at && Reads(wanted_.ops[static_cast<size_t>(reader.op)], s.op);
-           });
-  }
-
-  // … or up to the beginning of the turn: all that it reads is of turns before.
-  bool Raised(const Seen& s) const { return !wanted_.strict && Arithmetic(s) && s.stretch == 0; }
-
-  void Order(const std::vector<Seen>& seen, bool staged, int last_stretch) {
-    std::vector<std::string> least;
-    int fewest_moved = 0;
-    bool first = true;
-    std::set<int64_t> cuts;
-    for (const Seen& s : seen)
-      cuts.insert(wanted_.ops[static_cast<size_t>(s.op)].cycle -
-                  FloorDiv(wanted_.ops[static_cast<size_t>(s.op)].cycle, wanted_.ii) * wanted_.ii);
-    for (int64_t cut : cuts) {
-      std::vector<std::string> faults;
-      std::set<int> moved;
-      const auto slot = [&](const Seen& s) {
-        const int64_t c = wanted_.ops[static_cast<size_t>(s.op)].cycle - cut;
-        return c - FloorDiv(c, wanted_.ii) * wanted_.ii;
-      };
-      const auto stage = [&](const Seen& s) {
-        return FloorDiv(wanted_.ops[static_cast<size_t>(s.op)].cycle - cut, wanted_.ii);
-      };
-      for (size_t i = 0; i < seen.size(); ++i)
-        for (size_t j = i + 1; j < seen.size(); ++j) {
-          const Seen &a = seen[i], &b = seen[j];
-          const auto either = [&] {
-            if (!MayMove(a.op) && !MayMove(b.op)) return false;
-            moved.insert(MayMove(a.op) ? a.op : b.op);
-            return true;
-          };
-          const auto by_llvm = [&] {
-            const bool sunk = Sunk(b, seen, last_stretch);
-            if (sunk || Raised(a)) moved.insert(sunk ? b.op : a.op);
-            return sunk || Raised(a);
-          };
-          if (slot(a) > slot(b) && !Together(a, b) && !either() && !by_llvm())
-            faults.push_back(
-                fmt::format("{} runs before {}, the schedule has it after (slots {} and "
-                            "{} of {}, turn from {})",
-                            Name(a), Name(b), slot(a), slot(b), wanted_.ii, cut));
-          if (staged && a.stage >= 0 && b.stage >= 0 && a.stage - b.stage != stage(a) - stage(b) &&
-              !either())
-            faults.push_back(fmt::format("{} and {} are {} stages apart, in the schedule {}",
-                                         Name(a), Name(b), a.stage - b.stage, stage(a) - stage(b)));
-        }
-      if (first || faults.size() < least.size() ||
-          (faults.size() == least.size() && static_cast<int>(moved.size()) < fewest_moved)) {
-        least = std::move(faults);
-        fewest_moved = static_cast<int>(moved.size());
-      }
-      first = false;
-    }
-    for (std::string& f : least) Fault(std::move(f));
-    verdict_.moved += fewest_moved;
-  }
-  std::string Name(const Seen& s) const { return wanted_.ops[static_cast<size_t>(s.op)].name; }
 
   // How many turns the loop is pipelined over: the same for all of its ops.
   int Span(const Loop& loop, const std::vector<Seen>& seen) const {
@@ -458,6 +392,15 @@ class Comparer {
               s.stage = static_cast<int>(copies.behind);
             continue;
           }
+          if (!s.alike.empty()) {
+            s.mean = copies.behind;
+            if (std::abs(copies.before + copies.behind - span) > 1e-6)
+              Fault(
+                  fmt::format("the products at {} stand {} times before and behind the loop, "
+                              "others {} times",
+                              Show(op.at), copies.before + copies.behind, span));
+            continue;
+          }
           s.before = static_cast<int>(copies.before + 0.5);
           s.stage = static_cast<int>(copies.behind + 0.5);
           if (s.before + s.stage != span || s.before != copies.before || s.stage != copies.behind)
@@ -468,10 +411,13 @@ class Comparer {
         }
         int events = 0;
         for (const Event& e : turn) events += Outside(e);
-        Order(seen, true, events);
+        InOrder order = CheckOrder(wanted_, seen, events);
+        for (std::string& fault : order.faults) Fault(std::move(fault));
+        verdict_.moved += order.moved;
         // Two ops in a circle have one order only: then it is the stages that tell.
         for (size_t i = 0; i + 1 < seen.size(); ++i)
-          if (!MayMove(seen[i].op) && !MayMove(seen[i + 1].op) &&
+          if (!MayMove(wanted_, seen[i].op) && !MayMove(wanted_, seen[i + 1].op) &&
+              seen[i].alike.empty() && seen[i + 1].alike.empty() &&
               (seen.size() > 2 || (seen[i].stage >= 0 && seen[i + 1].stage >= 0)))
             verdict_.neighbours.push_back({seen[i].op, seen[i + 1].op});
         Waits(turn);

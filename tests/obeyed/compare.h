@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ inline constexpr int kNobody = -2;
 struct Wanted {
   std::string name;
   Loc at;
+  std::set<Loc> parts;  // places of all its arithmetic, where several ops were made one
   int64_t cycle = 0;
   int slice = -1;        // −1: of all; or kNobody's
   bool product = false;  // on the tensor core

@@ -28,6 +28,25 @@ std::map<std::string, int> Numbers(const scheduler::ProgramSchedule& decided) {
   return numbers;
 }
 
+Loc PlaceOf(const SourceMap& sources, Span at) {
+  const LineCol place = sources.Locate(at.file, at.begin);
+  return {place.line, place.column};
+}
+
+// A product itself is told from arithmetic at its place, what was made one op with it is not.
+std::set<Loc> PartsOf(const scheduler::Extraction& loop, const scheduler::GraphOp& op, bool product,
+                      const SourceMap& sources) {
+  std::set<Loc> parts;
+  if (!product) parts.insert(PlaceOf(sources, op.at));
+  const int g = loop.graph.FindOp(op.name);
+  if (g < 0) return parts;
+  const scheduler::OpOrigin& origin = loop.origins[static_cast<size_t>(g)];
+  for (size_t i = 0; i < origin.steps.size(); ++i)
+    if (origin.steps[i].at.known() && !(product && static_cast<int>(i) == origin.main))
+      parts.insert(PlaceOf(sources, origin.steps[i].at));
+  return parts;
+}
+
 // Is it what a role's threads read of a tile that was loaded?
 bool ReadsLoad(const scheduler::Graph& graph, const WantedLoop& wanted, int op) {
   const std::vector<int>& reads = wanted.ops[static_cast<size_t>(op)].reads;
@@ -97,11 +116,12 @@ WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::
   for (const scheduler::GraphOp& op : graph.ops) {
     Wanted w;
     w.name = op.name;
-    const LineCol place = sources.Locate(op.at.file, op.at.begin);
-    w.at = {place.line, place.column};
-    w.slice = decided.slices > 1 ? op.slice : -1;
+    w.at = PlaceOf(sources, op.at);
     w.load = op.variable_latency;
     w.product = op.async && !w.load;
+    w.parts = PartsOf(loop.extraction, op, w.product, sources);
+    // Slices that are not the roles tell nothing of a load, which is no compute role's.
+    w.slice = decided.slices > 1 && !(decided.apart && w.load) ? op.slice : -1;
     for (const ir::ScheduledOp& s : schedule.ops) {
       if (s.name != op.name) continue;
       w.cycle = s.cycle;

@@ -124,7 +124,17 @@ class Prover {
     if (const auto it = sums_.find(v); it != sums_.end()) return it->second;
     return sums_[v] = Made(v);
   }
+  // The loop whose position this is. Where it stands is a whole number of steps from its beginning,
+  // and that number is what is reckoned with under the position's name.
+  const Op* LoopAt(ValueId v) const {
+    const BlockId block = fn_.values[v].block;
+    if (!block.valid() || !fn_.blocks[block].parent.valid()) return nullptr;
+    const Op& op = fn_.ops[fn_.blocks[block].parent];
+    return op.kind == OpKind::kFor && fn_.blocks[block].args[0] == v ? &op : nullptr;
+  }
   Sum Made(ValueId v) {
+    if (const Op* loop = LoopAt(v))
+      return Plus(SumOf(loop->operands[0]), {{{v, 1}}, 0}, loop->i("step"));
     const Op* def = fn_.def(v);
     const auto sum = [&](size_t i) { return SumOf(def->operands[i]); };
     if (def && Whole(v)) {
@@ -156,6 +166,7 @@ class Prover {
     const auto below = [&](const Sum& s) { facts->push_back(Plus(self, s, -1)); };
     const auto above = [&](const Sum& s) { facts->push_back(Plus(s, self, -1)); };
     if (const Param* p = fn_.param(v); p && p->kind == ParamKind::kDim) above({});
+    if (LoopAt(v)) above({});
     const Op* def = fn_.def(v);
     if (!def || !Whole(v)) return;
     if (def->kind == OpKind::kProgramId) above({});

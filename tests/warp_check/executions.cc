@@ -17,6 +17,7 @@ namespace {
 
 constexpr int64_t kEnoughEvents = 200'000;
 constexpr int kWanted = 32, kMostTries = 400;
+constexpr int64_t kLargestLimit = 1 << 16;  // that an execution may be as long as
 
 // ---- the execution ---------------------------------------------------------------------------
 
@@ -280,8 +281,8 @@ class Play {
 
 // ---- which executions ------------------------------------------------------------------------
 
-// Sizes by what a turn of some loop takes of them: a few turns, or as many as fill rings twice; and
-// a little less.
+// Sizes by what a turn of some loop takes of them: a few turns, or as many as fill rings twice, or
+// as many as a branch asks for, be it of a pipeline deeper than its rings; and a little less.
 class Sizes {
  public:
   explicit Sizes(const Function& fn) : fn_(fn) {
@@ -289,7 +290,12 @@ class Sizes {
       if (op.kind == OpKind::kMbarAlloc)
         deepest_ = std::max(deepest_, fn.type(op.results[0]).depth);
       if (op.kind == OpKind::kFor)
-        for (ValueId bound : {op.operands[0], op.operands[1]}) Trace(bound, op.i("step"), 0);
+        for (ValueId bound : {op.operands[0], op.operands[1]})
+          Trace(bound, op.i("step"), 0, units_);
+      if (op.kind != OpKind::kCmp || !IsInteger(fn.type(op.operands[0]).dtype)) continue;
+      const int64_t limit = std::abs(Fixed(op.operands[0], 0) - Fixed(op.operands[1], 0));
+      if (limit > 0 && limit < kLargestLimit)
+        for (ValueId v : op.operands) Trace(v, limit, 0, limits_);
     }
   }
 
@@ -298,21 +304,40 @@ class Sizes {
     std::map<ValueId, int64_t> out;
     for (const Param& p : fn_.params) {
       if (p.kind == ParamKind::kTensor) continue;
-      const auto it = units_.find(p.value);
-      const int64_t unit =
-          it == units_.end() ? 1 : *std::next(it->second.begin(), below(it->second.size()));
-      const auto times =
-          static_cast<int64_t>(below(2) ? below(4) : below(static_cast<size_t>(2 * deepest_ + 4)));
-      out[p.value] = std::max<int64_t>(0, unit * times - (below(3) ? 0 : 8));
+      auto one_of = [&](const Numbers& numbers, int64_t otherwise) {
+        const auto it = numbers.find(p.value);
+        return it == numbers.end() ? otherwise
+                                   : *std::next(it->second.begin(), below(it->second.size()));
+      };
+      const int64_t unit = one_of(units_, 1);
+      const int64_t from = below(3) ? 0 : one_of(limits_, 0);
+      const auto times = static_cast<int64_t>(
+          from || below(2) ? below(4) : below(static_cast<size_t>(2 * deepest_ + 4)));
+      out[p.value] = std::max<int64_t>(0, from + unit * times - (below(3) ? 0 : 8));
     }
     return out;
   }
 
  private:
+  using Numbers = std::map<ValueId, std::set<int64_t>>;  // of parameters
+
+  // The part of a sum that no parameter changes.
+  int64_t Fixed(ValueId v, int depth) const {
+    const Op* def = fn_.def(v);
+    if (!def || depth > 16) return 0;
+    const auto part = [&](size_t i) { return Fixed(def->operands[i], depth + 1); };
+    switch (def->kind) {
+      case OpKind::kConstant: return static_cast<int64_t>(def->number("value"));
+      case OpKind::kCast: return part(0);
+      case OpKind::kAdd: return part(0) + part(1);
+      case OpKind::kSub: return part(0) - part(1);
+      default: return 0;
+    }
+  }
   // One turn is `unit` of v: so it is more of what v is a part of.
-  void Trace(ValueId v, int64_t unit, int depth) {
+  void Trace(ValueId v, int64_t unit, int depth, Numbers& out) {
     if (fn_.param(v)) {
-      units_[v].insert(unit);
+      out[v].insert(unit);
       return;
     }
     const Op* def = fn_.def(v);
@@ -320,12 +345,12 @@ class Sizes {
     if (def->kind == OpKind::kDiv)
       if (const Op* by = fn_.def(def->operands[1]); by && by->kind == OpKind::kConstant)
         unit *= std::max<int64_t>(1, static_cast<int64_t>(by->number("value")));
-    for (ValueId o : def->operands) Trace(o, unit, depth + 1);
+    for (ValueId o : def->operands) Trace(o, unit, depth + 1, out);
   }
 
   const Function& fn_;
   int64_t deepest_ = 1;
-  std::map<ValueId, std::set<int64_t>> units_;  // of parameters
+  Numbers units_, limits_;
 };
 
 }  // namespace

@@ -132,6 +132,22 @@ TEST(Executions, OfATensorThatIsReadAndWritten) {
   EXPECT_TRUE(Finds(program(""), "gstore"));
 }
 
+// A pipeline of more stages than any ring has slots is executed, too.
+TEST(Executions, GoWhereABranchAsksForLongLoops) {
+  const auto program = [](int64_t least) {
+    return Kernel(4, Init("") + Role("main", 0, 4,
+                                     fmt::format("%l = constant {{value = {}}} : i64\n", least) +
+                                         Less("%c", "%l", "%K") +
+                                         If("%c", For("%zero", "%K", 64, "%k", "fence_async\n"))));
+  };
+  for (int64_t least : {100, 2000, 10000}) {
+    const Executions seen = Executed(program(least));
+    EXPECT_GE(seen.runs, 3) << least;
+    EXPECT_GT(seen.most, least / 64);
+    EXPECT_EQ(seen.fault, "");
+  }
+}
+
 // The block of the release in a loop over j with `condition` around it, and one over i.
 bool Dead(const std::string& condition) {
   DiagSink diags;
@@ -162,6 +178,10 @@ TEST(DeadCode, ConditionsThatExcludeEachOther) {
   EXPECT_FALSE(Dead(below + above(33) + both));
   EXPECT_FALSE(Dead(below + above(5) + "%c = or %a, %b : bool\n"));
   EXPECT_TRUE(Dead(below + "%b = not %a : bool\n" + both));
+  // i goes by 64 and j by 32, so nothing lies strictly between two of their distances.
+  const std::string farther = Plus("%j32", "%j", 32) + Less("%a", "%j32", "%i");
+  EXPECT_TRUE(Dead(farther + above(64) + both));
+  EXPECT_FALSE(Dead(farther + above(65) + both));
   // Sums of several.
   const std::string ends = Less("%a", "%K", "%M") + Less("%b", "%M", "%i");
   EXPECT_TRUE(Dead(ends + both));  // the loop over i ends at M
