@@ -241,10 +241,13 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
       }
       Substitutions with = {{"n", std::to_string(rank)}, {"coords", coords}};
       if (all) with.push_back({"mask", std::to_string((1 << fn_.launch.cluster) - 1)});
+      const bool combines = !load && op.attr("kind");
+      if (combines) with.push_back({"op", op.s("kind")});
       CallPtx(b_,
-              all    ? PtxInst::kTmaLoadAll
-              : load ? PtxInst::kTmaLoad
-                     : PtxInst::kTmaStore,
+              all        ? PtxInst::kTmaLoadAll
+              : load     ? PtxInst::kTmaLoad
+              : combines ? PtxInst::kTmaReduce
+                         : PtxInst::kTmaStore,
               with, constraints, args);
       return Done();
     }

@@ -321,7 +321,11 @@ class Reader {
                        Buffer(s.op.operands[0]), share ? " of all CTAs of the cluster" : ""));
   }
   void TmaStore(const Site& s) {
-    Say(s, fmt::format("start copy of {} to global memory", Buffer(s.op.operands[0])));
+    const bool combines = s.op.attr("kind") != nullptr;
+    Say(s,
+        fmt::format("start {} of {} {} global memory",
+                    combines ? "atomic " + s.op.s("kind") : "copy", Buffer(s.op.operands[0]),
+                    combines ? "in" : "to"));
   }
   void TmaWait(const Site& s) {
     ++out_->waits;

@@ -82,6 +82,7 @@ class Verifier {
   bool CheckOfCluster(const Op& op, const char* name, int64_t most);
   bool CheckMbar(const Op& op);
   bool CheckTma(const Op& op, const Scope& scope);
+  bool CheckCombines(const Op& op, DType d);
   bool CheckParts(const Op& op, const Scope& scope);
   bool CheckEach(const Op& op, const Scope& scope, int64_t box_bytes);
   bool CheckMma(const Op& op, const Scope& scope);

@@ -255,7 +255,7 @@ Result<> Emitter::Op_(OpId id) {
     case OpKind::kDot: return Dot_(id);
     case OpKind::kLoad: return Load_(id);
     case OpKind::kStore: return Store_(id);
-    case OpKind::kAtomic: Atomic_(op); return Done();
+    case OpKind::kAtomic: Atomic_(id); return Done();
     case OpKind::kParallel: FlushLoads(), SettleAll(); return Parallel_(op);
     case OpKind::kFor: FlushLoads(), SettleAll(); return For_(id);
     case OpKind::kWhile: FlushLoads(), SettleAll(); return While_(op);

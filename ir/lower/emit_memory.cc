@@ -310,20 +310,6 @@ void Emitter::FillByThreads(OpId id) {
   Sync();
 }
 
-void Emitter::Atomic_(const Op& op) {
-  const ValueId value = op.operands[1];
-  const ValueId tile = Tile(value);
-  if (SharedTensor(op.operands[0])) Sync();
-  auto it = plan_.layouts.find(value);
-  Access access = WarpAccess(op, value, it == plan_.layouts.end() ? nullptr : &it->second, true);
-  access.operands.insert(access.operands.begin(), {Scalar(op.operands[0]), tile});
-  if (it == plan_.layouts.end())
-    b_.Add(OpKind::kGAtomicScalar, std::move(access.operands), {}, {{"kind", op.s("kind")}});
-  else
-    b_.Add(OpKind::kGAtomic, std::move(access.operands), {},
-           {{"kind", op.s("kind")}, {"modes", access.modes}, {"sizes", access.sizes}});
-}
-
 // ---- TMA -------------------------------------------------------------------------------------
 
 int Emitter::MapFor(ValueId tensor, int rank, int row_dim, int col_dim, int64_t rows, int64_t cols,

@@ -1,5 +1,5 @@
-// Stores: by threads, or through staging buffers by the copy engine; as a whole, or panel by panel
-// while earlier panels drain.
+// Stores and atomics: by threads, or through staging buffers by the copy engine; as a whole, or
+// panel by panel while earlier panels drain.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -9,6 +9,27 @@
 #include "ir/lower/scalars.h"
 
 namespace tilec::ir {
+
+// What the copy engine does with the boxes of a store: an atomic combines them with the tensor.
+void Emitter::SetKind(OpId copy, const Op& op) {
+  if (op.kind == OpKind::kAtomic) out_.ops[copy].set("kind", op.s("kind"));
+}
+
+void Emitter::Atomic_(OpId id) {
+  const Op& op = in_.ops[id];
+  if (plan_.stores.count(id)) return PanelsInFlight(id) ? StoreByPanels(id) : StoreByTma(id);
+  const ValueId value = op.operands[1];
+  const ValueId tile = Tile(value);
+  if (SharedTensor(op.operands[0])) Sync();
+  auto it = plan_.layouts.find(value);
+  Access access = WarpAccess(op, value, it == plan_.layouts.end() ? nullptr : &it->second, true);
+  access.operands.insert(access.operands.begin(), {Scalar(op.operands[0]), tile});
+  if (it == plan_.layouts.end())
+    b_.Add(OpKind::kGAtomicScalar, std::move(access.operands), {}, {{"kind", op.s("kind")}});
+  else
+    b_.Add(OpKind::kGAtomic, std::move(access.operands), {},
+           {{"kind", op.s("kind")}, {"modes", access.modes}, {"sizes", access.sizes}});
+}
 
 Result<> Emitter::Store_(OpId id) {
   const Op& op = in_.ops[id];
@@ -174,6 +195,7 @@ void Emitter::StoreByPanels(OpId id) {
           operands.insert(operands.end(), coords[box].begin(), coords[box].end());
           const OpId copy = b.Add(OpKind::kTmaStore, std::move(operands), {},
                                   {{"map", int64_t{map}}, {"offset", row * pitch}});
+          SetKind(copy, op);
           if (parts_ > 1)
             out_.ops[copy].set(
                 "each", std::vector<int64_t>{rank - 1 - store.row_dim, stored, stored * pitch});
@@ -247,8 +269,9 @@ void Emitter::StoreByTma(OpId id) {
   for (const Box& box : boxes) {
     std::vector<ValueId> operands = {buffer};
     operands.insert(operands.end(), box.coords.begin(), box.coords.end());
-    inner.Add(OpKind::kTmaStore, std::move(operands), {},
-              {{"map", int64_t{box.map}}, {"offset", box.offset}});
+    SetKind(inner.Add(OpKind::kTmaStore, std::move(operands), {},
+                      {{"map", int64_t{box.map}}, {"offset", box.offset}}),
+            op);
   }
   inner.Add(OpKind::kTmaCommit, {}, {});
   inner.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{1}}});

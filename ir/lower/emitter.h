@@ -175,7 +175,7 @@ class Emitter {
   ValueId AddBuffer(const Type& type, bool exclusive, int owner, int64_t begin, int64_t end);
   Result<> Load_(OpId id);
   Result<> Store_(OpId id);
-  void Atomic_(const Op& op);
+  void Atomic_(OpId id);
   void FillByThreads(OpId id);
   void QueueTmaLoad(OpId id);
   void FlushLoads();
@@ -186,6 +186,7 @@ class Emitter {
              const std::vector<std::vector<ValueId>>& coords);
   std::vector<std::vector<ValueId>> CoordsOf(OpId load);
   void StoreByTma(OpId id);
+  void SetKind(OpId copy, const Op& op);
   bool InLoop(OpId id) const;
   int64_t PanelsInFlight(OpId id);
   ValueId PanelBuffer(OpId id, int64_t number) const;

@@ -62,10 +62,13 @@ bool BufferNeed::TmaFits(DType dtype) const {
 }
 
 std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op) {
-  const bool store = op.kind == OpKind::kStore;
+  const bool store = op.kind != OpKind::kLoad;
   const Param* p = fn.param(op.operands[0]);
   if (!p || p->kind != ParamKind::kTensor) return std::nullopt;
-  if (store ? p->direction != Direction::kOut : p->direction != Direction::kIn) return std::nullopt;
+  const Direction direction = op.kind == OpKind::kAtomic ? Direction::kInOut
+                              : store                    ? Direction::kOut
+                                                         : Direction::kIn;
+  if (p->direction != direction) return std::nullopt;
   const DType dtype = fn.type(op.operands[0]).dtype;
   const int64_t rank = fn.type(op.operands[0]).rank();
   if (rank < 2 || rank > 5 || ByteSize(dtype) > 4) return std::nullopt;
@@ -112,6 +115,12 @@ std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op) {
   }
   if (access.col_dim != rank - 1) return std::nullopt;
   return access;
+}
+
+bool EngineCombines(const std::string& kind, DType dtype) {
+  const bool word = dtype == DType::kI32 || dtype == DType::kU32;
+  return word ||
+         (kind == "add" && (dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16));
 }
 
 std::optional<SmemLayout> StagingLayout(const Type& tile) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "ir/function.h"
@@ -35,14 +36,18 @@ struct BufferNeed {
   bool TmaFits(DType dtype) const;
 };
 
-// A load or store of a tile whose rows and columns are two ranges, the columns contiguous, from a
-// tensor whose base and strides TMA takes. Stores only if clipping to the range is clipping to the
-// tensor.
+// A load, store or atomic of a tile whose rows and columns are two ranges, the columns contiguous,
+// from a tensor whose base and strides TMA takes. Stores and atomics only if clipping to the range
+// is clipping to the tensor.
 struct TileAccess {
   int row_dim = -1;
   int col_dim = -1;
 };
 std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op);
+
+// What the copy engine and threads can do alike. (It cannot order f32; threads can do no more with
+// 16 bits than add.)
+bool EngineCombines(const std::string& kind, DType dtype);
 
 // Exact panels for a TMA store (no column may be written twice).
 // How a tile that is read more than once lies in shared memory; nullopt if TMA cannot bring it.

@@ -19,6 +19,8 @@ struct Relation {
   std::vector<int> keep;  // child dim i is parent dim keep[i]
 };
 
+constexpr int64_t kStaged = 2048;  // elements of a tile from which on staging it pays
+
 class Planner {
  public:
   Planner(const Function& fn, int warpgroups) : fn_(fn) { plan_.warpgroups = warpgroups; }
@@ -37,6 +39,7 @@ class Planner {
       if (fn_.ops[id].kind == OpKind::kLoad) PlanLoad(id);
       if (fn_.ops[id].kind == OpKind::kStore) PlanStore(id);
     }
+    PlanAtomics();
     ShareLoads();
     return std::move(plan_);
   }
@@ -428,7 +431,7 @@ class Planner {
       load.smem = need->second.Layout(type.dtype);
       load.zero_padding = need->second.NeedsZero(type.dtype);
       load.tma = access && need->second.TmaFits(type.dtype);
-    } else if (access && type.rank() == 2 && IsAccumulator(result) && type.elements() >= 2048) {
+    } else if (access && type.rank() == 2 && IsAccumulator(result) && type.elements() >= kStaged) {
       BufferNeed plain;
       plain.tile_rows = plain.rows = type.shape[0];
       plain.tile_cols = plain.cols = type.shape[1];
@@ -484,7 +487,8 @@ class Planner {
     StorePlan store;
     const Type& type = fn_.type(op.operands[1]);
     const std::optional<TileAccess> access = TmaAccess(fn_, op);
-    if (access && type.rank() == 2 && IsAccumulator(op.operands[1]) && type.elements() >= 2048) {
+    if (access && type.rank() == 2 && IsAccumulator(op.operands[1]) &&
+        type.elements() >= kStaged) {
       if (std::optional<SmemLayout> smem = StagingLayout(type)) {
         store.tma = true;
         store.smem = *smem;
@@ -493,6 +497,33 @@ class Planner {
       }
     }
     plan_.stores[id] = store;
+  }
+
+  // The copy engine combines tiles with a tensor if it makes all accesses to it, all of one kind:
+  // nothing orders what it does after what threads do, nor one copy after another.
+  void PlanAtomics() {
+    std::map<ValueId, std::map<OpId, StorePlan>> found;  // by tensor
+    std::set<ValueId> others;                            // tensors accessed in any other way
+    std::map<ValueId, std::string> kinds;
+    for (OpId id : order_) {
+      const Op& op = fn_.ops[id];
+      if (op.kind == OpKind::kLoad || op.kind == OpKind::kStore) others.insert(op.operands[0]);
+      if (op.kind != OpKind::kAtomic) continue;
+      const ValueId tensor = op.operands[0];
+      const Type& type = fn_.type(op.operands[1]);
+      const std::optional<TileAccess> access = TmaAccess(fn_, op);
+      const std::optional<SmemLayout> smem =
+          access && type.rank() == 2 && plan_.layouts.count(op.operands[1]) &&
+                  type.elements() >= kStaged && EngineCombines(op.s("kind"), type.dtype)
+              ? StagingLayout(type)
+              : std::nullopt;
+      if (smem && kinds.try_emplace(tensor, op.s("kind")).first->second == op.s("kind"))
+        found[tensor][id] = {true, *smem, access->row_dim, access->col_dim};
+      else
+        others.insert(tensor);
+    }
+    for (const auto& [tensor, atomics] : found)
+      if (!others.count(tensor)) plan_.stores.insert(atomics.begin(), atomics.end());
   }
 
   const Function& fn_;

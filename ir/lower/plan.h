@@ -54,6 +54,7 @@ struct LoadPlan {
   int col_dim = -1;
 };
 
+// Of a store, or of an atomic that the copy engine makes (others have none).
 struct StorePlan {
   bool tma = false;  // staged through shared memory, stored by TMA
   SmemLayout smem;

@@ -206,6 +206,23 @@ void Program::FindTensors() {
     const ValueId tensor = TensorOf(fn, fn.ops[id], &write);
     if (tensor.valid()) touched[tensor] |= write ? 2 : 1;
   });
+  // Copies that combine are awaited until they have read their buffer, and no longer: whatever
+  // meets them at the tensor must not care which comes first.
+  std::map<ValueId, std::string> combined;
+  WalkOps(fn, fn.body, [&](OpId id) {
+    const Op& op = fn.ops[id];
+    bool write = false;
+    if (op.kind == OpKind::kTmaStore && op.attr("kind"))
+      combined.try_emplace(TensorOf(fn, op, &write), op.s("kind"));
+  });
+  WalkOps(fn, fn.body, [&](OpId id) {
+    const Op& op = fn.ops[id];
+    bool write = false;
+    const auto at = combined.find(TensorOf(fn, op, &write));
+    if (at == combined.end() || unordered.valid()) return;
+    if (op.kind != OpKind::kTmaStore || !op.attr("kind") || op.s("kind") != at->second)
+      unordered = id;
+  });
   for (const auto& [tensor, how] : touched)
     if (how == 3) shared_tensors.try_emplace(tensor, regions());
 }

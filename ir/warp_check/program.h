@@ -31,6 +31,7 @@ struct Program {
   const Function& fn;
   std::vector<RoleInfo> roles;  // 0: the common beginning
   OpId stray;                   // an op after the roles that does something; invalid: none
+  OpId unordered;  // it touches a tensor that copies combine with, in another way; invalid: none
 
   // Barriers: slots of all mbarriers in a row.
   std::map<ValueId, int> first_slot;

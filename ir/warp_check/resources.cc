@@ -117,6 +117,14 @@ std::optional<Finding> CheckResources(const Program& p, const WarpCheckOptions& 
     f.def = &kWarpForm;
     return f;
   }
+  if (p.unordered.valid()) {
+    Finding f = Say(p, p.unordered,
+                    fmt::format("nothing orders this `{}` and the copies that combine with the "
+                                "same tensor",
+                                Info(p.fn.ops[p.unordered].kind).mnemonic));
+    f.def = &kWarpForm;
+    return f;
+  }
   if (auto f = Registers(p, options)) return f;
   if (auto f = NamedBarriers(p)) return f;
   return SharedMemory(p, options);

@@ -227,7 +227,8 @@ bool Decoder::BuildTensorStore(const Statement& s, const Matched&, Inst* inst) {
   size_t rank = p_->lists[inst->o[0]] - 1;
   if (!s.Has(std::to_string(rank) + "d")) return Bad(s, 0, "the rank and the coordinates disagree");
   inst->u[0] = s.Has("reduce") ? ReduceOpOf(s) : 0xff;
-  if (s.Has("reduce")) p_->order_sensitive = true;
+  if (s.Has("inc") || s.Has("dec")) p_->order_sensitive = true;
+  if (s.Has("reduce") && s.Has("add")) p_->tensor_sums = true;
   inst->run = RunTensorStore;
   return true;
 }

@@ -418,7 +418,8 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
   std::sort(launch.allocations.begin(), launch.allocations.end(),
             [](const Allocation& a, const Allocation& b) { return a.begin < b.begin; });
 
-  int threads = program->order_sensitive || Checks() ? 1 : Threads();
+  const bool in_order = program->order_sensitive || program->tensor_sums;
+  int threads = in_order || Checks() ? 1 : Threads();
   if (static_cast<uint64_t>(threads) > clusters) threads = static_cast<int>(clusters);
   std::unique_lock<std::mutex> checking;
   // Registers, shared and local memory come out of the same budget as device memory.
@@ -451,7 +452,7 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
     std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - begin;
     stats->milliseconds = ms.count();
     stats->warp_instructions = launch.executed.load();
-    stats->order_sensitive = program->order_sensitive;
+    stats->order_sensitive = program->order_sensitive || launch.float_sums.load();
   }
   if (options_.record != nullptr)
     *options_.record = {options_.policy, options_.landing, options_.seed,

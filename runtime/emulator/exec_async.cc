@@ -561,6 +561,8 @@ Step RunTensorStore(Warp& w, const Inst& i, uint32_t mask) {
       if (!r.ok()) TensorFault(w, i, l, r, map, offset, true);
       return r.ok();
     };
+    if (i.u[0] == static_cast<uint8_t>(TmaReduceOp::kAdd) && IsFloat(map.element))
+      w.cta->cluster->launch->float_sums.store(true, std::memory_order_relaxed);
     // The judge is told of what is known to be inside of everything, if it can be known.
     const bool early = w.cta->cluster->launch->options->landing == Landing::kEarly;
     if (early && !land()) return Step::kError;

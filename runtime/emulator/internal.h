@@ -98,6 +98,7 @@ struct Program {
   uint64_t shared_static = 0;
   uint64_t dynamic_offset = 0;   // where dynamic shared memory begins
   bool order_sensitive = false;  // global atomics whose result depends on the order of CTAs
+  bool tensor_sums = false;      // tensor reductions; the map says whether of floats
   uint32_t reqntid[3] = {}, maxntid[3] = {}, reqcluster[3] = {};
   uint32_t maxnreg = 0;
 };
@@ -228,6 +229,7 @@ struct Launch {
   uint64_t smem_total = 0;
   std::vector<Decision> no_decisions;  // of a replay that does not name a cluster
   judge::LaunchJudge* judge = nullptr;  // null: nothing is checked
+  std::atomic<bool> float_sums{false};  // tensor reductions added floats
   std::atomic<uint64_t> executed{0};
   std::atomic<uint64_t> first_fault{~0ull};  // smallest cluster number that failed
 };

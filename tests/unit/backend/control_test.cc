@@ -1,6 +1,7 @@
 // Loops, branches, counters, roles, mbarriers and TMA.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 
 #include "tests/unit/backend/harness.h"
@@ -177,6 +178,76 @@ TEST(Tma, LoadAndStoreWithEdges) {
   for (double x : k.values("A")) negated.push_back(-x);
   ExpectNear(k.values("S"), want, 0, "tma load");
   ExpectNear(k.values("C"), negated, 0, "tma store");
+}
+
+// Tiles are combined with a tensor, box by box, and clipped to it.
+TEST(Tma, CombinesWithATensor) {
+  SKIP_WITHOUT_DEVICE();
+  struct Row {
+    DType d;
+    const char* kind;
+    double (*want)(double there, double tile);
+  };
+  const Row rows_of[] = {
+      {DType::kF32, "add", [](double a, double b) { return a + b; }},
+      {DType::kF16, "add", [](double a, double b) { return a + b; }},
+      {DType::kBF16, "add", [](double a, double b) { return a + b; }},
+      {DType::kI32, "add", [](double a, double b) { return a + b; }},
+      {DType::kI32, "min", [](double a, double b) { return std::min(a, b); }},
+      {DType::kI32, "max", [](double a, double b) { return std::max(a, b); }},
+      {DType::kU32, "max", [](double a, double b) { return std::max(a, b); }},
+      {DType::kU32, "and",
+       [](double a, double b) {
+         return double(static_cast<int64_t>(a) & static_cast<int64_t>(b));
+       }},
+      {DType::kI32, "or",
+       [](double a, double b) {
+         return double(static_cast<int64_t>(a) | static_cast<int64_t>(b));
+       }},
+      {DType::kI32, "xor",
+       [](double a, double b) {
+         return double(static_cast<int64_t>(a) ^ static_cast<int64_t>(b));
+       }},
+  };
+  for (const Row& row : rows_of) {
+    const int64_t rows = 50, cols = 56, size = ir::ByteSize(row.d), panel = 128 / size;
+    const double low = row.d == DType::kU32 ? 0 : -40;
+    Kernel k(std::string("combine_") + row.kind + "_" + ir::Spelling(row.d));
+    HostTensor there{"C", row.d, {rows, cols}, Random(row.d, rows * cols, 1, low, 40), {}};
+    for (double& v : there.values) v = std::round(v);  // sums of 16 bits are exact
+    const std::vector<double> before = there.values;
+    std::vector<double> tile = Random(row.d, 64 * 64, 2, low, 40);
+    for (double& v : tile) v = std::round(v);
+    const ValueId a = k.In({"A", row.d, {64, 64}, tile, {}});
+    const ValueId c = k.Out(there, {"M", "N"});
+    const int64_t map = AddMap(k, c, {panel, 64}, 128);
+    const ValueId smem = k.Smem(row.d, {64, 64}, {64, 64, panel, 128}, 0);
+    k.fn.launch.smem_bytes = 64 * 64 * size;
+    const ir::Layout layout = ir::BlockedLayout({64, 64}, 4, 128);
+    k.b.Add(OpKind::kSmemStore, {k.Load(a, {64, 64}, layout), smem}, {});
+    k.b.Add(OpKind::kFenceAsync, {}, {});
+    k.Sync();
+    const ir::OpId elect = k.b.Add(OpKind::kElect, {}, {});
+    const ir::BlockId region = k.fn.AddBlock(elect);
+    k.fn.ops[elect].regions.push_back(region);
+    ir::Builder i(k.fn, region);
+    for (int64_t col = 0; col < 64; col += panel)
+      i.Add(OpKind::kTmaStore, {smem, i.Int(col), i.Int(0)}, {},
+            {{"map", map}, {"offset", col * 64 * size}, {"kind", std::string(row.kind)}});
+    i.Add(OpKind::kTmaCommit, {}, {});
+    i.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{0}}});
+    i.Yield({});
+    ASSERT_TRUE(k.Run());
+    EXPECT_NE(k.image().ptx.find(std::string("cp.reduce.async.bulk.tensor.2d.global.shared::cta.") +
+                                 row.kind + ".tile.bulk_group"),
+              std::string::npos);
+    std::vector<double> want;
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t j = 0; j < cols; ++j)
+        want.push_back(row.want(before[static_cast<size_t>(r * cols + j)],
+                                tile[static_cast<size_t>(r * 64 + j)]));
+    ExpectNear(k.values("C"), want, 0, k.fn.name);
+  }
 }
 
 // A producer warp with a ring of three stages feeds two warpgroups that multiply: the whole

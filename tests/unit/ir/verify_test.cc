@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <set>
+
 #include "tests/unit/ir/test_util.h"
 
 namespace tilec::ir {
@@ -298,6 +301,48 @@ TEST(Verify, AcceptsSoundWarpIr) {
               kMap));
 }
 
+// What cp.reduce.async.bulk.tensor has, type by type.
+TEST(Verify, ReductionsByTheCopyEngine) {
+  const auto text = [](const std::string& dtype, const std::string& kind) {
+    return "func @f warp {\n  param tensor %C: tensor<" + dtype + R"(, 2> inout [M, N]
+  param dim %M: i64
+  param dim %N: i64
+  launch warps=4 smem=32768 grid=N
+  map %C dims=[1, 0] box=[16, 16] swizzle=0
+  body {
+    %z = constant {value = 0} : i64
+    %s = smem_alloc {offset = 0} : smem<)" +
+           dtype + R"([16, 16], rows=16, cols=16, panel=16, swizzle=0, depth=1>
+    elect do {
+      tma_store %s, %z, %z {map = 0, offset = 0, kind = ")" +
+           kind + "\"}\n    }\n  }\n}\n";
+  };
+  const std::map<std::string, std::set<std::string>> has = {
+      {"f16", {"add", "min", "max"}},
+      {"bf16", {"add", "min", "max"}},
+      {"f32", {"add"}},
+      {"f64", {}},
+      {"tf32", {}},
+      {"i8", {}},
+      {"i16", {}},
+      {"i32", {"add", "min", "max", "and", "or", "xor"}},
+      {"u32", {"add", "min", "max", "and", "or", "xor"}},
+      {"i64", {"min", "max", "and", "or", "xor"}},
+      {"u64", {"add", "min", "max", "and", "or", "xor"}},
+  };
+  for (const auto& [dtype, kinds] : has)
+    for (const std::string kind : {"add", "min", "max", "and", "or", "xor"}) {
+      const bool bits = kind == "and" || kind == "or" || kind == "xor";
+      if (kinds.count(kind))
+        Parsed(text(dtype, kind));
+      else
+        ExpectTextRejected(text(dtype, kind), "I212",
+                           bits && (dtype[0] == 'f' || dtype[0] == 'b' || dtype[0] == 't')
+                               ? " on "
+                               : "the copy engine has no");
+    }
+}
+
 // The backend finds a CTA's place in its cluster with a mask.
 TEST(Verify, ClustersArePowersOfTwo) {
   const auto text = [](int ctas) {
@@ -396,6 +441,10 @@ TEST(Verify, WarpOps) {
       {kBuffers + "elect do {\ntma_load %s, %m, %z, %z {map = 1, offset = 0}\n}", "I211",
        "map 1 of 1"},
       {kBuffers + "elect do {\ntma_load %s, %m, %z {map = 0, offset = 0}\n}", "I211", "2 dims"},
+      {kBuffers + "elect do {\ntma_store %s, %z, %z {map = 0, offset = 0, kind = \"sub\"}\n}",
+       "I211", "kind is"},
+      {kBuffers + "elect do {\ntma_store %s, %z, %z {map = 0, offset = 0, kind = \"xor\"}\n}",
+       "I212", "\"xor\" on f16"},
       {kBuffers + "mbar_init %m {count = 0}", "I211", "arrivals"},
       {kBuffers + "mbar_wait %m, %z", "I212", "parity"},
       {kBuffers + "mbar_arrive %m, %z", "I212", "slot"},

@@ -195,6 +195,63 @@ TEST(Sequential, VectorsSuitAllTypesThatMeetMemory) {
   EXPECT_EQ(width(8, 512, "f32"), 8);  // most of what is read are rows
 }
 
+// Gemm whose instances combine what they make with C.
+std::string AtomicGemm(const std::string& kind, const char* dtype = "bf16",
+                       const char* acc = "f32") {
+  const std::string text = With(Gemm(128, 128, 64, 16, dtype, acc), "out [M, N]", "inout [M, N]");
+  return With(With(text, "store %C", "atomic %C"), "{modes = \"rr\", sizes = [128, 128]}\n      y",
+              "{kind = \"" + kind + "\", modes = \"rr\", sizes = [128, 128]}\n      y");
+}
+
+int Combining(const Function& fn, const std::string& kind) {
+  int n = 0;
+  for (OpId id : OpsInOrder(fn))
+    n += fn.ops[id].kind == OpKind::kTmaStore && fn.ops[id].attr("kind") &&
+         fn.ops[id].s("kind") == kind;
+  return n;
+}
+
+TEST(Sequential, TilesAreCombinedByTheCopyEngine) {
+  const Function fn = Lowered(AtomicGemm("add"));
+  EXPECT_EQ(Count(fn, OpKind::kGAtomic), 0);
+  EXPECT_EQ(Combining(fn, "add"), 4);  // boxes of 32 columns of f32, 128 bytes
+  EXPECT_EQ(Count(fn, OpKind::kTmaStore), 4);
+  for (const char* kind : {"add", "min", "max", "and", "or", "xor"}) {
+    const Function words = Lowered(AtomicGemm(kind, "i8", "i32"));
+    EXPECT_EQ(Count(words, OpKind::kGAtomic), 0) << kind;
+    EXPECT_EQ(Combining(words, kind), 4) << kind;
+  }
+}
+
+TEST(Sequential, WhatTheCopyEngineCannotCombineThreadsDo) {
+  const auto by_threads = [](const std::string& text, int atomics, const char* what) {
+    const Function fn = Lowered(text);
+    EXPECT_EQ(Count(fn, OpKind::kGAtomic), atomics) << what;
+    EXPECT_EQ(Count(fn, OpKind::kTmaStore), 0) << what;
+  };
+  by_threads(AtomicGemm("max"), 1, "no order of f32");
+  const std::string add = AtomicGemm("add");
+  by_threads(With(add, "inout [M, N] align=16 stride_align=16 contiguous=1 last_align=16",
+                  "inout [M, N] align=16 stride_align=16 contiguous=1"),
+             1, "the last column need not end on 16 bytes");
+  by_threads(With(add, "%ne = min %ne0, %N : i64", "%ne = add %ne0, %0 : i64"), 1,
+             "clipped elsewhere than at the tensor");
+  // Nothing would order the copies after the threads, nor one kind after another.
+  const std::string atomic = add.substr(
+      add.find("      atomic %C"), add.find("      yield\n    }\n") - add.find("      atomic"));
+  const std::string load =
+      "      %l = load %C, %m, %n {modes = \"rr\", sizes = [128, 128]} : f32[128, 128]\n";
+  by_threads(With(With(add, atomic, load + atomic), "%C, %r,", "%C, %l,"), 1, "it is read, too");
+  const std::string words = AtomicGemm("add", "i8", "i32");
+  const std::string one =
+      words.substr(words.find("      atomic %C"),
+                   words.find("      yield\n    }\n") - words.find("      atomic"));
+  by_threads(With(words, one, one + With(one, "\"add\"", "\"max\"")), 2, "two kinds");
+  const Function twice = Lowered(With(words, one, one + one));
+  EXPECT_EQ(Count(twice, OpKind::kGAtomic), 0);
+  EXPECT_EQ(Combining(twice, "add"), 8);
+}
+
 TEST(Sequential, OddTilesPadWithZeros) {
   // K = 40 is no multiple of the 16 of an instruction: the buffer's last 8 columns must read 0, so
   // no box may write there.

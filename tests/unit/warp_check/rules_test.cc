@@ -118,6 +118,27 @@ TEST(WarpRules, CopiesOut) {
   EXPECT_EQ(Verdict(once), "WarpOpenEnd");
 }
 
+TEST(WarpRules, CopiesThatCombine) {
+  const std::string plain = Kernel(4, kStaged);
+  const std::string good =
+      With(plain, "{map = 2, offset = 0}", "{map = 2, offset = 0, kind = \"add\"}");
+  // Shared memory is read like any other copy's.
+  EXPECT_EQ(Verdict(good), "");
+  EXPECT_EQ(Verdict(Without(good, "fence_async\n")), "WarpFence");
+  EXPECT_EQ(Verdict(Without(good, "tma_wait {pending = 0, read = 1}\n")), "WarpOpenEnd");
+  // The tensor is nobody else's: a second kind, a plain copy, threads.
+  const std::string copy = "tma_store %s, %k, %zero {map = 2, offset = 0, kind = \"add\"}\n";
+  EXPECT_EQ(Verdict(With(good, copy, copy + copy)), "");
+  EXPECT_EQ(Verdict(With(good, copy, copy + With(copy, "\"add\"", "\"max\""))), "WarpForm");
+  EXPECT_EQ(Verdict(With(good, copy, With(copy, ", kind = \"add\"", "") + copy)), "WarpForm");
+  const std::string scalar = "%o = gload_scalar %O, %zero, %zero : bf16\n";
+  std::string text;
+  EXPECT_EQ(Verdict(With(good, "cta_sync {id = 0}\n", scalar + "cta_sync {id = 0}\n"), &text),
+            "WarpForm");
+  EXPECT_NE(text.find("nothing orders this `gload_scalar`"), std::string::npos) << text;
+  EXPECT_EQ(Verdict(With(plain, "cta_sync {id = 0}\n", scalar + "cta_sync {id = 0}\n")), "");
+}
+
 TEST(WarpRules, TwoStagingBuffersAndADeferredWait) {
   // The wait for the copy before comes under this one's work: one group stays pending.
   const std::string good = Kernel(4, R"(
