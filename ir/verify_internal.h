@@ -71,6 +71,7 @@ class Verifier {
   bool CheckPrint(const Op& op);
   bool CheckReduceKind(const Op& op, DType d);
   bool CheckAtomicKind(const Op& op, DType d);
+  bool CheckCombines(const Op& op, DType d);
 
   // verify_warp_types.cc: ops of warp_ops.def
   bool CheckWarpTypes(const Op& op, const Scope& scope);
@@ -82,7 +83,6 @@ class Verifier {
   bool CheckOfCluster(const Op& op, const char* name, int64_t most);
   bool CheckMbar(const Op& op);
   bool CheckTma(const Op& op, const Scope& scope);
-  bool CheckCombines(const Op& op, DType d);
   bool CheckParts(const Op& op, const Scope& scope);
   bool CheckEach(const Op& op, const Scope& scope, int64_t box_bytes);
   bool CheckMma(const Op& op, const Scope& scope);

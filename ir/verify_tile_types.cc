@@ -320,6 +320,19 @@ bool Verifier::CheckAtomicKind(const Op& op, DType d) {
   return true;
 }
 
+// What cp.reduce.async.bulk.tensor defines for the elements of a map.
+bool Verifier::CheckCombines(const Op& op, DType d) {
+  const bool half = d == DType::kF16 || d == DType::kBF16;
+  const bool word = d == DType::kI32 || d == DType::kU32;
+  const bool wide = d == DType::kI64 || d == DType::kU64;
+  const std::string& kind = op.s("kind");
+  bool defined = word || (wide && !(kind == "add" && d == DType::kI64));
+  if (kind == "add") defined = defined || half || d == DType::kF32;
+  if (kind == "min" || kind == "max") defined = defined || half;
+  return defined || Fail(kVerifyType, op,
+                         fmt::format("the copy engine has no \"{}\" of {}", kind, Spelling(d)));
+}
+
 bool Verifier::CheckAccess(const Op& op, bool stores, bool atomic) {
   if (!CheckTensorOperand(op, stores)) return false;
   const Type& tensor = Operand(op, 0);

@@ -305,19 +305,6 @@ bool Verifier::CheckTma(const Op& op, const Scope& scope) {
   return CheckEach(op, scope, bytes);
 }
 
-// What cp.reduce.async.bulk.tensor defines for the elements of a map.
-bool Verifier::CheckCombines(const Op& op, DType d) {
-  const bool half = d == DType::kF16 || d == DType::kBF16;
-  const bool word = d == DType::kI32 || d == DType::kU32;
-  const bool wide = d == DType::kI64 || d == DType::kU64;
-  const std::string& kind = op.s("kind");
-  bool defined = word || (wide && !(kind == "add" && d == DType::kI64));
-  if (kind == "add") defined = defined || half || d == DType::kF32;
-  if (kind == "min" || kind == "max") defined = defined || half;
-  return defined || Fail(kVerifyType, op,
-                         fmt::format("the copy engine has no \"{}\" of {}", kind, Spelling(d)));
-}
-
 // Equal parts of the role's warps.
 bool Verifier::CheckParts(const Op& op, const Scope& scope) {
   if (!op.attr("parts")) return true;

@@ -172,6 +172,68 @@ TEST(Copies, TensorRoundTripWithOutOfBoundsFill) {
   EXPECT_NE(emu.Text().find("no tensor map of this device"), std::string::npos) << emu.Text();
 }
 
+// Sums of integers do not depend on who comes first, sums of floats do: the map says which they
+// are.
+TEST(Copies, TensorReductionsIntoOneBox) {
+  const auto ptx = [](const std::string& op) {
+    return ".version 8.3\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 s[];\n"
+           ".visible .entry k(.param .align 64 .b8 b[128])\n{\n"
+           ".reg .b64 %b; .reg .b32 %s, %t, %a, %v; .reg .pred %p;\n"
+           "mov.b64 %b, b;\ncvta.param.u64 %b, %b;\nmov.u32 %s, s;\nmov.u32 %t, %tid.x;\n"
+           "shl.b32 %a, %t, 2;\nadd.u32 %a, %a, %s;\nadd.u32 %v, %t, 1;\n"
+           "st.shared.b32 [%a], %v;\nfence.proxy.async.shared::cta;\nbar.sync 0;\n"
+           "setp.ne.u32 %p, %t, 0;\n@%p bra E;\n"
+           "cp.reduce.async.bulk.tensor.2d.global.shared::cta." +
+           op +
+           ".tile.bulk_group [%b, {4, 2}], [%s];\n"
+           "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nE:\nret;\n}\n";
+  };
+  struct Row {
+    const char *dtype, *op;
+    bool in_order;
+  };
+  for (const Row& row :
+       {Row{"i32", "add", false}, Row{"u32", "add", false}, Row{"f32", "add", true},
+        Row{"i32", "max", false}, Row{"i32", "xor", false}}) {
+    Emu emu;
+    ASSERT_TRUE(emu.Load(ptx(row.op))) << emu.Text();
+    // 4 rows of 8; the box of 8 x 4 at column 4 of row 2 hangs over on both sides.
+    std::vector<uint32_t> there(32);
+    for (uint32_t i = 0; i < 32; ++i) there[i] = 100 * i;
+    const uint64_t db = emu.Upload(there);
+    TensorMapDesc d;
+    d.dtype = row.dtype;
+    d.base = db;
+    d.dims = {8, 4};
+    d.strides_bytes = {32};
+    d.box = {8, 4};
+    auto map = emu.device->EncodeTensorMap(d, emu.diags);
+    ASSERT_TRUE(map.ok()) << emu.Text();
+    LaunchConfig config;
+    config.grid[0] = 5;
+    config.block[0] = 32;
+    config.smem_bytes = 128;
+    LaunchStats stats;
+    ASSERT_TRUE(emu.Launch("k", config, {KernelArg::Of(*map)}, &stats)) << emu.Text();
+    if (!OnCuda()) {
+      EXPECT_EQ(stats.order_sensitive, row.in_order) << row.dtype << row.op;
+    }
+    if (row.in_order) continue;  // those bits are subnormal numbers
+    const auto got = emu.Download<uint32_t>(db, 32);
+    for (uint32_t r = 0; r < 4; ++r)
+      for (uint32_t c = 0; c < 8; ++c) {
+        const uint32_t old = 100 * (8 * r + c), v = 8 * (r - 2) + (c - 4) + 1;
+        const bool inside = r >= 2 && c >= 4;
+        const std::string op = row.op;
+        const uint32_t want = !inside       ? old
+                              : op == "add" ? old + 5 * v
+                              : op == "max" ? std::max(old, v)
+                                            : old ^ v;  // five times
+        EXPECT_EQ(got[8 * r + c], want) << row.dtype << row.op << " " << r << " " << c;
+      }
+  }
+}
+
 TEST(Matrices, MmaSyncWithLdmatrix) {
   // A (16x16) and B (8x16, n-major) hold small integers; D = A·Bᵀ.
   std::string ptx =

@@ -123,6 +123,17 @@ TEST(Program, EverythingHasAReason) {
   }
 }
 
+// A copy that combines is told from one that stores.
+TEST(Program, TilesCombinedByCopies) {
+  Lowered lowered;
+  Lower("../tests/exec/split_k", "split_k", "sequential", {}, &lowered);
+  ASSERT_FALSE(HasFatalFailure());
+  ExpectWhole(lowered);
+  ASSERT_EQ(lowered.roles.size(), 1u);
+  EXPECT_TRUE(Has(lowered.roles[0], "start atomic add of `C` in global memory", ""));
+  EXPECT_FALSE(Has(lowered.roles[0], "start copy of `C`", ""));
+}
+
 // What the verifier does not accept is not explained.
 TEST(Program, WrongProgramsAreRefused) {
   Lowered lowered;
