@@ -322,10 +322,9 @@ class Reader {
   }
   void TmaStore(const Site& s) {
     const bool combines = s.op.attr("kind") != nullptr;
-    Say(s,
-        fmt::format("start {} of {} {} global memory",
-                    combines ? "atomic " + s.op.s("kind") : "copy", Buffer(s.op.operands[0]),
-                    combines ? "in" : "to"));
+    Say(s, fmt::format("start {} of {} {} global memory",
+                       combines ? "atomic " + s.op.s("kind") : "copy", Buffer(s.op.operands[0]),
+                       combines ? "in" : "to"));
   }
   void TmaWait(const Site& s) {
     ++out_->waits;

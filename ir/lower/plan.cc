@@ -487,8 +487,7 @@ class Planner {
     StorePlan store;
     const Type& type = fn_.type(op.operands[1]);
     const std::optional<TileAccess> access = TmaAccess(fn_, op);
-    if (access && type.rank() == 2 && IsAccumulator(op.operands[1]) &&
-        type.elements() >= kStaged) {
+    if (access && type.rank() == 2 && IsAccumulator(op.operands[1]) && type.elements() >= kStaged) {
       if (std::optional<SmemLayout> smem = StagingLayout(type)) {
         store.tma = true;
         store.smem = *smem;

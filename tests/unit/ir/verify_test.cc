@@ -304,7 +304,8 @@ TEST(Verify, AcceptsSoundWarpIr) {
 // What cp.reduce.async.bulk.tensor has, type by type.
 TEST(Verify, ReductionsByTheCopyEngine) {
   const auto text = [](const std::string& dtype, const std::string& kind) {
-    return "func @f warp {\n  param tensor %C: tensor<" + dtype + R"(, 2> inout [M, N] align=16 stride_align=16 contiguous=1
+    return "func @f warp {\n  param tensor %C: tensor<" + dtype +
+           R"(, 2> inout [M, N] align=16 stride_align=16 contiguous=1
   param dim %M: i64
   param dim %N: i64
   launch warps=4 smem=32768 grid=N
