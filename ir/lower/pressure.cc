@@ -162,6 +162,7 @@ int64_t CtasPerSm(const Function& fn, OpId role) {
       elements = std::max(elements, fn.layout(op.results[0]).regs());
     }
     streams += op.kind == OpKind::kGLoad;
+    scattered = scattered || op.kind == OpKind::kGAtomic;
     if (op.kind == OpKind::kGLoad || op.kind == OpKind::kGStore) {
       const Type& type = fn.type(op.kind == OpKind::kGLoad ? op.results[0] : op.operands[1]);
       scattered = scattered || op.i("vector", 1) * ByteSize(type.dtype) < 8;
