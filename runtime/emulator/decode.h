@@ -19,7 +19,7 @@ namespace tilec::runtime::emulator {
   X(ClusterArrive) X(ClusterWait) X(Shfl) X(Vote) X(Match) X(ActiveMask) X(Redux) X(Elect)         \
   X(MBarrier) X(MBarrierPending) X(MBarrierWait) X(CpAsync) X(CpAsyncArrive) X(BulkLoad)           \
   X(BulkShared) X(BulkStore) X(BulkReduce) X(TensorLoad) X(TensorStore) X(LdMatrix) X(Mma)         \
-  X(Wgmma)
+  X(Wgmma) X(PrefetchMap)
 
 // What a row's `argument` may name: an AluOp or one of these.
 enum class Unary : uint8_t {

@@ -179,10 +179,19 @@ bool Decoder::BuildAtom(const Statement& s, const Matched& m, Inst* inst) {
 }
 
 bool Decoder::BuildNothing(const Statement& s, const Matched&, Inst* inst) {
-  // Operands of prefetches and fences are not looked at, save that they must parse.
+  // Operands of prefetches to caches and of fences are not looked at, save that they must parse.
   if (s.opcode == "cp" && s.Has("commit_group") && !s.operands.empty())
     return Bad(s, 0, "no operand is expected");
   inst->run = RunNothing;
+  return true;
+}
+
+bool Decoder::BuildPrefetchMap(const Statement& s, const Matched&, Inst* inst) {
+  if (s.operands.size() != 1) return Bad(s, s.operands.size(), "one address is needed");
+  Space space = Space::kGlobal;
+  const bool generic = !SpaceOf(s, &space);
+  if (!AddressOperand(s, 0, inst, 0, space, generic)) return false;
+  inst->run = RunPrefetchMap;
   return true;
 }
 

@@ -19,7 +19,7 @@ HANDLER(RunUnary) HANDLER(RunUnaryF64) HANDLER(RunPredicateLogic) HANDLER(RunMov
             HANDLER(RunCvtF32F16)
     // exec_memory.cc
     HANDLER(RunLdParam) HANDLER(RunLd) HANDLER(RunSt) HANDLER(RunCvta) HANDLER(RunIsSpace)
-        HANDLER(RunMapa) HANDLER(RunGetCtaRank)
+        HANDLER(RunMapa) HANDLER(RunGetCtaRank) HANDLER(RunPrefetchMap)
     // exec_atomic.cc
     HANDLER(RunAtom)
     // exec_control.cc

@@ -312,9 +312,9 @@ judge::Rule RuleOf(const DiagDef& def) {
   static constexpr std::pair<const DiagDef*, Rule> kRules[] = {
       {&kGlobalOutOfBounds, Rule::kM4}, {&kSharedOutOfBounds, Rule::kM4},
       {&kLocalOutOfBounds, Rule::kM4},  {&kParamOutOfBounds, Rule::kM4},
-      {&kReadOnly, Rule::kM4},          {&kMisaligned, Rule::kM5},
-      {&kDeadlock, Rule::kS1},          {&kBadBarrier, Rule::kS9},
-      {&kConvergence, Rule::kS6},
+      {&kReadOnly, Rule::kM4},          {&kMapSpace, Rule::kM4},
+      {&kMisaligned, Rule::kM5},        {&kDeadlock, Rule::kS1},
+      {&kBadBarrier, Rule::kS9},        {&kConvergence, Rule::kS6},
   };
   for (auto [d, rule] : kRules)
     if (d == &def) return rule;

@@ -104,6 +104,110 @@ TEST(Memory, ParametersHaveTheirOwnSpace) {
   EXPECT_NE(error.find("E647"), std::string::npos) << error;
 }
 
+// Prefetches of tensor maps: one is a parameter (at offset 64 of 192 bytes), one a constant, one
+// in global memory. Thread 0 runs `body` with the parameter's own address in %own and its generic
+// one in %any, then stores a 1. Empty: it did. Otherwise what the emulator said.
+std::string PrefetchMap(const std::string& body) {
+  Emu emu;
+  const std::string ptx =
+      ".version 8.3\n.target sm_90a\n.address_size 64\n"
+      ".const .align 64 .b8 fixed[128];\n.global .align 64 .b8 written[128];\n"
+      ".visible .entry k(.param .u64 out, .param .align 64 .b8 map[128])\n{\n"
+      ".shared .align 64 .b8 near[128]; .local .align 64 .b8 mine[128];\n"
+      ".reg .b64 %out, %own, %any, %x; .reg .b32 %low;\n"
+      "ld.param.u64 %out, [out];\nmov.u64 %own, map;\ncvta.param.u64 %any, %own;\n" +
+      body + "\nst.global.u64 [%out], 1;\nret;\n}\n";
+  if (!emu.Load(ptx)) return emu.Text();
+  TensorMapDesc d;
+  d.dtype = "u8";
+  d.base = emu.Upload(std::vector<uint8_t>(128 * 8));
+  d.dims = {128, 8};
+  d.strides_bytes = {128};
+  d.box = {64, 8};
+  auto map = emu.device->EncodeTensorMap(d, emu.diags);
+  const uint64_t out = emu.Upload(V(1));
+  if (!map.ok() || !emu.Launch("k", {}, {KernelArg::Of(out), KernelArg::Of(*map)}))
+    return emu.Text();
+  EXPECT_EQ(emu.Download<uint64_t>(out, 1)[0], 1u);
+  return "";
+}
+
+TEST(PrefetchMap, GenericAddressOfAParameter) {
+  EXPECT_EQ(PrefetchMap("prefetch.tensormap [%any];"), "");
+  EXPECT_EQ(PrefetchMap("sub.u64 %any, %any, 64;\nprefetch.tensormap [%any+64];"), "");
+}
+
+TEST(PrefetchMap, OwnAddressOfAParameter) {
+  EXPECT_EQ(PrefetchMap("prefetch.param.tensormap [map];"), "");
+  EXPECT_EQ(PrefetchMap("prefetch.param.tensormap [%own];"), "");
+}
+
+TEST(PrefetchMap, ConstantsAndGlobalMemory) {
+  EXPECT_EQ(PrefetchMap("prefetch.const.tensormap [fixed];"), "");
+  EXPECT_EQ(PrefetchMap("mov.u64 %x, fixed;\ncvta.const.u64 %x, %x;\nprefetch.tensormap [%x];"),
+            "");
+  EXPECT_EQ(PrefetchMap("mov.u64 %x, written;\ncvta.global.u64 %x, %x;\nprefetch.tensormap [%x];"),
+            "");
+}
+
+// An H200 ends kernels that do this with "misaligned address" (CUDA error 716).
+TEST(PrefetchMap, ParamFormRefusesAGenericAddress) {
+  EMULATOR_ONLY();
+  for (const char* form : {"prefetch.param.tensormap", "prefetch.param::entry.tensormap"}) {
+    const std::string error = PrefetchMap(std::string(form) + " [%any];");
+    EXPECT_NE(error.find("E649"), std::string::npos) << error;
+    EXPECT_NE(error.find("a generic address in the parameters"), std::string::npos) << error;
+    EXPECT_NE(error.find("write `prefetch.tensormap`"), std::string::npos) << error;
+    EXPECT_EQ(PrefetchMap(std::string(form) + " [%own];"), "");
+  }
+  // Generic addresses of other memory are none of the parameter space, either.
+  std::string error = PrefetchMap("prefetch.param.tensormap [%out];");
+  EXPECT_NE(error.find("a generic address in global memory"), std::string::npos) << error;
+  // The .const form does not take parameters.
+  error = PrefetchMap("prefetch.const.tensormap [%any];");
+  EXPECT_NE(error.find("E649"), std::string::npos) << error;
+  EXPECT_NE(error.find("an address in the parameters"), std::string::npos) << error;
+  error = PrefetchMap("mov.u64 %x, written;\nprefetch.const.tensormap [%x];");
+  EXPECT_NE(error.find("an address in global memory"), std::string::npos) << error;
+}
+
+TEST(PrefetchMap, GenericFormRefusesWhatHoldsNoMap) {
+  EMULATOR_ONLY();
+  // A parameter's own address is no generic one.
+  std::string error = PrefetchMap("prefetch.tensormap [%own];");
+  EXPECT_NE(error.find("E640"), std::string::npos) << error;
+  EXPECT_NE(error.find("`cvta.param`"), std::string::npos) << error;
+  error = PrefetchMap("mov.u64 %x, near;\ncvta.shared.u64 %x, %x;\nprefetch.tensormap [%x];");
+  EXPECT_NE(error.find("E649"), std::string::npos) << error;
+  EXPECT_NE(error.find("an address in shared memory"), std::string::npos) << error;
+  error = PrefetchMap("mov.u64 %x, mine;\ncvta.local.u64 %x, %x;\nprefetch.tensormap [%x];");
+  EXPECT_NE(error.find("an address in local memory"), std::string::npos) << error;
+  error = PrefetchMap("prefetch.tensormap [map];");  // and no register in between
+  EXPECT_NE(error.find("E604"), std::string::npos) << error;
+}
+
+TEST(PrefetchMap, WholeMapsOnTheirAlignment) {
+  EMULATOR_ONLY();
+  auto expect = [](const char* code, const std::string& body) {
+    const std::string error = PrefetchMap(body);
+    EXPECT_NE(error.find(code), std::string::npos) << body << "\n" << error;
+  };
+  expect("E641", "prefetch.param.tensormap [%own+-32];");
+  expect("E641", "cvt.u32.u64 %low, %own;\nprefetch.param.tensormap [%low+-8];");
+  expect("E641", "prefetch.tensormap [%any+-32];");
+  expect("E641", "prefetch.const.tensormap [fixed+16];");
+  expect("E647", "prefetch.param.tensormap [%own+64];");  // its second half
+  expect("E647", "prefetch.param.tensormap [%own+4096];");
+  expect("E640", "prefetch.tensormap [%any+64];");
+  expect("E640", "prefetch.const.tensormap [fixed+64];");
+  expect("E640", "prefetch.const.tensormap [4096];");
+  // What the bytes are does not matter before a copy, and who does not run it needs no address.
+  EXPECT_EQ(PrefetchMap("prefetch.param.tensormap [%own+-64];"), "");
+  EXPECT_EQ(PrefetchMap(".reg .pred %p;\nsetp.ne.u64 %p, %own, %own;\n"
+                        "@%p prefetch.param.tensormap [%any];"),
+            "");
+}
+
 TEST(Memory, FreedMemoryIsOutOfBounds) {
   EMULATOR_ONLY();
   Emu emu;

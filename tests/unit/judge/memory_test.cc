@@ -161,6 +161,11 @@ const Case kPlaces[] = {
 -add.u64 %d0, %d0, 16384;
 !st.global.b32 [%d0], %t;
 )"},
+    {"M4", "a prefetch of the parameter space by a generic address",
+     R"( mov.b64 %d0, map;
+-cvta.param.u64 %d0, %d0;
+!prefetch.param.tensormap [%d0];
+)"},
     {"M5", "a word at an odd address",
      R"(-add.u32 %r1, %r1, 2;
 !st.shared.b32 [%r1], %t;
