@@ -177,6 +177,9 @@ bool IsSetUp(const ir::Function& fn, ir::OpId id) {
 void Emitter::BeginBesideOthers() {
   CallPtx(b_, PtxInst::kGridLaunch, {});
   image_.dependent_launch = true;
+  image_.dependent_if_full = std::none_of(fn_.ops.begin(), fn_.ops.end(), [](const ir::Op& op) {
+    return op.kind == OpKind::kMma || op.kind == OpKind::kSimtDot;
+  });
   if (!maps_.empty()) {
     llvm::BasicBlock* fetch = NewBlock("maps");
     llvm::BasicBlock* begin = NewBlock("begin");

@@ -176,6 +176,7 @@ std::string ToJson(const KernelImage& image) {
   out["grid"] = Json::array({ToText(image.grid[0]), ToText(image.grid[1]), ToText(image.grid[2])});
   out["cluster"] = Json::array({image.cluster[0], image.cluster[1], image.cluster[2]});
   out["dependent_launch"] = image.dependent_launch;
+  out["dependent_if_full"] = image.dependent_if_full;
   Json& tensors = out["tensors"] = Json::array();
   for (const TensorArg& t : image.tensors)
     tensors.push_back({{"name", t.name},
@@ -250,6 +251,7 @@ bool FromJson(const std::string& text, KernelImage* image, std::string* why) {
   r.Read("grid", &grid);
   r.Read("cluster", &cluster);
   r.Read("dependent_launch", &out.dependent_launch);
+  r.Read("dependent_if_full", &out.dependent_if_full);
   if (r.ok() && grid.size() != 3) r.Fail("grid", "has not three entries");
   if (r.ok() && cluster.size() != 3) r.Fail("cluster", "has not three entries");
   for (size_t i = 0; i < 3 && r.ok(); ++i) {

@@ -158,12 +158,12 @@ class CudaDevice final : public Device {
     TRY_VOID(Ok(api_->cuDeviceTotalMem(&memory, device_), "cuDeviceTotalMem", diags));
     TRY(major_, Attribute(kCapabilityMajor, diags));
     TRY(minor_, Attribute(kCapabilityMinor, diags));
-    TRY(const int processors, Attribute(kMultiprocessors, diags));
+    TRY(multiprocessors_, Attribute(kMultiprocessors, diags));
     TRY(smem_limit_, Attribute(kSharedPerBlockOptin, diags));
     TRY_VOID(
         Ok(api_->cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain", diags));
     description_ = fmt::format("{} ({}, {} SMs, {:.0f} GiB, driver CUDA {}.{})", name, isa(),
-                               processors, static_cast<double>(memory) / (1 << 30),
+                               multiprocessors_, static_cast<double>(memory) / (1 << 30),
                                api_->driver_version / 1000, api_->driver_version % 1000 / 10);
     return Done();
   }
@@ -317,7 +317,9 @@ class CudaDevice final : public Device {
       attributes[count].id = kClusterDimension;
       attributes[count++].value.cluster = {config.cluster[0], config.cluster[1], config.cluster[2]};
     }
-    if (config.dependent) {
+    const uint64_t ctas = uint64_t{config.grid[0]} * config.grid[1] * config.grid[2];
+    if (config.dependent &&
+        (config.dependent_if_full || ctas < static_cast<uint64_t>(multiprocessors_))) {
       attributes[count].id = kProgrammaticStreamSerialization;
       attributes[count++].value.dependent = 1;
     }
@@ -391,7 +393,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Api> api_;
   CUdevice device_;
   CUcontext context_ = nullptr;
-  int major_ = 0, minor_ = 0, smem_limit_ = 0;
+  int major_ = 0, minor_ = 0, smem_limit_ = 0, multiprocessors_ = 0;
   std::string description_;
   std::mutex mutex_;
   std::vector<CUstream> streams_;  // by StreamId; 0 is the default stream

@@ -53,8 +53,9 @@ struct LaunchConfig {
   uint32_t block[3] = {1, 1, 1};
   uint32_t cluster[3] = {1, 1, 1};
   uint64_t smem_bytes = 0;
-  // It may begin while the grid before it in its stream ends: it waits for that one itself.
-  bool dependent = false;
+  // It may begin while the grid before it in its stream ends: it waits for that one itself. Also if
+  // it has a CTA for every multiprocessor?
+  bool dependent = false, dependent_if_full = false;
 };
 
 // One kernel argument: bytes in the layout of the PTX entry's parameter, in order.

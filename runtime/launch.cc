@@ -131,6 +131,7 @@ class Planner {
     plan_.config.block[0] = static_cast<uint32_t>(image_.block);
     plan_.config.smem_bytes = static_cast<uint64_t>(image_.smem_bytes);
     plan_.config.dependent = image_.dependent_launch;
+    plan_.config.dependent_if_full = image_.dependent_if_full;
   }
 
   bool IsInput(const std::string& tensor) const {

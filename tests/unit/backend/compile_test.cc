@@ -205,6 +205,7 @@ TEST(Compile, GridsWaitForTheOneBefore) {
   EXPECT_LT(launch, wait);
   EXPECT_LT(wait, access) << ptx;
   EXPECT_TRUE(k.image().dependent_launch);
+  EXPECT_TRUE(k.image().dependent_if_full);  // it has no products
 }
 
 }  // namespace

@@ -90,6 +90,30 @@ TEST_F(CudaDeviceTest, OutOfMemoryIsADiagnostic) {
   EXPECT_NE(Text().find("error[R505]: cuMemAlloc of 1099511627776 bytes failed"),
             std::string::npos);
 }
+// The driver has 4 multiprocessors.
+TEST_F(CudaDeviceTest, GridsThatWaitMayBeginBesideTheOneBefore) {
+  const auto module =
+      device_->Load(".version 8.0\n.target sm_90a\n.visible .entry k() {}\n", {}, diags_);
+  ASSERT_TRUE(module.ok()) << Text();
+  const auto p = device_->Alloc(64, diags_);
+  const auto beside = [&](uint32_t ctas, bool dependent, bool if_full) {
+    LaunchConfig config;
+    config.grid[0] = ctas;
+    config.dependent = dependent;
+    config.dependent_if_full = if_full;
+    EXPECT_TRUE(
+        device_->Launch(**module, "k", config, {KernelArg::Of(*p)}, 0, nullptr, diags_).ok())
+        << Text();
+    uint32_t seen[6] = {};
+    EXPECT_TRUE(device_->CopyOut(seen, *p, sizeof seen, diags_).ok());
+    return seen[5] == 1;
+  };
+  EXPECT_FALSE(beside(3, false, false));
+  EXPECT_TRUE(beside(3, true, false));
+  EXPECT_FALSE(beside(4, true, false));
+  EXPECT_TRUE(beside(4, true, true));
+}
+
 TEST_F(CudaDeviceTest, LaunchPassesShapeClusterAndSharedMemory) {
   const auto module =
       device_->Load(".version 8.0\n.target sm_90a\n.visible .entry k() {}\n", {}, diags_);

@@ -22,6 +22,8 @@ static_assert(offsetof(ours::CUlaunchConfig, attribute_count) ==
 static_assert(sizeof(ours::CUlaunchAttribute) == sizeof(CUlaunchAttribute));
 static_assert(offsetof(ours::CUlaunchAttribute, value) == offsetof(CUlaunchAttribute, value));
 static_assert(+ours::kClusterDimension == +CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+static_assert(+ours::kProgrammaticStreamSerialization ==
+              +CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
 static_assert(ours::kErrorNoDevice == CUDA_ERROR_NO_DEVICE);
 static_assert(ours::kErrorStubLibrary == CUDA_ERROR_STUB_LIBRARY);
 static_assert(ours::kErrorNoBinary == CUDA_ERROR_NO_BINARY_FOR_GPU);

@@ -117,8 +117,14 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction, void** params, vo
   uint64_t to = 0;
   std::memcpy(&to, params[0], 8);
   auto* out = reinterpret_cast<uint32_t*>(to);
-  const uint32_t seen[] = {c->grid_x, c->block_x, c->smem_bytes, c->attribute_count,
-                           c->attribute_count ? c->attributes[0].value.cluster.x : 0};
+  const uint32_t seen[] = {c->grid_x,
+                           c->block_x,
+                           c->smem_bytes,
+                           c->attribute_count,
+                           c->attribute_count ? c->attributes[0].value.cluster.x : 0,
+                           c->attribute_count == 1 &&
+                               c->attributes[0].id == kProgrammaticStreamSerialization &&
+                               c->attributes[0].value.dependent};
   std::memcpy(out, seen, sizeof seen);
 #endif
   return NeedContext();
