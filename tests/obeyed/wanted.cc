@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "scheduler/routes.h"
+#include "tests/obeyed/order.h"
 
 namespace tilec::obeyed {
 
@@ -58,18 +59,26 @@ bool ReadsLoad(const scheduler::Graph& graph, const WantedLoop& wanted, int op) 
 
 // Stores and loads between roles as the program has them: one store for each role that reads the
 // value, one load for all that reads it there, which is the first. What was loaded is not handed
-// on: every role reads it where it was loaded to.
+// on: the threads of every role that needs it read it where it was loaded to, and those of a role
+// that would only have handed it on do not. A role that has nothing else to do has no loop.
 void SplitPasses(const scheduler::Graph& graph, WantedLoop* wanted) {
   std::map<std::pair<int, int>, int> known;  // by store and reading role
   std::vector<Wanted>& ops = wanted->ops;
   std::vector<char> gone(ops.size());
+  std::set<size_t> handed_on;
   for (const scheduler::GraphEdge& e : graph.edges) {
     const auto store = static_cast<size_t>(e.from), load = static_cast<size_t>(e.to);
     if (e.kind != scheduler::EdgeKind::kSmem || ops[store].load) continue;
     const std::vector<int>& stores = ops[store].reads;
-    if (std::any_of(stores.begin(), stores.end(),
-                    [&](int made) { return ReadsLoad(graph, *wanted, made); })) {
-      gone[store] = gone[load] = 1;
+    const auto loaded = std::find_if(stores.begin(), stores.end(),
+                                     [&](int made) { return ReadsLoad(graph, *wanted, made); });
+    if (loaded != stores.end()) {
+      const auto made = static_cast<size_t>(*loaded);
+      gone[store] = 1;
+      handed_on.insert(made);
+      ops[load].at = ops[made].at;
+      ops[load].parts = ops[made].parts;
+      ops[load].reads = ops[made].reads;
       continue;
     }
     const auto [it, fresh] =
@@ -95,6 +104,11 @@ void SplitPasses(const scheduler::Graph& graph, WantedLoop* wanted) {
     }
     gone[load] = 1;
   }
+  for (size_t made : handed_on)
+    gone[made] = std::none_of(ops.begin(), ops.end(), [&](const Wanted& reader) {
+      const auto r = static_cast<size_t>(&reader - ops.data());
+      return (r >= gone.size() || !gone[r]) && Reads(reader, static_cast<int>(made));
+    });
   // What is gone stays in its place, so that indices hold, and is nobody's.
   for (size_t o = 0; o < gone.size(); ++o)
     if (gone[o]) ops[o].slice = kNobody;
