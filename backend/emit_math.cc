@@ -70,9 +70,11 @@ llvm::Value* Emitter::MathTanh(llvm::Value* x) {
 }
 
 // Does whatever becomes of the value end in a type of at most 8 significant bits? Then the unit's
-// tanh (one instruction, error 2^-11 of its value) is as good as ours (some twenty, 2^-22): what is
-// rounded has 2^-9. What sums, compares or keeps the value in f32 wants it exact. Only where roles
-// share a multiprocessor: their threads have no others to hide behind.
+// tanh (one instruction, error 2^-11 of its value, which the language allows) serves in place of
+// ours (some twenty, 2^-20): rounding alone makes 2^-9. Where differences cancel on the way, as in
+// 1 + tanh x far below 0, its error shows, small beside the other operand. What sums, compares or
+// keeps the value in f32 wants it exact. Only where roles share a multiprocessor: their threads
+// have no others to hide behind.
 bool Emitter::RoundedAway(ir::ValueId v) const {
   const auto is_role = [](const ir::Op& op) { return op.kind == OpKind::kRole; };
   if (std::count_if(fn_.ops.begin(), fn_.ops.end(), is_role) < 2) return false;

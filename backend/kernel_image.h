@@ -109,8 +109,8 @@ struct KernelImage {
   // memory, so it may be launched while that grid ends…
   bool dependent_launch = false;
   // …if it has fewer CTAs than the device has multiprocessors, or whatever it has. A microsecond is
-  // nothing to a grid of products that fills the machine; and such grids, begun on all
-  // multiprocessors at once, were seen at lower clocks under load (H200: 1.00 of cuBLAS, 0.95).
+  // nothing to a grid of products that fills the machine; and a build that began such grids early
+  // was seen at lower clocks under load (H200: 0.95 of cuBLAS; whether by this is not known).
   bool dependent_if_full = false;
   std::vector<SourceLine> lines;
   std::vector<RoleRange> roles;

@@ -108,10 +108,10 @@ bool Emitter::StoredAsMade(ValueId v) const {
 // Rows of a panel that each warpgroup of the role writes and copies out for itself; 0: it takes all
 // of them together. Among themselves they need not wait then: one may be at the next tile while
 // another still stores this one (65536×1024×1024 3 % faster on an H200, 8192³ the same). Where they
-// compute before they store, warpgroups drift further apart than the rings are deep, and whoever is
-// ahead waits for slots (SwiGLU 2 % slower): those meet. (Other stores of the role would share the
-// copy groups of its threads, and outside of loops the staging bytes may be a ring's, which all of
-// them read.)
+// compute before they store it loses (SwiGLU 2 %; probably warpgroups drift further apart than the
+// rings are deep, and whoever is ahead waits for slots): those meet. (Other stores of the role
+// would share the copy groups of its threads, and outside of loops the staging bytes may be a
+// ring's, which all of them read.)
 int64_t Emitter::RowsOfWarpgroups(OpId id) const {
   constexpr int64_t kNamedBarriers = 16;
   const int parts = plan_.warpgroups;
