@@ -4,6 +4,7 @@
 #include <llvm/IR/Constants.h>
 
 #include "backend/emitter.h"
+#include "backend/small_ints.h"
 #include "support/check.h"
 
 namespace tilec::backend {
@@ -157,6 +158,9 @@ llvm::Value* Emitter::CastOne(llvm::Value* a, DType from, DType to) {
   }
   if (!ir::IsFloat(from)) {
     llvm::Type* word = IsNarrowFloat(to) || IsWordFloat(to) ? b_.getFloatTy() : b_.getDoubleTy();
+    if (word->isFloatTy())
+      if (llvm::Value* small = SmallIntToF32(b_, a, ir::IsSigned(from)))
+        return IsNarrowFloat(to) ? FromF32({small}, to)[0] : small;
     if (IsNarrowFloat(to) && ir::ByteSize(from) >= 4) return FromF32({OddRounded(a, from)}, to)[0];
     llvm::Value* v = ir::IsSigned(from) ? b_.CreateSIToFP(a, word) : b_.CreateUIToFP(a, word);
     return IsNarrowFloat(to) ? FromF32({v}, to)[0] : v;
@@ -172,7 +176,10 @@ Regs Emitter::Cast(const Regs& a, DType from, DType to) {
   if (IsNarrowFloat(to) && from != to) {  // pairs of conversions
     Regs words;
     for (llvm::Value* v : a) {
-      if (from == DType::kF64 || (ir::IsInteger(from) && ir::ByteSize(from) >= 4))
+      llvm::Value* small = ir::IsInteger(from) ? SmallIntToF32(b_, v, ir::IsSigned(from)) : nullptr;
+      if (small)
+        words.push_back(small);
+      else if (from == DType::kF64 || (ir::IsInteger(from) && ir::ByteSize(from) >= 4))
         words.push_back(OddRounded(v, from));
       else
         words.push_back(CastOne(v, from, DType::kF32));

@@ -27,37 +27,139 @@ int64_t Uses(const Function& fn, ValueId v) {
 
 }  // namespace
 
-std::optional<Emitter::Chain> Emitter::ChainAt(const Op& loop, size_t carried) const {
+// Does the product add to what the one in front of it makes, which nobody else looks at, with
+// nothing between their accumulators?
+bool Emitter::GoesOn(OpId dot) const {
+  const Op& op = in_.ops[dot];
+  const Op* first = in_.def(op.operands[2]);
+  if (!first || first->kind != OpKind::kDot || first->block != op.block) return false;
+  const OpId before = in_.values[op.operands[2]].def;
+  if (Uses(in_, op.operands[2]) != 1 || (specialized() && Mine(dot) != Mine(before))) return false;
+  const DotPlan &a = plan_.dots.at(before), &b = plan_.dots.at(dot);
+  const auto layout = plan_.layouts.find(op.operands[2]);
+  return a.tensor_core && b.tensor_core && a.promote == 0 && b.promote == 0 && a.acc == b.acc &&
+         layout != plan_.layouts.end() && layout->second == a.acc;
+}
+
+// The products of a turn that add, one after another, to what the loop carries; none: something
+// else happens to it.
+std::vector<OpId> Emitter::AddedUp(const Op& loop, size_t carried) const {
   const BlockId body = loop.regions[0];
   const ValueId arg = in_.blocks[body].args[1 + carried];
   const ValueId next = in_.ops[in_.blocks[body].ops.back()].operands[carried];
   const Op* dot = in_.def(next);
-  if (!dot || dot->kind != OpKind::kDot || dot->block != body || dot->operands[2] != arg) return {};
+  if (!dot || dot->kind != OpKind::kDot || dot->block != body) return {};
   if (Uses(in_, arg) != 1 || Uses(in_, next) != 1) return {};
-  Chain chain{carried, in_.values[next].def, {}};
-  const DotPlan& plan = plan_.dots.at(chain.dot);
-  if (!Mine(chain.dot) || !plan.tensor_core || plan.promote != 0) return {};
-  for (const OperandPlan* o : {&plan.a, &plan.b})
-    if (o->how != OperandPlan::How::kBuffer) return {};
+  std::vector<OpId> dots = {in_.values[next].def};
+  while (GoesOn(dots.back())) dots.push_back(in_.values[in_.ops[dots.back()].operands[2]].def);
+  if (in_.ops[dots.back()].operands[2] != arg) return {};
+  const DotPlan& plan = plan_.dots.at(dots[0]);
+  if (!plan.tensor_core || plan.promote != 0) return {};
   // Nothing may lie between the instruction's accumulator and the carried value.
   for (ValueId v : {arg, next, loop.results[carried]}) {
     const auto layout = plan_.layouts.find(v);
     if (layout == plan_.layouts.end() || layout->second != plan.acc) return {};
   }
-  chain.channels = GivenBackBy(chain.dot);
-  // The slot in question is that of the last transfer before the turn.
-  for (size_t channel : chain.channels) {
-    int64_t transfers = 0;
-    for (const ChannelSite& site : channels_->channels[channel].sites)
-      for (BlockId at = in_.ops[site.loads[0]].block; at.valid();) {
-        transfers += at == body;
-        const OpId parent = in_.blocks[at].parent;
-        if (!parent.valid()) break;
-        at = in_.ops[parent].block;
-      }
-    if (rings_[channel].depth < kChainDepth || transfers != 1) return {};
+  for (OpId id : dots)
+    for (const OperandPlan* o : {&plan_.dots.at(id).a, &plan_.dots.at(id).b})
+      if (o->how == OperandPlan::How::kRegister) return {};
+  return {dots.rbegin(), dots.rend()};
+}
+
+// Where operands that threads compute are put. Where the products of a loop may stay under way,
+// they have several places: the next turn's are written while the tensor core reads this turn's.
+//
+// With n products a turn, n + 2 places need no barrier but the one between what is written and its
+// product. Each thread awaits, at the end of a turn, all products but the turn's last. So at the
+// barrier of the product before this one (the only one in a turn of the turn before) all threads
+// have awaited all products up to n + 2 back.
+void Emitter::PlanOperandRings() {
+  const auto add = [&](OpId dot, bool is_a, size_t ring) {
+    operand_rings_[ring].operands.push_back({dot, is_a});
+    operand_ring_of_[{dot, is_a}] = ring;
+  };
+  const auto stored = [&](OpId dot, bool is_a) -> OperandPlan* {
+    DotPlan& plan = plan_.dots.at(dot);
+    OperandPlan& operand = is_a ? plan.a : plan.b;
+    return operand.how == OperandPlan::How::kStore ? &operand : nullptr;
+  };
+  const std::vector<OpId> ops = OpsInOrder(in_);
+  for (OpId id : ops) {
+    const Op& loop = in_.ops[id];
+    if (loop.kind != OpKind::kFor || !specialized() || depth_ < kChainDepth) continue;
+    for (size_t i = 0; i < loop.results.size(); ++i) {
+      const size_t first = operand_rings_.size();
+      for (OpId dot : AddedUp(loop, i))
+        for (bool is_a : {true, false}) {
+          OperandPlan* operand = stored(dot, is_a);
+          if (!operand) continue;
+          // Every slot starts a swizzle pattern: spare rows bring it to a multiple of 1024 bytes.
+          const Type& type = in_.type(operand->source);
+          while (operand->smem.swizzle_bytes && SmemBytes(operand->smem, type.dtype) % 1024 != 0)
+            operand->smem.rows += 8;
+          size_t ring = first;
+          for (; ring < operand_rings_.size(); ++ring) {
+            const auto [other, left] = operand_rings_[ring].operands[0];
+            const OperandPlan& like = *stored(other, left);
+            const bool same = in_.type(like.source) == type && like.smem == operand->smem &&
+                              like.store_transposed == operand->store_transposed &&
+                              like.zero_padding == operand->zero_padding;
+            if (same && operand_rings_[ring].operands.back().first != dot) break;
+          }
+          if (ring == operand_rings_.size()) operand_rings_.emplace_back();
+          add(dot, is_a, ring);
+        }
+      for (size_t ring = first; ring < operand_rings_.size(); ++ring)
+        operand_rings_[ring].depth = static_cast<int64_t>(operand_rings_[ring].operands.size()) + 2;
+    }
   }
+  for (const auto& [dot, plan] : plan_.dots)
+    for (bool is_a : {true, false})
+      if (stored(dot, is_a) && !operand_ring_of_.count({dot, is_a})) {
+        operand_rings_.emplace_back();
+        add(dot, is_a, operand_rings_.size() - 1);
+      }
+}
+
+std::optional<Emitter::Chain> Emitter::ChainAt(const Op& loop, size_t carried) const {
+  const std::vector<OpId> dots = AddedUp(loop, carried);
+  if (dots.empty()) return {};
+  Chain chain{carried, dots.back(), {}};
+  for (OpId dot : dots)
+    if (!Mine(dot) || OneSlot(dot)) return {};
+  chain.channels = GivenBackBy(chain.dot);
+  for (size_t channel : chain.channels)
+    if (rings_[channel].depth < kChainDepth || !TakesLast(chain.dot, channel)) return {};
   return chain;
+}
+
+// Is what the product reads the last that the role takes from the channel in a turn? The slot that
+// is given back a turn late is that of the last transfer before it.
+bool Emitter::TakesLast(OpId dot, size_t channel) const {
+  const BlockId body = in_.ops[dot].block;
+  const std::vector<OpId>& ops = in_.blocks[body].ops;
+  const auto place = [&](OpId id) { return std::find(ops.begin(), ops.end(), id) - ops.begin(); };
+  std::ptrdiff_t last = -1;
+  bool mine = false;
+  for (const ChannelSite& site : channels_->channels[channel].sites) {
+    int inside = 0;  // blocks from the load's outwards to the body, 0: it is not inside
+    int depth = 0;
+    for (BlockId at = in_.ops[site.loads[0]].block; at.valid();) {
+      ++depth;
+      if (at == body) inside = depth;
+      const OpId parent = in_.blocks[at].parent;
+      if (!parent.valid()) break;
+      at = in_.ops[parent].block;
+    }
+    if (inside == 0) continue;
+    if (inside > 1) return false;  // taken in one branch, or many times
+    const auto taken = site.readers.find(role_);
+    if (taken == site.readers.end()) return false;
+    if (place(taken->second.first) < last) continue;
+    last = place(taken->second.first);
+    mine = site.reads.count(dot) > 0;
+  }
+  return mine;
 }
 
 // What Release leaves to the wait for this product: what it reads last, or reads while a later op
@@ -179,7 +281,7 @@ size_t Emitter::FlyingPast(OpId loop) const {
 // The accumulator of a product that goes on where its predecessor, still under way, will end.
 ValueId Emitter::GoOn(OpId dot, ValueId acc) {
   for (Flight& f : flights_)
-    if (f.dot == dot && f.lands == acc) {
+    if (f.lands == acc && (in_.values[acc].block.valid() || GoesOn(dot))) {
       const ValueId value = f.acc;
       f.acc = f.lands = {};
       return value;

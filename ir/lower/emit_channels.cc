@@ -150,6 +150,9 @@ void Emitter::BeginRole() {
   for (size_t i = 0; i < rings_.size(); ++i)
     if (part_ == Part::kProducer || channels_->channels[i].sites[0].readers.count(role_))
       rings_[i].counter = counter();
+  for (OperandRing& ring : operand_rings_)
+    if (part_ == Part::kCompute && ring.depth > 1 && Mine(ring.operands[0].first))
+      ring.counter = counter();
   for (auto& [id, token] : tokens_)
     if (part_ == Part::kCompute && (token.to == role_ || token.from == role_))
       token.counter = counter();

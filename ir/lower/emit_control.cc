@@ -21,7 +21,7 @@ Emitter::Emitter(const Function& in, const SequentialOptions& options, int depth
     : in_(in),
       options_(options),
       diags_(diags),
-      plan_(MakePlan(in, depth > 0 && ComputeRolesOf(in) > 1 ? options.warpgroups : 0)),
+      plan_(MakePlan(in, depth > 0 && ComputeRolesOf(in) > 1 ? options.warpgroups : 0, depth > 0)),
       positions_(in),
       b_(out_, out_.body),
       depth_(depth) {

@@ -13,7 +13,32 @@ ValueId Emitter::OperandBuffer(OpId dot, bool is_a) {
   const OperandPlan& operand = is_a ? plan_.dots[dot].a : plan_.dots[dot].b;
   if (operand.how == OperandPlan::How::kBuffer)
     return buffers_[load_buffers_[in_.values[operand.source].def]].value;
-  return buffers_[operand_buffers_[{dot, is_a}]].value;
+  return buffers_[*operand_rings_[operand_ring_of_.at({dot, is_a})].buffer].value;
+}
+
+std::vector<size_t> Emitter::OperandRingsOf(OpId dot) const {
+  std::vector<size_t> rings;
+  for (bool is_a : {true, false})
+    if (const auto ring = operand_ring_of_.find({dot, is_a}); ring != operand_ring_of_.end())
+      rings.push_back(ring->second);
+  return rings;
+}
+
+// Must all products be done before one of its operands is written?
+bool Emitter::OneSlot(OpId dot) const {
+  const std::vector<size_t> rings = OperandRingsOf(dot);
+  return std::any_of(rings.begin(), rings.end(),
+                     [&](size_t ring) { return operand_rings_[ring].depth == 1; });
+}
+
+void Emitter::NextOperandSlots(OpId dot) {
+  for (size_t i : OperandRingsOf(dot)) {
+    OperandRing& ring = operand_rings_[i];
+    if (ring.depth == 1) continue;
+    const ValueId count = b_.Value(OpKind::kCounterRead, {ring.counter}, Type::Scalar(DType::kI32));
+    ring.slot = b_.Binary(OpKind::kMod, count, b_.Int(ring.depth, DType::kI32));
+    b_.Add(OpKind::kCounterAdd, {ring.counter}, {}, {{"by", int64_t{1}}});
+  }
 }
 
 // Puts a computed operand where the product reads it; the caller brackets with barriers.
@@ -25,7 +50,10 @@ void Emitter::StoreOperand(OpId dot, bool is_a) {
   const Layout layout = out_.type(tile).shape.empty() ? ReplicatedLayout(shape, plan_.threads())
                                                       : Unsqueeze(out_.layout(tile), shape);
   tile = Reshape_(tile, shape, layout);
-  b_.Add(OpKind::kSmemStore, {tile, OperandBuffer(dot, is_a)}, {},
+  std::vector<ValueId> operands = {tile, OperandBuffer(dot, is_a)};
+  if (const OperandRing& ring = operand_rings_[operand_ring_of_.at({dot, is_a})]; ring.depth > 1)
+    operands.push_back(ring.slot);
+  b_.Add(OpKind::kSmemStore, std::move(operands), {},
          {{"transposed", int64_t{operand.store_transposed}}});
 }
 
@@ -41,8 +69,9 @@ Result<> Emitter::Dot_(OpId id) {
     for (const OperandPlan* o : {&dot.a, &dot.b})
       if (o->how == OperandPlan::How::kStore) Tile(o->source);
     FlushLoads();
-    SettleAll();
-    Sync();
+    // Of several slots the next one is free (PlanOperandRings).
+    if (OneSlot(id)) SettleAll(), Sync();
+    NextOperandSlots(id);
     StoreOperand(id, true);
     StoreOperand(id, false);
     b_.Add(OpKind::kFenceAsync, {}, {});
@@ -76,16 +105,17 @@ Result<> Emitter::Dot_(OpId id) {
                  {{"k", k}, {"trans_a", int64_t{dot.a.trans}}, {"trans_b", int64_t{dot.b.trans}}}));
   }
 
-  // Ring slots, if an operand comes through a channel.
-  std::vector<ValueId> slots;
-  for (const OperandPlan* o : {&dot.a, &dot.b})
-    if (o->how == OperandPlan::How::kBuffer && SlotOf(in_.values[o->source].def).valid())
-      slots.resize(2);
+  // Ring slots, if an operand comes through a channel or lies in one of several places.
+  std::vector<ValueId> slots(2);
   for (size_t i = 0; i < slots.size(); ++i) {
     const OperandPlan& o = i == 0 ? dot.a : dot.b;
     if (o.how == OperandPlan::How::kBuffer) slots[i] = SlotOf(in_.values[o.source].def);
-    if (!slots[i].valid()) slots[i] = b_.Int(0, DType::kI32);
+    if (const auto ring = operand_ring_of_.find({id, i == 0}); ring != operand_ring_of_.end())
+      slots[i] = operand_rings_[ring->second].slot;
   }
+  if (!slots[0].valid() && !slots[1].valid()) slots.clear();
+  for (ValueId& slot : slots)
+    if (!slot.valid()) slot = b_.Int(0, DType::kI32);
   const bool a_regs = dot.a.how == OperandPlan::How::kRegister;
   const ValueId a = a_regs ? Tile(dot.a.source) : OperandBuffer(id, true);
   const ValueId b = OperandBuffer(id, false);

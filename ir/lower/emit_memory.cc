@@ -43,6 +43,7 @@ void Emitter::PlanBuffers() {
     PlanTokens();
     PlanPasses();
   }
+  PlanOperandRings();
   bool any_tma = false, any_zero = false;
   auto tile_type = [&](ValueId v, const SmemLayout& smem, bool transposed = false) {
     std::vector<int64_t> shape = in_.type(v).shape;
@@ -102,10 +103,18 @@ void Emitter::PlanBuffers() {
       for (bool is_a : {true, false}) {
         const OperandPlan& operand = is_a ? it->second.a : it->second.b;
         if (operand.how != OperandPlan::How::kStore) continue;
-        operand_buffers_[{id, is_a}] = buffers_.size();
         if (OwnerOf(id) < 0) sound_ = false;
-        AddBuffer(tile_type(operand.source, operand.smem, operand.store_transposed),
-                  operand.zero_padding, OwnerOf(id), positions_.at(id), positions_.at(id));
+        OperandRing& ring = operand_rings_[operand_ring_of_.at({id, is_a})];
+        if (ring.buffer) continue;
+        ring.buffer = buffers_.size();
+        Type type = tile_type(operand.source, operand.smem, operand.store_transposed);
+        int64_t begin = positions_.at(id), end = begin;
+        if (ring.depth > 1) {  // read across turns
+          type.depth = ring.depth;
+          begin = 0;
+          end = positions_.LastUse(in_.blocks[in_.body].ops[0], id);
+        }
+        AddBuffer(type, operand.zero_padding, OwnerOf(id), begin, end);
         any_zero = any_zero || operand.zero_padding;
       }
     if (auto it = plan_.stores.find(id); it != plan_.stores.end() && it->second.tma) {

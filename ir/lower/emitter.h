@@ -87,9 +87,18 @@ class Emitter {
   // A product of a loop that adds to what it made a turn earlier, which nobody else looks at: it
   // need not be awaited before the next turn's is issued.
   struct Chain {
-    size_t carried;  // which of the loop's values
-    OpId dot;
+    size_t carried;                // which of the loop's values
+    OpId dot;                      // of several that add to one accumulator in a turn, the last
     std::vector<size_t> channels;  // whose slots it gives back
+  };
+  // Where threads put what they computed for products. Of several slots each product takes the
+  // next, so that those before may still read theirs.
+  struct OperandRing {
+    std::vector<std::pair<OpId, bool>> operands;  // product; is it the left one?
+    int64_t depth = 1;
+    std::optional<size_t> buffer;  // of buffers_
+    ValueId counter;               // of the role being emitted
+    ValueId slot;                  // of the product being emitted
   };
   enum class Part { kEverything, kProducer, kCompute };
   // The ops of one role that pass through scratch, and the bytes they want.
@@ -222,6 +231,10 @@ class Emitter {
   // emit_chain.cc
   std::vector<Chain> ChainsOf(const Op& loop) const;
   std::optional<Chain> ChainAt(const Op& loop, size_t carried) const;
+  std::vector<OpId> AddedUp(const Op& loop, size_t carried) const;
+  bool GoesOn(OpId dot) const;
+  void PlanOperandRings();
+  bool TakesLast(OpId dot, size_t channel) const;
   std::vector<size_t> GivenBackBy(OpId dot) const;
   std::vector<size_t> ReadBy(OpId dot) const;
   const Flight* Flying(ValueId v) const;
@@ -244,6 +257,9 @@ class Emitter {
   void SettleAll() { Settle(flights_.size()); }
   ValueId OperandBuffer(OpId dot, bool is_a);
   void StoreOperand(OpId dot, bool is_a);
+  std::vector<size_t> OperandRingsOf(OpId dot) const;
+  bool OneSlot(OpId dot) const;
+  void NextOperandSlots(OpId dot);
 
   const Function& in_;
   const SequentialOptions& options_;
@@ -254,7 +270,8 @@ class Emitter {
   Builder b_;
   std::map<ValueId, ValueId> map_;
   std::map<OpId, size_t> load_buffers_, store_buffers_;
-  std::map<std::pair<OpId, bool>, size_t> operand_buffers_;
+  std::vector<OperandRing> operand_rings_;
+  std::map<std::pair<OpId, bool>, size_t> operand_ring_of_;
   std::vector<Buffer> buffers_;
   std::vector<OpId> pending_;       // TMA loads queued for the next flush
   std::map<int, Scratch> scratch_;  // by role

@@ -23,7 +23,9 @@ constexpr int64_t kStaged = 2048;  // elements of a tile from which on staging i
 
 class Planner {
  public:
-  Planner(const Function& fn, int warpgroups) : fn_(fn) { plan_.warpgroups = warpgroups; }
+  Planner(const Function& fn, int warpgroups, bool runs_ahead) : fn_(fn), runs_ahead_(runs_ahead) {
+    plan_.warpgroups = warpgroups;
+  }
 
   Plan Run() {
     Walk(fn_.body);
@@ -431,7 +433,8 @@ class Planner {
       load.smem = need->second.Layout(type.dtype);
       load.zero_padding = need->second.NeedsZero(type.dtype);
       load.tma = access && need->second.TmaFits(type.dtype);
-    } else if (access && type.rank() == 2 && IsAccumulator(result) && type.elements() >= kStaged) {
+    } else if (access && type.rank() == 2 && type.elements() >= kStaged &&
+               (IsAccumulator(result) || (runs_ahead_ && InLoop(op) && HasProducts()))) {
       BufferNeed plain;
       plain.tile_rows = plain.rows = type.shape[0];
       plain.tile_cols = plain.cols = type.shape[1];
@@ -474,6 +477,11 @@ class Planner {
          at = fn_.blocks[fn_.ops[at].block].parent)
       if (fn_.ops[at].kind == OpKind::kFor || fn_.ops[at].kind == OpKind::kWhile) return true;
     return false;
+  }
+
+  bool HasProducts() const {
+    return std::any_of(plan_.dots.begin(), plan_.dots.end(),
+                       [](const auto& dot) { return dot.second.tensor_core; });
   }
 
   bool IsAccumulator(ValueId v) {
@@ -526,6 +534,7 @@ class Planner {
   }
 
   const Function& fn_;
+  bool runs_ahead_;
   Plan plan_;
   std::vector<OpId> order_;
   std::map<ValueId, std::vector<std::pair<OpId, size_t>>> uses_;
@@ -539,6 +548,8 @@ class Planner {
 
 }  // namespace
 
-Plan MakePlan(const Function& fn, int warpgroups) { return Planner(fn, warpgroups).Run(); }
+Plan MakePlan(const Function& fn, int warpgroups, bool runs_ahead) {
+  return Planner(fn, warpgroups, runs_ahead).Run();
+}
 
 }  // namespace tilec::ir

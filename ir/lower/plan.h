@@ -71,7 +71,9 @@ struct Plan {
   std::map<OpId, StorePlan> stores;
 };
 
-// `warpgroups` of a compute role; 0: chosen from the products and tiles.
-Plan MakePlan(const Function& fn, int warpgroups = 0);
+// `warpgroups` of a compute role; 0: chosen from the products and tiles. `runs_ahead`: a role of
+// its own may start copies turns before they are needed, so tiles of loops that no product reads as
+// they are go by the copy engine, too.
+Plan MakePlan(const Function& fn, int warpgroups = 0, bool runs_ahead = false);
 
 }  // namespace tilec::ir

@@ -93,6 +93,22 @@ bool BranchNotTaken(const Function& fn, const Uses& uses, const Mutant& m, const
   return before > 0 && fn.blocks[branch].parent.valid();
 }
 
+// Is what is computed from it a slot in which threads leave what products read, and nothing else?
+bool OnlyPlacesOperands(const Function& fn, ValueId v) {
+  for (OpId id : OpsInOrder(fn)) {
+    const Op& user = fn.ops[id];
+    for (size_t i = 0; i < user.operands.size(); ++i) {
+      if (user.operands[i] != v || user.kind == OpKind::kCounterAdd) continue;
+      const bool place =
+          (user.kind == OpKind::kSmemStore && i == 2) || (user.kind == OpKind::kMma && i >= 3);
+      if (place) continue;
+      if (user.kind != OpKind::kCounterRead && user.kind != OpKind::kMod) return false;
+      if (!OnlyPlacesOperands(fn, user.results[0])) return false;
+    }
+  }
+  return true;
+}
+
 // Mutants that are no mistake: why, and how that is seen.
 struct Harmless {
   const char* kinds;  // separated by "; "
@@ -156,6 +172,17 @@ constexpr Harmless kHarmless[] = {
     {"remove counter_add; count twice; slots of a shallower ring; parity of a shallower ring; slot "
      "0 released; slot 0 awaited",
      "in executions of all lengths slots and phases stay as they should be", OthersOrderIt},
+    {"count from one", "any of the slots for what threads compute may be the first",
+     [](const auto& fn, const auto& uses, const auto& m) {
+       return OnlyPlacesOperands(fn, fn.ops[m.op].results[0]) && OthersOrderIt(fn, uses, m);
+     }},
+    // (ptxas puts one there itself and says so, C7519.)
+    {"remove mma_fence", "the product before it, under way, is the last to touch its accumulator",
+     [](const auto& fn, const auto&, const auto& m) {
+       const Op& fence = fn.ops[m.op];
+       const Op* before = fence.operands.size() == 1 ? fn.def(fence.operands[0]) : nullptr;
+       return before && before->kind == OpKind::kMma && before->block == fence.block;
+     }},
     {"remove mma_wait",
      "the product goes into the accumulator of the next, and groups end in order",
      [](const auto& fn, const auto& uses, const auto& m) {

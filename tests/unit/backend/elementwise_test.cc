@@ -330,6 +330,53 @@ TEST(Cast, EveryPair) {
   }
 }
 
+// All bytes, one by one and many together, and integers whose bits are seen to be few: as they are,
+// masked, shifted, moved by constants, at both ends of what is small.
+TEST(Cast, SmallIntegers) {
+  SKIP_WITHOUT_DEVICE();
+  for (DType from : {DType::kI8, DType::kU8})
+    for (int64_t vector : {1, 2, 16}) {
+      Kernel k(fmt::format("small_{}_{}", ir::Spelling(from), vector));
+      std::vector<double> x;
+      for (int i = 0; i < 2048; ++i) x.push_back(Wrap(from, i * 37));
+      const ir::Layout layout = ir::BlockedLayout({2048}, vector, 128);
+      const ValueId v = k.Load(k.In({"A", from, {2048}, x, {}}), {2048}, layout);
+      const auto constant = [&](ValueId like, int64_t c) {
+        return k.b.Constant(k.fn.type(like), static_cast<double>(c));
+      };
+      const ValueId word = k.b.Cast(v, DType::kI32);
+      const ValueId low = k.b.Cast(k.b.Binary(OpKind::kAnd, v, constant(v, 15)), DType::kI32);
+      struct Made {
+        const char* name;
+        ValueId value;
+        std::function<double(double)> of;
+      };
+      const auto byte = [](double a) { return static_cast<int>(a) & 255; };
+      const std::vector<Made> made = {
+          {"as", v, [](double a) { return a; }},
+          {"low", k.b.Binary(OpKind::kSub, low, constant(low, 8)),
+           [&](double a) { return (byte(a) & 15) - 8.0; }},
+          {"up", k.b.Binary(OpKind::kAdd, word, constant(word, 4194176)),
+           [](double a) { return a + 4194176; }},
+          {"down", k.b.Binary(OpKind::kSub, word, constant(word, 4194176)),
+           [](double a) { return a - 4194176; }},
+          {"far", k.b.Binary(OpKind::kAdd, word, constant(word, 1 << 24)),
+           [](double a) { return a + (1 << 24); }}};
+      for (const Made& m : made)
+        for (DType to : {DType::kF32, DType::kF16, DType::kBF16})
+          k.Store(k.Out({fmt::format("{}_{}", m.name, ir::Spelling(to)), to, {2048}, {}, {}}),
+                  k.b.Cast(m.value, to));
+      ASSERT_TRUE(k.Run());
+      for (const Made& m : made)
+        for (DType to : {DType::kF32, DType::kF16, DType::kBF16}) {
+          std::vector<double> want;
+          for (double a : x) want.push_back(RoundTo(to, m.of(a)));
+          const std::string name = fmt::format("{}_{}", m.name, ir::Spelling(to));
+          ExpectNear(k.values(name), want, 0, k.fn.name + " " + name);
+        }
+    }
+}
+
 TEST(Cast, ConstantsOfEveryType) {
   SKIP_WITHOUT_DEVICE();
   for (DType d : kAll) {

@@ -1,0 +1,19 @@
+// Integers of few bits as floats, without the conversion unit.
+//
+// Weights in 8 or 4 bits become products' operands in a loop, millions of them a turn of all
+// threads, and conversions from integers pass through a unit that takes a fraction of what the
+// others do. But the bits of a float between 2²³ and 2²⁴ are its integer part and a constant: an
+// integer under 2²² is put there by one logic instruction (a byte of a word by one permutation,
+// which also takes it out of the word), and one subtraction leaves its value. All of it is exact.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+namespace tilec::backend {
+
+// `v` as f32, +0 for 0; nullptr if it is not seen to lie in [−2²², 2²²).
+llvm::Value* SmallIntToF32(llvm::IRBuilder<>& b, llvm::Value* v, bool is_signed);
+
+}  // namespace tilec::backend
