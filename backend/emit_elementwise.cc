@@ -104,6 +104,16 @@ llvm::Value* Emitter::IntUnary(OpKind kind, llvm::Value* x, DType d) {
 }
 
 // Division and modulus round towards minus infinity; by zero both give 0.
+// A counter, or one and something added.
+bool Emitter::IsCount(ir::ValueId v) const {
+  const ir::Op* def = fn_.def(v);
+  if (!def) return false;
+  if (def->kind == OpKind::kCounterRead) return true;
+  if (def->kind != OpKind::kAdd || !IsCount(def->operands[0])) return false;
+  const ir::Op* by = fn_.def(def->operands[1]);
+  return by && by->kind == OpKind::kConstant && by->number("value") >= 0;
+}
+
 llvm::Value* Emitter::IntBinary(OpKind kind, llvm::Value* x, llvm::Value* y, DType d) {
   const bool sign = ir::IsSigned(d);
   switch (kind) {
@@ -249,6 +259,9 @@ Result<void> Emitter::EmitElementwise(const ir::Op& op) {
   }
   const bool f64 = d == DType::kF64;
   if (!ir::IsFloat(d)) {
+    // Counts of transfers are not negative: that saves half of the instructions of their division.
+    const bool count =
+        (op.kind == OpKind::kDiv || op.kind == OpKind::kMod) && IsCount(op.operands[0]);
     for (size_t i = 0; i < a.size(); ++i) {
       if (op.operands.size() == 1) {
         out.push_back(IntUnary(op.kind, a[i], d));
@@ -260,7 +273,7 @@ Result<void> Emitter::EmitElementwise(const ir::Op& op) {
       else if (op.kind == OpKind::kCmp)
         out.push_back(Compare(op.s("pred"), a[i], y, d));
       else
-        out.push_back(IntBinary(op.kind, a[i], y, d));
+        out.push_back(IntBinary(op.kind, a[i], y, count ? DType::kU32 : d));
     }
     Set(op.results[0], std::move(out));
     return Done();

@@ -154,6 +154,7 @@ class Emitter {
   llvm::Value* CastOne(llvm::Value* a, ir::DType from, ir::DType to);
   llvm::Value* FloatToInt(llvm::Value* a, ir::DType from, ir::DType to);
   llvm::Value* OddRounded(llvm::Value* a, ir::DType from);
+  bool IsCount(ir::ValueId v) const;
   llvm::Value* IntBinary(ir::OpKind kind, llvm::Value* x, llvm::Value* y, ir::DType d);
   llvm::Value* FloatBinary(ir::OpKind kind, llvm::Value* x, llvm::Value* y);
   Regs Quotients(const Regs& x, const Regs& y);

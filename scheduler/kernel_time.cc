@@ -25,7 +25,10 @@ constexpr double kLaunchMs = 0.002;  // before the first CTA runs
 constexpr double kUncovered =
     0.1;  // of the smaller of computing and moving: they never overlap fully
 constexpr double kMemoryShare = 0.9;  // of the data sheet's rate that copies reach
-constexpr double kFewer = 0.15;       // of that share is lost when hardly any SM copies
+// Of a turn in which threads write an operand of a product: fences, the barrier before the product,
+// and that all of them are at the same step (weights of 8 bits in three tile sizes, H200).
+constexpr int64_t kHandOver = 320;
+constexpr double kFewer = 0.15;  // of that share is lost when hardly any SM copies
 
 // The unit that the clock depends on most; −1: none.
 int HotUnit(const ir::Target& target) {
@@ -159,6 +162,9 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       const Graph& graph = loop.extraction.graph;
       if (!Fits(graph)) return std::nullopt;
       period.cycles = period.busy = BestBound(graph).ii;
+      for (const OpOrigin& origin : loop.extraction.origins)
+        for (const OriginStep& step : origin.steps)
+          if (step.kind == StepKind::kSmemStore) period.cycles += kHandOver;
       period.fill = std::max<int64_t>(0, Length(graph) - period.cycles);
       const int unit = hot < 0 ? -1 : graph.FindUnit(target.units[static_cast<size_t>(hot)].name);
       for (const GraphOp& op : graph.ops)

@@ -19,6 +19,9 @@ struct Relation {
   std::vector<int> keep;  // child dim i is parent dim keep[i]
 };
 
+// Columns from which on two warpgroups share a product of 64 rows: for the registers of the result,
+// or because two compute an operand in half the time.
+constexpr int64_t kWideColumns = 192, kSharedColumns = 64;
 constexpr int64_t kStaged = 2048;  // elements of a tile from which on staging it pays
 
 class Planner {
@@ -79,6 +82,10 @@ class Planner {
   void ChooseWarpgroups() {
     int64_t largest = 0;
     bool dots = false, threes = false, twos = false, wide = false;
+    // What one product makes of another's result stays in its warpgroup's registers.
+    const bool computed = std::none_of(order_.begin(), order_.end(), [&](OpId id) {
+      return fn_.ops[id].kind == OpKind::kDot && IsComputed(fn_.ops[id].operands[0]);
+    });
     for (OpId id : order_) {
       const Op& op = fn_.ops[id];
       for (ValueId r : op.results)
@@ -91,12 +98,20 @@ class Planner {
       const int64_t blocks = CeilDiv(t.shape[0], 64);
       threes = threes || (blocks % 3 == 0 && blocks % 2 != 0);
       twos = twos || blocks % 2 == 0;
-      wide = wide || (blocks % 2 != 0 && t.shape[1] >= 192 && t.shape[1] % 16 == 0);
+      const int64_t least = computed && IsComputed(op.operands[1]) ? kSharedColumns : kWideColumns;
+      wide = wide || (blocks % 2 != 0 && t.shape[1] >= least && t.shape[1] % 16 == 0);
     }
     if (dots)
       plan_.warpgroups = twos ? 2 : threes ? 3 : wide ? 2 : 1;
     else
       plan_.warpgroups = largest <= 2048 ? 1 : largest <= 4096 ? 2 : 4;
+  }
+
+  // Is an operand made by threads?
+  bool IsComputed(ValueId v) const {
+    const Op* def = fn_.def(v);
+    while (def && def->kind == OpKind::kTranspose) def = fn_.def(def->operands[0]);
+    return def && def->kind != OpKind::kLoad;
   }
 
   // ---- products ----------------------------------------------------------------------------
@@ -414,6 +429,10 @@ class Planner {
     int64_t vector = kAccess / narrow;
     for (int64_t v = vector / 2; v >= kAccess / 4; v /= 2)
       if (cost(v) < cost(vector)) vector = v;
+    // What is written for a product goes 16 bytes at a time: more of a thread's in a row would lie
+    // in the same banks as the next panel's.
+    for (ValueId v : members)
+      if (forced_.count(v)) vector = std::min(vector, kAccess / ByteSize(fn_.type(v).dtype));
     while (vector > 1 && (shape.back() % vector != 0 || elements < vector * plan_.threads()))
       vector /= 2;
     return BlockedLayout(shape, vector, plan_.threads());
