@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "ir/count_work.h"
 #include "ir/passes/passes.h"
 #include "tests/unit/lower/helper.h"
 
@@ -285,6 +286,25 @@ TEST(RangeGathers, RandomStarts) {
     if (HasFailure()) FAIL() << "seed " << seed;
   }
   EXPECT_EQ(ranges, 400);
+}
+
+// What is counted of a range is the part inside, before its tensor and behind it.
+TEST(RangeGathers, CountsWhatIsInside) {
+  const auto moved = [](int64_t by, int64_t m) {
+    const Function fn = After(Parsed(Program(
+        fmt::format("%k = constant {{value = {}}} : i32[8]\n%at = add %p, %k : i32[8]\n", by))));
+    const WorkCount work = CountWork(fn, {{"M", m}, {"s", 0}, {"u", 0}});
+    // Rows of 32 bytes are loaded; of them the elements of Z are stored, and all of Y.
+    EXPECT_EQ(work.stored_bytes, work.loaded_bytes / 8 + static_cast<double>(m) * 32);
+    return work.loaded_bytes / 32;
+  };
+  EXPECT_EQ(moved(0, 5), 5);
+  EXPECT_EQ(moved(-3, 5), 5);  // three before, five inside
+  EXPECT_EQ(moved(-5, 5), 3);
+  EXPECT_EQ(moved(-8, 5), 0);
+  EXPECT_EQ(moved(2, 5), 3);
+  EXPECT_EQ(moved(90, 5), 0);
+  EXPECT_EQ(moved(-1, 20), 7 + 8 + 5);
 }
 
 // The fill is the last operand, ranges of stores have an end, and what is known of one dim does not
