@@ -254,6 +254,12 @@ class Counter {
     TakeYield(op.regions[chosen], 0, op.results);
   }
 
+  // How many of n positions from `start` on lie in 0…end-1.
+  static int64_t Inside(int64_t start, int64_t n, int64_t end) {
+    const int64_t before = std::clamp<int64_t>(-start, 0, n);
+    return before < n ? std::clamp<int64_t>(end - (start + before), 0, n - before) : 0;
+  }
+
   void RunLoad(const Op& op) {
     const std::vector<int64_t>& dims = dims_.at(op.operands[0].index);
     const std::vector<int64_t>& sizes = op.ints("sizes");
@@ -266,8 +272,7 @@ class Counter {
       if (modes[d] == 's') continue;
       int64_t n = sizes[d];
       if (modes[d] == 'r')
-        if (const Scalar start = At(op.operands[1 + d]))
-          n = std::clamp<int64_t>(dims[d] - std::max<int64_t>(0, *start), 0, n);
+        if (const Scalar start = At(op.operands[1 + d])) n = Inside(*start, n, dims[d]);
       e[to++] = n;
       elements *= static_cast<double>(n);
     }
@@ -290,8 +295,7 @@ class Counter {
       if (modes[d] == 'r') {
         const Scalar start = At(op.operands[at]), end = At(op.operands[at + 1]);
         int64_t n = sizes[d];
-        if (start) n = std::clamp<int64_t>(dims[d] - *start, 0, n);
-        if (start && end) n = std::clamp<int64_t>(*end - *start, 0, n);
+        if (start) n = Inside(*start, n, end ? std::min(dims[d], *end) : dims[d]);
         elements *= static_cast<double>(n);
         at += 2;
       } else {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ir/lower/operands.h"
 #include "support/expr.h"
 
 namespace tilec::scheduler {
@@ -28,8 +29,7 @@ std::string CostName(const ir::Function& fn, const Op& op) {
   if (op.kind == OpKind::kReduce) return mnemonic + "." + op.s("kind");
   if (op.kind == OpKind::kDot)
     return fmt::format("{}.{}", mnemonic, ir::Info(fn.type(op.operands[0]).dtype).bits);
-  if (op.kind == OpKind::kLoad && op.s("modes").find('g') != std::string::npos)
-    return mnemonic + ".gather";
+  if (op.kind == OpKind::kLoad && ir::ByThreads(fn, op)) return mnemonic + ".gather";
   return mnemonic;
 }
 

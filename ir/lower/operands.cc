@@ -61,6 +61,21 @@ bool BufferNeed::TmaFits(DType dtype) const {
   return !cols_contracted || bytes % 32 == 0;
 }
 
+namespace {
+// The innermost coordinate must sit on 16 bytes, or the engine faults (seen on an H200).
+bool OnChunk(const Function& fn, ValueId start, DType dtype) {
+  return AlignOf(fn, start) * ByteSize(dtype) % 16 == 0;
+}
+}  // namespace
+
+bool ByThreads(const Function& fn, const Op& load) {
+  const std::string& modes = load.s("modes");
+  if (modes.find('g') != std::string::npos) return true;
+  const Type& tile = fn.type(load.results[0]);
+  if (tile.rank() < 2 || modes.back() != 'r') return false;
+  return !OnChunk(fn, load.operands[modes.size()], tile.dtype);
+}
+
 std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op) {
   const bool store = op.kind != OpKind::kLoad;
   const Param* p = fn.param(op.operands[0]);
@@ -92,10 +107,8 @@ std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op) {
     if (modes[d] == 'r') {
       if (access.col_dim >= 0) return std::nullopt;  // three ranges
       (access.row_dim < 0 ? access.row_dim : access.col_dim) = static_cast<int>(d);
-      // The innermost coordinate must sit on 16 bytes, or the engine faults (seen on an H200).
       const ValueId start = op.operands[operand];
-      if (static_cast<int64_t>(d) == rank - 1 && AlignOf(fn, start) * ByteSize(dtype) % 16 != 0)
-        return std::nullopt;
+      if (static_cast<int64_t>(d) == rank - 1 && !OnChunk(fn, start, dtype)) return std::nullopt;
       if (store && !NonNegative(fn, start)) return std::nullopt;  // faults, too
       if (store) {
         // Clipped to range ∩ tensor; TMA clips to the tensor only. They agree where the range ends

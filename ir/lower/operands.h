@@ -44,6 +44,9 @@ struct TileAccess {
   int col_dim = -1;
 };
 std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op);
+// Do threads load this tile whatever its tensor is: by positions one by one, or because its rows
+// begin where no copy may?
+bool ByThreads(const Function& fn, const Op& load);
 
 // What the copy engine and threads can do alike. (It cannot order f32; threads can do no more with
 // 16 bits than add.)

@@ -333,6 +333,13 @@ std::string Machine::Key(State& state) {
     }
   };
 
+  // What every role knows adds nothing to what a barrier tells whoever waits for it.
+  Clock common(static_cast<size_t>(components()), INT32_MAX);
+  for (const Role& r : state.roles)
+    for (const Clock* knows : {&r.all, &r.elected})
+      for (size_t c = 0; c < common.size() && !r.ended; ++c)
+        common[c] = std::min(common[c], r.started ? (*knows)[c] : 0);
+
   for (size_t i = 0; i < state.roles.size(); ++i) {
     const Role& r = state.roles[i];
     out(r.started), out(r.ended);
@@ -405,7 +412,10 @@ std::string Machine::Key(State& state) {
     out(b.ready), out(turn.slot_group[at] < 0 ? b.phase & 1 : b.phase - turn.slot_phase[at]);
     out(b.phase > 0), out(b.arrived), out(b.expected);
     out(b.delivered), out(b.carried_bytes);
-    clock(b.pending), clock(b.done);
+    clock(b.pending);
+    Clock told = b.done;
+    Join(told, common);
+    clock(told);
     for (size_t c = 0; c < b.seen.size(); ++c)
       if (b.seen[c] > 0) out(c), out(rank(static_cast<int>(c), b.seen[c]));
   }

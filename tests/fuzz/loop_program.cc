@@ -12,7 +12,8 @@ namespace {
 
 class Maker {
  public:
-  Maker(uint64_t seed, bool pins) : rng_(seed * 2 + 1), pin_rng_(seed * 7 + 3), pins_(pins) {
+  Maker(uint64_t seed, bool pins)
+      : rng_(seed * 2 + 1), pin_rng_(seed * 7 + 3), move_rng_(seed * 11 + 5), pins_(pins) {
     program_.seed = seed;
   }
 
@@ -39,6 +40,14 @@ class Maker {
   void Say(std::string line) { body_.push_back(std::move(line)); }
   std::string Fresh(const char* stem) { return fmt::format("{}{}", stem, next_++); }
 
+  // The range, now and then the same many positions somewhere else.
+  std::string Moved(const char* range) {
+    if (!move_rng_.Chance(15)) return range;
+    const char* sign = move_rng_.Chance(50) ? "+" : "-";
+    return fmt::format("{}.index {} {}", range, sign,
+                       move_rng_.Below(move_rng_.Chance(70) ? 5 : 90));
+  }
+
   void Loads() {
     const int n = 1 + rng_.Below(3);
     for (int i = 0; i < n; ++i) {
@@ -46,15 +55,15 @@ class Maker {
       const std::string tile = fmt::format("x{}", i);
       if (kind <= 1) {
         params_ += fmt::format(", X{}: {}[L, D]", i, type_);
-        Say(fmt::format("let {} = X{}[k, :]", tile, i));
+        Say(fmt::format("let {} = X{}[{}, :]", tile, i, Moved("k")));
         columns_.push_back(tile);
       } else if (kind == 2) {
         params_ += fmt::format(", X{}: {}[M, L]", i, type_);
-        Say(fmt::format("let {} = X{}[m, k]", tile, i));
+        Say(fmt::format("let {} = X{}[{}, k]", tile, i, Moved("m")));
         blocks_.push_back(tile);
       } else {
         params_ += fmt::format(", X{}: f32[L]", i);
-        Say(fmt::format("let {} = X{}[k]", tile, i));
+        Say(fmt::format("let {} = X{}[{}]", tile, i, Moved("k")));
         vectors_.push_back(tile);
       }
     }
@@ -211,7 +220,7 @@ class Maker {
     program_.values.emplace_back("D", d_);
   }
 
-  Rng rng_, pin_rng_;
+  Rng rng_, pin_rng_, move_rng_;
   bool pins_;
   TileProgram program_;
   const char* type_ = "bf16";

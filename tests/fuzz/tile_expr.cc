@@ -103,6 +103,19 @@ std::string Exprs::Tensor(DType d, const std::string& dims) {
   return name;
 }
 
+// Positions of a range, moved by sizes, counters and constants, also to where nothing is.
+std::string Exprs::Moved(const Axis& a) {
+  std::string index = a.var + ".index";
+  for (int terms = 1 + Below(3); terms > 0; --terms) {
+    std::string by = std::to_string(Below(Chance(80) ? 9 : 300));
+    if (Chance(25)) by = fmt::format("{}{}", a.dim, Chance(50) ? " / 2" : "");
+    for (const Named& v : pool_.values)
+      if (v.name[0] == 'i' && Chance(40)) by = v.name;
+    index += fmt::format(" {} {}", Chance(50) ? "+" : "-", by);
+  }
+  return index;
+}
+
 Text Exprs::Load(DType d, const Shape& shape) {
   const bool turn = shape.size() == 2 && Chance(20);
   std::vector<std::string> dims, index;
@@ -117,10 +130,15 @@ Text Exprs::Load(DType d, const Shape& shape) {
   for (size_t i = 0; i < shape.size(); ++i) {
     const Axis& a = pool_.axes[shape[turn ? 1 - i : i]];
     dims.push_back(a.dim);
-    if (a.var != ":" && o_.gathers && Chance(8)) {
-      switch (Below(3)) {
+    if (a.var != ":" && o_.gathers && Chance(10)) {
+      switch (Below(5)) {
         case 0: index.push_back(fmt::format("{}.index - {}", a.var, Below(3))); break;
         case 1: index.push_back(fmt::format("{}[{}]", Tensor(DType::kI32, a.dim), a.var)); break;
+        case 2: index.push_back(Moved(a)); break;
+        case 3:  // not all of them consecutive
+          index.push_back(
+              fmt::format("{}.index {} {}", a.var, Chance(50) ? "*" : "/", 1 + Below(3)));
+          break;
         default:
           index.push_back(fmt::format("{}.start + 1..{}.start + 1 + {}", a.var, a.var, a.tune));
       }

@@ -93,6 +93,7 @@ class Exprs {
   bool Chance(int percent) { return rng_.Chance(percent); }
   int Below(int n) { return rng_.Below(n); }
   Text Leaf(ir::DType d, const Shape& shape);
+  std::string Moved(const Axis& a);
   Text Load(ir::DType d, const Shape& shape);
   Text Part(ir::DType d, const Shape& shape, int depth);
   Text Bool(const Shape& shape, int depth);

@@ -70,6 +70,8 @@ const Row kRows[] = {
     {"tests/exec/pairwise.tile", "pairwise", "K", 64, 0, {{"M", 72}, {"N", 40}}},
     {"tests/exec/residual_norm.tile", "residual_rmsnorm", "C", 256, 1, {{"R", 9}, {"eps", 1e-5}}},
     {"tests/exec/split_k.tile", "split_k", "K", 64, 0, {{"M", 72}, {"N", 40}}},
+    {"tests/exec/windows.tile", "bands", "K", 64, 0, {{"M", 72}, {"N", 40}, {"J", 3}}},
+    {"tests/exec/windows.tile", "token_shift", "C", 64, 0, {{"T", 72}, {"O", 40}, {"shift", 5}}},
 };
 
 class Trips : public testing::TestWithParam<size_t> {};

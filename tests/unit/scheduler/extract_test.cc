@@ -3,12 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/extract.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "ir/pass.h"
 #include "ir/row_classes.h"
 #include "scheduler/bounds.h"
 #include "scheduler/contract.h"
@@ -192,6 +194,33 @@ TEST(Extract, Attention) {
   const Graph whole = Extract(fn, "h200", 1);
   EXPECT_EQ(OfKind(whole, "dot").size(), 2u);
   EXPECT_EQ(whole.ops[OfKind(whole, "dot")[0]].regs, 128);
+}
+
+// What begins where no copy may begin is brought by threads, as what is gathered is: a row may
+// begin anywhere, a column on 16 bytes only.
+TEST(Extract, WhatTheCopyEngineCannotBringIsGathered) {
+  const auto kinds = [](const std::string& index) {
+    frontend::Loaded loaded(
+        "kernel k(X: bf16[M, K], W: bf16[N, K], Y: out f32[M, N]) {\n"
+        "  parallel m in tiles(M, 64), n in tiles(N, 64) {\n"
+        "    var acc: f32[64, 64] = 0\n"
+        "    for k in tiles(K, 64) {\n      acc += X[" +
+            index + "] @ W[n, k].T\n    }\n    Y[m, n] = acc\n  }\n}\n",
+        "k");
+    const std::optional<ir::Function> fn = loaded.Specialized("k", {});
+    EXPECT_TRUE(fn.has_value()) << loaded.errors();
+    if (!fn) return std::string();
+    ir::Function clean = *fn;
+    EXPECT_TRUE(ir::RunPasses(clean, ir::kCleanUp, {}, loaded.diags).ok());
+    const Graph g = Extract(clean, "h200", 1);
+    return fmt::format("{} {}", OfKind(g, "tma_load").size(), OfKind(g, "gather").size());
+  };
+  EXPECT_EQ(kinds("m, k"), "2 0");
+  EXPECT_EQ(kinds("m.index - 1, k"), "2 0");
+  EXPECT_EQ(kinds("m, k.index - 8"), "2 0");
+  EXPECT_EQ(kinds("m, k.index - 4"), "1 1");
+  EXPECT_EQ(kinds("m, k.start + 1..k.start + 65"), "1 1");
+  EXPECT_EQ(kinds("m.index * 2, k"), "1 1");
 }
 
 TEST(Extract, ProductsFollowEachOtherOnOneAccumulator) {

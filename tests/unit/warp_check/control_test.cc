@@ -154,6 +154,43 @@ TEST(WarpControl, FixedInnerLengthInPersistentLoop) {
   EXPECT_EQ(Verdict(program, &text), "") << text;
 }
 
+// A loop around a loop whose slots are given back a turn late, but for the last, which is given
+// back at the end: which of the slots of a ring were given back how does not multiply.
+TEST(WarpControl, SlotsGivenBackLateInALoopInALoop) {
+  static constexpr int kDepth = 7;
+  auto back = [](const std::string& tag, const std::string& count) {
+    return fmt::format(
+        "%b{0} = constant {{value = {2}}} : i32\n%c{0} = add {1}, %b{0} : i32\n"
+        "%d{0} = constant {{value = {3}}} : i32\n%o{0} = mod %c{0}, %d{0} : i32\n"
+        "elect {{scope = \"warp\"}} do {{\nmbar_arrive %re, %o{0}\nyield\n}}\n",
+        tag, count, kDepth - 1, kDepth);
+  };
+  const std::string turn = Next("r", "cc", "c", kDepth, "f") +
+                           "%x = smem_load %r, %sc : bf16[64, 64]#0\nfence_async\n" +
+                           Less("%later", "%zero", "%j") + If("%later", back("u", "%nc"));
+  const std::string last =
+      "%n = counter_read %cc : i32\n" + Less("%any", "%zero", "%K") + If("%any", back("v", "%n"));
+  auto kernel = [&](const std::string& compute) {
+    return Kernel(
+        8, Ring("r", 0, 0, kDepth) + Init(InitRing("r", 1, 4)) +
+               Role("load", 4, 1,
+                    Counter("lc") +
+                        For("%zero", "%M", 1, "%i",
+                            For("%zero", "%K", 64, "%k", Put("r", "lc", "l", kDepth, "%k")))) +
+               Role("compute", 0, 4, Counter("cc") + For("%zero", "%M", 1, "%h", compute)));
+  };
+  const std::string compute = For("%zero", "%K", 64, "%j", turn) + last;
+  WarpCheckStats stats;
+  std::string text;
+  EXPECT_EQ(Verdict(kernel(compute), &text, &stats), "") << text;
+  EXPECT_LT(stats.states, 250);
+  EXPECT_EQ(Verdict(kernel(Without(compute, last))), "WarpDeadlock");
+  // Later turns give back the slot they have read: the one at the end then comes twice.
+  EXPECT_NE(
+      Verdict(kernel(With(compute, "%bu = constant {value = 6}", "%bu = constant {value = 7}"))),
+      "");
+}
+
 TEST(WarpControl, PersistentKernelWithThreeRingsAndTwoReaders) {
   // One tile per outer turn, two per inner turn, each read by two roles; rings of depths 2, 3, 3.
   auto outer = [](const std::string& tag, const std::string& length, const std::string& first,
