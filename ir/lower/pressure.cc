@@ -147,6 +147,14 @@ int64_t PeakRegisters(const Function& fn, OpId role) {
   return liveness.peak();
 }
 
+int64_t SpareRegisters(const Function& fn) {
+  // Measured, not derived: 69 programs that fill 196 to 244 of 240 registers (perf_log.md).
+  constexpr int64_t kFew = 8, kLeast = 8, kOfAProduct = 2;
+  const int64_t products = std::count_if(fn.ops.begin(), fn.ops.end(),
+                                         [](const Op& op) { return op.kind == OpKind::kMma; });
+  return kLeast + kOfAProduct * std::max<int64_t>(0, products - kFew);
+}
+
 int64_t CtasPerSm(const Function& fn, OpId role) {
   constexpr int64_t kWarps = 64, kRegisters = 65536, kSmem = 233472, kSmemPerCta = 1024;
   // Addresses, predicates and the arithmetic in flight: what ptxas took in row kernels. 8 of every
