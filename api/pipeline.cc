@@ -425,8 +425,15 @@ void Missed(const PipelineOptions& options, const std::string& kernel, const ir:
         scheduled.clustered ? "what they share does not go through rings" : scheduled.obstacle.why);
 }
 
+int64_t Roles(const ir::Function& warps) {
+  int64_t roles = 0;
+  for (ir::OpId id : warps.blocks[warps.body].ops) roles += warps.ops[id].kind == ir::OpKind::kRole;
+  return roles;
+}
+
 // The tiles of a schedule fit, but not with what many products need beside them: solved again with
-// fewer registers, as --ptxas=refine would, as long as every loop has a schedule.
+// fewer registers, as --ptxas=refine would, as long as every loop has a schedule and a role runs
+// ahead.
 constexpr int64_t kWithheld[] = {16, 32, 48};
 
 std::optional<ir::Function> SolveForFewer(const Loaded& loaded, const ir::Function& tile,
@@ -444,7 +451,7 @@ std::optional<ir::Function> SolveForFewer(const Loaded& loaded, const ir::Functi
       const auto& decided = scheduled->decided();
       const bool solved = decided && std::all_of(decided->loops.begin(), decided->loops.end(),
                                                  [](const auto& loop) { return loop.applied; });
-      if (!lowered.ok() || !solved) continue;
+      if (!lowered.ok() || !solved || Roles(*lowered) == 1) continue;
       attempt.MoveTo(diags);
       return std::move(*lowered);
     }

@@ -12,11 +12,10 @@ namespace tilec::ir {
 // 32-bit registers per thread, at the worst place of one role of a warp function.
 int64_t PeakRegisters(const Function& fn, OpId role);
 
-// Registers of a thread that must be left beside tiles, by how many products the program has:
-// addresses and counters are few, but the accumulators of a product stand in consecutive registers,
-// and so do its operands. Where a program has many products (prologues, versions of turns, products
-// of several chains) their places do not agree from one to the next, and ptxas spills for the sake
-// of order while registers are free.
+// Registers of a thread that must be left beside tiles, by how many products the program has, with
+// all prologues and versions of turns. Measured: of programs that are as full, those with many
+// products spill. Supposed: accumulators stand in consecutive registers, and where there are many
+// their places do not agree from one product to the next.
 int64_t SpareRegisters(const Function& fn);
 
 // CTAs of a program without asynchronous products that one SM should hold at a time. They hide each
