@@ -148,7 +148,8 @@ int64_t PeakRegisters(const Function& fn, OpId role) {
 }
 
 int64_t SpareRegisters(const Function& fn) {
-  // Measured, not derived: the line between random programs that spill and others (perf_log.md).
+  // Fitted to random programs, not derived; of others it found half of those that spill
+  // (perf_log.md).
   constexpr int64_t kFew = 8, kLeast = 8, kOfAProduct = 2;
   int64_t products = 0;
   for (OpId id : OpsInOrder(fn)) products += fn.ops[id].kind == OpKind::kMma;
