@@ -8,6 +8,7 @@
 #include "api/environment.h"
 #include "api/solution_cache.h"
 #include "backend/backend.h"
+#include "ir/lower/diagnostics.h"
 #include "ir/lower/sequential.h"
 #include "ir/pass.h"
 #include "ir/passes/cluster_tiles.h"
@@ -180,6 +181,7 @@ Result<ir::Function> RunSteps(const Loaded& loaded, ir::Function fn,
 // What the scheduler decided, made into tile IR; decided once for all ways to lower a kernel.
 struct Scheduled {
   scheduler::SolutionStore* store = nullptr;
+  int64_t withheld = 0;                   // registers of a thread that the solver may not use
   bool persist = false, cluster = false;  // wanted
   // What was decided, and tried last, is of CTAs that stay, or that share what they load.
   bool persistent = false, clustered = false;
@@ -207,6 +209,7 @@ ir::PassStep ScheduleStep(const ir::Target& target, const PipelineOptions& from,
     if (first) options.solve.optimize_secondary = false;
     options.slices = slices;
     options.store = kept->store;
+    options.withheld_registers = kept->withheld;
     if (kept->decided()) {
       fn = kept->fn();
     } else if (file) {
@@ -308,6 +311,7 @@ ir::PassStep RolesStep(const Way& way, const Scheduled* scheduled, bool from_fil
                                                        ir::PassContext& cx) -> Result<> {
     ir::SequentialOptions options;
     options.spare_registers = way.spare_registers;
+    options.spare_for_products = !from_file;
     const auto& decided = scheduled->of[scheduled->shape()];
     const scheduler::ProgramSchedule* wanted = way.schedule && decided ? &*decided : nullptr;
     if (wanted && wanted->apart) options.warpgroups = wanted->warpgroups;
@@ -410,6 +414,51 @@ Result<ir::Function> Attempt(const Loaded& loaded, const ir::Function& tile,
   return lower(false, false, diags);
 }
 
+// Says which form the schedule's name asked for and the program has not.
+void Missed(const PipelineOptions& options, const std::string& kernel, const ir::Function& lowered,
+            const Scheduled& scheduled, DiagSink& diags) {
+  if (options.schedule == kPersistent && !scheduled.persistent)
+    diags.Report(kNotPersistent, scheduled.obstacle.at, kernel, scheduled.obstacle.why);
+  if (options.schedule == kClusters && lowered.launch.cluster <= 1)
+    diags.Report(
+        kNotClustered, scheduled.clustered ? Span{} : scheduled.obstacle.at, kernel,
+        scheduled.clustered ? "what they share does not go through rings" : scheduled.obstacle.why);
+}
+
+int64_t Roles(const ir::Function& warps) {
+  int64_t roles = 0;
+  for (ir::OpId id : warps.blocks[warps.body].ops) roles += warps.ops[id].kind == ir::OpKind::kRole;
+  return roles;
+}
+
+// The tiles of a schedule fit, but not with what many products need beside them: solved again with
+// fewer registers, as --ptxas=refine would, as long as every loop has a schedule and a role runs
+// ahead.
+constexpr int64_t kWithheld[] = {16, 32, 48};
+
+std::optional<ir::Function> SolveForFewer(const Loaded& loaded, const ir::Function& tile,
+                                          const PipelineOptions& options,
+                                          scheduler::SolutionStore* store, Scheduled* scheduled,
+                                          Observation* look, DiagSink& diags) {
+  for (int64_t withheld : kWithheld) {
+    *scheduled = {};
+    scheduled->store = store;
+    scheduled->withheld = withheld;
+    for (const Way& way : kWays) {
+      if (!way.schedule) continue;
+      DiagSink attempt;
+      Result<ir::Function> lowered = Attempt(loaded, tile, options, way, scheduled, look, attempt);
+      const auto& decided = scheduled->decided();
+      const bool solved = decided && std::all_of(decided->loops.begin(), decided->loops.end(),
+                                                 [](const auto& loop) { return loop.applied; });
+      if (!lowered.ok() || !solved || Roles(*lowered) == 1) continue;
+      attempt.MoveTo(diags);
+      return std::move(*lowered);
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
@@ -422,8 +471,21 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
   scheduled.store = &solutions;
   std::string why;
   Span at;
+  bool tight = false;
   for (const Way& way : kWays) {
     const bool final = &way == &last;
+    if (tight && !way.schedule) {
+      tight = false;
+      DiagSink attempt;
+      std::optional<ir::Function> fewer =
+          SolveForFewer(loaded, fn, options, &solutions, &scheduled, look, attempt);
+      if (fewer) {
+        attempt.MoveTo(diags);
+        diags.Report(kSolvedForFewer, at, fn.name, scheduled.withheld, why);
+        Missed(options, fn.name, *fewer, scheduled, diags);
+        return std::move(*fewer);
+      }
+    }
     if (!final && options.schedule == "sequential") continue;
     if (from_file && !way.schedule)
       return diags.Report(kScheduleFileRefused, at, options.schedule, why)
@@ -441,6 +503,7 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
           return lowered;
         }
         why = d.message, at = d.span;
+        tight = tight || (way.schedule && d.def == &ir::lower_diag::kRegistersTight);
       }
       continue;
     }
@@ -449,12 +512,7 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
       diags.Report(kScheduleNotLowered, at, fn.name, why,
                    way.by_rule ? "its products are overlapped by rule instead"
                                : "one role runs it in program order instead");
-    if (lowered.ok() && options.schedule == kPersistent && !scheduled.persistent)
-      diags.Report(kNotPersistent, scheduled.obstacle.at, fn.name, scheduled.obstacle.why);
-    if (lowered.ok() && options.schedule == kClusters && lowered->launch.cluster <= 1)
-      diags.Report(kNotClustered, scheduled.clustered ? Span{} : scheduled.obstacle.at, fn.name,
-                   scheduled.clustered ? "what they share does not go through rings"
-                                       : scheduled.obstacle.why);
+    if (lowered.ok()) Missed(options, fn.name, *lowered, scheduled, diags);
     return lowered;
   }
   UNREACHABLE("the last way returns");

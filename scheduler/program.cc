@@ -92,6 +92,25 @@ std::map<int, int> NamedRoles(const Graph& graph, const ir::Schedule& schedule,
   return compute;
 }
 
+// Roles of a loop that run no op of the program. What such a role would load and hand on, those who
+// need it read where it was loaded to.
+void NoteIdleRoles(const std::map<int, int>& compute, LoopReport* report) {
+  const ir::Schedule& schedule = report->solution.schedule;
+  const std::map<std::string, int> roles = RolesByName(schedule);
+  std::set<int> busy;
+  for (size_t g = 0; g < report->extraction.graph.ops.size(); ++g)
+    if (const auto role = roles.find(report->extraction.graph.ops[g].name);
+        role != roles.end() && !report->extraction.origins[g].members().empty())
+      busy.insert(role->second);
+  for (const auto& [role, number] : compute)
+    if (busy.count(role) == 0)
+      report->notes.push_back(
+          fmt::format("role {} would only hand tiles on; others read them where they were loaded "
+                      "to, and it has "
+                      "no part in the loop",
+                      schedule.roles[static_cast<size_t>(role)].name));
+}
+
 // When a value passes from role to role: its store and its first load in the schedule.
 ir::PassTime TimeOfPass(const LoopReport& report, const std::map<int, int>& compute, OpId maker,
                         OpId reader, int role) {
@@ -244,6 +263,7 @@ bool ApplySchedules(CutProgram& c) {
       return false;
     }
     ir::LoopSchedule schedule = ToLoopSchedule(c.fn, report, *compute, c.schedule.slices);
+    if (c.schedule.apart) NoteIdleRoles(*compute, &report);
     if (c.schedule.apart)
       ir::PassInLoop(
           c.fn, loops[i], schedule,

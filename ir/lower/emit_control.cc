@@ -147,8 +147,13 @@ Result<> Emitter::CheckRegisters() {
     if (op.kind != OpKind::kRole) continue;
     const int64_t quota = op.i("regs") > 0 ? op.i("regs") : 255;
     const int64_t peak = PeakRegisters(out_, id);
-    registers_full_ =
-        peak > 0 && options_.spare_registers >= 0 && peak + options_.spare_registers > quota;
+    if (peak == 0 || options_.spare_registers < 0) continue;
+    const int64_t spare = options_.spare_for_products ? SpareRegisters(out_) : 0;
+    registers_full_ = peak + std::max(options_.spare_registers, spare) > quota;
+    if (registers_full_ && peak + options_.spare_registers <= quota)
+      return diags_
+          .Report(lower_diag::kRegistersTight, Span{}, op.s("name"), in_.name, peak, spare, quota)
+          .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");
     if (registers_full_)
       return diags_.Report(lower_diag::kRegistersFull, Span{}, op.s("name"), in_.name, peak, quota)
           .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");

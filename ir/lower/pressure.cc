@@ -147,6 +147,15 @@ int64_t PeakRegisters(const Function& fn, OpId role) {
   return liveness.peak();
 }
 
+int64_t SpareRegisters(const Function& fn) {
+  // Fitted to random programs, not derived; of others it found half of those that spill
+  // (perf_log.md).
+  constexpr int64_t kFew = 8, kLeast = 8, kOfAProduct = 2;
+  int64_t products = 0;
+  for (OpId id : OpsInOrder(fn)) products += fn.ops[id].kind == OpKind::kMma;
+  return kLeast + kOfAProduct * std::max<int64_t>(0, products - kFew);
+}
+
 int64_t CtasPerSm(const Function& fn, OpId role) {
   constexpr int64_t kWarps = 64, kRegisters = 65536, kSmem = 233472, kSmemPerCta = 1024;
   // Addresses, predicates and the arithmetic in flight: what ptxas took in row kernels. 8 of every

@@ -12,6 +12,12 @@ namespace tilec::ir {
 // 32-bit registers per thread, at the worst place of one role of a warp function.
 int64_t PeakRegisters(const Function& fn, OpId role);
 
+// Registers of a thread that must be left beside tiles, by how many products the program has, with
+// all prologues and versions of turns. Measured: of programs that are as full, those with many
+// products spill more often. Supposed: accumulators stand in consecutive registers, and where there
+// are many their places do not agree from one product to the next.
+int64_t SpareRegisters(const Function& fn);
+
 // CTAs of a program without asynchronous products that one SM should hold at a time. They hide each
 // other's waits, so as many as find room; the register allocator has to be told. Counted is what is
 // held where threads wait (for each other, around loops), and the largest tile alone unless tiles

@@ -18,6 +18,8 @@ struct SequentialOptions {
   // Roles: registers of a compute thread that tiles may not take (addresses, descriptors, counters,
   // and what ptxas needs to order them); a program that takes more is refused. −1: never refused.
   int64_t spare_registers = -1;
+  // Then more where there are many products (pressure.h). Who brings a schedule has seen to that.
+  bool spare_for_products = true;
   int warpgroups = 1;  // of each compute role, where there are several
   // Roles: elementwise work that only a store reads is done by slices of columns where it stores.
   bool slice_epilogues = false;

@@ -229,5 +229,71 @@ TEST_F(ScheduleFileTest, BadFilesAreRefusedWithTheirPlace) {
   EXPECT_EQ(Emit(kGemm, "sove").codes, "R571");
 }
 
+// Role compute1 loads a tile of X and hands it on; or uses it, on what the other role made.
+constexpr const char* kTwoRoles = R"(schedule added
+machine h200
+ii 8000
+role load warps=1 regs=24
+role compute0 warps=4 regs=160
+role compute1 warps=4 regs=160
+op load cycle=715 role=load
+op load.2 cycle=367 role=load
+op s cycle=1500 role=compute0
+channel load smem depth=3
+channel load.2 smem depth=3
+)";
+constexpr const char* kIdle = R"(op load.2.smem_load cycle=1800 role=compute1
+op load.2.smem_load.out cycle=2500 role=compute1
+op load.2.smem_load.in.cast cycle=3500 role=compute0
+op cast cycle=4400 role=compute0
+op acc cycle=6200 role=compute0
+channel load.2.smem_load.out smem depth=2
+)";
+constexpr const char* kBusy = R"(op s.out cycle=1900 role=compute0
+op s.in.cast cycle=2900 role=compute1
+op load.2.smem_load cycle=3600 role=compute1
+op cast cycle=4400 role=compute1
+op cast.out cycle=4800 role=compute1
+op cast.in.acc cycle=5600 role=compute0
+op acc cycle=6200 role=compute0
+channel s.out smem depth=2
+channel cast.out smem depth=2
+)";
+
+TEST_F(ScheduleFileTest, ARoleThatWouldOnlyHandTilesOnIsSaidToBeIdle) {
+  for (const bool busy : {false, true}) {
+    api::Loaded loaded;
+    LoadText(loaded, R"(
+kernel added(A: bf16[M, 64], B: bf16[N, 64], X: f32[M, N], C: out f32[M, 64]) {
+  parallel m in tiles(M, 64) {
+    let a = A[m, :]
+    var acc: f32[64, 64] = 0
+    for n in tiles(N, 64) {
+      let s = a @ B[n, :].T
+      acc += ((s + X[m, n]) as bf16) @ B[n, :]
+    }
+    C[m, :] = acc
+  }
+}
+)");
+    loaded.schedule_file =
+        loaded.sources.Add("added.sched", std::string(kTwoRoles) + (busy ? kBusy : kIdle));
+    api::Call call = AlignedCall();
+    call.facts["X"] = call.facts["A"];
+    DiagSink diags;
+    auto fn = api::MakeTileIr(loaded, "added", call, nullptr, diags);
+    ASSERT_TRUE(fn.ok());
+    api::PipelineOptions options;
+    options.schedule = "added.sched";
+    const auto warps = api::LowerToWarps(loaded, std::move(*fn), options, nullptr, diags);
+    EXPECT_TRUE(warps.ok()) << RenderAll(diags, loaded.sources);
+    const auto idle = std::count_if(diags.all().begin(), diags.all().end(), [](const auto& d) {
+      return std::string(d.def->code) == "R590" &&
+             d.message.find("role compute1 would only hand tiles on") != std::string::npos;
+    });
+    EXPECT_EQ(idle, busy ? 0 : 1) << RenderAll(diags, loaded.sources);
+  }
+}
+
 }  // namespace
 }  // namespace tilec

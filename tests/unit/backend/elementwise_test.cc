@@ -377,6 +377,32 @@ TEST(Cast, SmallIntegers) {
     }
 }
 
+// How many conversions of the kernel look whether they lost anything.
+int CarefulCasts(DType from, OpKind op, int64_t operand) {
+  Kernel k(std::string("cast_bits_") + ir::Spelling(from));
+  const ir::Layout layout = ir::BlockedLayout({256}, 2, 128);
+  const ValueId x = k.Load(k.In({"A", from, {256}, Random(from, 256, 5), {}}), {256}, layout);
+  const Type type = k.Tile(from, {256}, layout);
+  const ValueId bits =
+      k.b.Binary(op, x, k.b.Value(OpKind::kConstant, {}, type, {{"value", operand}}));
+  k.Store(k.Out({"C", DType::kBF16, {256}, {}, {}}), k.b.Cast(bits, DType::kBF16));
+  EXPECT_TRUE(k.Build());
+  int found = 0;
+  for (size_t at = 0; (at = k.image().ptx.find("cvt.rz.f32", at)) != std::string::npos; ++at)
+    ++found;
+  return found;
+}
+
+// Integers of 24 bits and a sign are f32 already: 2^24 + 1 is the first that is not.
+TEST(Cast, WhatFitsAnF32IsConvertedAsItIs) {
+  EXPECT_EQ(CarefulCasts(DType::kU32, OpKind::kShr, 8), 0);
+  EXPECT_EQ(CarefulCasts(DType::kU32, OpKind::kShr, 7), 2);
+  EXPECT_EQ(CarefulCasts(DType::kI32, OpKind::kShr, 7), 0);
+  EXPECT_EQ(CarefulCasts(DType::kI32, OpKind::kShr, 6), 2);
+  EXPECT_EQ(CarefulCasts(DType::kI32, OpKind::kAnd, 0xffffff), 0);
+  EXPECT_EQ(CarefulCasts(DType::kI32, OpKind::kAnd, 0x1ffffff), 2);
+}
+
 TEST(Cast, ConstantsOfEveryType) {
   SKIP_WITHOUT_DEVICE();
   for (DType d : kAll) {

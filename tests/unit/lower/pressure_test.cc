@@ -1,0 +1,54 @@
+// What a program needs beside its tiles.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/lower/pressure.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/lower/helper.h"
+
+namespace tilec::ir {
+namespace {
+
+constexpr const char* kPlain =
+    "k = 16, split = \"m\", trans_a = 0, trans_b = 0, zero = 0, k_begin = 0";
+
+// A role in which one accumulator goes through `products` products.
+Function Chain(int products) {
+  std::string text = fmt::format(R"(func @chain warp {{
+  layout #0 = rank 2 t(4:1*2 8:0*1 4:0*16) r(2:1*1 2:0*8 2:1*8)
+  launch warps=4 smem=16384 grid=1
+  body {{
+    %a = smem_alloc {{offset = 0}} : smem<bf16[64, 16], rows=64, {0}>
+    %b = smem_alloc {{offset = 8192}} : smem<bf16[16, 16], rows=16, {0}>
+    role {{name = "main", first_warp = 0, warps = 4, regs = 0}} do {{
+      %c0 = constant {{value = 0.0}} : f32[64, 16]#0
+      %slot = constant {{value = 0}} : i32
+)",
+                                 "cols=16, panel=16, swizzle=32, depth=1");
+  for (int i = 0; i < products; ++i)
+    text += fmt::format(R"(      %f{0} = mma_fence %c{0} : f32[64, 16]#0
+      %d{0} = mma %f{0}, %a, %b, %slot, %slot {{{2}}} : f32[64, 16]#0
+      mma_commit
+      %c{1} = mma_wait %d{0} {{pending = 0}} : f32[64, 16]#0
+)",
+                        i, i + 1, kPlain);
+  return Parsed(text + "      yield\n    }\n  }\n}\n");
+}
+
+// The tiles are the same ones however many products there are; what is wanted beside them is not.
+TEST(Pressure, ManyProductsWantRegistersBesideTiles) {
+  for (const auto& [products, spare] :
+       {std::pair{0, 8}, std::pair{1, 8}, std::pair{8, 8}, std::pair{9, 10}, std::pair{35, 62}}) {
+    const Function fn = Chain(products);
+    EXPECT_EQ(SpareRegisters(fn), spare) << products << " products";
+    for (OpId id : fn.blocks[fn.body].ops)
+      if (products > 0 && fn.ops[id].kind == OpKind::kRole) {
+        EXPECT_EQ(PeakRegisters(fn, id), 8);
+      }
+  }
+}
+
+}  // namespace
+}  // namespace tilec::ir
