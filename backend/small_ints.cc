@@ -57,11 +57,12 @@ llvm::Value* SmallIntToF32(llvm::IRBuilder<>& b, llvm::Value* v, bool is_signed)
   // A byte of a word.
   llvm::Value* from = nullptr;
   uint64_t shift = 0;
-  const bool byte = v->getType()->isIntegerTy(8) &&
-                    (match(v, m_Trunc(m_LShr(m_Value(from), m_ConstantInt(shift)))) ||
-                     match(v, m_Trunc(m_Value(from)))) &&
-                    from->getType() == word && shift % 8 == 0 && shift < 32;
-  if (byte) {
+  if (v->getType()->isIntegerTy(8) &&
+      !match(v, m_Trunc(m_LShr(m_Value(from), m_ConstantInt(shift))))) {
+    shift = 0;
+    if (!match(v, m_Trunc(m_Value(from)))) from = nullptr;
+  }
+  if (from && from->getType() == word && shift % 8 == 0 && shift < 32) {
     if (is_signed) from = b.CreateXor(from, b.getInt32(0x80808080));  // plus 128
     llvm::Value* bits = b.CreateIntrinsic(
         llvm::Intrinsic::nvvm_prmt, {},
@@ -71,14 +72,14 @@ llvm::Value* SmallIntToF32(llvm::IRBuilder<>& b, llvm::Value* v, bool is_signed)
 
   const llvm::ConstantRange range = RangeOf(v, kDeep);
   if (!IsSmall(range, is_signed)) return nullptr;
-  // What is never negative but for a constant.
-  llvm::Value* y = v;
+  // What is never negative but for a constant. (A match that fails may have set what it looks for.)
+  llvm::Value *y = v, *sum = nullptr, *difference = nullptr;
   int64_t plus = 0;
   const llvm::APInt* c = nullptr;
-  if (v->getType() == word && match(v, m_Add(m_Value(y), m_APInt(c))))
-    plus = c->getSExtValue();
-  else if (v->getType() == word && match(v, m_Sub(m_Value(y), m_APInt(c))))
-    plus = -c->getSExtValue();
+  if (v->getType() == word && match(v, m_Add(m_Value(sum), m_APInt(c))))
+    y = sum, plus = c->getSExtValue();
+  else if (v->getType() == word && match(v, m_Sub(m_Value(difference), m_APInt(c))))
+    y = difference, plus = -c->getSExtValue();
   const llvm::ConstantRange left = RangeOf(y, kDeep);
   const bool positive = IsSmall(left, false) && (!is_signed || left.isAllNonNegative());
   if (plus >= -kSmall && plus <= kSmall && positive)

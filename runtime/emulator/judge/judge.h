@@ -266,6 +266,7 @@ class Judge {
   void CheckPeer(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank);
   void CtaExit(uint32_t rank, uint32_t pc);
   void CompareRegisters(uint32_t rank);
+  bool LanesOrderedForAll(const Mark& old, const Side& side) const;
   bool LanesOrdered(const Mark& m, const Clock& clock) const;
   // Ordered in the generic proxy, for everybody of the side?
   bool GenericOrdered(const Mark& old, const Mark& now, const Side& side, bool scoped) const;

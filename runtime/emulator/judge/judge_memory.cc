@@ -108,6 +108,18 @@ void Judge::SharedAccess(const Touch& t, uint32_t rank, const uint32_t* offsets,
   }
 }
 
+// Lanes that parted at a wait fence what they wrote at different times: the warp as a whole is
+// behind its first fence only, each lane behind its own. A warpgroup's operation may read what all
+// of its warps know to be ordered.
+bool Judge::LanesOrderedForAll(const Mark& old, const Side& side) const {
+  for (uint32_t w = side.warp; w < side.warp + side.warps; ++w)
+    for (const LaneGroup& g : warps_[w].agent.groups()) {
+      const Clock& clock = side.async ? g.view.async : scoped_ ? g.view.scoped : g.view.generic;
+      if (old.epoch > clock.At(old.component) && !LanesOrdered(old, clock)) return false;
+    }
+  return true;
+}
+
 void Judge::Clash(uint32_t rank, size_t block, const Mark& old, bool old_writes, const Mark& now,
                   bool now_writes, const Side& side) {
   const ComponentInfo& c = components_[old.component];
@@ -117,6 +129,8 @@ void Judge::Clash(uint32_t rank, size_t block, const Mark& old, bool old_writes,
   if (side.warps == 1) {
     const View& view = side.group->view;
     if (LanesOrdered(old, side.async ? view.async : scoped_ ? view.scoped : view.generic)) return;
+  } else if (LanesOrderedForAll(old, side)) {
+    return;
   }
   bool warp = c.kind == ComponentInfo::Kind::kWarp;
   bool same_cta = !warp || RankOf(c.owner) == RankOf(side.warp);

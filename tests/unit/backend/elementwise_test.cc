@@ -360,6 +360,8 @@ TEST(Cast, SmallIntegers) {
            [](double a) { return a + 4194176; }},
           {"down", k.b.Binary(OpKind::kSub, word, constant(word, 4194176)),
            [](double a) { return a - 4194176; }},
+          {"negative", k.b.Binary(OpKind::kSub, constant(low, 0), low),
+           [&](double a) { return -(byte(a) & 15) + 0.0; }},
           {"far", k.b.Binary(OpKind::kAdd, word, constant(word, 1 << 24)),
            [](double a) { return a + (1 << 24); }}};
       for (const Made& m : made)

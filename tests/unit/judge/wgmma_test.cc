@@ -78,6 +78,13 @@ const Case kCases[] = {
      OPERANDS ZERO " st.shared.b32 [%r1], %t;\n+fence.proxy.async.shared::cta;\n bar.sync 0;\n"
                    " wgmma.fence.sync.aligned;\n!" WGMMA END,
      128},
+    {"P1", "half of the lanes of each warp store without a fence; the others have theirs",
+     OPERANDS ZERO " and.b32 %r6, %t, 31;\n setp.lt.u32 %q, %r6, 16;\n @%q bra LOW;\n"
+                   " st.shared.b32 [%r1], %t;\n fence.proxy.async.shared::cta;\n bra MET;\n"
+                   " LOW:\n st.shared.b32 [%r1], %t;\n+fence.proxy.async.shared::cta;\n"
+                   " MET:\n bar.warp.sync 0xffffffff;\n bar.sync 0;\n"
+                   " wgmma.fence.sync.aligned;\n!" WGMMA END,
+     128},
     {"A1", "operands are overwritten while wgmma may read them",
      OPERANDS ZERO " wgmma.fence.sync.aligned;\n " WGMMA " wgmma.commit_group.sync.aligned;\n"
                    "+wgmma.wait_group.sync.aligned 0;\n+bar.sync 0;\n"
