@@ -190,6 +190,12 @@ std::vector<size_t> Emitter::ReadBy(OpId dot) const {
   return out;
 }
 
+// Threads fill the buffer of a load, which products may still read: those before it are awaited.
+bool Emitter::FillsByThreads(OpId load) const {
+  const auto plan = plan_.loads.find(load);
+  return plan != plan_.loads.end() && plan->second.buffer && !plan->second.tma;
+}
+
 // Groups end in order: a product that is awaited in its turn ends those before it.
 std::vector<Emitter::Chain> Emitter::ChainsOf(const Op& loop) const {
   std::vector<Chain> chains;
@@ -205,7 +211,7 @@ std::vector<Emitter::Chain> Emitter::ChainsOf(const Op& loop) const {
     if (chain != found.end())
       chains.insert(chains.begin(), *chain);
     else if (in_.ops[*op].kind == OpKind::kDot || !in_.ops[*op].regions.empty() ||
-             Info(in_.ops[*op].kind).effect == OpEffect::kWrite)
+             Info(in_.ops[*op].kind).effect == OpEffect::kWrite || FillsByThreads(*op))
       break;
   }
   return chains;

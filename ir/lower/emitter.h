@@ -229,6 +229,7 @@ class Emitter {
   bool SharedTensor(ValueId tensor) const;
 
   // emit_chain.cc
+  bool FillsByThreads(OpId load) const;
   std::vector<Chain> ChainsOf(const Op& loop) const;
   std::optional<Chain> ChainAt(const Op& loop, size_t carried) const;
   std::vector<OpId> AddedUp(const Op& loop, size_t carried) const;

@@ -150,7 +150,8 @@ constexpr Harmless kHarmless[] = {
      "nobody waits for the last release of a ring",
      [](const auto& fn, const auto& uses, const auto& m) { return !Needed(fn, uses, m.op); }},
     {"remove mbar_wait; released before mma_wait; loaded before mbar_wait; remove tma_commit; "
-     "remove tma_wait; one more copy pending; one more product pending; remove cta_sync",
+     "remove tma_wait; one more copy pending; one more product pending; remove cta_sync; "
+     "remove mma_commit",
      "in executions of all lengths other waits order the same accesses", OthersOrderIt},
     {"slot 0 released; slot 0 awaited; slots of a shallower ring; parity of a shallower ring",
      "the counts that the program has there give the same value",

@@ -79,5 +79,110 @@ TEST(Chains, SlotsComeBackWhereTheProductReadsThemLast) {
   ExpectChainGivesBack(std::string(kThreads) + kProduct);
 }
 
+// The copy engine cannot bring the rows of C: threads fill one buffer in every turn, and await all
+// products before. Of two products only the one behind that is under way when the turn ends.
+TEST(Chains, WhatThreadsFillEndsTheProductsBefore) {
+  const Function tile = Parsed(R"(func @two tile {
+  param tensor %A: tensor<bf16, 2> in [M, L] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %B: tensor<bf16, 2> in [L, 64] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %C: tensor<bf16, 2> in [M, L] align=16 stride_align=2 contiguous=1 last_align=16
+  param tensor %O: tensor<f32, 2> out [M, 64] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %P: tensor<f32, 2> out [M, 64] align=16 stride_align=16 contiguous=1 last_align=16
+  param dim %M: i64
+  param dim %L: i64
+  body {
+    %0 = constant {value = 0} : i64
+    parallel %0, %M {steps = [64]} do (%m: i64) {
+      %z = constant {value = 0} : f32[64, 64]
+      %o, %p = for %0, %L, %z, %z {step = 32} : f32[64, 64], f32[64, 64]
+          do (%k: i64, %x: f32[64, 64], %y: f32[64, 64]) {
+        %a = load %A, %m, %k {modes = "rr", sizes = [64, 32]} : bf16[64, 32]
+        %b = load %B, %k, %0 {modes = "rr", sizes = [32, 64]} : bf16[32, 64]
+        %x1 = dot %a, %b, %x : f32[64, 64]
+        %c = load %C, %m, %k {modes = "rr", sizes = [64, 32]} : bf16[64, 32]
+        %y1 = dot %c, %b, %y : f32[64, 64]
+        yield %x1, %y1
+      }
+      %w = constant {value = 64} : i64
+      %me = add %m, %w : i64
+      %end = min %me, %M : i64
+      store %O, %o, %m, %end, %0, %w {modes = "rr", sizes = [64, 64]}
+      store %P, %p, %m, %end, %0, %w {modes = "rr", sizes = [64, 64]}
+      yield
+    }
+  }
+}
+)");
+  DiagSink diags;
+  SourceMap sources;
+  bool specialized = false;
+  Result<Function> warp = Specialize(tile, {}, &specialized, diags);
+  ASSERT_TRUE(warp.ok()) << RenderAll(diags, sources);
+  ASSERT_TRUE(specialized);
+  const auto proved = CheckWarps(*warp, {}, diags);
+  EXPECT_TRUE(proved.ok()) << RenderAll(diags, sources);
+}
+
+// Weights of bytes are converted by threads, in two products of a turn that add to one accumulator:
+// the copy engine brings them, there are two places more than products a turn, one barrier in front
+// of each product, and the last product of a turn is all that is under way at its end.
+TEST(Chains, ComputedOperandsHaveRings) {
+  const Function tile = Parsed(R"(func @bytes tile {
+  param tensor %A: tensor<bf16, 2> in [M, L] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %W: tensor<i8, 2> in [N, L] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %O: tensor<f32, 2> out [M, N] align=16 stride_align=16 contiguous=1 last_align=16
+  param dim %M: i64
+  param dim %N: i64
+  param dim %L: i64
+  body {
+    %0 = constant {value = 0} : i64
+    parallel %0, %M {steps = [64]} do (%m: i64) {
+      %z = constant {value = 0} : f32[64, 64]
+      %o = for %0, %L, %z {step = 64} : f32[64, 64] do (%k: i64, %x: f32[64, 64]) {
+        %a = load %A, %m, %k {modes = "rr", sizes = [64, 64]} : bf16[64, 64]
+        %w = load %W, %0, %k {modes = "rr", sizes = [64, 64]} : i8[64, 64]
+        %f = cast %w : bf16[64, 64]
+        %t = transpose %f {perm = [1, 0]} : bf16[64, 64]
+        %x1 = dot %a, %t, %x : f32[64, 64]
+        %g = neg %f : bf16[64, 64]
+        %u = transpose %g {perm = [1, 0]} : bf16[64, 64]
+        %x2 = dot %a, %u, %x1 : f32[64, 64]
+        yield %x2
+      }
+      %s = constant {value = 64} : i64
+      %me = add %m, %s : i64
+      %end = min %me, %M : i64
+      store %O, %o, %m, %end, %0, %s {modes = "rr", sizes = [64, 64]}
+      yield
+    }
+  }
+}
+)");
+  DiagSink diags;
+  SourceMap sources;
+  bool specialized = false;
+  Result<Function> warp = Specialize(tile, {}, &specialized, diags);
+  ASSERT_TRUE(warp.ok()) << RenderAll(diags, sources);
+  ASSERT_TRUE(specialized);
+  const auto proved = CheckWarps(*warp, {}, diags);
+  EXPECT_TRUE(proved.ok()) << RenderAll(diags, sources) << Print(*warp);
+  std::set<ValueId> written;
+  int loop_barriers = 0, byte_copies = 0;
+  std::vector<int64_t> pending;
+  for (const Op& op : warp->ops) {
+    const OpId around = warp->blocks[op.block].parent;
+    const bool turn = around.valid() && warp->ops[around].kind == OpKind::kFor;
+    loop_barriers += turn && op.kind == OpKind::kCtaSync;
+    if (turn && op.kind == OpKind::kMmaWait) pending.push_back(op.i("pending"));
+    if (turn && op.kind == OpKind::kSmemStore) written.insert(op.operands[1]);
+    byte_copies += op.kind == OpKind::kTmaLoad && warp->type(op.operands[0]).dtype == DType::kI8;
+  }
+  ASSERT_EQ(written.size(), 1u);
+  EXPECT_EQ(warp->type(*written.begin()).depth, 4);
+  EXPECT_EQ(loop_barriers, 2);
+  EXPECT_EQ(pending, std::vector<int64_t>{1});
+  EXPECT_GT(byte_copies, 0);
+}
+
 }  // namespace
 }  // namespace tilec::ir
