@@ -155,13 +155,15 @@ class Planner {
       }
     std::tuple<int64_t, int64_t, int64_t> best{INT64_MAX, 0, 0};
     int64_t chosen = 0;
+    std::set<OpId>
+        awaited;  // of those under way when the turn ends: read then by who is no product
     for (int64_t cut : cuts) {
       int least = INT32_MAX, most = INT32_MIN;
       for (OpId id : ops) {
         least = std::min(least, StageAt(id, cut));
         most = std::max(most, StageAt(id, cut));
       }
-      std::set<OpId> crossing, carried;
+      std::set<OpId> crossing, carried, read;
       int64_t bytes = 0;
       for (const Read& r : reads) {
         if (times_.at(r.from).role != role) continue;
@@ -169,6 +171,7 @@ class Planner {
         if (age <= 0) continue;
         const Op& from = fn_.ops[r.from];
         if (IsProduct(r.from)) crossing.insert(r.from);
+        if (IsProduct(r.from) && !IsProduct(r.to)) read.insert(r.from);
         if (carried.insert(r.from).second && !from.results.empty()) {
           const Type& type = fn_.type(from.results[0]);
           bytes += age * type.elements() * ByteSize(type.dtype);
@@ -179,6 +182,7 @@ class Planner {
       if (cost < best) {
         best = cost;
         chosen = cut;
+        awaited = read;
       }
     }
     int least = INT32_MAX;
@@ -188,10 +192,10 @@ class Planner {
       places_[id] = {role, StageAt(id, chosen) - least,
                      turn - FloorDiv(turn, schedule_.ii) * schedule_.ii};
     }
-    if (std::get<0>(best) > 0)
-      plan_.notes.push_back("role " + std::to_string(role) + ": " +
-                            std::to_string(std::get<0>(best)) +
+    if (!awaited.empty())
+      plan_.notes.push_back("role " + std::to_string(role) + ": " + std::to_string(awaited.size()) +
                             " product(s) would be under way when its turn ends; awaited there");
+    plan_.going_on += static_cast<int>(std::get<0>(best) - static_cast<int64_t>(awaited.size()));
   }
 
   // Values that pass between roles may not come from a later turn than the one that reads them.

@@ -58,6 +58,9 @@ struct LoopPlan {
   int stages = 0;                // the largest stage
   std::vector<PlannedToken> tokens;
   std::vector<std::string> notes;  // what was given up, and why
+  // Products that go on, turn after turn, with what they made: under way when a turn ends. The
+  // lowering lets them, but for rings of fewer than three slots.
+  int going_on = 0;
 };
 
 // A value of the body as its readers find it: defined by `value`'s op, through `args.size()`

@@ -278,6 +278,7 @@ bool ApplySchedules(CutProgram& c) {
       continue;
     }
     report.notes.insert(report.notes.end(), plan->notes.begin(), plan->notes.end());
+    report.going_on = plan->going_on;
     if (!PipelineLoop(c.fn, loops[i], *plan, &tokens) &&
         refuse("it reads across turns in a way the lowering does not know"))
       return false;

@@ -37,6 +37,7 @@ struct LoopReport {
   bool applied = false;
   bool extracted() const { return !extraction.graph.ops.empty(); }
   std::vector<std::string> notes;  // what the lowering gave up, or why the loop kept its order
+  int going_on = 0;                // ir::LoopPlan::going_on
 };
 
 struct ProgramSchedule {

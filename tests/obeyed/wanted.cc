@@ -156,6 +156,7 @@ WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::
       if (op.slice >= 0) roles.insert(op.slice);
     wanted.slices = static_cast<int>(roles.size());
   }
+  wanted.awaited_at_end += loop.going_on;  // where rings are too shallow
   for (const std::string& note : loop.notes) {
     wanted.awaited_at_end += note.find("under way when its turn ends") != std::string::npos;
     wanted.results_kept =
