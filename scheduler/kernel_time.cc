@@ -26,7 +26,7 @@ constexpr double kUncovered =
     0.1;  // of the smaller of computing and moving: they never overlap fully
 constexpr double kMemoryShare = 0.9;  // of the data sheet's rate that copies reach
 // Of a turn in which threads write an operand of a product: fences, the barrier before the product,
-// and that all of them are at the same step (weights of 8 bits in three tile sizes, H200).
+// and that all of them are at the same step (weights of 8 bits in two tile sizes, H200).
 constexpr int64_t kHandOver = 320;
 constexpr double kFewer = 0.15;  // of that share is lost when hardly any SM copies
 
