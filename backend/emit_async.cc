@@ -231,15 +231,23 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
         args = {maps_[map], smem};
         constraints = "l,r";
       }
-      std::string coords;
+      std::vector<llvm::Value*> at;
       for (size_t i = 0; i < rank; ++i) {
-        coords += (i ? ", $" : "$") + std::to_string(args.size());
-        args.push_back(b_.CreateSExtOrTrunc(Scalar(op.operands[first + i]), b_.getInt32Ty()));
+        at.push_back(b_.CreateSExtOrTrunc(Scalar(op.operands[first + i]), b_.getInt32Ty()));
         if (!each.empty() && each[0] == static_cast<int64_t>(i))
-          args.back() = b_.CreateAdd(args.back(), b_.CreateMul(part_, I32(each[1])));
+          at.back() = b_.CreateAdd(at.back(), b_.CreateMul(part_, I32(each[1])));
+      }
+      if (const int64_t panel = fn_.launch.maps[map].panel) {
+        at.push_back(b_.CreateExactSDiv(at[0], I32(panel)));
+        at[0] = I32(0);
+      }
+      std::string coords;
+      for (llvm::Value* c : at) {
+        coords += (coords.empty() ? "$" : ", $") + std::to_string(args.size());
+        args.push_back(c);
         constraints += ",r";
       }
-      Substitutions with = {{"n", std::to_string(rank)}, {"coords", coords}};
+      Substitutions with = {{"n", std::to_string(at.size())}, {"coords", coords}};
       if (all) with.push_back({"mask", std::to_string((1 << fn_.launch.cluster) - 1)});
       const bool combines = !load && op.attr("kind");
       if (combines) with.push_back({"op", op.s("kind")});

@@ -158,6 +158,12 @@ void Emitter::BuildSignature() {
       recipe.dims.push_back(fold(p->dims[static_cast<size_t>(info.dims[i])]));
       if (i > 0) recipe.strides_bytes.push_back(fold(StrideBytes(*p, info.dims[i], d)));
     }
+    if (info.panel) {  // outermost: whole panels
+      const Expr panel = Expr::Const(info.panel);
+      recipe.dims.push_back(fold(Expr::Make(Expr::Op::kDiv, recipe.dims[0], panel)));
+      recipe.dims[0] = panel;
+      recipe.strides_bytes.push_back(Expr::Const(info.panel * ir::ByteSize(d)));
+    }
     recipe.box = info.box;
     recipe.swizzle_bytes = info.swizzle_bytes;
     EntryParam e;

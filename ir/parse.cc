@@ -483,6 +483,10 @@ struct Parser {
     TRY_VOID(Expect("="));
     TRY(const int64_t swizzle, IntIn("swizzle", 0, 128));
     m.swizzle_bytes = static_cast<int>(swizzle);
+    if (Eat("panel")) {
+      TRY_VOID(Expect("="));
+      TRY(m.panel, IntIn("panel", 1, 256));
+    }
     fn.launch.maps.push_back(std::move(m));
     return Done();
   }

@@ -168,8 +168,9 @@ struct Printer {
           fn.launch.cluster > 1 ? fmt::format(" cluster={}", fn.launch.cluster) : "",
           ToText(fn.launch.grid));
     for (const TensorMapInfo& m : fn.launch.maps)
-      out += fmt::format("  map {} dims=[{}] box=[{}] swizzle={}\n", Name(m.tensor),
-                         fmt::join(m.dims, ", "), fmt::join(m.box, ", "), m.swizzle_bytes);
+      out += fmt::format("  map {} dims=[{}] box=[{}] swizzle={}{}\n", Name(m.tensor),
+                         fmt::join(m.dims, ", "), fmt::join(m.box, ", "), m.swizzle_bytes,
+                         m.panel ? fmt::format(" panel={}", m.panel) : "");
   }
 
   void PrintFunction() {

@@ -109,8 +109,9 @@ bool Verifier::CheckMap(size_t index) {
     if (q.value == m.tensor && q.kind == ParamKind::kTensor) p = &q;
   if (!p) return FailHeader({}, which + " names no tensor parameter");
   const int64_t rank = static_cast<int64_t>(p->dims.size());
-  if (m.dims.empty() || m.dims.size() > 5 || m.dims.size() != m.box.size())
-    return FailHeader(p->at, fmt::format("{} has {} dims and {} box extents", which, m.dims.size(),
+  const size_t all = m.dims.size() + (m.panel ? 1 : 0);
+  if (m.dims.empty() || all > 5 || all != m.box.size())
+    return FailHeader(p->at, fmt::format("{} has {} dims and {} box extents", which, all,
                                          m.box.size()));
   std::set<int> distinct;
   for (int d : m.dims)
@@ -119,6 +120,12 @@ bool Verifier::CheckMap(size_t index) {
   for (int64_t b : m.box)
     if (b < 1 || b > 256)
       return FailHeader(p->at, fmt::format("{} has a box extent of {}", which, b));
+  if (m.panel) {
+    const Expr& extent = p->dims[static_cast<size_t>(m.dims[0])];
+    if (m.box[0] != m.panel || !extent.is_const() || extent.value % m.panel != 0)
+      return FailHeader(p->at, fmt::format("{} has panels of {} with a box of {}, in a dim of {}",
+                                           which, m.panel, m.box[0], ToText(extent)));
+  }
   if (m.swizzle_bytes != 0 && m.swizzle_bytes != 32 && m.swizzle_bytes != 64 &&
       m.swizzle_bytes != 128)
     return FailHeader(p->at, fmt::format("{} has swizzle {}", which, m.swizzle_bytes));

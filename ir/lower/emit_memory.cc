@@ -322,14 +322,16 @@ void Emitter::FillByThreads(OpId id) {
 // ---- TMA -------------------------------------------------------------------------------------
 
 int Emitter::MapFor(ValueId tensor, int rank, int row_dim, int col_dim, int64_t rows, int64_t cols,
-                    int swizzle) {
+                    int swizzle, int64_t panels) {
   TensorMapInfo map;
   map.tensor = map_[tensor];
   map.swizzle_bytes = swizzle;
+  if (panels > 1) map.panel = cols;
   for (int d = rank - 1; d >= 0; --d) {
     map.dims.push_back(d);
     map.box.push_back(d == col_dim ? cols : d == row_dim ? rows : 1);
   }
+  if (panels > 1) map.box.push_back(panels);
   auto& maps = out_.launch.maps;
   const auto it = std::find(maps.begin(), maps.end(), map);
   if (it != maps.end()) return static_cast<int>(it - maps.begin());
@@ -359,6 +361,24 @@ std::vector<ValueId> Emitter::BoxCoords(const Op& op, int row_dim, int col_dim, 
 
 void Emitter::QueueTmaLoad(OpId id) { pending_.push_back(id); }
 
+// Can one copy bring all panels of the tile? They must lie side by side in shared memory, and the
+// last of them must not go on in the tensor's next row.
+bool Emitter::OneCopy(OpId id) const {
+  const Op& op = in_.ops[id];
+  const LoadPlan& load = plan_.loads.at(id);
+  const Type& type = in_.type(op.results[0]);
+  const int64_t panel = load.smem.panel_cols, rows = type.shape[0];
+  const size_t rank = op.s("modes").size();
+  const Param* p = in_.param(op.operands[0]);
+  if (type.shape[1] <= panel || type.shape[1] % panel || type.shape[1] / panel > kBoxRows ||
+      load.smem.rows != rows || rows > kBoxRows || shared_.count(id) || rank >= 5 ||
+      load.col_dim + 1 != static_cast<int>(rank))
+    return false;
+  const Expr& extent = p->dims[static_cast<size_t>(load.col_dim)];
+  return extent.is_const() && extent.value % panel == 0 &&
+         AlignOf(in_, op.operands[1 + static_cast<size_t>(load.col_dim)]) % panel == 0;
+}
+
 // Corners of a load's boxes, column panels outside, rows inside.
 std::vector<std::vector<ValueId>> Emitter::CoordsOf(OpId id) {
   const Op& op = in_.ops[id];
@@ -366,7 +386,8 @@ std::vector<std::vector<ValueId>> Emitter::CoordsOf(OpId id) {
   const LoadPlan& load = plan_.loads[id];
   const Type& type = in_.type(op.results[0]);
   std::vector<std::vector<ValueId>> out;
-  for (int64_t col = 0; col < type.shape[1]; col += load.smem.panel_cols)
+  const int64_t width = OneCopy(id) ? type.shape[1] : load.smem.panel_cols;
+  for (int64_t col = 0; col < type.shape[1]; col += width)
     for (int64_t row = 0; row < type.shape[0]; row += kBoxRows) {
       ValueId below;  // the part of this CTA
       if (shared_.count(id))
@@ -399,11 +420,13 @@ void Emitter::Boxes(OpId id, ValueId mbar, ValueId slot, Builder& inner,
   const int64_t pitch = load.smem.panel_cols * ByteSize(type.dtype);
   const bool shared = shared_.count(id) > 0;
   size_t box = 0;
-  for (int64_t col = 0; col < type.shape[1]; col += load.smem.panel_cols)
+  const int64_t width = OneCopy(id) ? type.shape[1] : load.smem.panel_cols;
+  for (int64_t col = 0; col < type.shape[1]; col += width)
     for (int64_t row = 0; row < type.shape[0]; row += kBoxRows, ++box) {
       const int64_t rows = std::min(kBoxRows, type.shape[0] - row) / (shared ? cluster_ : 1);
       const int map = MapFor(op.operands[0], static_cast<int>(op.s("modes").size()), load.row_dim,
-                             load.col_dim, rows, load.smem.panel_cols, load.smem.swizzle_bytes);
+                             load.col_dim, rows, load.smem.panel_cols, load.smem.swizzle_bytes,
+                             width / load.smem.panel_cols);
       std::vector<ValueId> operands = {buffers_[load_buffers_[id]].value, mbar};
       operands.insert(operands.end(), coords[box].begin(), coords[box].end());
       if (slot.valid()) operands.push_back(slot);

@@ -193,6 +193,7 @@ class Emitter {
   // Boxes of one load into its buffer, appended inside an elect.
   void Boxes(OpId load, ValueId mbar, ValueId slot, Builder& inner,
              const std::vector<std::vector<ValueId>>& coords);
+  bool OneCopy(OpId load) const;
   std::vector<std::vector<ValueId>> CoordsOf(OpId load);
   void StoreByTma(OpId id);
   void SetKind(OpId copy, const Op& op);
@@ -220,7 +221,7 @@ class Emitter {
   std::vector<ValueId> BoxCoords(const Op& op, int row_dim, int col_dim, int64_t row, int64_t col,
                                  ValueId below = {});
   int MapFor(ValueId tensor, int rank, int row_dim, int col_dim, int64_t rows, int64_t cols,
-             int swizzle);
+             int swizzle, int64_t panels = 1);
   // The threads of the compute role; barrier 0 is the whole CTA's.
   void Sync() {
     b_.Add(OpKind::kCtaSync, {}, {}, {{"id", int64_t{specialized() ? 1 + role_ : 0}}});

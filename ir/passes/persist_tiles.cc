@@ -6,8 +6,9 @@
 // What the load role gains: it goes on to the next tile while the compute roles finish this one, so
 // rings are full when the next tile begins; stores drain behind the next tile's work. Ranges of a
 // `parallel` have no order, so `place` is free: where tiles along each of the first two ranges
-// share what they load, they go in sections of a few rows in place of long lines, so that CTAs at
-// work together ask the L2 for fewer operands.
+// share what they load, they go in sections of some rows in place of long lines, so that CTAs at
+// work together need fewer operands: R rows and ctas / R columns load R · row + ctas / R · column
+// bytes a turn, least at R = √(ctas · column / row). Sections are made equally high.
 //
 // Tiles that take unequally long (a loop ends earlier or later with the tile's place along one
 // range, as under a causal mask) go longest first. Who gets which tile is fixed beforehand, so they
@@ -22,6 +23,7 @@
 #include "ir/passes/persist_tiles.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "ir/lower/scalars.h"
@@ -29,9 +31,6 @@
 
 namespace tilec::ir {
 namespace {
-
-// Rows of a section. On an H200 gemm 8192³ gained 4 % over plain lines, 65536×1024×1024 7 %.
-constexpr int64_t kSectionRows = 8;
 
 // How a number follows the place of a tile along one range.
 enum class Slope { kNone, kRises, kFalls, kUnknown };
@@ -52,8 +51,12 @@ class Persist {
     if (std::optional<Obstacle> obstacle = Look()) return obstacle;
     const BlockId body = fn_.ops[grid_].regions[0];
     const std::vector<ValueId> args = fn_.blocks[body].args;
-    sections_ = !uneven_ && args.size() >= 2 && Shares(body, args[0], false) &&
-                Shares(body, args[1], false);
+    if (!uneven_ && args.size() >= 2) {
+      // Of a row is what does not change along it, with the second range.
+      const double row = Shared(body, args[1], false), column = Shared(body, args[0], false);
+      if (row > 0 && column > 0)
+        section_rows_ = std::max<int64_t>(1, std::llround(std::sqrt(double(ctas_) * column / row)));
+    }
     Rewrite(true);
     return std::nullopt;
   }
@@ -174,6 +177,7 @@ class Persist {
     FewTiles(tiles, grid.at);
     std::vector<ValueId> narrow;
     for (ValueId count : counts) narrow.push_back(b.Cast(count, kNarrow));
+    if (section_rows_) section_ = EqualSections(b, narrow);
     fn_.blocks[fn_.body].ops.insert(fn_.blocks[fn_.body].ops.end(), tail.begin(), tail.end());
 
     Op& parallel = fn_.ops[grid_];
@@ -223,17 +227,23 @@ class Persist {
       for (OpId inner : fn_.blocks[region].ops) Resolve(inner, forward);
   }
 
-  // Is some load in a loop the same for all tiles along this range?
-  bool Shares(BlockId block, ValueId arg, bool in_loop) const {
-    return std::any_of(fn_.blocks[block].ops.begin(), fn_.blocks[block].ops.end(), [&](OpId id) {
+  // Bytes a turn that loads in loops bring and that are the same for all tiles along this range.
+  // Of loops inside loops every turn counts once.
+  double Shared(BlockId block, ValueId arg, bool in_loop) const {
+    double bytes = 0;
+    for (OpId id : fn_.blocks[block].ops) {
       const Op& op = fn_.ops[id];
-      if (op.kind == OpKind::kLoad && in_loop)
-        return std::none_of(op.operands.begin(), op.operands.end(),
-                            [&](ValueId v) { return DependsOn(v, arg); });
-      return std::any_of(op.regions.begin(), op.regions.end(), [&](BlockId region) {
-        return Shares(region, arg, in_loop || op.kind == OpKind::kFor);
-      });
-    });
+      if (op.kind == OpKind::kLoad && in_loop &&
+          std::none_of(op.operands.begin(), op.operands.end(),
+                       [&](ValueId v) { return DependsOn(v, arg); }))
+        bytes += TileBytes(fn_.type(op.results[0]));
+      for (BlockId region : op.regions)
+        bytes += Shared(region, arg, in_loop || op.kind == OpKind::kFor);
+    }
+    return bytes;
+  }
+  static double TileBytes(const Type& type) {
+    return double(type.is_tile() ? type.elements() : 1) * Info(type.dtype).bits / 8;
   }
 
   // Tiles are numbered in 32 bits, as the hardware numbers CTAs: divisions of 64 bits would take
@@ -255,7 +265,7 @@ class Persist {
       return index;
     }
     size_t d = 0;
-    if (sections_) {
+    if (section_rows_) {
       t = Section(b, t, counts, &index);
       d = 2;
     }
@@ -301,6 +311,21 @@ class Persist {
     return b.Binary(OpKind::kAdd, full, b.Binary(OpKind::kMul, rest, b.Int(ctas_)));
   }
 
+  // Rows of a section: as many sections as come nearest to the best, equally high. Of so few columns
+  // that a round of CTAs covers them anyway, lines are as good, and no round ends inside of one.
+  ValueId EqualSections(Builder& b, const std::vector<ValueId>& counts) {
+    auto number = [&](int64_t n) { return b.Int(n, kNarrow); };
+    const ValueId one = number(1), rows = counts[0];
+    const ValueId sections =
+        b.Binary(OpKind::kMax, one,
+                 b.Binary(OpKind::kDiv, b.Binary(OpKind::kAdd, rows, number(section_rows_ / 2)),
+                          number(section_rows_)));
+    const ValueId up = b.Binary(OpKind::kAdd, rows, b.Binary(OpKind::kSub, sections, one));
+    const ValueId equal =
+        b.Binary(OpKind::kMax, one, b.Binary(OpKind::kDiv, up, sections));  // it is positive
+    return equal;
+  }
+
   // t = (section · columns + column) · rows of the section + row; what is left counts the planes
   // of the other ranges.
   ValueId Section(Builder& b, ValueId t, const std::vector<ValueId>& counts,
@@ -311,7 +336,7 @@ class Persist {
       plane = b.Binary(OpKind::kMod, t, size);
       t = b.Binary(OpKind::kDiv, t, size);
     }
-    const ValueId group = b.Int(kSectionRows, kNarrow);
+    const ValueId group = section_;
     const ValueId size = b.Binary(OpKind::kMul, group, counts[1]);
     const ValueId base = b.Binary(OpKind::kMul, b.Binary(OpKind::kDiv, plane, size), group);
     const ValueId rows =
@@ -326,7 +351,8 @@ class Persist {
   Function& fn_;
   int64_t ctas_;
   OpId grid_;
-  bool sections_ = false;
+  int64_t section_rows_ = 0;  // that are best; 0: tiles go in lines
+  ValueId section_;           // rows that sections have
   struct Range {
     size_t dim;
     bool rises;  // later tiles take longer
