@@ -111,8 +111,8 @@ bool Verifier::CheckMap(size_t index) {
   const int64_t rank = static_cast<int64_t>(p->dims.size());
   const size_t all = m.dims.size() + (m.panel ? 1 : 0);
   if (m.dims.empty() || all > 5 || all != m.box.size())
-    return FailHeader(p->at, fmt::format("{} has {} dims and {} box extents", which, all,
-                                         m.box.size()));
+    return FailHeader(p->at,
+                      fmt::format("{} has {} dims and {} box extents", which, all, m.box.size()));
   std::set<int> distinct;
   for (int d : m.dims)
     if (d < 0 || d >= rank || !distinct.insert(d).second)

@@ -361,22 +361,21 @@ std::vector<ValueId> Emitter::BoxCoords(const Op& op, int row_dim, int col_dim, 
 
 void Emitter::QueueTmaLoad(OpId id) { pending_.push_back(id); }
 
-// Can one copy bring all panels of the tile? They must lie side by side in shared memory, and the
-// last of them must not go on in the tensor's next row.
-bool Emitter::OneCopy(OpId id) const {
+// Columns of the tile that one copy brings: a panel, or many of them where they lie side by side in
+// shared memory and the last does not go on in the tensor's next row.
+int64_t Emitter::ColumnsOfACopy(OpId id) const {
   const Op& op = in_.ops[id];
   const LoadPlan& load = plan_.loads.at(id);
   const Type& type = in_.type(op.results[0]);
   const int64_t panel = load.smem.panel_cols, rows = type.shape[0];
-  const size_t rank = op.s("modes").size();
-  const Param* p = in_.param(op.operands[0]);
-  if (type.shape[1] <= panel || type.shape[1] % panel || type.shape[1] / panel > kBoxRows ||
-      load.smem.rows != rows || rows > kBoxRows || shared_.count(id) || rank >= 5 ||
-      load.col_dim + 1 != static_cast<int>(rank))
-    return false;
-  const Expr& extent = p->dims[static_cast<size_t>(load.col_dim)];
-  return extent.is_const() && extent.value % panel == 0 &&
-         AlignOf(in_, op.operands[1 + static_cast<size_t>(load.col_dim)]) % panel == 0;
+  const size_t rank = op.s("modes").size(), col = static_cast<size_t>(load.col_dim);
+  if (type.shape[1] % panel || load.smem.rows != rows || rows > kBoxRows || shared_.count(id) ||
+      rank >= kMostDims || col + 1 != rank)
+    return panel;
+  const Expr& extent = in_.param(op.operands[0])->dims[col];
+  if (!extent.is_const() || extent.value % panel || AlignOf(in_, op.operands[1 + col]) % panel)
+    return panel;
+  return std::min(type.shape[1], kBoxRows * panel);
 }
 
 // Corners of a load's boxes, column panels outside, rows inside.
@@ -386,7 +385,7 @@ std::vector<std::vector<ValueId>> Emitter::CoordsOf(OpId id) {
   const LoadPlan& load = plan_.loads[id];
   const Type& type = in_.type(op.results[0]);
   std::vector<std::vector<ValueId>> out;
-  const int64_t width = OneCopy(id) ? type.shape[1] : load.smem.panel_cols;
+  const int64_t width = ColumnsOfACopy(id);
   for (int64_t col = 0; col < type.shape[1]; col += width)
     for (int64_t row = 0; row < type.shape[0]; row += kBoxRows) {
       ValueId below;  // the part of this CTA
@@ -420,13 +419,13 @@ void Emitter::Boxes(OpId id, ValueId mbar, ValueId slot, Builder& inner,
   const int64_t pitch = load.smem.panel_cols * ByteSize(type.dtype);
   const bool shared = shared_.count(id) > 0;
   size_t box = 0;
-  const int64_t width = OneCopy(id) ? type.shape[1] : load.smem.panel_cols;
+  const int64_t width = ColumnsOfACopy(id);
   for (int64_t col = 0; col < type.shape[1]; col += width)
     for (int64_t row = 0; row < type.shape[0]; row += kBoxRows, ++box) {
       const int64_t rows = std::min(kBoxRows, type.shape[0] - row) / (shared ? cluster_ : 1);
       const int map = MapFor(op.operands[0], static_cast<int>(op.s("modes").size()), load.row_dim,
                              load.col_dim, rows, load.smem.panel_cols, load.smem.swizzle_bytes,
-                             width / load.smem.panel_cols);
+                             std::min(width, type.shape[1] - col) / load.smem.panel_cols);
       std::vector<ValueId> operands = {buffers_[load_buffers_[id]].value, mbar};
       operands.insert(operands.end(), coords[box].begin(), coords[box].end());
       if (slot.valid()) operands.push_back(slot);

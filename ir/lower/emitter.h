@@ -69,6 +69,7 @@ class Emitter {
   };
 
   static constexpr int64_t kBoxRows = 256;  // the most that a tensor map's box has
+  static constexpr size_t kMostDims = 5;    // of a tensor map
 
   // A slot to be given back; `when` it holds, or always.
   struct Due {
@@ -193,7 +194,7 @@ class Emitter {
   // Boxes of one load into its buffer, appended inside an elect.
   void Boxes(OpId load, ValueId mbar, ValueId slot, Builder& inner,
              const std::vector<std::vector<ValueId>>& coords);
-  bool OneCopy(OpId load) const;
+  int64_t ColumnsOfACopy(OpId load) const;
   std::vector<std::vector<ValueId>> CoordsOf(OpId load);
   void StoreByTma(OpId id);
   void SetKind(OpId copy, const Op& op);

@@ -311,8 +311,9 @@ class Persist {
     return b.Binary(OpKind::kAdd, full, b.Binary(OpKind::kMul, rest, b.Int(ctas_)));
   }
 
-  // Rows of a section: as many sections as come nearest to the best, equally high. Of so few columns
-  // that a round of CTAs covers them anyway, lines are as good, and no round ends inside of one.
+  // Rows of a section: as many sections as come nearest to the best, equally high. Of so few
+  // columns that a round of CTAs covers them anyway, lines are as good, and no round ends inside of
+  // one.
   ValueId EqualSections(Builder& b, const std::vector<ValueId>& counts) {
     auto number = [&](int64_t n) { return b.Int(n, kNarrow); };
     const ValueId one = number(1), rows = counts[0];
@@ -322,8 +323,9 @@ class Persist {
                           number(section_rows_)));
     const ValueId up = b.Binary(OpKind::kAdd, rows, b.Binary(OpKind::kSub, sections, one));
     const ValueId equal =
-        b.Binary(OpKind::kMax, one, b.Binary(OpKind::kDiv, up, sections));  // it is positive
-    return equal;
+        b.Binary(OpKind::kMax, one, b.Binary(OpKind::kDiv, up, sections));  // says it is positive
+    const ValueId few = b.Cmp("le", counts[1], number(ctas_ / section_rows_));
+    return b.Value(OpKind::kSelect, {few, one, equal}, Type::Scalar(kNarrow));
   }
 
   // t = (section · columns + column) · rows of the section + row; what is left counts the planes

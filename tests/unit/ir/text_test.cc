@@ -113,6 +113,7 @@ TEST(Text, HeaderRoundTrips) {
   layout #0 = rank 2 t(4:1*2 8:0*1 4:0*16) r(2:1*1 2:0*8 32:1*8)
   param tensor %A: tensor<bf16, 3> in [B, M, K] align=16 stride_align=8 contiguous=0 strided_any
   param tensor %C: tensor<f32, 2> out [M, min(N, 4)] align=128 stride_align=16 contiguous=1
+  param tensor %D: tensor<bf16, 2> in [M, 256] align=16 stride_align=16 contiguous=1
   param dim %B: i64
   param dim %M: i64
   param dim %K: i64
@@ -122,11 +123,12 @@ TEST(Text, HeaderRoundTrips) {
   static BM = 128
   launch warps=12 smem=231424 grid=(ceildiv(M, 128) * B)
   map %A dims=[2, 1] box=[64, 128] swizzle=128
+  map %D dims=[1, 0] box=[64, 32, 4] swizzle=128 panel=64
   body {
   }
 }
 )");
-  EXPECT_EQ(fn.params.size(), 7u);
+  EXPECT_EQ(fn.params.size(), 8u);
   EXPECT_TRUE(fn.params[0].strided_any);
   EXPECT_FALSE(fn.params[0].facts.last_contiguous);
   EXPECT_EQ(fn.params[0].facts.stride_align_bytes, 8);
@@ -135,7 +137,8 @@ TEST(Text, HeaderRoundTrips) {
   EXPECT_EQ(fn.statics.at("BM"), 128);
   EXPECT_EQ(fn.launch.warps, 12);
   EXPECT_EQ(fn.launch.smem_bytes, 231424);
-  ASSERT_EQ(fn.launch.maps.size(), 1u);
+  ASSERT_EQ(fn.launch.maps.size(), 2u);
+  EXPECT_EQ(fn.launch.maps[1].panel, 64);
   EXPECT_EQ(fn.launch.maps[0].box, (std::vector<int64_t>{64, 128}));
   EXPECT_EQ(fn.layouts[LayoutId(0)].threads(), 128);
   EXPECT_EQ(*Eval(fn.launch.grid, {{"M", 200}, {"B", 3}}), 6);

@@ -485,6 +485,10 @@ TEST(Verify, WarpOps) {
                      "256 bytes");
   ExpectTextRejected(Warp("", "  map %A dims=[1, 0] box=[64, 64] swizzle=16\n"), "I217",
                      "swizzle 16");
+  ExpectTextRejected(Warp("", "  map %A dims=[1, 0] box=[64, 64] swizzle=128 panel=64\n"), "I217",
+                     "3 dims and 2 box extents");
+  ExpectTextRejected(Warp("", "  map %A dims=[1, 0] box=[64, 64, 2] swizzle=128 panel=32\n"),
+                     "I217", "panels of 32 with a box of 64");
 }
 
 TEST(Verify, ReportsShowTheOpAndAreFew) {

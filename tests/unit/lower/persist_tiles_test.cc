@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "ir/lower/sequential.h"
 #include "ir/passes/persist_tiles.h"
@@ -70,6 +71,8 @@ int64_t NumberOf(const Function& fn, ValueId v, std::map<ValueId, int64_t>& give
     case OpKind::kMod: return x(0) % x(1);
     case OpKind::kMin: return std::min(x(0), x(1));
     case OpKind::kMax: return std::max(x(0), x(1));
+    case OpKind::kCmp: EXPECT_EQ(op.s("pred"), "le"); return x(0) <= x(1);
+    case OpKind::kSelect: return x(0) ? x(1) : x(2);
     default: ADD_FAILURE() << Info(op.kind).mnemonic; return 0;
   }
 }
@@ -109,6 +112,40 @@ TEST(PersistTiles, LongTilesAreDealtBackAndForth) {
 }
 
 // Tiles have numbers of 32 bits; a launch of more is refused as a fact of the kernel is.
+// Different rows and columns of the first `ctas` tiles: by the places of what the loop over k
+// loads.
+std::pair<size_t, size_t> FirstRound(const Function& fn, int64_t ctas, int64_t m, int64_t n) {
+  OpId tiles;
+  std::vector<OpId> loads;
+  for (OpId id : OpsInOrder(fn)) {
+    if (fn.ops[id].kind == OpKind::kFor && !tiles.valid()) tiles = id;
+    if (fn.ops[id].kind == OpKind::kLoad) loads.push_back(id);
+  }
+  EXPECT_EQ(loads.size(), 2u);
+  std::set<int64_t> rows, columns;
+  for (int64_t cta = 0; cta < ctas; ++cta) {
+    std::map<ValueId, int64_t> given;
+    for (const Param& p : fn.params)
+      if (p.kind == ParamKind::kDim) given[p.value] = p.name == "M" ? m : p.name == "N" ? n : 64;
+    given[fn.blocks[fn.ops[tiles].regions[0]].args[0]] = cta;
+    rows.insert(NumberOf(fn, fn.ops[loads[0]].operands[1], given));
+    columns.insert(NumberOf(fn, fn.ops[loads[1]].operands[1], given));
+  }
+  return {rows.size(), columns.size()};
+}
+
+// Rows are twice as many bytes as columns: of 132 tiles 8 rows and 16.5 columns are fewest bytes.
+// 18 rows are two sections of 9, not 8, 8 and 2; 12 are one and 13 two.
+TEST(PersistTiles, SectionsAreEquallyHighAndNearTheBest) {
+  const Function fn = Persistent(Product("%K"), 132);
+  EXPECT_EQ(FirstRound(fn, 132, 16 * 64, 64 * 32), std::pair(size_t{8}, size_t{17}));
+  EXPECT_EQ(FirstRound(fn, 132, 18 * 64, 64 * 32), std::pair(size_t{9}, size_t{15}));
+  EXPECT_EQ(FirstRound(fn, 132, 11 * 64, 64 * 32), std::pair(size_t{11}, size_t{12}));
+  EXPECT_EQ(FirstRound(fn, 132, 13 * 64, 64 * 32), std::pair(size_t{7}, size_t{19}));
+  // A round covers all of so few columns: no section ends inside of it.
+  EXPECT_EQ(FirstRound(fn, 132, 99 * 64, 12 * 32), std::pair(size_t{11}, size_t{12}));
+}
+
 TEST(PersistTiles, TilesAreFewEnoughToCountInHalfAWord) {
   const Function fn = Persistent(Product("%K"), 132);
   ASSERT_EQ(fn.facts.size(), 1u);

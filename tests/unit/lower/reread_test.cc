@@ -117,6 +117,38 @@ TEST(RereadTiles, EqualLoadsShareOneBuffer) {
   EXPECT_EQ(Count(*warps, OpKind::kGLoad), 0);
   EXPECT_EQ(Count(*warps, OpKind::kMbarExpect), 1);
   EXPECT_GE(warps->launch.ctas_per_sm, 2);
+  // Whole rows are whole panels of 256 columns: one copy brings all of them.
+  EXPECT_EQ(Count(*warps, OpKind::kTmaLoad), 1);
+  ASSERT_EQ(warps->launch.maps.size(), 1u);
+  EXPECT_EQ(warps->launch.maps[0].panel, 256);
+  EXPECT_EQ(warps->launch.maps[0].box, (std::vector<int64_t>{256, 1, 64}));
+}
+
+// 385 panels of 64 columns: a box has at most 256.
+TEST(RereadTiles, ManyPanelsTakeTwoCopies) {
+  std::string text = kRows;
+  for (size_t at; (at = text.find("16384")) != std::string::npos;) text.replace(at, 5, "24640");
+  DiagSink diags;
+  SourceMap sources;
+  Result<Function> warps = Sequentialize(Reread(Parsed(text), 6), {}, diags);
+  ASSERT_TRUE(warps.ok()) << RenderAll(diags, sources);
+  ASSERT_TRUE(Verify(*warps, diags).ok()) << RenderAll(diags, sources);
+  EXPECT_EQ(Count(*warps, OpKind::kTmaLoad), 2);
+  ASSERT_EQ(warps->launch.maps.size(), 2u);
+  EXPECT_EQ(warps->launch.maps[0].box, (std::vector<int64_t>{64, 1, 256}));
+  EXPECT_EQ(warps->launch.maps[1].box, (std::vector<int64_t>{64, 1, 129}));
+}
+
+// The tensor's rows end within a panel, which would go on with the next row.
+TEST(RereadTiles, PanelsThatARowDoesNotFillAreCopiedOneByOne) {
+  for (const auto& [extent, copies] : {std::pair{"16640", 1}, {"16512", 64}}) {
+    DiagSink diags;
+    SourceMap sources;
+    Result<Function> warps = Sequentialize(
+        Reread(Parsed(With(kRows, "16384] align", std::string(extent) + "] align")), 6), {}, diags);
+    ASSERT_TRUE(warps.ok()) << RenderAll(diags, sources);
+    EXPECT_EQ(Count(*warps, OpKind::kTmaLoad), copies) << extent;
+  }
 }
 
 }  // namespace
