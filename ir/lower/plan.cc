@@ -38,6 +38,7 @@ class Planner {
       if (fn_.ops[id].kind == OpKind::kDot) PlanDot(id);
     needed_.clear();  // the operands' plans are known now
     for (OpId id : order_) Relate(id);
+    for (const auto& [id, dot] : plan_.dots) WantRegisterOperand(dot);
     DecideLayouts();
     for (auto& [id, dot] : plan_.dots) PlanRegisterOperand(dot);
     for (OpId id : order_) {
@@ -207,18 +208,31 @@ class Planner {
     return plan;
   }
 
-  // P of attention: a 16-bit tile already in the accumulator layout feeds the product as it is.
-  void PlanRegisterOperand(DotPlan& dot) {
-    OperandPlan& a = dot.a;
+  // How a left operand that threads make would lie if the instruction took it from registers.
+  std::optional<Layout> RegisterOperand(const DotPlan& dot) const {
+    const OperandPlan& a = dot.a;
     if (!dot.tensor_core || a.how != OperandPlan::How::kStore || a.trans || a.store_transposed)
-      return;
+      return {};
     const Type& type = fn_.type(a.source);
-    if (ByteSize(type.dtype) != 2 || type.shape[1] % 16 != 0) return;
-    auto it = plan_.layouts.find(a.source);
+    if (ByteSize(type.dtype) != 2 || type.shape[1] % 16 != 0) return {};
     const WgSplit split = dot.split == WgSplit::kN ? WgSplit::kNone : dot.split;
-    if (it != plan_.layouts.end() &&
-        it->second == AccumulatorLayout(type.shape[0], type.shape[1], plan_.warpgroups, split))
-      a.how = OperandPlan::How::kRegister;
+    return AccumulatorLayout(type.shape[0], type.shape[1], plan_.warpgroups, split);
+  }
+
+  // What is computed from loaded tiles alone is loaded so that it need not go through shared memory
+  // again.
+  void WantRegisterOperand(const DotPlan& dot) {
+    if (dot.split != WgSplit::kM || fn_.type(dot.a.source).shape[0] % 64 != 0) return;
+    if (const std::optional<Layout> layout = RegisterOperand(dot))
+      wanted_.push_back({dot.a.source, *layout});
+  }
+
+  // P of attention, too: a 16-bit tile already in the accumulator layout feeds the product as it is.
+  void PlanRegisterOperand(DotPlan& dot) {
+    const std::optional<Layout> layout = RegisterOperand(dot);
+    const auto it = plan_.layouts.find(dot.a.source);
+    if (layout && it != plan_.layouts.end() && it->second == *layout)
+      dot.a.how = OperandPlan::How::kRegister;
   }
 
   // ---- layout classes ----------------------------------------------------------------------
@@ -354,13 +368,19 @@ class Planner {
     std::stable_sort(roots.begin(), roots.end(),
                      [&](ValueId a, ValueId b) { return rank(a) > rank(b); });
     // Permutations of decided classes of equal rank may come in any order: look until settled.
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (const Relation& r : relations_) {
-        if (r.keep.size() != rank(r.parent)) continue;
-        changed = Derive(r, decided) || changed;
+    const auto permute = [&] {
+      for (bool changed = true; changed;) {
+        changed = false;
+        for (const Relation& r : relations_) {
+          if (r.keep.size() != rank(r.parent)) continue;
+          changed = Derive(r, decided) || changed;
+        }
       }
-    }
+    };
+    permute();
+    for (const auto& [value, layout] : wanted_)
+      if (decided.try_emplace(Find(value), layout).second) operand_classes_.insert(Find(value));
+    permute();
     for (ValueId root : roots) {
       if (decided.count(root)) continue;
       bool derived = false;
@@ -452,6 +472,11 @@ class Planner {
       load.smem = need->second.Layout(type.dtype);
       load.zero_padding = need->second.NeedsZero(type.dtype);
       load.tma = access && need->second.TmaFits(type.dtype);
+    } else if (const std::optional<SmemLayout> smem = StagingLayout(type);
+               access && type.rank() == 2 && smem && type.elements() >= kStaged &&
+               operand_classes_.count(Find(result))) {
+      load.buffer = load.tma = true;  // swizzled: eight rows are read at a time
+      load.smem = *smem;
     } else if (access && type.rank() == 2 && type.elements() >= kStaged &&
                (IsAccumulator(result) || (runs_ahead_ && InLoop(op) && HasProducts()))) {
       BufferNeed plain;
@@ -562,6 +587,8 @@ class Planner {
   std::map<ValueId, ValueId> parent_;
   std::vector<Relation> relations_;
   std::vector<std::pair<ValueId, Layout>> anchors_;
+  std::vector<std::pair<ValueId, Layout>> wanted_;  // of operands, where nothing else decides
+  std::set<ValueId> operand_classes_;               // that lie so
   std::map<OpId, BufferNeed> needs_;
 };
 
