@@ -237,14 +237,14 @@ void Emitter::StoreByTma(OpId id) {
   const Op& op = in_.ops[id];
   const StorePlan& store = plan_.stores[id];
   const ValueId value = op.operands[1];
-  const ValueId tile = Tile(value);
+  const ValueId tile = Tile(store.transposed ? in_.def(value)->operands[0] : value);
   FlushLoads();
   SettleAll();  // the staging bytes may be a ring's that a product under way still reads
   const Type& type = in_.type(value);
   const int64_t pitch = store.smem.panel_cols * ByteSize(type.dtype);
   const ValueId buffer = buffers_[store_buffers_[id]].value;
   Sync();
-  b_.Add(OpKind::kSmemStore, {tile, buffer}, {});
+  b_.Add(OpKind::kSmemStore, {tile, buffer}, {}, {{"transposed", int64_t{store.transposed}}});
   b_.Add(OpKind::kFenceAsync, {}, {});
   Sync();
   struct Box {

@@ -156,6 +156,20 @@ std::optional<SmemLayout> RereadLayout(const Type& tile) {
   return std::nullopt;
 }
 
+bool CanStage(const Function& fn, const Op& store) {
+  const Type& type = fn.type(store.operands[1]);
+  return type.rank() == 2 && type.elements() >= kStaged && TmaAccess(fn, store) &&
+         StagingLayout(type);
+}
+
+bool StoresTransposed(const Function& fn, const Op& store) {
+  if (store.kind != OpKind::kStore || !CanStage(fn, store)) return false;
+  const Op* turn = fn.def(store.operands[1]);
+  if (!turn || turn->kind != OpKind::kTranspose) return false;
+  const Op* from = fn.def(turn->operands[0]);
+  return from && from->kind != OpKind::kLoad;  // loads would rather be laid out for the store
+}
+
 Layout KeepDims(const Layout& layout, const std::vector<int>& keep) {
   Layout out = layout;
   for (int d = layout.rank - 1; d >= 0; --d)

@@ -55,6 +55,12 @@ bool EngineCombines(const std::string& kind, DType dtype);
 // Exact panels for a TMA store (no column may be written twice).
 // How a tile that is read more than once lies in shared memory; nullopt if TMA cannot bring it.
 std::optional<SmemLayout> RereadLayout(const Type& tile);
+
+constexpr int64_t kStaged = 2048;  // elements of a tile from which on staging it pays
+// Can the copy engine store the tile, out of a buffer that threads write?
+bool CanStage(const Function& fn, const Op& store);
+// Is the tile a transpose of what threads have, which they put into that buffer transposed?
+bool StoresTransposed(const Function& fn, const Op& store);
 std::optional<SmemLayout> StagingLayout(const Type& tile);
 
 // The layout of a tile that keeps only dims keep[i] of `layout`'s (as new dim i).

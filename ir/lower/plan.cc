@@ -22,7 +22,6 @@ struct Relation {
 // Columns from which on two warpgroups share a product of 64 rows: for the registers of the result,
 // or because two compute an operand in half the time.
 constexpr int64_t kWideColumns = 192, kSharedColumns = 64;
-constexpr int64_t kStaged = 2048;  // elements of a tile from which on staging it pays
 
 class Planner {
  public:
@@ -71,6 +70,7 @@ class Planner {
     for (auto [id, index] : uses_[v]) {
       const Op& op = fn_.ops[id];
       if (op.kind == OpKind::kDot && index < 2) continue;  // decided with the operand's plan
+      if (index == 1 && StoresTransposed(fn_, op)) continue;  // its source is stored
       if (op.kind == OpKind::kTranspose || op.kind == OpKind::kReshape)
         needed = needed || InRegisters(op.results[0]);
       else
@@ -539,7 +539,9 @@ class Planner {
     StorePlan store;
     const Type& type = fn_.type(op.operands[1]);
     const std::optional<TileAccess> access = TmaAccess(fn_, op);
-    if (access && type.rank() == 2 && IsAccumulator(op.operands[1]) && type.elements() >= kStaged) {
+    store.transposed = StoresTransposed(fn_, op);
+    if (access && type.rank() == 2 && (store.transposed || IsAccumulator(op.operands[1])) &&
+        type.elements() >= kStaged) {
       if (std::optional<SmemLayout> smem = StagingLayout(type)) {
         store.tma = true;
         store.smem = *smem;
@@ -569,7 +571,7 @@ class Planner {
               ? StagingLayout(type)
               : std::nullopt;
       if (smem && kinds.try_emplace(tensor, op.s("kind")).first->second == op.s("kind"))
-        found[tensor][id] = {true, *smem, access->row_dim, access->col_dim};
+        found[tensor][id] = {true, false, *smem, access->row_dim, access->col_dim};
       else
         others.insert(tensor);
     }

@@ -56,7 +56,8 @@ struct LoadPlan {
 
 // Of a store, or of an atomic that the copy engine makes (others have none).
 struct StorePlan {
-  bool tma = false;  // staged through shared memory, stored by TMA
+  bool tma = false;         // staged through shared memory, stored by TMA
+  bool transposed = false;  // threads write what the stored transpose is made of
   SmemLayout smem;
   int row_dim = -1;
   int col_dim = -1;

@@ -1,0 +1,247 @@
+// A product whose right operand threads compute is turned round: what they compute becomes the left
+// operand, which the tensor core takes from registers.
+//
+//     acc = acc + A · Wᵀ, W = cast(load)   →   accᵀ = accᵀ + W · Aᵀ
+//
+// As a right operand W would be written to shared memory, fenced and read there by every
+// warpgroup, 64 rows of A after another. As the left one its rows are divided among warpgroups, and
+// nothing is written. The sums are the same, in the same order of k.
+//
+// The accumulator of a loop is carried transposed, and what is computed from it until it is stored
+// is transposed, too; only the store transposes, on its way through shared memory, where that is
+// free. So the products of a function are turned round all or none: if each result meets nothing
+// but elementwise work, vectors, constants and other such results until the copy engine stores it.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "ir/lower/operands.h"
+#include "ir/passes/passes.h"
+#include "ir/passes/rewrite.h"
+
+namespace tilec::ir {
+namespace {
+
+constexpr int64_t kRows = 64;         // of the instruction: the new left operand fills them
+constexpr int64_t kMostColumns = 256;  // and the most columns
+
+class Swap {
+ public:
+  explicit Swap(Function& fn) : fn_(fn) {
+    for (OpId id : OpsInOrder(fn)) {
+      const Op& op = fn.ops[id];
+      for (size_t i = 0; i < op.operands.size(); ++i) uses_[op.operands[i]].push_back({id, i});
+    }
+  }
+
+  int Run() {
+    for (OpId id : OpsInOrder(fn_))
+      if (fn_.ops[id].kind == OpKind::kFor) FindSums(id);
+    if (sums_.empty()) return 0;
+    // What is computed from the results, in order.
+    for (const Sum& sum : sums_) turned_.insert(fn_.ops[sum.loop].results[sum.carried]);
+    std::vector<OpId> work, stores;
+    for (OpId id : OpsInOrder(fn_)) {
+      const Op& op = fn_.ops[id];
+      if (IsOfSum(id)) continue;
+      bool meets = false;
+      for (ValueId v : op.operands) meets = meets || turned_.count(v) > 0;
+      if (!meets) continue;
+      if (op.kind == OpKind::kStore && turned_.count(op.operands[1]) && Storable(op))
+        stores.push_back(id);
+      else if (Info(op.kind).elementwise() && op.results.size() == 1 && AllTurn(op))
+        work.push_back(id), turned_.insert(op.results[0]);
+      else
+        return 0;
+    }
+    for (const Sum& sum : sums_) Turn(sum);
+    for (OpId id : work) Turn(id);
+    for (OpId id : stores) TurnBack(id);
+    return static_cast<int>(sums_.size());
+  }
+
+ private:
+  // The products of a turn that add, one after another, to what the loop carries.
+  struct Sum {
+    OpId loop;
+    size_t carried;
+    std::vector<OpId> dots;
+  };
+
+  size_t Uses(ValueId v) const {
+    const auto it = uses_.find(v);
+    return it == uses_.end() ? 0 : it->second.size();
+  }
+
+  void FindSums(OpId loop) {
+    const Op& op = fn_.ops[loop];
+    const Block& body = fn_.blocks[op.regions[0]];
+    for (size_t i = 0; i < op.results.size(); ++i) {
+      Sum sum{loop, i, {}};
+      const ValueId first = body.args[1 + i];
+      ValueId v = fn_.ops[body.ops.back()].operands[i];
+      while (v != first) {
+        const Op* dot = fn_.def(v);
+        if (!dot || dot->kind != OpKind::kDot || dot->block != op.regions[0] || Uses(v) != 1) break;
+        if (!Wants(*dot)) break;
+        sum.dots.push_back(fn_.values[v].def);
+        v = dot->operands[2];
+      }
+      if (v == first && Uses(first) == 1 && !sum.dots.empty()) sums_.push_back(std::move(sum));
+    }
+  }
+
+  bool IsOfSum(OpId id) const {
+    return std::any_of(sums_.begin(), sums_.end(), [&](const Sum& sum) {
+      return std::count(sum.dots.begin(), sum.dots.end(), id) > 0;
+    });
+  }
+
+  // The value without its transposes; `odd`: so many of them.
+  ValueId Bare(ValueId v, bool* odd) const {
+    *odd = false;
+    for (const Op* def = fn_.def(v); def && def->kind == OpKind::kTranspose; def = fn_.def(v)) {
+      v = def->operands[0];
+      *odd = !*odd;
+    }
+    return v;
+  }
+
+  bool Wants(const Op& dot) const {
+    if (!IsTensorCore(fn_, dot) || dot.i("promote") != 0) return false;
+    const Type &a = fn_.type(dot.operands[0]), &b = fn_.type(dot.operands[1]);
+    if (ByteSize(a.dtype) != 2 || a.shape[1] % 16 != 0 || b.shape[1] % kRows != 0 ||
+        a.shape[0] % 8 != 0 || a.shape[0] > kMostColumns)
+      return false;
+    bool turned = false, ignored = false;
+    const Op* left = fn_.def(Bare(dot.operands[0], &ignored));
+    const ValueId right = Bare(dot.operands[1], &turned);
+    return turned && left && left->kind == OpKind::kLoad && ComputedByElement(right, dot.block);
+  }
+
+  // Elementwise work in that block on loaded tiles?
+  bool ComputedByElement(ValueId v, BlockId block) const {
+    const Op* def = fn_.def(v);
+    if (!def || def->block != block || !Info(def->kind).elementwise()) return false;
+    return std::all_of(def->operands.begin(), def->operands.end(), [&](ValueId o) {
+      const Op* from = fn_.def(o);
+      if (!fn_.type(o).is_tile()) return true;
+      return from && (from->kind == OpKind::kLoad || from->kind == OpKind::kConstant ||
+                      from->kind == OpKind::kBroadcast || ComputedByElement(o, block));
+    });
+  }
+
+  bool Storable(const Op& store) const {
+    return std::count(store.operands.begin(), store.operands.end(), store.operands[1]) == 1 &&
+           CanStage(fn_, store);
+  }
+
+  bool AllTurn(const Op& op) const {
+    return std::all_of(op.operands.begin(), op.operands.end(), [&](ValueId v) {
+      if (!fn_.type(v).is_tile() || turned_.count(v)) return true;
+      const Op* def = fn_.def(v);
+      return def && (def->kind == OpKind::kConstant || IsVector(*def));
+    });
+  }
+
+  bool IsVector(const Op& op) const {
+    if (op.kind != OpKind::kBroadcast) return false;
+    const int64_t rank = fn_.type(op.operands[0]).rank();
+    return rank <= 1 || (rank == 2 && op.ints("axes") == std::vector<int64_t>{0, 1});
+  }
+
+  // ---- the rewrite -------------------------------------------------------------------------
+  template <typename F>
+  ValueId InFront(OpId of, F&& make) {
+    const BlockId block = fn_.ops[of].block;
+    std::vector<OpId>& before = fn_.blocks[block].ops;
+    const std::ptrdiff_t place = std::find(before.begin(), before.end(), of) - before.begin();
+    const std::ptrdiff_t end = static_cast<std::ptrdiff_t>(before.size());
+    Builder b(fn_, block);
+    b.SetSpan(fn_.ops[of].at);
+    const ValueId made = make(b);
+    std::vector<OpId>& ops = fn_.blocks[block].ops;
+    std::rotate(ops.begin() + place, ops.begin() + end, ops.end());
+    return made;
+  }
+  static Type Flipped(Type type) {
+    std::swap(type.shape[0], type.shape[1]);
+    return type;
+  }
+  ValueId Transposed(OpId of, ValueId v) {
+    return InFront(of, [&](Builder& b) {
+      return b.Value(OpKind::kTranspose, {v}, Flipped(fn_.type(v)),
+                     {{"perm", std::vector<int64_t>{1, 0}}});
+    });
+  }
+  void Flip(ValueId v) { fn_.values[v].type = Flipped(fn_.type(v)); }
+
+  void Turn(const Sum& sum) {
+    const Op loop = fn_.ops[sum.loop];
+    const ValueId init = loop.operands[2 + sum.carried];
+    fn_.ops[sum.loop].operands[2 + sum.carried] = Operand(sum.loop, init);
+    Flip(loop.results[sum.carried]);
+    Flip(fn_.blocks[loop.regions[0]].args[1 + sum.carried]);
+    for (OpId dot : sum.dots) {
+      const ValueId a = fn_.ops[dot].operands[0], b = fn_.ops[dot].operands[1];
+      const ValueId left = Transposed(dot, b), right = Transposed(dot, a);
+      fn_.ops[dot].operands[0] = left;
+      fn_.ops[dot].operands[1] = right;
+      Flip(fn_.ops[dot].results[0]);
+    }
+  }
+
+  // What stands for a tile that is not turned round itself.
+  ValueId Operand(OpId of, ValueId v) {
+    const Op* def = fn_.def(v);
+    if (def && def->kind == OpKind::kConstant) {
+      const Attrs attrs = def->attrs;
+      return InFront(of, [&](Builder& b) {
+        return b.Value(OpKind::kConstant, {}, Flipped(fn_.type(v)), attrs);
+      });
+    }
+    if (def && IsVector(*def)) {
+      ValueId vector = def->operands[0];
+      std::vector<int64_t> axes = def->ints("axes");
+      if (axes.size() == 2)
+        vector = Transposed(of, vector);
+      else
+        for (int64_t& axis : axes) axis = 1 - axis;
+      return InFront(of, [&](Builder& b) {
+        return b.Value(OpKind::kBroadcast, {vector}, Flipped(fn_.type(v)), {{"axes", axes}});
+      });
+    }
+    return Transposed(of, v);
+  }
+
+  void Turn(OpId id) {
+    for (size_t i = 0; i < fn_.ops[id].operands.size(); ++i) {
+      const ValueId v = fn_.ops[id].operands[i];
+      if (!fn_.type(v).is_tile() || turned_.count(v)) continue;
+      const ValueId by = Operand(id, v);
+      fn_.ops[id].operands[i] = by;
+    }
+    Flip(fn_.ops[id].results[0]);
+  }
+
+  void TurnBack(OpId store) {
+    const ValueId back = Transposed(store, fn_.ops[store].operands[1]);
+    fn_.ops[store].operands[1] = back;
+  }
+
+  Function& fn_;
+  std::map<ValueId, std::vector<std::pair<OpId, size_t>>> uses_;
+  std::vector<Sum> sums_;
+  std::set<ValueId> turned_;  // values that are carried and computed transposed
+};
+
+}  // namespace
+
+Result<> SwapOperands(Function& fn, PassContext& cx) {
+  cx.changes += Swap(fn).Run();
+  return Done();
+}
+
+}  // namespace tilec::ir
