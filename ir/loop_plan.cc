@@ -143,6 +143,19 @@ class Planner {
     return static_cast<int>(FloorDiv(times_.at(id).cycle - cut, schedule_.ii));
   }
 
+  // Is the value computed element by element from what this turn loads?
+  bool MadeOfLoads(ValueId v) const {
+    const Op* def = fn_.def(v);
+    if (!def || def->block != body_) return def && def->kind == OpKind::kConstant;
+    if (def->kind == OpKind::kLoad) return true;
+    const bool renames = def->kind == OpKind::kBroadcast || def->kind == OpKind::kReshape ||
+                         def->kind == OpKind::kTranspose;
+    return def->kind == OpKind::kConstant ||
+           ((renames || Info(def->kind).elementwise()) &&
+            std::all_of(def->operands.begin(), def->operands.end(),
+                        [&](ValueId o) { return MadeOfLoads(o); }));
+  }
+
   // Where this role's turn begins.
   void Rotate(int role) {
     const std::vector<Read> reads = ReadsOf(role);
@@ -153,7 +166,7 @@ class Planner {
         ops.push_back(id);
         cuts.insert(time.cycle - FloorDiv(time.cycle, schedule_.ii) * schedule_.ii);
       }
-    std::tuple<int64_t, int64_t, int64_t> best{INT64_MAX, 0, 0};
+    std::tuple<int64_t, int64_t, int64_t, int64_t> best{INT64_MAX, 0, 0, 0};
     int64_t chosen = 0;
     std::set<OpId>
         awaited;  // of those under way when the turn ends: read then by who is no product
@@ -163,11 +176,14 @@ class Planner {
         least = std::min(least, StageAt(id, cut));
         most = std::max(most, StageAt(id, cut));
       }
-      std::set<OpId> crossing, carried, read;
+      std::set<OpId> crossing, carried, read, waiting;
       int64_t bytes = 0;
       for (const Read& r : reads) {
         if (times_.at(r.from).role != role) continue;
         const int64_t age = StageAt(r.to, cut) - StageAt(r.from, cut) + r.distance;
+        if (age == 0 && IsProduct(r.to) && fn_.values[fn_.ops[r.to].operands[0]].def == r.from &&
+            MadeOfLoads(fn_.ops[r.to].operands[0]))
+          waiting.insert(r.to);
         if (age <= 0) continue;
         const Op& from = fn_.ops[r.from];
         if (IsProduct(r.from)) crossing.insert(r.from);
@@ -177,8 +193,11 @@ class Planner {
           bytes += age * type.elements() * ByteSize(type.dtype);
         }
       }
-      const std::tuple<int64_t, int64_t, int64_t> cost{static_cast<int64_t>(crossing.size()),
-                                                       most - least, bytes};
+      // A product that takes what threads make of loads from registers is awaited in its turn: made
+      // in the turn before, it is issued first, and the next is made beside it.
+      const std::tuple<int64_t, int64_t, int64_t, int64_t> cost{
+          static_cast<int64_t>(crossing.size()), static_cast<int64_t>(waiting.size()), most - least,
+          bytes};
       if (cost < best) {
         best = cost;
         chosen = cut;

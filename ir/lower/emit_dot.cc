@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/lower/emitter.h"
+#include "ir/lower/integer_range.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
 
@@ -202,7 +203,9 @@ void Emitter::FindFeeders(OpId dot, ValueId operand) {
 }
 
 // Registers of an operand may be those of the one before it, which the product still reads: ptxas
-// then serializes all products (C7513). So that product is awaited first.
+// then serializes all products (C7513). So that product is awaited first. But what the operand is
+// made of is there before: a wait that reads it cannot stand in front of it. Of an integer that is
+// converted that is its f32.
 void Emitter::BeforeFeeder(OpId id) {
   const auto fed = feeders_.find(id);
   if (fed == feeders_.end()) return;
@@ -211,7 +214,28 @@ void Emitter::BeforeFeeder(OpId id) {
     if (flights_[i].a.valid() && fed->second.count(flights_[i].dot) &&
         in_.values[plan_.dots.at(flights_[i].dot).a.source].block.valid())
       count = i + 1;  // carried from the turn before
-  Settle(count);
+  if (count == 0) return;
+  std::vector<ValueId> made;
+  const Op& op = in_.ops[id];
+  if (Info(op.kind).elementwise())
+    for (ValueId v : op.operands) {
+      if (!plan_.layouts.count(v)) continue;
+      const Op* def = in_.def(v);
+      if (def && (def->kind == OpKind::kConstant || def->kind == OpKind::kBroadcast)) continue;
+      ValueId tile = Tile(v);
+      if (ConvertsFewBits(op)) tile = halfway_[id] = b_.Cast(tile, DType::kF32);
+      if (!out_.type(tile).shape.empty()) made.push_back(tile);
+    }
+  Settle(count, made);
+}
+
+// A conversion that may go by way of f32, which loses nothing of such integers.
+bool Emitter::ConvertsFewBits(const Op& op) const {
+  constexpr int64_t kExact = int64_t{1} << 24;
+  const DType to = in_.type(op.results[0]).dtype;
+  if (op.kind != OpKind::kCast || !IsFloat(to) || ByteSize(to) != 2) return false;
+  const std::optional<IntegerRange> range = RangeOf(in_, op.operands[0]);
+  return range && range->least >= -kExact && range->most <= kExact;
 }
 
 void Emitter::Land(ValueId result, ValueId value) {
@@ -227,7 +251,7 @@ void Emitter::Land(ValueId result, ValueId value) {
 // Groups complete in commit order: waiting for one waits for all before it. Accumulators that are
 // complete pass through the wait; register operands of every product still under way stay inputs
 // of it, so that nobody reuses their registers while the tensor core reads them.
-void Emitter::Settle(size_t count) {
+void Emitter::Settle(size_t count, const std::vector<ValueId>& made) {
   if (count == 0) return;
   const auto middle = flights_.begin() + static_cast<std::ptrdiff_t>(count);
   const std::vector<Flight> done(flights_.begin(), middle);
@@ -240,6 +264,7 @@ void Emitter::Settle(size_t count) {
   }
   for (const Flight& f : flights_)
     if (f.a.valid()) operands.push_back(f.a);
+  operands.insert(operands.end(), made.begin(), made.end());
   flights_.erase(flights_.begin(), middle);
   const OpId wait = b_.Add(OpKind::kMmaWait, std::move(operands), std::move(types),
                            {{"pending", static_cast<int64_t>(flights_.size())}});

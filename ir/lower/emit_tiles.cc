@@ -51,6 +51,11 @@ ValueId Emitter::InLayout(ValueId warp, const Layout& layout) {
 
 void Emitter::Elementwise(const Op& op) {
   const ValueId result = op.results[0];
+  if (const auto half = halfway_.find(in_.values[result].def); half != halfway_.end()) {
+    const ValueId tile = half->second;
+    halfway_.erase(half);
+    return Bind(result, b_.Cast(tile, in_.type(result).dtype));
+  }
   std::vector<ValueId> operands;
   auto it = plan_.layouts.find(result);
   for (ValueId v : op.operands) {

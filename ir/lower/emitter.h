@@ -253,10 +253,12 @@ class Emitter {
   Result<> Dot_(OpId id);
   // Binds a finished product's result, from the instruction's layout to its class's.
   void Land(ValueId result, ValueId acc);
-  void Settle(size_t count);  // awaits the oldest `count` products under way
+  // Awaits the oldest `count` products under way, once `made` are there.
+  void Settle(size_t count, const std::vector<ValueId>& made = {});
   void FindFeeders();
   void FindFeeders(OpId dot, ValueId operand);
   void BeforeFeeder(OpId id);
+  bool ConvertsFewBits(const Op& op) const;
   void SettleAll() { Settle(flights_.size()); }
   ValueId OperandBuffer(OpId dot, bool is_a);
   void StoreOperand(OpId dot, bool is_a);
@@ -290,6 +292,7 @@ class Emitter {
   std::map<OpId, std::vector<Chain>> chains_;              // of the loops being emitted
   bool plain_branch_ = false;  // inside arms of register arithmetic only
   int depth_ = 0;
+  std::map<OpId, ValueId> halfway_;         // conversions that have come as far as f32
   std::map<OpId, std::set<OpId>> feeders_;  // ops that make register operands: of which products
   bool drains_ = false;  // the role being emitted has stores that nobody has awaited
   int parts_ = 1;        // of the role that copies them out, each for itself
