@@ -180,11 +180,26 @@ llvm::Value* Emitter::CastOne(llvm::Value* a, DType from, DType to) {
   return FromF32(ToF32({a}, from), to)[0];
 }
 
+// All of them, two at a time; empty: some have too many bits.
+Regs Emitter::FewBits(const Regs& a, DType from, DType to) {
+  Regs out;
+  if (!ir::IsInteger(from) || (to != DType::kF16 && to != DType::kBF16) || a.size() % 2) return out;
+  for (size_t i = 0; i < a.size(); i += 2) {
+    llvm::Value* pair =
+        SmallIntsToPair(b_, a[i], a[i + 1], ir::IsSigned(from), to == DType::kF16);
+    if (!pair) return {};
+    out.push_back(b_.CreateTrunc(pair, b_.getInt16Ty()));
+    out.push_back(b_.CreateTrunc(b_.CreateLShr(pair, 16), b_.getInt16Ty()));
+  }
+  return out;
+}
+
 Regs Emitter::Cast(const Regs& a, DType from, DType to) {
   const bool through_f32 = ir::IsFloat(from) && ir::IsFloat(to) && from != to;
   if (through_f32 && !(from == DType::kF64 && IsNarrowFloat(to)))
     return FromF32(ToF32(a, from), to);
   if (IsNarrowFloat(to) && from != to) {  // pairs of conversions
+    if (Regs pairs = FewBits(a, from, to); !pairs.empty()) return pairs;
     Regs words;
     for (llvm::Value* v : a) {
       llvm::Value* small = ir::IsInteger(from) ? SmallIntToF32(b_, v, ir::IsSigned(from)) : nullptr;

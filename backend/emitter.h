@@ -150,6 +150,7 @@ class Emitter {
   llvm::Value* ConstantOf(ir::DType d, const ir::AttrValue& value);
   Regs ToF32(const Regs& a, ir::DType d);
   Regs FromF32(const Regs& a, ir::DType d);
+  Regs FewBits(const Regs& a, ir::DType from, ir::DType to);
   Regs Cast(const Regs& a, ir::DType from, ir::DType to);
   llvm::Value* CastOne(llvm::Value* a, ir::DType from, ir::DType to);
   llvm::Value* FloatToInt(llvm::Value* a, ir::DType from, ir::DType to);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/small_ints.h"
 
+#include <llvm/ADT/APFloat.h>
 #include <llvm/IR/ConstantRange.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/PatternMatch.h>
+
+#include "backend/ptx_asm.h"
 
 namespace tilec::backend {
 
@@ -43,7 +46,57 @@ bool IsSmall(const llvm::ConstantRange& range, bool is_signed) {
   return range.getSignedMin().sge(-kSmall) && range.getSignedMax().slt(kSmall);
 }
 
+// v = y + plus; y is often never negative. (A match that fails may have set what it looks for.)
+struct Shifted {
+  llvm::Value* y;
+  int64_t plus = 0;
+};
+
+Shifted WithoutConstant(llvm::Value* v) {
+  llvm::Value *sum = nullptr, *difference = nullptr;
+  const llvm::APInt* c = nullptr;
+  if (v->getType()->isIntegerTy(32) && match(v, m_Add(m_Value(sum), m_APInt(c))))
+    return {sum, c->getSExtValue()};
+  if (v->getType()->isIntegerTy(32) && match(v, m_Sub(m_Value(difference), m_APInt(c))))
+    return {difference, -c->getSExtValue()};
+  return {v, 0};
+}
+
 }  // namespace
+
+llvm::Value* SmallIntsToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* high, bool is_signed,
+                             bool half) {
+  // The bits of a float between 2ⁿ and 2ⁿ⁺¹, of n bits behind the point: 2ⁿ and an integer.
+  const int64_t base = half ? 1024 : 128;
+  const uint32_t bits = half ? 0x6400 : 0x4300;
+  llvm::Type* word = b.getInt32Ty();
+  llvm::Value* y[2] = {low, high};
+  int64_t plus[2] = {0, 0};
+  for (int i = 0; i < 2; ++i) {
+    if (!y[i]->getType()->isIntegerTy() || y[i]->getType()->getIntegerBitWidth() > 32)
+      return nullptr;
+    const Shifted s = WithoutConstant(y[i]);
+    const llvm::ConstantRange range = RangeOf(s.y, kDeep);
+    if (is_signed && !range.isAllNonNegative()) return nullptr;
+    if (range.getUnsignedMax().uge(static_cast<uint64_t>(base))) return nullptr;
+    if (s.plus < -base || s.plus > base) return nullptr;
+    y[i] = b.CreateZExt(s.y, word);
+    plus[i] = s.plus;
+  }
+  if (plus[0] != plus[1]) return nullptr;
+  llvm::Value* pair = b.CreateOr(b.CreateOr(y[0], b.getInt32(bits << 16 | bits)),
+                                 b.CreateShl(y[1], 16));
+  // 2ⁿ − plus, exact: an integer of no more bits than fit.
+  const llvm::APFloat less(static_cast<double>(base - plus[0]));
+  llvm::APFloat narrow = less;
+  bool lost = false;
+  narrow.convert(half ? llvm::APFloat::IEEEhalf() : llvm::APFloat::BFloat(),
+                 llvm::APFloat::rmNearestTiesToEven, &lost);
+  if (lost) return nullptr;
+  const auto by = static_cast<uint32_t>(narrow.bitcastToAPInt().getZExtValue());
+  return CallPtx(b, half ? PtxInst::kSubF16x2 : PtxInst::kSubBf16x2,
+                 {pair, b.getInt32(by << 16 | by)});
+}
 
 llvm::Value* SmallIntToF32(llvm::IRBuilder<>& b, llvm::Value* v, bool is_signed) {
   if (!v->getType()->isIntegerTy() || v->getType()->getIntegerBitWidth() > 32) return nullptr;
@@ -62,6 +115,7 @@ llvm::Value* SmallIntToF32(llvm::IRBuilder<>& b, llvm::Value* v, bool is_signed)
     shift = 0;
     if (!match(v, m_Trunc(m_Value(from)))) from = nullptr;
   }
+  if (from && from->getType()->isIntegerTy(16)) from = b.CreateZExt(from, word);
   if (from && from->getType() == word && shift % 8 == 0 && shift < 32) {
     if (is_signed) from = b.CreateXor(from, b.getInt32(0x80808080));  // plus 128
     llvm::Value* bits = b.CreateIntrinsic(
@@ -72,19 +126,12 @@ llvm::Value* SmallIntToF32(llvm::IRBuilder<>& b, llvm::Value* v, bool is_signed)
 
   const llvm::ConstantRange range = RangeOf(v, kDeep);
   if (!IsSmall(range, is_signed)) return nullptr;
-  // What is never negative but for a constant. (A match that fails may have set what it looks for.)
-  llvm::Value *y = v, *sum = nullptr, *difference = nullptr;
-  int64_t plus = 0;
-  const llvm::APInt* c = nullptr;
-  if (v->getType() == word && match(v, m_Add(m_Value(sum), m_APInt(c))))
-    y = sum, plus = c->getSExtValue();
-  else if (v->getType() == word && match(v, m_Sub(m_Value(difference), m_APInt(c))))
-    y = difference, plus = -c->getSExtValue();
-  const llvm::ConstantRange left = RangeOf(y, kDeep);
+  const Shifted s = WithoutConstant(v);
+  const llvm::ConstantRange left = RangeOf(s.y, kDeep);
   const bool positive = IsSmall(left, false) && (!is_signed || left.isAllNonNegative());
-  if (plus >= -kSmall && plus <= kSmall && positive)
-    return less(b.CreateOr(b.CreateZExt(y, word), b.getInt32(kTwo23)),
-                kBase - static_cast<double>(plus));
+  if (s.plus >= -kSmall && s.plus <= kSmall && positive)
+    return less(b.CreateOr(b.CreateZExt(s.y, word), b.getInt32(kTwo23)),
+                kBase - static_cast<double>(s.plus));
   llvm::Value* x = is_signed ? b.CreateSExt(v, word) : b.CreateZExt(v, word);
   return less(b.CreateAdd(x, b.getInt32(kTwo23And22)), kBase + static_cast<double>(kSmall));
 }

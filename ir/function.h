@@ -101,8 +101,8 @@ struct TensorMapInfo {
   ValueId tensor;
   std::vector<int> dims;
   std::vector<int64_t> box;
-  int64_t panel = 0;
   int swizzle_bytes = 0;
+  int64_t panel = 0;
   bool operator==(const TensorMapInfo&) const = default;
 };
 

@@ -35,6 +35,8 @@ struct LoopSchedule {
     int64_t distance = 0;
   };
   int64_t ii = 1;
+  int64_t tensor = 0;  // cycles of an iteration in which the tensor core works
+  int warpgroups = 1;  // of a compute role
   std::map<OpId, Time> ops;
   std::set<OpId> replicated;  // without a place although not IsReplicated: every role computes them
   std::vector<Token> tokens;

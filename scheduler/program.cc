@@ -150,6 +150,10 @@ ir::LoopSchedule ToLoopSchedule(const Function& fn, const LoopReport& report,
   const Graph& graph = report.extraction.graph;
   const ir::Schedule& schedule = report.solution.schedule;
   out.ii = schedule.ii;
+  if (const int tensor = graph.FindUnit("tensor"); tensor >= 0)
+    for (const GraphOp& op : graph.ops)
+      for (const UnitUse& use : op.uses)
+        if (use.unit == tensor) out.tensor += use.cycles;
   std::map<std::string, int64_t> cycles;
   for (const ir::ScheduledOp& op : schedule.ops) cycles[op.name] = op.cycle;
   const std::map<std::string, int> roles = RolesByName(schedule);
@@ -263,6 +267,7 @@ bool ApplySchedules(CutProgram& c) {
       return false;
     }
     ir::LoopSchedule schedule = ToLoopSchedule(c.fn, report, *compute, c.schedule.slices);
+    schedule.warpgroups = c.schedule.warpgroups;
     if (c.schedule.apart) NoteIdleRoles(*compute, &report);
     if (c.schedule.apart)
       ir::PassInLoop(

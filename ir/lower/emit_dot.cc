@@ -209,12 +209,15 @@ void Emitter::FindFeeders(OpId dot, ValueId operand) {
 void Emitter::BeforeFeeder(OpId id) {
   const auto fed = feeders_.find(id);
   if (fed == feeders_.end()) return;
-  size_t count = 0;
-  for (size_t i = 0; i < flights_.size(); ++i)
-    if (flights_[i].a.valid() && fed->second.count(flights_[i].dot) &&
-        in_.values[plan_.dots.at(flights_[i].dot).a.source].block.valid())
-      count = i + 1;  // carried from the turn before
-  if (count == 0) return;
+  const auto carried = [&] {  // from the turn before
+    size_t count = 0;
+    for (size_t i = 0; i < flights_.size(); ++i)
+      if (flights_[i].a.valid() && fed->second.count(flights_[i].dot) &&
+          in_.values[plan_.dots.at(flights_[i].dot).a.source].block.valid())
+        count = i + 1;
+    return count;
+  };
+  if (carried() == 0) return;
   std::vector<ValueId> made;
   const Op& op = in_.ops[id];
   if (Info(op.kind).elementwise())
@@ -222,11 +225,11 @@ void Emitter::BeforeFeeder(OpId id) {
       if (!plan_.layouts.count(v)) continue;
       const Op* def = in_.def(v);
       if (def && (def->kind == OpKind::kConstant || def->kind == OpKind::kBroadcast)) continue;
-      ValueId tile = Tile(v);
+      ValueId tile = Tile(v);  // may await products itself
       if (ConvertsFewBits(op)) tile = halfway_[id] = b_.Cast(tile, DType::kF32);
       if (!out_.type(tile).shape.empty()) made.push_back(tile);
     }
-  Settle(count, made);
+  Settle(carried(), made);
 }
 
 // A conversion that may go by way of f32, which loses nothing of such integers.

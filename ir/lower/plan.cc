@@ -472,10 +472,8 @@ class Planner {
       load.smem = need->second.Layout(type.dtype);
       load.zero_padding = need->second.NeedsZero(type.dtype);
       load.tma = access && need->second.TmaFits(type.dtype);
-    } else if (const std::optional<SmemLayout> smem = StagingLayout(type);
-               access && type.rank() == 2 && smem && type.elements() >= kStaged &&
-               operand_classes_.count(Find(result))) {
-      load.buffer = load.tma = true;  // swizzled: eight rows are read at a time
+    } else if (const std::optional<SmemLayout> smem = OperandLayout(result); access && smem) {
+      load.buffer = load.tma = true;
       load.smem = *smem;
     } else if (access && type.rank() == 2 && type.elements() >= kStaged &&
                (IsAccumulator(result) || (runs_ahead_ && InLoop(op) && HasProducts()))) {
@@ -490,6 +488,14 @@ class Planner {
       load.col_dim = access->col_dim;
     }
     plan_.loads[id] = load;
+  }
+
+  // A tile that register operands are made of: swizzled, for eight rows are read at a time.
+  std::optional<SmemLayout> OperandLayout(ValueId v) {
+    const Type& type = fn_.type(v);
+    if (type.rank() != 2 || type.elements() < kStaged || !operand_classes_.count(Find(v)))
+      return {};
+    return StagingLayout(type);
   }
 
   // Equal loads of one block share a buffer: the first brings the tile, the others read it again.
