@@ -64,8 +64,8 @@ Shifted WithoutConstant(llvm::Value* v) {
 
 }  // namespace
 
-llvm::Value* SmallIntsToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* high, bool is_signed,
-                             bool half) {
+llvm::Value* SmallIntsToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* high,
+                             bool is_signed, bool half) {
   // The bits of a float between 2ⁿ and 2ⁿ⁺¹, of n bits behind the point: 2ⁿ and an integer.
   const int64_t base = half ? 1024 : 128;
   const uint32_t bits = half ? 0x6400 : 0x4300;
@@ -84,8 +84,8 @@ llvm::Value* SmallIntsToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value
     plus[i] = s.plus;
   }
   if (plus[0] != plus[1]) return nullptr;
-  llvm::Value* pair = b.CreateOr(b.CreateOr(y[0], b.getInt32(bits << 16 | bits)),
-                                 b.CreateShl(y[1], 16));
+  llvm::Value* pair =
+      b.CreateOr(b.CreateOr(y[0], b.getInt32(bits << 16 | bits)), b.CreateShl(y[1], 16));
   // 2ⁿ − plus, exact: an integer of no more bits than fit.
   const llvm::APFloat less(static_cast<double>(base - plus[0]));
   llvm::APFloat narrow = less;

@@ -16,8 +16,8 @@ namespace tilec::backend {
 // `v` as f32, +0 for 0; nullptr if it is not seen to lie in [−2²², 2²²).
 llvm::Value* SmallIntToF32(llvm::IRBuilder<>& b, llvm::Value* v, bool is_signed);
 
-// Both as bf16 (f16 if `half`), low half first; nullptr if they are not seen to be a common constant
-// and something in [0, 128) (f16: [0, 1024)). Of 16 bits, three instructions for two.
+// Both as bf16 (f16 if `half`), low half first; nullptr if they are not seen to be a common
+// constant and something in [0, 128) (f16: [0, 1024)). Of 16 bits, three instructions for two.
 llvm::Value* SmallIntsToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* high,
                              bool is_signed, bool half);
 

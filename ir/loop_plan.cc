@@ -182,7 +182,8 @@ class Planner {
       for (const Read& r : reads) {
         if (times_.at(r.from).role != role) continue;
         const int64_t age = StageAt(r.to, cut) - StageAt(r.from, cut) + r.distance;
-        if (age == 0 && !take_turns && IsProduct(r.to) && fn_.values[fn_.ops[r.to].operands[0]].def == r.from &&
+        if (age == 0 && !take_turns && IsProduct(r.to) &&
+            fn_.values[fn_.ops[r.to].operands[0]].def == r.from &&
             MadeOfLoads(fn_.ops[r.to].operands[0]))
           waiting.insert(r.to);
         if (age <= 0) continue;

@@ -69,7 +69,7 @@ class Planner {
     bool needed = forced_.count(v) > 0;
     for (auto [id, index] : uses_[v]) {
       const Op& op = fn_.ops[id];
-      if (op.kind == OpKind::kDot && index < 2) continue;  // decided with the operand's plan
+      if (op.kind == OpKind::kDot && index < 2) continue;     // decided with the operand's plan
       if (index == 1 && StoresTransposed(fn_, op)) continue;  // its source is stored
       if (op.kind == OpKind::kTranspose || op.kind == OpKind::kReshape)
         needed = needed || InRegisters(op.results[0]);
@@ -227,7 +227,8 @@ class Planner {
       wanted_.push_back({dot.a.source, *layout});
   }
 
-  // P of attention, too: a 16-bit tile already in the accumulator layout feeds the product as it is.
+  // P of attention, too: a 16-bit tile already in the accumulator layout feeds the product as it
+  // is.
   void PlanRegisterOperand(DotPlan& dot) {
     const std::optional<Layout> layout = RegisterOperand(dot);
     const auto it = plan_.layouts.find(dot.a.source);

@@ -24,7 +24,7 @@
 namespace tilec::ir {
 namespace {
 
-constexpr int64_t kRows = 64;         // of the instruction: the new left operand fills them
+constexpr int64_t kRows = 64;          // of the instruction: the new left operand fills them
 constexpr int64_t kMostColumns = 256;  // and the most columns
 
 class Swap {

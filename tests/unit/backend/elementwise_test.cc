@@ -346,6 +346,7 @@ TEST(Cast, SmallIntegers) {
       };
       const ValueId word = k.b.Cast(v, DType::kI32);
       const ValueId low = k.b.Cast(k.b.Binary(OpKind::kAnd, v, constant(v, 15)), DType::kI32);
+      const ValueId seven = k.b.Cast(k.b.Binary(OpKind::kAnd, v, constant(v, 127)), DType::kI32);
       struct Made {
         const char* name;
         ValueId value;
@@ -356,6 +357,13 @@ TEST(Cast, SmallIntegers) {
           {"as", v, [](double a) { return a; }},
           {"low", k.b.Binary(OpKind::kSub, low, constant(low, 8)),
            [&](double a) { return (byte(a) & 15) - 8.0; }},
+          {"seven", seven, [&](double a) { return byte(a) & 127; }},
+          {"seven_up", k.b.Binary(OpKind::kAdd, seven, constant(seven, 128)),
+           [&](double a) { return (byte(a) & 127) + 128.0; }},
+          {"seven_down", k.b.Binary(OpKind::kSub, seven, constant(seven, 128)),
+           [&](double a) { return (byte(a) & 127) - 128.0; }},
+          {"seven_far", k.b.Binary(OpKind::kAdd, seven, constant(seven, 1001)),
+           [&](double a) { return (byte(a) & 127) + 1001.0; }},
           {"up", k.b.Binary(OpKind::kAdd, word, constant(word, 4194176)),
            [](double a) { return a + 4194176; }},
           {"down", k.b.Binary(OpKind::kSub, word, constant(word, 4194176)),
