@@ -129,8 +129,7 @@ class Outside {
     // Without products nothing keeps loads between two barriers from being under way together.
     // All warps of a CTA meet where rows are reduced.
     const bool rows = work_.products.empty(), load = op.kind == OpKind::kLoad && !kept;
-    const bool meets =
-        rows && (op.kind == OpKind::kReduce || op.kind == OpKind::kArgReduce);
+    const bool meets = rows && (op.kind == OpKind::kReduce || op.kind == OpKind::kArgReduce);
     const bool waits = op.kind == OpKind::kDot || (load && !waiting_) || meets;
     waiting_ = waiting_ || (load && rows);
     double latency = waits ? static_cast<double>(cost->latency.At(work)) : 0;
@@ -145,7 +144,7 @@ class Outside {
   double warpgroups_ = 1;
   int hot_unit_ = -1;
   std::vector<double> used_;  // cycles of each unit
-  bool waiting_ = false;  // for loads, in the order of the program
+  bool waiting_ = false;      // for loads, in the order of the program
 };
 
 }  // namespace

@@ -19,7 +19,10 @@
 // is made. Only programs without products, whose CTAs come and go.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <optional>
 #include <set>
@@ -115,9 +118,14 @@ class RowKeeper {
     }
     return out;
   }
+  // Without branches, and nothing says how it is to be pipelined.
   bool Straight(const Op& loop) const {
-    for (OpId id : fn_.blocks[loop.regions[0]].ops)
-      if (!fn_.ops[id].regions.empty()) return false;
+    for (OpId id : fn_.blocks[loop.regions[0]].ops) {
+      const Op& op = fn_.ops[id];
+      if (!op.regions.empty() || op.attr("pin_depth") || op.attr("pin_stage") ||
+          op.attr("pin_role"))
+        return false;
+    }
     return true;
   }
 
@@ -164,6 +172,9 @@ class RowKeeper {
   // Are the two the same function of their loop's position, and of nothing else that changes?
   bool Same(const Loops& loops, size_t i, ValueId a, size_t j, ValueId b) const {
     if (IsPosition(loops, i, a)) return IsPosition(loops, j, b);
+    if (const Op* x = fn_.def(a), *y = fn_.def(b);
+        x && y && x->kind == OpKind::kConstant && y->kind == OpKind::kConstant)
+      return fn_.type(a) == fn_.type(b) && SameBits(*x->attr("value"), *y->attr("value"));
     if (!Inside(loops, i, a)) return a == b;
     if (fn_.values[a].block.valid() || !Inside(loops, j, b) || fn_.values[b].block.valid())
       return false;
@@ -176,6 +187,10 @@ class RowKeeper {
       if (!Same(loops, i, x.operands[k], j, y.operands[k])) return false;
     return true;
   }
+  static bool SameBits(const AttrValue& a, const AttrValue& b) {  // 0 is not −0
+    const double *x = std::get_if<double>(&a), *y = std::get_if<double>(&b);
+    return x && y ? std::bit_cast<uint64_t>(*x) == std::bit_cast<uint64_t>(*y) : a == b;
+  }
   // Its last coordinate is the position; others do not depend on the turn.
   bool Moves(const Loops& loops, size_t i, const Op& load) const {
     const std::string& modes = load.s("modes");
@@ -184,8 +199,7 @@ class RowKeeper {
       const ValueId v = load.operands[k];
       const bool last = k == modes.size();
       const Op* def = fn_.def(v);
-      const bool fixed =
-          !Inside(loops, i, v) || (def && def->kind == OpKind::kConstant);  // a fill
+      const bool fixed = !Inside(loops, i, v) || (def && def->kind == OpKind::kConstant);  // a fill
       if (last ? !IsPosition(loops, i, v) : !fixed) return false;
     }
     // Of vectors all rows read the same: caches hold them.
@@ -211,12 +225,14 @@ class RowKeeper {
   }
 
   // May the grid step by fewer rows? The position may say nothing but where rows begin, whatever is
-  // written must be rows, and nothing may look along them or number them.
+  // written must be rows (of a tensor always along the same dim, and never read), and nothing may
+  // look along them or number them.
   bool Narrowable(OpId grid, Rows& rows) const {
     const ValueId position = fn_.blocks[fn_.ops[grid].regions[0]].args[rows.dim];
     const ValueId bound = fn_.ops[grid].operands[2 * rows.dim + 1];
     const std::vector<OpId> ops = OpsInOrder(fn_);
     std::set<std::pair<OpId, size_t>> fine;  // uses of the position, and of where a tile ends
+    std::map<ValueId, size_t> written;       // along which dim, by tensor
     for (OpId id : ops) {
       const Op& op = fn_.ops[id];
       if (op.kind == OpKind::kPrint || op.kind == OpKind::kAssert) return false;
@@ -226,11 +242,14 @@ class RowKeeper {
       if (op.kind != OpKind::kLoad && !store) continue;
       const ValueId tile = store ? op.operands[1] : op.results[0];
       const int own = rows.classes->DimOf(tile);
-      if (own < 0 && (store || !IsReadOnlyLoad(fn_, op))) return false;
+      if (store ? own < 0 : !IsReadOnlyLoad(fn_, op)) return false;
       size_t operand = store ? 2 : 1;
       int dim = 0;
-      for (char mode : op.s("modes")) {
+      const std::string& modes = op.s("modes");
+      for (size_t d = 0; d < modes.size(); ++d) {
+        const char mode = modes[d];
         if (dim == own && mode == 'r') {
+          if (store && written.try_emplace(op.operands[0], d).first->second != d) return false;
           if (op.operands[operand] != position) return false;
           fine.insert({id, operand});
           if (store && !Ends(op.operands[operand + 1], position, bound, rows, fine)) return false;
@@ -352,7 +371,9 @@ class RowKeeper {
     }
     cx_.diags.Report(lower_diag::kRowsKept, fn_.ops[loops.ids.back()].at, tensors, loops.turns,
                      choice.registers ? "registers" : "shared memory", choice.bytes,
-                     choice.rows, rows.extent);
+                     choice.rows < rows.extent ? fmt::format(", tiles of {} rows in place of {}",
+                                                             choice.rows, rows.extent)
+                                               : "");
   }
 
   // ---- unrolling -----------------------------------------------------------------------------
@@ -421,7 +442,8 @@ class RowKeeper {
              const std::map<std::pair<size_t, int64_t>, ValueId>& leaders, Forwarding& forward,
              std::vector<OpId>& out) {
     const BlockId body = loops.body(fn_, i);
-    const std::vector<ValueId> args = fn_.blocks[body].args, results = fn_.ops[loops.ids[i]].results;
+    const std::vector<ValueId> args = fn_.blocks[body].args,
+                               results = fn_.ops[loops.ids[i]].results;
     const std::vector<OpId> ops = fn_.blocks[body].ops;
     std::vector<ValueId> carried(fn_.ops[loops.ids[i]].operands.begin() + 2,
                                  fn_.ops[loops.ids[i]].operands.end());
