@@ -104,7 +104,10 @@ class Search {
       choice.lowered.push_back(std::move(*lowered));
     }
     std::stable_sort(choice.lowered.begin(), choice.lowered.end(),
-                     [](const TunePoint& a, const TunePoint& b) { return a.time.ms < b.time.ms; });
+                     [](const TunePoint& a, const TunePoint& b) {
+                       return std::tie(a.time.ms, a.time.cycles_per_cta) <
+                              std::tie(b.time.ms, b.time.cycles_per_cta);
+                     });
     if (choice.lowered.empty()) return choice;
     const TunePoint& best = Nearest(choice.lowered);
     if (!best.is_default && (!default_ms || best.time.ms < (1 - Margin()) * *default_ms))
