@@ -44,6 +44,7 @@ constexpr int64_t kMostOps = 1200;  // of all that are unrolled
 // in shared memory, larger ones slower (reread_tiles.cc).
 constexpr int64_t kHeld = 32;
 // Four CTAs of a multiprocessor are wanted, two are needed: with one, nothing overlaps.
+constexpr int64_t kBufferAlign = 1024;
 constexpr int64_t kWantedBytes = 54 * 1024, kMostBytes = 110 * 1024;
 
 // The threads that the lowering gives a program whose largest tile is that large (plan.cc).
@@ -330,23 +331,24 @@ class RowKeeper {
           if (fn_.type(r).is_tile()) largest = std::max(largest, fn_.type(r).elements());
       }
     if (ops * loops.turns > kMostOps) return std::nullopt;
-    int64_t elements = 0, bytes = 0;
-    for (const Kept& k : loops.kept) {
-      const Type& tile = fn_.type(fn_.ops[k.in.begin()->second].results[0]);
-      elements += loops.turns * tile.elements();
-      bytes += loops.turns * tile.elements() * ByteSize(tile.dtype);
-    }
     std::optional<Choice> last;
     for (int64_t to = rows.extent; to >= 1; --to) {
       if (rows.extent % to != 0) continue;
       const auto share = [&](int64_t n) { return n / rows.extent * to; };
-      if (share(elements) <= kHeld * ThreadsFor(share(largest)))
-        return Choice{to, true, share(bytes)};
-      const bool fits = std::all_of(loops.kept.begin(), loops.kept.end(), [&](const Kept& k) {
-        return Stageable(fn_.ops[k.in.begin()->second], rows, to);
-      });
-      if (fits && share(bytes) <= kWantedBytes) return Choice{to, false, share(bytes)};
-      if (fits && share(bytes) <= kMostBytes) last = Choice{to, false, share(bytes)};
+      int64_t elements = 0, bytes = 0, placed = 0;
+      bool fits = true;
+      for (const Kept& k : loops.kept) {
+        const Op& load = fn_.ops[k.in.begin()->second];
+        const Type& tile = fn_.type(load.results[0]);
+        const int64_t size = share(tile.elements()) * ByteSize(tile.dtype);
+        elements += loops.turns * share(tile.elements());
+        bytes += loops.turns * size;
+        placed += loops.turns * RoundUp(size, kBufferAlign);
+        fits = fits && Stageable(load, rows, to);
+      }
+      if (elements <= kHeld * ThreadsFor(share(largest))) return Choice{to, true, bytes};
+      if (fits && placed <= kWantedBytes) return Choice{to, false, placed};
+      if (fits && placed <= kMostBytes) last = Choice{to, false, placed};
     }
     return last;
   }

@@ -181,6 +181,14 @@ TEST(KeepRows, WhatIsKeptIsReadOnce) {
   EXPECT_EQ(Count(*warps, OpKind::kMbarExpect), 1);
   EXPECT_EQ(Count(*warps, OpKind::kMbarWait), 1);
   EXPECT_GE(warps->launch.ctas_per_sm, 2);
+  // A chunk comes into registers where it is read: in front of each reduction there is one more.
+  int64_t loads = 0, reductions = 0;
+  for (OpId id : OpsInOrder(*warps)) {
+    loads += warps->ops[id].kind == OpKind::kSmemLoad;
+    if (warps->ops[id].kind != OpKind::kWarpReduce) continue;
+    EXPECT_EQ(loads, ++reductions);
+  }
+  EXPECT_EQ(reductions, 12);
 }
 
 // ---- what must stay as it is -----------------------------------------------------------------
