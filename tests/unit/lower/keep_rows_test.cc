@@ -19,6 +19,7 @@ constexpr const char* kRows = R"(func @rows tile {
   param tensor %I: tensor<i32, 1> in [R] align=16 stride_align=16 contiguous=1 last_align=4
   param tensor %Y: tensor<f32, 2> out [R, 3000] align=16 stride_align=16 contiguous=1 last_align=4
   param tensor %S: tensor<f32, 1> out [R] align=16 stride_align=16 contiguous=1 last_align=4
+  param tensor %W: tensor<f32, 2> inout [R, R] align=16 stride_align=16 contiguous=1 last_align=4
   param dim %R: i64
   body {
     %0 = constant {value = 0} : i64
@@ -104,6 +105,7 @@ void ExpectSame(const Function& before, const Function& after, int64_t rows, int
       in.tensors["I"].v[i] = static_cast<double>(static_cast<int64_t>((7 * i + 5) % 23) - 2);
     in.tensors["Y"] = TensorValue::Zeros(DType::kF32, {rows, columns});
     in.tensors["S"] = TensorValue::Zeros(DType::kF32, {rows});
+    in.tensors["W"] = TensorValue::Zeros(DType::kF32, {rows, rows});
     in.dims = {{"R", rows}};
     DiagSink diags;
     EXPECT_TRUE(Interpret(*fn, in, {}, diags).ok());
@@ -239,12 +241,63 @@ TEST(KeepRows, DependentRowsAreNotDivided) {
        "      %c3 = constant {value = 3} : i64\n      %third = add %r, %c3 : i64\n"
        "      %stop = min %third, %R : i64\n"},
       {"store %S, %sum, %r, %stop {modes = \"r\"", "store %S, %sum, %at {modes = \"g\""},
+      // Numbers in the tile, rows that start elsewhere, a tensor that is read and written.
+      {"      %mean = div %sum, %n : f32[8]\n",
+       "      %numbers = iota %0 : i32[8]\n      %floats = cast %numbers : f32[8]\n"
+       "      %mean = div %sum, %floats : f32[8]\n"},
+      {"      %mean = div %sum, %n : f32[8]\n",
+       "      %first = load %I, %0 {modes = \"r\", sizes = [8]} : i32[8]\n"
+       "      %floats = cast %first : f32[8]\n      %mean = div %sum, %floats : f32[8]\n"},
+      {"      %mean = div %sum, %n : f32[8]\n",
+       "      %old = load %W, %r, %0 {modes = \"rr\", sizes = [8, 1]} : f32[8, 1]\n"
+       "      store %W, %old, %r, %stop, %0, %c8 {modes = \"rr\", sizes = [8, 1]}\n"
+       "      %mean = div %sum, %n : f32[8]\n"},
+      // Rows of one tensor, then columns of it.
+      {"      %mean = div %sum, %n : f32[8]\n",
+       "      %down = reshape %sum : f32[8, 1]\n      %across = reshape %sum : f32[1, 8]\n"
+       "      store %W, %down, %r, %stop, %0, %c8 {modes = \"rr\", sizes = [8, 1]}\n"
+       "      store %W, %across, %0, %c8, %r, %stop {modes = \"rr\", sizes = [1, 8]}\n"
+       "      %mean = div %sum, %n : f32[8]\n"},
   };
   for (const auto& [from, to] : changes) {
     const Function after = Keep(Parsed(With(kRows, from, to)), 1);
     EXPECT_EQ(Step(after), 8) << to;
     EXPECT_EQ(Marked(after, 1), 12) << to;
   }
+}
+
+// Rows that all CTAs read are not divided with those that are written: 96 KB, two CTAs.
+TEST(KeepRows, RowsOfAllCtasAreNotDivided) {
+  std::string text = With(kRows, "load %X, %r, %c", "load %X, %0, %c");
+  text = With(text, "load %X, %r, %d", "load %X, %0, %d");
+  for (const char* what : {"part", "z"})  // so that nothing ties them to the rows of the grid
+    text = With(text, std::string("%") + what + " = ", std::string("%") + what + "0 = ");
+  text = With(text, "      %both = add %s, %part : f32[8]",
+              "      %all = reduce %part0 {kind = \"sum\", axis = 0} : f32\n"
+              "        %part = broadcast %all {axes = []} : f32[8]\n"
+              "        %both = add %s, %part : f32[8]");
+  text = With(text, "        %y = sub %z, %mb : f32[8, 256]",
+              "        %most = reduce %z0 {kind = \"max\", axis = 0} : f32[256]\n"
+              "        %z = broadcast %most {axes = [1]} : f32[8, 256]\n"
+              "        %y = sub %z, %mb : f32[8, 256]");
+  const Function after = Keep(Parsed(text), 1);
+  EXPECT_EQ(Step(after), 8);
+  EXPECT_EQ(Marked(after, 1), 12);
+}
+
+// 12 turns of 120 ops would be 1440.
+TEST(KeepRows, LongLoopsStay) {
+  std::string sums = "        %part = reduce %x {kind = \"sum\", axis = 1} : f32[8]\n",
+              last = "part";
+  for (int i = 0; i < 110; ++i) {
+    const std::string next = "more" + std::to_string(i);
+    sums += "        %" + next + " = add %" + last + ", %part : f32[8]\n";
+    last = next;
+  }
+  std::string text =
+      With(kRows, "        %part = reduce %x {kind = \"sum\", axis = 1} : f32[8]\n", sums);
+  text = With(text, "add %s, %part", "add %s, %" + last);
+  Keep(Parsed(text), 0);
 }
 
 // Two loops of three read X: the other one stays where it is.
