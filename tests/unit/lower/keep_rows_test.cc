@@ -195,8 +195,45 @@ TEST(KeepRows, WhatIsKeptIsReadOnce) {
 
 // ---- what must stay as it is -----------------------------------------------------------------
 
-TEST(KeepRows, RowsThatAreTooLongStay) {  // 30000 columns are 117 KB
-  Keep(Parsed(With(kRows, "3000", "30000")), 0);
+TEST(KeepRows, RowsThatAreTooLongStay) {
+  Keep(Parsed(With(kRows, "3000", "10000")), 0);    // 40 chunks
+  std::string text = With(kRows, "3000", "30000");  // 30 chunks, 120 KB
+  text = With(text, "constant {value = 256}", "constant {value = 1024}");
+  text = With(text, "{step = 256}", "{step = 1024}");
+  Keep(Parsed(With(text, "8, 256]", "8, 1024]")), 0);
+}
+
+// Buffers begin at multiples of 1024: 32 chunks of four rows of 96 columns would take 64 KB.
+TEST(KeepRows, BuffersAreCountedAsTheyArePlaced) {
+  std::string text = With(kRows, "constant {value = 256}", "constant {value = 96}");
+  text = With(text, "{step = 256}", "{step = 96}");
+  const Function before = Parsed(With(text, "8, 256]", "8, 96]"));
+  const Function after = Keep(before, 1);
+  EXPECT_EQ(Step(after), 2);
+  EXPECT_EQ(Marked(after, 0), 64);
+  ExpectSame(before, after, 21, 3000);
+}
+
+// The second and the third time are two: what is read again is not held from one to the other.
+TEST(KeepRows, EveryLoopReadsForItself) {
+  const char* third =
+      R"(      %last = for %0, %end, %zero {step = 256} : f32[8] do (%k: i64, %t: f32[8]) {
+        %v = load %X, %r, %k {modes = "rr", sizes = [8, 256]} : f32[8, 256]
+        %most = reduce %v {kind = "max", axis = 1} : f32[8]
+        %u = max %t, %most : f32[8]
+        yield %u
+      }
+      store %S, %last, %r, %stop {modes = "r", sizes = [8]}
+      %n = constant)";
+  const Function before = Parsed(With(kRows, "      %n = constant", third));
+  Function after = Keep(before, 1);
+  DiagSink diags;
+  PassContext cx{diags, 0};
+  EXPECT_TRUE(Canonicalize(after, cx).ok());
+  EXPECT_TRUE(Cse(after, cx).ok());
+  EXPECT_EQ(Marked(after, 0), 36);
+  EXPECT_EQ(Marked(after, 2), 12);
+  ExpectSame(before, after, 21, 3000);
 }
 
 TEST(KeepRows, RowsOfUnknownLengthStay) {
@@ -212,6 +249,36 @@ TEST(KeepRows, WhatTheKernelWritesIsReadAgain) {
 
 TEST(KeepRows, LoopsThatReadOtherRowsStay) {
   Keep(Parsed(With(kRows, "load %X, %r, %d", "load %X, %stop, %d")), 0);
+}
+
+// Beyond the last column 0 is not −0.
+TEST(KeepRows, LoopsWithOtherFillsStay) {
+  const auto filled = [](const char* first, const char* second) {
+    std::string text =
+        With(kRows, "      %zero = ",
+             std::string("      %fill = constant {value = ") + first +
+                 "} : f32\n      %other = constant {value = " + second + "} : f32\n      %zero = ");
+    text = With(text, "load %X, %r, %c {modes = \"rr\", sizes = [8, 256]}",
+                "load %X, %r, %c, %fill {modes = \"rr\", sizes = [8, 256], has_fill = 1}");
+    return With(text, "load %X, %r, %d {modes = \"rr\", sizes = [8, 256]}",
+                "load %X, %r, %d, %other {modes = \"rr\", sizes = [8, 256], has_fill = 1}");
+  };
+  Keep(Parsed(filled("0.0", "0.0")), 1);
+  Keep(Parsed(filled("0.0", "-0.0")), 0);
+}
+
+TEST(KeepRows, RowsThatChangeFromTurnToTurnStay) {
+  std::string text = Gathered(With(kRows, "3000", "6000"));
+  for (const char* column : {"%c", "%d"}) {
+    const std::string at = std::string(column) + "at", wide = std::string(column) + "wide";
+    text = With(text, std::string("load %X, %at, ") + column, "load %X, " + at + ", " + column);
+    const std::string name = column == std::string("%c") ? "        %x = " : "        %z = ";
+    text = With(text, name,
+                "        " + std::string(column) + "low = cast " + column + " : i32\n        " +
+                    wide + " = broadcast " + column + "low {axes = []} : i32[8]\n        " + at +
+                    " = add %at, " + wide + " : i32[8]\n" + name);
+  }
+  Keep(Parsed(text), 0);
 }
 
 TEST(KeepRows, LoopsOfOtherLengthsStay) {
@@ -237,9 +304,8 @@ TEST(KeepRows, DependentRowsAreNotDivided) {
       {"      %mean = div %sum, %n : f32[8]\n",
        "      %number = cast %r : f32\n      %numbers = broadcast %number {axes = []} : f32[8]\n"
        "      %mean = div %sum, %numbers : f32[8]\n"},
-      {"      %stop = min %next, %R : i64\n",
-       "      %c3 = constant {value = 3} : i64\n      %third = add %r, %c3 : i64\n"
-       "      %stop = min %third, %R : i64\n"},
+      {"      %next = add %r, %c8 : i64\n",
+       "      %c3 = constant {value = 3} : i64\n      %next = add %r, %c3 : i64\n"},
       {"store %S, %sum, %r, %stop {modes = \"r\"", "store %S, %sum, %at {modes = \"g\""},
       // Numbers in the tile, rows that start elsewhere, a tensor that is read and written.
       {"      %mean = div %sum, %n : f32[8]\n",
