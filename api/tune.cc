@@ -12,6 +12,7 @@
 
 #include "api/diagnostics.h"
 #include "ir/count_work.h"
+#include "ir/lower/plan.h"
 #include "ir/lower/pressure.h"
 #include "ir/warp_check/rate.h"
 
@@ -34,6 +35,7 @@ constexpr double kWaste = 0.02;            // steps of work done in vain
 constexpr double kCutLines = 0.04;         // of the time; K steps of 64 bytes took 3 to 27 % longer
 constexpr size_t kStarts = 4;              // of descents, from a grid of round values
 constexpr int64_t kThreadRegisters = 128;  // assumed where no quota is set
+constexpr int64_t kLikelyRegisters = 64;   // before anything is lowered, without products
 
 // Of a role's registers that tiles may take: what a kernel's author has not tried may spill sooner.
 constexpr int64_t kFilledPercent = 86;
@@ -102,7 +104,10 @@ class Search {
       choice.lowered.push_back(std::move(*lowered));
     }
     std::stable_sort(choice.lowered.begin(), choice.lowered.end(),
-                     [](const TunePoint& a, const TunePoint& b) { return a.time.ms < b.time.ms; });
+                     [](const TunePoint& a, const TunePoint& b) {
+                       return std::tie(a.time.ms, a.time.cycles_per_cta) <
+                              std::tie(b.time.ms, b.time.cycles_per_cta);
+                     });
     if (choice.lowered.empty()) return choice;
     const TunePoint& best = Nearest(choice.lowered);
     if (!best.is_default && (!default_ms || best.time.ms < (1 - Margin()) * *default_ms))
@@ -289,7 +294,7 @@ class Search {
     if (work.instances == 0) return std::nullopt;
     const auto periods = scheduler::BoundPeriods(*fn, Shared(work.instances));
     if (!periods) return std::nullopt;
-    rating.ms = scheduler::EstimateTime(*fn, target_, work, *periods, {}).ms;
+    rating.ms = scheduler::EstimateTime(*fn, target_, work, *periods, LikelyShape(*fn, work)).ms;
     if (CutsLines(*fn)) *rating.ms *= 1 + kCutLines;
     rating.flops = work.whole_flops;
     return rating.ms;
@@ -366,6 +371,25 @@ class Search {
     if (CutsLines(*clean)) out.time.ms *= 1 + kCutLines;
     out.lowered = true;
     return out;
+  }
+
+  // Before it is lowered: without products, as many CTAs side by side as what it keeps in shared
+  // memory leaves room for.
+  scheduler::LaunchShape LikelyShape(const ir::Function& fn, const ir::WorkCount& work) const {
+    scheduler::LaunchShape shape;
+    if (!work.products.empty()) return shape;
+    const int64_t threads = ir::MakePlan(fn).threads();
+    int64_t kept = 0;
+    for (ir::OpId id : ir::OpsInOrder(fn))
+      if (const ir::Op& op = fn.ops[id]; op.attr("kept") != nullptr && op.i("kept") == 0) {
+        const ir::Type& tile = fn.type(op.results[0]);
+        kept += tile.elements() * ir::ByteSize(tile.dtype);
+      }
+    shape.per_sm = std::max<int64_t>(
+        1, std::min({int64_t{2048} / threads,
+                     target_.Limit("registers", 65536) / (kLikelyRegisters * threads),
+                     target_.Limit("smem_bytes", 232448) / (kept + 1024)}));
+    return shape;
   }
 
   scheduler::LaunchShape ShapeOf(const ir::Function& warps) const {

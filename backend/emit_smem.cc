@@ -2,6 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/Operator.h>
 
 #include <algorithm>
 
@@ -139,16 +140,25 @@ MemPlan Emitter::PlanAccess(const ir::Layout& layout, const ThreadPart& part,
 // The address is split into a thread part, made once; a part that the swizzle mixes with the
 // thread's row, shared by groups with equal column and row modulo 8; and a constant.
 std::vector<std::pair<llvm::Value*, int64_t>> Emitter::Addresses(const MemPlan& plan,
-                                                                 const PanelView& view) {
+                                                                 const PanelView& of) {
   std::vector<std::pair<llvm::Value*, int64_t>> out;
+  PanelView view = of;
+  const Swizzle s = SwizzleOf(view.swizzle);
+  // Where nothing is mixed, the thread's part serves all buffers: each is a constant away. (As a
+  // sum of its own every buffer's address took two registers, from its first reader to its last.)
+  int64_t begin = 0;
+  if (const auto* sum = llvm::dyn_cast<llvm::AddOperator>(view.base); sum && !s.mask)
+    if (const auto* offset = llvm::dyn_cast<llvm::ConstantInt>(sum->getOperand(1))) {
+      view.base = sum->getOperand(0);
+      begin = offset->getSExtValue();
+    }
   if (plan.carries) {
     for (const MemGroup& g : plan.groups)
       out.emplace_back(ElementAddress(view, b_.CreateAdd(plan.row, I32(g.row)),
                                       b_.CreateAdd(plan.col, I32(g.col))),
-                       0);
+                       begin);
     return out;
   }
-  const Swizzle s = SwizzleOf(view.swizzle);
   llvm::Value* thread = b_.CreateAdd(view.base, b_.CreateMul(plan.row, I32(view.pitch)));
   if (plan.col_panel)
     thread = b_.CreateAdd(thread, b_.CreateMul(plan.col_panel, I32(view.panel_bytes)));
@@ -161,7 +171,7 @@ std::vector<std::pair<llvm::Value*, int64_t>> Emitter::Addresses(const MemPlan& 
     const int64_t inner = (g.col % view.panel_cols) * view.element_bytes;
     const int64_t constant = g.row * view.pitch + (g.col / view.panel_cols) * view.panel_bytes;
     if (!s.mask) {
-      out.emplace_back(flat, constant + inner);
+      out.emplace_back(flat, begin + constant + inner);
       continue;
     }
     const int64_t row8 = g.row % 8;

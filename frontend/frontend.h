@@ -62,6 +62,9 @@ struct DimInfo {
   Span at;  // where it is bound
   bool is_static = false;
   Span static_at;  // the use that makes it static
+  // Rows of this length are read by two loops, one behind the other, and nothing is multiplied:
+  // known, the length is taken as constant, so that the compiler can see whether a row fits a chip.
+  bool rows_again = false;
 };
 
 struct TuneInfo {
@@ -90,6 +93,8 @@ struct Signature {
   const TuneInfo* tune(std::string_view name) const;
   // Must be known to Specialize (a tune or a defaulted const has a value anyway).
   bool IsStatic(std::string_view name) const;
+  // Is constant for Specialize if it is given: what is static, and the lengths of rows read again.
+  bool TakesValue(std::string_view name) const;
   bool Has(std::string_view name) const;
   std::vector<std::string> names() const;  // everything NAME=VALUE may set, tensors included
 };

@@ -32,6 +32,10 @@ bool Signature::IsStatic(std::string_view name) const {
   const DimInfo* d = dim(name);
   return d && d->is_static;
 }
+bool Signature::TakesValue(std::string_view name) const {
+  const DimInfo* d = dim(name);
+  return IsStatic(name) || (d && d->rows_again);
+}
 bool Signature::Has(std::string_view name) const { return param(name) || dim(name) || tune(name); }
 std::vector<std::string> Signature::names() const {
   std::vector<std::string> out;
@@ -364,6 +368,8 @@ struct SignatureBuilder {
         d.is_static = true;
         d.static_at = it->second;
       }
+    const std::set<std::string> rows = RowsReadAgain(program, ref);
+    for (DimInfo& d : sig.dims) d.rows_again = rows.count(d.name) > 0;
     return std::move(sig);
   }
 };

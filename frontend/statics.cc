@@ -133,6 +133,74 @@ std::map<std::string, Span> StaticUses(const ProgramData& program, ItemRef ref) 
   return std::move(scan.uses);
 }
 
+namespace {
+
+// Which names bound loops, and which tensors those read, block by block.
+struct RowScan {
+  const ProgramData& program;
+  const lang::Ast& ast;
+  const lang::KernelItem& kernel;
+  std::set<std::string> rows;
+  bool multiplies = false;
+
+  bool IsTensor(const std::string& name) const {
+    for (const lang::Param& p : kernel.params)
+      if (p.name.text == name) return p.type.has_dims();
+    return false;
+  }
+  void Look(ExprId root, std::set<std::string>* tensors) {
+    VisitExprs(ast, root, [&](ExprId id) {
+      const lang::Expr& e = ast.expr(id);
+      if (const auto* binary = e.As<lang::BinaryExpr>())
+        multiplies = multiplies || binary->op == lang::BinaryOp::kMatMul;
+      if (const auto* call = e.As<lang::CallExpr>())
+        multiplies = multiplies || call->callee.text == "dot";
+      if (const auto* index = e.As<lang::IndexExpr>())
+        if (const auto* name = ast.expr(index->base).As<lang::NameExpr>();
+            name && IsTensor(name->name))
+          tensors->insert(name->name);
+    });
+  }
+
+  void Block(lang::BlockId block) {
+    std::map<std::string, std::set<std::string>> read;  // by the name that bounds a loop
+    for (lang::StmtId id : ast.block(block).stmts) {
+      const auto* loop = ast.stmt(id).As<lang::ForStmt>();
+      if (!loop) continue;
+      ExprId end = loop->head.range;
+      if (const auto* call = ast.expr(end).As<lang::CallExpr>();
+          call && call->callee.text == "tiles" && !call->args.empty())
+        end = call->args[0].value;
+      if (const auto* range = ast.expr(end).As<lang::RangeExpr>()) end = range->hi;
+      const auto* bound = ast.expr(end).As<lang::NameExpr>();
+      if (!bound) continue;
+      std::set<std::string> tensors;
+      VisitStmts(ast, loop->body, [&](const lang::Stmt& s) {
+        VisitStmtExprs(s, [&](ExprId e) { Look(e, &tensors); });
+      });
+      for (const std::string& tensor : tensors)
+        if (!read[bound->name].insert(tensor).second) rows.insert(bound->name);
+    }
+  }
+
+  void Run() {
+    std::set<std::string> all;
+    VisitStmts(ast, kernel.body, [&](const lang::Stmt& s) {
+      VisitStmtExprs(s, [&](ExprId e) { Look(e, &all); });
+      if (const auto* grid = s.As<lang::ParallelStmt>()) Block(grid->body);
+    });
+    if (multiplies) rows.clear();
+  }
+};
+
+}  // namespace
+
+std::set<std::string> RowsReadAgain(const ProgramData& program, ItemRef ref) {
+  RowScan scan{program, program.modules[ref.module].ast, KernelOf(program, ref), {}};
+  scan.Run();
+  return std::move(scan.rows);
+}
+
 Constant ToConstant(const ConstValue& v) {
   return Constant{v, std::nullopt, std::holds_alternative<int64_t>(v)};
 }
@@ -177,8 +245,8 @@ Result<Statics> ResolveStatics(const ProgramData& program, const Signature& sig,
     report.Help(fmt::format("give `{}=…`", name));
   };
   for (const DimInfo& d : sig.dims) {
-    if (!d.is_static) continue;
     const auto it = values.find(d.name);
+    if (!d.is_static && !(d.rows_again && it != values.end())) continue;
     if (it == values.end()) {
       missing(d.name, d.at, d.static_at, "this use makes it static");
     } else if (const int64_t* v = std::get_if<int64_t>(&it->second); !v || *v < 0) {

@@ -280,6 +280,7 @@ class Counter {
       Of(result) = e;
     else
       Set(result, std::nullopt);
+    if (op.i("kept") > 0) return;  // it is on the chip
     const double bytes = weight_ * elements * ByteSize(fn_.type(result).dtype);
     out_.loaded_bytes += bytes;
     loaded_[op.operands[0].index] += bytes;

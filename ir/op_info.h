@@ -64,6 +64,7 @@ inline constexpr AttrSpec kMarks[] = {
     {"pin_depth", AttrKind::kInt, true},    // #[depth = n]: slots of a load's ring
     {"pin_stage", AttrKind::kInt, true},    // #[stage = n]
     {"pin_role", AttrKind::kString, true},  // #[role = name]: ops of one name share a role
+    {"kept", AttrKind::kInt, true},         // a load of a kept tile: which time, 0 the first
     {"role", AttrKind::kInt, true},         // the compute role that executes it (ir/loop_plan.h)
     {"await", AttrKind::kInts, true},       // order tokens it waits for before it issues
     {"signal", AttrKind::kInts, true},      // order tokens it passes on once it has issued

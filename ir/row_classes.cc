@@ -2,7 +2,6 @@
 #include "ir/row_classes.h"
 
 #include <algorithm>
-#include <set>
 
 namespace tilec::ir {
 
@@ -19,6 +18,11 @@ RowClasses::RowClasses(const Function& fn, OpId loop) : fn_(fn) {
   Visit(fn.ops[loop].regions[0]);
   VisitStructure(fn.ops[loop]);
   Choose();
+}
+
+RowClasses::RowClasses(const Function& fn, ValueId position) : fn_(fn) {
+  Visit(fn.body);
+  JoinAt(position);
 }
 
 int RowClasses::Node(ValueId v, int64_t dim) {
@@ -159,7 +163,32 @@ void RowClasses::VisitOp(const Op& op) {
   }
 }
 
-void RowClasses::Choose() {
+// Ranges that start at one position are the same rows.
+void RowClasses::JoinAt(ValueId position) {
+  int first = -1;
+  for (OpId id : OpsInOrder(fn_)) {
+    const Op& op = fn_.ops[id];
+    const bool store = op.kind == OpKind::kStore || op.kind == OpKind::kAtomic;
+    if (op.kind != OpKind::kLoad && !store) continue;
+    const ValueId tile = store ? op.operands[1] : op.results[0];
+    size_t operand = store ? 2 : 1;
+    int64_t dim = 0;
+    for (char mode : op.s("modes")) {
+      if (mode == 'r' && op.operands[operand] == position) {
+        const int node = Node(tile, dim);
+        if (first < 0) first = node;
+        const int x = Find(first), y = Find(node);
+        parent_[static_cast<size_t>(std::max(x, y))] = std::min(x, y);
+        extent_ = fn_.type(tile).shape[static_cast<size_t>(dim)];
+      }
+      operand += mode == 'r' && store ? 2 : 1;
+      if (mode != 's') ++dim;
+    }
+  }
+  if (first >= 0 && WholeClasses().count(Find(first)) == 0) chosen_ = Find(first);
+}
+
+std::set<int> RowClasses::WholeClasses() const {
   std::set<int> whole;
   for (int node : whole_) whole.insert(Find(node));
   // One dim of a value, and one extent all along.
@@ -171,6 +200,11 @@ void RowClasses::Choose() {
     const int64_t extent = fn_.type(key.first).shape[static_cast<size_t>(key.second)];
     if (extents.try_emplace(Find(node), extent).first->second != extent) whole.insert(Find(node));
   }
+  return whole;
+}
+
+void RowClasses::Choose() {
+  const std::set<int> whole = WholeClasses();
   std::map<int, std::pair<int, int64_t>> votes;
   for (const auto& [node, extent] : rows_)
     if (whole.count(Find(node)) == 0) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,8 @@ class RowClasses {
   explicit RowClasses(const Function& fn);
   // By what one loop says alone.
   RowClasses(const Function& fn, OpId loop);
+  // Instead: the class of the dims that start at `position` where tensors are accessed.
+  RowClasses(const Function& fn, ValueId position);
 
   // The class that most tensor-core products have as their rows and along which nothing runs;
   // false: there is none.
@@ -37,6 +40,8 @@ class RowClasses {
   void VisitOp(const Op& op);
   void VisitStructure(const Op& op);
   void VisitGather(const Op& op);
+  void JoinAt(ValueId position);
+  std::set<int> WholeClasses() const;
   void Whole(ValueId v, int64_t dim);  // something runs along this dim
   void Choose();
 

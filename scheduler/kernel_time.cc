@@ -76,7 +76,10 @@ class Outside {
     for (OpId loop : InnermostLoops(fn)) inner_.insert(loop);
     warpgroups_ = CutWarpgroups();
     hot_unit_ = HotUnit(target);
+    used_.resize(target.units.size());
     Walk(fn.body, 1);
+    // CTAs side by side: what one of them does on one unit does not keep others from another one.
+    if (work.products.empty()) busy = *std::max_element(used_.begin(), used_.end());
   }
   double cycles = 0, busy = 0, hot = 0;  // per instance
   std::map<OpId, double> entries;        // of innermost loops, per instance
@@ -100,6 +103,8 @@ class Outside {
         if (trips != work_.trips.end() && work_.instances > 0)
           inside = static_cast<double>(trips->second) / static_cast<double>(work_.instances);
       }
+      if (!op.regions.empty() || op.kind == OpKind::kReduce || op.kind == OpKind::kArgReduce)
+        waiting_ = false;
       for (ir::BlockId region : op.regions) Walk(region, inside);
       if (op.regions.empty()) Add(op, times);
     }
@@ -109,18 +114,26 @@ class Outside {
     if (IsFree(op.kind) || op.kind == OpKind::kYield) return;
     const ir::Work work = WorkOf(fn_, op, [](ir::ValueId) { return 1; });
     if (work.elements <= 1) return;
-    const ir::OpCost* cost = target_.CostOf(CostName(fn_, op));
+    const bool kept = op.kind == OpKind::kLoad && op.i("kept") > 0;
+    const ir::OpCost* cost = target_.CostOf(kept ? "smem_load" : CostName(fn_, op));
     if (cost == nullptr) return;
     double unit = 0;
     for (const ir::TargetUse& use : cost->uses) {
       const auto used = static_cast<double>(use.cycles.At(work));
       if (use.unit == hot_unit_) hot += times * used;
+      used_[static_cast<size_t>(use.unit)] += times * used;
       if (!target_.units[static_cast<size_t>(use.unit)].fluid) unit = std::max(unit, used);
     }
     const double issue = static_cast<double>(cost->issue.At(work)) / warpgroups_;
     busy += times * std::max(unit, issue);
-    const bool waits = op.kind == OpKind::kLoad || op.kind == OpKind::kDot;
-    const double latency = waits ? static_cast<double>(cost->latency.At(work)) : 0;
+    // Without products nothing keeps loads between two barriers from being under way together.
+    // All warps of a CTA meet where rows are reduced.
+    const bool rows = work_.products.empty(), load = op.kind == OpKind::kLoad && !kept;
+    const bool meets = rows && (op.kind == OpKind::kReduce || op.kind == OpKind::kArgReduce);
+    const bool waits = op.kind == OpKind::kDot || (load && !waiting_) || meets;
+    waiting_ = waiting_ || (load && rows);
+    double latency = waits ? static_cast<double>(cost->latency.At(work)) : 0;
+    if (meets) latency += static_cast<double>(target_.Transfer("smem", 0));
     cycles += times * std::max({unit, issue, latency});
   }
 
@@ -130,6 +143,8 @@ class Outside {
   std::set<OpId> inner_;
   double warpgroups_ = 1;
   int hot_unit_ = -1;
+  std::vector<double> used_;  // cycles of each unit
+  bool waiting_ = false;      // for loads, in the order of the program
 };
 
 }  // namespace

@@ -5,7 +5,9 @@
 //
 // What is modelled: an SM runs `per_sm` CTAs side by side; a CTA starts when another is done, or
 // stays and takes its next tile; edges cost as much as whole tiles; SMs without a CTA leave their
-// share of a unit to the others; the clock falls when a unit that draws much power is busy. What is
+// share of a unit to the others; the clock falls when a unit that draws much power is busy. Without
+// products, what stands outside loops: loads between two reductions are under way together, the
+// warps of a CTA meet at each reduction, and CTAs side by side use different units. What is
 // not: L2 misses beyond the least traffic, imbalance between CTAs of one wave.
 //
 // SPDX-License-Identifier: Apache-2.0

@@ -126,7 +126,11 @@ Result<Function> Emitter::Run() {
     TRY_VOID(CheckRegisters());
   else
     for (OpId id : out_.blocks[out_.body].ops)
-      if (out_.ops[id].kind == OpKind::kRole) out_.launch.ctas_per_sm = CtasPerSm(out_, id);
+      if (out_.ops[id].kind == OpKind::kRole)
+        out_.launch.ctas_per_sm = CtasPerSm(
+            out_, id, std::any_of(plan_.loads.begin(), plan_.loads.end(), [](const auto& load) {
+              return load.second.kept;
+            }));
   return std::move(out_);
 }
 

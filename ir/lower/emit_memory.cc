@@ -464,8 +464,13 @@ void Emitter::FlushLoads() {
   b_.Add(OpKind::kMbarWait, {mbar_, parity}, {});
   b_.Add(OpKind::kCounterAdd, {phase_}, {}, {{"by", int64_t{1}}});
   for (OpId id : loads)
-    if (plan_.loads[id].registers) IntoRegisters(id);
+    if (plan_.loads[id].registers && !KeepsUntilRead(id)) IntoRegisters(id);
   b_.SetSpan(here);
+}
+
+bool Emitter::KeepsUntilRead(OpId load) const {
+  const auto it = plan_.loads.find(load);
+  return it != plan_.loads.end() && it->second.tma && it->second.kept && !channel_of_.count(load);
 }
 
 // A tile that has arrived in shared memory, into its class layout.

@@ -15,6 +15,8 @@ ValueId Emitter::Tile(ValueId v) {
     const Op* def = in_.def(v);
     if (def && def->kind == OpKind::kLoad && !map_.count(v)) FlushLoads();
   }
+  if (const OpId def = in_.values[v].def; def.valid() && KeepsUntilRead(def) && !map_.count(v))
+    IntoRegisters(def);
   for (size_t i = 0; i < flights_.size(); ++i)
     if (flights_[i].lands == v) {
       Settle(i + 1);

@@ -190,6 +190,8 @@ class Emitter {
   void QueueTmaLoad(OpId id);
   void FlushLoads();
   void IntoRegisters(OpId load);
+  // Of a row that is kept in shared memory: it comes into registers where it is read.
+  bool KeepsUntilRead(OpId load) const;
   bool CanShare(OpId load) const;
   // Boxes of one load into its buffer, appended inside an elect.
   void Boxes(OpId load, ValueId mbar, ValueId slot, Builder& inner,

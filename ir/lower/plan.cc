@@ -508,7 +508,8 @@ class Planner {
       if (op.kind != OpKind::kLoad) continue;
       const LoadPlan& load = plan_.loads[id];
       const Type& type = fn_.type(op.results[0]);
-      if (load.buffer || !load.registers || type.elements() < 2048) continue;
+      const bool kept = op.attr("kept") != nullptr;
+      if (load.buffer || !load.registers || (type.elements() < 2048 && !kept)) continue;
       const std::optional<TileAccess> access = TmaAccess(fn_, op);
       const std::optional<SmemLayout> smem = RereadLayout(type);
       if (!access || !smem || InLoop(op)) continue;
@@ -517,6 +518,7 @@ class Planner {
       if (fresh) continue;
       LoadPlan& leader = plan_.loads[it->second];
       leader.buffer = leader.tma = true;
+      leader.kept = kept;
       leader.smem = *smem;
       leader.row_dim = access->row_dim;
       leader.col_dim = access->col_dim;

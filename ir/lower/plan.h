@@ -47,6 +47,7 @@ struct LoadPlan {
   bool tma = false;           // … by TMA; else by predicated vector loads and smem_store
   bool registers = false;     // also (or only) needed in registers
   bool zero_padding = false;  // buffer cells outside the tile are read by a product: zero them once
+  bool kept = false;          // read where it stands, and again below
   OpId shares;                // an equal load above it, whose buffer this one reads again
   SmemLayout smem;
   // TMA only: which tensor dims are the buffer's rows and columns (−1: none).

@@ -156,11 +156,14 @@ int64_t SpareRegisters(const Function& fn) {
   return kLeast + kOfAProduct * std::max<int64_t>(0, products - kFew);
 }
 
-int64_t CtasPerSm(const Function& fn, OpId role) {
+int64_t CtasPerSm(const Function& fn, OpId role, bool chunks) {
   constexpr int64_t kWarps = 64, kRegisters = 65536, kSmem = 233472, kSmemPerCta = 1024;
   // Addresses, predicates and the arithmetic in flight: what ptxas took in row kernels. 8 of every
   // 32 elements of each tile that streams from memory come on top where tiles are not held.
   constexpr int64_t kOverhead = 24, kStream = 8, kStreamed = 32;
+  // Of a row in chunks one is computed on while the next is on its way from shared memory: four
+  // chunks of 16 elements a thread spilled with 80 registers.
+  constexpr int64_t kChunks = 2;
   const int64_t warps = fn.launch.warps;
   int64_t streams = 0, elements = 1;
   bool reread = false, scattered = false;
@@ -179,8 +182,8 @@ int64_t CtasPerSm(const Function& fn, OpId role) {
   }
   Liveness liveness(fn, true, !reread);
   liveness.Walk(fn.ops[role].regions[0], {});
-  const int64_t held =
-      liveness.peak() + (reread ? kStream * (streams + 1) * CeilDiv(elements, kStreamed) : 0);
+  const int64_t held = liveness.peak() + (chunks ? kChunks * elements : 0) +
+                       (reread ? kStream * (streams + 1) * CeilDiv(elements, kStreamed) : 0);
   // An address and a predicate for every element that is accessed alone.
   const int64_t needed = scattered ? 2 * (held + kOverhead) : held + kOverhead;
   const int64_t registers = std::max<int64_t>(32, RoundUp(needed, 8));

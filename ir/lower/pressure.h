@@ -22,6 +22,7 @@ int64_t SpareRegisters(const Function& fn);
 // other's waits, so as many as find room; the register allocator has to be told. Counted is what is
 // held where threads wait (for each other, around loops), and the largest tile alone unless tiles
 // are read again from shared memory: arithmetic makes and uses up its tiles piece by piece.
-int64_t CtasPerSm(const Function& fn, OpId role);
+// `chunks`: what is read again are the tiles of a row, one after the other.
+int64_t CtasPerSm(const Function& fn, OpId role, bool chunks);
 
 }  // namespace tilec::ir

@@ -105,6 +105,50 @@ kernel k(X: f32[M, N], Y: out f32[M, P], Z: f32[Q, R], c: const i32) {
       << loaded.errors();
 }
 
+// Of three kernels one reads its rows in two loops; a product's loops are pipelined as they are.
+TEST(Statics, LengthsOfRowsReadAgainAreTakenIfTheyAreKnown) {
+  Loaded loaded(R"(
+kernel twice(X: f32[R, C], Z: f32[R, C], Y: out f32[R, C]) {
+  parallel r in tiles(R, 8) {
+    var top: f32[8] = 0
+    for c in tiles(C, 128) { top = max(top, max(X[r, c], axis = 1)) }
+    for c in 0..C step 128 { Y[r, c..c + 128] = X[r, c..c + 128] - top[:, None] }
+  }
+}
+kernel once(X: f32[R, C], Z: f32[R, C], Y: out f32[R, C]) {
+  parallel r in tiles(R, 8) {
+    var top: f32[8] = 0
+    for c in tiles(C, 128) { top = max(top, max(X[r, c], axis = 1)) }
+    for c in tiles(C, 128) { Y[r, c] = Z[r, c] - top[:, None] }
+  }
+}
+kernel product(X: f32[R, C], Z: f32[C, C], Y: out f32[R, C]) {
+  parallel r in tiles(R, 64), n in tiles(C, 64) {
+    var top: f32[64] = 0
+    for c in tiles(C, 64) { top = max(top, max(X[r, c], axis = 1)) }
+    var acc: f32[64, 64] = 0
+    for c in tiles(C, 64) { acc += (X[r, c] as tf32) @ (Z[c, n] as tf32) }
+    Y[r, n] = acc * top[:, None]
+  }
+})");
+  ASSERT_TRUE(loaded.program) << loaded.errors();
+  std::string again;
+  for (const char* kernel : {"twice", "once", "product"})
+    for (const DimInfo& d : loaded.program->FindSignature(kernel)->dims) {
+      EXPECT_FALSE(d.is_static);
+      if (d.rows_again) again += std::string(kernel) + " " + d.name + " ";
+    }
+  EXPECT_EQ(again, "twice C ");
+  // Without a value the length is a parameter; with one it is none.
+  const auto open = loaded.Specialized("twice", {});
+  const auto known = loaded.Specialized("twice", {{"R", int64_t{8}}, {"C", int64_t{256}}});
+  ASSERT_TRUE(open && known) << loaded.errors();
+  EXPECT_NE(open->param("C"), nullptr);
+  EXPECT_NE(known->param("R"), nullptr);
+  EXPECT_EQ(known->param("C"), nullptr);
+  EXPECT_EQ(known->statics.at("C"), 256);
+}
+
 TEST(Facts, KnownValuesAreCheckedEarly) {
   Loaded loaded(kAttention);
   ASSERT_TRUE(loaded.program);

@@ -1,0 +1,511 @@
+// Rows that several loops read in chunks, one loop behind the other, are read from memory once.
+//
+//     for c in tiles(C, BC) { … X[r, c] … }        (the statistics of a row)
+//     for c in tiles(C, BC) { … X[r, c] … }        (what is made of them)
+//
+// Where C is known, so is the number n of chunks. If n chunks of all tensors that are read again
+// find room on the chip, the loops are unrolled and all chunks are loaded in front of the first:
+//   * into registers, if a thread holds few of them: later loops read what the first one had;
+//   * else into shared memory: later loops load "again" (mark `kept`: which time), and the lowering
+//     lets equal loads of a block share the buffer that the first of them fills by TMA.
+// Else the loops stay as they are, and what they read again comes from memory again.
+//
+// How many rows a tile has is the author's choice, and often too many for a row to be kept. Rows
+// that have nothing to do with each other may be divided among more CTAs: the grid's step along
+// them becomes smaller (Narrowable says when that changes nothing). That several CTAs find room on
+// a multiprocessor matters more than many rows in each: while one waits for memory, others compute.
+//
+// Only tensors that the kernel does not write: the same load then gives the same bits whenever it
+// is made. Only programs without products, whose CTAs come and go.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "ir/lower/diagnostics.h"
+#include "ir/lower/operands.h"
+#include "ir/passes/passes.h"
+#include "ir/passes/rewrite.h"
+#include "ir/row_classes.h"
+
+namespace tilec::ir {
+namespace {
+
+constexpr int64_t kMostTurns = 32;  // of an unrolled loop
+constexpr int64_t kMostOps = 1200;  // of all that are unrolled
+// Registers of a thread that may hold elements of a row. Rows of 8 KB were faster in registers than
+// in shared memory, larger ones slower (reread_tiles.cc).
+constexpr int64_t kHeld = 32;
+// Four CTAs of a multiprocessor are wanted, two are needed: with one, nothing overlaps.
+constexpr int64_t kBufferAlign = 1024;
+constexpr int64_t kWantedBytes = 54 * 1024, kMostBytes = 110 * 1024;
+
+// The threads that the lowering gives a program whose largest tile is that large (plan.cc).
+int64_t ThreadsFor(int64_t largest) { return largest <= 2048 ? 128 : largest <= 4096 ? 256 : 512; }
+
+// A load that several loops make: in each of them, the op.
+struct Kept {
+  std::map<size_t, OpId> in;  // by loop
+};
+
+struct Loops {
+  std::vector<OpId> ids;
+  int64_t lo = 0, step = 1, turns = 0;
+  std::vector<Kept> kept;
+  BlockId body(const Function& fn, size_t i) const { return fn.ops[ids[i]].regions[0]; }
+};
+
+// How a row is kept.
+struct Choice {
+  int64_t rows = 0;  // of a tile
+  bool registers = false;
+  int64_t bytes = 0;  // of all kept tiles
+};
+
+class RowKeeper {
+ public:
+  RowKeeper(Function& fn, PassContext& cx) : fn_(fn), cx_(cx) {}
+
+  void Grid(OpId grid) {
+    for (Loops& loops : Find(fn_.ops[grid].regions[0])) {
+      const Rows rows = RowsOf(grid, loops);
+      const std::optional<Choice> choice = Choose(loops, rows);
+      if (!choice) continue;
+      Say(loops, rows, *choice);
+      if (choice->rows < rows.extent) Narrow(grid, rows, choice->rows);
+      Unroll(fn_.ops[grid].regions[0], loops, *choice);
+      ++cx_.changes;
+    }
+  }
+
+ private:
+  // The dim of the grid along which rows may be divided; extent 1: there is none.
+  struct Rows {
+    size_t dim = 0;
+    int64_t extent = 1;
+    std::optional<RowClasses> classes;
+    std::set<OpId> ends;  // scalars that say where a tile ends
+  };
+
+  // ---- what is read again --------------------------------------------------------------------
+  std::vector<Loops> Find(BlockId block) const {
+    std::map<std::tuple<int64_t, int64_t, int64_t>, Loops> alike;
+    for (OpId id : fn_.blocks[block].ops) {
+      const Op& op = fn_.ops[id];
+      if (op.kind != OpKind::kFor) continue;
+      const int64_t* lo = IntConstantOf(fn_, op.operands[0]);
+      const int64_t* hi = IntConstantOf(fn_, op.operands[1]);
+      if (!lo || !hi || *lo >= *hi || !Straight(op)) continue;
+      int64_t length = 0;
+      const int64_t step = op.i("step");
+      if (__builtin_sub_overflow(*hi, *lo, &length) || length > kMostTurns * step) continue;
+      Loops& loops = alike[{*lo, *hi, step}];
+      loops.ids.push_back(id);
+      loops.lo = *lo;
+      loops.step = step;
+      loops.turns = (length + step - 1) / step;
+    }
+    std::vector<Loops> out;
+    for (auto& [bounds, loops] : alike) {
+      FindKept(loops);
+      if (!loops.kept.empty()) out.push_back(std::move(loops));
+    }
+    return out;
+  }
+  // Without branches, and nothing says how it is to be pipelined.
+  bool Straight(const Op& loop) const {
+    for (OpId id : fn_.blocks[loop.regions[0]].ops) {
+      const Op& op = fn_.ops[id];
+      if (!op.regions.empty() || op.attr("pin_depth") || op.attr("pin_stage") ||
+          op.attr("pin_role"))
+        return false;
+    }
+    return true;
+  }
+
+  // Leaves the loops that read something that another one reads.
+  void FindKept(Loops& loops) const {
+    std::vector<Kept> all;
+    for (size_t i = 0; i < loops.ids.size(); ++i)
+      for (OpId id : fn_.blocks[loops.body(fn_, i)].ops) {
+        const Op& op = fn_.ops[id];
+        if (!IsReadOnlyLoad(fn_, op) || !Moves(loops, i, op)) continue;
+        auto known = std::find_if(all.begin(), all.end(), [&](const Kept& k) {
+          const auto& [first, load] = *k.in.begin();
+          return Same(loops, first, fn_.ops[load].results[0], i, op.results[0]);
+        });
+        if (known == all.end()) known = all.insert(all.end(), Kept{});
+        known->in.emplace(i, id);
+      }
+    std::set<size_t> used;
+    for (Kept& k : all) {
+      if (k.in.size() < 2) continue;
+      for (const auto& [i, load] : k.in) used.insert(i);
+      loops.kept.push_back(std::move(k));
+    }
+    std::map<size_t, size_t> to;
+    std::vector<OpId> left;
+    for (size_t i : used) {
+      to[i] = left.size();
+      left.push_back(loops.ids[i]);
+    }
+    loops.ids = std::move(left);
+    for (Kept& k : loops.kept) {
+      std::map<size_t, OpId> in;
+      for (const auto& [i, load] : k.in) in[to.at(i)] = load;
+      k.in = std::move(in);
+    }
+  }
+
+  bool Inside(const Loops& loops, size_t i, ValueId v) const {
+    return BlockOf(fn_, v) == loops.body(fn_, i);
+  }
+  bool IsPosition(const Loops& loops, size_t i, ValueId v) const {
+    return v == fn_.blocks[loops.body(fn_, i)].args[0];
+  }
+  // Are the two the same function of their loop's position, and of nothing else that changes?
+  bool Same(const Loops& loops, size_t i, ValueId a, size_t j, ValueId b) const {
+    if (IsPosition(loops, i, a)) return IsPosition(loops, j, b);
+    if (const Op* x = fn_.def(a), *y = fn_.def(b);
+        x && y && x->kind == OpKind::kConstant && y->kind == OpKind::kConstant)
+      return fn_.type(a) == fn_.type(b) && SameBits(*x->attr("value"), *y->attr("value"));
+    if (!Inside(loops, i, a)) return a == b;
+    if (fn_.values[a].block.valid() || !Inside(loops, j, b) || fn_.values[b].block.valid())
+      return false;
+    const Op &x = *fn_.def(a), &y = *fn_.def(b);
+    if (x.kind != y.kind || x.attrs != y.attrs || x.results.size() != 1 ||
+        x.operands.size() != y.operands.size() || fn_.type(a) != fn_.type(b))
+      return false;
+    if (Info(x.kind).effect != OpEffect::kPure && !IsReadOnlyLoad(fn_, x)) return false;
+    for (size_t k = 0; k < x.operands.size(); ++k)
+      if (!Same(loops, i, x.operands[k], j, y.operands[k])) return false;
+    return true;
+  }
+  static bool SameBits(const AttrValue& a, const AttrValue& b) {  // 0 is not −0
+    const double *x = std::get_if<double>(&a), *y = std::get_if<double>(&b);
+    return x && y ? std::bit_cast<uint64_t>(*x) == std::bit_cast<uint64_t>(*y) : a == b;
+  }
+  // Its last coordinate is the position; others do not depend on the turn.
+  bool Moves(const Loops& loops, size_t i, const Op& load) const {
+    const std::string& modes = load.s("modes");
+    if (modes.empty() || modes.back() != 'r' || !fn_.type(load.results[0]).is_tile()) return false;
+    for (size_t k = 1; k < load.operands.size(); ++k) {
+      const ValueId v = load.operands[k];
+      const bool last = k == modes.size();
+      const Op* def = fn_.def(v);
+      const bool fixed = !Inside(loops, i, v) || (def && def->kind == OpKind::kConstant);  // a fill
+      if (last ? !IsPosition(loops, i, v) : !fixed) return false;
+    }
+    // Of vectors all rows read the same: caches hold them.
+    return fn_.type(load.results[0]).rank() >= 2;
+  }
+
+  // ---- rows ----------------------------------------------------------------------------------
+  Rows RowsOf(OpId grid, const Loops& loops) const {
+    const std::vector<ValueId>& args = fn_.blocks[fn_.ops[grid].regions[0]].args;
+    for (size_t d = 0; d < args.size(); ++d) {
+      Rows rows;
+      rows.dim = d;
+      rows.classes.emplace(fn_, args[d]);
+      if (!rows.classes->found() || rows.classes->extent() != fn_.ops[grid].ints("steps")[d])
+        continue;
+      rows.extent = rows.classes->extent();
+      const bool all = std::all_of(loops.kept.begin(), loops.kept.end(), [&](const Kept& k) {
+        return rows.classes->DimOf(fn_.ops[k.in.begin()->second].results[0]) >= 0;
+      });
+      if (all && Narrowable(grid, rows)) return rows;
+    }
+    return {};
+  }
+
+  // May the grid step by fewer rows? The position may say nothing but where rows begin, whatever is
+  // written must be rows (of a tensor always along the same dim, and never read), and nothing may
+  // look along them or number them.
+  bool Narrowable(OpId grid, Rows& rows) const {
+    const ValueId position = fn_.blocks[fn_.ops[grid].regions[0]].args[rows.dim];
+    const ValueId bound = fn_.ops[grid].operands[2 * rows.dim + 1];
+    const std::vector<OpId> ops = OpsInOrder(fn_);
+    std::set<std::pair<OpId, size_t>> fine;  // uses of the position, and of where a tile ends
+    std::map<ValueId, size_t> written;       // along which dim, by tensor
+    for (OpId id : ops) {
+      const Op& op = fn_.ops[id];
+      if (op.kind == OpKind::kPrint || op.kind == OpKind::kAssert) return false;
+      if (op.kind == OpKind::kParallel && id != grid) return false;
+      if (op.kind == OpKind::kIota && rows.classes->DimOf(op.results[0]) >= 0) return false;
+      const bool store = op.kind == OpKind::kStore || op.kind == OpKind::kAtomic;
+      if (op.kind != OpKind::kLoad && !store) continue;
+      const ValueId tile = store ? op.operands[1] : op.results[0];
+      const int own = rows.classes->DimOf(tile);
+      if (store ? own < 0 : !IsReadOnlyLoad(fn_, op)) return false;
+      size_t operand = store ? 2 : 1;
+      int dim = 0;
+      const std::string& modes = op.s("modes");
+      for (size_t d = 0; d < modes.size(); ++d) {
+        const char mode = modes[d];
+        if (dim == own && mode == 'r') {
+          if (store && written.try_emplace(op.operands[0], d).first->second != d) return false;
+          if (op.operands[operand] != position) return false;
+          fine.insert({id, operand});
+          if (store && !Ends(op.operands[operand + 1], position, bound, rows, fine)) return false;
+          if (store) fine.insert({id, operand + 1});
+        } else if (dim == own && mode == 'g' && store) {
+          return false;  // rows may meet
+        }
+        operand += mode == 'r' && store ? 2 : 1;
+        if (mode != 's') ++dim;
+      }
+    }
+    for (OpId id : ops)
+      for (size_t k = 0; k < fn_.ops[id].operands.size(); ++k) {
+        const ValueId v = fn_.ops[id].operands[k];
+        const bool counts = v == position || rows.ends.count(fn_.values[v].def) > 0;
+        if (counts && fine.count({id, k}) == 0) return false;
+      }
+    return true;
+  }
+  // min(position + step, bound)
+  bool Ends(ValueId v, ValueId position, ValueId bound, Rows& rows,
+            std::set<std::pair<OpId, size_t>>& fine) const {
+    const Op* least = fn_.def(v);
+    if (!least || least->kind != OpKind::kMin || least->operands[1] != bound) return false;
+    const Op* sum = fn_.def(least->operands[0]);
+    if (!sum || sum->kind != OpKind::kAdd || sum->operands[0] != position) return false;
+    const int64_t* by = IntConstantOf(fn_, sum->operands[1]);
+    if (!by || *by != rows.extent) return false;
+    rows.ends.insert(fn_.values[v].def);
+    rows.ends.insert(fn_.values[least->operands[0]].def);
+    fine.insert({fn_.values[v].def, 0});
+    fine.insert({fn_.values[least->operands[0]].def, 0});
+    return true;
+  }
+
+  void Narrow(OpId grid, const Rows& rows, int64_t to) {
+    for (int32_t i = 0; i < fn_.values.size(); ++i)
+      if (const int dim = rows.classes->DimOf(ValueId(i)); dim >= 0)
+        fn_.values[ValueId(i)].type.shape[static_cast<size_t>(dim)] = to;
+    for (OpId id : OpsInOrder(fn_)) {
+      Op& op = fn_.ops[id];
+      const bool store = op.kind == OpKind::kStore || op.kind == OpKind::kAtomic;
+      if (op.kind != OpKind::kLoad && !store) continue;
+      const int own = rows.classes->DimOf(store ? op.operands[1] : op.results[0]);
+      std::vector<int64_t> sizes = op.ints("sizes");
+      int dim = 0;
+      for (size_t d = 0; d < sizes.size(); ++d) {
+        if (op.s("modes")[d] == 's') continue;
+        if (dim++ == own) sizes[d] = to;
+      }
+      op.set("sizes", std::move(sizes));
+    }
+    for (OpId id : rows.ends) {  // tiles end earlier
+      if (fn_.ops[id].kind != OpKind::kAdd) continue;
+      RebuildBlock(fn_, fn_.ops[id].block, [&](OpId at, std::vector<OpId>& out) {
+        if (at == id) {
+          Builder b(fn_, fn_.ops[id].block);
+          b.SetSpan(fn_.ops[id].at);
+          const ValueId by = b.Int(to);
+          out.push_back(fn_.values[by].def);
+          fn_.ops[id].operands[1] = by;
+        }
+        out.push_back(at);
+      });
+    }
+    std::vector<int64_t> steps = fn_.ops[grid].ints("steps");
+    steps[rows.dim] = to;
+    fn_.ops[grid].set("steps", std::move(steps));
+  }
+
+  // ---- what it costs -------------------------------------------------------------------------
+  std::optional<Choice> Choose(const Loops& loops, const Rows& rows) const {
+    int64_t ops = 0, largest = 0;
+    for (size_t i = 0; i < loops.ids.size(); ++i)
+      for (OpId id : fn_.blocks[loops.body(fn_, i)].ops) {
+        ++ops;
+        for (ValueId r : fn_.ops[id].results)
+          if (fn_.type(r).is_tile()) largest = std::max(largest, fn_.type(r).elements());
+      }
+    if (ops * loops.turns > kMostOps) return std::nullopt;
+    std::optional<Choice> last;
+    for (int64_t to = rows.extent; to >= 1; --to) {
+      if (rows.extent % to != 0) continue;
+      const auto share = [&](int64_t n) { return n / rows.extent * to; };
+      int64_t elements = 0, bytes = 0, placed = 0;
+      bool fits = true;
+      for (const Kept& k : loops.kept) {
+        const Op& load = fn_.ops[k.in.begin()->second];
+        const Type& tile = fn_.type(load.results[0]);
+        const int64_t size = share(tile.elements()) * ByteSize(tile.dtype);
+        elements += loops.turns * share(tile.elements());
+        bytes += loops.turns * size;
+        placed += loops.turns * RoundUp(size, kBufferAlign);
+        fits = fits && Stageable(load, rows, to);
+      }
+      if (elements <= kHeld * ThreadsFor(share(largest))) return Choice{to, true, bytes};
+      if (fits && placed <= kWantedBytes) return Choice{to, false, placed};
+      if (fits && placed <= kMostBytes) last = Choice{to, false, placed};
+    }
+    return last;
+  }
+
+  // Can the copy engine bring the tile, if it has so many rows? One gathered row is a range.
+  bool Stageable(Op load, const Rows& rows, int64_t to) const {
+    Type tile = fn_.type(load.results[0]);
+    if (rows.classes)
+      if (const int dim = rows.classes->DimOf(load.results[0]); dim >= 0)
+        tile.shape[static_cast<size_t>(dim)] = to;
+    std::string modes = load.s("modes");
+    if (to == 1 && rows.classes) std::replace(modes.begin(), modes.end() - 1, 'g', 'r');
+    load.set("modes", modes);
+    return TmaAccess(fn_, load) && RereadLayout(tile);
+  }
+
+  void Say(const Loops& loops, const Rows& rows, const Choice& choice) const {
+    std::string tensors;
+    for (const Kept& k : loops.kept) {
+      const Param* p = fn_.param(fn_.ops[k.in.begin()->second].operands[0]);
+      tensors += (tensors.empty() ? "`" : ", `") + p->name + "`";
+    }
+    cx_.diags.Report(lower_diag::kRowsKept, fn_.ops[loops.ids.back()].at, tensors, loops.turns,
+                     choice.registers ? "registers" : "shared memory", choice.bytes,
+                     choice.rows < rows.extent ? fmt::format(", tiles of {} rows in place of {}",
+                                                             choice.rows, rows.extent)
+                                               : "");
+  }
+
+  // ---- unrolling -----------------------------------------------------------------------------
+  void Unroll(BlockId block, const Loops& loops, const Choice& choice) {
+    Forwarding forward(fn_);
+    std::map<std::pair<size_t, int64_t>, ValueId> leaders;  // by kept tile and turn
+    RebuildBlock(fn_, block, [&](OpId id, std::vector<OpId>& out) {
+      Resolve(forward, id);
+      const auto at = std::find(loops.ids.begin(), loops.ids.end(), id);
+      if (at == loops.ids.end()) {
+        out.push_back(id);
+        return;
+      }
+      const auto i = static_cast<size_t>(at - loops.ids.begin());
+      Builder b(fn_, block);
+      b.SetSpan(fn_.ops[id].at);
+      for (int64_t turn = 0; turn < loops.turns; ++turn)
+        for (size_t k = 0; k < loops.kept.size(); ++k)
+          if (loops.kept[k].in.begin()->first == i)
+            leaders[{k, turn}] = Lead(b, loops, loops.kept[k].in.at(i), turn, choice, out);
+      Turns(b, loops, i, choice, leaders, forward, out);
+    });
+  }
+  // Also inside of what stays.
+  void Resolve(const Forwarding& forward, OpId id) {
+    forward.ResolveOperands(fn_.ops[id]);
+    const std::vector<BlockId> regions = fn_.ops[id].regions;
+    for (BlockId region : regions)
+      for (OpId inner : fn_.blocks[region].ops) Resolve(forward, inner);
+  }
+
+  ValueId Added(ValueId v, std::vector<OpId>& out) {
+    out.push_back(fn_.values[v].def);
+    return v;
+  }
+
+  // The first load of a kept tile.
+  ValueId Lead(Builder& b, const Loops& loops, OpId id, int64_t turn, const Choice& choice,
+               std::vector<OpId>& out) {
+    const Op load = fn_.ops[id];
+    b.SetSpan(load.at);
+    std::vector<ValueId> operands = load.operands;
+    std::string modes = load.s("modes");
+    operands[modes.size()] = Added(b.Int(loops.lo + turn * loops.step), out);
+    if (load.i("has_fill"))
+      if (const Op* fill = fn_.def(operands.back()); fill && fill->kind == OpKind::kConstant)
+        operands.back() =
+            Added(b.Value(OpKind::kConstant, {}, fn_.type(operands.back()), fill->attrs), out);
+    for (size_t d = 0; !choice.registers && d < modes.size(); ++d) {
+      if (modes[d] != 'g') continue;
+      const Type index = Type::Scalar(fn_.type(operands[1 + d]).dtype);
+      const ValueId row = Added(b.Value(OpKind::kReshape, {operands[1 + d]}, index), out);
+      operands[1 + d] = Added(b.Cast(row, DType::kI64), out);
+      modes[d] = 'r';
+    }
+    Attrs attrs = load.attrs;
+    const ValueId tile =
+        Added(b.Value(OpKind::kLoad, std::move(operands), fn_.type(load.results[0]), attrs), out);
+    Op& made = fn_.ops[fn_.values[tile].def];
+    made.set("modes", modes);
+    if (!choice.registers) made.set("kept", int64_t{0});
+    return tile;
+  }
+
+  void Turns(Builder& b, const Loops& loops, size_t i, const Choice& choice,
+             const std::map<std::pair<size_t, int64_t>, ValueId>& leaders, Forwarding& forward,
+             std::vector<OpId>& out) {
+    const BlockId body = loops.body(fn_, i);
+    const std::vector<ValueId> args = fn_.blocks[body].args,
+                               results = fn_.ops[loops.ids[i]].results;
+    const std::vector<OpId> ops = fn_.blocks[body].ops;
+    std::vector<ValueId> carried(fn_.ops[loops.ids[i]].operands.begin() + 2,
+                                 fn_.ops[loops.ids[i]].operands.end());
+    for (int64_t turn = 0; turn < loops.turns; ++turn) {
+      ValueMap map;
+      b.SetSpan(fn_.ops[loops.ids[i]].at);
+      map[args[0]] = Added(b.Int(loops.lo + turn * loops.step), out);
+      for (size_t c = 0; c < carried.size(); ++c) map[args[1 + c]] = carried[c];
+      for (OpId id : ops) {
+        if (fn_.ops[id].kind == OpKind::kYield) {
+          for (size_t c = 0; c < carried.size(); ++c) carried[c] = At(map, fn_.ops[id].operands[c]);
+          continue;
+        }
+        if (const ValueId leader = LeaderOf(loops, i, id, turn, leaders); leader.valid()) {
+          map[fn_.ops[id].results[0]] = Again(b, loops, i, id, leader, choice, out);
+          continue;
+        }
+        out.push_back(CloneOp(b, fn_, id, map));
+      }
+    }
+    for (size_t c = 0; c < results.size(); ++c) forward.Replace(results[c], carried[c]);
+  }
+  static ValueId LeaderOf(const Loops& loops, size_t i, OpId load, int64_t turn,
+                          const std::map<std::pair<size_t, int64_t>, ValueId>& leaders) {
+    for (size_t k = 0; k < loops.kept.size(); ++k)
+      if (const auto in = loops.kept[k].in.find(i); in != loops.kept[k].in.end())
+        if (in->second == load) return leaders.at({k, turn});
+    return {};
+  }
+  // What a loop reads of a kept tile.
+  ValueId Again(Builder& b, const Loops& loops, size_t i, OpId id, ValueId leader,
+                const Choice& choice, std::vector<OpId>& out) {
+    int64_t time = 0;
+    for (const Kept& k : loops.kept)
+      if (const auto in = k.in.find(i); in != k.in.end() && in->second == id)
+        time = std::distance(k.in.begin(), in);
+    if (choice.registers || time == 0) return leader;
+    const Op first = *fn_.def(leader);
+    b.SetSpan(fn_.ops[id].at);
+    const ValueId tile =
+        Added(b.Value(OpKind::kLoad, first.operands, fn_.type(leader), first.attrs), out);
+    fn_.ops[fn_.values[tile].def].set("kept", time);
+    return tile;
+  }
+
+  Function& fn_;
+  PassContext& cx_;
+};
+
+}  // namespace
+
+Result<> KeepRows(Function& fn, PassContext& cx) {
+  std::vector<OpId> grids;
+  for (OpId id : OpsInOrder(fn)) {
+    const OpKind kind = fn.ops[id].kind;
+    if (kind == OpKind::kDot || kind == OpKind::kWhile) return Done();
+    if (kind == OpKind::kParallel) grids.push_back(id);
+  }
+  for (OpId grid : grids) RowKeeper(fn, cx).Grid(grid);
+  return Done();
+}
+
+}  // namespace tilec::ir
