@@ -230,6 +230,29 @@ bool Verifier::CheckOfCluster(const Op& op, const char* name, int64_t most) {
   return true;
 }
 
+bool Verifier::CheckWarpClusterReduce(const Op& op, const Scope& scope) {
+  const OpId role = fn_.blocks[op.block].parent;
+  if (!role.valid() || fn_.ops[role].kind != OpKind::kRole)
+    return Fail(kVerifyStructure, op, "it does not stand directly in a role");
+  const int64_t ctas = fn_.launch.cluster;
+  if (ctas <= 1) return Fail(kVerifyForm, op, "CTAs come alone: clusters of 1");
+  if (!CheckTogether(op)) return false;
+  const Type &tile = Operand(op, 0), &smem = Operand(op, 1), &mbar = Operand(op, 2);
+  if (smem.kind != TypeKind::kSmem || smem.dtype != tile.dtype ||
+      (smem.depth != 1 && smem.depth != ctas))
+    return Fail(kVerifyType, op,
+                fmt::format("operand 1 is {}; 1 or {} parts of {}", Show(smem), ctas, Show(tile)));
+  const int64_t regs = tile.is_scalar() ? 1 : fn_.layouts[tile.layout].regs();
+  const int64_t bytes = regs * scope.threads * ByteSize(tile.dtype);
+  if (regs % smem.depth != 0 || smem.depth * SmemBytes(smem.smem, smem.dtype) != bytes)
+    return Fail(kVerifyMemory, op,
+                fmt::format("{} is no place for {} registers of {} threads", Show(smem), regs,
+                            scope.threads));
+  if (mbar.kind != TypeKind::kMbar || mbar.depth != 3)
+    return Fail(kVerifyType, op, fmt::format("operand 2 is {}, not mbar<3>", Show(mbar)));
+  return true;
+}
+
 bool Verifier::CheckMbar(const Op& op) {
   if (op.kind == OpKind::kMbarAlloc) {
     const Type& t = Out(op);
@@ -538,6 +561,7 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
     }
     case OpKind::kWarpReduce: return CheckWarpReduce(op, false);
     case OpKind::kWarpArgReduce: return CheckWarpReduce(op, true);
+    case OpKind::kWarpClusterReduce: return CheckWarpClusterReduce(op, scope);
     case OpKind::kGLoad: return CheckAccess(op, false, false) && CheckVector(op);
     case OpKind::kGStore: return CheckAccess(op, true, false) && CheckVector(op);
     case OpKind::kGAtomic: return CheckAccess(op, true, true);

@@ -197,7 +197,8 @@ class Rater {
 
 Result<std::vector<LoopRate>> RatesOf(const Function& of, const Target& target, DiagSink& diags) {
   const bool cluster = of.launch.cluster > 1;
-  const warp_check::OneCta one = cluster ? warp_check::AsOneCta(of, true) : warp_check::OneCta();
+  const warp_check::OneCta one =
+      cluster ? warp_check::AsOneCta(of, warp_check::Unfold::kAlone) : warp_check::OneCta();
   const Function& fn = cluster ? one.fn : of;
   const Program program(fn);
   warp_check::Terms terms;
