@@ -6,6 +6,7 @@
 
 #include "api/diagnostics.h"
 #include "api/environment.h"
+#include "api/schedule_names.h"
 #include "api/solution_cache.h"
 #include "backend/backend.h"
 #include "ir/lower/diagnostics.h"
@@ -19,7 +20,6 @@
 #include "ir/warp_check/check.h"
 #include "ir/warp_check/diagnostics.h"
 #include "scheduler/program.h"
-#include "support/file.h"
 #include "support/nearest.h"
 
 namespace tilec::api {
@@ -75,61 +75,6 @@ std::vector<std::string> TargetNames() {
   for (const Target& t : kTargets) names.push_back(t.name);
   names.push_back("sm_90a");
   return names;
-}
-
-namespace {
-
-constexpr std::string_view kSlices = "solve:slices=";
-constexpr std::string_view kPersistent = "solve:persistent";  // CTAs that stay where that can be
-constexpr std::string_view kClusters = "solve:clusters";      // of CTAs, where they share a load
-constexpr std::string_view kOnce = "solve:once";              // a CTA for every tile
-constexpr std::string_view kSplit = "solve:split=";           // so many CTAs for every tile
-constexpr uint64_t kMostScheduleBytes = 4 << 20;
-
-// CTAs of a tile that the schedule's name asks for; 1: a reduction is not split.
-std::optional<int64_t> SplitOf(const std::string& name) {
-  if (name.rfind(kSplit, 0) != 0) return std::nullopt;
-  const std::string count = name.substr(kSplit.size());
-  return count == "1" || count == "2" || count == "4" || count == "8"
-             ? std::optional<int64_t>(count[0] - '0')
-             : std::nullopt;
-}
-
-// Row slices that the schedule's name asks for: 0 for plain `solve`.
-std::optional<int> SlicesOf(const std::string& name) {
-  if (name == "solve" || name == kPersistent || name == kClusters || name == kOnce) return 0;
-  if (SplitOf(name)) return 0;
-  if (name.rfind(kSlices, 0) != 0) return std::nullopt;
-  const std::string count = name.substr(kSlices.size());
-  return count == "1" || count == "2" || count == "3" ? std::optional<int>(count[0] - '0')
-                                                      : std::nullopt;
-}
-
-}  // namespace
-
-bool NamesScheduleFile(const std::string& schedule) {
-  return schedule.find_first_of("./") != std::string::npos;
-}
-
-Result<> LoadScheduleFile(Loaded& loaded, const std::string& schedule, DiagSink& diags) {
-  if (!NamesScheduleFile(schedule)) return Done();
-  std::string text, why;
-  if (!ReadFile(schedule, &text, &why, kMostScheduleBytes))
-    return diags.Report(kScheduleUnreadable, Span{}, schedule, why);
-  loaded.schedule_file = loaded.sources.Add(schedule, std::move(text));
-  return Done();
-}
-
-Result<> CheckSchedule(const std::string& name, DiagSink& diags) {
-  if (name == "sequential" || SlicesOf(name) || NamesScheduleFile(name)) return Done();
-  DiagBuilder d = diags.Report(kUnknownSchedule, Span{}, name);
-  const std::string near =
-      NearestName(name, {"sequential", "solve", "solve:persistent", "solve:once", "solve:clusters",
-                         "solve:split=2", "solve:split=4", "solve:split=8"});
-  d.Help(near.empty() ? "use sequential, solve, solve:slices=1…3, solve:persistent, solve:once, "
-                        "solve:clusters, solve:split=1, 2, 4 or 8, or a file like gemm.sched"
-                      : fmt::format("did you mean `{}`?", near));
-  return d;
 }
 
 std::string CompilerVersion() {
@@ -427,7 +372,8 @@ Result<ir::Function> Attempt(const Loaded& loaded, const ir::Function& tile,
     scheduled->persistent = scheduled->clustered = scheduled->parted = false;
     return Lower(loaded, tile, options, way, scheduled, look, said);
   };
-  scheduled->split = SplitOf(options.schedule).value_or(1);
+  scheduled->split =
+      options.schedule == "solve" ? options.split : SplitOf(options.schedule).value_or(1);
   if (way.roles && scheduled->split > 1) {
     DiagSink attempt;
     Result<ir::Function> lowered = lower(false, false, attempt);
@@ -603,6 +549,7 @@ std::string ImageKey(const Loaded& loaded, const std::string& kernel, const Call
     key.Add("path", loaded.sources.path(file)).Add("text", loaded.sources.text(file));
   key.Add("kernel", kernel);
   if (call.rows_cut_sectors) key.Add("rows", "cut sectors");
+  if (call.split > 1) key.Add("split", fmt::format("{}", call.split));
   AddValues(key, "static", call.statics);
   for (const auto& [name, f] : call.facts)
     key.Add("facts " + name, fmt::format("{} {} {} {}", f.base_align_bytes, f.stride_align_bytes,

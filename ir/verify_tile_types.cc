@@ -414,26 +414,6 @@ bool Verifier::CheckShared(const Op& op) {
   return Fail(kVerifyForm, op, "shared = 1, but CTAs come alone: clusters of 1");
 }
 
-// Both levels: kind and types.
-bool Verifier::CheckTogether(const Op& op) {
-  const Type& in = Operand(op, 0);
-  if (!OneOf(op.s("kind"), {"add", "min", "max"}))
-    return Fail(kVerifyForm, op,
-                fmt::format("kind is \"{}\"; it is add, min or max", op.s("kind")));
-  if (!in.is_tile() || ByteSize(in.dtype) != 4 || IsBool(in.dtype))
-    return Fail(kVerifyType, op, fmt::format("operand 0 is {}; 32-bit numbers", Show(in)));
-  return Out(op) == in ||
-         Fail(kVerifyType, op, fmt::format("{} becomes {}", Show(in), Show(Out(op))));
-}
-
-bool Verifier::CheckClusterReduce(const Op& op) {
-  const OpId grid = fn_.blocks[op.block].parent;
-  if (!grid.valid() || fn_.ops[grid].kind != OpKind::kParallel ||
-      fn_.ops[grid].i("cluster", 1) <= 1)
-    return Fail(kVerifyStructure, op, "it does not stand directly in a `parallel` with a cluster");
-  return CheckTogether(op);
-}
-
 bool Verifier::CheckFor(const Op& op) {
   if (op.i("step") < 1) return Fail(kVerifyForm, op, fmt::format("a step of {}", op.i("step")));
   if (const int64_t n = op.i("narrow"); n != 0 && n != 1)
