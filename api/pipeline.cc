@@ -372,8 +372,7 @@ Result<ir::Function> Attempt(const Loaded& loaded, const ir::Function& tile,
     scheduled->persistent = scheduled->clustered = scheduled->parted = false;
     return Lower(loaded, tile, options, way, scheduled, look, said);
   };
-  scheduled->split =
-      options.schedule == "solve" ? options.split : SplitOf(options.schedule).value_or(1);
+  scheduled->split = SplitOf(options.schedule).value_or(options.split);
   if (way.roles && scheduled->split > 1) {
     DiagSink attempt;
     Result<ir::Function> lowered = lower(false, false, attempt);
@@ -416,7 +415,7 @@ void Missed(const PipelineOptions& options, const std::string& kernel, const ir:
             const Scheduled& scheduled, DiagSink& diags) {
   if (options.schedule == kPersistent && !scheduled.persistent)
     diags.Report(kNotPersistent, scheduled.obstacle.at, kernel, scheduled.obstacle.why);
-  if (SplitOf(options.schedule).value_or(1) > 1 && !scheduled.parted)
+  if (SplitOf(options.schedule).value_or(options.split) > 1 && !scheduled.parted)
     diags.Report(kNotSplit, scheduled.split_obstacle.at, kernel, scheduled.split_obstacle.why);
   if (options.schedule == kClusters && lowered.launch.cluster <= 1)
     diags.Report(

@@ -75,10 +75,14 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
     if (!ir::IsFloat(d)) return IntBinary(max ? OpKind::kMax : OpKind::kMin, x, y, d);
     return b_.CreateBinaryIntrinsic(max ? llvm::Intrinsic::maxnum : llvm::Intrinsic::minnum, x, y);
   };
-  // `count` registers from the same place of every CTA, combined in the order of ranks.
-  const auto sum = [&](llvm::Value* from) {
+  // `count` registers from the same place of every CTA, combined in the order of ranks from `begin`
+  // on: CTAs that begin with themselves do not all ask the same one at a time.
+  const auto sum = [&](llvm::Value* from, llvm::Value* begin) {
     std::vector<llvm::Value*> there;
-    for (int64_t q = 0; q < ctas; ++q) there.push_back(CallPtx(b_, PtxInst::kMapa, {from, I32(q)}));
+    for (int64_t q = 0; q < ctas; ++q) {
+      llvm::Value* cta = b_.CreateAnd(b_.CreateAdd(begin, I32(q)), I32(ctas - 1));
+      there.push_back(CallPtx(b_, PtxInst::kMapa, {from, cta}));
+    }
     Regs out;
     const int64_t together = std::max<int64_t>(1, kInFlight / (ctas * vector)) * vector;
     for (int64_t e = 0; e < count; e += together) {
@@ -103,7 +107,7 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
   AcquireOfCluster(barriers, 0);
   if (parts > 1) {
     llvm::Value* part = b_.CreateAdd(mine, b_.CreateMul(rank, I32(slot)));
-    store(part, sum(part));
+    store(part, sum(part, rank));
     ReleaseToCluster(barriers, 1);
   }
   llvm::BasicBlock* from = b_.GetInsertBlock();
@@ -122,7 +126,7 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
           total.push_back(v);
     }
   } else {
-    total = sum(mine);
+    total = sum(mine, I32(0));
   }
   llvm::BasicBlock* end = b_.GetInsertBlock();
   b_.CreateBr(join);

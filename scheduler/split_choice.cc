@@ -13,7 +13,7 @@ namespace {
 
 // Of the time of one CTA for each tile, what must be gained: what meetings in a cluster cost is not
 // measured, and more of the memory's rate is asked for.
-constexpr double kMargin = 0.15;
+constexpr double kMargin = 0.15, kLeastMs = 0.003;
 
 std::optional<KernelTime> TimeOf(const ir::Function& fn, const ir::Target& target,
                                  const Bindings& names, int64_t times, int64_t ctas,
@@ -42,7 +42,9 @@ SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const 
     ir::Function split = fn;
     if (ir::SplitReductions(split, ctas)) break;  // an obstacle
     const std::optional<KernelTime> time = TimeOf(split, target, names, times, ctas, &flops);
-    if (!time || time->ms >= choice.ms || time->ms > (1 - kMargin) * alone->ms) continue;
+    if (!time || time->ms >= choice.ms || time->ms > (1 - kMargin) * alone->ms ||
+        time->ms > alone->ms - kLeastMs)
+      continue;
     choice.ctas = ctas;
     choice.ms = time->ms;
   }
