@@ -375,6 +375,7 @@ class Search {
         }
     out.time = scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps));
     if (CutsLines(*clean)) out.time.ms *= 1 + kCutLines;
+    out.split = split;
     out.lowered = true;
     return out;
   }

@@ -7,9 +7,9 @@
 //         c = cluster_reduce(p)
 //         if z == 0 { x = x0 + c  rest(x) } }
 //
-// with chunk = ⌈turns / n⌉. Products are sums. CTA z takes neighbouring turns in their order, and
-// the parts are added up in an order of their own: the result does not depend on timing. What stands
-// before the loop and is not needed inside goes behind it, into the branch.
+// with chunk = ⌈turns / n⌉. Products are sums. CTA z takes neighbouring turns in their order,
+// and the parts are added up in an order of their own: the result does not depend on timing.
+// What stands before the loop and is not needed inside goes behind it, into the branch.
 //
 // A largest or smallest value starts from x0 in every CTA, which is the same.
 //
