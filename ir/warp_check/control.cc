@@ -206,6 +206,7 @@ int Machine::Positive(const Scalar& v) {
   me().undecided = true;
   me().question_form = key.form;
   me().question_threshold = threshold;
+  me().question_negated = flip;
   return -1;
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "api/stdlib.h"
+#include "ir/warp_check/rate.h"
 
 namespace tilec::api {
 namespace {
@@ -114,6 +115,14 @@ TEST_F(SplitTest, ItIsPartOfTheKeyAndOfTheLaunch) {
   const auto warps = Lowered(call, PipelineOptions().For(call), diags);
   ASSERT_TRUE(warps);
   EXPECT_EQ(warps->launch.cluster, 4);
+  // A loop that begins where its part does has a period like any other: 512 cycles a turn.
+  DiagSink quiet;
+  const Result<ir::Target> target = ir::LoadBuiltinTarget("h200", quiet);
+  ASSERT_TRUE(target.ok());
+  const auto rates = ir::RatesOf(*warps, *target, quiet);
+  ASSERT_TRUE(rates.ok());
+  ASSERT_EQ(rates->size(), 1u);
+  EXPECT_GE(rates->front().Cycles(), 512);
 }
 
 // Two roles, each with its half of the rows, combine their halves by barriers of their own.
