@@ -158,8 +158,8 @@ class Unfolder {
     }
     arrive(2);
     wait(2);
-    if (alone_)
-      for (int64_t part = 0; part < parts; ++part) load(0, part);
+    // Alone: what others read until here. Together: whoever comes behind may write.
+    for (int64_t part = 0; part < parts; ++part) alone_ ? load(0, part) : store(part);
     // Nobody knows what comes of it.
     const Attrs attrs = {
         {"kind", std::string("sum")}, {"axis", int64_t{0}}, {"scratch", int64_t{-1}}};

@@ -34,7 +34,8 @@ OneCta AsOneCta(const Function& fn, Unfold how = Unfold::kCluster);
 // buffer or the barriers of a CTA, so for everything around it the op is a box: it writes the
 // buffer when it begins and is done with it when it ends. One CTA alone is proved with that box,
 // all of its roles and trip counts; what goes on inside the box, in all CTAs at once and without
-// anything else, is a straight line. A wait inside is for arrivals inside, which every CTA makes
+// anything else, is a straight line, at whose end each CTA writes its whole buffer in the name of
+// whoever comes behind. A wait inside is for arrivals inside, which every CTA makes
 // once it comes there, and alone it does: so together they end.
 bool SharesCopies(const Function& fn);
 bool Exchanges(const Function& fn);
