@@ -89,6 +89,7 @@ class Unfolder {
       case OpKind::kSmemAlloc:
       case OpKind::kMbarAlloc: return !exchanged(op.results[0]);
       case OpKind::kMbarInit: return !exchanged(op.operands[0]);
+      case OpKind::kCtaSync: return op.i("parts", 1) > 1;
       case OpKind::kFenceMbarInit:
       case OpKind::kRole:
       case OpKind::kWarpClusterReduce:

@@ -23,7 +23,7 @@ struct OneCta {
 
 // kAlone: one CTA that makes all the copies itself, and reads for the others what they read of it.
 // What it does in time is the same.
-// kExchange: of all CTAs, what belongs to warp_cluster_reduce and nothing else.
+// kExchange: of all CTAs, what belongs to warp_cluster_reduce, and the barriers between.
 enum class Unfold { kCluster, kAlone, kExchange };
 OneCta AsOneCta(const Function& fn, Unfold how = Unfold::kCluster);
 
