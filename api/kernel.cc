@@ -7,6 +7,7 @@
 #include "api/diagnostics.h"
 #include "api/environment.h"
 #include "api/solution_cache.h"
+#include "api/split.h"
 #include "api/state.h"
 #include "api/status.h"
 #include "api/tune.h"
@@ -21,7 +22,8 @@ runtime::TensorView ViewOf(const Tensor& t) { return {Name(t.dtype), t.data, t.d
 
 // What is chosen for a launch holds for all of its sizes and alignments.
 void Tune(KernelState& k, api::Call* call, DiagSink& diags) {
-  if (k.compiler->options.tune != "model") return;
+  const api::PipelineOptions& options = k.compiler->options;
+  if (options.tune != "model" && options.schedule != "solve") return;
   std::string sizes;
   for (const auto& [name, value] : call->all)
     sizes += fmt::format("{}={} ", name, frontend::ToText(value));
@@ -30,7 +32,7 @@ void Tune(KernelState& k, api::Call* call, DiagSink& diags) {
                          f.last_contiguous, f.last_dim_align);
   for (const auto& [name, value] : call->statics) sizes += name + " ";
   if (call->rows_cut_sectors) sizes += "rows cut sectors";
-  std::optional<frontend::Values> known;
+  std::optional<KernelState::Tuned> known;
   {
     std::lock_guard<std::mutex> lock(k.mutex);
     if (const auto found = k.tunes.find(sizes); found != k.tunes.end()) known = found->second;
@@ -38,12 +40,17 @@ void Tune(KernelState& k, api::Call* call, DiagSink& diags) {
   if (!known) {
     std::optional<api::SolutionCache> store;
     if (k.compiler->cache) store.emplace(*k.compiler->cache, diags);
-    known = api::TunesFor(k.loaded, k.signature, k.compiler->options, store ? &*store : nullptr,
-                          *call, diags);
+    known.emplace();
+    known->values =
+        api::TunesFor(k.loaded, k.signature, options, store ? &*store : nullptr, *call, diags);
+    api::Call tuned = *call;
+    for (const auto& [name, value] : known->values) tuned.statics[name] = tuned.all[name] = value;
+    known->split = api::SplitFor(k.loaded, k.signature, options, tuned).ctas;
     std::lock_guard<std::mutex> lock(k.mutex);
     k.tunes.emplace(std::move(sizes), *known);
   }
-  for (const auto& [name, value] : *known) call->statics[name] = call->all[name] = value;
+  for (const auto& [name, value] : known->values) call->statics[name] = call->all[name] = value;
+  call->split = known->split;
 }
 
 Result<api::Call> Bind(KernelState& k, const Args& args, DiagSink& diags) {

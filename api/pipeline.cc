@@ -6,6 +6,7 @@
 
 #include "api/diagnostics.h"
 #include "api/environment.h"
+#include "api/schedule_names.h"
 #include "api/solution_cache.h"
 #include "backend/backend.h"
 #include "ir/lower/diagnostics.h"
@@ -13,12 +14,12 @@
 #include "ir/pass.h"
 #include "ir/passes/cluster_tiles.h"
 #include "ir/passes/persist_tiles.h"
+#include "ir/passes/split_reductions.h"
 #include "ir/target.h"
 #include "ir/verify.h"
 #include "ir/warp_check/check.h"
 #include "ir/warp_check/diagnostics.h"
 #include "scheduler/program.h"
-#include "support/file.h"
 #include "support/nearest.h"
 
 namespace tilec::api {
@@ -29,6 +30,7 @@ constexpr const char* kSchedulePass = "schedule-loops";
 constexpr const char* kPersistPass = "persist-tiles";
 constexpr const char* kOrderPass = "order-tiles";
 constexpr const char* kClusterPass = "cluster-tiles";
+constexpr const char* kSplitPass = "split-reductions";
 constexpr Target kTargets[] = {{"h200", "sm_90a"}, {"h100", "sm_90a"}};
 
 // Adds the time until its end to the observation's list.
@@ -75,49 +77,6 @@ std::vector<std::string> TargetNames() {
   return names;
 }
 
-namespace {
-
-constexpr std::string_view kSlices = "solve:slices=";
-constexpr std::string_view kPersistent = "solve:persistent";  // CTAs that stay where that can be
-constexpr std::string_view kClusters = "solve:clusters";      // of CTAs, where they share a load
-constexpr std::string_view kOnce = "solve:once";              // a CTA for every tile
-constexpr uint64_t kMostScheduleBytes = 4 << 20;
-
-// Row slices that the schedule's name asks for: 0 for plain `solve`.
-std::optional<int> SlicesOf(const std::string& name) {
-  if (name == "solve" || name == kPersistent || name == kClusters || name == kOnce) return 0;
-  if (name.rfind(kSlices, 0) != 0) return std::nullopt;
-  const std::string count = name.substr(kSlices.size());
-  return count == "1" || count == "2" || count == "3" ? std::optional<int>(count[0] - '0')
-                                                      : std::nullopt;
-}
-
-}  // namespace
-
-bool NamesScheduleFile(const std::string& schedule) {
-  return schedule.find_first_of("./") != std::string::npos;
-}
-
-Result<> LoadScheduleFile(Loaded& loaded, const std::string& schedule, DiagSink& diags) {
-  if (!NamesScheduleFile(schedule)) return Done();
-  std::string text, why;
-  if (!ReadFile(schedule, &text, &why, kMostScheduleBytes))
-    return diags.Report(kScheduleUnreadable, Span{}, schedule, why);
-  loaded.schedule_file = loaded.sources.Add(schedule, std::move(text));
-  return Done();
-}
-
-Result<> CheckSchedule(const std::string& name, DiagSink& diags) {
-  if (name == "sequential" || SlicesOf(name) || NamesScheduleFile(name)) return Done();
-  DiagBuilder d = diags.Report(kUnknownSchedule, Span{}, name);
-  const std::string near = NearestName(
-      name, {"sequential", "solve", "solve:persistent", "solve:once", "solve:clusters"});
-  d.Help(near.empty() ? "use sequential, solve, solve:slices=1…3, solve:persistent, solve:once, "
-                        "solve:clusters or a file like gemm.sched"
-                      : fmt::format("did you mean `{}`?", near));
-  return d;
-}
-
 std::string CompilerVersion() {
   return fmt::format("{} ({})", TILEC_VERSION, backend::BackendVersion());
 }
@@ -133,7 +92,8 @@ Result<ir::Function> MakeTileIr(const Loaded& loaded, const std::string& kernel,
 }
 
 Result<> CheckPassName(const std::string& name, DiagSink& diags) {
-  if (name == kSchedulePass || name == kPersistPass || name == kOrderPass || name == kClusterPass)
+  if (name == kSchedulePass || name == kPersistPass || name == kOrderPass || name == kClusterPass ||
+      name == kSplitPass)
     return Done();
   TRY(const ir::PassStep step, FindStep(name, diags));
   (void)step;
@@ -147,6 +107,7 @@ Result<ir::PassStep> FindStep(const std::string& name, DiagSink& diags) {
   names.push_back(kPersistPass);
   names.push_back(kOrderPass);
   names.push_back(kClusterPass);
+  names.push_back(kSplitPass);
   names.push_back(kSchedulePass);
   DiagBuilder d = diags.Report(kUnknownPass, Span{}, name);
   const std::string near = NearestName(name, names);
@@ -183,12 +144,15 @@ struct Scheduled {
   scheduler::SolutionStore* store = nullptr;
   int64_t withheld = 0;                   // registers of a thread that the solver may not use
   bool persist = false, cluster = false;  // wanted
-  // What was decided, and tried last, is of CTAs that stay, or that share what they load.
-  bool persistent = false, clustered = false;
-  ir::Obstacle obstacle;  // to CTAs that stay or to clusters, seen last
-  std::optional<scheduler::ProgramSchedule> of[3];
-  ir::Function made[3];
-  int shape() const { return persistent ? 1 : clustered ? 2 : 0; }
+  int64_t split = 1;                      // wanted: CTAs for each tile
+  // What was decided, and tried last, is of CTAs that stay, that share what they load, or of which
+  // several make a tile.
+  bool persistent = false, clustered = false, parted = false;
+  ir::Obstacle obstacle;        // to CTAs that stay or to clusters, seen last
+  ir::Obstacle split_obstacle;  // likewise to a split
+  std::optional<scheduler::ProgramSchedule> of[4];
+  ir::Function made[4];
+  int shape() const { return persistent ? 1 : clustered ? 2 : parted ? 3 : 0; }
   std::optional<scheduler::ProgramSchedule>& decided() { return of[shape()]; }
   ir::Function& fn() { return made[shape()]; }
 };
@@ -280,6 +244,23 @@ ir::PassStep ClusterStep(const ir::Target& target, Scheduled* scheduled) {
   return step;
 }
 
+ir::PassStep SplitStep(const ir::Target& target, Scheduled* scheduled) {
+  ir::PassStep step;
+  step.info = {kSplitPass, "CTAs of a cluster share the terms of a long sum", ir::kTileLevel,
+               ir::kNoFacts, ir::kNoFacts};
+  step.run = [has = target.Has("clusters"), scheduled](ir::Function& fn,
+                                                       ir::PassContext& cx) -> Result<> {
+    const std::optional<ir::Obstacle> obstacle =
+        has ? ir::SplitReductions(fn, scheduled->split)
+            : ir::Obstacle{"the target has no clusters of CTAs", {}};
+    if (obstacle) scheduled->split_obstacle = *obstacle;
+    scheduled->parted = !obstacle;
+    cx.changes += !obstacle;
+    return Done();
+  };
+  return step;
+}
+
 // Ways to lower a kernel, best first. What the lowering or the proof of the warp program refuses
 // is tried in the next way: the solver's schedule with masks only where they are needed, without
 // that; then products moved a stage by rule, and last one role in program order.
@@ -343,9 +324,11 @@ Result<ir::Function> Lower(const Loaded& loaded, const ir::Function& tile,
   TRY(const Target named, FindTarget(options.target, diags));
   TRY(target, ir::LoadBuiltinTarget(named.name, diags));
   bool specialized = false;
+  if (way.roles && scheduled->split > 1) steps.push_back(SplitStep(target, scheduled));
   if (way.roles && scheduled->cluster) steps.push_back(ClusterStep(target, scheduled));
   if (way.roles && scheduled->persist) steps.push_back(PersistStep(target, scheduled));
-  if (way.roles && !scheduled->persist && !scheduled->cluster) steps.push_back(OrderStep());
+  if (way.roles && !scheduled->persist && !scheduled->cluster && scheduled->split == 1)
+    steps.push_back(OrderStep());
   if (way.schedule) {
     std::optional<scheduler::ScheduleFile> file;
     if (loaded.schedule_file >= 0)
@@ -386,9 +369,22 @@ Result<ir::Function> Attempt(const Loaded& loaded, const ir::Function& tile,
   auto lower = [&](bool persist, bool cluster, DiagSink& said) {
     scheduled->persist = persist;
     scheduled->cluster = cluster;
-    scheduled->persistent = scheduled->clustered = false;
+    scheduled->persistent = scheduled->clustered = scheduled->parted = false;
     return Lower(loaded, tile, options, way, scheduled, look, said);
   };
+  scheduled->split = SplitOf(options.schedule).value_or(options.split);
+  if (way.roles && scheduled->split > 1) {
+    DiagSink attempt;
+    Result<ir::Function> lowered = lower(false, false, attempt);
+    if (lowered.ok() && scheduled->parted) {
+      attempt.MoveTo(diags);
+      return lowered;
+    }
+    for (const Diagnostic& d : attempt.all())
+      if (d.def->severity == Severity::kError && scheduled->split_obstacle.why.empty())
+        scheduled->split_obstacle = {d.message, d.span};
+  }
+  scheduled->split = 1;
   if (options.share_copies && options.schedule == "solve") {
     DiagSink attempt;
     Result<ir::Function> lowered = lower(false, true, attempt);
@@ -419,6 +415,8 @@ void Missed(const PipelineOptions& options, const std::string& kernel, const ir:
             const Scheduled& scheduled, DiagSink& diags) {
   if (options.schedule == kPersistent && !scheduled.persistent)
     diags.Report(kNotPersistent, scheduled.obstacle.at, kernel, scheduled.obstacle.why);
+  if (SplitOf(options.schedule).value_or(options.split) > 1 && !scheduled.parted)
+    diags.Report(kNotSplit, scheduled.split_obstacle.at, kernel, scheduled.split_obstacle.why);
   if (options.schedule == kClusters && lowered.launch.cluster <= 1)
     diags.Report(
         kNotClustered, scheduled.clustered ? Span{} : scheduled.obstacle.at, kernel,
@@ -550,6 +548,7 @@ std::string ImageKey(const Loaded& loaded, const std::string& kernel, const Call
     key.Add("path", loaded.sources.path(file)).Add("text", loaded.sources.text(file));
   key.Add("kernel", kernel);
   if (call.rows_cut_sectors) key.Add("rows", "cut sectors");
+  if (call.split > 1) key.Add("split", fmt::format("{}", call.split));
   AddValues(key, "static", call.statics);
   for (const auto& [name, f] : call.facts)
     key.Add("facts " + name, fmt::format("{} {} {} {}", f.base_align_bytes, f.stride_align_bytes,

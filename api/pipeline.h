@@ -32,8 +32,8 @@ Result<Target> FindTarget(const std::string& name, DiagSink& diags);
 std::vector<std::string> TargetNames();
 // `sequential`, `solve`, `solve:slices=N` (cut the rows into N slices, a compute role each),
 // `solve:persistent` (the same as `solve`, and a note where CTAs do not stay), `solve:once` (they
-// never do), `solve:clusters` (they share copies), or the name of a .sched file: it has an
-// extension or a folder.
+// never do), `solve:clusters` (they share copies), `solve:split=N` (N share the turns of a tile's
+// loop; 1: none do), or the name of a .sched file: it has an extension or a folder.
 Result<> CheckSchedule(const std::string& name, DiagSink& diags);
 bool NamesScheduleFile(const std::string& schedule);
 
@@ -49,9 +49,11 @@ struct PipelineOptions {
   bool prove = true;   // false: the program is looked at and never emitted
   // Clusters that share copies before CTAs that stay (`solve`); see Call::rows_cut_sectors.
   bool share_copies = false;
+  int64_t split = 1;  // CTAs for each tile (`solve`), where that can be; see Call::split
   PipelineOptions For(const Call& call) const {
     PipelineOptions with = *this;
     with.share_copies = call.rows_cut_sectors;
+    with.split = call.split;
     return with;
   }
 };

@@ -59,7 +59,11 @@ struct KernelState {
   };
   static constexpr size_t kKept = 64;
   std::mutex mutex;  // of what follows
-  std::map<std::string, frontend::Values> tunes;  // chosen so far, by the sizes of the launch
+  struct Tuned {
+    frontend::Values values;  // of tunes
+    int64_t split = 1;        // CTAs for each tile
+  };
+  std::map<std::string, Tuned> tunes;  // chosen so far, by the sizes of the launch
   std::map<std::string, std::shared_ptr<Specialisation>> specialisations;
   std::vector<std::shared_ptr<const Resolved>> resolved;
   size_t oldest = 0;

@@ -14,7 +14,9 @@
 #include "ir/count_work.h"
 #include "ir/lower/plan.h"
 #include "ir/lower/pressure.h"
+#include "ir/passes/split_reductions.h"
 #include "ir/warp_check/rate.h"
+#include "scheduler/split_choice.h"
 
 namespace tilec::api {
 
@@ -33,6 +35,7 @@ constexpr double kAsGood = 0.02;  // what the model cannot tell apart
 constexpr double kHanging = 0.35;
 constexpr double kWaste = 0.02;            // steps of work done in vain
 constexpr double kCutLines = 0.04;         // of the time; K steps of 64 bytes took 3 to 27 % longer
+constexpr int64_t kMostOfATile = 8;        // CTAs
 constexpr size_t kStarts = 4;              // of descents, from a grid of round values
 constexpr int64_t kThreadRegisters = 128;  // assumed where no quota is set
 constexpr int64_t kLikelyRegisters = 64;   // before anything is lowered, without products
@@ -278,9 +281,8 @@ class Search {
     return Clean(*statics, quiet);
   }
 
-  ir::Target Shared(int64_t ctas) const {
-    return scheduler::SharedBy(target_, ctas, call_.rows_cut_sectors ? 2 : 1);
-  }
+  int64_t Times() const { return call_.rows_cut_sectors ? 2 : 1; }
+  ir::Target Shared(int64_t ctas) const { return scheduler::SharedBy(target_, ctas, Times()); }
 
   std::optional<double> Rate(const Point& point) {
     const auto known = rated_.find(point);
@@ -290,13 +292,17 @@ class Search {
     frontend::Values statics;
     const Result<ir::Function> fn = At(point, &statics);
     if (!fn.ok()) return std::nullopt;
-    const ir::WorkCount work = ir::CountWork(*fn, names_, {.edges = false});
-    if (work.instances == 0) return std::nullopt;
-    const auto periods = scheduler::BoundPeriods(*fn, Shared(work.instances));
-    if (!periods) return std::nullopt;
-    rating.ms = scheduler::EstimateTime(*fn, target_, work, *periods, LikelyShape(*fn, work)).ms;
+    const int64_t most = options_.schedule == "solve" ? kMostOfATile : 1;
+    const scheduler::SplitChoice split =
+        scheduler::ChooseSplit(*fn, target_, names_, Times(), most,
+                               [&](const ir::Function& f, const ir::WorkCount& work) {
+                                 return LikelyShape(f, work);
+                               });
+    if (split.ms == 0) return std::nullopt;
+    rating.ms = split.ms;
+    rating.split = split.ctas;
     if (CutsLines(*fn)) *rating.ms *= 1 + kCutLines;
-    rating.flops = work.whole_flops;
+    rating.flops = split.whole_flops;
     return rating.ms;
   }
 
@@ -339,10 +345,17 @@ class Search {
   }
 
   std::optional<TunePoint> Lower(const Point& point, bool standard) {
+    const auto rating = rated_.find(point);
+    const int64_t split = rating == rated_.end() ? 1 : rating->second.split;
+    if (auto out = Lower(point, standard, split)) return out;
+    return split > 1 ? Lower(point, standard, 1) : std::nullopt;
+  }
+  std::optional<TunePoint> Lower(const Point& point, bool standard, int64_t split) {
     TunePoint out;
     frontend::Values statics;
     Result<ir::Function> clean = At(point, &statics);
-    if (!clean.ok()) return std::nullopt;
+    if (!clean.ok() || (split > 1 && ir::SplitReductions(*clean, split))) return std::nullopt;
+    options_.split = split;
     out.values = ValuesOf(point);
     const ir::WorkCount work = ir::CountWork(*clean, names_, {.edges = false});
     const ir::Target target = Shared(work.instances);
@@ -358,6 +371,7 @@ class Search {
     look.lowered = &how;
     const auto warps = LowerToWarps(loaded_, std::move(*tile), options_, &look, quiet);
     if (!warps.ok() || (!standard && MaySpill(*warps))) return std::nullopt;
+    if (split > 1 && warps->launch.cluster != split) return std::nullopt;  // it was refused
     if (const auto rates = ir::RatesOf(*warps, target, quiet); rates.ok())
       for (scheduler::LoopPeriod& period : *periods)
         for (const ir::LoopRate& rate : *rates) {
@@ -369,6 +383,7 @@ class Search {
         }
     out.time = scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps));
     if (CutsLines(*clean)) out.time.ms *= 1 + kCutLines;
+    out.split = split;
     out.lowered = true;
     return out;
   }
@@ -394,6 +409,7 @@ class Search {
 
   scheduler::LaunchShape ShapeOf(const ir::Function& warps) const {
     scheduler::LaunchShape shape;
+    shape.cluster = warps.launch.cluster;
     if (const auto grid = Eval(warps.launch.grid, All(warps))) shape.ctas = *grid;
     for (const ir::Op& op : warps.ops)
       if (op.kind == ir::OpKind::kRole && op.i("regs") > 0) return shape;
@@ -424,6 +440,7 @@ class Search {
   struct Rating {
     std::optional<double> ms;  // nullopt: its facts do not hold, or it does not fit
     double flops = 0;          // with edges as whole tiles
+    int64_t split = 1;         // CTAs for each tile
   };
   std::map<Point, Rating> rated_;
   double least_flops_ = 0;

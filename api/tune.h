@@ -19,6 +19,7 @@ namespace tilec::api {
 struct TunePoint {
   frontend::Values values;     // of the open tunes
   scheduler::KernelTime time;  // of the lowered program where `lowered`, else from bounds
+  int64_t split = 1;           // CTAs for each tile (api/split.h)
   bool lowered = false;
   bool is_default = false;
 };

@@ -556,6 +556,7 @@ Result<void> Emitter::EmitOp(ir::OpId id) {
     case OpKind::kWarpIota: return EmitIota(op);
     case OpKind::kWarpReduce:
     case OpKind::kWarpArgReduce: return EmitReduce(op);
+    case OpKind::kWarpClusterReduce: return EmitClusterReduce(op);
     case OpKind::kMma: return EmitMma(op);
     case OpKind::kMmaFence:
     case OpKind::kMmaWait: return EmitMmaTied(op);

@@ -128,7 +128,7 @@ std::string TypeName(llvm::Type* type) { return "b" + std::to_string(type->getIn
 }  // namespace
 
 Regs Emitter::LoadGlobal(llvm::Value* address, int64_t offset, llvm::Value* predicate,
-                         const Regs& fill, DType d) {
+                         const Regs& fill, DType d, PtxInst inst) {
   Regs words = ToMemory(fill, d);
   const size_t n = words.size();
   llvm::Type* type = words[0]->getType();
@@ -139,14 +139,14 @@ Regs Emitter::LoadGlobal(llvm::Value* address, int64_t offset, llvm::Value* pred
     constraints += std::string(constraints.empty() ? "=" : ",=") + Letter(w->getType());
   const bool always = !predicate || predicate == b_.getTrue();
   std::vector<llvm::Value*> args = {address, I64(offset)};
-  constraints += ",l,n";
+  constraints += address->getType()->isIntegerTy(64) ? ",l,n" : ",r,n";
   if (!always) {
     args.push_back(predicate);
     constraints += ",b";
     for (size_t i = 0; i < n; ++i) constraints += "," + std::to_string(i);
     args.insert(args.end(), words.begin(), words.end());
   }
-  Regs loaded = CallPtx(b_, PtxInst::kLdGlobal,
+  Regs loaded = CallPtx(b_, inst,
                         {{"p", always ? "" : "@$" + std::to_string(n + 2) + " "},
                          {"v", n > 1 ? ".v" + std::to_string(n) : ""},
                          {"t", TypeName(type)},

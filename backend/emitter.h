@@ -188,7 +188,7 @@ class Emitter {
   Result<void> AtomicOne(const ir::Op& op, ir::DType d, llvm::Value* value, llvm::Value* address,
                          int64_t offset, llvm::Value* predicate);
   Regs LoadGlobal(llvm::Value* address, int64_t offset, llvm::Value* predicate, const Regs& fill,
-                  ir::DType d);
+                  ir::DType d, PtxInst inst = PtxInst::kLdGlobal);
   void StoreGlobal(llvm::Value* address, int64_t offset, llvm::Value* predicate,
                    const Regs& elements, ir::DType d, PtxInst inst = PtxInst::kStGlobal);
 
@@ -217,6 +217,10 @@ class Emitter {
   Result<void> EmitColumns(const ir::Op& op);  // transpose, reshape
   Result<void> EmitIota(const ir::Op& op);
   Result<void> EmitReduce(const ir::Op& op);
+  // emit_cluster.cc
+  Result<void> EmitClusterReduce(const ir::Op& op);
+  void ReleaseToCluster(llvm::Value* barriers, int64_t number);
+  void AcquireOfCluster(llvm::Value* barriers, int64_t number);
   llvm::Value* Shuffle(llvm::Value* v, int64_t lane_xor);
 
   // emit_async.cc

@@ -208,6 +208,7 @@ class Reader {
         {OpKind::kMbarExpect, &Reader::MbarExpect},
         {OpKind::kCtaSync, &Reader::CtaSync},
         {OpKind::kClusterSync, &Reader::ClusterSync},
+        {OpKind::kWarpClusterReduce, &Reader::ClusterReduce},
         {OpKind::kFenceAsync, &Reader::FenceAsync},
         {OpKind::kTmaLoad, &Reader::TmaLoad},
         {OpKind::kTmaStore, &Reader::TmaStore},
@@ -310,6 +311,11 @@ class Reader {
         synced_ ? "none ends while another may still write to it"
                 : "none writes to another that is not set up");
     synced_ = true;
+  }
+  void ClusterReduce(const Site& s) {
+    ++out_->waits;
+    Say(s, fmt::format("combine {} with the other CTAs of the cluster", Shape(s.op.results[0])),
+        "each has done a part of the turns; the first goes on");
   }
   void FenceAsync(const Site& s) {
     Say(s, "fence", Checked(s.id, "copy engine and tensor core see what threads stored", kOrdered));

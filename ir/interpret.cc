@@ -247,10 +247,17 @@ Result<> Driver::RunGrid(const Op& parallel, Worker& top) {
                            kMaxInstances);
   }
   report_.instances = total;
+  // What is run at a time: an instance, or those of a cluster that combine what they have.
+  const std::vector<OpId>& body = fn_.blocks[parallel.regions[0]].ops;
+  const bool together = std::any_of(body.begin(), body.end(), [&](OpId id) {
+    return fn_.ops[id].kind == OpKind::kClusterReduce;
+  });
+  const int64_t group = together ? parallel.i("cluster", 1) : 1;
+  const int64_t groups = CeilDiv(total, group);
   const int64_t most = kernel_.options.max_instances;
-  const bool sampled = most > 0 && total > most && may_sample_;
-  const int64_t runs = sampled ? most : total;
-  report_.interpreted = runs;
+  const bool sampled = most > 0 && total > most && groups > 1 && may_sample_;
+  const int64_t runs = sampled ? std::max<int64_t>(1, most / group) : groups;
+  report_.interpreted = std::min(total, runs * group);
   sampled_ |= sampled;
 
   const auto cores = static_cast<int64_t>(std::max(1u, std::thread::hardware_concurrency()));
@@ -265,20 +272,26 @@ Result<> Driver::RunGrid(const Op& parallel, Worker& top) {
   Worker* failed = nullptr;
   std::atomic<bool> stop{false};
   auto work = [&](Worker& w) {
-    std::vector<int64_t> starts(steps.size());
+    std::vector<std::vector<int64_t>> starts;
     while (!stop) {
       const int64_t run = next.fetch_add(1);
       if (run >= runs) return;
       const int64_t instance =
-          !sampled    ? run
-          : runs == 1 ? 0
-                      : static_cast<int64_t>(static_cast<__int128>(run) * (total - 1) / (runs - 1));
-      int64_t rest = instance;
-      for (size_t d = 0; d < steps.size(); ++d) {
-        starts[d] = lo[d] + rest % count[d] * steps[d];
-        rest /= count[d];
+          group * (!sampled    ? run
+                   : runs == 1 ? 0
+                               : static_cast<int64_t>(static_cast<__int128>(run) * (groups - 1) /
+                                                      (runs - 1)));
+      starts.assign(static_cast<size_t>(std::min(group, total - instance)), {});
+      for (size_t i = 0; i < starts.size(); ++i) {
+        int64_t rest = instance + static_cast<int64_t>(i);
+        for (size_t d = 0; d < steps.size(); ++d) {
+          starts[i].push_back(lo[d] + rest % count[d] * steps[d]);
+          rest /= count[d];
+        }
       }
-      if (w.RunInstance(parallel, instance, starts)) continue;
+      if (together ? w.RunCluster(parallel, instance, starts)
+                   : w.RunInstance(parallel, instance, starts[0]))
+        continue;
       stop = true;
       const std::lock_guard lock(failure_mutex);
       if (failed_instance < 0 || instance < failed_instance) {

@@ -572,6 +572,7 @@ void EvalElementwise(const Op& op, std::span<const Tile* const> in, Tile& out) {
     case OpKind::kWhile:
     case OpKind::kIf:
     case OpKind::kYield:
+    case OpKind::kClusterReduce:
     case OpKind::kAssert:
     case OpKind::kPrint:
 #define OP(Name, ...) case OpKind::k##Name:

@@ -21,7 +21,7 @@ bool Worker::RunBlock(BlockId block) {
   return true;
 }
 
-bool Worker::RunInstance(const Op& parallel, int64_t instance, const std::vector<int64_t>& starts) {
+void Worker::Begin(const Op& parallel, int64_t instance, const std::vector<int64_t>& starts) {
   instance_ = instance;
   context_ = {static_cast<uint32_t>(instance) + 1, false, &conflicts, &undecided_stores};
   const BlockId body = parallel.regions[0];
@@ -30,7 +30,73 @@ bool Worker::RunInstance(const Op& parallel, int64_t instance, const std::vector
     t.Reset(Type::Scalar(DType::kI64));
     t.n[0] = starts[i];
   }
-  return RunBlock(body);
+}
+
+bool Worker::RunInstance(const Op& parallel, int64_t instance, const std::vector<int64_t>& starts) {
+  Begin(parallel, instance, starts);
+  return RunBlock(parallel.regions[0]);
+}
+
+// One instance after the other up to each op that they make together.
+bool Worker::RunCluster(const Op& parallel, int64_t first,
+                        const std::vector<std::vector<int64_t>>& starts) {
+  const size_t ctas = starts.size();
+  if (together_.size() != ctas) together_.assign(ctas, {env_, {}});
+  const auto enter = [&](size_t rank) {
+    std::swap(env_, together_[rank].env);
+    std::swap(context_, together_[rank].context);
+    instance_ = first + static_cast<int64_t>(rank);
+  };
+  const auto leave = [&](size_t rank) {
+    std::swap(env_, together_[rank].env);
+    std::swap(context_, together_[rank].context);
+  };
+  for (size_t rank = 0; rank < ctas; ++rank) {
+    enter(rank);
+    Begin(parallel, instance_, starts[rank]);
+    leave(rank);
+  }
+  const std::vector<OpId>& ops = k_.fn.blocks[parallel.regions[0]].ops;
+  for (size_t from = 0, to = 0; from < ops.size(); from = to + 1) {
+    const auto joins = [&](OpId id) { return k_.fn.ops[id].kind == OpKind::kClusterReduce; };
+    to = static_cast<size_t>(
+        std::find_if(ops.begin() + static_cast<ptrdiff_t>(from), ops.end(), joins) - ops.begin());
+    for (size_t rank = 0; rank < ctas; ++rank) {
+      enter(rank);
+      bool ok = true;
+      for (size_t i = from; i < to && ok; ++i) ok = RunOp(k_.fn.ops[ops[i]]);
+      leave(rank);
+      if (!ok) return false;
+    }
+    if (to < ops.size()) Combine(k_.fn.ops[ops[to]]);
+  }
+  return true;
+}
+
+// In the order of the ranks; the first has the result.
+void Worker::Combine(const Op& op) {
+  Op step = op;
+  step.kind = op.s("kind") == "add"   ? OpKind::kAdd
+              : op.s("kind") == "max" ? OpKind::kMax
+                                      : OpKind::kMin;
+  const auto at = [&](size_t rank, ValueId v) -> Tile& { return together_[rank].env[v.index]; };
+  const ValueId from = op.operands[0], to = op.results[0];
+  const Type& type = k_.fn.type(to);
+  Tile sum = at(0, from);
+  for (size_t rank = 1; rank < together_.size(); ++rank) {
+    Tile next;
+    next.Reset(type);
+    const std::vector<const Tile*> in = {&sum, &at(rank, from)};
+    EvalElementwise(step, in, next);
+    sum = std::move(next);
+  }
+  for (size_t rank = 0; rank < together_.size(); ++rank) {
+    Tile& out = at(rank, to);
+    out.Reset(type);
+    std::fill(out.v.begin(), out.v.end(), 0.0);
+    std::fill(out.n.begin(), out.n.end(), int64_t{0});
+  }
+  at(0, to) = std::move(sum);
 }
 
 void Worker::Copy(const std::vector<ValueId>& from, size_t leading,
@@ -174,8 +240,9 @@ bool Worker::RunOp(const Op& op) {
     case OpKind::kYield: return true;
     case OpKind::kAssert: return RunAssert(op);
     case OpKind::kPrint: RunPrint(op); return true;
-    case OpKind::kParallel:  // the driver runs it
-    case OpKind::kNeg:       // elementwise, above
+    case OpKind::kClusterReduce:  // RunCluster
+    case OpKind::kParallel:       // the driver runs it
+    case OpKind::kNeg:            // elementwise, above
     case OpKind::kNot:
     case OpKind::kAbs:
     case OpKind::kFloor:

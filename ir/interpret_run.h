@@ -35,6 +35,9 @@ class Worker {
   void StartTop() { context_ = {kNobody, false, &conflicts, &undecided_stores}; }
   bool RunTopOp(const Op& op) { return RunOp(op); }
   bool RunInstance(const Op& parallel, int64_t instance, const std::vector<int64_t>& starts);
+  // The instances of one cluster, from `first` on, where ops combine what they have.
+  bool RunCluster(const Op& parallel, int64_t first,
+                  const std::vector<std::vector<int64_t>>& starts);
 
   std::vector<Tile>& env() { return env_; }
   DiagSink diags;
@@ -43,6 +46,8 @@ class Worker {
   std::vector<PrintLine> prints;
 
  private:
+  void Begin(const Op& parallel, int64_t instance, const std::vector<int64_t>& starts);
+  void Combine(const Op& op);
   bool RunBlock(BlockId block);
   bool RunOp(const Op& op);
   bool RunFor(const Op& op);
@@ -74,6 +79,11 @@ class Worker {
   std::vector<Tile> env_;
   AccessContext context_;
   int64_t instance_ = -1;
+  struct Instance {
+    std::vector<Tile> env;
+    AccessContext context;
+  };
+  std::vector<Instance> together_;  // by rank; while one runs, its values are env_
 };
 
 }  // namespace tilec::ir::interpret_internal

@@ -147,6 +147,7 @@ void RowClasses::VisitOp(const Op& op) {
         if (d != axis) Join(value(0), d, op.results[0], r++);
       break;
     }
+    case OpKind::kClusterReduce: JoinAll(value(0), op.results[0]); break;
     case OpKind::kScan:
       Whole(value(0), op.i("axis"));
       JoinAll(value(0), op.results[0]);

@@ -67,6 +67,8 @@ class Verifier {
   bool CheckTensorOperand(const Op& op, bool writes);
   bool CheckShared(const Op& op);
   bool CheckParallel(const Op& op);
+  bool CheckTogether(const Op& op);
+  bool CheckClusterReduce(const Op& op);
   bool CheckFor(const Op& op);
   bool CheckPrint(const Op& op);
   bool CheckReduceKind(const Op& op, DType d);
@@ -79,6 +81,7 @@ class Verifier {
   bool CheckSmemAccess(const Op& op);
   bool CheckConvert(const Op& op);
   bool CheckWarpReduce(const Op& op, bool arg);
+  bool CheckWarpClusterReduce(const Op& op, const Scope& scope);
   bool CheckRole(const Op& op, const Scope& scope);
   bool CheckOfCluster(const Op& op, const char* name, int64_t most);
   bool CheckMbar(const Op& op);

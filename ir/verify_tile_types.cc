@@ -130,6 +130,7 @@ bool Verifier::CheckElementwise(const Op& op) {
     case OpKind::kWhile:
     case OpKind::kIf:
     case OpKind::kYield:
+    case OpKind::kClusterReduce:
     case OpKind::kAssert:
     case OpKind::kPrint:
 #define OP(Name, ...) case OpKind::k##Name:
@@ -459,6 +460,7 @@ bool Verifier::CheckTypes(const Op& op, const Scope& scope) {
              Fail(kVerifyType, op,
                   fmt::format("the condition is {}, not bool", Show(Operand(op, 0))));
     case OpKind::kPrint: return CheckPrint(op);
+    case OpKind::kClusterReduce: return CheckClusterReduce(op);
     case OpKind::kNeg:
     case OpKind::kNot:
     case OpKind::kAbs:

@@ -219,17 +219,6 @@ bool Verifier::CheckWarpReduce(const Op& op, bool arg) {
   return CheckScratch(op, ReduceScratchBytes(in, from, axis, arg));
 }
 
-// An attribute that speaks of the other CTAs of a cluster: 0 … most.
-bool Verifier::CheckOfCluster(const Op& op, const char* name, int64_t most) {
-  const int64_t value = op.i(name, 0);
-  if (value < 0 || value > most)
-    return Fail(kVerifyForm, op, fmt::format("{} = {}; 0 … {}", name, value, most));
-  if (op.attr(name) != nullptr && value > 0 && fn_.launch.cluster <= 1)
-    return Fail(kVerifyForm, op,
-                fmt::format("{} = {}, but CTAs come alone: clusters of 1", name, value));
-  return true;
-}
-
 bool Verifier::CheckMbar(const Op& op) {
   if (op.kind == OpKind::kMbarAlloc) {
     const Type& t = Out(op);
@@ -538,6 +527,7 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
     }
     case OpKind::kWarpReduce: return CheckWarpReduce(op, false);
     case OpKind::kWarpArgReduce: return CheckWarpReduce(op, true);
+    case OpKind::kWarpClusterReduce: return CheckWarpClusterReduce(op, scope);
     case OpKind::kGLoad: return CheckAccess(op, false, false) && CheckVector(op);
     case OpKind::kGStore: return CheckAccess(op, true, false) && CheckVector(op);
     case OpKind::kGAtomic: return CheckAccess(op, true, true);

@@ -28,6 +28,13 @@ constexpr double kMemoryShare = 0.9;  // of the data sheet's rate that copies re
 // Of a turn in which threads write an operand of a product: fences, the barrier before the product,
 // and that all of them are at the same step (weights of 8 bits in two tile sizes, H200).
 constexpr int64_t kHandOver = 320;
+// Where CTAs of a cluster combine tiles. Not measured: a meeting (writes released to the cluster,
+// arrivals at the barriers of all, a wait), of which there are three, and what an SM reads of
+// others' shared memory.
+constexpr double kMeeting = 1500, kMeetings = 3;
+constexpr double kRemoteBytes = 30, kOwnBytes = 128;  // per cycle
+// Clusters of more than two lie within a part of the machine of 16 or 18 SMs: of 18, two stay idle.
+constexpr int64_t kSmsOfAPart = 16;
 constexpr double kFewer = 0.15;  // of that share is lost when hardly any SM copies
 
 // The unit that the clock depends on most; −1: none.
@@ -74,6 +81,8 @@ class Outside {
   Outside(const Function& fn, const ir::Target& target, const ir::WorkCount& work)
       : fn_(fn), target_(target), work_(work) {
     for (OpId loop : InnermostLoops(fn)) inner_.insert(loop);
+    for (OpId id : fn.blocks[fn.body].ops)
+      if (fn.ops[id].kind == OpKind::kParallel) cluster_ = fn.ops[id].i("cluster", 1);
     warpgroups_ = CutWarpgroups();
     hot_unit_ = HotUnit(target);
     used_.resize(target.units.size());
@@ -112,6 +121,15 @@ class Outside {
 
   void Add(const Op& op, double times) {
     if (IsFree(op.kind) || op.kind == OpKind::kYield) return;
+    if (op.kind == OpKind::kClusterReduce) {
+      // Written once; then each CTA reads its part of all, and the first collects the sums.
+      const ir::Type& tile = fn_.type(op.results[0]);
+      const auto bytes = static_cast<double>(tile.elements() * ir::ByteSize(tile.dtype));
+      const double others = 1 - 1 / static_cast<double>(cluster_);
+      cycles +=
+          times * (kMeetings * kMeeting + bytes / kOwnBytes + 2 * others * bytes / kRemoteBytes);
+      return;
+    }
     const ir::Work work = WorkOf(fn_, op, [](ir::ValueId) { return 1; });
     if (work.elements <= 1) return;
     const bool kept = op.kind == OpKind::kLoad && op.i("kept") > 0;
@@ -145,6 +163,7 @@ class Outside {
   int hot_unit_ = -1;
   std::vector<double> used_;  // cycles of each unit
   bool waiting_ = false;      // for loads, in the order of the program
+  int64_t cluster_ = 1;
 };
 
 }  // namespace
@@ -196,7 +215,8 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   KernelTime time;
   const Outside outside(fn, target, work);
   const double instances = static_cast<double>(std::max<int64_t>(1, work.instances));
-  const int64_t sms = std::max<int64_t>(1, target.Limit("sms", 1));
+  int64_t sms = std::max<int64_t>(1, target.Limit("sms", 1));
+  if (shape.cluster > 2 && sms > kSmsOfAPart) sms -= sms % kSmsOfAPart;
   const double khz = 1e3 * static_cast<double>(std::max<int64_t>(1, target.Limit("clock_mhz", 1)));
   time.ctas = shape.ctas > 0 ? shape.ctas : std::max<int64_t>(1, work.instances);
   time.per_sm = std::clamp<int64_t>(shape.per_sm, 1, CeilDiv(time.ctas, sms));

@@ -42,6 +42,7 @@ ir::Target SharedBy(const ir::Target& target, int64_t ctas, int64_t times);
 struct LaunchShape {
   int64_t ctas = 0;  // 0: one per instance of the grid
   int64_t per_sm = 1;
+  int64_t cluster = 1;  // CTAs that run in one part of the machine
 };
 
 struct KernelTime {

@@ -76,7 +76,8 @@ Result<std::string> Build(Session& session) {
   TRY(ir::Function fn, api::MakeTileIr(session.loaded(), p.kernel, p.call, &look, diags));
   if (o.emit == "tile-ir" && !look.stopped) return ir::Print(fn);
   if (!look.stopped) {
-    TRY(fn, api::LowerToWarps(session.loaded(), std::move(fn), session.pipeline(), &look, diags));
+    TRY(fn, api::LowerToWarps(session.loaded(), std::move(fn), session.pipeline().For(p.call),
+                              &look, diags));
   }
   if (o.emit == "warp-ir" || look.stopped) return ir::Print(fn);
   TRY(const backend::KernelImage image,

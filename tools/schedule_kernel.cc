@@ -176,6 +176,7 @@ Result<> RankTimes(Session& session, const Prepared& prepared,
     std::string name;
     for (const auto& [tune, value] : p.values)
       name += fmt::format("{}{}={}", name.empty() ? "" : " ", tune, frontend::ToText(value));
+    if (p.split > 1) name += fmt::format(" split={}", p.split);
     if (p.is_default) name += " (default)";
     if (p.values == choice.values) name += " <-";
     out += fmt::format(

@@ -10,6 +10,7 @@
 
 #include "api/diagnostics.h"
 #include "api/solution_cache.h"
+#include "api/split.h"
 #include "api/tune.h"
 #include "backend/ptxas.h"
 #include "support/file.h"
@@ -68,9 +69,14 @@ Result<> Session::CheckOptions() {
 void Session::Tune(const frontend::Signature& signature, api::Call* call) {
   std::optional<api::SolutionCache> store;
   if (cache()) store.emplace(*cache(), diags_);
-  const frontend::Values tunes = api::TunesFor(loaded_, signature, pipeline(),
-                                               store ? &*store : nullptr, *call, diags_);
+  const frontend::Values tunes =
+      api::TunesFor(loaded_, signature, pipeline(), store ? &*store : nullptr, *call, diags_);
   for (const auto& [name, value] : tunes) call->statics[name] = call->all[name] = value;
+  const scheduler::SplitChoice split = api::SplitFor(loaded_, signature, pipeline(), *call);
+  call->split = split.ctas;
+  if (split.ctas > 1)
+    diags_.Report(api::kSplitChosen, Span{}, signature.kernel, split.ctas, 1e3 * split.ms,
+                  1e3 * split.alone_ms);
 }
 
 std::pair<std::string, std::string> SplitKernel(const std::string& text) {

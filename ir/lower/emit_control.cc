@@ -25,6 +25,8 @@ Emitter::Emitter(const Function& in, const SequentialOptions& options, int depth
       positions_(in),
       b_(out_, out_.body),
       depth_(depth) {
+  for (OpId id : in_.blocks[in_.body].ops)
+    if (in_.ops[id].kind == OpKind::kParallel) cluster_ = in_.ops[id].i("cluster", 1);
   if (depth_ == 0) {
     FindSlices();
     return;
@@ -36,8 +38,6 @@ Emitter::Emitter(const Function& in, const SequentialOptions& options, int depth
   needs_ = std::move(*needs);
   channels_ = PlanChannels(in_, plan_, needs_);
   FindSlices();
-  for (OpId id : in_.blocks[in_.body].ops)
-    if (in_.ops[id].kind == OpKind::kParallel) cluster_ = in_.ops[id].i("cluster", 1);
 }
 
 Result<Function> Emitter::Run() {
@@ -74,11 +74,11 @@ Result<Function> Emitter::Run() {
     for (int role = 0; role < roles_; ++role)
       TRY_VOID(Role_(roles_ == 1 ? "compute" : "compute" + std::to_string(role), Part::kCompute,
                      role, role * WarpsPerRole(), WarpsPerRole(), compute_regs));
-    // Others may still write to the shared memory of a CTA that is done.
-    if (out_.launch.cluster > 1) b_.Add(OpKind::kClusterSync, {}, {});
   } else {
     TRY_VOID(Role_("main", Part::kEverything, 0, 0, compute_warps, 0));
   }
+  // Others may still write to the shared memory of a CTA that is done.
+  if (out_.launch.cluster > 1) b_.Add(OpKind::kClusterSync, {}, {});
 
   // Addresses: buffers, then scratch, then the barriers.
   std::vector<BufferLife> lives;
@@ -116,6 +116,10 @@ Result<Function> Emitter::Run() {
       out_.ops[out_.values[mbar].def].set("offset", top);
       top += 8 * pass.ring.depth;
     }
+  for (const auto& [id, exchange] : exchanges_) {
+    out_.ops[out_.values[exchange.mbar].def].set("offset", top);
+    top += 8 * out_.type(exchange.mbar).depth;
+  }
   out_.launch.smem_bytes = top;
   if (top > options_.smem_limit_bytes)
     return diags_
@@ -262,6 +266,7 @@ Result<> Emitter::Op_(OpId id) {
     case OpKind::kReduce:
     case OpKind::kArgReduce: return Reduce_(op);
     case OpKind::kDot: return Dot_(id);
+    case OpKind::kClusterReduce: FlushLoads(), SettleAll(), ClusterReduce_(id); return Done();
     case OpKind::kLoad: return Load_(id);
     case OpKind::kStore: return Store_(id);
     case OpKind::kAtomic: Atomic_(id); return Done();

@@ -131,8 +131,9 @@ void Emitter::PlanBuffers() {
       AddBuffer(type, false, OwnerOf(id), begin, end);
     }
   }
+  PlanExchanges();
   if (any_tma) mbar_ = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(), {{"offset", int64_t{0}}});
-  if (any_tma || !rings_.empty()) {
+  if (any_tma || !rings_.empty() || !exchanges_.empty()) {
     const OpId elect = b_.Add(OpKind::kElect, {}, {});
     const BlockId body = out_.AddBlock(elect);
     out_.ops[elect].regions.push_back(body);
@@ -150,6 +151,7 @@ void Emitter::PlanBuffers() {
     for (const auto& [id, pass] : passes_)
       for (ValueId mbar : {pass.ring.full, pass.ring.empty})
         inner.Add(OpKind::kMbarInit, {mbar}, {}, {{"count", int64_t{WarpsPerRole()}}});
+    InitExchanges(inner);
     inner.Add(OpKind::kFenceMbarInit, {}, {});
     inner.Yield({});
   }

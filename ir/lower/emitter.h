@@ -2,7 +2,7 @@
 // appends warp ops. Internal to ir/lower; its parts are emit_control.cc (structure, scalars),
 // emit_tiles.cc (elementwise, shapes, reductions, layout changes), emit_memory.cc (global memory,
 // TMA, staging), emit_slices.cc (what leads to a store, by slices), emit_passes.cc (tiles from role
-// to role) and emit_dot.cc (products).
+// to role), emit_exchange.cc (tiles that CTAs combine) and emit_dot.cc (products).
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -66,6 +66,11 @@ class Emitter {
     OpId put;  // one of its ops
     Ring ring;
     ValueId buffer;
+  };
+
+  // Where CTAs of a cluster combine a tile.
+  struct Exchange {
+    ValueId buffer, mbar;
   };
 
   static constexpr int64_t kBoxRows = 256;  // the most that a tensor map's box has
@@ -179,6 +184,11 @@ class Emitter {
   Result<> Reduce_(const Op& op);
   ValueId Reshape_(ValueId warp, const std::vector<int64_t>& shape, const Layout& layout);
   void WantScratch(OpId op, int64_t bytes);
+
+  // emit_exchange.cc
+  void PlanExchanges();
+  void InitExchanges(Builder& b);
+  void ClusterReduce_(OpId id);
 
   // emit_memory.cc
   void PlanBuffers();
@@ -306,6 +316,7 @@ class Emitter {
   std::vector<RoleNeeds> needs_;  // by compute role
   std::map<int64_t, Token> tokens_;
   std::map<int64_t, Pass> passes_;  // by token
+  std::map<OpId, Exchange> exchanges_;
   std::optional<ChannelSet> channels_;
   std::vector<Ring> rings_;
   std::map<OpId, std::pair<size_t, size_t>> site_of_;  // (channel, site) by load

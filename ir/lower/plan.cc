@@ -263,6 +263,7 @@ class Planner {
     }
     switch (op.kind) {
       case OpKind::kReshape:
+      case OpKind::kClusterReduce:
       case OpKind::kScan: Unite(op.operands[0], op.results[0]); break;
       case OpKind::kTranspose: {
         if (!InRegisters(op.results[0])) break;

@@ -49,6 +49,7 @@ class Liveness {
     switch (kind) {
       case OpKind::kWarpReduce:
       case OpKind::kWarpArgReduce:
+      case OpKind::kWarpClusterReduce:
       case OpKind::kConvert:
       case OpKind::kMbarWait:
       case OpKind::kCtaSync:

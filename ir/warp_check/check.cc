@@ -106,18 +106,21 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
   }
 }
 
+void Join(const WarpOpUse& from, WarpOpUse* use) {
+  use->reached |= from.reached;
+  use->needed |= from.needed;
+  use->holds |= from.holds;
+  use->largest = std::max(use->largest, from.largest);
+  use->divides = std::gcd(use->divides, from.divides);
+}
+
 // What the copies of an op were good for, together.
 std::vector<WarpOpUse> UsesOf(const Function& fn, const warp_check::OneCta& one,
                               const std::vector<WarpOpUse>& uses) {
   std::vector<WarpOpUse> out(static_cast<size_t>(fn.ops.size()));
   for (size_t i = 0; i < one.origin.size(); ++i) {
     if (!one.origin[i].valid()) continue;
-    WarpOpUse& use = out[static_cast<size_t>(one.origin[i].index)];
-    use.reached |= uses[i].reached;
-    use.needed |= uses[i].needed;
-    use.holds |= uses[i].holds;
-    use.largest = std::max(use.largest, uses[i].largest);
-    use.divides = std::gcd(use.divides, uses[i].divides);
+    Join(uses[i], &out[static_cast<size_t>(one.origin[i].index)]);
   }
   return out;
 }
@@ -139,14 +142,35 @@ Result<WarpCheckStats> CheckWarps(const Function& fn, const WarpCheckOptions& op
           fn, {&warp_check::kWarpForm, lacks->valid() ? fn.ops[*lacks].at : Span{}, where, {}},
           diags);
     }
+  if (const auto meets = warp_check::MeetsExchange(fn))
+    return Report(fn,
+                  {&warp_check::kWarpForm,
+                   fn.ops[*meets].at,
+                   fmt::format("`{}` uses barriers of a warp_cluster_reduce",
+                               Info(fn.ops[*meets].kind).mnemonic),
+                   {}},
+                  diags);
   WarpCheckStats stats;
   std::optional<Finding> finding;
-  const auto walk = [&] {
-    if (fn.launch.cluster <= 1) return Walk(program, options, &stats, &finding);
-    const warp_check::OneCta one = warp_check::AsOneCta(fn);
+  const auto walk_as = [&](warp_check::Unfold how) {
+    const warp_check::OneCta one = warp_check::AsOneCta(fn, how);
     const Walked walked = Walk(warp_check::Program(one.fn), options, &stats, &finding);
     stats.uses = UsesOf(fn, one, stats.uses);
     return walked;
+  };
+  const auto walk = [&] {
+    if (fn.launch.cluster <= 1) return Walk(program, options, &stats, &finding);
+    if (!warp_check::Exchanges(fn) || warp_check::SharesCopies(fn))
+      return walk_as(warp_check::Unfold::kCluster);
+    const Walked alone = walk_as(warp_check::Unfold::kAlone);
+    if (alone != Walked::kProved) return alone;
+    const WarpCheckStats first = std::move(stats);
+    stats = {};
+    const Walked together = walk_as(warp_check::Unfold::kExchange);
+    stats.states += first.states;
+    stats.ops += first.ops;
+    for (size_t i = 0; i < first.uses.size(); ++i) Join(first.uses[i], &stats.uses[i]);
+    return together;
   };
   switch (walk()) {
     case Walked::kProved: return stats;

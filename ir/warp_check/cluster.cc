@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 
 namespace tilec::ir::warp_check {
@@ -11,8 +13,16 @@ namespace {
 
 class Unfolder {
  public:
-  Unfolder(const Function& fn, bool alone)
-      : from_(fn), alone_(alone), ctas_(alone ? 1 : fn.launch.cluster), maps_(size_t(ctas_)) {}
+  Unfolder(const Function& fn, Unfold how)
+      : from_(fn),
+        how_(how),
+        alone_(how == Unfold::kAlone),
+        ctas_(alone_ ? 1 : fn.launch.cluster),
+        maps_(size_t(ctas_)) {
+    for (const Op& op : fn.ops)
+      if (op.kind == OpKind::kWarpClusterReduce)
+        exchanged_.insert({op.operands[1], op.operands[2]});
+  }
 
   OneCta Run() {
     out_.fn = from_;  // parameters keep their values; ops that are left behind are in no block
@@ -71,8 +81,97 @@ class Unfolder {
     return copy;
   }
 
+  // Is the op nothing to what the CTAs exchange?
+  bool LeftOut(const Op& op) const {
+    if (how_ != Unfold::kExchange) return false;
+    const auto exchanged = [&](ValueId v) { return exchanged_.count(v) > 0; };
+    switch (op.kind) {
+      case OpKind::kSmemAlloc:
+      case OpKind::kMbarAlloc: return !exchanged(op.results[0]);
+      case OpKind::kMbarInit: return !exchanged(op.operands[0]);
+      case OpKind::kCtaSync: return op.i("parts", 1) > 1;
+      case OpKind::kFenceMbarInit:
+      case OpKind::kRole:
+      case OpKind::kWarpClusterReduce:
+      case OpKind::kYield: return false;
+      case OpKind::kElect:
+        return op.block != from_.body || !op.operands.empty() ||
+               std::all_of(from_.blocks[op.regions[0]].ops.begin(),
+                           from_.blocks[op.regions[0]].ops.end(), [&](OpId id) {
+                             const OpKind kind = from_.ops[id].kind;
+                             return kind != OpKind::kMbarInit && kind != OpKind::kFenceMbarInit;
+                           });
+      default: return true;
+    }
+  }
+
+  // What warp_cluster_reduce does, as ops that the verifier knows. Reads of its own CTA's buffer
+  // that are followed by a write are left out: a thread reads there what it alone writes. One CTA
+  // alone reads for the others what they would read of it, as late as they might.
+  void Exchange(OpId id, BlockId block, int64_t cta) {
+    const Op& op = from_.ops[id];
+    const Type &tile = from_.type(op.operands[0]), &smem = from_.type(op.operands[1]);
+    Builder b(out_.fn, block);
+    b.SetSpan(op.at);
+    const auto number = [&](int64_t n) {
+      const ValueId v = b.Int(n, DType::kI32);
+      Made(out_.fn.values[v].def, id);
+      return v;
+    };
+    const auto store = [&](int64_t part) {
+      const std::vector<ValueId> operands = {At(op.operands[0], cta), At(op.operands[1], cta),
+                                             number(part)};
+      Made(b.Add(OpKind::kSmemStore, operands, {}), id);
+    };
+    const auto load = [&](int64_t from, int64_t part) {
+      const std::vector<ValueId> operands = {At(op.operands[1], from), number(part)};
+      Made(b.Add(OpKind::kSmemLoad, operands, {tile}), id);
+    };
+    const auto arrive = [&](int64_t barrier) {
+      const ValueId slot = number(barrier);
+      const OpId elect = b.Add(OpKind::kElect, {}, {}, {{"scope", std::string("warp")}});
+      Made(elect, id);
+      const BlockId body = out_.fn.AddBlock(elect);
+      out_.fn.ops[elect].regions.push_back(body);
+      Builder inner(out_.fn, body);
+      inner.SetSpan(op.at);
+      for (int64_t to = 0; to < ctas_; ++to)
+        Made(inner.Add(OpKind::kMbarArrive, {At(op.operands[2], to), slot}, {}), id);
+      inner.Yield({});
+    };
+    const auto wait = [&](int64_t barrier) {
+      const std::vector<ValueId> operands = {At(op.operands[2], cta), number(0), number(barrier)};
+      Made(b.Add(OpKind::kMbarWait, operands, {}), id);
+    };
+    const int64_t parts = smem.depth;
+    for (int64_t part = 0; part < parts; ++part) store(part);
+    arrive(0);
+    wait(0);
+    if (parts > 1) {
+      for (int64_t from = 0; from < ctas_; ++from)
+        if (from != cta) load(from, cta);
+      store(cta);
+      arrive(1);
+    }
+    if (cta == 0) {
+      if (parts > 1) wait(1);
+      for (int64_t from = 0; from < ctas_; ++from) load(from, parts > 1 ? from : 0);
+    }
+    arrive(2);
+    wait(2);
+    // Alone: what others read until here. Together: whoever comes behind may write.
+    for (int64_t part = 0; part < parts; ++part) alone_ ? load(0, part) : store(part);
+    // Nobody knows what comes of it.
+    const Attrs attrs = {
+        {"kind", std::string("sum")}, {"axis", int64_t{0}}, {"scratch", int64_t{-1}}};
+    const OpId result = b.Add(OpKind::kWarpReduce, {At(op.operands[0], cta)}, {tile}, attrs);
+    Made(result, id);
+    maps_[static_cast<size_t>(cta)][op.results[0]] = out_.fn.ops[result].results[0];
+  }
+
   void Copy(OpId id, BlockId block, int64_t cta) {
     const Op& op = from_.ops[id];
+    if (LeftOut(op)) return;
     Attrs attrs = op.attrs;
     Builder b(out_.fn, block);
     b.SetSpan(op.at);
@@ -113,6 +212,7 @@ class Unfolder {
         }
         return;
       }
+      case OpKind::kWarpClusterReduce: Exchange(id, block, cta); return;
       case OpKind::kSmemAlloc:
       case OpKind::kMbarAlloc:
         Set(&attrs, "offset", op.i("offset") + cta * from_.launch.smem_bytes);
@@ -144,16 +244,45 @@ class Unfolder {
   }
 
   const Function& from_;
+  const Unfold how_;
   const bool alone_;
   const int64_t ctas_;
-  std::vector<Map> maps_;  // by CTA
+  std::vector<Map> maps_;        // by CTA
+  std::set<ValueId> exchanged_;  // buffers and barriers of warp_cluster_reduce
   OneCta out_;
   bool roles_ = false;
 };
 
 }  // namespace
 
-OneCta AsOneCta(const Function& fn, bool alone) { return Unfolder(fn, alone).Run(); }
+OneCta AsOneCta(const Function& fn, Unfold how) { return Unfolder(fn, how).Run(); }
+
+bool SharesCopies(const Function& fn) {
+  return std::any_of(fn.ops.begin(), fn.ops.end(), [](const Op& op) {
+    return op.kind == OpKind::kTmaLoad && op.attr("share") != nullptr;
+  });
+}
+
+bool Exchanges(const Function& fn) {
+  return std::any_of(fn.ops.begin(), fn.ops.end(),
+                     [](const Op& op) { return op.kind == OpKind::kWarpClusterReduce; });
+}
+
+std::optional<OpId> MeetsExchange(const Function& fn) {
+  std::map<ValueId, OpId> barriers;
+  for (OpId id : OpsInOrder(fn)) {
+    const Op& op = fn.ops[id];
+    if (op.kind != OpKind::kWarpClusterReduce) continue;
+    if (!barriers.try_emplace(op.operands[2], id).second) return id;  // of one phase
+  }
+  for (OpId id : OpsInOrder(fn)) {
+    const Op& op = fn.ops[id];
+    if (op.kind == OpKind::kWarpClusterReduce || op.kind == OpKind::kMbarInit) continue;
+    for (ValueId v : op.operands)
+      if (barriers.count(v) > 0) return id;
+  }
+  return std::nullopt;
+}
 
 std::optional<OpId> LacksMeeting(const Function& fn) {
   bool meets = false;

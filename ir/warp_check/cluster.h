@@ -21,8 +21,27 @@ struct OneCta {
   std::vector<OpId> origin;  // by op of `fn`: the op of the program that it stands for
 };
 
-// With `alone`, one CTA that makes all the copies itself: what it does in time is the same.
-OneCta AsOneCta(const Function& fn, bool alone = false);
+// kAlone: one CTA that makes all the copies itself, and reads for the others what they read of it.
+// What it does in time is the same.
+// kExchange: of all CTAs, what belongs to warp_cluster_reduce, and the barriers between.
+enum class Unfold { kCluster, kAlone, kExchange };
+OneCta AsOneCta(const Function& fn, Unfold how = Unfold::kCluster);
+
+// Do CTAs copy for each other; do they combine tiles (warp_cluster_reduce)?
+//
+// If they only combine, they are proved apart, for eight CTAs with loops of their own lengths would
+// have too many moments. Behind the last barrier of a warp_cluster_reduce nobody else touches the
+// buffer or the barriers of a CTA, so for everything around it the op is a box: it writes the
+// buffer when it begins and is done with it when it ends. One CTA alone is proved with that box,
+// all of its roles and trip counts; what goes on inside the box, in all CTAs at once and without
+// anything else, is a straight line, at whose end each CTA writes its whole buffer in the name of
+// whoever comes behind. A wait inside is for arrivals inside, which every CTA makes
+// once it comes there, and alone it does: so together they end.
+bool SharesCopies(const Function& fn);
+bool Exchanges(const Function& fn);
+// An op that touches barriers of a warp_cluster_reduce of which it is none, or a second one of them
+// at the same barriers.
+std::optional<OpId> MeetsExchange(const Function& fn);
 
 // CTAs of a cluster meet before any of them writes to another, and before any of them ends. The op
 // that lacks it, if one does: an invalid id stands for the end of the function.

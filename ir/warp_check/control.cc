@@ -149,7 +149,7 @@ int Machine::Positive(const Scalar& v) {
     if (terms_.atom(atom).kind == Atom::Kind::kFrame) frames += c, frame = atom;
   }
   // form > threshold, in the direction and scale in which all roles ask.
-  const bool flip = frames ? frames > 0 : form[0].second < 0;
+  bool flip = frames ? frames > 0 : form[0].second < 0;
   Scalar key = terms_.Scale({v.form, 0}, flip ? -1 : 1);
   int64_t threshold = flip ? v.add - 1 : -v.add;  // -f < add  <=>  !(f > -add) with f flipped
   if (divisor > 1) {
@@ -171,14 +171,24 @@ int Machine::Positive(const Scalar& v) {
       if (f->low && threshold <= low_end) {  // its zero is 0
         key = terms_.Add(key, terms_.Of(terms_.atom(static_cast<int32_t>(frame))));
         if (key.constant()) return (0 > threshold) != flip;
+        if (terms_.form(key.form)[0].second < 0) {  // asked as whoever has no loop does
+          key = terms_.Scale(key, -1);
+          threshold = -threshold - 1;
+          flip = !flip;
+        }
       } else if (oriented.size() == 1 && threshold >= 0 && f->position.add - threshold <= low_end) {
         return flip ? 1 : 0;  // a late position compared with an early one
       } else {
         // What was decided of the number itself holds of late positions too.
         const Scalar plain = terms_.Add(key, terms_.Of(terms_.atom(static_cast<int32_t>(frame))));
-        const auto it = s_->known.find(plain.form);
-        if (it != s_->known.end() && it->second.hi <= std::min(threshold, low_end))
-          return flip ? 1 : 0;
+        const int64_t most = std::min(threshold, low_end);
+        if (!plain.constant() && terms_.form(plain.form)[0].second < 0) {
+          const auto it = s_->known.find(terms_.Scale(plain, -1).form);
+          if (it != s_->known.end() && it->second.lo >= -most) return flip ? 1 : 0;
+        } else {
+          const auto it = s_->known.find(plain.form);
+          if (it != s_->known.end() && it->second.hi <= most) return flip ? 1 : 0;
+        }
       }
       break;
     }
@@ -196,6 +206,7 @@ int Machine::Positive(const Scalar& v) {
   me().undecided = true;
   me().question_form = key.form;
   me().question_threshold = threshold;
+  me().question_negated = flip;
   return -1;
 }
 

@@ -197,7 +197,8 @@ class Rater {
 
 Result<std::vector<LoopRate>> RatesOf(const Function& of, const Target& target, DiagSink& diags) {
   const bool cluster = of.launch.cluster > 1;
-  const warp_check::OneCta one = cluster ? warp_check::AsOneCta(of, true) : warp_check::OneCta();
+  const warp_check::OneCta one =
+      cluster ? warp_check::AsOneCta(of, warp_check::Unfold::kAlone) : warp_check::OneCta();
   const Function& fn = cluster ? one.fn : of;
   const Program program(fn);
   warp_check::Terms terms;
@@ -219,7 +220,8 @@ Result<std::vector<LoopRate>> RatesOf(const Function& of, const Target& target, 
       warp_check::WalkOps(fn, f.block, [&](OpId id) {
         inner = inner && !(fn.ops[id].kind == OpKind::kFor && program.matters[size_t(id.index)]);
       });
-    machine.Answer(state, role, f.next >= 0 || f.turns < (inner ? kTurns : 1));
+    const bool holds = f.next >= 0 || f.turns < (inner ? kTurns : 1);
+    machine.Answer(state, role, holds != state.roles[static_cast<size_t>(role)].question_negated);
   }
   std::vector<int32_t> loops;
   for (const Event& e : trace)

@@ -114,6 +114,7 @@ struct Role {
   bool undecided = false;     // it stands at a question nobody has answered yet:
   int32_t question_form = 0;  // is form > threshold?
   int64_t question_threshold = 0;
+  bool question_negated = false;  // a yes means that what the op asks does not hold
   // Whatever else is forgotten: an op that asks twice goes on only with both answers at hand.
   std::vector<Answered> answered;
 };

@@ -1,9 +1,9 @@
 // Random loop programs, each under several schedules: the solver's, two row slices, two random
-// lawful ones, pins in the source, and ops divided among compute roles. Every PTX runs on the
-// emulator in a random order of execution, mostly under the judge, and must equal the interpreter;
-// none may hang. Programs of random schedules are also read back (tests/obeyed), and broken in one
-// place at a time: the verifier rejects every mutant, or it stands in the table of the harmless
-// ones.
+// lawful ones, pins in the source, turns that CTAs share, and ops divided among compute roles.
+// Every PTX runs on the emulator in a random order of execution, mostly under the judge, and must
+// equal the interpreter; none may hang. Programs of random schedules are also read back
+// (tests/obeyed), and broken in one place at a time: the verifier rejects every mutant, or it
+// stands in the table of the harmless ones.
 //
 //   loop_schedules [--programs=N | --seconds=N] [--seed=FIRST | --seeds=N,N…]
 //                  [--mutants=N | --kind=KIND] [--keep=FOLDER] [--smaller=TRIES] [--only=VARIANT]
@@ -63,6 +63,7 @@ constexpr Variant kVariants[] = {
     {"random of two slices", "", 2, false, 2},
     {"another random", "", 1, false, 3},
     {"pinned", "solve", 0, true, 0},
+    {"split", "solve:split=4", 0, false, 0},
     {"random roles", "", 1, false, 4, true},
 };
 constexpr const char* kFile = "random.sched";

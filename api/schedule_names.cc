@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/schedule_names.h"
+
+#include "api/diagnostics.h"
+#include "api/pipeline.h"
+#include "support/file.h"
+#include "support/nearest.h"
+
+namespace tilec::api {
+
+namespace {
+constexpr std::string_view kSlices = "solve:slices=";
+constexpr std::string_view kSplit = "solve:split=";
+constexpr uint64_t kMostScheduleBytes = 4 << 20;
+}  // namespace
+
+std::optional<int64_t> SplitOf(const std::string& name) {
+  if (name.rfind(kSplit, 0) != 0) return std::nullopt;
+  const std::string count = name.substr(kSplit.size());
+  return count == "1" || count == "2" || count == "4" || count == "8"
+             ? std::optional<int64_t>(count[0] - '0')
+             : std::nullopt;
+}
+
+std::optional<int> SlicesOf(const std::string& name) {
+  if (name == "solve" || name == kPersistent || name == kClusters || name == kOnce) return 0;
+  if (SplitOf(name)) return 0;
+  if (name.rfind(kSlices, 0) != 0) return std::nullopt;
+  const std::string count = name.substr(kSlices.size());
+  return count == "1" || count == "2" || count == "3" ? std::optional<int>(count[0] - '0')
+                                                      : std::nullopt;
+}
+
+bool NamesScheduleFile(const std::string& schedule) {
+  return schedule.find_first_of("./") != std::string::npos;
+}
+
+Result<> LoadScheduleFile(Loaded& loaded, const std::string& schedule, DiagSink& diags) {
+  if (!NamesScheduleFile(schedule)) return Done();
+  std::string text, why;
+  if (!ReadFile(schedule, &text, &why, kMostScheduleBytes))
+    return diags.Report(kScheduleUnreadable, Span{}, schedule, why);
+  loaded.schedule_file = loaded.sources.Add(schedule, std::move(text));
+  return Done();
+}
+
+Result<> CheckSchedule(const std::string& name, DiagSink& diags) {
+  if (name == "sequential" || SlicesOf(name) || NamesScheduleFile(name)) return Done();
+  DiagBuilder d = diags.Report(kUnknownSchedule, Span{}, name);
+  const std::string near =
+      NearestName(name, {"sequential", "solve", "solve:persistent", "solve:once", "solve:clusters",
+                         "solve:split=2", "solve:split=4", "solve:split=8"});
+  d.Help(near.empty() ? "use sequential, solve, solve:slices=1…3, solve:persistent, solve:once, "
+                        "solve:clusters, solve:split=1, 2, 4 or 8, or a file like gemm.sched"
+                      : fmt::format("did you mean `{}`?", near));
+  return d;
+}
+
+}  // namespace tilec::api

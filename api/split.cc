@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/split.h"
+
+namespace tilec::api {
+
+Bindings NamesOf(const Call& call) {
+  Bindings names;
+  for (const auto& [name, value] : call.all)
+    if (const auto* i = std::get_if<int64_t>(&value)) names[name] = *i;
+  for (const auto& [name, value] : call.launch.scalars)
+    if (const auto* i = std::get_if<int64_t>(&value)) names[name] = *i;
+  return names;
+}
+
+scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature& signature,
+                                const PipelineOptions& options, const Call& call) {
+  if (options.schedule != "solve" || loaded.schedule_file >= 0) return {};
+  DiagSink quiet;  // who compiles it says what is wrong
+  const Result<Target> named = FindTarget(options.target, quiet);
+  if (!named.ok()) return {};
+  const Result<ir::Target> target = ir::LoadBuiltinTarget(named->name, quiet);
+  if (!target.ok()) return {};
+  Result<ir::Function> fn = MakeTileIr(loaded, signature.kernel, call, nullptr, quiet);
+  if (!fn.ok()) return {};
+  std::vector<ir::PassStep> steps;
+  for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
+  PipelineOptions plain = options;
+  plain.crash_dir.clear();
+  const Result<ir::Function> clean = RunSteps(loaded, std::move(*fn), steps, plain, nullptr, quiet);
+  if (!clean.ok()) return {};
+  return scheduler::ChooseSplit(*clean, *target, NamesOf(call), call.rows_cut_sectors ? 2 : 1);
+}
+
+}  // namespace tilec::api

@@ -1,0 +1,147 @@
+// Tiles that the CTAs of a cluster combine (warp_cluster_reduce).
+//
+// Registers are taken as they are, whatever the layout: element e of thread t's part p lies in slot
+// p at (e / v)·threads·v + t·v + e mod v elements, v being the width of an access, so the lanes of
+// a warp touch consecutive bytes. A remote read is a load like any other; several are issued before
+// the first is used, for each takes about a microsecond.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Intrinsics.h>
+
+#include <algorithm>
+
+#include "backend/emitter.h"
+#include "support/check.h"
+
+namespace tilec::backend {
+
+using ir::DType;
+using ir::OpKind;
+
+namespace {
+constexpr int64_t kInFlight = 64;  // registers of reads that are issued together
+}  // namespace
+
+// What the warp has written is seen by whoever waits for the phase: lane q arrives at CTA q's
+// barrier, once all lanes have come here.
+void Emitter::ReleaseToCluster(llvm::Value* barriers, int64_t number) {
+  CallPtx(b_, PtxInst::kWarpSync, {});
+  const int64_t ctas = fn_.launch.cluster;
+  llvm::Value* lane = b_.CreateAnd(role_.thread, I32(31));
+  llvm::Value* mine = b_.CreateICmpULT(lane, I32(ctas));
+  llvm::Value* cta = b_.CreateAnd(lane, I32(ctas - 1));
+  llvm::Value* there = CallPtx(b_, PtxInst::kMapa, {b_.CreateAdd(barriers, I32(8 * number)), cta});
+  CallPtx(b_, PtxInst::kMbarReleaseAt, {there, mine});
+}
+
+// The first phase of the barrier; it has no other.
+void Emitter::AcquireOfCluster(llvm::Value* barriers, int64_t number) {
+  llvm::Value* address = b_.CreateAdd(barriers, I32(8 * number));
+  llvm::BasicBlock* loop = NewBlock("wait");
+  llvm::BasicBlock* done = NewBlock("wait.end");
+  b_.CreateBr(loop);
+  b_.SetInsertPoint(loop);
+  b_.CreateCondBr(CallPtx(b_, PtxInst::kMbarTryAcquire, {address, I32(0)}), done, loop);
+  b_.SetInsertPoint(done);
+}
+
+Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
+  const ir::Type& smem = fn_.type(op.operands[1]);
+  const DType d = smem.dtype;
+  const int64_t ctas = fn_.launch.cluster, parts = smem.depth;
+  const int64_t threads = int64_t{32} * role_.warps;
+  const std::string& kind = op.s("kind");
+  const Regs own = Get(op.operands[0]);
+  const auto all = static_cast<int64_t>(own.size()), count = all / parts;
+  const int64_t vector = count % 4 == 0 ? 4 : count % 2 == 0 ? 2 : 1;
+  const int64_t slot = count * threads * 4;
+  llvm::Value* barriers = Scalar(op.operands[2]);
+  llvm::Value* mine =
+      b_.CreateAdd(Scalar(op.operands[1]), b_.CreateMul(role_.thread, I32(4 * vector)));
+  llvm::Value* rank = CallPtx(b_, PtxInst::kClusterRank, {});
+  llvm::Value* zero = llvm::Constant::getNullValue(own[0]->getType());
+  const Regs nothing(static_cast<size_t>(vector), zero);
+
+  const auto store = [&](llvm::Value* to, const Regs& regs) {
+    for (int64_t e = 0; e < static_cast<int64_t>(regs.size()); e += vector)
+      StoreGlobal(to, e * threads * 4, nullptr, Regs(regs.begin() + e, regs.begin() + e + vector),
+                  d, PtxInst::kStShared);
+  };
+  const auto combine = [&](llvm::Value* x, llvm::Value* y) -> llvm::Value* {
+    if (kind == "add") return ir::IsFloat(d) ? b_.CreateFAdd(x, y) : b_.CreateAdd(x, y);
+    const bool max = kind == "max";
+    CHECK(max || kind == "min", "cluster_reduce " + kind);
+    if (!ir::IsFloat(d)) return IntBinary(max ? OpKind::kMax : OpKind::kMin, x, y, d);
+    return b_.CreateBinaryIntrinsic(max ? llvm::Intrinsic::maxnum : llvm::Intrinsic::minnum, x, y);
+  };
+  // `count` registers from the same place of every CTA, combined in the order of ranks from `begin`
+  // on: CTAs that begin with themselves do not all ask the same one at a time.
+  const auto sum = [&](llvm::Value* from, llvm::Value* begin) {
+    std::vector<llvm::Value*> there;
+    for (int64_t q = 0; q < ctas; ++q) {
+      llvm::Value* cta = b_.CreateAnd(b_.CreateAdd(begin, I32(q)), I32(ctas - 1));
+      there.push_back(CallPtx(b_, PtxInst::kMapa, {from, cta}));
+    }
+    Regs out;
+    const int64_t together = std::max<int64_t>(1, kInFlight / (ctas * vector)) * vector;
+    for (int64_t e = 0; e < count; e += together) {
+      std::vector<Regs> read(static_cast<size_t>(ctas));
+      const int64_t end = std::min(count, e + together);
+      for (int64_t i = e; i < end; i += vector)
+        for (int64_t q = 0; q < ctas; ++q)
+          for (llvm::Value* v : LoadGlobal(there[static_cast<size_t>(q)], i * threads * 4, nullptr,
+                                           nothing, d, PtxInst::kLdCluster))
+            read[static_cast<size_t>(q)].push_back(v);
+      for (size_t i = 0; i < read[0].size(); ++i) {
+        llvm::Value* total = read[0][i];
+        for (size_t q = 1; q < read.size(); ++q) total = combine(total, read[q][i]);
+        out.push_back(total);
+      }
+    }
+    return out;
+  };
+
+  store(mine, own);  // slots follow each other as parts do
+  ReleaseToCluster(barriers, 0);
+  AcquireOfCluster(barriers, 0);
+  if (parts > 1) {
+    llvm::Value* part = b_.CreateAdd(mine, b_.CreateMul(rank, I32(slot)));
+    store(part, sum(part, rank));
+    ReleaseToCluster(barriers, 1);
+  }
+  llvm::BasicBlock* from = b_.GetInsertBlock();
+  llvm::BasicBlock* first = NewBlock("first");
+  llvm::BasicBlock* join = NewBlock("first.end");
+  b_.CreateCondBr(b_.CreateICmpEQ(rank, I32(0)), first, join);
+  b_.SetInsertPoint(first);
+  Regs total;
+  if (parts > 1) {
+    AcquireOfCluster(barriers, 1);
+    for (int64_t q = 0; q < parts; ++q) {
+      llvm::Value* there = CallPtx(b_, PtxInst::kMapa, {b_.CreateAdd(mine, I32(q * slot)), I32(q)});
+      for (int64_t e = 0; e < count; e += vector)
+        for (llvm::Value* v :
+             LoadGlobal(there, e * threads * 4, nullptr, nothing, d, PtxInst::kLdCluster))
+          total.push_back(v);
+    }
+  } else {
+    total = sum(mine, I32(0));
+  }
+  llvm::BasicBlock* end = b_.GetInsertBlock();
+  b_.CreateBr(join);
+  b_.SetInsertPoint(join);
+  Regs result;
+  for (llvm::Value* v : total) {
+    llvm::PHINode* phi = b_.CreatePHI(v->getType(), 2);
+    phi->addIncoming(v, end);
+    phi->addIncoming(zero, from);
+    result.push_back(phi);
+  }
+  ReleaseToCluster(barriers, 2);
+  AcquireOfCluster(barriers, 2);
+  Set(op.results[0], result);
+  return Done();
+}
+
+}  // namespace tilec::backend

@@ -1,0 +1,278 @@
+// A grid of few tiles leaves multiprocessors idle however long its loops are. If all that a loop
+// carries is added up (or its largest or smallest is kept), its turns may be dealt out:
+//
+//     parallel i, … { x = for k in lo..hi step s (x = x0) { x + f(k) }  rest(x) }   →
+//     parallel {cluster = n} z in 0..n, i, … {
+//         p = for k in lo + z·chunk·s .. min(hi, lo + (z + 1)·chunk·s) step s (x = 0) { x + f(k) }
+//         c = cluster_reduce(p)
+//         if z == 0 { x = x0 + c  rest(x) } }
+//
+// with chunk = ⌈turns / n⌉. Products are sums. CTA z takes neighbouring turns in their order,
+// and the parts are added up in an order of their own: the result does not depend on timing.
+// What stands before the loop and is not needed inside goes behind it, into the branch.
+//
+// A largest or smallest value starts from x0 in every CTA, which is the same.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/passes/split_reductions.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/passes/rewrite.h"
+
+namespace tilec::ir {
+namespace {
+
+class Split {
+ public:
+  Split(Function& fn, int64_t ctas) : fn_(fn), ctas_(ctas) {}
+
+  std::optional<Obstacle> Run() {
+    if (std::optional<Obstacle> obstacle = Look()) return obstacle;
+    Rewrite();
+    return std::nullopt;
+  }
+
+ private:
+  const std::vector<OpId>& Body() const { return fn_.blocks[fn_.ops[grid_].regions[0]].ops; }
+  static Obstacle No(std::string why, Span at) { return {std::move(why), at}; }
+
+  std::optional<Obstacle> Look() {
+    for (OpId id : fn_.blocks[fn_.body].ops)
+      if (fn_.ops[id].kind == OpKind::kParallel) grid_ = id;
+    if (!grid_.valid() || fn_.ops[grid_].operands.empty()) return No("it has no grid", {});
+    const Op& grid = fn_.ops[grid_];
+    if (grid.i("cluster", 1) > 1) return No("its CTAs come in clusters already", grid.at);
+    for (OpId id : Body()) {
+      const Op& op = fn_.ops[id];
+      if (op.kind == OpKind::kWhile) return No("it has a `while`", op.at);
+      if (op.kind != OpKind::kFor) continue;
+      if (loop_.valid()) return No("it has several loops, one after the other", op.at);
+      loop_ = id;
+    }
+    if (!loop_.valid()) return No("it has no loop", grid.at);
+    const Op& loop = fn_.ops[loop_];
+    if (loop.results.empty()) return No("nothing comes of its loop but what it stores", loop.at);
+    if (loop.i("narrow", 0) != 0) return No("its loop counts in 32 bits", loop.at);
+    for (OpId id : Body()) {
+      if (id == loop_) break;
+      if (Writes(id)) return No("it writes before its loop", fn_.ops[id].at);
+    }
+    CountUses(fn_.body);
+    if (std::optional<Obstacle> obstacle = Inside(loop.regions[0])) return obstacle;
+    const std::vector<ValueId>& args = fn_.blocks[loop.regions[0]].args;
+    const Op& yield = fn_.ops[fn_.blocks[loop.regions[0]].ops.back()];
+    for (size_t i = 0; i < loop.results.size(); ++i) {
+      const Type& type = fn_.type(loop.results[i]);
+      if (ByteSize(type.dtype) != 4 || type.dtype == DType::kBool)
+        return No("its loop carries something else than 32-bit numbers", loop.at);
+      std::string kind;
+      if (uses_[Index(args[1 + i])] != 1 || uses_[Index(yield.operands[i])] != 1 ||
+          !Accumulates(yield.operands[i], args[1 + i], loop.regions[0], &kind))
+        return No(
+            "its loop carries what it does not only add up, or keep the largest or smallest of",
+            loop.at);
+      kinds_.push_back(kind);
+    }
+    return std::nullopt;
+  }
+
+  static size_t Index(ValueId v) { return static_cast<size_t>(v.index); }
+
+  bool Writes(OpId id) const {
+    const Op& op = fn_.ops[id];
+    if (Info(op.kind).effect == OpEffect::kWrite) return true;
+    return std::any_of(op.regions.begin(), op.regions.end(), [&](BlockId region) {
+      const std::vector<OpId>& ops = fn_.blocks[region].ops;
+      return std::any_of(ops.begin(), ops.end(), [&](OpId inner) { return Writes(inner); });
+    });
+  }
+
+  // Turns may go anywhere if they have no effect and nobody writes what they read.
+  std::optional<Obstacle> Inside(BlockId block) const {
+    for (OpId id : fn_.blocks[block].ops) {
+      const Op& op = fn_.ops[id];
+      if (Info(op.kind).effect == OpEffect::kWrite) return No("its loop writes", op.at);
+      if (op.kind == OpKind::kLoad && !IsReadOnlyLoad(fn_, op))
+        return No("its loop reads a tensor that it writes elsewhere", op.at);
+      for (BlockId region : op.regions)
+        if (std::optional<Obstacle> obstacle = Inside(region)) return obstacle;
+    }
+    return std::nullopt;
+  }
+
+  void CountUses(BlockId block) {
+    uses_.resize(static_cast<size_t>(fn_.values.size()), 0);
+    for (OpId id : fn_.blocks[block].ops) {
+      for (ValueId v : fn_.ops[id].operands) ++uses_[Index(v)];
+      for (BlockId region : fn_.ops[id].regions) CountUses(region);
+    }
+  }
+
+  // Is v the carried value and terms, by ops of one kind whose results nobody else uses?
+  bool Accumulates(ValueId v, ValueId carried, BlockId block, std::string* kind) const {
+    if (v == carried) return !kind->empty();
+    const Op* def = fn_.def(v);
+    if (!def || def->block != block || uses_[Index(v)] != 1) return false;
+    const auto goes_on = [&](const char* by, size_t operand) {
+      if (!kind->empty() && *kind != by) return false;
+      std::string before = std::exchange(*kind, by);
+      if (Accumulates(def->operands[operand], carried, block, kind)) return true;
+      *kind = std::move(before);
+      return false;
+    };
+    switch (def->kind) {
+      case OpKind::kDot:
+      case OpKind::kFma: return goes_on("add", 2);
+      case OpKind::kSub: return goes_on("add", 0);
+      case OpKind::kAdd: return goes_on("add", 0) || goes_on("add", 1);
+      case OpKind::kMax: return goes_on("max", 0) || goes_on("max", 1);
+      case OpKind::kMin: return goes_on("min", 0) || goes_on("min", 1);
+      default: return false;
+    }
+  }
+
+  bool IsZero(ValueId v) const {
+    while (const Op* def = fn_.def(v)) {
+      if (def->kind != OpKind::kBroadcast) break;
+      v = def->operands[0];
+    }
+    const AttrValue* value = ConstantOf(fn_, v);
+    if (!value) return false;
+    const int64_t* i = std::get_if<int64_t>(value);
+    const double* d = std::get_if<double>(value);
+    return (i && *i == 0) || (d && *d == 0);
+  }
+
+  // Ops before the loop that its turns or bounds need.
+  void Need(ValueId v) {
+    const OpId def = fn_.values[v].def;
+    if (!def.valid() || fn_.ops[def].block != fn_.ops[grid_].regions[0]) return;
+    if (!needed_.insert(def).second) return;
+    NeedOperands(def);
+  }
+  void NeedOperands(OpId id) {
+    for (ValueId v : std::vector<ValueId>(fn_.ops[id].operands)) Need(v);
+    for (BlockId region : fn_.ops[id].regions)
+      for (OpId inner : fn_.blocks[region].ops) NeedOperands(inner);
+  }
+
+  void Rewrite() {
+    const BlockId body = fn_.ops[grid_].regions[0];
+    const std::vector<OpId> old = Body();
+    const auto place = std::find(old.begin(), old.end(), loop_);
+    const std::vector<OpId> tail(place + 1, old.end() - 1);
+    const OpId yield = old.back();
+
+    // A new first range.
+    Builder top(fn_, fn_.body);
+    std::vector<OpId>& outer = fn_.blocks[fn_.body].ops;
+    const auto at = std::find(outer.begin(), outer.end(), grid_);
+    const std::vector<OpId> behind(at, outer.end());
+    outer.erase(at, outer.end());
+    top.SetSpan(fn_.ops[grid_].at);
+    const ValueId none = top.Int(0), all = top.Int(ctas_);
+    fn_.blocks[fn_.body].ops.insert(fn_.blocks[fn_.body].ops.end(), behind.begin(), behind.end());
+    Op& grid = fn_.ops[grid_];
+    grid.operands.insert(grid.operands.begin(), {none, all});
+    std::vector<int64_t> steps = grid.ints("steps");
+    steps.insert(steps.begin(), 1);
+    grid.set("steps", steps);
+    grid.set("cluster", ctas_);
+    const ValueId z = fn_.AddArg(body, Type::Scalar(DType::kI64), "part");
+    std::vector<ValueId>& args = fn_.blocks[body].args;
+    std::rotate(args.begin(), args.end() - 1, args.end());
+
+    // What stands before the loop, as far as it is needed there.
+    const Op loop = fn_.ops[loop_];
+    std::vector<std::pair<size_t, ValueId>> starts;  // added behind the loop
+    for (size_t i = 0; i < loop.results.size(); ++i) {
+      const ValueId start = loop.operands[2 + i];
+      if (kinds_[i] == "add" && !IsZero(start))
+        starts.emplace_back(i, start);
+      else
+        Need(start);
+    }
+    Need(loop.operands[0]), Need(loop.operands[1]);
+    for (OpId inner : fn_.blocks[loop.regions[0]].ops) NeedOperands(inner);
+    std::vector<OpId> later;
+    fn_.blocks[body].ops.clear();
+    for (auto it = old.begin(); it != place; ++it)
+      (needed_.count(*it) ? fn_.blocks[body].ops : later).push_back(*it);
+
+    // This CTA's turns.
+    Builder b(fn_, body);
+    b.SetSpan(loop.at);
+    const int64_t step = loop.i("step");
+    const ValueId low = loop.operands[0], high = loop.operands[1];
+    const ValueId length = b.Binary(OpKind::kSub, high, low);
+    const ValueId more = b.Binary(OpKind::kAdd, length, b.Int(step * ctas_ - 1));
+    const ValueId chunk = b.Binary(OpKind::kDiv, more, b.Int(step * ctas_));  // turns of each
+    const ValueId part = b.Binary(OpKind::kMul, chunk, b.Int(step));
+    const ValueId begin = b.Binary(
+        OpKind::kAdd, low, b.Binary(OpKind::kMul, b.Binary(OpKind::kMul, z, chunk), b.Int(step)));
+    const ValueId end = b.Binary(OpKind::kMin, high, b.Binary(OpKind::kAdd, begin, part));
+    std::vector<ValueId> operands = {begin, end};
+    for (size_t i = 0; i < loop.results.size(); ++i) operands.push_back(loop.operands[2 + i]);
+    for (const auto& [i, start] : starts)
+      operands[2 + i] = b.Constant(fn_.type(loop.results[i]), 0);
+    fn_.ops[loop_].operands = std::move(operands);
+    fn_.blocks[body].ops.push_back(loop_);
+
+    std::vector<ValueId> sums;
+    for (size_t i = 0; i < loop.results.size(); ++i)
+      sums.push_back(b.Value(OpKind::kClusterReduce, {loop.results[i]}, fn_.type(loop.results[i]),
+                             {{"kind", kinds_[i]}}));
+
+    // The rest, in one of them.
+    const ValueId first = b.Cmp("eq", z, b.Int(0));
+    const OpId branch = b.Add(OpKind::kIf, {first}, {});
+    const BlockId then = fn_.AddBlock(branch), otherwise = fn_.AddBlock(branch);
+    fn_.ops[branch].regions = {then, otherwise};
+    Builder(fn_, otherwise).Yield({});
+    Builder in(fn_, then);
+    in.SetSpan(loop.at);
+    const auto move = [&](OpId id) {
+      fn_.ops[id].block = then;
+      fn_.blocks[then].ops.push_back(id);
+    };
+    for (OpId id : later) move(id);
+    for (const auto& [i, start] : starts) sums[i] = in.Binary(OpKind::kAdd, start, sums[i]);
+    Forwarding forward(fn_);
+    for (size_t i = 0; i < loop.results.size(); ++i) {
+      fn_.values[sums[i]].name = fn_.values[loop.results[i]].name;
+      forward.Replace(loop.results[i], sums[i]);
+    }
+    for (OpId id : tail) {
+      move(id);
+      Resolve(id, forward);
+    }
+    in.Yield({});
+    fn_.blocks[body].ops.push_back(yield);
+  }
+
+  void Resolve(OpId id, const Forwarding& forward) {
+    forward.ResolveOperands(fn_.ops[id]);
+    for (BlockId region : fn_.ops[id].regions)
+      for (OpId inner : fn_.blocks[region].ops) Resolve(inner, forward);
+  }
+
+  Function& fn_;
+  const int64_t ctas_;
+  OpId grid_, loop_;
+  std::vector<int> uses_;           // by value
+  std::vector<std::string> kinds_;  // by result of the loop
+  std::set<OpId> needed_;
+};
+
+}  // namespace
+
+std::optional<Obstacle> SplitReductions(Function& fn, int64_t ctas) {
+  return Split(fn, ctas).Run();
+}
+
+}  // namespace tilec::ir

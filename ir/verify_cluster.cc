@@ -1,0 +1,65 @@
+// The verifier's rules of what CTAs of a cluster do together, at both levels.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "ir/diagnostics.h"
+#include "ir/verify_internal.h"
+
+namespace tilec::ir::verify_internal {
+
+// Both levels: kind and types.
+bool Verifier::CheckTogether(const Op& op) {
+  const Type& in = Operand(op, 0);
+  if (op.s("kind") != "add" && op.s("kind") != "min" && op.s("kind") != "max")
+    return Fail(kVerifyForm, op,
+                fmt::format("kind is \"{}\"; it is add, min or max", op.s("kind")));
+  if (!in.is_tile() || ByteSize(in.dtype) != 4 || in.dtype == DType::kBool)
+    return Fail(kVerifyType, op, fmt::format("operand 0 is {}; 32-bit numbers", Show(in)));
+  return Out(op) == in ||
+         Fail(kVerifyType, op, fmt::format("{} becomes {}", Show(in), Show(Out(op))));
+}
+
+bool Verifier::CheckClusterReduce(const Op& op) {
+  const OpId grid = fn_.blocks[op.block].parent;
+  if (!grid.valid() || fn_.ops[grid].kind != OpKind::kParallel ||
+      fn_.ops[grid].i("cluster", 1) <= 1)
+    return Fail(kVerifyStructure, op, "it does not stand directly in a `parallel` with a cluster");
+  return CheckTogether(op);
+}
+
+// An attribute that speaks of the other CTAs of a cluster: 0 … most.
+bool Verifier::CheckOfCluster(const Op& op, const char* name, int64_t most) {
+  const int64_t value = op.i(name, 0);
+  if (value < 0 || value > most)
+    return Fail(kVerifyForm, op, fmt::format("{} = {}; 0 … {}", name, value, most));
+  if (op.attr(name) != nullptr && value > 0 && fn_.launch.cluster <= 1)
+    return Fail(kVerifyForm, op,
+                fmt::format("{} = {}, but CTAs come alone: clusters of 1", name, value));
+  return true;
+}
+
+bool Verifier::CheckWarpClusterReduce(const Op& op, const Scope& scope) {
+  const OpId role = fn_.blocks[op.block].parent;
+  if (!role.valid() || fn_.ops[role].kind != OpKind::kRole)
+    return Fail(kVerifyStructure, op, "it does not stand directly in a role");
+  const int64_t ctas = fn_.launch.cluster;
+  if (ctas <= 1) return Fail(kVerifyForm, op, "CTAs come alone: clusters of 1");
+  if (!CheckTogether(op)) return false;
+  const Type &tile = Operand(op, 0), &smem = Operand(op, 1), &mbar = Operand(op, 2);
+  if (smem.kind != TypeKind::kSmem || smem.dtype != tile.dtype ||
+      (smem.depth != 1 && smem.depth != ctas))
+    return Fail(kVerifyType, op,
+                fmt::format("operand 1 is {}; 1 or {} parts of {}", Show(smem), ctas, Show(tile)));
+  const int64_t regs = tile.is_scalar() ? 1 : fn_.layouts[tile.layout].regs();
+  const int64_t bytes = regs * scope.threads * ByteSize(tile.dtype);
+  if (regs % smem.depth != 0 || smem.depth * SmemBytes(smem.smem, smem.dtype) != bytes)
+    return Fail(kVerifyMemory, op,
+                fmt::format("{} is no place for {} registers of {} threads", Show(smem), regs,
+                            scope.threads));
+  if (mbar.kind != TypeKind::kMbar || mbar.depth != 3)
+    return Fail(kVerifyType, op, fmt::format("operand 2 is {}, not mbar<3>", Show(mbar)));
+  return true;
+}
+
+}  // namespace tilec::ir::verify_internal

@@ -1,0 +1,161 @@
+// How many CTAs share the turns of a tile's loop: what the model chooses for which sizes, and what
+// becomes of it.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "api/split.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "api/stdlib.h"
+#include "ir/warp_check/rate.h"
+
+namespace tilec::api {
+namespace {
+
+class SplitTest : public ::testing::Test {
+ protected:
+  void Load(const std::string& path, const std::string& kernel) {
+    DiagSink diags;
+    auto program = LoadProgram(loaded_.sources, path, library_, diags);
+    ASSERT_TRUE(program.ok()) << RenderAll(diags, loaded_.sources);
+    loaded_.program.emplace(std::move(*program));
+    auto signature = frontend::SignatureOf(*loaded_.program, kernel, diags);
+    ASSERT_TRUE(signature.ok());
+    signature_ = *signature;
+  }
+
+  // A call with these values and dense, well aligned tensors.
+  Call Of(const Given& given) {
+    DiagSink diags;
+    Call call;
+    auto values = CheckValues(signature_, given, diags);
+    EXPECT_TRUE(values.ok()) << RenderAll(diags, loaded_.sources);
+    call.all = *values;
+    for (const auto& [name, value] : call.all)
+      if (signature_.IsStatic(name) || signature_.tune(name)) call.statics[name] = value;
+    for (const frontend::ParamInfo& p : signature_.params)
+      if (p.role == frontend::ParamRole::kTensor)
+        call.facts[p.name] = {.base_align_bytes = 16,
+                              .stride_align_bytes = 16,
+                              .last_dim_align = 8,
+                              .last_contiguous = true};
+    return call;
+  }
+  Call Gemm(int64_t m, int64_t n, int64_t k) {
+    return Of({{"M", m}, {"N", n}, {"K", k}, {"BM", int64_t{128}}, {"BN", int64_t{128}}});
+  }
+  int64_t Ctas(const Call& call, const char* schedule = "solve") {
+    PipelineOptions options;
+    options.schedule = schedule;
+    return SplitFor(loaded_, signature_, options, call).ctas;
+  }
+  std::optional<ir::Function> Lowered(const Call& call, const PipelineOptions& options,
+                                      DiagSink& diags) {
+    auto tile = MakeTileIr(loaded_, signature_.kernel, call, nullptr, diags);
+    if (!tile.ok()) return std::nullopt;
+    auto warps = LowerToWarps(loaded_, std::move(*tile), options, nullptr, diags);
+    EXPECT_TRUE(warps.ok()) << RenderAll(diags, loaded_.sources);
+    return warps.ok() ? std::optional(std::move(*warps)) : std::nullopt;
+  }
+
+  StandardLibrary library_{""};
+  Loaded loaded_;
+  frontend::Signature signature_;
+};
+
+// 16 tiles of 256 turns leave 116 multiprocessors idle; 1024 tiles leave none; of 4 turns there is
+// nothing to share.
+TEST_F(SplitTest, FewTilesOfLongLoopsAreShared) {
+  Load("std/matmul.tile", "gemm");
+  EXPECT_EQ(Ctas(Gemm(512, 512, 16384)), 8);
+  EXPECT_EQ(Ctas(Gemm(4096, 4096, 4096)), 1);
+  EXPECT_EQ(Ctas(Gemm(512, 512, 256)), 1);
+  // Two for each of 56 tiles: four would be more than run at once.
+  EXPECT_EQ(Ctas(Gemm(128, 56 * 128, 8192)), 2);
+}
+
+TEST_F(SplitTest, TheModelSaysWhatIsGained) {
+  Load("std/matmul.tile", "gemm");
+  const scheduler::SplitChoice choice = SplitFor(loaded_, signature_, {}, Gemm(512, 512, 16384));
+  // A turn takes the tensor core 512 cycles at about 1.8 GHz.
+  EXPECT_GT(choice.alone_ms, 256 * 512 / 2.0e6);
+  EXPECT_GT(choice.ms, choice.alone_ms / 8);
+  EXPECT_LT(choice.ms, choice.alone_ms / 2);
+}
+
+TEST_F(SplitTest, OnlyTheSolversOwnChoiceIsMade) {
+  Load("std/matmul.tile", "gemm");
+  for (const char* schedule : {"sequential", "solve:once", "solve:persistent", "solve:split=1",
+                               "solve:split=4", "solve:slices=2"})
+    EXPECT_EQ(Ctas(Gemm(512, 512, 16384), schedule), 1) << schedule;
+}
+
+// An attention's loop carries more than sums.
+TEST_F(SplitTest, WhatIsNotAddedUpIsNotShared) {
+  Load("std/attention.tile", "attention");
+  EXPECT_EQ(Ctas(Of({{"B", int64_t{1}},
+                     {"H", int64_t{1}},
+                     {"G", int64_t{1}},
+                     {"S", int64_t{128}},
+                     {"L", int64_t{16384}},
+                     {"D", int64_t{64}},
+                     {"scale", 0.125}})),
+            1);
+}
+
+TEST_F(SplitTest, ItIsPartOfTheKeyAndOfTheLaunch) {
+  Load("std/matmul.tile", "gemm");
+  Call call = Gemm(512, 512, 16384);
+  const std::string one = ImageKey(loaded_, "gemm", call, {});
+  call.split = 4;
+  EXPECT_NE(ImageKey(loaded_, "gemm", call, {}), one);
+  DiagSink diags;
+  const auto warps = Lowered(call, PipelineOptions().For(call), diags);
+  ASSERT_TRUE(warps);
+  EXPECT_EQ(warps->launch.cluster, 4);
+  // A loop that begins where its part does has a period like any other: 512 cycles a turn.
+  DiagSink quiet;
+  const Result<ir::Target> target = ir::LoadBuiltinTarget("h200", quiet);
+  ASSERT_TRUE(target.ok());
+  const auto rates = ir::RatesOf(*warps, *target, quiet);
+  ASSERT_TRUE(rates.ok());
+  ASSERT_EQ(rates->size(), 1u);
+  EXPECT_GE(rates->front().Cycles(), 512);
+}
+
+// Two roles, each with its half of the rows, combine their halves by barriers of their own.
+TEST_F(SplitTest, EachSliceOfTheRowsIsCombinedByItsRole) {
+  Load("std/matmul_types.tile", "gemm_i8");
+  const Call call = Of({{"M", int64_t{512}}, {"N", int64_t{512}}, {"K", int64_t{16384}}});
+  PipelineOptions options;
+  options.schedule = "solve:slices=2";
+  options.split = 8;
+  DiagSink diags;
+  const auto warps = Lowered(call, options, diags);
+  ASSERT_TRUE(warps);
+  EXPECT_EQ(warps->launch.cluster, 8) << RenderAll(diags, loaded_.sources);
+  std::set<ir::OpId> roles;
+  for (ir::OpId id : ir::OpsInOrder(*warps))
+    if (warps->ops[id].kind == ir::OpKind::kWarpClusterReduce)
+      roles.insert(warps->blocks[warps->ops[id].block].parent);
+  EXPECT_EQ(roles.size(), 2u) << RenderAll(diags, loaded_.sources);
+}
+
+// Where it cannot be, the kernel is lowered as ever, and a note says why.
+TEST_F(SplitTest, AnObstacleIsANote) {
+  Load("std/softmax.tile", "softmax");
+  Call call = Of({{"R", int64_t{16}}, {"C", int64_t{1024}}});
+  PipelineOptions options;
+  options.schedule = "solve:split=4";
+  DiagSink diags;
+  const auto warps = Lowered(call, options, diags);
+  ASSERT_TRUE(warps);
+  EXPECT_EQ(warps->launch.cluster, 1);
+  ASSERT_FALSE(diags.all().empty());
+  EXPECT_STREQ(diags.all().back().def->code, "R603");
+}
+
+}  // namespace
+}  // namespace tilec::api

@@ -1,0 +1,212 @@
+// split-reductions: the same results from turns that CTAs share, only where that may be, and a
+// proof of what the CTAs do to each other.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "ir/lower/sequential.h"
+#include "ir/passes/split_reductions.h"
+#include "ir/warp_check/check.h"
+#include "tests/unit/lower/helper.h"
+#include "tests/unit/lower/product.h"
+
+namespace tilec::ir {
+namespace {
+
+Function Split(const Function& fn, int64_t ctas) {
+  Function out = fn;
+  const std::optional<Obstacle> obstacle = SplitReductions(out, ctas);
+  EXPECT_FALSE(obstacle) << obstacle->why;
+  ExpectVerified(out);
+  return out;
+}
+
+// Small integers: every order of a sum gives the same.
+TensorValue Numbers(DType dtype, std::vector<int64_t> dims, int64_t seed) {
+  TensorValue t = TensorValue::Zeros(dtype, std::move(dims));
+  for (size_t i = 0; i < t.v.size(); ++i)
+    t.v[i] = static_cast<double>((static_cast<int64_t>(i) * 7 + seed) % 11 - 5);
+  return t;
+}
+
+std::vector<double> Exact(const Function& fn, int64_t m, int64_t n, int64_t k) {
+  InterpretInputs in;
+  in.tensors["A"] = Numbers(DType::kBF16, {m, k}, 1);
+  in.tensors["B"] = Numbers(DType::kBF16, {n, k}, 4);
+  in.tensors["C"] = Numbers(DType::kF32, {m, n}, 2);
+  in.dims = {{"M", m}, {"N", n}, {"K", k}};
+  return Interpreted(fn, std::move(in), "C");
+}
+
+// Fewer turns than CTAs, as many, a last turn that hangs over, none at all.
+TEST(SplitReductions, SameResultsForEveryLength) {
+  const Function before = Product("%K");
+  for (int64_t ctas : {2, 4, 8}) {
+    const Function after = Split(before, ctas);
+    for (int64_t k : {0, 1, 31, 32, 33, 64, 100, 256, 260, 300})
+      EXPECT_EQ(Exact(before, 70, 40, k), Exact(after, 70, 40, k)) << ctas << " " << k;
+  }
+}
+
+// Each turn once: together the CTAs multiply as often as one would.
+TEST(SplitReductions, TurnsAreDealtOutAndEffectsAreOfTheFirst) {
+  const Function fn = Split(Product("%K"), 4);
+  const Op* grid = nullptr;
+  for (OpId id : OpsInOrder(fn))
+    if (fn.ops[id].kind == OpKind::kParallel) grid = &fn.ops[id];
+  ASSERT_NE(grid, nullptr);
+  EXPECT_EQ(grid->i("cluster"), 4);
+  EXPECT_EQ(grid->ints("steps"), (std::vector<int64_t>{1, 64, 32}));
+  EXPECT_EQ(Count(fn, OpKind::kClusterReduce), 1);
+  for (OpId id : OpsInOrder(fn)) {
+    if (fn.ops[id].kind != OpKind::kStore) continue;
+    const OpId parent = fn.blocks[fn.ops[id].block].parent;
+    EXPECT_EQ(fn.ops[parent].kind, OpKind::kIf);
+  }
+}
+
+// What the sum starts from is added once, by whoever stores.
+TEST(SplitReductions, AStartIsAddedOnce) {
+  const std::string zero = "%z = constant {value = 0} : f32[64, 32]";
+  const Function before = Product("%K", zero, "%z = constant {value = 3.0} : f32[64, 32]");
+  EXPECT_EQ(Exact(before, 64, 32, 200), Exact(Split(before, 8), 64, 32, 200));
+  const std::string text =
+      With(With(kProduct, "%END", "%K"), "%C: tensor<f32, 2> out", "%C: tensor<f32, 2> inout");
+  const Function loads = Parsed(
+      With(text, zero, "%z = load %C, %m, %n {modes = \"rr\", sizes = [64, 32]} : f32[64, 32]"));
+  const Function after = Split(loads, 4);
+  EXPECT_EQ(Exact(loads, 70, 40, 200), Exact(after, 70, 40, 200));
+  // Nobody loads it but the one who stores: behind the loop.
+  bool looped = false;
+  for (OpId id : OpsInOrder(after)) {
+    looped = looped || after.ops[id].kind == OpKind::kFor;
+    const Op& op = after.ops[id];
+    if (op.kind != OpKind::kLoad || after.param(op.operands[0])->name != "C") continue;
+    EXPECT_TRUE(looped);
+  }
+}
+
+// A largest value starts from the same in every CTA.
+TEST(SplitReductions, LargestValues) {
+  const std::string dot = "%d = dot %a, %bt, %s : f32[64, 32]";
+  const std::string most =
+      "%d0 = dot %a, %bt, %z : f32[64, 32]\n        %d = max %d0, %s : f32[64, 32]";
+  const Function before = Product("%K", dot, most);
+  const Function after = Split(before, 8);
+  for (int64_t k : {0, 20, 100, 300})
+    EXPECT_EQ(Exact(before, 64, 32, k), Exact(after, 64, 32, k)) << k;
+}
+
+std::string Why(const Function& fn) {
+  Function out = fn;
+  const std::string before = Print(fn);
+  const std::optional<Obstacle> obstacle = SplitReductions(out, 4);
+  EXPECT_EQ(Print(out), before);
+  return obstacle ? obstacle->why : "";
+}
+
+TEST(SplitReductions, Obstacles) {
+  const std::string dot = "%d = dot %a, %bt, %s : f32[64, 32]";
+  const auto with = [&](const std::string& text) { return Product("%K", dot, text); };
+  // Scaled in every turn, looked at, or of two kinds.
+  EXPECT_NE(Why(with("%h = constant {value = 0.5} : f32[64, 32]\n        %e = mul %s, %h : f32[64, "
+                     "32]\n        %d = dot %a, %bt, %e : f32[64, 32]"))
+                .find("does not only add up"),
+            std::string::npos);
+  EXPECT_NE(Why(with("%e = dot %a, %bt, %s : f32[64, 32]\n        %d = max %e, %z : f32[64, 32]"))
+                .find("does not only add up"),
+            std::string::npos);
+  EXPECT_NE(Why(with("%e = dot %a, %bt, %s : f32[64, 32]\n        %d = add %e, %e : f32[64, 32]"))
+                .find("does not only add up"),
+            std::string::npos);
+  EXPECT_NE(Why(with(dot + "\n        store %C, %d, %m, %M, %n, %N {modes = \"rr\", sizes = [64, "
+                           "32]}"))
+                .find("its loop writes"),
+            std::string::npos);
+  EXPECT_NE(Why(Product("%K", "parallel %0, %M, %0, %N {steps = [64, 32]}",
+                        "parallel %0, %M, %0, %N {steps = [64, 32], cluster = 2}"))
+                .find("in clusters already"),
+            std::string::npos);
+}
+
+Function Lowered(const Function& tile) {
+  DiagSink diags;
+  SourceMap sources;
+  bool specialized = false;
+  Result<Function> warps = Specialize(tile, {}, &specialized, diags);
+  EXPECT_TRUE(warps.ok() && specialized) << RenderAll(diags, sources);
+  ExpectVerified(*warps);
+  return std::move(*warps);
+}
+
+// What the verifier has to say; empty: it is proved.
+std::string Said(const Function& warps) {
+  DiagSink diags;
+  return CheckWarps(warps, {}, diags).ok() ? "" : diags.all()[0].message;
+}
+
+OpId Find(const Function& fn, OpKind kind) {
+  for (OpId id : OpsInOrder(fn))
+    if (fn.ops[id].kind == kind) return id;
+  ADD_FAILURE() << Info(kind).mnemonic;
+  return {};
+}
+
+// Each of these is what a program of clusters is wrong without.
+TEST(SplitReductions, CtasAreProvedTogether) {
+  for (int64_t ctas : {2, 8}) {
+    const Function warps = Lowered(Split(Product("%K"), ctas));
+    ASSERT_EQ(warps.launch.cluster, ctas);
+    EXPECT_EQ(Said(warps), "");
+    const OpId reduce = Find(warps, OpKind::kWarpClusterReduce);
+    const ValueId barriers = warps.ops[reduce].operands[2];
+    int meetings = 0, inits = 0, syncs = 0;
+    for (OpId id : OpsInOrder(warps)) {
+      Function broken = warps;
+      Op& op = broken.ops[id];
+      if (op.kind == OpKind::kClusterSync) {
+        ++meetings;
+        std::erase(broken.blocks[op.block].ops, id);
+      } else if (op.kind == OpKind::kMbarInit && op.operands[0] == barriers) {
+        ++inits;
+        Function few = warps;
+        few.ops[id].set("count", op.i("count") / 2);
+        EXPECT_NE(Said(few), "");
+        op.set("cluster", int64_t{0});
+      } else if (op.kind == OpKind::kCtaSync && op.block == warps.ops[reduce].block && !syncs) {
+        ++syncs;  // the one in front of it: the buffer lies where the rings were
+        std::erase(broken.blocks[op.block].ops, id);
+      } else {
+        continue;
+      }
+      EXPECT_NE(Said(broken), "") << Info(op.kind).mnemonic;
+    }
+    EXPECT_EQ(meetings, 2);
+    EXPECT_EQ(inits, 1);
+    EXPECT_EQ(syncs, 1);
+  }
+}
+
+// Its barriers have one phase each, and nobody else arrives.
+TEST(SplitReductions, BarriersAreOfOneReduction) {
+  const Function warps = Lowered(Split(Product("%K"), 4));
+  const OpId reduce = Find(warps, OpKind::kWarpClusterReduce);
+  Function twice = warps;
+  Builder b(twice, twice.ops[reduce].block);
+  const Op op = twice.ops[reduce];
+  const OpId again = b.Add(op.kind, {op.results[0], op.operands[1], op.operands[2]},
+                           {twice.type(op.results[0])}, op.attrs);
+  std::vector<OpId>& ops = twice.blocks[op.block].ops;
+  ops.pop_back();
+  ops.insert(std::find(ops.begin(), ops.end(), reduce) + 1, again);
+  EXPECT_NE(Said(twice).find("barriers of a warp_cluster_reduce"), std::string::npos)
+      << Said(twice);
+
+  Function other = warps;
+  for (OpId id : OpsInOrder(other))
+    if (other.ops[id].kind == OpKind::kMbarArrive) other.ops[id].operands[0] = op.operands[2];
+  EXPECT_NE(Said(other).find("barriers of a warp_cluster_reduce"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tilec::ir
