@@ -28,13 +28,15 @@ constexpr double kMemoryShare = 0.9;  // of the data sheet's rate that copies re
 // Of a turn in which threads write an operand of a product: fences, the barrier before the product,
 // and that all of them are at the same step (weights of 8 bits in two tile sizes, H200).
 constexpr int64_t kHandOver = 320;
-// Where CTAs of a cluster combine tiles. Not measured: a meeting (writes released to the cluster,
-// arrivals at the barriers of all, a wait), of which there are three, and what an SM reads of
-// others' shared memory.
+// Where CTAs of a cluster combine tiles: a meeting (writes released to the cluster, arrivals at the
+// barriers of all, a wait), of which there are three, and what an SM reads of others' shared memory
+// a cycle. The latter from whole kernels on an H200, with the former as guessed: 1024×1024×4096 in
+// two parts spends 8 us there, 512×512×16384 in four 9.7 (tiles of 128×128).
 constexpr double kMeeting = 1500, kMeetings = 3;
-constexpr double kRemoteBytes = 30, kOwnBytes = 128;  // per cycle
-// Clusters of more than two lie within a part of the machine of 16 or 18 SMs: of 18, two stay idle.
-constexpr int64_t kSmsOfAPart = 16;
+constexpr double kRemoteBytes = 8, kOwnBytes = 128;
+// Clusters of more than two lie within parts of the machine whose sizes differ: of 132 SMs 15
+// clusters of eight run at a time (ncu, launch__cluster_max_active), 16 take twice as long.
+constexpr int64_t kLeftOver = 8;
 constexpr double kFewer = 0.15;  // of that share is lost when hardly any SM copies
 
 // The unit that the clock depends on most; −1: none.
@@ -216,7 +218,7 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   const Outside outside(fn, target, work);
   const double instances = static_cast<double>(std::max<int64_t>(1, work.instances));
   int64_t sms = std::max<int64_t>(1, target.Limit("sms", 1));
-  if (shape.cluster > 2 && sms > kSmsOfAPart) sms -= sms % kSmsOfAPart;
+  if (shape.cluster > 2 && sms > 2 * kLeftOver) sms -= sms % shape.cluster + kLeftOver;
   const double khz = 1e3 * static_cast<double>(std::max<int64_t>(1, target.Limit("clock_mhz", 1)));
   time.ctas = shape.ctas > 0 ? shape.ctas : std::max<int64_t>(1, work.instances);
   time.per_sm = std::clamp<int64_t>(shape.per_sm, 1, CeilDiv(time.ctas, sms));

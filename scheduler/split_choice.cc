@@ -42,7 +42,8 @@ SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const 
     double flops = 0;
     ir::Function split = fn;
     if (ir::SplitReductions(split, ctas)) break;  // an obstacle
-    const std::optional<KernelTime> time = TimeOf(split, target, names, times, ctas, shape_of, &flops);
+    const std::optional<KernelTime> time =
+        TimeOf(split, target, names, times, ctas, shape_of, &flops);
     if (!time || time->ms >= choice.ms || time->ms > (1 - kMargin) * alone->ms ||
         time->ms > alone->ms - kLeastMs)
       continue;

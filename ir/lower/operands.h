@@ -56,6 +56,11 @@ bool EngineCombines(const std::string& kind, DType dtype);
 // How a tile that is read more than once lies in shared memory; nullopt if TMA cannot bring it.
 std::optional<SmemLayout> RereadLayout(const Type& tile);
 
+// Elements of a thread in a row, by what is accessed so: elements, and bytes of each. As wide as 16
+// bytes of the narrowest dtype, or less where that is cheaper.
+constexpr int64_t kAccessBytes = 16;
+int64_t AccessVector(const std::vector<std::pair<int64_t, int64_t>>& accesses);
+
 constexpr int64_t kStaged = 2048;  // elements of a tile from which on staging it pays
 // Can the copy engine store the tile, out of a buffer that threads write?
 bool CanStage(const Function& fn, const Op& store);

@@ -422,9 +422,7 @@ class Planner {
     const std::vector<int64_t> shape = Squeezed(fn_.type(members.front()).shape);
     int64_t elements = 1;
     for (int64_t d : shape) elements *= d;
-    // As wide as 16 bytes of the narrowest dtype that meets memory, but not so wide that threads
-    // stay idle, and only whole vectors.
-    constexpr int64_t kAccess = 16;
+    // Not so wide that threads stay idle, and only whole vectors.
     std::vector<std::pair<int64_t, int64_t>> accesses;  // elements, bytes of each
     for (ValueId v : read) {
       const std::pair<int64_t, int64_t> access(fn_.type(v).elements(), ByteSize(fn_.type(v).dtype));
@@ -433,28 +431,11 @@ class Planner {
       for (auto [id, index] : uses_[v])
         if (fn_.ops[id].kind == OpKind::kStore && index == 1) accesses.push_back(access);
     }
-    // Elements of more than 16 bytes in a row are accessed in parts, by lanes that far apart: the
-    // L1 looks at every line once for each part. Fewer elements than fill 16 bytes take more
-    // instructions. (Layernorm of bf16 rows with f32 vectors: 640 lines and 96 instructions a row,
-    // or 384 and 128; timed on an H200, 72.6 and 68.7 us.)
-    constexpr int64_t kLine = 128, kLanes = 32;
-    const auto cost = [&](int64_t vector) {
-      int64_t sum = 0;  // in bytes of lines
-      for (const auto& [n, bytes] : accesses) {
-        sum += n * bytes * std::max<int64_t>(1, vector * bytes / kAccess);
-        sum += n / std::min(vector, kAccess / bytes) * kLine / kLanes;
-      }
-      return sum;
-    };
-    int64_t narrow = 4;
-    for (const auto& [n, bytes] : accesses) narrow = std::min(narrow, bytes);
-    int64_t vector = kAccess / narrow;
-    for (int64_t v = vector / 2; v >= kAccess / 4; v /= 2)
-      if (cost(v) < cost(vector)) vector = v;
+    int64_t vector = AccessVector(accesses);
     // What is written for a product goes 16 bytes at a time: more of a thread's in a row would lie
     // in the same banks as the next panel's.
     for (ValueId v : members)
-      if (forced_.count(v)) vector = std::min(vector, kAccess / ByteSize(fn_.type(v).dtype));
+      if (forced_.count(v)) vector = std::min(vector, kAccessBytes / ByteSize(fn_.type(v).dtype));
     while (vector > 1 && (shape.back() % vector != 0 || elements < vector * plan_.threads()))
       vector /= 2;
     return BlockedLayout(shape, vector, plan_.threads());
