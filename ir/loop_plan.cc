@@ -143,6 +143,12 @@ class Planner {
     return static_cast<int>(FloorDiv(times_.at(id).cycle - cut, schedule_.ii));
   }
 
+  // Does the product add to what the loop carries, or to another product's result?
+  bool AddsUp(OpId product) const {
+    const Op* sum = fn_.def(fn_.ops[product].operands[2]);
+    return !sum || sum->kind == OpKind::kDot;
+  }
+
   // Is the value computed element by element from what this turn loads?
   bool MadeOfLoads(ValueId v) const {
     const Op* def = fn_.def(v);
@@ -182,7 +188,7 @@ class Planner {
       for (const Read& r : reads) {
         if (times_.at(r.from).role != role) continue;
         const int64_t age = StageAt(r.to, cut) - StageAt(r.from, cut) + r.distance;
-        if (age == 0 && !take_turns && IsProduct(r.to) &&
+        if (age == 0 && !take_turns && IsProduct(r.to) && AddsUp(r.to) &&
             fn_.values[fn_.ops[r.to].operands[0]].def == r.from &&
             MadeOfLoads(fn_.ops[r.to].operands[0]))
           waiting.insert(r.to);

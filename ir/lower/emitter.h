@@ -270,6 +270,7 @@ class Emitter {
   void FindFeeders();
   void FindFeeders(OpId dot, ValueId operand);
   void BeforeFeeder(OpId id);
+  bool OfLoads(const Op& op) const;
   bool ConvertsFewBits(const Op& op) const;
   void SettleAll() { Settle(flights_.size()); }
   ValueId OperandBuffer(OpId dot, bool is_a);

@@ -37,7 +37,7 @@ class Planner {
       if (fn_.ops[id].kind == OpKind::kDot) PlanDot(id);
     needed_.clear();  // the operands' plans are known now
     for (OpId id : order_) Relate(id);
-    for (const auto& [id, dot] : plan_.dots) WantRegisterOperand(dot);
+    for (const auto& [id, dot] : plan_.dots) WantRegisterOperand(id, dot);
     DecideLayouts();
     for (auto& [id, dot] : plan_.dots) PlanRegisterOperand(dot);
     for (OpId id : order_) {
@@ -220,9 +220,12 @@ class Planner {
   }
 
   // What is computed from loaded tiles alone is loaded so that it need not go through shared memory
-  // again.
-  void WantRegisterOperand(const DotPlan& dot) {
-    if (dot.split != WgSplit::kM || fn_.type(dot.a.source).shape[0] % 64 != 0) return;
+  // again: for sums that a loop carries, whose products are awaited together anyway.
+  void WantRegisterOperand(OpId id, const DotPlan& dot) {
+    const Op* sum = fn_.def(fn_.ops[id].operands[2]);
+    if ((sum && sum->kind != OpKind::kDot) || dot.split != WgSplit::kM ||
+        fn_.type(dot.a.source).shape[0] % 64 != 0)
+      return;
     if (const std::optional<Layout> layout = RegisterOperand(dot))
       wanted_.push_back({dot.a.source, *layout});
   }
