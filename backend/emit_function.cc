@@ -342,11 +342,13 @@ Result<void> Emitter::EmitFor(const ir::Op& op) {
   llvm::PHINode* position = b_.CreatePHI(lo->getType(), 2);
   position->addIncoming(lo, before);
   std::vector<std::vector<llvm::PHINode*>> phis(init.size());
-  for (size_t i = 0; i < init.size(); ++i)
+  for (size_t i = 0; i < init.size(); ++i) {
+    const bool unread = InitialUnread(op, i);
     for (llvm::Value* v : init[i]) {
       phis[i].push_back(b_.CreatePHI(v->getType(), 2));
-      phis[i].back()->addIncoming(v, before);
+      phis[i].back()->addIncoming(unread ? llvm::PoisonValue::get(v->getType()) : v, before);
     }
+  }
   Set(args[0], {narrow ? b_.CreateZExt(position, wide) : position});
   for (size_t i = 0; i < init.size(); ++i) {
     const ir::ValueId arg = args[i + 1];

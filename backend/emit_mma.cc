@@ -192,6 +192,8 @@ Result<void> Emitter::EmitMma(const ir::Op& op) {
   if (half && !a_in_registers) imms += trans_a ? ", 1" : ", 0";
   if (half) imms += trans_b ? ", 1" : ", 0";
 
+  llvm::Value* adds = nullptr;  // to what the accumulator holds
+  if (op.operands.size() == 6) adds = b_.CreateZExt(Scalar(op.operands[5]), b_.getInt32Ty());
   Regs acc = Get(op.operands[0]);
   if (zero)
     for (llvm::Value*& v : acc) v = llvm::PoisonValue::get(v->getType());
@@ -220,14 +222,21 @@ Result<void> Emitter::EmitMma(const ir::Op& op) {
           a_text = "$" + std::to_string(at);
         }
         extra.push_back(descriptor(b, b_low, b.Offset(column, k_begin + kk)));
+        const std::string b_text = "$" + std::to_string(at + extra.size() - 1);
+        std::string scale = zero && kk == 0 ? "0" : "1";
+        if (adds && kk == 0) {
+          scale = "$" + std::to_string(at + extra.size());
+          extra.push_back(adds);
+          constraints += ",r";
+        }
         const Regs result = CallTied(b_, PtxInst::kWgmma,
-                                     {{"scale", zero && kk == 0 ? "0" : "1"},
+                                     {{"scale", scale},
                                       {"n", std::to_string(piece)},
                                       {"k", std::to_string(step)},
                                       {"types", types},
                                       {"d", List(0, count)},
                                       {"a", a_text},
-                                      {"b", "$" + std::to_string(at + extra.size() - 1)},
+                                      {"b", b_text},
                                       {"imms", imms}},
                                      d, constraints, extra);
         std::copy(result.begin(), result.end(), acc.begin() + static_cast<std::ptrdiff_t>(first));
@@ -237,6 +246,32 @@ Result<void> Emitter::EmitMma(const ir::Op& op) {
   }
   Set(op.results[0], std::move(acc));
   return Done();
+}
+
+// Does the first turn ignore what the loop begins with? A product does that is told so by a flag of
+// the loop's that begins as false: the registers need not be cleared (256 of a tile's cycles).
+bool Emitter::InitialUnread(const ir::Op& loop, size_t carried) const {
+  const std::vector<ir::ValueId>& args = fn_.blocks[loop.regions[0]].args;
+  if (!fn_.type(args[1 + carried]).is_tile()) return false;
+  const auto only_reader = [&](ir::ValueId v, OpKind kind) -> const ir::Op* {
+    const ir::Op* reader = nullptr;
+    for (const ir::Op& op : fn_.ops)
+      for (size_t i = 0; i < op.operands.size(); ++i) {
+        if (op.operands[i] != v) continue;
+        if (reader || i != 0 || op.kind != kind) return nullptr;
+        reader = &op;
+      }
+    return reader;
+  };
+  const ir::Op* fence = only_reader(args[1 + carried], OpKind::kMmaFence);
+  const ir::Op* product = fence ? only_reader(fence->results[0], OpKind::kMma) : nullptr;
+  if (!product || product->operands.size() != 6) return false;
+  for (size_t i = 1; i < args.size(); ++i) {
+    const ir::Op* first = fn_.def(loop.operands[1 + i]);
+    if (args[i] == product->operands[5])
+      return first && first->kind == OpKind::kConstant && first->number("value") == 0;
+  }
+  return false;
 }
 
 // Everything that the instructions of a group read or write goes through the fence; what has

@@ -106,6 +106,7 @@ class Emitter {
   Result<void> EmitRoles(const std::vector<ir::OpId>& roles);
   Result<void> EmitRoleRegion(const ir::Op& op);
   Result<void> EmitFor(const ir::Op& op);
+  bool InitialUnread(const ir::Op& loop, size_t carried) const;
   bool HasLoop(ir::BlockId block) const;
   void KeepInvariants(llvm::BranchInst* latch);
   Result<void> EmitWhile(const ir::Op& op);

@@ -353,6 +353,10 @@ bool Verifier::CheckMma(const Op& op, const Scope& scope) {
       (a.kind != TypeKind::kSmem && !a.is_tile()))
     return Fail(kVerifyType, op, fmt::format("operands are {} and {}", Show(a), Show(b)));
   if (!CheckSlot(op, 3) || !CheckSlot(op, 4)) return false;
+  if (op.operands.size() == 6 && (!IsScalar(op, 5, DType::kBool) || op.i("zero")))
+    return Fail(kVerifyType, op,
+                fmt::format("what adds to the accumulator is {}, zero = {}; a bool, zero = 0",
+                            Show(Operand(op, 5)), op.i("zero")));
   const bool fp8 = (a.dtype == DType::kE4M3 || a.dtype == DType::kE5M2) &&
                    (b.dtype == DType::kE4M3 || b.dtype == DType::kE5M2);
   if ((a.dtype != b.dtype && !fp8) || acc.dtype != Info(a.dtype).accumulator)

@@ -124,7 +124,10 @@ void Emitter::PlanOperandRings() {
 std::optional<Emitter::Chain> Emitter::ChainAt(const Op& loop, size_t carried) const {
   const std::vector<OpId> dots = AddedUp(loop, carried);
   if (dots.empty()) return {};
-  Chain chain{carried, dots.back(), {}};
+  const Op* initial = in_.def(loop.operands[2 + carried]);
+  const bool zero =
+      initial && initial->kind == OpKind::kConstant && initial->number("value") == 0;
+  Chain chain{carried, dots.back(), zero, {}};
   for (OpId dot : dots)
     if (!Mine(dot) || OneSlot(dot)) return {};
   chain.channels = GivenBackBy(chain.dot);
@@ -236,6 +239,7 @@ void Emitter::FlyOn(const std::vector<Chain>& chains, const std::vector<ValueId>
       const ValueId slot = b_.Binary(OpKind::kMod, last, b_.Int(ring.depth, DType::kI32));
       flight.releases.push_back({channel, slot, when});
     }
+    if (chains[i].from_zero) flight.adds = when;
     flights_.push_back(std::move(flight));
   }
 }
@@ -284,11 +288,13 @@ size_t Emitter::FlyingPast(OpId loop) const {
   return flying;
 }
 
-// The accumulator of a product that goes on where its predecessor, still under way, will end.
-ValueId Emitter::GoOn(OpId dot, ValueId acc) {
+// The accumulator of a product that goes on where its predecessor, still under way, will end. `adds`:
+// whether there is one, if that is not sure; without one the product makes what it would add.
+ValueId Emitter::GoOn(OpId dot, ValueId acc, ValueId* adds) {
   for (Flight& f : flights_)
     if (f.lands == acc && (in_.values[acc].block.valid() || GoesOn(dot))) {
       const ValueId value = f.acc;
+      *adds = f.adds;
       f.acc = f.lands = {};
       return value;
     }

@@ -88,10 +88,10 @@ Result<> Emitter::Dot_(OpId id) {
   const Type inner = Type::Tile(type.dtype, type.shape, out_.Intern(inside));
   const Op* init = in_.def(op.operands[2]);
   const bool zero = init && init->kind == OpKind::kConstant && init->number("value") == 0;
-  ValueId acc;
+  ValueId acc, adds;
   if (zero && dot.tensor_core && dot.promote == 0)
     acc = b_.Constant(inner, 0);
-  else if (acc = GoOn(id, op.operands[2]); !acc.valid())
+  else if (acc = GoOn(id, op.operands[2], &adds); !acc.valid())
     acc = InLayout(Reshape_(Tile(op.operands[2]), type.shape, outside), inside);
 
   auto finish = [&](ValueId value) {
@@ -133,6 +133,7 @@ Result<> Emitter::Dot_(OpId id) {
     if (a_regs) a_in = out_.ops[fence].results[1];
     std::vector<ValueId> operands = {out_.ops[fence].results[0], a_in, b};
     operands.insert(operands.end(), slots.begin(), slots.end());
+    if (adds.valid() && slots.size() == 2) operands.push_back(adds);
     const ValueId mma = b_.Value(OpKind::kMma, std::move(operands), inner,
                                  {{"k", k},
                                   {"split", std::string(split)},

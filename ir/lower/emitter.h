@@ -89,12 +89,14 @@ class Emitter {
     ValueId a;      // register operand it still reads, if any
     std::vector<size_t> channels;  // it reads
     std::vector<Due> releases;     // when it is done
+    ValueId adds;                  // of a turn before: whether there was one; none: there was
   };
   // A product of a loop that adds to what it made a turn earlier, which nobody else looks at: it
   // need not be awaited before the next turn's is issued.
   struct Chain {
     size_t carried;                // which of the loop's values
     OpId dot;                      // of several that add to one accumulator in a turn, the last
+    bool from_zero;                // it begins with zeros
     std::vector<size_t> channels;  // whose slots it gives back
   };
   // Where threads put what they computed for products. Of several slots each product takes the
@@ -258,7 +260,7 @@ class Emitter {
                         std::vector<ValueId> operands, std::vector<Type> types,
                         const std::vector<Chain>& chains);
   size_t FlyingPast(OpId loop) const;
-  ValueId GoOn(OpId dot, ValueId acc);
+  ValueId GoOn(OpId dot, ValueId acc, ValueId* adds);
   void YieldChains(OpId loop, std::vector<ValueId>& values);
 
   // emit_dot.cc

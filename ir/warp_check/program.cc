@@ -327,7 +327,7 @@ void Program::FindSteering() {
     if (op.kind == OpKind::kWhile) need(fn.ops[fn.blocks[op.regions[0]].ops.back()].operands[0]);
     if (op.kind == OpKind::kMbarWait) need(op.operands[1]);
     if (op.kind == OpKind::kMma)
-      for (size_t i = 3; i < op.operands.size(); ++i) need(op.operands[i]);
+      for (size_t i = 3; i < std::min<size_t>(5, op.operands.size()); ++i) need(op.operands[i]);
     need(SlotOperand(op, fn));
   });
   auto yield = [&](BlockId b, size_t i) { return fn.ops[fn.blocks[b].ops.back()].operands[i]; };
