@@ -189,6 +189,12 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
       return Done();
     }
     case OpKind::kClusterSync: CallPtx(b_, PtxInst::kClusterSync, {}); return Done();
+    case OpKind::kPin: {
+      llvm::Value* v = Scalar(op.operands[0]);
+      const bool wide = v->getType()->getIntegerBitWidth() > 32;
+      Set(op.results[0], {CallPtx(b_, wide ? PtxInst::kPin64 : PtxInst::kPin32, {v})});
+      return Done();
+    }
     case OpKind::kClusterRank:
       Set(op.results[0], {CallPtx(b_, PtxInst::kClusterRank, {})});
       return Done();

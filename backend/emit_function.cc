@@ -336,7 +336,11 @@ Result<void> Emitter::EmitFor(const ir::Op& op) {
   before = b_.GetInsertBlock();
   llvm::BasicBlock* body = NewBlock("for");
   llvm::BasicBlock* exit = NewBlock("for.end");
-  b_.CreateCondBr(less(lo, hi), body, exit);
+  const bool some = op.i("some", 0) != 0;
+  if (some)
+    b_.CreateBr(body);
+  else
+    b_.CreateCondBr(less(lo, hi), body, exit);
 
   b_.SetInsertPoint(body);
   llvm::PHINode* position = b_.CreatePHI(lo->getType(), 2);
@@ -375,7 +379,7 @@ Result<void> Emitter::EmitFor(const ir::Op& op) {
   for (size_t i = 0; i < init.size(); ++i)
     for (size_t r = 0; r < init[i].size(); ++r) {
       llvm::PHINode* phi = b_.CreatePHI(init[i][r]->getType(), 2);
-      phi->addIncoming(init[i][r], before);
+      if (!some) phi->addIncoming(init[i][r], before);
       phi->addIncoming(next[i][r], latch);
       last[i].push_back(phi);
     }
@@ -439,6 +443,9 @@ Result<void> Emitter::EmitIf(const ir::Op& op) {
       for (ir::ValueId v : Yields(op.regions[arm]))
         results[arm].push_back(Pack(Get(v), fn_.type(v).dtype));
     }
+    // An arm that does nothing is not folded away: what it yields would be set in front of the
+    // branch, whichever way that goes (the zeros of a product without turns, for every tile).
+    if (!op.results.empty() && b_.GetInsertBlock()->empty()) CallPtx(b_, PtxInst::kHere, {});
     ends[arm] = b_.GetInsertBlock();
     b_.CreateBr(join);
   }

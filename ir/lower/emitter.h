@@ -99,6 +99,12 @@ class Emitter {
     bool from_zero;                // it begins with zeros
     std::vector<size_t> channels;  // whose slots it gives back
   };
+  // Scalars that are made again behind a loop, before its last products are awaited.
+  struct Again {
+    std::vector<ValueId> read;  // behind it
+    std::vector<OpId> ops;      // that make them, in order
+    ValueId position;           // of the turn of the loop around, from which they follow
+  };
   // Where threads put what they computed for products. Of several slots each product takes the
   // next, so that those before may still read theirs.
   struct OperandRing {
@@ -259,6 +265,8 @@ class Emitter {
   Result<> ChainedTurns(const Op& op, const std::vector<size_t>& kept,
                         std::vector<ValueId> operands, std::vector<Type> types,
                         const std::vector<Chain>& chains);
+  Again ReadBehind(const Op& loop) const;
+  std::vector<ValueId> MadeAgain(const Again& again);
   size_t FlyingPast(OpId loop) const;
   ValueId GoOn(OpId dot, ValueId acc, ValueId* adds);
   void YieldChains(OpId loop, std::vector<ValueId>& values);

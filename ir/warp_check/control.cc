@@ -48,6 +48,10 @@ void Machine::Evaluate(OpId id) {
     Use(id).largest = std::max(Use(id).largest, now);
     return;
   }
+  if (op.kind == OpKind::kPin) {
+    me().env[result.index] = Get(op.operands[0]);
+    return;
+  }
   if (op.kind == OpKind::kGLoadScalar) {
     const Param* tensor = fn_.param(op.operands[0]);
     if (tensor && tensor->direction == Direction::kIn) {
@@ -393,6 +397,8 @@ Step Machine::LoopHead() {
     ++f.turns;
     return Step::kDone;
   }
+  if (f.turns == 0 && op.attr("some"))
+    return Fail(kWarpForm, op, "it may have no turn, and is said to have some");
   for (size_t i = 0; i < op.results.size(); ++i) Pass(args[i + 1], op.results[i]);
   // A run without a turn does not count: another role may have a branch in place of it.
   if (f.turns == 0 && f.frame_atom >= 0)
