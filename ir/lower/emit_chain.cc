@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "ir/lower/emitter.h"
+#include "ir/passes/rewrite.h"
 
 namespace tilec::ir {
 
@@ -285,25 +286,68 @@ Emitter::Again Emitter::ReadBehind(const Op& loop) const {
     const OpKind kind = in_.ops[id].kind;
     return kind == OpKind::kDiv || kind == OpKind::kMod;
   };
-  if (std::none_of(again.ops.begin(), again.ops.end(), divides)) return {};
+  if (std::none_of(again.ops.begin(), again.ops.end(), divides)) {
+    again.read.clear();
+    again.ops.clear();
+  }
   again.position = in_.blocks[loop.block].args[0];
+  for (auto op = at; op != block.end(); ++op) {
+    const auto known = [&](ValueId v) {
+      const OpId maker = in_.values[v].def;
+      return !maker.valid() || in_.ops[maker].block != loop.block || place(maker) < at;
+    };
+    const std::vector<ValueId>& operands = in_.ops[*op].operands;
+    if (ComesEarly(*op) && std::all_of(operands.begin(), operands.end(), known))
+      again.loads.push_back(*op);
+  }
   return again;
 }
 
+// A load behind a loop, by threads, of what nobody writes: its few registers may be on their way
+// while the last products are.
+bool Emitter::ComesEarly(OpId id) const {
+  constexpr int64_t kMostRegisters = 32;
+  const Op& op = in_.ops[id];
+  const auto plan = plan_.loads.find(id);
+  if (!options_.early_loads || plan == plan_.loads.end() || !Mine(id) || deferred_.count(id))
+    return false;
+  const LoadPlan& load = plan->second;
+  const auto layout = plan_.layouts.find(op.results[0]);
+  return load.registers && !load.buffer && !load.shares.valid() && IsReadOnlyLoad(in_, op) &&
+         layout != plan_.layouts.end() &&
+         layout->second.regs() * ByteSize(in_.type(op.results[0]).dtype) <= 4 * kMostRegisters;
+}
+
 // Anew, from the position of the turn: it is pinned behind what was emitted so far.
-std::vector<ValueId> Emitter::MadeAgain(const Again& again) {
+Result<std::vector<ValueId>> Emitter::MadeAgain(const Again& again) {
   std::vector<ValueId> pinned;
-  if (again.read.empty()) return pinned;
   const auto pin = [&](ValueId v) {
     const ValueId now = map_.at(v);
     return b_.Value(OpKind::kPin, {now}, out_.type(now));
   };
   const std::map<ValueId, ValueId> before = map_;
-  Bind(again.position, pin(again.position));
+  const Span here = b_.span();
+  if (!again.ops.empty()) Bind(again.position, pin(again.position));
   for (OpId id : again.ops) Elementwise(in_.ops[id]);
-  for (ValueId v : again.read) pinned.push_back(pin(v));
+  for (ValueId v : again.read) {
+    pinned.push_back(pin(v));
+    Bind(v, pinned.back());
+  }
+  TRY(const std::vector<ValueId> loaded, LoadedEarly(again));
+  pinned.insert(pinned.end(), loaded.begin(), loaded.end());
+  b_.SetSpan(here);
   map_ = before;
   return pinned;
+}
+
+Result<std::vector<ValueId>> Emitter::LoadedEarly(const Again& again) {
+  std::vector<ValueId> loaded;
+  for (OpId id : again.loads) {
+    b_.SetSpan(in_.ops[id].at);
+    TRY_VOID(Load_(id));
+    loaded.push_back(map_.at(in_.ops[id].results[0]));
+  }
+  return loaded;
 }
 
 // The last products are awaited where there was a turn at all: where there was none, other
@@ -314,6 +358,7 @@ Result<> Emitter::ChainedTurns(const Op& op, const std::vector<size_t>& kept,
   const Again again = ReadBehind(op);
   std::vector<Type> results = types;
   for (ValueId v : again.read) results.push_back(in_.type(v));
+  for (OpId id : again.loads) results.push_back(WarpType(in_.ops[id].results[0]));
   const std::vector<ValueId> initial(operands.begin() + 2, operands.end());
   const OpId branch = b_.Add(OpKind::kIf, {b_.Cmp("lt", operands[0], operands[1])}, results);
   const BlockId some = out_.AddBlock(branch), none = out_.AddBlock(branch);
@@ -329,7 +374,7 @@ Result<> Emitter::ChainedTurns(const Op& op, const std::vector<size_t>& kept,
   std::vector<ValueId> flying;
   for (const Chain& chain : chains) flying.push_back(op.results[chain.carried]);
   FlyOn(chains, flying, {});
-  const std::vector<ValueId> pinned = MadeAgain(again);
+  TRY(const std::vector<ValueId> pinned, MadeAgain(again));
   SettleAll();
   std::vector<ValueId> settled;
   for (size_t i : kept) settled.push_back(map_.at(op.results[i]));
@@ -338,11 +383,17 @@ Result<> Emitter::ChainedTurns(const Op& op, const std::vector<size_t>& kept,
   b_.SetBlock(none);
   std::vector<ValueId> unturned = initial;
   for (ValueId v : again.read) unturned.push_back(map_.at(v));
+  TRY(const std::vector<ValueId> loaded, LoadedEarly(again));
+  unturned.insert(unturned.end(), loaded.begin(), loaded.end());
   b_.Yield(std::move(unturned));
   b_.SetBlock(home);
   for (size_t k = 0; k < kept.size(); ++k) Bind(op.results[kept[k]], out_.ops[branch].results[k]);
-  for (size_t i = 0; i < again.read.size(); ++i)
-    Bind(again.read[i], out_.ops[branch].results[kept.size() + i]);
+  size_t at = kept.size();
+  for (ValueId v : again.read) Bind(v, out_.ops[branch].results[at++]);
+  for (OpId id : again.loads) {
+    Bind(in_.ops[id].results[0], out_.ops[branch].results[at++]);
+    early_.insert(id);
+  }
   return Done();
 }
 

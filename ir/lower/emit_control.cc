@@ -236,7 +236,7 @@ Result<> Emitter::Op_(OpId id) {
   if (op.results.size() == 1 && !scalar_result && in_.type(op.results[0]).is_tile() &&
       op.kind != OpKind::kLoad && op.kind != OpKind::kDot && !plan_.layouts.count(op.results[0]))
     return Done();
-  if (deferred_.count(id)) return Done();
+  if (deferred_.count(id) || early_.count(id)) return Done();
   BeforeFeeder(id);
   if (Info(op.kind).elementwise()) {
     Elementwise(op);
@@ -526,8 +526,13 @@ Result<Function> Specialize(const Function& fn, const SequentialOptions& options
       return out;
     }
     if (emitter.smem_bytes() > options.smem_limit_bytes) continue;
+    if (emitter.registers_full() && with.early_loads) {
+      with.early_loads = false;
+      depth = kDeepest + 1;
+      continue;
+    }
     if (emitter.registers_full() && !with.slice_epilogues) {  // slices of tiles may do
-      with.slice_epilogues = true;
+      with.slice_epilogues = with.early_loads = true;
       depth = kDeepest + 1;
       continue;
     }

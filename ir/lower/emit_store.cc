@@ -169,20 +169,26 @@ void Emitter::StoreByPanels(OpId id) {
   auto await = [](Builder& b, int64_t pending) {
     b.Add(OpKind::kTmaWait, {}, {}, {{"pending", pending}, {"read", int64_t{1}}});
   };
-  // What is still on its way from the turn before.
   const bool again = InLoop(id), halves = buffers > 1 && steps % 2 == 0;
-  if (again) elect([&](Builder& b) { await(b, halves ? 1 : 0); });
   size_t box = 0;
   for (int64_t step = 0; step < steps; ++step) {
     const int64_t first = step * together, end = std::min(panels, first + together);
-    sync();
-    for (int64_t p = first; p < end; ++p) {
-      const ValueId part =
+    // Made before the meeting that says that the buffer is free, and before that is awaited: copies
+    // read while threads compute.
+    std::vector<ValueId> made;
+    for (int64_t p = first; p < end; ++p)
+      made.push_back(
           sliced ? Slice(id, op.operands[1], plan_.layouts.at(op.operands[1]), p * width, width)
           : panels == 1 ? tile
-                        : b_.Value(OpKind::kWarpColumns, {tile}, panel, {{"first", p * width}});
-      b_.Add(OpKind::kSmemStore, {part, PanelBuffer(id, p % buffers)}, {});
-    }
+                        : b_.Value(OpKind::kWarpColumns, {tile}, panel, {{"first", p * width}}));
+    if (step == 0 && again)  // what is still on its way from the turn before
+      elect([&](Builder& b) { await(b, halves ? 1 : 0); });
+    if (step > 0 && (step > 1 || buffers == 1 || (again && halves)))
+      elect([&](Builder& b) { await(b, buffers > 1 ? 1 : 0); });
+    sync();
+    for (int64_t p = first; p < end; ++p)
+      b_.Add(OpKind::kSmemStore,
+             {made[static_cast<size_t>(p - first)], PanelBuffer(id, p % buffers)}, {});
     b_.Add(OpKind::kFenceAsync, {}, {});
     sync();
     elect([&](Builder& b) {
@@ -201,8 +207,6 @@ void Emitter::StoreByPanels(OpId id) {
                 "each", std::vector<int64_t>{rank - 1 - store.row_dim, stored, stored * pitch});
         }
       b.Add(OpKind::kTmaCommit, {}, {});
-      if (step + 1 < steps && (step > 0 || buffers == 1 || (again && halves)))
-        await(b, buffers > 1 ? 1 : 0);
     });
   }
   slices_.clear();

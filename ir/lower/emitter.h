@@ -104,6 +104,7 @@ class Emitter {
     std::vector<ValueId> read;  // behind it
     std::vector<OpId> ops;      // that make them, in order
     ValueId position;           // of the turn of the loop around, from which they follow
+    std::vector<OpId> loads;    // behind it, that are made in front of that wait
   };
   // Where threads put what they computed for products. Of several slots each product takes the
   // next, so that those before may still read theirs.
@@ -266,7 +267,9 @@ class Emitter {
                         std::vector<ValueId> operands, std::vector<Type> types,
                         const std::vector<Chain>& chains);
   Again ReadBehind(const Op& loop) const;
-  std::vector<ValueId> MadeAgain(const Again& again);
+  bool ComesEarly(OpId load) const;
+  Result<std::vector<ValueId>> MadeAgain(const Again& again);
+  Result<std::vector<ValueId>> LoadedEarly(const Again& again);
   size_t FlyingPast(OpId loop) const;
   ValueId GoOn(OpId dot, ValueId acc, ValueId* adds);
   void YieldChains(OpId loop, std::vector<ValueId>& values);
@@ -313,6 +316,7 @@ class Emitter {
   std::set<OpId> deferred_;                                // all of them
   std::map<std::pair<ValueId, int64_t>, ValueId> slices_;  // made so far, of one store
   std::map<OpId, std::vector<Chain>> chains_;              // of the loops being emitted
+  std::set<OpId> early_;       // loads that were made in front of their place
   bool plain_branch_ = false;  // inside arms of register arithmetic only
   int depth_ = 0;
   std::map<OpId, ValueId> halfway_;         // conversions that have come as far as f32

@@ -23,6 +23,9 @@ struct SequentialOptions {
   int warpgroups = 1;  // of each compute role, where there are several
   // Roles: elementwise work that only a store reads is done by slices of columns where it stores.
   bool slice_epilogues = false;
+  // Roles: what stands behind a loop of products and loads a few registers does so while the last
+  // products are under way.
+  bool early_loads = true;
 };
 
 // `fn` is a verified tile function; the result is a warp function of the same signature.
