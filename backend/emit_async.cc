@@ -190,6 +190,13 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
     }
     case OpKind::kClusterSync: CallPtx(b_, PtxInst::kClusterSync, {}); return Done();
     case OpKind::kPin: {
+      const ir::Type& type = fn_.type(op.operands[0]);
+      if (!type.is_scalar()) {
+        const Regs& tile = Get(op.operands[0]);
+        const Regs words = CallTied(b_, PtxInst::kHere, {}, Pack(tile, type.dtype), "", {});
+        Set(op.results[0], Unpack(words, type.dtype, tile.size()));
+        return Done();
+      }
       llvm::Value* v = Scalar(op.operands[0]);
       const bool wide = v->getType()->getIntegerBitWidth() > 32;
       Set(op.results[0], {CallPtx(b_, wide ? PtxInst::kPin64 : PtxInst::kPin32, {v})});

@@ -545,8 +545,9 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
       return (Operand(op, 0) == Type::Counter() && Out(op) == Type::Scalar(DType::kI32)) ||
              Fail(kVerifyType, op, fmt::format("{} -> {}", Show(Operand(op, 0)), Show(Out(op))));
     case OpKind::kPin:
-      return (Operand(op, 0) == Out(op) && Out(op).is_scalar() && IsInteger(Out(op).dtype) &&
-              ByteSize(Out(op).dtype) >= 4) ||
+      return (Operand(op, 0) == Out(op) && Out(op).is_tile() &&
+              (!Out(op).is_scalar() ||
+               (IsInteger(Out(op).dtype) && ByteSize(Out(op).dtype) >= 4))) ||
              Fail(kVerifyType, op, fmt::format("{} -> {}", Show(Operand(op, 0)), Show(Out(op))));
     case OpKind::kCounterAdd:
       return Operand(op, 0) == Type::Counter() ||

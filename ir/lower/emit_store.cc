@@ -181,6 +181,8 @@ void Emitter::StoreByPanels(OpId id) {
           sliced ? Slice(id, op.operands[1], plan_.layouts.at(op.operands[1]), p * width, width)
           : panels == 1 ? tile
                         : b_.Value(OpKind::kWarpColumns, {tile}, panel, {{"first", p * width}}));
+    if (sliced && (again || step > 0))
+      for (ValueId& part : made) part = b_.Value(OpKind::kPin, {part}, out_.type(part));
     if (step == 0 && again)  // what is still on its way from the turn before
       elect([&](Builder& b) { await(b, halves ? 1 : 0); });
     if (step > 0 && (step > 1 || buffers == 1 || (again && halves)))
