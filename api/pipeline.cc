@@ -154,8 +154,7 @@ struct Scheduled {
   std::optional<scheduler::ProgramSchedule> of[4];
   ir::Function made[4];
   bool divided() const {
-    return std::any_of(std::begin(of), std::end(of),
-                       [](const auto& decided) { return decided && decided->apart; });
+    return std::any_of(of, of + 4, [](const auto& d) { return d && d->apart; });
   }
   int shape() const { return persistent ? 1 : clustered ? 2 : parted ? 3 : 0; }
   std::optional<scheduler::ProgramSchedule>& decided() { return of[shape()]; }
@@ -446,10 +445,7 @@ std::optional<ir::Function> SolveForFewer(const Loaded& loaded, const ir::Functi
                                           scheduler::SolutionStore* store, Scheduled* scheduled,
                                           Observation* look, DiagSink& diags) {
   for (int64_t withheld : kWithheld) {
-    *scheduled = {};
-    scheduled->store = store;
-    scheduled->withheld = withheld;
-    scheduled->divide = false;
+    *scheduled = {.store = store, .withheld = withheld, .divide = false};
     for (const Way& way : kWays) {
       if (!way.schedule || way.divide) continue;
       DiagSink attempt;
@@ -500,9 +496,7 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
               "--schedule out: the compiler then takes what it can lower");
     if (way.schedule && !way.divide && scheduled.divide) {
       if (from_file || !scheduled.divided()) continue;
-      scheduled = {};
-      scheduled.store = &solutions;
-      scheduled.divide = false;
+      scheduled = {.store = &solutions, .divide = false};
     }
     DiagSink attempt;
     Result<ir::Function> lowered = Attempt(loaded, fn, options, way, &scheduled, look, attempt);

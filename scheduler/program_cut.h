@@ -25,7 +25,8 @@ std::optional<CutProgram> CutRows(const ir::Function& fn, int slices, const ir::
                                   bool crossing = false);
 
 // The same with its loops solved (`applied`) as far as they can be, and not yet rewritten. `tied`:
-// the solver finds all ops of a slice tied to one role (Graph::Pin); the report's graph is the same.
+// the solver finds all ops of a slice tied to one role (Graph::Pin), the report's graph is the
+// same.
 std::optional<CutProgram> SolveCut(const ir::Function& fn, int slices,
                                    const ProgramOptions& options, bool tied = false);
 
