@@ -143,6 +143,7 @@ Result<ir::Function> RunSteps(const Loaded& loaded, ir::Function fn,
 struct Scheduled {
   scheduler::SolutionStore* store = nullptr;
   int64_t withheld = 0;                   // registers of a thread that the solver may not use
+  bool divide = true;                     // may roles divide a row slice?
   bool persist = false, cluster = false;  // wanted
   int64_t split = 1;                      // wanted: CTAs for each tile
   // What was decided, and tried last, is of CTAs that stay, that share what they load, or of which
@@ -152,6 +153,9 @@ struct Scheduled {
   ir::Obstacle split_obstacle;  // likewise to a split
   std::optional<scheduler::ProgramSchedule> of[4];
   ir::Function made[4];
+  bool divided() const {
+    return std::any_of(of, of + 4, [](const auto& d) { return d && d->apart; });
+  }
   int shape() const { return persistent ? 1 : clustered ? 2 : parted ? 3 : 0; }
   std::optional<scheduler::ProgramSchedule>& decided() { return of[shape()]; }
   ir::Function& fn() { return made[shape()]; }
@@ -174,6 +178,7 @@ ir::PassStep ScheduleStep(const ir::Target& target, const PipelineOptions& from,
     options.slices = slices;
     options.store = kept->store;
     options.withheld_registers = kept->withheld;
+    options.divide_slices = kept->divide;
     if (kept->decided()) {
       fn = kept->fn();
     } else if (file) {
@@ -263,18 +268,19 @@ ir::PassStep SplitStep(const ir::Target& target, Scheduled* scheduled) {
 
 // Ways to lower a kernel, best first. What the lowering or the proof of the warp program refuses
 // is tried in the next way: the solver's schedule with masks only where they are needed, without
-// that; then products moved a stage by rule, and last one role in program order.
+// that; if its roles divide a row slice, one that keeps slices whole, in both ways; then products
+// moved a stage by rule, and last one role in program order.
 // `spare_registers`: what ptxas was seen to need beside tiles, all of the standard library taken
 // together.
 struct Way {
-  bool schedule, by_rule, guard_masks, roles;
+  bool schedule, divide, by_rule, guard_masks, roles;
   int64_t spare_registers;
 };
-constexpr Way kWays[] = {{true, false, true, true, 8},
-                         {true, false, false, true, 8},
-                         {false, true, true, true, 24},
-                         {false, true, false, true, -1},
-                         {false, false, false, false, -1}};
+constexpr Way kWays[] = {
+    {true, true, false, true, true, 8},     {true, true, false, false, true, 8},
+    {true, false, false, true, true, 8},    {true, false, false, false, true, 8},
+    {false, false, true, true, true, 24},   {false, false, true, false, true, -1},
+    {false, false, false, false, false, -1}};
 
 // CTAs that stay need rings that reach across the end of a tile. With two slots of 1024 cycles each
 // a product with a residual took 1.14 times as long as with CTAs that come and go, while attention,
@@ -298,7 +304,7 @@ ir::PassStep RolesStep(const Way& way, const Scheduled* scheduled, bool from_fil
     if (wanted && wanted->apart) options.warpgroups = wanted->warpgroups;
     TRY(fn, ir::Specialize(fn, options, specialized, cx.diags));
     cx.changes += *specialized ? 2 : 1;
-    if (from_file && !*specialized && wanted && wanted->roles > 1)
+    if (wanted && (from_file || wanted->apart) && !*specialized && wanted->roles > 1)
       return cx.diags.Report(kRolesNotMade, Span{}, fn.name, wanted->roles);
     // Where little runs ahead, CTAs that come and go hide more than one that stays.
     int64_t slots = 0, turn = 0;
@@ -439,11 +445,9 @@ std::optional<ir::Function> SolveForFewer(const Loaded& loaded, const ir::Functi
                                           scheduler::SolutionStore* store, Scheduled* scheduled,
                                           Observation* look, DiagSink& diags) {
   for (int64_t withheld : kWithheld) {
-    *scheduled = {};
-    scheduled->store = store;
-    scheduled->withheld = withheld;
+    *scheduled = {.store = store, .withheld = withheld, .divide = false};
     for (const Way& way : kWays) {
-      if (!way.schedule) continue;
+      if (!way.schedule || way.divide) continue;
       DiagSink attempt;
       Result<ir::Function> lowered = Attempt(loaded, tile, options, way, scheduled, look, attempt);
       const auto& decided = scheduled->decided();
@@ -490,6 +494,10 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
           .Help(
               "move readers nearer to what they read, cut the rows into more slices, or leave "
               "--schedule out: the compiler then takes what it can lower");
+    if (way.schedule && !way.divide && scheduled.divide) {
+      if (from_file || !scheduled.divided()) continue;
+      scheduled = {.store = &solutions, .divide = false};
+    }
     DiagSink attempt;
     Result<ir::Function> lowered = Attempt(loaded, fn, options, way, &scheduled, look, attempt);
     if (!lowered.ok() && !final) {

@@ -349,11 +349,12 @@ class Rewriter {
     Builder b(fn_, home);
     b.SetSpan(loop_.at);
     std::vector<ValueId> results;
-    if (stages_ == 0) {
+    // Where the loop is left out, tokens around it are: nothing would hold back who passes them.
+    if (stages_ == 0 && signal_before_.empty() && await_after_.empty()) {
       results = Pipelined(b);
     } else {
       const ValueId need =
-          stages_ == 1 ? loop_.operands[0]
+          stages_ <= 1 ? loop_.operands[0]
                        : b.Binary(OpKind::kAdd, loop_.operands[0], b.Int((stages_ - 1) * step_));
       const ValueId enough = b.Cmp("lt", need, loop_.operands[1]);
       const OpId branch = b.Add(OpKind::kIf, {enough}, ResultTypes());

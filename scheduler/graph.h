@@ -99,7 +99,8 @@ struct Graph {
   std::vector<Unit> units;
   std::vector<GraphOp> ops;
   std::vector<GraphEdge> edges;
-  // Pins: decisions taken by the author. −1 / 0: free.
+  // Pins: decisions taken by the author. −1 / 0: free. What the lowering adds (one role for each
+  // slice, scheduler/program.h) ties roles and has no place.
   struct Pin {
     std::string op;
     int64_t cycle = -1;
@@ -107,6 +108,7 @@ struct Graph {
     std::string same_role_as;
     int depth = 0;
     Span at;
+    bool OfAuthor() const { return at.known() || cycle >= 0 || stage >= 0 || depth > 0; }
   };
   std::vector<Pin> pins;
 

@@ -15,6 +15,7 @@
 #include "ir/row_classes.h"
 #include "ir/slice_rows.h"
 #include "scheduler/program_cut.h"
+#include "scheduler/role_sets.h"
 #include "scheduler/top.h"
 
 namespace tilec::scheduler {
@@ -183,6 +184,36 @@ ir::LoopSchedule ToLoopSchedule(const Function& fn, const LoopReport& report,
   return out;
 }
 
+// Chains of a slice that share nothing but loads have no edge that keeps them in one role.
+void TieSlices(Graph* graph, int slices) {
+  RoleSets sets(*graph);
+  std::map<int, int> first;  // compute op of a slice
+  for (int v = 0; v < static_cast<int>(graph->ops.size()); ++v) {
+    const GraphOp& op = graph->ops[static_cast<size_t>(v)];
+    const int slice = slices == 1 ? 0 : op.slice;
+    if (op.variable_latency || slice < 0) continue;
+    const int u = first.try_emplace(slice, v).first->second;
+    if (sets.Find(u) == sets.Find(v)) continue;
+    sets.Join(u, v);
+    Graph::Pin tie;
+    tie.op = op.name;
+    tie.same_role_as = graph->ops[static_cast<size_t>(u)].name;
+    graph->pins.push_back(std::move(tie));
+  }
+}
+
+int SolvedLoops(const CutProgram& c) {
+  return static_cast<int>(std::count_if(c.schedule.loops.begin(), c.schedule.loops.end(),
+                                        [](const LoopReport& loop) { return loop.applied; }));
+}
+
+// More loops with a schedule, or a sum of IIs that is smaller by more than what is tolerated.
+bool IsBetter(const CutProgram& c, const CutProgram& than, double epsilon) {
+  const int solved = SolvedLoops(c), known = SolvedLoops(than);
+  if (solved != known) return solved > known;
+  return static_cast<double>(c.ii) <= static_cast<double>(than.ii) * (1 - epsilon);
+}
+
 }  // namespace
 
 std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Target& target,
@@ -215,7 +246,8 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
   return c;
 }
 
-std::optional<CutProgram> SolveCut(const Function& fn, int slices, const ProgramOptions& options) {
+std::optional<CutProgram> SolveCut(const Function& fn, int slices, const ProgramOptions& options,
+                                   bool tied) {
   std::optional<CutProgram> c = CutRows(fn, slices, *options.target);
   if (!c) return std::nullopt;
   for (LoopReport& report : c->schedule.loops) {
@@ -224,6 +256,7 @@ std::optional<CutProgram> SolveCut(const Function& fn, int slices, const Program
     Graph graph = report.extraction.graph;
     graph.machine.max_regs_per_thread =
         std::max<int64_t>(0, graph.machine.max_regs_per_thread - options.withheld_registers);
+    if (tied) TieSlices(&graph, slices);
     Result<Solution> solution = SolveStored(graph, options.solve, options.store, attempt);
     if (!solution.ok()) {
       report.notes.push_back(attempt.all().empty() ? "no schedule was found"
@@ -340,16 +373,22 @@ void ShapeForLowering(Graph& graph, int warpgroups, bool crossing) {
 
 ProgramSchedule ScheduleProgram(Function& fn, const ProgramOptions& options) {
   std::optional<CutProgram> best;
+  const auto offer = [&](std::optional<CutProgram> c) {
+    if (!c || (best && !IsBetter(*c, *best, options.solve.epsilon))) return;
+    if (ApplySchedules(*c)) best = std::move(c);
+  };
   const ir::RowClasses rows(fn);
   for (int slices : rows.Choices()) {
     if (slices > 3 || (options.slices > 0 && slices != options.slices)) continue;
     std::optional<CutProgram> c = SolveCut(fn, slices, options);
     if (!c) continue;
-    if (best &&
-        static_cast<double>(c->ii) > static_cast<double>(best->ii) * (1 - options.solve.epsilon))
+    if (HasRoleForEachSlice(*c)) {
+      offer(std::move(c));
       continue;
-    if (!ApplySchedules(*c)) continue;
-    best = std::move(c);
+    }
+    offer(SolveCut(fn, slices, options, true));
+    c->schedule.apart = true;
+    if (options.divide_slices && slices == 1) offer(std::move(c));
   }
   if (!best) return ProgramSchedule{};
   fn = std::move(best->fn);

@@ -22,6 +22,9 @@ struct ProgramOptions {
   const ir::Target* target = nullptr;
   SolveOptions solve;
   int slices = 0;  // 0: chosen
+  // May several roles divide a slice whose chains share nothing but loads? What is read of their
+  // results elsewhere then passes from role to role behind the loop.
+  bool divide_slices = true;
   SolutionStore* store = nullptr;
   // What ptxas taught of a program (api/refine.h): registers of a thread that the solver must not
   // count on, and how many distinct answers to pass over.
@@ -44,7 +47,8 @@ struct ProgramSchedule {
   int slices = 1;
   int warpgroups = 1;  // of each compute role
   int roles = 1;       // compute roles
-  // Roles are as a file has them, and hand tiles to each other; else there is one for each slice.
+  // Roles divide slices, as scheduled, and hand tiles to each other; else there is one for each
+  // slice.
   bool apart = false;
   std::vector<LoopReport> loops;
 };

@@ -24,9 +24,11 @@ struct CutProgram {
 std::optional<CutProgram> CutRows(const ir::Function& fn, int slices, const ir::Target& target,
                                   bool crossing = false);
 
-// The same with its loops solved (`applied`) as far as they can be, and not yet rewritten.
+// The same with its loops solved (`applied`) as far as they can be, and not yet rewritten. `tied`:
+// the solver finds all ops of a slice tied to one role (Graph::Pin), the report's graph is the
+// same.
 std::optional<CutProgram> SolveCut(const ir::Function& fn, int slices,
-                                   const ProgramOptions& options);
+                                   const ProgramOptions& options, bool tied = false);
 
 // Rewrites the loops whose report says `applied`. False: the schedules of a sliced kernel do not
 // fit its slices; the report of the loop to blame is no longer `applied` and its last note says

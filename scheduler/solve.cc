@@ -91,9 +91,11 @@ Result<Solution> Fail(Search& search, const Range& range, DiagSink& diags) {
   const std::vector<CoreItem> core = search.Explain(*range.refutation);
   const std::string at = asked > 0 ? fmt::format(" at II {}", asked) : "";
   std::vector<Span> pins;
+  const bool of_author = std::any_of(graph.pins.begin(), graph.pins.end(),
+                                     [](const Graph::Pin& pin) { return pin.OfAuthor(); });
   bool pinned = false;
   for (const CoreItem& item : core) {
-    pinned = pinned || item.law == LawName(Law::kPin);
+    pinned = pinned || (of_author && item.law == LawName(Law::kPin));
     const bool known = std::any_of(pins.begin(), pins.end(),
                                    [&](const Span& s) { return s.begin == item.at.begin; });
     if (item.at.known() && !known) pins.push_back(item.at);

@@ -98,7 +98,7 @@ class Command {
   Result<Explanation> ReadFor(const std::vector<std::string>& words) {
     DiagSink& diags = session_.diags();
     TRY(const ir::Target target, LoadMachine(session_));
-    TRY(ir::Function fn, Clean(words));
+    TRY(ir::Function fn, CleanedUp(session_, "explain", words));
     scheduler::ProgramOptions options;
     options.target = &target;
     TRY(const int32_t file, AddSource(session_, o_.schedule));
@@ -136,25 +136,12 @@ class Command {
         .Place("command line");
   }
 
-  // The kernel with these values, as the scheduler meets it.
-  Result<ir::Function> Clean(const std::vector<std::string>& words) {
-    DiagSink& diags = session_.diags();
-    TRY(const Prepared prepared, Prepare(session_, "explain", words));
-    api::Observation& look = session_.look();
-    TRY(ir::Function fn,
-        api::MakeTileIr(session_.loaded(), prepared.kernel, prepared.call, &look, diags));
-    std::vector<ir::PassStep> steps;
-    for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
-    return api::RunSteps(session_.loaded(), std::move(fn), steps, session_.pipeline(), &look,
-                         diags);
-  }
-
   // The loops of the kernel, with these values.
   Result<std::vector<LoopProblem>> Loops(const std::vector<std::string>& words,
                                          std::vector<Reason>* notes) {
     DiagSink& diags = session_.diags();
     TRY(const ir::Target target, LoadMachine(session_));
-    TRY(const ir::Function fn, Clean(words));
+    TRY(const ir::Function fn, CleanedUp(session_, "explain", words));
     scheduler::ExtractOptions options;
     options.role_crossing = o_.role_crossing;
     TRY(std::vector<LoopProblem> loops, explain::ProblemsOf(fn, target, notes, diags, options));

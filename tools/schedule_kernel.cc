@@ -8,6 +8,7 @@
 #include "api/tune.h"
 #include "explain/diagnostics.h"
 #include "explain/problem.h"
+#include "ir/lower/diagnostics.h"
 #include "ir/pass.h"
 #include "scheduler/diagnostics.h"
 #include "scheduler/rank.h"
@@ -25,23 +26,26 @@ constexpr size_t kMostPoints = 4096;  // of the space of tunes
 
 using Words = std::vector<std::string>;
 
-// The kernel with these values, as the scheduler meets it.
-Result<ir::Function> Clean(Session& session, const Words& words) {
-  DiagSink& diags = session.diags();
-  TRY(const Prepared prepared, Prepare(session, "schedule", words));
-  TRY(ir::Function fn,
-      api::MakeTileIr(session.loaded(), prepared.kernel, prepared.call, &session.look(), diags));
-  std::vector<ir::PassStep> steps;
-  for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
-  return api::RunSteps(session.loaded(), std::move(fn), steps, session.pipeline(), &session.look(),
-                       diags);
+// Says why what is written as loops is none any more.
+DiagBuilder NoLoopLeft(DiagSink& diags, const std::string& kernel, const std::vector<Span>& loops) {
+  const bool kept = std::any_of(diags.all().begin(), diags.all().end(), [](const Diagnostic& d) {
+    return d.def == &ir::lower_diag::kRowsKept;
+  });
+  DiagBuilder d = diags.Report(explain::kNoLoopLeft, loops[0], kernel,
+                               kept ? "the rows that they read again are kept, so they are unrolled"
+                                    : "with these values each runs once at most");
+  for (size_t i = 1; i < loops.size(); ++i) d.Label(loops[i], "and this one");
+  d.Help(
+      "leave out the NAME=VALUE of the dim that bounds them: where the length is not known they "
+      "stay loops, and are scheduled");
+  return d;
 }
 
 // The loops of the kernel with these values.
 Result<std::vector<explain::LoopProblem>> Loops(Session& session, const Words& words) {
   DiagSink& diags = session.diags();
   TRY(const ir::Target target, LoadMachine(session));
-  TRY(ir::Function fn, Clean(session, words));
+  TRY(ir::Function fn, CleanedUp(session, "schedule", words));
   std::vector<explain::Reason> notes;
   return explain::ProblemsOf(fn, target, &notes, diags);
 }
@@ -89,12 +93,28 @@ std::string Name(const Words& point, size_t given, int slices) {
 
 }  // namespace
 
+Result<ir::Function> CleanedUp(Session& session, const char* command, const Words& words) {
+  DiagSink& diags = session.diags();
+  TRY(const Prepared prepared, Prepare(session, command, words));
+  TRY(ir::Function fn,
+      api::MakeTileIr(session.loaded(), prepared.kernel, prepared.call, &session.look(), diags));
+  std::vector<Span> loops;
+  for (ir::OpId id : scheduler::InnermostLoops(fn)) loops.push_back(fn.ops[id].at);
+  std::vector<ir::PassStep> steps;
+  for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
+  TRY(fn, api::RunSteps(session.loaded(), std::move(fn), steps, session.pipeline(), &session.look(),
+                        diags));
+  if (!loops.empty() && !session.look().stopped && scheduler::InnermostLoops(fn).empty())
+    return NoLoopLeft(diags, prepared.kernel, loops);
+  return fn;
+}
+
 Result<scheduler::ProgramSchedule> ScheduleOfKernel(Session& session,
                                                     const scheduler::SolveOptions& solve) {
   DiagSink& diags = session.diags();
   const Options& o = session.options();
   TRY(const ir::Target target, LoadMachine(session));
-  TRY(ir::Function fn, Clean(session, o.assignments));
+  TRY(ir::Function fn, CleanedUp(session, "schedule", o.assignments));
   scheduler::ProgramOptions options;
   options.target = &target;
   options.solve = solve;
@@ -126,7 +146,7 @@ Result<SolvedNest> NestOfKernel(Session& session, const scheduler::SolveOptions&
   DiagSink& diags = session.diags();
   const Options& o = session.options();
   TRY(const ir::Target target, LoadMachine(session));
-  TRY(const ir::Function fn, Clean(session, o.assignments));
+  TRY(const ir::Function fn, CleanedUp(session, "schedule", o.assignments));
   scheduler::ProgramOptions options;
   options.target = &target;
   options.solve = scheduler::SolveOptions::ForCompilation();

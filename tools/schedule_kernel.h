@@ -10,6 +10,10 @@
 
 namespace tilec::tools {
 
+// The kernel with these values, as the scheduler meets it. Fails if it had loops and none is left.
+Result<ir::Function> CleanedUp(Session& session, const char* command,
+                               const std::vector<std::string>& words);
+
 // The kernel's loops as a compilation schedules them; with --schedule, as that file says. At least
 // one has a schedule.
 Result<scheduler::ProgramSchedule> ScheduleOfKernel(Session& session,

@@ -25,6 +25,22 @@ class Liveness {
       : fn_(fn), only_waits_(only_waits), whole_(whole) {}
   int64_t peak() const { return peak_; }
 
+  // ptxas takes a tile that is read from shared memory again, with nothing in between that may
+  // change it, for the one read before: it stays in registers.
+  void MergeReads() {
+    for (const Block& block : fn_.blocks) {
+      std::map<std::vector<ValueId>, ValueId> read;
+      for (OpId id : block.ops) {
+        const Op& op = fn_.ops[id];
+        if (Separates(op)) read.clear();
+        if (op.kind != OpKind::kSmemLoad) continue;
+        const auto [it, fresh] = read.try_emplace(op.operands, op.results[0]);
+        if (!fresh && fn_.type(it->second) == fn_.type(op.results[0]))
+          same_[op.results[0]] = it->second;
+      }
+    }
+  }
+
   // Values alive in front of the block, given those alive behind it.
   Live Walk(BlockId block, Live live) {
     const std::vector<OpId>& ops = fn_.blocks[block].ops;
@@ -45,6 +61,11 @@ class Liveness {
   }
 
  private:
+  // May it change shared memory, or let others?
+  static bool Separates(const Op& op) {
+    const bool in_registers = op.attr("scratch") && op.i("scratch") < 0;
+    return !op.regions.empty() || (Info(op.kind).effect == OpEffect::kWrite && !in_registers);
+  }
   static bool Waits(OpKind kind) {
     switch (kind) {
       case OpKind::kWarpReduce:
@@ -92,6 +113,7 @@ class Liveness {
       v = from;
       used = std::move(source);
     }
+    if (const auto it = same_.find(v); it != same_.end()) v = it->second;
     if (fn_.type(v).is_tile() && !fn_.type(v).shape.empty() && !Free(v)) Join({{v, used}}, live);
   }
 
@@ -138,6 +160,7 @@ class Liveness {
   const Function& fn_;
   const bool only_waits_, whole_;
   int64_t peak_ = 0;
+  std::map<ValueId, ValueId> same_;  // what is read again → what was read first
 };
 
 }  // namespace
@@ -183,8 +206,14 @@ int64_t CtasPerSm(const Function& fn, OpId role, bool chunks) {
   }
   Liveness liveness(fn, true, !reread);
   liveness.Walk(fn.ops[role].regions[0], {});
-  const int64_t held = liveness.peak() + (chunks ? kChunks * elements : 0) +
-                       (reread ? kStream * (streams + 1) * CeilDiv(elements, kStreamed) : 0);
+  int64_t held = liveness.peak() + (chunks ? kChunks * elements : 0) +
+                 (reread ? kStream * (streams + 1) * CeilDiv(elements, kStreamed) : 0);
+  if (chunks) {
+    Liveness merged(fn, true);
+    merged.MergeReads();
+    merged.Walk(fn.ops[role].regions[0], {});
+    held = std::max(held, merged.peak());
+  }
   // An address and a predicate for every element that is accessed alone.
   const int64_t needed = scattered ? 2 * (held + kOverhead) : held + kOverhead;
   const int64_t registers = std::max<int64_t>(32, RoundUp(needed, 8));

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <iterator>
 #include <set>
@@ -36,10 +37,7 @@ struct Known {
   const char* fault;  // as it begins
   const char* reason;
 };
-constexpr Known kKnown[] = {
-    {"matmul_types.tile", "gemm_i8(K=256", "solve:slices=2", "the ring of load",
-     "the buffer of the i32 result is not among the bytes that the scheduler counts"},
-};
+constexpr std::array<Known, 0> kKnown = {};
 
 struct Counts {
   int programs = 0, fallen_back = 0, loops = 0, turns = 0, products = 0, masses = 0, unseen = 0;

@@ -50,5 +50,42 @@ TEST(Pressure, ManyProductsWantRegistersBesideTiles) {
   }
 }
 
+// Eight tiles of a row, 8 registers each, in 32 KB, of which an SM has room for six. They are read
+// twice from shared memory, by threads that reduce within their warps.
+Function Row(const std::string& between) {
+  std::string text = R"(func @row warp {
+  layout #0 = rank 2 t(32:1*4 4:0*1) r(4:1*1 2:0*4)
+  layout #1 = rank 1 t(32:- 4:0*1) r(2:0*4)
+  launch warps=4 smem=32768 grid=1
+  body {
+)";
+  for (int i = 0; i < 8; ++i)
+    text += fmt::format("    %s{} = smem_alloc {{offset = {}}} : smem<f32[8, 128], {}>\n", i,
+                        4096 * i, "rows=8, cols=128, panel=128, swizzle=0, depth=1");
+  text += "    role {name = \"main\", first_warp = 0, warps = 4, regs = 0} do {\n";
+  for (int pass = 0; pass < 2; ++pass) {
+    for (int i = 0; i < 8; ++i)
+      text += fmt::format(R"(      %t{0}_{1} = smem_load %s{1} : f32[8, 128]#0
+      %r{0}_{1} = warp_reduce %t{0}_{1} {{kind = "max", axis = 1, scratch = -1}} : f32[8]#1
+)",
+                          pass, i);
+    if (pass == 0) text += between;
+  }
+  return Parsed(text + "      yield\n    }\n  }\n}\n");
+}
+
+// Nothing makes ptxas read again what it has: the whole row stays in registers, 64 of them, and
+// with 24 beside them five CTAs find room. A barrier in between lets go of it.
+TEST(Pressure, RowsReadTwiceWithoutABarrierAreHeld) {
+  for (const auto& [between, ctas] :
+       {std::pair{"", 5}, std::pair{"      cta_sync {id = 0}\n", 6}}) {
+    const Function fn = Row(between);
+    for (OpId id : fn.blocks[fn.body].ops)
+      if (fn.ops[id].kind == OpKind::kRole) {
+        EXPECT_EQ(CtasPerSm(fn, id, true), ctas) << between;
+      }
+  }
+}
+
 }  // namespace
 }  // namespace tilec::ir
