@@ -230,11 +230,12 @@ int64_t Emitter::VectorFor(const Op& op, const Layout& layout, const std::vector
   if (!p || modes.empty() || modes.back() != 'r' || !p->facts.last_contiguous || layout.reg.empty())
     return 1;
   const int last = layout.rank - 1;
-  const LayoutDigit& fast = layout.reg[0];
-  if (fast.dim != last || fast.stride != 1 || shape.back() == 1) return 1;
+  const RegisterRun run = RunAlong(layout, last);
+  if (run.digit < 0 || shape.back() == 1) return 1;
+  const LayoutDigit& fast = layout.reg[static_cast<size_t>(run.digit)];
   const int64_t size = ByteSize(dtype);
   auto power = [](int64_t v) { return v & -v; };
-  int64_t vector = std::min<int64_t>(16 / size, power(fast.extent));
+  int64_t vector = std::min<int64_t>(16 / size, power(run.extent));
   for (const auto* digits : {&layout.thread, &layout.reg})
     for (const LayoutDigit& d : *digits)
       if (d.dim == last && &d != &fast) vector = std::min(vector, power(d.stride));

@@ -25,7 +25,8 @@ constexpr int64_t kWideColumns = 192, kSharedColumns = 64;
 
 class Planner {
  public:
-  Planner(const Function& fn, int warpgroups, bool runs_ahead) : fn_(fn), runs_ahead_(runs_ahead) {
+  Planner(const Function& fn, int warpgroups, bool runs_ahead)
+      : fn_(fn), runs_ahead_(runs_ahead), free_(warpgroups == 0) {
     plan_.warpgroups = warpgroups;
   }
 
@@ -37,6 +38,7 @@ class Planner {
       if (fn_.ops[id].kind == OpKind::kDot) PlanDot(id);
     needed_.clear();  // the operands' plans are known now
     for (OpId id : order_) Relate(id);
+    if (plan_.dots.empty()) ThreadsForCrossings();
     for (const auto& [id, dot] : plan_.dots) WantRegisterOperand(id, dot);
     DecideLayouts();
     for (auto& [id, dot] : plan_.dots) PlanRegisterOperand(dot);
@@ -392,6 +394,12 @@ class Planner {
       for (const Relation& r : relations_)
         if (!derived && Find(r.child) == root) derived = Derive(r, decided);
       if (derived) continue;
+      if (const Family family = FamilyOf(root); family.turned) {
+        const Layout layout = FamilyLayout(family);
+        for (const auto& [member, dims] : family.classes)
+          decided.try_emplace(member, KeepDims(layout, dims));
+        continue;
+      }
       // Vectors along the last dim are read as the tiles they are broadcast to are laid out.
       std::vector<ValueId> read = members[root];
       for (const Relation& r : relations_)
@@ -418,6 +426,130 @@ class Planner {
     if (decided.count(child) || it == decided.end()) return false;
     decided[child] = KeepDims(it->second, r.keep);
     return true;
+  }
+
+  // ---- transposes between accesses to memory -----------------------------------------------
+  // Classes that are permutations of one another, and how memory meets them: which of the first
+  // one's dims lie in a row of some tensor.
+  struct Rows {
+    int dim = 0;
+    int64_t bytes = 1;  // of the narrowest element
+  };
+  struct Family {
+    std::map<ValueId, std::vector<int>> classes;  // dim i is the first one's dim dims[i]
+    std::vector<int64_t> shape;                   // of the first one
+    std::vector<Rows> rows;                       // loads' before stores'
+    int64_t widest = 1;                           // bytes
+    bool turned = false;                          // rows lie along other dims than its last
+  };
+  Family FamilyOf(ValueId root) {
+    Family family;
+    family.shape = Squeezed(fn_.type(root).shape);
+    std::vector<int> same(family.shape.size());
+    std::iota(same.begin(), same.end(), 0);
+    family.classes[Find(root)] = same;
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (const Relation& r : relations_) {
+        const ValueId child = Find(r.child), parent = Find(r.parent);
+        if (r.keep.size() != Squeezed(fn_.type(r.parent).shape).size()) continue;
+        const auto up = family.classes.find(parent), down = family.classes.find(child);
+        if ((up == family.classes.end()) == (down == family.classes.end())) continue;
+        std::vector<int> dims(r.keep.size());
+        for (size_t i = 0; i < dims.size(); ++i) {
+          const auto k = static_cast<size_t>(r.keep[i]);
+          if (down == family.classes.end())
+            dims[i] = up->second[k];
+          else
+            dims[k] = down->second[i];
+        }
+        family.classes[down == family.classes.end() ? child : parent] = std::move(dims);
+        grown = true;
+      }
+    }
+    if (family.classes.size() > 1)
+      for (bool stores : {false, true})
+        for (OpId id : order_) NoteRows(fn_.ops[id], stores, family);
+    for (const Rows& rows : family.rows)
+      family.turned = family.turned || rows.dim != static_cast<int>(family.shape.size()) - 1;
+    return family;
+  }
+
+  void NoteRows(const Op& op, bool store, Family& family) {
+    if (op.kind != (store ? OpKind::kStore : OpKind::kLoad)) return;
+    const ValueId tile = store ? op.operands[1] : op.results[0];
+    const Type& type = fn_.type(tile);
+    if (!IsTile(tile)) return;
+    const auto at = family.classes.find(Find(tile));
+    if (at == family.classes.end()) return;
+    const int64_t bytes = ByteSize(type.dtype);
+    family.widest = std::max(family.widest, bytes);
+    const Param* p = fn_.param(op.operands[0]);
+    if (op.s("modes").back() != 'r' || type.shape.back() == 1 || !p || !p->facts.last_contiguous)
+      return;
+    const int dim = at->second.back();
+    for (Rows& rows : family.rows)
+      if (rows.dim == dim) {
+        rows.bytes = std::min(rows.bytes, bytes);
+        return;
+      }
+    family.rows.push_back({dim, bytes});
+  }
+
+  // Both sides in vectors: of 16 bytes, if there are elements enough for all threads and a thread
+  // need not hold more than 32 registers of them.
+  static constexpr int64_t kCrossed = 64, kCrossedBytes = 128;
+  std::pair<int64_t, int64_t> CrossedVectors(const Family& family, int64_t threads) const {
+    int64_t elements = 1;
+    for (int64_t d : family.shape) elements *= d;
+    const auto extent = [&](size_t i) {
+      return family.shape[static_cast<size_t>(family.rows[i].dim)];
+    };
+    int64_t v[2];
+    for (size_t i : {0, 1}) {
+      v[i] = kAccessBytes / family.rows[i].bytes;
+      while (extent(i) % v[i] != 0) v[i] /= 2;
+    }
+    const int64_t most =
+        std::min({kCrossed, kCrossedBytes / family.widest, std::max<int64_t>(1, elements / threads)});
+    while (v[0] * v[1] > most) v[v[0] * family.rows[0].bytes >= v[1] * family.rows[1].bytes ? 0 : 1] /= 2;
+    return {v[0], v[1]};
+  }
+
+  // Few threads with whole vectors rather than many with parts.
+  void ThreadsForCrossings() {
+    if (!free_) return;
+    for (const Relation& r : relations_) {
+      const Family family = FamilyOf(Find(r.parent));
+      if (!family.turned || family.rows.size() < 2) continue;
+      const auto [a, b] = CrossedVectors(family, 1);
+      int64_t elements = 1;
+      for (int64_t d : family.shape) elements *= d;
+      while (plan_.warpgroups > 1 && plan_.threads() * a * b > elements) plan_.warpgroups /= 2;
+    }
+  }
+
+  Layout FamilyLayout(const Family& family) const {
+    constexpr int64_t kLine = 128;
+    const std::vector<Rows>& rows = family.rows;
+    if (rows.size() > 1) {
+      const auto [a, b] = CrossedVectors(family, plan_.threads());
+      return CrossedLayout(family.shape, {rows[0].dim, a, kLine / rows[0].bytes},
+                           {rows[1].dim, b, kLine / rows[1].bytes}, plan_.threads());
+    }
+    // As if the dim that lies in rows were the last.
+    std::vector<int64_t> shape = family.shape, perm(shape.size());
+    std::iota(perm.begin(), perm.end(), 0);
+    const auto dim = static_cast<size_t>(rows[0].dim);
+    shape.erase(shape.begin() + rows[0].dim);
+    shape.push_back(family.shape[dim]);
+    int64_t elements = 1, vector = kAccessBytes / rows[0].bytes;
+    for (int64_t d : shape) elements *= d;
+    while (vector > 1 && (shape.back() % vector != 0 || elements < vector * plan_.threads()))
+      vector /= 2;
+    for (int64_t& d : perm)  // where the dims of the family went
+      d = d == rows[0].dim ? static_cast<int64_t>(perm.size()) - 1 : d - (d > rows[0].dim ? 1 : 0);
+    return PermuteLayout(BlockedLayout(shape, vector, plan_.threads()), perm);
   }
 
   // `read`: the members, and what is read as they are laid out.
@@ -575,6 +707,7 @@ class Planner {
 
   const Function& fn_;
   bool runs_ahead_;
+  bool free_;  // to choose how many warpgroups
   Plan plan_;
   std::vector<OpId> order_;
   std::map<ValueId, std::vector<std::pair<OpId, size_t>>> uses_;
