@@ -60,9 +60,9 @@ Layout AccumulatorLayout(int64_t m, int64_t n, int warpgroups, WgSplit split);
 // Consecutive elements of the last dim per thread (`vector` of them), lanes along the last dim
 // first, then outward; the rest in registers. Any rank >= 1.
 Layout BlockedLayout(const std::vector<int64_t>& shape, int64_t vector, int64_t threads);
-// A tile that memory is met in rows along `first` by some accesses and along `second` by others (one
-// side of a transpose and the other). Every thread has blocks of so many elements along both, so
-// that either side moves vectors; a warp's blocks make pieces of rows along both.
+// A tile that memory is met in rows along `first` by some accesses and along `second` by others
+// (one side of a transpose and the other). Every thread has blocks of so many elements along both,
+// so that either side moves vectors; a warp's blocks make pieces of rows along both.
 struct CrossedDim {
   int dim = 0;
   int64_t vector = 1;  // elements of a thread in a row
