@@ -33,7 +33,11 @@ class Liveness {
       if (!only_waits_ || Waits(op.kind)) Note(live);
       if (only_waits_ && whole_)
         for (ValueId r : op.results)
-          if (fn_.type(r).is_tile() && !Free(r)) Note({{r, All(r)}});
+          if (fn_.type(r).is_tile() && !Free(r)) {
+            Live held = op.kind == OpKind::kGLoad ? Carried(live) : Live();
+            held[r] = All(r);
+            Note(held);
+          }
       for (ValueId r : op.results) live.erase(r);
       if (!op.regions.empty()) Enter(op, live);
       if (!Renames(op.kind))
@@ -57,6 +61,13 @@ class Liveness {
       case OpKind::kWhile: return true;
       default: return false;
     }
+  }
+  // What the turns of loops hand on, which waits for loads as long as they take.
+  Live Carried(const Live& live) const {
+    Live carried;
+    for (const auto& [v, registers] : live)
+      if (fn_.values[v].block.valid()) carried.emplace(v, registers);
+    return carried;
   }
   bool Free(ValueId v) const {
     const Op* def = fn_.def(v);
@@ -157,6 +168,21 @@ int64_t SpareRegisters(const Function& fn) {
   return kLeast + kOfAProduct * std::max<int64_t>(0, products - kFew);
 }
 
+namespace {
+// A few elements, stored once the loops of the role are done, whose registers are free then.
+bool RareStore(const Function& fn, const Op& store) {
+  constexpr int64_t kFew = 4;
+  if (store.kind != OpKind::kGStore || fn.layout(store.operands[1]).regs() > kFew) return false;
+  bool loops = false;
+  for (OpId id : fn.blocks[store.block].ops) {
+    const Op& op = fn.ops[id];
+    if (op.kind == OpKind::kGStore && op.operands == store.operands) return loops;
+    loops = loops || op.kind == OpKind::kFor || op.kind == OpKind::kWhile;
+  }
+  return false;
+}
+}  // namespace
+
 int64_t CtasPerSm(const Function& fn, OpId role, bool chunks) {
   constexpr int64_t kWarps = 64, kRegisters = 65536, kSmem = 233472, kSmemPerCta = 1024;
   // Addresses, predicates and the arithmetic in flight: what ptxas took in row kernels. 8 of every
@@ -178,7 +204,7 @@ int64_t CtasPerSm(const Function& fn, OpId role, bool chunks) {
     scattered = scattered || op.kind == OpKind::kGAtomic;
     if (op.kind == OpKind::kGLoad || op.kind == OpKind::kGStore) {
       const Type& type = fn.type(op.kind == OpKind::kGLoad ? op.results[0] : op.operands[1]);
-      scattered = scattered || op.i("vector", 1) * ByteSize(type.dtype) < 8;
+      scattered = scattered || (op.i("vector", 1) * ByteSize(type.dtype) < 8 && !RareStore(fn, op));
     }
   }
   Liveness liveness(fn, true, !reread);

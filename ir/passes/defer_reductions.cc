@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "ir/passes/passes.h"
@@ -95,7 +94,15 @@ class Deferrer {
     std::vector<Sum> sums;
     for (size_t i = 0; i < fn_.ops[id].results.size(); ++i)
       if (const std::optional<Sum> sum = SumOf(fn_.ops[id], i)) sums.push_back(*sum);
-    if (sums.empty() || sums.size() > kTiles) return;
+    // Where threads meet anyway, a loop gains nothing.
+    const std::vector<OpId>& ops = fn_.blocks[fn_.ops[id].regions[0]].ops;
+    const auto meets = [&](OpId op) {
+      const OpKind kind = fn_.ops[op].kind;
+      return kind == OpKind::kReduce || kind == OpKind::kArgReduce || kind == OpKind::kScan;
+    };
+    if (sums.empty() || sums.size() > kTiles ||
+        std::count_if(ops.begin(), ops.end(), meets) != std::ssize(sums))
+      return;
     const BlockId block = fn_.ops[id].block, body = fn_.ops[id].regions[0];
     std::vector<OpId> before, behind;
     for (const Sum& sum : sums) {
