@@ -22,7 +22,8 @@ const char* const kSums = R"(func @sums tile {
     %0 = constant {value = 0} : i64
     parallel %0, %R {steps = [8]} do (%r: i64) {
       %start = constant {value = 3} : i32[8]
-      %s, %t = for %0, %C, %start, %start {step = 128} : i32[8], i32[8] do (%c: i64, %a: i32[8], %b: i32[8]) {
+      %s, %t = for %0, %C, %start, %start {step = 128} : i32[8], i32[8]
+          do (%c: i64, %a: i32[8], %b: i32[8]) {
         %x = load %X, %r, %c {modes = "rr", sizes = [8, 128]} : i32[8, 128]
         %q = reduce %x {kind = "sum", axis = 1} : i32[8]
         %an = add %a, %q : i32[8]
