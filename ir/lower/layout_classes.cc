@@ -15,11 +15,18 @@ int64_t LayoutFamily::elements() const {
   return elements;
 }
 
+bool LayoutFamily::Apart() const {
+  constexpr int64_t kSector = 32, kFewestLanes = 4;  // of CrossedLayout, along a row
+  return rows.size() > 1 && std::any_of(rows.begin(), rows.end(), [](const Rows& r) {
+           return kFewestLanes * r.limit * r.bytes < kSector;
+         });
+}
+
 std::pair<int64_t, int64_t> LayoutFamily::Vectors(int64_t threads) const {
   constexpr int64_t kMost = 64, kMostBytes = 128;  // of a thread's block
   int64_t v[2];
   for (size_t i : {0, 1}) {
-    v[i] = kAccessBytes / rows[i].bytes;
+    v[i] = std::min(rows[i].limit, kAccessBytes / rows[i].bytes);
     while (shape[static_cast<size_t>(rows[i].dim)] % v[i] != 0) v[i] /= 2;
   }
   const int64_t most =
@@ -42,7 +49,7 @@ Layout LayoutFamily::Decide(int64_t threads) const {
   moved.push_back(shape[static_cast<size_t>(dim)]);
   std::iota(perm.begin(), perm.end(), 0);
   for (int64_t& d : perm) d = d == dim ? std::ssize(perm) - 1 : d - (d > dim ? 1 : 0);
-  int64_t vector = kAccessBytes / rows[0].bytes;
+  int64_t vector = std::min(rows[0].limit, kAccessBytes / rows[0].bytes);
   while (vector > 1 && (moved.back() % vector != 0 || elements() < vector * threads)) vector /= 2;
   return PermuteLayout(BlockedLayout(moved, vector, threads), perm);
 }
@@ -205,12 +212,14 @@ void LayoutClasses::NoteRows(const Op& op, bool store, LayoutFamily& family) {
   if (op.s("modes").back() != 'r' || type.shape.back() == 1 || !p || !p->facts.last_contiguous)
     return;
   const int dim = at->second.back();
+  const int64_t limit = AccessLimit(fn_, op);
   for (LayoutFamily::Rows& rows : family.rows)
     if (rows.dim == dim) {
       rows.bytes = std::min(rows.bytes, bytes);
+      rows.limit = std::min(rows.limit, limit);
       return;
     }
-  family.rows.push_back({dim, bytes});
+  family.rows.push_back({dim, bytes, limit});
 }
 
 }  // namespace tilec::ir

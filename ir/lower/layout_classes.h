@@ -29,6 +29,7 @@ struct LayoutFamily {
   struct Rows {  // some tensor's rows lie along this dim
     int dim = 0;
     int64_t bytes = 1;  // of an element, the least
+    int64_t limit = 1;  // elements that may go at once (AccessLimit), the least
   };
   std::map<ValueId, std::vector<int>> classes;  // dim i is the first one's dim dims[i]
   std::vector<int64_t> shape;                   // of the first one
@@ -37,6 +38,9 @@ struct LayoutFamily {
   bool turned = false;                          // rows lie along other dims than its last
 
   int64_t elements() const;
+  // Do rows lie along two dims, in which blocks of a thread would not even fill sectors? Each class
+  // is laid out for itself then, and tiles go through shared memory in between.
+  bool Apart() const;
   // Where rows lie along two dims: elements that a thread has along each. 16 bytes, if there are
   // elements enough for all threads, and a thread need not hold too many.
   std::pair<int64_t, int64_t> Vectors(int64_t threads) const;

@@ -123,7 +123,7 @@ class Planner {
   void ThreadsForFamilies() {
     for (const Relation& r : classes_.relations()) {
       const LayoutFamily family = classes_.FamilyOf(Find(r.parent), order_);
-      if (!family.turned || family.rows.size() < 2) continue;
+      if (!family.turned || family.rows.size() < 2 || family.Apart()) continue;
       const auto [a, b] = family.Vectors(1);
       while (plan_.warpgroups > 1 && plan_.threads() * a * b > family.elements())
         plan_.warpgroups /= 2;
@@ -300,9 +300,11 @@ class Planner {
         if (!derived && Find(r.child) == root) derived = Derive(r, decided);
       if (derived) continue;
       if (const LayoutFamily family = classes_.FamilyOf(root, order_); family.turned) {
-        const Layout layout = family.Decide(plan_.threads());
+        const Layout layout = family.Apart() ? Layout() : family.Decide(plan_.threads());
         for (const auto& [member, dims] : family.classes)
-          decided.try_emplace(member, KeepDims(layout, dims));
+          decided.try_emplace(member, family.Apart()
+                                          ? DefaultLayout(members[member], members[member])
+                                          : KeepDims(layout, dims));
         continue;
       }
       // Vectors along the last dim are read as the tiles they are broadcast to are laid out.
@@ -339,13 +341,16 @@ class Planner {
     int64_t elements = 1;
     for (int64_t d : shape) elements *= d;
     // Not so wide that threads stay idle, and only whole vectors.
-    std::vector<std::pair<int64_t, int64_t>> accesses;  // elements, bytes of each
+    std::vector<RowAccess> accesses;
     for (ValueId v : read) {
-      const std::pair<int64_t, int64_t> access(fn_.type(v).elements(), ByteSize(fn_.type(v).dtype));
+      const Type& type = fn_.type(v);
+      const auto note = [&](const Op& op) {
+        accesses.push_back({type.elements(), ByteSize(type.dtype), AccessLimit(fn_, op)});
+      };
       const Op* def = fn_.def(v);
-      if (def && def->kind == OpKind::kLoad) accesses.push_back(access);
+      if (def && def->kind == OpKind::kLoad) note(*def);
       for (auto [id, index] : uses_[v])
-        if (fn_.ops[id].kind == OpKind::kStore && index == 1) accesses.push_back(access);
+        if (fn_.ops[id].kind == OpKind::kStore && index == 1) note(fn_.ops[id]);
     }
     int64_t vector = AccessVector(accesses);
     // What is written for a product goes 16 bytes at a time: more of a thread's in a row would lie

@@ -280,6 +280,22 @@ TEST(Sequential, WhatIsTurnedMovesInVectorsOnBothSides) {
   }
 }
 
+// Rows that begin anywhere have no vectors. Neighbours go to neighbouring lanes then, on both sides,
+// and the tile through shared memory in between.
+TEST(Sequential, UnalignedRowsAreTurnedInSharedMemory) {
+  for (const char* dtype : {"bf16", "f32"}) {
+    const Function fn = Lowered(
+        With(Turned(64, 64, dtype, dtype), "stride_align=16 contiguous=1 last_align=16",
+             fmt::format("stride_align={} contiguous=1", dtype == std::string("f32") ? 4 : 2)));
+    EXPECT_EQ(Count(fn, OpKind::kConvert), 1);
+    for (const Op& op : fn.ops) {
+      if (op.kind != OpKind::kGLoad && op.kind != OpKind::kGStore) continue;
+      EXPECT_EQ(op.i("vector"), 1);
+      EXPECT_EQ(SectorsFilled(fn, op), 1);
+    }
+  }
+}
+
 // Gemm whose instances combine what they make with C.
 std::string AtomicGemm(const std::string& kind, const char* dtype = "bf16",
                        const char* acc = "f32") {
