@@ -121,6 +121,20 @@ TEST(DeferReductions, NoWarpWaitsForAnotherInTheLoop) {
   }
 }
 
+// Two sums and what is loaded, 16 registers of a thread each, and 24: 72 of 256 threads leave room
+// for three CTAs. The word that a thread stores behind the loop asks for no more.
+TEST(DeferReductions, CarriedTilesAreCountedBesideTheLoadedOne) {
+  std::string text = With(With(kSums, "8, 128]", "16, 256]"), "step = 128", "step = 256");
+  for (const auto& [from, to] :
+       {std::pair("i32[8]", "i32[16]"), {"[8]", "[16]"}, {"value = 8", "value = 16"}})
+    text = With(text, from, to);
+  DiagSink diags;
+  const Result<Function> warp = Sequentialize(Deferred(Parsed(text), 2), {}, diags);
+  ASSERT_TRUE(warp.ok());
+  EXPECT_EQ(warp->launch.warps, 8);
+  EXPECT_EQ(warp->launch.ctas_per_sm, 3);
+}
+
 TEST(DeferReductions, LargestValues) {
   const Function before = Parsed(kLargest);
   const Function after = Deferred(before, 1);

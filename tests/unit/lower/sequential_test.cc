@@ -280,8 +280,8 @@ TEST(Sequential, WhatIsTurnedMovesInVectorsOnBothSides) {
   }
 }
 
-// Rows that begin anywhere have no vectors. Neighbours go to neighbouring lanes then, on both sides,
-// and the tile through shared memory in between.
+// Rows that begin anywhere have no vectors. Neighbours go to neighbouring lanes then, on both
+// sides, and the tile through shared memory in between.
 TEST(Sequential, UnalignedRowsAreTurnedInSharedMemory) {
   for (const char* dtype : {"bf16", "f32"}) {
     const Function fn = Lowered(
