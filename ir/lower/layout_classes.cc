@@ -31,7 +31,10 @@ std::pair<int64_t, int64_t> LayoutFamily::Vectors(int64_t threads) const {
   }
   const int64_t most =
       std::min({kMost, kMostBytes / widest, std::max<int64_t>(1, elements() / threads)});
-  while (v[0] * v[1] > most) v[v[0] * rows[0].bytes >= v[1] * rows[1].bytes ? 0 : 1] /= 2;
+  while (v[0] * v[1] > most) {
+    const bool first = v[1] == 1 || (v[0] > 1 && v[0] * rows[0].bytes >= v[1] * rows[1].bytes);
+    v[first ? 0 : 1] /= 2;
+  }
   return {v[0], v[1]};
 }
 

@@ -265,7 +265,8 @@ TEST(Sequential, WhatIsTurnedMovesInVectorsOnBothSides) {
                         {128, 64, "f32", "bf16", 4, 8, 8},
                         {128, 64, "u8", "u8", 8, 8, 4},
                         {96, 80, "bf16", "bf16", 4, 8, 4},
-                        {32, 32, "f32", "f32", 2, 4, 4}}) {
+                        {32, 32, "f32", "f32", 2, 4, 4},
+                        {32, 16, "f64", "u8", 1, 4, 4}}) {
     const std::string name = fmt::format("{} x {} {} {}", c.rows, c.columns, c.from, c.to);
     const Function fn = Lowered(Turned(c.rows, c.columns, c.from, c.to));
     EXPECT_EQ(fn.launch.warps, c.warps) << name;
