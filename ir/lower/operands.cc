@@ -194,13 +194,13 @@ int64_t AccessVector(const std::vector<RowAccess>& accesses) {
     }
     return sum;
   };
-  int64_t narrow = 4, narrowest = kAccessBytes / 4;
+  int64_t narrow = 4, least = kAccessBytes / 4;
   for (const RowAccess& a : accesses) {
     narrow = std::min(narrow, a.bytes);
-    narrowest = std::min(narrowest, a.limit);
+    if (a.limit < kAccessBytes / a.bytes) least = std::min(least, a.limit);  // not aligned
   }
   int64_t vector = kAccessBytes / narrow;
-  for (int64_t v = vector / 2; v >= narrowest; v /= 2)
+  for (int64_t v = vector / 2; v >= least; v /= 2)
     if (cost(v) < cost(vector)) vector = v;
   return vector;
 }

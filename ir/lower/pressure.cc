@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <vector>
 
 namespace tilec::ir {
@@ -181,6 +182,25 @@ bool RareStore(const Function& fn, const Op& store) {
   }
   return false;
 }
+// Rows of a turned tile, in a loop: where each begins is computed in front of the loop and kept.
+int64_t RowsKept(const Function& fn, const Op& op, ValueId tile) {
+  const Layout& layout = fn.layout(tile);
+  const RegisterRun run = RunAlong(layout, layout.rank - 1);
+  if (run.step == 1) return 0;  // not turned
+  for (BlockId b = op.block; b.valid() && fn.blocks[b].parent.valid();
+       b = fn.ops[fn.blocks[b].parent].block) {
+    const OpKind around = fn.ops[fn.blocks[b].parent].kind;
+    if (around != OpKind::kFor && around != OpKind::kWhile) continue;
+    std::set<std::vector<int64_t>> rows;
+    for (int64_t r = 0; r < layout.regs(); ++r) {
+      std::vector<int64_t> at = layout.RegCoord(r);
+      at.pop_back();
+      rows.insert(std::move(at));
+    }
+    return static_cast<int64_t>(rows.size());
+  }
+  return 0;
+}
 }  // namespace
 
 int64_t CtasPerSm(const Function& fn, OpId role, bool chunks) {
@@ -192,7 +212,7 @@ int64_t CtasPerSm(const Function& fn, OpId role, bool chunks) {
   // chunks of 16 elements a thread spilled with 80 registers.
   constexpr int64_t kChunks = 2;
   const int64_t warps = fn.launch.warps;
-  int64_t streams = 0, elements = 1;
+  int64_t streams = 0, elements = 1, rows = 0;
   bool reread = false, scattered = false;
   for (const Op& op : fn.ops) {
     if (op.kind == OpKind::kMma) return 1;  // accumulators, and the tensor core is one
@@ -204,12 +224,14 @@ int64_t CtasPerSm(const Function& fn, OpId role, bool chunks) {
     scattered = scattered || op.kind == OpKind::kGAtomic;
     if (op.kind == OpKind::kGLoad || op.kind == OpKind::kGStore) {
       const Type& type = fn.type(op.kind == OpKind::kGLoad ? op.results[0] : op.operands[1]);
+      if (type.layout.valid())
+        rows += RowsKept(fn, op, op.kind == OpKind::kGLoad ? op.results[0] : op.operands[1]);
       scattered = scattered || (op.i("vector", 1) * ByteSize(type.dtype) < 8 && !RareStore(fn, op));
     }
   }
   Liveness liveness(fn, true, !reread);
   liveness.Walk(fn.ops[role].regions[0], {});
-  const int64_t held = liveness.peak() + (chunks ? kChunks * elements : 0) +
+  const int64_t held = liveness.peak() + 2 * rows + (chunks ? kChunks * elements : 0) +
                        (reread ? kStream * (streams + 1) * CeilDiv(elements, kStreamed) : 0);
   // An address and a predicate for every element that is accessed alone.
   const int64_t needed = scattered ? 2 * (held + kOverhead) : held + kOverhead;
