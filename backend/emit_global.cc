@@ -188,25 +188,24 @@ void Emitter::StoreGlobal(llvm::Value* address, int64_t offset, llvm::Value* pre
 
 namespace {
 
-// Registers that form one vector access: runs of the fastest register digit.
-int64_t VectorOf(const ir::Layout& layout, const std::vector<int64_t>& shape, int64_t asked,
-                 int64_t bytes) {
-  if (layout.rank == 0 || asked <= 1 || layout.reg.empty()) return 1;
+// The registers of each access: vectors of a run along the last dim.
+std::vector<std::vector<int>> VectorsOf(const ir::Layout& layout, const std::vector<int64_t>& shape,
+                                        int64_t asked, int64_t bytes) {
   const int last = layout.rank - 1;
-  const ir::LayoutDigit& run = layout.reg[0];
-  if (run.dim != last || run.stride != 1) return 1;
+  const ir::RegisterRun run = ir::RunAlong(layout, last);
   int64_t v = 1;
   auto fits = [&](int64_t n) {
     if (n > asked || n * bytes > 16 || run.extent % n) return false;
     if (shape[static_cast<size_t>(last)] % n) return false;
-    for (size_t i = 0; i < layout.thread.size(); ++i)
-      if (layout.thread[i].dim == last && layout.thread[i].stride % n) return false;
-    for (size_t i = 1; i < layout.reg.size(); ++i)
-      if (layout.reg[i].dim == last && layout.reg[i].stride % n) return false;
+    for (const ir::LayoutDigit& d : layout.thread)
+      if (d.dim == last && d.stride % n) return false;
+    for (size_t i = 0; i < layout.reg.size(); ++i)
+      if (static_cast<int>(i) != run.digit && layout.reg[i].dim == last && layout.reg[i].stride % n)
+        return false;
     return true;
   };
   while (fits(v * 2)) v *= 2;
-  return v;
+  return ir::RunGroups(layout, run, v);
 }
 
 }  // namespace
@@ -218,17 +217,13 @@ Result<void> Emitter::EmitGLoad(const ir::Op& op) {
   llvm::Value* fill = op.i("has_fill") ? Scalar(op.operands.back()) : Zero(type.dtype);
   const int64_t bytes = ir::ByteSize(type.dtype);
   const ir::Layout& layout = fn_.layouts[type.layout];
-  const int64_t vector = VectorOf(layout, type.shape, op.i("vector", 1), bytes);
-  Regs out;
-  for (int64_t r = 0; r < layout.regs(); r += vector) {
-    const auto [address, offset, predicate] = PlaceOf(access, tile, r);
-    const Regs filled(static_cast<size_t>(vector), fill);
-    if (predicate == b_.getFalse()) {
-      out.insert(out.end(), filled.begin(), filled.end());
-      continue;
-    }
-    for (llvm::Value* v : LoadGlobal(address, offset, predicate, filled, type.dtype))
-      out.push_back(v);
+  Regs out(static_cast<size_t>(layout.regs()));
+  for (const std::vector<int>& group : VectorsOf(layout, type.shape, op.i("vector", 1), bytes)) {
+    const auto [address, offset, predicate] = PlaceOf(access, tile, group[0]);
+    Regs loaded(group.size(), fill);
+    if (predicate != b_.getFalse())
+      loaded = LoadGlobal(address, offset, predicate, loaded, type.dtype);
+    for (size_t i = 0; i < group.size(); ++i) out[static_cast<size_t>(group[i])] = loaded[i];
   }
   Set(tile, std::move(out));
   return Done();
@@ -297,11 +292,12 @@ Result<void> Emitter::EmitGStore(const ir::Op& op) {
   const Regs& regs = Get(tile);
   access.always = And(access.always, Part(type.layout).first_replica);
   const ir::Layout& layout = fn_.layouts[type.layout];
-  const int64_t vector = VectorOf(layout, type.shape, op.i("vector", 1), ir::ByteSize(type.dtype));
-  for (int64_t r = 0; r < layout.regs(); r += vector) {
-    const auto [address, offset, predicate] = PlaceOf(access, tile, r);
-    StoreGlobal(address, offset, predicate, Regs(regs.begin() + r, regs.begin() + r + vector),
-                type.dtype);
+  const int64_t bytes = ir::ByteSize(type.dtype);
+  for (const std::vector<int>& group : VectorsOf(layout, type.shape, op.i("vector", 1), bytes)) {
+    const auto [address, offset, predicate] = PlaceOf(access, tile, group[0]);
+    Regs elements;
+    for (int r : group) elements.push_back(regs[static_cast<size_t>(r)]);
+    StoreGlobal(address, offset, predicate, elements, type.dtype);
   }
   return Done();
 }

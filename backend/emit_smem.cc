@@ -110,23 +110,26 @@ MemPlan Emitter::PlanAccess(const ir::Layout& layout, const ThreadPart& part,
   }
   // Elements per access.
   const int64_t bytes = view.element_bytes;
-  if (!layout.reg.empty() && layout.reg[0].dim == col_dim && layout.reg[0].stride == 1) {
+  const ir::RegisterRun run = ir::RunAlong(layout, col_dim);
+  if (run.digit >= 0) {
     auto fits = [&](int64_t n) {
-      if (n * bytes > 16 || layout.reg[0].extent % n || view.panel_cols % n) return false;
+      if (n * bytes > 16 || run.extent % n || view.panel_cols % n) return false;
       if (shape[static_cast<size_t>(col_dim)] % n || view.pitch % (n * bytes)) return false;
       if (view.panel_bytes % (n * bytes)) return false;
       for (const ir::LayoutDigit& d : layout.thread)
         if (d.dim == col_dim && d.stride % n) return false;
-      for (size_t i = 1; i < layout.reg.size(); ++i)
-        if (layout.reg[i].dim == col_dim && layout.reg[i].stride % n) return false;
+      for (size_t i = 0; i < layout.reg.size(); ++i)
+        if (static_cast<int>(i) != run.digit && layout.reg[i].dim == col_dim &&
+            layout.reg[i].stride % n)
+          return false;
       return true;
     };
     while (fits(plan.vector * 2)) plan.vector *= 2;
   }
-  for (int64_t r = 0; r < layout.regs(); r += plan.vector) {
-    const std::vector<int64_t> c = layout.RegCoord(r);
+  for (std::vector<int>& regs : ir::RunGroups(layout, run, plan.vector)) {
+    const std::vector<int64_t> c = layout.RegCoord(regs[0]);
     MemGroup group;
-    for (int i = 0; i < plan.vector; ++i) group.regs.push_back(static_cast<int>(r) + i);
+    group.regs = std::move(regs);
     group.col = c[static_cast<size_t>(col_dim)];
     for (size_t d = 0; d < c.size(); ++d)
       if (static_cast<int>(d) != col_dim) group.row += c[d] * row_mult[d];

@@ -131,6 +131,65 @@ Layout BlockedLayout(const std::vector<int64_t>& shape, int64_t vector, int64_t 
   return Canonical(out);
 }
 
+Layout CrossedLayout(const std::vector<int64_t>& shape, const CrossedDim& first,
+                     const CrossedDim& second, int64_t threads) {
+  constexpr int64_t kLanes = 32, kLanesOfSecond = 8;
+  Layout out;
+  out.rank = static_cast<int>(shape.size());
+  CHECK(first.dim != second.dim, "rows along one dim do not cross");
+  std::vector<int64_t> covered(shape.size(), 1);
+  for (const CrossedDim* d : {&first, &second}) {
+    out.reg.push_back({d->vector, d->dim, 1});
+    covered[static_cast<size_t>(d->dim)] = d->vector;
+  }
+  int64_t left = threads;
+  const auto take = [&](int dim, int64_t most) {
+    const size_t i = static_cast<size_t>(dim);
+    const int64_t n = std::min({CeilPow2(CeilDiv(shape[i], covered[i])), most, left & -left});
+    if (n <= 1) return;
+    out.thread.push_back({n, dim, covered[i]});
+    covered[i] *= n;
+    left /= n;
+  };
+  // A warp: 64 bytes of each row of one side, 128 of the other, if vectors have 16.
+  take(first.dim, kLanes / kLanesOfSecond);
+  take(second.dim, kLanesOfSecond);
+  for (const CrossedDim* d : {&first, &second})
+    take(d->dim, CeilPow2(CeilDiv(d->line, covered[static_cast<size_t>(d->dim)])));
+  for (int dim = out.rank - 1; dim >= 0; --dim) take(dim, left);
+  if (left > 1) out.thread.push_back({left, -1, 0});
+  for (int dim = out.rank - 1; dim >= 0; --dim) {
+    const size_t i = static_cast<size_t>(dim);
+    if (const int64_t reps = CeilDiv(shape[i], covered[i]); reps > 1)
+      out.reg.push_back({reps, dim, covered[i]});
+  }
+  return Canonical(out);
+}
+
+RegisterRun RunAlong(const Layout& layout, int dim) {
+  RegisterRun run;
+  int64_t step = 1;
+  for (size_t i = 0; i < layout.reg.size(); ++i) {
+    const LayoutDigit& d = layout.reg[i];
+    if (d.dim == dim && d.stride == 1) return {static_cast<int>(i), d.extent, step};
+    step *= d.extent;
+  }
+  return run;
+}
+
+std::vector<std::vector<int>> RunGroups(const Layout& layout, const RegisterRun& run,
+                                        int64_t vector) {
+  CHECK(run.extent % vector == 0, "vectors that a run does not hold");
+  std::vector<std::vector<int>> groups;
+  for (int64_t r = 0; r < layout.regs(); ++r) {
+    if (r / run.step % vector != 0) continue;
+    groups.emplace_back();
+    for (int64_t i = 0; i < vector; ++i)
+      groups.back().push_back(static_cast<int>(r + i * run.step));
+  }
+  return groups;
+}
+
 Layout ReplicatedLayout(const std::vector<int64_t>& shape, int64_t threads) {
   Layout out;
   out.rank = static_cast<int>(shape.size());

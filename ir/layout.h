@@ -60,6 +60,16 @@ Layout AccumulatorLayout(int64_t m, int64_t n, int warpgroups, WgSplit split);
 // Consecutive elements of the last dim per thread (`vector` of them), lanes along the last dim
 // first, then outward; the rest in registers. Any rank >= 1.
 Layout BlockedLayout(const std::vector<int64_t>& shape, int64_t vector, int64_t threads);
+// A tile that memory is met in rows along `first` by some accesses and along `second` by others
+// (one side of a transpose and the other). Every thread has blocks of so many elements along both,
+// so that either side moves vectors; a warp's blocks make pieces of rows along both.
+struct CrossedDim {
+  int dim = 0;
+  int64_t vector = 1;  // elements of a thread in a row
+  int64_t line = 1;    // elements of a row that should be accessed together
+};
+Layout CrossedLayout(const std::vector<int64_t>& shape, const CrossedDim& first,
+                     const CrossedDim& second, int64_t threads);
 // Every thread holds the whole (small) tile.
 Layout ReplicatedLayout(const std::vector<int64_t>& shape, int64_t threads);
 // Layout of a reduction of `layout` over `dim`, or of the operand of a broadcast along it: thread
@@ -67,6 +77,17 @@ Layout ReplicatedLayout(const std::vector<int64_t>& shape, int64_t threads);
 Layout SliceLayout(const Layout& layout, int dim);
 // Dims renamed: new dim i is old dim perm[i].
 Layout PermuteLayout(const Layout& layout, const std::vector<int64_t>& perm);
+
+// Registers of a thread that hold consecutive elements along a dim: `extent` of them, `step` apart.
+struct RegisterRun {
+  int digit = -1;  // of Layout::reg; −1: there are none
+  int64_t extent = 1;
+  int64_t step = 1;
+};
+RegisterRun RunAlong(const Layout& layout, int dim);
+// All registers in groups of `vector` consecutive elements; it divides the run's extent.
+std::vector<std::vector<int>> RunGroups(const Layout& layout, const RegisterRun& run,
+                                        int64_t vector);
 
 // If every element of `to` sits in the same thread under `from` at a register index that is the
 // same for all threads: for each register of `to` the register of `from` (−1: padding).

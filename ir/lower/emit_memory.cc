@@ -224,32 +224,17 @@ Emitter::Access Emitter::WarpAccess(const Op& op, ValueId tile, const Layout* la
 // addresses, and bounds that never cut a vector.
 int64_t Emitter::VectorFor(const Op& op, const Layout& layout, const std::vector<int64_t>& shape,
                            DType dtype) {
-  const bool store = op.kind == OpKind::kStore;
-  const Param* p = in_.param(op.operands[0]);
-  const std::string& modes = op.s("modes");
-  if (!p || modes.empty() || modes.back() != 'r' || !p->facts.last_contiguous || layout.reg.empty())
-    return 1;
+  if (layout.reg.empty() || shape.back() == 1) return 1;
   const int last = layout.rank - 1;
-  const LayoutDigit& fast = layout.reg[0];
-  if (fast.dim != last || fast.stride != 1 || shape.back() == 1) return 1;
-  const int64_t size = ByteSize(dtype);
+  const RegisterRun run = RunAlong(layout, last);
+  if (run.digit < 0) return 1;
+  const LayoutDigit& fast = layout.reg[static_cast<size_t>(run.digit)];
   auto power = [](int64_t v) { return v & -v; };
-  int64_t vector = std::min<int64_t>(16 / size, power(fast.extent));
+  int64_t vector = std::min<int64_t>(16 / ByteSize(dtype), power(run.extent));
   for (const auto* digits : {&layout.thread, &layout.reg})
     for (const LayoutDigit& d : *digits)
       if (d.dim == last && &d != &fast) vector = std::min(vector, power(d.stride));
-  const TensorFacts& facts = p->facts;
-  vector = std::min(vector, std::max<int64_t>(1, facts.base_align_bytes / size));
-  if (in_.type(op.operands[0]).rank() > 1)
-    vector = std::min(vector, std::max<int64_t>(1, facts.stride_align_bytes / size));
-  vector = std::min(vector, std::max<int64_t>(1, facts.last_dim_align));
-  if (p->dims.back().is_const() && p->dims.back().value > 0)
-    vector = std::min(vector, power(p->dims.back().value));
-  const size_t fill = op.kind == OpKind::kLoad && op.i("has_fill") ? 1 : 0;
-  const size_t start = op.operands.size() - fill - (store ? 2 : 1);
-  vector = std::min(vector, AlignOf(in_, op.operands[start]));
-  if (store) vector = std::min(vector, AlignOf(in_, op.operands[start + 1]));
-  vector = std::min(vector, power(shape.back()));
+  vector = std::min({vector, power(shape.back()), AccessLimit(in_, op)});
   return std::max<int64_t>(1, power(vector));
 }
 

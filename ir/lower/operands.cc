@@ -156,24 +156,51 @@ std::optional<SmemLayout> RereadLayout(const Type& tile) {
   return std::nullopt;
 }
 
-int64_t AccessVector(const std::vector<std::pair<int64_t, int64_t>>& accesses) {
-  // Elements of more than 16 bytes in a row are accessed in parts, by lanes that far apart: the
+int64_t AccessLimit(const Function& fn, const Op& op) {
+  const bool store = op.kind == OpKind::kStore;
+  const Param* p = fn.param(op.operands[0]);
+  const std::string& modes = op.s("modes");
+  if (!p || modes.empty() || modes.back() != 'r' || !p->facts.last_contiguous) return 1;
+  const Type& tensor = fn.type(op.operands[0]);
+  const int64_t size = ByteSize(tensor.dtype);
+  auto power = [](int64_t v) { return v & -v; };
+  int64_t limit = kAccessBytes / size;
+  const TensorFacts& facts = p->facts;
+  limit = std::min(limit, std::max<int64_t>(1, facts.base_align_bytes / size));
+  if (tensor.rank() > 1)
+    limit = std::min(limit, std::max<int64_t>(1, facts.stride_align_bytes / size));
+  limit = std::min(limit, std::max<int64_t>(1, facts.last_dim_align));
+  if (p->dims.back().is_const() && p->dims.back().value > 0)
+    limit = std::min(limit, power(p->dims.back().value));
+  const size_t fill = op.kind == OpKind::kLoad && op.i("has_fill") ? 1 : 0;
+  const size_t start = op.operands.size() - fill - (store ? 2 : 1);
+  limit = std::min(limit, AlignOf(fn, op.operands[start]));
+  if (store) limit = std::min(limit, AlignOf(fn, op.operands[start + 1]));
+  return std::max<int64_t>(1, power(limit));
+}
+
+int64_t AccessVector(const std::vector<RowAccess>& accesses) {
+  // Elements of more in a row than go at once are accessed in parts, by lanes that far apart: the
   // L1 looks at every line once for each part. Fewer elements than fill 16 bytes take more
   // instructions. (Layernorm of bf16 rows with f32 vectors: 640 lines and 96 instructions a row,
   // or 384 and 128; timed on an H200, 72.6 and 68.7 us.)
   constexpr int64_t kLine = 128, kLanes = 32;
   const auto cost = [&](int64_t vector) {
     int64_t sum = 0;  // in bytes of lines
-    for (const auto& [n, bytes] : accesses) {
-      sum += n * bytes * std::max<int64_t>(1, vector * bytes / kAccessBytes);
-      sum += n / std::min(vector, kAccessBytes / bytes) * kLine / kLanes;
+    for (const RowAccess& a : accesses) {
+      const int64_t at_once = std::min(vector, a.limit);
+      sum += a.elements * a.bytes * (vector / at_once);
+      sum += a.elements / at_once * kLine / kLanes;
     }
     return sum;
   };
-  int64_t narrow = 4;
-  for (const auto& [n, bytes] : accesses) narrow = std::min(narrow, bytes);
+  int64_t narrow = 4, least = kAccessBytes / 4;
+  for (const RowAccess& a : accesses) {
+    narrow = std::min(narrow, a.bytes);
+    if (a.limit < kAccessBytes / a.bytes) least = std::min(least, a.limit);  // not aligned
+  }
   int64_t vector = kAccessBytes / narrow;
-  for (int64_t v = vector / 2; v >= kAccessBytes / 4; v /= 2)
+  for (int64_t v = vector / 2; v >= least; v /= 2)
     if (cost(v) < cost(vector)) vector = v;
   return vector;
 }

@@ -56,10 +56,17 @@ bool EngineCombines(const std::string& kind, DType dtype);
 // How a tile that is read more than once lies in shared memory; nullopt if TMA cannot bring it.
 std::optional<SmemLayout> RereadLayout(const Type& tile);
 
-// Elements of a thread in a row, by what is accessed so: elements, and bytes of each. As wide as 16
-// bytes of the narrowest dtype, or less where that is cheaper.
+// Elements of a row that threads may load or store together, as far as the tensor's alignment and
+// the tile's bounds allow; at most 16 bytes.
 constexpr int64_t kAccessBytes = 16;
-int64_t AccessVector(const std::vector<std::pair<int64_t, int64_t>>& accesses);
+int64_t AccessLimit(const Function& fn, const Op& op);
+// Elements of a thread in a row, by what is accessed so. As wide as 16 bytes of the narrowest
+// dtype, or less where that is cheaper.
+struct RowAccess {
+  int64_t elements = 0, bytes = 1;  // of the tile; of an element
+  int64_t limit = 1;                // AccessLimit
+};
+int64_t AccessVector(const std::vector<RowAccess>& accesses);
 
 constexpr int64_t kStaged = 2048;  // elements of a tile from which on staging it pays
 // Can the copy engine store the tile, out of a buffer that threads write?

@@ -6,18 +6,12 @@
 #include <set>
 #include <tuple>
 
+#include "ir/lower/layout_classes.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
 
 namespace tilec::ir {
 namespace {
-
-// A class of values that share one layout, and how it hangs on another.
-struct Relation {
-  ValueId child;
-  ValueId parent;
-  std::vector<int> keep;  // child dim i is parent dim keep[i]
-};
 
 // Columns from which on two warpgroups share a product of 64 rows: for the registers of the result,
 // or because two compute an operand in half the time.
@@ -25,18 +19,27 @@ constexpr int64_t kWideColumns = 192, kSharedColumns = 64;
 
 class Planner {
  public:
-  Planner(const Function& fn, int warpgroups, bool runs_ahead) : fn_(fn), runs_ahead_(runs_ahead) {
+  Planner(const Function& fn, int warpgroups, bool runs_ahead)
+      : fn_(fn), runs_ahead_(runs_ahead), classes_(fn) {
     plan_.warpgroups = warpgroups;
   }
 
   Plan Run() {
     Walk(fn_.body);
     for (OpId id : order_) NoteUses(id);
-    if (plan_.warpgroups == 0) ChooseWarpgroups();
+    const bool free = plan_.warpgroups == 0;
+    if (free) ChooseWarpgroups();
     for (OpId id : order_)
       if (fn_.ops[id].kind == OpKind::kDot) PlanDot(id);
     needed_.clear();  // the operands' plans are known now
-    for (OpId id : order_) Relate(id);
+    for (OpId id : order_) {
+      const Op& op = fn_.ops[id];
+      classes_.Relate(op, [&](ValueId v) { return InRegisters(v); });
+      if (op.kind == OpKind::kDot && plan_.dots[id].tensor_core &&
+          Squeezed(fn_.type(op.results[0]).shape).size() == 2)
+        anchors_.push_back({op.results[0], plan_.dots[id].acc});
+    }
+    if (free && plan_.dots.empty()) ThreadsForFamilies();
     for (const auto& [id, dot] : plan_.dots) WantRegisterOperand(id, dot);
     DecideLayouts();
     for (auto& [id, dot] : plan_.dots) PlanRegisterOperand(dot);
@@ -63,14 +66,21 @@ class Planner {
     for (size_t i = 0; i < op.operands.size(); ++i) uses_[op.operands[i]].push_back({id, i});
   }
 
+  // Where no product decides how threads hold tiles, they hold them as memory wants them.
+  bool StoredTurned(const Op& op) {
+    return op.kind == OpKind::kStore && StoresTransposed(fn_, op) &&
+           std::any_of(order_.begin(), order_.end(),
+                       [&](OpId id) { return fn_.ops[id].kind == OpKind::kDot; });
+  }
+
   bool InRegisters(ValueId v) {
     auto [it, fresh] = needed_.try_emplace(v, false);
     if (!fresh) return it->second;
     bool needed = forced_.count(v) > 0;
     for (auto [id, index] : uses_[v]) {
       const Op& op = fn_.ops[id];
-      if (op.kind == OpKind::kDot && index < 2) continue;     // decided with the operand's plan
-      if (index == 1 && StoresTransposed(fn_, op)) continue;  // its source is stored
+      if (op.kind == OpKind::kDot && index < 2) continue;  // decided with the operand's plan
+      if (index == 1 && StoredTurned(op)) continue;        // its source is stored
       if (op.kind == OpKind::kTranspose || op.kind == OpKind::kReshape)
         needed = needed || InRegisters(op.results[0]);
       else
@@ -106,6 +116,18 @@ class Planner {
       plan_.warpgroups = twos ? 2 : threes ? 3 : wide ? 2 : 1;
     else
       plan_.warpgroups = largest <= 2048 ? 1 : largest <= 4096 ? 2 : 4;
+  }
+
+  // Where rows lie on both sides of a transpose: few threads with whole vectors rather than many
+  // with parts.
+  void ThreadsForFamilies() {
+    for (const Relation& r : classes_.relations()) {
+      const LayoutFamily family = classes_.FamilyOf(Find(r.parent), order_);
+      if (!family.turned || family.rows.size() < 2 || family.Apart()) continue;
+      const auto [a, b] = family.Vectors(1);
+      while (plan_.warpgroups > 1 && plan_.threads() * a * b > family.elements())
+        plan_.warpgroups /= 2;
+    }
   }
 
   // Is an operand made by threads?
@@ -239,124 +261,9 @@ class Planner {
       dot.a.how = OperandPlan::How::kRegister;
   }
 
-  // ---- layout classes ----------------------------------------------------------------------
-  bool IsTile(ValueId v) const {
-    return fn_.type(v).is_tile() && !Squeezed(fn_.type(v).shape).empty();
-  }
-  ValueId Find(ValueId v) {
-    auto it = parent_.find(v);
-    if (it == parent_.end() || it->second == v) return v;
-    return it->second = Find(it->second);
-  }
-  void Unite(ValueId a, ValueId b) {
-    if (!IsTile(a) || !IsTile(b)) return;
-    a = Find(a);
-    b = Find(b);
-    if (a == b) return;
-    if (b < a) std::swap(a, b);  // the earliest value names the class: deterministic
-    parent_[a] = a;
-    parent_[b] = a;
-  }
-
-  void Relate(OpId id) {
-    const Op& op = fn_.ops[id];
-    if (Info(op.kind).elementwise()) {
-      for (ValueId v : op.operands) Unite(v, op.results[0]);
-      return;
-    }
-    switch (op.kind) {
-      case OpKind::kReshape:
-      case OpKind::kClusterReduce:
-      case OpKind::kScan: Unite(op.operands[0], op.results[0]); break;
-      case OpKind::kTranspose: {
-        if (!InRegisters(op.results[0])) break;
-        const Type& from = fn_.type(op.operands[0]);
-        Relation r{op.results[0], op.operands[0], {}};
-        for (int64_t d : op.ints("perm"))
-          if (int s = SqueezedDim(from.shape, d); s >= 0) r.keep.push_back(s);
-        AddRelation(std::move(r));
-        break;
-      }
-      case OpKind::kBroadcast: {
-        const Type& from = fn_.type(op.operands[0]);
-        const Type& to = fn_.type(op.results[0]);
-        Relation r{op.operands[0], op.results[0], {}};
-        for (size_t i = 0; i < from.shape.size(); ++i)
-          if (from.shape[i] != 1) r.keep.push_back(SqueezedDim(to.shape, op.ints("axes")[i]));
-        AddRelation(std::move(r));
-        break;
-      }
-      case OpKind::kReduce:
-      case OpKind::kArgReduce: {
-        const Type& from = fn_.type(op.operands[0]);
-        Relation r{op.results[0], op.operands[0], {}};
-        for (int64_t d = 0; d < from.rank(); ++d)
-          if (d != op.i("axis"))
-            if (int s = SqueezedDim(from.shape, d); s >= 0) r.keep.push_back(s);
-        AddRelation(std::move(r));
-        break;
-      }
-      case OpKind::kDot: {
-        Unite(op.operands[2], op.results[0]);
-        const Type& t = fn_.type(op.results[0]);
-        if (plan_.dots[id].tensor_core && t.shape[0] > 1 && t.shape[1] > 1)
-          anchors_.push_back({op.results[0], plan_.dots[id].acc});
-        break;
-      }
-      case OpKind::kFor:
-        for (size_t i = 0; i < op.results.size(); ++i) {
-          Unite(op.operands[2 + i], op.results[i]);
-          Unite(fn_.blocks[op.regions[0]].args[1 + i], op.results[i]);
-          Unite(YieldOf(op.regions[0]).operands[i], op.results[i]);
-        }
-        break;
-      case OpKind::kWhile:
-        for (size_t i = 0; i < op.results.size(); ++i) {
-          Unite(op.operands[i], op.results[i]);
-          Unite(fn_.blocks[op.regions[0]].args[i], op.results[i]);
-          Unite(fn_.blocks[op.regions[1]].args[i], op.results[i]);
-          Unite(YieldOf(op.regions[0]).operands[1 + i], op.results[i]);
-          Unite(YieldOf(op.regions[1]).operands[i], op.results[i]);
-        }
-        break;
-      case OpKind::kIf:
-        for (size_t i = 0; i < op.results.size(); ++i)
-          for (BlockId region : op.regions) Unite(YieldOf(region).operands[i], op.results[i]);
-        break;
-      case OpKind::kLoad: RelateGather(op, op.results[0], 1); break;
-      case OpKind::kStore:
-      case OpKind::kAtomic: RelateGather(op, op.operands[1], 2); break;
-      default: break;
-    }
-  }
-  const Op& YieldOf(BlockId block) const { return fn_.ops[fn_.blocks[block].ops.back()]; }
-
-  // Index tiles hang on the tile they gather.
-  void RelateGather(const Op& op, ValueId tile, size_t first) {
-    const bool store = op.kind != OpKind::kLoad;
-    const std::vector<int64_t>& shape = fn_.type(tile).shape;
-    size_t operand = first;
-    int64_t dim = 0;
-    for (char mode : op.s("modes")) {
-      if (mode == 'g') {
-        if (int s = SqueezedDim(shape, dim); s >= 0) AddRelation({op.operands[operand], tile, {s}});
-      }
-      operand += mode == 'r' && store ? 2 : 1;
-      if (mode != 's') ++dim;
-    }
-  }
-
-  void AddRelation(Relation r) {
-    if (!IsTile(r.child) || !IsTile(r.parent)) return;
-    const int64_t rank = static_cast<int64_t>(Squeezed(fn_.type(r.parent).shape).size());
-    bool identity = static_cast<int64_t>(r.keep.size()) == rank;
-    for (size_t i = 0; i < r.keep.size(); ++i)
-      identity = identity && r.keep[i] == static_cast<int>(i);
-    if (identity)
-      Unite(r.child, r.parent);
-    else
-      relations_.push_back(std::move(r));
-  }
+  // ---- layouts (layout_classes.h) ------------------------------------------------------------
+  bool IsTile(ValueId v) const { return classes_.IsTile(v); }
+  ValueId Find(ValueId v) { return classes_.Find(v); }
 
   void DecideLayouts() {
     std::vector<ValueId> tiles;
@@ -376,7 +283,7 @@ class Planner {
     const auto permute = [&] {
       for (bool changed = true; changed;) {
         changed = false;
-        for (const Relation& r : relations_) {
+        for (const Relation& r : classes_.relations()) {
           if (r.keep.size() != rank(r.parent)) continue;
           changed = Derive(r, decided) || changed;
         }
@@ -389,12 +296,20 @@ class Planner {
     for (ValueId root : roots) {
       if (decided.count(root)) continue;
       bool derived = false;
-      for (const Relation& r : relations_)
+      for (const Relation& r : classes_.relations())
         if (!derived && Find(r.child) == root) derived = Derive(r, decided);
       if (derived) continue;
+      if (const LayoutFamily family = classes_.FamilyOf(root, order_); family.turned) {
+        const Layout layout = family.Apart() ? Layout() : family.Decide(plan_.threads());
+        for (const auto& [member, dims] : family.classes)
+          decided.try_emplace(member, family.Apart()
+                                          ? DefaultLayout(members[member], members[member])
+                                          : KeepDims(layout, dims));
+        continue;
+      }
       // Vectors along the last dim are read as the tiles they are broadcast to are laid out.
       std::vector<ValueId> read = members[root];
-      for (const Relation& r : relations_)
+      for (const Relation& r : classes_.relations())
         if (Find(r.parent) == root && !r.keep.empty() &&
             r.keep.back() + 1 == static_cast<int>(rank(r.parent)))
           read.insert(read.end(), members[Find(r.child)].begin(), members[Find(r.child)].end());
@@ -426,13 +341,16 @@ class Planner {
     int64_t elements = 1;
     for (int64_t d : shape) elements *= d;
     // Not so wide that threads stay idle, and only whole vectors.
-    std::vector<std::pair<int64_t, int64_t>> accesses;  // elements, bytes of each
+    std::vector<RowAccess> accesses;
     for (ValueId v : read) {
-      const std::pair<int64_t, int64_t> access(fn_.type(v).elements(), ByteSize(fn_.type(v).dtype));
+      const Type& type = fn_.type(v);
+      const auto note = [&](const Op& op) {
+        accesses.push_back({type.elements(), ByteSize(type.dtype), AccessLimit(fn_, op)});
+      };
       const Op* def = fn_.def(v);
-      if (def && def->kind == OpKind::kLoad) accesses.push_back(access);
+      if (def && def->kind == OpKind::kLoad) note(*def);
       for (auto [id, index] : uses_[v])
-        if (fn_.ops[id].kind == OpKind::kStore && index == 1) accesses.push_back(access);
+        if (fn_.ops[id].kind == OpKind::kStore && index == 1) note(fn_.ops[id]);
     }
     int64_t vector = AccessVector(accesses);
     // What is written for a product goes 16 bytes at a time: more of a thread's in a row would lie
@@ -533,7 +451,7 @@ class Planner {
     StorePlan store;
     const Type& type = fn_.type(op.operands[1]);
     const std::optional<TileAccess> access = TmaAccess(fn_, op);
-    store.transposed = StoresTransposed(fn_, op);
+    store.transposed = StoredTurned(op);
     if (access && type.rank() == 2 && (store.transposed || IsAccumulator(op.operands[1])) &&
         type.elements() >= kStaged) {
       if (std::optional<SmemLayout> smem = StagingLayout(type)) {
@@ -580,8 +498,7 @@ class Planner {
   std::map<ValueId, std::vector<std::pair<OpId, size_t>>> uses_;
   std::map<ValueId, bool> needed_;
   std::set<ValueId> forced_;  // product operands that pass through registers
-  std::map<ValueId, ValueId> parent_;
-  std::vector<Relation> relations_;
+  LayoutClasses classes_;
   std::vector<std::pair<ValueId, Layout>> anchors_;
   std::vector<std::pair<ValueId, Layout>> wanted_;  // of operands, where nothing else decides
   std::set<ValueId> operand_classes_;               // that lie so

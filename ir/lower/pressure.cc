@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <vector>
 
 namespace tilec::ir {
@@ -49,7 +50,11 @@ class Liveness {
       if (!only_waits_ || Waits(op.kind)) Note(live);
       if (only_waits_ && whole_)
         for (ValueId r : op.results)
-          if (fn_.type(r).is_tile() && !Free(r)) Note({{r, All(r)}});
+          if (fn_.type(r).is_tile() && !Free(r)) {
+            Live held = op.kind == OpKind::kGLoad ? Carried(live) : Live();
+            held[r] = All(r);
+            Note(held);
+          }
       for (ValueId r : op.results) live.erase(r);
       if (!op.regions.empty()) Enter(op, live);
       if (!Renames(op.kind))
@@ -78,6 +83,13 @@ class Liveness {
       case OpKind::kWhile: return true;
       default: return false;
     }
+  }
+  // What the turns of loops hand on, which waits for loads as long as they take.
+  Live Carried(const Live& live) const {
+    Live carried;
+    for (const auto& [v, registers] : live)
+      if (fn_.values[v].block.valid()) carried.emplace(v, registers);
+    return carried;
   }
   bool Free(ValueId v) const {
     const Op* def = fn_.def(v);
@@ -180,6 +192,40 @@ int64_t SpareRegisters(const Function& fn) {
   return kLeast + kOfAProduct * std::max<int64_t>(0, products - kFew);
 }
 
+namespace {
+// A few elements, stored once the loops of the role are done, whose registers are free then.
+bool RareStore(const Function& fn, const Op& store) {
+  constexpr int64_t kFew = 4;
+  if (store.kind != OpKind::kGStore || fn.layout(store.operands[1]).regs() > kFew) return false;
+  bool loops = false;
+  for (OpId id : fn.blocks[store.block].ops) {
+    const Op& op = fn.ops[id];
+    if (op.kind == OpKind::kGStore && op.operands == store.operands) return loops;
+    loops = loops || op.kind == OpKind::kFor || op.kind == OpKind::kWhile;
+  }
+  return false;
+}
+// Rows of a turned tile, in a loop: where each begins is computed in front of the loop and kept.
+int64_t RowsKept(const Function& fn, const Op& op, ValueId tile) {
+  const Layout& layout = fn.layout(tile);
+  const RegisterRun run = RunAlong(layout, layout.rank - 1);
+  if (run.step == 1) return 0;  // not turned
+  for (BlockId b = op.block; b.valid() && fn.blocks[b].parent.valid();
+       b = fn.ops[fn.blocks[b].parent].block) {
+    const OpKind around = fn.ops[fn.blocks[b].parent].kind;
+    if (around != OpKind::kFor && around != OpKind::kWhile) continue;
+    std::set<std::vector<int64_t>> rows;
+    for (int64_t r = 0; r < layout.regs(); ++r) {
+      std::vector<int64_t> at = layout.RegCoord(r);
+      at.pop_back();
+      rows.insert(std::move(at));
+    }
+    return static_cast<int64_t>(rows.size());
+  }
+  return 0;
+}
+}  // namespace
+
 int64_t CtasPerSm(const Function& fn, OpId role, bool chunks) {
   constexpr int64_t kWarps = 64, kRegisters = 65536, kSmem = 233472, kSmemPerCta = 1024;
   // Addresses, predicates and the arithmetic in flight: what ptxas took in row kernels. 8 of every
@@ -189,7 +235,7 @@ int64_t CtasPerSm(const Function& fn, OpId role, bool chunks) {
   // chunks of 16 elements a thread spilled with 80 registers.
   constexpr int64_t kChunks = 2;
   const int64_t warps = fn.launch.warps;
-  int64_t streams = 0, elements = 1;
+  int64_t streams = 0, elements = 1, rows = 0;
   bool reread = false, scattered = false;
   for (const Op& op : fn.ops) {
     if (op.kind == OpKind::kMma) return 1;  // accumulators, and the tensor core is one
@@ -201,12 +247,14 @@ int64_t CtasPerSm(const Function& fn, OpId role, bool chunks) {
     scattered = scattered || op.kind == OpKind::kGAtomic;
     if (op.kind == OpKind::kGLoad || op.kind == OpKind::kGStore) {
       const Type& type = fn.type(op.kind == OpKind::kGLoad ? op.results[0] : op.operands[1]);
-      scattered = scattered || op.i("vector", 1) * ByteSize(type.dtype) < 8;
+      if (type.layout.valid())
+        rows += RowsKept(fn, op, op.kind == OpKind::kGLoad ? op.results[0] : op.operands[1]);
+      scattered = scattered || (op.i("vector", 1) * ByteSize(type.dtype) < 8 && !RareStore(fn, op));
     }
   }
   Liveness liveness(fn, true, !reread);
   liveness.Walk(fn.ops[role].regions[0], {});
-  int64_t held = liveness.peak() + (chunks ? kChunks * elements : 0) +
+  int64_t held = liveness.peak() + 2 * rows + (chunks ? kChunks * elements : 0) +
                  (reread ? kStream * (streams + 1) * CeilDiv(elements, kStreamed) : 0);
   if (chunks) {
     Liveness merged(fn, true);

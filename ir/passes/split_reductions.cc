@@ -165,7 +165,7 @@ class Split {
     const BlockId body = fn_.ops[grid_].regions[0];
     const std::vector<OpId> old = Body();
     const auto place = std::find(old.begin(), old.end(), loop_);
-    const std::vector<OpId> tail(place + 1, old.end() - 1);
+    std::vector<OpId> tail(place + 1, old.end() - 1);
     const OpId yield = old.back();
 
     // A new first range.
@@ -223,10 +223,25 @@ class Split {
     fn_.ops[loop_].operands = std::move(operands);
     fn_.blocks[body].ops.push_back(loop_);
 
-    std::vector<ValueId> sums;
-    for (size_t i = 0; i < loop.results.size(); ++i)
-      sums.push_back(b.Value(OpKind::kClusterReduce, {loop.results[i]}, fn_.type(loop.results[i]),
+    // What is reduced behind the loop anyway is combined then: rows in place of tiles.
+    std::vector<ValueId> sums, replaced = loop.results;
+    for (size_t i = 0; i < loop.results.size(); ++i) {
+      const bool late = std::any_of(starts.begin(), starts.end(),
+                                    [&](const auto& start) { return start.first == i; });
+      for (auto it = tail.begin(); !late && it != tail.end(); ++it) {
+        const Op& reduce = fn_.ops[*it];
+        if (reduce.kind != OpKind::kReduce || reduce.operands[0] != loop.results[i] ||
+            uses_[Index(loop.results[i])] != 1 ||
+            reduce.s("kind") != (kinds_[i] == "add" ? "sum" : kinds_[i]))
+          continue;
+        replaced[i] = reduce.results[0];
+        fn_.blocks[body].ops.push_back(*it);
+        tail.erase(it);
+        break;
+      }
+      sums.push_back(b.Value(OpKind::kClusterReduce, {replaced[i]}, fn_.type(replaced[i]),
                              {{"kind", kinds_[i]}}));
+    }
 
     // The rest, in one of them.
     const ValueId first = b.Cmp("eq", z, b.Int(0));
@@ -244,8 +259,8 @@ class Split {
     for (const auto& [i, start] : starts) sums[i] = in.Binary(OpKind::kAdd, start, sums[i]);
     Forwarding forward(fn_);
     for (size_t i = 0; i < loop.results.size(); ++i) {
-      fn_.values[sums[i]].name = fn_.values[loop.results[i]].name;
-      forward.Replace(loop.results[i], sums[i]);
+      fn_.values[sums[i]].name = fn_.values[replaced[i]].name;
+      forward.Replace(replaced[i], sums[i]);
     }
     for (OpId id : tail) {
       move(id);

@@ -347,6 +347,8 @@ std::vector<ir::Layout> SomeLayouts(const std::vector<int64_t>& shape, int64_t t
       out.push_back(ir::AccumulatorLayout(shape[0], shape[1], wgs, ir::WgSplit::kN));
       out.push_back(ir::AccumulatorLayout(shape[0], shape[1], wgs, ir::WgSplit::kNone));
     }
+    // Blocks along rows and columns: the run of a row is not the fastest digit.
+    out.push_back(ir::CrossedLayout(shape, {0, 2, 16}, {1, 4, 32}, threads));
     // Columns along the threads.
     out.push_back(ir::PermuteLayout(ir::BlockedLayout({shape[1], shape[0]}, 1, threads), {1, 0}));
   }

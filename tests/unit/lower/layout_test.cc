@@ -87,6 +87,37 @@ TEST(Layout, BlockedCoversAnyShape) {
   }
 }
 
+TEST(Layout, CrossedCoversAnyShape) {
+  std::mt19937 rng(11);
+  for (int trial = 0; trial < 200; ++trial) {
+    const int rank = 2 + static_cast<int>(rng() % 2);
+    Coord shape;
+    for (int d = 0; d < rank; ++d) shape.push_back(1 + static_cast<int64_t>(rng() % 40));
+    const int first = static_cast<int>(rng() % static_cast<unsigned>(rank));
+    const int second =
+        (first + 1 + static_cast<int>(rng() % static_cast<unsigned>(rank - 1))) % rank;
+    const int64_t a = int64_t{1} << (rng() % 4), b = int64_t{1} << (rng() % 4);
+    const int64_t threads = 128 * (1 + static_cast<int64_t>(rng() % 4));
+    const Layout layout = CrossedLayout(shape, {first, a, 64}, {second, b, 32}, threads);
+    ASSERT_EQ(layout.threads(), threads);
+    ExpectCovers(layout, shape);
+    // Blocks of a x b elements.
+    for (const auto& [dim, vector] : {std::pair(first, a), std::pair(second, b)}) {
+      const RegisterRun run = RunAlong(layout, dim);
+      if (vector == 1) continue;
+      EXPECT_EQ(run.extent % vector, 0);
+      size_t registers = 0;
+      for (const std::vector<int>& group : RunGroups(layout, run, vector))
+        for (size_t i = 0; i < group.size(); ++i, ++registers) {
+          Coord at = layout.RegCoord(group[0]);
+          at[static_cast<size_t>(dim)] += static_cast<int64_t>(i);
+          EXPECT_EQ(layout.RegCoord(group[i]), at);
+        }
+      EXPECT_EQ(static_cast<int64_t>(registers), layout.regs());
+    }
+  }
+}
+
 TEST(Layout, SliceHoldsWhatTheReductionNeeds) {
   const Layout layout = AccumulatorLayout(128, 64, 2, WgSplit::kM);
   const Layout rows = SliceLayout(layout, 1);

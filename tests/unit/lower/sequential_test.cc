@@ -8,6 +8,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "ir/lower/buffers.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/plan.h"
@@ -193,6 +196,105 @@ TEST(Sequential, VectorsSuitAllTypesThatMeetMemory) {
   EXPECT_EQ(width(1, 4096, "bf16"), 8);
   EXPECT_EQ(width(1, 4096, "f32"), 4);
   EXPECT_EQ(width(8, 512, "f32"), 8);  // most of what is read are rows
+}
+
+// Y = Xᵀ in tiles of rows x columns, cast on the way.
+std::string Turned(int rows, int columns, const char* from, const char* to) {
+  return fmt::format(R"(func @turned tile {{
+  param tensor %X: tensor<{2}, 2> in [M, N] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %Y: tensor<{3}, 2> out [N, M] align=16 stride_align=16 contiguous=1 last_align=16
+  param dim %M: i64
+  param dim %N: i64
+  body {{
+    %0 = constant {{value = 0}} : i64
+    parallel %0, %M, %0, %N {{steps = [{0}, {1}]}} do (%m: i64, %n: i64) {{
+      %x = load %X, %m, %n {{modes = "rr", sizes = [{0}, {1}]}} : {2}[{0}, {1}]
+      %t = transpose %x {{perm = [1, 0]}} : {2}[{1}, {0}]
+      {4}
+      %rows = constant {{value = {0}}} : i64
+      %columns = constant {{value = {1}}} : i64
+      %me0 = add %m, %rows : i64
+      %me = min %me0, %M : i64
+      %ne0 = add %n, %columns : i64
+      %ne = min %ne0, %N : i64
+      store %Y, %y, %n, %ne, %m, %me {{modes = "rr", sizes = [{1}, {0}]}}
+      yield
+    }}
+  }}
+}}
+)",
+                     rows, columns, from, to,
+                     std::string(from) == to
+                         ? fmt::format("%y = reshape %t : {}[{}, {}]", to, columns, rows)
+                         : fmt::format("%y = cast %t : {}[{}, {}]", to, columns, rows));
+}
+
+// How much of the 32-byte sectors of a tensor that its accesses touch they move, if tiles begin at
+// sectors: of the worst instruction of any warp.
+double SectorsFilled(const Function& fn, const Op& op) {
+  const ValueId tile = op.kind == OpKind::kGLoad ? op.results[0] : op.operands[1];
+  const Layout& layout = fn.layout(tile);
+  const int64_t vector = op.i("vector"), bytes = ByteSize(fn.type(tile).dtype);
+  double worst = 1;
+  for (const std::vector<int>& group : RunGroups(layout, RunAlong(layout, 1), vector))
+    for (int64_t warp = 0; warp < layout.threads(); warp += 32) {
+      std::set<std::pair<int64_t, int64_t>> sectors;
+      for (int64_t t = warp; t < warp + 32; ++t)
+        for (int r : group) {
+          const std::vector<int64_t> at = layout.Coord(t, r);
+          sectors.insert({at[0], at[1] * bytes / 32});
+        }
+      worst = std::min(worst, 32.0 * static_cast<double>(vector * bytes) /
+                                  (32.0 * static_cast<double>(sectors.size())));
+    }
+  return worst;
+}
+
+// A transpose between memory and memory: vectors and whole sectors on both sides, no trip through
+// shared memory. (By elements, in pieces of 8 bytes, it took four times as long as a copy.)
+TEST(Sequential, WhatIsTurnedMovesInVectorsOnBothSides) {
+  struct Case {
+    int rows, columns;
+    const char *from, *to;
+    int64_t loads, stores, warps;
+  };
+  for (const Case& c : {Case{128, 64, "bf16", "bf16", 8, 8, 4},
+                        {128, 128, "bf16", "bf16", 8, 8, 8},
+                        {64, 64, "bf16", "bf16", 4, 8, 4},
+                        {64, 64, "f32", "f32", 4, 4, 8},
+                        {128, 64, "f32", "bf16", 4, 8, 8},
+                        {128, 64, "u8", "u8", 8, 8, 4},
+                        {96, 80, "bf16", "bf16", 4, 8, 4},
+                        {32, 32, "f32", "f32", 2, 4, 4},
+                        {32, 16, "f64", "u8", 1, 4, 4}}) {
+    const std::string name = fmt::format("{} x {} {} {}", c.rows, c.columns, c.from, c.to);
+    const Function fn = Lowered(Turned(c.rows, c.columns, c.from, c.to));
+    EXPECT_EQ(fn.launch.warps, c.warps) << name;
+    EXPECT_EQ(fn.launch.smem_bytes, 0) << name;
+    EXPECT_EQ(Count(fn, OpKind::kConvert) + Count(fn, OpKind::kTmaStore), 0) << name;
+    for (const Op& op : fn.ops) {
+      if (op.kind != OpKind::kGLoad && op.kind != OpKind::kGStore) continue;
+      const bool load = op.kind == OpKind::kGLoad;
+      EXPECT_EQ(op.i("vector"), load ? c.loads : c.stores) << name;
+      EXPECT_EQ(SectorsFilled(fn, op), 1) << name << (load ? " load" : " store");
+    }
+  }
+}
+
+// Rows that begin anywhere have no vectors. Neighbours go to neighbouring lanes then, on both
+// sides, and the tile through shared memory in between.
+TEST(Sequential, UnalignedRowsAreTurnedInSharedMemory) {
+  for (const char* dtype : {"bf16", "f32"}) {
+    const Function fn = Lowered(
+        With(Turned(64, 64, dtype, dtype), "stride_align=16 contiguous=1 last_align=16",
+             fmt::format("stride_align={} contiguous=1", dtype == std::string("f32") ? 4 : 2)));
+    EXPECT_EQ(Count(fn, OpKind::kConvert), 1);
+    for (const Op& op : fn.ops) {
+      if (op.kind != OpKind::kGLoad && op.kind != OpKind::kGStore) continue;
+      EXPECT_EQ(op.i("vector"), 1);
+      EXPECT_EQ(SectorsFilled(fn, op), 1);
+    }
+  }
 }
 
 // Gemm whose instances combine what they make with C.

@@ -1,0 +1,160 @@
+// Sums of rows that a loop adds up are reduced once, behind it:
+//
+//     x = for k (x = x0) { x + reduce(f(k)) }   →   t = for k (t = 0) { t + f(k) };  x = x0 +
+//     reduce(t)
+//
+// Threads of a tile meet where it is reduced: by shuffles, and through shared memory and barriers
+// where several warps hold a row. A loop that does so in every turn waits for its loads with all
+// warps at once, and loads nothing while they meet; now each warp goes on by itself. It costs the
+// registers of the tile, where the sums had few. The largest and smallest of floats alike.
+//
+// Sums may be taken in any order (language/spec.md, 12). Types of fewer than 32 bits stay: within a
+// reduction they are added up in 32. So do kernels with products, whose loops are the scheduler's.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "ir/passes/passes.h"
+#include "ir/passes/rewrite.h"
+
+namespace tilec::ir {
+namespace {
+
+constexpr int64_t kLargest = 8192;  // elements: sixteen registers of a thread at most
+constexpr size_t kTiles = 3;        // of a loop
+// What one thread may have of a row: it reduces that by itself.
+constexpr int64_t kOfOneThread = 16;
+
+class Deferrer {
+ public:
+  Deferrer(Function& fn, PassContext& cx) : fn_(fn), cx_(cx) {}
+
+  void Run() {
+    for (const Op& op : fn_.ops)
+      if (op.kind == OpKind::kDot) return;
+    uses_.resize(static_cast<size_t>(fn_.values.size()), 0);
+    std::vector<OpId> loops;
+    for (OpId id : OpsInOrder(fn_)) {
+      const Op& op = fn_.ops[id];
+      for (ValueId v : op.operands) ++uses_[static_cast<size_t>(v.index)];
+      if (op.kind != OpKind::kFor) continue;
+      const std::vector<OpId>& body = fn_.blocks[op.regions[0]].ops;
+      if (std::all_of(body.begin(), body.end(), [&](OpId o) { return fn_.ops[o].regions.empty(); }))
+        loops.push_back(id);
+    }
+    for (OpId id : loops) Defer(id);
+  }
+
+ private:
+  struct Sum {
+    size_t result;  // of the loop
+    OpId reduce, add;
+  };
+
+  int Uses(ValueId v) const { return uses_[static_cast<size_t>(v.index)]; }
+
+  // Is result i the carried value and a reduction, which nobody else looks at?
+  std::optional<Sum> SumOf(const Op& loop, size_t i) const {
+    const BlockId body = loop.regions[0];
+    const ValueId carried = fn_.blocks[body].args[1 + i];
+    const ValueId next = fn_.ops[fn_.blocks[body].ops.back()].operands[i];
+    const OpId add = fn_.values[next].def;
+    if (!add.valid() || fn_.ops[add].block != body || Uses(next) != 1 || Uses(carried) != 1)
+      return {};
+    const Op& sum = fn_.ops[add];
+    const DType dtype = fn_.type(next).dtype;
+    std::string kind;
+    switch (sum.kind) {
+      case OpKind::kAdd: kind = "sum"; break;
+      case OpKind::kMax: kind = "max"; break;
+      case OpKind::kMin: kind = "min"; break;
+      default: return {};
+    }
+    if (ByteSize(dtype) < 4 || (kind != "sum" && !IsFloat(dtype))) return {};
+    if (sum.operands[0] != carried && sum.operands[1] != carried) return {};
+    const ValueId term = sum.operands[sum.operands[0] == carried ? 1 : 0];
+    const OpId reduce = fn_.values[term].def;
+    if (!reduce.valid() || fn_.ops[reduce].block != body || Uses(term) != 1) return {};
+    const Op& of = fn_.ops[reduce];
+    if (of.kind != OpKind::kReduce || of.s("kind") != kind || Pinned(of) || Pinned(sum)) return {};
+    const Type& tile = fn_.type(of.operands[0]);
+    if (tile.elements() > kLargest || tile.shape[static_cast<size_t>(of.i("axis"))] <= kOfOneThread)
+      return {};
+    return Sum{i, reduce, add};
+  }
+  static bool Pinned(const Op& op) {
+    return op.attr("pin_depth") || op.attr("pin_stage") || op.attr("pin_role") ||
+           op.attr("pin_cycle");
+  }
+
+  void Defer(OpId id) {
+    std::vector<Sum> sums;
+    for (size_t i = 0; i < fn_.ops[id].results.size(); ++i)
+      if (const std::optional<Sum> sum = SumOf(fn_.ops[id], i)) sums.push_back(*sum);
+    // Where threads meet anyway, a loop gains nothing.
+    const std::vector<OpId>& ops = fn_.blocks[fn_.ops[id].regions[0]].ops;
+    const auto meets = [&](OpId op) {
+      const OpKind kind = fn_.ops[op].kind;
+      return kind == OpKind::kReduce || kind == OpKind::kArgReduce || kind == OpKind::kScan;
+    };
+    if (sums.empty() || sums.size() > kTiles ||
+        std::count_if(ops.begin(), ops.end(), meets) != std::ssize(sums))
+      return;
+    const BlockId block = fn_.ops[id].block, body = fn_.ops[id].regions[0];
+    std::vector<OpId> before, behind;
+    for (const Sum& sum : sums) {
+      const Op reduce = fn_.ops[sum.reduce];  // copies: adding moves the ops
+      const OpKind combine = fn_.ops[sum.add].kind;
+      const ValueId start = fn_.ops[id].operands[2 + sum.result];
+      const ValueId result = fn_.ops[id].results[sum.result];
+      const ValueId carried = fn_.blocks[body].args[1 + sum.result];
+      const Type tile = fn_.type(reduce.operands[0]), row = fn_.type(result);
+      Builder b(fn_, block);
+      b.SetSpan(reduce.at);
+      const auto place = [&](ValueId v, std::vector<OpId>& at) {
+        fn_.blocks[block].ops.pop_back();
+        at.push_back(fn_.values[v].def);
+        return v;
+      };
+      const double inf = std::numeric_limits<double>::infinity();
+      const double neutral = combine == OpKind::kMax ? -inf : combine == OpKind::kMin ? inf : 0;
+      fn_.ops[id].operands[2 + sum.result] = place(b.Constant(tile, neutral), before);
+      for (ValueId v : {result, carried, fn_.ops[sum.add].results[0]}) fn_.values[v].type = tile;
+      fn_.ops[sum.add].operands = {carried, reduce.operands[0]};
+      const ValueId reduced = place(b.Value(OpKind::kReduce, {result}, row, reduce.attrs), behind);
+      b.SetSpan(fn_.ops[sum.add].at);
+      const ValueId all = place(b.Binary(combine, start, reduced), behind);
+      fn_.values[all].name = fn_.values[result].name;
+      for (OpId user : OpsInOrder(fn_))
+        for (ValueId& v : fn_.ops[user].operands)
+          if (v == result) v = all;
+      ++cx_.changes;
+    }
+    RebuildBlock(fn_, body, [&](OpId op, std::vector<OpId>& out) {
+      const bool gone =
+          std::any_of(sums.begin(), sums.end(), [&](const Sum& sum) { return sum.reduce == op; });
+      if (!gone) out.push_back(op);
+    });
+    RebuildBlock(fn_, block, [&](OpId op, std::vector<OpId>& out) {
+      if (op == id) out.insert(out.end(), before.begin(), before.end());
+      out.push_back(op);
+      if (op == id) out.insert(out.end(), behind.begin(), behind.end());
+    });
+  }
+
+  Function& fn_;
+  PassContext& cx_;
+  std::vector<int> uses_;  // by value
+};
+
+}  // namespace
+
+Result<> DeferReductions(Function& fn, PassContext& cx) {
+  Deferrer(fn, cx).Run();
+  return Done();
+}
+
+}  // namespace tilec::ir
