@@ -237,6 +237,29 @@ Regs Emitter::Quotients(const Regs& x, const Regs& y) {
   return out;
 }
 
+// (x · c) · (t + k), c a power of two, as x · fma(t, c, c · k): one instruction less (gelu is x / 2
+// · (1 + tanh)). Scaling by c is exact, so t·c + c·k is the rounded sum times c; the result is the
+// same unless x · c is subnormal, where it is rounded once less. Nullptr: they are not of that
+// form.
+llvm::Value* Emitter::ScaledSum(llvm::Value* scaled, llvm::Value* sum) {
+  const auto constant = [](llvm::Value* v, unsigned opcode) -> const llvm::ConstantFP* {
+    const auto* inst = llvm::dyn_cast<llvm::BinaryOperator>(v);
+    if (!inst || inst->getOpcode() != opcode || !inst->getType()->isFloatTy()) return nullptr;
+    return llvm::dyn_cast<llvm::ConstantFP>(inst->getOperand(1));
+  };
+  const llvm::ConstantFP* scale = constant(scaled, llvm::Instruction::FMul);
+  const llvm::ConstantFP* offset = constant(sum, llvm::Instruction::FAdd);
+  if (!scale || !offset) return nullptr;
+  const float c = scale->getValueAPF().convertToFloat(), k = offset->getValueAPF().convertToFloat();
+  // Nothing overflows, and the sum, a multiple of its terms' last bits, is 0 or far from subnormal.
+  int exponent = 0;
+  if (std::frexp(c, &exponent) != 0.5f || exponent > 1 || exponent < -20) return nullptr;
+  if (!(std::fabs(k) >= 0x1p-60f && std::fabs(k) <= 0x1p60f)) return nullptr;
+  llvm::Value* x = llvm::cast<llvm::BinaryOperator>(scaled)->getOperand(0);
+  llvm::Value* t = llvm::cast<llvm::BinaryOperator>(sum)->getOperand(0);
+  return b_.CreateFMul(x, Fma(t, F32(c), F32(double{c} * k)));
+}
+
 Result<void> Emitter::EmitElementwise(const ir::Op& op) {
   const DType d = fn_.type(op.operands[0]).dtype;
   const DType to = fn_.type(op.results[0]).dtype;
@@ -318,6 +341,12 @@ Result<void> Emitter::EmitElementwise(const ir::Op& op) {
         break;
       }
       case 2:
+        if (llvm::Value* v = nullptr;
+            op.kind == OpKind::kMul && d == DType::kF32 &&
+            ((v = ScaledSum(x[i], y[i])) || (v = ScaledSum(y[i], x[i])))) {
+          out.push_back(v);
+          break;
+        }
         out.push_back(op.kind == OpKind::kCmp ? Compare(op.s("pred"), x[i], y[i], d)
                                               : FloatBinary(op.kind, x[i], y[i]));
         break;

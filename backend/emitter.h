@@ -147,6 +147,7 @@ class Emitter {
 
   // emit_elementwise.cc, emit_cast.cc, emit_math.cc
   Result<void> EmitConstant(const ir::Op& op);
+  llvm::Value* ScaledSum(llvm::Value* scaled, llvm::Value* sum);
   Result<void> EmitElementwise(const ir::Op& op);
   llvm::Value* ConstantOf(ir::DType d, const ir::AttrValue& value);
   Regs ToF32(const Regs& a, ir::DType d);
