@@ -176,6 +176,42 @@ TEST_F(Elementwise, Binary) {
     }
 }
 
+// (x / 2) · (1 + t) is one fma and one product, and the same number whatever x and t are.
+TEST_F(Elementwise, ScaledSums) {
+  SKIP_WITHOUT_DEVICE();
+  const std::vector<double> special = {0,     -0.0,  1,      kInf, -kInf,      kNan, 3e38,
+                                       -3e38, 1e-30, -1e-30, -1,   -0.9999999, 5,    0.3};
+  std::vector<double> x, t;
+  for (double a : special)
+    for (double b : special) x.push_back(a), t.push_back(b);
+  const auto count = static_cast<int64_t>(RoundUp(static_cast<int64_t>(x.size()), 128));
+  x.resize(static_cast<size_t>(count), 0.7), t.resize(static_cast<size_t>(count), -0.2);
+  for (bool turned : {false, true}) {
+    Kernel k(turned ? "sum_scaled" : "scaled_sum");
+    const ir::Layout layout = ir::BlockedLayout({count}, 1, 128);
+    const ValueId a = k.In({"A", DType::kF32, {count}, x, {}});
+    const ValueId b = k.In({"B", DType::kF32, {count}, t, {}});
+    const ValueId out = k.Out({"C", DType::kF32, {count}, {}, {}});
+    const ValueId first = k.Load(a, {count}, layout), second = k.Load(b, {count}, layout);
+    const Type type = k.fn.type(first);
+    const ValueId half = k.b.Value(OpKind::kConstant, {}, type, {{"value", 0.5}});
+    const ValueId one = k.b.Value(OpKind::kConstant, {}, type, {{"value", 1.0}});
+    const ValueId scaled = k.b.Binary(OpKind::kMul, first, half);
+    const ValueId sum = k.b.Binary(OpKind::kAdd, second, one);
+    k.Store(out,
+            turned ? k.b.Binary(OpKind::kMul, sum, scaled) : k.b.Binary(OpKind::kMul, scaled, sum));
+    ASSERT_TRUE(k.Run());
+    EXPECT_NE(k.image().ptx.find("fma.rn"), std::string::npos);
+    EXPECT_EQ(k.image().ptx.find("add.rn.f32"), std::string::npos);
+    std::vector<double> want;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const float p = static_cast<float>(x[i]) * 0.5f, q = static_cast<float>(t[i]) + 1.0f;
+      want.push_back(p * q);
+    }
+    ExpectNear(k.values("C"), want, 0, k.fn.name);
+  }
+}
+
 TEST_F(Elementwise, BitsAndShifts) {
   SKIP_WITHOUT_DEVICE();
   auto bits = [](auto f) {

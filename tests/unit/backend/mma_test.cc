@@ -18,6 +18,8 @@ struct Case {
   bool a_in_registers = false;
   int64_t k_begin = 0;
   bool zero = true;
+  // In a loop of two turns that carries the accumulator; a flag says that the first one ignores it.
+  bool told = false;
 };
 
 ir::SmemLayout Panels(int64_t rows, int64_t cols, int swizzle, DType d) {
@@ -94,6 +96,21 @@ void Check(const Case& c, int number, bool simt = false) {
         k.b.Value(OpKind::kSimtDot, {acc, a, b}, acc_type,
                   {{"k", all_k}, {"trans_a", int64_t{c.trans_a}}, {"trans_b", int64_t{c.trans_b}}});
   } else {
+    const ir::BlockId home = k.b.block();
+    const ValueId slot = k.b.Int(0, DType::kI32);
+    ir::OpId loop;
+    ValueId adds;
+    if (c.told) {
+      const Type flag = Type::Scalar(DType::kBool);
+      loop = k.b.Add(OpKind::kFor, {k.b.Int(0), k.b.Int(2), acc, k.b.Constant(flag, 0)},
+                     {acc_type, flag}, {{"step", int64_t{1}}, {"some", int64_t{1}}});
+      const ir::BlockId body = k.fn.AddBlock(loop);
+      k.fn.ops[loop].regions.push_back(body);
+      k.fn.AddArg(body, Type::Scalar(DType::kI64));
+      acc = k.fn.AddArg(body, acc_type);
+      adds = k.fn.AddArg(body, flag);
+      k.b.SetBlock(body);
+    }
     std::vector<ValueId> in = {acc};
     if (c.a_in_registers) in.push_back(a);
     std::vector<Type> types;
@@ -101,7 +118,9 @@ void Check(const Case& c, int number, bool simt = false) {
     const ir::OpId fence = k.b.Add(OpKind::kMmaFence, in, types);
     acc = k.fn.ops[fence].results[0];
     if (c.a_in_registers) a = k.fn.ops[fence].results[1];
-    acc = k.b.Value(OpKind::kMma, {acc, a, b}, acc_type,
+    std::vector<ValueId> operands = {acc, a, b};
+    if (c.told) operands.insert(operands.end(), {slot, slot, adds});
+    acc = k.b.Value(OpKind::kMma, operands, acc_type,
                     {{"k", c.k},
                      {"split", std::string(c.split)},
                      {"trans_a", int64_t{c.trans_a}},
@@ -113,6 +132,11 @@ void Check(const Case& c, int number, bool simt = false) {
     if (c.a_in_registers) waited.push_back(a);
     const ir::OpId wait = k.b.Add(OpKind::kMmaWait, waited, {acc_type}, {{"pending", int64_t{0}}});
     acc = k.fn.ops[wait].results[0];
+    if (c.told) {
+      k.b.Yield({acc, k.b.Constant(Type::Scalar(DType::kBool), 1)});
+      k.b.SetBlock(home);
+      acc = k.fn.ops[loop].results[0];
+    }
   }
   k.Store(tc, acc);
   const std::vector<double> before = k.values("C");
@@ -120,13 +144,13 @@ void Check(const Case& c, int number, bool simt = false) {
   std::vector<double> want;
   for (int64_t i = 0; i < c.m; ++i)
     for (int64_t j = 0; j < c.n; ++j) {
-      double sum = c.zero && !simt ? 0 : before[static_cast<size_t>(i * c.n + j)];
+      double sum = (c.zero || c.told) && !simt ? 0 : before[static_cast<size_t>(i * c.n + j)];
       for (int64_t q = simt ? 0 : c.k_begin; q < all_k; ++q) {
         const double x =
             k.values("A")[static_cast<size_t>(c.trans_a ? q * c.m + i : i * all_k + q)];
         const double y =
             k.values("B")[static_cast<size_t>(c.trans_b ? q * c.n + j : j * all_k + q)];
-        sum += simt ? x * y : Seen(c.a, x) * Seen(c.b, y);
+        sum += (simt ? x * y : Seen(c.a, x) * Seen(c.b, y)) * (c.told ? 2 : 1);
       }
       want.push_back(sum);
     }
@@ -153,6 +177,16 @@ TEST(Mma, TypesAndSwizzles) {
     Check({DType::kI8, DType::kI8, 64, 96, 64, 4, "m", false, false, swizzle}, n++);
     Check({DType::kU8, DType::kU8, 64, 8, 64, 4, "m", false, false, swizzle}, n++);
   }
+}
+
+// What the accumulator holds is ignored in the first turn, and added to in the second.
+TEST(Mma, AddsWhereItIsToldTo) {
+  SKIP_WITHOUT_DEVICE();
+  Case c{DType::kBF16, DType::kBF16, 64, 64, 64};
+  c.zero = false, c.told = true;
+  Check(c, 90);
+  c.b = c.a = DType::kI8;
+  Check(c, 91);
 }
 
 TEST(Mma, Orientations) {

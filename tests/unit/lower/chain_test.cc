@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "ir/lower/sequential.h"
@@ -182,6 +183,97 @@ TEST(Chains, ComputedOperandsHaveRings) {
   EXPECT_EQ(loop_barriers, 2);
   EXPECT_EQ(pending, std::vector<int64_t>{1});
   EXPECT_GT(byte_copies, 0);
+}
+
+// CTAs that stay: what stands between two tiles' products is done under the last of them. The place
+// of the tile (divisions) is computed again behind the turns and pinned there, and the bias is
+// loaded, both in front of the wait; the first product of a tile makes its accumulator.
+TEST(Chains, LittleIsLeftBetweenTiles) {
+  const Function tile = Parsed(R"(func @bias tile {
+  param tensor %A: tensor<bf16, 2> in [M, L] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %B: tensor<bf16, 2> in [L, N] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %V: tensor<f32, 1> in [N] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %O: tensor<f32, 2> out [M, N] align=16 stride_align=16 contiguous=1 last_align=16
+  param dim %M: i64
+  param dim %N: i64
+  param dim %L: i64
+  param dim %T: i64
+  param dim %W: i64
+  body {
+    %0 = constant {value = 0} : i64
+    %1 = constant {value = 1} : i64
+    %p = constant {value = 132} : i64
+    %z = constant {value = 0} : f32[64, 64]
+    %s = constant {value = 64} : i64
+    parallel %0, %p {steps = [1]} do (%cta: i64) {
+      for %cta, %T {step = 132} do (%t: i64) {
+        %r = div %t, %W : i64
+        %c = mod %t, %W : i64
+        %m = mul %r, %s : i64
+        %n = mul %c, %s : i64
+        %o = for %0, %L, %z {step = 64} : f32[64, 64] do (%k: i64, %x: f32[64, 64]) {
+          %a = load %A, %m, %k {modes = "rr", sizes = [64, 64]} : bf16[64, 64]
+          %b = load %B, %k, %n {modes = "rr", sizes = [64, 64]} : bf16[64, 64]
+          %x1 = dot %a, %b, %x : f32[64, 64]
+          yield %x1
+        }
+        %v = load %V, %n {modes = "r", sizes = [64]} : f32[64]
+        %w = reshape %v : f32[1, 64]
+        %u = broadcast %w {axes = [0, 1]} : f32[64, 64]
+        %y = add %o, %u : f32[64, 64]
+        %me = add %m, %s : i64
+        %mend = min %me, %M : i64
+        %ne = add %n, %s : i64
+        %nend = min %ne, %N : i64
+        store %O, %y, %m, %mend, %n, %nend {modes = "rr", sizes = [64, 64]}
+        yield
+      }
+      yield
+    }
+  }
+}
+)");
+  DiagSink diags;
+  SourceMap sources;
+  bool specialized = false;
+  Result<Function> warp = Specialize(tile, {}, &specialized, diags);
+  ASSERT_TRUE(warp.ok()) << RenderAll(diags, sources);
+  ASSERT_TRUE(specialized);
+  EXPECT_TRUE(CheckWarps(*warp, {}, diags).ok()) << RenderAll(diags, sources) << Print(*warp);
+  bool looked = false;
+  for (const Block& block : warp->blocks) {
+    const auto place = [&](auto&& is) {
+      return std::find_if(block.ops.begin(), block.ops.end(),
+                          [&](OpId id) { return is(warp->ops[id]); });
+    };
+    const auto wait = place([](const Op& op) {
+      return op.kind == OpKind::kMmaWait && op.i("pending") == 0 && !op.results.empty();
+    });
+    if (wait == block.ops.end()) continue;
+    looked = true;
+    const auto kind = [](OpKind k) { return [k](const Op& op) { return op.kind == k; }; };
+    const auto turns = place(kind(OpKind::kFor));
+    ASSERT_LT(turns, wait);
+    EXPECT_EQ(warp->ops[*turns].i("some", 0), 1);
+    const auto load = place(kind(OpKind::kGLoad));
+    ASSERT_LT(turns, load) << Print(*warp);
+    EXPECT_LT(load, wait) << Print(*warp);
+    int pins = 0, divisions = 0;
+    for (auto at = turns; at != wait; ++at) {
+      pins += warp->ops[*at].kind == OpKind::kPin;
+      const Op& op = warp->ops[*at];
+      divisions += (op.kind == OpKind::kDiv || op.kind == OpKind::kMod) &&
+                   warp->type(op.results[0]).dtype == DType::kI64;
+    }
+    EXPECT_EQ(pins, 3) << Print(*warp);  // the tile's number, its row and column
+    EXPECT_EQ(divisions, 2);
+  }
+  EXPECT_TRUE(looked) << Print(*warp);
+  for (const Op& op : warp->ops)
+    if (op.kind == OpKind::kMma) {
+      ASSERT_EQ(op.operands.size(), 6u);
+      EXPECT_EQ(warp->type(op.operands[5]).dtype, DType::kBool);
+    }
 }
 
 }  // namespace

@@ -30,6 +30,13 @@ TEST(WarpRules, RingIsProvedAndEachSignalIsNeeded) {
   EXPECT_EQ(Verdict(With(good, "mbar_wait %re, %pl", "mbar_wait %re, %ql")), "WarpDeadlock");
 }
 
+// The back end leaves the question out where a loop is said to have turns.
+TEST(WarpRules, LoopsThatAreSaidToHaveTurnsHaveSome) {
+  EXPECT_EQ(Verdict(With(Pair(), "for %zero, %K {step = 64} do (%j",
+                         "for %zero, %K {step = 64, some = 1} do (%j")),
+            "WarpForm");
+}
+
 TEST(WarpRules, TheReportNamesRoleOpAndChannel) {
   std::string text;
   Verdict(Without(Pair(), "mbar_wait %rf, %qc, %sc\n"), &text);
