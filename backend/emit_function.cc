@@ -443,9 +443,9 @@ Result<void> Emitter::EmitIf(const ir::Op& op) {
       for (ir::ValueId v : Yields(op.regions[arm]))
         results[arm].push_back(Pack(Get(v), fn_.type(v).dtype));
     }
-    // An arm that does nothing is not folded away: what it yields would be set in front of the
-    // branch, whichever way that goes (the zeros of a product without turns, for every tile).
-    if (!op.results.empty() && b_.GetInsertBlock()->empty()) CallPtx(b_, PtxInst::kHere, {});
+    // What an arm that does nothing yields would be set in front of the branch, whichever way that
+    // goes (the zeros of a product without turns, for every tile).
+    if (op.i("apart", 0) != 0 && b_.GetInsertBlock()->empty()) CallPtx(b_, PtxInst::kHere, {});
     ends[arm] = b_.GetInsertBlock();
     b_.CreateBr(join);
   }

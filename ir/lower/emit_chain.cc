@@ -361,6 +361,7 @@ Result<> Emitter::ChainedTurns(const Op& op, const std::vector<size_t>& kept,
   for (OpId id : again.loads) results.push_back(WarpType(in_.ops[id].results[0]));
   const std::vector<ValueId> initial(operands.begin() + 2, operands.end());
   const OpId branch = b_.Add(OpKind::kIf, {b_.Cmp("lt", operands[0], operands[1])}, results);
+  out_.ops[branch].set("apart", int64_t{1});
   const BlockId some = out_.AddBlock(branch), none = out_.AddBlock(branch);
   out_.ops[branch].regions = {some, none};
   const BlockId home = b_.block();
