@@ -143,6 +143,7 @@ void Emitter::BeginRole() {
   auto counter = [&] {
     return b_.Value(OpKind::kCounter, {}, Type::Counter(), {{"init", int64_t{0}}});
   };
+  early_.clear();
   if (mbar_.valid() && part_ != Part::kProducer) phase_ = counter();
   if (out_.launch.cluster > 1 && part_ == Part::kProducer)
     cluster_rank_ =
