@@ -80,6 +80,9 @@ llvm::Value* SmallIntsToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value
     if (is_signed && !range.isAllNonNegative()) return nullptr;
     if (range.getUnsignedMax().uge(static_cast<uint64_t>(base))) return nullptr;
     if (s.plus < -base || s.plus > base) return nullptr;
+    // Without a sign, what would be negative wraps.
+    if (!is_signed && s.plus < 0 && range.getUnsignedMin().ult(static_cast<uint64_t>(-s.plus)))
+      return nullptr;
     y[i] = b.CreateZExt(s.y, word);
     plus[i] = s.plus;
   }
