@@ -247,7 +247,7 @@ void Emitter::FlyOn(const std::vector<Chain>& chains, const std::vector<ValueId>
 // Scalars of a turn of the loop around this one that are read behind it only, and that take a
 // division to make: the place of a tile in its tensor. LLVM makes them where they are read, while
 // the tensor core has nothing to do; made again in front of the wait for the last products they
-// cost nothing (700 cycles a tile, H200).
+// cost nothing.
 Emitter::Again Emitter::ReadBehind(const Op& loop) const {
   Again again;
   const OpId around = in_.blocks[loop.block].parent;
