@@ -468,6 +468,10 @@ TEST(Verify, WarpOps) {
        "I211", "vector"},
       {"%r = gload_scalar %A, %z : f16", "I211", "rank 2"},
       {"counter_add %z {by = 1}", "I212", "operand 0"},
+      {"%r = pin %z : i32", "I212", "-> i32"},
+      {kBuffers + "%r = mma %acc, %s, %s, %i, %i, %z {k = 64, split "
+                  "= \"m\", trans_a = 0, trans_b = 0, zero = 0} : f32[64, 64]#4",
+       "I212", "what adds to the accumulator"},
       // Y3
       {kBuffers + "%r = mma %t, %s, %s {k = 64, split = \"m\", trans_a = 0, trans_b = 0, zero = 1} "
                   ": f32[64, 64]#0",
