@@ -202,6 +202,18 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
       Set(op.results[0], {CallPtx(b_, wide ? PtxInst::kPin64 : PtxInst::kPin32, {v})});
       return Done();
     }
+    // ptxas moves arithmetic over barriers as it likes, but not over a branch. Each asks for a
+    // number of its own: asked again for the same one, ptxas knows the answer.
+    case OpKind::kCodeFence: {
+      llvm::BasicBlock* never = NewBlock("never");
+      llvm::BasicBlock* next = NewBlock("next");
+      b_.CreateCondBr(CallPtx(b_, PtxInst::kIsCta, {I32(-1 - code_fences_++)}), never, next);
+      b_.SetInsertPoint(never);
+      CallPtx(b_, PtxInst::kTrap, {});
+      b_.CreateUnreachable();
+      b_.SetInsertPoint(next);
+      return Done();
+    }
     case OpKind::kClusterRank:
       Set(op.results[0], {CallPtx(b_, PtxInst::kClusterRank, {})});
       return Done();

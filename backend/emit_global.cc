@@ -6,6 +6,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
+#include <set>
 
 #include "backend/diagnostics.h"
 #include "backend/emitter.h"
@@ -26,6 +27,7 @@ struct Emitter::Access {
     llvm::Value* stride = nullptr;  // i64, bytes
     llvm::Value* lo = nullptr;      // i32: coordinates below are outside; null: none are
     llvm::Value* hi = nullptr;      // i32: coordinates from here on are outside
+    int64_t most = 0;               // hi where all of the tile is inside
     llvm::Value* extent = nullptr;  // i64 (gathered dims)
     const Regs* index = nullptr;    // gathered: positions
     std::vector<int> index_of;      // register of the tile -> register of the index
@@ -88,7 +90,7 @@ Emitter::Access Emitter::MakeAccess(const ir::Op& op, ir::ValueId tile, size_t f
       dim.coord_max = part->max[t];
       thread =
           b_.CreateAdd(thread, b_.CreateMul(b_.CreateZExt(dim.coord, b_.getInt64Ty()), stride));
-      const int64_t most = std::min(extents[t], sizes[d]);
+      const int64_t most = dim.most = std::min(extents[t], sizes[d]);
       auto clamp = [&](llvm::Value* v) -> llvm::Value* {
         if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(v))
           return I32(std::clamp<int64_t>(constant->getSExtValue(), 0, most));
@@ -210,20 +212,77 @@ std::vector<std::vector<int>> VectorsOf(const ir::Layout& layout, const std::vec
 
 }  // namespace
 
+// Is all of the tile inside the tensor? Null where that is known, where it would not spare many
+// comparisons, and where registers beyond the tile are never inside.
+llvm::Value* Emitter::WholeInside(const Access& access, ir::ValueId tile,
+                                  const std::vector<std::vector<int>>& groups) {
+  constexpr size_t kMany = 16;
+  const ir::Type& type = fn_.type(tile);
+  std::set<std::pair<size_t, int64_t>> compared;
+  llvm::Value* whole = access.always;
+  for (size_t i = 0; i < access.dims.size(); ++i) {
+    const Access::Dim& dim = access.dims[i];
+    if (dim.index) return nullptr;
+    for (const std::vector<int>& group : groups) {
+      const int64_t at =
+          fn_.layouts[type.layout].RegCoord(group[0])[static_cast<size_t>(dim.tile_dim)];
+      if (at + dim.coord_max >= dim.most) return nullptr;
+      if (dim.lo || !llvm::isa<llvm::ConstantInt>(dim.hi)) compared.insert({i, at});
+    }
+    whole = And(whole, b_.CreateICmpEQ(dim.hi, I32(dim.most)));
+    if (dim.lo) whole = And(whole, b_.CreateICmpEQ(dim.lo, I32(0)));
+  }
+  return compared.size() >= kMany ? whole : nullptr;
+}
+
 Result<void> Emitter::EmitGLoad(const ir::Op& op) {
   const ir::ValueId tile = op.results[0];
   const ir::Type& type = fn_.type(tile);
   Access access = MakeAccess(op, tile, 1, false);
   llvm::Value* fill = op.i("has_fill") ? Scalar(op.operands.back()) : Zero(type.dtype);
-  const int64_t bytes = ir::ByteSize(type.dtype);
   const ir::Layout& layout = fn_.layouts[type.layout];
-  Regs out(static_cast<size_t>(layout.regs()));
-  for (const std::vector<int>& group : VectorsOf(layout, type.shape, op.i("vector", 1), bytes)) {
-    const auto [address, offset, predicate] = PlaceOf(access, tile, group[0]);
-    Regs loaded(group.size(), fill);
-    if (predicate != b_.getFalse())
-      loaded = LoadGlobal(address, offset, predicate, loaded, type.dtype);
-    for (size_t i = 0; i < group.size(); ++i) out[static_cast<size_t>(group[i])] = loaded[i];
+  const std::vector<std::vector<int>> groups =
+      VectorsOf(layout, type.shape, op.i("vector", 1), ir::ByteSize(type.dtype));
+  auto load = [&](Access from) {  // addresses and predicates are made where they are used
+    Regs out(static_cast<size_t>(layout.regs()));
+    for (const std::vector<int>& group : groups) {
+      const auto [address, offset, predicate] = PlaceOf(from, tile, group[0]);
+      Regs loaded(group.size(), fill);
+      if (predicate != b_.getFalse())
+        loaded = LoadGlobal(address, offset, predicate, loaded, type.dtype);
+      for (size_t i = 0; i < group.size(); ++i) out[static_cast<size_t>(group[i])] = loaded[i];
+    }
+    return out;
+  };
+  llvm::Value* whole = WholeInside(access, tile, groups);
+  if (!whole) {
+    Set(tile, load(access));
+    return Done();
+  }
+  // One comparison for the whole tile in place of one for each access.
+  llvm::BasicBlock *inside = NewBlock("inside"), *edge = NewBlock("edge"),
+                   *end = NewBlock("loaded");
+  b_.CreateCondBr(whole, inside, edge);
+  b_.SetInsertPoint(edge);
+  Regs out = load(access);
+  llvm::BasicBlock* from_edge = b_.GetInsertBlock();
+  b_.CreateBr(end);
+  b_.SetInsertPoint(inside);
+  access.always = nullptr;
+  for (Access::Dim& dim : access.dims) {
+    dim.hi = I32(dim.most);
+    dim.lo = nullptr;
+  }
+  const Regs all = load(access);
+  llvm::BasicBlock* from_inside = b_.GetInsertBlock();
+  b_.CreateBr(end);
+  b_.SetInsertPoint(end);
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!out[i]) continue;
+    llvm::PHINode* phi = b_.CreatePHI(out[i]->getType(), 2);
+    phi->addIncoming(all[i], from_inside);
+    phi->addIncoming(out[i], from_edge);
+    out[i] = phi;
   }
   Set(tile, std::move(out));
   return Done();

@@ -78,7 +78,7 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
     if (kind == "any") return {b_.CreateOr(u, v)};
     if (kind == "all") return {b_.CreateAnd(u, v)};
     if (is_float) {
-      if (kind == "sum") return {b_.CreateFAdd(u, v)};
+      if (kind == "sum") return {FloatBinary(OpKind::kAdd, u, v)};  // of products: by fma
       if (kind == "prod") return {b_.CreateFMul(u, v)};
       return {
           b_.CreateBinaryIntrinsic(max ? llvm::Intrinsic::maxnum : llvm::Intrinsic::minnum, u, v)};

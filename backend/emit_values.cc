@@ -221,6 +221,7 @@ bool Emitter::NonNegative(ir::ValueId v, int depth) const {
   switch (op->kind) {
     case OpKind::kConstant: return op->number("value") >= 0;
     case OpKind::kProgramId: return true;
+    case OpKind::kPin: return operand(0);
     case OpKind::kAdd:
     case OpKind::kMul:
     case OpKind::kMin:
@@ -248,6 +249,7 @@ std::optional<int64_t> Emitter::AtMost(ir::ValueId v, int depth) const {
   auto operand = [&](size_t i) { return AtMost(op->operands[i], depth + 1); };
   switch (op->kind) {
     case OpKind::kConstant: return op->i("value");
+    case OpKind::kPin: return operand(0);
     case OpKind::kMin: {
       const std::optional<int64_t> a = operand(0), b = operand(1);
       return a && b ? std::min(*a, *b) : a ? a : b;

@@ -182,6 +182,8 @@ class Emitter {
     llvm::Value* predicate;  // null: always
   };
   MemPlace PlaceOf(Access& access, ir::ValueId tile, int64_t reg);
+  llvm::Value* WholeInside(const Access& access, ir::ValueId tile,
+                           const std::vector<std::vector<int>>& groups);
   Result<void> EmitGLoad(const ir::Op& op);
   Result<void> EmitGStore(const ir::Op& op);
   Result<void> EmitGAtomic(const ir::Op& op);
@@ -263,6 +265,7 @@ class Emitter {
   std::vector<Expr> entry_exprs_;
   std::set<int32_t> thread_tensors_;  // tensors that threads address
   std::set<int32_t> used_;            // values some op reads
+  int64_t code_fences_ = 0;           // so far
   std::vector<llvm::Value*> maps_;    // i64 generic address of each tensor map
   RoleState role_;
   bool awaited_grid_ = false;    // the grid before this one in its stream

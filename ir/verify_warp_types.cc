@@ -568,6 +568,7 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
                   fmt::format("barrier {} of 16", op.i("id") + op.i("parts", 1) - 1));
     case OpKind::kFenceMbarInit:
     case OpKind::kFenceAsync:
+    case OpKind::kCodeFence:
     case OpKind::kTmaCommit:
     case OpKind::kMmaCommit: return true;
     case OpKind::kTmaLoad:

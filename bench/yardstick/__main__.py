@@ -37,6 +37,8 @@ def parse():
     p.add_argument("--regimes", default="sustained,rested")
     p.add_argument("--peers", help="only these peers: cublas,cublaslt,cudnn,triton,…")
     p.add_argument("--no-triton", action="store_true")
+    p.add_argument("--variant", action="append", default=[], metavar="LABEL:KEY=VALUE,…",
+                   help="one more contestant of ours: lib, schedule, tune, or a tune of the kernel")
     p.add_argument("--warmup", type=float, default=3.0, help="seconds at load before the first case")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--out", help="folder of the results, bench/results")
@@ -81,6 +83,22 @@ def library_path(options):
     return os.path.join(build, "api/libtilec.so")
 
 
+class Variant:
+    """Ours, once more: by another build, schedule, or with other tunes."""
+
+    def __init__(self, bench, word):
+        self.label, _, self.settings = word.partition(":")
+        pairs = [s.partition("=") for s in self.settings.split(",") if s]
+        values = {k: v for k, _, v in pairs}
+        path = values.pop("lib", None)
+        self.library = bench.tilec.Library(os.path.abspath(path)) if path else bench.library
+        self.device = self.library.device("cuda:0") if path else bench.device
+        self.compiler = self.library.compiler(
+            schedule=values.pop("schedule", bench.o.schedule),
+            tune=values.pop("tune", bench.o.tune), cache="off")
+        self.tunes = {k: int(v) for k, v in values.items()}
+
+
 class Bench:
     def __init__(self, options):
         import torch
@@ -90,8 +108,7 @@ class Bench:
         self.o, self.torch, self.measure, self.tilec = options, torch, measure, tilec
         self.library = tilec.Library(library_path(options))
         self.device = self.library.device("cuda:0")
-        self.compiler = self.library.compiler(schedule=options.schedule, tune=options.tune,
-                                             cache="off")
+        self.variants = [Variant(self, word) for word in ["tilec:", *options.variant]]
         self.sampler = nvml.Sampler()
         self.generator = torch.Generator(device="cuda").manual_seed(options.seed)
         self.facts = {
@@ -117,23 +134,23 @@ class Bench:
         self.file.write(json.dumps(row) + "\n")
         self.file.flush()
 
-    def ours(self, case, tunes, sets):
+    def ours(self, variant, case, tunes, sets):
         """One call per buffer set, and the milliseconds from source to loaded kernel."""
         import buffers
         file, _, kernel = case.kernel.rpartition(":")
         path = file if file.startswith("std/") else os.path.join(ROOT, file)
-        compiled = self.compiler.compile(path, kernel)
+        compiled = variant.compiler.compile(path, kernel)
         calls = []
         for tensors in sets:
             arguments = self.tilec.Arguments(
-                self.library,
+                variant.library,
                 {n: (d, tensors[n].data_ptr(), dims) for n, d, dims, _ in case.tensors},
-                {**case.values, **tunes})
+                {**case.values, **tunes, **variant.tunes})
             outputs = buffers.results(case, tensors)
 
             def call(arguments=arguments, outputs=outputs):
-                stream = self.device.stream(self.torch.cuda.current_stream().cuda_stream)
-                compiled.launch(self.device, arguments, stream)
+                stream = variant.device.stream(self.torch.cuda.current_stream().cuda_stream)
+                compiled.launch(variant.device, arguments, stream)
                 return outputs
             calls.append(call)
         start = time.perf_counter()
@@ -143,12 +160,13 @@ class Bench:
     def contestants(self, case, tunes, sets, notes):
         import peers
         out = []
-        try:
-            calls, cold = self.ours(case, tunes, sets)
-            notes["cold_ms"] = round(cold, 1)
-            out.append(self.measure.Contestant("tilec", calls))
-        except self.tilec.TilecError as e:
-            notes["tilec"] = str(e).strip()
+        for variant in self.variants:
+            try:
+                calls, cold = self.ours(variant, case, tunes, sets)
+                notes.setdefault("cold_ms", round(cold, 1))
+                out.append(self.measure.Contestant(variant.label, calls))
+            except self.tilec.TilecError as e:
+                notes[variant.label] = str(e).strip()
         makers = dict(peers.PEERS[case.peer])
         if self.facts["triton"] and not self.o.no_triton:
             import triton_peers
@@ -209,6 +227,7 @@ class Bench:
             times["rested"] = measure.rested(contestants, label, max(3, self.o.rounds // 2))
         del sets
         rows = []
+        variants = {v.label: v.settings for v in self.variants[1:]}
         for regime, samples in times.items():
             for name, values in samples.items():
                 row = {"kind": "time", "case": case.id, "group": case.group, "tunes": tunes,
@@ -217,6 +236,8 @@ class Bench:
                        "floor_ms": case.floor_ms(), "flops": case.flops, "bytes": case.bytes(),
                        "compute_bound": case.compute_bound(),
                        **self.sampler.summary((label, regime, name))}
+                if name in variants:
+                    row["variant"] = variants[name]
                 if name == "tilec":
                     row["cold_ms"] = notes.get("cold_ms")
                 rows.append(row)

@@ -71,7 +71,7 @@ def load(paths):
 
 def _first_peer(rows):
     for who, row in rows.items():
-        if who not in ("tilec", "triton", "copy"):
+        if who not in ("tilec", "triton", "copy") and "variant" not in row:
             return row
     return None
 

@@ -148,6 +148,7 @@ void Emitter::StoreByPanels(OpId id) {
   parts_ = RowsOfWarpgroups(id) > 0 ? plan_.warpgroups : 1;
   const int64_t stored = type.shape[0] / parts_;  // rows of one thread's copies
   const int64_t rank = static_cast<int64_t>(op.s("modes").size());
+  const int64_t boxes = CeilDiv(stored, kBoxRows);  // of a panel
   std::vector<std::vector<ValueId>> coords;
   for (int64_t p = 0; p < panels; ++p)
     for (int64_t row = 0; row < stored; row += kBoxRows)
@@ -170,38 +171,25 @@ void Emitter::StoreByPanels(OpId id) {
     b.Add(OpKind::kTmaWait, {}, {}, {{"pending", pending}, {"read", int64_t{1}}});
   };
   const bool again = InLoop(id), halves = buffers > 1 && steps % 2 == 0;
-  size_t box = 0;
-  for (int64_t step = 0; step < steps; ++step) {
-    const int64_t first = step * together, end = std::min(panels, first + together);
-    // Made before the meeting that says that the buffer is free, and before that is awaited: copies
-    // read while threads compute.
-    std::vector<ValueId> made;
-    for (int64_t p = first; p < end; ++p)
-      made.push_back(
-          sliced ? Slice(id, op.operands[1], plan_.layouts.at(op.operands[1]), p * width, width)
-          : panels == 1 ? tile
-                        : b_.Value(OpKind::kWarpColumns, {tile}, panel, {{"first", p * width}}));
-    // (With several stores more is alive behind a panel: pinned, one kernel spilled 28 bytes.)
-    if (sliced && plan_.stores.size() == 1 && (again || step > 0))
-      for (ValueId& part : made) part = b_.Value(OpKind::kPin, {part}, out_.type(part));
-    if (step == 0 && again)  // what is still on its way from the turn before
-      elect([&](Builder& b) { await(b, halves ? 1 : 0); });
-    if (step > 0 && (step > 1 || buffers == 1 || (again && halves)))
-      elect([&](Builder& b) { await(b, buffers > 1 ? 1 : 0); });
-    sync();
-    for (int64_t p = first; p < end; ++p)
-      b_.Add(OpKind::kSmemStore,
-             {made[static_cast<size_t>(p - first)], PanelBuffer(id, p % buffers)}, {});
-    b_.Add(OpKind::kFenceAsync, {}, {});
-    sync();
+  // Where panels are computed, one leaves under the arithmetic of the next: what says that it is
+  // written says as well that the other half of the buffers is free.
+  const bool behind = sliced && buffers > together && steps > 1;
+  auto make = [&](int64_t p) {
+    if (sliced)
+      return Slice(id, op.operands[1], plan_.layouts.at(op.operands[1]), p * width, width);
+    return panels == 1 ? tile
+                       : b_.Value(OpKind::kWarpColumns, {tile}, panel, {{"first", p * width}});
+  };
+  auto copy_out = [&](int64_t step) {
     elect([&](Builder& b) {
-      for (int64_t p = first; p < end; ++p)
-        for (int64_t row = 0; row < stored; row += kBoxRows, ++box) {
+      for (int64_t p = step * together; p < std::min(panels, (step + 1) * together); ++p)
+        for (int64_t row = 0; row < stored; row += kBoxRows) {
           const int64_t rows = std::min(kBoxRows, stored - row);
           const int map = MapFor(op.operands[0], static_cast<int>(rank), store.row_dim,
                                  store.col_dim, rows, width, store.smem.swizzle_bytes);
           std::vector<ValueId> operands = {PanelBuffer(id, p % buffers)};
-          operands.insert(operands.end(), coords[box].begin(), coords[box].end());
+          const auto& at = coords[static_cast<size_t>(p * boxes + row / kBoxRows)];
+          operands.insert(operands.end(), at.begin(), at.end());
           const OpId copy = b.Add(OpKind::kTmaStore, std::move(operands), {},
                                   {{"map", int64_t{map}}, {"offset", row * pitch}});
           SetKind(copy, op);
@@ -211,6 +199,34 @@ void Emitter::StoreByPanels(OpId id) {
         }
       b.Add(OpKind::kTmaCommit, {}, {});
     });
+  };
+  // Before the meeting that says that they are written.
+  auto meet = [&] {
+    b_.Add(OpKind::kFenceAsync, {}, {});
+    sync();
+  };
+  for (int64_t step = 0; step < steps; ++step) {
+    const int64_t first = step * together, end = std::min(panels, first + together);
+    if (sliced && step > 0) b_.Add(OpKind::kCodeFence, {}, {});
+    // Made before the meeting that says that the buffer is free, and before that is awaited: copies
+    // read while threads compute.
+    std::vector<ValueId> made;
+    for (int64_t p = first; p < end; ++p) made.push_back(make(p));
+    // (With several stores more is alive behind a panel: pinned, one kernel spilled 28 bytes.)
+    if (sliced && plan_.stores.size() == 1 && (again || step > 0))
+      for (ValueId& part : made) part = b_.Value(OpKind::kPin, {part}, out_.type(part));
+    if (step == 0 && again)  // what is still on its way from the turn before
+      elect([&](Builder& b) { await(b, halves ? 1 : 0); });
+    if (step > 0 && (step > 1 || buffers == 1 || (again && halves)))
+      elect([&](Builder& b) { await(b, buffers > 1 && !behind ? 1 : 0); });
+    behind&& step > 0 ? meet() : sync();
+    if (behind && step > 0) copy_out(step - 1);
+    for (int64_t p = first; p < end; ++p)
+      b_.Add(OpKind::kSmemStore,
+             {made[static_cast<size_t>(p - first)], PanelBuffer(id, p % buffers)}, {});
+    if (behind && step + 1 < steps) continue;
+    meet();
+    copy_out(step);
   }
   slices_.clear();
   drains_ = true;

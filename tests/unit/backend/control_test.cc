@@ -89,6 +89,26 @@ TEST(Control, WhileIfCounterScalars) {
   ExpectNear(k.values("C"), {111, 5 + 41, 0, 0}, 0, "collatz");
 }
 
+// Each branch asks for another CTA: ptxas would know the answer to a question asked before, and
+// move arithmetic over the branch.
+TEST(Control, CodeFencesAskDifferentThings) {
+  SKIP_WITHOUT_DEVICE();
+  Kernel k("fences");
+  const ValueId a = k.In({"A", DType::kF32, {128}, Random(DType::kF32, 128, 1), {}});
+  const ValueId v = k.Load(a, {128}, kLine);
+  k.b.Add(OpKind::kCodeFence, {}, {});
+  const ValueId twice = k.b.Binary(OpKind::kAdd, v, v);
+  k.b.Add(OpKind::kCodeFence, {}, {});
+  k.Store(k.Out({"C", DType::kF32, {128}, {}, {}}), k.b.Binary(OpKind::kMul, twice, v));
+  ASSERT_TRUE(k.Run());
+  const std::string& ptx = k.image().ptx;
+  EXPECT_NE(ptx.find("x, -1;"), std::string::npos);
+  EXPECT_NE(ptx.find("x, -2;"), std::string::npos);
+  std::vector<double> want;
+  for (double x : k.values("A")) want.push_back(RoundTo(DType::kF32, 2 * x * x));
+  ExpectNear(k.values("C"), want, 0, "fences");
+}
+
 TEST(Control, AssertTraps) {
   SKIP_WITHOUT_DEVICE();
   const char* wanted = std::getenv("TILEC_TEST_DEVICE");

@@ -49,6 +49,40 @@ TEST(GLoad, RangesClipAndFill) {
       }
 }
 
+// A tile that may reach over an edge, by many accesses: one comparison where all of it is inside,
+// one for each access where it is not, at either end.
+TEST(GLoad, WholeTilesAreComparedOnce) {
+  SKIP_WITHOUT_DEVICE();
+  const int64_t size = 5000, width = 2048;
+  Kernel k("whole");
+  const ir::Layout layout = ir::BlockedLayout({width}, 1, 128);
+  const ValueId a =
+      k.In({"A", DType::kF32, {size}, Random(DType::kF32, size, 3, -9, 9), {}}, {"N"});
+  const ValueId x = Scalar(k, "x");
+  const ValueId v = k.b.Value(OpKind::kGLoad, {a, x}, k.Tile(DType::kF32, {width}, layout),
+                              {{"modes", std::string("r")},
+                               {"sizes", std::vector<int64_t>{width}},
+                               {"has_fill", int64_t{0}},
+                               {"vector", int64_t{1}}});
+  k.Store(k.Out({"C", DType::kF32, {width}, {}, {}}), v);
+  ASSERT_TRUE(k.Build());
+  const std::string& ptx = k.image().ptx;
+  int plain = 0, compared = 0;
+  for (size_t at = ptx.find("ld.global"); at != std::string::npos;
+       at = ptx.find("ld.global", at + 1))
+    ++(ptx[ptx.find_last_not_of(" \t", at - 1)] == '\n' ? plain : compared);
+  EXPECT_EQ(plain, 16);
+  EXPECT_EQ(compared, 16);
+  for (int64_t start : {int64_t{0}, int64_t{7}, size - width, size - width + 1, size - 1, size + 9,
+                        int64_t{-1}, -width + 1, -width}) {
+    ASSERT_TRUE(k.Run({{"x", start}}));
+    std::vector<double> want;
+    for (int64_t i = start; i < start + width; ++i)
+      want.push_back(i >= 0 && i < size ? k.values("A")[static_cast<size_t>(i)] : 0);
+    ExpectNear(k.values("C"), want, 0, std::to_string(start));
+  }
+}
+
 TEST(GLoad, VectorsScalarsAndStrides) {
   SKIP_WITHOUT_DEVICE();
   for (DType d : {DType::kF32, DType::kBF16, DType::kU8, DType::kF64}) {

@@ -129,6 +129,33 @@ TEST(Layout, ReduceAndBroadcastBack) {
         }
 }
 
+// Half of the products of a sum are made by the fma that adds them.
+TEST(Layout, SumsOfProductsAreFused) {
+  SKIP_WITHOUT_DEVICE();
+  const int64_t size = 2048;
+  Kernel k("norm");
+  const ir::Layout layout = ir::BlockedLayout({size}, 1, 128);
+  const ValueId a = k.In({"A", DType::kF32, {size}, Random(DType::kF32, size, 5, -3, 3), {}});
+  const ValueId v = k.Load(a, {size}, layout);
+  const ValueId square = k.b.Binary(OpKind::kMul, v, v);
+  k.fn.launch.smem_bytes = ir::ReduceScratchBytes(k.fn.type(v), layout, 0);
+  const ValueId sum =
+      k.b.Value(OpKind::kWarpReduce, {square}, Type::Scalar(DType::kF32),
+                {{"kind", std::string("sum")}, {"axis", int64_t{0}}, {"scratch", int64_t{0}}});
+  const ValueId wide =
+      k.b.Value(OpKind::kWarpBroadcast, {sum}, k.fn.type(v), {{"axes", std::vector<int64_t>{}}});
+  k.Store(k.Out({"C", DType::kF32, {size}, {}, {}}), wide);
+  ASSERT_TRUE(k.Run());
+  int fused = 0;
+  for (size_t at = k.image().ptx.find("fma.rn.f32"); at != std::string::npos;
+       at = k.image().ptx.find("fma.rn.f32", at + 1))
+    ++fused;
+  EXPECT_EQ(fused, size / 128 / 2);
+  double want = 0;
+  for (double x : k.values("A")) want += x * x;
+  ExpectNear(k.values("C"), std::vector<double>(static_cast<size_t>(size), want), 1e-5, "norm");
+}
+
 TEST(Layout, ArgReduce) {
   SKIP_WITHOUT_DEVICE();
   int n = 0;

@@ -185,11 +185,8 @@ TEST(Chains, ComputedOperandsHaveRings) {
   EXPECT_GT(byte_copies, 0);
 }
 
-// CTAs that stay: what stands between two tiles' products is done under the last of them. The place
-// of the tile (divisions) is computed again behind the turns and pinned there, and the bias is
-// loaded, both in front of the wait; the first product of a tile makes its accumulator.
-TEST(Chains, LittleIsLeftBetweenTiles) {
-  const Function tile = Parsed(R"(func @bias tile {
+// O = A·B + V by CTAs that stay, tile after tile.
+constexpr const char* kBias = R"(func @bias tile {
   param tensor %A: tensor<bf16, 2> in [M, L] align=16 stride_align=16 contiguous=1 last_align=16
   param tensor %B: tensor<bf16, 2> in [L, N] align=16 stride_align=16 contiguous=1 last_align=16
   param tensor %V: tensor<f32, 1> in [N] align=16 stride_align=16 contiguous=1 last_align=16
@@ -232,7 +229,13 @@ TEST(Chains, LittleIsLeftBetweenTiles) {
     }
   }
 }
-)");
+)";
+
+// CTAs that stay: what stands between two tiles' products is done under the last of them. The place
+// of the tile (divisions) is computed again behind the turns and pinned there, and the bias is
+// loaded, both in front of the wait; the first product of a tile makes its accumulator.
+TEST(Chains, LittleIsLeftBetweenTiles) {
+  const Function tile = Parsed(kBias);
   DiagSink diags;
   SourceMap sources;
   bool specialized = false;
@@ -274,6 +277,49 @@ TEST(Chains, LittleIsLeftBetweenTiles) {
       ASSERT_EQ(op.operands.size(), 6u);
       EXPECT_EQ(warp->type(op.operands[5]).dtype, DType::kBool);
     }
+}
+
+// Computed panels: one is copied out while the next is computed. Each has one meeting, which says
+// that the panel before is written and that the copy before that has been read; what is computed
+// for a panel is not begun before the one before it is written.
+TEST(Chains, PanelsLeaveUnderTheNextOnesArithmetic) {
+  std::string text = With(kBias, "f32, 2> out", "bf16, 2> out");
+  text = With(text, "constant {value = 64} : i64", "constant {value = 256} : i64");
+  text = With(text, "%m = mul %r, %s : i64",
+              "%rows = constant {value = 128} : i64\n        %m = mul %r, %rows : i64");
+  text = With(text, "f32[64, 64]", "f32[128, 256]");
+  text = With(text, "load %A, %m, %k {modes = \"rr\", sizes = [64, 64]} : bf16[64, 64]",
+              "load %A, %m, %k {modes = \"rr\", sizes = [128, 64]} : bf16[128, 64]");
+  text = With(text, "load %B, %k, %n {modes = \"rr\", sizes = [64, 64]} : bf16[64, 64]",
+              "load %B, %k, %n {modes = \"rr\", sizes = [64, 256]} : bf16[64, 256]");
+  text = With(text, "sizes = [64]} : f32[64]", "sizes = [256]} : f32[256]");
+  text = With(text, "f32[1, 64]", "f32[1, 256]");
+  text =
+      With(text, "%me = add %m, %s", "%q = cast %y : bf16[128, 256]\n        %me = add %m, %rows");
+  text = With(text, "store %O, %y, %m, %mend, %n, %nend {modes = \"rr\", sizes = [64, 64]}",
+              "store %O, %q, %m, %mend, %n, %nend {modes = \"rr\", sizes = [128, 256]}");
+  DiagSink diags;
+  SourceMap sources;
+  bool specialized = false;
+  SequentialOptions options;
+  options.slice_epilogues = true;
+  Result<Function> warp = Specialize(Parsed(text), options, &specialized, diags);
+  ASSERT_TRUE(warp.ok()) << RenderAll(diags, sources);
+  ASSERT_TRUE(specialized);
+  EXPECT_TRUE(CheckWarps(*warp, {}, diags).ok()) << RenderAll(diags, sources) << Print(*warp);
+  std::string order;
+  bool products = false;
+  for (OpId id : OpsInOrder(*warp)) {
+    const OpKind kind = warp->ops[id].kind;
+    products = products || kind == OpKind::kMma;
+    if (!products) continue;
+    if (kind == OpKind::kCodeFence) order += 'c';
+    if (kind == OpKind::kFenceAsync) order += 'f';
+    if (kind == OpKind::kCtaSync) order += 's';
+    if (kind == OpKind::kTmaStore) order += 't';
+    if (kind == OpKind::kSmemStore) order += 'w';
+  }
+  EXPECT_EQ(order, "swcfstwcfstwcfstwfst") << Print(*warp);
 }
 
 }  // namespace

@@ -184,6 +184,69 @@ std::string Rows(int rows, int columns, const char* vectors) {
                      rows, columns, vectors);
 }
 
+// Rows that a CTA reads once, up to 16 KB, take 32 elements a thread, others 16: where they are of
+// wider elements, are read in parts that are all kept, or come chunk by chunk.
+TEST(Sequential, RowsReadAtOnceTakeFewerThreads) {
+  const std::string head = R"(func @rows tile {
+  param tensor %X: tensor<bf16, 2> in [R, 65536] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %G: tensor<f32, 1> in [65536] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %Y: tensor<f32, 1> out [R] align=16 stride_align=16 contiguous=1 last_align=16
+  param dim %R: i64
+  body {
+    %0 = constant {value = 0} : i64
+    %1 = constant {value = 1} : i64
+    %h = constant {value = 8192} : i64
+    parallel %0, %R {steps = [1]} do (%r: i64) {
+)";
+  const std::string tail = R"(
+      %next = add %r, %1 : i64
+      store %Y, %s, %r, %next {modes = "r", sizes = [1]}
+      yield
+    }
+  }
+}
+)";
+  const auto part = [](const std::string& at, const std::string& name) {
+    return "%t" + name + " = load %X, %r, " + at +
+           R"( {modes = "rr", sizes = [1, 8192]} : bf16[1, 8192]
+      %x)" +
+           name + " = cast %t" + name + R"( : f32[1, 8192]
+      %s)" +
+           name + " = reduce %x" + name + R"( {kind = "sum", axis = 1} : f32[1]
+)";
+  };
+  const auto warps = [&](const std::string& body, DType type = DType::kBF16) {
+    std::string text = head + body + tail;
+    if (type == DType::kF32) {
+      text = With(text, "cast %t : f32", "neg %t : f32");
+      text = With(text, "bf16", "f32");
+    }
+    DiagSink diags;
+    SourceMap sources;
+    const Result<Function> fn = Sequentialize(Parsed(text), {}, diags);
+    EXPECT_TRUE(fn.ok()) << RenderAll(diags, sources);
+    return fn.ok() ? fn->launch.warps : 0;
+  };
+  const std::string once = part("%0", "");
+  EXPECT_EQ(warps(once), 8);
+  EXPECT_EQ(warps(once, DType::kF32), 16);
+  // What all CTAs read is in the caches.
+  EXPECT_EQ(warps("%g = load %G, %0 {modes = \"r\", sizes = [8192]} : f32[8192]\n"
+                  "%w = reshape %g : f32[1, 8192]\n" +
+                  With(part("%0", ""), "%s = reduce %x",
+                       "%p = mul %x, %w : f32[1, 8192]\n %s = reduce %p")),
+            8);
+  EXPECT_EQ(warps(part("%0", "a") + part("%h", "b") + "%s = add %sa, %sb : f32[1]"), 16);
+  EXPECT_EQ(warps(R"(%e = constant {value = 65536} : i64
+      %z = constant {value = 0} : f32[1]
+      %s = for %0, %e, %z {step = 8192} : f32[1] do (%k: i64, %c: f32[1]) {
+)" + part("%k", "c") +
+                  R"(%n = add %c, %sc : f32[1]
+        yield %n
+      })"),
+            16);
+}
+
 // Elements that a thread has in a row: as many as 16 bytes of the rows' type hold, unless another
 // type meets memory as much, of which they would fill more than one access.
 TEST(Sequential, VectorsSuitAllTypesThatMeetMemory) {
