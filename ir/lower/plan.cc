@@ -91,11 +91,12 @@ class Planner {
   }
 
   // Does a CTA do without loops, and read no more than `bytes` of any tensor (what all CTAs read
-  // does not count)? Then 32 elements a thread rather than 16: more CTAs run beside each other, and
-  // what each thread or warp does once (indices, exchanges of reductions) is done half as often.
-  // Seen on an H200 for rows of 8192, us: layernorm 144.9 -> 130.6, softmax of bf16 135.2 -> 129.9;
-  // of 5120 and 6144: 112.2 -> 82.9, 121.8 -> 97.6. It loses for rows of 4096 (rmsnorm 65.4
-  // -> 66.4) and for f32 (softmax, rows of 8192: 257.7 -> 260.8).
+  // does not count)? Then up to 32 elements a thread rather than 16: more CTAs run beside each
+  // other, and what each thread or warp does once (indices, exchanges of reductions) is done half
+  // as often. Seen on an H200, us: layernorm of rows of 2560, 3072, 5120, 6144, 8192 49.8 -> 42.2,
+  // 54.8 -> 51.0, 112.2 -> 82.9, 120.9 -> 99.1, 144.9 -> 130.6; softmax of bf16 of 6144 121.8 ->
+  // 97.6. It loses for rows of 4096 (rmsnorm 65.4 -> 66.4) and for f32 (softmax of 8192 257.7 ->
+  // 260.8).
   bool ReadAtOnce(int64_t bytes) const {
     std::map<ValueId, int64_t> read;
     for (OpId id : order_) {
@@ -138,10 +139,10 @@ class Planner {
     }
     if (dots)
       plan_.warpgroups = twos ? 2 : threes ? 3 : wide ? 2 : 1;
+    else if (largest <= 2048 || (largest <= 3584 && ReadAtOnce(8 << 10)))
+      plan_.warpgroups = 1;
     else
-      plan_.warpgroups = largest <= 2048                                   ? 1
-                         : largest <= (ReadAtOnce(16 << 10) ? 8192 : 4096) ? 2
-                                                                           : 4;
+      plan_.warpgroups = largest <= 4096 || (largest <= 8192 && ReadAtOnce(16 << 10)) ? 2 : 4;
   }
 
   // Where rows lie on both sides of a transpose: few threads with whole vectors rather than many

@@ -184,8 +184,8 @@ std::string Rows(int rows, int columns, const char* vectors) {
                      rows, columns, vectors);
 }
 
-// Rows that a CTA reads once, up to 16 KB, take 32 elements a thread, others 16: where they are of
-// wider elements, are read in parts that are all kept, or come chunk by chunk.
+// Rows that a CTA reads once, up to 16 KB, take up to 32 elements a thread, others 16: where they
+// are of wider elements, are read in parts that are all kept, or come chunk by chunk.
 TEST(Sequential, RowsReadAtOnceTakeFewerThreads) {
   const std::string head = R"(func @rows tile {
   param tensor %X: tensor<bf16, 2> in [R, 65536] align=16 stride_align=16 contiguous=1 last_align=16
@@ -229,7 +229,10 @@ TEST(Sequential, RowsReadAtOnceTakeFewerThreads) {
   };
   const std::string once = part("%0", "");
   EXPECT_EQ(warps(once), 8);
+  EXPECT_EQ(warps(With(once, "8192", "3584")), 4);
+  EXPECT_EQ(warps(With(once, "8192", "4096")), 8);
   EXPECT_EQ(warps(once, DType::kF32), 16);
+  EXPECT_EQ(warps(With(once, "8192", "3584"), DType::kF32), 8);
   // What all CTAs read is in the caches.
   EXPECT_EQ(warps("%g = load %G, %0 {modes = \"r\", sizes = [8192]} : f32[8192]\n"
                   "%w = reshape %g : f32[1, 8192]\n" +
