@@ -20,12 +20,6 @@ namespace {
 // A slot for the product that works, one for the next, one that is being filled.
 constexpr int64_t kChainDepth = 3;
 
-int64_t Uses(const Function& fn, ValueId v) {
-  int64_t uses = 0;
-  for (const Op& op : fn.ops) uses += std::count(op.operands.begin(), op.operands.end(), v);
-  return uses;
-}
-
 }  // namespace
 
 // Does the product add to what the one in front of it makes, which nobody else looks at, with
@@ -35,7 +29,8 @@ bool Emitter::GoesOn(OpId dot) const {
   const Op* first = in_.def(op.operands[2]);
   if (!first || first->kind != OpKind::kDot || first->block != op.block) return false;
   const OpId before = in_.values[op.operands[2]].def;
-  if (Uses(in_, op.operands[2]) != 1 || (specialized() && Mine(dot) != Mine(before))) return false;
+  if (uses_.count(op.operands[2]) != 1 || (specialized() && Mine(dot) != Mine(before)))
+    return false;
   const DotPlan &a = plan_.dots.at(before), &b = plan_.dots.at(dot);
   const auto layout = plan_.layouts.find(op.operands[2]);
   return a.tensor_core && b.tensor_core && a.promote == 0 && b.promote == 0 && a.acc == b.acc &&
@@ -50,7 +45,7 @@ std::vector<OpId> Emitter::AddedUp(const Op& loop, size_t carried) const {
   const ValueId next = in_.ops[in_.blocks[body].ops.back()].operands[carried];
   const Op* dot = in_.def(next);
   if (!dot || dot->kind != OpKind::kDot || dot->block != body) return {};
-  if (Uses(in_, arg) != 1 || Uses(in_, next) != 1) return {};
+  if (uses_.count(arg) != 1 || uses_.count(next) != 1) return {};
   std::vector<OpId> dots = {in_.values[next].def};
   while (GoesOn(dots.back())) dots.push_back(in_.values[in_.ops[dots.back()].operands[2]].def);
   if (in_.ops[dots.back()].operands[2] != arg) return {};
@@ -267,11 +262,8 @@ Emitter::Again Emitter::ReadBehind(const Op& loop) const {
     const DType dtype = in_.type(v).dtype;
     if (!in_.type(v).is_scalar() || !IsInteger(dtype) || ByteSize(dtype) < 4) continue;
     bool behind = false, inside = false, leads = false;
-    for (OpId reader : OpsInOrder(in_)) {
-      const std::vector<ValueId>& operands = in_.ops[reader].operands;
-      if (!std::count(operands.begin(), operands.end(), v) || !Mine(reader) ||
-          channel_of_.count(reader))
-        continue;  // the other role's
+    for (const auto& [reader, operand] : uses_.of(v)) {
+      if (!Mine(reader) || channel_of_.count(reader)) continue;  // the other role's
       const auto where = place(reader);
       inside = inside || where == at;
       behind = behind || (where > at && where != block.end());

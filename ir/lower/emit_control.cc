@@ -19,6 +19,7 @@ constexpr int64_t kSequentialRegisters = 232;  // of tiles, where a thread may h
 
 Emitter::Emitter(const Function& in, const SequentialOptions& options, int depth, DiagSink& diags)
     : in_(in),
+      uses_(in),
       options_(options),
       diags_(diags),
       plan_(MakePlan(in, depth > 0 && ComputeRolesOf(in) > 1 ? options.warpgroups : 0, depth > 0)),

@@ -17,6 +17,7 @@
 #include "ir/lower/channels.h"
 #include "ir/lower/plan.h"
 #include "ir/lower/sequential.h"
+#include "ir/uses.h"
 
 namespace tilec::ir {
 
@@ -293,6 +294,7 @@ class Emitter {
   void NextOperandSlots(OpId dot);
 
   const Function& in_;
+  const Uses uses_;  // of its values
   const SequentialOptions& options_;
   DiagSink& diags_;
   Plan plan_;

@@ -9,6 +9,7 @@
 #include "ir/lower/layout_classes.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
+#include "ir/uses.h"
 
 namespace tilec::ir {
 namespace {
@@ -20,13 +21,11 @@ constexpr int64_t kWideColumns = 192, kSharedColumns = 64;
 class Planner {
  public:
   Planner(const Function& fn, int warpgroups, bool runs_ahead)
-      : fn_(fn), runs_ahead_(runs_ahead), classes_(fn) {
+      : fn_(fn), runs_ahead_(runs_ahead), order_(OpsInOrder(fn)), uses_(fn), classes_(fn) {
     plan_.warpgroups = warpgroups;
   }
 
   Plan Run() {
-    Walk(fn_.body);
-    for (OpId id : order_) NoteUses(id);
     const bool free = plan_.warpgroups == 0;
     if (free) ChooseWarpgroups();
     for (OpId id : order_)
@@ -53,19 +52,7 @@ class Planner {
   }
 
  private:
-  void Walk(BlockId block) {
-    for (OpId id : fn_.blocks[block].ops) {
-      order_.push_back(id);
-      for (BlockId region : fn_.ops[id].regions) Walk(region);
-    }
-  }
-
   // ---- which tiles must exist in registers -------------------------------------------------
-  void NoteUses(OpId id) {
-    const Op& op = fn_.ops[id];
-    for (size_t i = 0; i < op.operands.size(); ++i) uses_[op.operands[i]].push_back({id, i});
-  }
-
   // Where no product decides how threads hold tiles, they hold them as memory wants them.
   bool StoredTurned(const Op& op) {
     return op.kind == OpKind::kStore && StoresTransposed(fn_, op) &&
@@ -77,7 +64,7 @@ class Planner {
     auto [it, fresh] = needed_.try_emplace(v, false);
     if (!fresh) return it->second;
     bool needed = forced_.count(v) > 0;
-    for (auto [id, index] : uses_[v]) {
+    for (const auto& [id, index] : uses_.of(v)) {
       const Op& op = fn_.ops[id];
       if (op.kind == OpKind::kDot && index < 2) continue;  // decided with the operand's plan
       if (index == 1 && StoredTurned(op)) continue;        // its source is stored
@@ -349,7 +336,7 @@ class Planner {
       };
       const Op* def = fn_.def(v);
       if (def && def->kind == OpKind::kLoad) note(*def);
-      for (auto [id, index] : uses_[v])
+      for (const auto& [id, index] : uses_.of(v))
         if (fn_.ops[id].kind == OpKind::kStore && index == 1) note(fn_.ops[id]);
     }
     int64_t vector = AccessVector(accesses);
@@ -494,8 +481,8 @@ class Planner {
   const Function& fn_;
   bool runs_ahead_;
   Plan plan_;
-  std::vector<OpId> order_;
-  std::map<ValueId, std::vector<std::pair<OpId, size_t>>> uses_;
+  const std::vector<OpId> order_;
+  const Uses uses_;
   std::map<ValueId, bool> needed_;
   std::set<ValueId> forced_;  // product operands that pass through registers
   LayoutClasses classes_;

@@ -14,12 +14,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "ir/lower/operands.h"
 #include "ir/passes/passes.h"
 #include "ir/passes/rewrite.h"
+#include "ir/uses.h"
 
 namespace tilec::ir {
 namespace {
@@ -29,12 +29,7 @@ constexpr int64_t kMostColumns = 256;  // and the most columns
 
 class Swap {
  public:
-  explicit Swap(Function& fn) : fn_(fn) {
-    for (OpId id : OpsInOrder(fn)) {
-      const Op& op = fn.ops[id];
-      for (size_t i = 0; i < op.operands.size(); ++i) uses_[op.operands[i]].push_back({id, i});
-    }
-  }
+  explicit Swap(Function& fn) : fn_(fn), uses_(fn) {}
 
   int Run() {
     for (OpId id : OpsInOrder(fn_))
@@ -70,11 +65,6 @@ class Swap {
     std::vector<OpId> dots;
   };
 
-  size_t Uses(ValueId v) const {
-    const auto it = uses_.find(v);
-    return it == uses_.end() ? 0 : it->second.size();
-  }
-
   void FindSums(OpId loop) {
     const Op& op = fn_.ops[loop];
     const Block& body = fn_.blocks[op.regions[0]];
@@ -84,12 +74,14 @@ class Swap {
       ValueId v = fn_.ops[body.ops.back()].operands[i];
       while (v != first) {
         const Op* dot = fn_.def(v);
-        if (!dot || dot->kind != OpKind::kDot || dot->block != op.regions[0] || Uses(v) != 1) break;
-        if (!Wants(*dot)) break;
+        if (!dot || dot->kind != OpKind::kDot || dot->block != op.regions[0] ||
+            uses_.count(v) != 1 || !Wants(*dot))
+          break;
         sum.dots.push_back(fn_.values[v].def);
         v = dot->operands[2];
       }
-      if (v == first && Uses(first) == 1 && !sum.dots.empty()) sums_.push_back(std::move(sum));
+      if (v == first && uses_.count(first) == 1 && !sum.dots.empty())
+        sums_.push_back(std::move(sum));
     }
   }
 
@@ -232,7 +224,7 @@ class Swap {
   }
 
   Function& fn_;
-  std::map<ValueId, std::vector<std::pair<OpId, size_t>>> uses_;
+  const Uses uses_;
   std::vector<Sum> sums_;
   std::set<ValueId> turned_;  // values that are carried and computed transposed
 };
