@@ -7,7 +7,7 @@
 
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
-#include "ir/passes/rewrite.h"
+#include "ir/queries.h"
 
 namespace tilec::ir {
 namespace {
@@ -438,16 +438,7 @@ BodyRef Resolve(const Function& fn, OpId loop, ValueId v) {
 }
 
 bool IsReplicated(const Function& fn, const Op& op) {
-  switch (op.kind) {
-    case OpKind::kConstant:
-    case OpKind::kBroadcast:
-    case OpKind::kReshape:
-    case OpKind::kTranspose:
-    case OpKind::kIota:
-    case OpKind::kBitcast: return true;
-    default: break;
-  }
-  if (IsReadOnlyLoad(fn, op)) return true;
+  if (IsFree(op.kind) || IsReadOnlyLoad(fn, op)) return true;
   return Info(op.kind).effect == OpEffect::kPure && op.results.size() == 1 && op.regions.empty() &&
          Squeezed(fn.type(op.results[0]).shape).empty();
 }

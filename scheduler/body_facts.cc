@@ -11,11 +11,6 @@ using ir::OpId;
 using ir::OpKind;
 using ir::ValueId;
 
-bool IsFree(OpKind kind) {
-  return kind == OpKind::kConstant || kind == OpKind::kBroadcast || kind == OpKind::kReshape ||
-         kind == OpKind::kTranspose || kind == OpKind::kIota || kind == OpKind::kBitcast;
-}
-
 namespace {
 
 class Reader {

@@ -11,7 +11,7 @@
 #include <algorithm>
 
 #include "ir/lower/emitter.h"
-#include "ir/passes/rewrite.h"
+#include "ir/queries.h"
 
 namespace tilec::ir {
 
@@ -251,8 +251,7 @@ Emitter::Again Emitter::ReadBehind(const Op& loop) const {
   const auto at =
       std::find_if(block.begin(), block.end(), [&](OpId id) { return &in_.ops[id] == &loop; });
   const auto place = [&](OpId id) {  // of what stands in the block and contains it
-    while (id.valid() && in_.ops[id].block != loop.block) id = in_.blocks[in_.ops[id].block].parent;
-    return std::find(block.begin(), block.end(), id);
+    return std::find(block.begin(), block.end(), AncestorIn(in_, loop.block, id));
   };
   std::set<OpId> wanted;
   for (auto op = std::make_reverse_iterator(at); op != block.rend(); ++op) {

@@ -7,6 +7,7 @@
 #include "ir/lower/emitter.h"
 #include "ir/lower/pressure.h"
 #include "ir/lower/scalars.h"
+#include "ir/queries.h"
 
 namespace tilec::ir {
 
@@ -142,11 +143,8 @@ Result<Function> Emitter::Run() {
 // Reductions that run once pass through bytes of their own, which saves a barrier each.
 bool Emitter::Alone(OpId id, int64_t bytes) const {
   const OpKind kind = out_.ops[id].kind;
-  if ((kind != OpKind::kWarpReduce && kind != OpKind::kWarpArgReduce) || bytes > 512) return false;
-  for (OpId at = out_.blocks[out_.ops[id].block].parent; at.valid();
-       at = out_.blocks[out_.ops[at].block].parent)
-    if (out_.ops[at].kind == OpKind::kFor || out_.ops[at].kind == OpKind::kWhile) return false;
-  return true;
+  return (kind == OpKind::kWarpReduce || kind == OpKind::kWarpArgReduce) && bytes <= 512 &&
+         !ir::InLoop(out_, id);
 }
 
 // A role that runs ahead is worth nothing if the compute roles spill.
@@ -440,11 +438,8 @@ bool Emitter::IsPlainBranch(const Op& op) const {
   for (BlockId region : op.regions)
     for (OpId id : in_.blocks[region].ops) {
       const Op& inner = in_.ops[id];
-      const bool plain = Info(inner.kind).elementwise() || inner.kind == OpKind::kYield ||
-                         inner.kind == OpKind::kConstant || inner.kind == OpKind::kIota ||
-                         inner.kind == OpKind::kBroadcast || inner.kind == OpKind::kReshape ||
-                         inner.kind == OpKind::kTranspose;
-      if (!plain) return false;
+      if (!Info(inner.kind).elementwise() && !IsFree(inner.kind) && inner.kind != OpKind::kYield)
+        return false;
     }
   return true;
 }
@@ -454,18 +449,12 @@ Result<> Emitter::PlainBranch(const Op& op) {
   for (BlockId region : op.regions)
     for (OpId id : in_.blocks[region].ops)
       for (ValueId v : in_.ops[id].operands)
-        if (in_.type(v).is_tile() && BlockOfValue(v) != region) Tile(v);
+        if (in_.type(v).is_tile() && BlockOf(in_, v) != region) Tile(v);
   const bool outer = plain_branch_;
   plain_branch_ = true;
   TRY_VOID(If_(op));
   plain_branch_ = outer;
   return Done();
-}
-
-BlockId Emitter::BlockOfValue(ValueId v) const {
-  const Value& value = in_.values[v];
-  if (value.block.valid()) return value.block;
-  return value.def.valid() ? in_.ops[value.def].block : in_.body;
 }
 
 Result<> Emitter::If_(const Op& op) {

@@ -13,6 +13,7 @@
 #include "ir/lower/emitter.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
+#include "ir/queries.h"
 
 namespace tilec::ir {
 
@@ -175,9 +176,7 @@ bool Emitter::SharedTensor(ValueId tensor) const {
         op.kind == OpKind::kLoad || op.kind == OpKind::kStore || op.kind == OpKind::kAtomic;
     if (!memory || op.operands[0] != tensor) continue;
     ++accesses;
-    for (OpId at = in_.blocks[op.block].parent; at.valid();
-         at = in_.blocks[in_.ops[at].block].parent)
-      repeated = repeated || in_.ops[at].kind == OpKind::kFor || in_.ops[at].kind == OpKind::kWhile;
+    repeated = repeated || ir::InLoop(in_, id);
   }
   return accesses > 1 || repeated;
 }

@@ -10,7 +10,7 @@
 #include "ir/lower/emitter.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
-#include "ir/passes/rewrite.h"
+#include "ir/queries.h"
 
 namespace tilec::ir {
 

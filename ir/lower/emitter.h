@@ -179,7 +179,6 @@ class Emitter {
   Result<> If_(const Op& op);
   bool IsPlainBranch(const Op& op) const;
   Result<> PlainBranch(const Op& op);
-  BlockId BlockOfValue(ValueId v) const;
   Result<> Region(BlockId from, BlockId to);
   ValueId Scalar(ValueId v);
   void Bind(ValueId from, ValueId to) { map_[from] = to; }

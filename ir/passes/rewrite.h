@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/function.h"
+#include "ir/queries.h"
 
 namespace tilec::ir {
 
@@ -73,30 +74,6 @@ void RebuildBlock(Function& fn, BlockId block, F&& visit) {
   for (OpId id : old) visit(id, out);
   for (OpId id : out) fn.ops[id].block = block;
   fn.blocks[block].ops = std::move(out);
-}
-
-// The block that defines v: its op's, its own as an argument, or the body for parameters.
-inline BlockId BlockOf(const Function& fn, ValueId v) {
-  const Value& value = fn.values[v];
-  if (value.block.valid()) return value.block;
-  return value.def.valid() ? fn.ops[value.def].block : fn.body;
-}
-
-// Loads from tensors nobody writes while the kernel runs give the same whenever they are made.
-inline bool IsReadOnlyLoad(const Function& fn, const Op& op) {
-  if (op.kind != OpKind::kLoad) return false;
-  const Param* p = fn.param(op.operands[0]);
-  return p && p->direction == Direction::kIn;
-}
-
-// The one value of a constant, or nullptr.
-inline const AttrValue* ConstantOf(const Function& fn, ValueId v) {
-  const Op* def = fn.def(v);
-  return def && def->kind == OpKind::kConstant ? def->attr("value") : nullptr;
-}
-inline const int64_t* IntConstantOf(const Function& fn, ValueId v) {
-  const AttrValue* value = ConstantOf(fn, v);
-  return value && !IsFloat(fn.type(v).dtype) ? std::get_if<int64_t>(value) : nullptr;
 }
 
 }  // namespace tilec::ir

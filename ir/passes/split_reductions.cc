@@ -127,11 +127,7 @@ class Split {
   }
 
   bool IsZero(ValueId v) const {
-    while (const Op* def = fn_.def(v)) {
-      if (def->kind != OpKind::kBroadcast) break;
-      v = def->operands[0];
-    }
-    const AttrValue* value = ConstantOf(fn_, v);
+    const AttrValue* value = ConstantOf(fn_, Without(fn_, OpKind::kBroadcast, v).value);
     if (!value) return false;
     const int64_t* i = std::get_if<int64_t>(value);
     const double* d = std::get_if<double>(value);

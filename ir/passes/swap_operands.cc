@@ -91,26 +91,16 @@ class Swap {
     });
   }
 
-  // The value without its transposes; `odd`: so many of them.
-  ValueId Bare(ValueId v, bool* odd) const {
-    *odd = false;
-    for (const Op* def = fn_.def(v); def && def->kind == OpKind::kTranspose; def = fn_.def(v)) {
-      v = def->operands[0];
-      *odd = !*odd;
-    }
-    return v;
-  }
-
   bool Wants(const Op& dot) const {
     if (!IsTensorCore(fn_, dot) || dot.i("promote") != 0) return false;
     const Type &a = fn_.type(dot.operands[0]), &b = fn_.type(dot.operands[1]);
     if (ByteSize(a.dtype) != 2 || a.shape[1] % 16 != 0 || b.shape[1] % kRows != 0 ||
         a.shape[0] % 8 != 0 || a.shape[0] > kMostColumns)
       return false;
-    bool turned = false, ignored = false;
-    const Op* left = fn_.def(Bare(dot.operands[0], &ignored));
-    const ValueId right = Bare(dot.operands[1], &turned);
-    return turned && left && left->kind == OpKind::kLoad && ComputedByElement(right, dot.block);
+    const Op* left = fn_.def(Without(fn_, OpKind::kTranspose, dot.operands[0]).value);
+    const Origin right = Without(fn_, OpKind::kTranspose, dot.operands[1]);
+    return right.odd() && left && left->kind == OpKind::kLoad &&
+           ComputedByElement(right.value, dot.block);
   }
 
   // Elementwise work in that block on loaded tiles?
