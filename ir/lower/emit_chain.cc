@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "ir/lower/emitter.h"
+#include "ir/lower/operands.h"
 #include "ir/queries.h"
 
 namespace tilec::ir {
@@ -37,21 +38,15 @@ bool Emitter::GoesOn(OpId dot) const {
          layout != plan_.layouts.end() && layout->second == a.acc;
 }
 
-// The products of a turn that add, one after another, to what the loop carries; none: something
-// else happens to it.
-std::vector<OpId> Emitter::AddedUp(const Op& loop, size_t carried) const {
-  const BlockId body = loop.regions[0];
-  const ValueId arg = in_.blocks[body].args[1 + carried];
-  const ValueId next = in_.ops[in_.blocks[body].ops.back()].operands[carried];
-  const Op* dot = in_.def(next);
-  if (!dot || dot->kind != OpKind::kDot || dot->block != body) return {};
-  if (uses_.count(arg) != 1 || uses_.count(next) != 1) return {};
-  std::vector<OpId> dots = {in_.values[next].def};
-  while (GoesOn(dots.back())) dots.push_back(in_.values[in_.ops[dots.back()].operands[2]].def);
-  if (in_.ops[dots.back()].operands[2] != arg) return {};
+// The products that add up what the loop carries, if they may all be under way at once.
+std::vector<OpId> Emitter::ChainedProducts(const Op& loop, size_t carried) const {
+  const std::vector<OpId> dots = AddedUp(in_, uses_, loop, carried);
+  if (dots.empty() || !std::all_of(dots.begin() + 1, dots.end(), [&](OpId d) { return GoesOn(d); }))
+    return {};
   const DotPlan& plan = plan_.dots.at(dots[0]);
   if (!plan.tensor_core || plan.promote != 0) return {};
   // Nothing may lie between the instruction's accumulator and the carried value.
+  const ValueId arg = in_.ops[dots[0]].operands[2], next = in_.ops[dots.back()].results[0];
   for (ValueId v : {arg, next, loop.results[carried]}) {
     const auto layout = plan_.layouts.find(v);
     if (layout == plan_.layouts.end() || layout->second != plan.acc) return {};
@@ -59,7 +54,7 @@ std::vector<OpId> Emitter::AddedUp(const Op& loop, size_t carried) const {
   for (OpId id : dots)
     for (const OperandPlan* o : {&plan_.dots.at(id).a, &plan_.dots.at(id).b})
       if (o->how == OperandPlan::How::kRegister) return {};
-  return {dots.rbegin(), dots.rend()};
+  return dots;
 }
 
 // Where operands that threads compute are put. Where the products of a loop may stay under way,
@@ -85,7 +80,7 @@ void Emitter::PlanOperandRings() {
     if (loop.kind != OpKind::kFor || !specialized() || depth_ < kChainDepth) continue;
     for (size_t i = 0; i < loop.results.size(); ++i) {
       const size_t first = operand_rings_.size();
-      for (OpId dot : AddedUp(loop, i))
+      for (OpId dot : ChainedProducts(loop, i))
         for (bool is_a : {true, false}) {
           OperandPlan* operand = stored(dot, is_a);
           if (!operand) continue;
@@ -118,7 +113,7 @@ void Emitter::PlanOperandRings() {
 }
 
 std::optional<Emitter::Chain> Emitter::ChainAt(const Op& loop, size_t carried) const {
-  const std::vector<OpId> dots = AddedUp(loop, carried);
+  const std::vector<OpId> dots = ChainedProducts(loop, carried);
   if (dots.empty()) return {};
   const Op* initial = in_.def(loop.operands[2 + carried]);
   const bool zero = initial && initial->kind == OpKind::kConstant && initial->number("value") == 0;

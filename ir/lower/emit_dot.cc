@@ -221,7 +221,7 @@ void Emitter::BeforeFeeder(OpId id) {
   if (carried() == 0) return;
   std::vector<ValueId> made;
   const Op& op = in_.ops[id];
-  if (Info(op.kind).elementwise() && OfLoads(op))
+  if (Info(op.kind).elementwise() && MadeOfLoads(in_, op.results[0]))
     for (ValueId v : op.operands) {
       if (!plan_.layouts.count(v)) continue;
       const Op* def = in_.def(v);
@@ -231,18 +231,6 @@ void Emitter::BeforeFeeder(OpId id) {
       if (!out_.type(tile).shape.empty()) made.push_back(tile);
     }
   Settle(carried(), made);
-}
-
-// Is all that the op computes with made of loads, and no product awaited for it?
-bool Emitter::OfLoads(const Op& op) const {
-  return std::all_of(op.operands.begin(), op.operands.end(), [&](ValueId v) {
-    const Op* def = in_.def(v);
-    if (!in_.type(v).is_tile()) return true;
-    if (!def) return false;
-    const bool leaf = def->kind == OpKind::kLoad || def->kind == OpKind::kConstant;
-    const bool renames = def->kind == OpKind::kBroadcast || def->kind == OpKind::kReshape;
-    return leaf || ((renames || Info(def->kind).elementwise()) && OfLoads(*def));
-  });
 }
 
 // A conversion that may go by way of f32, which loses nothing of such integers.

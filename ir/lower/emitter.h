@@ -255,7 +255,7 @@ class Emitter {
   bool FillsByThreads(OpId load) const;
   std::vector<Chain> ChainsOf(const Op& loop) const;
   std::optional<Chain> ChainAt(const Op& loop, size_t carried) const;
-  std::vector<OpId> AddedUp(const Op& loop, size_t carried) const;
+  std::vector<OpId> ChainedProducts(const Op& loop, size_t carried) const;
   bool GoesOn(OpId dot) const;
   void PlanOperandRings();
   bool TakesLast(OpId dot, size_t channel) const;
@@ -283,7 +283,6 @@ class Emitter {
   void FindFeeders();
   void FindFeeders(OpId dot, ValueId operand);
   void BeforeFeeder(OpId id);
-  bool OfLoads(const Op& op) const;
   bool ConvertsFewBits(const Op& op) const;
   void SettleAll() { Settle(flights_.size()); }
   ValueId OperandBuffer(OpId dot, bool is_a);

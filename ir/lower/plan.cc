@@ -218,8 +218,7 @@ class Planner {
   // What is computed from loaded tiles alone is loaded so that it need not go through shared memory
   // again: for sums that a loop carries, whose products are awaited together anyway.
   void WantRegisterOperand(OpId id, const DotPlan& dot) {
-    const Op* sum = fn_.def(fn_.ops[id].operands[2]);
-    if ((sum && sum->kind != OpKind::kDot) || dot.split != WgSplit::kM ||
+    if (!AddsUp(fn_, fn_.ops[id]) || dot.split != WgSplit::kM ||
         fn_.type(dot.a.source).shape[0] % 64 != 0)
       return;
     if (const std::optional<Layout> layout = RegisterOperand(dot))

@@ -66,21 +66,10 @@ class Swap {
   };
 
   void FindSums(OpId loop) {
-    const Op& op = fn_.ops[loop];
-    const Block& body = fn_.blocks[op.regions[0]];
-    for (size_t i = 0; i < op.results.size(); ++i) {
-      Sum sum{loop, i, {}};
-      const ValueId first = body.args[1 + i];
-      ValueId v = fn_.ops[body.ops.back()].operands[i];
-      while (v != first) {
-        const Op* dot = fn_.def(v);
-        if (!dot || dot->kind != OpKind::kDot || dot->block != op.regions[0] ||
-            uses_.count(v) != 1 || !Wants(*dot))
-          break;
-        sum.dots.push_back(fn_.values[v].def);
-        v = dot->operands[2];
-      }
-      if (v == first && uses_.count(first) == 1 && !sum.dots.empty())
+    for (size_t i = 0; i < fn_.ops[loop].results.size(); ++i) {
+      Sum sum{loop, i, AddedUp(fn_, uses_, fn_.ops[loop], i)};
+      if (!sum.dots.empty() && std::all_of(sum.dots.begin(), sum.dots.end(),
+                                           [&](OpId dot) { return Wants(fn_.ops[dot]); }))
         sums_.push_back(std::move(sum));
     }
   }
@@ -99,20 +88,9 @@ class Swap {
       return false;
     const Op* left = fn_.def(Without(fn_, OpKind::kTranspose, dot.operands[0]).value);
     const Origin right = Without(fn_, OpKind::kTranspose, dot.operands[1]);
-    return right.odd() && left && left->kind == OpKind::kLoad &&
-           ComputedByElement(right.value, dot.block);
-  }
-
-  // Elementwise work in that block on loaded tiles?
-  bool ComputedByElement(ValueId v, BlockId block) const {
-    const Op* def = fn_.def(v);
-    if (!def || def->block != block || !Info(def->kind).elementwise()) return false;
-    return std::all_of(def->operands.begin(), def->operands.end(), [&](ValueId o) {
-      const Op* from = fn_.def(o);
-      if (!fn_.type(o).is_tile()) return true;
-      return from && (from->kind == OpKind::kLoad || from->kind == OpKind::kConstant ||
-                      from->kind == OpKind::kBroadcast || ComputedByElement(o, block));
-    });
+    const Op* made = fn_.def(right.value);  // by threads, in every turn
+    return left && left->kind == OpKind::kLoad && right.odd() && made && made->block == dot.block &&
+           Info(made->kind).elementwise() && MadeOfLoads(fn_, right.value);
   }
 
   bool Storable(const Op& store) const {
