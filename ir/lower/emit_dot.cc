@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "ir/integer_range.h"
 #include "ir/lower/emitter.h"
-#include "ir/lower/integer_range.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
 
