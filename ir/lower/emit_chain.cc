@@ -9,6 +9,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <iterator>
 
 #include "ir/lower/emitter.h"
 #include "ir/lower/operands.h"
@@ -234,22 +235,34 @@ void Emitter::FlyOn(const std::vector<Chain>& chains, const std::vector<ValueId>
   }
 }
 
+// What is not left to its place behind the loop, but done in front of the wait for the last
+// products.
+Emitter::Again Emitter::InFrontOfWait(const Op& loop) const {
+  Again again;
+  const OpId around = in_.blocks[loop.block].parent;
+  if (!around.valid() || in_.ops[around].kind != OpKind::kFor) return again;
+  again.position = in_.blocks[loop.block].args[0];
+  FindScalarsBehind(loop, again);
+  again.loads = LoadsBehind(loop);
+  return again;
+}
+
+// What stands in a block in front of this op of it, and what from it on.
+Emitter::Halves Emitter::Cut(const Op& at) const {
+  const std::vector<OpId>& ops = in_.blocks[at.block].ops;
+  const auto middle =
+      std::find_if(ops.begin(), ops.end(), [&](OpId id) { return &in_.ops[id] == &at; });
+  return {{ops.begin(), middle}, {middle, ops.end()}};
+}
+
 // Scalars of a turn of the loop around this one that are read behind it only, and that take a
 // division to make: the place of a tile in its tensor. LLVM makes them where they are read, while
 // the tensor core has nothing to do; made again in front of the wait for the last products they
 // cost nothing.
-Emitter::Again Emitter::ReadBehind(const Op& loop) const {
-  Again again;
-  const OpId around = in_.blocks[loop.block].parent;
-  if (!around.valid() || in_.ops[around].kind != OpKind::kFor) return again;
-  const std::vector<OpId>& block = in_.blocks[loop.block].ops;
-  const auto at =
-      std::find_if(block.begin(), block.end(), [&](OpId id) { return &in_.ops[id] == &loop; });
-  const auto place = [&](OpId id) {  // of what stands in the block and contains it
-    return std::find(block.begin(), block.end(), AncestorIn(in_, loop.block, id));
-  };
+void Emitter::FindScalarsBehind(const Op& loop, Again& again) const {
+  const Halves halves = Cut(loop);
   std::set<OpId> wanted;
-  for (auto op = std::make_reverse_iterator(at); op != block.rend(); ++op) {
+  for (auto op = halves.front.rbegin(); op != halves.front.rend(); ++op) {
     const Op& maker = in_.ops[*op];
     if (maker.results.size() != 1 || !Info(maker.kind).elementwise()) continue;
     const ValueId v = maker.results[0];
@@ -258,35 +271,39 @@ Emitter::Again Emitter::ReadBehind(const Op& loop) const {
     bool behind = false, inside = false, leads = false;
     for (const auto& [reader, operand] : uses_.of(v)) {
       if (!Mine(reader) || channel_of_.count(reader)) continue;  // the other role's
-      const auto where = place(reader);
-      inside = inside || where == at;
-      behind = behind || (where > at && where != block.end());
+      const OpId where = AncestorIn(in_, loop.block, reader);
+      const auto found = std::find(halves.back.begin(), halves.back.end(), where);
+      inside = inside || found == halves.back.begin();
+      behind = behind || (found != halves.back.begin() && found != halves.back.end());
       leads = leads || wanted.count(reader) > 0;
     }
     if (behind && !inside) again.read.push_back(v);
     if ((behind && !inside) || leads) wanted.insert(*op);
   }
-  again.ops.assign(block.begin(), at);
-  std::erase_if(again.ops, [&](OpId id) { return !wanted.count(id); });
   const auto divides = [&](OpId id) {
     const OpKind kind = in_.ops[id].kind;
     return kind == OpKind::kDiv || kind == OpKind::kMod;
   };
-  if (std::none_of(again.ops.begin(), again.ops.end(), divides)) {
+  if (std::none_of(wanted.begin(), wanted.end(), divides)) {
     again.read.clear();
-    again.ops.clear();
+    return;
   }
-  again.position = in_.blocks[loop.block].args[0];
-  for (auto op = at; op != block.end(); ++op) {
-    const auto known = [&](ValueId v) {
-      const OpId maker = in_.values[v].def;
-      return !maker.valid() || in_.ops[maker].block != loop.block || place(maker) < at;
-    };
-    const std::vector<ValueId>& operands = in_.ops[*op].operands;
-    if (ComesEarly(*op) && std::all_of(operands.begin(), operands.end(), known))
-      again.loads.push_back(*op);
-  }
-  return again;
+  std::copy_if(halves.front.begin(), halves.front.end(), std::back_inserter(again.ops),
+               [&](OpId id) { return wanted.count(id) > 0; });
+}
+
+// Loads behind the loop that need nothing of what is made there.
+std::vector<OpId> Emitter::LoadsBehind(const Op& loop) const {
+  const Halves halves = Cut(loop);
+  const auto known = [&](ValueId v) {
+    return !std::count(halves.back.begin(), halves.back.end(), in_.values[v].def);
+  };
+  std::vector<OpId> loads;
+  std::copy_if(halves.back.begin(), halves.back.end(), std::back_inserter(loads), [&](OpId id) {
+    const std::vector<ValueId>& operands = in_.ops[id].operands;
+    return ComesEarly(id) && std::all_of(operands.begin(), operands.end(), known);
+  });
+  return loads;
 }
 
 // A load behind a loop, by threads, of what nobody writes: its few registers may be on their way
@@ -341,7 +358,7 @@ Result<std::vector<ValueId>> Emitter::LoadedEarly(const Again& again) {
 Result<> Emitter::ChainedTurns(const Op& op, const std::vector<size_t>& kept,
                                std::vector<ValueId> operands, std::vector<Type> types,
                                const std::vector<Chain>& chains) {
-  const Again again = ReadBehind(op);
+  const Again again = InFrontOfWait(op);
   std::vector<Type> results = types;
   for (ValueId v : again.read) results.push_back(in_.type(v));
   for (OpId id : again.loads) results.push_back(WarpType(in_.ops[id].results[0]));

@@ -2,6 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <iterator>
 
 #include "ir/lower/diagnostics.h"
 #include "ir/lower/emitter.h"
@@ -501,33 +502,36 @@ Result<Function> Specialize(const Function& fn, const SequentialOptions& options
                             DiagSink& diags) {
   CHECK(fn.level == Level::kTile, "the lowering takes a tile function");
   *specialized = false;
-  // The deepest rings that fit; below two slots nothing overlaps.
+  // What costs registers, from the fastest program to the smallest.
+  constexpr struct {
+    bool slice_epilogues, early_loads;
+  } kWays[] = {{false, true}, {false, false}, {true, true}, {true, false}};
   SequentialOptions with = options;
-  for (int depth = kDeepest; depth >= 2; --depth) {
-    DiagSink attempt;
-    Emitter emitter(fn, with, depth, attempt);
-    if (!emitter.sound())
-      return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)
-          .Help("use --schedule=sequential");
-    if (!emitter.specialized()) break;
-    Result<Function> out = emitter.Run();
-    if (out.ok()) {
-      *specialized = true;
-      return out;
+  for (const auto& way : kWays) {
+    with.slice_epilogues = way.slice_epilogues;
+    with.early_loads = way.early_loads;
+    bool registers_full = false;
+    // The deepest rings that fit; below two slots nothing overlaps.
+    for (int depth = kDeepest; depth >= 2 && !registers_full; --depth) {
+      DiagSink attempt;
+      Emitter emitter(fn, with, depth, attempt);
+      if (!emitter.sound())
+        return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)
+            .Help("use --schedule=sequential");
+      if (!emitter.specialized()) return Sequentialize(fn, options, diags);
+      Result<Function> out = emitter.Run();
+      if (out.ok()) {
+        *specialized = true;
+        return out;
+      }
+      if (emitter.smem_bytes() > options.smem_limit_bytes) continue;
+      registers_full = emitter.registers_full();
+      if (!registers_full || &way == std::end(kWays) - 1) {
+        attempt.MoveTo(diags);
+        return DiagSink::Propagate();
+      }
     }
-    if (emitter.smem_bytes() > options.smem_limit_bytes) continue;
-    if (emitter.registers_full() && with.early_loads) {
-      with.early_loads = false;
-      depth = kDeepest + 1;
-      continue;
-    }
-    if (emitter.registers_full() && !with.slice_epilogues) {  // slices of tiles may do
-      with.slice_epilogues = with.early_loads = true;
-      depth = kDeepest + 1;
-      continue;
-    }
-    attempt.MoveTo(diags);
-    return DiagSink::Propagate();
+    if (!registers_full) break;  // no rings fit
   }
   return Sequentialize(fn, options, diags);
 }

@@ -100,12 +100,16 @@ class Emitter {
     bool from_zero;                // it begins with zeros
     std::vector<size_t> channels;  // whose slots it gives back
   };
-  // Scalars that are made again behind a loop, before its last products are awaited.
+  // What is done in front of the wait for a loop's last products.
   struct Again {
-    std::vector<ValueId> read;  // behind it
+    std::vector<ValueId> read;  // scalars, made again, that are read behind the loop
     std::vector<OpId> ops;      // that make them, in order
     ValueId position;           // of the turn of the loop around, from which they follow
-    std::vector<OpId> loads;    // behind it, that are made in front of that wait
+    std::vector<OpId> loads;    // that stand behind the loop
+  };
+  // The ops of a block on both sides of one of them, which begins the second.
+  struct Halves {
+    std::vector<OpId> front, back;
   };
   // Where threads put what they computed for products. Of several slots each product takes the
   // next, so that those before may still read theirs.
@@ -266,7 +270,10 @@ class Emitter {
   Result<> ChainedTurns(const Op& op, const std::vector<size_t>& kept,
                         std::vector<ValueId> operands, std::vector<Type> types,
                         const std::vector<Chain>& chains);
-  Again ReadBehind(const Op& loop) const;
+  Again InFrontOfWait(const Op& loop) const;
+  Halves Cut(const Op& at) const;
+  void FindScalarsBehind(const Op& loop, Again& again) const;
+  std::vector<OpId> LoadsBehind(const Op& loop) const;
   bool ComesEarly(OpId load) const;
   Result<std::vector<ValueId>> MadeAgain(const Again& again);
   Result<std::vector<ValueId>> LoadedEarly(const Again& again);
