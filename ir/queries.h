@@ -38,18 +38,18 @@ inline bool InLoop(const Function& fn, OpId id) { return LoopAround(fn, id).vali
 
 // What v is made of by ops of one kind with one operand, each of the result of the one before:
 // without its casts, or its transposes.
-struct Origin {
+struct Stripped {
   ValueId value;
   int ops = 0;  // in between
   bool odd() const { return ops % 2 != 0; }
 };
-inline Origin Without(const Function& fn, OpKind kind, ValueId v) {
-  Origin origin{v};
-  for (const Op* def = fn.def(v); def && def->kind == kind; def = fn.def(origin.value)) {
-    origin.value = def->operands[0];
-    ++origin.ops;
+inline Stripped Without(const Function& fn, OpKind kind, ValueId v) {
+  Stripped stripped{v};
+  for (const Op* def = fn.def(v); def && def->kind == kind; def = fn.def(stripped.value)) {
+    stripped.value = def->operands[0];
+    ++stripped.ops;
   }
-  return origin;
+  return stripped;
 }
 
 // Loads from tensors nobody writes while the kernel runs give the same whenever they are made.

@@ -159,7 +159,7 @@ class Planner {
     OperandPlan plan;
     // A is [M, K]: its natural (K-major) buffer is itself. B is [K, N]: the natural buffer is Bᵀ,
     // so an untransposed B is MN-major.
-    const Origin bare = Without(fn_, OpKind::kTranspose, v);
+    const Stripped bare = Without(fn_, OpKind::kTranspose, v);
     const bool mn_major = bare.odd() == is_a;
     plan.source = bare.value;
     plan.trans = mn_major;

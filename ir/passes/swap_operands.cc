@@ -87,7 +87,7 @@ class Swap {
         a.shape[0] % 8 != 0 || a.shape[0] > kMostColumns)
       return false;
     const Op* left = fn_.def(Without(fn_, OpKind::kTranspose, dot.operands[0]).value);
-    const Origin right = Without(fn_, OpKind::kTranspose, dot.operands[1]);
+    const Stripped right = Without(fn_, OpKind::kTranspose, dot.operands[1]);
     const Op* made = fn_.def(right.value);  // by threads, in every turn
     return left && left->kind == OpKind::kLoad && right.odd() && made && made->block == dot.block &&
            Info(made->kind).elementwise() && MadeOfLoads(fn_, right.value);
