@@ -126,9 +126,7 @@ class Deferrer {
       b.SetSpan(fn_.ops[sum.add].at);
       const ValueId all = place(b.Binary(combine, start, reduced), behind);
       fn_.values[all].name = fn_.values[result].name;
-      for (OpId user : OpsInOrder(fn_))
-        for (ValueId& v : fn_.ops[user].operands)
-          if (v == result) v = all;
+      for (const Uses::Use& use : uses_.of(result)) fn_.ops[use.reader].operands[use.operand] = all;
       ++cx_.changes;
     }
     RebuildBlock(fn_, body, [&](OpId op, std::vector<OpId>& out) {

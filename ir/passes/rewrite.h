@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <map>
 #include <utility>
 #include <vector>
@@ -63,6 +64,20 @@ inline OpId CloneOp(Builder& b, Function& fn, OpId id, ValueMap& map) {
   for (size_t i = 0; i < fn.ops[id].results.size(); ++i)
     map[fn.ops[id].results[i]] = fn.ops[copy].results[i];
   return copy;
+}
+
+// Operands of an op, and of all that stands in it, become replacement(v).
+template <std::invocable<ValueId> F>
+void ReplaceOperands(Function& fn, OpId id, F&& replacement) {
+  for (ValueId& v : fn.ops[id].operands) v = replacement(v);
+  for (BlockId region : fn.ops[id].regions)
+    for (OpId inner : fn.blocks[region].ops) ReplaceOperands(fn, inner, replacement);
+}
+inline void ReplaceOperands(Function& fn, OpId id, const ValueMap& map) {
+  ReplaceOperands(fn, id, [&](ValueId v) { return At(map, v); });
+}
+inline void ReplaceOperands(Function& fn, OpId id, const Forwarding& forward) {
+  ReplaceOperands(fn, id, [&](ValueId v) { return forward.Resolve(v); });
 }
 
 // Calls visit(op, out) for each op of the block in order; `out` collects the block's new ops.

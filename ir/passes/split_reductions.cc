@@ -250,16 +250,10 @@ class Split {
     }
     for (OpId id : tail) {
       move(id);
-      Resolve(id, forward);
+      ReplaceOperands(fn_, id, forward);
     }
     in.Yield({});
     fn_.blocks[body].ops.push_back(yield);
-  }
-
-  void Resolve(OpId id, const Forwarding& forward) {
-    forward.ResolveOperands(fn_.ops[id]);
-    for (BlockId region : fn_.ops[id].regions)
-      for (OpId inner : fn_.blocks[region].ops) Resolve(inner, forward);
   }
 
   Function& fn_;
