@@ -133,6 +133,21 @@ class Emitter {
     int64_t vector = 1;
   };
 
+  // body(inner) emits what one elected thread does. `when`: only where that holds.
+  template <typename F>
+  OpId Elect(F&& body, Attrs attrs = {}, ValueId when = {}) {
+    std::vector<ValueId> operands;
+    if (when.valid()) operands.push_back(when);
+    const OpId elect = b_.Add(OpKind::kElect, std::move(operands), {}, std::move(attrs));
+    const BlockId block = out_.AddBlock(elect);
+    out_.ops[elect].regions.push_back(block);
+    Builder inner(out_, block);
+    inner.SetSpan(b_.span());
+    body(inner);
+    inner.Yield({});
+    return elect;
+  }
+
   // emit_channels.cc
   void PlanRings();
   void PlanRelease(size_t channel, int role, OpId last, const std::set<OpId>* reads);
@@ -144,7 +159,6 @@ class Emitter {
   void FindPasses();
   void PlanPasses();
   void CountPasses(BlockId block, std::map<int64_t, int64_t>& waiting);
-  void Arrive(ValueId mbar, ValueId slot);
   void Put(const Op& op);
   void Take(const Op& op);
 
@@ -160,6 +174,7 @@ class Emitter {
   void Produce(size_t channel, size_t site);
   void AwaitFull(size_t channel, OpId reader);
   void Release(size_t channel);
+  void Arrive(ValueId mbar, ValueId slot, Attrs attrs = {}, ValueId when = {});
   void EmitRelease(const Due& due);
   Result<> ProducerOp(OpId id);
   void DropEqualArms(OpId branch, const std::vector<ValueId>& results);
@@ -205,6 +220,7 @@ class Emitter {
 
   // emit_memory.cc
   void PlanBuffers();
+  void InitBarriers();
   ValueId AddBuffer(const Type& type, bool exclusive, int owner, int64_t begin, int64_t end);
   Result<> Load_(OpId id);
   Result<> Store_(OpId id);
