@@ -309,7 +309,9 @@ class Emitter {
   bool ConvertsFewBits(const Op& op) const;
   void SettleAll() { Settle(flights_.size()); }
   ValueId OperandBuffer(OpId dot, bool is_a);
+  void StoreOperands(OpId dot);
   void StoreOperand(OpId dot, bool is_a);
+  std::vector<ValueId> OperandSlots(OpId dot);
   std::vector<size_t> OperandRingsOf(OpId dot) const;
   bool OneSlot(OpId dot) const;
   void NextOperandSlots(OpId dot);
