@@ -17,6 +17,7 @@ bool IsWordFloat(DType d) { return d == DType::kF32 || d == DType::kTF32; }
 bool IsNarrowFloat(DType d) { return ir::IsFloat(d) && ir::ByteSize(d) < 4; }
 
 // Whether every value that an integer may have is an f32: as little as a mask of its bits says.
+// (Smaller ones, whose bounds small_ints.cc knows, need no conversion and have been dealt with.)
 bool FitsF32(llvm::Value* a, bool sign, const llvm::DataLayout& layout) {
   constexpr unsigned kSignificant = 24;
   return (sign ? llvm::ComputeMaxSignificantBits(a, layout) - 1

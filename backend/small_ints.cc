@@ -21,6 +21,8 @@ constexpr uint32_t kTwo23 = 0x4B000000;       // bits of 2²³
 constexpr uint32_t kTwo23And22 = 0x4B400000;  // of 2²³ + 2²²
 constexpr int kDeep = 6;                      // instructions looked at, one behind the other
 
+// Bounds, as ir/integer_range.h has them of our ops: those say nothing of the single values that an
+// op is made of here, by then (permuted, packed, selected).
 llvm::ConstantRange RangeOf(const llvm::Value* v, int depth) {
   const unsigned bits = v->getType()->getIntegerBitWidth();
   const llvm::ConstantRange full = llvm::ConstantRange::getFull(bits);

@@ -74,4 +74,16 @@ const OpInfo& Info(OpKind kind);
 std::span<const OpInfo> AllOps();
 std::optional<OpKind> OpFromMnemonic(std::string_view mnemonic);
 
+// Its regions are executed again and again.
+constexpr bool IsLoop(OpKind kind) { return kind == OpKind::kFor || kind == OpKind::kWhile; }
+// Its result has elements of its operand as they are, in other places.
+constexpr bool Renames(OpKind kind) {
+  return kind == OpKind::kBroadcast || kind == OpKind::kReshape || kind == OpKind::kTranspose;
+}
+// No thread spends anything on it but registers.
+constexpr bool IsFree(OpKind kind) {
+  return Renames(kind) || kind == OpKind::kConstant || kind == OpKind::kIota ||
+         kind == OpKind::kBitcast;
+}
+
 }  // namespace tilec::ir

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ir/lower/role_needs.h"
-#include "ir/passes/rewrite.h"
+#include "ir/queries.h"
 
 namespace tilec::ir {
 namespace {

@@ -379,13 +379,8 @@ class Rewriter {
     }
     for (OpId id : after) {
       fn_.blocks[home].ops.push_back(id);
-      Forward(id, outer);
+      ReplaceOperands(fn_, id, outer);
     }
-  }
-  void Forward(OpId id, const ValueMap& map) {
-    for (ValueId& v : fn_.ops[id].operands) v = At(map, v);
-    for (BlockId region : fn_.ops[id].regions)
-      for (OpId inner : fn_.blocks[region].ops) Forward(inner, map);
   }
 
   Function& fn_;

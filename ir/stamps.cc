@@ -111,7 +111,7 @@ class Stamper {
         out.push_back(Stamp(block, Work::kNone, at, loop));
       const Work work = kind == OpKind::kRole ? Work::kNone : WorkOf(id);
       if (!regions.empty() && kind != OpKind::kElect && kind != OpKind::kRole) {
-        const bool turns = kind == OpKind::kFor || kind == OpKind::kWhile;
+        const bool turns = IsLoop(kind);
         for (BlockId region : regions) Block(region, turns ? at : loop);
         now = Work::kNone;
       } else if (work != Work::kNone && work != now) {

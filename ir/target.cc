@@ -18,11 +18,6 @@ namespace tilec::ir {
 
 namespace {
 
-constexpr std::pair<const char*, double Work::*> kQuantities[] = {{"flops", &Work::flops},
-                                                                  {"elements", &Work::elements},
-                                                                  {"bytes", &Work::bytes},
-                                                                  {"steps", &Work::steps},
-                                                                  {"rows", &Work::rows}};
 constexpr const char* kLimits[] = {"smem_bytes",     "tmem_columns", "max_regs_per_thread",
                                    "registers",      "max_warps",    "barrier_bytes",
                                    "named_barriers", "sms",          "clock_mhz",

@@ -35,6 +35,14 @@ struct Work {
   double rows = 0;      // results of a reduction
 };
 
+// The same by name, as machine files have them.
+inline constexpr std::pair<const char*, double Work::*> kQuantities[] = {
+    {"flops", &Work::flops},
+    {"elements", &Work::elements},
+    {"bytes", &Work::bytes},
+    {"steps", &Work::steps},
+    {"rows", &Work::rows}};
+
 // base + Σ coefficient · quantity, in cycles, rounded up.
 struct Linear {
   double base = 0;
@@ -46,7 +54,7 @@ struct Linear {
 struct TargetUnit {
   std::string name;
   int64_t capacity = 1;
-  bool fluid = false;  // shared by interleaving: only the sum over a period is bounded
+  bool fluid = false;           // shared by interleaving: only the sum over a period is bounded
   int64_t alone_percent = 100;  // of the cycles of its uses when hardly any other SM uses it
   int64_t full_clock_percent = 100;  // how busy it may be on all SMs without the clock falling
   Origin origin;

@@ -9,12 +9,6 @@ namespace tilec::ir {
 
 namespace {
 
-constexpr std::pair<const char*, double Work::*> kQuantities[] = {{"flops", &Work::flops},
-                                                                  {"elements", &Work::elements},
-                                                                  {"bytes", &Work::bytes},
-                                                                  {"steps", &Work::steps},
-                                                                  {"rows", &Work::rows}};
-
 std::string Quoted(const std::string& text) {
   std::string out = "\"";
   for (char c : text) {

@@ -456,7 +456,7 @@ struct StructureCheck {
     bool may_yield = false;
     if (parent.valid()) {
       const OpKind kind = fn.ops[parent].kind;
-      must_yield = kind == OpKind::kFor || kind == OpKind::kWhile || kind == OpKind::kIf;
+      must_yield = IsLoop(kind) || kind == OpKind::kIf;
       may_yield = true;
     }
     for (size_t i = 0; i < b.ops.size(); ++i) {

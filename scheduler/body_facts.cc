@@ -4,17 +4,14 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/uses.h"
+
 namespace tilec::scheduler {
 
 using ir::Op;
 using ir::OpId;
 using ir::OpKind;
 using ir::ValueId;
-
-bool IsFree(OpKind kind) {
-  return kind == OpKind::kConstant || kind == OpKind::kBroadcast || kind == OpKind::kReshape ||
-         kind == OpKind::kTranspose || kind == OpKind::kIota || kind == OpKind::kBitcast;
-}
 
 namespace {
 
@@ -65,10 +62,7 @@ class Reader {
   }
 
   void FindMasks() {
-    std::map<ValueId, std::vector<std::pair<OpId, size_t>>> readers;
-    for (OpId id : body_.ops)
-      for (size_t i = 0; i < fn_.ops[id].operands.size(); ++i)
-        readers[fn_.ops[id].operands[i]].emplace_back(id, i);
+    const ir::Uses all(fn_);
     for (size_t i = body_.ops.size(); i-- > 0;) {
       const OpId id = body_.ops[i];
       const Op& op = fn_.ops[id];
@@ -79,11 +73,11 @@ class Reader {
         continue;
       }
       // Conditions of masks, and what they are made of.
-      const std::vector<std::pair<OpId, size_t>>& uses = readers[op.results[0]];
+      const std::vector<ir::Uses::Use>& uses = all.of(op.results[0]);
       if (Positional(op.results[0]) && !uses.empty() &&
-          std::all_of(uses.begin(), uses.end(), [&](const std::pair<OpId, size_t>& use) {
-            const bool select = fn_.ops[use.first].kind == OpKind::kSelect;
-            return facts_.masks.count(use.first) > 0 && (!select || use.second == 0);
+          std::all_of(uses.begin(), uses.end(), [&](const ir::Uses::Use& use) {
+            const bool select = fn_.ops[use.reader].kind == OpKind::kSelect;
+            return facts_.masks.count(use.reader) > 0 && (!select || use.operand == 0);
           }))
         facts_.masks.insert(id);
     }

@@ -26,7 +26,4 @@ struct BodyFacts {
 
 BodyFacts FactsOf(const ir::Function& fn, ir::OpId loop);
 
-// Ops that cost nothing wherever they stand.
-bool IsFree(ir::OpKind kind);
-
 }  // namespace tilec::scheduler

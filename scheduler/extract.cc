@@ -404,7 +404,7 @@ void FindLoops(const ir::Function& fn, ir::BlockId block, bool* has_loop,
                std::vector<OpId>* loops) {
   for (OpId id : fn.blocks[block].ops) {
     const Op& op = fn.ops[id];
-    const bool loop = op.kind == OpKind::kFor || op.kind == OpKind::kWhile;
+    const bool loop = IsLoop(op.kind);
     bool inside = false;
     for (ir::BlockId region : op.regions) FindLoops(fn, region, &inside, loops);
     if (op.kind == OpKind::kFor && !inside) loops->push_back(id);

@@ -20,8 +20,7 @@ int64_t Positions::LastUse(OpId def, OpId user) const {
   for (BlockId b = fn_.ops[user].block; fn_.blocks[b].parent.valid();) {
     const OpId parent = fn_.blocks[b].parent;
     const bool holds_def = start_.at(parent) < start_.at(def) && start_.at(def) < end_.at(parent);
-    const OpKind kind = fn_.ops[parent].kind;
-    if (!holds_def && (kind == OpKind::kFor || kind == OpKind::kWhile)) last = end_.at(parent);
+    if (!holds_def && IsLoop(fn_.ops[parent].kind)) last = end_.at(parent);
     b = fn_.ops[parent].block;
   }
   return last;
@@ -41,8 +40,8 @@ int64_t PlaceBuffers(std::vector<BufferLife>& buffers) {
       moved = false;
       for (size_t j : placed) {
         const BufferLife& other = buffers[j];
-        const bool alive = other.owner != buffer.owner ||
-                           (other.begin <= buffer.end && buffer.begin <= other.end);
+        const bool alive =
+            other.owner != buffer.owner || (other.begin <= buffer.end && buffer.begin <= other.end);
         if (alive && at < other.offset + other.bytes && other.offset < at + buffer.bytes) {
           at = RoundUp(other.offset + other.bytes, 1024);
           moved = true;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/lower/scalars.h"
+#include "ir/queries.h"
 
 namespace tilec::ir {
 namespace {
@@ -70,23 +71,14 @@ class ChannelPlanner {
     readers_[load].push_back({reader, generic});
   }
 
-  // The op of `block` that is `inner` or contains it.
-  OpId Ancestor(OpId inner, BlockId block) const {
-    while (fn_.ops[inner].block != block) {
-      const OpId parent = fn_.blocks[fn_.ops[inner].block].parent;
-      CHECK(parent.valid(), "a reader outside its load's block");
-      inner = parent;
-    }
-    return inner;
-  }
-
   void Place(OpId load) {
     const BlockId block = fn_.ops[load].block;
     ChannelPlan c;
     ChannelSite site;
     site.loads = {load};
     for (const auto& [reader, generic] : readers_[load]) {
-      const OpId at = Ancestor(reader, block);
+      const OpId at = AncestorIn(fn_, block, reader);
+      CHECK(at.valid(), "a reader outside its load's block");
       for (size_t role = 0; role < needs_.size(); ++role) {
         if (needs_[role].ops.count(reader) == 0) continue;
         site.reads.insert(reader);
@@ -98,10 +90,7 @@ class ChannelPlanner {
       c.generic_reads = c.generic_reads || generic;
     }
     if (site.readers.empty()) return;
-    for (BlockId b = block; fn_.blocks[b].parent.valid(); b = fn_.ops[fn_.blocks[b].parent].block) {
-      const OpKind kind = fn_.ops[fn_.blocks[b].parent].kind;
-      c.in_loop = c.in_loop || kind == OpKind::kFor || kind == OpKind::kWhile;
-    }
+    c.in_loop = c.in_loop || InLoop(fn_, load);
     c.bytes = BoxBytes(fn_.type(fn_.ops[load].results[0]), plan_.loads.at(load).smem);
     if (!set_.channels.empty()) {
       ChannelPlan& last = set_.channels.back();
@@ -171,12 +160,8 @@ class ChannelPlanner {
   // The loops around an op, innermost first.
   std::vector<OpId> LoopsAround(OpId id) const {
     std::vector<OpId> loops;
-    for (BlockId b = fn_.ops[id].block; fn_.blocks[b].parent.valid();) {
-      const OpId parent = fn_.blocks[b].parent;
-      const OpKind kind = fn_.ops[parent].kind;
-      if (kind == OpKind::kFor || kind == OpKind::kWhile) loops.push_back(parent);
-      b = fn_.ops[parent].block;
-    }
+    for (OpId loop = LoopAround(fn_, id); loop.valid(); loop = LoopAround(fn_, loop))
+      loops.push_back(loop);
     return loops;
   }
   void NoteNests() {

@@ -9,9 +9,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <iterator>
 
 #include "ir/lower/emitter.h"
-#include "ir/passes/rewrite.h"
+#include "ir/lower/operands.h"
+#include "ir/queries.h"
 
 namespace tilec::ir {
 
@@ -19,12 +21,6 @@ namespace {
 
 // A slot for the product that works, one for the next, one that is being filled.
 constexpr int64_t kChainDepth = 3;
-
-int64_t Uses(const Function& fn, ValueId v) {
-  int64_t uses = 0;
-  for (const Op& op : fn.ops) uses += std::count(op.operands.begin(), op.operands.end(), v);
-  return uses;
-}
 
 }  // namespace
 
@@ -35,28 +31,23 @@ bool Emitter::GoesOn(OpId dot) const {
   const Op* first = in_.def(op.operands[2]);
   if (!first || first->kind != OpKind::kDot || first->block != op.block) return false;
   const OpId before = in_.values[op.operands[2]].def;
-  if (Uses(in_, op.operands[2]) != 1 || (specialized() && Mine(dot) != Mine(before))) return false;
+  if (uses_.count(op.operands[2]) != 1 || (specialized() && Mine(dot) != Mine(before)))
+    return false;
   const DotPlan &a = plan_.dots.at(before), &b = plan_.dots.at(dot);
   const auto layout = plan_.layouts.find(op.operands[2]);
   return a.tensor_core && b.tensor_core && a.promote == 0 && b.promote == 0 && a.acc == b.acc &&
          layout != plan_.layouts.end() && layout->second == a.acc;
 }
 
-// The products of a turn that add, one after another, to what the loop carries; none: something
-// else happens to it.
-std::vector<OpId> Emitter::AddedUp(const Op& loop, size_t carried) const {
-  const BlockId body = loop.regions[0];
-  const ValueId arg = in_.blocks[body].args[1 + carried];
-  const ValueId next = in_.ops[in_.blocks[body].ops.back()].operands[carried];
-  const Op* dot = in_.def(next);
-  if (!dot || dot->kind != OpKind::kDot || dot->block != body) return {};
-  if (Uses(in_, arg) != 1 || Uses(in_, next) != 1) return {};
-  std::vector<OpId> dots = {in_.values[next].def};
-  while (GoesOn(dots.back())) dots.push_back(in_.values[in_.ops[dots.back()].operands[2]].def);
-  if (in_.ops[dots.back()].operands[2] != arg) return {};
+// The products that add up what the loop carries, if they may all be under way at once.
+std::vector<OpId> Emitter::ChainedProducts(const Op& loop, size_t carried) const {
+  const std::vector<OpId> dots = AddedUp(in_, uses_, loop, carried);
+  if (dots.empty() || !std::all_of(dots.begin() + 1, dots.end(), [&](OpId d) { return GoesOn(d); }))
+    return {};
   const DotPlan& plan = plan_.dots.at(dots[0]);
   if (!plan.tensor_core || plan.promote != 0) return {};
   // Nothing may lie between the instruction's accumulator and the carried value.
+  const ValueId arg = in_.ops[dots[0]].operands[2], next = in_.ops[dots.back()].results[0];
   for (ValueId v : {arg, next, loop.results[carried]}) {
     const auto layout = plan_.layouts.find(v);
     if (layout == plan_.layouts.end() || layout->second != plan.acc) return {};
@@ -64,7 +55,7 @@ std::vector<OpId> Emitter::AddedUp(const Op& loop, size_t carried) const {
   for (OpId id : dots)
     for (const OperandPlan* o : {&plan_.dots.at(id).a, &plan_.dots.at(id).b})
       if (o->how == OperandPlan::How::kRegister) return {};
-  return {dots.rbegin(), dots.rend()};
+  return dots;
 }
 
 // Where operands that threads compute are put. Where the products of a loop may stay under way,
@@ -90,7 +81,7 @@ void Emitter::PlanOperandRings() {
     if (loop.kind != OpKind::kFor || !specialized() || depth_ < kChainDepth) continue;
     for (size_t i = 0; i < loop.results.size(); ++i) {
       const size_t first = operand_rings_.size();
-      for (OpId dot : AddedUp(loop, i))
+      for (OpId dot : ChainedProducts(loop, i))
         for (bool is_a : {true, false}) {
           OperandPlan* operand = stored(dot, is_a);
           if (!operand) continue;
@@ -123,7 +114,7 @@ void Emitter::PlanOperandRings() {
 }
 
 std::optional<Emitter::Chain> Emitter::ChainAt(const Op& loop, size_t carried) const {
-  const std::vector<OpId> dots = AddedUp(loop, carried);
+  const std::vector<OpId> dots = ChainedProducts(loop, carried);
   if (dots.empty()) return {};
   const Op* initial = in_.def(loop.operands[2 + carried]);
   const bool zero = initial && initial->kind == OpKind::kConstant && initial->number("value") == 0;
@@ -244,63 +235,75 @@ void Emitter::FlyOn(const std::vector<Chain>& chains, const std::vector<ValueId>
   }
 }
 
+// What is not left to its place behind the loop, but done in front of the wait for the last
+// products.
+Emitter::Again Emitter::InFrontOfWait(const Op& loop) const {
+  Again again;
+  const OpId around = in_.blocks[loop.block].parent;
+  if (!around.valid() || in_.ops[around].kind != OpKind::kFor) return again;
+  again.position = in_.blocks[loop.block].args[0];
+  FindScalarsBehind(loop, again);
+  again.loads = LoadsBehind(loop);
+  return again;
+}
+
+// What stands in a block in front of this op of it, and what from it on.
+Emitter::Halves Emitter::Cut(const Op& at) const {
+  const std::vector<OpId>& ops = in_.blocks[at.block].ops;
+  const auto middle =
+      std::find_if(ops.begin(), ops.end(), [&](OpId id) { return &in_.ops[id] == &at; });
+  return {{ops.begin(), middle}, {middle, ops.end()}};
+}
+
 // Scalars of a turn of the loop around this one that are read behind it only, and that take a
 // division to make: the place of a tile in its tensor. LLVM makes them where they are read, while
 // the tensor core has nothing to do; made again in front of the wait for the last products they
 // cost nothing.
-Emitter::Again Emitter::ReadBehind(const Op& loop) const {
-  Again again;
-  const OpId around = in_.blocks[loop.block].parent;
-  if (!around.valid() || in_.ops[around].kind != OpKind::kFor) return again;
-  const std::vector<OpId>& block = in_.blocks[loop.block].ops;
-  const auto at =
-      std::find_if(block.begin(), block.end(), [&](OpId id) { return &in_.ops[id] == &loop; });
-  const auto place = [&](OpId id) {  // of what stands in the block and contains it
-    while (id.valid() && in_.ops[id].block != loop.block) id = in_.blocks[in_.ops[id].block].parent;
-    return std::find(block.begin(), block.end(), id);
-  };
+void Emitter::FindScalarsBehind(const Op& loop, Again& again) const {
+  const Halves halves = Cut(loop);
   std::set<OpId> wanted;
-  for (auto op = std::make_reverse_iterator(at); op != block.rend(); ++op) {
+  for (auto op = halves.front.rbegin(); op != halves.front.rend(); ++op) {
     const Op& maker = in_.ops[*op];
     if (maker.results.size() != 1 || !Info(maker.kind).elementwise()) continue;
     const ValueId v = maker.results[0];
     const DType dtype = in_.type(v).dtype;
     if (!in_.type(v).is_scalar() || !IsInteger(dtype) || ByteSize(dtype) < 4) continue;
     bool behind = false, inside = false, leads = false;
-    for (OpId reader : OpsInOrder(in_)) {
-      const std::vector<ValueId>& operands = in_.ops[reader].operands;
-      if (!std::count(operands.begin(), operands.end(), v) || !Mine(reader) ||
-          channel_of_.count(reader))
-        continue;  // the other role's
-      const auto where = place(reader);
-      inside = inside || where == at;
-      behind = behind || (where > at && where != block.end());
+    for (const auto& [reader, operand] : uses_.of(v)) {
+      if (!Mine(reader) || channel_of_.count(reader)) continue;  // the other role's
+      const OpId where = AncestorIn(in_, loop.block, reader);
+      const auto found = std::find(halves.back.begin(), halves.back.end(), where);
+      inside = inside || found == halves.back.begin();
+      behind = behind || (found != halves.back.begin() && found != halves.back.end());
       leads = leads || wanted.count(reader) > 0;
     }
     if (behind && !inside) again.read.push_back(v);
     if ((behind && !inside) || leads) wanted.insert(*op);
   }
-  again.ops.assign(block.begin(), at);
-  std::erase_if(again.ops, [&](OpId id) { return !wanted.count(id); });
   const auto divides = [&](OpId id) {
     const OpKind kind = in_.ops[id].kind;
     return kind == OpKind::kDiv || kind == OpKind::kMod;
   };
-  if (std::none_of(again.ops.begin(), again.ops.end(), divides)) {
+  if (std::none_of(wanted.begin(), wanted.end(), divides)) {
     again.read.clear();
-    again.ops.clear();
+    return;
   }
-  again.position = in_.blocks[loop.block].args[0];
-  for (auto op = at; op != block.end(); ++op) {
-    const auto known = [&](ValueId v) {
-      const OpId maker = in_.values[v].def;
-      return !maker.valid() || in_.ops[maker].block != loop.block || place(maker) < at;
-    };
-    const std::vector<ValueId>& operands = in_.ops[*op].operands;
-    if (ComesEarly(*op) && std::all_of(operands.begin(), operands.end(), known))
-      again.loads.push_back(*op);
-  }
-  return again;
+  std::copy_if(halves.front.begin(), halves.front.end(), std::back_inserter(again.ops),
+               [&](OpId id) { return wanted.count(id) > 0; });
+}
+
+// Loads behind the loop that need nothing of what is made there.
+std::vector<OpId> Emitter::LoadsBehind(const Op& loop) const {
+  const Halves halves = Cut(loop);
+  const auto known = [&](ValueId v) {
+    return !std::count(halves.back.begin(), halves.back.end(), in_.values[v].def);
+  };
+  std::vector<OpId> loads;
+  std::copy_if(halves.back.begin(), halves.back.end(), std::back_inserter(loads), [&](OpId id) {
+    const std::vector<ValueId>& operands = in_.ops[id].operands;
+    return ComesEarly(id) && std::all_of(operands.begin(), operands.end(), known);
+  });
+  return loads;
 }
 
 // A load behind a loop, by threads, of what nobody writes: its few registers may be on their way
@@ -355,7 +358,7 @@ Result<std::vector<ValueId>> Emitter::LoadedEarly(const Again& again) {
 Result<> Emitter::ChainedTurns(const Op& op, const std::vector<size_t>& kept,
                                std::vector<ValueId> operands, std::vector<Type> types,
                                const std::vector<Chain>& chains) {
-  const Again again = ReadBehind(op);
+  const Again again = InFrontOfWait(op);
   std::vector<Type> results = types;
   for (ValueId v : again.read) results.push_back(in_.type(v));
   for (OpId id : again.loads) results.push_back(WarpType(in_.ops[id].results[0]));

@@ -103,13 +103,7 @@ void Emitter::Signal(const Op& op) {
     const Token& token = tokens_.at(id);
     if (token.from != role_) continue;
     const ValueId slot = TokenSlot(token);
-    const OpId elect = b_.Add(OpKind::kElect, {}, {}, {{"scope", std::string("warp")}});
-    const BlockId body = out_.AddBlock(elect);
-    out_.ops[elect].regions.push_back(body);
-    Builder inner(out_, body);
-    inner.SetSpan(b_.span());
-    inner.Add(OpKind::kMbarArrive, {token.mbar, slot}, {});
-    inner.Yield({});
+    Arrive(token.mbar, slot);
     b_.Add(OpKind::kCounterAdd, {token.counter}, {}, {{"by", int64_t{1}}});
   }
 }
@@ -193,16 +187,12 @@ void Emitter::Produce(size_t channel, size_t site) {
   std::vector<std::vector<std::vector<ValueId>>> coords;
   for (OpId load : loads) coords.push_back(CoordsOf(load));
   const ValueId slot = NextSlot(channel, true);
-  const OpId elect = b_.Add(OpKind::kElect, {}, {});
-  const BlockId body = out_.AddBlock(elect);
-  out_.ops[elect].regions.push_back(body);
-  Builder inner(out_, body);
-  inner.SetSpan(b_.span());
-  std::vector<ValueId> expect = {ring.full};
-  if (slot.valid()) expect.push_back(slot);
-  inner.Add(OpKind::kMbarExpect, std::move(expect), {}, {{"bytes", plan.bytes}});
-  for (size_t i = 0; i < loads.size(); ++i) Boxes(loads[i], ring.full, slot, inner, coords[i]);
-  inner.Yield({});
+  Elect([&](Builder& inner) {
+    std::vector<ValueId> expect = {ring.full};
+    if (slot.valid()) expect.push_back(slot);
+    inner.Add(OpKind::kMbarExpect, std::move(expect), {}, {{"bytes", plan.bytes}});
+    for (size_t i = 0; i < loads.size(); ++i) Boxes(loads[i], ring.full, slot, inner, coords[i]);
+  });
 }
 
 // Consumer: before the first reader, which tells the site.
@@ -233,18 +223,17 @@ void Emitter::EmitRelease(const Due& due) {
   const Ring& ring = rings_[channel];
   // Ordinary reads must be ordered before the copy engine's next writes.
   if (channels_->channels[channel].generic_reads) b_.Add(OpKind::kFenceAsync, {}, {});
-  const OpId elect =
-      b_.Add(OpKind::kElect, when.valid() ? std::vector<ValueId>{when} : std::vector<ValueId>{}, {},
-             {{"scope", std::string("warp")}});
-  const BlockId body = out_.AddBlock(elect);
-  out_.ops[elect].regions.push_back(body);
-  Builder inner(out_, body);
-  inner.SetSpan(b_.span());
-  std::vector<ValueId> operands = {ring.empty};
+  Arrive(ring.empty, slot, ring.cluster ? Attrs{{"cluster", int64_t{1}}} : Attrs{}, when);
+}
+
+// Each warp of the role, once its lanes have come here.
+void Emitter::Arrive(ValueId mbar, ValueId slot, Attrs attrs, ValueId when) {
+  std::vector<ValueId> operands = {mbar};
   if (slot.valid()) operands.push_back(slot);
-  inner.Add(OpKind::kMbarArrive, std::move(operands), {},
-            ring.cluster ? Attrs{{"cluster", int64_t{1}}} : Attrs{});
-  inner.Yield({});
+  const auto arrive = [&](Builder& inner) {
+    inner.Add(OpKind::kMbarArrive, std::move(operands), {}, std::move(attrs));
+  };
+  Elect(arrive, {{"scope", std::string("warp")}}, when);
 }
 
 ValueId Emitter::SlotOf(OpId load) const {

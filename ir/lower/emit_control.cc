@@ -2,11 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <iterator>
 
 #include "ir/lower/diagnostics.h"
 #include "ir/lower/emitter.h"
 #include "ir/lower/pressure.h"
 #include "ir/lower/scalars.h"
+#include "ir/queries.h"
 
 namespace tilec::ir {
 
@@ -19,6 +21,7 @@ constexpr int64_t kSequentialRegisters = 232;  // of tiles, where a thread may h
 
 Emitter::Emitter(const Function& in, const SequentialOptions& options, int depth, DiagSink& diags)
     : in_(in),
+      uses_(in),
       options_(options),
       diags_(diags),
       plan_(MakePlan(in, depth > 0 && ComputeRolesOf(in) > 1 ? options.warpgroups : 0, depth > 0)),
@@ -141,11 +144,8 @@ Result<Function> Emitter::Run() {
 // Reductions that run once pass through bytes of their own, which saves a barrier each.
 bool Emitter::Alone(OpId id, int64_t bytes) const {
   const OpKind kind = out_.ops[id].kind;
-  if ((kind != OpKind::kWarpReduce && kind != OpKind::kWarpArgReduce) || bytes > 512) return false;
-  for (OpId at = out_.blocks[out_.ops[id].block].parent; at.valid();
-       at = out_.blocks[out_.ops[at].block].parent)
-    if (out_.ops[at].kind == OpKind::kFor || out_.ops[at].kind == OpKind::kWhile) return false;
-  return true;
+  return (kind == OpKind::kWarpReduce || kind == OpKind::kWarpArgReduce) && bytes <= 512 &&
+         !ir::InLoop(out_, id);
 }
 
 // A role that runs ahead is worth nothing if the compute roles spill.
@@ -439,11 +439,8 @@ bool Emitter::IsPlainBranch(const Op& op) const {
   for (BlockId region : op.regions)
     for (OpId id : in_.blocks[region].ops) {
       const Op& inner = in_.ops[id];
-      const bool plain = Info(inner.kind).elementwise() || inner.kind == OpKind::kYield ||
-                         inner.kind == OpKind::kConstant || inner.kind == OpKind::kIota ||
-                         inner.kind == OpKind::kBroadcast || inner.kind == OpKind::kReshape ||
-                         inner.kind == OpKind::kTranspose;
-      if (!plain) return false;
+      if (!Info(inner.kind).elementwise() && !IsFree(inner.kind) && inner.kind != OpKind::kYield)
+        return false;
     }
   return true;
 }
@@ -453,18 +450,12 @@ Result<> Emitter::PlainBranch(const Op& op) {
   for (BlockId region : op.regions)
     for (OpId id : in_.blocks[region].ops)
       for (ValueId v : in_.ops[id].operands)
-        if (in_.type(v).is_tile() && BlockOfValue(v) != region) Tile(v);
+        if (in_.type(v).is_tile() && BlockOf(in_, v) != region) Tile(v);
   const bool outer = plain_branch_;
   plain_branch_ = true;
   TRY_VOID(If_(op));
   plain_branch_ = outer;
   return Done();
-}
-
-BlockId Emitter::BlockOfValue(ValueId v) const {
-  const Value& value = in_.values[v];
-  if (value.block.valid()) return value.block;
-  return value.def.valid() ? in_.ops[value.def].block : in_.body;
 }
 
 Result<> Emitter::If_(const Op& op) {
@@ -511,33 +502,39 @@ Result<Function> Specialize(const Function& fn, const SequentialOptions& options
                             DiagSink& diags) {
   CHECK(fn.level == Level::kTile, "the lowering takes a tile function");
   *specialized = false;
-  // The deepest rings that fit; below two slots nothing overlaps.
+  // What costs registers, from the fastest program to the smallest.
+  constexpr struct {
+    bool slice_epilogues, early_loads;
+  } kWays[] = {{false, true}, {false, false}, {true, true}, {true, false}};
   SequentialOptions with = options;
-  for (int depth = kDeepest; depth >= 2; --depth) {
-    DiagSink attempt;
-    Emitter emitter(fn, with, depth, attempt);
-    if (!emitter.sound())
-      return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)
-          .Help("use --schedule=sequential");
-    if (!emitter.specialized()) break;
-    Result<Function> out = emitter.Run();
-    if (out.ok()) {
-      *specialized = true;
-      return out;
+  for (const auto& way : kWays) {
+    if ((options.slice_epilogues && !way.slice_epilogues) ||
+        (!options.early_loads && way.early_loads))
+      continue;  // what is asked for stays
+    with.slice_epilogues = way.slice_epilogues;
+    with.early_loads = way.early_loads;
+    bool registers_full = false;
+    // The deepest rings that fit; below two slots nothing overlaps.
+    for (int depth = kDeepest; depth >= 2 && !registers_full; --depth) {
+      DiagSink attempt;
+      Emitter emitter(fn, with, depth, attempt);
+      if (!emitter.sound())
+        return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)
+            .Help("use --schedule=sequential");
+      if (!emitter.specialized()) return Sequentialize(fn, options, diags);
+      Result<Function> out = emitter.Run();
+      if (out.ok()) {
+        *specialized = true;
+        return out;
+      }
+      if (emitter.smem_bytes() > options.smem_limit_bytes) continue;
+      registers_full = emitter.registers_full();
+      if (!registers_full || &way == std::end(kWays) - 1) {
+        attempt.MoveTo(diags);
+        return DiagSink::Propagate();
+      }
     }
-    if (emitter.smem_bytes() > options.smem_limit_bytes) continue;
-    if (emitter.registers_full() && with.early_loads) {
-      with.early_loads = false;
-      depth = kDeepest + 1;
-      continue;
-    }
-    if (emitter.registers_full() && !with.slice_epilogues) {  // slices of tiles may do
-      with.slice_epilogues = with.early_loads = true;
-      depth = kDeepest + 1;
-      continue;
-    }
-    attempt.MoveTo(diags);
-    return DiagSink::Propagate();
+    if (!registers_full) break;  // no rings fit
   }
   return Sequentialize(fn, options, diags);
 }

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "ir/integer_range.h"
 #include "ir/lower/emitter.h"
-#include "ir/lower/integer_range.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
 
@@ -58,26 +58,46 @@ void Emitter::StoreOperand(OpId dot, bool is_a) {
          {{"transposed", int64_t{operand.store_transposed}}});
 }
 
+// What threads compute for the product goes to shared memory.
+void Emitter::StoreOperands(OpId id) {
+  const DotPlan& dot = plan_.dots.at(id);
+  const auto stored = [](const OperandPlan& o) { return o.how == OperandPlan::How::kStore; };
+  if (!stored(dot.a) && !stored(dot.b)) return;
+  // Bring the tiles into registers first: that may flush loads, whose barriers then serve here.
+  for (const OperandPlan* o : {&dot.a, &dot.b})
+    if (stored(*o)) Tile(o->source);
+  FlushLoads();
+  // Of several slots the next one is free (PlanOperandRings).
+  if (OneSlot(id)) SettleAll(), Sync();
+  NextOperandSlots(id);
+  StoreOperand(id, true);
+  StoreOperand(id, false);
+  b_.Add(OpKind::kFenceAsync, {}, {});
+  Sync();
+}
+
+// Ring slots, if an operand comes through a channel or lies in one of several places.
+std::vector<ValueId> Emitter::OperandSlots(OpId id) {
+  const DotPlan& dot = plan_.dots.at(id);
+  std::vector<ValueId> slots(2);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const OperandPlan& o = i == 0 ? dot.a : dot.b;
+    if (o.how == OperandPlan::How::kBuffer) slots[i] = SlotOf(in_.values[o.source].def);
+    if (const auto ring = operand_ring_of_.find({id, i == 0}); ring != operand_ring_of_.end())
+      slots[i] = operand_rings_[ring->second].slot;
+  }
+  if (!slots[0].valid() && !slots[1].valid()) return {};
+  for (ValueId& slot : slots)
+    if (!slot.valid()) slot = b_.Int(0, DType::kI32);
+  return slots;
+}
+
 Result<> Emitter::Dot_(OpId id) {
   const Op& op = in_.ops[id];
   const DotPlan& dot = plan_.dots[id];
   const ValueId result = op.results[0];
   const Type& type = in_.type(result);
-  const bool stores =
-      dot.a.how == OperandPlan::How::kStore || dot.b.how == OperandPlan::How::kStore;
-  if (stores) {
-    // Bring the tiles into registers first: that may flush loads, whose barriers then serve here.
-    for (const OperandPlan* o : {&dot.a, &dot.b})
-      if (o->how == OperandPlan::How::kStore) Tile(o->source);
-    FlushLoads();
-    // Of several slots the next one is free (PlanOperandRings).
-    if (OneSlot(id)) SettleAll(), Sync();
-    NextOperandSlots(id);
-    StoreOperand(id, true);
-    StoreOperand(id, false);
-    b_.Add(OpKind::kFenceAsync, {}, {});
-    Sync();
-  }
+  StoreOperands(id);
   FlushLoads();
 
   // The accumulator: in its class layout outside, in the instruction's layout inside.
@@ -106,17 +126,7 @@ Result<> Emitter::Dot_(OpId id) {
                  {{"k", k}, {"trans_a", int64_t{dot.a.trans}}, {"trans_b", int64_t{dot.b.trans}}}));
   }
 
-  // Ring slots, if an operand comes through a channel or lies in one of several places.
-  std::vector<ValueId> slots(2);
-  for (size_t i = 0; i < slots.size(); ++i) {
-    const OperandPlan& o = i == 0 ? dot.a : dot.b;
-    if (o.how == OperandPlan::How::kBuffer) slots[i] = SlotOf(in_.values[o.source].def);
-    if (const auto ring = operand_ring_of_.find({id, i == 0}); ring != operand_ring_of_.end())
-      slots[i] = operand_rings_[ring->second].slot;
-  }
-  if (!slots[0].valid() && !slots[1].valid()) slots.clear();
-  for (ValueId& slot : slots)
-    if (!slot.valid()) slot = b_.Int(0, DType::kI32);
+  const std::vector<ValueId> slots = OperandSlots(id);
   const bool a_regs = dot.a.how == OperandPlan::How::kRegister;
   const ValueId a = a_regs ? Tile(dot.a.source) : OperandBuffer(id, true);
   const ValueId b = OperandBuffer(id, false);
@@ -221,7 +231,7 @@ void Emitter::BeforeFeeder(OpId id) {
   if (carried() == 0) return;
   std::vector<ValueId> made;
   const Op& op = in_.ops[id];
-  if (Info(op.kind).elementwise() && OfLoads(op))
+  if (Info(op.kind).elementwise() && MadeOfLoads(in_, op.results[0]))
     for (ValueId v : op.operands) {
       if (!plan_.layouts.count(v)) continue;
       const Op* def = in_.def(v);
@@ -231,18 +241,6 @@ void Emitter::BeforeFeeder(OpId id) {
       if (!out_.type(tile).shape.empty()) made.push_back(tile);
     }
   Settle(carried(), made);
-}
-
-// Is all that the op computes with made of loads, and no product awaited for it?
-bool Emitter::OfLoads(const Op& op) const {
-  return std::all_of(op.operands.begin(), op.operands.end(), [&](ValueId v) {
-    const Op* def = in_.def(v);
-    if (!in_.type(v).is_tile()) return true;
-    if (!def) return false;
-    const bool leaf = def->kind == OpKind::kLoad || def->kind == OpKind::kConstant;
-    const bool renames = def->kind == OpKind::kBroadcast || def->kind == OpKind::kReshape;
-    return leaf || ((renames || Info(def->kind).elementwise()) && OfLoads(*def));
-  });
 }
 
 // A conversion that may go by way of f32, which loses nothing of such integers.

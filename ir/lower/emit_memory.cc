@@ -13,6 +13,7 @@
 #include "ir/lower/emitter.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
+#include "ir/queries.h"
 
 namespace tilec::ir {
 
@@ -133,12 +134,18 @@ void Emitter::PlanBuffers() {
   }
   PlanExchanges();
   if (any_tma) mbar_ = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(), {{"offset", int64_t{0}}});
-  if (any_tma || !rings_.empty() || !exchanges_.empty()) {
-    const OpId elect = b_.Add(OpKind::kElect, {}, {});
-    const BlockId body = out_.AddBlock(elect);
-    out_.ops[elect].regions.push_back(body);
-    Builder inner(out_, body);
-    if (any_tma) inner.Add(OpKind::kMbarInit, {mbar_}, {}, {{"count", int64_t{1}}});
+  if (any_tma || !rings_.empty() || !exchanges_.empty()) InitBarriers();
+  if (any_zero) b_.Add(OpKind::kFenceAsync, {}, {});
+  if (out_.launch.cluster > 1)  // nobody writes to a CTA that is not ready
+    b_.Add(OpKind::kClusterSync, {}, {});
+  else if (any_tma || any_zero || !rings_.empty())
+    b_.Add(OpKind::kCtaSync, {}, {}, {{"id", int64_t{0}}});
+}
+
+// By one thread, before anybody looks at them.
+void Emitter::InitBarriers() {
+  Elect([&](Builder& inner) {
+    if (mbar_.valid()) inner.Add(OpKind::kMbarInit, {mbar_}, {}, {{"count", int64_t{1}}});
     for (const Ring& ring : rings_) {
       inner.Add(OpKind::kMbarInit, {ring.full}, {}, {{"count", int64_t{1}}});
       // One arrival per warp that reads.
@@ -153,13 +160,7 @@ void Emitter::PlanBuffers() {
         inner.Add(OpKind::kMbarInit, {mbar}, {}, {{"count", int64_t{WarpsPerRole()}}});
     InitExchanges(inner);
     inner.Add(OpKind::kFenceMbarInit, {}, {});
-    inner.Yield({});
-  }
-  if (any_zero) b_.Add(OpKind::kFenceAsync, {}, {});
-  if (out_.launch.cluster > 1)  // nobody writes to a CTA that is not ready
-    b_.Add(OpKind::kClusterSync, {}, {});
-  else if (any_tma || any_zero || !rings_.empty())
-    b_.Add(OpKind::kCtaSync, {}, {}, {{"id", int64_t{0}}});
+  });
 }
 
 // ---- accesses by threads ---------------------------------------------------------------------
@@ -175,9 +176,7 @@ bool Emitter::SharedTensor(ValueId tensor) const {
         op.kind == OpKind::kLoad || op.kind == OpKind::kStore || op.kind == OpKind::kAtomic;
     if (!memory || op.operands[0] != tensor) continue;
     ++accesses;
-    for (OpId at = in_.blocks[op.block].parent; at.valid();
-         at = in_.blocks[in_.ops[at].block].parent)
-      repeated = repeated || in_.ops[at].kind == OpKind::kFor || in_.ops[at].kind == OpKind::kWhile;
+    repeated = repeated || ir::InLoop(in_, id);
   }
   return accesses > 1 || repeated;
 }
@@ -438,14 +437,10 @@ void Emitter::FlushLoads() {
   }
   b_.Add(OpKind::kFenceAsync, {}, {});
   Sync();
-  const OpId elect = b_.Add(OpKind::kElect, {}, {});
-  const BlockId body = out_.AddBlock(elect);
-  out_.ops[elect].regions.push_back(body);
-  Builder inner(out_, body);
-  inner.SetSpan(b_.span());
-  inner.Add(OpKind::kMbarExpect, {mbar_}, {}, {{"bytes", bytes}});
-  for (size_t i = 0; i < loads.size(); ++i) Boxes(loads[i], mbar_, {}, inner, coords[i]);
-  inner.Yield({});
+  Elect([&](Builder& inner) {
+    inner.Add(OpKind::kMbarExpect, {mbar_}, {}, {{"bytes", bytes}});
+    for (size_t i = 0; i < loads.size(); ++i) Boxes(loads[i], mbar_, {}, inner, coords[i]);
+  });
   const ValueId count = b_.Value(OpKind::kCounterRead, {phase_}, Type::Scalar(DType::kI32));
   const ValueId parity = b_.Binary(OpKind::kAnd, count, b_.Int(1, DType::kI32));
   b_.Add(OpKind::kMbarWait, {mbar_, parity}, {});

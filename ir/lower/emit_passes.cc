@@ -85,19 +85,6 @@ void Emitter::PlanPasses() {
   }
 }
 
-// Each warp of the role, once its lanes have come here.
-void Emitter::Arrive(ValueId mbar, ValueId slot) {
-  const OpId elect = b_.Add(OpKind::kElect, {}, {}, {{"scope", std::string("warp")}});
-  const BlockId body = out_.AddBlock(elect);
-  out_.ops[elect].regions.push_back(body);
-  Builder inner(out_, body);
-  inner.SetSpan(b_.span());
-  std::vector<ValueId> operands = {mbar};
-  if (slot.valid()) operands.push_back(slot);
-  inner.Add(OpKind::kMbarArrive, std::move(operands), {});
-  inner.Yield({});
-}
-
 void Emitter::Put(const Op& op) {
   const Pass& pass = passes_.at(op.ints("signal")[0]);
   const std::vector<int64_t> shape = ShapeInMemory(in_.type(op.operands[0]));

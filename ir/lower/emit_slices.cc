@@ -10,7 +10,7 @@
 #include "ir/lower/emitter.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
-#include "ir/passes/rewrite.h"
+#include "ir/queries.h"
 
 namespace tilec::ir {
 
@@ -67,9 +67,6 @@ bool Emitter::LoadsBySlices(OpId id) const {
 
 void Emitter::FindSlices() {
   if (!options_.slice_epilogues) return;
-  std::map<ValueId, std::vector<OpId>> readers;
-  for (OpId id : OpsInOrder(in_))
-    for (ValueId v : in_.ops[id].operands) readers[v].push_back(id);
   for (const auto& [store, plan] : plan_.stores) {
     const Op& op = in_.ops[store];
     const bool ends_in_range = op.s("modes").back() == 'r';
@@ -84,9 +81,9 @@ void Emitter::FindSlices() {
       if (!kind || !plan_.layouts.count(maker.results[0]) || maker.attr("signal") ||
           maker.attr("await") || whole.count(maker.results[0]) || deferred_.count(*at))
         continue;
-      const std::vector<OpId>& by = readers[maker.results[0]];
-      const bool here = !by.empty() && std::all_of(by.begin(), by.end(), [&](OpId reader) {
-        return reader == store || slice.count(reader) > 0;
+      const std::vector<Uses::Use>& uses = uses_.of(maker.results[0]);
+      const bool here = !uses.empty() && std::all_of(uses.begin(), uses.end(), [&](auto& use) {
+        return use.reader == store || slice.count(use.reader) > 0;
       });
       if (!here) continue;
       slice.insert(*at);

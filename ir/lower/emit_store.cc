@@ -7,6 +7,7 @@
 #include "ir/lower/emitter.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
+#include "ir/queries.h"
 
 namespace tilec::ir {
 
@@ -100,8 +101,7 @@ int64_t Emitter::PanelsInFlight(OpId id) {
 
 // Is the tile stored as the product left it, but for its type?
 bool Emitter::StoredAsMade(ValueId v) const {
-  const Op* def = in_.def(v);
-  while (def && def->kind == OpKind::kCast) def = in_.def(def->operands[0]);
+  const Op* def = in_.def(Without(in_, OpKind::kCast, v).value);
   return def && (def->kind == OpKind::kFor || def->kind == OpKind::kDot);
 }
 

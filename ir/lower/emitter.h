@@ -17,6 +17,7 @@
 #include "ir/lower/channels.h"
 #include "ir/lower/plan.h"
 #include "ir/lower/sequential.h"
+#include "ir/uses.h"
 
 namespace tilec::ir {
 
@@ -99,12 +100,16 @@ class Emitter {
     bool from_zero;                // it begins with zeros
     std::vector<size_t> channels;  // whose slots it gives back
   };
-  // Scalars that are made again behind a loop, before its last products are awaited.
+  // What is done in front of the wait for a loop's last products.
   struct Again {
-    std::vector<ValueId> read;  // behind it
+    std::vector<ValueId> read;  // scalars, made again, that are read behind the loop
     std::vector<OpId> ops;      // that make them, in order
     ValueId position;           // of the turn of the loop around, from which they follow
-    std::vector<OpId> loads;    // behind it, that are made in front of that wait
+    std::vector<OpId> loads;    // that stand behind the loop
+  };
+  // The ops of a block on both sides of one of them, which begins the second.
+  struct Halves {
+    std::vector<OpId> front, back;
   };
   // Where threads put what they computed for products. Of several slots each product takes the
   // next, so that those before may still read theirs.
@@ -128,6 +133,21 @@ class Emitter {
     int64_t vector = 1;
   };
 
+  // body(inner) emits what one elected thread does. `when`: only where that holds.
+  template <typename F>
+  OpId Elect(F&& body, Attrs attrs = {}, ValueId when = {}) {
+    std::vector<ValueId> operands;
+    if (when.valid()) operands.push_back(when);
+    const OpId elect = b_.Add(OpKind::kElect, std::move(operands), {}, std::move(attrs));
+    const BlockId block = out_.AddBlock(elect);
+    out_.ops[elect].regions.push_back(block);
+    Builder inner(out_, block);
+    inner.SetSpan(b_.span());
+    body(inner);
+    inner.Yield({});
+    return elect;
+  }
+
   // emit_channels.cc
   void PlanRings();
   void PlanRelease(size_t channel, int role, OpId last, const std::set<OpId>* reads);
@@ -139,7 +159,6 @@ class Emitter {
   void FindPasses();
   void PlanPasses();
   void CountPasses(BlockId block, std::map<int64_t, int64_t>& waiting);
-  void Arrive(ValueId mbar, ValueId slot);
   void Put(const Op& op);
   void Take(const Op& op);
 
@@ -155,6 +174,7 @@ class Emitter {
   void Produce(size_t channel, size_t site);
   void AwaitFull(size_t channel, OpId reader);
   void Release(size_t channel);
+  void Arrive(ValueId mbar, ValueId slot, Attrs attrs = {}, ValueId when = {});
   void EmitRelease(const Due& due);
   Result<> ProducerOp(OpId id);
   void DropEqualArms(OpId branch, const std::vector<ValueId>& results);
@@ -178,7 +198,6 @@ class Emitter {
   Result<> If_(const Op& op);
   bool IsPlainBranch(const Op& op) const;
   Result<> PlainBranch(const Op& op);
-  BlockId BlockOfValue(ValueId v) const;
   Result<> Region(BlockId from, BlockId to);
   ValueId Scalar(ValueId v);
   void Bind(ValueId from, ValueId to) { map_[from] = to; }
@@ -201,6 +220,7 @@ class Emitter {
 
   // emit_memory.cc
   void PlanBuffers();
+  void InitBarriers();
   ValueId AddBuffer(const Type& type, bool exclusive, int owner, int64_t begin, int64_t end);
   Result<> Load_(OpId id);
   Result<> Store_(OpId id);
@@ -255,7 +275,7 @@ class Emitter {
   bool FillsByThreads(OpId load) const;
   std::vector<Chain> ChainsOf(const Op& loop) const;
   std::optional<Chain> ChainAt(const Op& loop, size_t carried) const;
-  std::vector<OpId> AddedUp(const Op& loop, size_t carried) const;
+  std::vector<OpId> ChainedProducts(const Op& loop, size_t carried) const;
   bool GoesOn(OpId dot) const;
   void PlanOperandRings();
   bool TakesLast(OpId dot, size_t channel) const;
@@ -266,7 +286,10 @@ class Emitter {
   Result<> ChainedTurns(const Op& op, const std::vector<size_t>& kept,
                         std::vector<ValueId> operands, std::vector<Type> types,
                         const std::vector<Chain>& chains);
-  Again ReadBehind(const Op& loop) const;
+  Again InFrontOfWait(const Op& loop) const;
+  Halves Cut(const Op& at) const;
+  void FindScalarsBehind(const Op& loop, Again& again) const;
+  std::vector<OpId> LoadsBehind(const Op& loop) const;
   bool ComesEarly(OpId load) const;
   Result<std::vector<ValueId>> MadeAgain(const Again& again);
   Result<std::vector<ValueId>> LoadedEarly(const Again& again);
@@ -283,16 +306,18 @@ class Emitter {
   void FindFeeders();
   void FindFeeders(OpId dot, ValueId operand);
   void BeforeFeeder(OpId id);
-  bool OfLoads(const Op& op) const;
   bool ConvertsFewBits(const Op& op) const;
   void SettleAll() { Settle(flights_.size()); }
   ValueId OperandBuffer(OpId dot, bool is_a);
+  void StoreOperands(OpId dot);
   void StoreOperand(OpId dot, bool is_a);
+  std::vector<ValueId> OperandSlots(OpId dot);
   std::vector<size_t> OperandRingsOf(OpId dot) const;
   bool OneSlot(OpId dot) const;
   void NextOperandSlots(OpId dot);
 
   const Function& in_;
+  const Uses uses_;  // of its values
   const SequentialOptions& options_;
   DiagSink& diags_;
   Plan plan_;

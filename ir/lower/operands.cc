@@ -19,6 +19,38 @@ bool IsTensorCore(const Function& fn, const Op& dot) {
   return a == b && (a == DType::kF16 || a == DType::kBF16 || a == DType::kTF32);
 }
 
+bool AddsUp(const Function& fn, const Op& dot) {
+  const Op* sum = fn.def(dot.operands[2]);
+  return !sum || sum->kind == OpKind::kDot;
+}
+
+std::vector<OpId> AddedUp(const Function& fn, const Uses& uses, const Op& loop, size_t carried) {
+  const Block& body = fn.blocks[loop.regions[0]];
+  const ValueId first = body.args[1 + carried];
+  if (uses.count(first) != 1) return {};
+  std::vector<OpId> dots;
+  for (ValueId v = fn.ops[body.ops.back()].operands[carried]; v != first;) {
+    const Op* dot = fn.def(v);
+    if (!dot || dot->kind != OpKind::kDot || dot->block != loop.regions[0] || uses.count(v) != 1)
+      return {};
+    dots.push_back(fn.values[v].def);
+    v = dot->operands[2];
+  }
+  return {dots.rbegin(), dots.rend()};
+}
+
+bool MadeOfLoads(const Function& fn, ValueId v, BlockId turn) {
+  if (!fn.type(v).is_tile()) return true;
+  const Op* def = fn.def(v);
+  if (!def) return false;
+  if (def->kind == OpKind::kConstant) return true;
+  if (turn.valid() && def->block != turn) return false;
+  if (def->kind == OpKind::kLoad) return true;
+  return (Renames(def->kind) || Info(def->kind).elementwise()) &&
+         std::all_of(def->operands.begin(), def->operands.end(),
+                     [&](ValueId o) { return MadeOfLoads(fn, o, turn); });
+}
+
 bool BufferNeed::Merge(const BufferNeed& other) {
   if (plain != other.plain) return false;
   rows = std::max(rows, other.rows);

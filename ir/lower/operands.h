@@ -9,11 +9,22 @@
 #include <vector>
 
 #include "ir/function.h"
+#include "ir/uses.h"
 
 namespace tilec::ir {
 
 // Does the tensor core take this product's dtypes? (hopper.md §2.2)
 bool IsTensorCore(const Function& fn, const Op& dot);
+// Does the product add to what a loop carries, or to what another product makes? Such products are
+// awaited together.
+bool AddsUp(const Function& fn, const Op& dot);
+// The products of a turn that add, one after another, to a value that the loop carries and that
+// nobody else looks at, in order; none: something else happens to it.
+std::vector<OpId> AddedUp(const Function& fn, const Uses& uses, const Op& loop, size_t carried);
+// Is the value computed element by element from nothing but loaded tiles, constants and scalars, so
+// that no product is awaited for it? What a loop carries may be made of anything. `turn`: only of
+// what is loaded and computed in this block.
+bool MadeOfLoads(const Function& fn, ValueId v, BlockId turn = {});
 
 // What readers want of a buffer that holds a tile_rows x tile_cols tile.
 struct BufferNeed {

@@ -10,6 +10,8 @@
 #include "ir/lower/layout_classes.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
+#include "ir/queries.h"
+#include "ir/uses.h"
 
 namespace tilec::ir {
 namespace {
@@ -21,13 +23,11 @@ constexpr int64_t kWideColumns = 192, kSharedColumns = 64;
 class Planner {
  public:
   Planner(const Function& fn, int warpgroups, bool runs_ahead)
-      : fn_(fn), runs_ahead_(runs_ahead), classes_(fn) {
+      : fn_(fn), runs_ahead_(runs_ahead), order_(OpsInOrder(fn)), uses_(fn), classes_(fn) {
     plan_.warpgroups = warpgroups;
   }
 
   Plan Run() {
-    Walk(fn_.body);
-    for (OpId id : order_) NoteUses(id);
     const bool free = plan_.warpgroups == 0;
     if (free) ChooseWarpgroups();
     for (OpId id : order_)
@@ -54,19 +54,7 @@ class Planner {
   }
 
  private:
-  void Walk(BlockId block) {
-    for (OpId id : fn_.blocks[block].ops) {
-      order_.push_back(id);
-      for (BlockId region : fn_.ops[id].regions) Walk(region);
-    }
-  }
-
   // ---- which tiles must exist in registers -------------------------------------------------
-  void NoteUses(OpId id) {
-    const Op& op = fn_.ops[id];
-    for (size_t i = 0; i < op.operands.size(); ++i) uses_[op.operands[i]].push_back({id, i});
-  }
-
   // Where no product decides how threads hold tiles, they hold them as memory wants them.
   bool StoredTurned(const Op& op) {
     return op.kind == OpKind::kStore && StoresTransposed(fn_, op) &&
@@ -78,7 +66,7 @@ class Planner {
     auto [it, fresh] = needed_.try_emplace(v, false);
     if (!fresh) return it->second;
     bool needed = forced_.count(v) > 0;
-    for (auto [id, index] : uses_[v]) {
+    for (const auto& [id, index] : uses_.of(v)) {
       const Op& op = fn_.ops[id];
       if (op.kind == OpKind::kDot && index < 2) continue;  // decided with the operand's plan
       if (index == 1 && StoredTurned(op)) continue;        // its source is stored
@@ -159,8 +147,7 @@ class Planner {
 
   // Is an operand made by threads?
   bool IsComputed(ValueId v) const {
-    const Op* def = fn_.def(v);
-    while (def && def->kind == OpKind::kTranspose) def = fn_.def(def->operands[0]);
+    const Op* def = fn_.def(Without(fn_, OpKind::kTranspose, v).value);
     return def && def->kind != OpKind::kLoad;
   }
 
@@ -180,7 +167,8 @@ class Planner {
       const int64_t blocks = CeilDiv(m, 64);
       const int64_t n_padded = RoundUp(n, IsInteger(ta.dtype) ? 16 : 8);
       // A warpgroup's columns are whole instructions, and whole panels where B is MN-major.
-      const bool mn_major_b = ByteSize(tb.dtype) == 2 && !Transposed(op.operands[1]);
+      const bool mn_major_b =
+          ByteSize(tb.dtype) == 2 && !Without(fn_, OpKind::kTranspose, op.operands[1]).odd();
       const int64_t n_unit = IsInteger(ta.dtype) || mn_major_b ? 16 : 8;
       dot.split = blocks % wgs == 0         ? WgSplit::kM
                   : n % (n_unit * wgs) == 0 ? WgSplit::kN
@@ -193,32 +181,18 @@ class Planner {
     plan_.dots[id] = std::move(dot);
   }
 
-  // Is v an odd number of transposes away from its source?
-  bool Transposed(ValueId v) const {
-    bool odd = false;
-    for (const Op* def = fn_.def(v); def && def->kind == OpKind::kTranspose; def = fn_.def(v)) {
-      v = def->operands[0];
-      odd = !odd;
-    }
-    return odd;
-  }
-
   // `outer`: rows (M or N) the instructions touch.
   OperandPlan PlanOperand(ValueId v, const DotPlan& dot, bool is_a, int64_t outer) {
     OperandPlan plan;
     // A is [M, K]: its natural (K-major) buffer is itself. B is [K, N]: the natural buffer is Bᵀ,
     // so an untransposed B is MN-major.
-    bool mn_major = !is_a;
-    while (const Op* def = fn_.def(v)) {
-      if (def->kind != OpKind::kTranspose) break;
-      v = def->operands[0];
-      mn_major = !mn_major;
-    }
-    plan.source = v;
+    const Stripped bare = Without(fn_, OpKind::kTranspose, v);
+    const bool mn_major = bare.odd() == is_a;
+    plan.source = bare.value;
     plan.trans = mn_major;
-    const Type& type = fn_.type(v);
+    const Type& type = fn_.type(plan.source);
     const bool k_major_only = dot.tensor_core && ByteSize(type.dtype) != 2;
-    const Op* def = fn_.def(v);
+    const Op* def = fn_.def(plan.source);
     if (mn_major && k_major_only) {
       plan.trans = false;
       plan.store_transposed = true;
@@ -242,7 +216,7 @@ class Planner {
       need.cols = cols;
     }
     if (plan.how == OperandPlan::How::kBuffer) {
-      const OpId load = fn_.values[v].def;
+      const OpId load = fn_.values[plan.source].def;
       auto [it, fresh] = needs_.try_emplace(load, need);
       if (!fresh && !it->second.Merge(need)) {
         // One product wants a swizzled, the other a plain buffer: the second gets a copy.
@@ -252,7 +226,7 @@ class Planner {
     if (plan.how != OperandPlan::How::kBuffer) {
       plan.smem = need.Layout(type.dtype);
       plan.zero_padding = need.NeedsZero(type.dtype);
-      forced_.insert(v);
+      forced_.insert(plan.source);
     }
     return plan;
   }
@@ -271,8 +245,7 @@ class Planner {
   // What is computed from loaded tiles alone is loaded so that it need not go through shared memory
   // again: for sums that a loop carries, whose products are awaited together anyway.
   void WantRegisterOperand(OpId id, const DotPlan& dot) {
-    const Op* sum = fn_.def(fn_.ops[id].operands[2]);
-    if ((sum && sum->kind != OpKind::kDot) || dot.split != WgSplit::kM ||
+    if (!AddsUp(fn_, fn_.ops[id]) || dot.split != WgSplit::kM ||
         fn_.type(dot.a.source).shape[0] % 64 != 0)
       return;
     if (const std::optional<Layout> layout = RegisterOperand(dot))
@@ -376,7 +349,7 @@ class Planner {
       };
       const Op* def = fn_.def(v);
       if (def && def->kind == OpKind::kLoad) note(*def);
-      for (auto [id, index] : uses_[v])
+      for (const auto& [id, index] : uses_.of(v))
         if (fn_.ops[id].kind == OpKind::kStore && index == 1) note(fn_.ops[id]);
     }
     int64_t vector = AccessVector(accesses);
@@ -407,7 +380,7 @@ class Planner {
       load.buffer = load.tma = true;
       load.smem = *smem;
     } else if (access && type.rank() == 2 && type.elements() >= kStaged &&
-               (IsAccumulator(result) || (runs_ahead_ && InLoop(op) && HasProducts()))) {
+               (IsAccumulator(result) || (runs_ahead_ && InLoop(fn_, id) && HasProducts()))) {
       BufferNeed plain;
       plain.tile_rows = plain.rows = type.shape[0];
       plain.tile_cols = plain.cols = type.shape[1];
@@ -442,7 +415,7 @@ class Planner {
       if (load.buffer || !load.registers || (type.elements() < 2048 && !kept)) continue;
       const std::optional<TileAccess> access = TmaAccess(fn_, op);
       const std::optional<SmemLayout> smem = RereadLayout(type);
-      if (!access || !smem || InLoop(op)) continue;
+      if (!access || !smem || InLoop(fn_, id)) continue;
       const auto [it, fresh] =
           first.try_emplace({op.block, op.operands, op.s("modes"), op.ints("sizes")}, id);
       if (fresh) continue;
@@ -455,13 +428,6 @@ class Planner {
       plan_.loads[id].shares = it->second;
     }
   }
-  bool InLoop(const Op& op) const {
-    for (OpId at = fn_.blocks[op.block].parent; at.valid();
-         at = fn_.blocks[fn_.ops[at].block].parent)
-      if (fn_.ops[at].kind == OpKind::kFor || fn_.ops[at].kind == OpKind::kWhile) return true;
-    return false;
-  }
-
   bool HasProducts() const {
     return std::any_of(plan_.dots.begin(), plan_.dots.end(),
                        [](const auto& dot) { return dot.second.tensor_core; });
@@ -521,8 +487,8 @@ class Planner {
   const Function& fn_;
   bool runs_ahead_;
   Plan plan_;
-  std::vector<OpId> order_;
-  std::map<ValueId, std::vector<std::pair<OpId, size_t>>> uses_;
+  const std::vector<OpId> order_;
+  const Uses uses_;
   std::map<ValueId, bool> needed_;
   std::set<ValueId> forced_;  // product operands that pass through registers
   LayoutClasses classes_;

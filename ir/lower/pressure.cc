@@ -134,7 +134,7 @@ class Liveness {
     for (BlockId region : op.regions) {
       Live behind = live;
       // What a loop reads from outside stays alive through every turn.
-      if (op.kind == OpKind::kFor || op.kind == OpKind::kWhile) Outside(region, region, behind);
+      if (IsLoop(op.kind)) Outside(region, region, behind);
       const Live front = Walk(region, std::move(behind));
       Join(front, before);
     }
@@ -201,7 +201,7 @@ bool RareStore(const Function& fn, const Op& store) {
   for (OpId id : fn.blocks[store.block].ops) {
     const Op& op = fn.ops[id];
     if (op.kind == OpKind::kGStore && op.operands == store.operands) return loops;
-    loops = loops || op.kind == OpKind::kFor || op.kind == OpKind::kWhile;
+    loops = loops || IsLoop(op.kind);
   }
   return false;
 }
@@ -213,7 +213,7 @@ int64_t RowsKept(const Function& fn, const Op& op, ValueId tile) {
   for (BlockId b = op.block; b.valid() && fn.blocks[b].parent.valid();
        b = fn.ops[fn.blocks[b].parent].block) {
     const OpKind around = fn.ops[fn.blocks[b].parent].kind;
-    if (around != OpKind::kFor && around != OpKind::kWhile) continue;
+    if (!IsLoop(around)) continue;
     std::set<std::vector<int64_t>> rows;
     for (int64_t r = 0; r < layout.regs(); ++r) {
       std::vector<int64_t> at = layout.RegCoord(r);

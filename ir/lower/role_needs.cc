@@ -84,7 +84,7 @@ class Closure {
     NeedStructure(value.def);
     const size_t i = static_cast<size_t>(std::find(op.results.begin(), op.results.end(), v) -
                                          op.results.begin());
-    if (op.kind == OpKind::kFor || op.kind == OpKind::kWhile) return Carried(op, i);
+    if (IsLoop(op.kind)) return Carried(op, i);
     for (size_t region = 0; region < op.regions.size(); ++region)
       Need(Yield(op, region).operands[i]);
   }

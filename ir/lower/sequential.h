@@ -21,7 +21,8 @@ struct SequentialOptions {
   // Then more where there are many products (pressure.h). Who brings a schedule has seen to that.
   bool spare_for_products = true;
   int warpgroups = 1;  // of each compute role, where there are several
-  // Roles: elementwise work that only a store reads is done by slices of columns where it stores.
+  // The lowering itself changes these two where registers do not suffice. Elementwise work that
+  // only a store reads is done by slices of columns where it stores.
   bool slice_epilogues = false;
   // Roles: what stands behind a loop of products and loads a few registers does so while the last
   // products are under way.

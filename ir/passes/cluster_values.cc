@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ir/passes/rewrite.h"
+#include "ir/queries.h"
 
 namespace tilec::ir {
 

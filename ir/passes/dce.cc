@@ -92,8 +92,8 @@ struct Liveness {
       const Op& op = fn.ops[id];
       const OpEffect effect = Info(op.kind).effect;
       // Resources of the warp level (buffers, barriers, counters) hold addresses: they stay.
-      const bool structured = op.kind == OpKind::kFor || op.kind == OpKind::kWhile ||
-                              op.kind == OpKind::kIf || op.kind == OpKind::kYield;
+      const bool structured =
+          IsLoop(op.kind) || op.kind == OpKind::kIf || op.kind == OpKind::kYield;
       if (effect == OpEffect::kWrite || (effect == OpEffect::kControl && !structured)) Keep(id);
       for (BlockId region : op.regions) Roots(region);
     }
@@ -146,7 +146,7 @@ struct Remover {
       }
       out.push_back(id);
       const OpKind kind = fn.ops[id].kind;
-      if (kind == OpKind::kFor || kind == OpKind::kWhile || kind == OpKind::kIf) DropSlots(id);
+      if (IsLoop(kind) || kind == OpKind::kIf) DropSlots(id);
       const std::vector<BlockId> regions = fn.ops[id].regions;
       for (BlockId region : regions) Run(region);
     });

@@ -19,6 +19,7 @@
 
 #include "ir/passes/passes.h"
 #include "ir/passes/rewrite.h"
+#include "ir/uses.h"
 
 namespace tilec::ir {
 namespace {
@@ -30,16 +31,14 @@ constexpr int64_t kOfOneThread = 16;
 
 class Deferrer {
  public:
-  Deferrer(Function& fn, PassContext& cx) : fn_(fn), cx_(cx) {}
+  Deferrer(Function& fn, PassContext& cx) : fn_(fn), cx_(cx), uses_(fn) {}
 
   void Run() {
     for (const Op& op : fn_.ops)
       if (op.kind == OpKind::kDot) return;
-    uses_.resize(static_cast<size_t>(fn_.values.size()), 0);
     std::vector<OpId> loops;
     for (OpId id : OpsInOrder(fn_)) {
       const Op& op = fn_.ops[id];
-      for (ValueId v : op.operands) ++uses_[static_cast<size_t>(v.index)];
       if (op.kind != OpKind::kFor) continue;
       const std::vector<OpId>& body = fn_.blocks[op.regions[0]].ops;
       if (std::all_of(body.begin(), body.end(), [&](OpId o) { return fn_.ops[o].regions.empty(); }))
@@ -54,15 +53,14 @@ class Deferrer {
     OpId reduce, add;
   };
 
-  int Uses(ValueId v) const { return uses_[static_cast<size_t>(v.index)]; }
-
   // Is result i the carried value and a reduction, which nobody else looks at?
   std::optional<Sum> SumOf(const Op& loop, size_t i) const {
     const BlockId body = loop.regions[0];
     const ValueId carried = fn_.blocks[body].args[1 + i];
     const ValueId next = fn_.ops[fn_.blocks[body].ops.back()].operands[i];
     const OpId add = fn_.values[next].def;
-    if (!add.valid() || fn_.ops[add].block != body || Uses(next) != 1 || Uses(carried) != 1)
+    if (!add.valid() || fn_.ops[add].block != body || uses_.count(next) != 1 ||
+        uses_.count(carried) != 1)
       return {};
     const Op& sum = fn_.ops[add];
     const DType dtype = fn_.type(next).dtype;
@@ -77,7 +75,7 @@ class Deferrer {
     if (sum.operands[0] != carried && sum.operands[1] != carried) return {};
     const ValueId term = sum.operands[sum.operands[0] == carried ? 1 : 0];
     const OpId reduce = fn_.values[term].def;
-    if (!reduce.valid() || fn_.ops[reduce].block != body || Uses(term) != 1) return {};
+    if (!reduce.valid() || fn_.ops[reduce].block != body || uses_.count(term) != 1) return {};
     const Op& of = fn_.ops[reduce];
     if (of.kind != OpKind::kReduce || of.s("kind") != kind || Pinned(of) || Pinned(sum)) return {};
     const Type& tile = fn_.type(of.operands[0]);
@@ -128,9 +126,7 @@ class Deferrer {
       b.SetSpan(fn_.ops[sum.add].at);
       const ValueId all = place(b.Binary(combine, start, reduced), behind);
       fn_.values[all].name = fn_.values[result].name;
-      for (OpId user : OpsInOrder(fn_))
-        for (ValueId& v : fn_.ops[user].operands)
-          if (v == result) v = all;
+      for (const Uses::Use& use : uses_.of(result)) fn_.ops[use.reader].operands[use.operand] = all;
       ++cx_.changes;
     }
     RebuildBlock(fn_, body, [&](OpId op, std::vector<OpId>& out) {
@@ -147,7 +143,7 @@ class Deferrer {
 
   Function& fn_;
   PassContext& cx_;
-  std::vector<int> uses_;  // by value
+  const Uses uses_;
 };
 
 }  // namespace

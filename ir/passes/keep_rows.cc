@@ -383,7 +383,7 @@ class RowKeeper {
     Forwarding forward(fn_);
     std::map<std::pair<size_t, int64_t>, ValueId> leaders;  // by kept tile and turn
     RebuildBlock(fn_, block, [&](OpId id, std::vector<OpId>& out) {
-      Resolve(forward, id);
+      ReplaceOperands(fn_, id, forward);
       const auto at = std::find(loops.ids.begin(), loops.ids.end(), id);
       if (at == loops.ids.end()) {
         out.push_back(id);
@@ -399,14 +399,6 @@ class RowKeeper {
       Turns(b, loops, i, choice, leaders, forward, out);
     });
   }
-  // Also inside of what stays.
-  void Resolve(const Forwarding& forward, OpId id) {
-    forward.ResolveOperands(fn_.ops[id]);
-    const std::vector<BlockId> regions = fn_.ops[id].regions;
-    for (BlockId region : regions)
-      for (OpId inner : fn_.blocks[region].ops) Resolve(forward, inner);
-  }
-
   ValueId Added(ValueId v, std::vector<OpId>& out) {
     out.push_back(fn_.values[v].def);
     return v;

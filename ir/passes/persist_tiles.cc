@@ -217,14 +217,8 @@ class Persist {
     for (OpId id : old_ops) {
       fn_.ops[id].block = body;
       fn_.blocks[body].ops.push_back(id);
-      Resolve(id, forward);
+      ReplaceOperands(fn_, id, forward);
     }
-  }
-
-  void Resolve(OpId id, const Forwarding& forward) {
-    forward.ResolveOperands(fn_.ops[id]);
-    for (BlockId region : fn_.ops[id].regions)
-      for (OpId inner : fn_.blocks[region].ops) Resolve(inner, forward);
   }
 
   // Bytes a turn that loads in loops bring and that are the same for all tiles along this range.

@@ -19,11 +19,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "ir/lower/operands.h"
 #include "ir/passes/passes.h"
+#include "ir/passes/rewrite.h"
 
 namespace tilec::ir {
 namespace {
@@ -39,8 +39,6 @@ class Pipeliner {
   }
 
  private:
-  using Map = std::map<ValueId, ValueId>;
-
   bool Plan() {
     const Op& loop = fn_.ops[loop_];
     const std::vector<OpId>& ops = fn_.blocks[body_].ops;
@@ -58,9 +56,8 @@ class Pipeliner {
       std::set<OpId> before;
       Backward(op.operands[0], before);
       Backward(op.operands[1], before);
-      const bool chained = std::any_of(before.begin(), before.end(), [&](OpId b) {
-        return fn_.ops[b].kind == OpKind::kDot;
-      });
+      const bool chained = std::any_of(before.begin(), before.end(),
+                                       [&](OpId b) { return fn_.ops[b].kind == OpKind::kDot; });
       if (chained) second_ = id;
     }
     if (!second_.valid()) return false;
@@ -172,22 +169,8 @@ class Pipeliner {
     return out;
   }
 
-  static ValueId At(const Map& map, ValueId v) {
-    const auto it = map.find(v);
-    return it == map.end() ? v : it->second;
-  }
-  void Clone(Builder& b, OpId id, Map& map) {
-    const Op op = fn_.ops[id];  // a copy: adding moves the ops
-    std::vector<ValueId> operands;
-    for (ValueId v : op.operands) operands.push_back(At(map, v));
-    std::vector<Type> types;
-    for (ValueId r : op.results) types.push_back(fn_.type(r));
-    b.SetSpan(op.at);
-    const OpId copy = b.Add(op.kind, std::move(operands), std::move(types), op.attrs);
-    for (size_t i = 0; i < op.results.size(); ++i) map[op.results[i]] = fn_.ops[copy].results[i];
-  }
   // Stage-0 ops: those D1 needs, or the others; the ones that read stage 1's results last.
-  void Stage0(Builder& b, Map& map, bool head, bool tail) {
+  void Stage0(Builder& b, ValueMap& map, bool head, bool tail) {
     std::set<ValueId> late;
     std::vector<OpId> last;
     for (size_t i = 0; i < from_late_.size(); ++i)
@@ -195,7 +178,7 @@ class Pipeliner {
     for (OpId id : ops_) {
       if (late_.count(id) || fn_.ops[id].kind == OpKind::kYield) continue;
       if (first_.count(id)) {
-        if (head) Clone(b, id, map);
+        if (head) CloneOp(b, fn_, id, map);
         continue;
       }
       if (!tail) continue;
@@ -203,17 +186,17 @@ class Pipeliner {
       const bool waits = std::any_of(op.operands.begin(), op.operands.end(),
                                      [&](ValueId v) { return late.count(v) > 0; });
       if (!waits) {
-        Clone(b, id, map);
+        CloneOp(b, fn_, id, map);
         continue;
       }
       for (ValueId r : op.results) late.insert(r);
       last.push_back(id);
     }
-    for (OpId id : last) Clone(b, id, map);
+    for (OpId id : last) CloneOp(b, fn_, id, map);
   }
-  void Stage1(Builder& b, Map& map) {
+  void Stage1(Builder& b, ValueMap& map) {
     for (OpId id : ops_)
-      if (late_.count(id)) Clone(b, id, map);
+      if (late_.count(id)) CloneOp(b, fn_, id, map);
   }
 
   void Rewrite() {
@@ -247,7 +230,7 @@ class Pipeliner {
 
     // Prologue: stage 0 of the first iteration.
     b.SetBlock(then);
-    Map map;
+    ValueMap map;
     map[args[0]] = lo;
     for (size_t i = 0; i < loop.results.size(); ++i) map[args[1 + i]] = loop.operands[2 + i];
     Stage0(b, map, true, true);
@@ -269,7 +252,7 @@ class Pipeliner {
     const OpId steady = b.Add(OpKind::kFor, std::move(operands), carried, {{"step", step}});
     const BlockId turn = fn_.AddBlock(steady);
     fn_.ops[steady].regions.push_back(turn);
-    Map now, old;
+    ValueMap now, old;
     const ValueId position = fn_.AddArg(turn, i64, fn_.values[args[0]].name);
     now[args[0]] = position;
     size_t k = 0;
@@ -291,10 +274,10 @@ class Pipeliner {
 
     // Epilogue: stage 1 of the last iteration.
     b.SetSpan(loop.at);
-    Map end;
+    ValueMap end;
     const ValueId one = b.Int(1), width = b.Int(step);
-    const ValueId last = b.Binary(
-        OpKind::kDiv, b.Binary(OpKind::kSub, b.Binary(OpKind::kSub, hi, lo), one), width);
+    const ValueId last =
+        b.Binary(OpKind::kDiv, b.Binary(OpKind::kSub, b.Binary(OpKind::kSub, hi, lo), one), width);
     end[args[0]] = b.Binary(OpKind::kAdd, lo, b.Binary(OpKind::kMul, last, width));
     for (size_t i = 0; i < crossing.size(); ++i)
       end[crossing[i]] = fn_.ops[steady].results[early.size() + i];
@@ -308,19 +291,13 @@ class Pipeliner {
     b.Yield(std::vector<ValueId>(loop.operands.begin() + 2, loop.operands.end()));
 
     // The loop's results are the branch's now.
-    Map outer;
+    ValueMap outer;
     for (size_t i = 0; i < loop.results.size(); ++i)
       outer[loop.results[i]] = fn_.ops[branch].results[i];
     for (OpId id : after) {
       fn_.blocks[home].ops.push_back(id);
-      Forward(id, outer);
+      ReplaceOperands(fn_, id, outer);
     }
-  }
-
-  void Forward(OpId id, const Map& map) {
-    for (ValueId& v : fn_.ops[id].operands) v = At(map, v);
-    for (BlockId region : fn_.ops[id].regions)
-      for (OpId inner : fn_.blocks[region].ops) Forward(inner, map);
   }
 
   Function& fn_;
@@ -328,8 +305,8 @@ class Pipeliner {
   BlockId body_;
   OpId second_;
   std::vector<OpId> ops_;
-  std::set<OpId> late_;   // stage 1
-  std::set<OpId> first_;  // stage 0, what the other products need
+  std::set<OpId> late_;          // stage 1
+  std::set<OpId> first_;         // stage 0, what the other products need
   std::vector<bool> from_late_;  // loop result made by stage 1
 };
 

@@ -22,6 +22,7 @@
 #include <map>
 #include <optional>
 
+#include "ir/integer_range.h"
 #include "ir/passes/passes.h"
 #include "ir/passes/rewrite.h"
 
@@ -29,7 +30,6 @@ namespace tilec::ir {
 namespace {
 
 constexpr int64_t kWrap = int64_t{1} << 32;
-constexpr int64_t kLargestDim = kWrap / 2 - 1;
 constexpr int kDeep = 64;  // nobody writes longer sums
 
 // i ↦ steps · i + constant + Σ factor · scalar, modulo 2³².
@@ -38,13 +38,9 @@ struct Line {
   std::map<ValueId, int64_t> terms;
 };
 
-struct Interval {
-  int64_t least, most;
-};
-
 class Ranges {
  public:
-  Ranges(Function& fn, PassContext& cx) : fn_(fn), cx_(cx) {}
+  Ranges(Function& fn, PassContext& cx) : fn_(fn), cx_(cx), known_(fn) {}
 
   void Run(BlockId block) {
     const std::vector<OpId> ops = std::move(fn_.blocks[block].ops);
@@ -96,14 +92,14 @@ class Ranges {
     const std::optional<Line> line = LineOf(positions);
     if (!line || (line->steps != 1 && length != 1)) return std::nullopt;
     ValueId sum;
-    std::optional<Interval> all = Interval{line->constant, line->constant};
+    KnownRange all = IntegerRange{line->constant, line->constant};
     for (const auto& [v, factor] : line->terms) {
       if (factor == 0) continue;
       ValueId term = b.Cast(v, DType::kI64);
       const bool less = factor == -1 && sum.valid();
       if (factor != 1 && !less) term = b.Binary(OpKind::kMul, term, b.Int(factor));
       sum = sum.valid() ? b.Binary(less ? OpKind::kSub : OpKind::kAdd, sum, term) : term;
-      all = Plus(all, Times(IntervalOf(v), Interval{factor, factor}));
+      all = Plus(all, Times(known_.Of(v), IntegerRange{factor, factor}));
     }
     if (!sum.valid())
       sum = b.Int(line->constant);
@@ -179,112 +175,10 @@ class Ranges {
     return x;
   }
 
-  // ---- what scalars can be ---------------------------------------------------------------------
-
-  using Known = std::optional<Interval>;
-
-  static Known Plus(const Known& a, const Known& b) {
-    Interval r{};
-    const bool lost = !a || !b || __builtin_add_overflow(a->least, b->least, &r.least) ||
-                      __builtin_add_overflow(a->most, b->most, &r.most);
-    return lost ? Known() : Known(r);
-  }
-  static Known Times(const Known& a, const Known& b) {
-    if (!a || !b) return std::nullopt;
-    int64_t corners[4];
-    if (__builtin_mul_overflow(a->least, b->least, &corners[0]) ||
-        __builtin_mul_overflow(a->least, b->most, &corners[1]) ||
-        __builtin_mul_overflow(a->most, b->least, &corners[2]) ||
-        __builtin_mul_overflow(a->most, b->most, &corners[3]))
-      return std::nullopt;
-    const auto [least, most] = std::minmax_element(std::begin(corners), std::end(corners));
-    return Interval{*least, *most};
-  }
-
-  // All values of the type; nothing is said of 64 bits.
-  static Known AllOf(DType d) {
-    const int bits = Info(d).bits;
-    if (!IsInteger(d) || bits > 32) return std::nullopt;
-    const int64_t half = int64_t{1} << (bits - 1);
-    return IsSigned(d) ? Interval{-half, half - 1} : Interval{0, 2 * half - 1};
-  }
-
-  Known IntervalOf(ValueId v, int depth = 0) {
-    if (const auto it = intervals_.find(v); it != intervals_.end()) return it->second;
-    Known found = depth < kDeep ? Found(v, depth) : std::nullopt;
-    const DType d = fn_.type(v).dtype;
-    const Known all = AllOf(d);
-    // What does not fit has wrapped. An i64 does not: overflow was seen above.
-    if (all && (!found || found->least < all->least || found->most > all->most)) found = all;
-    if (d == DType::kU64 && found && found->least < 0) found.reset();
-    return intervals_[v] = found;
-  }
-
-  Known Found(ValueId v, int depth) {
-    if (!fn_.type(v).is_scalar() || !IsInteger(fn_.type(v).dtype)) return std::nullopt;
-    if (const Param* p = fn_.param(v))
-      return p->kind == ParamKind::kDim ? Known(Interval{0, kLargestDim}) : std::nullopt;
-    if (const BlockId block = fn_.values[v].block; block.valid()) return Position(block, v, depth);
-    const Op* op = fn_.def(v);
-    if (!op) return std::nullopt;
-    const auto of = [&](size_t i) { return IntervalOf(op->operands[i], depth + 1); };
-    switch (op->kind) {
-      case OpKind::kConstant:
-        if (const int64_t* value = IntConstantOf(fn_, v)) return Interval{*value, *value};
-        return std::nullopt;
-      case OpKind::kAdd: return Plus(of(0), of(1));
-      case OpKind::kSub: return Plus(of(0), Times(of(1), Interval{-1, -1}));
-      case OpKind::kNeg: return Times(of(0), Interval{-1, -1});
-      case OpKind::kMul: return Times(of(0), of(1));
-      case OpKind::kCast: return of(0);
-      case OpKind::kDiv: {  // rounds down
-        const Known a = of(0), by = of(1);
-        if (!a || !by || by->least < 1) return std::nullopt;
-        const auto at = [](int64_t x, int64_t y) { return x / y - (x % y < 0); };
-        return Interval{at(a->least, a->least < 0 ? by->least : by->most),
-                        at(a->most, a->most < 0 ? by->most : by->least)};
-      }
-      case OpKind::kMod: {
-        const Known by = of(1);
-        return by && by->least >= 1 ? Known(Interval{0, by->most - 1}) : std::nullopt;
-      }
-      case OpKind::kMin:
-      case OpKind::kMax:
-      case OpKind::kSelect: {
-        const size_t first = op->kind == OpKind::kSelect ? 1 : 0;
-        const Known a = of(first), b = of(first + 1);
-        if (!a || !b) return std::nullopt;
-        if (op->kind == OpKind::kMin)
-          return Interval{std::min(a->least, b->least), std::min(a->most, b->most)};
-        if (op->kind == OpKind::kMax)
-          return Interval{std::max(a->least, b->least), std::max(a->most, b->most)};
-        return Interval{std::min(a->least, b->least), std::max(a->most, b->most)};
-      }
-      default: return std::nullopt;
-    }
-  }
-
-  // Positions of loops and of the grid: from lo up to but without hi.
-  Known Position(BlockId block, ValueId v, int depth) {
-    const OpId parent = fn_.blocks[block].parent;
-    if (!parent.valid()) return std::nullopt;
-    const Op& loop = fn_.ops[parent];
-    const std::vector<ValueId>& args = fn_.blocks[block].args;
-    size_t bound = 0;
-    if (loop.kind == OpKind::kParallel)
-      bound = 2 * static_cast<size_t>(std::find(args.begin(), args.end(), v) - args.begin());
-    else if (loop.kind != OpKind::kFor || args[0] != v)
-      return std::nullopt;  // carried
-    const Known lo = IntervalOf(loop.operands[bound], depth + 1);
-    const Known hi = IntervalOf(loop.operands[bound + 1], depth + 1);
-    if (!lo || !hi || hi->most <= lo->least) return std::nullopt;
-    return Interval{lo->least, hi->most - 1};
-  }
-
   Function& fn_;
   PassContext& cx_;
   std::map<ValueId, std::optional<Line>> lines_;
-  std::map<ValueId, Known> intervals_;
+  IntegerRanges known_;  // what scalars can be
 };
 
 }  // namespace

@@ -164,7 +164,7 @@ Result<> RereadTiles(Function& fn, PassContext& cx) {
   std::vector<BlockId> blocks;
   for (OpId id : OpsInOrder(fn)) {
     const OpKind kind = fn.ops[id].kind;
-    if (kind == OpKind::kFor || kind == OpKind::kWhile || kind == OpKind::kDot) return Done();
+    if (IsLoop(kind) || kind == OpKind::kDot) return Done();
     if (kind == OpKind::kParallel) blocks.push_back(fn.ops[id].regions[0]);
   }
   for (BlockId block : blocks) rereader.Block(block);

@@ -3,11 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "ir/function.h"
+#include "ir/queries.h"
 
 namespace tilec::ir {
 
@@ -64,6 +66,20 @@ inline OpId CloneOp(Builder& b, Function& fn, OpId id, ValueMap& map) {
   return copy;
 }
 
+// Operands of an op, and of all that stands in it, become replacement(v).
+template <std::invocable<ValueId> F>
+void ReplaceOperands(Function& fn, OpId id, F&& replacement) {
+  for (ValueId& v : fn.ops[id].operands) v = replacement(v);
+  for (BlockId region : fn.ops[id].regions)
+    for (OpId inner : fn.blocks[region].ops) ReplaceOperands(fn, inner, replacement);
+}
+inline void ReplaceOperands(Function& fn, OpId id, const ValueMap& map) {
+  ReplaceOperands(fn, id, [&](ValueId v) { return At(map, v); });
+}
+inline void ReplaceOperands(Function& fn, OpId id, const Forwarding& forward) {
+  ReplaceOperands(fn, id, [&](ValueId v) { return forward.Resolve(v); });
+}
+
 // Calls visit(op, out) for each op of the block in order; `out` collects the block's new ops.
 template <typename F>
 void RebuildBlock(Function& fn, BlockId block, F&& visit) {
@@ -73,30 +89,6 @@ void RebuildBlock(Function& fn, BlockId block, F&& visit) {
   for (OpId id : old) visit(id, out);
   for (OpId id : out) fn.ops[id].block = block;
   fn.blocks[block].ops = std::move(out);
-}
-
-// The block that defines v: its op's, its own as an argument, or the body for parameters.
-inline BlockId BlockOf(const Function& fn, ValueId v) {
-  const Value& value = fn.values[v];
-  if (value.block.valid()) return value.block;
-  return value.def.valid() ? fn.ops[value.def].block : fn.body;
-}
-
-// Loads from tensors nobody writes while the kernel runs give the same whenever they are made.
-inline bool IsReadOnlyLoad(const Function& fn, const Op& op) {
-  if (op.kind != OpKind::kLoad) return false;
-  const Param* p = fn.param(op.operands[0]);
-  return p && p->direction == Direction::kIn;
-}
-
-// The one value of a constant, or nullptr.
-inline const AttrValue* ConstantOf(const Function& fn, ValueId v) {
-  const Op* def = fn.def(v);
-  return def && def->kind == OpKind::kConstant ? def->attr("value") : nullptr;
-}
-inline const int64_t* IntConstantOf(const Function& fn, ValueId v) {
-  const AttrValue* value = ConstantOf(fn, v);
-  return value && !IsFloat(fn.type(v).dtype) ? std::get_if<int64_t>(value) : nullptr;
 }
 
 }  // namespace tilec::ir

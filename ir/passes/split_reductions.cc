@@ -23,13 +23,14 @@
 #include <vector>
 
 #include "ir/passes/rewrite.h"
+#include "ir/uses.h"
 
 namespace tilec::ir {
 namespace {
 
 class Split {
  public:
-  Split(Function& fn, int64_t ctas) : fn_(fn), ctas_(ctas) {}
+  Split(Function& fn, int64_t ctas) : fn_(fn), ctas_(ctas), uses_(fn) {}
 
   std::optional<Obstacle> Run() {
     if (std::optional<Obstacle> obstacle = Look()) return obstacle;
@@ -62,7 +63,6 @@ class Split {
       if (id == loop_) break;
       if (Writes(id)) return No("it writes before its loop", fn_.ops[id].at);
     }
-    CountUses(fn_.body);
     if (std::optional<Obstacle> obstacle = Inside(loop.regions[0])) return obstacle;
     const std::vector<ValueId>& args = fn_.blocks[loop.regions[0]].args;
     const Op& yield = fn_.ops[fn_.blocks[loop.regions[0]].ops.back()];
@@ -71,7 +71,7 @@ class Split {
       if (ByteSize(type.dtype) != 4 || type.dtype == DType::kBool)
         return No("its loop carries something else than 32-bit numbers", loop.at);
       std::string kind;
-      if (uses_[Index(args[1 + i])] != 1 || uses_[Index(yield.operands[i])] != 1 ||
+      if (uses_.count(args[1 + i]) != 1 || uses_.count(yield.operands[i]) != 1 ||
           !Accumulates(yield.operands[i], args[1 + i], loop.regions[0], &kind))
         return No(
             "its loop carries what it does not only add up, or keep the largest or smallest of",
@@ -80,8 +80,6 @@ class Split {
     }
     return std::nullopt;
   }
-
-  static size_t Index(ValueId v) { return static_cast<size_t>(v.index); }
 
   bool Writes(OpId id) const {
     const Op& op = fn_.ops[id];
@@ -105,19 +103,11 @@ class Split {
     return std::nullopt;
   }
 
-  void CountUses(BlockId block) {
-    uses_.resize(static_cast<size_t>(fn_.values.size()), 0);
-    for (OpId id : fn_.blocks[block].ops) {
-      for (ValueId v : fn_.ops[id].operands) ++uses_[Index(v)];
-      for (BlockId region : fn_.ops[id].regions) CountUses(region);
-    }
-  }
-
   // Is v the carried value and terms, by ops of one kind whose results nobody else uses?
   bool Accumulates(ValueId v, ValueId carried, BlockId block, std::string* kind) const {
     if (v == carried) return !kind->empty();
     const Op* def = fn_.def(v);
-    if (!def || def->block != block || uses_[Index(v)] != 1) return false;
+    if (!def || def->block != block || uses_.count(v) != 1) return false;
     const auto goes_on = [&](const char* by, size_t operand) {
       if (!kind->empty() && *kind != by) return false;
       std::string before = std::exchange(*kind, by);
@@ -137,11 +127,7 @@ class Split {
   }
 
   bool IsZero(ValueId v) const {
-    while (const Op* def = fn_.def(v)) {
-      if (def->kind != OpKind::kBroadcast) break;
-      v = def->operands[0];
-    }
-    const AttrValue* value = ConstantOf(fn_, v);
+    const AttrValue* value = ConstantOf(fn_, Without(fn_, OpKind::kBroadcast, v).value);
     if (!value) return false;
     const int64_t* i = std::get_if<int64_t>(value);
     const double* d = std::get_if<double>(value);
@@ -231,7 +217,7 @@ class Split {
       for (auto it = tail.begin(); !late && it != tail.end(); ++it) {
         const Op& reduce = fn_.ops[*it];
         if (reduce.kind != OpKind::kReduce || reduce.operands[0] != loop.results[i] ||
-            uses_[Index(loop.results[i])] != 1 ||
+            uses_.count(loop.results[i]) != 1 ||
             reduce.s("kind") != (kinds_[i] == "add" ? "sum" : kinds_[i]))
           continue;
         replaced[i] = reduce.results[0];
@@ -264,22 +250,16 @@ class Split {
     }
     for (OpId id : tail) {
       move(id);
-      Resolve(id, forward);
+      ReplaceOperands(fn_, id, forward);
     }
     in.Yield({});
     fn_.blocks[body].ops.push_back(yield);
   }
 
-  void Resolve(OpId id, const Forwarding& forward) {
-    forward.ResolveOperands(fn_.ops[id]);
-    for (BlockId region : fn_.ops[id].regions)
-      for (OpId inner : fn_.blocks[region].ops) Resolve(inner, forward);
-  }
-
   Function& fn_;
   const int64_t ctas_;
+  const Uses uses_;
   OpId grid_, loop_;
-  std::vector<int> uses_;           // by value
   std::vector<std::string> kinds_;  // by result of the loop
   std::set<OpId> needed_;
 };

@@ -14,12 +14,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "ir/lower/operands.h"
 #include "ir/passes/passes.h"
 #include "ir/passes/rewrite.h"
+#include "ir/uses.h"
 
 namespace tilec::ir {
 namespace {
@@ -29,12 +29,7 @@ constexpr int64_t kMostColumns = 256;  // and the most columns
 
 class Swap {
  public:
-  explicit Swap(Function& fn) : fn_(fn) {
-    for (OpId id : OpsInOrder(fn)) {
-      const Op& op = fn.ops[id];
-      for (size_t i = 0; i < op.operands.size(); ++i) uses_[op.operands[i]].push_back({id, i});
-    }
-  }
+  explicit Swap(Function& fn) : fn_(fn), uses_(fn) {}
 
   int Run() {
     for (OpId id : OpsInOrder(fn_))
@@ -70,26 +65,12 @@ class Swap {
     std::vector<OpId> dots;
   };
 
-  size_t Uses(ValueId v) const {
-    const auto it = uses_.find(v);
-    return it == uses_.end() ? 0 : it->second.size();
-  }
-
   void FindSums(OpId loop) {
-    const Op& op = fn_.ops[loop];
-    const Block& body = fn_.blocks[op.regions[0]];
-    for (size_t i = 0; i < op.results.size(); ++i) {
-      Sum sum{loop, i, {}};
-      const ValueId first = body.args[1 + i];
-      ValueId v = fn_.ops[body.ops.back()].operands[i];
-      while (v != first) {
-        const Op* dot = fn_.def(v);
-        if (!dot || dot->kind != OpKind::kDot || dot->block != op.regions[0] || Uses(v) != 1) break;
-        if (!Wants(*dot)) break;
-        sum.dots.push_back(fn_.values[v].def);
-        v = dot->operands[2];
-      }
-      if (v == first && Uses(first) == 1 && !sum.dots.empty()) sums_.push_back(std::move(sum));
+    for (size_t i = 0; i < fn_.ops[loop].results.size(); ++i) {
+      Sum sum{loop, i, AddedUp(fn_, uses_, fn_.ops[loop], i)};
+      if (!sum.dots.empty() && std::all_of(sum.dots.begin(), sum.dots.end(),
+                                           [&](OpId dot) { return Wants(fn_.ops[dot]); }))
+        sums_.push_back(std::move(sum));
     }
   }
 
@@ -99,38 +80,17 @@ class Swap {
     });
   }
 
-  // The value without its transposes; `odd`: so many of them.
-  ValueId Bare(ValueId v, bool* odd) const {
-    *odd = false;
-    for (const Op* def = fn_.def(v); def && def->kind == OpKind::kTranspose; def = fn_.def(v)) {
-      v = def->operands[0];
-      *odd = !*odd;
-    }
-    return v;
-  }
-
   bool Wants(const Op& dot) const {
     if (!IsTensorCore(fn_, dot) || dot.i("promote") != 0) return false;
     const Type &a = fn_.type(dot.operands[0]), &b = fn_.type(dot.operands[1]);
     if (ByteSize(a.dtype) != 2 || a.shape[1] % 16 != 0 || b.shape[1] % kRows != 0 ||
         a.shape[0] % 8 != 0 || a.shape[0] > kMostColumns)
       return false;
-    bool turned = false, ignored = false;
-    const Op* left = fn_.def(Bare(dot.operands[0], &ignored));
-    const ValueId right = Bare(dot.operands[1], &turned);
-    return turned && left && left->kind == OpKind::kLoad && ComputedByElement(right, dot.block);
-  }
-
-  // Elementwise work in that block on loaded tiles?
-  bool ComputedByElement(ValueId v, BlockId block) const {
-    const Op* def = fn_.def(v);
-    if (!def || def->block != block || !Info(def->kind).elementwise()) return false;
-    return std::all_of(def->operands.begin(), def->operands.end(), [&](ValueId o) {
-      const Op* from = fn_.def(o);
-      if (!fn_.type(o).is_tile()) return true;
-      return from && (from->kind == OpKind::kLoad || from->kind == OpKind::kConstant ||
-                      from->kind == OpKind::kBroadcast || ComputedByElement(o, block));
-    });
+    const Op* left = fn_.def(Without(fn_, OpKind::kTranspose, dot.operands[0]).value);
+    const Stripped right = Without(fn_, OpKind::kTranspose, dot.operands[1]);
+    const Op* made = fn_.def(right.value);  // by threads, in every turn
+    return left && left->kind == OpKind::kLoad && right.odd() && made && made->block == dot.block &&
+           Info(made->kind).elementwise() && MadeOfLoads(fn_, right.value);
   }
 
   bool Storable(const Op& store) const {
@@ -232,7 +192,7 @@ class Swap {
   }
 
   Function& fn_;
-  std::map<ValueId, std::vector<std::pair<OpId, size_t>>> uses_;
+  const Uses uses_;
   std::vector<Sum> sums_;
   std::set<ValueId> turned_;  // values that are carried and computed transposed
 };

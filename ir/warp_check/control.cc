@@ -438,7 +438,7 @@ Step Machine::LeaveBlock() {
     }
     Forget(block);
     for (const auto& [v, s] : scalars) {
-      const bool loops = op.kind == OpKind::kFor || op.kind == OpKind::kWhile;
+      const bool loops = IsLoop(op.kind);
       const Form& form = terms_.form(s.form);
       const bool framed = std::any_of(form.begin(), form.end(), [&](const auto& part) {
         return terms_.atom(part.first).kind == Atom::Kind::kFrame;

@@ -30,7 +30,7 @@ bool Program::Nests(BlockId block, int loops) const {
   for (OpId id : fn.blocks[block].ops) {
     const Op& op = fn.ops[id];
     if (op.kind == OpKind::kMbarWait && loops > 1) return true;
-    const bool loop = op.kind == OpKind::kFor || op.kind == OpKind::kWhile;
+    const bool loop = IsLoop(op.kind);
     for (BlockId region : op.regions)
       if (Nests(region, loops + loop)) return true;
   }
@@ -359,7 +359,7 @@ void Program::FindSteering() {
     const Op& op = fn.ops[value.def];
     const size_t i = static_cast<size_t>(std::find(op.results.begin(), op.results.end(), v) -
                                          op.results.begin());
-    if (op.kind == OpKind::kFor || op.kind == OpKind::kWhile)
+    if (IsLoop(op.kind))
       carried(op, i);
     else if (op.kind == OpKind::kIf)
       for (BlockId b : op.regions) need(yield(b, i));
@@ -508,9 +508,7 @@ void Program::FindSites() {
 bool Program::HoldsLoop(const Op& op) const {
   bool loop = false;
   for (BlockId region : op.regions)
-    WalkOps(fn, region, [&](OpId id) {
-      loop = loop || fn.ops[id].kind == OpKind::kFor || fn.ops[id].kind == OpKind::kWhile;
-    });
+    WalkOps(fn, region, [&](OpId id) { loop = loop || IsLoop(fn.ops[id].kind); });
   return loop;
 }
 

@@ -8,41 +8,14 @@
 
 #include <set>
 
-#include "api/stdlib.h"
 #include "ir/warp_check/rate.h"
+#include "tests/unit/api/loaded.h"
 
 namespace tilec::api {
 namespace {
 
-class SplitTest : public ::testing::Test {
+class SplitTest : public LibraryTest {
  protected:
-  void Load(const std::string& path, const std::string& kernel) {
-    DiagSink diags;
-    auto program = LoadProgram(loaded_.sources, path, library_, diags);
-    ASSERT_TRUE(program.ok()) << RenderAll(diags, loaded_.sources);
-    loaded_.program.emplace(std::move(*program));
-    auto signature = frontend::SignatureOf(*loaded_.program, kernel, diags);
-    ASSERT_TRUE(signature.ok());
-    signature_ = *signature;
-  }
-
-  // A call with these values and dense, well aligned tensors.
-  Call Of(const Given& given) {
-    DiagSink diags;
-    Call call;
-    auto values = CheckValues(signature_, given, diags);
-    EXPECT_TRUE(values.ok()) << RenderAll(diags, loaded_.sources);
-    call.all = *values;
-    for (const auto& [name, value] : call.all)
-      if (signature_.IsStatic(name) || signature_.tune(name)) call.statics[name] = value;
-    for (const frontend::ParamInfo& p : signature_.params)
-      if (p.role == frontend::ParamRole::kTensor)
-        call.facts[p.name] = {.base_align_bytes = 16,
-                              .stride_align_bytes = 16,
-                              .last_dim_align = 8,
-                              .last_contiguous = true};
-    return call;
-  }
   Call Gemm(int64_t m, int64_t n, int64_t k) {
     return Of({{"M", m}, {"N", n}, {"K", k}, {"BM", int64_t{128}}, {"BN", int64_t{128}}});
   }
@@ -59,10 +32,6 @@ class SplitTest : public ::testing::Test {
     EXPECT_TRUE(warps.ok()) << RenderAll(diags, loaded_.sources);
     return warps.ok() ? std::optional(std::move(*warps)) : std::nullopt;
   }
-
-  StandardLibrary library_{""};
-  Loaded loaded_;
-  frontend::Signature signature_;
 };
 
 // 16 tiles of 256 turns leave 116 multiprocessors idle, but 16 clusters of eight do not run at once

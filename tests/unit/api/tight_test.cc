@@ -7,8 +7,6 @@
 #include <algorithm>
 
 #include "ir/lower/pressure.h"
-#include "ir/target.h"
-#include "scheduler/program.h"
 #include "tests/unit/api/loaded.h"
 
 namespace tilec {
@@ -49,8 +47,9 @@ kernel many(Q: bf16[M, 64], A: bf16[L, 64], B: f32[L], C: bf16[M, L], O: out f32
 }
 )";
 
-class TightTest : public ::testing::Test {
+class TightTest : public LoweringTest {
  protected:
+  TightTest() : LoweringTest("many") {}
   void SetUp() override {
     LoadText(loaded_, kMany);
     for (const char* name : {"Q", "A", "B", "C", "O", "P", "R"})
@@ -58,17 +57,6 @@ class TightTest : public ::testing::Test {
                            .stride_align_bytes = 512,
                            .last_dim_align = 128,
                            .last_contiguous = true};
-  }
-  ir::Function Lowered(api::Lowered* lowered) {
-    api::Observation look;
-    look.lowered = lowered;
-    auto fn = api::MakeTileIr(loaded_, "many", call_, nullptr, diags_);
-    EXPECT_TRUE(fn.ok());
-    api::PipelineOptions options;
-    if (loaded_.schedule_file >= 0) options.schedule = "many.sched";
-    auto warps = api::LowerToWarps(loaded_, std::move(*fn), options, &look, diags_);
-    EXPECT_TRUE(warps.ok()) << RenderAll(diags_, loaded_.sources);
-    return warps.ok() ? std::move(*warps) : ir::Function{};
   }
   // Registers that the roles have beyond their tiles and what is wanted beside those.
   static int64_t Room(const ir::Function& warps) {
@@ -79,27 +67,6 @@ class TightTest : public ::testing::Test {
             std::min(room, op.i("regs") - ir::PeakRegisters(warps, id) - ir::SpareRegisters(warps));
     return room;
   }
-  int Said(const std::string& code) const {
-    return static_cast<int>(
-        std::count_if(diags_.all().begin(), diags_.all().end(),
-                      [&](const Diagnostic& d) { return d.def->code == code; }));
-  }
-  // The loops as they are solved first, in a file's form.
-  std::string First() {
-    auto fn = api::MakeTileIr(loaded_, "many", call_, nullptr, diags_);
-    std::vector<ir::PassStep> steps;
-    for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
-    fn = api::RunSteps(loaded_, std::move(*fn), steps, {}, nullptr, diags_);
-    auto target = ir::LoadBuiltinTarget("h200", diags_);
-    scheduler::ProgramOptions options;
-    options.target = &*target;
-    options.solve = scheduler::SolveOptions::ForCompilation();
-    return scheduler::ToText(scheduler::ScheduleProgram(*fn, options));
-  }
-
-  api::Loaded loaded_;
-  api::Call call_;
-  DiagSink diags_;
 };
 
 TEST_F(TightTest, LoopsAreSolvedAgainForFewerRegisters) {
@@ -114,7 +81,9 @@ TEST_F(TightTest, LoopsAreSolvedAgainForFewerRegisters) {
 
 // Whoever brings a schedule may have asked ptxas.
 TEST_F(TightTest, AFileIsObeyedAsLongAsItsTilesFit) {
-  loaded_.schedule_file = loaded_.sources.Add("many.sched", First());
+  ir::Function ignored;
+  const std::string first = scheduler::ToText(Solved(true, &ignored));
+  loaded_.schedule_file = loaded_.sources.Add("many.sched", first);
   api::Lowered lowered;
   const ir::Function warps = Lowered(&lowered);
   EXPECT_EQ(Said("R602"), 0);

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <set>
 
-#include "ir/lower/sequential.h"
-#include "ir/warp_check/check.h"
 #include "tests/unit/lower/helper.h"
 
 namespace tilec::ir {
@@ -53,15 +51,10 @@ constexpr const char* kThreads = R"(%f = cast %a : f32[64, 32]
 // and the verifier, which finds the hang where one has none, accepts the program.
 void ExpectChainGivesBack(const std::string& body) {
   const Function tile = Parsed(With(kBoth, "BODY", body));
-  DiagSink diags;
-  SourceMap sources;
-  bool specialized = false;
-  Result<Function> warp = Specialize(tile, {}, &specialized, diags);
-  ASSERT_TRUE(warp.ok()) << RenderAll(diags, sources);
-  ASSERT_TRUE(specialized);
+  const Function warp = InRoles(tile);
   std::set<ValueId> awaited, arrived;
   int with_one_pending = 0;
-  for (const Op& op : warp->ops) {
+  for (const Op& op : warp.ops) {
     if (op.kind == OpKind::kMbarWait) awaited.insert(op.operands[0]);
     if (op.kind == OpKind::kMbarArrive || op.kind == OpKind::kMbarExpect)
       arrived.insert(op.operands[0]);
@@ -69,7 +62,7 @@ void ExpectChainGivesBack(const std::string& body) {
   }
   EXPECT_EQ(awaited, arrived);
   EXPECT_EQ(with_one_pending, 1);
-  EXPECT_TRUE(CheckWarps(*warp, {}, diags).ok()) << RenderAll(diags, sources) << Print(*warp);
+  EXPECT_EQ(Said(warp), "") << Print(warp);
 }
 
 TEST(Chains, SlotsComeBackWhereThreadsReadThemLast) {
@@ -114,14 +107,8 @@ TEST(Chains, WhatThreadsFillEndsTheProductsBefore) {
   }
 }
 )");
-  DiagSink diags;
-  SourceMap sources;
-  bool specialized = false;
-  Result<Function> warp = Specialize(tile, {}, &specialized, diags);
-  ASSERT_TRUE(warp.ok()) << RenderAll(diags, sources);
-  ASSERT_TRUE(specialized);
-  const auto proved = CheckWarps(*warp, {}, diags);
-  EXPECT_TRUE(proved.ok()) << RenderAll(diags, sources);
+  const Function warp = InRoles(tile);
+  EXPECT_EQ(Said(warp), "");
 }
 
 // Weights of bytes are converted by threads, in two products of a turn that add to one accumulator:
@@ -159,27 +146,21 @@ TEST(Chains, ComputedOperandsHaveRings) {
   }
 }
 )");
-  DiagSink diags;
-  SourceMap sources;
-  bool specialized = false;
-  Result<Function> warp = Specialize(tile, {}, &specialized, diags);
-  ASSERT_TRUE(warp.ok()) << RenderAll(diags, sources);
-  ASSERT_TRUE(specialized);
-  const auto proved = CheckWarps(*warp, {}, diags);
-  EXPECT_TRUE(proved.ok()) << RenderAll(diags, sources) << Print(*warp);
+  const Function warp = InRoles(tile);
+  EXPECT_EQ(Said(warp), "") << Print(warp);
   std::set<ValueId> written;
   int loop_barriers = 0, byte_copies = 0;
   std::vector<int64_t> pending;
-  for (const Op& op : warp->ops) {
-    const OpId around = warp->blocks[op.block].parent;
-    const bool turn = around.valid() && warp->ops[around].kind == OpKind::kFor;
+  for (const Op& op : warp.ops) {
+    const OpId around = warp.blocks[op.block].parent;
+    const bool turn = around.valid() && warp.ops[around].kind == OpKind::kFor;
     loop_barriers += turn && op.kind == OpKind::kCtaSync;
     if (turn && op.kind == OpKind::kMmaWait) pending.push_back(op.i("pending"));
     if (turn && op.kind == OpKind::kSmemStore) written.insert(op.operands[1]);
-    byte_copies += op.kind == OpKind::kTmaLoad && warp->type(op.operands[0]).dtype == DType::kI8;
+    byte_copies += op.kind == OpKind::kTmaLoad && warp.type(op.operands[0]).dtype == DType::kI8;
   }
   ASSERT_EQ(written.size(), 1u);
-  EXPECT_EQ(warp->type(*written.begin()).depth, 4);
+  EXPECT_EQ(warp.type(*written.begin()).depth, 4);
   EXPECT_EQ(loop_barriers, 2);
   EXPECT_EQ(pending, std::vector<int64_t>{1});
   EXPECT_GT(byte_copies, 0);
@@ -235,19 +216,13 @@ constexpr const char* kBias = R"(func @bias tile {
 // of the tile (divisions) is computed again behind the turns and pinned there, and the bias is
 // loaded, both in front of the wait; the first product of a tile makes its accumulator.
 TEST(Chains, LittleIsLeftBetweenTiles) {
-  const Function tile = Parsed(kBias);
-  DiagSink diags;
-  SourceMap sources;
-  bool specialized = false;
-  Result<Function> warp = Specialize(tile, {}, &specialized, diags);
-  ASSERT_TRUE(warp.ok()) << RenderAll(diags, sources);
-  ASSERT_TRUE(specialized);
-  EXPECT_TRUE(CheckWarps(*warp, {}, diags).ok()) << RenderAll(diags, sources) << Print(*warp);
+  const Function warp = InRoles(Parsed(kBias));
+  EXPECT_EQ(Said(warp), "") << Print(warp);
   bool looked = false;
-  for (const Block& block : warp->blocks) {
+  for (const Block& block : warp.blocks) {
     const auto place = [&](auto&& is) {
       return std::find_if(block.ops.begin(), block.ops.end(),
-                          [&](OpId id) { return is(warp->ops[id]); });
+                          [&](OpId id) { return is(warp.ops[id]); });
     };
     const auto wait = place([](const Op& op) {
       return op.kind == OpKind::kMmaWait && op.i("pending") == 0 && !op.results.empty();
@@ -257,25 +232,25 @@ TEST(Chains, LittleIsLeftBetweenTiles) {
     const auto kind = [](OpKind k) { return [k](const Op& op) { return op.kind == k; }; };
     const auto turns = place(kind(OpKind::kFor));
     ASSERT_LT(turns, wait);
-    EXPECT_EQ(warp->ops[*turns].i("some", 0), 1);
+    EXPECT_EQ(warp.ops[*turns].i("some", 0), 1);
     const auto load = place(kind(OpKind::kGLoad));
-    ASSERT_LT(turns, load) << Print(*warp);
-    EXPECT_LT(load, wait) << Print(*warp);
+    ASSERT_LT(turns, load) << Print(warp);
+    EXPECT_LT(load, wait) << Print(warp);
     int pins = 0, divisions = 0;
     for (auto at = turns; at != wait; ++at) {
-      pins += warp->ops[*at].kind == OpKind::kPin;
-      const Op& op = warp->ops[*at];
+      pins += warp.ops[*at].kind == OpKind::kPin;
+      const Op& op = warp.ops[*at];
       divisions += (op.kind == OpKind::kDiv || op.kind == OpKind::kMod) &&
-                   warp->type(op.results[0]).dtype == DType::kI64;
+                   warp.type(op.results[0]).dtype == DType::kI64;
     }
-    EXPECT_EQ(pins, 3) << Print(*warp);  // the tile's number, its row and column
+    EXPECT_EQ(pins, 3) << Print(warp);  // the tile's number, its row and column
     EXPECT_EQ(divisions, 2);
   }
-  EXPECT_TRUE(looked) << Print(*warp);
-  for (const Op& op : warp->ops)
+  EXPECT_TRUE(looked) << Print(warp);
+  for (const Op& op : warp.ops)
     if (op.kind == OpKind::kMma) {
       ASSERT_EQ(op.operands.size(), 6u);
-      EXPECT_EQ(warp->type(op.operands[5]).dtype, DType::kBool);
+      EXPECT_EQ(warp.type(op.operands[5]).dtype, DType::kBool);
     }
 }
 
@@ -298,19 +273,14 @@ TEST(Chains, PanelsLeaveUnderTheNextOnesArithmetic) {
       With(text, "%me = add %m, %s", "%q = cast %y : bf16[128, 256]\n        %me = add %m, %rows");
   text = With(text, "store %O, %y, %m, %mend, %n, %nend {modes = \"rr\", sizes = [64, 64]}",
               "store %O, %q, %m, %mend, %n, %nend {modes = \"rr\", sizes = [128, 256]}");
-  DiagSink diags;
-  SourceMap sources;
-  bool specialized = false;
   SequentialOptions options;
   options.slice_epilogues = true;
-  Result<Function> warp = Specialize(Parsed(text), options, &specialized, diags);
-  ASSERT_TRUE(warp.ok()) << RenderAll(diags, sources);
-  ASSERT_TRUE(specialized);
-  EXPECT_TRUE(CheckWarps(*warp, {}, diags).ok()) << RenderAll(diags, sources) << Print(*warp);
+  const Function warp = InRoles(Parsed(text), options);
+  EXPECT_EQ(Said(warp), "") << Print(warp);
   std::string order;
   bool products = false;
-  for (OpId id : OpsInOrder(*warp)) {
-    const OpKind kind = warp->ops[id].kind;
+  for (OpId id : OpsInOrder(warp)) {
+    const OpKind kind = warp.ops[id].kind;
     products = products || kind == OpKind::kMma;
     if (!products) continue;
     if (kind == OpKind::kCodeFence) order += 'c';
@@ -319,7 +289,7 @@ TEST(Chains, PanelsLeaveUnderTheNextOnesArithmetic) {
     if (kind == OpKind::kTmaStore) order += 't';
     if (kind == OpKind::kSmemStore) order += 'w';
   }
-  EXPECT_EQ(order, "swcfstwcfstwcfstwfst") << Print(*warp);
+  EXPECT_EQ(order, "swcfstwcfstwcfstwfst") << Print(warp);
 }
 
 }  // namespace

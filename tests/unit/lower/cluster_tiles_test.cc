@@ -27,22 +27,6 @@ std::vector<const Op*> LoadsOf(const Function& fn) {
   return out;
 }
 
-Function Lowered(const Function& tile) {
-  DiagSink diags;
-  SourceMap sources;
-  bool specialized = false;
-  Result<Function> warps = Specialize(tile, {}, &specialized, diags);
-  EXPECT_TRUE(warps.ok() && specialized) << RenderAll(diags, sources);
-  ExpectVerified(*warps);
-  return std::move(*warps);
-}
-
-// What the verifier has to say; empty: it is proved.
-std::string Said(const Function& warps) {
-  DiagSink diags;
-  return CheckWarps(warps, {}, diags).ok() ? "" : diags.all()[0].message;
-}
-
 TEST(ClusterTiles, SameResultsWithAndWithoutATile) {
   const Function before = Product("%K");
   const Function after = Clustered(before);
@@ -84,7 +68,7 @@ TEST(ClusterTiles, StoresAreGuardedWhereATileMayBeMissing) {
 
 // Each of these is what a program of clusters is wrong without.
 TEST(ClusterTiles, CtasAreProvedTogether) {
-  const Function warps = Lowered(Clustered(Product("%K")));
+  const Function warps = InRoles(Clustered(Product("%K")));
   ASSERT_EQ(warps.launch.cluster, 2);
   EXPECT_EQ(Said(warps), "");
   int arrivals = 0, copies = 0, meetings = 0;

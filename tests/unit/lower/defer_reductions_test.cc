@@ -70,13 +70,7 @@ const char* const kLargest = R"(func @largest tile {
 )";
 
 Function Deferred(const Function& before, int changes) {
-  Function after = before;
-  DiagSink diags;
-  PassContext cx{diags, 0};
-  EXPECT_TRUE(DeferReductions(after, cx).ok());
-  EXPECT_EQ(cx.changes, changes);
-  ExpectVerified(after);
-  return after;
+  return Changed(DeferReductions, before, changes);
 }
 
 // Ops of a kind inside loops.

@@ -12,8 +12,11 @@
 
 #include "ir/function.h"
 #include "ir/interpret.h"
+#include "ir/lower/sequential.h"
+#include "ir/pass.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "ir/warp_check/check.h"
 
 namespace tilec::ir {
 
@@ -32,6 +35,36 @@ inline void ExpectVerified(const Function& fn) {
   DiagSink diags;
   SourceMap sources;
   EXPECT_TRUE(Verify(fn, diags).ok()) << RenderAll(diags, sources) << Print(fn);
+}
+
+// The program behind a pass that finds so much to change.
+inline Function Changed(const PassFunction& pass, const Function& before, int changes) {
+  Function after = before;
+  DiagSink diags;
+  SourceMap sources;
+  PassContext cx{diags, 0};
+  EXPECT_TRUE(pass(after, cx).ok()) << RenderAll(diags, sources);
+  EXPECT_EQ(cx.changes, changes);
+  ExpectVerified(after);
+  return after;
+}
+
+// The program of warps, with a load role.
+inline Function InRoles(const Function& tile, const SequentialOptions& options = {}) {
+  DiagSink diags;
+  SourceMap sources;
+  bool specialized = false;
+  Result<Function> warps = Specialize(tile, options, &specialized, diags);
+  EXPECT_TRUE(warps.ok() && specialized) << RenderAll(diags, sources);
+  if (!warps.ok()) return {};
+  ExpectVerified(*warps);
+  return std::move(*warps);
+}
+
+// What the proof has to say against a program of warps; empty: it is proved.
+inline std::string Said(const Function& warps) {
+  DiagSink diags;
+  return CheckWarps(warps, {}, diags).ok() ? "" : diags.all()[0].message;
 }
 
 // `text` with every `from` replaced; there is at least one.

@@ -56,41 +56,23 @@ constexpr const char* kChain = R"(func @chain tile {
 
 TEST(PipelineProducts, KeepsEveryValueForEveryTripCount) {
   const Function before = Parsed(kChain);
-  Function after = before;
-  DiagSink diags;
-  PassContext cx{diags, 0};
-  ASSERT_TRUE(PipelineProducts(after, cx).ok());
-  EXPECT_EQ(cx.changes, 1);
-  SourceMap sources;
-  ASSERT_TRUE(Verify(after, diags).ok()) << RenderAll(diags, sources) << Print(after);
+  const Function after = Changed(PipelineProducts, before, 1);
   for (const int64_t l : {0, 1, 31, 32, 33, 64, 65, 200}) {
-    InterpretInputs a;
-    a.tensors["Q"] = TensorValue::Random(DType::kBF16, {70, 64}, 1);
-    a.tensors["K"] = TensorValue::Random(DType::kBF16, {l, 64}, 2);
-    a.tensors["V"] = TensorValue::Random(DType::kBF16, {l, 64}, 3);
-    a.tensors["O"] = TensorValue::Zeros(DType::kF32, {70, 64});
-    a.dims = {{"M", 70}, {"L", l}};
-    InterpretInputs b = a;
-    ASSERT_TRUE(Interpret(before, a, {}, diags).ok()) << RenderAll(diags, sources);
-    ASSERT_TRUE(Interpret(after, b, {}, diags).ok()) << RenderAll(diags, sources);
-    EXPECT_EQ(a.tensors["O"].v, b.tensors["O"].v) << "L = " << l;
+    InterpretInputs in;
+    in.tensors["Q"] = TensorValue::Random(DType::kBF16, {70, 64}, 1);
+    in.tensors["K"] = TensorValue::Random(DType::kBF16, {l, 64}, 2);
+    in.tensors["V"] = TensorValue::Random(DType::kBF16, {l, 64}, 3);
+    in.tensors["O"] = TensorValue::Zeros(DType::kF32, {70, 64});
+    in.dims = {{"M", 70}, {"L", l}};
+    EXPECT_EQ(Interpreted(before, in, "O"), Interpreted(after, in, "O")) << "L = " << l;
   }
 }
 
 TEST(PipelineProducts, BothProductsAreUnderWayTogether) {
-  Function fn = Parsed(kChain);
-  DiagSink diags;
-  PassContext cx{diags, 0};
-  ASSERT_TRUE(PipelineProducts(fn, cx).ok());
-  bool specialized = false;
-  SourceMap sources;
-  Result<Function> warp = Specialize(fn, {}, &specialized, diags);
-  ASSERT_TRUE(warp.ok()) << RenderAll(diags, sources);
-  ASSERT_TRUE(specialized);
-  ASSERT_TRUE(Verify(*warp, diags).ok()) << RenderAll(diags, sources);
+  const Function warp = InRoles(Changed(PipelineProducts, Parsed(kChain), 1));
   // In the steady loop the first product is awaited with the second still pending.
   int with_one_pending = 0, rings = 0;
-  for (const Op& op : warp->ops) {
+  for (const Op& op : warp.ops) {
     with_one_pending += op.kind == OpKind::kMmaWait && op.i("pending") == 1;
     rings += op.kind == OpKind::kMbarAlloc;
   }
@@ -101,18 +83,10 @@ TEST(PipelineProducts, BothProductsAreUnderWayTogether) {
 
 TEST(PipelineProducts, LeavesOtherLoopsAlone) {
   // The first product reads what the second carries: nothing can move.
-  std::string text = kChain;
-  const size_t at = text.find("dot %q, %kx, %zs");
-  ASSERT_NE(at, std::string::npos);
-  text.replace(at, 16, "dot %ab, %kx, %zs");
-  text.insert(text.find("%kt = load"), "%ab = cast %a : bf16[64, 64]\n        ");
-  Function fn = Parsed(text);
-  const std::string unchanged = Print(fn);
-  DiagSink diags;
-  PassContext cx{diags, 0};
-  ASSERT_TRUE(PipelineProducts(fn, cx).ok());
-  EXPECT_EQ(cx.changes, 0);
-  EXPECT_EQ(Print(fn), unchanged);
+  const std::string text = With(kChain, "dot %q, %kx, %zs", "dot %ab, %kx, %zs");
+  const Function before =
+      Parsed(With(text, "%kt = load", "%ab = cast %a : bf16[64, 64]\n        %kt = load"));
+  EXPECT_EQ(Print(Changed(PipelineProducts, before, 0)), Print(before));
 }
 
 }  // namespace

@@ -40,13 +40,7 @@ constexpr const char* kRows = R"(func @rows tile {
 )";
 
 Function Reread(const Function& before, int changes) {
-  Function after = before;
-  DiagSink diags;
-  PassContext cx{diags, 0};
-  EXPECT_TRUE(RereadTiles(after, cx).ok());
-  EXPECT_EQ(cx.changes, changes);
-  ExpectVerified(after);
-  return after;
+  return Changed(RereadTiles, before, changes);
 }
 
 // Elements of large tiles that are alive across a reduction of one.

@@ -69,9 +69,7 @@ TEST(SliceRows, KeepsEveryElement) {
   EXPECT_EQ(RowClasses(before).Choices(), (std::vector<int>{1, 2}));
   Function after = before;
   SliceRows(after, 2);
-  DiagSink diags;
-  SourceMap sources;
-  ASSERT_TRUE(Verify(after, diags).ok()) << RenderAll(diags, sources) << Print(after);
+  ExpectVerified(after);
   EXPECT_EQ(Count(after, OpKind::kDot), 2);
   EXPECT_EQ(Count(after, OpKind::kLoad), 3);  // two of A, one of B for both
   EXPECT_EQ(Count(after, OpKind::kStore), 2);
@@ -79,27 +77,15 @@ TEST(SliceRows, KeepsEveryElement) {
 }
 
 TEST(SliceRows, NothingIsCutWhereSomethingRunsAlongTheRows) {
-  std::string text = kMasked;
-  const auto replace = [&](const std::string& from, const std::string& to) {
-    const size_t at = text.find(from);
-    ASSERT_NE(at, std::string::npos);
-    text.replace(at, from.size(), to);
-  };
-  replace("%n = add %s, %part : f32[128]",
-          "%run = scan %part {kind = \"sum\", axis = 0} : f32[128]\n"
-          "        %n = add %s, %run : f32[128]");
+  const std::string text = With(kMasked, "%n = add %s, %part : f32[128]",
+                                "%run = scan %part {kind = \"sum\", axis = 0} : f32[128]\n"
+                                "        %n = add %s, %run : f32[128]");
   EXPECT_EQ(RowClasses(Parsed(text)).Choices(), std::vector<int>{1});
 }
 
 TEST(GuardMasks, TwoVersionsOfATurnAreTheSameProgram) {
   const Function before = Parsed(kMasked);
-  Function after = before;
-  DiagSink diags;
-  PassContext cx{diags, 0};
-  ASSERT_TRUE(GuardMasks(after, cx).ok());
-  EXPECT_EQ(cx.changes, 1);
-  SourceMap sources;
-  ASSERT_TRUE(Verify(after, diags).ok()) << RenderAll(diags, sources) << Print(after);
+  const Function after = Changed(GuardMasks, before, 1);
   EXPECT_EQ(Count(after, OpKind::kIf), 1);
   EXPECT_EQ(Count(after, OpKind::kSelect), 1);  // in one of the versions
   EXPECT_EQ(Count(after, OpKind::kDot), 2);
@@ -107,34 +93,20 @@ TEST(GuardMasks, TwoVersionsOfATurnAreTheSameProgram) {
 }
 
 TEST(GuardMasks, MasksThatNoTurnCouldDoWithoutStay) {
-  std::string text = kMasked;  // columns against themselves, never all below
-  const size_t at = text.find("broadcast %rows {axes = [0]}");
-  ASSERT_NE(at, std::string::npos);
-  text.replace(at, 28, "broadcast %early {axes = [0]}");
-  text.insert(text.find("%cb = "), "%early = iota %k : i32[128]\n        ");
-  Function fn = Parsed(text);
-  DiagSink diags;
-  PassContext cx{diags, 0};
-  ASSERT_TRUE(GuardMasks(fn, cx).ok());
-  EXPECT_EQ(cx.changes, 0);
+  // Columns against themselves, never all below.
+  const std::string text =
+      With(kMasked, "broadcast %rows {axes = [0]}", "broadcast %early {axes = [0]}");
+  Changed(GuardMasks, Parsed(With(text, "%cb = ", "%early = iota %k : i32[128]\n        %cb = ")),
+          0);
 }
 
 // Positions near the end of 32 bits wrap; the version without masks must not run then.
 TEST(GuardMasks, PositionsThatWrapAreMasked) {
-  std::string text = kMasked;
-  const size_t at = text.find("%rows = iota %m : i32[128]");
-  ASSERT_NE(at, std::string::npos);
-  text.replace(at, 26,
-               "%far = constant {value = 2147483600} : i64\n"
-               "      %start = add %m, %far : i64\n"
-               "      %rows = iota %start : i32[128]");
-  const Function before = Parsed(text);
-  Function after = before;
-  DiagSink diags;
-  PassContext cx{diags, 0};
-  ASSERT_TRUE(GuardMasks(after, cx).ok());
-  EXPECT_EQ(cx.changes, 1);
-  ExpectSame(before, after);
+  const Function before = Parsed(With(kMasked, "%rows = iota %m : i32[128]",
+                                      "%far = constant {value = 2147483600} : i64\n"
+                                      "      %start = add %m, %far : i64\n"
+                                      "      %rows = iota %start : i32[128]"));
+  ExpectSame(before, Changed(GuardMasks, before, 1));
 }
 
 }  // namespace

@@ -83,30 +83,24 @@ TEST(Sequential, GemmByTmaAndTensorCore) {
 }
 
 TEST(Roles, LoadsRunAheadThroughOneRing) {
-  DiagSink diags;
-  SourceMap sources;
-  bool specialized = false;
-  Result<Function> fn = Specialize(Parsed(Gemm(128, 128, 64, 16)), {}, &specialized, diags);
-  ASSERT_TRUE(fn.ok()) << RenderAll(diags, sources);
-  ASSERT_TRUE(specialized);
-  EXPECT_TRUE(Verify(*fn, diags).ok()) << RenderAll(diags, sources);
-  EXPECT_EQ(Count(*fn, OpKind::kRole), 2);
-  EXPECT_EQ(fn->launch.warps, 12);                // two compute warpgroups, one for the load warp
-  EXPECT_EQ(Count(*fn, OpKind::kMbarAlloc), 2);   // A and B share one ring: full and empty
-  EXPECT_EQ(Count(*fn, OpKind::kMbarWait), 2);    // the producer's on empty, the consumers' on full
-  EXPECT_EQ(Count(*fn, OpKind::kMbarArrive), 2);  // of the turn before, and of the last behind it
-  EXPECT_EQ(Count(*fn, OpKind::kTmaLoad), 2);
+  const Function fn = InRoles(Parsed(Gemm(128, 128, 64, 16)));
+  EXPECT_EQ(Count(fn, OpKind::kRole), 2);
+  EXPECT_EQ(fn.launch.warps, 12);                // two compute warpgroups, one for the load warp
+  EXPECT_EQ(Count(fn, OpKind::kMbarAlloc), 2);   // A and B share one ring: full and empty
+  EXPECT_EQ(Count(fn, OpKind::kMbarWait), 2);    // the producer's on empty, the consumers' on full
+  EXPECT_EQ(Count(fn, OpKind::kMbarArrive), 2);  // of the turn before, and of the last behind it
+  EXPECT_EQ(Count(fn, OpKind::kTmaLoad), 2);
   int64_t depth = 0, expected = 0;
-  for (const Op& op : fn->ops) {
-    if (op.kind == OpKind::kMbarAlloc) depth = fn->type(op.results[0]).depth;
+  for (const Op& op : fn.ops) {
+    if (op.kind == OpKind::kMbarAlloc) depth = fn.type(op.results[0]).depth;
     if (op.kind == OpKind::kMbarExpect) expected = op.i("bytes");
   }
   EXPECT_EQ(expected, 2 * 128 * 64 * 2);
   // As deep as shared memory allows: one slot more would not fit.
   EXPECT_GE(depth, 2);
-  EXPECT_LE(fn->launch.smem_bytes, 232448);
+  EXPECT_LE(fn.launch.smem_bytes, 232448);
   if (depth < 8) {
-    EXPECT_GT(fn->launch.smem_bytes + 2 * 128 * 64 * 2, 232448);
+    EXPECT_GT(fn.launch.smem_bytes + 2 * 128 * 64 * 2, 232448);
   }
 }
 

@@ -129,22 +129,6 @@ TEST(SplitReductions, Obstacles) {
             std::string::npos);
 }
 
-Function Lowered(const Function& tile) {
-  DiagSink diags;
-  SourceMap sources;
-  bool specialized = false;
-  Result<Function> warps = Specialize(tile, {}, &specialized, diags);
-  EXPECT_TRUE(warps.ok() && specialized) << RenderAll(diags, sources);
-  ExpectVerified(*warps);
-  return std::move(*warps);
-}
-
-// What the verifier has to say; empty: it is proved.
-std::string Said(const Function& warps) {
-  DiagSink diags;
-  return CheckWarps(warps, {}, diags).ok() ? "" : diags.all()[0].message;
-}
-
 OpId Find(const Function& fn, OpKind kind) {
   for (OpId id : OpsInOrder(fn))
     if (fn.ops[id].kind == kind) return id;
@@ -155,7 +139,7 @@ OpId Find(const Function& fn, OpKind kind) {
 // Each of these is what a program of clusters is wrong without.
 TEST(SplitReductions, CtasAreProvedTogether) {
   for (int64_t ctas : {2, 8}) {
-    const Function warps = Lowered(Split(Product("%K"), ctas));
+    const Function warps = InRoles(Split(Product("%K"), ctas));
     ASSERT_EQ(warps.launch.cluster, ctas);
     EXPECT_EQ(Said(warps), "");
     const OpId reduce = Find(warps, OpKind::kWarpClusterReduce);
@@ -189,7 +173,7 @@ TEST(SplitReductions, CtasAreProvedTogether) {
 
 // Its barriers have one phase each, and nobody else arrives.
 TEST(SplitReductions, BarriersAreOfOneReduction) {
-  const Function warps = Lowered(Split(Product("%K"), 4));
+  const Function warps = InRoles(Split(Product("%K"), 4));
   const OpId reduce = Find(warps, OpKind::kWarpClusterReduce);
   Function twice = warps;
   Builder b(twice, twice.ops[reduce].block);

@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "ir/lower/integer_range.h"
+#include "ir/integer_range.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/plan.h"
 #include "ir/passes/passes.h"
@@ -152,6 +152,8 @@ TEST(IntegerRange, FollowsWhatBitsSay) {
     %square = mul %signed, %signed : i32[64]
     %wraps = mul %high, %w : u8[64]
     %n = constant {value = 64} : i64
+    %much = mul %N, %N : i64
+    %huge = mul %much, %much : i64
     store %Y, %square, %0, %n {modes = "r", sizes = [64]}
   }
 }
@@ -172,7 +174,9 @@ TEST(IntegerRange, FollowsWhatBitsSay) {
   EXPECT_EQ(range("signed"), P(-8, 7));
   EXPECT_EQ(range("square"), P(-56, 64));  // of two numbers that are not known to be equal
   EXPECT_EQ(range("wraps"), P(0, 255));
-  EXPECT_EQ(range("n"), P(1, 0));  // 64 bits
+  EXPECT_EQ(range("n"), P(64, 64));
+  EXPECT_EQ(range("N"), P(0, (int64_t{1} << 31) - 1));  // a dim: what the launcher lets in
+  EXPECT_EQ(range("huge"), P(1, 0));                    // does not fit: nothing is known
 }
 
 }  // namespace

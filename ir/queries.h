@@ -1,0 +1,72 @@
+// What passes, planners and lowerings ask of a function: where values and ops stand, and what a
+// value comes from. Each question has one answer here; who reads a value is ir/uses.h.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ir/function.h"
+
+namespace tilec::ir {
+
+// ---- where things stand ------------------------------------------------------------------------
+
+// The block that defines v: its op's, its own as an argument, or the body for parameters.
+inline BlockId BlockOf(const Function& fn, ValueId v) {
+  const Value& value = fn.values[v];
+  if (value.block.valid()) return value.block;
+  return value.def.valid() ? fn.ops[value.def].block : fn.body;
+}
+
+// The op whose region the op stands in; invalid in the body.
+inline OpId ParentOf(const Function& fn, OpId id) { return fn.blocks[fn.ops[id].block].parent; }
+
+// The op of `block` that is `id` or contains it; invalid: it stands elsewhere.
+inline OpId AncestorIn(const Function& fn, BlockId block, OpId id) {
+  while (id.valid() && fn.ops[id].block != block) id = ParentOf(fn, id);
+  return id;
+}
+
+// The innermost loop around an op, invalid: there is none.
+inline OpId LoopAround(const Function& fn, OpId id) {
+  OpId at = ParentOf(fn, id);
+  while (at.valid() && !IsLoop(fn.ops[at].kind)) at = ParentOf(fn, at);
+  return at;
+}
+inline bool InLoop(const Function& fn, OpId id) { return LoopAround(fn, id).valid(); }
+
+// ---- what values come from ---------------------------------------------------------------------
+
+// What v is made of by ops of one kind with one operand, each of the result of the one before:
+// without its casts, or its transposes.
+struct Stripped {
+  ValueId value;
+  int ops = 0;  // in between
+  bool odd() const { return ops % 2 != 0; }
+};
+inline Stripped Without(const Function& fn, OpKind kind, ValueId v) {
+  Stripped stripped{v};
+  for (const Op* def = fn.def(v); def && def->kind == kind; def = fn.def(stripped.value)) {
+    stripped.value = def->operands[0];
+    ++stripped.ops;
+  }
+  return stripped;
+}
+
+// Loads from tensors nobody writes while the kernel runs give the same whenever they are made.
+inline bool IsReadOnlyLoad(const Function& fn, const Op& op) {
+  if (op.kind != OpKind::kLoad) return false;
+  const Param* p = fn.param(op.operands[0]);
+  return p && p->direction == Direction::kIn;
+}
+
+// The one value of a constant, or nullptr.
+inline const AttrValue* ConstantOf(const Function& fn, ValueId v) {
+  const Op* def = fn.def(v);
+  return def && def->kind == OpKind::kConstant ? def->attr("value") : nullptr;
+}
+inline const int64_t* IntConstantOf(const Function& fn, ValueId v) {
+  const AttrValue* value = ConstantOf(fn, v);
+  return value && !IsFloat(fn.type(v).dtype) ? std::get_if<int64_t>(value) : nullptr;
+}
+
+}  // namespace tilec::ir
