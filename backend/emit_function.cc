@@ -359,7 +359,10 @@ Result<void> Emitter::EmitFor(const ir::Op& op) {
     Set(arg, Unpack(Regs(phis[i].begin(), phis[i].end()), fn_.type(arg).dtype,
                     Get(op.operands[i + 2]).size()));
   }
+  const bool outside = describe_anew_;
+  describe_anew_ = !HasLoop(region) && ManyDescriptors(region);
   TRY_VOID(EmitBlock(region));
+  describe_anew_ = outside;
   const std::vector<ir::ValueId> yields = Yields(region);
   std::vector<Regs> next;
   for (size_t i = 0; i < init.size(); ++i)

@@ -109,6 +109,7 @@ class Emitter {
   bool InitialUnread(const ir::Op& loop, size_t carried) const;
   bool HasLoop(ir::BlockId block) const;
   void KeepInvariants(llvm::BranchInst* latch);
+  bool ManyDescriptors(ir::BlockId turn) const;
   Result<void> EmitWhile(const ir::Op& op);
   Result<void> EmitIf(const ir::Op& op);
   Result<void> EmitElect(const ir::Op& op);
@@ -265,6 +266,7 @@ class Emitter {
   std::set<int32_t> used_;            // values some op reads
   std::vector<llvm::Value*> maps_;    // i64 generic address of each tensor map
   RoleState role_;
+  bool describe_anew_ = false;  // operands of products, in every turn
   bool awaited_grid_ = false;    // the grid before this one in its stream
   llvm::Value* part_ = nullptr;  // of the role, whose elected thread is being emitted
   llvm::DIScope* scope_ = nullptr;
