@@ -183,13 +183,47 @@ int64_t PeakRegisters(const Function& fn, OpId role) {
   return liveness.peak();
 }
 
+namespace {
+// Does it stand beside products in the turns of a loop? (CTAs that stay loop around all of it.)
+bool BesideProducts(const Function& fn, BlockId block) {
+  for (BlockId b = block; b.valid() && fn.blocks[b].parent.valid();
+       b = fn.ops[fn.blocks[b].parent].block) {
+    const OpKind around = fn.ops[fn.blocks[b].parent].kind;
+    if (around != OpKind::kFor && around != OpKind::kWhile) continue;
+    std::vector<BlockId> blocks = {b};
+    bool product = false;
+    for (size_t i = 0; i < blocks.size(); ++i)
+      for (OpId id : fn.blocks[blocks[i]].ops) {
+        const Op& op = fn.ops[id];
+        if (op.kind == OpKind::kFor || op.kind == OpKind::kWhile) return false;
+        product = product || op.kind == OpKind::kMma;
+        blocks.insert(blocks.end(), op.regions.begin(), op.regions.end());
+      }
+    return product;
+  }
+  return false;
+}
+}  // namespace
+
 int64_t SpareRegisters(const Function& fn) {
   // Fitted to random programs, not derived; of others it found half of those that spill
   // (perf_log.md).
   constexpr int64_t kFew = 8, kLeast = 8, kOfAProduct = 2;
+  // Addresses and bounds of what threads access beside products, for each tensor.
+  constexpr int64_t kOfAnAccess = 4, kOfAnAtomic = 12;
   int64_t products = 0;
-  for (OpId id : OpsInOrder(fn)) products += fn.ops[id].kind == OpKind::kMma;
-  return kLeast + kOfAProduct * std::max<int64_t>(0, products - kFew);
+  std::map<ValueId, int64_t> accessed;
+  for (OpId id : OpsInOrder(fn)) {
+    const Op& op = fn.ops[id];
+    products += op.kind == OpKind::kMma;
+    const bool atomic = op.kind == OpKind::kGAtomic;
+    if (!atomic && op.kind != OpKind::kGLoad && op.kind != OpKind::kGStore) continue;
+    int64_t& most = accessed[op.operands[0]];
+    if (BesideProducts(fn, op.block)) most = std::max(most, atomic ? kOfAnAtomic : kOfAnAccess);
+  }
+  int64_t spare = kLeast + kOfAProduct * std::max<int64_t>(0, products - kFew);
+  for (const auto& [tensor, registers] : accessed) spare += registers;
+  return spare;
 }
 
 namespace {
