@@ -12,6 +12,10 @@ namespace tilec::ir {
 // 32-bit registers per thread, at the worst place of one role of a warp function.
 int64_t PeakRegisters(const Function& fn, OpId role);
 
+// 32-bit registers per thread that a role's loops of products want because what they carry, and
+// what is under way meanwhile, has places that cannot be shared, although not all is alive at once.
+int64_t PlacedRegisters(const Function& fn, OpId role);
+
 // Registers of a thread that must be left beside tiles, by how many products the program has, with
 // all prologues and versions of turns. Measured: of programs that are as full, those with many
 // products spill more often. Supposed: accumulators stand in consecutive registers, and where there
