@@ -105,11 +105,7 @@ Result<ir::PassStep> FindStep(const std::string& name, DiagSink& diags) {
   if (const auto id = ir::PassFromName(name)) return ir::StepOf(*id);
   std::vector<std::string> names;
   for (const ir::PassInfo& p : ir::AllPasses()) names.push_back(p.name);
-  names.push_back(kPersistPass);
-  names.push_back(kOrderPass);
-  names.push_back(kClusterPass);
-  names.push_back(kSplitPass);
-  names.push_back(kSchedulePass);
+  names.insert(names.end(), {kPersistPass, kOrderPass, kClusterPass, kSplitPass, kSchedulePass});
   DiagBuilder d = diags.Report(kUnknownPass, Span{}, name);
   const std::string near = NearestName(name, names);
   d.Help(near.empty() ? "`tilec opt --list` names all passes"
@@ -441,21 +437,6 @@ int64_t Roles(const ir::Function& warps) {
 // ahead.
 constexpr int64_t kWithheld[] = {16, 32, 48};
 
-// Solved with fewer registers a loop has more stages, and so more products than was thought of when
-// they were withheld: those that fill the threads to the last register spilled (220 bytes with 2
-// left).
-bool Roomy(const ir::Function& warps) {
-  constexpr int64_t kLeft = 8;
-  const int64_t spare = ir::SpareRegisters(warps) + kLeft;
-  for (ir::OpId id : warps.blocks[warps.body].ops) {
-    const ir::Op& op = warps.ops[id];
-    if (op.kind != ir::OpKind::kRole || op.i("regs") == 0) continue;
-    const int64_t peak = ir::PeakRegisters(warps, id);
-    if (peak > 0 && peak + spare > op.i("regs")) return false;
-  }
-  return true;
-}
-
 std::optional<ir::Function> SolveForFewer(const Loaded& loaded, const ir::Function& tile,
                                           const PipelineOptions& options,
                                           scheduler::SolutionStore* store, Scheduled* scheduled,
@@ -469,7 +450,8 @@ std::optional<ir::Function> SolveForFewer(const Loaded& loaded, const ir::Functi
       const auto& decided = scheduled->decided();
       const bool solved = decided && std::all_of(decided->loops.begin(), decided->loops.end(),
                                                  [](const auto& loop) { return loop.applied; });
-      if (!lowered.ok() || !solved || Roles(*lowered) == 1 || !Roomy(*lowered)) continue;
+      if (!lowered.ok() || !solved || Roles(*lowered) == 1) continue;
+      if (!ir::LeavesRegisters(*lowered)) continue;
       attempt.MoveTo(diags);
       return std::move(*lowered);
     }

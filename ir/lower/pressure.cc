@@ -345,6 +345,18 @@ int64_t SpareRegisters(const Function& fn) {
   return spare;
 }
 
+bool LeavesRegisters(const Function& warps) {
+  constexpr int64_t kLeft = 8;
+  const int64_t spare = SpareRegisters(warps) + kLeft;
+  for (OpId id : warps.blocks[warps.body].ops) {
+    const Op& op = warps.ops[id];
+    if (op.kind != OpKind::kRole || op.i("regs") == 0) continue;
+    const int64_t peak = PeakRegisters(warps, id);
+    if (peak > 0 && peak + spare > op.i("regs")) return false;
+  }
+  return true;
+}
+
 namespace {
 // A few elements, stored once the loops of the role are done, whose registers are free then.
 bool RareStore(const Function& fn, const Op& store) {
