@@ -10,6 +10,7 @@
 #include "api/solution_cache.h"
 #include "backend/backend.h"
 #include "ir/lower/diagnostics.h"
+#include "ir/lower/pressure.h"
 #include "ir/lower/sequential.h"
 #include "ir/pass.h"
 #include "ir/passes/cluster_tiles.h"
@@ -104,11 +105,7 @@ Result<ir::PassStep> FindStep(const std::string& name, DiagSink& diags) {
   if (const auto id = ir::PassFromName(name)) return ir::StepOf(*id);
   std::vector<std::string> names;
   for (const ir::PassInfo& p : ir::AllPasses()) names.push_back(p.name);
-  names.push_back(kPersistPass);
-  names.push_back(kOrderPass);
-  names.push_back(kClusterPass);
-  names.push_back(kSplitPass);
-  names.push_back(kSchedulePass);
+  names.insert(names.end(), {kPersistPass, kOrderPass, kClusterPass, kSplitPass, kSchedulePass});
   DiagBuilder d = diags.Report(kUnknownPass, Span{}, name);
   const std::string near = NearestName(name, names);
   d.Help(near.empty() ? "`tilec opt --list` names all passes"
@@ -454,6 +451,7 @@ std::optional<ir::Function> SolveForFewer(const Loaded& loaded, const ir::Functi
       const bool solved = decided && std::all_of(decided->loops.begin(), decided->loops.end(),
                                                  [](const auto& loop) { return loop.applied; });
       if (!lowered.ok() || !solved || Roles(*lowered) == 1) continue;
+      if (!ir::LeavesRegisters(*lowered)) continue;
       attempt.MoveTo(diags);
       return std::move(*lowered);
     }

@@ -208,14 +208,16 @@ void Emitter::AwaitGridBefore() {
 
 namespace {
 
-// Ids of the named barriers in a block and everything under it.
-void BarrierIds(const ir::Function& fn, ir::BlockId block, std::vector<int>* ids) {
+// Ids of the named barriers in a block and everything under it: all of them, or those at which
+// whole roles meet.
+void BarrierIds(const ir::Function& fn, ir::BlockId block, bool whole, std::vector<int>* ids) {
   for (ir::OpId id : fn.blocks[block].ops) {
     const ir::Op& op = fn.ops[id];
-    if (op.kind == OpKind::kCtaSync)
-      for (int64_t part = 0; part < op.i("parts", 1); ++part)
+    const int64_t parts = op.i("parts", 1);
+    if (op.kind == OpKind::kCtaSync && (parts == 1 || !whole))
+      for (int64_t part = 0; part < parts; ++part)
         ids->push_back(static_cast<int>(op.i("id") + part));
-    for (ir::BlockId region : op.regions) BarrierIds(fn, region, ids);
+    for (ir::BlockId region : op.regions) BarrierIds(fn, region, whole, ids);
   }
 }
 
@@ -229,7 +231,7 @@ Result<void> Emitter::EmitRoles(const std::vector<ir::OpId>& roles) {
     return EmitBlock(fn_.ops[roles[0]].regions[0]);
 
   std::vector<int> taken;
-  BarrierIds(fn_, fn_.body, &taken);
+  BarrierIds(fn_, fn_.body, false, &taken);
   std::vector<ir::OpId> order = roles;
   std::sort(order.begin(), order.end(), [&](ir::OpId a, ir::OpId b) {
     return fn_.ops[a].i("first_warp") < fn_.ops[b].i("first_warp");
@@ -261,7 +263,7 @@ Result<void> Emitter::EmitRoles(const std::vector<ir::OpId>& roles) {
       const int first = static_cast<int>(op.i("first_warp")),
                 warps = static_cast<int>(op.i("warps"));
       std::vector<int> own;
-      BarrierIds(fn_, op.regions[0], &own);
+      BarrierIds(fn_, op.regions[0], true, &own);
       int barrier = own.empty() ? 1 : own[0];
       if (own.empty() && warps > 1) {
         while (std::count(taken.begin(), taken.end(), barrier)) ++barrier;
@@ -359,7 +361,10 @@ Result<void> Emitter::EmitFor(const ir::Op& op) {
     Set(arg, Unpack(Regs(phis[i].begin(), phis[i].end()), fn_.type(arg).dtype,
                     Get(op.operands[i + 2]).size()));
   }
+  const bool outside = describe_anew_;
+  describe_anew_ = !HasLoop(region) && ManyDescriptors(region);
   TRY_VOID(EmitBlock(region));
+  describe_anew_ = outside;
   const std::vector<ir::ValueId> yields = Yields(region);
   std::vector<Regs> next;
   for (size_t i = 0; i < init.size(); ++i)

@@ -6,6 +6,8 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 
 #include "backend/diagnostics.h"
 #include "backend/emitter.h"
@@ -147,9 +149,10 @@ Result<void> Emitter::EmitMma(const ir::Op& op) {
       return refuse(fmt::format("{} columns per warpgroup in panels of {}", cols, panel));
   }
 
-  // Start addresses, uniform in the warpgroup.
+  // Start addresses, uniform in the warpgroup; of a ring they change from turn to turn anyway.
   llvm::Value* wg = b_.CreateLShr(Warp(), 2);
-  auto low_word = [&](const Operand& o, llvm::Value* address, int64_t per_warpgroup) {
+  auto low_word = [&](const Operand& o, llvm::Value* address, int64_t per_warpgroup,
+                      int64_t depth) {
     if (per_warpgroup && warpgroups > 1) {
       llvm::Value* offset = nullptr;
       if (o.Offset(2 * per_warpgroup, 0) == 2 * o.Offset(per_warpgroup, 0)) {
@@ -162,7 +165,8 @@ Result<void> Emitter::EmitMma(const ir::Op& op) {
       address = b_.CreateAdd(address, offset);
     }
     llvm::Value* start = b_.CreateLShr(b_.CreateAnd(address, I32(0x3ffff)), 4);
-    return b_.CreateOr(start, I32(o.LowConstant()));
+    llvm::Value* low = b_.CreateOr(start, I32(o.LowConstant()));
+    return describe_anew_ && depth <= 1 ? CallPtx(b_, PtxInst::kPin32, {low}) : low;
   };
   size_t slot_a = 3, slot_b = 4;
   if (op.operands.size() == 4) {
@@ -172,8 +176,9 @@ Result<void> Emitter::EmitMma(const ir::Op& op) {
   }
   llvm::Value* a_low = nullptr;
   if (!a_in_registers)
-    a_low = low_word(a, SlotAddress(op, 1, slot_a), split == "m" ? 64 * blocks : 0);
-  llvm::Value* b_low = low_word(b, SlotAddress(op, 2, slot_b), split == "n" ? cols : 0);
+    a_low = low_word(a, SlotAddress(op, 1, slot_a), split == "m" ? 64 * blocks : 0, a_type.depth);
+  llvm::Value* b_low =
+      low_word(b, SlotAddress(op, 2, slot_b), split == "n" ? cols : 0, b_type.depth);
   auto descriptor = [&](const Operand& o, llvm::Value* low, int64_t offset) {
     CHECK(offset % 16 == 0, "descriptor offset");
     llvm::Value* lo = b_.CreateZExt(b_.CreateAdd(low, I32(offset / 16)), b_.getInt64Ty());
@@ -246,6 +251,30 @@ Result<void> Emitter::EmitMma(const ir::Op& op) {
   }
   Set(op.results[0], std::move(acc));
   return Done();
+}
+
+// LLVM computes descriptors of single buffers in front of the loop and keeps two registers for each
+// through all turns: 70 in a backward pass of attention, which spilled. Of few it is the right
+// choice.
+bool Emitter::ManyDescriptors(ir::BlockId turn) const {
+  constexpr size_t kFew = 16;  // the query tile of attention with 256 columns
+  std::set<std::tuple<int32_t, int64_t, int64_t>> described;
+  std::vector<ir::BlockId> blocks = {turn};
+  for (size_t i = 0; i < blocks.size(); ++i)
+    for (ir::OpId id : fn_.blocks[blocks[i]].ops) {
+      const ir::Op& op = fn_.ops[id];
+      blocks.insert(blocks.end(), op.regions.begin(), op.regions.end());
+      if (op.kind != OpKind::kMma) continue;
+      const int64_t step = 32 / ir::ByteSize(fn_.type(op.operands[2]).dtype);
+      for (size_t operand : {size_t{1}, size_t{2}}) {
+        const ir::Type& type = fn_.type(op.operands[operand]);
+        if (type.is_tile() || type.depth > 1) continue;
+        for (int64_t kk = 0; kk < op.i("k"); kk += step)
+          described.emplace(op.operands[operand].index, op.i(operand == 1 ? "trans_a" : "trans_b"),
+                            op.i("k_begin") + kk);
+      }
+    }
+  return described.size() > kFew;
 }
 
 // Does the first turn ignore what the loop begins with? A product does that is told so by a flag of

@@ -3,8 +3,9 @@
 //
 // A store is a tuple of index functions of the parallel variables. It separates the instances if
 // every variable can be computed back from the tuple: from an index `v`, `c·v + d`, a mixed radix
-// `v·S + w` with w < S, or a pair `v / E`, `v % E`. What depends on loaded data cannot be judged
-// here and is left to the interpreter, which sees overlaps when they happen.
+// `v·S + w` with w < S, a pair `v / E`, `v % E`, or `v / E` alone if v takes steps of E. What
+// depends on loaded data cannot be judged here and is left to the interpreter, which sees overlaps
+// when they happen.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -80,7 +81,34 @@ struct Separation {
         return true;
       }
     }
-    return Pairs();
+    return Quotients() || Pairs();
+  }
+
+  // (c·v + d) / E gives v if it is divided by no more than lies between two of its values.
+  bool Quotients() {
+    for (const Poly& p : known) {
+      const Expr* quotient = nullptr;
+      bool other = false;
+      for (const auto& [names, factor] : p.terms)
+        for (const std::string& n : names) {
+          const auto atom = atoms.find(n);
+          if (atom == atoms.end() ? !IsVar(n) || solved.count(n) : !HasUnknown(atom->second))
+            continue;
+          other = other || quotient != nullptr || atom == atoms.end();
+          quotient = atom == atoms.end() ? nullptr : &atom->second;
+        }
+      if (other || !quotient || quotient->op != Expr::Op::kDiv || !quotient->args[1].is_const())
+        continue;
+      const std::optional<Poly> whole = ToPoly(quotient->args[0], &atoms);
+      const auto unknowns = whole ? Unknowns(*whole) : std::nullopt;
+      if (!unknowns || unknowns->size() != 1 || !unknowns->begin()->second.is_const()) continue;
+      const auto& [var, times] = *unknowns->begin();
+      int64_t apart = 0;
+      if (__builtin_mul_overflow(times.constant(), parallel[VarOf(var)].step, &apart)) continue;
+      const int64_t by = quotient->args[1].value;
+      if (by > 0 && (apart >= by || apart <= -by)) return solved.insert(var).second;
+    }
+    return false;
   }
 
   // x / E and x % E together give x.

@@ -103,6 +103,7 @@ struct ParallelVar {
   Span at;
   Expr extent;  // hi − lo
   bool single = false;
+  int64_t step = 1;  // between two of its values
 };
 
 struct LoopRange {

@@ -458,8 +458,8 @@ Result<> Lowerer::Parallel(const lang::Stmt& stmt, const lang::ParallelStmt& s) 
     operands.push_back(ToIndex(at, r.hi));
     steps.push_back(r.step);
     const Expr extent = Simplify(Expr::Make(Expr::Op::kSub, SymbolOf(r.hi), SymbolOf(r.lo)));
-    parallel_.push_back(
-        {head.name.text, head.name.span, extent, extent.is_const() && extent.value <= r.step});
+    parallel_.push_back({head.name.text, head.name.span, extent,
+                         extent.is_const() && extent.value <= r.step, r.step});
     ranges.push_back(std::move(r));
   }
   const ir::OpId op = EmitOp(at, OpKind::kParallel, operands, {}, {{"steps", steps}});

@@ -259,8 +259,12 @@ std::optional<CutProgram> SolveCut(const Function& fn, int slices, const Program
     if (tied) TieSlices(&graph, slices);
     Result<Solution> solution = SolveStored(graph, options.solve, options.store, attempt);
     if (!solution.ok()) {
-      report.notes.push_back(attempt.all().empty() ? "no schedule was found"
-                                                   : attempt.all().front().message);
+      report.notes.push_back("no schedule was found");
+      if (!attempt.all().empty()) {  // with the laws that exclude one another
+        const Diagnostic& said = attempt.all().front();
+        report.notes.back() = fmt::format("{}{}{}", said.message, said.notes.empty() ? "" : "; ",
+                                          fmt::join(said.notes, "; "));
+      }
       if (slices > 1) return std::nullopt;
       continue;
     }

@@ -156,7 +156,9 @@ Result<> Emitter::CheckRegisters() {
     const int64_t quota = op.i("regs") > 0 ? op.i("regs") : 255;
     const int64_t peak = PeakRegisters(out_, id);
     if (peak == 0 || options_.spare_registers < 0) continue;
-    const int64_t spare = options_.spare_for_products ? SpareRegisters(out_) : 0;
+    const int64_t spare = options_.spare_for_products
+                              ? std::max(SpareRegisters(out_), PlacedRegisters(out_, id) - peak)
+                              : 0;
     registers_full_ = peak + std::max(options_.spare_registers, spare) > quota;
     if (registers_full_ && peak + options_.spare_registers <= quota)
       return diags_

@@ -12,11 +12,20 @@ namespace tilec::ir {
 // 32-bit registers per thread, at the worst place of one role of a warp function.
 int64_t PeakRegisters(const Function& fn, OpId role);
 
+// 32-bit registers per thread that a role's loops of products want because what they carry, and
+// what is under way meanwhile, has places that cannot be shared, although not all is alive at once.
+int64_t PlacedRegisters(const Function& fn, OpId role);
+
 // Registers of a thread that must be left beside tiles, by how many products the program has, with
 // all prologues and versions of turns. Measured: of programs that are as full, those with many
 // products spill more often. Supposed: accumulators stand in consecutive registers, and where there
 // are many their places do not agree from one product to the next.
 int64_t SpareRegisters(const Function& fn);
+
+// Do tiles leave more than that of every role's quota? Loops solved with fewer registers have more
+// stages, and so more products than were thought of when registers were withheld: with 2 left, 220
+// bytes were spilled.
+bool LeavesRegisters(const Function& warps);
 
 // CTAs of a program without asynchronous products that one SM should hold at a time. They hide each
 // other's waits, so as many as find room; the register allocator has to be told. Counted is what is

@@ -275,11 +275,12 @@ std::string Machine::Key(State& state) {
       it = state.known.erase(it);
       continue;
     }
-    const Form& form = terms_.form(it->first);
-    const bool framed = std::any_of(form.begin(), form.end(), [&](const auto& part) {
-      return terms_.atom(part.first).kind == Atom::Kind::kFrame;
-    });
-    const int64_t shift = name.Shift(it->first), old = -4 * p_.max_step - shift;
+    int64_t step = 0;  // of the loops it speaks of
+    for (const auto& [atom, c] : terms_.form(it->first))
+      if (terms_.atom(atom).kind == Atom::Kind::kFrame)
+        step = std::max(step, name.StepOf(terms_.atom(atom)));
+    const bool framed = step > 0;
+    const int64_t shift = name.Shift(it->first), old = -4 * step - shift;
     Bounds& b = it->second;
     // Of long past questions less is remembered than was answered: whoever still asks may hear
     // either. (A bound that counts as another one in the key alone would hide what differs.)

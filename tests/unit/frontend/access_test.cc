@@ -33,6 +33,19 @@ TEST(Stores, QuotientAndRemainderSeparate) {
   EXPECT_EQ(Codes(params, "i in 0..A * B", "Y[i / B, 0] = 1"), "F155");
 }
 
+TEST(Stores, QuotientsByAStepSeparate) {
+  EXPECT_EQ(Codes(kFlat, "a in tiles(A, 64)", "Y[a.start / 64] = 1"), "");
+  EXPECT_EQ(Codes(kFlat, "a in tiles(A, 64)", "Y[a.start / 16 + 5] = 1"), "");
+  EXPECT_EQ(Codes(kFlat, "a in tiles(A, 64)", "Y[(a.start + 3) / 65] = 1"), "F155");
+  EXPECT_EQ(Codes(kFlat, "a in 0..A", "Y[(7 - 2 * a) / 2] = 1"), "");
+  EXPECT_EQ(Codes(kFlat, "a in 0..A", "Y[(7 - 2 * a) / 3] = 1"), "F155");
+  EXPECT_EQ(Codes(kFlat, "a in tiles(A, 64), b in 0..B", "Y[(a.start + b) / 64] = 1"), "F155");
+  EXPECT_EQ(
+      Codes("Y: out f32[P, B]", "a in tiles(B, 64), b in 0..B", "Y[(a.start + b) / 64, b] = 1"),
+      "");
+  EXPECT_EQ(Codes(kFlat, "a in tiles(A, 64), b in 0..B", "Y[a.start / 64 + b] = 1"), "F155");
+}
+
 TEST(Stores, AffineSeparates) {
   EXPECT_EQ(Codes(kFlat, "a in 0..A", "Y[3 * a + 1] = 1"), "");
   EXPECT_EQ(Codes(kFlat, "a in 0..A", "Y[A - 1 - a] = 1"), "");

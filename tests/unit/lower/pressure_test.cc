@@ -50,6 +50,55 @@ TEST(Pressure, ManyProductsWantRegistersBesideTiles) {
   }
 }
 
+// A loop that carries scores to their exponentials, and those to whoever reads them a turn later,
+// while a product makes the next scores; the exponentials under it or in front of it.
+Function Carried(bool under_way) {
+  const std::string exponentials = "      %q = exp2 %s : f32[64, 64]#0\n";
+  const std::string product =
+      fmt::format(R"(      %f = mma_fence %z : f32[64, 64]#0
+      %d = mma %f, %a, %b, %slot, %slot {{k = 16, {}}} : f32[64, 64]#0
+      mma_commit
+)",
+                  "split = \"m\", trans_a = 0, trans_b = 0, zero = 1, k_begin = 0");
+  const std::string operand =
+      "smem<bf16[64, 16], rows=64, cols=16, panel=16, swizzle=32, depth=1>\n";
+  return Parsed(R"(func @carried warp {
+  layout #0 = rank 2 t(4:1*2 8:0*1 4:0*16) r(2:1*1 2:0*8 8:1*8)
+  launch warps=4 smem=16384 grid=1
+  body {
+    %a = smem_alloc {offset = 0} : )" +
+                operand + "    %b = smem_alloc {offset = 8192} : " + operand + R"(
+    role {name = "main", first_warp = 0, warps = 4, regs = 0} do {
+      %lo = constant {value = 0} : i64
+      %hi = constant {value = 9} : i64
+      %slot = constant {value = 0} : i32
+      %z = constant {value = 0.0} : f32[64, 64]#0
+      %r, %t = for %lo, %hi, %z, %z {step = 1} : f32[64, 64]#0, f32[64, 64]#0)" +
+                " do (%i: i64, %s: f32[64, 64]#0, %p: f32[64, 64]#0) {\n" +
+                (under_way ? product + exponentials : exponentials + product) +
+                R"(      %n = mma_wait %d {pending = 0} : f32[64, 64]#0
+      yield %n, %q
+      }
+      yield
+    }
+  }
+}
+)");
+}
+
+// No more than two tiles of 32 registers are alive, but under the product three have places: 16 of
+// their registers may be moved.
+TEST(Pressure, WhatLoopsCarryHasPlaces) {
+  for (const bool under_way : {true, false}) {
+    const Function fn = Carried(under_way);
+    for (OpId id : fn.blocks[fn.body].ops)
+      if (fn.ops[id].kind == OpKind::kRole) {
+        EXPECT_EQ(PeakRegisters(fn, id), 64);
+        EXPECT_EQ(PlacedRegisters(fn, id), (under_way ? 3 : 2) * 32 - 16);
+      }
+  }
+}
+
 // Eight tiles of a row, 8 registers each, in 32 KB, of which an SM has room for six. They are read
 // twice from shared memory, by threads that reduce within their warps.
 Function Row(const std::string& between) {
