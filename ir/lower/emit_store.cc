@@ -63,11 +63,10 @@ Result<> Emitter::Store_(OpId id) {
   return Done();
 }
 
-bool Emitter::InLoop(OpId id) const {
-  for (BlockId b = in_.ops[id].block; in_.blocks[b].parent.valid();
-       b = in_.ops[in_.blocks[b].parent].block)
-    if (in_.ops[in_.blocks[b].parent].kind == OpKind::kFor) return true;
-  return false;
+// Does each role have one store by the copy engine?
+bool Emitter::CopiesOneTensor() const {
+  return std::count_if(plan_.stores.begin(), plan_.stores.end(),
+                       [](const auto& planned) { return planned.second.tma; }) == roles_;
 }
 
 // A store in a loop of a kernel with roles leaves by panels: so many staging buffers (0: as a
@@ -79,9 +78,8 @@ int64_t Emitter::PanelsInFlight(OpId id) {
   const auto layout = plan_.layouts.find(op.operands[1]);
   // Outside of loops: slices leave as they are made, but the mutation tests cannot yet say which of
   // the waits for the copies of several stores are needed.
-  const auto copied = [](const auto& planned) { return planned.second.tma; };
-  const bool alone = std::count_if(plan_.stores.begin(), plan_.stores.end(), copied) == roles_;
-  const bool by_panels = InLoop(id) || (options_.slice_epilogues && alone && SliceWidth(id) > 0);
+  const bool by_panels =
+      ir::InLoop(in_, id) || (options_.slice_epilogues && CopiesOneTensor() && SliceWidth(id) > 0);
   if (!specialized() || !by_panels || layout == plan_.layouts.end()) return 0;
   if (type.shape[1] % store.smem.panel_cols != 0) return 0;
   const int64_t panels = type.shape[1] / store.smem.panel_cols;
@@ -116,10 +114,8 @@ int64_t Emitter::RowsOfWarpgroups(OpId id) const {
   constexpr int64_t kNamedBarriers = 16;
   const int parts = plan_.warpgroups;
   const auto layout = plan_.layouts.find(in_.ops[id].operands[1]);
-  const auto copied = [](const auto& planned) { return planned.second.tma; };
-  if (parts < 2 || !InLoop(id) || !StoredAsMade(in_.ops[id].operands[1]) ||
-      layout == plan_.layouts.end() ||
-      std::count_if(plan_.stores.begin(), plan_.stores.end(), copied) != roles_ ||
+  if (parts < 2 || !ir::InLoop(in_, id) || !StoredAsMade(in_.ops[id].operands[1]) ||
+      layout == plan_.layouts.end() || !CopiesOneTensor() ||
       1 + roles_ * (1 + parts) > kNamedBarriers)
     return 0;
   const int64_t rows = RowsOfParts(layout->second, parts);
@@ -170,7 +166,7 @@ void Emitter::StoreByPanels(OpId id) {
   auto await = [](Builder& b, int64_t pending) {
     b.Add(OpKind::kTmaWait, {}, {}, {{"pending", pending}, {"read", int64_t{1}}});
   };
-  const bool again = InLoop(id), halves = buffers > 1 && steps % 2 == 0;
+  const bool again = ir::InLoop(in_, id), halves = buffers > 1 && steps % 2 == 0;
   // Where panels are computed, one leaves under the arithmetic of the next: what says that it is
   // written says as well that the other half of the buffers is free. (With several stores more is
   // alive behind a panel: a kernel with two spilled 92 bytes so, and another one 28 of pinned

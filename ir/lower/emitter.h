@@ -239,7 +239,7 @@ class Emitter {
   std::vector<std::vector<ValueId>> CoordsOf(OpId load);
   void StoreByTma(OpId id);
   void SetKind(OpId copy, const Op& op);
-  bool InLoop(OpId id) const;
+  bool CopiesOneTensor() const;
   int64_t PanelsInFlight(OpId id);
   ValueId PanelBuffer(OpId id, int64_t number) const;
   bool StoredAsMade(ValueId v) const;
