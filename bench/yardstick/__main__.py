@@ -22,6 +22,26 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cases as table  # noqa: E402
 
 
+def variant(word):
+    """LABEL:KEY=VALUE,… as (label, settings, texts of lib, schedule and tune, tunes by name)"""
+    label, colon, settings = word.partition(":")
+    texts, tunes = {}, {}
+    if not label or not colon or label in ("tilec", "triton", "copy"):
+        raise argparse.ArgumentTypeError(f"`{word}`: a label of its own comes first, LABEL:BM=64")
+    for setting in filter(None, settings.split(",")):
+        key, equals, value = setting.partition("=")
+        if key in ("lib", "schedule", "tune") and value:
+            texts[key] = value
+        elif key and equals and value.lstrip("-").isdigit():
+            tunes[key] = int(value)
+        else:
+            raise argparse.ArgumentTypeError(
+                f"`{setting}` of `{label}` is neither lib=FILE, schedule=…, tune=… nor NAME=NUMBER")
+    if "lib" in texts and not os.path.exists(texts["lib"]):
+        raise argparse.ArgumentTypeError(f"`{label}`: there is no file {texts['lib']}")
+    return label, settings, texts, tunes
+
+
 def parse():
     p = argparse.ArgumentParser(prog="yardstick", description=__doc__.split("\n")[0])
     p.add_argument("case", nargs="*",
@@ -38,6 +58,7 @@ def parse():
     p.add_argument("--peers", help="only these peers: cublas,cublaslt,cudnn,triton,…")
     p.add_argument("--no-triton", action="store_true")
     p.add_argument("--variant", action="append", default=[], metavar="LABEL:KEY=VALUE,…",
+                   type=variant,
                    help="one more contestant of ours: lib, schedule, tune, or a tune of the kernel")
     p.add_argument("--warmup", type=float, default=3.0, help="seconds at load before the first case")
     p.add_argument("--seed", type=int, default=1)
@@ -86,17 +107,13 @@ def library_path(options):
 class Variant:
     """Ours, once more: by another build, schedule, or with other tunes."""
 
-    def __init__(self, bench, word):
-        self.label, _, self.settings = word.partition(":")
-        pairs = [s.partition("=") for s in self.settings.split(",") if s]
-        values = {k: v for k, _, v in pairs}
-        path = values.pop("lib", None)
+    def __init__(self, bench, label="tilec", settings="", texts={}, tunes={}):
+        self.label, self.settings, self.tunes = label, settings, tunes
+        path = texts.get("lib")
         self.library = bench.tilec.Library(os.path.abspath(path)) if path else bench.library
         self.device = self.library.device("cuda:0") if path else bench.device
-        self.compiler = self.library.compiler(
-            schedule=values.pop("schedule", bench.o.schedule),
-            tune=values.pop("tune", bench.o.tune), cache="off")
-        self.tunes = {k: int(v) for k, v in values.items()}
+        self.compiler = self.library.compiler(schedule=texts.get("schedule", bench.o.schedule),
+                                              tune=texts.get("tune", bench.o.tune), cache="off")
 
 
 class Bench:
@@ -108,7 +125,7 @@ class Bench:
         self.o, self.torch, self.measure, self.tilec = options, torch, measure, tilec
         self.library = tilec.Library(library_path(options))
         self.device = self.library.device("cuda:0")
-        self.variants = [Variant(self, word) for word in ["tilec:", *options.variant]]
+        self.variants = [Variant(self), *(Variant(self, *v) for v in options.variant)]
         self.sampler = nvml.Sampler()
         self.generator = torch.Generator(device="cuda").manual_seed(options.seed)
         self.facts = {

@@ -5,7 +5,7 @@
 Every case's kernel exists and takes what the case gives it, by name, type, rank and direction;
 sizes agree with each other and with the kernel's conditions; it compiles; there are a peer and an
 answer.
-Then cases with one mistake each, all of which must be found.
+Then cases with one mistake each, all of which must be found; --variant, good and bad.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -140,12 +140,27 @@ def damaged():
     yield "no room", tensors("transpose_bf16_16384", "XY", dims=(131072, 131072))
 
 
+def variant_problems():
+    """Contestants of ours that are not said rightly are refused before anything is loaded."""
+    out = []
+    for word, said in (("two:BR=2,schedule=solve", ""), ("BR=2", "a label of its own"),
+                       ("tilec:BR=2", "a label of its own"), ("two:BR=x", "`BR=x` of `two` is"),
+                       ("two:BR", "`BR` of `two` is"), ("two:lib=", "`lib=` of `two` is"),
+                       ("old:lib=nothing.so", "no file nothing.so")):
+        ran = subprocess.run([sys.executable, FOLDER, "--list", "--variant", word],
+                             capture_output=True, text=True)
+        if ran.returncode != (2 if said else 0) or said not in ran.stderr:
+            out.append(f"--variant {word}: {ran.returncode}, {ran.stderr.strip()}")
+    return out
+
+
 def main(tilec):
     bad, measured = [], [c for c in table.CASES if c.kernel]
     ids = [c.id for c in table.CASES]
     bad += [f"{id} stands there twice" for id in sorted({i for i in ids if ids.count(i) > 1})]
     for case in measured:
         bad += [f"{case.id}: {p}" for p in problems(case, tilec)]
+    bad += variant_problems()
     broken = list(damaged())
     for text, case in broken:
         found = problems(case, tilec)
