@@ -10,6 +10,7 @@
 
 #include "backend/kernel_image.h"
 #include "ir/function.h"
+#include "ir/target.h"
 #include "support/diag.h"
 #include "support/result.h"
 #include "support/source.h"
@@ -17,7 +18,9 @@
 namespace tilec::backend {
 
 struct BackendOptions {
-  std::string target = "sm_90a";
+  explicit BackendOptions(const ir::Target& on) : target(on.arch), machine(&on) {}
+  std::string target;  // the architecture
+  const ir::Target* machine;
   bool line_info = true;  // .loc directives and KernelImage::lines
   // If set, they receive the LLVM IR as generated and after optimisation (--emit=llvm).
   std::string* llvm_ir = nullptr;
@@ -27,6 +30,9 @@ struct BackendOptions {
 // `fn` is a verified function of Level::kWarp.
 Result<KernelImage> Compile(const ir::Function& fn, const SourceMap& sources,
                             const BackendOptions& options, DiagSink& diags);
+
+// Why no code is generated for an architecture; empty: it is.
+std::string WhyNotEmitted(const std::string& arch);
 
 // "LLVM 19.1.7": part of the cache key.
 std::string BackendVersion();

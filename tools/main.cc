@@ -29,8 +29,13 @@ struct Command {
 
 // The options that several commands share. Commands that know all sizes of a call choose its tiles
 // by them; the others keep what the author wrote.
+void AddTarget(CLI::App* app, Options& o) {
+  app->add_option("--target", o.target,
+                  "machine: a name (`tilec targets`), an architecture or a file like ./mine.toml")
+      ->each([&o](const std::string&) { o.target_said = true; });
+}
 void AddCompiling(CLI::App* app, Options& o, const char* tune) {
-  app->add_option("--target", o.target, "GPU to compile for: h200, h100 (sm_90a is h200)");
+  AddTarget(app, o);
   app->add_option("--schedule", o.schedule,
                   "sequential, solve, solve:slices=N: that many compute roles, solve:persistent: "
                   "says why CTAs do not stay, solve:once: a CTA for each tile, solve:clusters: "
@@ -182,7 +187,7 @@ class CommandLine {
     CLI::App* calibrate =
         Add("calibrate", "measure a GPU and write its machine file", CmdCalibrate, false);
     calibrate->add_option("--device", o_.device, "cuda or cuda:N");
-    calibrate->add_option("--target", o_.target, "machine whose entries are measured anew");
+    AddTarget(calibrate, o_);
     calibrate->add_option("-o,--output", o_.output, "file; standard output if left out");
 
     CLI::App* bench = Add("bench", "time a kernel on a GPU", CmdBench, true);
@@ -215,6 +220,7 @@ class CommandLine {
     fmt->add_flag("--check", o_.fmt_check, "only name the files that differ");
 
     CLI::App* opt = Add("opt", "run passes on a file of IR text", CmdOpt, true);
+    AddTarget(opt, o_);
     opt->add_option("file", o_.file, "IR text");
     opt->add_option("--passes", o_.passes, "passes in order")
         ->delimiter(',')
@@ -236,8 +242,9 @@ class CommandLine {
     schedule->add_option("assignments", o_.assignments,
                          "static dims, constants, tunes as NAME=VALUE");
     schedule->add_option("--graph", o_.graph, "a graph's text in place of FILE");
-    schedule->add_option("--target", o_.target, "machine of a FILE: h200, h100, b200, …");
-    schedule->add_option("--machine", o_.machine, "a machine's file or name, for --target's");
+    AddTarget(schedule, o_);
+    schedule->add_option("--machine", o_.machine,
+                         "the same; of a graph: the machine whose limits hold");
     schedule->add_option("--tune", o_.tune,
                          "default, or model: a table of all tile sizes and row slicings");
     schedule
@@ -266,6 +273,9 @@ class CommandLine {
     verify->add_option("--graph", o_.graph, "the graph it is about")->required();
     verify->add_option("--schedule", o_.schedule, "the schedule it came with")->required();
     verify->add_option("--proof", o_.proof, "its DRAT proof, checked without a solver");
+    AddTarget(Add("targets", "machines that --target may name; with --target, one as a file",
+                  CmdTargets, false),
+              o_);
     CLI::App* doctor = Add("doctor", "what this program finds on this machine", CmdDoctor, false);
     AddCache(doctor, o_);
     CLI::App* help = Add("help", "explain a diagnostic by its code", CmdHelp, false);
@@ -284,8 +294,9 @@ class CommandLine {
     explain->add_option("assignments", o_.assignments,
                         "static dims, constants, tunes as NAME=VALUE");
     explain->add_option("--graph", o_.graph, "a graph's text in place of FILE");
-    explain->add_option("--target", o_.target, "machine: h200, h100, b200, twill_h100, twill_b200");
-    explain->add_option("--machine", o_.machine, "a machine's file or name, for --target's");
+    AddTarget(explain, o_);
+    explain->add_option("--machine", o_.machine,
+                        "the same; of a graph: the machine whose limits hold");
     AddSolutions(explain, o_);
     explain->add_option("--schedule", o_.schedule, "solve, or a .sched file to explain");
     explain->add_option("--stdlib", o_.stdlib_dir,

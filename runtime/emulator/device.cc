@@ -24,6 +24,7 @@
 #include "runtime/emulator/fences.h"
 #include "runtime/emulator/handlers.h"
 #include "runtime/emulator/judge_hooks.h"
+#include "runtime/emulator/limits.h"
 #include "runtime/emulator/tensor_map.h"
 
 namespace tilec::runtime {
@@ -32,7 +33,6 @@ namespace {
 
 constexpr uint64_t kRedzone = 512;
 constexpr uint64_t kAlign = 256;
-constexpr uint64_t kMaxSmem = 227 << 10;
 constexpr uint64_t kBudget =
     4'000'000;                       // warp instructions before a worker starts one more cluster
 constexpr size_t kMaxResident = 64;  // clusters a worker keeps at once
@@ -258,6 +258,7 @@ class EmuDevice : public Device {
     module->state = state_;
     module->places = {options.name, options.lines, options.roles, options.shared};
     TRY(std::unique_ptr<PtxModule> parsed, ParsePtx(ptx, module->places, diags));
+    TRY_VOID(CheckFeatures(*parsed, options_.machine, module->places, diags));
     {
       std::unique_lock lock(state_->mutex);
       for (Variable& v : parsed->variables) {
@@ -361,9 +362,7 @@ Result<> EmuDevice::CheckLaunch(const Program& p, const LaunchConfig& c, DiagSin
   if (most != 0 && threads > most)
     return bad(fmt::format("{} threads per CTA, the entry allows {}", threads, most));
   if (cluster > 16) return bad(fmt::format("{} CTAs per cluster, the limit is 16", cluster));
-  if (c.smem_bytes > kMaxSmem || p.dynamic_offset + c.smem_bytes > kMaxSmem)
-    return bad(fmt::format("{} + {} bytes of shared memory, the limit is {}", p.dynamic_offset,
-                           c.smem_bytes, kMaxSmem));
+  if (std::string why = Exceeds(options_.machine, p, c); !why.empty()) return bad(why);
   return Done();
 }
 

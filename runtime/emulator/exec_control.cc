@@ -148,9 +148,9 @@ NamedBarrier* ArriveAt(Warp& w, const Inst& i, uint32_t mask, uint32_t* id) {
   int lane = __builtin_ctz(mask);
   *id = Row<uint32_t>(w, i.o[0])[lane];
   uint32_t count = i.u[1] ? Row<uint32_t>(w, i.o[1])[lane] : 0;
-  if (*id > 15) {
+  if (const uint32_t most = w.cta->cluster->launch->options->machine.named_barriers; *id >= most) {
     FailRule(w, i, kBadOperandValue, judge::Rule::kS5,
-             fmt::format("`{}`: barrier {} of 16", TextOf(w, i), *id), lane);
+             fmt::format("`{}`: barrier {} of {}", TextOf(w, i), *id, most), lane);
     return nullptr;
   }
   if (i.u[1] && (count == 0 || count % 32 != 0 || count > 1024)) {
@@ -309,6 +309,12 @@ Step RunSetMaxNReg(Warp& w, const Inst& i, uint32_t mask) {
                     fmt::format("`{}`: all 32 lanes of a warp must execute it", TextOf(w, i)));
   uint32_t want = static_cast<uint32_t>(i.imm);
   Cta& cta = *w.cta;
+  // Where a thread may be launched with all that the ISA has, it may also be raised to 256.
+  if (const uint32_t most = cta.cluster->launch->options->machine.regs_per_thread;
+      most < 255 && want > most)
+    return FailRule(
+        w, i, kBadOperandValue, judge::Rule::kR1,
+        fmt::format("`{}`: {} registers, a thread has at most {}", TextOf(w, i), want, most));
   auto done = [&] {
     if (w.judge == nullptr) return Step::kNext;
     w.judge->SetRegisters(w.judge_id, PcOf(w, i), want);

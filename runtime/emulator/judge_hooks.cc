@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/emulator/handlers.h"
+#include "runtime/emulator/limits.h"
 
 namespace tilec::runtime::emulator {
 namespace {
@@ -317,14 +318,8 @@ void ReportWaiting(Cluster& c, uint64_t resident, uint64_t unstarted) {
 }
 
 uint64_t ResidentClusters(const Launch& launch) {
-  constexpr uint64_t kSms = 132, kThreads = 2048, kCtas = 32, kSmem = 228 << 10, kOwn = 1024;
-  const LaunchConfig& c = launch.config;
-  uint64_t threads = (uint64_t{c.block[0]} * c.block[1] * c.block[2] + 31) / 32 * 32;
-  uint64_t per_sm = std::min({kCtas, kThreads / threads, kSmem / (launch.smem_total + kOwn)});
-  if (launch.program->maxnreg != 0)
-    per_sm = std::min<uint64_t>(per_sm, 65536 / (launch.program->maxnreg * threads));
-  uint64_t cluster = uint64_t{c.cluster[0]} * c.cluster[1] * c.cluster[2];
-  return std::max<uint64_t>(1, kSms * std::max<uint64_t>(per_sm, 1) / cluster);
+  return ResidentClusters(launch.options->machine, launch.config, launch.smem_total,
+                          launch.program->maxnreg);
 }
 
 void StartJudge(Cluster& c) {

@@ -7,11 +7,10 @@
 #include "runtime/emulator/fences.h"
 #include "runtime/emulator/handlers.h"
 #include "runtime/emulator/judge_hooks.h"
+#include "runtime/emulator/limits.h"
 
 namespace tilec::runtime::emulator {
 namespace {
-
-constexpr uint64_t kRegistersPerCta = 65536;
 
 uint64_t RoundUp(uint64_t v, uint64_t to) { return (v + to - 1) / to * to; }
 
@@ -36,8 +35,8 @@ uint64_t SpecialValue(const Launch& launch, const Cta& cta, const Warp& w, Speci
     case Special::kLaneId: return l;
     case Special::kWarpId: return w.index;
     case Special::kNwarpId: return cta.warps.size();
-    case Special::kSmId: return cta.cluster->number % 132;
-    case Special::kNsmId: return 132;
+    case Special::kSmId: return cta.cluster->number % launch.options->machine.sms;
+    case Special::kNsmId: return launch.options->machine.sms;
     case Special::kGridId: return 1;
     case Special::kLanemaskEq: return 1u << l;
     case Special::kLanemaskLe: return (2ull << l) - 1;
@@ -156,10 +155,8 @@ void Cluster::Start(Launch* l, uint64_t cluster_number) {
   uint64_t cx = cluster_number % l->clusters[0],
            cy = cluster_number / l->clusters[0] % l->clusters[1];
   uint64_t cz = cluster_number / l->clusters[0] / l->clusters[1];
-  uint32_t per_thread = program.maxnreg != 0
-                            ? program.maxnreg
-                            : static_cast<uint32_t>(kRegistersPerCta / (warps * 32) / 8 * 8);
-  per_thread = std::min(per_thread, 256u);
+  const MachineLimits& machine = l->options->machine;
+  const uint32_t per_thread = RegistersAtLaunch(machine, program.maxnreg, uint64_t{warps} * 32);
   ctas.clear();
   ctas.resize(size);
   for (uint32_t rank = 0; rank < size; ++rank) {
@@ -175,7 +172,7 @@ void Cluster::Start(Launch* l, uint64_t cluster_number) {
     FenceOff(at + l->smem_total, smem_bytes - l->smem_total);
     at += smem_bytes;
     cta.groups.resize(threads % 128 == 0 ? threads / 128 : warps / 4);
-    cta.register_pool = static_cast<int64_t>(kRegistersPerCta) - int64_t{per_thread} * warps * 32;
+    cta.register_pool = static_cast<int64_t>(machine.registers) - int64_t{per_thread} * warps * 32;
     cta.live_warps = warps;
     cta.warps.resize(warps);
     for (uint32_t k = 0; k < warps; ++k) {
