@@ -276,6 +276,10 @@ class CommandLine {
     AddTarget(Add("targets", "machines that --target may name; with --target, one as a file",
                   CmdTargets, false),
               o_);
+    CLI::App* lsp = Add("lsp", "language server for editors, on standard input and output", CmdLsp,
+                        false);
+    AddTarget(lsp, o_);
+    lsp->add_option("--stdlib", o_.stdlib_dir, "folder in place of the built-in standard library");
     CLI::App* doctor = Add("doctor", "what this program finds on this machine", CmdDoctor, false);
     AddCache(doctor, o_);
     CLI::App* help = Add("help", "explain a diagnostic by its code", CmdHelp, false);
