@@ -24,11 +24,8 @@ int CmdSchedule(const Options& options);
 int CmdVerify(const Options& options);
 int CmdExplain(const Options& options);
 int CmdDoctor(const Options& options);
-<<<<<<< HEAD
 int CmdTargets(const Options& options);
-=======
 int CmdLsp(const Options& options);
->>>>>>> main
 int CmdHelp(const Options& options);
 
 // Every diagnostic of every folder, sorted by code.

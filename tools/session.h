@@ -11,6 +11,7 @@
 
 #include "api/open_device.h"
 #include "api/pipeline.h"
+#include "api/solution_cache.h"
 #include "api/stdlib.h"
 #include "runtime/kernel_cache.h"
 #include "support/diag.h"
@@ -31,7 +32,7 @@ class Session {
   const runtime::KernelCache* cache() const { return cache_ ? &*cache_ : nullptr; }
   api::PipelineOptions pipeline() {
     api::PipelineOptions options = {
-        options_.target, options_.schedule, "crash", options_.tune, false, cache()};
+        options_.target, options_.schedule, "crash", options_.tune, false, &*solutions_};
     if (const Result<api::Machine> machine = Machine(); machine.ok()) options.machine = *machine;
     return options;
   }
@@ -63,6 +64,7 @@ class Session {
   api::Loaded loaded_;
   api::StandardLibrary library_;
   std::optional<runtime::KernelCache> cache_;
+  std::optional<api::SolutionCache> solutions_;  // in `cache_`, or for this session alone
   api::Observation look_;
   api::Machine machine_;  // once it is read
   std::shared_ptr<runtime::Execution> recorded_ = std::make_shared<runtime::Execution>();
