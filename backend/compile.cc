@@ -112,7 +112,7 @@ void Finish(const std::string& raw, const ir::Function& fn, const SourceMap& sou
 Result<KernelImage> Compile(const ir::Function& fn, const SourceMap& sources,
                             const BackendOptions& options, DiagSink& diags) {
   if (const std::string why = WhyNotEmitted(options.target); !why.empty())
-    return diags.Report(kNoTarget, Span(), options.target, why);
+    return diags.Report(kUnknownTarget, Span(), options.target);
   llvm::LLVMContext context;
   NvptxError error;
   auto failed = [&]() -> Reported {

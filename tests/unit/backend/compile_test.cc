@@ -95,7 +95,7 @@ TEST(Compile, LinesNameTheSource) {
   k.b.SetSpan({file, 8, 14});
   k.Store(c, k.b.Unary(OpKind::kNeg, v));
   DiagSink diags;
-  Result<KernelImage> image = Compile(k.fn, sources, {}, diags);
+  Result<KernelImage> image = Compile(k.fn, sources, BackendOptions(ir::H200()), diags);
   ASSERT_TRUE(image.ok());
   bool load = false, store = false;
   int last = 0;
