@@ -137,6 +137,10 @@ class Program {
   const std::vector<TestInfo>& tests() const;  // of this file
   // Ids in the SourceMap of the file and of everything it imports, for cache keys.
   std::vector<int32_t> files() const;
+  // What compiled kernels call these files: the same wherever they lie. The file itself by its own
+  // name, imported ones by their way from there ("../lib/tiles.tile") or as the library spells
+  // them.
+  std::map<int32_t, std::string> FileNames() const;
   const Signature* FindSignature(std::string_view kernel) const;
 
   const ProgramData& data() const { return *data_; }
