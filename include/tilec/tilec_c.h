@@ -73,8 +73,8 @@ tilec_status* tilec_launch(tilec_kernel* kernel, tilec_device* device, const til
                            int32_t stream);
 
 // Bundles: kernels built ahead of time by `tilec bundle`. With errors, devices and arguments they
-// are all that libtilec_rt has, which needs no compiler on the machine. `bytes` may be released when
-// the call returns. A launch takes the build that fits the device and the arguments.
+// are all that libtilec_rt has, which needs no compiler on the machine. `bytes` may be released
+// when the call returns. A launch takes the build that fits the device and the arguments.
 typedef struct tilec_bundle tilec_bundle;
 tilec_status* tilec_bundle_open(const char* path, tilec_bundle** bundle);
 tilec_status* tilec_bundle_open_bytes(const void* bytes, size_t size, const char* name,
