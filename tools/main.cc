@@ -161,6 +161,16 @@ class CommandLine {
                       "spills nor serializes products");
     build->add_option("--pin", o_.pin,
                       "refine: file for the schedule that was found (KERNEL.sched)");
+
+    CLI::App* bundle =
+        Add("bundle", "build kernels ahead of time, for hosts without a compiler", CmdBundle, true);
+    bundle->add_option(
+        "words", o_.assignments,
+        "FILE[:KERNEL], then its values as NAME=VALUE,…: every combination is built");
+    bundle->add_option("-o,--output", o_.output, "file of the bundle");
+    bundle->add_flag("--no-cache", o_.no_cache, "compile anew and store nothing");
+    AddCache(bundle, o_);
+    AddCompiling(bundle, o_, "default");
   }
 
   void AddCheck() {
@@ -276,8 +286,8 @@ class CommandLine {
     AddTarget(Add("targets", "machines that --target may name; with --target, one as a file",
                   CmdTargets, false),
               o_);
-    CLI::App* lsp = Add("lsp", "language server for editors, on standard input and output", CmdLsp,
-                        false);
+    CLI::App* lsp =
+        Add("lsp", "language server for editors, on standard input and output", CmdLsp, false);
     AddTarget(lsp, o_);
     lsp->add_option("--stdlib", o_.stdlib_dir, "folder in place of the built-in standard library");
     CLI::App* doctor = Add("doctor", "what this program finds on this machine", CmdDoctor, false);
