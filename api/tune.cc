@@ -95,7 +95,7 @@ class Search {
       if (best_ms && candidate.ms > (1 + kAsGood) * *best_ms) break;
       const bool is_default = candidate.point == standard;
       std::optional<TunePoint> lowered = Lower(candidate.point, is_default);
-      if (!lowered) continue;
+      if (!lowered || !IsTime(lowered->time.ms)) continue;
       ++in_vain;
       lowered->is_default = is_default;
       lowered->time.ms *= Hanging(candidate.point);
@@ -120,6 +120,9 @@ class Search {
 
  private:
   bool Open(const frontend::TuneInfo& tune) const { return IsOpen(tune, call_); }
+
+  // Sizes beyond anything a machine can do overflow what the model counts in.
+  static bool IsTime(double ms) { return std::isfinite(ms) && ms > 0; }
 
   // How far a point is from odd: little done in vain by tiles that hang over an edge, then tunes
   // at their defaults, then round values.
@@ -298,7 +301,7 @@ class Search {
                                [&](const ir::Function& f, const ir::WorkCount& work) {
                                  return LikelyShape(f, work);
                                });
-    if (split.ms == 0) return std::nullopt;
+    if (!IsTime(split.ms)) return std::nullopt;
     rating.ms = split.ms;
     rating.split = split.ctas;
     if (CutsLines(*fn)) *rating.ms *= 1 + kCutLines;

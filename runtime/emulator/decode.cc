@@ -4,6 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/decode.h"
 
+#include <cxxabi.h>
+
+#include <cstdlib>
 #include <cstring>
 
 #include "runtime/emulator/handlers.h"
@@ -454,6 +457,26 @@ bool Decoder::One(const Statement& s) {
   return true;
 }
 
+// Names as people wrote them: `full`, not `_ZZ4gemmvE4full`.
+void Decoder::NameShared() {
+  const auto entry = static_cast<int32_t>(&e_ - m_.entries.data());
+  for (const Variable& v : m_.variables) {
+    if (v.space != Space::kShared || (v.entry >= 0 && v.entry != entry)) continue;
+    Program::Named named;
+    int status = -1;
+    const std::string mangled(v.name);
+    std::unique_ptr<char, void (*)(void*)> plain(
+        mangled.size() < 4096 ? abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status)
+                              : nullptr,
+        std::free);
+    named.name = status == 0 && plain != nullptr ? plain.get() : mangled;
+    named.begin = v.dynamic ? p_->dynamic_offset : v.offset;
+    named.end = v.dynamic ? ~0ull : v.offset + v.bytes;
+    named.element = std::max<uint64_t>(static_cast<uint64_t>(TypeBits(v.type)) / 8, 1);
+    p_->shared.push_back(std::move(named));
+  }
+}
+
 Result<std::unique_ptr<Program>> Decoder::Run() {
   p_ = std::make_unique<Program>();
   p_->name = std::string(e_.name);
@@ -472,6 +495,7 @@ Result<std::unique_ptr<Program>> Decoder::Run() {
     p_->params.emplace_back(static_cast<uint32_t>(param.offset),
                             static_cast<uint32_t>(param.bytes));
   }
+  NameShared();
   for (const Register& r : e_.registers) {
     int bits = TypeBits(r.type);
     if (bits == 128) {

@@ -104,6 +104,7 @@ class Decoder {
   bool Bad(const Statement& s, size_t operand, const std::string& what);
   bool Refuse(const std::string& what);
 
+  void NameShared();
   uint32_t Constant(uint64_t bits, bool wide);
   uint32_t NewVReg(int bits, bool pinned = false);
   uint32_t SpecialVReg(Special s);

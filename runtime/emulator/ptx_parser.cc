@@ -3,11 +3,12 @@
 // `LAB_WAIT` are declared many times per kernel.
 //
 // Whatever the bytes, parsing ends with a module or a diagnostic: every count, nesting depth and
-// size has a limit. Lines naming debug information are skipped.
+// size has a limit. Of debug information only `.file` and `.loc` are read.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
+#include <map>
 
 #include "runtime/emulator/diagnostics.h"
 #include "runtime/emulator/ptx_ast.h"
@@ -28,6 +29,10 @@ class Parser : private PtxReader {
     while (token_.kind != Token::Kind::kEnd)
       if (!ModuleItem()) return false;
     if (m_.target.empty()) return Fail("the text has no `.target`, is it PTX?");
+    for (const Loc& loc : locs_)  // files may be named behind the lines that use them
+      if (auto file = files_.find(loc.file); file != files_.end())
+        m_.notes.push_back(
+            {loc.at, fmt::format("{}:{}:{}", file->second, loc.line, std::max(loc.column, 1u))});
     return true;
   }
 
@@ -55,7 +60,8 @@ class Parser : private PtxReader {
         if (!Word(&name)) return false;
       return true;
     }
-    if (w == ".file" || w == ".loc") return SkipLine(), true;
+    if (w == ".file") return File(), true;
+    if (w == ".loc") return Location(), true;
     if (w == ".pragma") return Advance(), SkipTo(';');
     if (w == ".section") {
       while (token_.kind != Token::Kind::kEnd && !token_.Is('{')) Advance();
@@ -82,6 +88,33 @@ class Parser : private PtxReader {
     places_.At(diags_.Report(kPtxRefused, {}, "the directive `" + std::string(w) + "`"),
                token_.line);
     return false;
+  }
+
+  // .file NUMBER "NAME" …; what is wrong with it is nobody's concern.
+  void File() {
+    const int line = token_.line;
+    Advance();
+    const Token number = token_;
+    if (number.kind == Token::Kind::kInt && next_.kind == Token::Kind::kString &&
+        next_.line == line && files_.size() < kMaxFiles) {
+      std::string_view name = next_.text;
+      if (name.size() >= 2 && name.front() == '"') name = name.substr(1, name.size() - 2);
+      files_.emplace(number.bits, std::string(name));
+    }
+    while (token_.kind != Token::Kind::kEnd && token_.line == line) Advance();
+  }
+
+  // .loc FILE LINE COLUMN …
+  void Location() {
+    const int line = token_.line;
+    uint64_t n[3] = {};
+    size_t k = 0;
+    for (Advance(); token_.kind == Token::Kind::kInt && token_.line == line && k < 3; Advance())
+      n[k++] = token_.bits;
+    while (token_.kind != Token::Kind::kEnd && token_.line == line) Advance();
+    if (k < 2 || n[1] == 0 || n[1] > kMaxText || locs_.size() >= kMaxStatements) return;
+    locs_.push_back({line, n[0], static_cast<uint32_t>(n[1]),
+                     static_cast<uint32_t>(std::min<uint64_t>(n[2], kMaxText))});
   }
 
   static int SpaceFromWord(std::string_view w) {
@@ -169,8 +202,8 @@ class Parser : private PtxReader {
                  token_.kind != Token::Kind::kF64)
           return Fail("only numbers may initialise a variable here, found " + Found());
         if (negative) {
-          bits = token_.kind == Token::Kind::kInt ? 0 - bits
-                                                  : bits ^ (1ull << (TypeBits(v->type) - 1));
+          const int sign = std::min(TypeBits(v->type), 64) - 1;
+          bits = token_.kind == Token::Kind::kInt ? 0 - bits : bits ^ (1ull << sign);
         }
         Advance();
         for (uint64_t i = 0; i < width; ++i)
@@ -243,6 +276,7 @@ class Parser : private PtxReader {
       uint32_t* align = entry_ != nullptr ? &entry_->shared_align : &m_.shared_align;
       if (v.space == Space::kShared) *align = std::max(*align, v.align);
     }
+    if (entry_ != nullptr) v.entry = static_cast<int32_t>(m_.entries.size());
     m_.variables.push_back(std::move(v));
     return true;
   }
@@ -364,7 +398,8 @@ class Parser : private PtxReader {
     if (token_.kind == Token::Kind::kWord && token_.text[0] == '.') {
       std::string_view w = token_.text;
       if (w == ".reg") return Registers();
-      if (w == ".loc" || w == ".file") return SkipLine(), true;
+      if (w == ".file") return File(), true;
+      if (w == ".loc") return Location(), true;
       if (w == ".pragma") return SkipTo(';');
       if (SpaceFromWord(w) >= 0) return ParseVariable();
       if (w == ".extern") {
@@ -575,7 +610,16 @@ class Parser : private PtxReader {
     return true;
   }
 
+  struct Loc {
+    int at;  // line of the PTX text
+    uint64_t file;
+    uint32_t line, column;
+  };
+  static constexpr size_t kMaxFiles = 1 << 16;
+
   PtxModule& m_;
+  std::vector<Loc> locs_;
+  std::map<uint64_t, std::string> files_;
   ScopeStack scopes_;
   Entry* entry_ = nullptr;
   bool extern_ = false;
