@@ -45,10 +45,10 @@ Json Location(const judge::Access& a) {
   const Place p = PlaceOf(a.site);
   Json region = {{"startLine", std::max(p.line, 1)}};
   if (p.column > 0) region["startColumn"] = p.column;
-  Json location = {{"physicalLocation",
-                    {{"artifactLocation", {{"uri", p.file}}}, {"region", region}}}};
-  const std::string words = a.who + (a.what.empty() ? "" : " " + a.what) +
-                            (a.memory.empty() ? "" : " " + a.memory);
+  Json location = {
+      {"physicalLocation", {{"artifactLocation", {{"uri", p.file}}}, {"region", region}}}};
+  const std::string words =
+      a.who + (a.what.empty() ? "" : " " + a.what) + (a.memory.empty() ? "" : " " + a.memory);
   if (!words.empty()) location["message"] = {{"text", words}};
   return location;
 }
@@ -128,10 +128,10 @@ std::string ToGithub(const std::vector<judge::Finding>& findings) {
     if (!p.file.empty()) where += "file=" + Escaped(p.file, true) + ",";
     if (p.line > 0) where += fmt::format("line={},", p.line);
     if (p.column > 0) where += fmt::format("col={},", p.column);
-    s += fmt::format("::{} {}title={}::{}\n", Command(f.severity), where,
-                     Escaped(fmt::format("{} {}", judge::Def(f.rule).id, judge::Def(f.rule).title),
-                             true),
-                     Escaped(Message(f, cause.consequences.size()), false));
+    s += fmt::format(
+        "::{} {}title={}::{}\n", Command(f.severity), where,
+        Escaped(fmt::format("{} {}", judge::Def(f.rule).id, judge::Def(f.rule).title), true),
+        Escaped(Message(f, cause.consequences.size()), false));
   }
   return s;
 }

@@ -132,9 +132,9 @@ class Check {
   }
 
   size_t Count(judge::Severity severity) const {
-    return static_cast<size_t>(std::count_if(
-        findings_.begin(), findings_.end(),
-        [&](const judge::Finding& f) { return f.severity == severity; }));
+    return static_cast<size_t>(
+        std::count_if(findings_.begin(), findings_.end(),
+                      [&](const judge::Finding& f) { return f.severity == severity; }));
   }
 
   Result<> ReadSuppressions() {

@@ -67,8 +67,8 @@ bool Matches(const Suppression& row, const judge::Finding& f) {
 
 size_t Suppress(std::vector<Suppression>& rows, std::vector<judge::Finding>* findings) {
   return std::erase_if(*findings, [&](const judge::Finding& f) {
-    const auto row = std::find_if(rows.begin(), rows.end(),
-                                  [&](const Suppression& s) { return Matches(s, f); });
+    const auto row =
+        std::find_if(rows.begin(), rows.end(), [&](const Suppression& s) { return Matches(s, f); });
     if (row == rows.end()) return false;
     ++row->matched;
     return true;

@@ -65,8 +65,8 @@ std::string DescribeWait(const Warp& w, uint32_t pc, uint32_t mask, const Wait& 
   return who;
 }
 
-// Do the lanes that the path waits for stand at another collective themselves? Then neither side can
-// ever go on, and no other warp is to blame.
+// Do the lanes that the path waits for stand at another collective themselves? Then neither side
+// can ever go on, and no other warp is to blame.
 bool LanesApart(const Warp& w, const Path& p) {
   if (p.wait.kind != Wait::Kind::kConverge && p.wait.kind != Wait::Kind::kWarpSync) return false;
   uint32_t missing = p.wait.id & w.live & ~p.mask;
@@ -86,7 +86,8 @@ void Cluster::ReportDeadlock() {
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // reason → warps
   std::map<std::string, size_t> index;
   int line = 0, registers_line = 0;
-  uint32_t apart = ~0u;  // first pc of lanes that wait for lanes of their warp at another collective
+  uint32_t apart =
+      ~0u;  // first pc of lanes that wait for lanes of their warp at another collective
   auto add = [&](const Warp& w, const std::string& why) {
     auto [it, added] = index.emplace(why, groups.size());
     if (added) groups.emplace_back(why, std::vector<std::string>());

@@ -129,8 +129,7 @@ class Pool {
  private:
   void Tell() const {
     const std::chrono::duration<double> since = std::chrono::steady_clock::now() - begin_;
-    launch_->options->progress(
-        {since.count(), launch_->executed.load(), done_.load(), clusters_});
+    launch_->options->progress({since.count(), launch_->executed.load(), done_.load(), clusters_});
   }
 
   void Work(bool tells) {

@@ -1,7 +1,7 @@
-// Asynchronous copies: cp.async, bulk and tensor copies. They happen when they are issued and signal
-// their barrier at once, which programs may not tell from a copy that was merely fast; they land
-// later where EmulatorOptions::landing says so (turns.cc): at the latest when somebody has waited
-// for them.
+// Asynchronous copies: cp.async, bulk and tensor copies. They happen when they are issued and
+// signal their barrier at once, which programs may not tell from a copy that was merely fast; they
+// land later where EmulatorOptions::landing says so (turns.cc): at the latest when somebody has
+// waited for them.
 //
 // Everything a copy will touch is checked when it is issued, whenever it lands: nobody else, the
 // judge's shadow memory least of all, is told of an address or a size before it is known to lie
@@ -341,8 +341,7 @@ Step RunTensorStore(Warp& w, const Inst& i, uint32_t mask) {
     const auto land = [=, &w, &i] {
       const TmaResult r =
           !reduces ? TmaStore(map, where.data(), cta->smem, cta->smem_bytes, offset, check)
-                         : TmaReduce(map, where.data(), how, cta->smem,
-                                     cta->smem_bytes, offset, check);
+                   : TmaReduce(map, where.data(), how, cta->smem, cta->smem_bytes, offset, check);
       if (!r.ok()) TensorFault(w, i, l, r, map, offset, true);
       return r.ok();
     };
@@ -351,8 +350,7 @@ Step RunTensorStore(Warp& w, const Inst& i, uint32_t mask) {
     const bool early = w.cta->cluster->launch->options->landing == Landing::kEarly;
     if (early && !land()) return Step::kError;
     if (w.judge != nullptr)
-      JudgeTensorStore(w, i, l, map, Row<uint64_t>(w, list[1])[l], coords, *cta, offset,
-                       reduces);
+      JudgeTensorStore(w, i, l, map, Row<uint64_t>(w, list[1])[l], coords, *cta, offset, reduces);
     if (!early && !IssueGrouped(w, true, l, land)) return Step::kError;
   }
   return Step::kNext;

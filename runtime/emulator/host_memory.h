@@ -1,4 +1,5 @@
-// Host memory whose size a program chose: an allocation that may fail instead of ending the process.
+// Host memory whose size a program chose: an allocation that may fail instead of ending the
+// process.
 //
 // Fresh bytes are zero and, where the system gives pages on demand, take no memory before they are
 // touched: a tensor of gigabytes of which a kernel reads a corner costs that corner.

@@ -92,14 +92,14 @@ struct Program {
   std::vector<SpecialUse> specials;
   std::vector<std::pair<uint32_t, uint32_t>> params;  // offset, bytes
   struct Named {
-    std::string name;  // demangled
+    std::string name;                          // demangled
     uint64_t begin = 0, end = 0, element = 1;  // bytes of shared memory
   };
-  std::vector<Named> shared;  // variables, for reports
-  uint32_t register_bytes = 0;                        // per warp
-  judge::RegisterMap watched;                         // registers that wgmma works on
-  std::vector<uint32_t> unfenced_controls;            // pcs of relaxed loads, ascending
-  std::vector<FloatResult> floats;                    // by pc, ascending
+  std::vector<Named> shared;                // variables, for reports
+  uint32_t register_bytes = 0;              // per warp
+  judge::RegisterMap watched;               // registers that wgmma works on
+  std::vector<uint32_t> unfenced_controls;  // pcs of relaxed loads, ascending
+  std::vector<FloatResult> floats;          // by pc, ascending
   uint64_t param_bytes = 0;
   uint64_t local_bytes = 0;  // per thread
   uint64_t shared_static = 0;
@@ -184,10 +184,10 @@ struct Warp {
   uint64_t poll_value = 0;
   uint32_t parted = 0;  // how often lanes were left behind at a wait
   // The cluster barrier is a thread's, not a warp's: lanes of one warp may be a barrier apart.
-  uint32_t cluster_arrived = 0;  // lanes that arrived and have not yet waited successfully
-  uint32_t cluster_here = 0;     // … in the generation under way
+  uint32_t cluster_arrived = 0;          // lanes that arrived and have not yet waited successfully
+  uint32_t cluster_here = 0;             // … in the generation under way
   uint64_t cluster_generation[32] = {};  // each lane's last arrival
-  judge::Judge* judge = nullptr;  // of the cluster, in a checked launch
+  judge::Judge* judge = nullptr;         // of the cluster, in a checked launch
   uint32_t judge_id = 0;
   uint32_t groups[2][32] = {};  // committed by each lane: of cp.async, of bulk copies
   bool done() const { return live == 0; }
@@ -236,7 +236,7 @@ struct Launch {
   const uint8_t* constants = nullptr;
   std::vector<Allocation> allocations;  // sorted
   uint64_t smem_total = 0;
-  std::vector<Decision> no_decisions;  // of a replay that does not name a cluster
+  std::vector<Decision> no_decisions;   // of a replay that does not name a cluster
   judge::LaunchJudge* judge = nullptr;  // null: nothing is checked
   std::atomic<bool> float_sums{false};  // tensor reductions added floats
   std::atomic<uint64_t> executed{0};
@@ -264,17 +264,17 @@ struct Cluster {
   ClusterBarrier barrier;
   Fault fault;
   bool failed = false;
-  uint64_t limit = ~0ull;                        // instructions until the budget is asked again
-  HostMemory storage;                            // registers, shared and local memory
-  PolicyState policy;                            // turns.cc
-  std::vector<Decision> decisions;               // recorded
-  std::deque<InFlight> in_flight;                // in order of issue
+  uint64_t limit = ~0ull;           // instructions until the budget is asked again
+  HostMemory storage;               // registers, shared and local memory
+  PolicyState policy;               // turns.cc
+  std::vector<Decision> decisions;  // recorded
+  std::deque<InFlight> in_flight;   // in order of issue
 
   uint64_t executed = 0;         // by its warps
   uint64_t catch_up_at = ~0ull;  // of `executed`: lanes left behind go on
 
-  std::unique_ptr<judge::Judge> judge;                   // null: nothing is checked
-  uint64_t judged_loads = 0, judged_writes = 0;          // when it was last asked (WaitsForOthers)
+  std::unique_ptr<judge::Judge> judge;           // null: nothing is checked
+  uint64_t judged_loads = 0, judged_writes = 0;  // when it was last asked (WaitsForOthers)
 
   Cluster();
   ~Cluster();

@@ -444,9 +444,7 @@ Step RunSync(Warp& w, const Inst& i, uint32_t mask) {
     case SyncKind::kNothing: break;
     case SyncKind::kProxyAsync: j.ProxyFence(id, mask, i.u[1] & 1, i.u[1] & 2); break;
     case SyncKind::kInitFence: j.InitFence(id, mask); break;
-    case SyncKind::kThreadFence:
-      j.ThreadFence(id, mask, i.u[1] & 1, i.u[1] & 2);
-      break;
+    case SyncKind::kThreadFence: j.ThreadFence(id, mask, i.u[1] & 1, i.u[1] & 2); break;
     case SyncKind::kScFence: j.ScFence(id, mask, static_cast<judge::Scope>(i.u[2])); break;
     case SyncKind::kTensorMapAcquire:
       for (uint32_t m = mask; m != 0; m &= m - 1) {

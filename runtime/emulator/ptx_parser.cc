@@ -8,20 +8,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
-#include <map>
 
-#include "runtime/emulator/diagnostics.h"
 #include "runtime/emulator/ptx_ast.h"
-#include "runtime/emulator/ptx_reader.h"
+#include "runtime/emulator/ptx_debug.h"
 #include "runtime/emulator/ptx_scope.h"
 
 namespace tilec::runtime::emulator {
 namespace {
 
-class Parser : private PtxReader {
+class Parser : private PtxDebugReader {
  public:
   Parser(PtxModule* module, const PtxPlaces& places, DiagSink& diags)
-      : PtxReader(module->text, places, diags), m_(*module) {
+      : PtxDebugReader(module->text, places, diags), m_(*module) {
     scopes_.Open();
   }
 
@@ -29,10 +27,7 @@ class Parser : private PtxReader {
     while (token_.kind != Token::Kind::kEnd)
       if (!ModuleItem()) return false;
     if (m_.target.empty()) return Fail("the text has no `.target`, is it PTX?");
-    for (const Loc& loc : locs_)  // files may be named behind the lines that use them
-      if (auto file = files_.find(loc.file); file != files_.end())
-        m_.notes.push_back(
-            {loc.at, fmt::format("{}:{}:{}", file->second, loc.line, std::max(loc.column, 1u))});
+    m_.notes = Notes();
     return true;
   }
 
@@ -60,16 +55,14 @@ class Parser : private PtxReader {
         if (!Word(&name)) return false;
       return true;
     }
-    if (w == ".file") return File(), true;
-    if (w == ".loc") return Location(), true;
+    if (LineTable()) return true;
     if (w == ".pragma") return Advance(), SkipTo(';');
     if (w == ".section") {
       while (token_.kind != Token::Kind::kEnd && !token_.Is('{')) Advance();
       return SkipBraces();
     }
-    if (w == ".visible" || w == ".weak" || w == ".common" || w == ".internal") {
+    if (w == ".visible" || w == ".weak" || w == ".common" || w == ".internal")
       return Advance(), true;
-    }
     if (w == ".extern") {
       Advance();
       extern_ = true;
@@ -88,33 +81,6 @@ class Parser : private PtxReader {
     places_.At(diags_.Report(kPtxRefused, {}, "the directive `" + std::string(w) + "`"),
                token_.line);
     return false;
-  }
-
-  // .file NUMBER "NAME" …; what is wrong with it is nobody's concern.
-  void File() {
-    const int line = token_.line;
-    Advance();
-    const Token number = token_;
-    if (number.kind == Token::Kind::kInt && next_.kind == Token::Kind::kString &&
-        next_.line == line && files_.size() < kMaxFiles) {
-      std::string_view name = next_.text;
-      if (name.size() >= 2 && name.front() == '"') name = name.substr(1, name.size() - 2);
-      files_.emplace(number.bits, std::string(name));
-    }
-    while (token_.kind != Token::Kind::kEnd && token_.line == line) Advance();
-  }
-
-  // .loc FILE LINE COLUMN …
-  void Location() {
-    const int line = token_.line;
-    uint64_t n[3] = {};
-    size_t k = 0;
-    for (Advance(); token_.kind == Token::Kind::kInt && token_.line == line && k < 3; Advance())
-      n[k++] = token_.bits;
-    while (token_.kind != Token::Kind::kEnd && token_.line == line) Advance();
-    if (k < 2 || n[1] == 0 || n[1] > kMaxText || locs_.size() >= kMaxStatements) return;
-    locs_.push_back({line, n[0], static_cast<uint32_t>(n[1]),
-                     static_cast<uint32_t>(std::min<uint64_t>(n[2], kMaxText))});
   }
 
   static int SpaceFromWord(std::string_view w) {
@@ -398,8 +364,7 @@ class Parser : private PtxReader {
     if (token_.kind == Token::Kind::kWord && token_.text[0] == '.') {
       std::string_view w = token_.text;
       if (w == ".reg") return Registers();
-      if (w == ".file") return File(), true;
-      if (w == ".loc") return Location(), true;
+      if (LineTable()) return true;
       if (w == ".pragma") return SkipTo(';');
       if (SpaceFromWord(w) >= 0) return ParseVariable();
       if (w == ".extern") {
@@ -610,16 +575,7 @@ class Parser : private PtxReader {
     return true;
   }
 
-  struct Loc {
-    int at;  // line of the PTX text
-    uint64_t file;
-    uint32_t line, column;
-  };
-  static constexpr size_t kMaxFiles = 1 << 16;
-
   PtxModule& m_;
-  std::vector<Loc> locs_;
-  std::map<uint64_t, std::string> files_;
   ScopeStack scopes_;
   Entry* entry_ = nullptr;
   bool extern_ = false;

@@ -234,13 +234,15 @@ bool FieldsHold(const Encoded& e, std::string* why) {
       return Says(why, fmt::format("of rank {} has {} elements in dimension {}", rank,
                                    uint64_t{e.dims_less_one[i]} + 1, i));
     if (i > 0 && (e.strides[i - 1] % 16 != 0 || e.strides[i - 1] >= kMaxStride))
-      return Says(why, fmt::format("has a stride of {} bytes in dimension {}, strides are multiples "
-                                   "of 16 below 2^40",
-                                   e.strides[i - 1], i));
+      return Says(why,
+                  fmt::format("has a stride of {} bytes in dimension {}, strides are multiples "
+                              "of 16 below 2^40",
+                              e.strides[i - 1], i));
   }
   const uint64_t inner = uint64_t{e.box[0]} * ElementBytes(type);
   if (inner % 16 != 0 || (span != 0 && inner > span))
-    return Says(why, fmt::format("has rows of {} bytes in its box and a swizzle of {}", inner, span));
+    return Says(why,
+                fmt::format("has rows of {} bytes in its box and a swizzle of {}", inner, span));
   return true;
 }
 

@@ -1,4 +1,5 @@
-// Damaged launch files, suppressions and decisions: launch_fuzz [--seconds=S | --texts=N] [--seed=N]
+// Damaged launch files, suppressions and decisions: launch_fuzz [--seconds=S | --texts=N]
+// [--seed=N]
 //
 // What people write by hand and what a program may have written: read to the end or refused with a
 // diagnostic that can be rendered; what is accepted holds the limits that its readers rely on.
@@ -28,19 +29,46 @@ const char* const kLaunch =
     "[[buffer]]\nname = \"A\"\ntype = \"bf16\"\ndims = [256, 320]\nfill = \"random\"\nseed = 1\n\n"
     "[[map]]\nname = \"a\"\nbuffer = \"A\"\ndims = [256, 320]\nbox = [128, 64]\nswizzle = 128\n"
     "fill_nan = false\n\n[[arg]]\nmap = \"a\"\n[[arg]]\nbuffer = \"A\"\noffset = 16\n[[arg]]\n"
-    "value = 320\ntype = \"s32\"\n\n[[expect]]\nbuffer = \"A\"\nfile = \"c.npy\"\ntolerance = 1e-2\n\n"
+    "value = 320\ntype = \"s32\"\n\n[[expect]]\nbuffer = \"A\"\nfile = \"c.npy\"\ntolerance = "
+    "1e-2\n\n"
     "[reference]\nkernel = \"std/matmul.tile:gemm\"\ntensors = {A = \"A\"}\nvalues = {K = 3}\n";
 const char* const kSuppressed = "P2  # fine\nS4 k.ptx:120\nM1 k.ptx:12 reduce # why\n";
 const char* const kDecisions =
     "execution policy=pct async=late seed=3 spurious=0\ncluster 0\n11:2 5:12 land:0 6:12\n";
 
 std::string Damage(std::string text, Rng& rng) {
-  static constexpr const char* kPieces[] = {
-      "[", "]", "[[", "]]", "{", "}", "=", "\"", "'''", "\n", ",", ".", "#", ":", "-1", "0",
-      "4294967296", "9223372036854775807", "-9223372036854775808", "1e400", "nan", "inf", "true",
-      "2147483647", "65536", "\\u0000", "\xff", "land:", "18446744073709551616"};
+  static constexpr const char* kPieces[] = {"[",
+                                            "]",
+                                            "[[",
+                                            "]]",
+                                            "{",
+                                            "}",
+                                            "=",
+                                            "\"",
+                                            "'''",
+                                            "\n",
+                                            ",",
+                                            ".",
+                                            "#",
+                                            ":",
+                                            "-1",
+                                            "0",
+                                            "4294967296",
+                                            "9223372036854775807",
+                                            "-9223372036854775808",
+                                            "1e400",
+                                            "nan",
+                                            "inf",
+                                            "true",
+                                            "2147483647",
+                                            "65536",
+                                            "\\u0000",
+                                            "\xff",
+                                            "land:",
+                                            "18446744073709551616"};
   for (uint64_t n = 1 + rng() % 5; n > 0 && !text.empty(); --n) {
-    const size_t at = rng() % text.size(), length = std::min<size_t>(1 + rng() % 20, text.size() - at);
+    const size_t at = rng() % text.size(),
+                 length = std::min<size_t>(1 + rng() % 20, text.size() - at);
     switch (rng() % 5) {
       case 0: text.erase(at, length); break;
       case 1: text.insert(at, text.substr(at, length)); break;
@@ -96,7 +124,8 @@ bool One(Rng& rng, uint64_t* accepted) {
     }
   }
   *accepted += ok;
-  if (ok == diags.has_errors()) return std::printf("accepted with an error, or not without\n"), false;
+  if (ok == diags.has_errors())
+    return std::printf("accepted with an error, or not without\n"), false;
   return ok || !RenderAll(diags, sources).empty();
 }
 

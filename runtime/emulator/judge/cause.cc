@@ -155,7 +155,8 @@ std::string Counts(const std::vector<Finding>& all, const std::vector<size_t>& o
   std::map<std::string, size_t> by_rule;
   for (size_t k : of) ++by_rule[Def(all[k].rule).id];
   std::string s;
-  for (const auto& [rule, n] : by_rule) s += fmt::format("{}{} × {}", s.empty() ? "" : ", ", n, rule);
+  for (const auto& [rule, n] : by_rule)
+    s += fmt::format("{}{} × {}", s.empty() ? "" : ", ", n, rule);
   return s;
 }
 
@@ -185,7 +186,8 @@ std::string Summarise(const std::vector<Finding>& all, bool everything) {
   for (size_t k = 0; k < causes.size(); ++k) {
     const Cause& c = causes[k];
     const std::string follows =
-        c.consequences.empty() ? "" : fmt::format("follows from it: {}", Counts(all, c.consequences));
+        c.consequences.empty() ? ""
+                               : fmt::format("follows from it: {}", Counts(all, c.consequences));
     if (k == 0) {
       s += AtMost(all[c.root], kFirstLines - 2);
       if (!follows.empty()) s += fmt::format("  {} (`--all` shows everything)\n", follows);

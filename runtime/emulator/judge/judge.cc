@@ -118,7 +118,7 @@ std::string Judge::BarrierName(uint32_t offset) const {
 }
 
 void Judge::Executes(uint32_t warp, uint32_t pc, int lane) {
-  constexpr size_t kMost = 1 << 16;       // epochs remembered of one instruction …
+  constexpr size_t kMost = 1 << 16;         // epochs remembered of one instruction …
   constexpr uint64_t kMostOfAll = 1 << 26;  // … and of all; findings beyond count too few
   WarpState& w = warps_[warp];
   // Lanes that act one after another do so in ascending order: still the same time.

@@ -320,8 +320,8 @@ class Judge {
   std::map<std::pair<uint32_t, uint32_t>, Component> wgmma_;
   std::unordered_map<uint64_t, View> shared_sync_;
   View cluster_pending_, cluster_done_;
-  std::vector<View> sc_cta_;  // what the `fence.sc` of a CTA ordered, by rank
-  View sc_cluster_;           // … those of the cluster, of cluster scope or wider
+  std::vector<View> sc_cta_;                  // what the `fence.sc` of a CTA ordered, by rank
+  View sc_cluster_;                           // … those of the cluster, of cluster scope or wider
   std::vector<uint32_t> live_warps_;          // by rank
   std::vector<std::vector<uint32_t>> peers_;  // rank → pc + 1 of the last access by each other rank
   Clock meet_;

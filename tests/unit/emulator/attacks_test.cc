@@ -1,6 +1,6 @@
-// Programs that try to get out. A kernel's addresses, sizes, descriptors, counts and tensor maps are
-// its own data: whatever they say, the emulator touches nothing that the program does not own, and
-// says what was wrong.
+// Programs that try to get out. A kernel's addresses, sizes, descriptors, counts and tensor maps
+// are its own data: whatever they say, the emulator touches nothing that the program does not own,
+// and says what was wrong.
 //
 // Every attack runs four times: plainly, with copies that land late, and twice under the judge,
 // whose shadow memory is as good a target as any. It must end with the code given, and a buffer of
@@ -60,9 +60,10 @@ std::string Run(const Attack& a, const TensorMap& map, Landing landing, bool che
   LaunchConfig config;
   config.block[0] = 128;
   config.cluster[0] = config.grid[0] = a.cluster;
-  const bool ok = emu.Launch("k", config,
-                             {KernelArg::Of(mem), KernelArg::Of(reinterpret_cast<uint64_t>(host.data())),
-                              KernelArg::Of(at)});
+  const bool ok =
+      emu.Launch("k", config,
+                 {KernelArg::Of(mem), KernelArg::Of(reinterpret_cast<uint64_t>(host.data())),
+                  KernelArg::Of(at)});
   return ok ? "" : emu.Text();
 }
 
@@ -173,7 +174,8 @@ TEST(Attacks, ForgedTensorMaps) {
       {"a box beyond the rank", "box of 2 elements in dimension 2", 2,
        [](Forged& f) { f.box[2] = 2; }},
       {"row of 17 bytes", "rows of 17", 2, [](Forged& f) { f.box[0] = 17; }},
-      {"rows wider than the swizzle", "rows of 64", 2, [](Forged& f) { f.small = Small(0, 2, 32); }},
+      {"rows wider than the swizzle", "rows of 64", 2,
+       [](Forged& f) { f.small = Small(0, 2, 32); }},
       {"element stride 0", "element stride 0", 2, [](Forged& f) { f.element_strides[1] = 0; }},
       {"element stride 9", "element stride 9", 2, [](Forged& f) { f.element_strides[1] = 9; }},
       {"element stride inside", "element stride 2 in dimension 0", 2,
@@ -244,7 +246,8 @@ TEST(Attacks, MapsThatAreNone) {
   Try({"off 64 bytes", "add.u64 %d2, %d2, 8;\n" + use, "E641", ""});
   Try({"behind its end", "add.u64 %d2, %d2, 64;\n" + use, "E640", ""});
   Try({"fenced in the host's memory",
-       "fence.proxy.tensormap::generic.acquire.gpu [%d1], 128;\nmov.u64 %d2, %d1;\n" + use, "E6", ""});
+       "fence.proxy.tensormap::generic.acquire.gpu [%d1], 128;\nmov.u64 %d2, %d1;\n" + use, "E6",
+       ""});
   Try({"fetched from the host's memory", "prefetch.tensormap [%d1];\n", "E6", ""});
 }
 
@@ -258,8 +261,10 @@ TEST(Attacks, Addresses) {
       {"host store, generic", "st.b64 [%d1+8], %d1;\n", "E640", ""},
       {"host atomic", "atom.global.add.u32 %r5, [%d1], 1;\n", "E640", ""},
       {"host reduction", "red.global.add.u64 [%d1], %d1;\n", "E640", ""},
-      {"one lane of 32", "setp.eq.u32 %p1, %r2, 31;\nselp.b64 %d3, %d1, %d0, %p1;\n"
-                         "st.global.b32 [%d3], %r4;\n", "E640", ""},
+      {"one lane of 32",
+       "setp.eq.u32 %p1, %r2, 31;\nselp.b64 %d3, %d1, %d0, %p1;\n"
+       "st.global.b32 [%d3], %r4;\n",
+       "E640", ""},
       {"null", "mov.u64 %d3, 0;\nld.global.b8 %h0, [%d3];\n", "E640", ""},
       {"last byte of the address space", "mov.u64 %d3, -1;\nst.global.b8 [%d3], %h0;\n", "E6", ""},
       {"wraps around", "mov.u64 %d3, -16;\nst.global.v4.b32 [%d3+16], {%r4, %r4, %r4, %r4};\n",
@@ -268,7 +273,8 @@ TEST(Attacks, Addresses) {
       {"behind the end", "ld.global.v4.b32 {%r5, %r6, %r7, %r8}, [%d0+65536];\n", "E640", ""},
       {"across the end", "st.global.b64 [%d0+65532], %d0;\n", "E641", ""},
       {"the redzone before", "st.global.b8 [%d0+-1], %h0;\n", "E640", ""},
-      {"parameters", "mov.u64 %d3, mem;\ncvta.param.u64 %d3, %d3;\nst.b64 [%d3], %d0;\n", "E648", ""},
+      {"parameters", "mov.u64 %d3, mem;\ncvta.param.u64 %d3, %d3;\nst.b64 [%d3], %d0;\n", "E648",
+       ""},
       {"an atomic on parameters",
        "mov.u64 %d3, mem;\ncvta.param.u64 %d3, %d3;\natom.add.u64 %d4, [%d3], 1;\n", "E648", ""},
       {"constants", "mov.u64 %d3, fixed;\nst.global.b32 [%d3], %r4;\n", "E648", ""},
@@ -279,8 +285,8 @@ TEST(Attacks, Addresses) {
       {"shared of no CTA", "mov.u32 %r5, 0x7f000000;\nld.shared::cluster.b32 %r6, [%r5];\n", "E642",
        ""},
       {"a peer's, behind its end",
-       "mapa.shared::cluster.u32 %r5, %r0, 1;\nst.shared::cluster.b32 [%r5+0x3ffff0], %r4;\n", "E642",
-       "", 2},
+       "mapa.shared::cluster.u32 %r5, %r0, 1;\nst.shared::cluster.b32 [%r5+0x3ffff0], %r4;\n",
+       "E642", "", 2},
       {"a rank beyond the cluster", "mapa.shared::cluster.u32 %r5, %r0, 77;\n", "E646", ""},
       {"the shared window, generic",
        "cvta.shared.u64 %d3, 0;\nadd.u64 %d3, %d3, 0xfffff0;\nst.b32 [%d3], %r4;\n", "E642", ""},
@@ -310,7 +316,8 @@ TEST(Attacks, Copies) {
       {"17 bytes", ready + load + "[%r0], [%d0], 17, [%r1];\n", "E646", "17"},
       {"more than there is", ready + load + "[%r0], [%d0], 65552, [%r1];\n", "E64", ""},
       {"behind shared memory", ready + load + "[%r0+262144], [%d0], 16, [%r1];\n", "E642", ""},
-      {"signals behind shared memory", ready + load + "[%r0], [%d0], 16, [%r0+262144];\n", "E642", ""},
+      {"signals behind shared memory", ready + load + "[%r0], [%d0], 16, [%r0+262144];\n", "E642",
+       ""},
       {"signals no mbarrier", ready + load + "[%r0], [%d0], 16, [%r1+8];\n", "E661", ""},
       {"to a CTA that is not",
        ready + "mov.u32 %r5, 0x70000000;\n" + load + "[%r5], [%d0], 16, [%r1];\n", "E642", ""},
@@ -321,17 +328,20 @@ TEST(Attacks, Copies) {
       {"between CTAs, too long", ready + across + "[%r0], [%r0], 0x7ffffff0, [%r1];\n", "E642", ""},
       {"between CTAs, no target",
        ready + "mov.u32 %r5, 0x05000000;\n" + across + "[%r5], [%r0], 16, [%r1];\n", "E642", ""},
-      {"to the host", "cp.async.bulk.global.shared::cta.bulk_group [%d1], [%r0], 16;\n", "E640", ""},
+      {"to the host", "cp.async.bulk.global.shared::cta.bulk_group [%d1], [%r0], 16;\n", "E640",
+       ""},
       {"to constants",
        "mov.u64 %d3, fixed;\ncp.async.bulk.global.shared::cta.bulk_group [%d3], [%r0], 16;\n", "E6",
        ""},
       {"reduces into the host",
-       "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d1], [%r0], 16;\n", "E640", ""},
-      {"reduces off 16 bytes",
-       "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u64 [%d0+4], [%r0], 16;\n", "E641", ""},
-      {"cp.async from the host", "cp.async.ca.shared.global [%r0], [%d1], 16;\n", "E640", ""},
-      {"cp.async behind shared memory", "cp.async.ca.shared.global [%r0+262144], [%d0], 16;\n", "E642",
+       "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d1], [%r0], 16;\n", "E640",
        ""},
+      {"reduces off 16 bytes",
+       "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u64 [%d0+4], [%r0], 16;\n", "E641",
+       ""},
+      {"cp.async from the host", "cp.async.ca.shared.global [%r0], [%d1], 16;\n", "E640", ""},
+      {"cp.async behind shared memory", "cp.async.ca.shared.global [%r0+262144], [%d0], 16;\n",
+       "E642", ""},
       {"cp.async of a source of 4 GiB",
        "mov.u32 %r5, -1;\ncp.async.ca.shared.global [%r0], [%d0], 4, %r5;\n", "E646", ""},
       {"cp.async of nothing from the host",
@@ -370,14 +380,17 @@ TEST(Attacks, Barriers) {
        "E6", ""},
       {"a token made up",
        "@%p0 mbarrier.init.shared.b64 [%r1], 1;\nbar.sync 0;\nmov.u64 %d3, -1;\n"
-       "mbarrier.test_wait.shared.b64 %p1, [%r1], %d3;\n", "E661", ""},
+       "mbarrier.test_wait.shared.b64 %p1, [%r1], %d3;\n",
+       "E661", ""},
       {"barrier 16", "mov.u32 %r5, 16;\nbarrier.sync %r5;\n", "E646", "barrier 16"},
       {"barrier 2^32-1", "mov.u32 %r5, -1;\nbarrier.sync %r5, 128;\n", "E646", ""},
       {"33 threads", "mov.u32 %r5, 33;\nbarrier.sync 1, %r5;\n", "E646", "33"},
       {"2^31 threads", "mov.u32 %r5, 0x80000000;\nbarrier.arrive 1, %r5;\n", "E646", ""},
       {"a vote of absent lanes", "vote.sync.ballot.b32 %r5, %p0, 0;\n", "E662", ""},
-      {"registers without end", "L:\nsetmaxnreg.inc.sync.aligned.u32 256;\n"
-                                "setmaxnreg.inc.sync.aligned.u32 256;\nbra L;\n", "E6", ""},
+      {"registers without end",
+       "L:\nsetmaxnreg.inc.sync.aligned.u32 256;\n"
+       "setmaxnreg.inc.sync.aligned.u32 256;\nbra L;\n",
+       "E6", ""},
   };
   for (const Attack& a : attacks) Try(a);
 }
@@ -386,13 +399,14 @@ TEST(Attacks, Matrices) {
   EMULATOR_ONLY();
   const Attack attacks[] = {
       {"ldmatrix behind the end",
-       "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r5, %r6, %r7, %r8}, [%r0+262144];\n", "E642", ""},
+       "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r5, %r6, %r7, %r8}, [%r0+262144];\n", "E642",
+       ""},
       {"ldmatrix of a huge address",
        "mov.u32 %r5, -16;\nldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r6}, [%r5];\n", "E642", ""},
-      {"stmatrix behind the end",
-       "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r0+262128], {%r4};\n", "E642", ""},
-      {"stmatrix off 16 bytes", "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r0+8], {%r4};\n", "E641",
-       ""},
+      {"stmatrix behind the end", "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r0+262128], {%r4};\n",
+       "E642", ""},
+      {"stmatrix off 16 bytes", "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r0+8], {%r4};\n",
+       "E641", ""},
       {"wgmma: A behind the end", Wgmma("0x3fff", "0"), "E646", "descriptor of A"},
       {"wgmma: B's strides", Wgmma("0", "0x3fff3fff0000"), "E646", "descriptor of B"},
       {"wgmma: B's leading offset", Wgmma("0", "0x3fff0000"), "E646", "descriptor of B"},
@@ -407,16 +421,18 @@ TEST(Attacks, Matrices) {
 
 TEST(Attacks, Floods) {
   EMULATOR_ONLY();
-  Try({"copies that nobody waits for",
-       "L:\ncp.async.ca.shared.global [%r0], [%d0], 16;\nbra L;\n", "E645", ""});
+  Try({"copies that nobody waits for", "L:\ncp.async.ca.shared.global [%r0], [%d0], 16;\nbra L;\n",
+       "E645", ""});
   Try({"bulk stores that nobody waits for",
        "L:\ncp.async.bulk.global.shared::cta.bulk_group [%d0], [%r0], 16;\nbra L;\n", "E645", ""});
   Try({"mbarriers made and unmade",
        "@!%p0 ret;\nL:\nmbarrier.init.shared.b64 [%r1], 1;\nmbarrier.inval.shared.b64 [%r1];\n"
-       "bra L;\n", "E645", ""});
+       "bra L;\n",
+       "E645", ""});
   Try({"tensor map fences everywhere",
        "@!%p0 ret;\nL:\nfence.proxy.tensormap::generic.acquire.gpu [%d1], 128;\n"
-       "add.u64 %d1, %d1, 4096;\nbra L;\n", "E6", ""});
+       "add.u64 %d1, %d1, 4096;\nbra L;\n",
+       "E6", ""});
   Try({"releases everywhere",
        "L:\nred.release.gpu.global.add.u32 [%d0], 1;\nadd.u64 %d0, %d0, 4;\nbra L;\n", "E640", ""});
   Try({"fences without end", "L:\nfence.sc.gpu;\nbra L;\n", "E645", ""});

@@ -58,7 +58,10 @@ TEST(Causes, StopsFollow) {
 TEST(Causes, EverythingIsCounted) {
   std::vector<Finding> all;
   for (int k = 0; k < 200; ++k)
-    all.push_back(At(k % 3 == 0 ? Rule::kA2 : k % 3 == 1 ? Rule::kM6 : Rule::kS4, {k % 40 + 1, k + 50}));
+    all.push_back(At(k % 3 == 0   ? Rule::kA2
+                     : k % 3 == 1 ? Rule::kM6
+                                  : Rule::kS4,
+                     {k % 40 + 1, k + 50}));
   size_t n = 0;
   for (const Cause& c : FindCauses(all)) n += 1 + c.consequences.size();
   EXPECT_EQ(n, all.size());

@@ -274,7 +274,8 @@ const Case kBarriers[] = {
 // A thread that has not looked at the first barrier's completion does not wait for the second.
 TEST(Sync, ClusterBarriersInARow) {
   EMULATOR_ONLY();
-  const Case c = {"S1", "lanes a barrier apart",
+  const Case c = {"S1",
+                  "lanes a barrier apart",
                   R"( setp.eq.u32 %p, %t, 5;
  @%p bra ONE;
  barrier.cluster.arrive.release;
@@ -289,7 +290,9 @@ TEST(Sync, ClusterBarriersInARow) {
  barrier.cluster.arrive.release;
  barrier.cluster.wait.acquire;
 )",
-                  32, 2, 2};
+                  32,
+                  2,
+                  2};
   const Judged r = Run(c, false);
   EXPECT_TRUE(r.ran) << r.errors;
   EXPECT_EQ(ToText(r.findings), "");
@@ -298,7 +301,8 @@ TEST(Sync, ClusterBarriersInARow) {
 // Who arrived and is gone does not stand for others.
 TEST(Sync, ClusterBarrierAfterAnExit) {
   EMULATOR_ONLY();
-  const Case c = {"M1", "a lane that exits",
+  const Case c = {"M1",
+                  "a lane that exits",
                   R"( barrier.cluster.arrive.release;
  setp.eq.u32 %p, %t, 5;
  @%p ret;
@@ -308,7 +312,9 @@ TEST(Sync, ClusterBarrierAfterAnExit) {
  barrier.cluster.wait.acquire;
  ld.shared.b32 %r4, [flag];
 )",
-                  32, 2, 2};
+                  32,
+                  2,
+                  2};
   const Judged r = Run(c, false);
   EXPECT_TRUE(r.ran) << r.errors;
   EXPECT_EQ(ToText(r.findings), "");

@@ -89,7 +89,8 @@ TEST(Annotations, Sarif) {
   EXPECT_EQ(at["region"]["startLine"], 33);
   EXPECT_EQ(at["region"]["startColumn"], 5);
   EXPECT_EQ(result["relatedLocations"].size(), 1u);
-  EXPECT_NE(std::string(result["message"]["text"]).find("1 more findings follow"), std::string::npos);
+  EXPECT_NE(std::string(result["message"]["text"]).find("1 more findings follow"),
+            std::string::npos);
 }
 
 }  // namespace
