@@ -13,7 +13,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -150,12 +149,6 @@ class Device {
   virtual std::unique_ptr<Stopwatch> NewStopwatch() { return nullptr; }
 };
 
-// How far a launch on the emulator is, for the patience of people.
-struct EmulatorProgress {
-  double seconds = 0;
-  uint64_t warp_instructions = 0, clusters_done = 0, clusters = 0;
-};
-
 struct EmulatorOptions {
   enum class Arithmetic { kFast, kExact };
   Arithmetic arithmetic = Arithmetic::kFast;
@@ -169,8 +162,6 @@ struct EmulatorOptions {
   int threads = 0;                          // 0: hardware concurrency
   uint64_t memory_limit_bytes = 8ull << 30;
   uint64_t instruction_limit = 0;  // warp instructions per launch; 0: none
-  // Called by the launching thread every few milliseconds of a launch; may be empty.
-  std::function<void(const EmulatorProgress&)> progress;
   // The judge (docs/emulator.md): every launch adds what it finds to `report`, which must be set.
   // A checked launch runs on one thread.
   enum class Check { kOff, kOn };

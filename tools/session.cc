@@ -78,23 +78,6 @@ void Session::Tune(const frontend::Signature& signature, api::Call* call) {
                   1e3 * split.alone_ms);
 }
 
-namespace {
-
-// A line every ten seconds of a long launch.
-std::function<void(const runtime::EmulatorProgress&)> ProgressLine() {
-  constexpr double kEvery = 10;  // seconds
-  auto next = std::make_shared<double>(kEvery);
-  return [next](const runtime::EmulatorProgress& p) {
-    if (p.seconds < kEvery) *next = kEvery;  // another launch
-    if (p.seconds < *next) return;
-    *next = p.seconds + kEvery;
-    fmt::print(stderr, "emulating for {:.0f} s: {:.2g} warp instructions, {} of {} clusters done\n",
-               p.seconds, static_cast<double>(p.warp_instructions), p.clusters_done, p.clusters);
-  };
-}
-
-}  // namespace
-
 std::pair<std::string, std::string> SplitKernel(const std::string& text) {
   // The name behind the last colon, unless the whole is a file's name.
   const size_t colon = text.rfind(':');
@@ -141,7 +124,6 @@ Result<runtime::EmulatorOptions> Session::Emulator() {
   emulator.landing = *runtime::LandingFromName(options_.async);
   emulator.spurious_try_wait = options_.spurious;
   emulator.instruction_limit = options_.max_instructions;
-  if (options_.diagnostics != "json") emulator.progress = ProgressLine();
   emulator.memory_limit_bytes = options_.max_memory << 20;
   if (!options_.record.empty()) emulator.record = recorded_;
   if (options_.replay.empty()) return emulator;

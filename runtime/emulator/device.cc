@@ -118,8 +118,8 @@ class Pool {
 
   bool Run(Fault* fault) {
     std::vector<std::thread> workers;
-    for (int k = 1; k < threads_; ++k) workers.emplace_back([this] { Work(false); });
-    Work(true);
+    for (int k = 1; k < threads_; ++k) workers.emplace_back([this] { Work(); });
+    Work();
     for (std::thread& t : workers) t.join();
     if (!failed_) return true;
     *fault = std::move(fault_);
@@ -127,12 +127,7 @@ class Pool {
   }
 
  private:
-  void Tell() const {
-    const std::chrono::duration<double> since = std::chrono::steady_clock::now() - begin_;
-    launch_->options->progress({since.count(), launch_->executed.load(), done_.load(), clusters_});
-  }
-
-  void Work(bool tells) {
+  void Work() {
     std::deque<std::unique_ptr<Cluster>> resident;
     std::vector<std::unique_ptr<Cluster>> spare;
     const EmulatorOptions& o = *launch_->options;
@@ -161,7 +156,6 @@ class Pool {
       std::unique_ptr<Cluster> c = std::move(resident.front());
       resident.pop_front();
       Cluster::Status status = c->Run(budget);
-      if (tells && o.progress) Tell();
       if (status == Cluster::Status::kBudget) {
         waiting = WaitsForOthers(*c) ? waiting + 1 : 0;
         bool full = resident.size() + 1 >= most || next_.load() >= clusters_;
@@ -180,7 +174,6 @@ class Pool {
 
   // A cluster is over: its fault, if it is the first, its decisions, its memory for the next one.
   void End(std::unique_ptr<Cluster> c, std::vector<std::unique_ptr<Cluster>>* spare, bool started) {
-    done_.fetch_add(1, std::memory_order_relaxed);
     if (started) JudgeEnd(*c, c->failed && c->fault.def == &kDeadlock);
     std::lock_guard lock(mutex_);
     if (c->failed && c->number < launch_->first_fault.load()) {
@@ -197,8 +190,7 @@ class Pool {
   uint64_t clusters_;
   int threads_;
   uint64_t memory_;
-  std::atomic<uint64_t> next_{0}, done_{0};
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::atomic<uint64_t> next_{0};
   std::mutex mutex_;
   Fault fault_;
   Execution execution_;

@@ -46,6 +46,26 @@ Step RunTrap(Warp& w, const Inst& i, uint32_t mask) {
   return FailLane(w, i, __builtin_ctz(mask), kTrap, TextOf(w, i));
 }
 
+// What the decoder had no handler for.
+Step RunRefused(Warp& w, const Inst& i, uint32_t mask) {
+  constexpr size_t kMost = 8;
+  const Program& program = *w.cta->cluster->launch->program;
+  const Program::Refusal& r = program.refusals[i.imm];
+  const bool first = !w.cta->cluster->failed;
+  FailText(w, i, *r.def, r.message, __builtin_ctz(mask));
+  if (!first) return Step::kError;
+  Fault& fault = w.cta->cluster->fault;
+  fault.notes.insert(fault.notes.end(), r.notes.begin(), r.notes.end());
+  std::vector<std::string> others;
+  for (const Inst& other : program.code)
+    if (other.run == RunRefused && other.text != i.text && others.size() < kMost)
+      others.push_back(fmt::format("`{}` at line {}", program.texts[other.text], other.line));
+  if (!others.empty())
+    fault.notes.push_back(
+        fmt::format("the entry has others of the kind: {}", fmt::join(others, ", ")));
+  return Step::kError;
+}
+
 Step Converge(Warp& w, const Inst& i, uint32_t mask, uint32_t members) {
   uint32_t missing = members & w.live & ~mask;
   if ((members & mask) != mask)

@@ -95,7 +95,13 @@ struct Program {
     std::string name;                          // demangled
     uint64_t begin = 0, end = 0, element = 1;  // bytes of shared memory
   };
-  std::vector<Named> shared;                // variables, for reports
+  std::vector<Named> shared;  // variables, for reports
+  struct Refusal {
+    const DiagDef* def;
+    std::string message;
+    std::vector<std::string> notes;
+  };
+  std::vector<Refusal> refusals;            // of instructions that the emulator lacks
   uint32_t register_bytes = 0;              // per warp
   judge::RegisterMap watched;               // registers that wgmma works on
   std::vector<uint32_t> unfenced_controls;  // pcs of relaxed loads, ascending

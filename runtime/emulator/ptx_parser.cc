@@ -365,7 +365,8 @@ class Parser : private PtxDebugReader {
       std::string_view w = token_.text;
       if (w == ".reg") return Registers();
       if (LineTable()) return true;
-      if (w == ".pragma") return SkipTo(';');
+      if (w == ".pragma" || w == ".callprototype" || w == ".branchtargets" || w == ".calltargets")
+        return SkipTo(';');
       if (SpaceFromWord(w) >= 0) return ParseVariable();
       if (w == ".extern") {
         extern_ = true;
@@ -549,13 +550,10 @@ class Parser : private PtxDebugReader {
     s.text = token_.text;
     s.SplitText();
     s.line = token_.line;
-    if (s.opcode == "call" || s.opcode == "brx" || s.opcode == "tex" || s.opcode == "suld") {
-      places_.At(diags_.Report(kPtxRefused, {}, fmt::format("`{}`", s.text)), s.line)
-          .Help("device functions must be inlined before the emulator sees the PTX");
-      return false;
-    }
     Advance();
-    if (s.opcode == "bra") {
+    if (s.opcode == "call" || s.opcode == "brx" || s.opcode == "tex" || s.opcode == "suld") {
+      while (token_.kind != Token::Kind::kEnd && !token_.Is(';')) Advance();  // the decoder refuses
+    } else if (s.opcode == "bra") {
       std::string_view name;
       if (!Word(&name)) return false;
       scopes_.back().pending.emplace_back(static_cast<int32_t>(entry_->body.size()), name);
