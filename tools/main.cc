@@ -64,7 +64,8 @@ void AddExecution(CLI::App* app, Options& o) {
   app->add_option("--async", o.async, "when copies arrive: early, late, random, poison");
   app->add_option("--policy-seed", o.policy_seed, "seed of policy, copies and elected lanes");
   app->add_flag("--spurious", o.spurious, "let mbarrier.try_wait fail now and then");
-  app->add_option("--max-instructions", o.max_instructions, "warp instructions of a launch (20e9), 0: any");
+  app->add_option("--max-instructions", o.max_instructions,
+                  "warp instructions of a launch (20e9), 0: any");
   app->add_option("--max-memory", o.max_memory, "MiB the emulator may take")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 30));
   app->add_option("--replay", o.replay, "file of decisions to follow");

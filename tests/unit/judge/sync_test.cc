@@ -293,7 +293,7 @@ TEST(Sync, ClusterBarriersInARow) {
                   32,
                   2,
                   2};
-  const Judged r = Run(c, false);
+  const Judged r = judge::Run(c, false);
   EXPECT_TRUE(r.ran) << r.errors;
   EXPECT_EQ(ToText(r.findings), "");
 }
@@ -315,7 +315,7 @@ TEST(Sync, ClusterBarrierAfterAnExit) {
                   32,
                   2,
                   2};
-  const Judged r = Run(c, false);
+  const Judged r = judge::Run(c, false);
   EXPECT_TRUE(r.ran) << r.errors;
   EXPECT_EQ(ToText(r.findings), "");
 }
