@@ -82,7 +82,7 @@ class Search {
       if (best_ms && candidate.ms > (1 + kAsGood) * *best_ms) break;
       const bool is_default = candidate.point == standard;
       std::optional<TunePoint> lowered = Lower(candidate.point, is_default);
-      if (!lowered) continue;
+      if (!lowered || !IsTime(lowered->time.ms)) continue;
       ++in_vain;
       lowered->is_default = is_default;
       lowered->time.ms *= Hanging(candidate.point);
@@ -107,6 +107,9 @@ class Search {
 
  private:
   bool Open(const frontend::TuneInfo& tune) const { return IsOpen(tune, call_); }
+
+  // Sizes beyond anything a machine can do overflow what the model counts in.
+  static bool IsTime(double ms) { return std::isfinite(ms) && ms > 0; }
 
   // How far a point is from odd: little done in vain by tiles that hang over an edge, then tunes
   // at their defaults, then round values.
@@ -285,7 +288,7 @@ class Search {
     const scheduler::SplitChoice split = scheduler::ChooseSplit(
         *fn, target_, names_, Times(), most,
         [&](const ir::Function& f, const ir::WorkCount& work) { return LikelyShape(f, work); });
-    if (split.ms == 0) return std::nullopt;
+    if (!IsTime(split.ms)) return std::nullopt;
     rating.ms = split.ms;
     rating.split = split.ctas;
     if (CutsLines(*fn)) *rating.ms *= 1 + target_.model.cut_lines_share;

@@ -69,7 +69,8 @@ void AddExecution(CLI::App* app, Options& o) {
   app->add_option("--async", o.async, "when copies arrive: early, late, random, poison");
   app->add_option("--policy-seed", o.policy_seed, "seed of policy, copies and elected lanes");
   app->add_flag("--spurious", o.spurious, "let mbarrier.try_wait fail now and then");
-  app->add_option("--max-instructions", o.max_instructions, "warp instructions of a launch");
+  app->add_option("--max-instructions", o.max_instructions,
+                  "warp instructions of a launch (20e9), 0: any");
   app->add_option("--max-memory", o.max_memory, "MiB the emulator may take")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 30));
   app->add_option("--replay", o.replay, "file of decisions to follow");
@@ -181,7 +182,11 @@ class CommandLine {
     check->add_option("--launch", o_.launch, "how to launch PTX text (docs/checking.md)");
     check->add_option("--seeds", o_.seeds, "random executions per policy")
         ->check(CLI::Range(0, 100000));
-    check->add_option("--format", o_.format, "text, or json");
+    check->add_option("--format", o_.format, "text, json, sarif, or github: annotations");
+    check->add_flag("--all", o_.all_findings, "every finding, those that follow from others too");
+    check->add_option("--suppress", o_.suppress, "file of findings to leave out");
+    check->add_flag("--numbers", o_.numbers, "tell where the first NaN or infinity comes from");
+    check->add_flag("--banks", o_.banks, "tell of bank conflicts in shared memory");
     check->add_option("--minimise", o_.minimise, "file for the decisions that show the error");
     check->add_flag("--tests", o_.tests, "check every call of the file's `test` blocks");
     check->add_flag("--strict", o_.strict, "findings of portability are errors");

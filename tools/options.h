@@ -42,14 +42,18 @@ struct Options {
   std::string async = "early";
   uint64_t policy_seed = 0;
   bool spurious = false;
-  uint64_t max_instructions = 0;  // of a launch; 0: no limit
-  uint64_t max_memory = 8192;     // MiB
-  std::string record, replay;     // files of decisions
-  int seeds = 4;                  // check
-  std::string launch;             // check: how to launch PTX text
-  std::string minimise;           // check: file for the decisions that show the first error
-  bool tests = false;             // check: the calls of the `test` blocks
-  bool strict = false;            // check: portability counts as error
+  uint64_t max_instructions = 20'000'000'000;  // of a launch, some minutes; 0: no limit
+  uint64_t max_memory = 8192;                  // MiB
+  std::string record, replay;  // files of decisions
+  int seeds = 4;               // check
+  std::string launch;          // check: how to launch PTX text
+  std::string minimise;        // check: file for the decisions that show the first error
+  bool tests = false;          // check: the calls of the `test` blocks
+  bool strict = false;         // check: portability counts as error
+  bool all_findings = false;   // check: those too that follow from others
+  bool numbers = false;        // check: N1
+  bool banks = false;          // check: B1
+  std::string suppress;        // check: file of findings to leave out
   bool check = false;
   uint64_t seed = 0;
   int repeat = 1;

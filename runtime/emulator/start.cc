@@ -123,7 +123,7 @@ uint64_t ClusterBytes(const Launch& l) {
   return SizesOf(l).cta * c[0] * c[1] * c[2] + 1024;
 }
 
-void Cluster::Start(Launch* l, uint64_t cluster_number) {
+bool Cluster::Start(Launch* l, uint64_t cluster_number) {
   launch = l;
   number = cluster_number;
   barrier = {};
@@ -147,10 +147,16 @@ void Cluster::Start(Launch* l, uint64_t cluster_number) {
       (l->options->seed + 1) * 0x9e3779b97f4a7c15ull ^ (cluster_number + 1) * 0xbf58476d1ce4e5b9ull,
       warps * size, replay);
   const auto [reg_bytes, local_bytes, smem_bytes, cta_bytes] = SizesOf(*l);
-  if (storage == nullptr) storage.reset(new uint8_t[ClusterBytes(*l)]);
-  OpenUp(storage.get(), ClusterBytes(*l));
-  uint8_t* at = storage.get();
-  at += RoundUp(reinterpret_cast<uint64_t>(at), 1024) - reinterpret_cast<uint64_t>(at);
+  if (!storage.ok()) storage = HostMemory(ClusterBytes(*l), 1024);
+  if (!storage.ok()) {
+    failed = true;
+    fault.def = &kNoHostMemory;
+    fault.message = fmt::format(fmt::runtime(kNoHostMemory.format), ClusterBytes(*l));
+    fault.notes.push_back("for the registers, shared and local memory of a cluster");
+    return false;
+  }
+  OpenUp(storage.data(), ClusterBytes(*l));
+  uint8_t* at = storage.data();
 
   uint64_t cx = cluster_number % l->clusters[0],
            cy = cluster_number / l->clusters[0] % l->clusters[1];
@@ -198,6 +204,7 @@ void Cluster::Start(Launch* l, uint64_t cluster_number) {
   judge = nullptr;
   judged_loads = judged_writes = 0;
   StartJudge(*this);
+  return true;
 }
 
 }  // namespace tilec::runtime::emulator
