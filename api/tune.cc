@@ -293,11 +293,9 @@ class Search {
     const Result<ir::Function> fn = At(point, &statics);
     if (!fn.ok()) return std::nullopt;
     const int64_t most = options_.schedule == "solve" ? kMostOfATile : 1;
-    const scheduler::SplitChoice split =
-        scheduler::ChooseSplit(*fn, target_, names_, Times(), most,
-                               [&](const ir::Function& f, const ir::WorkCount& work) {
-                                 return LikelyShape(f, work);
-                               });
+    const scheduler::SplitChoice split = scheduler::ChooseSplit(
+        *fn, target_, names_, Times(), most,
+        [&](const ir::Function& f, const ir::WorkCount& work) { return LikelyShape(f, work); });
     if (split.ms == 0) return std::nullopt;
     rating.ms = split.ms;
     rating.split = split.ctas;

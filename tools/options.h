@@ -43,12 +43,12 @@ struct Options {
   bool spurious = false;
   uint64_t max_instructions = 0;  // of a launch; 0: no limit
   uint64_t max_memory = 8192;     // MiB
-  std::string record, replay;  // files of decisions
-  int seeds = 4;               // check
-  std::string launch;          // check: how to launch PTX text
-  std::string minimise;        // check: file for the decisions that show the first error
-  bool tests = false;          // check: the calls of the `test` blocks
-  bool strict = false;         // check: portability counts as error
+  std::string record, replay;     // files of decisions
+  int seeds = 4;                  // check
+  std::string launch;             // check: how to launch PTX text
+  std::string minimise;           // check: file for the decisions that show the first error
+  bool tests = false;             // check: the calls of the `test` blocks
+  bool strict = false;            // check: portability counts as error
   bool check = false;
   uint64_t seed = 0;
   int repeat = 1;
@@ -80,7 +80,7 @@ struct Options {
   int top = 1;  // answers
   bool role_crossing = false;
   std::string machine;  // a file in place of the machine of `target`
-  int64_t nest = 0;  // turns of the inner loops; 0: no nest
+  int64_t nest = 0;     // turns of the inner loops; 0: no nest
 
   // explain
   std::string format = "text";  // text, json

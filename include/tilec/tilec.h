@@ -193,7 +193,7 @@ struct CompilerState;
 struct KernelState;
 
 struct CompilerOptions {
-  std::string target = "h200";  // or "sm_90a"
+  std::string target = "h200";     // or "sm_90a"
   std::string schedule = "solve";  // "sequential", or a .sched file of `tilec schedule`
   // Tunes not given: "model", what the machine model predicts to be fastest for the sizes of a
   // launch, or "default", what the kernel's author wrote.

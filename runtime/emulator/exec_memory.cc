@@ -104,8 +104,7 @@ bool LocateShared(Warp& w, const Inst& i, uint32_t mask, const uint64_t* a, uint
 Cta* ResolveShared(Warp& w, uint64_t address, uint32_t* offset) {
   if (address >= kSharedWindow) address -= kSharedWindow;
   *offset = static_cast<uint32_t>(address) & ((1u << kRankShift) - 1);
-  if (address < (1u << kRankShift)) return w.cta;
-  uint64_t rank = (address >> kRankShift) - 1;  // 0 means "this CTA"
+  const uint64_t rank = address >> kRankShift;
   auto& ctas = w.cta->cluster->ctas;
   return rank < ctas.size() ? &ctas[rank] : nullptr;
 }
@@ -460,7 +459,7 @@ Step RunMapa(Warp& w, const Inst& i, uint32_t mask) {
     uint64_t a = i.u[1] ? Row<uint64_t>(w, i.o[1])[l] : Row<uint32_t>(w, i.o[1])[l];
     uint64_t window = i.u[0] ? 0 : kSharedWindow;
     uint64_t offset = (a - (a >= kSharedWindow ? kSharedWindow : 0)) & ((1u << kRankShift) - 1);
-    uint64_t r = window + ((uint64_t{rank[l]} + 1) << kRankShift | offset);
+    uint64_t r = window + (uint64_t{rank[l]} << kRankShift | offset);
     if (i.u[1])
       Row<uint64_t>(w, i.o[0])[l] = r;
     else

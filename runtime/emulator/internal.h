@@ -29,6 +29,7 @@
 #include "runtime/emulator/mbarrier.h"
 #include "runtime/emulator/policy.h"
 #include "runtime/emulator/ptx_ast.h"
+#include "runtime/emulator/tcgen05_inst.h"
 #include "runtime/emulator/wgmma.h"
 
 namespace tilec::runtime::judge {
@@ -85,12 +86,16 @@ struct Program {
   std::vector<Inst> code;          // ends with a `ret`
   std::vector<uint32_t> lists;     // count, then row offsets
   std::vector<uint8_t> constants;  // rows; copied into an aligned bank
-  std::vector<std::string> texts;  // opcodes, for messages
+  // Rows that are addresses of shared memory: each CTA of a cluster has its rank in them.
+  std::vector<std::pair<uint32_t, bool>> shared_addresses;  // offset, 64 bits wide
+  std::vector<std::string> texts;                           // opcodes, for messages
   std::vector<WgmmaShape> wgmma;
+  std::vector<TensorInst> tensor;
   std::vector<SpecialUse> specials;
   std::vector<std::pair<uint32_t, uint32_t>> params;  // offset, bytes
   uint32_t register_bytes = 0;                        // per warp
   judge::RegisterMap watched;                         // registers that wgmma works on
+  judge::RegisterMap loaded;                          // … that tcgen05.ld writes
   std::vector<uint32_t> unfenced_controls;            // pcs of relaxed loads, ascending
   std::vector<FloatResult> floats;                    // by pc, ascending
   uint64_t param_bytes = 0;
@@ -108,7 +113,9 @@ struct Allocation {
   bool read_only = false;
 };
 
-// Generic addresses above the host's user space. Shared: window | rank << 24 | offset.
+// Generic addresses above the host's user space. Shared: window | rank << 24 | offset. The address
+// of a shared variable has the rank of its CTA, as on silicon: programs clear bits of it to reach
+// the even CTA of a pair.
 inline constexpr uint64_t kSharedWindow = 0xffff000000000000ull;
 inline constexpr uint64_t kLocalWindow = 0xfffe000000000000ull;
 inline constexpr uint64_t kWindowMask = 0xffff000000000000ull;
@@ -137,7 +144,9 @@ struct Wait {
     kWarpSync,
     kRegisters,
     kWgmma,
-    kClusterBarrier
+    kClusterBarrier,
+    kTensorColumns,
+    kTensorPair
   };
   Kind kind = Kind::kNone;
   uint32_t id = 0;     // barrier number, shared address, lane mask, register count
@@ -175,7 +184,7 @@ struct Warp {
   uint64_t polls_at = 0;  // Cta::progress at the last of them
   uint32_t poll_id = 0;   // what it polls, for the report
   uint64_t poll_value = 0;
-  uint32_t parted = 0;  // how often lanes were left behind at a wait
+  uint32_t parted = 0;           // how often lanes were left behind at a wait
   uint32_t cluster_arrived = 0;  // lanes that arrived at the cluster barrier and did not wait
   uint64_t cluster_generation = 0;
   judge::Judge* judge = nullptr;  // of the cluster, in a checked launch
@@ -211,6 +220,7 @@ struct Cta {
   std::unordered_map<uint32_t, MBarrier> mbarriers;
   NamedBarrier barriers[16];
   std::vector<Warpgroup> groups;
+  std::shared_ptr<TensorCta> tensor;  // null until the first tcgen05 instruction
   int64_t register_pool = 0;
   uint64_t progress = 0;  // bumped by every change a waiter could see
   uint32_t live_warps = 0;
@@ -224,10 +234,11 @@ struct Launch {
   LaunchConfig config;
   uint32_t clusters[3] = {1, 1, 1};
   uint8_t* params = nullptr;
-  const uint8_t* constants = nullptr;
+  const uint8_t* constants = nullptr;  // one bank per rank, `constants_stride` apart
+  uint64_t constants_stride = 0;
   std::vector<Allocation> allocations;  // sorted
   uint64_t smem_total = 0;
-  std::vector<Decision> no_decisions;  // of a replay that does not name a cluster
+  std::vector<Decision> no_decisions;   // of a replay that does not name a cluster
   judge::LaunchJudge* judge = nullptr;  // null: nothing is checked
   std::atomic<bool> float_sums{false};  // tensor reductions added floats
   std::atomic<uint64_t> executed{0};
@@ -255,17 +266,17 @@ struct Cluster {
   ClusterBarrier barrier;
   Fault fault;
   bool failed = false;
-  uint64_t limit = ~0ull;                        // instructions until the budget is asked again
-  std::unique_ptr<uint8_t[]> storage;            // registers, shared and local memory
-  PolicyState policy;                            // turns.cc
-  std::vector<Decision> decisions;               // recorded
-  std::vector<InFlight> in_flight;               // in order of issue
+  uint64_t limit = ~0ull;              // instructions until the budget is asked again
+  std::unique_ptr<uint8_t[]> storage;  // registers, shared and local memory
+  PolicyState policy;                  // turns.cc
+  std::vector<Decision> decisions;     // recorded
+  std::vector<InFlight> in_flight;     // in order of issue
 
   uint64_t executed = 0;         // by its warps
   uint64_t catch_up_at = ~0ull;  // of `executed`: lanes left behind go on
 
-  std::unique_ptr<judge::Judge> judge;                   // null: nothing is checked
-  uint64_t judged_loads = 0, judged_writes = 0;          // when it was last asked (WaitsForOthers)
+  std::unique_ptr<judge::Judge> judge;           // null: nothing is checked
+  uint64_t judged_loads = 0, judged_writes = 0;  // when it was last asked (WaitsForOthers)
 
   Cluster();
   ~Cluster();
@@ -359,6 +370,11 @@ void PoisonDestination(Cta& cta, const std::function<bool(uint8_t* smem)>& write
 
 // Host memory that one running cluster takes.
 uint64_t ClusterBytes(const Launch& launch);
+
+// The tensor memory of a CTA, of the even CTA of its pair, and of its partner; made when asked for.
+TensorCta& TensorOf(Cta& cta);
+// The last warp of the CTA is gone: is any tensor memory left allocated?
+void TensorExit(Warp& w);
 
 void ExitLanes(Warp& w, uint32_t mask);
 void CheckNamedBarriers(Cta& cta);

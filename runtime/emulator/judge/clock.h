@@ -42,6 +42,9 @@ class Clock {
     for (size_t k = both; k < o.t_.size(); ++k) all &= o.t_[k] == 0;
     return all;
   }
+  void Forget(Component c) {
+    if (c < t_.size()) t_[c] = 0;
+  }
   // At least n entries, for readers that index without asking.
   const Epoch* Dense(size_t n) {
     if (t_.size() < n) t_.resize((n + 15) / 16 * 16, 0);
@@ -64,6 +67,7 @@ struct View {
   Clock async;         // of operations on shared memory
   Clock async_global;  // of operations on global memory
   Clock scoped;
+  Clock tensor;  // of operations on tensor memory, see tensor.h
   Foreign foreign;
 
   void Join(const View& o) {
@@ -71,6 +75,7 @@ struct View {
     async.Join(o.async);
     async_global.Join(o.async_global);
     scoped.Join(o.scoped);
+    tensor.Join(o.tensor);
     for (const auto& [cluster, view] : o.foreign) JoinForeign(cluster, view);
   }
   void JoinForeign(uint64_t cluster, const std::shared_ptr<const View>& view);
@@ -81,7 +86,8 @@ struct View {
   }
   bool Covers(const View& o) const {
     return generic.Covers(o.generic) && async.Covers(o.async) &&
-           async_global.Covers(o.async_global) && scoped.Covers(o.scoped) && o.foreign.empty();
+           async_global.Covers(o.async_global) && scoped.Covers(o.scoped) &&
+           tensor.Covers(o.tensor) && o.foreign.empty();
   }
   void Raise(Component c, Epoch e) {
     generic.Raise(c, e);

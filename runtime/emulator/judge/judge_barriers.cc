@@ -30,6 +30,7 @@ void Judge::BarrierInit(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t ran
   b.done.Clear(), b.pending.Clear(), b.far_done.Clear(), b.far_pending.Clear();
   b.seen.clear();
   b.last_copy = {};
+  b.commit = 0;
   // The eight bytes: written like data, then taken out of use as data.
   Touch t;
   t.warp = warp, t.lanes = lanes & -lanes, t.pc = pc, t.write = true;
