@@ -37,8 +37,8 @@ uint32_t NumberBehind(std::string_view word, std::string_view prefix) {
 }
 
 constexpr std::pair<std::string_view, MmaKind> kKinds[] = {
-    {"kind::f16", MmaKind::kF16},         {"kind::tf32", MmaKind::kTf32},
-    {"kind::f8f6f4", MmaKind::kF8f6f4},   {"kind::i8", MmaKind::kI8},
+    {"kind::f16", MmaKind::kF16},           {"kind::tf32", MmaKind::kTf32},
+    {"kind::f8f6f4", MmaKind::kF8f6f4},     {"kind::i8", MmaKind::kI8},
     {"kind::mxf8f6f4", MmaKind::kMxf8f6f4}, {"kind::mxf4", MmaKind::kMxf4},
     {"kind::mxf4nvf4", MmaKind::kMxf4nvf4}};
 
@@ -80,9 +80,10 @@ bool Decoder::TensorTarget(const Statement& s, TensorInst* t) {
     if (m.substr(0, 11) != "cta_group::") continue;
     if (group != 1 && group != 2) return Refuse(fmt::format("`{}`", s.text));
     if (tensor_group_ != 0 && tensor_group_ != group)
-      return Refuse(fmt::format("`{}`: other tcgen05 instructions of the kernel say "
-                                "`.cta_group::{}`, and all must say the same",
-                                s.text, tensor_group_));
+      return Refuse(
+          fmt::format("`{}`: other tcgen05 instructions of the kernel say "
+                      "`.cta_group::{}`, and all must say the same",
+                      s.text, tensor_group_));
     tensor_group_ = group;
     t->group = static_cast<uint8_t>(group);
   }
@@ -115,8 +116,7 @@ bool Decoder::BuildTensorMove(const Statement& s, const Matched&, Inst* inst) {
     if (m[0] == 'x') t.transfer.num = NumberBehind(m, "x");
   }
   t.transfer.packed = s.Has("pack::16b") || s.Has("unpack::16b");
-  if (!t.transfer.Valid())
-    return Refuse(fmt::format("`{}`: the shape has no such `.num`", s.text));
+  if (!t.transfer.Valid()) return Refuse(fmt::format("`{}`: the shape has no such `.num`", s.text));
   const bool split = t.transfer.shape == TensorShape::k16x32bx2;
   if (s.operands.size() != (split ? 3u : 2u))
     return Bad(s, s.operands.size(), split ? "three operands are needed" : "two are needed");
@@ -134,8 +134,9 @@ bool Decoder::BuildTensorMove(const Statement& s, const Matched&, Inst* inst) {
   if (!VectorOperand(s, registers, s.operands[registers], 32, Type::kNone, !store, false, &list))
     return false;
   if (p_->lists[list] != t.transfer.registers())
-    return Bad(s, registers, fmt::format("{} registers are needed, {} are given",
-                                         t.transfer.registers(), p_->lists[list]));
+    return Bad(s, registers,
+               fmt::format("{} registers are needed, {} are given", t.transfer.registers(),
+                           p_->lists[list]));
   inst->o[0] = list;
   inst->imm = p_->tensor.size();
   p_->tensor.push_back(t);
@@ -162,11 +163,11 @@ bool Decoder::BuildTensorFence(const Statement& s, const Matched&, Inst* inst) {
 bool Decoder::BuildTensorCp(const Statement& s, const Matched&, Inst* inst) {
   TensorInst t;
   if (!TensorTarget(s, &t)) return false;
-  t.copy.shape = s.Has("128x256b")          ? CopyShape::k128x256b
-                 : s.Has("128x128b")        ? CopyShape::k128x128b
-                 : s.Has("32x128b")         ? CopyShape::k32x128b
-                 : s.Has("warpx2::02_13")   ? CopyShape::k64x128b02
-                                            : CopyShape::k64x128b01;
+  t.copy.shape = s.Has("128x256b")        ? CopyShape::k128x256b
+                 : s.Has("128x128b")      ? CopyShape::k128x128b
+                 : s.Has("32x128b")       ? CopyShape::k32x128b
+                 : s.Has("warpx2::02_13") ? CopyShape::k64x128b02
+                                          : CopyShape::k64x128b01;
   inst->imm = p_->tensor.size();
   p_->tensor.push_back(t);
   inst->run = RunTensorCp;
@@ -230,8 +231,8 @@ bool Decoder::BuildTensorMma(const Statement& s, const Matched&, Inst* inst) {
     if (t.form.ws) return Bad(s, 4, ".ws has no lanes to disable");
     if (!VectorOperand(s, 4, s.operands[4], 32, Type::kB32, false, false, &list)) return false;
     if (p_->lists[list] != 4u * t.group)
-      return Bad(s, 4, fmt::format("{} words are needed, {} are given", 4 * t.group,
-                                   p_->lists[list]));
+      return Bad(s, 4,
+                 fmt::format("{} words are needed, {} are given", 4 * t.group, p_->lists[list]));
     inst->o[4] = list;
     at = 5;
   }
@@ -279,9 +280,13 @@ void Decoder::WatchLoads() {
   for (const RegUse& u : uses_) {
     if (number[u.vreg] == 0) continue;
     const bool load = u.def && p_->code[u.inst].run == RunTensorLd;
-    if (load || u.use)
-      per[u.inst].push_back({number[u.vreg] - 1, load ? Kind::kWrite : Kind::kRead});
+    per[u.inst].push_back({number[u.vreg] - 1, load    ? Kind::kWrite
+                                               : u.use ? Kind::kRead
+                                                       : Kind::kCopyTo});
   }
+  // What is loaded late must find its registers: nobody else gets them.
+  for (size_t r = 0; r < vregs_.size(); ++r)
+    if (number[r] != 0) vregs_[r].pinned = true;
   map.first.resize(per.size() + 1);
   for (size_t k = 0; k < per.size(); ++k) {
     map.first[k] = static_cast<uint32_t>(map.uses.size());

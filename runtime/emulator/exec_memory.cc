@@ -161,14 +161,16 @@ bool Locate(Warp& w, const Inst& i, uint32_t mask, uint32_t row, bool wide, Spac
       }
       return LocateGlobal(w, i, mask, a, bytes, write, out);
     case Space::kShared: {
+      // Most addresses are of the warp's own CTA: offsets from its window.
+      const uint64_t own = uint64_t{w.cta->rank} << kRankShift;
       uint64_t all = 0, hi = 0;
-      ForLanes(mask, [&](int l) { all |= a[l], hi = std::max(hi, a[l]); });
+      ForLanes(mask, [&](int l) { all |= a[l], hi = std::max(hi, a[l] - own); });
       uint64_t size = w.cta->smem_bytes;
       if ((all & (bytes - 1)) == 0 && hi < size && bytes <= size - hi) {
         if (mask == ~0u)
-          for (int l = 0; l < 32; ++l) out->p[l] = w.cta->smem + a[l];
+          for (int l = 0; l < 32; ++l) out->p[l] = w.cta->smem + (a[l] - own);
         else
-          ForLanes(mask, [&](int l) { out->p[l] = w.cta->smem + a[l]; });
+          ForLanes(mask, [&](int l) { out->p[l] = w.cta->smem + (a[l] - own); });
         return true;
       }
       return LocateShared(w, i, mask, a, bytes, write, out);

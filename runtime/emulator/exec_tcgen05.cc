@@ -1,8 +1,8 @@
-// tcgen05 instructions of a whole warp: allocation, loads and stores of tensor memory, waits. And the
-// fences, which are the judge's alone.
+// tcgen05 instructions of a whole warp: allocation, loads and stores of tensor memory, waits. And
+// the fences, which are the judge's alone.
 //
-// A load is done when it is issued; a store writes when the execution schedule says so, at the latest
-// at the warp's `tcgen05.wait::st` or exit.
+// A load is done when it is issued; a store writes when the execution schedule says so, at the
+// latest at the warp's `tcgen05.wait::st` or exit.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -62,21 +62,24 @@ Step TensorFault(Warp& w, const Inst& i, Rule rule, const std::string& why) {
 
 bool ColumnsOk(Warp& w, const Inst& i, uint32_t n) {
   if (n >= kTensorUnit && n <= kTensorColumns && (n & (n - 1)) == 0) return true;
-  TensorFault(w, i, Rule::kT1, fmt::format("{} columns, a power of two from 32 to 512 is needed", n));
+  TensorFault(w, i, Rule::kT1,
+              fmt::format("{} columns, a power of two from 32 to 512 is needed", n));
   return false;
 }
 
 bool MayAllocate(Warp& w, const Inst& i, const TensorCta& t, uint32_t n) {
   if (t.relinquished) {
-    TensorFault(w, i, Rule::kT1, fmt::format("the CTA has relinquished the permit to allocate (line {})",
-                                       t.relinquished_line));
+    TensorFault(w, i, Rule::kT1,
+                fmt::format("the CTA has relinquished the permit to allocate (line {})",
+                            t.relinquished_line));
     return false;
   }
   if (t.last_columns == 0 || n <= t.last_columns) return true;
-  TensorFault(w, i, Rule::kT1,
-        fmt::format("{} columns after an allocation of {} (line {}): allocations of a CTA do not "
-                    "grow",
-                    n, t.last_columns, t.last_line));
+  TensorFault(
+      w, i, Rule::kT1,
+      fmt::format("{} columns after an allocation of {} (line {}): allocations of a CTA do not "
+                  "grow",
+                  n, t.last_columns, t.last_line));
   return false;
 }
 
@@ -119,9 +122,10 @@ Step Wait(Warp& w, Wait::Kind kind, uint32_t id, uint64_t value) {
 bool GiveBack(Warp& w, const Inst& i, Cta& cta, uint32_t column, uint32_t n) {
   TensorCta& t = TensorOf(cta);
   if (!t.memory.Free(column, n)) {
-    TensorFault(w, i, Rule::kT2,
-          fmt::format("columns [{}, {}) of CTA ({},{},{}) are no allocation: it has {}", column,
-                      column + n, cta.id[0], cta.id[1], cta.id[2], t.memory.Allocations()));
+    TensorFault(
+        w, i, Rule::kT2,
+        fmt::format("columns [{}, {}) of CTA ({},{},{}) are no allocation: it has {}", column,
+                    column + n, cta.id[0], cta.id[1], cta.id[2], t.memory.Allocations()));
     return false;
   }
   ++cta.progress;
@@ -135,14 +139,14 @@ Step Meet(Warp& w, const Inst& i, PairMeeting& m, uint32_t slot, uint32_t column
   Cta& mine = *w.cta;
   Cta& other = *PeerOf(mine);
   if (m.act != i.u[0] || m.columns != n || m.column != column)
-    return TensorFault(w, i, i.u[0] == kDealloc ? Rule::kT2 : Rule::kT1,
-                 fmt::format("the other CTA of the pair is at line {} with {} columns at {}: both "
-                             "must do the same",
-                             m.line, m.columns, m.column));
+    return TensorFault(
+        w, i, i.u[0] == kDealloc ? Rule::kT2 : Rule::kT1,
+        fmt::format("the other CTA of the pair is at line {} with {} columns at {}: both "
+                    "must do the same",
+                    m.line, m.columns, m.column));
   if (i.u[0] == kAlloc) {
     TensorCta &a = TensorOf(mine), &b = TensorOf(other);
-    if (a.memory.used() + n > kTensorColumns)
-      return Wait(w, Wait::Kind::kTensorColumns, n, 0);
+    if (a.memory.used() + n > kTensorColumns) return Wait(w, Wait::Kind::kTensorColumns, n, 0);
     const auto here = a.memory.Allocate(n), there = b.memory.Allocate(n);
     if (!here || !there || *here != *there)
       return TensorFault(w, i, Rule::kT1, "the CTAs of the pair have different columns left");
@@ -168,9 +172,10 @@ Step AsPair(Warp& w, const Inst& i, uint32_t slot, uint32_t column, uint32_t n) 
   PairMeeting& m = TensorOf(w.cta->cluster->ctas[w.cta->rank & ~1u]).meeting;
   if (m.open && m.rank != w.cta->rank) return Meet(w, i, m, slot, column, n);
   if (m.open)
-    return TensorFault(w, i, Rule::kT1,
-                 fmt::format("warp {} of this CTA waits at line {} for the other CTA of the pair",
-                             m.warp, m.line));
+    return TensorFault(
+        w, i, Rule::kT1,
+        fmt::format("warp {} of this CTA waits at line {} for the other CTA of the pair", m.warp,
+                    m.line));
   m.open = true;
   m.rank = w.cta->rank, m.warp = w.index, m.line = static_cast<uint32_t>(i.line);
   m.slot = slot, m.act = i.u[0], m.column = column, m.columns = n;
@@ -204,11 +209,11 @@ Step Dealloc(Warp& w, const Inst& i, bool pair) {
     if (w.judge != nullptr) w.judge->TensorFree(w.judge_id, PcOf(w, i), w.cta->rank, at.column, n);
     return Step::kNext;
   }
-  if (!Uniform(w, i, i.o[0], "address") || !Uniform(w, i, i.o[1], "columns") ||
-      !ColumnsOk(w, i, n))
+  if (!Uniform(w, i, i.o[0], "address") || !Uniform(w, i, i.o[1], "columns") || !ColumnsOk(w, i, n))
     return Step::kError;
   if (at.lane != 0)
-    return TensorFault(w, i, Rule::kT2, fmt::format("lane {}: an allocation has all lanes", at.lane));
+    return TensorFault(w, i, Rule::kT2,
+                       fmt::format("lane {}: an allocation has all lanes", at.lane));
   if (pair) {
     if (Step s = AsPair(w, i, 0, at.column, n); s != Step::kNext) return s;
   } else if (!GiveBack(w, i, *w.cta, at.column, n)) {
@@ -252,9 +257,9 @@ bool TensorInside(Warp& w, const Inst& i, const Cta& cta, uint32_t column, uint3
   if (memory != nullptr && column + columns <= kTensorColumns && memory->Live(column, columns))
     return true;
   TensorFault(w, i, Rule::kT3,
-        fmt::format("{} is columns [{}, {}) of CTA ({},{},{}), where {} is allocated", what, column,
-                    column + columns, cta.id[0], cta.id[1], cta.id[2],
-                    memory == nullptr ? "nothing" : memory->Allocations()));
+              fmt::format("{} is columns [{}, {}) of CTA ({},{},{}), where {} is allocated", what,
+                          column, column + columns, cta.id[0], cta.id[1], cta.id[2],
+                          memory == nullptr ? "nothing" : memory->Allocations()));
   return false;
 }
 
@@ -267,15 +272,16 @@ bool MoveAddress(Warp& w, const Inst& i, const TensorTransfer& t, TensorAddress*
   const uint32_t quarter = w.index % 4 * 32, within = at->lane % 32;
   const bool half = t.lanes() == 16;
   if (at->lane >= kTensorLanes || (within != 0 && !(half && within == 16))) {
-    TensorFault(w, i, Rule::kT3, fmt::format("lane {}: the shape begins at a multiple of {} below 128",
-                                       at->lane, t.lanes()));
+    TensorFault(w, i, Rule::kT3,
+                fmt::format("lane {}: the shape begins at a multiple of {} below 128", at->lane,
+                            t.lanes()));
     return false;
   }
   if (at->lane / 32 * 32 != quarter) {
     if (at->lane / 32 != 0) {
       TensorFault(w, i, Rule::kT3,
-            fmt::format("lane {}: warp {} of its warpgroup has lanes [{}, {})", at->lane,
-                        w.index % 4, quarter, quarter + 32));
+                  fmt::format("lane {}: warp {} of its warpgroup has lanes [{}, {})", at->lane,
+                              w.index % 4, quarter, quarter + 32));
       return false;
     }
     // Silicon takes the quarter from the warp; the ISA says that the address has it.
@@ -297,17 +303,27 @@ std::vector<judge::TensorArea> AreasOf(const Warp& w, const TensorTransfer& t, T
                                        bool write) {
   std::vector<judge::TensorArea> areas;
   for (uint32_t k = 0; k < t.accesses(); ++k)
-    areas.push_back({w.cta->rank, at.lane, t.lanes(), at.column + k * t.half_split, t.columns(),
-                     write});
+    areas.push_back(
+        {w.cta->rank, at.lane, t.lanes(), at.column + k * t.half_split, t.columns(), write});
   return areas;
 }
 
-void ApplyStores(Warp& w) {
-  TensorCta& t = TensorOf(*w.cta);
-  auto it = t.stores.find(w.index);
-  if (it == t.stores.end()) return;
-  for (const auto& store : it->second) store->Apply();
+void Apply(std::map<uint32_t, std::vector<std::shared_ptr<PendingMove>>>& moves, const Warp& w) {
+  auto it = moves.find(w.index);
+  if (it == moves.end()) return;
+  for (const auto& move : it->second) move->Apply();
   it->second.clear();
+}
+
+// Happens when the schedule says so.
+void Later(Warp& w, std::vector<std::shared_ptr<PendingMove>>& moves, std::function<void()> apply) {
+  auto move = std::make_shared<PendingMove>();
+  move->apply = std::move(apply);
+  moves.push_back(move);
+  w.cta->cluster->in_flight.push_back({[move] {
+    move->Apply();
+    return true;
+  }});
 }
 
 // Words that a product in flight will write are NaN to whoever looks too early.
@@ -324,6 +340,11 @@ void LoadPoison(const TensorCta& t, const TensorTransfer& move, TensorAddress at
 
 }  // namespace
 
+void LandTensorLoads(Warp& w) {
+  Apply(TensorOf(*w.cta).loads, w);
+  w.tensor_loads = 0;
+}
+
 Step RunTensorLd(Warp& w, const Inst& i, uint32_t mask) {
   if (Step s = WholeWarp(w, i, mask); s != Step::kNext) return s;
   const Program& program = *w.cta->cluster->launch->program;
@@ -331,20 +352,28 @@ Step RunTensorLd(Warp& w, const Inst& i, uint32_t mask) {
   TensorAddress at;
   if (!MoveAddress(w, i, t, &at)) return Step::kError;
   const uint32_t* list = &program.lists[i.o[0]];
-  uint32_t* rows[128];
-  for (uint32_t r = 0; r < list[0]; ++r) rows[r] = Row<uint32_t>(w, list[1 + r]);
-  const TensorCta& tensor = TensorOf(*w.cta);
-  t.Load(tensor.memory, at, rows);
-  LoadPoison(tensor, t, at, rows);
+  TensorCta& tensor = TensorOf(*w.cta);
+  auto read = [&w, &tensor, &t, list, at] {
+    uint32_t* rows[128];
+    for (uint32_t r = 0; r < list[0]; ++r) rows[r] = Row<uint32_t>(w, list[1 + r]);
+    t.Load(tensor.memory, at, rows);
+    LoadPoison(tensor, t, at, rows);
+  };
+  if (w.cta->cluster->launch->options->landing == Landing::kEarly) {
+    read();
+  } else {
+    ++w.tensor_loads;
+    Later(w, tensor.loads[w.index], read);
+  }
   if (w.judge == nullptr) return Step::kNext;
   w.judge->TensorMove(w.judge_id, PcOf(w, i), false, AreasOf(w, t, at, false));
   for (uint32_t k = 0; k < t.accesses(); ++k)
     for (uint32_t c = 0; c < t.columns(); ++c) {
       const uint32_t column = at.column + k * t.half_split + c;
       if (!tensor.memory.Written(column, at.lane, t.lanes()))
-        w.judge->TensorFresh(w.judge_id, 0, PcOf(w, i), w.cta->rank,
-                             fmt::format("lanes [{}, {}) of column {}", at.lane,
-                                         at.lane + t.lanes(), column));
+        w.judge->TensorFresh(
+            w.judge_id, 0, PcOf(w, i), w.cta->rank,
+            fmt::format("lanes [{}, {}) of column {}", at.lane, at.lane + t.lanes(), column));
     }
   return Step::kNext;
 }
@@ -362,27 +391,24 @@ Step RunTensorSt(Warp& w, const Inst& i, uint32_t mask) {
     memcpy(values->data() + size_t{r} * 32, Row<uint32_t>(w, list[1 + r]), 128);
   if (w.judge != nullptr)
     w.judge->TensorMove(w.judge_id, PcOf(w, i), true, AreasOf(w, t, at, true));
-  auto store = std::make_shared<PendingStore>();
-  store->apply = [tensor = w.cta->tensor, values, &t, at] {
+  auto write = [tensor = w.cta->tensor, values, &t, at] {
     const uint32_t* rows[128];
     for (uint32_t r = 0; r < t.registers(); ++r) rows[r] = values->data() + size_t{r} * 32;
     t.Store(&tensor->memory, at, rows);
   };
-  if (cluster.launch->options->landing == Landing::kEarly) {
-    store->Apply();
-    return Step::kNext;
-  }
-  TensorOf(*w.cta).stores[w.index].push_back(store);
-  cluster.in_flight.push_back({[store] {
-    store->Apply();
-    return true;
-  }});
+  if (cluster.launch->options->landing == Landing::kEarly)
+    write();
+  else
+    Later(w, TensorOf(*w.cta).stores[w.index], write);
   return Step::kNext;
 }
 
 Step RunTensorWait(Warp& w, const Inst& i, uint32_t mask) {
   if (Step s = WholeWarp(w, i, mask); s != Step::kNext) return s;
-  if (i.u[0]) ApplyStores(w);
+  if (i.u[0])
+    Apply(TensorOf(*w.cta).stores, w);
+  else
+    LandTensorLoads(w);
   if (w.judge != nullptr) w.judge->TensorWait(w.judge_id, PcOf(w, i), i.u[0]);
   return Step::kNext;
 }

@@ -1,5 +1,6 @@
-// tcgen05 instructions of one thread: mma, cp, shift, commit. Each is checked when it is issued, goes
-// to the end of its thread's queue, and happens when the execution schedule takes it (tcgen05_inst.h).
+// tcgen05 instructions of one thread: mma, cp, shift, commit. Each is checked when it is issued,
+// goes to the end of its thread's queue, and happens when the execution schedule takes it
+// (tcgen05_inst.h).
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -36,9 +37,9 @@ bool PartsOf(Warp& w, const Inst& i, int lane, uint32_t group, Cta** ctas) {
   TensorOf(*w.cta);
   if (group == 1) return true;
   Cta* peer = PeerOf(*w.cta);
-  const char* why = peer == nullptr          ? "the CTA is in no pair: the cluster needs an even size"
+  const char* why = peer == nullptr ? "the CTA is in no pair: the cluster needs an even size"
                     : peer->live_warps == 0 ? "the other CTA of the pair has exited"
-                                             : nullptr;
+                                            : nullptr;
   if (why != nullptr) return Bad(w, i, lane, Rule::kT10, why), false;
   ctas[0] = w.cta->rank % 2 == 0 ? w.cta : peer;
   ctas[1] = w.cta->rank % 2 == 0 ? peer : w.cta;
@@ -112,7 +113,8 @@ bool ReadMma(Warp& w, const Inst& i, int l, Issue* out) {
   std::string error;
   const uint32_t idesc = Row<uint32_t>(w, i.o[3])[l];
   if (!DecodeMmaTask(inst.form, idesc, &out->task, &error))
-    return Bad(w, i, l, Rule::kT8, fmt::format("instruction descriptor {:#010x}: {}", idesc, error)),
+    return Bad(w, i, l, Rule::kT8,
+               fmt::format("instruction descriptor {:#010x}: {}", idesc, error)),
            false;
   const MmaTask& task = out->task;
   if (const char* why = NotModelled(task)) return Bad(w, i, l, Rule::kX1, why), false;
@@ -170,7 +172,8 @@ judge::AsyncOp JudgeMma(Warp& w, const Inst& i, int lane, const Issue& m) {
     for (int b = 0; b < 2; ++b) {
       if (b == 0 && m.task.form.a_in_tensor) continue;
       const TensorDescriptor& d = b ? m.operands.b_desc : m.operands.a_desc;
-      JudgeChunks(w, op, cta, d, ChunksPerRow(m.task, b), b ? m.task.transpose_b : m.task.transpose_a,
+      JudgeChunks(w, op, cta, d, ChunksPerRow(m.task, b),
+                  b ? m.task.transpose_b : m.task.transpose_a,
                   [&](auto f) { ForEachMmaChunk(m.task, b, d, f); });
     }
   }
@@ -190,11 +193,12 @@ void JudgeFresh(Warp& w, const Inst& i, int lane, const Issue& m) {
       uint32_t lanes = b.lanes;
       if (b.use == TensorBox::Use::kScale) lanes = kTensorLanes;
       if (memory.Written(c, b.lane, lanes)) continue;
-      w.judge->TensorFresh(w.judge_id, 1u << lane, PcOf(w, i), m.ctas[b.cta]->rank,
-                           fmt::format("lanes [{}, {}) of column {} ({})", b.lane, b.lane + lanes, c,
-                                       b.use == TensorBox::Use::kResult    ? "D"
-                                       : b.use == TensorBox::Use::kOperand ? "A"
-                                                                           : "scale factors"));
+      w.judge->TensorFresh(
+          w.judge_id, 1u << lane, PcOf(w, i), m.ctas[b.cta]->rank,
+          fmt::format("lanes [{}, {}) of column {} ({})", b.lane, b.lane + lanes, c,
+                      b.use == TensorBox::Use::kResult    ? "D"
+                      : b.use == TensorBox::Use::kOperand ? "A"
+                                                          : "scale factors"));
       break;
     }
   }
@@ -207,8 +211,8 @@ void Poison(const Issue& m, int by) {
     if (counts.empty()) counts.resize(size_t{kTensorColumns} * kTensorLanes);
     for (uint32_t c = b.column; c < b.column + b.columns; ++c)
       for (uint32_t l = b.lane; l < b.lane + b.lanes; ++l)
-        counts[size_t{c} * kTensorLanes + l] = static_cast<uint16_t>(
-            counts[size_t{c} * kTensorLanes + l] + by);
+        counts[size_t{c} * kTensorLanes + l] =
+            static_cast<uint16_t>(counts[size_t{c} * kTensorLanes + l] + by);
   }
 }
 
@@ -261,7 +265,8 @@ Step RunTensorCp(Warp& w, const Inst& i, uint32_t mask) {
     if (from.mode == 1)
       return Bad(w, i, l, Rule::kX1, "a copy with swizzle 1 (atoms of 32 bytes) is not modelled");
     if (to.lane != 0)
-      return Bad(w, i, l, Rule::kT8, fmt::format("the address names lane {}, 0 is needed", to.lane));
+      return Bad(w, i, l, Rule::kT8,
+                 fmt::format("the address names lane {}, 0 is needed", to.lane));
     judge::AsyncOp op;
     if (w.judge != nullptr)
       op = w.judge->TensorOp(w.judge_id, l, PcOf(w, i), judge::TensorAct::kCopy, to.column);
@@ -272,9 +277,8 @@ Step RunTensorCp(Warp& w, const Inst& i, uint32_t mask) {
       if (ctas[c] != w.cta) w.judge->TensorPeer(op, ctas[c]->rank);
       JudgeChunks(w, op, *ctas[c], from, inst.copy.columns() / 4, false,
                   [&](auto f) { ForEachCopyChunk(inst.copy, from, f); });
-      w.judge->TensorTouch(
-          op, judge::TensorAct::kCopy, to.column,
-          {ctas[c]->rank, 0, kTensorLanes, to.column, inst.copy.columns(), true});
+      w.judge->TensorTouch(op, judge::TensorAct::kCopy, to.column,
+                           {ctas[c]->rank, 0, kTensorLanes, to.column, inst.copy.columns(), true});
     }
     const std::array<Cta*, 2> parts = {ctas[0], ctas[1]};
     const bool ok = Enqueue(w, l, [&w, &i, l, &inst, parts, to, from] {
@@ -328,8 +332,8 @@ namespace {
 
 bool ArriveAt(Warp& w, const Inst& i, int lane, Cta& cta, uint32_t offset) {
   auto it = cta.mbarriers.find(offset);
-  const std::string where = fmt::format("the mbarrier at shared offset {} of CTA ({},{},{})", offset,
-                                        cta.id[0], cta.id[1], cta.id[2]);
+  const std::string where = fmt::format("the mbarrier at shared offset {} of CTA ({},{},{})",
+                                        offset, cta.id[0], cta.id[1], cta.id[2]);
   if (cta.live_warps == 0)
     return Bad(w, i, lane, Rule::kT12, where + ": the CTA has exited"), false;
   if (it == cta.mbarriers.end())

@@ -12,8 +12,9 @@ namespace tilec::runtime::emulator {
 // exec_scalar.cc
 HANDLER(RunRounded)
 HANDLER(RunUnary)
-HANDLER(RunUnaryF64) HANDLER(RunPredicateLogic) HANDLER(RunMovPredicate) HANDLER(RunClock)
-    HANDLER(RunPack) HANDLER(RunUnpack)
+HANDLER(RunUnaryF64)
+HANDLER(RunPredicateLogic) HANDLER(RunMovPredicate) HANDLER(RunClock) HANDLER(RunPack)
+    HANDLER(RunUnpack)
     // exec_cvt.cc
     HANDLER(RunCvt) HANDLER(RunCvtPack) HANDLER(RunCvtBf16x2) HANDLER(RunCvtF16x2)
         HANDLER(RunCvtU32U64) HANDLER(RunCvtU64U32) HANDLER(RunCvtS64S32) HANDLER(RunCvtF32Bf16)

@@ -190,6 +190,7 @@ struct Warp {
   judge::Judge* judge = nullptr;  // of the cluster, in a checked launch
   uint32_t judge_id = 0;
   uint32_t groups[2][32] = {};  // committed by each lane: of cp.async, of bulk copies
+  uint32_t tensor_loads = 0;    // tcgen05.ld that have not read yet
   bool done() const { return live == 0; }
 };
 
@@ -373,6 +374,8 @@ uint64_t ClusterBytes(const Launch& launch);
 
 // The tensor memory of a CTA, of the even CTA of its pair, and of its partner; made when asked for.
 TensorCta& TensorOf(Cta& cta);
+// Loads of tensor memory by the warp read now.
+void LandTensorLoads(Warp& w);
 // The last warp of the CTA is gone: is any tensor memory left allocated?
 void TensorExit(Warp& w);
 

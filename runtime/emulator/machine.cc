@@ -218,6 +218,10 @@ void Cluster::RunInstructions(Warp& w, uint64_t quantum) {
       }
     }
     ++w.executed;
+    if (w.tensor_loads != 0) [[unlikely]] {  // a value that is used has come
+      const auto& loaded = program.loaded.first;
+      if (loaded[w.pc] != loaded[w.pc + 1]) LandTensorLoads(w);
+    }
     if constexpr (kChecked) {
       const auto& first = program.watched.first;
       if (!first.empty() && first[w.pc] != first[w.pc + 1])

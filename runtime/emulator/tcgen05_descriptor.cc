@@ -52,8 +52,10 @@ bool DecodeFormats(MmaKind kind, uint32_t bits, MmaTask* t, std::string* error) 
     const int format = FormatOf(kind, codes[k]);
     if (format < 0)
       return Refuse(error, fmt::format("bits {}: kind::{} has no type {} for {}",
-                                       k == 0 ? "9–7" : f4 ? "11–10" : "12–10", MmaKindName(kind),
-                                       codes[k], k == 0 ? "A" : "B"));
+                                       k == 0 ? "9–7"
+                                       : f4   ? "11–10"
+                                              : "12–10",
+                                       MmaKindName(kind), codes[k], k == 0 ? "A" : "B"));
     *to[k] = static_cast<MmaFormat>(format);
   }
   if (kind == MmaKind::kF16 && t->a != t->b)
@@ -196,8 +198,7 @@ uint32_t MmaTask::k() const {
 bool DecodeMmaTask(const MmaForm& form, uint32_t bits, MmaTask* out, std::string* error) {
   MmaTask t;
   t.form = form;
-  if (bits >> 2 & 1)
-    return Refuse(error, "bit 2: a sparse A needs `tcgen05.mma.sp`");
+  if (bits >> 2 & 1) return Refuse(error, "bit 2: a sparse A needs `tcgen05.mma.sp`");
   t.negate_a = bits >> 13 & 1, t.negate_b = bits >> 14 & 1;
   t.transpose_a = bits >> 15 & 1, t.transpose_b = bits >> 16 & 1;
   t.n = (bits >> 17 & 63) << 3;
@@ -253,8 +254,9 @@ bool DecodeTensorDescriptor(uint64_t bits, TensorDescriptor* out, std::string* e
   if (bits >> 53 & 0xff)
     return Refuse(error, fmt::format("bits 60–53 are {:#x}, they must be 0", bits >> 53 & 0xff));
   if (bits >> 52 & 1)
-    return Refuse(error, "bit 52: absolute addresses of the leading dimension exist on sm_103a "
-                         "alone");
+    return Refuse(error,
+                  "bit 52: absolute addresses of the leading dimension exist on sm_103a "
+                  "alone");
   TensorDescriptor d;
   d.mode = static_cast<uint8_t>(bits >> 61);
   if (d.mode == 3 || d.mode == 5 || d.mode == 7)
@@ -264,8 +266,8 @@ bool DecodeTensorDescriptor(uint64_t bits, TensorDescriptor* out, std::string* e
   d.sbo = static_cast<uint32_t>(bits >> 32 & 0x3fff) << 4;
   d.base_offset = static_cast<uint32_t>(bits >> 49 & 7);
   if (d.base_offset != 0 && d.mode == 0)
-    return Refuse(error, fmt::format("base offset is {} although nothing is swizzled",
-                                     d.base_offset));
+    return Refuse(error,
+                  fmt::format("base offset is {} although nothing is swizzled", d.base_offset));
   *out = d;
   return true;
 }
@@ -274,15 +276,18 @@ bool SwizzleFits(const MmaTask& task, bool mn_major, const TensorDescriptor& d,
                  std::string* error) {
   const bool atoms_of_32 = d.mode == 1;
   if (!mn_major)
-    return !atoms_of_32 || Refuse(error, "swizzle 1 (atoms of 32 bytes) exists for MN-major "
-                                         "operands alone, and this one is K-major");
+    return !atoms_of_32 || Refuse(error,
+                                  "swizzle 1 (atoms of 32 bytes) exists for MN-major "
+                                  "operands alone, and this one is K-major");
   if (task.form.kind == MmaKind::kTf32)
-    return atoms_of_32 || Refuse(error, fmt::format("a transposed operand of kind::tf32 has swizzle "
-                                                    "1 (atoms of 32 bytes), not {}",
-                                                    d.mode));
-  return !atoms_of_32 || Refuse(error, fmt::format("swizzle 1 (atoms of 32 bytes) is for transposed "
-                                                   "operands of kind::tf32, not kind::{}",
-                                                   MmaKindName(task.form.kind)));
+    return atoms_of_32 ||
+           Refuse(error, fmt::format("a transposed operand of kind::tf32 has swizzle "
+                                     "1 (atoms of 32 bytes), not {}",
+                                     d.mode));
+  return !atoms_of_32 ||
+         Refuse(error, fmt::format("swizzle 1 (atoms of 32 bytes) is for transposed "
+                                   "operands of kind::tf32, not kind::{}",
+                                   MmaKindName(task.form.kind)));
 }
 
 }  // namespace tilec::runtime::emulator

@@ -1,7 +1,8 @@
 // What a tcgen05.mma is told to do: the qualifiers of the instruction, its instruction descriptor
 // (PTX ISA 9.7.16.4.2, tables 42 to 44) and its shared memory descriptors (9.7.16.4.1, table 40).
-// Decoding is validation: every field, every reserved bit and every combination of table 39 (shapes),
-// 51 (transposition, negation), 52 (N of transposed 8-bit B), 54 (swizzles) and 57 (scales).
+// Decoding is validation: every field, every reserved bit and every combination of table 39
+// (shapes), 51 (transposition, negation), 52 (N of transposed 8-bit B), 54 (swizzles) and 57
+// (scales).
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -17,18 +18,7 @@ std::string_view MmaKindName(MmaKind kind);  // "f16"
 bool IsScaled(MmaKind kind);
 
 // Element formats of A and B.
-enum class MmaFormat : uint8_t {
-  kF16,
-  kBf16,
-  kTf32,
-  kE4m3,
-  kE5m2,
-  kE2m3,
-  kE3m2,
-  kE2m1,
-  kU8,
-  kS8
-};
+enum class MmaFormat : uint8_t { kF16, kBf16, kTf32, kE4m3, kE5m2, kE2m3, kE3m2, kE2m1, kU8, kS8 };
 std::string_view MmaFormatName(MmaFormat format);
 
 enum class MmaResult : uint8_t { kF16, kF32, kS32 };
@@ -36,8 +26,8 @@ enum class MmaResult : uint8_t { kF16, kF32, kS32 };
 // The qualifiers.
 struct MmaForm {
   MmaKind kind = MmaKind::kF16;
-  uint8_t group = 1;       // .cta_group
-  uint8_t scales = 0;      // per row and instruction: 1, 2, 4 (.scale_vec::NX); 0: not scaled
+  uint8_t group = 1;   // .cta_group
+  uint8_t scales = 0;  // per row and instruction: 1, 2, 4 (.scale_vec::NX); 0: not scaled
   bool ws = false;
   bool a_in_tensor = false;
 };
@@ -56,8 +46,8 @@ struct MmaTask {
 
   // Elements of one instruction along K: 32 bytes of A and B (table 39).
   uint32_t k() const;
-  // Elements in 16 bytes of shared memory. Formats of 4 and 6 bits lie 16 to 16 bytes there, padded,
-  // but for the mxf4 kinds (9.7.16.10.4).
+  // Elements in 16 bytes of shared memory. Formats of 4 and 6 bits lie 16 to 16 bytes there,
+  // padded, but for the mxf4 kinds (9.7.16.10.4).
   uint32_t per_chunk() const { return k() / 2; }
 };
 
@@ -68,7 +58,7 @@ bool DecodeMmaTask(const MmaForm& form, uint32_t bits, MmaTask* out, std::string
 struct TensorDescriptor {
   uint32_t start = 0, lbo = 0, sbo = 0;  // bytes
   uint32_t base_offset = 0;              // lines of 128 bytes
-  uint8_t mode = 0;                      // 0 none, 1 128 B in atoms of 32 B, 2 128 B, 4 64 B, 6 32 B
+  uint8_t mode = 0;  // 0 none, 1 128 B in atoms of 32 B, 2 128 B, 4 64 B, 6 32 B
 
   // Bytes of a row of the swizzle's pattern; 16 without one.
   uint32_t span() const;

@@ -40,7 +40,8 @@ struct TensorQueue {
   }
 };
 
-struct PendingStore {
+// A load or store of tensor memory by a warp that was issued and has not happened.
+struct PendingMove {
   bool done = false;
   std::function<void()> apply;
   void Apply() {
@@ -63,9 +64,9 @@ struct TensorCta {
   uint32_t last_columns = 0;  // of the CTA's last allocation
   bool relinquished = false;
   int last_line = 0, relinquished_line = 0;
-  PairMeeting meeting;                                           // of a pair: in its even CTA
-  std::map<std::pair<uint32_t, int>, TensorQueue> queues;        // by warp and lane
-  std::map<uint32_t, std::vector<std::shared_ptr<PendingStore>>> stores;  // by warp
+  PairMeeting meeting;                                     // of a pair: in its even CTA
+  std::map<std::pair<uint32_t, int>, TensorQueue> queues;  // by warp and lane
+  std::map<uint32_t, std::vector<std::shared_ptr<PendingMove>>> stores, loads;  // by warp
   std::vector<uint16_t> poisoned;  // per word: results in flight (Landing::kPoison alone)
 };
 

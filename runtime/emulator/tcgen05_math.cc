@@ -1,5 +1,5 @@
-// Everything that is done per output: tables of values, the vector loops of `fast`, integers, and the
-// window of 25 bits. The windows of the kinds of 4 bits are in tcgen05_math4.cc.
+// Everything that is done per output: tables of values, the vector loops of `fast`, integers, and
+// the window of 25 bits. The windows of the kinds of 4 bits are in tcgen05_math4.cc.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/tcgen05_math.h"
@@ -180,7 +180,8 @@ void RunFast(MmaProduct& p) {
       const uint32_t bits = p.d[c * p.stride + r];
       const float x =
           t.d == MmaResult::kF16 ? F16ToF32(static_cast<uint16_t>(bits)) : FloatOf(bits);
-      sum[size_t{c} * p.rows + r] = p.scale_c == 0 ? x : std::ldexp(x, -static_cast<int>(p.scale_c));
+      sum[size_t{c} * p.rows + r] =
+          p.scale_c == 0 ? x : std::ldexp(x, -static_cast<int>(p.scale_c));
     }
   if (!IsScaled(t.form.kind)) {
     MultiplyFast({a.data(), b.data(), sum.data(), p.rows, p.columns, k, p.rows});
@@ -240,8 +241,8 @@ Parts PartsOf(MmaFormat f, bool negate, const std::vector<uint32_t>& codes) {
 
 struct WindowProduct {
   const int32_t *a_magnitude, *a_exponent, *b_magnitude, *b_exponent;
-  int32_t* top;   // [columns][rows]: C's exponent on entry, the largest on return
-  int64_t* sum;   // [columns][rows]: units of 2^(top − 25)
+  int32_t* top;  // [columns][rows]: C's exponent on entry, the largest on return
+  int64_t* sum;  // [columns][rows]: units of 2^(top − 25)
   uint32_t rows, columns, k;
   int shift;  // 25 − fraction bits of a product
 };
@@ -282,8 +283,8 @@ TILEC_LANES(MultiplyWindow, (const WindowProduct& p), (p))
 
 MmaValue DecodeC(const MmaProduct& p, uint32_t bits) {
   if (!p.accumulate) return {};
-  MmaValue v = p.task->d == MmaResult::kF16 ? DecodeValue(MmaFormat::kF16, bits & 0xffff)
-                                            : DecodeF32(bits);
+  MmaValue v =
+      p.task->d == MmaResult::kF16 ? DecodeValue(MmaFormat::kF16, bits & 0xffff) : DecodeF32(bits);
   if (p.task->d == MmaResult::kF16) v.magnitude <<= 13;
   v.exponent -= static_cast<int32_t>(p.scale_c);
   return v;
@@ -396,9 +397,7 @@ MmaValue DecodeScale(bool ue4m3, uint32_t code) {
   return v;
 }
 
-MmaValue DecodeF32(uint32_t bits) {
-  return Decode({8, 23, 127, Fields::kIeee, 0}, bits);
-}
+MmaValue DecodeF32(uint32_t bits) { return Decode({8, 23, 127, Fields::kIeee, 0}, bits); }
 
 void Multiply(MmaProduct& p, Arithmetic arithmetic) {
   const MmaKind kind = p.task->form.kind;

@@ -20,9 +20,9 @@ namespace {
 struct Group {
   int64_t sum = 0;  // of products without their scales, in quarters (e2m1 has one fraction bit)
   int64_t scaled = 0;
-  int32_t exponent = 0;               // of `scaled`: its units are 2^exponent
-  int32_t top = kNoExponent;          // scaled exponent of its largest product
-  int32_t scale_top = kNoExponent;    // exponent of its scale pair, if a product is not zero
+  int32_t exponent = 0;             // of `scaled`: its units are 2^exponent
+  int32_t top = kNoExponent;        // scaled exponent of its largest product
+  int32_t scale_top = kNoExponent;  // exponent of its scale pair, if a product is not zero
 };
 
 // value · 2^exponent in units of 2^unit, cut toward zero.
@@ -100,8 +100,7 @@ uint32_t Ue8m0Sum(const std::vector<Group>& sixteens, const MmaValue& c, const T
   int64_t all = UnitsOf(c, unit);
   for (const Group& g : sixteens) {
     int32_t own = unit;
-    if (has_c && g.top != kNoExponent && c.exponent >= g.top)
-      own = std::max(unit, c.exponent - 35);
+    if (has_c && g.top != kNoExponent && c.exponent >= g.top) own = std::max(unit, c.exponent - 35);
     units.push_back(Cut(g.scaled, g.exponent, own) << (own - unit));
     all += units.back();
   }
@@ -111,8 +110,8 @@ uint32_t Ue8m0Sum(const std::vector<Group>& sixteens, const MmaValue& c, const T
   const int64_t least = unit < kFloor ? int64_t{1} << std::min(kFloor - unit, 62) : 1;
   all = UnitsOf(c, unit);
   for (size_t k = 0; k < units.size(); ++k) {
-    const bool small = sixteens[k].scale_top != kNoExponent &&
-                       sixteens[k].scale_top < tops.scale && std::llabs(units[k]) < least;
+    const bool small = sixteens[k].scale_top != kNoExponent && sixteens[k].scale_top < tops.scale &&
+                       std::llabs(units[k]) < least;
     if (!small) all += units[k];
   }
   return UnitsToF32(all, unit);
@@ -129,8 +128,7 @@ uint32_t OutputOf(const Output& o, uint32_t c_bits) {
     const MmaValue sb = DecodeScale(t.scale_ue4m3, p.scales_b[o.column * scales + s]);
     if (sa.kind == ValueClass::kNan || sb.kind == ValueClass::kNan) return kCanonicalNan32;
     sixteens.push_back(o.Of(k, 16, sa, sb));
-    for (uint32_t j = k; t.scale_ue4m3 && j < k + 16; j += 4)
-      fours.push_back(o.Of(j, 4, sa, sb));
+    for (uint32_t j = k; t.scale_ue4m3 && j < k + 16; j += 4) fours.push_back(o.Of(j, 4, sa, sb));
   }
   const MmaValue c = p.accumulate ? DecodeF32(c_bits) : MmaValue{};
   SpecialTerms special;

@@ -93,11 +93,13 @@ void GatherTensor(const MmaTask& t, const TensorMemory& memory, uint32_t column,
   const uint32_t mask = bits == 32 ? ~0u : (1u << bits) - 1;
   for (uint32_t k = 0; k < t.k(); ++k) {
     const uint32_t* words = memory.Column(column + k / per) + lane;
-    for (uint32_t r = 0; r < lanes; ++r) codes[k * stride + r] = words[r] >> (k % per * bits) & mask;
+    for (uint32_t r = 0; r < lanes; ++r)
+      codes[k * stride + r] = words[r] >> (k % per * bits) & mask;
   }
 }
 
-// Scale factors of row r (of A) or column r (of B): bytes of the word in lane r % 32, column r / 32.
+// Scale factors of row r (of A) or column r (of B): bytes of the word in lane r % 32, column r
+// / 32.
 bool GatherScales(const TensorMemory& memory, TensorAddress at, uint32_t rows, uint32_t per_row,
                   uint32_t id, uint8_t* out) {
   bool same = true;
@@ -148,8 +150,8 @@ bool RunBlock(const MmaTask& t, const MmaOperands& o, const TensorPart* parts, c
     p.scales_a.resize(size_t{b.rows} * t.form.scales);
     p.scales_b.resize(size_t{b.columns} * t.form.scales);
     same = GatherScales(memory, o.scale_a, b.rows, t.form.scales, t.scale_id_a, p.scales_a.data());
-    same &= GatherScales(memory, o.scale_b, b.columns, t.form.scales, t.scale_id_b,
-                         p.scales_b.data());
+    same &=
+        GatherScales(memory, o.scale_b, b.columns, t.form.scales, t.scale_id_b, p.scales_b.data());
   }
   bool masked = false;
   for (uint32_t r = 0; r < b.rows; ++r) masked = masked || Disabled(o, b.cta, b.lane + r);
@@ -213,8 +215,8 @@ bool CheckMmaAddresses(const MmaTask& t, const MmaOperands& o, std::string* erro
   if (!lane_ok("D", o.d.lane, half)) return false;
   if (t.form.a_in_tensor && !lane_ok("A", o.a.lane, half)) return false;
   if (t.form.a_in_tensor && half && o.a.lane != o.d.lane) {
-    *error = fmt::format("A is at lane {} and D at lane {}: they must be the same", o.a.lane,
-                         o.d.lane);
+    *error =
+        fmt::format("A is at lane {} and D at lane {}: they must be the same", o.a.lane, o.d.lane);
     return false;
   }
   if (!IsScaled(t.form.kind)) return true;
@@ -232,8 +234,7 @@ std::vector<TensorBox> BoxesOf(const MmaTask& t, const MmaOperands& o) {
       boxes.push_back({b.cta, b.lane, b.rows, o.a.column, k_columns, Use::kOperand});
     if (!IsScaled(t.form.kind)) continue;
     boxes.push_back({b.cta, 0, kTensorLanes, o.scale_a.column, 4, Use::kScale});
-    boxes.push_back(
-        {b.cta, 0, kTensorLanes, o.scale_b.column, (b.columns + 31) / 32, Use::kScale});
+    boxes.push_back({b.cta, 0, kTensorLanes, o.scale_b.column, (b.columns + 31) / 32, Use::kScale});
   }
   return boxes;
 }
@@ -266,8 +267,8 @@ bool RunMma(const MmaTask& t, const MmaOperands& o, const TensorPart* parts, Ari
   if (!t.form.a_in_tensor) g.a.resize(size_t{t.m} * k);
   for (uint32_t cta = 0; cta < t.form.group; ++cta) {
     const uint32_t rows = RowsPerCta(t, false), columns = RowsPerCta(t, true);
-    if (!t.form.a_in_tensor && !Gather(t, false, o.a_desc, rows, parts[cta],
-                                       &g.a[size_t{cta} * rows * k], k, 1, error))
+    if (!t.form.a_in_tensor &&
+        !Gather(t, false, o.a_desc, rows, parts[cta], &g.a[size_t{cta} * rows * k], k, 1, error))
       return false;
     if (!Gather(t, true, o.b_desc, columns, parts[cta], &g.b[size_t{cta} * columns * k], k, 1,
                 error))
@@ -293,7 +294,8 @@ uint32_t TensorCopy::rows() const {
 uint32_t TensorCopy::columns() const { return shape == CopyShape::k128x256b ? 8 : 4; }
 uint32_t TensorCopy::copies() const { return kTensorLanes / rows(); }
 
-// 02_13: rows 0–31 go to warps 0 and 2, rows 32–63 to warps 1 and 3. 01_23: to warps 0 and 1, 2 and 3.
+// 02_13: rows 0–31 go to warps 0 and 2, rows 32–63 to warps 1 and 3. 01_23: to warps 0 and 1, 2
+// and 3.
 uint32_t TensorCopy::Lane(uint32_t r, uint32_t k) const {
   switch (shape) {
     case CopyShape::k128x256b:
@@ -317,10 +319,10 @@ bool RunCopy(const TensorCopy& copy, TensorAddress to, const TensorDescriptor& f
     for (uint32_t c = 0; c < copy.columns() / 4; ++c) {
       const uint32_t at = from.Address(from.KMajor(r, c));
       if (at + 16 > part.shared_bytes) {
-        *error = fmt::format("the descriptor (start {}, leading offset {}, stride offset {}, "
-                             "swizzle {}) reaches byte {} of {} bytes of shared memory",
-                             from.start, from.lbo, from.sbo, from.mode, at + 15,
-                             part.shared_bytes);
+        *error = fmt::format(
+            "the descriptor (start {}, leading offset {}, stride offset {}, "
+            "swizzle {}) reaches byte {} of {} bytes of shared memory",
+            from.start, from.lbo, from.sbo, from.mode, at + 15, part.shared_bytes);
         return false;
       }
       uint32_t words[4];

@@ -1,6 +1,6 @@
-// One tcgen05.mma or tcgen05.cp on the memories it works on: where operands lie in shared and tensor
-// memory, where results go (PTX ISA 9.7.16.10.5, layouts A, B, D to G), and the copies of 9.7.16.9.
-// Knows nothing of threads, time or order.
+// One tcgen05.mma or tcgen05.cp on the memories it works on: where operands lie in shared and
+// tensor memory, where results go (PTX ISA 9.7.16.10.5, layouts A, B, D to G), and the copies
+// of 9.7.16.9. Knows nothing of threads, time or order.
 //
 // The words of layouts, where the ISA has figures only: row and column of a result are those that
 // CUTLASS' accumulator traits and Triton's tensor memory encoding agree on; A in tensor memory is
@@ -32,7 +32,8 @@ struct MmaOperands {
   TensorDescriptor a_desc, b_desc;
   bool accumulate = false;
   uint32_t scale_c = 0;
-  std::array<uint32_t, 8> disabled{};  // lanes that keep what they have: bit 32·w + l; [4…7] of the odd CTA
+  std::array<uint32_t, 8>
+      disabled{};  // lanes that keep what they have: bit 32·w + l; [4…7] of the odd CTA
 };
 
 // Rows [row, row + rows) and columns [n, n + columns) of the result, in lanes and columns of a CTA.
@@ -59,7 +60,8 @@ void ForEachMmaChunk(const MmaTask& task, bool operand_b, const TensorDescriptor
 uint32_t RowsPerCta(const MmaTask& task, bool operand_b);
 uint32_t ChunksPerRow(const MmaTask& task, bool operand_b);
 
-// False: a descriptor reaches outside of shared memory, or scale factors differ between the quarters
+// False: a descriptor reaches outside of shared memory, or scale factors differ between the
+// quarters
 // (`scales_differ`).
 bool RunMma(const MmaTask& task, const MmaOperands& o, const TensorPart* parts,
             Arithmetic arithmetic, std::string* error, bool* scales_differ);

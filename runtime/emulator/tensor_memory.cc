@@ -68,8 +68,8 @@ bool TensorMemory::Live(uint32_t column, uint32_t columns) const {
 std::string TensorMemory::Allocations() const {
   std::string s;
   for (const Range& r : live_)
-    s += fmt::format("{}[{}, {})", s.empty() ? "columns " : " and ", r.column,
-                     r.column + r.columns);
+    s +=
+        fmt::format("{}[{}, {})", s.empty() ? "columns " : " and ", r.column, r.column + r.columns);
   return s.empty() ? "nothing" : s;
 }
 
@@ -152,8 +152,8 @@ void TensorTransfer::Load(const TensorMemory& memory, TensorAddress at,
       const TensorAddress w = Word(r, t);
       const uint32_t low = memory.Column(at.column + w.column)[at.lane + w.lane];
       row[t] = !packed ? low
-                       : (low & 0xffff) |
-                             memory.Column(at.column + w.column + 1)[at.lane + w.lane] << 16;
+                       : (low & 0xffff) | memory.Column(at.column + w.column + 1)[at.lane + w.lane]
+                                              << 16;
     }
   }
 }

@@ -68,10 +68,10 @@ struct TensorTransfer {
   bool packed = false;      // .pack::16b, .unpack::16b: a register is the low halves of two columns
   uint32_t half_split = 0;  // of .16x32bx2: columns from the first access to the second
 
-  bool Valid() const;             // does the ISA have this .num for the shape (table 49)?
-  uint32_t registers() const;     // per thread
+  bool Valid() const;          // does the ISA have this .num for the shape (table 49)?
+  uint32_t registers() const;  // per thread
   uint32_t lanes() const { return shape == TensorShape::k32x32b ? 32 : 16; }
-  uint32_t columns() const;       // of one access; .16x32bx2 has two, half_split apart
+  uint32_t columns() const;  // of one access; .16x32bx2 has two, half_split apart
   uint32_t accesses() const { return shape == TensorShape::k16x32bx2 ? 2 : 1; }
   // Where register r of thread t is, relative to the address; packed: the first of two columns.
   TensorAddress Word(uint32_t r, uint32_t t) const;

@@ -51,6 +51,7 @@ class Clock {
     return t_.data();
   }
   void Clear() { t_.clear(); }
+  bool Empty() const { return t_.empty(); }
 
  private:
   std::vector<Epoch> t_;

@@ -321,6 +321,9 @@ void Judge::SharedSync(const Touch& t, uint32_t rank, const uint32_t* offsets) {
     if (!releases && !agent.has_release(l)) {
       // A write that is no release ends what earlier releases published; an atomic goes on with it.
       if (any && !t.atomic) shared_sync_.erase(it);
+      View relaxed;  // what the fences of tcgen05 order needs no release
+      agent.PublishFence(lane, &relaxed);
+      if (!relaxed.tensor.Empty()) shared_sync_[uint64_t{rank} << 32 | offsets[l]].Join(relaxed);
       return;
     }
     View& to = shared_sync_[uint64_t{rank} << 32 | offsets[l]];

@@ -33,8 +33,8 @@ const char* NameOf(TensorAct act) {
 }
 
 std::string AreaName(const TensorArea& a, uint32_t column, bool named) {
-  std::string s = fmt::format("tensor memory, lanes [{}, {}), column {}", a.lane, a.lane + a.lanes,
-                              column);
+  std::string s =
+      fmt::format("tensor memory, lanes [{}, {}), column {}", a.lane, a.lane + a.lanes, column);
   return named ? s + fmt::format(" of rank {}", a.rank) : s;
 }
 
@@ -126,8 +126,8 @@ void Judge::TensorTouch(const AsyncOp& op, TensorAct act, uint64_t key, const Te
 
 void Judge::TensorClash(const AsyncOp& op, TensorAct act, uint64_t key, const TensorArea& area,
                         uint32_t column, const TensorMark& old, bool old_writes) {
-  const bool issuer = old.component == op.component && act != TensorAct::kLoad &&
-                      act != TensorAct::kStore;
+  const bool issuer =
+      old.component == op.component && act != TensorAct::kLoad && act != TensorAct::kStore;
   const bool generic = op.group->view.generic.At(old.component) >= old.number;
   const bool seen = op.group->view.tensor.At(old.component) >= old.number;
   Rule rule = Rule::kT4;
@@ -156,16 +156,18 @@ void Judge::TensorClash(const AsyncOp& op, TensorAct act, uint64_t key, const Te
                           area.write ? "writes" : "reads", memory, old_writes ? "write" : "read",
                           TensorActor(old));
   if (generic && !seen) {
-    f.missing = "`tcgen05.fence::before_thread_sync` by the first thread, before what it signals the "
-                "second by";
+    f.missing =
+        "`tcgen05.fence::before_thread_sync` by the first thread, before what it signals the "
+        "second by";
     f.fix = "add `tcgen05.fence::before_thread_sync;` before the arrival or barrier";
   } else if (seen) {
     f.missing = "`tcgen05.fence::after_thread_sync` by the second thread, behind its wait";
     f.fix = "add `tcgen05.fence::after_thread_sync;` behind the wait";
   } else if (rule == Rule::kT6) {
     f.missing = TensorMissing(old) + ", before this instruction is issued";
-    f.fix = "wait for a commit of the first, use other columns, or say that products and copies of "
-            "a thread run in the order of issue (docs/blackwell.md)";
+    f.fix =
+        "wait for a commit of the first, use other columns, or say that products and copies of "
+        "a thread run in the order of issue (docs/blackwell.md)";
   } else {
     f.missing = TensorMissing(old) + ", seen by " + Who(op.warp);
     f.fix = "wait for the first, then synchronise the two with the fences of tcgen05";
@@ -227,10 +229,10 @@ void Judge::TensorWait(uint32_t warp, uint32_t pc, bool store) {
   Executes(warp, pc);
   TensorStream& s = StreamOf(warp, store);
   if (s.issued == 0)
-    TensorSay(Rule::kT15, Severity::kHint, warp, 0, pc,
-              fmt::format("{} waits for {} and has issued none", Who(warp),
-                          store ? "stores" : "loads"),
-              "leave the wait out");
+    TensorSay(
+        Rule::kT15, Severity::kHint, warp, 0, pc,
+        fmt::format("{} waits for {} and has issued none", Who(warp), store ? "stores" : "loads"),
+        "leave the wait out");
   if (!store) warps_[warp].unread.clear();
   TensorLearn(warp, s, s.issued);
 }
@@ -283,9 +285,10 @@ Judge::TensorMessage Judge::TensorCommit(uint32_t warp, int lane, uint32_t pc) {
   if (i.component == 0)
     i.component = NewComponent(ComponentInfo::Kind::kTensor, warp, static_cast<uint32_t>(lane));
   if (i.work == 0)
-    TensorSay(Rule::kT15, Severity::kHint, warp, 1u << lane, pc,
-              "a commit by a thread that has issued no tcgen05 operation: the arrival comes at once",
-              "let the thread that issues the operations commit them");
+    TensorSay(
+        Rule::kT15, Severity::kHint, warp, 1u << lane, pc,
+        "a commit by a thread that has issued no tcgen05 operation: the arrival comes at once",
+        "let the thread that issues the operations commit them");
   TensorMessage m;
   Agent& agent = warps_[warp].agent;
   m.view = agent.GroupOf(lane).view;
@@ -315,11 +318,12 @@ void Judge::TensorArrive(const TensorMessage& m, uint32_t rank, uint32_t offset)
   Barrier& b = BarrierAt(rank, offset);
   if (b.phases > b.observed && launch_->First(Rule::kS4, m.pc, 0)) {
     Finding f = Begin(Rule::kS4, m.pc, m.warp, 1u << m.lane);
-    f.message = fmt::format("a commit arrives in phase {} of the mbarrier at shared offset {}, and "
-                            "no wait has seen phase {} complete",
-                            b.phases, offset, b.phases - 1);
-    f.missing = fmt::format("a successful wait on phase {} (parity {})", b.phases - 1,
-                            (b.phases - 1) & 1);
+    f.message = fmt::format(
+        "a commit arrives in phase {} of the mbarrier at shared offset {}, and "
+        "no wait has seen phase {} complete",
+        b.phases, offset, b.phases - 1);
+    f.missing =
+        fmt::format("a successful wait on phase {} (parity {})", b.phases - 1, (b.phases - 1) & 1);
     f.fix = "wait for every phase before the next commit arrives";
     launch_->Say(std::move(f), m.pc, 0);
   }
@@ -352,8 +356,8 @@ void Judge::TensorFree(uint32_t warp, uint32_t pc, uint32_t rank, uint32_t colum
         if (known(m) || !launch_->First(Rule::kT2, pc, m.pc)) continue;
         Finding f = Begin(Rule::kT2, pc, warp);
         f.accesses[0].what = "gives back";
-        f.accesses[0].memory = fmt::format("tensor memory, columns [{}, {})", column,
-                                           column + columns);
+        f.accesses[0].memory =
+            fmt::format("tensor memory, columns [{}, {})", column, column + columns);
         Access other;
         other.who = TensorActor(m);
         other.what = writes ? "writes" : "reads";

@@ -10,24 +10,23 @@ namespace {
 #define AFTER " tcgen05.fence::after_thread_sync;\n"
 #define MEET BEFORE " bar.sync 0;\n" AFTER
 // Warp 0 allocates `columns` words, whose address is %r20 for everybody then.
-#define ALLOC(columns)                                                              \
-  " @%l0 mbarrier.init.shared::cta.b64 [bar], 1;\n @!%w0 bra A1;\n"                  \
-  " tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [flag], " columns ";\n" \
+#define ALLOC(columns)                                                        \
+  " @%l0 mbarrier.init.shared::cta.b64 [bar], 1;\n @!%w0 bra A1;\n"           \
+  " tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [flag], " columns \
+  ";\n"                                                                       \
   " A1:\n" MEET " ld.shared.b32 %r20, [flag];\n"
-#define FREE(columns)                                                               \
-  MEET " @!%w0 bra A2;\n tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r20, " columns \
-       ";\n A2:\n"
+#define FREE(columns) \
+  MEET " @!%w0 bra A2;\n tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r20, " columns ";\n A2:\n"
 // 16 KB of zeros: %d1 describes 128 rows of 16 bf16 in them, %r21 says 128 x 32 x 16, %r22 the
 // address of the warp's own lanes, %r23 the same 32 columns on.
-#define OPERANDS                                                                         \
-  " mov.u32 %r4, 0;\n FILL:\n shl.b32 %r5, %r4, 9;\n add.u32 %r5, %r5, %r1;\n"             \
-  " st.shared.b32 [%r5], 0;\n add.u32 %r4, %r4, 1;\n setp.lt.u32 %p, %r4, 32;\n"           \
-  " @%p bra FILL;\n fence.proxy.async.shared::cta;\n bar.sync 0;\n shr.u32 %r5, %r0, 4;\n" \
+#define OPERANDS                                                                                \
+  " mov.u32 %r4, 0;\n FILL:\n shl.b32 %r5, %r4, 9;\n add.u32 %r5, %r5, %r1;\n"                  \
+  " st.shared.b32 [%r5], 0;\n add.u32 %r4, %r4, 1;\n setp.lt.u32 %p, %r4, 32;\n"                \
+  " @%p bra FILL;\n fence.proxy.async.shared::cta;\n bar.sync 0;\n shr.u32 %r5, %r0, 4;\n"      \
   " cvt.u64.u32 %d1, %r5;\n or.b64 %d1, %d1, 0x0000400800800000;\n mov.u32 %r21, 0x08080490;\n" \
   " shl.b32 %r22, %w, 21;\n add.u32 %r22, %r22, %r20;\n add.u32 %r23, %r22, 32;\n"
 #define MMA "@%l0 tcgen05.mma.cta_group::1.kind::f16 [%r20], %d1, %d1, %r21, 0;\n"
-#define COMMIT \
-  "@%l0 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n"
+#define COMMIT "@%l0 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n"
 #define WAIT " W1:\n mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 0;\n @!%p bra W1;\n"
 #define LD "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r24, %r25}, [%r22];\n"
 #define WAIT_LD "tcgen05.wait::ld.sync.aligned;\n"
@@ -78,38 +77,61 @@ const Case kCases[] = {
 !tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r20, %r5;
  A1:
 )"},
-    {"T2", "given back while a product may be under way", ALLOC("32") OPERANDS " " MMA " " COMMIT
+    {"T2", "given back while a product may be under way",
+     ALLOC("32") OPERANDS
+     " " MMA " " COMMIT
      "+W1:\n+mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 0;\n+@!%p bra W1;\n" MEET
      " @!%w0 bra A2;\n!tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r20, 32;\n A2:\n",
      128},
-    {"T3", "beyond the allocation", ALLOC("32") OPERANDS PRODUCT
-     "-add.u32 %r22, %r22, 31;\n!" LD " " WAIT_LD FREE("32"), 128},
-    {"T3", "another warp's lanes", ALLOC("32") OPERANDS PRODUCT
-     "-xor.b32 %r22, %r22, 0x600000;\n!" LD " " WAIT_LD FREE("32"), 128},
-    {"T3", "the quarter is left to the hardware", ALLOC("32") OPERANDS PRODUCT
-     "-mov.u32 %r22, %r20;\n!" LD " " WAIT_LD FREE("32"), 128},
+    {"T3", "beyond the allocation",
+     ALLOC("32") OPERANDS PRODUCT "-add.u32 %r22, %r22, 31;\n!" LD " " WAIT_LD FREE("32"), 128},
+    {"T3", "another warp's lanes",
+     ALLOC("32") OPERANDS PRODUCT "-xor.b32 %r22, %r22, 0x600000;\n!" LD " " WAIT_LD FREE("32"),
+     128},
+    {"T3", "the quarter is left to the hardware",
+     ALLOC("32") OPERANDS PRODUCT "-mov.u32 %r22, %r20;\n!" LD " " WAIT_LD FREE("32"), 128},
     {"T4", "a product's result before it is complete",
-     ALLOC("32") OPERANDS " " MMA " " COMMIT
+     ALLOC("32") OPERANDS
+     " " MMA " " COMMIT
      "+W1:\n+mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 0;\n+@!%p bra W1;\n" AFTER "!" LD
-     " " WAIT_LD "-W1:\n-mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 0;\n-@!%p bra W1;\n"
-     FREE("32"),
+     " " WAIT_LD
+     "-W1:\n-mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 0;\n-@!%p bra W1;\n" FREE("32"),
      128},
-    {"T4", "a load behind a store", ALLOC("32") OPERANDS " " ST "+" WAIT_ST "!" LD " " WAIT_LD
-     "-" WAIT_ST FREE("32"),
-     128},
-    {"T4", "a store behind a load", ALLOC("32") OPERANDS PRODUCT " " LD "+" WAIT_LD "!" ST
-     " " WAIT_ST "-" WAIT_LD FREE("32"),
+    {"T4", "a load behind a store",
+     ALLOC("32") OPERANDS " " ST "+" WAIT_ST "!" LD " " WAIT_LD "-" WAIT_ST FREE("32"), 128},
+    {"T4", "a store behind a load",
+     ALLOC("32") OPERANDS PRODUCT " " LD "+" WAIT_LD "!" ST " " WAIT_ST "-" WAIT_LD FREE("32"),
      128},
     {"T4", "a product over what may still be loaded",
-     ALLOC("32") OPERANDS PRODUCT " " LD "+" WAIT_LD MEET "!" MMA " " COMMIT
-     " W2:\n mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 1;\n @!%p bra W2;\n-" WAIT_LD
-     FREE("32"),
+     ALLOC("32") OPERANDS PRODUCT
+     " " LD "+" WAIT_LD MEET "!" MMA " " COMMIT
+     " W2:\n mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 1;\n @!%p bra W2;\n-" WAIT_LD FREE(
+         "32"),
      128},
-    {"T5", "no fence behind the wait", ALLOC("32") OPERANDS " " MMA " " COMMIT WAIT
-     "+tcgen05.fence::after_thread_sync;\n!" LD " " WAIT_LD FREE("32"),
+    {"T4", "a relaxed wait needs the fence",
+     ALLOC("32") OPERANDS " " MMA " " COMMIT
+                          " W1:\n mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 %p, "
+                          "[bar], 0;\n @!%p bra W1;\n"
+                          "+tcgen05.fence::after_thread_sync;\n!" LD " " WAIT_LD FREE("32"),
+     128},
+    {"T4", "a relaxed flag needs the fence",
+     " @%l0 st.shared.b32 [bar+16], 0;\n" ALLOC("32") OPERANDS PRODUCT
+     " @!%w0 bra F1;\n " LD " " WAIT_LD
+     "+tcgen05.fence::before_thread_sync;\n @%l0 st.relaxed.cta.shared.b32 [bar+16], 1;\n F1:\n"
+     " setp.ne.u32 %q, %t, 32;\n @%q bra F2;\n"
+     " F3:\n ld.relaxed.cta.shared.b32 %r26, [bar+16];\n setp.ne.u32 %p, %r26, 1;\n @%p bra F3;\n"
+     " tcgen05.fence::after_thread_sync;\n"
+     "!tcgen05.mma.cta_group::1.kind::f16 [%r20], %d1, %d1, %r21, 0;\n"
+     " tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n F2:\n"
+     " W2:\n mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 1;\n @!%p bra W2;\n" FREE("32"),
+     128},
+    {"T5", "no fence behind the wait",
+     ALLOC("32") OPERANDS " " MMA " " COMMIT WAIT "+tcgen05.fence::after_thread_sync;\n!" LD
+                          " " WAIT_LD FREE("32"),
      128},
     {"T5", "no fence before the barrier",
-     ALLOC("32") OPERANDS PRODUCT " " LD " " WAIT_LD "+tcgen05.fence::before_thread_sync;\n"
+     ALLOC("32") OPERANDS PRODUCT
+     " " LD " " WAIT_LD "+tcgen05.fence::before_thread_sync;\n"
      " bar.sync 0;\n" AFTER "!" MMA " " COMMIT
      " W2:\n mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 1;\n @!%p bra W2;\n" FREE("32"),
      128},
@@ -121,15 +143,16 @@ const Case kCases[] = {
      128},
     {"T7", "nobody wrote it", ALLOC("32") OPERANDS "+" ST "+" WAIT_ST "!" LD " " WAIT_LD FREE("32"),
      128},
-    {"T7", "the first product adds to D", ALLOC("32") OPERANDS
+    {"T7", "the first product adds to D",
+     ALLOC("32") OPERANDS
      "-setp.eq.u32 %q, %r0, %r0;\n+setp.ne.u32 %q, %r0, %r0;\n"
-     "!@%l0 tcgen05.mma.cta_group::1.kind::f16 [%r20], %d1, %d1, %r21, %q;\n " COMMIT WAIT FREE("32"),
+     "!@%l0 tcgen05.mma.cta_group::1.kind::f16 [%r20], %d1, %d1, %r21, %q;\n " COMMIT WAIT FREE(
+         "32"),
      128},
-    {"T8", "a reserved bit", ALLOC("32") OPERANDS "-or.b32 %r21, %r21, 64;\n!" MMA " " COMMIT WAIT
-     FREE("32"),
-     128},
-    {"T8", "no such M", ALLOC("32") OPERANDS "-xor.b32 %r21, %r21, 0x01000000;\n!" MMA " " COMMIT
-     WAIT FREE("32"),
+    {"T8", "a reserved bit",
+     ALLOC("32") OPERANDS "-or.b32 %r21, %r21, 64;\n!" MMA " " COMMIT WAIT FREE("32"), 128},
+    {"T8", "no such M",
+     ALLOC("32") OPERANDS "-xor.b32 %r21, %r21, 0x01000000;\n!" MMA " " COMMIT WAIT FREE("32"),
      128},
     {"T8", "a descriptor as wgmma has it",
      ALLOC("32") OPERANDS "-xor.b64 %d1, %d1, 0x400000000000;\n!" MMA " " COMMIT WAIT FREE("32"),
@@ -139,29 +162,36 @@ const Case kCases[] = {
      128},
     {"T9", "beyond shared memory",
      ALLOC("32") OPERANDS "-or.b64 %d1, %d1, 0x2000;\n!" MMA " " COMMIT WAIT FREE("32"), 128},
-    {"T11", "a load by one lane", ALLOC("32") OPERANDS PRODUCT
-     "*@%l0 tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r24, %r25}, [%r22];\n+" LD " " WAIT_LD FREE("32"),
+    {"T11", "a load by one lane",
+     ALLOC("32") OPERANDS PRODUCT
+     "*@%l0 tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r24, %r25}, [%r22];\n+" LD
+     " " WAIT_LD FREE("32"),
      128},
-    {"T11", "lanes with other addresses", ALLOC("32") OPERANDS PRODUCT
-     "-and.b32 %r5, %t, 1;\n-add.u32 %r22, %r22, %r5;\n!" LD " " WAIT_LD FREE("32"),
+    {"T11", "lanes with other addresses",
+     ALLOC("32") OPERANDS PRODUCT "-and.b32 %r5, %t, 1;\n-add.u32 %r22, %r22, %r5;\n!" LD
+                                  " " WAIT_LD FREE("32"),
      128},
-    {"T11", "a product by a whole warp", ALLOC("32") OPERANDS
-     "*@%w0 tcgen05.mma.cta_group::1.kind::f16 [%r20], %d1, %d1, %r21, 0;\n+" MMA " " COMMIT WAIT
-     FREE("32"),
+    {"T11", "a product by a whole warp",
+     ALLOC("32") OPERANDS
+     "*@%w0 tcgen05.mma.cta_group::1.kind::f16 [%r20], %d1, %d1, %r21, 0;\n+" MMA
+     " " COMMIT WAIT FREE("32"),
      128},
-    {"T12", "exit while a commit may arrive", ALLOC("32") OPERANDS PRODUCT MEET
-     "!" COMMIT "+W2:\n+mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 1;\n+@!%p bra W2;\n"
-     FREE("32"),
+    {"T12", "exit while a commit may arrive",
+     ALLOC("32") OPERANDS PRODUCT MEET
+     "!" COMMIT
+     "+W2:\n+mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 1;\n+@!%p bra W2;\n" FREE("32"),
      128},
-    {"T13", "scale factors of one quarter", ALLOC("64") OPERANDS
+    {"T13", "scale factors of one quarter",
+     ALLOC("64") OPERANDS
      " mov.u32 %r24, 0x7f7f7f7f;\n-add.u32 %r24, %r24, %w;\n"
      " tcgen05.st.sync.aligned.32x32b.x4.b32 [%r23], {%r24, %r24, %r24, %r24};\n " WAIT_ST MEET
      " mov.u32 %r21, 0x08880000;\n add.u32 %r26, %r20, 32;\n"
      "!@%l0 tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X "
      "[%r20], %d1, %d1, %r21, [%r26], [%r26], 0;\n " COMMIT WAIT FREE("64"),
      128},
-    {"T14", "an mbarrier that is none", ALLOC("32") OPERANDS " " MMA
-     "-@%l0 mbarrier.inval.shared::cta.b64 [bar];\n!" COMMIT WAIT FREE("32"),
+    {"T14", "an mbarrier that is none",
+     ALLOC("32") OPERANDS " " MMA
+                          "-@%l0 mbarrier.inval.shared::cta.b64 [bar];\n!" COMMIT WAIT FREE("32"),
      128},
     {"T15", "a wait for nothing", ALLOC("32") OPERANDS PRODUCT "+" LD "!" WAIT_LD FREE("32"), 128},
 };
@@ -225,18 +255,21 @@ TEST(Tensor, TargetsAndForms) {
   EXPECT_EQ(Refused("sm_100a", scaled + ".scale_vec::4X" + operands), "");
   EXPECT_NE(Refused("sm_100f", scaled + ".scale_vec::4X" + operands), "");
   EXPECT_NE(Refused("sm_100a", scaled + operands), "");
-  EXPECT_NE(Refused("sm_100a", "tcgen05.mma.sp.cta_group::1.kind::f16 [%r0], %d1, %d1, [%r2], %r1, "
-                               "0;\n"),
+  EXPECT_NE(Refused("sm_100a",
+                    "tcgen05.mma.sp.cta_group::1.kind::f16 [%r0], %d1, %d1, [%r2], %r1, "
+                    "0;\n"),
             "");
   // One group for the whole kernel.
-  EXPECT_NE(Refused("sm_100a", "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n"
-                               "tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;\n"),
+  EXPECT_NE(Refused("sm_100a",
+                    "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n"
+                    "tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;\n"),
             "");
   // Registers of a load, and 16x256b has no x64.
   EXPECT_NE(Refused("sm_100a", "tcgen05.ld.sync.aligned.16x256b.x1.b32 {%r1, %r2}, [%r0];\n"), "");
   EXPECT_NE(Refused("sm_100a", "tcgen05.ld.sync.aligned.16x256b.x64.b32 {%r1}, [%r0];\n"), "");
-  EXPECT_NE(Refused("sm_100a", "wgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.m64n8k16.f32."
-                               "f16.f16 {%f0, %f1, %f2, %f3}, %d1, %d1, 1, 1, 1, 0, 0;\n"),
+  EXPECT_NE(Refused("sm_100a",
+                    "wgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.m64n8k16.f32."
+                    "f16.f16 {%f0, %f1, %f2, %f3}, %d1, %d1, 1, 1, 1, 0, 0;\n"),
             "");
 }
 
