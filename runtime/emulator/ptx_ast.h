@@ -84,6 +84,7 @@ struct Variable {
   bool dynamic = false;
   std::vector<uint8_t> init;  // may be shorter than bytes: the rest is zero
   uint64_t offset = 0;        // in its space, set by layout
+  int32_t entry = -1;         // of the module, that declares it; −1: the module itself
   int line = 0;
 };
 
@@ -133,6 +134,8 @@ struct PtxModule {
   std::string target;
   std::vector<Variable> variables;  // module scope and function scope
   std::vector<Entry> entries;
+  // From `.loc`: the place in the source that a line of PTX comes from. Sorted by line.
+  std::vector<LineNote> notes;
   uint64_t shared_bytes = 0;   // static shared memory outside of entries
   uint32_t shared_align = 16;  // alignment the dynamic part asks for
 };

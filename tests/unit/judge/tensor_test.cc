@@ -231,12 +231,21 @@ const char* const kPairMet = R"( barrier.cluster.arrive.aligned;
 )";
 TEST(Tensor, APairAllocatesTheSame) { Expect({"T1", "other columns", kPairMet, 64, 2, 2}); }
 
-// What is refused when the program is loaded.
+// What the reader says, or a run that comes to an instruction the emulator lacks; "": nothing.
 std::string Refused(const char* target, const std::string& body) {
   std::string text = kPreamble;
   text.replace(text.find("sm_90a"), 6, target);
   Emu emu;
-  return emu.Load(text + body + "ret;\n}\n") ? "" : emu.Text();
+  if (!emu.Load(text + body + "ret;\n}\n")) return emu.Text();
+  const uint64_t a = emu.Upload(std::vector<uint32_t>(4096));
+  LaunchConfig config;
+  config.block[0] = 128;
+  KernelArg map;
+  map.bytes.resize(128);
+  emu.Launch("k", config, {KernelArg::Of(a), KernelArg::Of(a), KernelArg::Of(a), map});
+  const std::string said = emu.Text();
+  const bool refused = said.find("E603") != said.npos || said.find("E607") != said.npos;
+  return refused ? said : "";
 }
 
 TEST(Tensor, TargetsAndForms) {
