@@ -23,6 +23,7 @@ struct Options {
   // Compiling commands.
   std::string target = "h200";
   std::string schedule = "solve";
+  std::string plan;  // file of a program plan to obey; "": none
   std::string tune = "default";
   std::string stdlib_dir;
   std::string cache_dir;
