@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "api/diagnostics.h"
-#include "api/environment.h"
 #include "api/planning.h"
 #include "api/schedule_names.h"
 #include "api/solution_cache.h"
@@ -479,9 +478,10 @@ Result<ir::Function> LowerBest(const Loaded& loaded, ir::Function fn,
                                DiagSink& diags) {
   const Way& last = kWays[std::size(kWays) - 1];
   const bool from_file = loaded.schedule_file >= 0;
-  SolutionCache solutions(options.solutions, diags);
+  SolutionCache memory(nullptr, diags);
+  scheduler::SolutionStore* store = options.solutions ? options.solutions : &memory;
   Scheduled scheduled;
-  scheduled.store = &solutions;
+  scheduled.store = store;
   scheduled.refusal = refusal;
   std::string why;
   Span at;
@@ -492,7 +492,7 @@ Result<ir::Function> LowerBest(const Loaded& loaded, ir::Function fn,
       tight = false;
       DiagSink attempt;
       std::optional<ir::Function> fewer =
-          SolveForFewer(loaded, fn, options, &solutions, &scheduled, look, attempt);
+          SolveForFewer(loaded, fn, options, store, &scheduled, look, attempt);
       if (fewer) {
         attempt.MoveTo(diags);
         diags.Report(kSolvedForFewer, at, fn.name, scheduled.withheld, why);
@@ -508,7 +508,7 @@ Result<ir::Function> LowerBest(const Loaded& loaded, ir::Function fn,
               "--schedule out: the compiler then takes what it can lower");
     if (way.schedule && !way.divide && scheduled.divide) {
       if (from_file || !scheduled.divided()) continue;
-      scheduled = {.store = &solutions, .divide = false, .refusal = scheduled.refusal};
+      scheduled = {.store = store, .divide = false, .refusal = scheduled.refusal};
     }
     DiagSink attempt;
     Result<ir::Function> lowered = Attempt(loaded, fn, options, way, &scheduled, look, attempt);
@@ -558,6 +558,7 @@ Result<backend::KernelImage> MakeImage(const Loaded& loaded, const ir::Function&
   backend::BackendOptions backend_options;
   backend_options.target = target.isa;
   if (look) backend_options.llvm_ir_optimized = look->llvm_ir;
+  if (loaded.program) backend_options.file_names = loaded.program->FileNames();
   if (options.stamps > 0) {
     ir::Function stamped = fn;
     ir::StampTable table = ir::InsertStamps(stamped, options.stamps);
