@@ -338,12 +338,7 @@ class Checker {
         if (bytes_meet && lives_meet) Broken(law::kPlanOverlap, j, i);
       }
     }
-    int64_t barriers = p_.copy_barrier ? 1 : 0;
-    for (const PlannedRing& ring : p_.rings) barriers += 2 * ring.slots;
-    for (const auto& [id, token] : p_.tokens) barriers += token.slots;
-    for (const auto& [id, pass] : p_.passes) barriers += 2 * pass.slots;
-    for (const auto& [op, exchange] : p_.exchanges) barriers += exchange.barriers;
-    const int64_t least = std::max(p_.smem_bytes, RoundUp(end, 128) + 8 * barriers);
+    const int64_t least = std::max(p_.smem_bytes, end);
     if (least > limits_.smem_bytes) Broken(law::kPlanSharedMemory, least, limits_.smem_bytes);
   }
 

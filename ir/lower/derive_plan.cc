@@ -62,6 +62,16 @@ void DeriveSlots(ProgramPlan& p) {
   }
 }
 
+// Mbarriers, of 8 bytes each.
+int64_t BarriersOf(const ProgramPlan& p) {
+  int64_t barriers = p.copy_barrier ? 1 : 0;
+  for (const PlannedRing& ring : p.rings) barriers += 2 * ring.slots;
+  for (const auto& [id, token] : p.tokens) barriers += token.slots;
+  for (const auto& [id, pass] : p.passes) barriers += 2 * pass.slots;
+  for (const auto& [op, exchange] : p.exchanges) barriers += exchange.barriers;
+  return barriers;
+}
+
 // Where one has no address all are placed anew.
 void PlacePlan(ProgramPlan* plan) {
   std::vector<BufferLife> lives;
@@ -76,7 +86,8 @@ void PlacePlan(ProgramPlan* plan) {
     for (size_t i = 0; i < lives.size(); ++i) plan->buffers[i].offset = lives[i].offset;
   }
   for (const PlannedBuffer& b : plan->buffers) end = std::max(end, b.offset + b.bytes);
-  plan->barriers_at = plan->smem_bytes = RoundUp(end, 128);
+  plan->barriers_at = RoundUp(end, 128);
+  plan->smem_bytes = plan->barriers_at + 8 * BarriersOf(*plan);  // scratch is known later
 }
 
 }  // namespace

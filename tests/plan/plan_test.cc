@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "api/pipeline.h"
@@ -74,17 +75,25 @@ CompiledPlan CompilePlan(const PlanCase& of, const std::string& plan) {
 
 namespace {
 
+// Compiled once for all tests of a kernel.
+const CompiledPlan& Made(const PlanCase& of) {
+  static std::map<std::string, CompiledPlan> kept;
+  const auto [it, fresh] = kept.try_emplace(of.name);
+  if (fresh) it->second = CompilePlan(of);
+  return it->second;
+}
+
 class Plans : public testing::TestWithParam<PlanCase> {};
 
 TEST_P(Plans, EveryLineIsFoundInTheProgram) {
-  const CompiledPlan made = CompilePlan(GetParam());
+  const CompiledPlan& made = Made(GetParam());
   ASSERT_TRUE(made.ok) << made.said;
   EXPECT_NE(made.plan.find("\nrole "), std::string::npos);
   for (const std::string& line : NotFound(made.plan, made.program)) ADD_FAILURE() << line;
 }
 
 TEST_P(Plans, CompilingByThePrintedPlanGivesTheSameProgram) {
-  const CompiledPlan made = CompilePlan(GetParam());
+  const CompiledPlan& made = Made(GetParam());
   ASSERT_TRUE(made.ok) << made.said;
   const CompiledPlan again = CompilePlan(GetParam(), made.plan);
   ASSERT_TRUE(again.ok) << again.said;
@@ -93,7 +102,7 @@ TEST_P(Plans, CompilingByThePrintedPlanGivesTheSameProgram) {
 }
 
 TEST_P(Plans, Golden) {
-  const CompiledPlan made = CompilePlan(GetParam());
+  const CompiledPlan& made = Made(GetParam());
   ASSERT_TRUE(made.ok) << made.said;
   const std::string path =
       std::string(TILEC_SOURCE_DIR) + "/tests/plan/golden/" + GetParam().name + ".plan";
