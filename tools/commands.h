@@ -14,6 +14,7 @@ namespace tilec::tools {
 int CmdRun(const Options& options);
 int CmdBench(const Options& options);
 int CmdCalibrate(const Options& options);
+int CmdBundle(const Options& options);
 int CmdBuild(const Options& options);
 int CmdCheck(const Options& options);
 int CmdTest(const Options& options);
