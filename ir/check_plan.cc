@@ -27,6 +27,7 @@ class Checker {
       : p_(p), fn_(fn), limits_(limits), diags_(diags), positions_(fn), names_(fn) {}
 
   bool Run() {
+    if (!Slots()) return false;
     Warps();
     Quotas();
     NamedBarriers();
@@ -113,6 +114,29 @@ class Checker {
       if (epilogue.rows_of_part > 0) parts = p_.tiles.warpgroups;
     const int64_t all = p_.specialized ? 1 + p_.compute_roles * (1 + parts) : 1;
     if (all > limits_.named_barriers) Broken(law::kPlanNamedBarriers, all, limits_.named_barriers);
+  }
+
+  // Waits and releases are of roles, ops and rings that there are.
+  bool Slots() {
+    const auto known = [&](int role, bool executed, const std::vector<size_t>& rings,
+                           const std::string& at) {
+      for (size_t ring : rings)
+        if (ring >= p_.rings.size()) Broken(law::kPlanRingEnds, ring, "there is no such ring");
+      if (role < 0 || role >= p_.compute_roles || !executed)
+        Broken(law::kPlanWarps,
+               fmt::format("there is no compute role {} that executes {}", role, at));
+    };
+    const auto executes = [&](int role, OpId op) {
+      return role >= 0 && static_cast<size_t>(role) < p_.needs.size() && op.valid() &&
+             p_.Executes(role, op);
+    };
+    for (const auto* map : {&p_.awaits, &p_.releases})
+      for (const auto& [key, rings] : *map)
+        known(key.first, executes(key.first, key.second), rings,
+              key.second.valid() ? names_[key.second] : "nothing");
+    for (const auto& [key, rings] : p_.arm_releases)
+      known(key.first, executes(key.first, fn_.blocks[key.second].parent), rings, "a branch");
+    return good_;
   }
 
   // ---- rings

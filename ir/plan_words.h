@@ -40,6 +40,8 @@ inline constexpr std::pair<const char*, OperandPlan::How> kRouteWords[] = {
 inline constexpr std::pair<const char*, WgSplit> kSplitWords[] = {
     {"m", WgSplit::kM}, {"n", WgSplit::kN}, {"none", WgSplit::kNone}};
 
+// No number of a plan is as large: products of a few of them fit 64 bits.
+inline constexpr int64_t kMostNumber = int64_t{1} << 20;
 inline constexpr int64_t kForeverWord = INT64_MAX;
 
 inline std::vector<std::string_view> Cut(std::string_view text, char at) {
@@ -101,18 +103,20 @@ class PlanWords {
   // Back: false if the word is none of these.
   bool To(std::string_view w, int64_t& v) const {
     const auto number = w == "forever" ? std::optional<int64_t>(kForeverWord) : ParseInteger(w);
-    if (number) v = *number;
-    return number.has_value();
+    if (!number || (*number != kForeverWord && (*number <= -kMostNumber || *number >= kMostNumber)))
+      return false;
+    v = *number;
+    return true;
   }
   bool To(std::string_view w, int& v) const {
     const auto number = ParseInteger(w);
-    if (!number || *number < INT32_MIN || *number > INT32_MAX) return false;
+    if (!number || (*number <= -kMostNumber || *number >= kMostNumber)) return false;
     v = static_cast<int>(*number);
     return true;
   }
   bool To(std::string_view w, size_t& v) const {
     const auto number = ParseInteger(w);
-    if (!number || *number < 0) return false;
+    if (!number || *number < 0 || *number >= kMostNumber) return false;
     v = static_cast<size_t>(*number);
     return true;
   }

@@ -96,7 +96,7 @@ void DerivePlan(const Function& fn, ProgramPlan* plan) {
   ProgramPlan& p = *plan;
   p.needs.clear();
   if (p.specialized)
-    if (auto needs = NeedsOfRoles(fn, p.compute_roles)) p.needs = std::move(*needs);
+    if (auto needs = NeedsOfRoles(fn, ComputeRolesOf(fn))) p.needs = std::move(*needs);
   p.site_of.clear();
   std::vector<OpId> loads;
   for (size_t i = 0; i < p.rings.size(); ++i)

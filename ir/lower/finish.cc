@@ -70,15 +70,20 @@ Result<> CheckRegisters(const Function& out, const SequentialOptions& options, b
 
 }  // namespace
 
+Result<> CheckSharedMemory(const Function& fn, const ProgramPlan& plan,
+                           const SequentialOptions& options, DiagSink& diags) {
+  if (plan.smem_bytes <= options.smem_limit_bytes) return Done();
+  return diags
+      .Report(lower_diag::kSharedMemoryFull, fn.params.empty() ? Span{} : fn.params[0].at, fn.name,
+              plan.smem_bytes, options.smem_limit_bytes)
+      .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");
+}
+
 Result<Function> Finish(Emitted emitted, ProgramPlan& plan, const SequentialOptions& options,
                         bool* registers_full, DiagSink& diags) {
   Place(emitted, plan);
   Function out = std::move(emitted.fn);
-  if (plan.smem_bytes > options.smem_limit_bytes)
-    return diags
-        .Report(lower_diag::kSharedMemoryFull, out.params.empty() ? Span{} : out.params[0].at,
-                out.name, plan.smem_bytes, options.smem_limit_bytes)
-        .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");
+  TRY_VOID(CheckSharedMemory(out, plan, options, diags));
   if (plan.specialized) {
     TRY_VOID(CheckRegisters(out, options, registers_full, diags));
     return out;

@@ -10,6 +10,10 @@
 
 namespace tilec::ir {
 
+// Fails with I302 where the plan's bytes are more than a CTA has.
+Result<> CheckSharedMemory(const Function& fn, const ProgramPlan& plan,
+                           const SequentialOptions& options, DiagSink& diags);
+
 // Gives scratch and barriers their addresses and notes them in the plan. Fails with I302 (shared
 // memory), I306 or I308 (registers); *registers_full tells the latter two.
 Result<Function> Finish(Emitted emitted, ProgramPlan& plan, const SequentialOptions& options,

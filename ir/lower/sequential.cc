@@ -9,6 +9,7 @@
 #include "ir/lower/finish.h"
 #include "ir/lower/pressure.h"
 #include "ir/lower/program_planner.h"
+#include "ir/plan_ground.h"
 #include "ir/plan_text.h"
 
 namespace tilec::ir {
@@ -28,6 +29,8 @@ constexpr Form kForms[] = {{false, true}, {false, false}, {true, true}, {true, f
 
 Result<Function> Realise(const Function& fn, ProgramPlan& plan, const SequentialOptions& options,
                          bool* registers_full, DiagSink& diags) {
+  const bool own = !options.plan && !(options.scheduled && options.scheduled->binding);
+  if (own) TRY_VOID(CheckSharedMemory(fn, plan, options, diags));
   TRY_VOID(CheckPlan(
       plan, fn, {options.smem_limit_bytes, kRegistersOfAnSm, kWarpsOfACta, kNamedBarriers}, diags));
   TRY(Emitted emitted, Emitter(fn, plan, diags).Run());
@@ -38,6 +41,16 @@ Result<Function> Realise(const Function& fn, ProgramPlan& plan, const Sequential
 Result<Function> ObeyPlan(const Function& fn, const SequentialOptions& options, ProgramPlan* made,
                           DiagSink& diags) {
   TRY(*made, ParsePlan(options.plan->text, options.plan->file, fn, diags));
+  SequentialOptions form = options;
+  form.early_loads = made->early_loads;
+  form.slice_epilogues = made->slice_epilogues;
+  form.scheduled = nullptr;
+  ProgramPlanner planner(fn, form, made->specialized ? kDeepest : 0);
+  if (!planner.sound())
+    return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)
+        .Help("use --schedule=sequential");
+  TRY(const ProgramPlan own, planner.Run(diags));
+  TRY_VOID(CheckGround(*made, own, fn, diags));
   bool registers_full = false;
   return Realise(fn, *made, options, &registers_full, diags);
 }

@@ -80,6 +80,21 @@ TEST_F(Edits, BuffersThatMeetAreRefused) {
   Refused(std::regex_replace(Gemm().plan, std::regex(" at=\\d+"), " at=0"), "I287");
   Refused(Edited(Gemm().plan, " at=0", " at=16"), "I288");
 }
+TEST_F(Edits, WhatTheFunctionGivesStays) {
+  Refused(Edited(Gemm().plan, "\\nlayout [^\\n]*", ""), "I296");
+  Refused(Edited(Gemm().plan, "\\nproduct [^\\n]*", ""), "I296");
+  Refused(Edited(Gemm().plan, "\\nload [^\\n]*", ""), "I296");
+  Refused(Edited(Gemm().plan, "compute-roles=|warps=", "warpgroups=1 warps="), "I270");
+  Refused(Edited(Gemm().plan, "\\nawait ", "\\nawait role=7 "), "I280");
+  Refused(Edited(Gemm().plan, "(\\nawait [^\\n]*rings=)\\d+", "$0199"), "I283");
+}
+TEST_F(Edits, AProductInFlightMayBeAwaitedInItsIteration) {
+  const std::string plan =
+      std::regex_replace(Gemm().plan, std::regex("\\n(loop|  chain) [^\\n]*"), "");
+  const CompiledPlan made = By(plan);
+  ASSERT_TRUE(made.ok) << made.said;
+  EXPECT_EQ(made.plan.find("chain"), std::string::npos);
+}
 TEST_F(Edits, APlanOfAnotherProgramIsRefused) {
   Refused(Edited(Gemm().plan, "program [0-9a-f]+", "program 0123456789abcdef"), "I272");
 }
