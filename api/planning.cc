@@ -22,9 +22,9 @@ Result<> LowerBy(const Planning& planning, bool roles, ir::SequentialOptions opt
   if (planning.text || planning.made) tile = fn;
   ir::ProgramPlan made;
   if (roles) {
-    TRY(fn, ir::Specialize(fn, options, specialized, cx.diags, &made));
+    TRY(fn, ir::Specialize(fn, cx.target, options, specialized, cx.diags, &made));
   } else {
-    TRY(fn, ir::Sequentialize(fn, options, cx.diags, &made));
+    TRY(fn, ir::Sequentialize(fn, cx.target, options, cx.diags, &made));
   }
   if (planning.text) *planning.text = ir::ToText(made, *tile);
   if (planning.made) *planning.made = ir::ResourcesOf(made, *tile);

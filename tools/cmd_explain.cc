@@ -173,10 +173,11 @@ class Command {
   // The program that `tilec build` emits for these words, with its plan and the schedule that it
   // obeys; nothing for machines that no code is emitted for, or for questions beside it.
   Result<> Compile() {
-    DiagSink unknown;
-    if (!o_.machine.empty() || o_.role_crossing || !api::FindTarget(o_.target, unknown).ok())
-      return Done();
+    if (!o_.machine.empty() || o_.role_crossing) return Done();
     DiagSink& diags = session_.diags();
+    TRY(const api::Machine machine, session_.Machine());
+    DiagSink why;
+    if (!api::CheckCompiles(*machine, why).ok()) return Done();
     TRY(const Prepared prepared, Prepare(session_, "explain", o_.assignments));
     api::Observation& look = session_.look();
     look.lowered = &lowered_;
@@ -318,7 +319,9 @@ class Command {
       TRY(compiled_, api::LowerToWarps(session_.loaded(), std::move(fn), session_.pipeline(), &look,
                                        session_.diags()));
     }
-    TRY(e->program, explain::ReadProgram(*compiled_, session_.loaded().sources, session_.diags()));
+    TRY(const api::Machine machine, session_.Machine());
+    TRY(e->program,
+        explain::ReadProgram(*compiled_, *machine, session_.loaded().sources, session_.diags()));
     e->program_note = FromFile() ? "as this schedule is lowered" : "as --schedule=solve lowers it";
     return Done();
   }

@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "ir/function.h"
+#include "ir/isa.h"
 
 namespace tilec::ir {
 
-inline constexpr int64_t kBoxRows = 256;  // the most that a tensor map's box has along one dim
-inline constexpr size_t kMostDims = 5;    // of a tensor map
+inline constexpr int64_t kBoxRows = isa::kMostBoxExtent;
+inline constexpr size_t kMostDims = isa::kMostTensorRank;
 
 // Arms of register arithmetic only: products in flight stay in flight.
 bool IsPlainBranch(const Function& fn, const Op& op);

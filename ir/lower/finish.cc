@@ -45,17 +45,17 @@ void Place(Emitted& emitted, ProgramPlan& plan) {
 }
 
 // A role that runs ahead is worth nothing if the compute roles spill.
-Result<> CheckRegisters(const Function& out, const SequentialOptions& options, bool* registers_full,
-                        DiagSink& diags) {
+Result<> CheckRegisters(const Function& out, const Target& target, const SequentialOptions& options,
+                        bool* registers_full, DiagSink& diags) {
   for (OpId id : out.blocks[out.body].ops) {
     const Op& op = out.ops[id];
     if (op.kind != OpKind::kRole) continue;
-    const int64_t quota = op.i("regs") > 0 ? op.i("regs") : 255;
+    const int64_t quota = op.i("regs") > 0 ? op.i("regs") : target.limits.regs_per_thread;
     const int64_t peak = PeakRegisters(out, id);
     if (peak == 0 || options.spare_registers < 0) continue;
-    const int64_t spare = options.spare_for_products
-                              ? std::max(SpareRegisters(out), PlacedRegisters(out, id) - peak)
-                              : 0;
+    const int64_t spare = options.spare_for_products ? std::max(SpareRegisters(out, target),
+                                                                PlacedRegisters(out, id) - peak)
+                                                     : 0;
     *registers_full = peak + std::max(options.spare_registers, spare) > quota;
     if (*registers_full && peak + options.spare_registers <= quota)
       return diags
@@ -70,28 +70,29 @@ Result<> CheckRegisters(const Function& out, const SequentialOptions& options, b
 
 }  // namespace
 
-Result<> CheckSharedMemory(const Function& fn, const ProgramPlan& plan,
-                           const SequentialOptions& options, DiagSink& diags) {
-  if (plan.smem_bytes <= options.smem_limit_bytes) return Done();
+Result<> CheckSharedMemory(const Function& fn, const ProgramPlan& plan, const Target& target,
+                           DiagSink& diags) {
+  if (plan.smem_bytes <= target.limits.smem_bytes) return Done();
   return diags
       .Report(lower_diag::kSharedMemoryFull, fn.params.empty() ? Span{} : fn.params[0].at, fn.name,
-              plan.smem_bytes, options.smem_limit_bytes)
+              plan.smem_bytes, target.limits.smem_bytes)
       .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");
 }
 
-Result<Function> Finish(Emitted emitted, ProgramPlan& plan, const SequentialOptions& options,
-                        bool* registers_full, DiagSink& diags) {
+Result<Function> Finish(Emitted emitted, ProgramPlan& plan, const Target& target,
+                        const SequentialOptions& options, bool* registers_full, DiagSink& diags) {
   Place(emitted, plan);
   Function out = std::move(emitted.fn);
-  TRY_VOID(CheckSharedMemory(out, plan, options, diags));
+  TRY_VOID(CheckSharedMemory(out, plan, target, diags));
   if (plan.specialized) {
-    TRY_VOID(CheckRegisters(out, options, registers_full, diags));
+    TRY_VOID(CheckRegisters(out, target, options, registers_full, diags));
     return out;
   }
   const bool rows_kept = std::any_of(plan.tiles.loads.begin(), plan.tiles.loads.end(),
                                      [](const auto& load) { return load.second.kept; });
   for (OpId id : out.blocks[out.body].ops)
-    if (out.ops[id].kind == OpKind::kRole) out.launch.ctas_per_sm = CtasPerSm(out, id, rows_kept);
+    if (out.ops[id].kind == OpKind::kRole)
+      out.launch.ctas_per_sm = CtasPerSm(out, target, id, rows_kept);
   return out;
 }
 

@@ -11,12 +11,12 @@
 namespace tilec::ir {
 
 // Fails with I302 where the plan's bytes are more than a CTA has.
-Result<> CheckSharedMemory(const Function& fn, const ProgramPlan& plan,
-                           const SequentialOptions& options, DiagSink& diags);
+Result<> CheckSharedMemory(const Function& fn, const ProgramPlan& plan, const Target& target,
+                           DiagSink& diags);
 
 // Gives scratch and barriers their addresses and notes them in the plan. Fails with I302 (shared
 // memory), I306 or I308 (registers); *registers_full tells the latter two.
-Result<Function> Finish(Emitted emitted, ProgramPlan& plan, const SequentialOptions& options,
-                        bool* registers_full, DiagSink& diags);
+Result<Function> Finish(Emitted emitted, ProgramPlan& plan, const Target& target,
+                        const SequentialOptions& options, bool* registers_full, DiagSink& diags);
 
 }  // namespace tilec::ir

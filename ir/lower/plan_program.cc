@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "ir/isa.h"
 #include "ir/lower/channels.h"
 #include "ir/lower/derive_plan.h"
 #include "ir/lower/diagnostics.h"
@@ -11,13 +12,16 @@
 namespace tilec::ir {
 
 namespace {
-constexpr int64_t kRegisters = 65536;  // 32-bit registers of an SM (hopper.md §12)
-constexpr int kMostWarps = 32;         // of a CTA
+constexpr int64_t kHopeless =
+    4;  // times the registers of a thread: LLVM would take minutes to say so
+constexpr int64_t kLoadQuota = 64;  // the most that the load role keeps: it has nothing to hold
 }  // namespace
 
-ProgramPlanner::ProgramPlanner(const Function& in, const SequentialOptions& options, int depth)
-    : in_(in), uses_(in), options_(options), depth_(depth), positions_(in) {
-  tiles_ = MakePlan(in, depth > 0 && ComputeRolesOf(in) > 1 ? options.warpgroups : 0, depth > 0);
+ProgramPlanner::ProgramPlanner(const Function& in, const Target& target,
+                               const SequentialOptions& options, int depth)
+    : in_(in), target_(target), uses_(in), options_(options), depth_(depth), positions_(in) {
+  tiles_ =
+      MakePlan(in, target, depth > 0 && ComputeRolesOf(in) > 1 ? options.warpgroups : 0, depth > 0);
   p_.early_loads = options.early_loads;
   p_.slice_epilogues = options.slice_epilogues;
   for (OpId id : in_.blocks[in_.body].ops)
@@ -47,8 +51,8 @@ ProgramPlanner::ProgramPlanner(const Function& in, const SequentialOptions& opti
 Result<ProgramPlan> ProgramPlanner::Run(DiagSink& diags) {
   PlanRoles();
   TakeQuotas();
-  if (p_.warps > kMostWarps)
-    return diags.Report(lower_diag::kTooManyWarps, Span{}, in_.name, p_.warps, kMostWarps)
+  if (p_.warps > isa::kMostCtaWarps)
+    return diags.Report(lower_diag::kTooManyWarps, Span{}, in_.name, p_.warps, isa::kMostCtaWarps)
         .Help("give the ops fewer roles");
   TRY_VOID(CheckTiles(diags));
   if (specialized()) {
@@ -81,9 +85,10 @@ void ProgramPlanner::PlanRoles() {
   const int64_t groups = compute / 4;
   int64_t producer_regs = 0, compute_regs = 0;
   if (groups > 1) {
-    const int64_t pool = kRegisters / (128 * (groups + 1)) / 8 * 8 * (groups + 1);
-    compute_regs = std::min<int64_t>(240, (pool - 24) / groups / 8 * 8);
-    producer_regs = std::min<int64_t>(64, pool - compute_regs * groups);
+    const int64_t warps = isa::kWarpgroupWarps * (groups + 1);
+    compute_regs = target_.ComputeQuota(groups);
+    producer_regs = std::min(
+        kLoadQuota, target_.RegistersAtLaunch(warps) * (groups + 1) - compute_regs * groups);
   }
   AddRole(PlannedRole::Kind::kProducer, "load", 0, compute, 1, producer_regs);
   for (int role = 0; role < p_.compute_roles; ++role)
@@ -115,11 +120,11 @@ void ProgramPlanner::TakeQuotas() {
 // Hopeless tiles are refused here: LLVM would take minutes to say so.
 Result<> ProgramPlanner::CheckTiles(DiagSink& diags) const {
   for (const auto& [value, layout] : tiles_.layouts) {
-    if (layout.regs() <= 255 * 4) continue;
+    if (layout.regs() <= kHopeless * target_.limits.regs_per_thread) continue;
     const Op* def = in_.def(value);
     return diags
         .Report(lower_diag::kTileTooLarge, def ? def->at : Span{}, in_.type(value).elements(),
-                layout.regs(), tiles_.threads())
+                layout.regs(), tiles_.threads(), target_.limits.regs_per_thread)
         .Help("choose smaller tiles");
   }
   return Done();

@@ -15,6 +15,7 @@
 #include "ir/lower/buffers.h"
 #include "ir/lower/sequential.h"
 #include "ir/program_plan.h"
+#include "ir/target.h"
 #include "ir/uses.h"
 
 namespace tilec::ir {
@@ -22,7 +23,8 @@ namespace tilec::ir {
 class ProgramPlanner {
  public:
   // depth: slots of each ring in a loop when a producer role is wanted; 0: one role.
-  ProgramPlanner(const Function& in, const SequentialOptions& options, int depth);
+  ProgramPlanner(const Function& in, const Target& target, const SequentialOptions& options,
+                 int depth);
   // A producer was wanted and is possible.
   bool specialized() const { return p_.specialized; }
   // The marks of the program make sense: no role needs what another one computes.
@@ -98,6 +100,7 @@ class ProgramPlanner {
   std::set<OpId> SlicedOps(OpId store) const;
 
   const Function& in_;
+  const Target& target_;
   const Uses uses_;  // of its values
   const SequentialOptions& options_;
   const int depth_;

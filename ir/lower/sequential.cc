@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "ir/check_plan.h"
+#include "ir/isa.h"
 #include "ir/lower/diagnostics.h"
 #include "ir/lower/emitter.h"
 #include "ir/lower/finish.h"
@@ -16,50 +17,48 @@ namespace tilec::ir {
 
 namespace {
 
-// Of an SM and of a CTA (hopper.md §12).
-constexpr int64_t kRegistersOfAnSm = 65536, kWarpsOfACta = 32, kNamedBarriers = 16;
-constexpr int kDeepest = 8;                    // ring
-constexpr int64_t kSequentialRegisters = 232;  // of tiles, where a thread may have 255
-
 // What is tried, in order: what costs registers, from the fastest program to the smallest.
 struct Form {
   bool slice_epilogues, early_loads;
 };
 constexpr Form kForms[] = {{false, true}, {false, false}, {true, true}, {true, false}};
 
-Result<Function> Realise(const Function& fn, ProgramPlan& plan, const SequentialOptions& options,
-                         bool* registers_full, DiagSink& diags) {
+Result<Function> Realise(const Function& fn, ProgramPlan& plan, const Target& target,
+                         const SequentialOptions& options, bool* registers_full, DiagSink& diags) {
   const bool own = !options.plan && !(options.scheduled && options.scheduled->binding);
-  if (own) TRY_VOID(CheckSharedMemory(fn, plan, options, diags));
+  if (own) TRY_VOID(CheckSharedMemory(fn, plan, target, diags));
+  const TargetLimits& limits = target.limits;
   TRY_VOID(CheckPlan(
-      plan, fn, {options.smem_limit_bytes, kRegistersOfAnSm, kWarpsOfACta, kNamedBarriers}, diags));
+      plan, fn, {limits.smem_bytes, limits.registers, isa::kMostCtaWarps, limits.named_barriers},
+      diags));
   TRY(Emitted emitted, Emitter(fn, plan, diags).Run());
-  return Finish(std::move(emitted), plan, options, registers_full, diags);
+  return Finish(std::move(emitted), plan, target, options, registers_full, diags);
 }
 
 // What somebody else planned, obeyed to the letter.
-Result<Function> ObeyPlan(const Function& fn, const SequentialOptions& options, ProgramPlan* made,
-                          DiagSink& diags) {
+Result<Function> ObeyPlan(const Function& fn, const Target& target,
+                          const SequentialOptions& options, ProgramPlan* made, DiagSink& diags) {
   TRY(*made, ParsePlan(options.plan->text, options.plan->file, fn, diags));
   SequentialOptions form = options;
   form.early_loads = made->early_loads;
   form.slice_epilogues = made->slice_epilogues;
   form.scheduled = nullptr;
-  ProgramPlanner planner(fn, form, made->specialized ? kDeepest : 0);
+  ProgramPlanner planner(fn, target, form,
+                         made->specialized ? static_cast<int>(target.lowering.most_slots) : 0);
   if (!planner.sound())
     return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)
         .Help("use --schedule=sequential");
   TRY(const ProgramPlan own, planner.Run(diags));
   TRY_VOID(CheckGround(*made, own, fn, diags));
   bool registers_full = false;
-  return Realise(fn, *made, options, &registers_full, diags);
+  return Realise(fn, *made, target, options, &registers_full, diags);
 }
 
-Result<Function> OneRole(const Function& fn, const SequentialOptions& options, ProgramPlan* made,
-                         DiagSink& diags) {
-  TRY(*made, ProgramPlanner(fn, options, 0).Run(diags));
+Result<Function> OneRole(const Function& fn, const Target& target, const SequentialOptions& options,
+                         ProgramPlan* made, DiagSink& diags) {
+  TRY(*made, ProgramPlanner(fn, target, options, 0).Run(diags));
   bool registers_full = false;
-  return Realise(fn, *made, options, &registers_full, diags);
+  return Realise(fn, *made, target, options, &registers_full, diags);
 }
 
 }  // namespace
@@ -78,28 +77,31 @@ ScheduledResources ResourcesOf(const ProgramPlan& plan, const Function& fn) {
   return out;
 }
 
-Result<Function> Sequentialize(const Function& fn, const SequentialOptions& options,
-                               DiagSink& diags, ProgramPlan* made) {
+Result<Function> Sequentialize(const Function& fn, const Target& target,
+                               const SequentialOptions& options, DiagSink& diags,
+                               ProgramPlan* made) {
   CHECK(fn.level == Level::kTile, "the sequential lowering takes a tile function");
   ProgramPlan plan;
   if (!made) made = &plan;
-  if (options.plan) return ObeyPlan(fn, options, made, diags);
-  TRY(Function out, OneRole(fn, options, made, diags));
+  if (options.plan) return ObeyPlan(fn, target, options, made, diags);
+  TRY(Function out, OneRole(fn, target, options, made, diags));
   SequentialOptions with = options;
   with.slice_epilogues = true;
+  const int64_t most = target.limits.regs_per_thread - target.registers.beside_sequential;
   for (OpId id : out.blocks[out.body].ops)
-    if (out.ops[id].kind == OpKind::kRole && PeakRegisters(out, id) > kSequentialRegisters)
-      return OneRole(fn, with, made, diags);
+    if (out.ops[id].kind == OpKind::kRole && PeakRegisters(out, id) > most)
+      return OneRole(fn, target, with, made, diags);
   return out;
 }
 
-Result<Function> Specialize(const Function& fn, const SequentialOptions& options, bool* specialized,
-                            DiagSink& diags, ProgramPlan* made) {
+Result<Function> Specialize(const Function& fn, const Target& target,
+                            const SequentialOptions& options, bool* specialized, DiagSink& diags,
+                            ProgramPlan* made) {
   CHECK(fn.level == Level::kTile, "the lowering takes a tile function");
   *specialized = false;
   if (options.plan) {
     ProgramPlan plan;
-    TRY(Function out, ObeyPlan(fn, options, &plan, diags));
+    TRY(Function out, ObeyPlan(fn, target, options, &plan, diags));
     *specialized = plan.specialized;
     if (made) *made = std::move(plan);
     return out;
@@ -114,25 +116,26 @@ Result<Function> Specialize(const Function& fn, const SequentialOptions& options
     const bool last = &form == std::end(kForms) - 1;
     bool registers_full = false;
     // The deepest rings that fit; below two slots nothing overlaps.
-    for (int depth = kDeepest; depth >= 2 && !registers_full; --depth) {
+    for (int depth = static_cast<int>(target.lowering.most_slots); depth >= 2 && !registers_full;
+         --depth) {
       DiagSink attempt;
-      ProgramPlanner planner(fn, with, depth);
+      ProgramPlanner planner(fn, target, with, depth);
       if (!planner.sound())
         return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)
             .Help("use --schedule=sequential");
-      if (!planner.specialized()) return Sequentialize(fn, options, diags, made);
+      if (!planner.specialized()) return Sequentialize(fn, target, options, diags, made);
       Result<ProgramPlan> plan = planner.Run(attempt);
       const bool binding = options.scheduled && options.scheduled->binding;
-      if (plan.ok() && plan->smem_bytes > options.smem_limit_bytes && !binding)
+      if (plan.ok() && plan->smem_bytes > target.limits.smem_bytes && !binding)
         continue;  // buffers alone
       if (plan.ok()) {
-        Result<Function> out = Realise(fn, *plan, with, &registers_full, attempt);
+        Result<Function> out = Realise(fn, *plan, target, with, &registers_full, attempt);
         if (out.ok()) {
           *specialized = true;
           if (made) *made = std::move(*plan);
           return out;
         }
-        if (plan->smem_bytes > options.smem_limit_bytes && !binding) continue;
+        if (plan->smem_bytes > target.limits.smem_bytes && !binding) continue;
       }
       if (!registers_full || last) {
         attempt.MoveTo(diags);
@@ -141,7 +144,7 @@ Result<Function> Specialize(const Function& fn, const SequentialOptions& options
     }
     if (!registers_full) break;  // no rings fit
   }
-  return Sequentialize(fn, options, diags, made);
+  return Sequentialize(fn, target, options, diags, made);
 }
 
 }  // namespace tilec::ir
