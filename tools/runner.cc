@@ -55,11 +55,11 @@ class Run {
     TRY_VOID(ReadFiles());
     TRY(values_, api::CheckValues(signature_, request_.values, diags));
     TRY_VOID(MakeViews());
-    TRY_VOID(CheckSizes());
     // Addresses are not known yet; a device's are multiples of 256.
     for (auto& [name, view] : views_) view.data = 4096;
     const api::RuntimeSignature runtime_signature = api::ForRuntime(signature_);
     TRY(call_, api::BindCall(program, signature_, runtime_signature, values_, views_, diags));
+    TRY_VOID(CheckSizes());
     session_.Tune(signature_, &call_);
     result_.values = call_.all;
     TRY_VOID(FillTensors());
