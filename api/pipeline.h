@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "api/call.h"
+#include "api/machine.h"
 #include "backend/kernel_image.h"
 #include "frontend/frontend.h"
 #include "ir/function.h"
@@ -20,16 +21,11 @@
 #include "ir/stamps.h"
 #include "runtime/kernel_cache.h"
 #include "scheduler/program.h"
+#include "scheduler/solution_store.h"
 #include "support/diag.h"
 
 namespace tilec::api {
 
-struct Target {
-  const char* name;  // "h200"
-  const char* isa;   // "sm_90a"
-};
-Result<Target> FindTarget(const std::string& name, DiagSink& diags);
-std::vector<std::string> TargetNames();
 // `sequential`, `solve`, `solve:slices=N` (cut the rows into N slices, a compute role each),
 // `solve:persistent` (the same as `solve`, and a note where CTAs do not stay), `solve:once` (they
 // never do), `solve:clusters` (they share copies), `solve:split=N` (N share the turns of a tile's
@@ -38,18 +34,19 @@ Result<> CheckSchedule(const std::string& name, DiagSink& diags);
 bool NamesScheduleFile(const std::string& schedule);
 
 struct PipelineOptions {
-  std::string target = "h200";
+  std::string target = "h200";  // what was said; `machine` is what it means
   std::string schedule = "solve";
   std::string crash_dir;         // where a failing pass leaves its input; "": nowhere
   std::string tune = "default";  // or "model": api/tune.h
   bool first_schedules = false;  // take what the scheduler finds without a proof: for estimates
   // Where solved schedules are kept; null: nowhere. Changes the time it takes, never the result.
-  const runtime::KernelCache* solutions = nullptr;
+  scheduler::SolutionStore* solutions = nullptr;
   int64_t stamps = 0;  // records of an in-kernel timeline, for each role (ir/stamps.h); 0: none
   bool prove = true;   // false: the program is looked at and never emitted
   // Clusters that share copies before CTAs that stay (`solve`); see Call::rows_cut_sectors.
   bool share_copies = false;
   int64_t split = 1;  // CTAs for each tile (`solve`), where that can be; see Call::split
+  Machine machine;    // null: `target` is read when it is needed
   PipelineOptions For(const Call& call) const {
     PipelineOptions with = *this;
     with.share_copies = call.rows_cut_sectors;
@@ -94,6 +91,9 @@ struct Loaded {
 // Reads the file that `schedule` names, if it names one.
 Result<> LoadScheduleFile(Loaded& loaded, const std::string& schedule, DiagSink& diags);
 
+// PipelineOptions::machine, or what its `target` names.
+Result<Machine> MachineOf(const PipelineOptions& options, DiagSink& diags);
+
 std::string CompilerVersion();  // "0.1.0 (LLVM 19.1.7)"
 
 Result<ir::Function> MakeTileIr(const Loaded& loaded, const std::string& kernel, const Call& call,
@@ -111,6 +111,10 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
 Result<backend::KernelImage> MakeImage(const Loaded& loaded, const ir::Function& fn,
                                        const PipelineOptions& options, Observation* look,
                                        DiagSink& diags);
+
+// An image names source files by Program::FileNames, so that two checkouts make the same one. For
+// people its places say the paths under which `loaded` found the files.
+void ShowPaths(const Loaded& loaded, backend::KernelImage* image);
 
 // Everything the image depends on, as a hash.
 std::string ImageKey(const Loaded& loaded, const std::string& kernel, const Call& call,

@@ -53,7 +53,9 @@ class Refiner {
         options_(options),
         ptxas_(ptxas),
         diags_(diags),
-        solutions_(options.solutions, diags) {}
+        memory_(nullptr, diags) {
+    if (!options_.solutions) options_.solutions = &memory_;
+  }
 
   Result<Refined> Run() {
     Lowered lowered;
@@ -83,9 +85,9 @@ class Refiner {
 
   void TryNext() {
     scheduler::ProgramOptions options;
-    options.target = &target_;
+    options.target = machine_.get();
     options.solve = scheduler::SolveOptions::ForCompilation();
-    options.store = &solutions_;
+    options.store = options_.solutions;
     options.withheld_registers = withheld_;
     options.alternative = alternative_;
     ir::Function fn = tile_;
@@ -128,8 +130,7 @@ class Refiner {
 
   // The tile program whose loops are solved.
   Result<> Solvable() {
-    TRY(const Target named, FindTarget(options_.target, diags_));
-    TRY(target_, ir::LoadBuiltinTarget(named.name, diags_));
+    TRY(machine_, MachineOf(options_, diags_));
     TRY(tile_, MakeTileIr(loaded_, kernel_, call_, nullptr, diags_));
     std::vector<ir::PassStep> steps;
     for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
@@ -140,11 +141,11 @@ class Refiner {
   Loaded& loaded_;
   const std::string& kernel_;
   const Call& call_;
-  const PipelineOptions& options_;
+  PipelineOptions options_;
   const std::string& ptxas_;
   DiagSink& diags_;
-  SolutionCache solutions_;
-  ir::Target target_;
+  SolutionCache memory_;
+  Machine machine_;
   ir::Function tile_;
   Refined best_;
   Verdict verdict_, last_;  // of the best, of the last

@@ -11,6 +11,7 @@
 
 #include "api/open_device.h"
 #include "api/pipeline.h"
+#include "api/solution_cache.h"
 #include "api/stdlib.h"
 #include "runtime/kernel_cache.h"
 #include "support/diag.h"
@@ -29,14 +30,19 @@ class Session {
   const api::StandardLibrary& library() const { return library_; }
   // Null if there is none, or if looking inside must not meet it.
   const runtime::KernelCache* cache() const { return cache_ ? &*cache_ : nullptr; }
-  api::PipelineOptions pipeline() const {
-    return {options_.target, options_.schedule, "crash", options_.tune, false, cache()};
+  api::PipelineOptions pipeline() {
+    api::PipelineOptions options = {
+        options_.target, options_.schedule, "crash", options_.tune, false, &*solutions_};
+    if (const Result<api::Machine> machine = Machine(); machine.ok()) options.machine = *machine;
+    return options;
   }
   // --tune=model: sets the tunes that the call leaves open.
   void Tune(const frontend::Signature& signature, api::Call* call);
   api::Observation& look() { return look_; }
   const runtime::Execution& recorded() const { return *recorded_; }
 
+  // What --target (or --machine) means; a file is read once.
+  Result<api::Machine> Machine();
   // Checks the words of --target, --schedule, --tune and the like.
   Result<> CheckOptions();
   // "FILE[:KERNEL]": loads the file, returns the kernel's name (the only one if none is named).
@@ -58,7 +64,9 @@ class Session {
   api::Loaded loaded_;
   api::StandardLibrary library_;
   std::optional<runtime::KernelCache> cache_;
+  std::optional<api::SolutionCache> solutions_;  // in `cache_`, or for this session alone
   api::Observation look_;
+  api::Machine machine_;  // once it is read
   std::shared_ptr<runtime::Execution> recorded_ = std::make_shared<runtime::Execution>();
 };
 
