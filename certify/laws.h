@@ -47,7 +47,7 @@ std::vector<Law> Laws(const scheduler::Graph& graph, int64_t ii);
 std::string ToText(const Law& law);
 
 // The laws that these lines name, in the order of Laws(). Where `problem` is not empty a line names
-// none, or two lines name the same, or they are not in that order, or one that must be there is not.
+// none, two lines name the same, they are not in that order, or one that must be there is not.
 struct Selection {
   std::vector<Law> laws;
   std::string problem;

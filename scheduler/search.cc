@@ -198,7 +198,7 @@ std::vector<Lit> Search::Minimize(Session& session, std::vector<Lit> core) {
     if (session.solver.resources() - start > std::min(kCoreTotal, total_limit_)) break;
     std::vector<Lit> without = core;
     without.erase(without.begin() + static_cast<int64_t>(i));
-    // With all overflows that turn up on the way: an item is needed if a schedule exists without it.
+    // With all overflows that turn up on the way: a needed item is one without which a schedule is.
     Session::Outcome outcome = session.QueryWith(without, kCoreStep);
     if (outcome.answer == Answer::kUnsat)
       core = std::move(outcome.core);  // in order: what was tried before i stays needed
