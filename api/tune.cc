@@ -99,6 +99,7 @@ class Search {
       ++in_vain;
       lowered->is_default = is_default;
       lowered->time.ms *= Hanging(candidate.point);
+      if (!(lowered->time.ms > 0) || !std::isfinite(lowered->time.ms)) continue;  // beyond counting
       if (is_default) default_ms = lowered->time.ms;
       if (is_default || !best_ms || lowered->time.ms < *best_ms) {
         best_ms = lowered->time.ms;
@@ -135,7 +136,8 @@ class Search {
   }
   // Work of tiles that hang over edges, as a share of the least that any point does.
   double Waste(const Point& point) const {
-    return least_flops_ > 0 ? rated_.at(point).flops / least_flops_ - 1 : 0;
+    const auto at = rated_.find(point);
+    return least_flops_ > 0 && at != rated_.end() ? at->second.flops / least_flops_ - 1 : 0;
   }
   double Hanging(const Point& point) const { return 1 + kHanging * std::min(1.0, Waste(point)); }
 
@@ -166,10 +168,10 @@ class Search {
 
   // Of those as good as the first, the least odd one.
   const TunePoint& Nearest(const std::vector<TunePoint>& points) const {
-    const TunePoint* best = nullptr;
+    const TunePoint* best = &points.front();
     for (const TunePoint& point : points) {
       if (point.time.ms > (1 + kAsGood) * points.front().time.ms) break;
-      if (best == nullptr || MeritOf(PointOf(point.values)) > MeritOf(PointOf(best->values)))
+      if (MeritOf(PointOf(point.values)) > MeritOf(PointOf(best->values)))
         best = &point;
     }
     return *best;
@@ -298,7 +300,7 @@ class Search {
                                [&](const ir::Function& f, const ir::WorkCount& work) {
                                  return LikelyShape(f, work);
                                });
-    if (split.ms == 0) return std::nullopt;
+    if (!(split.ms > 0) || !std::isfinite(split.ms)) return std::nullopt;
     rating.ms = split.ms;
     rating.split = split.ctas;
     if (CutsLines(*fn)) *rating.ms *= 1 + kCutLines;

@@ -222,6 +222,8 @@ class Lowerer {
   // lower_memory.cc
   Result<Val> Index(const lang::Expr& e, const lang::IndexExpr& x);
   Result<Val> TileIndex(const lang::Expr& e, const lang::IndexExpr& x, const Val& tile);
+  void WarnOtherDim(const lang::IndexItem& item, const RangeInfo& range, const ir::Param& param,
+                    size_t d);
   Result<ResolvedIndex> Resolve(const lang::Expr& e, const lang::IndexExpr& x, int tensor,
                                 bool writes);
   Result<Val> Load(const lang::Expr& e, const lang::IndexExpr& x, int tensor);

@@ -187,6 +187,19 @@ struct Loader {
   }
 };
 
+// What stands between a test's name and its `{`.
+Result<> ReadTestWords(const lang::TestItem& test, TestInfo& info, DiagSink& diags) {
+  if (test.words.empty()) return Done();
+  std::string text;
+  for (const lang::Name& word : test.words) text += (text.empty() ? "" : " ") + word.text;
+  info.undecided_allowed = text == "undecided allowed";
+  if (info.undecided_allowed) return Done();
+  return diags
+      .Report(kTestCall, Join(test.words.front().span, test.words.back().span),
+              fmt::format("`{}` says nothing about a test", text))
+      .Help("write `undecided allowed`, or `{` at once");
+}
+
 Result<TestCallInfo> ReadTestCall(const ProgramData& program, const lang::TestCase& test,
                                   DiagSink& diags) {
   const lang::Ast& ast = program.modules[0].ast;
@@ -272,6 +285,7 @@ Result<> Finish(ProgramData& program, DiagSink& diags) {
     TestInfo info;
     info.name = test->name;
     info.at = test->name_span;
+    if (!ReadTestWords(*test, info, diags).ok()) continue;
     for (const lang::TestCase& c : test->cases) {
       Result<TestCallInfo> call = ReadTestCall(program, c, diags);
       if (call.ok()) info.calls.push_back(std::move(*call));

@@ -307,6 +307,7 @@ struct TestCase {
 struct TestItem {
   std::string name;
   Span name_span;
+  std::vector<Name> words;  // behind the name; the front end knows `undecided allowed`
   std::vector<TestCase> cases;
 };
 

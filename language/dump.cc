@@ -197,7 +197,9 @@ void Dumper::DumpItem(const Item& item) {
                  },
                  [&](const ImportItem& i) { Line(fmt::format("import {}", i.path)); },
                  [&](const TestItem& t) {
-                   Line(fmt::format("test {}", t.name));
+                   std::string words;
+                   for (const Name& word : t.words) words += " " + word.text;
+                   Line(fmt::format("test {}{}", t.name, words));
                    for (const TestCase& c : t.cases)
                      Line(fmt::format("  {}{}", Str(c.call), Opt(" ~ ", c.tolerance)));
                  },

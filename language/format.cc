@@ -289,9 +289,12 @@ DocId Formatter::Case(const TestCase& test) {
 }
 
 void Formatter::Test(const tilec::language::Item& item, const TestItem& test) {
-  comments_.HoistUntil(test.name_span.end);
+  comments_.HoistUntil(test.words.empty() ? test.name_span.end : test.words.back().span.end);
   BeforeCode();
-  const DocId name = Raw(test.name_span);
+  std::vector<DocId> head = {Raw(test.name_span)};
+  for (const Name& word : test.words) head.push_back(Text(" " + word.text));
+  const DocId name = docs_.Concat(head);
+  const uint32_t head_end = test.words.empty() ? test.name_span.end : test.words.back().span.end;
   if (test.cases.empty() && !comments_.PendingBefore(item.span.end)) {
     Write(docs_.Concat({Text("test "), name, Text(" {}")}));
     return;
@@ -307,7 +310,7 @@ void Formatter::Test(const tilec::language::Item& item, const TestItem& test) {
     }
   }
   Write(docs_.Concat({Text("test "), name, Text(" {")}));
-  EndLine(test.name_span.end,
+  EndLine(head_end,
           test.cases.empty() ? item.span.end : test.cases.front().span.begin);
   ++indent_;
   first_in_block_ = true;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/runner.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -8,6 +10,7 @@
 #include "runtime/launch.h"
 #include "runtime/npy.h"
 #include "tools/diagnostics.h"
+#include "tools/random_inputs.h"
 #include "tools/timeline.h"
 
 namespace tilec::tools {
@@ -124,28 +127,65 @@ class Run {
   // What is only written starts out random too: an element that is not written shows.
   Result<> FillTensors() {
     uint64_t index = 0;
+    TRY_VOID(CheckSizes());
+    TRY(const auto uses, Uses());
     for (const frontend::ParamInfo& p : signature_.params) {
       if (p.role != frontend::ParamRole::kTensor) continue;
       ++index;
       if (tensors_.count(p.name)) continue;
       const std::vector<int64_t>& shape = views_[p.name].dims;
-      TRY_VOID(CheckSize(p, shape));
-      tensors_[p.name] = ir::TensorValue::Random(p.dtype, shape, request_.seed * 1000003 + index);
+      const auto use = uses.find(p.name);
+      tensors_[p.name] =
+          RandomTensor(p.dtype, shape, use == uses.end() ? IntegerUse() : use->second, AllShapes(),
+                       request_.seed * 1000003 + index);
     }
     return Done();
   }
 
-  // Random tensors are made in the host's memory with room for the bounds.
-  Result<> CheckSize(const frontend::ParamInfo& p, const std::vector<int64_t>& shape) {
-    constexpr int64_t kMaxElements = int64_t{1} << 32;
-    int64_t n = 1;
-    for (int64_t d : shape)
-      if (d != 0 && (__builtin_mul_overflow(n, d, &n) || n > kMaxElements))
-        return session_.diags()
-            .Report(kTensorTooBig, p.at, p.name,
-                    fmt::format("{}[{}]", ir::Spelling(p.dtype), fmt::join(shape, ", ")))
-            .Place("command line");
-    return Done();
+  Shapes AllShapes() const {
+    Shapes shapes;
+    for (const TensorRun& t : result_.tensors) shapes[t.name] = t.dims;
+    return shapes;
+  }
+
+  // What the kernel does with its tensors of integers; looked at quietly.
+  Result<std::map<std::string, IntegerUse>> Uses() {
+    const bool integers =
+        std::any_of(signature_.params.begin(), signature_.params.end(), [](const auto& p) {
+          return p.role == frontend::ParamRole::kTensor && ir::IsInteger(p.dtype);
+        });
+    if (!integers) return std::map<std::string, IntegerUse>();
+    TRY(const ir::Function fn, api::MakeTileIr(session_.loaded(), signature_.kernel, call_, nullptr,
+                                               session_.diags()));
+    return IntegerUses(fn, AllShapes());
+  }
+
+  // Before anything is made: tensors live in the host's memory as doubles, and as bytes where a
+  // device is to have them; the interpreter has a limit of its own.
+  Result<> CheckSizes() {
+    const bool interpreted = request_.check || !request_.device;
+    double bytes = 0;
+    for (const frontend::ParamInfo& p : signature_.params) {
+      if (p.role != frontend::ParamRole::kTensor) continue;
+      const std::vector<int64_t>& shape = views_[p.name].dims;
+      int64_t n = 1;
+      bool fits = true;
+      for (int64_t d : shape) fits = fits && !__builtin_mul_overflow(n, d, &n);
+      bytes += fits ? static_cast<double>(n) * (8.0 + ir::ByteSize(p.dtype)) : 0x1p100;
+      if (fits && (!interpreted || n <= ir::kMaxTensorElements)) continue;
+      DiagBuilder d = session_.diags().Report(
+          kTensorTooBig, p.at, p.name,
+          fmt::format("{}[{}]", ir::Spelling(p.dtype), fmt::join(shape, ", ")),
+          fmt::format("the interpreter takes tensors of {} elements", ir::kMaxTensorElements));
+      return d.Place("command line").Help("give smaller dims, or run on a device without --check");
+    }
+    const double have = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
+                        static_cast<double>(sysconf(_SC_PAGESIZE));
+    if (bytes <= have) return Done();
+    return session_.diags()
+        .Report(kHostMemory, Span{}, signature_.kernel, bytes * 0x1p-30, have * 0x1p-30)
+        .Place("command line")
+        .Help("give smaller dims");
   }
 
   Result<ir::Function*> TileIr() {
@@ -221,8 +261,13 @@ class Run {
       if (signature_.dim(name)) inputs.dims[name] = std::get<int64_t>(value);
     for (const auto& [name, value] : call_.launch.scalars)
       if (const auto* i = std::get_if<int64_t>(&value)) inputs.dims[name] = *i;
-    TRY(const ir::InterpretReport report, ir::Interpret(*fn, inputs, {}, session_.diags()));
-    (void)report;
+    ir::InterpretOptions options;
+    if (session_.options().diagnostics == "text")
+      options.progress = [this](const ir::InterpretProgress& p) {
+        fmt::print(stderr, "  interpreting {}: {} of {} instances after {:.0f} s\n",
+                   signature_.kernel, p.instances, p.of, p.seconds);
+      };
+    TRY_VOID(ir::Interpret(*fn, inputs, options, session_.diags()));
     for (TensorRun& t : result_.tensors) {
       if (!t.written) continue;
       if (!request_.device) {
@@ -266,10 +311,48 @@ Result<RunResult> RunKernel(Session& session, const RunRequest& request) {
   return Run(session, request).Do();
 }
 
+void Decided::Add(int64_t decided_ones, int64_t sampled_ones, int64_t undecided_ones) {
+  decided += decided_ones;
+  sampled += sampled_ones;
+  undecided += undecided_ones;
+  enough = enough && decided_ones >= undecided_ones;
+}
+
+void Decided::Add(const Decided& other) {
+  decided += other.decided;
+  sampled += other.sampled;
+  undecided += other.undecided;
+  enough = enough && other.enough;
+}
+
+std::string Decided::Text() const {
+  return fmt::format("{} elements decided{}, {} undecided", decided,
+                     sampled > 0 ? fmt::format(" ({} by sampling)", sampled) : "", undecided);
+}
+
+Decided RunResult::decided() const {
+  Decided out;
+  bool compared = false;
+  for (const TensorRun& t : tensors) {
+    compared |= t.compared;
+    if (t.compared) out.Add(t.result.checked, t.result.sampled, t.result.undecided);
+  }
+  if (compared) return out;
+  for (const auto& [name, value] : outputs) {
+    const auto count = [](const std::vector<uint8_t>& flags) {
+      return static_cast<int64_t>(flags.size()) - std::count(flags.begin(), flags.end(), 0);
+    };
+    const int64_t undecided = count(value.undecided);
+    out.Add(value.elements() - undecided, count(value.sampled), undecided);
+  }
+  return out;
+}
+
 std::string DescribeCheck(const TensorRun& t) {
   const ir::CompareResult& r = t.result;
   std::string out = fmt::format("max error {:.2g}, {:.2f} of the bound, {} elements", r.max_error,
                                 r.max_ratio, r.checked);
+  if (r.sampled > 0) out += fmt::format(" ({} by sampling)", r.sampled);
   if (r.undecided > 0) out += fmt::format(", {} undecided", r.undecided);
   if (!r.ok())
     out += fmt::format("; {} WRONG, first {}{}: {:.9g} instead of {:.9g} within {:.3g}", r.failed,

@@ -40,6 +40,15 @@ struct TensorRun {
   std::vector<int64_t> dims;
 };
 
+// How much of what was written could be judged.
+struct Decided {
+  int64_t decided = 0, sampled = 0, undecided = 0;  // elements; `sampled` of the decided ones
+  bool enough = true;  // of every tensor at least half
+  void Add(int64_t decided_ones, int64_t sampled_ones, int64_t undecided_ones);
+  void Add(const Decided& other);
+  std::string Text() const;  // "12 elements decided (4 by sampling), 3 undecided"
+};
+
 struct RunResult {
   std::vector<TensorRun> tensors;
   frontend::Values values;  // all that was bound, for showing
@@ -49,6 +58,8 @@ struct RunResult {
   runtime::LaunchStats stats;
   std::optional<Timeline> timeline;
   bool stopped = false;  // --stop-after came first
+  // Against the interpreter, or of the interpreter's own results where nothing else ran.
+  Decided decided() const;
   bool ok() const {
     for (const TensorRun& t : tensors)
       if (t.compared && !t.result.ok()) return false;
@@ -59,7 +70,8 @@ struct RunResult {
 // The session has loaded the program.
 Result<RunResult> RunKernel(Session& session, const RunRequest& request);
 
-// "max error 1.2e-3, 0.31 of the bound, 262144 elements" or where it first failed.
+// "max error 1.2e-3, 0.31 of the bound, 262144 elements" or where it first failed; how many of
+// them were judged by sampling (ir/interpret.h), how many could not be judged.
 std::string DescribeCheck(const TensorRun& tensor);
 
 }  // namespace tilec::tools

@@ -52,6 +52,7 @@ class Session {
 
  private:
   void PrintDiagnostics();
+  void Warn();
 
   Options options_;
   DiagSink diags_;
