@@ -107,7 +107,9 @@ Result<> Lowerer::LowerStatement(const lang::Stmt& stmt) {
       Overloaded{
           [&](const lang::LetStmt& s) -> Result<> {
             Result<> r = Let(s);
-            if (!r.ok()) Poison(s.name);
+            if (r.ok()) return r;
+            Poison(s.name);
+            for (const lang::Name& name : s.more) Poison(name);
             return r;
           },
           [&](const lang::AssignStmt& s) -> Result<> { return Assign(stmt, s); },
@@ -212,7 +214,33 @@ Result<ValueId> Lowerer::Convert(const Val& v, const Type& want,
   return Broadcast(at, r, want.shape);
 }
 
+// `let a, b = f(x)`
+Result<> Lowerer::LetSeveral(const lang::LetStmt& s) {
+  const lang::Expr& e = expr(s.value);
+  const size_t wanted = s.more.size() + 1;
+  const auto* call = e.As<lang::CallExpr>();
+  const ItemRef* item =
+      call ? program_.Find(frames_.back().module, call->callee.text) : nullptr;
+  const auto* fn = item ? program_.item(*item).As<lang::FnItem>() : nullptr;
+  if (!fn)
+    return Report(kFnResults, e.span, "this", "one value", wanted)
+        .Help("write one `let` for each name, or call a fn that returns several");
+  if (fn->more_results.size() + 1 != wanted)
+    return Report(kFnResults, e.span, fmt::format("`{}`", fn->name.text),
+                  CountResults(fn->more_results.size() + 1), wanted)
+        .Label(fn->name.span, "declared here");
+  TRY(const std::vector<Val> values, CallFn(e, *call, *item));
+  for (size_t i = 0; i < wanted; ++i) {
+    const lang::Name& name = i == 0 ? s.name : s.more[i - 1];
+    if (values[i].is_value() && fn_.values[values[i].v].name.empty())
+      fn_.values[values[i].v].name = name.text;
+    if (!Declare(name, LocalKind::kLet, values[i])) return DiagSink::Propagate();
+  }
+  return Done();
+}
+
 Result<> Lowerer::Let(const lang::LetStmt& s) {
+  if (!s.more.empty()) return LetSeveral(s);
   const Span at = expr(s.value).span;
   if (s.type) {
     std::vector<std::string> names;
@@ -356,8 +384,16 @@ void Lowerer::SetValues(const std::vector<std::string>& names, const std::vector
   }
 }
 
-Result<LoopRange> Lowerer::Head(const lang::LoopHead& head) {
-  const lang::Expr& e = expr(head.range);
+Result<LoopRange> Lowerer::Head(ExprId head) {
+  const lang::Expr& e = expr(head);
+  if (const auto* call = e.As<lang::CallExpr>(); call && call->callee.text == "reversed") {
+    if (call->args.size() != 1 || call->args[0].name)
+      return Report(kArgCount, e.span, "reversed", "a range", CountArguments(call->args.size()))
+          .Help("write `reversed(0..N)` or `reversed(tiles(N, BN))`");
+    TRY(LoopRange inner, Head(call->args[0].value));
+    inner.reversed = !inner.reversed;
+    return inner;
+  }
   LoopRange out;
   const lang::RangeExpr* range = e.As<lang::RangeExpr>();
   auto bound = [&](ExprId id) -> Result<Val> {
@@ -386,7 +422,8 @@ Result<LoopRange> Lowerer::Head(const lang::LoopHead& head) {
       return Report(kTileSize, expr(size).span, out.step);
     if (!expr(size).As<lang::IntExpr>()) out.size_name = program_.TextOf(expr(size).span);
   } else if (!range) {
-    return Report(kLoopRange, e.span, "loops run over `lo..hi` or `tiles(n, B)`")
+    return Report(kLoopRange, e.span,
+                  "loops run over `lo..hi`, `tiles(n, B)` or `reversed` of one of them")
         .Help(fmt::format("write `0..{}`", program_.TextOf(e.span)));
   }
   if (range) {
@@ -412,8 +449,21 @@ void Lowerer::BindLoopName(const lang::LoopHead& head, const LoopRange& range, V
   if (!Declare(head.name, kind, v)) Poison(head.name);
 }
 
+// Where the iteration at `ascending` of a reversed loop stands: the last one comes first.
+ValueId Lowerer::Descending(Span at, const LoopRange& range, ValueId lo, ValueId hi,
+                            ValueId ascending) {
+  const Type scalar = Type::Scalar(DType::kI64);
+  const auto emit = [&](OpKind kind, ValueId a, ValueId b) { return Emit(at, kind, {a, b}, scalar); };
+  const ValueId length = emit(OpKind::kSub, hi, lo);
+  const ValueId before = emit(OpKind::kSub, length, IntValue(at, 1));
+  const ValueId step = IntValue(at, range.step);
+  const ValueId last = emit(OpKind::kMul, emit(OpKind::kDiv, before, step), step);
+  const ValueId both = emit(OpKind::kAdd, emit(OpKind::kAdd, lo, lo), last);
+  return emit(OpKind::kSub, both, ascending);
+}
+
 Result<> Lowerer::For(const lang::Stmt& stmt, const lang::ForStmt& s) {
-  Result<LoopRange> range = Head(s.head);
+  Result<LoopRange> range = Head(s.head.range);
   if (!range.ok()) {
     // The body may still have mistakes of its own, but its loop name means nothing: skip it.
     return DiagSink::Propagate();
@@ -428,14 +478,19 @@ Result<> Lowerer::For(const lang::Stmt& stmt, const lang::ForStmt& s) {
   const ir::OpId op = EmitOp(at, OpKind::kFor, operands, types, {{"step", range->step}});
   const ir::BlockId body = fn_.AddBlock(op);
   fn_.ops[op].regions.push_back(body);
-  const ValueId position = fn_.AddArg(body, Type::Scalar(DType::kI64), s.head.name.text);
-  facts(position).deps = facts(operands[0]).deps | facts(operands[1]).deps;
+  ValueId position = fn_.AddArg(body, Type::Scalar(DType::kI64), s.head.name.text);
+  const uint64_t deps = facts(operands[0]).deps | facts(operands[1]).deps;
+  facts(position).deps = deps;
   std::vector<ValueId> args;
   for (size_t i = 0; i < carried.size(); ++i)
     args.push_back(fn_.AddArg(body, types[i], carried[i]));
   SetValues(carried, args);
   Push(body);
   frames_.back().scopes.emplace_back();
+  if (range->reversed) {
+    position = Descending(at, *range, operands[0], operands[1], position);
+    facts(position).deps = deps;
+  }
   BindLoopName(s.head, *range, position, LocalKind::kLoop);
   Block(s.body);
   frames_.back().scopes.pop_back();
@@ -453,7 +508,10 @@ Result<> Lowerer::Parallel(const lang::Stmt& stmt, const lang::ParallelStmt& s) 
   const Span at =
       Join(Span{stmt.span.file, stmt.span.begin, stmt.span.begin + 1}, s.heads.back().span);
   for (const lang::LoopHead& head : s.heads) {
-    TRY(LoopRange r, Head(head));
+    TRY(LoopRange r, Head(head.range));
+    if (r.reversed)
+      return Report(kLoopRange, head.span, "instances of `parallel` have no order to reverse")
+          .Help("leave `reversed` out");
     operands.push_back(ToIndex(at, r.lo));
     operands.push_back(ToIndex(at, r.hi));
     steps.push_back(r.step);

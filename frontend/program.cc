@@ -155,18 +155,24 @@ struct Loader {
   Result<int> Import(int from, const lang::ImportItem& import) {
     std::string path;
     std::optional<std::string> text;
-    const bool relative = import.path.starts_with("./") || import.path.starts_with("../") ||
-                          import.path.ends_with(".tile");
+    const bool library = import.path.starts_with("std/");
+    const bool relative = !library && (import.path.starts_with("./") ||
+                                       import.path.starts_with("../") ||
+                                       import.path.ends_with(".tile"));
     if (relative) {
       const std::string& base = program.modules[from].path;
       const size_t slash = base.rfind('/');
       path = Normalize((slash == std::string::npos ? "" : base.substr(0, slash + 1)) + import.path);
       if (!path.ends_with(".tile")) path += ".tile";
     } else {
-      std::optional<ImportedText> found = resolver ? resolver(import.path) : std::nullopt;
-      if (!found)
-        return diags.Report(kImportNotFound, import.path_span, import.path)
-            .Help("library modules are spelt `\"std/name\"`, files of your own `\"./name\"`");
+      std::optional<ImportedText> found = resolver(import.path);
+      if (!found) {
+        DiagBuilder report = diags.Report(kImportNotFound, import.path_span, import.path);
+        const std::string near = NearestName(import.path, resolver.modules);
+        if (!near.empty()) return report.Help(fmt::format("did you mean `\"{}\"`?", near));
+        return report.Help("library modules are spelt `\"std/name\"`, files of your own "
+                           "`\"./name\"`");
+      }
       path = found->path;
       text = std::move(found->text);
     }
@@ -307,6 +313,7 @@ Result<Program> Program::LoadText(SourceMap& sources, const std::string& path, s
                                   const ImportResolver& resolver, DiagSink& diags) {
   auto data = std::make_unique<ProgramData>();
   data->sources = &sources;
+  data->resolver = resolver;
   Loader loader{sources, resolver, diags, *data, {}, {}};
   TRY_VOID(loader.LoadModule(Normalize(path), std::move(text)));
   TRY_VOID(Finish(*data, diags));

@@ -67,7 +67,7 @@ struct InterpretInputs {
 
 inline constexpr int64_t kMaxTensorElements = int64_t{1} << 28;
 
-// How far a run is: `instances` of `of` have ended.
+// How far a run is: `instances` of `of` have begun.
 struct InterpretProgress {
   double seconds = 0;
   int64_t instances = 0, of = 0;

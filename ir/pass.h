@@ -69,7 +69,8 @@ constexpr std::optional<FactSet> FactsAfter(std::span<const PassId> pipeline, Fa
 }
 
 // Before any lowering: what a front end may leave undone.
-inline constexpr PassId kCleanUp[] = {PassId::kCanonicalize,
+inline constexpr PassId kCleanUp[] = {PassId::kExpandScans,
+                                      PassId::kCanonicalize,
                                       PassId::kFoldTranspose,
                                       PassId::kCse,
                                       PassId::kRangeGathers,

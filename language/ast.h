@@ -175,12 +175,13 @@ struct Expr {
 enum class AssignOp { kSet, kAdd, kSub, kMul, kDiv };  // = += -= *= /=
 const char* Spelling(AssignOp op);
 
-// `let name[: type] = value`, `var name[: type] = value`
+// `let name[: type] = value`, `var name[: type] = value`, `let a, b = f(x)`
 struct LetStmt {
   bool is_var = false;
   Name name;
   std::optional<TypeRef> type;
   ExprId value;
+  std::vector<Name> more;  // names behind the first
 };
 // `target op value`; the target is a NameExpr or an IndexExpr whose base is a NameExpr.
 struct AssignStmt {
@@ -228,6 +229,7 @@ struct WhereStmt {
 };
 struct ReturnStmt {
   ExprId value;
+  std::vector<ExprId> more;  // values behind the first
 };
 // `print(x)`, `assert(c, "…")`, `static_assert(c)`, `atomic_add(C[m], x)`, a call of a fn.
 struct ExprStmt {
@@ -286,6 +288,7 @@ struct FnItem {
   std::optional<TypeRef> result;
   std::vector<ExprId> facts;
   BlockId body;
+  std::vector<TypeRef> more_results;  // behind the first: `-> (f32[N], f32)`
 };
 // `const NAME[: type] = value`
 struct ConstItem {

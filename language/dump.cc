@@ -127,8 +127,10 @@ void Dumper::DumpStmt(const Stmt& stmt) {
   DumpPins(stmt.pins);
   std::visit(Overloaded{
                  [&](const LetStmt& s) {
-                   Line(fmt::format("{} {}: {} = {}", s.is_var ? "var" : "let", s.name.text,
-                                    Str(s.type), Str(s.value)));
+                   std::string names = s.name.text;
+                   for (const Name& name : s.more) names += ", " + name.text;
+                   Line(fmt::format("{} {}: {} = {}", s.is_var ? "var" : "let", names, Str(s.type),
+                                    Str(s.value)));
                  },
                  [&](const AssignStmt& s) {
                    Line(fmt::format("{} {} {}", Str(s.target), Spelling(s.op), Str(s.value)));
@@ -161,7 +163,11 @@ void Dumper::DumpStmt(const Stmt& stmt) {
                                     Opt(" in ", s.set)));
                  },
                  [&](const WhereStmt& s) { Line(fmt::format("where {}", List(s.facts))); },
-                 [&](const ReturnStmt& s) { Line(fmt::format("return {}", Str(s.value))); },
+                 [&](const ReturnStmt& s) {
+                   std::string values = Str(s.value);
+                   for (ExprId v : s.more) values += ", " + Str(v);
+                   Line(fmt::format("return {}", values));
+                 },
                  [&](const ExprStmt& s) { Line(Str(s.value)); },
              },
              stmt.node);
@@ -190,6 +196,8 @@ void Dumper::DumpItem(const Item& item) {
                  [&](const FnItem& f) {
                    DumpSignature("fn", f.name, f.params, f.facts);
                    Line(fmt::format("result {}", Str(f.result)));
+                   for (const TypeRef& type : f.more_results)
+                     Line(fmt::format("result {}", Str(std::optional<TypeRef>(type))));
                    DumpBlock(f.body);
                  },
                  [&](const ConstItem& c) {

@@ -271,6 +271,12 @@ StmtId ParseState::Assign(Span span, ExprId target, AssignOp op, Span op_span, E
 
 StmtId ParseState::Expression(Span span, ExprId value) {
   const Expr& e = ast.expr(value);
+  if (e.As<NameExpr>() != nullptr) {
+    Token word;
+    word.kind = TokenKind::kName;
+    word.span = e.span;
+    if (ExplainForeignWord(word)) return AddStmt(span, ExprStmt{value});
+  }
   if (e.As<CallExpr>() == nullptr) {
     const std::string_view text = sources_.TextOf(e.span);
     diags_.Report(kUnusedValue, e.span)

@@ -86,6 +86,8 @@ class ParseState {
   bool ExplainSpecially(const SyntaxError& error);
   bool ExplainStatement(const SyntaxError& error);
   bool ExplainItem(const SyntaxError& error);
+  bool ExplainForeignWord(const Token& token);
+  void ExplainShapeInCast(int bracket);
   bool ExplainInside(const SyntaxError& error);
   int StatementHead(int index) const;
   int OpenBrace(int index) const;

@@ -36,6 +36,7 @@ void RunCall(Session& session, const std::string& file, const frontend::TestInfo
   request.device = device;
   request.check = device != nullptr;
   request.tolerance = call.tolerance.value_or(-1);
+  session.SetContext(fmt::format("in {}", CallText(call)));
   const auto result = RunKernel(session, request);
   const std::string what = fmt::format("{}: \"{}\" {}", file, test.name, CallText(call));
   if (!result.ok()) {

@@ -264,7 +264,7 @@ class Run {
     ir::InterpretOptions options;
     if (session_.options().diagnostics == "text")
       options.progress = [this](const ir::InterpretProgress& p) {
-        fmt::print(stderr, "  interpreting {}: {} of {} instances after {:.0f} s\n",
+        fmt::print(stderr, "  interpreting {}: instance {} of {}, {:.0f} s so far\n",
                    signature_.kernel, p.instances, p.of, p.seconds);
       };
     TRY_VOID(ir::Interpret(*fn, inputs, options, session_.diags()));

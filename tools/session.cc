@@ -159,7 +159,8 @@ Result<runtime::EmulatorOptions> Session::Emulator() {
 
 void Session::PrintDiagnostics() {
   std::fflush(stdout);
-  for (const Diagnostic& d : diags_.all()) {
+  for (Diagnostic d : diags_.all()) {
+    if (!context_.empty()) d.notes.push_back(context_);
     const std::string text = options_.diagnostics == "json"
                                  ? RenderJson(d, loaded_.sources) + "\n"
                                  : Render(d, loaded_.sources, options_.color);
