@@ -81,6 +81,7 @@ Result<const backend::KernelImage*> ImageOf(const KernelState& k, Specialisation
     const CompilerState& c = *k.compiler;
     TRY(s.image, api::CompileCall(k.loaded, k.signature.kernel, call, c.options,
                                   c.cache ? &*c.cache : nullptr, nullptr, nullptr, diags));
+    api::ShowPaths(k.loaded, &*s.image);
   }
   return &*s.image;
 }

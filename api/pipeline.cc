@@ -5,7 +5,6 @@
 #include <chrono>
 
 #include "api/diagnostics.h"
-#include "api/environment.h"
 #include "api/schedule_names.h"
 #include "api/solution_cache.h"
 #include "backend/backend.h"
@@ -52,12 +51,6 @@ class Stage {
   std::string name_;
   std::chrono::steady_clock::time_point start_;
 };
-
-void AddValues(runtime::CacheKey& key, const char* what, const frontend::Values& values) {
-  for (const auto& [name, value] : values)
-    key.Add(fmt::format("{} {}", what, name),
-            fmt::format("{} {}", value.index(), frontend::ToText(value)));
-}
 
 }  // namespace
 
@@ -465,9 +458,10 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
                                   DiagSink& diags) {
   const Way& last = kWays[std::size(kWays) - 1];
   const bool from_file = loaded.schedule_file >= 0;
-  SolutionCache solutions(options.solutions, diags);
+  SolutionCache memory(nullptr, diags);
+  scheduler::SolutionStore* store = options.solutions ? options.solutions : &memory;
   Scheduled scheduled;
-  scheduled.store = &solutions;
+  scheduled.store = store;
   std::string why;
   Span at;
   bool tight = false;
@@ -477,7 +471,7 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
       tight = false;
       DiagSink attempt;
       std::optional<ir::Function> fewer =
-          SolveForFewer(loaded, fn, options, &solutions, &scheduled, look, attempt);
+          SolveForFewer(loaded, fn, options, store, &scheduled, look, attempt);
       if (fewer) {
         attempt.MoveTo(diags);
         diags.Report(kSolvedForFewer, at, fn.name, scheduled.withheld, why);
@@ -493,7 +487,7 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
               "--schedule out: the compiler then takes what it can lower");
     if (way.schedule && !way.divide && scheduled.divide) {
       if (from_file || !scheduled.divided()) continue;
-      scheduled = {.store = &solutions, .divide = false};
+      scheduled = {.store = store, .divide = false};
     }
     DiagSink attempt;
     Result<ir::Function> lowered = Attempt(loaded, fn, options, way, &scheduled, look, attempt);
@@ -529,6 +523,7 @@ Result<backend::KernelImage> MakeImage(const Loaded& loaded, const ir::Function&
   backend::BackendOptions backend_options;
   backend_options.target = target.isa;
   if (look) backend_options.llvm_ir_optimized = look->llvm_ir;
+  if (loaded.program) backend_options.file_names = loaded.program->FileNames();
   if (options.stamps > 0) {
     ir::Function stamped = fn;
     ir::StampTable table = ir::InsertStamps(stamped, options.stamps);
@@ -537,28 +532,6 @@ Result<backend::KernelImage> MakeImage(const Loaded& loaded, const ir::Function&
     return backend::Compile(stamped, loaded.sources, backend_options, diags);
   }
   return backend::Compile(fn, loaded.sources, backend_options, diags);
-}
-
-std::string ImageKey(const Loaded& loaded, const std::string& kernel, const Call& call,
-                     const PipelineOptions& options) {
-  runtime::CacheKey key;
-  key.Add("compiler", CompilerVersion()).Add("build", BuildStamp());
-  key.Add("target", options.target);
-  if (loaded.schedule_file >= 0)
-    key.Add("schedule file", loaded.sources.text(loaded.schedule_file));
-  else
-    key.Add("schedule", options.schedule);
-  if (options.stamps > 0) key.Add("stamps", fmt::format("{}", options.stamps));
-  for (int32_t file : loaded.program->files())
-    key.Add("path", loaded.sources.path(file)).Add("text", loaded.sources.text(file));
-  key.Add("kernel", kernel);
-  if (call.rows_cut_sectors) key.Add("rows", "cut sectors");
-  if (call.split > 1) key.Add("split", fmt::format("{}", call.split));
-  AddValues(key, "static", call.statics);
-  for (const auto& [name, f] : call.facts)
-    key.Add("facts " + name, fmt::format("{} {} {} {}", f.base_align_bytes, f.stride_align_bytes,
-                                         f.last_contiguous, f.last_dim_align));
-  return key.Hex();
 }
 
 Result<backend::KernelImage> CompileCall(const Loaded& loaded, const std::string& kernel,
@@ -583,7 +556,8 @@ Result<backend::KernelImage> CompileCall(const Loaded& loaded, const std::string
   }
   TRY(ir::Function fn, MakeTileIr(loaded, kernel, call, look, diags));
   PipelineOptions with = options.For(call);
-  with.solutions = cache;
+  SolutionCache solutions(cache, diags);
+  if (!with.solutions) with.solutions = &solutions;
   TRY(fn, LowerToWarps(loaded, std::move(fn), with, look, diags));
   if (look && look->stopped) return diags.Report(kStopped, Span{}, kernel, look->stop_after);
   TRY(backend::KernelImage image, MakeImage(loaded, fn, options, look, diags));

@@ -20,6 +20,7 @@
 #include "ir/stamps.h"
 #include "runtime/kernel_cache.h"
 #include "scheduler/program.h"
+#include "scheduler/solution_store.h"
 #include "support/diag.h"
 
 namespace tilec::api {
@@ -44,7 +45,7 @@ struct PipelineOptions {
   std::string tune = "default";  // or "model": api/tune.h
   bool first_schedules = false;  // take what the scheduler finds without a proof: for estimates
   // Where solved schedules are kept; null: nowhere. Changes the time it takes, never the result.
-  const runtime::KernelCache* solutions = nullptr;
+  scheduler::SolutionStore* solutions = nullptr;
   int64_t stamps = 0;  // records of an in-kernel timeline, for each role (ir/stamps.h); 0: none
   bool prove = true;   // false: the program is looked at and never emitted
   // Clusters that share copies before CTAs that stay (`solve`); see Call::rows_cut_sectors.
@@ -111,6 +112,10 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
 Result<backend::KernelImage> MakeImage(const Loaded& loaded, const ir::Function& fn,
                                        const PipelineOptions& options, Observation* look,
                                        DiagSink& diags);
+
+// An image names source files by Program::FileNames, so that two checkouts make the same one. For
+// people its places say the paths under which `loaded` found the files.
+void ShowPaths(const Loaded& loaded, backend::KernelImage* image);
 
 // Everything the image depends on, as a hash.
 std::string ImageKey(const Loaded& loaded, const std::string& kernel, const Call& call,

@@ -53,7 +53,9 @@ class Refiner {
         options_(options),
         ptxas_(ptxas),
         diags_(diags),
-        solutions_(options.solutions, diags) {}
+        memory_(nullptr, diags) {
+    if (!options_.solutions) options_.solutions = &memory_;
+  }
 
   Result<Refined> Run() {
     Lowered lowered;
@@ -85,7 +87,7 @@ class Refiner {
     scheduler::ProgramOptions options;
     options.target = &target_;
     options.solve = scheduler::SolveOptions::ForCompilation();
-    options.store = &solutions_;
+    options.store = options_.solutions;
     options.withheld_registers = withheld_;
     options.alternative = alternative_;
     ir::Function fn = tile_;
@@ -140,10 +142,10 @@ class Refiner {
   Loaded& loaded_;
   const std::string& kernel_;
   const Call& call_;
-  const PipelineOptions& options_;
+  PipelineOptions options_;
   const std::string& ptxas_;
   DiagSink& diags_;
-  SolutionCache solutions_;
+  SolutionCache memory_;
   ir::Target target_;
   ir::Function tile_;
   Refined best_;

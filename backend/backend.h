@@ -6,6 +6,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 
 #include "backend/kernel_image.h"
@@ -19,6 +21,9 @@ namespace tilec::backend {
 struct BackendOptions {
   std::string target = "sm_90a";
   bool line_info = true;  // .loc directives and KernelImage::lines
+  // What the output calls source files, by id; their paths where one is missing. Paths say where
+  // the files lie on this machine, which the bytes of a kernel should not depend on.
+  std::map<int32_t, std::string> file_names;
   // If set, they receive the LLVM IR as generated and after optimisation (--emit=llvm).
   std::string* llvm_ir = nullptr;
   std::string* llvm_ir_optimized = nullptr;

@@ -48,7 +48,11 @@ std::string Quoted(const std::string& path) {
 // Drops the comments around inline assembly, replaces the op numbers of .loc directives by places
 // in the source, and records which line came from where.
 void Finish(const std::string& raw, const ir::Function& fn, const SourceMap& sources,
-            KernelImage* image) {
+            const BackendOptions& options, KernelImage* image) {
+  const auto name_of = [&](int32_t file) {
+    const auto name = options.file_names.find(file);
+    return name == options.file_names.end() ? sources.path(file) : name->second;
+  };
   std::map<int32_t, int> files;  // source file -> number in the text
   for (const ir::Op& op : fn.ops)
     if (op.at.known() && !files.count(op.at.file)) {
@@ -85,7 +89,7 @@ void Finish(const std::string& raw, const ir::Function& fn, const SourceMap& sou
         continue;
       }
       const LineCol place = sources.Locate(op->at.file, op->at.begin);
-      image->lines.push_back({line_number, sources.path(op->at.file), place.line, place.column,
+      image->lines.push_back({line_number, name_of(op->at.file), place.line, place.column,
                               ir::Info(op->kind).mnemonic});
       put("\t.loc\t" + std::to_string(files[op->at.file]) + " " + std::to_string(place.line) + " " +
           std::to_string(place.column));
@@ -98,7 +102,7 @@ void Finish(const std::string& raw, const ir::Function& fn, const SourceMap& sou
     put(text);
     if (body.substr(0, 13) == ".address_size")
       for (const auto& [file, number] : files)
-        put(".file " + std::to_string(number) + " " + Quoted(sources.path(file)));
+        put(".file " + std::to_string(number) + " " + Quoted(name_of(file)));
   }
   image->ptx = std::move(out);
 }
@@ -124,7 +128,7 @@ Result<KernelImage> Compile(const ir::Function& fn, const SourceMap& sources,
   std::string ptx;
   if (!EmitPtx(emitter.module(), options.target, options.llvm_ir_optimized, &ptx, &error))
     return failed();
-  Finish(ptx, fn, sources, &emitter.image());
+  Finish(ptx, fn, sources, options, &emitter.image());
   DescribeProgram(fn, &emitter.image());
   return std::move(emitter.image());
 }

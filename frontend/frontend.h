@@ -155,6 +155,10 @@ class Program {
   const std::vector<TestInfo>& tests() const;  // of this file
   // Ids in the SourceMap of the file and of everything it imports, for cache keys.
   std::vector<int32_t> files() const;
+  // What compiled kernels call these files: the same wherever they lie. The file itself by its own
+  // name, imported ones by their way from there ("../lib/tiles.tile") or as the library spells
+  // them.
+  std::map<int32_t, std::string> FileNames() const;
   const Signature* FindSignature(std::string_view kernel) const;
 
   const ProgramData& data() const { return *data_; }
@@ -186,6 +190,17 @@ Result<> CheckFacts(const Program& program, const std::string& kernel, const Val
 // Checks everything that can be checked without being given values: all kernels with the defaults
 // of their tunes and consts and stand-ins for static dims, all functions, all tests.
 Result<> Check(const Program& program, DiagSink& diags);
+
+// Values for what `kernel` must be given and has no default for, so that its facts hold: what Check
+// checks it with. nullopt: no values that were tried satisfy the facts.
+std::optional<Values> PlausibleValues(const Program& program, const std::string& kernel);
+
+// Where the kernel, function or constant is defined that the program's own file sees by this name,
+// imported ones included. Unknown spans: there is none.
+struct ItemPlace {
+  Span name, whole;
+};
+ItemPlace FindItem(const Program& program, std::string_view name);
 
 // Names of built-in functions, for editors and messages.
 std::vector<std::string> BuiltinNames();

@@ -50,6 +50,7 @@ struct ItemRef {
 struct Module {
   int32_t file = -1;
   std::string path;
+  std::string name;  // Program::FileNames
   lang::Ast ast;
   std::map<std::string, ItemRef, std::less<>> own;
   std::map<std::string, ItemRef, std::less<>> visible;  // own and directly imported

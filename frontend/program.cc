@@ -75,6 +75,17 @@ std::string Normalize(const std::string& path) {
   return out;
 }
 
+std::string WithExtension(const std::string& path) {
+  return path.ends_with(".tile") ? path : path + ".tile";
+}
+
+// What `import` means in the file `from`.
+std::string Beside(const std::string& from, const std::string& import) {
+  const size_t slash = from.rfind('/');
+  return WithExtension(
+      Normalize((slash == std::string::npos ? "" : from.substr(0, slash + 1)) + import));
+}
+
 const lang::Name* NameOf(const lang::Item& item) {
   if (const auto* k = item.As<lang::KernelItem>()) return &k->name;
   if (const auto* f = item.As<lang::FnItem>()) return &f->name;
@@ -90,7 +101,8 @@ struct Loader {
   std::map<std::string, int> by_path;  // loaded modules
   std::vector<std::string> open;       // paths being loaded
 
-  Result<int> LoadModule(const std::string& path, std::string text) {
+  // `name`: Program::FileNames.
+  Result<int> LoadModule(const std::string& path, const std::string& name, std::string text) {
     const int index = static_cast<int>(program.modules.size());
     program.modules.emplace_back();
     by_path[path] = index;
@@ -99,6 +111,7 @@ struct Loader {
     TRY(lang::Ast ast, lang::Parse(sources, file, diags));
     program.modules[index].file = file;
     program.modules[index].path = path;
+    program.modules[index].name = name;
     program.modules[index].ast = std::move(ast);
     TRY_VOID(Collect(index));
     open.pop_back();
@@ -153,17 +166,15 @@ struct Loader {
   }
 
   Result<int> Import(int from, const lang::ImportItem& import) {
-    std::string path;
+    std::string path, name;
     std::optional<std::string> text;
     const bool library = import.path.starts_with("std/");
     const bool relative = !library && (import.path.starts_with("./") ||
                                        import.path.starts_with("../") ||
                                        import.path.ends_with(".tile"));
     if (relative) {
-      const std::string& base = program.modules[from].path;
-      const size_t slash = base.rfind('/');
-      path = Normalize((slash == std::string::npos ? "" : base.substr(0, slash + 1)) + import.path);
-      if (!path.ends_with(".tile")) path += ".tile";
+      path = Beside(program.modules[from].path, import.path);
+      name = Beside(program.modules[from].name, import.path);
     } else {
       std::optional<ImportedText> found = resolver(import.path);
       if (!found) {
@@ -174,6 +185,7 @@ struct Loader {
                            "`\"./name\"`");
       }
       path = found->path;
+      name = WithExtension(import.path);
       text = std::move(found->text);
     }
     const auto on_way = std::find(open.begin(), open.end(), path);
@@ -189,7 +201,7 @@ struct Loader {
       return diags.Report(kImportCycle, import.path_span, path, " or nests 64 deep");
     if (!text) text = ReadFile(path);
     if (!text) return diags.Report(kFileUnreadable, import.path_span, path);
-    return LoadModule(path, std::move(*text));
+    return LoadModule(path, name, std::move(*text));
   }
 };
 
@@ -315,7 +327,8 @@ Result<Program> Program::LoadText(SourceMap& sources, const std::string& path, s
   data->sources = &sources;
   data->resolver = resolver;
   Loader loader{sources, resolver, diags, *data, {}, {}};
-  TRY_VOID(loader.LoadModule(Normalize(path), std::move(text)));
+  const std::string main = Normalize(path);
+  TRY_VOID(loader.LoadModule(main, main.substr(main.rfind('/') + 1), std::move(text)));
   TRY_VOID(Finish(*data, diags));
   return Program(std::move(data));
 }
@@ -338,6 +351,11 @@ std::vector<int32_t> Program::files() const {
   for (const Module& m : data_->modules) out.push_back(m.file);
   return out;
 }
+std::map<int32_t, std::string> Program::FileNames() const {
+  std::map<int32_t, std::string> out;
+  for (const Module& m : data_->modules) out.emplace(m.file, m.name);
+  return out;
+}
 const Signature* Program::FindSignature(std::string_view kernel) const {
   const auto it = data_->signatures.find(kernel);
   return it == data_->signatures.end() ? nullptr : &it->second;
@@ -353,6 +371,14 @@ Result<Signature> SignatureOf(const Program& program, const std::string& kernel,
   report.Place(program.path());
   report.Note(all.empty() ? "the file has no kernels" : "kernels: " + all);
   return Suggest(report, kernel, data.kernels);
+}
+
+ItemPlace FindItem(const Program& program, std::string_view name) {
+  const ProgramData& data = program.data();
+  const ItemRef* ref = data.Find(0, name);
+  if (!ref) return {};
+  const lang::Item& item = data.item(*ref);
+  return {NameOf(item)->span, item.span};
 }
 
 }  // namespace tilec::frontend

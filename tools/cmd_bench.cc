@@ -128,6 +128,7 @@ class Bench {
     TRY(backend::KernelImage image,
         api::CompileCall(session_.loaded(), kernel_, call_, session_.pipeline(), session_.cache(),
                          &session_.look(), &cached_, session_.diags()));
+    api::ShowPaths(session_.loaded(), &image);
     TRY(kernel_on_, runtime::LoadedKernel::Load(*device_, std::move(image), session_.diags()));
     compile_ms_ = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
     return Done();

@@ -266,6 +266,10 @@ class CommandLine {
     verify->add_option("--graph", o_.graph, "the graph it is about")->required();
     verify->add_option("--schedule", o_.schedule, "the schedule it came with")->required();
     verify->add_option("--proof", o_.proof, "its DRAT proof, checked without a solver");
+    CLI::App* lsp = Add("lsp", "language server for editors, on standard input and output", CmdLsp,
+                        false);
+    lsp->add_option("--target", o_.target, "GPU whose schedules are shown");
+    lsp->add_option("--stdlib", o_.stdlib_dir, "folder in place of the built-in standard library");
     CLI::App* doctor = Add("doctor", "what this program finds on this machine", CmdDoctor, false);
     AddCache(doctor, o_);
     CLI::App* help = Add("help", "explain a diagnostic by its code", CmdHelp, false);

@@ -207,6 +207,7 @@ class Run {
       return Done();
     }
     if (!image.ok()) return DiagSink::Propagate();
+    api::ShowPaths(session_.loaded(), &*image);
     if (request_.rewrite) image->ptx = request_.rewrite(image->ptx);
     TRY(auto kernel, runtime::LoadedKernel::Load(device, std::move(*image), diags));
     result_.compiled = true;

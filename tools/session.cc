@@ -48,6 +48,7 @@ Session::Session(const Options& options) : options_(options), library_(options.s
   look_.time_passes = options.time_passes;
   const std::string directory = CacheDirectory(options);
   if (!options.no_cache && !look_.looks() && !directory.empty()) cache_.emplace(directory);
+  solutions_.emplace(cache(), diags_);
 }
 
 Session::~Session() { PrintDiagnostics(); }
@@ -67,10 +68,8 @@ Result<> Session::CheckOptions() {
 }
 
 void Session::Tune(const frontend::Signature& signature, api::Call* call) {
-  std::optional<api::SolutionCache> store;
-  if (cache()) store.emplace(*cache(), diags_);
-  const frontend::Values tunes =
-      api::TunesFor(loaded_, signature, pipeline(), store ? &*store : nullptr, *call, diags_);
+  const frontend::Values tunes = api::TunesFor(loaded_, signature, pipeline(),
+                                               cache() ? &*solutions_ : nullptr, *call, diags_);
   for (const auto& [name, value] : tunes) call->statics[name] = call->all[name] = value;
   const scheduler::SplitChoice split = api::SplitFor(loaded_, signature, pipeline(), *call);
   call->split = split.ctas;

@@ -11,6 +11,7 @@
 
 #include "api/open_device.h"
 #include "api/pipeline.h"
+#include "api/solution_cache.h"
 #include "api/stdlib.h"
 #include "runtime/kernel_cache.h"
 #include "support/diag.h"
@@ -29,8 +30,8 @@ class Session {
   const api::StandardLibrary& library() const { return library_; }
   // Null if there is none, or if looking inside must not meet it.
   const runtime::KernelCache* cache() const { return cache_ ? &*cache_ : nullptr; }
-  api::PipelineOptions pipeline() const {
-    return {options_.target, options_.schedule, "crash", options_.tune, false, cache()};
+  api::PipelineOptions pipeline() {
+    return {options_.target, options_.schedule, "crash", options_.tune, false, &*solutions_};
   }
   // --tune=model: sets the tunes that the call leaves open.
   void Tune(const frontend::Signature& signature, api::Call* call);
@@ -63,6 +64,7 @@ class Session {
   api::Loaded loaded_;
   api::StandardLibrary library_;
   std::optional<runtime::KernelCache> cache_;
+  std::optional<api::SolutionCache> solutions_;  // in `cache_`, or for this session alone
   api::Observation look_;
   std::shared_ptr<runtime::Execution> recorded_ = std::make_shared<runtime::Execution>();
 };

@@ -81,6 +81,7 @@ Result<Timeline> RecordTimeline(Session& session, runtime::Device& device,
   options.stamps = kRecords;
   TRY(backend::KernelImage image,
       api::CompileCall(session.loaded(), kernel, call, options, nullptr, &look, nullptr, diags));
+  api::ShowPaths(session.loaded(), &image);
   TRY(auto loaded, runtime::LoadedKernel::Load(device, std::move(image), diags));
   std::vector<uint32_t> words(static_cast<size_t>(table.Words()), ir::kNoStamp);
   const uint64_t bytes = 4 * words.size();

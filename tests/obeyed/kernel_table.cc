@@ -21,38 +21,17 @@
 
 #include "api/pipeline.h"
 #include "backend/ptxas.h"
-#include "tests/obeyed/ptx_code.h"
+#include "tests/obeyed/counted.h"
 #include "tests/test_calls.h"
 
 namespace tilec {
 namespace {
 
 using obeyed::Code;
-using obeyed::Event;
-using obeyed::Loop;
 
 std::string FromEnvironment(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
-}
-
-struct Turn {
-  int products = 0, copies = 0, full = 0, mma = 0, sync = 0, instructions = 0;
-};
-
-Turn Count(const Code& code, const std::vector<Event>& events) {
-  Turn turn;
-  turn.instructions = static_cast<int>(events.size());
-  for (const Event& e : events) {
-    turn.products += e.kind == Event::Kind::kProduct;
-    turn.copies += e.kind == Event::Kind::kCopy;
-    turn.full += e.kind == Event::Kind::kFull;
-    turn.mma += e.kind == Event::Kind::kWait;
-    // The threads of one warp meet for nothing.
-    turn.sync +=
-        e.kind == Event::Kind::kSync && !code.instrs()[static_cast<size_t>(e.instr)].s->Has("warp");
-  }
-  return turn;
 }
 
 class Table {
@@ -119,13 +98,10 @@ class Table {
     bool first = true;
     for (const ir::Op* role : roles) {
       const int warp = static_cast<int>(role->i("first_warp"));
-      for (const Loop* loop : SteadyLoops(code, warp)) {
-        const std::vector<std::vector<Event>> ways = code.Turns(*loop, warp);
-        if (ways.empty()) continue;
-        const auto shortest =
-            std::min_element(ways.begin(), ways.end(),
-                             [](const auto& a, const auto& b) { return a.size() < b.size(); });
-        const Turn turn = Count(code, *shortest);
+      for (const obeyed::Loop* loop : obeyed::SteadyLoops(code, warp)) {
+        const std::optional<obeyed::Iteration> counted = obeyed::CountIteration(code, *loop, warp);
+        if (!counted) continue;
+        const obeyed::Iteration& turn = *counted;
         fmt::print("| {} | {} | {} | {} | {} × {} | {} | {} | {} + {} + {} | {} | {} |\n",
                    first ? name : "", first ? fmt::format("{}", fmt::join(ii, ", ")) : "",
                    first ? fmt::format("{}", fmt::join(stages, ", ")) : "",
@@ -144,49 +120,6 @@ class Table {
     for (const ir::ScheduledOp& op : schedule.ops)
       last = std::max(last, op.cycle / std::max<int64_t>(1, schedule.ii));
     return last + 1;
-  }
-
-  // Innermost loops of a role that copy or multiply. Of two that do the same, one is for fewer
-  // turns than there are stages: the other has first turns in front of it.
-  static std::vector<const Loop*> SteadyLoops(const Code& code, int warp) {
-    const std::set<int> reached = code.ReachedBy(warp);
-    std::map<std::set<obeyed::Loc>, const Loop*> best;
-    std::vector<const Loop*> found;
-    for (const Loop& loop : code.loops()) {
-      if (loop.spin || !reached.count(loop.header)) continue;
-      const std::set<obeyed::Loc> places = Places(code, loop.blocks);
-      const bool outer = std::any_of(found.begin(), found.end(), [&](const Loop* inner) {
-        return loop.blocks.count(inner->header) > 0;
-      });
-      if (places.empty() || outer) continue;
-      found.push_back(&loop);
-      const auto [it, fresh] = best.try_emplace(places, &loop);
-      if (!fresh && InFront(code, loop) > InFront(code, *it->second)) it->second = &loop;
-    }
-    std::vector<const Loop*> loops;
-    for (const auto& [places, loop] : best) loops.push_back(loop);
-    return loops;
-  }
-  static std::set<obeyed::Loc> Places(const Code& code, const std::set<int>& blocks) {
-    std::set<obeyed::Loc> places;
-    for (int b : blocks)
-      for (int i : code.blocks()[static_cast<size_t>(b)].instrs)
-        if (const Event e = code.EventOf(i);
-            e.kind == Event::Kind::kProduct || e.kind == Event::Kind::kCopy)
-          places.insert(e.at);
-    return places;
-  }
-  // Places of the loop in blocks that dominate it.
-  static size_t InFront(const Code& code, const Loop& loop) {
-    std::set<int> before;
-    for (size_t b = 0; b < code.blocks().size(); ++b)
-      if (!loop.blocks.count(static_cast<int>(b)) &&
-          code.Dominates(static_cast<int>(b), loop.header))
-        before.insert(static_cast<int>(b));
-    size_t n = 0;
-    const std::set<obeyed::Loc> inside = Places(code, loop.blocks);
-    for (const obeyed::Loc& at : Places(code, before)) n += inside.count(at);
-    return n;
   }
 
   std::string ptxas_;

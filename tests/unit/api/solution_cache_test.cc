@@ -47,7 +47,8 @@ std::string Lowered(const runtime::KernelCache* cache, DiagSink& diags) {
         BindCall(*loaded.program, *signature, ForRuntime(*signature), values, tensors, diags));
     TRY(ir::Function fn, MakeTileIr(loaded, "chain", call, nullptr, diags));
     PipelineOptions options;
-    options.solutions = cache;
+    SolutionCache solutions(cache, diags);
+    options.solutions = &solutions;
     TRY(fn, LowerToWarps(loaded, std::move(fn), options, nullptr, diags));
     return ir::Print(fn);
   };

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/obeyed/counted.h"
+
+#include <algorithm>
+
+namespace tilec::obeyed {
+
+namespace {
+
+std::set<Loc> Places(const Code& code, const std::set<int>& blocks) {
+  std::set<Loc> places;
+  for (int b : blocks)
+    for (int i : code.blocks()[static_cast<size_t>(b)].instrs)
+      if (const Event e = code.EventOf(i);
+          e.kind == Event::Kind::kProduct || e.kind == Event::Kind::kCopy)
+        places.insert(e.at);
+  return places;
+}
+
+// Places of the loop in blocks that dominate it.
+size_t InFront(const Code& code, const Loop& loop) {
+  std::set<int> before;
+  for (size_t b = 0; b < code.blocks().size(); ++b)
+    if (!loop.blocks.count(static_cast<int>(b)) && code.Dominates(static_cast<int>(b), loop.header))
+      before.insert(static_cast<int>(b));
+  size_t n = 0;
+  const std::set<Loc> inside = Places(code, loop.blocks);
+  for (const Loc& at : Places(code, before)) n += inside.count(at);
+  return n;
+}
+
+}  // namespace
+
+std::vector<const Loop*> SteadyLoops(const Code& code, int warp) {
+  const std::set<int> reached = code.ReachedBy(warp);
+  std::map<std::set<Loc>, const Loop*> best;
+  std::vector<const Loop*> found;
+  for (const Loop& loop : code.loops()) {
+    if (loop.spin || !reached.count(loop.header)) continue;
+    const std::set<Loc> places = Places(code, loop.blocks);
+    const bool outer = std::any_of(found.begin(), found.end(), [&](const Loop* inner) {
+      return loop.blocks.count(inner->header) > 0;
+    });
+    if (places.empty() || outer) continue;
+    found.push_back(&loop);
+    const auto [it, fresh] = best.try_emplace(places, &loop);
+    if (!fresh && InFront(code, loop) > InFront(code, *it->second)) it->second = &loop;
+  }
+  std::vector<const Loop*> loops;
+  for (const auto& [places, loop] : best) loops.push_back(loop);
+  return loops;
+}
+
+std::optional<Iteration> CountIteration(const Code& code, const Loop& loop, int warp) {
+  const std::vector<std::vector<Event>> ways = code.Turns(loop, warp);
+  if (ways.empty()) return std::nullopt;
+  const std::vector<Event>& shortest = *std::min_element(
+      ways.begin(), ways.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  Iteration n;
+  n.instructions = static_cast<int>(shortest.size());
+  for (const Event& e : shortest) {
+    n.products += e.kind == Event::Kind::kProduct;
+    n.copies += e.kind == Event::Kind::kCopy;
+    n.full += e.kind == Event::Kind::kFull;
+    n.mma += e.kind == Event::Kind::kWait;
+    // The threads of one warp meet for nothing.
+    n.sync +=
+        e.kind == Event::Kind::kSync && !code.instrs()[static_cast<size_t>(e.instr)].s->Has("warp");
+  }
+  return n;
+}
+
+}  // namespace tilec::obeyed
