@@ -171,8 +171,7 @@ class Search {
     const TunePoint* best = &points.front();
     for (const TunePoint& point : points) {
       if (point.time.ms > (1 + kAsGood) * points.front().time.ms) break;
-      if (MeritOf(PointOf(point.values)) > MeritOf(PointOf(best->values)))
-        best = &point;
+      if (MeritOf(PointOf(point.values)) > MeritOf(PointOf(best->values))) best = &point;
     }
     return *best;
   }
@@ -295,11 +294,9 @@ class Search {
     const Result<ir::Function> fn = At(point, &statics);
     if (!fn.ok()) return std::nullopt;
     const int64_t most = options_.schedule == "solve" ? kMostOfATile : 1;
-    const scheduler::SplitChoice split =
-        scheduler::ChooseSplit(*fn, target_, names_, Times(), most,
-                               [&](const ir::Function& f, const ir::WorkCount& work) {
-                                 return LikelyShape(f, work);
-                               });
+    const scheduler::SplitChoice split = scheduler::ChooseSplit(
+        *fn, target_, names_, Times(), most,
+        [&](const ir::Function& f, const ir::WorkCount& work) { return LikelyShape(f, work); });
     if (!(split.ms > 0) || !std::isfinite(split.ms)) return std::nullopt;
     rating.ms = split.ms;
     rating.split = split.ctas;

@@ -48,8 +48,8 @@ struct ImportResolver {
   ImportResolver() = default;
   ImportResolver(std::nullptr_t) {}  // NOLINT: implicit by design
   template <typename F>
-    requires std::is_invocable_v<F, const std::string&>
-  ImportResolver(F f) : find(std::move(f)) {}  // NOLINT: implicit by design
+  requires std::is_invocable_v<F, const std::string&> ImportResolver(F f)
+      : find(std::move(f)) {}  // NOLINT: implicit by design
   ImportResolver(FindModule f, std::vector<std::string> all)
       : find(std::move(f)), modules(std::move(all)) {}
   std::optional<ImportedText> operator()(const std::string& module) const {
@@ -121,6 +121,7 @@ struct TestCallInfo {
   std::string kernel;
   Values args;
   std::optional<double> tolerance;
+  std::string expect;  // a kernel whose results are to be had, too; "" if none is named
   std::optional<int64_t> seed;  // `seed = n`, unless the kernel has a `seed` of its own
   Span at;
 };

@@ -147,8 +147,7 @@ Result<Val> Lowerer::Returned(const lang::FnItem& fn, const lang::TypeRef& decla
     DiagBuilder report =
         Report(kFnResult, v.at, fn.name.text, DescribeVal(v), DescribeType(want, names));
     report.Label(declared.span, "declared here");
-    if (type(v.v).dtype != want.dtype)
-      report.Help(WriteCast(program_.TextOf(v.at), want.dtype));
+    if (type(v.v).dtype != want.dtype) report.Help(WriteCast(program_.TextOf(v.at), want.dtype));
     return report;
   }
   TRY(const ValueId r, Convert(v, want, names, what, declared.span, v.at));
@@ -199,7 +198,8 @@ Result<std::vector<Val>> Lowerer::InlineBody(const lang::FnItem& fn, Span at) {
   return result;
 }
 
-Result<std::vector<Val>> Lowerer::CallFn(const lang::Expr& e, const lang::CallExpr& x, ItemRef item) {
+Result<std::vector<Val>> Lowerer::CallFn(const lang::Expr& e, const lang::CallExpr& x,
+                                         ItemRef item) {
   const lang::FnItem& fn = *program_.item(item).As<lang::FnItem>();
   for (const Frame& frame : frames_)
     if (frame.fn && frame.item == item)

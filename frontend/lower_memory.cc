@@ -107,7 +107,8 @@ void Lowerer::WarnOtherDim(const lang::IndexItem& item, const RangeInfo& range,
   for (const ir::WhereFact& fact : fn_.facts) {
     const auto names = NamesIn(fact.condition);
     if (std::count(names.begin(), names.end(), bound.name) +
-            std::count(names.begin(), names.end(), extent.name) >= 2)
+            std::count(names.begin(), names.end(), extent.name) >=
+        2)
       return;
   }
   Report(kOtherDim, item.span, program_.TextOf(item.span), bound.name, extent.name, param.name)

@@ -169,9 +169,9 @@ struct Loader {
     std::string path, name;
     std::optional<std::string> text;
     const bool library = import.path.starts_with("std/");
-    const bool relative = !library && (import.path.starts_with("./") ||
-                                       import.path.starts_with("../") ||
-                                       import.path.ends_with(".tile"));
+    const bool relative =
+        !library && (import.path.starts_with("./") || import.path.starts_with("../") ||
+                     import.path.ends_with(".tile"));
     if (relative) {
       path = Beside(program.modules[from].path, import.path);
       name = Beside(program.modules[from].name, import.path);
@@ -181,8 +181,9 @@ struct Loader {
         DiagBuilder report = diags.Report(kImportNotFound, import.path_span, import.path);
         const std::string near = NearestName(import.path, resolver.modules);
         if (!near.empty()) return report.Help(fmt::format("did you mean `\"{}\"`?", near));
-        return report.Help("library modules are spelt `\"std/name\"`, files of your own "
-                           "`\"./name\"`");
+        return report.Help(
+            "library modules are spelt `\"std/name\"`, files of your own "
+            "`\"./name\"`");
       }
       path = found->path;
       name = WithExtension(import.path);
@@ -218,6 +219,21 @@ Result<> ReadTestWords(const lang::TestItem& test, TestInfo& info, DiagSink& dia
       .Help("write `undecided allowed`, or `{` at once");
 }
 
+// What stands behind a call: `expect KERNEL`.
+Result<std::string> ReadExpected(const ProgramData& program, const lang::TestCase& test,
+                                 DiagSink& diags) {
+  if (test.words.empty()) return std::string();
+  if (test.words.size() != 2 || test.words[0].text != "expect")
+    return diags
+        .Report(kTestCall, Join(test.words.front().span, test.words.back().span),
+                fmt::format("`{}` says nothing about a call", test.words[0].text))
+        .Help("write `expect KERNEL`, or a new line before the next call");
+  const lang::Name& name = test.words[1];
+  if (program.signatures.count(name.text)) return name.text;
+  return Suggest(diags.Report(kUnknownKernel, name.span, name.text, program.modules[0].path),
+                 name.text, program.kernels);
+}
+
 Result<TestCallInfo> ReadTestCall(const ProgramData& program, const lang::TestCase& test,
                                   DiagSink& diags) {
   const lang::Ast& ast = program.modules[0].ast;
@@ -233,6 +249,7 @@ Result<TestCallInfo> ReadTestCall(const ProgramData& program, const lang::TestCa
     return Suggest(
         diags.Report(kUnknownKernel, call->callee.span, out.kernel, program.modules[0].path),
         out.kernel, program.kernels);
+  TRY(out.expect, ReadExpected(program, test, diags));
   for (const lang::Arg& arg : call->args) {
     if (!arg.name)
       return diags.Report(kTestCall, arg.span, "arguments of a test have names")

@@ -32,7 +32,10 @@ class Driver {
  public:
   Driver(const Function& fn, InterpretInputs& inputs, const InterpretOptions& options,
          uint64_t perturb, DiagSink& diags)
-      : kernel_{.fn = fn, .options = options, .perturb = perturb}, fn_(fn), inputs_(inputs), diags_(diags) {}
+      : kernel_{.fn = fn, .options = options, .perturb = perturb},
+        fn_(fn),
+        inputs_(inputs),
+        diags_(diags) {}
   Result<InterpretReport> Run();
 
  private:

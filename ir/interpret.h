@@ -17,9 +17,9 @@
 //
 // A worst-case bound through a chain of products or normalisations grows until it says nothing.
 // Elements that have such a bound, or none, and depend on no jump are judged by sampling instead
-// (ir/interpret_sample.cc): the kernel runs again with every rounding moved at random within its own
-// bound, and what the results stray by says how far an executor's may. An element for which that is
-// vague as well is undecided.
+// (ir/interpret_sample.cc): the kernel runs again with every rounding moved at random within its
+// own bound, and what the results stray by says how far an executor's may. An element for which
+// that is vague as well is undecided.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

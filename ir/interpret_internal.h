@@ -23,7 +23,7 @@ inline constexpr uint8_t kUndecided = kJump | kUnbounded;
 // Where a perturbed run takes its roundings from (interpret_sample.h); one per thread of control.
 struct Dice {
   uint64_t state = 0;
-  double Next() {  // in [-1, 1)
+  double Next() {                                 // in [-1, 1)
     uint64_t z = (state += 0x9E3779B97F4A7C15u);  // splitmix64
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;

@@ -223,8 +223,7 @@ void Load(const Op& op, int32_t tensor_value, Tensor& tensor, std::span<const Ti
   else
     std::fill(out.n.begin(), out.n.end(), has_fill ? operands.back()->n[0] : 0);
   if (has_fill && operands.back()->error(0) > 0) out.e.assign(out.size(), operands.back()->e[0]);
-  if (has_fill && operands.back()->flags(0))
-    out.und.assign(out.size(), operands.back()->flags(0));
+  if (has_fill && operands.back()->flags(0)) out.und.assign(out.size(), operands.back()->flags(0));
   const bool plain = out.is_float() && tensor.value->e.empty() && tensor.value->undecided.empty() &&
                      tensor.readers.empty() && f.contiguous;
   const std::vector<int64_t> none{0};

@@ -50,7 +50,7 @@ struct Kernel {
   const InterpretOptions& options;
   std::map<int32_t, Tensor> tensors;  // by value; not changed while threads run
   Progress progress{options};
-  uint64_t perturb = 0;               // seed of a perturbed run; 0: the run with bounds
+  uint64_t perturb = 0;  // seed of a perturbed run; 0: the run with bounds
 };
 
 struct PrintLine {

@@ -12,8 +12,8 @@
 //      floating-point arithmetic", UCLA CSD-970002, 1997). The bound is kSampleFactor times the
 //      larger of the element's largest deviation and the rms of all such deviations of the tensor.
 //
-// What neither decides is undecided: no digit of it is determined by the program. A sampled bound is
-// an estimate, not a proof, and is reported under its own name.
+// What neither decides is undecided: no digit of it is determined by the program. A sampled bound
+// is an estimate, not a proof, and is reported under its own name.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/interpret_sample.h"

@@ -11,7 +11,6 @@ namespace tilec::ir::interpret_internal {
 // One run. `perturb` = 0: exact values with bounds; the flags of interpret_internal.h stand in
 // `undecided`. Otherwise a perturbed run with that seed: values only, e = 0 throughout.
 Result<InterpretReport> RunOnce(const Function& fn, InterpretInputs& inputs,
-                                const InterpretOptions& options, uint64_t perturb,
-                                DiagSink& diags);
+                                const InterpretOptions& options, uint64_t perturb, DiagSink& diags);
 
 }  // namespace tilec::ir::interpret_internal

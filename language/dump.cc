@@ -125,52 +125,52 @@ class Dumper {
 
 void Dumper::DumpStmt(const Stmt& stmt) {
   DumpPins(stmt.pins);
-  std::visit(Overloaded{
-                 [&](const LetStmt& s) {
-                   std::string names = s.name.text;
-                   for (const Name& name : s.more) names += ", " + name.text;
-                   Line(fmt::format("{} {}: {} = {}", s.is_var ? "var" : "let", names, Str(s.type),
-                                    Str(s.value)));
-                 },
-                 [&](const AssignStmt& s) {
-                   Line(fmt::format("{} {} {}", Str(s.target), Spelling(s.op), Str(s.value)));
-                 },
-                 [&](const ForStmt& s) {
-                   Line(fmt::format("for {}", Str(s.head)));
-                   DumpBlock(s.body);
-                 },
-                 [&](const ParallelStmt& s) {
-                   std::string heads;
-                   for (const LoopHead& head : s.heads) heads += " " + Str(head);
-                   Line(fmt::format("parallel{}", heads));
-                   DumpBlock(s.body);
-                 },
-                 [&](const WhileStmt& s) {
-                   Line(fmt::format("while {}", Str(s.condition)));
-                   DumpBlock(s.body);
-                 },
-                 [&](const IfStmt& s) {
-                   for (const IfArm& arm : s.arms) {
-                     Line(fmt::format("if {}", Str(arm.condition)));
-                     DumpBlock(arm.body);
-                   }
-                   if (!s.else_body.valid()) return;
-                   Line("else");
-                   DumpBlock(s.else_body);
-                 },
-                 [&](const TuneStmt& s) {
-                   Line(fmt::format("tune {} = {}{}", s.name.text, Str(s.value),
-                                    Opt(" in ", s.set)));
-                 },
-                 [&](const WhereStmt& s) { Line(fmt::format("where {}", List(s.facts))); },
-                 [&](const ReturnStmt& s) {
-                   std::string values = Str(s.value);
-                   for (ExprId v : s.more) values += ", " + Str(v);
-                   Line(fmt::format("return {}", values));
-                 },
-                 [&](const ExprStmt& s) { Line(Str(s.value)); },
-             },
-             stmt.node);
+  std::visit(
+      Overloaded{
+          [&](const LetStmt& s) {
+            std::string names = s.name.text;
+            for (const Name& name : s.more) names += ", " + name.text;
+            Line(fmt::format("{} {}: {} = {}", s.is_var ? "var" : "let", names, Str(s.type),
+                             Str(s.value)));
+          },
+          [&](const AssignStmt& s) {
+            Line(fmt::format("{} {} {}", Str(s.target), Spelling(s.op), Str(s.value)));
+          },
+          [&](const ForStmt& s) {
+            Line(fmt::format("for {}", Str(s.head)));
+            DumpBlock(s.body);
+          },
+          [&](const ParallelStmt& s) {
+            std::string heads;
+            for (const LoopHead& head : s.heads) heads += " " + Str(head);
+            Line(fmt::format("parallel{}", heads));
+            DumpBlock(s.body);
+          },
+          [&](const WhileStmt& s) {
+            Line(fmt::format("while {}", Str(s.condition)));
+            DumpBlock(s.body);
+          },
+          [&](const IfStmt& s) {
+            for (const IfArm& arm : s.arms) {
+              Line(fmt::format("if {}", Str(arm.condition)));
+              DumpBlock(arm.body);
+            }
+            if (!s.else_body.valid()) return;
+            Line("else");
+            DumpBlock(s.else_body);
+          },
+          [&](const TuneStmt& s) {
+            Line(fmt::format("tune {} = {}{}", s.name.text, Str(s.value), Opt(" in ", s.set)));
+          },
+          [&](const WhereStmt& s) { Line(fmt::format("where {}", List(s.facts))); },
+          [&](const ReturnStmt& s) {
+            std::string values = Str(s.value);
+            for (ExprId v : s.more) values += ", " + Str(v);
+            Line(fmt::format("return {}", values));
+          },
+          [&](const ExprStmt& s) { Line(Str(s.value)); },
+      },
+      stmt.node);
 }
 
 void Dumper::DumpSignature(std::string_view word, const Name& name,
@@ -208,8 +208,11 @@ void Dumper::DumpItem(const Item& item) {
                    std::string words;
                    for (const Name& word : t.words) words += " " + word.text;
                    Line(fmt::format("test {}{}", t.name, words));
-                   for (const TestCase& c : t.cases)
-                     Line(fmt::format("  {}{}", Str(c.call), Opt(" ~ ", c.tolerance)));
+                   for (const TestCase& c : t.cases) {
+                     words.clear();
+                     for (const Name& word : c.words) words += " " + word.text;
+                     Line(fmt::format("  {}{}{}", Str(c.call), Opt(" ~ ", c.tolerance), words));
+                   }
                  },
              },
              item.node);

@@ -197,7 +197,9 @@ void Formatter::Statement(const Stmt& stmt, uint32_t limit) {
             const DocId target = exprs_.Format(s.target);
             line({target, Text(fmt::format(" {} ", Spelling(s.op))), exprs_.Format(s.value)});
           },
-          [&](const ForStmt& s) { with_block({Text("for "), exprs_.Format(s.head)}, s.body); },
+          [&](const ForStmt& s) {
+            with_block({Text("for "), exprs_.Format(s.head)}, s.body);
+          },
           [&](const ParallelStmt& s) {
             std::vector<ExprFormatter::Entry> heads;
             for (const LoopHead& head : s.heads)
@@ -215,9 +217,7 @@ void Formatter::Statement(const Stmt& stmt, uint32_t limit) {
             if (s.set.valid()) parts.insert(parts.end(), {Text(" in "), exprs_.Format(s.set)});
             line(std::move(parts));
           },
-          [&](const WhereStmt& s) {
-            line({exprs_.ExprList("where ", s.facts, "", stmt.span)});
-          },
+          [&](const WhereStmt& s) { line({exprs_.ExprList("where ", s.facts, "", stmt.span)}); },
           [&](const ReturnStmt& s) { line(Return(exprs_, s)); },
           [&](const ExprStmt& s) { line({exprs_.Format(s.value)}); },
       },
@@ -263,8 +263,8 @@ std::optional<std::string> Formatter::ShortFn(const tilec::language::Item& item)
   for (DocId part : Return(exprs, *node)) parts.push_back(part);
   parts.push_back(Text(" }"));
   std::string line = docs_.Render(docs_.Concat(std::move(parts)), 0);
-  const bool fits = line.find('\n') == std::string::npos &&
-                    internal::Columns(line) <= internal::kLineWidth;
+  const bool fits =
+      line.find('\n') == std::string::npos && internal::Columns(line) <= internal::kLineWidth;
   return fits ? std::optional(std::move(line)) : std::nullopt;
 }
 
@@ -309,6 +309,7 @@ DocId Formatter::Case(const TestCase& test) {
   std::vector<DocId> parts = {exprs_.Format(test.call)};
   if (test.tolerance.valid())
     parts.insert(parts.end(), {Text(" ~ "), exprs_.Format(test.tolerance)});
+  for (const Name& word : test.words) parts.push_back(Text(" " + word.text));
   return docs_.Concat(std::move(parts));
 }
 
@@ -324,18 +325,16 @@ void Formatter::Test(const tilec::language::Item& item, const TestItem& test) {
     return;
   }
   if (test.cases.size() == 1 && !comments_.PendingBefore(item.span.end)) {
-    const DocId one = docs_.Concat({Text("test "), name, Text(" { "), Case(test.cases[0]),
-                                    Text(" }")});
+    const DocId one =
+        docs_.Concat({Text("test "), name, Text(" { "), Case(test.cases[0]), Text(" }")});
     const std::string text = docs_.Render(one, 0);
-    if (text.find('\n') == std::string::npos &&
-        internal::Columns(text) <= internal::kLineWidth) {
+    if (text.find('\n') == std::string::npos && internal::Columns(text) <= internal::kLineWidth) {
       out_ += text;
       return;
     }
   }
   Write(docs_.Concat({Text("test "), name, Text(" {")}));
-  EndLine(head_end,
-          test.cases.empty() ? item.span.end : test.cases.front().span.begin);
+  EndLine(head_end, test.cases.empty() ? item.span.end : test.cases.front().span.begin);
   ++indent_;
   first_in_block_ = true;
   for (size_t i = 0; i < test.cases.size(); ++i) {
@@ -356,8 +355,7 @@ void Formatter::Item(const tilec::language::Item& item, uint32_t limit) {
   Pins(item.pins, item.span.begin);
   std::visit(Overloaded{
                  [&](const KernelItem& k) {
-                   Signature("kernel ", k.name, k.params, k.params_span, nullptr, k.facts,
-                             k.body);
+                   Signature("kernel ", k.name, k.params, k.params_span, nullptr, k.facts, k.body);
                  },
                  [&](const FnItem& f) {
                    if (const std::optional<std::string> line = ShortFn(item)) {

@@ -40,8 +40,8 @@ class ParseState {
 
   Ast ast;
   std::vector<Token> tokens;
-  int next = 0;         // the lexer's position
-  int first_error = 0;  // errors in the sink before this parse
+  int next = 0;                          // the lexer's position
+  int first_error = 0;                   // errors in the sink before this parse
   size_t first_diag = 0, words_end = 0;  // the lexer's diagnostics are [first_diag, words_end)
 
   // The grammar's actions, in the order of the grammar.
@@ -64,6 +64,7 @@ class ParseState {
   StmtId WithPins(std::vector<Pin> pins, StmtId stmt);
   Suffixed WithFill(std::vector<IndexItem> items, const Name& option, ExprId fill);
   TypeRef Strided(Span span, TypeRef type, const Name& what);
+  static FnItem Fn(FnItem fn, std::vector<TypeRef> results);
   // `in` within these facts is in its place.
   std::vector<ExprId> Facts(std::vector<ExprId> facts);
 
@@ -95,8 +96,8 @@ class ParseState {
 
   const SourceMap& sources_;
   DiagSink& diags_;
-  std::vector<int> depth_;          // of each expression
-  std::vector<Span> stray_ins_;     // `in` operators not (yet) known to stand in a fact
+  std::vector<int> depth_;       // of each expression
+  std::vector<Span> stray_ins_;  // `in` operators not (yet) known to stand in a fact
   bool too_deep_ = false;
 };
 

@@ -139,9 +139,9 @@ Result<RunResult> Run(Session& session) {
       if (t.compared) fmt::print("  {}: {}\n", t.name, DescribeCheck(t));
     const Decided decided = result.decided();
     fmt::print("  interpreted in {}\n{}; {}\n", Duration(result.check_ms),
-               !result.ok()       ? "WRONG: differs from the interpreter"
-               : !decided.enough  ? "UNDECIDED: too little could be compared with the interpreter"
-                                  : "OK: agrees with the interpreter",
+               !result.ok()      ? "WRONG: differs from the interpreter"
+               : !decided.enough ? "UNDECIDED: too little could be compared with the interpreter"
+                                 : "OK: agrees with the interpreter",
                decided.Text());
   }
   return std::move(*ran);

@@ -36,6 +36,7 @@ void RunCall(Session& session, const std::string& file, const frontend::TestInfo
   request.device = device;
   request.check = device != nullptr;
   request.tolerance = call.tolerance.value_or(-1);
+  request.expect = call.expect;
   session.SetContext(fmt::format("in {}", CallText(call)));
   const auto result = RunKernel(session, request);
   const std::string what = fmt::format("{}: \"{}\" {}", file, test.name, CallText(call));
@@ -48,15 +49,23 @@ void RunCall(Session& session, const std::string& file, const frontend::TestInfo
   const bool enough = decided.enough || test.undecided_allowed;
   tally.decided.Add(decided);
   if (!result->ok() || !enough) ++tally.failed;
-  fmt::print("{}  {}  {}\n", !result->ok() ? "WRONG" : enough ? "ok   " : "VAGUE", what,
-             Duration(result->stats.milliseconds));
+  fmt::print("{}  {}  {}\n",
+             !result->ok() ? "WRONG"
+             : enough      ? "ok   "
+                           : "VAGUE",
+             what, Duration(result->stats.milliseconds));
   if (!enough)
-    fmt::print("         {}: of every tensor half must be decided; `test \"{}\" undecided allowed` "
-               "does without\n",
-               decided.Text(), test.name);
+    fmt::print(
+        "         {}: of every tensor half must be decided; `test \"{}\" undecided allowed` "
+        "does without\n",
+        decided.Text(), test.name);
   for (const TensorRun& t : result->tensors)
     if (t.compared && (!t.result.ok() || t.result.checked == 0))
       fmt::print("         {}: {}\n", t.name, DescribeCheck(t));
+  for (const TensorRun& t : result->tensors)
+    if (t.expected && !t.expected->ok())
+      fmt::print("         {} beside `{}`: {}\n", t.name, call.expect,
+                 DescribeCheck(t, *t.expected));
 }
 
 // The exit code of one file.

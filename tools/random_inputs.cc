@@ -95,8 +95,7 @@ class UseWalk {
     const Op& outer = fn_.ops[parent];
     if (outer.kind != OpKind::kFor && outer.kind != OpKind::kIf) return;
     if (operand < outer.results.size()) Follow(outer.results[operand], factor);
-    if (outer.kind == OpKind::kFor)
-      Follow(fn_.blocks[outer.regions[0]].args[operand + 1], factor);
+    if (outer.kind == OpKind::kFor) Follow(fn_.blocks[outer.regions[0]].args[operand + 1], factor);
   }
 
   void Loop(const Op& op, OpId id, size_t operand, int64_t factor) {
@@ -165,7 +164,8 @@ int64_t AnyInteger(Random& random, ir::DType d, int64_t bits) {
   if (bits > 8) width = 1 + random.Below(bits);
   const uint64_t mask = width >= 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1;
   auto n = static_cast<int64_t>(random.Next() & mask);
-  if (is_signed && bits > 8 && width == bits) n = static_cast<int64_t>(static_cast<uint64_t>(n) >> 1);
+  if (is_signed && bits > 8 && width == bits)
+    n = static_cast<int64_t>(static_cast<uint64_t>(n) >> 1);
   if (is_signed && bits > 8 && random.Next() >> 63) n = -n - 1;
   return ir::WrapInt(d, n);
 }
@@ -178,9 +178,8 @@ std::vector<int64_t> Integers(ir::DType dtype, size_t count, const IntegerUse& u
     if (use.positions > 0)
       out[i] = random.Below(use.positions);
     else if (use.bound && !extents.empty())
-      out[i] = random.Below(extents[static_cast<size_t>(
-                                random.Below(static_cast<int64_t>(extents.size())))] +
-                            1);
+      out[i] = random.Below(
+          extents[static_cast<size_t>(random.Below(static_cast<int64_t>(extents.size())))] + 1);
     else
       out[i] = AnyInteger(random, dtype, use.becomes_float ? std::min<int64_t>(bits, 16) : bits);
     if (!use.constants.empty() && use.positions == 0 && random.Below(4) == 0)
@@ -222,9 +221,8 @@ ir::TensorValue RandomTensor(ir::DType dtype, const std::vector<int64_t>& dims,
   std::set<int64_t> extents;
   for (const auto& [name, shape] : shapes) extents.insert(shape.begin(), shape.end());
   Random random{seed * 0x9E3779B97F4A7C15u + 0x1234567};
-  const std::vector<int64_t> all =
-      Integers(dtype, static_cast<size_t>(t.elements()), use, {extents.begin(), extents.end()},
-               random);
+  const std::vector<int64_t> all = Integers(dtype, static_cast<size_t>(t.elements()), use,
+                                            {extents.begin(), extents.end()}, random);
   for (size_t i = 0; i < all.size(); ++i) {
     if (t.wide())
       t.words[i] = all[i];

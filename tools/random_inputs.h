@@ -1,4 +1,5 @@
-// Random tensors for `run`, `test` and `check`: integers over the whole range that their use allows.
+// Random tensors for `run`, `test` and `check`: integers over the whole range that their use
+// allows.
 //
 // What an integer tensor may hold depends on what the kernel does with it, so its tile IR is asked:
 //   1. positions of a tensor's dim: 0 … extent − 1 (over the factor they are multiplied by);
@@ -26,7 +27,7 @@ namespace tilec::tools {
 struct IntegerUse {
   int64_t positions = 0;  // > 0: they index a dim, and must be less
   bool stored_to = false;
-  bool bound = false;     // of a loop, or compared with positions
+  bool bound = false;  // of a loop, or compared with positions
   bool both_bounds = false;
   bool becomes_float = false;
   std::vector<int64_t> constants;  // compared with

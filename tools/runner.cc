@@ -155,8 +155,8 @@ class Run {
           return p.role == frontend::ParamRole::kTensor && ir::IsInteger(p.dtype);
         });
     if (!integers) return std::map<std::string, IntegerUse>();
-    TRY(const ir::Function fn, api::MakeTileIr(session_.loaded(), signature_.kernel, call_, nullptr,
-                                               session_.diags()));
+    TRY(const ir::Function fn,
+        api::MakeTileIr(session_.loaded(), signature_.kernel, call_, nullptr, session_.diags()));
     return IntegerUses(fn, AllShapes());
   }
 
@@ -179,8 +179,8 @@ class Run {
           fmt::format("the interpreter takes tensors of {} elements", ir::kMaxTensorElements));
       return d.Place("command line").Help("give smaller dims, or run on a device without --check");
     }
-    const double have = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
-                        static_cast<double>(sysconf(_SC_PAGESIZE));
+    const double have =
+        static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
     if (bytes <= have) return Done();
     return session_.diags()
         .Report(kHostMemory, Span{}, signature_.kernel, bytes * 0x1p-30, have * 0x1p-30)
@@ -254,6 +254,8 @@ class Run {
     const Clock::time_point start = Clock::now();
     TRY(ir::Function * fn, TileIr());
     ir::InterpretInputs inputs;
+    std::map<std::string, ir::TensorValue> start;
+    if (!request_.expect.empty()) start = tensors_;
     inputs.tensors = std::move(tensors_);
     for (const auto& [name, value] : call_.launch.scalars)
       std::visit([&, &name = name](auto v) { inputs.scalars[name] = static_cast<double>(v); },
@@ -269,6 +271,7 @@ class Run {
                    signature_.kernel, p.instances, p.of, p.seconds);
       };
     TRY_VOID(ir::Interpret(*fn, inputs, options, session_.diags()));
+    if (!request_.expect.empty()) TRY_VOID(Expected(std::move(start), inputs.tensors));
     for (TensorRun& t : result_.tensors) {
       if (!t.written) continue;
       if (!request_.device) {
@@ -284,6 +287,58 @@ class Run {
     else
       result_.stats.milliseconds = Since(start);
     return Done();
+  }
+
+  // The kernel that was named, on what ours began with; `ours` is what the interpreter made of it.
+  Result<> Expected(std::map<std::string, ir::TensorValue> start,
+                    const std::map<std::string, ir::TensorValue>& ours) {
+    DiagSink& diags = session_.diags();
+    TRY(const frontend::Signature reference,
+        frontend::SignatureOf(*session_.loaded().program, request_.expect, diags));
+    RunRequest request;
+    request.kernel = request_.expect;
+    for (const auto& [name, value] : request_.values)
+      if (reference.Has(name)) request.values[name] = value;
+    for (const frontend::ParamInfo& p : reference.params) {
+      if (p.role != frontend::ParamRole::kTensor) continue;
+      const auto at = start.find(p.name);
+      if (at == start.end() || at->second.dtype != p.dtype)
+        return diags.Report(kExpectTensor, p.at, request_.expect, p.name, ir::Spelling(p.dtype),
+                            signature_.kernel);
+      request.tensors[p.name] = std::move(at->second);
+    }
+    TRY(const RunResult wanted, RunKernel(session_, request));
+    int compared = 0;
+    for (TensorRun& t : result_.tensors) {
+      const auto at = wanted.outputs.find(t.name);
+      if (!t.written || at == wanted.outputs.end()) continue;
+      const ir::TensorValue& mine = ours.at(t.name);
+      const ir::TensorValue want = Allowed(at->second, mine, request_.tolerance);
+      t.expected = ir::Compare(want, request_.device ? result_.outputs[t.name] : mine);
+      ++compared;
+    }
+    if (compared == 0)
+      return diags.Report(kExpectNothing, reference.at, request_.expect, signature_.kernel);
+    return Done();
+  }
+
+  // `want` with the bound that another program's result has to keep.
+  static ir::TensorValue Allowed(ir::TensorValue want, const ir::TensorValue& mine,
+                                 double tolerance) {
+    double sum = 0;
+    for (double v : want.v) sum += std::isfinite(v) ? v * v : 0;
+    const double rms = want.v.empty() ? 0 : std::sqrt(sum / static_cast<double>(want.v.size()));
+    if (ir::IsFloat(want.dtype)) {
+      want.e.resize(want.v.size());
+      for (size_t i = 0; i < want.v.size(); ++i)
+        want.e[i] = tolerance >= 0 ? static_cast<float>(tolerance * (std::fabs(want.v[i]) + rms))
+                                   : want.e[i] + (mine.e.empty() ? 0.0f : mine.e[i]);
+    }
+    if (!mine.undecided.empty()) {
+      want.undecided.resize(mine.undecided.size());
+      for (size_t i = 0; i < mine.undecided.size(); ++i) want.undecided[i] |= mine.undecided[i];
+    }
+    return want;
   }
 
   Session& session_;
@@ -349,8 +404,9 @@ Decided RunResult::decided() const {
   return out;
 }
 
-std::string DescribeCheck(const TensorRun& t) {
-  const ir::CompareResult& r = t.result;
+std::string DescribeCheck(const TensorRun& t) { return DescribeCheck(t, t.result); }
+
+std::string DescribeCheck(const TensorRun& t, const ir::CompareResult& r) {
   std::string out = fmt::format("max error {:.2g}, {:.2f} of the bound, {} elements", r.max_error,
                                 r.max_ratio, r.checked);
   if (r.sampled > 0) out += fmt::format(" ({} by sampling)", r.sampled);

@@ -8,9 +8,9 @@
 //                               }
 //
 // v is one element of each line and zeros, so that its sum is exact; the combination goes from the
-// first position to the last, as the interpreter's does. Any layout, any extent; a line of n takes n
-// reductions, one behind the other. A scan by halves would take log n, but needs positions to meet
-// across threads and warps, for which tile IR has no op.
+// first position to the last, as the interpreter's does. Any layout, any extent; a line of n takes
+// n reductions, one behind the other. A scan by halves would take log n, but needs positions to
+// meet across threads and warps, for which tile IR has no op.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/passes/passes.h"
@@ -48,8 +48,9 @@ class Expander {
     const ValueId x = op.operands[0];
     const Type type = fn_.type(x);
     const int64_t axis = op.i("axis"), length = type.shape[static_cast<size_t>(axis)];
-    Type line = Type::Tile(type.dtype, type.shape);
-    line.shape.erase(line.shape.begin() + axis);
+    std::vector<int64_t> shape = type.shape;
+    shape.erase(shape.begin() + axis);
+    const Type line = Type::Tile(type.dtype, shape);
     std::vector<int64_t> others;
     for (int64_t d = 0; d < type.rank(); ++d)
       if (d != axis) others.push_back(d);
@@ -60,8 +61,8 @@ class Expander {
     const ValueId position =
         b.Value(OpKind::kBroadcast, {iota}, positions, {{"axes", std::vector<int64_t>{axis}}});
     const ValueId zero = b.Constant(type, 0), carry = b.Constant(line, 0);
-    const OpId loop =
-        b.Add(OpKind::kFor, {b.Int(0), b.Int(length), carry, zero}, {line, type}, {{"step", 1}});
+    const OpId loop = b.Add(OpKind::kFor, {b.Int(0), b.Int(length), carry, zero}, {line, type},
+                            {{"step", int64_t{1}}});
     const BlockId body = fn_.AddBlock(loop);
     fn_.ops[loop].regions.push_back(body);
     const ValueId i = fn_.AddArg(body, Type::Scalar(DType::kI64));
@@ -73,14 +74,14 @@ class Expander {
                                 {{"axes", std::vector<int64_t>{}}});
     const ValueId here = in.Cmp("eq", position, at);
     const ValueId picked = in.Value(OpKind::kSelect, {here, x, zero}, type);
-    const ValueId v = in.Value(OpKind::kReduce, {picked}, line,
-                               {{"kind", std::string("sum")}, {"axis", axis}});
+    const ValueId v =
+        in.Value(OpKind::kReduce, {picked}, line, {{"kind", std::string("sum")}, {"axis", axis}});
     ValueId start = in.Cmp("eq", i, in.Int(0));
-    if (line.is_tile())
-      start = in.Value(OpKind::kBroadcast, {start}, Type::Tile(DType::kBool, line.shape),
+    if (!shape.empty())
+      start = in.Value(OpKind::kBroadcast, {start}, Type::Tile(DType::kBool, shape),
                        {{"axes", std::vector<int64_t>{}}});
-    const ValueId next = in.Value(
-        OpKind::kSelect, {start, v, in.Binary(Combine(op.s("kind")), before, v)}, line);
+    const ValueId next =
+        in.Value(OpKind::kSelect, {start, v, in.Binary(Combine(op.s("kind")), before, v)}, line);
     const ValueId repeated = in.Value(OpKind::kBroadcast, {next}, type, {{"axes", others}});
     in.Yield({next, in.Value(OpKind::kSelect, {here, repeated, done}, type)});
     return fn_.ops[loop].results[1];

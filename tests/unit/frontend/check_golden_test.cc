@@ -34,8 +34,8 @@ ConstValue ReadValue(const std::string& text) {
 
 // "golden/x" is tests/golden/check/modules/x.tile.
 ImportResolver Resolver() {
-  FindModule find =
-      [std_modules = StdResolver()](const std::string& module) -> std::optional<ImportedText> {
+  FindModule find = [std_modules =
+                         StdResolver()](const std::string& module) -> std::optional<ImportedText> {
     if (!module.starts_with("golden/")) return std_modules(module);
     const std::string name = module.substr(7) + ".tile";
     std::optional<std::string> text =

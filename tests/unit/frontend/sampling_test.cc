@@ -48,8 +48,8 @@ Ran Run(const std::string& text, int threads = 1, int samples = 4) {
   Ran run;
   if (!fn) return run;
   run.inputs.tensors["A"] = TensorValue::Random(DType::kF32, {64, 16}, 3);
-  const auto report = ir::Interpret(
-      *fn, run.inputs, {.threads = threads, .samples = samples}, loaded.diags);
+  const auto report =
+      ir::Interpret(*fn, run.inputs, {.threads = threads, .samples = samples}, loaded.diags);
   EXPECT_TRUE(report.ok()) << loaded.errors();
   if (report.ok()) run.report = *report;
   return run;
@@ -63,7 +63,8 @@ TEST(Sampling, DecidesWhatWorstCasesCannot) {
   Ran bounds = Run(kColumns, 1, 0);
   Ran run = Run(kColumns);
   const TensorValue& q = run.inputs.tensors["Q"];
-  EXPECT_GT(Ones(bounds.inputs.tensors["Q"].undecided), 0) << "the test needs a bound that overflows";
+  EXPECT_GT(Ones(bounds.inputs.tensors["Q"].undecided), 0)
+      << "the test needs a bound that overflows";
   EXPECT_EQ(Ones(q.undecided), 0);
   EXPECT_GT(Ones(q.sampled), 0);
   EXPECT_EQ(run.report.sampled, Ones(q.sampled));

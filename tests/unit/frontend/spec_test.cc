@@ -36,8 +36,8 @@ TEST(Spec, EveryBuiltinHasATestedExample) {
   for (const std::string& name : names) {
     bool found = false;
     for (size_t at = 0; !found && (at = text.find(name + "(", at)) != std::string::npos; ++at)
-      found = at == 0 || (!std::isalnum(static_cast<unsigned char>(text[at - 1])) &&
-                          text[at - 1] != '_');
+      found = at == 0 ||
+              (!std::isalnum(static_cast<unsigned char>(text[at - 1])) && text[at - 1] != '_');
     EXPECT_TRUE(found) << "`" << name << "` stands in no snippet of spec.md that has a test";
   }
 }

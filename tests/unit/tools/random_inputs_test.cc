@@ -98,8 +98,8 @@ TEST(RandomInputs, OffsetsAscend) {
 }
 
 TEST(RandomInputs, DataTakesTheWholeRange) {
-  Filled f = Look("nibbles", {{"W", {500}}, {"Z", {500}}, {"low", {500}}, {"high", {500}},
-                              {"sums", {500}}});
+  Filled f = Look("nibbles",
+                  {{"W", {500}}, {"Z", {500}}, {"low", {500}}, {"high", {500}}, {"sums", {500}}});
   const std::vector<int64_t> bytes = f.Of("W", DType::kU8);
   EXPECT_GT(*std::max_element(bytes.begin(), bytes.end()), 240);
   EXPECT_LT(*std::min_element(bytes.begin(), bytes.end()), 16);
@@ -110,7 +110,8 @@ TEST(RandomInputs, DataTakesTheWholeRange) {
 }
 
 TEST(RandomInputs, ConstantsAndLengthsOccur) {
-  Filled f = Look("masked", {{"mask", {400}}, {"length", {40}}, {"X", {40, 400}}, {"Y", {40, 400}}});
+  Filled f =
+      Look("masked", {{"mask", {400}}, {"length", {40}}, {"X", {40, 400}}, {"Y", {40, 400}}});
   const std::vector<int64_t> mask = f.Of("mask", DType::kU8);
   EXPECT_GT(std::count(mask.begin(), mask.end(), 7), 50);
   EXPECT_LT(std::count(mask.begin(), mask.end(), 7), 200);
