@@ -20,6 +20,7 @@
 #include "ir/warp_check/check.h"
 #include "ir/warp_check/diagnostics.h"
 #include "scheduler/program.h"
+#include "support/check.h"
 #include "support/nearest.h"
 
 namespace tilec::api {
@@ -31,7 +32,6 @@ constexpr const char* kPersistPass = "persist-tiles";
 constexpr const char* kOrderPass = "order-tiles";
 constexpr const char* kClusterPass = "cluster-tiles";
 constexpr const char* kSplitPass = "split-reductions";
-constexpr Target kTargets[] = {{"h200", "sm_90a"}, {"h100", "sm_90a"}};
 
 // Adds the time until its end to the observation's list.
 class Stage {
@@ -54,20 +54,10 @@ class Stage {
 
 }  // namespace
 
-Result<Target> FindTarget(const std::string& name, DiagSink& diags) {
-  for (const Target& t : kTargets)
-    if (name == t.name || name == t.isa) return t;
-  DiagBuilder d = diags.Report(kUnknownTarget, Span{}, name);
-  // Another GPU's name is near and yet another GPU: say which there are.
-  d.Help(fmt::format("use {}", fmt::join(TargetNames(), ", ")));
-  return d;
-}
-
-std::vector<std::string> TargetNames() {
-  std::vector<std::string> names;
-  for (const Target& t : kTargets) names.push_back(t.name);
-  names.push_back("sm_90a");
-  return names;
+Result<Machine> MachineOf(const PipelineOptions& options, DiagSink& diags) {
+  if (options.machine != nullptr) return options.machine;
+  SourceMap sources;
+  return ReadMachine(options.target, sources, diags);
 }
 
 std::string CompilerVersion() {
@@ -119,7 +109,8 @@ Result<ir::Function> RunSteps(const Loaded& loaded, ir::Function fn,
       if (name != "all") TRY_VOID(CheckPassName(name, diags));
     if (!look->stop_after.empty()) TRY_VOID(CheckPassName(look->stop_after, diags));
   }
-  TRY(const ir::PassOutcome outcome, ir::RunSteps(fn, steps, pass_options, diags));
+  TRY(const Machine machine, MachineOf(options, diags));
+  TRY(const ir::PassOutcome outcome, ir::RunSteps(fn, steps, *machine, pass_options, diags));
   if (look) {
     look->printed += outcome.printed;
     for (const ir::PassTime& t : outcome.times) look->times.push_back({t.name, t.milliseconds});
@@ -197,8 +188,8 @@ ir::PassStep PersistStep(const ir::Target& target, Scheduled* scheduled) {
   ir::PassStep step;
   step.info = {kPersistPass, "the grid becomes CTAs that stay and loop over tiles", ir::kTileLevel,
                ir::kNoFacts, ir::kNoFacts};
-  step.run = [ctas = target.Limit("sms", 1), scheduled](ir::Function& fn,
-                                                        ir::PassContext& cx) -> Result<> {
+  step.run = [ctas = target.limits.sms, scheduled](ir::Function& fn,
+                                                   ir::PassContext& cx) -> Result<> {
     const std::optional<ir::Obstacle> obstacle = ir::PersistTiles(fn, ctas);
     if (obstacle) scheduled->obstacle = *obstacle;
     scheduled->persistent = !obstacle;
@@ -219,17 +210,14 @@ ir::PassStep OrderStep() {
   return step;
 }
 
-constexpr int64_t kCtasOfACluster = 2;  // 66 of them fill an H200; others were not tried
-
 ir::PassStep ClusterStep(const ir::Target& target, Scheduled* scheduled) {
   ir::PassStep step;
   step.info = {kClusterPass, "neighbours in the grid copy what they share once", ir::kTileLevel,
                ir::kNoFacts, ir::kNoFacts};
-  step.run = [has = target.Has("clusters"), scheduled](ir::Function& fn,
-                                                       ir::PassContext& cx) -> Result<> {
+  step.run = [has = target.Has("clusters"), ctas = target.lowering.cluster_ctas, scheduled](
+                 ir::Function& fn, ir::PassContext& cx) -> Result<> {
     const std::optional<ir::Obstacle> obstacle =
-        has ? ir::ClusterTiles(fn, kCtasOfACluster)
-            : ir::Obstacle{"the target has no clusters of CTAs", {}};
+        has ? ir::ClusterTiles(fn, ctas) : ir::Obstacle{"the target has no clusters of CTAs", {}};
     if (obstacle) scheduled->obstacle = *obstacle;
     scheduled->clustered = !obstacle;
     cx.changes += !obstacle;
@@ -259,24 +247,19 @@ ir::PassStep SplitStep(const ir::Target& target, Scheduled* scheduled) {
 // is tried in the next way: the solver's schedule with masks only where they are needed, without
 // that; if its roles divide a row slice, one that keeps slices whole, in both ways; then products
 // moved a stage by rule, and last one role in program order.
-// `spare_registers`: what ptxas was seen to need beside tiles, all of the standard library taken
-// together.
+// `beside`: the row of the machine's registers that tiles leave free; null: whatever is left.
 struct Way {
   bool schedule, divide, by_rule, guard_masks, roles;
-  int64_t spare_registers;
+  int64_t ir::TargetRegisters::*beside;
 };
+constexpr auto kScheduled = &ir::TargetRegisters::beside_scheduled;
+constexpr auto kByRule = &ir::TargetRegisters::beside_by_rule;
 constexpr Way kWays[] = {
-    {true, true, false, true, true, 8},     {true, true, false, false, true, 8},
-    {true, false, false, true, true, 8},    {true, false, false, false, true, 8},
-    {false, false, true, true, true, 24},   {false, false, true, false, true, -1},
-    {false, false, false, false, false, -1}};
+    {true, true, false, true, true, kScheduled},  {true, true, false, false, true, kScheduled},
+    {true, false, false, true, true, kScheduled}, {true, false, false, false, true, kScheduled},
+    {false, false, true, true, true, kByRule},    {false, false, true, false, true, nullptr},
+    {false, false, false, false, false, nullptr}};
 
-// CTAs that stay need rings that reach across the end of a tile. With two slots of 1024 cycles each
-// a product with a residual took 1.14 times as long as with CTAs that come and go, while attention,
-// whose two slots take 2400 cycles each, gained 8 %: what is ahead must cover a copy from memory
-// (2041 cycles for 32 KB when every SM copies; H200).
-constexpr int64_t kSlotsAcrossTiles = 3;
-constexpr int64_t kCyclesOfACopy = 2048;
 // What the verifier may walk for CTAs that stay, one or two seconds; products need little.
 constexpr int64_t kMostOps = 500'000, kMostMoments = 5000;
 
@@ -286,12 +269,12 @@ ir::PassStep RolesStep(const Way& way, const Scheduled* scheduled, bool from_fil
   step.run = [&way, scheduled, from_file, specialized](ir::Function& fn,
                                                        ir::PassContext& cx) -> Result<> {
     ir::SequentialOptions options;
-    options.spare_registers = way.spare_registers;
+    options.spare_registers = way.beside != nullptr ? cx.target.registers.*way.beside : -1;
     options.spare_for_products = !from_file;
     const auto& decided = scheduled->of[scheduled->shape()];
     const scheduler::ProgramSchedule* wanted = way.schedule && decided ? &*decided : nullptr;
     if (wanted && wanted->apart) options.warpgroups = wanted->warpgroups;
-    TRY(fn, ir::Specialize(fn, options, specialized, cx.diags));
+    TRY(fn, ir::Specialize(fn, cx.target, options, specialized, cx.diags));
     cx.changes += *specialized ? 2 : 1;
     if (wanted && (from_file || wanted->apart) && !*specialized && wanted->roles > 1)
       return cx.diags.Report(kRolesNotMade, Span{}, fn.name, wanted->roles);
@@ -303,8 +286,11 @@ ir::PassStep RolesStep(const Way& way, const Scheduled* scheduled, bool from_fil
     for (const ir::Op& op : fn.ops)
       if (op.kind == ir::OpKind::kSmemAlloc && *specialized)
         slots = std::max(slots, fn.type(op.results[0]).depth);
-    if (scheduled->persistent && slots < kSlotsAcrossTiles && (slots - 1) * turn < kCyclesOfACopy)
-      return cx.diags.Report(kNothingRunsAhead, Span{}, fn.name, slots, kSlotsAcrossTiles);
+    // Rings must reach across the end of a tile, or what is in flight there cover a copy.
+    const ir::TargetLowering& pays = cx.target.lowering;
+    if (scheduled->persistent && slots < pays.persistent_slots &&
+        (slots - 1) * turn < pays.copy_cycles)
+      return cx.diags.Report(kNothingRunsAhead, Span{}, fn.name, slots, pays.persistent_slots);
     return Done();
   };
   return step;
@@ -315,9 +301,8 @@ Result<ir::Function> Lower(const Loaded& loaded, const ir::Function& tile,
                            Observation* look, DiagSink& diags) {
   std::vector<ir::PassStep> steps;
   for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
-  ir::Target target;
-  TRY(const Target named, FindTarget(options.target, diags));
-  TRY(target, ir::LoadBuiltinTarget(named.name, diags));
+  TRY(const Machine machine, MachineOf(options, diags));
+  const ir::Target& target = *machine;
   bool specialized = false;
   if (way.roles && scheduled->split > 1) steps.push_back(SplitStep(target, scheduled));
   if (way.roles && scheduled->cluster) steps.push_back(ClusterStep(target, scheduled));
@@ -341,7 +326,7 @@ Result<ir::Function> Lower(const Loaded& loaded, const ir::Function& tile,
   TRY(ir::Function fn, RunSteps(loaded, tile, steps, options, look, diags));
   if (fn.level == ir::Level::kWarp && options.prove) {  // what is not proved is not emitted
     Stage stage(look, "warp check");
-    ir::WarpCheckOptions check;
+    ir::WarpCheckOptions check(target);
     if (scheduled->persistent) {
       check.max_ops = kMostOps;
       check.max_states = kMostMoments;
@@ -433,6 +418,7 @@ std::optional<ir::Function> SolveForFewer(const Loaded& loaded, const ir::Functi
                                           const PipelineOptions& options,
                                           scheduler::SolutionStore* store, Scheduled* scheduled,
                                           Observation* look, DiagSink& diags) {
+  CHECK(options.machine != nullptr, "LowerToWarps reads the machine");
   for (int64_t withheld : kWithheld) {
     *scheduled = {.store = store, .withheld = withheld, .divide = false};
     for (const Way& way : kWays) {
@@ -443,7 +429,7 @@ std::optional<ir::Function> SolveForFewer(const Loaded& loaded, const ir::Functi
       const bool solved = decided && std::all_of(decided->loops.begin(), decided->loops.end(),
                                                  [](const auto& loop) { return loop.applied; });
       if (!lowered.ok() || !solved || Roles(*lowered) == 1) continue;
-      if (!ir::LeavesRegisters(*lowered)) continue;
+      if (!ir::LeavesRegisters(*lowered, *options.machine)) continue;
       attempt.MoveTo(diags);
       return std::move(*lowered);
     }
@@ -454,8 +440,10 @@ std::optional<ir::Function> SolveForFewer(const Loaded& loaded, const ir::Functi
 }  // namespace
 
 Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
-                                  const PipelineOptions& options, Observation* look,
+                                  const PipelineOptions& given, Observation* look,
                                   DiagSink& diags) {
+  PipelineOptions options = given;
+  TRY(options.machine, MachineOf(given, diags));
   const Way& last = kWays[std::size(kWays) - 1];
   const bool from_file = loaded.schedule_file >= 0;
   SolutionCache memory(nullptr, diags);
@@ -519,9 +507,8 @@ Result<backend::KernelImage> MakeImage(const Loaded& loaded, const ir::Function&
                                        const PipelineOptions& options, Observation* look,
                                        DiagSink& diags) {
   Stage stage(look, "back end");
-  TRY(const Target target, FindTarget(options.target, diags));
-  backend::BackendOptions backend_options;
-  backend_options.target = target.isa;
+  TRY(const Machine machine, MachineOf(options, diags));
+  backend::BackendOptions backend_options(*machine);
   if (look) backend_options.llvm_ir_optimized = look->llvm_ir;
   if (loaded.program) backend_options.file_names = loaded.program->FileNames();
   if (options.stamps > 0) {

@@ -58,14 +58,15 @@ struct TensorValue {
   std::vector<std::byte> ToBytes() const;
 };
 
+// Elements of one tensor that the interpreter takes.
+inline constexpr int64_t kMaxTensorElements = int64_t{1} << 28;
+
 // What a kernel is called with. `out` tensors that are absent are made, filled with 0.
 struct InterpretInputs {
   std::map<std::string, TensorValue> tensors;
   std::map<std::string, double> scalars;  // runtime scalar parameters
   Bindings dims;  // dims not bound by a bare extent, integer scalars; others are taken from tensors
 };
-
-inline constexpr int64_t kMaxTensorElements = int64_t{1} << 28;
 
 // How far a run is: `instances` of `of` have begun.
 struct InterpretProgress {

@@ -22,8 +22,22 @@ typedef struct tilec_kernel tilec_kernel;
 typedef struct tilec_args tilec_args;
 
 typedef enum tilec_dtype {
-  TILEC_BOOL, TILEC_I8, TILEC_I16, TILEC_I32, TILEC_I64, TILEC_U8, TILEC_U16, TILEC_U32, TILEC_U64,
-  TILEC_F16, TILEC_BF16, TILEC_TF32, TILEC_F32, TILEC_F64, TILEC_E4M3, TILEC_E5M2
+  TILEC_BOOL,
+  TILEC_I8,
+  TILEC_I16,
+  TILEC_I32,
+  TILEC_I64,
+  TILEC_U8,
+  TILEC_U16,
+  TILEC_U32,
+  TILEC_U64,
+  TILEC_F16,
+  TILEC_BF16,
+  TILEC_TF32,
+  TILEC_F32,
+  TILEC_F64,
+  TILEC_E4M3,
+  TILEC_E5M2
 } tilec_dtype;
 
 const char* tilec_version(void);
@@ -31,7 +45,7 @@ const char* tilec_version(void);
 // Errors. The texts live as long as the status.
 const char* tilec_status_text(const tilec_status* status);
 size_t tilec_status_count(const tilec_status* status);
-const char* tilec_status_code(const tilec_status* status, size_t i);     // "R514"
+const char* tilec_status_code(const tilec_status* status, size_t i);  // "R514"
 const char* tilec_status_message(const tilec_status* status, size_t i);
 void tilec_status_free(tilec_status* status);
 
@@ -48,9 +62,9 @@ tilec_status* tilec_device_new_stream(tilec_device* device, int32_t* stream);
 tilec_status* tilec_device_adopt_stream(tilec_device* device, void* cuda_stream, int32_t* stream);
 tilec_status* tilec_device_synchronize(tilec_device* device, int32_t stream);
 
-// Compiling. Options are NAME, VALUE pairs: "target", "schedule" (a word or a .sched file), "tune"
-// ("model", "default"), "cache" ("on", "off"), "cache_dir", "stdlib_dir". `kernel` may be NULL if
-// the file has one kernel.
+// Compiling. Options are NAME, VALUE pairs: "target" (a machine or its file), "schedule" (a word or
+// a .sched file), "tune" ("model", "default"), "cache" ("on", "off"), "cache_dir", "stdlib_dir".
+// `kernel` may be NULL if the file has one kernel.
 tilec_status* tilec_compiler_create(const char* const* names, const char* const* values,
                                     size_t count, tilec_compiler** compiler);
 void tilec_compiler_free(tilec_compiler* compiler);
@@ -72,7 +86,21 @@ void tilec_args_bool(tilec_args* args, const char* name, int value);
 tilec_status* tilec_launch(tilec_kernel* kernel, tilec_device* device, const tilec_args* args,
                            int32_t stream);
 
+// Bundles: kernels built ahead of time by `tilec bundle`. With errors, devices and arguments they
+// are all that libtilec_rt has, which needs no compiler on the machine. `bytes` may be released
+// when the call returns. A launch takes the build that fits the device and the arguments.
+typedef struct tilec_bundle tilec_bundle;
+tilec_status* tilec_bundle_open(const char* path, tilec_bundle** bundle);
+tilec_status* tilec_bundle_open_bytes(const void* bytes, size_t size, const char* name,
+                                      tilec_bundle** bundle);
+void tilec_bundle_free(tilec_bundle* bundle);
+size_t tilec_bundle_count(const tilec_bundle* bundle);  // of kernels
+const char* tilec_bundle_kernel(const tilec_bundle* bundle, size_t i);
+tilec_status* tilec_bundle_prepare(tilec_bundle* bundle, const char* kernel, tilec_device* device,
+                                   const tilec_args* args);
+tilec_status* tilec_bundle_launch(tilec_bundle* bundle, const char* kernel, tilec_device* device,
+                                  const tilec_args* args, int32_t stream);
+
 #ifdef __cplusplus
 }
 #endif
-

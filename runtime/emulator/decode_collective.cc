@@ -99,10 +99,12 @@ bool Decoder::BuildBarWarp(const Statement&, const Matched&, Inst* inst) {
 }
 bool Decoder::BuildClusterArrive(const Statement& s, const Matched&, Inst* inst) {
   inst->u[0] = s.Has("relaxed");
+  inst->u[5] = s.Has("aligned");
   inst->run = RunClusterArrive;
   return true;
 }
-bool Decoder::BuildClusterWait(const Statement&, const Matched&, Inst* inst) {
+bool Decoder::BuildClusterWait(const Statement& s, const Matched&, Inst* inst) {
+  inst->u[5] = s.Has("aligned");
   inst->run = RunClusterWait;
   return true;
 }
@@ -220,6 +222,7 @@ bool Decoder::BuildTensorLoad(const Statement& s, const Matched&, Inst* inst) {
   if (!s.Has(std::to_string(rank) + "d")) return Bad(s, 1, "the rank and the coordinates disagree");
   inst->u[0] = s.Has("multicast::cluster");
   inst->u[1] = s.Has("shared::cluster");
+  inst->u[2] = s.Has("cta_group::2") ? 2 : s.Has("cta_group::1") ? 1 : 0;
   inst->run = RunTensorLoad;
   return true;
 }
@@ -277,6 +280,8 @@ bool Decoder::BuildMma(const Statement& s, const Matched&, Inst* inst) {
 }
 
 bool Decoder::BuildWgmma(const Statement& s, const Matched&, Inst* inst) {
+  if (m_.target.substr(0, 5) != "sm_90")
+    return Refuse(fmt::format("`{}` on .target {}: it needs sm_90a", s.text, m_.target));
   WgmmaShape shape;
   size_t n = s.mods.size();
   std::string_view tile = s.mods[3];  // mma_async sync aligned m64nNkK

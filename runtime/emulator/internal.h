@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,11 +25,13 @@
 
 #include "runtime/device.h"
 #include "runtime/emulator/diagnostics.h"
+#include "runtime/emulator/host_memory.h"
 #include "runtime/emulator/judge/finding.h"
 #include "runtime/emulator/judge/registers.h"
 #include "runtime/emulator/mbarrier.h"
 #include "runtime/emulator/policy.h"
 #include "runtime/emulator/ptx_ast.h"
+#include "runtime/emulator/tcgen05_inst.h"
 #include "runtime/emulator/wgmma.h"
 
 namespace tilec::runtime::judge {
@@ -85,14 +88,29 @@ struct Program {
   std::vector<Inst> code;          // ends with a `ret`
   std::vector<uint32_t> lists;     // count, then row offsets
   std::vector<uint8_t> constants;  // rows; copied into an aligned bank
-  std::vector<std::string> texts;  // opcodes, for messages
+  // Rows that are addresses of shared memory: each CTA of a cluster has its rank in them.
+  std::vector<std::pair<uint32_t, bool>> shared_addresses;  // offset, 64 bits wide
+  std::vector<std::string> texts;                           // opcodes, for messages
   std::vector<WgmmaShape> wgmma;
+  std::vector<TensorInst> tensor;
   std::vector<SpecialUse> specials;
   std::vector<std::pair<uint32_t, uint32_t>> params;  // offset, bytes
-  uint32_t register_bytes = 0;                        // per warp
-  judge::RegisterMap watched;                         // registers that wgmma works on
-  std::vector<uint32_t> unfenced_controls;            // pcs of relaxed loads, ascending
-  std::vector<FloatResult> floats;                    // by pc, ascending
+  struct Named {
+    std::string name;                          // demangled
+    uint64_t begin = 0, end = 0, element = 1;  // bytes of shared memory
+  };
+  std::vector<Named> shared;  // variables, for reports
+  struct Refusal {
+    const DiagDef* def;
+    std::string message;
+    std::vector<std::string> notes;
+  };
+  std::vector<Refusal> refusals;            // of instructions that the emulator lacks
+  uint32_t register_bytes = 0;              // per warp
+  judge::RegisterMap watched;               // registers that wgmma works on
+  judge::RegisterMap loaded;                // … that tcgen05.ld writes
+  std::vector<uint32_t> unfenced_controls;  // pcs of relaxed loads, ascending
+  std::vector<FloatResult> floats;          // by pc, ascending
   uint64_t param_bytes = 0;
   uint64_t local_bytes = 0;  // per thread
   uint64_t shared_static = 0;
@@ -108,7 +126,9 @@ struct Allocation {
   bool read_only = false;
 };
 
-// Generic addresses above the host's user space. Shared: window | rank << 24 | offset.
+// Generic addresses above the host's user space. Shared: window | rank << 24 | offset. The address
+// of a shared variable has the rank of its CTA, as on silicon: programs clear bits of it to reach
+// the even CTA of a pair.
 inline constexpr uint64_t kSharedWindow = 0xffff000000000000ull;
 inline constexpr uint64_t kLocalWindow = 0xfffe000000000000ull;
 inline constexpr uint64_t kWindowMask = 0xffff000000000000ull;
@@ -137,7 +157,9 @@ struct Wait {
     kWarpSync,
     kRegisters,
     kWgmma,
-    kClusterBarrier
+    kClusterBarrier,
+    kTensorColumns,
+    kTensorPair
   };
   Kind kind = Kind::kNone;
   uint32_t id = 0;     // barrier number, shared address, lane mask, register count
@@ -176,11 +198,14 @@ struct Warp {
   uint32_t poll_id = 0;   // what it polls, for the report
   uint64_t poll_value = 0;
   uint32_t parted = 0;  // how often lanes were left behind at a wait
-  uint32_t cluster_arrived = 0;  // lanes that arrived at the cluster barrier and did not wait
-  uint64_t cluster_generation = 0;
-  judge::Judge* judge = nullptr;  // of the cluster, in a checked launch
+  // The cluster barrier is a thread's, not a warp's: lanes of one warp may be a barrier apart.
+  uint32_t cluster_arrived = 0;          // lanes that arrived and have not yet waited successfully
+  uint32_t cluster_here = 0;             // … in the generation under way
+  uint64_t cluster_generation[32] = {};  // each lane's last arrival
+  judge::Judge* judge = nullptr;         // of the cluster, in a checked launch
   uint32_t judge_id = 0;
   uint32_t groups[2][32] = {};  // committed by each lane: of cp.async, of bulk copies
+  uint32_t tensor_loads = 0;    // tcgen05.ld that have not read yet
   bool done() const { return live == 0; }
 };
 
@@ -211,6 +236,7 @@ struct Cta {
   std::unordered_map<uint32_t, MBarrier> mbarriers;
   NamedBarrier barriers[16];
   std::vector<Warpgroup> groups;
+  std::shared_ptr<TensorCta> tensor;  // null until the first tcgen05 instruction
   int64_t register_pool = 0;
   uint64_t progress = 0;  // bumped by every change a waiter could see
   uint32_t live_warps = 0;
@@ -224,10 +250,11 @@ struct Launch {
   LaunchConfig config;
   uint32_t clusters[3] = {1, 1, 1};
   uint8_t* params = nullptr;
-  const uint8_t* constants = nullptr;
+  const uint8_t* constants = nullptr;  // one bank per rank, `constants_stride` apart
+  uint64_t constants_stride = 0;
   std::vector<Allocation> allocations;  // sorted
   uint64_t smem_total = 0;
-  std::vector<Decision> no_decisions;  // of a replay that does not name a cluster
+  std::vector<Decision> no_decisions;   // of a replay that does not name a cluster
   judge::LaunchJudge* judge = nullptr;  // null: nothing is checked
   std::atomic<bool> float_sums{false};  // tensor reductions added floats
   std::atomic<uint64_t> executed{0};
@@ -235,7 +262,7 @@ struct Launch {
 };
 
 struct ClusterBarrier {
-  uint32_t arrived = 0;  // threads
+  uint32_t arrived = 0;  // threads, in the generation under way; for reports
   uint64_t generation = 0;
 };
 
@@ -255,22 +282,23 @@ struct Cluster {
   ClusterBarrier barrier;
   Fault fault;
   bool failed = false;
-  uint64_t limit = ~0ull;                        // instructions until the budget is asked again
-  std::unique_ptr<uint8_t[]> storage;            // registers, shared and local memory
-  PolicyState policy;                            // turns.cc
-  std::vector<Decision> decisions;               // recorded
-  std::vector<InFlight> in_flight;               // in order of issue
+  uint64_t limit = ~0ull;           // instructions until the budget is asked again
+  HostMemory storage;               // registers, shared and local memory
+  PolicyState policy;               // turns.cc
+  std::vector<Decision> decisions;  // recorded
+  std::deque<InFlight> in_flight;   // in order of issue
 
   uint64_t executed = 0;         // by its warps
   uint64_t catch_up_at = ~0ull;  // of `executed`: lanes left behind go on
 
-  std::unique_ptr<judge::Judge> judge;                   // null: nothing is checked
-  uint64_t judged_loads = 0, judged_writes = 0;          // when it was last asked (WaitsForOthers)
+  std::unique_ptr<judge::Judge> judge;           // null: nothing is checked
+  uint64_t judged_loads = 0, judged_writes = 0;  // when it was last asked (WaitsForOthers)
 
   Cluster();
   ~Cluster();
   enum class Status : uint8_t { kDone, kFault, kBudget };
-  void Start(Launch* l, uint64_t cluster_number);
+  // False: the host has no memory for it; a fault was recorded.
+  bool Start(Launch* l, uint64_t cluster_number);
   Status Run(uint64_t budget);
   bool Land(size_t k);  // of in_flight
 
@@ -305,7 +333,8 @@ inline const std::string& TextOf(const Warp& w, const Inst& i) {
   return w.cta->cluster->launch->program->texts[i.text];
 }
 
-// "slot 2 of 7 of A": what the compiler calls a range of a CTA's shared memory; may be empty.
+// "slot 2 of 7 of A", "full[2]": what the compiler, or the PTX text, calls a range of a CTA's
+// shared memory; may be empty.
 std::string SharedName(const Launch& launch, uint64_t begin, uint64_t end);
 // "CTA (1,0,0), warp 3 (load), lane 5"; lane < 0: without.
 std::string WhoIs(const Warp& w, int lane = -1);
@@ -332,12 +361,17 @@ bool CheckGlobal(Warp& w, uint64_t address, uint64_t bytes, bool write);
 // A shared::cluster address → CTA and offset (null: no such CTA).
 Cta* ResolveShared(Warp& w, uint64_t address, uint32_t* offset);
 
+// Copies of a cluster that may be in flight. One more lets the oldest land, as hardware's queues
+// would: programs that never wait must not fill the host's memory.
+inline constexpr size_t kMostInFlight = 1 << 12;
+
 // Makes a copy to shared memory land: at once, or when the execution schedule says so.
 template <typename F>
 bool IssueCopy(Warp& w, F land) {
   Cluster& c = *w.cta->cluster;
   ++w.copies;
   if (c.launch->options->landing == Landing::kEarly) return land();
+  if (c.in_flight.size() >= kMostInFlight && !c.Land(0)) return false;
   c.in_flight.push_back({std::move(land)});
   return true;
 }
@@ -346,6 +380,7 @@ template <typename F>
 bool IssueGrouped(Warp& w, bool bulk, int lane, F land) {
   Cluster& c = *w.cta->cluster;
   if (c.launch->options->landing == Landing::kEarly) return land();
+  if (c.in_flight.size() >= kMostInFlight && !c.Land(0)) return false;
   c.in_flight.push_back(
       {std::move(land), &w, bulk, static_cast<uint8_t>(lane), w.groups[bulk][lane]});
   return true;
@@ -355,10 +390,20 @@ bool IssueGrouped(Warp& w, bool bulk, int lane, F land) {
 bool LandGroups(Warp& w, bool bulk, uint32_t lanes, uint32_t pending);
 // Those that are not committed too.
 bool LandAllOf(Warp& w, bool bulk, uint32_t lanes);
+// An operation on the mbarrier at a shared address that broke a rule of mbarriers.
+Step BarrierFault(Warp& w, const Inst& i, int lane, uint32_t address, const MBarrier& b,
+                  MBarrierError error);
 void PoisonDestination(Cta& cta, const std::function<bool(uint8_t* smem)>& write);
 
 // Host memory that one running cluster takes.
 uint64_t ClusterBytes(const Launch& launch);
+
+// The tensor memory of a CTA, of the even CTA of its pair, and of its partner; made when asked for.
+TensorCta& TensorOf(Cta& cta);
+// Loads of tensor memory by the warp read now.
+void LandTensorLoads(Warp& w);
+// The last warp of the CTA is gone: is any tensor memory left allocated?
+void TensorExit(Warp& w);
 
 void ExitLanes(Warp& w, uint32_t mask);
 void CheckNamedBarriers(Cta& cta);

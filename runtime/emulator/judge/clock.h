@@ -42,12 +42,16 @@ class Clock {
     for (size_t k = both; k < o.t_.size(); ++k) all &= o.t_[k] == 0;
     return all;
   }
+  void Forget(Component c) {
+    if (c < t_.size()) t_[c] = 0;
+  }
   // At least n entries, for readers that index without asking.
   const Epoch* Dense(size_t n) {
     if (t_.size() < n) t_.resize((n + 15) / 16 * 16, 0);
     return t_.data();
   }
   void Clear() { t_.clear(); }
+  bool Empty() const { return t_.empty(); }
 
  private:
   std::vector<Epoch> t_;
@@ -57,13 +61,14 @@ class Clock {
 // carries one over to the other. `scoped` is the generic clock without the edges whose scope did
 // not include the other side; only kept where a cluster has several CTAs.
 struct View {
-  // What was learned of other clusters, through global memory, by cluster number.
+  // What was learned of other clusters, through global memory, in order of cluster numbers.
   using Foreign = std::vector<std::pair<uint64_t, std::shared_ptr<const View>>>;
 
   Clock generic;
   Clock async;         // of operations on shared memory
   Clock async_global;  // of operations on global memory
   Clock scoped;
+  Clock tensor;  // of operations on tensor memory, see tensor.h
   Foreign foreign;
 
   void Join(const View& o) {
@@ -71,17 +76,20 @@ struct View {
     async.Join(o.async);
     async_global.Join(o.async_global);
     scoped.Join(o.scoped);
+    tensor.Join(o.tensor);
     for (const auto& [cluster, view] : o.foreign) JoinForeign(cluster, view);
   }
   void JoinForeign(uint64_t cluster, const std::shared_ptr<const View>& view);
   const View* Of(uint64_t cluster) const {
-    for (const auto& [number, view] : foreign)
-      if (number == cluster) return view.get();
-    return nullptr;
+    auto it = std::lower_bound(foreign.begin(), foreign.end(), cluster, Before);
+    return it != foreign.end() && it->first == cluster ? it->second.get() : nullptr;
   }
-  bool Covers(const View& o) const {
+  bool Covers(const View& o) const { return CoversClocks(o) && o.foreign.empty(); }
+  // … but for what `o` knows of other clusters.
+  bool CoversClocks(const View& o) const {
     return generic.Covers(o.generic) && async.Covers(o.async) &&
-           async_global.Covers(o.async_global) && scoped.Covers(o.scoped) && o.foreign.empty();
+           async_global.Covers(o.async_global) && scoped.Covers(o.scoped) &&
+           tensor.Covers(o.tensor);
   }
   void Raise(Component c, Epoch e) {
     generic.Raise(c, e);
@@ -90,18 +98,22 @@ struct View {
     scoped.Raise(c, e);
   }
   void Clear() { *this = {}; }
+  static bool Before(const Foreign::value_type& entry, uint64_t cluster) {
+    return entry.first < cluster;
+  }
 };
 
 inline void View::JoinForeign(uint64_t cluster, const std::shared_ptr<const View>& view) {
-  for (auto& [number, mine] : foreign) {
-    if (number != cluster) continue;
-    if (mine == view || mine->Covers(*view)) return;
-    auto both = std::make_shared<View>(*mine);
-    both->Join(*view);
-    mine = std::move(both);
+  auto it = std::lower_bound(foreign.begin(), foreign.end(), cluster, Before);
+  if (it == foreign.end() || it->first != cluster) {
+    foreign.emplace(it, cluster, view);
     return;
   }
-  foreign.emplace_back(cluster, view);
+  std::shared_ptr<const View>& mine = it->second;
+  if (mine == view || mine->Covers(*view)) return;
+  auto both = std::make_shared<View>(*mine);
+  both->Join(*view);
+  mine = std::move(both);
 }
 
 }  // namespace tilec::runtime::judge

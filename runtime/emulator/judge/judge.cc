@@ -24,6 +24,11 @@ size_t LaunchJudge::PlaceOf(uint32_t pc) {
 }
 
 void LaunchJudge::Say(Finding f, uint32_t a, uint32_t b) {
+  if (full()) return;  // marks are missing: what they say is not to be trusted
+  if (findings_.size() >= kMostFindings) {
+    ++dropped_;
+    return;
+  }
   for (Access& access : f.accesses) {
     unsigned long long begin = 0, end = 0;
     if (object && std::sscanf(access.memory.c_str(), "shared [%llu, %llu)", &begin, &end) == 2)
@@ -34,6 +39,9 @@ void LaunchJudge::Say(Finding f, uint32_t a, uint32_t b) {
 }
 
 void LaunchJudge::Flush() {
+  if (dropped_ > 0)
+    findings_.back().notes.push_back(
+        fmt::format("{} more findings of this launch were not kept", dropped_));
   for (Finding& f : findings_) report->Add(std::move(f));
   findings_.clear();
   index_.clear();
@@ -44,6 +52,8 @@ Judge::Judge(LaunchJudge* launch, const ClusterShape& shape)
   size_t n = shape_.ctas.size() * shape_.warps_per_cta;
   warps_.resize(n);
   shared_.resize(shape_.ctas.size());
+  tensor_.resize(shape_.ctas.size());
+  sc_cta_.resize(shape_.ctas.size());
   live_warps_.assign(shape_.ctas.size(), shape_.warps_per_cta);
   peers_.assign(shape_.ctas.size(), std::vector<uint32_t>(shape_.ctas.size(), 0));
   for (size_t r = 0; r < shape_.ctas.size(); ++r) shared_[r].Start(shape_.ctas[r].smem_bytes);
@@ -51,6 +61,7 @@ Judge::Judge(LaunchJudge* launch, const ClusterShape& shape)
     Component self = NewComponent(ComponentInfo::Kind::kWarp, w, 0);
     warps_[w].agent.Start(self, shape_.lanes[w % shape_.warps_per_cta],
                           [this, w](int l) { return LaneComponent(w, l); });
+    if (launch_->loaded != nullptr) warps_[w].loading.resize(launch_->loaded->count);
     if (launch_->registers != nullptr) warps_[w].tags.tags.resize(launch_->registers->count);
   }
 }
@@ -109,7 +120,8 @@ std::string Judge::BarrierName(uint32_t offset) const {
 }
 
 void Judge::Executes(uint32_t warp, uint32_t pc, int lane) {
-  constexpr size_t kMost = 1 << 16;  // epochs remembered of one instruction
+  constexpr size_t kMost = 1 << 16;         // epochs remembered of one instruction …
+  constexpr uint64_t kMostOfAll = 1 << 26;  // … and of all; findings beyond count too few
   WarpState& w = warps_[warp];
   // Lanes that act one after another do so in ascending order: still the same time.
   const bool same = w.turn_pc == pc && lane > w.turn_lane;
@@ -121,7 +133,7 @@ void Judge::Executes(uint32_t warp, uint32_t pc, int lane) {
   const Epoch now = w.agent.epoch();
   if (!turns.empty() && turns.back().epoch == now)
     ++turns.back().count;
-  else if (turns.size() < kMost)
+  else if (turns.size() < kMost && ++launch_->turns < kMostOfAll)
     turns.push_back({now, turns.empty() ? 1 : turns.back().count + 1});
 }
 
@@ -163,6 +175,12 @@ std::string Judge::Actor(const Mark& m, uint64_t cluster) const {
     case ComponentInfo::Kind::kWgmma:
       return fmt::format("wgmma group {} of warpgroup {}", m.epoch - 1, c.value);
     case ComponentInfo::Kind::kNamed: return fmt::format("barrier {}", c.value);
+    case ComponentInfo::Kind::kTensor:
+      return fmt::format("tcgen05 operation {} of {}", m.epoch, Who(c.owner, 1u << c.value));
+    case ComponentInfo::Kind::kTensorLoad:
+      return fmt::format("tcgen05.ld {} of {}", m.epoch, Who(c.owner));
+    case ComponentInfo::Kind::kTensorStore:
+      return fmt::format("tcgen05.st {} of {}", m.epoch, Who(c.owner));
   }
   return "";
 }
@@ -185,6 +203,15 @@ std::string Judge::CompletionOf(const Mark& m) const {
     case ComponentInfo::Kind::kWgmma:
       return fmt::format("`wgmma.wait_group` by warpgroup {} for its group {}", c.value,
                          m.epoch - 1);
+    case ComponentInfo::Kind::kTensor:
+      return fmt::format(
+          "a `tcgen05.commit` by {} behind it, and a wait on the mbarrier it arrives "
+          "at",
+          Who(c.owner, 1u << c.value));
+    case ComponentInfo::Kind::kTensorLoad:
+      return fmt::format("`tcgen05.wait::ld` by {}", Who(c.owner));
+    case ComponentInfo::Kind::kTensorStore:
+      return fmt::format("`tcgen05.wait::st` by {}", Who(c.owner));
     case ComponentInfo::Kind::kWarp:
     case ComponentInfo::Kind::kLane:
     case ComponentInfo::Kind::kNamed:

@@ -16,6 +16,7 @@
 #include "runtime/emulator/judge/global.h"
 #include "runtime/emulator/judge/registers.h"
 #include "runtime/emulator/judge/shadow.h"
+#include "runtime/emulator/judge/tensor.h"
 
 namespace tilec::runtime::judge {
 
@@ -36,9 +37,12 @@ struct LaunchJudge {
   // A global address in words that do not depend on where the host put things.
   std::function<std::string(uint64_t address)> place;
   const RegisterMap* registers = nullptr;
+  const RegisterMap* loaded = nullptr;
+  bool tensor_in_order = false;  // assumed: T6 is silent
   bool numbers = false, banks = false;
   GlobalShadow global;
   uint64_t global_writes = 0;
+  uint64_t turns = 0;  // entries of WarpState::turns, of all clusters
 
   // Release and acquire on a global address.
   struct Published {
@@ -47,11 +51,19 @@ struct LaunchJudge {
     std::shared_ptr<const View> view;
   };
   std::unordered_map<uint64_t, std::vector<Published>> sync;
+  // What each cluster's `fence.sc` of gpu scope have ordered so far, by cluster number.
+  std::map<uint64_t, std::shared_ptr<const View>> sc_fences;
   // (cluster, warp component, lane) → its component.
   std::map<std::tuple<uint64_t, Component, int>, Component> lanes;
 
   // Judged instructions are numbered as they come.
   size_t PlaceOf(uint32_t pc);
+
+  // Checks take host memory: of pages of global memory, and of what was published where. Beyond the
+  // budget nothing more is said, and the launch must end with a diagnostic (Cluster::LimitReached).
+  static constexpr size_t kMostPublished = 1 << 18;  // addresses with a release
+  bool full() const { return full_ || global.Full(); }
+  void Overflow() { full_ = true; }
 
   // The first finding of this kind here? Others are counted.
   bool First(Rule rule, uint32_t a, uint32_t b);
@@ -63,6 +75,9 @@ struct LaunchJudge {
   uint32_t places_ = 0;
   std::map<std::tuple<Rule, uint32_t, uint32_t>, size_t> index_;
   std::vector<Finding> findings_;
+  uint64_t dropped_ = 0;  // findings beyond kMostFindings
+  bool full_ = false;
+  static constexpr size_t kMostFindings = 4096;  // different ones, of a launch
 };
 
 struct ClusterShape {
@@ -145,7 +160,10 @@ class Judge {
   void WarpSync(uint32_t warp, uint32_t lanes);
   void ProxyFence(uint32_t warp, uint32_t lanes, bool shared, bool global);
   void InitFence(uint32_t warp, uint32_t lanes);
-  void ThreadFence(uint32_t warp, uint32_t lanes, bool acquire, bool release, Scope scope);
+  void ThreadFence(uint32_t warp, uint32_t lanes, bool acquire, bool release);
+  // `fence.sc`: after every `fence.sc` that was executed before it, if the scopes include each
+  // other's threads; besides what it does as a fence.acq_rel.
+  void ScFence(uint32_t warp, uint32_t lanes, Scope scope);
   void Exit(uint32_t warp, uint32_t lanes, uint32_t pc);
 
   // ---- asynchronous operations (judge_async.cc) ----
@@ -167,6 +185,36 @@ class Judge {
   void WgmmaFence(uint32_t warp);
   void WgmmaCommit(uint32_t warp);
   void WgmmaWait(uint32_t warp, uint32_t pending);
+
+  // ---- tensor memory (judge_tensor.cc) ----
+  // The next tcgen05.mma, cp or shift of a thread.
+  AsyncOp TensorOp(uint32_t warp, int lane, uint32_t pc, TensorAct act, uint64_t key);
+  void TensorTouch(const AsyncOp& op, TensorAct act, uint64_t key, const TensorArea& area);
+  // A pair's operation reaches the other CTA.
+  void TensorPeer(const AsyncOp& op, uint32_t rank);
+  // tcgen05.ld or st by a warp.
+  void TensorMove(uint32_t warp, uint32_t pc, bool store, const std::vector<TensorArea>& areas);
+  void TensorWait(uint32_t warp, uint32_t pc, bool store);
+  void TensorFence(uint32_t warp, uint32_t lanes, bool after);
+  void LoadedRegisters(uint32_t warp, uint32_t pc);
+  // A commit: what its arrivals will tell, and the arrival.
+  struct TensorMessage {
+    View view;
+    Component issuer = 0;
+    Epoch number = 0;
+    uint32_t warp = 0, lane = 0, pc = 0;
+  };
+  TensorMessage TensorCommit(uint32_t warp, int lane, uint32_t pc);
+  void TensorCommitTo(const TensorMessage& m, uint32_t rank, uint32_t offset);
+  void TensorArrive(const TensorMessage& m, uint32_t rank, uint32_t offset);
+  // Columns of a CTA are given back by a warp, with the pair's other CTA or alone.
+  void TensorFree(uint32_t warp, uint32_t pc, uint32_t rank, uint32_t column, uint32_t columns);
+  // A word is read that nobody wrote.
+  void TensorFresh(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank,
+                   const std::string& what);
+  // A finding of a rule that needs no clock.
+  void TensorSay(Rule rule, Severity severity, uint32_t warp, uint32_t lanes, uint32_t pc,
+                 std::string message, std::string fix);
 
   // ---- registers (registers.cc) ----
   void SetRegisters(uint32_t warp, uint32_t pc, uint32_t count);
@@ -191,7 +239,10 @@ class Judge {
       kCpAsync,
       kWgmma,
       kNamed,
-      kInit
+      kInit,
+      kTensor,
+      kTensorLoad,
+      kTensorStore
     };
     Kind kind;
     uint32_t owner = 0;  // warp, or rank of the CTA
@@ -214,6 +265,9 @@ class Judge {
     uint64_t observed = 0;                        // phases that some wait saw complete
     std::unordered_map<uint32_t, uint64_t> seen;  // by warp
     Copy last_copy{};
+    Component committer = 0;  // of the last tcgen05.commit, and its number
+    Epoch commit = 0;
+    uint32_t commit_pc = 0;
     Epoch last_epoch() const { return base + static_cast<Epoch>(phases); }
   };
   struct Named {
@@ -223,6 +277,18 @@ class Judge {
     uint64_t generation = 0;
     uint32_t arrived = 0;  // warps, in the generation under way
     bool reduces = false;
+    uint32_t pc = 0;
+  };
+  struct TensorIssuer {
+    Component component = 0;
+    Epoch issued = 0;  // the last number, commits included
+    Epoch work = 0;    // that of the last mma, cp or shift
+    uint32_t pc = 0;
+  };
+  // Loads or stores of tensor memory by a warp.
+  struct TensorStream {
+    Component component = 0;
+    Epoch issued = 0, waited = 0;
     uint32_t pc = 0;
   };
   struct Stream {
@@ -249,7 +315,11 @@ class Judge {
     uint32_t wgmma_pc = 0;
     RegisterTags tags;
     std::vector<std::pair<uint32_t, uint32_t>> set_registers;  // pc, count
-    uint64_t named[16] = {};                                   // generation waited for
+    std::map<int, TensorIssuer> tensor;                        // by lane
+    TensorStream loads, stores;
+    std::vector<Epoch> loading;        // by register: the load that will write it
+    std::map<Epoch, uint32_t> unread;  // by load: registers nobody has read
+    uint64_t named[16] = {};           // generation waited for
     std::map<uint64_t, Mark> maps;  // tensor maps fenced: address → the write it was fenced after
   };
   struct Side {  // who an access is judged for
@@ -285,6 +355,14 @@ class Judge {
   const Epoch* AsyncClock(const AsyncOp& op, bool global);
   void AsyncBlock(const AsyncOp& op, uint32_t rank, size_t block, const Mark& m, bool write,
                   uint8_t layout, const Epoch* clock, const Side& side);
+  TensorStream& StreamOf(uint32_t warp, bool store);
+  void TensorLearn(uint32_t warp, TensorStream& s, Epoch number);
+  void TensorClash(const AsyncOp& op, TensorAct act, uint64_t key, const TensorArea& area,
+                   uint32_t column, const TensorMark& old, bool old_writes);
+  void TensorExit(uint32_t rank, uint32_t pc);
+  Epoch TensorKnown(uint32_t rank, Component c) const;
+  std::string TensorActor(const TensorMark& m) const;
+  std::string TensorMissing(const TensorMark& m) const;
   uint32_t RankOf(uint32_t warp) const { return warp / shape_.warps_per_cta; }
   Finding Begin(Rule rule, uint32_t pc);
   Finding Begin(Rule rule, uint32_t pc, uint32_t warp, uint32_t lanes = 0);
@@ -298,13 +376,16 @@ class Judge {
   uint64_t strong_loads_ = 0;
   uint32_t strong_load_pc_ = 0;
   std::vector<WarpState> warps_;
-  std::vector<SharedShadow> shared_;  // by rank
+  std::vector<SharedShadow> shared_;                   // by rank
+  std::vector<std::unique_ptr<TensorShadow>> tensor_;  // by rank; null: not used
   std::vector<ComponentInfo> components_;
   std::unordered_map<uint64_t, Barrier> barriers_;  // rank << 32 | offset
   std::map<std::pair<uint32_t, uint32_t>, Named> named_;
   std::map<std::pair<uint32_t, uint32_t>, Component> wgmma_;
   std::unordered_map<uint64_t, View> shared_sync_;
   View cluster_pending_, cluster_done_;
+  std::vector<View> sc_cta_;                  // what the `fence.sc` of a CTA ordered, by rank
+  View sc_cluster_;                           // … those of the cluster, of cluster scope or wider
   std::vector<uint32_t> live_warps_;          // by rank
   std::vector<std::vector<uint32_t>> peers_;  // rank → pc + 1 of the last access by each other rank
   Clock meet_;
