@@ -308,6 +308,8 @@ void Prepare(Tensor& t, bool bounds) {
       if (tv.v[i] != 0 && std::fabs(tv.v[i]) < least) {
         if (tv.e.empty()) tv.e.assign(n, 0.0f);
         tv.e[i] = std::max(tv.e[i], Up(std::fabs(tv.v[i])));
+        if (tv.undecided.empty()) tv.undecided.assign(n, 0);
+        tv.undecided[i] |= kCovers;  // it is read, or 0 is
       }
   }
   if (!t.written) return;
