@@ -71,13 +71,14 @@ struct Observation {
   std::string stop_after;
   bool time_passes = false;
   std::string* llvm_ir = nullptr;    // receives the optimised module
+  std::string* plan = nullptr;       // receives the text of the program's plan (ir/plan_text.h)
   Lowered* lowered = nullptr;        // receives what became of the schedule
   ir::StampTable* stamps = nullptr;  // receives what PipelineOptions::stamps asked for
   std::string printed;               // what print_after produced
   std::vector<StageTime> times;
   bool stopped = false;
   bool looks() const {
-    return !print_after.empty() || !stop_after.empty() || llvm_ir || lowered || stamps;
+    return !print_after.empty() || !stop_after.empty() || llvm_ir || plan || lowered || stamps;
   }
 };
 
@@ -86,10 +87,13 @@ struct Loaded {
   SourceMap sources;
   std::optional<frontend::Program> program;
   int32_t schedule_file = -1;  // what PipelineOptions::schedule names, if it is a file
+  int32_t plan_file = -1;      // a plan to be obeyed in place of the planners'
 };
 
 // Reads the file that `schedule` names, if it names one.
 Result<> LoadScheduleFile(Loaded& loaded, const std::string& schedule, DiagSink& diags);
+// Reads a plan: the program that it is of is compiled as it says, or refused with the law it breaks.
+Result<> LoadPlanFile(Loaded& loaded, const std::string& path, DiagSink& diags);
 
 // PipelineOptions::machine, or what its `target` names.
 Result<Machine> MachineOf(const PipelineOptions& options, DiagSink& diags);

@@ -24,6 +24,7 @@ struct Options {
   std::string target = "h200";  // a name, an architecture or a file
   bool target_said = false;     // else it is the default
   std::string schedule = "solve";
+  std::string plan;  // file of a program plan to obey; "": none
   std::string tune = "default";
   std::string stdlib_dir;
   std::string cache_dir;
@@ -77,6 +78,7 @@ struct Options {
 
   // schedule, verify
   std::string graph;
+  std::string export_cnf, export_proof;
   std::string certificate;
   std::string proof;
   std::string schedule_file;
