@@ -124,11 +124,14 @@ Result<Function> Emitter::Run() {
     top += 8 * out_.type(exchange.mbar).depth;
   }
   out_.launch.smem_bytes = top;
-  if (top > options_.smem_limit_bytes)
+  if (top > options_.smem_limit_bytes) {
+    if (options_.need)
+      *options_.need = {LowerNeed::What::kSharedMemory, top, options_.smem_limit_bytes};
     return diags_
         .Report(lower_diag::kSharedMemoryFull, in_.params.empty() ? Span{} : in_.params[0].at,
                 in_.name, top, options_.smem_limit_bytes)
         .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");
+  }
   if (specialized())
     TRY_VOID(CheckRegisters());
   else
@@ -160,6 +163,11 @@ Result<> Emitter::CheckRegisters() {
                               ? std::max(SpareRegisters(out_), PlacedRegisters(out_, id) - peak)
                               : 0;
     registers_full_ = peak + std::max(options_.spare_registers, spare) > quota;
+    if (registers_full_ && options_.need)
+      *options_.need = {peak + options_.spare_registers <= quota
+                            ? LowerNeed::What::kRegistersOfProducts
+                            : LowerNeed::What::kRegisters,
+                        peak + std::max(options_.spare_registers, spare), quota};
     if (registers_full_ && peak + options_.spare_registers <= quota)
       return diags_
           .Report(lower_diag::kRegistersTight, Span{}, op.s("name"), in_.name, peak, spare, quota)
@@ -519,6 +527,7 @@ Result<Function> Specialize(const Function& fn, const SequentialOptions& options
     // The deepest rings that fit; below two slots nothing overlaps.
     for (int depth = kDeepest; depth >= 2 && !registers_full; --depth) {
       DiagSink attempt;
+      if (options.need) *options.need = {};
       Emitter emitter(fn, with, depth, attempt);
       if (!emitter.sound())
         return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)

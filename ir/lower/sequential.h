@@ -13,6 +13,13 @@
 
 namespace tilec::ir {
 
+// What a refusal asked for and did not find, in registers of a thread or bytes of a CTA.
+struct LowerNeed {
+  enum class What : uint8_t { kOther, kSharedMemory, kRegisters, kRegistersOfProducts };
+  What what = What::kOther;
+  int64_t needed = 0, available = 0;
+};
+
 struct SequentialOptions {
   int64_t smem_limit_bytes = 232448;  // dynamic shared memory of one CTA (hopper.md §12)
   // Roles: registers of a compute thread that tiles may not take (addresses, descriptors, counters,
@@ -27,6 +34,7 @@ struct SequentialOptions {
   // Roles: what stands behind a loop of products and loads a few registers does so while the last
   // products are under way.
   bool early_loads = true;
+  LowerNeed* need = nullptr;  // receives why the lowering refuses
 };
 
 // `fn` is a verified tile function; the result is a warp function of the same signature.
