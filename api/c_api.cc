@@ -1,47 +1,24 @@
-// The C interface: thin words around the C++ one. No exception leaves it: what can throw here is
-// allocation only, which ends the process as everywhere else.
+// The C interface of the compiler and of kernels compiled as they are needed: thin words around the
+// C++ one. The rest of it is in c_device.cc and c_bundle.cc.
 //
 // SPDX-License-Identifier: Apache-2.0
-#include "include/tilec/tilec_c.h"
-
+#include "api/c_handles.h"
 #include "api/diagnostics.h"
 #include "api/status.h"
-#include "include/tilec/tilec.h"
 #include "support/nearest.h"
 
-struct tilec_status {
-  tilec::Status status;
-  std::string text;
-};
-struct tilec_device {
-  tilec::Device device;
-  std::string description;
-};
 struct tilec_compiler {
   tilec::Compiler compiler;
 };
 struct tilec_kernel {
   tilec::Kernel kernel;
 };
-struct tilec_args {
-  tilec::Args args;
-};
+
+using tilec::api::Give;
+using tilec::api::Hand;
+using tilec::api::Null;
 
 namespace {
-
-static_assert(TILEC_E5M2 == static_cast<int>(tilec::DType::kE5M2));
-static_assert(TILEC_BF16 == static_cast<int>(tilec::DType::kBF16));
-
-tilec_status* Give(const tilec::Status& status) {
-  if (status.ok()) return nullptr;
-  return new tilec_status{status, status.text()};
-}
-
-tilec_status* Null(const char* what) {
-  tilec::DiagSink diags;
-  diags.Report(tilec::api::kNullArgument, tilec::Span{}, what);
-  return Give(tilec::api::MakeStatus(diags, tilec::SourceMap()));
-}
 
 tilec_status* UnknownOption(const std::string& name, const std::string& detail) {
   tilec::DiagSink diags;
@@ -52,77 +29,9 @@ tilec_status* UnknownOption(const std::string& name, const std::string& detail) 
   return Give(tilec::api::MakeStatus(diags, tilec::SourceMap()));
 }
 
-template <typename T, typename Handle>
-tilec_status* Hand(tilec::Expected<T> value, Handle** out) {
-  if (!value.ok()) return Give(value.status());
-  *out = new Handle{*std::move(value)};
-  return nullptr;
-}
-
 }  // namespace
 
 extern "C" {
-
-const char* tilec_version(void) { return tilec::Version(); }
-
-const char* tilec_status_text(const tilec_status* s) { return s ? s->text.c_str() : ""; }
-size_t tilec_status_count(const tilec_status* s) { return s ? s->status.problems().size() : 0; }
-const char* tilec_status_code(const tilec_status* s, size_t i) {
-  return i < tilec_status_count(s) ? s->status.problems()[i].code.c_str() : "";
-}
-const char* tilec_status_message(const tilec_status* s, size_t i) {
-  return i < tilec_status_count(s) ? s->status.problems()[i].message.c_str() : "";
-}
-void tilec_status_free(tilec_status* s) { delete s; }
-
-tilec_status* tilec_device_open(const char* name, tilec_device** device) {
-  if (!device) return Null("device");
-  auto opened = tilec::Device::Open(name ? name : "auto");
-  if (!opened.ok()) return Give(opened.status());
-  const std::string description = opened->description();
-  *device = new tilec_device{*std::move(opened), description};
-  return nullptr;
-}
-void tilec_device_free(tilec_device* device) { delete device; }
-const char* tilec_device_description(const tilec_device* device) {
-  return device ? device->description.c_str() : "";
-}
-tilec_status* tilec_device_alloc(tilec_device* device, uint64_t bytes, uint64_t* address) {
-  if (!device || !address) return Null(device ? "address" : "device");
-  const auto allocated = device->device.Alloc(bytes);
-  if (!allocated.ok()) return Give(allocated.status());
-  *address = *allocated;
-  return nullptr;
-}
-void tilec_device_release(tilec_device* device, uint64_t address) {
-  if (device) device->device.Free(address);
-}
-tilec_status* tilec_device_copy_in(tilec_device* device, uint64_t to, const void* from,
-                                   uint64_t bytes) {
-  if (!device || (!from && bytes)) return Null(device ? "from" : "device");
-  return Give(device->device.CopyIn(to, from, bytes));
-}
-tilec_status* tilec_device_copy_out(tilec_device* device, void* to, uint64_t from, uint64_t bytes) {
-  if (!device || (!to && bytes)) return Null(device ? "to" : "device");
-  return Give(device->device.CopyOut(to, from, bytes));
-}
-tilec_status* tilec_device_new_stream(tilec_device* device, int32_t* stream) {
-  if (!device || !stream) return Null(device ? "stream" : "device");
-  const auto made = device->device.NewStream();
-  if (!made.ok()) return Give(made.status());
-  *stream = *made;
-  return nullptr;
-}
-tilec_status* tilec_device_adopt_stream(tilec_device* device, void* cuda_stream, int32_t* stream) {
-  if (!device || !stream) return Null(device ? "stream" : "device");
-  const auto adopted = device->device.AdoptStream(cuda_stream);
-  if (!adopted.ok()) return Give(adopted.status());
-  *stream = *adopted;
-  return nullptr;
-}
-tilec_status* tilec_device_synchronize(tilec_device* device, int32_t stream) {
-  return device ? Give(device->device.Synchronize(stream)) : Null("device");
-}
 
 tilec_status* tilec_compiler_create(const char* const* names, const char* const* values,
                                     size_t count, tilec_compiler** compiler) {
@@ -162,28 +71,6 @@ tilec_status* tilec_compile_text(tilec_compiler* compiler, const char* text, con
       compiler->compiler.CompileText(text, name ? name : "kernel.tile", kernel ? kernel : ""), out);
 }
 void tilec_kernel_free(tilec_kernel* kernel) { delete kernel; }
-
-tilec_args* tilec_args_create(void) { return new tilec_args(); }
-void tilec_args_free(tilec_args* args) { delete args; }
-void tilec_args_tensor(tilec_args* args, const char* name, tilec_dtype dtype, uint64_t data,
-                       int32_t rank, const int64_t* dims, const int64_t* strides) {
-  if (!args || !name) return;
-  tilec::Tensor t;
-  t.dtype = static_cast<tilec::DType>(dtype);
-  t.data = data;
-  if (dims && rank > 0) t.dims.assign(dims, dims + rank);
-  if (strides && rank > 0) t.strides.assign(strides, strides + rank);
-  args->args.Set(name, std::move(t));
-}
-void tilec_args_int(tilec_args* args, const char* name, int64_t value) {
-  if (args && name) args->args.Set(name, value);
-}
-void tilec_args_float(tilec_args* args, const char* name, double value) {
-  if (args && name) args->args.Set(name, value);
-}
-void tilec_args_bool(tilec_args* args, const char* name, int value) {
-  if (args && name) args->args.Set(name, value != 0);
-}
 
 tilec_status* tilec_launch(tilec_kernel* kernel, tilec_device* device, const tilec_args* args,
                            int32_t stream) {

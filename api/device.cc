@@ -1,9 +1,9 @@
 // The public Device: a handle on a runtime device.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include "api/device_state.h"
 #include "api/diagnostics.h"
 #include "api/open_device.h"
-#include "api/state.h"
 #include "api/status.h"
 
 namespace tilec {
@@ -30,6 +30,8 @@ int Bytes(DType dtype) {
   const int i = static_cast<int>(dtype);
   return i < kDTypes ? kDTypeRows[i].bytes : 0;
 }
+
+const char* Version() { return TILEC_VERSION; }
 
 namespace api {
 

@@ -177,8 +177,6 @@ Expected<Kernel> Fail(const DiagSink& diags, const SourceMap& sources) {
 
 }  // namespace
 
-const char* Version() { return TILEC_VERSION; }
-
 Expected<Compiler> Compiler::Create(CompilerOptions options) {
   DiagSink diags;
   auto state = std::make_shared<CompilerState>();

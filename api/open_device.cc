@@ -8,10 +8,25 @@
 
 namespace tilec::api {
 
+namespace {
+
+Result<std::unique_ptr<runtime::Device>> Emulator(const runtime::EmulatorOptions& options,
+                                                  DiagSink& diags) {
+#ifdef TILEC_NO_EMULATOR
+  (void)options;
+  return diags.Report(kNoEmulator, Span{}).Help("link libtilec_rt, or open `cuda`");
+#else
+  (void)diags;
+  return runtime::OpenEmulator(options);
+#endif
+}
+
+}  // namespace
+
 Result<std::unique_ptr<runtime::Device>> OpenDevice(const std::string& name,
                                                     const runtime::EmulatorOptions& emulator,
                                                     std::string* why, DiagSink& diags) {
-  if (name == "emulator") return runtime::OpenEmulator(emulator);
+  if (name == "emulator") return Emulator(emulator, diags);
   if (name == "auto") {
     DiagSink quiet;
     auto cuda = runtime::OpenCuda(0, quiet);
@@ -22,7 +37,7 @@ Result<std::unique_ptr<runtime::Device>> OpenDevice(const std::string& name,
       else
         *why = quiet.all().empty() ? "no GPU" : quiet.all().front().message;
     }
-    return runtime::OpenEmulator(emulator);
+    return Emulator(emulator, diags);
   }
   if (name == "cuda") return runtime::OpenCuda(0, diags);
   if (name.substr(0, 5) == "cuda:") {

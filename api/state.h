@@ -11,18 +11,14 @@
 #include <vector>
 
 #include "api/call.h"
+#include "api/device_state.h"
 #include "api/pipeline.h"
 #include "api/stdlib.h"
 #include "include/tilec/tilec.h"
-#include "runtime/device.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/launch.h"
 
 namespace tilec {
-
-struct DeviceState {
-  std::unique_ptr<runtime::Device> device;
-};
 
 struct CompilerState {
   api::PipelineOptions options;

@@ -6,6 +6,7 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace tilec::backend {
 namespace {
@@ -162,6 +163,35 @@ class Reader {
   std::string path_;
   std::string* why_;
 };
+
+// A launch looks tensors and scalars up by name: every name that an image mentions must be one of
+// its signature's. Says what leads nowhere; "" if nothing does.
+std::string Dangling(const KernelImage& image) {
+  std::set<std::string> tensors, scalars;
+  for (const TensorArg& t : image.tensors)
+    if (!tensors.insert(t.name).second) return "tensor `" + t.name + "` is there twice";
+  for (const ScalarArg& s : image.scalars)
+    if (!scalars.insert(s.name).second || tensors.count(s.name))
+      return "scalar `" + s.name + "` is there twice";
+  for (const TensorMapRecipe& m : image.tensor_maps) {
+    if (!tensors.count(m.tensor))
+      return "a tensor map is of `" + m.tensor + "`, which is no tensor";
+    if (m.dims.empty() || m.dims.size() > 5 || m.box.size() != m.dims.size() ||
+        m.strides_bytes.size() + 1 != m.dims.size())
+      return "the tensor map of `" + m.tensor + "` has " + std::to_string(m.dims.size()) +
+             " dims, " + std::to_string(m.strides_bytes.size()) + " strides and a box of " +
+             std::to_string(m.box.size());
+  }
+  for (const EntryParam& p : image.params) {
+    if (p.kind == EntryParam::Kind::kTensorPointer && !tensors.count(p.name))
+      return "a parameter points to `" + p.name + "`, which is no tensor";
+    if (p.kind == EntryParam::Kind::kScalar && !scalars.count(p.name))
+      return "a parameter is `" + p.name + "`, which is no scalar";
+  }
+  for (const AlignmentFact& a : image.alignment)
+    if (!tensors.count(a.tensor)) return "`" + a.tensor + "` is aligned, but no tensor";
+  return "";
+}
 
 }  // namespace
 
@@ -360,6 +390,7 @@ bool FromJson(const std::string& text, KernelImage* image, std::string* why) {
   });
   r.Read("ptx", &out.ptx);
   if (!r.ok()) return false;
+  if (*why = Dangling(out); !why->empty()) return false;
   *image = std::move(out);
   return true;
 }

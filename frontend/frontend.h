@@ -173,6 +173,17 @@ Result<> CheckFacts(const Program& program, const std::string& kernel, const Val
 // of their tunes and consts and stand-ins for static dims, all functions, all tests.
 Result<> Check(const Program& program, DiagSink& diags);
 
+// Values for what `kernel` must be given and has no default for, so that its facts hold: what Check
+// checks it with. nullopt: no values that were tried satisfy the facts.
+std::optional<Values> PlausibleValues(const Program& program, const std::string& kernel);
+
+// Where the kernel, function or constant is defined that the program's own file sees by this name,
+// imported ones included. Unknown spans: there is none.
+struct ItemPlace {
+  Span name, whole;
+};
+ItemPlace FindItem(const Program& program, std::string_view name);
+
 // Names of built-in functions, for editors and messages.
 std::vector<std::string> BuiltinNames();
 

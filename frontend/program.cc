@@ -352,4 +352,12 @@ Result<Signature> SignatureOf(const Program& program, const std::string& kernel,
   return Suggest(report, kernel, data.kernels);
 }
 
+ItemPlace FindItem(const Program& program, std::string_view name) {
+  const ProgramData& data = program.data();
+  const ItemRef* ref = data.Find(0, name);
+  if (!ref) return {};
+  const lang::Item& item = data.item(*ref);
+  return {NameOf(item)->span, item.span};
+}
+
 }  // namespace tilec::frontend

@@ -112,6 +112,14 @@ std::optional<Values> StandIns(const ProgramData& data, const Signature& sig, It
 
 }  // namespace
 
+std::optional<Values> PlausibleValues(const Program& program, const std::string& kernel) {
+  const ProgramData& data = program.data();
+  const Signature* sig = program.FindSignature(kernel);
+  const std::optional<ItemRef> ref = FindKernel(data, kernel);
+  if (!sig || !ref) return std::nullopt;
+  return StandIns(data, *sig, *ref);
+}
+
 Result<> Check(const Program& program, DiagSink& diags) {
   const ProgramData& data = program.data();
   const int before = diags.errors();

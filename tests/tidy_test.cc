@@ -38,6 +38,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"calibrate", {"support", "ir", "runtime"}},
     {"backend", {"support", "ir"}},
     {"runtime", {"support"}},  // and backend/kernel_image.h
+    {"editor", {"support", "language", "ir", "frontend", "scheduler", "api"}},
     {"api", {"support", "language", "ir", "frontend", "scheduler", "compile", "backend", "runtime"}},
 };
 

@@ -14,6 +14,7 @@ namespace tilec::tools {
 int CmdRun(const Options& options);
 int CmdBench(const Options& options);
 int CmdCalibrate(const Options& options);
+int CmdBundle(const Options& options);
 int CmdBuild(const Options& options);
 int CmdCheck(const Options& options);
 int CmdTest(const Options& options);
@@ -24,6 +25,7 @@ int CmdSchedule(const Options& options);
 int CmdVerify(const Options& options);
 int CmdExplain(const Options& options);
 int CmdDoctor(const Options& options);
+int CmdLsp(const Options& options);
 int CmdHelp(const Options& options);
 
 // Every diagnostic of every folder, sorted by code.

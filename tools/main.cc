@@ -156,6 +156,16 @@ class CommandLine {
                       "spills nor serializes products");
     build->add_option("--pin", o_.pin,
                       "refine: file for the schedule that was found (KERNEL.sched)");
+
+    CLI::App* bundle =
+        Add("bundle", "build kernels ahead of time, for hosts without a compiler", CmdBundle, true);
+    bundle->add_option(
+        "words", o_.assignments,
+        "FILE[:KERNEL], then its values as NAME=VALUE,…: every combination is built");
+    bundle->add_option("-o,--output", o_.output, "file of the bundle");
+    bundle->add_flag("--no-cache", o_.no_cache, "compile anew and store nothing");
+    AddCache(bundle, o_);
+    AddCompiling(bundle, o_, "default");
   }
 
   void AddCheck() {
@@ -266,6 +276,10 @@ class CommandLine {
     verify->add_option("--graph", o_.graph, "the graph it is about")->required();
     verify->add_option("--schedule", o_.schedule, "the schedule it came with")->required();
     verify->add_option("--proof", o_.proof, "its DRAT proof, checked without a solver");
+    CLI::App* lsp =
+        Add("lsp", "language server for editors, on standard input and output", CmdLsp, false);
+    lsp->add_option("--target", o_.target, "GPU whose schedules are shown");
+    lsp->add_option("--stdlib", o_.stdlib_dir, "folder in place of the built-in standard library");
     CLI::App* doctor = Add("doctor", "what this program finds on this machine", CmdDoctor, false);
     AddCache(doctor, o_);
     CLI::App* help = Add("help", "explain a diagnostic by its code", CmdHelp, false);

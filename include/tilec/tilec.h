@@ -250,6 +250,30 @@ class Compiler {
   std::shared_ptr<CompilerState> state_;
 };
 
+// ---- Bundles -----------------------------------------------------------------------------------
+
+struct BundleState;
+
+// Kernels built ahead of time by `tilec bundle`. libtilec_rt has this, Device and Args, and needs
+// no compiler on the machine.
+class Bundle {
+ public:
+  static Expected<Bundle> Open(const std::string& path);
+  // `name` is what diagnostics call the bytes, which may be released afterwards.
+  static Expected<Bundle> FromBytes(const void* bytes, size_t size, const std::string& name);
+
+  std::vector<std::string> kernels() const;
+  // Takes the build that fits the device and the arguments; loads it if it is new, checks,
+  // launches.
+  Status Launch(const std::string& kernel, Device& device, const Args& args, Stream stream = 0);
+  // Everything but the launch.
+  Status Prepare(const std::string& kernel, Device& device, const Args& args);
+
+ private:
+  explicit Bundle(std::shared_ptr<BundleState> state) : state_(std::move(state)) {}
+  std::shared_ptr<BundleState> state_;
+};
+
 const char* Version();  // "0.1.0"
 
 }  // namespace tilec

@@ -72,6 +72,21 @@ void tilec_args_bool(tilec_args* args, const char* name, int value);
 tilec_status* tilec_launch(tilec_kernel* kernel, tilec_device* device, const tilec_args* args,
                            int32_t stream);
 
+// Bundles: kernels built ahead of time by `tilec bundle`. With errors, devices and arguments they
+// are all that libtilec_rt has, which needs no compiler on the machine. `bytes` may be released
+// when the call returns. A launch takes the build that fits the device and the arguments.
+typedef struct tilec_bundle tilec_bundle;
+tilec_status* tilec_bundle_open(const char* path, tilec_bundle** bundle);
+tilec_status* tilec_bundle_open_bytes(const void* bytes, size_t size, const char* name,
+                                      tilec_bundle** bundle);
+void tilec_bundle_free(tilec_bundle* bundle);
+size_t tilec_bundle_count(const tilec_bundle* bundle);  // of kernels
+const char* tilec_bundle_kernel(const tilec_bundle* bundle, size_t i);
+tilec_status* tilec_bundle_prepare(tilec_bundle* bundle, const char* kernel, tilec_device* device,
+                                   const tilec_args* args);
+tilec_status* tilec_bundle_launch(tilec_bundle* bundle, const char* kernel, tilec_device* device,
+                                  const tilec_args* args, int32_t stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,5 +1,5 @@
 # Installs the build into a scratch prefix, builds examples/embed against it with find_package alone,
-# runs both programs.
+# runs its programs; the one without a compiler launches a bundle of the installed tilec.
 file(REMOVE_RECURSE ${SCRATCH})
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE out)
@@ -14,3 +14,5 @@ run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${EXAMPLE} -B ${SCRATCH}/build -DCMAKE_P
 run(${CMAKE_COMMAND} --build ${SCRATCH}/build)
 run(${SCRATCH}/build/embed_cpp emulator)
 run(${SCRATCH}/build/embed_c emulator)
+run(${SCRATCH}/prefix/bin/tilec bundle --no-cache std/matmul.tile:gemm -o ${SCRATCH}/gemm.tilec)
+run(${SCRATCH}/build/embed_bundle ${SCRATCH}/gemm.tilec emulator)

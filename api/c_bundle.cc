@@ -1,0 +1,61 @@
+// The C interface: thin words around the C++ one. No exception leaves it: what can throw here is
+// allocation only, which ends the process as everywhere else.
+//
+// This part needs no compiler: bundles.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "api/c_handles.h"
+
+struct tilec_bundle {
+  tilec::Bundle bundle;
+  std::vector<std::string> kernels;
+};
+
+using tilec::api::Give;
+using tilec::api::Null;
+
+namespace {
+
+tilec_status* Open(tilec::Expected<tilec::Bundle> bundle, tilec_bundle** out) {
+  if (!bundle.ok()) return Give(bundle.status());
+  std::vector<std::string> kernels = bundle->kernels();
+  *out = new tilec_bundle{*std::move(bundle), std::move(kernels)};
+  return nullptr;
+}
+
+}  // namespace
+
+extern "C" {
+
+tilec_status* tilec_bundle_open(const char* path, tilec_bundle** bundle) {
+  if (!path || !bundle) return Null(path ? "bundle" : "path");
+  return Open(tilec::Bundle::Open(path), bundle);
+}
+tilec_status* tilec_bundle_open_bytes(const void* bytes, size_t size, const char* name,
+                                      tilec_bundle** bundle) {
+  if ((!bytes && size) || !bundle) return Null(bundle ? "bytes" : "bundle");
+  return Open(tilec::Bundle::FromBytes(bytes, size, name ? name : "bundle"), bundle);
+}
+void tilec_bundle_free(tilec_bundle* bundle) { delete bundle; }
+
+size_t tilec_bundle_count(const tilec_bundle* bundle) {
+  return bundle ? bundle->kernels.size() : 0;
+}
+const char* tilec_bundle_kernel(const tilec_bundle* bundle, size_t i) {
+  return i < tilec_bundle_count(bundle) ? bundle->kernels[i].c_str() : "";
+}
+
+tilec_status* tilec_bundle_prepare(tilec_bundle* bundle, const char* kernel, tilec_device* device,
+                                   const tilec_args* args) {
+  if (!bundle || !kernel || !device || !args)
+    return Null(!bundle ? "bundle" : !kernel ? "kernel" : !device ? "device" : "args");
+  return Give(bundle->bundle.Prepare(kernel, device->device, args->args));
+}
+tilec_status* tilec_bundle_launch(tilec_bundle* bundle, const char* kernel, tilec_device* device,
+                                  const tilec_args* args, int32_t stream) {
+  if (!bundle || !kernel || !device || !args)
+    return Null(!bundle ? "bundle" : !kernel ? "kernel" : !device ? "device" : "args");
+  return Give(bundle->bundle.Launch(kernel, device->device, args->args, stream));
+}
+
+}  // extern "C"

@@ -1,0 +1,39 @@
+// What the handles of the C interface stand for, and how a Status becomes one of its own. Shared by
+// the parts of that interface: devices and arguments, the compiler, bundles. Private to api/.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "include/tilec/tilec.h"
+#include "include/tilec/tilec_c.h"
+
+struct tilec_status {
+  tilec::Status status;
+  std::string text;
+};
+struct tilec_device {
+  tilec::Device device;
+  std::string description;
+};
+struct tilec_args {
+  tilec::Args args;
+};
+
+namespace tilec::api {
+
+// NULL for success.
+tilec_status* Give(const Status& status);
+// `what` must not be NULL.
+tilec_status* Null(const char* what);
+
+template <typename T, typename Handle>
+tilec_status* Hand(Expected<T> value, Handle** out) {
+  if (!value.ok()) return Give(value.status());
+  *out = new Handle{*std::move(value)};
+  return nullptr;
+}
+
+}  // namespace tilec::api

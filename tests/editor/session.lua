@@ -1,0 +1,76 @@
+-- A session of a real client: Neovim without a window opens the largest kernel file of the library,
+-- makes a mistake, mends it, and asks what an author asks. Prints one line per step; the last one is
+-- "N passed, N failed". Called by tests/editor/CMakeLists.txt with TILEC and FILE set.
+--
+-- SPDX-License-Identifier: Apache-2.0
+local passed, failed = 0, 0
+local function expect(what, ok, seen)
+  if ok then passed = passed + 1 else failed = failed + 1 end
+  io.stdout:write((ok and "ok    " or "FAILED ") .. what .. (seen and ("  " .. seen) or "") .. "\n")
+end
+
+vim.cmd("edit " .. vim.env.FILE)
+local buffer = vim.api.nvim_get_current_buf()
+local id = vim.lsp.start_client({
+  name = "tilec", cmd = { vim.env.TILEC, "lsp" }, root_dir = vim.fn.getcwd(),
+  get_language_id = function() return "tile" end,
+  flags = { debounce_text_changes = 0 },  -- the client waits 150 ms otherwise
+})
+vim.lsp.buf_attach_client(buffer, id)
+
+local published = 0
+vim.lsp.handlers["textDocument/publishDiagnostics"] = vim.lsp.with(function(...)
+  published = published + 1
+  vim.lsp.diagnostic.on_publish_diagnostics(...)
+end, {})
+local function await(what) return vim.wait(60000, what, 1) end
+local function ask(method, line, column, more)
+  local params = { textDocument = vim.lsp.util.make_text_document_params(buffer),
+    position = { line = line, character = column } }
+  for key, value in pairs(more or {}) do params[key] = value end
+  local answers = vim.lsp.buf_request_sync(buffer, method, params, 60000) or {}
+  return (answers[id] or {}).result
+end
+local function find(text)
+  for i, line in ipairs(vim.api.nvim_buf_get_lines(buffer, 0, -1, false)) do
+    local at = line:find(text, 1, true)
+    if at then return i - 1, at - 1 end
+  end
+end
+
+await(function() return published > 0 end)
+expect("the library's file has no diagnostics", #vim.diagnostic.get(buffer) == 0)
+
+-- From the keystroke to the diagnostic, and back.
+local line = find("parallel")
+local text = vim.api.nvim_buf_get_lines(buffer, line, line + 1, false)[1]
+local times = {}
+for i = 1, 5 do
+  for _, wrong in ipairs({ true, false }) do
+    local before, start = published, vim.loop.hrtime()
+    vim.api.nvim_buf_set_lines(buffer, line, line + 1, false,
+      { wrong and text:gsub("tiles", "tils") or text })
+    await(function() return published > before end)
+    times[#times + 1] = (vim.loop.hrtime() - start) / 1e6
+    local count = #vim.diagnostic.get(buffer)
+    if i == 1 then expect(wrong and "a mistake is marked" or "it is mended", (count > 0) == wrong) end
+  end
+end
+table.sort(times)
+io.stdout:write(string.format("keystroke to diagnostic: median %.1f ms, worst %.1f ms\n",
+  times[5], times[#times]))
+
+local hover = ask("textDocument/hover", find("parallel"), #"  parallel ")
+expect("hover says something", hover and #hover.contents.value > 0)
+local symbols = ask("textDocument/documentSymbol", 0, 0)
+expect("the outline has kernels", symbols and #symbols > 0, symbols and symbols[1].name)
+local definition = ask("textDocument/definition", line, (select(2, find("parallel"))) + #"parallel ")
+expect("a range is defined where it stands", definition and definition.range.start.line == line)
+local items = ask("textDocument/completion", line + 1, 4)
+expect("names are completed", items and #items > 20, items and tostring(#items))
+local edits = ask("textDocument/formatting", 0, 0, { options = { tabSize = 2, insertSpaces = true } })
+expect("the library is formatted", edits and #edits == 0)
+
+vim.lsp.stop_client(id)
+io.stdout:write(string.format("%d passed, %d failed\n", passed, failed))
+vim.cmd(failed == 0 and "qall!" or "cquit!")
