@@ -22,7 +22,11 @@ std::string ImageKey(const Loaded& loaded, const std::string& kernel, const Call
                      const PipelineOptions& options) {
   runtime::CacheKey key;
   key.Add("compiler", CompilerVersion()).Add("build", BuildStamp());
-  key.Add("target", options.target);
+  // A machine of the user's is what its file says, wherever that lies.
+  if (options.machine != nullptr && ir::NamesMachineFile(options.target))
+    key.Add("machine", ir::ToToml(*options.machine));
+  else
+    key.Add("target", options.target);
   if (loaded.schedule_file >= 0)
     key.Add("schedule file", loaded.sources.text(loaded.schedule_file));
   else

@@ -179,12 +179,15 @@ Expected<Kernel> Fail(const DiagSink& diags, const SourceMap& sources) {
 
 Expected<Compiler> Compiler::Create(CompilerOptions options) {
   DiagSink diags;
+  SourceMap sources;
   auto state = std::make_shared<CompilerState>();
-  if (!api::FindTarget(options.target, diags).ok() ||
+  const Result<api::Machine> machine = api::ReadMachine(options.target, sources, diags);
+  if (!machine.ok() || !api::CheckCompiles(**machine, diags).ok() ||
       !api::CheckSchedule(options.schedule, diags).ok() ||
       !api::CheckTune(options.tune, diags).ok())
-    return api::MakeStatus(diags, SourceMap());
+    return api::MakeStatus(diags, sources);
   state->options = {options.target, options.schedule, "", options.tune};
+  state->options.machine = *machine;
   state->library = api::StandardLibrary(options.stdlib_dir);
   if (options.disk_cache) {
     std::string dir =

@@ -21,8 +21,6 @@ namespace tilec::api {
 
 namespace {
 
-constexpr Target kTargets[] = {{"h200", "sm_90a"}, {"h100", "sm_90a"}};
-
 // Adds the time until its end to the observation's list.
 class Stage {
  public:
@@ -44,21 +42,10 @@ class Stage {
 
 }  // namespace
 
-Result<Target> FindTarget(const std::string& name, DiagSink& diags) {
-  for (const Target& t : kTargets)
-    if (name == t.name || name == t.isa) return t;
-  DiagBuilder d = diags.Report(kUnknownTarget, Span{}, name);
-  const std::string near = NearestName(name, TargetNames());
-  d.Help(near.empty() ? fmt::format("use {}", fmt::join(TargetNames(), ", "))
-                      : fmt::format("did you mean `{}`?", near));
-  return d;
-}
-
-std::vector<std::string> TargetNames() {
-  std::vector<std::string> names;
-  for (const Target& t : kTargets) names.push_back(t.name);
-  names.push_back("sm_90a");
-  return names;
+Result<Machine> MachineOf(const PipelineOptions& options, DiagSink& diags) {
+  if (options.machine != nullptr) return options.machine;
+  SourceMap sources;
+  return ReadMachine(options.target, sources, diags);
 }
 
 std::string CompilerVersion() {
@@ -108,7 +95,8 @@ Result<ir::Function> RunSteps(const Loaded& loaded, ir::Function fn,
                               const std::vector<ir::PassStep>& steps,
                               const PipelineOptions& options, Observation* look, DiagSink& diags) {
   TRY(const ir::PassOptions pass_options, PassOptionsOf(loaded, options, look, diags));
-  TRY(const ir::PassOutcome outcome, ir::RunSteps(fn, steps, pass_options, diags));
+  TRY(const Machine machine, MachineOf(options, diags));
+  TRY(const ir::PassOutcome outcome, ir::RunSteps(fn, steps, *machine, pass_options, diags));
   if (look) {
     look->printed += outcome.printed;
     for (const ir::PassTime& t : outcome.times) look->times.push_back({t.name, t.milliseconds});
@@ -168,12 +156,10 @@ PipelineOptions PipelineOptions::For(const Call& call) const {
 Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
                                   const PipelineOptions& options, Observation* look,
                                   DiagSink& diags) {
-  ir::Target target;
-  TRY(const Target named, FindTarget(options.target, diags));
-  TRY(target, ir::LoadBuiltinTarget(named.name, diags));
+  TRY(const Machine machine, MachineOf(options, diags));
   SolutionCache memory(nullptr, diags);
   compile::Request request;
-  request.target = &target;
+  request.target = machine.get();
   request.wish = WishOf(loaded, options);
   request.schedule = options.schedule;
   if (loaded.schedule_file >= 0)
@@ -194,9 +180,8 @@ Result<backend::KernelImage> MakeImage(const Loaded& loaded, const ir::Function&
                                        const PipelineOptions& options, Observation* look,
                                        DiagSink& diags) {
   Stage stage(look, "back end");
-  TRY(const Target target, FindTarget(options.target, diags));
-  backend::BackendOptions backend_options;
-  backend_options.target = target.isa;
+  TRY(const Machine machine, MachineOf(options, diags));
+  backend::BackendOptions backend_options(*machine);
   if (look) backend_options.llvm_ir_optimized = look->llvm_ir;
   if (loaded.program) backend_options.file_names = loaded.program->FileNames();
   if (options.stamps > 0) {

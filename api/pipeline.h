@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "api/call.h"
+#include "api/machine.h"
 #include "backend/kernel_image.h"
 #include "compile/strategy.h"
 #include "frontend/frontend.h"
@@ -26,12 +27,6 @@
 
 namespace tilec::api {
 
-struct Target {
-  const char* name;  // "h200"
-  const char* isa;   // "sm_90a"
-};
-Result<Target> FindTarget(const std::string& name, DiagSink& diags);
-std::vector<std::string> TargetNames();
 // `sequential`, `solve`, `solve:slices=N` (cut the rows into N slices, a compute role each),
 // `solve:persistent` (the same as `solve`, and a note where CTAs do not stay), `solve:once` (they
 // never do), `solve:clusters` (they share copies), `solve:split=N` (N share the turns of a tile's
@@ -40,7 +35,7 @@ Result<> CheckSchedule(const std::string& name, DiagSink& diags);
 bool NamesScheduleFile(const std::string& schedule);
 
 struct PipelineOptions {
-  std::string target = "h200";
+  std::string target = "h200";  // what was said; `machine` is what it means
   std::string schedule = "solve";
   std::string crash_dir;         // where a failing pass leaves its input; "": nowhere
   std::string tune = "default";  // or "model": api/tune.h
@@ -52,6 +47,7 @@ struct PipelineOptions {
   // Clusters that share copies before CTAs that stay (`solve`); see Call::rows_cut_sectors.
   bool share_copies = false;
   int64_t split = 1;  // CTAs for each tile (`solve`), where that can be; see Call::split
+  Machine machine;    // null: `target` is read when it is needed
   Bindings sizes;     // values of dims and integer scalars, for predicted times
   PipelineOptions For(const Call& call) const;
 };
@@ -96,6 +92,9 @@ struct Loaded {
 
 // Reads the file that `schedule` names, if it names one.
 Result<> LoadScheduleFile(Loaded& loaded, const std::string& schedule, DiagSink& diags);
+
+// PipelineOptions::machine, or what its `target` names.
+Result<Machine> MachineOf(const PipelineOptions& options, DiagSink& diags);
 
 std::string CompilerVersion();  // "0.1.0 (LLVM 19.1.7)"
 

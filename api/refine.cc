@@ -85,7 +85,7 @@ class Refiner {
 
   void TryNext() {
     scheduler::ProgramOptions options;
-    options.target = &target_;
+    options.target = machine_.get();
     options.solve = scheduler::SolveOptions::ForCompilation();
     options.store = options_.solutions;
     options.withheld_registers = withheld_;
@@ -130,8 +130,7 @@ class Refiner {
 
   // The tile program whose loops are solved.
   Result<> Solvable() {
-    TRY(const Target named, FindTarget(options_.target, diags_));
-    TRY(target_, ir::LoadBuiltinTarget(named.name, diags_));
+    TRY(machine_, MachineOf(options_, diags_));
     TRY(tile_, MakeTileIr(loaded_, kernel_, call_, nullptr, diags_));
     std::vector<ir::PassStep> steps;
     for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
@@ -146,7 +145,7 @@ class Refiner {
   const std::string& ptxas_;
   DiagSink& diags_;
   SolutionCache memory_;
-  ir::Target target_;
+  Machine machine_;
   ir::Function tile_;
   Refined best_;
   Verdict verdict_, last_;  // of the best, of the last

@@ -16,10 +16,8 @@ scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature&
                                 const PipelineOptions& options, const Call& call) {
   if (options.schedule != "solve" || loaded.schedule_file >= 0) return {};
   DiagSink quiet;  // who compiles it says what is wrong
-  const Result<Target> named = FindTarget(options.target, quiet);
-  if (!named.ok()) return {};
-  const Result<ir::Target> target = ir::LoadBuiltinTarget(named->name, quiet);
-  if (!target.ok()) return {};
+  const Result<Machine> machine = MachineOf(options, quiet);
+  if (!machine.ok()) return {};
   Result<ir::Function> fn = MakeTileIr(loaded, signature.kernel, call, nullptr, quiet);
   if (!fn.ok()) return {};
   std::vector<ir::PassStep> steps;
@@ -28,7 +26,7 @@ scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature&
   plain.crash_dir.clear();
   const Result<ir::Function> clean = RunSteps(loaded, std::move(*fn), steps, plain, nullptr, quiet);
   if (!clean.ok()) return {};
-  return scheduler::ChooseSplit(*clean, *target, NamesOf(call), call.rows_cut_sectors ? 2 : 1);
+  return scheduler::ChooseSplit(*clean, **machine, NamesOf(call), call.rows_cut_sectors ? 2 : 1);
 }
 
 }  // namespace tilec::api

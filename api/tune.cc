@@ -12,6 +12,7 @@
 
 #include "api/diagnostics.h"
 #include "ir/count_work.h"
+#include "ir/isa.h"
 #include "ir/lower/plan.h"
 #include "ir/lower/pressure.h"
 #include "ir/passes/split_reductions.h"
@@ -22,29 +23,15 @@ namespace tilec::api {
 
 namespace {
 
-constexpr size_t kMostRated = 600;  // points rated by bounds
-constexpr size_t kLowered = 6;      // points that are lowered, besides the default
-constexpr size_t kTried = 20;       // points whose lowering is tried
-constexpr size_t kInVain = 6;       // points in a row that are no better than the best
-// By which another point must beat the default: what the model was off by at most between two tiles
-// of one product, and between two of loops that do more between their products.
-constexpr double kMargin = 0.05, kMarginOfMore = 0.2;
-constexpr double kAsGood = 0.02;  // what the model cannot tell apart
-// Rows beyond a tensor's edge cost a copy more than those inside: a product of 64 rows took 1.35
-// times as long in tiles of 128. Of the share of work that is done in vain.
-constexpr double kHanging = 0.35;
+constexpr size_t kMostRated = 600;         // points rated by bounds
+constexpr size_t kLowered = 6;             // points that are lowered, besides the default
+constexpr size_t kTried = 20;              // points whose lowering is tried
+constexpr size_t kInVain = 6;              // points in a row that are no better than the best
+constexpr double kAsGood = 0.02;           // what the model cannot tell apart
 constexpr double kWaste = 0.02;            // steps of work done in vain
-constexpr double kCutLines = 0.04;         // of the time; K steps of 64 bytes took 3 to 27 % longer
-constexpr int64_t kMostOfATile = 8;        // CTAs
 constexpr size_t kStarts = 4;              // of descents, from a grid of round values
 constexpr int64_t kThreadRegisters = 128;  // assumed where no quota is set
 constexpr int64_t kLikelyRegisters = 64;   // before anything is lowered, without products
-
-// Of a role's registers that tiles may take: what a kernel's author has not tried may spill sooner.
-constexpr int64_t kFilledPercent = 86;
-// A loop that is not in the solver's order takes longer than the model of its program says, up to
-// 1.4 times: spills and masks in every turn are not in it.
-constexpr int64_t kOfRules = 4;
 
 using Point = std::vector<size_t>;  // index into each axis
 
@@ -95,7 +82,7 @@ class Search {
       if (best_ms && candidate.ms > (1 + kAsGood) * *best_ms) break;
       const bool is_default = candidate.point == standard;
       std::optional<TunePoint> lowered = Lower(candidate.point, is_default);
-      if (!lowered) continue;
+      if (!lowered || !IsTime(lowered->time.ms)) continue;
       ++in_vain;
       lowered->is_default = is_default;
       lowered->time.ms *= Hanging(candidate.point);
@@ -121,6 +108,9 @@ class Search {
  private:
   bool Open(const frontend::TuneInfo& tune) const { return IsOpen(tune, call_); }
 
+  // Sizes beyond anything a machine can do overflow what the model counts in.
+  static bool IsTime(double ms) { return std::isfinite(ms) && ms > 0; }
+
   // How far a point is from odd: little done in vain by tiles that hang over an edge, then tunes
   // at their defaults, then round values.
   using Merit = std::tuple<int64_t, size_t, int64_t>;
@@ -137,7 +127,9 @@ class Search {
   double Waste(const Point& point) const {
     return least_flops_ > 0 ? rated_.at(point).flops / least_flops_ - 1 : 0;
   }
-  double Hanging(const Point& point) const { return 1 + kHanging * std::min(1.0, Waste(point)); }
+  double Hanging(const Point& point) const {
+    return 1 + target_.model.hanging_share * std::min(1.0, Waste(point));
+  }
 
   struct Candidate {
     double ms;
@@ -292,16 +284,14 @@ class Search {
     frontend::Values statics;
     const Result<ir::Function> fn = At(point, &statics);
     if (!fn.ok()) return std::nullopt;
-    const int64_t most = options_.schedule == "solve" ? kMostOfATile : 1;
-    const scheduler::SplitChoice split =
-        scheduler::ChooseSplit(*fn, target_, names_, Times(), most,
-                               [&](const ir::Function& f, const ir::WorkCount& work) {
-                                 return LikelyShape(f, work);
-                               });
-    if (split.ms == 0) return std::nullopt;
+    const int64_t most = options_.schedule == "solve" ? ir::isa::kPortableClusterCtas : 1;
+    const scheduler::SplitChoice split = scheduler::ChooseSplit(
+        *fn, target_, names_, Times(), most,
+        [&](const ir::Function& f, const ir::WorkCount& work) { return LikelyShape(f, work); });
+    if (!IsTime(split.ms)) return std::nullopt;
     rating.ms = split.ms;
     rating.split = split.ctas;
-    if (CutsLines(*fn)) *rating.ms *= 1 + kCutLines;
+    if (CutsLines(*fn)) *rating.ms *= 1 + target_.model.cut_lines_share;
     rating.flops = split.whole_flops;
     return rating.ms;
   }
@@ -310,7 +300,7 @@ class Search {
   double Margin() {
     DiagSink quiet;
     const Result<ir::Function> fn = Clean(call_.statics, quiet);
-    if (!fn.ok()) return kMarginOfMore;
+    if (!fn.ok()) return target_.model.tune_margin_of_more;
     for (ir::OpId loop : scheduler::InnermostLoops(*fn))
       for (ir::BlockId region : fn->ops[loop].regions)
         for (ir::OpId id : fn->blocks[region].ops)
@@ -318,8 +308,8 @@ class Search {
               op.kind != ir::OpKind::kDot && op.kind != ir::OpKind::kLoad &&
               op.kind != ir::OpKind::kTranspose && !op.results.empty() &&
               fn->type(op.results[0]).is_tile())
-            return kMarginOfMore;
-    return kMargin;
+            return target_.model.tune_margin_of_more;
+    return target_.model.tune_margin;
   }
   // Rows of a copy that are no whole lines of 128 bytes.
   static bool CutsLines(const ir::Function& fn) {
@@ -334,11 +324,11 @@ class Search {
     }
     return products && cuts;
   }
-  static bool MaySpill(const ir::Function& warps) {
+  bool MaySpill(const ir::Function& warps) const {
     for (ir::OpId id : warps.blocks[warps.body].ops) {
       const ir::Op& op = warps.ops[id];
       if (op.kind == ir::OpKind::kRole && op.i("regs") > 0 &&
-          100 * ir::PeakRegisters(warps, id) > kFilledPercent * op.i("regs"))
+          100 * ir::PeakRegisters(warps, id) > target_.model.filled_percent * op.i("regs"))
         return true;
     }
     return false;
@@ -357,7 +347,7 @@ class Search {
     if (!clean.ok() || (split > 1 && ir::SplitReductions(*clean, split))) return std::nullopt;
     options_.split = split;
     out.values = ValuesOf(point);
-    const ir::WorkCount work = ir::CountWork(*clean, names_, {.edges = false});
+    const ir::WorkCount work = ir::CountWork(*clean, names_, target_, {.edges = false});
     const ir::Target target = Shared(work.instances);
     auto periods = scheduler::BoundPeriods(*clean, target);
     if (!periods) periods.emplace();
@@ -379,10 +369,10 @@ class Search {
           if (at.file != period.at.file || at.begin != period.at.begin) continue;
           period.cycles = std::max(period.cycles, rate.Cycles());
           period.busy = std::max(period.busy, rate.busy);
-          if (!how.by_schedule) period.cycles += period.cycles / kOfRules;
+          if (!how.by_schedule) period.cycles += period.cycles / target_.model.unsolved_part;
         }
     out.time = scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps));
-    if (CutsLines(*clean)) out.time.ms *= 1 + kCutLines;
+    if (CutsLines(*clean)) out.time.ms *= 1 + target_.model.cut_lines_share;
     out.split = split;
     out.lowered = true;
     return out;
@@ -393,17 +383,14 @@ class Search {
   scheduler::LaunchShape LikelyShape(const ir::Function& fn, const ir::WorkCount& work) const {
     scheduler::LaunchShape shape;
     if (!work.products.empty()) return shape;
-    const int64_t threads = ir::MakePlan(fn).threads();
+    const int64_t threads = ir::MakePlan(fn, target_).threads();
     int64_t kept = 0;
     for (ir::OpId id : ir::OpsInOrder(fn))
       if (const ir::Op& op = fn.ops[id]; op.attr("kept") != nullptr && op.i("kept") == 0) {
         const ir::Type& tile = fn.type(op.results[0]);
         kept += tile.elements() * ir::ByteSize(tile.dtype);
       }
-    shape.per_sm = std::max<int64_t>(
-        1, std::min({int64_t{2048} / threads,
-                     target_.Limit("registers", 65536) / (kLikelyRegisters * threads),
-                     target_.Limit("smem_bytes", 232448) / (kept + 1024)}));
+    shape.per_sm = target_.CtasPerSm(threads, kLikelyRegisters, kept);
     return shape;
   }
 
@@ -418,10 +405,7 @@ class Search {
       return shape;
     }
     const int64_t threads = 32 * warps.launch.warps;
-    shape.per_sm = std::max<int64_t>(
-        1, std::min({int64_t{2048} / threads,
-                     target_.Limit("registers", 65536) / (kThreadRegisters * threads),
-                     target_.Limit("smem_bytes", 232448) / (warps.launch.smem_bytes + 1024)}));
+    shape.per_sm = target_.CtasPerSm(threads, kThreadRegisters, warps.launch.smem_bytes);
     return shape;
   }
   Bindings All(const ir::Function& fn) const {
@@ -476,11 +460,9 @@ TuneChoice ChooseTunes(const Loaded& loaded, const frontend::Signature& signatur
   }
   DiagSink quiet;
   TuneChoice choice;
-  const Result<Target> named = FindTarget(options.target, quiet);
-  if (!named.ok()) return choice;
-  const Result<ir::Target> target = ir::LoadBuiltinTarget(named->name, quiet);
-  if (!target.ok()) return choice;
-  choice = Search(loaded, signature, call, options, *target).Run();
+  const Result<Machine> machine = MachineOf(options, quiet);
+  if (!machine.ok()) return choice;
+  choice = Search(loaded, signature, call, options, **machine).Run();
   if (store != nullptr && choice.why_not.empty()) {
     std::string text;
     for (const auto& [name, value] : choice.values)

@@ -12,6 +12,7 @@
 
 #include "backend/kernel_image.h"
 #include "ir/function.h"
+#include "ir/target.h"
 #include "support/diag.h"
 #include "support/result.h"
 #include "support/source.h"
@@ -19,7 +20,9 @@
 namespace tilec::backend {
 
 struct BackendOptions {
-  std::string target = "sm_90a";
+  explicit BackendOptions(const ir::Target& on) : target(on.arch), machine(&on) {}
+  std::string target;  // the architecture
+  const ir::Target* machine;
   bool line_info = true;  // .loc directives and KernelImage::lines
   // What the output calls source files, by id; their paths where one is missing. Paths say where
   // the files lie on this machine, which the bytes of a kernel should not depend on.
@@ -32,6 +35,9 @@ struct BackendOptions {
 // `fn` is a verified function of Level::kWarp.
 Result<KernelImage> Compile(const ir::Function& fn, const SourceMap& sources,
                             const BackendOptions& options, DiagSink& diags);
+
+// Why no code is generated for an architecture; empty: it is.
+std::string WhyNotEmitted(const std::string& arch);
 
 // "LLVM 19.1.7": part of the cache key.
 std::string BackendVersion();

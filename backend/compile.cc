@@ -111,7 +111,8 @@ void Finish(const std::string& raw, const ir::Function& fn, const SourceMap& sou
 
 Result<KernelImage> Compile(const ir::Function& fn, const SourceMap& sources,
                             const BackendOptions& options, DiagSink& diags) {
-  if (options.target != "sm_90a") return diags.Report(kUnknownTarget, Span(), options.target);
+  if (const std::string why = WhyNotEmitted(options.target); !why.empty())
+    return diags.Report(kUnknownTarget, Span(), options.target);
   llvm::LLVMContext context;
   NvptxError error;
   auto failed = [&]() -> Reported {
@@ -131,6 +132,11 @@ Result<KernelImage> Compile(const ir::Function& fn, const SourceMap& sources,
   Finish(ptx, fn, sources, options, &emitter.image());
   DescribeProgram(fn, &emitter.image());
   return std::move(emitter.image());
+}
+
+std::string WhyNotEmitted(const std::string& arch) {
+  if (arch == "sm_90a") return "";
+  return fmt::format("tilec generates no code for {} yet", arch);
 }
 
 std::string BackendVersion() { return LlvmVersion(); }

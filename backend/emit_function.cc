@@ -236,7 +236,7 @@ Result<void> Emitter::EmitRoles(const std::vector<ir::OpId>& roles) {
   std::sort(order.begin(), order.end(), [&](ir::OpId a, ir::OpId b) {
     return fn_.ops[a].i("first_warp") < fn_.ops[b].i("first_warp");
   });
-  const int64_t cap = std::min<int64_t>(255, 65536 / (32 * all)) / 8 * 8;
+  const int64_t cap = options_.machine->RegistersAtLaunch(all);
   (void)Warp();
   const RoleState outer = role_;
   llvm::BasicBlock* done = NewBlock("roles.done");

@@ -8,6 +8,7 @@
 #include <cctype>
 
 #include "backend/emitter.h"
+#include "ir/isa.h"
 #include "support/check.h"
 
 namespace tilec::backend {
@@ -204,6 +205,10 @@ void Emitter::Declare() {
   function_->addFnAttr("nvvm.reqntid", threads);
   const int64_t ctas = fn_.launch.ctas_per_sm;
   function_->addFnAttr("nvvm.minctasm", std::to_string(ctas));
+  // Fewer than the ISA allows: the assembler cannot know.
+  const int64_t most = options_.machine->limits.regs_per_thread;
+  const bool few = most < ir::isa::kMostThreadRegisters;
+  if (few) function_->addFnAttr("nvvm.maxnreg", std::to_string(most));
   const int64_t cluster = fn_.launch.cluster;
   if (cluster > 1) function_->addFnAttr("nvvm.cluster_dim", fmt::format("{},1,1", cluster));
   function_->addFnAttr(llvm::Attribute::NoUnwind);
@@ -217,6 +222,7 @@ void Emitter::Declare() {
 #if LLVM_VERSION_MAJOR < 21
   bounds.insert(bounds.end(), {md("reqntidx"), number(image_.block), md("reqntidy"), number(1),
                                md("reqntidz"), number(1), md("minctasm"), number(ctas)});
+  if (few) bounds.insert(bounds.end(), {md("maxnreg"), number(most)});
   if (cluster > 1)
     bounds.insert(bounds.end(), {md("cluster_dim_x"), number(cluster), md("cluster_dim_y"),
                                  number(1), md("cluster_dim_z"), number(1)});

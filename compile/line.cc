@@ -14,18 +14,8 @@ namespace tilec::compile {
 
 namespace {
 
-// CTAs that stay need rings that reach across the end of a tile. With two slots of 1024 cycles each
-// a product with a residual took 1.14 times as long as with CTAs that come and go, while attention,
-// whose two slots take 2400 cycles each, gained 8 %: what is ahead must cover a copy from memory
-// (2041 cycles for 32 KB when every SM copies; H200).
-constexpr int64_t kSlotsAcrossTiles = 3;
-constexpr int64_t kCyclesOfACopy = 2048;
 // What the proof may walk of persistent CTAs, one or two seconds; products need little.
 constexpr int64_t kMostOps = 500'000, kMostStates = 5000;
-// What ptxas was seen to need beside tiles, all of the standard library taken together; by rule,
-// and where program order is behind it.
-constexpr int64_t kBesideScheduled = 8, kBesideByRule = 24, kWhateverIsLeft = -1;
-
 class Timer {
  public:
   Timer(Account* account, std::string step)
@@ -49,9 +39,10 @@ ir::PassStep StepOf(const ParameterPass& row, ir::PassFunction run,
   return {{row.name, row.summary, ir::kTileLevel, gives, ir::kNoFacts}, std::move(run)};
 }
 
-int64_t Beside(const Strategy& strategy) {
-  if (strategy.scheduled()) return kBesideScheduled;
-  return strategy.guard_masks ? kBesideByRule : kWhateverIsLeft;
+// Registers of a thread that tiles leave free; −1: whatever is left, where program order is behind.
+int64_t Beside(const Strategy& strategy, const ir::Target& target) {
+  if (strategy.scheduled()) return target.registers.beside_scheduled;
+  return strategy.guard_masks ? target.registers.beside_by_rule : -1;
 }
 
 // What became of the loops, said anew for every strategy that has the schedule.
@@ -113,7 +104,7 @@ Result<> Line::Run(ir::Function& fn, std::span<const ir::PassStep> steps, DiagSi
   std::erase_if(options.print_after, none_of_these);
   if (none_of_these(options.stop_after)) options.stop_after.clear();
   const auto start = std::chrono::steady_clock::now();
-  Result<ir::PassOutcome> outcome = ir::RunSteps(fn, steps, options, said);
+  Result<ir::PassOutcome> outcome = ir::RunSteps(fn, steps, *request_.target, options, said);
   if (!outcome.ok()) {
     const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
     account_->times.push_back({std::string(steps.back().info.name) + ", refused", ms.count()});
@@ -221,11 +212,11 @@ Step<Lowered> Line::Lower(const Strategy& strategy, const ir::Function& from, co
   if (strategy.roles())
     steps.back().run = [&](ir::Function& fn, ir::PassContext& cx) -> Result<> {
       ir::SequentialOptions options;
-      options.spare_registers = Beside(strategy);
+      options.spare_registers = Beside(strategy, cx.target);
       options.spare_for_products = !request_.file;
       options.need = &need;
       if (solved && solved->schedule.apart) options.warpgroups = solved->schedule.warpgroups;
-      TRY(fn, ir::Specialize(fn, options, &lowered.roles, cx.diags));
+      TRY(fn, ir::Specialize(fn, cx.target, options, &lowered.roles, cx.diags));
       cx.changes += lowered.roles ? 2 : 1;
       return Done();
     };
@@ -255,18 +246,21 @@ std::optional<Refusal> Line::Worth(const Strategy& strategy, const Lowered& lowe
   if (wanted)
     for (const scheduler::LoopReport& loop : wanted->loops)
       if (loop.applied) cycles = std::max(cycles, loop.solution.schedule.ii);
+  // Rings must reach across the end of a tile, or what is in flight there cover a copy.
+  const ir::TargetLowering& pays = request_.target->lowering;
   const int64_t slots = lowered.roles ? DeepestRing(lowered.fn) : 0;
   if (strategy.withheld_registers > 0) {
     const bool solved_all = std::all_of(wanted->loops.begin(), wanted->loops.end(),
                                         [](const auto& loop) { return loop.applied; });
     if (!solved_all) return refuse(Resource::kForm, 0, 0);
     if (Roles(lowered.fn) == 1) return refuse(Resource::kRoles, 2, 1);
-    if (!ir::LeavesRegisters(lowered.fn)) return refuse(Resource::kRegistersOfProducts, 0, 0);
+    if (!ir::LeavesRegisters(lowered.fn, *request_.target))
+      return refuse(Resource::kRegistersOfProducts, 0, 0);
   }
-  if (strategy.shape == Shape::kPersistent && slots < kSlotsAcrossTiles &&
-      (slots - 1) * cycles < kCyclesOfACopy) {
-    said.Report(kNothingRunsAhead, Span{}, lowered.fn.name, slots, kSlotsAcrossTiles);
-    return refuse(Resource::kSlots, kSlotsAcrossTiles, slots);
+  if (strategy.shape == Shape::kPersistent && slots < pays.persistent_slots &&
+      (slots - 1) * cycles < pays.copy_cycles) {
+    said.Report(kNothingRunsAhead, Span{}, lowered.fn.name, slots, pays.persistent_slots);
+    return refuse(Resource::kSlots, pays.persistent_slots, slots);
   }
   return std::nullopt;
 }
@@ -275,7 +269,7 @@ std::optional<Refusal> Line::Prove(const Strategy& strategy, const Lowered& lowe
                                    DiagSink& said) {
   if (!request_.prove) return std::nullopt;
   Timer timer(account_, "warp check");
-  ir::WarpCheckOptions check;
+  ir::WarpCheckOptions check(*request_.target);
   if (strategy.shape == Shape::kPersistent) {
     check.max_ops = kMostOps;
     check.max_states = kMostStates;

@@ -17,7 +17,6 @@ namespace tilec::compile {
 
 namespace {
 
-constexpr int64_t kCtasOfACluster = 2;  // 66 of them fill an H200; others were not tried
 constexpr int64_t kCtasOfASplit = 2;
 
 using Values = std::map<std::string, int64_t>;
@@ -160,8 +159,8 @@ std::optional<ir::Obstacle> Reshape(ir::Function& fn, Shape shape, int64_t ctas,
       return ir::SplitReductions(fn, ctas > 0 ? ctas : kCtasOfASplit);
     case Shape::kClustered:
       if (!target.Has("clusters")) return no_clusters;
-      return ir::ClusterTiles(fn, ctas > 0 ? ctas : kCtasOfACluster);
-    case Shape::kPersistent: return ir::PersistTiles(fn, ctas > 0 ? ctas : target.Limit("sms", 1));
+      return ir::ClusterTiles(fn, ctas > 0 ? ctas : target.lowering.cluster_ctas);
+    case Shape::kPersistent: return ir::PersistTiles(fn, ctas > 0 ? ctas : target.limits.sms);
     case Shape::kOnce: ir::OrderTiles(fn); return std::nullopt;
   }
   return std::nullopt;

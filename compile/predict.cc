@@ -22,14 +22,14 @@ std::optional<double> Predict(const Strategy& strategy, const ir::Function& clea
   ir::Function fn = clean;
   if (strategy.shape == Shape::kSplit && ir::SplitReductions(fn, strategy.ctas))
     return std::nullopt;
-  const ir::WorkCount work = ir::CountWork(fn, sizes, {.edges = false});
+  const ir::WorkCount work = ir::CountWork(fn, sizes, target, {.edges = false});
   const int64_t times = 1;  // copies take what their costs say
   auto periods = scheduler::BoundPeriods(fn, scheduler::SharedBy(target, work.instances, times));
   if (!periods) return std::nullopt;
   for (scheduler::LoopPeriod& period : *periods)
     if (strategy.order == Order::kRule) period.cycles += period.cycles / kOfRules;
   scheduler::LaunchShape shape;
-  if (strategy.shape == Shape::kPersistent) shape.ctas = target.Limit("sms", 1);
+  if (strategy.shape == Shape::kPersistent) shape.ctas = target.limits.sms;
   if (strategy.shape == Shape::kSplit) shape.cluster = strategy.ctas;
   const scheduler::KernelTime time = scheduler::EstimateTime(fn, target, work, *periods, shape);
   if (time.ms <= 0) return std::nullopt;

@@ -385,9 +385,9 @@ class Reader {
 
 }  // namespace
 
-Result<std::vector<RoleProgram>> ReadProgram(const ir::Function& fn, const SourceMap& sources,
-                                             DiagSink& diags) {
-  TRY(const ir::WarpCheckStats stats, ir::CheckWarps(fn, {}, diags));
+Result<std::vector<RoleProgram>> ReadProgram(const ir::Function& fn, const ir::Target& target,
+                                             const SourceMap& sources, DiagSink& diags) {
+  TRY(const ir::WarpCheckStats stats, ir::CheckWarps(fn, ir::WarpCheckOptions(target), diags));
   return Reader(fn, sources, stats).Run();
 }
 

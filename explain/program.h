@@ -10,11 +10,12 @@
 
 #include "explain/explain.h"
 #include "ir/function.h"
+#include "ir/target.h"
 
 namespace tilec::explain {
 
 // `fn`: a verified warp function. Fails where the verifier of warp programs does.
-Result<std::vector<RoleProgram>> ReadProgram(const ir::Function& fn, const SourceMap& sources,
-                                             DiagSink& diags);
+Result<std::vector<RoleProgram>> ReadProgram(const ir::Function& fn, const ir::Target& target,
+                                             const SourceMap& sources, DiagSink& diags);
 
 }  // namespace tilec::explain

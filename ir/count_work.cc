@@ -14,7 +14,6 @@ namespace tilec::ir {
 namespace {
 
 constexpr size_t kMaxRank = 6;
-constexpr double kCached = 32 << 20;  // larger tensors do not survive in a cache of 50 to 60 MB
 using Extents = std::array<int64_t, kMaxRank>;  // the part of a tile that is inside its tensors
 using Scalar = std::optional<int64_t>;
 
@@ -55,8 +54,10 @@ constexpr ScalarRow kScalarRows[] = {
 
 class Counter {
  public:
-  Counter(const Function& fn, const Bindings& names, const CountOptions& options)
+  Counter(const Function& fn, const Bindings& names, const Target& target,
+          const CountOptions& options)
       : fn_(fn),
+        cached_bytes_(target.model.cached_bytes),
         edges_(options.edges),
         scalars_(static_cast<size_t>(fn.values.size())),
         extents_(static_cast<size_t>(fn.values.size())) {
@@ -78,7 +79,7 @@ class Counter {
     for (const auto* tensors : {&loaded_, &stored_})
       for (const auto& [tensor, moved] : *tensors) {
         out_.least_bytes += Least(tensor, moved);
-        out_.far_bytes += Least(tensor, moved) > kCached ? moved : Least(tensor, moved);
+        out_.far_bytes += Least(tensor, moved) > cached_bytes_ ? moved : Least(tensor, moved);
       }
     return std::move(out_);
   }
@@ -386,6 +387,7 @@ class Counter {
   }
 
   const Function& fn_;
+  const double cached_bytes_;  // what L2 keeps of a tensor between reads
   const bool edges_;
   std::vector<Scalar> scalars_;
   std::vector<Extents> extents_;
@@ -404,8 +406,9 @@ double WorkCount::flops() const {
   return sum;
 }
 
-WorkCount CountWork(const Function& fn, const Bindings& names, const CountOptions& options) {
-  return Counter(fn, names, options).Run();
+WorkCount CountWork(const Function& fn, const Bindings& names, const Target& target,
+                    const CountOptions& options) {
+  return Counter(fn, names, target, options).Run();
 }
 
 }  // namespace tilec::ir

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "ir/function.h"
+#include "ir/target.h"
 
 namespace tilec::ir {
 
@@ -36,6 +37,7 @@ struct CountOptions {
 };
 
 // `names`: all dims and integer scalars.
-WorkCount CountWork(const Function& fn, const Bindings& names, const CountOptions& options = {});
+WorkCount CountWork(const Function& fn, const Bindings& names, const Target& target,
+                    const CountOptions& options = {});
 
 }  // namespace tilec::ir

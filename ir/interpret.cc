@@ -23,7 +23,6 @@ namespace tilec::ir {
 namespace interpret_internal {
 namespace {
 
-constexpr int64_t kMaxTensorElements = int64_t{1} << 28;
 constexpr int64_t kMaxTileElements = int64_t{1} << 24;
 constexpr int64_t kMaxAllElements = int64_t{1} << 26;
 constexpr int64_t kMaxInstances = int64_t{1} << 30;

@@ -50,6 +50,9 @@ struct TensorValue {
   std::vector<std::byte> ToBytes() const;
 };
 
+// Elements of one tensor that the interpreter takes.
+inline constexpr int64_t kMaxTensorElements = int64_t{1} << 28;
+
 // What a kernel is called with. `out` tensors that are absent are made, filled with 0.
 struct InterpretInputs {
   std::map<std::string, TensorValue> tensors;

@@ -136,14 +136,14 @@ Result<std::vector<PassId>> PipelineFromNames(std::span<const std::string> names
 
 PassStep StepOf(PassId id) { return {Info(id), kFunctions[static_cast<size_t>(id)]}; }
 
-Result<PassOutcome> RunPasses(Function& fn, std::span<const PassId> pipeline,
+Result<PassOutcome> RunPasses(Function& fn, std::span<const PassId> pipeline, const Target& target,
                               const PassOptions& options, DiagSink& diags) {
   std::vector<PassStep> steps;
   for (PassId id : pipeline) steps.push_back(StepOf(id));
-  return RunSteps(fn, steps, options, diags);
+  return RunSteps(fn, steps, target, options, diags);
 }
 
-Result<PassOutcome> RunSteps(Function& fn, std::span<const PassStep> steps,
+Result<PassOutcome> RunSteps(Function& fn, std::span<const PassStep> steps, const Target& target,
                              const PassOptions& options, DiagSink& diags) {
   for (const std::string& name : options.print_after)
     if (name != "all") TRY_VOID(CheckName(name, steps, diags));
@@ -154,7 +154,7 @@ Result<PassOutcome> RunSteps(Function& fn, std::span<const PassStep> steps,
     const PassInfo& info = step.info;
     Bundle bundle{&options, steps, info.name, options.crash_dir.empty() ? "" : Print(fn)};
     const ScopedCrashHook hook(WriteOnCrash, &bundle);
-    PassContext cx{diags};
+    PassContext cx{diags, target};
     const auto start = std::chrono::steady_clock::now();
     TRY_VOID(step.run(fn, cx));
     const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;

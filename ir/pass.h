@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "ir/function.h"
+#include "ir/target.h"
 #include "support/diag.h"
 
 namespace tilec::ir {
@@ -30,6 +31,7 @@ std::string FactNames(FactSet facts);
 
 struct PassContext {
   DiagSink& diags;
+  const Target& target;
   int changes = 0;  // a pass counts what it changed
 };
 
@@ -112,9 +114,9 @@ struct PassStep {
 PassStep StepOf(PassId id);
 
 // Verifies `fn` before the first step and after each.
-Result<PassOutcome> RunSteps(Function& fn, std::span<const PassStep> steps,
+Result<PassOutcome> RunSteps(Function& fn, std::span<const PassStep> steps, const Target& target,
                              const PassOptions& options, DiagSink& diags);
-Result<PassOutcome> RunPasses(Function& fn, std::span<const PassId> pipeline,
+Result<PassOutcome> RunPasses(Function& fn, std::span<const PassId> pipeline, const Target& target,
                               const PassOptions& options, DiagSink& diags);
 // By name, as `tilec opt` gives them; needs are checked at run time.
 Result<std::vector<PassId>> PipelineFromNames(std::span<const std::string> names, FactSet facts,

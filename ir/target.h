@@ -1,13 +1,15 @@
-// A machine, read from a file of ir/machines or of the user's: units, limits, features and what
-// each kind of tile op costs on it. A new machine is a new file and no code; passes and the
-// scheduler ask for features, limits and costs, never for the machine's name. Every entry says
-// whether it was measured, is documented or is assumed, and where it is from.
+// A machine, read from a file of ir/machines or of the user's: units, limits, features, what each
+// kind of tile op costs on it, and the thresholds that were measured on it. A new machine is a new
+// file and no code; passes, scheduler and lowering ask for features, limits and costs, never for
+// the machine's name. Every entry says whether it was measured, is documented or is assumed, and
+// where it is from. What the PTX ISA fixes for all machines stands in ir/isa.h instead.
 // docs/adding_a_machine.md describes the format.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -15,6 +17,7 @@
 
 #include "support/diag.h"
 #include "support/result.h"
+#include "support/source.h"
 
 namespace tilec::ir {
 
@@ -76,10 +79,22 @@ struct OpCost {
   Origin origin;
 };
 
-struct TargetLimit {
-  std::string name;
-  int64_t value = 0;
-  Origin origin;
+// The sections of a machine file, row by row (target_facts.def); all are given by every machine.
+struct TargetLimits {
+#define LIMIT(name, ...) int64_t name = 0;
+#include "ir/target_facts.def"
+};
+struct TargetModel {
+#define MODEL(type, name, ...) type name = 0;
+#include "ir/target_facts.def"
+};
+struct TargetLowering {
+#define LOWERING(type, name, ...) type name = 0;
+#include "ir/target_facts.def"
+};
+struct TargetRegisters {
+#define REGISTERS(type, name, ...) type name = 0;
+#include "ir/target_facts.def"
 };
 
 struct TargetTransfer {
@@ -90,20 +105,35 @@ struct TargetTransfer {
 
 struct Target {
   std::string name, title, arch;
+  bool stands_for_arch = false;  // it is meant where only its architecture is named
   std::set<std::string> features;
-  std::vector<TargetLimit> limits;
+  TargetLimits limits;
+  TargetModel model;
+  TargetLowering lowering;
+  TargetRegisters registers;
+  std::map<std::string, Origin> origins;  // of the numbers above, by "section.name"
   std::vector<TargetUnit> units;
   std::vector<OpCost> ops;
   std::vector<TargetTransfer> transfers;
 
   bool Has(std::string_view feature) const { return features.count(std::string(feature)) > 0; }
-  int64_t Limit(std::string_view limit, int64_t absent = 0) const;
   // The row of a tile op: of "dot.8" (products by bits of their operands, reductions by kind,
   // load.gather), else of "dot", else of "*", which every machine has.
   const OpCost* CostOf(std::string_view op) const;
   // The row of a kind; nullptr if there is none.
   const OpCost* CostOfKind(std::string_view kind) const;
   int64_t Transfer(std::string_view medium, double bytes) const;
+
+  // 32-bit registers of a thread of a launch of that many warps, in whole quota steps: what the
+  // launch gives each, before roles trade them (setmaxnreg).
+  int64_t RegistersAtLaunch(int64_t warps) const;
+  // The quota of each of `groups` compute warpgroups beside one of loads that keeps the least.
+  int64_t ComputeQuota(int64_t groups) const;
+  // CTAs of that many threads, registers of a thread and bytes of shared memory side by side on an
+  // SM; at least 1.
+  int64_t CtasPerSm(int64_t threads, int64_t registers, int64_t smem_bytes) const;
+  // Shared memory that a row kernel has for rows, where `ctas` share an SM.
+  int64_t RowBytes(int64_t ctas) const;
 };
 
 // `file`: the id of `text` in the caller's SourceMap, or −1.
@@ -116,5 +146,11 @@ std::vector<std::string> BuiltinMachines();
 // The text of one, empty if there is none of this name.
 std::string_view BuiltinMachineText(std::string_view name);
 Result<Target> LoadBuiltinTarget(std::string_view name, DiagSink& diags);
+
+// Does a --target name a file rather than a machine? A name has neither a dot nor a folder.
+bool NamesMachineFile(std::string_view said);
+// What --target says: a machine's name, an architecture (the machine that stands for it), or a
+// file, which becomes a source of `sources`.
+Result<Target> ReadTarget(const std::string& said, SourceMap& sources, DiagSink& diags);
 
 }  // namespace tilec::ir

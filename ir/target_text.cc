@@ -49,11 +49,32 @@ std::string Percent(const char* of, int64_t value) {
 }  // namespace
 
 std::string ToToml(const Target& t) {
-  std::string s = fmt::format("name = {}\ntitle = {}\narch = {}\nfeatures = {}\n", Quoted(t.name),
-                              Quoted(t.title), Quoted(t.arch), List(t.features));
-  for (const TargetLimit& l : t.limits)
-    s += fmt::format("\n[[limit]]\nname = {}\nvalue = {}\n{}", Quoted(l.name), l.value,
-                     Text(l.origin));
+  std::string s = fmt::format(
+      "name = {}\ntitle = {}\narch = {}\n{}features = {}\n", Quoted(t.name), Quoted(t.title),
+      Quoted(t.arch), t.stands_for_arch ? "stands_for_arch = true\n" : "", List(t.features));
+  const auto origin = [&](const char* section, const char* name) -> const Origin& {
+    return t.origins.at(fmt::format("{}.{}", section, name));
+  };
+  const auto limit = [&](const char* name, int64_t value) {
+    s += fmt::format("\n[[limit]]\nname = {}\nvalue = {}\n{}", Quoted(name), value,
+                     Text(origin("limit", name)));
+  };
+  const auto fact = [&](const char* section, const char* name, auto value) {
+    const Origin& from = origin(section, name);
+    s += fmt::format("{} = {{ value = {}, tag = {}, source = {} }}\n", name, value,
+                     Quoted(Spelling(from.evidence)), Quoted(from.source));
+  };
+#define LIMIT(name, ...) limit(#name, t.limits.name);
+#include "ir/target_facts.def"
+  s += "\n[model]\n";
+#define MODEL(type, name, ...) fact("model", #name, t.model.name);
+#include "ir/target_facts.def"
+  s += "\n[lowering]\n";
+#define LOWERING(type, name, ...) fact("lowering", #name, t.lowering.name);
+#include "ir/target_facts.def"
+  s += "\n[registers]\n";
+#define REGISTERS(type, name, ...) fact("registers", #name, t.registers.name);
+#include "ir/target_facts.def"
   for (const TargetUnit& u : t.units)
     s += fmt::format("\n[[unit]]\nname = {}\ncapacity = {}\n{}{}{}{}", Quoted(u.name), u.capacity,
                      u.fluid ? "fluid = true\n" : "", Percent("alone", u.alone_percent),

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "runtime/execution.h"
+#include "runtime/machine_limits.h"
 #include "support/diag.h"
 #include "support/result.h"
 
@@ -152,6 +153,7 @@ class Device {
 struct EmulatorOptions {
   enum class Arithmetic { kFast, kExact };
   Arithmetic arithmetic = Arithmetic::kFast;
+  MachineLimits machine;
   uint64_t seed = 0;  // elect.sync lane, spurious try_wait, policy, landing
   Policy policy = Policy::kRunToBlock;
   Landing landing = Landing::kEarly;

@@ -214,7 +214,7 @@ Result<NpyArray> ParseNpy(const std::string& path, const std::string& file,
   if (have < need) return diags.Report(kNpyTruncated, Span{}, path, have, shape, need);
   if (have > need) return diags.Report(kNpyTrailing, Span{}, path, have - need);
   const auto* data = reinterpret_cast<const uint8_t*>(file.data()) + prefix + length;
-  if (header.fortran && array.dims.size() > 1)
+  if (header.fortran && array.dims.size() > 1 && need > 0)
     array.bytes = Transposed(data, array.dims, size);
   else
     array.bytes.assign(data, data + need);

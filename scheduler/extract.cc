@@ -417,12 +417,12 @@ void FindLoops(const ir::Function& fn, ir::BlockId block, bool* has_loop,
 MachineLimits LimitsOf(const ir::Target& target) {
   MachineLimits machine;
   machine.name = target.name;
-  machine.smem_bytes = target.Limit("smem_bytes");
-  machine.tmem_columns = target.Limit("tmem_columns");
-  machine.max_regs_per_thread = target.Limit("max_regs_per_thread");
-  machine.registers = target.Limit("registers");
-  machine.max_warps = target.Limit("max_warps");
-  machine.barrier_bytes = target.Limit("barrier_bytes", 16);
+  machine.smem_bytes = target.limits.smem_bytes;
+  machine.tmem_columns = target.limits.tmem_columns;
+  machine.max_regs_per_thread = target.limits.max_regs_per_thread;
+  machine.registers = target.limits.registers;
+  machine.max_warps = target.limits.max_warps;
+  machine.barrier_bytes = target.limits.barrier_bytes;
   return machine;
 }
 

@@ -20,25 +20,6 @@ using ir::Op;
 using ir::OpId;
 using ir::OpKind;
 
-constexpr double kStart = 1500;      // cycles from a CTA's start to its first copy: barriers, maps
-constexpr double kLaunchMs = 0.002;  // before the first CTA runs
-constexpr double kUncovered =
-    0.1;  // of the smaller of computing and moving: they never overlap fully
-constexpr double kMemoryShare = 0.9;  // of the data sheet's rate that copies reach
-// Of a turn in which threads write an operand of a product: fences, the barrier before the product,
-// and that all of them are at the same step (weights of 8 bits in two tile sizes, H200).
-constexpr int64_t kHandOver = 320;
-// Where CTAs of a cluster combine tiles: a meeting (writes released to the cluster, arrivals at the
-// barriers of all, a wait), of which there are three, and what an SM reads of others' shared memory
-// a cycle. The latter from whole kernels on an H200, with the former as guessed: 1024×1024×4096 in
-// two parts spends 8 us there, 512×512×16384 in four 9.7 (tiles of 128×128).
-constexpr double kMeeting = 1500, kMeetings = 3;
-constexpr double kRemoteBytes = 8, kOwnBytes = 128;
-// Clusters of more than two lie within parts of the machine whose sizes differ: of 132 SMs 15
-// clusters of eight run at a time (ncu, launch__cluster_max_active), 16 take twice as long.
-constexpr int64_t kLeftOver = 8;
-constexpr double kFewer = 0.15;  // of that share is lost when hardly any SM copies
-
 // The unit that the clock depends on most; −1: none.
 int HotUnit(const ir::Target& target) {
   int hot = -1;
@@ -128,8 +109,9 @@ class Outside {
       const ir::Type& tile = fn_.type(op.results[0]);
       const auto bytes = static_cast<double>(tile.elements() * ir::ByteSize(tile.dtype));
       const double others = 1 - 1 / static_cast<double>(cluster_);
-      cycles +=
-          times * (kMeetings * kMeeting + bytes / kOwnBytes + 2 * others * bytes / kRemoteBytes);
+      cycles += times * (target_.model.meetings * target_.model.meeting_cycles +
+                         bytes / target_.model.own_bytes_per_cycle +
+                         2 * others * bytes / target_.model.remote_bytes_per_cycle);
       return;
     }
     const ir::Work work = WorkOf(fn_, op, [](ir::ValueId) { return 1; });
@@ -174,7 +156,7 @@ ir::Target SharedBy(const ir::Target& target, int64_t ctas, int64_t times) {
   ir::Target out = target;
   // Multiprocessors come in pairs that share a port, and CTAs go to idle pairs first: of 108 CTAs
   // on 132 each copied as much per cycle as of 128, while up to 64 had 1.8 times as much (H200).
-  const bool paired = 2 * ctas > std::max<int64_t>(1, target.Limit("sms", 1));
+  const bool paired = 2 * ctas > target.limits.sms;
   for (size_t u = 0; u < target.units.size(); ++u) {
     const double alone = static_cast<double>(target.units[u].alone_percent) / 100;
     const double scale = (paired ? 1 : alone) * (alone < 1 ? static_cast<double>(times) : 1);
@@ -200,7 +182,7 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       period.cycles = period.busy = BestBound(graph).ii;
       for (const OpOrigin& origin : loop.extraction.origins)
         for (const OriginStep& step : origin.steps)
-          if (step.kind == StepKind::kSmemStore) period.cycles += kHandOver;
+          if (step.kind == StepKind::kSmemStore) period.cycles += target.model.hand_over_cycles;
       period.fill = std::max<int64_t>(0, Length(graph) - period.cycles);
       const int unit = hot < 0 ? -1 : graph.FindUnit(target.units[static_cast<size_t>(hot)].name);
       for (const GraphOp& op : graph.ops)
@@ -215,11 +197,13 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
 KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::WorkCount& work,
                         const std::vector<LoopPeriod>& loops, const LaunchShape& shape) {
   KernelTime time;
+  const ir::TargetModel& model = target.model;
   const Outside outside(fn, target, work);
   const double instances = static_cast<double>(std::max<int64_t>(1, work.instances));
-  int64_t sms = std::max<int64_t>(1, target.Limit("sms", 1));
-  if (shape.cluster > 2 && sms > 2 * kLeftOver) sms -= sms % shape.cluster + kLeftOver;
-  const double khz = 1e3 * static_cast<double>(std::max<int64_t>(1, target.Limit("clock_mhz", 1)));
+  int64_t sms = target.limits.sms;
+  if (shape.cluster > 2 && sms > 2 * model.sms_beside_clusters)
+    sms -= sms % shape.cluster + model.sms_beside_clusters;
+  const double khz = 1e3 * static_cast<double>(target.limits.clock_mhz);
   time.ctas = shape.ctas > 0 ? shape.ctas : std::max<int64_t>(1, work.instances);
   time.per_sm = std::clamp<int64_t>(shape.per_sm, 1, CeilDiv(time.ctas, sms));
   time.waves = CeilDiv(time.ctas, sms * time.per_sm);
@@ -241,7 +225,7 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   // Tiles of one CTA; while it works on one, copies for the next are under way.
   const double tiles = std::ceil(instances / static_cast<double>(time.ctas));
   const double own = outside.cycles + steady;
-  time.cycles_per_cta = kStart + fill + tiles * own;
+  time.cycles_per_cta = model.start_cycles + fill + tiles * own;
   time.loop_share = tiles * steady / time.cycles_per_cta;
   const auto beside = static_cast<double>(time.per_sm);
   const double wave = std::max(time.cycles_per_cta, beside * tiles * busy);
@@ -259,14 +243,14 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   const auto slower = [&](double active) { return std::max(1.0, active * heat / cool); };
   const double whole = std::min(rounds, std::floor(full)), rest = full - std::floor(full);
   time.compute_ms = per_round / khz * (whole * slower(1) + (rounds - whole) * slower(rest));
-  if (const double gbs = static_cast<double>(target.Limit("memory_gbs")); gbs > 0)
+  if (const double gbs = static_cast<double>(target.limits.memory_gbs); gbs > 0)
     // CTAs that run together share operands of products in L2; rows that a CTA reads again are
     // gone.
     time.memory_ms = (work.products.empty() ? work.far_bytes : work.least_bytes) /
-                     (kMemoryShare * gbs) * 1e-6 * (whole + rest / (1 - kFewer * (1 - rest))) /
-                     full;
-  time.ms = kLaunchMs + std::max(time.compute_ms, time.memory_ms) +
-            kUncovered * std::min(time.compute_ms, time.memory_ms);
+                     (model.memory_share * gbs) * 1e-6 *
+                     (whole + rest / (1 - model.fewer_share * (1 - rest))) / full;
+  time.ms = model.launch_ms + std::max(time.compute_ms, time.memory_ms) +
+            model.uncovered_share * std::min(time.compute_ms, time.memory_ms);
   return time;
 }
 

@@ -68,12 +68,12 @@ class Extractor {
     Graph& g = nest_.graph;
     g.name = (fn_.name.empty() ? "kernel" : fn_.name) + ".nest";
     g.machine = {target_.name,
-                 target_.Limit("smem_bytes"),
-                 target_.Limit("tmem_columns"),
-                 target_.Limit("max_regs_per_thread"),
-                 target_.Limit("registers"),
-                 target_.Limit("max_warps"),
-                 target_.Limit("barrier_bytes", 16)};
+                 target_.limits.smem_bytes,
+                 target_.limits.tmem_columns,
+                 target_.limits.max_regs_per_thread,
+                 target_.limits.registers,
+                 target_.limits.max_warps,
+                 target_.limits.barrier_bytes};
     for (const ir::TargetUnit& unit : target_.units)
       g.units.push_back({unit.name, unit.capacity, true});
   }

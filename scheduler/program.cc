@@ -39,8 +39,8 @@ bool IsShared(const Function& fn, const Op& op) {
 }
 
 // Slices may only share what the load role brings or what is cheap.
-bool SlicesAreApart(const Function& fn) {
-  const ir::Plan plan = ir::MakePlan(fn, 1);
+bool SlicesAreApart(const Function& fn, const ir::Target& target) {
+  const ir::Plan plan = ir::MakePlan(fn, target, 1);
   for (OpId id : ir::OpsInOrder(fn)) {
     const Op& op = fn.ops[id];
     if (op.attr("slice") != nullptr) continue;
@@ -222,8 +222,8 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
   c.fn = fn;
   c.schedule.slices = slices;
   ir::SliceRows(c.fn, slices);
-  if (slices > 1 && !SlicesAreApart(c.fn)) return std::nullopt;
-  c.schedule.warpgroups = slices > 1 ? 1 : ir::MakePlan(c.fn).warpgroups;
+  if (slices > 1 && !SlicesAreApart(c.fn, target)) return std::nullopt;
+  c.schedule.warpgroups = slices > 1 ? 1 : ir::MakePlan(c.fn, target).warpgroups;
   c.schedule.roles = slices;
   for (OpId loop : InnermostLoops(c.fn)) {
     LoopReport report;

@@ -11,14 +11,10 @@ namespace tilec::scheduler {
 
 namespace {
 
-// Of the time of one CTA for each tile, what must be gained: what meetings in a cluster cost is not
-// measured, and more of the memory's rate is asked for.
-constexpr double kMargin = 0.15, kLeastMs = 0.003;
-
 std::optional<KernelTime> TimeOf(const ir::Function& fn, const ir::Target& target,
                                  const Bindings& names, int64_t times, int64_t ctas,
                                  const ShapeOf& shape_of, double* whole_flops) {
-  const ir::WorkCount work = ir::CountWork(fn, names, {.edges = false});
+  const ir::WorkCount work = ir::CountWork(fn, names, target, {.edges = false});
   *whole_flops = work.whole_flops;
   if (work.instances == 0) return std::nullopt;
   const auto periods = BoundPeriods(fn, SharedBy(target, work.instances, times));
@@ -37,15 +33,15 @@ SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const 
       TimeOf(fn, target, names, times, 1, shape_of, &choice.whole_flops);
   if (!alone) return choice;
   choice.ms = choice.alone_ms = alone->ms;
-  if (!target.Has("clusters") || 2 * alone->ctas > target.Limit("sms", 1)) return choice;
+  if (!target.Has("clusters") || 2 * alone->ctas > target.limits.sms) return choice;
   for (int64_t ctas = 2; ctas <= most; ctas *= 2) {
     double flops = 0;
     ir::Function split = fn;
     if (ir::SplitReductions(split, ctas)) break;  // an obstacle
     const std::optional<KernelTime> time =
         TimeOf(split, target, names, times, ctas, shape_of, &flops);
-    if (!time || time->ms >= choice.ms || time->ms > (1 - kMargin) * alone->ms ||
-        time->ms > alone->ms - kLeastMs)
+    if (!time || time->ms >= choice.ms || time->ms > (1 - target.model.split_margin) * alone->ms ||
+        time->ms > alone->ms - target.model.split_least_ms)
       continue;
     choice.ctas = ctas;
     choice.ms = time->ms;

@@ -10,6 +10,7 @@
 
 #include "ir/count_work.h"
 #include "ir/function.h"
+#include "ir/isa.h"
 #include "ir/target.h"
 #include "scheduler/kernel_time.h"
 
@@ -27,6 +28,7 @@ using ShapeOf = std::function<LaunchShape(const ir::Function&, const ir::WorkCou
 // `fn`: cleaned up, at the tile level. `names`: values of its dims and integer scalars. `times`: as
 // of SharedBy. `most`: CTAs for each tile.
 SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const Bindings& names,
-                        int64_t times, int64_t most = 8, const ShapeOf& shape_of = {});
+                        int64_t times, int64_t most = ir::isa::kPortableClusterCtas,
+                        const ShapeOf& shape_of = {});
 
 }  // namespace tilec::scheduler

@@ -13,10 +13,9 @@ namespace tilec::scheduler {
 namespace {
 
 constexpr int kWarpgroup = 4;
-constexpr int64_t kMostQuota = 240;
 
 // Spare registers go to the wide roles, evenly, in steps of 8.
-void SpreadQuotas(const Needs& needs, const RoleOffer& offer, int load_warps,
+void SpreadQuotas(const Needs& needs, const RoleOffer& offer, int load_warps, int64_t most,
                   std::vector<int64_t>* quota) {
   int64_t spare = needs.pool - needs.pool_used;
   for (bool raised = true; raised;) {
@@ -25,7 +24,7 @@ void SpreadQuotas(const Needs& needs, const RoleOffer& offer, int load_warps,
     int pick = -1;
     for (int g : needs.groups_used) {
       const int width = offer.WidthOf(g, load_warps);
-      if (width % kWarpgroup != 0 || (*quota)[g] + 8 > kMostQuota) continue;
+      if (width % kWarpgroup != 0 || (*quota)[g] + 8 > most) continue;
       if (8 * (width / kWarpgroup) > spare || (*quota)[g] >= least) continue;
       least = (*quota)[g];
       pick = g;
@@ -111,7 +110,7 @@ ir::Schedule ToSchedule(const Graph& graph, const SolveOptions& options,
 
   std::vector<int> role_of(std::max(1, found.offer.Groups()), 0);
   std::vector<int64_t> quota = needs.quota;
-  SpreadQuotas(needs, found.offer, load_warps, &quota);
+  SpreadQuotas(needs, found.offer, load_warps, graph.machine.max_regs_per_thread, &quota);
   int compute = 0, narrow = 0;
   for (int g : needs.groups_used) {
     role_of[g] = static_cast<int>(s.roles.size());

@@ -93,14 +93,40 @@ const std::vector<BannedWord> kBanned = {
 
 // An architecture's name in code: passes ask a target for features and limits.
 const std::vector<std::string_view> kMayNameArchitectures = {
-    "ir/machines/", "tests/",   "tools/", "bench/",   "examples/",
-    "backend/",     "runtime/", "api/",   "include/", "calibrate/"};
+    "ir/machines/", "tests/", "tools/",   "bench/",     "examples/",        "backend/",
+    "runtime/",     "api/",   "include/", "calibrate/", "ir/target_read.cc"};
 
 bool StartsWithAny(const std::string& path, const std::vector<std::string_view>& prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) {
     return path.compare(0, prefix.size(), prefix) == 0;
   });
 }
+
+// Numbers of the H200, by which code would count on that machine: shared memory of a CTA and of an
+// SM, registers, SMs, the quota of a compute role, clock, memory, a copy from memory. They stand in
+// ir/machines and come by way of ir/target.h.
+const std::vector<std::string_view> kNumbersOfOneMachine = {
+    "232448", "233472", "227 <<", "228 <<", "65536", "132", "240", "1980", "4800", "255"};
+// Where such a number means something else, or has to stand.
+struct NumberException {
+  std::string_view path, number, why;
+};
+const std::vector<NumberException> kMayHaveNumbers = {
+    {"ir/isa.h", "255", "the ISA's most registers of a thread"},
+    {"ir/target_facts.def", "255", "the range of a key: the ISA's most registers of a thread"},
+    {"ir/target_facts.def", "65536", "the range of a key"},
+    {"ir/schedule.cc", "65536", "the range of a field of a text"},
+    {"scheduler/graph.cc", "65536", "the range of a field of a text"},
+    {"scheduler/graph.h", "232448",
+     "a graph as text may leave its machine out (docs/scheduler.md)"},
+    {"scheduler/graph.h", "240", "the same"},
+    {"scheduler/graph.h", "65536", "the same"},
+    {"runtime/machine_limits.h", "227 <<", "what the emulator's instructions were compared with"},
+    {"runtime/machine_limits.h", "228 <<", "the same"},
+    {"runtime/machine_limits.h", "255", "the same"},
+    {"runtime/machine_limits.h", "132", "the same"},
+    {"runtime/emulator/", "255", "the ISA's most registers, and bytes"},
+};
 
 struct SourceFile {
   std::string path;  // from the root, with '/'
@@ -294,6 +320,43 @@ TEST(Tidy, ArchitecturesAreNamedInFewPlaces) {
       EXPECT_FALSE(named) << Place(file.path, i) << ": ask the target for a feature or a limit";
     }
   }
+}
+
+// A line without what stands in quotes and behind //.
+std::string CodeOf(const std::string& line) {
+  std::string code;
+  bool quoted = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (!quoted && line.compare(i, 2, "//") == 0) break;
+    if (line[i] == '"' && (i == 0 || line[i - 1] != '\\')) quoted = !quoted;
+    if (!quoted) code += line[i] == '\'' ? ' ' : line[i];
+  }
+  return code;
+}
+
+TEST(Tidy, NumbersOfOneMachineStandInItsFile) {
+  const std::vector<std::string_view> folders = {
+      "api/",      "backend/", "compile/", "editor/", "explain/", "frontend/",  "ir/",
+      "language/", "lower/",   "passes/",  "prove/",  "runtime/", "scheduler/", "tools/"};
+  std::set<const NumberException*> used;
+  for (const SourceFile& file : Sources({".cc", ".h", ".def"})) {
+    if (!StartsWithAny(file.path, folders)) continue;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string code = CodeOf(file.lines[i]);
+      for (const std::string_view number : kNumbersOfOneMachine) {
+        if (!ContainsWord(code, number)) continue;
+        bool allowed = false;
+        for (const NumberException& exception : kMayHaveNumbers)
+          if (exception.number == number && StartsWithAny(file.path, {exception.path}))
+            allowed = true, used.insert(&exception);
+        EXPECT_TRUE(allowed) << Place(file.path, i) << ": " << number
+                             << " is the H200's: ask ir::Target, or list it with a reason";
+      }
+    }
+  }
+  for (const NumberException& exception : kMayHaveNumbers)
+    EXPECT_TRUE(used.count(&exception) > 0)
+        << exception.path << " has no " << exception.number << " any more: remove the exception";
 }
 
 TEST(Tidy, FilesOpenWithWhyAndLicence) {

@@ -28,7 +28,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Json = nlohmann::ordered_json;
 
-constexpr uint64_t kRotatedBytes = 120 << 20;  // twice an L2 of 60 MB
 constexpr uint64_t kMostBytes = uint64_t{24} << 30;
 constexpr uint64_t kMostSets = 32;
 constexpr int64_t kMostChecked = int64_t{1} << 28;  // elements of one tensor
@@ -118,8 +117,9 @@ class Bench {
     for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
     TRY(clean_, api::RunSteps(session_.loaded(), *tile_, steps, session_.pipeline(),
                               &session_.look(), diags));
-    work_ = ir::CountWork(*clean_, names_);
-    TRY(target_, ir::LoadBuiltinTarget(o_.target, diags));
+    TRY(const api::Machine machine, session_.Machine());
+    target_ = *machine;
+    work_ = ir::CountWork(*clean_, names_, target_);
     return Done();
   }
 
@@ -150,7 +150,8 @@ class Bench {
       inputs_.tensors[p.name] = std::move(value);
     }
     const uint64_t fit = std::max<uint64_t>(1, kMostBytes / std::max<uint64_t>(1, bytes));
-    const uint64_t wanted = std::max<uint64_t>(3, 1 + kRotatedBytes / std::max<uint64_t>(1, bytes));
+    const uint64_t wanted = std::max<uint64_t>(
+        3, 1 + 2 * static_cast<uint64_t>(target_.limits.l2_bytes) / std::max<uint64_t>(1, bytes));
     for (uint64_t i = 0; i < std::min({wanted, fit, kMostSets}); ++i) {
       runtime::LaunchArgs args = call_.launch;
       for (const auto& [name, data] : contents) {
@@ -242,8 +243,8 @@ class Bench {
 
   // What binds, by the machine file: products on the tensor unit, or memory.
   Roof RoofOf() const {
-    const double hz = static_cast<double>(target_.Limit("clock_mhz")) * 1e6;
-    const double sms = static_cast<double>(target_.Limit("sms"));
+    const double hz = static_cast<double>(target_.limits.clock_mhz) * 1e6;
+    const double sms = static_cast<double>(target_.limits.sms);
     double cycles = 0;
     for (const auto& [row, flops] : work_.products)
       if (const ir::OpCost* cost = target_.CostOf(row)) {
@@ -255,7 +256,7 @@ class Bench {
       }
     Roof roof;
     if (hz > 0 && sms > 0) roof = {1e3 * cycles / (hz * sms), "the tensor unit"};
-    if (const double gbs = static_cast<double>(target_.Limit("memory_gbs")); gbs > 0)
+    if (const double gbs = static_cast<double>(target_.limits.memory_gbs); gbs > 0)
       if (const double ms = work_.least_bytes / gbs * 1e-6; ms > roof.ms) roof = {ms, "memory"};
     return roof;
   }
@@ -279,8 +280,8 @@ class Bench {
   }
 
   double CyclesPerTrip(const Timing& t) const {
-    const double mhz = t.sm_mhz.value_or(static_cast<double>(target_.Limit("clock_mhz")));
-    return Median(t.sustained) * mhz * 1e3 * static_cast<double>(target_.Limit("sms")) /
+    const double mhz = t.sm_mhz.value_or(static_cast<double>(target_.limits.clock_mhz));
+    return Median(t.sustained) * mhz * 1e3 * static_cast<double>(target_.limits.sms) /
            static_cast<double>(std::max<int64_t>(1, trips_));
   }
 

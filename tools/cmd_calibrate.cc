@@ -25,14 +25,15 @@ std::string Today() {
 Result<> Calibrate(Session& session) {
   const Options& o = session.options();
   DiagSink& diags = session.diags();
-  TRY(const ir::Target base, ir::LoadBuiltinTarget(o.target, diags));
+  TRY(const api::Machine machine, session.Machine());
+  const ir::Target& base = *machine;
   const std::string name = o.device == "auto" ? "cuda" : o.device;
   if (name == "interpreter" || name == "emulator")
     return diags.Report(kNoClock, Span{}, name).Place("command line");
   TRY(const auto device, api::OpenDevice(name, {}, nullptr, diags));
   const std::vector<calibrate::Probe> probes = calibrate::AllProbes();
   calibrate::MeasureOptions options;
-  options.sms = static_cast<int>(base.Limit("sms", 1));
+  options.sms = static_cast<int>(base.limits.sms);
   TRY(const calibrate::Numbers numbers, calibrate::Measure(*device, probes, options, diags));
   // With the file on standard output, what people read goes to standard error.
   std::FILE* to = o.output.empty() || o.output == "-" ? stderr : stdout;

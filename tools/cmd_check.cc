@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "runtime/emulator/judge/finding.h"
+#include "runtime/emulator/judge/cause.h"
 #include "support/file.h"
+#include "tools/annotate.h"
 #include "tools/commands.h"
 #include "tools/diagnostics.h"
 #include "tools/runner.h"
 #include "tools/subject.h"
+#include "tools/suppressions.h"
 
 namespace tilec::tools {
 
@@ -65,11 +67,12 @@ class Check {
 
   Result<bool> Do() {
     TRY_VOID(session_.CheckOptions());
-    if (o_.format != "text" && o_.format != "json")
+    if (o_.format != "text" && o_.format != "json" && o_.format != "sarif" && o_.format != "github")
       return session_.diags()
           .Report(kBadChoice, Span{}, "--format", o_.format)
           .Place("command line")
-          .Help("use text or json");
+          .Help("use text, json, sarif or github");
+    TRY_VOID(ReadSuppressions());
     TRY(base_, session_.Emulator());
     if (o_.tests) return Tests();
     TRY_VOID(MakeSubject());
@@ -86,6 +89,7 @@ class Check {
       for (const frontend::TestCallInfo& call : test.calls) {
         Check one(session_);
         one.base_ = base_;
+        one.suppressions_ = suppressions_;
         Assignments given;
         given.values = call.args;
         TRY(one.subject_, KernelSubject(session_, call.kernel, given));
@@ -107,10 +111,41 @@ class Check {
     for (const Plan& plan : plans) TRY_VOID(Execute(plan));
     plans_ = plans.size();
     if (!o_.minimise.empty()) TRY_VOID(Shorten());
-    const bool good = wrong_.empty() && report_->Count(judge::Severity::kError) == 0 &&
-                      (!o_.strict || report_->Count(judge::Severity::kPortability) == 0);
-    o_.format == "json" ? PrintJson(good) : PrintText(good);
+    findings_ = report_->findings();
+    suppressed_ = Suppress(suppressions_, &findings_);
+    const bool good = wrong_.empty() && Count(judge::Severity::kError) == 0 &&
+                      (!o_.strict || Count(judge::Severity::kPortability) == 0);
+    Print(good);
     return good;
+  }
+
+  void Print(bool good) const {
+    if (o_.format == "json") return PrintJson(good);
+    if (o_.format == "sarif") return fmt::print("{}", ToSarif(findings_));
+    if (o_.format == "github") {
+      fmt::print("{}", ToGithub(findings_));
+      for (const auto& [plan, what] : wrong_)
+        fmt::print("::error title=wrong output::with {}: {}\n", plan.Words(), what);
+      return;
+    }
+    PrintText(good);
+  }
+
+  size_t Count(judge::Severity severity) const {
+    return static_cast<size_t>(
+        std::count_if(findings_.begin(), findings_.end(),
+                      [&](const judge::Finding& f) { return f.severity == severity; }));
+  }
+
+  Result<> ReadSuppressions() {
+    if (o_.suppress.empty()) return Done();
+    std::string text, why;
+    if (!ReadFile(o_.suppress, &text, &why))
+      return session_.diags()
+          .Report(kFileUnreadable, Span{}, o_.suppress, why)
+          .Place("command line");
+    TRY(suppressions_, ParseSuppressions(o_.suppress, text, session_.diags()));
+    return Done();
   }
 
   Result<> MakeSubject() {
@@ -145,6 +180,8 @@ class Check {
     options.spurious_try_wait = plan.spurious;
     options.check = runtime::EmulatorOptions::Check::kOn;
     options.report = report_;
+    options.check_numbers = o_.numbers;
+    options.check_banks = o_.banks;
     return options;
   }
 
@@ -286,7 +323,7 @@ class Check {
     fmt::print("{}: {} execution{}", subject_->name(), plans_, plans_ == 1 ? "" : "s");
     if (!single_) fmt::print(" (all policies, {} seeds)", o_.seeds);
     fmt::print(", {} warp instructions\n", instructions_);
-    fmt::print("{}", judge::ToText(report_->findings()));
+    fmt::print("{}", judge::Summarise(findings_, o_.all_findings));
     for (const auto& [name, t] : worst_) fmt::print("  {}: {}\n", name, DescribeCheck(t));
     std::map<std::string, int> seen;
     for (const Wrong& w : wrong_) ++seen[w.what];
@@ -297,9 +334,14 @@ class Check {
                  what);
     }
     if (!shortened_.empty()) fmt::print("  {}\n", shortened_);
-    const size_t errors = report_->Count(judge::Severity::kError);
-    const size_t portability = report_->Count(judge::Severity::kPortability);
-    const size_t hints = report_->Count(judge::Severity::kHint);
+    if (suppressed_ > 0) fmt::print("  {} suppressed by {}\n", suppressed_, o_.suppress);
+    if (!o_.tests)
+      for (const Suppression& row : suppressions_)
+        if (row.matched == 0)
+          fmt::print("  {}:{}: the suppression matches nothing\n", o_.suppress, row.line);
+    const size_t errors = Count(judge::Severity::kError);
+    const size_t portability = Count(judge::Severity::kPortability);
+    const size_t hints = Count(judge::Severity::kHint);
     if (errors + portability + hints > 0)
       fmt::print("  {} errors, {} of portability, {} hints\n", errors, portability, hints);
     if (good)
@@ -329,8 +371,18 @@ class Check {
                 {"reference", subject_->reference()},
                 {"outputs", outputs},
                 {"wrong", different},
-                {"findings", Json::parse(judge::ToJson(report_->findings()))}};
+                {"suppressed", suppressed_},
+                {"causes", Causes()},
+                {"findings", Json::parse(judge::ToJson(findings_))}};
     fmt::print("{}\n", all.dump(2, ' ', false, Json::error_handler_t::replace));
+  }
+
+  // Indices into the findings: each cause with what follows from it.
+  Json Causes() const {
+    Json causes = Json::array();
+    for (const judge::Cause& c : judge::FindCauses(findings_))
+      causes.push_back({{"finding", c.root}, {"consequences", c.consequences}});
+    return causes;
   }
 
   struct Wrong {
@@ -353,6 +405,9 @@ class Check {
   std::vector<Wrong> wrong_;
   std::optional<Plan> failed_;
   std::string shortened_;
+  std::vector<Suppression> suppressions_;
+  std::vector<judge::Finding> findings_;  // what is not suppressed
+  size_t suppressed_ = 0;
 };
 
 }  // namespace

@@ -61,7 +61,7 @@ int CmdDoctor(const Options& options) {
   Session session(options);
   fmt::print("tilec          {}\n", TILEC_VERSION);
   fmt::print("code generator {}\n", backend::BackendVersion());
-  fmt::print("targets        {}\n", fmt::join(api::TargetNames(), ", "));
+  fmt::print("targets        {}\n", fmt::join(api::CompiledMachines(), ", "));
   const std::string ptxas = Ptxas();
   fmt::print(
       "ptxas          {}\n",

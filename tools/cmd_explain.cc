@@ -273,7 +273,8 @@ class Command {
     TRY(ir::Function fn,
         api::MakeTileIr(session_.loaded(), prepared.kernel, prepared.call, &look, diags));
     TRY(fn, api::LowerToWarps(session_.loaded(), std::move(fn), session_.pipeline(), &look, diags));
-    TRY(e->program, explain::ReadProgram(fn, session_.loaded().sources, diags));
+    TRY(const api::Machine machine, session_.Machine());
+    TRY(e->program, explain::ReadProgram(fn, *machine, session_.loaded().sources, diags));
     e->program_note = FromFile() ? "as this schedule is lowered" : "as --schedule=solve lowers it";
     return Done();
   }

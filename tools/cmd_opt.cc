@@ -41,11 +41,10 @@ Result<std::string> Opt(Session& session) {
     return diags.Report(kUsage, Span{}, "`tilec opt` needs a file of IR text, or --list")
         .Place("command line");
   std::vector<ir::PassStep> steps;
-  TRY(const api::Target named, api::FindTarget(o.target, diags));
-  TRY(const ir::Target target, ir::LoadBuiltinTarget(named.name, diags));
+  TRY(const api::Machine machine, session.Machine());
   for (const std::string& text : Joined(o.passes)) {
     TRY(const ir::PassStep step,
-        compile::ParsePass(text, target, session.pipeline().solutions, diags));
+        compile::ParsePass(text, *machine, session.pipeline().solutions, diags));
     steps.push_back(step);
   }
   std::string text, why;

@@ -88,6 +88,12 @@ Result<RunResult> Run(Session& session) {
   const Options& o = session.options();
   DiagSink& diags = session.diags();
   TRY_VOID(session.CheckOptions());
+  if (o.file.size() > 4 && o.file.substr(o.file.size() - 4) == ".ptx")
+    return diags.Report(kUsage, Span{}, "`run` takes a kernel of the language, this is PTX text")
+        .Place("command line")
+        .Help(fmt::format("write `tilec check {} --launch=FILE`; docs/checking.md says what is in "
+                          "the file",
+                          o.file));
   TRY(const Assignments given, ParseAssignments(o.assignments, diags));
   TRY(const auto saves, ParseSaves(o.save, diags));
   TRY(const std::string kernel, session.LoadKernel(o.file));

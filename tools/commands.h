@@ -25,6 +25,7 @@ int CmdSchedule(const Options& options);
 int CmdVerify(const Options& options);
 int CmdExplain(const Options& options);
 int CmdDoctor(const Options& options);
+int CmdTargets(const Options& options);
 int CmdLsp(const Options& options);
 int CmdHelp(const Options& options);
 

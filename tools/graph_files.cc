@@ -21,11 +21,8 @@ Result<int32_t> AddSource(Session& session, const std::string& path) {
 }
 
 Result<ir::Target> LoadMachine(Session& session) {
-  const Options& o = session.options();
-  if (o.machine.empty() || !ir::BuiltinMachineText(o.machine).empty())
-    return ir::LoadBuiltinTarget(o.machine.empty() ? o.target : o.machine, session.diags());
-  TRY(const int32_t file, AddSource(session, o.machine));
-  return ir::ParseTarget(session.loaded().sources.text(file), file, session.diags());
+  TRY(const api::Machine machine, session.Machine());
+  return *machine;
 }
 
 namespace {

@@ -29,8 +29,13 @@ struct Command {
 
 // The options that several commands share. Commands that know all sizes of a call choose its tiles
 // by them; the others keep what the author wrote.
+void AddTarget(CLI::App* app, Options& o) {
+  app->add_option("--target", o.target,
+                  "machine: a name (`tilec targets`), an architecture or a file like ./mine.toml")
+      ->each([&o](const std::string&) { o.target_said = true; });
+}
 void AddCompiling(CLI::App* app, Options& o, const char* tune) {
-  app->add_option("--target", o.target, "GPU to compile for: h200, h100 (sm_90a is h200)");
+  AddTarget(app, o);
   app->add_option("--schedule", o.schedule,
                   "sequential, solve, solve:slices=N: that many compute roles, solve:persistent: "
                   "says why CTAs do not stay, solve:once: a CTA for each tile, solve:clusters: "
@@ -64,7 +69,8 @@ void AddExecution(CLI::App* app, Options& o) {
   app->add_option("--async", o.async, "when copies arrive: early, late, random, poison");
   app->add_option("--policy-seed", o.policy_seed, "seed of policy, copies and elected lanes");
   app->add_flag("--spurious", o.spurious, "let mbarrier.try_wait fail now and then");
-  app->add_option("--max-instructions", o.max_instructions, "warp instructions of a launch");
+  app->add_option("--max-instructions", o.max_instructions,
+                  "warp instructions of a launch (20e9), 0: any");
   app->add_option("--max-memory", o.max_memory, "MiB the emulator may take")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 30));
   app->add_option("--replay", o.replay, "file of decisions to follow");
@@ -176,7 +182,11 @@ class CommandLine {
     check->add_option("--launch", o_.launch, "how to launch PTX text (docs/checking.md)");
     check->add_option("--seeds", o_.seeds, "random executions per policy")
         ->check(CLI::Range(0, 100000));
-    check->add_option("--format", o_.format, "text, or json");
+    check->add_option("--format", o_.format, "text, json, sarif, or github: annotations");
+    check->add_flag("--all", o_.all_findings, "every finding, those that follow from others too");
+    check->add_option("--suppress", o_.suppress, "file of findings to leave out");
+    check->add_flag("--numbers", o_.numbers, "tell where the first NaN or infinity comes from");
+    check->add_flag("--banks", o_.banks, "tell of bank conflicts in shared memory");
     check->add_option("--minimise", o_.minimise, "file for the decisions that show the error");
     check->add_flag("--tests", o_.tests, "check every call of the file's `test` blocks");
     check->add_flag("--strict", o_.strict, "findings of portability are errors");
@@ -192,7 +202,7 @@ class CommandLine {
     CLI::App* calibrate =
         Add("calibrate", "measure a GPU and write its machine file", CmdCalibrate, false);
     calibrate->add_option("--device", o_.device, "cuda or cuda:N");
-    calibrate->add_option("--target", o_.target, "machine whose entries are measured anew");
+    AddTarget(calibrate, o_);
     calibrate->add_option("-o,--output", o_.output, "file; standard output if left out");
 
     CLI::App* bench = Add("bench", "time a kernel on a GPU", CmdBench, true);
@@ -225,6 +235,7 @@ class CommandLine {
     fmt->add_flag("--check", o_.fmt_check, "only name the files that differ");
 
     CLI::App* opt = Add("opt", "run passes on a file of IR text", CmdOpt, true);
+    AddTarget(opt, o_);
     opt->add_option("file", o_.file, "IR text");
     opt->add_option("--passes", o_.passes, "passes in order")
         ->delimiter(',')
@@ -246,8 +257,9 @@ class CommandLine {
     schedule->add_option("assignments", o_.assignments,
                          "static dims, constants, tunes as NAME=VALUE");
     schedule->add_option("--graph", o_.graph, "a graph's text in place of FILE");
-    schedule->add_option("--target", o_.target, "machine of a FILE: h200, h100, b200, …");
-    schedule->add_option("--machine", o_.machine, "a machine's file or name, for --target's");
+    AddTarget(schedule, o_);
+    schedule->add_option("--machine", o_.machine,
+                         "the same; of a graph: the machine whose limits hold");
     schedule->add_option("--tune", o_.tune,
                          "default, or model: a table of all tile sizes and row slicings");
     schedule
@@ -276,9 +288,12 @@ class CommandLine {
     verify->add_option("--graph", o_.graph, "the graph it is about")->required();
     verify->add_option("--schedule", o_.schedule, "the schedule it came with")->required();
     verify->add_option("--proof", o_.proof, "its DRAT proof, checked without a solver");
+    AddTarget(Add("targets", "machines that --target may name; with --target, one as a file",
+                  CmdTargets, false),
+              o_);
     CLI::App* lsp =
         Add("lsp", "language server for editors, on standard input and output", CmdLsp, false);
-    lsp->add_option("--target", o_.target, "GPU whose schedules are shown");
+    AddTarget(lsp, o_);
     lsp->add_option("--stdlib", o_.stdlib_dir, "folder in place of the built-in standard library");
     CLI::App* doctor = Add("doctor", "what this program finds on this machine", CmdDoctor, false);
     AddCache(doctor, o_);
@@ -298,8 +313,9 @@ class CommandLine {
     explain->add_option("assignments", o_.assignments,
                         "static dims, constants, tunes as NAME=VALUE");
     explain->add_option("--graph", o_.graph, "a graph's text in place of FILE");
-    explain->add_option("--target", o_.target, "machine: h200, h100, b200, twill_h100, twill_b200");
-    explain->add_option("--machine", o_.machine, "a machine's file or name, for --target's");
+    AddTarget(explain, o_);
+    explain->add_option("--machine", o_.machine,
+                        "the same; of a graph: the machine whose limits hold");
     AddSolutions(explain, o_);
     explain->add_option("--schedule", o_.schedule, "solve, or a .sched file to explain");
     explain->add_option("--stdlib", o_.stdlib_dir,

@@ -21,7 +21,8 @@ struct Options {
   bool color = false;
 
   // Compiling commands.
-  std::string target = "h200";
+  std::string target = "h200";  // a name, an architecture or a file
+  bool target_said = false;     // else it is the default
   std::string schedule = "solve";
   std::string tune = "default";
   std::string stdlib_dir;
@@ -41,14 +42,18 @@ struct Options {
   std::string async = "early";
   uint64_t policy_seed = 0;
   bool spurious = false;
-  uint64_t max_instructions = 0;  // of a launch; 0: no limit
-  uint64_t max_memory = 8192;     // MiB
+  uint64_t max_instructions = 20'000'000'000;  // of a launch, some minutes; 0: no limit
+  uint64_t max_memory = 8192;                  // MiB
   std::string record, replay;  // files of decisions
   int seeds = 4;               // check
   std::string launch;          // check: how to launch PTX text
   std::string minimise;        // check: file for the decisions that show the first error
   bool tests = false;          // check: the calls of the `test` blocks
   bool strict = false;         // check: portability counts as error
+  bool all_findings = false;   // check: those too that follow from others
+  bool numbers = false;        // check: N1
+  bool banks = false;          // check: B1
+  std::string suppress;        // check: file of findings to leave out
   bool check = false;
   uint64_t seed = 0;
   int repeat = 1;
@@ -79,8 +84,8 @@ struct Options {
   int64_t ii = 0;
   int top = 1;  // answers
   bool role_crossing = false;
-  std::string machine;  // a file in place of the machine of `target`
-  int64_t nest = 0;  // turns of the inner loops; 0: no nest
+  std::string machine;  // the same as `target`; of a graph: whose limits hold
+  int64_t nest = 0;     // turns of the inner loops; 0: no nest
 
   // explain
   std::string format = "text";  // text, json

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/runner.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 
+#include "ir/diagnostics.h"
+#include "ir/interpret.h"
 #include "runtime/launch.h"
 #include "runtime/npy.h"
 #include "tools/diagnostics.h"
@@ -51,6 +55,7 @@ class Run {
     TRY_VOID(ReadFiles());
     TRY(values_, api::CheckValues(signature_, request_.values, diags));
     TRY_VOID(MakeViews());
+    TRY_VOID(CheckSizes());
     // Addresses are not known yet; a device's are multiples of 256.
     for (auto& [name, view] : views_) view.data = 4096;
     const api::RuntimeSignature runtime_signature = api::ForRuntime(signature_);
@@ -129,23 +134,54 @@ class Run {
       ++index;
       if (tensors_.count(p.name)) continue;
       const std::vector<int64_t>& shape = views_[p.name].dims;
-      TRY_VOID(CheckSize(p, shape));
       tensors_[p.name] = ir::TensorValue::Random(p.dtype, shape, request_.seed * 1000003 + index);
     }
     return Done();
   }
 
-  // Random tensors are made in the host's memory with room for the bounds.
-  Result<> CheckSize(const frontend::ParamInfo& p, const std::vector<int64_t>& shape) {
+  // Everything that will not fit is refused before anything is filled, which may take minutes.
+  Result<> CheckSizes() {
+    constexpr double kGiB = double{1 << 30};
+    const bool interpreted = request_.check || !request_.device;
+    double bytes = 0;
+    for (const frontend::ParamInfo& p : signature_.params) {
+      if (p.role != frontend::ParamRole::kTensor) continue;
+      TRY(const double n, CheckSize(p, views_[p.name].dims, interpreted));
+      const bool written = p.direction != ir::Direction::kIn;
+      const double own = ir::ByteSize(p.dtype), number = sizeof(double);
+      // A number per element, and a bound where it is interpreted; the bytes of the argument and of
+      // the device; what comes out.
+      bytes += n * (number + (interpreted && written ? number : 0) + 2 * own +
+                    (request_.device && written ? number + own : 0));
+    }
+    const double most = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
+                        static_cast<double>(::sysconf(_SC_PAGE_SIZE));
+    if (bytes <= most || most <= 0) return Done();
+    return session_.diags()
+        .Report(kNoHostMemory, Span{}, signature_.kernel, bytes / kGiB, most / kGiB)
+        .Place("command line");
+  }
+
+  // Random tensors are made in the host's memory with room for the bounds. Elements.
+  Result<double> CheckSize(const frontend::ParamInfo& p, const std::vector<int64_t>& shape,
+                           bool interpreted) {
     constexpr int64_t kMaxElements = int64_t{1} << 32;
+    const int64_t most = interpreted ? ir::kMaxTensorElements : kMaxElements;
     int64_t n = 1;
-    for (int64_t d : shape)
-      if (d != 0 && (__builtin_mul_overflow(n, d, &n) || n > kMaxElements))
+    if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0.0;
+    for (int64_t d : shape) {
+      if (!__builtin_mul_overflow(n, d, &n) && n <= most) continue;
+      if (interpreted)
         return session_.diags()
-            .Report(kTensorTooBig, p.at, p.name,
-                    fmt::format("{}[{}]", ir::Spelling(p.dtype), fmt::join(shape, ", ")))
+            .Report(ir::kInterpretLimit, p.at, fmt::format("elements of `{}`", p.name),
+                    fmt::format("[{}]", fmt::join(shape, ", ")), most)
             .Place("command line");
-    return Done();
+      return session_.diags()
+          .Report(kTensorTooBig, p.at, p.name,
+                  fmt::format("{}[{}]", ir::Spelling(p.dtype), fmt::join(shape, ", ")))
+          .Place("command line");
+    }
+    return static_cast<double>(n);
   }
 
   Result<ir::Function*> TileIr() {

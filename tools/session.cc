@@ -43,6 +43,7 @@ Result<> CheckChoice(const char* flag, const std::string& value,
 }  // namespace
 
 Session::Session(const Options& options) : options_(options), library_(options.stdlib_dir) {
+  if (!options_.machine.empty()) options_.target = options_.machine;
   look_.print_after = options.print_after;
   look_.stop_after = options.stop_after;
   look_.time_passes = options.time_passes;
@@ -62,9 +63,16 @@ Result<> Session::CheckOptions() {
   TRY_VOID(CheckChoice("--ptxas", options_.ptxas, {"auto", "report", "refine", "off"}, diags_));
   if (options_.tune == "measure")
     diags_.Report(api::kTuneFallsBack, Span{}, "--tune=measure is not there yet");
-  TRY(const api::Target target, api::FindTarget(options_.target, diags_));
-  (void)target;
+  TRY(const api::Machine machine, Machine());
+  TRY_VOID(api::CheckCompiles(*machine, diags_));
   return api::CheckSchedule(options_.schedule, diags_);
+}
+
+Result<api::Machine> Session::Machine() {
+  if (machine_ == nullptr) {
+    TRY(machine_, api::ReadMachine(options_.target, loaded_.sources, diags_));
+  }
+  return machine_;
 }
 
 void Session::Tune(const frontend::Signature& signature, api::Call* call) {
@@ -125,6 +133,9 @@ Result<runtime::EmulatorOptions> Session::Emulator() {
   emulator.spurious_try_wait = options_.spurious;
   emulator.instruction_limit = options_.max_instructions;
   emulator.memory_limit_bytes = options_.max_memory << 20;
+  TRY(const api::Machine machine, Machine());
+  emulator.machine = api::LimitsOf(*machine);
+  if (!options_.target_said) emulator.machine.arch.clear();  // PTX of any architecture may be run
   if (!options_.record.empty()) emulator.record = recorded_;
   if (options_.replay.empty()) return emulator;
   std::string text, why;

@@ -31,13 +31,18 @@ class Session {
   // Null if there is none, or if looking inside must not meet it.
   const runtime::KernelCache* cache() const { return cache_ ? &*cache_ : nullptr; }
   api::PipelineOptions pipeline() {
-    return {options_.target, options_.schedule, "crash", options_.tune, false, &*solutions_};
+    api::PipelineOptions options = {
+        options_.target, options_.schedule, "crash", options_.tune, false, &*solutions_};
+    if (const Result<api::Machine> machine = Machine(); machine.ok()) options.machine = *machine;
+    return options;
   }
   // --tune=model: sets the tunes that the call leaves open.
   void Tune(const frontend::Signature& signature, api::Call* call);
   api::Observation& look() { return look_; }
   const runtime::Execution& recorded() const { return *recorded_; }
 
+  // What --target (or --machine) means; a file is read once.
+  Result<api::Machine> Machine();
   // Checks the words of --target, --schedule, --tune and the like.
   Result<> CheckOptions();
   // "FILE[:KERNEL]": loads the file, returns the kernel's name (the only one if none is named).
@@ -61,6 +66,7 @@ class Session {
   std::optional<runtime::KernelCache> cache_;
   std::optional<api::SolutionCache> solutions_;  // in `cache_`, or for this session alone
   api::Observation look_;
+  api::Machine machine_;  // once it is read
   std::shared_ptr<runtime::Execution> recorded_ = std::make_shared<runtime::Execution>();
 };
 

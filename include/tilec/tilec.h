@@ -193,7 +193,10 @@ struct CompilerState;
 struct KernelState;
 
 struct CompilerOptions {
-  std::string target = "h200";  // or "sm_90a"
+  // A machine (`tilec targets`), an architecture, or the path of a machine file, which has a `.` or
+  // a
+  // `/` in it.
+  std::string target = "h200";
   std::string schedule = "solve";  // "sequential", or a .sched file of `tilec schedule`
   // Tunes not given: "model", what the machine model predicts to be fastest for the sizes of a
   // launch, or "default", what the kernel's author wrote.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "ir/isa.h"
 #include "ir/lower/diagnostics.h"
 #include "ir/lower/emitter.h"
 #include "ir/lower/pressure.h"
@@ -13,18 +14,20 @@
 namespace tilec::ir {
 
 namespace {
-constexpr int64_t kRegisters = 65536;          // 32-bit registers of an SM (hopper.md §12)
-constexpr int kMostWarps = 32;                 // of a CTA
-constexpr int kDeepest = 8;                    // ring
-constexpr int64_t kSequentialRegisters = 232;  // of tiles, where a thread may have 255
+constexpr int64_t kHopeless =
+    4;  // times the registers of a thread: LLVM would take minutes to say so
+constexpr int64_t kLoadQuota = 64;  // the most that the load role keeps: it has nothing to hold
 }  // namespace
 
-Emitter::Emitter(const Function& in, const SequentialOptions& options, int depth, DiagSink& diags)
+Emitter::Emitter(const Function& in, const Target& target, const SequentialOptions& options,
+                 int depth, DiagSink& diags)
     : in_(in),
+      target_(target),
       uses_(in),
       options_(options),
       diags_(diags),
-      plan_(MakePlan(in, depth > 0 && ComputeRolesOf(in) > 1 ? options.warpgroups : 0, depth > 0)),
+      plan_(MakePlan(in, target, depth > 0 && ComputeRolesOf(in) > 1 ? options.warpgroups : 0,
+                     depth > 0)),
       positions_(in),
       b_(out_, out_.body),
       depth_(depth) {
@@ -52,8 +55,9 @@ Result<Function> Emitter::Run() {
   // The load role is one warp, but registers are dealt out by warpgroups: it gets a whole one, so
   // that the compute roles can take what it leaves (24 + 2·240 of 3·168, 32 + 3·160 of 4·128).
   out_.launch.warps = compute_warps + (specialized() ? 4 : 0);
-  if (out_.launch.warps > kMostWarps)
-    return diags_.Report(lower_diag::kTooManyWarps, Span{}, in_.name, out_.launch.warps, kMostWarps)
+  if (out_.launch.warps > isa::kMostCtaWarps)
+    return diags_
+        .Report(lower_diag::kTooManyWarps, Span{}, in_.name, out_.launch.warps, isa::kMostCtaWarps)
         .Help("give the ops fewer roles");
   for (const Param& p : in_.params) {
     Param copy = p;
@@ -69,9 +73,10 @@ Result<Function> Emitter::Run() {
     const int64_t groups = compute_warps / 4;
     int64_t producer_regs = 0, compute_regs = 0;
     if (groups > 1) {
-      const int64_t pool = kRegisters / (128 * (groups + 1)) / 8 * 8 * (groups + 1);
-      compute_regs = std::min<int64_t>(240, (pool - 24) / groups / 8 * 8);
-      producer_regs = std::min<int64_t>(64, pool - compute_regs * groups);
+      const int64_t warps = isa::kWarpgroupWarps * (groups + 1);
+      compute_regs = target_.ComputeQuota(groups);
+      producer_regs = std::min(
+          kLoadQuota, target_.RegistersAtLaunch(warps) * (groups + 1) - compute_regs * groups);
     }
     TRY_VOID(Role_("load", Part::kProducer, 0, compute_warps, 1, producer_regs));
     for (int role = 0; role < roles_; ++role)
@@ -124,12 +129,12 @@ Result<Function> Emitter::Run() {
     top += 8 * out_.type(exchange.mbar).depth;
   }
   out_.launch.smem_bytes = top;
-  if (top > options_.smem_limit_bytes) {
+  if (top > target_.limits.smem_bytes) {
     if (options_.need)
-      *options_.need = {LowerNeed::What::kSharedMemory, top, options_.smem_limit_bytes};
+      *options_.need = {LowerNeed::What::kSharedMemory, top, target_.limits.smem_bytes};
     return diags_
         .Report(lower_diag::kSharedMemoryFull, in_.params.empty() ? Span{} : in_.params[0].at,
-                in_.name, top, options_.smem_limit_bytes)
+                in_.name, top, target_.limits.smem_bytes)
         .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");
   }
   if (specialized())
@@ -137,10 +142,10 @@ Result<Function> Emitter::Run() {
   else
     for (OpId id : out_.blocks[out_.body].ops)
       if (out_.ops[id].kind == OpKind::kRole)
-        out_.launch.ctas_per_sm = CtasPerSm(
-            out_, id, std::any_of(plan_.loads.begin(), plan_.loads.end(), [](const auto& load) {
-              return load.second.kept;
-            }));
+        out_.launch.ctas_per_sm =
+            CtasPerSm(out_, target_, id,
+                      std::any_of(plan_.loads.begin(), plan_.loads.end(),
+                                  [](const auto& load) { return load.second.kept; }));
   return std::move(out_);
 }
 
@@ -156,12 +161,12 @@ Result<> Emitter::CheckRegisters() {
   for (OpId id : out_.blocks[out_.body].ops) {
     const Op& op = out_.ops[id];
     if (op.kind != OpKind::kRole) continue;
-    const int64_t quota = op.i("regs") > 0 ? op.i("regs") : 255;
+    const int64_t quota = op.i("regs") > 0 ? op.i("regs") : target_.limits.regs_per_thread;
     const int64_t peak = PeakRegisters(out_, id);
     if (peak == 0 || options_.spare_registers < 0) continue;
-    const int64_t spare = options_.spare_for_products
-                              ? std::max(SpareRegisters(out_), PlacedRegisters(out_, id) - peak)
-                              : 0;
+    const int64_t spare = options_.spare_for_products ? std::max(SpareRegisters(out_, target_),
+                                                                 PlacedRegisters(out_, id) - peak)
+                                                      : 0;
     registers_full_ = peak + std::max(options_.spare_registers, spare) > quota;
     if (registers_full_ && options_.need)
       *options_.need = {peak + options_.spare_registers <= quota
@@ -182,11 +187,11 @@ Result<> Emitter::CheckRegisters() {
 // Hopeless tiles are refused here: LLVM would take minutes to say so.
 Result<> Emitter::CheckTiles() {
   for (const auto& [value, layout] : plan_.layouts) {
-    if (layout.regs() <= 255 * 4) continue;
+    if (layout.regs() <= kHopeless * target_.limits.regs_per_thread) continue;
     const Op* def = in_.def(value);
     return diags_
         .Report(lower_diag::kTileTooLarge, def ? def->at : Span{}, in_.type(value).elements(),
-                layout.regs(), plan_.threads())
+                layout.regs(), plan_.threads(), target_.limits.regs_per_thread)
         .Help("choose smaller tiles");
   }
   return Done();
@@ -496,20 +501,21 @@ Type Emitter::WarpType(ValueId v) {
   return Type::Tile(t.dtype, Squeezed(t.shape), out_.Intern(it->second));
 }
 
-Result<Function> Sequentialize(const Function& fn, const SequentialOptions& options,
-                               DiagSink& diags) {
+Result<Function> Sequentialize(const Function& fn, const Target& target,
+                               const SequentialOptions& options, DiagSink& diags) {
   CHECK(fn.level == Level::kTile, "the sequential lowering takes a tile function");
-  TRY(Function out, Emitter(fn, options, 0, diags).Run());
+  TRY(Function out, Emitter(fn, target, options, 0, diags).Run());
   SequentialOptions with = options;
   with.slice_epilogues = true;
+  const int64_t most = target.limits.regs_per_thread - target.registers.beside_sequential;
   for (OpId id : out.blocks[out.body].ops)
-    if (out.ops[id].kind == OpKind::kRole && PeakRegisters(out, id) > kSequentialRegisters)
-      return Emitter(fn, with, 0, diags).Run();
+    if (out.ops[id].kind == OpKind::kRole && PeakRegisters(out, id) > most)
+      return Emitter(fn, target, with, 0, diags).Run();
   return out;
 }
 
-Result<Function> Specialize(const Function& fn, const SequentialOptions& options, bool* specialized,
-                            DiagSink& diags) {
+Result<Function> Specialize(const Function& fn, const Target& target,
+                            const SequentialOptions& options, bool* specialized, DiagSink& diags) {
   CHECK(fn.level == Level::kTile, "the lowering takes a tile function");
   *specialized = false;
   // What costs registers, from the fastest program to the smallest.
@@ -525,20 +531,21 @@ Result<Function> Specialize(const Function& fn, const SequentialOptions& options
     with.early_loads = way.early_loads;
     bool registers_full = false;
     // The deepest rings that fit; below two slots nothing overlaps.
-    for (int depth = kDeepest; depth >= 2 && !registers_full; --depth) {
+    for (int depth = static_cast<int>(target.lowering.most_slots); depth >= 2 && !registers_full;
+         --depth) {
       DiagSink attempt;
       if (options.need) *options.need = {};
-      Emitter emitter(fn, with, depth, attempt);
+      Emitter emitter(fn, target, with, depth, attempt);
       if (!emitter.sound())
         return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)
             .Help("use --schedule=sequential");
-      if (!emitter.specialized()) return Sequentialize(fn, options, diags);
+      if (!emitter.specialized()) return Sequentialize(fn, target, options, diags);
       Result<Function> out = emitter.Run();
       if (out.ok()) {
         *specialized = true;
         return out;
       }
-      if (emitter.smem_bytes() > options.smem_limit_bytes) continue;
+      if (emitter.smem_bytes() > target.limits.smem_bytes) continue;
       registers_full = emitter.registers_full();
       if (!registers_full || &way == std::end(kWays) - 1) {
         attempt.MoveTo(diags);
@@ -547,7 +554,7 @@ Result<Function> Specialize(const Function& fn, const SequentialOptions& options
     }
     if (!registers_full) break;  // no rings fit
   }
-  return Sequentialize(fn, options, diags);
+  return Sequentialize(fn, target, options, diags);
 }
 
 }  // namespace tilec::ir

@@ -89,12 +89,13 @@ int64_t Emitter::PanelsInFlight(OpId id) {
       return 0;
   // Tiles whose width is no multiple of a line of 128 bytes have narrow panels (seven of 32 bytes
   // for 112 columns of bf16): those that make a line are written together. The rest is the rings'.
-  constexpr int64_t kLine = 128, kStaging = 32 << 10;
+  constexpr int64_t kLine = 128;
+  const int64_t staging = target_.lowering.staging_bytes;
   const int64_t bytes = type.shape[0] * store.smem.panel_cols * ByteSize(type.dtype);
   int64_t buffers = 2 * std::max<int64_t>(1, kLine / std::max(1, store.smem.swizzle_bytes));
-  while (buffers > 2 && buffers * bytes > kStaging) buffers /= 2;
+  while (buffers > 2 && buffers * bytes > staging) buffers /= 2;
   if (buffers >= panels) return panels;
-  return buffers * bytes <= kStaging || panels % 2 == 0 ? buffers : 1;
+  return buffers * bytes <= staging || panels % 2 == 0 ? buffers : 1;
 }
 
 // Is the tile stored as the product left it, but for its type?
@@ -111,12 +112,11 @@ bool Emitter::StoredAsMade(ValueId v) const {
 // would share the copy groups of its threads, and outside of loops the staging bytes may be a
 // ring's, which all of them read.)
 int64_t Emitter::RowsOfWarpgroups(OpId id) const {
-  constexpr int64_t kNamedBarriers = 16;
   const int parts = plan_.warpgroups;
   const auto layout = plan_.layouts.find(in_.ops[id].operands[1]);
   if (parts < 2 || !ir::InLoop(in_, id) || !StoredAsMade(in_.ops[id].operands[1]) ||
       layout == plan_.layouts.end() || !CopiesOneTensor() ||
-      1 + roles_ * (1 + parts) > kNamedBarriers)
+      1 + roles_ * (1 + parts) > target_.limits.named_barriers)
     return 0;
   const int64_t rows = RowsOfParts(layout->second, parts);
   return rows * parts == in_.type(in_.ops[id].operands[1]).shape[0] ? rows : 0;

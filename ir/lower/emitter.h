@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/isa.h"
 #include "ir/lower/buffers.h"
 #include "ir/lower/channels.h"
 #include "ir/lower/plan.h"
@@ -24,7 +25,8 @@ namespace tilec::ir {
 class Emitter {
  public:
   // depth: slots of each ring in a loop when a producer role is wanted; 0: one role.
-  Emitter(const Function& in, const SequentialOptions& options, int depth, DiagSink& diags);
+  Emitter(const Function& in, const Target& target, const SequentialOptions& options, int depth,
+          DiagSink& diags);
   // A producer was wanted and is possible.
   bool specialized() const { return channels_.has_value(); }
   // The marks of the program make sense: no role needs what another one computes.
@@ -74,8 +76,8 @@ class Emitter {
     ValueId buffer, mbar;
   };
 
-  static constexpr int64_t kBoxRows = 256;  // the most that a tensor map's box has
-  static constexpr size_t kMostDims = 5;    // of a tensor map
+  static constexpr int64_t kBoxRows = isa::kMostBoxExtent;
+  static constexpr size_t kMostDims = isa::kMostTensorRank;
 
   // A slot to be given back; `when` it holds, or always.
   struct Due {
@@ -317,6 +319,7 @@ class Emitter {
   void NextOperandSlots(OpId dot);
 
   const Function& in_;
+  const Target& target_;
   const Uses uses_;  // of its values
   const SequentialOptions& options_;
   DiagSink& diags_;

@@ -237,14 +237,14 @@ int64_t AccessVector(const std::vector<RowAccess>& accesses) {
   return vector;
 }
 
-bool CanStage(const Function& fn, const Op& store) {
+bool CanStage(const Function& fn, const Op& store, const Target& target) {
   const Type& type = fn.type(store.operands[1]);
-  return type.rank() == 2 && type.elements() >= kStaged && TmaAccess(fn, store) &&
-         StagingLayout(type);
+  return type.rank() == 2 && type.elements() >= target.lowering.staged_elements &&
+         TmaAccess(fn, store) && StagingLayout(type);
 }
 
-bool StoresTransposed(const Function& fn, const Op& store) {
-  if (store.kind != OpKind::kStore || !CanStage(fn, store)) return false;
+bool StoresTransposed(const Function& fn, const Op& store, const Target& target) {
+  if (store.kind != OpKind::kStore || !CanStage(fn, store, target)) return false;
   const Op* turn = fn.def(store.operands[1]);
   if (!turn || turn->kind != OpKind::kTranspose) return false;
   const Op* from = fn.def(turn->operands[0]);

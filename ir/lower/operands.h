@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/function.h"
+#include "ir/target.h"
 #include "ir/uses.h"
 
 namespace tilec::ir {
@@ -79,11 +80,10 @@ struct RowAccess {
 };
 int64_t AccessVector(const std::vector<RowAccess>& accesses);
 
-constexpr int64_t kStaged = 2048;  // elements of a tile from which on staging it pays
 // Can the copy engine store the tile, out of a buffer that threads write?
-bool CanStage(const Function& fn, const Op& store);
+bool CanStage(const Function& fn, const Op& store, const Target& target);
 // Is the tile a transpose of what threads have, which they put into that buffer transposed?
-bool StoresTransposed(const Function& fn, const Op& store);
+bool StoresTransposed(const Function& fn, const Op& store, const Target& target);
 std::optional<SmemLayout> StagingLayout(const Type& tile);
 
 // The layout of a tile that keeps only dims keep[i] of `layout`'s (as new dim i).

@@ -16,14 +16,15 @@
 namespace tilec::ir {
 namespace {
 
-// Columns from which on two warpgroups share a product of 64 rows: for the registers of the result,
-// or because two compute an operand in half the time.
-constexpr int64_t kWideColumns = 192, kSharedColumns = 64;
-
 class Planner {
  public:
-  Planner(const Function& fn, int warpgroups, bool runs_ahead)
-      : fn_(fn), runs_ahead_(runs_ahead), order_(OpsInOrder(fn)), uses_(fn), classes_(fn) {
+  Planner(const Function& fn, const Target& target, int warpgroups, bool runs_ahead)
+      : fn_(fn),
+        target_(target),
+        runs_ahead_(runs_ahead),
+        order_(OpsInOrder(fn)),
+        uses_(fn),
+        classes_(fn) {
     plan_.warpgroups = warpgroups;
   }
 
@@ -57,7 +58,7 @@ class Planner {
   // ---- which tiles must exist in registers -------------------------------------------------
   // Where no product decides how threads hold tiles, they hold them as memory wants them.
   bool StoredTurned(const Op& op) {
-    return op.kind == OpKind::kStore && StoresTransposed(fn_, op) &&
+    return op.kind == OpKind::kStore && StoresTransposed(fn_, op, target_) &&
            std::any_of(order_.begin(), order_.end(),
                        [&](OpId id) { return fn_.ops[id].kind == OpKind::kDot; });
   }
@@ -81,10 +82,7 @@ class Planner {
   // Does a CTA do without loops, and read no more than `bytes` of any tensor (what all CTAs read
   // does not count)? Then up to 32 elements a thread rather than 16: more CTAs run beside each
   // other, and what each thread or warp does once (indices, exchanges of reductions) is done half
-  // as often. Seen on an H200, us: layernorm of rows of 2560, 3072, 5120, 6144, 8192 49.8 -> 42.2,
-  // 54.8 -> 51.0, 112.2 -> 82.9, 120.9 -> 99.1, 144.9 -> 130.6; softmax of bf16 of 6144 121.8 ->
-  // 97.6. It loses for rows of 4096 (rmsnorm 65.4 -> 66.4) and for f32 (softmax of 8192 257.7 ->
-  // 260.8).
+  // as often. The machine's file says up to which sizes that pays, and what was seen.
   bool ReadAtOnce(int64_t bytes) const {
     std::map<ValueId, int64_t> read;
     for (OpId id : order_) {
@@ -104,6 +102,7 @@ class Planner {
 
   // ---- warpgroups --------------------------------------------------------------------------
   void ChooseWarpgroups() {
+    const TargetLowering& pays = target_.lowering;
     int64_t largest = 0;
     bool dots = false, threes = false, twos = false, wide = false;
     // What one product makes of another's result stays in its warpgroup's registers.
@@ -122,15 +121,22 @@ class Planner {
       const int64_t blocks = CeilDiv(t.shape[0], 64);
       threes = threes || (blocks % 3 == 0 && blocks % 2 != 0);
       twos = twos || blocks % 2 == 0;
-      const int64_t least = computed && IsComputed(op.operands[1]) ? kSharedColumns : kWideColumns;
+      const int64_t least = computed && IsComputed(op.operands[1]) ? target_.lowering.shared_columns
+                                                                   : target_.lowering.wide_columns;
       wide = wide || (blocks % 2 != 0 && t.shape[1] >= least && t.shape[1] % 16 == 0);
     }
     if (dots)
       plan_.warpgroups = twos ? 2 : threes ? 3 : wide ? 2 : 1;
-    else if (largest <= 2048 || (largest <= 3584 && ReadAtOnce(8 << 10)))
+    else if (largest <= pays.one_warpgroup_elements ||
+             (largest <= pays.one_warpgroup_elements_at_once &&
+              ReadAtOnce(pays.one_warpgroup_bytes_at_once)))
       plan_.warpgroups = 1;
     else
-      plan_.warpgroups = largest <= 4096 || (largest <= 8192 && ReadAtOnce(16 << 10)) ? 2 : 4;
+      plan_.warpgroups = largest <= pays.two_warpgroups_elements ||
+                                 (largest <= pays.two_warpgroups_elements_at_once &&
+                                  ReadAtOnce(pays.two_warpgroups_bytes_at_once))
+                             ? 2
+                             : 4;
   }
 
   // Where rows lie on both sides of a transpose: few threads with whole vectors rather than many
@@ -379,7 +385,7 @@ class Planner {
     } else if (const std::optional<SmemLayout> smem = OperandLayout(result); access && smem) {
       load.buffer = load.tma = true;
       load.smem = *smem;
-    } else if (access && type.rank() == 2 && type.elements() >= kStaged &&
+    } else if (access && type.rank() == 2 && type.elements() >= target_.lowering.staged_elements &&
                (IsAccumulator(result) || (runs_ahead_ && InLoop(fn_, id) && HasProducts()))) {
       BufferNeed plain;
       plain.tile_rows = plain.rows = type.shape[0];
@@ -397,7 +403,8 @@ class Planner {
   // A tile that register operands are made of: swizzled, for eight rows are read at a time.
   std::optional<SmemLayout> OperandLayout(ValueId v) {
     const Type& type = fn_.type(v);
-    if (type.rank() != 2 || type.elements() < kStaged || !operand_classes_.count(Find(v)))
+    if (type.rank() != 2 || type.elements() < target_.lowering.staged_elements ||
+        !operand_classes_.count(Find(v)))
       return {};
     return StagingLayout(type);
   }
@@ -412,7 +419,9 @@ class Planner {
       const LoadPlan& load = plan_.loads[id];
       const Type& type = fn_.type(op.results[0]);
       const bool kept = op.attr("kept") != nullptr;
-      if (load.buffer || !load.registers || (type.elements() < 2048 && !kept)) continue;
+      if (load.buffer || !load.registers ||
+          (type.elements() < target_.lowering.staged_elements && !kept))
+        continue;
       const std::optional<TileAccess> access = TmaAccess(fn_, op);
       const std::optional<SmemLayout> smem = RereadLayout(type);
       if (!access || !smem || InLoop(fn_, id)) continue;
@@ -446,7 +455,7 @@ class Planner {
     const std::optional<TileAccess> access = TmaAccess(fn_, op);
     store.transposed = StoredTurned(op);
     if (access && type.rank() == 2 && (store.transposed || IsAccumulator(op.operands[1])) &&
-        type.elements() >= kStaged) {
+        type.elements() >= target_.lowering.staged_elements) {
       if (std::optional<SmemLayout> smem = StagingLayout(type)) {
         store.tma = true;
         store.smem = *smem;
@@ -472,7 +481,8 @@ class Planner {
       const std::optional<TileAccess> access = TmaAccess(fn_, op);
       const std::optional<SmemLayout> smem =
           access && type.rank() == 2 && plan_.layouts.count(op.operands[1]) &&
-                  type.elements() >= kStaged && EngineCombines(op.s("kind"), type.dtype)
+                  type.elements() >= target_.lowering.staged_elements &&
+                  EngineCombines(op.s("kind"), type.dtype)
               ? StagingLayout(type)
               : std::nullopt;
       if (smem && kinds.try_emplace(tensor, op.s("kind")).first->second == op.s("kind"))
@@ -485,6 +495,7 @@ class Planner {
   }
 
   const Function& fn_;
+  const Target& target_;
   bool runs_ahead_;
   Plan plan_;
   const std::vector<OpId> order_;
@@ -500,8 +511,8 @@ class Planner {
 
 }  // namespace
 
-Plan MakePlan(const Function& fn, int warpgroups, bool runs_ahead) {
-  return Planner(fn, warpgroups, runs_ahead).Run();
+Plan MakePlan(const Function& fn, const Target& target, int warpgroups, bool runs_ahead) {
+  return Planner(fn, target, warpgroups, runs_ahead).Run();
 }
 
 }  // namespace tilec::ir

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "ir/function.h"
+#include "ir/target.h"
 
 namespace tilec::ir {
 
@@ -76,6 +77,7 @@ struct Plan {
 // `warpgroups` of a compute role; 0: chosen from the products and tiles. `runs_ahead`: a role of
 // its own may start copies turns before they are needed, so tiles of loops that no product reads as
 // they are go by the copy engine, too.
-Plan MakePlan(const Function& fn, int warpgroups = 0, bool runs_ahead = false);
+Plan MakePlan(const Function& fn, const Target& target, int warpgroups = 0,
+              bool runs_ahead = false);
 
 }  // namespace tilec::ir

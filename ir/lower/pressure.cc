@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/lower/pressure.h"
+#include "ir/isa.h"
 
 #include <algorithm>
 #include <map>
@@ -324,12 +325,10 @@ bool BesideProducts(const Function& fn, BlockId block) {
 }
 }  // namespace
 
-int64_t SpareRegisters(const Function& fn) {
+int64_t SpareRegisters(const Function& fn, const Target& target) {
   // Fitted to random programs, not derived; of others it found half of those that spill
   // (perf_log.md).
-  constexpr int64_t kFew = 8, kLeast = 8, kOfAProduct = 2;
-  // Addresses and bounds of what threads access beside products, for each tensor.
-  constexpr int64_t kOfAnAccess = 4, kOfAnAtomic = 12;
+  const TargetRegisters& beside = target.registers;
   int64_t products = 0;
   std::map<ValueId, int64_t> accessed;
   for (OpId id : OpsInOrder(fn)) {
@@ -338,16 +337,17 @@ int64_t SpareRegisters(const Function& fn) {
     const bool atomic = op.kind == OpKind::kGAtomic;
     if (!atomic && op.kind != OpKind::kGLoad && op.kind != OpKind::kGStore) continue;
     int64_t& most = accessed[op.operands[0]];
-    if (BesideProducts(fn, op.block)) most = std::max(most, atomic ? kOfAnAtomic : kOfAnAccess);
+    if (BesideProducts(fn, op.block))
+      most = std::max(most, atomic ? beside.beside_atomic : beside.beside_access);
   }
-  int64_t spare = kLeast + kOfAProduct * std::max<int64_t>(0, products - kFew);
+  int64_t spare = beside.least_beside +
+                  beside.beside_product * std::max<int64_t>(0, products - beside.products_for_free);
   for (const auto& [tensor, registers] : accessed) spare += registers;
   return spare;
 }
 
-bool LeavesRegisters(const Function& warps) {
-  constexpr int64_t kLeft = 8;
-  const int64_t spare = SpareRegisters(warps) + kLeft;
+bool LeavesRegisters(const Function& warps, const Target& target) {
+  const int64_t spare = SpareRegisters(warps, target) + target.registers.left_when_solved_again;
   for (OpId id : warps.blocks[warps.body].ops) {
     const Op& op = warps.ops[id];
     if (op.kind != OpKind::kRole || op.i("regs") == 0) continue;
@@ -391,11 +391,8 @@ int64_t RowsKept(const Function& fn, const Op& op, ValueId tile) {
 }
 }  // namespace
 
-int64_t CtasPerSm(const Function& fn, OpId role, bool chunks) {
-  constexpr int64_t kWarps = 64, kRegisters = 65536, kSmem = 233472, kSmemPerCta = 1024;
-  // Addresses, predicates and the arithmetic in flight: what ptxas took in row kernels. 8 of every
-  // 32 elements of each tile that streams from memory come on top where tiles are not held.
-  constexpr int64_t kOverhead = 24, kStream = 8, kStreamed = 32;
+int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chunks) {
+  const TargetRegisters& beside = target.registers;
   // Of a row in chunks one is computed on while the next is on its way from shared memory: four
   // chunks of 16 elements a thread spilled with 80 registers.
   constexpr int64_t kChunks = 2;
@@ -419,8 +416,9 @@ int64_t CtasPerSm(const Function& fn, OpId role, bool chunks) {
   }
   Liveness liveness(fn, true, !reread);
   liveness.Walk(fn.ops[role].regions[0], {});
-  int64_t held = liveness.peak() + 2 * rows + (chunks ? kChunks * elements : 0) +
-                 (reread ? kStream * (streams + 1) * CeilDiv(elements, kStreamed) : 0);
+  int64_t held =
+      liveness.peak() + 2 * rows + (chunks ? kChunks * elements : 0) +
+      (reread ? beside.streamed * (streams + 1) * CeilDiv(elements, beside.streamed_elements) : 0);
   if (chunks) {
     Liveness merged(fn, true);
     merged.MergeReads();
@@ -428,11 +426,9 @@ int64_t CtasPerSm(const Function& fn, OpId role, bool chunks) {
     held = std::max(held, merged.peak());
   }
   // An address and a predicate for every element that is accessed alone.
-  const int64_t needed = scattered ? 2 * (held + kOverhead) : held + kOverhead;
+  const int64_t needed = scattered ? 2 * (held + beside.row_kernel) : held + beside.row_kernel;
   const int64_t registers = std::max<int64_t>(32, RoundUp(needed, 8));
-  return std::max<int64_t>(
-      1, std::min({int64_t{32}, kWarps / warps, kRegisters / (registers * 32 * warps),
-                   kSmem / (fn.launch.smem_bytes + kSmemPerCta)}));
+  return target.CtasPerSm(isa::kWarpThreads * warps, registers, fn.launch.smem_bytes);
 }
 
 }  // namespace tilec::ir

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "ir/function.h"
+#include "ir/target.h"
 
 namespace tilec::ir {
 
@@ -20,18 +21,18 @@ int64_t PlacedRegisters(const Function& fn, OpId role);
 // all prologues and versions of turns. Measured: of programs that are as full, those with many
 // products spill more often. Supposed: accumulators stand in consecutive registers, and where there
 // are many their places do not agree from one product to the next.
-int64_t SpareRegisters(const Function& fn);
+int64_t SpareRegisters(const Function& fn, const Target& target);
 
 // Do tiles leave more than that of every role's quota? Loops solved with fewer registers have more
 // stages, and so more products than were thought of when registers were withheld: with 2 left, 220
 // bytes were spilled.
-bool LeavesRegisters(const Function& warps);
+bool LeavesRegisters(const Function& warps, const Target& target);
 
 // CTAs of a program without asynchronous products that one SM should hold at a time. They hide each
 // other's waits, so as many as find room; the register allocator has to be told. Counted is what is
 // held where threads wait (for each other, around loops), and the largest tile alone unless tiles
 // are read again from shared memory: arithmetic makes and uses up its tiles piece by piece.
 // `chunks`: what is read again are the tiles of a row, one after the other.
-int64_t CtasPerSm(const Function& fn, OpId role, bool chunks);
+int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chunks);
 
 }  // namespace tilec::ir

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "ir/function.h"
+#include "ir/target.h"
 #include "support/diag.h"
 
 namespace tilec::ir {
@@ -21,7 +22,6 @@ struct LowerNeed {
 };
 
 struct SequentialOptions {
-  int64_t smem_limit_bytes = 232448;  // dynamic shared memory of one CTA (hopper.md §12)
   // Roles: registers of a compute thread that tiles may not take (addresses, descriptors, counters,
   // and what ptxas needs to order them); a program that takes more is refused. −1: never refused.
   int64_t spare_registers = -1;
@@ -38,15 +38,15 @@ struct SequentialOptions {
 };
 
 // `fn` is a verified tile function; the result is a warp function of the same signature.
-Result<Function> Sequentialize(const Function& fn, const SequentialOptions& options,
-                               DiagSink& diags);
+Result<Function> Sequentialize(const Function& fn, const Target& target,
+                               const SequentialOptions& options, DiagSink& diags);
 
 // The same program by two kinds of roles: one elected thread of a load warp runs ahead and fills
 // rings of shared memory by TMA, the compute warpgroups read them; full and empty mbarriers
 // between. What the compute role does stays in program order. `specialized` tells whether the
 // kernel took that form (it needs TMA loads inside a loop whose control the load role can
 // recompute); otherwise the result is Sequentialize's.
-Result<Function> Specialize(const Function& fn, const SequentialOptions& options, bool* specialized,
-                            DiagSink& diags);
+Result<Function> Specialize(const Function& fn, const Target& target,
+                            const SequentialOptions& options, bool* specialized, DiagSink& diags);
 
 }  // namespace tilec::ir

@@ -24,8 +24,7 @@
 namespace tilec::ir {
 namespace {
 
-constexpr int64_t kLargest = 8192;  // elements: sixteen registers of a thread at most
-constexpr size_t kTiles = 3;        // of a loop
+constexpr size_t kTiles = 3;  // of a loop
 // What one thread may have of a row: it reduces that by itself.
 constexpr int64_t kOfOneThread = 16;
 
@@ -79,7 +78,8 @@ class Deferrer {
     const Op& of = fn_.ops[reduce];
     if (of.kind != OpKind::kReduce || of.s("kind") != kind || Pinned(of) || Pinned(sum)) return {};
     const Type& tile = fn_.type(of.operands[0]);
-    if (tile.elements() > kLargest || tile.shape[static_cast<size_t>(of.i("axis"))] <= kOfOneThread)
+    if (tile.elements() > cx_.target.lowering.defer_elements ||
+        tile.shape[static_cast<size_t>(of.i("axis"))] <= kOfOneThread)
       return {};
     return Sum{i, reduce, add};
   }

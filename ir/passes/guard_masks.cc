@@ -27,8 +27,6 @@
 namespace tilec::ir {
 namespace {
 
-constexpr int64_t kWorthwhile = 2048;  // elements: smaller selects are cheaper than a branch
-
 class Guard {
  public:
   Guard(Function& fn, PassContext& cx) : fn_(fn), cx_(cx) {
@@ -105,7 +103,9 @@ class Guard {
     std::set<OpId> masks;
     for (OpId id : rest) {
       const Op op = fn_.ops[id];
-      if (op.kind != OpKind::kSelect || fn_.type(op.results[0]).elements() < kWorthwhile) continue;
+      if (op.kind != OpKind::kSelect ||
+          fn_.type(op.results[0]).elements() < cx_.target.lowering.guard_elements)
+        continue;
       const std::optional<ValueId> seen = AllTrue(b, op.operands[0], true);
       if (!seen || !Early(*seen, body) || Differs(*seen)) continue;
       masks.insert(id);

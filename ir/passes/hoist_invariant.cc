@@ -10,17 +10,14 @@
 namespace tilec::ir {
 namespace {
 
-// A tile kept across a loop occupies registers (or shared memory) all along.
-constexpr int64_t kSmallTile = 1024;
-constexpr int64_t kLoadedTile = 64 * 256;
-
 struct Hoister {
   Function& fn;
   PassContext& cx;
 
   bool Cheap(const Op& op) const {
     const int64_t elements = fn.type(op.results[0]).elements();
-    return elements <= (op.kind == OpKind::kLoad ? kLoadedTile : kSmallTile);
+    return elements <= (op.kind == OpKind::kLoad ? cx.target.lowering.hoist_loaded_elements
+                                                 : cx.target.lowering.hoist_elements);
   }
 
   bool Invariant(const Op& op, BlockId body) const {

@@ -40,15 +40,14 @@ namespace {
 
 constexpr int64_t kMostTurns = 32;  // of an unrolled loop
 constexpr int64_t kMostOps = 1200;  // of all that are unrolled
-// Registers of a thread that may hold elements of a row. Rows of 8 KB were faster in registers than
-// in shared memory, larger ones slower (reread_tiles.cc).
-constexpr int64_t kHeld = 32;
-// Four CTAs of a multiprocessor are wanted, two are needed: with one, nothing overlaps.
 constexpr int64_t kBufferAlign = 1024;
-constexpr int64_t kWantedBytes = 54 * 1024, kMostBytes = 110 * 1024;
 
 // The threads that the lowering gives a program whose largest tile is that large (plan.cc).
-int64_t ThreadsFor(int64_t largest) { return largest <= 2048 ? 128 : largest <= 4096 ? 256 : 512; }
+int64_t ThreadsFor(int64_t largest, const TargetLowering& lowering) {
+  return largest <= lowering.one_warpgroup_elements    ? 128
+         : largest <= lowering.two_warpgroups_elements ? 256
+                                                       : 512;
+}
 
 // A load that several loops make: in each of them, the op.
 struct Kept {
@@ -331,6 +330,10 @@ class RowKeeper {
           if (fn_.type(r).is_tile()) largest = std::max(largest, fn_.type(r).elements());
       }
     if (ops * loops.turns > kMostOps) return std::nullopt;
+    const TargetLowering& lowering = cx_.target.lowering;
+    const int64_t threads_hold = lowering.row_registers;
+    const int64_t wanted = cx_.target.RowBytes(lowering.row_ctas_wanted);
+    const int64_t most = cx_.target.RowBytes(lowering.row_ctas_least);
     std::optional<Choice> last;
     for (int64_t to = rows.extent; to >= 1; --to) {
       if (rows.extent % to != 0) continue;
@@ -346,9 +349,10 @@ class RowKeeper {
         placed += loops.turns * RoundUp(size, kBufferAlign);
         fits = fits && Stageable(load, rows, to);
       }
-      if (elements <= kHeld * ThreadsFor(share(largest))) return Choice{to, true, bytes};
-      if (fits && placed <= kWantedBytes) return Choice{to, false, placed};
-      if (fits && placed <= kMostBytes) last = Choice{to, false, placed};
+      if (elements <= threads_hold * ThreadsFor(share(largest), lowering))
+        return Choice{to, true, bytes};
+      if (fits && placed <= wanted) return Choice{to, false, placed};
+      if (fits && placed <= most) last = Choice{to, false, placed};
     }
     return last;
   }

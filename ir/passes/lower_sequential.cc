@@ -7,14 +7,14 @@
 namespace tilec::ir {
 
 Result<> LowerSequential(Function& fn, PassContext& cx) {
-  TRY(fn, Sequentialize(fn, {}, cx.diags));
+  TRY(fn, Sequentialize(fn, cx.target, {}, cx.diags));
   ++cx.changes;
   return Done();
 }
 
 Result<> LowerRoles(Function& fn, PassContext& cx) {
   bool specialized = false;
-  TRY(fn, Specialize(fn, {}, &specialized, cx.diags));
+  TRY(fn, Specialize(fn, cx.target, {}, &specialized, cx.diags));
   cx.changes += specialized ? 2 : 1;
   return Done();
 }

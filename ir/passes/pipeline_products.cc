@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/isa.h"
 #include "ir/lower/operands.h"
 #include "ir/passes/passes.h"
 #include "ir/passes/rewrite.h"
@@ -28,9 +29,12 @@
 namespace tilec::ir {
 namespace {
 
+constexpr int64_t kNotFilled = 20;  // 1/20 of a quota stays free
+
 class Pipeliner {
  public:
-  Pipeliner(Function& fn, OpId loop) : fn_(fn), loop_(loop), body_(fn.ops[loop].regions[0]) {}
+  Pipeliner(Function& fn, OpId loop, const Target& target)
+      : fn_(fn), loop_(loop), body_(fn.ops[loop].regions[0]), target_(target) {}
 
   bool Run() {
     if (!Plan()) return false;
@@ -146,11 +150,13 @@ class Pipeliner {
         rows = std::max(rows, t.shape[0]);
       }
     for (ValueId v : Crossing())
-      if (fn_.type(v).elements() > 4096 && ByteSize(fn_.type(v).dtype) < 4)
+      if (fn_.type(v).elements() > target_.lowering.ahead_elements &&
+          ByteSize(fn_.type(v).dtype) < 4)
         bytes += 2 * fn_.type(v).elements() * ByteSize(fn_.type(v).dtype);
     const int64_t warpgroups = rows % 192 == 0 ? 3 : rows >= 128 ? 2 : 1;
-    const int64_t limit = warpgroups == 3 ? 152 : 224;
-    return bytes / (4 * 128 * warpgroups) + 24 <= limit;
+    const int64_t quota = target_.ComputeQuota(warpgroups);
+    const int64_t limit = (quota - quota / kNotFilled) / isa::kQuotaStep * isa::kQuotaStep;
+    return bytes / (4 * 128 * warpgroups) + target_.registers.beside_by_rule <= limit;
   }
 
   // Stage-0 values (and the position) that stage 1 reads one turn later.
@@ -303,6 +309,7 @@ class Pipeliner {
   Function& fn_;
   OpId loop_;
   BlockId body_;
+  const Target& target_;
   OpId second_;
   std::vector<OpId> ops_;
   std::set<OpId> late_;          // stage 1
@@ -322,7 +329,7 @@ void Collect(const Function& fn, BlockId block, std::vector<OpId>& loops) {
 Result<> PipelineProducts(Function& fn, PassContext& cx) {
   std::vector<OpId> loops;
   Collect(fn, fn.body, loops);
-  for (OpId loop : loops) cx.changes += Pipeliner(fn, loop).Run();
+  for (OpId loop : loops) cx.changes += Pipeliner(fn, loop, cx.target).Run();
   return Done();
 }
 

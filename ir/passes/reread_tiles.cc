@@ -20,11 +20,6 @@
 namespace tilec::ir {
 namespace {
 
-// Smaller tiles are better held: 8 KB rows took 0.97 of a copy's time in registers and 0.95 to 0.96
-// through shared memory on an H200, 32 KB rows 0.90 and 0.92, 64 KB rows 0.72 and 0.97.
-constexpr int64_t kLargeTile = 16384;
-// Two CTAs of an SM must find room: with one, nothing overlaps.
-constexpr int64_t kMostBytes = 110 * 1024;
 // Instructions per element that may be spent twice; special functions count for more.
 constexpr int kMostCost = 8, kSpecial = 4, kTooMuch = 1000;
 
@@ -35,7 +30,7 @@ struct Rereader {
   BlockId here;
 
   bool Large(ValueId v) const {
-    return fn.type(v).is_tile() && fn.type(v).elements() >= kLargeTile;
+    return fn.type(v).is_tile() && fn.type(v).elements() >= cx.target.lowering.reread_elements;
   }
   const Op* DefHere(ValueId v) const {
     const Op* def = fn.def(v);
@@ -76,8 +71,9 @@ struct Rereader {
   bool Stageable(const Op& op) const {
     if (op.kind != OpKind::kLoad || !IsReadOnlyLoad(fn, op)) return false;
     const Type& type = fn.type(op.results[0]);
-    return type.elements() * ByteSize(type.dtype) <= kMostBytes && TmaAccess(fn, op) &&
-           RereadLayout(type);
+    return type.elements() * ByteSize(type.dtype) <=
+               cx.target.RowBytes(cx.target.lowering.row_ctas_least) &&
+           TmaAccess(fn, op) && RereadLayout(type);
   }
 
   // Of computing v again.

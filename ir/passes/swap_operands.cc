@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/isa.h"
 #include "ir/lower/operands.h"
 #include "ir/passes/passes.h"
 #include "ir/passes/rewrite.h"
@@ -24,12 +25,9 @@
 namespace tilec::ir {
 namespace {
 
-constexpr int64_t kRows = 64;          // of the instruction: the new left operand fills them
-constexpr int64_t kMostColumns = 256;  // and the most columns
-
 class Swap {
  public:
-  explicit Swap(Function& fn) : fn_(fn), uses_(fn) {}
+  Swap(Function& fn, const Target& target) : fn_(fn), target_(target), uses_(fn) {}
 
   int Run() {
     for (OpId id : OpsInOrder(fn_))
@@ -83,8 +81,8 @@ class Swap {
   bool Wants(const Op& dot) const {
     if (!IsTensorCore(fn_, dot) || dot.i("promote") != 0) return false;
     const Type &a = fn_.type(dot.operands[0]), &b = fn_.type(dot.operands[1]);
-    if (ByteSize(a.dtype) != 2 || a.shape[1] % 16 != 0 || b.shape[1] % kRows != 0 ||
-        a.shape[0] % 8 != 0 || a.shape[0] > kMostColumns)
+    if (ByteSize(a.dtype) != 2 || a.shape[1] % 16 != 0 || b.shape[1] % isa::kWgmmaRows != 0 ||
+        a.shape[0] % 8 != 0 || a.shape[0] > isa::kWgmmaColumns)
       return false;
     const Op* left = fn_.def(Without(fn_, OpKind::kTranspose, dot.operands[0]).value);
     const Stripped right = Without(fn_, OpKind::kTranspose, dot.operands[1]);
@@ -95,7 +93,7 @@ class Swap {
 
   bool Storable(const Op& store) const {
     return std::count(store.operands.begin(), store.operands.end(), store.operands[1]) == 1 &&
-           CanStage(fn_, store);
+           CanStage(fn_, store, target_);
   }
 
   bool AllTurn(const Op& op) const {
@@ -192,6 +190,7 @@ class Swap {
   }
 
   Function& fn_;
+  const Target& target_;
   const Uses uses_;
   std::vector<Sum> sums_;
   std::set<ValueId> turned_;  // values that are carried and computed transposed
@@ -200,7 +199,7 @@ class Swap {
 }  // namespace
 
 Result<> SwapOperands(Function& fn, PassContext& cx) {
-  cx.changes += Swap(fn).Run();
+  cx.changes += Swap(fn, cx.target).Run();
   return Done();
 }
 

@@ -11,17 +11,20 @@
 #include <vector>
 
 #include "ir/function.h"
+#include "ir/target.h"
 #include "support/diag.h"
 #include "support/result.h"
 
 namespace tilec::ir {
 
+inline constexpr int64_t kMostWalkedOps = 4'000'000;
+
 struct WarpCheckOptions {
-  int64_t registers = 65536;    // of an SM
-  int64_t smem_bytes = 232448;  // of a CTA
+  explicit WarpCheckOptions(const Target& on) : target(&on) {}
+  const Target* target;  // whose limits hold
   int64_t max_states = 6000;
-  int64_t max_ops = 4'000'000;  // executed by the walk
-  bool widen = true;            // where it has no end, walk once more with carried scalars unknown
+  int64_t max_ops = kMostWalkedOps;  // executed by the walk
+  bool widen = true;  // where it has no end, walk once more with carried scalars unknown
 };
 
 // What each op was good for on all walks together.

@@ -205,7 +205,7 @@ Result<std::vector<LoopRate>> RatesOf(const Function& of, const Target& target, 
   Machine machine(program, terms);
   std::vector<Event> trace;
   machine.trace = &trace;
-  machine.ops_limit = WarpCheckOptions().max_ops;
+  machine.ops_limit = kMostWalkedOps;
   // One walk: innermost loops for kTurns, loops around them once, branches taken.
   warp_check::State state = machine.Begin();
   while (true) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/warp_check/resources.h"
 
+#include "ir/isa.h"
+
 #include <algorithm>
 #include <map>
 
@@ -19,7 +21,7 @@ Finding Say(const Program& p, OpId at, std::string message) {
 std::optional<Finding> Registers(const Program& p, const WarpCheckOptions& options) {
   const int64_t warps = p.fn.launch.warps;
   const int64_t groups = (warps + 3) / 4;
-  const int64_t cap = std::min<int64_t>(255, options.registers / (32 * 4 * groups)) / 8 * 8;
+  const int64_t cap = options.target->RegistersAtLaunch(isa::kWarpgroupWarps * groups);
   std::vector<int64_t> regs(static_cast<size_t>(groups), 0);
   bool any = false;
   for (const RoleInfo& role : p.roles) {
@@ -42,7 +44,7 @@ std::optional<Finding> Registers(const Program& p, const WarpCheckOptions& optio
 }
 
 // A named barrier counts the threads of one role.
-std::optional<Finding> NamedBarriers(const Program& p) {
+std::optional<Finding> NamedBarriers(const Program& p, const WarpCheckOptions& options) {
   std::map<int64_t, std::pair<int64_t, int64_t>> warps_of;  // [first, end) by id
   for (const RoleInfo& role : p.roles) {
     int64_t first = 0, warps = p.fn.launch.warps;
@@ -74,15 +76,16 @@ std::optional<Finding> NamedBarriers(const Program& p) {
     }
     if (found) return found;
   }
-  if (warps_of.size() <= 16) return std::nullopt;
-  return Say(p, {}, fmt::format("{} named barriers; a CTA has 16", warps_of.size()));
+  const int64_t most = options.target->limits.named_barriers;
+  if (static_cast<int64_t>(warps_of.size()) <= most) return std::nullopt;
+  return Say(p, {}, fmt::format("{} named barriers; a CTA has {}", warps_of.size(), most));
 }
 
 std::optional<Finding> SharedMemory(const Program& p, const WarpCheckOptions& options) {
-  if (p.fn.launch.smem_bytes > options.smem_bytes)
+  if (p.fn.launch.smem_bytes > options.target->limits.smem_bytes)
     return Say(p, {},
                fmt::format("{} B of shared memory; a CTA has {} B", p.fn.launch.smem_bytes,
-                           options.smem_bytes));
+                           options.target->limits.smem_bytes));
   // Barriers lie apart from each other and from everything that is written.
   std::map<int64_t, int64_t> barriers;  // begin -> end
   std::optional<Finding> found;
@@ -126,7 +129,7 @@ std::optional<Finding> CheckResources(const Program& p, const WarpCheckOptions& 
     return f;
   }
   if (auto f = Registers(p, options)) return f;
-  if (auto f = NamedBarriers(p)) return f;
+  if (auto f = NamedBarriers(p, options)) return f;
   return SharedMemory(p, options);
 }
 

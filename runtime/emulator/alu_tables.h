@@ -128,28 +128,29 @@ Handler FindF64(AluOp op) {
   return nullptr;
 }
 
-#define HALF1(packed, op, ftz)                                              \
+#define HALF1(packed, op, ftz)                                             \
   ((packed) ? (ftz) ? U1<Halves1<op<K, true>>> : U1<Halves1<op<K, false>>> \
-            : (ftz) ? U1<op<K, true>> : U1<op<K, false>>)
+   : (ftz) ? U1<op<K, true>>                                               \
+            : U1<op<K, false>>)
 #define HALF2(packed, ...) ((packed) ? U2<Halves2<__VA_ARGS__>> : U2<__VA_ARGS__>)
 #define HALF3(packed, ...) ((packed) ? U3<Halves3<__VA_ARGS__>> : U3<__VA_ARGS__>)
 template <class K>
 Handler FindHalf(AluOp op, AluFlags f, bool packed) {
   if (op == AluOp::kAdd)
     return f.sat && f.ftz ? HALF2(packed, HAdd<K, true, true>)
-           : f.sat ? HALF2(packed, HAdd<K, false, true>)
-           : f.ftz ? HALF2(packed, HAdd<K, true, false>)
-                   : HALF2(packed, HAdd<K, false, false>);
+           : f.sat        ? HALF2(packed, HAdd<K, false, true>)
+           : f.ftz        ? HALF2(packed, HAdd<K, true, false>)
+                          : HALF2(packed, HAdd<K, false, false>);
   if (op == AluOp::kSub)
     return f.sat && f.ftz ? HALF2(packed, HSub<K, true, true>)
-           : f.sat ? HALF2(packed, HSub<K, false, true>)
-           : f.ftz ? HALF2(packed, HSub<K, true, false>)
-                   : HALF2(packed, HSub<K, false, false>);
+           : f.sat        ? HALF2(packed, HSub<K, false, true>)
+           : f.ftz        ? HALF2(packed, HSub<K, true, false>)
+                          : HALF2(packed, HSub<K, false, false>);
   if (op == AluOp::kMul)
     return f.sat && f.ftz ? HALF2(packed, HMul<K, true, true>)
-           : f.sat ? HALF2(packed, HMul<K, false, true>)
-           : f.ftz ? HALF2(packed, HMul<K, true, false>)
-                   : HALF2(packed, HMul<K, false, false>);
+           : f.sat        ? HALF2(packed, HMul<K, false, true>)
+           : f.ftz        ? HALF2(packed, HMul<K, true, false>)
+                          : HALF2(packed, HMul<K, false, false>);
   if (op == AluOp::kFma) {
     if (f.relu && f.ftz) return HALF3(packed, HFma<K, true, false, true>);
     if (f.relu) return HALF3(packed, HFma<K, false, false, true>);
@@ -158,13 +159,13 @@ Handler FindHalf(AluOp op, AluFlags f, bool packed) {
     return f.ftz ? HALF3(packed, HFma<K, true, false, false>)
                  : HALF3(packed, HFma<K, false, false, false>);
   }
-#define MINMAX(kMax)                                                            \
-  (f.xorsign ? f.nan ? HALF2(packed, HXorSign<K, kMax, true>)                   \
-                     : HALF2(packed, HXorSign<K, kMax, false>)                  \
-   : f.ftz   ? f.nan ? HALF2(packed, HMinMax<K, kMax, true, true>)              \
-                     : HALF2(packed, HMinMax<K, kMax, false, true>)             \
-   : f.nan   ? HALF2(packed, HMinMax<K, kMax, true, false>)                     \
-             : HALF2(packed, HMinMax<K, kMax, false, false>))
+#define MINMAX(kMax)                                                                              \
+  (f.xorsign                                                                                      \
+       ? f.nan ? HALF2(packed, HXorSign<K, kMax, true>) : HALF2(packed, HXorSign<K, kMax, false>) \
+   : f.ftz ? f.nan ? HALF2(packed, HMinMax<K, kMax, true, true>)                                  \
+                   : HALF2(packed, HMinMax<K, kMax, false, true>)                                 \
+   : f.nan ? HALF2(packed, HMinMax<K, kMax, true, false>)                                         \
+           : HALF2(packed, HMinMax<K, kMax, false, false>))
   if (op == AluOp::kMax) return MINMAX(true);
   if (op == AluOp::kMin) return MINMAX(false);
 #undef MINMAX

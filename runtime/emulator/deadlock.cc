@@ -65,6 +65,20 @@ std::string DescribeWait(const Warp& w, uint32_t pc, uint32_t mask, const Wait& 
   return who;
 }
 
+// Do the lanes that the path waits for stand at another collective themselves? Then neither side
+// can ever go on, and no other warp is to blame.
+bool LanesApart(const Warp& w, const Path& p) {
+  if (p.wait.kind != Wait::Kind::kConverge && p.wait.kind != Wait::Kind::kWarpSync) return false;
+  uint32_t missing = p.wait.id & w.live & ~p.mask;
+  for (const Path& q : w.others) {
+    const Wait::Kind kind = q.wait.kind;
+    if (q.pc != p.pc && (kind == Wait::Kind::kConverge || kind == Wait::Kind::kWarpSync ||
+                         kind == Wait::Kind::kNamedBarrier))
+      missing &= ~q.mask;
+  }
+  return missing == 0;
+}
+
 }  // namespace
 
 void Cluster::ReportDeadlock() {
@@ -72,6 +86,8 @@ void Cluster::ReportDeadlock() {
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // reason → warps
   std::map<std::string, size_t> index;
   int line = 0, registers_line = 0;
+  uint32_t apart =
+      ~0u;  // first pc of lanes that wait for lanes of their warp at another collective
   auto add = [&](const Warp& w, const std::string& why) {
     auto [it, added] = index.emplace(why, groups.size());
     if (added) groups.emplace_back(why, std::vector<std::string>());
@@ -88,6 +104,7 @@ void Cluster::ReportDeadlock() {
           continue;
         waits = true;
         if (line == 0) line = launch->program->code[p.pc].line;
+        if (LanesApart(w, p)) apart = std::min(apart, p.pc);
         if (p.wait.kind == Wait::Kind::kRegisters && registers_line == 0)
           registers_line = launch->program->code[p.pc].line;
         add(w, DescribeWait(w, p.pc, p.mask, p.wait));
@@ -113,6 +130,13 @@ void Cluster::ReportDeadlock() {
   if (registers_line != 0) {  // the pool can never give what is asked: the rest waits for that
     fault.rule = judge::Rule::kR1;
     fault.line = registers_line;
+  }
+  if (apart != ~0u) {
+    fault.rule = judge::Rule::kS6;
+    fault.line = launch->program->code[apart].line;
+    fault.helps.push_back(
+        "let all lanes of the warp come to the same instruction, or use `barrier` without "
+        "`.aligned`");
   }
   constexpr size_t kMaxGroups = 24;
   for (size_t k = 0; k < groups.size() && k < kMaxGroups; ++k) {

@@ -4,6 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/decode.h"
 
+#include <cxxabi.h>
+
+#include <cstdlib>
 #include <cstring>
 
 #include "runtime/emulator/handlers.h"
@@ -415,6 +418,9 @@ bool Decoder::Operands(const Statement& s, const Matched& m, Inst* inst) {
 
 bool Decoder::One(const Statement& s) {
   current_ = &s;
+  if (s.opcode == "call" || s.opcode == "brx" || s.opcode == "tex" || s.opcode == "suld")
+    return Refuse(fmt::format(
+        "`{}`: device functions must be inlined before the emulator sees the PTX", s.text));
   Matched m;
   if (!MatchForm(s, &m)) return false;
   auto [it, added] = texts_.emplace(s.text, static_cast<uint32_t>(p_->texts.size()));
@@ -454,6 +460,53 @@ bool Decoder::One(const Statement& s) {
   return true;
 }
 
+bool Decoder::Defer(const Statement& s) {
+  const std::vector<Diagnostic>& said = diags_.all();
+  const bool lacks =
+      said.size() == 1 && (said[0].def == &kPtxUnknownForm || said[0].def == &kPtxRefused);
+  if (!lacks) {
+    diags_.MoveTo(out_);
+    return false;
+  }
+  auto [it, added] = texts_.emplace(s.text, static_cast<uint32_t>(p_->texts.size()));
+  if (added) p_->texts.emplace_back(s.text);
+  Inst inst = Start(s);
+  inst.text = it->second;
+  inst.run = RunRefused;
+  inst.imm = p_->refusals.size();
+  p_->refusals.push_back({said[0].def, said[0].message, said[0].notes});
+  diags_.Clear();
+  const size_t uses = uses_.size();
+  if (s.guard >= 0) {
+    inst.guard_negated = s.guard_negated;
+    Set(&inst, 7, {false, static_cast<uint32_t>(s.guard), 1}, false);
+  }
+  for (size_t k = uses; k < uses_.size(); ++k)
+    uses_[k].inst = static_cast<uint32_t>(p_->code.size());
+  p_->code.push_back(inst);
+  return true;
+}
+
+// Names as people wrote them: `full`, not `_ZZ4gemmvE4full`.
+void Decoder::NameShared() {
+  const auto entry = static_cast<int32_t>(&e_ - m_.entries.data());
+  for (const Variable& v : m_.variables) {
+    if (v.space != Space::kShared || (v.entry >= 0 && v.entry != entry)) continue;
+    Program::Named named;
+    int status = -1;
+    const std::string mangled(v.name);
+    std::unique_ptr<char, void (*)(void*)> plain(
+        mangled.size() < 4096 ? abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status)
+                              : nullptr,
+        std::free);
+    named.name = status == 0 && plain != nullptr ? plain.get() : mangled;
+    named.begin = v.dynamic ? p_->dynamic_offset : v.offset;
+    named.end = v.dynamic ? ~0ull : v.offset + v.bytes;
+    named.element = std::max<uint64_t>(static_cast<uint64_t>(TypeBits(v.type)) / 8, 1);
+    p_->shared.push_back(std::move(named));
+  }
+}
+
 Result<std::unique_ptr<Program>> Decoder::Run() {
   p_ = std::make_unique<Program>();
   p_->name = std::string(e_.name);
@@ -472,10 +525,11 @@ Result<std::unique_ptr<Program>> Decoder::Run() {
     p_->params.emplace_back(static_cast<uint32_t>(param.offset),
                             static_cast<uint32_t>(param.bytes));
   }
+  NameShared();
   for (const Register& r : e_.registers) {
     int bits = TypeBits(r.type);
     if (bits == 128) {
-      places_.At(diags_.Report(kPtxRefused, {}, "128-bit registers"), e_.line);
+      places_.At(out_.Report(kPtxRefused, {}, "128-bit registers"), e_.line);
       return DiagSink::Propagate();
     }
     vregs_.push_back({static_cast<uint8_t>(bits == 1 ? 1 : bits <= 32 ? 32 : 64), false});
@@ -488,14 +542,13 @@ Result<std::unique_ptr<Program>> Decoder::Run() {
     start[k] = static_cast<uint32_t>(p_->code.size());
     size_t code = p_->code.size(), uses = uses_.size();
     if (!One(e_.body[k])) {
-      ++failed;
       p_->code.resize(code);
       uses_.resize(uses);
+      if (!Defer(e_.body[k])) ++failed;
     }
     if (p_->constants.size() > kMaxConstantBytes) {
-      places_.At(
-          diags_.Report(kPtxTooBig, {}, "constants", p_->constants.size(), kMaxConstantBytes),
-          e_.body[k].line);
+      places_.At(out_.Report(kPtxTooBig, {}, "constants", p_->constants.size(), kMaxConstantBytes),
+                 e_.body[k].line);
       ++failed;
       break;
     }

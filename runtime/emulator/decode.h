@@ -12,14 +12,18 @@
 
 namespace tilec::runtime::emulator {
 
-#define TILEC_BUILDERS(X)                                                                         \
-  X(Alu) X(Rounded) X(Special) X(Dp4a) X(Prmt) X(PredicateLogic) X(Mov) X(Selp) X(Setp) X(Cvt)     \
-  X(CvtPack) X(Cvta) X(IsSpace) X(Mapa) X(GetCtaRank) X(Ld) X(St) X(Atom) X(Nothing) X(Sync)       \
-  X(Policy) X(Bra) X(Ret) X(Trap) X(Nanosleep) X(SetMaxNReg) X(Bar) X(BarRed) X(BarWarp)           \
-  X(ClusterArrive) X(ClusterWait) X(Shfl) X(Vote) X(Match) X(ActiveMask) X(Redux) X(Elect)         \
-  X(MBarrier) X(MBarrierPending) X(MBarrierWait) X(CpAsync) X(CpAsyncArrive) X(BulkLoad)           \
-  X(BulkShared) X(BulkStore) X(BulkReduce) X(TensorLoad) X(TensorStore) X(LdMatrix) X(Mma)         \
-  X(Wgmma) X(PrefetchMap)
+#define TILEC_BUILDERS(X)                                                                        \
+  X(Alu)                                                                                         \
+  X(Rounded)                                                                                     \
+  X(Special)                                                                                     \
+  X(Dp4a)                                                                                        \
+  X(Prmt) X(PredicateLogic) X(Mov) X(Selp) X(Setp) X(Cvt) X(CvtPack) X(Cvta) X(IsSpace) X(Mapa)  \
+      X(GetCtaRank) X(Ld) X(St) X(Atom) X(Nothing) X(Sync) X(Policy) X(Bra) X(Ret) X(Trap)       \
+          X(Nanosleep) X(SetMaxNReg) X(Bar) X(BarRed) X(BarWarp) X(ClusterArrive) X(ClusterWait) \
+              X(Shfl) X(Vote) X(Match) X(ActiveMask) X(Redux) X(Elect) X(MBarrier)               \
+                  X(MBarrierPending) X(MBarrierWait) X(CpAsync) X(CpAsyncArrive) X(BulkLoad)     \
+                      X(BulkShared) X(BulkStore) X(BulkReduce) X(TensorLoad) X(TensorStore)      \
+                          X(LdMatrix) X(Mma) X(Wgmma) X(PrefetchMap)
 
 // What a row's `argument` may name: an AluOp or one of these.
 enum class Unary : uint8_t {
@@ -83,7 +87,7 @@ void PlaceRegisters(Program& program, std::vector<VReg>& vregs, std::vector<RegU
 class Decoder {
  public:
   Decoder(const PtxModule& module, const Entry& entry, const PtxPlaces& places, DiagSink& diags)
-      : m_(module), e_(entry), places_(places), diags_(diags) {}
+      : m_(module), e_(entry), places_(places), out_(diags) {}
   Result<std::unique_ptr<Program>> Run();
 
  private:
@@ -104,6 +108,9 @@ class Decoder {
   bool Bad(const Statement& s, size_t operand, const std::string& what);
   bool Refuse(const std::string& what);
 
+  void NameShared();
+  // An instruction that the emulator lacks: it stops the run if it is reached.
+  bool Defer(const Statement& s);
   uint32_t Constant(uint64_t bits, bool wide);
   uint32_t NewVReg(int bits, bool pinned = false);
   uint32_t SpecialVReg(Special s);
@@ -138,7 +145,8 @@ class Decoder {
   const PtxModule& m_;
   const Entry& e_;
   const PtxPlaces& places_;
-  DiagSink& diags_;
+  DiagSink& out_;
+  DiagSink diags_;  // of the statement being built
   std::unique_ptr<Program> p_;
   const Statement* current_ = nullptr;
   std::vector<VReg> vregs_;

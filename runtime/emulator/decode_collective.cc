@@ -99,10 +99,12 @@ bool Decoder::BuildBarWarp(const Statement&, const Matched&, Inst* inst) {
 }
 bool Decoder::BuildClusterArrive(const Statement& s, const Matched&, Inst* inst) {
   inst->u[0] = s.Has("relaxed");
+  inst->u[5] = s.Has("aligned");
   inst->run = RunClusterArrive;
   return true;
 }
-bool Decoder::BuildClusterWait(const Statement&, const Matched&, Inst* inst) {
+bool Decoder::BuildClusterWait(const Statement& s, const Matched&, Inst* inst) {
+  inst->u[5] = s.Has("aligned");
   inst->run = RunClusterWait;
   return true;
 }

@@ -235,7 +235,11 @@ bool Decoder::BuildSync(const Statement& s, const Matched&, Inst* inst) {
     if (async) kind(SyncKind::kProxyAsync, (shared ? 1u : 0) | (global ? 2u : 0));
   } else {
     unsigned sides = s.Has("acquire") ? 1 : s.Has("release") ? 2 : 3;
-    kind(SyncKind::kThreadFence, sides, static_cast<unsigned>(ScopeIn(s, judge::Scope::kGpu)));
+    // `membar` is another name of fence.sc; a fence that does not say is fence.acq_rel.
+    if (s.opcode == "membar" || s.Has("sc"))
+      kind(SyncKind::kScFence, 0, static_cast<unsigned>(ScopeIn(s, judge::Scope::kGpu)));
+    else
+      kind(SyncKind::kThreadFence, sides);
   }
   return true;
 }

@@ -24,6 +24,7 @@
 #include "runtime/emulator/fences.h"
 #include "runtime/emulator/handlers.h"
 #include "runtime/emulator/judge_hooks.h"
+#include "runtime/emulator/limits.h"
 #include "runtime/emulator/tensor_map.h"
 
 namespace tilec::runtime {
@@ -32,40 +33,29 @@ namespace {
 
 constexpr uint64_t kRedzone = 512;
 constexpr uint64_t kAlign = 256;
-constexpr uint64_t kMaxSmem = 227 << 10;
 constexpr uint64_t kBudget =
     4'000'000;                       // warp instructions before a worker starts one more cluster
 constexpr size_t kMaxResident = 64;  // clusters a worker keeps at once
 constexpr uint64_t kCheckedBudget = 20'000;  // the same in a checked launch
 
-struct AlignedBytes {
-  std::unique_ptr<uint8_t[]> memory;
-  uint8_t* data = nullptr;
-  explicit AlignedBytes(uint64_t bytes, uint64_t align = kAlign) {
-    memory.reset(new uint8_t[bytes + align]);
-    uint64_t p = reinterpret_cast<uint64_t>(memory.get());
-    data = memory.get() + ((p + align - 1) / align * align - p);
-    FenceOff(memory.get(), static_cast<uint64_t>(data - memory.get()));
-    FenceOff(data + bytes, static_cast<uint64_t>(memory.get() + align - data));
-  }
-};
-
 struct Heap {
   struct Block {
-    AlignedBytes bytes;
+    HostMemory bytes;
     uint64_t size;
     bool read_only;
   };
   std::map<uint64_t, Block> blocks;  // by address
   uint64_t used = 0;
 
-  uint64_t Add(uint64_t size, bool read_only) {
-    AlignedBytes bytes(size + 2 * kRedzone);
-    memset(bytes.data, 0xee, size + 2 * kRedzone);
-    uint64_t address = reinterpret_cast<uint64_t>(bytes.data) + kRedzone;
-    memset(bytes.data + kRedzone, 0, size);
-    FenceOff(bytes.data, kRedzone);
-    FenceOff(bytes.data + kRedzone + size, kRedzone);
+  // The address; a diagnostic where that is more than `limit` together, or than the host has.
+  Result<uint64_t> Add(uint64_t size, bool read_only, uint64_t limit, DiagSink& diags) {
+    if (size > limit || used > limit - size)
+      return diags.Report(kOutOfMemory, {}, size, used, limit);
+    HostMemory bytes(size + 2 * kRedzone, kAlign);
+    if (!bytes.ok()) return diags.Report(kNoHostMemory, {}, size);
+    uint64_t address = reinterpret_cast<uint64_t>(bytes.data()) + kRedzone;
+    FenceOff(bytes.data(), kRedzone);
+    FenceOff(bytes.data() + kRedzone + size, kRedzone);
     blocks.emplace(address, Block{std::move(bytes), size, read_only});
     used += size;
     return address;
@@ -156,7 +146,10 @@ class Pool {
           c = std::move(spare.back()), spare.pop_back();
         else
           c = std::make_unique<Cluster>();
-        c->Start(launch_, n);
+        if (!c->Start(launch_, n)) {
+          End(std::move(c), &spare, /*started=*/false);
+          continue;
+        }
         resident.push_front(std::move(c));
       }
       if (resident.empty()) return;
@@ -175,21 +168,22 @@ class Pool {
         status = Cluster::Status::kFault;
       }
       waiting = 0;
-      JudgeEnd(*c, c->failed && c->fault.def == &kDeadlock);
-      if (status == Cluster::Status::kFault && c->failed) {
-        std::lock_guard lock(mutex_);
-        if (c->number < launch_->first_fault.load()) {
-          launch_->first_fault.store(c->number);
-          fault_ = std::move(c->fault);
-          failed_ = true;
-        }
-      }
-      if (launch_->options->record != nullptr) {
-        std::lock_guard lock(mutex_);
-        execution_.clusters[c->number] = std::move(c->decisions);
-      }
-      spare.push_back(std::move(c));
+      End(std::move(c), &spare, /*started=*/true);
     }
+  }
+
+  // A cluster is over: its fault, if it is the first, its decisions, its memory for the next one.
+  void End(std::unique_ptr<Cluster> c, std::vector<std::unique_ptr<Cluster>>* spare, bool started) {
+    if (started) JudgeEnd(*c, c->failed && c->fault.def == &kDeadlock);
+    std::lock_guard lock(mutex_);
+    if (c->failed && c->number < launch_->first_fault.load()) {
+      launch_->first_fault.store(c->number);
+      fault_ = std::move(c->fault);
+      failed_ = true;
+    }
+    if (launch_->options->record != nullptr)
+      execution_.clusters[c->number] = std::move(c->decisions);
+    spare->push_back(std::move(c));
   }
 
   Launch* launch_;
@@ -218,10 +212,8 @@ class EmuDevice : public Device {
 
   Result<DeviceAddress> Alloc(uint64_t bytes, DiagSink& diags) override {
     std::unique_lock lock(state_->mutex);
-    uint64_t used = state_->heap.used;
-    if (bytes > options_.memory_limit_bytes || used > options_.memory_limit_bytes - bytes)
-      return diags.Report(kOutOfMemory, {}, bytes, used, options_.memory_limit_bytes);
-    return state_->heap.Add(std::max<uint64_t>(bytes, 1), false);
+    return state_->heap.Add(std::max<uint64_t>(bytes, 1), false, options_.memory_limit_bytes,
+                            diags);
   }
   void Free(DeviceAddress address) override {
     std::unique_lock lock(state_->mutex);
@@ -258,14 +250,14 @@ class EmuDevice : public Device {
     module->state = state_;
     module->places = {options.name, options.lines, options.roles, options.shared};
     TRY(std::unique_ptr<PtxModule> parsed, ParsePtx(ptx, module->places, diags));
+    TRY_VOID(CheckFeatures(*parsed, options_.machine, module->places, diags));
+    if (module->places.notes.empty()) module->places.notes = std::move(parsed->notes);
     {
       std::unique_lock lock(state_->mutex);
       for (Variable& v : parsed->variables) {
         if (v.space != Space::kGlobal && v.space != Space::kConst) continue;
-        if (state_->heap.used + v.bytes > options_.memory_limit_bytes)
-          return diags.Report(kOutOfMemory, {}, v.bytes, state_->heap.used,
-                              options_.memory_limit_bytes);
-        v.offset = state_->heap.Add(std::max<uint64_t>(v.bytes, 1), v.space == Space::kConst);
+        TRY(v.offset, state_->heap.Add(std::max<uint64_t>(v.bytes, 1), v.space == Space::kConst,
+                                       options_.memory_limit_bytes, diags));
         Written(v.offset, v.bytes);  // zero if nothing else is said
         if (!v.init.empty())
           memcpy(reinterpret_cast<void*>(v.offset), v.init.data(),
@@ -361,9 +353,7 @@ Result<> EmuDevice::CheckLaunch(const Program& p, const LaunchConfig& c, DiagSin
   if (most != 0 && threads > most)
     return bad(fmt::format("{} threads per CTA, the entry allows {}", threads, most));
   if (cluster > 16) return bad(fmt::format("{} CTAs per cluster, the limit is 16", cluster));
-  if (c.smem_bytes > kMaxSmem || p.dynamic_offset + c.smem_bytes > kMaxSmem)
-    return bad(fmt::format("{} + {} bytes of shared memory, the limit is {}", p.dynamic_offset,
-                           c.smem_bytes, kMaxSmem));
+  if (std::string why = Exceeds(options_.machine, p, c); !why.empty()) return bad(why);
   return Done();
 }
 
@@ -381,15 +371,15 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
         kBadArguments, {}, entry,
         fmt::format("{} arguments for {} parameters", args.size(), program->params.size()));
   uint64_t param_bytes = std::max<uint64_t>(program->param_bytes, 1);
-  AlignedBytes params(param_bytes);
-  memset(params.data, 0, param_bytes);
+  HostMemory params(param_bytes), constants(std::max<uint64_t>(program->constants.size(), 64));
+  if (!params.ok() || !constants.ok()) return diags.Report(kNoHostMemory, {}, param_bytes);
   for (size_t k = 0; k < args.size(); ++k) {
     auto [offset, bytes] = program->params[k];
     if (args[k].bytes.size() != bytes)
       return diags.Report(kBadArguments, {}, entry,
                           fmt::format("argument {} has {} bytes, the parameter {}", k,
                                       args[k].bytes.size(), bytes));
-    if (bytes > 0) memcpy(params.data + offset, args[k].bytes.data(), bytes);
+    if (bytes > 0) memcpy(params.data() + offset, args[k].bytes.data(), bytes);
   }
 
   auto begin = std::chrono::steady_clock::now();
@@ -399,11 +389,10 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
   launch.places = &emu->places;
   launch.options = &options_;
   launch.config = config;
-  launch.params = params.data;
-  AlignedBytes constants(std::max<uint64_t>(program->constants.size(), 64));
+  launch.params = params.data();
   if (!program->constants.empty())
-    memcpy(constants.data, program->constants.data(), program->constants.size());
-  launch.constants = constants.data;
+    memcpy(constants.data(), program->constants.data(), program->constants.size());
+  launch.constants = constants.data();
   launch.smem_total =
       config.smem_bytes == 0 ? program->shared_static : program->dynamic_offset + config.smem_bytes;
   uint64_t clusters = 1;
@@ -413,7 +402,7 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
   }
   for (const auto& [address, block] : state_->heap.blocks)
     launch.allocations.push_back({address, address + block.size, block.read_only});
-  uint64_t params_at = reinterpret_cast<uint64_t>(params.data);
+  uint64_t params_at = reinterpret_cast<uint64_t>(params.data());
   launch.allocations.push_back({params_at, params_at + program->param_bytes, true});
   std::sort(launch.allocations.begin(), launch.allocations.end(),
             [](const Allocation& a, const Allocation& b) { return a.begin < b.begin; });
@@ -437,6 +426,7 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
     checking = std::unique_lock(state_->judge_mutex);
     state_->written.Add(params_at, params_at + program->param_bytes);
     judge = std::make_unique<judge::LaunchJudge>(options_.report.get(), &state_->written);
+    judge->global.Limit(options_.memory_limit_bytes);
     SetUpJudge(launch, judge.get());
   }
   Fault fault;

@@ -46,6 +46,26 @@ Step RunTrap(Warp& w, const Inst& i, uint32_t mask) {
   return FailLane(w, i, __builtin_ctz(mask), kTrap, TextOf(w, i));
 }
 
+// What the decoder had no handler for.
+Step RunRefused(Warp& w, const Inst& i, uint32_t mask) {
+  constexpr size_t kMost = 8;
+  const Program& program = *w.cta->cluster->launch->program;
+  const Program::Refusal& r = program.refusals[i.imm];
+  const bool first = !w.cta->cluster->failed;
+  FailText(w, i, *r.def, r.message, __builtin_ctz(mask));
+  if (!first) return Step::kError;
+  Fault& fault = w.cta->cluster->fault;
+  fault.notes.insert(fault.notes.end(), r.notes.begin(), r.notes.end());
+  std::vector<std::string> others;
+  for (const Inst& other : program.code)
+    if (other.run == RunRefused && other.text != i.text && others.size() < kMost)
+      others.push_back(fmt::format("`{}` at line {}", program.texts[other.text], other.line));
+  if (!others.empty())
+    fault.notes.push_back(
+        fmt::format("the entry has others of the kind: {}", fmt::join(others, ", ")));
+  return Step::kError;
+}
+
 Step Converge(Warp& w, const Inst& i, uint32_t mask, uint32_t members) {
   uint32_t missing = members & w.live & ~mask;
   if ((members & mask) != mask)
@@ -148,9 +168,9 @@ NamedBarrier* ArriveAt(Warp& w, const Inst& i, uint32_t mask, uint32_t* id) {
   int lane = __builtin_ctz(mask);
   *id = Row<uint32_t>(w, i.o[0])[lane];
   uint32_t count = i.u[1] ? Row<uint32_t>(w, i.o[1])[lane] : 0;
-  if (*id > 15) {
+  if (const uint32_t most = w.cta->cluster->launch->options->machine.named_barriers; *id >= most) {
     FailRule(w, i, kBadOperandValue, judge::Rule::kS5,
-             fmt::format("`{}`: barrier {} of 16", TextOf(w, i), *id), lane);
+             fmt::format("`{}`: barrier {} of {}", TextOf(w, i), *id, most), lane);
     return nullptr;
   }
   if (i.u[1] && (count == 0 || count % 32 != 0 || count > 1024)) {
@@ -248,18 +268,9 @@ Step RunBarRed(Warp& w, const Inst& i, uint32_t mask) {
 
 // ---- clusters ----
 
-namespace {
-
-uint32_t ClusterThreads(const Cluster& c) {
-  uint32_t n = 0;
-  for (const Cta& cta : c.ctas)
-    for (const Warp& w : cta.warps) n += static_cast<uint32_t>(__builtin_popcount(w.live));
-  return n;
-}
-
-}  // namespace
-
 Step RunClusterArrive(Warp& w, const Inst& i, uint32_t mask) {
+  if (i.u[5])
+    if (Step s = Converge(w, i, mask, w.live); s != Step::kNext) return s;
   ClusterBarrier& b = w.cta->cluster->barrier;
   if (mask & w.cluster_arrived)
     return FailRule(w, i, kBadBarrier, judge::Rule::kS7,
@@ -267,7 +278,8 @@ Step RunClusterArrive(Warp& w, const Inst& i, uint32_t mask) {
                     "without waiting",
                     __builtin_ctz(mask & w.cluster_arrived));
   w.cluster_arrived |= mask;
-  w.cluster_generation = b.generation;
+  w.cluster_here |= mask;
+  ForLanes(mask, [&](int l) { w.cluster_generation[l] = b.generation; });
   b.arrived += static_cast<uint32_t>(__builtin_popcount(mask));
   if (w.judge != nullptr) w.judge->ClusterArrive(w.judge_id, mask, PcOf(w, i), i.u[0] != 0);
   CheckClusterBarrier(*w.cta->cluster);
@@ -275,28 +287,47 @@ Step RunClusterArrive(Warp& w, const Inst& i, uint32_t mask) {
   return Step::kNext;
 }
 
+// Complete when every thread that has not exited has arrived.
 void CheckClusterBarrier(Cluster& c) {
-  if (c.barrier.arrived == 0 || c.barrier.arrived < ClusterThreads(c)) return;
+  if (c.barrier.arrived == 0) return;
+  for (const Cta& cta : c.ctas)
+    for (const Warp& w : cta.warps)
+      if ((w.live & ~w.cluster_here) != 0) return;
+  for (Cta& cta : c.ctas)
+    for (Warp& w : cta.warps) w.cluster_here = 0;
   c.barrier.arrived = 0;
   ++c.barrier.generation;
   if (c.judge != nullptr) c.judge->ClusterDone();
 }
 
 Step RunClusterWait(Warp& w, const Inst& i, uint32_t mask) {
+  if (i.u[5])
+    if (Step s = Converge(w, i, mask, w.live); s != Step::kNext) return s;
   if ((mask & w.cluster_arrived) != mask)
     return FailRule(w, i, kBadBarrier, judge::Rule::kS7,
                     "a thread waits at the cluster barrier without having "
                     "arrived",
                     __builtin_ctz(mask & ~w.cluster_arrived));
-  if (w.cta->cluster->barrier.generation > w.cluster_generation) {
+  const uint64_t generation = w.cta->cluster->barrier.generation;
+  uint32_t waiting = 0;  // lanes whose generation, the one under way, is not complete
+  ForLanes(mask, [&](int l) { waiting |= w.cluster_generation[l] == generation ? 1u << l : 0; });
+  if (waiting == 0) {
     w.cluster_arrived &= ~mask;
     if (w.judge != nullptr) w.judge->ClusterPass(w.judge_id, mask);
     return Step::kNext;
   }
   w.wait = {};
   w.wait.kind = Wait::Kind::kClusterBarrier;
-  w.wait.value = w.cluster_generation;
-  return Step::kBlock;
+  w.wait.value = generation;
+  if (waiting == mask) return Step::kBlock;
+  // Some lanes are a barrier behind the others, who may be waiting for what those do next.
+  Path behind;
+  behind.pc = w.pc;
+  behind.mask = waiting;
+  behind.wait = w.wait;
+  w.others.push_back(behind);
+  w.active &= ~waiting;
+  return Step::kRetry;
 }
 
 // ---- registers ----
@@ -309,6 +340,12 @@ Step RunSetMaxNReg(Warp& w, const Inst& i, uint32_t mask) {
                     fmt::format("`{}`: all 32 lanes of a warp must execute it", TextOf(w, i)));
   uint32_t want = static_cast<uint32_t>(i.imm);
   Cta& cta = *w.cta;
+  // Where a thread may be launched with all that the ISA has, it may also be raised to 256.
+  if (const uint32_t most = cta.cluster->launch->options->machine.regs_per_thread;
+      most < 255 && want > most)
+    return FailRule(
+        w, i, kBadOperandValue, judge::Rule::kR1,
+        fmt::format("`{}`: {} registers, a thread has at most {}", TextOf(w, i), want, most));
   auto done = [&] {
     if (w.judge == nullptr) return Step::kNext;
     w.judge->SetRegisters(w.judge_id, PcOf(w, i), want);

@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,6 +25,7 @@
 
 #include "runtime/device.h"
 #include "runtime/emulator/diagnostics.h"
+#include "runtime/emulator/host_memory.h"
 #include "runtime/emulator/judge/finding.h"
 #include "runtime/emulator/judge/registers.h"
 #include "runtime/emulator/mbarrier.h"
@@ -89,10 +91,21 @@ struct Program {
   std::vector<WgmmaShape> wgmma;
   std::vector<SpecialUse> specials;
   std::vector<std::pair<uint32_t, uint32_t>> params;  // offset, bytes
-  uint32_t register_bytes = 0;                        // per warp
-  judge::RegisterMap watched;                         // registers that wgmma works on
-  std::vector<uint32_t> unfenced_controls;            // pcs of relaxed loads, ascending
-  std::vector<FloatResult> floats;                    // by pc, ascending
+  struct Named {
+    std::string name;                          // demangled
+    uint64_t begin = 0, end = 0, element = 1;  // bytes of shared memory
+  };
+  std::vector<Named> shared;  // variables, for reports
+  struct Refusal {
+    const DiagDef* def;
+    std::string message;
+    std::vector<std::string> notes;
+  };
+  std::vector<Refusal> refusals;            // of instructions that the emulator lacks
+  uint32_t register_bytes = 0;              // per warp
+  judge::RegisterMap watched;               // registers that wgmma works on
+  std::vector<uint32_t> unfenced_controls;  // pcs of relaxed loads, ascending
+  std::vector<FloatResult> floats;          // by pc, ascending
   uint64_t param_bytes = 0;
   uint64_t local_bytes = 0;  // per thread
   uint64_t shared_static = 0;
@@ -176,9 +189,11 @@ struct Warp {
   uint32_t poll_id = 0;   // what it polls, for the report
   uint64_t poll_value = 0;
   uint32_t parted = 0;  // how often lanes were left behind at a wait
-  uint32_t cluster_arrived = 0;  // lanes that arrived at the cluster barrier and did not wait
-  uint64_t cluster_generation = 0;
-  judge::Judge* judge = nullptr;  // of the cluster, in a checked launch
+  // The cluster barrier is a thread's, not a warp's: lanes of one warp may be a barrier apart.
+  uint32_t cluster_arrived = 0;          // lanes that arrived and have not yet waited successfully
+  uint32_t cluster_here = 0;             // … in the generation under way
+  uint64_t cluster_generation[32] = {};  // each lane's last arrival
+  judge::Judge* judge = nullptr;         // of the cluster, in a checked launch
   uint32_t judge_id = 0;
   uint32_t groups[2][32] = {};  // committed by each lane: of cp.async, of bulk copies
   bool done() const { return live == 0; }
@@ -227,7 +242,7 @@ struct Launch {
   const uint8_t* constants = nullptr;
   std::vector<Allocation> allocations;  // sorted
   uint64_t smem_total = 0;
-  std::vector<Decision> no_decisions;  // of a replay that does not name a cluster
+  std::vector<Decision> no_decisions;   // of a replay that does not name a cluster
   judge::LaunchJudge* judge = nullptr;  // null: nothing is checked
   std::atomic<bool> float_sums{false};  // tensor reductions added floats
   std::atomic<uint64_t> executed{0};
@@ -235,7 +250,7 @@ struct Launch {
 };
 
 struct ClusterBarrier {
-  uint32_t arrived = 0;  // threads
+  uint32_t arrived = 0;  // threads, in the generation under way; for reports
   uint64_t generation = 0;
 };
 
@@ -255,22 +270,23 @@ struct Cluster {
   ClusterBarrier barrier;
   Fault fault;
   bool failed = false;
-  uint64_t limit = ~0ull;                        // instructions until the budget is asked again
-  std::unique_ptr<uint8_t[]> storage;            // registers, shared and local memory
-  PolicyState policy;                            // turns.cc
-  std::vector<Decision> decisions;               // recorded
-  std::vector<InFlight> in_flight;               // in order of issue
+  uint64_t limit = ~0ull;           // instructions until the budget is asked again
+  HostMemory storage;               // registers, shared and local memory
+  PolicyState policy;               // turns.cc
+  std::vector<Decision> decisions;  // recorded
+  std::deque<InFlight> in_flight;   // in order of issue
 
   uint64_t executed = 0;         // by its warps
   uint64_t catch_up_at = ~0ull;  // of `executed`: lanes left behind go on
 
-  std::unique_ptr<judge::Judge> judge;                   // null: nothing is checked
-  uint64_t judged_loads = 0, judged_writes = 0;          // when it was last asked (WaitsForOthers)
+  std::unique_ptr<judge::Judge> judge;           // null: nothing is checked
+  uint64_t judged_loads = 0, judged_writes = 0;  // when it was last asked (WaitsForOthers)
 
   Cluster();
   ~Cluster();
   enum class Status : uint8_t { kDone, kFault, kBudget };
-  void Start(Launch* l, uint64_t cluster_number);
+  // False: the host has no memory for it; a fault was recorded.
+  bool Start(Launch* l, uint64_t cluster_number);
   Status Run(uint64_t budget);
   bool Land(size_t k);  // of in_flight
 
@@ -305,7 +321,8 @@ inline const std::string& TextOf(const Warp& w, const Inst& i) {
   return w.cta->cluster->launch->program->texts[i.text];
 }
 
-// "slot 2 of 7 of A": what the compiler calls a range of a CTA's shared memory; may be empty.
+// "slot 2 of 7 of A", "full[2]": what the compiler, or the PTX text, calls a range of a CTA's
+// shared memory; may be empty.
 std::string SharedName(const Launch& launch, uint64_t begin, uint64_t end);
 // "CTA (1,0,0), warp 3 (load), lane 5"; lane < 0: without.
 std::string WhoIs(const Warp& w, int lane = -1);
@@ -332,12 +349,17 @@ bool CheckGlobal(Warp& w, uint64_t address, uint64_t bytes, bool write);
 // A shared::cluster address → CTA and offset (null: no such CTA).
 Cta* ResolveShared(Warp& w, uint64_t address, uint32_t* offset);
 
+// Copies of a cluster that may be in flight. One more lets the oldest land, as hardware's queues
+// would: programs that never wait must not fill the host's memory.
+inline constexpr size_t kMostInFlight = 1 << 12;
+
 // Makes a copy to shared memory land: at once, or when the execution schedule says so.
 template <typename F>
 bool IssueCopy(Warp& w, F land) {
   Cluster& c = *w.cta->cluster;
   ++w.copies;
   if (c.launch->options->landing == Landing::kEarly) return land();
+  if (c.in_flight.size() >= kMostInFlight && !c.Land(0)) return false;
   c.in_flight.push_back({std::move(land)});
   return true;
 }
@@ -346,6 +368,7 @@ template <typename F>
 bool IssueGrouped(Warp& w, bool bulk, int lane, F land) {
   Cluster& c = *w.cta->cluster;
   if (c.launch->options->landing == Landing::kEarly) return land();
+  if (c.in_flight.size() >= kMostInFlight && !c.Land(0)) return false;
   c.in_flight.push_back(
       {std::move(land), &w, bulk, static_cast<uint8_t>(lane), w.groups[bulk][lane]});
   return true;
@@ -355,6 +378,9 @@ bool IssueGrouped(Warp& w, bool bulk, int lane, F land) {
 bool LandGroups(Warp& w, bool bulk, uint32_t lanes, uint32_t pending);
 // Those that are not committed too.
 bool LandAllOf(Warp& w, bool bulk, uint32_t lanes);
+// An operation on the mbarrier at a shared address that broke a rule of mbarriers.
+Step BarrierFault(Warp& w, const Inst& i, int lane, uint32_t address, const MBarrier& b,
+                  MBarrierError error);
 void PoisonDestination(Cta& cta, const std::function<bool(uint8_t* smem)>& write);
 
 // Host memory that one running cluster takes.

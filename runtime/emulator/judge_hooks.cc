@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/emulator/handlers.h"
+#include "runtime/emulator/limits.h"
 
 namespace tilec::runtime::emulator {
 namespace {
@@ -168,13 +169,12 @@ judge::AsyncOp JudgeTensorLoad(Warp& w, const Inst& i, int lane, const TensorMap
   judge::Judge& j = *w.judge;
   j.Executes(w.judge_id, PcOf(w, i), lane);
   judge::AsyncOp op =
-      j.CopyTo(w.judge_id, lane, PcOf(w, i), signalled.rank, bar_offset, map.box_bytes());
+      j.CopyTo(w.judge_id, lane, PcOf(w, i), signalled.rank, bar_offset,
+               static_cast<uint32_t>(map.box_bytes()));  // TmaCheck: less than shared memory has
   j.TensorMapUse(op, map_address);
-  if (offset + uint64_t{map.smem_bytes()} + 127 > target.smem_bytes + 127ull) return op;
   uint8_t layout = LayoutOf(map.swizzle_bytes);
   ForEachBoxRun(map, offset, [&](uint32_t at, uint32_t bytes) {
-    if (at + uint64_t{bytes} <= target.smem_bytes)
-      j.AsyncShared(op, target.rank, at, bytes, true, layout);
+    j.AsyncShared(op, target.rank, at, bytes, true, layout);
   });
   ForEachGlobalRow(map, coords, [&](uint64_t address, uint64_t bytes) {
     j.AsyncGlobal(op, address, bytes, false);
@@ -191,8 +191,7 @@ void JudgeTensorStore(Warp& w, const Inst& i, int lane, const TensorMapInfo& map
   judge::AsyncOp writes = j.BulkWrite(w.judge_id, lane, PcOf(w, i), reduces);
   j.TensorMapUse(reads, map_address);
   ForEachBoxRun(map, offset, [&](uint32_t at, uint32_t bytes) {
-    if (at + uint64_t{bytes} <= cta.smem_bytes)
-      j.AsyncShared(reads, cta.rank, at, bytes, false, LayoutOf(map.swizzle_bytes));
+    j.AsyncShared(reads, cta.rank, at, bytes, false, LayoutOf(map.swizzle_bytes));
   });
   ForEachGlobalRow(map, coords, [&](uint64_t address, uint64_t bytes) {
     j.AsyncGlobal(writes, address, bytes, true);
@@ -317,14 +316,8 @@ void ReportWaiting(Cluster& c, uint64_t resident, uint64_t unstarted) {
 }
 
 uint64_t ResidentClusters(const Launch& launch) {
-  constexpr uint64_t kSms = 132, kThreads = 2048, kCtas = 32, kSmem = 228 << 10, kOwn = 1024;
-  const LaunchConfig& c = launch.config;
-  uint64_t threads = (uint64_t{c.block[0]} * c.block[1] * c.block[2] + 31) / 32 * 32;
-  uint64_t per_sm = std::min({kCtas, kThreads / threads, kSmem / (launch.smem_total + kOwn)});
-  if (launch.program->maxnreg != 0)
-    per_sm = std::min<uint64_t>(per_sm, 65536 / (launch.program->maxnreg * threads));
-  uint64_t cluster = uint64_t{c.cluster[0]} * c.cluster[1] * c.cluster[2];
-  return std::max<uint64_t>(1, kSms * std::max<uint64_t>(per_sm, 1) / cluster);
+  return ResidentClusters(launch.options->machine, launch.config, launch.smem_total,
+                          launch.program->maxnreg);
 }
 
 void StartJudge(Cluster& c) {
@@ -419,6 +412,7 @@ bool LandForSync(Warp& w, const Inst& i, SyncKind kind, uint32_t mask) {
     case SyncKind::kProxyAsync:
     case SyncKind::kInitFence:
     case SyncKind::kThreadFence:
+    case SyncKind::kScFence:
     case SyncKind::kTensorMapAcquire:
     case SyncKind::kWgmmaFence:
     case SyncKind::kWgmmaCommit:
@@ -445,11 +439,17 @@ Step RunSync(Warp& w, const Inst& i, uint32_t mask) {
     case SyncKind::kNothing: break;
     case SyncKind::kProxyAsync: j.ProxyFence(id, mask, i.u[1] & 1, i.u[1] & 2); break;
     case SyncKind::kInitFence: j.InitFence(id, mask); break;
-    case SyncKind::kThreadFence:
-      j.ThreadFence(id, mask, i.u[1] & 1, i.u[1] & 2, static_cast<judge::Scope>(i.u[2]));
-      break;
+    case SyncKind::kThreadFence: j.ThreadFence(id, mask, i.u[1] & 1, i.u[1] & 2); break;
+    case SyncKind::kScFence: j.ScFence(id, mask, static_cast<judge::Scope>(i.u[2])); break;
     case SyncKind::kTensorMapAcquire:
-      ForLanes(mask, [&](int l) { j.TensorMapFence(id, 1u << l, Row<uint64_t>(w, i.o[0])[l]); });
+      for (uint32_t m = mask; m != 0; m &= m - 1) {
+        const int l = __builtin_ctz(m);
+        const uint64_t map = Row<uint64_t>(w, i.o[0])[l];
+        if (!CheckGlobal(w, map, sizeof(TensorMap), false))
+          return FailLane(w, i, l, kGlobalOutOfBounds, "a fence of a tensor map", sizeof(TensorMap),
+                          map);
+        j.TensorMapFence(id, 1u << l, map);
+      }
       break;
     case SyncKind::kWgmmaFence: j.WgmmaFence(id); break;
     case SyncKind::kWgmmaCommit: j.WgmmaCommit(id); break;

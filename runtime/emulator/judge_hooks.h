@@ -16,7 +16,8 @@ enum class SyncKind : uint8_t {
   kNothing,
   kProxyAsync,  // u[1]: 1 shared, 2 global
   kInitFence,
-  kThreadFence,  // u[1]: 1 acquire, 2 release; u[2]: scope
+  kThreadFence,  // u[1]: 1 acquire, 2 release
+  kScFence,      // u[2]: scope
   kTensorMapAcquire,
   kWgmmaFence,
   kWgmmaCommit,

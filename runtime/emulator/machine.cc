@@ -295,7 +295,17 @@ Cluster::Status Cluster::Run(uint64_t budget) {
 std::string SharedName(const Launch& launch, uint64_t begin, uint64_t end) {
   // The compiler counts from the start of the dynamic part.
   const uint64_t base = launch.program->dynamic_offset;
-  return begin < base ? "" : launch.places->Shared(begin - base, end - base);
+  const std::string name = begin < base ? "" : launch.places->Shared(begin - base, end - base);
+  if (!name.empty()) return name;
+  for (const Program::Named& v : launch.program->shared) {
+    if (begin < v.begin || begin >= v.end) continue;
+    const uint64_t away = begin - v.begin;
+    if (v.end - v.begin <= v.element) return v.name;
+    return away % v.element == 0 && end - begin <= v.element
+               ? fmt::format("{}[{}]", v.name, away / v.element)
+               : fmt::format("{} + {} bytes", v.name, away);
+  }
+  return "";
 }
 
 std::string WhoIs(const Warp& w, int lane) {

@@ -22,12 +22,12 @@ namespace tilec::runtime::emulator {
   X(U8, "u8", 8)                                                                                   \
   X(S8, "s8", 8)                                                                                   \
   X(B8, "b8", 8)                                                                                   \
-  X(U16, "u16", 16) X(S16, "s16", 16) X(B16, "b16", 16) X(U32, "u32", 32) X(S32, "s32", 32)        \
-      X(B32, "b32", 32) X(U64, "u64", 64) X(S64, "s64", 64) X(B64, "b64", 64) X(B128, "b128", 128) \
-          X(F16, "f16", 16) X(BF16, "bf16", 16) X(F16x2, "f16x2", 32) X(BF16x2, "bf16x2", 32)      \
-              X(F32, "f32", 32) X(F64, "f64", 64) X(TF32, "tf32", 32) X(E4M3, "e4m3", 8)           \
-                  X(E5M2, "e5m2", 8) X(E4M3x2, "e4m3x2", 16) X(E5M2x2, "e5m2x2", 16)               \
-                      X(Pred, "pred", 1)
+  X(U16, "u16", 16)                                                                                \
+  X(S16, "s16", 16) X(B16, "b16", 16) X(U32, "u32", 32) X(S32, "s32", 32) X(B32, "b32", 32)        \
+      X(U64, "u64", 64) X(S64, "s64", 64) X(B64, "b64", 64) X(B128, "b128", 128) X(F16, "f16", 16) \
+          X(BF16, "bf16", 16) X(F16x2, "f16x2", 32) X(BF16x2, "bf16x2", 32) X(F32, "f32", 32)      \
+              X(F64, "f64", 64) X(TF32, "tf32", 32) X(E4M3, "e4m3", 8) X(E5M2, "e5m2", 8)          \
+                  X(E4M3x2, "e4m3x2", 16) X(E5M2x2, "e5m2x2", 16) X(Pred, "pred", 1)
 
 enum class Type : uint8_t {
 #define X(name, text, bits) k##name,
@@ -84,6 +84,7 @@ struct Variable {
   bool dynamic = false;
   std::vector<uint8_t> init;  // may be shorter than bytes: the rest is zero
   uint64_t offset = 0;        // in its space, set by layout
+  int32_t entry = -1;         // of the module, that declares it; −1: the module itself
   int line = 0;
 };
 
@@ -133,6 +134,8 @@ struct PtxModule {
   std::string target;
   std::vector<Variable> variables;  // module scope and function scope
   std::vector<Entry> entries;
+  // From `.loc`: the place in the source that a line of PTX comes from. Sorted by line.
+  std::vector<LineNote> notes;
   uint64_t shared_bytes = 0;   // static shared memory outside of entries
   uint32_t shared_align = 16;  // alignment the dynamic part asks for
 };

@@ -3,24 +3,23 @@
 // `LAB_WAIT` are declared many times per kernel.
 //
 // Whatever the bytes, parsing ends with a module or a diagnostic: every count, nesting depth and
-// size has a limit. Lines naming debug information are skipped.
+// size has a limit. Of debug information only `.file` and `.loc` are read.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
 
-#include "runtime/emulator/diagnostics.h"
 #include "runtime/emulator/ptx_ast.h"
-#include "runtime/emulator/ptx_reader.h"
+#include "runtime/emulator/ptx_debug.h"
 #include "runtime/emulator/ptx_scope.h"
 
 namespace tilec::runtime::emulator {
 namespace {
 
-class Parser : private PtxReader {
+class Parser : private PtxDebugReader {
  public:
   Parser(PtxModule* module, const PtxPlaces& places, DiagSink& diags)
-      : PtxReader(module->text, places, diags), m_(*module) {
+      : PtxDebugReader(module->text, places, diags), m_(*module) {
     scopes_.Open();
   }
 
@@ -28,6 +27,7 @@ class Parser : private PtxReader {
     while (token_.kind != Token::Kind::kEnd)
       if (!ModuleItem()) return false;
     if (m_.target.empty()) return Fail("the text has no `.target`, is it PTX?");
+    m_.notes = Notes();
     return true;
   }
 
@@ -55,15 +55,14 @@ class Parser : private PtxReader {
         if (!Word(&name)) return false;
       return true;
     }
-    if (w == ".file" || w == ".loc") return SkipLine(), true;
+    if (LineTable()) return true;
     if (w == ".pragma") return Advance(), SkipTo(';');
     if (w == ".section") {
       while (token_.kind != Token::Kind::kEnd && !token_.Is('{')) Advance();
       return SkipBraces();
     }
-    if (w == ".visible" || w == ".weak" || w == ".common" || w == ".internal") {
+    if (w == ".visible" || w == ".weak" || w == ".common" || w == ".internal")
       return Advance(), true;
-    }
     if (w == ".extern") {
       Advance();
       extern_ = true;
@@ -169,8 +168,8 @@ class Parser : private PtxReader {
                  token_.kind != Token::Kind::kF64)
           return Fail("only numbers may initialise a variable here, found " + Found());
         if (negative) {
-          bits = token_.kind == Token::Kind::kInt ? 0 - bits
-                                                  : bits ^ (1ull << (TypeBits(v->type) - 1));
+          const int sign = std::min(TypeBits(v->type), 64) - 1;
+          bits = token_.kind == Token::Kind::kInt ? 0 - bits : bits ^ (1ull << sign);
         }
         Advance();
         for (uint64_t i = 0; i < width; ++i)
@@ -243,6 +242,7 @@ class Parser : private PtxReader {
       uint32_t* align = entry_ != nullptr ? &entry_->shared_align : &m_.shared_align;
       if (v.space == Space::kShared) *align = std::max(*align, v.align);
     }
+    if (entry_ != nullptr) v.entry = static_cast<int32_t>(m_.entries.size());
     m_.variables.push_back(std::move(v));
     return true;
   }
@@ -364,8 +364,9 @@ class Parser : private PtxReader {
     if (token_.kind == Token::Kind::kWord && token_.text[0] == '.') {
       std::string_view w = token_.text;
       if (w == ".reg") return Registers();
-      if (w == ".loc" || w == ".file") return SkipLine(), true;
-      if (w == ".pragma") return SkipTo(';');
+      if (LineTable()) return true;
+      if (w == ".pragma" || w == ".callprototype" || w == ".branchtargets" || w == ".calltargets")
+        return SkipTo(';');
       if (SpaceFromWord(w) >= 0) return ParseVariable();
       if (w == ".extern") {
         extern_ = true;
@@ -549,13 +550,10 @@ class Parser : private PtxReader {
     s.text = token_.text;
     s.SplitText();
     s.line = token_.line;
-    if (s.opcode == "call" || s.opcode == "brx" || s.opcode == "tex" || s.opcode == "suld") {
-      places_.At(diags_.Report(kPtxRefused, {}, fmt::format("`{}`", s.text)), s.line)
-          .Help("device functions must be inlined before the emulator sees the PTX");
-      return false;
-    }
     Advance();
-    if (s.opcode == "bra") {
+    if (s.opcode == "call" || s.opcode == "brx" || s.opcode == "tex" || s.opcode == "suld") {
+      while (token_.kind != Token::Kind::kEnd && !token_.Is(';')) Advance();  // the decoder refuses
+    } else if (s.opcode == "bra") {
       std::string_view name;
       if (!Word(&name)) return false;
       scopes_.back().pending.emplace_back(static_cast<int32_t>(entry_->body.size()), name);

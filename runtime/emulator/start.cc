@@ -7,11 +7,10 @@
 #include "runtime/emulator/fences.h"
 #include "runtime/emulator/handlers.h"
 #include "runtime/emulator/judge_hooks.h"
+#include "runtime/emulator/limits.h"
 
 namespace tilec::runtime::emulator {
 namespace {
-
-constexpr uint64_t kRegistersPerCta = 65536;
 
 uint64_t RoundUp(uint64_t v, uint64_t to) { return (v + to - 1) / to * to; }
 
@@ -36,8 +35,8 @@ uint64_t SpecialValue(const Launch& launch, const Cta& cta, const Warp& w, Speci
     case Special::kLaneId: return l;
     case Special::kWarpId: return w.index;
     case Special::kNwarpId: return cta.warps.size();
-    case Special::kSmId: return cta.cluster->number % 132;
-    case Special::kNsmId: return 132;
+    case Special::kSmId: return cta.cluster->number % launch.options->machine.sms;
+    case Special::kNsmId: return launch.options->machine.sms;
     case Special::kGridId: return 1;
     case Special::kLanemaskEq: return 1u << l;
     case Special::kLanemaskLe: return (2ull << l) - 1;
@@ -124,7 +123,7 @@ uint64_t ClusterBytes(const Launch& l) {
   return SizesOf(l).cta * c[0] * c[1] * c[2] + 1024;
 }
 
-void Cluster::Start(Launch* l, uint64_t cluster_number) {
+bool Cluster::Start(Launch* l, uint64_t cluster_number) {
   launch = l;
   number = cluster_number;
   barrier = {};
@@ -148,18 +147,22 @@ void Cluster::Start(Launch* l, uint64_t cluster_number) {
       (l->options->seed + 1) * 0x9e3779b97f4a7c15ull ^ (cluster_number + 1) * 0xbf58476d1ce4e5b9ull,
       warps * size, replay);
   const auto [reg_bytes, local_bytes, smem_bytes, cta_bytes] = SizesOf(*l);
-  if (storage == nullptr) storage.reset(new uint8_t[ClusterBytes(*l)]);
-  OpenUp(storage.get(), ClusterBytes(*l));
-  uint8_t* at = storage.get();
-  at += RoundUp(reinterpret_cast<uint64_t>(at), 1024) - reinterpret_cast<uint64_t>(at);
+  if (!storage.ok()) storage = HostMemory(ClusterBytes(*l), 1024);
+  if (!storage.ok()) {
+    failed = true;
+    fault.def = &kNoHostMemory;
+    fault.message = fmt::format(fmt::runtime(kNoHostMemory.format), ClusterBytes(*l));
+    fault.notes.push_back("for the registers, shared and local memory of a cluster");
+    return false;
+  }
+  OpenUp(storage.data(), ClusterBytes(*l));
+  uint8_t* at = storage.data();
 
   uint64_t cx = cluster_number % l->clusters[0],
            cy = cluster_number / l->clusters[0] % l->clusters[1];
   uint64_t cz = cluster_number / l->clusters[0] / l->clusters[1];
-  uint32_t per_thread = program.maxnreg != 0
-                            ? program.maxnreg
-                            : static_cast<uint32_t>(kRegistersPerCta / (warps * 32) / 8 * 8);
-  per_thread = std::min(per_thread, 256u);
+  const MachineLimits& machine = l->options->machine;
+  const uint32_t per_thread = RegistersAtLaunch(machine, program.maxnreg, uint64_t{warps} * 32);
   ctas.clear();
   ctas.resize(size);
   for (uint32_t rank = 0; rank < size; ++rank) {
@@ -175,7 +178,7 @@ void Cluster::Start(Launch* l, uint64_t cluster_number) {
     FenceOff(at + l->smem_total, smem_bytes - l->smem_total);
     at += smem_bytes;
     cta.groups.resize(threads % 128 == 0 ? threads / 128 : warps / 4);
-    cta.register_pool = static_cast<int64_t>(kRegistersPerCta) - int64_t{per_thread} * warps * 32;
+    cta.register_pool = static_cast<int64_t>(machine.registers) - int64_t{per_thread} * warps * 32;
     cta.live_warps = warps;
     cta.warps.resize(warps);
     for (uint32_t k = 0; k < warps; ++k) {
@@ -201,6 +204,7 @@ void Cluster::Start(Launch* l, uint64_t cluster_number) {
   judge = nullptr;
   judged_loads = judged_writes = 0;
   StartJudge(*this);
+  return true;
 }
 
 }  // namespace tilec::runtime::emulator

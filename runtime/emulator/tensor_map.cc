@@ -17,6 +17,7 @@ constexpr uint64_t kMaxDim = 1ull << 32;
 constexpr uint64_t kMaxStride = 1ull << 40;
 constexpr uint32_t kMaxBox = 256;
 constexpr uint32_t kMaxElementStride = 8;
+constexpr uint64_t kLastElement = static_cast<uint64_t>(Element::kE5m2);
 
 struct Encoded {
   uint64_t magic;
@@ -189,8 +190,8 @@ class Encoder {
 
 }  // namespace
 
-uint32_t TensorMapInfo::box_bytes() const {
-  uint32_t n = ElementBytes(element);
+uint64_t TensorMapInfo::box_bytes() const {
+  uint64_t n = ElementBytes(element);
   for (int i = 0; i < 5; i++) n *= extent(i);
   return n;
 }
@@ -199,10 +200,60 @@ Result<TensorMap> EncodeTensorMap(const TensorMapDesc& desc, DiagSink& diags) {
   return Encoder(desc, diags).Run();
 }
 
-bool DecodeTensorMap(const uint8_t* bytes, TensorMapInfo* info) {
+namespace {
+
+bool Says(std::string* why, std::string what) {
+  if (why != nullptr) *why = std::move(what);
+  return false;
+}
+
+// The rules of the encoder for fields that a program may have written: one broken rule is enough.
+bool FieldsHold(const Encoded& e, std::string* why) {
+  const uint64_t element = e.small & 0xff, rank = e.small >> 8 & 0xff, span = e.small >> 16 & 0xff;
+  if (element > kLastElement)
+    return Says(why, fmt::format("has element type {}, types are 0 to {}", element, kLastElement));
+  if (rank < 1 || rank > 5) return Says(why, fmt::format("has rank {}, ranks are 1 to 5", rank));
+  if (span != 0 && span != 32 && span != 64 && span != 128)
+    return Says(why, fmt::format("has a swizzle of {} bytes, it is 0, 32, 64 or 128", span));
+  if (e.small >> 25 != 0) return Says(why, fmt::format("has reserved bits {:#x}", e.small >> 25));
+  const auto type = static_cast<Element>(element);
+  if ((e.small >> 24 & 1) != 0 && (!IsFloat(type) || ElementBytes(type) == 1))
+    return Says(why, fmt::format("fills {} elements with NaN", ElementName(type)));
+  if (e.base % 16 != 0)
+    return Says(why, fmt::format("has base address {:#x}, which is not on 16 bytes", e.base));
+  for (uint64_t i = 0; i < 5; i++) {
+    const bool used = i < rank;
+    if (e.box[i] < 1 || e.box[i] > (used ? kMaxBox : 1))
+      return Says(why, fmt::format("has a box of {} elements in dimension {}, it may have 1 to {}",
+                                   e.box[i], i, used ? kMaxBox : 1));
+    const uint32_t most = used && i > 0 ? kMaxElementStride : 1;
+    if (e.element_strides[i] < 1 || e.element_strides[i] > most)
+      return Says(why, fmt::format("has element stride {} in dimension {}, it may be 1 to {}",
+                                   e.element_strides[i], i, most));
+    if (!used && e.dims_less_one[i] != 0)
+      return Says(why, fmt::format("of rank {} has {} elements in dimension {}", rank,
+                                   uint64_t{e.dims_less_one[i]} + 1, i));
+    if (i > 0 && (e.strides[i - 1] % 16 != 0 || e.strides[i - 1] >= kMaxStride))
+      return Says(why,
+                  fmt::format("has a stride of {} bytes in dimension {}, strides are multiples "
+                              "of 16 below 2^40",
+                              e.strides[i - 1], i));
+  }
+  const uint64_t inner = uint64_t{e.box[0]} * ElementBytes(type);
+  if (inner % 16 != 0 || (span != 0 && inner > span))
+    return Says(why,
+                fmt::format("has rows of {} bytes in its box and a swizzle of {}", inner, span));
+  return true;
+}
+
+}  // namespace
+
+bool DecodeTensorMap(const uint8_t* bytes, TensorMapInfo* info, std::string* why) {
   Encoded e;
   std::memcpy(&e, bytes, sizeof e);
-  if (e.magic != kMagic || e.checksum != Checksum(e)) return false;
+  if (e.magic != kMagic || e.checksum != Checksum(e))
+    return Says(why, "is none: its 128 bytes were not made by this device");
+  if (!FieldsHold(e, why)) return false;
   *info = {};
   info->element = static_cast<Element>(e.small & 0xff);
   info->rank = static_cast<uint32_t>(e.small >> 8 & 0xff);

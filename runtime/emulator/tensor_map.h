@@ -2,6 +2,8 @@
 //
 // A tensor map is opaque to programs, so the emulator has its own encoding, with a magic number
 // and a checksum: bytes that were not made by EncodeTensorMap are refused instead of guessed at.
+// A map is data of the program all the same: a kernel can write one, checksum and all. Every field
+// is therefore checked again whenever a map is read, and sizes are computed in 64 bits.
 //
 // A box is laid down densely, innermost dimension first, from the destination offset (with a
 // swizzle wider than the box, rows begin a swizzle span apart); then the *absolute* shared address
@@ -19,6 +21,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "runtime/device.h"
@@ -49,17 +52,19 @@ struct TensorMapInfo {
   // Elements of the box in shared memory along dimension i: ceil(box / element stride).
   uint32_t extent(int i) const { return (box[i] + element_strides[i] - 1) / element_strides[i]; }
   // Bytes a transaction counts: all elements of the box, outside ones included.
-  uint32_t box_bytes() const;
+  // A box may be larger than any shared memory: up to 2^43 bytes.
+  uint64_t box_bytes() const;
   uint32_t row_bytes() const { return extent(0) * ElementBytes(element); }
   // Distance of rows in shared memory, and the bytes the box occupies there.
   uint32_t row_pitch() const { return row_bytes() < swizzle_bytes ? swizzle_bytes : row_bytes(); }
-  uint32_t smem_bytes() const { return box_bytes() / row_bytes() * row_pitch(); }
+  uint64_t smem_bytes() const { return box_bytes() / row_bytes() * row_pitch(); }
 };
 
 // Checks every rule of the hardware's encoder; all broken rules are reported, not only the first.
 Result<TensorMap> EncodeTensorMap(const TensorMapDesc& desc, DiagSink& diags);
-// False: these 128 bytes are no tensor map of this emulator.
-bool DecodeTensorMap(const uint8_t* bytes, TensorMapInfo* info);
+// False: these 128 bytes are no tensor map of this emulator, or break a rule of EncodeTensorMap.
+// `why` (may be null) gets the field and its value, as the end of "the tensor map at 0x… ".
+bool DecodeTensorMap(const uint8_t* bytes, TensorMapInfo* info, std::string* why = nullptr);
 
 // May `bytes` bytes at `address` of global memory be read (or written)? A pure question, asked once
 // per row of a box before the row is touched; a second time for the bytes behind a clipped row of a
@@ -78,7 +83,7 @@ enum class TmaError : uint8_t {
 
 struct TmaResult {
   TmaError error = TmaError::kNone;
-  uint32_t bytes = 0;    // of the full box: what complete_tx counts
+  uint64_t bytes = 0;    // of the full box: what complete_tx counts; fits 32 bits where ok()
   uint64_t address = 0;  // kGlobal: the row refused
   uint64_t row_bytes = 0;
   int dimension = -1;  // kNegativeStore
@@ -98,6 +103,13 @@ TmaResult TmaStore(const TensorMapInfo& map, const int32_t* coords, const uint8_
 TmaResult TmaReduce(const TensorMapInfo& map, const int32_t* coords, TmaReduceOp op,
                     const uint8_t* smem, uint32_t smem_size, uint32_t smem_offset,
                     const GlobalCheck& check);
+
+// The checks of the three functions above without moving anything: where this says kNone, a copy
+// with the same arguments is inside of everything as long as allocations stay what they are.
+// `reduces`: the operation of a reduction.
+TmaResult TmaCheck(const TensorMapInfo& map, const int32_t* coords, bool store,
+                   std::optional<TmaReduceOp> reduces, uint32_t smem_size, uint32_t smem_offset,
+                   const GlobalCheck& check);
 
 // Is `op` defined for tensors of this element type?
 bool ReduceDefined(TmaReduceOp op, Element e);

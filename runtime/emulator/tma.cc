@@ -20,7 +20,7 @@ constexpr uint32_t kChunk = 16;
 constexpr uint32_t kMaxRowBytes = 256 * 8;
 constexpr uint32_t kSharedAlign = 128;
 
-TmaResult Failed(TmaError error, uint32_t bytes) {
+TmaResult Failed(TmaError error, uint64_t bytes) {
   TmaResult r;
   r.error = error;
   r.bytes = bytes;
@@ -30,7 +30,7 @@ TmaResult Failed(TmaError error, uint32_t bytes) {
 // What can be refused before anything moves.
 TmaResult Check(const TensorMapInfo& map, const int32_t* coords, bool store, uint32_t smem_size,
                 uint32_t smem_offset) {
-  const uint32_t bytes = map.box_bytes();
+  const uint64_t bytes = map.box_bytes();
   if (smem_offset % kSharedAlign != 0) return Failed(TmaError::kSmemAlign, bytes);
   // The permutation keeps a chunk inside its 128-byte line.
   uint64_t reach = map.smem_bytes();
@@ -211,6 +211,21 @@ TmaResult TmaReduce(const TensorMapInfo& map, const int32_t* coords, TmaReduceOp
                    });
 }
 
+TmaResult TmaCheck(const TensorMapInfo& map, const int32_t* coords, bool store,
+                   std::optional<TmaReduceOp> reduces, uint32_t smem_size, uint32_t smem_offset,
+                   const GlobalCheck& check) {
+  if (reduces && (!ReduceDefined(*reduces, map.element) || map.element == Element::kF64))
+    return Failed(TmaError::kReduceType, map.box_bytes());
+  TmaResult result = Check(map, coords, store, smem_size, smem_offset);
+  if (!result.ok()) return result;
+  ForEachRow(map, coords, smem_offset, [&](const Row& row) {
+    if (row.begin == row.end || check(row.address, row.end - row.begin, store)) return true;
+    result = Refused(result, row);
+    return false;
+  });
+  return result;
+}
+
 bool ReduceDefined(TmaReduceOp op, Element e) {
   const bool half = e == Element::kF16 || e == Element::kBf16;
   const bool word = e == Element::kU32 || e == Element::kS32;
@@ -325,7 +340,7 @@ void ForEachGlobalRow(const TensorMapInfo& map, const int32_t* coords,
 void ForEachBoxRun(const TensorMapInfo& map, uint32_t smem_offset,
                    const std::function<void(uint32_t offset, uint32_t bytes)>& f) {
   const uint32_t row_bytes = map.row_bytes();
-  const uint32_t rows = map.box_bytes() / row_bytes;
+  const auto rows = static_cast<uint32_t>(map.box_bytes() / row_bytes);
   // Dense rows fill whole 128-byte lines, which are permuted within themselves; only a last
   // partial line needs chunks.
   uint32_t whole = 0;

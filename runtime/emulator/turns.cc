@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "runtime/emulator/handlers.h"
+#include "runtime/emulator/judge/judge.h"
 
 namespace tilec::runtime::emulator {
 
@@ -52,6 +53,17 @@ bool LandAllOf(Warp& w, bool bulk, uint32_t lanes) {
 }
 
 bool Cluster::LimitReached(const Warp& w) {
+  if (launch->judge != nullptr && launch->judge->full()) {
+    fault = {};
+    fault.def = &kChecksTooBig;
+    fault.message =
+        fmt::format(fmt::runtime(kChecksTooBig.format), launch->options->memory_limit_bytes >> 20);
+    fault.line = launch->program->code[w.pc < launch->program->code.size() ? w.pc : 0].line;
+    fault.notes.push_back("running: " + WhoIs(w));
+    fault.helps.push_back("check smaller tensors, or allow more by `--max-memory=MiB`");
+    failed = true;
+    return true;
+  }
   uint64_t limit_at = launch->options->instruction_limit;
   uint64_t executed = launch->executed.load(std::memory_order_relaxed);
   if (limit_at == 0 || executed <= limit_at) return false;
@@ -60,6 +72,8 @@ bool Cluster::LimitReached(const Warp& w) {
   fault.message = fmt::format(fmt::runtime(kInstructionLimit.format), executed, limit_at);
   fault.line = launch->program->code[w.pc < launch->program->code.size() ? w.pc : 0].line;
   fault.notes.push_back("running: " + WhoIs(w));
+  fault.helps.push_back(
+      "a loop may be without end; `--max-instructions=N` allows more, 0 any number");
   failed = true;
   return true;
 }

@@ -28,6 +28,7 @@
 #include "tests/fuzz/tile_expr.h"
 #include "tests/obeyed/wanted.h"
 #include "tests/test_calls.h"
+#include "tests/unit/h200.h"
 #include "tests/warp_check/mutants.h"
 #include "tools/runner.h"
 #include "tools/session.h"
@@ -216,7 +217,8 @@ class Runner {
 
   std::string Mutants(const ir::Function& fn) {
     DiagSink diags;
-    const Result<ir::WarpCheckStats> stats = ir::CheckWarps(fn, {}, diags);
+    const Result<ir::WarpCheckStats> stats =
+        ir::CheckWarps(fn, ir::WarpCheckOptions(ir::H200()), diags);
     if (!stats.ok()) return "not accepted again";
     std::vector<ir::Mutant> mutants = ir::MutantsOf(fn);
     if (!settings_.kind.empty())

@@ -6,7 +6,8 @@
 // text stays well formed: registers for others of their width, numbers for extreme ones, types for
 // others of their size, statements dropped, doubled, moved or guarded, bodies of two cases in one.
 // What loads is launched a few times, each with another shape, schedule of execution and timing of
-// copies and a small instruction limit, every second time with the judge on. Nothing may crash,
+// copies and a small instruction limit, every second time with the judge on; tensor maps are
+// changed too, their checksum made to fit, as a kernel could. Nothing may crash,
 // hang, or fail without a diagnostic. Build with TILEC_SANITIZE for the full effect.
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -16,6 +17,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <random>
@@ -101,6 +103,20 @@ class Fuzzer {
   }
 
   uint64_t Roll(uint64_t n) { return rng_() % n; }
+
+  // Fields of a tensor map, changed by somebody who knows how they are laid out (tensor_map.cc).
+  void Forge(runtime::TensorMap* map) {
+    static constexpr uint64_t kValues[] = {0, 1, 2, 7, 8, 9, 15, 16, 255, 256, 4096, 65535};
+    for (uint64_t n = 1 + Roll(3); n > 0; --n) {
+      uint8_t* at = map->bytes + 16 + Roll(86);
+      const uint64_t value = Roll(3) == 0 ? rng_() : kValues[Roll(std::size(kValues))];
+      std::memcpy(at, &value, Roll(2) == 0 ? 1 : 2);
+    }
+    std::memset(map->bytes + 8, 0, 8);
+    uint64_t sum = 0xcbf29ce484222325ull;
+    for (size_t k = 0; k < 120; ++k) sum = (sum ^ map->bytes[k]) * 0x100000001b3ull;
+    std::memcpy(map->bytes + 8, &sum, 8);
+  }
 
  private:
   size_t Statement(const std::vector<std::string>& lines) {
@@ -252,7 +268,9 @@ bool LaunchOne(Machine& m, const runtime::Module& module, const Case& c, Fuzzer&
     map.base += m.memory[2];
     const auto encoded = m.device->EncodeTensorMap(map, diags);
     if (!encoded.ok()) return false;
-    args.push_back(runtime::KernelArg::Of(*encoded));
+    runtime::TensorMap bytes = *encoded;
+    if (dice.Roll(2) == 0) dice.Forge(&bytes);
+    args.push_back(runtime::KernelArg::Of(bytes));
   }
   ++n.launches;
   if (m.device->Launch(module, "k", config, args, 0, nullptr, diags).ok())

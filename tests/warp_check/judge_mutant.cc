@@ -9,6 +9,7 @@
 
 #include "ir/text.h"
 #include "support/diag.h"
+#include "tests/unit/h200.h"
 #include "tests/warp_check/dead_code.h"
 #include "tests/warp_check/executions.h"
 #include "tests/warp_check/mutants.h"
@@ -215,7 +216,7 @@ MutantVerdict Judge(const Function& fn, const Uses& uses, const Mutant& m) {
   Function mutant = fn;
   m.apply(mutant);
   DiagSink said;
-  const Result<WarpCheckStats> accepted = CheckWarps(mutant, {}, said);
+  const Result<WarpCheckStats> accepted = CheckWarps(mutant, WarpCheckOptions(H200()), said);
   if (!accepted.ok()) return {MutantVerdict::Kind::kRejected, said.all()[0].def->name};
   if (BranchNotTaken(fn, uses, m, accepted->uses))
     return {MutantVerdict::Kind::kHarmless, kHarmless[0].reason};

@@ -21,6 +21,7 @@
 #include "ir/warp_check/rate.h"
 #include "support/diag.h"
 #include "tests/test_calls.h"
+#include "tests/unit/h200.h"
 #include "tests/warp_check/mutants.h"
 
 namespace tilec {
@@ -49,7 +50,8 @@ class Tester {
     if (!seen_.insert(ir::Print(fn)).second) return true;
     ++counts_.programs;
     const auto start = std::chrono::steady_clock::now();
-    TRY(const ir::WarpCheckStats stats, ir::CheckWarps(fn, {}, diags));
+    TRY(const ir::WarpCheckStats stats,
+        ir::CheckWarps(fn, ir::WarpCheckOptions(ir::H200()), diags));
     const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
     if (ms.count() > counts_.slowest_ms) {
       counts_.slowest_ms = ms.count();

@@ -57,7 +57,7 @@ class Clock {
 // carries one over to the other. `scoped` is the generic clock without the edges whose scope did
 // not include the other side; only kept where a cluster has several CTAs.
 struct View {
-  // What was learned of other clusters, through global memory, by cluster number.
+  // What was learned of other clusters, through global memory, in order of cluster numbers.
   using Foreign = std::vector<std::pair<uint64_t, std::shared_ptr<const View>>>;
 
   Clock generic;
@@ -75,13 +75,14 @@ struct View {
   }
   void JoinForeign(uint64_t cluster, const std::shared_ptr<const View>& view);
   const View* Of(uint64_t cluster) const {
-    for (const auto& [number, view] : foreign)
-      if (number == cluster) return view.get();
-    return nullptr;
+    auto it = std::lower_bound(foreign.begin(), foreign.end(), cluster, Before);
+    return it != foreign.end() && it->first == cluster ? it->second.get() : nullptr;
   }
-  bool Covers(const View& o) const {
+  bool Covers(const View& o) const { return CoversClocks(o) && o.foreign.empty(); }
+  // … but for what `o` knows of other clusters.
+  bool CoversClocks(const View& o) const {
     return generic.Covers(o.generic) && async.Covers(o.async) &&
-           async_global.Covers(o.async_global) && scoped.Covers(o.scoped) && o.foreign.empty();
+           async_global.Covers(o.async_global) && scoped.Covers(o.scoped);
   }
   void Raise(Component c, Epoch e) {
     generic.Raise(c, e);
@@ -90,18 +91,22 @@ struct View {
     scoped.Raise(c, e);
   }
   void Clear() { *this = {}; }
+  static bool Before(const Foreign::value_type& entry, uint64_t cluster) {
+    return entry.first < cluster;
+  }
 };
 
 inline void View::JoinForeign(uint64_t cluster, const std::shared_ptr<const View>& view) {
-  for (auto& [number, mine] : foreign) {
-    if (number != cluster) continue;
-    if (mine == view || mine->Covers(*view)) return;
-    auto both = std::make_shared<View>(*mine);
-    both->Join(*view);
-    mine = std::move(both);
+  auto it = std::lower_bound(foreign.begin(), foreign.end(), cluster, Before);
+  if (it == foreign.end() || it->first != cluster) {
+    foreign.emplace(it, cluster, view);
     return;
   }
-  foreign.emplace_back(cluster, view);
+  std::shared_ptr<const View>& mine = it->second;
+  if (mine == view || mine->Covers(*view)) return;
+  auto both = std::make_shared<View>(*mine);
+  both->Join(*view);
+  mine = std::move(both);
 }
 
 }  // namespace tilec::runtime::judge

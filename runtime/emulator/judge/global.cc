@@ -40,9 +40,16 @@ bool WrittenRanges::Covers(uint64_t begin, uint64_t end) const {
 }
 
 GlobalShadow::Page& GlobalShadow::Make(uint64_t base) {
+  if (Full() && pages_.find(base) == pages_.end()) {
+    beyond_ = {};
+    beyond_.base = base;
+    beyond_.all_written = true;
+    return beyond_;
+  }
   std::unique_ptr<Page>& page = pages_[base];
   if (page != nullptr) return *page;
   page = std::make_unique<Page>();
+  used_ += sizeof(Page);
   page->base = base;
   page->all_written = written_ == nullptr || written_->Covers(base, base + kPage);
   if (!page->all_written)
@@ -80,6 +87,7 @@ void GlobalShadow::Remember(Page& page, uint32_t begin, uint32_t end, const Glob
   r.mark = m;
   if (n < kMaxReads) {
     page.reads.push_back(r);
+    used_ += sizeof(ReadRange);
     return;
   }
   page.oldest %= n;

@@ -4,6 +4,9 @@
 // are only ever read. A list has a limit; beyond it old reads are forgotten (a race may be missed,
 // none is invented). Pages also know which bytes were ever written, by the host or by a kernel.
 //
+// The shadow of a page takes up to some twenty times the page. It has a budget; beyond it Full()
+// says so, new pages are not kept, and the launch must end soon (LaunchJudge::Full).
+//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -48,6 +51,10 @@ class GlobalShadow {
 
   explicit GlobalShadow(WrittenRanges* written) : written_(written) {}
 
+  // Bytes of host memory, about; ~0: no limit.
+  void Limit(uint64_t bytes) { limit_ = bytes; }
+  bool Full() const { return used_ > limit_; }
+
   // `ordered(mark)`: is it ordered before this access? `clash(mark, writes, address)` if not.
   template <typename Ordered, typename Clash>
   void Write(uint64_t address, uint64_t bytes, GlobalMark m, Ordered&& ordered, Clash&& clash) {
@@ -62,11 +69,15 @@ class GlobalShadow {
         if (r.begin >= begin && r.end <= end) {
           r = page.reads.back();
           page.reads.pop_back();
+          used_ -= sizeof(ReadRange);
         } else {
           ++k;
         }
       }
-      if (page.cells == nullptr) page.cells = std::make_unique<std::array<Cell, kPage / 16>>();
+      if (page.cells == nullptr) {
+        page.cells = std::make_unique<std::array<Cell, kPage / 16>>();
+        used_ += sizeof(*page.cells);
+      }
       Blocks(begin, end, [&](uint32_t block, uint16_t mask) {
         Cell& c = (*page.cells)[block];
         m.mark.bytes = mask;
@@ -78,7 +89,8 @@ class GlobalShadow {
             if ((o.mark.bytes & mask) && !ordered(o)) clash(o, true, base + block * 16);
             o.mark.bytes &= static_cast<uint16_t>(~mask);
           }
-          std::erase_if(*c.more, [](const GlobalMark& o) { return o.mark.bytes == 0; });
+          used_ -= sizeof(GlobalMark) *
+                   std::erase_if(*c.more, [](const GlobalMark& o) { return o.mark.bytes == 0; });
         }
         if (c.first.mark.bytes == 0) {
           c.first = m;
@@ -89,6 +101,7 @@ class GlobalShadow {
         } else {
           if (c.more == nullptr) c.more = std::make_unique<std::vector<GlobalMark>>();
           c.more->push_back(m);
+          used_ += sizeof(GlobalMark);
         }
       });
       if (!page.all_written) SetWritten(page, begin, end);
@@ -180,9 +193,11 @@ class GlobalShadow {
   Page& Make(uint64_t base);
   static void SetWritten(Page& page, uint32_t begin, uint32_t end);
   static uint32_t FirstUnwritten(const Page& page, uint32_t begin, uint32_t end);
-  static void Remember(Page& page, uint32_t begin, uint32_t end, const GlobalMark& m);
+  void Remember(Page& page, uint32_t begin, uint32_t end, const GlobalMark& m);
 
   WrittenRanges* written_;
+  uint64_t used_ = 0, limit_ = ~0ull;
+  Page beyond_;  // stands for every page that there is no room for
   std::unordered_map<uint64_t, std::unique_ptr<Page>> pages_;
   std::array<Page*, 1024> cache_{};
 };

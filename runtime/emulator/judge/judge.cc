@@ -24,6 +24,11 @@ size_t LaunchJudge::PlaceOf(uint32_t pc) {
 }
 
 void LaunchJudge::Say(Finding f, uint32_t a, uint32_t b) {
+  if (full()) return;  // marks are missing: what they say is not to be trusted
+  if (findings_.size() >= kMostFindings) {
+    ++dropped_;
+    return;
+  }
   for (Access& access : f.accesses) {
     unsigned long long begin = 0, end = 0;
     if (object && std::sscanf(access.memory.c_str(), "shared [%llu, %llu)", &begin, &end) == 2)
@@ -34,6 +39,9 @@ void LaunchJudge::Say(Finding f, uint32_t a, uint32_t b) {
 }
 
 void LaunchJudge::Flush() {
+  if (dropped_ > 0)
+    findings_.back().notes.push_back(
+        fmt::format("{} more findings of this launch were not kept", dropped_));
   for (Finding& f : findings_) report->Add(std::move(f));
   findings_.clear();
   index_.clear();
@@ -44,6 +52,7 @@ Judge::Judge(LaunchJudge* launch, const ClusterShape& shape)
   size_t n = shape_.ctas.size() * shape_.warps_per_cta;
   warps_.resize(n);
   shared_.resize(shape_.ctas.size());
+  sc_cta_.resize(shape_.ctas.size());
   live_warps_.assign(shape_.ctas.size(), shape_.warps_per_cta);
   peers_.assign(shape_.ctas.size(), std::vector<uint32_t>(shape_.ctas.size(), 0));
   for (size_t r = 0; r < shape_.ctas.size(); ++r) shared_[r].Start(shape_.ctas[r].smem_bytes);
@@ -109,7 +118,8 @@ std::string Judge::BarrierName(uint32_t offset) const {
 }
 
 void Judge::Executes(uint32_t warp, uint32_t pc, int lane) {
-  constexpr size_t kMost = 1 << 16;  // epochs remembered of one instruction
+  constexpr size_t kMost = 1 << 16;         // epochs remembered of one instruction …
+  constexpr uint64_t kMostOfAll = 1 << 26;  // … and of all; findings beyond count too few
   WarpState& w = warps_[warp];
   // Lanes that act one after another do so in ascending order: still the same time.
   const bool same = w.turn_pc == pc && lane > w.turn_lane;
@@ -121,7 +131,7 @@ void Judge::Executes(uint32_t warp, uint32_t pc, int lane) {
   const Epoch now = w.agent.epoch();
   if (!turns.empty() && turns.back().epoch == now)
     ++turns.back().count;
-  else if (turns.size() < kMost)
+  else if (turns.size() < kMost && ++launch_->turns < kMostOfAll)
     turns.push_back({now, turns.empty() ? 1 : turns.back().count + 1});
 }
 

@@ -39,6 +39,7 @@ struct LaunchJudge {
   bool numbers = false, banks = false;
   GlobalShadow global;
   uint64_t global_writes = 0;
+  uint64_t turns = 0;  // entries of WarpState::turns, of all clusters
 
   // Release and acquire on a global address.
   struct Published {
@@ -47,11 +48,19 @@ struct LaunchJudge {
     std::shared_ptr<const View> view;
   };
   std::unordered_map<uint64_t, std::vector<Published>> sync;
+  // What each cluster's `fence.sc` of gpu scope have ordered so far, by cluster number.
+  std::map<uint64_t, std::shared_ptr<const View>> sc_fences;
   // (cluster, warp component, lane) → its component.
   std::map<std::tuple<uint64_t, Component, int>, Component> lanes;
 
   // Judged instructions are numbered as they come.
   size_t PlaceOf(uint32_t pc);
+
+  // Checks take host memory: of pages of global memory, and of what was published where. Beyond the
+  // budget nothing more is said, and the launch must end with a diagnostic (Cluster::LimitReached).
+  static constexpr size_t kMostPublished = 1 << 18;  // addresses with a release
+  bool full() const { return full_ || global.Full(); }
+  void Overflow() { full_ = true; }
 
   // The first finding of this kind here? Others are counted.
   bool First(Rule rule, uint32_t a, uint32_t b);
@@ -63,6 +72,9 @@ struct LaunchJudge {
   uint32_t places_ = 0;
   std::map<std::tuple<Rule, uint32_t, uint32_t>, size_t> index_;
   std::vector<Finding> findings_;
+  uint64_t dropped_ = 0;  // findings beyond kMostFindings
+  bool full_ = false;
+  static constexpr size_t kMostFindings = 4096;  // different ones, of a launch
 };
 
 struct ClusterShape {
@@ -145,7 +157,10 @@ class Judge {
   void WarpSync(uint32_t warp, uint32_t lanes);
   void ProxyFence(uint32_t warp, uint32_t lanes, bool shared, bool global);
   void InitFence(uint32_t warp, uint32_t lanes);
-  void ThreadFence(uint32_t warp, uint32_t lanes, bool acquire, bool release, Scope scope);
+  void ThreadFence(uint32_t warp, uint32_t lanes, bool acquire, bool release);
+  // `fence.sc`: after every `fence.sc` that was executed before it, if the scopes include each
+  // other's threads; besides what it does as a fence.acq_rel.
+  void ScFence(uint32_t warp, uint32_t lanes, Scope scope);
   void Exit(uint32_t warp, uint32_t lanes, uint32_t pc);
 
   // ---- asynchronous operations (judge_async.cc) ----
@@ -305,6 +320,8 @@ class Judge {
   std::map<std::pair<uint32_t, uint32_t>, Component> wgmma_;
   std::unordered_map<uint64_t, View> shared_sync_;
   View cluster_pending_, cluster_done_;
+  std::vector<View> sc_cta_;                  // what the `fence.sc` of a CTA ordered, by rank
+  View sc_cluster_;                           // … those of the cluster, of cluster scope or wider
   std::vector<uint32_t> live_warps_;          // by rank
   std::vector<std::vector<uint32_t>> peers_;  // rank → pc + 1 of the last access by each other rank
   Clock meet_;

@@ -6,6 +6,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/emulator/judge/judge.h"
 
 namespace tilec::runtime::judge {
@@ -295,10 +297,47 @@ void Judge::InitFence(uint32_t warp, uint32_t) {
   warps_[warp].init_fenced = warps_[warp].init_epoch;
 }
 
-void Judge::ThreadFence(uint32_t warp, uint32_t lanes, bool acquire, bool release, Scope) {
+void Judge::ThreadFence(uint32_t warp, uint32_t lanes, bool acquire, bool release) {
   Agent& agent = warps_[warp].agent;
   if (acquire) agent.AcquireFence(lanes);
   if (release) agent.ReleaseFence(lanes);
+}
+
+void Judge::ScFence(uint32_t warp, uint32_t lanes, Scope scope) {
+  Agent& agent = warps_[warp].agent;
+  const uint32_t rank = RankOf(warp);
+  agent.AcquireFence(lanes);
+  View seen = sc_cta_[rank];
+  if (scope != Scope::kCta) seen.Join(sc_cluster_);
+  if (scope == Scope::kGpu)
+    for (const auto& [cluster, view] : launch_->sc_fences) {
+      if (cluster == shape_.number) continue;
+      seen.JoinForeign(cluster, view);
+      for (const auto& [other, known] : view->foreign)
+        if (other == shape_.number)
+          seen.Join(*known);
+        else
+          seen.JoinForeign(other, known);
+    }
+  agent.Acquire(lanes, seen);
+  agent.ReleaseFence(lanes);
+  View mine;
+  agent.Publish(lanes, &mine);
+  sc_cta_[rank].Join(mine);
+  if (scope != Scope::kCta) sc_cluster_.Join(mine);
+  if (scope != Scope::kGpu) return;
+  auto before = launch_->sc_fences.find(shape_.number);
+  if (before != launch_->sc_fences.end()) mine.Join(*before->second);
+  // What the other clusters' own fences say is found there: not kept once more, so that a grid of
+  // n clusters takes n views and not n² entries.
+  const auto fenced = [&](const auto& entry) { return launch_->sc_fences.count(entry.first) != 0; };
+  std::erase_if(mine.foreign, [&](const auto& entry) {
+    if (!fenced(entry)) return false;
+    const View::Foreign& nested = entry.second->foreign;
+    return launch_->sc_fences[entry.first]->CoversClocks(*entry.second) &&
+           std::all_of(nested.begin(), nested.end(), fenced);
+  });
+  launch_->sc_fences[shape_.number] = std::make_shared<const View>(std::move(mine));
 }
 
 // A release or acquire at an address.
@@ -322,6 +361,7 @@ void Judge::SharedSync(const Touch& t, uint32_t rank, const uint32_t* offsets) {
       if (any && !t.atomic) shared_sync_.erase(it);
       return;
     }
+    if (!any && shared_sync_.size() >= LaunchJudge::kMostPublished) return launch_->Overflow();
     View& to = shared_sync_[uint64_t{rank} << 32 | offsets[l]];
     if (!t.atomic) to.Clear();
     if (releases)
@@ -365,6 +405,8 @@ void Judge::GlobalSync(const Touch& t, const uint64_t* addresses) {
       if (!t.atomic && it != launch_->sync.end()) launch_->sync.erase(it);
       return;
     }
+    if (it == launch_->sync.end() && launch_->sync.size() >= LaunchJudge::kMostPublished)
+      return launch_->Overflow();
     auto seen = std::make_shared<View>();
     if (releases)
       agent.Publish(lane, seen.get());

@@ -117,7 +117,7 @@ TEST_F(ApiTest, ErrorsAreValues) {
   EXPECT_EQ(syntax.status().problems()[0].line, 2);
   CompilerOptions options;
   options.target = "h2000";
-  EXPECT_EQ(Compiler::Create(options).status().problems().at(0).code, "R570");
+  EXPECT_EQ(Compiler::Create(options).status().problems().at(0).code, "I261");
   EXPECT_EQ(Device::Open("abacus").status().problems().at(0).code, "R574");
 
   auto kernel = compiler_->CompileText(kSource, "axpy.tile");

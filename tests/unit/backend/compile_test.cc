@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/unit/backend/harness.h"
+#include "tests/unit/h200.h"
 
 namespace tilec::backend {
 namespace {
@@ -62,7 +63,7 @@ TEST(Compile, LlvmText) {
   Kernel k("add");
   AddKernel(k);
   std::string ir, optimized;
-  BackendOptions options;
+  BackendOptions options(ir::H200());
   options.llvm_ir = &ir;
   options.llvm_ir_optimized = &optimized;
   DiagSink diags;
@@ -74,7 +75,7 @@ TEST(Compile, LlvmText) {
 TEST(Compile, UnknownTarget) {
   Kernel k("add");
   AddKernel(k);
-  BackendOptions options;
+  BackendOptions options(ir::H200());
   options.target = "sm_10";
   DiagSink diags;
   ASSERT_FALSE(Compile(k.fn, SourceMap(), options, diags).ok());
@@ -94,7 +95,7 @@ TEST(Compile, LinesNameTheSource) {
   k.b.SetSpan({file, 8, 14});
   k.Store(c, k.b.Unary(OpKind::kNeg, v));
   DiagSink diags;
-  Result<KernelImage> image = Compile(k.fn, sources, {}, diags);
+  Result<KernelImage> image = Compile(k.fn, sources, BackendOptions(ir::H200()), diags);
   ASSERT_TRUE(image.ok());
   bool load = false, store = false;
   int last = 0;

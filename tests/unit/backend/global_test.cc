@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/unit/backend/harness.h"
+#include "tests/unit/h200.h"
 
 namespace tilec::backend {
 namespace {
@@ -229,7 +230,7 @@ TEST(GAtomic, Kinds) {
            {"modes", std::string("r")},
            {"sizes", std::vector<int64_t>{128}}});
   DiagSink diags;
-  EXPECT_FALSE(Compile(k.fn, SourceMap(), {}, diags).ok());
+  EXPECT_FALSE(Compile(k.fn, SourceMap(), BackendOptions(ir::H200()), diags).ok());
   EXPECT_STREQ(diags.all()[0].def->code, "E402");
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/backend/harness.h"
+#include "tests/unit/h200.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -225,7 +226,7 @@ bool Kernel::Build() {
   if (built_) return true;
   DiagSink diags;
   SourceMap sources;
-  Result<KernelImage> image = Compile(fn, sources, {}, diags);
+  Result<KernelImage> image = Compile(fn, sources, BackendOptions(ir::H200()), diags);
   if (!image.ok()) {
     ADD_FAILURE() << fn.name << ": " << RenderAll(diags, sources);
     return false;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/unit/backend/harness.h"
+#include "tests/unit/h200.h"
 
 namespace tilec::backend {
 namespace {
@@ -252,7 +253,7 @@ TEST(Mma, RefusesWhatDescriptorsCannotSay) {
              {"trans_b", int64_t{1}},
              {"zero", int64_t{1}}});
   DiagSink diags;
-  ASSERT_FALSE(Compile(k.fn, SourceMap(), {}, diags).ok());
+  ASSERT_FALSE(Compile(k.fn, SourceMap(), BackendOptions(ir::H200()), diags).ok());
   EXPECT_STREQ(diags.all()[0].def->code, "E403");
 }
 

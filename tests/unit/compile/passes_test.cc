@@ -25,7 +25,8 @@ class PassesTest : public LibraryTest {
     if (!step.ok()) return "refused: " + diags_.all().back().message;
     const ir::PassStep steps[] = {*step};
     ir::Function fn = Gemm();
-    EXPECT_TRUE(ir::RunSteps(fn, steps, {}, diags_).ok()) << RenderAll(diags_, loaded_.sources);
+    EXPECT_TRUE(ir::RunSteps(fn, steps, target_, {}, diags_).ok())
+        << RenderAll(diags_, loaded_.sources);
     return ir::Print(fn);
   }
 
@@ -58,7 +59,7 @@ TEST_F(PassesTest, SayWhatKeepsThem) {
   auto step = compile::ParsePass("split-reductions{ctas=4}", target_, nullptr, diags_);
   ASSERT_TRUE(step.ok());
   const ir::PassStep steps[] = {*step};
-  EXPECT_TRUE(ir::RunSteps(fn, steps, {}, diags_).ok());
+  EXPECT_TRUE(ir::RunSteps(fn, steps, target_, {}, diags_).ok());
   EXPECT_EQ(ir::Print(fn), before);
   ASSERT_FALSE(diags_.all().empty());
   EXPECT_EQ(std::string(diags_.all().back().def->code), "R620");

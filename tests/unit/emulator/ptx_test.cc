@@ -25,14 +25,31 @@ TEST(Ptx, UnknownFormIsRefusedWithPlaces) {
   LoadOptions options;
   options.name = "k.ptx";
   options.lines = {{16, "k.tile:2:5 (dot)"}};
-  EXPECT_FALSE(
+  ASSERT_TRUE(
       emu.Load(Body("", "\nadd.cc.u32 %t, %t, %t;\ntcgen05.wait::ld.sync.aligned;"), options));
+  EXPECT_FALSE(emu.Launch("k", {}, {KernelArg::Of(uint64_t{0}), KernelArg::Of(uint64_t{0})}));
   Has(emu.Text(), "E603");
   Has(emu.Text(), "`add.cc.u32`");
   Has(emu.Text(), "forms of this opcode: add");
   Has(emu.Text(), "`tcgen05.wait::ld.sync.aligned`");  // all of them, not only the first
   Has(emu.Text(), "k.ptx:16");
   Has(emu.Text(), "k.tile:2:5 (dot)");
+}
+
+// What is not reached stops nobody: an assertion that holds, another kernel of the module.
+TEST(Ptx, RefusedWhenReached) {
+  EMULATOR_ONLY();
+  std::string error;
+  const std::string body =
+      "setp.gt.u32 %p, %t, 31;\n@%p call.uni (%r), foo, (%t);\n"
+      "@%p bra FAIL;\nbra FINE;\nFAIL:\ntex.1d.v4.f32.s32 {%f, %f, %f, %f}, [%in, {%t}];\nFINE:\n"
+      "mov.u64 %tt, 5;\nst.global.u64 [%pout], %tt;";
+  const std::string declarations = ".reg .pred %p; .reg .b32 %r; .reg .f32 %f;";
+  EXPECT_EQ(RunBody(declarations, body, {}), std::vector<uint64_t>(32, 5));
+  EXPECT_TRUE(RunBody(declarations, body, {}, 64, &error).empty());
+  Has(error, "E607");
+  Has(error, "`call.uni`");
+  Has(error, "`tex.1d.v4.f32.s32` at line");
 }
 
 TEST(Ptx, SyntaxAndNames) {
@@ -48,7 +65,6 @@ TEST(Ptx, SyntaxAndNames) {
   Has(BodyError("", "add.u32 %t, %t, 1, 2;"), "more operands");
   Has(BodyError("", "ld.global.v4.u32 {%t, %t}, [%in];"), "a vector of 4 registers");
   Has(BodyError("", "ld.param.u64 %in, [out+4];"), "E604");
-  Has(BodyError("", "call foo, (%t);"), "E607");
   Has(BodyError(".reg .b128 %q;", ""), "128-bit registers");
   Has(BodyError("", "setmaxnreg.dec.sync.aligned.u32 25;"), "no multiple of 8");
   Has(BodyError("", "mov.u32 %t, %clock64;"), "another width");

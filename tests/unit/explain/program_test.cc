@@ -10,6 +10,7 @@
 
 #include "api/pipeline.h"
 #include "api/stdlib.h"
+#include "tests/unit/h200.h"
 
 namespace tilec::explain {
 namespace {
@@ -45,7 +46,7 @@ void Lower(const std::string& file, const std::string& kernel, const std::string
   fn = api::LowerToWarps(out->loaded, std::move(*fn), options, nullptr, out->diags);
   ASSERT_TRUE(fn.ok()) << RenderAll(out->diags, out->loaded.sources);
   out->fn = std::move(*fn);
-  auto roles = ReadProgram(*out->fn, out->loaded.sources, out->diags);
+  auto roles = ReadProgram(*out->fn, ir::H200(), out->loaded.sources, out->diags);
   ASSERT_TRUE(roles.ok()) << RenderAll(out->diags, out->loaded.sources);
   out->roles = std::move(*roles);
 }
@@ -155,7 +156,7 @@ TEST(Program, WrongProgramsAreRefused) {
   };
   ASSERT_TRUE(drop(fn.body));
   DiagSink diags;
-  EXPECT_FALSE(ReadProgram(fn, lowered.loaded.sources, diags).ok());
+  EXPECT_FALSE(ReadProgram(fn, ir::H200(), lowered.loaded.sources, diags).ok());
   EXPECT_TRUE(diags.has_errors());
 }
 

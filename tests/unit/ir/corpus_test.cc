@@ -9,6 +9,7 @@
 #include "ir/interpret.h"
 #include "ir/pass.h"
 #include "tests/unit/frontend/helper.h"
+#include "tests/unit/h200.h"
 #include "tests/unit/ir/test_util.h"
 
 namespace tilec::ir {
@@ -89,9 +90,9 @@ void CheckCall(frontend::Loaded& loaded, const frontend::TestCallInfo& call, Tal
   ++tally.printed;
 
   Function cleaned = *fn, summed = *fn;
-  Result<PassOutcome> outcome = RunPasses(cleaned, Exact(), {}, diags);
+  Result<PassOutcome> outcome = RunPasses(cleaned, Exact(), H200(), {}, diags);
   ASSERT_TRUE(outcome.ok()) << Messages(diags) << text;
-  ASSERT_TRUE(RunPasses(summed, kCleanUp, {}, diags).ok()) << Messages(diags) << text;
+  ASSERT_TRUE(RunPasses(summed, kCleanUp, H200(), {}, diags).ok()) << Messages(diags) << text;
   for (const PassTime& t : outcome->times) tally.changes += t.changes;
   std::optional<InterpretInputs> inputs = InputsOf(*fn, call.args);
   if (!inputs) return;

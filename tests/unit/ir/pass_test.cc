@@ -12,6 +12,7 @@
 #include "ir/interpret.h"
 #include "ir/passes/passes.h"
 #include "support/file.h"
+#include "tests/unit/h200.h"
 #include "tests/unit/ir/test_util.h"
 
 namespace tilec::ir {
@@ -38,7 +39,8 @@ Function After(const std::string& text, std::vector<std::string> passes) {
   Function fn = Parsed(text);
   DiagSink diags;
   Result<std::vector<PassId>> pipeline = PipelineFromNames(passes, kTileLevel, diags);
-  if (!pipeline.ok() || !RunPasses(fn, *pipeline, {}, diags).ok()) ADD_FAILURE() << Messages(diags);
+  if (!pipeline.ok() || !RunPasses(fn, *pipeline, H200(), {}, diags).ok())
+    ADD_FAILURE() << Messages(diags);
   return fn;
 }
 
@@ -413,7 +415,7 @@ TEST(Passes, ChangeNoMeaning) {
     };
     const TensorValue before = run(fn);
     DiagSink diags;
-    Result<PassOutcome> outcome = RunPasses(fn, kCleanUp, {}, diags);
+    Result<PassOutcome> outcome = RunPasses(fn, kCleanUp, H200(), {}, diags);
     ASSERT_TRUE(outcome.ok()) << "seed " << seed << "\n" << Messages(diags) << text;
     for (const PassTime& t : outcome->times) changed += t.changes > 0;
     const TensorValue after = run(fn);
@@ -426,9 +428,9 @@ TEST(Passes, ChangeNoMeaning) {
     }
     // A second run finds little; a third nothing.
     Function again = fn;
-    ASSERT_TRUE(RunPasses(again, kCleanUp, {}, diags).ok());
-    ASSERT_TRUE(RunPasses(again, kCleanUp, {}, diags).ok());
-    Result<PassOutcome> settled = RunPasses(again, kCleanUp, {}, diags);
+    ASSERT_TRUE(RunPasses(again, kCleanUp, H200(), {}, diags).ok());
+    ASSERT_TRUE(RunPasses(again, kCleanUp, H200(), {}, diags).ok());
+    Result<PassOutcome> settled = RunPasses(again, kCleanUp, H200(), {}, diags);
     ASSERT_TRUE(settled.ok());
     for (const PassTime& t : settled->times)
       EXPECT_EQ(t.changes, 0) << "seed " << seed << " " << t.name;
@@ -444,7 +446,7 @@ TEST(Runner, PrintsTimesAndStops) {
   options.print_after = {"canonicalize", "cse"};
   options.stop_after = "cse";
   DiagSink diags;
-  Result<PassOutcome> outcome = RunPasses(fn, kCleanUp, options, diags);
+  Result<PassOutcome> outcome = RunPasses(fn, kCleanUp, H200(), options, diags);
   ASSERT_TRUE(outcome.ok()) << Messages(diags);
   EXPECT_TRUE(outcome->stopped);
   ASSERT_EQ(outcome->times.size(), 3u);
@@ -461,7 +463,7 @@ TEST(Runner, UnknownNamesAndNeeds) {
   DiagSink diags;
   PassOptions options;
   options.stop_after = "frob";
-  EXPECT_FALSE(RunPasses(fn, kCleanUp, options, diags).ok());
+  EXPECT_FALSE(RunPasses(fn, kCleanUp, H200(), options, diags).ok());
   EXPECT_EQ(FirstCode(diags), "I240");
   DiagSink needs;
   const std::string names[] = {"hoist-invariant"};
@@ -509,7 +511,7 @@ TEST(Runner, BrokenIrLeavesABundle) {
   options.crash_dir = dir.path.string();
   options.version = "1.2.3";
   DiagSink diags;
-  EXPECT_FALSE(RunSteps(fn, steps, options, diags).ok());
+  EXPECT_FALSE(RunSteps(fn, steps, H200(), options, diags).ok());
   ASSERT_EQ(diags.all().size(), 2u) << Messages(diags);
   EXPECT_STREQ(diags.all()[0].def->code, "I211");
   EXPECT_STREQ(diags.all()[1].def->code, "I241");
@@ -527,7 +529,7 @@ TEST(RunnerDeathTest, CrashLeavesABundle) {
     PassOptions options;
     options.crash_dir = dir.path.string();
     DiagSink diags;
-    (void)RunSteps(fn, steps, options, diags);
+    (void)RunSteps(fn, steps, H200(), options, diags);
   };
   EXPECT_DEATH(crash(), "crash bundle: ");
   EXPECT_NE(ReportOfBundle(dir.path).find("a pass went wrong"), std::string::npos);

@@ -220,6 +220,40 @@ const Case kBarriers[] = {
 !@%p setmaxnreg.dec.sync.aligned.u32 96;
 )",
      256},
+    {"S6", "lanes of a warp at two barriers",
+     R"( setp.lt.u32 %p, %t, 16;
+-@%p bra OTHER;
+*bar.sync 0;
+-bra ON;
+-OTHER:
+-bar.sync 0;
+-ON:
++bar.sync 0;
+)",
+     32},
+    // The sum of a grid: everybody fences, one thread counts, the last CTA fences and reads. What
+    // orders the other threads' writes is that fence.sc are in one order.
+    {"M2", "the last CTA of a grid reads",
+     R"( mul.wide.u32 %d0, %cta, 256;
+ add.u64 %d0, %d0, %scratch;
+ add.u64 %d1, %d0, %tt;
+ st.global.b32 [%d1], %t;
++membar.gl;
+ bar.sync 0;
+ @%l0 atom.global.add.u32 %r4, [%scratch+8192], 1;
+ @%l0 st.shared.b32 [flag], %r4;
+ bar.sync 0;
+ ld.shared.b32 %r5, [flag];
+ setp.ne.u32 %p, %r5, 1;
+ @%p ret;
+ membar.gl;
+ sub.u32 %r6, 1, %cta;
+ mul.wide.u32 %d2, %r6, 256;
+ add.u64 %d2, %d2, %scratch;
+ add.u64 %d2, %d2, %tt;
+!ld.global.b32 %r7, [%d2];
+)",
+     64, 2},
     {"N1", "zero by zero",
      R"( mov.f32 %f0, 0f00000000;
  mov.f32 %f1, 0f00000000;
@@ -236,6 +270,55 @@ const Case kBarriers[] = {
 )",
      32, 1, 1, false, true},
 };
+
+// A thread that has not looked at the first barrier's completion does not wait for the second.
+TEST(Sync, ClusterBarriersInARow) {
+  EMULATOR_ONLY();
+  const Case c = {"S1",
+                  "lanes a barrier apart",
+                  R"( setp.eq.u32 %p, %t, 5;
+ @%p bra ONE;
+ barrier.cluster.arrive.release;
+ barrier.cluster.wait.acquire;
+ bra NEXT;
+ ONE:
+ barrier.cluster.arrive.release;
+ barrier.cluster.wait.acquire;
+ NEXT:
+ barrier.cluster.arrive.release;
+ barrier.cluster.wait.acquire;
+ barrier.cluster.arrive.release;
+ barrier.cluster.wait.acquire;
+)",
+                  32,
+                  2,
+                  2};
+  const Judged r = judge::Run(c, false);
+  EXPECT_TRUE(r.ran) << r.errors;
+  EXPECT_EQ(ToText(r.findings), "");
+}
+
+// Who arrived and is gone does not stand for others.
+TEST(Sync, ClusterBarrierAfterAnExit) {
+  EMULATOR_ONLY();
+  const Case c = {"M1",
+                  "a lane that exits",
+                  R"( barrier.cluster.arrive.release;
+ setp.eq.u32 %p, %t, 5;
+ @%p ret;
+ barrier.cluster.wait.acquire;
+ @%l0 st.shared.b32 [flag], %t;
+ barrier.cluster.arrive.release;
+ barrier.cluster.wait.acquire;
+ ld.shared.b32 %r4, [flag];
+)",
+                  32,
+                  2,
+                  2};
+  const Judged r = judge::Run(c, false);
+  EXPECT_TRUE(r.ran) << r.errors;
+  EXPECT_EQ(ToText(r.findings), "");
+}
 
 TEST(Sync, Copies) {
   EMULATOR_ONLY();

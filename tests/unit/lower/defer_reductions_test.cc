@@ -108,7 +108,8 @@ TEST(DeferReductions, NoWarpWaitsForAnotherInTheLoop) {
   const Function before = Parsed(kSums);
   for (bool defer : {false, true}) {
     DiagSink diags;
-    const Result<Function> warp = Sequentialize(defer ? Deferred(before, 2) : before, {}, diags);
+    const Result<Function> warp =
+        Sequentialize(defer ? Deferred(before, 2) : before, H200(), {}, diags);
     ASSERT_TRUE(warp.ok());
     EXPECT_EQ(InLoops(*warp, OpKind::kWarpReduce), defer ? 0 : 2);
     EXPECT_EQ(InLoops(*warp, OpKind::kCtaSync) + InLoops(*warp, OpKind::kConvert), 0);
@@ -123,7 +124,7 @@ TEST(DeferReductions, CarriedTilesAreCountedBesideTheLoadedOne) {
        {std::pair("i32[8]", "i32[16]"), {"[8]", "[16]"}, {"value = 8", "value = 16"}})
     text = With(text, from, to);
   DiagSink diags;
-  const Result<Function> warp = Sequentialize(Deferred(Parsed(text), 2), {}, diags);
+  const Result<Function> warp = Sequentialize(Deferred(Parsed(text), 2), H200(), {}, diags);
   ASSERT_TRUE(warp.ok());
   EXPECT_EQ(warp->launch.warps, 8);
   EXPECT_EQ(warp->launch.ctas_per_sm, 3);

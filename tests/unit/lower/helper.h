@@ -17,6 +17,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "ir/warp_check/check.h"
+#include "tests/unit/h200.h"
 
 namespace tilec::ir {
 
@@ -42,7 +43,7 @@ inline Function Changed(const PassFunction& pass, const Function& before, int ch
   Function after = before;
   DiagSink diags;
   SourceMap sources;
-  PassContext cx{diags, 0};
+  PassContext cx{diags, H200(), 0};
   EXPECT_TRUE(pass(after, cx).ok()) << RenderAll(diags, sources);
   EXPECT_EQ(cx.changes, changes);
   ExpectVerified(after);
@@ -54,7 +55,7 @@ inline Function InRoles(const Function& tile, const SequentialOptions& options =
   DiagSink diags;
   SourceMap sources;
   bool specialized = false;
-  Result<Function> warps = Specialize(tile, options, &specialized, diags);
+  Result<Function> warps = Specialize(tile, H200(), options, &specialized, diags);
   EXPECT_TRUE(warps.ok() && specialized) << RenderAll(diags, sources);
   if (!warps.ok()) return {};
   ExpectVerified(*warps);
@@ -64,7 +65,7 @@ inline Function InRoles(const Function& tile, const SequentialOptions& options =
 // What the proof has to say against a program of warps; empty: it is proved.
 inline std::string Said(const Function& warps) {
   DiagSink diags;
-  return CheckWarps(warps, {}, diags).ok() ? "" : diags.all()[0].message;
+  return CheckWarps(warps, WarpCheckOptions(H200()), diags).ok() ? "" : diags.all()[0].message;
 }
 
 // `text` with every `from` replaced; there is at least one.

@@ -66,7 +66,7 @@ std::string Gathered(std::string text) {
 Function Keep(const Function& before, int changes) {
   Function after = before;
   DiagSink diags;
-  PassContext cx{diags, 0};
+  PassContext cx{diags, H200(), 0};
   EXPECT_TRUE(KeepRows(after, cx).ok());
   EXPECT_EQ(cx.changes, changes);
   EXPECT_EQ(diags.all().size(), static_cast<size_t>(changes));  // and says so
@@ -172,10 +172,12 @@ TEST(KeepRows, WhatIsKeptIsReadOnce) {
   const Function before = Parsed(kRows), after = Keep(before, 1);
   const Bindings names = {{"R", 32}};
   const double rows = 32.0 * 3000 * 4;
-  EXPECT_EQ(CountWork(before, names).loaded_bytes - CountWork(after, names).loaded_bytes, rows);
+  EXPECT_EQ(
+      CountWork(before, names, H200()).loaded_bytes - CountWork(after, names, H200()).loaded_bytes,
+      rows);
   DiagSink diags;
   SourceMap sources;
-  Result<Function> warps = Sequentialize(after, {}, diags);
+  Result<Function> warps = Sequentialize(after, H200(), {}, diags);
   ASSERT_TRUE(warps.ok()) << RenderAll(diags, sources);
   ASSERT_TRUE(Verify(*warps, diags).ok()) << RenderAll(diags, sources);
   EXPECT_EQ(Count(*warps, OpKind::kSmemAlloc), 12);
@@ -228,7 +230,7 @@ TEST(KeepRows, EveryLoopReadsForItself) {
   const Function before = Parsed(With(kRows, "      %n = constant", third));
   Function after = Keep(before, 1);
   DiagSink diags;
-  PassContext cx{diags, 0};
+  PassContext cx{diags, H200(), 0};
   EXPECT_TRUE(Canonicalize(after, cx).ok());
   EXPECT_TRUE(Cse(after, cx).ok());
   EXPECT_EQ(Marked(after, 0), 36);

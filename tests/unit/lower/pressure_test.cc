@@ -42,7 +42,7 @@ TEST(Pressure, ManyProductsWantRegistersBesideTiles) {
   for (const auto& [products, spare] :
        {std::pair{0, 8}, std::pair{1, 8}, std::pair{8, 8}, std::pair{9, 10}, std::pair{35, 62}}) {
     const Function fn = Chain(products);
-    EXPECT_EQ(SpareRegisters(fn), spare) << products << " products";
+    EXPECT_EQ(SpareRegisters(fn, H200()), spare) << products << " products";
     for (OpId id : fn.blocks[fn.body].ops)
       if (products > 0 && fn.ops[id].kind == OpKind::kRole) {
         EXPECT_EQ(PeakRegisters(fn, id), 8);
@@ -131,7 +131,7 @@ TEST(Pressure, RowsReadTwiceWithoutABarrierAreHeld) {
     const Function fn = Row(between);
     for (OpId id : fn.blocks[fn.body].ops)
       if (fn.ops[id].kind == OpKind::kRole) {
-        EXPECT_EQ(CtasPerSm(fn, id, true), ctas) << between;
+        EXPECT_EQ(CtasPerSm(fn, H200(), id, true), ctas) << between;
       }
   }
 }

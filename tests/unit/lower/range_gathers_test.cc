@@ -47,7 +47,7 @@ std::string Program(const std::string& lines) {
 Function After(const Function& before, int* changes = nullptr) {
   Function after = before;
   DiagSink diags;
-  PassContext cx{diags, 0};
+  PassContext cx{diags, H200(), 0};
   EXPECT_TRUE(RangeGathers(after, cx).ok());
   EXPECT_TRUE(Dce(after, cx).ok());
   ExpectVerified(after);
@@ -293,7 +293,7 @@ TEST(RangeGathers, CountsWhatIsInside) {
   const auto moved = [](int64_t by, int64_t m) {
     const Function fn = After(Parsed(Program(
         fmt::format("%k = constant {{value = {}}} : i32[8]\n%at = add %p, %k : i32[8]\n", by))));
-    const WorkCount work = CountWork(fn, {{"M", m}, {"s", 0}, {"u", 0}});
+    const WorkCount work = CountWork(fn, {{"M", m}, {"s", 0}, {"u", 0}}, H200());
     // Rows of 32 bytes are loaded; of them the elements of Z are stored, and all of Y.
     EXPECT_EQ(work.stored_bytes, work.loaded_bytes / 8 + static_cast<double>(m) * 32);
     return work.loaded_bytes / 32;

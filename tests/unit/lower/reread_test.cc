@@ -103,7 +103,7 @@ TEST(RereadTiles, EqualLoadsShareOneBuffer) {
   const Function tile = Reread(Parsed(kRows), 6);
   DiagSink diags;
   SourceMap sources;
-  Result<Function> warps = Sequentialize(tile, {}, diags);
+  Result<Function> warps = Sequentialize(tile, H200(), {}, diags);
   ASSERT_TRUE(warps.ok()) << RenderAll(diags, sources);
   ASSERT_TRUE(Verify(*warps, diags).ok()) << RenderAll(diags, sources);
   EXPECT_EQ(Count(*warps, OpKind::kSmemAlloc), 1);
@@ -124,7 +124,7 @@ TEST(RereadTiles, ManyPanelsTakeTwoCopies) {
   for (size_t at; (at = text.find("16384")) != std::string::npos;) text.replace(at, 5, "24640");
   DiagSink diags;
   SourceMap sources;
-  Result<Function> warps = Sequentialize(Reread(Parsed(text), 6), {}, diags);
+  Result<Function> warps = Sequentialize(Reread(Parsed(text), 6), H200(), {}, diags);
   ASSERT_TRUE(warps.ok()) << RenderAll(diags, sources);
   ASSERT_TRUE(Verify(*warps, diags).ok()) << RenderAll(diags, sources);
   EXPECT_EQ(Count(*warps, OpKind::kTmaLoad), 2);

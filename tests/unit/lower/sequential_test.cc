@@ -24,7 +24,7 @@ Function Lowered(const std::string& text) {
   DiagSink diags;
   SourceMap sources;
   const Function tile = Parsed(text);
-  Result<Function> warp = Sequentialize(tile, {}, diags);
+  Result<Function> warp = Sequentialize(tile, H200(), {}, diags);
   EXPECT_TRUE(warp.ok()) << RenderAll(diags, sources);
   if (!warp.ok()) return {};
   ExpectVerified(*warp);
@@ -107,7 +107,7 @@ TEST(Roles, LoadsRunAheadThroughOneRing) {
 TEST(Roles, WithoutCopyEngineThereIsOneRole) {
   DiagSink diags;
   bool specialized = true;
-  Result<Function> fn = Specialize(Parsed(Gemm(64, 64, 64, 2)), {}, &specialized, diags);
+  Result<Function> fn = Specialize(Parsed(Gemm(64, 64, 64, 2)), H200(), {}, &specialized, diags);
   ASSERT_TRUE(fn.ok());
   EXPECT_FALSE(specialized);
   EXPECT_EQ(Count(*fn, OpKind::kRole), 1);
@@ -126,7 +126,7 @@ TEST(Roles, ALoopSteeredByTheResultKeepsOneRole) {
   text.replace(text.find("for %0, %K, %z"), 14, "for %0, %n1, %z");
   DiagSink diags;
   bool specialized = true;
-  Result<Function> fn = Specialize(Parsed(text), {}, &specialized, diags);
+  Result<Function> fn = Specialize(Parsed(text), H200(), {}, &specialized, diags);
   ASSERT_TRUE(fn.ok());
   EXPECT_FALSE(specialized);
 }
@@ -217,7 +217,7 @@ TEST(Sequential, RowsReadAtOnceTakeFewerThreads) {
     }
     DiagSink diags;
     SourceMap sources;
-    const Result<Function> fn = Sequentialize(Parsed(text), {}, diags);
+    const Result<Function> fn = Sequentialize(Parsed(text), H200(), {}, diags);
     EXPECT_TRUE(fn.ok()) << RenderAll(diags, sources);
     return fn.ok() ? fn->launch.warps : 0;
   };
@@ -448,7 +448,7 @@ TEST(Sequential, FullPrecisionProductsUseMultiplyAdds) {
 TEST(Sequential, TooMuchSharedMemoryIsSaid) {
   DiagSink diags;
   const Function tile = Parsed(Gemm(256, 256, 512, 16));
-  EXPECT_FALSE(Sequentialize(tile, {}, diags).ok());
+  EXPECT_FALSE(Sequentialize(tile, H200(), {}, diags).ok());
   ASSERT_EQ(diags.errors(), 1);
   EXPECT_STREQ(diags.all()[0].def->code, "I302");
 }

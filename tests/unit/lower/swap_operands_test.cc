@@ -55,7 +55,7 @@ constexpr const char* kWeights = R"(func @weights tile {
 Function Swapped(const Function& before, int changes) {
   Function after = before;
   DiagSink diags;
-  PassContext cx{diags, 0};
+  PassContext cx{diags, H200(), 0};
   EXPECT_TRUE(SwapOperands(after, cx).ok());
   EXPECT_EQ(cx.changes, changes);
   EXPECT_TRUE(FoldTranspose(after, cx).ok());
@@ -96,7 +96,7 @@ TEST(SwapOperands, WeightsBecomeTheLeftOperand) {
 
 TEST(SwapOperands, TheyComeFromRegisters) {
   const Function after = Swapped(Parsed(kWeights), 1);
-  const Plan plan = MakePlan(after, 0, true);
+  const Plan plan = MakePlan(after, H200(), 0, true);
   ASSERT_EQ(plan.dots.size(), 1u);
   const DotPlan& dot = plan.dots.begin()->second;
   EXPECT_EQ(dot.a.how, OperandPlan::How::kRegister);
@@ -109,7 +109,7 @@ TEST(SwapOperands, OthersStay) {
     const Function before = Parsed(text);
     Function after = before;
     DiagSink diags;
-    PassContext cx{diags, 0};
+    PassContext cx{diags, H200(), 0};
     EXPECT_TRUE(SwapOperands(after, cx).ok());
     EXPECT_EQ(cx.changes, 0) << why;
     EXPECT_EQ(Print(after), Print(before)) << why;

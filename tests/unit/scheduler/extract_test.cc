@@ -17,6 +17,7 @@
 #include "scheduler/kernel_time.h"
 #include "scheduler/scheduler.h"
 #include "tests/unit/frontend/helper.h"
+#include "tests/unit/h200.h"
 
 namespace tilec::scheduler {
 namespace {
@@ -57,8 +58,8 @@ TEST(Machines, AllAreSound) {
     const ir::Target t = Machine(name);
     EXPECT_EQ(t.name, name);
     EXPECT_GE(t.ops.size(), 10u);
-    EXPECT_EQ(t.Limit("smem_bytes"), 232448);
-    EXPECT_EQ(t.Has("tmem"), t.Limit("tmem_columns") == 512) << name;
+    EXPECT_EQ(t.limits.smem_bytes, 232448);
+    EXPECT_EQ(t.Has("tmem"), t.limits.tmem_columns == 512) << name;
     for (const char* op :
          {"dot.16", "dot.8", "exp2", "reduce.max", "load", "store", "cast", "what"})
       ASSERT_NE(t.CostOf(op), nullptr) << op;
@@ -95,18 +96,26 @@ TEST(Machines, DamageIsDiagnosed) {
       {"name = \"smem_bytes\"", "name = \"smem_bites\"", "there is no limit `smem_bites`"},
       {"name = \"max_warps\"", "name = \"sms\"", "limit `sms` is given twice"},
       {"tag = \"documented\"", "tag = \"guessed\"", "`guessed` is no tag"},
-      {"tag = \"documented\"\n", "", "`tag` is not a text"},
+      {"tag = \"documented\"\n", "", "there is no `tag` here"},
       {"tensor = {", "tenser = {", "there is no unit `tenser`"},
       {"capacity = 1", "capacity = 0", "`capacity` is 0"},
-      {"alone_percent = 56", "alone_percent = 156", "`alone_percent` is 156; 1 … 100"},
+      {"alone_percent = 56", "alone_percent = 156", "`alone_percent` is 156, not in 1…100"},
       {"full_clock_percent = 79", "full_clock_percent = 0", "`full_clock_percent` is 0"},
       {"kind = \"dot\"", "kid = \"dot\"", "there is no key `kid` here"},
       {"latency = { base = 56,", "latency = { bass = 56,", "there is no key `bass` here"},
       {"latency = { base = 56,", "latency = { base = -56,", "`base` is not a cost >= 0"},
       {"ops = [\"*\"]", "ops = [\"dot\"]", "op `dot` is costed as"},
-      {"medium = \"smem\"", "medium = \"disk\"", "`disk` is no medium"},
+      {"medium = \"smem\"", "medium = \"disk\"", "there is no medium `disk`"},
       {"[[unit]]", "[[unit]", ""},
       {"features = [", "features = 3 #", "`features` is not a list of texts"},
+      {"copy_cycles = {", "copy_cycle = {", "there is no key `copy_cycle` here"},
+      {"launch_ms = { value", "launch_ms = { valu", "there is no key `valu` here"},
+      {"copy_cycles = { value = 2048", "copy_cycles = { value = 2.5", "is not a whole number"},
+      {"copy_cycles = { value = 2048, tag = \"measured\"", "copy_cycles = { value = 2048",
+       "there is no `tag` here"},
+      {"name = \"h200\"", "name = \"h200\"\nextends = \"h20\"", "there is no machine `h20`"},
+      {"arch = \"sm_90a\"", "arch = \"hopper\"", "`hopper` is no architecture"},
+      {"\"wgmma\"", "\"wgma\"", "there is no feature `wgma`"},
   };
   for (const Bad& bad : cases) {
     std::string text = good;
@@ -122,9 +131,83 @@ TEST(Machines, DamageIsDiagnosed) {
         << diags.all()[0].message;
     EXPECT_TRUE(diags.all()[0].span.known());
   }
+}
+
+// What each is possible and cannot hold together.
+TEST(Machines, ContradictionsAreDiagnosed) {
+  struct Bad {
+    const char *lines, *message, *at;
+  };
+  const Bad cases[] = {
+      {"arch = \"sm_90\"\n", "`sm_90` has no setmaxnreg", "\"sm_90\""},
+      {"arch = \"sm_80\"\nfeatures = [\"tma\"]\n", "`sm_80` has no tma", "[\"tma\"]"},
+      {"features = [\"tmem\"]\narch = \"sm_100a\"\n", "there are 0 columns of tensor memory",
+       "\"h200\""},
+      {"[[limit]]\nname = \"smem_bytes\"\nvalue = 233000\ntag = \"assumed\"\nsource = \"x\"\n",
+       "`smem_bytes` asks for 234024, and `smem_bytes_per_sm` is 233472", "[[limit]]"},
+      {"[[limit]]\nname = \"regs_per_thread\"\nvalue = 128\ntag = \"assumed\"\nsource = \"x\"\n",
+       "`max_regs_per_thread` asks for 240, and `regs_per_thread` is 128", "[[limit]]"},
+      {"[lowering]\npersistent_slots = { value = 9, tag = \"assumed\", source = \"x\" }\n",
+       "`persistent_slots` asks for 9, and `most_slots` is 8", "{ value = 9"},
+  };
+  for (const Bad& bad : cases) {
+    const std::string text =
+        std::string("name = \"m\"\ntitle = \"t\"\nextends = \"h200\"\n") + bad.lines;
+    DiagSink diags;
+    SourceMap sources;
+    EXPECT_FALSE(ir::ParseTarget(text, sources.Add("m.toml", text), diags).ok()) << bad.lines;
+    ASSERT_EQ(diags.all().size(), 1u);
+    EXPECT_EQ(std::string(diags.all()[0].def->code), "I262");
+    EXPECT_NE(diags.all()[0].message.find(bad.message), std::string::npos)
+        << diags.all()[0].message;
+    EXPECT_FALSE(diags.all()[0].helps.empty());
+    EXPECT_EQ(text.substr(diags.all()[0].span.begin, std::string(bad.at).size()), bad.at);
+  }
+}
+
+// Who extends a machine says what differs, and is believed for nothing else.
+TEST(Machines, ExtendingAssumes) {
+  const std::string text =
+      "name = \"m\"\ntitle = \"t\"\nextends = \"h200\"\nfeatures = [\"tma\", \"wgmma\"]\n"
+      "[[limit]]\nname = \"sms\"\nvalue = 40\ntag = \"documented\"\nsource = \"x\"\n";
   DiagSink diags;
-  EXPECT_FALSE(ir::LoadBuiltinTarget("h20", diags).ok());
-  EXPECT_EQ(diags.all()[0].helps[0], "did you mean `h200`?");
+  const Result<ir::Target> target = ir::ParseTarget(text, -1, diags);
+  ASSERT_TRUE(target.ok());
+  const ir::Target h200 = Machine("h200");
+  EXPECT_EQ(target->limits.sms, 40);
+  EXPECT_EQ(target->origins.at("limit.sms").evidence, ir::Evidence::kDocumented);
+  EXPECT_EQ(target->arch, h200.arch);
+  EXPECT_FALSE(target->Has("clusters"));
+  EXPECT_FALSE(target->stands_for_arch);
+  EXPECT_EQ(target->lowering.copy_cycles, h200.lowering.copy_cycles);
+  const ir::Origin& origin = target->origins.at("lowering.copy_cycles");
+  EXPECT_EQ(origin.evidence, ir::Evidence::kAssumed);
+  EXPECT_EQ(origin.source, "as of h200: " + h200.origins.at("lowering.copy_cycles").source);
+  ASSERT_EQ(target->ops.size(), h200.ops.size());
+  EXPECT_EQ(target->ops[0].origin.evidence, ir::Evidence::kAssumed);
+  const Result<ir::Target> again = ir::ParseTarget(ir::ToToml(*target), -1, diags);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(ir::ToToml(*again), ir::ToToml(*target));
+}
+
+// A name that nobody gave to a machine: a typo is named, another GPU is not.
+TEST(Machines, NamesThatAreMeant) {
+  for (const auto& [said, help] :
+       std::vector<std::pair<std::string, std::string>>{{"h20", "did you mean `h200`?"},
+                                                        {"H200", "did you mean `h200`?"},
+                                                        {"twill_h10", "did you mean `twill_h100`?"},
+                                                        {"c200", "use b200, "},
+                                                        {"h300", "use b200, "}}) {
+    DiagSink diags;
+    EXPECT_FALSE(ir::LoadBuiltinTarget(said, diags).ok());
+    EXPECT_EQ(diags.all()[0].helps[0].substr(0, help.size()), help) << said;
+  }
+  SourceMap sources;
+  DiagSink diags;
+  const Result<ir::Target> by_arch = ir::ReadTarget(Machine("h200").arch, sources, diags);
+  ASSERT_TRUE(by_arch.ok());
+  EXPECT_EQ(by_arch->name, "h200");
+  EXPECT_FALSE(ir::ReadTarget("./no_such.toml", sources, diags).ok());
 }
 
 ir::Function Kernel(const std::string& file, const std::string& kernel,
@@ -211,7 +294,7 @@ TEST(Extract, WhatTheCopyEngineCannotBringIsGathered) {
     EXPECT_TRUE(fn.has_value()) << loaded.errors();
     if (!fn) return std::string();
     ir::Function clean = *fn;
-    EXPECT_TRUE(ir::RunPasses(clean, ir::kCleanUp, {}, loaded.diags).ok());
+    EXPECT_TRUE(ir::RunPasses(clean, ir::kCleanUp, ir::H200(), {}, loaded.diags).ok());
     const Graph g = Extract(clean, "h200", 1);
     return fmt::format("{} {}", OfKind(g, "tma_load").size(), OfKind(g, "gather").size());
   };

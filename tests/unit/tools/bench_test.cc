@@ -5,6 +5,7 @@
 
 #include "ir/count_work.h"
 #include "ir/interpret.h"
+#include "tests/unit/h200.h"
 #include "tools/bench.h"
 #include "tools/prepare.h"
 #include "tools/product.h"
@@ -29,7 +30,7 @@ struct Made {
     for (const auto& [name, value] : prepared->call.all)
       if (const auto* i = std::get_if<int64_t>(&value)) names[name] = *i;
   }
-  ir::WorkCount Count() const { return ir::CountWork(*fn, names); }
+  ir::WorkCount Count() const { return ir::CountWork(*fn, names, ir::H200()); }
   std::optional<ir::Function> fn;
   Bindings names;
 };

@@ -11,6 +11,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "ir/warp_check/check.h"
+#include "tests/unit/h200.h"
 
 namespace tilec::ir {
 
@@ -24,7 +25,7 @@ inline std::string Verdict(const std::string& program, std::string* text = nullp
     ADD_FAILURE() << RenderAll(diags, sources) << program;
     return "not IR";
   }
-  const auto result = CheckWarps(*fn, {}, diags);
+  const auto result = CheckWarps(*fn, WarpCheckOptions(H200()), diags);
   if (text) *text = RenderAll(diags, sources);
   if (result.ok()) {
     if (stats) *stats = *result;
