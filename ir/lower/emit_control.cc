@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <iterator>
+#include <limits>
 
 #include "ir/isa.h"
 #include "ir/lower/diagnostics.h"
@@ -501,10 +502,26 @@ Type Emitter::WarpType(ValueId v) {
   return Type::Tile(t.dtype, Squeezed(t.shape), out_.Intern(it->second));
 }
 
+namespace {
+// Tiles that pass through shared memory only because that is faster do not where it is full.
+Result<Function> Unstaged(const Function& fn, const Target& target,
+                          const SequentialOptions& options, DiagSink& diags) {
+  Target never = target;
+  never.lowering.staged_elements = std::numeric_limits<int64_t>::max();
+  return Emitter(fn, never, options, 0, diags).Run();
+}
+}  // namespace
+
 Result<Function> Sequentialize(const Function& fn, const Target& target,
                                const SequentialOptions& options, DiagSink& diags) {
   CHECK(fn.level == Level::kTile, "the sequential lowering takes a tile function");
-  TRY(Function out, Emitter(fn, target, options, 0, diags).Run());
+  DiagSink attempt;
+  Emitter emitter(fn, target, options, 0, attempt);
+  Result<Function> made = emitter.Run();
+  if (!made.ok() && emitter.smem_bytes() > target.limits.smem_bytes)
+    return Unstaged(fn, target, options, diags);
+  attempt.MoveTo(diags);
+  TRY(Function out, std::move(made));
   SequentialOptions with = options;
   with.slice_epilogues = true;
   const int64_t most = target.limits.regs_per_thread - target.registers.beside_sequential;

@@ -91,7 +91,7 @@ TEST(Machine, EveryFileIsWrittenAsItIsRead) {
       EXPECT_EQ(again->ops[i].async, t->ops[i].async);
       ASSERT_EQ(again->ops[i].uses.size(), t->ops[i].uses.size());
     }
-    EXPECT_EQ(again->limits.size(), t->limits.size());
+    EXPECT_EQ(again->origins.size(), t->origins.size());
     EXPECT_EQ(again->features, t->features);
   }
 }

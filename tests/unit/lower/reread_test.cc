@@ -139,7 +139,8 @@ TEST(RereadTiles, PanelsThatARowDoesNotFillAreCopiedOneByOne) {
     DiagSink diags;
     SourceMap sources;
     Result<Function> warps = Sequentialize(
-        Reread(Parsed(With(kRows, "16384] align", std::string(extent) + "] align")), 6), {}, diags);
+        Reread(Parsed(With(kRows, "16384] align", std::string(extent) + "] align")), 6), H200(), {},
+        diags);
     ASSERT_TRUE(warps.ok()) << RenderAll(diags, sources);
     EXPECT_EQ(Count(*warps, OpKind::kTmaLoad), copies) << extent;
   }

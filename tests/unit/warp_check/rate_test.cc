@@ -12,38 +12,8 @@ namespace {
 // tensor core for 200; reading a tile into registers takes 50 of its role's time.
 constexpr const char* kRound = R"(name = "round"
 title = "round numbers"
-arch = "sm_90a"
+extends = "h200"
 features = ["tma"]
-[[limit]]
-name = "smem_bytes"
-value = 232448
-tag = "assumed"
-source = "test"
-[[limit]]
-name = "max_regs_per_thread"
-value = 240
-tag = "assumed"
-source = "test"
-[[limit]]
-name = "registers"
-value = 65536
-tag = "assumed"
-source = "test"
-[[limit]]
-name = "max_warps"
-value = 16
-tag = "assumed"
-source = "test"
-[[limit]]
-name = "barrier_bytes"
-value = 16
-tag = "assumed"
-source = "test"
-[[limit]]
-name = "named_barriers"
-value = 16
-tag = "assumed"
-source = "test"
 [[unit]]
 name = "tensor"
 capacity = 1
