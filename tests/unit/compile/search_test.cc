@@ -27,6 +27,18 @@ class SearchTest : public LibraryTest {
     auto warps = api::LowerToWarps(loaded_, std::move(*tile), options, &look_, diags);
     ASSERT_TRUE(warps.ok()) << RenderAll(diags, loaded_.sources);
   }
+  // Tiles so large that rings have two slots: too little runs ahead of persistent CTAs.
+  void LowerTwoSlots() {
+    Load("std/matmul.tile", "gemm");
+    const int64_t n = 4096;
+    Lower({{"M", n},
+           {"N", n},
+           {"K", n},
+           {"BM", int64_t{64}},
+           {"BN", int64_t{256}},
+           {"BK", int64_t{128}}},
+          "solve");
+  }
   int Emissions() const {
     int n = 0;
     for (const Decision& d : decisions_) n += d.emissions;
@@ -59,8 +71,7 @@ TEST_F(SearchTest, AProductIsEmittedOnce) {
 }
 
 TEST_F(SearchTest, ARefusalSaysHowMuchWasMissingAndNothingIsMadeTwice) {
-  Load("std/elementwise.tile", "add");  // nothing runs ahead
-  Lower({{"N", int64_t{1 << 20}}}, "solve");
+  LowerTwoSlots();
   const Decision& first = decisions_.front();
   ASSERT_EQ(first.outcome, Outcome::kRefused) << compile::ToText(decisions_);
   EXPECT_EQ(first.refusal->resource, compile::Resource::kSlots);
@@ -73,6 +84,16 @@ TEST_F(SearchTest, ARefusalSaysHowMuchWasMissingAndNothingIsMadeTwice) {
   EXPECT_EQ(Times("lower-roles"), 2);  // the attempt that was refused counts
 }
 
+TEST_F(SearchTest, AGridThatCannotTakeAShapeIsSeenBeforeAnythingIsEmitted) {
+  Load("std/elementwise.tile", "add");  // no loop whose loads would run ahead
+  Lower({{"N", int64_t{1 << 20}}}, "solve");
+  const Decision& first = decisions_.front();
+  ASSERT_EQ(first.outcome, Outcome::kRefused) << compile::ToText(decisions_);
+  EXPECT_EQ(first.refusal->stage, compile::Stage::kShape);
+  EXPECT_EQ(first.emissions, 0);
+  EXPECT_EQ(Emissions(), 1);
+}
+
 TEST_F(SearchTest, ProgramOrderIsOneCandidate) {
   Load("std/matmul.tile", "gemm");
   Lower({}, "sequential");
@@ -81,12 +102,11 @@ TEST_F(SearchTest, ProgramOrderIsOneCandidate) {
 }
 
 TEST_F(SearchTest, TheTableNamesEveryCandidate) {
-  Load("std/elementwise.tile", "add");
-  Lower({{"N", int64_t{1 << 20}}}, "solve");
+  LowerTwoSlots();
   const std::string text = compile::ToText(decisions_);
   for (const Decision& d : decisions_)
     EXPECT_NE(text.find(compile::ToText(d.strategy)), std::string::npos) << text;
-  EXPECT_NE(text.find("slots that run ahead: 3 needed, 0 available"), std::string::npos) << text;
+  EXPECT_NE(text.find("slots that run ahead: 3 needed, 2 available"), std::string::npos) << text;
 }
 
 TEST(TimesTable, AddsUpToTheWall) {
