@@ -31,6 +31,7 @@ std::string ImageKey(const Loaded& loaded, const std::string& kernel, const Call
     key.Add("schedule file", loaded.sources.text(loaded.schedule_file));
   else
     key.Add("schedule", options.schedule);
+  if (loaded.plan_file >= 0) key.Add("plan", loaded.sources.text(loaded.plan_file));
   if (options.stamps > 0) key.Add("stamps", fmt::format("{}", options.stamps));
   const std::map<int32_t, std::string> names = loaded.program->FileNames();
   for (int32_t file : loaded.program->files())

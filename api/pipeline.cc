@@ -2,12 +2,12 @@
 #include "api/pipeline.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "api/diagnostics.h"
 #include "api/schedule_names.h"
 #include "api/solution_cache.h"
 #include "api/split.h"
+#include "api/stage.h"
 #include "backend/backend.h"
 #include "compile/diagnostics.h"
 #include "compile/passes.h"
@@ -18,29 +18,6 @@
 #include "support/nearest.h"
 
 namespace tilec::api {
-
-namespace {
-
-// Adds the time until its end to the observation's list.
-class Stage {
- public:
-  Stage(Observation* look, std::string name)
-      : look_(look), name_(std::move(name)), start_(std::chrono::steady_clock::now()) {}
-  ~Stage() {
-    if (!look_) return;
-    const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start_;
-    look_->times.push_back({name_, ms.count()});
-  }
-  Stage(const Stage&) = delete;
-  Stage& operator=(const Stage&) = delete;
-
- private:
-  Observation* look_;
-  std::string name_;
-  std::chrono::steady_clock::time_point start_;
-};
-
-}  // namespace
 
 Result<Machine> MachineOf(const PipelineOptions& options, DiagSink& diags) {
   if (options.machine != nullptr) return options.machine;
@@ -128,6 +105,7 @@ void Show(const compile::Account& account, const Result<compile::Compiled>& comp
   if (!compiled.ok()) return;
   look->printed += compiled->printed;
   look->stopped = compiled->stopped;
+  if (look->plan) *look->plan = compiled->plan;
   if (!look->lowered) return;
   *look->lowered = {compiled->schedule.has_value(), {}};
   if (compiled->schedule) look->lowered->schedule = *compiled->schedule;
@@ -164,6 +142,9 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
   request.schedule = options.schedule;
   if (loaded.schedule_file >= 0)
     request.file = {loaded.sources.text(loaded.schedule_file), loaded.schedule_file};
+  if (loaded.plan_file >= 0)
+    request.plan = {loaded.sources.text(loaded.plan_file), loaded.plan_file};
+  request.wants_plan = look && look->plan;
   request.store = options.solutions ? options.solutions : &memory;
   request.first_schedules = options.first_schedules;
   request.prove = options.prove;
@@ -192,40 +173,6 @@ Result<backend::KernelImage> MakeImage(const Loaded& loaded, const ir::Function&
     return backend::Compile(stamped, loaded.sources, backend_options, diags);
   }
   return backend::Compile(fn, loaded.sources, backend_options, diags);
-}
-
-Result<backend::KernelImage> CompileCall(const Loaded& loaded, const std::string& kernel,
-                                         const Call& call, const PipelineOptions& options,
-                                         const runtime::KernelCache* cache, Observation* look,
-                                         bool* cached, DiagSink& diags) {
-  if (cached) *cached = false;
-  if (look && look->looks()) cache = nullptr;
-  std::string key;
-  if (cache) {
-    Stage stage(look, "cache");
-    key = ImageKey(loaded, kernel, call, options);
-    if (const auto payload = cache->Get(key, diags)) {
-      backend::KernelImage image;
-      std::string why;
-      if (backend::FromJson(*payload, &image, &why)) {
-        if (cached) *cached = true;
-        return image;
-      }
-      diags.Report(kImageDamaged, Span{}, kernel, why);
-    }
-  }
-  TRY(ir::Function fn, MakeTileIr(loaded, kernel, call, look, diags));
-  PipelineOptions with = options.For(call);
-  SolutionCache solutions(cache, diags);
-  if (!with.solutions) with.solutions = &solutions;
-  TRY(fn, LowerToWarps(loaded, std::move(fn), with, look, diags));
-  if (look && look->stopped) return diags.Report(kStopped, Span{}, kernel, look->stop_after);
-  TRY(backend::KernelImage image, MakeImage(loaded, fn, options, look, diags));
-  if (cache) {
-    Stage stage(look, "cache");
-    cache->Put(key, fmt::format("{} {}", kernel, image.target), backend::ToJson(image), diags);
-  }
-  return image;
 }
 
 }  // namespace tilec::api

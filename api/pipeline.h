@@ -71,15 +71,17 @@ struct Observation {
   std::vector<std::string> print_after;  // pass names; "all"
   std::string stop_after;
   bool time_passes = false;
-  std::string* llvm_ir = nullptr;                       // receives the optimised module
-  Lowered* lowered = nullptr;                           // receives what became of the schedule
+  std::string* llvm_ir = nullptr;  // receives the optimised module
+  Lowered* lowered = nullptr;      // receives what became of the schedule
+  std::string* plan = nullptr;     // receives the text of the program's plan (ir/plan_text.h)
   std::vector<compile::Decision>* decisions = nullptr;  // receives what was tried, and why not
   ir::StampTable* stamps = nullptr;  // receives what PipelineOptions::stamps asked for
   std::string printed;               // what print_after produced
   std::vector<StageTime> times;
   bool stopped = false;
   bool looks() const {
-    return !print_after.empty() || !stop_after.empty() || llvm_ir || lowered || decisions || stamps;
+    return !print_after.empty() || !stop_after.empty() || llvm_ir || plan || lowered || decisions ||
+           stamps;
   }
 };
 
@@ -88,10 +90,14 @@ struct Loaded {
   SourceMap sources;
   std::optional<frontend::Program> program;
   int32_t schedule_file = -1;  // what PipelineOptions::schedule names, if it is a file
+  int32_t plan_file = -1;      // a plan to be obeyed in place of the planners'
 };
 
 // Reads the file that `schedule` names, if it names one.
 Result<> LoadScheduleFile(Loaded& loaded, const std::string& schedule, DiagSink& diags);
+// Reads a plan: the program that it is of is compiled as it says, or refused with the law it
+// breaks.
+Result<> LoadPlanFile(Loaded& loaded, const std::string& path, DiagSink& diags);
 
 // PipelineOptions::machine, or what its `target` names.
 Result<Machine> MachineOf(const PipelineOptions& options, DiagSink& diags);

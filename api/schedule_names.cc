@@ -44,6 +44,14 @@ Result<> LoadScheduleFile(Loaded& loaded, const std::string& schedule, DiagSink&
   return Done();
 }
 
+Result<> LoadPlanFile(Loaded& loaded, const std::string& path, DiagSink& diags) {
+  std::string text, why;
+  if (!ReadFile(path, &text, &why, kMostScheduleBytes))
+    return diags.Report(kPlanUnreadable, Span{}, path, why);
+  loaded.plan_file = loaded.sources.Add(path, std::move(text));
+  return Done();
+}
+
 Result<> CheckSchedule(const std::string& name, DiagSink& diags) {
   if (name == "sequential" || SlicesOf(name) || NamesScheduleFile(name)) return Done();
   DiagBuilder d = diags.Report(kUnknownSchedule, Span{}, name);

@@ -6,6 +6,7 @@
 
 #include "compile/diagnostics.h"
 #include "compile/passes.h"
+#include "compile/planning.h"
 #include "ir/lower/pressure.h"
 #include "ir/lower/sequential.h"
 #include "ir/warp_check/check.h"
@@ -196,10 +197,35 @@ Step<const Solved*> Line::SolveFor(const Strategy& strategy, const ir::Function&
   return &*at->second.product;
 }
 
+ir::PassStep Line::RolesStep(const Strategy& strategy, const Solved* solved,
+                             const Planning& planning, Lowered* lowered,
+                             ir::LowerNeed* need) const {
+  ir::PassStep step = ir::StepOf(ir::PassId::kLowerRoles);
+  step.run = [=, this](ir::Function& fn, ir::PassContext& cx) -> Result<> {
+    ir::SequentialOptions options;
+    options.spare_registers = Beside(strategy, cx.target);
+    options.spare_for_products = !request_.file;
+    options.need = need;
+    if (solved && solved->schedule.apart) options.warpgroups = solved->schedule.warpgroups;
+    ir::ScheduledResources resources;
+    if (solved) {
+      resources = solved->schedule.resources;
+      resources.binding = request_.file.has_value();
+      options.scheduled = &resources;
+    }
+    TRY_VOID(LowerBy(planning, true, options, &lowered->roles, fn, cx));
+    cx.changes += lowered->roles ? 2 : 1;
+    return Done();
+  };
+  return step;
+}
+
 Step<Lowered> Line::Lower(const Strategy& strategy, const ir::Function& from, const Solved* solved,
                           DiagSink& said) {
-  Lowered lowered{from, false};
+  Lowered lowered;
+  lowered.fn = from;
   ir::LowerNeed need;
+  met_plan_ = false;
   std::vector<ir::PassStep> steps;
   if (strategy.order == Order::kRule) steps.push_back(ir::StepOf(ir::PassId::kPipelineProducts));
   if (strategy.guard_masks) {
@@ -207,19 +233,10 @@ Step<Lowered> Line::Lower(const Strategy& strategy, const ir::Function& from, co
     steps.push_back(ir::StepOf(ir::PassId::kDce));
   }
   steps.push_back(ir::StepOf(ir::PassId::kRereadTiles));
-  steps.push_back(
-      ir::StepOf(strategy.roles() ? ir::PassId::kLowerRoles : ir::PassId::kLowerSequential));
-  if (strategy.roles())
-    steps.back().run = [&](ir::Function& fn, ir::PassContext& cx) -> Result<> {
-      ir::SequentialOptions options;
-      options.spare_registers = Beside(strategy, cx.target);
-      options.spare_for_products = !request_.file;
-      options.need = &need;
-      if (solved && solved->schedule.apart) options.warpgroups = solved->schedule.warpgroups;
-      TRY(fn, ir::Specialize(fn, cx.target, options, &lowered.roles, cx.diags));
-      cx.changes += lowered.roles ? 2 : 1;
-      return Done();
-    };
+  const Planning planning = {request_.plan, request_.wants_plan ? &lowered.plan : nullptr,
+                             &met_plan_, &lowered.resources};
+  steps.push_back(strategy.roles() ? RolesStep(strategy, solved, planning, &lowered, &need)
+                                   : OneRoleStep(planning));
   ++emissions_;
   if (!Run(lowered.fn, steps, said).ok()) {
     Refusal refusal = RefusalOf(Stage::kLower, ResourceOf(need.what), said);

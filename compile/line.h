@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "compile/planning.h"
 #include "compile/search.h"
 
 namespace tilec::compile {
@@ -32,6 +33,8 @@ struct Solved {
 struct Lowered {
   ir::Function fn;     // at the warp level
   bool roles = false;  // a role runs ahead
+  ir::ScheduledResources resources;
+  std::string plan;
 };
 
 class Line {
@@ -57,12 +60,16 @@ class Line {
   // Has the solver's answer for any shape roles that divide a row slice?
   bool divided() const;
   bool stopped() const { return stopped_; }
+  // Is the plan that is given of the program that was lowered last?
+  bool met_plan() const { return met_plan_; }
   const std::string& printed() const { return printed_; }
   int emissions() const { return emissions_; }
 
  private:
   using Key = std::pair<Shape, std::pair<Order, int64_t>>;
   Result<> Run(ir::Function& fn, std::span<const ir::PassStep> steps, DiagSink& said);
+  ir::PassStep RolesStep(const Strategy& strategy, const Solved* solved, const Planning& planning,
+                         Lowered* lowered, ir::LowerNeed* need) const;
   Result<> Schedule(const Strategy& strategy, Solved* solved, DiagSink& said);
 
   ir::Function tile_;
@@ -71,7 +78,7 @@ class Line {
   std::map<Shape, Step<ir::Function>> shaped_;
   std::map<Key, Step<Solved>> solved_;
   std::string printed_;
-  bool stopped_ = false;
+  bool stopped_ = false, met_plan_ = false;
   int emissions_ = 0;
 };
 

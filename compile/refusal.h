@@ -18,6 +18,7 @@ enum class Stage : uint8_t { kShape, kSchedule, kLower, kWorth, kProve };
 enum class Resource : uint8_t {
   kForm,                 // the program has not the form that the step needs
   kSchedule,             // a schedule from a file is at fault itself
+  kPlan,                 // a plan from a file is at fault itself
   kRegisters,            // of a thread, for tiles
   kRegistersOfProducts,  // of a thread, beside tiles, for many products
   kSharedMemory,         // of a CTA

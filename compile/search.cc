@@ -41,8 +41,10 @@ class Search {
       }
       const Refusal& refusal = *all[i].refusal;
       if (all[i].strategy.shape == Shape::kOnce) last_ = refusal;
-      if (refusal.resource == Resource::kSchedule || i + 1 == all.size()) {
-        if (refusal.resource != Resource::kSchedule && request_.file) return FileRefused();
+      const bool at_fault =
+          refusal.resource == Resource::kSchedule || refusal.resource == Resource::kPlan;
+      if (at_fault || i + 1 == all.size()) {
+        if (!at_fault && request_.file) return FileRefused();
         said.MoveTo(diags_);
         return DiagSink::Propagate();
       }
@@ -65,7 +67,7 @@ class Search {
       d.refusal = before.refusal;
       return false;
     }
-    if (s.order != Order::kSolvedWhole) return true;
+    if (s.order != Order::kSolvedWhole || request_.plan) return true;
     // Whole slices are what the first answer has, unless its roles divide one; fewer registers are
     // for products that need more beside their tiles.
     if (s.withheld_registers == 0) return line_.divided();
@@ -92,6 +94,8 @@ class Search {
   std::optional<Compiled> Walk(Decision* decision, DiagSink& said) {
     const Strategy& strategy = decision->strategy;
     const auto refuse = [&](std::optional<Refusal> refusal) {
+      // A plan is obeyed or refused in the one strategy that makes the program it is of.
+      if (refusal && line_.met_plan()) refusal->resource = Resource::kPlan;
       decision->refusal = std::move(refusal);
       return decision->refusal.has_value();
     };
@@ -112,6 +116,9 @@ class Search {
     compiled.fn = std::move(lowered.product->fn);
     compiled.strategy = strategy;
     if (schedule) compiled.schedule = schedule->schedule;
+    if (schedule) scheduler::Adopt(lowered.product->resources, &*compiled.schedule);
+    compiled.resources = std::move(lowered.product->resources);
+    compiled.plan = std::move(lowered.product->plan);
     compiled.printed = line_.printed();
     return compiled;
   }

@@ -12,6 +12,7 @@
 
 #include "compile/strategy.h"
 #include "ir/function.h"
+#include "ir/lower/sequential.h"
 #include "ir/pass.h"
 #include "ir/target.h"
 #include "scheduler/program.h"
@@ -28,6 +29,9 @@ struct Request {
   std::string schedule;                         // as --schedule named it, for messages
   std::optional<scheduler::ScheduleFile> file;  // of wish.from_file
   scheduler::SolutionStore* store = nullptr;    // never null
+  std::optional<ir::GivenPlan> plan;            // obeyed in place of the planners' where it is of
+                                                // the program, or refused
+  bool wants_plan = false;                      // Compiled::plan is to be filled
   bool first_schedules = false;                 // what the scheduler finds without a proof
   bool prove = true;                            // false: the program is looked at, never emitted
   ir::PassOptions passes;                       // what to print and where to stop
@@ -44,6 +48,8 @@ struct Compiled {
   ir::Function fn;  // proved, at the warp level; where it was to stop earlier, what is there
   Strategy strategy;
   std::optional<scheduler::ProgramSchedule> schedule;  // that it obeys
+  ir::ScheduledResources resources;                    // rings and quotas that it has
+  std::string plan;                                    // its text (ir/plan_text.h)
   std::string printed;
   bool stopped = false;
 };

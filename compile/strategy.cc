@@ -48,7 +48,8 @@ std::vector<Strategy> Candidates(const Wish& wish) {
 
 bool SharesCause(const Strategy& refused, const Refusal& refusal, const Strategy& other) {
   switch (refusal.resource) {
-    case Resource::kSchedule: return true;  // the file is at fault in every strategy
+    case Resource::kSchedule:
+    case Resource::kPlan: return true;  // the file is at fault in every strategy
     case Resource::kForm:
       // A grid that cannot take a shape cannot take it in any order.
       return refusal.stage == Stage::kShape && other.shape == refused.shape;
@@ -80,6 +81,7 @@ const char* NameOf(Resource resource) {
   switch (resource) {
     case Resource::kForm: return "form";
     case Resource::kSchedule: return "schedule file";
+    case Resource::kPlan: return "plan file";
     case Resource::kRegisters: return "registers of a thread";
     case Resource::kRegistersOfProducts: return "registers of a thread beside its tiles";
     case Resource::kSharedMemory: return "bytes of shared memory";

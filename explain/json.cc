@@ -102,6 +102,7 @@ class Writer {
                               {"answer", Word(a.kind)},
                               {"text", a.text},
                               {"reasons", Reasons(a.reasons)}});
+    if (!e_.plan.empty()) j["plan"] = e_.plan;
     j["program_note"] = e_.program_note;
     j["program"] = Json::array();
     for (const RoleProgram& role : e_.program) {

@@ -100,6 +100,7 @@ class Writer {
     Lives();
     Registers();
     Order();
+    Plan();
     Program();
     Answers();
     return std::move(out_);
@@ -252,6 +253,12 @@ class Writer {
       table.Row({order.unit, order.from + " -> " + order.to,
                  order.enforced ? "enforced by a token" : "comes by itself"});
     out_ += table.Text();
+  }
+
+  void Plan() {
+    if (e_.plan.empty()) return;
+    Head("Plan of the compiled program");
+    out_ += e_.plan;
   }
 
   void Program() {

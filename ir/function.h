@@ -53,8 +53,8 @@ struct Op {
 
 struct Value {
   Type type;
-  OpId def;        // the op it is a result of, or invalid
-  BlockId block;   // the block it is an argument of, or invalid
+  OpId def;          // the op it is a result of, or invalid
+  BlockId block;     // the block it is an argument of, or invalid
   std::string name;  // hint for printing; may be empty
 };
 
@@ -80,11 +80,11 @@ struct Param {
   ParamKind kind = ParamKind::kTensor;
   std::string name;
   Direction direction = Direction::kIn;
-  std::vector<Expr> dims;   // kTensor: extents, outermost first; static ones are constants
+  std::vector<Expr> dims;  // kTensor: extents, outermost first; static ones are constants
   bool strided_any = false;
   TensorFacts facts;
   Span at;
-  ValueId value;            // type tensor<…>, i64 or the scalar's
+  ValueId value;  // type tensor<…>, i64 or the scalar's
 };
 
 struct WhereFact {
@@ -109,9 +109,9 @@ struct TensorMapInfo {
 struct LaunchInfo {
   int warps = 4;
   int64_t smem_bytes = 0;
-  int64_t ctas_per_sm = 1;             // registers are to suffice for so many
-  int64_t cluster = 1;                 // CTAs that see each other's shared memory; divides the grid
-  Expr grid = Expr::Const(1);          // CTAs in all
+  int64_t ctas_per_sm = 1;     // registers are to suffice for so many
+  int64_t cluster = 1;         // CTAs that see each other's shared memory; divides the grid
+  Expr grid = Expr::Const(1);  // CTAs in all
   std::vector<TensorMapInfo> maps;
 };
 
@@ -120,15 +120,15 @@ struct Function {
   Level level = Level::kTile;
   std::vector<Param> params;
   std::vector<WhereFact> facts;
-  Bindings statics;                    // dims, consts and tunes it was specialised for
+  Bindings statics;  // dims, consts and tunes it was specialised for
   IdVector<OpId, Op> ops;
   IdVector<ValueId, Value> values;
   IdVector<BlockId, Block> blocks;
   IdVector<LayoutId, Layout> layouts;  // interned
   BlockId body;
-  LaunchInfo launch;                   // warp level
+  LaunchInfo launch;  // warp level
 
-  Function();                          // with an empty body block
+  Function();  // with an empty body block
   LayoutId Intern(const Layout& layout);
   const Type& type(ValueId v) const { return values[v].type; }
   const Layout& layout(ValueId v) const { return layouts[values[v].type.layout]; }
@@ -154,8 +154,7 @@ class Builder {
   void SetSpan(Span at) { at_ = at; }
   Span span() const { return at_; }
 
-  OpId Add(OpKind kind, std::vector<ValueId> operands, std::vector<Type> results,
-           Attrs attrs = {});
+  OpId Add(OpKind kind, std::vector<ValueId> operands, std::vector<Type> results, Attrs attrs = {});
   // One result, which is returned.
   ValueId Value(OpKind kind, std::vector<ValueId> operands, Type type, Attrs attrs = {});
   ValueId Int(int64_t v, DType d = DType::kI64);

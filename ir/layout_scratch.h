@@ -31,7 +31,7 @@ int64_t ConvertScratchBytes(const Type& type, const Layout& from, const Layout& 
 // `w` of a group `g` of threads (threads that agree in all digits of other dims) writes one partial
 // per result register at ((w·regs + r)·groups + g)·slot_bytes.
 struct ThreadDigit {
-  int64_t place = 1;   // digit = (thread / place) % extent
+  int64_t place = 1;  // digit = (thread / place) % extent
   int64_t extent = 1;
 };
 struct ReducePlan {

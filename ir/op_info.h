@@ -42,7 +42,7 @@ struct OpInfo {
   const char* summary = nullptr;
   OpShape shape = OpShape::kOther;
   Arity operands;
-  int results = 1;   // kMany: any number
+  int results = 1;  // kMany: any number
   int regions = 0;
   OpEffect effect = OpEffect::kPure;
   OpLevel level = OpLevel::kTile;

@@ -27,8 +27,8 @@ int64_t SmemBytes(const SmemLayout& layout, DType dtype) {
 int64_t SmemOffset(const SmemLayout& layout, DType dtype, int64_t r, int64_t c) {
   const int64_t size = ByteSize(dtype);
   const int64_t pitch = layout.panel_cols * size;
-  int64_t a = (c / layout.panel_cols) * layout.rows * pitch + r * pitch +
-              (c % layout.panel_cols) * size;
+  int64_t a =
+      (c / layout.panel_cols) * layout.rows * pitch + r * pitch + (c % layout.panel_cols) * size;
   if (layout.swizzle_bytes) a ^= ((a >> 7) & (layout.swizzle_bytes / 16 - 1)) << 4;
   return a;
 }

@@ -51,9 +51,9 @@ inline bool IsSigned(DType d) { return Info(d).cls == DTypeClass::kSigned; }
 // descriptors read.
 struct SmemLayout {
   int64_t rows = 0;
-  int64_t cols = 0;        // a multiple of panel_cols
+  int64_t cols = 0;  // a multiple of panel_cols
   int64_t panel_cols = 0;
-  int swizzle_bytes = 0;   // 0, 32, 64, 128
+  int swizzle_bytes = 0;  // 0, 32, 64, 128
   bool operator==(const SmemLayout&) const = default;
 };
 int64_t SmemBytes(const SmemLayout& layout, DType dtype);
@@ -76,9 +76,9 @@ struct Type {
   TypeKind kind = TypeKind::kTile;
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;
-  LayoutId layout;         // kTile at the warp level
-  SmemLayout smem;         // kSmem
-  int64_t depth = 1;       // kSmem, kMbar
+  LayoutId layout;    // kTile at the warp level
+  SmemLayout smem;    // kSmem
+  int64_t depth = 1;  // kSmem, kMbar
 
   static Type Scalar(DType d) { return {TypeKind::kTile, d, {}, {}, {}, 1}; }
   static Type Tile(DType d, std::vector<int64_t> shape, LayoutId layout = {}) {
@@ -90,9 +90,7 @@ struct Type {
   static Type Smem(DType d, std::vector<int64_t> shape, SmemLayout s, int64_t depth = 1) {
     return {TypeKind::kSmem, d, std::move(shape), {}, s, depth};
   }
-  static Type Mbar(int64_t depth = 1) {
-    return {TypeKind::kMbar, DType::kU64, {}, {}, {}, depth};
-  }
+  static Type Mbar(int64_t depth = 1) { return {TypeKind::kMbar, DType::kU64, {}, {}, {}, depth}; }
   static Type Counter() { return {TypeKind::kCounter, DType::kI32, {}, {}, {}, 1}; }
 
   bool is_tile() const { return kind == TypeKind::kTile; }

@@ -63,11 +63,21 @@ struct TypeRef {
 enum class UnaryOp { kNeg, kNot };
 
 enum class BinaryOp {
-  kOr, kAnd,                       // or and
-  kEq, kNe, kLt, kLe, kGt, kGe,    // == != < <= > >=
-  kIn,                             // in: rhs is a SetExpr or a RangeExpr; facts only
-  kAdd, kSub,                      // + -
-  kMul, kDiv, kMod, kMatMul,       // * / % @
+  kOr,
+  kAnd,  // or and
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,  // == != < <= > >=
+  kIn,  // in: rhs is a SetExpr or a RangeExpr; facts only
+  kAdd,
+  kSub,  // + -
+  kMul,
+  kDiv,
+  kMod,
+  kMatMul,  // * / % @
 };
 
 const char* Spelling(UnaryOp op);   // "-", "not"
@@ -242,8 +252,8 @@ struct Pin {
 };
 
 struct Stmt {
-  Span span;               // without the pins
-  std::vector<Pin> pins;   // of all `#[…]` before the statement
+  Span span;              // without the pins
+  std::vector<Pin> pins;  // of all `#[…]` before the statement
   std::variant<LetStmt, AssignStmt, ForStmt, ParallelStmt, WhileStmt, IfStmt, TuneStmt, WhereStmt,
                ReturnStmt, ExprStmt>
       node;

@@ -125,46 +125,46 @@ class Dumper {
 
 void Dumper::DumpStmt(const Stmt& stmt) {
   DumpPins(stmt.pins);
-  std::visit(Overloaded{
-                 [&](const LetStmt& s) {
-                   Line(fmt::format("{} {}: {} = {}", s.is_var ? "var" : "let", s.name.text,
-                                    Str(s.type), Str(s.value)));
-                 },
-                 [&](const AssignStmt& s) {
-                   Line(fmt::format("{} {} {}", Str(s.target), Spelling(s.op), Str(s.value)));
-                 },
-                 [&](const ForStmt& s) {
-                   Line(fmt::format("for {}", Str(s.head)));
-                   DumpBlock(s.body);
-                 },
-                 [&](const ParallelStmt& s) {
-                   std::string heads;
-                   for (const LoopHead& head : s.heads) heads += " " + Str(head);
-                   Line(fmt::format("parallel{}", heads));
-                   DumpBlock(s.body);
-                 },
-                 [&](const WhileStmt& s) {
-                   Line(fmt::format("while {}", Str(s.condition)));
-                   DumpBlock(s.body);
-                 },
-                 [&](const IfStmt& s) {
-                   for (const IfArm& arm : s.arms) {
-                     Line(fmt::format("if {}", Str(arm.condition)));
-                     DumpBlock(arm.body);
-                   }
-                   if (!s.else_body.valid()) return;
-                   Line("else");
-                   DumpBlock(s.else_body);
-                 },
-                 [&](const TuneStmt& s) {
-                   Line(fmt::format("tune {} = {}{}", s.name.text, Str(s.value),
-                                    Opt(" in ", s.set)));
-                 },
-                 [&](const WhereStmt& s) { Line(fmt::format("where {}", List(s.facts))); },
-                 [&](const ReturnStmt& s) { Line(fmt::format("return {}", Str(s.value))); },
-                 [&](const ExprStmt& s) { Line(Str(s.value)); },
-             },
-             stmt.node);
+  std::visit(
+      Overloaded{
+          [&](const LetStmt& s) {
+            Line(fmt::format("{} {}: {} = {}", s.is_var ? "var" : "let", s.name.text, Str(s.type),
+                             Str(s.value)));
+          },
+          [&](const AssignStmt& s) {
+            Line(fmt::format("{} {} {}", Str(s.target), Spelling(s.op), Str(s.value)));
+          },
+          [&](const ForStmt& s) {
+            Line(fmt::format("for {}", Str(s.head)));
+            DumpBlock(s.body);
+          },
+          [&](const ParallelStmt& s) {
+            std::string heads;
+            for (const LoopHead& head : s.heads) heads += " " + Str(head);
+            Line(fmt::format("parallel{}", heads));
+            DumpBlock(s.body);
+          },
+          [&](const WhileStmt& s) {
+            Line(fmt::format("while {}", Str(s.condition)));
+            DumpBlock(s.body);
+          },
+          [&](const IfStmt& s) {
+            for (const IfArm& arm : s.arms) {
+              Line(fmt::format("if {}", Str(arm.condition)));
+              DumpBlock(arm.body);
+            }
+            if (!s.else_body.valid()) return;
+            Line("else");
+            DumpBlock(s.else_body);
+          },
+          [&](const TuneStmt& s) {
+            Line(fmt::format("tune {} = {}{}", s.name.text, Str(s.value), Opt(" in ", s.set)));
+          },
+          [&](const WhereStmt& s) { Line(fmt::format("where {}", List(s.facts))); },
+          [&](const ReturnStmt& s) { Line(fmt::format("return {}", Str(s.value))); },
+          [&](const ExprStmt& s) { Line(Str(s.value)); },
+      },
+      stmt.node);
 }
 
 void Dumper::DumpSignature(std::string_view word, const Name& name,

@@ -195,7 +195,9 @@ void Formatter::Statement(const Stmt& stmt, uint32_t limit) {
             const DocId target = exprs_.Format(s.target);
             line({target, Text(fmt::format(" {} ", Spelling(s.op))), exprs_.Format(s.value)});
           },
-          [&](const ForStmt& s) { with_block({Text("for "), exprs_.Format(s.head)}, s.body); },
+          [&](const ForStmt& s) {
+            with_block({Text("for "), exprs_.Format(s.head)}, s.body);
+          },
           [&](const ParallelStmt& s) {
             std::vector<ExprFormatter::Entry> heads;
             for (const LoopHead& head : s.heads)
@@ -213,10 +215,10 @@ void Formatter::Statement(const Stmt& stmt, uint32_t limit) {
             if (s.set.valid()) parts.insert(parts.end(), {Text(" in "), exprs_.Format(s.set)});
             line(std::move(parts));
           },
-          [&](const WhereStmt& s) {
-            line({exprs_.ExprList("where ", s.facts, "", stmt.span)});
+          [&](const WhereStmt& s) { line({exprs_.ExprList("where ", s.facts, "", stmt.span)}); },
+          [&](const ReturnStmt& s) {
+            line({Text("return "), exprs_.Format(s.value)});
           },
-          [&](const ReturnStmt& s) { line({Text("return "), exprs_.Format(s.value)}); },
           [&](const ExprStmt& s) { line({exprs_.Format(s.value)}); },
       },
       stmt.node);
@@ -242,8 +244,8 @@ std::optional<std::string> Formatter::ShortFn(const tilec::language::Item& item)
   if (fn->result) parts.insert(parts.end(), {Text(" -> "), exprs.Format(*fn->result)});
   parts.insert(parts.end(), {Text(" { return "), exprs.Format(node->value), Text(" }")});
   std::string line = docs_.Render(docs_.Concat(std::move(parts)), 0);
-  const bool fits = line.find('\n') == std::string::npos &&
-                    internal::Columns(line) <= internal::kLineWidth;
+  const bool fits =
+      line.find('\n') == std::string::npos && internal::Columns(line) <= internal::kLineWidth;
   return fits ? std::optional(std::move(line)) : std::nullopt;
 }
 
@@ -297,18 +299,16 @@ void Formatter::Test(const tilec::language::Item& item, const TestItem& test) {
     return;
   }
   if (test.cases.size() == 1 && !comments_.PendingBefore(item.span.end)) {
-    const DocId one = docs_.Concat({Text("test "), name, Text(" { "), Case(test.cases[0]),
-                                    Text(" }")});
+    const DocId one =
+        docs_.Concat({Text("test "), name, Text(" { "), Case(test.cases[0]), Text(" }")});
     const std::string text = docs_.Render(one, 0);
-    if (text.find('\n') == std::string::npos &&
-        internal::Columns(text) <= internal::kLineWidth) {
+    if (text.find('\n') == std::string::npos && internal::Columns(text) <= internal::kLineWidth) {
       out_ += text;
       return;
     }
   }
   Write(docs_.Concat({Text("test "), name, Text(" {")}));
-  EndLine(test.name_span.end,
-          test.cases.empty() ? item.span.end : test.cases.front().span.begin);
+  EndLine(test.name_span.end, test.cases.empty() ? item.span.end : test.cases.front().span.begin);
   ++indent_;
   first_in_block_ = true;
   for (size_t i = 0; i < test.cases.size(); ++i) {

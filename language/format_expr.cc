@@ -108,8 +108,7 @@ DocId ExprFormatter::List(std::string open, const std::vector<Entry>& entries, s
 DocId ExprFormatter::ExprList(std::string open, const std::vector<ExprId>& ids, std::string close,
                               Span span) {
   std::vector<Entry> entries;
-  for (ExprId id : ids)
-    entries.push_back({ast_.expr(id).span, [this, id] { return Format(id); }});
+  for (ExprId id : ids) entries.push_back({ast_.expr(id).span, [this, id] { return Format(id); }});
   return List(std::move(open), entries, std::move(close), span);
 }
 
@@ -174,11 +173,11 @@ DocId ExprFormatter::Node(const Expr& e) {
           [&](const CallExpr& n) {
             std::vector<Entry> entries;
             for (const Arg& arg : n.args)
-              entries.push_back({arg.span, [this, &arg] {
-                                   if (!arg.name) return Format(arg.value);
-                                   return docs_.Concat(
-                                       {Text(arg.name->text + " = "), Format(arg.value)});
-                                 }});
+              entries.push_back(
+                  {arg.span, [this, &arg] {
+                     if (!arg.name) return Format(arg.value);
+                     return docs_.Concat({Text(arg.name->text + " = "), Format(arg.value)});
+                   }});
             return List(n.callee.text + "(", entries, ")",
                         {e.span.file, n.callee.span.end, e.span.end});
           },

@@ -55,8 +55,8 @@ struct Layout {
   DiagSink& diags;
   std::vector<Token> out = {};
   std::vector<Open> stack = {};
-  int round_depth = 0;        // open ( [ #[
-  Span suspect_opener = {};   // a brace closed by one that is indented less than it
+  int round_depth = 0;       // open ( [ #[
+  Span suspect_opener = {};  // a brace closed by one that is indented less than it
   Span suspect_closer = {};
   int first_error = 0;
 
@@ -151,8 +151,7 @@ struct Layout {
       Pop();
       return true;
     }
-    if (!Full())
-      diags.Report(kStrayBracket, token.span, InfoOf(closer).text).Help("remove it");
+    if (!Full()) diags.Report(kStrayBracket, token.span, InfoOf(closer).text).Help("remove it");
     return false;
   }
 

@@ -162,8 +162,7 @@ BlockId ParseState::AddBlock(Span span, std::vector<StmtId> stmts) {
   return ast.Add(Block{span, std::move(stmts)});
 }
 
-void ParseState::AddItem(Span keyword, Span all, std::vector<Pin> pins,
-                         decltype(Item::node) node) {
+void ParseState::AddItem(Span keyword, Span all, std::vector<Pin> pins, decltype(Item::node) node) {
   const Span span = {keyword.file, keyword.begin, all.end};
   ast.items.push_back(
       ast.Add(Item{.span = span, .pins = std::move(pins), .node = std::move(node)}));
@@ -238,8 +237,8 @@ ExprId ParseState::Call(Span span, Name callee, std::vector<Arg> args) {
     } else if (named != nullptr) {
       diags_.Report(kPositionalAfterNamed, arg.span)
           .Label(named->span, "named")
-          .Help(fmt::format("move it to the front, or write `name = {}`",
-                            sources_.TextOf(arg.span)));
+          .Help(
+              fmt::format("move it to the front, or write `name = {}`", sources_.TextOf(arg.span)));
       break;
     }
   }
@@ -304,8 +303,7 @@ std::vector<ExprId> ParseState::Facts(std::vector<ExprId> facts) {
 
 void ParseState::ReportStrayIns() {
   for (Span span : stray_ins_)
-    if (!Full())
-      diags_.Report(kInOutsideFact, span).Help("compare instead: `x == 1 or x == 2`");
+    if (!Full()) diags_.Report(kInOutsideFact, span).Help("compare instead: `x == 1 or x == 2`");
 }
 
 }  // namespace internal

@@ -40,8 +40,8 @@ class ParseState {
 
   Ast ast;
   std::vector<Token> tokens;
-  int next = 0;         // the lexer's position
-  int first_error = 0;  // errors in the sink before this parse
+  int next = 0;                          // the lexer's position
+  int first_error = 0;                   // errors in the sink before this parse
   size_t first_diag = 0, words_end = 0;  // the lexer's diagnostics are [first_diag, words_end)
 
   // The grammar's actions, in the order of the grammar.
@@ -93,8 +93,8 @@ class ParseState {
 
   const SourceMap& sources_;
   DiagSink& diags_;
-  std::vector<int> depth_;          // of each expression
-  std::vector<Span> stray_ins_;     // `in` operators not (yet) known to stand in a fact
+  std::vector<int> depth_;       // of each expression
+  std::vector<Span> stray_ins_;  // `in` operators not (yet) known to stand in a fact
   bool too_deep_ = false;
 };
 

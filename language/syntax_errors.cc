@@ -63,20 +63,19 @@ class Expected {
   bool has_[std::size(kTokens)] = {};
 };
 
-constexpr std::initializer_list<K> kSoftWords = {K::kName, K::kOut, K::kInOut, K::kStep,
-                                                 K::kStrided, K::kTest};
-constexpr std::initializer_list<K> kOperandStarts = {K::kInt,    K::kFloat, K::kString, K::kTrue,
-                                                     K::kFalse,  K::kMinus, K::kNot,    K::kIf,
-                                                     K::kLParen};
+constexpr std::initializer_list<K> kSoftWords = {K::kName, K::kOut,     K::kInOut,
+                                                 K::kStep, K::kStrided, K::kTest};
+constexpr std::initializer_list<K> kOperandStarts = {
+    K::kInt, K::kFloat, K::kString, K::kTrue, K::kFalse, K::kMinus, K::kNot, K::kIf, K::kLParen};
 constexpr std::initializer_list<K> kStatementStarts = {
-    K::kTune, K::kLet, K::kVar, K::kReturn,      K::kParallel, K::kFor,
-    K::kWhile, K::kIf, K::kEnd, K::kHashBracket, K::kWhere};
-constexpr std::initializer_list<K> kItemStarts = {K::kImport, K::kKernel,      K::kFn, K::kConst,
+    K::kTune,  K::kLet, K::kVar, K::kReturn,      K::kParallel, K::kFor,
+    K::kWhile, K::kIf,  K::kEnd, K::kHashBracket, K::kWhere};
+constexpr std::initializer_list<K> kItemStarts = {K::kImport, K::kKernel,      K::kFn,  K::kConst,
                                                   K::kTest,   K::kHashBracket, K::kEnd, K::kEof};
 constexpr std::initializer_list<K> kOperators = {
-    K::kOr,      K::kAnd,  K::kEqEq,    K::kNotEq,     K::kLess,    K::kLessEq, K::kGreater,
-    K::kGreaterEq, K::kIn, K::kDotDot,  K::kPlus,      K::kMinus,   K::kStar,   K::kSlash,
-    K::kPercent, K::kAt,   K::kAs,      K::kLBracket,  K::kDot,     K::kLParen};
+    K::kOr,        K::kAnd, K::kEqEq,   K::kNotEq,    K::kLess,  K::kLessEq, K::kGreater,
+    K::kGreaterEq, K::kIn,  K::kDotDot, K::kPlus,     K::kMinus, K::kStar,   K::kSlash,
+    K::kPercent,   K::kAt,  K::kAs,     K::kLBracket, K::kDot,   K::kLParen};
 constexpr std::initializer_list<K> kAssigns = {K::kAssign, K::kAddAssign, K::kSubAssign,
                                                K::kMulAssign, K::kDivAssign};
 
@@ -213,8 +212,7 @@ void ParseState::Unexpected(const SyntaxError& error) {
     report.Help("write `{` after it");
   if (expected.Only({K::kLParen}))
     report.Help("parameters and arguments stand in round brackets: `(x: f32)`, `()`");
-  if (token.kind == K::kNone)
-    report.Help("`None` adds a dim in an index only: `m[:, None]`");
+  if (token.kind == K::kNone) report.Help("`None` adds a dim in an index only: `m[:, None]`");
   if (token.kind == K::kLParen && previous.kind == K::kFor)
     report.Help("write `for k in 0..n { ... }`");
   if (error.expected.size() == 1 && InfoOf(error.expected[0]).token_class == TokenClass::kPunct &&
@@ -269,14 +267,13 @@ bool ParseState::ExplainInside(const SyntaxError& error) {
 
   if (declares && EndsStatement(token.kind) && expected.Has(K::kAssign)) {
     diags_.Report(kMissingValue, Join(At(head).span, previous.span), Text(At(head)))
-        .Help(fmt::format("write `{} = value`",
-                          sources_.TextOf(Join(At(head).span, previous.span))));
+        .Help(
+            fmt::format("write `{} = value`", sources_.TextOf(Join(At(head).span, previous.span))));
     return true;
   }
   if (token.kind == K::kLBracket && previous.kind == K::kName &&
       At(error.lookahead - 2).kind == K::kAs) {
-    diags_.Report(kShapeInCast, token.span)
-        .Help(fmt::format("write `as {}`", Text(previous)));
+    diags_.Report(kShapeInCast, token.span).Help(fmt::format("write `as {}`", Text(previous)));
     return true;
   }
   if (previous.kind == K::kIn && (token.kind == K::kLBracket || token.kind == K::kLParen) &&
@@ -315,10 +312,12 @@ bool ParseState::ExplainInside(const SyntaxError& error) {
     const bool pin = previous.kind == K::kHashBracket;
     diags_
         .Report(kEmptyList, Join(previous.span, token.span),
-                pin ? "`#[...]`" : expected.Has(K::kColon) ? "this index" : "this list of dims")
-        .Help(pin ? "remove it, or write `#[depth = 3]`"
-                  : expected.Has(K::kColon) ? "write `:` for a whole dim"
-                                            : "a scalar has no brackets: `x: f32`");
+                pin                       ? "`#[...]`"
+                : expected.Has(K::kColon) ? "this index"
+                                          : "this list of dims")
+        .Help(pin                       ? "remove it, or write `#[depth = 3]`"
+              : expected.Has(K::kColon) ? "write `:` for a whole dim"
+                                        : "a scalar has no brackets: `x: f32`");
     return true;
   }
   if (expected.Only({K::kColon}) && (token.kind == K::kComma || token.kind == K::kRParen)) {
@@ -348,8 +347,8 @@ bool ParseState::ExplainInside(const SyntaxError& error) {
       return true;
     }
   }
-  if (brace >= 0 && !is_set && previous.kind == K::kEnd &&
-      expected.Only({K::kEnd, K::kRBrace}) && !IsCloser(token.kind)) {
+  if (brace >= 0 && !is_set && previous.kind == K::kEnd && expected.Only({K::kEnd, K::kRBrace}) &&
+      !IsCloser(token.kind)) {
     diags_.Report(kArmNotOneExpression, token.span)
         .Label(At(brace).span, "of this arm")
         .Help("write one value, or use a `var` and `if` as a statement");
@@ -380,8 +379,7 @@ bool ParseState::ExplainStatement(const SyntaxError& error) {
   }
   if (expected.Statement()) {
     if (token.kind == K::kEof) return false;
-    DiagBuilder report =
-        diags_.Report(kBadStatementStart, token.span, Describe(error.lookahead));
+    DiagBuilder report = diags_.Report(kBadStatementStart, token.span, Describe(error.lookahead));
     if (token.kind == K::kMinus)
       report.Help("to go on with the line above, put the `-` at its end");
     else if (token.kind == K::kElse)
@@ -389,8 +387,9 @@ bool ParseState::ExplainStatement(const SyntaxError& error) {
     else if (token.kind == K::kConst)
       report.Help("inside of a kernel write `let`; `const` stands at the top level");
     else if (token.kind == K::kLBracket || token.kind == K::kLParen)
-      report.Help("a bracket on a new line does not continue the line above: put it at that "
-                  "line's end");
+      report.Help(
+          "a bracket on a new line does not continue the line above: put it at that "
+          "line's end");
     else
       report.Help("write `let x = ...`, `x = ...` or a call");
     return true;
@@ -399,8 +398,7 @@ bool ParseState::ExplainStatement(const SyntaxError& error) {
       token.kind != K::kEof) {
     // After an operand an operator is no new statement.
     if (IsBinary(token.kind) || token.kind == K::kComma || token.kind == K::kColon) return false;
-    DiagBuilder report =
-        diags_.Report(kStatementNotEnded, token.span, Describe(error.lookahead));
+    DiagBuilder report = diags_.Report(kStatementNotEnded, token.span, Describe(error.lookahead));
     report.Help(expected.Operator() ? "write an operator, a `;` or a new line before it"
                                     : "write a `;` or a new line before it");
     return true;

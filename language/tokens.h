@@ -72,7 +72,6 @@ std::vector<Token> Scan(const SourceMap& sources, int32_t file, DiagSink& diags,
 
 // Pairs brackets (reports and repairs those that do not match, so that the parser sees balanced
 // ones) and applies the newline rule: the result has kEnd tokens where statements end.
-std::vector<Token> LayOut(const std::vector<Token>& raw, const SourceMap& sources,
-                          DiagSink& diags);
+std::vector<Token> LayOut(const std::vector<Token>& raw, const SourceMap& sources, DiagSink& diags);
 
 }  // namespace tilec::language

@@ -40,7 +40,7 @@ bool IsShared(const Function& fn, const Op& op) {
 
 // Slices may only share what the load role brings or what is cheap.
 bool SlicesAreApart(const Function& fn, const ir::Target& target) {
-  const ir::Plan plan = ir::MakePlan(fn, target, 1);
+  const ir::LayoutPlan plan = ir::MakePlan(fn, target, 1);
   for (OpId id : ir::OpsInOrder(fn)) {
     const Op& op = fn.ops[id];
     if (op.attr("slice") != nullptr) continue;
@@ -214,7 +214,46 @@ bool IsBetter(const CutProgram& c, const CutProgram& than, double epsilon) {
   return static_cast<double>(c.ii) <= static_cast<double>(than.ii) * (1 - epsilon);
 }
 
+// What the loop's schedule says of rings and quotas; `compute`: numbers of its compute roles.
+void NoteResources(const Function& fn, const LoopReport& report, const std::map<int, int>& compute,
+                   ir::ScheduledResources* out) {
+  const ir::Schedule& schedule = report.solution.schedule;
+  for (const ir::Channel& channel : schedule.channels) {
+    const int op = report.extraction.graph.FindOp(channel.value);
+    if (op < 0 || channel.medium != "smem") continue;
+    for (OpId member : report.extraction.origins[static_cast<size_t>(op)].members())
+      if (fn.ops[member].kind == OpKind::kLoad)
+        out->rings.push_back({fn.ops[member].at, channel.depth});
+  }
+  for (size_t role = 0; role < schedule.roles.size(); ++role) {
+    const int64_t regs = schedule.roles[role].regs;
+    const auto number = compute.find(static_cast<int>(role));
+    if (number == compute.end()) {
+      out->load_registers = std::max(out->load_registers, regs);
+      continue;
+    }
+    const auto index = static_cast<size_t>(number->second);
+    out->registers.resize(std::max(out->registers.size(), index + 1));
+    out->registers[index] = std::max(out->registers[index], regs);
+  }
+}
+
 }  // namespace
+
+void Adopt(const ir::ScheduledResources& made, ProgramSchedule* schedule) {
+  for (LoopReport& report : schedule->loops) {
+    if (!report.applied) continue;
+    for (ir::Channel& channel : report.solution.schedule.channels) {
+      const int op = report.extraction.graph.FindOp(channel.value);
+      if (op < 0 || channel.medium != "smem") continue;
+      for (const OriginStep& step : report.extraction.origins[static_cast<size_t>(op)].steps)
+        for (const ir::ScheduledResources::Ring& ring : made.rings)
+          if (step.kind == StepKind::kOp && step.at.file == ring.load.file &&
+              step.at.begin == ring.load.begin && step.at.end == ring.load.end)
+            channel.depth = std::max(channel.depth, static_cast<int>(ring.slots));
+    }
+  }
+}
 
 std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Target& target,
                                   bool crossing) {
@@ -303,6 +342,7 @@ bool ApplySchedules(CutProgram& c) {
       refuse("one role runs ops of several row slices");
       return false;
     }
+    NoteResources(c.fn, report, *compute, &c.schedule.resources);
     ir::LoopSchedule schedule = ToLoopSchedule(c.fn, report, *compute, c.schedule.slices);
     schedule.warpgroups = c.schedule.warpgroups;
     if (c.schedule.apart) NoteIdleRoles(*compute, &report);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ir/function.h"
+#include "ir/lower/sequential.h"
 #include "ir/target.h"
 #include "scheduler/extract.h"
 #include "scheduler/scheduler.h"
@@ -51,7 +52,12 @@ struct ProgramSchedule {
   // slice.
   bool apart = false;
   std::vector<LoopReport> loops;
+  // Depths of rings and quotas of roles, as the schedules of the loops say.
+  ir::ScheduledResources resources;
 };
+
+// The schedules' rings and quotas become those of the program that was made.
+void Adopt(const ir::ScheduledResources& made, ProgramSchedule* schedule);
 
 // `fn` is a cleaned-up tile function; it is rewritten. Loops without a schedule keep their order,
 // and their report says why.

@@ -27,10 +27,10 @@ struct ScopedCrashHook {
 
 }  // namespace tilec
 
-#define CHECK(cond, ...)                                                                  \
-  do {                                                                                    \
-    if (!(cond)) [[unlikely]]                                                             \
-      ::tilec::CheckFailed(__FILE__, __LINE__, #cond, ::std::string(__VA_ARGS__));        \
+#define CHECK(cond, ...)                                                           \
+  do {                                                                             \
+    if (!(cond)) [[unlikely]]                                                      \
+      ::tilec::CheckFailed(__FILE__, __LINE__, #cond, ::std::string(__VA_ARGS__)); \
   } while (false)
 #define UNREACHABLE(...) \
   ::tilec::CheckFailed(__FILE__, __LINE__, "unreachable", ::std::string(__VA_ARGS__))

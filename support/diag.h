@@ -42,8 +42,8 @@ struct DiagLabel {
 
 struct Diagnostic {
   const DiagDef* def = nullptr;
-  Span span;              // primary place; may be unknown (then `place` may say it in words)
-  std::string place;      // e.g. "command line", "kernel.ptx:12"; used when span is unknown
+  Span span;          // primary place; may be unknown (then `place` may say it in words)
+  std::string place;  // e.g. "command line", "kernel.ptx:12"; used when span is unknown
   std::string message;
   std::vector<DiagLabel> labels;  // further places, each with its own words
   std::vector<std::string> notes;

@@ -76,12 +76,14 @@ struct Spelling {
   int precedence;  // 0: written as a call
 };
 constexpr Spelling kSpellings[] = {
-    {Expr::Op::kOr, "or", 1},  {Expr::Op::kAnd, "and", 2}, {Expr::Op::kEq, "==", 4},
-    {Expr::Op::kNe, "!=", 4},  {Expr::Op::kLe, "<=", 4},   {Expr::Op::kGe, ">=", 4},
-    {Expr::Op::kLt, "<", 4},   {Expr::Op::kGt, ">", 4},    {Expr::Op::kAdd, "+", 5},
-    {Expr::Op::kSub, "-", 5},  {Expr::Op::kMul, "*", 6},   {Expr::Op::kDiv, "/", 6},
-    {Expr::Op::kMod, "%", 6},  {Expr::Op::kMin, "min", 0}, {Expr::Op::kMax, "max", 0},
-    {Expr::Op::kCeilDiv, "ceildiv", 0},
+    {Expr::Op::kOr, "or", 1},   {Expr::Op::kAnd, "and", 2},
+    {Expr::Op::kEq, "==", 4},   {Expr::Op::kNe, "!=", 4},
+    {Expr::Op::kLe, "<=", 4},   {Expr::Op::kGe, ">=", 4},
+    {Expr::Op::kLt, "<", 4},    {Expr::Op::kGt, ">", 4},
+    {Expr::Op::kAdd, "+", 5},   {Expr::Op::kSub, "-", 5},
+    {Expr::Op::kMul, "*", 6},   {Expr::Op::kDiv, "/", 6},
+    {Expr::Op::kMod, "%", 6},   {Expr::Op::kMin, "min", 0},
+    {Expr::Op::kMax, "max", 0}, {Expr::Op::kCeilDiv, "ceildiv", 0},
 };
 
 const Spelling* SpellingOf(Expr::Op op) {
@@ -147,9 +149,8 @@ struct Parser {
       return Expr::Const(v);
     }
     size_t stop = pos;
-    while (stop < text.size() &&
-           (std::isalnum(static_cast<unsigned char>(text[stop])) || text[stop] == '_' ||
-            text[stop] == '.'))
+    while (stop < text.size() && (std::isalnum(static_cast<unsigned char>(text[stop])) ||
+                                  text[stop] == '_' || text[stop] == '.'))
       ++stop;
     if (stop == pos) return std::nullopt;
     std::string name(text.substr(pos, stop - pos));

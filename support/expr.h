@@ -18,8 +18,27 @@
 namespace tilec {
 
 struct Expr {
-  enum class Op { kConst, kName, kAdd, kSub, kMul, kDiv, kMod, kMin, kMax, kCeilDiv,
-                  kEq, kNe, kLt, kLe, kGt, kGe, kAnd, kOr, kNot };
+  enum class Op {
+    kConst,
+    kName,
+    kAdd,
+    kSub,
+    kMul,
+    kDiv,
+    kMod,
+    kMin,
+    kMax,
+    kCeilDiv,
+    kEq,
+    kNe,
+    kLt,
+    kLe,
+    kGt,
+    kGe,
+    kAnd,
+    kOr,
+    kNot
+  };
   Op op = Op::kConst;
   int64_t value = 0;       // kConst
   std::string name;        // kName

@@ -73,9 +73,9 @@ struct Failure {
 
 #define TILEC_CONCAT2(a, b) a##b
 #define TILEC_CONCAT(a, b) TILEC_CONCAT2(a, b)
-#define TILEC_TRY2(tmp, decl, ...)                       \
-  auto tmp = (__VA_ARGS__);                              \
-  if (!tmp.ok()) return ::tilec::DiagSink::Propagate();  \
+#define TILEC_TRY2(tmp, decl, ...)                      \
+  auto tmp = (__VA_ARGS__);                             \
+  if (!tmp.ok()) return ::tilec::DiagSink::Propagate(); \
   decl = std::move(*tmp)
 #define TRY(decl, ...) TILEC_TRY2(TILEC_CONCAT(try_, __COUNTER__), decl, __VA_ARGS__)
 #define TRY_VOID(...)                                          \

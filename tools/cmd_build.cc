@@ -61,7 +61,8 @@ Result<std::string> Build(Session& session) {
   const Options& o = session.options();
   DiagSink& diags = session.diags();
   TRY_VOID(session.CheckOptions());
-  const std::vector<std::string> known = {"tile-ir", "warp-ir", "llvm", "ptx", "cubin", "json"};
+  const std::vector<std::string> known = {"tile-ir", "plan",  "warp-ir", "llvm",
+                                          "ptx",     "cubin", "json"};
   if (std::find(known.begin(), known.end(), o.emit) == known.end()) {
     DiagBuilder d = diags.Report(api::kUnknownEmit, Span{}, o.emit).Place("command line");
     const std::string near = NearestName(o.emit, known);
@@ -72,14 +73,16 @@ Result<std::string> Build(Session& session) {
   TRY(const Prepared p, Prepare(session, "build", o.assignments));
   if (o.ptxas == "refine") return BuildRefined(session, p);
   api::Observation& look = session.look();
-  std::string llvm;
+  std::string llvm, plan;
   if (o.emit == "llvm") look.llvm_ir = &llvm;
+  if (o.emit == "plan") look.plan = &plan;
   TRY(ir::Function fn, api::MakeTileIr(session.loaded(), p.kernel, p.call, &look, diags));
   if (o.emit == "tile-ir" && !look.stopped) return ir::Print(fn);
   if (!look.stopped) {
     TRY(fn, api::LowerToWarps(session.loaded(), std::move(fn), session.pipeline().For(p.call),
                               &look, diags));
   }
+  if (o.emit == "plan" && !look.stopped) return plan;
   if (o.emit == "warp-ir" || look.stopped) return ir::Print(fn);
   TRY(const backend::KernelImage image,
       api::MakeImage(session.loaded(), fn, session.pipeline(), &look, diags));

@@ -176,8 +176,68 @@ class Command {
     return e;
   }
 
+  // The program that `tilec build` emits for these words, with its plan and the schedule that it
+  // obeys; nothing for machines that no code is emitted for, or for questions beside it.
+  Result<> Compile() {
+    if (!o_.machine.empty() || o_.role_crossing) return Done();
+    DiagSink& diags = session_.diags();
+    TRY(const api::Machine machine, session_.Machine());
+    DiagSink why;
+    if (!api::CheckCompiles(*machine, why).ok()) return Done();
+    TRY(const Prepared prepared, Prepare(session_, "explain", o_.assignments));
+    api::Observation& look = session_.look();
+    look.lowered = &lowered_;
+    look.plan = &plan_;
+    TRY(ir::Function fn,
+        api::MakeTileIr(session_.loaded(), prepared.kernel, prepared.call, &look, diags));
+    TRY(compiled_, api::LowerToWarps(session_.loaded(), std::move(fn),
+                                     session_.pipeline().For(prepared.call), &look, diags));
+    look.lowered = nullptr;
+    look.plan = nullptr;
+    return Done();
+  }
+
+  // The loops of the compiled program that obey a schedule.
+  std::vector<const scheduler::LoopReport*> Obeyed() const {
+    std::vector<const scheduler::LoopReport*> loops;
+    if (compiled_ && lowered_.by_schedule)
+      for (const scheduler::LoopReport& loop : lowered_.schedule.loops)
+        if (loop.applied && loop.extracted()) loops.push_back(&loop);
+    return loops;
+  }
+
+  // What the compiled program obeys, as it was solved or read.
+  Result<Explanation> OfCompiled(const std::vector<const scheduler::LoopReport*>& loops) {
+    TRY_VOID(CheckLoop(loops.size()));
+    const auto longest = std::max_element(loops.begin(), loops.end(), [](auto* a, auto* b) {
+      return a->solution.schedule.ii < b->solution.schedule.ii;
+    });
+    const size_t chosen = o_.loop > 0 ? static_cast<size_t>(o_.loop - 1)
+                                      : static_cast<size_t>(longest - loops.begin());
+    const scheduler::LoopReport& loop = *loops[chosen];
+    std::vector<std::vector<Span>> members;
+    for (const scheduler::OpOrigin& origin : loop.extraction.origins) {
+      members.emplace_back();
+      for (const scheduler::OriginStep& step : origin.steps)
+        if (step.op.valid()) members.back().push_back(step.at);
+    }
+    std::optional<scheduler::Certificate> certificate;
+    if (!FromFile()) certificate = loop.solution.certificate;
+    TRY(Explanation e, explain::Explain(loop.extraction.graph, loop.solution.schedule,
+                                        {certificate, loop.solution.lower_bound, members},
+                                        session_.loaded().sources, session_.diags()));
+    if (loops.size() > 1)
+      e.notes.push_back(
+          {fmt::format("loop {} of {}: --loop=N explains another", chosen + 1, loops.size()), {}});
+    for (const std::string& note : loop.notes) e.notes.push_back({note, {}});
+    if (!FromFile()) AddAnswers(loop.extraction.graph, loop.solution, &e);
+    return e;
+  }
+
   Result<Explanation> OfKernel() {
     if (o_.nest > 0) return OfNest();
+    TRY_VOID(Compile());
+    if (const auto loops = Obeyed(); !loops.empty()) return OfCompiled(loops);
     if (FromFile()) return ReadFor(o_.assignments);
     std::vector<Reason> notes;
     TRY(loops_, Loops(o_.assignments, &notes));
@@ -232,6 +292,10 @@ class Command {
     if (question.kind != Question::Kind::kTune)
       return explain::AnswerQuestion(e, question, options_);
     std::vector<Reason> notes;
+    if (loops_.empty()) {
+      TRY(loops_, Loops(o_.assignments, &notes));
+      loop_ = Chosen(loops_);
+    }
     TRY(const std::vector<LoopProblem> loops, Loops(With(question), &notes));
     const LoopProblem& other = loops[std::min(loop_, loops.size() - 1)];
     DiagSink refused;
@@ -265,16 +329,19 @@ class Command {
     return WriteResult(session_, o_.output, compile::ToText(decisions));
   }
 
-  // What is emitted today: the lowering by roles follows rules, not the schedule above.
+  // What is emitted.
   Result<> Lower(Explanation* e) {
-    DiagSink& diags = session_.diags();
-    TRY(const Prepared prepared, Prepare(session_, "explain", o_.assignments));
-    api::Observation& look = session_.look();
-    TRY(ir::Function fn,
-        api::MakeTileIr(session_.loaded(), prepared.kernel, prepared.call, &look, diags));
-    TRY(fn, api::LowerToWarps(session_.loaded(), std::move(fn), session_.pipeline(), &look, diags));
+    if (!compiled_) {
+      TRY(const Prepared prepared, Prepare(session_, "explain", o_.assignments));
+      api::Observation& look = session_.look();
+      TRY(ir::Function fn, api::MakeTileIr(session_.loaded(), prepared.kernel, prepared.call, &look,
+                                           session_.diags()));
+      TRY(compiled_, api::LowerToWarps(session_.loaded(), std::move(fn), session_.pipeline(), &look,
+                                       session_.diags()));
+    }
     TRY(const api::Machine machine, session_.Machine());
-    TRY(e->program, explain::ReadProgram(fn, *machine, session_.loaded().sources, diags));
+    TRY(e->program,
+        explain::ReadProgram(*compiled_, *machine, session_.loaded().sources, session_.diags()));
     e->program_note = FromFile() ? "as this schedule is lowered" : "as --schedule=solve lowers it";
     return Done();
   }
@@ -284,6 +351,7 @@ class Command {
       TRY(explain::Answer answer, Ask(e, question));
       e.answers.push_back(std::move(answer));
     }
+    e.plan = plan_;
     if (o_.program) TRY_VOID(Lower(&e));
     if (!o_.trace.empty())
       TRY_VOID(
@@ -308,6 +376,9 @@ class Command {
   std::vector<Question> questions_;
   std::vector<LoopProblem> loops_;
   size_t loop_ = 0;
+  std::optional<ir::Function> compiled_;
+  api::Lowered lowered_;
+  std::string plan_;  // of the compiled program
   bool broken_ = false;
 };
 

@@ -12,6 +12,7 @@
 #include "frontend/diagnostics.h"
 #include "ir/diagnostics.h"
 #include "ir/lower/diagnostics.h"
+#include "ir/plan_laws.h"
 #include "ir/warp_check/diagnostics.h"
 #include "language/diagnostics.h"
 #include "runtime/diagnostics.h"
@@ -64,6 +65,7 @@ std::vector<const DiagDef*> AllDiagnostics() {
   add(frontend::kDiags);
   add(ir::kDiags);
   add(ir::lower_diag::kDiags);
+  add(ir::law::kDiags);
   add(ir::warp_check::kDiags);
   add(scheduler::kDiags);
   add(compile::kDiags);

@@ -155,7 +155,9 @@ class CommandLine {
     build->add_option("file", o_.file, "FILE[:KERNEL]")->required();
     build->add_option("assignments", o_.assignments, "static dims, constants, tunes as NAME=VALUE");
     AddCompiling(build, o_, "default");
-    build->add_option("--emit", o_.emit, "tile-ir, warp-ir, llvm, ptx, cubin or json");
+    build->add_option("--emit", o_.emit, "tile-ir, plan, warp-ir, llvm, ptx, cubin or json");
+    build->add_option("--plan", o_.plan,
+                      "file of a program plan (--emit=plan writes one) that is obeyed or refused");
     build->add_option("-o,--output", o_.output, "file; standard output if left out");
     build->add_option("--ptxas", o_.ptxas,
                       "auto, report (must be there), off, or refine: solve again until it neither "

@@ -24,6 +24,7 @@ struct Options {
   std::string target = "h200";  // a name, an architecture or a file
   bool target_said = false;     // else it is the default
   std::string schedule = "solve";
+  std::string plan;  // file of a program plan to obey; "": none
   std::string tune = "default";
   std::string stdlib_dir;
   std::string cache_dir;

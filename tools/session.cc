@@ -97,6 +97,8 @@ std::pair<std::string, std::string> SplitKernel(const std::string& text) {
 Result<> Session::LoadFile(const std::string& path) {
   TRY(frontend::Program program, api::LoadProgram(loaded_.sources, path, library_, diags_));
   loaded_.program.emplace(std::move(program));
+  if (!options_.plan.empty() && loaded_.plan_file < 0)
+    TRY_VOID(api::LoadPlanFile(loaded_, options_.plan, diags_));
   if (loaded_.schedule_file >= 0) return Done();
   return api::LoadScheduleFile(loaded_, options_.schedule, diags_);
 }

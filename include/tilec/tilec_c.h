@@ -22,8 +22,22 @@ typedef struct tilec_kernel tilec_kernel;
 typedef struct tilec_args tilec_args;
 
 typedef enum tilec_dtype {
-  TILEC_BOOL, TILEC_I8, TILEC_I16, TILEC_I32, TILEC_I64, TILEC_U8, TILEC_U16, TILEC_U32, TILEC_U64,
-  TILEC_F16, TILEC_BF16, TILEC_TF32, TILEC_F32, TILEC_F64, TILEC_E4M3, TILEC_E5M2
+  TILEC_BOOL,
+  TILEC_I8,
+  TILEC_I16,
+  TILEC_I32,
+  TILEC_I64,
+  TILEC_U8,
+  TILEC_U16,
+  TILEC_U32,
+  TILEC_U64,
+  TILEC_F16,
+  TILEC_BF16,
+  TILEC_TF32,
+  TILEC_F32,
+  TILEC_F64,
+  TILEC_E4M3,
+  TILEC_E5M2
 } tilec_dtype;
 
 const char* tilec_version(void);
@@ -31,7 +45,7 @@ const char* tilec_version(void);
 // Errors. The texts live as long as the status.
 const char* tilec_status_text(const tilec_status* status);
 size_t tilec_status_count(const tilec_status* status);
-const char* tilec_status_code(const tilec_status* status, size_t i);     // "R514"
+const char* tilec_status_code(const tilec_status* status, size_t i);  // "R514"
 const char* tilec_status_message(const tilec_status* status, size_t i);
 void tilec_status_free(tilec_status* status);
 
@@ -90,4 +104,3 @@ tilec_status* tilec_bundle_launch(tilec_bundle* bundle, const char* kernel, tile
 #ifdef __cplusplus
 }
 #endif
-

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "ir/lower/scalars.h"
 #include "ir/queries.h"
 
 namespace tilec::ir {
@@ -11,12 +10,13 @@ namespace {
 
 class ChannelPlanner {
  public:
-  ChannelPlanner(const Function& fn, const Plan& plan, const std::vector<RoleNeeds>& needs)
+  ChannelPlanner(const Function& fn, const LayoutPlan& plan, const std::vector<RoleNeeds>& needs)
       : fn_(fn), plan_(plan), needs_(needs) {}
 
   std::optional<ChannelSet> Run() {
     Walk(fn_.body);
     bool any_in_loop = false;
+    std::vector<OpId> loads;
     for (OpId id : order_) NoteReads(id);
     for (OpId id : order_) {
       auto it = plan_.loads.find(id);
@@ -26,13 +26,14 @@ class ChannelPlanner {
     }
     MergeSites();
     NoteNests();
-    for (ChannelPlan& c : set_.channels) {
+    for (PlannedRing& c : set_.rings) {
       any_in_loop = any_in_loop || c.in_loop;
-      for (const ChannelSite& site : c.sites)
-        for (OpId load : site.loads)
-          if (!NeedControl(load)) return std::nullopt;
+      for (const RingSite& site : c.sites)
+        loads.insert(loads.end(), site.loads.begin(), site.loads.end());
     }
-    if (!any_in_loop) return std::nullopt;
+    const std::optional<ProducerShare> share = ShareOfProducer(fn_, loads);
+    if (!share || !any_in_loop) return std::nullopt;
+    set_.share = *share;
     return std::move(set_);
   }
 
@@ -73,8 +74,8 @@ class ChannelPlanner {
 
   void Place(OpId load) {
     const BlockId block = fn_.ops[load].block;
-    ChannelPlan c;
-    ChannelSite site;
+    PlannedRing c;
+    RingSite site;
     site.loads = {load};
     for (const auto& [reader, generic] : readers_[load]) {
       const OpId at = AncestorIn(fn_, block, reader);
@@ -83,7 +84,7 @@ class ChannelPlanner {
         if (needs_[role].ops.count(reader) == 0) continue;
         site.reads.insert(reader);
         const auto [it, fresh] = site.readers.try_emplace(static_cast<int>(role));
-        ChannelSite::Readers& r = it->second;
+        RingSite::Readers& r = it->second;
         if (fresh || rank_[at] < rank_[r.first]) r.first = at;
         if (fresh || rank_[at] > rank_[r.last]) r.last = at;
       }
@@ -92,9 +93,9 @@ class ChannelPlanner {
     if (site.readers.empty()) return;
     c.in_loop = c.in_loop || InLoop(fn_, load);
     c.bytes = BoxBytes(fn_.type(fn_.ops[load].results[0]), plan_.loads.at(load).smem);
-    if (!set_.channels.empty()) {
-      ChannelPlan& last = set_.channels.back();
-      ChannelSite& before = last.sites.back();
+    if (!set_.rings.empty()) {
+      PlannedRing& last = set_.rings.back();
+      RingSite& before = last.sites.back();
       if (fn_.ops[before.loads.back()].block == block && before.readers == site.readers &&
           last.bytes + c.bytes < (1 << 20)) {
         before.loads.push_back(load);
@@ -105,11 +106,11 @@ class ChannelPlanner {
       }
     }
     c.sites.push_back(std::move(site));
-    set_.channels.push_back(std::move(c));
+    set_.rings.push_back(std::move(c));
   }
 
   // Do the two move the same kind of tiles, so that one ring can serve both?
-  bool SameTiles(const ChannelSite& a, const ChannelSite& b) const {
+  bool SameTiles(const RingSite& a, const RingSite& b) const {
     if (a.loads.size() != b.loads.size() || a.readers.size() != b.readers.size()) return false;
     for (const auto& [role, readers] : a.readers)
       if (b.readers.count(role) == 0) return false;
@@ -131,19 +132,19 @@ class ChannelPlanner {
     return last;
   }
   // Does every role take the two one after the other, in the order in which they are loaded?
-  bool Apart(const ChannelSite& a, const ChannelSite& b) const {
+  bool Apart(const RingSite& a, const RingSite& b) const {
     if (rank_.at(a.loads.front()) > rank_.at(b.loads.front())) return Apart(b, a);
     for (const auto& [role, x] : a.readers)
       if (EndOf(x.last) >= rank_.at(b.readers.at(role).first)) return false;
     return true;
   }
   void MergeSites() {
-    std::vector<ChannelPlan> merged;
-    for (ChannelPlan& c : set_.channels) {
-      ChannelPlan* home = nullptr;
-      for (ChannelPlan& m : merged) {
+    std::vector<PlannedRing> merged;
+    for (PlannedRing& c : set_.rings) {
+      PlannedRing* home = nullptr;
+      for (PlannedRing& m : merged) {
         bool fits = SameTiles(m.sites[0], c.sites[0]);
-        for (const ChannelSite& site : m.sites) fits = fits && Apart(site, c.sites[0]);
+        for (const RingSite& site : m.sites) fits = fits && Apart(site, c.sites[0]);
         if (fits) home = &m;
       }
       if (!home) {
@@ -154,7 +155,7 @@ class ChannelPlanner {
       home->generic_reads = home->generic_reads || c.generic_reads;
       home->in_loop = home->in_loop || c.in_loop;
     }
-    set_.channels = std::move(merged);
+    set_.rings = std::move(merged);
   }
 
   // The loops around an op, innermost first.
@@ -166,92 +167,22 @@ class ChannelPlanner {
   }
   void NoteNests() {
     std::set<OpId> outer;
-    for (const ChannelPlan& c : set_.channels)
-      for (const ChannelSite& site : c.sites) {
+    for (const PlannedRing& c : set_.rings)
+      for (const RingSite& site : c.sites) {
         const std::vector<OpId> loops = LoopsAround(site.loads[0]);
         for (size_t i = 1; i < loops.size(); ++i) outer.insert(loops[i]);
       }
-    for (ChannelPlan& c : set_.channels) {
+    for (PlannedRing& c : set_.rings) {
       c.around = true;
-      for (const ChannelSite& site : c.sites) {
+      for (const RingSite& site : c.sites) {
         const std::vector<OpId> loops = LoopsAround(site.loads[0]);
         c.around = c.around && !loops.empty() && outer.count(loops[0]) > 0;
       }
     }
   }
 
-  // ---- what the producer must compute ---------------------------------------------------------
-  bool NeedControl(OpId load) {
-    const Op& op = fn_.ops[load];
-    for (size_t i = 1; i < op.operands.size(); ++i)
-      if (!Need(op.operands[i])) return false;
-    for (BlockId b = op.block; fn_.blocks[b].parent.valid();) {
-      const OpId parent = fn_.blocks[b].parent;
-      if (!NeedStructure(parent)) return false;
-      b = fn_.ops[parent].block;
-    }
-    return true;
-  }
-
-  bool NeedStructure(OpId id) {
-    if (!set_.structure.insert(id).second) return true;
-    const Op& op = fn_.ops[id];
-    switch (op.kind) {
-      case OpKind::kFor: return Need(op.operands[0]) && Need(op.operands[1]);
-      case OpKind::kIf: return Need(op.operands[0]);
-      case OpKind::kParallel:
-        for (ValueId v : op.operands)
-          if (!Need(v)) return false;
-        return true;
-      default: return false;  // a `while` over tiles steers itself
-    }
-  }
-
-  bool Need(ValueId v) {
-    if (fn_.param(v)) return true;
-    if (!set_.control.insert(v).second) return true;
-    if (!fn_.type(v).is_tile() || !Squeezed(fn_.type(v).shape).empty()) return false;
-    const Value& value = fn_.values[v];
-    if (value.block.valid()) {
-      const OpId parent = fn_.blocks[value.block].parent;
-      if (!NeedStructure(parent)) return false;
-      const Op& op = fn_.ops[parent];
-      if (op.kind == OpKind::kParallel) return true;
-      const std::vector<ValueId>& args = fn_.blocks[value.block].args;
-      const size_t i = static_cast<size_t>(std::find(args.begin(), args.end(), v) - args.begin());
-      return i == 0 || NeedCarried(op, i - 1);
-    }
-    const Op& op = *fn_.def(v);
-    const size_t index = static_cast<size_t>(std::find(op.results.begin(), op.results.end(), v) -
-                                             op.results.begin());
-    if (op.kind == OpKind::kFor) return NeedStructure(value.def) && NeedCarried(op, index);
-    if (op.kind == OpKind::kIf) {
-      for (BlockId region : op.regions)
-        if (!Need(fn_.ops[fn_.blocks[region].ops.back()].operands[index])) return false;
-      return NeedStructure(value.def);
-    }
-    if (op.kind == OpKind::kLoad) {
-      const Param* p = fn_.param(op.operands[0]);
-      if (!p || p->direction != Direction::kIn) return false;
-      for (size_t i = 1; i < op.operands.size(); ++i)
-        if (!Need(op.operands[i])) return false;
-      return true;
-    }
-    if (op.kind != OpKind::kConstant && op.kind != OpKind::kReshape && !Info(op.kind).elementwise())
-      return false;
-    for (ValueId operand : op.operands)
-      if (!Need(operand)) return false;
-    return true;
-  }
-
-  bool NeedCarried(const Op& loop, size_t i) {
-    const Op& yield = fn_.ops[fn_.blocks[loop.regions[0]].ops.back()];
-    return Need(loop.results[i]) && Need(fn_.blocks[loop.regions[0]].args[1 + i]) &&
-           Need(loop.operands[2 + i]) && Need(yield.operands[i]);
-  }
-
   const Function& fn_;
-  const Plan& plan_;
+  const LayoutPlan& plan_;
   const std::vector<RoleNeeds>& needs_;
   ChannelSet set_;
   std::vector<OpId> order_;
@@ -261,7 +192,7 @@ class ChannelPlanner {
 
 }  // namespace
 
-std::optional<ChannelSet> PlanChannels(const Function& fn, const Plan& plan,
+std::optional<ChannelSet> PlanChannels(const Function& fn, const LayoutPlan& plan,
                                        const std::vector<RoleNeeds>& needs) {
   return ChannelPlanner(fn, plan, needs).Run();
 }

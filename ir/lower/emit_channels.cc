@@ -10,99 +10,25 @@
 #include <algorithm>
 
 #include "ir/lower/emitter.h"
+#include "ir/lower/role_needs.h"
 #include "ir/lower/scalars.h"
 
 namespace tilec::ir {
 
-// Barriers of every channel; channels outside of loops, or around the loops of others, need one
-// slot.
-void Emitter::PlanRings() {
-  const std::vector<ChannelPlan>& channels = channels_->channels;
-  for (size_t i = 0; i < channels.size(); ++i) {
-    Ring ring;
-    ring.depth = channels[i].in_loop && !channels[i].around ? depth_ : 1;
-    ring.consumers = static_cast<int>(channels[i].sites[0].readers.size());
-    for (const ChannelSite& site : channels[i].sites)
-      for (OpId load : site.loads)
-        if (CanShare(load)) shared_.insert(load), ring.cluster = true;
-    if (ring.cluster) out_.launch.cluster = cluster_;
-    ring.full = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(ring.depth), {{"offset", int64_t{0}}});
-    ring.empty = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(ring.depth), {{"offset", int64_t{0}}});
-    rings_.push_back(ring);
-    // What is filled once need not be given back early.
-    const bool early = channels[i].in_loop && !channels[i].generic_reads;
-    for (size_t k = 0; k < channels[i].sites.size(); ++k) {
-      const ChannelSite& site = channels[i].sites[k];
-      for (const auto& [role, readers] : site.readers) {
-        awaits_[{role, readers.first}].push_back(i);
-        PlanRelease(i, role, readers.last, early ? &site.reads : nullptr);
-      }
-      for (OpId load : site.loads) {
-        channel_of_[load] = i;
-        site_of_[load] = {i, k};
-        // Every slot starts a swizzle pattern: spare rows bring it to a multiple of 1024 bytes.
-        SmemLayout& smem = plan_.loads[load].smem;
-        const DType dtype = in_.type(in_.ops[load].results[0]).dtype;
-        while (ring.depth > 1 && smem.swizzle_bytes && SmemBytes(smem, dtype) % 1024 != 0)
-          smem.rows += 8;
-      }
-    }
-  }
-}
-
-// Behind the last reader; where that is a branch, in each of its arms as early as that one can.
-void Emitter::PlanRelease(size_t channel, int role, OpId last, const std::set<OpId>* reads) {
-  const Op& op = in_.ops[last];
-  if (!reads || op.kind != OpKind::kIf || reads->count(last) || IsPlainBranch(op)) {
-    releases_[{role, last}].push_back(channel);
-    return;
-  }
-  for (BlockId arm : op.regions) {
-    OpId reader;
-    for (OpId id : in_.blocks[arm].ops)
-      if (std::any_of(reads->begin(), reads->end(), [&](OpId r) { return Contains(id, r); }))
-        reader = id;
-    if (reader.valid())
-      PlanRelease(channel, role, reader, reads);
-    else
-      arm_releases_[{role, arm}].push_back(channel);
-  }
-}
-
-bool Emitter::Contains(OpId outer, OpId inner) const {
-  while (inner.valid() && inner != outer) inner = in_.blocks[in_.ops[inner].block].parent;
-  return inner.valid();
-}
-
-// One barrier per order token; its ends are the roles of the ops that carry the marks.
-void Emitter::PlanTokens() {
-  for (OpId id : OpsInOrder(in_)) {
-    const Op& op = in_.ops[id];
-    if (op.kind == OpKind::kFor || PutsTile(op) || TakesTile(op)) continue;
-    const int role = static_cast<int>(op.i("role"));
-    if (op.attr("signal"))
-      for (int64_t token : op.ints("signal")) tokens_[token].from = role;
-    if (op.attr("await"))
-      for (int64_t token : op.ints("await")) tokens_[token].to = role;
-  }
-  for (auto& [id, token] : tokens_)
-    token.mbar =
-        b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(kTokenDepth), {{"offset", int64_t{0}}});
-}
-
-ValueId Emitter::TokenSlot(const Token& token) {
+ValueId Emitter::TokenSlot(const OrderToken& planned, const Token& token) {
   const Type i32 = Type::Scalar(DType::kI32);
   const ValueId count = b_.Value(OpKind::kCounterRead, {token.counter}, i32);
-  return b_.Binary(OpKind::kMod, count, b_.Int(kTokenDepth, DType::kI32));
+  return b_.Binary(OpKind::kMod, count, b_.Int(planned.slots, DType::kI32));
 }
 
 // Each warp of the role passes the token on once it has come here.
 void Emitter::Signal(const Op& op) {
   if (!op.attr("signal") || PutsTile(op)) return;
   for (int64_t id : op.ints("signal")) {
+    const OrderToken& planned = p_.tokens.at(id);
+    if (planned.from != role_) continue;
     const Token& token = tokens_.at(id);
-    if (token.from != role_) continue;
-    const ValueId slot = TokenSlot(token);
+    const ValueId slot = TokenSlot(planned, token);
     Arrive(token.mbar, slot);
     b_.Add(OpKind::kCounterAdd, {token.counter}, {}, {{"by", int64_t{1}}});
   }
@@ -111,26 +37,16 @@ void Emitter::Signal(const Op& op) {
 void Emitter::Await(const Op& op) {
   if (!op.attr("await") || TakesTile(op)) return;
   for (int64_t id : op.ints("await")) {
+    const OrderToken& planned = p_.tokens.at(id);
+    if (planned.to != role_) continue;
     const Token& token = tokens_.at(id);
-    if (token.to != role_) continue;
     const ValueId count =
         b_.Value(OpKind::kCounterRead, {token.counter}, Type::Scalar(DType::kI32));
-    const ValueId turn = b_.Binary(OpKind::kDiv, count, b_.Int(kTokenDepth, DType::kI32));
+    const ValueId turn = b_.Binary(OpKind::kDiv, count, b_.Int(planned.slots, DType::kI32));
     const ValueId parity = b_.Binary(OpKind::kAnd, turn, b_.Int(1, DType::kI32));
-    b_.Add(OpKind::kMbarWait, {token.mbar, parity, TokenSlot(token)}, {});
+    b_.Add(OpKind::kMbarWait, {token.mbar, parity, TokenSlot(planned, token)}, {});
     b_.Add(OpKind::kCounterAdd, {token.counter}, {}, {{"by", int64_t{1}}});
   }
-}
-
-int Emitter::OwnerOf(OpId id) const {
-  if (!specialized()) return 0;
-  int owner = -1;
-  for (int role = 0; role < roles_; ++role) {
-    if (needs_[static_cast<size_t>(role)].ops.count(id) == 0) continue;
-    if (owner >= 0) return -1;
-    owner = role;
-  }
-  return owner;
 }
 
 void Emitter::BeginRole() {
@@ -143,17 +59,17 @@ void Emitter::BeginRole() {
     cluster_rank_ =
         b_.Cast(b_.Value(OpKind::kClusterRank, {}, Type::Scalar(DType::kI32)), DType::kI64);
   for (size_t i = 0; i < rings_.size(); ++i)
-    if (part_ == Part::kProducer || channels_->channels[i].sites[0].readers.count(role_))
+    if (part_ == Part::kProducer || p_.rings[i].sites[0].readers.count(role_))
       rings_[i].counter = counter();
-  for (OperandRing& ring : operand_rings_)
-    if (part_ == Part::kCompute && ring.depth > 1 && Mine(ring.operands[0].first))
-      ring.counter = counter();
-  for (auto& [id, token] : tokens_)
-    if (part_ == Part::kCompute && (token.to == role_ || token.from == role_))
-      token.counter = counter();
-  for (auto& [id, pass] : passes_)
-    if (part_ == Part::kCompute && (pass.to == role_ || pass.from == role_))
-      pass.ring.counter = counter();
+  if (part_ != Part::kCompute) return;
+  for (size_t i = 0; i < operand_cursors_.size(); ++i)
+    if (const OperandRing& ring = p_.operand_rings[i];
+        ring.slots > 1 && Mine(ring.operands[0].first))
+      operand_cursors_[i].counter = counter();
+  for (const auto& [id, token] : p_.tokens)
+    if (token.to == role_ || token.from == role_) tokens_.at(id).counter = counter();
+  for (const auto& [id, pass] : p_.passes)
+    if (pass.to == role_ || pass.from == role_) passes_.at(id).counter = counter();
 }
 
 // Reads the channel's counter, waits for the slot to be ready for this side, and returns the slot
@@ -181,7 +97,7 @@ ValueId Emitter::NextSlot(const Ring& ring, bool producer) {
 
 // Producer: one filling of the ring, at the place of the channel's last load.
 void Emitter::Produce(size_t channel, size_t site) {
-  const ChannelPlan& plan = channels_->channels[channel];
+  const PlannedRing& plan = p_.rings[channel];
   const std::vector<OpId>& loads = plan.sites[site].loads;
   const Ring& ring = rings_[channel];
   std::vector<std::vector<std::vector<ValueId>>> coords;
@@ -199,11 +115,11 @@ void Emitter::Produce(size_t channel, size_t site) {
 void Emitter::AwaitFull(size_t channel, OpId reader) {
   rings_[channel].slot = NextSlot(channel, false);
   const Span here = b_.span();
-  for (const ChannelSite& site : channels_->channels[channel].sites) {
+  for (const RingSite& site : p_.rings[channel].sites) {
     const auto mine = site.readers.find(role_);
     if (mine == site.readers.end() || mine->second.first != reader) continue;
     for (OpId load : site.loads)
-      if (plan_.loads[load].registers) IntoRegisters(load);
+      if (plan_.loads.at(load).registers) IntoRegisters(load);
   }
   b_.SetSpan(here);
 }
@@ -222,8 +138,9 @@ void Emitter::EmitRelease(const Due& due) {
   const auto& [channel, slot, when] = due;
   const Ring& ring = rings_[channel];
   // Ordinary reads must be ordered before the copy engine's next writes.
-  if (channels_->channels[channel].generic_reads) b_.Add(OpKind::kFenceAsync, {}, {});
-  Arrive(ring.empty, slot, ring.cluster ? Attrs{{"cluster", int64_t{1}}} : Attrs{}, when);
+  if (p_.rings[channel].generic_reads) b_.Add(OpKind::kFenceAsync, {}, {});
+  Arrive(ring.empty, slot, p_.rings[channel].multicast ? Attrs{{"cluster", int64_t{1}}} : Attrs{},
+         when);
 }
 
 // Each warp of the role, once its lanes have come here.
@@ -237,8 +154,8 @@ void Emitter::Arrive(ValueId mbar, ValueId slot, Attrs attrs, ValueId when) {
 }
 
 ValueId Emitter::SlotOf(OpId load) const {
-  const auto it = channel_of_.find(load);
-  return it == channel_of_.end() ? ValueId() : rings_[it->second].slot;
+  const auto it = p_.site_of.find(load);
+  return it == p_.site_of.end() ? ValueId() : rings_[it->second.first].slot;
 }
 
 namespace {
@@ -292,15 +209,15 @@ void Emitter::DropEqualArms(OpId branch, const std::vector<ValueId>& results) {
 // The producer's share of one op: its loads, the structure around them, and the scalars both need.
 Result<> Emitter::ProducerOp(OpId id) {
   const Op& op = in_.ops[id];
-  if (auto it = site_of_.find(id); it != site_of_.end()) {
+  if (auto it = p_.site_of.find(id); it != p_.site_of.end()) {
     const auto [channel, site] = it->second;
-    if (channels_->channels[channel].sites[site].loads.back() == id) Produce(channel, site);
+    if (p_.rings[channel].sites[site].loads.back() == id) Produce(channel, site);
     return Done();
   }
   switch (op.kind) {
     case OpKind::kParallel: return Parallel_(op);
     case OpKind::kFor: {
-      if (!channels_->structure.count(id)) return Done();
+      if (!p_.structure.count(id)) return Done();
       std::vector<ValueId> operands = {Scalar(op.operands[0]), Scalar(op.operands[1])};
       std::vector<Type> types;
       std::vector<size_t> kept;
@@ -322,7 +239,7 @@ Result<> Emitter::ProducerOp(OpId id) {
       return Done();
     }
     case OpKind::kIf: {
-      if (!channels_->structure.count(id)) return Done();
+      if (!p_.structure.count(id)) return Done();
       std::vector<Type> types;
       std::vector<ValueId> results;
       for (ValueId r : op.results)

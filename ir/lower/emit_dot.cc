@@ -11,40 +11,25 @@
 namespace tilec::ir {
 
 ValueId Emitter::OperandBuffer(OpId dot, bool is_a) {
-  const OperandPlan& operand = is_a ? plan_.dots[dot].a : plan_.dots[dot].b;
-  if (operand.how == OperandPlan::How::kBuffer)
-    return buffers_[load_buffers_[in_.values[operand.source].def]].value;
-  return buffers_[*operand_rings_[operand_ring_of_.at({dot, is_a})].buffer].value;
-}
-
-std::vector<size_t> Emitter::OperandRingsOf(OpId dot) const {
-  std::vector<size_t> rings;
-  for (bool is_a : {true, false})
-    if (const auto ring = operand_ring_of_.find({dot, is_a}); ring != operand_ring_of_.end())
-      rings.push_back(ring->second);
-  return rings;
-}
-
-// Must all products be done before one of its operands is written?
-bool Emitter::OneSlot(OpId dot) const {
-  const std::vector<size_t> rings = OperandRingsOf(dot);
-  return std::any_of(rings.begin(), rings.end(),
-                     [&](size_t ring) { return operand_rings_[ring].depth == 1; });
+  const OperandPlan& operand = is_a ? plan_.dots.at(dot).a : plan_.dots.at(dot).b;
+  if (operand.how == OperandPlan::How::kBuffer) return LoadBuffer(in_.values[operand.source].def);
+  return buffers_[*p_.operand_rings[p_.operand_ring_of.at({dot, is_a})].buffer];
 }
 
 void Emitter::NextOperandSlots(OpId dot) {
-  for (size_t i : OperandRingsOf(dot)) {
-    OperandRing& ring = operand_rings_[i];
-    if (ring.depth == 1) continue;
+  for (size_t i : p_.OperandRingsOf(dot)) {
+    OperandCursor& ring = operand_cursors_[i];
+    const int64_t slots = p_.operand_rings[i].slots;
+    if (slots == 1) continue;
     const ValueId count = b_.Value(OpKind::kCounterRead, {ring.counter}, Type::Scalar(DType::kI32));
-    ring.slot = b_.Binary(OpKind::kMod, count, b_.Int(ring.depth, DType::kI32));
+    ring.slot = b_.Binary(OpKind::kMod, count, b_.Int(slots, DType::kI32));
     b_.Add(OpKind::kCounterAdd, {ring.counter}, {}, {{"by", int64_t{1}}});
   }
 }
 
 // Puts a computed operand where the product reads it; the caller brackets with barriers.
 void Emitter::StoreOperand(OpId dot, bool is_a) {
-  const OperandPlan& operand = is_a ? plan_.dots[dot].a : plan_.dots[dot].b;
+  const OperandPlan& operand = is_a ? plan_.dots.at(dot).a : plan_.dots.at(dot).b;
   if (operand.how != OperandPlan::How::kStore) return;
   const std::vector<int64_t>& shape = in_.type(operand.source).shape;
   ValueId tile = Tile(operand.source);
@@ -52,8 +37,8 @@ void Emitter::StoreOperand(OpId dot, bool is_a) {
                                                       : Unsqueeze(out_.layout(tile), shape);
   tile = Reshape_(tile, shape, layout);
   std::vector<ValueId> operands = {tile, OperandBuffer(dot, is_a)};
-  if (const OperandRing& ring = operand_rings_[operand_ring_of_.at({dot, is_a})]; ring.depth > 1)
-    operands.push_back(ring.slot);
+  if (const size_t ring = p_.operand_ring_of.at({dot, is_a}); p_.operand_rings[ring].slots > 1)
+    operands.push_back(operand_cursors_[ring].slot);
   b_.Add(OpKind::kSmemStore, std::move(operands), {},
          {{"transposed", int64_t{operand.store_transposed}}});
 }
@@ -68,7 +53,7 @@ void Emitter::StoreOperands(OpId id) {
     if (stored(*o)) Tile(o->source);
   FlushLoads();
   // Of several slots the next one is free (PlanOperandRings).
-  if (OneSlot(id)) SettleAll(), Sync();
+  if (p_.OneSlot(id)) SettleAll(), Sync();
   NextOperandSlots(id);
   StoreOperand(id, true);
   StoreOperand(id, false);
@@ -83,8 +68,8 @@ std::vector<ValueId> Emitter::OperandSlots(OpId id) {
   for (size_t i = 0; i < slots.size(); ++i) {
     const OperandPlan& o = i == 0 ? dot.a : dot.b;
     if (o.how == OperandPlan::How::kBuffer) slots[i] = SlotOf(in_.values[o.source].def);
-    if (const auto ring = operand_ring_of_.find({id, i == 0}); ring != operand_ring_of_.end())
-      slots[i] = operand_rings_[ring->second].slot;
+    if (const auto ring = p_.operand_ring_of.find({id, i == 0}); ring != p_.operand_ring_of.end())
+      slots[i] = operand_cursors_[ring->second].slot;
   }
   if (!slots[0].valid() && !slots[1].valid()) return {};
   for (ValueId& slot : slots)
@@ -94,7 +79,7 @@ std::vector<ValueId> Emitter::OperandSlots(OpId id) {
 
 Result<> Emitter::Dot_(OpId id) {
   const Op& op = in_.ops[id];
-  const DotPlan& dot = plan_.dots[id];
+  const DotPlan& dot = plan_.dots.at(id);
   const ValueId result = op.results[0];
   const Type& type = in_.type(result);
   StoreOperands(id);
@@ -153,7 +138,7 @@ Result<> Emitter::Dot_(OpId id) {
                                   {"k_begin", begin}});
     b_.Add(OpKind::kMmaCommit, {}, {});
     if (specialized() && dot.promote == 0) {  // awaited where it is first used
-      flights_.push_back({id, result, mma, a_regs ? a_in : ValueId(), ReadBy(id), {}});
+      flights_.push_back({id, result, mma, a_regs ? a_in : ValueId(), p_.RingsReadBy(in_, id), {}});
       return ValueId();
     }
     std::vector<ValueId> waited = {mma};
@@ -175,51 +160,13 @@ Result<> Emitter::Dot_(OpId id) {
   return finish(acc);
 }
 
-// The ops that make register operands of products, also by way of carried values and branches.
-void Emitter::FindFeeders() {
-  for (const auto& [id, dot] : plan_.dots)
-    if (dot.a.how == OperandPlan::How::kRegister) FindFeeders(id, dot.a.source);
-}
-
-void Emitter::FindFeeders(OpId dot, ValueId operand) {
-  std::set<ValueId> seen;
-  std::vector<ValueId> work = {operand};
-  while (!work.empty()) {
-    const ValueId v = work.back();
-    work.pop_back();
-    if (!seen.insert(v).second) continue;
-    const Value& value = in_.values[v];
-    const auto yields = [&](const Op& op, size_t i) {
-      for (BlockId region : op.regions)
-        work.push_back(in_.ops[in_.blocks[region].ops.back()].operands[i]);
-    };
-    if (value.block.valid()) {  // carried
-      const OpId parent = in_.blocks[value.block].parent;
-      if (!parent.valid() || in_.ops[parent].kind != OpKind::kFor) continue;
-      const std::vector<ValueId>& args = in_.blocks[value.block].args;
-      const auto i = static_cast<size_t>(std::find(args.begin(), args.end(), v) - args.begin());
-      if (i == 0) continue;
-      work.push_back(in_.ops[parent].operands[1 + i]);
-      yields(in_.ops[parent], i - 1);
-    } else if (value.def.valid()) {
-      const Op& op = in_.ops[value.def];
-      const auto i = static_cast<size_t>(std::find(op.results.begin(), op.results.end(), v) -
-                                         op.results.begin());
-      if (op.kind == OpKind::kIf || op.kind == OpKind::kFor)
-        yields(op, i);
-      else
-        feeders_[value.def].insert(dot);
-    }
-  }
-}
-
 // Registers of an operand may be those of the one before it, which the product still reads: ptxas
 // then serializes all products (C7513). So that product is awaited first. But what the operand is
 // made of is there before: a wait that reads it cannot stand in front of it. Of an integer that is
 // converted that is its f32.
 void Emitter::BeforeFeeder(OpId id) {
-  const auto fed = feeders_.find(id);
-  if (fed == feeders_.end()) return;
+  const auto fed = p_.feeders.find(id);
+  if (fed == p_.feeders.end()) return;
   const auto carried = [&] {  // from the turn before
     size_t count = 0;
     for (size_t i = 0; i < flights_.size(); ++i)

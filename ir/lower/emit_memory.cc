@@ -10,158 +10,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "ir/lower/channels.h"
+#include "ir/lower/emit_rules.h"
 #include "ir/lower/emitter.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
 #include "ir/queries.h"
 
 namespace tilec::ir {
-
-// ---- buffers ---------------------------------------------------------------------------------
-
-ValueId Emitter::AddBuffer(const Type& type, bool exclusive, int owner, int64_t begin,
-                           int64_t end) {
-  Buffer buffer;
-  buffer.alloc = b_.Add(OpKind::kSmemAlloc, {}, {type}, {{"offset", int64_t{0}}});
-  buffer.value = out_.ops[buffer.alloc].results[0];
-  buffer.life.begin = exclusive ? -1 : begin;
-  buffer.life.end = exclusive ? INT64_MAX : end;
-  buffer.life.owner = owner;
-  buffer.life.bytes = SmemBytes(type.smem, type.dtype) * type.depth;
-  buffers_.push_back(buffer);
-  for (int64_t slot = 0; exclusive && slot < type.depth; ++slot) {
-    std::vector<ValueId> operands = {buffer.value};
-    if (type.depth > 1) operands.push_back(b_.Int(slot, DType::kI32));
-    b_.Add(OpKind::kSmemZero, std::move(operands), {});
-  }
-  return buffer.value;
-}
-
-// All buffers and barriers, in program order, before the roles part.
-void Emitter::PlanBuffers() {
-  if (specialized()) {
-    PlanRings();
-    PlanTokens();
-    PlanPasses();
-  }
-  PlanOperandRings();
-  bool any_tma = false, any_zero = false;
-  auto tile_type = [&](ValueId v, const SmemLayout& smem, bool transposed = false) {
-    std::vector<int64_t> shape = in_.type(v).shape;
-    if (transposed) std::swap(shape[0], shape[1]);
-    return Type::Smem(in_.type(v).dtype, shape, smem);
-  };
-  std::map<OpId, int64_t> load_ends;
-  for (const auto& [id, dot] : plan_.dots)
-    for (const OperandPlan* operand : {&dot.a, &dot.b})
-      if (operand->how == OperandPlan::How::kBuffer) {
-        const OpId load = in_.values[operand->source].def;
-        int64_t& end = load_ends[load];
-        end = std::max(end, positions_.LastUse(load, id));
-      }
-  for (OpId id : OpsInOrder(in_)) {  // the first site of a ring comes first
-    if (auto it = plan_.loads.find(id); it != plan_.loads.end() && it->second.buffer) {
-      const LoadPlan& load = it->second;
-      // Read into registers at once after the wait, which may come as late as the end of the block.
-      int64_t end = positions_.at(id);
-      const Block& block = in_.blocks[in_.ops[id].block];
-      if (load.registers && load.tma) end = positions_.at(block.ops.back());
-      if (load_ends.count(id)) end = std::max(end, load_ends[id]);
-      any_zero = any_zero || load.zero_padding;
-      Type type = tile_type(in_.ops[id].results[0], load.smem);
-      int64_t begin = positions_.at(id);
-      int owner = OwnerOf(id);
-      if (auto c = site_of_.find(id); c != site_of_.end()) {
-        const auto [channel, number] = c->second;
-        const ChannelSite& site = channels_->channels[channel].sites[number];
-        // The producer may fill it as early as it likes, and again until the loops around end.
-        type.depth = rings_[channel].depth;
-        begin = 0;
-        end = std::max(end, positions_.LastUse(in_.blocks[in_.body].ops[0], id));
-        for (const auto& [role, readers] : site.readers)
-          end = std::max(end, positions_.LastUse(id, readers.last));
-        // Two roles may read it at any time.
-        owner = site.readers.size() == 1 ? site.readers.begin()->first : roles_;
-        // All sites of a channel fill the same ring.
-        const auto place = std::find(site.loads.begin(), site.loads.end(), id);
-        const OpId twin = channels_->channels[channel]
-                              .sites[0]
-                              .loads[static_cast<size_t>(place - site.loads.begin())];
-        if (auto shared = load_buffers_.find(twin); shared != load_buffers_.end()) {
-          BufferLife& life = buffers_[shared->second].life;
-          life.end = std::max(life.end, end);
-          load_buffers_[id] = shared->second;
-          continue;
-        }
-      } else {
-        any_tma = any_tma || load.tma;
-      }
-      load_buffers_[id] = buffers_.size();
-      if (owner < 0) sound_ = false;
-      AddBuffer(type, load.zero_padding, owner, begin, end);
-    }
-    if (auto it = plan_.dots.find(id); it != plan_.dots.end())
-      for (bool is_a : {true, false}) {
-        const OperandPlan& operand = is_a ? it->second.a : it->second.b;
-        if (operand.how != OperandPlan::How::kStore) continue;
-        if (OwnerOf(id) < 0) sound_ = false;
-        OperandRing& ring = operand_rings_[operand_ring_of_.at({id, is_a})];
-        if (ring.buffer) continue;
-        ring.buffer = buffers_.size();
-        Type type = tile_type(operand.source, operand.smem, operand.store_transposed);
-        int64_t begin = positions_.at(id), end = begin;
-        if (ring.depth > 1) {  // read across turns
-          type.depth = ring.depth;
-          begin = 0;
-          end = positions_.LastUse(in_.blocks[in_.body].ops[0], id);
-        }
-        AddBuffer(type, operand.zero_padding, OwnerOf(id), begin, end);
-        any_zero = any_zero || operand.zero_padding;
-      }
-    if (auto it = plan_.stores.find(id); it != plan_.stores.end() && it->second.tma) {
-      store_buffers_[id] = buffers_.size();
-      Type type = tile_type(in_.ops[id].operands[1], it->second.smem);
-      int64_t begin = positions_.at(id), end = begin;
-      if (const int64_t panels = PanelsInFlight(id)) {
-        // They drain behind what comes next, in every turn of the loops around.
-        type.shape[1] = type.smem.cols = it->second.smem.panel_cols;
-        begin = 0;
-        end = positions_.LastUse(in_.blocks[in_.body].ops[0], id);
-        for (int64_t p = 1; p < panels; ++p) AddBuffer(type, false, OwnerOf(id), begin, end);
-      }
-      AddBuffer(type, false, OwnerOf(id), begin, end);
-    }
-  }
-  PlanExchanges();
-  if (any_tma) mbar_ = b_.Value(OpKind::kMbarAlloc, {}, Type::Mbar(), {{"offset", int64_t{0}}});
-  if (any_tma || !rings_.empty() || !exchanges_.empty()) InitBarriers();
-  if (any_zero) b_.Add(OpKind::kFenceAsync, {}, {});
-  if (out_.launch.cluster > 1)  // nobody writes to a CTA that is not ready
-    b_.Add(OpKind::kClusterSync, {}, {});
-  else if (any_tma || any_zero || !rings_.empty())
-    b_.Add(OpKind::kCtaSync, {}, {}, {{"id", int64_t{0}}});
-}
-
-// By one thread, before anybody looks at them.
-void Emitter::InitBarriers() {
-  Elect([&](Builder& inner) {
-    if (mbar_.valid()) inner.Add(OpKind::kMbarInit, {mbar_}, {}, {{"count", int64_t{1}}});
-    for (const Ring& ring : rings_) {
-      inner.Add(OpKind::kMbarInit, {ring.full}, {}, {{"count", int64_t{1}}});
-      // One arrival per warp that reads.
-      const OpId init = inner.Add(OpKind::kMbarInit, {ring.empty}, {},
-                                  {{"count", int64_t{WarpsPerRole() * ring.consumers}}});
-      if (ring.cluster) out_.ops[init].set("cluster", int64_t{1});
-    }
-    for (const auto& [id, token] : tokens_)
-      inner.Add(OpKind::kMbarInit, {token.mbar}, {}, {{"count", int64_t{WarpsPerRole()}}});
-    for (const auto& [id, pass] : passes_)
-      for (ValueId mbar : {pass.ring.full, pass.ring.empty})
-        inner.Add(OpKind::kMbarInit, {mbar}, {}, {{"count", int64_t{WarpsPerRole()}}});
-    InitExchanges(inner);
-    inner.Add(OpKind::kFenceMbarInit, {}, {});
-  });
-}
 
 // ---- accesses by threads ---------------------------------------------------------------------
 
@@ -240,20 +96,19 @@ int64_t Emitter::VectorFor(const Op& op, const Layout& layout, const std::vector
 Result<> Emitter::Load_(OpId id) {
   const Op& op = in_.ops[id];
   const ValueId result = op.results[0];
-  const LoadPlan& load = plan_.loads[id];
+  const LoadPlan& load = plan_.loads.at(id);
   if (SharedTensor(op.operands[0])) {
     FlushLoads();
     Sync();
   }
   if (load.shares.valid()) {
     FlushLoads();
-    load_buffers_[id] = load_buffers_[load.shares];
     IntoRegisters(id);
     return Done();
   }
   if (load.buffer) {
     if (load.tma) {
-      if (!channel_of_.count(id)) QueueTmaLoad(id);
+      if (!p_.site_of.count(id)) QueueTmaLoad(id);
       return Done();
     }
     FillByThreads(id);
@@ -300,7 +155,7 @@ void Emitter::FillByThreads(OpId id) {
   FlushLoads();
   SettleAll();
   Sync();
-  b_.Add(OpKind::kSmemStore, {value, buffers_[load_buffers_[id]].value}, {});
+  b_.Add(OpKind::kSmemStore, {value, LoadBuffer(id)}, {});
   b_.Add(OpKind::kFenceAsync, {}, {});
   Sync();
 }
@@ -310,7 +165,7 @@ void Emitter::FillByThreads(OpId id) {
 int Emitter::MapFor(ValueId tensor, int rank, int row_dim, int col_dim, int64_t rows, int64_t cols,
                     int swizzle, int64_t panels) {
   TensorMapInfo map;
-  map.tensor = map_[tensor];
+  map.tensor = map_.at(tensor);
   map.swizzle_bytes = swizzle;
   if (panels > 1) map.panel = cols;
   for (int d = rank - 1; d >= 0; --d) {
@@ -355,8 +210,8 @@ int64_t Emitter::ColumnsOfACopy(OpId id) const {
   const Type& type = in_.type(op.results[0]);
   const int64_t panel = load.smem.panel_cols, rows = type.shape[0];
   const size_t rank = op.s("modes").size(), col = static_cast<size_t>(load.col_dim);
-  if (type.shape[1] % panel || load.smem.rows != rows || rows > kBoxRows || shared_.count(id) ||
-      rank >= kMostDims || col + 1 != rank)
+  if (type.shape[1] % panel || load.smem.rows != rows || rows > kBoxRows ||
+      p_.multicast.count(id) || rank >= kMostDims || col + 1 != rank)
     return panel;
   const Expr& extent = in_.param(op.operands[0])->dims[col];
   if (!extent.is_const() || extent.value % panel || AlignOf(in_, op.operands[1 + col]) % panel)
@@ -368,51 +223,38 @@ int64_t Emitter::ColumnsOfACopy(OpId id) const {
 std::vector<std::vector<ValueId>> Emitter::CoordsOf(OpId id) {
   const Op& op = in_.ops[id];
   b_.SetSpan(op.at);
-  const LoadPlan& load = plan_.loads[id];
+  const LoadPlan& load = plan_.loads.at(id);
   const Type& type = in_.type(op.results[0]);
   std::vector<std::vector<ValueId>> out;
   const int64_t width = ColumnsOfACopy(id);
   for (int64_t col = 0; col < type.shape[1]; col += width)
     for (int64_t row = 0; row < type.shape[0]; row += kBoxRows) {
       ValueId below;  // the part of this CTA
-      if (shared_.count(id))
+      if (p_.multicast.count(id))
         below = b_.Binary(OpKind::kMul, cluster_rank_,
-                          b_.Int(std::min(kBoxRows, type.shape[0] - row) / cluster_));
+                          b_.Int(std::min(kBoxRows, type.shape[0] - row) / p_.cluster));
       out.push_back(BoxCoords(op, load.row_dim, load.col_dim, row, col, below));
     }
   return out;
-}
-
-// Parts of a box are whole patterns of the swizzle.
-bool Emitter::CanShare(OpId id) const {
-  if (cluster_ <= 1 || !in_.ops[id].i("shared", 0)) return false;
-  const LoadPlan& load = plan_.loads.at(id);
-  const Type& type = in_.type(in_.ops[id].results[0]);
-  const int64_t pitch = load.smem.panel_cols * ByteSize(type.dtype);
-  for (int64_t row = 0; row < type.shape[0]; row += kBoxRows) {
-    const int64_t rows = std::min(kBoxRows, type.shape[0] - row);
-    if (rows % (8 * cluster_) || rows / cluster_ * pitch % 128) return false;
-  }
-  return true;
 }
 
 void Emitter::Boxes(OpId id, ValueId mbar, ValueId slot, Builder& inner,
                     const std::vector<std::vector<ValueId>>& coords) {
   const Op& op = in_.ops[id];
   inner.SetSpan(op.at);
-  const LoadPlan& load = plan_.loads[id];
+  const LoadPlan& load = plan_.loads.at(id);
   const Type& type = in_.type(op.results[0]);
   const int64_t pitch = load.smem.panel_cols * ByteSize(type.dtype);
-  const bool shared = shared_.count(id) > 0;
+  const bool shared = p_.multicast.count(id) > 0;
   size_t box = 0;
   const int64_t width = ColumnsOfACopy(id);
   for (int64_t col = 0; col < type.shape[1]; col += width)
     for (int64_t row = 0; row < type.shape[0]; row += kBoxRows, ++box) {
-      const int64_t rows = std::min(kBoxRows, type.shape[0] - row) / (shared ? cluster_ : 1);
+      const int64_t rows = std::min(kBoxRows, type.shape[0] - row) / (shared ? p_.cluster : 1);
       const int map = MapFor(op.operands[0], static_cast<int>(op.s("modes").size()), load.row_dim,
                              load.col_dim, rows, load.smem.panel_cols, load.smem.swizzle_bytes,
                              std::min(width, type.shape[1] - col) / load.smem.panel_cols);
-      std::vector<ValueId> operands = {buffers_[load_buffers_[id]].value, mbar};
+      std::vector<ValueId> operands = {LoadBuffer(id), mbar};
       operands.insert(operands.end(), coords[box].begin(), coords[box].end());
       if (slot.valid()) operands.push_back(slot);
       const OpId copy = inner.Add(
@@ -433,7 +275,7 @@ void Emitter::FlushLoads() {
   const Span here = b_.span();
   for (OpId id : loads) {
     coords.push_back(CoordsOf(id));
-    bytes += BoxBytes(in_.type(in_.ops[id].results[0]), plan_.loads[id].smem);
+    bytes += BoxBytes(in_.type(in_.ops[id].results[0]), plan_.loads.at(id).smem);
   }
   b_.Add(OpKind::kFenceAsync, {}, {});
   Sync();
@@ -446,13 +288,8 @@ void Emitter::FlushLoads() {
   b_.Add(OpKind::kMbarWait, {mbar_, parity}, {});
   b_.Add(OpKind::kCounterAdd, {phase_}, {}, {{"by", int64_t{1}}});
   for (OpId id : loads)
-    if (plan_.loads[id].registers && !KeepsUntilRead(id)) IntoRegisters(id);
+    if (plan_.loads.at(id).registers && !p_.KeepsUntilRead(id)) IntoRegisters(id);
   b_.SetSpan(here);
-}
-
-bool Emitter::KeepsUntilRead(OpId load) const {
-  const auto it = plan_.loads.find(load);
-  return it != plan_.loads.end() && it->second.tma && it->second.kept && !channel_of_.count(load);
 }
 
 // A tile that has arrived in shared memory, into its class layout.
@@ -463,7 +300,7 @@ void Emitter::IntoRegisters(OpId id) {
   const auto it = plan_.layouts.find(result);
   const Layout layout = it != plan_.layouts.end() ? Unsqueeze(it->second, full.shape)
                                                   : ReplicatedLayout(full.shape, plan_.threads());
-  std::vector<ValueId> operands = {buffers_[load_buffers_[id]].value};
+  std::vector<ValueId> operands = {LoadBuffer(id)};
   if (const ValueId slot = SlotOf(id); slot.valid()) operands.push_back(slot);
   const ValueId tile = b_.Value(OpKind::kSmemLoad, std::move(operands),
                                 Type::Tile(full.dtype, full.shape, out_.Intern(layout)));

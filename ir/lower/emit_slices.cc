@@ -7,100 +7,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "ir/lower/emit_rules.h"
 #include "ir/lower/emitter.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
 #include "ir/queries.h"
 
 namespace tilec::ir {
-
-namespace {
-constexpr int64_t kWidths[] = {64, 32};  // of a slice; narrower ones would store in short pieces
-}
-
-// Columns of a slice of the tile that a store takes; 0: it is stored as a whole.
-int64_t Emitter::SliceWidth(OpId store) const {
-  const ValueId value = in_.ops[store].operands[1];
-  const auto layout = plan_.layouts.find(value);
-  const std::vector<int64_t>& shape = in_.type(value).shape;
-  if (layout == plan_.layouts.end() || shape.size() != 2 || Squeezed(shape).size() != 2) return 0;
-  for (int64_t width : kWidths) {
-    if (shape[1] % width != 0 || shape[1] <= width) continue;
-    bool apart = true;
-    for (int64_t first = 0; first < shape[1]; first += width)
-      apart = apart &&
-              ColumnsMap(layout->second, ColumnsLayout(layout->second, width), first).has_value();
-    if (apart) return width;
-  }
-  return 0;
-}
-
-// Which dims of a broadcast's result are its operand's, in the squeezed shapes.
-std::vector<int> Emitter::KeptDims(const Op& broadcast) const {
-  const std::vector<int64_t>& from = in_.type(broadcast.operands[0]).shape;
-  const std::vector<int64_t>& to = in_.type(broadcast.results[0]).shape;
-  std::vector<int> keep;
-  for (size_t i = 0; i < from.size(); ++i)
-    if (from[i] != 1) keep.push_back(SqueezedDim(to, broadcast.ints("axes")[i]));
-  return keep;
-}
-
-// Does the op make its columns from the same columns of operand `i`?
-bool Emitter::ByColumns(const Op& op, size_t i) const {
-  const auto from = plan_.layouts.find(op.operands[i]), to = plan_.layouts.find(op.results[0]);
-  if (from == plan_.layouts.end() || to == plan_.layouts.end()) return false;
-  if (op.kind != OpKind::kBroadcast) return from->second == to->second;
-  const std::vector<int> keep = KeptDims(op);
-  return !keep.empty() && keep.back() == to->second.rank - 1 &&
-         from->second == KeepDims(to->second, keep);
-}
-
-// A tile that is loaded for a store's sake alone, from where nobody writes: threads bring each
-// slice when its turn comes, and the shared memory that the tile would take is left to the rings.
-bool Emitter::LoadsBySlices(OpId id) const {
-  const Op& op = in_.ops[id];
-  if (op.kind != OpKind::kLoad || !IsReadOnlyLoad(in_, op)) return false;
-  const LoadPlan& load = plan_.loads.at(id);
-  return (!load.buffer || load.tma) && load.registers && !load.shares.valid() &&
-         op.s("modes").back() == 'r' && in_.type(op.results[0]).rank() == 2;
-}
-
-void Emitter::FindSlices() {
-  if (!options_.slice_epilogues) return;
-  for (const auto& [store, plan] : plan_.stores) {
-    const Op& op = in_.ops[store];
-    const bool ends_in_range = op.s("modes").back() == 'r';
-    if (!SliceWidth(store) || !(plan.tma ? PanelsInFlight(store) > 0 : ends_in_range)) continue;
-    std::set<OpId>& slice = sliced_[store];
-    std::set<ValueId> whole;  // values whose columns are not those of the store, for some reader
-    const std::vector<OpId>& block = in_.blocks[op.block].ops;
-    for (auto at = std::find(block.rbegin(), block.rend(), store); at != block.rend(); ++at) {
-      const Op& maker = in_.ops[*at];
-      const bool kind = Info(maker.kind).elementwise() || maker.kind == OpKind::kBroadcast ||
-                        maker.kind == OpKind::kReshape || LoadsBySlices(*at);
-      if (!kind || !plan_.layouts.count(maker.results[0]) || maker.attr("signal") ||
-          maker.attr("await") || whole.count(maker.results[0]) || deferred_.count(*at))
-        continue;
-      const std::vector<Uses::Use>& uses = uses_.of(maker.results[0]);
-      const bool here = !uses.empty() && std::all_of(uses.begin(), uses.end(), [&](auto& use) {
-        return use.reader == store || slice.count(use.reader) > 0;
-      });
-      if (!here) continue;
-      slice.insert(*at);
-      if (maker.kind == OpKind::kLoad) continue;
-      for (size_t i = 0; i < maker.operands.size(); ++i)
-        if (!ByColumns(maker, i)) whole.insert(maker.operands[i]);
-    }
-    deferred_.insert(slice.begin(), slice.end());
-  }
-  bool fewer = false;
-  for (OpId id : deferred_)
-    if (auto load = plan_.loads.find(id); load != plan_.loads.end() && load->second.buffer) {
-      load->second.buffer = load->second.tma = false;
-      fewer = true;
-    }
-  if (fewer && channels_) channels_ = PlanChannels(in_, plan_, needs_);
-}
 
 // Columns [first, first + width) of a tile of `layout` that leads to the store.
 ValueId Emitter::Slice(OpId store, ValueId v, const Layout& layout, int64_t first, int64_t width) {
@@ -110,7 +23,7 @@ ValueId Emitter::Slice(OpId store, ValueId v, const Layout& layout, int64_t firs
   shape.back() = width;
   const Type type = Type::Tile(value.type.dtype, shape, out_.Intern(ColumnsLayout(layout, width)));
   ValueId slice;
-  if (value.def.valid() && sliced_[store].count(value.def)) {
+  if (value.def.valid() && p_.epilogues.at(store).sliced.count(value.def)) {
     const Op op = in_.ops[value.def];
     const Span here = b_.span();
     if (op.kind == OpKind::kLoad) {
@@ -118,7 +31,7 @@ ValueId Emitter::Slice(OpId store, ValueId v, const Layout& layout, int64_t firs
     } else if (op.kind == OpKind::kReshape) {
       slice = Slice(store, op.operands[0], layout, first, width);
     } else if (op.kind == OpKind::kBroadcast) {
-      const std::vector<int> keep = KeptDims(op);
+      const std::vector<int> keep = KeptDims(in_, op);
       const Layout part = KeepDims(layout, keep);
       const ValueId from = keep.empty() ? Tile(op.operands[0])
                            : keep.back() == layout.rank - 1
@@ -164,7 +77,7 @@ ValueId Emitter::LoadSlice(const Op& op, const Type& type, const Layout& layout,
 void Emitter::StoreBySlices(OpId id) {
   const Op& op = in_.ops[id];
   const ValueId value = op.operands[1];
-  const int64_t width = SliceWidth(id), columns = in_.type(value).shape[1];
+  const int64_t width = p_.epilogues.at(id).slice_width, columns = in_.type(value).shape[1];
   const Layout layout = ColumnsLayout(plan_.layouts.at(value), width);
   const Access access = WarpAccess(op, value, &plan_.layouts.at(value), true);
   for (int64_t first = 0; first < columns; first += width) {

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "ir/lower/emit_rules.h"
 #include "ir/lower/emitter.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
@@ -18,7 +19,8 @@ void Emitter::SetKind(OpId copy, const Op& op) {
 
 void Emitter::Atomic_(OpId id) {
   const Op& op = in_.ops[id];
-  if (plan_.stores.count(id)) return PanelsInFlight(id) ? StoreByPanels(id) : StoreByTma(id);
+  if (plan_.stores.count(id))
+    return p_.epilogues.at(id).panels ? StoreByPanels(id) : StoreByTma(id);
   const ValueId value = op.operands[1];
   const ValueId tile = Tile(value);
   if (SharedTensor(op.operands[0])) Sync();
@@ -34,12 +36,12 @@ void Emitter::Atomic_(OpId id) {
 
 Result<> Emitter::Store_(OpId id) {
   const Op& op = in_.ops[id];
-  if (plan_.stores[id].tma) {
-    PanelsInFlight(id) ? StoreByPanels(id) : StoreByTma(id);
+  if (plan_.stores.at(id).tma) {
+    p_.epilogues.at(id).panels ? StoreByPanels(id) : StoreByTma(id);
     return Done();
   }
   const ValueId value = op.operands[1];
-  const bool sliced = sliced_.count(id) > 0;
+  const bool sliced = p_.epilogues.at(id).by_slices;
   const ValueId tile = sliced ? ValueId() : Tile(value);
   if (SharedTensor(op.operands[0])) {
     FlushLoads();
@@ -63,85 +65,26 @@ Result<> Emitter::Store_(OpId id) {
   return Done();
 }
 
-// Does each role have one store by the copy engine?
-bool Emitter::CopiesOneTensor() const {
-  return std::count_if(plan_.stores.begin(), plan_.stores.end(),
-                       [](const auto& planned) { return planned.second.tma; }) == roles_;
-}
-
-// A store in a loop of a kernel with roles leaves by panels: so many staging buffers (0: as a
-// whole, and awaited at once). The panels must be registers of their own.
-int64_t Emitter::PanelsInFlight(OpId id) {
-  const Op& op = in_.ops[id];
-  const StorePlan& store = plan_.stores.at(id);
-  const Type& type = in_.type(op.operands[1]);
-  const auto layout = plan_.layouts.find(op.operands[1]);
-  // Outside of loops: slices leave as they are made, but the mutation tests cannot yet say which of
-  // the waits for the copies of several stores are needed.
-  const bool by_panels =
-      ir::InLoop(in_, id) || (options_.slice_epilogues && CopiesOneTensor() && SliceWidth(id) > 0);
-  if (!specialized() || !by_panels || layout == plan_.layouts.end()) return 0;
-  if (type.shape[1] % store.smem.panel_cols != 0) return 0;
-  const int64_t panels = type.shape[1] / store.smem.panel_cols;
-  for (int64_t p = 0; p < panels; ++p)
-    if (!ColumnsMap(layout->second, ColumnsLayout(layout->second, store.smem.panel_cols),
-                    p * store.smem.panel_cols))
-      return 0;
-  // Tiles whose width is no multiple of a line of 128 bytes have narrow panels (seven of 32 bytes
-  // for 112 columns of bf16): those that make a line are written together. The rest is the rings'.
-  constexpr int64_t kLine = 128;
-  const int64_t staging = target_.lowering.staging_bytes;
-  const int64_t bytes = type.shape[0] * store.smem.panel_cols * ByteSize(type.dtype);
-  int64_t buffers = 2 * std::max<int64_t>(1, kLine / std::max(1, store.smem.swizzle_bytes));
-  while (buffers > 2 && buffers * bytes > staging) buffers /= 2;
-  if (buffers >= panels) return panels;
-  return buffers * bytes <= staging || panels % 2 == 0 ? buffers : 1;
-}
-
-// Is the tile stored as the product left it, but for its type?
-bool Emitter::StoredAsMade(ValueId v) const {
-  const Op* def = in_.def(Without(in_, OpKind::kCast, v).value);
-  return def && (def->kind == OpKind::kFor || def->kind == OpKind::kDot);
-}
-
-// Rows of a panel that each warpgroup of the role writes and copies out for itself; 0: it takes all
-// of them together. Among themselves they need not wait then: one may be at the next tile while
-// another still stores this one (65536×1024×1024 3 % faster on an H200, 8192³ the same). Where they
-// compute before they store it loses (SwiGLU 2 %; probably warpgroups drift further apart than the
-// rings are deep, and whoever is ahead waits for slots): those meet. (Other stores of the role
-// would share the copy groups of its threads, and outside of loops the staging bytes may be a
-// ring's, which all of them read.)
-int64_t Emitter::RowsOfWarpgroups(OpId id) const {
-  const int parts = plan_.warpgroups;
-  const auto layout = plan_.layouts.find(in_.ops[id].operands[1]);
-  if (parts < 2 || !ir::InLoop(in_, id) || !StoredAsMade(in_.ops[id].operands[1]) ||
-      layout == plan_.layouts.end() || !CopiesOneTensor() ||
-      1 + roles_ * (1 + parts) > target_.limits.named_barriers)
-    return 0;
-  const int64_t rows = RowsOfParts(layout->second, parts);
-  return rows * parts == in_.type(in_.ops[id].operands[1]).shape[0] ? rows : 0;
-}
-
 // Panel by panel: while the copy engine reads one, the next is written. A panel's buffer is free
 // again when all but the latest copies have been read; the last ones drain behind what follows.
 void Emitter::StoreByPanels(OpId id) {
   const Op& op = in_.ops[id];
-  const StorePlan& store = plan_.stores[id];
-  const bool sliced = sliced_.count(id) > 0;
+  const StorePlan& store = plan_.stores.at(id);
+  const bool sliced = p_.epilogues.at(id).by_slices;
   const ValueId tile = sliced ? ValueId() : Tile(op.operands[1]);
   FlushLoads();
   SettleAll();
   const Type type = in_.type(op.operands[1]);
   const int64_t width = store.smem.panel_cols, panels = type.shape[1] / width;
   const int64_t pitch = width * ByteSize(type.dtype);
-  const int64_t buffers = PanelsInFlight(id);
+  const int64_t buffers = p_.epilogues.at(id).panels;
   const Type panel =
       Type::Tile(type.dtype, {type.shape[0], width},
                  out_.Intern(ColumnsLayout(plan_.layouts.at(op.operands[1]), width)));
   // Between two barriers all panels are written if each has a buffer, else half the buffers.
   const int64_t together = panels == buffers ? panels : std::max<int64_t>(1, buffers / 2);
   const int64_t steps = CeilDiv(panels, together);
-  parts_ = RowsOfWarpgroups(id) > 0 ? plan_.warpgroups : 1;
+  parts_ = p_.epilogues.at(id).rows_of_part > 0 ? plan_.warpgroups : 1;
   const int64_t stored = type.shape[0] / parts_;  // rows of one thread's copies
   const int64_t rank = static_cast<int64_t>(op.s("modes").size());
   const int64_t boxes = CeilDiv(stored, kBoxRows);  // of a panel
@@ -152,7 +95,7 @@ void Emitter::StoreByPanels(OpId id) {
   auto sync = [&] {
     if (parts_ == 1) return Sync();
     b_.Add(OpKind::kCtaSync, {}, {},
-           {{"id", int64_t{1 + roles_ + role_ * parts_}}, {"parts", int64_t{parts_}}});
+           {{"id", int64_t{1 + p_.compute_roles + role_ * parts_}}, {"parts", int64_t{parts_}}});
   };
   auto elect = [&](auto&& body) {
     const OpId e = ElectStorer();
@@ -231,7 +174,7 @@ void Emitter::StoreByPanels(OpId id) {
 }
 
 ValueId Emitter::PanelBuffer(OpId id, int64_t number) const {
-  return buffers_[store_buffers_.at(id) + static_cast<size_t>(number)].value;
+  return buffers_[p_.store_buffers.at(id) + static_cast<size_t>(number)];
 }
 
 // The threads that copy out and await their copies.
@@ -256,14 +199,14 @@ void Emitter::AwaitStores() {
 // Through a staging buffer: the copy engine writes whole lines, clipped to the tensor.
 void Emitter::StoreByTma(OpId id) {
   const Op& op = in_.ops[id];
-  const StorePlan& store = plan_.stores[id];
+  const StorePlan& store = plan_.stores.at(id);
   const ValueId value = op.operands[1];
   const ValueId tile = Tile(store.transposed ? in_.def(value)->operands[0] : value);
   FlushLoads();
   SettleAll();  // the staging bytes may be a ring's that a product under way still reads
   const Type& type = in_.type(value);
   const int64_t pitch = store.smem.panel_cols * ByteSize(type.dtype);
-  const ValueId buffer = buffers_[store_buffers_[id]].value;
+  const ValueId buffer = PanelBuffer(id, 0);
   Sync();
   b_.Add(OpKind::kSmemStore, {tile, buffer}, {}, {{"transposed", int64_t{store.transposed}}});
   b_.Add(OpKind::kFenceAsync, {}, {});

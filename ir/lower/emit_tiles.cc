@@ -15,7 +15,7 @@ ValueId Emitter::Tile(ValueId v) {
     const Op* def = in_.def(v);
     if (def && def->kind == OpKind::kLoad && !map_.count(v)) FlushLoads();
   }
-  if (const OpId def = in_.values[v].def; def.valid() && KeepsUntilRead(def) && !map_.count(v))
+  if (const OpId def = in_.values[v].def; def.valid() && p_.KeepsUntilRead(def) && !map_.count(v))
     IntoRegisters(def);
   for (size_t i = 0; i < flights_.size(); ++i)
     if (flights_[i].lands == v) {
@@ -29,7 +29,7 @@ ValueId Emitter::Tile(ValueId v) {
 
 void Emitter::WantScratch(OpId op, int64_t bytes) {
   if (bytes == 0) return;
-  scratch_[role_].ops.emplace_back(op, bytes);
+  emitted_.scratch[role_].ops.emplace_back(op, bytes);
 }
 
 // The same tile in `layout`: nothing, a cheap remake (constants, splats, iotas), register renaming,
@@ -96,11 +96,11 @@ void Emitter::Transpose_(const Op& op) {
   for (int64_t d : op.ints("perm"))
     if (int s = SqueezedDim(from.shape, d); s >= 0) perm.push_back(s);
   if (std::is_sorted(perm.begin(), perm.end()))
-    return Bind(result, InLayout(tile, plan_.layouts[result]));
+    return Bind(result, InLayout(tile, plan_.layouts.at(result)));
   Type type = WarpType(result);
   type.layout = out_.Intern(PermuteLayout(out_.layout(tile), perm));
   const ValueId turned = b_.Value(OpKind::kWarpTranspose, {tile}, type, {{"perm", perm}});
-  Bind(result, InLayout(turned, plan_.layouts[result]));
+  Bind(result, InLayout(turned, plan_.layouts.at(result)));
 }
 
 Result<> Emitter::Reduce_(const Op& op) {
@@ -122,7 +122,7 @@ Result<> Emitter::Reduce_(const Op& op) {
       b_.Add(arg ? OpKind::kWarpArgReduce : OpKind::kWarpReduce, {tile}, {type}, std::move(attrs));
   WantScratch(reduce, ReduceScratchBytes(out_.type(tile), source, axis, arg));
   const ValueId value = out_.ops[reduce].results[0];
-  Bind(result, type.shape.empty() ? value : InLayout(value, plan_.layouts[result]));
+  Bind(result, type.shape.empty() ? value : InLayout(value, plan_.layouts.at(result)));
   return Done();
 }
 

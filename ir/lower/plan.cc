@@ -28,7 +28,7 @@ class Planner {
     plan_.warpgroups = warpgroups;
   }
 
-  Plan Run() {
+  LayoutPlan Run() {
     const bool free = plan_.warpgroups == 0;
     if (free) ChooseWarpgroups();
     for (OpId id : order_)
@@ -497,7 +497,7 @@ class Planner {
   const Function& fn_;
   const Target& target_;
   bool runs_ahead_;
-  Plan plan_;
+  LayoutPlan plan_;
   const std::vector<OpId> order_;
   const Uses uses_;
   std::map<ValueId, bool> needed_;
@@ -511,7 +511,7 @@ class Planner {
 
 }  // namespace
 
-Plan MakePlan(const Function& fn, const Target& target, int warpgroups, bool runs_ahead) {
+LayoutPlan MakePlan(const Function& fn, const Target& target, int warpgroups, bool runs_ahead) {
   return Planner(fn, target, warpgroups, runs_ahead).Run();
 }
 

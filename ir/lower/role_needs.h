@@ -6,17 +6,11 @@
 #pragma once
 
 #include <optional>
-#include <set>
 #include <vector>
 
-#include "ir/function.h"
+#include "ir/program_plan.h"
 
 namespace tilec::ir {
-
-struct RoleNeeds {
-  std::set<OpId> ops;  // structure included
-  std::set<ValueId> values;
-};
 
 // A tile passes between compute roles by two reshapes that change no shape, in the role that makes
 // it and in the one that reads it: the first has the mark `signal` of a token, the second reads the

@@ -8,7 +8,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ir/function.h"
+#include <string_view>
+#include <vector>
+
+#include "ir/program_plan.h"
 #include "ir/target.h"
 #include "support/diag.h"
 
@@ -20,6 +23,29 @@ struct LowerNeed {
   What what = What::kOther;
   int64_t needed = 0, available = 0;
 };
+
+// A plan as text, to be obeyed or refused in place of the planners' (ir/plan_text.h).
+struct GivenPlan {
+  std::string_view text;
+  int32_t file = -1;  // id of `text` in the caller's SourceMap
+};
+
+// What a schedule says of the resources of its program: how deep rings are and what quotas the
+// roles have. Also what a program has in the end, so that both can be compared.
+struct ScheduledResources {
+  struct Ring {
+    Span load;  // one of the loads that fill it, by its place in the source
+    int64_t slots = 1;
+  };
+  std::vector<Ring> rings;
+  std::vector<int64_t> registers;  // by compute role; 0: not decided
+  int64_t load_registers = 0;      // of the producer
+  // Obeyed or refused (somebody wrote them), or else a wish: rings are as deep as shared memory
+  // allows, quotas as large as the register file, and the plan says what changed.
+  bool binding = false;
+};
+// What the plan of `fn` has.
+ScheduledResources ResourcesOf(const ProgramPlan& plan, const Function& fn);
 
 struct SequentialOptions {
   // Roles: registers of a compute thread that tiles may not take (addresses, descriptors, counters,
@@ -35,11 +61,15 @@ struct SequentialOptions {
   // products are under way.
   bool early_loads = true;
   LowerNeed* need = nullptr;  // receives why the lowering refuses
+  const ScheduledResources* scheduled = nullptr;
+  const GivenPlan* plan = nullptr;  // fails with I27x or I28x where it cannot be obeyed
 };
 
 // `fn` is a verified tile function; the result is a warp function of the same signature.
+// `made`, if given, receives the plan of the program.
 Result<Function> Sequentialize(const Function& fn, const Target& target,
-                               const SequentialOptions& options, DiagSink& diags);
+                               const SequentialOptions& options, DiagSink& diags,
+                               ProgramPlan* made = nullptr);
 
 // The same program by two kinds of roles: one elected thread of a load warp runs ahead and fills
 // rings of shared memory by TMA, the compute warpgroups read them; full and empty mbarriers
@@ -47,6 +77,7 @@ Result<Function> Sequentialize(const Function& fn, const Target& target,
 // kernel took that form (it needs TMA loads inside a loop whose control the load role can
 // recompute); otherwise the result is Sequentialize's.
 Result<Function> Specialize(const Function& fn, const Target& target,
-                            const SequentialOptions& options, bool* specialized, DiagSink& diags);
+                            const SequentialOptions& options, bool* specialized, DiagSink& diags,
+                            ProgramPlan* made = nullptr);
 
 }  // namespace tilec::ir

@@ -136,7 +136,7 @@ class Finder {
     if (from.kind == Kind::kCount && op.kind == OpKind::kAdd && c >= 0) {
       // an earlier or later transfer: still made from this count alone
     } else if (from.kind == Kind::kCount && (op.kind == OpKind::kMod || op.kind == OpKind::kDiv) &&
-        c > 1) {
+               c > 1) {
       made.kind = op.kind == OpKind::kMod ? Kind::kSlot : Kind::kTurn;
       made.depth = c;
     } else if ((from.kind == Kind::kTurn || from.kind == Kind::kCount) && op.kind == OpKind::kAnd &&

@@ -58,6 +58,12 @@ std::string DescribeWait(const Warp& w, uint32_t pc, uint32_t mask, const Wait& 
           "{} wait for the warps {:#06b} of warpgroup {} to issue the same wgmma, at {}", who,
           missing, wait.id, where);
     }
+    case Wait::Kind::kTensorColumns:
+      return fmt::format("{} wait for {} columns of tensor memory, {} of {} are allocated, at {}",
+                         who, wait.id, cta.tensor->memory.used(), kTensorColumns, where);
+    case Wait::Kind::kTensorPair:
+      return fmt::format("{} wait for a warp of the pair's other CTA to do the same, at {}", who,
+                         where);
     case Wait::Kind::kClusterBarrier:
       return fmt::format("{} wait at the cluster barrier, where {} threads have arrived, at {}",
                          who, cta.cluster->barrier.arrived, where);

@@ -67,10 +67,14 @@ bool MatchMods(std::string_view pattern, const std::string_view* mods, size_t n,
 }  // namespace
 
 bool Decoder::MatchForm(const Statement& s, Matched* out) {
+  // Tensor copies have `.cta_group` anywhere among their modifiers; the builder looks at it.
+  std::vector<std::string_view> mods = s.mods;
+  if (s.opcode == "cp")
+    std::erase_if(mods, [](auto m) { return m == "cta_group::1" || m == "cta_group::2"; });
   for (const Form& f : kForms) {
     if (f.opcode != s.opcode) continue;
     Type types[2] = {Type::kNone, Type::kNone};
-    if (!MatchMods(f.mods, s.mods.data(), s.mods.size(), types, 0)) continue;
+    if (!MatchMods(f.mods, mods.data(), mods.size(), types, 0)) continue;
     out->form = &f;
     out->t = types[0];
     out->u = types[1];
@@ -105,13 +109,16 @@ uint32_t* RegUse::Field(Program& p) const {
 uint32_t Decoder::Constant(uint64_t bits, bool wide) {
   if (!wide) bits &= 0xffffffffu;
   auto& table = wide ? constants64_ : constants32_;
-  auto [it, added] = table.emplace(bits, static_cast<uint32_t>(p_->constants.size()) | kConstBit);
-  if (added) {
-    size_t at = p_->constants.size(), lane = wide ? 8 : 4;
-    p_->constants.resize(at + 32 * lane);
-    for (size_t l = 0; l < 32; ++l) memcpy(&p_->constants[at + l * lane], &bits, lane);
-  }
+  auto [it, added] = table.emplace(bits, 0);
+  if (added) it->second = ConstantRow(bits, wide);
   return it->second;
+}
+
+uint32_t Decoder::ConstantRow(uint64_t bits, bool wide) {
+  const size_t at = p_->constants.size(), lane = wide ? 8 : 4;
+  p_->constants.resize(at + 32 * lane);
+  for (size_t l = 0; l < 32; ++l) memcpy(&p_->constants[at + l * lane], &bits, lane);
+  return static_cast<uint32_t>(at) | kConstBit;
 }
 
 uint32_t Decoder::NewVReg(int bits, bool pinned) {
@@ -165,7 +172,18 @@ void Decoder::SetList(uint32_t list, size_t k, Ref r, bool def, bool also_use) {
 bool Decoder::SymbolValue(const Operand& o, Ref* out, int bits) {
   const Variable& v = m_.variables[static_cast<size_t>(o.index)];
   uint64_t base = v.dynamic ? p_->dynamic_offset : v.offset;
-  *out = {true, Constant(base + o.bits, bits == 64), bits};
+  const bool wide = bits == 64;
+  if (v.space != Space::kShared) {
+    *out = {true, Constant(base + o.bits, wide), bits};
+    return true;
+  }
+  // A row of its own, even if a number has the same value: the rank goes into bits 31–24.
+  auto [it, added] = shared_rows_.emplace(std::pair(base + o.bits, wide), 0);
+  if (added) {
+    it->second = ConstantRow(base + o.bits, wide);
+    p_->shared_addresses.emplace_back(it->second & ~kConstBit, wide);
+  }
+  *out = {true, it->second, bits};
   return true;
 }
 
@@ -570,6 +588,7 @@ Result<std::unique_ptr<Program>> Decoder::Run() {
     p_->specials.push_back({static_cast<Special>(special), vreg});
   }
   WatchRegisters();
+  WatchLoads();
   FindUnfencedControls();
   PlaceRegisters(*p_, vregs_, uses_, special_vregs);
   return std::move(p_);

@@ -12,18 +12,21 @@
 
 namespace tilec::runtime::emulator {
 
-#define TILEC_BUILDERS(X)                                                                        \
-  X(Alu)                                                                                         \
-  X(Rounded)                                                                                     \
-  X(Special)                                                                                     \
-  X(Dp4a)                                                                                        \
-  X(Prmt) X(PredicateLogic) X(Mov) X(Selp) X(Setp) X(Cvt) X(CvtPack) X(Cvta) X(IsSpace) X(Mapa)  \
-      X(GetCtaRank) X(Ld) X(St) X(Atom) X(Nothing) X(Sync) X(Policy) X(Bra) X(Ret) X(Trap)       \
-          X(Nanosleep) X(SetMaxNReg) X(Bar) X(BarRed) X(BarWarp) X(ClusterArrive) X(ClusterWait) \
-              X(Shfl) X(Vote) X(Match) X(ActiveMask) X(Redux) X(Elect) X(MBarrier)               \
-                  X(MBarrierPending) X(MBarrierWait) X(CpAsync) X(CpAsyncArrive) X(BulkLoad)     \
-                      X(BulkShared) X(BulkStore) X(BulkReduce) X(TensorLoad) X(TensorStore)      \
-                          X(LdMatrix) X(Mma) X(Wgmma) X(PrefetchMap)
+#define TILEC_BUILDERS(X)                                                                         \
+  X(Alu)                                                                                          \
+  X(Rounded)                                                                                      \
+  X(Special)                                                                                      \
+  X(Dp4a)                                                                                         \
+  X(Prmt)                                                                                         \
+  X(PredicateLogic) X(Mov) X(Selp) X(Setp) X(Cvt) X(CvtPack) X(Cvta) X(IsSpace) X(Mapa)           \
+      X(GetCtaRank) X(Ld) X(St) X(Atom) X(Nothing) X(Sync) X(Policy) X(Bra) X(Ret) X(Trap)        \
+          X(Nanosleep) X(SetMaxNReg) X(Bar) X(BarRed) X(BarWarp) X(ClusterArrive) X(ClusterWait)  \
+              X(Shfl) X(Vote) X(Match) X(ActiveMask) X(Redux) X(Elect) X(MBarrier)                \
+                  X(MBarrierPending) X(MBarrierWait) X(CpAsync) X(CpAsyncArrive) X(BulkLoad)      \
+                      X(BulkShared) X(BulkStore) X(BulkReduce) X(TensorLoad) X(TensorStore)       \
+                          X(LdMatrix) X(Mma) X(Wgmma) X(PrefetchMap) X(TensorAlloc) X(TensorMove) \
+                              X(TensorWait) X(TensorFence) X(TensorCp) X(TensorShift)             \
+                                  X(TensorCommit) X(TensorMma)
 
 // What a row's `argument` may name: an AluOp or one of these.
 enum class Unary : uint8_t {
@@ -112,6 +115,7 @@ class Decoder {
   // An instruction that the emulator lacks: it stops the run if it is reached.
   bool Defer(const Statement& s);
   uint32_t Constant(uint64_t bits, bool wide);
+  uint32_t ConstantRow(uint64_t bits, bool wide);  // a new one
   uint32_t NewVReg(int bits, bool pinned = false);
   uint32_t SpecialVReg(Special s);
   // Source operand of `bits` bits (1: predicate). `type` decides how literals are read.
@@ -133,6 +137,11 @@ class Decoder {
   Inst Start(const Statement& s) const;
   // Which instructions touch registers that wgmma works on (judge/registers.h).
   void WatchRegisters();
+  // Which instructions read registers that tcgen05.ld writes.
+  void WatchLoads();
+  // tcgen05: the target has it, and all instructions of the kernel say the same `.cta_group`.
+  bool TensorTarget(const Statement& s, TensorInst* t);
+  bool TensorAddressOperand(const Statement& s, size_t index, Inst* inst, int field);
   // Relaxed loads that a branch depends on, with an access behind it and no fence between.
   void FindUnfencedControls();
   // An extra instruction without a guard: d = op(a, b).
@@ -153,8 +162,10 @@ class Decoder {
   std::vector<RegUse> uses_;
   std::vector<std::pair<uint32_t, int32_t>> branches_;  // instruction, label
   std::unordered_map<uint64_t, uint32_t> constants32_, constants64_;
+  std::map<std::pair<uint64_t, bool>, uint32_t> shared_rows_;
   std::map<int, uint32_t> specials_;
   std::unordered_map<std::string_view, uint32_t> texts_;
+  uint32_t tensor_group_ = 0;  // .cta_group of the tcgen05 instructions so far
 };
 
 }  // namespace tilec::runtime::emulator

@@ -222,6 +222,7 @@ bool Decoder::BuildTensorLoad(const Statement& s, const Matched&, Inst* inst) {
   if (!s.Has(std::to_string(rank) + "d")) return Bad(s, 1, "the rank and the coordinates disagree");
   inst->u[0] = s.Has("multicast::cluster");
   inst->u[1] = s.Has("shared::cluster");
+  inst->u[2] = s.Has("cta_group::2") ? 2 : s.Has("cta_group::1") ? 1 : 0;
   inst->run = RunTensorLoad;
   return true;
 }
@@ -279,6 +280,8 @@ bool Decoder::BuildMma(const Statement& s, const Matched&, Inst* inst) {
 }
 
 bool Decoder::BuildWgmma(const Statement& s, const Matched&, Inst* inst) {
+  if (m_.target.substr(0, 5) != "sm_90")
+    return Refuse(fmt::format("`{}` on .target {}: it needs sm_90a", s.text, m_.target));
   WgmmaShape shape;
   size_t n = s.mods.size();
   std::string_view tile = s.mods[3];  // mma_async sync aligned m64nNkK

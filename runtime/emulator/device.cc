@@ -197,6 +197,18 @@ class Pool {
   bool failed_ = false;
 };
 
+// The constants of each CTA of a cluster: they differ in addresses of shared memory.
+void FillConstants(const Program& program, uint32_t ranks, uint64_t bank, uint8_t* to) {
+  if (program.constants.empty()) return;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    uint8_t* at = to + rank * bank;
+    memcpy(at, program.constants.data(), program.constants.size());
+    for (auto [offset, wide] : program.shared_addresses)
+      for (uint32_t l = 0; l < 32; ++l)
+        at[offset + l * (wide ? 8 : 4) + 3] |= static_cast<uint8_t>(rank);
+  }
+}
+
 class EmuDevice : public Device {
  public:
   explicit EmuDevice(const EmulatorOptions& options)
@@ -371,7 +383,9 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
         kBadArguments, {}, entry,
         fmt::format("{} arguments for {} parameters", args.size(), program->params.size()));
   uint64_t param_bytes = std::max<uint64_t>(program->param_bytes, 1);
-  HostMemory params(param_bytes), constants(std::max<uint64_t>(program->constants.size(), 64));
+  const uint64_t bank = (program->constants.size() + 127) / 64 * 64;
+  const uint32_t ranks = config.cluster[0] * config.cluster[1] * config.cluster[2];
+  HostMemory params(param_bytes), constants(bank * ranks);
   if (!params.ok() || !constants.ok()) return diags.Report(kNoHostMemory, {}, param_bytes);
   for (size_t k = 0; k < args.size(); ++k) {
     auto [offset, bytes] = program->params[k];
@@ -390,9 +404,9 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
   launch.options = &options_;
   launch.config = config;
   launch.params = params.data();
-  if (!program->constants.empty())
-    memcpy(constants.data(), program->constants.data(), program->constants.size());
+  FillConstants(*program, ranks, bank, constants.data());
   launch.constants = constants.data();
+  launch.constants_stride = bank;
   launch.smem_total =
       config.smem_bytes == 0 ? program->shared_static : program->dynamic_offset + config.smem_bytes;
   uint64_t clusters = 1;

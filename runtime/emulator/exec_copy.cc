@@ -279,6 +279,13 @@ Step RunTensorLoad(Warp& w, const Inst& i, uint32_t mask) {
     if (!SharedRange(w, i, l, to[l], 1, 1, "a tensor copy", &cta, &offset) ||
         !SharedRange(w, i, l, bar[l], 8, 8, "an mbarrier", &owner, &bar_offset))
       return Step::kError;
+    if (i.u[2] == 1 && !i.u[0] && owner != cta)
+      return FailRule(
+          w, i, kBadOperandValue, judge::Rule::kT10,
+          fmt::format("`{}`: the mbarrier is in another CTA than the destination, which needs "
+                      "`.cta_group::2`",
+                      TextOf(w, i)),
+          l);
     std::array<int32_t, 5> where;
     std::copy(coords, coords + 5, where.begin());
     if (LooksAhead(w)) {
@@ -308,9 +315,14 @@ Step RunTensorLoad(Warp& w, const Inst& i, uint32_t mask) {
       if (!deliver(*cta, *owner)) return Step::kError;
       continue;
     }
+    // With .cta_group::2 it is the CTA of each pair whose number is as even as the mbarrier's.
     uint32_t ranks = Row<uint32_t>(w, i.o[3])[l];
-    for (Cta& target : w.cta->cluster->ctas)
-      if (ranks >> target.rank & 1 && !deliver(target, target)) return Step::kError;
+    auto& ctas = w.cta->cluster->ctas;
+    for (Cta& target : ctas) {
+      const uint32_t told = i.u[2] == 2 ? (target.rank & ~1u) | (owner->rank & 1) : target.rank;
+      if (told >= ctas.size()) continue;
+      if (ranks >> target.rank & 1 && !deliver(target, ctas[told])) return Step::kError;
+    }
   }
   return Step::kNext;
 }

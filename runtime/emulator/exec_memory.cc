@@ -104,8 +104,7 @@ bool LocateShared(Warp& w, const Inst& i, uint32_t mask, const uint64_t* a, uint
 Cta* ResolveShared(Warp& w, uint64_t address, uint32_t* offset) {
   if (address >= kSharedWindow) address -= kSharedWindow;
   *offset = static_cast<uint32_t>(address) & ((1u << kRankShift) - 1);
-  if (address < (1u << kRankShift)) return w.cta;
-  uint64_t rank = (address >> kRankShift) - 1;  // 0 means "this CTA"
+  const uint64_t rank = address >> kRankShift;
   auto& ctas = w.cta->cluster->ctas;
   return rank < ctas.size() ? &ctas[rank] : nullptr;
 }
@@ -162,14 +161,16 @@ bool Locate(Warp& w, const Inst& i, uint32_t mask, uint32_t row, bool wide, Spac
       }
       return LocateGlobal(w, i, mask, a, bytes, write, out);
     case Space::kShared: {
+      // Most addresses are of the warp's own CTA: offsets from its window.
+      const uint64_t own = uint64_t{w.cta->rank} << kRankShift;
       uint64_t all = 0, hi = 0;
-      ForLanes(mask, [&](int l) { all |= a[l], hi = std::max(hi, a[l]); });
+      ForLanes(mask, [&](int l) { all |= a[l], hi = std::max(hi, a[l] - own); });
       uint64_t size = w.cta->smem_bytes;
       if ((all & (bytes - 1)) == 0 && hi < size && bytes <= size - hi) {
         if (mask == ~0u)
-          for (int l = 0; l < 32; ++l) out->p[l] = w.cta->smem + a[l];
+          for (int l = 0; l < 32; ++l) out->p[l] = w.cta->smem + (a[l] - own);
         else
-          ForLanes(mask, [&](int l) { out->p[l] = w.cta->smem + a[l]; });
+          ForLanes(mask, [&](int l) { out->p[l] = w.cta->smem + (a[l] - own); });
         return true;
       }
       return LocateShared(w, i, mask, a, bytes, write, out);
@@ -460,7 +461,7 @@ Step RunMapa(Warp& w, const Inst& i, uint32_t mask) {
     uint64_t a = i.u[1] ? Row<uint64_t>(w, i.o[1])[l] : Row<uint32_t>(w, i.o[1])[l];
     uint64_t window = i.u[0] ? 0 : kSharedWindow;
     uint64_t offset = (a - (a >= kSharedWindow ? kSharedWindow : 0)) & ((1u << kRankShift) - 1);
-    uint64_t r = window + ((uint64_t{rank[l]} + 1) << kRankShift | offset);
+    uint64_t r = window + (uint64_t{rank[l]} << kRankShift | offset);
     if (i.u[1])
       Row<uint64_t>(w, i.o[0])[l] = r;
     else

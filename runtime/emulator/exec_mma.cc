@@ -33,6 +33,8 @@ Step RunLdMatrix(Warp& w, const Inst& i, uint32_t mask) {
   const uint32_t* list = &w.cta->cluster->launch->program->lists[i.o[store ? 1 : 0]];
   uint32_t addresses[32];  // may be one of the destination registers
   memcpy(addresses, Row<uint32_t>(w, i.o[store ? 0 : 1]), sizeof addresses);
+  for (uint32_t& a : addresses)
+    if (a >> kRankShift == w.cta->rank) a &= (1u << kRankShift) - 1;
   uint32_t* rows[4] = {};
   for (uint32_t k = 0; k < list[0] && k < 4; ++k) rows[k] = Row<uint32_t>(w, list[1 + k]);
   MatrixFault fault;

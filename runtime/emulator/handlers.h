@@ -38,6 +38,11 @@ HANDLER(RunUnaryF64) HANDLER(RunPredicateLogic) HANDLER(RunMovPredicate) HANDLER
     HANDLER(RunSync)
     // exec_mma.cc
     HANDLER(RunLdMatrix) HANDLER(RunMma) HANDLER(RunWgmma)
+    // exec_tcgen05.cc
+    HANDLER(RunTensorAlloc) HANDLER(RunTensorLd) HANDLER(RunTensorSt) HANDLER(RunTensorWait)
+        HANDLER(RunTensorFence)
+    // exec_tcgen05_async.cc
+    HANDLER(RunTensorMma) HANDLER(RunTensorCp) HANDLER(RunTensorShift) HANDLER(RunTensorCommit)
 
 #undef HANDLER
 

@@ -31,6 +31,7 @@
 #include "runtime/emulator/mbarrier.h"
 #include "runtime/emulator/policy.h"
 #include "runtime/emulator/ptx_ast.h"
+#include "runtime/emulator/tcgen05_inst.h"
 #include "runtime/emulator/wgmma.h"
 
 namespace tilec::runtime::judge {
@@ -87,8 +88,11 @@ struct Program {
   std::vector<Inst> code;          // ends with a `ret`
   std::vector<uint32_t> lists;     // count, then row offsets
   std::vector<uint8_t> constants;  // rows; copied into an aligned bank
-  std::vector<std::string> texts;  // opcodes, for messages
+  // Rows that are addresses of shared memory: each CTA of a cluster has its rank in them.
+  std::vector<std::pair<uint32_t, bool>> shared_addresses;  // offset, 64 bits wide
+  std::vector<std::string> texts;                           // opcodes, for messages
   std::vector<WgmmaShape> wgmma;
+  std::vector<TensorInst> tensor;
   std::vector<SpecialUse> specials;
   std::vector<std::pair<uint32_t, uint32_t>> params;  // offset, bytes
   struct Named {
@@ -104,6 +108,7 @@ struct Program {
   std::vector<Refusal> refusals;            // of instructions that the emulator lacks
   uint32_t register_bytes = 0;              // per warp
   judge::RegisterMap watched;               // registers that wgmma works on
+  judge::RegisterMap loaded;                // … that tcgen05.ld writes
   std::vector<uint32_t> unfenced_controls;  // pcs of relaxed loads, ascending
   std::vector<FloatResult> floats;          // by pc, ascending
   uint64_t param_bytes = 0;
@@ -121,7 +126,9 @@ struct Allocation {
   bool read_only = false;
 };
 
-// Generic addresses above the host's user space. Shared: window | rank << 24 | offset.
+// Generic addresses above the host's user space. Shared: window | rank << 24 | offset. The address
+// of a shared variable has the rank of its CTA, as on silicon: programs clear bits of it to reach
+// the even CTA of a pair.
 inline constexpr uint64_t kSharedWindow = 0xffff000000000000ull;
 inline constexpr uint64_t kLocalWindow = 0xfffe000000000000ull;
 inline constexpr uint64_t kWindowMask = 0xffff000000000000ull;
@@ -150,7 +157,9 @@ struct Wait {
     kWarpSync,
     kRegisters,
     kWgmma,
-    kClusterBarrier
+    kClusterBarrier,
+    kTensorColumns,
+    kTensorPair
   };
   Kind kind = Kind::kNone;
   uint32_t id = 0;     // barrier number, shared address, lane mask, register count
@@ -196,6 +205,7 @@ struct Warp {
   judge::Judge* judge = nullptr;         // of the cluster, in a checked launch
   uint32_t judge_id = 0;
   uint32_t groups[2][32] = {};  // committed by each lane: of cp.async, of bulk copies
+  uint32_t tensor_loads = 0;    // tcgen05.ld that have not read yet
   bool done() const { return live == 0; }
 };
 
@@ -226,6 +236,7 @@ struct Cta {
   std::unordered_map<uint32_t, MBarrier> mbarriers;
   NamedBarrier barriers[16];
   std::vector<Warpgroup> groups;
+  std::shared_ptr<TensorCta> tensor;  // null until the first tcgen05 instruction
   int64_t register_pool = 0;
   uint64_t progress = 0;  // bumped by every change a waiter could see
   uint32_t live_warps = 0;
@@ -239,7 +250,8 @@ struct Launch {
   LaunchConfig config;
   uint32_t clusters[3] = {1, 1, 1};
   uint8_t* params = nullptr;
-  const uint8_t* constants = nullptr;
+  const uint8_t* constants = nullptr;  // one bank per rank, `constants_stride` apart
+  uint64_t constants_stride = 0;
   std::vector<Allocation> allocations;  // sorted
   uint64_t smem_total = 0;
   std::vector<Decision> no_decisions;   // of a replay that does not name a cluster
@@ -385,6 +397,13 @@ void PoisonDestination(Cta& cta, const std::function<bool(uint8_t* smem)>& write
 
 // Host memory that one running cluster takes.
 uint64_t ClusterBytes(const Launch& launch);
+
+// The tensor memory of a CTA, of the even CTA of its pair, and of its partner; made when asked for.
+TensorCta& TensorOf(Cta& cta);
+// Loads of tensor memory by the warp read now.
+void LandTensorLoads(Warp& w);
+// The last warp of the CTA is gone: is any tensor memory left allocated?
+void TensorExit(Warp& w);
 
 void ExitLanes(Warp& w, uint32_t mask);
 void CheckNamedBarriers(Cta& cta);

@@ -342,6 +342,7 @@ void SetUpJudge(Launch& launch, judge::LaunchJudge* judge) {
   judge->numbers = launch.options->check_numbers;
   judge->banks = launch.options->check_banks;
   judge->registers = &launch.program->watched;
+  judge->loaded = &launch.program->loaded;
   judge->site = [&launch](uint32_t pc) {
     const Program& program = *launch.program;
     judge::Site site;

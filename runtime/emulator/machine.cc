@@ -47,6 +47,9 @@ bool Holds(Warp& w, const Path& p) {
     case Wait::Kind::kRegisters: return static_cast<int64_t>(wait.value) <= cta.register_pool;
     case Wait::Kind::kWgmma: return cta.groups[wait.id].generation != wait.value;
     case Wait::Kind::kClusterBarrier: return cta.cluster->barrier.generation > wait.value;
+    case Wait::Kind::kTensorColumns: return TensorOf(cta).memory.used() + wait.id <= kTensorColumns;
+    case Wait::Kind::kTensorPair:
+      return TensorOf(cta.cluster->ctas[cta.rank & ~1u]).meeting.generation != wait.value;
   }
   return true;
 }
@@ -56,6 +59,7 @@ bool Finishes(Wait::Kind kind) {
   switch (kind) {
     case Wait::Kind::kNamedBarrier:
     case Wait::Kind::kWarpSync:
+    case Wait::Kind::kTensorPair:
     case Wait::Kind::kWgmma: return true;
     case Wait::Kind::kNone:
     case Wait::Kind::kYielded:
@@ -63,6 +67,7 @@ bool Finishes(Wait::Kind kind) {
     case Wait::Kind::kBehind:
     case Wait::Kind::kConverge:
     case Wait::Kind::kRegisters:
+    case Wait::Kind::kTensorColumns:
     case Wait::Kind::kClusterBarrier: return false;
   }
   return false;
@@ -213,10 +218,17 @@ void Cluster::RunInstructions(Warp& w, uint64_t quantum) {
       }
     }
     ++w.executed;
+    if (w.tensor_loads != 0) [[unlikely]] {  // a value that is used has come
+      const auto& loaded = program.loaded.first;
+      if (loaded[w.pc] != loaded[w.pc + 1]) LandTensorLoads(w);
+    }
     if constexpr (kChecked) {
       const auto& first = program.watched.first;
       if (!first.empty() && first[w.pc] != first[w.pc + 1])
         judge->Registers(w.judge_id, w.pc, mask);
+      const auto& loaded = program.loaded.first;
+      if (!loaded.empty() && loaded[w.pc] != loaded[w.pc + 1])
+        judge->LoadedRegisters(w.judge_id, w.pc);
     }
     Step step = kChecked && numbers ? RunWatchingNumbers(w, i, mask) : i.run(w, i, mask);
     if (step == Step::kNext) [[likely]] {
@@ -356,7 +368,7 @@ void ExitLanes(Warp& w, uint32_t mask) {
   w.live &= ~mask;
   w.active &= ~mask;
   ++w.cta->progress;
-  if (w.live == 0) --w.cta->live_warps;
+  if (w.live == 0 && --w.cta->live_warps == 0) TensorExit(w);
   CheckNamedBarriers(*w.cta);
   CheckClusterBarrier(*w.cta->cluster);
 }

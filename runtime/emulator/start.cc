@@ -186,7 +186,7 @@ bool Cluster::Start(Launch* l, uint64_t cluster_number) {
       w.cta = &cta;
       w.index = k;
       w.base[0] = at;
-      w.base[1] = const_cast<uint8_t*>(l->constants);
+      w.base[1] = const_cast<uint8_t*>(l->constants) + rank * l->constants_stride;
       memset(at, 0, reg_bytes);
       at += reg_bytes;
       FenceOff(at - kFence, kFence);

@@ -60,9 +60,7 @@ class Generator {
   std::string Pick(std::vector<std::string> choices) { return choices[Below(choices.size())]; }
   void Put(const std::string& text) { out_ += text; }
   // White space where tokens meet; inside brackets also newlines and comments.
-  void Gap() {
-    Put(Chance(85) ? " " : Pick({"\n", " // note\n", " /* b */ ", "\n\n"}));
-  }
+  void Gap() { Put(Chance(85) ? " " : Pick({"\n", " // note\n", " /* b */ ", "\n\n"})); }
   void End() {
     Put(Pick({"\n", "\n", "\n", ";", "\n\n\n", "  // why\n", " /* q */\n", "\n// own\n"}));
   }
@@ -88,9 +86,7 @@ class Generator {
       case 0: Put(Pick({"-", "not "})), Atom(depth - 1); break;
       case 1: Put("("), Gap(), Expr(depth - 1), Gap(), Put(")"); break;
       case 2: Put(Name() + "("), List(0, [&] { Expr(depth - 1); }), Put(")"); break;
-      case 3:
-        Put(Name() + "("), Expr(depth - 1), Put(", axis = "), Expr(0), Put(")");
-        break;
+      case 3: Put(Name() + "("), Expr(depth - 1), Put(", axis = "), Expr(0), Put(")"); break;
       case 4: {
         Put(Name() + "[");
         List(1, [&] { Chance(60) ? Expr(depth - 1) : Put(Pick({":", "None"})); });

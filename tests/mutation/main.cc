@@ -49,6 +49,12 @@ constexpr Source kSources[] = {
     {"causal attention", "std/attention.tile:attention",
      "B=1 H=1 G=1 S=768 L=768 D=128 scale=0.088 BQ=128 BKV=64 causal=true", "solve"},
     {"gemm, 8 bits", "std/matmul_types.tile:gemm_e4m3", "M=128 N=128 K=2176", "solve:once"},
+    {"blackwell gemm", "tests/ptx/blackwell_gemm.ptx", "tests/ptx/blackwell_gemm.toml", ""},
+    {"blackwell pair", "tests/ptx/blackwell_pair.ptx", "tests/ptx/blackwell_pair.toml", ""},
+    {"blackwell attention", "tests/ptx/blackwell_attention.ptx",
+     "tests/ptx/blackwell_attention.toml", ""},
+    {"blackwell mxfp8", "tests/ptx/blackwell_mxfp8.ptx", "tests/ptx/blackwell_mxfp8.toml", ""},
+    {"blackwell nvfp4", "tests/ptx/blackwell_nvfp4.ptx", "tests/ptx/blackwell_nvfp4.toml", ""},
     // More tiles than CTAs: they stay.
     {"gemm that stays", "std/matmul.tile:gemm", "M=704 N=216 K=520 BM=64 BN=16 BK=64",
      "solve:persistent"},
@@ -277,7 +283,8 @@ std::map<std::string, std::string> ReadEquivalent(const std::string& path) {
   return all;
 }
 
-int Main(size_t step, const std::string& root, const std::string& cache) {
+// `only`: sources whose name begins so; "": all.
+int Main(size_t step, const std::string& root, const std::string& cache, std::string_view only) {
   const auto start = std::chrono::steady_clock::now();
   const auto equivalent = ReadEquivalent(root + "/tests/mutation/equivalent.txt");
   std::set<std::string> met;  // of the table
@@ -286,6 +293,7 @@ int Main(size_t step, const std::string& root, const std::string& cache) {
   int wrong = 0;
   size_t number = 0;
   for (const Source& source : kSources) {
+    if (std::string_view(source.name).substr(0, only.size()) != only) continue;
     Corpus corpus(source, root, cache);
     if (!corpus.Open()) return fmt::print("{}: cannot be run\n", source.name), 1;
     std::map<size_t, int> of_kind;
@@ -328,7 +336,7 @@ int Main(size_t step, const std::string& root, const std::string& cache) {
     }
   }
   for (const auto& [key, reason] : equivalent) {
-    if (met.count(key) != 0) continue;
+    if (met.count(key) != 0 || key.substr(0, only.size()) != only) continue;
     ++wrong;
     fmt::print("equivalent.txt names what there is not: {}\n", key);
   }
@@ -357,9 +365,13 @@ int Main(size_t step, const std::string& root, const std::string& cache) {
 
 int main(int argc, char** argv) {
   const std::string word = argc > 1 ? argv[1] : "";
-  if (word == "all" && argc == 4) return Main(1, argv[2], argv[3]);
+  if (word == "all" && argc == 4) return Main(1, argv[2], argv[3], "");
+  if (word == "of" && argc == 6)
+    return Main(std::strtoul(argv[3], nullptr, 10), argv[4], argv[5], argv[2]);
   if (word == "sample" && argc == 5)
-    return Main(std::strtoul(argv[2], nullptr, 10), argv[3], argv[4]);
-  fmt::print(stderr, "mutation all ROOT CACHE | mutation sample N ROOT CACHE\n");
+    return Main(std::strtoul(argv[2], nullptr, 10), argv[3], argv[4], "");
+  fmt::print(stderr,
+             "mutation all ROOT CACHE | mutation sample N ROOT CACHE | "
+             "mutation of SOURCE N ROOT CACHE\n");
   return 2;
 }

@@ -119,7 +119,11 @@ class Maker {
     else if (s.Is("cp.async.bulk.wait_group"))
       WaitGroup(s, Name::kBulkWait, Name::kBulkWaitMore);
     else if (s.Is("cp.async.bulk") && s.Has("mbarrier::complete_tx"))
-      Add(Name::kCopyDeleted, "");
+      Copy(s);
+    else if (s.Is("tcgen05."))
+      Tensor(s);
+    else if (s.Is("barrier.cluster"))
+      Add(Name::kClusterBarrier, "");
     else if (s.Is("setmaxnreg"))
       Registers(s);
     else if (s.opcode == "and.b32" && s.operands.size() == 3 && s.operands[2] == "3")
@@ -200,6 +204,76 @@ class Maker {
       Add(Name::kDescriptorSwizzle, Changed(s, k, "xor", "b64", "-9223372036854775808"));
       Add(Name::kDescriptorBase, Changed(s, k, "xor", "b64", "562949953421312"));  // bit 49
     }
+  }
+  void Copy(const Statement& s) {
+    Add(Name::kCopyDeleted, "");
+    const size_t at = s.opcode.find(".cta_group::2");
+    if (at == std::string::npos) return;
+    Statement own = s;
+    own.opcode.replace(at, 13, ".cta_group::1");
+    Add(Name::kPairBarrier, Join(own));
+  }
+  // `s` with an address operand moved by `op` of it and `value`.
+  void Moved(Name kind, const Statement& s, size_t k, const char* op, const std::string& value) {
+    if (k >= s.operands.size() || s.operands[k].substr(0, 2) != "[%") return;
+    Statement inner = s;
+    inner.operands[k] = "[%mut]";
+    const std::string was = s.operands[k].substr(1, s.operands[k].size() - 2);
+    Add(kind,
+        fmt::format("{{ .reg .b32 %mut; {}.b32 %mut, {}, {}; {} }}", op, was, value, Join(inner)));
+  }
+  void Tensor(const Statement& s) {
+    if (s.Is("tcgen05.mma")) return TensorProduct(s);
+    if (s.Is("tcgen05.commit")) {
+      Add(Name::kTensorCommit, "");
+      if (s.Has("multicast")) {
+        Statement one = s;
+        one.operands[1] = "1";
+        Add(Name::kTensorMulticast, Join(one));
+      }
+    } else if (s.Is("tcgen05.wait::ld")) {
+      Add(Name::kTensorWaitLd, "");
+    } else if (s.Is("tcgen05.wait::st")) {
+      Add(Name::kTensorWaitSt, "");
+    } else if (s.Is("tcgen05.fence::before")) {
+      Add(Name::kTensorBefore, "");
+    } else if (s.Is("tcgen05.fence::after")) {
+      Add(Name::kTensorAfter, "");
+    } else if (s.Is("tcgen05.alloc") && s.operands.size() == 2) {
+      Add(Name::kTensorAlloc, "");
+      Add(Name::kTensorAllocLess, Changed(s, 1, "shr", "u32", "1"));
+    } else if (s.Is("tcgen05.dealloc")) {
+      Add(Name::kTensorFree, "");
+    } else if (s.Is("tcgen05.relinquish")) {
+      Add(Name::kTensorPermit, "");
+    } else if (s.Is("tcgen05.cp")) {
+      Add(Name::kTensorCopyOut, "");
+      Moved(Name::kTensorScales, s, 0, "xor", "8");
+    } else if (s.Is("tcgen05.ld") || s.Is("tcgen05.st")) {
+      Moved(Name::kTensorLane, s, s.Is("tcgen05.ld") ? 1 : 0, "xor", "2097152");  // lane 32
+      Moved(Name::kTensorColumn, s, s.Is("tcgen05.ld") ? 1 : 0, "xor", "32");
+    }
+  }
+  void TensorProduct(const Statement& s) {
+    if (s.operands.size() < 5) return;
+    Add(Name::kTensorProduct, "");
+    for (size_t k : {size_t{1}, size_t{2}}) {
+      if (s.operands[k].substr(0, 1) != "%") continue;
+      Add(Name::kTensorStart, Changed(s, k, "xor", "b64", "8"));
+      Add(Name::kTensorStride, Changed(s, k, "xor", "b64", "274877906944"));           // bit 38
+      Add(Name::kTensorSwizzle, Changed(s, k, "xor", "b64", "-9223372036854775808"));  // bit 63
+      Add(Name::kTensorVersion, Changed(s, k, "xor", "b64", "70368744177664"));        // bit 46
+    }
+    Add(Name::kTensorTaskN, Changed(s, 3, "xor", "b32", "524288"));     // 32 columns
+    Add(Name::kTensorTaskM, Changed(s, 3, "xor", "b32", "117440512"));  // bits 26–24
+    Add(Name::kTensorTaskType, Changed(s, 3, "xor", "b32", "128"));     // A
+    Add(Name::kTensorTaskReserved, Changed(s, 3, "or", "b32", "64"));   // bit 6
+    Moved(Name::kTensorColumn, s, 0, "xor", "32");
+    if (s.operands.size() > 6) Moved(Name::kTensorScales, s, 4, "xor", "4");
+    Statement other = s;
+    std::string& p = other.operands.back();
+    p = p[0] == '!' ? p.substr(1) : "!" + p;
+    Add(Name::kTensorAdds, Join(other));
   }
   void Registers(const Statement& s) {
     Statement odd = s, many = s;

@@ -114,6 +114,7 @@ void Agent::Synchronize(uint32_t lanes) {
     merged.fenced = std::min(merged.fenced, g.fenced);
     merged.fenced_global = std::min(merged.fenced_global, g.fenced_global);
     if (g.acquire != nullptr) merged.acquire = g.acquire;
+    merged.tensor_after.Join(g.tensor_after);
   }
   if (merged.lanes == 0) return;
   groups_.clear();
@@ -152,6 +153,7 @@ void Agent::ReleaseFence(uint32_t lanes) {
 void Agent::PublishFence(uint32_t lanes, View* to) {
   for (LaneGroup& g : groups_) {
     uint32_t in = g.lanes & lanes;
+    if (in != 0) to->tensor.Join(g.view.tensor);  // its fences are those of tcgen05
     if (in == 0 || g.release == nullptr) continue;
     to->Join(*g.release);
     bool all = in == live_;
@@ -167,6 +169,7 @@ void Agent::AcquireLater(uint32_t lanes, const View& from) {
   Split(lanes);
   for (LaneGroup& g : groups_) {
     if ((g.lanes & lanes) == 0) continue;
+    g.view.tensor.Join(from.tensor);
     auto all = g.acquire == nullptr ? std::make_shared<View>() : std::make_shared<View>(*g.acquire);
     all->Join(from);
     g.acquire = std::move(all);

@@ -30,6 +30,8 @@ struct LaneGroup {
   Epoch release_epoch = 0;
   // strong read + fence: what an acquire fence will bring.
   std::shared_ptr<View> acquire;
+  // What of view.tensor stands before a `tcgen05.fence::after_thread_sync`, and own waits.
+  Clock tensor_after;
 };
 
 class Agent {

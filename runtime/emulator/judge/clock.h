@@ -42,12 +42,16 @@ class Clock {
     for (size_t k = both; k < o.t_.size(); ++k) all &= o.t_[k] == 0;
     return all;
   }
+  void Forget(Component c) {
+    if (c < t_.size()) t_[c] = 0;
+  }
   // At least n entries, for readers that index without asking.
   const Epoch* Dense(size_t n) {
     if (t_.size() < n) t_.resize((n + 15) / 16 * 16, 0);
     return t_.data();
   }
   void Clear() { t_.clear(); }
+  bool Empty() const { return t_.empty(); }
 
  private:
   std::vector<Epoch> t_;
@@ -64,6 +68,7 @@ struct View {
   Clock async;         // of operations on shared memory
   Clock async_global;  // of operations on global memory
   Clock scoped;
+  Clock tensor;  // of operations on tensor memory, see tensor.h
   Foreign foreign;
 
   void Join(const View& o) {
@@ -71,6 +76,7 @@ struct View {
     async.Join(o.async);
     async_global.Join(o.async_global);
     scoped.Join(o.scoped);
+    tensor.Join(o.tensor);
     for (const auto& [cluster, view] : o.foreign) JoinForeign(cluster, view);
   }
   void JoinForeign(uint64_t cluster, const std::shared_ptr<const View>& view);
@@ -82,7 +88,8 @@ struct View {
   // … but for what `o` knows of other clusters.
   bool CoversClocks(const View& o) const {
     return generic.Covers(o.generic) && async.Covers(o.async) &&
-           async_global.Covers(o.async_global) && scoped.Covers(o.scoped);
+           async_global.Covers(o.async_global) && scoped.Covers(o.scoped) &&
+           tensor.Covers(o.tensor);
   }
   void Raise(Component c, Epoch e) {
     generic.Raise(c, e);

@@ -52,6 +52,7 @@ Judge::Judge(LaunchJudge* launch, const ClusterShape& shape)
   size_t n = shape_.ctas.size() * shape_.warps_per_cta;
   warps_.resize(n);
   shared_.resize(shape_.ctas.size());
+  tensor_.resize(shape_.ctas.size());
   sc_cta_.resize(shape_.ctas.size());
   live_warps_.assign(shape_.ctas.size(), shape_.warps_per_cta);
   peers_.assign(shape_.ctas.size(), std::vector<uint32_t>(shape_.ctas.size(), 0));
@@ -60,6 +61,7 @@ Judge::Judge(LaunchJudge* launch, const ClusterShape& shape)
     Component self = NewComponent(ComponentInfo::Kind::kWarp, w, 0);
     warps_[w].agent.Start(self, shape_.lanes[w % shape_.warps_per_cta],
                           [this, w](int l) { return LaneComponent(w, l); });
+    if (launch_->loaded != nullptr) warps_[w].loading.resize(launch_->loaded->count);
     if (launch_->registers != nullptr) warps_[w].tags.tags.resize(launch_->registers->count);
   }
 }
@@ -173,6 +175,12 @@ std::string Judge::Actor(const Mark& m, uint64_t cluster) const {
     case ComponentInfo::Kind::kWgmma:
       return fmt::format("wgmma group {} of warpgroup {}", m.epoch - 1, c.value);
     case ComponentInfo::Kind::kNamed: return fmt::format("barrier {}", c.value);
+    case ComponentInfo::Kind::kTensor:
+      return fmt::format("tcgen05 operation {} of {}", m.epoch, Who(c.owner, 1u << c.value));
+    case ComponentInfo::Kind::kTensorLoad:
+      return fmt::format("tcgen05.ld {} of {}", m.epoch, Who(c.owner));
+    case ComponentInfo::Kind::kTensorStore:
+      return fmt::format("tcgen05.st {} of {}", m.epoch, Who(c.owner));
   }
   return "";
 }
@@ -195,6 +203,15 @@ std::string Judge::CompletionOf(const Mark& m) const {
     case ComponentInfo::Kind::kWgmma:
       return fmt::format("`wgmma.wait_group` by warpgroup {} for its group {}", c.value,
                          m.epoch - 1);
+    case ComponentInfo::Kind::kTensor:
+      return fmt::format(
+          "a `tcgen05.commit` by {} behind it, and a wait on the mbarrier it arrives "
+          "at",
+          Who(c.owner, 1u << c.value));
+    case ComponentInfo::Kind::kTensorLoad:
+      return fmt::format("`tcgen05.wait::ld` by {}", Who(c.owner));
+    case ComponentInfo::Kind::kTensorStore:
+      return fmt::format("`tcgen05.wait::st` by {}", Who(c.owner));
     case ComponentInfo::Kind::kWarp:
     case ComponentInfo::Kind::kLane:
     case ComponentInfo::Kind::kNamed:

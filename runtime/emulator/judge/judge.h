@@ -16,6 +16,7 @@
 #include "runtime/emulator/judge/global.h"
 #include "runtime/emulator/judge/registers.h"
 #include "runtime/emulator/judge/shadow.h"
+#include "runtime/emulator/judge/tensor.h"
 
 namespace tilec::runtime::judge {
 
@@ -36,6 +37,8 @@ struct LaunchJudge {
   // A global address in words that do not depend on where the host put things.
   std::function<std::string(uint64_t address)> place;
   const RegisterMap* registers = nullptr;
+  const RegisterMap* loaded = nullptr;
+  bool tensor_in_order = false;  // assumed: T6 is silent
   bool numbers = false, banks = false;
   GlobalShadow global;
   uint64_t global_writes = 0;
@@ -183,6 +186,36 @@ class Judge {
   void WgmmaCommit(uint32_t warp);
   void WgmmaWait(uint32_t warp, uint32_t pending);
 
+  // ---- tensor memory (judge_tensor.cc) ----
+  // The next tcgen05.mma, cp or shift of a thread.
+  AsyncOp TensorOp(uint32_t warp, int lane, uint32_t pc, TensorAct act, uint64_t key);
+  void TensorTouch(const AsyncOp& op, TensorAct act, uint64_t key, const TensorArea& area);
+  // A pair's operation reaches the other CTA.
+  void TensorPeer(const AsyncOp& op, uint32_t rank);
+  // tcgen05.ld or st by a warp.
+  void TensorMove(uint32_t warp, uint32_t pc, bool store, const std::vector<TensorArea>& areas);
+  void TensorWait(uint32_t warp, uint32_t pc, bool store);
+  void TensorFence(uint32_t warp, uint32_t lanes, bool after);
+  void LoadedRegisters(uint32_t warp, uint32_t pc);
+  // A commit: what its arrivals will tell, and the arrival.
+  struct TensorMessage {
+    View view;
+    Component issuer = 0;
+    Epoch number = 0;
+    uint32_t warp = 0, lane = 0, pc = 0;
+  };
+  TensorMessage TensorCommit(uint32_t warp, int lane, uint32_t pc);
+  void TensorCommitTo(const TensorMessage& m, uint32_t rank, uint32_t offset);
+  void TensorArrive(const TensorMessage& m, uint32_t rank, uint32_t offset);
+  // Columns of a CTA are given back by a warp, with the pair's other CTA or alone.
+  void TensorFree(uint32_t warp, uint32_t pc, uint32_t rank, uint32_t column, uint32_t columns);
+  // A word is read that nobody wrote.
+  void TensorFresh(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank,
+                   const std::string& what);
+  // A finding of a rule that needs no clock.
+  void TensorSay(Rule rule, Severity severity, uint32_t warp, uint32_t lanes, uint32_t pc,
+                 std::string message, std::string fix);
+
   // ---- registers (registers.cc) ----
   void SetRegisters(uint32_t warp, uint32_t pc, uint32_t count);
   void Registers(uint32_t warp, uint32_t pc, uint32_t lanes);
@@ -206,7 +239,10 @@ class Judge {
       kCpAsync,
       kWgmma,
       kNamed,
-      kInit
+      kInit,
+      kTensor,
+      kTensorLoad,
+      kTensorStore
     };
     Kind kind;
     uint32_t owner = 0;  // warp, or rank of the CTA
@@ -229,6 +265,9 @@ class Judge {
     uint64_t observed = 0;                        // phases that some wait saw complete
     std::unordered_map<uint32_t, uint64_t> seen;  // by warp
     Copy last_copy{};
+    Component committer = 0;  // of the last tcgen05.commit, and its number
+    Epoch commit = 0;
+    uint32_t commit_pc = 0;
     Epoch last_epoch() const { return base + static_cast<Epoch>(phases); }
   };
   struct Named {
@@ -238,6 +277,18 @@ class Judge {
     uint64_t generation = 0;
     uint32_t arrived = 0;  // warps, in the generation under way
     bool reduces = false;
+    uint32_t pc = 0;
+  };
+  struct TensorIssuer {
+    Component component = 0;
+    Epoch issued = 0;  // the last number, commits included
+    Epoch work = 0;    // that of the last mma, cp or shift
+    uint32_t pc = 0;
+  };
+  // Loads or stores of tensor memory by a warp.
+  struct TensorStream {
+    Component component = 0;
+    Epoch issued = 0, waited = 0;
     uint32_t pc = 0;
   };
   struct Stream {
@@ -264,7 +315,11 @@ class Judge {
     uint32_t wgmma_pc = 0;
     RegisterTags tags;
     std::vector<std::pair<uint32_t, uint32_t>> set_registers;  // pc, count
-    uint64_t named[16] = {};                                   // generation waited for
+    std::map<int, TensorIssuer> tensor;                        // by lane
+    TensorStream loads, stores;
+    std::vector<Epoch> loading;        // by register: the load that will write it
+    std::map<Epoch, uint32_t> unread;  // by load: registers nobody has read
+    uint64_t named[16] = {};           // generation waited for
     std::map<uint64_t, Mark> maps;  // tensor maps fenced: address → the write it was fenced after
   };
   struct Side {  // who an access is judged for
@@ -300,6 +355,14 @@ class Judge {
   const Epoch* AsyncClock(const AsyncOp& op, bool global);
   void AsyncBlock(const AsyncOp& op, uint32_t rank, size_t block, const Mark& m, bool write,
                   uint8_t layout, const Epoch* clock, const Side& side);
+  TensorStream& StreamOf(uint32_t warp, bool store);
+  void TensorLearn(uint32_t warp, TensorStream& s, Epoch number);
+  void TensorClash(const AsyncOp& op, TensorAct act, uint64_t key, const TensorArea& area,
+                   uint32_t column, const TensorMark& old, bool old_writes);
+  void TensorExit(uint32_t rank, uint32_t pc);
+  Epoch TensorKnown(uint32_t rank, Component c) const;
+  std::string TensorActor(const TensorMark& m) const;
+  std::string TensorMissing(const TensorMark& m) const;
   uint32_t RankOf(uint32_t warp) const { return warp / shape_.warps_per_cta; }
   Finding Begin(Rule rule, uint32_t pc);
   Finding Begin(Rule rule, uint32_t pc, uint32_t warp, uint32_t lanes = 0);
@@ -313,7 +376,8 @@ class Judge {
   uint64_t strong_loads_ = 0;
   uint32_t strong_load_pc_ = 0;
   std::vector<WarpState> warps_;
-  std::vector<SharedShadow> shared_;  // by rank
+  std::vector<SharedShadow> shared_;                   // by rank
+  std::vector<std::unique_ptr<TensorShadow>> tensor_;  // by rank; null: not used
   std::vector<ComponentInfo> components_;
   std::unordered_map<uint64_t, Barrier> barriers_;  // rank << 32 | offset
   std::map<std::pair<uint32_t, uint32_t>, Named> named_;

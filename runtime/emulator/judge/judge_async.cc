@@ -175,6 +175,7 @@ void Judge::Exit(uint32_t warp, uint32_t lanes, uint32_t pc) {
 
 void Judge::CtaExit(uint32_t rank, uint32_t pc) {
   CompareRegisters(rank);
+  TensorExit(rank, pc);
   uint32_t first = rank * shape_.warps_per_cta;
   auto in_flight = [&](uint32_t warp, uint32_t lanes, uint32_t at, const std::string& what,
                        const std::string& fix) {

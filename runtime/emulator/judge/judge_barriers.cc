@@ -32,6 +32,7 @@ void Judge::BarrierInit(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t ran
   b.done.Clear(), b.pending.Clear(), b.far_done.Clear(), b.far_pending.Clear();
   b.seen.clear();
   b.last_copy = {};
+  b.commit = 0;
   // The eight bytes: written like data, then taken out of use as data.
   Touch t;
   t.warp = warp, t.lanes = lanes & -lanes, t.pc = pc, t.write = true;
@@ -359,6 +360,9 @@ void Judge::SharedSync(const Touch& t, uint32_t rank, const uint32_t* offsets) {
     if (!releases && !agent.has_release(l)) {
       // A write that is no release ends what earlier releases published; an atomic goes on with it.
       if (any && !t.atomic) shared_sync_.erase(it);
+      View relaxed;  // what the fences of tcgen05 order needs no release
+      agent.PublishFence(lane, &relaxed);
+      if (!relaxed.tensor.Empty()) shared_sync_[uint64_t{rank} << 32 | offsets[l]].Join(relaxed);
       return;
     }
     if (!any && shared_sync_.size() >= LaunchJudge::kMostPublished) return launch_->Overflow();

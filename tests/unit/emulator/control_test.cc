@@ -170,8 +170,7 @@ TEST(SetMaxNReg, WaitsForThePool) {
 // one but have not gone on: they would be left behind.
 TEST(Control, MeetingsOfAWarpInARowStayApart) {
   EMULATOR_ONLY();
-  const std::string step =
-      "bar.warp.sync -1;\n@!%one bra S#;\nadd.u32 %b, %b, 1;\nS#:\n";
+  const std::string step = "bar.warp.sync -1;\n@!%one bra S#;\nadd.u32 %b, %b, 1;\nS#:\n";
   std::string body = "setp.eq.u32 %one, %t, 25;\nmov.u32 %b, 0;\n";
   for (int k = 0; k < 6; ++k) {
     std::string text = step;
@@ -184,8 +183,8 @@ TEST(Control, MeetingsOfAWarpInARowStayApart) {
     EmulatorOptions options;
     options.seed = seed;
     options.policy = Policy::kRandom;
-    const auto out = RunBody(".reg .pred %one;\n.reg .b32 %b;\n.reg .b64 %w;", body, {}, 32,
-                             nullptr, options);
+    const auto out =
+        RunBody(".reg .pred %one;\n.reg .b32 %b;\n.reg .b64 %w;", body, {}, 32, nullptr, options);
     ASSERT_EQ(out.size(), 32u) << "seed " << seed;
     for (size_t lane = 0; lane < 32; ++lane) ASSERT_EQ(out[lane], lane == 25 ? 6u : 0u);
   }

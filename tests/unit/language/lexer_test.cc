@@ -17,8 +17,7 @@ std::string Lexed(std::string text) {
   DiagSink diags;
   std::vector<Comment> comments;
   const int32_t file = sources.Add("t", std::move(text));
-  const std::vector<Token> tokens =
-      LayOut(Scan(sources, file, diags, comments), sources, diags);
+  const std::vector<Token> tokens = LayOut(Scan(sources, file, diags, comments), sources, diags);
   EXPECT_FALSE(diags.has_errors()) << RenderAll(diags, sources);
   std::string out;
   for (const Token& t : tokens) {
@@ -77,8 +76,8 @@ TEST(Lexer, NewlineAfterATokenThatCannotEnd) {
 
 TEST(Lexer, NewlineBeforeATokenThatContinues) {
   EXPECT_EQ(Lexed("a\n{\nb\n}\nc"), "a { b ; } ; c ;");
-  for (const char* op : {"where", "else", ",", ".", "->", "+", "*", "/", "%", "@", "==", "!=",
-                         "<", "<=", ">", ">=", "and", "or", "as", "in", ".."})
+  for (const char* op : {"where", "else", ",",  ".", "->", "+",   "*",  "/",  "%",  "@", "==",
+                         "!=",    "<",    "<=", ">", ">=", "and", "or", "as", "in", ".."})
     EXPECT_EQ(Lexed(std::string("a\n") + op + " b").substr(0, 4 + std::string(op).size()),
               std::string("a ") + op + " b")
         << op;
@@ -104,7 +103,9 @@ TEST(Lexer, ABlockCommentWithANewlineIsANewline) {
 TEST(Lexer, OddBytes) {
   EXPECT_FALSE(Parsed(std::string("const A = 1\xff")).ok());
   EXPECT_FALSE(Parsed(std::string("const A = \0 1", 13)).ok());
-  EXPECT_TRUE(Parsed("\xef\xbb\xbf" "const A = 1\r\nconst B = 2\r\n").ok());
+  EXPECT_TRUE(Parsed("\xef\xbb\xbf"
+                     "const A = 1\r\nconst B = 2\r\n")
+                  .ok());
   EXPECT_TRUE(Parsed("").ok());
   EXPECT_TRUE(Parsed("const S = \"ünï\\n\"").ok());
 }

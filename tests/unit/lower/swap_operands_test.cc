@@ -96,7 +96,7 @@ TEST(SwapOperands, WeightsBecomeTheLeftOperand) {
 
 TEST(SwapOperands, TheyComeFromRegisters) {
   const Function after = Swapped(Parsed(kWeights), 1);
-  const Plan plan = MakePlan(after, H200(), 0, true);
+  const LayoutPlan plan = MakePlan(after, H200(), 0, true);
   ASSERT_EQ(plan.dots.size(), 1u);
   const DotPlan& dot = plan.dots.begin()->second;
   EXPECT_EQ(dot.a.how, OperandPlan::How::kRegister);

@@ -149,8 +149,7 @@ Compiled Cut(const char* source, const char* kernel, const frontend::Values& val
     TRY(c.target, ir::LoadBuiltinTarget("h200", diags));
     api::Call call;
     call.statics = call.all = values;
-    TRY(const frontend::Signature signature,
-        frontend::SignatureOf(*loaded.program, kernel, diags));
+    TRY(const frontend::Signature signature, frontend::SignatureOf(*loaded.program, kernel, diags));
     for (const frontend::ParamInfo& p : signature.params)
       if (p.role == frontend::ParamRole::kTensor)
         call.facts[p.name] = {.base_align_bytes = 16,

@@ -1,0 +1,45 @@
+// CompileCall: all stages behind the cache.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "api/diagnostics.h"
+#include "api/pipeline.h"
+#include "api/solution_cache.h"
+#include "api/stage.h"
+
+namespace tilec::api {
+
+Result<backend::KernelImage> CompileCall(const Loaded& loaded, const std::string& kernel,
+                                         const Call& call, const PipelineOptions& options,
+                                         const runtime::KernelCache* cache, Observation* look,
+                                         bool* cached, DiagSink& diags) {
+  if (cached) *cached = false;
+  if (look && look->looks()) cache = nullptr;
+  std::string key;
+  if (cache) {
+    Stage stage(look, "cache");
+    key = ImageKey(loaded, kernel, call, options);
+    if (const auto payload = cache->Get(key, diags)) {
+      backend::KernelImage image;
+      std::string why;
+      if (backend::FromJson(*payload, &image, &why)) {
+        if (cached) *cached = true;
+        return image;
+      }
+      diags.Report(kImageDamaged, Span{}, kernel, why);
+    }
+  }
+  TRY(ir::Function fn, MakeTileIr(loaded, kernel, call, look, diags));
+  PipelineOptions with = options.For(call);
+  SolutionCache solutions(cache, diags);
+  if (!with.solutions) with.solutions = &solutions;
+  TRY(fn, LowerToWarps(loaded, std::move(fn), with, look, diags));
+  if (look && look->stopped) return diags.Report(kStopped, Span{}, kernel, look->stop_after);
+  TRY(backend::KernelImage image, MakeImage(loaded, fn, options, look, diags));
+  if (cache) {
+    Stage stage(look, "cache");
+    cache->Put(key, fmt::format("{} {}", kernel, image.target), backend::ToJson(image), diags);
+  }
+  return image;
+}
+
+}  // namespace tilec::api

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/lower/derive_plan.h"
+
+#include <algorithm>
+
+#include "ir/lower/buffers.h"
+#include "ir/lower/producer_share.h"
+#include "ir/lower/role_needs.h"
+
+namespace tilec::ir {
+
+namespace {
+
+// The ops that make register operands of products, also by way of carried values and branches.
+void FindFeeders(const Function& fn, OpId dot, ValueId operand,
+                 std::map<OpId, std::set<OpId>>& feeders) {
+  std::set<ValueId> seen;
+  std::vector<ValueId> work = {operand};
+  while (!work.empty()) {
+    const ValueId v = work.back();
+    work.pop_back();
+    if (!seen.insert(v).second) continue;
+    const Value& value = fn.values[v];
+    const auto yields = [&](const Op& op, size_t i) {
+      for (BlockId region : op.regions)
+        work.push_back(fn.ops[fn.blocks[region].ops.back()].operands[i]);
+    };
+    if (value.block.valid()) {  // carried
+      const OpId parent = fn.blocks[value.block].parent;
+      if (!parent.valid() || fn.ops[parent].kind != OpKind::kFor) continue;
+      const std::vector<ValueId>& args = fn.blocks[value.block].args;
+      const auto i = static_cast<size_t>(std::find(args.begin(), args.end(), v) - args.begin());
+      if (i == 0) continue;
+      work.push_back(fn.ops[parent].operands[1 + i]);
+      yields(fn.ops[parent], i - 1);
+    } else if (value.def.valid()) {
+      const Op& op = fn.ops[value.def];
+      const auto i = static_cast<size_t>(std::find(op.results.begin(), op.results.end(), v) -
+                                         op.results.begin());
+      if (op.kind == OpKind::kIf || op.kind == OpKind::kFor)
+        yields(op, i);
+      else
+        feeders[value.def].insert(dot);
+    }
+  }
+}
+
+// A buffer has as many slots as the ring that it is the memory of.
+void DeriveSlots(ProgramPlan& p) {
+  std::map<size_t, int64_t> slots;
+  for (const auto& [load, buffer] : p.load_buffers)
+    if (const auto site = p.site_of.find(load); site != p.site_of.end())
+      slots[buffer] = p.rings[site->second.first].slots;
+  for (const OperandRing& ring : p.operand_rings)
+    if (ring.buffer) slots[*ring.buffer] = ring.slots;
+  for (const auto& [id, pass] : p.passes) slots[pass.buffer] = pass.slots;
+  for (const auto& [op, exchange] : p.exchanges) slots[exchange.buffer] = exchange.parts;
+  for (size_t i = 0; i < p.buffers.size(); ++i) {
+    PlannedBuffer& buffer = p.buffers[i];
+    if (const auto it = slots.find(i); it != slots.end()) buffer.type.depth = it->second;
+    buffer.bytes = SmemBytes(buffer.type.smem, buffer.type.dtype) * buffer.type.depth;
+  }
+}
+
+// Mbarriers, of 8 bytes each.
+int64_t BarriersOf(const ProgramPlan& p) {
+  int64_t barriers = p.copy_barrier ? 1 : 0;
+  for (const PlannedRing& ring : p.rings) barriers += 2 * ring.slots;
+  for (const auto& [id, token] : p.tokens) barriers += token.slots;
+  for (const auto& [id, pass] : p.passes) barriers += 2 * pass.slots;
+  for (const auto& [op, exchange] : p.exchanges) barriers += exchange.barriers;
+  return barriers;
+}
+
+// Where one has no address all are placed anew.
+void PlacePlan(ProgramPlan* plan) {
+  std::vector<BufferLife> lives;
+  bool placed = true;
+  for (const PlannedBuffer& b : plan->buffers) {
+    lives.push_back({b.begin, b.end, b.bytes, b.owner, 0});
+    placed = placed && b.offset >= 0;
+  }
+  int64_t end = 0;
+  if (!placed) {
+    PlaceBuffers(lives);
+    for (size_t i = 0; i < lives.size(); ++i) plan->buffers[i].offset = lives[i].offset;
+  }
+  for (const PlannedBuffer& b : plan->buffers) end = std::max(end, b.offset + b.bytes);
+  plan->barriers_at = RoundUp(end, 128);
+  plan->smem_bytes = plan->barriers_at + 8 * BarriersOf(*plan);  // scratch is known later
+}
+
+}  // namespace
+
+void DerivePlan(const Function& fn, ProgramPlan* plan) {
+  ProgramPlan& p = *plan;
+  p.needs.clear();
+  if (p.specialized)
+    if (auto needs = NeedsOfRoles(fn, ComputeRolesOf(fn))) p.needs = std::move(*needs);
+  p.site_of.clear();
+  std::vector<OpId> loads;
+  for (size_t i = 0; i < p.rings.size(); ++i)
+    for (size_t k = 0; k < p.rings[i].sites.size(); ++k)
+      for (OpId load : p.rings[i].sites[k].loads) {
+        p.site_of[load] = {i, k};
+        loads.push_back(load);
+      }
+  if (const std::optional<ProducerShare> share = ShareOfProducer(fn, loads); p.specialized && share)
+    p.control = share->control, p.structure = share->structure;
+  p.operand_ring_of.clear();
+  for (size_t i = 0; i < p.operand_rings.size(); ++i)
+    for (const auto& operand : p.operand_rings[i].operands) p.operand_ring_of[operand] = i;
+  DeriveSlots(p);
+  PlacePlan(plan);
+  p.deferred.clear();
+  for (const auto& [store, epilogue] : p.epilogues)
+    p.deferred.insert(epilogue.sliced.begin(), epilogue.sliced.end());
+  p.feeders.clear();
+  for (const auto& [id, dot] : p.tiles.dots)
+    if (dot.a.how == OperandPlan::How::kRegister) FindFeeders(fn, id, dot.a.source, p.feeders);
+}
+
+}  // namespace tilec::ir

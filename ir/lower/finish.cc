@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/lower/finish.h"
+
+#include <algorithm>
+
+#include "ir/lower/diagnostics.h"
+#include "ir/lower/pressure.h"
+#include "ir/queries.h"
+
+namespace tilec::ir {
+
+namespace {
+
+// Reductions that run once pass through bytes of their own, which saves a barrier each.
+bool Alone(const Function& fn, OpId id, int64_t bytes) {
+  const OpKind kind = fn.ops[id].kind;
+  return (kind == OpKind::kWarpReduce || kind == OpKind::kWarpArgReduce) && bytes <= 512 &&
+         !InLoop(fn, id);
+}
+
+// Behind the buffers scratch, then the barriers.
+void Place(Emitted& emitted, ProgramPlan& plan) {
+  Function& out = emitted.fn;
+  const int64_t first = plan.barriers_at;  // where the buffers end
+  int64_t top = first;
+  for (const auto& [role, scratch] : emitted.scratch) {
+    int64_t shared = 0;
+    for (const auto& [op, bytes] : scratch.ops)
+      if (!Alone(out, op, bytes)) out.ops[op].set("scratch", top), shared = std::max(shared, bytes);
+    top = RoundUp(top + shared, 128);
+    for (const auto& [op, bytes] : scratch.ops) {
+      if (!Alone(out, op, bytes)) continue;
+      out.ops[op].set("scratch", top);
+      out.ops[op].set("alone", int64_t{1});
+      top = RoundUp(top + bytes, 128);
+    }
+  }
+  plan.scratch_bytes = top - first;
+  plan.barriers_at = top;
+  for (ValueId barrier : emitted.barriers) {
+    out.ops[out.values[barrier].def].set("offset", top);
+    top += 8 * out.type(barrier).depth;
+  }
+  out.launch.smem_bytes = plan.smem_bytes = top;
+}
+
+// A role that runs ahead is worth nothing if the compute roles spill.
+Result<> CheckRegisters(const Function& out, const Target& target, const SequentialOptions& options,
+                        bool* registers_full, DiagSink& diags) {
+  for (OpId id : out.blocks[out.body].ops) {
+    const Op& op = out.ops[id];
+    if (op.kind != OpKind::kRole) continue;
+    const int64_t quota = op.i("regs") > 0 ? op.i("regs") : target.limits.regs_per_thread;
+    const int64_t peak = PeakRegisters(out, id);
+    if (peak == 0 || options.spare_registers < 0) continue;
+    const int64_t spare = options.spare_for_products ? std::max(SpareRegisters(out, target),
+                                                                PlacedRegisters(out, id) - peak)
+                                                     : 0;
+    *registers_full = peak + std::max(options.spare_registers, spare) > quota;
+    if (*registers_full && options.need)
+      *options.need = {peak + options.spare_registers <= quota
+                           ? LowerNeed::What::kRegistersOfProducts
+                           : LowerNeed::What::kRegisters,
+                       peak + std::max(options.spare_registers, spare), quota};
+    if (*registers_full && peak + options.spare_registers <= quota)
+      return diags
+          .Report(lower_diag::kRegistersTight, Span{}, op.s("name"), out.name, peak, spare, quota)
+          .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");
+    if (*registers_full)
+      return diags.Report(lower_diag::kRegistersFull, Span{}, op.s("name"), out.name, peak, quota)
+          .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");
+  }
+  return Done();
+}
+
+}  // namespace
+
+Result<> CheckSharedMemory(const Function& fn, const ProgramPlan& plan, const Target& target,
+                           DiagSink& diags) {
+  if (plan.smem_bytes <= target.limits.smem_bytes) return Done();
+  return diags
+      .Report(lower_diag::kSharedMemoryFull, fn.params.empty() ? Span{} : fn.params[0].at, fn.name,
+              plan.smem_bytes, target.limits.smem_bytes)
+      .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");
+}
+
+Result<Function> Finish(Emitted emitted, ProgramPlan& plan, const Target& target,
+                        const SequentialOptions& options, bool* registers_full, DiagSink& diags) {
+  Place(emitted, plan);
+  Function out = std::move(emitted.fn);
+  if (plan.smem_bytes > target.limits.smem_bytes && options.need)
+    *options.need = {LowerNeed::What::kSharedMemory, plan.smem_bytes, target.limits.smem_bytes};
+  TRY_VOID(CheckSharedMemory(out, plan, target, diags));
+  if (plan.specialized) {
+    TRY_VOID(CheckRegisters(out, target, options, registers_full, diags));
+    return out;
+  }
+  const bool rows_kept = std::any_of(plan.tiles.loads.begin(), plan.tiles.loads.end(),
+                                     [](const auto& load) { return load.second.kept; });
+  for (OpId id : out.blocks[out.body].ops)
+    if (out.ops[id].kind == OpKind::kRole)
+      out.launch.ctas_per_sm = CtasPerSm(out, target, id, rows_kept);
+  return out;
+}
+
+}  // namespace tilec::ir

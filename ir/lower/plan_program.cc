@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ir/isa.h"
+#include "ir/lower/channels.h"
+#include "ir/lower/derive_plan.h"
+#include "ir/lower/diagnostics.h"
+#include "ir/lower/plan.h"
+#include "ir/lower/program_planner.h"
+#include "ir/lower/role_needs.h"
+
+namespace tilec::ir {
+
+namespace {
+constexpr int64_t kHopeless =
+    4;  // times the registers of a thread: LLVM would take minutes to say so
+constexpr int64_t kLoadQuota = 64;  // the most that the load role keeps: it has nothing to hold
+}  // namespace
+
+ProgramPlanner::ProgramPlanner(const Function& in, const Target& target,
+                               const SequentialOptions& options, int depth)
+    : in_(in), target_(target), uses_(in), options_(options), depth_(depth), positions_(in) {
+  tiles_ =
+      MakePlan(in, target, depth > 0 && ComputeRolesOf(in) > 1 ? options.warpgroups : 0, depth > 0);
+  p_.early_loads = options.early_loads;
+  p_.slice_epilogues = options.slice_epilogues;
+  for (OpId id : in_.blocks[in_.body].ops)
+    if (in_.ops[id].kind == OpKind::kParallel) cluster_ = in_.ops[id].i("cluster", 1);
+  if (depth_ == 0) {
+    PlanEpilogues();
+    return;
+  }
+  p_.compute_roles = ComputeRolesOf(in);
+  std::optional<std::vector<RoleNeeds>> needs = NeedsOfRoles(in, p_.compute_roles);
+  sound_ = needs.has_value();
+  if (!sound_) return;
+  p_.needs = std::move(*needs);
+  const auto plan_rings = [&] {
+    std::optional<ChannelSet> set = PlanChannels(in_, tiles_, p_.needs);
+    p_.specialized = set.has_value();
+    if (!set) set.emplace();
+    p_.rings = std::move(set->rings);
+    p_.control = std::move(set->share.control);
+    p_.structure = std::move(set->share.structure);
+  };
+  plan_rings();
+  // What is loaded by slices needs no ring any more.
+  if (PlanEpilogues() && p_.specialized) plan_rings();
+}
+
+Result<ProgramPlan> ProgramPlanner::Run(DiagSink& diags) {
+  PlanRoles();
+  TakeQuotas();
+  if (p_.warps > isa::kMostCtaWarps)
+    return diags.Report(lower_diag::kTooManyWarps, Span{}, in_.name, p_.warps, isa::kMostCtaWarps)
+        .Help("give the ops fewer roles");
+  TRY_VOID(CheckTiles(diags));
+  if (specialized()) {
+    PlanRings();
+    PlanTokens();
+    PlanPasses();
+  }
+  PlanOperandRings();
+  PlanBuffers();
+  PlanExchanges();
+  if (specialized() && !sound_)
+    return diags.Report(lower_diag::kRolesNotApart, Span{}, in_.name)
+        .Help("use --schedule=sequential");
+  PlanLoops();
+  DerivePlan(in_, &p_);
+  return std::move(p_);
+}
+
+void ProgramPlanner::AddRole(PlannedRole::Kind kind, const std::string& name, int index,
+                             int first_warp, int warps, int64_t registers) {
+  p_.roles.push_back({kind, name, index, first_warp, warps, registers});
+}
+
+// The load role is one warp, but registers are dealt out by warpgroups: it gets a whole one, so
+// that the compute roles can take what it leaves (24 + 2·240 of 3·168, 32 + 3·160 of 4·128).
+void ProgramPlanner::PlanRoles() {
+  const int per_role = p_.warps_per_role(), compute = per_role * p_.compute_roles;
+  p_.warps = compute + (specialized() ? 4 : 0);
+  if (!specialized()) return AddRole(PlannedRole::Kind::kMain, "main", 0, 0, compute, 0);
+  const int64_t groups = compute / 4;
+  int64_t producer_regs = 0, compute_regs = 0;
+  if (groups > 1) {
+    const int64_t warps = isa::kWarpgroupWarps * (groups + 1);
+    compute_regs = target_.ComputeQuota(groups);
+    producer_regs = std::min(
+        kLoadQuota, target_.RegistersAtLaunch(warps) * (groups + 1) - compute_regs * groups);
+  }
+  AddRole(PlannedRole::Kind::kProducer, "load", 0, compute, 1, producer_regs);
+  for (int role = 0; role < p_.compute_roles; ++role)
+    AddRole(PlannedRole::Kind::kCompute,
+            p_.compute_roles == 1 ? "compute" : "compute" + std::to_string(role), role,
+            role * per_role, per_role, compute_regs);
+}
+
+// The quotas that the schedule says: obeyed if somebody wrote them, else noted where they differ.
+void ProgramPlanner::TakeQuotas() {
+  const ScheduledResources* scheduled = options_.scheduled;
+  if (!scheduled || !specialized()) return;
+  for (PlannedRole& role : p_.roles) {
+    const bool producer = role.kind == PlannedRole::Kind::kProducer;
+    const auto index = static_cast<size_t>(role.index);
+    const int64_t wanted = producer                              ? scheduled->load_registers
+                           : index < scheduled->registers.size() ? scheduled->registers[index]
+                                                                 : 0;
+    if (wanted == 0 || wanted == role.registers) continue;
+    if (scheduled->binding && role.registers > 0)
+      role.registers = wanted;
+    else
+      p_.changed.push_back({role.name + ".registers", wanted, role.registers,
+                            role.registers == 0 ? "one_warpgroup_has_what_the_launch_gives"
+                                                : "as_many_as_the_register_file_has"});
+  }
+}
+
+// Hopeless tiles are refused here: LLVM would take minutes to say so.
+Result<> ProgramPlanner::CheckTiles(DiagSink& diags) const {
+  for (const auto& [value, layout] : tiles_.layouts) {
+    if (layout.regs() <= kHopeless * target_.limits.regs_per_thread) continue;
+    const Op* def = in_.def(value);
+    return diags
+        .Report(lower_diag::kTileTooLarge, def ? def->at : Span{}, in_.type(value).elements(),
+                layout.regs(), tiles_.threads(), target_.limits.regs_per_thread)
+        .Help("choose smaller tiles");
+  }
+  return Done();
+}
+
+int ProgramPlanner::OwnerOf(OpId id) const {
+  if (!specialized()) return 0;
+  int owner = -1;
+  for (int role = 0; role < p_.compute_roles; ++role) {
+    if (!p_.Executes(role, id)) continue;
+    if (owner >= 0) return -1;
+    owner = role;
+  }
+  return owner;
+}
+
+bool ProgramPlanner::Contains(OpId outer, OpId inner) const {
+  while (inner.valid() && inner != outer) inner = in_.blocks[in_.ops[inner].block].parent;
+  return inner.valid();
+}
+
+}  // namespace tilec::ir

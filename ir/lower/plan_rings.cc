@@ -1,0 +1,198 @@
+// What passes between roles: rings that the producer fills, order tokens, tiles from one compute
+// role to another, tiles that CTAs of a cluster combine. How many slots, who fills and who empties
+// them, how many arrivals end a phase.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ir/lower/emit_rules.h"
+#include "ir/lower/program_planner.h"
+#include "ir/lower/role_needs.h"
+#include "ir/queries.h"
+
+namespace tilec::ir {
+
+namespace {
+
+// How many tiles the making role may be ahead, beyond what the program's own order needs.
+constexpr int64_t kAhead = 1;
+bool SameSpan(Span a, Span b) { return a.file == b.file && a.begin == b.begin && a.end == b.end; }
+
+// Of an exchange between CTAs: columns of the buffer as the type has it (128 bytes a row), and
+// barriers: written, added up, no consumer left.
+constexpr int64_t kColumns = 32, kExchangeBarriers = 3;
+
+}  // namespace
+
+// As deep as the schedule says, if somebody wrote it; else as deep as is tried. Rings outside of
+// loops, or around the loops of others, need one slot.
+int64_t ProgramPlanner::SlotsOf(size_t index) {
+  const PlannedRing& ring = p_.rings[index];
+  const int64_t slots = ring.in_loop && !ring.around ? depth_ : 1;
+  const ScheduledResources* scheduled = options_.scheduled;
+  if (!scheduled) return slots;
+  int64_t wanted = 0;  // its loads may have rings of their own in the schedule: the deepest counts
+  for (const RingSite& site : ring.sites)
+    for (OpId load : site.loads)
+      for (const ScheduledResources::Ring& of : scheduled->rings)
+        if (SameSpan(of.load, in_.ops[load].at)) wanted = std::max(wanted, of.slots);
+  if (wanted == 0 || wanted == slots) return slots;
+  const std::string what = "ring" + std::to_string(index) + ".slots";
+  if (!ring.in_loop) return slots;  // a prologue's: it is filled once
+  if (ring.around) {
+    p_.changed.push_back({what, wanted, slots, "its_loop_contains_another_one_with_rings"});
+    return slots;
+  }
+  if (scheduled->binding) return wanted;
+  p_.changed.push_back({what, wanted, slots, "as_deep_as_shared_memory_allows"});
+  return slots;
+}
+
+void ProgramPlanner::PlanRings() {
+  for (size_t i = 0; i < p_.rings.size(); ++i) {
+    PlannedRing& ring = p_.rings[i];
+    ring.slots = SlotsOf(i);
+    ring.arrivals =
+        int64_t{p_.warps_per_role()} * static_cast<int64_t>(ring.sites[0].readers.size());
+    for (const RingSite& site : ring.sites)
+      for (OpId load : site.loads)
+        if (CanShare(load)) p_.multicast.insert(load), ring.multicast = true;
+    if (ring.multicast) p_.cluster = cluster_;
+    // What is filled once need not be released early.
+    const bool early = ring.in_loop && !ring.generic_reads;
+    for (size_t k = 0; k < ring.sites.size(); ++k) {
+      const RingSite& site = ring.sites[k];
+      for (const auto& [role, readers] : site.readers) {
+        p_.awaits[{role, readers.first}].push_back(i);
+        PlanRelease(i, role, readers.last, early ? &site.reads : nullptr);
+      }
+      for (OpId load : site.loads) {
+        p_.site_of[load] = {i, k};
+        // Every slot starts a swizzle pattern: spare rows bring it to a multiple of 1024 bytes.
+        SmemLayout& smem = tiles_.loads.at(load).smem;
+        const DType dtype = in_.type(in_.ops[load].results[0]).dtype;
+        while (ring.slots > 1 && smem.swizzle_bytes && SmemBytes(smem, dtype) % 1024 != 0)
+          smem.rows += 8;
+      }
+    }
+  }
+}
+
+// Behind the last reader; where that is a branch, in each of its arms as early as that one can.
+void ProgramPlanner::PlanRelease(size_t ring, int role, OpId last, const std::set<OpId>* reads) {
+  const Op& op = in_.ops[last];
+  if (!reads || op.kind != OpKind::kIf || reads->count(last) || IsPlainBranch(in_, op)) {
+    p_.releases[{role, last}].push_back(ring);
+    return;
+  }
+  for (BlockId arm : op.regions) {
+    OpId reader;
+    for (OpId id : in_.blocks[arm].ops)
+      if (std::any_of(reads->begin(), reads->end(), [&](OpId r) { return Contains(id, r); }))
+        reader = id;
+    if (reader.valid())
+      PlanRelease(ring, role, reader, reads);
+    else
+      p_.arm_releases[{role, arm}].push_back(ring);
+  }
+}
+
+// Parts of a box are whole patterns of the swizzle.
+bool ProgramPlanner::CanShare(OpId id) const {
+  if (cluster_ <= 1 || !in_.ops[id].i("shared", 0)) return false;
+  const LoadPlan& load = tiles_.loads.at(id);
+  const Type& type = in_.type(in_.ops[id].results[0]);
+  const int64_t pitch = load.smem.panel_cols * ByteSize(type.dtype);
+  for (int64_t row = 0; row < type.shape[0]; row += kBoxRows) {
+    const int64_t rows = std::min(kBoxRows, type.shape[0] - row);
+    if (rows % (8 * cluster_) || rows / cluster_ * pitch % 128) return false;
+  }
+  return true;
+}
+
+// One barrier per order token; its ends are the roles of the ops that carry the marks. It has
+// several slots: in a prologue the signalling role may be an iteration ahead, and its warps do not
+// wait for each other.
+void ProgramPlanner::PlanTokens() {
+  for (OpId id : OpsInOrder(in_)) {
+    const Op& op = in_.ops[id];
+    if (op.kind == OpKind::kFor || PutsTile(op) || TakesTile(op)) continue;
+    const int role = static_cast<int>(op.i("role"));
+    if (op.attr("signal"))
+      for (int64_t token : op.ints("signal")) p_.tokens[token].from = role;
+    if (op.attr("await"))
+      for (int64_t token : op.ints("await")) p_.tokens[token].to = role;
+  }
+  for (auto& [id, token] : p_.tokens) {
+    token.id = id;
+    token.slots = kTokenDepth;
+    token.arrivals = p_.warps_per_role();
+  }
+}
+
+void ProgramPlanner::FindPasses() {
+  for (OpId id : OpsInOrder(in_)) {
+    const Op& op = in_.ops[id];
+    if (PutsTile(op)) {
+      PlannedPass& pass = p_.passes[op.ints("signal")[0]];
+      pass.from = static_cast<int>(op.i("role"));
+      pass.put = id;
+    } else if (TakesTile(op)) {
+      p_.passes[op.ints("await")[0]].to = static_cast<int>(op.i("role"));
+    }
+  }
+}
+
+// Tiles put and not yet taken, in the order of the program: so many slots at least. An iteration of
+// a loop takes as many as it puts.
+void ProgramPlanner::CountPasses(BlockId block, std::map<int64_t, int64_t>& waiting) {
+  for (OpId id : in_.blocks[block].ops) {
+    const Op& op = in_.ops[id];
+    if (PutsTile(op)) {
+      const int64_t token = op.ints("signal")[0];
+      int64_t& slots = p_.passes.at(token).slots;
+      slots = std::max(slots, ++waiting[token]);
+    }
+    if (TakesTile(op)) --waiting[op.ints("await")[0]];
+    const std::map<int64_t, int64_t> before = waiting;
+    for (BlockId region : op.regions) {
+      waiting = before;
+      CountPasses(region, waiting);
+    }
+  }
+}
+
+void ProgramPlanner::PlanPasses() {
+  FindPasses();
+  std::map<int64_t, int64_t> waiting;
+  CountPasses(in_.body, waiting);
+  for (auto& [id, pass] : p_.passes) {
+    pass.token = id;
+    pass.slots += kAhead;
+    pass.arrivals = p_.warps_per_role();
+    const Type& tile = in_.type(in_.ops[pass.put].results[0]);
+    const std::vector<int64_t> shape = ShapeInMemory(tile);
+    const Type type = Type::Smem(tile.dtype, shape, PassLayout(tile.dtype, shape), pass.slots);
+    pass.buffer = AddBuffer(type, "passed", false, p_.compute_roles, 0, INT64_MAX);
+  }
+}
+
+void ProgramPlanner::PlanExchanges() {
+  for (OpId id : OpsInOrder(in_)) {
+    const Op& op = in_.ops[id];
+    if (op.kind != OpKind::kClusterReduce) continue;
+    p_.cluster = cluster_;
+    const auto layout = tiles_.layouts.find(op.results[0]);
+    const int64_t regs = layout == tiles_.layouts.end() ? 1 : layout->second.regs();
+    const int64_t parts = regs % cluster_ == 0 ? cluster_ : 1;
+    const int64_t rows = regs / parts * tiles_.threads() / kColumns;
+    const Type type = Type::Smem(in_.type(op.results[0]).dtype, {rows, kColumns},
+                                 {rows, kColumns, kColumns, 0}, parts);
+    if (OwnerOf(id) < 0) sound_ = false;
+    const int64_t at = positions_.at(id);
+    p_.exchanges[id] = {id, AddBuffer(type, "exchanged", false, OwnerOf(id), at, at), parts,
+                        kExchangeBarriers, p_.warps_per_role()};
+  }
+}
+
+}  // namespace tilec::ir

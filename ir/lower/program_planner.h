@@ -1,0 +1,114 @@
+// Decides a ProgramPlan: from a tile function whose ops carry the marks of a schedule (role, order,
+// tokens) and options, to roles with quotas, rings, buffers with addresses, chains of products and
+// epilogues. Emits nothing. Internal to ir/lower; its parts are plan_program.cc (roles, quotas),
+// plan_rings.cc (rings, tokens, passes, exchanges), plan_buffers.cc (shared memory), plan_chains.cc
+// (products in flight from iteration to iteration) and plan_epilogues.cc (how stores leave).
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "ir/lower/buffers.h"
+#include "ir/lower/sequential.h"
+#include "ir/program_plan.h"
+#include "ir/target.h"
+#include "ir/uses.h"
+
+namespace tilec::ir {
+
+class ProgramPlanner {
+ public:
+  // depth: slots of each ring in a loop when a producer role is wanted; 0: one role.
+  ProgramPlanner(const Function& in, const Target& target, const SequentialOptions& options,
+                 int depth);
+  // A producer was wanted and is possible.
+  bool specialized() const { return p_.specialized; }
+  // The marks of the program make sense: no role needs what another one computes.
+  bool sound() const { return sound_; }
+  // Fails with I304, I305 or I307.
+  Result<ProgramPlan> Run(DiagSink& diags);
+
+ private:
+  static constexpr int64_t kTokenDepth = 4;
+
+  // plan_program.cc
+  Result<> CheckTiles(DiagSink& diags) const;
+  void PlanRoles();
+  void AddRole(PlannedRole::Kind kind, const std::string& name, int index, int first_warp,
+               int warps, int64_t registers);
+  void TakeQuotas();
+  int OwnerOf(OpId id) const;  // the one compute role that executes it, −1: several
+  bool Contains(OpId outer, OpId inner) const;
+
+  // plan_rings.cc
+  int64_t SlotsOf(size_t ring);
+  void PlanRings();
+  void PlanRelease(size_t ring, int role, OpId last, const std::set<OpId>* reads);
+  bool CanShare(OpId load) const;
+  void PlanTokens();
+  void FindPasses();
+  void CountPasses(BlockId block, std::map<int64_t, int64_t>& waiting);
+  void PlanPasses();
+  void PlanExchanges();
+
+  // plan_buffers.cc
+  void PlanBuffers();
+  size_t AddBuffer(const Type& type, const char* holds, bool cleared, int owner, int64_t begin,
+                   int64_t end);
+  Type BufferType(ValueId v, const SmemLayout& smem, bool transposed = false) const;
+  void PlanLoadBuffer(OpId load, const std::map<OpId, int64_t>& load_ends);
+  void PlanOperandBuffers(OpId dot);
+  void PlanStagingBuffers(OpId store);
+  int64_t KernelEnd(OpId id) const;
+
+  // plan_chains.cc
+  bool GoesOn(OpId dot, int role) const;
+  std::vector<OpId> ChainedProducts(const Op& loop, size_t carried, int role) const;
+  OperandPlan* Stored(OpId dot, bool is_a);
+  size_t OperandRingFor(OpId dot, bool is_a, size_t first);
+  void PlanOperandRings();
+  std::optional<PlannedChain> ChainAt(const Op& loop, size_t carried, int role) const;
+  bool TakesLast(OpId dot, size_t ring, int role) const;
+  std::vector<size_t> ReleasedBy(OpId dot, int role) const;
+  bool FillsByThreads(OpId load) const;
+  std::vector<PlannedChain> ChainsOf(const Op& loop, int role) const;
+  void PlanLoops();
+
+  // plan_chains.cc: what is done in front of the wait for a loop's last products
+  struct Halves {  // the ops of a block on both sides of one of them, which begins the second
+    std::vector<OpId> front, back;
+  };
+  BeforeLastWait InFrontOfWait(const Op& loop, int role) const;
+  Halves Cut(const Op& at) const;
+  void FindScalarsBehind(const Op& loop, int role, BeforeLastWait& before) const;
+  std::vector<OpId> LoadsBehind(const Op& loop, int role) const;
+  bool ComesEarly(OpId load, int role) const;
+
+  // plan_epilogues.cc
+  bool CopiesOneTensor() const;
+  int64_t PanelsInFlight(OpId store) const;
+  bool StoredAsMade(ValueId v) const;
+  int64_t RowsOfWarpgroups(OpId store) const;
+  int64_t SliceWidth(OpId store) const;
+  bool ByColumns(const Op& op, size_t operand) const;
+  bool LoadsBySlices(OpId load) const;
+  bool PlanEpilogues();
+  std::set<OpId> SlicedOps(OpId store) const;
+
+  const Function& in_;
+  const Target& target_;
+  const Uses uses_;  // of its values
+  const SequentialOptions& options_;
+  const int depth_;
+  Positions positions_;
+  ProgramPlan p_;
+  LayoutPlan& tiles_ = p_.tiles;
+  bool sound_ = true;
+  int64_t cluster_ = 1;  // CTAs that the grid is made for
+};
+
+}  // namespace tilec::ir

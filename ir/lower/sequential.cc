@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/lower/sequential.h"
+
+#include <iterator>
+#include <limits>
+
+#include "ir/check_plan.h"
+#include "ir/isa.h"
+#include "ir/lower/diagnostics.h"
+#include "ir/lower/emitter.h"
+#include "ir/lower/finish.h"
+#include "ir/lower/pressure.h"
+#include "ir/lower/program_planner.h"
+#include "ir/plan_ground.h"
+#include "ir/plan_text.h"
+
+namespace tilec::ir {
+
+namespace {
+
+// What is tried, in order: what costs registers, from the fastest program to the smallest.
+struct Form {
+  bool slice_epilogues, early_loads;
+};
+constexpr Form kForms[] = {{false, true}, {false, false}, {true, true}, {true, false}};
+
+Result<Function> Realise(const Function& fn, ProgramPlan& plan, const Target& target,
+                         const SequentialOptions& options, bool* registers_full, DiagSink& diags) {
+  const bool own = !options.plan && !(options.scheduled && options.scheduled->binding);
+  if (own) TRY_VOID(CheckSharedMemory(fn, plan, target, diags));
+  const TargetLimits& limits = target.limits;
+  TRY_VOID(CheckPlan(
+      plan, fn, {limits.smem_bytes, limits.registers, isa::kMostCtaWarps, limits.named_barriers},
+      diags));
+  TRY(Emitted emitted, Emitter(fn, plan, diags).Run());
+  return Finish(std::move(emitted), plan, target, options, registers_full, diags);
+}
+
+// What somebody else planned, obeyed to the letter.
+Result<Function> ObeyPlan(const Function& fn, const Target& target,
+                          const SequentialOptions& options, ProgramPlan* made, DiagSink& diags) {
+  TRY(*made, ParsePlan(options.plan->text, options.plan->file, fn, diags));
+  SequentialOptions form = options;
+  form.early_loads = made->early_loads;
+  form.slice_epilogues = made->slice_epilogues;
+  form.scheduled = nullptr;
+  ProgramPlanner planner(fn, target, form,
+                         made->specialized ? static_cast<int>(target.lowering.most_slots) : 0);
+  if (!planner.sound())
+    return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)
+        .Help("use --schedule=sequential");
+  TRY(const ProgramPlan own, planner.Run(diags));
+  TRY_VOID(CheckGround(*made, own, fn, diags));
+  bool registers_full = false;
+  return Realise(fn, *made, target, options, &registers_full, diags);
+}
+
+Result<Function> OneRole(const Function& fn, const Target& target, const SequentialOptions& options,
+                         ProgramPlan* made, DiagSink& diags) {
+  TRY(*made, ProgramPlanner(fn, target, options, 0).Run(diags));
+  bool registers_full = false;
+  return Realise(fn, *made, target, options, &registers_full, diags);
+}
+
+// Tiles that pass through shared memory only because that is faster do not where it is full.
+Result<Function> Unstaged(const Function& fn, const Target& target,
+                          const SequentialOptions& options, ProgramPlan* made, DiagSink& diags) {
+  Target never = target;
+  never.lowering.staged_elements = std::numeric_limits<int64_t>::max();
+  return OneRole(fn, never, options, made, diags);
+}
+
+}  // namespace
+
+ScheduledResources ResourcesOf(const ProgramPlan& plan, const Function& fn) {
+  ScheduledResources out;
+  for (const PlannedRing& ring : plan.rings)
+    for (const RingSite& site : ring.sites)
+      for (OpId load : site.loads) out.rings.push_back({fn.ops[load].at, ring.slots});
+  for (const PlannedRole& role : plan.roles) {
+    if (role.kind == PlannedRole::Kind::kProducer)
+      out.load_registers = role.registers;
+    else
+      out.registers.push_back(role.registers);
+  }
+  return out;
+}
+
+Result<Function> Sequentialize(const Function& fn, const Target& target,
+                               const SequentialOptions& options, DiagSink& diags,
+                               ProgramPlan* made) {
+  CHECK(fn.level == Level::kTile, "the sequential lowering takes a tile function");
+  ProgramPlan plan;
+  if (!made) made = &plan;
+  if (options.plan) return ObeyPlan(fn, target, options, made, diags);
+  DiagSink attempt;
+  Result<Function> first = OneRole(fn, target, options, made, attempt);
+  if (!first.ok() && made->smem_bytes > target.limits.smem_bytes)
+    return Unstaged(fn, target, options, made, diags);
+  attempt.MoveTo(diags);
+  TRY(Function out, std::move(first));
+  SequentialOptions with = options;
+  with.slice_epilogues = true;
+  const int64_t most = target.limits.regs_per_thread - target.registers.beside_sequential;
+  for (OpId id : out.blocks[out.body].ops)
+    if (out.ops[id].kind == OpKind::kRole && PeakRegisters(out, id) > most)
+      return OneRole(fn, target, with, made, diags);
+  return out;
+}
+
+Result<Function> Specialize(const Function& fn, const Target& target,
+                            const SequentialOptions& options, bool* specialized, DiagSink& diags,
+                            ProgramPlan* made) {
+  CHECK(fn.level == Level::kTile, "the lowering takes a tile function");
+  *specialized = false;
+  if (options.plan) {
+    ProgramPlan plan;
+    TRY(Function out, ObeyPlan(fn, target, options, &plan, diags));
+    *specialized = plan.specialized;
+    if (made) *made = std::move(plan);
+    return out;
+  }
+  SequentialOptions with = options;
+  for (const Form& form : kForms) {
+    if ((options.slice_epilogues && !form.slice_epilogues) ||
+        (!options.early_loads && form.early_loads))
+      continue;  // what is asked for stays
+    with.slice_epilogues = form.slice_epilogues;
+    with.early_loads = form.early_loads;
+    const bool last = &form == std::end(kForms) - 1;
+    bool registers_full = false;
+    // The deepest rings that fit; below two slots nothing overlaps.
+    for (int depth = static_cast<int>(target.lowering.most_slots); depth >= 2 && !registers_full;
+         --depth) {
+      DiagSink attempt;
+      if (options.need) *options.need = {};
+      ProgramPlanner planner(fn, target, with, depth);
+      if (!planner.sound())
+        return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)
+            .Help("use --schedule=sequential");
+      if (!planner.specialized()) return Sequentialize(fn, target, options, diags, made);
+      Result<ProgramPlan> plan = planner.Run(attempt);
+      const bool binding = options.scheduled && options.scheduled->binding;
+      if (plan.ok() && plan->smem_bytes > target.limits.smem_bytes && !binding)
+        continue;  // buffers alone
+      if (plan.ok()) {
+        Result<Function> out = Realise(fn, *plan, target, with, &registers_full, attempt);
+        if (out.ok()) {
+          *specialized = true;
+          if (made) *made = std::move(*plan);
+          return out;
+        }
+        if (plan->smem_bytes > target.limits.smem_bytes && !binding) continue;
+      }
+      if (!registers_full || last) {
+        attempt.MoveTo(diags);
+        return DiagSink::Propagate();
+      }
+    }
+    if (!registers_full) break;  // no rings fit
+  }
+  return Sequentialize(fn, target, options, diags, made);
+}
+
+}  // namespace tilec::ir

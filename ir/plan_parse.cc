@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "ir/diagnostics.h"
+#include "ir/lower/derive_plan.h"
+#include "ir/plan_fields.h"
+#include "ir/plan_text.h"
+#include "ir/plan_words.h"
+#include "support/nearest.h"
+
+namespace tilec::ir {
+namespace {
+
+class Parser {
+ public:
+  Parser(std::string_view text, int32_t file, const Function& fn, DiagSink& diags)
+      : lines_(SplitLines(text, file)), fn_(fn), names_(fn), diags_(diags) {}
+
+  Result<ProgramPlan> Run() {
+    for (const TextLine& line : lines_) {
+      line_ = &line;
+      TRY_VOID(Line(line.words[0].text));
+    }
+    if (hash_ != ProgramHash(fn_))
+      return diags_.Report(kPlanOfAnother, hash_at_, fn_.name, fmt::format("{:016x}", hash_),
+                           fmt::format("{:016x}", ProgramHash(fn_)));
+    DerivePlan(fn_, &p_);
+    return std::move(p_);
+  }
+
+ private:
+  // One field of the record being read: found among the words, or left as it is.
+  struct Reader {
+    Parser& parser;
+    std::map<std::string, const TextWord*, std::less<>> words;  // by field, not yet read
+    std::map<std::string_view, std::string_view> values;
+    std::vector<std::string> fields;
+    const TextWord* wrong = nullptr;
+
+    template <typename T>
+    void operator()(const char* name, T& v) {
+      fields.push_back(name);
+      const auto word = words.find(name);
+      if (word == words.end()) return;
+      if (!parser.words_.To(values.at(name), v) && !wrong) wrong = word->second;
+      words.erase(word);
+    }
+  };
+
+  template <typename R>
+  Result<> Read(R& record) {
+    Reader reader{*this, {}, {}, {}, nullptr};
+    for (size_t i = 1; i < line_->words.size(); ++i) {
+      const TextWord& word = line_->words[i];
+      const std::optional<KeyValue> pair = SplitKeyValue(word);
+      if (!pair) return diags_.Report(kPlanSyntax, word.span, Form(word.text));
+      if (!reader.words.try_emplace(std::string(pair->key), &word).second)
+        return diags_.Report(kPlanSyntax, word.span, fmt::format("a second field `{}`", pair->key));
+      reader.values[pair->key] = pair->value.text;
+    }
+    Fields(reader, record);
+    if (reader.wrong)
+      return diags_.Report(kPlanValue, reader.wrong->span,
+                           fmt::format("`{}` is no value of this field", reader.wrong->text));
+    if (reader.words.empty()) return Done();
+    const auto& [name, word] = *reader.words.begin();
+    DiagBuilder d = diags_.Report(
+        kPlanSyntax, word->span, fmt::format("`{}` has no field `{}`", line_->words[0].text, name));
+    const std::string near = NearestName(name, reader.fields);
+    d.Help(near.empty() ? fmt::format("it has {}", fmt::join(reader.fields, ", "))
+                        : fmt::format("did you mean `{}`?", near));
+    return d;
+  }
+  static std::string Form(std::string_view word) {
+    return fmt::format("expected `name=value`, found `{}`", word);
+  }
+
+  template <typename R, typename Keep>
+  Result<> Record(const Keep& keep) {
+    R record{};
+    TRY_VOID(Read(record));
+    keep(record);
+    return Done();
+  }
+
+  Result<> Line(std::string_view key) {
+    struct Row {
+      const char* keyword;
+      Result<> (Parser::*read)();
+    };
+    static constexpr Row kRows[] = {
+        {"plan", &Parser::Plan},         {"program", &Parser::Program},
+        {"cta", &Parser::Cta},           {"role", &Parser::Role},
+        {"ring", &Parser::Ring},         {"site", &Parser::Site},
+        {"token", &Parser::Token},       {"pass", &Parser::Pass},
+        {"exchange", &Parser::Exchange}, {"operands", &Parser::Operands},
+        {"buffer", &Parser::Buffer},     {"load", &Parser::Load},
+        {"store", &Parser::Store},       {"layout", &Parser::LayoutLine},
+        {"product", &Parser::Product},   {"operand", &Parser::Operand},
+        {"loop", &Parser::Loop},         {"chain", &Parser::Chain},
+        {"goes-on", &Parser::GoesOn},    {"await", &Parser::Await},
+        {"release", &Parser::Release},   {"changed", &Parser::Changed}};
+    std::vector<std::string> known;
+    for (const Row& row : kRows) {
+      if (key == row.keyword) return (this->*row.read)();
+      known.push_back(row.keyword);
+    }
+    DiagBuilder d = diags_.Report(kPlanSyntax, line_->words[0].span,
+                                  fmt::format("there is no record `{}`", key));
+    const std::string near = NearestName(std::string(key), known);
+    if (!near.empty()) d.Help(fmt::format("did you mean `{}`?", near));
+    return d;
+  }
+
+  Result<> Plan() { return Done(); }
+  Result<> Program() {
+    if (line_->words.size() != 2)
+      return diags_.Report(kPlanSyntax, line_->span, "this line is not `program HASH`");
+    hash_at_ = line_->words[1].span;
+    const std::string_view hex = line_->words[1].text;
+    const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), hash_, 16);
+    if (error != std::errc() || end != hex.data() + hex.size())
+      return diags_.Report(kPlanValue, hash_at_,
+                           fmt::format("`{}` is not a hash of 16 hexadecimal digits", hex));
+    return Done();
+  }
+  Result<> Cta() {
+    return Record<PlanHeader>([&](const PlanHeader& r) {
+      p_.warps = r.warps, p_.compute_roles = r.compute_roles, p_.tiles.warpgroups = r.warpgroups;
+      p_.cluster = r.cluster, p_.specialized = r.specialized;
+      p_.early_loads = r.early_loads, p_.slice_epilogues = r.slice_epilogues;
+      p_.copy_barrier = r.copy_barrier;
+    });
+  }
+  Result<> Role() {
+    return Record<PlannedRole>([&](const PlannedRole& r) { p_.roles.push_back(r); });
+  }
+  Result<> Changed() {
+    return Record<PlannedChange>([&](const PlannedChange& r) { p_.changed.push_back(r); });
+  }
+  Result<> Ring() {
+    return Record<PlannedRing>([&](const PlannedRing& r) { p_.rings.push_back(r); });
+  }
+  Result<> Site() {
+    SiteRecord r;
+    TRY_VOID(Read(r));
+    if (r.ring >= p_.rings.size())
+      return diags_.Report(
+          kPlanValue, line_->span,
+          fmt::format("there are {} rings above, and no ring {}", p_.rings.size(), r.ring));
+    p_.rings[r.ring].sites.push_back(std::move(r.site));
+    return Done();
+  }
+  Result<> Token() {
+    return Record<OrderToken>([&](const OrderToken& r) { p_.tokens[r.id] = r; });
+  }
+  Result<> Pass() {
+    return Record<PlannedPass>([&](const PlannedPass& r) { p_.passes[r.token] = r; });
+  }
+  Result<> Exchange() {
+    return Record<PlannedExchange>([&](const PlannedExchange& r) { p_.exchanges[r.op] = r; });
+  }
+  Result<> Operands() {
+    return Record<OperandRing>([&](const OperandRing& r) { p_.operand_rings.push_back(r); });
+  }
+  Result<> Buffer() {
+    return Record<PlannedBuffer>([&](PlannedBuffer& r) {
+      r.type = Type::Smem(r.type.dtype, r.type.shape, r.type.smem);
+      p_.buffers.push_back(r);
+    });
+  }
+  Result<> Load() {
+    return Record<LoadRecord>([&](const LoadRecord& r) {
+      p_.tiles.loads[r.op] = r.load;
+      if (r.buffer) p_.load_buffers[r.op] = *r.buffer;
+      if (r.multicast) p_.multicast.insert(r.op);
+    });
+  }
+  Result<> Store() {
+    return Record<StoreRecord>([&](const StoreRecord& r) {
+      p_.tiles.stores[r.op] = r.store;
+      if (r.buffer) p_.store_buffers[r.op] = *r.buffer;
+      p_.epilogues[r.op] = r.epilogue;
+    });
+  }
+  Result<> LayoutLine() {
+    return Record<LayoutRecord>([&](const LayoutRecord& r) {
+      for (ValueId v : r.of) p_.tiles.layouts[v] = r.layout;
+    });
+  }
+  Result<> Product() {
+    return Record<DotRecord>([&](const DotRecord& r) { p_.tiles.dots[r.op] = r.dot; });
+  }
+  Result<> Operand() {
+    return Record<OperandRecord>([&](const OperandRecord& r) {
+      DotPlan& dot = p_.tiles.dots[r.op];
+      (r.left ? dot.a : dot.b) = r.operand;
+    });
+  }
+  Result<> Loop() {
+    return Record<LoopRecord>([&](const LoopRecord& r) {
+      p_.loops[{r.role, r.loop}].before_wait = r.before_wait;
+    });
+  }
+  Result<> Chain() {
+    return Record<ChainRecord>([&](const ChainRecord& r) {
+      p_.loops[{r.role, r.loop}].chains.push_back(r.chain);
+    });
+  }
+  Result<> GoesOn() {
+    return Record<GoesOnRecord>([&](const GoesOnRecord& r) { p_.goes_on.insert({r.role, r.op}); });
+  }
+  Result<> Await() {
+    return Record<SlotRecord>([&](const SlotRecord& r) { p_.awaits[{r.role, r.op}] = r.rings; });
+  }
+  Result<> Release() {
+    return Record<SlotRecord>([&](const SlotRecord& r) {
+      if (r.arm.valid())
+        p_.arm_releases[{r.role, r.arm}] = r.rings;
+      else
+        p_.releases[{r.role, r.op}] = r.rings;
+    });
+  }
+
+  const std::vector<TextLine> lines_;
+  const Function& fn_;
+  const PlanNames names_;
+  const PlanWords words_{names_};
+  DiagSink& diags_;
+  const TextLine* line_ = nullptr;
+  uint64_t hash_ = 0;
+  Span hash_at_;
+  ProgramPlan p_;
+};
+
+}  // namespace
+
+Result<ProgramPlan> ParsePlan(std::string_view text, int32_t file, const Function& fn,
+                              DiagSink& diags) {
+  return Parser(text, file, fn, diags).Run();
+}
+
+}  // namespace tilec::ir

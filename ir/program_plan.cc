@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/program_plan.h"
+
+#include <algorithm>
+
+namespace tilec::ir {
+
+bool ProgramPlan::KeepsUntilRead(OpId load) const {
+  const auto it = tiles.loads.find(load);
+  return it != tiles.loads.end() && it->second.tma && it->second.kept && !site_of.count(load);
+}
+
+std::vector<size_t> ProgramPlan::RingsReadBy(const Function& fn, OpId dot) const {
+  std::vector<size_t> out;
+  const DotPlan& plan = tiles.dots.at(dot);
+  for (const OperandPlan* o : {&plan.a, &plan.b}) {
+    if (o->how != OperandPlan::How::kBuffer) continue;
+    if (auto site = site_of.find(fn.values[o->source].def); site != site_of.end())
+      out.push_back(site->second.first);
+  }
+  return out;
+}
+
+std::vector<size_t> ProgramPlan::OperandRingsOf(OpId dot) const {
+  std::vector<size_t> out;
+  for (bool is_a : {true, false})
+    if (const auto ring = operand_ring_of.find({dot, is_a}); ring != operand_ring_of.end())
+      out.push_back(ring->second);
+  return out;
+}
+
+bool ProgramPlan::OneSlot(OpId dot) const {
+  const std::vector<size_t> of = OperandRingsOf(dot);
+  return std::any_of(of.begin(), of.end(),
+                     [&](size_t ring) { return operand_rings[ring].slots == 1; });
+}
+
+}  // namespace tilec::ir

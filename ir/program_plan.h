@@ -1,0 +1,287 @@
+// Everything that is decided of a kernel before an instruction is emitted, as one value.
+//
+//   tile function ─ planners (ir/lower/plan_*.cc) ─▶ ProgramPlan ─ emitter (ir/lower/emit_*.cc) ─▶
+//   warp function
+//
+// The planners decide; the checker (ir/check_plan.h) judges without asking who decided; the emitter
+// obeys. The plan is data over the ids of one tile function: it means nothing without that
+// function, and the same function and options give the same plan. Its text form (ir/plan_text.h) is
+// what `tilec build --emit=plan` prints and `--plan=FILE` reads.
+//
+// Invariants (each is a law of ir/plan_laws.def, with its own diagnostic):
+//   1. the roles' warps are those of the CTA, and their quotas fit the register file;
+//   2. every ring has a filler and a consumer, and a slot is released by one arrival for each warp
+//      that reads it;
+//   3. buffers that share bytes are not alive at the same time, and all lie in shared memory;
+//   4. a product's result is awaited before it is read.
+//
+// Units: bytes, 32-bit registers of a thread, warps. Positions are those of ir/lower/buffers.h.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/function.h"
+
+namespace tilec::ir {
+
+// ---- tiles: where they lie and how products read them
+
+struct OperandPlan {
+  enum class How {
+    kBuffer,    // the product reads the buffer its load fills
+    kRegister,  // a 16-bit A operand straight from the accumulator layout
+    kStore,     // computed (or re-laid) tile, written to an own buffer before the product
+  };
+  How how = How::kStore;
+  ValueId source;                 // the tile after stripping transposes and reshapes
+  bool trans = false;             // buffer holds [K, M] resp. [K, N]: MN-major
+  bool store_transposed = false;  // kStore: element (i, j) of source goes to (j, i)
+  bool zero_padding = false;      // kStore: as LoadPlan
+  SmemLayout smem;                // kStore
+};
+
+struct DotPlan {
+  bool tensor_core = false;
+  WgSplit split = WgSplit::kNone;
+  Layout acc;  // layout of the [M, N] result
+  int64_t k_padded = 0;
+  int64_t promote = 0;
+  OperandPlan a, b;
+};
+
+struct LoadPlan {
+  bool buffer = false;        // filled into shared memory for a product or for a re-layout
+  bool tma = false;           // … by TMA; else by predicated vector loads and smem_store
+  bool registers = false;     // also (or only) needed in registers
+  bool zero_padding = false;  // buffer cells outside the tile are read by a product: zero them once
+  bool kept = false;          // read where it stands, and again below
+  OpId shares;                // an equal load above it, whose buffer this one reads again
+  SmemLayout smem;
+  // TMA only: which tensor dims are the buffer's rows and columns (−1: none).
+  int row_dim = -1;
+  int col_dim = -1;
+};
+
+// Of a store, or of an atomic that the copy engine makes (others have none).
+struct StorePlan {
+  bool tma = false;         // staged through shared memory, stored by TMA
+  bool transposed = false;  // threads write what the stored transpose is made of
+  SmemLayout smem;
+  int row_dim = -1;
+  int col_dim = -1;
+};
+
+// Layouts of values, by class, and routes of operands.
+struct LayoutPlan {
+  int warpgroups = 1;
+  int64_t threads() const { return 128 * warpgroups; }
+  std::map<ValueId, Layout> layouts;  // every register tile of squeezed rank > 0
+  std::map<OpId, DotPlan> dots;
+  std::map<OpId, LoadPlan> loads;
+  std::map<OpId, StorePlan> stores;
+};
+
+// ---- roles
+// What one role executes of the function: derived from the marks of the ops.
+struct RoleNeeds {
+  std::set<OpId> ops;  // structure included
+  std::set<ValueId> values;
+};
+
+struct PlannedRole {
+  enum class Kind {
+    kMain,      // the only role: the program in its own order
+    kProducer,  // one elected thread of a warp fills the rings by TMA
+    kCompute,   // whole warpgroups
+  };
+  Kind kind = Kind::kMain;
+  std::string name;
+  int index = 0;  // among the compute roles
+  int first_warp = 0, warps = 4;
+  int64_t registers = 0;  // of a thread: the quota, a multiple of 8 (0: what the launch gives)
+};
+
+// ---- rings, tokens, passes
+// One place in the program where a ring is filled.
+struct RingSite {
+  // Of one compute role, in the loads' block: the op that reads first (last), or contains it.
+  struct Readers {
+    OpId first, last;
+    bool operator==(const Readers&) const = default;
+  };
+  std::vector<OpId> loads;  // program order, one block
+  std::map<int, Readers> readers;
+  std::set<OpId> reads;  // the readers themselves, in whatever block
+  bool operator==(const RingSite&) const = default;
+};
+
+// Slots of shared memory between the producer, which fills them by TMA, and compute roles. A slot
+// holds the tiles of all loads of a site; a full and an empty mbarrier stand beside each.
+struct PlannedRing {
+  // Several sites share a ring if they move tiles of the same tensor, type and layout and hold
+  // them one after another: both sides walk the sites in the same order, so slots stay in step.
+  std::vector<RingSite> sites;
+  bool generic_reads = false;  // read by ordinary loads, not only by the tensor core
+  bool in_loop = false;
+  bool around = false;  // its loop contains another one with rings: one filling is enough
+  int64_t bytes = 0;    // full boxes of one filling: what the full barrier expects
+  int64_t slots = 1;
+  int64_t arrivals = 0;    // at the empty barrier: one for each warp that reads
+  bool multicast = false;  // filled by all CTAs of the cluster: released to all of them
+};
+
+// `to` may not pass its op before `from` has passed its own: transfer c is one phase of barrier
+// c mod slots.
+struct OrderToken {
+  int64_t id = 0;
+  int from = 0, to = 0;
+  int64_t slots = 0;
+  int64_t arrivals = 0;  // one for each warp of `from`
+};
+
+// Tiles from one compute role to another, through a ring that the threads of both fill and empty.
+struct PlannedPass {
+  int64_t token = 0;
+  int from = 0, to = 0;
+  OpId put;  // one of its ops
+  int64_t slots = 1;
+  int64_t arrivals = 0;  // at either barrier: one for each warp of the role
+  size_t buffer = 0;     // of ProgramPlan::buffers
+};
+
+// Where CTAs of a cluster combine a tile.
+struct PlannedExchange {
+  OpId op;
+  size_t buffer = 0;
+  int64_t parts = 1;  // of a thread's registers: each CTA adds up one of them for all
+  int64_t barriers = 0;
+  int64_t arrivals = 0;  // of one CTA
+};
+
+// Where threads put what they computed for products. Of several slots each product takes the
+// next, so that those before may still read theirs.
+struct OperandRing {
+  std::vector<std::pair<OpId, bool>> operands;  // product; is it the left one?
+  int64_t slots = 1;
+  std::optional<size_t> buffer;  // of ProgramPlan::buffers
+};
+
+// ---- shared memory
+struct PlannedBuffer {
+  Type type;                   // kSmem; its depth is the number of slots
+  std::string holds;           // for people: "A and B", "operand", "staging"
+  bool cleared = false;        // zeroed once, before the roles part
+  int owner = 0;               // the compute role; as many as there are roles: several of them
+  int64_t begin = 0, end = 0;  // positions between which it is alive
+  int64_t bytes = 0;           // of all slots
+  int64_t offset = -1;         // −1: not placed yet
+};
+
+// ---- products in flight
+// A product of a loop that adds to what it made an iteration earlier, which nothing else reads: it
+// need not be awaited before the next iteration's is issued.
+struct PlannedChain {
+  size_t carried = 0;         // which of the loop's values
+  OpId dot;                   // of several that add to one accumulator in an iteration, the last
+  bool from_zero = false;     // it begins with zeros
+  std::vector<size_t> rings;  // whose slots its wait releases
+};
+
+// What is done in front of the wait for a loop's last products.
+struct BeforeLastWait {
+  std::vector<ValueId> read;  // scalars, made again, that are read behind the loop
+  std::vector<OpId> ops;      // that make them, in order
+  ValueId position;           // of the iteration of the loop around, from which they follow
+  std::vector<OpId> loads;    // that stand behind the loop
+};
+
+struct PlannedLoop {
+  std::vector<PlannedChain> chains;  // in the order in which their products are issued
+  BeforeLastWait before_wait;        // where there are chains
+};
+
+// ---- epilogues
+struct PlannedEpilogue {
+  int64_t panels = 0;        // staging buffers of a store by panels; 0: it leaves as a whole
+  int64_t rows_of_part = 0;  // rows that each warpgroup copies out for itself; 0: all together
+  bool by_slices = false;    // what leads to the store runs slice by slice where it stores
+  int64_t slice_width = 0;   // columns of a slice
+  std::set<OpId> sliced;     // ops that do (possibly none)
+};
+
+// ---- what was decided otherwise
+
+// Of what the schedule said, and why.
+struct PlannedChange {
+  std::string what;  // "ring0.slots", "compute.registers"
+  int64_t from = 0, to = 0;
+  std::string why;  // words joined by '_'
+};
+
+// ---- all of it
+struct ProgramPlan {
+  LayoutPlan tiles;
+  bool specialized = false;  // has a producer role
+  std::vector<PlannedRole> roles;
+  int compute_roles = 1;
+  int warps = 4;        // of the CTA
+  int64_t cluster = 1;  // CTAs that the program needs to be launched together
+
+  std::vector<PlannedRing> rings;
+  std::map<int64_t, OrderToken> tokens;
+  std::map<int64_t, PlannedPass> passes;  // by token
+  std::map<OpId, PlannedExchange> exchanges;
+  std::vector<OperandRing> operand_rings;
+  std::vector<PlannedBuffer> buffers;    // in the order in which they are allocated
+  std::map<OpId, size_t> load_buffers;   // of buffers
+  std::map<OpId, size_t> store_buffers;  // the first of a store's
+  std::set<OpId> multicast;   // loads of whose boxes each CTA of the cluster copies a part to all
+  bool copy_barrier = false;  // TMA loads outside of rings, awaited where they are issued
+
+  std::map<std::pair<int, OpId>, PlannedLoop> loops;  // by compute role
+  std::map<OpId, PlannedEpilogue> epilogues;          // by store
+  bool early_loads = false, slice_epilogues = false;  // what was chosen, for the reader
+  std::set<std::pair<int, OpId>> goes_on;  // products that continue with the accumulator of the
+                                           // product in front of them, still in flight
+
+  // By compute role and reader: rings whose slot is awaited in front of it, released behind it.
+  std::map<std::pair<int, OpId>, std::vector<size_t>> awaits, releases;
+  std::map<std::pair<int, BlockId>, std::vector<size_t>> arm_releases;  // at the arm's beginning
+
+  std::vector<PlannedChange> changed;
+
+  // Known once the program is emitted: what lies behind the buffers.
+  int64_t scratch_bytes = 0, barriers_at = 0, smem_bytes = 0;
+
+  // Derived from the function and the above; not part of the text.
+  std::vector<RoleNeeds> needs;            // by compute role
+  std::set<ValueId> control;               // scalars that the producer recomputes
+  std::set<OpId> structure;                // loops and branches that it walks
+  std::map<OpId, std::set<OpId>> feeders;  // ops that make register operands: of which products
+  std::set<OpId> deferred;                 // ops of all `sliced`
+  std::map<OpId, std::pair<size_t, size_t>> site_of;        // (ring, site) by load
+  std::map<std::pair<OpId, bool>, size_t> operand_ring_of;  // by product and side
+
+  int warps_per_role() const { return 4 * tiles.warpgroups; }
+  // Does the compute role execute the op?
+  bool Executes(int role, OpId op) const {
+    return needs[static_cast<size_t>(role)].ops.count(op) > 0;
+  }
+  // Is it staged until something reads it (a row kept in shared memory)?
+  bool KeepsUntilRead(OpId load) const;
+  // The rings whose slots the instructions of a product read.
+  std::vector<size_t> RingsReadBy(const Function& fn, OpId dot) const;
+  std::vector<size_t> OperandRingsOf(OpId dot) const;
+  // Must all products be done before one of its operands is written?
+  bool OneSlot(OpId dot) const;
+};
+
+}  // namespace tilec::ir

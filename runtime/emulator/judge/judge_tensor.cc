@@ -1,0 +1,440 @@
+// Tensor memory: T2, T4 to T7, T12, T15 (checks.def). The model is in tensor.h.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "runtime/emulator/judge/judge.h"
+
+namespace tilec::runtime::judge {
+namespace {
+
+TensorAct ActOf(uint64_t key) { return static_cast<TensorAct>(key >> 56); }
+uint64_t KeyOf(TensorAct act, uint64_t key) {
+  return static_cast<uint64_t>(act) << 56 | (key & ((1ull << 56) - 1));
+}
+
+// Does the ISA promise that the second runs after the first, of one thread (9.7.16.6.2)?
+bool Pipelined(uint64_t first, uint64_t second) {
+  const TensorAct a = ActOf(first), b = ActOf(second);
+  if (a == TensorAct::kMma && b == TensorAct::kMma) return first == second;
+  if (b == TensorAct::kMma) return a == TensorAct::kCopy || a == TensorAct::kShift;
+  return a == TensorAct::kMma && b == TensorAct::kShift;
+}
+
+const char* NameOf(TensorAct act) {
+  switch (act) {
+    case TensorAct::kMma: return "tcgen05.mma";
+    case TensorAct::kCopy: return "tcgen05.cp";
+    case TensorAct::kShift: return "tcgen05.shift";
+    case TensorAct::kLoad: return "tcgen05.ld";
+    case TensorAct::kStore: return "tcgen05.st";
+  }
+  return "";
+}
+
+std::string AreaName(const TensorArea& a, uint32_t column, bool named) {
+  std::string s =
+      fmt::format("tensor memory, lanes [{}, {}), column {}", a.lane, a.lane + a.lanes, column);
+  return named ? s + fmt::format(" of rank {}", a.rank) : s;
+}
+
+}  // namespace
+
+std::string Judge::TensorActor(const TensorMark& m) const {
+  const ComponentInfo& c = components_[m.component];
+  const bool thread = c.kind == ComponentInfo::Kind::kTensor;
+  return fmt::format("{} {} of {}", NameOf(ActOf(m.key)), m.number,
+                     Who(c.owner, thread ? 1u << c.value : 0));
+}
+
+std::string Judge::TensorMissing(const TensorMark& m) const {
+  Mark mark;
+  mark.component = m.component;
+  mark.epoch = m.number;
+  return CompletionOf(mark);
+}
+
+AsyncOp Judge::TensorOp(uint32_t warp, int lane, uint32_t pc, TensorAct, uint64_t) {
+  Executes(warp, pc, lane);
+  TensorIssuer& i = warps_[warp].tensor[lane];
+  if (i.component == 0)
+    i.component = NewComponent(ComponentInfo::Kind::kTensor, warp, static_cast<uint32_t>(lane));
+  i.work = ++i.issued;
+  i.pc = pc;
+  AsyncOp op;
+  op.warp = warp;
+  op.lanes = 1u << lane;
+  op.pc = pc;
+  op.group = &warps_[warp].agent.GroupOf(lane);
+  op.component = i.component;
+  op.epoch = i.issued;
+  return op;
+}
+
+void Judge::TensorPeer(const AsyncOp& op, uint32_t rank) {
+  peers_[rank][RankOf(op.warp)] = op.pc + 1;
+  const uint32_t first = rank * shape_.warps_per_cta;
+  bool known = false;
+  for (uint32_t k = first; k < first + shape_.warps_per_cta && !known; ++k) {
+    const Agent& peer = warps_[k].agent;
+    known = op.group->view.generic.At(peer.self()) > 0;
+    for (int l = 0; l < 32 && !known; ++l)
+      known = peer.lane(l) != 0 && op.group->view.generic.At(peer.lane(l)) > 0;
+  }
+  const bool gone = live_warps_[rank] == 0;
+  if (known && !gone) return;
+  TensorSay(Rule::kT10, Severity::kError, op.warp, op.lanes, op.pc,
+            fmt::format("an operation of the pair is issued {}",
+                        gone ? "after its other CTA has exited"
+                             : "before its other CTA is known to have started"),
+            "put `barrier.cluster.arrive` and `barrier.cluster.wait` there");
+}
+
+void Judge::TensorTouch(const AsyncOp& op, TensorAct act, uint64_t key, const TensorArea& area) {
+  auto& shadow = tensor_[area.rank];
+  if (shadow == nullptr) shadow = std::make_unique<TensorShadow>();
+  const LaneGroup& g = *op.group;
+  TensorMark now;
+  now.component = op.component;
+  now.number = op.epoch;
+  now.pc = op.pc;
+  now.key = KeyOf(act, key);
+  auto ordered = [&](const TensorMark& old) {
+    if (g.tensor_after.At(old.component) >= old.number) return true;
+    return old.component == now.component &&
+           (old.number == now.number || Pipelined(old.key, now.key));
+  };
+  for (uint32_t c = area.column; c < area.column + area.columns && c < TensorShadow::kColumns; ++c)
+    for (uint32_t l = area.lane / 16; l * 16 < area.lane + area.lanes && l < 8; ++l) {
+      TensorCell& cell = shadow->at(l, c);
+      if (cell.has_write && !ordered(cell.write))
+        TensorClash(op, act, key, area, c, cell.write, true);
+      if (area.write) {
+        for (const TensorMark& r : cell.reads)
+          if (!ordered(r)) TensorClash(op, act, key, area, c, r, false);
+        cell.reads.clear();
+        cell.write = now;
+        cell.has_write = true;
+        continue;
+      }
+      bool replaced = false;
+      for (TensorMark& r : cell.reads)
+        if (r.component == now.component) r = now, replaced = true;
+      if (!replaced) cell.reads.push_back(now);
+    }
+}
+
+void Judge::TensorClash(const AsyncOp& op, TensorAct act, uint64_t key, const TensorArea& area,
+                        uint32_t column, const TensorMark& old, bool old_writes) {
+  const bool issuer =
+      old.component == op.component && act != TensorAct::kLoad && act != TensorAct::kStore;
+  const bool generic = op.group->view.generic.At(old.component) >= old.number;
+  const bool seen = op.group->view.tensor.At(old.component) >= old.number;
+  Rule rule = Rule::kT4;
+  if (generic || seen)
+    rule = Rule::kT5;
+  else if (issuer)
+    rule = Rule::kT6;
+  if (rule == Rule::kT6 && launch_->tensor_in_order) return;
+  // Seen through relaxed synchronisation alone, and no fence behind it: nothing orders the two.
+  if (rule == Rule::kT5 && !generic) rule = Rule::kT4;
+  if (!launch_->First(rule, op.pc, old.pc)) return;
+  Finding f = Begin(rule, op.pc, op.warp, op.lanes == ~0u ? 0 : op.lanes);
+  const std::string memory = AreaName(area, column, scoped_);
+  TensorMark now;
+  now.component = op.component, now.number = op.epoch, now.pc = op.pc, now.key = KeyOf(act, key);
+  f.accesses[0].who = TensorActor(now);
+  f.accesses[0].what = area.write ? "writes" : "reads";
+  f.accesses[0].memory = memory;
+  Access other;
+  other.who = TensorActor(old);
+  other.what = old_writes ? "writes" : "reads";
+  other.memory = memory;
+  other.site = launch_->site(old.pc);
+  f.accesses.push_back(std::move(other));
+  f.message = fmt::format("{} {} {} without being ordered after the {} by {}", f.accesses[0].who,
+                          area.write ? "writes" : "reads", memory, old_writes ? "write" : "read",
+                          TensorActor(old));
+  if (generic && !seen) {
+    f.missing =
+        "`tcgen05.fence::before_thread_sync` by the first thread, before what it signals the "
+        "second by";
+    f.fix = "add `tcgen05.fence::before_thread_sync;` before the arrival or barrier";
+  } else if (seen) {
+    f.missing = "`tcgen05.fence::after_thread_sync` by the second thread, behind its wait";
+    f.fix = "add `tcgen05.fence::after_thread_sync;` behind the wait";
+  } else if (rule == Rule::kT6) {
+    f.missing = TensorMissing(old) + ", before this instruction is issued";
+    f.fix =
+        "wait for a commit of the first, use other columns, or say that products and copies of "
+        "a thread run in the order of issue (docs/blackwell.md)";
+  } else {
+    f.missing = TensorMissing(old) + ", seen by " + Who(op.warp);
+    f.fix = "wait for the first, then synchronise the two with the fences of tcgen05";
+  }
+  launch_->Say(std::move(f), op.pc, old.pc);
+}
+
+Judge::TensorStream& Judge::StreamOf(uint32_t warp, bool store) {
+  TensorStream& s = store ? warps_[warp].stores : warps_[warp].loads;
+  if (s.component == 0)
+    s.component = NewComponent(
+        store ? ComponentInfo::Kind::kTensorStore : ComponentInfo::Kind::kTensorLoad, warp, 0);
+  return s;
+}
+
+void Judge::TensorMove(uint32_t warp, uint32_t pc, bool store,
+                       const std::vector<TensorArea>& areas) {
+  Executes(warp, pc);
+  TensorStream& s = StreamOf(warp, store);
+  WarpState& w = warps_[warp];
+  ++s.issued;
+  s.pc = pc;
+  const TensorAct act = store ? TensorAct::kStore : TensorAct::kLoad;
+  AsyncOp op;
+  op.warp = warp;
+  op.lanes = ~0u;
+  op.pc = pc;
+  op.component = s.component;
+  op.epoch = s.issued;
+  // All lanes take part: what one group of them does not know is not known.
+  for (LaneGroup& g : w.agent.groups()) {
+    op.group = &g;
+    for (const TensorArea& a : areas) TensorTouch(op, act, 0, a);
+  }
+  if (store || launch_->loaded == nullptr || launch_->loaded->first.empty()) return;
+  const RegisterMap& map = *launch_->loaded;
+  uint32_t count = 0;
+  for (uint32_t k = map.first[pc]; k < map.first[pc + 1]; ++k) {
+    if (map.uses[k].kind != RegisterUse::Kind::kWrite) continue;
+    w.loading[map.uses[k].reg] = s.issued;
+    ++count;
+  }
+  w.unread[s.issued] = count;
+}
+
+// Own loads or stores up to a number are complete for the warp.
+void Judge::TensorLearn(uint32_t warp, TensorStream& s, Epoch number) {
+  if (number <= s.waited) return;
+  s.waited = number;
+  Agent& agent = warps_[warp].agent;
+  for (LaneGroup& g : agent.groups()) {
+    g.view.generic.Raise(s.component, number);
+    g.view.scoped.Raise(s.component, number);
+    g.tensor_after.Raise(s.component, number);
+  }
+}
+
+void Judge::TensorWait(uint32_t warp, uint32_t pc, bool store) {
+  Executes(warp, pc);
+  TensorStream& s = StreamOf(warp, store);
+  if (s.issued == 0)
+    TensorSay(
+        Rule::kT15, Severity::kHint, warp, 0, pc,
+        fmt::format("{} waits for {} and has issued none", Who(warp), store ? "stores" : "loads"),
+        "leave the wait out");
+  if (!store) warps_[warp].unread.clear();
+  TensorLearn(warp, s, s.issued);
+}
+
+// A value that is used has come: loads all of whose registers were read are complete.
+void Judge::LoadedRegisters(uint32_t warp, uint32_t pc) {
+  const RegisterMap& map = *launch_->loaded;
+  WarpState& w = warps_[warp];
+  if (w.unread.empty()) return;
+  for (uint32_t k = map.first[pc]; k < map.first[pc + 1]; ++k) {
+    if (map.uses[k].kind != RegisterUse::Kind::kRead) continue;
+    Epoch& load = w.loading[map.uses[k].reg];
+    auto it = w.unread.find(load);
+    load = 0;
+    if (it != w.unread.end() && it->second > 0) --it->second;
+  }
+  Epoch complete = 0;
+  while (!w.unread.empty() && w.unread.begin()->second == 0) {
+    complete = w.unread.begin()->first;
+    w.unread.erase(w.unread.begin());
+  }
+  if (complete != 0) TensorLearn(warp, w.loads, complete);
+}
+
+void Judge::TensorFence(uint32_t warp, uint32_t lanes, bool after) {
+  WarpState& w = warps_[warp];
+  bool news = false;
+  for (const LaneGroup& g : w.agent.groups()) {
+    if ((g.lanes & lanes) == 0) continue;
+    news = news || (after ? !g.tensor_after.Covers(g.view.tensor)
+                          : g.view.tensor.At(w.loads.component) < w.loads.waited ||
+                                g.view.tensor.At(w.stores.component) < w.stores.waited);
+  }
+  if (!news) return;
+  w.agent.Split(lanes);
+  for (LaneGroup& g : w.agent.groups()) {
+    if ((g.lanes & lanes) == 0) continue;
+    if (after) {
+      g.tensor_after.Join(g.view.tensor);
+      continue;
+    }
+    if (w.loads.component != 0) g.view.tensor.Raise(w.loads.component, w.loads.waited);
+    if (w.stores.component != 0) g.view.tensor.Raise(w.stores.component, w.stores.waited);
+  }
+}
+
+Judge::TensorMessage Judge::TensorCommit(uint32_t warp, int lane, uint32_t pc) {
+  Executes(warp, pc, lane);
+  TensorIssuer& i = warps_[warp].tensor[lane];
+  if (i.component == 0)
+    i.component = NewComponent(ComponentInfo::Kind::kTensor, warp, static_cast<uint32_t>(lane));
+  if (i.work == 0)
+    TensorSay(
+        Rule::kT15, Severity::kHint, warp, 1u << lane, pc,
+        "a commit by a thread that has issued no tcgen05 operation: the arrival comes at once",
+        "let the thread that issues the operations commit them");
+  TensorMessage m;
+  Agent& agent = warps_[warp].agent;
+  m.view = agent.GroupOf(lane).view;
+  m.issuer = i.component;
+  m.number = ++i.issued;
+  m.warp = warp, m.lane = static_cast<uint32_t>(lane), m.pc = pc;
+  // Its own loads and stores are nothing that a commit waits for.
+  for (Clock* c : {&m.view.generic, &m.view.scoped, &m.view.async, &m.view.async_global}) {
+    c->Forget(agent.self());
+    if (agent.lane(lane) != 0) c->Forget(agent.lane(lane));
+  }
+  m.view.Raise(m.issuer, m.number);
+  m.view.tensor.Raise(m.issuer, m.number);
+  return m;
+}
+
+void Judge::TensorCommitTo(const TensorMessage& m, uint32_t rank, uint32_t offset) {
+  Barrier& b = BarrierAt(rank, offset);
+  if (rank != RankOf(m.warp)) CheckPeer(m.warp, 1u << m.lane, m.pc, rank);
+  CheckInit(b, m.warp, 1u << m.lane, m.pc, rank, offset);
+  b.committer = m.issuer;
+  b.commit = m.number;
+  b.commit_pc = m.pc;
+}
+
+void Judge::TensorArrive(const TensorMessage& m, uint32_t rank, uint32_t offset) {
+  Barrier& b = BarrierAt(rank, offset);
+  if (b.phases > b.observed && launch_->First(Rule::kS4, m.pc, 0)) {
+    Finding f = Begin(Rule::kS4, m.pc, m.warp, 1u << m.lane);
+    f.message = fmt::format(
+        "a commit arrives in phase {} of the mbarrier at shared offset {}, and "
+        "no wait has seen phase {} complete",
+        b.phases, offset, b.phases - 1);
+    f.missing =
+        fmt::format("a successful wait on phase {} (parity {})", b.phases - 1, (b.phases - 1) & 1);
+    f.fix = "wait for every phase before the next commit arrives";
+    launch_->Say(std::move(f), m.pc, 0);
+  }
+  View seen = m.view;
+  if (rank != RankOf(m.warp)) {
+    b.far_pending.Join(seen.scoped);
+    seen.scoped.Clear();
+  }
+  b.pending.Join(seen);
+}
+
+void Judge::TensorFree(uint32_t warp, uint32_t pc, uint32_t rank, uint32_t column,
+                       uint32_t columns) {
+  auto& shadow = tensor_[rank];
+  if (shadow == nullptr) return;
+  auto known = [&](const TensorMark& m) {
+    for (const LaneGroup& g : warps_[warp].agent.groups())
+      if (g.view.generic.At(m.component) < m.number && g.view.tensor.At(m.component) < m.number)
+        return false;
+    return true;
+  };
+  for (uint32_t c = column; c < column + columns; ++c)
+    for (uint32_t l = 0; l < TensorShadow::kGroups; ++l) {
+      TensorCell& cell = shadow->at(l, c);
+      std::vector<std::pair<TensorMark, bool>> marks;
+      if (cell.has_write) marks.emplace_back(cell.write, true);
+      for (const TensorMark& r : cell.reads) marks.emplace_back(r, false);
+      cell = {};
+      for (const auto& [m, writes] : marks) {
+        if (known(m) || !launch_->First(Rule::kT2, pc, m.pc)) continue;
+        Finding f = Begin(Rule::kT2, pc, warp);
+        f.accesses[0].what = "gives back";
+        f.accesses[0].memory =
+            fmt::format("tensor memory, columns [{}, {})", column, column + columns);
+        Access other;
+        other.who = TensorActor(m);
+        other.what = writes ? "writes" : "reads";
+        other.memory = fmt::format("tensor memory, column {}", c);
+        other.site = launch_->site(m.pc);
+        f.accesses.push_back(std::move(other));
+        f.message = fmt::format("columns [{}, {}) are given back, and {} is not known to be over",
+                                column, column + columns, TensorActor(m));
+        f.missing = TensorMissing(m) + ", seen by " + Who(warp);
+        f.fix = "put a barrier that the users of tensor memory take part in before the dealloc";
+        launch_->Say(std::move(f), pc, m.pc);
+      }
+    }
+}
+
+void Judge::TensorFresh(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank,
+                        const std::string& what) {
+  TensorSay(Rule::kT7, Severity::kError, warp, lanes, pc,
+            fmt::format("{} reads {}{}, which nobody has written", Who(warp, lanes), what,
+                        scoped_ ? fmt::format(" of rank {}", rank) : ""),
+            "let the first product of a sum not add to D, and store what is loaded");
+}
+
+void Judge::TensorSay(Rule rule, Severity severity, uint32_t warp, uint32_t lanes, uint32_t pc,
+                      std::string message, std::string fix) {
+  if (!launch_->First(rule, pc, 0)) return;
+  Finding f = Begin(rule, pc, warp, lanes);
+  f.severity = severity;
+  f.message = std::move(message);
+  f.fix = std::move(fix);
+  launch_->Say(std::move(f), pc, 0);
+}
+
+// The most that anybody of a CTA knows of a component.
+Epoch Judge::TensorKnown(uint32_t rank, Component c) const {
+  Epoch known = 0;
+  const uint32_t first = rank * shape_.warps_per_cta;
+  for (uint32_t w = first; w < first + shape_.warps_per_cta; ++w)
+    for (const LaneGroup& g : warps_[w].agent.groups())
+      known = std::max({known, g.view.generic.At(c), g.view.tensor.At(c)});
+  return known;
+}
+
+void Judge::TensorExit(uint32_t rank, uint32_t pc) {
+  auto say = [&](uint32_t at, uint32_t warp, const std::string& what, const std::string& fix) {
+    if (!launch_->First(Rule::kT12, at, 0)) return;
+    Finding f = Begin(Rule::kT12, at, warp);
+    f.accesses[0].what = "issues";
+    Access exit;
+    exit.who = Who(rank * shape_.warps_per_cta);
+    exit.what = "exits";
+    exit.site = launch_->site(pc);
+    f.accesses.push_back(std::move(exit));
+    f.message = "the CTA exits while " + what;
+    f.missing = fix;
+    f.fix = fix;
+    launch_->Say(std::move(f), at, 0);
+  };
+  const uint32_t first = rank * shape_.warps_per_cta;
+  for (uint32_t w = first; w < first + shape_.warps_per_cta; ++w) {
+    for (const auto& [lane, i] : warps_[w].tensor)
+      if (i.work > TensorKnown(rank, i.component))
+        say(i.pc, w, "a tcgen05 operation may be under way",
+            "commit it, and wait for the mbarrier before the last warp exits");
+    for (const TensorStream* s : {&warps_[w].loads, &warps_[w].stores})
+      if (s->issued > s->waited)
+        say(s->pc, w, "a load or store of tensor memory may be under way",
+            s == &warps_[w].loads ? "`tcgen05.wait::ld`" : "`tcgen05.wait::st`");
+  }
+  for (const auto& [key, b] : barriers_) {
+    if (key >> 32 != rank || b.commit == 0 || !b.live) continue;
+    if (b.commit <= TensorKnown(rank, b.committer)) continue;
+    say(b.commit_pc, components_[b.committer].owner,
+        fmt::format("the arrival of a commit at the mbarrier at shared offset {} may be under way",
+                    key & 0xffffffff),
+        "wait for the phase that the arrival completes before the last warp exits");
+  }
+}
+
+}  // namespace tilec::runtime::judge
