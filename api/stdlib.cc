@@ -47,7 +47,7 @@ std::vector<std::string> StandardLibrary::modules() const {
 }
 
 frontend::ImportResolver StandardLibrary::Resolver() const {
-  return [library = *this](const std::string& module) { return library.Find(module); };
+  return {[library = *this](const std::string& module) { return library.Find(module); }, modules()};
 }
 
 Result<frontend::Program> LoadProgram(SourceMap& sources, const std::string& path,

@@ -143,6 +143,8 @@ class Walker {
                             Expr(let.value);  // the name is not seen in its own value
                             Declare(let.is_var ? SymbolKind::kVar : SymbolKind::kLet, let.name,
                                     s.span, rest, let.value);
+                            for (const language::Name& name : let.more)
+                              Declare(SymbolKind::kLet, name, s.span, rest, let.value);
                           },
                           [&](const language::AssignStmt& a) {
                             Expr(a.target);
@@ -169,7 +171,10 @@ class Walker {
                           [&](const language::WhereStmt& w) {
                             for (ExprId fact : w.facts) Expr(fact);
                           },
-                          [&](const language::ReturnStmt& r) { Expr(r.value); },
+                          [&](const language::ReturnStmt& r) {
+                            Expr(r.value);
+                            for (ExprId value : r.more) Expr(value);
+                          },
                           [&](const language::ExprStmt& e) { Expr(e.value); }},
                s.node);
   }

@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -38,7 +39,23 @@ struct ImportedText {
   std::string path;
   std::string text;
 };
-using ImportResolver = std::function<std::optional<ImportedText>(const std::string& module)>;
+using FindModule = std::function<std::optional<ImportedText>(const std::string& module)>;
+// A function of that form, and the modules there are, for messages.
+struct ImportResolver {
+  FindModule find;
+  std::vector<std::string> modules;
+
+  ImportResolver() = default;
+  ImportResolver(std::nullptr_t) {}  // NOLINT: implicit by design
+  template <typename F>
+  requires std::is_invocable_v<F, const std::string&> ImportResolver(F f)
+      : find(std::move(f)) {}  // NOLINT: implicit by design
+  ImportResolver(FindModule f, std::vector<std::string> all)
+      : find(std::move(f)), modules(std::move(all)) {}
+  std::optional<ImportedText> operator()(const std::string& module) const {
+    return find ? find(module) : std::nullopt;
+  }
+};
 
 // ---- What a kernel looks like from outside -----------------------------------------------------
 
@@ -104,12 +121,14 @@ struct TestCallInfo {
   std::string kernel;
   Values args;
   std::optional<double> tolerance;
+  std::string expect;  // a kernel whose results are to be had, too; "" if none is named
   std::optional<int64_t> seed;  // `seed = n`, unless the kernel has a `seed` of its own
   Span at;
 };
 struct TestInfo {
   std::string name;
   std::vector<TestCallInfo> calls;
+  bool undecided_allowed = false;  // passes with nothing compared, too
   Span at;
 };
 

@@ -126,10 +126,57 @@ Result<> Lowerer::BindFnParams(const lang::CallExpr& x, const lang::FnItem& fn, 
   return Done();
 }
 
-Result<Val> Lowerer::InlineBody(const lang::FnItem& fn, Span at) {
+std::string CountResults(size_t n) {
+  return n == 0 ? "nothing" : n == 1 ? "one value" : fmt::format("{} values", n);
+}
+
+// One value of `return`, as the type that stands behind `->`.
+Result<Val> Lowerer::Returned(const lang::FnItem& fn, const lang::TypeRef& declared, ExprId value,
+                              Span at) {
+  TRY(const Val v, TileOrScalar(value));
+  std::vector<std::string> names;
+  TRY(const Type want, LocalType(declared, &names));
+  const std::string what = fmt::format("the result of `{}`", fn.name.text);
+  if (v.is_const() && want.shape.empty()) {
+    TRY_VOID(Convert(v, want, names, what, declared.span, v.at));
+    TRY(const Constant c, Adapt(v.c, want.dtype, v.at, diags_));
+    return ConstVal(Loosened(c), at);
+  }
+  if (v.is_value() && type(v.v) != want &&
+      (type(v.v).dtype != want.dtype || !type(v.v).shape.empty())) {
+    DiagBuilder report =
+        Report(kFnResult, v.at, fn.name.text, DescribeVal(v), DescribeType(want, names));
+    report.Label(declared.span, "declared here");
+    if (type(v.v).dtype != want.dtype) report.Help(WriteCast(program_.TextOf(v.at), want.dtype));
+    return report;
+  }
+  TRY(const ValueId r, Convert(v, want, names, what, declared.span, v.at));
+  return Value(r, at);
+}
+
+Result<std::vector<Val>> Lowerer::Return(const lang::FnItem& fn, const lang::ReturnStmt& ret,
+                                         Span stmt, Span at) {
+  if (!fn.result)
+    return Report(kReturnPlace, stmt, fmt::format("`{}` has no result type", fn.name.text))
+        .Label(fn.name.span, "declared here")
+        .Help("write `-> type` after the parameters");
+  if (ret.more.size() != fn.more_results.size())
+    return Report(kFnResults, stmt, "this `return`", CountResults(ret.more.size() + 1),
+                  fn.more_results.size() + 1)
+        .Label(fn.result->span, "declared here");
+  std::vector<Val> out;
+  for (size_t i = 0; i <= ret.more.size(); ++i) {
+    TRY(Val v, Returned(fn, i == 0 ? *fn.result : fn.more_results[i - 1],
+                        i == 0 ? ret.value : ret.more[i - 1], at));
+    out.push_back(std::move(v));
+  }
+  return out;
+}
+
+Result<std::vector<Val>> Lowerer::InlineBody(const lang::FnItem& fn, Span at) {
   const std::vector<lang::StmtId> stmts = ast().block(fn.body).stmts;
   const int before = diags_.errors();
-  Result<Val> result = Val{};
+  Result<std::vector<Val>> result = std::vector<Val>{};
   frames_.back().scopes.emplace_back();
   bool returned = false;
   for (size_t i = 0; i < stmts.size(); ++i) {
@@ -140,38 +187,7 @@ Result<Val> Lowerer::InlineBody(const lang::FnItem& fn, Span at) {
       continue;
     }
     returned = true;
-    if (!fn.result) {
-      Report(kReturnPlace, s.span, fmt::format("`{}` has no result type", fn.name.text))
-          .Label(fn.name.span, "declared here")
-          .Help("write `-> type` after the parameters");
-      break;
-    }
-    result = TileOrScalar(ret->value);
-    if (!result.ok()) break;
-    std::vector<std::string> names;
-    const Result<Type> want = LocalType(*fn.result, &names);
-    if (!want.ok()) break;
-    const Val& v = *result;
-    const bool literal = v.is_const() && want->shape.empty();
-    if (literal) {
-      const Result<ValueId> check = Convert(
-          v, *want, names, fmt::format("the result of `{}`", fn.name.text), fn.result->span, v.at);
-      if (check.ok()) {
-        Result<Constant> c = Adapt(v.c, want->dtype, v.at, diags_);
-        if (c.ok()) result = ConstVal(Loosened(*c), at);
-      }
-    } else if (v.is_value() && type(v.v) != *want &&
-               (type(v.v).dtype != want->dtype || !type(v.v).shape.empty())) {
-      DiagBuilder report =
-          Report(kFnResult, v.at, fn.name.text, DescribeVal(v), DescribeType(*want, names));
-      report.Label(fn.result->span, "declared here");
-      if (type(v.v).dtype != want->dtype)
-        report.Help(WriteCast(program_.TextOf(v.at), want->dtype));
-    } else {
-      const Result<ValueId> r = Convert(
-          v, *want, names, fmt::format("the result of `{}`", fn.name.text), fn.result->span, v.at);
-      if (r.ok()) result = Value(*r, at);
-    }
+    result = Return(fn, *ret, s.span, at);
   }
   frames_.back().scopes.pop_back();
   if (diags_.errors() > before || over_budget_) return DiagSink::Propagate();
@@ -182,7 +198,8 @@ Result<Val> Lowerer::InlineBody(const lang::FnItem& fn, Span at) {
   return result;
 }
 
-Result<Val> Lowerer::CallFn(const lang::Expr& e, const lang::CallExpr& x, ItemRef item) {
+Result<std::vector<Val>> Lowerer::CallFn(const lang::Expr& e, const lang::CallExpr& x,
+                                         ItemRef item) {
   const lang::FnItem& fn = *program_.item(item).As<lang::FnItem>();
   for (const Frame& frame : frames_)
     if (frame.fn && frame.item == item)
@@ -228,7 +245,7 @@ Result<Val> Lowerer::CallFn(const lang::Expr& e, const lang::CallExpr& x, ItemRe
   }
   frames_.push_back(std::move(frame));
   Result<> bound = BindFnParams(x, fn, item.module, std::move(args));
-  Result<Val> result = DiagSink::Propagate();
+  Result<std::vector<Val>> result = DiagSink::Propagate();
   if (bound.ok()) result = InlineBody(fn, e.span);
   frames_.pop_back();
   return result;

@@ -57,6 +57,7 @@ struct Module {
 };
 
 struct ProgramData {
+  ImportResolver resolver;
   const SourceMap* sources = nullptr;
   std::deque<Module> modules;  // 0 is the file itself
   std::map<ItemRef, Constant> constants;
@@ -180,6 +181,7 @@ Result<> CheckFn(const ProgramData& program, ItemRef fn, const LowerOptions& opt
 // "write `x as f32`", with parentheses where x needs them.
 std::string WriteCast(const std::string& text, ir::DType to);
 std::string CountArguments(size_t n);  // "1 argument", "2 arguments"
+std::string CountResults(size_t n);    // "nothing", "one value", "2 values"
 // Adds "did you mean `x`?" if something is near.
 DiagBuilder Suggest(DiagBuilder report, std::string_view name,
                     const std::vector<std::string>& candidates);

@@ -110,6 +110,7 @@ struct LoopRange {
   Val lo, hi;
   int64_t step = 1;
   bool is_range = false;  // over tiles()
+  bool reversed = false;  // from the last one down
   std::string size_name;
 };
 
@@ -170,13 +171,15 @@ class Lowerer {
   void Statement(const lang::Stmt& s);
   Result<> LowerStatement(const lang::Stmt& s);
   Result<> Let(const lang::LetStmt& s);
+  Result<> LetSeveral(const lang::LetStmt& s);
   Result<> Assign(const lang::Stmt& stmt, const lang::AssignStmt& s);
   Result<> For(const lang::Stmt& stmt, const lang::ForStmt& s);
   Result<> While(const lang::Stmt& stmt, const lang::WhileStmt& s);
   Result<> IfChain(const lang::Stmt& stmt, const lang::IfStmt& s, size_t arm);
   Result<> Parallel(const lang::Stmt& stmt, const lang::ParallelStmt& s);
   Result<> TopLevel(const lang::KernelItem& kernel);
-  Result<LoopRange> Head(const lang::LoopHead& head);
+  Result<LoopRange> Head(lang::ExprId range);
+  ValueId Descending(Span at, const LoopRange& range, ValueId lo, ValueId hi, ValueId ascending);
   Result<Val> Condition(lang::ExprId id);
   Result<Type> LocalType(const lang::TypeRef& t, std::vector<std::string>* names);
   // Vars of enclosing scopes that a block assigns.
@@ -222,6 +225,10 @@ class Lowerer {
   // lower_memory.cc
   Result<Val> Index(const lang::Expr& e, const lang::IndexExpr& x);
   Result<Val> TileIndex(const lang::Expr& e, const lang::IndexExpr& x, const Val& tile);
+  DiagBuilder UnknownFunction(Span at, const std::string& name,
+                              const std::vector<std::string>& names);
+  void WarnOtherDim(const lang::IndexItem& item, const RangeInfo& range, const ir::Param& param,
+                    size_t d);
   Result<ResolvedIndex> Resolve(const lang::Expr& e, const lang::IndexExpr& x, int tensor,
                                 bool writes);
   Result<Val> Load(const lang::Expr& e, const lang::IndexExpr& x, int tensor);
@@ -233,7 +240,8 @@ class Lowerer {
 
   // lower_call.cc
   Result<Val> Call(const lang::Expr& e, const lang::CallExpr& x);
-  Result<Val> CallFn(const lang::Expr& e, const lang::CallExpr& x, ItemRef item);
+  // As many values as the fn declares results.
+  Result<std::vector<Val>> CallFn(const lang::Expr& e, const lang::CallExpr& x, ItemRef item);
   Result<> CallStatement(const lang::Expr& e, const lang::CallExpr& x);
   Result<Val> Reduce(const lang::Expr& e, const lang::CallExpr& x, const char* kind);
   Result<Val> ArgReduce(const lang::Expr& e, const lang::CallExpr& x);
@@ -251,7 +259,11 @@ class Lowerer {
   Result<> AssertCall(const lang::Expr& e, const lang::CallExpr& x, bool is_static);
   Result<> BindFnParams(const lang::CallExpr& x, const lang::FnItem& fn, int module,
                         std::vector<Val> args);
-  Result<Val> InlineBody(const lang::FnItem& fn, Span at);
+  Result<std::vector<Val>> InlineBody(const lang::FnItem& fn, Span at);
+  Result<std::vector<Val>> Return(const lang::FnItem& fn, const lang::ReturnStmt& ret, Span stmt,
+                                  Span at);
+  Result<Val> Returned(const lang::FnItem& fn, const lang::TypeRef& declared, lang::ExprId value,
+                       Span at);
 
   // access.cc
   void CheckAccesses();

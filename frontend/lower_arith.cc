@@ -260,6 +260,14 @@ Result<Val> Lowerer::BinaryVals(BinaryOp op, const Val& a, const Val& b, Span at
   return Value(r, at);
 }
 
+// `B[n, k]` → `B[n, k].T` and back.
+static std::string Transposed(std::string text) {
+  if (text.ends_with(".T")) return text.substr(0, text.size() - 2);
+  if (text.find_first_of("+-*/@ ") != std::string::npos && !text.ends_with("]"))
+    text = fmt::format("({})", text);
+  return text + ".T";
+}
+
 Result<Val> Lowerer::MatMul(ExprId id, const Val* acc) {
   const lang::Expr& e = expr(id);
   if (const auto* call = e.As<lang::CallExpr>()) return DotCall(e, *call, acc);
@@ -291,7 +299,13 @@ Result<Val> Lowerer::Dot(const Val& a, const Val& b, const Val* acc, int64_t pro
   if ((ta.dtype != tb.dtype && !(fp8(ta.dtype) && fp8(tb.dtype))) || ta.dtype == DType::kBool) {
     DiagBuilder report = both(Report(kDotDType, at, DescribeVal(a), DescribeVal(b)));
     if (ta.dtype == DType::kBool) return report.Help("write `as f16` or `as i8`");
-    // A wide operand is usually the computed one: bring it to the loaded one's type.
+    // An integer becomes what the other one is; else a wide operand is usually the computed one:
+    // bring it to the loaded one's type.
+    if (ir::IsFloat(ta.dtype) != ir::IsFloat(tb.dtype)) {
+      const bool a_float = ir::IsFloat(ta.dtype);
+      return report.Help(
+          WriteCast(program_.TextOf((a_float ? b : a).at), a_float ? ta.dtype : tb.dtype));
+    }
     const bool narrow_a = ir::Info(ta.dtype).bits > ir::Info(tb.dtype).bits;
     return report.Help(
         WriteCast(program_.TextOf((narrow_a ? a : b).at), narrow_a ? tb.dtype : ta.dtype));
@@ -299,9 +313,9 @@ Result<Val> Lowerer::Dot(const Val& a, const Val& b, const Val* acc, int64_t pro
   if (ta.shape[1] != tb.shape[0]) {
     DiagBuilder report = both(Report(kDotInner, at, ta.shape[1], tb.shape[0]));
     if (ta.shape[1] == tb.shape[1])
-      report.Help(fmt::format("write `{}.T`", program_.TextOf(b.at)));
+      report.Help(fmt::format("write `{}`", Transposed(program_.TextOf(b.at))));
     else if (ta.shape[0] == tb.shape[0])
-      report.Help(fmt::format("write `{}.T`", program_.TextOf(a.at)));
+      report.Help(fmt::format("write `{}`", Transposed(program_.TextOf(a.at))));
     return report;
   }
   const DType out = ir::Info(ta.dtype).accumulator;

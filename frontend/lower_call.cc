@@ -242,10 +242,31 @@ Result<Val> Lowerer::Like(const lang::Expr& e, const lang::CallExpr& x) {
   return Value(r, e.span);
 }
 
+// With what stands where the name was looked for: a near one, or a library module that has it.
+DiagBuilder Lowerer::UnknownFunction(Span at, const std::string& name,
+                                     const std::vector<std::string>& names) {
+  DiagBuilder report = Report(kUnknownFunction, at, name);
+  if (name == "tile")
+    return report.Help("did you mean `tiles`? it is the whole range: `for k in tiles(K, BK)`");
+  if (name == "reversed") return report.Help("`reversed(…)` stands only after `in`");
+  for (const std::string& module : program_.resolver.modules) {
+    const auto text = program_.resolver(module);
+    if (!text || text->text.find(fmt::format("\nfn {}(", name)) == std::string::npos) continue;
+    return report.Help(fmt::format("write `import \"{}\"` at the top of the file", module));
+  }
+  return Suggest(std::move(report), name, names);
+}
+
 Result<Val> Lowerer::Call(const lang::Expr& e, const lang::CallExpr& x) {
   const std::string& name = x.callee.text;
   if (const ItemRef* item = program_.Find(frames_.back().module, name)) {
-    if (program_.item(*item).As<lang::FnItem>()) return CallFn(e, x, *item);
+    if (program_.item(*item).As<lang::FnItem>()) {
+      TRY(std::vector<Val> values, CallFn(e, x, *item));
+      if (values.size() > 1)
+        return Report(kFnResults, e.span, fmt::format("`{}`", name), CountResults(values.size()), 1)
+            .Help(fmt::format("write `let a, b = {}`", program_.TextOf(e.span)));
+      return values.empty() ? Val{} : std::move(values[0]);
+    }
     if (program_.item(*item).As<lang::KernelItem>())
       return Report(kNotAValue, x.callee.span, name, "a kernel")
           .Help("kernels are launched, not called; move the common part into a `fn`");
@@ -255,7 +276,8 @@ Result<Val> Lowerer::Call(const lang::Expr& e, const lang::CallExpr& x) {
         .Help("it stands alone as a statement");
   if (name == "tiles")
     return Report(kLoopRange, e.span, "`tiles(…)` stands only after `in`")
-        .Help("write `for k in tiles(K, BK) { … }`");
+        .Help(fmt::format("`tiles` is the whole range: write `for k in {}`, without `0..`",
+                          program_.TextOf(e.span)));
   const bool min_max = name == "min" || name == "max";
   size_t positional = 0;
   for (const lang::Arg& a : x.args) positional += !a.name;
@@ -279,7 +301,7 @@ Result<Val> Lowerer::Call(const lang::Expr& e, const lang::CallExpr& x) {
     std::vector<std::string> names = BuiltinNames();
     for (const auto& [n, ref] : program_.modules[frames_.back().module].visible)
       if (program_.item(ref).As<lang::FnItem>()) names.push_back(n);
-    return Suggest(Report(kUnknownFunction, x.callee.span, name), name, names);
+    return UnknownFunction(x.callee.span, name, names);
   }
   const size_t want = builtin ? static_cast<size_t>(builtin->operands) : 2;
   static constexpr const char* kCounts[] = {"no arguments", "1 argument", "2 arguments",

@@ -1,6 +1,8 @@
 // Tensors: indices, loads, stores, atomics; `[:, None]` of tiles.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "frontend/lower.h"
 #include "frontend/poly.h"
 
@@ -89,6 +91,32 @@ Result<Val> Lowerer::TileIndex(const lang::Expr& e, const lang::IndexExpr& x, co
 
 // ---- Tensor indices ----------------------------------------------------------------------------
 
+// A range over one dim at the place of another: legal, since loads are clipped, and seldom meant.
+void Lowerer::WarnOtherDim(const lang::IndexItem& item, const RangeInfo& range,
+                           const ir::Param& param, size_t d) {
+  if (!options_.warn) return;
+  const Expr bound = SymbolOf(range.bound);
+  const Expr& extent = param.dims[d];
+  if (bound.op != Expr::Op::kName || extent.op != Expr::Op::kName || bound.name == extent.name)
+    return;
+  const auto is_dim = [&](const std::string& name) {
+    const ir::Param* p = fn_.param(name);
+    return p && p->kind == ir::ParamKind::kDim;
+  };
+  if (!is_dim(bound.name) || !is_dim(extent.name)) return;
+  for (const ir::WhereFact& fact : fn_.facts) {
+    const auto names = NamesIn(fact.condition);
+    if (std::count(names.begin(), names.end(), bound.name) +
+            std::count(names.begin(), names.end(), extent.name) >=
+        2)
+      return;
+  }
+  Report(kOtherDim, item.span, program_.TextOf(item.span), bound.name, extent.name, param.name)
+      .Label(param.at, "declared here")
+      .Help(fmt::format("if it is meant, say how the two are related: `where {} <= {}`", bound.name,
+                        extent.name));
+}
+
 Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExpr& x, int tensor,
                                        bool writes) {
   const ir::Param param = fn_.params[tensor];
@@ -162,6 +190,7 @@ Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExp
     TRY(const Val v, Eval(item.value));
     if (v.kind == Val::Kind::kRange) {
       const RangeInfo info = ranges_[v.index];
+      WarnOtherDim(item, info, param, d);
       range(info.start, info.size, info.name, ToIndex(e.span, info.start), ValueId());
       if (writes) out.store.back() = RangeEnd(e.span, v.index);
       out.access.dims.push_back(std::move(access));

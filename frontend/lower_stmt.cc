@@ -107,7 +107,9 @@ Result<> Lowerer::LowerStatement(const lang::Stmt& stmt) {
       Overloaded{
           [&](const lang::LetStmt& s) -> Result<> {
             Result<> r = Let(s);
-            if (!r.ok()) Poison(s.name);
+            if (r.ok()) return r;
+            Poison(s.name);
+            for (const lang::Name& name : s.more) Poison(name);
             return r;
           },
           [&](const lang::AssignStmt& s) -> Result<> { return Assign(stmt, s); },
@@ -212,7 +214,32 @@ Result<ValueId> Lowerer::Convert(const Val& v, const Type& want,
   return Broadcast(at, r, want.shape);
 }
 
+// `let a, b = f(x)`
+Result<> Lowerer::LetSeveral(const lang::LetStmt& s) {
+  const lang::Expr& e = expr(s.value);
+  const size_t wanted = s.more.size() + 1;
+  const auto* call = e.As<lang::CallExpr>();
+  const ItemRef* item = call ? program_.Find(frames_.back().module, call->callee.text) : nullptr;
+  const auto* fn = item ? program_.item(*item).As<lang::FnItem>() : nullptr;
+  if (!fn)
+    return Report(kFnResults, e.span, "this", "one value", wanted)
+        .Help("write one `let` for each name, or call a fn that returns several");
+  if (fn->more_results.size() + 1 != wanted)
+    return Report(kFnResults, e.span, fmt::format("`{}`", fn->name.text),
+                  CountResults(fn->more_results.size() + 1), wanted)
+        .Label(fn->name.span, "declared here");
+  TRY(const std::vector<Val> values, CallFn(e, *call, *item));
+  for (size_t i = 0; i < wanted; ++i) {
+    const lang::Name& name = i == 0 ? s.name : s.more[i - 1];
+    if (values[i].is_value() && fn_.values[values[i].v].name.empty())
+      fn_.values[values[i].v].name = name.text;
+    if (!Declare(name, LocalKind::kLet, values[i])) return DiagSink::Propagate();
+  }
+  return Done();
+}
+
 Result<> Lowerer::Let(const lang::LetStmt& s) {
+  if (!s.more.empty()) return LetSeveral(s);
   const Span at = expr(s.value).span;
   if (s.type) {
     std::vector<std::string> names;
@@ -322,269 +349,6 @@ Result<> Lowerer::Assign(const lang::Stmt& stmt, const lang::AssignStmt& s) {
   if (facts(r).dims.empty()) facts(r).dims = names;
   if (fn_.values[r].name.empty()) fn_.values[r].name = name->name;
   Lookup(name->name)->val = Value(r, declared);
-  return Done();
-}
-
-// ---- Loops -------------------------------------------------------------------------------------
-
-std::vector<std::string> Lowerer::Assigned(const std::vector<lang::BlockId>& blocks) {
-  std::vector<std::string> out;
-  for (lang::BlockId b : blocks)
-    VisitStmts(ast(), b, [&](const lang::Stmt& s) {
-      const auto* assign = s.As<lang::AssignStmt>();
-      const auto* name = assign ? expr(assign->target).As<lang::NameExpr>() : nullptr;
-      if (!name || std::find(out.begin(), out.end(), name->name) != out.end()) return;
-      const Local* local = Lookup(name->name);
-      if (local && local->kind == LocalKind::kVar) out.push_back(name->name);
-    });
-  return out;
-}
-
-std::vector<ValueId> Lowerer::CurrentValues(const std::vector<std::string>& names) {
-  std::vector<ValueId> out;
-  for (const std::string& n : names) out.push_back(Lookup(n)->val.v);
-  return out;
-}
-void Lowerer::SetValues(const std::vector<std::string>& names, const std::vector<ValueId>& values) {
-  for (size_t i = 0; i < names.size(); ++i) {
-    Local* local = Lookup(names[i]);
-    const std::vector<std::string> dims = facts(local->val.v).dims;
-    facts(values[i]).dims = dims;
-    facts(values[i]).deps = ~uint64_t{0};  // whatever the body does
-    fn_.values[values[i]].name = names[i];
-    local->val = Value(values[i], local->val.at);
-  }
-}
-
-Result<LoopRange> Lowerer::Head(const lang::LoopHead& head) {
-  const lang::Expr& e = expr(head.range);
-  LoopRange out;
-  const lang::RangeExpr* range = e.As<lang::RangeExpr>();
-  auto bound = [&](ExprId id) -> Result<Val> {
-    TRY(const Val v, Scalar(id));
-    const bool integer = v.is_const() ? v.c.is_int() : ir::IsInteger(type(v.v).dtype);
-    if (!integer) return Report(kLoopRange, expr(id).span, "a bound is " + DescribeVal(v));
-    return v;
-  };
-  if (const auto* call = e.As<lang::CallExpr>(); call && call->callee.text == "tiles") {
-    if (call->args.size() != 2 || call->args[0].name || call->args[1].name)
-      return Report(kArgCount, e.span, "tiles", "a bound and a tile size",
-                    CountArguments(call->args.size()))
-          .Help("write `tiles(N, BN)` or `tiles(lo..hi, BN)`");
-    out.is_range = true;
-    const lang::Expr& extent = expr(call->args[0].value);
-    range = extent.As<lang::RangeExpr>();
-    if (range && range->step.valid())
-      return Report(kLoopRange, extent.span, "`tiles` takes a range without a step");
-    if (!range) {
-      out.lo = ConstVal(IntConstant(0), extent.span);
-      TRY(out.hi, bound(call->args[0].value));
-    }
-    const ExprId size = call->args[1].value;
-    TRY(out.step, StaticInt(size, "the size of tiles"));
-    if (out.step < 1 || out.step > kMaxTileElements)
-      return Report(kTileSize, expr(size).span, out.step);
-    if (!expr(size).As<lang::IntExpr>()) out.size_name = program_.TextOf(expr(size).span);
-  } else if (!range) {
-    return Report(kLoopRange, e.span, "loops run over `lo..hi` or `tiles(n, B)`")
-        .Help(fmt::format("write `0..{}`", program_.TextOf(e.span)));
-  }
-  if (range) {
-    TRY(out.lo, bound(range->lo));
-    TRY(out.hi, bound(range->hi));
-    if (range->step.valid()) {
-      TRY(out.step, StaticInt(range->step, "the step of a range"));
-      if (out.step < 1) return Report(kLoopStep, expr(range->step).span, out.step);
-    }
-  }
-  return out;
-}
-
-void Lowerer::BindLoopName(const lang::LoopHead& head, const LoopRange& range, ValueId position,
-                           LocalKind kind) {
-  facts(position).position = true;
-  Val v = Value(position, head.name.span);
-  if (range.is_range) {
-    ranges_.push_back({v, range.hi, range.step, range.size_name});
-    v.kind = Val::Kind::kRange;
-    v.index = static_cast<int>(ranges_.size()) - 1;
-  }
-  if (!Declare(head.name, kind, v)) Poison(head.name);
-}
-
-Result<> Lowerer::For(const lang::Stmt& stmt, const lang::ForStmt& s) {
-  Result<LoopRange> range = Head(s.head);
-  if (!range.ok()) {
-    // The body may still have mistakes of its own, but its loop name means nothing: skip it.
-    return DiagSink::Propagate();
-  }
-  const Span at = Join(Span{stmt.span.file, stmt.span.begin, stmt.span.begin + 1}, s.head.span);
-  const std::vector<std::string> carried = Assigned({s.body});
-  std::vector<ValueId> operands = {ToIndex(at, range->lo), ToIndex(at, range->hi)};
-  const std::vector<ValueId> inits = CurrentValues(carried);
-  operands.insert(operands.end(), inits.begin(), inits.end());
-  std::vector<Type> types;
-  for (ValueId v : inits) types.push_back(type(v));
-  const ir::OpId op = EmitOp(at, OpKind::kFor, operands, types, {{"step", range->step}});
-  const ir::BlockId body = fn_.AddBlock(op);
-  fn_.ops[op].regions.push_back(body);
-  const ValueId position = fn_.AddArg(body, Type::Scalar(DType::kI64), s.head.name.text);
-  facts(position).deps = facts(operands[0]).deps | facts(operands[1]).deps;
-  std::vector<ValueId> args;
-  for (size_t i = 0; i < carried.size(); ++i)
-    args.push_back(fn_.AddArg(body, types[i], carried[i]));
-  SetValues(carried, args);
-  Push(body);
-  frames_.back().scopes.emplace_back();
-  BindLoopName(s.head, *range, position, LocalKind::kLoop);
-  Block(s.body);
-  frames_.back().scopes.pop_back();
-  b_.SetSpan(at);
-  b_.Yield(CurrentValues(carried));
-  Pop();
-  SetValues(carried, fn_.ops[op].results);
-  return Done();
-}
-
-Result<> Lowerer::Parallel(const lang::Stmt& stmt, const lang::ParallelStmt& s) {
-  std::vector<LoopRange> ranges;
-  std::vector<ValueId> operands;
-  std::vector<int64_t> steps;
-  const Span at =
-      Join(Span{stmt.span.file, stmt.span.begin, stmt.span.begin + 1}, s.heads.back().span);
-  for (const lang::LoopHead& head : s.heads) {
-    TRY(LoopRange r, Head(head));
-    operands.push_back(ToIndex(at, r.lo));
-    operands.push_back(ToIndex(at, r.hi));
-    steps.push_back(r.step);
-    const Expr extent = Simplify(Expr::Make(Expr::Op::kSub, SymbolOf(r.hi), SymbolOf(r.lo)));
-    parallel_.push_back({head.name.text, head.name.span, extent,
-                         extent.is_const() && extent.value <= r.step, r.step});
-    ranges.push_back(std::move(r));
-  }
-  const ir::OpId op = EmitOp(at, OpKind::kParallel, operands, {}, {{"steps", steps}});
-  const ir::BlockId body = fn_.AddBlock(op);
-  fn_.ops[op].regions.push_back(body);
-  frames_.back().scopes.emplace_back();
-  for (size_t i = 0; i < s.heads.size(); ++i) {
-    const ValueId position = fn_.AddArg(body, Type::Scalar(DType::kI64), s.heads[i].name.text);
-    facts(position).deps = uint64_t{1} << std::min<size_t>(i, 63);
-    SetSymbol(position, Expr::Name(fmt::format("%p{}", i)));
-    BindLoopName(s.heads[i], ranges[i], position, LocalKind::kParallel);
-  }
-  Push(body);
-  in_parallel_ = true;
-  Block(s.body);
-  in_parallel_ = false;
-  b_.SetSpan(at);
-  b_.Yield({});
-  Pop();
-  frames_.back().scopes.pop_back();
-  return Done();
-}
-
-Result<> Lowerer::While(const lang::Stmt& stmt, const lang::WhileStmt& s) {
-  const Span at =
-      Join(Span{stmt.span.file, stmt.span.begin, stmt.span.begin + 1}, expr(s.condition).span);
-  const std::vector<std::string> carried = Assigned({s.body});
-  const std::vector<ValueId> inits = CurrentValues(carried);
-  std::vector<Type> types;
-  for (ValueId v : inits) types.push_back(type(v));
-  const ir::OpId op = EmitOp(at, OpKind::kWhile, inits, types);
-  std::vector<ValueId> args[2];
-  for (auto& region_args : args) {
-    const ir::BlockId region = fn_.AddBlock(op);
-    fn_.ops[op].regions.push_back(region);
-    for (size_t i = 0; i < carried.size(); ++i)
-      region_args.push_back(fn_.AddArg(region, types[i], carried[i]));
-  }
-  SetValues(carried, args[0]);
-  Push(fn_.ops[op].regions[0]);
-  Result<Val> condition = Condition(s.condition);
-  if (condition.ok() && condition->is_const() && condition->c.as_bool())
-    condition = Report(kEndlessLoop, expr(s.condition).span, "always true")
-                    .Help("use `for`, or a condition that changes");
-  if (condition.ok()) {
-    std::vector<ValueId> yields = {
-        condition->is_const() ? ConstantValue(at, condition->c, DType::kBool) : condition->v};
-    yields.insert(yields.end(), args[0].begin(), args[0].end());
-    b_.SetSpan(at);
-    b_.Yield(yields);
-  }
-  Pop();
-  SetValues(carried, args[1]);
-  Push(fn_.ops[op].regions[1]);
-  if (condition.ok()) {
-    bool reads = false;
-    VisitExprs(ast(), s.condition,
-               [&](ExprId id) { reads |= expr(id).As<lang::IndexExpr>() != nullptr; });
-    if (carried.empty() && !condition->is_const() && !reads)
-      Report(kEndlessLoop, expr(s.condition).span, "not changed by its body")
-          .Help("assign a `var` of the condition in the body");
-    Block(s.body);
-  }
-  b_.SetSpan(at);
-  b_.Yield(CurrentValues(carried));
-  Pop();
-  SetValues(carried, fn_.ops[op].results);
-  if (!condition.ok()) return DiagSink::Propagate();
-  return Done();
-}
-
-Result<Val> Lowerer::Condition(ExprId id) {
-  TRY(const Val v, TileOrScalar(id));
-  if (v.is_const()) {
-    if (!v.c.is_bool())
-      return Report(kConditionKind, expr(id).span, DescribeVal(v)).Help("compare it: `x != 0`");
-    return v;
-  }
-  if (!type(v.v).shape.empty())
-    return Report(kConditionShape, expr(id).span, DescribeVal(v))
-        .Help("reduce it with `any(…)` or `all(…)`, or choose elementwise with `select(c, a, b)`");
-  if (type(v.v).dtype != DType::kBool)
-    return Report(kConditionKind, expr(id).span, DescribeVal(v)).Help("compare it: `x != 0`");
-  return v;
-}
-
-Result<> Lowerer::IfChain(const lang::Stmt& stmt, const lang::IfStmt& s, size_t arm) {
-  if (arm == s.arms.size()) {
-    if (s.else_body.valid()) Block(s.else_body);
-    return Done();
-  }
-  TRY(const Val condition, Condition(s.arms[arm].condition));
-  if (condition.is_const()) {
-    if (!condition.c.as_bool()) return IfChain(stmt, s, arm + 1);
-    Block(s.arms[arm].body);
-    return Done();
-  }
-  std::vector<lang::BlockId> blocks;
-  for (size_t i = arm; i < s.arms.size(); ++i) blocks.push_back(s.arms[i].body);
-  if (s.else_body.valid()) blocks.push_back(s.else_body);
-  const Span at = expr(s.arms[arm].condition).span;
-  const std::vector<std::string> changed = Assigned(blocks);
-  const std::vector<ValueId> before = CurrentValues(changed);
-  std::vector<Type> types;
-  for (ValueId v : before) types.push_back(type(v));
-  const ir::OpId op = EmitOp(at, OpKind::kIf, {condition.v}, types);
-  bool ok = true;
-  for (int side = 0; side < 2; ++side) {
-    const ir::BlockId region = fn_.AddBlock(op);
-    fn_.ops[op].regions.push_back(region);
-    Push(region);
-    if (side == 0)
-      Block(s.arms[arm].body);
-    else
-      ok = IfChain(stmt, s, arm + 1).ok();
-    b_.SetSpan(at);
-    b_.Yield(CurrentValues(changed));
-    Pop();
-    for (size_t i = 0; i < changed.size(); ++i) {
-      Local* local = Lookup(changed[i]);
-      local->val = Value(before[i], local->val.at);
-    }
-  }
-  SetValues(changed, fn_.ops[op].results);
-  if (!ok) return DiagSink::Propagate();
   return Done();
 }
 

@@ -168,16 +168,23 @@ struct Loader {
   Result<int> Import(int from, const lang::ImportItem& import) {
     std::string path, name;
     std::optional<std::string> text;
-    const bool relative = import.path.starts_with("./") || import.path.starts_with("../") ||
-                          import.path.ends_with(".tile");
+    const bool library = import.path.starts_with("std/");
+    const bool relative =
+        !library && (import.path.starts_with("./") || import.path.starts_with("../") ||
+                     import.path.ends_with(".tile"));
     if (relative) {
       path = Beside(program.modules[from].path, import.path);
       name = Beside(program.modules[from].name, import.path);
     } else {
-      std::optional<ImportedText> found = resolver ? resolver(import.path) : std::nullopt;
-      if (!found)
-        return diags.Report(kImportNotFound, import.path_span, import.path)
-            .Help("library modules are spelt `\"std/name\"`, files of your own `\"./name\"`");
+      std::optional<ImportedText> found = resolver(import.path);
+      if (!found) {
+        DiagBuilder report = diags.Report(kImportNotFound, import.path_span, import.path);
+        const std::string near = NearestName(import.path, resolver.modules);
+        if (!near.empty()) return report.Help(fmt::format("did you mean `\"{}\"`?", near));
+        return report.Help(
+            "library modules are spelt `\"std/name\"`, files of your own "
+            "`\"./name\"`");
+      }
       path = found->path;
       name = WithExtension(import.path);
       text = std::move(found->text);
@@ -199,6 +206,34 @@ struct Loader {
   }
 };
 
+// What stands between a test's name and its `{`.
+Result<> ReadTestWords(const lang::TestItem& test, TestInfo& info, DiagSink& diags) {
+  if (test.words.empty()) return Done();
+  std::string text;
+  for (const lang::Name& word : test.words) text += (text.empty() ? "" : " ") + word.text;
+  info.undecided_allowed = text == "undecided allowed";
+  if (info.undecided_allowed) return Done();
+  return diags
+      .Report(kTestCall, Join(test.words.front().span, test.words.back().span),
+              fmt::format("`{}` says nothing about a test", text))
+      .Help("write `undecided allowed`, or `{` at once");
+}
+
+// What stands behind a call: `expect KERNEL`.
+Result<std::string> ReadExpected(const ProgramData& program, const lang::TestCase& test,
+                                 DiagSink& diags) {
+  if (test.words.empty()) return std::string();
+  if (test.words.size() != 2 || test.words[0].text != "expect")
+    return diags
+        .Report(kTestCall, Join(test.words.front().span, test.words.back().span),
+                fmt::format("`{}` says nothing about a call", test.words[0].text))
+        .Help("write `expect KERNEL`, or a new line before the next call");
+  const lang::Name& name = test.words[1];
+  if (program.signatures.count(name.text)) return name.text;
+  return Suggest(diags.Report(kUnknownKernel, name.span, name.text, program.modules[0].path),
+                 name.text, program.kernels);
+}
+
 Result<TestCallInfo> ReadTestCall(const ProgramData& program, const lang::TestCase& test,
                                   DiagSink& diags) {
   const lang::Ast& ast = program.modules[0].ast;
@@ -214,6 +249,7 @@ Result<TestCallInfo> ReadTestCall(const ProgramData& program, const lang::TestCa
     return Suggest(
         diags.Report(kUnknownKernel, call->callee.span, out.kernel, program.modules[0].path),
         out.kernel, program.kernels);
+  TRY(out.expect, ReadExpected(program, test, diags));
   for (const lang::Arg& arg : call->args) {
     if (!arg.name)
       return diags.Report(kTestCall, arg.span, "arguments of a test have names")
@@ -284,6 +320,7 @@ Result<> Finish(ProgramData& program, DiagSink& diags) {
     TestInfo info;
     info.name = test->name;
     info.at = test->name_span;
+    if (!ReadTestWords(*test, info, diags).ok()) continue;
     for (const lang::TestCase& c : test->cases) {
       Result<TestCallInfo> call = ReadTestCall(program, c, diags);
       if (call.ok()) info.calls.push_back(std::move(*call));
@@ -305,6 +342,7 @@ Result<Program> Program::LoadText(SourceMap& sources, const std::string& path, s
                                   const ImportResolver& resolver, DiagSink& diags) {
   auto data = std::make_unique<ProgramData>();
   data->sources = &sources;
+  data->resolver = resolver;
   Loader loader{sources, resolver, diags, *data, {}, {}};
   const std::string main = Normalize(path);
   TRY_VOID(loader.LoadModule(main, main.substr(main.rfind('/') + 1), std::move(text)));

@@ -61,7 +61,10 @@ void WarnUnused(const ProgramData& data, ItemRef ref, DiagSink& diags) {
       use(assign->value);  // being assigned is not being used
     else
       VisitStmtExprs(s, use);
-    if (const auto* let = s.As<lang::LetStmt>()) declared.push_back(let->name);
+    if (const auto* let = s.As<lang::LetStmt>()) {
+      declared.push_back(let->name);
+      declared.insert(declared.end(), let->more.begin(), let->more.end());
+    }
     if (const auto* tune = s.As<lang::TuneStmt>()) declared.push_back(tune->name);
   });
   for (lang::ExprId fact : kernel.facts) use(fact);

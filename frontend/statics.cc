@@ -106,7 +106,10 @@ struct StaticScan {
   void Run() {
     VisitStmts(ast, kernel.body, [&](const lang::Stmt& s) {
       if (const auto* let = s.As<lang::LetStmt>())
-        if (!let->is_var) lets.emplace(let->name.text, let->value);
+        if (!let->is_var) {
+          lets.emplace(let->name.text, let->value);
+          for (const lang::Name& name : let->more) lets.emplace(name.text, let->value);
+        }
     });
     VisitStmts(ast, kernel.body, [&](const lang::Stmt& s) {
       VisitStmtExprs(s, [&](ExprId e) { Visit(e); });

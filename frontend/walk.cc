@@ -98,6 +98,7 @@ void VisitStmtExprs(const lang::Stmt& stmt, const std::function<void(ExprId)>& v
                  },
                  [&](const lang::ReturnStmt& s) {
                    if (s.value.valid()) visit(s.value);
+                   for (ExprId v : s.more) visit(v);
                  },
                  [&](const lang::ExprStmt& s) { visit(s.value); },
              },

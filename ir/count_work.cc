@@ -19,6 +19,11 @@ using Scalar = std::optional<int64_t>;
 
 bool OnlyRenames(OpKind kind) { return kind == OpKind::kBitcast || kind == OpKind::kSelect; }
 
+// Counts of launches beyond 2^62 stay there.
+int64_t Sum(int64_t count, double more) {
+  const double sum = static_cast<double>(count) + more;
+  return sum < 0x1p62 ? static_cast<int64_t>(sum) : int64_t{1} << 62;
+}
 int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
 // Integer arithmetic of sizes and positions; what has no row has no value here.
@@ -194,7 +199,7 @@ class Counter {
       }
     for (bool more = true; more;) {
       for (size_t d = 0; d < steps.size(); ++d) Set(args[d], lo[d] + at[d] * steps[d]);
-      out_.instances += static_cast<int64_t>(weight_);
+      out_.instances = Sum(out_.instances, weight_);
       RunBlock(op.regions[0]);
       more = false;
       for (size_t d = 0; d < steps.size() && !more; ++d) {
@@ -214,7 +219,7 @@ class Counter {
     const bool known = lo && hi;
     const int64_t trips = known ? std::max<int64_t>(0, -FloorDiv(*lo - *hi, step)) : 1;
     out_.exact &= known;
-    out_.trips[id] += static_cast<int64_t>(static_cast<double>(trips) * weight_);
+    out_.trips[id] = Sum(out_.trips[id], static_cast<double>(trips) * weight_);
     const double outer = weight_;
     const bool once = !edges_ && trips > 1 && !Steers(op);
     if (once) weight_ *= static_cast<double>(trips);

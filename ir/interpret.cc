@@ -16,6 +16,7 @@
 
 #include "ir/diagnostics.h"
 #include "ir/interpret_run.h"
+#include "ir/interpret_sample.h"
 #include "ir/verify.h"
 #include "support/check.h"
 
@@ -30,8 +31,11 @@ constexpr int64_t kMaxInstances = int64_t{1} << 30;
 class Driver {
  public:
   Driver(const Function& fn, InterpretInputs& inputs, const InterpretOptions& options,
-         DiagSink& diags)
-      : kernel_{fn, options, {}}, fn_(fn), inputs_(inputs), diags_(diags) {}
+         uint64_t perturb, DiagSink& diags)
+      : kernel_{.fn = fn, .options = options, .perturb = perturb},
+        fn_(fn),
+        inputs_(inputs),
+        diags_(diags) {}
   Result<InterpretReport> Run();
 
  private:
@@ -193,7 +197,7 @@ void Driver::MarkUses() {
   for (auto& [id, t] : kernel_.tensors) {
     one_thread_ |= t.read && t.written;
     may_sample_ &= !(t.read && t.written);
-    Prepare(t);
+    Prepare(t, kernel_.perturb == 0);
   }
 }
 
@@ -258,6 +262,7 @@ Result<> Driver::RunGrid(const Op& parallel, Worker& top) {
   const int64_t runs = sampled ? std::max<int64_t>(1, most / group) : groups;
   report_.interpreted = std::min(total, runs * group);
   sampled_ |= sampled;
+  kernel_.progress.Expect(report_.interpreted);
 
   const auto cores = static_cast<int64_t>(std::max(1u, std::thread::hardware_concurrency()));
   int64_t threads = kernel_.options.threads > 0 ? kernel_.options.threads : cores;
@@ -288,6 +293,7 @@ Result<> Driver::RunGrid(const Op& parallel, Worker& top) {
           rest /= count[d];
         }
       }
+      kernel_.progress.Instance();
       if (together ? w.RunCluster(parallel, instance, starts)
                    : w.RunInstance(parallel, instance, starts[0]))
         continue;
@@ -357,9 +363,12 @@ Result<InterpretReport> Driver::Run() {
 }  // namespace
 }  // namespace interpret_internal
 
-Result<InterpretReport> Interpret(const Function& fn, InterpretInputs& inputs,
-                                  const InterpretOptions& options, DiagSink& diags) {
-  return interpret_internal::Driver(fn, inputs, options, diags).Run();
+namespace interpret_internal {
+Result<InterpretReport> RunOnce(const Function& fn, InterpretInputs& inputs,
+                                const InterpretOptions& options, uint64_t perturb,
+                                DiagSink& diags) {
+  return Driver(fn, inputs, options, perturb, diags).Run();
 }
+}  // namespace interpret_internal
 
 }  // namespace tilec::ir

@@ -15,11 +15,18 @@
 // select with an undecided condition stays decided with e covering both of its values.
 // An undecided scalar that steers control makes all that its instance stores afterwards undecided.
 //
+// A worst-case bound through a chain of products or normalisations grows until it says nothing.
+// Elements that have such a bound, or none, and depend on no jump are judged by sampling instead
+// (ir/interpret_sample.cc): the kernel runs again with every rounding moved at random within its
+// own bound, and what the results stray by says how far an executor's may. An element for which
+// that is vague as well is undecided.
+//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -30,7 +37,7 @@
 
 namespace tilec::ir {
 
-// A dense row-major tensor with error bounds. `e` and `undecided` may be empty: all 0.
+// A dense row-major tensor with error bounds. `e`, `undecided` and `sampled` may be empty: all 0.
 struct TensorValue {
   DType dtype = DType::kF32;
   std::vector<int64_t> dims;
@@ -38,6 +45,7 @@ struct TensorValue {
   std::vector<int64_t> words;  // i64 and u64 (as bits)
   std::vector<float> e;
   std::vector<uint8_t> undecided;
+  std::vector<uint8_t> sampled;  // e comes from perturbed runs, not from a worst case
 
   static TensorValue Zeros(DType dtype, std::vector<int64_t> dims);
   static TensorValue FromBytes(DType dtype, std::vector<int64_t> dims,
@@ -60,18 +68,30 @@ struct InterpretInputs {
   Bindings dims;  // dims not bound by a bare extent, integer scalars; others are taken from tensors
 };
 
+// How far a run is: `instances` of `of` have begun.
+struct InterpretProgress {
+  double seconds = 0;
+  int64_t instances = 0, of = 0;
+};
+
 struct InterpretOptions {
   int threads = 0;                       // 0: as many as the machine has
   int64_t max_trips = int64_t{1} << 24;  // of one loop
   // > 0: a larger grid is sampled, first and last instance included; elements that no chosen
   // instance stored are undecided. Kernels that read what they write always run in full.
   int64_t max_instances = 0;
+  // Perturbed runs for elements whose worst-case bound says nothing; 0: none, the bounds stay.
+  int samples = 4;
+  // Called when a run has taken a second, then two, four, …; from any thread, one
+  // at a time.
+  std::function<void(const InterpretProgress&)> progress;
 };
 
 struct InterpretReport {
   int64_t instances = 0;            // of the grid
   int64_t interpreted = 0;          // of them
-  int64_t undecided_stores = 0;     // elements stored undecided
+  int64_t undecided_stores = 0;     // elements stored undecided, before sampling
+  int64_t sampled = 0;              // elements that are judged by sampling
   std::vector<std::string> prints;  // in instance order
 };
 
@@ -87,6 +107,7 @@ struct CompareOptions {
 };
 struct CompareResult {
   int64_t checked = 0;    // elements compared
+  int64_t sampled = 0;    // of them, against a sampled bound
   int64_t undecided = 0;  // elements left out
   int64_t failed = 0;
   double max_error = 0;                        // largest |x − v| of finite elements

@@ -146,10 +146,10 @@ void SpreadUndecided(const Tile& a, const Tile& b, const Tile& acc, int64_t m, i
   for (size_t i = 0; i < a.und.size(); ++i) rows[i / static_cast<size_t>(k)] |= a.und[i];
   for (size_t i = 0; i < b.und.size(); ++i) cols[i % static_cast<size_t>(n)] |= b.und[i];
   for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n; ++j)
-      if (rows[static_cast<size_t>(i)] || cols[static_cast<size_t>(j)] ||
-          acc.undecided(static_cast<size_t>(i * n + j)))
-        out.MarkUndecided(static_cast<size_t>(i * n + j));
+    for (int64_t j = 0; j < n; ++j) {
+      const auto at = static_cast<size_t>(i * n + j);
+      out.Mark(at, rows[static_cast<size_t>(i)] | cols[static_cast<size_t>(j)] | acc.flags(at));
+    }
 }
 
 bool Integral(const std::vector<double>& v) {

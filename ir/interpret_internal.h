@@ -14,6 +14,23 @@
 
 namespace tilec::ir::interpret_internal {
 
+// What is known of an element beside its value; flags of Tile::und, joined by every op.
+inline constexpr uint8_t kJump = 1;       // undecided: a comparison or position may go either way
+inline constexpr uint8_t kUnbounded = 2;  // undecided: no finite bound
+inline constexpr uint8_t kCovers = 4;     // decided, but e covers both sides of a jump
+inline constexpr uint8_t kUndecided = kJump | kUnbounded;
+
+// Where a perturbed run takes its roundings from (interpret_sample.h); one per thread of control.
+struct Dice {
+  uint64_t state = 0;
+  double Next() {                                 // in [-1, 1)
+    uint64_t z = (state += 0x9E3779B97F4A7C15u);  // splitmix64
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1.0;
+  }
+};
+
 // A tile in flight. Floats live in v (with e), bool and integers in n. Empty e, und: all 0.
 struct Tile {
   DType dtype = DType::kF32;
@@ -22,17 +39,21 @@ struct Tile {
   std::vector<int64_t> n;
   std::vector<float> e;
   std::vector<uint8_t> und;
+  Dice* dice = nullptr;  // of a perturbed run, while an op fills the tile
 
   bool is_float() const { return IsFloat(dtype); }
   size_t size() const { return is_float() ? v.size() : n.size(); }
   float error(size_t i) const { return e.empty() ? 0.0f : e[i]; }
-  bool undecided(size_t i) const { return !und.empty() && und[i]; }
+  uint8_t flags(size_t i) const { return und.empty() ? uint8_t{0} : und[i]; }
+  bool undecided(size_t i) const { return (flags(i) & kUndecided) != 0; }
   // Becomes a tile of the type with unspecified elements, e and und empty; keeps its memory.
   void Reset(const Type& type);
-  void MarkUndecided(size_t i) {
+  void Mark(size_t i, uint8_t flags) {
+    if (flags == 0) return;
     if (und.empty()) und.assign(size(), 0);
-    und[i] = 1;
+    und[i] |= flags;
   }
+  void MarkUndecided(size_t i) { Mark(i, kJump); }
   void DropZeroErrors();
 };
 
@@ -45,9 +66,10 @@ inline float Up(double e) {
 // Turns exact results r in out.v into values of out's type. p[i]: how far an executor's exact
 // result may lie from r[i] (empty: nowhere). `contracts`: the rounding of r itself is optional for
 // executors (products). Sets e, flags elements whose error is infinite or straddles overflow.
+// With dice: r moves by a random part of p instead, and e stays 0.
 void Finish(Tile& out, std::span<const double> p, bool contracts = false);
 
-// und of out becomes the or of the operands'.
+// und of out becomes the or of the operands'; what has no bound jumps on its way to an integer.
 void JoinUndecided(Tile& out, std::span<const Tile* const> operands);
 
 // Elementwise rows, constants excepted; `op` for its attributes.

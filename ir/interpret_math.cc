@@ -126,15 +126,6 @@ Eval CosOf(DType d, double x, double e) {
   const double r = std::cos(x);
   return {r, std::min(e, 2.0) + ApproxError(d, kSinCosBound, x, r)};
 }
-// A step function: undecided (p infinite) if the operand's interval holds a step.
-template <double (*kStep)(double)>
-Eval StepOf(DType, double x, double e) {
-  const double r = kStep(x);
-  return {r, e > 0 && (kStep(x - e) != r || kStep(x + e) != r) ? kInf : 0};
-}
-double FloorStep(double x) { return std::floor(x); }
-double CeilStep(double x) { return std::ceil(x); }
-double RoundStep(double x) { return std::nearbyint(x); }
 
 template <typename F>
 void MapFloat(const Tile& a, Tile& out, F&& f) {
@@ -145,6 +136,17 @@ void MapFloat(const Tile& a, Tile& out, F&& f) {
     p[i] = r.p;
   }
   Finish(out, p);
+}
+
+// A step function: undecided if the operand's interval, or one without bound, holds a step.
+template <typename F>
+void MapSteps(const Tile& a, Tile& out, F&& step) {
+  for (size_t i = 0; i < out.v.size(); ++i) {
+    const double x = a.v[i], e = a.error(i), r = step(x);
+    out.v[i] = r;
+    if (a.undecided(i) || (e > 0 && (step(x - e) != r || step(x + e) != r))) out.MarkUndecided(i);
+  }
+  Finish(out, {});
 }
 
 // Ops that need no rounding: an executor's error is the operand's.
@@ -409,7 +411,7 @@ void Logic(OpKind kind, const Tile& a, const Tile& b, Tile& out) {
                            ((kind == OpKind::kAnd && !x) || (kind == OpKind::kOr && x));
     const bool decides_y = !uy && out.dtype == DType::kBool &&
                            ((kind == OpKind::kAnd && !y) || (kind == OpKind::kOr && y));
-    if (!decides_x && !decides_y) out.MarkUndecided(i);
+    if (!decides_x && !decides_y) out.Mark(i, a.flags(i) | b.flags(i));
   }
 }
 
@@ -427,13 +429,14 @@ void Select(const Tile& c, const Tile& a, const Tile& b, Tile& out) {
     else
       out.n[i] = chosen.n[i];
     if (errors) out.e[i] = chosen.error(i);
-    if (chosen.undecided(i)) out.MarkUndecided(i);
+    out.Mark(i, chosen.flags(i));
     if (!c.undecided(i)) continue;
     if (!out.is_float() || other.undecided(i)) {
       if (out.is_float() || a.n[i] != b.n[i] || other.undecided(i)) out.MarkUndecided(i);
       continue;
     }
     // Either value is right: cover both.
+    out.Mark(i, kCovers | other.flags(i));
     const double apart = chosen.v[i] == other.v[i] ? 0 : std::fabs(chosen.v[i] - other.v[i]);
     const double e = std::max<double>(chosen.error(i), apart + other.error(i));
     if (!std::isfinite(e)) {
@@ -490,9 +493,9 @@ void EvalElementwise(const Op& op, std::span<const Tile* const> in, Tile& out) {
       else
         MapInt(a, out, AbsInt);
       break;
-    case OpKind::kFloor: MapFloat(a, out, StepOf<FloorStep>); break;
-    case OpKind::kCeil: MapFloat(a, out, StepOf<CeilStep>); break;
-    case OpKind::kRound: MapFloat(a, out, StepOf<RoundStep>); break;
+    case OpKind::kFloor: MapSteps(a, out, [](double x) { return std::floor(x); }); break;
+    case OpKind::kCeil: MapSteps(a, out, [](double x) { return std::ceil(x); }); break;
+    case OpKind::kRound: MapSteps(a, out, [](double x) { return std::nearbyint(x); }); break;
     case OpKind::kExp2: MapFloat(a, out, Exp2Of); break;
     case OpKind::kExp: MapFloat(a, out, ExpOf); break;
     case OpKind::kLog2: MapFloat(a, out, Log2Of); break;

@@ -36,7 +36,8 @@ Footprint FootprintOf(const Op& op, const Tensor& tensor, std::span<const Tile* 
     const Tile& index = *operands[next++];
     if (modes[d] == 'g') {
       for (int64_t position : index.n) place(position, extent);
-      f.unsure[d] = index.und;
+      for (size_t i = 0; !index.und.empty() && i < index.size(); ++i)
+        f.unsure[d].push_back(index.undecided(i));
       continue;
     }
     f.unsure_range |= index.undecided(0);
@@ -132,7 +133,7 @@ void LoadElement(const Tensor& t, size_t from, Tile& out, size_t to) {
     if (out.e.empty()) out.e.assign(out.size(), 0.0f);
     out.e[to] = value.e[from];
   }
-  if (!value.undecided.empty() && value.undecided[from]) out.MarkUndecided(to);
+  if (!value.undecided.empty()) out.Mark(to, value.undecided[from]);
 }
 
 void AtomicAdd(AtomicSum& sum, double old, double old_e, double x, double e) {
@@ -158,7 +159,8 @@ double AtomicSpread(const AtomicSum& sum, DType d) {
   return sum.spread + static_cast<double>(sum.terms) * unit * (sum.magnitude + sum.spread);
 }
 
-void AtomicElement(const std::string& kind, Tensor& t, size_t at, const Tile& value, size_t i) {
+void AtomicElement(const std::string& kind, Tensor& t, size_t at, const Tile& value, size_t i,
+                   Dice* dice) {
   TensorValue& tv = *t.value;
   if (!t.is_float()) {
     const DType d = tv.dtype;
@@ -193,12 +195,13 @@ void AtomicElement(const std::string& kind, Tensor& t, size_t at, const Tile& va
   AtomicAdd(t.sums[at], old, old_e, x, e);
   Tile one;
   one.Reset(Type::Scalar(tv.dtype));
+  one.dice = dice;
   one.v[0] = t.sums[at].r;
   const double p = AtomicSpread(t.sums[at], tv.dtype);
   Finish(one, {&p, 1});
   tv.v[at] = one.v[0];
   tv.e[at] = one.error(0);
-  if (one.undecided(0)) tv.undecided[at] = 1;
+  tv.undecided[at] |= one.flags(0);
 }
 
 }  // namespace
@@ -220,7 +223,7 @@ void Load(const Op& op, int32_t tensor_value, Tensor& tensor, std::span<const Ti
   else
     std::fill(out.n.begin(), out.n.end(), has_fill ? operands.back()->n[0] : 0);
   if (has_fill && operands.back()->error(0) > 0) out.e.assign(out.size(), operands.back()->e[0]);
-  if (has_fill && operands.back()->undecided(0)) out.und.assign(out.size(), 1);
+  if (has_fill && operands.back()->flags(0)) out.und.assign(out.size(), operands.back()->flags(0));
   const bool plain = out.is_float() && tensor.value->e.empty() && tensor.value->undecided.empty() &&
                      tensor.readers.empty() && f.contiguous;
   const std::vector<int64_t> none{0};
@@ -250,6 +253,7 @@ void Load(const Op& op, int32_t tensor_value, Tensor& tensor, std::span<const Ti
       const int64_t element = offset + last[i];
       NoteRead(tensor, tensor_value, element, context);
       if (!out.e.empty()) out.e[to + i] = 0;
+      if (has_fill && !out.und.empty() && !unsure && !gathers) out.und[to + i] = 0;
       LoadElement(tensor, static_cast<size_t>(element), out, to + i);
     }
   });
@@ -272,11 +276,11 @@ void Store(const Op& op, int32_t tensor_value, Tensor& tensor, const Tile& value
       if (last[i] < 0) continue;
       const auto at = static_cast<size_t>(offset + last[i]);
       if (!Claim(tensor, tensor_value, offset + last[i], atomic, context)) continue;
-      const bool undecided = context.tainted || value.undecided(from + i);
-      *context.undecided_stores += undecided;
+      const uint8_t flags = context.tainted ? kJump : value.flags(from + i);
+      *context.undecided_stores += (flags & kUndecided) != 0;
       if (atomic) {
-        AtomicElement(kind, tensor, at, value, from + i);
-        tv.undecided[at] |= undecided;
+        AtomicElement(kind, tensor, at, value, from + i, context.dice);
+        tv.undecided[at] |= flags;
         continue;
       }
       if (value.is_float()) {
@@ -287,23 +291,25 @@ void Store(const Op& op, int32_t tensor_value, Tensor& tensor, const Tile& value
       } else {
         tv.v[at] = static_cast<double>(value.n[from + i]);
       }
-      tv.undecided[at] = undecided;
+      tv.undecided[at] = flags;
       if (!tensor.sums.empty()) tensor.sums[at] = AtomicSum();
     }
   });
 }
 
-void Prepare(Tensor& t) {
+void Prepare(Tensor& t, bool bounds) {
   const auto n = static_cast<size_t>(t.value->elements());
   t.strides = RowMajorStrides(t.value->dims);
   TensorValue& tv = *t.value;
   // Executors may flush subnormals of the f32 range wherever they compute with them.
-  if (IsFloat(tv.dtype) && FormatOf(tv.dtype).flushes) {
+  if (bounds && IsFloat(tv.dtype) && FormatOf(tv.dtype).flushes) {
     const double least = FormatOf(tv.dtype).min_normal;
     for (size_t i = 0; i < n; ++i)
       if (tv.v[i] != 0 && std::fabs(tv.v[i]) < least) {
         if (tv.e.empty()) tv.e.assign(n, 0.0f);
         tv.e[i] = std::max(tv.e[i], Up(std::fabs(tv.v[i])));
+        if (tv.undecided.empty()) tv.undecided.assign(n, 0);
+        tv.undecided[i] |= kCovers;  // it is read, or 0 is
       }
   }
   if (!t.written) return;
@@ -318,9 +324,9 @@ void Settle(Tensor& t, bool sampled) {
   if (sampled)
     for (size_t i = 0; i < t.claims.size(); ++i) {
       const uint32_t who = t.claims[i].load(std::memory_order_relaxed);
-      if (who == kNobody || (who & kAtomicBit)) tv.undecided[i] = 1;
+      if (who == kNobody || (who & kAtomicBit)) tv.undecided[i] |= kJump;
     }
-  if (t.scattered) std::fill(tv.undecided.begin(), tv.undecided.end(), uint8_t{1});
+  if (t.scattered) std::fill(tv.undecided.begin(), tv.undecided.end(), kJump);
   if (std::all_of(tv.e.begin(), tv.e.end(), [](float e) { return e == 0; })) tv.e.clear();
   if (std::all_of(tv.undecided.begin(), tv.undecided.end(), [](uint8_t u) { return u == 0; }))
     tv.undecided.clear();

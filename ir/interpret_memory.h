@@ -62,6 +62,7 @@ struct AccessContext {
   bool tainted = false;      // control was undecided: everything stored is
   Conflicts* conflicts = nullptr;
   int64_t* undecided_stores = nullptr;
+  Dice* dice = nullptr;  // of a perturbed run
 };
 
 // `operands`: indices (and fill) as tiles, after the tensor (load) or the value (store, atomic).
@@ -73,7 +74,8 @@ void Store(const Op& op, int32_t tensor_value, Tensor& tensor, const Tile& value
 
 // Makes e and undecided of written tensors dense before, and drops what stayed 0 after a run. If
 // only a sample of the grid ran, elements count that one of its instances stored, not atomically.
-void Prepare(Tensor& tensor);
+// `bounds`: errors are counted, those of flushed subnormals included.
+void Prepare(Tensor& tensor, bool bounds);
 void Settle(Tensor& tensor, bool sampled);
 
 }  // namespace tilec::ir::interpret_internal

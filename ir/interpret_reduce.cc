@@ -154,16 +154,16 @@ void SpreadUndecided(std::string_view kind, const Tile& in, const Lines& lines, 
                      Tile& out) {
   if (in.und.empty()) return;
   lines.ForEach([&](size_t result, size_t first) {
-    bool undecided = false;
+    uint8_t flags = 0;
     bool settled = false;
     for (int64_t i = 0; i < lines.length; ++i) {
       const size_t at = first + static_cast<size_t>(i * lines.inner);
-      undecided |= in.und[at] != 0;
-      if (!in.und[at] && ((kind == "any" && in.n[at]) || (kind == "all" && !in.n[at])))
+      flags |= in.und[at];
+      if (!in.undecided(at) && ((kind == "any" && in.n[at]) || (kind == "all" && !in.n[at])))
         settled = true;
-      if (scan && undecided) out.MarkUndecided(at);
+      if (scan) out.Mark(at, flags);
     }
-    if (!scan && undecided && !settled) out.MarkUndecided(result);
+    if (!scan && !settled) out.Mark(result, flags);
     if (!scan && settled) out.n[result] = kind == "any";
   });
 }

@@ -15,15 +15,30 @@ namespace {
 constexpr size_t kPrintedElements = 8;
 }  // namespace
 
+void Progress::Look() {
+  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  const std::lock_guard lock(mutex_);
+  if (seconds < next_) return;
+  next_ = 2 * seconds;
+  report_({seconds, instances_.load(), of_});
+}
+
 bool Worker::RunBlock(BlockId block) {
   for (OpId id : k_.fn.blocks[block].ops)
     if (!RunOp(k_.fn.ops[id])) return false;
   return true;
 }
 
-void Worker::Begin(const Op& parallel, int64_t instance, const std::vector<int64_t>& starts) {
+void Worker::Enter(uint32_t claim, int64_t instance) {
   instance_ = instance;
-  context_ = {static_cast<uint32_t>(instance) + 1, false, &conflicts, &undecided_stores};
+  const bool perturbed = k_.perturb != 0;
+  context_ = {claim, false, &conflicts, &undecided_stores, perturbed ? &dice_ : nullptr};
+  // An instance's dice depend on nothing but the seed and its number.
+  dice_.state = (k_.perturb + static_cast<uint64_t>(instance)) * 0xD1342543DE82EF95u;
+}
+
+void Worker::Begin(const Op& parallel, int64_t instance, const std::vector<int64_t>& starts) {
+  Enter(static_cast<uint32_t>(instance) + 1, instance);
   const BlockId body = parallel.regions[0];
   for (size_t i = 0; i < starts.size(); ++i) {
     Tile& t = env_[k_.fn.blocks[body].args[i].index];
@@ -86,6 +101,7 @@ void Worker::Combine(const Op& op) {
   for (size_t rank = 1; rank < together_.size(); ++rank) {
     Tile next;
     next.Reset(type);
+    next.dice = together_[0].context.dice;
     const std::vector<const Tile*> in = {&sum, &at(rank, from)};
     EvalElementwise(step, in, next);
     sum = std::move(next);
@@ -132,12 +148,16 @@ bool Worker::RunFor(const Op& op) {
   const int64_t lo = Control(op.operands[0]), hi = Control(op.operands[1]);
   const int64_t step = op.i("step");
   Copy(op.operands, 2, carried);
-  int64_t trips = 0;
-  for (int64_t at = lo; at < hi; ++trips) {
-    if (trips >= k_.options.max_trips) {
-      diags.Report(kLoopLimit, op.at, trips);
-      return false;
-    }
+  // How long it is, is known before it begins.
+  const auto length = hi > lo ? static_cast<uint64_t>(hi) - static_cast<uint64_t>(lo) : 0;
+  const auto by = static_cast<uint64_t>(step);
+  const uint64_t trips = length / by + (length % by != 0);
+  if (trips > static_cast<uint64_t>(k_.options.max_trips)) {
+    diags.Report(kLoopLimit, op.at, trips, k_.options.max_trips);
+    return false;
+  }
+  for (int64_t at = lo; at < hi;) {
+    k_.progress.Tick();
     Tile& position = env_[args[0].index];
     position.Reset(Type::Scalar(DType::kI64));
     position.n[0] = at;
@@ -154,8 +174,9 @@ bool Worker::RunWhile(const Op& op) {
   const Block& after = k_.fn.blocks[op.regions[1]];
   Copy(op.operands, 0, before.args);
   for (int64_t trips = 0;; ++trips) {
+    k_.progress.Tick();
     if (trips >= k_.options.max_trips) {
-      diags.Report(kLoopLimit, op.at, trips);
+      diags.Report(kLoopLimit, op.at, trips, k_.options.max_trips);
       return false;
     }
     if (!RunBlock(op.regions[0])) return false;

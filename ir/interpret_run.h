@@ -4,7 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,11 +17,40 @@
 
 namespace tilec::ir::interpret_internal {
 
+// Says how far a run is, once a second has gone by.
+class Progress {
+ public:
+  explicit Progress(const InterpretOptions& options) : report_(options.progress) {}
+  // Once per iteration of a loop and per instance; looks at the clock now and then.
+  void Tick() {
+    if (report_ && (ticks_.fetch_add(1, std::memory_order_relaxed) & 0xff) == 0) Look();
+  }
+  void Instance() {
+    instances_.fetch_add(1, std::memory_order_relaxed);
+    Tick();
+  }
+  void Expect(int64_t instances) { of_ = instances; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void Look();
+
+  const std::function<void(const InterpretProgress&)>& report_;
+  std::atomic<uint64_t> ticks_{0};
+  std::atomic<int64_t> instances_{0};
+  int64_t of_ = 0;
+  std::mutex mutex_;
+  Clock::time_point start_ = Clock::now();
+  double next_ = 1;  // seconds
+};
+
 // What all threads share.
 struct Kernel {
   const Function& fn;
   const InterpretOptions& options;
   std::map<int32_t, Tensor> tensors;  // by value; not changed while threads run
+  Progress progress{options};
+  uint64_t perturb = 0;  // seed of a perturbed run; 0: the run with bounds
 };
 
 struct PrintLine {
@@ -32,7 +64,7 @@ class Worker {
   Worker(Kernel& kernel, std::vector<Tile> env) : k_(kernel), env_(std::move(env)) {}
 
   // False: a diagnostic is in `diags`.
-  void StartTop() { context_ = {kNobody, false, &conflicts, &undecided_stores}; }
+  void StartTop() { Enter(kNobody, -1); }
   bool RunTopOp(const Op& op) { return RunOp(op); }
   bool RunInstance(const Op& parallel, int64_t instance, const std::vector<int64_t>& starts);
   // The instances of one cluster, from `first` on, where ops combine what they have.
@@ -46,6 +78,7 @@ class Worker {
   std::vector<PrintLine> prints;
 
  private:
+  void Enter(uint32_t claim, int64_t instance);
   void Begin(const Op& parallel, int64_t instance, const std::vector<int64_t>& starts);
   void Combine(const Op& op);
   bool RunBlock(BlockId block);
@@ -71,6 +104,7 @@ class Worker {
   Tile& Result(const Op& op) {
     Tile& out = env_[op.results[0].index];
     out.Reset(k_.fn.type(op.results[0]));
+    out.dice = context_.dice;
     return out;
   }
   Tensor& TensorOf(ValueId v) { return k_.tensors.at(v.index); }
@@ -78,6 +112,7 @@ class Worker {
   Kernel& k_;
   std::vector<Tile> env_;
   AccessContext context_;
+  Dice dice_;
   int64_t instance_ = -1;
   struct Instance {
     std::vector<Tile> env;

@@ -66,7 +66,21 @@ Bound BoundOf(const FloatFormat& f, const Rounded& x, bool contracts) {
 
 }  // namespace
 
+// One of the results that an executor may come to: each r moved by a random part of its spread.
+static void Perturb(Tile& out, std::span<const double> p, bool contracts) {
+  const FloatFormat& f = FormatOf(out.dtype);
+  for (size_t i = 0; i < out.v.size(); ++i) {
+    double& r = out.v[i];
+    if (!std::isfinite(r)) continue;
+    if (!p.empty() && p[i] > 0 && std::isfinite(p[i])) r += p[i] * out.dice->Next();
+    if (contracts) r += HalfUlp(f, r) * out.dice->Next();
+    if (f.flushes && std::fabs(r) < f.min_normal && out.dice->Next() < 0) r = 0;
+  }
+  RoundAll(out.dtype, out.v);
+}
+
 void Finish(Tile& out, std::span<const double> p, bool contracts) {
+  if (out.dice) return Perturb(out, p, contracts);
   const FloatFormat& f = FormatOf(out.dtype);
   const bool subnormal = f.flushes && HasSubnormal(out.v, f.min_normal);
   const bool exact = AllZero(p);
@@ -101,7 +115,7 @@ void Finish(Tile& out, std::span<const double> p, bool contracts) {
     out.e[i] = Up(b.e);
     if (b.undecided || std::isinf(out.e[i])) {
       out.e[i] = 0;
-      out.MarkUndecided(i);
+      out.Mark(i, kUnbounded);
     }
   }
   out.DropZeroErrors();
@@ -111,7 +125,9 @@ void JoinUndecided(Tile& out, std::span<const Tile* const> operands) {
   for (const Tile* t : operands) {
     if (t->und.empty()) continue;
     if (out.und.empty()) out.und.assign(out.size(), 0);
-    for (size_t i = 0; i < out.und.size(); ++i) out.und[i] |= t->und[i];
+    const bool jumps = t->is_float() && !out.is_float();
+    for (size_t i = 0; i < out.und.size(); ++i)
+      out.und[i] |= jumps && (t->und[i] & kUnbounded) ? kJump : t->und[i];
   }
 }
 
@@ -174,7 +190,7 @@ void EvalConstant(const Op& op, Tile& out) {
 void EvalIota(const Tile& start, Tile& out) {
   for (size_t i = 0; i < out.n.size(); ++i)
     out.n[i] = WrapInt(out.dtype, start.n[0] + static_cast<int64_t>(i));
-  if (start.undecided(0)) out.und.assign(out.size(), 1);
+  if (start.undecided(0)) out.und.assign(out.size(), kJump);
 }
 
 void EvalBroadcast(const Tile& in, const std::vector<int64_t>& axes, Tile& out) {

@@ -145,6 +145,7 @@ struct Comparer {
         continue;
       }
       ++result.checked;
+      result.sampled += !expected.sampled.empty() && expected.sampled[at] != 0;
       if (expected.wide()) {
         const int64_t v = expected.words[at], x = actual_word(at);
         if (v != x) Fail(i, static_cast<double>(v), static_cast<double>(x), 0);

@@ -185,12 +185,13 @@ struct Expr {
 enum class AssignOp { kSet, kAdd, kSub, kMul, kDiv };  // = += -= *= /=
 const char* Spelling(AssignOp op);
 
-// `let name[: type] = value`, `var name[: type] = value`
+// `let name[: type] = value`, `var name[: type] = value`, `let a, b = f(x)`
 struct LetStmt {
   bool is_var = false;
   Name name;
   std::optional<TypeRef> type;
   ExprId value;
+  std::vector<Name> more;  // names behind the first
 };
 // `target op value`; the target is a NameExpr or an IndexExpr whose base is a NameExpr.
 struct AssignStmt {
@@ -238,6 +239,7 @@ struct WhereStmt {
 };
 struct ReturnStmt {
   ExprId value;
+  std::vector<ExprId> more;  // values behind the first
 };
 // `print(x)`, `assert(c, "…")`, `static_assert(c)`, `atomic_add(C[m], x)`, a call of a fn.
 struct ExprStmt {
@@ -296,6 +298,7 @@ struct FnItem {
   std::optional<TypeRef> result;
   std::vector<ExprId> facts;
   BlockId body;
+  std::vector<TypeRef> more_results;  // behind the first: `-> (f32[N], f32)`
 };
 // `const NAME[: type] = value`
 struct ConstItem {
@@ -310,6 +313,7 @@ struct ImportItem {
 };
 // `gemm(M = 300, N = 200) ~ 1e-2`
 struct TestCase {
+  std::vector<Name> words;  // behind the call; the front end knows `expect KERNEL`
   Span span;
   ExprId call;       // a CallExpr
   ExprId tolerance;  // may be absent
@@ -317,6 +321,7 @@ struct TestCase {
 struct TestItem {
   std::string name;
   Span name_span;
+  std::vector<Name> words;  // behind the name; the front end knows `undecided allowed`
   std::vector<TestCase> cases;
 };
 

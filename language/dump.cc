@@ -128,7 +128,9 @@ void Dumper::DumpStmt(const Stmt& stmt) {
   std::visit(
       Overloaded{
           [&](const LetStmt& s) {
-            Line(fmt::format("{} {}: {} = {}", s.is_var ? "var" : "let", s.name.text, Str(s.type),
+            std::string names = s.name.text;
+            for (const Name& name : s.more) names += ", " + name.text;
+            Line(fmt::format("{} {}: {} = {}", s.is_var ? "var" : "let", names, Str(s.type),
                              Str(s.value)));
           },
           [&](const AssignStmt& s) {
@@ -161,7 +163,11 @@ void Dumper::DumpStmt(const Stmt& stmt) {
             Line(fmt::format("tune {} = {}{}", s.name.text, Str(s.value), Opt(" in ", s.set)));
           },
           [&](const WhereStmt& s) { Line(fmt::format("where {}", List(s.facts))); },
-          [&](const ReturnStmt& s) { Line(fmt::format("return {}", Str(s.value))); },
+          [&](const ReturnStmt& s) {
+            std::string values = Str(s.value);
+            for (ExprId v : s.more) values += ", " + Str(v);
+            Line(fmt::format("return {}", values));
+          },
           [&](const ExprStmt& s) { Line(Str(s.value)); },
       },
       stmt.node);
@@ -190,6 +196,8 @@ void Dumper::DumpItem(const Item& item) {
                  [&](const FnItem& f) {
                    DumpSignature("fn", f.name, f.params, f.facts);
                    Line(fmt::format("result {}", Str(f.result)));
+                   for (const TypeRef& type : f.more_results)
+                     Line(fmt::format("result {}", Str(std::optional<TypeRef>(type))));
                    DumpBlock(f.body);
                  },
                  [&](const ConstItem& c) {
@@ -197,9 +205,14 @@ void Dumper::DumpItem(const Item& item) {
                  },
                  [&](const ImportItem& i) { Line(fmt::format("import {}", i.path)); },
                  [&](const TestItem& t) {
-                   Line(fmt::format("test {}", t.name));
-                   for (const TestCase& c : t.cases)
-                     Line(fmt::format("  {}{}", Str(c.call), Opt(" ~ ", c.tolerance)));
+                   std::string words;
+                   for (const Name& word : t.words) words += " " + word.text;
+                   Line(fmt::format("test {}{}", t.name, words));
+                   for (const TestCase& c : t.cases) {
+                     words.clear();
+                     for (const Name& word : c.words) words += " " + word.text;
+                     Line(fmt::format("  {}{}{}", Str(c.call), Opt(" ~ ", c.tolerance), words));
+                   }
                  },
              },
              item.node);

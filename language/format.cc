@@ -90,8 +90,9 @@ class Formatter {
   void If(const IfStmt& stmt);
   void Item(const tilec::language::Item& item, uint32_t limit);
   void Signature(std::string head, const Name& name, const std::vector<Param>& params, Span list,
-                 const std::optional<TypeRef>& result, const std::vector<ExprId>& facts,
-                 BlockId body);
+                 const FnItem* fn, const std::vector<ExprId>& facts, BlockId body);
+  std::vector<DocId> Return(ExprFormatter& exprs, const ReturnStmt& stmt);
+  DocId Results(ExprFormatter& exprs, const FnItem& fn);
   void Test(const tilec::language::Item& item, const TestItem& test);
   DocId Case(const TestCase& test);
   std::optional<std::string> ShortFn(const tilec::language::Item& item);
@@ -187,6 +188,7 @@ void Formatter::Statement(const Stmt& stmt, uint32_t limit) {
       Overloaded{
           [&](const LetStmt& s) {
             std::vector<DocId> parts = {Text((s.is_var ? "var " : "let ") + s.name.text)};
+            for (const Name& name : s.more) parts.push_back(Text(", " + name.text));
             if (s.type) parts.insert(parts.end(), {Text(": "), exprs_.Format(*s.type)});
             parts.insert(parts.end(), {Text(" = "), exprs_.Format(s.value)});
             line(std::move(parts));
@@ -216,13 +218,28 @@ void Formatter::Statement(const Stmt& stmt, uint32_t limit) {
             line(std::move(parts));
           },
           [&](const WhereStmt& s) { line({exprs_.ExprList("where ", s.facts, "", stmt.span)}); },
-          [&](const ReturnStmt& s) {
-            line({Text("return "), exprs_.Format(s.value)});
-          },
+          [&](const ReturnStmt& s) { line(Return(exprs_, s)); },
           [&](const ExprStmt& s) { line({exprs_.Format(s.value)}); },
       },
       stmt.node);
   EndLine(stmt.span.end, limit);
+}
+
+// `return a, b`
+std::vector<DocId> Formatter::Return(ExprFormatter& exprs, const ReturnStmt& stmt) {
+  std::vector<DocId> parts = {Text("return "), exprs.Format(stmt.value)};
+  for (ExprId value : stmt.more) parts.insert(parts.end(), {Text(", "), exprs.Format(value)});
+  return parts;
+}
+
+// ` -> f32[N]`, ` -> (f32[N], f32)`
+DocId Formatter::Results(ExprFormatter& exprs, const FnItem& fn) {
+  const bool several = !fn.more_results.empty();
+  std::vector<DocId> parts = {Text(several ? " -> (" : " -> "), exprs.Format(*fn.result)};
+  for (const TypeRef& type : fn.more_results)
+    parts.insert(parts.end(), {Text(", "), exprs.Format(type)});
+  if (several) parts.push_back(Text(")"));
+  return docs_.Concat(std::move(parts));
 }
 
 // `fn f(x: f32) -> f32 { return x }` stays on one line if it was, fits, and has no comment.
@@ -241,8 +258,10 @@ std::optional<std::string> Formatter::ShortFn(const tilec::language::Item& item)
     entries.push_back({param.span, [&] { return exprs.Format(param); }});
   std::vector<DocId> parts = {
       exprs.List("fn " + fn->name.text + "(", entries, ")", fn->params_span)};
-  if (fn->result) parts.insert(parts.end(), {Text(" -> "), exprs.Format(*fn->result)});
-  parts.insert(parts.end(), {Text(" { return "), exprs.Format(node->value), Text(" }")});
+  if (fn->result) parts.push_back(Results(exprs, *fn));
+  parts.push_back(Text(" { "));
+  for (DocId part : Return(exprs, *node)) parts.push_back(part);
+  parts.push_back(Text(" }"));
   std::string line = docs_.Render(docs_.Concat(std::move(parts)), 0);
   const bool fits =
       line.find('\n') == std::string::npos && internal::Columns(line) <= internal::kLineWidth;
@@ -250,14 +269,17 @@ std::optional<std::string> Formatter::ShortFn(const tilec::language::Item& item)
 }
 
 void Formatter::Signature(std::string head, const Name& name, const std::vector<Param>& params,
-                          Span list, const std::optional<TypeRef>& result,
-                          const std::vector<ExprId>& facts, BlockId body) {
+                          Span list, const FnItem* fn, const std::vector<ExprId>& facts,
+                          BlockId body) {
+  const TypeRef* result = fn == nullptr || !fn->result ? nullptr
+                          : fn->more_results.empty()   ? &*fn->result
+                                                       : &fn->more_results.back();
   const uint32_t brace = ast_.block(body).span.begin;
   std::vector<ExprFormatter::Entry> entries;
   for (const Param& param : params)
     entries.push_back({param.span, [this, &param] { return exprs_.Format(param); }});
   std::vector<DocId> parts = {exprs_.List(std::move(head) + name.text + "(", entries, ")", list)};
-  if (result) parts.insert(parts.end(), {Text(" -> "), exprs_.Format(*result)});
+  if (result) parts.push_back(Results(exprs_, *fn));
   if (facts.empty()) {
     parts.push_back(Text(" {"));
     std::optional<Comment> after_brace;  // a comment behind the `)` moves behind the `{`
@@ -287,13 +309,17 @@ DocId Formatter::Case(const TestCase& test) {
   std::vector<DocId> parts = {exprs_.Format(test.call)};
   if (test.tolerance.valid())
     parts.insert(parts.end(), {Text(" ~ "), exprs_.Format(test.tolerance)});
+  for (const Name& word : test.words) parts.push_back(Text(" " + word.text));
   return docs_.Concat(std::move(parts));
 }
 
 void Formatter::Test(const tilec::language::Item& item, const TestItem& test) {
-  comments_.HoistUntil(test.name_span.end);
+  comments_.HoistUntil(test.words.empty() ? test.name_span.end : test.words.back().span.end);
   BeforeCode();
-  const DocId name = Raw(test.name_span);
+  std::vector<DocId> head = {Raw(test.name_span)};
+  for (const Name& word : test.words) head.push_back(Text(" " + word.text));
+  const DocId name = docs_.Concat(head);
+  const uint32_t head_end = test.words.empty() ? test.name_span.end : test.words.back().span.end;
   if (test.cases.empty() && !comments_.PendingBefore(item.span.end)) {
     Write(docs_.Concat({Text("test "), name, Text(" {}")}));
     return;
@@ -308,7 +334,7 @@ void Formatter::Test(const tilec::language::Item& item, const TestItem& test) {
     }
   }
   Write(docs_.Concat({Text("test "), name, Text(" {")}));
-  EndLine(test.name_span.end, test.cases.empty() ? item.span.end : test.cases.front().span.begin);
+  EndLine(head_end, test.cases.empty() ? item.span.end : test.cases.front().span.begin);
   ++indent_;
   first_in_block_ = true;
   for (size_t i = 0; i < test.cases.size(); ++i) {
@@ -329,8 +355,7 @@ void Formatter::Item(const tilec::language::Item& item, uint32_t limit) {
   Pins(item.pins, item.span.begin);
   std::visit(Overloaded{
                  [&](const KernelItem& k) {
-                   Signature("kernel ", k.name, k.params, k.params_span, std::nullopt, k.facts,
-                             k.body);
+                   Signature("kernel ", k.name, k.params, k.params_span, nullptr, k.facts, k.body);
                  },
                  [&](const FnItem& f) {
                    if (const std::optional<std::string> line = ShortFn(item)) {
@@ -338,7 +363,7 @@ void Formatter::Item(const tilec::language::Item& item, uint32_t limit) {
                      out_ += *line;
                      return;
                    }
-                   Signature("fn ", f.name, f.params, f.params_span, f.result, f.facts, f.body);
+                   Signature("fn ", f.name, f.params, f.params_span, &f, f.facts, f.body);
                  },
                  [&](const ConstItem& c) {
                    std::vector<DocId> parts = {Text("const " + c.name.text)};

@@ -97,6 +97,14 @@ struct Scanner {
   void Run();
 };
 
+std::string BitwiseHelp(std::string_view seen) {
+  if (seen == "<<") return "write `shl(a, n)`";
+  if (seen == ">>") return "write `shr(a, n)`";
+  if (seen == "|") return "write `bit_or(a, b)`";
+  if (seen == "^") return "write `bit_xor(a, b)`";
+  return "write `bit_and(a, b)`";
+}
+
 std::string NumberHelp(std::string_view seen) {
   if (seen.starts_with("0x") || seen.starts_with("0X"))
     return "hexadecimal digits are 0-9 and a-f, after a small `0x`: `0x1f`";
@@ -228,8 +236,7 @@ void Scanner::Run() {
                      "write a product, or `exp2(y * log2(x))`"); continue; }
       "===" { Foreign(begin, end(), TokenKind::kEqEq, "write `==`"); continue; }
       "&" | "|" | "^" | "<<" | ">>" {
-        Foreign(begin, end(), TokenKind::kPlus, "bitwise operations are functions: see the table "
-                "of functions in the reference");
+        Foreign(begin, end(), TokenKind::kPlus, BitwiseHelp(seen()));
         continue;
       }
       "++" { Foreign(begin, end(), TokenKind::kPlus, "write `x += 1`"); continue; }

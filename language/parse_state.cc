@@ -270,6 +270,12 @@ StmtId ParseState::Assign(Span span, ExprId target, AssignOp op, Span op_span, E
 
 StmtId ParseState::Expression(Span span, ExprId value) {
   const Expr& e = ast.expr(value);
+  if (e.As<NameExpr>() != nullptr) {
+    Token word;
+    word.kind = TokenKind::kName;
+    word.span = e.span;
+    if (ExplainForeignWord(word)) return AddStmt(span, ExprStmt{value});
+  }
   if (e.As<CallExpr>() == nullptr) {
     const std::string_view text = sources_.TextOf(e.span);
     diags_.Report(kUnusedValue, e.span)
@@ -282,6 +288,13 @@ Suffixed ParseState::WithFill(std::vector<IndexItem> items, const Name& option, 
   if (option.text != "fill")
     diags_.Report(kUnknownIndexOption, option.span, option.text).Help("write `; fill = x`");
   return {std::move(items), fill};
+}
+
+FnItem ParseState::Fn(FnItem fn, std::vector<TypeRef> results) {
+  if (results.empty()) return fn;
+  fn.result = std::move(results.front());
+  fn.more_results.assign(results.begin() + 1, results.end());
+  return fn;
 }
 
 TypeRef ParseState::Strided(Span span, TypeRef type, const Name& what) {

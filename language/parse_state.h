@@ -64,6 +64,7 @@ class ParseState {
   StmtId WithPins(std::vector<Pin> pins, StmtId stmt);
   Suffixed WithFill(std::vector<IndexItem> items, const Name& option, ExprId fill);
   TypeRef Strided(Span span, TypeRef type, const Name& what);
+  static FnItem Fn(FnItem fn, std::vector<TypeRef> results);
   // `in` within these facts is in its place.
   std::vector<ExprId> Facts(std::vector<ExprId> facts);
 
@@ -86,6 +87,8 @@ class ParseState {
   bool ExplainSpecially(const SyntaxError& error);
   bool ExplainStatement(const SyntaxError& error);
   bool ExplainItem(const SyntaxError& error);
+  bool ExplainForeignWord(const Token& token);
+  void ExplainShapeInCast(int bracket);
   bool ExplainInside(const SyntaxError& error);
   int StatementHead(int index) const;
   int OpenBrace(int index) const;

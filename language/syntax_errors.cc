@@ -11,6 +11,7 @@
 
 #include "language/diagnostics.h"
 #include "language/parse_state.h"
+#include "support/nearest.h"
 
 namespace tilec::language::internal {
 namespace {
@@ -38,6 +39,13 @@ constexpr ForeignWordRow kForeignWords[] = {
     {"from", "write `import \"std/...\"`"},
     {"foreach", "write `for k in tiles(K, BK) { ... }`"},
     {"grid", "write `parallel m in tiles(M, BM) { ... }`"},
+    {"break", "a loop that may end early is a `while`: `while go and k < n { ... }`"},
+    {"continue", "put the rest of the body into `if c { ... }`"},
+    {"pass", "leave the block empty: `{}`"},
+    {"do", "write `while c { ... }`"},
+    {"loop", "write `while c { ... }`"},
+    {"switch", "write `if c { ... } else if d { ... }`"},
+    {"match", "write `if c { ... } else if d { ... }`"},
 };
 
 class Expected {
@@ -237,12 +245,44 @@ bool ParseState::ExplainSpecially(const SyntaxError& error) {
   return ExplainStatement(error);
 }
 
+bool ParseState::ExplainForeignWord(const Token& token) {
+  if (token.kind != K::kName) return false;
+  for (const ForeignWordRow& row : kForeignWords) {
+    if (row.word != Text(token)) continue;
+    diags_.Report(kForeignWord, token.span, Text(token)).Help(row.help);
+    return true;
+  }
+  return false;
+}
+
+// `as f32[…]`: an index of what is converted, or a shape that a conversion does not take.
+void ParseState::ExplainShapeInCast(int bracket) {
+  bool index = false;
+  int depth = 0, end = bracket;
+  for (; end + 1 < static_cast<int>(tokens.size()); ++end) {
+    const K k = At(end).kind;
+    index |= depth == 1 && (k == K::kColon || k == K::kNone);
+    depth += IsOpener(k) ? 1 : IsCloser(k) ? -1 : 0;
+    if (depth == 0) break;
+  }
+  const std::string_view dtype = Text(At(bracket - 1));
+  DiagBuilder report = diags_.Report(kShapeInCast, At(bracket).span);
+  if (index)
+    report.Help(fmt::format("to index what is converted, write `(… as {}){}`", dtype,
+                            sources_.TextOf(Join(At(bracket).span, At(end).span))));
+  else
+    report.Help(fmt::format("write `as {}`", dtype));
+}
+
 bool ParseState::ExplainItem(const SyntaxError& error) {
   const Token& token = At(error.lookahead);
   if (token.kind == K::kName) {
-    for (const ForeignWordRow& row : kForeignWords) {
-      if (row.word != Text(token)) continue;
-      diags_.Report(kForeignWord, token.span, Text(token)).Help(row.help);
+    if (ExplainForeignWord(token)) return true;
+    const std::string near =
+        NearestName(std::string(Text(token)), {"kernel", "fn", "const", "import", "test"});
+    if (!near.empty()) {
+      diags_.Report(kNotAnItem, token.span, Describe(error.lookahead))
+          .Help(fmt::format("did you mean `{}`?", near));
       return true;
     }
   }
@@ -273,7 +313,7 @@ bool ParseState::ExplainInside(const SyntaxError& error) {
   }
   if (token.kind == K::kLBracket && previous.kind == K::kName &&
       At(error.lookahead - 2).kind == K::kAs) {
-    diags_.Report(kShapeInCast, token.span).Help(fmt::format("write `as {}`", Text(previous)));
+    ExplainShapeInCast(error.lookahead);
     return true;
   }
   if (previous.kind == K::kIn && (token.kind == K::kLBracket || token.kind == K::kLParen) &&
@@ -366,11 +406,7 @@ bool ParseState::ExplainStatement(const SyntaxError& error) {
     // `elif` may follow a `}` directly.
     const bool follows_brace = At(error.lookahead - 2).kind == K::kRBrace;
     const Token& word = follows_brace ? At(error.lookahead - 1) : head;
-    for (const ForeignWordRow& row : kForeignWords) {
-      if (word.kind != K::kName || row.word != Text(word)) continue;
-      diags_.Report(kForeignWord, word.span, Text(word)).Help(row.help);
-      return true;
-    }
+    if (ExplainForeignWord(word)) return true;
   }
   if (expected.Has(K::kAddAssign) && IsBinary(token.kind)) {
     diags_.Report(kUnusedValue, Join(head.span, token.span))

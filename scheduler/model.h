@@ -141,6 +141,8 @@ class Model {
   // The literals one of which any legal schedule makes true.
   Clause CoverClause(const std::vector<Live1>& cover, int e, bool registers);
   int AddCover(Lit guard, const std::vector<Live1>& cover, int e, bool registers);
+  bool MoreRolesMayFit(const Needs& needs) const;
+  Lit Empty(int group);
   int AddPoolCut(const Placement& p, const Needs& needs);
   int AddRingCut(const Needs& needs);
   Lit RingWithin(int op, int64_t depth);

@@ -5,6 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include "scheduler/model.h"
 #include "support/expr.h"
@@ -14,6 +16,7 @@ namespace tilec::scheduler {
 namespace {
 
 constexpr int64_t kLeastQuota = 24;
+constexpr int kWarpgroup = 4;  // warps
 
 }  // namespace
 
@@ -173,22 +176,53 @@ int Model::AddRingCut(const Needs& needs) {
   return 1;
 }
 
+// May schedules that fill these roles and others besides have room for the quotas that overflow
+// here? Every further role takes a least quota; but the share of a thread is rounded down to a
+// multiple of 8, so that a launch of more warpgroups can have more registers for all of them.
+bool Model::MoreRolesMayFit(const Needs& needs) const {
+  std::vector<bool> used(offer_.Groups(), false);
+  for (int g : needs.groups_used) used[g] = true;
+  std::vector<int> free;
+  for (int g = 0; g < offer_.Groups(); ++g)
+    if (!used[g]) free.push_back(offer_.WidthOf(g, load_warps_));
+  std::sort(free.begin(), free.end());
+  // Any part of them, by warps: whole warpgroups, and warps that are packed four to one.
+  const int64_t narrow_groups = (needs.narrow_warps + kWarpgroup - 1) / kWarpgroup;
+  const int64_t wide = needs.warpgroups - narrow_groups;
+  std::set<std::pair<int64_t, int64_t>> sums = {{0, 0}};
+  for (int width : free) {
+    std::set<std::pair<int64_t, int64_t>> with = sums;
+    for (auto [groups, warps] : sums)
+      with.insert(width % kWarpgroup == 0 ? std::pair(groups + width / kWarpgroup, warps)
+                                          : std::pair(groups, warps + width));
+    sums = std::move(with);
+  }
+  for (const auto& [groups, warps] : sums) {
+    if (groups == 0 && warps == 0) continue;
+    const int64_t packed = (needs.narrow_warps + warps + kWarpgroup - 1) / kWarpgroup;
+    const int64_t used_now = needs.pool_used - needs.narrow_quota * narrow_groups +
+                             groups * kLeastQuota +
+                             packed * std::max(needs.narrow_quota, kLeastQuota);
+    if (used_now <= RegisterPool(graph_.machine.registers, wide + groups + packed)) return true;
+  }
+  return false;
+}
+
 int Model::AddPoolCut(const Placement& p, const Needs& needs) {
   if (needs.pool_used <= needs.pool) return 0;
   // Any schedule that fills the same roles and overloads each as much is too big as well. It
-  // escapes by leaving a role empty, by merging two of the peaks, or by a lower peak.
+  // escapes by leaving a role empty, by filling another where that adds registers, by merging two
+  // of the peaks, or by a lower peak.
   Clause clause;
+  if (!in_.empty() && MoreRolesMayFit(needs))
+    for (int g = 0; g < offer_.Groups(); ++g)
+      if (std::find(needs.groups_used.begin(), needs.groups_used.end(), g) ==
+          needs.groups_used.end())
+        clause.push_back(~Empty(g));
   std::vector<int> peaks;
   for (int g : needs.groups_used) {
     if (in_.empty()) break;
-    auto [it, fresh] = empty_.try_emplace(g);
-    if (fresh) {
-      it->second = formulas_.NewBool();
-      for (const auto& candidates : in_)
-        for (const auto& [group, lit] : candidates)
-          if (group == g) formulas_.Add({~it->second, ~lit});
-    }
-    clause.push_back(it->second);
+    clause.push_back(Empty(g));
     const int e = needs.group_peak[g];
     if (e < 0 || RoundUp(needs.group_regs[g], 8) <= kLeastQuota) continue;
     const Clause cover =
@@ -199,6 +233,22 @@ int Model::AddPoolCut(const Placement& p, const Needs& needs) {
   }
   formulas_.Add(pool_, std::move(clause));
   return 1;
+}
+
+// No op is in this role. Both directions: cuts ask for either.
+Lit Model::Empty(int group) {
+  auto [it, fresh] = empty_.try_emplace(group);
+  if (!fresh) return it->second;
+  const Lit empty = it->second = formulas_.NewBool();
+  Clause some = {empty};
+  for (const auto& candidates : in_)
+    for (const auto& [g, lit] : candidates)
+      if (g == group) {
+        formulas_.Add({~empty, ~lit});
+        some.push_back(lit);
+      }
+  formulas_.Add(std::move(some));
+  return empty;
 }
 
 int Model::AddCuts(const Placement& p) {

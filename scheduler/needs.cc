@@ -13,13 +13,13 @@ namespace {
 constexpr int64_t kLeastQuota = 24;
 constexpr int kWarpsPerGroup = 4;  // of a warpgroup
 
-// Registers that `warpgroups` warpgroups may have together.
-int64_t Pool(int64_t registers, int warpgroups) {
+}  // namespace
+
+int64_t RegisterPool(int64_t registers, int64_t warpgroups) {
+  if (warpgroups == 0) return 0;
   const int64_t threads = int64_t{32} * kWarpsPerGroup * warpgroups;
   return registers / threads / 8 * 8 * warpgroups;
 }
-
-}  // namespace
 
 int LoadWarps(const Graph& graph) {
   int warps = 0;
@@ -122,7 +122,10 @@ Needs Measure(const Graph& graph, int64_t ii, const RoleOffer& offer, bool roles
   const int packed_groups = (packed + kWarpsPerGroup - 1) / kWarpsPerGroup;
   warpgroups += packed_groups;
   needs.pool_used += packed_quota * packed_groups;
-  needs.pool = warpgroups > 0 ? Pool(graph.machine.registers, warpgroups) : 0;
+  needs.pool = RegisterPool(graph.machine.registers, warpgroups);
+  needs.warpgroups = warpgroups;
+  needs.narrow_warps = packed;
+  needs.narrow_quota = packed_quota;
   for (int g : needs.groups_used)
     if (roles && offer.WidthOf(g, load_warps) % kWarpsPerGroup != 0) needs.quota[g] = packed_quota;
   return needs;

@@ -36,7 +36,9 @@ struct Needs {
   std::vector<int64_t> quota;       // multiple of 8 >= peak, by group; 0 for unused ones
   int warps = 0, compute_groups = 0;
   int64_t pool = 0, pool_used = 0;  // Σ over warpgroups
-  std::vector<int64_t> depth;       // of the ring of each op, 0: not in shared memory
+  int64_t warpgroups = 0;           // of the launch, with those that narrow roles are packed into
+  int64_t narrow_warps = 0, narrow_quota = 0;  // of the roles that are no whole warpgroups
+  std::vector<int64_t> depth;                  // of the ring of each op, 0: not in shared memory
   int64_t smem_bytes = 0;
   int64_t tmem_columns = 0;
   int tmem_peak = -1;
@@ -55,6 +57,10 @@ struct Rotation {
 Rotation FewestStages(const Graph& graph, int64_t ii, const Placement& placement);
 // An author pinned a cycle or a stage.
 bool PinsTime(const Graph& graph);
+
+// Registers per thread, added up over so many warpgroups, that a launch of that size has: each
+// thread's share is rounded down to a multiple of 8, so more warpgroups may have more of them.
+int64_t RegisterPool(int64_t registers, int64_t warpgroups);
 
 // Warps of the load role: the widest of its ops; 0 without one.
 int LoadWarps(const Graph& graph);

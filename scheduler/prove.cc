@@ -5,231 +5,163 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
+#include <map>
+#include <utility>
 
 #include "scheduler/diagnostics.h"
+#include "scheduler/routes.h"
+#include "scheduler/sat_solver.h"
 #include "scheduler/search.h"
-#include "support/lines.h"
 
 namespace tilec::scheduler {
 
 namespace {
 
-// The laws of these guards, and the model's cuts, as clauses.
-Cnf Encode(const Model& model, const std::vector<int>& core) {
-  const Graph& graph = model.graph();
-  const int64_t spread = StageSpread(graph, model.ii());
-  std::vector<std::pair<int64_t, int64_t>> range(model.formulas().num_ints(), {0, 0});
-  for (int v = 0; v < static_cast<int>(graph.ops.size()); ++v) {
-    range[model.stage(v).index] = {-spread, spread};
-    range[model.slot(v).index] = {0, model.ii() - 1};
+using certify::Cover;
+using Kind = InfeasibilityProof::Kind;
+
+constexpr int kMostCovers = 2000;
+constexpr std::pair<Cover::Kind, certify::Law::Kind> kCounted[] = {
+    {Cover::Kind::kRegisters, certify::Law::Kind::kRegisters},
+    {Cover::Kind::kTmem, certify::Law::Kind::kTmem},
+    {Cover::Kind::kPool, certify::Law::Kind::kRegisterPool}};
+
+// A placement as the checker reads it: roles are numbered within their width.
+certify::Placement AsRead(const Graph& graph, const Placement& p) {
+  certify::Placement out;
+  out.cycle = p.cycle;
+  const std::vector<bool> absent = Absent(graph, p.group);
+  std::map<int, std::map<int, int>> numbers;  // by width, by group
+  const std::vector<int> owner = RoleOwners(graph);
+  for (size_t v = 0; v < graph.ops.size(); ++v) {
+    out.present.push_back(!absent[v]);
+    if (graph.ops[owner[v]].variable_latency) {
+      out.role.push_back(-1);
+      continue;
+    }
+    std::map<int, int>& of = numbers[graph.ops[v].warps];
+    const int next = static_cast<int>(of.size());
+    out.role.push_back(of.try_emplace(p.group[v], next).first->second);
   }
-  std::vector<Lit> guards, assumed;
-  for (const Model::Guard& guard : model.guards()) guards.push_back(guard.lit);
-  for (int g : core) assumed.push_back(guards[g]);
-  return OrderEncode(model.formulas(), guards, assumed, range);
+  return out;
+}
+
+// The overflows that the search met on its way.
+std::vector<Cover> CoversOf(const Graph& graph, int64_t ii, const Search::Verdict& verdict) {
+  std::vector<Cover> covers;
+  for (const Search::Refutation& refutation : verdict.refutations)
+    for (const Placement& p : refutation.session->overflows)
+      for (const auto& [kind, law] : kCounted)
+        if (std::optional<Cover> cover = FindCover(graph, ii, AsRead(graph, p), kind))
+          covers.push_back(*std::move(cover));
+  return covers;
+}
+
+// Adds an overflow of one of the laws asked about; false: there is none.
+bool AddCover(const Graph& graph, int64_t ii, const certify::Placement& p,
+              certify::Encoding* encoding, std::vector<Cover>* covers) {
+  for (const auto& [kind, law] : kCounted) {
+    if (!encoding->Has(law)) continue;
+    std::optional<Cover> cover = FindCover(graph, ii, p, kind);
+    if (!cover || !encoding->Add(*cover).empty()) continue;
+    covers->push_back(*std::move(cover));
+    return true;
+  }
+  return false;
 }
 
 }  // namespace
+
+std::string ToText(const CoreItem& item) {
+  return fmt::format("{} {} {}", item.law,
+                     item.ops.empty() ? "-" : fmt::format("{}", fmt::join(item.ops, ",")),
+                     item.text);
+}
+
+std::vector<CoreItem> InOrder(const Graph& graph, int64_t ii, std::vector<CoreItem> core) {
+  std::map<std::string, size_t> place;
+  for (const certify::Law& law : certify::Laws(graph, ii))
+    place.try_emplace(ToText(law), place.size());
+  std::stable_sort(core.begin(), core.end(), [&](const CoreItem& a, const CoreItem& b) {
+    const auto x = place.find(ToText(a)), y = place.find(ToText(b));
+    return (x == place.end() ? place.size() : x->second) <
+           (y == place.end() ? place.size() : y->second);
+  });
+  return core;
+}
+
+InfeasibilityProof ProveCore(const Graph& graph, int64_t ii, const std::vector<CoreItem>& core,
+                             std::vector<Cover> covers, int64_t conflict_limit) {
+  InfeasibilityProof proof;
+  certify::Refutation& r = proof.refutation;
+  r.graph = graph.name;
+  r.hash = Hash(graph);
+  r.ii = ii;
+  for (const CoreItem& item : core) r.core.push_back(ToText(item));
+  const certify::Selection selection = Select(certify::Laws(graph, ii), r.core);
+  proof.problem = selection.problem;
+  if (!proof.problem.empty()) return proof;
+  certify::Encoding encoding(graph, ii, selection.laws);
+  for (Cover& cover : covers)
+    if (encoding.Add(cover).empty()) r.covers.push_back(std::move(cover));
+  while (true) {
+    proof.problem = encoding.TooLarge();
+    if (!proof.problem.empty()) return proof;
+    SatResult result = SolveClauses(encoding.cnf(), conflict_limit);
+    if (result.answer == SatAnswer::kUnknown || r.covers.size() > kMostCovers) {
+      proof.problem = "the budget ended before a proof";
+      return proof;
+    }
+    if (result.answer == SatAnswer::kUnsat) {
+      r.drat = std::move(result.drat);
+      proof.problem = CheckRefutation(graph, r);
+      if (proof.problem.empty()) proof.kind = Kind::kRefuted;
+      return proof;
+    }
+    if (AddCover(graph, ii, encoding.Decode(result.assignment), &encoding, &r.covers)) continue;
+    proof.kind = Kind::kConsistent;
+    proof.problem = fmt::format("its laws do not contradict each other at II {}", ii);
+    return proof;
+  }
+}
 
 InfeasibilityProof ProveInfeasible(const Graph& graph, int64_t ii, const SolveOptions& options,
                                    int64_t conflict_limit) {
   InfeasibilityProof proof;
-  proof.ii = ii;
   Search search(graph, options);
   const Search::Verdict verdict = search.At(ii, search.query_limit());
   if (verdict.answer != Answer::kUnsat) {
+    if (verdict.answer == Answer::kSat) proof.kind = Kind::kConsistent;
     proof.problem = verdict.answer == Answer::kSat ? fmt::format("II {} is feasible", ii)
                                                    : "the budget ended before a refutation";
     return proof;
   }
-  for (const Search::Refutation& refutation : verdict.refutations) {
-    Model& model = refutation.session->model;
-    const std::vector<Lit> core = search.Minimize(*refutation.session, refutation.core);
-    OfferProof offer;
-    offer.roles = RolesText(model.offer());
-    std::vector<Lit> guards;
-    for (const Model::Guard& guard : model.guards()) {
-      guards.push_back(guard.lit);
-      if (std::find(core.begin(), core.end(), guard.lit) != core.end())
-        offer.core.push_back({LawName(guard.law), guard.text, guard.ops});
-    }
-    offer.widths = model.offer().widths;
-    offer.overflows = refutation.session->overflows;
-    for (size_t g = 0; g < guards.size(); ++g)
-      if (std::find(core.begin(), core.end(), guards[g]) != core.end())
-        offer.guards.push_back(static_cast<int>(g));
-    offer.cnf = Encode(model, offer.guards);
-    const SatAnswer answer = SolveWithProof(offer.cnf, conflict_limit, &offer.drat);
-    if (answer == SatAnswer::kUnsat) offer.check = CheckDrat(offer.cnf, offer.drat);
-    const bool accepted = offer.check.accepted;
-    if (!accepted && proof.problem.empty())
-      proof.problem =
-          answer == SatAnswer::kUnsat
-              ? fmt::format("{}: {}", offer.roles, offer.check.problem)
-              : fmt::format("{}: no propositional proof within the budget", offer.roles);
-    proof.offers.push_back(std::move(offer));
-  }
-  proof.complete = proof.problem.empty();
-  return proof;
+  return ProveCore(graph, ii, InOrder(graph, ii, search.Explain(verdict)),
+                   CoversOf(graph, ii, verdict), conflict_limit);
 }
 
-std::string ToText(const Graph& graph, const InfeasibilityProof& proof) {
-  std::string out =
-      fmt::format("proof {}\nhash {:016x}\nii {}\n", graph.name, Hash(graph), proof.ii);
-  for (const OfferProof& offer : proof.offers) {
-    out += fmt::format("roles {}\nlaws {}\n", fmt::join(offer.widths, " "),
-                       fmt::join(offer.guards, " "));
-    for (const Placement& p : offer.overflows)
-      out += fmt::format("cut {} {}\n", fmt::join(p.cycle, " "), fmt::join(p.group, " "));
-    out += "drat\n" + offer.drat;
-    if (!offer.drat.empty() && offer.drat.back() != '\n') out += '\n';
-    out += "end\n";
+Result<certify::Refutation> VerifyProof(const Graph& graph, std::string_view text, int32_t file,
+                                        DiagSink& diags) {
+  certify::ParsedRefutation parsed = certify::ParseRefutation(text);
+  if (!parsed.problem.empty()) {
+    uint32_t begin = 0;
+    for (int line = 1; line < parsed.line; ++line)
+      begin = static_cast<uint32_t>(text.find('\n', begin)) + 1;
+    const uint32_t end =
+        parsed.line == 0 ? 0 : static_cast<uint32_t>(std::min(text.find('\n', begin), text.size()));
+    return diags.Report(kCertificateSyntax, Span{file, begin, end}, parsed.problem);
   }
-  return out;
-}
-
-namespace {
-
-// What the text claims; nothing of it is believed.
-struct Claim {
-  uint64_t hash = 0;
-  int64_t ii = 0;
-  std::vector<OfferProof> offers;
-};
-
-std::optional<std::vector<int64_t>> Integers(const TextLine& line, size_t first) {
-  std::vector<int64_t> out;
-  for (size_t i = first; i < line.words.size(); ++i) {
-    const std::optional<int64_t> value = ParseInteger(line.words[i].text);
-    constexpr int64_t kMost = int64_t{1} << 40;
-    if (!value || *value > kMost || *value < -kMost) return std::nullopt;
-    out.push_back(*value);
-  }
-  return out;
-}
-
-class ProofReader {
- public:
-  ProofReader(const Graph& graph, std::string_view text, int32_t file, DiagSink& diags)
-      : graph_(graph), text_(text), file_(file), diags_(diags) {}
-
-  Result<Claim> Run() {
-    for (const TextLine& line : SplitLines(text_, file_)) {
-      const std::string_view key = line.words[0].text;
-      if (in_drat_) {
-        if (key == "end") {
-          in_drat_ = false;
-          continue;
-        }
-        claim_.offers.back().drat += std::string(line.text) + "\n";
-        continue;
-      }
-      if (!Line(key, line))
-        return diags_.Report(
-            kCertificateSyntax, line.span,
-            fmt::format("this line of a proof cannot be read: `{}`", line.text.substr(0, 60)));
-    }
-    if (!seen_name_ || claim_.ii < 1 || in_drat_)
-      return diags_.Report(
-          kCertificateSyntax, Span{file_, 0, 0},
-          "a proof has lines `proof`, `hash`, `ii`, and ends each `drat` by `end`");
-    return std::move(claim_);
-  }
-
- private:
-  bool Line(std::string_view key, const TextLine& line) {
-    const size_t n = graph_.ops.size();
-    if (key == "proof") return seen_name_ = line.words.size() == 2;
-    if (key == "hash") {
-      if (line.words.size() != 2 || line.words[1].text.size() != 16) return false;
-      const std::string_view word = line.words[1].text;
-      const auto [end, error] =
-          std::from_chars(word.data(), word.data() + word.size(), claim_.hash, 16);
-      return error == std::errc() && end == word.data() + word.size();
-    }
-    const std::optional<std::vector<int64_t>> numbers = Integers(line, 1);
-    if (!numbers) return false;
-    if (key == "ii") {
-      if (numbers->size() != 1) return false;
-      claim_.ii = numbers->front();
-      return claim_.ii >= 1;
-    }
-    if (key == "roles") {
-      claim_.offers.emplace_back();
-      for (int64_t width : *numbers) {
-        if (width < 1 || width > 64 || numbers->size() > 64) return false;
-        claim_.offers.back().widths.push_back(static_cast<int>(width));
-      }
-      return true;
-    }
-    if (claim_.offers.empty()) return false;
-    OfferProof& offer = claim_.offers.back();
-    if (key == "laws") {
-      for (int64_t g : *numbers) offer.guards.push_back(static_cast<int>(g));
-      return true;
-    }
-    if (key == "cut") {
-      if (numbers->size() != 2 * n) return false;
-      Placement p;
-      p.cycle.assign(numbers->begin(), numbers->begin() + static_cast<int64_t>(n));
-      for (size_t v = 0; v < n; ++v) p.group.push_back(static_cast<int>((*numbers)[n + v]));
-      offer.overflows.push_back(std::move(p));
-      return true;
-    }
-    return in_drat_ = key == "drat" && line.words.size() == 1;
-  }
-
-  const Graph& graph_;
-  std::string_view text_;
-  int32_t file_;
-  DiagSink& diags_;
-  Claim claim_;
-  bool seen_name_ = false, in_drat_ = false;
-};
-
-// Empty: the offer is refuted.
-std::string CheckOffer(const Graph& graph, int64_t ii, const RoleOffer& roles,
-                       const OfferProof& claim) {
-  const SolveOptions options;
-  Model model(graph, ii, roles, options);
-  for (const Placement& p : claim.overflows) {
-    for (size_t v = 0; v < graph.ops.size(); ++v)
-      if (p.group[v] < 0 || p.group[v] >= roles.Groups())
-        return "a cut names a role that is not there";
-    model.AddCuts(p);
-  }
-  for (int g : claim.guards)
-    if (g < 0 || g >= static_cast<int>(model.guards().size()))
-      return "it names a law that is not there";
-  const DratCheck check = CheckDrat(Encode(model, claim.guards), claim.drat);
-  return check.accepted ? std::string() : check.problem;
-}
-
-}  // namespace
-
-Result<int64_t> VerifyProof(const Graph& graph, std::string_view text, int32_t file,
-                            DiagSink& diags) {
-  TRY(const Claim claim, ProofReader(graph, text, file, diags).Run());
   const uint64_t hash = Hash(graph);
-  if (claim.hash != hash)
+  if (parsed.refutation.hash != hash)
     return diags.Report(kCertificateMismatch, Span{file, 0, 0},
-                        fmt::format("graph {:016x}", claim.hash), fmt::format("{:016x}", hash));
-  // Cycles that are pinned move with the period, so one refutation says nothing of smaller ones.
-  const SolveOptions options;
-  const Search search(graph, options);
-  for (const RoleOffer& roles : search.offers().Largest()) {
-    if (!search.IssueFits(roles, claim.ii)) continue;
-    std::string why = "it says nothing about them";
-    for (const OfferProof& offer : claim.offers)
-      if (offer.widths == roles.widths) why = CheckOffer(graph, claim.ii, roles, offer);
-    if (!why.empty())
-      return diags.Report(kCertificateRefuted, Span{file, 0, 0},
-                          fmt::format("its proof does not refute II {} with {}: {}", claim.ii,
-                                      RolesText(roles), why));
-  }
-  return claim.ii;
+                        fmt::format("graph {:016x}", parsed.refutation.hash),
+                        fmt::format("{:016x}", hash));
+  const std::string problem = CheckRefutation(graph, parsed.refutation);
+  if (!problem.empty())
+    return diags.Report(
+        kCertificateRefuted, Span{file, 0, 0},
+        fmt::format("its proof does not refute II {}: {}", parsed.refutation.ii, problem));
+  return std::move(parsed.refutation);
 }
 
 }  // namespace tilec::scheduler

@@ -68,6 +68,27 @@ Graph Routed(const Graph& graph, const std::vector<int>& group) {
   return plain;
 }
 
+Graph WithoutRoutes(const Graph& graph, std::vector<int>* kept) {
+  Graph plain = graph;
+  plain.ops.clear();
+  std::vector<int> index(graph.ops.size(), -1);
+  for (size_t v = 0; v < graph.ops.size(); ++v) {
+    if (graph.ops[v].routed) continue;
+    index[v] = static_cast<int>(plain.ops.size());
+    kept->push_back(static_cast<int>(v));
+    plain.ops.push_back(graph.ops[v]);
+  }
+  for (GraphEdge& e : plain.edges) {
+    if (e.HasRoute()) {
+      e.crossable = false;
+      e.store = e.load = -1;
+    }
+    e.from = index[e.from];
+    e.to = index[e.to];
+  }
+  return plain;
+}
+
 void Settle(const Graph& graph, Placement* placement) {
   if (!HasRoutes(graph)) return;
   const std::vector<int> owner = RoleOwners(graph);

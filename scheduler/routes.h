@@ -36,6 +36,11 @@ std::vector<int> RoleOwners(const Graph& graph);
 Graph Routed(const Graph& graph, const std::vector<int>& group);
 std::vector<bool> Absent(const Graph& graph, const std::vector<int>& group);
 
+// The graph where nothing crosses: each edge with a route ties its ends to one role, the ops of
+// routes are gone. `kept`: the index of each of its ops in `graph`. Whatever schedule it has, the
+// graph has too.
+Graph WithoutRoutes(const Graph& graph, std::vector<int>* kept);
+
 // Ops that do not exist stand in the role and at the cycle of their owners.
 void Settle(const Graph& graph, Placement* placement);
 

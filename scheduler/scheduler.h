@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "certify/refutation.h"
 #include "ir/schedule.h"
 #include "scheduler/bounds.h"
 #include "scheduler/check.h"
@@ -69,8 +70,9 @@ struct Certificate {
   Bound bound;                 // best elementary bound
   Proof proof = Proof::kNone;  // kBound: bound.ii == ii; kRefuted: ii − 1 refuted
   std::vector<CoreItem> core;  // of the refutation at ii − 1
-  double epsilon = 0;
-  int64_t schedule_ii = 0;  // of the schedule returned, <= (1+ε)·ii
+  double epsilon = 0;          // in steps of a millionth
+  int64_t within = 0;  // the largest II at which the objective was looked for: ⌊(1+ε)·ii⌋
+  int64_t schedule_ii = 0;  // of the schedule returned, <= within
   Objective objective;
   bool objective_proved = false;
 };
@@ -106,10 +108,17 @@ Feasibility FeasibleAt(const Graph& graph, int64_t ii, const SolveOptions& optio
 
 std::string ToText(const Certificate& certificate);
 Result<Certificate> ParseCertificate(std::string_view text, int32_t file, DiagSink& diags);
-// Re-checks: graph hash, the schedule by Check and Simulate, the bound by re-computation, the
-// refutation by asking the solver again. `refuted`: an initiation interval that VerifyProof
-// (scheduler/prove.h) has found refuted; then nobody is asked.
+// ε in millionths, and the largest II that it allows.
+int64_t Millionths(double epsilon);
+int64_t LargestWithin(int64_t ii, double epsilon);
+
+// Derives every field again (scheduler/verify.cc says how) and refuses what it cannot: names and
+// hash from the graph, the schedule by Check and Simulate, the bound and the objective by computing
+// them, the refutation at ii − 1 by a proof that certify/ accepts, `proved` by asking the solver.
+// `proof`: a refutation that VerifyProof (scheduler/prove.h) has accepted; without one, the one
+// that the core promises is looked for.
 Result<> VerifyCertificate(const Graph& graph, const ir::Schedule& schedule,
-                           const Certificate& certificate, DiagSink& diags, int64_t refuted = 0);
+                           const Certificate& certificate, DiagSink& diags,
+                           const certify::Refutation* proof = nullptr);
 
 }  // namespace tilec::scheduler

@@ -198,8 +198,10 @@ std::vector<Lit> Search::Minimize(Session& session, std::vector<Lit> core) {
     if (session.solver.resources() - start > std::min(kCoreTotal, total_limit_)) break;
     std::vector<Lit> without = core;
     without.erase(without.begin() + static_cast<int64_t>(i));
-    if (session.solver.Check(without, kCoreStep) == Answer::kUnsat)
-      core = session.solver.core();  // in order: what was tried before i stays needed
+    // With all overflows that turn up on the way: a needed item is one without which a schedule is.
+    Session::Outcome outcome = session.QueryWith(without, kCoreStep);
+    if (outcome.answer == Answer::kUnsat)
+      core = std::move(outcome.core);  // in order: what was tried before i stays needed
     else
       ++i;
   }

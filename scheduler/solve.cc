@@ -7,6 +7,8 @@
 
 #include "scheduler/diagnostics.h"
 #include "scheduler/first_answer.h"
+#include "scheduler/prove.h"
+#include "scheduler/routes.h"
 #include "scheduler/search.h"
 
 namespace tilec::scheduler {
@@ -72,6 +74,80 @@ Range FindSmallest(Search& search, int64_t start, std::optional<Search::Found> k
   low = range.proved_below;
   while (low < range.best->ii && search.Limit(limit) > 0)
     ask(low + (range.best->ii - 1 - low) / 2, limit, false);
+  return range;
+}
+
+// The same with one role less on offer; it may go on with fewer still.
+std::optional<SolveOptions> WithFewerRoles(const Search& search) {
+  size_t most = 0;
+  for (const RoleOffer& offer : search.offers().Largest())
+    most = std::max(most, offer.widths.size());
+  if (most <= 1 || !search.options().warp_constraints) return std::nullopt;
+  SolveOptions fewer = search.options();
+  const int load = search.offers().Largest().front().load ? 1 : 0;
+  fewer.max_roles = static_cast<int>(most) - 1 + load;
+  return fewer;
+}
+
+Range SmallestOf(Search& search, int64_t bound, int64_t* first_ii);
+
+// A graph with routes is a plain one with more freedom. What the plain one reaches, by as many
+// resources as its own search has, is known before the larger question is asked.
+std::optional<Search::Found> WithoutCrossing(const Search& search, int64_t bound) {
+  const Graph& graph = search.graph();
+  if (!HasRoutes(graph)) return std::nullopt;
+  std::vector<int> kept;
+  const Graph plain = WithoutRoutes(graph, &kept);
+  Search narrow(plain, search.options());
+  int64_t first_ii = 0;
+  std::optional<Search::Found> found = SmallestOf(narrow, bound, &first_ii).best;
+  if (!found) return std::nullopt;
+  Placement wide{std::vector<int64_t>(graph.ops.size(), 0), std::vector<int>(graph.ops.size(), 0)};
+  for (size_t i = 0; i < kept.size(); ++i) {
+    wide.cycle[kept[i]] = found->placement.cycle[i];
+    wide.group[kept[i]] = found->placement.group[i];
+  }
+  Settle(graph, &wide);
+  found->placement = std::move(wide);
+  return found;
+}
+
+void TakeBetter(std::optional<Search::Found> other, std::optional<Search::Found>* best) {
+  if (other && (!*best || other->ii < (*best)->ii)) *best = std::move(other);
+}
+
+// More freedom never gives a worse answer: what fewer roles, or roles between which nothing
+// crosses, can reach is an answer here too. Where the question stays open the narrower ones are
+// asked, each with a budget of its own.
+Range SmallestOf(Search& search, int64_t bound, int64_t* first_ii) {
+  const SolveOptions& options = search.options();
+  std::optional<Search::Found> known;
+  if (options.modulo_scheduling) known = FirstAnswer(search.graph(), options, bound);
+  if (known) *first_ii = known->ii;
+  Range range;
+  if (options.fixed_ii) {
+    Search::Verdict verdict;
+    if (known)
+      range.best = known;
+    else
+      verdict = search.At(*options.fixed_ii, search.query_limit());
+    if (verdict.answer == Answer::kSat) range.best = verdict.found;
+    range.proved_below = bound;
+    if (verdict.answer == Answer::kUnsat) {
+      range.proved_below = std::max(range.proved_below, *options.fixed_ii + 1);
+      range.refutation = std::move(verdict);
+    }
+    return range;
+  }
+  if (!known || known->ii > bound) TakeBetter(WithoutCrossing(search, bound), &known);
+  range = FindSmallest(search, bound, known);
+  if (range.best && range.best->ii <= range.proved_below) return range;
+  if (!range.best && range.proved_below > search.LargestUsefulIi()) return range;
+  if (const std::optional<SolveOptions> fewer = WithFewerRoles(search)) {
+    Search narrow(search.graph(), *fewer);
+    int64_t first = 0;
+    TakeBetter(SmallestOf(narrow, bound, &first).best, &range.best);
+  }
   return range;
 }
 
@@ -165,50 +241,40 @@ Result<Solution> SolveAs(const Graph& graph, const Graph& laws, const SolveOptio
   c.machine = graph.machine.name;
   c.graph_hash = Hash(graph);
   c.bound = search.LowerBound();
-  c.epsilon = options.optimize_secondary && !options.fixed_ii ? options.epsilon : 0;
+  c.epsilon = options.optimize_secondary && !options.fixed_ii
+                  ? static_cast<double>(Millionths(options.epsilon)) / 1e6
+                  : 0;
 
-  Range range;
-  std::optional<Search::Found> known;
-  if (options.modulo_scheduling) known = FirstAnswer(laws, options, c.bound.ii);
-  if (known) solution.first_ii = known->ii;
-  if (options.fixed_ii) {
-    Search::Verdict verdict;
-    if (known)
-      range.best = known;
-    else
-      verdict = search.At(*options.fixed_ii, search.query_limit());
-    if (verdict.answer == Answer::kSat) range.best = verdict.found;
-    range.proved_below = c.bound.ii;
-    if (verdict.answer == Answer::kUnsat) {
-      range.proved_below = std::max(range.proved_below, *options.fixed_ii + 1);
-      range.refutation = std::move(verdict);
-    }
-  } else {
-    range = FindSmallest(search, c.bound.ii, known);
-  }
+  Range range = SmallestOf(search, c.bound.ii, &solution.first_ii);
   if (!range.best) return Fail(search, range, diags);
 
   c.ii = range.best->ii;
-  solution.lower_bound = std::min(range.proved_below, c.ii);
+  // Pinned cycles move to another slot with the period: no refutation says anything of smaller
+  // ones.
+  const bool monotone = !CyclesPinned(laws);
+  c.within = LargestWithin(c.ii, c.epsilon);
+  solution.lower_bound = monotone ? std::min(range.proved_below, c.ii) : c.bound.ii;
   if (c.bound.ii == c.ii) {
     c.proof = Proof::kBound;
     solution.lower_bound = c.ii;
   } else if (!exact) {
     solution.lower_bound = c.bound.ii;  // refutations of stricter laws prove nothing
+  } else if (!monotone) {
+    c.proof = Proof::kNone;
   } else if (range.proved_below == c.ii && range.refutation) {
     c.proof = Proof::kRefuted;
-    c.core = search.Explain(*range.refutation);
+    c.core = InOrder(graph, c.ii - 1, search.Explain(*range.refutation));
   }
 
   Optimum best{*range.best, ObjectiveOf(laws, options, *range.best), false};
   if (options.optimize_secondary) {
-    const int64_t ii = static_cast<int64_t>(static_cast<double>(c.ii) * (1 + c.epsilon));
-    best = Optimize(search, *range.best, std::max(ii, c.ii));
+    best = Optimize(search, *range.best, c.within);
     TightenPeriod(search, c.ii, &best);
     MaximizeSlack(search, &best);
   }
   c.schedule_ii = best.found.ii;
   c.objective = best.objective;
+  c.objective.slack = SlackOf(laws, best.found);
   c.objective_proved = best.proved && exact;
   solution.schedule = ToSchedule(graph, options, best.found);
   solution.resources = search.resources();

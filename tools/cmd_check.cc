@@ -345,12 +345,22 @@ class Check {
     if (errors + portability + hints > 0)
       fmt::print("  {} errors, {} of portability, {} hints\n", errors, portability, hints);
     if (good)
-      fmt::print("OK: no violation in these executions{}\n",
-                 subject_->reference().empty() ? "" : "; agrees with " + subject_->reference());
+      fmt::print("OK: no violation in these executions{}\n", Agreement());
     else
       fmt::print("WRONG: {}\n", errors > 0       ? "the checks found errors"
                                 : wrong_.empty() ? "not portable"
                                                  : "outputs are not what they must be");
+  }
+
+  // "; agrees with the interpreter; 64 elements decided, 0 undecided".
+  std::string Agreement() const {
+    if (subject_->reference().empty()) return "";
+    Decided decided;
+    for (const auto& [name, t] : worst_)
+      decided.Add(t.result.checked, t.result.sampled, t.result.undecided);
+    return fmt::format("; {} {}; {}",
+                       decided.enough ? "agrees with" : "too little can be compared with",
+                       subject_->reference(), decided.Text());
   }
 
   void PrintJson(bool good) const {
@@ -358,6 +368,8 @@ class Check {
     for (const auto& [name, t] : worst_)
       outputs.push_back({{"name", name},
                          {"checked", t.result.checked},
+                         {"sampled", t.result.sampled},
+                         {"undecided", t.result.undecided},
                          {"failed", t.result.failed},
                          {"max_error", t.result.max_error},
                          {"of_bound", t.result.max_ratio}});

@@ -143,9 +143,12 @@ Result<RunResult> Run(Session& session) {
   if (o.check && device) {
     for (const TensorRun& t : result.tensors)
       if (t.compared) fmt::print("  {}: {}\n", t.name, DescribeCheck(t));
-    fmt::print(
-        "  interpreted in {}\n{}\n", Duration(result.check_ms),
-        result.ok() ? "OK: agrees with the interpreter" : "WRONG: differs from the interpreter");
+    const Decided decided = result.decided();
+    fmt::print("  interpreted in {}\n{}; {}\n", Duration(result.check_ms),
+               !result.ok()      ? "WRONG: differs from the interpreter"
+               : !decided.enough ? "UNDECIDED: too little could be compared with the interpreter"
+                                 : "OK: agrees with the interpreter",
+               decided.Text());
   }
   return std::move(*ran);
 }
@@ -157,7 +160,8 @@ int CmdRun(const Options& options) {
   const auto result = Run(session);
   const int code = session.Finish();
   if (code != kOk || !result.ok()) return code == kOk ? kBadInput : code;
-  return result->ok() ? kOk : kMismatch;
+  const bool compared = options.check && options.device != "interpreter" && !result->stopped;
+  return result->ok() && (!compared || result->decided().enough) ? kOk : kMismatch;
 }
 
 }  // namespace tilec::tools

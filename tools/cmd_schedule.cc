@@ -3,6 +3,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
 
 #include "ir/schedule.h"
 #include "scheduler/check.h"
@@ -62,11 +63,11 @@ Result<> PrintProof(Session& session, const scheduler::Graph& graph,
   if (!o.proof.empty() && c.ii > 1) {
     const scheduler::InfeasibilityProof refutation =
         scheduler::ProveInfeasible(graph, c.ii - 1, {});
-    if (!refutation.complete)
+    if (!refutation.complete())
       return session.diags()
           .Report(scheduler::kNoProof, Span{}, c.ii - 1, refutation.problem)
           .Place("command line");
-    TRY_VOID(WriteResult(session, o.proof, scheduler::ToText(graph, refutation)));
+    TRY_VOID(WriteResult(session, o.proof, certify::ToText(refutation.refutation)));
   }
   return Done();
 }
@@ -171,6 +172,23 @@ Result<> Schedule_(Session& session) {
                      [](const ir::Schedule& schedule) { return ir::ToText(schedule); });
 }
 
+// The clauses and lemmas of a proof for a checker that is none of ours.
+Result<> Export(Session& session, const scheduler::Graph& graph,
+                const std::optional<certify::Refutation>& refutation) {
+  const Options& o = session.options();
+  if (o.export_cnf.empty() && o.export_proof.empty()) return Done();
+  if (!refutation)
+    return session.diags()
+        .Report(kUsage, Span{},
+                "--export-cnf and --export-proof write what --proof FILE is made of")
+        .Place("command line");
+  if (!o.export_cnf.empty())
+    TRY_VOID(WriteResult(session, o.export_cnf,
+                         certify::ToDimacs(certify::ClausesOf(graph, *refutation).cnf)));
+  if (!o.export_proof.empty()) TRY_VOID(WriteResult(session, o.export_proof, refutation->drat));
+  return Done();
+}
+
 Result<> Verify_(Session& session) {
   const Options& o = session.options();
   TRY(const scheduler::Graph graph, LoadGraph(session, o.graph));
@@ -178,15 +196,23 @@ Result<> Verify_(Session& session) {
   TRY(const int32_t file, AddSource(session, o.file));
   TRY(const scheduler::Certificate certificate,
       scheduler::ParseCertificate(session.loaded().sources.text(file), file, session.diags()));
-  int64_t refuted = 0;
+  std::optional<certify::Refutation> refutation;
   if (!o.proof.empty()) {
     TRY(const int32_t proof, AddSource(session, o.proof));
-    TRY(refuted, scheduler::VerifyProof(graph, session.loaded().sources.text(proof), proof,
-                                        session.diags()));
+    TRY(refutation, scheduler::VerifyProof(graph, session.loaded().sources.text(proof), proof,
+                                           session.diags()));
   }
-  TRY_VOID(scheduler::VerifyCertificate(graph, schedule, certificate, session.diags(), refuted));
-  fmt::print("{}: verified, II* {} of `{}`\n", o.file, certificate.ii, certificate.graph);
-  if (refuted > 0) fmt::print("{}: verified, II {} is refuted\n", o.proof, refuted);
+  TRY_VOID(scheduler::VerifyCertificate(graph, schedule, certificate, session.diags(),
+                                        refutation ? &*refutation : nullptr));
+  if (certificate.proof == scheduler::Proof::kNone)
+    fmt::print(
+        "{}: verified, II {} of `{}` is reached; nothing below {} exists, and the smallest is "
+        "not proved\n",
+        o.file, certificate.ii, certificate.graph, certificate.bound.ii);
+  else
+    fmt::print("{}: verified, II* {} of `{}`\n", o.file, certificate.ii, certificate.graph);
+  TRY_VOID(Export(session, graph, refutation));
+  if (refutation) fmt::print("{}: verified, II {} is refuted\n", o.proof, refutation->ii);
   return Done();
 }
 

@@ -14,6 +14,8 @@ namespace {
 
 struct Tally {
   int calls = 0, failed = 0, broken = 0;
+  Decided decided;
+  int good() const { return calls - failed - broken; }
 };
 
 std::string CallText(const frontend::TestCallInfo& call) {
@@ -34,6 +36,8 @@ void RunCall(Session& session, const std::string& file, const frontend::TestInfo
   request.device = device;
   request.check = device != nullptr;
   request.tolerance = call.tolerance.value_or(-1);
+  request.expect = call.expect;
+  session.SetContext(fmt::format("in {}", CallText(call)));
   const auto result = RunKernel(session, request);
   const std::string what = fmt::format("{}: \"{}\" {}", file, test.name, CallText(call));
   if (!result.ok()) {
@@ -41,12 +45,27 @@ void RunCall(Session& session, const std::string& file, const frontend::TestInfo
     fmt::print("ERROR  {}\n", what);
     return;
   }
-  if (!result->ok()) ++tally.failed;
-  fmt::print("{}  {}  {}\n", result->ok() ? "ok   " : "WRONG", what,
-             Duration(result->stats.milliseconds));
+  const Decided decided = result->decided();
+  const bool enough = decided.enough || test.undecided_allowed;
+  tally.decided.Add(decided);
+  if (!result->ok() || !enough) ++tally.failed;
+  fmt::print("{}  {}  {}\n",
+             !result->ok() ? "WRONG"
+             : enough      ? "ok   "
+                           : "VAGUE",
+             what, Duration(result->stats.milliseconds));
+  if (!enough)
+    fmt::print(
+        "         {}: of every tensor half must be decided; `test \"{}\" undecided allowed` "
+        "does without\n",
+        decided.Text(), test.name);
   for (const TensorRun& t : result->tensors)
     if (t.compared && (!t.result.ok() || t.result.checked == 0))
       fmt::print("         {}: {}\n", t.name, DescribeCheck(t));
+  for (const TensorRun& t : result->tensors)
+    if (t.expected && !t.expected->ok())
+      fmt::print("         {} beside `{}`: {}\n", t.name, call.expect,
+                 DescribeCheck(t, *t.expected));
 }
 
 // The exit code of one file.
@@ -87,10 +106,13 @@ int CmdTest(const Options& given) {
     code = std::max(code, TestFile(options, file, device.get(), tally));
   const double ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  fmt::print("{} of {} calls agree on {}, {}\n", tally.calls - tally.failed - tally.broken,
-             tally.calls, device ? device->kind() : "the interpreter", Duration(ms));
+  if (device)
+    fmt::print("{} of {} calls agree on {}", tally.good(), tally.calls, device->kind());
+  else
+    fmt::print("{} of {} calls run on the interpreter", tally.good(), tally.calls);
+  fmt::print(", {}, {}\n", tally.decided.Text(), Duration(ms));
   if (code != kOk) return code;
-  return tally.failed + tally.broken > 0 ? kMismatch : kOk;
+  return tally.good() < tally.calls ? kMismatch : kOk;
 }
 
 }  // namespace tilec::tools

@@ -278,7 +278,7 @@ class CommandLine {
         ->check(CLI::Range(1, 100));
     schedule->add_option("--certificate", o_.certificate, "file for the certificate");
     AddSolutions(schedule, o_);
-    schedule->add_option("--proof", o_.proof, "file for a DRAT proof that no smaller II exists");
+    schedule->add_option("--proof", o_.proof, "file for a proof that no smaller II exists");
     schedule->add_option("--schedule", o_.schedule_file,
                          "judge the schedule of this file, solve nothing");
     schedule->add_option("-o,--output", o_.output,
@@ -289,7 +289,10 @@ class CommandLine {
     verify->add_option("certificate", o_.file, "the certificate")->required();
     verify->add_option("--graph", o_.graph, "the graph it is about")->required();
     verify->add_option("--schedule", o_.schedule, "the schedule it came with")->required();
-    verify->add_option("--proof", o_.proof, "its DRAT proof, checked without a solver");
+    verify->add_option("--proof", o_.proof, "its proof, checked without a solver");
+    verify->add_option("--export-cnf", o_.export_cnf,
+                       "file for the clauses that the proof refutes, in DIMACS");
+    verify->add_option("--export-proof", o_.export_proof, "file for its lemmas, in DRAT");
     AddTarget(Add("targets", "machines that --target may name; with --target, one as a file",
                   CmdTargets, false),
               o_);

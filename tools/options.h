@@ -78,6 +78,7 @@ struct Options {
 
   // schedule, verify
   std::string graph;
+  std::string export_cnf, export_proof;
   std::string certificate;
   std::string proof;
   std::string schedule_file;

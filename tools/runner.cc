@@ -12,6 +12,7 @@
 #include "runtime/launch.h"
 #include "runtime/npy.h"
 #include "tools/diagnostics.h"
+#include "tools/random_inputs.h"
 #include "tools/timeline.h"
 
 namespace tilec::tools {
@@ -55,11 +56,11 @@ class Run {
     TRY_VOID(ReadFiles());
     TRY(values_, api::CheckValues(signature_, request_.values, diags));
     TRY_VOID(MakeViews());
-    TRY_VOID(CheckSizes());
     // Addresses are not known yet; a device's are multiples of 256.
     for (auto& [name, view] : views_) view.data = 4096;
     const api::RuntimeSignature runtime_signature = api::ForRuntime(signature_);
     TRY(call_, api::BindCall(program, signature_, runtime_signature, values_, views_, diags));
+    TRY_VOID(CheckSizes());
     session_.Tune(signature_, &call_);
     result_.values = call_.all;
     TRY_VOID(FillTensors());
@@ -129,14 +130,37 @@ class Run {
   // What is only written starts out random too: an element that is not written shows.
   Result<> FillTensors() {
     uint64_t index = 0;
+    TRY_VOID(CheckSizes());
+    TRY(const auto uses, Uses());
     for (const frontend::ParamInfo& p : signature_.params) {
       if (p.role != frontend::ParamRole::kTensor) continue;
       ++index;
       if (tensors_.count(p.name)) continue;
       const std::vector<int64_t>& shape = views_[p.name].dims;
-      tensors_[p.name] = ir::TensorValue::Random(p.dtype, shape, request_.seed * 1000003 + index);
+      const auto use = uses.find(p.name);
+      tensors_[p.name] =
+          RandomTensor(p.dtype, shape, use == uses.end() ? IntegerUse() : use->second, AllShapes(),
+                       request_.seed * 1000003 + index);
     }
     return Done();
+  }
+
+  Shapes AllShapes() const {
+    Shapes shapes;
+    for (const TensorRun& t : result_.tensors) shapes[t.name] = t.dims;
+    return shapes;
+  }
+
+  // What the kernel does with its tensors of integers; looked at quietly.
+  Result<std::map<std::string, IntegerUse>> Uses() {
+    const bool integers =
+        std::any_of(signature_.params.begin(), signature_.params.end(), [](const auto& p) {
+          return p.role == frontend::ParamRole::kTensor && ir::IsInteger(p.dtype);
+        });
+    if (!integers) return std::map<std::string, IntegerUse>();
+    TRY(const ir::Function fn,
+        api::MakeTileIr(session_.loaded(), signature_.kernel, call_, nullptr, session_.diags()));
+    return IntegerUses(fn, AllShapes());
   }
 
   // Everything that will not fit is refused before anything is filled, which may take minutes.
@@ -250,6 +274,8 @@ class Run {
     const Clock::time_point start = Clock::now();
     TRY(ir::Function * fn, TileIr());
     ir::InterpretInputs inputs;
+    std::map<std::string, ir::TensorValue> start;
+    if (!request_.expect.empty()) start = tensors_;
     inputs.tensors = std::move(tensors_);
     for (const auto& [name, value] : call_.launch.scalars)
       std::visit([&, &name = name](auto v) { inputs.scalars[name] = static_cast<double>(v); },
@@ -258,8 +284,14 @@ class Run {
       if (signature_.dim(name)) inputs.dims[name] = std::get<int64_t>(value);
     for (const auto& [name, value] : call_.launch.scalars)
       if (const auto* i = std::get_if<int64_t>(&value)) inputs.dims[name] = *i;
-    TRY(const ir::InterpretReport report, ir::Interpret(*fn, inputs, {}, session_.diags()));
-    (void)report;
+    ir::InterpretOptions options;
+    if (session_.options().diagnostics == "text")
+      options.progress = [this](const ir::InterpretProgress& p) {
+        fmt::print(stderr, "  interpreting {}: instance {} of {}, {:.0f} s so far\n",
+                   signature_.kernel, p.instances, p.of, p.seconds);
+      };
+    TRY_VOID(ir::Interpret(*fn, inputs, options, session_.diags()));
+    if (!request_.expect.empty()) TRY_VOID(Expected(std::move(start), inputs.tensors));
     for (TensorRun& t : result_.tensors) {
       if (!t.written) continue;
       if (!request_.device) {
@@ -275,6 +307,58 @@ class Run {
     else
       result_.stats.milliseconds = Since(start);
     return Done();
+  }
+
+  // The kernel that was named, on what ours began with; `ours` is what the interpreter made of it.
+  Result<> Expected(std::map<std::string, ir::TensorValue> start,
+                    const std::map<std::string, ir::TensorValue>& ours) {
+    DiagSink& diags = session_.diags();
+    TRY(const frontend::Signature reference,
+        frontend::SignatureOf(*session_.loaded().program, request_.expect, diags));
+    RunRequest request;
+    request.kernel = request_.expect;
+    for (const auto& [name, value] : request_.values)
+      if (reference.Has(name)) request.values[name] = value;
+    for (const frontend::ParamInfo& p : reference.params) {
+      if (p.role != frontend::ParamRole::kTensor) continue;
+      const auto at = start.find(p.name);
+      if (at == start.end() || at->second.dtype != p.dtype)
+        return diags.Report(kExpectTensor, p.at, request_.expect, p.name, ir::Spelling(p.dtype),
+                            signature_.kernel);
+      request.tensors[p.name] = std::move(at->second);
+    }
+    TRY(const RunResult wanted, RunKernel(session_, request));
+    int compared = 0;
+    for (TensorRun& t : result_.tensors) {
+      const auto at = wanted.outputs.find(t.name);
+      if (!t.written || at == wanted.outputs.end()) continue;
+      const ir::TensorValue& mine = ours.at(t.name);
+      const ir::TensorValue want = Allowed(at->second, mine, request_.tolerance);
+      t.expected = ir::Compare(want, request_.device ? result_.outputs[t.name] : mine);
+      ++compared;
+    }
+    if (compared == 0)
+      return diags.Report(kExpectNothing, reference.at, request_.expect, signature_.kernel);
+    return Done();
+  }
+
+  // `want` with the bound that another program's result has to keep.
+  static ir::TensorValue Allowed(ir::TensorValue want, const ir::TensorValue& mine,
+                                 double tolerance) {
+    double sum = 0;
+    for (double v : want.v) sum += std::isfinite(v) ? v * v : 0;
+    const double rms = want.v.empty() ? 0 : std::sqrt(sum / static_cast<double>(want.v.size()));
+    if (ir::IsFloat(want.dtype)) {
+      want.e.resize(want.v.size());
+      for (size_t i = 0; i < want.v.size(); ++i)
+        want.e[i] = tolerance >= 0 ? static_cast<float>(tolerance * (std::fabs(want.v[i]) + rms))
+                                   : want.e[i] + (mine.e.empty() ? 0.0f : mine.e[i]);
+    }
+    if (!mine.undecided.empty()) {
+      want.undecided.resize(mine.undecided.size());
+      for (size_t i = 0; i < mine.undecided.size(); ++i) want.undecided[i] |= mine.undecided[i];
+    }
+    return want;
   }
 
   Session& session_;
@@ -303,10 +387,49 @@ Result<RunResult> RunKernel(Session& session, const RunRequest& request) {
   return Run(session, request).Do();
 }
 
-std::string DescribeCheck(const TensorRun& t) {
-  const ir::CompareResult& r = t.result;
+void Decided::Add(int64_t decided_ones, int64_t sampled_ones, int64_t undecided_ones) {
+  decided += decided_ones;
+  sampled += sampled_ones;
+  undecided += undecided_ones;
+  enough = enough && decided_ones >= undecided_ones;
+}
+
+void Decided::Add(const Decided& other) {
+  decided += other.decided;
+  sampled += other.sampled;
+  undecided += other.undecided;
+  enough = enough && other.enough;
+}
+
+std::string Decided::Text() const {
+  return fmt::format("{} elements decided{}, {} undecided", decided,
+                     sampled > 0 ? fmt::format(" ({} by sampling)", sampled) : "", undecided);
+}
+
+Decided RunResult::decided() const {
+  Decided out;
+  bool compared = false;
+  for (const TensorRun& t : tensors) {
+    compared |= t.compared;
+    if (t.compared) out.Add(t.result.checked, t.result.sampled, t.result.undecided);
+  }
+  if (compared) return out;
+  for (const auto& [name, value] : outputs) {
+    const auto count = [](const std::vector<uint8_t>& flags) {
+      return static_cast<int64_t>(flags.size()) - std::count(flags.begin(), flags.end(), 0);
+    };
+    const int64_t undecided = count(value.undecided);
+    out.Add(value.elements() - undecided, count(value.sampled), undecided);
+  }
+  return out;
+}
+
+std::string DescribeCheck(const TensorRun& t) { return DescribeCheck(t, t.result); }
+
+std::string DescribeCheck(const TensorRun& t, const ir::CompareResult& r) {
   std::string out = fmt::format("max error {:.2g}, {:.2f} of the bound, {} elements", r.max_error,
                                 r.max_ratio, r.checked);
+  if (r.sampled > 0) out += fmt::format(" ({} by sampling)", r.sampled);
   if (r.undecided > 0) out += fmt::format(", {} undecided", r.undecided);
   if (!r.ok())
     out += fmt::format("; {} WRONG, first {}{}: {:.9g} instead of {:.9g} within {:.3g}", r.failed,

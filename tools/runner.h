@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct RunRequest {
   runtime::Device* device = nullptr;  // null: the interpreter alone
   bool check = false;                 // compare with the interpreter
   double tolerance = -1;              // of the check; negative: the bound alone
+  // A kernel that is interpreted on the same tensors; what both write must agree: within the sum of
+  // both bounds, or within tolerance · (|v| + rms v) if there is one.
+  std::string expect;
   int repeat = 1;                     // launches; the fastest is reported
 };
 
@@ -37,7 +41,18 @@ struct TensorRun {
   bool written = false;
   bool compared = false;
   ir::CompareResult result;
+  std::optional<ir::CompareResult> expected;  // against the kernel that was named
   std::vector<int64_t> dims;
+  bool ok() const { return (!compared || result.ok()) && (!expected || expected->ok()); }
+};
+
+// How much of what was written could be judged.
+struct Decided {
+  int64_t decided = 0, sampled = 0, undecided = 0;  // elements; `sampled` of the decided ones
+  bool enough = true;                               // of every tensor at least half
+  void Add(int64_t decided_ones, int64_t sampled_ones, int64_t undecided_ones);
+  void Add(const Decided& other);
+  std::string Text() const;  // "12 elements decided (4 by sampling), 3 undecided"
 };
 
 struct RunResult {
@@ -49,9 +64,11 @@ struct RunResult {
   runtime::LaunchStats stats;
   std::optional<Timeline> timeline;
   bool stopped = false;  // --stop-after came first
+  // Against the interpreter, or of the interpreter's own results where nothing else ran.
+  Decided decided() const;
   bool ok() const {
     for (const TensorRun& t : tensors)
-      if (t.compared && !t.result.ok()) return false;
+      if (!t.ok()) return false;
     return true;
   }
 };
@@ -59,7 +76,9 @@ struct RunResult {
 // The session has loaded the program.
 Result<RunResult> RunKernel(Session& session, const RunRequest& request);
 
-// "max error 1.2e-3, 0.31 of the bound, 262144 elements" or where it first failed.
+// "max error 1.2e-3, 0.31 of the bound, 262144 elements" or where it first failed; how many of
+// them were judged by sampling (ir/interpret.h), how many could not be judged.
 std::string DescribeCheck(const TensorRun& tensor);
+std::string DescribeCheck(const TensorRun& tensor, const ir::CompareResult& result);
 
 }  // namespace tilec::tools

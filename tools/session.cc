@@ -97,10 +97,25 @@ std::pair<std::string, std::string> SplitKernel(const std::string& text) {
 Result<> Session::LoadFile(const std::string& path) {
   TRY(frontend::Program program, api::LoadProgram(loaded_.sources, path, library_, diags_));
   loaded_.program.emplace(std::move(program));
+  Warn();
   if (!options_.plan.empty() && loaded_.plan_file < 0)
     TRY_VOID(api::LoadPlanFile(loaded_, options_.plan, diags_));
   if (loaded_.schedule_file >= 0) return Done();
   return api::LoadScheduleFile(loaded_, options_.schedule, diags_);
+}
+
+// What the front end finds odd in any kernel of the file. Errors wait until somebody uses the
+// kernel that has them.
+void Session::Warn() {
+  DiagSink found;
+  (void)frontend::Check(*loaded_.program, found);
+  for (const Diagnostic& d : found.all()) {
+    if (d.def->severity != Severity::kWarning) continue;
+    DiagBuilder again = diags_.ReportText(*d.def, d.span, d.message);
+    for (const DiagLabel& label : d.labels) again.Label(label.span, label.text);
+    for (const std::string& note : d.notes) again.Note(note);
+    for (const std::string& help : d.helps) again.Help(help);
+  }
 }
 
 Result<std::string> Session::LoadKernel(const std::string& file_and_kernel) {
@@ -156,7 +171,8 @@ Result<runtime::EmulatorOptions> Session::Emulator() {
 
 void Session::PrintDiagnostics() {
   std::fflush(stdout);
-  for (const Diagnostic& d : diags_.all()) {
+  for (Diagnostic d : diags_.all()) {
+    if (!context_.empty()) d.notes.push_back(context_);
     const std::string text = options_.diagnostics == "json"
                                  ? RenderJson(d, loaded_.sources) + "\n"
                                  : Render(d, loaded_.sources, options_.color);

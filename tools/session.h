@@ -52,12 +52,17 @@ class Session {
   // What --arith, --policy and the like ask of the emulator.
   Result<runtime::EmulatorOptions> Emulator();
 
+  // What every diagnostic from now on is about: "in gemm(M = 8)"; "" ends it.
+  void SetContext(std::string context) { context_ = std::move(context); }
   // Prints the diagnostics so far to standard error. The exit code they amount to: kOk if none is
   // an error.
   int Finish();
 
  private:
   void PrintDiagnostics();
+  void Warn();
+
+  std::string context_;
 
   Options options_;
   DiagSink diags_;

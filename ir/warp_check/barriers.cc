@@ -1,6 +1,8 @@
 // mbarriers: phases, arrivals, bytes, and parities that mean what they should.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "ir/warp_check/machine.h"
 
 namespace tilec::ir::warp_check {
@@ -101,12 +103,21 @@ bool Machine::TryComplete(const Op& op, int slot) {
   b.filling.clear();
   b.done = b.pending;
   ++b.phase;
+  completed_ = true;
   b.done[static_cast<size_t>(SlotComponent(slot))] = b.phase;
   b.carried_bytes = b.expected > 0;
   b.arrived = b.expected = b.delivered = 0;
   b.pending.assign(b.pending.size(), 0);
   b.seen.assign(b.seen.size(), 0);
   return true;
+}
+
+// Somebody knows that its last complete phase is.
+bool Machine::Seen(int slot) const {
+  return std::any_of(s_->roles.begin(), s_->roles.end(), [&](const Role& r) {
+    return r.elected[static_cast<size_t>(SlotComponent(slot))] >=
+           s_->barriers[static_cast<size_t>(slot)].phase;
+  });
 }
 
 // The phase meant follows from what the waiting threads know, not from when they come.

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
-#include <unordered_set>
+#include <string>
+#include <unordered_map>
 
 #include "ir/warp_check/cluster.h"
 #include "ir/warp_check/machine.h"
@@ -27,9 +28,28 @@ Reported Report(const Function& fn, const Finding& finding, DiagSink& diags) {
 
 enum class Walked { kProved, kFound, kTooLarge };
 
+// The moments met so far.
+class Seen {
+ public:
+  // False: one from which whatever may fail from here fails as well was met before.
+  bool Add(warp_check::Moment moment) {
+    std::vector<std::vector<bool>>& like = all_[std::move(moment.key)];
+    const bool covered = std::any_of(like.begin(), like.end(), [&](const std::vector<bool>& old) {
+      for (size_t i = 0; i < old.size(); ++i)
+        if (old[i] && !moment.written[i]) return false;
+      return true;
+    });
+    if (!covered) like.push_back(std::move(moment.written));
+    return !covered;
+  }
+
+ private:
+  std::unordered_map<std::string, std::vector<std::vector<bool>>> all_;
+};
+
 Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
                WarpCheckStats* stats) {
-  std::unordered_set<std::string> seen;
+  Seen seen;
   std::vector<warp_check::State> todo;
   todo.push_back(machine.Begin());
   const int64_t before = stats->states;
@@ -50,7 +70,7 @@ Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
         machine.ReportDeadlock(state);
         return Walked::kFound;
       }
-      if (!seen.insert(machine.Key(state)).second) break;
+      if (!seen.Add(machine.Key(state))) break;
       ++stats->states;
       warp_check::State yes = state;
       machine.Answer(yes, role, true);
@@ -127,60 +147,87 @@ std::vector<WarpOpUse> UsesOf(const Function& fn, const warp_check::OneCta& one,
 
 }  // namespace
 
-Result<WarpCheckStats> CheckWarps(const Function& fn, const WarpCheckOptions& options,
-                                  DiagSink& diags) {
-  CHECK(fn.level == Level::kWarp, "the verifier of warp programs takes a warp function");
-  const warp_check::Program program(fn);
-  if (const auto finding = warp_check::CheckResources(program, options))
-    return Report(fn, *finding, diags);
-  if (const auto finding = warp_check::CheckParts(program)) return Report(fn, *finding, diags);
+namespace {
+
+// What no walk has to find out.
+std::optional<Finding> CheckForm(const Function& fn, const warp_check::Program& program,
+                                 const WarpCheckOptions& options) {
+  if (auto finding = warp_check::CheckResources(program, options)) return finding;
+  if (auto finding = warp_check::CheckParts(program)) return finding;
   if (fn.launch.cluster > 1)
     if (const auto lacks = warp_check::LacksMeeting(fn)) {
       const char* where = lacks->valid() ? "roles begin before the cluster's CTAs have met"
                                          : "a CTA may end before the cluster's CTAs have met";
-      return Report(
-          fn, {&warp_check::kWarpForm, lacks->valid() ? fn.ops[*lacks].at : Span{}, where, {}},
-          diags);
+      return Finding{
+          &warp_check::kWarpForm, lacks->valid() ? fn.ops[*lacks].at : Span{}, where, {}};
     }
   if (const auto meets = warp_check::MeetsExchange(fn))
-    return Report(fn,
-                  {&warp_check::kWarpForm,
+    return Finding{&warp_check::kWarpForm,
                    fn.ops[*meets].at,
                    fmt::format("`{}` uses barriers of a warp_cluster_reduce",
                                Info(fn.ops[*meets].kind).mnemonic),
-                   {}},
-                  diags);
-  WarpCheckStats stats;
-  std::optional<Finding> finding;
+                   {}};
+  return std::nullopt;
+}
+
+Walked WalkCluster(const Function& fn, const WarpCheckOptions& options, WarpCheckStats* stats,
+                   std::optional<Finding>* finding) {
   const auto walk_as = [&](warp_check::Unfold how) {
     const warp_check::OneCta one = warp_check::AsOneCta(fn, how);
-    const Walked walked = Walk(warp_check::Program(one.fn), options, &stats, &finding);
-    stats.uses = UsesOf(fn, one, stats.uses);
+    const Walked walked = Walk(warp_check::Program(one.fn), options, stats, finding);
+    stats->uses = UsesOf(fn, one, stats->uses);
     return walked;
   };
-  const auto walk = [&] {
-    if (fn.launch.cluster <= 1) return Walk(program, options, &stats, &finding);
-    if (!warp_check::Exchanges(fn) || warp_check::SharesCopies(fn))
-      return walk_as(warp_check::Unfold::kCluster);
-    const Walked alone = walk_as(warp_check::Unfold::kAlone);
-    if (alone != Walked::kProved) return alone;
-    const WarpCheckStats first = std::move(stats);
-    stats = {};
-    const Walked together = walk_as(warp_check::Unfold::kExchange);
-    stats.states += first.states;
-    stats.ops += first.ops;
-    for (size_t i = 0; i < first.uses.size(); ++i) Join(first.uses[i], &stats.uses[i]);
-    return together;
-  };
-  switch (walk()) {
-    case Walked::kProved: return stats;
-    case Walked::kFound: return Report(fn, *finding, diags);
-    case Walked::kTooLarge: break;
+  if (!warp_check::Exchanges(fn) || warp_check::SharesCopies(fn))
+    return walk_as(warp_check::Unfold::kCluster);
+  const Walked alone = walk_as(warp_check::Unfold::kAlone);
+  if (alone != Walked::kProved) return alone;
+  const WarpCheckStats first = std::move(*stats);
+  *stats = {};
+  const Walked together = walk_as(warp_check::Unfold::kExchange);
+  stats->states += first.states;
+  stats->ops += first.ops;
+  for (size_t i = 0; i < first.uses.size(); ++i) Join(first.uses[i], &stats->uses[i]);
+  return together;
+}
+
+}  // namespace
+
+WarpVerdict ProveWarps(const Function& fn, const WarpCheckOptions& options) {
+  CHECK(fn.level == Level::kWarp, "the verifier of warp programs takes a warp function");
+  const warp_check::Program program(fn);
+  WarpVerdict verdict;
+  verdict.finding = CheckForm(fn, program, options);
+  const Walked walked = verdict.finding ? Walked::kFound
+                        : fn.launch.cluster > 1
+                            ? WalkCluster(fn, options, &verdict.stats, &verdict.finding)
+                            : Walk(program, options, &verdict.stats, &verdict.finding);
+  switch (walked) {
+    case Walked::kProved: break;
+    case Walked::kFound: verdict.proof = WarpProof::kRefuted; break;
+    case Walked::kTooLarge: {
+      const bool states = verdict.stats.states > options.max_states;
+      verdict.proof = WarpProof::kGivenUp;
+      verdict.limit = states ? WarpLimit::kStates : WarpLimit::kOps;
+      verdict.available = states ? options.max_states : options.max_ops;
+      break;
+    }
+  }
+  return verdict;
+}
+
+Result<WarpCheckStats> CheckWarps(const Function& fn, const WarpCheckOptions& options,
+                                  DiagSink& diags) {
+  WarpVerdict verdict = ProveWarps(fn, options);
+  switch (verdict.proof) {
+    case WarpProof::kProved: return std::move(verdict.stats);
+    case WarpProof::kRefuted: return Report(fn, *verdict.finding, diags);
+    case WarpProof::kGivenUp: break;
   }
   return diags
       .Report(warp_check::kWarpTooLarge, Span{},
-              fmt::format("after {} states and {} ops no end of `{}` is in sight", stats.states,
-                          stats.ops, fn.name))
+              fmt::format("after {} states and {} ops no end of `{}` is in sight",
+                          verdict.stats.states, verdict.stats.ops, fn.name))
       .Place("@" + fn.name)
       .Help("--schedule=sequential compiles the kernel without overlap");
 }

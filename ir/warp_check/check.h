@@ -8,6 +8,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "ir/function.h"
@@ -38,12 +40,40 @@ struct WarpOpUse {
 };
 
 struct WarpCheckStats {
-  int64_t states = 0;           // distinct moments at which control was undecided
+  int64_t states = 0;           // distinct ones in which control was undecided
   int64_t ops = 0;              // executed
   std::vector<WarpOpUse> uses;  // by op
 };
 
-// `fn`: a verified warp function. Reports the first thing that is not proved.
+// What was not proved, and where.
+struct WarpFinding {
+  const DiagDef* def = nullptr;
+  Span at;
+  std::string message;
+  std::vector<std::string> notes;
+};
+
+enum class WarpProof : uint8_t {
+  kProved,   // for all trip counts and branches
+  kRefuted,  // `finding` says what may go wrong
+  kGivenUp,  // the walk came to a limit: nothing is known
+};
+
+// Which limit, what it was, and how far the walk had come: more than `available` is needed.
+enum class WarpLimit : uint8_t { kStates, kOps };
+
+struct WarpVerdict {
+  WarpProof proof = WarpProof::kProved;
+  WarpCheckStats stats;                  // of the last walk; whole where proved
+  std::optional<WarpFinding> finding;    // kRefuted
+  WarpLimit limit = WarpLimit::kStates;  // kGivenUp
+  int64_t available = 0;
+};
+
+// `fn`: a verified warp function.
+WarpVerdict ProveWarps(const Function& fn, const WarpCheckOptions& options);
+
+// The same, with what is not proved as a diagnostic.
 Result<WarpCheckStats> CheckWarps(const Function& fn, const WarpCheckOptions& options,
                                   DiagSink& diags);
 

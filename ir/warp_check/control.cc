@@ -127,6 +127,7 @@ bool Machine::IsSize(int32_t form) const {
       }
       case Atom::Kind::kTrips:
       case Atom::Kind::kFrame: return IsSize(a.args[0].form);
+      case Atom::Kind::kCarried:
       case Atom::Kind::kPrivate: return false;
     }
     return false;
@@ -217,6 +218,7 @@ int Machine::Positive(const Scalar& v) {
 void Machine::Answer(State& state, int role, bool yes) const {
   Role& r = state.roles[static_cast<size_t>(role)];
   r.answered.push_back({r.question_form, r.question_threshold, yes});
+  r.undecided = false;
   Bounds& b = state.known[r.question_form];
   if (yes)
     b.lo = std::max(b.lo, r.question_threshold + 1);
@@ -362,7 +364,13 @@ Step Machine::Enter(OpId id) {
         f.frame_atom = terms_.form(frame.form)[0].first;
       }
       const std::vector<ValueId>& args = fn_.blocks[f.block].args;
-      for (size_t i = 1; i < args.size(); ++i) Pass(op.operands[i + 1], args[i]);
+      for (size_t i = 1; i < args.size(); ++i) {
+        Pass(op.operands[i + 1], args[i]);
+        const bool steers = p_.steers[static_cast<size_t>(args[i].index)] != 0;
+        if (!steers) continue;
+        f.init.resize(args.size());
+        f.init[i] = me().env[args[i].index];
+      }
       return Step::kDone;
     }
     case OpKind::kWhile: {
@@ -436,7 +444,7 @@ Step Machine::LeaveBlock() {
       if (p_.in_core[static_cast<size_t>(to[i].index)])
         tiles.push_back({to[i].index, TileOf(from)});
     }
-    Forget(block);
+    std::vector<std::pair<int32_t, Scalar>> named;
     for (const auto& [v, s] : scalars) {
       const bool loops = IsLoop(op.kind);
       const Form& form = terms_.form(s.form);
@@ -445,13 +453,13 @@ Step Machine::LeaveBlock() {
       });
       const bool grown = (!framed && std::abs(s.add) > kLargestCarried) || terms_.Overgrown(s.form);
       const bool unlike = !framed && !s.constant() && moved.count(v) != 0;
-      if (loops && (grown || unlike)) {  // else no moment would be met again
-        const int64_t tag = static_cast<int64_t>(role_) << 32 | f.op.index;
-        me().env[v] = terms_.Of({Atom::Kind::kPrivate, tag, s_->privates[tag]++, {}});
-      } else {
-        me().env[v] = s;
-      }
+      if (loops && (grown || unlike))  // else no state would be met again
+        named.push_back({v, CarriedAs(f, v, s)});
+      else
+        named.push_back({v, s});
     }
+    Forget(block);
+    for (const auto& [v, s] : named) me().env[v] = s;
     for (const auto& [v, t] : tiles) me().core[v] = t;
   };
   switch (op.kind) {

@@ -227,7 +227,6 @@ struct Machine::Turning {
 
 // No op that the role has still to execute before the value is made anew reads it.
 bool Machine::Dead(const Role& r, ValueId v) const {
-  if (!p_.nests) return false;
   const OpId def = fn_.values[v].def;
   if (!def.valid()) return false;
   for (const Frame& f : r.frames)
@@ -236,14 +235,14 @@ bool Machine::Dead(const Role& r, ValueId v) const {
   return false;
 }
 
-// Accesses that every role knows to be over order nothing any more.
+// Accesses that every role which may touch the same memory knows to be over order nothing any more.
 void Machine::Prune() {
-  for (Region& region : s_->regions)
-    std::erase_if(region.records, [&](const Record& record) {
+  for (size_t at = 0; at < s_->regions.size(); ++at)
+    std::erase_if(s_->regions[at].records, [&](const Record& record) {
       if (record.proxy == Proxy::kGeneric && record.fence < 0) return false;
       for (size_t i = 1; i < s_->roles.size(); ++i) {
         const Role& r = s_->roles[i];
-        if (r.ended) continue;
+        if (r.ended || !p_.touches[i][at]) continue;
         if (!Known(record, r.all)) return false;
         if (record.proxy == Proxy::kGeneric &&
             r.all[static_cast<size_t>(record.component)] < record.fence)
@@ -253,132 +252,194 @@ void Machine::Prune() {
     });
 }
 
-std::string Machine::Key(State& state) {
-  s_ = &state;
-  Prune();
-  Naming name(p_, terms_, state);
-  const Turning turn(*this, state);
+struct Machine::Writer {
+  Machine& m;
+  State& s;
+  Naming name;
+  const Turning turn;
   Text out;
+  Clock common;                             // what every role knows
+  std::vector<std::vector<int32_t>> marks;  // by component: counts that something refers to
+  std::vector<size_t> marked;               // components that have any, in the order of the key
+
+  Writer(Machine& machine, State& state)
+      : m(machine), s(state), name(m.p_, m.terms_, state), turn(m, state) {}
+
+  Moment Write() {
+    FindCommon();
+    FindMarks();
+    WriteKnown();
+    for (size_t i = 0; i < s.roles.size(); ++i) {
+      out(s.roles[i].started), out(s.roles[i].ended);
+      if (s.roles[i].started && !s.roles[i].ended) WriteRole(i);
+    }
+    for (int32_t slot : turn.slots) WriteBarrier(slot);
+    Moment moment;
+    for (int32_t region : turn.regions) {
+      const Region& r = s.regions[static_cast<size_t>(region)];
+      moment.written.push_back(r.written);
+      WriteRecords(r);
+    }
+    moment.key = out.Take();
+    return moment;
+  }
+
+  void FindCommon() {
+    common.assign(static_cast<size_t>(m.components()), INT32_MAX);
+    for (const Role& r : s.roles)
+      for (const Clock* knows : {&r.all, &r.elected})
+        for (size_t c = 0; c < common.size() && !r.ended; ++c)
+          common[c] = std::min(common[c], r.started ? (*knows)[c] : 0);
+  }
+
+  // Only the order of counts matters, and of what all know not even that: whoever arrives at a
+  // barrier, and so whoever waits for it, knows it as well.
+  void FindMarks() {
+    marks.resize(static_cast<size_t>(m.components()));
+    auto mark = [&](int component, int32_t n) {
+      const auto c = static_cast<size_t>(component);
+      if (n >= 0 && n > common[c]) marks[c].push_back(n);
+    };
+    for (const Region& region : s.regions)
+      for (const Record& r : region.records) {
+        if (r.proxy == Proxy::kCopyIn)
+          mark(m.SlotComponent(r.slot), r.phase + 1);
+        else
+          mark(r.component, r.proxy == Proxy::kGeneric ? r.n : r.end), mark(r.component, r.fence);
+      }
+    for (int slot = 0; slot < m.p_.slots(); ++slot) {
+      const Barrier& b = s.barriers[static_cast<size_t>(slot)];
+      mark(b.init_component, b.init_fence);
+      mark(m.SlotComponent(slot), b.phase);
+      mark(m.SlotComponent(slot), b.phase - 1);
+      for (size_t c = 0; c < b.seen.size(); ++c)
+        if (b.seen[c] > 0) mark(static_cast<int>(c), b.seen[c]);
+    }
+    for (size_t i = 0; i < s.roles.size(); ++i)
+      if (s.roles[i].parts_met >= 0)
+        for (size_t c = 2 * i; c <= 2 * i + 1; ++c) mark(static_cast<int>(c), s.roles[i].parts_met);
+    for (auto& all : marks) {
+      std::sort(all.begin(), all.end());
+      all.erase(std::unique(all.begin(), all.end()), all.end());
+    }
+    const size_t roles = 2 * s.roles.size();
+    for (size_t i = 0; i < marks.size(); ++i) {
+      const size_t at = i < roles ? i : roles + static_cast<size_t>(turn.slots[i - roles]);
+      if (!marks[at].empty()) marked.push_back(at);
+    }
+  }
+  // 0: everybody knows.
+  int64_t Rank(int component, int32_t n) const {
+    const auto& all = marks[static_cast<size_t>(component)];
+    return std::upper_bound(all.begin(), all.end(), n) - all.begin();
+  }
+  void WriteClock(const Clock& clock) {
+    for (size_t i = 0; i < marked.size(); ++i)
+      if (const int64_t rank = Rank(static_cast<int>(marked[i]), clock[marked[i]]))
+        out(i), out(rank);
+    out(-5);
+  }
 
   // What was decided, as far as it can still be asked.
-  std::set<int32_t> live;
-  for (const Role& r : state.roles)
-    if (!r.ended)
-      for (const auto& [v, scalar] : r.env)
-        if (!Dead(r, ValueId(v)))
-          for (int32_t atom : PrivatesOf(scalar.form)) live.insert(atom);
-  std::vector<std::tuple<uint64_t, int64_t, int64_t>> known;
-  for (auto it = state.known.begin(); it != state.known.end();) {
-    const std::vector<int32_t>& used = PrivatesOf(it->first);
-    if (name.Stale(it->first) || name.Done(it->first, terms_) ||
-        !std::includes(live.begin(), live.end(), used.begin(), used.end())) {
-      it = state.known.erase(it);
-      continue;
+  void WriteKnown() {
+    std::set<int32_t> live;
+    for (const Role& r : s.roles)
+      if (!r.ended)
+        for (const auto& [v, scalar] : r.env)
+          if (!m.Dead(r, ValueId(v)))
+            for (int32_t atom : m.PrivatesOf(scalar.form)) live.insert(atom);
+    std::vector<std::tuple<uint64_t, int64_t, int64_t>> known;
+    for (auto it = s.known.begin(); it != s.known.end();) {
+      const std::vector<int32_t>& used = m.PrivatesOf(it->first);
+      if (name.Stale(it->first) || name.Done(it->first, m.terms_) ||
+          !std::includes(live.begin(), live.end(), used.begin(), used.end())) {
+        it = s.known.erase(it);
+        continue;
+      }
+      int64_t step = 0;  // of the loops it speaks of
+      for (const auto& [atom, c] : m.terms_.form(it->first))
+        if (m.terms_.atom(atom).kind == Atom::Kind::kFrame)
+          step = std::max(step, name.StepOf(m.terms_.atom(atom)) * std::abs(c));
+      const bool framed = step > 0;
+      const int64_t shift = name.Shift(it->first), old = -4 * step - shift;
+      Bounds& b = it->second;
+      // Of long past questions less is remembered than was answered: whoever still asks may hear
+      // either. (A bound that counts as another one in the key alone would hide what differs.)
+      if (framed && b.lo < old) b.lo = INT64_MIN;
+      if (framed && b.hi < old) b.hi = old;
+      // Far off, a late iteration hears its own answers (Machine::none_fits is for sizes alone).
+      const auto far = [](int64_t bound) { return bound >= kFarOff || bound <= -kFarOff; };
+      if (!framed && far(b.lo)) b.lo = INT64_MIN;
+      if (!framed && far(b.hi)) b.hi = INT64_MAX;
+      if (b.lo == INT64_MIN && b.hi == INT64_MAX) {
+        it = s.known.erase(it);
+        continue;
+      }
+      known.emplace_back(name.OfForm(it->first), b.lo == INT64_MIN ? b.lo : b.lo + shift,
+                         b.hi == INT64_MAX ? b.hi : b.hi + shift);
+      ++it;
     }
-    int64_t step = 0;  // of the loops it speaks of
-    for (const auto& [atom, c] : terms_.form(it->first))
-      if (terms_.atom(atom).kind == Atom::Kind::kFrame)
-        step = std::max(step, name.StepOf(terms_.atom(atom)));
-    const bool framed = step > 0;
-    const int64_t shift = name.Shift(it->first), old = -4 * step - shift;
-    Bounds& b = it->second;
-    // Of long past questions less is remembered than was answered: whoever still asks may hear
-    // either. (A bound that counts as another one in the key alone would hide what differs.)
-    if (framed && b.lo < old) b.lo = INT64_MIN;
-    if (framed && b.hi < old) b.hi = old;
-    if (b.lo == INT64_MIN && b.hi == INT64_MAX) {
-      it = state.known.erase(it);
-      continue;
-    }
-    known.emplace_back(name.OfForm(it->first), b.lo == INT64_MIN ? b.lo : b.lo + shift,
-                       b.hi == INT64_MAX ? b.hi : b.hi + shift);
-    ++it;
+    std::sort(known.begin(), known.end());
+    out(known.size());
+    for (const auto& [form, lo, hi] : known) out(form), out(lo), out(hi);
   }
-  std::sort(known.begin(), known.end());
-  out(known.size());
-  for (const auto& [form, lo, hi] : known) out(form), out(lo), out(hi);
 
-  // Counts of every component that something refers to: only their order matters.
-  std::vector<std::vector<int32_t>> marks(static_cast<size_t>(components()));
-  auto mark = [&](int component, int32_t n) {
-    if (n >= 0) marks[static_cast<size_t>(component)].push_back(n);
-  };
-  for (const Region& region : state.regions)
-    for (const Record& r : region.records) {
-      if (r.proxy == Proxy::kCopyIn)
-        mark(SlotComponent(r.slot), r.phase + 1);
-      else
-        mark(r.component, r.proxy == Proxy::kGeneric ? r.n : r.end), mark(r.component, r.fence);
-    }
-  for (int slot = 0; slot < p_.slots(); ++slot) {
-    const Barrier& b = state.barriers[static_cast<size_t>(slot)];
-    mark(b.init_component, b.init_fence);
-    mark(SlotComponent(slot), b.phase);
-    mark(SlotComponent(slot), b.phase - 1);
-    for (size_t c = 0; c < b.seen.size(); ++c)
-      if (b.seen[c] > 0) mark(static_cast<int>(c), b.seen[c]);
-  }
-  for (auto& m : marks) {
-    std::sort(m.begin(), m.end());
-    m.erase(std::unique(m.begin(), m.end()), m.end());
-  }
-  auto rank = [&](int component, int32_t n) -> int64_t {
-    const auto& m = marks[static_cast<size_t>(component)];
-    return std::upper_bound(m.begin(), m.end(), n) - m.begin();
-  };
-  auto clock = [&](const Clock& c) {
-    const size_t roles = 2 * state.roles.size();
-    for (size_t i = 0; i < c.size(); ++i) {
-      const size_t at = i < roles ? i : roles + static_cast<size_t>(turn.slots[i - roles]);
-      if (!marks[at].empty()) out(rank(static_cast<int>(at), c[at]));
-    }
-  };
-
-  // What every role knows adds nothing to what a barrier tells whoever waits for it.
-  Clock common(static_cast<size_t>(components()), INT32_MAX);
-  for (const Role& r : state.roles)
-    for (const Clock* knows : {&r.all, &r.elected})
-      for (size_t c = 0; c < common.size() && !r.ended; ++c)
-        common[c] = std::min(common[c], r.started ? (*knows)[c] : 0);
-
-  for (size_t i = 0; i < state.roles.size(); ++i) {
-    const Role& r = state.roles[i];
-    out(r.started), out(r.ended);
-    if (r.ended || !r.started) continue;
+  void WriteRole(size_t i) {
+    const Role& r = s.roles[i];
     for (const Answered& a : r.answered)
       out(-9), out(name.OfForm(a.form)), out(a.threshold + name.Shift(a.form)), out(a.yes);
+    WriteControl(r);
+    WriteProducts(r);
+    for (const auto& [loop, begun] : r.runs) {
+      if (name.Stale(loop.first) || name.Done(loop.first, m.terms_)) continue;
+      int64_t least = begun;
+      for (size_t other = 1; other < s.roles.size(); ++other)
+        if (name.TakesPart(other, loop.second))
+          least = std::min(least, name.Begun(other, loop.first, loop.second));
+      out(name.OfForm(loop.first)), out(loop.second), out(begun - least);
+    }
+    WriteClock(r.all), WriteClock(r.elected);
+    if (r.parts_met >= 0)
+      for (int c = 2 * static_cast<int>(i); c <= 2 * static_cast<int>(i) + 1; ++c)
+        out(-6), out(Rank(c, r.parts_met));
+  }
+
+  void WriteControl(const Role& r) {
+    const Function& fn = m.fn_;
     for (const Frame& f : r.frames) {
       out(f.block.index), out(f.next);
-      if (f.op.valid() && fn_.ops[f.op].kind == OpKind::kFor) {
-        out(f.low);
-        out(name.OfForm(f.position.form));
-        out(f.frame_atom < 0 ? f.position.add : f.position.add - name.Base(f.frame_atom));
-        out(name.Of(f.end));
-        if (f.frame_atom >= 0) out(name.OfAtom(f.frame_atom));
-      }
+      if (!f.op.valid() || fn.ops[f.op].kind != OpKind::kFor) continue;
+      out(f.low), out(f.turns > 0);
+      out(name.OfForm(f.position.form));
+      out(f.frame_atom < 0 ? f.position.add : f.position.add - name.Base(f.frame_atom));
+      out(name.Of(f.end));
+      if (f.frame_atom >= 0) out(name.OfAtom(f.frame_atom));
     }
     for (const auto& [v, scalar] : r.env) {
-      if (Dead(r, ValueId(v))) continue;
+      if (m.Dead(r, ValueId(v))) continue;
       out(v);
-      const auto count = rings_.count_of.find(v);
+      const auto count = m.rings_.count_of.find(v);
       const auto made =
-          count == rings_.count_of.end() ? r.env.end() : r.env.find(count->second.index);
+          count == m.rings_.count_of.end() ? r.env.end() : r.env.find(count->second.index);
       if (made != r.env.end()) {
-        const int group = rings_.of_count.at(count->second.index);
+        const int group = m.rings_.of_count.at(count->second.index);
         out(made->second.add - turn.turned[static_cast<size_t>(group)]);
       } else {
         out(name.Of(scalar));
       }
     }
     for (const auto& [counter, value] : r.counters) {
-      if (const auto g = rings_.of_counter.find(counter); g != rings_.of_counter.end()) {
+      if (const auto g = m.rings_.of_counter.find(counter); g != m.rings_.of_counter.end()) {
         out(counter), out(value - turn.turned[static_cast<size_t>(g->second)]);
         continue;
       }
-      const auto it = p_.period.find(ValueId(counter));
-      const int64_t period = it == p_.period.end() ? 0 : it->second;
+      const auto it = m.p_.period.find(ValueId(counter));
+      const int64_t period = it == m.p_.period.end() ? 0 : it->second;
       out(counter), out(period > 0 ? ((value % period) + period) % period : value);
     }
+  }
+
+  void WriteProducts(const Role& r) {
     std::map<int32_t, int64_t> numbers;  // of products and fenced operands
     for (const Flight& f : r.flights) {
       out(-7), out(f.group < 0 ? -1 : r.commits - f.group);
@@ -394,48 +455,36 @@ std::string Machine::Key(State& state) {
     }
     out(-8);
     for (const auto& [copy, group] : r.bulk) out(group < 0 ? -1 : r.bulk_commits - group);
-    for (const auto& [loop, begun] : r.runs) {
-      if (name.Stale(loop.first) || name.Done(loop.first, terms_)) continue;
-      int64_t least = begun;
-      for (size_t other = 1; other < state.roles.size(); ++other)
-        if (name.TakesPart(other, loop.second))
-          least = std::min(least, name.Begun(other, loop.first, loop.second));
-      out(name.OfForm(loop.first)), out(loop.second), out(begun - least);
-    }
-    clock(r.all), clock(r.elected);
-    if (r.parts_met >= 0)
-      for (int c = 2 * static_cast<int>(i); c <= 2 * static_cast<int>(i) + 1; ++c)
-        out(-6), out(rank(c, r.parts_met));
   }
-  for (int32_t slot : turn.slots) {
-    const Barrier& b = state.barriers[static_cast<size_t>(slot)];
+
+  void WriteBarrier(int32_t slot) {
+    const Barrier& b = s.barriers[static_cast<size_t>(slot)];
     const auto at = static_cast<size_t>(slot);
+    const int component = m.SlotComponent(slot);
     out(b.ready), out(turn.slot_group[at] < 0 ? b.phase & 1 : b.phase - turn.slot_phase[at]);
-    out(b.phase > 0), out(b.arrived), out(b.expected);
-    out(b.delivered), out(b.carried_bytes);
-    clock(b.pending);
-    Clock told = b.done;
-    Join(told, common);
-    clock(told);
+    out(Rank(component, b.phase)), out(b.arrived), out(b.expected), out(b.delivered);
+    out(b.carried_bytes && !m.Seen(slot));
+    WriteClock(b.pending), WriteClock(b.done);
     for (size_t c = 0; c < b.seen.size(); ++c)
-      if (b.seen[c] > 0) out(c), out(rank(static_cast<int>(c), b.seen[c]));
+      if (const int64_t rank = b.seen[c] > 0 ? Rank(static_cast<int>(c), b.seen[c]) : 0)
+        out(c), out(rank);
+    out(-4);
   }
-  for (size_t i = 0; i < state.regions.size(); ++i) {
-    const Region& region = state.regions[static_cast<size_t>(turn.regions[i])];
-    out(i), out(region.written);
+
+  void WriteRecords(const Region& region) {
     for (const Record& r : region.records) {
       out(r.proxy), out(r.write), out(r.component);
       out(r.slot < 0 ? -1 : turn.slot_name[static_cast<size_t>(r.slot)]);
       if (r.proxy == Proxy::kCopyIn) {
-        out(rank(SlotComponent(r.slot), r.phase + 1));
+        out(Rank(m.SlotComponent(r.slot), r.phase + 1));
       } else {
         const int32_t n = r.proxy == Proxy::kGeneric ? r.n : r.end;
-        out(n < 0 ? -1 : rank(r.component, n));
-        out(r.fence < 0 ? -1 : rank(r.component, r.fence));
+        out(n < 0 ? -1 : Rank(r.component, n));
+        out(r.fence < 0 ? -1 : Rank(r.component, r.fence));
       }
-      int64_t flight = -1;  // which of its role's products or copies under way
+      int64_t flight = -1;  // which of its role's products or copies in flight
       if (r.flight >= 0 && r.end < 0) {
-        const Role& owner = state.roles[static_cast<size_t>(r.component / 2)];
+        const Role& owner = s.roles[static_cast<size_t>(r.component / 2)];
         for (size_t f = 0; f < owner.flights.size(); ++f)
           if (owner.flights[f].id == r.flight) flight = static_cast<int64_t>(f);
         for (size_t f = 0; f < owner.bulk.size(); ++f)
@@ -443,8 +492,14 @@ std::string Machine::Key(State& state) {
       }
       out(flight);
     }
+    out(-3);
   }
-  return out.Take();
+};
+
+Moment Machine::Key(State& state) {
+  s_ = &state;
+  Prune();
+  return Writer(*this, state).Write();
 }
 
 }  // namespace tilec::ir::warp_check

@@ -6,10 +6,7 @@
 namespace tilec::ir::warp_check {
 
 Machine::Machine(const Program& program, Terms& terms)
-    : p_(program),
-      fn_(program.fn),
-      terms_(terms),
-      rings_(program.nests ? Rings(program) : Rings()) {
+    : p_(program), fn_(program.fn), terms_(terms), rings_(program) {
   uses_.resize(static_cast<size_t>(fn_.ops.size()));
   held_by_.resize(static_cast<size_t>(fn_.blocks.size()));
   auto hold = [&](BlockId block, ValueId v) {
@@ -73,26 +70,45 @@ void Machine::StartRole(int role) {
   Push(p_.roles[static_cast<size_t>(role)].op, 0, Who::kAll);
 }
 
+// One order of the roles' ops is as good as any: what a role may do follows from what it knows,
+// never from how far others have come, so a fault that some order shows every order shows. This one
+// keeps the roles close together: the last consumers go first, and whoever feeds them goes on only
+// as far as the next phase that is complete. A state is then about where everybody stands, hardly
+// about what was decided for transfers in flight.
 bool Machine::Settle(State& state) {
   s_ = &state;
   if (!state.roles[0].started) StartRole(0);
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (size_t i = 0; i < state.roles.size(); ++i) {
-      if (i > 0 && !state.roles[0].ended) break;
-      if (!state.roles[i].started) StartRole(static_cast<int>(i));
-      role_ = static_cast<int>(i);
-      while (!state.roles[i].ended) {
-        state.roles[i].undecided = false;
-        const Step step = StepRole();
-        if (step != Step::kAsks) state.roles[i].answered.clear();
-        if (step == Step::kFailed) return false;
-        if (step == Step::kBlocked || step == Step::kAsks) break;
-        if (step == Step::kEnded) state.roles[i].ended = true;
-        moved = true;
-        if (ops_ > ops_limit) return true;
-      }
+  if (!state.roles[0].ended) {
+    if (!RunRole(0)) return false;
+    if (!state.roles[0].ended || ops_ > ops_limit) return true;
+    for (size_t i = 1; i < state.roles.size(); ++i) StartRole(static_cast<int>(i));
+  }
+  for (bool again = true; again;) {
+    again = false;
+    for (const int role : p_.consumers_first) {
+      if (state.roles[static_cast<size_t>(role)].ended) continue;
+      if (!RunRole(role)) return false;
+      if (ops_ > ops_limit) return true;
+      again = completed_;
+      if (again) break;
     }
+  }
+  return true;
+}
+
+// Until it waits, asks, ends or completes a phase. False: a finding.
+bool Machine::RunRole(int role) {
+  role_ = role;
+  completed_ = false;
+  Role& r = s_->roles[static_cast<size_t>(role)];
+  while (!r.ended) {
+    r.undecided = false;
+    const Step step = StepRole();
+    if (step != Step::kAsks) r.answered.clear();
+    if (step == Step::kFailed) return false;
+    if (step == Step::kBlocked || step == Step::kAsks) return true;
+    if (step == Step::kEnded) r.ended = true;
+    if (completed_ || ops_ > ops_limit) return true;
   }
   return true;
 }
@@ -101,10 +117,39 @@ bool Machine::AllEnded(const State& state) const {
   return std::all_of(state.roles.begin(), state.roles.end(), [](const Role& r) { return r.ended; });
 }
 
+// Has the role more of a loop behind it than the other, which takes part in it?
+bool Machine::Ahead(const State& state, int role, int other) const {
+  const Role& mine = state.roles[static_cast<size_t>(role)];
+  const Role& theirs = state.roles[static_cast<size_t>(other)];
+  return std::any_of(mine.frames.begin(), mine.frames.end(), [&](const Frame& f) {
+    if (f.frame_atom < 0) return false;
+    const auto same = std::find_if(theirs.frames.begin(), theirs.frames.end(),
+                                   [&](const Frame& g) { return g.frame_atom == f.frame_atom; });
+    if (same != theirs.frames.end()) return same->position.add < f.position.add;
+    const Atom& frame = terms_.atom(f.frame_atom);
+    const auto site = static_cast<size_t>(frame.tag);
+    const auto begun = theirs.runs.find({f.length.form, static_cast<int>(frame.tag)});
+    return f.turns > 0 && p_.loops_at[static_cast<size_t>(other)][site] &&
+           (begun == theirs.runs.end() || begun->second <= frame.extra);
+  });
+}
+
+// A role that runs ahead of another in a loop would do so for ever: the other is asked first.
 int Machine::Asking(const State& state) const {
-  for (size_t i = 0; i < state.roles.size(); ++i)
-    if (!state.roles[i].ended && state.roles[i].undecided) return static_cast<int>(i);
-  return -1;
+  const auto asks = [&](int role) {
+    const Role& r = state.roles[static_cast<size_t>(role)];
+    return !r.ended && r.undecided;
+  };
+  int first = -1;
+  for (const int role : p_.consumers_first) {
+    if (!asks(role)) continue;
+    if (first < 0) first = role;
+    const bool ahead = std::any_of(
+        p_.consumers_first.begin(), p_.consumers_first.end(),
+        [&](int other) { return other != role && asks(other) && Ahead(state, role, other); });
+    if (!ahead) return role;
+  }
+  return first;
 }
 
 Step Machine::StepRole() {
@@ -333,10 +378,7 @@ bool Machine::CheckEnd(State& state) {
       return false;
     }
     if (!b.carried_bytes) continue;
-    const bool seen = std::any_of(state.roles.begin(), state.roles.end(), [&](const Role& r) {
-      return r.elected[static_cast<size_t>(SlotComponent(slot))] >= b.phase;
-    });
-    if (!seen) {
+    if (!Seen(slot)) {
       Fail(
           kWarpOpenEnd, op,
           fmt::format("the kernel ends while copies to {} may be under way", p_.BarrierName(slot)));

@@ -45,11 +45,13 @@ struct Event {
   std::vector<int> after;  // waits: the events whose completion ended it
 };
 
-struct Finding {
-  const DiagDef* def = nullptr;
-  Span at;
-  std::string message;
-  std::vector<std::string> notes;
+using Finding = WarpFinding;
+
+// What of a state decides about its future. Of two with one key, the one in which fewer regions are
+// written fails wherever the other does.
+struct Moment {
+  std::string key;
+  std::vector<bool> written;  // by region, in the order of the key
 };
 
 class Machine {
@@ -59,12 +61,12 @@ class Machine {
   // Runs every role until it waits, asks or ends. False: a finding.
   bool Settle(State& state);
   bool AllEnded(const State& state) const;
-  // The first role that asks, or -1.
+  // The role that is to be answered first, or -1: none asks.
   int Asking(const State& state) const;
   void Answer(State& state, int role, bool yes) const;
   bool CheckEnd(State& state);
   void ReportDeadlock(State& state);
-  std::string Key(State& state);  // key.cc: equal keys have equal futures
+  Moment Key(State& state);  // key.cc
   const std::optional<Finding>& finding() const { return finding_; }
   void ForgetFinding() { finding_.reset(); }
   void ForgetUses() { uses_.assign(uses_.size(), {}); }
@@ -107,7 +109,9 @@ class Machine {
 
   // control.cc
   void FindLastUses();
+  bool Ahead(const State& state, int role, int other) const;
   void StartRole(int role);
+  bool RunRole(int role);
   Step StepRole();
   Step RunOp(OpId id);
   Step Enter(OpId id);
@@ -118,6 +122,7 @@ class Machine {
   void Pass(ValueId from, ValueId to);
   Scalar Get(ValueId v);
   void Evaluate(OpId id);
+  Scalar CarriedAs(const Frame& f, int32_t value, const Scalar& now);  // carried.cc
   int Decide(const Scalar& condition);
   const std::vector<int64_t>& Shape(int32_t form) const;
   bool Inner(int32_t form) const;      // made of positions of loops around
@@ -151,6 +156,7 @@ class Machine {
   Step Arrive(OpId id, int64_t bytes);
   Step Wait(OpId id);
   bool TryComplete(const Op& op, int slot);
+  bool Seen(int slot) const;
 
   // products.cc
   Step Products(OpId id);
@@ -164,6 +170,7 @@ class Machine {
   // key.cc
   struct Naming;
   struct Turning;
+  struct Writer;
   const std::vector<int32_t>& PrivatesOf(int32_t form);
   void Prune();
   bool Dead(const Role& r, ValueId v) const;
@@ -175,7 +182,9 @@ class Machine {
   mutable std::map<int32_t, std::vector<int64_t>> shapes_;  // by form
   mutable std::map<int32_t, bool> inner_;
   std::map<int32_t, std::vector<int32_t>> privates_of_;  // by form: atoms nobody can recompute
+  std::map<std::string, int64_t> recurrences_;           // by text: the tag of a kCarried
   bool asked_far_off_ = false;
+  bool completed_ = false;  // a phase, by the last steps of a role
   State* s_ = nullptr;
   int role_ = 0;
   Who who_ = Who::kAll;

@@ -23,6 +23,8 @@ Program::Program(const Function& function) : fn(function) {
   FindPeriods();
   FindSites();
   FindLonely();
+  FindOrder();
+  FindTouches();
   for (const RoleInfo& role : roles) nests = nests || Nests(role.body, 0);
 }
 
@@ -502,6 +504,50 @@ void Program::FindSites() {
   loops_at.assign(roles.size(), std::vector<char>(static_cast<size_t>(count), 0));
   for (size_t r = 0; r < loops.size(); ++r)
     for (OpId id : loops[r]) loops_at[r][static_cast<size_t>(site[id])] = 1;
+}
+
+void Program::FindTouches() {
+  touches.assign(roles.size(), std::vector<char>(static_cast<size_t>(regions()), 0));
+  for (size_t r = 1; r < roles.size(); ++r)
+    WalkOps(fn, roles[r].body, [&](OpId id) {
+      const Op& op = fn.ops[id];
+      const auto touch = [&](int64_t begin, int64_t end) {
+        const auto [first, last] = RegionsOf(begin, end);
+        std::fill(touches[r].begin() + first, touches[r].begin() + last, 1);
+      };
+      for (ValueId v : op.operands)
+        if (const auto it = buffers.find(v); it != buffers.end())
+          touch(it->second.offset, it->second.offset + it->second.depth * it->second.slot_bytes);
+      if (op.attr("scratch") && op.i("scratch") >= 0) touch(op.i("scratch"), fn.launch.smem_bytes);
+      bool write = false;
+      if (const ValueId tensor = SharedTensor(op, &write); tensor.valid())
+        touches[r][static_cast<size_t>(shared_tensors.at(tensor))] = 1;
+    });
+}
+
+// A role that fills a buffer stands above those that read it, as far as that is no circle.
+void Program::FindOrder() {
+  std::vector<std::set<ValueId>> fills(roles.size()), reads(roles.size());
+  for (size_t r = 1; r < roles.size(); ++r)
+    WalkOps(fn, roles[r].body, [&](OpId id) {
+      const Op& op = fn.ops[id];
+      const bool fill = op.kind == OpKind::kTmaLoad || op.kind == OpKind::kSmemStore ||
+                        op.kind == OpKind::kSmemZero;
+      for (ValueId v : op.operands)
+        if (buffers.count(v)) (fill ? fills : reads)[r].insert(v);
+    });
+  std::vector<size_t> level(roles.size(), 0);
+  for (size_t round = 1; round < roles.size(); ++round)
+    for (size_t from = 1; from < roles.size(); ++from)
+      for (size_t to = 1; to < roles.size(); ++to) {
+        const bool feeds = from != to && std::any_of(fills[from].begin(), fills[from].end(),
+                                                     [&](ValueId v) { return reads[to].count(v); });
+        if (feeds && level[from] < round) level[to] = std::max(level[to], level[from] + 1);
+      }
+  for (size_t r = 0; r < roles.size(); ++r) consumers_first.push_back(static_cast<int>(r));
+  std::stable_sort(consumers_first.begin(), consumers_first.end(), [&](int a, int b) {
+    return level[static_cast<size_t>(a)] > level[static_cast<size_t>(b)];
+  });
 }
 
 // Others have the loop, if not the branch around it.

@@ -62,6 +62,9 @@ struct Program {
   std::vector<char> matters;  // by op: the walk executes it
   std::map<ValueId, int64_t> period;  // of a counter; 0: it is used in some other way
   int64_t max_step = 1;
+  std::vector<std::vector<char>> touches;  // by role, by region: it has an op that may access it
+  // Roles in the order in which the walk prefers them: the last consumers first (machine.h).
+  std::vector<int> consumers_first;
   std::vector<std::vector<char>> loops_at;  // by role, by site: it has a symbolic loop there
   std::map<OpId, int> site;                 // of loops: equal where the source place is equal
   // Loops around loops that wait for barriers: moments are compared by the counters of rings, and
@@ -80,6 +83,8 @@ struct Program {
   void FindPeriods();
   void FindSites();
   void FindLonely();
+  void FindOrder();
+  void FindTouches();
   bool Nests(BlockId block, int loops) const;
   bool HoldsLoop(const Op& op) const;
   bool Mark(BlockId block);

@@ -82,7 +82,8 @@ struct Frame {
   Who who = Who::kAll;
   Scalar position, end;  // of a for
   int32_t frame_atom = -1;
-  Scalar length;  // end - lo, symbolic part
+  Scalar length;             // end - lo, symbolic part
+  std::vector<Scalar> init;  // of a for: what it carries into its first iteration, if it steers
   int64_t turns = 0;
   bool low = false;  // an early turn: positions mean their numbers
 };

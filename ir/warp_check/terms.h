@@ -31,6 +31,7 @@ struct Atom {
     kTrips,    // a loop whose trip count is known but long: args[0] its length
     kFrame,    // zero of the positions of one run of a loop: args[0] its length, tag: site, extra:
                // nth
+    kCarried,  // what a loop carries, of a recurrence (tag, machine.h) at a position: args[0]
     kPrivate,  // a value nobody else can recompute; tag: role and op, extra: nth
   };
   Kind kind = Kind::kParam;

@@ -33,15 +33,17 @@ bool GlobalFault(Warp& w, const Inst& i, int lane, uint64_t address, uint64_t by
   auto it = std::upper_bound(table.begin(), table.end(), address,
                              [](uint64_t a, const Allocation& x) { return a < x.begin; });
   Fault& f = w.cta->cluster->fault;
-  if (it != table.begin()) {
+  // The nearer neighbour, if it is near: where others lie is the host's doing.
+  constexpr uint64_t kNear = 1 << 16;
+  if (it != table.begin() && address + bytes - (it - 1)->end < kNear) {
     const Allocation& before = *(it - 1);
     f.notes.push_back(
         fmt::format("the allocation below ends at {:#x}, {} bytes before the end of "
                     "the access; it has {} bytes",
                     before.end, address + bytes - before.end, before.end - before.begin));
-  }
-  if (it != table.end())
+  } else if (it != table.end() && it->begin - address < kNear) {
     f.notes.push_back(fmt::format("the allocation above begins at {:#x}", it->begin));
+  }
   return false;
 }
 

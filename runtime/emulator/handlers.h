@@ -25,7 +25,8 @@ HANDLER(RunUnaryF64) HANDLER(RunPredicateLogic) HANDLER(RunMovPredicate) HANDLER
     HANDLER(RunAtom)
     // exec_control.cc
     HANDLER(RunBra) HANDLER(RunRet) HANDLER(RunTrap) HANDLER(RunNanosleep) HANDLER(RunNothing)
-        HANDLER(RunRefused) HANDLER(RunSetMaxNReg) HANDLER(RunBar) HANDLER(RunBarRed) HANDLER(RunBarWarp)
+        HANDLER(RunRefused)
+        HANDLER(RunSetMaxNReg) HANDLER(RunBar) HANDLER(RunBarRed) HANDLER(RunBarWarp)
             HANDLER(RunClusterArrive) HANDLER(RunClusterWait)
     // exec_warp.cc
     HANDLER(RunShfl) HANDLER(RunVote) HANDLER(RunMatch) HANDLER(RunActiveMask) HANDLER(RunRedux)

@@ -313,6 +313,7 @@ std::string SharedName(const Launch& launch, uint64_t begin, uint64_t end) {
     if (begin < v.begin || begin >= v.end) continue;
     const uint64_t away = begin - v.begin;
     if (v.end - v.begin <= v.element) return v.name;
+    if (away == 0 && end - begin > v.element) return v.name;
     return away % v.element == 0 && end - begin <= v.element
                ? fmt::format("{}[{}]", v.name, away / v.element)
                : fmt::format("{} + {} bytes", v.name, away);

@@ -34,7 +34,8 @@ ConstValue ReadValue(const std::string& text) {
 
 // "golden/x" is tests/golden/check/modules/x.tile.
 ImportResolver Resolver() {
-  return [std_modules = StdResolver()](const std::string& module) -> std::optional<ImportedText> {
+  FindModule find = [std_modules =
+                         StdResolver()](const std::string& module) -> std::optional<ImportedText> {
     if (!module.starts_with("golden/")) return std_modules(module);
     const std::string name = module.substr(7) + ".tile";
     std::optional<std::string> text =
@@ -42,6 +43,7 @@ ImportResolver Resolver() {
     if (!text) return std::nullopt;
     return ImportedText{"modules/" + name, std::move(*text)};
   };
+  return {std::move(find), StdResolver().modules};
 }
 
 void CheckOrSpecialize(Loaded& loaded, const std::string& input) {

@@ -25,13 +25,14 @@ inline std::optional<std::string> ReadWhole(const std::string& path) {
 
 // "std/x" from the source tree.
 inline ImportResolver StdResolver() {
-  return [](const std::string& module) -> std::optional<ImportedText> {
+  FindModule find = [](const std::string& module) -> std::optional<ImportedText> {
     if (!module.starts_with("std/")) return std::nullopt;
     const std::string name = module.substr(4) + ".tile";
     std::optional<std::string> text = ReadWhole(TILEC_SOURCE_DIR "/stdlib/" + name);
     if (!text) return std::nullopt;
     return ImportedText{"stdlib/" + name, std::move(*text)};
   };
+  return {std::move(find), {"std/matmul", "std/prelude", "std/softmax"}};
 }
 
 struct Loaded {

@@ -494,4 +494,45 @@ Graph RandomGraph(uint64_t seed, int max_ops, bool memory) {
   return g;
 }
 
+Graph RandomPoolGraph(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  auto pick = [&](int low, int high) {
+    return low + static_cast<int>(random() % static_cast<uint64_t>(high - low + 1));
+  };
+  Graph g;
+  g.name = g.machine.name = "pool";
+  g.machine.max_warps = pick(0, 4) == 0 ? pick(8, 16) : 40;
+  const int widths[] = {16, 8, 4, 4, 4, 3, 1};
+  const int n = pick(0, 3) == 0 ? 4 : 3;
+  int64_t warpgroups = 0;
+  for (int v = 0; v < n; ++v) {
+    GraphOp op;
+    op.name = std::string(1, static_cast<char>('a' + v));
+    op.kind = "op";
+    op.issue = pick(0, 2);
+    op.latency = pick(0, 2);
+    op.warps = v > 0 && pick(0, 1) == 0 ? g.ops[v - 1].warps : widths[pick(0, 6)];
+    op.warps = std::min<int>(op.warps, static_cast<int>(g.machine.max_warps) / n);
+    op.regs = pick(0, 6) * 8;
+    warpgroups += (op.warps + 3) / 4;
+    g.ops.push_back(op);
+  }
+  // About as many registers as quotas of 24 to 48 ask for.
+  g.machine.registers = 128 * (warpgroups * pick(20, 48) + pick(0, 7));
+  const int edges = pick(1, n + 1);
+  for (int i = 0; i < edges; ++i) {
+    GraphEdge e;
+    e.from = pick(0, n - 1);
+    e.to = pick(0, n - 1);
+    e.distance = e.from < e.to ? 0 : 1;
+    e.delay = g.ops[e.from].latency;
+    e.transfer = pick(0, 2);
+    e.hold = pick(0, 1);
+    const bool apart = g.ops[e.from].warps != g.ops[e.to].warps;
+    e.kind = apart && e.distance > 0 ? EdgeKind::kSmem : EdgeKind::kRegister;
+    g.edges.push_back(e);
+  }
+  return g;
+}
+
 }  // namespace tilec::scheduler

@@ -22,6 +22,10 @@ std::optional<Objective> ExhaustiveObjective(const Graph& graph, int64_t ii);
 // A random graph of at most `max_ops` ops with small costs; `memory` gives it capacities that bind.
 Graph RandomGraph(uint64_t seed, int max_ops, bool memory);
 
+// A random graph of three or four ops of 1 to 16 warps on a machine of few registers: roles are
+// bought with quotas, and a launch of more warpgroups may have more registers (rounding).
+Graph RandomPoolGraph(uint64_t seed);
+
 // The graph with routes of random costs along most edges within an iteration, whose values are in
 // registers then; `most` of them.
 Graph WithRoutes(Graph graph, uint64_t seed, int most);

@@ -270,12 +270,13 @@ TEST(Routes, OpsOfAWayExistIfItIsTaken) {
 TEST(Routes, RefutationsHaveProofs) {
   const Graph graph = Pair(2, 3);
   const InfeasibilityProof proof = ProveInfeasible(graph, 8, {});
-  ASSERT_TRUE(proof.complete) << proof.problem;
+  ASSERT_TRUE(proof.complete()) << proof.problem;
   DiagSink diags;
-  const Result<int64_t> verified = VerifyProof(graph, ToText(graph, proof), -1, diags);
+  const Result<certify::Refutation> verified =
+      VerifyProof(graph, ToText(proof.refutation), -1, diags);
   ASSERT_TRUE(verified.ok()) << diags.all()[0].message;
-  EXPECT_EQ(*verified, 8);
-  EXPECT_FALSE(ProveInfeasible(graph, 9, {}).complete);
+  EXPECT_EQ(verified->ii, 8);
+  EXPECT_EQ(ProveInfeasible(graph, 9, {}).kind, InfeasibilityProof::Kind::kConsistent);
 }
 
 TEST(Routes, TextKeepsThem) {

@@ -1,12 +1,10 @@
-// Formulas, their two readers, and proofs: against enumeration.
+// Formulas and the solver that reads them: against enumeration.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "scheduler/cnf.h"
-#include "scheduler/drat.h"
 #include "scheduler/formula.h"
 #include "scheduler/solver.h"
 
@@ -78,85 +76,6 @@ TEST(Solver, WithoutBudgetTheAnswerIsUnknown) {
   }
   Solver solver(f);
   EXPECT_EQ(solver.Check({}, 1000), Answer::kUnknown);
-}
-
-TEST(OrderEncoding, AgreesWithTheSolverOnRandomDifferences) {
-  std::mt19937 random(11);
-  int sat = 0, unsat = 0;
-  for (int round = 0; round < 200; ++round) {
-    Formulas f;
-    std::vector<IntVar> vars = {Formulas::Zero()};
-    std::vector<std::pair<int64_t, int64_t>> range = {{0, 0}};
-    for (int i = 0; i < 3; ++i) {
-      vars.push_back(f.NewInt());
-      range.emplace_back(-2, 4);
-      f.Add({f.AtLeast(vars.back(), Formulas::Zero(), -2)});
-      f.Add({f.AtMost(vars.back(), Formulas::Zero(), 4)});
-    }
-    const Lit guard = f.NewBool(), off = f.NewBool();
-    for (int i = 0; i < 9; ++i) {
-      Clause clause;
-      for (int j = 0; j < 2; ++j) {
-        const Lit atom = f.AtLeast(vars[random() % 4], vars[random() % 4],
-                                   static_cast<int64_t>(random() % 9) - 3);
-        clause.push_back(random() % 2 == 0 ? atom : ~atom);
-      }
-      f.Add(guard, clause);
-    }
-    f.Add(off, {});
-    Solver solver(f);
-    const Answer expected = solver.Check({guard}, kLimit);
-    const Cnf cnf = OrderEncode(f, {guard, off}, {guard}, range);
-    std::string proof;
-    const SatAnswer answer = SolveWithProof(cnf, 100000, &proof);
-    if (expected == Answer::kSat) {
-      ++sat;
-      EXPECT_EQ(answer, SatAnswer::kSat);
-    } else {
-      ++unsat;
-      ASSERT_EQ(answer, SatAnswer::kUnsat);
-      EXPECT_TRUE(CheckDrat(cnf, proof).accepted);
-    }
-  }
-  EXPECT_GT(sat, 20);
-  EXPECT_GT(unsat, 20);
-}
-
-Cnf Pigeons(int pigeons, int holes) {
-  Cnf cnf;
-  cnf.variables = pigeons * holes;
-  auto in = [&](int p, int h) { return p * holes + h + 1; };
-  for (int p = 0; p < pigeons; ++p) {
-    std::vector<int> somewhere;
-    for (int h = 0; h < holes; ++h) somewhere.push_back(in(p, h));
-    cnf.clauses.push_back(somewhere);
-    for (int q = 0; q < p; ++q)
-      for (int h = 0; h < holes; ++h) cnf.clauses.push_back({-in(p, h), -in(q, h)});
-  }
-  return cnf;
-}
-
-TEST(Drat, AcceptsARealProofAndRejectsForgeries) {
-  const Cnf cnf = Pigeons(6, 5);
-  std::string proof;
-  ASSERT_EQ(SolveWithProof(cnf, 100000, &proof), SatAnswer::kUnsat);
-  EXPECT_TRUE(CheckDrat(cnf, proof).accepted);
-  EXPECT_FALSE(CheckDrat(cnf, "0\n").accepted);           // the empty clause out of nowhere
-  EXPECT_FALSE(CheckDrat(cnf, "").accepted);              // no proof at all
-  EXPECT_FALSE(CheckDrat(cnf, "1 2 x 0\n0\n").accepted);  // not a proof
-  EXPECT_FALSE(CheckDrat(cnf, "1 2 3").accepted);
-  // The same proof says nothing about a satisfiable formula.
-  EXPECT_FALSE(CheckDrat(Pigeons(5, 5), proof).accepted);
-}
-
-TEST(Drat, ResolutionLemmasOnFreshLiteralsAreFineButOnlyThose) {
-  Cnf cnf;
-  cnf.variables = 2;
-  cnf.clauses = {{1, 2}};
-  // {3} resolves with nothing: accepted as a lemma, though no proof follows.
-  EXPECT_EQ(CheckDrat(cnf, "3 0\n").problem, "the proof ends without the empty clause");
-  // {−1} resolves with {1, 2} on −1: the resolvent {2} does not follow.
-  EXPECT_NE(CheckDrat(cnf, "-1 0\n").problem.find("does not follow"), std::string::npos);
 }
 
 }  // namespace

@@ -74,7 +74,10 @@ TEST(WarpControl, VersionsWithFarBorders) {
     EXPECT_EQ(Verdict(Pair(load, compute(fits), 8), &text), "") << text;
     const std::string wrong =
         "%v = constant {value = 7} : i32\n" + With(fits, "div %nc, %dc", "div %nc, %v");
-    EXPECT_EQ(Verdict(Pair(load, compute(wrong), 8)), "WarpPhase") << border;
+    // Its wait passes too early. Sizes all lie on one side of what is far off, so there the version
+    // is met from the first lap on, and reads what nothing has filled.
+    const char* finding = border < (1 << 30) ? "WarpPhase" : "WarpUnfilled";
+    EXPECT_EQ(Verdict(Pair(load, compute(wrong), 8)), finding) << border;
   }
 }
 
@@ -353,12 +356,12 @@ TEST(WarpControl, CarriedScalarsThatNeverRepeat) {
   EXPECT_NE(verdict(Without(transfer, "mbar_arrive %re, %sc\n"), &text, &stats), "");
 }
 
-TEST(WarpControl, RolesThatForgetWhatTheyAgreedOnAreNoDeadlock) {
+TEST(WarpControl, RolesAgreeOnWhatALoopInEachMoves) {
   auto verdict = [](const std::string& load) {
     return Verdict(Pair(IfMoved("a", load), IfMoved("b", Take("r", "cc", "c", 3))));
   };
   const std::string load = Put("r", "lc", "l", 3, "%ka");
-  EXPECT_EQ(verdict(load), "WarpTooLarge");
+  EXPECT_EQ(verdict(load), "");
   EXPECT_NE(verdict(With(load, "8192", "4096")), "");
 }
 

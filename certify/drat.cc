@@ -1,7 +1,7 @@
 // A forward checker: lemma by lemma, two watched literals per clause, nothing clever.
 //
 // SPDX-License-Identifier: Apache-2.0
-#include "scheduler/drat.h"
+#include "certify/drat.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace tilec::scheduler {
+namespace tilec::certify {
 
 namespace {
 
@@ -196,7 +196,7 @@ DratCheck CheckDrat(const Cnf& cnf, std::string_view proof) {
       }
       int lit = 0;
       const auto [next, error] = std::from_chars(line.data(), line.data() + line.size(), lit);
-      if (error != std::errc() || lit == INT32_MIN) break;
+      if (error != std::errc() || lit > cnf.variables || lit < -cnf.variables) break;
       line.remove_prefix(static_cast<size_t>(next - line.data()));
       if (lit == 0)
         ended = true;
@@ -229,4 +229,4 @@ DratCheck CheckDrat(const Cnf& cnf, std::string_view proof) {
   return result;
 }
 
-}  // namespace tilec::scheduler
+}  // namespace tilec::certify
