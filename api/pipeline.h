@@ -15,6 +15,7 @@
 #include "api/call.h"
 #include "api/machine.h"
 #include "backend/kernel_image.h"
+#include "compile/strategy.h"
 #include "frontend/frontend.h"
 #include "ir/function.h"
 #include "ir/pass.h"
@@ -47,18 +48,18 @@ struct PipelineOptions {
   bool share_copies = false;
   int64_t split = 1;  // CTAs for each tile (`solve`), where that can be; see Call::split
   Machine machine;    // null: `target` is read when it is needed
-  PipelineOptions For(const Call& call) const {
-    PipelineOptions with = *this;
-    with.share_copies = call.rows_cut_sectors;
-    with.split = call.split;
-    return with;
-  }
+  Bindings sizes;     // values of dims and integer scalars, for predicted times
+  PipelineOptions For(const Call& call) const;
 };
 
 struct StageTime {
   std::string stage;
   double milliseconds = 0;
 };
+
+// The stages in order, those of refused strategies included, then what none of them accounts for
+// (`other`: reading, verifying, writing), and the wall time that all of it adds up to.
+std::string TimesTable(const std::vector<StageTime>& times, double wall_ms);
 
 // How a kernel was lowered in the end.
 struct Lowered {
@@ -70,15 +71,17 @@ struct Observation {
   std::vector<std::string> print_after;  // pass names; "all"
   std::string stop_after;
   bool time_passes = false;
-  std::string* llvm_ir = nullptr;    // receives the optimised module
-  std::string* plan = nullptr;       // receives the text of the program's plan (ir/plan_text.h)
-  Lowered* lowered = nullptr;        // receives what became of the schedule
+  std::string* llvm_ir = nullptr;  // receives the optimised module
+  Lowered* lowered = nullptr;      // receives what became of the schedule
+  std::string* plan = nullptr;     // receives the text of the program's plan (ir/plan_text.h)
+  std::vector<compile::Decision>* decisions = nullptr;  // receives what was tried, and why not
   ir::StampTable* stamps = nullptr;  // receives what PipelineOptions::stamps asked for
   std::string printed;               // what print_after produced
   std::vector<StageTime> times;
   bool stopped = false;
   bool looks() const {
-    return !print_after.empty() || !stop_after.empty() || llvm_ir || plan || lowered || stamps;
+    return !print_after.empty() || !stop_after.empty() || llvm_ir || plan || lowered || decisions ||
+           stamps;
   }
 };
 
@@ -92,7 +95,8 @@ struct Loaded {
 
 // Reads the file that `schedule` names, if it names one.
 Result<> LoadScheduleFile(Loaded& loaded, const std::string& schedule, DiagSink& diags);
-// Reads a plan: the program that it is of is compiled as it says, or refused with the law it breaks.
+// Reads a plan: the program that it is of is compiled as it says, or refused with the law it
+// breaks.
 Result<> LoadPlanFile(Loaded& loaded, const std::string& path, DiagSink& diags);
 
 // PipelineOptions::machine, or what its `target` names.
@@ -102,8 +106,7 @@ std::string CompilerVersion();  // "0.1.0 (LLVM 19.1.7)"
 
 Result<ir::Function> MakeTileIr(const Loaded& loaded, const std::string& kernel, const Call& call,
                                 Observation* look, DiagSink& diags);
-// Passes by name: those of ir/passes, and the lowering.
-Result<ir::PassStep> FindStep(const std::string& name, DiagSink& diags);
+// Is it the name of a pass, of whichever table?
 Result<> CheckPassName(const std::string& name, DiagSink& diags);
 Result<ir::Function> RunSteps(const Loaded& loaded, ir::Function fn,
                               const std::vector<ir::PassStep>& steps,

@@ -34,6 +34,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"frontend", {"support", "language", "ir"}},
     {"certify", {"support"}},  // and scheduler/graph.h
     {"scheduler", {"support", "ir", "certify"}},
+    {"compile", {"support", "ir", "scheduler"}},
     {"explain", {"support", "ir", "certify", "scheduler"}},
     {"calibrate", {"support", "ir", "runtime"}},
     {"backend", {"support", "ir"}},

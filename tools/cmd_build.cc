@@ -1,6 +1,7 @@
 // tilec build: a kernel compiled for given values, written in one of the forms it goes through.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
 #include <cstdio>
 
 #include "api/diagnostics.h"
@@ -102,12 +103,14 @@ Result<std::string> Build(Session& session) {
 }  // namespace
 
 int CmdBuild(const Options& options) {
+  const auto start = std::chrono::steady_clock::now();
   Session session(options);
   const auto text = Build(session);
   std::string why;
   fmt::print(stderr, "{}", session.look().printed);
-  for (const api::StageTime& t : session.look().times)
-    if (options.time_passes) fmt::print(stderr, "{:>9.2f} ms  {}\n", t.milliseconds, t.stage);
+  const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - start;
+  if (options.time_passes)
+    fmt::print(stderr, "{}", api::TimesTable(session.look().times, wall.count()));
   if (text.ok() && !WriteOutput(options.output, *text, &why))
     session.diags().Report(kFileUnwritable, Span{}, options.output, why).Place("command line");
   return session.Finish();

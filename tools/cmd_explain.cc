@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "api/solution_cache.h"
+#include "compile/search.h"
 #include "explain/explain.h"
 #include "explain/problem.h"
 #include "explain/program.h"
@@ -44,6 +45,7 @@ class Command {
       TRY(measured_, explain::ParseMeasured(session_.loaded().sources.text(file), o_.measured,
                                             session_.diags()));
     }
+    if (o_.decisions) return Decide();
     const bool graph = !o_.graph.empty();
     for (const std::string& text : o_.why_not) {
       TRY(const Question question, explain::ParseQuestion(text, !graph, session_.diags()));
@@ -69,6 +71,10 @@ class Command {
     if (!o_.measured.empty() && o_.trace.empty())
       return diags
           .Report(kUsage, Span{}, "what was measured is shown in the trace only: --trace=FILE")
+          .Place("command line");
+    if (!o_.graph.empty() && o_.decisions)
+      return diags
+          .Report(kUsage, Span{}, "a graph has one strategy: --decisions needs a .tile file")
           .Place("command line");
     if (!o_.graph.empty() && o_.program)
       return diags.Report(kUsage, Span{}, "a graph has no program: --program needs a .tile file")
@@ -307,6 +313,20 @@ class Command {
       for (const std::string& note : d.notes) answer.reasons.push_back({note, {}});
     }
     return answer;
+  }
+
+  // Which strategies were considered, what each would take, and why it was refused.
+  Result<> Decide() {
+    DiagSink& diags = session_.diags();
+    TRY(const Prepared prepared, Prepare(session_, "explain", o_.assignments));
+    std::vector<compile::Decision> decisions;
+    api::Observation look;
+    look.decisions = &decisions;
+    TRY(ir::Function fn,
+        api::MakeTileIr(session_.loaded(), prepared.kernel, prepared.call, &look, diags));
+    TRY(fn, api::LowerToWarps(session_.loaded(), std::move(fn),
+                              session_.pipeline().For(prepared.call), &look, diags));
+    return WriteResult(session_, o_.output, compile::ToText(decisions));
   }
 
   // What is emitted.

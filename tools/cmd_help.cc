@@ -7,6 +7,7 @@
 
 #include "api/diagnostics.h"
 #include "backend/diagnostics.h"
+#include "compile/diagnostics.h"
 #include "explain/diagnostics.h"
 #include "frontend/diagnostics.h"
 #include "ir/diagnostics.h"
@@ -67,6 +68,7 @@ std::vector<const DiagDef*> AllDiagnostics() {
   add(ir::law::kDiags);
   add(ir::warp_check::kDiags);
   add(scheduler::kDiags);
+  add(compile::kDiags);
   add(explain::kDiags);
   add(backend::kDiags);
   add(runtime::kDiags);

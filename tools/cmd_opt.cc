@@ -1,7 +1,9 @@
 // tilec opt: passes on IR text, for tests, bug reports and the curious.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include "compile/passes.h"
 #include "ir/pass.h"
+#include "ir/target.h"
 #include "ir/text.h"
 #include "support/file.h"
 #include "tools/commands.h"
@@ -12,7 +14,25 @@ namespace tilec::tools {
 
 namespace {
 
-void PrintPass(const ir::PassInfo& p) { fmt::print("{:20}  {}\n", p.name, p.summary); }
+void PrintPass(const char* name, const char* summary, const std::string& parameters) {
+  fmt::print("{:20}  {}{}\n", name, summary,
+             parameters.empty() ? "" : fmt::format(" {{{}}}", parameters));
+}
+
+// The command line is cut at commas; those between braces belong to one pass.
+std::vector<std::string> Joined(const std::vector<std::string>& words) {
+  std::vector<std::string> passes;
+  bool open = false;
+  for (const std::string& word : words) {
+    if (open)
+      passes.back() += "," + word;
+    else
+      passes.push_back(word);
+    const std::string& last = passes.back();
+    open = last.find('{') != std::string::npos && last.find('}') == std::string::npos;
+  }
+  return passes;
+}
 
 Result<std::string> Opt(Session& session) {
   const Options& o = session.options();
@@ -21,8 +41,10 @@ Result<std::string> Opt(Session& session) {
     return diags.Report(kUsage, Span{}, "`tilec opt` needs a file of IR text, or --list")
         .Place("command line");
   std::vector<ir::PassStep> steps;
-  for (const std::string& name : o.passes) {
-    TRY(const ir::PassStep step, api::FindStep(name, diags));
+  TRY(const api::Machine machine, session.Machine());
+  for (const std::string& text : Joined(o.passes)) {
+    TRY(const ir::PassStep step,
+        compile::ParsePass(text, *machine, session.pipeline().solutions, diags));
     steps.push_back(step);
   }
   std::string text, why;
@@ -42,7 +64,9 @@ Result<std::string> Opt(Session& session) {
 
 int CmdOpt(const Options& options) {
   if (options.list) {
-    for (const ir::PassInfo& p : ir::AllPasses()) PrintPass(p);
+    for (const ir::PassInfo& p : ir::AllPasses()) PrintPass(p.name, p.summary, "");
+    for (const compile::ParameterPass& p : compile::ParameterPasses())
+      PrintPass(p.name, p.summary, p.parameters);
     return kOk;
   }
   Session session(options);

@@ -331,6 +331,9 @@ class CommandLine {
         ->check(CLI::Range(1, 100));
     explain->add_option("--why-not", o_.why_not, "II=2047, stages=1, roles=1, or a tune: BM=64")
         ->allow_extra_args(false);
+    explain->add_flag("--decisions", o_.decisions,
+                      "which strategies were considered, their predicted times, and why each was "
+                      "refused");
     explain->add_flag("--program", o_.program, "each role's program and the reasons of its waits");
     explain->add_option("--format", o_.format, "text or json");
     explain->add_option("--svg", o_.svg, "file for the timeline and the graph");

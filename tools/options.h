@@ -94,6 +94,7 @@ struct Options {
   std::string svg, html, trace, measured;
   std::vector<std::string> why_not;
   bool program = false;
+  bool decisions = false;  // explain: the table of strategies
   int loop = 0;  // from 1; 0: the one with most to do
 
   std::string word;  // help CODE, completion SHELL, cache ACTION

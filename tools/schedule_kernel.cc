@@ -6,6 +6,7 @@
 #include "api/diagnostics.h"
 #include "api/solution_cache.h"
 #include "api/tune.h"
+#include "compile/diagnostics.h"
 #include "explain/diagnostics.h"
 #include "explain/problem.h"
 #include "ir/lower/diagnostics.h"
@@ -137,7 +138,7 @@ Result<scheduler::ProgramSchedule> ScheduleOfKernel(Session& session,
   }
   for (const scheduler::LoopReport& loop : schedule.loops)
     if (!loop.applied)
-      diags.Report(api::kLoopKeepsItsOrder, loop.at,
+      diags.Report(compile::kLoopKeepsItsOrder, loop.at,
                    loop.notes.empty() ? "no schedule was found" : loop.notes.back());
   return schedule;
 }

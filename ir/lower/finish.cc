@@ -57,6 +57,11 @@ Result<> CheckRegisters(const Function& out, const Target& target, const Sequent
                                                                 PlacedRegisters(out, id) - peak)
                                                      : 0;
     *registers_full = peak + std::max(options.spare_registers, spare) > quota;
+    if (*registers_full && options.need)
+      *options.need = {peak + options.spare_registers <= quota
+                           ? LowerNeed::What::kRegistersOfProducts
+                           : LowerNeed::What::kRegisters,
+                       peak + std::max(options.spare_registers, spare), quota};
     if (*registers_full && peak + options.spare_registers <= quota)
       return diags
           .Report(lower_diag::kRegistersTight, Span{}, op.s("name"), out.name, peak, spare, quota)
@@ -83,6 +88,8 @@ Result<Function> Finish(Emitted emitted, ProgramPlan& plan, const Target& target
                         const SequentialOptions& options, bool* registers_full, DiagSink& diags) {
   Place(emitted, plan);
   Function out = std::move(emitted.fn);
+  if (plan.smem_bytes > target.limits.smem_bytes && options.need)
+    *options.need = {LowerNeed::What::kSharedMemory, plan.smem_bytes, target.limits.smem_bytes};
   TRY_VOID(CheckSharedMemory(out, plan, target, diags));
   if (plan.specialized) {
     TRY_VOID(CheckRegisters(out, target, options, registers_full, diags));

@@ -133,6 +133,7 @@ Result<Function> Specialize(const Function& fn, const Target& target,
     for (int depth = static_cast<int>(target.lowering.most_slots); depth >= 2 && !registers_full;
          --depth) {
       DiagSink attempt;
+      if (options.need) *options.need = {};
       ProgramPlanner planner(fn, target, with, depth);
       if (!planner.sound())
         return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)

@@ -17,6 +17,13 @@
 
 namespace tilec::ir {
 
+// What a refusal asked for and did not find, in registers of a thread or bytes of a CTA.
+struct LowerNeed {
+  enum class What : uint8_t { kOther, kSharedMemory, kRegisters, kRegistersOfProducts };
+  What what = What::kOther;
+  int64_t needed = 0, available = 0;
+};
+
 // A plan as text, to be obeyed or refused in place of the planners' (ir/plan_text.h).
 struct GivenPlan {
   std::string_view text;
@@ -53,6 +60,7 @@ struct SequentialOptions {
   // Roles: what stands behind a loop of products and loads a few registers does so while the last
   // products are under way.
   bool early_loads = true;
+  LowerNeed* need = nullptr;  // receives why the lowering refuses
   const ScheduledResources* scheduled = nullptr;
   const GivenPlan* plan = nullptr;  // fails with I27x or I28x where it cannot be obeyed
 };

@@ -106,9 +106,12 @@ Result<> Fill(const Case& c, scheduler::SolutionStore* store, Line* line, DiagSi
   api::Lowered lowered;
   api::Observation look;
   look.lowered = &lowered;
+  std::vector<compile::Decision> decisions;
+  look.decisions = &decisions;
   TRY(ir::Function fn, api::MakeTileIr(loaded, c.kernel, call, &look, diags));
   TRY(fn, api::LowerToWarps(loaded, std::move(fn), options, &look, diags));
   TRY(const backend::KernelImage image, api::MakeImage(loaded, fn, options, &look, diags));
+  for (const compile::Decision& d : decisions) line->emissions += d.emissions;
   std::string why;
   const auto code = obeyed::Code::Read(image.ptx, &why);
   Set(*line, "ptx", runtime::CacheKey().Add("ptx", image.ptx).Hex().substr(0, 16));

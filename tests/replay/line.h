@@ -21,6 +21,7 @@ struct Line {
   std::string id;
   std::vector<std::pair<std::string, std::string>> fields;  // name, value; in order
   std::string ptx, isa;                                     // "": refused
+  int emissions = 0;  // warp programs that were emitted before one was taken
 };
 
 Line Compile(const Case& c, scheduler::SolutionStore* store);

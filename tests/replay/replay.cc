@@ -10,7 +10,7 @@
 //   replay ROOT --join=FOLDER              what was written there becomes what is expected
 //     --ptxas=PATH                         asks it where the PTX is not the expected one
 //     --only=TEXT                          ids that contain it
-//     --times                              says what each took
+//     --times                              says what each took, and how many programs were emitted
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -186,7 +186,8 @@ class Replay {
     store.cold = c.cold;
     Line line = Compile(c, &store);
     const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
-    if (o_.times) fmt::print(stderr, "{:8.1f} ms  {}\n", ms.count(), c.id);
+    if (o_.times)
+      fmt::print(stderr, "{:8.1f} ms, {} emitted  {}\n", ms.count(), line.emissions, c.id);
     if (const std::string* ptx = Find(line, "ptx")) {
       const auto known = ptxas_.find(*ptx);
       if (known != ptxas_.end() && known->second != "?")

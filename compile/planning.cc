@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/planning.h"
+#include "compile/planning.h"
 
 #include <fmt/format.h>
 
 #include "ir/diagnostics.h"
 #include "ir/plan_text.h"
 
-namespace tilec::api {
+namespace tilec::compile {
 
 Result<> LowerBy(const Planning& planning, bool roles, ir::SequentialOptions options,
                  bool* specialized, ir::Function& fn, ir::PassContext& cx) {
@@ -40,4 +40,4 @@ ir::PassStep OneRoleStep(const Planning& planning) {
   return step;
 }
 
-}  // namespace tilec::api
+}  // namespace tilec::compile

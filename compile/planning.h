@@ -10,7 +10,7 @@
 #include "ir/lower/sequential.h"
 #include "ir/pass.h"
 
-namespace tilec::api {
+namespace tilec::compile {
 
 struct Planning {
   std::optional<ir::GivenPlan> given;
@@ -26,4 +26,4 @@ Result<> LowerBy(const Planning& planning, bool roles, ir::SequentialOptions opt
 // The same by one role, as a step.
 ir::PassStep OneRoleStep(const Planning& planning);
 
-}  // namespace tilec::api
+}  // namespace tilec::compile

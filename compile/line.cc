@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/line.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "compile/diagnostics.h"
+#include "compile/passes.h"
+#include "compile/planning.h"
+#include "ir/lower/pressure.h"
+#include "ir/lower/sequential.h"
+#include "ir/warp_check/check.h"
+
+namespace tilec::compile {
+
+namespace {
+
+// What the proof may walk of persistent CTAs. Causal attention of d = 64 takes 2029 states and
+// would be proved; it was slower that way (2275 us in place of 2153, docs/perf_log.md), and until a
+// predicted time decides, this keeps the choices that were measured.
+constexpr int64_t kMostOps = 500'000, kMostStates = 2000;
+class Timer {
+ public:
+  Timer(Account* account, std::string step)
+      : account_(account), step_(std::move(step)), start_(std::chrono::steady_clock::now()) {}
+  ~Timer() {
+    const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start_;
+    account_->times.push_back({step_, ms.count()});
+  }
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+  void Rename(std::string step) { step_ = std::move(step); }
+
+ private:
+  Account* account_;
+  std::string step_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+ir::PassStep StepOf(const ParameterPass& row, ir::PassFunction run,
+                    ir::FactSet gives = ir::kNoFacts) {
+  return {{row.name, row.summary, ir::kTileLevel, gives, ir::kNoFacts}, std::move(run)};
+}
+
+// Registers of a thread that tiles leave free; −1: whatever is left, where program order is behind.
+int64_t Beside(const Strategy& strategy, const ir::Target& target) {
+  if (strategy.scheduled()) return target.registers.beside_scheduled;
+  return strategy.guard_masks ? target.registers.beside_by_rule : -1;
+}
+
+// What became of the loops, said anew for every strategy that has the schedule.
+int Report(const scheduler::ProgramSchedule& schedule, bool from_file, DiagSink& said) {
+  int applied = 0;
+  for (const scheduler::LoopReport& loop : schedule.loops) {
+    applied += loop.applied;
+    if (!loop.applied)
+      said.Report(kLoopKeepsItsOrder, loop.at,
+                  loop.notes.empty() ? "no schedule was found" : loop.notes.back());
+    for (const std::string& note : loop.notes)  // of the solver's nobody expects more
+      if (from_file && loop.applied) said.Report(kScheduleChanged, loop.at, note);
+  }
+  return applied;
+}
+
+int64_t Roles(const ir::Function& warps) {
+  int64_t roles = 0;
+  for (ir::OpId id : warps.blocks[warps.body].ops) roles += warps.ops[id].kind == ir::OpKind::kRole;
+  return roles;
+}
+
+// Slots of the deepest ring.
+int64_t DeepestRing(const ir::Function& warps) {
+  int64_t slots = 0;
+  for (const ir::Op& op : warps.ops)
+    if (op.kind == ir::OpKind::kSmemAlloc) slots = std::max(slots, warps.type(op.results[0]).depth);
+  return slots;
+}
+
+Resource ResourceOf(ir::LowerNeed::What what) {
+  switch (what) {
+    case ir::LowerNeed::What::kOther: return Resource::kForm;
+    case ir::LowerNeed::What::kSharedMemory: return Resource::kSharedMemory;
+    case ir::LowerNeed::What::kRegisters: return Resource::kRegisters;
+    case ir::LowerNeed::What::kRegistersOfProducts: return Resource::kRegistersOfProducts;
+  }
+  return Resource::kForm;
+}
+
+}  // namespace
+
+Refusal RefusalOf(Stage stage, Resource resource, const DiagSink& said) {
+  Refusal refusal;
+  refusal.stage = stage;
+  refusal.resource = resource;
+  for (const Diagnostic& d : said.all())
+    if (d.def->severity == Severity::kError) refusal.why = d.message, refusal.op = d.span;
+  return refusal;
+}
+
+Result<> Line::Run(ir::Function& fn, std::span<const ir::PassStep> steps, DiagSink& said) {
+  ir::PassOptions options = request_.passes;
+  const auto none_of_these = [&](const std::string& name) {
+    return name != "all" && std::none_of(steps.begin(), steps.end(), [&](const ir::PassStep& s) {
+             return name == s.info.name;
+           });
+  };
+  std::erase_if(options.print_after, none_of_these);
+  if (none_of_these(options.stop_after)) options.stop_after.clear();
+  const auto start = std::chrono::steady_clock::now();
+  Result<ir::PassOutcome> outcome = ir::RunSteps(fn, steps, *request_.target, options, said);
+  if (!outcome.ok()) {
+    const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
+    account_->times.push_back({std::string(steps.back().info.name) + ", refused", ms.count()});
+    return DiagSink::Propagate();
+  }
+  for (const ir::PassTime& t : outcome->times) account_->times.push_back({t.name, t.milliseconds});
+  printed_ += outcome->printed;
+  stopped_ = stopped_ || outcome->stopped;
+  return Done();
+}
+
+Result<> Line::CleanUp(DiagSink& diags) {
+  std::vector<ir::PassStep> steps;
+  for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
+  return Run(tile_, steps, diags);
+}
+
+Step<const ir::Function*> Line::ShapeFor(const Strategy& strategy, DiagSink& said) {
+  if (!strategy.roles()) return &tile_;
+  auto at = shaped_.find(strategy.shape);
+  if (at == shaped_.end()) {
+    ir::Function fn = tile_;
+    std::optional<ir::Obstacle> obstacle;
+    const ir::PassStep step =
+        StepOf(PassOf(strategy.shape), [&](ir::Function& f, ir::PassContext& cx) {
+          const int64_t ctas = strategy.shape == Shape::kSplit ? strategy.ctas : 0;
+          obstacle = Reshape(f, strategy.shape, ctas, *request_.target);
+          cx.changes += !obstacle;
+          return Done();
+        });
+    const Result<> ran = Run(fn, std::span(&step, 1), said);
+    Refusal refusal = RefusalOf(Stage::kShape, Resource::kForm, said);
+    if (obstacle) refusal.why = obstacle->why, refusal.op = obstacle->at;
+    at = shaped_
+             .emplace(strategy.shape, ran.ok() && !obstacle ? Step<ir::Function>(std::move(fn))
+                                                            : Step<ir::Function>(refusal))
+             .first;
+  }
+  if (at->second.refusal) return *at->second.refusal;
+  return &*at->second.product;
+}
+
+Result<> Line::Schedule(const Strategy& strategy, Solved* solved, DiagSink& said) {
+  scheduler::ProgramOptions options;
+  options.target = request_.target;
+  options.solve = scheduler::SolveOptions::ForCompilation();
+  if (request_.first_schedules) {
+    options.solve.total_limit = options.solve.resource_limit = 1;
+    options.solve.optimize_secondary = false;
+  }
+  options.slices = request_.wish.slices;
+  options.store = request_.store;
+  options.withheld_registers = strategy.withheld_registers;
+  options.divide_slices = strategy.order == Order::kSolved;
+  const ir::PassStep step = StepOf(
+      SchedulePass(),
+      [&](ir::Function& fn, ir::PassContext& cx) -> Result<> {
+        if (request_.file) {
+          TRY(solved->schedule,
+              scheduler::ScheduleProgramFrom(fn, options, *request_.file, cx.diags));
+        } else {
+          solved->schedule = scheduler::ScheduleProgram(fn, options);
+        }
+        for (const scheduler::LoopReport& loop : solved->schedule.loops) cx.changes += loop.applied;
+        return Done();
+      },
+      ir::kScheduled);
+  return Run(solved->fn, std::span(&step, 1), said);
+}
+
+Step<const Solved*> Line::SolveFor(const Strategy& strategy, const ir::Function& shaped,
+                                   DiagSink& said) {
+  if (!strategy.scheduled()) return static_cast<const Solved*>(nullptr);
+  const Key key = {strategy.shape, {strategy.order, strategy.withheld_registers}};
+  auto at = solved_.find(key);
+  if (at == solved_.end()) {
+    Solved solved{shaped, {}};
+    DiagSink failure;
+    const Result<> ran = Schedule(strategy, &solved, failure);
+    const Resource at_fault = request_.file ? Resource::kSchedule : Resource::kForm;
+    at = solved_
+             .emplace(key, ran.ok() ? Step<Solved>(std::move(solved))
+                                    : Step<Solved>(RefusalOf(Stage::kSchedule, at_fault, failure)))
+             .first;
+    failure.MoveTo(said);
+  }
+  if (at->second.refusal) return *at->second.refusal;
+  Report(at->second.product->schedule, request_.file.has_value(), said);
+  return &*at->second.product;
+}
+
+ir::PassStep Line::RolesStep(const Strategy& strategy, const Solved* solved,
+                             const Planning& planning, Lowered* lowered,
+                             ir::LowerNeed* need) const {
+  ir::PassStep step = ir::StepOf(ir::PassId::kLowerRoles);
+  step.run = [=, this](ir::Function& fn, ir::PassContext& cx) -> Result<> {
+    ir::SequentialOptions options;
+    options.spare_registers = Beside(strategy, cx.target);
+    options.spare_for_products = !request_.file;
+    options.need = need;
+    if (solved && solved->schedule.apart) options.warpgroups = solved->schedule.warpgroups;
+    ir::ScheduledResources resources;
+    if (solved) {
+      resources = solved->schedule.resources;
+      resources.binding = request_.file.has_value();
+      options.scheduled = &resources;
+    }
+    TRY_VOID(LowerBy(planning, true, options, &lowered->roles, fn, cx));
+    cx.changes += lowered->roles ? 2 : 1;
+    return Done();
+  };
+  return step;
+}
+
+Step<Lowered> Line::Lower(const Strategy& strategy, const ir::Function& from, const Solved* solved,
+                          DiagSink& said) {
+  Lowered lowered;
+  lowered.fn = from;
+  ir::LowerNeed need;
+  met_plan_ = false;
+  std::vector<ir::PassStep> steps;
+  if (strategy.order == Order::kRule) steps.push_back(ir::StepOf(ir::PassId::kPipelineProducts));
+  if (strategy.guard_masks) {
+    steps.push_back(ir::StepOf(ir::PassId::kGuardMasks));
+    steps.push_back(ir::StepOf(ir::PassId::kDce));
+  }
+  steps.push_back(ir::StepOf(ir::PassId::kRereadTiles));
+  const Planning planning = {request_.plan, request_.wants_plan ? &lowered.plan : nullptr,
+                             &met_plan_, &lowered.resources};
+  steps.push_back(strategy.roles() ? RolesStep(strategy, solved, planning, &lowered, &need)
+                                   : OneRoleStep(planning));
+  ++emissions_;
+  if (!Run(lowered.fn, steps, said).ok()) {
+    Refusal refusal = RefusalOf(Stage::kLower, ResourceOf(need.what), said);
+    refusal.needed = need.needed, refusal.available = need.available;
+    return refusal;
+  }
+  return lowered;
+}
+
+std::optional<Refusal> Line::Worth(const Strategy& strategy, const Lowered& lowered,
+                                   const Solved* solved, DiagSink& said) const {
+  const auto refuse = [&](Resource resource, int64_t needed, int64_t available) {
+    Refusal refusal = RefusalOf(Stage::kWorth, resource, said);
+    refusal.needed = needed, refusal.available = available;
+    return refusal;
+  };
+  const scheduler::ProgramSchedule* wanted = solved ? &solved->schedule : nullptr;
+  if (wanted && (request_.file || wanted->apart) && !lowered.roles && wanted->roles > 1) {
+    said.Report(kRolesNotMade, Span{}, lowered.fn.name, wanted->roles);
+    return refuse(Resource::kRoles, wanted->roles, 1);
+  }
+  // Where little runs ahead, CTAs that come and go hide more than one that stays.
+  int64_t cycles = 0;
+  if (wanted)
+    for (const scheduler::LoopReport& loop : wanted->loops)
+      if (loop.applied) cycles = std::max(cycles, loop.solution.schedule.ii);
+  // Rings must reach across the end of a tile, or what is in flight there cover a copy.
+  const ir::TargetLowering& pays = request_.target->lowering;
+  const int64_t slots = lowered.roles ? DeepestRing(lowered.fn) : 0;
+  if (strategy.withheld_registers > 0) {
+    const bool solved_all = std::all_of(wanted->loops.begin(), wanted->loops.end(),
+                                        [](const auto& loop) { return loop.applied; });
+    if (!solved_all) return refuse(Resource::kForm, 0, 0);
+    if (Roles(lowered.fn) == 1) return refuse(Resource::kRoles, 2, 1);
+    if (!ir::LeavesRegisters(lowered.fn, *request_.target))
+      return refuse(Resource::kRegistersOfProducts, 0, 0);
+  }
+  if (strategy.shape == Shape::kPersistent && slots < pays.persistent_slots &&
+      (slots - 1) * cycles < pays.copy_cycles) {
+    said.Report(kNothingRunsAhead, Span{}, lowered.fn.name, slots, pays.persistent_slots);
+    return refuse(Resource::kSlots, pays.persistent_slots, slots);
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> Line::Prove(const Strategy& strategy, const Lowered& lowered,
+                                   DiagSink& said) {
+  if (!request_.prove) return std::nullopt;
+  Timer timer(account_, "warp check");
+  ir::WarpCheckOptions check(*request_.target);
+  if (strategy.shape == Shape::kPersistent) {
+    check.max_ops = kMostOps;
+    check.max_states = kMostStates;
+    check.widen = false;
+  }
+  const Result<ir::WarpCheckStats> proved = ir::CheckWarps(lowered.fn, check, said);
+  if (proved.ok()) return std::nullopt;
+  timer.Rename("warp check, refused");
+  return RefusalOf(Stage::kProve, Resource::kProof, said);
+}
+
+bool Line::divided() const {
+  return std::any_of(solved_.begin(), solved_.end(), [](const auto& entry) {
+    return entry.second.product && entry.second.product->schedule.apart;
+  });
+}
+
+}  // namespace tilec::compile

@@ -1,0 +1,88 @@
+// The steps of the compiler for one kernel, and what they made so far. Each step returns its
+// product or a Refusal; none knows which strategies there are besides the one it works for.
+// Private to compile/.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "compile/planning.h"
+#include "compile/search.h"
+
+namespace tilec::compile {
+
+// A product, or why there is none.
+template <typename T>
+struct Step {
+  std::optional<T> product;
+  std::optional<Refusal> refusal;
+  Step(T made) : product(std::move(made)) {}      // NOLINT: implicit by design
+  Step(Refusal why) : refusal(std::move(why)) {}  // NOLINT: implicit by design
+};
+
+struct Solved {
+  ir::Function fn;  // what it says in order is what the schedules say in cycles
+  scheduler::ProgramSchedule schedule;
+};
+
+struct Lowered {
+  ir::Function fn;     // at the warp level
+  bool roles = false;  // a role runs ahead
+  ir::ScheduledResources resources;
+  std::string plan;
+};
+
+class Line {
+ public:
+  Line(const ir::Function& tile, const Request& request, Account* account)
+      : tile_(tile), request_(request), account_(account) {}
+
+  // Once; fails with diagnostics.
+  Result<> CleanUp(DiagSink& diags);
+  const ir::Function& clean() const { return tile_; }
+
+  Step<const ir::Function*> ShapeFor(const Strategy& strategy, DiagSink& said);
+  // Null: the strategy asks no scheduler.
+  Step<const Solved*> SolveFor(const Strategy& strategy, const ir::Function& shaped,
+                               DiagSink& said);
+  Step<Lowered> Lower(const Strategy& strategy, const ir::Function& from, const Solved* solved,
+                      DiagSink& said);
+  // Does the program gain by what its strategy costs?
+  std::optional<Refusal> Worth(const Strategy& strategy, const Lowered& lowered,
+                               const Solved* solved, DiagSink& said) const;
+  std::optional<Refusal> Prove(const Strategy& strategy, const Lowered& lowered, DiagSink& said);
+
+  // Has the solver's answer for any shape roles that divide a row slice?
+  bool divided() const;
+  bool stopped() const { return stopped_; }
+  // Is the plan that is given of the program that was lowered last?
+  bool met_plan() const { return met_plan_; }
+  const std::string& printed() const { return printed_; }
+  int emissions() const { return emissions_; }
+
+ private:
+  using Key = std::pair<Shape, std::pair<Order, int64_t>>;
+  Result<> Run(ir::Function& fn, std::span<const ir::PassStep> steps, DiagSink& said);
+  ir::PassStep RolesStep(const Strategy& strategy, const Solved* solved, const Planning& planning,
+                         Lowered* lowered, ir::LowerNeed* need) const;
+  Result<> Schedule(const Strategy& strategy, Solved* solved, DiagSink& said);
+
+  ir::Function tile_;
+  const Request& request_;
+  Account* account_;
+  std::map<Shape, Step<ir::Function>> shaped_;
+  std::map<Key, Step<Solved>> solved_;
+  std::string printed_;
+  bool stopped_ = false, met_plan_ = false;
+  int emissions_ = 0;
+};
+
+// The last error in `said`, as a refusal.
+Refusal RefusalOf(Stage stage, Resource resource, const DiagSink& said);
+
+}  // namespace tilec::compile

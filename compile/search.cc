@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "compile/diagnostics.h"
+#include "compile/line.h"
+#include "compile/predict.h"
+#include "support/check.h"
+
+namespace tilec::compile {
+
+namespace {
+
+class Search {
+ public:
+  Search(const ir::Function& tile, const Request& request, Account* account, DiagSink& diags)
+      : request_(request), account_(*account), diags_(diags), line_(tile, request, account) {}
+
+  Result<Compiled> Run() {
+    TRY_VOID(line_.CleanUp(diags_));
+    if (line_.stopped()) return Stopped(line_.clean());
+    std::vector<Decision>& all = account_.decisions;
+    for (const Strategy& strategy : Candidates(request_.wish)) {
+      all.emplace_back();
+      all.back().strategy = strategy;
+    }
+    CHECK(!all.empty(), "every request has a candidate");
+    if (request_.sizes) PredictTimes(line_.clean(), *request_.target, *request_.sizes, &all);
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (!Considered(all, i)) continue;
+      DiagSink said;
+      std::optional<Compiled> compiled = Try(&all[i], said);
+      if (compiled) {
+        said.MoveTo(diags_);
+        if (!compiled->stopped) Say(*compiled);
+        return *std::move(compiled);
+      }
+      const Refusal& refusal = *all[i].refusal;
+      if (all[i].strategy.shape == Shape::kOnce) last_ = refusal;
+      const bool at_fault =
+          refusal.resource == Resource::kSchedule || refusal.resource == Resource::kPlan;
+      if (at_fault || i + 1 == all.size()) {
+        if (!at_fault && request_.file) return FileRefused();
+        said.MoveTo(diags_);
+        return DiagSink::Propagate();
+      }
+    }
+    CHECK(request_.file, "program order comes last and is always considered");
+    return FileRefused();
+  }
+
+ private:
+  // Is the strategy to be tried? What its predecessors were refused for may settle that.
+  bool Considered(std::vector<Decision>& all, size_t i) {
+    Decision& d = all[i];
+    const Strategy& s = d.strategy;
+    for (size_t k = 0; k < i; ++k) {
+      const Decision& before = all[k];
+      if (before.outcome != Decision::Outcome::kRefused ||
+          !SharesCause(before.strategy, *before.refusal, s))
+        continue;
+      d.outcome = Decision::Outcome::kPruned;
+      d.refusal = before.refusal;
+      return false;
+    }
+    if (s.order != Order::kSolvedWhole || request_.plan) return true;
+    // Whole slices are what the first answer has, unless its roles divide one; fewer registers are
+    // for products that need more beside their tiles.
+    if (s.withheld_registers == 0) return line_.divided();
+    return std::any_of(
+        all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i), [](const Decision& before) {
+          return before.outcome == Decision::Outcome::kRefused && before.strategy.scheduled() &&
+                 before.strategy.withheld_registers == 0 &&
+                 before.refusal->resource == Resource::kRegistersOfProducts;
+        });
+  }
+
+  std::optional<Compiled> Try(Decision* decision, DiagSink& said) {
+    const auto start = std::chrono::steady_clock::now();
+    const int emissions = line_.emissions();
+    std::optional<Compiled> compiled = Walk(decision, said);
+    const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
+    decision->milliseconds = ms.count();
+    decision->emissions = line_.emissions() - emissions;
+    decision->outcome = compiled ? Decision::Outcome::kTaken : Decision::Outcome::kRefused;
+    return compiled;
+  }
+
+  // The line. A step that refuses ends it.
+  std::optional<Compiled> Walk(Decision* decision, DiagSink& said) {
+    const Strategy& strategy = decision->strategy;
+    const auto refuse = [&](std::optional<Refusal> refusal) {
+      // A plan is obeyed or refused in the one strategy that makes the program it is of.
+      if (refusal && line_.met_plan()) refusal->resource = Resource::kPlan;
+      decision->refusal = std::move(refusal);
+      return decision->refusal.has_value();
+    };
+    const Step<const ir::Function*> shaped = line_.ShapeFor(strategy, said);
+    if (refuse(shaped.refusal)) return std::nullopt;
+    if (line_.stopped()) return Stopped(**shaped.product);
+    const Step<const Solved*> solved = line_.SolveFor(strategy, **shaped.product, said);
+    if (refuse(solved.refusal)) return std::nullopt;
+    const Solved* schedule = *solved.product;
+    const ir::Function& from = schedule ? schedule->fn : **shaped.product;
+    if (line_.stopped()) return Stopped(from);
+    Step<Lowered> lowered = line_.Lower(strategy, from, schedule, said);
+    if (refuse(lowered.refusal)) return std::nullopt;
+    if (line_.stopped()) return Stopped(lowered.product->fn);
+    if (refuse(line_.Worth(strategy, *lowered.product, schedule, said))) return std::nullopt;
+    if (refuse(line_.Prove(strategy, *lowered.product, said))) return std::nullopt;
+    Compiled compiled;
+    compiled.fn = std::move(lowered.product->fn);
+    compiled.strategy = strategy;
+    if (schedule) compiled.schedule = schedule->schedule;
+    if (schedule) scheduler::Adopt(lowered.product->resources, &*compiled.schedule);
+    compiled.resources = std::move(lowered.product->resources);
+    compiled.plan = std::move(lowered.product->plan);
+    compiled.printed = line_.printed();
+    return compiled;
+  }
+
+  Compiled Stopped(const ir::Function& fn) const {
+    Compiled compiled;
+    compiled.fn = fn;
+    compiled.printed = line_.printed();
+    compiled.stopped = true;
+    return compiled;
+  }
+
+  Reported FileRefused() {
+    return diags_
+        .Report(kScheduleFileRefused, last_ ? last_->op : Span{}, request_.schedule,
+                last_ ? last_->why : "")
+        .Help(
+            "move readers nearer to what they read, cut the rows into more slices, or leave "
+            "--schedule out: the compiler then takes what it can lower");
+  }
+
+  // What was asked for and is not so, and why.
+  void Say(const Compiled& compiled) {
+    const Strategy& taken = compiled.strategy;
+    const std::string& kernel = compiled.fn.name;
+    if (last_ && taken.withheld_registers > 0)
+      diags_.Report(kSolvedForFewer, last_->op, kernel, taken.withheld_registers, last_->why);
+    if (last_ && !taken.scheduled())
+      diags_.Report(kScheduleNotLowered, last_->op, kernel, last_->why,
+                    taken.order == Order::kRule ? "its products are overlapped by rule instead"
+                                                : "one role runs it in program order instead");
+    const auto missed = [&](Shape shape, const DiagDef& def) {
+      const Refusal* why = RefusalOf(shape);
+      diags_.Report(def, why ? why->op : Span{}, kernel, why ? why->why : "");
+    };
+    const Wish& wish = request_.wish;
+    if (wish.wants_persistent && taken.shape != Shape::kPersistent)
+      missed(Shape::kPersistent, kNotPersistent);
+    if (wish.split > 1 && taken.shape != Shape::kSplit) missed(Shape::kSplit, kNotSplit);
+    if (wish.clusters && compiled.fn.launch.cluster <= 1) {
+      if (taken.shape == Shape::kClustered)
+        diags_.Report(kNotClustered, Span{}, kernel, "what they share does not go through rings");
+      else
+        missed(Shape::kClustered, kNotClustered);
+    }
+  }
+
+  // Why a strategy of this shape was refused last.
+  const Refusal* RefusalOf(Shape shape) const {
+    const Refusal* last = nullptr;
+    for (const Decision& d : account_.decisions)
+      if (d.strategy.shape == shape && d.outcome == Decision::Outcome::kRefused) last = &*d.refusal;
+    return last;
+  }
+
+  const Request& request_;
+  Account& account_;
+  DiagSink& diags_;
+  Line line_;
+  std::optional<Refusal> last_;  // of one tile per CTA
+};
+
+}  // namespace
+
+Result<Compiled> Compile(const ir::Function& tile, const Request& request, Account* account,
+                         DiagSink& diags) {
+  return Search(tile, request, account, diags).Run();
+}
+
+std::string ToText(const std::vector<Decision>& decisions) {
+  std::string out;
+  int emissions = 0;
+  for (const Decision& d : decisions) {
+    emissions += d.emissions;
+    std::string became;
+    switch (d.outcome) {
+      case Decision::Outcome::kTaken: became = "taken"; break;
+      case Decision::Outcome::kRefused: became = "refused: " + ToText(*d.refusal); break;
+      case Decision::Outcome::kPruned: became = "shares a cause: " + ToText(*d.refusal); break;
+      case Decision::Outcome::kNotNeeded: became = "not needed"; break;
+    }
+    out += fmt::format("{:>10}  {:>9}  {:<52} {}\n",
+                       d.predicted_us ? fmt::format("{:.1f} us", *d.predicted_us) : "",
+                       d.emissions > 0 ? fmt::format("{:.1f} ms", d.milliseconds) : "",
+                       ToText(d.strategy), became);
+  }
+  return fmt::format("{:>10}  {:>9}  {:<52} {}\n{}{} candidates, {} emitted\n", "predicted", "took",
+                     "strategy", "outcome", out, decisions.size(), emissions);
+}
+
+}  // namespace tilec::compile

@@ -1,0 +1,83 @@
+// The list of strategies: its order, its end, and which refusals settle which others.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/strategy.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace tilec::compile {
+namespace {
+
+TEST(Strategy, ProgramOrderComesLast) {
+  for (const bool solve : {true, false}) {
+    Wish wish;
+    wish.solve = solve;
+    const std::vector<Strategy> all = Candidates(wish);
+    ASSERT_FALSE(all.empty());
+    EXPECT_EQ(all.back().order, Order::kProgram);
+    EXPECT_EQ(all.back().shape, Shape::kOnce);
+    EXPECT_EQ(all.size() == 1, !solve);
+  }
+}
+
+TEST(Strategy, AFileIsNeverReplaced) {
+  Wish wish;
+  wish.from_file = true;
+  for (const Strategy& s : Candidates(wish)) EXPECT_EQ(s.order, Order::kSolved) << ToText(s);
+}
+
+TEST(Strategy, OneTilePerCtaIsTheLastShapeOfEachOrder) {
+  Wish wish;
+  wish.split = 4;
+  wish.share_copies = true;
+  const std::vector<Strategy> all = Candidates(wish);
+  EXPECT_EQ(all[0].shape, Shape::kSplit);
+  EXPECT_EQ(all[0].ctas, 4);
+  EXPECT_EQ(all[1].shape, Shape::kClustered);
+  EXPECT_EQ(all[2].shape, Shape::kPersistent);
+  for (size_t i = 0; i + 1 < all.size(); ++i) {
+    const Strategy &a = all[i], &b = all[i + 1];
+    const bool same = a.order == b.order && a.guard_masks == b.guard_masks &&
+                      a.withheld_registers == b.withheld_registers;
+    EXPECT_EQ(same, a.shape != Shape::kOnce) << ToText(a);
+  }
+  std::set<std::string> texts;
+  for (const Strategy& s : all) EXPECT_TRUE(texts.insert(ToText(s)).second) << ToText(s);
+}
+
+TEST(Strategy, WhatIsNotAskedForIsNotTried) {
+  Wish once;
+  once.persistent = false;
+  for (const Strategy& s : Candidates(once)) EXPECT_EQ(s.shape, Shape::kOnce);
+  Wish clusters;
+  clusters.clusters = true;
+  for (const Strategy& s : Candidates(clusters)) EXPECT_NE(s.shape, Shape::kPersistent);
+}
+
+TEST(Refusals, SettleWhatSharesTheirCause) {
+  const Strategy persistent = {Shape::kPersistent, 1, Order::kSolved, true, 0};
+  Strategy plain = persistent, once = persistent, rule = persistent;
+  plain.guard_masks = false;
+  once.shape = Shape::kOnce;
+  rule.order = Order::kRule;
+  Refusal grid{Stage::kShape, Resource::kForm, 0, 0, {}, ""};
+  EXPECT_TRUE(SharesCause(persistent, grid, plain));
+  EXPECT_TRUE(SharesCause(persistent, grid, rule));
+  EXPECT_FALSE(SharesCause(persistent, grid, once));
+  const Refusal slots{Stage::kWorth, Resource::kSlots, 3, 2, {}, ""};
+  EXPECT_TRUE(SharesCause(persistent, slots, plain));
+  EXPECT_FALSE(SharesCause(persistent, slots, rule));
+  EXPECT_FALSE(SharesCause(persistent, slots, once));
+  const Refusal registers{Stage::kLower, Resource::kRegisters, 264, 240, {}, ""};
+  EXPECT_FALSE(SharesCause(persistent, registers, once));  // it keeps fewer
+  const Refusal file{Stage::kSchedule, Resource::kSchedule, 0, 0, {}, ""};
+  EXPECT_TRUE(SharesCause(persistent, file, once));
+  // A form that the lowering lacks is of the program, not of the grid.
+  grid.stage = Stage::kLower;
+  EXPECT_FALSE(SharesCause(persistent, grid, plain));
+}
+
+}  // namespace
+}  // namespace tilec::compile
