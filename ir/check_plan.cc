@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/isa.h"
 #include "ir/lower/buffers.h"
 #include "ir/lower/channels.h"
 #include "ir/lower/role_needs.h"
@@ -16,9 +17,7 @@
 namespace tilec::ir {
 namespace {
 
-constexpr int64_t kAlign = 1024;   // swizzle patterns repeat
-constexpr int64_t kQuotaStep = 8;  // setmaxnreg
-constexpr int64_t kLeastQuota = 24, kMostQuota = 255;
+constexpr int64_t kAlign = 1024;    // swizzle patterns repeat
 constexpr int64_t kChainSlots = 3;  // one in use, one for the next product, one being filled
 
 class Checker {
@@ -95,8 +94,8 @@ class Checker {
     for (const PlannedRole& role : p_.roles) {
       any = any || role.registers > 0;
       all += role.registers * 128 * CeilDiv(role.warps, 4);
-      const bool form = role.registers % kQuotaStep == 0 && role.registers >= kLeastQuota &&
-                        role.registers <= kMostQuota;
+      const bool form = role.registers % isa::kQuotaStep == 0 &&
+                        role.registers >= isa::kLeastQuota && role.registers <= isa::kMostQuota;
       if (role.registers != 0 && !form)
         Broken(law::kPlanQuota, fmt::format("`{}` has {}", role.name, role.registers));
     }
