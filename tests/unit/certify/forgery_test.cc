@@ -182,7 +182,9 @@ void Forge(const std::vector<Genuine>& all, std::set<Proof> kinds) {
         ++refused;
         continue;
       }
-      EXPECT_TRUE(no_more || OtherLaws(g, text)) << g.graph.name << ": accepted\n" << text << "in place of\n" << g.text;
+      EXPECT_TRUE(no_more || OtherLaws(g, text)) << g.graph.name << ": accepted\n"
+                                                 << text << "in place of\n"
+                                                 << g.text;
     }
     EXPECT_GT(refused, 100) << g.graph.name;
   }
