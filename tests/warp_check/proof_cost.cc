@@ -25,6 +25,7 @@
 #include "ir/warp_check/check.h"
 #include "support/diag.h"
 #include "tests/test_calls.h"
+#include "tests/unit/h200.h"
 
 namespace tilec {
 namespace {
@@ -85,7 +86,7 @@ class Costs {
     }
     if (!seen_.insert(ir::Print(*fn)).second) return true;
     const auto start = std::chrono::steady_clock::now();
-    const ir::WarpVerdict verdict = ir::ProveWarps(*fn, {});
+    const ir::WarpVerdict verdict = ir::ProveWarps(*fn, ir::WarpCheckOptions(ir::H200()));
     const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
     const std::string name = fmt::format("{} {} {}", CallText(call), schedule, PointText(point));
     const ir::WarpCheckStats& stats = verdict.stats;

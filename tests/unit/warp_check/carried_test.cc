@@ -103,7 +103,7 @@ TEST(WarpVerdict, SaysWhichLimitItCameTo) {
       Pair(For("%zero", "%K", 64, "%ka", kLoad), For("%zero", "%K", 64, "%kb", kTake));
   const Result<Function> fn = ParseFunction(program, diags);
   ASSERT_TRUE(fn.ok());
-  WarpCheckOptions options;
+  WarpCheckOptions options(H200());
   options.widen = false;
   EXPECT_EQ(ProveWarps(*fn, options).proof, WarpProof::kProved);
   options.max_states = 2;
@@ -119,7 +119,7 @@ TEST(WarpVerdict, SaysWhichLimitItCameTo) {
   EXPECT_EQ(verdict.limit, WarpLimit::kOps);
   const Result<Function> wrong = ParseFunction(With(program, "8192", "4096"), diags);
   ASSERT_TRUE(wrong.ok());
-  verdict = ProveWarps(*wrong, {});
+  verdict = ProveWarps(*wrong, WarpCheckOptions(H200()));
   EXPECT_EQ(verdict.proof, WarpProof::kRefuted);
   ASSERT_TRUE(verdict.finding.has_value());
   EXPECT_EQ(std::string(verdict.finding->def->name), "WarpBytes");
