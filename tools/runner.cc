@@ -130,7 +130,6 @@ class Run {
   // What is only written starts out random too: an element that is not written shows.
   Result<> FillTensors() {
     uint64_t index = 0;
-    TRY_VOID(CheckSizes());
     TRY(const auto uses, Uses());
     for (const frontend::ParamInfo& p : signature_.params) {
       if (p.role != frontend::ParamRole::kTensor) continue;
@@ -274,8 +273,8 @@ class Run {
     const Clock::time_point start = Clock::now();
     TRY(ir::Function * fn, TileIr());
     ir::InterpretInputs inputs;
-    std::map<std::string, ir::TensorValue> start;
-    if (!request_.expect.empty()) start = tensors_;
+    std::map<std::string, ir::TensorValue> before;
+    if (!request_.expect.empty()) before = tensors_;
     inputs.tensors = std::move(tensors_);
     for (const auto& [name, value] : call_.launch.scalars)
       std::visit([&, &name = name](auto v) { inputs.scalars[name] = static_cast<double>(v); },
@@ -291,7 +290,7 @@ class Run {
                    signature_.kernel, p.instances, p.of, p.seconds);
       };
     TRY_VOID(ir::Interpret(*fn, inputs, options, session_.diags()));
-    if (!request_.expect.empty()) TRY_VOID(Expected(std::move(start), inputs.tensors));
+    if (!request_.expect.empty()) TRY_VOID(Expected(std::move(before), inputs.tensors));
     for (TensorRun& t : result_.tensors) {
       if (!t.written) continue;
       if (!request_.device) {
