@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/isa.h"
 #include "ir/lower/buffers.h"
 #include "ir/lower/producer_share.h"
 #include "ir/lower/role_needs.h"
@@ -62,7 +63,7 @@ void DeriveSlots(ProgramPlan& p) {
   }
 }
 
-// Mbarriers, of 8 bytes each.
+// Mbarriers, with all slots.
 int64_t BarriersOf(const ProgramPlan& p) {
   int64_t barriers = p.copy_barrier ? 1 : 0;
   for (const PlannedRing& ring : p.rings) barriers += 2 * ring.slots;
@@ -87,7 +88,8 @@ void PlacePlan(ProgramPlan* plan) {
   }
   for (const PlannedBuffer& b : plan->buffers) end = std::max(end, b.offset + b.bytes);
   plan->barriers_at = RoundUp(end, 128);
-  plan->smem_bytes = plan->barriers_at + 8 * BarriersOf(*plan);  // scratch is known later
+  plan->smem_bytes =
+      plan->barriers_at + isa::kBarrierBytes * BarriersOf(*plan);  // scratch is known later
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/isa.h"
 #include "ir/lower/diagnostics.h"
 #include "ir/lower/pressure.h"
 #include "ir/queries.h"
@@ -39,7 +40,7 @@ void Place(Emitted& emitted, ProgramPlan& plan) {
   plan.barriers_at = top;
   for (ValueId barrier : emitted.barriers) {
     out.ops[out.values[barrier].def].set("offset", top);
-    top += 8 * out.type(barrier).depth;
+    top += isa::kBarrierBytes * out.type(barrier).depth;
   }
   out.launch.smem_bytes = plan.smem_bytes = top;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/lower/sequential.h"
 
+#include <algorithm>
 #include <iterator>
 #include <limits>
 
@@ -36,6 +37,19 @@ Result<Function> Realise(const Function& fn, ProgramPlan& plan, const Target& ta
   return Finish(std::move(emitted), plan, target, options, registers_full, diags);
 }
 
+// How deep the rings of a plan in loops are: what the planners are asked for, to compare. Products
+// in flight from iteration to iteration exist from three slots on.
+int DepthOf(const ProgramPlan& plan) {
+  if (!plan.specialized) return 0;
+  constexpr int64_t kLeast = 2, kOfChains = 3;
+  int64_t depth = kLeast;
+  for (const PlannedRing& ring : plan.rings)
+    if (ring.in_loop && !ring.around) depth = std::max(depth, ring.slots);
+  for (const auto& [key, loop] : plan.loops)
+    if (!loop.chains.empty()) depth = std::max(depth, kOfChains);
+  return static_cast<int>(depth);
+}
+
 // What somebody else planned, obeyed to the letter.
 Result<Function> ObeyPlan(const Function& fn, const Target& target,
                           const SequentialOptions& options, ProgramPlan* made, DiagSink& diags) {
@@ -44,8 +58,7 @@ Result<Function> ObeyPlan(const Function& fn, const Target& target,
   form.early_loads = made->early_loads;
   form.slice_epilogues = made->slice_epilogues;
   form.scheduled = nullptr;
-  ProgramPlanner planner(fn, target, form,
-                         made->specialized ? static_cast<int>(target.lowering.most_slots) : 0);
+  ProgramPlanner planner(fn, target, form, DepthOf(*made));
   if (!planner.sound())
     return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)
         .Help("use --schedule=sequential");

@@ -41,23 +41,38 @@ Kind KindOf(const Finding& f) {
     case Rule::kS8:
     case Rule::kS9:
     case Rule::kW1:
-    case Rule::kW2: return Kind::kEdge;
+    case Rule::kW2:
+    case Rule::kT2:
+    case Rule::kT4:
+    case Rule::kT5:
+    case Rule::kT6:
+    case Rule::kT10:
+    case Rule::kT11:
+    case Rule::kT14: return Kind::kEdge;
     case Rule::kM4:
     case Rule::kM5:
     case Rule::kS1:
     case Rule::kW3:
     case Rule::kR1:
     case Rule::kR2:
+    case Rule::kT1:
+    case Rule::kT3:
+    case Rule::kT8:
+    case Rule::kT9:
     case Rule::kX1: return Kind::kStop;
     case Rule::kM6:
     case Rule::kM7:
-    case Rule::kS4: return Kind::kSymptom;
+    case Rule::kS4:
+    case Rule::kT7:
+    case Rule::kT13: return Kind::kSymptom;
     case Rule::kA3:
     case Rule::kA4:
-    case Rule::kW4: return Kind::kLeftover;
+    case Rule::kW4:
+    case Rule::kT12: return Kind::kLeftover;
     case Rule::kM9:
     case Rule::kN1:
-    case Rule::kB1: return Kind::kOpinion;
+    case Rule::kB1:
+    case Rule::kT15: return Kind::kOpinion;
   }
   return Kind::kOpinion;
 }
