@@ -10,6 +10,7 @@
 #include "ir/lower/pressure.h"
 #include "ir/lower/sequential.h"
 #include "ir/warp_check/check.h"
+#include "support/check.h"
 
 namespace tilec::compile {
 
@@ -294,10 +295,20 @@ std::optional<Refusal> Line::Prove(const Strategy& strategy, const Lowered& lowe
     check.max_states = kMostStates;
     check.widen = false;
   }
-  const Result<ir::WarpCheckStats> proved = ir::CheckWarps(lowered.fn, check, said);
-  if (proved.ok()) return std::nullopt;
+  const ir::WarpVerdict verdict = ir::ProveWarps(lowered.fn, check);
+  if (verdict.proof == ir::WarpProof::kProved) return std::nullopt;
   timer.Rename("warp check, refused");
-  return RefusalOf(Stage::kProve, Resource::kProof, said);
+  const bool given_up = verdict.proof == ir::WarpProof::kGivenUp;
+  const Result<ir::WarpCheckStats> reported = ir::ReportVerdict(lowered.fn, verdict, said);
+  CHECK(!reported.ok(), "what is not proved is an error");
+  Refusal refusal = RefusalOf(Stage::kProve, given_up ? Resource::kProof : Resource::kForm, said);
+  if (!given_up) return refusal;
+  // More than it came to is needed; how much more is not known.
+  const bool ops = verdict.limit == ir::WarpLimit::kOps;
+  refusal.needed = std::max(ops ? verdict.stats.ops : verdict.stats.states, verdict.available + 1);
+  refusal.available = verdict.available;
+  refusal.why = "the proof takes too long";
+  return refusal;
 }
 
 bool Line::divided() const {

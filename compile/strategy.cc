@@ -87,7 +87,7 @@ const char* NameOf(Resource resource) {
     case Resource::kSharedMemory: return "bytes of shared memory";
     case Resource::kRoles: return "compute roles";
     case Resource::kSlots: return "slots that run ahead";
-    case Resource::kProof: return "states of the proof";
+    case Resource::kProof: return "states or steps of the proof";
   }
   return "";
 }

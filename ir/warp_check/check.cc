@@ -216,9 +216,7 @@ WarpVerdict ProveWarps(const Function& fn, const WarpCheckOptions& options) {
   return verdict;
 }
 
-Result<WarpCheckStats> CheckWarps(const Function& fn, const WarpCheckOptions& options,
-                                  DiagSink& diags) {
-  WarpVerdict verdict = ProveWarps(fn, options);
+Result<WarpCheckStats> ReportVerdict(const Function& fn, WarpVerdict verdict, DiagSink& diags) {
   switch (verdict.proof) {
     case WarpProof::kProved: return std::move(verdict.stats);
     case WarpProof::kRefuted: return Report(fn, *verdict.finding, diags);
@@ -230,6 +228,11 @@ Result<WarpCheckStats> CheckWarps(const Function& fn, const WarpCheckOptions& op
                           verdict.stats.states, verdict.stats.ops, fn.name))
       .Place("@" + fn.name)
       .Help("--schedule=sequential compiles the kernel without overlap");
+}
+
+Result<WarpCheckStats> CheckWarps(const Function& fn, const WarpCheckOptions& options,
+                                  DiagSink& diags) {
+  return ReportVerdict(fn, ProveWarps(fn, options), diags);
 }
 
 }  // namespace tilec::ir

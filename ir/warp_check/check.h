@@ -73,7 +73,9 @@ struct WarpVerdict {
 // `fn`: a verified warp function.
 WarpVerdict ProveWarps(const Function& fn, const WarpCheckOptions& options);
 
-// The same, with what is not proved as a diagnostic.
+// What is not proved, as a diagnostic.
+Result<WarpCheckStats> ReportVerdict(const Function& fn, WarpVerdict verdict, DiagSink& diags);
+// Both.
 Result<WarpCheckStats> CheckWarps(const Function& fn, const WarpCheckOptions& options,
                                   DiagSink& diags);
 
