@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <algorithm>
 
 #include "ir/interpret.h"
 #include "tests/unit/frontend/helper.h"

@@ -5,6 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cctype>
+
 #include "tests/unit/frontend/helper.h"
 
 namespace tilec::frontend {

@@ -66,10 +66,11 @@ bool CloseValues(const TensorValue& a, const TensorValue& b) {
   return true;
 }
 
-// Clean-up without what sums in another order.
+// Clean-up without what sums, or rounds sums, in another order.
 std::vector<PassId> Exact() {
   std::vector<PassId> passes(std::begin(kCleanUp), std::end(kCleanUp));
   std::erase(passes, PassId::kDeferReductions);
+  std::erase(passes, PassId::kExpandScans);
   return passes;
 }
 
