@@ -56,7 +56,7 @@ class Expander {
       if (d != axis) others.push_back(d);
     const Type positions = Type::Tile(DType::kI32, type.shape);
 
-    const ValueId first = b.Int(0, DType::kI32);
+    const ValueId first = b.Int(0);
     const ValueId iota = b.Value(OpKind::kIota, {first}, Type::Tile(DType::kI32, {length}));
     const ValueId position =
         b.Value(OpKind::kBroadcast, {iota}, positions, {{"axes", std::vector<int64_t>{axis}}});
