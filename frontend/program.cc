@@ -179,7 +179,9 @@ struct Loader {
       std::optional<ImportedText> found = resolver(import.path);
       if (!found) {
         DiagBuilder report = diags.Report(kImportNotFound, import.path_span, import.path);
-        const std::string near = NearestName(import.path, resolver.modules);
+        std::string name = import.path;
+        if (name.ends_with(".tile")) name.resize(name.size() - 5);
+        const std::string near = NearestName(name, resolver.modules);
         if (!near.empty()) return report.Help(fmt::format("did you mean `\"{}\"`?", near));
         return report.Help(
             "library modules are spelt `\"std/name\"`, files of your own "
