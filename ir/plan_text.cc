@@ -105,7 +105,8 @@ class Printer {
     for (const PlannedChange& change : p_.changed) Say("changed", change);
     Crossing();
     Memory();
-    for (const auto& [layout, of] : LayoutClasses()) Say("layout", LayoutRecord{layout, of});
+    for (const auto& [text, values] : LayoutClasses())
+      Say("layout", LayoutRecord{values.first, values.second});
     for (const auto& [op, dot] : p_.tiles.dots) {
       Say("product", DotRecord{op, dot});
       Say("operand", OperandRecord{op, true, dot.a});
@@ -173,19 +174,19 @@ class Printer {
                       epilogue == p_.epilogues.end() ? PlannedEpilogue() : epilogue->second});
     }
   }
-  // Values by layout, in the order of their first.
-  std::vector<std::pair<Layout, std::vector<ValueId>>> LayoutClasses() const {
-    std::vector<std::pair<Layout, std::vector<ValueId>>> classes;
+  // Values by layout, in the order of the layouts' text. Values that the function no longer reaches
+  // (its loops before they were scheduled) are in no program.
+  std::map<std::string, std::pair<Layout, std::vector<ValueId>>> LayoutClasses() const {
+    std::map<std::string, std::pair<Layout, std::vector<ValueId>>> classes;
     for (const auto& [value, layout] : p_.tiles.layouts) {
-      const auto same = std::find_if(classes.begin(), classes.end(),
-                                     [&](const auto& c) { return c.first == layout; });
-      if (same == classes.end())
-        classes.push_back({layout, {value}});
-      else
-        same->second.push_back(value);
+      if (!IsReached(value)) continue;
+      auto& [own, of] = classes[words_.Of(layout)];
+      own = layout;
+      of.push_back(value);
     }
     return classes;
   }
+  bool IsReached(ValueId value) const { return names_.values[value].front() != '?'; }
   void Loops() {
     for (const auto& [key, loop] : p_.loops) {
       Say("loop", LoopRecord{key.first, key.second, loop.before_wait}, RoleName(key.first));

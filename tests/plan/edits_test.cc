@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <regex>
+#include <string>
+#include <string_view>
 
 #include "ir/function.h"
 #include "tests/plan/compiled.h"
@@ -12,15 +13,40 @@
 namespace tilec {
 namespace {
 
-// The first match of `what` replaced; fails the test if there is none.
-std::string Edited(const std::string& plan, const std::string& what, const std::string& by) {
-  const std::regex regex(what);
-  EXPECT_TRUE(std::regex_search(plan, regex)) << what << " is not in\n" << plan;
-  return std::regex_replace(plan, regex, by, std::regex_constants::format_first_only);
+// The first line that begins so, and the end of it; fails the test if there is none.
+size_t LineOf(const std::string& plan, const std::string& begin, size_t* end) {
+  const size_t at = plan.find("\n" + begin);
+  EXPECT_NE(at, std::string::npos) << begin << " is not in\n" << plan;
+  if (at == std::string::npos) return *end = 0;
+  *end = plan.find('\n', at + 1);
+  return at + 1;
 }
-// All buffers are placed anew.
-std::string Unplaced(const std::string& plan) {
-  return std::regex_replace(plan, std::regex(" at=\\d+"), "");
+// The line with another value of a field, which it has.
+std::string With(std::string plan, const std::string& line, const std::string& field,
+                 const std::string& value) {
+  size_t end = 0;
+  const size_t begin = LineOf(plan, line, &end);
+  const size_t at = plan.find(" " + field + "=", begin);
+  EXPECT_LT(at, end) << line << " has no " << field;
+  if (at >= end) return plan;
+  const size_t from = at + field.size() + 2;
+  return plan.replace(from, plan.find_first_of(" \n", from) - from, value);
+}
+std::string WithWord(std::string plan, const std::string& line, const std::string& word) {
+  size_t end = 0;
+  const size_t begin = LineOf(plan, line, &end);
+  return plan.insert(plan.find_first_of(" \n", begin), " " + word);
+}
+std::string Without(std::string plan, const std::string& line) {
+  size_t end = 0;
+  const size_t begin = LineOf(plan, line, &end);
+  return plan.erase(begin, end + 1 - begin);
+}
+// All buffers lie at `place`; "": they are placed anew.
+std::string Placed(std::string plan, std::string_view place) {
+  for (size_t at = plan.find(" at="); at != std::string::npos; at = plan.find(" at=", at + 1))
+    plan.replace(at, plan.find_first_of(" \n", at + 1) - at, place);
+  return plan;
 }
 
 class Edits : public testing::Test {
@@ -29,6 +55,7 @@ class Edits : public testing::Test {
     static const CompiledPlan kMade = CompilePlan(PlanCaseOf("gemm"));
     return kMade;
   }
+  static const std::string& Plan() { return Gemm().plan; }
   static CompiledPlan By(const std::string& plan) { return CompilePlan(PlanCaseOf("gemm"), plan); }
   // Refused, and by this law.
   static void Refused(const std::string& plan, const std::string& code) {
@@ -36,75 +63,69 @@ class Edits : public testing::Test {
     EXPECT_FALSE(made.ok);
     EXPECT_NE(made.said.find("[" + code + "]"), std::string::npos) << made.said;
   }
+  static void Obeyed(const CompiledPlan& made, const std::string& words) {
+    ASSERT_TRUE(made.ok) << made.said;
+    EXPECT_NE(made.plan.find(words), std::string::npos) << made.plan;
+    for (const std::string& line : NotFound(made.plan, made.program)) ADD_FAILURE() << line;
+  }
 };
 
 TEST_F(Edits, ARingOfThreeSlotsHasThree) {
-  const std::string plan = Unplaced(Edited(Gemm().plan, "ring slots=\\d+", "ring slots=3"));
-  const CompiledPlan made = By(plan);
-  ASSERT_TRUE(made.ok) << made.said;
-  EXPECT_NE(made.plan.find("ring slots=3"), std::string::npos);
+  const CompiledPlan made = By(Placed(With(Plan(), "ring ", "slots", "3"), ""));
+  Obeyed(made, "ring slots=3");
   EXPECT_LT(made.program.launch.smem_bytes, Gemm().program.launch.smem_bytes);
-  for (const std::string& line : NotFound(made.plan, made.program)) ADD_FAILURE() << line;
 }
 TEST_F(Edits, ARingThatDoesNotFitIsRefused) {
-  Refused(Unplaced(Edited(Gemm().plan, "ring slots=\\d+", "ring slots=40")), "I282");
+  Refused(Placed(With(Plan(), "ring ", "slots", "40"), ""), "I282");
 }
 TEST_F(Edits, AChainNeedsThreeSlots) {
-  Refused(Unplaced(Edited(Gemm().plan, "ring slots=\\d+", "ring slots=2")), "I293");
+  Refused(Placed(With(Plan(), "ring ", "slots", "2"), ""), "I293");
 }
 TEST_F(Edits, AQuotaIsObeyed) {
-  const CompiledPlan made =
-      By(Edited(Gemm().plan, "(name=compute[^\\n]*registers=)\\d+", "$01216"));
-  ASSERT_TRUE(made.ok) << made.said;
-  EXPECT_NE(made.plan.find("registers=216"), std::string::npos);
-  for (const std::string& line : NotFound(made.plan, made.program)) ADD_FAILURE() << line;
+  Obeyed(By(With(Plan(), "role name=compute", "registers", "216")), "registers=216");
 }
 TEST_F(Edits, AQuotaThatNoRegisterFileHasIsRefused) {
-  Refused(Edited(Gemm().plan, "(name=load[^\\n]*registers=)\\d+", "$01240"), "I281");
-  Refused(Edited(Gemm().plan, "(name=compute[^\\n]*registers=)\\d+", "$01233"), "I281");
+  Refused(With(Plan(), "role name=load", "registers", "240"), "I281");
+  Refused(With(Plan(), "role name=compute", "registers", "233"), "I281");
 }
 TEST_F(Edits, WarpsThatOverlapAreRefused) {
-  Refused(Edited(Gemm().plan, "(name=load[^\\n]*first-warp=)\\d+", "$013"), "I280");
+  Refused(With(Plan(), "role name=load", "first-warp", "3"), "I280");
 }
 TEST_F(Edits, AWrongCountIsRefused) {
-  Refused(Edited(Gemm().plan, "(ring [^\\n]*arrivals=)\\d+", "$017"), "I285");
-  Refused(Edited(Gemm().plan, "(ring [^\\n]*bytes=)\\d+", "$014096"), "I284");
+  Refused(With(Plan(), "ring ", "arrivals", "7"), "I285");
+  Refused(With(Plan(), "ring ", "bytes", "4096"), "I284");
 }
-TEST_F(Edits, AWaitThatIsTakenAwayIsRefused) {
-  Refused(Edited(Gemm().plan, "\\nawait [^\\n]*", ""), "I290");
-}
-TEST_F(Edits, AReleaseThatIsTakenAwayIsRefused) {
-  Refused(Edited(Gemm().plan, "\\nrelease [^\\n]*", ""), "I291");
-}
+TEST_F(Edits, AWaitThatIsTakenAwayIsRefused) { Refused(Without(Plan(), "await "), "I290"); }
+TEST_F(Edits, AReleaseThatIsTakenAwayIsRefused) { Refused(Without(Plan(), "release "), "I291"); }
 TEST_F(Edits, BuffersThatMeetAreRefused) {
-  Refused(std::regex_replace(Gemm().plan, std::regex(" at=\\d+"), " at=0"), "I287");
-  Refused(Edited(Gemm().plan, " at=0", " at=16"), "I288");
+  Refused(Placed(Plan(), " at=0"), "I287");
+  Refused(With(Plan(), "buffer ", "at", "16"), "I288");
 }
 TEST_F(Edits, WhatTheFunctionGivesStays) {
-  Refused(Edited(Gemm().plan, "\\nlayout [^\\n]*", ""), "I296");
-  Refused(Edited(Gemm().plan, "\\nproduct [^\\n]*", ""), "I296");
-  Refused(Edited(Gemm().plan, "\\nload [^\\n]*", ""), "I296");
-  Refused(Edited(Gemm().plan, "compute-roles=|warps=", "warpgroups=1 warps="), "I270");
-  Refused(Edited(Gemm().plan, "\\nawait ", "\\nawait role=7 "), "I280");
-  Refused(Edited(Gemm().plan, "(\\nawait [^\\n]*rings=)\\d+", "$0199"), "I283");
+  Refused(Without(Plan(), "layout "), "I296");
+  Refused(Without(Plan(), "product "), "I296");
+  Refused(Without(Plan(), "load "), "I296");
+  Refused(WithWord(Plan(), "cta ", "warps=12"), "I270");
+  Refused(WithWord(Plan(), "await ", "role=7"), "I280");
+  Refused(With(Plan(), "await ", "rings", "99"), "I283");
 }
 TEST_F(Edits, AProductInFlightMayBeAwaitedInItsIteration) {
-  const std::string plan =
-      std::regex_replace(Gemm().plan, std::regex("\\n(loop|  chain) [^\\n]*"), "");
-  const CompiledPlan made = By(plan);
+  const CompiledPlan made = By(Without(Plan(), "  chain "));
   ASSERT_TRUE(made.ok) << made.said;
   EXPECT_EQ(made.plan.find("chain"), std::string::npos);
 }
 TEST_F(Edits, APlanOfAnotherProgramIsRefused) {
-  Refused(Edited(Gemm().plan, "program [0-9a-f]+", "program 0123456789abcdef"), "I272");
+  std::string plan = Plan();
+  const size_t at = plan.find("\nprogram ") + 9;
+  Refused(plan.replace(at, 16, "0123456789abcdef"), "I272");
 }
 TEST_F(Edits, AWordThatIsNoneIsRefusedWhereItStands) {
-  const CompiledPlan made = By(Edited(Gemm().plan, "ring slots", "ring slot"));
+  const CompiledPlan made = By(WithWord(Plan(), "ring ", "slot=3"));
   EXPECT_FALSE(made.ok);
   EXPECT_NE(made.said.find("did you mean `slots`?"), std::string::npos) << made.said;
   EXPECT_NE(made.said.find("edited.plan:"), std::string::npos) << made.said;
-  Refused(Edited(Gemm().plan, "ring slots=\\d+", "ring slots=three"), "I271");
-  Refused(Edited(Gemm().plan, "product op=dot0", "product op=dot99"), "I271");
+  Refused(With(Plan(), "ring ", "slots", "three"), "I271");
+  Refused(With(Plan(), "product ", "op", "dot99"), "I271");
 }
 
 }  // namespace
