@@ -136,7 +136,7 @@ struct Explanation {
   std::vector<Answer> answers;
   std::vector<RoleProgram> program;  // empty: not asked for
   std::string program_note;          // how it relates to the schedule
-  std::string plan;  // text of the compiled program's plan (ir/plan_text.h); empty: none is compiled
+  std::string plan;  // of the compiled program, as text (ir/plan_text.h); empty: none is compiled
   std::vector<Reason> notes;  // what else a reader should know: what was tried, what was left out
 };
 

@@ -586,17 +586,14 @@ std::vector<std::vector<int>> SliceSwaps(const Graph& graph) {
       alike = alike && cost(first[i]) == cost(it->second[i]);
     }
     if (!alike) continue;
-    for (int v = 0; v < n; ++v)  // who may not share a role with whom
-      for (int u = 0; u < v; ++u) {
-        auto apart = [&](int a, int b) {
-          return !graph.ops[a].part.empty() && graph.ops[a].part == graph.ops[b].part;
-        };
-        alike = alike && apart(u, v) == apart(map[u], map[v]);
-      }
-    if (!alike) continue;
+    const auto apart = [&](int a, int b) {  // who may not share a role with whom
+      return !graph.ops[a].part.empty() && graph.ops[a].part == graph.ops[b].part;
+    };
+    for (int v = 1; v < n; ++v)
+      for (int u = 0; u < v; ++u) alike = alike && apart(u, v) == apart(map[u], map[v]);
     std::multiset<Row> images;
     for (const GraphEdge& e : graph.edges) images.insert(row(e, [&](int v) { return map[v]; }));
-    if (images == rows) swaps.push_back(std::move(map));
+    if (alike && images == rows) swaps.push_back(std::move(map));
   }
   return swaps;
 }

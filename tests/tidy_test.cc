@@ -83,7 +83,7 @@ const std::vector<BannedWord> kBanned = {
     {"#include <re"
      "gex>",
      "slow to build and to run",
-     {}},
+     {"tests/plan/edits_test.cc"}},  // edits texts as a person with an editor would
     {"using name"
      "space std",
      "names in full",

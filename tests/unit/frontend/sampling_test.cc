@@ -41,7 +41,7 @@ struct Ran {
   ir::InterpretReport report;
 };
 
-Ran Run(const std::string& text, int threads = 1, int samples = 4) {
+Ran Interpreted(const std::string& text, int threads = 1, int samples = 4) {
   Loaded loaded(text);
   const std::optional<ir::Function> fn = loaded.Specialized("f");
   EXPECT_TRUE(fn) << loaded.errors();
@@ -60,20 +60,22 @@ int64_t Ones(const std::vector<uint8_t>& flags) {
 }
 
 TEST(Sampling, DecidesWhatWorstCasesCannot) {
-  Ran bounds = Run(kColumns, 1, 0);
-  Ran run = Run(kColumns);
+  Ran bounds = Interpreted(kColumns, 1, 0);
+  Ran run = Interpreted(kColumns);
   const TensorValue& q = run.inputs.tensors["Q"];
   EXPECT_GT(Ones(bounds.inputs.tensors["Q"].undecided), 0)
       << "the test needs a bound that overflows";
   EXPECT_EQ(Ones(q.undecided), 0);
   EXPECT_GT(Ones(q.sampled), 0);
   EXPECT_EQ(run.report.sampled, Ones(q.sampled));
-  for (size_t i = 0; i < q.v.size(); ++i)
-    if (q.sampled[i]) EXPECT_LT(q.e[i], 1e-3) << "element " << i << ": the bound says nothing";
+  for (size_t i = 0; i < q.v.size(); ++i) {
+    if (!q.sampled[i]) continue;
+    EXPECT_LT(q.e[i], 1e-3) << "element " << i << ": the bound says nothing";
+  }
 }
 
 TEST(Sampling, AWrongResultFails) {
-  Ran run = Run(kColumns);
+  Ran run = Interpreted(kColumns);
   const TensorValue& q = run.inputs.tensors["Q"];
   TensorValue actual = q;
   EXPECT_TRUE(ir::Compare(q, actual).ok());
@@ -84,13 +86,13 @@ TEST(Sampling, AWrongResultFails) {
 
 // Nothing is said about a position that may be another one, nor about what was chosen by it.
 TEST(Sampling, LeavesJumpsAlone) {
-  Ran run = Run(kColumns);
+  Ran run = Interpreted(kColumns);
   EXPECT_GT(Ones(run.inputs.tensors["first"].undecided), 0);
   EXPECT_TRUE(run.inputs.tensors["first"].sampled.empty());
 }
 
 TEST(Sampling, DoesNotDependOnThreadsOrTime) {
-  Ran one = Run(kColumns, 1), two = Run(kColumns, 2), again = Run(kColumns, 1);
+  Ran one = Interpreted(kColumns, 1), two = Interpreted(kColumns, 2), again = Interpreted(kColumns, 1);
   for (Ran* other : {&two, &again}) {
     EXPECT_EQ(one.inputs.tensors["Q"].v, other->inputs.tensors["Q"].v);
     EXPECT_EQ(one.inputs.tensors["Q"].e, other->inputs.tensors["Q"].e);
@@ -105,10 +107,10 @@ kernel f(A: f32[64, 16], Q: out f32[64, 16]) {
     Q[:, :] = exp(A[:, :]) * 0.5
   }
 })";
-  Ran run = Run(text);
+  Ran run = Interpreted(text);
   EXPECT_EQ(run.report.sampled, 0);
   EXPECT_TRUE(run.inputs.tensors["Q"].sampled.empty());
-  EXPECT_EQ(run.inputs.tensors["Q"].e, Run(text, 1, 0).inputs.tensors["Q"].e);
+  EXPECT_EQ(run.inputs.tensors["Q"].e, Interpreted(text, 1, 0).inputs.tensors["Q"].e);
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ TEST(SwapOperands, WeightsBecomeTheLeftOperand) {
   int transposes = 0;
   for (OpId id : OpsInOrder(after)) {
     const Op& op = after.ops[id];
-    EXPECT_EQ(op.kind == OpKind::kStore, StoresTransposed(after, op));
+    EXPECT_EQ(op.kind == OpKind::kStore, StoresTransposed(after, op, H200()));
     transposes += op.kind == OpKind::kTranspose && after.type(op.results[0]).shape[1] == 64;
   }
   EXPECT_EQ(transposes, 1);
