@@ -585,7 +585,6 @@ std::vector<std::vector<int>> SliceSwaps(const Graph& graph) {
       map[it->second[i]] = first[i];
       alike = alike && cost(first[i]) == cost(it->second[i]);
     }
-    if (!alike) continue;
     const auto apart = [&](int a, int b) {  // who may not share a role with whom
       return !graph.ops[a].part.empty() && graph.ops[a].part == graph.ops[b].part;
     };
