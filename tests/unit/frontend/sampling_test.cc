@@ -92,7 +92,8 @@ TEST(Sampling, LeavesJumpsAlone) {
 }
 
 TEST(Sampling, DoesNotDependOnThreadsOrTime) {
-  Ran one = Interpreted(kColumns, 1), two = Interpreted(kColumns, 2), again = Interpreted(kColumns, 1);
+  Ran one = Interpreted(kColumns, 1), two = Interpreted(kColumns, 2),
+      again = Interpreted(kColumns, 1);
   for (Ran* other : {&two, &again}) {
     EXPECT_EQ(one.inputs.tensors["Q"].v, other->inputs.tensors["Q"].v);
     EXPECT_EQ(one.inputs.tensors["Q"].e, other->inputs.tensors["Q"].e);
