@@ -62,7 +62,7 @@ Status MakeStatus(const DiagSink& diags, const SourceMap& sources) {
 
 Expected<Device> Device::Open(const std::string& name) {
   DiagSink diags;
-  auto opened = api::OpenDevice(name, {}, nullptr, diags);
+  auto opened = api::OpenDevice(name, {}, "", nullptr, diags);
   if (!opened.ok()) return StatusOf(diags);
   auto state = std::make_shared<DeviceState>();
   state->device = std::move(*opened);

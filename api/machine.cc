@@ -5,6 +5,7 @@
 
 #include "api/diagnostics.h"
 #include "backend/backend.h"
+#include "runtime/ptx_text.h"
 
 namespace tilec::api {
 
@@ -37,6 +38,26 @@ runtime::MachineLimits LimitsOf(const ir::Target& machine) {
   limits.sms = static_cast<uint32_t>(has.sms);
   limits.clusters = machine.Has("clusters");
   return limits;
+}
+
+bool RunsOn(const std::string& arch, const std::string& device) {
+  bool specific = false, ignored = false;
+  const int code = ir::CapabilityOf(arch, &specific);
+  const int has = ir::CapabilityOf(device, &ignored);
+  return code > 0 && (specific ? arch == device : code <= has);
+}
+
+Machine MachineOfText(const std::string& ptx) {
+  bool ignored = false;
+  const int capability = ir::CapabilityOf(runtime::PtxTarget(ptx), &ignored);
+  for (const std::string& name : ir::BuiltinMachines()) {
+    DiagSink quiet;
+    Result<ir::Target> machine = ir::LoadBuiltinTarget(name, quiet);
+    if (machine.ok() && machine->stands_for_arch && capability > 0 &&
+        ir::CapabilityOf(machine->arch, &ignored) == capability)
+      return std::make_shared<const ir::Target>(*std::move(machine));
+  }
+  return nullptr;
 }
 
 std::vector<std::string> CompiledMachines() {

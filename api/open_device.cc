@@ -4,11 +4,14 @@
 #include <charconv>
 
 #include "api/diagnostics.h"
+#include "api/machine.h"
 #include "support/nearest.h"
 
 namespace tilec::api {
 
 namespace {
+
+constexpr char kOldest[] = "sm_80";  // that code is made for
 
 Result<std::unique_ptr<runtime::Device>> Emulator(const runtime::EmulatorOptions& options,
                                                   DiagSink& diags) {
@@ -25,15 +28,17 @@ Result<std::unique_ptr<runtime::Device>> Emulator(const runtime::EmulatorOptions
 
 Result<std::unique_ptr<runtime::Device>> OpenDevice(const std::string& name,
                                                     const runtime::EmulatorOptions& emulator,
-                                                    std::string* why, DiagSink& diags) {
+                                                    const std::string& arch, std::string* why,
+                                                    DiagSink& diags) {
   if (name == "emulator") return Emulator(emulator, diags);
   if (name == "auto") {
     DiagSink quiet;
     auto cuda = runtime::OpenCuda(0, quiet);
-    if (cuda.ok() && (*cuda)->isa() == "sm_90a") return std::move(*cuda);
+    const std::string needed = arch.empty() ? kOldest : arch;
+    if (cuda.ok() && RunsOn(needed, (*cuda)->isa())) return std::move(*cuda);
     if (why) {
       if (cuda.ok())
-        *why = fmt::format("{} is not of the target's architecture", (*cuda)->description());
+        *why = fmt::format("{} does not run code for {}", (*cuda)->description(), needed);
       else
         *why = quiet.all().empty() ? "no GPU" : quiet.all().front().message;
     }

@@ -11,10 +11,11 @@
 
 namespace tilec::api {
 
-// "auto" is the first GPU if there is one that runs our code, else the emulator; why no GPU is
-// taken is written to `why` (may be null).
+// "auto" is the first GPU if there is one that runs code for `arch` ("": for any architecture that
+// code is made for), else the emulator; why no GPU is taken is written to `why` (may be null).
 Result<std::unique_ptr<runtime::Device>> OpenDevice(const std::string& name,
                                                     const runtime::EmulatorOptions& emulator,
-                                                    std::string* why, DiagSink& diags);
+                                                    const std::string& arch, std::string* why,
+                                                    DiagSink& diags);
 
 }  // namespace tilec::api

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <map>
 
+#include "backend/architecture.h"
 #include "backend/backend.h"
 #include "backend/diagnostics.h"
 #include "backend/emitter.h"
@@ -111,8 +112,9 @@ void Finish(const std::string& raw, const ir::Function& fn, const SourceMap& sou
 
 Result<KernelImage> Compile(const ir::Function& fn, const SourceMap& sources,
                             const BackendOptions& options, DiagSink& diags) {
-  if (const std::string why = WhyNotEmitted(options.target); !why.empty())
-    return diags.Report(kUnknownTarget, Span(), options.target);
+  const Architecture* architecture = ArchitectureOf(options.target);
+  if (architecture == nullptr) return diags.Report(kUnknownTarget, Span(), options.target);
+  const std::string cpu(architecture->cpu);
   llvm::LLVMContext context;
   NvptxError error;
   auto failed = [&]() -> Reported {
@@ -120,22 +122,22 @@ Result<KernelImage> Compile(const ir::Function& fn, const SourceMap& sources,
     return diags.Report(kLlvmRefused, Span(), error.text);
   };
   Emitter emitter(fn, sources, options, diags, context);
-  if (!PrepareModule(emitter.module(), options.target, &error)) return failed();
+  if (!PrepareModule(emitter.module(), cpu, &error)) return failed();
   TRY_VOID(emitter.Run());
   if (options.llvm_ir) {
     llvm::raw_string_ostream out(*options.llvm_ir);
     emitter.module().print(out, nullptr);
   }
   std::string ptx;
-  if (!EmitPtx(emitter.module(), options.target, options.llvm_ir_optimized, &ptx, &error))
+  if (!EmitPtx(emitter.module(), cpu, options.llvm_ir_optimized, &ptx, &error))
     return failed();
-  Finish(ptx, fn, sources, options, &emitter.image());
+  Finish(Labelled(*architecture, std::move(ptx)), fn, sources, options, &emitter.image());
   DescribeProgram(fn, &emitter.image());
   return std::move(emitter.image());
 }
 
 std::string WhyNotEmitted(const std::string& arch) {
-  if (arch == "sm_90a") return "";
+  if (ArchitectureOf(arch) != nullptr) return "";
   return fmt::format("tilec generates no code for {} yet", arch);
 }
 

@@ -69,7 +69,13 @@ llvm::Value* Emitter::ElectedInWarp() {
   llvm::IRBuilderBase::InsertPointGuard guard(b_);
   b_.SetInsertPoint(role_.anchor);
   b_.SetCurrentDebugLocation({});
-  return role_.elected_in_warp = CallPtx(b_, PtxInst::kElect, {});
+  return role_.elected_in_warp = OneLane();
+}
+
+// Any lane of the warp, always the same.
+llvm::Value* Emitter::OneLane() {
+  if (options_.machine->Has("elect")) return CallPtx(b_, PtxInst::kElect, {});
+  return b_.CreateICmpEQ(b_.CreateAnd(role_.thread, I32(31)), I32(0));
 }
 
 // One thread of the role, always the same: the elected lane of its first warp.
@@ -78,7 +84,7 @@ llvm::Value* Emitter::Elected() {
   llvm::IRBuilderBase::InsertPointGuard guard(b_);
   b_.SetInsertPoint(role_.anchor);
   b_.SetCurrentDebugLocation({});
-  role_.elected = CallPtx(b_, PtxInst::kElect, {});
+  role_.elected = OneLane();
   if (role_.warps > 1) role_.elected = b_.CreateAnd(b_.CreateICmpEQ(Warp(), I32(0)), role_.elected);
   return role_.elected;
 }

@@ -5,6 +5,7 @@
 #include <llvm/IR/Constants.h>
 
 #include "backend/emitter.h"
+#include "backend/small_floats.h"
 #include "backend/small_ints.h"
 #include "support/check.h"
 
@@ -38,6 +39,10 @@ Regs Emitter::ToF32(const Regs& a, DType d) {
       return out;
     case DType::kE4M3:
     case DType::kE5M2:
+      if (!options_.machine->Has("fp8_conversions")) {
+        for (llvm::Value* v : a) out.push_back(SmallFloatToF32(b_, v, d));
+        return out;
+      }
       for (size_t i = 0; i < a.size(); i += 2) {
         llvm::Value* pair = b_.CreateZExt(a[i], b_.getInt16Ty());
         if (i + 1 < a.size())
@@ -77,6 +82,10 @@ Regs Emitter::FromF32(const Regs& a, DType d) {
     }
     case DType::kE4M3:
     case DType::kE5M2:
+      if (!options_.machine->Has("fp8_conversions")) {
+        for (llvm::Value* v : a) out.push_back(F32ToSmallFloat(b_, v, d));
+        return out;
+      }
       for (size_t i = 0; i < a.size(); i += 2) {
         const bool two = i + 1 < a.size();
         llvm::Value* pair =
@@ -186,7 +195,9 @@ Regs Emitter::FewBits(const Regs& a, DType from, DType to) {
   Regs out;
   if (!ir::IsInteger(from) || (to != DType::kF16 && to != DType::kBF16) || a.size() % 2) return out;
   for (size_t i = 0; i < a.size(); i += 2) {
-    llvm::Value* pair = SmallIntsToPair(b_, a[i], a[i + 1], ir::IsSigned(from), to == DType::kF16);
+    llvm::Value* pair = SmallIntsToPair(
+        b_, a[i], a[i + 1], {ir::IsSigned(from), to == DType::kF16,
+                             options_.machine->Has("bf16_arithmetic")});
     if (!pair) return {};
     out.push_back(b_.CreateTrunc(pair, b_.getInt16Ty()));
     out.push_back(b_.CreateTrunc(b_.CreateLShr(pair, 16), b_.getInt16Ty()));

@@ -175,9 +175,10 @@ bool IsSetUp(const ir::Function& fn, ir::OpId id) {
 // memory they touch only once that grid is over and its writes are seen. And the next grid may
 // begin likewise, as soon as all CTAs of this one have.
 void Emitter::BeginBesideOthers() {
-  CallPtx(b_, PtxInst::kGridLaunch, {});
-  image_.dependent_launch = true;
-  image_.dependent_if_full = std::none_of(fn_.ops.begin(), fn_.ops.end(), [](const ir::Op& op) {
+  const bool pdl = options_.machine->Has("pdl");
+  if (pdl) CallPtx(b_, PtxInst::kGridLaunch, {});
+  image_.dependent_launch = pdl;
+  image_.dependent_if_full = pdl && std::none_of(fn_.ops.begin(), fn_.ops.end(), [](const ir::Op& op) {
     return op.kind == OpKind::kMma || op.kind == OpKind::kSimtDot;
   });
   if (!maps_.empty()) {
@@ -202,7 +203,7 @@ void Emitter::BeginBesideOthers() {
 }
 
 void Emitter::AwaitGridBefore() {
-  if (!awaited_grid_) CallPtx(b_, PtxInst::kGridWait, {});
+  if (!awaited_grid_ && options_.machine->Has("pdl")) CallPtx(b_, PtxInst::kGridWait, {});
   awaited_grid_ = true;
 }
 
@@ -256,7 +257,7 @@ Result<void> Emitter::EmitRoles(const std::vector<ir::OpId>& roles) {
                                      I32((end_group - first_group) * 4)),
                     group, next);
     b_.SetInsertPoint(group);
-    if (regs > 0 && regs != cap)
+    if (regs > 0 && regs != cap && options_.machine->Has("setmaxnreg"))
       CallPtx(b_, regs > cap ? PtxInst::kSetMaxNregInc : PtxInst::kSetMaxNregDec, {I32(regs)});
     for (size_t k = i; k < j; ++k) {
       const ir::Op& op = fn_.ops[order[k]];

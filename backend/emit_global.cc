@@ -367,6 +367,25 @@ Result<void> Emitter::EmitGStore(const ir::Op& op) {
   return Done();
 }
 
+// By comparing and exchanging words until nobody came between, which LLVM makes of it.
+void Emitter::AddBf16(llvm::Value* address, llvm::Value* value, llvm::Value* predicate) {
+  llvm::BasicBlock* after = nullptr;
+  if (predicate) {
+    llvm::BasicBlock* add = NewBlock("add");
+    after = NewBlock("added");
+    b_.CreateCondBr(predicate, add, after);
+    b_.SetInsertPoint(add);
+  }
+  constexpr unsigned kGlobal = 1;  // address space
+  llvm::Value* place = b_.CreateIntToPtr(address, llvm::PointerType::get(context_, kGlobal));
+  b_.CreateAtomicRMW(llvm::AtomicRMWInst::FAdd, place, b_.CreateBitCast(value, b_.getBFloatTy()),
+                     llvm::MaybeAlign(2), llvm::AtomicOrdering::Monotonic,
+                     context_.getOrInsertSyncScopeID("device"));
+  if (!after) return;
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+}
+
 Result<void> Emitter::AtomicOne(const ir::Op& op, DType d, llvm::Value* value, llvm::Value* address,
                                 int64_t offset, llvm::Value* predicate) {
   if (predicate == b_.getFalse()) return Done();
@@ -395,7 +414,12 @@ Result<void> Emitter::AtomicOne(const ir::Op& op, DType d, llvm::Value* value, l
     if (kind == "add") {
       switch (d) {
         case DType::kF16: emit("add.noftz", "f16", 'h', value, predicate); return Done();
-        case DType::kBF16: emit("add.noftz", "bf16", 'h', value, predicate); return Done();
+        case DType::kBF16:
+          if (!options_.machine->Has("bf16_atomics")) {
+            AddBf16(b_.CreateAdd(address, I64(offset)), value, predicate);
+            return Done();
+          }
+          emit("add.noftz", "bf16", 'h', value, predicate); return Done();
         case DType::kF32:
         case DType::kTF32: emit("add", "f32", 'f', value, predicate); return Done();
         case DType::kF64: emit("add", "f64", 'd', value, predicate); return Done();

@@ -201,6 +201,7 @@ std::vector<std::pair<llvm::Value*, int64_t>> Emitter::Addresses(const MemPlan& 
 // address of row l & 7 of block l / 8.
 bool Emitter::StoreMatrix(ir::ValueId tile, const PanelView& view, bool transposed) {
   const ir::Type& type = fn_.type(tile);
+  if (!options_.machine->Has("stmatrix")) return false;
   if (ir::ByteSize(type.dtype) != 2 || type.shape.size() != 2) return false;
   const ir::Layout& layout = fn_.layouts[type.layout];
   const std::vector<ir::LayoutDigit>& t = layout.thread;

@@ -190,6 +190,7 @@ class Emitter {
   Result<void> EmitGAtomic(const ir::Op& op);
   Result<void> EmitScalarAccess(const ir::Op& op);
   Access MakeAccess(const ir::Op& op, ir::ValueId tile, size_t first_index, bool has_end);
+  void AddBf16(llvm::Value* address, llvm::Value* value, llvm::Value* predicate);
   Result<void> AtomicOne(const ir::Op& op, ir::DType d, llvm::Value* value, llvm::Value* address,
                          int64_t offset, llvm::Value* predicate);
   Regs LoadGlobal(llvm::Value* address, int64_t offset, llvm::Value* predicate, const Regs& fill,
@@ -238,6 +239,7 @@ class Emitter {
   llvm::Value* MbarAddress(const ir::Op& op, size_t mbar, size_t slot);
   llvm::Value* Elected();
   llvm::Value* ElectedInWarp();
+  llvm::Value* OneLane();
   void ArriveInCluster(const ir::Op& op, llvm::Value* when);
   llvm::Value* Warp();
   Result<void> EmitAsync(const ir::Op& op);

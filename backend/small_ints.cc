@@ -67,7 +67,8 @@ Shifted WithoutConstant(llvm::Value* v) {
 }  // namespace
 
 llvm::Value* SmallIntsToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* high,
-                             bool is_signed, bool half) {
+                             const PairForm& form) {
+  const bool is_signed = form.is_signed, half = form.half;
   // The bits of a float between 2ⁿ and 2ⁿ⁺¹, of n bits behind the point: 2ⁿ and an integer.
   const int64_t base = half ? 1024 : 128;
   const uint32_t bits = half ? 0x6400 : 0x4300;
@@ -99,6 +100,11 @@ llvm::Value* SmallIntsToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value
                  llvm::APFloat::rmNearestTiesToEven, &lost);
   if (lost) return nullptr;
   const auto by = static_cast<uint32_t>(narrow.bitcastToAPInt().getZExtValue());
+  if (!half && !form.bf16_arithmetic) {
+    constexpr uint32_t kOne = 0x3f803f80, kSigns = 0x80008000;
+    return CallPtx(b, PtxInst::kFmaBf16x2,
+                   {pair, b.getInt32(kOne), b.getInt32((by << 16 | by) ^ kSigns)});
+  }
   return CallPtx(b, half ? PtxInst::kSubF16x2 : PtxInst::kSubBf16x2,
                  {pair, b.getInt32(by << 16 | by)});
 }

@@ -18,7 +18,11 @@ llvm::Value* SmallIntToF32(llvm::IRBuilder<>& b, llvm::Value* v, bool is_signed)
 
 // Both as bf16 (f16 if `half`), low half first; nullptr if they are not seen to be a common
 // constant and something in [0, 128) (f16: [0, 1024)). Of 16 bits, three instructions for two.
+// `bf16_arithmetic`: the GPU subtracts bf16; where it only multiplies and adds them, it does that.
+struct PairForm {
+  bool is_signed, half, bf16_arithmetic;
+};
 llvm::Value* SmallIntsToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* high,
-                             bool is_signed, bool half);
+                             const PairForm& form);
 
 }  // namespace tilec::backend

@@ -9,6 +9,8 @@
 #include "compile/diagnostics.h"
 #include "compile/line.h"
 #include "compile/predict.h"
+#include "ir/lower/operands.h"
+#include "ir/queries.h"
 #include "support/check.h"
 
 namespace tilec::compile {
@@ -21,6 +23,7 @@ class Search {
       : request_(request), account_(*account), diags_(diags), line_(tile, request, account) {}
 
   Result<Compiled> Run() {
+    TRY_VOID(CheckProducts(line_.clean(), *request_.target, diags_));
     TRY_VOID(line_.CleanUp(diags_));
     if (line_.stopped()) return Stopped(line_.clean());
     std::vector<Decision>& all = account_.decisions;
@@ -207,6 +210,18 @@ std::string ToText(const std::vector<Decision>& decisions) {
   }
   return fmt::format("{:>10}  {:>9}  {:<52} {}\n{}{} candidates, {} emitted\n", "predicted", "took",
                      "strategy", "outcome", out, decisions.size(), emissions);
+}
+
+// No strategy helps where there is no code for the machine's tensor cores.
+Result<> CheckProducts(const ir::Function& fn, const ir::Target& target, DiagSink& diags) {
+  if (target.Has("wgmma")) return Done();
+  for (ir::OpId id : ir::OpsInOrder(fn)) {
+    const ir::Op& op = fn.ops[id];
+    if (op.kind != ir::OpKind::kDot || !ir::IsTensorCore(fn, op)) continue;
+    return diags.Report(kNoMatrixUnit, op.at, fn.name, target.name, target.arch)
+        .Help("compile for h100 or h200; kernels without products compile for every machine");
+  }
+  return Done();
 }
 
 }  // namespace tilec::compile

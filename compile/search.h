@@ -67,4 +67,7 @@ Result<Compiled> Compile(const ir::Function& tile, const Request& request, Accou
 // For people: a line for each candidate.
 std::string ToText(const std::vector<Decision>& decisions);
 
+// Is there code for the function's products on the target? Names what is missing, at the product.
+Result<> CheckProducts(const ir::Function& fn, const ir::Target& target, DiagSink& diags);
+
 }  // namespace tilec::compile

@@ -82,6 +82,7 @@ struct StorePlan {
 // Layouts of values, by class, and routes of operands.
 struct LayoutPlan {
   int warpgroups = 1;
+  bool async_proxy = true;  // of the target: copies or products that a fence orders after threads
   int64_t threads() const { return 128 * warpgroups; }
   std::map<ValueId, Layout> layouts;  // every register tile of squeezed rank > 0
   std::map<OpId, DotPlan> dots;

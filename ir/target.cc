@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <iterator>
+#include <optional>
 
 #include "ir/diagnostics.h"
 #include "ir/isa.h"
@@ -111,6 +113,18 @@ int64_t Target::RowBytes(int64_t ctas) const {
          lowering.beside_rows_bytes;
 }
 
+// "sm_90a" → 90 and whether it has a suffix; 0: it is no architecture.
+int CapabilityOf(std::string_view arch, bool* specific) {
+  if (arch.substr(0, 3) != "sm_") return 0;
+  std::string_view digits = arch.substr(3);
+  *specific = !digits.empty() && (digits.back() == 'a' || digits.back() == 'f');
+  if (*specific) digits.remove_suffix(1);
+  int capability = 0;
+  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), capability);
+  const bool whole = parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size();
+  return whole && capability >= 10 && capability <= 999 ? capability : 0;
+}
+
 Result<Target> LoadBuiltinTarget(std::string_view name, DiagSink& diags) {
   const std::string_view text = BuiltinMachineText(name);
   if (!text.empty()) return ParseTarget(text, -1, diags);
@@ -149,6 +163,36 @@ Result<Target> ReadTarget(const std::string& said, SourceMap& sources, DiagSink&
   return diags.Report(kUnknownMachine, Span{}, said)
       .Place("command line")
       .Help(fmt::format("of architectures there are {}", fmt::join(archs, ", ")));
+}
+
+Result<Target> TargetOfDevice(const std::string& arch, std::string_view name, DiagSink& diags) {
+  bool specific = false;
+  const int capability = CapabilityOf(arch, &specific);
+  std::optional<Target> called, stands, older;
+  size_t letters = 0;
+  for (const std::string& builtin : BuiltinMachines()) {
+    TRY(Target target, LoadBuiltinTarget(builtin, diags));
+    for (const std::string& device : target.devices)
+      if (target.arch == arch && device.size() > letters &&
+          name.find(device) != std::string_view::npos)
+        called = target, letters = device.size();
+    if (!target.stands_for_arch) continue;
+    const int its = CapabilityOf(target.arch, &specific);
+    // Code for an architecture with a suffix runs on no other.
+    const bool runs = !specific && its <= capability;
+    bool ignored = false;
+    if (target.arch == arch)
+      stands = target;
+    else if (runs && (!older || CapabilityOf(older->arch, &ignored) < its))
+      older = target;
+  }
+  if (called) return *std::move(called);
+  if (stands) return *std::move(stands);
+  if (!older)
+    return diags.Report(kDeviceTooOld, Span{}, std::string(name), arch).Place("command line");
+  diags.Report(kDeviceOfNoMachine, Span{}, std::string(name), arch, older->name, older->arch)
+      .Place("command line");
+  return *std::move(older);
 }
 
 }  // namespace tilec::ir

@@ -106,7 +106,10 @@ struct TargetTransfer {
 struct Target {
   std::string name, title, arch;
   bool stands_for_arch = false;  // it is meant where only its architecture is named
-  std::set<std::string> features;
+  // What device queries call it: a device whose name has one of these in it is this machine.
+  std::vector<std::string> devices;
+  std::set<std::string> features;  // that the file says …
+  std::set<std::string> follows;   // … and that every GPU of its architecture has
   TargetLimits limits;
   TargetModel model;
   TargetLowering lowering;
@@ -116,7 +119,10 @@ struct Target {
   std::vector<OpCost> ops;
   std::vector<TargetTransfer> transfers;
 
-  bool Has(std::string_view feature) const { return features.count(std::string(feature)) > 0; }
+  // A row of ir/features.def.
+  bool Has(std::string_view feature) const {
+    return features.count(std::string(feature)) > 0 || follows.count(std::string(feature)) > 0;
+  }
   // The row of a tile op: of "dot.8" (products by bits of their operands, reductions by kind,
   // load.gather), else of "dot", else of "*", which every machine has.
   const OpCost* CostOf(std::string_view op) const;
@@ -149,8 +155,16 @@ Result<Target> LoadBuiltinTarget(std::string_view name, DiagSink& diags);
 
 // Does a --target name a file rather than a machine? A name has neither a dot nor a folder.
 bool NamesMachineFile(std::string_view said);
+// "sm_90a" → 90 and whether it has a suffix; 0: it is no architecture.
+int CapabilityOf(std::string_view arch, bool* specific);
+
 // What --target says: a machine's name, an architecture (the machine that stands for it), or a
 // file, which becomes a source of `sources`.
 Result<Target> ReadTarget(const std::string& said, SourceMap& sources, DiagSink& diags);
+
+// The machine of a device, by its architecture ("sm_89") and what it is called: the one that is
+// called so, else the one that stands for the architecture, else (said as a note) the one of the
+// nearest older architecture whose code runs on later ones.
+Result<Target> TargetOfDevice(const std::string& arch, std::string_view name, DiagSink& diags);
 
 }  // namespace tilec::ir

@@ -2,7 +2,6 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <charconv>
 
 #include "ir/diagnostics.h"
 #include "ir/target.h"
@@ -16,28 +15,17 @@ namespace {
 constexpr int kMostExtended = 8;  // machines behind each other
 constexpr const char* kMedia[] = {"register", "smem", "tmem"};
 
-// What a feature needs of the architecture: at least that compute capability, and the suffix of
-// features that no later architecture inherits.
+// Rows of ir/features.def.
 struct Feature {
   const char* name;
   int least, most;
-  bool specific;  // only "sm_90a", not "sm_90"
+  bool specific, follows;
 };
-constexpr Feature kFeatures[] = {{"tma", 90, 999, false},     {"clusters", 90, 999, false},
-                                 {"wgmma", 90, 90, true},     {"setmaxnreg", 90, 999, true},
-                                 {"tcgen05", 100, 110, true}, {"tmem", 100, 110, true}};
-
-// "sm_90a" → 90 and whether it has a suffix; 0: it is no architecture.
-int CapabilityOf(std::string_view arch, bool* specific) {
-  if (arch.substr(0, 3) != "sm_") return 0;
-  std::string_view digits = arch.substr(3);
-  *specific = !digits.empty() && (digits.back() == 'a' || digits.back() == 'f');
-  if (*specific) digits.remove_suffix(1);
-  int capability = 0;
-  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), capability);
-  const bool whole = parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size();
-  return whole && capability >= 10 && capability <= 999 ? capability : 0;
-}
+constexpr Feature kFeatures[] = {
+#define FEATURE(name, least, most, specific, follows, what) {#name, least, most, specific, follows},
+#include "ir/features.def"
+#undef FEATURE
+};
 
 class Reader {
  public:
@@ -74,7 +62,7 @@ class Reader {
   TomlReader toml_;
   DiagSink& diags_;
   const int depth_;
-  bool extends_ = false;
+  bool extends_ = false, changes_ = false;
   Target target_;
   std::map<std::string, const toml::node*> given_;  // "section.name" of this file
 };
@@ -108,7 +96,8 @@ Result<Target> Reader::Read(std::string_view text) {
                          std::string(error.description()));
   }
   TRY_VOID(
-      toml_.Known(root, {"name", "title", "arch", "features", "extends", "stands_for_arch", "limit",
+      toml_.Known(root, {"name", "title", "arch", "features", "extends", "changes", "stands_for_arch", "devices",
+                         "limit",
                          "model", "lowering", "registers", "unit", "op", "transfer"}));
   TRY_VOID(ReadBase(root));
   TRY(target_.name, toml_.String(root, "name"));
@@ -116,6 +105,11 @@ Result<Target> Reader::Read(std::string_view text) {
   TRY(target_.stands_for_arch, toml_.Flag(root, "stands_for_arch"));
   if (!extends_ || root.contains("arch")) {
     TRY(target_.arch, toml_.String(root, "arch"));
+  }
+  target_.follows.clear();  // the machine that this one extends is another
+  target_.devices.clear();
+  if (root.contains("devices")) {
+    TRY(target_.devices, toml_.Strings(root, "devices"));
   }
   if (!extends_ || root.contains("features")) {
     TRY(const std::vector<std::string> features, toml_.Strings(root, "features"));
@@ -134,7 +128,8 @@ Result<Target> Reader::Read(std::string_view text) {
 }
 
 // Whatever the file does not say is as of the machine that it extends, and assumed of this one.
-// Units, ops and transfers belong together: who gives some gives all.
+// Units, ops and transfers belong together: who gives some gives all, or says `changes`: then each
+// takes the place of the one of its name.
 Result<> Reader::ReadBase(const toml::table& root) {
   if (!root.contains("extends")) return Done();
   extends_ = true;
@@ -154,7 +149,8 @@ Result<> Reader::ReadBase(const toml::table& root) {
     origin.evidence = Evidence::kAssumed;
   };
   for (auto& [key, origin] : target_.origins) assumed(origin);
-  if (root.contains("unit") || root.contains("op") || root.contains("transfer")) {
+  TRY(changes_, toml_.Flag(root, "changes"));
+  if (!changes_ && (root.contains("unit") || root.contains("op") || root.contains("transfer"))) {
     target_.units.clear();
     target_.ops.clear();
     target_.transfers.clear();
@@ -230,9 +226,13 @@ Result<> Reader::ReadUnit(const toml::table& table) {
   TRY(unit.alone_percent, Percent(table, "alone_percent"));
   TRY(unit.full_clock_percent, Percent(table, "full_clock_percent"));
   TRY(unit.origin, toml_.ReadOrigin(table));
-  if (UnitIndex(unit.name) >= 0)
+  if (!given_.emplace("unit." + unit.name, &table).second)
     return toml_.At(table, fmt::format("unit `{}` is given twice", unit.name));
-  target_.units.push_back(std::move(unit));
+  const int at = UnitIndex(unit.name);
+  if (at >= 0)
+    target_.units[static_cast<size_t>(at)] = std::move(unit);
+  else
+    target_.units.push_back(std::move(unit));
   return Done();
 }
 
@@ -274,6 +274,11 @@ Result<> Reader::ReadOp(const toml::table& table) {
     if (!use->is_table()) return toml_.At(*use, "`use` is not a table of units");
     TRY_VOID(ReadUses(*use->as_table(), &cost));
   }
+  if (changes_)
+    std::erase_if(target_.ops, [&](const OpCost& other) {
+      return other.kind == cost.kind && given_.count("op." + cost.kind) == 0;
+    });
+  given_.emplace("op." + cost.kind, &table);
   for (const OpCost& other : target_.ops)
     for (const std::string& op : cost.ops)
       if (std::find(other.ops.begin(), other.ops.end(), op) != other.ops.end())
@@ -291,6 +296,9 @@ Result<> Reader::ReadTransfer(const toml::table& table) {
                        {std::begin(kMedia), std::end(kMedia)}));
   TRY(transfer.cycles, toml_.LinearOf(table, "cycles"));
   TRY(transfer.origin, toml_.ReadOrigin(table));
+  if (changes_)
+    std::erase_if(target_.transfers,
+                  [&](const TargetTransfer& other) { return other.medium == transfer.medium; });
   target_.transfers.push_back(std::move(transfer));
   return Done();
 }
@@ -349,6 +357,10 @@ Result<> Reader::CheckArchitecture(const toml::table& root) {
             .Help(fmt::format("write arch = \"{}a\"", target_.arch));
     }
   }
+  for (const Feature& known : kFeatures)
+    if (known.follows && capability >= known.least && capability <= known.most &&
+        (specific || !known.specific))
+      target_.follows.insert(known.name);
   if (target_.Has("tmem") != (target_.limits.tmem_columns > 0))
     return Contradicts(
                root, "limit.tmem_columns",

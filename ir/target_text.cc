@@ -50,8 +50,9 @@ std::string Percent(const char* of, int64_t value) {
 
 std::string ToToml(const Target& t) {
   std::string s = fmt::format(
-      "name = {}\ntitle = {}\narch = {}\n{}features = {}\n", Quoted(t.name), Quoted(t.title),
-      Quoted(t.arch), t.stands_for_arch ? "stands_for_arch = true\n" : "", List(t.features));
+      "name = {}\ntitle = {}\narch = {}\n{}{}features = {}\n", Quoted(t.name), Quoted(t.title),
+      Quoted(t.arch), t.stands_for_arch ? "stands_for_arch = true\n" : "",
+      t.devices.empty() ? "" : fmt::format("devices = {}\n", List(t.devices)), List(t.features));
   const auto origin = [&](const char* section, const char* name) -> const Origin& {
     return t.origins.at(fmt::format("{}.{}", section, name));
   };

@@ -89,7 +89,7 @@ class Bench {
           .Place("command line")
           .Help(fmt::format("`tilec run --device={}` says whether a kernel is right", name));
     std::string why;
-    TRY(device_, api::OpenDevice(name, {}, &why, session_.diags()));
+    TRY(device_, session_.OpenNamed(name, &why));
     return Done();
   }
 

@@ -30,7 +30,7 @@ Result<> Calibrate(Session& session) {
   const std::string name = o.device == "auto" ? "cuda" : o.device;
   if (name == "interpreter" || name == "emulator")
     return diags.Report(kNoClock, Span{}, name).Place("command line");
-  TRY(const auto device, api::OpenDevice(name, {}, nullptr, diags));
+  TRY(const auto device, api::OpenDevice(name, {}, "", nullptr, diags));
   const std::vector<calibrate::Probe> probes = calibrate::AllProbes();
   calibrate::MeasureOptions options;
   options.sms = static_cast<int>(base.limits.sms);

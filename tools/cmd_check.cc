@@ -159,6 +159,9 @@ class Check {
       if (!ReadFile(o_.file, &ptx, &why))
         return diags.Report(kFileUnreadable, Span{}, o_.file, why).Place("command line");
       TRY(const LaunchFile launch, ReadLaunchFile(o_.launch, diags));
+      // Without --target the text says what it is for, and that machine's limits hold.
+      if (const api::Machine machine = api::MachineOfText(ptx); machine && !o_.target_said)
+        base_.machine = api::LimitsOf(*machine);
       TRY(subject_, PtxSubject(session_, o_.file, ptx, launch));
       return Done();
     }

@@ -186,10 +186,11 @@ class Command {
     if (!api::CheckCompiles(*machine, why).ok()) return Done();
     TRY(const Prepared prepared, Prepare(session_, "explain", o_.assignments));
     api::Observation& look = session_.look();
-    look.lowered = &lowered_;
-    look.plan = &plan_;
     TRY(ir::Function fn,
         api::MakeTileIr(session_.loaded(), prepared.kernel, prepared.call, &look, diags));
+    if (!compile::CheckProducts(fn, *machine, why).ok()) return Done();
+    look.lowered = &lowered_;
+    look.plan = &plan_;
     TRY(compiled_, api::LowerToWarps(session_.loaded(), std::move(fn),
                                      session_.pipeline().For(prepared.call), &look, diags));
     look.lowered = nullptr;

@@ -135,9 +135,16 @@ Result<std::string> Session::LoadKernel(const std::string& file_and_kernel) {
   return s.kernel;
 }
 
-Result<std::unique_ptr<runtime::Device>> Session::Open(std::string* why) {
+Result<std::unique_ptr<runtime::Device>> Session::OpenNamed(const std::string& name,
+                                                            std::string* why) {
   TRY(const runtime::EmulatorOptions emulator, Emulator());
-  return api::OpenDevice(options_.device, emulator, why, diags_);
+  TRY(const api::Machine said, Machine());
+  TRY(std::unique_ptr<runtime::Device> device,
+      api::OpenDevice(name, emulator, options_.target_said ? said->arch : "", why, diags_));
+  if (options_.target_said || device->kind() != "cuda") return device;
+  TRY(ir::Target machine, ir::TargetOfDevice(device->isa(), device->description(), diags_));
+  machine_ = std::make_shared<const ir::Target>(std::move(machine));
+  return device;
 }
 
 Result<runtime::EmulatorOptions> Session::Emulator() {

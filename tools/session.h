@@ -48,7 +48,11 @@ class Session {
   // "FILE[:KERNEL]": loads the file, returns the kernel's name (the only one if none is named).
   Result<std::string> LoadKernel(const std::string& file_and_kernel);
   Result<> LoadFile(const std::string& path);
-  Result<std::unique_ptr<runtime::Device>> Open(std::string* why);
+  Result<std::unique_ptr<runtime::Device>> Open(std::string* why) {
+    return OpenNamed(options_.device, why);
+  }
+  // Without --target what is compiled from here on is for the GPU that was opened.
+  Result<std::unique_ptr<runtime::Device>> OpenNamed(const std::string& device, std::string* why);
   // What --arith, --policy and the like ask of the emulator.
   Result<runtime::EmulatorOptions> Emulator();
 

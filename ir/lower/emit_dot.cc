@@ -57,7 +57,7 @@ void Emitter::StoreOperands(OpId id) {
   NextOperandSlots(id);
   StoreOperand(id, true);
   StoreOperand(id, false);
-  b_.Add(OpKind::kFenceAsync, {}, {});
+  FenceAsync();
   Sync();
 }
 

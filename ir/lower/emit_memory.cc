@@ -134,6 +134,11 @@ Result<> Emitter::Load_(OpId id) {
   return Done();
 }
 
+// What threads wrote before, copies and products of the asynchronous proxy read after.
+void Emitter::FenceAsync() {
+  if (plan_.async_proxy) b_.Add(OpKind::kFenceAsync, {}, {});
+}
+
 // What TMA cannot take: predicated vector loads, then stores into the buffer the product reads.
 void Emitter::FillByThreads(OpId id) {
   const Op& op = in_.ops[id];
@@ -156,7 +161,7 @@ void Emitter::FillByThreads(OpId id) {
   SettleAll();
   Sync();
   b_.Add(OpKind::kSmemStore, {value, LoadBuffer(id)}, {});
-  b_.Add(OpKind::kFenceAsync, {}, {});
+  FenceAsync();
   Sync();
 }
 

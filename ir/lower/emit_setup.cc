@@ -57,7 +57,7 @@ void Emitter::SetUp() {
   if (barriers) InitBarriers();
   const bool cleared = std::any_of(p_.buffers.begin(), p_.buffers.end(),
                                    [](const PlannedBuffer& buffer) { return buffer.cleared; });
-  if (cleared) b_.Add(OpKind::kFenceAsync, {}, {});
+  if (cleared) FenceAsync();
   if (out_.launch.cluster > 1)  // nobody writes to a CTA that is not ready
     b_.Add(OpKind::kClusterSync, {}, {});
   else if (p_.copy_barrier || cleared || !rings_.empty())

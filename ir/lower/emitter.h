@@ -159,6 +159,7 @@ class Emitter {
   Result<> Load_(OpId id);
   Result<> Store_(OpId id);
   void Atomic_(OpId id);
+  void FenceAsync();
   void FillByThreads(OpId id);
   void QueueTmaLoad(OpId id);
   void FlushLoads();

@@ -108,7 +108,8 @@ bool ByThreads(const Function& fn, const Op& load) {
   return !OnChunk(fn, load.operands[modes.size()], tile.dtype);
 }
 
-std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op) {
+std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op, const Target& target) {
+  if (!target.Has("tma")) return std::nullopt;
   const bool store = op.kind != OpKind::kLoad;
   const Param* p = fn.param(op.operands[0]);
   if (!p || p->kind != ParamKind::kTensor) return std::nullopt;
@@ -240,7 +241,7 @@ int64_t AccessVector(const std::vector<RowAccess>& accesses) {
 bool CanStage(const Function& fn, const Op& store, const Target& target) {
   const Type& type = fn.type(store.operands[1]);
   return type.rank() == 2 && type.elements() >= target.lowering.staged_elements &&
-         TmaAccess(fn, store) && StagingLayout(type);
+         TmaAccess(fn, store, target) && StagingLayout(type);
 }
 
 bool StoresTransposed(const Function& fn, const Op& store, const Target& target) {

@@ -55,7 +55,7 @@ struct TileAccess {
   int row_dim = -1;
   int col_dim = -1;
 };
-std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op);
+std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op, const Target& target);
 // Do threads load this tile whatever its tensor is: by positions one by one, or because its rows
 // begin where no copy may?
 bool ByThreads(const Function& fn, const Op& load);

@@ -26,6 +26,7 @@ class Planner {
         uses_(fn),
         classes_(fn) {
     plan_.warpgroups = warpgroups;
+    plan_.async_proxy = target.Has("async_proxy");
   }
 
   LayoutPlan Run() {
@@ -376,7 +377,7 @@ class Planner {
     load.registers = InRegisters(result);
     const Type& type = fn_.type(result);
     auto need = needs_.find(id);
-    const std::optional<TileAccess> access = TmaAccess(fn_, op);
+    const std::optional<TileAccess> access = TmaAccess(fn_, op, target_);
     if (need != needs_.end()) {
       load.buffer = true;
       load.smem = need->second.Layout(type.dtype);
@@ -422,7 +423,7 @@ class Planner {
       if (load.buffer || !load.registers ||
           (type.elements() < target_.lowering.staged_elements && !kept))
         continue;
-      const std::optional<TileAccess> access = TmaAccess(fn_, op);
+      const std::optional<TileAccess> access = TmaAccess(fn_, op, target_);
       const std::optional<SmemLayout> smem = RereadLayout(type);
       if (!access || !smem || InLoop(fn_, id)) continue;
       const auto [it, fresh] =
@@ -452,7 +453,7 @@ class Planner {
     const Op& op = fn_.ops[id];
     StorePlan store;
     const Type& type = fn_.type(op.operands[1]);
-    const std::optional<TileAccess> access = TmaAccess(fn_, op);
+    const std::optional<TileAccess> access = TmaAccess(fn_, op, target_);
     store.transposed = StoredTurned(op);
     if (access && type.rank() == 2 && (store.transposed || IsAccumulator(op.operands[1])) &&
         type.elements() >= target_.lowering.staged_elements) {
@@ -478,7 +479,7 @@ class Planner {
       if (op.kind != OpKind::kAtomic) continue;
       const ValueId tensor = op.operands[0];
       const Type& type = fn_.type(op.operands[1]);
-      const std::optional<TileAccess> access = TmaAccess(fn_, op);
+      const std::optional<TileAccess> access = TmaAccess(fn_, op, target_);
       const std::optional<SmemLayout> smem =
           access && type.rank() == 2 && plan_.layouts.count(op.operands[1]) &&
                   type.elements() >= target_.lowering.staged_elements &&

@@ -366,7 +366,7 @@ class RowKeeper {
     std::string modes = load.s("modes");
     if (to == 1 && rows.classes) std::replace(modes.begin(), modes.end() - 1, 'g', 'r');
     load.set("modes", modes);
-    return TmaAccess(fn_, load) && RereadLayout(tile);
+    return TmaAccess(fn_, load, cx_.target) && RereadLayout(tile);
   }
 
   void Say(const Loops& loops, const Rows& rows, const Choice& choice) const {

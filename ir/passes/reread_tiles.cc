@@ -73,7 +73,7 @@ struct Rereader {
     const Type& type = fn.type(op.results[0]);
     return type.elements() * ByteSize(type.dtype) <=
                cx.target.RowBytes(cx.target.lowering.row_ctas_least) &&
-           TmaAccess(fn, op) && RereadLayout(type);
+           TmaAccess(fn, op, cx.target) && RereadLayout(type);
   }
 
   // Of computing v again.

@@ -220,7 +220,9 @@ class EmuDevice : public Device {
         "PTX emulator, {} tensor-core arithmetic, {} thread(s)",
         options_.arithmetic == EmulatorOptions::Arithmetic::kExact ? "exact" : "fast", Threads());
   }
-  std::string isa() const override { return "sm_90a"; }
+  std::string isa() const override {
+    return options_.machine.arch.empty() ? "sm_90a" : options_.machine.arch;
+  }
 
   Result<DeviceAddress> Alloc(uint64_t bytes, DiagSink& diags) override {
     std::unique_lock lock(state_->mutex);

@@ -469,5 +469,48 @@ TEST(Cast, ConstantsOfEveryType) {
   }
 }
 
+// Where the GPU converts no 8-bit floats, integer instructions do, to the same bits: all codes, and
+// around every one of them the ties and their neighbours, what saturates, infinities and NaN.
+TEST(SmallFloats, ByIntegers) {
+  SKIP_WITHOUT_DEVICE();
+  DiagSink diags;
+  const Result<ir::Target> a100 = ir::LoadBuiltinTarget("a100", diags);
+  ASSERT_TRUE(a100.ok());
+  for (const DType d : {DType::kE4M3, DType::kE5M2}) {
+    std::vector<uint8_t> codes(256);
+    for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<uint8_t>(i);
+    const std::vector<double> numbers = Decode(d, codes);
+    std::vector<double> wide;
+    for (size_t i = 0; i < codes.size(); ++i) {
+      const double next = numbers[(i & 0x7f) == 0x7f ? i : i + 1];
+      const double tie = (numbers[i] + next) / 2;
+      for (const double v : {numbers[i], tie, tie * (1 + 0x1p-20), tie * (1 - 0x1p-20)})
+        wide.push_back(static_cast<float>(v));
+    }
+    for (const double v : {kInf, -kInf, kNan, 1e30, -1e30, 1e-30, 0x1p-149, -0.0})
+      wide.push_back(v);
+    wide.resize(1152, 449.0);
+    const auto count = static_cast<int64_t>(wide.size());
+    const ir::Layout layout = ir::BlockedLayout({count}, 1, 128);
+    const ir::Layout all = ir::BlockedLayout({256}, 1, 128);
+    Kernel k(std::string("by_integers_") + ir::Spelling(d));
+    k.machine = &*a100;
+    const ValueId from = k.In({"W", DType::kF32, {count}, wide, {}});
+    const ValueId narrow = k.Out({"N", d, {count}, {}, {}});
+    const ValueId source = k.In({"C", d, {256}, numbers, {}});
+    const ValueId to = k.Out({"F", DType::kF32, {256}, {}, {}});
+    k.Store(narrow, k.b.Cast(k.Load(from, {count}, layout), d));
+    k.Store(to, k.b.Cast(k.Load(source, {256}, all), DType::kF32));
+    ASSERT_TRUE(k.Run()) << ir::Spelling(d);
+    EXPECT_EQ(k.image().ptx.find("e4m3x2"), std::string::npos);
+    EXPECT_EQ(k.image().ptx.find("e5m2x2"), std::string::npos);
+    EXPECT_NE(k.image().ptx.find(".target sm_80"), std::string::npos);
+    std::vector<double> want;
+    for (const double v : wide) want.push_back(RoundTo(d, v));
+    ExpectNear(k.values("N"), want, 0, k.fn.name + " to");
+    ExpectNear(k.values("F"), numbers, 0, k.fn.name + " from");
+  }
+}
+
 }  // namespace
 }  // namespace tilec::backend

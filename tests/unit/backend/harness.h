@@ -48,6 +48,7 @@ class Kernel {
   explicit Kernel(std::string name, int warps = 4);
   ir::Function fn;
   ir::Builder b;
+  const ir::Target* machine = nullptr;  // null: an H200
 
   // Static extents unless `dims` names them.
   ValueId Tensor(const HostTensor& t, ir::Direction direction,

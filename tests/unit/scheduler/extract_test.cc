@@ -52,21 +52,33 @@ TEST(Machines, PortsAreSharedByPairs) {
 }
 
 TEST(Machines, AllAreSound) {
+  DiagSink diags;
   const std::vector<std::string> names = ir::BuiltinMachines();
-  EXPECT_EQ(names, (std::vector<std::string>{"b200", "h100", "h200", "twill_b200", "twill_h100"}));
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "a10", "a100", "b200", "b300", "h100", "h200", "l40s", "rtx3090", "rtx4090",
+                       "rtx5090", "rtxpro6000", "spark", "twill_b200", "twill_h100"}));
+  // Shared memory of a CTA by compute capability: CUDA C++ programming guide.
+  const std::map<std::string, int64_t> smem = {
+      {"sm_80", 163 << 10},   {"sm_86", 99 << 10},    {"sm_89", 99 << 10},   {"sm_90a", 227 << 10},
+      {"sm_100a", 227 << 10}, {"sm_103a", 227 << 10}, {"sm_120a", 99 << 10}, {"sm_121a", 99 << 10}};
+  std::map<std::string, int> stand;
   for (const std::string& name : names) {
     const ir::Target t = Machine(name);
     EXPECT_EQ(t.name, name);
     EXPECT_GE(t.ops.size(), 10u);
-    EXPECT_EQ(t.limits.smem_bytes, 232448);
+    EXPECT_EQ(t.limits.smem_bytes, smem.at(t.arch)) << name;
+    stand[t.arch] += t.stands_for_arch;
     EXPECT_EQ(t.Has("tmem"), t.limits.tmem_columns == 512) << name;
     for (const char* op :
          {"dot.16", "dot.8", "exp2", "reduce.max", "load", "store", "cast", "what"})
       ASSERT_NE(t.CostOf(op), nullptr) << op;
     EXPECT_EQ(t.CostOf("what")->kind, "other");
+    const Result<ir::Target> again = ir::ParseTarget(ir::ToToml(t), -1, diags);
+    ASSERT_TRUE(again.ok()) << name;
+    EXPECT_EQ(ir::ToToml(*again), ir::ToToml(t));
   }
+  for (const auto& [arch, machines] : stand) EXPECT_EQ(machines, 1) << arch;
   const ir::Target h200 = Machine("h200");
-  DiagSink diags;
   const Result<ir::Target> again = ir::ParseTarget(ir::ToToml(h200), -1, diags);
   ASSERT_TRUE(again.ok());
   for (size_t u = 0; u < h200.units.size(); ++u) {
@@ -196,8 +208,8 @@ TEST(Machines, NamesThatAreMeant) {
        std::vector<std::pair<std::string, std::string>>{{"h20", "did you mean `h200`?"},
                                                         {"H200", "did you mean `h200`?"},
                                                         {"twill_h10", "did you mean `twill_h100`?"},
-                                                        {"c200", "use b200, "},
-                                                        {"h300", "use b200, "}}) {
+                                                        {"c200", "use a10, "},
+                                                        {"h300", "use a10, "}}) {
     DiagSink diags;
     EXPECT_FALSE(ir::LoadBuiltinTarget(said, diags).ok());
     EXPECT_EQ(diags.all()[0].helps[0].substr(0, help.size()), help) << said;
@@ -208,6 +220,77 @@ TEST(Machines, NamesThatAreMeant) {
   ASSERT_TRUE(by_arch.ok());
   EXPECT_EQ(by_arch->name, "h200");
   EXPECT_FALSE(ir::ReadTarget("./no_such.toml", sources, diags).ok());
+}
+
+// Features that every GPU of an architecture has follow from it; others are the file's.
+TEST(Machines, FeaturesFollowFromTheArchitecture) {
+  struct Row {
+    const char* machine;
+    bool tma, clusters, setmaxnreg, pdl, elect, stmatrix, fp8, wgmma;
+  };
+  const Row rows[] = {{"a100", false, false, false, false, false, false, false, false},
+                      {"rtx3090", false, false, false, false, false, false, false, false},
+                      {"rtx4090", false, false, false, false, false, false, true, false},
+                      {"h200", true, true, true, true, true, true, true, true},
+                      {"b200", true, true, true, true, true, true, true, false},
+                      {"rtx5090", true, false, true, true, true, true, true, false},
+                      {"spark", true, false, true, true, true, true, true, false}};
+  for (const Row& row : rows) {
+    const ir::Target t = Machine(row.machine);
+    EXPECT_EQ(t.Has("tma"), row.tma) << row.machine;
+    EXPECT_EQ(t.Has("clusters"), row.clusters) << row.machine;
+    EXPECT_EQ(t.Has("setmaxnreg"), row.setmaxnreg) << row.machine;
+    EXPECT_EQ(t.Has("pdl"), row.pdl) << row.machine;
+    EXPECT_EQ(t.Has("elect"), row.elect) << row.machine;
+    EXPECT_EQ(t.Has("stmatrix"), row.stmatrix) << row.machine;
+    EXPECT_EQ(t.Has("fp8_conversions"), row.fp8) << row.machine;
+    EXPECT_EQ(t.Has("wgmma"), row.wgmma) << row.machine;
+  }
+}
+
+// `changes`: an op or a unit of the file takes the place of the one of its name, the rest stays.
+TEST(Machines, ChangesReplaceByName) {
+  const std::string op =
+      "[[op]]\nkind = \"mufu\"\nops = [\"exp2\"]\nwarps = 4\nissue = 7\nlatency = 9\n"
+      "tag = \"assumed\"\nsource = \"x\"\n";
+  const std::string head = "name = \"m\"\ntitle = \"t\"\nextends = \"h200\"\n";
+  const ir::Target h200 = Machine("h200");
+  DiagSink diags;
+  const Result<ir::Target> changed = ir::ParseTarget(head + "changes = true\n" + op, -1, diags);
+  ASSERT_TRUE(changed.ok());
+  EXPECT_EQ(changed->ops.size(), h200.ops.size());
+  EXPECT_EQ(changed->CostOf("exp2")->issue.base, 7);
+  EXPECT_EQ(changed->CostOf("log2")->kind, "other");  // the row that had it is replaced
+  EXPECT_EQ(changed->CostOf("dot.16")->issue.base, h200.CostOf("dot.16")->issue.base);
+  EXPECT_EQ(changed->units.size(), h200.units.size());
+  // Without the word a file that gives some gives all.
+  EXPECT_FALSE(ir::ParseTarget(head + op, -1, diags).ok());
+}
+
+TEST(Machines, OfADevice) {
+  struct Row {
+    const char *arch, *name, *machine, *said;
+  };
+  const Row rows[] = {{"sm_90a", "NVIDIA H200 (sm_90a, 132 SMs)", "h200", ""},
+                      {"sm_90a", "NVIDIA H100 80GB HBM3 (sm_90a)", "h100", ""},
+                      {"sm_90a", "NVIDIA H20", "h200", ""},
+                      {"sm_80", "NVIDIA A100-SXM4-80GB", "a100", ""},
+                      {"sm_86", "NVIDIA GeForce RTX 3090", "rtx3090", ""},
+                      {"sm_86", "NVIDIA GeForce RTX 3060", "a10", ""},
+                      {"sm_89", "NVIDIA L40S", "l40s", ""},
+                      {"sm_89", "NVIDIA GeForce RTX 4090", "rtx4090", ""},
+                      {"sm_120a", "NVIDIA RTX PRO 6000 Blackwell", "rtxpro6000", ""},
+                      {"sm_121a", "NVIDIA GB10", "spark", ""},
+                      // Nobody's: the nearest older one whose code later GPUs run, and said.
+                      {"sm_87", "Orin", "a10", "I264"},
+                      {"sm_110a", "Thor", "rtx4090", "I264"},
+                      {"sm_75", "NVIDIA T4", "", "I265"}};
+  for (const Row& row : rows) {
+    DiagSink diags;
+    const Result<ir::Target> target = ir::TargetOfDevice(row.arch, row.name, diags);
+    EXPECT_EQ(target.ok() ? target->name : "", row.machine) << row.name;
+    EXPECT_EQ(diags.all().empty() ? "" : diags.all()[0].def->code, std::string(row.said));
+  }
 }
 
 ir::Function Kernel(const std::string& file, const std::string& kernel,

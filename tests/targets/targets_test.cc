@@ -1,0 +1,241 @@
+// The calls of the `test` blocks of a .tile file on every machine that is named: a row kernel
+// compiles for each, its PTX is labelled for the machine's architecture and holds nothing that the
+// architecture lacks, ptxas (where there is one) assembles it without spills, and the emulator,
+// held to the machine's limits, agrees with the interpreter under three schedules of execution, the
+// judge silent. A kernel that multiplies tiles by tensor cores is refused, by one diagnostic, where
+// there is no code for them; nothing else is.
+//
+//   targets_test FILE.tile MACHINE…
+//
+// Machines whose programs differ in the label alone share one judged run; the others load the text
+// and run it once, for `.target` and limits.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/machine.h"
+#include "api/pipeline.h"
+#include "backend/ptxas.h"
+#include "ir/lower/operands.h"
+#include "ir/queries.h"
+#include "runtime/emulator/judge/cause.h"
+#include "runtime/emulator/judge/finding.h"
+#include "runtime/ptx_text.h"
+#include "tests/test_calls.h"
+#include "tools/runner.h"
+#include "tools/session.h"
+
+namespace tilec {
+namespace {
+
+using runtime::Landing;
+using runtime::Policy;
+
+struct Execution {
+  Policy policy;
+  Landing landing;
+  uint64_t seed;
+};
+constexpr Execution kExecutions[] = {{Policy::kRunToBlock, Landing::kEarly, 0},
+                                     {Policy::kConsumerFirst, Landing::kPoison, 0},
+                                     {Policy::kRandom, Landing::kLate, 1}};
+
+// The text without the lines that name the architecture.
+std::string Body(const std::string& ptx) {
+  const size_t at = ptx.find(".address_size");
+  return at == std::string::npos ? ptx : ptx.substr(at);
+}
+
+tools::Options OptionsFor(const std::string& machine) {
+  tools::Options options;
+  options.target = machine;
+  options.target_said = true;
+  options.no_cache = true;
+  return options;
+}
+
+using Outputs = std::map<std::string, ir::TensorValue>;
+
+class OnMachine {
+ public:
+  OnMachine(const std::string& machine, const std::string& file) : session_(OptionsFor(machine)) {
+    good_ = session_.CheckOptions().ok() && session_.LoadFile(file).ok();
+    if (!good_) return;
+    auto read = session_.Machine();
+    machine_ = read.ok() ? *read : nullptr;
+    good_ = machine_ != nullptr;
+  }
+  bool good() const { return good_; }
+  const ir::Target& machine() const { return *machine_; }
+  tools::Session& session() { return session_; }
+
+  // Does the call multiply tiles by tensor cores?
+  Result<bool> HasProduct(const frontend::TestCallInfo& call) {
+    DiagSink& diags = session_.diags();
+    TRY(const api::Call bound, BindDense(*session_.loaded().program, call, diags));
+    TRY(const ir::Function fn,
+        api::MakeTileIr(session_.loaded(), call.kernel, bound, nullptr, diags));
+    for (ir::OpId id : ir::OpsInOrder(fn))
+      if (fn.ops[id].kind == ir::OpKind::kDot && ir::IsTensorCore(fn, fn.ops[id])) return true;
+    return false;
+  }
+
+  Result<backend::KernelImage> Compile(const frontend::TestCallInfo& call, DiagSink& diags) {
+    TRY(const api::Call bound, BindDense(*session_.loaded().program, call, diags));
+    return api::CompileCall(session_.loaded(), call.kernel, bound, session_.pipeline(), nullptr,
+                            nullptr, nullptr, diags);
+  }
+
+  // What must come out.
+  Result<Outputs> Interpret(const frontend::TestCallInfo& call) {
+    tools::RunRequest request;
+    request.kernel = call.kernel;
+    request.values = call.args;
+    TRY(tools::RunResult result, tools::RunKernel(session_, request));
+    return std::move(result.outputs);
+  }
+
+  // What is wrong with one execution; "": nothing.
+  std::string Run(const frontend::TestCallInfo& call, const Execution& how,
+                  const Outputs& expected) {
+    runtime::EmulatorOptions options;
+    options.machine = api::LimitsOf(*machine_);
+    options.policy = how.policy;
+    options.landing = how.landing;
+    options.seed = how.seed;
+    options.check = runtime::EmulatorOptions::Check::kOn;
+    options.report = std::make_shared<runtime::judge::Report>();
+    const auto device = runtime::OpenEmulator(options);
+    tools::RunRequest request;
+    request.kernel = call.kernel;
+    request.values = call.args;
+    request.device = device.get();
+    const auto outcome = tools::RunKernel(session_, request);
+    for (const runtime::judge::Finding& finding : options.report->findings())
+      if (finding.severity != runtime::judge::Severity::kHint)
+        return fmt::format("the judge: {}", runtime::judge::Summarise({finding}, true));
+    if (!outcome.ok()) return "the run stopped";
+    for (const auto& [name, want] : expected) {
+      const auto at = outcome->outputs.find(name);
+      if (at == outcome->outputs.end()) return fmt::format("no {} came out", name);
+      tools::TensorRun run;
+      run.name = name;
+      run.dims = want.dims;
+      run.result = ir::Compare(want, at->second, {});
+      if (!run.result.ok()) return fmt::format("{}: {}", name, tools::DescribeCheck(run));
+    }
+    return "";
+  }
+
+ private:
+  tools::Session session_;
+  api::Machine machine_;
+  bool good_ = false;
+};
+
+class Test {
+ public:
+  explicit Test(std::string ptxas) : ptxas_(std::move(ptxas)) {}
+
+  int Run(const std::string& file, const std::vector<std::string>& machines) {
+    std::vector<std::unique_ptr<OnMachine>> all;
+    for (const std::string& machine : machines) {
+      all.push_back(std::make_unique<OnMachine>(machine, file));
+      if (!all.back()->good()) return 2;
+    }
+    for (const frontend::TestInfo& test : all[0]->session().loaded().program->tests())
+      for (const frontend::TestCallInfo& call : test.calls) {
+        judged_.clear();
+        expected_.reset();
+        for (const auto& on : all) {
+          One(*on, call);
+          on->session().diags().Clear();  // notes of what was made
+        }
+      }
+    fmt::print("{} runs, {} loads, {} assembled{}, {} refused for their products, {} wrong\n",
+               runs_, shared_, assembled_.size(), ptxas_.empty() ? " (no ptxas here)" : "",
+               refused_, wrong_);
+    return wrong_ == 0 ? 0 : 1;
+  }
+
+ private:
+  void Wrong(OnMachine& on, const frontend::TestCallInfo& call, const std::string& what) {
+    ++wrong_;
+    fmt::print("WRONG {} for {}: {}\n", CallText(call), on.machine().name, what);
+    on.session().Finish();
+  }
+
+  void One(OnMachine& on, const frontend::TestCallInfo& call) {
+    const Result<bool> product = on.HasProduct(call);
+    if (!product.ok()) return Wrong(on, call, "no tile IR");
+    DiagSink diags;
+    const Result<backend::KernelImage> image = on.Compile(call, diags);
+    if (*product && !on.machine().Has("wgmma")) {
+      const bool named = diags.all().size() == 1 &&
+                         std::string_view(diags.all()[0].def->code) == "R592" &&
+                         diags.all()[0].message.find(on.machine().name) != std::string::npos;
+      ++refused_;
+      return image.ok() || !named ? Wrong(on, call, "products are not refused by R592") : void();
+    }
+    if (!image.ok()) return Wrong(on, call, RenderAll(diags, on.session().loaded().sources));
+    const std::string& ptx = image->ptx;
+    if (runtime::PtxTarget(ptx) != on.machine().arch || image->target != on.machine().arch)
+      return Wrong(on, call, "`.target` is " + runtime::PtxTarget(ptx));
+    if (!ptxas_.empty() && !Assembles(*image)) return Wrong(on, call, "ptxas");
+    if (!expected_) {
+      Result<Outputs> outputs = on.Interpret(call);
+      if (!outputs.ok()) return Wrong(on, call, "the interpreter");
+      expected_ = *std::move(outputs);
+    }
+    const bool first = judged_.insert(Body(ptx)).second;
+    ++(first ? runs_ : shared_);
+    for (const Execution& how : kExecutions) {
+      if (const std::string what = on.Run(call, how, *expected_); !what.empty()) return Wrong(on, call, what);
+      if (!first) break;
+    }
+  }
+
+  bool Assembles(const backend::KernelImage& image) {
+    if (!assembled_.insert(image.ptx).second) return true;
+    DiagSink diags;
+    const auto report = backend::Assemble(image.ptx, image.target, ptxas_, diags);
+    if (!report.ok()) {
+      fmt::print("{}", RenderAll(diags, SourceMap()));
+      return false;
+    }
+    if (!report->clean())
+      fmt::print("{} + {} bytes spilled\n", report->spill_store_bytes, report->spill_load_bytes);
+    return report->clean();
+  }
+
+  const std::string ptxas_;
+  std::set<std::string> assembled_;
+  std::set<std::string> judged_;     // bodies, of this call
+  std::optional<Outputs> expected_;  // of this call
+  int runs_ = 0, shared_ = 0, refused_ = 0, wrong_ = 0;
+};
+
+std::string FromEnvironment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+int Main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  const std::string ptxas =
+      backend::FindPtxas({"", FromEnvironment("CUDA_HOME"), FromEnvironment("PATH")});
+  return Test(ptxas).Run(argv[1], std::vector<std::string>(argv + 2, argv + argc));
+}
+
+}  // namespace
+}  // namespace tilec
+
+int main(int argc, char** argv) { return tilec::Main(argc, argv); }
