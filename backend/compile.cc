@@ -129,8 +129,7 @@ Result<KernelImage> Compile(const ir::Function& fn, const SourceMap& sources,
     emitter.module().print(out, nullptr);
   }
   std::string ptx;
-  if (!EmitPtx(emitter.module(), cpu, options.llvm_ir_optimized, &ptx, &error))
-    return failed();
+  if (!EmitPtx(emitter.module(), cpu, options.llvm_ir_optimized, &ptx, &error)) return failed();
   Finish(Labelled(*architecture, std::move(ptx)), fn, sources, options, &emitter.image());
   DescribeProgram(fn, &emitter.image());
   return std::move(emitter.image());

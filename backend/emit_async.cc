@@ -280,6 +280,10 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
       }
       Substitutions with = {{"n", std::to_string(at.size())}, {"coords", coords}};
       if (all) with.push_back({"mask", std::to_string((1 << fn_.launch.cluster) - 1)});
+      // Without clusters a place of the CTA: ptxas 13.0 gives programs for sm_120a that name one of
+      // a cluster a stack frame.
+      const bool own = !options_.machine->Has("clusters") && options_.machine->Has("copies_to_cta");
+      if (load && !all) with.push_back({"space", own ? "cta" : "cluster"});
       const bool combines = !load && op.attr("kind");
       if (combines) with.push_back({"op", op.s("kind")});
       CallPtx(b_,

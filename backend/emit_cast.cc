@@ -196,8 +196,8 @@ Regs Emitter::FewBits(const Regs& a, DType from, DType to) {
   if (!ir::IsInteger(from) || (to != DType::kF16 && to != DType::kBF16) || a.size() % 2) return out;
   for (size_t i = 0; i < a.size(); i += 2) {
     llvm::Value* pair = SmallIntsToPair(
-        b_, a[i], a[i + 1], {ir::IsSigned(from), to == DType::kF16,
-                             options_.machine->Has("bf16_arithmetic")});
+        b_, a[i], a[i + 1],
+        {ir::IsSigned(from), to == DType::kF16, options_.machine->Has("bf16_arithmetic")});
     if (!pair) return {};
     out.push_back(b_.CreateTrunc(pair, b_.getInt16Ty()));
     out.push_back(b_.CreateTrunc(b_.CreateLShr(pair, 16), b_.getInt16Ty()));

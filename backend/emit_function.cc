@@ -178,9 +178,10 @@ void Emitter::BeginBesideOthers() {
   const bool pdl = options_.machine->Has("pdl");
   if (pdl) CallPtx(b_, PtxInst::kGridLaunch, {});
   image_.dependent_launch = pdl;
-  image_.dependent_if_full = pdl && std::none_of(fn_.ops.begin(), fn_.ops.end(), [](const ir::Op& op) {
-    return op.kind == OpKind::kMma || op.kind == OpKind::kSimtDot;
-  });
+  image_.dependent_if_full =
+      pdl && std::none_of(fn_.ops.begin(), fn_.ops.end(), [](const ir::Op& op) {
+        return op.kind == OpKind::kMma || op.kind == OpKind::kSimtDot;
+      });
   if (!maps_.empty()) {
     llvm::BasicBlock* fetch = NewBlock("maps");
     llvm::BasicBlock* begin = NewBlock("begin");

@@ -419,7 +419,8 @@ Result<void> Emitter::AtomicOne(const ir::Op& op, DType d, llvm::Value* value, l
             AddBf16(b_.CreateAdd(address, I64(offset)), value, predicate);
             return Done();
           }
-          emit("add.noftz", "bf16", 'h', value, predicate); return Done();
+          emit("add.noftz", "bf16", 'h', value, predicate);
+          return Done();
         case DType::kF32:
         case DType::kTF32: emit("add", "f32", 'f', value, predicate); return Done();
         case DType::kF64: emit("add", "f64", 'd', value, predicate); return Done();

@@ -62,7 +62,8 @@ llvm::Value* F32ToSmallFloat(llvm::IRBuilder<>& b, llvm::Value* v, ir::DType to)
   llvm::Value* magic = b.CreateBitCast(
       i32(int64_t{smallest + static_cast<int>(kMantissaF32) + kBiasF32} << kMantissaF32),
       b.getFloatTy());
-  llvm::Value* counted = b.CreateBitCast(b.CreateFAdd(b.CreateBitCast(bits, b.getFloatTy()), magic), word);
+  llvm::Value* counted =
+      b.CreateBitCast(b.CreateFAdd(b.CreateBitCast(bits, b.getFloatTy()), magic), word);
   llvm::Value* subnormal = b.CreateAnd(counted, i32(0xff));
   llvm::Value* small =
       b.CreateICmpULT(bits, i32(int64_t{1 - format.bias + kBiasF32} << kMantissaF32));

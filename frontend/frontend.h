@@ -121,7 +121,7 @@ struct TestCallInfo {
   std::string kernel;
   Values args;
   std::optional<double> tolerance;
-  std::string expect;  // a kernel whose results are to be had, too; "" if none is named
+  std::string expect;           // a kernel whose results are to be had, too; "" if none is named
   std::optional<int64_t> seed;  // `seed = n`, unless the kernel has a `seed` of its own
   Span at;
 };

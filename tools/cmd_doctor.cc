@@ -29,11 +29,11 @@ int PrintGpus() {
       break;
     }
     ++found;
-    const auto machine =
-        ir::TargetOfDevice((*device)->isa(), (*device)->description(), diags);
+    const auto machine = ir::TargetOfDevice((*device)->isa(), (*device)->description(), diags);
     fmt::print("GPU            cuda:{} {}: {}\n", ordinal, (*device)->description(),
                machine.ok() ? "target " + machine->name : FirstMessage(diags));
-    if (machine.ok() && !diags.all().empty()) fmt::print("               {}\n", FirstMessage(diags));
+    if (machine.ok() && !diags.all().empty())
+      fmt::print("               {}\n", FirstMessage(diags));
   }
   return found;
 }

@@ -12,8 +12,9 @@ namespace tilec::runtime::emulator {
 // exec_scalar.cc
 HANDLER(RunRounded)
 HANDLER(RunUnary)
-HANDLER(RunUnaryF64) HANDLER(RunPredicateLogic) HANDLER(RunMovPredicate) HANDLER(RunClock)
-    HANDLER(RunPack) HANDLER(RunUnpack)
+HANDLER(RunUnaryF64)
+HANDLER(RunPredicateLogic) HANDLER(RunMovPredicate) HANDLER(RunClock) HANDLER(RunPack)
+    HANDLER(RunUnpack)
     // exec_cvt.cc
     HANDLER(RunCvt) HANDLER(RunCvtPack) HANDLER(RunCvtBf16x2) HANDLER(RunCvtF16x2)
         HANDLER(RunCvtU32U64) HANDLER(RunCvtU64U32) HANDLER(RunCvtS64S32) HANDLER(RunCvtF32Bf16)
@@ -25,9 +26,8 @@ HANDLER(RunUnaryF64) HANDLER(RunPredicateLogic) HANDLER(RunMovPredicate) HANDLER
     HANDLER(RunAtom)
     // exec_control.cc
     HANDLER(RunBra) HANDLER(RunRet) HANDLER(RunTrap) HANDLER(RunNanosleep) HANDLER(RunNothing)
-        HANDLER(RunRefused)
-        HANDLER(RunSetMaxNReg) HANDLER(RunBar) HANDLER(RunBarRed) HANDLER(RunBarWarp)
-            HANDLER(RunClusterArrive) HANDLER(RunClusterWait)
+        HANDLER(RunRefused) HANDLER(RunSetMaxNReg) HANDLER(RunBar) HANDLER(RunBarRed)
+            HANDLER(RunBarWarp) HANDLER(RunClusterArrive) HANDLER(RunClusterWait)
     // exec_warp.cc
     HANDLER(RunShfl) HANDLER(RunVote) HANDLER(RunMatch) HANDLER(RunActiveMask) HANDLER(RunRedux)
         HANDLER(RunElect)

@@ -232,7 +232,8 @@ Event Code::EventOf(int instr) const {
     e.kind = Event::Kind::kArrive;
     e.number = BytesInto(s.operands[1], 0);
   } else if (Starts(s.text, "cp.async.bulk.tensor") &&
-             s.text.find("shared::cluster.global") != std::string_view::npos) {
+             (s.text.find("shared::cluster.global") != std::string_view::npos ||
+              s.text.find("shared::cta.global") != std::string_view::npos)) {
     e.kind = Event::Kind::kCopy;
     e.number = BytesInto(s.operands[2], 0);
   } else if (Starts(s.text, "bar.") || Starts(s.text, "barrier.")) {

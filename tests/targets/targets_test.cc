@@ -198,7 +198,8 @@ class Test {
     const bool first = judged_.insert(Body(ptx)).second;
     ++(first ? runs_ : shared_);
     for (const Execution& how : kExecutions) {
-      if (const std::string what = on.Run(call, how, *expected_); !what.empty()) return Wrong(on, call, what);
+      if (const std::string what = on.Run(call, how, *expected_); !what.empty())
+        return Wrong(on, call, what);
       if (!first) break;
     }
   }

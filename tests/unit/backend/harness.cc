@@ -226,7 +226,8 @@ bool Kernel::Build() {
   if (built_) return true;
   DiagSink diags;
   SourceMap sources;
-  Result<KernelImage> image = Compile(fn, sources, BackendOptions(machine ? *machine : ir::H200()), diags);
+  Result<KernelImage> image =
+      Compile(fn, sources, BackendOptions(machine ? *machine : ir::H200()), diags);
   if (!image.ok()) {
     ADD_FAILURE() << fn.name << ": " << RenderAll(diags, sources);
     return false;

@@ -98,28 +98,27 @@ TEST(Limits, InstructionsOfTheTarget) {
     const char* since;  // the first of the targets below that takes it
   };
   constexpr const char* kTargets[] = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"};
-  const Row rows[] = {
-      {"cp.async.wait_all;", "sm_80"},
-      {"fma.rn.bf16x2 %r0, %r1, %r2, %r3;", "sm_80"},
-      {"cvt.rn.bf16x2.f32 %r0, %f0, %f1;", "sm_80"},
-      {"cvt.f32.bf16 %f0, %h1;", "sm_80"},
-      {"max.bf16x2 %r0, %r1, %r2;", "sm_80"},
-      {"cvt.rn.satfinite.e4m3x2.f32 %h0, %f0, %f1;", "sm_89"},
-      {"cvt.rn.f16x2.e5m2x2 %r0, %h0;", "sm_89"},
-      {"cvt.rn.bf16.s32 %h0, %r0;", "sm_90"},
-      {"cvt.rn.f16.bf16 %h0, %h1;", "sm_90"},
-      {"setp.lt.bf16 %p, %h0, %h1;", "sm_90"},
-      {"tanh.approx.bf16x2 %r0, %r1;", "sm_90"},
-      {"sub.rn.bf16x2 %r0, %r1, %r2;", "sm_90"},
-      {"red.global.add.noftz.bf16 [%l0], %h1;", "sm_90"},
-      {"stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r0], {%r1};", "sm_90"},
-      {"griddepcontrol.wait;", "sm_90"},
-      {"elect.sync %r0|%p, 0xffffffff;", "sm_90"},
-      {"fence.proxy.async;", "sm_90"},
-      {"mbarrier.try_wait.parity.shared.b64 %p, [%r0], %r1;", "sm_90"},
-      {"cp.async.bulk.commit_group;", "sm_90"},
-      {"setmaxnreg.inc.sync.aligned.u32 64;", "sm_90a"},
-      {"wgmma.fence.sync.aligned;", "sm_90a"}};
+  const Row rows[] = {{"cp.async.wait_all;", "sm_80"},
+                      {"fma.rn.bf16x2 %r0, %r1, %r2, %r3;", "sm_80"},
+                      {"cvt.rn.bf16x2.f32 %r0, %f0, %f1;", "sm_80"},
+                      {"cvt.f32.bf16 %f0, %h1;", "sm_80"},
+                      {"max.bf16x2 %r0, %r1, %r2;", "sm_80"},
+                      {"cvt.rn.satfinite.e4m3x2.f32 %h0, %f0, %f1;", "sm_89"},
+                      {"cvt.rn.f16x2.e5m2x2 %r0, %h0;", "sm_89"},
+                      {"cvt.rn.bf16.s32 %h0, %r0;", "sm_90"},
+                      {"cvt.rn.f16.bf16 %h0, %h1;", "sm_90"},
+                      {"setp.lt.bf16 %p, %h0, %h1;", "sm_90"},
+                      {"tanh.approx.bf16x2 %r0, %r1;", "sm_90"},
+                      {"sub.rn.bf16x2 %r0, %r1, %r2;", "sm_90"},
+                      {"red.global.add.noftz.bf16 [%l0], %h1;", "sm_90"},
+                      {"stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r0], {%r1};", "sm_90"},
+                      {"griddepcontrol.wait;", "sm_90"},
+                      {"elect.sync %r0|%p, 0xffffffff;", "sm_90"},
+                      {"fence.proxy.async;", "sm_90"},
+                      {"mbarrier.try_wait.parity.shared.b64 %p, [%r0], %r1;", "sm_90"},
+                      {"cp.async.bulk.commit_group;", "sm_90"},
+                      {"setmaxnreg.inc.sync.aligned.u32 64;", "sm_90a"},
+                      {"wgmma.fence.sync.aligned;", "sm_90a"}};
   for (const Row& row : rows) {
     bool there = false;
     for (const char* target : kTargets) {
@@ -132,7 +131,8 @@ TEST(Limits, InstructionsOfTheTarget) {
                            target, row.text),
                Wide(32));
       EXPECT_EQ(says.find("E609") == std::string::npos, there)
-          << row.text << " on " << target << "\n" << says;
+          << row.text << " on " << target << "\n"
+          << says;
     }
   }
 }

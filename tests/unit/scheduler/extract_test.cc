@@ -54,9 +54,9 @@ TEST(Machines, PortsAreSharedByPairs) {
 TEST(Machines, AllAreSound) {
   DiagSink diags;
   const std::vector<std::string> names = ir::BuiltinMachines();
-  EXPECT_EQ(names, (std::vector<std::string>{
-                       "a10", "a100", "b200", "b300", "h100", "h200", "l40s", "rtx3090", "rtx4090",
-                       "rtx5090", "rtxpro6000", "spark", "twill_b200", "twill_h100"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"a10", "a100", "b200", "b300", "h100", "h200", "l40s",
+                                             "rtx3090", "rtx4090", "rtx5090", "rtxpro6000", "spark",
+                                             "twill_b200", "twill_h100"}));
   // Shared memory of a CTA by compute capability: CUDA C++ programming guide.
   const std::map<std::string, int64_t> smem = {
       {"sm_80", 163 << 10},   {"sm_86", 99 << 10},    {"sm_89", 99 << 10},   {"sm_90a", 227 << 10},
