@@ -150,7 +150,8 @@ Result<> RunLaunch(KernelState& k, const Device& device, const Args& args, Strea
 
 Result<std::string> EmitText(KernelState& k, const std::string& what, const Args& args,
                              DiagSink& diags) {
-  const std::vector<std::string> known = {"tile-ir", "warp-ir", "llvm", "ptx", "json"};
+  const std::vector<std::string> known = {"tile-ir", "plan", "warp-ir",
+                                          "llvm",    "ptx",  "json"};
   if (std::find(known.begin(), known.end(), what) == known.end()) {
     DiagBuilder d = diags.Report(api::kUnknownEmit, Span{}, what);
     const std::string near = NearestName(what, known);
@@ -161,10 +162,12 @@ Result<std::string> EmitText(KernelState& k, const std::string& what, const Args
   const api::PipelineOptions options = k.compiler->options.For(call);
   TRY(ir::Function fn, api::MakeTileIr(k.loaded, k.signature.kernel, call, nullptr, diags));
   if (what == "tile-ir") return ir::Print(fn);
-  TRY(fn, api::LowerToWarps(k.loaded, std::move(fn), options, nullptr, diags));
-  if (what == "warp-ir") return ir::Print(fn);
-  std::string llvm;
+  std::string llvm, plan;
   api::Observation look;
+  if (what == "plan") look.plan = &plan;
+  TRY(fn, api::LowerToWarps(k.loaded, std::move(fn), options, &look, diags));
+  if (what == "plan") return plan;
+  if (what == "warp-ir") return ir::Print(fn);
   if (what == "llvm") look.llvm_ir = &llvm;
   TRY(const backend::KernelImage image, api::MakeImage(k.loaded, fn, options, &look, diags));
   if (what == "llvm") return llvm;

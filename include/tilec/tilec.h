@@ -229,7 +229,8 @@ class Kernel {
   Expected<double> LaunchTimed(Device& device, const Args& args, Stream stream = 0);
   // Everything but the launch: tensors may have any address of the alignment they will have.
   Status Prepare(Device& device, const Args& args);
-  // What a launch with these arguments runs: "tile-ir", "warp-ir", "llvm", "ptx", "json".
+  // What a launch with these arguments runs: "tile-ir", "plan", "warp-ir", "llvm", "ptx",
+  // "json".
   Expected<std::string> Emit(const std::string& what, const Args& args);
 
  private:
