@@ -113,7 +113,6 @@ int64_t Target::RowBytes(int64_t ctas) const {
          lowering.beside_rows_bytes;
 }
 
-// "sm_90a" → 90 and whether it has a suffix; 0: it is no architecture.
 int CapabilityOf(std::string_view arch, bool* specific) {
   if (arch.substr(0, 3) != "sm_") return 0;
   std::string_view digits = arch.substr(3);

@@ -155,14 +155,14 @@ Result<Target> LoadBuiltinTarget(std::string_view name, DiagSink& diags);
 
 // Does a --target name a file rather than a machine? A name has neither a dot nor a folder.
 bool NamesMachineFile(std::string_view said);
-// "sm_90a" → 90 and whether it has a suffix; 0: it is no architecture.
+// An architecture's compute capability times ten, and whether it has a suffix; 0: it is none.
 int CapabilityOf(std::string_view arch, bool* specific);
 
 // What --target says: a machine's name, an architecture (the machine that stands for it), or a
 // file, which becomes a source of `sources`.
 Result<Target> ReadTarget(const std::string& said, SourceMap& sources, DiagSink& diags);
 
-// The machine of a device, by its architecture ("sm_89") and what it is called: the one that is
+// The machine of a device, by its architecture and what it is called: the one that is
 // called so, else the one that stands for the architecture, else (said as a note) the one of the
 // nearest older architecture whose code runs on later ones.
 Result<Target> TargetOfDevice(const std::string& arch, std::string_view name, DiagSink& diags);

@@ -96,8 +96,8 @@ const std::vector<BannedWord> kBanned = {
 
 // An architecture's name in code: passes ask a target for features and limits.
 const std::vector<std::string_view> kMayNameArchitectures = {
-    "ir/machines/", "tests/", "tools/",   "bench/",     "examples/",        "backend/",
-    "runtime/",     "api/",   "include/", "calibrate/", "ir/target_read.cc"};
+    "ir/machines/", "tests/", "tools/",   "bench/",     "examples/",         "backend/",
+    "runtime/",     "api/",   "include/", "calibrate/", "ir/target_read.cc", "ir/features.def"};
 
 bool StartsWithAny(const std::string& path, const std::vector<std::string_view>& prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) {

@@ -508,7 +508,9 @@ TEST(SmallFloats, ByIntegers) {
     std::vector<double> want;
     for (const double v : wide) want.push_back(RoundTo(d, v));
     ExpectNear(k.values("N"), want, 0, k.fn.name + " to");
-    ExpectNear(k.values("F"), numbers, 0, k.fn.name + " from");
+    std::vector<double> given;  // infinities saturate on their way into the tensor
+    for (const double v : numbers) given.push_back(RoundTo(d, v));
+    ExpectNear(k.values("F"), given, 0, k.fn.name + " from");
   }
 }
 
