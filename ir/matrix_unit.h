@@ -51,7 +51,7 @@ struct MatrixUnitInfo {
   int64_t left_register_bits = 0;  // width of the types whose A may come from registers; 0: none
   int64_t mn_major_bits = 0;       // width of the types that need not be contiguous along K
   int least = 0, most = 0;         // compute capabilities that have it
-  bool specific = false;           // only architectures with a suffix: sm_90a, not sm_90
+  bool specific = false;           // only architectures with a suffix, as 'a'
   bool lowered = false;            // products are compiled for it
 };
 const MatrixUnitInfo& Info(MatrixUnit unit);

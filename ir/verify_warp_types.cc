@@ -361,9 +361,7 @@ bool Verifier::CheckMma(const Op& op, const Scope& scope) {
                             Show(Operand(op, 5)), op.i("zero")));
   const MatrixUnit unit = UnitOf(op);
   if (!Info(unit).lowered)
-    return Fail(kVerifyForm, op,
-                fmt::format("unit is \"{}\"; products are compiled for {}", op.s("unit"),
-                            Info(kOfOld).name));
+    return Fail(kVerifyForm, op, fmt::format("no products of unit \"{}\"", op.s("unit")));
   const bool fp8 = (a.dtype == DType::kE4M3 || a.dtype == DType::kE5M2) &&
                    (b.dtype == DType::kE4M3 || b.dtype == DType::kE5M2);
   if ((a.dtype != b.dtype && !fp8) || acc.dtype != Info(a.dtype).accumulator)
