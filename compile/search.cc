@@ -17,6 +17,23 @@ namespace tilec::compile {
 
 namespace {
 
+// What an author can change in a schedule that asks for too much of it.
+const char* InTheFile(Resource resource) {
+  switch (resource) {
+    case Resource::kRegisters:
+    case Resource::kRegistersOfProducts:
+      return "raise the role's `regs`, or cut the rows into more slices";
+    case Resource::kSharedMemory: return "make the depth of a channel smaller";
+    case Resource::kSlots: return "make the depths of the loads' channels larger";
+    case Resource::kForm:
+    case Resource::kSchedule:
+    case Resource::kPlan:
+    case Resource::kRoles:
+    case Resource::kProof: break;
+  }
+  return "move readers nearer to what they read, or cut the rows into more slices";
+}
+
 class Search {
  public:
   Search(const ir::Function& tile, const Request& request, Account* account, DiagSink& diags)
@@ -138,9 +155,8 @@ class Search {
     return diags_
         .Report(kScheduleFileRefused, last_ ? last_->op : Span{}, request_.schedule,
                 last_ ? last_->why : "")
-        .Help(
-            "move readers nearer to what they read, cut the rows into more slices, or leave "
-            "--schedule out: the compiler then takes what it can lower");
+        .Help(fmt::format("{}, or leave --schedule out: the compiler then takes what it can lower",
+                          InTheFile(last_ ? last_->resource : Resource::kForm)));
   }
 
   // What was asked for and is not so, and why.
@@ -212,14 +228,15 @@ std::string ToText(const std::vector<Decision>& decisions) {
                      "strategy", "outcome", out, decisions.size(), emissions);
 }
 
-// No strategy helps where there is no code for the machine's tensor cores.
+// No strategy helps where there is no code for the machine's matrix unit.
 Result<> CheckProducts(const ir::Function& fn, const ir::Target& target, DiagSink& diags) {
-  if (target.Has("wgmma")) return Done();
+  if (target.unit().lowered) return Done();
   for (ir::OpId id : ir::OpsInOrder(fn)) {
     const ir::Op& op = fn.ops[id];
-    if (op.kind != ir::OpKind::kDot || !ir::IsTensorCore(fn, op)) continue;
-    return diags.Report(kNoMatrixUnit, op.at, fn.name, target.name, target.arch)
-        .Help("compile for h100 or h200; kernels without products compile for every machine");
+    if (op.kind != ir::OpKind::kDot || !ir::IsOnUnit(fn, op, target)) continue;
+    return diags
+        .Report(kNoMatrixUnit, op.at, fn.name, target.unit().name, target.name, target.arch)
+        .Help("compile for h200; kernels without products compile for every machine");
   }
   return Done();
 }

@@ -22,15 +22,16 @@ ir::Target Machine(const std::string& name) {
 TEST(Machines, FeaturesFollowFromTheArchitecture) {
   struct Row {
     const char* machine;
-    bool tma, clusters, setmaxnreg, pdl, elect, stmatrix, fp8, wgmma;
+    bool tma, clusters, setmaxnreg, pdl, elect, stmatrix, fp8;
+    const char* unit;
   };
-  const Row rows[] = {{"a100", false, false, false, false, false, false, false, false},
-                      {"rtx3090", false, false, false, false, false, false, false, false},
-                      {"rtx4090", false, false, false, false, false, false, true, false},
-                      {"h200", true, true, true, true, true, true, true, true},
-                      {"b200", true, true, true, true, true, true, true, false},
-                      {"rtx5090", true, false, true, true, true, true, true, false},
-                      {"spark", true, false, true, true, true, true, true, false}};
+  const Row rows[] = {{"a100", false, false, false, false, false, false, false, "mma.sync"},
+                      {"rtx3090", false, false, false, false, false, false, false, "mma.sync"},
+                      {"rtx4090", false, false, false, false, false, false, true, "mma.sync"},
+                      {"h200", true, true, true, true, true, true, true, "wgmma"},
+                      {"b200", true, true, true, true, true, true, true, "tcgen05"},
+                      {"rtx5090", true, false, true, true, true, true, true, "mma.sync"},
+                      {"spark", true, false, true, true, true, true, true, "mma.sync"}};
   for (const Row& row : rows) {
     const ir::Target t = Machine(row.machine);
     EXPECT_EQ(t.Has("tma"), row.tma) << row.machine;
@@ -40,7 +41,7 @@ TEST(Machines, FeaturesFollowFromTheArchitecture) {
     EXPECT_EQ(t.Has("elect"), row.elect) << row.machine;
     EXPECT_EQ(t.Has("stmatrix"), row.stmatrix) << row.machine;
     EXPECT_EQ(t.Has("fp8_conversions"), row.fp8) << row.machine;
-    EXPECT_EQ(t.Has("wgmma"), row.wgmma) << row.machine;
+    EXPECT_EQ(t.unit().name, std::string(row.unit)) << row.machine;
   }
 }
 
