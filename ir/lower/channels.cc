@@ -53,7 +53,7 @@ class ChannelPlanner {
     if (auto it = plan_.dots.find(id); it != plan_.dots.end())
       for (const OperandPlan* o : {&it->second.a, &it->second.b})
         if (o->how == OperandPlan::How::kBuffer)
-          AddReader(o->source, id, !it->second.flies(), true);
+          AddReader(o->source, id, !it->second.flies(), it->second.unit != MatrixUnit::kNone);
     for (size_t i = 0; i < op.operands.size(); ++i) {
       if (op.kind == OpKind::kDot && i < 2) {
         const OperandPlan& o = i == 0 ? plan_.dots.at(id).a : plan_.dots.at(id).b;
@@ -63,7 +63,7 @@ class ChannelPlanner {
       AddReader(op.operands[i], id, true);
     }
   }
-  // `in_place`: where the load has put the tile, not in registers.
+  // `in_place`: a matrix unit reads it where the load has put it, not in registers.
   void AddReader(ValueId v, OpId reader, bool generic, bool in_place = false) {
     const Op* def = fn_.def(v);
     if (!def || def->kind != OpKind::kLoad) return;
