@@ -259,7 +259,7 @@ LoadedKernel::~LoadedKernel() {
 }
 
 Result<std::unique_ptr<LoadedKernel>> LoadedKernel::Load(Device& device, KernelImage image,
-                                                         DiagSink& diags) {
+                                                         DiagSink& diags, std::string_view cubin) {
   std::unique_ptr<LoadedKernel> kernel(new LoadedKernel(device, std::move(image)));
   const KernelImage& loaded = kernel->image_;
   const std::string isa = device.isa();
@@ -268,6 +268,7 @@ Result<std::unique_ptr<LoadedKernel>> LoadedKernel::Load(Device& device, KernelI
                         fmt::format("{} ({})", isa, device.description()));
   LoadOptions options;
   options.name = loaded.name + ".ptx";
+  options.cubin = cubin;
   for (const backend::SourceLine& l : loaded.lines)
     options.lines.push_back({l.ptx_line, l.file.empty()
                                              ? ""
