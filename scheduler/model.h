@@ -100,8 +100,10 @@ class Model {
   Needs Measure(const Placement& placement) const {
     return scheduler::Measure(graph_, ii_, offer_, options_.warp_constraints, placement);
   }
-  // Clauses that exclude every overflow found in the placement; how many. 0: it fits.
-  int AddCuts(const Placement& placement);
+  // Clauses that exclude every overflow found in the placement, of laws whose guards are `given`;
+  // how many. 0: it fits. (An overflow of a law that was not asked for is none: its clause would
+  // exclude nothing, and the same placement would come again.)
+  int AddCuts(const Placement& placement, const std::vector<Lit>& given);
 
   bool IsLoad(int op) const { return offer_.load && graph_.ops[op].variable_latency; }
   int load_warps() const { return load_warps_; }
@@ -144,7 +146,13 @@ class Model {
   bool MoreRolesMayFit(const Needs& needs) const;
   Lit Empty(int group);
   int AddPoolCut(const Placement& p, const Needs& needs);
-  int AddRingCut(const Needs& needs);
+  int AddRegisterCuts(const Placement& p, const Needs& needs, const std::vector<Lit>& given);
+  int AddTmemCuts(const Placement& p, const Needs& needs);
+  // Depth that a pin asks of the ring of op, if it is one of those given; else 0.
+  int64_t PinnedBy(int op, const std::vector<Lit>& given) const;
+  // What is needed where only these pins hold.
+  Needs MeasureWith(const Placement& p, const std::vector<Lit>& given) const;
+  int AddRingCut(const Needs& needs, const std::vector<Lit>& given);
   Lit RingWithin(int op, int64_t depth);
 
   const Graph& graph_;

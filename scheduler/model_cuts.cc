@@ -4,7 +4,6 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -17,6 +16,10 @@ namespace {
 
 constexpr int64_t kLeastQuota = 24;
 constexpr int kWarpgroup = 4;  // warps
+
+bool Holds(Lit guard, const std::vector<Lit>& given) {
+  return std::find(given.begin(), given.end(), guard) != given.end();
+}
 
 }  // namespace
 
@@ -149,28 +152,58 @@ Lit Model::RingWithin(int v, int64_t depth) {
   return lit;
 }
 
-int Model::AddRingCut(const Needs& needs) {
+int64_t Model::PinnedBy(int op, const std::vector<Lit>& given) const {
+  const auto pin = depth_pins_.find(op);
+  return pin != depth_pins_.end() && Holds(pin->second, given) ? PinnedDepth(op) : 0;
+}
+
+Needs Model::MeasureWith(const Placement& p, const std::vector<Lit>& given) const {
+  const bool all = std::all_of(depth_pins_.begin(), depth_pins_.end(),
+                               [&](const auto& pin) { return Holds(pin.second, given); });
+  if (all) return Measure(p);
+  Graph fewer = graph_;
+  std::erase_if(fewer.pins, [&](const Graph::Pin& pin) {
+    return pin.depth > 0 && PinnedBy(fewer.FindOp(pin.op), given) == 0;
+  });
+  return scheduler::Measure(fewer, ii_, offer_, options_.warp_constraints, p);
+}
+
+// One of the rings is shallower, or a store between roles is not there, or a pin of a depth does
+// not hold. Pins come first: they leave no way out to a schedule that keeps them.
+int Model::AddRingCut(const Needs& needs, const std::vector<Lit>& given) {
   if (needs.smem_bytes <= graph_.machine.smem_bytes) return 0;
-  std::vector<int> ops(needs.depth.size());
-  std::iota(ops.begin(), ops.end(), 0);
-  // The first slot of a store between roles can be spared: by not crossing.
-  auto extra = [&](int v) {
-    const int64_t first = graph_.ops[v].routed ? 0 : 1;
-    return (needs.depth[v] - first) * (graph_.ops[v].smem_bytes + graph_.machine.barrier_bytes);
+  struct Part {
+    int64_t bytes;  // beyond the least that the op takes in any schedule
+    bool pinned;
+    int op;
   };
-  std::stable_sort(ops.begin(), ops.end(), [&](int a, int b) { return extra(a) > extra(b); });
+  std::vector<Part> parts;
   int64_t room = graph_.machine.smem_bytes;
-  for (size_t v = 0; v < graph_.ops.size(); ++v)
-    if (graph_.ops[v].smem_bytes > 0 && !graph_.ops[v].routed)
-      room -= std::max<int64_t>(1, PinnedDepth(static_cast<int>(v))) *
-              (graph_.ops[v].smem_bytes + graph_.machine.barrier_bytes);
+  for (int v = 0; v < std::ssize(needs.depth); ++v) {
+    const GraphOp& op = graph_.ops[v];
+    if (op.smem_bytes == 0) continue;
+    const int64_t slot = op.smem_bytes + graph_.machine.barrier_bytes;
+    const int64_t least = op.routed ? 0 : 1;
+    room -= least * slot;
+    if (needs.depth[v] > least)
+      parts.push_back({(needs.depth[v] - least) * slot, PinnedBy(v, given) > 0, v});
+  }
+  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+    return std::pair(a.pinned, a.bytes) > std::pair(b.pinned, b.bytes);
+  });
+  size_t taken = 0;
+  while (taken < parts.size() && room >= 0) room -= parts[taken++].bytes;
   Clause clause;
-  for (int v : ops) {
-    if (room < 0) break;
+  for (size_t i = taken; i-- > 0;) {
+    const auto [bytes, pinned, v] = parts[i];
+    if (room + bytes < 0) {  // the others overflow without it
+      room += bytes;
+      continue;
+    }
     const bool spared = graph_.ops[v].routed && needs.depth[v] == 1;
-    if ((needs.depth[v] <= 1 && !spared) || PinnedDepth(v) > 0) continue;
-    clause.push_back(spared ? absent_[v] : RingWithin(v, needs.depth[v] - 1));
-    room -= extra(v);
+    clause.push_back(pinned   ? ~depth_pins_.at(v)
+                     : spared ? absent_[v]
+                              : RingWithin(v, needs.depth[v] - 1));
   }
   formulas_.Add(smem_, std::move(clause));
   return 1;
@@ -251,32 +284,41 @@ Lit Model::Empty(int group) {
   return empty;
 }
 
-int Model::AddCuts(const Placement& p) {
-  const Needs needs = Measure(p);
-  const MachineLimits& machine = graph_.machine;
+int Model::AddRegisterCuts(const Placement& p, const Needs& needs,
+                           const std::vector<Lit>& given) {
+  if (!options_.register_limits || !options_.warp_constraints) return 0;
+  const int64_t most = graph_.machine.max_regs_per_thread;
   int added = 0;
-  if (options_.register_limits && options_.warp_constraints) {
-    for (int e = 0; e < static_cast<int>(graph_.ops.size()); ++e) {
-      if (graph_.ops[e].regs == 0) continue;
-      int64_t live = 0;
-      for (int v = 0; v < static_cast<int>(graph_.ops.size()); ++v)
-        if (p.group[v] == p.group[e]) live += graph_.ops[v].regs * Live(p, v, p.cycle[e]);
-      if (live > machine.max_regs_per_thread)
-        added += AddCover(registers_, Cover(p, e, true, machine.max_regs_per_thread), e, true);
-    }
-    if (added == 0) added += AddPoolCut(p, needs);
+  for (int e = 0; Holds(registers_, given) && e < std::ssize(graph_.ops); ++e) {
+    if (graph_.ops[e].regs == 0) continue;
+    int64_t live = 0;
+    for (int v = 0; v < std::ssize(graph_.ops); ++v)
+      if (p.group[v] == p.group[e]) live += graph_.ops[v].regs * Live(p, v, p.cycle[e]);
+    if (live > most) added += AddCover(registers_, Cover(p, e, true, most), e, true);
   }
-  if (needs.tmem_columns > machine.tmem_columns) {
-    for (int e = 0; e < static_cast<int>(graph_.ops.size()); ++e) {
-      if (graph_.ops[e].tmem_columns == 0) continue;
-      int64_t live = 0;
-      for (int v = 0; v < static_cast<int>(graph_.ops.size()); ++v)
-        live += graph_.ops[v].tmem_columns * Live(p, v, p.cycle[e]);
-      if (live > machine.tmem_columns)
-        added += AddCover(tmem_, Cover(p, e, false, machine.tmem_columns), e, false);
-    }
+  if (added == 0 && Holds(pool_, given)) added += AddPoolCut(p, needs);
+  return added;
+}
+
+int Model::AddTmemCuts(const Placement& p, const Needs& needs) {
+  const int64_t most = graph_.machine.tmem_columns;
+  int added = 0;
+  for (int e = 0; needs.tmem_columns > most && e < std::ssize(graph_.ops); ++e) {
+    if (graph_.ops[e].tmem_columns == 0) continue;
+    int64_t live = 0;
+    for (int v = 0; v < std::ssize(graph_.ops); ++v)
+      live += graph_.ops[v].tmem_columns * Live(p, v, p.cycle[e]);
+    if (live > most) added += AddCover(tmem_, Cover(p, e, false, most), e, false);
   }
-  return added + AddRingCut(needs);
+  return added;
+}
+
+int Model::AddCuts(const Placement& p, const std::vector<Lit>& given) {
+  const Needs needs = MeasureWith(p, given);
+  int added = AddRegisterCuts(p, needs, given);
+  if (Holds(tmem_, given)) added += AddTmemCuts(p, needs);
+  if (Holds(smem_, given)) added += AddRingCut(needs, given);
+  return added;
 }
 
 }  // namespace tilec::scheduler

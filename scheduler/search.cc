@@ -58,7 +58,7 @@ Session::Outcome Session::QueryWith(const std::vector<Lit>& given, int64_t resou
     if (outcome.answer == Answer::kUnsat) outcome.core = solver.core();
     if (outcome.answer != Answer::kSat) return outcome;
     outcome.placement = model.Read(solver);
-    if (model.AddCuts(outcome.placement) == 0) return outcome;
+    if (model.AddCuts(outcome.placement, given) == 0) return outcome;
     overflows.push_back(outcome.placement);
   }
 }

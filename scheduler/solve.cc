@@ -269,6 +269,7 @@ Result<Solution> SolveAs(const Graph& graph, const Graph& laws, const SolveOptio
   Optimum best{*range.best, ObjectiveOf(laws, options, *range.best), false};
   if (options.optimize_secondary) {
     best = Optimize(search, *range.best, c.within);
+    if (!best.proved) Compact(laws, options, &best);
     TightenPeriod(search, c.ii, &best);
     MaximizeSlack(search, &best);
   }

@@ -19,14 +19,49 @@ struct Solver::Impl {
   std::vector<z3::expr> bools, ints;
   std::map<unsigned, int> bool_of_ast;  // ast id of a plain Boolean → its index
   size_t clauses_read = 0;
+  unsigned seed;
+  bool interrupted = false;  // the last question ended without an answer
   std::optional<z3::model> model;
   std::vector<Lit> core;
   int64_t spent = 0;
 
-  Impl(const Formulas& f, unsigned seed) : formulas(f), solver(context, "QF_IDL") {
+  Impl(const Formulas& f, unsigned random_seed)
+      : formulas(f), solver(context, "QF_IDL"), seed(random_seed) {
+    Seed();
+  }
+
+  void Seed() {
     z3::params params(context);
     params.set("random_seed", seed);
     solver.set(params);
+  }
+
+  // A solver that was interrupted while it read clauses has read some of them by half (Z3 4.8.12:
+  // later answers were `sat` with models that break clauses). So it is not asked again.
+  void Renew() {
+    solver = z3::solver(context, "QF_IDL");
+    Seed();
+    clauses_read = 0;
+    interrupted = false;
+  }
+
+  // Whether the model satisfies every clause: an answer is not taken on trust.
+  bool ModelHolds() const {
+    std::vector<int64_t> value(ints.size());
+    for (size_t i = 0; i < ints.size(); ++i)
+      value[i] = model->eval(ints[i], true).get_numeral_int64();
+    std::vector<int> holds(bools.size(), -1);  // of plain Booleans: not asked yet
+    auto satisfied = [&](Lit lit) {
+      const Atom& atom = formulas.atoms()[lit.var()];
+      if (atom.is_difference()) return (value[atom.x] - value[atom.y] >= atom.c) != lit.negated();
+      int& known = holds[lit.var()];
+      if (known < 0) known = model->eval(bools[lit.var()], true).is_true() ? 1 : 0;
+      return (known == 1) != lit.negated();
+    };
+    const auto& clauses = formulas.clauses();
+    return std::all_of(clauses.begin(), clauses.end(), [&](const Clause& clause) {
+      return std::any_of(clause.begin(), clause.end(), satisfied);
+    });
   }
 
   z3::expr Expr(Lit lit) { return lit.negated() ? !bools[lit.var()] : bools[lit.var()]; }
@@ -71,6 +106,7 @@ Answer Solver::Check(const std::vector<Lit>& assumptions, int64_t resource_limit
   s.model.reset();
   s.core.clear();
   try {
+    if (s.interrupted) s.Renew();
     s.Sync();
     s.solver.set("rlimit", static_cast<unsigned>(
                                std::clamp<int64_t>(resource_limit, 1, int64_t{4000000000})));
@@ -83,9 +119,11 @@ Answer Solver::Check(const std::vector<Lit>& assumptions, int64_t resource_limit
     s.spent = s.CountedSoFar();
     if (result == z3::sat) {
       s.model = s.solver.get_model();
-      return Answer::kSat;
+      s.interrupted = !s.ModelHolds();
+      return s.interrupted ? Answer::kUnknown : Answer::kSat;
     }
-    if (result == z3::unknown) return Answer::kUnknown;
+    s.interrupted = result == z3::unknown;
+    if (s.interrupted) return Answer::kUnknown;
     std::vector<bool> used(s.formulas.num_bools() * 2, false);
     z3::expr_vector core = s.solver.unsat_core();
     for (unsigned i = 0; i < core.size(); ++i) {
@@ -99,6 +137,7 @@ Answer Solver::Check(const std::vector<Lit>& assumptions, int64_t resource_limit
     return Answer::kUnsat;
   } catch (const z3::exception&) {
     // A limit inside Z3 (memory, resources): no answer.
+    s.interrupted = true;
     return Answer::kUnknown;
   }
 }

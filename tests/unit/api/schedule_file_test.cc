@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <regex>
+#include <set>
 
 #include "api/pipeline.h"
 #include "include/tilec/tilec.h"
@@ -62,6 +64,7 @@ kernel chain(A: bf16[M, 64], B: bf16[K, 64], C: out f32[M, 64]) {
 struct Emitted {
   bool ok = false;
   std::string ptx;
+  std::string plan;
   std::string codes;  // of all problems, warnings too
   std::string text;
   int line = 0;  // of the first problem
@@ -117,7 +120,22 @@ class ScheduleFileTest : public ::testing::Test {
     auto ptx = kernel->Emit("ptx", args);
     out.ok = ptx.ok();
     if (ptx.ok()) out.ptx = *ptx;
+    if (auto plan = kernel->Emit("plan", args); plan.ok()) out.plan = *plan;
     return fail(ptx.status());
+  }
+
+  // A file's rings are obeyed; those of the compiler's own answer become as deep as shared memory
+  // allows, and its plan says so, one line per ring. `text` with the depths that `solved` says.
+  static std::string AsDeepAs(const Emitted& solved, const std::string& text) {
+    static const std::regex kDeepened(R"(changed what=ring\d+\.slots from=\d+ to=(\d+))");
+    std::set<std::string> depths;
+    for (std::sregex_iterator it(solved.plan.begin(), solved.plan.end(), kDeepened), end; it != end;
+         ++it)
+      depths.insert((*it)[1]);
+    EXPECT_EQ(depths.size(), 1U) << solved.plan;
+    if (depths.size() != 1) return text;
+    static const std::regex kDepth(R"( smem depth=\d+)");
+    return std::regex_replace(text, kDepth, " smem depth=" + *depths.begin());
   }
 
   static std::string Replaced(std::string text, const std::string& from, const std::string& to) {
@@ -139,7 +157,10 @@ TEST_F(ScheduleFileTest, AnUneditedFileGivesTheSameProgram) {
     EXPECT_NE(text.find(std::string("schedule ") + name + "\n"), std::string::npos) << text;
     const Emitted read = Emit(source, Write(text));
     ASSERT_TRUE(read.ok) << read.text;
-    EXPECT_TRUE(read.ptx == solved.ptx) << name;
+    EXPECT_EQ(read.plan.find("changed what="), std::string::npos) << "obeyed as it stands";
+    const Emitted deep = Emit(source, Write(AsDeepAs(solved, text)));
+    ASSERT_TRUE(deep.ok) << deep.text;
+    EXPECT_TRUE(deep.ptx == solved.ptx) << name;
   }
 }
 
@@ -149,8 +170,11 @@ TEST_F(ScheduleFileTest, AnotherLawfulScheduleGivesAnotherProgram) {
   const Emitted two = Emit(kChain, Write(Solved(kChain, "chain", 2)));
   ASSERT_TRUE(one.ok) << one.text;
   ASSERT_TRUE(two.ok) << two.text;
-  EXPECT_TRUE(one.ptx == Emit(kChain, "solve:slices=1").ptx);
-  EXPECT_TRUE(two.ptx == Emit(kChain, "solve:slices=2").ptx);
+  for (int slices : {1, 2}) {
+    const Emitted solved = Emit(kChain, "solve:slices=" + std::to_string(slices));
+    const std::string text = AsDeepAs(solved, Solved(kChain, "chain", slices));
+    EXPECT_TRUE(Emit(kChain, Write(text)).ptx == solved.ptx) << slices;
+  }
   EXPECT_TRUE(one.ptx != two.ptx);
   // Every period twice as long: what overlapped comes one after the other.
   scheduler::SolveOptions slow = scheduler::SolveOptions::ForCompilation();
@@ -174,7 +198,7 @@ TEST_F(ScheduleFileTest, EveryLoopHasItsSection) {
   // The order of sections means nothing.
   const Emitted swapped = Emit(kTwoLoops, Write(text.substr(second) + text.substr(0, second)));
   ASSERT_TRUE(swapped.ok) << swapped.text;
-  EXPECT_TRUE(swapped.ptx == Emit(kTwoLoops, "solve").ptx);
+  EXPECT_TRUE(swapped.ptx == Emit(kTwoLoops, Write(text)).ptx);
 }
 
 TEST_F(ScheduleFileTest, ChangedContentIsAnotherProgram) {
