@@ -163,6 +163,19 @@ class _Bound:
         self._lib.tilec_bound_free(self.handle)
 
 
+class Launch:
+    """A launch that was resolved: Kernel.bind."""
+
+    __slots__ = ("_device", "_bound", "_run", "_handle")
+
+    def __init__(self, device_, bound):
+        self._device, self._bound = device_, bound
+        self._run, self._handle = device_._lib.tilec_bound_launch, bound.handle
+
+    def __call__(self, stream=0):
+        self._run(self._handle, self._device.stream(stream) if stream else 0)
+
+
 class Text(str):
     """A text that notebooks show as it is laid out."""
 
@@ -206,9 +219,12 @@ class Kernel:
         self._tensors = [p for p in self.parameters if p.kind == "tensor"]
         self._order = [p for p in self.parameters if p.kind in ("tensor", "scalar", "const")
                        and p.direction != "out"]
+        self._out_names = [p.name for p in self._tensors if p.direction == "out"]
         self._names = {p.name: p for p in self.parameters}
+        self._launch = lib.tilec_bound_launch
         self._calls = {}  # what repeated calls resolved to
-        self._torch_names = {}
+        self._torch_calls = {}  # the same, of torch tensors on a GPU: bound, device, index
+        self._torch_results = {}  # by what was given: names, shapes and dtypes of the results to make
         self.__signature__ = self._signature()
         said = lib.tilec_kernel_warnings(handle).decode()
         if said:
@@ -245,6 +261,10 @@ class Kernel:
         """Runs the kernel on arrays, by position or name; results (`out` tensors) by name only, or
         made like the inputs: torch tensors, numpy arrays, else tilec.Array. Returns the results: one, a
         tuple, or None where there are only `inout` ones."""
+        if self._torch_calls:
+            done, result = self._call_again(args, kwargs)
+            if done:
+                return result
         if len(args) > len(self._order):
             raise TypeError(f"{self.name} takes {len(self._order)} positional arguments "
                             f"({', '.join(p.name for p in self._order)}), {len(args)} were given; "
@@ -260,12 +280,14 @@ class Kernel:
         for p in self._tensors:
             torch = _torch_of(given.get(p.name))
             if torch is not None:
-                return self._call_torch(torch, given)
+                return self._call_torch(torch, given, len(args))
         return self._call_arrays(given)
 
     def _results(self, given):
-        outs = [given[p.name] for p in self._tensors if p.direction == "out"]
-        return outs[0] if len(outs) == 1 else tuple(outs) if outs else None
+        if len(self._out_names) == 1:
+            return given[self._out_names[0]]
+        outs = [given[name] for name in self._out_names]
+        return tuple(outs) if outs else None
 
     def _names_bound(self, given, shapes):
         """Dims by what the tensors' shapes and the values say."""
@@ -310,11 +332,61 @@ class Kernel:
         self._lib.tilec_kernel_bind(self._handle, device_._handle, args.handle, ctypes.byref(out))
         return _Bound(self._lib, out)
 
-    def _call_torch(self, torch, given):
+    def _call_again(self, args, kwargs):
+        """(True, results) if torch tensors on a GPU were given like this before. An address says which
+        device it is of, so that a key needs none."""
+        torch = sys.modules["torch"]
+        tensor = torch.Tensor
+        key, made = [], None
+        for a in args:
+            if isinstance(a, tensor):
+                key += (a.data_ptr(), a.shape, a.stride(), a.dtype)
+            else:
+                key += (a, type(a))
+        for name, a in kwargs.items():
+            if isinstance(a, tensor):
+                key += (name, a.data_ptr(), a.shape, a.stride(), a.dtype)
+            else:
+                key += (name, a, type(a))
+        for name in self._out_names:
+            if name not in kwargs:
+                made = self._results_again(torch, args, kwargs)
+                if made is None:
+                    return False, None
+                for n, out in made.items():
+                    key += (n, out.data_ptr(), out.shape, out.stride(), out.dtype)
+                break
+        call = self._torch_calls.get(tuple(key))
+        if call is None:
+            return False, None
+        bound, device_, index = call
+        stream = self._raw_stream(torch, index)
+        self._launch(bound.handle, device_.stream(stream) if stream else 0)
+        return True, self._results({**kwargs, **made} if made else kwargs)
+
+    def _results_again(self, torch, args, kwargs):
+        """Results that were made for such shapes before, made anew; None: there were none."""
+        tensor, like, memo = torch.Tensor, None, []
+        for a in args:
+            memo.append(a.shape if isinstance(a, tensor) else a)
+        for name, a in kwargs.items():
+            memo += (name, a.shape if isinstance(a, tensor) else a)
+        results = self._torch_results.get(tuple(memo))
+        if results is None:
+            return None
+        like = next(a for a in (*args, *kwargs.values()) if isinstance(a, tensor))
+        return {name: torch.empty(shape, dtype=dtype, device=like.device)
+                for name, shape, dtype in results}
+
+    @staticmethod
+    def _raw_stream(torch, index):
+        raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+        return raw(index) if raw else torch.cuda.current_stream(index).cuda_stream
+
+    def _call_torch(self, torch, given, positional):
         """Tensors of one device: their memory is used as it is, on torch's current stream; tensors of
         the CPU run on the emulator."""
         shapes, like = {}, None
-        key = []
         for name, value in given.items():
             if isinstance(value, torch.Tensor):
                 if like is None:
@@ -322,33 +394,38 @@ class Kernel:
                 elif value.device != like.device:
                     raise ValueError(f"`{name}` is on {value.device}, others on {like.device}")
                 shapes[name] = value.shape
-                key.append((name, value.data_ptr(), value.shape, value.stride(), value.dtype))
             elif name in self._names and self._names[name].kind == "tensor":
                 raise TypeError(f"`{name}` is a {type(value).__name__} beside torch tensors")
-            else:
-                key.append((name, value, type(value)))
-        missing = [p for p in self._tensors if p.direction == "out" and p.name not in given]
-        if missing:
-            names = self._names_bound(given, shapes)
-            for p in missing:
-                made = torch.empty(self._shape_of(p, names), device=like.device,
-                                   dtype=getattr(torch, _TORCH_NAMES[p.dtype]))
-                given[p.name] = made
-                key.append((p.name, made.data_ptr(), made.shape, made.stride(), made.dtype))
+        results = []
+        key, memo = [], []
+        for p in self._tensors:
+            if p.direction == "out" and p.name not in given:
+                shape = self._shape_of(p, self._names_bound(given, shapes))
+                results.append((p.name, shape, getattr(torch, _TORCH_NAMES[p.dtype])))
+        for name, shape, dtype in results:
+            given[name] = torch.empty(shape, dtype=dtype, device=like.device)
         if like.device.type != "cuda":
             return self._call_torch_host(torch, given)
-        index = like.device.index
+        index = like.device.index or 0
         device_ = device(f"cuda:{index}")
-        key = (index, *key)
-        call = self._calls.get(key)
-        if call is None:
-            call = self._resolve_torch(torch, device_, given)
-            if len(self._calls) >= _KEPT:
-                self._calls.clear()
-            self._calls[key] = call
-        raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
-        stream = raw(index) if raw else torch.cuda.current_stream(index).cuda_stream
-        self._lib.tilec_bound_launch(call.handle, device_.stream(stream or 0))
+        bound = self._resolve_torch(torch, device_, given)
+        # As _call_again will ask: positional arguments by place, others by name, then results.
+        by_place = [p.name for p in self._order[:positional]]
+        for name in [*by_place, *[n for n in given if n not in by_place]]:
+            value = given[name]
+            words = () if name in by_place else (name,)
+            if isinstance(value, torch.Tensor):
+                key += (*words, value.data_ptr(), value.shape, value.stride(), value.dtype)
+            else:
+                key += (*words, value, type(value))
+            if name not in [r[0] for r in results]:
+                memo += (*words, value.shape if isinstance(value, torch.Tensor) else value)
+        if len(self._torch_calls) >= _KEPT:
+            self._torch_calls.clear()
+            self._torch_results.clear()
+        self._torch_calls[tuple(key)] = (bound, device_, index)
+        self._torch_results[tuple(memo)] = results
+        self._lib.tilec_bound_launch(bound.handle, device_.stream(self._raw_stream(torch, index) or 0))
         return self._results(given)
 
     def _resolve_torch(self, torch, device_, given):
@@ -401,7 +478,7 @@ class Kernel:
                 views[p.name] = self._view(p, given[p.name])
         on_gpu = [v for v in views.values() if isinstance(v, View) and v.where == "cuda"]
         if on_gpu:
-            self._run_in_place(device(f"cuda:{on_gpu[0].index}"), views)
+            self._bind_in_place(device(f"cuda:{on_gpu[0].index}"), views)()
         else:
             self._run_host(device(self._device_name), views)
         return self._results(given)
@@ -420,7 +497,13 @@ class Kernel:
                                 f"to make a {type(value).__name__}")
         return Array(p.dtype, shape)
 
-    def _run_in_place(self, device_, views):
+    def _bind_in_place(self, device_, views):
+        key = (device_.name, *[(n, v.address, v.shape, v.strides, v.dtype)
+                               if isinstance(v, View) else (n, v, type(v))
+                               for n, v in views.items()])
+        call = self._calls.get(key)
+        if call is not None:
+            return Launch(device_, call)
         tensors, values = {}, {}
         for name, v in views.items():
             if not isinstance(v, View):
@@ -429,8 +512,30 @@ class Kernel:
                 raise ValueError(f"`{name}` is in the host's memory, others are on the GPU")
             else:
                 tensors[name] = (v.address, v.shape, v.strides)
-        bound = self._bind(device_, tensors, values)
-        self._lib.tilec_bound_launch(bound.handle, 0)
+        return Launch(device_, self._keep(key, self._bind(device_, tensors, values)))
+
+    def _keep(self, key, call):
+        if len(self._calls) >= _KEPT:
+            self._calls.clear()
+        self._calls[key] = call
+        return call
+
+    def bind(self, *args, **kwargs):
+        """A launch with these arrays of a GPU, all results among them, with nothing left to choose or
+        check: call it as often as you like, launch(stream) on a stream by torch's `cuda_stream`. The
+        arrays must outlive it."""
+        given = {**dict(zip((p.name for p in self._order), args)), **kwargs}
+        views = {}
+        for name, value in given.items():
+            p = self._names.get(name)
+            if p is None:
+                raise TypeError(f"{self.name} has no parameter `{name}`; it has "
+                                f"{', '.join(self._names)}")
+            views[name] = self._view(p, value) if p.kind == "tensor" else value
+        arrays = [v for v in views.values() if isinstance(v, View)]
+        if not arrays or any(v.where != "cuda" for v in arrays):
+            raise ValueError(f"what {self.name} is bound to is arrays of one GPU")
+        return self._bind_in_place(device(f"cuda:{arrays[0].index}"), views)
 
     def _run_host(self, device_, views):
         """Copies in, launches, copies out."""
