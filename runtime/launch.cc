@@ -215,7 +215,7 @@ class Planner {
     }
     if (is_bool) {
       fits = fits && (i == 0 || i == 1);
-    } else if (bytes < 8) {
+    } else if (bytes > 0 && bytes < 8) {  // 0: an image may name a dtype that there is not
       const int64_t high = (int64_t{1} << (8 * bytes - (is_unsigned ? 0 : 1))) - 1;
       const int64_t low = is_unsigned ? 0 : -high - 1;
       fits = fits && i >= low && i <= high;
