@@ -76,6 +76,9 @@ struct Options {
   bool list = false;
   bool fmt_check = false;
 
+  // bundle
+  std::string header, c_source;  // files for C programs
+
   // schedule, verify
   std::string graph;
   std::string export_cnf, export_proof;
@@ -97,7 +100,7 @@ struct Options {
   bool decisions = false;  // explain: the table of strategies
   int loop = 0;            // from 1; 0: the one with most to do
 
-  std::string word;  // help CODE, completion SHELL, cache ACTION
+  std::string word;  // help CODE, completion SHELL, cache ACTION, bundle --name, new NAME
 };
 
 }  // namespace tilec::tools
