@@ -121,9 +121,10 @@ const std::vector<UnitName> kUnitNames = {
       "backend/emitter.h",         // declares what these two define
       "backend/ptx_insts.def",     // the rows of its instructions
       "backend/nvptx.cc",          // the .version that has them
+      "backend/architectures.def",
       "backend/ptxas.h"}},         // the assembler's remarks about them
     {"mma.sync",
-     {"ir/matrix_units.def", "ir/lower/issue_at_once.cc",
+     {"ir/machines/", "ir/matrix_units.def", "ir/lower/issue_at_once.cc",
       "ir/target_read.cc",  // an example in a message
       "backend/emit_mma_sync.cc", "backend/ptx_insts.def"}},
     {"mmasync",
@@ -132,7 +133,7 @@ const std::vector<UnitName> kUnitNames = {
     {"ldmatrix",
      {"ir/matrix_units.def", "ir/machines/",  // loads by threads cost what it costs
       "backend/emit_mma_sync.cc", "backend/ptx_insts.def"}},
-    {"tcgen05", {"ir/matrix_units.def", "ir/machines/", "backend/emit_mma.cc"}},
+    {"tcgen05", {"ir/features.def", "ir/matrix_units.def", "ir/machines/", "backend/emit_mma.cc"}},
 };
 
 // Numbers of the H200, by which code would count on that machine: shared memory of a CTA and of an
