@@ -141,6 +141,21 @@ int64_t Machine::LowEnd(int32_t form) const {
 
 // ---- decisions -------------------------------------------------------------------------------
 
+// `key > threshold`, divided by what all coefficients have in common: `64·a > 0` is `a > 0` to
+// whoever asks.
+void Machine::Reduce(Scalar* key, int64_t* threshold) {
+  int64_t divisor = 0;
+  for (const auto& [atom, c] : terms_.form(key->form)) divisor = std::gcd(divisor, c);
+  if (divisor <= 1) return;
+  Scalar smaller;
+  smaller.add = key->add;
+  for (const auto& [atom, c] : Form(terms_.form(key->form)))
+    smaller = terms_.Add(smaller, terms_.Of(terms_.atom(atom)), c / divisor);
+  *key = smaller;
+  *threshold =
+      *threshold >= 0 ? *threshold / divisor : -((-*threshold + divisor - 1) / divisor);
+}
+
 int Machine::Positive(const Scalar& v) {
   if (v.constant()) return v.add > 0;
   if (std::abs(v.add) >= kFarOff && IsSize(v.form)) {
@@ -148,24 +163,14 @@ int Machine::Positive(const Scalar& v) {
     return (v.add > 0) != none_fits;
   }
   Form form = terms_.form(v.form);
-  int64_t divisor = 0, frames = 0, frame = -1;
-  for (const auto& [atom, c] : form) {
-    divisor = std::gcd(divisor, c);
+  int64_t frames = 0, frame = -1;
+  for (const auto& [atom, c] : form)
     if (terms_.atom(atom).kind == Atom::Kind::kFrame) frames += c, frame = atom;
-  }
   // form > threshold, in the direction and scale in which all roles ask.
   bool flip = frames ? frames > 0 : form[0].second < 0;
   Scalar key = terms_.Scale({v.form, 0}, flip ? -1 : 1);
   int64_t threshold = flip ? v.add - 1 : -v.add;  // -f < add  <=>  !(f > -add) with f flipped
-  if (divisor > 1) {
-    Scalar smaller;
-    for (const auto& [atom, c] : terms_.form(key.form)) {
-      const Scalar one = terms_.Of(terms_.atom(atom));
-      smaller = terms_.Add(smaller, one, c / divisor);
-    }
-    key = smaller;
-    threshold = threshold >= 0 ? threshold / divisor : -((-threshold + divisor - 1) / divisor);
-  }
+  Reduce(&key, &threshold);
   if (frame >= 0) {
     const Form oriented = terms_.form(key.form);
     const auto at = std::find_if(oriented.begin(), oriented.end(),
@@ -181,16 +186,21 @@ int Machine::Positive(const Scalar& v) {
           threshold = -threshold - 1;
           flip = !flip;
         }
+        Reduce(&key, &threshold);
       } else if (oriented.size() == 1 && threshold >= 0 && f->position.add - threshold <= low_end) {
         return flip ? 1 : 0;  // a late position compared with an early one
       } else {
         // What was decided of the number itself holds of late positions too.
-        const Scalar plain = terms_.Add(key, terms_.Of(terms_.atom(static_cast<int32_t>(frame))));
-        const int64_t most = std::min(threshold, low_end);
+        Scalar plain = terms_.Add(key, terms_.Of(terms_.atom(static_cast<int32_t>(frame))));
+        int64_t most = std::min(threshold, low_end);
         if (!plain.constant() && terms_.form(plain.form)[0].second < 0) {
-          const auto it = s_->known.find(terms_.Scale(plain, -1).form);
-          if (it != s_->known.end() && it->second.lo >= -most) return flip ? 1 : 0;
+          plain = terms_.Scale(plain, -1);
+          most = -most - 1;
+          Reduce(&plain, &most);
+          const auto it = s_->known.find(plain.form);
+          if (it != s_->known.end() && it->second.lo > most) return flip ? 1 : 0;
         } else {
+          Reduce(&plain, &most);
           const auto it = s_->known.find(plain.form);
           if (it != s_->known.end() && it->second.hi <= most) return flip ? 1 : 0;
         }

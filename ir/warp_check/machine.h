@@ -129,6 +129,7 @@ class Machine {
   bool IsSize(int32_t form) const;     // made of sizes and positions alone
   int64_t LowEnd(int32_t form) const;  // thresholds of a length up to this are told apart
   int Either(OpId id);
+  void Reduce(Scalar* key, int64_t* threshold);
   int Positive(const Scalar& v);  // v > 0: 1, 0, or -1 and a question
 
   // memory.cc
