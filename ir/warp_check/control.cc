@@ -218,11 +218,30 @@ int Machine::Positive(const Scalar& v) {
     if (it->second.lo > threshold) return flip ? 0 : 1;
     if (it->second.hi <= threshold) return flip ? 1 : 0;
   }
+  NoteLag(key.form, threshold);
   me().undecided = true;
   me().question_form = key.form;
   me().question_threshold = threshold;
   me().question_negated = flip;
   return -1;
+}
+
+// How far behind its own position a role asks of this: `e != skip + 7` asks of seven iterations ago,
+// and whoever comes there later must still hear the same.
+void Machine::NoteLag(int32_t form, int64_t threshold) {
+  bool framed = false;
+  for (const auto& [atom, c] : terms_.form(form))
+    for (const Frame& f : me().frames)
+      if (f.frame_atom == atom) threshold += c * f.position.add, framed = true;
+  if (framed && threshold < 0) {
+    int64_t& lag = lag_of_[Shape(form)];
+    lag = std::max(lag, std::min(-threshold, kMostLag));
+  }
+}
+
+int64_t Machine::LagOf(int32_t form) const {
+  const auto it = lag_of_.find(Shape(form));
+  return it == lag_of_.end() ? 0 : it->second;
 }
 
 void Machine::Answer(State& state, int role, bool yes) const {

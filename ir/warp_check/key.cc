@@ -361,7 +361,8 @@ struct Machine::Writer {
         if (m.terms_.atom(atom).kind == Atom::Kind::kFrame)
           step = std::max(step, name.StepOf(m.terms_.atom(atom)) * std::abs(c));
       const bool framed = step > 0;
-      const int64_t shift = name.Shift(it->first), old = -4 * step - shift;
+      const int64_t shift = name.Shift(it->first),
+                    old = -4 * step - shift - m.LagOf(it->first);
       Bounds& b = it->second;
       // Of long past questions less is remembered than was answered: whoever still asks may hear
       // either. (A bound that counts as another one in the key alone would hide what differs.)

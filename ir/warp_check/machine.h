@@ -25,6 +25,8 @@ namespace tilec::ir::warp_check {
 inline constexpr int64_t kLowTurns = 3, kLowInnerTurns = 1;
 // Turns after those in which a role may still speak of them.
 inline constexpr int64_t kLookBack = 2;
+// Questions are remembered as long as somebody may ask them so many positions later.
+inline constexpr int64_t kMostLag = 4096;
 // Carried scalars beyond this are no slots or phases; their numbers are forgotten.
 inline constexpr int64_t kLargestCarried = 256;
 // Indices are of 32 bits, so code asks whether positions fit: comparisons of sizes and positions
@@ -129,6 +131,8 @@ class Machine {
   bool IsSize(int32_t form) const;     // made of sizes and positions alone
   int64_t LowEnd(int32_t form) const;  // thresholds of a length up to this are told apart
   int Either(OpId id);
+  void NoteLag(int32_t form, int64_t threshold);
+  int64_t LagOf(int32_t form) const;
   void Reduce(Scalar* key, int64_t* threshold);
   int Positive(const Scalar& v);  // v > 0: 1, 0, or -1 and a question
 
@@ -193,6 +197,8 @@ class Machine {
   std::vector<int32_t> last_use_;                    // by value: place in its block of the last use
   std::vector<std::vector<ValueId>> held_by_;        // by block: values env and core hold
   std::map<std::vector<int64_t>, int64_t> step_of_;  // by shape of a length: largest step seen
+  // By shape of a form: the most positions that lie between a threshold and whoever asks of it.
+  std::map<std::vector<int64_t>, int64_t> lag_of_;
   int64_t ops_ = 0;
   std::vector<WarpOpUse> uses_;
 };
