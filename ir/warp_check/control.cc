@@ -134,6 +134,17 @@ bool Machine::IsSize(int32_t form) const {
   });
 }
 
+bool Machine::Unrelated(int32_t form) {
+  if (!Inner(form)) return false;
+  met_related_ = true;
+  return unrelated;
+}
+
+Scalar Machine::LengthOf(const Scalar& difference) {
+  if (!Unrelated(difference.form)) return difference;
+  return terms_.Of({Atom::Kind::kTrips, 0, 0, {difference}});
+}
+
 int64_t Machine::LowEnd(int32_t form) const {
   const auto it = step_of_.find(Shape(form));
   return it == step_of_.end() ? 0 : it->second * (Inner(form) ? kLowInnerTurns : kLowTurns);
@@ -266,6 +277,8 @@ int Machine::Decide(const Scalar& condition) {
     case OpKind::kCmp: {
       if (atom.extra >= kFloatCompare) break;
       const Scalar d = terms_.Add(a[1], a[0], -1);  // b - a
+      if (Unrelated(d.form))  // `lo < end` is what the loop's head asks
+        return Positive(atom.extra == 'l' * 256 + 't' ? LengthOf(d) : condition);
       const Scalar e = terms_.Add(a[0], a[1], -1);
       auto plus = [](Scalar s) { return ++s.add, s; };
       switch (atom.extra) {
@@ -378,6 +391,9 @@ Step Machine::Enter(OpId id) {
         const Scalar trips = terms_.Of({Atom::Kind::kTrips, step, 0, {length}});
         f.end = terms_.Add(f.position, trips);
         length = trips;
+      } else if (Unrelated(length.form)) {
+        length = LengthOf(length);
+        f.end = terms_.Add(f.position, length);
       }
       if (!length.constant()) {
         f.length = {length.form, 0};

@@ -20,6 +20,8 @@ uint64_t Mix(uint64_t a, uint64_t b) {
   return x ^ (x >> 32);
 }
 
+int64_t FloorOf(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+
 class Text {
  public:
   template <typename T>
@@ -133,10 +135,11 @@ struct Machine::Naming {
       const Atom& a = terms.atom(atom);
       if (a.kind == Atom::Kind::kFrame) {
         if (Over(atom)) return true;
-        if (inside && c == 1 && add - slowest[atom] < -StepOf(a)) return true;
+        if (inside && c > 0 && FloorOf(add, c) - slowest[atom] < -StepOf(a)) return true;
       }
       for (const Scalar& arg : a.args)
-        if (a.kind != Atom::Kind::kTrips && Stale(arg.form, true, arg.add)) return true;
+        if ((a.kind != Atom::Kind::kTrips || a.tag == 0) && Stale(arg.form, true, arg.add))
+          return true;
     }
     return false;
   }

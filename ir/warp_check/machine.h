@@ -81,6 +81,11 @@ class Machine {
   // Nothing is known of a carried scalar that a turn has changed, so turns need not be told apart
   // by what it was. Of two roles that steer by it, neither knows what the other's is.
   bool widen = false;
+  // What depends on the iteration of a loop around is a number, or an answer, of that iteration
+  // alone: what those of different iterations have to do with each other is forgotten. A triangle's
+  // inner loop then is as long as any, and a branch taken in one iteration says nothing of others.
+  bool unrelated = false;
+  bool MetRelated() const { return met_related_; }  // something that this would forget
   // No comparison with what is far off holds. Otherwise all do, and code for the opposite is walked
   // where something else leads there too, or not at all: so this is walked as well.
   bool none_fits = false;
@@ -128,6 +133,8 @@ class Machine {
   int Decide(const Scalar& condition);
   const std::vector<int64_t>& Shape(int32_t form) const;
   bool Inner(int32_t form) const;      // made of positions of loops around
+  bool Unrelated(int32_t form);  // it depends on the iteration of a loop around, and that is all
+  Scalar LengthOf(const Scalar& difference);  // of a loop: by a name of its own where `unrelated`
   bool IsSize(int32_t form) const;     // made of sizes and positions alone
   int64_t LowEnd(int32_t form) const;  // thresholds of a length up to this are told apart
   int Either(OpId id);
@@ -188,7 +195,7 @@ class Machine {
   mutable std::map<int32_t, bool> inner_;
   std::map<int32_t, std::vector<int32_t>> privates_of_;  // by form: atoms nobody can recompute
   std::map<std::string, int64_t> recurrences_;           // by text: the tag of a kCarried
-  bool asked_far_off_ = false;
+  bool asked_far_off_ = false, met_related_ = false;
   bool completed_ = false;  // a phase, by the last steps of a role
   State* s_ = nullptr;
   int role_ = 0;
