@@ -121,8 +121,8 @@ struct Optimum {
 Optimum Optimize(Search& search, const Search::Found& start, int64_t ii);
 // Lowers the criteria but the roles one after the other, within the session's offer and II.
 void Improve(Search& search, Session& session, Optimum* best);
-// Where the descent ran out of budget: each op's period anew, at its role and slot. Taken only if the
-// objective is better and Check finds no law broken.
+// Where the descent ran out of budget: each op's period anew, at its role and slot. Taken only if
+// the objective is better and Check finds no law broken.
 void Compact(const Graph& graph, const SolveOptions& options, Optimum* best);
 // Raises the slack of a schedule whose other criteria stay as good, at its II.
 void MaximizeSlack(Search& search, Optimum* best);

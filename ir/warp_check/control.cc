@@ -163,8 +163,7 @@ void Machine::Reduce(Scalar* key, int64_t* threshold) {
   for (const auto& [atom, c] : Form(terms_.form(key->form)))
     smaller = terms_.Add(smaller, terms_.Of(terms_.atom(atom)), c / divisor);
   *key = smaller;
-  *threshold =
-      *threshold >= 0 ? *threshold / divisor : -((-*threshold + divisor - 1) / divisor);
+  *threshold = *threshold >= 0 ? *threshold / divisor : -((-*threshold + divisor - 1) / divisor);
 }
 
 int Machine::Positive(const Scalar& v) {
@@ -237,8 +236,8 @@ int Machine::Positive(const Scalar& v) {
   return -1;
 }
 
-// How far behind its own position a role asks of this: `e != skip + 7` asks of seven iterations ago,
-// and whoever comes there later must still hear the same.
+// How far behind its own position a role asks of this: `e != skip + 7` asks of seven iterations
+// ago, and whoever comes there later must still hear the same.
 void Machine::NoteLag(int32_t form, int64_t threshold) {
   bool framed = false;
   for (const auto& [atom, c] : terms_.form(form))
@@ -277,7 +276,7 @@ int Machine::Decide(const Scalar& condition) {
     case OpKind::kCmp: {
       if (atom.extra >= kFloatCompare) break;
       const Scalar d = terms_.Add(a[1], a[0], -1);  // b - a
-      if (Unrelated(d.form))  // `lo < end` is what the loop's head asks
+      if (Unrelated(d.form))                        // `lo < end` is what the loop's head asks
         return Positive(atom.extra == 'l' * 256 + 't' ? LengthOf(d) : condition);
       const Scalar e = terms_.Add(a[0], a[1], -1);
       auto plus = [](Scalar s) { return ++s.add, s; };
@@ -484,7 +483,7 @@ Step Machine::LeaveBlock() {
       const ValueId from = (*yields)[i - to_first + from_first];
       if (p_.steers[static_cast<size_t>(to[i].index)]) {
         scalars.push_back({to[i].index, Get(from)});
-        if (widen && again && Get(to[i]) != Get(from)) moved.insert(to[i].index);
+        if ((widen || unrelated) && again && Get(to[i]) != Get(from)) moved.insert(to[i].index);
       }
       if (p_.in_core[static_cast<size_t>(to[i].index)])
         tiles.push_back({to[i].index, TileOf(from)});
@@ -497,7 +496,8 @@ Step Machine::LeaveBlock() {
         return terms_.atom(part.first).kind == Atom::Kind::kFrame;
       });
       const bool grown = (!framed && std::abs(s.add) > kLargestCarried) || terms_.Overgrown(s.form);
-      const bool unlike = !framed && !s.constant() && moved.count(v) != 0;
+      const bool counts = unrelated && Increments(f, v);
+      const bool unlike = !framed && (!s.constant() || counts) && moved.count(v) != 0;
       if (loops && (grown || unlike))  // else no state would be met again
         named.push_back({v, CarriedAs(f, v, s)});
       else

@@ -129,14 +129,15 @@ class Machine {
   void Pass(ValueId from, ValueId to);
   Scalar Get(ValueId v);
   void Evaluate(OpId id);
+  bool Increments(const Frame& f, int32_t value) const;  // it is `c + k` in every iteration
   Scalar CarriedAs(const Frame& f, int32_t value, const Scalar& now);  // carried.cc
   int Decide(const Scalar& condition);
   const std::vector<int64_t>& Shape(int32_t form) const;
-  bool Inner(int32_t form) const;      // made of positions of loops around
-  bool Unrelated(int32_t form);  // it depends on the iteration of a loop around, and that is all
+  bool Inner(int32_t form) const;  // made of positions of loops around
+  bool Unrelated(int32_t form);    // it depends on the iteration of a loop around, and that is all
   Scalar LengthOf(const Scalar& difference);  // of a loop: by a name of its own where `unrelated`
-  bool IsSize(int32_t form) const;     // made of sizes and positions alone
-  int64_t LowEnd(int32_t form) const;  // thresholds of a length up to this are told apart
+  bool IsSize(int32_t form) const;            // made of sizes and positions alone
+  int64_t LowEnd(int32_t form) const;         // thresholds of a length up to this are told apart
   int Either(OpId id);
   void NoteLag(int32_t form, int64_t threshold);
   int64_t LagOf(int32_t form) const;
