@@ -150,8 +150,7 @@ Result<> RunLaunch(KernelState& k, const Device& device, const Args& args, Strea
 
 Result<std::string> EmitText(KernelState& k, const std::string& what, const Args& args,
                              DiagSink& diags) {
-  const std::vector<std::string> known = {"tile-ir", "plan", "warp-ir",
-                                          "llvm",    "ptx",  "json"};
+  const std::vector<std::string> known = {"tile-ir", "plan", "warp-ir", "llvm", "ptx", "json"};
   if (std::find(known.begin(), known.end(), what) == known.end()) {
     DiagBuilder d = diags.Report(api::kUnknownEmit, Span{}, what);
     const std::string near = NearestName(what, known);

@@ -288,7 +288,7 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
     case OpKind::kTmaWait:
       CallPtx(b_, op.i("read") ? PtxInst::kTmaWaitRead : PtxInst::kTmaWait, {I32(op.i("pending"))});
       return Done();
-    case OpKind::kMmaCommit: CallPtx(b_, PtxInst::kWgmmaCommit, {}); return Done();
+    case OpKind::kMmaCommit: return EmitMmaCommit();
     default: break;
   }
   UNREACHABLE(std::string("op of the tile level in a warp function: ") +

@@ -59,15 +59,16 @@ Swizzle SwizzleOf(int bytes) {
 }
 }  // namespace
 
+llvm::Value* Emitter::SwizzleBits(const PanelView& view, llvm::Value* row) {
+  const Swizzle s = SwizzleOf(view.swizzle);
+  return b_.CreateShl(b_.CreateAnd(b_.CreateLShr(row, s.shift), I32(s.mask)), 4);
+}
+
 llvm::Value* Emitter::ElementAddress(const PanelView& view, llvm::Value* row, llvm::Value* col) {
   llvm::Value* panel = b_.CreateUDiv(col, I32(view.panel_cols));
   llvm::Value* inner =
       b_.CreateMul(b_.CreateURem(col, I32(view.panel_cols)), I32(view.element_bytes));
-  const Swizzle s = SwizzleOf(view.swizzle);
-  if (s.mask) {
-    llvm::Value* chunk = b_.CreateAnd(b_.CreateLShr(row, s.shift), I32(s.mask));
-    inner = b_.CreateXor(inner, b_.CreateShl(chunk, 4));
-  }
+  if (view.swizzle != 0) inner = b_.CreateXor(inner, SwizzleBits(view, row));
   llvm::Value* address = b_.CreateAdd(view.base, b_.CreateMul(row, I32(view.pitch)));
   address = b_.CreateAdd(address, b_.CreateMul(panel, I32(view.panel_bytes)));
   return b_.CreateAdd(address, inner);

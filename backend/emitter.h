@@ -208,6 +208,8 @@ class Emitter {
   std::vector<std::pair<llvm::Value*, int64_t>> Addresses(const MemPlan& plan,
                                                           const PanelView& view);
   llvm::Value* ElementAddress(const PanelView& view, llvm::Value* row, llvm::Value* col);
+  // What the swizzle adds by XOR to a byte of this row.
+  llvm::Value* SwizzleBits(const PanelView& view, llvm::Value* row);
   void StoreTile(ir::ValueId tile, const PanelView& view, bool transposed);
   bool StoreMatrix(ir::ValueId tile, const PanelView& view, bool transposed);
   Regs LoadTile(const ir::Type& type, ir::LayoutId layout, const PanelView& view, bool transposed);
@@ -242,9 +244,17 @@ class Emitter {
   llvm::Value* Warp();
   Result<void> EmitAsync(const ir::Op& op);
 
-  // emit_mma.cc
+  // emit_mma.cc, emit_wgmma.cc, emit_mma_sync.cc
   Result<void> EmitMma(const ir::Op& op);
+  Result<void> EmitWgmma(const ir::Op& op);
   Result<void> EmitMmaTied(const ir::Op& op);  // fence, wait
+  Result<void> EmitMmaCommit();
+  struct Fragments;
+  Fragments FragmentsOf(const ir::Op& op, size_t operand, size_t slot, bool mn_major,
+                        llvm::Value* outer, int64_t reach);
+  llvm::Value* FragmentPlace(const Fragments& of, int64_t mn, int64_t k);
+  Regs LoadFragments(Fragments& of, int64_t mn, int64_t k, int count);
+  Result<void> EmitMmaSync(const ir::Op& op);
   Result<void> EmitSimtDot(const ir::Op& op);
 
   Reported Unsupported(const ir::Op& op, const std::string& what);

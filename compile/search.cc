@@ -15,6 +15,23 @@ namespace tilec::compile {
 
 namespace {
 
+// What an author can change in a schedule that asks for too much of it.
+const char* InTheFile(Resource resource) {
+  switch (resource) {
+    case Resource::kRegisters:
+    case Resource::kRegistersOfProducts:
+      return "raise the role's `regs`, or cut the rows into more slices";
+    case Resource::kSharedMemory: return "make the depth of a channel smaller";
+    case Resource::kSlots: return "make the depths of the loads' channels larger";
+    case Resource::kForm:
+    case Resource::kSchedule:
+    case Resource::kPlan:
+    case Resource::kRoles:
+    case Resource::kProof: break;
+  }
+  return "move readers nearer to what they read, or cut the rows into more slices";
+}
+
 class Search {
  public:
   Search(const ir::Function& tile, const Request& request, Account* account, DiagSink& diags)
@@ -135,9 +152,8 @@ class Search {
     return diags_
         .Report(kScheduleFileRefused, last_ ? last_->op : Span{}, request_.schedule,
                 last_ ? last_->why : "")
-        .Help(
-            "move readers nearer to what they read, cut the rows into more slices, or leave "
-            "--schedule out: the compiler then takes what it can lower");
+        .Help(fmt::format("{}, or leave --schedule out: the compiler then takes what it can lower",
+                          InTheFile(last_ ? last_->resource : Resource::kForm)));
   }
 
   // What was asked for and is not so, and why.

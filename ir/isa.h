@@ -10,7 +10,7 @@
 namespace tilec::ir::isa {
 
 inline constexpr int kWarpThreads = 32;               // %laneid
-inline constexpr int kWarpgroupWarps = 4;             // wgmma: four consecutive warps
+inline constexpr int kWarpgroupWarps = 4;             // four consecutive warps, a quota's grain
 inline constexpr int kMostCtaWarps = 32;              // 1024 threads of a block, %ntid
 inline constexpr int64_t kMostNamedBarriers = 16;     // bar: operand a is 0 … 15
 inline constexpr int64_t kMostThreadRegisters = 255;  // .maxnreg; R255 reads as zero
@@ -22,11 +22,5 @@ inline constexpr size_t kMostTensorRank = 5;          // of a tensor map
 inline constexpr int64_t kPortableClusterCtas = 8;    // CTAs of a cluster that every GPU with
                                                       // clusters launches
 inline constexpr int64_t kBarrierBytes = 8;           // of an mbarrier
-
-// wgmma.mma_async: D is kWgmmaRows × N, N at most kWgmmaColumns; one instruction takes kWgmmaDepth
-// bytes of K.
-inline constexpr int64_t kWgmmaRows = 64;
-inline constexpr int64_t kWgmmaColumns = 256;
-inline constexpr int64_t kWgmmaDepthBytes = 32;
 
 }  // namespace tilec::ir::isa

@@ -10,7 +10,7 @@
 // Extents need not be powers of two and the covered box may exceed the tile: registers whose
 // coordinate lies outside the tile's shape are padding and hold anything (readers mask them).
 //
-// The wgmma accumulator (hopper.md §6.1), blocked layouts for coalesced access and slices of both
+// Accumulators of products, blocked layouts for coalesced access and slices of both
 // are all of this form, so one set of functions serves every tile.
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -52,7 +52,7 @@ struct Layout {
 // How the warpgroups of a role share a matrix product.
 enum class WgSplit { kM, kN, kNone };  // kNone: every warpgroup computes everything
 
-// The wgmma accumulator of an M x N tile over `warpgroups` warpgroups. M is padded to 64·(blocks);
+// The accumulator of an M x N tile over `warpgroups` warpgroups. M is padded to 64·(blocks);
 // kM: warpgroup g owns rows [g·64·b, (g+1)·64·b), b = ceil(M / 64 / warpgroups);
 // kN: warpgroup g owns columns [g·n, (g+1)·n), n = N/warpgroups rounded up to 8.
 // Register order per thread: for each 64-row block, the instruction's order (N/2 registers).

@@ -296,9 +296,7 @@ class Planner {
     for (const auto& [dot, readers] : before_)
       for (OpId reader : readers) places_.at(reader).slot = places_.at(dot).slot;
   }
-  bool IsProduct(OpId id) const {
-    return fn_.ops[id].kind == OpKind::kDot && IsTensorCore(fn_, fn_.ops[id]);
-  }
+  bool IsProduct(OpId id) const { return schedule_.in_flight.count(id) > 0; }
   // Does its role read the product's result of this turn in front of `slot`?
   bool ReadBefore(OpId product, int64_t slot) const {
     for (const auto& [reader, at] : places_) {

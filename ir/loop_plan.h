@@ -40,6 +40,7 @@ struct LoopSchedule {
   std::map<OpId, Time> ops;
   std::set<OpId> replicated;  // without a place although not IsReplicated: every role computes them
   std::vector<Token> tokens;
+  std::set<OpId> in_flight;  // products that are so from their issue to a wait (ir/matrix_unit.h)
 };
 
 // One op in the turn of its role.

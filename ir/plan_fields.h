@@ -160,7 +160,7 @@ void Fields(IO& io, LayoutRecord& r) {
 template <class IO>
 void Fields(IO& io, DotRecord& r) {
   io("op", r.op);
-  io("tensor-core", r.dot.tensor_core);
+  io("unit", r.dot.unit);
   io("split", r.dot.split);
   io("k", r.dot.k_padded);
   io("promote", r.dot.promote);

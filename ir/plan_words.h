@@ -76,6 +76,7 @@ class PlanWords {
   std::string Of(PlannedRole::Kind v) const { return Spelled(kRoleKindWords, v); }
   std::string Of(OperandPlan::How v) const { return Spelled(kRouteWords, v); }
   std::string Of(WgSplit v) const { return Spelled(kSplitWords, v); }
+  std::string Of(MatrixUnit v) const { return Info(v).name; }
   std::string Of(const SmemLayout& s) const {
     return fmt::format("{}x{}/{}@{}", s.rows, s.cols, s.panel_cols, s.swizzle_bytes);
   }
@@ -133,6 +134,11 @@ class PlanWords {
   bool To(std::string_view w, PlannedRole::Kind& v) const { return Look(kRoleKindWords, w, v); }
   bool To(std::string_view w, OperandPlan::How& v) const { return Look(kRouteWords, w, v); }
   bool To(std::string_view w, WgSplit& v) const { return Look(kSplitWords, w, v); }
+  bool To(std::string_view w, MatrixUnit& v) const {
+    const std::optional<MatrixUnit> unit = MatrixUnitNamed(w);
+    if (unit) v = *unit;
+    return unit.has_value();
+  }
   bool To(std::string_view w, SmemLayout& s) const {
     const std::vector<std::string_view> swizzle = Cut(w, '@');
     if (swizzle.size() != 2) return false;

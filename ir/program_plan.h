@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "ir/function.h"
+#include "ir/matrix_unit.h"
 
 namespace tilec::ir {
 
@@ -49,12 +50,16 @@ struct OperandPlan {
 };
 
 struct DotPlan {
-  bool tensor_core = false;
+  MatrixUnit unit = MatrixUnit::kNone;  // none: multiply-adds
   WgSplit split = WgSplit::kNone;
   Layout acc;  // layout of the [M, N] result
   int64_t k_padded = 0;
   int64_t promote = 0;
   OperandPlan a, b;
+  // In flight from its issue to a wait, reading shared memory meanwhile.
+  bool flies() const {
+    return unit != MatrixUnit::kNone && Info(unit).completion != Completion::kAtOnce;
+  }
 };
 
 struct LoadPlan {

@@ -62,6 +62,14 @@ int64_t Linear::At(const Work& work) const {
   return static_cast<int64_t>(std::ceil(sum - 1e-6));
 }
 
+// Operands are of one type, but that 8-bit ones of one kind may be mixed; integers add up as i32,
+// everything else as f32.
+bool Target::Multiplies(DType a, DType b, DType sum) const {
+  if (matrix_unit.dtypes.count(a) == 0 || matrix_unit.dtypes.count(b) == 0) return false;
+  const bool mixed = ByteSize(a) == 1 && ByteSize(b) == 1 && IsInteger(a) == IsInteger(b);
+  return (a == b || mixed) && sum == Info(a).accumulator;
+}
+
 // The most specific row: "dot.8", then "dot", then "*".
 const OpCost* Target::CostOf(std::string_view op) const {
   auto named = [&](std::string_view name) -> const OpCost* {

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/matrix_unit.h"
 #include "support/diag.h"
 #include "support/result.h"
 #include "support/source.h"
@@ -97,6 +98,14 @@ struct TargetRegisters {
 #include "ir/target_facts.def"
 };
 
+// [matrix_unit]: what multiplies tiles, and which types it multiplies on this machine. A machine
+// without the section has none: products are multiply-adds.
+struct TargetMatrixUnit {
+  MatrixUnit kind = MatrixUnit::kNone;
+  std::set<DType> dtypes;
+  Origin origin;
+};
+
 struct TargetTransfer {
   std::string medium;  // "register", "smem", "tmem"
   Linear cycles;
@@ -111,11 +120,15 @@ struct Target {
   TargetModel model;
   TargetLowering lowering;
   TargetRegisters registers;
+  TargetMatrixUnit matrix_unit;
   std::map<std::string, Origin> origins;  // of the numbers above, by "section.name"
   std::vector<TargetUnit> units;
   std::vector<OpCost> ops;
   std::vector<TargetTransfer> transfers;
 
+  // Does the matrix unit multiply such operands and add them up as `sum`?
+  bool Multiplies(DType a, DType b, DType sum) const;
+  const MatrixUnitInfo& unit() const { return Info(matrix_unit.kind); }
   bool Has(std::string_view feature) const { return features.count(std::string(feature)) > 0; }
   // The row of a tile op: of "dot.8" (products by bits of their operands, reductions by kind,
   // load.gather), else of "dot", else of "*", which every machine has.

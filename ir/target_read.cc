@@ -14,6 +14,8 @@ namespace tilec::ir {
 namespace {
 
 constexpr int kMostExtended = 8;  // machines behind each other
+constexpr DType kMultiplied[] = {DType::kBF16, DType::kF16, DType::kTF32, DType::kE4M3,
+                                 DType::kE5M2, DType::kI8,  DType::kU8};
 constexpr const char* kMedia[] = {"register", "smem", "tmem"};
 
 // What a feature needs of the architecture: at least that compute capability, and the suffix of
@@ -23,9 +25,10 @@ struct Feature {
   int least, most;
   bool specific;  // only "sm_90a", not "sm_90"
 };
-constexpr Feature kFeatures[] = {{"tma", 90, 999, false},     {"clusters", 90, 999, false},
-                                 {"wgmma", 90, 90, true},     {"setmaxnreg", 90, 999, true},
-                                 {"tcgen05", 100, 110, true}, {"tmem", 100, 110, true}};
+constexpr Feature kFeatures[] = {{"tma", 90, 999, false},
+                                 {"clusters", 90, 999, false},
+                                 {"setmaxnreg", 90, 999, true},
+                                 {"tmem", 100, 110, true}};
 
 // "sm_90a" → 90 and whether it has a suffix; 0: it is no architecture.
 int CapabilityOf(std::string_view arch, bool* specific) {
@@ -59,6 +62,7 @@ class Reader {
   Result<> ReadBase(const toml::table& root);
   Result<> ReadLimit(const toml::table& table);
   Result<> ReadSection(const toml::table& root, const char* section);
+  Result<> ReadMatrixUnit(const toml::table& root);
   Result<> ReadUnit(const toml::table& table);
   Result<> ReadOp(const toml::table& table);
   Result<> ReadUses(const toml::table& use, OpCost* cost);
@@ -107,9 +111,9 @@ Result<Target> Reader::Read(std::string_view text) {
     return toml_.AtPlace(error.source().begin.line, error.source().begin.column,
                          std::string(error.description()));
   }
-  TRY_VOID(
-      toml_.Known(root, {"name", "title", "arch", "features", "extends", "stands_for_arch", "limit",
-                         "model", "lowering", "registers", "unit", "op", "transfer"}));
+  TRY_VOID(toml_.Known(
+      root, {"name", "title", "arch", "features", "extends", "stands_for_arch", "limit", "model",
+             "lowering", "registers", "matrix_unit", "unit", "op", "transfer"}));
   TRY_VOID(ReadBase(root));
   TRY(target_.name, toml_.String(root, "name"));
   TRY(target_.title, toml_.String(root, "title"));
@@ -124,6 +128,7 @@ Result<Target> Reader::Read(std::string_view text) {
   TRY_VOID(toml_.Tables(root, "limit", [&](const toml::table& t) { return ReadLimit(t); }));
   for (const char* section : {"model", "lowering", "registers"})
     TRY_VOID(ReadSection(root, section));
+  TRY_VOID(ReadMatrixUnit(root));
   TRY_VOID(toml_.Tables(root, "unit", [&](const toml::table& t) { return ReadUnit(t); }));
   TRY_VOID(toml_.Tables(root, "op", [&](const toml::table& t) { return ReadOp(t); }));
   TRY_VOID(toml_.Tables(root, "transfer", [&](const toml::table& t) { return ReadTransfer(t); }));
@@ -159,6 +164,7 @@ Result<> Reader::ReadBase(const toml::table& root) {
     target_.ops.clear();
     target_.transfers.clear();
   }
+  assumed(target_.matrix_unit.origin);
   for (TargetUnit& unit : target_.units) assumed(unit.origin);
   for (OpCost& op : target_.ops) assumed(op.origin);
   for (TargetTransfer& transfer : target_.transfers) assumed(transfer.origin);
@@ -212,6 +218,33 @@ Result<> Reader::ReadSection(const toml::table& root, const char* section) {
     given_.emplace(key, fact);
     TRY(target_.origins[key], toml_.ReadOrigin(*table));
   }
+  return Done();
+}
+
+// Another unit than the one of the machine that is extended, or the same for other types.
+Result<> Reader::ReadMatrixUnit(const toml::table& root) {
+  const toml::node* node = root.get("matrix_unit");
+  if (node == nullptr) return Done();
+  if (!node->is_table()) return toml_.At(*node, "`matrix_unit` is not [matrix_unit]");
+  const toml::table& table = *node->as_table();
+  TRY_VOID(toml_.Known(table, {"kind", "dtypes", "tag", "source"}));
+  TRY(const std::string kind, toml_.String(table, "kind"));
+  TRY_VOID(toml_.OneOf(*table.get("kind"), kind, "matrix unit", MatrixUnitNames()));
+  TRY(const std::vector<std::string> dtypes, toml_.Strings(table, "dtypes"));
+  TargetMatrixUnit unit;
+  unit.kind = *MatrixUnitNamed(kind);
+  std::vector<std::string> known;
+  for (DType d : kMultiplied) known.emplace_back(Spelling(d));
+  for (const std::string& name : dtypes) {
+    TRY_VOID(toml_.OneOf(*table.get("dtypes"), name, "type of operands", known));
+    unit.dtypes.insert(*DTypeFromSpelling(name));
+  }
+  if (unit.dtypes.empty() != (unit.kind == MatrixUnit::kNone))
+    return toml_.At(*table.get("dtypes"), unit.dtypes.empty()
+                                              ? fmt::format("`{}` multiplies nothing", kind)
+                                              : "no unit multiplies these");
+  TRY(unit.origin, toml_.ReadOrigin(table));
+  target_.matrix_unit = std::move(unit);
   return Done();
 }
 
@@ -349,6 +382,15 @@ Result<> Reader::CheckArchitecture(const toml::table& root) {
             .Help(fmt::format("write arch = \"{}a\"", target_.arch));
     }
   }
+  const MatrixUnitInfo& unit = target_.unit();
+  const toml::node* given_unit = root.get("matrix_unit");
+  if (target_.matrix_unit.kind != MatrixUnit::kNone &&
+      (capability < unit.least || capability > unit.most || (unit.specific && !specific)))
+    return toml_
+        .At(given_unit != nullptr ? *given_unit : at,
+            fmt::format("`{}` has no {}", target_.arch, unit.name), &kMachineContradiction)
+        .Help(
+            "say in [matrix_unit] what it has: kind = \"mma.sync\", or \"none\" with dtypes = []");
   if (target_.Has("tmem") != (target_.limits.tmem_columns > 0))
     return Contradicts(
                root, "limit.tmem_columns",

@@ -75,6 +75,12 @@ std::string ToToml(const Target& t) {
   s += "\n[registers]\n";
 #define REGISTERS(type, name, ...) fact("registers", #name, t.registers.name);
 #include "ir/target_facts.def"
+  if (t.matrix_unit.kind != MatrixUnit::kNone) {
+    std::vector<std::string> dtypes;
+    for (DType d : t.matrix_unit.dtypes) dtypes.emplace_back(Spelling(d));
+    s += fmt::format("\n[matrix_unit]\nkind = {}\ndtypes = {}\n{}", Quoted(t.unit().name),
+                     List(dtypes), Text(t.matrix_unit.origin));
+  }
   for (const TargetUnit& u : t.units)
     s += fmt::format("\n[[unit]]\nname = {}\ncapacity = {}\n{}{}{}{}", Quoted(u.name), u.capacity,
                      u.fluid ? "fluid = true\n" : "", Percent("alone", u.alone_percent),

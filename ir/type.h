@@ -47,8 +47,8 @@ inline bool IsSigned(DType d) { return Info(d).cls == DTypeClass::kSigned; }
 // and then the *absolute* shared address is XORed by the swizzle: for swizzle_bytes = 128, 64, 32
 //   a ^= ((a >> 7) & (swizzle_bytes/16 − 1)) << 4          (hopper.md §4.1; 0: no XOR).
 // With a swizzle, panel_cols·size == swizzle_bytes, rows is a multiple of 8, and the buffer starts
-// at a multiple of 1024. This is what TMA writes for a box of {panel_cols, rows} and what wgmma
-// descriptors read.
+// at a multiple of 1024. This is what TMA writes for a box of {panel_cols, rows} and what the
+// descriptors of products read.
 struct SmemLayout {
   int64_t rows = 0;
   int64_t cols = 0;  // a multiple of panel_cols

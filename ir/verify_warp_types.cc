@@ -1,9 +1,11 @@
-// The verifier's rules for the rows of warp_ops.def: layouts, shared memory, barriers, TMA, wgmma.
+// The verifier's rules for the rows of warp_ops.def: layouts, shared memory, barriers, TMA,
+// products.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "ir/layout_scratch.h"
+#include "ir/matrix_unit.h"
 #include "ir/verify_internal.h"
 
 namespace tilec::ir::verify_internal {
@@ -357,6 +359,9 @@ bool Verifier::CheckMma(const Op& op, const Scope& scope) {
     return Fail(kVerifyType, op,
                 fmt::format("what adds to the accumulator is {}, zero = {}; a bool, zero = 0",
                             Show(Operand(op, 5)), op.i("zero")));
+  const MatrixUnit unit = UnitOf(op);
+  if (!Info(unit).lowered)
+    return Fail(kVerifyForm, op, fmt::format("no products of unit \"{}\"", op.s("unit")));
   const bool fp8 = (a.dtype == DType::kE4M3 || a.dtype == DType::kE5M2) &&
                    (b.dtype == DType::kE4M3 || b.dtype == DType::kE5M2);
   if ((a.dtype != b.dtype && !fp8) || acc.dtype != Info(a.dtype).accumulator)
@@ -369,25 +374,25 @@ bool Verifier::CheckMma(const Op& op, const Scope& scope) {
   const int64_t k = op.i("k");
   const int64_t k_begin = op.i("k_begin");
   const int64_t size = ByteSize(a.dtype);
-  if (k < 1 || (k * size) % 32 != 0 || k_begin < 0 || (k_begin * size) % 32 != 0)
+  const int64_t step = Info(unit).depth_bytes;
+  if (k < 1 || (k * size) % step != 0 || k_begin < 0 || (k_begin * size) % step != 0)
     return Fail(kVerifyForm, op,
-                fmt::format("k = {}, k_begin = {} of {}; multiples of 32 bytes", k, k_begin,
-                            Spelling(a.dtype)));
+                fmt::format("k = {}, k_begin = {} of {}; multiples of {} bytes", k, k_begin,
+                            Spelling(a.dtype), step));
   for (const char* name : {"trans_a", "trans_b", "zero"})
     if (op.i(name) != 0 && op.i(name) != 1)
       return Fail(kVerifyForm, op, fmt::format("{} = {}", name, op.i(name)));
-  if ((op.i("trans_a") || op.i("trans_b")) && size != 2)
+  if ((op.i("trans_a") || op.i("trans_b")) && !MayBeMnMajor(unit, a.dtype))
     return Fail(kVerifyForm, op,
-                fmt::format("a transposed operand of {}; 16-bit types only", Spelling(a.dtype)));
+                fmt::format("a transposed operand of {}; {}-bit types only", Spelling(a.dtype),
+                            Info(unit).mn_major_bits));
   const int64_t m = acc.shape[0];
   const int64_t n = acc.shape[1];
   const int warpgroups = static_cast<int>(scope.threads / 128);
   if (scope.threads % 128 != 0 || warpgroups < 1)
     return Fail(kVerifyLayout, op, fmt::format("{} threads are no warpgroups", scope.threads));
   const WgSplit how = split == "m" ? WgSplit::kM : split == "n" ? WgSplit::kN : WgSplit::kNone;
-  // Integer products exist for multiples of 16 columns only: theirs are padded to that.
-  const int64_t columns = IsInteger(acc.dtype) ? RoundUp(n, 16) : n;
-  if (!SameMapping(fn_.layouts[acc.layout], AccumulatorLayout(m, columns, warpgroups, how)))
+  if (!SameMapping(fn_.layouts[acc.layout], AccumulatorOf(unit, a.dtype, m, n, warpgroups, how)))
     return Fail(kVerifyLayout, op,
                 fmt::format("{} is not in the accumulator's layout over {} warpgroups", Show(acc),
                             warpgroups));
@@ -400,14 +405,13 @@ bool Verifier::CheckMma(const Op& op, const Scope& scope) {
   };
   if (!fits(b, op.i("trans_b") != 0, RoundUp(n, 8), "b")) return false;
   if (a.kind == TypeKind::kSmem) return fits(a, op.i("trans_a") != 0, m, "a");
-  if (size != 2 || op.i("trans_a"))
+  const std::optional<Layout> want = LeftInRegisters(unit, a, warpgroups, how);
+  if (!want || op.i("trans_a"))
     return Fail(kVerifyType, op, fmt::format("a register operand of {}", Show(a)));
-  const Layout want = AccumulatorLayout(a.shape[0], a.shape[1], warpgroups,
-                                        how == WgSplit::kN ? WgSplit::kNone : how);
   if (a.shape[0] != m || a.shape[1] < k_begin + k)
     return Fail(kVerifyType, op,
                 fmt::format("a is {}: too small for {} x {}", Show(a), m, k_begin + k));
-  return SameMapping(fn_.layouts[a.layout], want) ||
+  return SameMapping(fn_.layouts[a.layout], *want) ||
          Fail(kVerifyLayout, op,
               fmt::format("{} is not in the layout of a register operand", Show(a)));
 }

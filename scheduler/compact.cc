@@ -1,13 +1,13 @@
-// Fewer stages without a solver. A schedule that the solver found first may spread an iteration over
-// many periods for no reason: every op at its slot of the period, but loads a dozen iterations ahead
-// and products of three iterations in flight. When the budget ends before stages were minimised,
-// that is what the lowering would get: prologues, registers and rings that buy nothing.
+// Fewer stages without a solver. A schedule that the solver found first may spread an iteration
+// over many periods for no reason: every op at its slot of the period, but loads a dozen iterations
+// ahead and products of three iterations in flight. When the budget ends before stages were
+// minimised, that is what the lowering would get: prologues, registers and rings that buy nothing.
 //
-// Roles and slots (cycles modulo II) stay, so units and issue are as busy as before. What is left to
-// choose is the period of each op: difference constraints, whose least solution is a longest path.
-// Loads then move as late as their consumers allow, which is what shortens their lives; ops of
-// compute roles do too, or come as early as they can, or stay, and the judge of schedules decides
-// whether registers and memory still suffice.
+// Roles and slots (cycles modulo II) stay, so units and issue are as busy as before. What is left
+// to choose is the period of each op: difference constraints, whose least solution is a longest
+// path. Loads then move as late as their consumers allow, which is what shortens their lives; ops
+// of compute roles do too, or come as early as they can, or stay, and the judge of schedules
+// decides whether registers and memory still suffice.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -57,8 +57,7 @@ class Periods {
       if (Moves(v, mode)) period[v] = std::max(period[v], last);
     for (size_t round = 0; round <= n; ++round)
       for (const Step& s : steps_)
-        if (Moves(s.from, mode))
-          period[s.from] = std::min(period[s.from], period[s.to] - s.least);
+        if (Moves(s.from, mode)) period[s.from] = std::min(period[s.from], period[s.to] - s.least);
     Search::Found compact = found_;
     for (size_t v = 0; v < n; ++v)
       compact.placement.cycle[v] = origin_ + period[v] * found_.ii + slot_[v];

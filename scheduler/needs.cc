@@ -70,8 +70,17 @@ Needs Measure(const Graph& graph, int64_t ii, const RoleOffer& offer, bool roles
     if (edge.kind != EdgeKind::kOrder)
       life[edge.from] = std::max(
           life[edge.from], p.cycle[edge.to] + edge.distance * ii + edge.hold - p.cycle[edge.from]);
-  auto live_at = [&](int v, int64_t at) {
-    return FloorDiv(at - p.cycle[v], ii) - FloorDiv(at - p.cycle[v] - life[v], ii);
+  // Slots of the period and whole periods of lives, once: the searches measure thousands of times.
+  std::vector<int64_t> slot(n), periods(n), rest(n);
+  for (int v = 0; v < n; ++v) {
+    slot[v] = FloorMod(p.cycle[v], ii);
+    periods[v] = FloorDiv(life[v], ii);
+    rest[v] = life[v] - periods[v] * ii;
+  }
+  // Instances of the value of `v` alive when `e` issues.
+  auto live_at = [&](int v, int e) {
+    const int64_t since = slot[e] - slot[v];
+    return periods[v] + ((since < 0 ? since + ii : since) < rest[v] ? 1 : 0);
   };
   const int load_warps = LoadWarps(graph);
   std::vector<bool> used(groups, false);
@@ -82,7 +91,7 @@ Needs Measure(const Graph& graph, int64_t ii, const RoleOffer& offer, bool roles
       int64_t live = 0;
       for (int v = 0; v < n; ++v)
         if (graph.ops[v].regs > 0 && p.group[v] == p.group[e])
-          live += graph.ops[v].regs * live_at(v, p.cycle[e]);
+          live += graph.ops[v].regs * live_at(v, e);
       if (live > needs.group_regs[p.group[e]]) {
         needs.group_regs[p.group[e]] = live;
         needs.group_peak[p.group[e]] = e;
@@ -91,8 +100,7 @@ Needs Measure(const Graph& graph, int64_t ii, const RoleOffer& offer, bool roles
     if (at.tmem_columns > 0) {
       int64_t live = 0;
       for (int v = 0; v < n; ++v)
-        if (graph.ops[v].tmem_columns > 0)
-          live += graph.ops[v].tmem_columns * live_at(v, p.cycle[e]);
+        if (graph.ops[v].tmem_columns > 0) live += graph.ops[v].tmem_columns * live_at(v, e);
       if (live > needs.tmem_columns) needs.tmem_columns = live, needs.tmem_peak = e;
     }
     if (at.smem_bytes > 0) {

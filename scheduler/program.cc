@@ -262,7 +262,10 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
   c.schedule.slices = slices;
   ir::SliceRows(c.fn, slices);
   if (slices > 1 && !SlicesAreApart(c.fn, target)) return std::nullopt;
-  c.schedule.warpgroups = slices > 1 ? 1 : ir::MakePlan(c.fn, target).warpgroups;
+  const ir::LayoutPlan tiles = ir::MakePlan(c.fn, target);
+  for (const auto& [dot, plan] : tiles.dots)
+    if (plan.flies()) c.in_flight.insert(dot);
+  c.schedule.warpgroups = slices > 1 ? 1 : tiles.warpgroups;
   c.schedule.roles = slices;
   for (OpId loop : InnermostLoops(c.fn)) {
     LoopReport report;
@@ -353,6 +356,7 @@ bool ApplySchedules(CutProgram& c) {
             return TimeOfPass(report, *compute, maker, reader, role);
           },
           &tokens);
+    schedule.in_flight = c.in_flight;
     std::string why;
     const std::optional<ir::LoopPlan> plan = PlanLoop(c.fn, loops[i], schedule, &why);
     if (!plan) {

@@ -13,8 +13,9 @@ namespace tilec::scheduler {
 
 struct CutProgram {
   ir::Function fn;
-  ProgramSchedule schedule;  // one report per innermost loop, extracted where `extracted`
-  int64_t ii = 0;            // of all loops together, once they are solved
+  ProgramSchedule schedule;      // one report per innermost loop, extracted where `extracted`
+  std::set<ir::OpId> in_flight;  // see ir::LoopSchedule
+  int64_t ii = 0;                // of all loops together, once they are solved
 };
 
 // nullopt: the slices would share what each can only compute for itself. Loops that are no

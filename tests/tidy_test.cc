@@ -105,6 +105,36 @@ bool StartsWithAny(const std::string& path, const std::vector<std::string_view>&
   });
 }
 
+// A matrix unit's name: everything else asks ir/matrix_unit.h. Per name, who may say it and why.
+struct UnitName {
+  std::string_view name;  // in lower case
+  std::vector<std::string_view> allowed;
+};
+const std::vector<UnitName> kUnitNames = {
+    {"wgmma",
+     {"ir/matrix_units.def",       // its row
+      "ir/matrix_unit.h",          // what a warp op that says nothing means
+      "ir/machines/",              // which machine has it
+      "ir/lower/issue_groups.cc",  // its issue and wait
+      "backend/emit_wgmma.cc",     // its instructions
+      "backend/emit_mma.cc",       // the choice of a unit's file
+      "backend/emitter.h",         // declares what these two define
+      "backend/ptx_insts.def",     // the rows of its instructions
+      "backend/nvptx.cc",          // the .version that has them
+      "backend/ptxas.h"}},         // the assembler's remarks about them
+    {"mma.sync",
+     {"ir/matrix_units.def", "ir/lower/issue_at_once.cc",
+      "ir/target_read.cc",  // an example in a message
+      "backend/emit_mma_sync.cc", "backend/ptx_insts.def"}},
+    {"mmasync",
+     {"ir/matrix_units.def", "backend/emit_mma_sync.cc", "backend/emit_mma.cc", "backend/emitter.h",
+      "backend/ptx_insts.def"}},
+    {"ldmatrix",
+     {"ir/matrix_units.def", "ir/machines/",  // loads by threads cost what it costs
+      "backend/emit_mma_sync.cc", "backend/ptx_insts.def"}},
+    {"tcgen05", {"ir/matrix_units.def", "ir/machines/", "backend/emit_mma.cc"}},
+};
+
 // Numbers of the H200, by which code would count on that machine: shared memory of a CTA and of an
 // SM, registers, SMs, the quota of a compute role, clock, memory, a copy from memory. They stand in
 // ir/machines and come by way of ir/target.h.
@@ -327,6 +357,33 @@ TEST(Tidy, ArchitecturesAreNamedInFewPlaces) {
       EXPECT_FALSE(named) << Place(file.path, i) << ": ask the target for a feature or a limit";
     }
   }
+}
+
+TEST(Tidy, MatrixUnitsAreNamedInTheirFiles) {
+  const std::vector<std::string_view> folders = {"api/",    "backend/", "certify/",   "compile/",
+                                                 "editor/", "explain/", "frontend/",  "language/",
+                                                 "ir/",     "prove/",   "scheduler/", "tools/"};
+  std::set<std::pair<std::string_view, std::string_view>> used;
+  for (const SourceFile& file : Sources({".cc", ".h", ".def", ".toml"})) {
+    if (!StartsWithAny(file.path, folders)) continue;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      std::string line = file.lines[i];
+      std::transform(line.begin(), line.end(), line.begin(),
+                     [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+      for (const UnitName& unit : kUnitNames) {
+        if (line.find(unit.name) == std::string::npos) continue;
+        bool allowed = false;
+        for (const std::string_view path : unit.allowed)
+          if (StartsWithAny(file.path, {path})) allowed = true, used.insert({unit.name, path});
+        EXPECT_TRUE(allowed) << Place(file.path, i) << ": `" << unit.name
+                             << "` is a matrix unit's own: ask ir/matrix_unit.h";
+      }
+    }
+  }
+  for (const UnitName& unit : kUnitNames)
+    for (const std::string_view path : unit.allowed)
+      EXPECT_TRUE(used.count({unit.name, path}) > 0)
+          << path << " does not name " << unit.name << " any more: remove the exception";
 }
 
 // A line without what stands in quotes and behind //.

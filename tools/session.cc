@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 
@@ -76,11 +77,14 @@ Result<api::Machine> Session::Machine() {
 }
 
 void Session::Tune(const frontend::Signature& signature, api::Call* call) {
+  const auto start = std::chrono::steady_clock::now();
   const frontend::Values tunes = api::TunesFor(loaded_, signature, pipeline(),
                                                cache() ? &*solutions_ : nullptr, *call, diags_);
   for (const auto& [name, value] : tunes) call->statics[name] = call->all[name] = value;
   const scheduler::SplitChoice split = api::SplitFor(loaded_, signature, pipeline(), *call);
   call->split = split.ctas;
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  look_.times.push_back({"choice of tiles and splits", took.count()});
   if (split.ctas > 1)
     diags_.Report(api::kSplitChosen, Span{}, signature.kernel, split.ctas, 1e3 * split.ms,
                   1e3 * split.alone_ms);

@@ -52,7 +52,7 @@ class ChannelPlanner {
     const Op& op = fn_.ops[id];
     if (auto it = plan_.dots.find(id); it != plan_.dots.end())
       for (const OperandPlan* o : {&it->second.a, &it->second.b})
-        if (o->how == OperandPlan::How::kBuffer) AddReader(o->source, id, !it->second.tensor_core);
+        if (o->how == OperandPlan::How::kBuffer) AddReader(o->source, id, !it->second.flies());
     for (size_t i = 0; i < op.operands.size(); ++i) {
       if (op.kind == OpKind::kDot && i < 2) {
         const OperandPlan& o = i == 0 ? plan_.dots.at(id).a : plan_.dots.at(id).b;

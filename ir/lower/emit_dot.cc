@@ -1,12 +1,14 @@
-// Matrix products: tensor-core products through wgmma, others by multiply-adds.
+// Matrix products: what is the same whatever multiplies: where operands lie, accumulators from and
+// to their class's layout. How a unit's products are issued and awaited: issue_groups.cc,
+// issue_at_once.cc; without a unit they are multiply-adds.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "ir/integer_range.h"
 #include "ir/lower/emitter.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
+#include "support/check.h"
 
 namespace tilec::ir {
 
@@ -57,7 +59,8 @@ void Emitter::StoreOperands(OpId id) {
   NextOperandSlots(id);
   StoreOperand(id, true);
   StoreOperand(id, false);
-  b_.Add(OpKind::kFenceAsync, {}, {});
+  if (dot.unit == MatrixUnit::kNone || Info(dot.unit).async_reads)
+    b_.Add(OpKind::kFenceAsync, {}, {});
   Sync();
 }
 
@@ -89,12 +92,13 @@ Result<> Emitter::Dot_(OpId id) {
   const auto it = plan_.layouts.find(result);
   const Layout outside = it == plan_.layouts.end() ? ReplicatedLayout(type.shape, plan_.threads())
                                                    : Unsqueeze(it->second, type.shape);
-  const Layout inside = dot.tensor_core ? dot.acc : outside;
+  const bool on_unit = dot.unit != MatrixUnit::kNone;
+  const Layout inside = on_unit ? dot.acc : outside;
   const Type inner = Type::Tile(type.dtype, type.shape, out_.Intern(inside));
   const Op* init = in_.def(op.operands[2]);
   const bool zero = init && init->kind == OpKind::kConstant && init->number("value") == 0;
   ValueId acc, adds;
-  if (zero && dot.tensor_core && dot.promote == 0)
+  if (zero && on_unit && dot.promote == 0)
     acc = b_.Constant(inner, 0);
   else if (acc = GoOn(id, op.operands[2], &adds); !acc.valid())
     acc = InLayout(Reshape_(Tile(op.operands[2]), type.shape, outside), inside);
@@ -104,99 +108,58 @@ Result<> Emitter::Dot_(OpId id) {
     return Done();
   };
 
-  if (!dot.tensor_core) {
+  if (!on_unit) {
     const int64_t k = in_.type(op.operands[0]).shape[1];
     return finish(
         b_.Value(OpKind::kSimtDot, {acc, OperandBuffer(id, true), OperandBuffer(id, false)}, inner,
                  {{"k", k}, {"trans_a", int64_t{dot.a.trans}}, {"trans_b", int64_t{dot.b.trans}}}));
   }
 
-  const std::vector<ValueId> slots = OperandSlots(id);
   const bool a_regs = dot.a.how == OperandPlan::How::kRegister;
-  const ValueId a = a_regs ? Tile(dot.a.source) : OperandBuffer(id, true);
-  const ValueId b = OperandBuffer(id, false);
-  const char* split = dot.split == WgSplit::kM ? "m" : dot.split == WgSplit::kN ? "n" : "none";
-  auto product = [&](ValueId into, bool ignore, int64_t begin, int64_t k) {
-    ValueId a_in = a;
-    std::vector<ValueId> through = {into};
-    std::vector<Type> types = {inner};
-    if (a_regs) {
-      through.push_back(a);
-      types.push_back(out_.type(a));
-    }
-    const OpId fence = b_.Add(OpKind::kMmaFence, through, types);
-    if (a_regs) a_in = out_.ops[fence].results[1];
-    std::vector<ValueId> operands = {out_.ops[fence].results[0], a_in, b};
-    operands.insert(operands.end(), slots.begin(), slots.end());
-    if (adds.valid() && slots.size() == 2) operands.push_back(adds);
-    const ValueId mma = b_.Value(OpKind::kMma, std::move(operands), inner,
-                                 {{"k", k},
-                                  {"split", std::string(split)},
-                                  {"trans_a", int64_t{dot.a.trans}},
-                                  {"trans_b", int64_t{dot.b.trans}},
-                                  {"zero", int64_t{ignore}},
-                                  {"k_begin", begin}});
-    b_.Add(OpKind::kMmaCommit, {}, {});
-    if (specialized() && dot.promote == 0) {  // awaited where it is first used
-      flights_.push_back({id, result, mma, a_regs ? a_in : ValueId(), p_.RingsReadBy(in_, id), {}});
-      return ValueId();
-    }
-    std::vector<ValueId> waited = {mma};
-    if (a_regs) waited.push_back(a_in);
-    const OpId wait =
-        b_.Add(OpKind::kMmaWait, std::move(waited), {inner}, {{"pending", int64_t{0}}});
-    return out_.ops[wait].results[0];
-  };
+  Product product{id,
+                  a_regs ? Tile(dot.a.source) : OperandBuffer(id, true),
+                  OperandBuffer(id, false),
+                  OperandSlots(id),
+                  adds,
+                  inner};
   if (dot.promote == 0) {
-    const ValueId value = product(acc, zero, 0, dot.k_padded);
+    const ValueId value = Issue(product, acc, {zero, 0, dot.k_padded});
     return value.valid() ? finish(value) : Done();
   }
   // fp8 with promotion: partial products of `promote` columns, added in f32.
   for (int64_t k = 0; k < dot.k_padded; k += dot.promote) {
     const ValueId part =
-        product(b_.Constant(inner, 0), true, k, std::min(dot.promote, dot.k_padded - k));
+        Issue(product, b_.Constant(inner, 0), {true, k, std::min(dot.promote, dot.k_padded - k)});
     acc = b_.Binary(OpKind::kAdd, acc, part);
   }
   return finish(acc);
 }
 
-// Registers of an operand may be those of the one before it, which the product still reads: ptxas
-// then serializes all products (C7513). So that product is awaited first. But what the operand is
-// made of is there before: a wait that reads it cannot stand in front of it. Of an integer that is
-// converted that is its f32.
-void Emitter::BeforeFeeder(OpId id) {
-  const auto fed = p_.feeders.find(id);
-  if (fed == p_.feeders.end()) return;
-  const auto carried = [&] {  // from the turn before
-    size_t count = 0;
-    for (size_t i = 0; i < flights_.size(); ++i)
-      if (flights_[i].a.valid() && fed->second.count(flights_[i].dot) &&
-          in_.values[plan_.dots.at(flights_[i].dot).a.source].block.valid())
-        count = i + 1;
-    return count;
-  };
-  if (carried() == 0) return;
-  std::vector<ValueId> made;
-  const Op& op = in_.ops[id];
-  if (Info(op.kind).elementwise() && MadeOfLoads(in_, op.results[0]))
-    for (ValueId v : op.operands) {
-      if (!plan_.layouts.count(v)) continue;
-      const Op* def = in_.def(v);
-      if (def && (def->kind == OpKind::kConstant || def->kind == OpKind::kBroadcast)) continue;
-      ValueId tile = Tile(v);
-      if (ConvertsFewBits(op)) tile = halfway_[id] = b_.Cast(tile, DType::kF32);
-      if (!out_.type(tile).shape.empty()) made.push_back(tile);
-    }
-  Settle(carried(), made);
+// The unit's own file says how: issue_groups.cc, issue_at_once.cc.
+ValueId Emitter::Issue(const Product& product, ValueId into, const Columns& of) {
+  switch (Info(plan_.dots.at(product.dot).unit).completion) {
+    case Completion::kAtOnce: return IssueAtOnce(product, into, of);
+    case Completion::kGroups: return IssueInGroup(product, into, of);
+    case Completion::kBarrier: break;
+  }
+  UNREACHABLE("no products are emitted for this unit");
 }
 
-// A conversion that may go by way of f32, which loses nothing of such integers.
-bool Emitter::ConvertsFewBits(const Op& op) const {
-  constexpr int64_t kExact = int64_t{1} << 24;
-  const DType to = in_.type(op.results[0]).dtype;
-  if (op.kind != OpKind::kCast || !IsFloat(to) || ByteSize(to) != 2) return false;
-  const std::optional<IntegerRange> range = RangeOf(in_, op.operands[0]);
-  return range && range->least >= -kExact && range->most <= kExact;
+// The product itself, the same on every unit.
+ValueId Emitter::Multiply(const Product& product, ValueId into, ValueId a, const Columns& of) {
+  const DotPlan& dot = plan_.dots.at(product.dot);
+  const char* split = dot.split == WgSplit::kM ? "m" : dot.split == WgSplit::kN ? "n" : "none";
+  std::vector<ValueId> operands = {into, a, product.b};
+  operands.insert(operands.end(), product.slots.begin(), product.slots.end());
+  if (product.adds.valid() && product.slots.size() == 2) operands.push_back(product.adds);
+  Attrs attrs = {{"k", of.k},
+                 {"split", std::string(split)},
+                 {"trans_a", int64_t{dot.a.trans}},
+                 {"trans_b", int64_t{dot.b.trans}},
+                 {"zero", int64_t{of.first}},
+                 {"k_begin", of.begin}};
+  if (dot.unit != kOfOld) attrs.push_back({"unit", std::string(Info(dot.unit).name)});
+  return b_.Value(OpKind::kMma, std::move(operands), product.inner, std::move(attrs));
 }
 
 void Emitter::Land(ValueId result, ValueId value) {
@@ -207,33 +170,6 @@ void Emitter::Land(ValueId result, ValueId value) {
   value = InLayout(value, outside);
   Bind(result,
        Reshape_(value, Squeezed(type.shape), it == plan_.layouts.end() ? Layout{} : it->second));
-}
-
-// Groups complete in commit order: waiting for one waits for all before it. Accumulators that are
-// complete pass through the wait; register operands of every product still under way stay inputs
-// of it, so that nobody reuses their registers while the tensor core reads them.
-void Emitter::Settle(size_t count, const std::vector<ValueId>& made) {
-  if (count == 0) return;
-  const auto middle = flights_.begin() + static_cast<std::ptrdiff_t>(count);
-  const std::vector<Flight> done(flights_.begin(), middle);
-  std::vector<ValueId> operands;
-  std::vector<Type> types;
-  for (const Flight& f : done) {
-    if (!f.acc.valid()) continue;
-    operands.push_back(f.acc);
-    types.push_back(out_.type(f.acc));
-  }
-  for (const Flight& f : flights_)
-    if (f.a.valid()) operands.push_back(f.a);
-  operands.insert(operands.end(), made.begin(), made.end());
-  flights_.erase(flights_.begin(), middle);
-  const OpId wait = b_.Add(OpKind::kMmaWait, std::move(operands), std::move(types),
-                           {{"pending", static_cast<int64_t>(flights_.size())}});
-  size_t landed = 0;
-  for (const Flight& f : done) {
-    for (const Due& due : f.releases) EmitRelease(due);
-    if (f.acc.valid()) Land(f.lands, out_.ops[wait].results[landed++]);
-  }
 }
 
 }  // namespace tilec::ir

@@ -66,6 +66,18 @@ class Emitter {
     std::vector<Due> releases;     // when it is done
     ValueId adds;                  // of a turn before: whether there was one; none: there was
   };
+  // A product with what its instructions read; of several parts it has one (fp8 with promotion).
+  struct Product {
+    OpId dot;
+    ValueId a, b;                // buffers; a: or a tile in registers
+    std::vector<ValueId> slots;  // of a and b; none: both have one
+    ValueId adds;                // whether to add to what the accumulator holds; none: it does
+    Type inner;                  // of the accumulator, in the instruction's layout
+  };
+  struct Columns {       // of the contracted dim
+    bool first = false;  // what the accumulator holds is ignored
+    int64_t begin = 0, k = 0;
+  };
   // Of an operand ring, in the role being emitted.
   struct OperandCursor {
     ValueId counter;
@@ -208,13 +220,20 @@ class Emitter {
 
   // emit_dot.cc
   Result<> Dot_(OpId id);
+  ValueId Multiply(const Product& product, ValueId into, ValueId a, const Columns& of);
+  // The result; invalid: it is in flight.
+  ValueId Issue(const Product& product, ValueId into, const Columns& of);
+  ValueId IssueAtOnce(const Product& product, ValueId into, const Columns& of);
+  ValueId IssueInGroup(const Product& product, ValueId into, const Columns& of);
   // Binds a finished product's result, from the instruction's layout to its class's.
   void Land(ValueId result, ValueId acc);
+  // issue_groups.cc
   // Awaits the oldest `count` products under way, once `made` are there.
   void Settle(size_t count, const std::vector<ValueId>& made = {});
   void BeforeFeeder(OpId id);
   bool ConvertsFewBits(const Op& op) const;
   void SettleAll() { Settle(flights_.size()); }
+  // emit_dot.cc
   ValueId OperandBuffer(OpId dot, bool is_a);
   void StoreOperands(OpId dot);
   void StoreOperand(OpId dot, bool is_a);

@@ -8,15 +8,9 @@
 
 namespace tilec::ir {
 
-bool IsTensorCore(const Function& fn, const Op& dot) {
-  const DType a = fn.type(dot.operands[0]).dtype, b = fn.type(dot.operands[1]).dtype;
-  const DType acc = fn.type(dot.results[0]).dtype;
-  auto fp8 = [](DType d) { return d == DType::kE4M3 || d == DType::kE5M2; };
-  auto byte = [](DType d) { return d == DType::kI8 || d == DType::kU8; };
-  if (byte(a) && byte(b)) return acc == DType::kI32;
-  if (acc != DType::kF32) return false;
-  if (fp8(a) && fp8(b)) return true;
-  return a == b && (a == DType::kF16 || a == DType::kBF16 || a == DType::kTF32);
+bool IsOnUnit(const Function& fn, const Op& dot, const Target& target) {
+  return target.Multiplies(fn.type(dot.operands[0]).dtype, fn.type(dot.operands[1]).dtype,
+                           fn.type(dot.results[0]).dtype);
 }
 
 bool AddsUp(const Function& fn, const Op& dot) {

@@ -14,8 +14,8 @@
 
 namespace tilec::ir {
 
-// Does the tensor core take this product's dtypes? (hopper.md §2.2)
-bool IsTensorCore(const Function& fn, const Op& dot);
+// Does the machine's matrix unit take this product's dtypes?
+bool IsOnUnit(const Function& fn, const Op& dot, const Target& target);
 // Does the product add to what a loop carries, or to what another product makes? Such products are
 // awaited together.
 bool AddsUp(const Function& fn, const Op& dot);

@@ -37,7 +37,7 @@ class Planner {
     for (OpId id : order_) {
       const Op& op = fn_.ops[id];
       classes_.Relate(op, [&](ValueId v) { return InRegisters(v); });
-      if (op.kind == OpKind::kDot && plan_.dots[id].tensor_core &&
+      if (op.kind == OpKind::kDot && plan_.dots[id].unit != MatrixUnit::kNone &&
           Squeezed(fn_.type(op.results[0]).shape).size() == 2)
         anchors_.push_back({op.results[0], plan_.dots[id].acc});
     }
@@ -116,9 +116,9 @@ class Planner {
           largest = std::max(largest, fn_.type(r).elements());
       if (op.kind != OpKind::kDot) continue;
       const Type& t = fn_.type(op.results[0]);
-      if (!IsTensorCore(fn_, op)) continue;
+      if (!IsOnUnit(fn_, op, target_)) continue;
       dots = true;
-      const int64_t blocks = CeilDiv(t.shape[0], 64);
+      const int64_t blocks = CeilDiv(t.shape[0], target_.unit().rows);
       threes = threes || (blocks % 3 == 0 && blocks % 2 != 0);
       twos = twos || blocks % 2 == 0;
       const int64_t least = computed && IsComputed(op.operands[1]) ? target_.lowering.shared_columns
@@ -164,26 +164,19 @@ class Planner {
     const Type& ta = fn_.type(op.operands[0]);
     const Type& tb = fn_.type(op.operands[1]);
     const int64_t m = ta.shape[0], k = ta.shape[1], n = tb.shape[1];
-    dot.tensor_core = IsTensorCore(fn_, op);
+    dot.unit = IsOnUnit(fn_, op, target_) ? target_.matrix_unit.kind : MatrixUnit::kNone;
     dot.promote = op.i("promote");
-    const int64_t k_step = dot.tensor_core ? 32 / ByteSize(ta.dtype) : 1;
-    dot.k_padded = RoundUp(k, k_step);
-    const int wgs = plan_.warpgroups;
-    if (dot.tensor_core) {
-      const int64_t blocks = CeilDiv(m, 64);
-      const int64_t n_padded = RoundUp(n, IsInteger(ta.dtype) ? 16 : 8);
-      // A warpgroup's columns are whole instructions, and whole panels where B is MN-major.
-      const bool mn_major_b =
-          ByteSize(tb.dtype) == 2 && !Without(fn_, OpKind::kTranspose, op.operands[1]).odd();
-      const int64_t n_unit = IsInteger(ta.dtype) || mn_major_b ? 16 : 8;
-      dot.split = blocks % wgs == 0         ? WgSplit::kM
-                  : n % (n_unit * wgs) == 0 ? WgSplit::kN
-                                            : WgSplit::kNone;
-      dot.acc = AccumulatorLayout(m, n_padded, wgs, dot.split);
+    dot.k_padded = k;
+    if (dot.unit != MatrixUnit::kNone) {
+      const bool mn_major_b = MayBeMnMajor(dot.unit, tb.dtype) &&
+                              !Without(fn_, OpKind::kTranspose, op.operands[1]).odd();
+      dot.k_padded = StagedDepth(dot.unit, ta.dtype, k);
+      const Accumulator acc = Place(dot.unit, {ta.dtype, m, n, k, mn_major_b}, plan_.warpgroups);
+      dot.split = acc.split;
+      dot.acc = acc.layout;
     }
-    dot.a = PlanOperand(op.operands[0], dot, /*is_a=*/true, RoundUp(m, 64));
-    dot.b =
-        PlanOperand(op.operands[1], dot, /*is_a=*/false, RoundUp(n, IsInteger(tb.dtype) ? 16 : 8));
+    dot.a = PlanOperand(op.operands[0], dot, /*is_a=*/true, StagedRows(dot.unit, ta.dtype, m));
+    dot.b = PlanOperand(op.operands[1], dot, /*is_a=*/false, StagedColumns(dot.unit, tb.dtype, n));
     plan_.dots[id] = std::move(dot);
   }
 
@@ -197,7 +190,7 @@ class Planner {
     plan.source = bare.value;
     plan.trans = mn_major;
     const Type& type = fn_.type(plan.source);
-    const bool k_major_only = dot.tensor_core && ByteSize(type.dtype) != 2;
+    const bool k_major_only = dot.unit != MatrixUnit::kNone && !MayBeMnMajor(dot.unit, type.dtype);
     const Op* def = fn_.def(plan.source);
     if (mn_major && k_major_only) {
       plan.trans = false;
@@ -210,8 +203,8 @@ class Planner {
     BufferNeed need;
     need.tile_rows = rows;
     need.tile_cols = cols;
-    need.plain = !dot.tensor_core;
-    if (dot.tensor_core) {
+    need.plain = dot.unit == MatrixUnit::kNone;
+    if (dot.unit != MatrixUnit::kNone) {
       need.cols_contracted = !plan.trans;
       need.rows_contracted = plan.trans;
       need.rows = plan.trans ? dot.k_padded : outer;
@@ -240,19 +233,17 @@ class Planner {
   // How a left operand that threads make would lie if the instruction took it from registers.
   std::optional<Layout> RegisterOperand(const DotPlan& dot) const {
     const OperandPlan& a = dot.a;
-    if (!dot.tensor_core || a.how != OperandPlan::How::kStore || a.trans || a.store_transposed)
+    if (dot.unit == MatrixUnit::kNone || a.how != OperandPlan::How::kStore || a.trans ||
+        a.store_transposed)
       return {};
-    const Type& type = fn_.type(a.source);
-    if (ByteSize(type.dtype) != 2 || type.shape[1] % 16 != 0) return {};
-    const WgSplit split = dot.split == WgSplit::kN ? WgSplit::kNone : dot.split;
-    return AccumulatorLayout(type.shape[0], type.shape[1], plan_.warpgroups, split);
+    return LeftInRegisters(dot.unit, fn_.type(a.source), plan_.warpgroups, dot.split);
   }
 
   // What is computed from loaded tiles alone is loaded so that it need not go through shared memory
   // again: for sums that a loop carries, whose products are awaited together anyway.
   void WantRegisterOperand(OpId id, const DotPlan& dot) {
     if (!AddsUp(fn_, fn_.ops[id]) || dot.split != WgSplit::kM ||
-        fn_.type(dot.a.source).shape[0] % 64 != 0)
+        fn_.type(dot.a.source).shape[0] % Info(dot.unit).rows != 0)
       return;
     if (const std::optional<Layout> layout = RegisterOperand(dot))
       wanted_.push_back({dot.a.source, *layout});
@@ -439,7 +430,7 @@ class Planner {
   }
   bool HasProducts() const {
     return std::any_of(plan_.dots.begin(), plan_.dots.end(),
-                       [](const auto& dot) { return dot.second.tensor_core; });
+                       [](const auto& dot) { return dot.second.unit != MatrixUnit::kNone; });
   }
 
   bool IsAccumulator(ValueId v) {

@@ -44,7 +44,9 @@ int64_t ProgramPlanner::SlotsOf(size_t index) {
     return slots;
   }
   if (scheduled->binding) return wanted;
-  p_.changed.push_back({what, wanted, slots, "as_deep_as_shared_memory_allows"});
+  p_.changed.push_back(
+      {what, wanted, slots,
+       slots > wanted ? "as_deep_as_shared_memory_allows" : "the_deepest_that_fits_and_is_proved"});
   return slots;
 }
 

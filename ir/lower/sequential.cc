@@ -28,6 +28,8 @@ constexpr Form kForms[] = {{false, true}, {false, false}, {true, true}, {true, f
 Result<Function> Realise(const Function& fn, ProgramPlan& plan, const Target& target,
                          const SequentialOptions& options, bool* registers_full, DiagSink& diags) {
   const bool own = !options.plan && !(options.scheduled && options.scheduled->binding);
+  if (plan.smem_bytes > target.limits.smem_bytes && options.need)
+    *options.need = {LowerNeed::What::kSharedMemory, plan.smem_bytes, target.limits.smem_bytes};
   if (own) TRY_VOID(CheckSharedMemory(fn, plan, target, diags));
   const TargetLimits& limits = target.limits;
   TRY_VOID(CheckPlan(

@@ -44,6 +44,8 @@ class Pipeliner {
 
  private:
   bool Plan() {
+    // Only a product in flight leaves threads free to compute under it.
+    if (target_.unit().completion == Completion::kAtOnce) return false;
     const Op& loop = fn_.ops[loop_];
     const std::vector<OpId>& ops = fn_.blocks[body_].ops;
     if (loop.results.empty() || ops.empty()) return false;
@@ -51,7 +53,7 @@ class Pipeliner {
       const Op& op = fn_.ops[id];
       if (!op.regions.empty() || Info(op.kind).effect == OpEffect::kWrite) return false;
       if (op.kind == OpKind::kLoad && !ReadOnly(op)) return false;
-      if (op.kind == OpKind::kDot && !IsTensorCore(fn_, op)) return false;
+      if (op.kind == OpKind::kDot && !IsOnUnit(fn_, op, target_)) return false;
     }
     // D2: the last product whose operands depend on another product.
     for (OpId id : ops) {

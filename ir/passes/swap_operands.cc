@@ -79,10 +79,10 @@ class Swap {
   }
 
   bool Wants(const Op& dot) const {
-    if (!IsTensorCore(fn_, dot) || dot.i("promote") != 0) return false;
+    if (!IsOnUnit(fn_, dot, target_) || dot.i("promote") != 0) return false;
     const Type &a = fn_.type(dot.operands[0]), &b = fn_.type(dot.operands[1]);
-    if (ByteSize(a.dtype) != 2 || a.shape[1] % 16 != 0 || b.shape[1] % isa::kWgmmaRows != 0 ||
-        a.shape[0] % 8 != 0 || a.shape[0] > isa::kWgmmaColumns)
+    if (ByteSize(a.dtype) != 2 || a.shape[1] % 16 != 0 || b.shape[1] % target_.unit().rows != 0 ||
+        a.shape[0] % 8 != 0 || a.shape[0] > target_.unit().most_columns)
       return false;
     const Op* left = fn_.def(Without(fn_, OpKind::kTranspose, dot.operands[0]).value);
     const Stripped right = Without(fn_, OpKind::kTranspose, dot.operands[1]);

@@ -171,10 +171,12 @@ class Machine {
   bool TryComplete(const Op& op, int slot);
   bool Seen(int slot) const;
 
-  // products.cc
+  // products.cc, products_at_once.cc, products_in_groups.cc
   Step Products(OpId id);
   Step FencePass(OpId id);
   Step Issue(OpId id);
+  Step IssueAtOnce(OpId id);
+  Step IssueInGroup(OpId id);
   void Commit();
   Step WaitProducts(OpId id);
   bool NothingFlying(OpId id);

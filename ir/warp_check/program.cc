@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "ir/matrix_unit.h"
 #include "ir/text.h"
 
 namespace tilec::ir::warp_check {
@@ -272,7 +273,7 @@ void Program::FindTiles() {
     auto is = [&](ValueId v) { return in_core[static_cast<size_t>(v.index)] != 0; };
     WalkOps(fn, fn.body, [&](OpId id) {
       const Op& op = fn.ops[id];
-      if (op.kind == OpKind::kMma || op.kind == OpKind::kMmaFence)
+      if (FliesFrom(op) || op.kind == OpKind::kMmaFence)
         for (ValueId r : op.results) mark(r);
       auto yields = [&](BlockId b) -> const std::vector<ValueId>& {
         return fn.ops[fn.blocks[b].ops.back()].operands;

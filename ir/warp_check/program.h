@@ -58,7 +58,7 @@ struct Program {
   std::vector<char> dealt;
 
   std::vector<char> steers;   // by value: a scalar that control, slots or parities are made of
-  std::vector<char> in_core;  // by value: a tile that passes through wgmma
+  std::vector<char> in_core;  // by value: a tile that products in flight touch
   std::vector<char> matters;  // by op: the walk executes it
   std::map<ValueId, int64_t> period;  // of a counter; 0: it is used in some other way
   int64_t max_step = 1;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/matrix_unit.h"
 #include "ir/warp_check/cluster.h"
 #include "ir/warp_check/machine.h"
 
@@ -17,7 +18,8 @@ namespace {
 
 constexpr int64_t kTurns = 48;  // walked; the one looked at is in the middle of them
 constexpr int64_t kSteady = 32;
-constexpr double kTensorRows = 64, kTensorDepth = 32;  // of one instruction: rows, bytes along K
+// `steps` of machine files: blocks of so many rows and bytes along K.
+constexpr double kTensorRows = 64, kTensorDepth = 32;
 
 struct Cost {
   int64_t issue = 0, latency = 0;
@@ -175,7 +177,7 @@ class Rater {
     }
     const OpCost& row = *target_.CostOf(name);
     Cost cost;
-    cost.async = op.kind == OpKind::kMma || op.kind == OpKind::kTmaLoad;
+    cost.async = FliesFrom(op) || op.kind == OpKind::kTmaLoad;
     for (const TargetUse& use : row.uses)
       if (const int64_t cycles = use.cycles.At(work)) cost.uses.push_back({use.unit, cycles});
     Work share = work;  // issued by every warpgroup for its part

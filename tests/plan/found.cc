@@ -167,7 +167,7 @@ class Finder {
   }
 
   void Product(std::string* why) {
-    const bool tensor = Text("tensor-core") == "yes";
+    const bool tensor = Text("unit") != "none";
     Expect(Has([&](const Op& op) {
              return op.kind == (tensor ? OpKind::kMma : OpKind::kSimtDot) &&
                     (!tensor || op.s("split") == (Text("split").empty() ? "none" : Text("split")));

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <regex>
 #include <set>
 
 #include "api/pipeline.h"
@@ -127,15 +126,20 @@ class ScheduleFileTest : public ::testing::Test {
   // A file's rings are obeyed; those of the compiler's own answer become as deep as shared memory
   // allows, and its plan says so, one line per ring. `text` with the depths that `solved` says.
   static std::string AsDeepAs(const Emitted& solved, const std::string& text) {
-    static const std::regex kDeepened(R"(changed what=ring\d+\.slots from=\d+ to=(\d+))");
+    constexpr std::string_view kSlots = ".slots from=", kTo = " to=", kDepth = " smem depth=";
     std::set<std::string> depths;
-    for (std::sregex_iterator it(solved.plan.begin(), solved.plan.end(), kDeepened), end; it != end;
-         ++it)
-      depths.insert((*it)[1]);
+    for (size_t at = 0; (at = solved.plan.find(kSlots, at)) != std::string::npos;) {
+      at = solved.plan.find(kTo, at) + kTo.size();
+      depths.insert(solved.plan.substr(at, solved.plan.find(' ', at) - at));
+    }
     EXPECT_EQ(depths.size(), 1U) << solved.plan;
     if (depths.size() != 1) return text;
-    static const std::regex kDepth(R"( smem depth=\d+)");
-    return std::regex_replace(text, kDepth, " smem depth=" + *depths.begin());
+    std::string deep = text;
+    for (size_t at = 0; (at = deep.find(kDepth, at)) != std::string::npos;) {
+      at += kDepth.size();
+      deep.replace(at, deep.find('\n', at) - at, *depths.begin());
+    }
+    return deep;
   }
 
   static std::string Replaced(std::string text, const std::string& from, const std::string& to) {

@@ -96,6 +96,7 @@ LoopSchedule RandomSchedule(const Function& fn, OpId loop, std::mt19937& random)
       schedule.ops[id] = {static_cast<int>(random() % static_cast<unsigned>(roles)), at};
       placed.push_back(id);
     }
+    if (op.kind == OpKind::kDot) schedule.in_flight.insert(id);
     for (ValueId r : op.results) ready[r] = at;
   }
   const OpId a = placed[random() % placed.size()], b = placed[random() % placed.size()];

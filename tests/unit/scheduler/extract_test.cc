@@ -115,7 +115,12 @@ TEST(Machines, DamageIsDiagnosed) {
        "there is no `tag` here"},
       {"name = \"h200\"", "name = \"h200\"\nextends = \"h20\"", "there is no machine `h20`"},
       {"arch = \"sm_90a\"", "arch = \"hopper\"", "`hopper` is no architecture"},
-      {"\"wgmma\"", "\"wgma\"", "there is no feature `wgma`"},
+      {"features = [\"tma\"", "features = [\"tna\"", "there is no feature `tna`"},
+      {"kind = \"wgmma\"", "kind = \"wgma\"", "there is no matrix unit `wgma`"},
+      {"dtypes = [\"bf16\"", "dtypes = [\"i4\"", "there is no type of operands `i4`"},
+      {"dtypes = [\"bf16\", \"f16\", \"tf32\", \"e4m3\", \"e5m2\", \"i8\", \"u8\"]", "dtypes = []",
+       "`wgmma` multiplies nothing"},
+      {"kind = \"wgmma\"", "kind = \"none\"", "no unit multiplies these"},
   };
   for (const Bad& bad : cases) {
     std::string text = good;
@@ -141,8 +146,11 @@ TEST(Machines, ContradictionsAreDiagnosed) {
   const Bad cases[] = {
       {"arch = \"sm_90\"\n", "`sm_90` has no setmaxnreg", "\"sm_90\""},
       {"arch = \"sm_80\"\nfeatures = [\"tma\"]\n", "`sm_80` has no tma", "[\"tma\"]"},
-      {"features = [\"tmem\"]\narch = \"sm_100a\"\n", "there are 0 columns of tensor memory",
-       "\"h200\""},
+      {"arch = \"sm_120a\"\n", "`sm_120a` has no wgmma", "\"sm_120a\""},
+      {"features = [\"tmem\"]\narch = \"sm_100a\"\n"
+       "[matrix_unit]\nkind = \"tcgen05\"\ndtypes = [\"bf16\"]\ntag = \"assumed\"\nsource = "
+       "\"x\"\n",
+       "there are 0 columns of tensor memory", "\"h200\""},
       {"[[limit]]\nname = \"smem_bytes\"\nvalue = 233000\ntag = \"assumed\"\nsource = \"x\"\n",
        "`smem_bytes` asks for 234024, and `smem_bytes_per_sm` is 233472", "[[limit]]"},
       {"[[limit]]\nname = \"regs_per_thread\"\nvalue = 128\ntag = \"assumed\"\nsource = \"x\"\n",
@@ -168,7 +176,7 @@ TEST(Machines, ContradictionsAreDiagnosed) {
 // Who extends a machine says what differs, and is believed for nothing else.
 TEST(Machines, ExtendingAssumes) {
   const std::string text =
-      "name = \"m\"\ntitle = \"t\"\nextends = \"h200\"\nfeatures = [\"tma\", \"wgmma\"]\n"
+      "name = \"m\"\ntitle = \"t\"\nextends = \"h200\"\nfeatures = [\"tma\"]\n"
       "[[limit]]\nname = \"sms\"\nvalue = 40\ntag = \"documented\"\nsource = \"x\"\n";
   DiagSink diags;
   const Result<ir::Target> target = ir::ParseTarget(text, -1, diags);

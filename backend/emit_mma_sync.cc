@@ -1,0 +1,228 @@
+// Products of the unit mma.sync (ir/matrix_units.def): each warp brings 16 rows of A and the
+// columns of B into its registers by ldmatrix, and multiplies.
+//
+// One picture serves types of 8, 16 and 32 bits: of an instruction's 32 bytes of K, lane l = 4g + t
+// holds of A in word q the 4 bytes at row g + 8·(q mod 2), byte 4t + 16·⌊q/2⌋; of B in word q those
+// at column g, byte 4t + 16q; of the sum element i at row g + 8·⌊i/2⌋, column 2t + i mod 2 (PTX
+// ISA, "Matrix Fragments for mma.m16n8k16" and its neighbours). So a word of all lanes is what
+// ldmatrix loads from eight rows of 16 bytes, whose addresses eight lanes give. Panels with TMA's
+// swizzle spread these rows over all banks.
+//
+// An address is a part that lanes and the K step within a panel's row decide, and a constant: the
+// swizzle mixes in the row modulo 8, which is the lane's alone, since everything else counts rows
+// in eights.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <llvm/IR/Intrinsics.h>
+
+#include <algorithm>
+#include <map>
+
+#include "backend/diagnostics.h"
+#include "backend/emitter.h"
+#include "support/check.h"
+
+namespace tilec::backend {
+
+using ir::DType;
+
+namespace {
+
+constexpr int64_t kRows = 16;    // of an instruction
+constexpr int64_t kColumns = 8;  // of an instruction
+constexpr int64_t kDepth = 32;   // bytes of K of an instruction
+
+const char* PtxType(DType d) {
+  switch (d) {
+    case DType::kBF16: return "bf16";
+    case DType::kF16: return "f16";
+    case DType::kTF32: return "tf32";
+    case DType::kE4M3: return "e4m3";
+    case DType::kE5M2: return "e5m2";
+    case DType::kI8: return "s8";
+    case DType::kU8: return "u8";
+    default: return nullptr;
+  }
+}
+
+std::string List(size_t first, size_t count) {
+  std::string out;
+  for (size_t i = 0; i < count; ++i) out += fmt::format("{}${}", i ? "," : "", first + i);
+  return out;
+}
+
+}  // namespace
+
+// An operand in shared memory. Along K lie `k` columns of the buffer, or rows where it is MN-major.
+struct Emitter::Fragments {
+  PanelView view;
+  bool mn_major = false;
+  llvm::Value* lane_row = nullptr;    // of the buffer, 0 … 15; the rest counts in eights
+  llvm::Value* lane_bytes = nullptr;  // along a row: 0 or 16
+  llvm::Value* outer = nullptr;       // first of this warp's of M or N
+  int64_t limit =
+      0;  // not 0: instructions reach beyond so many of M or N, which are the last filled
+  std::map<std::pair<int64_t, int64_t>, llvm::Value*> places;  // addresses without constants
+};
+
+// The lane's place among the four matrices of a load: [low, high] of K first for B, of rows for A.
+Emitter::Fragments Emitter::FragmentsOf(const ir::Op& op, size_t operand, size_t slot,
+                                        bool mn_major, llvm::Value* outer, int64_t reach) {
+  Fragments f;
+  f.view = View(op.operands[operand], SlotAddress(op, operand, slot));
+  f.mn_major = mn_major;
+  f.outer = outer;
+  const bool left = operand == 1;
+  const int64_t filled = fn_.type(op.operands[0]).shape[left ? 0 : 1];
+  if (reach > filled) f.limit = mn_major ? RoundUp(filled, kColumns) : filled;
+  llvm::Value* lane = b_.CreateAnd(role_.thread, I32(31));
+  llvm::Value* in_matrix = b_.CreateAnd(lane, I32(7));
+  llvm::Value* low = b_.CreateAnd(b_.CreateLShr(lane, 3), I32(1));
+  llvm::Value* high = b_.CreateLShr(lane, 4);
+  // Which of the two halves lies along the buffer's rows: of A's matrices the low bit is the row
+  // half and the high bit the K half, of B's the other way round.
+  const bool low_is_row = left != mn_major;
+  f.lane_row = b_.CreateAdd(in_matrix, b_.CreateShl(low_is_row ? low : high, 3));
+  f.lane_bytes = b_.CreateShl(low_is_row ? high : low, 4);
+  return f;
+}
+
+// Where the matrices at `mn` of M or N beyond `outer` and `k` of K begin, but for a constant. What
+// is not filled is not read: lanes beyond the limit read the last that is, for sums nobody uses.
+llvm::Value* Emitter::FragmentPlace(const Fragments& f, int64_t mn, int64_t k) {
+  const PanelView& v = f.view;
+  llvm::Value *row = f.lane_row, *outer = f.outer, *bytes = f.lane_bytes;
+  if (f.mn_major) {
+    if (f.limit != 0) {
+      outer = b_.CreateAdd(outer, I32(mn));
+      outer = b_.CreateAdd(outer, b_.CreateUDiv(bytes, I32(v.element_bytes)));
+      outer = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, outer, I32(f.limit - kColumns));
+      bytes = I32(0);
+    }
+    bytes = b_.CreateAdd(
+        bytes, b_.CreateMul(b_.CreateURem(outer, I32(v.panel_cols)), I32(v.element_bytes)));
+    if (f.limit == 0) bytes = b_.CreateAdd(bytes, I32(mn % v.panel_cols * v.element_bytes));
+  } else {
+    row = b_.CreateAdd(row, outer);
+    if (f.limit != 0) {
+      row = b_.CreateAdd(row, I32(mn));
+      row = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, row, I32(f.limit - 1));
+    }
+    bytes = b_.CreateAdd(bytes, I32(k % v.panel_cols * v.element_bytes));
+  }
+  llvm::Value* at = b_.CreateAdd(v.base, b_.CreateMul(row, I32(v.pitch)));
+  if (f.mn_major)
+    at =
+        b_.CreateAdd(at, b_.CreateMul(b_.CreateUDiv(outer, I32(v.panel_cols)), I32(v.panel_bytes)));
+  return b_.CreateAdd(at, b_.CreateXor(bytes, SwizzleBits(v, row)));
+}
+
+// Words of the matrices at `mn` (a multiple of 8) of M or N beyond `outer`, element `k` of K.
+Regs Emitter::LoadFragments(Fragments& f, int64_t mn, int64_t k, int count) {
+  const PanelView& v = f.view;
+  const bool open = f.limit == 0;  // constants carry M and N
+  const int64_t along_row = f.mn_major ? (open ? mn : 0) : k;
+  llvm::Value*& place = f.places[{along_row % v.panel_cols, open ? 0 : mn}];
+  if (!place) place = FragmentPlace(f, mn, k);
+  const int64_t constant = (f.mn_major ? k
+                            : open     ? mn
+                                       : 0) *
+                               v.pitch +
+                           along_row / v.panel_cols * v.panel_bytes;
+  const auto words = static_cast<size_t>(count);
+  std::string outputs;
+  for (size_t i = 0; i < words; ++i) outputs += "=r,";
+  return CallPtx(b_, PtxInst::kLdmatrix,
+                 {{"n", std::to_string(count)},
+                  {"trans", f.mn_major ? ".trans" : ""},
+                  {"d", List(0, words)},
+                  {"a", fmt::format("${}+{}", words, constant)}},
+                 outputs + "r", {place});
+}
+
+Result<void> Emitter::EmitMmaSync(const ir::Op& op) {
+  const ir::Type& acc_type = fn_.type(op.operands[0]);
+  const ir::Type& a_type = fn_.type(op.operands[1]);
+  const ir::Type& b_type = fn_.type(op.operands[2]);
+  const int64_t k = op.i("k"), k_begin = op.i("k_begin"), m = acc_type.shape[0];
+  const std::string& split = op.s("split");
+  const bool a_in_registers = a_type.is_tile();
+  const int64_t warpgroups = role_.warps / 4;
+  const int64_t blocks = CeilDiv(CeilDiv(m, 64), split == "m" ? warpgroups : 1);
+  Regs acc = Get(op.operands[0]);
+  const int64_t cols = 2 * static_cast<int64_t>(acc.size()) / blocks;
+  const int64_t step = kDepth / ir::ByteSize(b_type.dtype);
+  if (!PtxType(a_type.dtype) || !PtxType(b_type.dtype))
+    return diags_.Report(
+        kMmaOperand, op.at,
+        fmt::format("{} times {}", ir::Spelling(a_type.dtype), ir::Spelling(b_type.dtype)));
+  CHECK(cols % kColumns == 0 && blocks * cols == 2 * static_cast<int64_t>(acc.size()),
+        "accumulator " + ir::ToText(fn_.layout(op.operands[0])));
+
+  llvm::Value* group = b_.CreateLShr(Warp(), 2);
+  llvm::Value* first_row = b_.CreateMul(b_.CreateAnd(Warp(), I32(3)), I32(kRows));
+  if (split == "m") first_row = b_.CreateAdd(first_row, b_.CreateMul(group, I32(64 * blocks)));
+  llvm::Value* first_col = split == "n" ? b_.CreateMul(group, I32(cols)) : I32(0);
+  size_t slot_a = 3, slot_b = 4;
+  if (op.operands.size() == 4) {
+    const bool for_a = !a_in_registers && a_type.depth > 1 && b_type.depth <= 1;
+    slot_a = for_a ? 3 : op.operands.size();
+    slot_b = for_a ? op.operands.size() : 3;
+  }
+  Fragments a;
+  Fragments b = FragmentsOf(op, 2, slot_b, op.i("trans_b") != 0, first_col,
+                            cols * (split == "n" ? warpgroups : 1));
+  Regs held;
+  if (a_in_registers)
+    held = Pack(Get(op.operands[1]), a_type.dtype);
+  else
+    a = FragmentsOf(op, 1, slot_a, op.i("trans_a") != 0, first_row,
+                    64 * blocks * (split == "m" ? warpgroups : 1));
+
+  llvm::Value* adds = op.operands.size() == 6 ? Scalar(op.operands[5]) : nullptr;
+  for (llvm::Value*& v : acc) {
+    llvm::Value* nothing = llvm::Constant::getNullValue(v->getType());
+    if (op.i("zero")) v = nothing;
+    if (adds) v = b_.CreateSelect(adds, v, nothing);
+  }
+  const Substitutions with = {
+      {"k", std::to_string(step)},
+      {"types", fmt::format("{0}.{1}.{2}.{0}", acc_type.dtype == DType::kI32 ? "s32" : "f32",
+                            PtxType(a_type.dtype), PtxType(b_type.dtype))},
+      {"d", List(0, 4)},
+      {"a", List(8, 4)},
+      {"b", List(12, 2)}};
+  for (int64_t kk = k_begin; kk < k_begin + k; kk += step) {
+    std::vector<Regs> left;
+    for (int64_t block = 0; block < blocks; ++block) {
+      if (!a_in_registers) {
+        left.push_back(LoadFragments(a, 64 * block, kk, 4));
+        continue;
+      }
+      const auto at =
+          held.begin() + static_cast<std::ptrdiff_t>(
+                             block * static_cast<int64_t>(held.size()) / blocks + kk / step * 4);
+      left.emplace_back(at, at + 4);
+    }
+    for (int64_t col = 0; col < cols; col += 2 * kColumns) {
+      const int matrices = col + kColumns < cols ? 4 : 2;
+      const Regs right = LoadFragments(b, col, kk, matrices);
+      for (int64_t half = 0; half < matrices / 2; ++half)
+        for (int64_t block = 0; block < blocks; ++block) {
+          const auto d =
+              acc.begin() + static_cast<std::ptrdiff_t>((block * cols + col + half * kColumns) / 2);
+          Regs extra = left[static_cast<size_t>(block)];
+          extra.push_back(right[static_cast<size_t>(2 * half)]);
+          extra.push_back(right[static_cast<size_t>(2 * half + 1)]);
+          const Regs sum =
+              CallTied(b_, PtxInst::kMmaSync, with, Regs(d, d + 4), "r,r,r,r,r,r", extra);
+          std::copy(sum.begin(), sum.end(), d);
+        }
+    }
+  }
+  Set(op.results[0], std::move(acc));
+  return Done();
+}
+
+}  // namespace tilec::backend

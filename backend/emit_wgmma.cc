@@ -1,0 +1,348 @@
+// Products of the unit wgmma (ir/matrix_units.def): on shared-memory descriptors, in groups.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Intrinsics.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "backend/diagnostics.h"
+#include "backend/emitter.h"
+#include "support/check.h"
+
+namespace tilec::backend {
+
+using ir::DType;
+using ir::OpKind;
+
+namespace {
+
+const char* PtxType(DType d) {
+  switch (d) {
+    case DType::kBF16: return "bf16";
+    case DType::kF16: return "f16";
+    case DType::kTF32: return "tf32";
+    case DType::kE4M3: return "e4m3";
+    case DType::kE5M2: return "e5m2";
+    case DType::kI8: return "s8";
+    case DType::kU8: return "u8";
+    default: return nullptr;
+  }
+}
+
+// Columns per instruction: the widest legal pieces that make up n.
+std::vector<int64_t> Pieces(int64_t n, bool integer) {
+  std::vector<int64_t> out;
+  while (n > 0) {
+    int64_t piece = std::min<int64_t>(n, 256) / 8 * 8;
+    if (integer && piece > 32) piece = piece / 16 * 16;
+    if (integer && piece == 40) piece = 32;
+    out.push_back(piece);
+    n -= piece;
+  }
+  return out;
+}
+
+std::string List(size_t first, size_t count) {
+  std::string out;
+  for (size_t i = 0; i < count; ++i) out += (i ? ",$" : "$") + std::to_string(first + i);
+  return out;
+}
+
+// A shared-memory operand as matrix descriptors see it (hopper.md §3-5).
+struct Operand {
+  int64_t span = 16;  // bytes of a panel's row
+  int64_t panel_bytes = 0;
+  int64_t element_bytes = 2;
+  bool mn_major = false;
+  int64_t lbo = 16, sbo = 0;  // bytes
+  uint32_t mode = 0;
+
+  // Bytes from the buffer's start to row `mn` (of M or N), column `k` of the contracted dim.
+  int64_t Offset(int64_t mn, int64_t k) const {
+    const int64_t across = (mn_major ? mn : k) * element_bytes, down = mn_major ? k : mn;
+    return across / span * panel_bytes + down * span + across % span;
+  }
+  uint32_t High() const { return static_cast<uint32_t>((sbo & 0x3ffff) >> 4) | mode << 30; }
+  uint32_t LowConstant() const { return static_cast<uint32_t>((lbo & 0x3ffff) >> 4) << 16; }
+};
+
+}  // namespace
+
+Result<void> Emitter::EmitWgmma(const ir::Op& op) {
+  const ir::Type& acc_type = fn_.type(op.operands[0]);
+  const ir::Type& a_type = fn_.type(op.operands[1]);
+  const ir::Type& b_type = fn_.type(op.operands[2]);
+  const int64_t k = op.i("k"), k_begin = op.i("k_begin");
+  const bool trans_a = op.i("trans_a") != 0, trans_b = op.i("trans_b") != 0;
+  const bool zero = op.i("zero") != 0;
+  const std::string& split = op.s("split");
+  const bool a_in_registers = a_type.is_tile();
+  const bool integer = acc_type.dtype == DType::kI32;
+  const int64_t m = acc_type.shape[0], n = acc_type.shape[1];
+  const int64_t warpgroups = role_.warps / 4;
+  const int64_t blocks = CeilDiv(CeilDiv(m, 64), split == "m" ? warpgroups : 1);
+  // Columns per warpgroup, with whatever padding the accumulator's layout has.
+  const int64_t registers = static_cast<int64_t>(Get(op.operands[0]).size());
+  const int64_t cols = 2 * registers / blocks;
+  const int64_t step = 32 / ir::ByteSize(b_type.dtype);  // of k per instruction
+
+  auto refuse = [&](const std::string& why) { return diags_.Report(kMmaOperand, op.at, why); };
+  if (role_.warps % 4 || role_.first_warp % 4) return refuse("it is not run by whole warpgroups");
+  if (!PtxType(a_type.dtype) || !PtxType(b_type.dtype) ||
+      (a_type.dtype != b_type.dtype &&
+       !(ir::IsFloat(a_type.dtype) && ir::ByteSize(a_type.dtype) == 1 &&
+         ir::IsFloat(b_type.dtype) && ir::ByteSize(b_type.dtype) == 1)))
+    return refuse(
+        fmt::format("{} times {}", ir::Spelling(a_type.dtype), ir::Spelling(b_type.dtype)));
+  const bool half = ir::ByteSize(b_type.dtype) == 2;
+  if ((trans_a || trans_b) && !half)
+    return refuse(fmt::format("a {} operand must be contiguous along the contracted dim",
+                              ir::Spelling(b_type.dtype)));
+  if (k % step || k_begin % step)
+    return refuse("the contracted length is not a multiple of 32 bytes");
+  CHECK(cols % 8 == 0 && blocks * cols == 2 * registers &&
+            cols * (split == "n" ? warpgroups : 1) >= n,
+        "accumulator " + ir::ToText(fn_.layout(op.operands[0])));
+
+  std::string why;
+  auto describe = [&](const ir::Type& type, bool mn_major, int64_t rows_needed) {
+    Operand o;
+    o.element_bytes = ir::ByteSize(type.dtype);
+    o.span = type.smem.panel_cols * o.element_bytes;
+    o.panel_bytes = type.smem.rows * o.span;
+    o.mn_major = mn_major;
+    switch (type.smem.swizzle_bytes) {
+      case 128: o.mode = 1; break;
+      case 64: o.mode = 2; break;
+      case 32: o.mode = 3; break;
+      default: o.mode = 0;
+    }
+    if (type.smem.swizzle_bytes ? o.span != type.smem.swizzle_bytes : o.span != 16)
+      why = fmt::format("panels of {} bytes with swizzle {}", o.span, type.smem.swizzle_bytes);
+    if (type.smem.rows % 8) why = "its rows are not a multiple of 8";
+    const int64_t mn = mn_major ? type.smem.cols : type.smem.rows;
+    const int64_t kk = mn_major ? type.smem.rows : type.smem.cols;
+    if (mn < rows_needed || kk < k_begin + k)
+      why = fmt::format("a buffer of {} x {} for {} x {}", mn, kk, rows_needed, k_begin + k);
+    o.sbo = 8 * o.span;
+    if (mn_major)
+      o.lbo = o.panel_bytes;
+    else if (!o.mode)
+      o.lbo = o.panel_bytes;
+    if (mn_major && !o.mode) std::swap(o.lbo, o.sbo);
+    return o;
+  };
+  Operand a, b;
+  if (!a_in_registers) a = describe(a_type, trans_a, 64 * blocks * (split == "m" ? warpgroups : 1));
+  b = describe(b_type, trans_b, cols * (split == "n" ? warpgroups : 1));
+  if (!why.empty()) return refuse(why);
+  const std::vector<int64_t> pieces = Pieces(cols, integer);
+  if (trans_b) {
+    // A panel boundary inside an instruction must fall on one of its own.
+    const int64_t panel = b.span / 2;
+    if ((split == "n" && cols % panel && panel % cols && warpgroups > 1) ||
+        (pieces[0] % panel && pieces.size() > 1))
+      return refuse(fmt::format("{} columns per warpgroup in panels of {}", cols, panel));
+  }
+
+  // Start addresses, uniform in the warpgroup; of a ring they change from turn to turn anyway.
+  llvm::Value* wg = b_.CreateLShr(Warp(), 2);
+  auto low_word = [&](const Operand& o, llvm::Value* address, int64_t per_warpgroup,
+                      int64_t depth) {
+    if (per_warpgroup && warpgroups > 1) {
+      llvm::Value* offset = nullptr;
+      if (o.Offset(2 * per_warpgroup, 0) == 2 * o.Offset(per_warpgroup, 0)) {
+        offset = b_.CreateMul(wg, I32(o.Offset(per_warpgroup, 0)));
+      } else {  // several warpgroups per panel
+        llvm::Value* across = b_.CreateMul(wg, I32(per_warpgroup * o.element_bytes));
+        offset = b_.CreateAdd(b_.CreateMul(b_.CreateUDiv(across, I32(o.span)), I32(o.panel_bytes)),
+                              b_.CreateURem(across, I32(o.span)));
+      }
+      address = b_.CreateAdd(address, offset);
+    }
+    llvm::Value* start = b_.CreateLShr(b_.CreateAnd(address, I32(0x3ffff)), 4);
+    llvm::Value* low = b_.CreateOr(start, I32(o.LowConstant()));
+    return describe_anew_ && depth <= 1 ? CallPtx(b_, PtxInst::kPin32, {low}) : low;
+  };
+  size_t slot_a = 3, slot_b = 4;
+  if (op.operands.size() == 4) {
+    const bool for_a = !a_in_registers && a_type.depth > 1 && b_type.depth <= 1;
+    slot_a = for_a ? 3 : op.operands.size();
+    slot_b = for_a ? op.operands.size() : 3;
+  }
+  llvm::Value* a_low = nullptr;
+  if (!a_in_registers)
+    a_low = low_word(a, SlotAddress(op, 1, slot_a), split == "m" ? 64 * blocks : 0, a_type.depth);
+  llvm::Value* b_low =
+      low_word(b, SlotAddress(op, 2, slot_b), split == "n" ? cols : 0, b_type.depth);
+  auto descriptor = [&](const Operand& o, llvm::Value* low, int64_t offset) {
+    CHECK(offset % 16 == 0, "descriptor offset");
+    llvm::Value* lo = b_.CreateZExt(b_.CreateAdd(low, I32(offset / 16)), b_.getInt64Ty());
+    return b_.CreateOr(lo, I64(static_cast<int64_t>(uint64_t{o.High()} << 32)));
+  };
+
+  Regs a_words;
+  if (a_in_registers) {
+    CHECK(half, "register operands are 16-bit");
+    a_words = Pack(Get(op.operands[1]), a_type.dtype);
+  }
+  const size_t a_words_per_block = a_words.size() / static_cast<size_t>(blocks);
+  const std::string types = fmt::format("{}.{}.{}", integer ? "s32" : "f32", PtxType(a_type.dtype),
+                                        PtxType(b_type.dtype));
+  std::string imms = integer ? "" : ", 1, 1";
+  if (half && !a_in_registers) imms += trans_a ? ", 1" : ", 0";
+  if (half) imms += trans_b ? ", 1" : ", 0";
+
+  llvm::Value* adds = nullptr;  // to what the accumulator holds
+  if (op.operands.size() == 6) adds = b_.CreateZExt(Scalar(op.operands[5]), b_.getInt32Ty());
+  Regs acc = Get(op.operands[0]);
+  if (zero)
+    for (llvm::Value*& v : acc) v = llvm::PoisonValue::get(v->getType());
+  for (int64_t kk = 0; kk < k; kk += step) {
+    for (int64_t block = 0; block < blocks; ++block) {
+      int64_t column = 0;
+      for (int64_t piece : pieces) {
+        const size_t first = static_cast<size_t>(block * cols / 2 + column / 2);
+        const size_t count = static_cast<size_t>(piece / 2);
+        Regs d(acc.begin() + static_cast<std::ptrdiff_t>(first),
+               acc.begin() + static_cast<std::ptrdiff_t>(first + count));
+        std::vector<llvm::Value*> extra;
+        std::string constraints, a_text;
+        const size_t at = 2 * count;
+        if (a_in_registers) {
+          const size_t w = static_cast<size_t>(block) * a_words_per_block +
+                           static_cast<size_t>((k_begin + kk) / 16) * 4;
+          CHECK(w + 4 <= a_words.size(), "register operand");
+          extra.assign(a_words.begin() + static_cast<std::ptrdiff_t>(w),
+                       a_words.begin() + static_cast<std::ptrdiff_t>(w + 4));
+          constraints = "r,r,r,r,l";
+          a_text = "{" + List(at, 4) + "}";
+        } else {
+          extra.push_back(descriptor(a, a_low, a.Offset(64 * block, k_begin + kk)));
+          constraints = "l,l";
+          a_text = "$" + std::to_string(at);
+        }
+        extra.push_back(descriptor(b, b_low, b.Offset(column, k_begin + kk)));
+        const std::string b_text = "$" + std::to_string(at + extra.size() - 1);
+        std::string scale = zero && kk == 0 ? "0" : "1";
+        if (adds && kk == 0) {
+          scale = "$" + std::to_string(at + extra.size());
+          extra.push_back(adds);
+          constraints += ",r";
+        }
+        const Regs result = CallTied(b_, PtxInst::kWgmma,
+                                     {{"scale", scale},
+                                      {"n", std::to_string(piece)},
+                                      {"k", std::to_string(step)},
+                                      {"types", types},
+                                      {"d", List(0, count)},
+                                      {"a", a_text},
+                                      {"b", b_text},
+                                      {"imms", imms}},
+                                     d, constraints, extra);
+        std::copy(result.begin(), result.end(), acc.begin() + static_cast<std::ptrdiff_t>(first));
+        column += piece;
+      }
+    }
+  }
+  Set(op.results[0], std::move(acc));
+  return Done();
+}
+
+// LLVM computes descriptors of single buffers in front of the loop and keeps two registers for each
+// through all turns: 70 in a backward pass of attention, which spilled. Of few it is the right
+// choice.
+bool Emitter::ManyDescriptors(ir::BlockId turn) const {
+  constexpr size_t kFew = 16;  // the query tile of attention with 256 columns
+  std::set<std::tuple<int32_t, int64_t, int64_t>> described;
+  std::vector<ir::BlockId> blocks = {turn};
+  for (size_t i = 0; i < blocks.size(); ++i)
+    for (ir::OpId id : fn_.blocks[blocks[i]].ops) {
+      const ir::Op& op = fn_.ops[id];
+      blocks.insert(blocks.end(), op.regions.begin(), op.regions.end());
+      if (op.kind != OpKind::kMma) continue;
+      const int64_t step = 32 / ir::ByteSize(fn_.type(op.operands[2]).dtype);
+      for (size_t operand : {size_t{1}, size_t{2}}) {
+        const ir::Type& type = fn_.type(op.operands[operand]);
+        if (type.is_tile() || type.depth > 1) continue;
+        for (int64_t kk = 0; kk < op.i("k"); kk += step)
+          described.emplace(op.operands[operand].index, op.i(operand == 1 ? "trans_a" : "trans_b"),
+                            op.i("k_begin") + kk);
+      }
+    }
+  return described.size() > kFew;
+}
+
+// Does the first turn ignore what the loop begins with? A product does that is told so by a flag of
+// the loop's that begins as false: the registers need not be cleared (256 of a tile's cycles).
+bool Emitter::InitialUnread(const ir::Op& loop, size_t carried) const {
+  const std::vector<ir::ValueId>& args = fn_.blocks[loop.regions[0]].args;
+  if (!fn_.type(args[1 + carried]).is_tile()) return false;
+  const auto only_reader = [&](ir::ValueId v, OpKind kind) -> const ir::Op* {
+    const ir::Op* reader = nullptr;
+    for (const ir::Op& op : fn_.ops)
+      for (size_t i = 0; i < op.operands.size(); ++i) {
+        if (op.operands[i] != v) continue;
+        if (reader || i != 0 || op.kind != kind) return nullptr;
+        reader = &op;
+      }
+    return reader;
+  };
+  const ir::Op* fence = only_reader(args[1 + carried], OpKind::kMmaFence);
+  const ir::Op* product = fence ? only_reader(fence->results[0], OpKind::kMma) : nullptr;
+  if (!product || product->operands.size() != 6) return false;
+  for (size_t i = 1; i < args.size(); ++i) {
+    const ir::Op* first = fn_.def(loop.operands[1 + i]);
+    if (args[i] == product->operands[5])
+      return first && first->kind == OpKind::kConstant && first->number("value") == 0;
+  }
+  return false;
+}
+
+Result<void> Emitter::EmitMmaCommit() {
+  CallPtx(b_, PtxInst::kWgmmaCommit, {});
+  return Done();
+}
+
+// Everything that the instructions of a group read or write goes through the fence; what has
+// arrived comes out of the wait, what is still being read goes in.
+Result<void> Emitter::EmitMmaTied(const ir::Op& op) {
+  const bool wait = op.kind == OpKind::kMmaWait;
+  Regs tied, extra;
+  std::string constraints;
+  for (size_t i = 0; i < op.operands.size(); ++i) {
+    const ir::Type& type = fn_.type(op.operands[i]);
+    if (!type.is_tile()) continue;
+    const Regs words = Pack(Get(op.operands[i]), type.dtype);
+    if (i < op.results.size()) {
+      tied.insert(tied.end(), words.begin(), words.end());
+      continue;
+    }
+    for (llvm::Value* w : words) {
+      constraints +=
+          std::string(constraints.empty() ? "" : ",") + (w->getType()->isFloatTy() ? "f" : "r");
+      extra.push_back(w);
+    }
+  }
+  Substitutions with;
+  if (wait) with.push_back({"pending", std::to_string(op.i("pending"))});
+  const Regs out = CallTied(b_, wait ? PtxInst::kWgmmaWait : PtxInst::kWgmmaFence, with, tied,
+                            constraints, extra);
+  size_t at = 0;
+  for (size_t i = 0; i < op.results.size(); ++i) {
+    const ir::DType d = fn_.type(op.results[i]).dtype;
+    const Regs& old = Get(op.operands[i]);
+    const size_t words = Pack(old, d).size();
+    Set(op.results[i], Unpack(Regs(out.begin() + static_cast<std::ptrdiff_t>(at),
+                                   out.begin() + static_cast<std::ptrdiff_t>(at + words)),
+                              d, old.size()));
+    at += words;
+  }
+  return Done();
+}
+
+}  // namespace tilec::backend

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/matrix_unit.h"
+
+#include <iterator>
+
+#include "ir/function.h"
+#include "support/expr.h"
+
+namespace tilec::ir {
+
+namespace {
+constexpr MatrixUnitInfo kUnits[] = {
+#define UNIT(id, ...) {__VA_ARGS__},
+#include "ir/matrix_units.def"
+#undef UNIT
+};
+
+int64_t ColumnStep(const MatrixUnitInfo& unit, DType dtype) {
+  return IsInteger(dtype) ? unit.integer_columns : unit.columns;
+}
+}  // namespace
+
+const MatrixUnitInfo& Info(MatrixUnit unit) { return kUnits[static_cast<size_t>(unit)]; }
+
+std::vector<std::string> MatrixUnitNames() {
+  std::vector<std::string> names;
+  for (const MatrixUnitInfo& unit : kUnits) names.emplace_back(unit.name);
+  return names;
+}
+
+std::optional<MatrixUnit> MatrixUnitNamed(std::string_view name) {
+  for (size_t i = 0; i < std::size(kUnits); ++i)
+    if (name == kUnits[i].name) return static_cast<MatrixUnit>(i);
+  return {};
+}
+
+MatrixUnit UnitOf(const Op& mma) {
+  if (!mma.attr("unit")) return kOfOld;
+  return MatrixUnitNamed(mma.s("unit")).value_or(MatrixUnit::kNone);
+}
+
+bool FliesFrom(const Op& op) {
+  return op.kind == OpKind::kMma && Info(UnitOf(op)).completion != Completion::kAtOnce;
+}
+
+Accumulator Place(MatrixUnit unit, const ProductShape& shape, int warpgroups) {
+  const MatrixUnitInfo& info = Info(unit);
+  const int64_t blocks = CeilDiv(shape.m, info.rows);
+  // A warpgroup's columns are whole instructions, and whole panels where B is MN-major.
+  const int64_t step = IsInteger(shape.dtype) || shape.mn_major_b ? 16 : 8;
+  Accumulator out;
+  out.split = blocks % warpgroups == 0             ? WgSplit::kM
+              : shape.n % (step * warpgroups) == 0 ? WgSplit::kN
+                                                   : WgSplit::kNone;
+  out.layout = AccumulatorOf(unit, shape.dtype, shape.m, shape.n, warpgroups, out.split);
+  return out;
+}
+
+Layout AccumulatorOf(MatrixUnit unit, DType dtype, int64_t m, int64_t n, int warpgroups,
+                     WgSplit split) {
+  return AccumulatorLayout(m, RoundUp(n, ColumnStep(Info(unit), dtype)), warpgroups, split);
+}
+
+int64_t StagedRows(MatrixUnit unit, DType, int64_t m) { return RoundUp(m, Info(unit).rows); }
+
+int64_t StagedColumns(MatrixUnit unit, DType dtype, int64_t n) {
+  return RoundUp(n, ColumnStep(Info(unit), dtype));
+}
+
+int64_t StagedDepth(MatrixUnit unit, DType dtype, int64_t k) {
+  return RoundUp(k, Info(unit).depth_bytes / ByteSize(dtype));
+}
+
+bool MayBeMnMajor(MatrixUnit unit, DType dtype) {
+  return 8 * ByteSize(dtype) == Info(unit).mn_major_bits;
+}
+
+std::optional<Layout> LeftInRegisters(MatrixUnit unit, const Type& tile, int warpgroups,
+                                      WgSplit split) {
+  const int64_t bytes = ByteSize(tile.dtype);
+  if (8 * bytes != Info(unit).left_register_bits ||
+      tile.shape[1] % (Info(unit).depth_bytes / bytes) != 0)
+    return {};
+  return AccumulatorLayout(tile.shape[0], tile.shape[1], warpgroups,
+                           split == WgSplit::kN ? WgSplit::kNone : split);
+}
+
+}  // namespace tilec::ir

@@ -1,0 +1,98 @@
+// The matrix unit of a machine: four questions in which units differ, and nothing else of them.
+//
+//   Place   where the accumulator of a product lies           here: a register layout
+//   Stage   where and how an operand must lie                 here: rules by side and width
+//   Issue   the ops that make a product, and who issues them  ir/lower/issue_*.cc
+//   Await   what ends products in flight                      the same files
+//
+// Passes, planners, verifier and proof ask these; only a unit's own files know its instructions:
+// one of each in ir/lower, ir/warp_check and backend, named in docs/adding_a_matrix_unit.md.
+//
+// At the warp level one op, `mma`, is a product on any unit; its attribute `unit` says which. Where
+// products complete in groups, mma_fence, mma_commit and mma_wait order them; where they complete
+// at once there is none of these three.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/layout.h"
+#include "ir/type.h"
+
+namespace tilec::ir {
+
+enum class MatrixUnit : uint8_t {
+#define UNIT(id, ...) k##id,
+#include "ir/matrix_units.def"
+#undef UNIT
+};
+
+// What ends a product.
+enum class Completion : uint8_t {
+  kAtOnce,   // it is complete when its instructions are: nothing is awaited
+  kGroups,   // committed groups end in order, and a wait says how many may be left
+  kBarrier,  // an mbarrier's phase
+};
+
+struct MatrixUnitInfo {
+  const char* name = "";
+  Completion completion = Completion::kAtOnce;
+  bool async_reads = false;        // of shared memory, through the asynchronous proxy
+  int64_t rows = 1;                // of M that four warps multiply at once: M is padded to that
+  int64_t columns = 1;             // step of N …
+  int64_t integer_columns = 1;     // … of integers
+  int64_t most_columns = 0;        // of N that one product may have
+  int64_t depth_bytes = 0;         // of K that an instruction takes: K is padded to that
+  int64_t left_register_bits = 0;  // width of the types whose A may come from registers; 0: none
+  int64_t mn_major_bits = 0;       // width of the types that need not be contiguous along K
+  int least = 0, most = 0;         // compute capabilities that have it
+  bool specific = false;           // only architectures with a suffix, as 'a'
+  bool lowered = false;            // products are compiled for it
+};
+const MatrixUnitInfo& Info(MatrixUnit unit);
+// Names of the units that a machine may have, as files and texts say them; nullopt: there is none
+// of this name. What says nothing of it (the warp op `mma` without `unit`) means kOfOld.
+std::vector<std::string> MatrixUnitNames();
+std::optional<MatrixUnit> MatrixUnitNamed(std::string_view name);
+inline constexpr MatrixUnit kOfOld = MatrixUnit::kWgmma;
+
+struct Op;
+// The unit of a warp op `mma`.
+MatrixUnit UnitOf(const Op& mma);
+// Is it such an op whose result is in flight behind it?
+bool FliesFrom(const Op& op);
+
+// A product of tiles M × K and K × N.
+struct ProductShape {
+  DType dtype = DType::kF32;  // of the operands
+  int64_t m = 0, n = 0, k = 0;
+  bool mn_major_b = false;  // B lies as [K, N]
+};
+
+// Place: how the warpgroups of a role share a product, and who holds what of its accumulator.
+struct Accumulator {
+  WgSplit split = WgSplit::kNone;
+  Layout layout;
+};
+Accumulator Place(MatrixUnit unit, const ProductShape& shape, int warpgroups);
+// The layout that an accumulator of m × n columns has with that split; columns are padded.
+Layout AccumulatorOf(MatrixUnit unit, DType dtype, int64_t m, int64_t n, int warpgroups,
+                     WgSplit split);
+
+// Stage: rows (of M or N) and bytes of K that the instructions touch, padding included, and what
+// the types allow.
+int64_t StagedRows(MatrixUnit unit, DType dtype, int64_t m);     // of A
+int64_t StagedColumns(MatrixUnit unit, DType dtype, int64_t n);  // of B
+int64_t StagedDepth(MatrixUnit unit, DType dtype, int64_t k);    // elements
+bool MayBeMnMajor(MatrixUnit unit, DType dtype);
+// The layout in which a tile [M, K] is the left operand as it is, in registers; nullopt: it must
+// lie in shared memory.
+std::optional<Layout> LeftInRegisters(MatrixUnit unit, const Type& tile, int warpgroups,
+                                      WgSplit split);
+
+}  // namespace tilec::ir
