@@ -31,7 +31,7 @@ struct RunRequest {
   // A kernel that is interpreted on the same tensors; what both write must agree: within the sum of
   // both bounds, or within tolerance · (|v| + rms v) if there is one.
   std::string expect;
-  int repeat = 1;  // launches; the fastest is reported
+  int repeat = 1;                     // launches; the fastest is reported
 };
 
 struct TensorRun {

@@ -31,8 +31,8 @@ class Session {
   // Null if there is none, or if looking inside must not meet it.
   const runtime::KernelCache* cache() const { return cache_ ? &*cache_ : nullptr; }
   api::PipelineOptions pipeline() {
-    api::PipelineOptions options = {options_.target, options_.schedule, "crash", options_.tune,
-                                    false,           &*solutions_};
+    api::PipelineOptions options = {
+        options_.target, options_.schedule, "crash", options_.tune, false, &*solutions_};
     if (const Result<api::Machine> machine = Machine(); machine.ok()) options.machine = *machine;
     return options;
   }
