@@ -9,6 +9,7 @@
 
 #include "api/device_state.h"
 #include "api/diagnostics.h"
+#include "api/resolved.h"
 #include "api/status.h"
 #include "include/tilec/tilec.h"
 #include "support/file.h"
@@ -22,37 +23,15 @@ struct BundleState {
     std::shared_ptr<DeviceState> device;  // before the kernel: outlives it
     std::unique_ptr<runtime::LoadedKernel> kernel;
   };
-  // A launch like one before skips the choice, the checks and the packing.
-  struct Resolved {
-    std::string kernel;
-    const DeviceState* device = nullptr;
-    Args args;
-    runtime::LoadedKernel* loaded = nullptr;
-    std::shared_ptr<const runtime::LoadedKernel::Ready> ready;
-  };
-  static constexpr size_t kKept = 4096;  // then all are forgotten
 
   std::mutex mutex;  // of what follows
   std::map<std::pair<const DeviceState*, size_t>, On> loaded;
-  std::multimap<uint64_t, std::shared_ptr<const Resolved>> resolved;  // by Hash
+  ResolvedStore resolved;
 };
 
 namespace {
 
 constexpr uint64_t kMostBytes = uint64_t{1} << 31;
-
-uint64_t Hash(const std::string& kernel, const Args& args) {
-  uint64_t h = std::hash<std::string>()(kernel);
-  const auto mix = [&h](uint64_t v) { h = (h ^ v) * 0xff51afd7ed558ccd, h ^= h >> 32; };
-  for (const auto& [name, t] : args.tensors()) {
-    mix(t.data);
-    for (const int64_t d : t.dims) mix(static_cast<uint64_t>(d));
-  }
-  for (const auto& [name, value] : args.values())
-    mix(std::visit([](auto v) { return static_cast<uint64_t>(std::hash<decltype(v)>()(v)); },
-                   value));
-  return h;
-}
 
 // Numbers go where the image has them: scalars of the kernel, else dims and what was compiled in.
 runtime::LaunchArgs LaunchArgsOf(const backend::KernelImage& image, const Args& args,
@@ -79,41 +58,37 @@ runtime::LaunchArgs LaunchArgsOf(const backend::KernelImage& image, const Args& 
 }
 
 const backend::KernelImage* AnyImage(const runtime::Bundle& bundle, const std::string& kernel) {
-  for (const backend::KernelImage& image : bundle.images)
-    if (image.name == kernel) return &image;
+  for (const runtime::Build& build : bundle.builds)
+    if (build.image.name == kernel) return &build.image;
   return nullptr;
 }
 
-// The caller holds the lock.
-Result<std::shared_ptr<const BundleState::Resolved>> Resolve(BundleState& b,
-                                                             const std::string& kernel,
-                                                             const Device& device, const Args& args,
-                                                             DiagSink& diags) {
-  const uint64_t hash = Hash(kernel, args);
+// Takes the lock.
+Result<ResolvedPtr> Resolve(BundleState& b, const std::string& kernel, const Device& device,
+                            const Args& args, DiagSink& diags) {
   const DeviceState* on = device.state().get();
-  const auto [first, last] = b.resolved.equal_range(hash);
-  for (auto it = first; it != last; ++it)
-    if (it->second->device == on && it->second->kernel == kernel && it->second->args == args)
-      return it->second;
+  const uint64_t hash = ResolvedStore::Hash(kernel, on, args);
+  std::lock_guard<std::mutex> lock(b.mutex);
+  if (ResolvedPtr found = b.resolved.Find(hash, kernel, on, args)) return found;
   runtime::LaunchArgs launch;
   if (const backend::KernelImage* image = AnyImage(b.bundle, kernel))
     launch = LaunchArgsOf(*image, args, diags);
   if (diags.has_errors()) return DiagSink::Propagate();
-  TRY(const size_t index, runtime::ChooseImage(b.bundle, kernel, on->device->isa(), launch, diags));
+  TRY(const size_t index, runtime::ChooseBuild(b.bundle, kernel, on->device->isa(), launch, diags));
   BundleState::On& place = b.loaded[{on, index}];
   if (!place.kernel) {
+    const runtime::Build& build = b.bundle.builds[index];
     place.device = device.state();
-    TRY(place.kernel, runtime::LoadedKernel::Load(*on->device, b.bundle.images[index], diags));
+    TRY(place.kernel, runtime::LoadedKernel::Load(*on->device, build.image, diags, build.cubin));
   }
-  auto made = std::make_shared<BundleState::Resolved>();
+  auto made = std::make_shared<Resolved>();
   TRY(made->ready, place.kernel->Prepare(launch, diags));
   made->kernel = kernel;
   made->device = on;
   made->args = args;
   made->loaded = place.kernel.get();
-  if (b.resolved.size() >= BundleState::kKept) b.resolved.clear();
-  b.resolved.emplace(hash, made);
-  return std::shared_ptr<const BundleState::Resolved>(std::move(made));
+  b.resolved.Keep(hash, made);
+  return ResolvedPtr(std::move(made));
 }
 
 Status StatusOf(const DiagSink& diags) { return api::MakeStatus(diags, SourceMap()); }
@@ -142,22 +117,25 @@ std::vector<std::string> Bundle::kernels() const { return runtime::KernelsOf(sta
 
 Status Bundle::Prepare(const std::string& kernel, Device& device, const Args& args) {
   DiagSink diags;
-  std::lock_guard<std::mutex> lock(state_->mutex);
   (void)Resolve(*state_, kernel, device, args, diags).ok();
   return StatusOf(diags);
 }
 
+Expected<Bound> Bundle::Bind(const std::string& kernel, Device& device, const Args& args) {
+  DiagSink diags;
+  auto resolved = Resolve(*state_, kernel, device, args, diags);
+  Status status = StatusOf(diags);
+  if (!resolved.ok()) return status;
+  auto state =
+      std::make_shared<const BoundState>(BoundState{state_, device.state(), *std::move(resolved)});
+  return Expected<Bound>(Bound(std::move(state)), std::move(status));
+}
+
 Status Bundle::Launch(const std::string& kernel, Device& device, const Args& args, Stream stream) {
   DiagSink diags;
-  std::shared_ptr<const BundleState::Resolved> r;
-  {
-    std::lock_guard<std::mutex> lock(state_->mutex);
-    auto resolved = Resolve(*state_, kernel, device, args, diags);
-    if (!resolved.ok()) return StatusOf(diags);
-    r = *std::move(resolved);
-  }
-  (void)r->loaded->Launch(*r->ready, stream, nullptr, diags).ok();
-  return StatusOf(diags);
+  const auto r = Resolve(*state_, kernel, device, args, diags);
+  if (r.ok()) (void)(*r)->loaded->Launch(*(*r)->ready, stream, nullptr, diags).ok();
+  return diags.all().empty() ? Status() : StatusOf(diags);
 }
 
 }  // namespace tilec

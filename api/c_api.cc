@@ -1,18 +1,11 @@
-// The C interface of the compiler and of kernels compiled as they are needed: thin words around the
-// C++ one. The rest of it is in c_device.cc and c_bundle.cc.
+// The C interface of the compiler: its options. The rest of that interface is in c_kernel.cc,
+// c_device.cc and c_bundle.cc.
 //
 // SPDX-License-Identifier: Apache-2.0
-#include "api/c_handles.h"
+#include "api/c_compiler.h"
 #include "api/diagnostics.h"
 #include "api/status.h"
 #include "support/nearest.h"
-
-struct tilec_compiler {
-  tilec::Compiler compiler;
-};
-struct tilec_kernel {
-  tilec::Kernel kernel;
-};
 
 using tilec::api::Give;
 using tilec::api::Hand;
@@ -59,23 +52,5 @@ tilec_status* tilec_compiler_create(const char* const* names, const char* const*
   return Hand(tilec::Compiler::Create(std::move(options)), compiler);
 }
 void tilec_compiler_free(tilec_compiler* compiler) { delete compiler; }
-tilec_status* tilec_compile(tilec_compiler* compiler, const char* path, const char* kernel,
-                            tilec_kernel** out) {
-  if (!compiler || !path || !out) return Null(!compiler ? "compiler" : !path ? "path" : "out");
-  return Hand(compiler->compiler.Compile(path, kernel ? kernel : ""), out);
-}
-tilec_status* tilec_compile_text(tilec_compiler* compiler, const char* text, const char* name,
-                                 const char* kernel, tilec_kernel** out) {
-  if (!compiler || !text || !out) return Null(!compiler ? "compiler" : !text ? "text" : "out");
-  return Hand(
-      compiler->compiler.CompileText(text, name ? name : "kernel.tile", kernel ? kernel : ""), out);
-}
-void tilec_kernel_free(tilec_kernel* kernel) { delete kernel; }
-
-tilec_status* tilec_launch(tilec_kernel* kernel, tilec_device* device, const tilec_args* args,
-                           int32_t stream) {
-  if (!kernel || !device || !args) return Null(!kernel ? "kernel" : !device ? "device" : "args");
-  return Give(kernel->kernel.Launch(device->device, args->args, stream));
-}
 
 }  // extern "C"

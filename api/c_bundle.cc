@@ -12,6 +12,7 @@ struct tilec_bundle {
 };
 
 using tilec::api::Give;
+using tilec::api::Hand;
 using tilec::api::Null;
 
 namespace {
@@ -56,6 +57,13 @@ tilec_status* tilec_bundle_launch(tilec_bundle* bundle, const char* kernel, tile
   if (!bundle || !kernel || !device || !args)
     return Null(!bundle ? "bundle" : !kernel ? "kernel" : !device ? "device" : "args");
   return Give(bundle->bundle.Launch(kernel, device->device, args->args, stream));
+}
+tilec_status* tilec_bundle_bind(tilec_bundle* bundle, const char* kernel, tilec_device* device,
+                                const tilec_args* args, tilec_bound** bound) {
+  if (!bundle || !kernel || !device)
+    return Null(!bundle ? "bundle" : !kernel ? "kernel" : "device");
+  if (!args || !bound) return Null(args ? "bound" : "args");
+  return Hand(bundle->bundle.Bind(kernel, device->device, args->args), bound);
 }
 
 }  // extern "C"

@@ -12,6 +12,8 @@ namespace {
 
 static_assert(TILEC_E5M2 == static_cast<int>(tilec::DType::kE5M2));
 static_assert(TILEC_BF16 == static_cast<int>(tilec::DType::kBF16));
+static_assert(TILEC_NOTE == static_cast<int>(tilec::Problem::Kind::kNote));
+static_assert(TILEC_ERROR == static_cast<int>(tilec::Problem::Kind::kError));
 
 }  // namespace
 
@@ -45,6 +47,22 @@ const char* tilec_status_code(const tilec_status* s, size_t i) {
 const char* tilec_status_message(const tilec_status* s, size_t i) {
   return i < tilec_status_count(s) ? s->status.problems()[i].message.c_str() : "";
 }
+tilec_problem_kind tilec_status_kind(const tilec_status* s, size_t i) {
+  return i < tilec_status_count(s) ? static_cast<tilec_problem_kind>(s->status.problems()[i].kind)
+                                   : TILEC_NOTE;
+}
+const char* tilec_status_file(const tilec_status* s, size_t i) {
+  return i < tilec_status_count(s) ? s->status.problems()[i].file.c_str() : "";
+}
+int32_t tilec_status_line(const tilec_status* s, size_t i) {
+  return i < tilec_status_count(s) ? s->status.problems()[i].line : 0;
+}
+int32_t tilec_status_column(const tilec_status* s, size_t i) {
+  return i < tilec_status_count(s) ? s->status.problems()[i].column : 0;
+}
+const char* tilec_status_problem(const tilec_status* s, size_t i) {
+  return i < tilec_status_count(s) ? s->status.problems()[i].text.c_str() : "";
+}
 void tilec_status_free(tilec_status* s) { delete s; }
 
 tilec_status* tilec_device_open(const char* name, tilec_device** device) {
@@ -52,12 +70,19 @@ tilec_status* tilec_device_open(const char* name, tilec_device** device) {
   auto opened = tilec::Device::Open(name ? name : "auto");
   if (!opened.ok()) return Give(opened.status());
   const std::string description = opened->description();
-  *device = new tilec_device{*std::move(opened), description};
+  const std::string kind = opened->kind(), target = opened->target();
+  *device = new tilec_device{*std::move(opened), description, kind, target};
   return nullptr;
 }
 void tilec_device_free(tilec_device* device) { delete device; }
 const char* tilec_device_description(const tilec_device* device) {
   return device ? device->description.c_str() : "";
+}
+const char* tilec_device_kind(const tilec_device* device) {
+  return device ? device->kind.c_str() : "";
+}
+const char* tilec_device_target(const tilec_device* device) {
+  return device ? device->target.c_str() : "";
 }
 tilec_status* tilec_device_alloc(tilec_device* device, uint64_t bytes, uint64_t* address) {
   if (!device || !address) return Null(device ? "address" : "device");
@@ -78,6 +103,9 @@ tilec_status* tilec_device_copy_out(tilec_device* device, void* to, uint64_t fro
   if (!device || (!to && bytes)) return Null(device ? "to" : "device");
   return Give(device->device.CopyOut(to, from, bytes));
 }
+tilec_status* tilec_device_fill(tilec_device* device, uint64_t to, uint8_t byte, uint64_t bytes) {
+  return device ? Give(device->device.Fill(to, byte, bytes)) : Null("device");
+}
 tilec_status* tilec_device_new_stream(tilec_device* device, int32_t* stream) {
   if (!device || !stream) return Null(device ? "stream" : "device");
   const auto made = device->device.NewStream();
@@ -95,6 +123,11 @@ tilec_status* tilec_device_adopt_stream(tilec_device* device, void* cuda_stream,
 tilec_status* tilec_device_synchronize(tilec_device* device, int32_t stream) {
   return device ? Give(device->device.Synchronize(stream)) : Null("device");
 }
+
+tilec_status* tilec_bound_launch(const tilec_bound* bound, int32_t stream) {
+  return bound ? Give(bound->bound.Launch(stream)) : Null("bound");
+}
+void tilec_bound_free(tilec_bound* bound) { delete bound; }
 
 tilec_args* tilec_args_create(void) { return new tilec_args(); }
 void tilec_args_free(tilec_args* args) { delete args; }

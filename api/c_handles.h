@@ -16,10 +16,13 @@ struct tilec_status {
 };
 struct tilec_device {
   tilec::Device device;
-  std::string description;
+  std::string description, kind, target;
 };
 struct tilec_args {
   tilec::Args args;
+};
+struct tilec_bound {
+  tilec::Bound bound;
 };
 
 namespace tilec::api {

@@ -2,7 +2,6 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <bit>
 
 #include "api/diagnostics.h"
 #include "api/environment.h"
@@ -86,66 +85,39 @@ Result<const backend::KernelImage*> ImageOf(const KernelState& k, Specialisation
   return &*s.image;
 }
 
-// Of what tells one launch from another in practice: addresses, extents and values.
-uint64_t Hash(const Args& args) {
-  uint64_t h = 0x9e3779b97f4a7c15;
-  const auto mix = [&h](uint64_t v) { h = (h ^ v) * 0xff51afd7ed558ccd, h ^= h >> 32; };
-  for (const auto& [name, t] : args.tensors()) {
-    mix(t.data);
-    for (int64_t d : t.dims) mix(static_cast<uint64_t>(d));
+Result<ResolvedPtr> Resolve(KernelState& k, const Device& device, const Args& args,
+                            DiagSink& diags) {
+  const DeviceState* on = device.state().get();
+  const uint64_t hash = ResolvedStore::Hash("", on, args);
+  {
+    std::lock_guard<std::mutex> lock(k.mutex);
+    if (ResolvedPtr found = k.resolved.Find(hash, "", on, args)) return found;
   }
-  for (const auto& [name, value] : args.values())
-    std::visit([&](auto v) { mix(std::bit_cast<uint64_t>(static_cast<double>(v))); }, value);
-  return h;
-}
-
-std::shared_ptr<const KernelState::Resolved> FindResolved(KernelState& k, const Device& device,
-                                                          const Args& args, uint64_t hash) {
-  std::lock_guard<std::mutex> lock(k.mutex);
-  for (const std::shared_ptr<const KernelState::Resolved>& r : k.resolved)
-    if (r->hash == hash && r->device == device.state().get() && r->args == args) return r;
-  return nullptr;
-}
-
-void Keep(KernelState& k, std::shared_ptr<const KernelState::Resolved> r) {
-  std::lock_guard<std::mutex> lock(k.mutex);
-  if (k.resolved.size() < KernelState::kKept) {
-    k.resolved.push_back(std::move(r));
-    return;
-  }
-  k.resolved[k.oldest] = std::move(r);
-  k.oldest = (k.oldest + 1) % KernelState::kKept;
-}
-
-Result<std::shared_ptr<const KernelState::Resolved>> Resolve(KernelState& k, const Device& device,
-                                                             const Args& args, DiagSink& diags) {
-  const uint64_t hash = Hash(args);
-  if (auto found = FindResolved(k, device, args, hash)) return found;
   TRY(api::Call call, Bind(k, args, diags));
   const std::shared_ptr<Specialisation> s = FindSpecialisation(k, call);
-  auto made = std::make_shared<KernelState::Resolved>();
+  auto made = std::make_shared<Resolved>();
   {
     std::lock_guard<std::mutex> lock(s->mutex);
     TRY(const backend::KernelImage* image, ImageOf(k, *s, call, diags));
-    Specialisation::On& on = s->loaded[device.state().get()];
-    if (!on.kernel) {
-      on.device = device.state();
-      TRY(on.kernel, runtime::LoadedKernel::Load(*on.device->device, *image, diags));
+    Specialisation::On& place = s->loaded[on];
+    if (!place.kernel) {
+      place.device = device.state();
+      TRY(place.kernel, runtime::LoadedKernel::Load(*on->device, *image, diags));
     }
-    made->kernel = on.kernel.get();
+    made->loaded = place.kernel.get();
   }
-  TRY(made->ready, made->kernel->Prepare(call.launch, diags));
-  made->hash = hash;
+  TRY(made->ready, made->loaded->Prepare(call.launch, diags));
   made->args = args;
-  made->device = device.state().get();
-  Keep(k, made);
-  return std::shared_ptr<const KernelState::Resolved>(std::move(made));
+  made->device = on;
+  std::lock_guard<std::mutex> lock(k.mutex);
+  k.resolved.Keep(hash, made);
+  return ResolvedPtr(std::move(made));
 }
 
 Result<> RunLaunch(KernelState& k, const Device& device, const Args& args, Stream stream,
                    runtime::LaunchStats* stats, DiagSink& diags) {
-  TRY(const std::shared_ptr<const KernelState::Resolved> r, Resolve(k, device, args, diags));
-  return r->kernel->Launch(*r->ready, stream, stats, diags);
+  TRY(const ResolvedPtr r, Resolve(k, device, args, diags));
+  return r->loaded->Launch(*r->ready, stream, stats, diags);
 }
 
 Result<std::string> EmitText(KernelState& k, const std::string& what, const Args& args,
@@ -298,6 +270,16 @@ Status Kernel::Prepare(Device& device, const Args& args) {
   DiagSink diags;
   (void)Resolve(*state_, device, args, diags).ok();
   return api::MakeStatus(diags, state_->loaded.sources);
+}
+
+Expected<Bound> Kernel::Bind(Device& device, const Args& args) {
+  DiagSink diags;
+  auto resolved = Resolve(*state_, device, args, diags);
+  Status status = api::MakeStatus(diags, state_->loaded.sources);
+  if (!resolved.ok()) return status;
+  auto state =
+      std::make_shared<const BoundState>(BoundState{state_, device.state(), *std::move(resolved)});
+  return Expected<Bound>(Bound(std::move(state)), std::move(status));
 }
 
 Expected<std::string> Kernel::Emit(const std::string& what, const Args& args) {

@@ -13,6 +13,7 @@
 #include "api/call.h"
 #include "api/device_state.h"
 #include "api/pipeline.h"
+#include "api/resolved.h"
 #include "api/stdlib.h"
 #include "include/tilec/tilec.h"
 #include "runtime/kernel_cache.h"
@@ -44,16 +45,6 @@ struct KernelState {
   frontend::Signature signature;
   api::RuntimeSignature runtime_signature;
 
-  // What a launch resolved to: a launch like it skips binding, checking and packing. Host programs
-  // rotate among a few buffers, so several are kept and the oldest makes room.
-  struct Resolved {
-    uint64_t hash = 0;
-    Args args;
-    const DeviceState* device = nullptr;
-    runtime::LoadedKernel* kernel = nullptr;
-    std::shared_ptr<const runtime::LoadedKernel::Ready> ready;
-  };
-  static constexpr size_t kKept = 64;
   std::mutex mutex;  // of what follows
   struct Tuned {
     frontend::Values values;  // of tunes
@@ -61,8 +52,7 @@ struct KernelState {
   };
   std::map<std::string, Tuned> tunes;  // chosen so far, by the sizes of the launch
   std::map<std::string, std::shared_ptr<Specialisation>> specialisations;
-  std::vector<std::shared_ptr<const Resolved>> resolved;
-  size_t oldest = 0;
+  ResolvedStore resolved;
 };
 
 }  // namespace tilec

@@ -2,7 +2,11 @@
 #include "runtime/bundle.h"
 
 #include <algorithm>
-#include <cstring>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
 
 #include "runtime/diagnostics.h"
 #include "support/nearest.h"
@@ -15,9 +19,12 @@ namespace tilec::runtime {
 namespace {
 
 constexpr std::string_view kMagic = "tilecbdl";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr size_t kHeaderBytes = 32;
-constexpr uint32_t kMostImages = 1 << 16;
+constexpr uint32_t kMostBuilds = 1 << 16;
+constexpr std::string_view kElf =
+    "\x7f"
+    "ELF";  // how a cubin begins
 
 template <typename T>
 void Put(std::string& out, T value) {
@@ -61,15 +68,75 @@ std::string ValuesOf(const backend::KernelImage& image) {
   return out.empty() ? "any values" : out;
 }
 
+// "M=64 N=4096\nM=512 N=4096\n"
+std::string SizesText(const std::vector<Bindings>& sizes) {
+  std::string out;
+  for (const Bindings& point : sizes) {
+    std::string line;
+    for (const auto& [name, value] : point)
+      line += fmt::format("{}{}={}", line.empty() ? "" : " ", name, value);
+    out += line + "\n";
+  }
+  return out;
+}
+
+// Takes `text` up to the first `end` off its front; false if there is none.
+bool TakeUntil(std::string_view* text, char end, std::string_view* part) {
+  const size_t at = text->find(end);
+  if (at == std::string_view::npos) return false;
+  *part = text->substr(0, at);
+  text->remove_prefix(at + 1);
+  return true;
+}
+
+// The inverse; what it would not have written is refused.
+bool ParseSizes(std::string_view text, std::vector<Bindings>* sizes) {
+  const std::string whole(text);
+  std::string_view line, word;
+  while (!text.empty()) {
+    if (!TakeUntil(&text, '\n', &line)) return false;
+    Bindings point;
+    while (!line.empty()) {
+      if (!TakeUntil(&line, ' ', &word)) word = std::exchange(line, {});
+      const size_t equals = word.find('=');
+      if (equals == 0 || equals == std::string_view::npos) return false;
+      int64_t value = 0;
+      const char* end = word.data() + word.size();
+      const auto parsed = std::from_chars(word.data() + equals + 1, end, value);
+      if (parsed.ec != std::errc() || parsed.ptr != end) return false;
+      point[std::string(word.substr(0, equals))] = value;
+    }
+    sizes->push_back(std::move(point));
+  }
+  return SizesText(*sizes) == whole;
+}
+
+// What is wrong with the build at the cursor; "" if nothing is.
+std::string TakeBuild(Cursor& cursor, Build* build) {
+  std::string_view image, cubin, sizes;
+  if (!cursor.TakeText(&image) || !cursor.TakeText(&cubin) || !cursor.TakeText(&sizes))
+    return "does not fit";
+  std::string why;
+  if (!backend::FromJson(std::string(image), &build->image, &why)) return why;
+  if (!cubin.empty() && cubin.substr(0, kElf.size()) != kElf) return "its machine code is no cubin";
+  build->cubin = std::string(cubin);
+  if (!ParseSizes(sizes, &build->sizes)) return "its sizes are no list of NAME=VALUE";
+  return "";
+}
+
 }  // namespace
 
 std::string WriteBundle(const Bundle& bundle) {
   std::string body;
   PutText(body, bundle.compiler);
-  for (const backend::KernelImage& image : bundle.images) PutText(body, backend::ToJson(image));
+  for (const Build& build : bundle.builds) {
+    PutText(body, backend::ToJson(build.image));
+    PutText(body, build.cubin);
+    PutText(body, SizesText(build.sizes));
+  }
   std::string out(kMagic);
   Put<uint32_t>(out, kVersion);
-  Put<uint32_t>(out, static_cast<uint32_t>(bundle.images.size()));
+  Put<uint32_t>(out, static_cast<uint32_t>(bundle.builds.size()));
   Put<uint64_t>(out, kHeaderBytes + body.size());
   Put<uint64_t>(out, HashOf(body));
   return out + body;
@@ -92,53 +159,90 @@ Result<Bundle> ReadBundle(std::string_view bytes, const std::string& name, DiagS
   if (size != bytes.size())
     return damaged(fmt::format("it has {} bytes and says {}", bytes.size(), size));
   if (hash != HashOf(cursor.rest)) return damaged("its bytes are not those that were written");
-  if (count > kMostImages) return damaged(fmt::format("it says it has {} images", count));
+  if (count > kMostBuilds) return damaged(fmt::format("it says it has {} builds", count));
   Bundle out;
   std::string_view text;
   if (!cursor.TakeText(&text)) return damaged("the compiler's version does not fit");
   out.compiler = std::string(text);
   for (uint64_t i = 0; i < count; ++i) {
-    if (!cursor.TakeText(&text)) return damaged(fmt::format("image {} does not fit", i + 1));
-    std::string why;
-    backend::KernelImage image;
-    if (!backend::FromJson(std::string(text), &image, &why))
-      return damaged(fmt::format("image {}: {}", i + 1, why));
-    out.images.push_back(std::move(image));
+    Build build;
+    const std::string why = TakeBuild(cursor, &build);
+    if (!why.empty()) return damaged(fmt::format("build {}: {}", i + 1, why));
+    out.builds.push_back(std::move(build));
   }
   if (!cursor.rest.empty())
-    return damaged(fmt::format("{} bytes follow its last image", cursor.rest.size()));
+    return damaged(fmt::format("{} bytes follow its last build", cursor.rest.size()));
   return out;
 }
 
 std::vector<std::string> KernelsOf(const Bundle& bundle) {
   std::vector<std::string> out;
-  for (const backend::KernelImage& image : bundle.images)
-    if (std::find(out.begin(), out.end(), image.name) == out.end()) out.push_back(image.name);
+  for (const Build& build : bundle.builds)
+    if (std::find(out.begin(), out.end(), build.image.name) == out.end())
+      out.push_back(build.image.name);
   return out;
 }
 
-Result<size_t> ChooseImage(const Bundle& bundle, const std::string& kernel,
+double Distance(const Build& build, const Bindings& call) {
+  constexpr double kAbsent = 64;
+  const auto log = [](int64_t v) {
+    return std::log2(static_cast<double>(std::max<int64_t>(v, 1)));
+  };
+  double nearest = std::numeric_limits<double>::infinity();
+  for (const Bindings& point : build.sizes) {
+    double sum = 0;
+    for (const auto& [name, value] : point) {
+      const auto have = call.find(name);
+      sum += have == call.end() ? kAbsent : std::fabs(log(have->second) - log(value));
+    }
+    nearest = std::min(nearest, sum);
+  }
+  return nearest;
+}
+
+namespace {
+
+DiagBuilder NoSuchKernel(const Bundle& bundle, const std::string& kernel, DiagSink& diags) {
+  DiagBuilder d = diags.Report(kNotInBundle, Span{}, kernel);
+  const std::string near = NearestName(kernel, KernelsOf(bundle));
+  if (!near.empty()) d.Help(fmt::format("did you mean `{}`?", near));
+  return d;
+}
+
+// Dims and integers of a call that the image takes.
+Bindings SizesOf(const backend::KernelImage& image, const LaunchArgs& args) {
+  DiagSink quiet;
+  const auto bound =
+      BindArguments({image.name, &image.tensors, &image.scalars, &image.statics}, args, quiet);
+  return bound.ok() ? *bound : Bindings();
+}
+
+}  // namespace
+
+Result<size_t> ChooseBuild(const Bundle& bundle, const std::string& kernel,
                            const std::string& target, const LaunchArgs& args, DiagSink& diags) {
   std::vector<std::string> targets, reasons;
-  bool known = false;
-  for (size_t i = 0; i < bundle.images.size(); ++i) {
-    const backend::KernelImage& image = bundle.images[i];
+  std::optional<size_t> best;
+  double distance = 0;
+  for (size_t i = 0; i < bundle.builds.size(); ++i) {
+    const Build& build = bundle.builds[i];
+    const backend::KernelImage& image = build.image;
     if (image.name != kernel) continue;
-    known = true;
     if (std::find(targets.begin(), targets.end(), image.target) == targets.end())
       targets.push_back(image.target);
     if (image.target != target) continue;
     DiagSink refused;
-    if (PlanLaunch(image, args, refused).ok()) return i;
-    reasons.push_back(fmt::format("built for {}: {}", ValuesOf(image),
-                                  refused.all().empty() ? "" : refused.all().front().message));
+    if (!PlanLaunch(image, args, refused).ok()) {
+      reasons.push_back(fmt::format("built for {}: {}", ValuesOf(image),
+                                    refused.all().empty() ? "" : refused.all().front().message));
+      continue;
+    }
+    const double away =
+        build.sizes.empty() ? Distance(build, {}) : Distance(build, SizesOf(image, args));
+    if (!best || away < distance) best = i, distance = away;
   }
-  if (!known) {
-    DiagBuilder d = diags.Report(kNotInBundle, Span{}, kernel);
-    const std::string near = NearestName(kernel, KernelsOf(bundle));
-    if (!near.empty()) d.Help(fmt::format("did you mean `{}`?", near));
-    return d;
-  }
+  if (best) return *best;
+  if (targets.empty()) return NoSuchKernel(bundle, kernel, diags);
   if (reasons.empty())
     return diags.Report(kNoBuildForTarget, Span{}, kernel, target,
                         fmt::format("{}", fmt::join(targets, ", ")));

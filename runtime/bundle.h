@@ -1,20 +1,21 @@
 // A bundle: kernels built ahead of time, in one file that a host loads without a compiler.
 //
 // A kernel has several builds: for each target, for each set of values that were compiled in, and
-// for tensors that are aligned (16 bytes, as allocators give) or not. A launch takes the first
-// build of its device's target whose values and facts its arguments meet; order is the writer's,
-// best first.
+// for tensors that are aligned (16 bytes, as allocators give) or not. A launch may take a build of
+// its device's target whose values and facts its arguments meet. Of those it takes the one that was
+// chosen for the nearest sizes; where none was chosen by sizes, or two are equally near, the first:
+// order is the writer's, best first.
 //
 // The file, little-endian:
 //
 //   bytes  0… 7   "tilecbdl"
-//   bytes  8…11   version of the format, 1
-//   bytes 12…15   number of images
+//   bytes  8…11   version of the format, 2
+//   bytes 12…15   number of builds
 //   bytes 16…23   bytes of the file
 //   bytes 24…31   XXH3 (64 bits) of everything behind byte 32
-//   then          the compiler's version, and each image as JSON (backend/kernel_image.h); each is
-//   a
-//                 length of 8 bytes and so many bytes
+//   then          the compiler's version, and of each build: its image as JSON
+//                 (backend/kernel_image.h), its machine code (a cubin; no bytes: none), and its
+//                 sizes as lines `M=64 N=4096`. Each is a length of 8 bytes and so many bytes.
 //
 // The hash finds damage; it is no signature: whoever may write a bundle may choose what runs on the
 // GPU. Nothing in a file is trusted by the host: lengths are checked against the file, images by
@@ -34,21 +35,34 @@
 
 namespace tilec::runtime {
 
+struct Build {
+  backend::KernelImage image;
+  std::string cubin;  // of image.ptx, for image.target; "": the driver assembles
+  // Dims and integer values of calls for which the builder chose this build's tiles. Empty: it was
+  // not chosen by sizes.
+  std::vector<Bindings> sizes;
+};
+
 struct Bundle {
   std::string compiler;  // its version, for people
-  std::vector<backend::KernelImage> images;
+  std::vector<Build> builds;
 };
 
 std::string WriteBundle(const Bundle& bundle);
 // `name` is what diagnostics call the bytes.
 Result<Bundle> ReadBundle(std::string_view bytes, const std::string& name, DiagSink& diags);
 
-// Which image of `kernel` a launch with these arguments takes on a device of this target. Fails
+// How far a call is from what `build` was chosen for: the sum of |log2(have / wanted)| over the
+// names of the nearest of its sizes; a name that the call has not counts as 64. Infinite if the
+// build has no sizes.
+double Distance(const Build& build, const Bindings& call);
+
+// Which build of `kernel` a launch with these arguments takes on a device of this target. Fails
 // with what each build lacked.
-Result<size_t> ChooseImage(const Bundle& bundle, const std::string& kernel,
+Result<size_t> ChooseBuild(const Bundle& bundle, const std::string& kernel,
                            const std::string& target, const LaunchArgs& args, DiagSink& diags);
 
-// Kernels by name, each once, in order of their first image.
+// Kernels by name, each once, in order of their first build.
 std::vector<std::string> KernelsOf(const Bundle& bundle);
 
 }  // namespace tilec::runtime

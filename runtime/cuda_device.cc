@@ -212,6 +212,16 @@ class CudaDevice final : public Device {
     void* values[] = {info.data(), reinterpret_cast<void*>(kLogBytes), errors.data(),
                       reinterpret_cast<void*>(kLogBytes), reinterpret_cast<void*>(uintptr_t{1})};
     CUmodule module = nullptr;
+    if (!options.cubin.empty()) {
+      const CUresult taken =
+          api_->cuModuleLoadDataEx(&module, options.cubin.data(), 0, nullptr, nullptr);
+      if (taken == kSuccess)
+        return std::unique_ptr<Module>(
+            std::make_unique<CudaModule>(*api_, context_, module, PtxEntries(ptx)));
+      diags.Report(kCubinRefused, Span{}, options.name, api_->ErrorText(taken),
+                   api_->ErrorName(taken));
+      module = nullptr;
+    }
     const CUresult r = api_->cuModuleLoadDataEx(&module, ptx.c_str(), 5, names, values);
     if (r != kSuccess) {
       DiagBuilder d = diags.Report(kJitFailed, Span{}, options.name);

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/execution.h"
@@ -81,6 +82,7 @@ struct LineNote {
 struct LoadOptions {
   std::string name = "kernel.ptx";  // how diagnostics call the text
   std::vector<LineNote> lines;      // optional source map, sorted by ptx_line
+  std::string_view cubin;           // optional machine code of the text, for devices that take it
   // Optional, for reports: what warps and places in shared memory are called.
   struct Role {
     std::string name;

@@ -215,7 +215,7 @@ class Planner {
     }
     if (is_bool) {
       fits = fits && (i == 0 || i == 1);
-    } else if (bytes < 8) {
+    } else if (bytes > 0 && bytes < 8) {  // 0: an image may name a dtype that there is not
       const int64_t high = (int64_t{1} << (8 * bytes - (is_unsigned ? 0 : 1))) - 1;
       const int64_t low = is_unsigned ? 0 : -high - 1;
       fits = fits && i >= low && i <= high;
@@ -259,7 +259,7 @@ LoadedKernel::~LoadedKernel() {
 }
 
 Result<std::unique_ptr<LoadedKernel>> LoadedKernel::Load(Device& device, KernelImage image,
-                                                         DiagSink& diags) {
+                                                         DiagSink& diags, std::string_view cubin) {
   std::unique_ptr<LoadedKernel> kernel(new LoadedKernel(device, std::move(image)));
   const KernelImage& loaded = kernel->image_;
   const std::string isa = device.isa();
@@ -268,6 +268,7 @@ Result<std::unique_ptr<LoadedKernel>> LoadedKernel::Load(Device& device, KernelI
                         fmt::format("{} ({})", isa, device.description()));
   LoadOptions options;
   options.name = loaded.name + ".ptx";
+  options.cubin = cubin;
   for (const backend::SourceLine& l : loaded.lines)
     options.lines.push_back({l.ptx_line, l.file.empty()
                                              ? ""

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -86,8 +87,9 @@ Result<LaunchPlan> PlanLaunch(const backend::KernelImage& image, const LaunchArg
 // An image loaded on a device. Thread-safe. Must not outlive its device.
 class LoadedKernel {
  public:
+  // `cubin`: machine code of the image's PTX, or none. It is needed until this returns.
   static Result<std::unique_ptr<LoadedKernel>> Load(Device& device, backend::KernelImage image,
-                                                    DiagSink& diags);
+                                                    DiagSink& diags, std::string_view cubin = {});
   ~LoadedKernel();
   const backend::KernelImage& image() const { return image_; }
 

@@ -1,16 +1,20 @@
 // tilec bundle: kernels built ahead of time, for hosts without a compiler (runtime/bundle.h).
 //
-//   tilec bundle gemm.tile:gemm attention.tile:attention D=64,128 causal=false,true -o
-//   kernels.tilec
+//   tilec bundle gemm.tile:gemm attention.tile:attention D=64,128 causal=false,true -o k.tilec
 //
-// A word that is no NAME=VALUES names a kernel; what follows it are its values, of which every
-// combination is built. Each is built for aligned tensors and, where that gives another program,
-// for any.
+// Every combination of the values is built for every target, for aligned tensors and, where that
+// gives another program, for any. Values of dims that no build fixes are sizes: with --tune=model
+// tiles are chosen for them, and a launch takes the build whose sizes are nearest.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <filesystem>
+#include <map>
 
+#include "backend/ptxas.h"
 #include "runtime/bundle.h"
+#include "tools/bundle_header.h"
+#include "tools/bundle_words.h"
 #include "tools/commands.h"
 #include "tools/diagnostics.h"
 #include "tools/prepare.h"
@@ -22,55 +26,84 @@ namespace {
 
 constexpr size_t kMostBuilds = 4096;
 
-struct Wanted {
-  std::string file;                               // FILE[:KERNEL]
-  std::vector<std::vector<std::string>> choices;  // NAME=VALUE, by name
+// What is made, and of what: a kernel's name stands for one file, a target's for one machine.
+struct Making {
+  runtime::Bundle bundle;
+  std::vector<frontend::Signature> kernels;  // each once, in order
+  std::map<std::string, std::string> files;  // by kernel
+  std::string ptxas;                         // "": no machine code
 };
 
-std::vector<std::string> Split(const std::string& text, char at) {
-  std::vector<std::string> out(1);
-  for (const char c : text) {
-    if (c == at)
-      out.emplace_back();
-    else
-      out.back() += c;
+// Integers of the call that no build fixes: what its tiles were chosen for.
+Bindings SizesOf(const frontend::Signature& signature, const api::Call& call) {
+  Bindings out;
+  for (const frontend::DimInfo& d : signature.dims) {
+    const auto at = call.all.find(d.name);
+    if (at == call.all.end() || call.statics.count(d.name)) continue;
+    if (const auto* value = std::get_if<int64_t>(&at->second)) out[d.name] = *value;
   }
   return out;
 }
 
-Result<std::vector<Wanted>> ReadWords(const std::vector<std::string>& words, DiagSink& diags) {
-  std::vector<Wanted> out;
-  for (const std::string& word : words) {
-    const size_t equals = word.find('=');
-    if (equals == std::string::npos) {
-      out.push_back({word, {}});
+// Can a launch never tell `a` from `b`? Then one of them is useless.
+bool LaunchesAlike(const runtime::Build& a, const runtime::Build& b) {
+  if (a.image.name != b.image.name || a.image.target != b.image.target ||
+      a.image.statics != b.image.statics || a.sizes != b.sizes ||
+      a.image.alignment.size() != b.image.alignment.size() ||
+      a.image.facts.size() != b.image.facts.size())
+    return false;
+  for (size_t i = 0; i < a.image.alignment.size(); ++i)
+    if (a.image.alignment[i].tensor != b.image.alignment[i].tensor ||
+        a.image.alignment[i].base_bytes != b.image.alignment[i].base_bytes)
+      return false;
+  for (size_t i = 0; i < a.image.facts.size(); ++i)
+    if (!(a.image.facts[i].condition == b.image.facts[i].condition)) return false;
+  return true;
+}
+
+// A build like one before adds its sizes to that one's.
+Result<> Keep(Making& making, backend::KernelImage image, const Bindings& sizes, DiagSink& diags) {
+  runtime::Build build;
+  if (!sizes.empty()) build.sizes = {sizes};
+  for (runtime::Build& other : making.bundle.builds) {
+    if (other.image.name != image.name || other.image.target != image.target ||
+        other.image.ptx != image.ptx || other.image.statics != image.statics)
       continue;
-    }
-    if (out.empty())
-      return diags.Report(kUsage, Span{}, fmt::format("`{}` stands in front of its kernel", word))
-          .Place("command line")
-          .Help("tilec bundle FILE[:KERNEL] NAME=VALUE,… [FILE[:KERNEL] …] -o FILE");
-    std::vector<std::string> choice;
-    for (const std::string& value : Split(word.substr(equals + 1), ','))
-      choice.push_back(word.substr(0, equals + 1) + value);
-    out.back().choices.push_back(std::move(choice));
+    if (!sizes.empty() &&
+        std::find(other.sizes.begin(), other.sizes.end(), sizes) == other.sizes.end())
+      other.sizes.push_back(sizes);
+    return Done();
   }
-  return out;
+  build.image = std::move(image);
+  for (const runtime::Build& other : making.bundle.builds)
+    if (LaunchesAlike(other, build))
+      return diags
+          .Report(kUsage, Span{},
+                  fmt::format("two builds of `{}` differ in what no launch can ask for",
+                              build.image.name))
+          .Place("command line")
+          .Help("a constant of floating point has one value in a bundle");
+  if (!making.ptxas.empty()) {
+    TRY(backend::PtxasReport report,
+        backend::Assemble(build.image.ptx, build.image.target, making.ptxas, diags));
+    build.cubin = std::move(report.cubin);
+  }
+  making.bundle.builds.push_back(std::move(build));
+  return Done();
 }
 
-// Every combination, the last name counting fastest.
-std::vector<std::vector<std::string>> Combinations(const Wanted& wanted) {
-  std::vector<std::vector<std::string>> out(1);
-  for (const std::vector<std::string>& choice : wanted.choices) {
-    std::vector<std::vector<std::string>> next;
-    for (const std::vector<std::string>& before : out)
-      for (const std::string& word : choice) {
-        next.push_back(before);
-        next.back().push_back(word);
-      }
-    out = std::move(next);
-  }
-  return out;
+// A launch names a kernel, not a file.
+Result<> NoteKernel(Making& making, const frontend::Signature& signature, const std::string& file,
+                    DiagSink& diags) {
+  const auto [at, added] = making.files.emplace(signature.kernel, SplitKernel(file).first);
+  if (added) making.kernels.push_back(signature);
+  if (at->second == SplitKernel(file).first) return Done();
+  return diags
+      .Report(kUsage, Span{},
+              fmt::format("`{}` is a kernel of `{}` and of `{}`: a bundle has one of a name",
+                          signature.kernel, at->second, SplitKernel(file).first))
+      .Place("command line")
+      .Help("rename one, or write two bundles");
 }
 
 Result<backend::KernelImage> BuildOne(Session& session, const Prepared& p) {
@@ -78,64 +111,123 @@ Result<backend::KernelImage> BuildOne(Session& session, const Prepared& p) {
                           nullptr, nullptr, session.diags());
 }
 
-// Aligned first: a launch takes the first build that fits.
-Result<> Build(Session& session, const std::vector<std::string>& words, runtime::Bundle* bundle) {
+// Aligned first: of builds that fit equally well a launch takes the first.
+Result<> Build(Session& session, const std::vector<std::string>& words, Making* making) {
+  DiagSink& diags = session.diags();
+  TRY_VOID(session.CheckOptions());
   TRY(Prepared p, Prepare(session, "build", words));
+  TRY(const frontend::Signature signature,
+      frontend::SignatureOf(*session.loaded().program, p.kernel, diags));
+  TRY_VOID(NoteKernel(*making, signature, session.options().file, diags));
   TRY(backend::KernelImage aligned, BuildOne(session, p));
+  const Bindings sizes = SizesOf(signature, p.call);
   for (auto& [name, facts] : p.call.facts) facts = {.last_contiguous = facts.last_contiguous};
   TRY(backend::KernelImage any, BuildOne(session, p));
   const bool same = any.ptx == aligned.ptx;
-  fmt::print(stderr, "{}: {}{}, {} bytes of PTX\n", p.kernel, fmt::join(words, " "),
-             same ? "" : " (aligned, and any tensors)",
+  fmt::print(stderr, "{}{}{} for {}{}: {} bytes of PTX\n", p.kernel, words.empty() ? "" : " ",
+             fmt::join(words, " "), any.target, same ? "" : ", aligned and any tensors",
              aligned.ptx.size() + (same ? 0 : any.ptx.size()));
-  if (!same) bundle->images.push_back(std::move(aligned));
-  bundle->images.push_back(std::move(any));
+  if (!same) TRY_VOID(Keep(*making, std::move(aligned), sizes, diags));
+  return Keep(*making, std::move(any), sizes, diags);
+}
+
+int BuildAll(const Options& options, const std::vector<Wanted>& wanted, Making* making) {
+  for (const Wanted& w : wanted)
+    for (const std::string& target : SplitAt(options.target, ','))
+      for (const std::vector<std::string>& words : Combinations(w)) {
+        Options one = options;
+        one.file = w.file;
+        one.target = target;
+        Session session(one);
+        (void)Build(session, words, making).ok();
+        const int code = session.Finish();
+        if (code != kOk) return code;
+      }
+  return kOk;
+}
+
+// A launch knows its device's architecture, not the machine that a build was made for.
+Result<> CheckTargets(Session& session) {
+  DiagSink& diags = session.diags();
+  std::map<std::string, std::string> by_arch;
+  for (const std::string& target : SplitAt(session.options().target, ',')) {
+    TRY(const api::Machine machine, api::ReadMachine(target, session.loaded().sources, diags));
+    const auto [at, added] = by_arch.emplace(machine->arch, target);
+    if (!added)
+      return diags
+          .Report(
+              kUsage, Span{},
+              fmt::format("`{}` and `{}` are both {}: a launch could not tell their builds apart",
+                          at->second, target, at->first))
+          .Place("command line")
+          .Help("name one machine of each architecture");
+  }
   return Done();
 }
 
-int BuildWanted(const Options& options, const Wanted& wanted, runtime::Bundle* bundle) {
-  for (const std::vector<std::string>& words : Combinations(wanted)) {
-    Options one = options;
-    one.file = wanted.file;
-    Session session(one);
-    if (session.CheckOptions().ok()) (void)Build(session, words, bundle).ok();
-    const int code = session.Finish();
-    if (code != kOk) return code;
+Result<> CheckWords(Session& session, const std::vector<Wanted>& wanted) {
+  const Options& options = session.options();
+  DiagSink& diags = session.diags();
+  if (options.output.empty())
+    return diags.Report(kUsage, Span{}, "a bundle needs a file: -o FILE").Place("command line");
+  if (options.output == "-" && !options.c_source.empty())
+    return diags.Report(kUsage, Span{}, "a C source needs the bundle's file: -o FILE")
+        .Place("command line");
+  if (options.ptxas == "refine")
+    return diags.Report(kBadChoice, Span{}, "--ptxas of `tilec bundle`", options.ptxas)
+        .Place("command line")
+        .Help("`tilec build --ptxas=refine --pin=x.sched` finds a schedule that --schedule takes");
+  size_t builds = 0;
+  for (const Wanted& w : wanted) builds += CountCombinations(w, kMostBuilds);
+  if (builds <= kMostBuilds) return CheckTargets(session);
+  return diags
+      .Report(kUsage, Span{}, fmt::format("more than {} combinations of values", kMostBuilds))
+      .Place("command line")
+      .Help("write several bundles");
+}
+
+Result<> WriteAll(const Options& options, const Making& making, DiagSink& diags) {
+  const auto write = [&](const std::string& path, const std::string& text) -> Result<> {
+    std::string why;
+    if (WriteOutput(path, text, &why)) return Done();
+    return diags.Report(kFileUnwritable, Span{}, path, why).Place("command line");
+  };
+  std::string name = options.word;
+  if (name.empty()) {
+    name = options.output.substr(options.output.rfind('/') + 1);
+    name = name.substr(0, name.find('.'));
   }
-  return kOk;
+  const std::string bytes = runtime::WriteBundle(making.bundle);
+  TRY_VOID(write(options.output, bytes));
+  if (!options.header.empty())
+    TRY_VOID(write(options.header,
+                   BundleHeader(name, !options.c_source.empty(), making.kernels, making.bundle)));
+  if (!options.c_source.empty())
+    TRY_VOID(write(options.c_source,
+                   EmbeddedSource(name, std::filesystem::absolute(options.output).string())));
+  size_t cubins = 0;
+  for (const runtime::Build& build : making.bundle.builds) cubins += !build.cubin.empty();
+  fmt::print(stderr, "{}: {} build(s), {} with machine code, {} bytes\n", options.output,
+             making.bundle.builds.size(), cubins, bytes.size());
+  return Done();
 }
 
 }  // namespace
 
 int CmdBundle(const Options& options) {
   Session session(options);
-  const auto wanted = ReadWords(options.assignments, session.diags());
-  if (!wanted.ok()) return session.Finish();
-  size_t builds = 0;
-  for (const Wanted& w : *wanted) builds += Combinations(w).size();
-  if (builds == 0 || builds > kMostBuilds || options.output.empty()) {
-    session.diags()
-        .Report(kUsage, Span{},
-                options.output.empty()
-                    ? std::string("a bundle needs a file: -o FILE")
-                    : fmt::format("{} builds; 1 to {} are possible", builds, kMostBuilds))
-        .Place("command line")
-        .Help("tilec bundle FILE[:KERNEL] NAME=VALUE,… [FILE[:KERNEL] …] -o FILE");
-    return session.Finish();
-  }
-  runtime::Bundle bundle;
-  bundle.compiler = api::CompilerVersion();
-  for (const Wanted& w : *wanted) {
-    const int code = BuildWanted(options, w, &bundle);
-    if (code != kOk) return code;
-  }
-  std::string why;
-  const std::string bytes = runtime::WriteBundle(bundle);
-  if (!WriteOutput(options.output, bytes, &why))
-    session.diags().Report(kFileUnwritable, Span{}, options.output, why).Place("command line");
+  DiagSink& diags = session.diags();
+  const auto wanted = ReadBundleWords(options.assignments, diags);
+  if (!wanted.ok() || !CheckWords(session, *wanted).ok()) return session.Finish();
+  Making making;
+  making.bundle.compiler = api::CompilerVersion();
+  if (options.ptxas != "off") making.ptxas = Ptxas();
+  if (options.ptxas == "report" && making.ptxas.empty())
+    diags.Report(kNeedsPtxas, Span{}).Place("command line");
+  else if (const int code = BuildAll(options, *wanted, &making); code != kOk)
+    return code;
   else
-    fmt::print(stderr, "{}: {} images, {} bytes\n", options.output, bundle.images.size(),
-               bytes.size());
+    (void)WriteAll(options, making, diags).ok();
   return session.Finish();
 }
 

@@ -27,19 +27,27 @@ int CmdExplain(const Options& options);
 int CmdDoctor(const Options& options);
 int CmdTargets(const Options& options);
 int CmdLsp(const Options& options);
+int CmdNew(const Options& options);
 int CmdHelp(const Options& options);
 
 // Every diagnostic of every folder, sorted by code.
 std::vector<const DiagDef*> AllDiagnostics();
 
-// For `tilec completion`: commands with their options.
+// For `tilec completion` and `tilec man`: commands with their options.
 struct CommandWords {
   std::string name;
   std::string summary;
   std::vector<std::string> options;
   bool takes_files = false;
+  std::vector<std::string> texts;  // of the options
 };
 // "" if the shell is none of bash, zsh, fish.
 std::string CompletionScript(const std::string& shell, const std::vector<CommandWords>& commands);
+// In the language of man(7).
+std::string ManPage(const std::string& version, const std::string& summary,
+                    const std::vector<CommandWords>& commands);
+
+// The commit that this program was built from, "1da7b61" or "1da7b61-dirty"; "" if it is not known.
+const char* BuildCommit();
 
 }  // namespace tilec::tools

@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 
@@ -87,10 +88,22 @@ void AddDiagnostics(CLI::App* app, Options& o) {
   app->add_option("--diagnostics", o.diagnostics, "text, or json: one object per line");
 }
 
+std::string Text(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+bool Said(const char* name) { return !Text(name).empty(); }
+
+std::string VersionLine() {
+  const std::string commit = BuildCommit();
+  return fmt::format("tilec {}{}", api::CompilerVersion(),
+                     commit.empty() ? "" : fmt::format(", commit {}", commit));
+}
+
 class CommandLine {
  public:
   CommandLine() : app_("tilec: a tensor compiler for Hopper GPUs", "tilec") {
-    app_.set_version_flag("--version", fmt::format("tilec {}", api::CompilerVersion()));
+    app_.set_version_flag("--version", VersionLine());
     app_.footer(
         "Exit codes: 0 done, 1 a check or test failed, 2 wrong input or command line, 3 the device "
         "is missing or failed.\n`tilec COMMAND --help` tells more; `tilec help CODE` explains a "
@@ -104,7 +117,7 @@ class CommandLine {
   }
 
   int Run(int argc, char** argv) {
-    o_.color = isatty(STDERR_FILENO) != 0;
+    o_.color = isatty(STDERR_FILENO) != 0 && !Said("NO_COLOR") && Text("TERM") != "dumb";
     for (int i = 1; i < argc; ++i)  // before anything can go wrong
       if (std::strcmp(argv[i], "--diagnostics=json") == 0) o_.diagnostics = "json";
     try {
@@ -171,6 +184,15 @@ class CommandLine {
         "words", o_.assignments,
         "FILE[:KERNEL], then its values as NAME=VALUE,…: every combination is built");
     bundle->add_option("-o,--output", o_.output, "file of the bundle");
+    bundle->add_option("--header", o_.header,
+                       "file for a C header with a function for each kernel");
+    bundle->add_option("--c-source", o_.c_source,
+                       "file for a C source that links the bundle into a program");
+    bundle->add_option("--name", o_.word,
+                       "NAME_open of header and source (if left out: the file's name)");
+    bundle->add_option("--ptxas", o_.ptxas,
+                       "machine code beside the PTX: auto (where ptxas is), report (it must be "
+                       "there), off");
     bundle->add_flag("--no-cache", o_.no_cache, "compile anew and store nothing");
     AddCache(bundle, o_);
     AddCompiling(bundle, o_, "default");
@@ -304,6 +326,12 @@ class CommandLine {
     AddCache(doctor, o_);
     CLI::App* help = Add("help", "explain a diagnostic by its code", CmdHelp, false);
     help->add_option("code", o_.word, "R501; all codes if left out");
+    Add("new", "write a kernel to start from", CmdNew, false)
+        ->add_option("name", o_.word, "file to make: NAME.tile")
+        ->required();
+    CLI::App* man = app_.add_subcommand("man", "the manual page, for man(1)");
+    man->allow_extras();
+    commands_.emplace_back("man", Command{man, [this] { return Man(); }, false});
     CLI::App* completion = app_.add_subcommand("completion", "completion script for a shell");
     completion->allow_extras();
     AddDiagnostics(completion, o_);
@@ -362,11 +390,25 @@ class CommandLine {
     return out;
   }
 
-  int Complete() {
+  std::vector<CommandWords> Words() const {
     std::vector<CommandWords> words;
-    for (const auto& [name, command] : commands_)
+    for (const auto& [name, command] : commands_) {
       words.push_back(
-          {name, command.app->get_description(), OptionsOf(command.app), command.takes_files});
+          {name, command.app->get_description(), OptionsOf(command.app), command.takes_files, {}});
+      for (const CLI::Option* option : command.app->get_options())
+        for (size_t i = option->get_lnames().size() + option->get_snames().size(); i > 0; --i)
+          words.back().texts.push_back(option->get_description());
+    }
+    return words;
+  }
+
+  int Man() {
+    std::fputs(ManPage(api::CompilerVersion(), app_.get_description(), Words()).c_str(), stdout);
+    return kOk;
+  }
+
+  int Complete() {
+    const std::vector<CommandWords> words = Words();
     const std::string script = CompletionScript(o_.word, words);
     if (script.empty()) return Fail([&](DiagSink& d) { d.Report(kBadShell, Span{}, o_.word); });
     std::fputs(script.c_str(), stdout);

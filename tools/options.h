@@ -45,16 +45,16 @@ struct Options {
   bool spurious = false;
   uint64_t max_instructions = 20'000'000'000;  // of a launch, some minutes; 0: no limit
   uint64_t max_memory = 8192;                  // MiB
-  std::string record, replay;  // files of decisions
-  int seeds = 4;               // check
-  std::string launch;          // check: how to launch PTX text
-  std::string minimise;        // check: file for the decisions that show the first error
-  bool tests = false;          // check: the calls of the `test` blocks
-  bool strict = false;         // check: portability counts as error
-  bool all_findings = false;   // check: those too that follow from others
-  bool numbers = false;        // check: N1
-  bool banks = false;          // check: B1
-  std::string suppress;        // check: file of findings to leave out
+  std::string record, replay;                  // files of decisions
+  int seeds = 4;                               // check
+  std::string launch;                          // check: how to launch PTX text
+  std::string minimise;       // check: file for the decisions that show the first error
+  bool tests = false;         // check: the calls of the `test` blocks
+  bool strict = false;        // check: portability counts as error
+  bool all_findings = false;  // check: those too that follow from others
+  bool numbers = false;       // check: N1
+  bool banks = false;         // check: B1
+  std::string suppress;       // check: file of findings to leave out
   bool check = false;
   uint64_t seed = 0;
   int repeat = 1;
@@ -76,6 +76,9 @@ struct Options {
   bool list = false;
   bool fmt_check = false;
 
+  // bundle
+  std::string header, c_source;  // files for C programs
+
   // schedule, verify
   std::string graph;
   std::string export_cnf, export_proof;
@@ -95,9 +98,9 @@ struct Options {
   std::vector<std::string> why_not;
   bool program = false;
   bool decisions = false;  // explain: the table of strategies
-  int loop = 0;  // from 1; 0: the one with most to do
+  int loop = 0;            // from 1; 0: the one with most to do
 
-  std::string word;  // help CODE, completion SHELL, cache ACTION
+  std::string word;  // help CODE, completion SHELL, cache ACTION, bundle --name, new NAME
 };
 
 }  // namespace tilec::tools

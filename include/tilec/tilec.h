@@ -187,6 +187,23 @@ class Device {
   std::shared_ptr<DeviceState> state_;
 };
 
+// ---- Launches that are repeated ----------------------------------------------------------------
+
+struct BoundState;
+
+// A launch that was chosen, checked and packed: what remains is the driver's call. It keeps alive
+// all it needs but the memory of the tensors.
+class Bound {
+ public:
+  Status Launch(Stream stream = 0) const;
+
+ private:
+  friend class Kernel;
+  friend class Bundle;
+  explicit Bound(std::shared_ptr<const BoundState> state) : state_(std::move(state)) {}
+  std::shared_ptr<const BoundState> state_;
+};
+
 // ---- Compiler and kernels ----------------------------------------------------------------------
 
 struct CompilerState;
@@ -229,8 +246,9 @@ class Kernel {
   Expected<double> LaunchTimed(Device& device, const Args& args, Stream stream = 0);
   // Everything but the launch: tensors may have any address of the alignment they will have.
   Status Prepare(Device& device, const Args& args);
-  // What a launch with these arguments runs: "tile-ir", "plan", "warp-ir", "llvm", "ptx",
-  // "json".
+  // The same, for launches with exactly these arguments.
+  Expected<Bound> Bind(Device& device, const Args& args);
+  // What a launch with these arguments runs: "tile-ir", "plan", "warp-ir", "llvm", "ptx", "json".
   Expected<std::string> Emit(const std::string& what, const Args& args);
 
  private:
@@ -272,12 +290,13 @@ class Bundle {
   Status Launch(const std::string& kernel, Device& device, const Args& args, Stream stream = 0);
   // Everything but the launch.
   Status Prepare(const std::string& kernel, Device& device, const Args& args);
+  Expected<Bound> Bind(const std::string& kernel, Device& device, const Args& args);
 
  private:
   explicit Bundle(std::shared_ptr<BundleState> state) : state_(std::move(state)) {}
   std::shared_ptr<BundleState> state_;
 };
 
-const char* Version();  // "0.1.0"
+const char* Version();  // "0.2.0"
 
 }  // namespace tilec

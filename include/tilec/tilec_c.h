@@ -47,17 +47,27 @@ const char* tilec_status_text(const tilec_status* status);
 size_t tilec_status_count(const tilec_status* status);
 const char* tilec_status_code(const tilec_status* status, size_t i);  // "R514"
 const char* tilec_status_message(const tilec_status* status, size_t i);
+typedef enum tilec_problem_kind { TILEC_ERROR, TILEC_WARNING, TILEC_NOTE } tilec_problem_kind;
+tilec_problem_kind tilec_status_kind(const tilec_status* status, size_t i);
+const char* tilec_status_file(const tilec_status* status, size_t i);  // "": no place in a file
+int32_t tilec_status_line(const tilec_status* status, size_t i);      // from 1; 0: no place
+int32_t tilec_status_column(const tilec_status* status, size_t i);
+// The whole diagnostic: message, source line with caret, notes, help.
+const char* tilec_status_problem(const tilec_status* status, size_t i);
 void tilec_status_free(tilec_status* status);
 
 // Devices: "auto", "cuda", "cuda:1", "emulator". The description lives as long as the device.
 tilec_status* tilec_device_open(const char* name, tilec_device** device);
 void tilec_device_free(tilec_device* device);
 const char* tilec_device_description(const tilec_device* device);
+const char* tilec_device_kind(const tilec_device* device);    // "cuda", "emulator"
+const char* tilec_device_target(const tilec_device* device);  // "sm_90a"
 tilec_status* tilec_device_alloc(tilec_device* device, uint64_t bytes, uint64_t* address);
 void tilec_device_release(tilec_device* device, uint64_t address);
 tilec_status* tilec_device_copy_in(tilec_device* device, uint64_t to, const void* from,
                                    uint64_t bytes);
 tilec_status* tilec_device_copy_out(tilec_device* device, void* to, uint64_t from, uint64_t bytes);
+tilec_status* tilec_device_fill(tilec_device* device, uint64_t to, uint8_t byte, uint64_t bytes);
 tilec_status* tilec_device_new_stream(tilec_device* device, int32_t* stream);
 tilec_status* tilec_device_adopt_stream(tilec_device* device, void* cuda_stream, int32_t* stream);
 tilec_status* tilec_device_synchronize(tilec_device* device, int32_t stream);
@@ -73,6 +83,31 @@ tilec_status* tilec_compile(tilec_compiler* compiler, const char* path, const ch
 tilec_status* tilec_compile_text(tilec_compiler* compiler, const char* text, const char* name,
                                  const char* kernel, tilec_kernel** out);
 void tilec_kernel_free(tilec_kernel* kernel);
+// What was found odd while compiling, as text; "" if nothing was. Lives as long as the kernel.
+const char* tilec_kernel_warnings(const tilec_kernel* kernel);
+
+// A kernel's signature, for programs that look before they launch. All of it lives as long as the
+// kernel. Later versions may add fields at the end.
+typedef enum tilec_parameter_kind {
+  TILEC_TENSOR,
+  TILEC_SCALAR,
+  TILEC_CONST,
+  TILEC_DIM,
+  TILEC_TUNE
+} tilec_parameter_kind;
+typedef struct tilec_parameter {
+  tilec_parameter_kind kind;
+  int is_static;  // its value is compiled in
+  const char* name;
+  const char* dtype;          // "" of dims and tunes
+  const char* direction;      // tensors: "in", "out", "inout"
+  const char* default_value;  // "" if it has none
+  size_t rank;                // tensors: number of dims
+  const char* const* dims;    // expressions, outermost first: "M", "2 * N"
+} tilec_parameter;
+const char* tilec_kernel_name(const tilec_kernel* kernel);
+size_t tilec_kernel_parameter_count(const tilec_kernel* kernel);
+const tilec_parameter* tilec_kernel_parameter(const tilec_kernel* kernel, size_t i);  // or NULL
 
 // Arguments by name. `strides` may be NULL: dense, row-major.
 tilec_args* tilec_args_create(void);
@@ -85,6 +120,24 @@ void tilec_args_bool(tilec_args* args, const char* name, int value);
 
 tilec_status* tilec_launch(tilec_kernel* kernel, tilec_device* device, const tilec_args* args,
                            int32_t stream);
+// Everything but the launch: tensors may have any address of the alignment they will have.
+tilec_status* tilec_prepare(tilec_kernel* kernel, tilec_device* device, const tilec_args* args);
+// Waits for the end; milliseconds on the device (on the emulator, of the host).
+tilec_status* tilec_launch_timed(tilec_kernel* kernel, tilec_device* device, const tilec_args* args,
+                                 int32_t stream, double* milliseconds);
+// What a launch with these arguments runs: "tile-ir", "plan", "warp-ir", "llvm", "ptx", "json".
+// The text is the caller's, who frees it with tilec_text_free.
+tilec_status* tilec_emit(tilec_kernel* kernel, const char* what, const tilec_args* args,
+                         char** text);
+void tilec_text_free(char* text);
+
+// A launch that was chosen, checked and packed: what remains is the driver's call. It keeps alive
+// all it needs but the memory of the tensors; `args` may be freed.
+typedef struct tilec_bound tilec_bound;
+tilec_status* tilec_kernel_bind(tilec_kernel* kernel, tilec_device* device, const tilec_args* args,
+                                tilec_bound** bound);
+tilec_status* tilec_bound_launch(const tilec_bound* bound, int32_t stream);
+void tilec_bound_free(tilec_bound* bound);
 
 // Bundles: kernels built ahead of time by `tilec bundle`. With errors, devices and arguments they
 // are all that libtilec_rt has, which needs no compiler on the machine. `bytes` may be released
@@ -100,6 +153,8 @@ tilec_status* tilec_bundle_prepare(tilec_bundle* bundle, const char* kernel, til
                                    const tilec_args* args);
 tilec_status* tilec_bundle_launch(tilec_bundle* bundle, const char* kernel, tilec_device* device,
                                   const tilec_args* args, int32_t stream);
+tilec_status* tilec_bundle_bind(tilec_bundle* bundle, const char* kernel, tilec_device* device,
+                                const tilec_args* args, tilec_bound** bound);
 
 #ifdef __cplusplus
 }

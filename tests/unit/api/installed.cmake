@@ -16,3 +16,10 @@ run(${SCRATCH}/build/embed_cpp emulator)
 run(${SCRATCH}/build/embed_c emulator)
 run(${SCRATCH}/prefix/bin/tilec bundle --no-cache std/matmul.tile:gemm -o ${SCRATCH}/gemm.tilec)
 run(${SCRATCH}/build/embed_bundle ${SCRATCH}/gemm.tilec emulator)
+
+# Kernels that a build of another project makes and links in.
+get_filename_component(examples ${EXAMPLE} DIRECTORY)
+run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${examples}/kernels -B ${SCRATCH}/kernels
+  -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix -DCMAKE_BUILD_TYPE=Release)
+run(${CMAKE_COMMAND} --build ${SCRATCH}/kernels)
+run(${SCRATCH}/kernels/scale emulator)

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 
 #include "support/diag.h"
@@ -39,8 +40,13 @@ LaunchArgs Call(int64_t m, int64_t d, uint64_t address) {
 
 Bundle Sample() {
   return {"0.1.0 (test)",
-          {Image("sm_90a", 64, 16), Image("sm_90a", 64, 4), Image("sm_90a", 128, 16),
-           Image("sm_100a", 64, 4)}};
+          {{Image("sm_90a", 64, 16),
+            "\x7f"
+            "ELF machine code",
+            {}},
+           {Image("sm_90a", 64, 4), "", {}},
+           {Image("sm_90a", 128, 16), "", {{{"M", 64}}, {{"D", 128}, {"M", 4096}}}},
+           {Image("sm_100a", 64, 4), "", {}}}};
 }
 
 void Rehash(std::string* bytes) {
@@ -59,7 +65,9 @@ TEST(Bundle, WhatIsWrittenIsRead) {
   const auto read = ReadBundle(bytes, "k.tilec", diags);
   ASSERT_TRUE(read.ok()) << RenderAll(diags, SourceMap());
   EXPECT_EQ(read->compiler, "0.1.0 (test)");
-  EXPECT_EQ(read->images.size(), 4u);
+  ASSERT_EQ(read->builds.size(), 4u);
+  EXPECT_EQ(read->builds[0].cubin, Sample().builds[0].cubin);
+  EXPECT_EQ(read->builds[2].sizes, Sample().builds[2].sizes);
   EXPECT_EQ(WriteBundle(*read), bytes);
   EXPECT_EQ(KernelsOf(*read), std::vector<std::string>{"copy"});
 }
@@ -68,7 +76,7 @@ TEST(Bundle, TheFirstBuildThatFitsIsTaken) {
   const Bundle b = Sample();
   const auto choose = [&](const std::string& target, const LaunchArgs& args) {
     DiagSink diags;
-    const auto i = ChooseImage(b, "copy", target, args, diags);
+    const auto i = ChooseBuild(b, "copy", target, args, diags);
     return i.ok() ? std::to_string(*i) : std::string(diags.all().front().def->code);
   };
   EXPECT_EQ(choose("sm_90a", Call(10, 64, 0x1000)), "0");
@@ -79,9 +87,60 @@ TEST(Bundle, TheFirstBuildThatFitsIsTaken) {
   EXPECT_EQ(choose("sm_100a", Call(10, 64, 0x1000)), "3");
   EXPECT_EQ(choose("sm_80", Call(10, 64, 0x1000)), "R556");
   DiagSink diags;
-  EXPECT_FALSE(ChooseImage(b, "coppy", "sm_90a", Call(1, 64, 0x1000), diags).ok());
+  EXPECT_FALSE(ChooseBuild(b, "coppy", "sm_90a", Call(1, 64, 0x1000), diags).ok());
   EXPECT_EQ(diags.all().front().def->code, std::string("R555"));
   EXPECT_EQ(diags.all().front().helps.front(), "did you mean `copy`?");
+}
+
+// Tiles chosen by sizes: the nearest wins, whatever the order; one that was chosen for none, last.
+TEST(Bundle, OfBuildsThatFitTheNearestIsTaken) {
+  Bundle b = {"",
+              {{Image("sm_90a", 64, 4), "", {}},
+               {Image("sm_90a", 64, 4), "", {{{"M", 4096}}}},
+               {Image("sm_90a", 64, 4), "", {{{"M", 16}}, {{"M", 256}}}},
+               {Image("sm_90a", 64, 16), "", {{{"M", 1}}}}}};
+  const auto choose = [&](int64_t m, uint64_t address) {
+    DiagSink diags;
+    return static_cast<int>(*ChooseBuild(b, "copy", "sm_90a", Call(m, 64, address), diags));
+  };
+  EXPECT_EQ(choose(20, 0x1000), 2);
+  EXPECT_EQ(choose(3, 0x1000), 3);
+  EXPECT_EQ(choose(3, 0x1004), 2) << "the nearest does not fit";
+  EXPECT_EQ(choose(1023, 0x1000), 2) << "as far as log2 goes";
+  EXPECT_EQ(choose(1024, 0x1000), 1) << "equally near: the first";
+  EXPECT_EQ(choose(1 << 20, 0x1000), 1);
+  b.builds.resize(1);
+  EXPECT_EQ(choose(20, 0x1000), 0);
+}
+
+TEST(Bundle, DistanceIsInPowersOfTwo) {
+  const Build build = {{}, "", {{{"M", 64}, {"N", 1024}}}};
+  EXPECT_DOUBLE_EQ(Distance(build, {{"M", 128}, {"N", 256}}), 3);
+  EXPECT_DOUBLE_EQ(Distance(build, {{"M", 64}}), 64) << "a name that the call has not";
+  EXPECT_DOUBLE_EQ(Distance(build, {{"M", 0}, {"N", 1024}}), 6) << "0 counts as 1";
+  EXPECT_EQ(Distance(Build(), {}), std::numeric_limits<double>::infinity());
+}
+
+TEST(Bundle, WhatIsNoCubinOrNoSizesIsRefused) {
+  for (const int part : {0, 1}) {
+    Bundle b = Sample();
+    if (part == 0) b.builds[1].cubin = ".version 8.0 // text where machine code belongs";
+    std::string bytes = WriteBundle(b);
+    if (part == 1) {
+      const size_t at = bytes.find("M=64\n");
+      ASSERT_NE(at, std::string::npos);
+      bytes[at] = '=';
+      Rehash(&bytes);
+    }
+    DiagSink diags;
+    EXPECT_FALSE(ReadBundle(bytes, "k.tilec", diags).ok());
+    EXPECT_EQ(diags.all().front().message,
+              part == 0
+                  ? "`k.tilec` is no bundle that can be read: build 2: its machine code is no "
+                    "cubin"
+                  : "`k.tilec` is no bundle that can be read: build 3: its sizes are no list "
+                    "of NAME=VALUE");
+  }
 }
 
 TEST(Bundle, EveryChangedByteAndEveryCutIsRefused) {
@@ -99,11 +158,11 @@ TEST(Bundle, EveryChangedByteAndEveryCutIsRefused) {
 
 TEST(Bundle, OtherFormatsSayWhich) {
   std::string bytes = WriteBundle(Sample());
-  bytes[8] = 2;
+  bytes[8] = 1;
   DiagSink diags;
   EXPECT_FALSE(ReadBundle(bytes, "k.tilec", diags).ok());
   EXPECT_EQ(diags.all().front().message,
-            "`k.tilec` is a bundle of format 2; this runtime reads format 1");
+            "`k.tilec` is a bundle of format 1; this runtime reads format 2");
 }
 
 // Damage under a hash that fits: what an attacker writes. Whatever is read can be asked for
@@ -151,7 +210,7 @@ TEST(Bundle, HostileBytesWithAGoodHash) {
     if (!bundle.ok()) continue;
     ++read;
     for (const uint64_t address : {0x1000, 0x1004, 0})
-      (void)ChooseImage(*bundle, "copy", "sm_90a", Call(10, 64, address), diags).ok();
+      (void)ChooseBuild(*bundle, "copy", "sm_90a", Call(10, 64, address), diags).ok();
   }
   EXPECT_GT(read, kTries / 100) << "too few get past the reader to say anything";
 }

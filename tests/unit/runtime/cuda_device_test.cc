@@ -167,6 +167,24 @@ TEST_F(CudaDeviceTest, JitLogsCarryTilePlaces) {
   EXPECT_NE(Text().find("says `.version 99.0`, the driver is of CUDA 12.4"), std::string::npos)
       << Text();
 }
+TEST_F(CudaDeviceTest, MachineCodeIsTakenOrItsRefusalIsSaid) {
+  LoadOptions options;
+  options.name = "gemm.ptx";
+  options.cubin =
+      "\x7f"
+      "ELF good";
+  // The text would be refused: the machine code is what is loaded.
+  EXPECT_TRUE(device_->Load(".version 8.0\nSYNTAX_ERROR", options, diags_).ok());
+  EXPECT_TRUE(diags_.all().empty()) << Text();
+  options.cubin =
+      "\x7f"
+      "ELF SYNTAX_ERROR";
+  EXPECT_TRUE(device_->Load(".version 8.0\n", options, diags_).ok());
+  EXPECT_EQ(
+      Text(),
+      "warning[R558]: the driver does not take the machine code of `gemm.ptx` and assembles its "
+      "PTX: a fake error (CUDA_ERROR_INVALID_PTX)\n");
+}
 TEST_F(CudaDeviceTest, TensorMaps) {
   TensorMapDesc d;
   d.dtype = "bf16";

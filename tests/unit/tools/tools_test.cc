@@ -73,6 +73,14 @@ TEST(Completion, EveryShellKnowsCommandsAndOptions) {
   EXPECT_EQ(CompletionScript("tcsh", words), "");
 }
 
+TEST(ManPage, HidesNothingFromRoff) {
+  const std::string page =
+      ManPage("0.2.0", "tilec: compiles", {{"run", "run it", {"--check"}, true, {".a\\b"}}});
+  EXPECT_NE(page.find("\ntilec \\- compiles\n"), std::string::npos) << page;
+  EXPECT_NE(page.find(".SS run\nrun it\n.TP\n.B \\-\\-check\n\\&.a\\eb\n"), std::string::npos)
+      << page;
+}
+
 TEST(Words, Durations) {
   EXPECT_EQ(Duration(0.0123), "12 us");
   EXPECT_EQ(Duration(12.34), "12.3 ms");

@@ -1,0 +1,116 @@
+// The C interface of kernels that are compiled as they are needed: thin words around the C++ one.
+// No exception leaves it: what can throw here is allocation only, which ends the process as
+// everywhere else.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <cstring>
+
+#include "api/c_compiler.h"
+
+static_assert(TILEC_TENSOR == static_cast<int>(tilec::Parameter::Kind::kTensor));
+static_assert(TILEC_TUNE == static_cast<int>(tilec::Parameter::Kind::kTune));
+
+// The texts of the signature as C reads them: `parameters` points into what stands before it, which
+// is never moved.
+struct tilec_kernel {
+  tilec::Kernel kernel;
+  std::string name, warnings;
+  std::vector<tilec::Parameter> texts;
+  std::vector<std::vector<const char*>> dims;
+  std::vector<tilec_parameter> parameters;
+};
+
+using tilec::api::Give;
+using tilec::api::Hand;
+using tilec::api::Null;
+
+namespace {
+
+tilec_status* Made(tilec::Expected<tilec::Kernel> compiled, tilec_kernel** out) {
+  if (!compiled.ok()) return Give(compiled.status());
+  auto* k = new tilec_kernel{
+      *compiled, compiled->name(), compiled.status().text(), compiled->parameters(), {}, {}};
+  for (const tilec::Parameter& p : k->texts) {
+    k->dims.emplace_back();
+    for (const std::string& d : p.dims) k->dims.back().push_back(d.c_str());
+  }
+  for (size_t i = 0; i < k->texts.size(); ++i) {
+    const tilec::Parameter& p = k->texts[i];
+    k->parameters.push_back({static_cast<tilec_parameter_kind>(p.kind), p.is_static ? 1 : 0,
+                             p.name.c_str(), p.dtype.c_str(), p.direction.c_str(),
+                             p.default_value.c_str(), k->dims[i].size(), k->dims[i].data()});
+  }
+  *out = k;
+  return nullptr;
+}
+
+// NULL, or what is missing of the arguments that every launch has.
+tilec_status* Missing(const tilec_kernel* kernel, const tilec_device* device,
+                      const tilec_args* args) {
+  if (kernel && device && args) return nullptr;
+  return Null(!kernel ? "kernel" : !device ? "device" : "args");
+}
+
+}  // namespace
+
+extern "C" {
+
+tilec_status* tilec_compile(tilec_compiler* compiler, const char* path, const char* kernel,
+                            tilec_kernel** out) {
+  if (!compiler || !path || !out) return Null(!compiler ? "compiler" : !path ? "path" : "out");
+  return Made(compiler->compiler.Compile(path, kernel ? kernel : ""), out);
+}
+tilec_status* tilec_compile_text(tilec_compiler* compiler, const char* text, const char* name,
+                                 const char* kernel, tilec_kernel** out) {
+  if (!compiler || !text || !out) return Null(!compiler ? "compiler" : !text ? "text" : "out");
+  return Made(
+      compiler->compiler.CompileText(text, name ? name : "kernel.tile", kernel ? kernel : ""), out);
+}
+void tilec_kernel_free(tilec_kernel* kernel) { delete kernel; }
+
+const char* tilec_kernel_warnings(const tilec_kernel* k) { return k ? k->warnings.c_str() : ""; }
+const char* tilec_kernel_name(const tilec_kernel* k) { return k ? k->name.c_str() : ""; }
+size_t tilec_kernel_parameter_count(const tilec_kernel* k) { return k ? k->parameters.size() : 0; }
+const tilec_parameter* tilec_kernel_parameter(const tilec_kernel* k, size_t i) {
+  return i < tilec_kernel_parameter_count(k) ? &k->parameters[i] : nullptr;
+}
+
+tilec_status* tilec_launch(tilec_kernel* kernel, tilec_device* device, const tilec_args* args,
+                           int32_t stream) {
+  if (tilec_status* missing = Missing(kernel, device, args)) return missing;
+  return Give(kernel->kernel.Launch(device->device, args->args, stream));
+}
+tilec_status* tilec_prepare(tilec_kernel* kernel, tilec_device* device, const tilec_args* args) {
+  if (tilec_status* missing = Missing(kernel, device, args)) return missing;
+  return Give(kernel->kernel.Prepare(device->device, args->args));
+}
+tilec_status* tilec_launch_timed(tilec_kernel* kernel, tilec_device* device, const tilec_args* args,
+                                 int32_t stream, double* milliseconds) {
+  if (tilec_status* missing = Missing(kernel, device, args)) return missing;
+  if (!milliseconds) return Null("milliseconds");
+  const auto timed = kernel->kernel.LaunchTimed(device->device, args->args, stream);
+  if (!timed.ok()) return Give(timed.status());
+  *milliseconds = *timed;
+  return nullptr;
+}
+tilec_status* tilec_kernel_bind(tilec_kernel* kernel, tilec_device* device, const tilec_args* args,
+                                tilec_bound** bound) {
+  if (tilec_status* missing = Missing(kernel, device, args)) return missing;
+  if (!bound) return Null("bound");
+  return Hand(kernel->kernel.Bind(device->device, args->args), bound);
+}
+tilec_status* tilec_emit(tilec_kernel* kernel, const char* what, const tilec_args* args,
+                         char** text) {
+  if (!kernel || !what || !args || !text)
+    return Null(!kernel ? "kernel" : !what ? "what" : !args ? "args" : "text");
+  const auto emitted = kernel->kernel.Emit(what, args->args);
+  if (!emitted.ok()) return Give(emitted.status());
+  *text = static_cast<char*>(std::malloc(emitted->size() + 1));
+  if (!*text) std::abort();  // as every failed allocation
+  std::memcpy(*text, emitted->c_str(), emitted->size() + 1);
+  return nullptr;
+}
+void tilec_text_free(char* text) { std::free(text); }
+
+}  // extern "C"

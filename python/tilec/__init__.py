@@ -1,0 +1,26 @@
+"""tilec: tile kernels on arrays, on a GPU or on the emulator.
+
+    import tilec
+    gemm = tilec.load("std/matmul.tile")["gemm"]
+    C = gemm(A, B)              # torch tensors, numpy arrays, anything of DLPack, tilec.array
+
+Errors are tilec.Error with the compiler's diagnostic as text. PyTorch's operators and autograd:
+tilec.torch.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from ._arrays import Array, array, zeros
+from ._errors import Error, KernelWarning, Problem
+from ._kernel import (Compiler, Device, Kernel, Launch, Module, Parameter, Text, compile, device,
+                      load)
+from ._library import ABI, library, use_library
+
+__all__ = ["ABI", "Array", "Compiler", "Device", "Error", "Kernel", "KernelWarning", "Launch", "Module",
+           "Parameter", "Problem", "Text", "array", "compile", "device", "load", "use_library",
+           "version", "zeros"]
+
+
+def version():
+    """Of the library that is loaded: "0.2.0"."""
+    return library().tilec_version().decode()

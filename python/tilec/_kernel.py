@@ -1,0 +1,698 @@
+"""Modules, kernels and calls.
+
+A call binds arrays to the tensors of the signature, makes the results it was not given, and launches.
+What was resolved is kept by all that tells one call from another, so that a call like one before is
+a look-up and one call of the library.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import ast
+import ctypes
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+
+from . import _arrays
+from ._arrays import Array, View
+from ._errors import Error, KernelWarning
+from ._library import DTYPE_BYTES, DTYPE_NUMBER, PARAMETER_KINDS, library
+
+_KEPT = 4096  # calls; then all are forgotten
+
+
+class Device:
+    """A GPU ("cuda", "cuda:1"), the emulator, or "auto": the first GPU, else the emulator."""
+
+    def __init__(self, name="auto"):
+        self._lib = library()
+        self._handle = ctypes.c_void_p()
+        self._lib.tilec_device_open(name.encode(), ctypes.byref(self._handle))
+        self.name = name
+        self.kind = self._lib.tilec_device_kind(self._handle).decode()
+        self.target = self._lib.tilec_device_target(self._handle).decode()
+        self._streams = {0: 0}  # of the host program: our number, by address
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            self._lib.tilec_device_free(self._handle)
+
+    def __repr__(self):
+        return f"tilec.Device({self._lib.tilec_device_description(self._handle).decode()!r})"
+
+    def synchronize(self):
+        """Waits for everything launched on the default stream."""
+        self._lib.tilec_device_synchronize(self._handle, 0)
+
+    def stream(self, address):
+        """The number of a CUDA stream of the host program (torch: stream.cuda_stream)."""
+        number = self._streams.get(address)
+        if number is None:
+            out = ctypes.c_int32()
+            self._lib.tilec_device_adopt_stream(self._handle, address, ctypes.byref(out))
+            number = self._streams[address] = out.value
+        return number
+
+    def alloc(self, size):
+        out = ctypes.c_uint64()
+        self._lib.tilec_device_alloc(self._handle, max(1, size), ctypes.byref(out))
+        return out.value
+
+    def release(self, address):
+        self._lib.tilec_device_release(self._handle, address)
+
+
+_devices = {}
+
+
+def device(name="auto"):
+    """The device of that name, opened once."""
+    if isinstance(name, Device):
+        return name
+    if name not in _devices:
+        _devices[name] = Device(name)
+    return _devices[name]
+
+
+class Parameter:
+    """A parameter of a kernel's signature."""
+
+    def __init__(self, c):
+        self.kind = PARAMETER_KINDS[c.kind]
+        self.name = c.name.decode()
+        self.dtype = c.dtype.decode()
+        self.direction = c.direction.decode()  # of tensors: "in", "out", "inout"
+        self.default = c.default_value.decode()  # "": none
+        self.is_static = bool(c.is_static)  # compiled in
+        self.dims = tuple(c.dims[i].decode() for i in range(c.rank))
+
+    def __repr__(self):
+        if self.kind != "tensor":
+            return f"{self.name}: {self.dtype or self.kind}"
+        way = "" if self.direction == "in" else self.direction + " "
+        return f"{self.name}: {way}{self.dtype}[{', '.join(self.dims)}]"
+
+
+_OPERATORS = {
+    ast.Add: lambda a, b: a + b, ast.Sub: lambda a, b: a - b, ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: a // b, ast.Mod: lambda a, b: a % b,
+}
+_FUNCTIONS = {"min": min, "max": max, "ceildiv": lambda a, b: -(-a // b),
+              "cdiv": lambda a, b: -(-a // b)}
+
+
+class _Missing(Exception):
+    pass
+
+
+def _evaluate(text, names):
+    """An extent of a signature: numbers, names, + - * / % and min, max, ceildiv."""
+
+    def value(node):
+        if isinstance(node, ast.Constant):
+            return node.value
+        if isinstance(node, ast.Name):
+            if node.id not in names:
+                raise _Missing(node.id)
+            return names[node.id]
+        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+            return _OPERATORS[type(node.op)](value(node.left), value(node.right))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in _FUNCTIONS:
+            return _FUNCTIONS[node.func.id](*[value(a) for a in node.args])
+        raise _Missing(text)
+
+    return value(ast.parse(text, mode="eval").body)
+
+
+class _Args:
+    """tilec_args, freed with this."""
+
+    def __init__(self, lib):
+        self._lib, self.handle = lib, lib.tilec_args_create()
+
+    def __del__(self):
+        self._lib.tilec_args_free(self.handle)
+
+    def tensor(self, name, dtype, address, shape, strides):
+        numbers = ctypes.c_int64 * len(shape)
+        self._lib.tilec_args_tensor(self.handle, name.encode(), DTYPE_NUMBER[dtype], address,
+                                    len(shape), numbers(*shape),
+                                    numbers(*strides) if strides is not None else None)
+
+    def value(self, name, value):
+        key = name.encode()
+        if isinstance(value, bool):
+            self._lib.tilec_args_bool(self.handle, key, value)
+        elif isinstance(value, int):
+            self._lib.tilec_args_int(self.handle, key, value)
+        elif isinstance(value, float):
+            self._lib.tilec_args_float(self.handle, key, value)
+        else:
+            raise TypeError(f"`{name}` is a {type(value).__name__}; values are bool, int or float")
+
+
+class _Bound:
+    """tilec_bound, freed with this."""
+
+    def __init__(self, lib, handle):
+        self._lib, self.handle = lib, handle
+
+    def __del__(self):
+        self._lib.tilec_bound_free(self.handle)
+
+
+class Launch:
+    """A launch that was resolved: Kernel.bind."""
+
+    __slots__ = ("_device", "_bound", "_run", "_handle")
+
+    def __init__(self, device_, bound):
+        self._device, self._bound = device_, bound
+        self._run, self._handle = device_._lib.tilec_bound_launch, bound.handle
+
+    def __call__(self, stream=0):
+        self._run(self._handle, self._device.stream(stream) if stream else 0)
+
+
+class Text(str):
+    """A text that notebooks show as it is laid out."""
+
+    def _repr_html_(self):
+        escaped = self.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        return f"<pre>{escaped}</pre>"
+
+
+def _torch_of(value):
+    """torch, if `value` is a tensor of it; it is never imported from here."""
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and isinstance(value, torch.Tensor) else None
+
+
+_TORCH_NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64",
+                "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8",
+                "bool": "bool", "tf32": "float32", "u16": "uint16", "u32": "uint32",
+                "u64": "uint64", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
+_NUMPY_NAMES = {"f32": "float32", "f16": "float16", "bf16": "uint16", "f64": "float64",
+                "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8",
+                "u16": "uint16", "u32": "uint32", "u64": "uint64", "bool": "bool",
+                "tf32": "float32", "e4m3": "uint8", "e5m2": "uint8"}
+
+
+def _torch_dtypes(torch):
+    return {getattr(torch, name): dtype for dtype, name in reversed(list(_TORCH_NAMES.items()))
+            if hasattr(torch, name)}
+
+
+class Kernel:
+    """A kernel to be called with arrays. Compiled for its compile-time values and for what is known
+    of its tensors at the first call with such arguments; kept in memory and in a cache on disk."""
+
+    def __init__(self, lib, handle, source, options, device_name):
+        self._lib, self._handle = lib, handle
+        self._source, self._options, self._device_name = source, options, device_name
+        self.name = lib.tilec_kernel_name(handle).decode()
+        n = lib.tilec_kernel_parameter_count(handle)
+        self.parameters = [Parameter(lib.tilec_kernel_parameter(handle, i).contents)
+                           for i in range(n)]
+        self._tensors = [p for p in self.parameters if p.kind == "tensor"]
+        self._order = [p for p in self.parameters if p.kind in ("tensor", "scalar", "const")
+                       and p.direction != "out"]
+        self._out_names = [p.name for p in self._tensors if p.direction == "out"]
+        self._names = {p.name: p for p in self.parameters}
+        self._launch = lib.tilec_bound_launch
+        self._calls = {}  # what repeated calls resolved to
+        self._torch_calls = {}  # the same, of torch tensors on a GPU: bound, device, index
+        self._torch_results = {}  # by what was given: names, shapes and dtypes of the results to make
+        self.__signature__ = self._signature()
+        said = lib.tilec_kernel_warnings(handle).decode()
+        if said:
+            warnings.warn(said, KernelWarning, stacklevel=4)
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            self._calls.clear()
+            self._lib.tilec_kernel_free(self._handle)
+
+    def __repr__(self):
+        words = [repr(p) for p in self.parameters if p.kind in ("tensor", "scalar", "const")]
+        return f"<tilec kernel {self.name}({', '.join(words)})>"
+
+    def _signature(self):
+        import inspect
+
+        kinds = inspect.Parameter
+        out = [kinds(p.name, kinds.POSITIONAL_OR_KEYWORD,
+                     **({"default": p.default} if p.default else {})) for p in self._order]
+        # Defaults may stand anywhere in a .tile signature, in Python's only at its end.
+        seen_default = False
+        for i, p in enumerate(out):
+            seen_default = seen_default or p.default is not kinds.empty
+            if seen_default and p.default is kinds.empty:
+                out[i] = p.replace(default=None)
+        out += [kinds(p.name, kinds.KEYWORD_ONLY, default=None) for p in self.parameters
+                if p not in self._order]
+        return inspect.Signature(out)
+
+    # ---- Calls ----
+
+    def __call__(self, *args, **kwargs):
+        """Runs the kernel on arrays, by position or name; results (`out` tensors) by name only, or
+        made like the inputs: torch tensors, numpy arrays, else tilec.Array. Returns the results: one, a
+        tuple, or None where there are only `inout` ones."""
+        if self._torch_calls:
+            done, result = self._call_again(args, kwargs)
+            if done:
+                return result
+        if len(args) > len(self._order):
+            raise TypeError(f"{self.name} takes {len(self._order)} positional arguments "
+                            f"({', '.join(p.name for p in self._order)}), {len(args)} were given; "
+                            "results are given by name")
+        given = dict(zip((p.name for p in self._order), args))
+        for name, value in kwargs.items():
+            if name in given:
+                raise TypeError(f"{self.name} got `{name}` twice")
+            if name not in self._names:
+                raise TypeError(f"{self.name} has no parameter `{name}`; it has "
+                                f"{', '.join(self._names)}")
+            given[name] = value
+        for p in self._tensors:
+            torch = _torch_of(given.get(p.name))
+            if torch is not None:
+                return self._call_torch(torch, given, len(args))
+        return self._call_arrays(given)
+
+    def _results(self, given):
+        if len(self._out_names) == 1:
+            return given[self._out_names[0]]
+        outs = [given[name] for name in self._out_names]
+        return tuple(outs) if outs else None
+
+    def _names_bound(self, given, shapes):
+        """Dims by what the tensors' shapes and the values say."""
+        names = {n: v for n, v in given.items()
+                 if isinstance(v, int) and not isinstance(v, bool)}
+        for p in self._tensors:
+            shape = shapes.get(p.name)
+            if shape is None:
+                continue
+            if len(shape) != len(p.dims):
+                raise ValueError(f"`{p.name}` of {self.name} has {len(p.dims)} dims "
+                                 f"[{', '.join(p.dims)}], the array has {len(shape)}: {list(shape)}")
+            for text, extent in zip(p.dims, shape):
+                if text.isidentifier():
+                    names.setdefault(text, int(extent))
+        for p in self.parameters:  # integer defaults may shape a result
+            if p.name not in names and p.default.lstrip("-").isdigit():
+                names[p.name] = int(p.default)
+        return names
+
+    def _shape_of(self, p, names):
+        try:
+            return tuple(_evaluate(text, names) for text in p.dims)
+        except _Missing as e:
+            raise TypeError(f"the shape [{', '.join(p.dims)}] of result `{p.name}` of {self.name} "
+                            f"needs {e}: give {e}=NUMBER, or an array for `{p.name}`") from None
+
+    def _check_dtype(self, p, dtype):
+        if dtype != p.dtype and dtype not in STANDS_FOR.get(p.dtype, ()):
+            raise TypeError(f"`{p.name}` of {self.name} is a tensor of {p.dtype}, the array has "
+                            f"{dtype}")
+
+    def _bind(self, device_, tensors, values):
+        """`tensors`: name to (address, shape, strides)."""
+        args = _Args(self._lib)
+        for p in self._tensors:
+            if p.name in tensors:
+                args.tensor(p.name, p.dtype, *tensors[p.name])
+        for name, value in values.items():
+            args.value(name, value)
+        out = ctypes.c_void_p()
+        self._lib.tilec_kernel_bind(self._handle, device_._handle, args.handle, ctypes.byref(out))
+        return _Bound(self._lib, out)
+
+    def _call_again(self, args, kwargs):
+        """(True, results) if torch tensors on a GPU were given like this before. An address says which
+        device it is of, so that a key needs none."""
+        torch = sys.modules["torch"]
+        tensor = torch.Tensor
+        key, made = [], None
+        for a in args:
+            if isinstance(a, tensor):
+                key += (a.data_ptr(), a.shape, a.stride(), a.dtype)
+            else:
+                key += (a, type(a))
+        for name, a in kwargs.items():
+            if isinstance(a, tensor):
+                key += (name, a.data_ptr(), a.shape, a.stride(), a.dtype)
+            else:
+                key += (name, a, type(a))
+        for name in self._out_names:
+            if name not in kwargs:
+                made = self._results_again(torch, args, kwargs)
+                if made is None:
+                    return False, None
+                for n, out in made.items():
+                    key += (n, out.data_ptr(), out.shape, out.stride(), out.dtype)
+                break
+        call = self._torch_calls.get(tuple(key))
+        if call is None:
+            return False, None
+        bound, device_, index = call
+        stream = self._raw_stream(torch, index)
+        self._launch(bound.handle, device_.stream(stream) if stream else 0)
+        return True, self._results({**kwargs, **made} if made else kwargs)
+
+    def _results_again(self, torch, args, kwargs):
+        """Results that were made for such shapes before, made anew; None: there were none."""
+        tensor, like, memo = torch.Tensor, None, []
+        for a in args:
+            memo.append(a.shape if isinstance(a, tensor) else a)
+        for name, a in kwargs.items():
+            memo += (name, a.shape if isinstance(a, tensor) else a)
+        results = self._torch_results.get(tuple(memo))
+        if results is None:
+            return None
+        like = next(a for a in (*args, *kwargs.values()) if isinstance(a, tensor))
+        return {name: torch.empty(shape, dtype=dtype, device=like.device)
+                for name, shape, dtype in results}
+
+    @staticmethod
+    def _raw_stream(torch, index):
+        raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+        return raw(index) if raw else torch.cuda.current_stream(index).cuda_stream
+
+    def _call_torch(self, torch, given, positional):
+        """Tensors of one device: their memory is used as it is, on torch's current stream; tensors of
+        the CPU run on the emulator."""
+        shapes, like = {}, None
+        for name, value in given.items():
+            if isinstance(value, torch.Tensor):
+                if like is None:
+                    like = value
+                elif value.device != like.device:
+                    raise ValueError(f"`{name}` is on {value.device}, others on {like.device}")
+                shapes[name] = value.shape
+            elif name in self._names and self._names[name].kind == "tensor":
+                raise TypeError(f"`{name}` is a {type(value).__name__} beside torch tensors")
+        results = []
+        key, memo = [], []
+        for p in self._tensors:
+            if p.direction == "out" and p.name not in given:
+                shape = self._shape_of(p, self._names_bound(given, shapes))
+                results.append((p.name, shape, getattr(torch, _TORCH_NAMES[p.dtype])))
+        for name, shape, dtype in results:
+            given[name] = torch.empty(shape, dtype=dtype, device=like.device)
+        if like.device.type != "cuda":
+            return self._call_torch_host(torch, given)
+        index = like.device.index or 0
+        device_ = device(f"cuda:{index}")
+        bound = self._resolve_torch(torch, device_, given)
+        # As _call_again will ask: positional arguments by place, others by name, then results.
+        by_place = [p.name for p in self._order[:positional]]
+        for name in [*by_place, *[n for n in given if n not in by_place]]:
+            value = given[name]
+            words = () if name in by_place else (name,)
+            if isinstance(value, torch.Tensor):
+                key += (*words, value.data_ptr(), value.shape, value.stride(), value.dtype)
+            else:
+                key += (*words, value, type(value))
+            if name not in [r[0] for r in results]:
+                memo += (*words, value.shape if isinstance(value, torch.Tensor) else value)
+        if len(self._torch_calls) >= _KEPT:
+            self._torch_calls.clear()
+            self._torch_results.clear()
+        self._torch_calls[tuple(key)] = (bound, device_, index)
+        self._torch_results[tuple(memo)] = results
+        self._lib.tilec_bound_launch(bound.handle, device_.stream(self._raw_stream(torch, index) or 0))
+        return self._results(given)
+
+    def _resolve_torch(self, torch, device_, given):
+        dtypes = _torch_dtypes(torch)
+        tensors, values = {}, {}
+        for name, value in given.items():
+            if not isinstance(value, torch.Tensor):
+                values[name] = value
+                continue
+            dtype = dtypes.get(value.dtype)
+            self._check_dtype(self._names[name], dtype or str(value.dtype))
+            shape = tuple(value.shape)
+            strides = None if value.is_contiguous() else tuple(value.stride())
+            tensors[name] = (value.data_ptr(), shape, strides)
+        return self._bind(device_, tensors, values)
+
+    def _call_torch_host(self, torch, given):
+        dtypes = _torch_dtypes(torch)
+        views = dict(given)
+        for name, value in given.items():
+            if isinstance(value, torch.Tensor):
+                shape = tuple(value.shape)
+                strides = None if value.is_contiguous() else tuple(value.stride())
+                views[name] = View(dtypes.get(value.dtype, str(value.dtype)), shape, strides,
+                                   value.data_ptr(), "host", value)
+        self._run_host(device("emulator"), views)
+        return self._results(given)
+
+    def _view(self, p, value):
+        if isinstance(value, Array):
+            interface = value.__array_interface__
+            view = View(value.dtype, value.shape, None, interface["data"][0], "host", value)
+        else:
+            view = _arrays.view_of(value, p.name)
+        self._check_dtype(p, view.dtype)
+        return view
+
+    def _call_arrays(self, given):
+        views = dict(given)
+        shapes = {}
+        for p in self._tensors:
+            if p.name in given:
+                views[p.name] = self._view(p, given[p.name])
+                shapes[p.name] = views[p.name].shape
+        names = None
+        for p in self._tensors:
+            if p.direction == "out" and p.name not in given:
+                names = names or self._names_bound(given, shapes)
+                given[p.name] = self._empty_like_inputs(p, self._shape_of(p, names), given)
+                views[p.name] = self._view(p, given[p.name])
+        on_gpu = [v for v in views.values() if isinstance(v, View) and v.where == "cuda"]
+        if on_gpu:
+            self._bind_in_place(device(f"cuda:{on_gpu[0].index}"), views)()
+        else:
+            self._run_host(device(self._device_name), views)
+        return self._results(given)
+
+    def _empty_like_inputs(self, p, shape, given):
+        for other in self._tensors:
+            value = given.get(other.name)
+            if value is None:
+                continue
+            module = type(value).__module__.partition(".")[0]
+            if module in ("numpy", "cupy"):
+                library_ = sys.modules[module]
+                return library_.empty(shape, dtype=_NUMPY_NAMES[p.dtype])
+            if not isinstance(value, Array) and hasattr(value, "__cuda_array_interface__"):
+                raise TypeError(f"give an array for the result `{p.name}`: nothing is known of how "
+                                f"to make a {type(value).__name__}")
+        return Array(p.dtype, shape)
+
+    def _bind_in_place(self, device_, views):
+        key = (device_.name, *[(n, v.address, v.shape, v.strides, v.dtype)
+                               if isinstance(v, View) else (n, v, type(v))
+                               for n, v in views.items()])
+        call = self._calls.get(key)
+        if call is not None:
+            return Launch(device_, call)
+        tensors, values = {}, {}
+        for name, v in views.items():
+            if not isinstance(v, View):
+                values[name] = v
+            elif v.where != "cuda":
+                raise ValueError(f"`{name}` is in the host's memory, others are on the GPU")
+            else:
+                tensors[name] = (v.address, v.shape, v.strides)
+        return Launch(device_, self._keep(key, self._bind(device_, tensors, values)))
+
+    def _keep(self, key, call):
+        if len(self._calls) >= _KEPT:
+            self._calls.clear()
+        self._calls[key] = call
+        return call
+
+    def bind(self, *args, **kwargs):
+        """A launch with these arrays of a GPU, all results among them, with nothing left to choose or
+        check: call it as often as you like, launch(stream) on a stream by torch's `cuda_stream`. The
+        arrays must outlive it."""
+        given = {**dict(zip((p.name for p in self._order), args)), **kwargs}
+        views = {}
+        for name, value in given.items():
+            p = self._names.get(name)
+            if p is None:
+                raise TypeError(f"{self.name} has no parameter `{name}`; it has "
+                                f"{', '.join(self._names)}")
+            views[name] = self._view(p, value) if p.kind == "tensor" else value
+        arrays = [v for v in views.values() if isinstance(v, View)]
+        if not arrays or any(v.where != "cuda" for v in arrays):
+            raise ValueError(f"what {self.name} is bound to is arrays of one GPU")
+        return self._bind_in_place(device(f"cuda:{arrays[0].index}"), views)
+
+    def _run_host(self, device_, views):
+        """Copies in, launches, copies out."""
+        lib, tensors, values, allocated, back = self._lib, {}, {}, [], []
+        try:
+            for name, v in views.items():
+                if not isinstance(v, View):
+                    values[name] = v
+                    continue
+                p = self._names[name]
+                self._check_dtype(p, v.dtype)
+                if p.direction != "in" and (v.strides is not None or not v.writable):
+                    raise ValueError(f"`{name}` is written by {self.name}: it must be a contiguous "
+                                     "array that may be written")
+                size = _arrays.count(v.shape) * DTYPE_BYTES[p.dtype]
+                address = device_.alloc(size)
+                allocated.append(address)
+                if size and p.direction != "out":
+                    dense = _arrays.gathered(v, name)
+                    lib.tilec_device_copy_in(device_._handle, address, dense.address, size)
+                if size and p.direction != "in":
+                    back.append((v.address, address, size))
+                tensors[name] = (address, v.shape, None)
+            bound = self._bind(device_, tensors, values)
+            lib.tilec_bound_launch(bound.handle, 0)
+            device_.synchronize()
+            for to, address, size in back:
+                lib.tilec_device_copy_out(device_._handle, to, address, size)
+        finally:
+            for address in allocated:
+                device_.release(address)
+
+    # ---- What it is compiled to ----
+
+    def _args_of(self, values):
+        """Arguments for looking: dims by name, tensors at addresses that are aligned."""
+        values = dict(values)
+        args = _Args(self._lib)
+        names = self._names_bound(values, {})
+        for i, p in enumerate(self._tensors):
+            try:
+                shape = tuple(_evaluate(text, names) for text in p.dims)
+            except _Missing as e:
+                raise TypeError(f"the shape of `{p.name}` needs {e}: give {e}=NUMBER") from None
+            args.tensor(p.name, p.dtype, 256 << 20 | i << 40, shape, None)
+        for name, value in values.items():
+            if name not in self._names:
+                raise TypeError(f"{self.name} has no parameter `{name}`; it has "
+                                f"{', '.join(self._names)}")
+            args.value(name, value)
+        return args
+
+    def emit(self, what, **values):
+        """What a call with these dims and values runs: "tile-ir", "plan", "warp-ir", "llvm", "ptx" or
+        "json"."""
+        args, out = self._args_of(values), ctypes.c_void_p()
+        self._lib.tilec_emit(self._handle, what.encode(), args.handle, ctypes.byref(out))
+        text = ctypes.string_at(out.value).decode("utf-8", "replace")
+        self._lib.tilec_text_free(out)
+        return Text(text)
+
+    def warmup(self, device_="auto", **values):
+        """Compiles and loads for these dims and values; a list or range stands for each of its
+        values. Returns how many combinations there were."""
+        choices = [[(name, one) for one in (v if isinstance(v, (list, tuple, range)) else [v])]
+                   for name, v in values.items()]
+        import itertools
+
+        n = 0
+        for combination in itertools.product(*choices):
+            args = self._args_of(dict(combination))
+            self._lib.tilec_prepare(self._handle, device(device_)._handle, args.handle)
+            n += 1
+        return n
+
+    def explain(self, *words, **values):
+        """The schedule of a build with these values and why it is not faster, as `tilec explain` says
+        it; `words` are its options ("--decisions", "--program"). Without that command beside the
+        library: the program's plan."""
+        command = self._lib.command()
+        if command is None:
+            return self.emit("plan", **values)
+        said = [f"{n}={str(v).lower() if isinstance(v, bool) else v}" for n, v in values.items()]
+        if "target" in self._options:
+            said.append(f"--target={self._options['target']}")
+        if self._options.get("cache") == "off":
+            said.append("--no-cache")
+        path, text = self._source
+        with tempfile.TemporaryDirectory() as folder:
+            if text is not None:
+                path = os.path.join(folder, os.path.basename(path))
+                with open(path, "w", encoding="utf-8") as f:
+                    f.write(text)
+            done = subprocess.run([command, "explain", f"{path}:{self.name}", *said, *words],
+                                  capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Error(done.stderr or done.stdout)
+        return Text(done.stdout)
+
+
+STANDS_FOR = _arrays.STANDS_FOR
+
+
+class Compiler:
+    """Options of compiling: target (a machine or its file), schedule, tune ("model", "default"),
+    cache (bool), cache_dir, stdlib_dir."""
+
+    def __init__(self, **options):
+        self._lib = library()
+        if isinstance(options.get("cache"), bool):
+            options["cache"] = "on" if options["cache"] else "off"
+        n = len(options)
+        names = (ctypes.c_char_p * n)(*[k.encode() for k in options])
+        values = (ctypes.c_char_p * n)(*[str(v).encode() for v in options.values()])
+        self._handle = ctypes.c_void_p()
+        self._lib.tilec_compiler_create(names, values, n, ctypes.byref(self._handle))
+        self.options = options
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            self._lib.tilec_compiler_free(self._handle)
+
+    def kernel(self, path, name=None, device="auto"):
+        out = ctypes.c_void_p()
+        self._lib.tilec_compile(self._handle, os.fspath(path).encode(),
+                                name.encode() if name else None, ctypes.byref(out))
+        return Kernel(self._lib, out, (os.fspath(path), None), self.options, device)
+
+    def kernel_of_text(self, text, name=None, file="kernel.tile", device="auto"):
+        out = ctypes.c_void_p()
+        self._lib.tilec_compile_text(self._handle, text.encode(), file.encode(),
+                                     name.encode() if name else None, ctypes.byref(out))
+        return Kernel(self._lib, out, (file, text), self.options, device)
+
+
+class Module:
+    """The kernels of a file, by name."""
+
+    def __init__(self, compiler, path, device_name):
+        self._compiler, self._path, self._device_name = compiler, path, device_name
+        self._kernels = {}
+
+    def __getitem__(self, name):
+        if name not in self._kernels:
+            self._kernels[name] = self._compiler.kernel(self._path, name, self._device_name)
+        return self._kernels[name]
+
+    def __repr__(self):
+        return f"tilec.Module({self._path!r})"
+
+
+def load(path, device="auto", **options):
+    """The kernels of a .tile file ("std/matmul.tile" is the standard library's): load(path)["gemm"].
+    `device` is for arrays of the host's memory."""
+    return Module(Compiler(**options), path, device)
+
+
+def compile(text, name=None, device="auto", file="kernel.tile", **options):
+    """A kernel of a text; `name` may be left out if it has one."""
+    return Compiler(**options).kernel_of_text(text, name, file, device)

@@ -1,0 +1,120 @@
+"""Calls with arrays of a GPU, on a driver that does nothing and with a stand-in for torch: repeated
+calls take the short way, and give what the long way gives. Prints what a call costs that was made
+before, in microseconds of this machine; no figure is tested.
+
+    LD_LIBRARY_PATH=…/fake_libcuda call_cost.py LIBTILEC [CALLS]
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import ctypes
+import os
+import sys
+import time
+import types
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python"))
+import tilec  # noqa: E402
+
+SOURCE = """kernel add(X: f32[N], Y: f32[N], Z: out f32[N]) {
+  parallel n in tiles(N, 256) { Z[n] = X[n] + Y[n] }
+}"""
+
+
+class OnGpu:
+    """Memory of the driver that does nothing, as CuPy shows its own."""
+
+    def __init__(self, n):
+        self.bytes = ctypes.create_string_buffer(4 * n + 256)
+        address = (ctypes.addressof(self.bytes) + 255) // 256 * 256
+        self.__cuda_array_interface__ = {"version": 3, "shape": (n,), "typestr": "<f4",
+                                         "data": (address, False), "strides": None}
+        self.address, self.n, self.dtype = address, n, torch.float32
+        self.device = types.SimpleNamespace(type="cuda", index=0)
+
+
+class Tensor(OnGpu):
+    """What a call asks of a torch tensor; the real one answers in C, not in Python."""
+
+    shape = property(lambda self: (self.n,))  # a new tuple each time, as torch
+
+    def data_ptr(self):
+        return self.address
+
+    def stride(self):
+        return (1,)
+
+    def is_contiguous(self):
+        return True
+
+
+torch = types.ModuleType("torch")
+torch.Tensor, torch.float32 = Tensor, object()
+torch._C = types.SimpleNamespace(_cuda_getCurrentRawStream=lambda index: 0)
+
+
+def cost(call, times=20000):
+    call()
+    best = 1e9
+    for _ in range(5):
+        begin = time.perf_counter()
+        for _ in range(times):
+            call()
+        best = min(best, (time.perf_counter() - begin) / times)
+    return 1e6 * best
+
+
+def check(add):
+    """What the short way gives is what the long way gives, and it is taken."""
+    a, b, c = Tensor(1000), Tensor(1000), Tensor(1000)
+    long_way = []
+    resolve = add._resolve_torch
+
+    def counted(*arguments):
+        long_way.append(1)
+        return resolve(*arguments)
+
+    add._resolve_torch = counted
+    torch.empty = lambda shape, dtype, device: made.append(Tensor(*shape)) or made[-1]
+    made = []
+    for turn, expected in ((1, 1), (2, 1)):
+        assert add(a, b, Z=c) is c
+        assert len(long_way) == expected, (turn, long_way)
+    assert add(a, Y=b, Z=c) is c and len(long_way) == 2, "by name is another call"
+    assert add(a, Y=b, Z=c) is c and len(long_way) == 2
+    assert add(b, a, Z=c) is c and len(long_way) == 3, "other addresses"
+    assert add(a, b) is made[0] and made[0].shape == (1000,) and len(long_way) == 4
+    torch.empty = lambda shape, dtype, device: made[0]  # an allocator that gives the same again
+    assert add(a, b) is made[0] and len(long_way) == 4
+    try:
+        add(a, Tensor(999), Z=c)
+        assert False, "extents that disagree"
+    except tilec.Error:
+        pass
+    other = Tensor(1000)
+    other.dtype = object()
+    try:
+        add(a, other, Z=c)
+        assert False, "another dtype"
+    except TypeError:
+        pass
+    other.device = types.SimpleNamespace(type="cuda", index=1)
+    try:
+        add(a, other, Z=c)
+        assert False, "two devices"
+    except ValueError:
+        pass
+    add._resolve_torch = resolve
+
+
+tilec.use_library(sys.argv[1])
+times = int(sys.argv[2]) if len(sys.argv) > 2 else 20000
+add = tilec.compile(SOURCE, cache=False, schedule="sequential", tune="default")
+x, y, z = OnGpu(1000), OnGpu(1000), OnGpu(1000)
+launch = add.bind(x, y, Z=z)
+print(f"bound: {cost(launch, times):.2f} us")
+print(f"arrays of __cuda_array_interface__: {cost(lambda: add(x, y, Z=z), times):.2f} us")
+sys.modules["torch"] = torch
+check(add)
+a, b, c = Tensor(1000), Tensor(1000), Tensor(1000)
+print(f"torch tensors (a stand-in): {cost(lambda: add(a, b, Z=c), times):.2f} us")
