@@ -15,6 +15,7 @@ struct CutProgram {
   ir::Function fn;
   ProgramSchedule schedule;      // one report per innermost loop, extracted where `extracted`
   std::set<ir::OpId> in_flight;  // see ir::LoopSchedule
+  bool at_once = false;          // it has products that are complete when they are issued
   int64_t ii = 0;                // of all loops together, once they are solved
 };
 

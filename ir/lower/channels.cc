@@ -52,7 +52,8 @@ class ChannelPlanner {
     const Op& op = fn_.ops[id];
     if (auto it = plan_.dots.find(id); it != plan_.dots.end())
       for (const OperandPlan* o : {&it->second.a, &it->second.b})
-        if (o->how == OperandPlan::How::kBuffer) AddReader(o->source, id, !it->second.flies());
+        if (o->how == OperandPlan::How::kBuffer)
+          AddReader(o->source, id, !it->second.flies(), it->second.unit != MatrixUnit::kNone);
     for (size_t i = 0; i < op.operands.size(); ++i) {
       if (op.kind == OpKind::kDot && i < 2) {
         const OperandPlan& o = i == 0 ? plan_.dots.at(id).a : plan_.dots.at(id).b;
@@ -62,13 +63,14 @@ class ChannelPlanner {
       AddReader(op.operands[i], id, true);
     }
   }
-  void AddReader(ValueId v, OpId reader, bool generic) {
+  // `in_place`: a matrix unit reads it where the load has put it, not in registers.
+  void AddReader(ValueId v, OpId reader, bool generic, bool in_place = false) {
     const Op* def = fn_.def(v);
     if (!def || def->kind != OpKind::kLoad) return;
     const OpId load = fn_.values[v].def;
     auto it = plan_.loads.find(load);
     if (it == plan_.loads.end() || !it->second.tma) return;
-    if (generic && !it->second.registers) return;  // a transpose that only renames
+    if (!in_place && !it->second.registers) return;  // a transpose that only renames
     readers_[load].push_back({reader, generic});
   }
 
