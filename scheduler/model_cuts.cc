@@ -284,8 +284,7 @@ Lit Model::Empty(int group) {
   return empty;
 }
 
-int Model::AddRegisterCuts(const Placement& p, const Needs& needs,
-                           const std::vector<Lit>& given) {
+int Model::AddRegisterCuts(const Placement& p, const Needs& needs, const std::vector<Lit>& given) {
   if (!options_.register_limits || !options_.warp_constraints) return 0;
   const int64_t most = graph_.machine.max_regs_per_thread;
   int added = 0;

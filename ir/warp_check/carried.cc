@@ -153,6 +153,13 @@ int64_t Increment(const Function& fn, const Frame& f, ValueId arg) {
 
 }  // namespace
 
+bool Machine::Increments(const Frame& f, int32_t value) const {
+  const ValueId arg(value);
+  return fn_.ops[f.op].kind == OpKind::kFor && f.frame_atom >= 0 &&
+         fn_.values[arg].block == f.block && IsInteger(fn_.type(arg).dtype) &&
+         Increment(fn_, f, arg) != 0;
+}
+
 Scalar Machine::CarriedAs(const Frame& f, int32_t value, const Scalar& now) {
   const ValueId arg(value);
   const Op& op = fn_.ops[f.op];

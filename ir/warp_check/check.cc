@@ -26,6 +26,9 @@ Reported Report(const Function& fn, const Finding& finding, DiagSink& diags) {
   return d;
 }
 
+// What was proved with iterations unrelated took less than a tenth of all ops that a proof may.
+constexpr int64_t kUnrelatedShare = 8;
+
 enum class Walked { kProved, kFound, kTooLarge };
 
 // The moments met so far.
@@ -81,18 +84,19 @@ Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
   return Walked::kProved;
 }
 
-// One program, with what is forgotten of lonely branches first, then without; if that has no end,
-// with what is forgotten of carried scalars.
+// One program, with what is forgotten of lonely branches first, then without; if that is no proof,
+// with what is forgotten of how iterations are related; if that has no end, of carried scalars.
 Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
             WarpCheckStats* stats, std::optional<Finding>* finding) {
   warp_check::Terms terms;
   warp_check::Machine machine(program, terms);
   machine.ops_limit = options.max_ops;
   const bool forgets = program.nests && !program.lonely.empty();
+  std::optional<Finding> first;  // before iterations were taken to be unrelated
   machine.forget = forgets;
   while (true) {
     machine.learned = false;
-    const Walked walked = WalkAll(machine, options, stats);
+    Walked walked = WalkAll(machine, options, stats);
     if (machine.learned && walked != Walked::kTooLarge) {
       machine.ForgetFinding();
       continue;
@@ -103,6 +107,29 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
       machine.ForgetFinding();
       *stats = {};
       continue;
+    }
+    if (walked != Walked::kProved && !machine.widen && !machine.unrelated && options.widen &&
+        machine.MetRelated()) {
+      first = machine.finding();
+      machine.unrelated = true;
+      machine.forget = forgets;
+      machine.none_fits = false;
+      machine.ForgetUses();
+      machine.ForgetFinding();
+      machine.ops_limit = machine.ops() + options.max_ops / kUnrelatedShare;
+      *stats = {};
+      continue;
+    }
+    if (machine.unrelated && walked != Walked::kProved) {
+      machine.unrelated = false;
+      machine.ForgetFinding();
+      // What relates iterations was not needed to go wrong.
+      if (first) {
+        stats->uses = machine.uses();
+        *finding = first;
+        return Walked::kFound;
+      }
+      walked = Walked::kTooLarge;
     }
     if (walked == Walked::kTooLarge && !machine.widen && options.widen) {
       machine.widen = true;

@@ -134,12 +134,37 @@ bool Machine::IsSize(int32_t form) const {
   });
 }
 
+bool Machine::Unrelated(int32_t form) {
+  if (!Inner(form)) return false;
+  met_related_ = true;
+  return unrelated;
+}
+
+Scalar Machine::LengthOf(const Scalar& difference) {
+  if (!Unrelated(difference.form)) return difference;
+  return terms_.Of({Atom::Kind::kTrips, 0, 0, {difference}});
+}
+
 int64_t Machine::LowEnd(int32_t form) const {
   const auto it = step_of_.find(Shape(form));
   return it == step_of_.end() ? 0 : it->second * (Inner(form) ? kLowInnerTurns : kLowTurns);
 }
 
 // ---- decisions -------------------------------------------------------------------------------
+
+// `key > threshold`, divided by what all coefficients have in common: `64·a > 0` is `a > 0` to
+// whoever asks.
+void Machine::Reduce(Scalar* key, int64_t* threshold) {
+  int64_t divisor = 0;
+  for (const auto& [atom, c] : terms_.form(key->form)) divisor = std::gcd(divisor, c);
+  if (divisor <= 1) return;
+  Scalar smaller;
+  smaller.add = key->add;
+  for (const auto& [atom, c] : Form(terms_.form(key->form)))
+    smaller = terms_.Add(smaller, terms_.Of(terms_.atom(atom)), c / divisor);
+  *key = smaller;
+  *threshold = *threshold >= 0 ? *threshold / divisor : -((-*threshold + divisor - 1) / divisor);
+}
 
 int Machine::Positive(const Scalar& v) {
   if (v.constant()) return v.add > 0;
@@ -148,24 +173,14 @@ int Machine::Positive(const Scalar& v) {
     return (v.add > 0) != none_fits;
   }
   Form form = terms_.form(v.form);
-  int64_t divisor = 0, frames = 0, frame = -1;
-  for (const auto& [atom, c] : form) {
-    divisor = std::gcd(divisor, c);
+  int64_t frames = 0, frame = -1;
+  for (const auto& [atom, c] : form)
     if (terms_.atom(atom).kind == Atom::Kind::kFrame) frames += c, frame = atom;
-  }
   // form > threshold, in the direction and scale in which all roles ask.
   bool flip = frames ? frames > 0 : form[0].second < 0;
   Scalar key = terms_.Scale({v.form, 0}, flip ? -1 : 1);
   int64_t threshold = flip ? v.add - 1 : -v.add;  // -f < add  <=>  !(f > -add) with f flipped
-  if (divisor > 1) {
-    Scalar smaller;
-    for (const auto& [atom, c] : terms_.form(key.form)) {
-      const Scalar one = terms_.Of(terms_.atom(atom));
-      smaller = terms_.Add(smaller, one, c / divisor);
-    }
-    key = smaller;
-    threshold = threshold >= 0 ? threshold / divisor : -((-threshold + divisor - 1) / divisor);
-  }
+  Reduce(&key, &threshold);
   if (frame >= 0) {
     const Form oriented = terms_.form(key.form);
     const auto at = std::find_if(oriented.begin(), oriented.end(),
@@ -181,16 +196,21 @@ int Machine::Positive(const Scalar& v) {
           threshold = -threshold - 1;
           flip = !flip;
         }
+        Reduce(&key, &threshold);
       } else if (oriented.size() == 1 && threshold >= 0 && f->position.add - threshold <= low_end) {
         return flip ? 1 : 0;  // a late position compared with an early one
       } else {
         // What was decided of the number itself holds of late positions too.
-        const Scalar plain = terms_.Add(key, terms_.Of(terms_.atom(static_cast<int32_t>(frame))));
-        const int64_t most = std::min(threshold, low_end);
+        Scalar plain = terms_.Add(key, terms_.Of(terms_.atom(static_cast<int32_t>(frame))));
+        int64_t most = std::min(threshold, low_end);
         if (!plain.constant() && terms_.form(plain.form)[0].second < 0) {
-          const auto it = s_->known.find(terms_.Scale(plain, -1).form);
-          if (it != s_->known.end() && it->second.lo >= -most) return flip ? 1 : 0;
+          plain = terms_.Scale(plain, -1);
+          most = -most - 1;
+          Reduce(&plain, &most);
+          const auto it = s_->known.find(plain.form);
+          if (it != s_->known.end() && it->second.lo > most) return flip ? 1 : 0;
         } else {
+          Reduce(&plain, &most);
           const auto it = s_->known.find(plain.form);
           if (it != s_->known.end() && it->second.hi <= most) return flip ? 1 : 0;
         }
@@ -208,11 +228,30 @@ int Machine::Positive(const Scalar& v) {
     if (it->second.lo > threshold) return flip ? 0 : 1;
     if (it->second.hi <= threshold) return flip ? 1 : 0;
   }
+  NoteLag(key.form, threshold);
   me().undecided = true;
   me().question_form = key.form;
   me().question_threshold = threshold;
   me().question_negated = flip;
   return -1;
+}
+
+// How far behind its own position a role asks of this: `e != skip + 7` asks of seven iterations
+// ago, and whoever comes there later must still hear the same.
+void Machine::NoteLag(int32_t form, int64_t threshold) {
+  bool framed = false;
+  for (const auto& [atom, c] : terms_.form(form))
+    for (const Frame& f : me().frames)
+      if (f.frame_atom == atom) threshold += c * f.position.add, framed = true;
+  if (framed && threshold < 0) {
+    int64_t& lag = lag_of_[Shape(form)];
+    lag = std::max(lag, std::min(-threshold, kMostLag));
+  }
+}
+
+int64_t Machine::LagOf(int32_t form) const {
+  const auto it = lag_of_.find(Shape(form));
+  return it == lag_of_.end() ? 0 : it->second;
 }
 
 void Machine::Answer(State& state, int role, bool yes) const {
@@ -237,6 +276,8 @@ int Machine::Decide(const Scalar& condition) {
     case OpKind::kCmp: {
       if (atom.extra >= kFloatCompare) break;
       const Scalar d = terms_.Add(a[1], a[0], -1);  // b - a
+      if (Unrelated(d.form))                        // `lo < end` is what the loop's head asks
+        return Positive(atom.extra == 'l' * 256 + 't' ? LengthOf(d) : condition);
       const Scalar e = terms_.Add(a[0], a[1], -1);
       auto plus = [](Scalar s) { return ++s.add, s; };
       switch (atom.extra) {
@@ -349,6 +390,9 @@ Step Machine::Enter(OpId id) {
         const Scalar trips = terms_.Of({Atom::Kind::kTrips, step, 0, {length}});
         f.end = terms_.Add(f.position, trips);
         length = trips;
+      } else if (Unrelated(length.form)) {
+        length = LengthOf(length);
+        f.end = terms_.Add(f.position, length);
       }
       if (!length.constant()) {
         f.length = {length.form, 0};
@@ -439,7 +483,7 @@ Step Machine::LeaveBlock() {
       const ValueId from = (*yields)[i - to_first + from_first];
       if (p_.steers[static_cast<size_t>(to[i].index)]) {
         scalars.push_back({to[i].index, Get(from)});
-        if (widen && again && Get(to[i]) != Get(from)) moved.insert(to[i].index);
+        if ((widen || unrelated) && again && Get(to[i]) != Get(from)) moved.insert(to[i].index);
       }
       if (p_.in_core[static_cast<size_t>(to[i].index)])
         tiles.push_back({to[i].index, TileOf(from)});
@@ -452,7 +496,8 @@ Step Machine::LeaveBlock() {
         return terms_.atom(part.first).kind == Atom::Kind::kFrame;
       });
       const bool grown = (!framed && std::abs(s.add) > kLargestCarried) || terms_.Overgrown(s.form);
-      const bool unlike = !framed && !s.constant() && moved.count(v) != 0;
+      const bool counts = unrelated && Increments(f, v);
+      const bool unlike = !framed && (!s.constant() || counts) && moved.count(v) != 0;
       if (loops && (grown || unlike))  // else no state would be met again
         named.push_back({v, CarriedAs(f, v, s)});
       else

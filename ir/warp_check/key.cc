@@ -20,6 +20,8 @@ uint64_t Mix(uint64_t a, uint64_t b) {
   return x ^ (x >> 32);
 }
 
+int64_t FloorOf(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+
 class Text {
  public:
   template <typename T>
@@ -127,16 +129,30 @@ struct Machine::Naming {
   int64_t Add(const Scalar& v) { return v.add - Shift(v.form); }
   uint64_t Of(const Scalar& v) { return Mix(OfForm(v.form), static_cast<uint64_t>(Add(v))); }
 
-  // Can somebody still ask about it? Forgetting is always allowed.
-  bool Stale(int32_t form, bool inside = false, int64_t add = 0) {
+  // Can somebody still ask about it? Forgetting is always allowed. What is made of several
+  // iterations' values is as old as the youngest of them.
+  bool Stale(int32_t form) {
+    std::map<int32_t, int64_t> youngest;  // by frame: an iteration that it speaks of
+    if (HasOver(form, false, 0, &youngest)) return true;
+    return std::any_of(youngest.begin(), youngest.end(), [&](const auto& of) {
+      return of.second - slowest[of.first] < -StepOf(terms.atom(of.first));
+    });
+  }
+  bool HasOver(int32_t form, bool inside, int64_t add, std::map<int32_t, int64_t>* youngest) {
     for (const auto& [atom, c] : terms.form(form)) {
       const Atom& a = terms.atom(atom);
       if (a.kind == Atom::Kind::kFrame) {
         if (Over(atom)) return true;
-        if (inside && c == 1 && add - slowest[atom] < -StepOf(a)) return true;
+        if (inside) {
+          const int64_t position = FloorOf(c > 0 ? add : -add, std::abs(c));
+          const auto [it, fresh] = youngest->try_emplace(atom, position);
+          it->second = std::max(it->second, position);
+        }
       }
       for (const Scalar& arg : a.args)
-        if (a.kind != Atom::Kind::kTrips && Stale(arg.form, true, arg.add)) return true;
+        if ((a.kind != Atom::Kind::kTrips || a.tag == 0) &&
+            HasOver(arg.form, true, arg.add, youngest))
+          return true;
     }
     return false;
   }
@@ -361,7 +377,7 @@ struct Machine::Writer {
         if (m.terms_.atom(atom).kind == Atom::Kind::kFrame)
           step = std::max(step, name.StepOf(m.terms_.atom(atom)) * std::abs(c));
       const bool framed = step > 0;
-      const int64_t shift = name.Shift(it->first), old = -4 * step - shift;
+      const int64_t shift = name.Shift(it->first), old = -4 * step - shift - m.LagOf(it->first);
       Bounds& b = it->second;
       // Of long past questions less is remembered than was answered: whoever still asks may hear
       // either. (A bound that counts as another one in the key alone would hide what differs.)

@@ -25,6 +25,8 @@ namespace tilec::ir::warp_check {
 inline constexpr int64_t kLowTurns = 3, kLowInnerTurns = 1;
 // Turns after those in which a role may still speak of them.
 inline constexpr int64_t kLookBack = 2;
+// Questions are remembered as long as somebody may ask them so many positions later.
+inline constexpr int64_t kMostLag = 4096;
 // Carried scalars beyond this are no slots or phases; their numbers are forgotten.
 inline constexpr int64_t kLargestCarried = 256;
 // Indices are of 32 bits, so code asks whether positions fit: comparisons of sizes and positions
@@ -79,6 +81,11 @@ class Machine {
   // Nothing is known of a carried scalar that a turn has changed, so turns need not be told apart
   // by what it was. Of two roles that steer by it, neither knows what the other's is.
   bool widen = false;
+  // What depends on the iteration of a loop around is a number, or an answer, of that iteration
+  // alone: what those of different iterations have to do with each other is forgotten. A triangle's
+  // inner loop then is as long as any, and a branch taken in one iteration says nothing of others.
+  bool unrelated = false;
+  bool MetRelated() const { return met_related_; }  // something that this would forget
   // No comparison with what is far off holds. Otherwise all do, and code for the opposite is walked
   // where something else leads there too, or not at all: so this is walked as well.
   bool none_fits = false;
@@ -122,13 +129,19 @@ class Machine {
   void Pass(ValueId from, ValueId to);
   Scalar Get(ValueId v);
   void Evaluate(OpId id);
+  bool Increments(const Frame& f, int32_t value) const;  // it is `c + k` in every iteration
   Scalar CarriedAs(const Frame& f, int32_t value, const Scalar& now);  // carried.cc
   int Decide(const Scalar& condition);
   const std::vector<int64_t>& Shape(int32_t form) const;
-  bool Inner(int32_t form) const;      // made of positions of loops around
-  bool IsSize(int32_t form) const;     // made of sizes and positions alone
-  int64_t LowEnd(int32_t form) const;  // thresholds of a length up to this are told apart
+  bool Inner(int32_t form) const;  // made of positions of loops around
+  bool Unrelated(int32_t form);    // it depends on the iteration of a loop around, and that is all
+  Scalar LengthOf(const Scalar& difference);  // of a loop: by a name of its own where `unrelated`
+  bool IsSize(int32_t form) const;            // made of sizes and positions alone
+  int64_t LowEnd(int32_t form) const;         // thresholds of a length up to this are told apart
   int Either(OpId id);
+  void NoteLag(int32_t form, int64_t threshold);
+  int64_t LagOf(int32_t form) const;
+  void Reduce(Scalar* key, int64_t* threshold);
   int Positive(const Scalar& v);  // v > 0: 1, 0, or -1 and a question
 
   // memory.cc
@@ -185,7 +198,7 @@ class Machine {
   mutable std::map<int32_t, bool> inner_;
   std::map<int32_t, std::vector<int32_t>> privates_of_;  // by form: atoms nobody can recompute
   std::map<std::string, int64_t> recurrences_;           // by text: the tag of a kCarried
-  bool asked_far_off_ = false;
+  bool asked_far_off_ = false, met_related_ = false;
   bool completed_ = false;  // a phase, by the last steps of a role
   State* s_ = nullptr;
   int role_ = 0;
@@ -194,6 +207,8 @@ class Machine {
   std::vector<int32_t> last_use_;                    // by value: place in its block of the last use
   std::vector<std::vector<ValueId>> held_by_;        // by block: values env and core hold
   std::map<std::vector<int64_t>, int64_t> step_of_;  // by shape of a length: largest step seen
+  // By shape of a form: the most positions that lie between a threshold and whoever asks of it.
+  std::map<std::vector<int64_t>, int64_t> lag_of_;
   int64_t ops_ = 0;
   std::vector<WarpOpUse> uses_;
 };

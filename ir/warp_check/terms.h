@@ -28,7 +28,8 @@ struct Atom {
   enum class Kind : uint8_t {
     kParam,    // tag: value
     kOp,       // tag: op kind, extra: what its attributes say, args
-    kTrips,    // a loop whose trip count is known but long: args[0] its length
+    kTrips,    // a loop whose trip count is known but long: args[0] its length, tag: its step.
+               // Tag 0: a length of which only its name is known (Machine::unrelated)
     kFrame,    // zero of the positions of one run of a loop: args[0] its length, tag: site, extra:
                // nth
     kCarried,  // what a loop carries, of a recurrence (tag, machine.h) at a position: args[0]

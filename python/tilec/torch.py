@@ -92,27 +92,24 @@ def _fake_shapes(kernel, given):
     return made[0] if len(made) == 1 else tuple(made)
 
 
-def _gradients(kernel, backward, statics, saved, results, grads):
-    """What each input's gradient is: by the kernels of `backward`, in order."""
+def _gradients(kernel, backward, saved, results, grads):
+    """What each input's gradient is: by the kernels of `backward`, in order; each with what calls it by
+    names."""
     known = dict(saved)
     known.update(zip((p.name for p in _outs(kernel)), results))
     for p, g in zip(_outs(kernel), grads):
         known["d" + p.name] = g if g is None else g.contiguous()
     made = {}
-    for b in backward:
-        given = dict(statics)
-        for p in b.parameters:
+    for b, call in backward:
+        given = {}
+        for p in _inputs(b):
             value = known.get(p.name)
-            if p.kind == "tensor" and p.direction == "in":
-                if value is None:
-                    raise RuntimeError(f"{b.name} needs `{p.name}`, of which no gradient came")
+            if value is not None:
                 given[p.name] = value
-            elif p.kind in ("scalar", "const") and p.name in known:
-                given[p.name] = known[p.name]
-        given = {n: v for n, v in given.items() if n in b._names}
-        out = b(**given)
-        outs = [p for p in b._tensors if p.direction == "out"]
-        for p, value in zip(outs, out if isinstance(out, tuple) else (out,)):
+            elif p.kind == "tensor":
+                raise RuntimeError(f"{b.name} needs `{p.name}`, of which no gradient came")
+        out = call(given)
+        for p, value in zip(_outs(b), out if isinstance(out, tuple) else (out,)):
             made[p.name[1:]] = value
     return made
 
@@ -126,10 +123,41 @@ def operator(name, kernel, backward=(), **statics):
     _check_backward(kernel, backward)
     names = [p.name for p in _inputs(kernel) if p.name not in statics]
     if hasattr(torch.library, "custom_op"):
-        return _custom_op(name, kernel, backward, statics, names)
+        # torch.compile traces a backward pass, too: its kernels are operators like the forward one.
+        calls = [(b, _backward_op(f"{name}_backward{i}", b, statics))
+                 for i, b in enumerate(backward)]
+        return _custom_op(name, kernel, calls, statics, names)
     warnings.warn(f"torch {torch.__version__} has no torch.library.custom_op: `{name}` is a function "
                   "with gradients, and torch.compile cannot see through it", stacklevel=2)
-    return _function(kernel, backward, statics, names)
+    calls = [(b, _plain_call(b, statics)) for b in backward]
+    return _function(kernel, calls, statics, names)
+
+
+def _own(kernel, statics):
+    return {n: v for n, v in statics.items() if n in kernel._names}
+
+
+def _plain_call(kernel, statics):
+    return lambda given: kernel(**{**given, **_own(kernel, statics)})
+
+
+def _backward_op(name, kernel, statics):
+    statics = _own(kernel, statics)
+    names = [p.name for p in _inputs(kernel) if p.name not in statics]
+    op = _custom_op(name, kernel, [], statics, names)
+    defaults = {"true": True, "false": False}
+
+    def call(given):
+        values = []
+        for n in names:
+            default = kernel._names[n].default
+            if n not in given and not default:
+                raise RuntimeError(f"{kernel.name} needs `{n}`, which the forward kernel has not")
+            values.append(given[n] if n in given else defaults.get(default) if default in defaults
+                          else float(default) if "." in default or "e" in default else int(default))
+        return op(*values)
+
+    return call
 
 
 def _custom_op(name, kernel, backward, statics, names):
@@ -148,7 +176,7 @@ def _custom_op(name, kernel, backward, statics, names):
         def gradient(ctx, *grads):
             count = len(ctx.tensors)
             saved = {**ctx.values, **dict(zip(ctx.tensors, ctx.saved_tensors[:count]))}
-            made = _gradients(kernel, backward, statics, saved, ctx.saved_tensors[count:], grads)
+            made = _gradients(kernel, backward, saved, ctx.saved_tensors[count:], grads)
             return tuple(made.get(n) for n in names)
 
         op.register_autograd(gradient, setup_context=setup)
@@ -174,7 +202,7 @@ def _function(kernel, backward, statics, names):
                 raise RuntimeError(f"{kernel.name} has no backward kernel")
             count = len(ctx.tensors)
             saved = {**ctx.values, **dict(zip(ctx.tensors, ctx.saved_tensors[:count]))}
-            made = _gradients(kernel, backward, statics, saved, ctx.saved_tensors[count:], grads)
+            made = _gradients(kernel, backward, saved, ctx.saved_tensors[count:], grads)
             return tuple(made.get(n) for n in names)
 
     def call(*args, **kwargs):

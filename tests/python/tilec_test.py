@@ -225,7 +225,52 @@ class Emulated(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "neither a tensor of negate nor a gradient"):
             tilec.torch.operator("tilec_test::negate", self.negate, backward=kernel("mul_backward"))
         if hasattr(torch.library, "custom_op"):
-            torch.library.opcheck(mul, (x.detach(), y.detach()))
+            torch.library.opcheck(mul, (x, y))
+            compiled = torch.compile(lambda a, b: (mul(a, b) * 2).sum(), fullgraph=True,
+                                     backend="aot_eager")
+            x.grad = y.grad = None
+            compiled(x, y).backward()
+            self.assertTrue(torch.equal(x.grad, torch.full((6,), 6.0)))
+
+    @unittest.skipIf(torch is None, "torch is not here")
+    def test_what_custom_op_is_given(self):
+        """By a stand-in for torch.library.custom_op: what an old torch lets be seen of the new way."""
+        import types
+        from unittest import mock
+
+        import tilec.torch
+
+        class Op:
+            def __init__(self, name, run, mutates_args, schema):
+                self.name, self.run, self.schema = name, run, schema
+                ops.append(self)
+
+            def register_fake(self, fake):
+                self.fake = fake
+
+            def register_autograd(self, gradient, setup_context):
+                self.gradient, self.setup = gradient, setup_context
+
+            def __call__(self, *args):
+                return self.run(*args)
+
+        ops = []
+        with mock.patch.object(torch.library, "custom_op", Op, create=True):
+            tilec.torch.operator("t::mul", self.mul, backward=kernel("mul_backward"))
+            tilec.torch.operator("t::rows", kernel("rows"))
+        schemas = {op.name: op.schema for op in ops}
+        self.assertEqual(schemas, {"t::mul": "(Tensor X, Tensor Y) -> Tensor",
+                                   "t::mul_backward0":
+                                   "(Tensor X, Tensor Y, Tensor dZ) -> (Tensor, Tensor)",
+                                   "t::rows": "(Tensor X) -> Tensor"})
+        by_name = {op.name: op for op in ops}
+        self.assertEqual(by_name["t::rows"].fake(torch.empty(5, 9)).shape, (5,))
+        mul, x, y = by_name["t::mul"], torch.arange(4.0), torch.full((4,), 3.0)
+        context = types.SimpleNamespace()
+        context.save_for_backward = lambda *tensors: setattr(context, "saved_tensors", tensors)
+        mul.setup(context, (x, y), mul(x, y))
+        dx, dy = mul.gradient(context, torch.ones(4))
+        self.assertTrue(torch.equal(dx, y) and torch.equal(dy, x))
 
 
 class SmallFloats(unittest.TestCase):

@@ -102,6 +102,52 @@ TEST(WarpControl, VersionsForTheLastTurnAndForFarBorders) {
   EXPECT_EQ(Verdict(Pair(load, compute(wrong, "%near"))), "WarpOverwrite");
 }
 
+// The length is a multiple of 64: whoever has a branch in front of the loop asks of it without a
+// position, whoever has none asks of the first position.
+TEST(WarpControl, LengthsThatAreMultiples) {
+  const auto bound = [](const std::string& b) {
+    return "%pid" + b + " = program_id : i64\n%" + b + " = mul %pid" + b + ", %c64 : i64\n";
+  };
+  const std::string load =
+      bound("bl") + For("%zero", "%bl", 64, "%k", Put("r", "lc", "l", 3, "%k"));
+  const std::string rest =
+      Take("r", "cc", "a", 3) + For("%c64", "%bc", 64, "%j", Take("r", "cc", "b", 3));
+  std::string text;
+  EXPECT_EQ(
+      Verdict(Pair(load, bound("bc") + Less("%any", "%zero", "%bc") + If("%any", rest)), &text), "")
+      << text;
+  EXPECT_EQ(Verdict(Pair(load, bound("bc") + rest)), "WarpDeadlock");
+}
+
+// Which iteration is left out is asked seven iterations late.
+TEST(WarpControl, BranchesThatLagBehindTheirPosition) {
+  const auto role = [](const std::string& c, int lag, const std::string& body) {
+    return fmt::format("%lag{0} = constant {{value = {1}}} : i64\n%at{0} = add %K, %lag{0} : i64\n",
+                       c, lag) +
+           For("%zero", "%M", 1, "%e" + c,
+               fmt::format("%ne{0} = cmp %e{0}, %at{0} {{pred = \"ne\"}} : bool\n", c) +
+                   If("%ne" + c, For("%zero", "%K", 64, "%i" + c, body)));
+  };
+  const auto kernel = [&](int lag) {
+    return Pair(role("lc", 7, Put("r", "lc", "l", 3, "%ilc")),
+                role("cc", lag, Take("r", "cc", "c", 3)));
+  };
+  std::string text;
+  EXPECT_EQ(Verdict(kernel(7), &text), "") << text;
+  EXPECT_NE(Verdict(kernel(8)), "");
+}
+
+// A triangle: the inner loop is as long as the outer one has come.
+TEST(WarpControl, InnerLengthsThatAreOuterPositions) {
+  const auto role = [](const std::string& c, const std::string& from, const std::string& body) {
+    return For("%zero", "%M", 64, "%o" + c, For(from, "%o" + c, 64, "%i" + c, body));
+  };
+  const std::string load = role("lc", "%zero", Put("r", "lc", "l", 3, "%ilc"));
+  std::string text;
+  EXPECT_EQ(Verdict(Pair(load, role("cc", "%zero", Take("r", "cc", "c", 3))), &text), "") << text;
+  EXPECT_NE(Verdict(Pair(load, role("cc", "%c64", Take("r", "cc", "c", 3)))), "");
+}
+
 TEST(WarpControl, ConsumersTakeTurns) {
   // Two compute roles, each every second tile through its own ring; the load role walks in pairs.
   const std::string load =
