@@ -120,8 +120,7 @@ const std::vector<UnitName> kUnitNames = {
       "backend/emit_mma.cc",       // the choice of a unit's file
       "backend/emitter.h",         // declares what these two define
       "backend/ptx_insts.def",     // the rows of its instructions
-      "backend/nvptx.cc",          // the .version that has them
-      "backend/architectures.def",
+      "backend/nvptx.cc", "backend/architectures.def",  // the .version that has them
       "backend/ptxas.h"}},         // the assembler's remarks about them
     {"mma.sync",
      {"ir/machines/", "ir/matrix_units.def", "ir/lower/issue_at_once.cc",

@@ -3,8 +3,8 @@
 // architecture lacks, ptxas (where there is one) assembles it without spills, and the emulator,
 // held to the machine's limits, agrees with the interpreter under three schedules of execution, the
 // judge silent. A kernel that multiplies tiles by tensor cores is refused, by one diagnostic, where
-// there is no code for them; nothing else is. Products of units that have code are left to the tests
-// of the units.
+// there is no code for them; nothing else is. Products of units that have code are left to the
+// tests of the units.
 //
 //   targets_test FILE.tile MACHINE…
 //
@@ -84,8 +84,10 @@ class OnMachine {
     TRY(const api::Call bound, BindDense(*session_.loaded().program, call, diags));
     TRY(const ir::Function fn,
         api::MakeTileIr(session_.loaded(), call.kernel, bound, nullptr, diags));
-    for (ir::OpId id : ir::OpsInOrder(fn))
-      if (fn.ops[id].kind == ir::OpKind::kDot && ir::IsOnUnit(fn, fn.ops[id], *machine_)) return true;
+    for (ir::OpId id : ir::OpsInOrder(fn)) {
+      const ir::Op& op = fn.ops[id];
+      if (op.kind == ir::OpKind::kDot && ir::IsOnUnit(fn, op, *machine_)) return true;
+    }
     return false;
   }
 
@@ -161,7 +163,7 @@ class Test {
           on->session().diags().Clear();  // notes of what was made
         }
       }
-    fmt::print("{} runs, {} loads, {} assembled{}, {} refused for their products, {} left, {} wrong\n",
+    fmt::print("{} runs, {} loads, {} assembled{}, {} refused for products, {} left, {} wrong\n",
                runs_, shared_, assembled_.size(), ptxas_.empty() ? " (no ptxas here)" : "",
                refused_, left_, wrong_);
     return wrong_ == 0 ? 0 : 1;

@@ -210,26 +210,6 @@ TEST(Machines, ExtendingAssumes) {
   EXPECT_EQ(ir::ToToml(*again), ir::ToToml(*target));
 }
 
-// A name that nobody gave to a machine: a typo is named, another GPU is not.
-TEST(Machines, NamesThatAreMeant) {
-  for (const auto& [said, help] :
-       std::vector<std::pair<std::string, std::string>>{{"h20", "did you mean `h200`?"},
-                                                        {"H200", "did you mean `h200`?"},
-                                                        {"twill_h10", "did you mean `twill_h100`?"},
-                                                        {"c200", "use a10, "},
-                                                        {"h300", "use a10, "}}) {
-    DiagSink diags;
-    EXPECT_FALSE(ir::LoadBuiltinTarget(said, diags).ok());
-    EXPECT_EQ(diags.all()[0].helps[0].substr(0, help.size()), help) << said;
-  }
-  SourceMap sources;
-  DiagSink diags;
-  const Result<ir::Target> by_arch = ir::ReadTarget(Machine("h200").arch, sources, diags);
-  ASSERT_TRUE(by_arch.ok());
-  EXPECT_EQ(by_arch->name, "h200");
-  EXPECT_FALSE(ir::ReadTarget("./no_such.toml", sources, diags).ok());
-}
-
 ir::Function Kernel(const std::string& file, const std::string& kernel,
                     const frontend::Values& values) {
   frontend::Loaded loaded(
