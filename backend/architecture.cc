@@ -13,6 +13,25 @@ constexpr Architecture kArchitectures[] = {
 #undef ARCHITECTURE
 };
 
+struct Needed {
+  std::string_view instruction, version;
+};
+constexpr Needed kNeeded[] = {
+#define ARCHITECTURE(name, cpu, version)
+#define NEEDS_VERSION(instruction, version) {instruction, version},
+#include "backend/architectures.def"
+#undef ARCHITECTURE
+};
+
+// Versions have one digit before and one behind the point.
+std::string_view VersionOf(const Architecture& architecture, std::string_view ptx) {
+  std::string_view version = architecture.version;
+  for (const Needed& needed : kNeeded)
+    if (version < needed.version && ptx.find(needed.instruction) != std::string_view::npos)
+      version = needed.version;
+  return version;
+}
+
 // The rest of the line behind `directive`, which every module has.
 void Replace(std::string* ptx, std::string_view directive, std::string_view with) {
   const size_t at = ptx->find(directive);
@@ -30,7 +49,7 @@ const Architecture* ArchitectureOf(std::string_view name) {
 }
 
 std::string Labelled(const Architecture& architecture, std::string ptx) {
-  Replace(&ptx, ".version ", architecture.version);
+  Replace(&ptx, ".version ", VersionOf(architecture, ptx));
   Replace(&ptx, ".target ", architecture.name);
   return ptx;
 }
