@@ -40,13 +40,6 @@ runtime::MachineLimits LimitsOf(const ir::Target& machine) {
   return limits;
 }
 
-bool RunsOn(const std::string& arch, const std::string& device) {
-  bool specific = false, ignored = false;
-  const int code = ir::CapabilityOf(arch, &specific);
-  const int has = ir::CapabilityOf(device, &ignored);
-  return code > 0 && (specific ? arch == device : code <= has);
-}
-
 Machine MachineOfText(const std::string& ptx) {
   bool ignored = false;
   const int capability = ir::CapabilityOf(runtime::PtxTarget(ptx), &ignored);

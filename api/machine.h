@@ -23,8 +23,6 @@ Result<Machine> ReadMachine(const std::string& said, SourceMap& sources, DiagSin
 Result<> CheckCompiles(const ir::Target& machine, DiagSink& diags);
 // What the emulator enforces when it stands for the machine.
 runtime::MachineLimits LimitsOf(const ir::Target& machine);
-// Does code for an architecture run on a device of another? A suffix ("sm_90a") ties it to one.
-bool RunsOn(const std::string& arch, const std::string& device);
 // The machine that stands for what a PTX text is for, whoever wrote it; null: none does.
 Machine MachineOfText(const std::string& ptx);
 // Names of the machines that pass.

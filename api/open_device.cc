@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "api/diagnostics.h"
-#include "api/machine.h"
+#include "support/architecture.h"
 #include "support/nearest.h"
 
 namespace tilec::api {

@@ -251,9 +251,11 @@ Step<Lowered> Line::Lower(const Strategy& strategy, const ir::Function& from, co
 
 std::optional<Refusal> Line::Worth(const Strategy& strategy, const Lowered& lowered,
                                    const Solved* solved, DiagSink& said) const {
-  const auto refuse = [&](Resource resource, int64_t needed, int64_t available) {
+  const auto refuse = [&](Resource resource, int64_t needed, int64_t available,
+                          const char* why = "") {
     Refusal refusal = RefusalOf(Stage::kWorth, resource, said);
     refusal.needed = needed, refusal.available = available;
+    if (refusal.why.empty()) refusal.why = why;
     return refusal;
   };
   const scheduler::ProgramSchedule* wanted = solved ? &solved->schedule : nullptr;
@@ -272,10 +274,13 @@ std::optional<Refusal> Line::Worth(const Strategy& strategy, const Lowered& lowe
   if (strategy.withheld_registers > 0) {
     const bool solved_all = std::all_of(wanted->loops.begin(), wanted->loops.end(),
                                         [](const auto& loop) { return loop.applied; });
-    if (!solved_all) return refuse(Resource::kForm, 0, 0);
-    if (Roles(lowered.fn) == 1) return refuse(Resource::kRoles, 2, 1);
+    if (!solved_all)
+      return refuse(Resource::kForm, 0, 0, "a loop has no schedule with so few registers");
+    if (Roles(lowered.fn) == 1)
+      return refuse(Resource::kRoles, 2, 1, "with so few registers one role runs it all");
     if (!ir::LeavesRegisters(lowered.fn, *request_.target))
-      return refuse(Resource::kRegistersOfProducts, 0, 0);
+      return refuse(Resource::kRegistersOfProducts, 0, 0,
+                    "its tiles leave its many products too few registers");
   }
   if (strategy.shape == Shape::kPersistent && slots < pays.persistent_slots &&
       (slots - 1) * cycles < pays.copy_cycles) {

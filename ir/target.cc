@@ -7,13 +7,13 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <optional>
 
 #include "ir/diagnostics.h"
 #include "ir/isa.h"
+#include "support/architecture.h"
 #include "support/file.h"
 #include "support/nearest.h"
 
@@ -122,14 +122,7 @@ int64_t Target::RowBytes(int64_t ctas) const {
 }
 
 int CapabilityOf(std::string_view arch, bool* specific) {
-  if (arch.substr(0, 3) != "sm_") return 0;
-  std::string_view digits = arch.substr(3);
-  *specific = !digits.empty() && (digits.back() == 'a' || digits.back() == 'f');
-  if (*specific) digits.remove_suffix(1);
-  int capability = 0;
-  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), capability);
-  const bool whole = parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size();
-  return whole && capability >= 10 && capability <= 999 ? capability : 0;
+  return tilec::CapabilityOf(arch, specific);
 }
 
 Result<Target> LoadBuiltinTarget(std::string_view name, DiagSink& diags) {

@@ -23,7 +23,7 @@ struct Solver::Impl {
   bool interrupted = false;  // the last question ended without an answer
   std::optional<z3::model> model;
   std::vector<Lit> core;
-  int64_t spent = 0;
+  int64_t spent = 0, counted = 0;
 
   Impl(const Formulas& f, unsigned random_seed)
       : formulas(f), solver(context, "QF_IDL"), seed(random_seed) {
@@ -95,6 +95,14 @@ struct Solver::Impl {
       if (stats.key(i) == "rlimit count") return stats.uint_value(i);
     return 0;
   }
+
+  // What a question cost, whether Z3 counts by solver or by context, and `at_least` that: questions
+  // that end in an exception are not free, or a budget never ends.
+  void Charge(int64_t at_least) {
+    const int64_t now = CountedSoFar();
+    spent += std::max(now >= counted ? now - counted : now, at_least);
+    counted = now;
+  }
 };
 
 Solver::Solver(const Formulas& formulas, unsigned seed)
@@ -116,7 +124,7 @@ Answer Solver::Check(const std::vector<Lit>& assumptions, int64_t resource_limit
       given.push_back(s.Expr(lit));
     }
     const z3::check_result result = s.solver.check(given);
-    s.spent = s.CountedSoFar();
+    s.Charge(0);
     if (result == z3::sat) {
       s.model = s.solver.get_model();
       s.interrupted = !s.ModelHolds();
@@ -137,6 +145,7 @@ Answer Solver::Check(const std::vector<Lit>& assumptions, int64_t resource_limit
     return Answer::kUnsat;
   } catch (const z3::exception&) {
     // A limit inside Z3 (memory, resources): no answer.
+    s.Charge(resource_limit);
     s.interrupted = true;
     return Answer::kUnknown;
   }

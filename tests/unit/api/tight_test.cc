@@ -39,7 +39,7 @@ kernel many(Q: bf16[M, 64], A: bf16[L, 64], B: f32[L], C: bf16[M, L], O: out f32
       let s8 = (q @ a.T) * 0.05
       let s12 = min(max(exp2(min(abs(max(s8, -0.5)), 1.0)), -2.0), 2.0)
       acc0 = acc0 * 0.5 + (s12 as bf16) @ a
-      row0 = max(row0, max(s4, axis = 1))
+      row0 = max(row0, max(s4 * s12, axis = 1))
     }
     O[m, :] = acc0
     P[m, :] = acc1
