@@ -21,6 +21,7 @@
 
 #include "backend/diagnostics.h"
 #include "backend/emitter.h"
+#include "backend/product_types.h"
 #include "support/check.h"
 
 namespace tilec::backend {
@@ -32,19 +33,6 @@ namespace {
 constexpr int64_t kRows = 16;    // of an instruction
 constexpr int64_t kColumns = 8;  // of an instruction
 constexpr int64_t kDepth = 32;   // bytes of K of an instruction
-
-const char* PtxType(DType d) {
-  switch (d) {
-    case DType::kBF16: return "bf16";
-    case DType::kF16: return "f16";
-    case DType::kTF32: return "tf32";
-    case DType::kE4M3: return "e4m3";
-    case DType::kE5M2: return "e5m2";
-    case DType::kI8: return "s8";
-    case DType::kU8: return "u8";
-    default: return nullptr;
-  }
-}
 
 std::string List(size_t first, size_t count) {
   std::string out;
@@ -153,7 +141,7 @@ Result<void> Emitter::EmitMmaSync(const ir::Op& op) {
   Regs acc = Get(op.operands[0]);
   const int64_t cols = 2 * static_cast<int64_t>(acc.size()) / blocks;
   const int64_t step = kDepth / ir::ByteSize(b_type.dtype);
-  if (!PtxType(a_type.dtype) || !PtxType(b_type.dtype))
+  if (!ProductType(a_type.dtype) || !ProductType(b_type.dtype))
     return diags_.Report(
         kMmaOperand, op.at,
         fmt::format("{} times {}", ir::Spelling(a_type.dtype), ir::Spelling(b_type.dtype)));
@@ -189,7 +177,7 @@ Result<void> Emitter::EmitMmaSync(const ir::Op& op) {
   const Substitutions with = {
       {"k", std::to_string(step)},
       {"types", fmt::format("{0}.{1}.{2}.{0}", acc_type.dtype == DType::kI32 ? "s32" : "f32",
-                            PtxType(a_type.dtype), PtxType(b_type.dtype))},
+                            ProductType(a_type.dtype), ProductType(b_type.dtype))},
       {"d", List(0, 4)},
       {"a", List(8, 4)},
       {"b", List(12, 2)}};

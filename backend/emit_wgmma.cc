@@ -11,6 +11,7 @@
 
 #include "backend/diagnostics.h"
 #include "backend/emitter.h"
+#include "backend/product_types.h"
 #include "support/check.h"
 
 namespace tilec::backend {
@@ -19,19 +20,6 @@ using ir::DType;
 using ir::OpKind;
 
 namespace {
-
-const char* PtxType(DType d) {
-  switch (d) {
-    case DType::kBF16: return "bf16";
-    case DType::kF16: return "f16";
-    case DType::kTF32: return "tf32";
-    case DType::kE4M3: return "e4m3";
-    case DType::kE5M2: return "e5m2";
-    case DType::kI8: return "s8";
-    case DType::kU8: return "u8";
-    default: return nullptr;
-  }
-}
 
 // Columns per instruction: the widest legal pieces that make up n.
 std::vector<int64_t> Pieces(int64_t n, bool integer) {
@@ -92,7 +80,7 @@ Result<void> Emitter::EmitWgmma(const ir::Op& op) {
 
   auto refuse = [&](const std::string& why) { return diags_.Report(kMmaOperand, op.at, why); };
   if (role_.warps % 4 || role_.first_warp % 4) return refuse("it is not run by whole warpgroups");
-  if (!PtxType(a_type.dtype) || !PtxType(b_type.dtype) ||
+  if (!ProductType(a_type.dtype) || !ProductType(b_type.dtype) ||
       (a_type.dtype != b_type.dtype &&
        !(ir::IsFloat(a_type.dtype) && ir::ByteSize(a_type.dtype) == 1 &&
          ir::IsFloat(b_type.dtype) && ir::ByteSize(b_type.dtype) == 1)))
@@ -191,8 +179,8 @@ Result<void> Emitter::EmitWgmma(const ir::Op& op) {
     a_words = Pack(Get(op.operands[1]), a_type.dtype);
   }
   const size_t a_words_per_block = a_words.size() / static_cast<size_t>(blocks);
-  const std::string types = fmt::format("{}.{}.{}", integer ? "s32" : "f32", PtxType(a_type.dtype),
-                                        PtxType(b_type.dtype));
+  const std::string types = fmt::format("{}.{}.{}", integer ? "s32" : "f32",
+                                        ProductType(a_type.dtype), ProductType(b_type.dtype));
   std::string imms = integer ? "" : ", 1, 1";
   if (half && !a_in_registers) imms += trans_a ? ", 1" : ", 0";
   if (half) imms += trans_b ? ", 1" : ", 0";
