@@ -132,7 +132,10 @@ const std::vector<UnitName> kUnitNames = {
     {"ldmatrix",
      {"ir/matrix_units.def", "ir/machines/",  // loads by threads cost what it costs
       "backend/emit_mma_sync.cc", "backend/ptx_insts.def"}},
-    {"tcgen05", {"ir/features.def", "ir/matrix_units.def", "ir/machines/", "backend/emit_mma.cc"}},
+    {"tcgen05",
+     {"ir/features.def", "ir/matrix_units.def", "ir/machines/", "ir/lower/issue_by_barrier.cc",
+      "backend/emit_mma.cc", "backend/emit_tcgen05.cc", "backend/emitter.h",
+      "backend/ptx_insts.def"}},
 };
 
 // Numbers of the H200, by which code would count on that machine: shared memory of a CTA and of an

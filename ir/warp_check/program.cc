@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "ir/matrix_unit.h"
@@ -18,6 +19,7 @@ Program::Program(const Function& function) : fn(function) {
   FindBarriers();
   FindBuffers();
   FindTensors();
+  FindColumns();
   FindTiles();
   FindSteering();
   FindWork();
@@ -47,6 +49,7 @@ void Program::FindRoles() {
     if (op.kind == OpKind::kRole)
       roles.push_back({id, op.regions[0], op.s("name"), static_cast<int>(op.i("warps"))});
     else if (roles.size() > 1 && op.kind != OpKind::kYield && op.kind != OpKind::kClusterSync &&
+             op.kind != OpKind::kTmemFree &&
              !stray.valid() && (Info(op.kind).effect == OpEffect::kWrite || !op.regions.empty()))
       stray = id;
   }
@@ -230,6 +233,39 @@ void Program::FindTensors() {
     if (how == 3) shared_tensors.try_emplace(tensor, regions());
 }
 
+namespace {
+
+// Columns of tensor memory that an op touches: the first, and one behind the last.
+std::optional<std::pair<int64_t, int64_t>> ColumnsOf(const Function& fn, const Op& op) {
+  const auto from = [&](int64_t m, int64_t n) {
+    return std::pair(op.i("column"), op.i("column") + TensorColumns(m, n));
+  };
+  if (op.kind == OpKind::kTcMma) return from(op.i("m"), op.i("n"));
+  if (op.kind != OpKind::kTmemLoad && op.kind != OpKind::kTmemStore) return {};
+  const Type& tile = fn.type(op.kind == OpKind::kTmemLoad ? op.results[0] : op.operands[0]);
+  return from(tile.shape[0], tile.shape[1]);
+}
+
+}  // namespace
+
+void Program::FindColumns() {
+  std::set<int64_t> points;
+  WalkOps(fn, fn.body, [&](OpId id) {
+    if (const auto columns = ColumnsOf(fn, fn.ops[id]))
+      points.insert(columns->first), points.insert(columns->second);
+  });
+  tensor_columns.assign(points.begin(), points.end());
+}
+
+std::pair<int, int> Program::TensorRegionsOf(int64_t first, int64_t end) const {
+  const auto place = [&](int64_t column) {
+    return first_tensor_region() +
+           static_cast<int>(std::lower_bound(tensor_columns.begin(), tensor_columns.end(), column) -
+                            tensor_columns.begin());
+  };
+  return {place(first), place(end)};
+}
+
 ValueId Program::SharedTensor(const Op& op, bool* write) const {
   const ValueId tensor = TensorOf(fn, op, write);
   return shared_tensors.count(tensor) ? tensor : ValueId();
@@ -250,6 +286,11 @@ bool Program::FilledThrough(ValueId buffer, int region) const {
 }
 
 std::string Program::RegionName(int region) const {
+  if (region >= first_tensor_region()) {
+    const auto at = static_cast<size_t>(region - first_tensor_region());
+    return fmt::format("columns {} to {} of tensor memory", tensor_columns[at],
+                       tensor_columns[at + 1] - 1);
+  }
   for (const auto& [tensor, i] : shared_tensors)
     if (i == region) return fmt::format("`{}`", fn.param(tensor) ? fn.param(tensor)->name : "?");
   const int64_t at = cuts[static_cast<size_t>(region)];
@@ -303,6 +344,7 @@ ValueId SlotOperand(const Op& op, const Function& fn) {
     case OpKind::kSmemLoad:
     case OpKind::kSmemZero:
     case OpKind::kMbarExpect:
+    case OpKind::kTcCommit:
     case OpKind::kMbarArrive: return at(1);
     case OpKind::kTmaLoad: return op.i("slotted") ? op.operands.back() : ValueId();
     case OpKind::kTmaStore:
@@ -329,7 +371,7 @@ void Program::FindSteering() {
     if (op.kind == OpKind::kElect && !op.operands.empty()) need(op.operands[0]);
     if (op.kind == OpKind::kWhile) need(fn.ops[fn.blocks[op.regions[0]].ops.back()].operands[0]);
     if (op.kind == OpKind::kMbarWait) need(op.operands[1]);
-    if (op.kind == OpKind::kMma)
+    if (op.kind == OpKind::kMma || op.kind == OpKind::kTcMma)
       for (size_t i = 3; i < std::min<size_t>(5, op.operands.size()); ++i) need(op.operands[i]);
     need(SlotOperand(op, fn));
   });
@@ -393,6 +435,12 @@ bool Program::Mark(BlockId block) {
       case OpKind::kTmaStore:
       case OpKind::kTmaCommit:
       case OpKind::kTmaWait:
+      case OpKind::kTmemAlloc:
+      case OpKind::kTcMma:
+      case OpKind::kTcCommit:
+      case OpKind::kTcFence:
+      case OpKind::kTmemLoad:
+      case OpKind::kTmemStore:
       case OpKind::kMmaFence:
       case OpKind::kMma:
       case OpKind::kMmaCommit:
@@ -456,7 +504,7 @@ void Program::FindPeriods() {
       } else if (k.repeats) {
         next.repeats = k.repeats;
       }
-      const bool sink = op.results.empty() || op.kind == OpKind::kMma;
+      const bool sink = op.results.empty() || op.kind == OpKind::kMma;  // tc_mma has no results
       if (sink && k.repeats) continue;
       if (!sink && op.results.size() == 1 && !steers[static_cast<size_t>(op.results[0].index)])
         continue;
@@ -520,6 +568,10 @@ void Program::FindTouches() {
         if (const auto it = buffers.find(v); it != buffers.end())
           touch(it->second.offset, it->second.offset + it->second.depth * it->second.slot_bytes);
       if (op.attr("scratch") && op.i("scratch") >= 0) touch(op.i("scratch"), fn.launch.smem_bytes);
+      if (const auto columns = ColumnsOf(fn, op)) {
+        const auto [first, last] = TensorRegionsOf(columns->first, columns->second);
+        std::fill(touches[r].begin() + first, touches[r].begin() + last, 1);
+      }
       bool write = false;
       if (const ValueId tensor = SharedTensor(op, &write); tensor.valid())
         touches[r][static_cast<size_t>(shared_tensors.at(tensor))] = 1;
