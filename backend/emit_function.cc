@@ -180,8 +180,7 @@ void Emitter::BeginBesideOthers() {
   image_.dependent_launch = pdl;
   image_.dependent_if_full =
       pdl && std::none_of(fn_.ops.begin(), fn_.ops.end(), [](const ir::Op& op) {
-        return op.kind == OpKind::kMma || op.kind == OpKind::kTcMma ||
-               op.kind == OpKind::kSimtDot;
+        return op.kind == OpKind::kMma || op.kind == OpKind::kTcMma || op.kind == OpKind::kSimtDot;
       });
   if (!maps_.empty()) {
     llvm::BasicBlock* fetch = NewBlock("maps");

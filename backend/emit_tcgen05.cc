@@ -1,5 +1,5 @@
-// Products of the unit tcgen05 (ir/matrix_units.def), and tensor memory: its allocation, its loads and
-// stores by threads. One thread issues a product; descriptors say where its operands lie.
+// Products of the unit tcgen05 (ir/matrix_units.def), and tensor memory: its allocation, its loads
+// and stores by threads. One thread issues a product; descriptors say where its operands lie.
 //
 // Sources: PTX ISA, "TensorCore 5th Generation Family Instructions": shared memory descriptor,
 // instruction descriptor, layout of D with M = 128, shape 32x32b.
@@ -29,10 +29,10 @@ struct KindOf {
   const char* kind;
   uint32_t code;
 };
-constexpr KindOf kKinds[] = {
-    {DType::kF16, "f16", 0},     {DType::kBF16, "f16", 1},    {DType::kTF32, "tf32", 2},
-    {DType::kE4M3, "f8f6f4", 0}, {DType::kE5M2, "f8f6f4", 1}, {DType::kU8, "i8", 0},
-    {DType::kI8, "i8", 1}};
+constexpr KindOf kKinds[] = {{DType::kF16, "f16", 0},     {DType::kBF16, "f16", 1},
+                             {DType::kTF32, "tf32", 2},   {DType::kE4M3, "f8f6f4", 0},
+                             {DType::kE5M2, "f8f6f4", 1}, {DType::kU8, "i8", 0},
+                             {DType::kI8, "i8", 1}};
 
 const KindOf* Kind(DType dtype) {
   for (const KindOf& row : kKinds)
@@ -40,9 +40,9 @@ const KindOf* Kind(DType dtype) {
   return nullptr;
 }
 
-// Instruction descriptor (PTX ISA, table "Instruction descriptor format for .kind::tf32, f16, f8f6f4
-// and i8"): type of D at bit 4 (1: f32, 2: s32), of A at 7, of B at 10, transposition at 15 and 16, N / 8
-// at 17, M / 16 at 24.
+// Instruction descriptor (PTX ISA, table "Instruction descriptor format for .kind::tf32, f16,
+// f8f6f4 and i8"): type of D at bit 4 (1: f32, 2: s32), of A at 7, of B at 10, transposition at 15
+// and 16, N / 8 at 17, M / 16 at 24.
 uint32_t InstructionDescriptor(const KindOf& a, const KindOf& b, bool trans_a, bool trans_b,
                                int64_t n) {
   const uint32_t d = std::string_view(a.kind) == "i8" ? 2 : 1;
@@ -50,8 +50,8 @@ uint32_t InstructionDescriptor(const KindOf& a, const KindOf& b, bool trans_a, b
          static_cast<uint32_t>(n >> 3) << 17 | static_cast<uint32_t>(ir::kTensorLanes >> 4) << 24;
 }
 
-// Shared memory descriptor without its address: leading offset at bit 16, stride offset at 32, both in
-// units of 16 bytes, version 1 at 46, swizzle at 61.
+// Shared memory descriptor without its address: leading offset at bit 16, stride offset at 32, both
+// in units of 16 bytes, version 1 at 46, swizzle at 61.
 uint64_t DescriptorOf(const SharedOperand& o) {
   const uint64_t mode = o.swizzle == 128 ? 2 : o.swizzle == 64 ? 4 : o.swizzle == 32 ? 6 : 0;
   return static_cast<uint64_t>(o.lbo >> 4 & 0x3fff) << 16 |
@@ -126,7 +126,8 @@ Result<void> Emitter::EmitTcMma(const ir::Op& op) {
   for (const SharedOperand* o : {&a, &b})
     if (!o->Regular())
       return refuse(fmt::format("panels of {} bytes with swizzle {}", o->span, o->swizzle));
-  if (a_type.smem.rows % 8 || b_type.smem.rows % 8) return refuse("its rows are not a multiple of 8");
+  if (a_type.smem.rows % 8 || b_type.smem.rows % 8)
+    return refuse("its rows are not a multiple of 8");
   const auto start = [&](size_t buffer, size_t slot) {
     llvm::Value* address = SlotAddress(op, buffer, slot);
     return b_.CreateZExt(b_.CreateLShr(b_.CreateAnd(address, I32(0x3ffff)), 4), b_.getInt64Ty());
@@ -164,14 +165,14 @@ void Emitter::TensorPieces(const ir::Op& op, llvm::Value* base, const ir::Type& 
   llvm::Value* lanes = b_.CreateShl(b_.CreateAnd(Warp(), I32(3)), 21);  // 32 · quarter, at bit 16
   llvm::Value* from = b_.CreateAdd(b_.CreateAdd(base, I32(op.i("column"))), lanes);
   if (warpgroups > 1 && split != "none")
-    from = b_.CreateAdd(from, b_.CreateMul(b_.CreateLShr(Warp(), 2),
-                                           I32(split == "m" ? blocks * n : wide)));
+    from = b_.CreateAdd(
+        from, b_.CreateMul(b_.CreateLShr(Warp(), 2), I32(split == "m" ? blocks * n : wide)));
   for (int64_t block = 0; block < blocks; ++block)
     for (int64_t column = 0; column < wide;) {
       int64_t count = kMostRegisters;
       while (count > wide - column) count /= 2;
-      body(b_.CreateAdd(from, I32(block * n + column)),
-           static_cast<size_t>(block * wide + column), count);
+      body(b_.CreateAdd(from, I32(block * n + column)), static_cast<size_t>(block * wide + column),
+           count);
       column += count;
     }
 }
@@ -186,12 +187,11 @@ Result<void> Emitter::EmitTmemLoad(const ir::Op& op) {
                [&](llvm::Value* address, size_t first, int64_t count) {
                  std::string constraints;
                  for (int64_t i = 0; i < count; ++i) constraints += i ? ",=r" : "=r";
-                 const std::vector<llvm::Value*> got =
-                     CallPtx(b_, PtxInst::kTmemLd,
-                             {{"n", std::to_string(count)},
-                              {"r", Registers(0, count)},
-                              {"a", "$" + std::to_string(count)}},
-                             constraints + ",r", {address});
+                 const std::vector<llvm::Value*> got = CallPtx(b_, PtxInst::kTmemLd,
+                                                               {{"n", std::to_string(count)},
+                                                                {"r", Registers(0, count)},
+                                                                {"a", "$" + std::to_string(count)}},
+                                                               constraints + ",r", {address});
                  for (size_t i = 0; i < got.size(); ++i) words[first + i] = got[i];
                });
   // Tied, so that nothing that reads them stands in front of the wait.

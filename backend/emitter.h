@@ -249,7 +249,7 @@ class Emitter {
   // emit_mma.cc, emit_wgmma.cc, emit_mma_sync.cc
   Result<void> EmitMma(const ir::Op& op);
   Result<void> EmitWgmma(const ir::Op& op);
-  // emit_tcgen05.cc
+  // tensor memory
   Result<void> EmitTensorMemory(const ir::Op& op);
   Result<void> EmitTmemAlloc(const ir::Op& op);
   Result<void> EmitTmemFree(const ir::Op& op);

@@ -1,6 +1,6 @@
-// A tile in shared memory as the descriptors of matrix units see it: panels of rows, each row as wide
-// as the swizzle (hopper.md of the design notes; PTX ISA, "Shared Memory Matrix Layout"). The units
-// put these numbers into descriptors of their own form.
+// A tile in shared memory as the descriptors of matrix units see it: panels of rows, each row as
+// wide as the swizzle (hopper.md of the design notes; PTX ISA, "Shared Memory Matrix Layout"). The
+// units put these numbers into descriptors of their own form.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

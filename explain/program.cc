@@ -71,7 +71,8 @@ class Reader {
   void Note(OpId id, const std::string& role) {
     const Op& op = fn_.ops[id];
     if (op.kind == OpKind::kMbarWait) AddName(&users_[op.operands[0]].wait, role);
-    if (op.kind == OpKind::kMbarArrive || op.kind == OpKind::kTcCommit) AddName(&users_[op.operands[0]].arrive, role);
+    if (op.kind == OpKind::kMbarArrive || op.kind == OpKind::kTcCommit)
+      AddName(&users_[op.operands[0]].arrive, role);
     if (op.kind == OpKind::kMbarExpect) AddName(&users_[op.operands[0]].fill, role);
     if (op.kind == OpKind::kTmaLoad) {
       AddName(&users_[op.operands[1]].fill, role);

@@ -47,8 +47,7 @@ Accumulator Place(MatrixUnit unit, const ProductShape& shape, int warpgroups) {
   const MatrixUnitInfo& info = Info(unit);
   const int64_t blocks = CeilDiv(shape.m, info.rows);
   // A warpgroup's columns are whole instructions, and whole panels where B is MN-major.
-  const int64_t step =
-      IsInteger(shape.dtype) || shape.mn_major_b || InTensorMemory(unit) ? 16 : 8;
+  const int64_t step = IsInteger(shape.dtype) || shape.mn_major_b || InTensorMemory(unit) ? 16 : 8;
   Accumulator out;
   out.split = blocks % warpgroups == 0             ? WgSplit::kM
               : shape.n % (step * warpgroups) == 0 ? WgSplit::kN
@@ -59,8 +58,8 @@ Accumulator Place(MatrixUnit unit, const ProductShape& shape, int warpgroups) {
 
 namespace {
 
-// Where a warpgroup reads its lanes as rows: thread t has row t of a block of 128, its registers are
-// the columns.
+// Where a warpgroup reads its lanes as rows: thread t has row t of a block of 128, its registers
+// are the columns.
 Layout RowsOfLanes(int64_t m, int64_t columns, int warpgroups, WgSplit split) {
   const int64_t blocks = CeilDiv(m, kTensorLanes), parts = warpgroups;
   const int64_t rows = split == WgSplit::kM ? blocks / parts : blocks;
@@ -90,8 +89,7 @@ int64_t TensorColumns(int64_t m, int64_t n) {
 
 Layout AccumulatorOf(MatrixUnit unit, DType dtype, int64_t m, int64_t n, int warpgroups,
                      WgSplit split) {
-  if (InTensorMemory(unit))
-    return RowsOfLanes(m, RoundUp(n, kTensorColumnStep), warpgroups, split);
+  if (InTensorMemory(unit)) return RowsOfLanes(m, RoundUp(n, kTensorColumnStep), warpgroups, split);
   return AccumulatorLayout(m, RoundUp(n, ColumnStep(Info(unit), dtype)), warpgroups, split);
 }
 

@@ -34,8 +34,8 @@ enum class MatrixUnit : uint8_t {
 };
 
 // Tensor memory of a CTA: lanes, columns of 32 bits, and the least that is allocated (PTX ISA,
-// "Tensor Memory"); and the step in which products have columns there (of 16, because with 128 rows N
-// is a multiple of 16).
+// "Tensor Memory"); and the step in which products have columns there (of 16, because with 128 rows
+// N is a multiple of 16).
 inline constexpr int64_t kTensorLanes = 128, kTensorColumns = 512, kLeastTensorColumns = 32;
 inline constexpr int64_t kTensorColumnStep = 16;
 

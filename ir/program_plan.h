@@ -196,14 +196,14 @@ struct PlannedBuffer {
 // ---- sums in tensor memory
 // Products that add to one another in the same columns, with nothing between them (tensor_sums.h).
 struct TensorSum {
-  std::vector<OpId> dots;                        // in program order
-  std::vector<std::pair<OpId, size_t>> loops;    // that carry it, and as which value
-  std::vector<OpId> segments;                    // of its block, in order: products and such loops
-  OpId first, last;                              // of the segments
-  ValueId init;                                  // what it begins with …
-  bool from_zero = false;                        // … if that is not zeros
-  ValueId result;                                // the tile that threads load
-  std::set<ValueId> inside;                      // tiles that exist in tensor memory alone
+  std::vector<OpId> dots;                      // in program order
+  std::vector<std::pair<OpId, size_t>> loops;  // that carry it, and as which value
+  std::vector<OpId> segments;                  // of its block, in order: products and such loops
+  OpId first, last;                            // of the segments
+  ValueId init;                                // what it begins with …
+  bool from_zero = false;                      // … if that is not zeros
+  ValueId result;                              // the tile that threads load
+  std::set<ValueId> inside;                    // tiles that exist in tensor memory alone
   bool always = false;  // a product is made in any case; else where a loop has an iteration
 };
 

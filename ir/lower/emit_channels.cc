@@ -96,8 +96,8 @@ ValueId Emitter::NextSlot(const Ring& ring, bool producer, bool alone) {
   if (producer) parity = b_.Binary(OpKind::kXor, parity, b_.Int(1, DType::kI32));
   std::vector<ValueId> operands = {producer ? ring.empty : ring.full, parity};
   if (slot.valid()) operands.push_back(slot);
-  // Where one thread issues what reads the slot, and commits release it, that thread alone waits: the
-  // others could still be at this wait when the slot is filled again.
+  // Where one thread issues what reads the slot, and commits release it, that thread alone waits:
+  // the others could still be at this wait when the slot is filled again.
   if (alone)
     Elect([&](Builder& inner) { inner.Add(OpKind::kMbarWait, std::move(operands), {}); });
   else
@@ -122,8 +122,8 @@ void Emitter::Produce(size_t channel, size_t site) {
   });
 }
 
-// Producer, at its end: the arrival of a commit must find the CTA's shared memory still there. As many
-// waits as there are slots: those for slots that were never filled pass at once.
+// Producer, at its end: the arrival of a commit must find the CTA's shared memory still there. As
+// many waits as there are slots: those for slots that were never filled pass at once.
 void Emitter::AwaitCommits() {
   for (size_t i = 0; i < rings_.size(); ++i)
     if (p_.ReleasedByCommit(p_.rings[i]))

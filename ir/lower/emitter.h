@@ -285,13 +285,13 @@ class Emitter {
   Function& out_;  // of emitted_
   Builder b_;
   std::map<ValueId, ValueId> map_;
-  std::vector<ValueId> buffers_;  // as the plan numbers them
-  ValueId tensor_memory_;         // its address
-  std::vector<SumState> sums_;    // as the plan numbers them
+  std::vector<ValueId> buffers_;                         // as the plan numbers them
+  ValueId tensor_memory_;                                // its address
+  std::vector<SumState> sums_;                           // as the plan numbers them
   std::map<std::pair<int, size_t>, ValueId> sum_mbars_;  // by role and sum
-  std::vector<size_t> due_;       // sums to be loaded
+  std::vector<size_t> due_;                              // sums to be loaded
   std::vector<Issued> issued_;
-  std::vector<OpId> pending_;     // TMA loads queued for the next flush
+  std::vector<OpId> pending_;  // TMA loads queued for the next flush
   ValueId mbar_, phase_;
   ValueId cluster_rank_;                                   // of the role being emitted, i64
   std::vector<Flight> flights_;                            // oldest first

@@ -1,11 +1,11 @@
-// Products that complete at an mbarrier (tcgen05): one thread issues them, they add to columns of tensor
-// memory, and a commit makes an mbarrier say that all before it are done. What threads do with an
-// accumulator is done by a load before and a store behind: sums (tensor_sums.h) begin, take products,
-// and are loaded once.
+// Products that complete at an mbarrier (tcgen05): one thread issues them, they add to columns of
+// tensor memory, and a commit makes an mbarrier say that all before it are done. What threads do
+// with an accumulator is done by a load before and a store behind: sums (tensor_sums.h) begin, take
+// products, and are loaded once.
 //
-// Tensor memory is ordered by the barriers of the threads only between two fences: one before a thread
-// tells others what it did there, one after it was told (PTX ISA, "tcgen05.fence"). They stand at each
-// wait for products, and around the meeting in front of a sum's first product.
+// Tensor memory is ordered by the barriers of the threads only between two fences: one before a
+// thread tells others what it did there, one after it was told (PTX ISA, "tcgen05.fence"). They
+// stand at each wait for products, and around the meeting in front of a sum's first product.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -129,8 +129,7 @@ ValueId Emitter::AnyProduct(size_t i) {
                 *hi = IntConstantOf(in_, loop.operands[1]);
   const bool nested = sum.loops.size() > 1;
   if (!nested && lo && hi && *lo < *hi) return {};
-  return nested ? sums_[i].adds
-                : b_.Cmp("lt", Scalar(loop.operands[0]), Scalar(loop.operands[1]));
+  return nested ? sums_[i].adds : b_.Cmp("lt", Scalar(loop.operands[0]), Scalar(loop.operands[1]));
 }
 
 // The tile, into registers; where there was no product it is zero.
@@ -193,8 +192,8 @@ void Emitter::IssueByBarrier(OpId id, size_t i, const Columns& of) {
   issued_.push_back({i, p_.RingsReadBy(in_, id)});
 }
 
-// Threads are about to release a slot that products may still read. They meet first: nobody may still
-// be at the wait before.
+// Threads are about to release a slot that products may still read. They meet first: nobody may
+// still be at the wait before.
 void Emitter::AwaitReadersOf(size_t channel) {
   for (const Issued& product : issued_) {
     if (!std::count(product.channels.begin(), product.channels.end(), channel)) continue;
@@ -230,9 +229,8 @@ Result<> Emitter::AccumulateParts(OpId id, size_t i) {
     BeginSum(i, true);
     IssueByBarrier(id, i, {true, k, std::min(dot.promote, dot.k_padded - k)});
     AwaitSum(i);
-    acc = b_.Binary(
-        OpKind::kAdd, acc,
-        b_.Value(OpKind::kTmemLoad, {tensor_memory_}, inner, TensorPlace(i)));
+    acc = b_.Binary(OpKind::kAdd, acc,
+                    b_.Value(OpKind::kTmemLoad, {tensor_memory_}, inner, TensorPlace(i)));
   }
   Land(op.results[0], acc);
   return Done();

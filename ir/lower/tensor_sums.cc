@@ -28,8 +28,8 @@ class Finder {
   }
   bool Adds(OpId id) const { return Sums(id) && tiles_.dots.at(id).promote == 0; }
 
-  // Does `v`, an accumulator, go through nothing but products from here to the end of its block, where
-  // the loop yields it as what it carries as number `carried`? Notes what it goes through.
+  // Does `v`, an accumulator, go through nothing but products from here to the end of its block,
+  // where the loop yields it as what it carries as number `carried`? Notes what it goes through.
   bool Carries(ValueId v, const Op& loop, size_t carried, TensorSum* sum) const {
     const BlockId block = loop.regions[0];
     bool any = false;
@@ -121,15 +121,16 @@ class Finder {
   std::set<std::pair<OpId, size_t>> known_;
 };
 
-// Until it is loaded: where it is used, or where the block ends if nobody does, or if what uses it is
-// left to a later place.
+// Until it is loaded: where it is used, or where the block ends if nobody does, or if what uses it
+// is left to a later place.
 int64_t LoadedBy(const Function& fn, const ProgramPlan& plan, const Uses& uses,
                  const Positions& positions, const TensorSum& sum) {
   const BlockId block = fn.ops[sum.first].block;
   int64_t end = -1;
   for (const Uses::Use& use : uses.of(sum.result)) {
     const OpId at = AncestorIn(fn, block, use.reader);
-    if (!at.valid() || plan.deferred.count(use.reader)) return positions.at(fn.blocks[block].ops.back());
+    if (!at.valid() || plan.deferred.count(use.reader))
+      return positions.at(fn.blocks[block].ops.back());
     end = std::max(end, positions.at(at));
   }
   return end < 0 ? positions.at(fn.blocks[block].ops.back()) : end;

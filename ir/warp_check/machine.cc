@@ -394,10 +394,10 @@ bool Machine::CheckEnd(State& state) {
     }
     if (!b.carried_bytes && !b.came_by_commit) continue;
     if (!Seen(slot)) {
-      Fail(
-          kWarpOpenEnd, op,
-          fmt::format("the kernel ends while {} to {} may be under way",
-                      b.carried_bytes ? "copies" : "the arrival of a commit", p_.BarrierName(slot)));
+      Fail(kWarpOpenEnd, op,
+           fmt::format("the kernel ends while {} to {} may be under way",
+                       b.carried_bytes ? "copies" : "the arrival of a commit",
+                       p_.BarrierName(slot)));
       return false;
     }
   }

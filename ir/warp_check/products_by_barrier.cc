@@ -1,9 +1,10 @@
 // Products that complete at an mbarrier, and tensor memory: who may touch which columns when.
 //
-// Two components of knowledge for each role count what no thread's own steps tell: products of the role
-// that are complete (a commit tells how many were issued before it), and accesses of tensor memory by
-// its threads (told by what stands behind a fence before). Knowledge counts for tensor memory as it was
-// at the last fence after: `seen` of a role. A product of the same thread comes behind those before it.
+// Two components of knowledge for each role count what no thread's own steps tell: products of the
+// role that are complete (a commit tells how many were issued before it), and accesses of tensor
+// memory by its threads (told by what stands behind a fence before). Knowledge counts for tensor
+// memory as it was at the last fence after: `seen` of a role. A product of the same thread comes
+// behind those before it.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -31,7 +32,8 @@ bool Machine::AccessColumns(OpId id, int64_t first, int64_t count, Proxy proxy, 
   for (int i = begin; i < end; ++i) {
     Region& region = s_->regions[static_cast<size_t>(i)];
     if (!write && !region.written) {
-      Fail(kWarpUnfilled, op, fmt::format("it reads {} before anything fills it", p_.RegionName(i)));
+      Fail(kWarpUnfilled, op,
+           fmt::format("it reads {} before anything fills it", p_.RegionName(i)));
       return false;
     }
     for (const Record& r : region.records) {
@@ -66,17 +68,17 @@ Step Machine::IssueByBarrier(OpId id) {
     return Fail(kWarpForm, op, "more than one thread would issue this product");
   ++me().products;
   me().uncommitted = true;
-  const bool ok =
-      AccessBuffer(id, op.operands[1], op.operands[3], Proxy::kTensorProduct, false) &&
-      AccessBuffer(id, op.operands[2], op.operands[4], Proxy::kTensorProduct, false) &&
-      AccessColumns(id, op.i("column"), TensorColumns(op.i("m"), op.i("n")), Proxy::kTensorProduct,
-                    true);
+  const bool ok = AccessBuffer(id, op.operands[1], op.operands[3], Proxy::kTensorProduct, false) &&
+                  AccessBuffer(id, op.operands[2], op.operands[4], Proxy::kTensorProduct, false) &&
+                  AccessColumns(id, op.i("column"), TensorColumns(op.i("m"), op.i("n")),
+                                Proxy::kTensorProduct, true);
   return ok ? Step::kDone : Step::kFailed;
 }
 
-// An arrival that comes when all products of the thread are done. It tells that, and what the thread had
-// seen: the products ran behind it. It also tells that the thread has come here, past its waits; of its
-// own ordinary accesses it says nothing, and the one thread that issues products makes none.
+// An arrival that comes when all products of the thread are done. It tells that, and what the
+// thread had seen: the products ran behind it. It also tells that the thread has come here, past
+// its waits; of its own ordinary accesses it says nothing, and the one thread that issues products
+// makes none.
 Step Machine::CommitProducts(OpId id) {
   const Op& op = fn_.ops[id];
   if (who_ != Who::kElected) return Fail(kWarpForm, op, "more than one thread would commit");

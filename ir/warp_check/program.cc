@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <optional>
 #include <set>
 
 #include "ir/matrix_unit.h"
@@ -49,8 +48,8 @@ void Program::FindRoles() {
     if (op.kind == OpKind::kRole)
       roles.push_back({id, op.regions[0], op.s("name"), static_cast<int>(op.i("warps"))});
     else if (roles.size() > 1 && op.kind != OpKind::kYield && op.kind != OpKind::kClusterSync &&
-             op.kind != OpKind::kTmemFree &&
-             !stray.valid() && (Info(op.kind).effect == OpEffect::kWrite || !op.regions.empty()))
+             op.kind != OpKind::kTmemFree && !stray.valid() &&
+             (Info(op.kind).effect == OpEffect::kWrite || !op.regions.empty()))
       stray = id;
   }
 }
@@ -231,39 +230,6 @@ void Program::FindTensors() {
   });
   for (const auto& [tensor, how] : touched)
     if (how == 3) shared_tensors.try_emplace(tensor, regions());
-}
-
-namespace {
-
-// Columns of tensor memory that an op touches: the first, and one behind the last.
-std::optional<std::pair<int64_t, int64_t>> ColumnsOf(const Function& fn, const Op& op) {
-  const auto from = [&](int64_t m, int64_t n) {
-    return std::pair(op.i("column"), op.i("column") + TensorColumns(m, n));
-  };
-  if (op.kind == OpKind::kTcMma) return from(op.i("m"), op.i("n"));
-  if (op.kind != OpKind::kTmemLoad && op.kind != OpKind::kTmemStore) return {};
-  const Type& tile = fn.type(op.kind == OpKind::kTmemLoad ? op.results[0] : op.operands[0]);
-  return from(tile.shape[0], tile.shape[1]);
-}
-
-}  // namespace
-
-void Program::FindColumns() {
-  std::set<int64_t> points;
-  WalkOps(fn, fn.body, [&](OpId id) {
-    if (const auto columns = ColumnsOf(fn, fn.ops[id]))
-      points.insert(columns->first), points.insert(columns->second);
-  });
-  tensor_columns.assign(points.begin(), points.end());
-}
-
-std::pair<int, int> Program::TensorRegionsOf(int64_t first, int64_t end) const {
-  const auto place = [&](int64_t column) {
-    return first_tensor_region() +
-           static_cast<int>(std::lower_bound(tensor_columns.begin(), tensor_columns.end(), column) -
-                            tensor_columns.begin());
-  };
-  return {place(first), place(end)};
 }
 
 ValueId Program::SharedTensor(const Op& op, bool* write) const {
@@ -568,7 +534,7 @@ void Program::FindTouches() {
         if (const auto it = buffers.find(v); it != buffers.end())
           touch(it->second.offset, it->second.offset + it->second.depth * it->second.slot_bytes);
       if (op.attr("scratch") && op.i("scratch") >= 0) touch(op.i("scratch"), fn.launch.smem_bytes);
-      if (const auto columns = ColumnsOf(fn, op)) {
+      if (const auto columns = TensorColumnsOf(fn, op)) {
         const auto [first, last] = TensorRegionsOf(columns->first, columns->second);
         std::fill(touches[r].begin() + first, touches[r].begin() + last, 1);
       }

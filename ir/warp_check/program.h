@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -113,6 +114,8 @@ void WalkOps(const Function& fn, BlockId block, const F& visit) {
   }
 }
 
+// Columns of tensor memory that an op touches: the first, and one behind the last.
+std::optional<std::pair<int64_t, int64_t>> TensorColumnsOf(const Function& fn, const Op& op);
 // The slot operand of an access, or invalid.
 ValueId SlotOperand(const Op& op, const Function& fn);
 

@@ -51,8 +51,7 @@ class Tester {
     if (!seen_.insert(ir::Print(fn)).second) return true;
     ++counts_.programs;
     const auto start = std::chrono::steady_clock::now();
-    TRY(const ir::WarpCheckStats stats,
-        ir::CheckWarps(fn, ir::WarpCheckOptions(target_), diags));
+    TRY(const ir::WarpCheckStats stats, ir::CheckWarps(fn, ir::WarpCheckOptions(target_), diags));
     const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
     if (ms.count() > counts_.slowest_ms) {
       counts_.slowest_ms = ms.count();
