@@ -67,9 +67,10 @@ const backend::KernelImage* AnyImage(const runtime::Bundle& bundle, const std::s
 Result<ResolvedPtr> Resolve(BundleState& b, const std::string& kernel, const Device& device,
                             const Args& args, DiagSink& diags) {
   const DeviceState* on = device.state().get();
-  const uint64_t hash = ResolvedStore::Hash(kernel, on, args);
+  const auto hashes = ResolvedStore::Hash(kernel, on, args);
   std::lock_guard<std::mutex> lock(b.mutex);
-  if (ResolvedPtr found = b.resolved.Find(hash, kernel, on, args)) return found;
+  TRY(ResolvedPtr found, FindOrMove(b.resolved, hashes, kernel, on, args, diags));
+  if (found) return found;
   runtime::LaunchArgs launch;
   if (const backend::KernelImage* image = AnyImage(b.bundle, kernel))
     launch = LaunchArgsOf(*image, args, diags);
@@ -87,7 +88,7 @@ Result<ResolvedPtr> Resolve(BundleState& b, const std::string& kernel, const Dev
   made->device = on;
   made->args = args;
   made->loaded = place.kernel.get();
-  b.resolved.Keep(hash, made);
+  b.resolved.KeepKind(hashes, made);
   return ResolvedPtr(std::move(made));
 }
 

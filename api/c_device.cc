@@ -127,7 +127,38 @@ tilec_status* tilec_device_synchronize(tilec_device* device, int32_t stream) {
 tilec_status* tilec_bound_launch(const tilec_bound* bound, int32_t stream) {
   return bound ? Give(bound->bound.Launch(stream)) : Null("bound");
 }
+tilec_status* tilec_bound_launch_at(const tilec_bound* bound, const uint64_t* addresses,
+                                    size_t count, int32_t stream) {
+  if (!bound || (!addresses && count)) return Null(bound ? "addresses" : "bound");
+  return Give(bound->bound.LaunchAt(addresses, count, stream));
+}
+size_t tilec_bound_count(const tilec_bound* bound) { return bound ? bound->tensors.size() : 0; }
+const char* tilec_bound_tensor(const tilec_bound* bound, size_t i) {
+  return i < tilec_bound_count(bound) ? bound->tensors[i].c_str() : "";
+}
 void tilec_bound_free(tilec_bound* bound) { delete bound; }
+
+tilec_status* tilec_graph_create(tilec_device* device, tilec_graph** graph) {
+  if (!device || !graph) return Null(device ? "graph" : "device");
+  *graph = new tilec_graph{tilec::Graph::On(device->device)};
+  return nullptr;
+}
+tilec_status* tilec_graph_add(tilec_graph* graph, const tilec_bound* bound, size_t* number) {
+  if (!graph || !bound) return Null(graph ? "bound" : "graph");
+  const auto added = graph->graph.Add(bound->bound);
+  if (!added.ok()) return Give(added.status());
+  if (number) *number = *added;
+  return nullptr;
+}
+tilec_status* tilec_graph_move(tilec_graph* graph, size_t number, const uint64_t* addresses,
+                               size_t count) {
+  if (!graph || (!addresses && count)) return Null(graph ? "addresses" : "graph");
+  return Give(graph->graph.MoveTo(number, addresses, count));
+}
+tilec_status* tilec_graph_launch(tilec_graph* graph, int32_t stream) {
+  return graph ? Give(graph->graph.Launch(stream)) : Null("graph");
+}
+void tilec_graph_free(tilec_graph* graph) { delete graph; }
 
 tilec_args* tilec_args_create(void) { return new tilec_args(); }
 void tilec_args_free(tilec_args* args) { delete args; }
@@ -137,8 +168,9 @@ void tilec_args_tensor(tilec_args* args, const char* name, tilec_dtype dtype, ui
   tilec::Tensor t;
   t.dtype = static_cast<tilec::DType>(dtype);
   t.data = data;
-  if (dims && rank > 0) t.dims.assign(dims, dims + rank);
-  if (strides && rank > 0) t.strides.assign(strides, strides + rank);
+  constexpr int32_t kMostDims = 64;  // beyond what any kernel has
+  if (dims && rank > 0 && rank <= kMostDims) t.dims.assign(dims, dims + rank);
+  if (strides && rank > 0 && rank <= kMostDims) t.strides.assign(strides, strides + rank);
   args->args.Set(name, std::move(t));
 }
 void tilec_args_int(tilec_args* args, const char* name, int64_t value) {

@@ -23,6 +23,10 @@ struct tilec_args {
 };
 struct tilec_bound {
   tilec::Bound bound;
+  std::vector<std::string> tensors = bound.tensors();
+};
+struct tilec_graph {
+  tilec::Graph graph;
 };
 
 namespace tilec::api {

@@ -12,11 +12,11 @@ SPDX-License-Identifier: Apache-2.0
 
 from ._arrays import Array, array, zeros
 from ._errors import Error, KernelWarning, Problem
-from ._kernel import (Compiler, Device, Kernel, Launch, Module, Parameter, Text, compile, device,
+from ._kernel import (Compiler, Device, Graph, Kernel, Launch, Module, Parameter, Text, compile, device,
                       load)
 from ._library import ABI, library, use_library
 
-__all__ = ["ABI", "Array", "Compiler", "Device", "Error", "Kernel", "KernelWarning", "Launch", "Module",
+__all__ = ["ABI", "Array", "Compiler", "Device", "Error", "Graph", "Kernel", "KernelWarning", "Launch", "Module",
            "Parameter", "Problem", "Text", "array", "compile", "device", "load", "use_library",
            "version", "zeros"]
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+import weakref
 
 from . import _arrays
 from ._arrays import Array, View
@@ -175,6 +176,43 @@ class Launch:
     def __call__(self, stream=0):
         self._run(self._handle, self._device.stream(stream) if stream else 0)
 
+    def at(self, *addresses, stream=0):
+        """The same launch on tensors that lie elsewhere: an address for each tensor, in the
+        signature's order."""
+        numbers = (ctypes.c_uint64 * len(addresses))(*addresses)
+        self._device._lib.tilec_bound_launch_at(self._handle, numbers, len(addresses),
+                                                self._device.stream(stream) if stream else 0)
+
+
+class Graph:
+    """Bound launches that run one after the other, as one CUDA graph."""
+
+    def __init__(self, *launches, device=None):
+        on = device or launches[0]._device
+        self._device, self._lib = on, on._lib
+        self._handle = ctypes.c_void_p()
+        self._lib.tilec_graph_create(on._handle, ctypes.byref(self._handle))
+        for launch in launches:
+            self.add(launch)
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            self._lib.tilec_graph_free(self._handle)
+
+    def add(self, launch):
+        """Behind those before; gives its number."""
+        number = ctypes.c_size_t()
+        self._lib.tilec_graph_add(self._handle, launch._handle, ctypes.byref(number))
+        return number.value
+
+    def move(self, number, *addresses):
+        """Other addresses for a launch, one for each of its tensors, from the next run on."""
+        numbers = (ctypes.c_uint64 * len(addresses))(*addresses)
+        self._lib.tilec_graph_move(self._handle, number, numbers, len(addresses))
+
+    def __call__(self, stream=0):
+        self._lib.tilec_graph_launch(self._handle, self._device.stream(stream) if stream else 0)
+
 
 class Text(str):
     """A text that notebooks show as it is laid out."""
@@ -225,6 +263,12 @@ class Kernel:
         self._calls = {}  # what repeated calls resolved to
         self._torch_calls = {}  # the same, of torch tensors on a GPU: bound, device, index
         self._torch_results = {}  # by what was given: names, shapes and dtypes of the results to make
+        self._fast = None
+        if lib.fast is not None:
+            me = weakref.ref(self)
+            self._fast = lib.fast.Caller(lambda args, kwargs: me()._tell(args, kwargs), lib.fail,
+                                         lib.address_of("tilec_bound_launch"),
+                                         lib.address_of("tilec_bound_launch_at"))
         self.__signature__ = self._signature()
         said = lib.tilec_kernel_warnings(handle).decode()
         if said:
@@ -233,6 +277,7 @@ class Kernel:
     def __del__(self):
         if getattr(self, "_handle", None):
             self._calls.clear()
+            self._fast = None
             self._lib.tilec_kernel_free(self._handle)
 
     def __repr__(self):
@@ -261,10 +306,22 @@ class Kernel:
         """Runs the kernel on arrays, by position or name; results (`out` tensors) by name only, or
         made like the inputs: torch tensors, numpy arrays, else tilec.Array. Returns the results: one, a
         tuple, or None where there are only `inout` ones."""
+        if self._fast is not None:
+            return self._fast(*args, **kwargs)
+        return self._tell(args, kwargs)[0]
+
+    def _tell(self, args, kwargs):
+        """The call's result, and how to do it again: python/native/fast.c says in which form."""
+        kwargs = kwargs or {}
         if self._torch_calls:
             done, result = self._call_again(args, kwargs)
             if done:
-                return result
+                return result, None
+        told = [] if self._fast is not None else None
+        result = self._call(args, kwargs, told)
+        return result, (told[0] if told else None)
+
+    def _call(self, args, kwargs, told):
         if len(args) > len(self._order):
             raise TypeError(f"{self.name} takes {len(self._order)} positional arguments "
                             f"({', '.join(p.name for p in self._order)}), {len(args)} were given; "
@@ -280,7 +337,7 @@ class Kernel:
         for p in self._tensors:
             torch = _torch_of(given.get(p.name))
             if torch is not None:
-                return self._call_torch(torch, given, len(args))
+                return self._call_torch(torch, given, args, kwargs, told)
         return self._call_arrays(given)
 
     def _results(self, given):
@@ -383,7 +440,7 @@ class Kernel:
         raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
         return raw(index) if raw else torch.cuda.current_stream(index).cuda_stream
 
-    def _call_torch(self, torch, given, positional):
+    def _call_torch(self, torch, given, args, kwargs, told):
         """Tensors of one device: their memory is used as it is, on torch's current stream; tensors of
         the CPU run on the emulator."""
         shapes, like = {}, None
@@ -397,7 +454,6 @@ class Kernel:
             elif name in self._names and self._names[name].kind == "tensor":
                 raise TypeError(f"`{name}` is a {type(value).__name__} beside torch tensors")
         results = []
-        key, memo = [], []
         for p in self._tensors:
             if p.direction == "out" and p.name not in given:
                 shape = self._shape_of(p, self._names_bound(given, shapes))
@@ -409,7 +465,26 @@ class Kernel:
         index = like.device.index or 0
         device_ = device(f"cuda:{index}")
         bound = self._resolve_torch(torch, device_, given)
-        # As _call_again will ask: positional arguments by place, others by name, then results.
+        if told is None or not hasattr(like, "__dlpack_c_exchange_api__"):
+            self._remember(torch, given, len(args), results, (bound, device_, index))
+        else:
+            told.append(self._told(torch, args, kwargs, results, bound, device_, like))
+        self._lib.tilec_bound_launch(bound.handle, device_.stream(self._raw_stream(torch, index) or 0))
+        return self._results(given)
+
+    def _told(self, torch, args, kwargs, results, bound, device_, like):
+        places = {p.name: i for i, p in enumerate(self._order[:len(args)])}
+        places.update((name, len(args) + i) for i, name in enumerate(kwargs))
+        places.update((name, -1 - i) for i, (name, _, _) in enumerate(results))
+        make = tuple((torch.empty, (shape,), {"dtype": dtype, "device": like.device})
+                     for _, shape, dtype in results)
+        return (bound.handle.value, bound, device_.stream,
+                tuple(places[p.name] for p in self._tensors),
+                tuple(places[name] for name in self._out_names), make)
+
+    def _remember(self, torch, given, positional, results, call):
+        """As _call_again will ask: positional arguments by place, others by name, then results."""
+        key, memo = [], []
         by_place = [p.name for p in self._order[:positional]]
         for name in [*by_place, *[n for n in given if n not in by_place]]:
             value = given[name]
@@ -423,10 +498,8 @@ class Kernel:
         if len(self._torch_calls) >= _KEPT:
             self._torch_calls.clear()
             self._torch_results.clear()
-        self._torch_calls[tuple(key)] = (bound, device_, index)
+        self._torch_calls[tuple(key)] = call
         self._torch_results[tuple(memo)] = results
-        self._lib.tilec_bound_launch(bound.handle, device_.stream(self._raw_stream(torch, index) or 0))
-        return self._results(given)
 
     def _resolve_torch(self, torch, device_, given):
         dtypes = _torch_dtypes(torch)
