@@ -15,9 +15,25 @@ static_assert(TILEC_BF16 == static_cast<int>(tilec::DType::kBF16));
 static_assert(TILEC_NOTE == static_cast<int>(tilec::Problem::Kind::kNote));
 static_assert(TILEC_ERROR == static_cast<int>(tilec::Problem::Kind::kError));
 
+static_assert(TILEC_TENSOR == static_cast<int>(tilec::Parameter::Kind::kTensor));
+static_assert(TILEC_TUNE == static_cast<int>(tilec::Parameter::Kind::kTune));
+
 }  // namespace
 
 namespace tilec::api {
+
+ParameterTable::ParameterTable(std::vector<Parameter> of) : texts(std::move(of)) {
+  for (const Parameter& p : texts) {
+    dims.emplace_back();
+    for (const std::string& d : p.dims) dims.back().push_back(d.c_str());
+  }
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const Parameter& p = texts[i];
+    parameters.push_back({static_cast<tilec_parameter_kind>(p.kind), p.is_static ? 1 : 0,
+                          p.name.c_str(), p.dtype.c_str(), p.direction.c_str(),
+                          p.default_value.c_str(), dims[i].size(), dims[i].data()});
+  }
+}
 
 tilec_status* Give(const Status& status) {
   if (status.ok()) return nullptr;

@@ -309,6 +309,9 @@ class Bundle {
   static Expected<Bundle> FromBytes(const void* bytes, size_t size, const std::string& name);
 
   std::vector<std::string> kernels() const;
+  // The signature of a kernel: tensors, scalars, then what is compiled in (kDim, is_static) and
+  // dims. Empty if there is no such kernel.
+  std::vector<Parameter> parameters(const std::string& kernel) const;
   // Takes the build that fits the device and the arguments; loads it if it is new, checks,
   // launches.
   Status Launch(const std::string& kernel, Device& device, const Args& args, Stream stream = 0);

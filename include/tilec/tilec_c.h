@@ -173,6 +173,11 @@ tilec_status* tilec_bundle_open_bytes(const void* bytes, size_t size, const char
 void tilec_bundle_free(tilec_bundle* bundle);
 size_t tilec_bundle_count(const tilec_bundle* bundle);  // of kernels
 const char* tilec_bundle_kernel(const tilec_bundle* bundle, size_t i);
+// The signature of a kernel: tensors, scalars, then what is compiled in (is_static) and dims. Lives
+// as long as the bundle; NULL behind the last.
+size_t tilec_bundle_parameter_count(const tilec_bundle* bundle, const char* kernel);
+const tilec_parameter* tilec_bundle_parameter(const tilec_bundle* bundle, const char* kernel,
+                                              size_t i);
 tilec_status* tilec_bundle_prepare(tilec_bundle* bundle, const char* kernel, tilec_device* device,
                                    const tilec_args* args);
 tilec_status* tilec_bundle_launch(tilec_bundle* bundle, const char* kernel, tilec_device* device,

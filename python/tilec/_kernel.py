@@ -250,10 +250,7 @@ class Kernel:
     def __init__(self, lib, handle, source, options, device_name):
         self._lib, self._handle = lib, handle
         self._source, self._options, self._device_name = source, options, device_name
-        self.name = lib.tilec_kernel_name(handle).decode()
-        n = lib.tilec_kernel_parameter_count(handle)
-        self.parameters = [Parameter(lib.tilec_kernel_parameter(handle, i).contents)
-                           for i in range(n)]
+        self.name, self.parameters = self._look()
         self._tensors = [p for p in self.parameters if p.kind == "tensor"]
         self._order = [p for p in self.parameters if p.kind in ("tensor", "scalar", "const")
                        and p.direction != "out"]
@@ -270,15 +267,35 @@ class Kernel:
                                          lib.address_of("tilec_bound_launch"),
                                          lib.address_of("tilec_bound_launch_at"))
         self.__signature__ = self._signature()
-        said = lib.tilec_kernel_warnings(handle).decode()
+        said = self._warnings()
         if said:
             warnings.warn(said, KernelWarning, stacklevel=4)
+
+    # ---- What a kernel of a bundle does otherwise ----
+
+    def _look(self):
+        lib, handle = self._lib, self._handle
+        return lib.tilec_kernel_name(handle).decode(), [
+            Parameter(lib.tilec_kernel_parameter(handle, i).contents)
+            for i in range(lib.tilec_kernel_parameter_count(handle))]
+
+    def _warnings(self):
+        return self._lib.tilec_kernel_warnings(self._handle).decode()
+
+    def _free(self):
+        self._lib.tilec_kernel_free(self._handle)
+
+    def _bind_args(self, device_, args, out):
+        self._lib.tilec_kernel_bind(self._handle, device_._handle, args.handle, out)
+
+    def _prepare_args(self, device_, args):
+        self._lib.tilec_prepare(self._handle, device_._handle, args.handle)
 
     def __del__(self):
         if getattr(self, "_handle", None):
             self._calls.clear()
             self._fast = None
-            self._lib.tilec_kernel_free(self._handle)
+            self._free()
 
     def __repr__(self):
         words = [repr(p) for p in self.parameters if p.kind in ("tensor", "scalar", "const")]
@@ -386,7 +403,7 @@ class Kernel:
         for name, value in values.items():
             args.value(name, value)
         out = ctypes.c_void_p()
-        self._lib.tilec_kernel_bind(self._handle, device_._handle, args.handle, ctypes.byref(out))
+        self._bind_args(device_, args, ctypes.byref(out))
         return _Bound(self._lib, out)
 
     def _call_again(self, args, kwargs):
@@ -680,7 +697,7 @@ class Kernel:
         n = 0
         for combination in itertools.product(*choices):
             args = self._args_of(dict(combination))
-            self._lib.tilec_prepare(self._handle, device(device_)._handle, args.handle)
+            self._prepare_args(device(device_), args)
             n += 1
         return n
 
@@ -707,6 +724,69 @@ class Kernel:
         if done.returncode != 0:
             raise Error(done.stderr or done.stdout)
         return Text(done.stdout)
+
+
+class BundleKernel(Kernel):
+    """A kernel of a bundle: called as others are, built already. Its parameters are tensors, scalars,
+    then what differs between builds."""
+
+    def __init__(self, bundle, name, device_name):
+        self._bundle, self._asked = bundle, name.encode()
+        super().__init__(bundle._lib, bundle._handle, None, {}, device_name)
+
+    def _look(self):
+        lib, at = self._lib, (self._handle, self._asked)
+        return self._asked.decode(), [Parameter(lib.tilec_bundle_parameter(*at, i).contents)
+                                      for i in range(lib.tilec_bundle_parameter_count(*at))]
+
+    def _warnings(self):
+        return ""
+
+    def _free(self):
+        self._bundle = None
+
+    def _bind_args(self, device_, args, out):
+        self._lib.tilec_bundle_bind(self._handle, self._asked, device_._handle, args.handle, out)
+
+    def _prepare_args(self, device_, args):
+        self._lib.tilec_bundle_prepare(self._handle, self._asked, device_._handle, args.handle)
+
+    def emit(self, what, **values):
+        raise TypeError(f"{self.name} is of a bundle: there is no source to emit {what} from")
+
+    def explain(self, *words, **values):
+        raise TypeError(f"{self.name} is of a bundle: there is no source to explain")
+
+
+class Bundle:
+    """The kernels of a bundle that `tilec bundle` built, by name: tilec.bundle("k.tilec")["gemm"]."""
+
+    def __init__(self, path, device_name="auto"):
+        self._lib, self._device_name = library(), device_name
+        self._handle = ctypes.c_void_p()
+        self._lib.tilec_bundle_open(os.fspath(path).encode(), ctypes.byref(self._handle))
+        self.kernels = [self._lib.tilec_bundle_kernel(self._handle, i).decode()
+                        for i in range(self._lib.tilec_bundle_count(self._handle))]
+        self._made = {}
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            self._lib.tilec_bundle_free(self._handle)
+
+    def __getitem__(self, name):
+        if name not in self.kernels:
+            raise KeyError(f"the bundle has {', '.join(self.kernels)}, not `{name}`")
+        made = self._made.get(name)
+        kernel = made() if made else None
+        if kernel is None:
+            kernel = BundleKernel(self, name, self._device_name)
+            self._made[name] = weakref.ref(kernel)  # kernels keep the bundle, not it them
+        return kernel
+
+
+def bundle(path, device="auto"):
+    """The kernels of a bundle. `device` is for arrays of the host's memory."""
+    return Bundle(path, device)
 
 
 STANDS_FOR = _arrays.STANDS_FOR

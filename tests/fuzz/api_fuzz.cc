@@ -324,6 +324,9 @@ class Session {
       }
       case 5:
         if (!tilec_bundle_kernel(b, Below(4)) || tilec_bundle_count(b) > 2) Wrong("kernels");
+        if (const char* k = Kernel();
+            tilec_bundle_parameter(b, k, tilec_bundle_parameter_count(b, k)))
+          Wrong("parameters of a bundle");
         return;
       default: return FreeOne(bundles_, tilec_bundle_free);
     }
