@@ -34,7 +34,7 @@ torch.manual_seed(1)
 x = torch.randn(512, device=where)
 goal = 0.25 * x
 weight = torch.zeros(512, device=where, requires_grad=True)
-optimizer = torch.optim.SGD([weight], lr=20.0)
+optimizer = torch.optim.SGD([weight], lr=400.0)
 
 
 def step():
