@@ -131,6 +131,10 @@ Step RunAtom(Warp& w, const Inst& i, uint32_t mask) {
   AtomOp op = static_cast<AtomOp>(i.u[4]);
   bool returns = i.u[5] != 0;
   int first = returns ? 1 : 0;
+  if (const uint32_t same = OneSpace(w, i, mask, i.o[first]); same != mask) [[unlikely]] {
+    if (Step s = RunAtom(w, i, mask & ~same); s != Step::kNext) return s;
+    mask = same;
+  }
   uint32_t bytes = static_cast<uint32_t>(TypeBits(t)) / 8;
   Access at;
   if (!Locate(w, i, mask, i.o[first], i.u[2], static_cast<Space>(i.u[0]), i.u[1], i.imm, bytes,

@@ -28,6 +28,11 @@ HANDLER(RunPredicateLogic) HANDLER(RunMovPredicate) HANDLER(RunClock) HANDLER(Ru
     HANDLER(RunBra) HANDLER(RunRet) HANDLER(RunTrap) HANDLER(RunNanosleep) HANDLER(RunNothing)
         HANDLER(RunRefused) HANDLER(RunSetMaxNReg) HANDLER(RunBar) HANDLER(RunBarRed)
             HANDLER(RunBarWarp) HANDLER(RunClusterArrive) HANDLER(RunClusterWait)
+    // exec_rare.cc
+    HANDLER(RunCarry) HANDLER(RunBmsk) HANDLER(RunSzext) HANDLER(RunMul24) HANDLER(RunDp2a)
+        HANDLER(RunFns) HANDLER(RunTestp) HANDLER(RunApprox64) HANDLER(RunRounded64)
+    // exec_call.cc
+    HANDLER(RunCall) HANDLER(RunReturn)
     // exec_warp.cc
     HANDLER(RunShfl) HANDLER(RunVote) HANDLER(RunMatch) HANDLER(RunActiveMask) HANDLER(RunRedux)
         HANDLER(RunElect)

@@ -57,6 +57,7 @@ struct Operand {
     kRegister,
     kSpecial,
     kSymbol,
+    kFunction,
     kLabel,
     kInt,
     kF32,
@@ -68,7 +69,8 @@ struct Operand {
   Kind kind = Kind::kInt;
   bool negated = false;         // !p
   RegId reg = -1;               // kRegister
-  int32_t index = -1;           // kSymbol: variable; kLabel: label; kSpecial: special register
+  // kSymbol: variable; kFunction: its number; kLabel: label; kSpecial: special register.
+  int32_t index = -1;
   uint64_t bits = 0;            // kInt, kF32, kF64: value; kSymbol, kAddress: byte offset
   std::vector<Operand> parts;   // kVector: elements; kAddress: base, then coordinate vectors
   std::vector<Operand> second;  // p|q: at most one element
@@ -84,6 +86,12 @@ struct Variable {
   uint32_t align = 1;
   bool dynamic = false;
   std::vector<uint8_t> init;  // may be shorter than bytes: the rest is zero
+  // Addresses among the initial values, of a function or a variable, written when they are known.
+  struct Address {
+    uint64_t at = 0, addend = 0;
+    int32_t function = -1, variable = -1;
+  };
+  std::vector<Address> addresses;
   uint64_t offset = 0;        // in its space, set by layout
   int32_t entry = -1;         // of the module, that declares it; −1: the module itself
   int line = 0;
@@ -112,10 +120,14 @@ struct Label {
   int line = 0;
 };
 
+// An entry or a function.
 struct Entry {
   std::string_view name;
   int line = 0;
-  std::vector<int32_t> params;  // variables, in order
+  bool function = false;
+  std::vector<int32_t> params;   // variables, in order; of a function in its local memory
+  std::vector<int32_t> results;  // of a function
+  std::vector<std::vector<int32_t>> tables;  // labels that a `brx.idx` chooses from
   std::vector<Statement> body;
   std::vector<Register> registers;
   std::vector<Label> labels;
@@ -135,6 +147,15 @@ struct PtxModule {
   std::string target;
   std::vector<Variable> variables;  // module scope and function scope
   std::vector<Entry> entries;
+  // Every function that is named: `body` in `functions`, −1 if it is somebody else's.
+  struct Function {
+    std::string_view name;
+    int32_t body = -1;
+    bool declared = false;
+    int line = 0;
+  };
+  std::vector<Function> function_names;
+  std::vector<Entry> functions;
   // From `.loc`: the place in the source that a line of PTX comes from. Sorted by line.
   std::vector<LineNote> notes;
   uint64_t shared_bytes = 0;   // static shared memory outside of entries
