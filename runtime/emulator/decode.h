@@ -26,7 +26,7 @@ namespace tilec::runtime::emulator {
                   X(CpAsync) X(CpAsyncArrive) X(BulkLoad) X(BulkShared) X(BulkStore) X(BulkReduce) \
                       X(TensorLoad) X(TensorStore) X(LdMatrix) X(Mma) X(Wgmma) X(PrefetchMap)      \
                           X(TensorAlloc) X(TensorMove) X(TensorWait) X(TensorFence) X(TensorCp)    \
-                              X(TensorShift) X(TensorCommit) X(TensorMma) X(Call) X(Brx) X(Carry) X(Bmsk) X(Szext) X(Mul24) X(Dp2a) X(Fns) X(Testp) X(Approx64) X(Rounded64)
+                              X(TensorShift) X(TensorCommit) X(TensorMma) X(Call) X(Brx) X(Carry) X(Bmsk) X(Szext) X(Mul24) X(Dp2a) X(Fns) X(Testp) X(Approx64) X(Rounded64) X(WmmaMove) X(Wmma) X(SmallMma) X(StoreAsync) X(Video) X(SetTo)
 
 // What a row's `argument` may name: an AluOp or one of these.
 enum class Unary : uint8_t {
@@ -131,6 +131,9 @@ class Decoder {
   bool CallParameters(const Statement& s, size_t index,
                       std::vector<std::pair<uint64_t, uint64_t>>* out);
   bool InLocal(const Operand& o) const;
+  // The registers of a fragment of wmma.
+  bool Fragment(const Statement& s, size_t index, Type type, uint32_t elements, bool def,
+                uint32_t* list);
   // An instruction that the emulator lacks: it stops the run if it is reached.
   bool Defer(const Statement& s);
   uint32_t Constant(uint64_t bits, bool wide);

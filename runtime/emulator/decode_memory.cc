@@ -41,7 +41,8 @@ uint8_t OrderIn(const Statement& s, judge::Order otherwise, judge::Scope scope) 
                        : s.Has("release")                      ? judge::Order::kRelease
                        : s.Has("relaxed") || s.Has("volatile") ? judge::Order::kRelaxed
                                                                : otherwise;
-  return PackOrder(order, ScopeIn(s, scope));
+  const uint8_t packed = PackOrder(order, ScopeIn(s, scope));
+  return s.Has("volatile") ? packed | kVolatileOrder : packed;
 }
 
 namespace {

@@ -126,6 +126,10 @@ uint64_t Update(uint8_t* p, AtomOp op, Type t, uint64_t b, uint64_t c, bool glob
 
 }  // namespace
 
+uint64_t AtomResult(AtomOp op, Type t, uint64_t old, uint64_t value) {
+  return Combine(op, t, old, value, 0, false);
+}
+
 Step RunAtom(Warp& w, const Inst& i, uint32_t mask) {
   Type t = static_cast<Type>(i.u[3]);
   AtomOp op = static_cast<AtomOp>(i.u[4]);

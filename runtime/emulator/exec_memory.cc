@@ -128,6 +128,11 @@ bool Locate(Warp& w, const Inst& i, uint32_t mask, uint32_t row, bool wide, Spac
     uint32_t o = static_cast<uint32_t>(offset);
     for (int l = 0; l < 32; ++l) a[l] = static_cast<uint32_t>(r[l] + o);
   }
+  return LocateAt(w, i, mask, a, space, generic, bytes, write, out);
+}
+
+bool LocateAt(Warp& w, const Inst& i, uint32_t mask, uint64_t* a, Space space, bool generic,
+              uint32_t bytes, bool write, Access* out) {
   out->contiguous = false;
   if (mask == ~0u) {
     uint64_t bad = 0;
@@ -149,7 +154,7 @@ bool Locate(Warp& w, const Inst& i, uint32_t mask, uint32_t row, bool wide, Spac
             : window == kLocalWindow ? Space::kLocal
                                      : Space::kGlobal;
     if (space == Space::kLocal)
-      for (uint64_t& x : a) x -= kLocalWindow;
+      for (int l = 0; l < 32; ++l) a[l] -= kLocalWindow;
   }
   out->space = space;
   switch (space) {

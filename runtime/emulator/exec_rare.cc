@@ -115,6 +115,35 @@ Step RunDp2a(Warp& w, const Inst& i, uint32_t mask) {
   return Step::kNext;
 }
 
+// Two or four lanes of 16 or 8 bits in a word; `.add` sums them up.
+Step RunVideo(Warp& w, const Inst& i, uint32_t mask) {
+  uint32_t* d = Row<uint32_t>(w, i.o[0]);
+  const uint32_t *a = Row<uint32_t>(w, i.o[1]), *b = Row<uint32_t>(w, i.o[2]);
+  const uint32_t* c = Row<uint32_t>(w, i.o[3]);
+  const uint32_t bits = i.u[1] ? 8 : 16, low = (1u << bits) - 1;
+  auto part = [&](uint32_t x, uint32_t at, bool is_signed) -> int64_t {
+    const uint32_t v = x >> at & low;
+    return is_signed && (v >> (bits - 1) & 1) != 0 ? int64_t{v} - (int64_t{1} << bits) : v;
+  };
+  ForLanes(mask, [&](int l) {
+    uint32_t out = 0, sum = c[l];
+    for (uint32_t at = 0; at < 32; at += bits) {
+      const int64_t x = part(a[l], at, i.u[3]), y = part(b[l], at, i.u[4]);
+      int64_t r = i.u[0] == 0   ? x + y
+                  : i.u[0] == 1 ? x - y
+                  : i.u[0] == 2 ? std::abs(x - y)
+                  : i.u[0] == 3 ? std::min(x, y)
+                                : std::max(x, y);
+      const int64_t most = i.u[2] ? low >> 1 : low, least = i.u[2] ? -most - 1 : 0;
+      if (i.u[5] & 1) r = std::clamp(r, least, most);
+      out |= (static_cast<uint32_t>(r) & low) << at;
+      sum += static_cast<uint32_t>(r);
+    }
+    d[l] = i.u[5] & 2 ? sum : out;
+  });
+  return Step::kNext;
+}
+
 // The n-th set bit from `base` on: up where n > 0, down where n < 0; base itself where n = 0.
 Step RunFns(Warp& w, const Inst& i, uint32_t mask) {
   uint32_t* d = Row<uint32_t>(w, i.o[0]);

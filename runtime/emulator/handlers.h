@@ -31,6 +31,9 @@ HANDLER(RunPredicateLogic) HANDLER(RunMovPredicate) HANDLER(RunClock) HANDLER(Ru
     // exec_rare.cc
     HANDLER(RunCarry) HANDLER(RunBmsk) HANDLER(RunSzext) HANDLER(RunMul24) HANDLER(RunDp2a)
         HANDLER(RunFns) HANDLER(RunTestp) HANDLER(RunApprox64) HANDLER(RunRounded64)
+    // exec_wmma.cc
+    HANDLER(RunWmmaMove) HANDLER(RunWmma) HANDLER(RunSmallMma)
+    HANDLER(RunVideo) HANDLER(RunSetTo) HANDLER(RunStoreAsync)
     // exec_call.cc
     HANDLER(RunCall) HANDLER(RunReturn)
     // exec_warp.cc

@@ -241,6 +241,7 @@ struct Warp {
   uint8_t* local = nullptr;
   std::unique_ptr<CallStacks> stacks;  // of a warp that calls
   uint64_t copies = 0;    // asynchronous loads issued
+  uint64_t accesses = 0;  // of memory, in a checked launch
   uint64_t polls = 0;     // fruitless test_wait in a row
   uint64_t polls_at = 0;  // Cta::progress at the last of them
   uint32_t poll_id = 0;   // what it polls, for the report
@@ -410,6 +411,9 @@ struct Access {
 // `row` holds addresses, 64-bit if `wide`. False: a fault was recorded.
 bool Locate(Warp& w, const Inst& i, uint32_t mask, uint32_t row, bool wide, Space space,
             bool generic, uint64_t offset, uint32_t bytes, bool write, Access* out);
+// The same for addresses that are known already.
+bool LocateAt(Warp& w, const Inst& i, uint32_t mask, uint64_t* a, Space space, bool generic,
+              uint32_t bytes, bool write, Access* out);
 // Of a generic access by 64-bit addresses in `row`: the lanes in the state space of the first one.
 uint32_t OneSpace(Warp& w, const Inst& i, uint32_t mask, uint32_t row);
 // One global range for bulk copies.
