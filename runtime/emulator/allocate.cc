@@ -167,11 +167,15 @@ void PlaceRegisters(Program& p, std::vector<VReg>& vregs, std::vector<RegUse>& u
   for (SpecialUse& s : p.specials) s.row = row[s.row];
   std::vector<uint8_t> special(regs, 0);
   for (uint32_t r : special_vregs) special[r] = 1;
-  for (const Pinned& f : pinned) p.functions[static_cast<size_t>(f.function)].frame_row = row[f.vreg];
+  for (const Pinned& f : pinned)
+    p.functions[static_cast<size_t>(f.function)].frame_row = row[f.vreg];
   for (uint32_t r : order) {
-    if (body_of[r] >= p.functions.size() || !p.functions[body_of[r]].recursive || special[r]) continue;
+    if (body_of[r] >= p.functions.size() || !p.functions[body_of[r]].recursive || special[r])
+      continue;
     auto& list = p.functions[body_of[r]].registers;
-    const std::pair<uint32_t, uint8_t> place{row[r], static_cast<uint8_t>(kind(r) == 0 ? 1 : kind(r) == 1 ? 32 : 64)};
+    const std::pair<uint32_t, uint8_t> place{row[r], static_cast<uint8_t>(kind(r) == 0   ? 1
+                                                                          : kind(r) == 1 ? 32
+                                                                                         : 64)};
     list.push_back(place);
   }
   for (Program::Function& f : p.functions) {

@@ -34,8 +34,7 @@ Edges CallsOf(const PtxModule& m, const Entry& body) {
 
 class Finder {
  public:
-  Finder(const PtxModule& m, CallGraph* out)
-      : m_(m), out_(*out), nodes_(m.function_names.size()) {}
+  Finder(const PtxModule& m, CallGraph* out) : m_(m), out_(*out), nodes_(m.function_names.size()) {}
 
   void Visit(int32_t root) {
     if (nodes_[static_cast<size_t>(root)].index >= 0) return;
@@ -94,8 +93,7 @@ class Finder {
       members.push_back(f);
     } while (f != root);
     const auto& own = At(root).edges.to;
-    const bool recursive =
-        members.size() > 1 || std::binary_search(own.begin(), own.end(), root);
+    const bool recursive = members.size() > 1 || std::binary_search(own.begin(), own.end(), root);
     uint64_t need = 0, frames = 0;
     for (int32_t member : members) {
       frames += (BodyOf(member).local_bytes + 15) / 16 * 16;

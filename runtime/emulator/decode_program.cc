@@ -1,6 +1,6 @@
-// An entry and the functions it reaches → one Program: bodies behind each other, called functions in
-// front of their callers, the entry last, so that lanes inside a call are the ones with the smaller
-// pc and run first. What the emulator lacks stops the run where it is reached (Defer).
+// An entry and the functions it reaches → one Program: bodies behind each other, called functions
+// in front of their callers, the entry last, so that lanes inside a call are the ones with the
+// smaller pc and run first. What the emulator lacks stops the run where it is reached (Defer).
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <cxxabi.h>
@@ -108,8 +108,7 @@ bool Decoder::DescribeFunctions(const CallGraph& graph) {
     };
     places(f.params, &described.params);
     places(f.results, &described.results);
-    p_->function_of[static_cast<size_t>(node.number)] =
-        static_cast<int32_t>(p_->functions.size());
+    p_->function_of[static_cast<size_t>(node.number)] = static_cast<int32_t>(p_->functions.size());
     p_->functions.push_back(std::move(described));
   }
   p_->stack_bytes = graph.stack_bytes;

@@ -1,5 +1,5 @@
-// Builders of lane-wise instructions that kernels rarely have: carries, fields, directed rounding of
-// doubles.
+// Builders of lane-wise instructions that kernels rarely have: carries, fields, directed rounding
+// of doubles.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/decode.h"
@@ -25,7 +25,7 @@ bool Decoder::BuildCarry(const Statement& s, const Matched& m, Inst* inst) {
   for (size_t k = 1; k <= sources; ++k) Set(inst, static_cast<int>(k), refs[k], false);
   if (takes) Set(inst, 4, carry, false);
   if (s.Has("cc")) Set(inst, 5, carry, true);
-  inst->u[0] = static_cast<uint8_t>(!mad            ? m.form->argument == "Sub" ? CarryOp::kSub : CarryOp::kAdd
+  inst->u[0] = static_cast<uint8_t>(!mad ? m.form->argument == "Sub" ? CarryOp::kSub : CarryOp::kAdd
                                     : s.Has("hi") ? CarryOp::kMadHi
                                                   : CarryOp::kMadLo);
   inst->u[1] = takes;
@@ -81,11 +81,12 @@ bool Decoder::BuildVideo(const Statement& s, const Matched&, Inst* inst) {
 // A comparison and a choice between the type's true and 0.
 bool Decoder::BuildSetTo(const Statement& s, const Matched& m, Inst* inst) {
   static constexpr std::pair<std::string_view, Compare> kNames[] = {
-      {"eq", Compare::kEq},   {"ne", Compare::kNe},   {"lt", Compare::kLt},   {"le", Compare::kLe},
-      {"gt", Compare::kGt},   {"ge", Compare::kGe},   {"equ", Compare::kEqu}, {"neu", Compare::kNeu},
-      {"ltu", Compare::kLtu}, {"leu", Compare::kLeu}, {"gtu", Compare::kGtu}, {"geu", Compare::kGeu},
-      {"num", Compare::kNum}, {"nan", Compare::kNan}, {"lo", Compare::kLt},   {"ls", Compare::kLe},
-      {"hi", Compare::kGt},   {"hs", Compare::kGe}};
+      {"eq", Compare::kEq},   {"ne", Compare::kNe},   {"lt", Compare::kLt},
+      {"le", Compare::kLe},   {"gt", Compare::kGt},   {"ge", Compare::kGe},
+      {"equ", Compare::kEqu}, {"neu", Compare::kNeu}, {"ltu", Compare::kLtu},
+      {"leu", Compare::kLeu}, {"gtu", Compare::kGtu}, {"geu", Compare::kGeu},
+      {"num", Compare::kNum}, {"nan", Compare::kNan}, {"lo", Compare::kLt},
+      {"ls", Compare::kLe},   {"hi", Compare::kGt},   {"hs", Compare::kGe}};
   Compare cmp = Compare::kEq;
   for (auto [name, value] : kNames)
     if (s.mods[0] == name) cmp = value;

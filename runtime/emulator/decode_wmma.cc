@@ -88,8 +88,7 @@ bool Decoder::BuildWmma(const Statement& s, const Matched&, Inst* inst) {
   const Type a = halves ? Type::kF16 : types[1], b = halves ? Type::kF16 : types[2];
   const bool mixes = (a == Type::kS8 || a == Type::kU8) && (b == Type::kS8 || b == Type::kU8);
   if (!WmmaHas(*found, WmmaRole::kA, a) || !WmmaHas(*found, WmmaRole::kB, b) ||
-      !WmmaHas(*found, WmmaRole::kC, c) || !WmmaHas(*found, WmmaRole::kC, d) ||
-      (a != b && !mixes))
+      !WmmaHas(*found, WmmaRole::kC, c) || !WmmaHas(*found, WmmaRole::kC, d) || (a != b && !mixes))
     return Refuse("`" + std::string(s.text) + "`");
   const Type each[] = {d, a, b, c};
   const WmmaRole roles[] = {WmmaRole::kC, WmmaRole::kA, WmmaRole::kB, WmmaRole::kC};
@@ -138,7 +137,8 @@ bool Decoder::BuildStoreAsync(const Statement& s, const Matched& m, Inst* inst) 
       {"add", AtomOp::kAdd}, {"min", AtomOp::kMin}, {"max", AtomOp::kMax}, {"and", AtomOp::kAnd},
       {"or", AtomOp::kOr},   {"xor", AtomOp::kXor}, {"inc", AtomOp::kInc}, {"dec", AtomOp::kDec}};
   const bool reduces = s.opcode == "red";
-  if (s.operands.size() != 3) return Bad(s, s.operands.size(), "an address, a value and an mbarrier");
+  if (s.operands.size() != 3)
+    return Bad(s, s.operands.size(), "an address, a value and an mbarrier");
   AtomOp op = AtomOp::kAdd;
   for (auto [name, value] : kOps)
     if (s.Has(name)) op = value;

@@ -15,9 +15,9 @@
 namespace tilec::runtime::emulator {
 namespace {
 
-constexpr size_t kDeepest = 4096;            // calls of a thread
+constexpr size_t kDeepest = 4096;             // calls of a thread
 constexpr uint64_t kMostSaved = 64ull << 20;  // values of a launch
-constexpr int64_t kPerFrame = 4;             // what a frame costs beside them
+constexpr int64_t kPerFrame = 4;              // what a frame costs beside them
 
 uint64_t FrameOf(Warp& w, int32_t function, int lane) {
   if (function < 0) return 0;

@@ -192,7 +192,8 @@ Step RunStoreAsync(Warp& w, const Inst& i, uint32_t mask) {
       return Step::kError;
     std::array<uint8_t, 32> values = {};
     for (uint32_t k = 0; k < list[0]; ++k) {
-      const uint64_t v = each == 8 ? Row<uint64_t>(w, list[1 + k])[l] : Row<uint32_t>(w, list[1 + k])[l];
+      const uint64_t v =
+          each == 8 ? Row<uint64_t>(w, list[1 + k])[l] : Row<uint32_t>(w, list[1 + k])[l];
       memcpy(&values[k * each], &v, each);
     }
     judge::AsyncOp op;

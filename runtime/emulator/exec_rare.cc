@@ -26,8 +26,9 @@ void Carry(Warp& w, const Inst& i, uint32_t mask) {
   ForLanes(mask, [&](int l) {
     U x = a[l], y = b[l];
     if (mad) {
-      const Wide product = i.u[4] ? static_cast<Wide>(static_cast<S>(x)) * static_cast<Wide>(static_cast<S>(y))
-                                  : static_cast<Wide>(x) * static_cast<Wide>(y);
+      const Wide product =
+          i.u[4] ? static_cast<Wide>(static_cast<S>(x)) * static_cast<Wide>(static_cast<S>(y))
+                 : static_cast<Wide>(x) * static_cast<Wide>(y);
       x = static_cast<U>(op == CarryOp::kMadHi ? product >> (8 * sizeof(U)) : product);
       y = c[l];
     }
@@ -172,12 +173,9 @@ Step RunTestp(Warp& w, const Inst& i, uint32_t mask) {
       kind = std::fpclassify(DoubleOf(Row<uint64_t>(w, i.o[1])[l]));
     else
       kind = std::fpclassify(FloatOf(Row<uint32_t>(w, i.o[1])[l]));
-    const bool is[] = {kind != FP_NAN && kind != FP_INFINITE,
-                       kind == FP_INFINITE,
-                       kind != FP_NAN,
-                       kind == FP_NAN,
-                       kind == FP_NORMAL || kind == FP_ZERO,
-                       kind == FP_SUBNORMAL};
+    const bool is[] = {
+        kind != FP_NAN && kind != FP_INFINITE, kind == FP_INFINITE, kind != FP_NAN, kind == FP_NAN,
+        kind == FP_NORMAL || kind == FP_ZERO,  kind == FP_SUBNORMAL};
     d = is[i.u[0]] ? d | 1u << l : d & ~(1u << l);
   });
   return Step::kNext;
@@ -193,7 +191,8 @@ Step RunApprox64(Warp& w, const Inst& i, uint32_t mask) {
     if (std::fpclassify(x) == FP_SUBNORMAL) x = std::copysign(0.0, x);
     double r = i.u[0] ? 1 / std::sqrt(x) : 1 / x;
     if (std::fpclassify(r) == FP_SUBNORMAL) r = std::copysign(0.0, r);
-    d[l] = std::isnan(r) ? 0x7fffffff00000000ull : Bits(r) & (i.u[0] ? ~0ull : 0xffffffff00000000ull);
+    d[l] =
+        std::isnan(r) ? 0x7fffffff00000000ull : Bits(r) & (i.u[0] ? ~0ull : 0xffffffff00000000ull);
   });
   return Step::kNext;
 }

@@ -11,8 +11,8 @@ namespace tilec::runtime::emulator {
 namespace {
 
 // Lanes that meet for a collective. Lanes of one path may name different members, disjoint ones:
-// each set is a collective of its own, and one that lacks a lane waits for it while the others go on.
-// `run` does the work for the lanes of a complete set.
+// each set is a collective of its own, and one that lacks a lane waits for it while the others go
+// on. `run` does the work for the lanes of a complete set.
 template <typename F>
 Step Collect(Warp& w, const Inst& i, uint32_t mask, uint32_t row, F&& run) {
   const uint32_t* m = Row<uint32_t>(w, row);
@@ -35,11 +35,12 @@ Step Collect(Warp& w, const Inst& i, uint32_t mask, uint32_t row, F&& run) {
     left &= ~set;
     const uint32_t missing = members & w.live & ~set;
     if ((members & set) != set || (missing & w.active) != 0)
-      return FailText(w, i, kConvergence,
-                      fmt::format("`{}`: lanes {:#x} of the member mask {:#x} are here with another "
-                                  "one, or lack in it",
-                                  TextOf(w, i), (missing & w.active) | (set & ~members), members),
-                      lane);
+      return FailText(
+          w, i, kConvergence,
+          fmt::format("`{}`: lanes {:#x} of the member mask {:#x} are here with another "
+                      "one, or lack in it",
+                      TextOf(w, i), (missing & w.active) | (set & ~members), members),
+          lane);
     if (missing == 0) {
       if (Step s = run(set); s != Step::kNext) return s;
       continue;
@@ -189,8 +190,8 @@ Step RunElectSet(Warp& w, const Inst& i, uint32_t mask) {
 
 }  // namespace
 
-#define COLLECTIVE(name, row)                                                                   \
-  Step name(Warp& w, const Inst& i, uint32_t mask) {                                            \
+#define COLLECTIVE(name, row)                                                                 \
+  Step name(Warp& w, const Inst& i, uint32_t mask) {                                          \
     return Collect(w, i, mask, i.o[row], [&](uint32_t set) { return name##Set(w, i, set); }); \
   }
 COLLECTIVE(RunShfl, 5)

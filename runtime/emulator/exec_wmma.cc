@@ -1,5 +1,6 @@
-// wmma: fragments from and to memory, products of whole tiles; and the small shapes of mma that have
-// no unit of their own in mma_sync.h. Sums go over k in ascending order in the accumulator's type.
+// wmma: fragments from and to memory, products of whole tiles; and the small shapes of mma that
+// have no unit of their own in mma_sync.h. Sums go over k in ascending order in the accumulator's
+// type.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/wmma.h"
@@ -90,7 +91,8 @@ Step RunWmmaMove(Warp& w, const Inst& i, uint32_t mask) {
   const auto type = static_cast<Type>(i.u[3]);
   const bool column = i.u[5] & 1, store = i.u[5] & 2;
   const uint32_t rows = WmmaRows(shape, role), columns = WmmaColumns(shape, role);
-  const uint32_t each = WmmaElements(shape, role), bytes = static_cast<uint32_t>(TypeBits(type)) / 8;
+  const uint32_t each = WmmaElements(shape, role),
+                 bytes = static_cast<uint32_t>(TypeBits(type)) / 8;
   const uint32_t* list = ListOf(w, i.o[1]);
   const uint32_t* strides = i.u[5] & 4 ? Row<uint32_t>(w, i.o[2]) : nullptr;
   uint64_t base[32], lead[32];
@@ -99,7 +101,8 @@ Step RunWmmaMove(Warp& w, const Inst& i, uint32_t mask) {
     lead[l] = strides != nullptr ? strides[l] : column ? rows : columns;
     if (base[l] == base[0] && lead[l] == lead[0]) continue;
     return FailText(w, i, kConvergence,
-                    fmt::format("`{}`: lanes give different addresses or strides", TextOf(w, i)), l);
+                    fmt::format("`{}`: lanes give different addresses or strides", TextOf(w, i)),
+                    l);
   }
   for (uint32_t e = 0; e < each; ++e) {
     uint64_t at[32];

@@ -105,7 +105,7 @@ struct Program {
     std::string message;
     std::vector<std::string> notes;
   };
-  std::vector<Refusal> refusals;            // of instructions that the emulator lacks
+  std::vector<Refusal> refusals;  // of instructions that the emulator lacks
   // Functions that the entry may call. Parameters and results: offset in the frame, bytes.
   using Places = std::vector<std::pair<uint64_t, uint64_t>>;
   struct Function {
@@ -118,16 +118,16 @@ struct Program {
     Places params, results;
   };
   struct Call {
-    int32_t function = -1;  // −1: of an address
-    int32_t service = -1;   // of the runtime: a Service
-    int32_t caller = -1;    // −1: the entry
+    int32_t function = -1;   // −1: of an address
+    int32_t service = -1;    // of the runtime: a Service
+    int32_t caller = -1;     // −1: the entry
     Places params, results;  // in the caller's frame
   };
   std::vector<Function> functions;
   std::vector<int32_t> function_of;  // by the module's numbers; −1: not reachable
   std::vector<Call> calls;
-  std::vector<uint32_t> bodies;  // where functions and the entry begin
-  uint32_t start = 0;            // of the entry
+  std::vector<uint32_t> bodies;             // where functions and the entry begin
+  uint32_t start = 0;                       // of the entry
   uint32_t register_bytes = 0;              // per warp
   judge::RegisterMap watched;               // registers that wgmma works on
   judge::RegisterMap loaded;                // … that tcgen05.ld writes
@@ -202,14 +202,15 @@ struct Path {
   Wait wait;
 };
 
-// What a call leaves behind: where to go on, and the registers of a caller that may run again before.
+// What a call leaves behind: where to go on, and the registers of a caller that may run again
+// before.
 struct CallFrame {
   uint32_t pc = 0;  // of the call
   std::vector<uint64_t> saved;
 };
 struct CallStacks {
   std::vector<CallFrame> lanes[32];
-  uint64_t saved = 0;  // values, all lanes
+  uint64_t saved = 0;          // values, all lanes
   std::atomic<uint64_t>* all;  // … of the launch
   explicit CallStacks(std::atomic<uint64_t>* counter) : all(counter) {}
   CallStacks(const CallStacks&) = delete;
@@ -240,11 +241,11 @@ struct Warp {
   bool cache_read_only = false;
   uint8_t* local = nullptr;
   std::unique_ptr<CallStacks> stacks;  // of a warp that calls
-  uint64_t copies = 0;    // asynchronous loads issued
-  uint64_t accesses = 0;  // of memory, in a checked launch
-  uint64_t polls = 0;     // fruitless test_wait in a row
-  uint64_t polls_at = 0;  // Cta::progress at the last of them
-  uint32_t poll_id = 0;   // what it polls, for the report
+  uint64_t copies = 0;                 // asynchronous loads issued
+  uint64_t accesses = 0;               // of memory, in a checked launch
+  uint64_t polls = 0;                  // fruitless test_wait in a row
+  uint64_t polls_at = 0;               // Cta::progress at the last of them
+  uint32_t poll_id = 0;                // what it polls, for the report
   uint64_t poll_value = 0;
   uint32_t parted = 0;  // how often lanes were left behind at a wait
   // The cluster barrier is a thread's, not a warp's: lanes of one warp may be a barrier apart.

@@ -366,8 +366,8 @@ Step FailText(Warp& w, const Inst& i, const DiagDef& def, std::string message, i
 
 namespace {
 
-// Lanes leave while others of their warp stand at a barrier that all of them should come to. If they
-// did nothing since, they may have been on their way out: that is common, and works.
+// Lanes leave while others of their warp stand at a barrier that all of them should come to. If
+// they did nothing since, they may have been on their way out: that is common, and works.
 void LeftBehind(Warp& w, uint32_t mask) {
   const Program& program = *w.cta->cluster->launch->program;
   for (const Path& p : w.others) {

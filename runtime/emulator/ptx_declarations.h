@@ -134,11 +134,14 @@ class PtxDeclarationReader : protected PtxOperandReader {
     if (scopes_.FindVariable(name, &o))
       a.variable = o.index;
     else
-      a.function = FunctionNumber(name, line);
+      a.function = FunctionNumber(name, line),
+      m_.function_names[static_cast<size_t>(a.function)].address = true;
     if (!Offset(&a.addend) || (generic && !Expect(')')) || !Offset(&a.addend)) return false;
-    const Space space = a.variable < 0 ? Space::kGlobal : m_.variables[static_cast<size_t>(a.variable)].space;
+    const Space space =
+        a.variable < 0 ? Space::kGlobal : m_.variables[static_cast<size_t>(a.variable)].space;
     if (TypeBits(v->type) != 64 || (space != Space::kGlobal && space != Space::kConst))
-      return FailAt(line, "an address among initial values must have 64 bits and be one of global memory");
+      return FailAt(
+          line, "an address among initial values must have 64 bits and be one of global memory");
     v->init.resize(v->init.size() + 8);
     if (v->init.size() > v->bytes && !v->dynamic)
       return Fail("more initialisers than the variable has elements");

@@ -223,9 +223,10 @@ class Parser : private PtxDeclarationReader {
     return body || Expect(';');
   }
 
+  // A call of one that is not declared is refused where it is reached; its address is nobody's.
   bool EveryFunctionKnown() {
     for (const PtxModule::Function& f : m_.function_names)
-      if (!f.declared) {
+      if (f.address && !f.declared) {
         places_.At(diags_.Report(kPtxUndefined, {}, f.name), f.line);
         return false;
       }

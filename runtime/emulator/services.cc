@@ -14,9 +14,9 @@
 namespace tilec::runtime::emulator {
 namespace {
 
-constexpr size_t kMostText = 4096;           // bytes of a format or a string
-constexpr uint64_t kMostPrinted = 1 << 20;   // bytes of a launch, as CUDA's buffer
-constexpr size_t kMostWidth = 256;           // of a conversion
+constexpr size_t kMostText = 4096;          // bytes of a format or a string
+constexpr uint64_t kMostPrinted = 1 << 20;  // bytes of a launch, as CUDA's buffer
+constexpr size_t kMostWidth = 256;          // of a conversion
 
 struct ServiceRow {
   std::string_view name;
@@ -99,9 +99,13 @@ size_t Parse(const std::string& f, size_t at, Conversion* c) {
       *n = std::min<int64_t>(std::max<int64_t>(*n, 0) * 10 + (f[at++] - '0'), kMostWidth);
   };
   while (at < f.size() && std::string_view("-+ #0").find(f[at]) != std::string_view::npos)
-    if (c->flags.size() < 5) c->flags += f[at++]; else ++at;
+    if (c->flags.size() < 5)
+      c->flags += f[at++];
+    else
+      ++at;
   number(&c->width, &c->star_width);
-  if (at < f.size() && f[at] == '.') c->precision = 0, ++at, number(&c->precision, &c->star_precision);
+  if (at < f.size() && f[at] == '.')
+    c->precision = 0, ++at, number(&c->precision, &c->star_precision);
   size_t longs = 0;
   while (at < f.size() && std::string_view("hlLqjzt").find(f[at]) != std::string_view::npos) {
     longs += f[at] != 'h';
@@ -205,7 +209,8 @@ Step Printf(Warp& w, const Inst& i, uint32_t mask, const Program::Call& call) {
     const auto& print = launch.options->print;
     if (!print || before >= kMostPrinted) continue;
     print(out);
-    if (before + out.size() >= kMostPrinted) print("\n(printf: the rest of this launch is left out)\n");
+    if (before + out.size() >= kMostPrinted)
+      print("\n(printf: the rest of this launch is left out)\n");
   }
   return Step::kNext;
 }
@@ -245,9 +250,9 @@ Step Free(Warp& w, const Inst& i, uint32_t mask, const Program::Call& call) {
     const uint64_t address = Argument(w, call, l, 0);
     if (address == 0 || heap.blocks.erase(address) == 1) continue;
     const bool was = address >= heap.base && address < heap.base + heap.used;
-    return FailLane(w, i, l, kBadFree, address,
-                    was ? "is no start of a block, or was given back before"
-                        : "is not of the heap");
+    return FailLane(
+        w, i, l, kBadFree, address,
+        was ? "is no start of a block, or was given back before" : "is not of the heap");
   }
   return Step::kNext;
 }

@@ -1,7 +1,7 @@
 // The shapes of wmma and what a fragment of one holds.
 //
-// Which lane holds which element the ISA leaves open: here lane l has the elements l·E … l·E + E − 1
-// of the matrix in row-major order, E being its elements over 32. Fragments of f16 have room for
+// Which lane holds which element the ISA leaves open: here lane l has the elements l·E … l·E + E −
+// 1 of the matrix in row-major order, E being its elements over 32. Fragments of f16 have room for
 // twice as many; what is left repeats.
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -26,7 +26,9 @@ inline constexpr WmmaShape kWmmaShapes[] = {{"m16n16k16", 16, 16, 16},
                                             {"m8n8k4", 8, 8, 4}};
 
 inline uint32_t WmmaRows(const WmmaShape& s, WmmaRole r) { return r == WmmaRole::kB ? s.k : s.m; }
-inline uint32_t WmmaColumns(const WmmaShape& s, WmmaRole r) { return r == WmmaRole::kA ? s.k : s.n; }
+inline uint32_t WmmaColumns(const WmmaShape& s, WmmaRole r) {
+  return r == WmmaRole::kA ? s.k : s.n;
+}
 inline uint32_t WmmaElements(const WmmaShape& s, WmmaRole r) {  // of a lane
   return WmmaRows(s, r) * WmmaColumns(s, r) / 32;
 }

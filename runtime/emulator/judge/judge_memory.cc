@@ -153,12 +153,14 @@ void Judge::Lockstep(const Mark& old, const Mark& now, const Side& side) {
   Finding f = Begin(Rule::kM1, now.pc(), side.warp, now.lanes);
   f.severity = Severity::kPortability;
   f.message = fmt::format(
-      "{} and lanes {:#x} of its warp hand values over by volatile accesses of shared memory, as if "
+      "{} and lanes {:#x} of its warp hand values over by volatile accesses of shared memory, as "
+      "if "
       "they ran in lockstep",
       Who(side.warp, now.lanes), old.lanes);
   f.missing = "a `bar.warp.sync` between the two";
-  f.fix = "put `__syncwarp()`, `bar.warp.sync`, between the accesses: a read into a register, the "
-          "barrier, the write, the barrier";
+  f.fix =
+      "put `__syncwarp()`, `bar.warp.sync`, between the accesses: a read into a register, the "
+      "barrier, the write, the barrier";
   launch_->Say(std::move(f), now.pc(), old.pc());
 }
 

@@ -41,8 +41,8 @@ bool SharedShadow::Adds(Mark* old, const Mark& m) {
 
 namespace {
 
-// Takes bytes off a mark. Which lane has which byte is counted from the first one: lanes in front of
-// what is left go too, and where half of a lane's bytes are gone nothing certain is known.
+// Takes bytes off a mark. Which lane has which byte is counted from the first one: lanes in front
+// of what is left go too, and where half of a lane's bytes are gone nothing certain is known.
 void TakeOff(Mark* m, uint16_t bytes) {
   const auto left = static_cast<uint16_t>(m->bytes & ~bytes);
   const bool many = (m->lanes & (m->lanes - 1)) != 0;
@@ -72,8 +72,7 @@ void SharedShadow::InsertWrite(Marks* marks, const Mark& m) {
 
 void SharedShadow::InsertRead(Marks* marks, const Mark& m, const Epoch* clock) {
   for (Mark& o : marks->reads)
-    if (SameKind(o, m) && o.epoch < m.epoch && o.epoch <= clock[o.component])
-      TakeOff(&o, m.bytes);
+    if (SameKind(o, m) && o.epoch < m.epoch && o.epoch <= clock[o.component]) TakeOff(&o, m.bytes);
   std::erase_if(marks->reads, [](const Mark& o) { return o.bytes == 0; });
   for (Mark& o : marks->reads)
     if (Adds(&o, m)) return;
