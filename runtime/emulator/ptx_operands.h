@@ -21,7 +21,7 @@ class PtxOperandReader : protected PtxDebugReader {
   // The number of a function that is named here, maybe for the first time.
   int32_t FunctionNumber(std::string_view name, int line) {
     auto [it, added] = functions_.emplace(name, m_.function_names.size());
-    if (added) m_.function_names.push_back({name, -1, false, line});
+    if (added) m_.function_names.push_back({name, -1, false, false, line});
     return static_cast<int32_t>(it->second);
   }
   int32_t FindFunction(std::string_view name) const {
