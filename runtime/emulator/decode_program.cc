@@ -129,6 +129,10 @@ bool Decoder::Body(const Entry& body, int32_t function) {
   carry_ = -1;
   for (const Register& r : body.registers) {
     const int bits = TypeBits(r.type);
+    if (bits == 128) {
+      places_.At(out_.Report(kPtxRefused, {}, "128-bit registers"), body.line);
+      return false;
+    }
     vregs_.push_back({static_cast<uint8_t>(bits == 1 ? 1 : bits <= 32 ? 32 : 64), false});
   }
   const auto begin = static_cast<uint32_t>(p_->code.size());
