@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -196,6 +197,8 @@ struct EmulatorOptions {
   std::shared_ptr<judge::Report> report;
   bool check_numbers = false;  // N1: the first NaN or infinity
   bool check_banks = false;    // B1: bank conflicts
+  // Gets what kernels print, whole calls of printf; from several threads. Unset: nobody does.
+  std::function<void(std::string_view)> print;
 };
 
 // runtime/emulator/device.cc
