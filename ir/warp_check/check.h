@@ -26,6 +26,7 @@ struct WarpCheckOptions {
   const Target* target;  // whose limits hold
   int64_t max_states = 6000;
   int64_t max_ops = kMostWalkedOps;  // executed by the walk
+  bool agree = true;                 // nests: first with what the roles agree on, and nothing else
   bool widen = true;  // where it has no end, walk once more with carried scalars unknown
 };
 

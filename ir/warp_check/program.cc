@@ -94,7 +94,16 @@ void Program::FindBarriers() {
     if (op.kind != OpKind::kMbarAlloc) return;
     const ValueId v = op.results[0];
     first_slot[v] = slots();
-    for (int64_t i = 0; i < fn.type(v).depth; ++i) slot_mbar.push_back(v);
+    for (int64_t i = 0; i < fn.type(v).depth; ++i) {
+      slot_mbar.push_back(v);
+      mbar_of_slot.push_back(static_cast<int>(waits_for.size()));
+    }
+    waits_for.emplace_back(roles.size(), 0);
+    for (size_t role = 0; role < roles.size(); ++role)
+      WalkOps(fn, roles[role].body, [&](OpId other) {
+        const Op& o = fn.ops[other];
+        if (o.kind == OpKind::kMbarWait && o.operands[0] == v) waits_for.back()[role] = 1;
+      });
     const std::string full = TensorsOf(
         fn, [&](const Op& o) { return o.kind == OpKind::kTmaLoad && o.operands[1] == v; });
     if (!full.empty())

@@ -37,7 +37,9 @@ struct Program {
   std::map<ValueId, int> first_slot;
   std::vector<ValueId> slot_mbar;
   int slots() const { return static_cast<int>(slot_mbar.size()); }
-  std::string BarrierName(int slot) const;  // "the full barrier of `A`, `B`, slot 2"
+  std::vector<int> mbar_of_slot;             // by slot: the number of its mbarrier
+  std::vector<std::vector<char>> waits_for;  // by that, by role: it has an op that waits for it
+  std::string BarrierName(int slot) const;   // "the full barrier of `A`, `B`, slot 2"
 
   // Shared memory, cut where any access begins or ends.
   std::map<ValueId, Buffer> buffers;

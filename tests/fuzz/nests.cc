@@ -1,6 +1,7 @@
 // Random nests (nest_program.h), compiled with roles: emulator against interpreter under the judge,
-// in a random order of execution. None may be refused or be wrong, and most must have a role that
-// loads.
+// in a random order of execution. None may be refused or be wrong, and at least --roles of them
+// must have rings between roles. Nothing depends on the time it takes: proofs are given up by
+// counts.
 //
 //   nests [--programs=N] [--seed=FIRST] [--roles=N] [--print]
 //
