@@ -177,7 +177,7 @@ Walked WalkRelated(const warp_check::Program& program, const WarpCheckOptions& o
 // What is left for the proof of a nest whose roles do not agree: more than any known proof took.
 WarpCheckOptions LimitsOf(const warp_check::Program& program, const WarpCheckOptions& options) {
   WarpCheckOptions limits = options;
-  if (!program.nests || !options.agree) return limits;
+  if (program.depth < options.agree_depth) return limits;
   limits.max_ops = std::min(options.max_ops, kMostNestOps);
   limits.max_states = std::min(options.max_states, kMostNestStates);
   return limits;
@@ -187,7 +187,8 @@ WarpCheckOptions LimitsOf(const warp_check::Program& program, const WarpCheckOpt
 Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
             WarpCheckStats* stats, std::optional<Finding>* finding) {
   const WarpCheckOptions limits = LimitsOf(program, options);
-  if (program.nests && options.agree && WalkAgreed(program, options, stats)) return Walked::kProved;
+  if (program.depth >= options.agree_depth && WalkAgreed(program, options, stats))
+    return Walked::kProved;
   return WalkRelated(program, limits, stats, finding);
 }
 

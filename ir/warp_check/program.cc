@@ -26,18 +26,18 @@ Program::Program(const Function& function) : fn(function) {
   FindLonely();
   FindOrder();
   FindTouches();
-  for (const RoleInfo& role : roles) nests = nests || Nests(role.body, 0);
+  for (const RoleInfo& role : roles) depth = std::max(depth, Depth(role.body, 0));
+  nests = depth > 1;
 }
 
-bool Program::Nests(BlockId block, int loops) const {
+int Program::Depth(BlockId block, int loops) const {
+  int most = 0;
   for (OpId id : fn.blocks[block].ops) {
     const Op& op = fn.ops[id];
-    if (op.kind == OpKind::kMbarWait && loops > 1) return true;
-    const bool loop = IsLoop(op.kind);
-    for (BlockId region : op.regions)
-      if (Nests(region, loops + loop)) return true;
+    if (op.kind == OpKind::kMbarWait) most = std::max(most, loops);
+    for (BlockId region : op.regions) most = std::max(most, Depth(region, loops + IsLoop(op.kind)));
   }
-  return false;
+  return most;
 }
 
 void Program::FindRoles() {

@@ -72,6 +72,7 @@ struct Program {
   // Loops around loops that wait for barriers: moments are compared by the counters of rings, and
   // branches of one role alone may go either way each time.
   bool nests = false;
+  int depth = 0;  // loops around a wait for a barrier, the most
   std::set<OpId> lonely;  // branches that no other role has at the same source place
 
  private:
@@ -87,7 +88,7 @@ struct Program {
   void FindLonely();
   void FindOrder();
   void FindTouches();
-  bool Nests(BlockId block, int loops) const;
+  int Depth(BlockId block, int loops) const;
   bool HoldsLoop(const Op& op) const;
   bool Mark(BlockId block);
   std::vector<std::pair<int, int>> Filled(ValueId buffer) const;
