@@ -205,7 +205,11 @@ class Check {
     DiagSink& diags = session_.diags();
     report_->SetReplay(Replay(plan));
     const size_t errors = report_->Count(judge::Severity::kError);
-    const auto device = runtime::OpenEmulator(Options(plan));
+    runtime::EmulatorOptions options = Options(plan);
+    if (!printed_)  // once is enough: what the kernel prints
+      options.print = [](std::string_view text) { fmt::print(stderr, "{}", text); };
+    printed_ = true;
+    const auto device = runtime::OpenEmulator(options);
     auto outcome = subject_->Run(*device);
     if (!outcome.ok()) {
       // A fault of the run is one of the findings; anything else is about the input.
@@ -413,6 +417,7 @@ class Check {
   std::string words_;               // of the `test` block
   std::vector<std::string> given_;  // NAME=VALUE
   bool single_ = false;
+  bool printed_ = false;
   size_t plans_ = 0, faulted_ = 0;
   uint64_t instructions_ = 0;
   Subject::Outcome first_;

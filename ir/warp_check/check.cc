@@ -174,10 +174,15 @@ Walked WalkRelated(const warp_check::Program& program, const WarpCheckOptions& o
   }
 }
 
+// Slots that products by barrier read are not simplified (key.cc), so such nests are walked.
+bool AsksAgreement(const warp_check::Program& program, const WarpCheckOptions& options) {
+  return program.depth >= options.agree_depth && program.tensor_columns.empty();
+}
+
 // What is left for the proof of a nest whose roles do not agree: more than any known proof took.
 WarpCheckOptions LimitsOf(const warp_check::Program& program, const WarpCheckOptions& options) {
   WarpCheckOptions limits = options;
-  if (program.depth < options.agree_depth) return limits;
+  if (!AsksAgreement(program, options)) return limits;
   limits.max_ops = std::min(options.max_ops, kMostNestOps);
   limits.max_states = std::min(options.max_states, kMostNestStates);
   return limits;
@@ -187,7 +192,7 @@ WarpCheckOptions LimitsOf(const warp_check::Program& program, const WarpCheckOpt
 Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
             WarpCheckStats* stats, std::optional<Finding>* finding) {
   const WarpCheckOptions limits = LimitsOf(program, options);
-  if (program.depth >= options.agree_depth && WalkAgreed(program, options, stats))
+  if (AsksAgreement(program, options) && WalkAgreed(program, options, stats))
     return Walked::kProved;
   return WalkRelated(program, limits, stats, finding);
 }

@@ -255,6 +255,8 @@ bool Machine::Dead(const Role& r, ValueId v) const {
 void Machine::Prune() {
   for (size_t at = 0; at < s_->regions.size(); ++at)
     std::erase_if(s_->regions[at].records, [&](const Record& record) {
+      // What is known of tensor memory is not what is known of the rest.
+      if (static_cast<int>(at) >= p_.first_tensor_region()) return false;
       if (record.proxy == Proxy::kGeneric && record.fence < 0) return false;
       for (size_t i = 1; i < s_->roles.size(); ++i) {
         const Role& r = s_->roles[i];
@@ -307,6 +309,17 @@ struct Machine::Writer {
     return moment;
   }
 
+  // Components of tensor memory stand behind all others.
+  size_t FirstOfTensors() const { return static_cast<size_t>(m.ProductsOf(0)); }
+  bool HasTensors() const { return static_cast<size_t>(m.components()) > FirstOfTensors(); }
+  bool OfTensors(const Record& r) const {
+    return r.proxy == Proxy::kTensorProduct || r.proxy == Proxy::kTensorAccess;
+  }
+  int TensorComponent(const Record& r) const {
+    const int role = r.component / 2;
+    return r.proxy == Proxy::kTensorProduct ? m.ProductsOf(role) : m.AccessesOf(role);
+  }
+
   // Roles, then what barriers hand on.
   void FindClocks() {
     for (const Role& r : s.roles)
@@ -330,6 +343,9 @@ struct Machine::Writer {
       for (const Clock* clock : {&r.all, &r.elected})
         for (size_t c = 0; c < all.size(); ++c)
           all[c] = std::min(all[c], r.started ? (*clock)[c] : 0);
+      for (const Clock* seen : {&r.tensor_all, &r.tensor_elected})
+        for (size_t c = FirstOfTensors(); c < all.size(); ++c)
+          all[c] = std::min(all[c], seen->empty() ? 0 : (*seen)[c]);
     }
     return all;
   }
@@ -349,6 +365,13 @@ struct Machine::Writer {
       if (++at % 64 == 0) out(bits), bits = 0;
     };
     for (const Knows& k : knows) put((*k.clock)[c] >= n || (*k.anyway)[c] >= n);
+    // Of tensor memory also who has seen it behind a fence, and what its role would tell by now.
+    for (size_t i = 0; i < s.roles.size() && c >= FirstOfTensors(); ++i) {
+      const Role& r = s.roles[i];
+      for (const Clock* seen : {&r.tensor_all, &r.tensor_elected})
+        put(!seen->empty() && (*seen)[c] >= n);
+      if (component == m.AccessesOf(static_cast<int>(i))) put(r.fenced >= n);
+    }
     // The parts of a role have met since.
     put(s.roles[c / 2 < s.roles.size() ? c / 2 : 0].parts_met >= n);
     out(bits);
@@ -414,6 +437,16 @@ struct Machine::Writer {
           least = std::min(least, name.Begun(other, loop.first, loop.second));
       out(name.OfForm(loop.first)), out(loop.second), out(begun - least);
     }
+    if (HasTensors()) WriteTensors(i);
+  }
+
+  // What the role would tell of tensor memory.
+  void WriteTensors(size_t i) {
+    const Role& r = s.roles[i];
+    const int role = static_cast<int>(i);
+    out(-10), out(r.uncommitted);
+    Count(m.ProductsOf(role), r.products);
+    Count(m.AccessesOf(role), r.accesses), Count(m.AccessesOf(role), r.fenced);
   }
 
   void WriteControl(const Role& r) {
@@ -475,7 +508,7 @@ struct Machine::Writer {
     const int component = m.SlotComponent(slot);
     out(b.ready), out(turn.slot_group[at] < 0 ? b.phase & 1 : b.phase - turn.slot_phase[at]);
     out(b.arrived), out(b.expected), out(b.delivered);
-    out(b.carried_bytes && !m.Seen(slot));
+    out((b.carried_bytes || b.came_by_commit) && !m.Seen(slot)), out(b.by_commit);
     Count(component, b.phase), Count(component, b.phase - 1);
     Count(b.init_component, b.init_fence);
     for (size_t c = 0; c < b.seen.size(); ++c)
@@ -489,6 +522,8 @@ struct Machine::Writer {
       out(r.slot < 0 ? -1 : turn.slot_name[static_cast<size_t>(r.slot)]);
       if (r.proxy == Proxy::kCopyIn) {
         Count(m.SlotComponent(r.slot), r.phase + 1);
+      } else if (OfTensors(r)) {
+        Count(TensorComponent(r), r.n);
       } else {
         Count(r.component, r.proxy == Proxy::kGeneric ? r.n : r.end);
         Count(r.component, r.fence);

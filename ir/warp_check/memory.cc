@@ -15,6 +15,10 @@ bool Machine::Known(const Record& r, const Clock& clock) const {
     case Proxy::kProduct:
     case Proxy::kCopyOut: return r.end >= 0 && clock[component] >= r.end;
     case Proxy::kCopyIn: return clock[static_cast<size_t>(SlotComponent(r.slot))] > r.phase;
+    case Proxy::kTensorProduct:
+      return clock[static_cast<size_t>(ProductsOf(r.component / 2))] >= r.n;
+    case Proxy::kTensorAccess:
+      return clock[static_cast<size_t>(AccessesOf(r.component / 2))] >= r.n;
   }
   return false;
 }
@@ -94,7 +98,8 @@ bool Machine::AccessRegion(const Op& op, OpId id, int number, Proxy proxy, bool 
     if ((!write && !r.write) || (tensor && write && r.write)) continue;
     const int32_t met = MetInParts(r, number);
     const int32_t over = r.proxy == Proxy::kGeneric ? r.n : r.end;
-    if (!Known(r, knows) && (r.proxy == Proxy::kCopyIn || over < 0 || over > met)) {
+    const bool ends_elsewhere = r.proxy == Proxy::kCopyIn || r.proxy == Proxy::kTensorProduct;
+    if (!Known(r, knows) && (ends_elsewhere || over < 0 || over > met)) {
       Fail(write ? kWarpOverwrite : kWarpUnfilled, op,
            fmt::format("it {} {}, but nothing orders it after {}", write ? "writes" : "reads",
                        p_.RegionName(number), Whose(r)));
@@ -103,7 +108,7 @@ bool Machine::AccessRegion(const Op& op, OpId id, int number, Proxy proxy, bool 
     const bool crosses = r.proxy == Proxy::kGeneric && proxy != Proxy::kGeneric;
     const int32_t known = std::max(knows[static_cast<size_t>(r.component)], met);
     const Role& other = s_->roles[static_cast<size_t>(r.component / 2)];
-    if (r.component / 2 == role_ && r.proxy != Proxy::kCopyIn)
+    if (r.component / 2 == role_ && !ends_elsewhere)
       OnlyOne(other.syncs, r.proxy == Proxy::kGeneric ? r.n : r.end - 1, me().now);
     if (crosses) OnlyOne(other.fences, r.n, known);
     if (crosses && (r.fence < 0 || known < r.fence)) {
@@ -117,7 +122,7 @@ bool Machine::AccessRegion(const Op& op, OpId id, int number, Proxy proxy, bool 
   r.proxy = proxy;
   r.write = write;
   r.component = Mine();
-  r.n = me().now;
+  r.n = proxy == Proxy::kTensorProduct ? me().products : me().now;
   r.op = id;
   if (write && !tensor) {
     region.records.clear();
@@ -145,6 +150,10 @@ void Machine::SyncRole() {
   Role& r = me();
   r.all[static_cast<size_t>(2 * role_)] = r.now;
   r.all[static_cast<size_t>(2 * role_ + 1)] = r.now;
+  if (r.fenced > 0) {
+    int32_t& accesses = r.elected[static_cast<size_t>(AccessesOf(role_))];
+    accesses = std::max(accesses, r.fenced);
+  }
   Join(r.all, r.elected);
   r.elected = r.all;
 }

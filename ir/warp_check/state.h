@@ -25,7 +25,9 @@ inline void Join(Clock& into, const Clock& from) {
     if (from[i] > into[i]) into[i] = from[i];
 }
 
-enum class Proxy : uint8_t { kGeneric, kProduct, kCopyIn, kCopyOut };
+// kTensorProduct: products that complete at an mbarrier, in shared and in tensor memory;
+// kTensorAccess: loads and stores of tensor memory by threads.
+enum class Proxy : uint8_t { kGeneric, kProduct, kCopyIn, kCopyOut, kTensorProduct, kTensorAccess };
 enum class Who : uint8_t { kAll, kElected, kWarps };  // the threads that execute an op
 
 // An access to a piece of shared memory that later accesses must come after.
@@ -52,8 +54,10 @@ struct Barrier {
   int64_t count = 0;
   int32_t phase = 0;  // being filled; all before are complete
   int64_t arrived = 0, expected = 0, delivered = 0;
-  bool carried_bytes = false;  // the last complete phase
-  OpId last;                   // the op that arrived last, for reports
+  bool carried_bytes = false;   // the last complete phase
+  bool by_commit = false;       // some arrival of this phase comes from products
+  bool came_by_commit = false;  // likewise of the last complete one
+  OpId last;                    // the op that arrived last, for reports
   int last_role = 0;
   std::vector<OpId> arriving, arrived_ops;  // of this phase and the last; for WarpOpUse only
   std::vector<int> filling, filled;         // likewise as events of a trace
@@ -115,6 +119,11 @@ struct Role {
   std::map<int32_t, OpId> counted;                      // by counter: not read since; likewise
   std::vector<std::pair<int32_t, int32_t>> bulk;        // copies out: (id, group or -1)
   int32_t bulk_commits = 0;
+  // Of tensor memory: products issued, accesses by threads, those of them behind which a fence
+  // stands, whether a product was not committed, and what was known at the last fence after.
+  int32_t products = 0, accesses = 0, fenced = 0;
+  bool uncommitted = false;
+  Clock tensor_all, tensor_elected;
   int32_t parts_met = -1;  // when the threads of each part of the role met among themselves
   std::map<std::pair<int32_t, int>, int64_t> runs;  // loops begun, by length form and site
   OpId stuck;                                       // the wait it stands at

@@ -28,8 +28,9 @@ std::vector<Block> FindBlocks(const Program& p, std::vector<int32_t>* block_of) 
   for (size_t k = 0; k < n; ++k) {
     const Inst& i = p.code[k];
     if (i.run == RunBra) leader[i.imm] = 1;
-    if (i.run == RunBra || i.run == RunRet) leader[k + 1] = 1;
+    if (i.run == RunBra || i.run == RunRet || i.run == RunReturn) leader[k + 1] = 1;
   }
+  for (uint32_t begin : p.bodies) leader[begin] = 1;
   std::vector<Block> blocks;
   block_of->assign(n, 0);
   for (size_t k = 0; k < n; ++k) {
@@ -41,7 +42,7 @@ std::vector<Block> FindBlocks(const Program& p, std::vector<int32_t>* block_of) 
   }
   for (size_t b = 0; b < blocks.size(); ++b) {
     const Inst& last = p.code[blocks[b].end - 1];
-    bool jumps = last.run == RunBra, ends = last.run == RunRet;
+    bool jumps = last.run == RunBra, ends = last.run == RunRet || last.run == RunReturn;
     bool falls = !(jumps || ends) || last.guard != kNoGuard;
     if (jumps) blocks[b].next[0] = (*block_of)[last.imm];
     if (falls && b + 1 < blocks.size()) blocks[b].next[1] = static_cast<int32_t>(b) + 1;
@@ -57,7 +58,7 @@ struct Interval {
 }  // namespace
 
 void PlaceRegisters(Program& p, std::vector<VReg>& vregs, std::vector<RegUse>& uses,
-                    const std::vector<uint32_t>& special_vregs) {
+                    const std::vector<uint32_t>& special_vregs, const std::vector<Pinned>& pinned) {
   size_t regs = vregs.size();
   std::stable_sort(uses.begin(), uses.end(),
                    [](const RegUse& a, const RegUse& b) { return a.inst < b.inst; });
@@ -119,6 +120,10 @@ void PlaceRegisters(Program& p, std::vector<VReg>& vregs, std::vector<RegUse>& u
     for (const RegUse& u : uses) live[u.vreg].Add(0), live[u.vreg].Add(last);
   }
   for (uint32_t r : special_vregs) live[r].Add(0), live[r].Add(last);
+  for (const Pinned& f : pinned) {  // from the first instruction of its body to the last
+    const auto k = static_cast<size_t>(f.function);
+    live[f.vreg].Add(2 * p.bodies[k]), live[f.vreg].Add(2 * p.bodies[k + 1] - 1);
+  }
 
   std::vector<uint32_t> order;
   for (uint32_t r = 0; r < regs; ++r)
@@ -132,7 +137,15 @@ void PlaceRegisters(Program& p, std::vector<VReg>& vregs, std::vector<RegUse>& u
   auto kind = [&](uint32_t r) { return vregs[r].bits == 1 ? 0 : vregs[r].bits == 64 ? 2 : 1; };
   constexpr uint32_t kRowBytes[3] = {64, 128, 256};
   uint32_t bytes = 0;
+  // A function's rows are its own: its callers' values outlive the call.
+  size_t body = 0;
+  std::vector<uint32_t> body_of(regs, 0);
   for (uint32_t r : order) {
+    for (; body + 1 < p.bodies.size() && live[r].begin >= 2 * p.bodies[body + 1]; ++body) {
+      heap.clear();
+      for (auto& rows : free_rows) rows.clear();
+    }
+    body_of[r] = static_cast<uint32_t>(body);
     while (!heap.empty() && heap.front().first < live[r].begin) {
       uint32_t old = heap.front().second;
       std::pop_heap(heap.begin(), heap.end(), later);
@@ -152,6 +165,23 @@ void PlaceRegisters(Program& p, std::vector<VReg>& vregs, std::vector<RegUse>& u
   }
   for (const RegUse& u : uses) *u.Field(p) = row[u.vreg];
   for (SpecialUse& s : p.specials) s.row = row[s.row];
+  std::vector<uint8_t> special(regs, 0);
+  for (uint32_t r : special_vregs) special[r] = 1;
+  for (const Pinned& f : pinned)
+    p.functions[static_cast<size_t>(f.function)].frame_row = row[f.vreg];
+  for (uint32_t r : order) {
+    if (body_of[r] >= p.functions.size() || !p.functions[body_of[r]].recursive || special[r])
+      continue;
+    auto& list = p.functions[body_of[r]].registers;
+    const std::pair<uint32_t, uint8_t> place{row[r], static_cast<uint8_t>(kind(r) == 0   ? 1
+                                                                          : kind(r) == 1 ? 32
+                                                                                         : 64)};
+    list.push_back(place);
+  }
+  for (Program::Function& f : p.functions) {
+    std::sort(f.registers.begin(), f.registers.end());
+    f.registers.erase(std::unique(f.registers.begin(), f.registers.end()), f.registers.end());
+  }
   p.register_bytes = (bytes + 63) / 64 * 64;
 }
 

@@ -4,9 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/decode.h"
 
-#include <cxxabi.h>
-
-#include <cstdlib>
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/emulator/handlers.h"
@@ -15,8 +13,6 @@
 namespace tilec::runtime::emulator {
 namespace {
 
-constexpr size_t kMaxConstantBytes = 64u << 20;
-constexpr int kMaxReports = 10;
 constexpr uint32_t kPending = ~0u;  // RegUse::inst of the instruction being built
 
 constexpr Form kForms[] = {
@@ -64,6 +60,36 @@ bool MatchMods(std::string_view pattern, const std::string_view* mods, size_t n,
   return kind == '[' && MatchMods(rest, mods, n, types, found);
 }
 
+// Instructions whose modifiers the assembler takes in any order.
+bool AnyOrder(std::string_view opcode) {
+  static constexpr std::string_view kOpcodes[] = {"ld",       "st",       "atom", "red", "ldu",
+                                                  "ldmatrix", "stmatrix", "wmma", "mapa"};
+  return std::find(std::begin(kOpcodes), std::end(kOpcodes), opcode) != std::end(kOpcodes);
+}
+
+// The same as MatchMods for modifiers in any order; `used` has a bit for each that is taken.
+bool MatchSet(std::string_view pattern, const std::vector<std::string_view>& mods, uint32_t used,
+              Type* types, int found) {
+  while (!pattern.empty() && pattern[0] == ' ') pattern.remove_prefix(1);
+  if (pattern.empty()) return used + 1 == 1u << mods.size();
+  const size_t end = pattern.find(' ');
+  const std::string_view item = pattern.substr(0, end);
+  const std::string_view rest =
+      end == std::string_view::npos ? std::string_view() : pattern.substr(end);
+  const char kind = item[0];
+  const bool grouped = kind == '(' || kind == '[' || kind == '<';
+  const std::string_view choices = grouped ? item.substr(1, item.size() - 2) : item;
+  for (size_t k = 0; k < mods.size(); ++k) {
+    if ((used >> k & 1) != 0 || !OneOf(choices, mods[k])) continue;
+    if (kind == '<' && found < 2) types[found] = TypeFromName(mods[k]);
+    if (MatchSet(rest, mods, used | 1u << k, types, found + (kind == '<' ? 1 : 0))) return true;
+    break;  // another word of the same set would not do better
+  }
+  return kind == '[' && MatchSet(rest, mods, used, types, found);
+}
+
+constexpr size_t kMostMods = 16;
+
 }  // namespace
 
 bool Decoder::MatchForm(const Statement& s, Matched* out) {
@@ -71,14 +97,20 @@ bool Decoder::MatchForm(const Statement& s, Matched* out) {
   std::vector<std::string_view> mods = s.mods;
   if (s.opcode == "cp")
     std::erase_if(mods, [](auto m) { return m == "cta_group::1" || m == "cta_group::2"; });
-  for (const Form& f : kForms) {
-    if (f.opcode != s.opcode) continue;
-    Type types[2] = {Type::kNone, Type::kNone};
-    if (!MatchMods(f.mods, mods.data(), mods.size(), types, 0)) continue;
-    out->form = &f;
-    out->t = types[0];
-    out->u = types[1];
-    return true;
+  const bool any_order = AnyOrder(s.opcode) && mods.size() <= kMostMods;
+  for (const bool ordered : {true, false}) {
+    if (!ordered && !any_order) break;
+    for (const Form& f : kForms) {
+      if (f.opcode != s.opcode) continue;
+      Type types[2] = {Type::kNone, Type::kNone};
+      if (ordered ? !MatchMods(f.mods, mods.data(), mods.size(), types, 0)
+                  : !MatchSet(f.mods, mods, 0, types, 0))
+        continue;
+      out->form = &f;
+      out->t = types[0];
+      out->u = types[1];
+      return true;
+    }
   }
   auto report = places_.At(diags_.Report(kPtxUnknownForm, {}, s.text), s.line);
   std::string known;
@@ -173,6 +205,13 @@ bool Decoder::SymbolValue(const Operand& o, Ref* out, int bits) {
   const Variable& v = m_.variables[static_cast<size_t>(o.index)];
   uint64_t base = v.dynamic ? p_->dynamic_offset : v.offset;
   const bool wide = bits == 64;
+  if (v.space == Space::kLocal && e_->function) {  // counted from the frame of the call
+    if (!wide) return false;
+    const Ref offset{true, Constant(base + o.bits, true), 64};
+    *out = EmitExtra(current_->line, AluHandler(AluOp::kAdd, Type::kU64, {}), 64,
+                     {false, frame_, 64}, &offset);
+    return true;
+  }
   if (v.space != Space::kShared) {
     *out = {true, Constant(base + o.bits, wide), bits};
     return true;
@@ -197,14 +236,14 @@ bool Decoder::Source(const Statement& s, size_t index, const Operand& o, Type ty
   uint64_t low = type_bits >= 64 ? ~0ull : (1ull << type_bits) - 1;
   switch (o.kind) {
     case Operand::Kind::kRegister: {
-      const Register& r = e_.registers[static_cast<size_t>(o.reg)];
+      const Register& r = e_->registers[static_cast<size_t>(o.reg)];
       int have = TypeBits(r.type);
       if (have == 8) have = 16;
       if (have != bits)
         return Bad(s, index,
                    fmt::format("`{}` is a .{} register, {} bits are needed", r.Name(),
                                TypeName(r.type), bits));
-      *out = {false, static_cast<uint32_t>(o.reg), bits};
+      *out = {false, first_register_ + static_cast<uint32_t>(o.reg), bits};
       return true;
     }
     case Operand::Kind::kSpecial: {
@@ -233,7 +272,11 @@ bool Decoder::Source(const Statement& s, size_t index, const Operand& o, Type ty
       return constant(o.bits);
     case Operand::Kind::kSymbol:
       if (bits < 32) return Bad(s, index, "an address does not fit here");
-      return SymbolValue(o, out, bits);
+      if (!SymbolValue(o, out, bits)) return Bad(s, index, "the address has 64 bits");
+      return true;
+    case Operand::Kind::kFunction:
+      if (bits != 64) return Bad(s, index, "an address of a function has 64 bits");
+      return constant(FunctionAddress(o.index));
     case Operand::Kind::kLabel:
     case Operand::Kind::kVector:
     case Operand::Kind::kAddress:
@@ -258,7 +301,7 @@ bool Decoder::FullAddress(const Statement& s, size_t index, const Operand& o, in
   const Operand& base = o.parts[0];
   Ref r;
   if (base.kind == Operand::Kind::kRegister) {
-    int have = TypeBits(e_.registers[static_cast<size_t>(base.reg)].type);
+    int have = TypeBits(e_->registers[static_cast<size_t>(base.reg)].type);
     if (have != 32 && have != 64) return Bad(s, index, "an address needs 32 or 64 bits");
     if (!Source(s, index, base, Type::kNone, have, &r)) return false;
   } else if (base.kind == Operand::Kind::kSymbol || base.kind == Operand::Kind::kInt) {
@@ -436,9 +479,6 @@ bool Decoder::Operands(const Statement& s, const Matched& m, Inst* inst) {
 
 bool Decoder::One(const Statement& s) {
   current_ = &s;
-  if (s.opcode == "call" || s.opcode == "brx" || s.opcode == "tex" || s.opcode == "suld")
-    return Refuse(fmt::format(
-        "`{}`: device functions must be inlined before the emulator sees the PTX", s.text));
   Matched m;
   if (!MatchForm(s, &m)) return false;
   auto [it, added] = texts_.emplace(s.text, static_cast<uint32_t>(p_->texts.size()));
@@ -466,7 +506,7 @@ bool Decoder::One(const Statement& s) {
     if (diags_.all().size() == reports) UNREACHABLE("a builder failed without a report");
     return false;
   }
-  if (s.guard >= 0) Set(&inst, 7, {false, static_cast<uint32_t>(s.guard), 1}, false);
+  if (s.guard >= 0) Set(&inst, 7, Guard(s), false);
   for (size_t k = uses; k < uses_.size(); ++k)
     if (uses_[k].inst == kPending) uses_[k].inst = static_cast<uint32_t>(p_->code.size());
   bool lanewise = m.form->builder == Builder::kAlu || m.form->builder == Builder::kSpecial ||
@@ -476,122 +516,6 @@ bool Decoder::One(const Statement& s) {
                           static_cast<uint32_t>(s.operands.size()) - 1, m.t == Type::kF64});
   p_->code.push_back(inst);
   return true;
-}
-
-bool Decoder::Defer(const Statement& s) {
-  const std::vector<Diagnostic>& said = diags_.all();
-  const bool lacks =
-      said.size() == 1 && (said[0].def == &kPtxUnknownForm || said[0].def == &kPtxRefused);
-  if (!lacks) {
-    diags_.MoveTo(out_);
-    return false;
-  }
-  auto [it, added] = texts_.emplace(s.text, static_cast<uint32_t>(p_->texts.size()));
-  if (added) p_->texts.emplace_back(s.text);
-  Inst inst = Start(s);
-  inst.text = it->second;
-  inst.run = RunRefused;
-  inst.imm = p_->refusals.size();
-  p_->refusals.push_back({said[0].def, said[0].message, said[0].notes});
-  diags_.Clear();
-  const size_t uses = uses_.size();
-  if (s.guard >= 0) {
-    inst.guard_negated = s.guard_negated;
-    Set(&inst, 7, {false, static_cast<uint32_t>(s.guard), 1}, false);
-  }
-  for (size_t k = uses; k < uses_.size(); ++k)
-    uses_[k].inst = static_cast<uint32_t>(p_->code.size());
-  p_->code.push_back(inst);
-  return true;
-}
-
-// Names as people wrote them: `full`, not `_ZZ4gemmvE4full`.
-void Decoder::NameShared() {
-  const auto entry = static_cast<int32_t>(&e_ - m_.entries.data());
-  for (const Variable& v : m_.variables) {
-    if (v.space != Space::kShared || (v.entry >= 0 && v.entry != entry)) continue;
-    Program::Named named;
-    int status = -1;
-    const std::string mangled(v.name);
-    std::unique_ptr<char, void (*)(void*)> plain(
-        mangled.size() < 4096 ? abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status)
-                              : nullptr,
-        std::free);
-    named.name = status == 0 && plain != nullptr ? plain.get() : mangled;
-    named.begin = v.dynamic ? p_->dynamic_offset : v.offset;
-    named.end = v.dynamic ? ~0ull : v.offset + v.bytes;
-    named.element = std::max<uint64_t>(static_cast<uint64_t>(TypeBits(v.type)) / 8, 1);
-    p_->shared.push_back(std::move(named));
-  }
-}
-
-Result<std::unique_ptr<Program>> Decoder::Run() {
-  p_ = std::make_unique<Program>();
-  p_->name = std::string(e_.name);
-  p_->param_bytes = e_.param_bytes;
-  p_->local_bytes = (e_.local_bytes + 15) / 16 * 16;
-  p_->shared_static = e_.shared_bytes;
-  p_->dynamic_offset = (e_.shared_bytes + e_.shared_align - 1) / e_.shared_align * e_.shared_align;
-  for (int k = 0; k < 3; ++k) {
-    p_->reqntid[k] = e_.reqntid[k];
-    p_->maxntid[k] = e_.maxntid[k];
-    p_->reqcluster[k] = e_.reqcluster[k];
-  }
-  p_->maxnreg = e_.maxnreg;
-  for (int32_t v : e_.params) {
-    const Variable& param = m_.variables[static_cast<size_t>(v)];
-    p_->params.emplace_back(static_cast<uint32_t>(param.offset),
-                            static_cast<uint32_t>(param.bytes));
-  }
-  NameShared();
-  for (const Register& r : e_.registers) {
-    int bits = TypeBits(r.type);
-    if (bits == 128) {
-      places_.At(out_.Report(kPtxRefused, {}, "128-bit registers"), e_.line);
-      return DiagSink::Propagate();
-    }
-    vregs_.push_back({static_cast<uint8_t>(bits == 1 ? 1 : bits <= 32 ? 32 : 64), false});
-  }
-
-  std::vector<uint32_t> start(e_.body.size() + 1);
-  p_->code.reserve(e_.body.size() + e_.body.size() / 8 + 1);
-  int failed = 0;
-  for (size_t k = 0; k < e_.body.size() && failed < kMaxReports; ++k) {
-    start[k] = static_cast<uint32_t>(p_->code.size());
-    size_t code = p_->code.size(), uses = uses_.size();
-    if (!One(e_.body[k])) {
-      p_->code.resize(code);
-      uses_.resize(uses);
-      if (!Defer(e_.body[k])) ++failed;
-    }
-    if (p_->constants.size() > kMaxConstantBytes) {
-      places_.At(out_.Report(kPtxTooBig, {}, "constants", p_->constants.size(), kMaxConstantBytes),
-                 e_.body[k].line);
-      ++failed;
-      break;
-    }
-  }
-  if (failed > 0) return DiagSink::Propagate();
-  start[e_.body.size()] = static_cast<uint32_t>(p_->code.size());
-  Inst end;
-  end.run = RunRet;
-  end.line = e_.body.empty() ? e_.line : e_.body.back().line;
-  if (p_->texts.empty()) p_->texts.emplace_back("ret");
-  p_->code.push_back(end);
-  for (auto [inst, label] : branches_)
-    p_->code[inst].imm =
-        start[static_cast<size_t>(e_.labels[static_cast<size_t>(label)].statement)];
-
-  std::vector<uint32_t> special_vregs;
-  for (auto [special, vreg] : specials_) {
-    special_vregs.push_back(vreg);
-    p_->specials.push_back({static_cast<Special>(special), vreg});
-  }
-  WatchRegisters();
-  WatchLoads();
-  FindUnfencedControls();
-  PlaceRegisters(*p_, vregs_, uses_, special_vregs);
-  return std::move(p_);
 }
 
 }  // namespace tilec::runtime::emulator

@@ -19,14 +19,19 @@ namespace tilec::runtime::emulator {
   X(Dp4a)                                                                                          \
   X(Prmt)                                                                                          \
   X(PredicateLogic)                                                                                \
-  X(Mov) X(Selp) X(Setp) X(Cvt) X(CvtPack) X(Cvta) X(IsSpace) X(Mapa) X(GetCtaRank) X(Ld) X(St)    \
-      X(Atom) X(Nothing) X(Sync) X(Policy) X(Bra) X(Ret) X(Trap) X(Nanosleep) X(SetMaxNReg) X(Bar) \
+  X(Mov)                                                                                           \
+  X(Selp)                                                                                          \
+  X(Setp) X(Cvt) X(CvtPack) X(Cvta) X(IsSpace) X(Mapa) X(GetCtaRank) X(Ld) X(St) X(Atom)           \
+      X(Nothing) X(Sync) X(Policy) X(Bra) X(Ret) X(Trap) X(Nanosleep) X(SetMaxNReg) X(Bar)         \
           X(BarRed) X(BarWarp) X(ClusterArrive) X(ClusterWait) X(Shfl) X(Vote) X(Match)            \
               X(ActiveMask) X(Redux) X(Elect) X(MBarrier) X(MBarrierPending) X(MBarrierWait)       \
                   X(CpAsync) X(CpAsyncArrive) X(BulkLoad) X(BulkShared) X(BulkStore) X(BulkReduce) \
                       X(TensorLoad) X(TensorStore) X(LdMatrix) X(Mma) X(Wgmma) X(PrefetchMap)      \
                           X(TensorAlloc) X(TensorMove) X(TensorWait) X(TensorFence) X(TensorCp)    \
-                              X(TensorShift) X(TensorCommit) X(TensorMma)
+                              X(TensorShift) X(TensorCommit) X(TensorMma) X(Call) X(Brx) X(Carry)  \
+                                  X(Bmsk) X(Szext) X(Mul24) X(Dp2a) X(Fns) X(Testp) X(Approx64)    \
+                                      X(Rounded64) X(WmmaMove) X(Wmma) X(SmallMma) X(StoreAsync)   \
+                                          X(Video) X(SetTo)
 
 // What a row's `argument` may name: an AluOp or one of these.
 enum class Unary : uint8_t {
@@ -84,13 +89,21 @@ struct RegUse {
 };
 
 // Gives every virtual register a row and patches the program. False: reported.
+// A register that lives as long as a function runs: where the frame of the call begins.
+struct Pinned {
+  uint32_t vreg;
+  int32_t function;
+};
+
 void PlaceRegisters(Program& program, std::vector<VReg>& vregs, std::vector<RegUse>& uses,
-                    const std::vector<uint32_t>& special_vregs);
+                    const std::vector<uint32_t>& special_vregs, const std::vector<Pinned>& pinned);
+
+struct CallGraph;
 
 class Decoder {
  public:
   Decoder(const PtxModule& module, const Entry& entry, const PtxPlaces& places, DiagSink& diags)
-      : m_(module), e_(entry), places_(places), out_(diags) {}
+      : m_(module), entry_(entry), e_(&entry), places_(places), out_(diags) {}
   Result<std::unique_ptr<Program>> Run();
 
  private:
@@ -111,7 +124,21 @@ class Decoder {
   bool Bad(const Statement& s, size_t operand, const std::string& what);
   bool Refuse(const std::string& what);
 
+  void DescribeEntry();
+  bool DescribeFunctions(const CallGraph& graph);
+  // Builds a body; `function` −1: the entry's.
+  bool Body(const Entry& body, int32_t function);
   void NameShared();
+  Ref Guard(const Statement& s) const {
+    return {false, first_register_ + static_cast<uint32_t>(s.guard), 1};
+  }
+  // Variables of the parameter space that a call hands over: offset and bytes in local memory.
+  bool CallParameters(const Statement& s, size_t index,
+                      std::vector<std::pair<uint64_t, uint64_t>>* out);
+  bool InLocal(const Operand& o) const;
+  // The registers of a fragment of wmma.
+  bool Fragment(const Statement& s, size_t index, Type type, uint32_t elements, bool def,
+                uint32_t* list);
   // An instruction that the emulator lacks: it stops the run if it is reached.
   bool Defer(const Statement& s);
   uint32_t Constant(uint64_t bits, bool wide);
@@ -152,7 +179,8 @@ class Decoder {
 #undef X
 
   const PtxModule& m_;
-  const Entry& e_;
+  const Entry& entry_;
+  const Entry* e_;  // the body being built
   const PtxPlaces& places_;
   DiagSink& out_;
   DiagSink diags_;  // of the statement being built
@@ -160,6 +188,11 @@ class Decoder {
   const Statement* current_ = nullptr;
   std::vector<VReg> vregs_;
   std::vector<RegUse> uses_;
+  int32_t function_ = -1;        // being built
+  uint32_t first_register_ = 0;  // of the body being built, in vregs_
+  uint32_t frame_ = 0;           // register of a function's frame
+  int64_t carry_ = -1;           // register of the carry of `add.cc`, −1 until it is named
+  std::vector<Pinned> pinned_;
   std::vector<std::pair<uint32_t, int32_t>> branches_;  // instruction, label
   std::unordered_map<uint64_t, uint32_t> constants32_, constants64_;
   std::map<std::pair<uint64_t, bool>, uint32_t> shared_rows_;

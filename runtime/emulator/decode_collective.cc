@@ -43,8 +43,10 @@ bool Decoder::BuildBra(const Statement& s, const Matched&, Inst* inst) {
   branches_.emplace_back(static_cast<uint32_t>(p_->code.size()), s.operands[0].index);
   return true;
 }
-bool Decoder::BuildRet(const Statement&, const Matched&, Inst* inst) {
-  inst->run = RunRet;
+bool Decoder::BuildRet(const Statement& s, const Matched&, Inst* inst) {
+  const bool returns = function_ >= 0 && s.opcode == "ret";
+  inst->run = returns ? RunReturn : RunRet;
+  if (returns) inst->imm = static_cast<uint64_t>(function_);
   return true;
 }
 bool Decoder::BuildTrap(const Statement&, const Matched&, Inst* inst) {

@@ -19,7 +19,7 @@ bool SpaceOf(const Statement& s, Space* space) {
     *space = Space::kConst;
   else if (s.Has("local"))
     *space = Space::kLocal;
-  else if (s.Has("param") || s.Has("param::entry"))
+  else if (s.Has("param") || s.Has("param::entry") || s.Has("param::func"))
     *space = Space::kParam;
   else
     return false;
@@ -41,7 +41,8 @@ uint8_t OrderIn(const Statement& s, judge::Order otherwise, judge::Scope scope) 
                        : s.Has("release")                      ? judge::Order::kRelease
                        : s.Has("relaxed") || s.Has("volatile") ? judge::Order::kRelaxed
                                                                : otherwise;
-  return PackOrder(order, ScopeIn(s, scope));
+  const uint8_t packed = PackOrder(order, ScopeIn(s, scope));
+  return s.Has("volatile") ? packed | kVolatileOrder : packed;
 }
 
 namespace {
@@ -61,7 +62,7 @@ bool Decoder::AddressOperand(const Statement& s, size_t index, Inst* inst, int f
   Ref r;
   int bits = 64;
   if (base.kind == Operand::Kind::kRegister) {
-    bits = TypeBits(e_.registers[static_cast<size_t>(base.reg)].type);
+    bits = TypeBits(e_->registers[static_cast<size_t>(base.reg)].type);
     if (bits != 32 && bits != 64) return Bad(s, index, "an address needs 32 or 64 bits");
   } else if (base.kind == Operand::Kind::kSymbol) {
     Space actual = m_.variables[static_cast<size_t>(base.index)].space;
@@ -80,13 +81,27 @@ bool Decoder::AddressOperand(const Statement& s, size_t index, Inst* inst, int f
   return true;
 }
 
+// Is an address of the parameter space one of local memory here? That is where the parameters of
+// functions and of calls lie.
+bool Decoder::InLocal(const Operand& o) const {
+  if (o.kind != Operand::Kind::kAddress || o.parts.empty()) return false;
+  const Operand& base = o.parts[0];
+  if (base.kind == Operand::Kind::kSymbol)
+    return m_.variables[static_cast<size_t>(base.index)].space == Space::kLocal;
+  return e_->function && base.kind == Operand::Kind::kRegister;
+}
+
 bool Decoder::BuildLd(const Statement& s, const Matched& m, Inst* inst) {
   if (s.operands.size() != 2 && s.operands.size() != 3)
     return Bad(s, s.operands.size(), "a register and an address are needed");
   Space space = Space::kGlobal;
   bool generic = !SpaceOf(s, &space);
   size_t n = VectorLength(s);
-  const Operand& d = s.operands[0];
+  Operand d = s.operands[0];
+  if (n == 1 && d.kind == Operand::Kind::kVector && d.parts.size() == 1) {  // `{ %r1 }`
+    const Operand only = d.parts[0];
+    d = only;
+  }
   if (n > 1 && (d.kind != Operand::Kind::kVector || d.parts.size() != n))
     return Bad(s, 0, fmt::format("a vector of {} registers is needed", n));
   const Operand* parts = n > 1 ? d.parts.data() : &d;
@@ -96,6 +111,7 @@ bool Decoder::BuildLd(const Statement& s, const Matched& m, Inst* inst) {
     if (!WideRegister(s, 0, parts[k], m.t, true, &refs[k])) return false;
   }
   const Operand& a = s.operands[1];
+  if (space == Space::kParam && !generic && InLocal(a)) space = Space::kLocal;
   bool symbol = a.kind == Operand::Kind::kAddress && a.parts.size() == 1 &&
                 a.parts[0].kind == Operand::Kind::kSymbol &&
                 m_.variables[static_cast<size_t>(a.parts[0].index)].space == Space::kParam;
@@ -103,7 +119,7 @@ bool Decoder::BuildLd(const Statement& s, const Matched& m, Inst* inst) {
     const Variable& v = m_.variables[static_cast<size_t>(a.parts[0].index)];
     inst->imm = v.offset + a.parts[0].bits + a.bits;
     uint64_t bytes = static_cast<uint64_t>(TypeBits(m.t)) / 8 * n;
-    if (inst->imm > e_.param_bytes || bytes > e_.param_bytes - inst->imm)
+    if (inst->imm > e_->param_bytes || bytes > e_->param_bytes - inst->imm)
       return Bad(s, 1, "the load leaves the parameters");
     if (inst->imm % (static_cast<uint64_t>(TypeBits(m.t)) / 8) != 0)
       return Bad(s, 1, "the load is misaligned");
@@ -129,7 +145,11 @@ bool Decoder::BuildSt(const Statement& s, const Matched& m, Inst* inst) {
   Space space = Space::kGlobal;
   bool generic = !SpaceOf(s, &space);
   size_t n = VectorLength(s);
-  const Operand& v = s.operands[1];
+  Operand v = s.operands[1];
+  if (n == 1 && v.kind == Operand::Kind::kVector && v.parts.size() == 1) {
+    const Operand only = v.parts[0];
+    v = only;
+  }
   if (n > 1 && (v.kind != Operand::Kind::kVector || v.parts.size() != n))
     return Bad(s, 1, fmt::format("a vector of {} registers is needed", n));
   const Operand* parts = n > 1 ? v.parts.data() : &v;
@@ -140,6 +160,7 @@ bool Decoder::BuildSt(const Statement& s, const Matched& m, Inst* inst) {
     if (std::max(refs[k].bits, 32) != std::max(refs[0].bits, 32))
       return Bad(s, 1, "registers of different widths");
   }
+  if (space == Space::kParam && !generic && InLocal(s.operands[0])) space = Space::kLocal;
   if (!AddressOperand(s, 0, inst, 0, space, generic)) return false;
   uint32_t list = BeginList(n);
   for (size_t k = 0; k < n; ++k) SetList(list, k, refs[k], false);

@@ -190,7 +190,7 @@ bool Decoder::WideRegister(const Statement& s, size_t index, const Operand& o, T
                            Ref* out) {
   int bits = std::max(TypeBits(type), 16);
   if (o.kind == Operand::Kind::kRegister) {
-    int have = TypeBits(e_.registers[static_cast<size_t>(o.reg)].type);
+    int have = TypeBits(e_->registers[static_cast<size_t>(o.reg)].type);
     if (have == 8) have = 16;
     if (have < TypeBits(type) || have == 1)
       return Bad(s, index, "the register is narrower than the type");

@@ -83,7 +83,8 @@ bool AccessBeforeFence(const Program& p, size_t pc) {
     if (access) return OrderOf(i) == judge::Order::kWeak || OrderOf(i) == judge::Order::kRelaxed;
     if (i.run == RunSync && static_cast<SyncKind>(i.u[0]) == SyncKind::kThreadFence)
       return (i.u[1] & 1) == 0;
-    if (i.run == RunBra || i.run == RunRet || i.run == RunBar || i.run == RunClusterWait)
+    if (i.run == RunBra || i.run == RunRet || i.run == RunBar || i.run == RunClusterWait ||
+        i.run == RunCall || i.run == RunReturn)
       return false;
   }
   return false;

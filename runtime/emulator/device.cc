@@ -25,6 +25,7 @@
 #include "runtime/emulator/handlers.h"
 #include "runtime/emulator/judge_hooks.h"
 #include "runtime/emulator/limits.h"
+#include "runtime/emulator/services.h"
 #include "runtime/emulator/tensor_map.h"
 
 namespace tilec::runtime {
@@ -32,6 +33,7 @@ namespace emulator {
 namespace {
 
 constexpr uint64_t kRedzone = 512;
+constexpr uint64_t kWorkspace = 256;  // of a grid whose CTAs meet: %envreg1 and %envreg2
 constexpr uint64_t kAlign = 256;
 constexpr uint64_t kBudget =
     4'000'000;                       // warp instructions before a worker starts one more cluster
@@ -82,6 +84,7 @@ struct State {
   // What the judge knows of memory between launches; one checked launch at a time.
   std::mutex judge_mutex;
   judge::WrittenRanges written;
+  DeviceHeap device_heap;  // of malloc in kernels; made when a program asks
 };
 
 class EmuModule : public Module {
@@ -103,6 +106,7 @@ class EmuModule : public Module {
 
   std::shared_ptr<State> state;
   std::vector<uint64_t> variables;
+  uint64_t workspace = 0;  // of cooperative launches, zero when a grid begins
   PtxPlaces places;
   std::vector<std::unique_ptr<Program>> programs;
 };
@@ -209,6 +213,23 @@ void FillConstants(const Program& program, uint32_t ranks, uint64_t bank, uint8_
   }
 }
 
+// Addresses among initial values, now that every variable has its place.
+void WriteAddresses(const PtxModule& module) {
+  for (const Variable& v : module.variables)
+    for (const Variable::Address& a : v.addresses) {
+      const uint64_t value =
+          a.addend + (a.variable >= 0 ? module.variables[static_cast<size_t>(a.variable)].offset
+                                      : FunctionAddress(a.function));
+      if (a.at + sizeof value <= v.bytes)
+        memcpy(reinterpret_cast<uint8_t*>(v.offset) + a.at, &value, sizeof value);
+    }
+}
+
+bool NeedsHeap(const PtxModule& module) {
+  return std::any_of(module.function_names.begin(), module.function_names.end(),
+                     [](const auto& f) { return f.body < 0 && f.name == "malloc"; });
+}
+
 class EmuDevice : public Device {
  public:
   explicit EmuDevice(const EmulatorOptions& options)
@@ -277,6 +298,16 @@ class EmuDevice : public Device {
           memcpy(reinterpret_cast<void*>(v.offset), v.init.data(),
                  std::min<size_t>(v.init.size(), v.bytes));
         module->variables.push_back(v.offset);
+      }
+      WriteAddresses(*parsed);
+      if (NeedsHeap(*parsed) && state_->device_heap.base == 0) {
+        TRY(state_->device_heap.base,
+            state_->heap.Add(DeviceHeap::kBytes, false, options_.memory_limit_bytes, diags));
+      }
+      if (ptx.find("%envreg") != std::string::npos) {
+        TRY(module->workspace,
+            state_->heap.Add(kWorkspace, false, options_.memory_limit_bytes, diags));
+        module->variables.push_back(module->workspace);
       }
     }
     for (const Entry& entry : parsed->entries) {
@@ -404,6 +435,12 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
   launch.program = program;
   launch.places = &emu->places;
   launch.options = &options_;
+  launch.heap = &state_->device_heap;
+  launch.workspace = emu->workspace;
+  if (launch.workspace != 0) {
+    memset(reinterpret_cast<void*>(launch.workspace), 0, kWorkspace);
+    Written(launch.workspace, kWorkspace);
+  }
   launch.config = config;
   launch.params = params.data();
   FillConstants(*program, ranks, bank, constants.data());

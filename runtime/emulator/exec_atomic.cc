@@ -126,11 +126,19 @@ uint64_t Update(uint8_t* p, AtomOp op, Type t, uint64_t b, uint64_t c, bool glob
 
 }  // namespace
 
+uint64_t AtomResult(AtomOp op, Type t, uint64_t old, uint64_t value) {
+  return Combine(op, t, old, value, 0, false);
+}
+
 Step RunAtom(Warp& w, const Inst& i, uint32_t mask) {
   Type t = static_cast<Type>(i.u[3]);
   AtomOp op = static_cast<AtomOp>(i.u[4]);
   bool returns = i.u[5] != 0;
   int first = returns ? 1 : 0;
+  if (const uint32_t same = OneSpace(w, i, mask, i.o[first]); same != mask) [[unlikely]] {
+    if (Step s = RunAtom(w, i, mask & ~same); s != Step::kNext) return s;
+    mask = same;
+  }
   uint32_t bytes = static_cast<uint32_t>(TypeBits(t)) / 8;
   Access at;
   if (!Locate(w, i, mask, i.o[first], i.u[2], static_cast<Space>(i.u[0]), i.u[1], i.imm, bytes,

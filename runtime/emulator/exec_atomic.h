@@ -11,4 +11,7 @@ enum class AtomOp : uint8_t { kAdd, kMin, kMax, kAnd, kOr, kXor, kExch, kCas, kI
 
 bool AtomDefined(AtomOp op, Type t);
 
+// What an atomic operation on memory of `old` leaves there.
+uint64_t AtomResult(AtomOp op, Type t, uint64_t old, uint64_t value);
+
 }  // namespace tilec::runtime::emulator

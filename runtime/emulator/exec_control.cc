@@ -101,6 +101,7 @@ Step Converge(Warp& w, const Inst& i, uint32_t mask, uint32_t members) {
   w.wait = {};
   w.wait.kind = Wait::Kind::kConverge;
   w.wait.id = members;
+  w.wait.value = w.accesses;
   return Step::kBlock;
 }
 

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "runtime/emulator/decode.h"
+#include "runtime/emulator/exec_atomic.h"
 #include "runtime/emulator/handlers.h"
 #include "runtime/emulator/judge_hooks.h"
 #include "runtime/emulator/mbarrier.h"
@@ -168,6 +169,45 @@ Step RunBulkShared(Warp& w, const Inst& i, uint32_t mask) {
     if (Poisons(w) && apart) memset(target->smem + d, 0xff, bytes);
     bool ok = IssueCopy(w, [=, &w, &i] {
       if (bytes > 0) memmove(target->smem + d, source->smem + s, bytes);
+      if (w.judge != nullptr) w.judge->Landed(op, owner->rank, b);
+      return CompleteTx(w, i, l, *owner, b, bytes);
+    });
+    if (!ok) return Step::kError;
+  }
+  return Step::kNext;
+}
+
+// st.async and red.async: registers into shared memory of the cluster, told to an mbarrier there.
+Step RunStoreAsync(Warp& w, const Inst& i, uint32_t mask) {
+  const uint32_t *to = Row<uint32_t>(w, i.o[0]), *bar = Row<uint32_t>(w, i.o[2]);
+  const uint32_t* list = &w.cta->cluster->launch->program->lists[i.o[1]];
+  const auto type = static_cast<Type>(i.u[3]);
+  const uint32_t each = static_cast<uint32_t>(TypeBits(type)) / 8, bytes = each * list[0];
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const int l = __builtin_ctz(m);
+    Cta *target = nullptr, *owner = nullptr;
+    uint32_t d = 0, b = 0;
+    if (!SharedRange(w, i, l, to[l], bytes, bytes, "an asynchronous store", &target, &d) ||
+        !SharedRange(w, i, l, bar[l], 8, 8, "an mbarrier", &owner, &b))
+      return Step::kError;
+    std::array<uint8_t, 32> values = {};
+    for (uint32_t k = 0; k < list[0]; ++k) {
+      const uint64_t v =
+          each == 8 ? Row<uint64_t>(w, list[1 + k])[l] : Row<uint32_t>(w, list[1 + k])[l];
+      memcpy(&values[k * each], &v, each);
+    }
+    judge::AsyncOp op;
+    if (w.judge != nullptr) op = JudgeStoreAsync(w, i, l, *target, d, bytes, *owner, b, i.u[0]);
+    const bool ok = IssueCopy(w, [=, &w, &i] {
+      uint64_t old = 0, now = 0;
+      if (i.u[0]) {
+        memcpy(&old, target->smem + d, each);
+        memcpy(&now, values.data(), each);
+        now = AtomResult(static_cast<AtomOp>(i.u[1]), type, old, now);
+        memcpy(target->smem + d, &now, each);
+      } else {
+        memcpy(target->smem + d, values.data(), bytes);
+      }
       if (w.judge != nullptr) w.judge->Landed(op, owner->rank, b);
       return CompleteTx(w, i, l, *owner, b, bytes);
     });

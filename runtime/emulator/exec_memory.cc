@@ -128,6 +128,11 @@ bool Locate(Warp& w, const Inst& i, uint32_t mask, uint32_t row, bool wide, Spac
     uint32_t o = static_cast<uint32_t>(offset);
     for (int l = 0; l < 32; ++l) a[l] = static_cast<uint32_t>(r[l] + o);
   }
+  return LocateAt(w, i, mask, a, space, generic, bytes, write, out);
+}
+
+bool LocateAt(Warp& w, const Inst& i, uint32_t mask, uint64_t* a, Space space, bool generic,
+              uint32_t bytes, bool write, Access* out) {
   out->contiguous = false;
   if (mask == ~0u) {
     uint64_t bad = 0;
@@ -149,7 +154,7 @@ bool Locate(Warp& w, const Inst& i, uint32_t mask, uint32_t row, bool wide, Spac
             : window == kLocalWindow ? Space::kLocal
                                      : Space::kGlobal;
     if (space == Space::kLocal)
-      for (uint64_t& x : a) x -= kLocalWindow;
+      for (int l = 0; l < 32; ++l) a[l] -= kLocalWindow;
   }
   out->space = space;
   switch (space) {
@@ -300,7 +305,21 @@ Step RunLdParam(Warp& w, const Inst& i, uint32_t mask) {
   return Step::kNext;
 }
 
+uint32_t OneSpace(Warp& w, const Inst& i, uint32_t mask, uint32_t row) {
+  if (!i.u[1] || !i.u[2]) return mask;
+  const uint64_t* a = Row<uint64_t>(w, row);
+  const uint64_t window = (a[__builtin_ctz(mask)] + i.imm) & kWindowMask;
+  uint32_t same = 0;
+  ForLanes(mask, [&](int l) { same |= ((a[l] + i.imm) & kWindowMask) == window ? 1u << l : 0; });
+  return same;
+}
+
 Step RunLd(Warp& w, const Inst& i, uint32_t mask) {
+  // The addresses may be in the register that is loaded: those of the other lanes stay.
+  if (const uint32_t same = OneSpace(w, i, mask, i.o[0]); same != mask) [[unlikely]] {
+    if (Step s = RunLd(w, i, mask & ~same); s != Step::kNext) return s;
+    mask = same;
+  }
   const uint32_t* list = &w.cta->cluster->launch->program->lists[i.o[1]];
   Type t = static_cast<Type>(i.u[3]);
   uint32_t bytes = static_cast<uint32_t>(TypeBits(t)) / 8, n = list[0];
@@ -316,6 +335,10 @@ Step RunLd(Warp& w, const Inst& i, uint32_t mask) {
 }
 
 Step RunSt(Warp& w, const Inst& i, uint32_t mask) {
+  if (const uint32_t same = OneSpace(w, i, mask, i.o[0]); same != mask) [[unlikely]] {
+    if (Step s = RunSt(w, i, mask & ~same); s != Step::kNext) return s;
+    mask = same;
+  }
   const uint32_t* list = &w.cta->cluster->launch->program->lists[i.o[1]];
   Type t = static_cast<Type>(i.u[3]);
   uint32_t bytes = static_cast<uint32_t>(TypeBits(t)) / 8, n = list[0];

@@ -3,32 +3,70 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "runtime/emulator/handlers.h"
 
 namespace tilec::runtime::emulator {
 namespace {
 
-// The member mask of the first active lane; all lanes must agree.
-bool Members(Warp& w, const Inst& i, uint32_t mask, uint32_t row, uint32_t* members) {
+// Lanes that meet for a collective. Lanes of one path may name different members, disjoint ones:
+// each set is a collective of its own, and one that lacks a lane waits for it while the others go
+// on. `run` does the work for the lanes of a complete set.
+template <typename F>
+Step Collect(Warp& w, const Inst& i, uint32_t mask, uint32_t row, F&& run) {
   const uint32_t* m = Row<uint32_t>(w, row);
-  *members = m[__builtin_ctz(mask)];
-  bool same = true;
-  ForLanes(mask, [&](int l) { same = same && m[l] == *members; });
-  if (!same)
-    FailText(w, i, kConvergence, "`" + TextOf(w, i) + "`: lanes give different member masks");
-  return same;
+  uint32_t given[32];
+  memcpy(given, m, sizeof given);  // may be the destination
+  auto set_of = [&](uint32_t lanes, int first) {
+    uint32_t set = 0;
+    ForLanes(lanes, [&](int l) { set |= given[l] == given[first] ? 1u << l : 0; });
+    return set;
+  };
+  const int first = __builtin_ctz(mask);
+  if (set_of(mask, first) == mask) {
+    if (Step s = Converge(w, i, mask, given[first]); s != Step::kNext) return s;
+    return run(mask);
+  }
+  std::vector<Path> waiting;
+  for (uint32_t left = mask; left != 0;) {
+    const int lane = __builtin_ctz(left);
+    const uint32_t set = set_of(left, lane), members = given[lane];
+    left &= ~set;
+    const uint32_t missing = members & w.live & ~set;
+    if ((members & set) != set || (missing & w.active) != 0)
+      return FailText(
+          w, i, kConvergence,
+          fmt::format("`{}`: lanes {:#x} of the member mask {:#x} are here with another "
+                      "one, or lack in it",
+                      TextOf(w, i), (missing & w.active) | (set & ~members), members),
+          lane);
+    if (missing == 0) {
+      if (Step s = run(set); s != Step::kNext) return s;
+      continue;
+    }
+    Path p;
+    p.pc = w.pc, p.mask = set;
+    p.wait.kind = Wait::Kind::kConverge, p.wait.id = members;
+    waiting.push_back(p);
+  }
+  for (const Path& p : waiting) w.active &= ~p.mask;
+  if (w.active == 0) {
+    w.active = waiting.back().mask;
+    w.wait = waiting.back().wait;
+    waiting.pop_back();
+    w.others.insert(w.others.end(), waiting.begin(), waiting.end());
+    return Step::kBlock;
+  }
+  w.others.insert(w.others.end(), waiting.begin(), waiting.end());
+  return Step::kNext;
 }
 
 }  // namespace
 
-#define COLLECT(row)                                            \
-  uint32_t members = 0;                                         \
-  if (!Members(w, i, mask, row, &members)) return Step::kError; \
-  if (Step s = Converge(w, i, mask, members); s != Step::kNext) return s
+namespace {
 
-Step RunShfl(Warp& w, const Inst& i, uint32_t mask) {
-  COLLECT(i.o[5]);
+Step RunShflSet(Warp& w, const Inst& i, uint32_t mask) {
   const uint32_t *a = Row<uint32_t>(w, i.o[2]), *b = Row<uint32_t>(w, i.o[3]);
   const uint32_t* c = Row<uint32_t>(w, i.o[4]);
   uint32_t* d = Row<uint32_t>(w, i.o[0]);
@@ -60,8 +98,7 @@ Step RunShfl(Warp& w, const Inst& i, uint32_t mask) {
   return Step::kNext;
 }
 
-Step RunVote(Warp& w, const Inst& i, uint32_t mask) {
-  COLLECT(i.o[2]);
+Step RunVoteSet(Warp& w, const Inst& i, uint32_t mask) {
   uint32_t p = (Predicate(w, i.o[1]) ^ (i.u[1] ? ~0u : 0u)) & mask;
   if (i.u[0] == 3) {
     uint32_t* d = Row<uint32_t>(w, i.o[0]);
@@ -74,10 +111,9 @@ Step RunVote(Warp& w, const Inst& i, uint32_t mask) {
   return Step::kNext;
 }
 
-Step RunMatch(Warp& w, const Inst& i, uint32_t mask) {
+Step RunMatchSet(Warp& w, const Inst& i, uint32_t mask) {
   bool all = i.u[0] != 0;
   int at = all ? 2 : 1;
-  COLLECT(i.o[at + 1]);
   uint64_t v[32];
   for (int l = 0; l < 32; ++l)
     v[l] = i.u[2] ? Row<uint64_t>(w, i.o[at])[l] : Row<uint32_t>(w, i.o[at])[l];
@@ -100,14 +136,17 @@ Step RunMatch(Warp& w, const Inst& i, uint32_t mask) {
   return Step::kNext;
 }
 
+}  // namespace
+
 Step RunActiveMask(Warp& w, const Inst& i, uint32_t mask) {
   uint32_t* d = Row<uint32_t>(w, i.o[0]);
   ForLanes(mask, [&](int l) { d[l] = mask; });
   return Step::kNext;
 }
 
-Step RunRedux(Warp& w, const Inst& i, uint32_t mask) {
-  COLLECT(i.o[2]);
+namespace {
+
+Step RunReduxSet(Warp& w, const Inst& i, uint32_t mask) {
   const uint32_t* a = Row<uint32_t>(w, i.o[1]);
   uint32_t r = a[__builtin_ctz(mask)];
   ForLanes(mask & (mask - 1), [&](int l) {
@@ -130,8 +169,7 @@ Step RunRedux(Warp& w, const Inst& i, uint32_t mask) {
 }
 
 // Which lane is unspecified: the lowest, or another one per run with a seed.
-Step RunElect(Warp& w, const Inst& i, uint32_t mask) {
-  COLLECT(i.o[2]);
+Step RunElectSet(Warp& w, const Inst& i, uint32_t mask) {
   uint32_t chosen = static_cast<uint32_t>(__builtin_ctz(mask));
   uint64_t seed = w.cta->cluster->launch->options->seed;
   if (seed != 0) {
@@ -150,6 +188,21 @@ Step RunElect(Warp& w, const Inst& i, uint32_t mask) {
   return Step::kNext;
 }
 
-#undef COLLECT
+}  // namespace
+
+#define COLLECTIVE(name, row)                                                                 \
+  Step name(Warp& w, const Inst& i, uint32_t mask) {                                          \
+    return Collect(w, i, mask, i.o[row], [&](uint32_t set) { return name##Set(w, i, set); }); \
+  }
+COLLECTIVE(RunShfl, 5)
+COLLECTIVE(RunVote, 2)
+COLLECTIVE(RunRedux, 2)
+COLLECTIVE(RunElect, 2)
+#undef COLLECTIVE
+
+Step RunMatch(Warp& w, const Inst& i, uint32_t mask) {
+  return Collect(w, i, mask, i.o[i.u[0] != 0 ? 3 : 2],
+                 [&](uint32_t set) { return RunMatchSet(w, i, set); });
+}
 
 }  // namespace tilec::runtime::emulator

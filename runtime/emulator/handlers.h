@@ -13,8 +13,9 @@ namespace tilec::runtime::emulator {
 HANDLER(RunRounded)
 HANDLER(RunUnary)
 HANDLER(RunUnaryF64)
-HANDLER(RunPredicateLogic) HANDLER(RunMovPredicate) HANDLER(RunClock) HANDLER(RunPack)
-    HANDLER(RunUnpack)
+HANDLER(RunPredicateLogic)
+HANDLER(RunMovPredicate)
+HANDLER(RunClock) HANDLER(RunPack) HANDLER(RunUnpack)
     // exec_cvt.cc
     HANDLER(RunCvt) HANDLER(RunCvtPack) HANDLER(RunCvtBf16x2) HANDLER(RunCvtF16x2)
         HANDLER(RunCvtU32U64) HANDLER(RunCvtU64U32) HANDLER(RunCvtS64S32) HANDLER(RunCvtF32Bf16)
@@ -28,6 +29,14 @@ HANDLER(RunPredicateLogic) HANDLER(RunMovPredicate) HANDLER(RunClock) HANDLER(Ru
     HANDLER(RunBra) HANDLER(RunRet) HANDLER(RunTrap) HANDLER(RunNanosleep) HANDLER(RunNothing)
         HANDLER(RunRefused) HANDLER(RunSetMaxNReg) HANDLER(RunBar) HANDLER(RunBarRed)
             HANDLER(RunBarWarp) HANDLER(RunClusterArrive) HANDLER(RunClusterWait)
+    // exec_rare.cc
+    HANDLER(RunCarry) HANDLER(RunBmsk) HANDLER(RunSzext) HANDLER(RunMul24) HANDLER(RunDp2a)
+        HANDLER(RunFns) HANDLER(RunTestp) HANDLER(RunApprox64) HANDLER(RunRounded64)
+    // exec_wmma.cc
+    HANDLER(RunWmmaMove) HANDLER(RunWmma) HANDLER(RunSmallMma) HANDLER(RunVideo) HANDLER(RunSetTo)
+        HANDLER(RunStoreAsync)
+    // exec_call.cc
+    HANDLER(RunCall) HANDLER(RunReturn)
     // exec_warp.cc
     HANDLER(RunShfl) HANDLER(RunVote) HANDLER(RunMatch) HANDLER(RunActiveMask) HANDLER(RunRedux)
         HANDLER(RunElect)

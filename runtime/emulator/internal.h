@@ -105,14 +105,37 @@ struct Program {
     std::string message;
     std::vector<std::string> notes;
   };
-  std::vector<Refusal> refusals;            // of instructions that the emulator lacks
+  std::vector<Refusal> refusals;  // of instructions that the emulator lacks
+  // Functions that the entry may call. Parameters and results: offset in the frame, bytes.
+  using Places = std::vector<std::pair<uint64_t, uint64_t>>;
+  struct Function {
+    std::string name;
+    uint32_t start = 0;
+    uint32_t frame_row = 0;  // where the frame begins in local memory, 64 bits
+    uint64_t frame_bytes = 0;
+    bool recursive = false;                               // a call may come back to it
+    std::vector<std::pair<uint32_t, uint8_t>> registers;  // of a recursive one: row, bits
+    Places params, results;
+  };
+  struct Call {
+    int32_t function = -1;   // −1: of an address
+    int32_t service = -1;    // of the runtime: a Service
+    int32_t caller = -1;     // −1: the entry
+    Places params, results;  // in the caller's frame
+  };
+  std::vector<Function> functions;
+  std::vector<int32_t> function_of;  // by the module's numbers; −1: not reachable
+  std::vector<Call> calls;
+  std::vector<uint32_t> bodies;             // where functions and the entry begin
+  uint32_t start = 0;                       // of the entry
   uint32_t register_bytes = 0;              // per warp
   judge::RegisterMap watched;               // registers that wgmma works on
   judge::RegisterMap loaded;                // … that tcgen05.ld writes
   std::vector<uint32_t> unfenced_controls;  // pcs of relaxed loads, ascending
   std::vector<FloatResult> floats;          // by pc, ascending
   uint64_t param_bytes = 0;
-  uint64_t local_bytes = 0;  // per thread
+  uint64_t local_bytes = 0;  // per thread, with the stack of its calls
+  uint64_t stack_bytes = 0;  // of those, what the calls may take
   uint64_t shared_static = 0;
   uint64_t dynamic_offset = 0;   // where dynamic shared memory begins
   bool order_sensitive = false;  // global atomics whose result depends on the order of CTAs
@@ -132,6 +155,11 @@ struct Allocation {
 inline constexpr uint64_t kSharedWindow = 0xffff000000000000ull;
 inline constexpr uint64_t kLocalWindow = 0xfffe000000000000ull;
 inline constexpr uint64_t kWindowMask = 0xffff000000000000ull;
+// Addresses of functions: no memory, only to be called.
+inline constexpr uint64_t kCodeWindow = 0xfffd000000000000ull;
+inline uint64_t FunctionAddress(int32_t number) {
+  return kCodeWindow + (static_cast<uint64_t>(number) + 1) * 16;
+}
 inline constexpr uint32_t kRankShift = 24;
 
 struct Fault {
@@ -174,6 +202,26 @@ struct Path {
   Wait wait;
 };
 
+// What a call leaves behind: where to go on, and the registers of a caller that may run again
+// before.
+struct CallFrame {
+  uint32_t pc = 0;  // of the call
+  std::vector<uint64_t> saved;
+};
+struct CallStacks {
+  std::vector<CallFrame> lanes[32];
+  uint64_t saved = 0;          // values, all lanes
+  std::atomic<uint64_t>* all;  // … of the launch
+  explicit CallStacks(std::atomic<uint64_t>* counter) : all(counter) {}
+  CallStacks(const CallStacks&) = delete;
+  CallStacks& operator=(const CallStacks&) = delete;
+  ~CallStacks() { all->fetch_sub(saved); }
+  void Count(int64_t values) {
+    saved += static_cast<uint64_t>(values);
+    all->fetch_add(static_cast<uint64_t>(values));
+  }
+};
+
 struct Warp {
   uint8_t* base[2] = {};  // registers, constants
   uint32_t pc = 0;
@@ -192,10 +240,12 @@ struct Warp {
   uint64_t cache_lo = 1, cache_hi = 0;  // the allocation hit last
   bool cache_read_only = false;
   uint8_t* local = nullptr;
-  uint64_t copies = 0;    // asynchronous loads issued
-  uint64_t polls = 0;     // fruitless test_wait in a row
-  uint64_t polls_at = 0;  // Cta::progress at the last of them
-  uint32_t poll_id = 0;   // what it polls, for the report
+  std::unique_ptr<CallStacks> stacks;  // of a warp that calls
+  uint64_t copies = 0;                 // asynchronous loads issued
+  uint64_t accesses = 0;               // of memory, in a checked launch
+  uint64_t polls = 0;                  // fruitless test_wait in a row
+  uint64_t polls_at = 0;               // Cta::progress at the last of them
+  uint32_t poll_id = 0;                // what it polls, for the report
   uint64_t poll_value = 0;
   uint32_t parted = 0;  // how often lanes were left behind at a wait
   // The cluster barrier is a thread's, not a warp's: lanes of one warp may be a barrier apart.
@@ -242,6 +292,8 @@ struct Cta {
   uint32_t live_warps = 0;
 };
 
+struct DeviceHeap;
+
 // What all clusters of a launch share.
 struct Launch {
   const Program* program = nullptr;
@@ -256,6 +308,10 @@ struct Launch {
   uint64_t smem_total = 0;
   std::vector<Decision> no_decisions;   // of a replay that does not name a cluster
   judge::LaunchJudge* judge = nullptr;  // null: nothing is checked
+  DeviceHeap* heap = nullptr;           // of malloc in a kernel
+  uint64_t workspace = 0;               // of a grid whose CTAs meet; 0: there is none
+  std::atomic<uint64_t> printed{0};     // bytes
+  std::atomic<uint64_t> saved{0};       // values that calls put aside
   std::atomic<bool> float_sums{false};  // tensor reductions added floats
   std::atomic<uint64_t> executed{0};
   std::atomic<uint64_t> first_fault{~0ull};  // smallest cluster number that failed
@@ -356,6 +412,11 @@ struct Access {
 // `row` holds addresses, 64-bit if `wide`. False: a fault was recorded.
 bool Locate(Warp& w, const Inst& i, uint32_t mask, uint32_t row, bool wide, Space space,
             bool generic, uint64_t offset, uint32_t bytes, bool write, Access* out);
+// The same for addresses that are known already.
+bool LocateAt(Warp& w, const Inst& i, uint32_t mask, uint64_t* a, Space space, bool generic,
+              uint32_t bytes, bool write, Access* out);
+// Of a generic access by 64-bit addresses in `row`: the lanes in the state space of the first one.
+uint32_t OneSpace(Warp& w, const Inst& i, uint32_t mask, uint32_t row);
 // One global range for bulk copies.
 bool CheckGlobal(Warp& w, uint64_t address, uint64_t bytes, bool write);
 // A shared::cluster address → CTA and offset (null: no such CTA).

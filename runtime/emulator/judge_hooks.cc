@@ -62,6 +62,8 @@ void JudgeAccess(Warp& w, const Inst& i, uint32_t mask, const Access& at, uint32
   t.atomic = atomic;
   t.order = OrderOf(i);
   t.scope = ScopeOf(i);
+  t.is_volatile = (i.u[6] & kVolatileOrder) != 0;
+  ++w.accesses;
   if (t.order == judge::Order::kRelaxed && !write) {
     const auto& unfenced = w.cta->cluster->launch->program->unfenced_controls;
     if (std::binary_search(unfenced.begin(), unfenced.end(), t.pc))
@@ -217,6 +219,19 @@ judge::AsyncOp JudgeBulkShared(Warp& w, const Inst& i, int lane, const Cta& sour
       w.judge->CopyTo(w.judge_id, lane, PcOf(w, i), signalled.rank, bar_offset, bytes);
   w.judge->AsyncShared(op, source.rank, from, bytes, false, 0);
   w.judge->AsyncShared(op, target.rank, to, bytes, true, 0);
+  return op;
+}
+
+// Asynchronous, but the ISA does not name it among the operations of the async proxy.
+judge::AsyncOp JudgeStoreAsync(Warp& w, const Inst& i, int lane, const Cta& target, uint32_t offset,
+                               uint32_t bytes, const Cta& signalled, uint32_t bar_offset,
+                               bool reduces) {
+  w.judge->Executes(w.judge_id, PcOf(w, i), lane);
+  judge::AsyncOp op =
+      w.judge->CopyTo(w.judge_id, lane, PcOf(w, i), signalled.rank, bar_offset, bytes);
+  op.generic = true;
+  op.strong = reduces;
+  w.judge->AsyncShared(op, target.rank, offset, bytes, true, 0);
   return op;
 }
 

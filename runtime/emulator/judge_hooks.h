@@ -37,6 +37,7 @@ uint8_t OrderIn(const Statement& s, judge::Order otherwise, judge::Scope scope);
 inline uint8_t PackOrder(judge::Order order, judge::Scope scope) {
   return static_cast<uint8_t>(static_cast<unsigned>(order) | static_cast<unsigned>(scope) << 3);
 }
+inline constexpr uint8_t kVolatileOrder = 32;  // besides
 inline judge::Order OrderOf(const Inst& i) { return static_cast<judge::Order>(i.u[6] & 7); }
 inline judge::Scope ScopeOf(const Inst& i) { return static_cast<judge::Scope>(i.u[6] >> 3 & 3); }
 
@@ -70,6 +71,9 @@ judge::AsyncOp JudgeBulkLoad(Warp& w, const Inst& i, int lane, uint64_t from, co
 judge::AsyncOp JudgeBulkShared(Warp& w, const Inst& i, int lane, const Cta& source, uint32_t from,
                                const Cta& target, uint32_t to, uint32_t bytes, const Cta& signalled,
                                uint32_t bar_offset);
+judge::AsyncOp JudgeStoreAsync(Warp& w, const Inst& i, int lane, const Cta& target, uint32_t offset,
+                               uint32_t bytes, const Cta& signalled, uint32_t bar_offset,
+                               bool reduces);
 void JudgeBulkStore(Warp& w, const Inst& i, int lane, const Cta& cta, uint32_t offset, uint64_t to,
                     uint32_t bytes, bool reduces);
 void JudgeCpAsync(Warp& w, const Inst& i, uint32_t mask, const uint32_t* to, const uint64_t* from,

@@ -51,8 +51,11 @@ Result<> CheckFeatures(const PtxModule& module, const MachineLimits& machine,
   if (has > 0 && (specific ? target != has : target > has))
     return diags.Report(kWrongTarget, {}, module.target,
                         machine.name.empty() ? "the machine" : machine.name, machine.arch);
-  for (const Entry& entry : module.entries)
-    for (const Statement& s : entry.body) {
+  std::vector<const Entry*> bodies;
+  for (const Entry& entry : module.entries) bodies.push_back(&entry);
+  for (const Entry& function : module.functions) bodies.push_back(&function);
+  for (const Entry* body : bodies)
+    for (const Statement& s : body->body) {
       const Feature* f = FeatureOf(s);
       if (f == nullptr) continue;
       if (target >= f->least && (f->most == 0 || target <= f->most) && (specific || !f->specific))

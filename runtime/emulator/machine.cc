@@ -364,7 +364,30 @@ Step FailText(Warp& w, const Inst& i, const DiagDef& def, std::string message, i
   return Step::kError;
 }
 
+namespace {
+
+// Lanes leave while others of their warp stand at a barrier that all of them should come to. If
+// they did nothing since, they may have been on their way out: that is common, and works.
+void LeftBehind(Warp& w, uint32_t mask) {
+  const Program& program = *w.cta->cluster->launch->program;
+  for (const Path& p : w.others) {
+    const Handler run = program.code[p.pc].run;
+    if (p.wait.kind != Wait::Kind::kConverge || w.accesses == p.wait.value ||
+        (run != RunBar && run != RunBarRed))
+      continue;
+    w.judge->Say(judge::Rule::kS6, judge::Severity::kPortability, w.judge_id, p.mask, p.pc,
+                 fmt::format("lanes {:#x} of {} wait at `{}`, lanes {:#x} went past it, touched "
+                             "memory and left",
+                             p.mask, WhoIs(w), program.texts[program.code[p.pc].text], mask),
+                 "let all lanes of the warp come to the barrier, or use `barrier` without "
+                 "`.aligned` and count threads");
+  }
+}
+
+}  // namespace
+
 void ExitLanes(Warp& w, uint32_t mask) {
+  if (w.judge != nullptr && !w.others.empty()) LeftBehind(w, mask);
   if (w.judge != nullptr) w.judge->Exit(w.judge_id, mask, w.pc);
   w.live &= ~mask;
   w.active &= ~mask;

@@ -18,17 +18,20 @@
 
 namespace tilec::runtime::emulator {
 
-#define TILEC_PTX_TYPES(X)                                                                    \
-  X(U8, "u8", 8)                                                                              \
-  X(S8, "s8", 8)                                                                              \
-  X(B8, "b8", 8)                                                                              \
-  X(U16, "u16", 16)                                                                           \
-  X(S16, "s16", 16)                                                                           \
-  X(B16, "b16", 16) X(U32, "u32", 32) X(S32, "s32", 32) X(B32, "b32", 32) X(U64, "u64", 64)   \
-      X(S64, "s64", 64) X(B64, "b64", 64) X(B128, "b128", 128) X(F16, "f16", 16)              \
-          X(BF16, "bf16", 16) X(F16x2, "f16x2", 32) X(BF16x2, "bf16x2", 32) X(F32, "f32", 32) \
-              X(F64, "f64", 64) X(TF32, "tf32", 32) X(E4M3, "e4m3", 8) X(E5M2, "e5m2", 8)     \
-                  X(E4M3x2, "e4m3x2", 16) X(E5M2x2, "e5m2x2", 16) X(Pred, "pred", 1)
+#define TILEC_PTX_TYPES(X)                                                                     \
+  X(U8, "u8", 8)                                                                               \
+  X(S8, "s8", 8)                                                                               \
+  X(B8, "b8", 8)                                                                               \
+  X(U16, "u16", 16)                                                                            \
+  X(S16, "s16", 16)                                                                            \
+  X(B16, "b16", 16)                                                                            \
+  X(U32, "u32", 32)                                                                            \
+  X(S32, "s32", 32)                                                                            \
+  X(B32, "b32", 32) X(U64, "u64", 64) X(S64, "s64", 64) X(B64, "b64", 64) X(B128, "b128", 128) \
+      X(F16, "f16", 16) X(BF16, "bf16", 16) X(F16x2, "f16x2", 32) X(BF16x2, "bf16x2", 32)      \
+          X(F32, "f32", 32) X(F64, "f64", 64) X(TF32, "tf32", 32) X(E4M3, "e4m3", 8)           \
+              X(E5M2, "e5m2", 8) X(E4M3x2, "e4m3x2", 16) X(E5M2x2, "e5m2x2", 16)               \
+                  X(Pred, "pred", 1)
 
 enum class Type : uint8_t {
 #define X(name, text, bits) k##name,
@@ -57,6 +60,7 @@ struct Operand {
     kRegister,
     kSpecial,
     kSymbol,
+    kFunction,
     kLabel,
     kInt,
     kF32,
@@ -66,9 +70,10 @@ struct Operand {
     kSink
   };
   Kind kind = Kind::kInt;
-  bool negated = false;         // !p
-  RegId reg = -1;               // kRegister
-  int32_t index = -1;           // kSymbol: variable; kLabel: label; kSpecial: special register
+  bool negated = false;  // !p
+  RegId reg = -1;        // kRegister
+  // kSymbol: variable; kFunction: its number; kLabel: label; kSpecial: special register.
+  int32_t index = -1;
   uint64_t bits = 0;            // kInt, kF32, kF64: value; kSymbol, kAddress: byte offset
   std::vector<Operand> parts;   // kVector: elements; kAddress: base, then coordinate vectors
   std::vector<Operand> second;  // p|q: at most one element
@@ -84,8 +89,14 @@ struct Variable {
   uint32_t align = 1;
   bool dynamic = false;
   std::vector<uint8_t> init;  // may be shorter than bytes: the rest is zero
-  uint64_t offset = 0;        // in its space, set by layout
-  int32_t entry = -1;         // of the module, that declares it; −1: the module itself
+  // Addresses among the initial values, of a function or a variable, written when they are known.
+  struct Address {
+    uint64_t at = 0, addend = 0;
+    int32_t function = -1, variable = -1;
+  };
+  std::vector<Address> addresses;
+  uint64_t offset = 0;  // in its space, set by layout
+  int32_t entry = -1;   // of the module, that declares it; −1: the module itself
   int line = 0;
 };
 
@@ -112,10 +123,14 @@ struct Label {
   int line = 0;
 };
 
+// An entry or a function.
 struct Entry {
   std::string_view name;
   int line = 0;
-  std::vector<int32_t> params;  // variables, in order
+  bool function = false;
+  std::vector<int32_t> params;   // variables, in order; of a function in its local memory
+  std::vector<int32_t> results;  // of a function
+  std::vector<std::vector<int32_t>> tables;  // labels that a `brx.idx` chooses from
   std::vector<Statement> body;
   std::vector<Register> registers;
   std::vector<Label> labels;
@@ -135,6 +150,16 @@ struct PtxModule {
   std::string target;
   std::vector<Variable> variables;  // module scope and function scope
   std::vector<Entry> entries;
+  // Every function that is named: `body` in `functions`, −1 if it is somebody else's.
+  struct Function {
+    std::string_view name;
+    int32_t body = -1;
+    bool declared = false;
+    bool address = false;  // among initial values
+    int line = 0;
+  };
+  std::vector<Function> function_names;
+  std::vector<Entry> functions;
   // From `.loc`: the place in the source that a line of PTX comes from. Sorted by line.
   std::vector<LineNote> notes;
   uint64_t shared_bytes = 0;   // static shared memory outside of entries

@@ -120,6 +120,7 @@ Token Lexer::Next() {
   if (IsWordStart(c)) {
     size_t end = at_ + 1;
     while (end < text_.size()) {
+      if (c == '.' && text_[end] == '.') break;  // `.reg.b16`: two directives
       if (IsWordChar(text_[end])) {
         ++end;
       } else if (text_[end] == ':' && end + 2 < text_.size() && text_[end + 1] == ':' &&

@@ -7,19 +7,17 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <bit>
 
 #include "runtime/emulator/ptx_ast.h"
-#include "runtime/emulator/ptx_debug.h"
-#include "runtime/emulator/ptx_scope.h"
+#include "runtime/emulator/ptx_declarations.h"
 
 namespace tilec::runtime::emulator {
 namespace {
 
-class Parser : private PtxDebugReader {
+class Parser : private PtxDeclarationReader {
  public:
   Parser(PtxModule* module, const PtxPlaces& places, DiagSink& diags)
-      : PtxDebugReader(module->text, places, diags), m_(*module) {
+      : PtxDeclarationReader(module, places, diags) {
     scopes_.Open();
   }
 
@@ -28,7 +26,7 @@ class Parser : private PtxDebugReader {
       if (!ModuleItem()) return false;
     if (m_.target.empty()) return Fail("the text has no `.target`, is it PTX?");
     m_.notes = Notes();
-    return true;
+    return EveryFunctionKnown();
   }
 
  private:
@@ -70,8 +68,7 @@ class Parser : private PtxDebugReader {
     }
     if (w == ".func") {
       extern_ = false;
-      while (token_.kind != Token::Kind::kEnd && !token_.Is(';') && !token_.Is('{')) Advance();
-      return token_.Is('{') ? SkipBraces() : Expect(';');
+      return ParseFunction();
     }
     if (w == ".entry") {
       extern_ = false;
@@ -81,105 +78,6 @@ class Parser : private PtxDebugReader {
     places_.At(diags_.Report(kPtxRefused, {}, "the directive `" + std::string(w) + "`"),
                token_.line);
     return false;
-  }
-
-  static int SpaceFromWord(std::string_view w) {
-    if (w == ".param") return static_cast<int>(Space::kParam);
-    if (w == ".shared") return static_cast<int>(Space::kShared);
-    if (w == ".global") return static_cast<int>(Space::kGlobal);
-    if (w == ".const") return static_cast<int>(Space::kConst);
-    if (w == ".local") return static_cast<int>(Space::kLocal);
-    return -1;
-  }
-
-  // [.align N] [.vK] .type name [n][m] — shared by parameters and variables.
-  bool Declarator(Variable* v) {
-    v->line = token_.line;
-    uint64_t align = 0, lanes = 1;
-    bool typed = false, pointer = false;
-    while (token_.kind == Token::Kind::kWord && token_.text[0] == '.') {
-      std::string_view w = token_.text;
-      if (w == ".align") {
-        Advance();
-        uint64_t n = 0;
-        if (!Int(&n, 1 << 20)) return false;
-        if (n == 0 || (n & (n - 1)) != 0) return Fail(".align needs a power of two");
-        if (!pointer) align = n;
-        continue;
-      }
-      if (w == ".attribute") {
-        Advance();
-        if (!SkipTo(')')) return false;
-        continue;
-      }
-      if (w == ".ptr") {
-        pointer = true;
-      } else if (pointer && SpaceFromWord(w) >= 0) {
-      } else if (w == ".v2" || w == ".v4") {
-        lanes = w == ".v2" ? 2 : 4;
-      } else {
-        Type t = TypeFromName(w.substr(1));
-        if (t == Type::kNone || t == Type::kPred || typed)
-          return Fail("expected a data type, found " + Found());
-        v->type = t;
-        typed = true;
-      }
-      Advance();
-    }
-    if (!typed) return Fail("expected a data type, found " + Found());
-    if (!Word(&v->name)) return false;
-    uint64_t element = static_cast<uint64_t>(TypeBits(v->type)) / 8 * lanes;
-    v->align = static_cast<uint32_t>(align != 0 ? align : element);
-    v->bytes = element;
-    bool empty = false;
-    for (int dims = 0; Accept('['); ++dims) {
-      if (dims > 8) return Fail("more than 8 array dimensions");
-      if (Accept(']')) {
-        empty = true;
-        continue;
-      }
-      uint64_t n = 0;
-      if (!Int(&n, kMaxVariableBytes) || !Expect(']')) return false;
-      if (__builtin_mul_overflow(v->bytes, n, &v->bytes) || v->bytes > kMaxVariableBytes)
-        return TooBig("the size of a variable", n, kMaxVariableBytes);
-    }
-    if (empty) v->bytes = 0, v->dynamic = true;
-    return true;
-  }
-
-  bool Initializer(Variable* v) {
-    int depth = 0;
-    uint64_t width = static_cast<uint64_t>(TypeBits(v->type)) / 8;
-    do {
-      if (token_.Is('{')) {
-        if (++depth > 16) return Fail("initialiser nested too deeply");
-        Advance();
-        continue;
-      }
-      if (token_.Is('}')) {
-        --depth;
-        Advance();
-      } else {
-        bool negative = Accept('-');
-        uint64_t bits = token_.bits;
-        if (token_.kind == Token::Kind::kF64 && v->type == Type::kF32)
-          bits = std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(bits)));
-        else if (token_.kind != Token::Kind::kInt && token_.kind != Token::Kind::kF32 &&
-                 token_.kind != Token::Kind::kF64)
-          return Fail("only numbers may initialise a variable here, found " + Found());
-        if (negative) {
-          const int sign = std::min(TypeBits(v->type), 64) - 1;
-          bits = token_.kind == Token::Kind::kInt ? 0 - bits : bits ^ (1ull << sign);
-        }
-        Advance();
-        for (uint64_t i = 0; i < width; ++i)
-          v->init.push_back(static_cast<uint8_t>(i < 8 ? bits >> (8 * i) : 0));
-        if (v->init.size() > v->bytes && !v->dynamic)
-          return Fail("more initialisers than the variable has elements");
-      }
-      if (depth > 0 && !token_.Is('}') && !Expect(',')) return false;
-    } while (depth > 0);
-    return true;
   }
 
   bool ParseVariable() {
@@ -211,7 +109,10 @@ class Parser : private PtxDebugReader {
     return Expect(';');
   }
 
+  // What a function gets and gives, and what is handed to one, lies in local memory here.
   bool AddVariable(Variable v) {
+    if (v.space == Space::kParam && entry_ != nullptr && (entry_->function || in_body_))
+      v.space = Space::kLocal;
     auto [it, added] = scopes_.back().variables.emplace(v.name, m_.variables.size());
     if (!added) {
       // The same dynamic array may be declared once per kernel source.
@@ -221,9 +122,13 @@ class Parser : private PtxDebugReader {
     }
     uint64_t* used = nullptr;
     uint64_t unused = 0;
+    const bool function = entry_ != nullptr && entry_->function;
     switch (v.space) {
       case Space::kShared:
-        used = entry_ != nullptr ? &entry_->shared_bytes : &m_.shared_bytes;
+        // A function's is the module's: it must be known where the entries' own begin.
+        if (function && !m_.entries.empty() && !v.dynamic)
+          return FailAt(v.line, "shared memory of a function must be declared before the entries");
+        used = entry_ != nullptr && !function ? &entry_->shared_bytes : &m_.shared_bytes;
         break;
       case Space::kLocal: used = entry_ != nullptr ? &entry_->local_bytes : nullptr; break;
       case Space::kParam: used = entry_ != nullptr ? &entry_->param_bytes : nullptr; break;
@@ -242,7 +147,7 @@ class Parser : private PtxDebugReader {
       uint32_t* align = entry_ != nullptr ? &entry_->shared_align : &m_.shared_align;
       if (v.space == Space::kShared) *align = std::max(*align, v.align);
     }
-    if (entry_ != nullptr) v.entry = static_cast<int32_t>(m_.entries.size());
+    if (entry_ != nullptr && !function) v.entry = static_cast<int32_t>(m_.entries.size());
     m_.variables.push_back(std::move(v));
     return true;
   }
@@ -256,6 +161,75 @@ class Parser : private PtxDebugReader {
       out[i] = static_cast<uint32_t>(n);
       if (i == 2 || !Accept(',')) break;
     }
+    return true;
+  }
+
+  // "(.param .u64 a, …)", with variables added to `list`.
+  bool Parameters(std::vector<int32_t>* list) {
+    if (!Accept('(') || Accept(')')) return true;
+    do {
+      if (!token_.IsWord(".param"))
+        return Fail((token_.IsWord(".reg") ? "parameters in registers are not known here, expected "
+                                             "`.param`, found "
+                                           : "expected `.param`, found ") +
+                    Found());
+      Advance();
+      Variable v;
+      v.space = Space::kParam;
+      if (!Declarator(&v)) return false;
+      if (v.dynamic) return Fail("a parameter needs a size");
+      list->push_back(static_cast<int32_t>(m_.variables.size()));
+      if (!AddVariable(std::move(v))) return false;
+    } while (Accept(','));
+    return Expect(')');
+  }
+
+  // .func (.param .b32 result) name (.param .b32 x) { … } — or `;` where it is only declared.
+  bool ParseFunction() {
+    Advance();
+    while (token_.IsWord(".attribute")) {
+      Advance();
+      if (!SkipTo(')')) return false;
+    }
+    Entry f;
+    f.function = true;
+    f.line = token_.line;
+    entry_ = &f;
+    const size_t variables = m_.variables.size();
+    scopes_.Open();
+    if (!Parameters(&f.results) || !Word(&f.name) || !Parameters(&f.params)) return false;
+    while (token_.kind == Token::Kind::kWord && token_.text[0] == '.') {
+      if (token_.IsWord(".pragma") && !SkipTo(';')) return false;
+      Advance();
+      while (token_.kind == Token::Kind::kInt) Advance();  // .abi_preserve 4
+    }
+    const auto number = static_cast<size_t>(FunctionNumber(f.name, f.line));
+    m_.function_names[number].declared = true;
+    const bool body = token_.Is('{');
+    if (body) {
+      if (m_.function_names[number].body >= 0) {
+        places_.At(diags_.Report(kPtxRedefined, {}, f.name), f.line);
+        return false;
+      }
+      if (!Body()) return false;
+      m_.function_names[number].body = static_cast<int32_t>(m_.functions.size());
+    } else {
+      m_.variables.resize(variables);
+    }
+    scopes_.Close();
+    entry_ = nullptr;
+    m_.shared_align = std::max(m_.shared_align, f.shared_align);
+    if (body) m_.functions.push_back(std::move(f));
+    return body || Expect(';');
+  }
+
+  // A call of one that is not declared is refused where it is reached; its address is nobody's.
+  bool EveryFunctionKnown() {
+    for (const PtxModule::Function& f : m_.function_names)
+      if (f.address && !f.declared) {
+        places_.At(diags_.Report(kPtxUndefined, {}, f.name), f.line);
+        return false;
+      }
     return true;
   }
 
@@ -273,19 +247,7 @@ class Parser : private PtxDebugReader {
         return false;
       }
     scopes_.Open();
-    if (Accept('(') && !Accept(')')) {
-      do {
-        if (!token_.IsWord(".param")) return Fail("expected `.param`, found " + Found());
-        Advance();
-        Variable v;
-        v.space = Space::kParam;
-        if (!Declarator(&v)) return false;
-        if (v.dynamic) return Fail("a parameter needs a size");
-        entry.params.push_back(static_cast<int32_t>(m_.variables.size()));
-        if (!AddVariable(std::move(v))) return false;
-      } while (Accept(','));
-      if (!Expect(')')) return false;
-    }
+    if (!Parameters(&entry.params)) return false;
     while (token_.kind == Token::Kind::kWord && token_.text[0] == '.') {
       std::string_view w = token_.text;
       if (w == ".reqntid") {
@@ -318,6 +280,7 @@ class Parser : private PtxDebugReader {
 
   bool Body() {
     size_t base = scopes_.size();
+    in_body_ = true;
     Advance();
     scopes_.Open();
     while (scopes_.size() > base) {
@@ -333,6 +296,7 @@ class Parser : private PtxDebugReader {
         return false;
       }
     }
+    in_body_ = false;
     return true;
   }
 
@@ -355,6 +319,18 @@ class Parser : private PtxDebugReader {
       }
       entry_->body[static_cast<size_t>(statement)].operands[0].index = it->second;
     }
+    for (auto [table, slot, name] : scope.table_entries) {
+      auto it = scope.labels.find(name);
+      if (it == scope.labels.end() && !outermost) {
+        parent.table_entries.push_back({table, slot, name});
+        continue;
+      }
+      if (it == scope.labels.end()) {
+        places_.At(diags_.Report(kPtxUndefined, {}, name), token_.line);
+        return false;
+      }
+      entry_->tables[table][slot] = it->second;
+    }
     scopes_.Close();
     return true;
   }
@@ -365,8 +341,8 @@ class Parser : private PtxDebugReader {
       std::string_view w = token_.text;
       if (w == ".reg") return Registers();
       if (LineTable()) return true;
-      if (w == ".pragma" || w == ".callprototype" || w == ".branchtargets" || w == ".calltargets")
-        return SkipTo(';');
+      if (w == ".branchtargets") return BranchTargets();
+      if (w == ".pragma" || w == ".callprototype" || w == ".calltargets") return SkipTo(';');
       if (SpaceFromWord(w) >= 0) return ParseVariable();
       if (w == ".extern") {
         extern_ = true;
@@ -377,6 +353,7 @@ class Parser : private PtxDebugReader {
       return false;
     }
     if (token_.kind == Token::Kind::kWord && next_.Is(':')) {
+      last_label_ = token_.text;
       Label label{token_.text, static_cast<int32_t>(entry_->body.size()), token_.line};
       auto [it, added] = scopes_.back().labels.emplace(label.name, entry_->labels.size());
       if (!added) {
@@ -389,6 +366,64 @@ class Parser : private PtxDebugReader {
       return true;
     }
     return Instruction();
+  }
+
+  // LIST: .branchtargets L1, L2, … ;
+  bool BranchTargets() {
+    Advance();
+    const size_t table = entry_->tables.size();
+    entry_->tables.emplace_back();
+    scopes_.back().tables.emplace(last_label_, table);
+    do {
+      std::string_view name;
+      if (!Word(&name)) return false;
+      if (entry_->tables[table].size() >= kMaxTargets)
+        return TooBig("a list of branch targets", kMaxTargets + 1, kMaxTargets);
+      scopes_.back().table_entries.push_back({table, entry_->tables[table].size(), name});
+      entry_->tables[table].push_back(-1);
+    } while (Accept(','));
+    return Expect(';');
+  }
+
+  // call (results), target, (arguments), prototype — as a target and two vectors. What is no
+  // variable of parameters is the decoder's to refuse.
+  bool Call(Statement* s) {
+    s->operands.resize(3);
+    s->operands[1].kind = s->operands[2].kind = Operand::Kind::kVector;
+    auto list = [&](Operand* o) { return Accept(')') || Vector(o, ')'); };
+    if (Accept('(') && (!list(&s->operands[1]) || !Expect(','))) return false;
+    Operand& target = s->operands[0];
+    if (token_.kind != Token::Kind::kWord) return Fail("expected a function, found " + Found());
+    if (token_.text[0] == '%') {
+      if (!NamedOperand(&target)) return false;
+    } else {
+      target.kind = Operand::Kind::kFunction;
+      target.index = FunctionNumber(token_.text, token_.line);
+      Advance();
+    }
+    if (!Accept(',')) return true;
+    if (Accept('(')) {
+      if (!list(&s->operands[2])) return false;
+      if (!Accept(',')) return true;
+    }
+    std::string_view prototype;
+    return Word(&prototype);
+  }
+
+  // brx.idx index, LIST
+  bool Branch(Statement* s) {
+    s->operands.resize(2);
+    if (!Value(s->operands.data()) || !Expect(',')) return false;
+    std::string_view name;
+    const int line = token_.line;
+    if (!Word(&name)) return false;
+    s->operands[1].kind = Operand::Kind::kLabel;
+    for (size_t k = scopes_.size(); k-- > 0;)
+      if (auto it = scopes_.at(k).tables.find(name); it != scopes_.at(k).tables.end()) {
+        s->operands[1].index = static_cast<int32_t>(it->second);
+        return true;
+      }
+    return Undefined(name, line);
   }
 
   bool Registers() {
@@ -418,118 +453,9 @@ class Parser : private PtxDebugReader {
     return Expect(';');
   }
 
-  bool Undefined(std::string_view name, int line) {
-    if (diags_.has_errors()) return false;  // a limit was hit
-    places_.At(diags_.Report(kPtxUndefined, {}, name), line);
-    return false;
-  }
-
-  bool NamedOperand(Operand* o) {
-    std::string_view name = token_.text;
-    int line = token_.line;
-    if (name[0] == '.') return Fail("expected an operand, found " + Found());
-    Advance();
-    if (name == "_") {
-      o->kind = Operand::Kind::kSink;
-      return true;
-    }
-    if (name == "WARP_SZ") {
-      o->kind = Operand::Kind::kInt;
-      o->bits = 32;
-      return true;
-    }
-    if (scopes_.Find(name, &entry_->registers, o)) return true;
-    if (entry_->registers.size() >= kMaxRegisters)
-      return TooBig("the number of registers", entry_->registers.size() + 1, kMaxRegisters);
-    return Undefined(name, line);
-  }
-
-  // Sums of signed integers after a base: +4, +-16, -8.
-  bool Offset(uint64_t* sum) {
-    while (token_.Is('+') || token_.Is('-')) {
-      bool negative = token_.Is('-');
-      Advance();
-      if (Accept('-')) negative = !negative;
-      if (token_.kind != Token::Kind::kInt) return Fail("expected a number, found " + Found());
-      *sum += negative ? 0 - token_.bits : token_.bits;
-      Advance();
-    }
-    return true;
-  }
-
-  bool Value(Operand* o) {
-    if (Accept('!')) {
-      o->negated = true;
-      if (token_.kind != Token::Kind::kWord) return Fail("expected a predicate, found " + Found());
-      return NamedOperand(o);
-    }
-    bool negative = false, invert = false;
-    while (token_.Is('-') || token_.Is('+') || token_.Is('~')) {
-      if (token_.Is('-')) negative = !negative;
-      if (token_.Is('~')) invert = !invert;
-      Advance();
-    }
-    switch (token_.kind) {
-      case Token::Kind::kInt:
-        o->kind = Operand::Kind::kInt;
-        o->bits = negative ? 0 - token_.bits : token_.bits;
-        if (invert) o->bits = ~o->bits;
-        Advance();
-        return Offset(&o->bits);
-      case Token::Kind::kF32:
-        o->kind = Operand::Kind::kF32;
-        o->bits = negative ? token_.bits ^ 0x80000000u : token_.bits;
-        Advance();
-        return true;
-      case Token::Kind::kF64:
-        o->kind = Operand::Kind::kF64;
-        o->bits = negative ? token_.bits ^ (1ull << 63) : token_.bits;
-        Advance();
-        return true;
-      case Token::Kind::kWord: {
-        if (negative || invert) return Fail("expected a number, found " + Found());
-        if (!NamedOperand(o)) return false;
-        if (o->kind == Operand::Kind::kSymbol) return Offset(&o->bits);
-        return true;
-      }
-      case Token::Kind::kEnd:
-      case Token::Kind::kPunct:
-      case Token::Kind::kString:
-      case Token::Kind::kBad: break;
-    }
-    return Fail("expected an operand, found " + Found());
-  }
-
-  bool Vector(Operand* o) {
-    o->kind = Operand::Kind::kVector;
-    do {
-      if (o->parts.size() >= kMaxParts)
-        return TooBig("a vector operand", o->parts.size(), kMaxParts);
-      o->parts.emplace_back();
-      if (!Value(&o->parts.back())) return false;
-    } while (Accept(','));
-    return Expect('}');
-  }
-
-  bool Address(Operand* o) {
-    o->kind = Operand::Kind::kAddress;
-    o->parts.emplace_back();
-    if (!Value(&o->parts[0]) || !Offset(&o->bits)) return false;
-    while (Accept(',')) {
-      if (o->parts.size() > 4) return Fail("an address has too many parts");
-      o->parts.emplace_back();
-      if (Accept('{') ? !Vector(&o->parts.back()) : !Value(&o->parts.back())) return false;
-    }
-    return Expect(']');
-  }
-
-  bool AnyOperand(Operand* o) {
-    if (Accept('{')) return Vector(o);
-    if (Accept('[')) return Address(o);
-    if (!Value(o)) return false;
-    if (!Accept('|')) return true;
-    o->second.emplace_back();
-    return Value(&o->second[0]);
+  static bool IsTexture(std::string_view opcode) {
+    return opcode == "tex" || opcode == "tld4" || opcode == "suld" || opcode == "sust" ||
+           opcode == "sured" || opcode == "txq" || opcode == "suq";
   }
 
   bool Instruction() {
@@ -551,7 +477,11 @@ class Parser : private PtxDebugReader {
     s.SplitText();
     s.line = token_.line;
     Advance();
-    if (s.opcode == "call" || s.opcode == "brx" || s.opcode == "tex" || s.opcode == "suld") {
+    if (s.opcode == "call") {
+      if (!Call(&s)) return false;
+    } else if (s.opcode == "brx") {
+      if (!Branch(&s)) return false;
+    } else if (IsTexture(s.opcode)) {
       while (token_.kind != Token::Kind::kEnd && !token_.Is(';')) Advance();  // the decoder refuses
     } else if (s.opcode == "bra") {
       std::string_view name;
@@ -573,10 +503,9 @@ class Parser : private PtxDebugReader {
     return true;
   }
 
-  PtxModule& m_;
-  ScopeStack scopes_;
-  Entry* entry_ = nullptr;
   bool extern_ = false;
+  bool in_body_ = false;
+  std::string_view last_label_;
 };
 
 }  // namespace

@@ -13,6 +13,17 @@ bool ScopeStack::Declare(Scope& scope, std::vector<Register>* all, std::string_v
   return true;
 }
 
+bool ScopeStack::FindVariable(std::string_view name, Operand* o) const {
+  for (size_t i = scopes_.size(); i-- > 0;) {
+    auto it = scopes_[i].variables.find(name);
+    if (it == scopes_[i].variables.end()) continue;
+    o->kind = Operand::Kind::kSymbol;
+    o->index = it->second;
+    return true;
+  }
+  return false;
+}
+
 bool ScopeStack::Find(std::string_view name, std::vector<Register>* all, Operand* o) {
   size_t digits = name.size();
   while (digits > 1 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;

@@ -26,6 +26,13 @@ struct Scope {
   std::unordered_map<std::string_view, int32_t> variables;
   std::unordered_map<std::string_view, int32_t> labels;
   std::vector<std::pair<int32_t, std::string_view>> pending;  // branch statement, its label
+  // Lists of branch targets by name, and their labels that are not known yet.
+  std::unordered_map<std::string_view, size_t> tables;
+  struct TableEntry {
+    size_t table, slot;
+    std::string_view label;
+  };
+  std::vector<TableEntry> table_entries;
 };
 
 class ScopeStack {
@@ -40,6 +47,7 @@ class ScopeStack {
   bool Declare(Scope& scope, std::vector<Register>* all, std::string_view name, Register r);
   // Looks a name up, innermost scope first; fills `o` if it is known.
   bool Find(std::string_view name, std::vector<Register>* all, Operand* o);
+  bool FindVariable(std::string_view name, Operand* o) const;
 
  private:
   std::vector<Scope> scopes_;

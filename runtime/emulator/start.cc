@@ -61,6 +61,39 @@ uint64_t SpecialValue(const Launch& launch, const Cta& cta, const Warp& w, Speci
     case Special::kDynamicSmemSize: return c.smem_bytes;
     case Special::kTotalSmemSize: return launch.smem_total;
     case Special::kAggrSmemSize: return launch.smem_total;
+    // Where CTAs of a cooperative launch meet; what else the driver puts there nobody says.
+    case Special::kEnvreg1: return launch.workspace >> 32;
+    case Special::kEnvreg2: return launch.workspace & 0xffffffffu;
+    case Special::kEnvreg0:
+    case Special::kEnvreg3:
+    case Special::kEnvreg4:
+    case Special::kEnvreg5:
+    case Special::kEnvreg6:
+    case Special::kEnvreg7:
+    case Special::kEnvreg8:
+    case Special::kEnvreg9:
+    case Special::kEnvreg10:
+    case Special::kEnvreg11:
+    case Special::kEnvreg12:
+    case Special::kEnvreg13:
+    case Special::kEnvreg14:
+    case Special::kEnvreg15:
+    case Special::kEnvreg16:
+    case Special::kEnvreg17:
+    case Special::kEnvreg18:
+    case Special::kEnvreg19:
+    case Special::kEnvreg20:
+    case Special::kEnvreg21:
+    case Special::kEnvreg22:
+    case Special::kEnvreg23:
+    case Special::kEnvreg24:
+    case Special::kEnvreg25:
+    case Special::kEnvreg26:
+    case Special::kEnvreg27:
+    case Special::kEnvreg28:
+    case Special::kEnvreg29:
+    case Special::kEnvreg30:
+    case Special::kEnvreg31:
     case Special::kClock:
     case Special::kClockHi:
     case Special::kClock64:
@@ -185,6 +218,7 @@ bool Cluster::Start(Launch* l, uint64_t cluster_number) {
       Warp& w = cta.warps[k];
       w.cta = &cta;
       w.index = k;
+      w.pc = program.start;
       w.base[0] = at;
       w.base[1] = const_cast<uint8_t*>(l->constants) + rank * l->constants_stride;
       memset(at, 0, reg_bytes);

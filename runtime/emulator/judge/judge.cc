@@ -149,8 +149,14 @@ uint64_t Judge::TurnOf(uint32_t warp, uint32_t pc, Epoch epoch) const {
 
 void Judge::Hint(Rule rule, uint32_t warp, uint32_t lanes, uint32_t pc, std::string message,
                  std::string fix) {
+  Say(rule, Def(rule).severity, warp, lanes, pc, std::move(message), std::move(fix));
+}
+
+void Judge::Say(Rule rule, Severity severity, uint32_t warp, uint32_t lanes, uint32_t pc,
+                std::string message, std::string fix) {
   if (!launch_->First(rule, pc, 0)) return;
   Finding f = Begin(rule, pc, warp, lanes);
+  f.severity = severity;
   f.message = std::move(message);
   f.fix = std::move(fix);
   launch_->Say(std::move(f), pc, 0);

@@ -96,6 +96,7 @@ struct Touch {
   uint32_t warp = 0, lanes = 0, pc = 0;
   bool write = false;
   bool atomic = false;
+  bool is_volatile = false;
   Order order = Order::kWeak;
   Scope scope = Scope::kGpu;
 };
@@ -227,6 +228,8 @@ class Judge {
   std::string Who(uint32_t warp, uint32_t lanes = 0) const;
   void Hint(Rule rule, uint32_t warp, uint32_t lanes, uint32_t pc, std::string message,
             std::string fix);
+  void Say(Rule rule, Severity severity, uint32_t warp, uint32_t lanes, uint32_t pc,
+           std::string message, std::string fix);
 
  private:
   struct ComponentInfo {
@@ -341,6 +344,8 @@ class Judge {
   // Ordered in the generic proxy, for everybody of the side?
   bool GenericOrdered(const Mark& old, const Mark& now, const Side& side, bool scoped) const;
   bool OrderedForeign(const GlobalMark& old, const Side& side) const;
+  // Lanes of one warp that hand values over by volatile accesses alone.
+  void Lockstep(const Mark& old, const Mark& now, const Side& side);
   void Clash(uint32_t rank, size_t block, const Mark& old, bool old_writes, const Mark& now,
              bool now_writes, const Side& side);
   void GlobalClash(uint64_t address, const GlobalMark& old, bool old_writes, const Mark& now,

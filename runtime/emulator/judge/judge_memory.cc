@@ -52,6 +52,7 @@ uint32_t SiteOf(const Touch& t, uint32_t shape) {
     s |= Mark::kStrong;
     if (t.scope != Scope::kCta) s |= Mark::kWide;
     if (t.scope == Scope::kGpu) s |= Mark::kGpu;
+    if (t.is_volatile) s |= Mark::kVolatile;
   }
   return s;
 }
@@ -134,12 +135,33 @@ void Judge::Clash(uint32_t rank, size_t block, const Mark& old, bool old_writes,
   }
   bool warp = c.kind == ComponentInfo::Kind::kWarp;
   bool same_cta = !warp || RankOf(c.owner) == RankOf(side.warp);
-  if (MorallyStrong(old, now, same_cta, true)) return;
   // Lanes of one instruction that write one place: undefined which wins, and meant so.
   if (own && old.epoch == now.epoch && old.pc() == now.pc() && old_writes == now_writes) return;
+  if (MorallyStrong(old, now, same_cta, true)) {
+    if (own && (old.site & now.site & Mark::kVolatile) != 0) Lockstep(old, now, side);
+    return;
+  }
   uint16_t both = old.bytes & now.bytes;
   Conflict(SharedName(rank, block, both != 0 ? both : now.bytes, scoped_), old, shape_.number,
            old_writes, now, now_writes, side, false);
+}
+
+// No race by the letter, since volatile accesses are strong; but nothing orders them, and since
+// Volta lanes need not run together. What warp-synchronous code of older days leans on.
+void Judge::Lockstep(const Mark& old, const Mark& now, const Side& side) {
+  if (!launch_->First(Rule::kM1, now.pc(), old.pc())) return;
+  Finding f = Begin(Rule::kM1, now.pc(), side.warp, now.lanes);
+  f.severity = Severity::kPortability;
+  f.message = fmt::format(
+      "{} and lanes {:#x} of its warp hand values over by volatile accesses of shared memory, as "
+      "if "
+      "they ran in lockstep",
+      Who(side.warp, now.lanes), old.lanes);
+  f.missing = "a `bar.warp.sync` between the two";
+  f.fix =
+      "put `__syncwarp()`, `bar.warp.sync`, between the accesses: a read into a register, the "
+      "barrier, the write, the barrier";
+  launch_->Say(std::move(f), now.pc(), old.pc());
 }
 
 void Judge::GlobalAccess(const Touch& t, const uint64_t* addresses, uint32_t bytes) {
@@ -286,6 +308,7 @@ void Judge::AsyncShared(const AsyncOp& op, uint32_t rank, uint32_t begin, uint32
   m.component = op.component;
   m.lanes = op.lanes;
   m.site = (op.pc & Mark::kPcMask) | (op.generic ? 0 : Mark::kAsync);
+  if (op.strong) m.site |= Mark::kStrong | Mark::kWide | Mark::kGpu;
   if ((op.lanes & (op.lanes - 1)) != 0) m.site |= Mark::kIrregular << Mark::kShapeShift;
   uint32_t end = begin + bytes;
   for (uint32_t block = begin / 16; block * 16 < end; ++block) {

@@ -39,9 +39,28 @@ bool SharedShadow::Adds(Mark* old, const Mark& m) {
   return true;
 }
 
+namespace {
+
+// Takes bytes off a mark. Which lane has which byte is counted from the first one: lanes in front
+// of what is left go too, and where half of a lane's bytes are gone nothing certain is known.
+void TakeOff(Mark* m, uint16_t bytes) {
+  const auto left = static_cast<uint16_t>(m->bytes & ~bytes);
+  const bool many = (m->lanes & (m->lanes - 1)) != 0;
+  if (left != 0 && many && m->shape() != Mark::kIrregular) {
+    const auto gone = static_cast<uint32_t>(__builtin_ctz(left) - __builtin_ctz(m->bytes));
+    if (gone % (1u << m->shape()) != 0)
+      m->site |= Mark::kIrregular << Mark::kShapeShift;
+    else
+      for (uint32_t k = gone >> m->shape(); k > 0; --k) m->lanes &= m->lanes - 1;
+  }
+  m->bytes = left;
+}
+
+}  // namespace
+
 void SharedShadow::InsertWrite(Marks* marks, const Mark& m) {
   auto uncover = [&](std::vector<Mark>& v) {
-    for (Mark& o : v) o.bytes &= static_cast<uint16_t>(~m.bytes);
+    for (Mark& o : v) TakeOff(&o, m.bytes);
     std::erase_if(v, [](const Mark& o) { return o.bytes == 0; });
   };
   uncover(marks->reads);
@@ -53,8 +72,7 @@ void SharedShadow::InsertWrite(Marks* marks, const Mark& m) {
 
 void SharedShadow::InsertRead(Marks* marks, const Mark& m, const Epoch* clock) {
   for (Mark& o : marks->reads)
-    if (SameKind(o, m) && o.epoch < m.epoch && o.epoch <= clock[o.component])
-      o.bytes &= static_cast<uint16_t>(~m.bytes);
+    if (SameKind(o, m) && o.epoch < m.epoch && o.epoch <= clock[o.component]) TakeOff(&o, m.bytes);
   std::erase_if(marks->reads, [](const Mark& o) { return o.bytes == 0; });
   for (Mark& o : marks->reads)
     if (Adds(&o, m)) return;

@@ -28,7 +28,8 @@ struct Mark {
   static constexpr uint32_t kStrong = 1u << 27;  // relaxed or stronger
   static constexpr uint32_t kWide = 1u << 28;    // … at cluster scope or wider
   static constexpr uint32_t kGpu = 1u << 29;     // … at gpu scope
-  static constexpr uint32_t kAsync = 1u << 31;   // async proxy
+  static constexpr uint32_t kVolatile = 1u << 30;
+  static constexpr uint32_t kAsync = 1u << 31;  // async proxy
 
   uint32_t pc() const { return site & kPcMask; }
   uint32_t shape() const { return (site & kShapeMask) >> kShapeShift; }

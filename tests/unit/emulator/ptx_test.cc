@@ -26,10 +26,10 @@ TEST(Ptx, UnknownFormIsRefusedWithPlaces) {
   options.name = "k.ptx";
   options.lines = {{16, "k.tile:2:5 (dot)"}};
   ASSERT_TRUE(
-      emu.Load(Body("", "\nadd.cc.u32 %t, %t, %t;\ntcgen05.wait::ld.sync.aligned;"), options));
+      emu.Load(Body("", "\nadd.odd.u32 %t, %t, %t;\ntcgen05.wait::ld.sync.aligned;"), options));
   EXPECT_FALSE(emu.Launch("k", {}, {KernelArg::Of(uint64_t{0}), KernelArg::Of(uint64_t{0})}));
   Has(emu.Text(), "E603");
-  Has(emu.Text(), "`add.cc.u32`");
+  Has(emu.Text(), "`add.odd.u32`");
   Has(emu.Text(), "forms of this opcode: add");
   Has(emu.Text(), "`tcgen05.wait::ld.sync.aligned`");  // all of them, not only the first
   Has(emu.Text(), "k.ptx:16");

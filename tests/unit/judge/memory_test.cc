@@ -26,6 +26,28 @@ const Case kRaces[] = {
 !ld.shared.b32 %r3, [%r2];
 )",
      32},
+    {"M1", "halves of words a whole row wrote: another lane's, and its own",
+     R"( mov.u32 %r4, 0;
+ st.shared.b32 [%r1], %r4;
+ mov.u32 %r5, %r1;
+-xor.b32 %r5, %r1, 4;
+ cvt.u16.u32 %h0, %t;
+ setp.eq.u32 %p, %t, 4;
+-@%p st.shared.b32 [%r1], %t;
++@%p st.shared.b16 [%r1], %h0;
+ setp.eq.u32 %p, %t, 7;
+!@%p st.shared.b16 [%r5], %h0;
+)",
+     32},
+    {"M1", "warp-synchronous code of older days",
+     R"( st.volatile.shared.b32 [%r1], %t;
+ bar.sync 0;
+ xor.b32 %r2, %r1, 64;
+ ld.volatile.shared.b32 %r3, [%r2];
++bar.warp.sync 0xffffffff;
+!st.volatile.shared.b32 [%r1], %r3;
+)",
+     32},
     {"M1", "two warps write the same halves of words; of other halves it is none",
      R"( shl.b32 %r4, %t, 2;
  and.b32 %r4, %r4, 124;

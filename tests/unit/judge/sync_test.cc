@@ -101,6 +101,14 @@ const Case kCopies[] = {
 };
 
 const Case kBarriers[] = {
+    {"S6", "half a warp at a barrier, the others go past it; they may leave",
+     R"( and.b32 %r2, %t, 31;
+ setp.lt.u32 %p, %r2, 16;
+ @!%p bra PAST;
+!bar.sync 0;
+ PAST:
+-st.shared.b32 [%r1], %t;
+)"},
     {"S1", "nobody arrives", INIT R"(+@%l0 mbarrier.arrive.shared.b64 _, [bar];
  {
  .reg .pred done;
