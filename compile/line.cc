@@ -300,6 +300,7 @@ std::optional<Refusal> Line::Prove(const Strategy& strategy, const Lowered& lowe
     check.max_ops = kMostOps;
     check.max_states = kMostStates;
     check.widen = false;
+    check.agree_depth = 3;  // which programs of one loop in a CTA that stays stay, was measured
   }
   const ir::WarpVerdict verdict = ir::ProveWarps(lowered.fn, check);
   if (verdict.proof == ir::WarpProof::kProved) return std::nullopt;

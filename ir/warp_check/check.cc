@@ -7,6 +7,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "ir/warp_check/agreement.h"
 #include "ir/warp_check/cluster.h"
 #include "ir/warp_check/machine.h"
 #include "ir/warp_check/parts.h"
@@ -28,6 +29,8 @@ Reported Report(const Function& fn, const Finding& finding, DiagSink& diags) {
 
 // What was proved with iterations unrelated took less than a tenth of all ops that a proof may.
 constexpr int64_t kUnrelatedShare = 8;
+// No nest whose roles agree came near this; one that has more is given up, not walked for minutes.
+constexpr int64_t kMostAgreedStates = 4000, kMostNestStates = 2500, kMostNestOps = 500'000;
 
 enum class Walked { kProved, kFound, kTooLarge };
 
@@ -84,10 +87,28 @@ Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
   return Walked::kProved;
 }
 
+// With what the roles agree on and nothing else: a few hundred states for a right nest.
+bool WalkAgreed(const warp_check::Program& program, const WarpCheckOptions& options,
+                WarpCheckStats* stats) {
+  const warp_check::Agreement agreement(program);
+  warp_check::Terms constants;
+  warp_check::Machine machine(program, constants);
+  machine.agreed = &agreement;
+  machine.ops_limit = std::min(options.max_ops, kMostNestOps);
+  WarpCheckOptions limits = options;
+  limits.max_states = std::min(options.max_states, kMostAgreedStates);
+  if (WalkAll(machine, limits, stats) == Walked::kProved) {
+    stats->uses = machine.uses();
+    return true;
+  }
+  *stats = {};
+  return false;
+}
+
 // One program, with what is forgotten of lonely branches first, then without; if that is no proof,
 // with what is forgotten of how iterations are related; if that has no end, of carried scalars.
-Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
-            WarpCheckStats* stats, std::optional<Finding>* finding) {
+Walked WalkRelated(const warp_check::Program& program, const WarpCheckOptions& options,
+                   WarpCheckStats* stats, std::optional<Finding>* finding) {
   warp_check::Terms terms;
   warp_check::Machine machine(program, terms);
   machine.ops_limit = options.max_ops;
@@ -151,6 +172,29 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
     *finding = machine.finding();
     return walked;
   }
+}
+
+// Slots that products by barrier read are not simplified (key.cc), so such nests are walked.
+bool AsksAgreement(const warp_check::Program& program, const WarpCheckOptions& options) {
+  return program.depth >= options.agree_depth && program.tensor_columns.empty();
+}
+
+// What is left for the proof of a nest whose roles do not agree: more than any known proof took.
+WarpCheckOptions LimitsOf(const warp_check::Program& program, const WarpCheckOptions& options) {
+  WarpCheckOptions limits = options;
+  if (!AsksAgreement(program, options)) return limits;
+  limits.max_ops = std::min(options.max_ops, kMostNestOps);
+  limits.max_states = std::min(options.max_states, kMostNestStates);
+  return limits;
+}
+
+// A nest first by what its roles agree on. If that is no proof, what relates iterations may be.
+Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
+            WarpCheckStats* stats, std::optional<Finding>* finding) {
+  const WarpCheckOptions limits = LimitsOf(program, options);
+  if (AsksAgreement(program, options) && WalkAgreed(program, options, stats))
+    return Walked::kProved;
+  return WalkRelated(program, limits, stats, finding);
 }
 
 void Join(const WarpOpUse& from, WarpOpUse* use) {
@@ -233,10 +277,11 @@ WarpVerdict ProveWarps(const Function& fn, const WarpCheckOptions& options) {
     case Walked::kProved: break;
     case Walked::kFound: verdict.proof = WarpProof::kRefuted; break;
     case Walked::kTooLarge: {
-      const bool states = verdict.stats.states > options.max_states;
+      const WarpCheckOptions limits = LimitsOf(program, options);
+      const bool states = verdict.stats.states > limits.max_states;
       verdict.proof = WarpProof::kGivenUp;
       verdict.limit = states ? WarpLimit::kStates : WarpLimit::kOps;
-      verdict.available = states ? options.max_states : options.max_ops;
+      verdict.available = states ? limits.max_states : limits.max_ops;
       break;
     }
   }

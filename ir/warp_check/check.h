@@ -26,6 +26,9 @@ struct WarpCheckOptions {
   const Target* target;  // whose limits hold
   int64_t max_states = 6000;
   int64_t max_ops = kMostWalkedOps;  // executed by the walk
+  // With so many loops around a wait a program is proved by what its roles agree on, first
+  // (agreement.h).
+  int agree_depth = 2;
   bool widen = true;  // where it has no end, walk once more with carried scalars unknown
 };
 

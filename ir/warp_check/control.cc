@@ -30,6 +30,16 @@ void Machine::Evaluate(OpId id) {
   const Op& op = fn_.ops[id];
   const ValueId result = op.results[0];
   const DType dtype = fn_.type(result).dtype;
+  if (agreed && op.kind != OpKind::kCounterRead) {
+    const auto known = [&](ValueId v) { return me().env.count(v.index) != 0; };
+    const bool computed = (Info(op.kind).elementwise() || op.kind == OpKind::kConstant) &&
+                          (dtype == DType::kBool || IsInteger(dtype)) &&
+                          std::all_of(op.operands.begin(), op.operands.end(), known);
+    if (!computed) {
+      me().env.erase(result.index);
+      return;
+    }
+  }
   const bool scalars = std::all_of(op.operands.begin(), op.operands.end(),
                                    [&](ValueId v) { return fn_.type(v).is_scalar(); });
   std::vector<Scalar> args;
@@ -49,7 +59,7 @@ void Machine::Evaluate(OpId id) {
     return;
   }
   if (op.kind == OpKind::kPin) {
-    me().env[result.index] = Get(op.operands[0]);
+    Know(result.index, Get(op.operands[0]));
     return;
   }
   if (op.kind == OpKind::kGLoadScalar) {
@@ -69,13 +79,13 @@ void Machine::Evaluate(OpId id) {
     auto whole = [](DType d) { return d == DType::kBool || IsInteger(d); };
     const bool from_whole = op.operands.empty() || whole(fn_.type(op.operands.back()).dtype);
     if (op.kind == OpKind::kCast && whole(dtype) && dtype != DType::kBool && from_whole)
-      me().env[result.index] = args[0];
+      Know(result.index, args[0]);
     else if (op.kind == OpKind::kCmp && !from_whole)
       me().env[result.index] =
           terms_.Of({Atom::Kind::kOp, static_cast<int64_t>(op.kind) * 64,
                      kFloatCompare + op.s("pred")[0] * 256 + op.s("pred")[1], std::move(args)});
     else
-      me().env[result.index] = terms_.Apply(op, dtype, args);
+      Know(result.index, terms_.Apply(op, dtype, args));
     return;
   }
   const int64_t tag = static_cast<int64_t>(role_) << 32 | id.index;
@@ -256,8 +266,17 @@ int64_t Machine::LagOf(int32_t form) const {
 
 void Machine::Answer(State& state, int role, bool yes) const {
   Role& r = state.roles[static_cast<size_t>(role)];
-  r.answered.push_back({r.question_form, r.question_threshold, yes});
   r.undecided = false;
+  if (agreed) {
+    const AgreedQuestion& q = r.agreed_question;
+    Trips& trips = state.agreed[{q.question, q.n}];
+    if (yes)
+      trips.lo = q.j + 1;
+    else
+      trips.hi = q.j;
+    return;
+  }
+  r.answered.push_back({r.question_form, r.question_threshold, yes});
   Bounds& b = state.known[r.question_form];
   if (yes)
     b.lo = std::max(b.lo, r.question_threshold + 1);
@@ -353,7 +372,7 @@ void Machine::Forget(BlockId block) {
 
 // What `from` holds, under the name `to`.
 void Machine::Pass(ValueId from, ValueId to) {
-  if (p_.steers[static_cast<size_t>(to.index)]) me().env[to.index] = Get(from);
+  if (p_.steers[static_cast<size_t>(to.index)]) Know(to.index, Get(from));
   if (p_.in_core[static_cast<size_t>(to.index)]) me().core[to.index] = TileOf(from);
 }
 
@@ -363,7 +382,9 @@ Step Machine::Enter(OpId id) {
   switch (op.kind) {
     case OpKind::kElect: {
       if (who != Who::kAll) return Fail(kWarpForm, op, "an elect stands inside another");
-      const int yes = op.operands.empty() ? 1 : Decide(Get(op.operands[0]));
+      const int yes = op.operands.empty() ? 1
+                      : agreed            ? Agree(id, Get(op.operands[0]), 0)
+                                          : Decide(Get(op.operands[0]));
       if (yes < 0) return Step::kAsks;
       ++me().frames.back().next;
       if (!yes) return Step::kDone;
@@ -371,7 +392,9 @@ Step Machine::Enter(OpId id) {
       return Step::kDone;
     }
     case OpKind::kIf: {
-      const int yes = forget && p_.lonely.count(id) ? Either(id) : Decide(Get(op.operands[0]));
+      const int yes = agreed                          ? Agree(id, Get(op.operands[0]), 0)
+                      : forget && p_.lonely.count(id) ? Either(id)
+                                                      : Decide(Get(op.operands[0]));
       if (yes < 0) return Step::kAsks;
       ++me().frames.back().next;
       Push(id, yes ? 0 : 1, who);
@@ -380,6 +403,7 @@ Step Machine::Enter(OpId id) {
     case OpKind::kFor: {
       ++me().frames.back().next;
       Push(id, 0, who);
+      if (agreed) return EnterAgreed(id);
       Frame& f = me().frames.back();
       f.next = -1;
       f.position = Get(op.operands[0]);
@@ -422,6 +446,10 @@ Step Machine::Enter(OpId id) {
       Push(id, 0, who);
       const std::vector<ValueId>& args = fn_.blocks[op.regions[0]].args;
       for (size_t i = 0; i < args.size(); ++i) Pass(op.operands[i], args[i]);
+      if (agreed) {
+        me().frames.back().end = Unknown();
+        BeginIteration(id);
+      }
       return Step::kDone;
     }
     default: return Fail(kWarpForm, op, "it has regions nobody knows how to walk");
@@ -441,10 +469,13 @@ Step Machine::LoopHead() {
     left = terms_.Add(left, frame, -1);
     position = terms_.Add(position, frame);
   }
-  const int more = Positive(left);
+  if (agreed && left.constant()) left.add = left.add > 0;
+  const int more = agreed ? Agree(f.op, left, f.turns) : Positive(left);
   if (more < 0) return Step::kAsks;
   if (more) {
-    if (p_.steers[static_cast<size_t>(args[0].index)]) me().env[args[0].index] = position;
+    if (p_.steers[static_cast<size_t>(args[0].index)])
+      Know(args[0].index, agreed && !f.end.constant() ? f.end : position);
+    if (agreed) BeginIteration(f.op);
     f.next = 0;
     ++f.turns;
     return Step::kDone;
@@ -459,6 +490,26 @@ Step Machine::LoopHead() {
   me().frames.pop_back();
   Forget(block);
   return Step::kDone;
+}
+
+// What is known of a value that is handed on under another name; `again`: to the next iteration.
+std::optional<Scalar> Machine::Handed(const Frame& f, int32_t to, const Scalar& s, bool again,
+                                      bool moved) {
+  if (agreed) {
+    // What changes from one iteration to the next would change for ever.
+    const bool settles =
+        !again || f.end.constant() || !moved || fn_.type(ValueId(to)).dtype == DType::kBool;
+    return settles && s.constant() ? std::optional(s) : std::nullopt;
+  }
+  const Form& form = terms_.form(s.form);
+  const bool framed = std::any_of(form.begin(), form.end(), [&](const auto& part) {
+    return terms_.atom(part.first).kind == Atom::Kind::kFrame;
+  });
+  const bool grown = (!framed && std::abs(s.add) > kLargestCarried) || terms_.Overgrown(s.form);
+  const bool counts = unrelated && Increments(f, to);
+  const bool unlike = !framed && (!s.constant() || counts) && moved;
+  // Else no state would be met again.
+  return IsLoop(fn_.ops[f.op].kind) && (grown || unlike) ? CarriedAs(f, to, s) : s;
 }
 
 // At the yield of the innermost block.
@@ -483,25 +534,18 @@ Step Machine::LeaveBlock() {
       const ValueId from = (*yields)[i - to_first + from_first];
       if (p_.steers[static_cast<size_t>(to[i].index)]) {
         scalars.push_back({to[i].index, Get(from)});
-        if ((widen || unrelated) && again && Get(to[i]) != Get(from)) moved.insert(to[i].index);
+        if ((widen || unrelated || agreed) && again && Get(to[i]) != Get(from))
+          moved.insert(to[i].index);
       }
       if (p_.in_core[static_cast<size_t>(to[i].index)])
         tiles.push_back({to[i].index, TileOf(from)});
     }
     std::vector<std::pair<int32_t, Scalar>> named;
     for (const auto& [v, s] : scalars) {
-      const bool loops = IsLoop(op.kind);
-      const Form& form = terms_.form(s.form);
-      const bool framed = std::any_of(form.begin(), form.end(), [&](const auto& part) {
-        return terms_.atom(part.first).kind == Atom::Kind::kFrame;
-      });
-      const bool grown = (!framed && std::abs(s.add) > kLargestCarried) || terms_.Overgrown(s.form);
-      const bool counts = unrelated && Increments(f, v);
-      const bool unlike = !framed && (!s.constant() || counts) && moved.count(v) != 0;
-      if (loops && (grown || unlike))  // else no state would be met again
-        named.push_back({v, CarriedAs(f, v, s)});
+      if (const auto name = Handed(f, v, s, again, moved.count(v) != 0))
+        named.push_back({v, *name});
       else
-        named.push_back({v, s});
+        me().env.erase(v);
     }
     Forget(block);
     for (const auto& [v, s] : named) me().env[v] = s;
@@ -515,7 +559,8 @@ Step Machine::LeaveBlock() {
       return Step::kDone;
     case OpKind::kWhile:
       if (f.region == 0) {
-        const int more = Decide(Get((*yields)[0]));
+        const Scalar again = Get((*yields)[0]);
+        const int more = agreed ? Agree(f.op, again, f.turns) : Decide(again);
         if (more < 0) return Step::kAsks;
         const std::vector<ValueId>& to = more ? fn_.blocks[op.regions[1]].args : op.results;
         hand_over(to, 1, 0);
@@ -528,6 +573,7 @@ Step Machine::LeaveBlock() {
       } else {
         hand_over(fn_.blocks[op.regions[0]].args, 0, 0);
         f.region = 0;
+        if (agreed) BeginIteration(f.op);
       }
       f.block = op.regions[static_cast<size_t>(f.region)];
       f.next = 0;

@@ -276,17 +276,24 @@ struct Machine::Writer {
   Naming name;
   const Turning turn;
   Text out;
-  Clock common;                             // what every role knows
-  std::vector<std::vector<int32_t>> marks;  // by component: counts that something refers to
-  std::vector<size_t> marked;               // components that have any, in the order of the key
+  Clock common;  // what every role knows
+  struct Knows {
+    const Clock* clock;
+    const Clock* anyway;  // what whoever it may tell knows without it
+  };
+  std::vector<Knows> knows;       // who may know more, in the order of the key
+  std::vector<Clock> of_waiting;  // by mbarrier: what all roles know that wait for it
 
   Writer(Machine& machine, State& state)
       : m(machine), s(state), name(m.p_, m.terms_, state), turn(m, state) {}
 
   Moment Write() {
-    FindCommon();
-    FindMarks();
-    WriteKnown();
+    common = KnownToAll({});
+    FindClocks();
+    if (m.agreed)
+      for (const int64_t part : m.AgreedKey()) out(part);
+    else
+      WriteKnown();
     for (size_t i = 0; i < s.roles.size(); ++i) {
       out(s.roles[i].started), out(s.roles[i].ended);
       if (s.roles[i].started && !s.roles[i].ended) WriteRole(i);
@@ -302,20 +309,9 @@ struct Machine::Writer {
     return moment;
   }
 
-  void FindCommon() {
-    common.assign(static_cast<size_t>(m.components()), INT32_MAX);
-    for (const Role& r : s.roles)
-      for (const Clock* knows : {&r.all, &r.elected})
-        for (size_t c = 0; c < common.size() && !r.ended; ++c)
-          common[c] = std::min(common[c], r.started ? (*knows)[c] : 0);
-    for (const Role& r : s.roles)
-      for (const Clock* seen : {&r.tensor_all, &r.tensor_elected})
-        for (size_t c = FirstOfTensors(); c < common.size() && !r.ended; ++c)
-          common[c] = std::min(common[c], seen->empty() ? 0 : (*seen)[c]);
-  }
-
   // Components of tensor memory stand behind all others.
   size_t FirstOfTensors() const { return static_cast<size_t>(m.ProductsOf(0)); }
+  bool HasTensors() const { return static_cast<size_t>(m.components()) > FirstOfTensors(); }
   bool OfTensors(const Record& r) const {
     return r.proxy == Proxy::kTensorProduct || r.proxy == Proxy::kTensorAccess;
   }
@@ -324,55 +320,61 @@ struct Machine::Writer {
     return r.proxy == Proxy::kTensorProduct ? m.ProductsOf(role) : m.AccessesOf(role);
   }
 
-  // Only the order of counts matters, and of what all know not even that: whoever arrives at a
-  // barrier, and so whoever waits for it, knows it as well.
-  void FindMarks() {
-    marks.resize(static_cast<size_t>(m.components()));
-    auto mark = [&](int component, int32_t n) {
-      const auto c = static_cast<size_t>(component);
-      if (n >= 0 && n > common[c]) marks[c].push_back(n);
-    };
-    for (const Region& region : s.regions)
-      for (const Record& r : region.records) {
-        if (r.proxy == Proxy::kCopyIn)
-          mark(m.SlotComponent(r.slot), r.phase + 1);
-        else if (OfTensors(r))
-          mark(TensorComponent(r), r.n);
-        else
-          mark(r.component, r.proxy == Proxy::kGeneric ? r.n : r.end), mark(r.component, r.fence);
-      }
-    for (int slot = 0; slot < m.p_.slots(); ++slot) {
+  // Roles, then what barriers hand on.
+  void FindClocks() {
+    for (const Role& r : s.roles)
+      if (r.started && !r.ended)
+        knows.insert(knows.end(), {{&r.all, &common}, {&r.elected, &common}});
+    of_waiting.reserve(m.p_.waits_for.size());
+    for (const std::vector<char>& waits : m.p_.waits_for) of_waiting.push_back(KnownToAll(waits));
+    for (int32_t slot : turn.slots) {
       const Barrier& b = s.barriers[static_cast<size_t>(slot)];
-      mark(b.init_component, b.init_fence);
-      mark(m.SlotComponent(slot), b.phase);
-      mark(m.SlotComponent(slot), b.phase - 1);
-      for (size_t c = 0; c < b.seen.size(); ++c)
-        if (b.seen[c] > 0) mark(static_cast<int>(c), b.seen[c]);
-    }
-    for (size_t i = 0; i < s.roles.size(); ++i)
-      if (s.roles[i].parts_met >= 0)
-        for (size_t c = 2 * i; c <= 2 * i + 1; ++c) mark(static_cast<int>(c), s.roles[i].parts_met);
-    for (auto& all : marks) {
-      std::sort(all.begin(), all.end());
-      all.erase(std::unique(all.begin(), all.end()), all.end());
-    }
-    const size_t roles = 2 * s.roles.size();
-    for (size_t i = 0; i < marks.size(); ++i) {
-      const bool slot = i >= roles && i < roles + turn.slots.size();
-      const size_t at = slot ? roles + static_cast<size_t>(turn.slots[i - roles]) : i;
-      if (!marks[at].empty()) marked.push_back(at);
+      const Clock* anyway =
+          &of_waiting[static_cast<size_t>(m.p_.mbar_of_slot[static_cast<size_t>(slot)])];
+      knows.insert(knows.end(), {{&b.pending, &common}, {&b.done, anyway}});
     }
   }
-  // 0: everybody knows.
-  int64_t Rank(int component, int32_t n) const {
-    const auto& all = marks[static_cast<size_t>(component)];
-    return std::upper_bound(all.begin(), all.end(), n) - all.begin();
+
+  Clock KnownToAll(const std::vector<char>& which) const {
+    Clock all(static_cast<size_t>(m.components()), INT32_MAX);
+    for (size_t i = 0; i < s.roles.size(); ++i) {
+      const Role& r = s.roles[i];
+      if (r.ended || (!which.empty() && !which[i])) continue;
+      for (const Clock* clock : {&r.all, &r.elected})
+        for (size_t c = 0; c < all.size(); ++c)
+          all[c] = std::min(all[c], r.started ? (*clock)[c] : 0);
+      for (const Clock* seen : {&r.tensor_all, &r.tensor_elected})
+        for (size_t c = FirstOfTensors(); c < all.size(); ++c)
+          all[c] = std::min(all[c], seen->empty() ? 0 : (*seen)[c]);
+    }
+    return all;
   }
-  void WriteClock(const Clock& clock) {
-    for (size_t i = 0; i < marked.size(); ++i)
-      if (const int64_t rank = Rank(static_cast<int>(marked[i]), clock[marked[i]]))
-        out(i), out(rank);
-    out(-5);
+
+  // Of a count only who knows it matters: clocks are compared with counts, never with each other,
+  // and what is counted later nobody knows yet. What all roles know does not matter, nor what a
+  // complete phase says to roles that know it. (What arrivals of the next have said is compared
+  // with waits for the last, so it matters by itself.)
+  void Count(int component, int32_t n) {
+    const auto c = static_cast<size_t>(component);
+    out(n < 0 ? -1 : n <= common[c] ? 0 : 1);
+    if (n <= common[c]) return;
+    uint64_t bits = 0;
+    size_t at = 0;
+    const auto put = [&](bool knows) {
+      bits |= static_cast<uint64_t>(knows) << at % 64;
+      if (++at % 64 == 0) out(bits), bits = 0;
+    };
+    for (const Knows& k : knows) put((*k.clock)[c] >= n || (*k.anyway)[c] >= n);
+    // Of tensor memory also who has seen it behind a fence, and what its role would tell by now.
+    for (size_t i = 0; i < s.roles.size() && c >= FirstOfTensors(); ++i) {
+      const Role& r = s.roles[i];
+      for (const Clock* seen : {&r.tensor_all, &r.tensor_elected})
+        put(!seen->empty() && (*seen)[c] >= n);
+      if (component == m.AccessesOf(static_cast<int>(i))) put(r.fenced >= n);
+    }
+    // The parts of a role have met since.
+    put(s.roles[c / 2 < s.roles.size() ? c / 2 : 0].parts_met >= n);
+    out(bits);
   }
 
   // What was decided, as far as it can still be asked.
@@ -425,38 +427,33 @@ struct Machine::Writer {
       out(-9), out(name.OfForm(a.form)), out(a.threshold + name.Shift(a.form)), out(a.yes);
     WriteControl(r);
     WriteProducts(r);
+    // Nobody comes back to a loop of iterations that all have left.
+    std::erase_if(s.roles[i].runs, [&](const auto& run) { return name.Stale(run.first.first); });
     for (const auto& [loop, begun] : r.runs) {
-      if (name.Stale(loop.first) || name.Done(loop.first, m.terms_)) continue;
+      if (name.Done(loop.first, m.terms_)) continue;
       int64_t least = begun;
       for (size_t other = 1; other < s.roles.size(); ++other)
         if (name.TakesPart(other, loop.second))
           least = std::min(least, name.Begun(other, loop.first, loop.second));
       out(name.OfForm(loop.first)), out(loop.second), out(begun - least);
     }
-    WriteClock(r.all), WriteClock(r.elected);
-    WriteTensors(i);
-    if (r.parts_met >= 0)
-      for (int c = 2 * static_cast<int>(i); c <= 2 * static_cast<int>(i) + 1; ++c)
-        out(-6), out(Rank(c, r.parts_met));
+    if (HasTensors()) WriteTensors(i);
   }
 
-  // What the role knows of tensor memory, and what it would tell.
+  // What the role would tell of tensor memory.
   void WriteTensors(size_t i) {
     const Role& r = s.roles[i];
-    if (m.components() == m.ProductsOf(0)) return;
     const int role = static_cast<int>(i);
-    out(-10), out(r.uncommitted), out(Rank(m.ProductsOf(role), r.products));
-    out(Rank(m.AccessesOf(role), r.accesses)), out(Rank(m.AccessesOf(role), r.fenced));
-    for (const Clock* seen : {&r.tensor_all, &r.tensor_elected})
-      for (size_t c = FirstOfTensors(); c < marks.size(); ++c)
-        out(seen->empty() ? 0 : Rank(static_cast<int>(c), (*seen)[c]));
+    out(-10), out(r.uncommitted);
+    Count(m.ProductsOf(role), r.products);
+    Count(m.AccessesOf(role), r.accesses), Count(m.AccessesOf(role), r.fenced);
   }
 
   void WriteControl(const Role& r) {
     const Function& fn = m.fn_;
     for (const Frame& f : r.frames) {
       out(f.block.index), out(f.next);
-      if (!f.op.valid() || fn.ops[f.op].kind != OpKind::kFor) continue;
+      if (!f.op.valid() || fn.ops[f.op].kind != OpKind::kFor || m.agreed) continue;
       out(f.low), out(f.turns > 0);
       out(name.OfForm(f.position.form));
       out(f.frame_atom < 0 ? f.position.add : f.position.add - name.Base(f.frame_atom));
@@ -510,12 +507,12 @@ struct Machine::Writer {
     const auto at = static_cast<size_t>(slot);
     const int component = m.SlotComponent(slot);
     out(b.ready), out(turn.slot_group[at] < 0 ? b.phase & 1 : b.phase - turn.slot_phase[at]);
-    out(Rank(component, b.phase)), out(b.arrived), out(b.expected), out(b.delivered);
+    out(b.arrived), out(b.expected), out(b.delivered);
     out((b.carried_bytes || b.came_by_commit) && !m.Seen(slot)), out(b.by_commit);
-    WriteClock(b.pending), WriteClock(b.done);
+    Count(component, b.phase), Count(component, b.phase - 1);
+    Count(b.init_component, b.init_fence);
     for (size_t c = 0; c < b.seen.size(); ++c)
-      if (const int64_t rank = b.seen[c] > 0 ? Rank(static_cast<int>(c), b.seen[c]) : 0)
-        out(c), out(rank);
+      if (b.seen[c] > common[c]) out(c), Count(static_cast<int>(c), b.seen[c]);
     out(-4);
   }
 
@@ -524,13 +521,12 @@ struct Machine::Writer {
       out(r.proxy), out(r.write), out(r.component);
       out(r.slot < 0 ? -1 : turn.slot_name[static_cast<size_t>(r.slot)]);
       if (r.proxy == Proxy::kCopyIn) {
-        out(Rank(m.SlotComponent(r.slot), r.phase + 1));
+        Count(m.SlotComponent(r.slot), r.phase + 1);
       } else if (OfTensors(r)) {
-        out(Rank(TensorComponent(r), r.n));
+        Count(TensorComponent(r), r.n);
       } else {
-        const int32_t n = r.proxy == Proxy::kGeneric ? r.n : r.end;
-        out(n < 0 ? -1 : Rank(r.component, n));
-        out(r.fence < 0 ? -1 : Rank(r.component, r.fence));
+        Count(r.component, r.proxy == Proxy::kGeneric ? r.n : r.end);
+        Count(r.component, r.fence);
       }
       int64_t flight = -1;  // which of its role's products or copies in flight
       if (r.flight >= 0 && r.end < 0) {
@@ -546,9 +542,44 @@ struct Machine::Writer {
   }
 };
 
+// What others learn while a slot is being read depends on how the reader came by, and does not
+// matter: the slot is filled again by somebody who knows that the reading is over. So as long as a
+// barrier does not say that, it is taken not to say either that the slot was full; and who waited
+// for the slot to be full is taken to be past that wait when the reading is over. Both ask for
+// more than has to be, and make states equal that differ in nothing else.
+void Machine::SimplifyFilled() {
+  for (const Region& region : s_->regions)
+    for (const Record& filled : region.records) {
+      if (filled.proxy != Proxy::kCopyIn || filled.slot < 0) continue;
+      Barrier& full = s_->barriers[static_cast<size_t>(filled.slot)];
+      const auto over = [](const Record& r) { return r.proxy == Proxy::kGeneric ? r.n : r.end; };
+      const auto reads = [](const Record& r) { return !r.write && r.proxy != Proxy::kCopyIn; };
+      bool any = false;
+      for (const Record& r : region.records) {
+        if (!reads(r)) continue;
+        int32_t& waited = full.seen[static_cast<size_t>(r.component)];
+        if (waited > 0) waited = std::max(waited, over(r));
+        any = true;
+      }
+      const auto slot = static_cast<size_t>(SlotComponent(filled.slot));
+      const auto simplify = [&](Clock& clock) {
+        const bool learned =
+            std::any_of(region.records.begin(), region.records.end(), [&](const Record& r) {
+              return reads(r) && over(r) >= 0 && clock[static_cast<size_t>(r.component)] >= over(r);
+            });
+        if (any && !learned && clock[slot] == full.phase) clock[slot] = full.phase - 1;
+      };
+      for (Barrier& b : s_->barriers) {
+        simplify(b.pending);
+        if (&b != &full) simplify(b.done);
+      }
+    }
+}
+
 Moment Machine::Key(State& state) {
   s_ = &state;
   Prune();
+  if (agreed) SimplifyFilled();
   return Writer(*this, state).Write();
 }
 

@@ -53,6 +53,8 @@ State Machine::Begin() const {
   s.regions.resize(static_cast<size_t>(p_.regions()));
   const Clock zero(static_cast<size_t>(components()), 0);
   for (Role& r : s.roles) r.all = r.elected = zero;
+  if (agreed)
+    for (Role& r : s.roles) r.iterations.assign(static_cast<size_t>(agreed->loops), 0);
   for (Barrier& b : s.barriers) b.pending = b.done = b.seen = zero;
   return s;
 }
@@ -119,6 +121,7 @@ bool Machine::AllEnded(const State& state) const {
 
 // Has the role more of a loop behind it than the other, which takes part in it?
 bool Machine::Ahead(const State& state, int role, int other) const {
+  if (agreed) return AheadAgreed(state, role, other);
   const Role& mine = state.roles[static_cast<size_t>(role)];
   const Role& theirs = state.roles[static_cast<size_t>(other)];
   return std::any_of(mine.frames.begin(), mine.frames.end(), [&](const Frame& f) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/warp_check/agreement.h"
 #include "ir/warp_check/check.h"
 #include "ir/warp_check/diagnostics.h"
 #include "ir/warp_check/program.h"
@@ -86,6 +87,9 @@ class Machine {
   // inner loop then is as long as any, and a branch taken in one iteration says nothing of others.
   bool unrelated = false;
   bool MetRelated() const { return met_related_; }  // something that this would forget
+  // Given: scalars are known only where they are constant, and all other control is a question of
+  // the agreement (agreed.cc). What is made of sizes, positions and loads has no other meaning.
+  const Agreement* agreed = nullptr;
   // No comparison with what is far off holds. Otherwise all do, and code for the opposite is walked
   // where something else leads there too, or not at all: so this is walked as well.
   bool none_fits = false;
@@ -138,6 +142,7 @@ class Machine {
   Scalar Get(ValueId v);
   void Evaluate(OpId id);
   bool Increments(const Frame& f, int32_t value) const;  // it is `c + k` in every iteration
+  std::optional<Scalar> Handed(const Frame& f, int32_t to, const Scalar& s, bool again, bool moved);
   Scalar CarriedAs(const Frame& f, int32_t value, const Scalar& now);  // carried.cc
   int Decide(const Scalar& condition);
   const std::vector<int64_t>& Shape(int32_t form) const;
@@ -151,6 +156,19 @@ class Machine {
   int64_t LagOf(int32_t form) const;
   void Reduce(Scalar* key, int64_t* threshold);
   int Positive(const Scalar& v);  // v > 0: 1, 0, or -1 and a question
+
+  // agreed.cc
+  int Agree(OpId id, const Scalar& condition, int64_t iteration);
+  void Know(int32_t value, const Scalar& scalar);  // `value` holds `scalar`
+  void BeginIteration(OpId loop);
+  Step EnterAgreed(OpId loop);
+  Scalar Unknown();
+  int64_t NeededAt(const State& state, size_t role, int32_t question, int64_t n) const;
+  int64_t NeededAt(const Role& role, const Agreement::Site& site) const;
+  int64_t AgreedBase(int32_t question, int64_t n) const;
+  int64_t SlowestIn(int32_t loop) const;
+  std::vector<int64_t> AgreedKey();
+  bool AheadAgreed(const State& state, int role, int other) const;
 
   // memory.cc
   bool Access(const Op& op, OpId id, ValueId buffer, int64_t begin, int64_t end, Proxy proxy,
@@ -206,6 +224,7 @@ class Machine {
   struct Writer;
   const std::vector<int32_t>& PrivatesOf(int32_t form);
   void Prune();
+  void SimplifyFilled();
   bool Dead(const Role& r, ValueId v) const;
 
   const Program& p_;

@@ -27,18 +27,18 @@ Program::Program(const Function& function) : fn(function) {
   FindLonely();
   FindOrder();
   FindTouches();
-  for (const RoleInfo& role : roles) nests = nests || Nests(role.body, 0);
+  for (const RoleInfo& role : roles) depth = std::max(depth, Depth(role.body, 0));
+  nests = depth > 1;
 }
 
-bool Program::Nests(BlockId block, int loops) const {
+int Program::Depth(BlockId block, int loops) const {
+  int most = 0;
   for (OpId id : fn.blocks[block].ops) {
     const Op& op = fn.ops[id];
-    if (op.kind == OpKind::kMbarWait && loops > 1) return true;
-    const bool loop = IsLoop(op.kind);
-    for (BlockId region : op.regions)
-      if (Nests(region, loops + loop)) return true;
+    if (op.kind == OpKind::kMbarWait) most = std::max(most, loops);
+    for (BlockId region : op.regions) most = std::max(most, Depth(region, loops + IsLoop(op.kind)));
   }
-  return false;
+  return most;
 }
 
 void Program::FindRoles() {
@@ -96,7 +96,16 @@ void Program::FindBarriers() {
     if (op.kind != OpKind::kMbarAlloc) return;
     const ValueId v = op.results[0];
     first_slot[v] = slots();
-    for (int64_t i = 0; i < fn.type(v).depth; ++i) slot_mbar.push_back(v);
+    for (int64_t i = 0; i < fn.type(v).depth; ++i) {
+      slot_mbar.push_back(v);
+      mbar_of_slot.push_back(static_cast<int>(waits_for.size()));
+    }
+    waits_for.emplace_back(roles.size(), 0);
+    for (size_t role = 0; role < roles.size(); ++role)
+      WalkOps(fn, roles[role].body, [&](OpId other) {
+        const Op& o = fn.ops[other];
+        if (o.kind == OpKind::kMbarWait && o.operands[0] == v) waits_for.back()[role] = 1;
+      });
     const std::string full = TensorsOf(
         fn, [&](const Op& o) { return o.kind == OpKind::kTmaLoad && o.operands[1] == v; });
     if (!full.empty())

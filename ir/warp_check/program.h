@@ -38,7 +38,9 @@ struct Program {
   std::map<ValueId, int> first_slot;
   std::vector<ValueId> slot_mbar;
   int slots() const { return static_cast<int>(slot_mbar.size()); }
-  std::string BarrierName(int slot) const;  // "the full barrier of `A`, `B`, slot 2"
+  std::vector<int> mbar_of_slot;             // by slot: the number of its mbarrier
+  std::vector<std::vector<char>> waits_for;  // by that, by role: it has an op that waits for it
+  std::string BarrierName(int slot) const;   // "the full barrier of `A`, `B`, slot 2"
 
   // Shared memory, cut where any access begins or ends.
   std::map<ValueId, Buffer> buffers;
@@ -80,6 +82,7 @@ struct Program {
   // Loops around loops that wait for barriers: moments are compared by the counters of rings, and
   // branches of one role alone may go either way each time.
   bool nests = false;
+  int depth = 0;  // loops around a wait for a barrier, the most
   std::set<OpId> lonely;  // branches that no other role has at the same source place
 
  private:
@@ -96,7 +99,7 @@ struct Program {
   void FindLonely();
   void FindOrder();
   void FindTouches();
-  bool Nests(BlockId block, int loops) const;
+  int Depth(BlockId block, int loops) const;
   bool HoldsLoop(const Op& op) const;
   bool Mark(BlockId block);
   std::vector<std::pair<int, int>> Filled(ValueId buffer) const;

@@ -92,6 +92,12 @@ struct Frame {
   bool low = false;  // an early turn: positions mean their numbers
 };
 
+// Which question: of Agreement, in which iteration of its context, about which iteration.
+struct AgreedQuestion {
+  int32_t question = -1;  // -1: none
+  int64_t n = 0, j = 0;
+};
+
 // What was answered on the way through one op: is form > threshold?
 struct Answered {
   int32_t form = 0;
@@ -125,6 +131,8 @@ struct Role {
   int32_t question_form = 0;  // is form > threshold?
   int64_t question_threshold = 0;
   bool question_negated = false;  // a yes means that what the op asks does not hold
+  AgreedQuestion agreed_question;        // or this one
+  std::vector<int64_t> iterations;       // begun so far, by loop of Agreement
   // Whatever else is forgotten: an op that asks twice goes on only with both answers at hand.
   std::vector<Answered> answered;
 };
@@ -133,12 +141,19 @@ struct Bounds {
   int64_t lo = INT64_MIN, hi = INT64_MAX;
 };
 
+struct Trips {
+  int64_t lo = 0, hi = INT64_MAX;
+};
+
 struct State {
   std::vector<Role> roles;
   std::vector<Barrier> barriers;
   std::vector<Region> regions;
   std::map<int32_t, Bounds> known;      // what was decided of a form
   std::map<int64_t, int64_t> privates;  // executions so far, by role and op
+  // With Machine::agreed: how many iterations there are, by question and iteration of its context.
+  // Of a branch: one if its condition holds, else none.
+  std::map<std::pair<int32_t, int64_t>, Trips> agreed;
 };
 
 }  // namespace tilec::ir::warp_check

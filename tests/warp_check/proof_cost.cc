@@ -5,7 +5,8 @@
 // limits: they are counts of states and of executed ops, not milliseconds, so that a busy machine
 // changes nothing. A program that is refuted is printed: the compiler would take another one.
 //
-//   proof_cost [--points=N] [--seed=N] [--schedules=A,B] [--ops=N] [--states=N] [--quiet] FILE…
+//   proof_cost [--points=N] [--seed=N] [--schedules=A,B] [--ops=N] [--states=N] [--quiet] [--print]
+//              FILE…
 //
 // `--points`: how many points of each space beside its defaults. The seed is printed.
 //
@@ -34,7 +35,7 @@ struct Settings {
   int points = 1;
   uint64_t seed = 1;
   int64_t ops = 400'000, states = 3000;
-  bool quiet = false;
+  bool quiet = false, print = false;
   std::vector<std::string> schedules = {"sequential",     "solve",          "solve:once",
                                         "solve:clusters", "solve:slices=2", "solve:split=2"};
   std::vector<std::string> files;
@@ -105,6 +106,7 @@ class Costs {
       fmt::print("{:8.2f} ms {:6} states {:8} ops {}{}{}\n", ms.count(), stats.states, stats.ops,
                  what, over ? "OVER THE LIMITS " : "", name);
     if (verdict.finding) fmt::print("    {}\n", verdict.finding->message);
+    if (settings_.print) fmt::print("{}", ir::Print(*fn));
     return !over && verdict.proof != ir::WarpProof::kGivenUp;
   }
 
@@ -152,6 +154,8 @@ int Main(int argc, char** argv) {
       s.states = std::stoll(value);
     else if (arg == "--quiet")
       s.quiet = true;
+    else if (arg == "--print")
+      s.print = true;
     else if (Option(arg, "schedules", &value)) {
       s.schedules.clear();
       for (size_t at = 0; at <= value.size();) {

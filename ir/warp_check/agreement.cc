@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/warp_check/agreement.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <map>
+#include <tuple>
+
+namespace tilec::ir::warp_check {
+namespace {
+
+using Text = std::vector<int64_t>;
+
+// Numbers for texts: equal texts, equal numbers.
+class Numbers {
+ public:
+  int64_t Of(Text text) {
+    return all_.try_emplace(std::move(text), static_cast<int64_t>(all_.size()) + 1).first->second;
+  }
+  size_t size() const { return all_.size(); }
+
+ private:
+  std::map<Text, int64_t> all_;
+};
+
+bool IsControl(OpKind kind) {
+  return IsLoop(kind) || kind == OpKind::kIf || kind == OpKind::kElect;
+}
+
+int64_t NumberOf(const std::string& text) {
+  return static_cast<int64_t>(std::hash<std::string>()(text));
+}
+
+// The coarsest congruence of scalars and loops.
+class Partition {
+ public:
+  explicit Partition(const Program& p)
+      : p_(p),
+        fn_(p.fn),
+        value_(static_cast<size_t>(fn_.values.size()), 0),
+        loop_(static_cast<size_t>(fn_.ops.size()), 0) {
+    WalkOps(fn_, fn_.body, [&](OpId id) {
+      const Op& op = fn_.ops[id];
+      if (IsLoop(op.kind)) loops_.push_back(id);
+      if (op.kind != OpKind::kFor) return;
+      const OpId parent = fn_.blocks[op.block].parent;
+      if (parent.valid() && Guards(fn_.ops[parent], op) && op.block == fn_.ops[parent].regions[0])
+        guarded_[parent] = id;
+    });
+    for (int32_t v = 0; v < fn_.values.size(); ++v) {
+      if (p_.steers[static_cast<size_t>(v)])
+        scalars_.push_back(ValueId(v));
+      else
+        value_[static_cast<size_t>(v)] = -1 - v;  // congruent to nothing
+    }
+    size_t before = 0;
+    for (size_t now = Refine(); now != before; now = Refine()) before = now;
+  }
+
+  int64_t ValueClass(ValueId v) const { return value_[static_cast<size_t>(Plain(v).index)]; }
+  int64_t LoopClass(OpId id) const { return loop_[static_cast<size_t>(id.index)]; }
+  // The loop whose first iteration a branch asks for, or invalid.
+  OpId Guarded(OpId branch) const {
+    const auto it = guarded_.find(branch);
+    return it == guarded_.end() ? OpId() : it->second;
+  }
+
+ private:
+  // Without what only renames it.
+  ValueId Plain(ValueId v) const {
+    for (const Op* op = fn_.def(v); op && op->kind == OpKind::kPin; op = fn_.def(v))
+      v = op->operands[0];
+    return v;
+  }
+
+  bool Same(ValueId a, ValueId b) const {
+    a = Plain(a), b = Plain(b);
+    if (a == b) return true;
+    const Op *x = fn_.def(a), *y = fn_.def(b);
+    return x && y && x->kind == OpKind::kConstant && y->kind == OpKind::kConstant &&
+           x->number("value") == y->number("value");
+  }
+
+  bool Guards(const Op& branch, const Op& loop) const {
+    if (branch.kind != OpKind::kIf) return false;
+    const Op* asks = fn_.def(Plain(branch.operands[0]));
+    return asks && asks->kind == OpKind::kCmp && asks->s("pred") == "lt" &&
+           Same(asks->operands[0], loop.operands[0]) && Same(asks->operands[1], loop.operands[1]);
+  }
+
+  ValueId Yield(BlockId block, size_t i) const {
+    return fn_.ops[fn_.blocks[block].ops.back()].operands[i];
+  }
+
+  // Classes of this round from those of the last; how many there are.
+  size_t Refine() {
+    Numbers numbers;
+    paths_ = Numbers();
+    std::vector<int64_t> values = value_, loops = loop_;
+    for (ValueId v : scalars_) values[static_cast<size_t>(v.index)] = numbers.Of(Made(v));
+    for (OpId id : loops_) {
+      const Op& op = fn_.ops[id];
+      Text text = {-1, LoopClass(id), static_cast<int64_t>(op.kind)};
+      if (op.kind == OpKind::kFor)
+        text.insert(text.end(),
+                    {op.i("step"), ValueClass(op.operands[0]), ValueClass(op.operands[1])});
+      else
+        text.push_back(ValueClass(Yield(op.regions[0], 0)));
+      text.push_back(Path(op.block, id));
+      loops[static_cast<size_t>(id.index)] = numbers.Of(std::move(text));
+    }
+    value_ = std::move(values);
+    loop_ = std::move(loops);
+    return numbers.size();
+  }
+
+  // What has to hold for a block to be executed in an iteration of the loop around it.
+  int64_t Path(BlockId block, OpId loop = {}) {
+    const OpId parent = fn_.blocks[block].parent;
+    if (!parent.valid()) return 0;
+    const Op& op = fn_.ops[parent];
+    const auto region = std::find(op.regions.begin(), op.regions.end(), block) - op.regions.begin();
+    if (op.kind == OpKind::kRole) return 0;
+    if (IsLoop(op.kind)) return paths_.Of({0, LoopClass(parent), region});
+    if (op.kind == OpKind::kElect && op.operands.empty()) return Path(op.block);
+    if (loop.valid() && Guarded(parent) == loop) return Path(op.block);
+    return paths_.Of(
+        {1, static_cast<int64_t>(op.kind), ValueClass(op.operands[0]), region, Path(op.block)});
+  }
+
+  // How a loop makes its i-th carried value.
+  Text Carried(OpId id, size_t i, int64_t what) const {
+    const Op& op = fn_.ops[id];
+    const bool counts = op.kind == OpKind::kFor;
+    return {what, LoopClass(id), ValueClass(op.operands[i + (counts ? 2 : 0)]),
+            counts ? 0 : ValueClass(Yield(op.regions[0], i + 1)),
+            ValueClass(Yield(op.regions[counts ? 0 : 1], i))};
+  }
+
+  Text Made(ValueId v) const {
+    const Value& value = fn_.values[v];
+    Text text = {ValueClass(v), static_cast<int64_t>(value.type.dtype)};
+    const auto add = [&](const Text& more) { text.insert(text.end(), more.begin(), more.end()); };
+    const Text alone = {-2, v.index};
+    if (value.block.valid()) {
+      const OpId parent = fn_.blocks[value.block].parent;
+      if (!parent.valid() || !IsLoop(fn_.ops[parent].kind)) return add(alone), text;
+      const Op& op = fn_.ops[parent];
+      const std::vector<ValueId>& args = fn_.blocks[value.block].args;
+      const auto i = static_cast<size_t>(std::find(args.begin(), args.end(), v) - args.begin());
+      if (op.kind == OpKind::kWhile)
+        add(Carried(parent, i, value.block == op.regions[0] ? -3 : -4));
+      else if (i == 0)
+        add({-5, LoopClass(parent)});
+      else
+        add(Carried(parent, i - 1, -6));
+      return text;
+    }
+    if (!value.def.valid()) return add(alone), text;
+    const Op& op = fn_.ops[value.def];
+    const auto i = static_cast<size_t>(std::find(op.results.begin(), op.results.end(), v) -
+                                       op.results.begin());
+    if (IsLoop(op.kind)) return add(Carried(value.def, i, -7)), text;
+    if (op.kind == OpKind::kIf) {
+      add({-8, ValueClass(op.operands[0]), ValueClass(Yield(op.regions[0], i)),
+           ValueClass(Yield(op.regions[1], i))});
+      return text;
+    }
+    return add(Computed(op, alone)), text;
+  }
+
+  Text Computed(const Op& op, const Text& alone) const {
+    Text text = {static_cast<int64_t>(op.kind)};
+    size_t first = 0;
+    switch (op.kind) {
+      case OpKind::kProgramId: return text;
+      case OpKind::kConstant: text.push_back(std::bit_cast<int64_t>(op.number("value"))); break;
+      case OpKind::kCmp: text.push_back(NumberOf(op.s("pred"))); break;
+      case OpKind::kGLoadScalar: {
+        const Param* tensor = fn_.param(op.operands[0]);
+        if (!tensor || tensor->direction != Direction::kIn) return alone;
+        text.insert(text.end(), {op.operands[0].index, op.i("has_fill")});
+        first = 1;
+        break;
+      }
+      default: break;
+    }
+    const bool pure = Info(op.kind).elementwise() || op.kind == OpKind::kConstant ||
+                      op.kind == OpKind::kPin || op.kind == OpKind::kGLoadScalar;
+    if (!pure) return alone;
+    for (size_t i = first; i < op.operands.size(); ++i) {
+      if (!fn_.type(op.operands[i]).is_scalar()) return alone;
+      text.push_back(ValueClass(op.operands[i]));
+      // Casts of integers keep the value, others need not.
+      text.push_back(static_cast<int64_t>(fn_.type(op.operands[i]).dtype));
+    }
+    return text;
+  }
+
+  const Program& p_;
+  const Function& fn_;
+  std::vector<ValueId> scalars_;
+  std::vector<OpId> loops_;
+  std::map<OpId, OpId> guarded_;  // by branch
+  std::vector<int64_t> value_, loop_;
+  Numbers paths_;
+};
+
+}  // namespace
+
+namespace {
+
+// Gives every control op its numbers.
+class Numbering {
+ public:
+  Numbering(const Program& p, Agreement& out) : p_(p), fn_(p.fn), out_(out), classes_(p) {
+    out_.of.resize(static_cast<size_t>(fn_.ops.size()));
+  }
+
+  void Run() {
+    for (size_t role = 0; role < p_.roles.size(); ++role) {
+      ordinals_.clear();
+      Loops(p_.roles[role].body);
+    }
+    out_.loops = static_cast<int32_t>(loops_.size());
+    out_.has_loop.assign(p_.roles.size(), std::vector<char>(loops_.size(), 0));
+    for (size_t role = 0; role < p_.roles.size(); ++role) {
+      role_ = role;
+      Questions(p_.roles[role].body, {}, {});
+    }
+    out_.questions = static_cast<int32_t>(questions_.size());
+    out_.sites.assign(p_.roles.size(), std::vector<std::vector<Agreement::Site>>(
+                                           static_cast<size_t>(out_.questions)));
+    for (auto& [role, question, site] : found_)
+      out_.sites[role][static_cast<size_t>(question)].push_back(std::move(site));
+  }
+
+ private:
+  using Way = std::vector<std::pair<BlockId, int32_t>>;
+
+  void Loops(BlockId block) {
+    for (OpId id : fn_.blocks[block].ops) {
+      const Op& op = fn_.ops[id];
+      if (op.kind == OpKind::kRole) continue;
+      if (IsLoop(op.kind)) {
+        Text place = {classes_.LoopClass(id), op.at.file, op.at.begin, op.at.end};
+        const int64_t nth = ordinals_[place]++;
+        place.push_back(nth);
+        out_.of[static_cast<size_t>(id.index)].loop =
+            loops_.try_emplace(place, static_cast<int32_t>(loops_.size())).first->second;
+      }
+      for (BlockId region : op.regions) Loops(region);
+    }
+  }
+
+  void Questions(BlockId block, OpId around, const Way& way) {
+    const std::vector<OpId>& ops = fn_.blocks[block].ops;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      const OpId id = ops[i];
+      const Op& op = fn_.ops[id];
+      if (op.kind == OpKind::kRole) continue;
+      Way here = way;
+      here.push_back({block, static_cast<int32_t>(i)});
+      if (IsControl(op.kind)) Ask(id, around, here);
+      for (BlockId region : op.regions) {
+        if (IsLoop(op.kind))
+          Questions(region, id, {});
+        else
+          Questions(region, around, here);
+      }
+    }
+  }
+
+  void Ask(OpId id, OpId around, const Way& way) {
+    const Op& op = fn_.ops[id];
+    Agreement::Control& control = out_.of[static_cast<size_t>(id.index)];
+    control.context = around.valid() ? out_.of[static_cast<size_t>(around.index)].loop : -1;
+    if (control.loop >= 0) out_.has_loop[role_][static_cast<size_t>(control.loop)] = 1;
+    const OpId guarded = classes_.Guarded(id);
+    Text text = {control.context};
+    if (IsLoop(op.kind) || guarded.valid())
+      text.insert(text.end(), {0, classes_.LoopClass(guarded.valid() ? guarded : id)});
+    else if (!op.operands.empty())
+      text.insert(text.end(), {1, classes_.ValueClass(op.operands[0])});
+    else
+      return;  // an elect: no question
+    const auto [it, fresh] =
+        questions_.try_emplace(std::move(text), static_cast<int32_t>(questions_.size()));
+    if (fresh) out_.context_of.push_back(control.context);
+    control.question = it->second;
+    found_.push_back({role_, it->second, {id, around, way}});
+  }
+
+  const Program& p_;
+  const Function& fn_;
+  Agreement& out_;
+  const Partition classes_;
+  std::map<Text, int64_t> ordinals_;  // of loops of one class at one place, in a role
+  std::map<Text, int32_t> loops_, questions_;
+  std::vector<std::tuple<size_t, int32_t, Agreement::Site>> found_;
+  size_t role_ = 0;
+};
+
+}  // namespace
+
+Agreement::Agreement(const Program& program) { Numbering(program, *this).Run(); }
+
+}  // namespace tilec::ir::warp_check

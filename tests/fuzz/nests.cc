@@ -1,0 +1,124 @@
+// Random nests (nest_program.h), compiled with roles: emulator against interpreter under the judge,
+// in a random order of execution. None may be refused or be wrong, and at least --roles of them
+// must have rings between roles. Nothing depends on the time it takes: proofs are given up by
+// counts.
+//
+//   nests [--programs=N] [--seed=FIRST] [--roles=N] [--print]
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <set>
+
+#include "runtime/emulator/judge/finding.h"
+#include "tests/fuzz/nest_program.h"
+#include "tools/runner.h"
+#include "tools/session.h"
+
+namespace tilec::fuzz {
+namespace {
+
+struct Settings {
+  uint64_t programs = 24, seed = 1;
+  int roles = 20;
+  bool print = false;
+};
+
+struct Outcome {
+  std::string wrong;           // empty: it ran, agrees, and nothing was found
+  std::set<std::string> said;  // codes of notes and warnings
+  bool roles = false;
+};
+
+std::string Codes(const std::set<std::string>& codes) {
+  std::string out;
+  for (const std::string& code : codes) out += " " + code;
+  return out;
+}
+
+Outcome Run(const TileProgram& nest) {
+  Outcome out;
+  tools::Options options;
+  options.no_cache = true;
+  options.schedule = "solve";
+  tools::Session session(options);
+  DiagSink& diags = session.diags();
+  const auto said = [&](const char* what) {
+    out.wrong = fmt::format("{}\n{}", what, RenderAll(diags, session.loaded().sources));
+    diags.Clear();
+    return out;
+  };
+  auto program = frontend::Program::LoadText(session.loaded().sources, "nest.tile", nest.text,
+                                             session.library().Resolver(), diags);
+  if (!program.ok()) return said("invalid");
+  session.loaded().program.emplace(std::move(*program));
+  tools::RunRequest request;
+  request.kernel = nest.kernel;
+  for (const auto& [name, value] : nest.values) request.values[name] = value;
+  request.seed = nest.seed;
+  request.check = true;
+  request.rewrite = [&](const std::string& ptx) {
+    // One role has a barrier for its copies; a ring between roles has a full and an empty one.
+    const size_t first = ptx.find("mbarrier.init");
+    out.roles = first != std::string::npos && ptx.find("mbarrier.init", first + 1) != ptx.npos;
+    return ptx;
+  };
+  const auto report = std::make_shared<runtime::judge::Report>();
+  runtime::EmulatorOptions emulator;
+  emulator.threads = 1;
+  emulator.instruction_limit = 100'000'000;
+  emulator.check = runtime::EmulatorOptions::Check::kOn;
+  emulator.report = report;
+  emulator.seed = nest.seed;
+  emulator.policy = runtime::Policy::kRandom;
+  const auto device = runtime::OpenEmulator(emulator);
+  request.device = device.get();
+  const auto result = tools::RunKernel(session, request);
+  if (!result.ok()) return said("refused");
+  for (const Diagnostic& d : diags.all())
+    if (d.def->code[0] != 'F') out.said.insert(d.def->code);
+  diags.Clear();
+  if (!report->findings().empty()) out.wrong = runtime::judge::ToText(report->findings());
+  for (const tools::TensorRun& t : result->tensors)
+    if (t.compared && !t.result.ok()) out.wrong += t.name + ": " + tools::DescribeCheck(t) + "\n";
+  return out;
+}
+
+int Main(const Settings& settings) {
+  int bad = 0, roles = 0;
+  std::map<std::string, int> codes;
+  for (uint64_t seed = settings.seed; seed < settings.seed + settings.programs; ++seed) {
+    const TileProgram nest = GenerateNest(seed);
+    if (settings.print) fmt::print("{}", nest.text);
+    const Outcome outcome = Run(nest);
+    roles += outcome.roles ? 1 : 0;
+    for (const std::string& code : outcome.said) ++codes[code];
+    if (!outcome.wrong.empty()) {
+      ++bad;
+      fmt::print("seed {}: {}\n{}", seed, outcome.wrong, nest.text);
+    } else {
+      fmt::print("seed {}: {}{}\n", seed, outcome.roles ? "roles" : "one role",
+                 Codes(outcome.said));
+    }
+  }
+  fmt::print("nests: seeds {} to {}, {} with roles, {} bad\n", settings.seed,
+             settings.seed + settings.programs - 1, roles, bad);
+  for (const auto& [code, n] : codes) fmt::print("  {:8} {}\n", n, code);
+  return bad > 0 || roles < settings.roles ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace tilec::fuzz
+
+int main(int argc, char** argv) {
+  tilec::fuzz::Settings settings;
+  CLI::App app("random nests: emulator against interpreter");
+  app.add_option("--programs", settings.programs);
+  app.add_option("--seed", settings.seed);
+  app.add_option("--roles", settings.roles);
+  app.add_flag("--print", settings.print);
+  CLI11_PARSE(app, argc, argv);
+  return tilec::fuzz::Main(settings);
+}
