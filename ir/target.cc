@@ -104,6 +104,7 @@ int64_t Target::RegistersAtLaunch(int64_t warps) const {
 }
 
 int64_t Target::ComputeQuota(int64_t groups) const {
+  if (!Has("setmaxnreg")) return RegistersAtLaunch(isa::kWarpgroupWarps * groups + 1);
   const int64_t each = RegistersAtLaunch(isa::kWarpgroupWarps * (groups + 1));
   const int64_t quota = (each * (groups + 1) - isa::kLeastQuota) / groups;
   return std::min(limits.max_regs_per_thread, quota) / isa::kQuotaStep * isa::kQuotaStep;

@@ -296,6 +296,48 @@ bool Verifier::CheckTma(const Op& op, const Scope& scope) {
   return CheckEach(op, scope, bytes);
 }
 
+// A copy by threads: a tile of two ranges, whole chunks of it, inside the buffer.
+bool Verifier::CheckCpLoad(const Op& op, const Scope& scope) {
+  if (scope.in_elect) return Fail(kVerifyLevel, op, "it stands inside an elect");
+  const Type& tensor = Operand(op, 0);
+  const Type& smem = Operand(op, 1);
+  if (tensor.kind != TypeKind::kTensor || smem.kind != TypeKind::kSmem ||
+      tensor.dtype != smem.dtype || smem.rank() != 2)
+    return Fail(kVerifyType, op, fmt::format("{} into {}", Show(tensor), Show(smem)));
+  const std::string& modes = op.s("modes");
+  const std::vector<int64_t>& sizes = op.ints("sizes");
+  const auto rank = static_cast<size_t>(tensor.rank());
+  const int64_t slotted = op.i("slotted");
+  if (modes.size() != rank || sizes.size() != rank || slotted < 0 || slotted > 1 ||
+      op.operands.size() != 2 + rank + static_cast<size_t>(slotted))
+    return Fail(kVerifyForm, op,
+                fmt::format("{} operands, modes \"{}\" for a tensor of rank {}",
+                            op.operands.size(), modes, rank));
+  std::vector<int64_t> ranges;
+  for (size_t d = 0; d < rank; ++d) {
+    if (modes[d] != 'r' && modes[d] != 's')
+      return Fail(kVerifyForm, op, fmt::format("mode '{}'; it is r or s", modes[d]));
+    if (!IsScalar(op, 2 + d, DType::kI64))
+      return Fail(kVerifyType, op, fmt::format("position {} is not an i64", d));
+    if (modes[d] == 'r') ranges.push_back(sizes[d]);
+  }
+  if (ranges.size() != 2 || modes.back() != 'r' || ranges != smem.shape)
+    return Fail(kVerifyForm, op,
+                fmt::format("ranges of [{}] into {}; two, the last dim's behind",
+                            fmt::join(ranges, ", "), Show(smem)));
+  const int64_t bytes = op.i("bytes"), size = ByteSize(smem.dtype);
+  const int64_t pitch = smem.smem.panel_cols * size;
+  const bool whole = bytes > 0 && (bytes & (bytes - 1)) == 0 && bytes >= 4 && bytes <= 16 &&
+                     bytes % size == 0 && ranges[1] * size % bytes == 0 && pitch % bytes == 0 &&
+                     scope.threads % (pitch / bytes) == 0;
+  if (!whole)
+    return Fail(kVerifyForm, op,
+                fmt::format("{} bytes at a time of rows of {} in panels of {}, by {} threads; 4, 8 "
+                            "or 16 that make rows and panels, and as many panel rows as threads",
+                            bytes, ranges[1] * size, pitch, scope.threads));
+  return CheckSlot(op, 2 + rank);
+}
+
 // Equal parts of the role's warps.
 bool Verifier::CheckParts(const Op& op, const Scope& scope) {
   if (!op.attr("parts")) return true;
@@ -392,7 +434,16 @@ bool Verifier::CheckMma(const Op& op, const Scope& scope) {
   if (scope.threads % 128 != 0 || warpgroups < 1)
     return Fail(kVerifyLayout, op, fmt::format("{} threads are no warpgroups", scope.threads));
   const WgSplit how = split == "m" ? WgSplit::kM : split == "n" ? WgSplit::kN : WgSplit::kNone;
-  if (!SameMapping(fn_.layouts[acc.layout], AccumulatorOf(unit, a.dtype, m, n, warpgroups, how)))
+  bool placed = false;
+  for (int64_t across : {1, 2, 4}) {
+    const bool shares = across > 1;  // rows, among warps side by side
+    if (shares && (Info(unit).async_reads || a.kind != TypeKind::kSmem)) break;
+    const int64_t own = how == WgSplit::kN ? n / warpgroups : n;
+    if (shares && (own % (8 * across) != 0 || (how == WgSplit::kN && n % warpgroups != 0))) break;
+    placed = placed || SameMapping(fn_.layouts[acc.layout],
+                                   AccumulatorOf(unit, a.dtype, m, n, warpgroups, how, across));
+  }
+  if (!placed)
     return Fail(kVerifyLayout, op,
                 fmt::format("{} is not in the accumulator's layout over {} warpgroups", Show(acc),
                             warpgroups));
@@ -577,6 +628,8 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
     case OpKind::kMmaCommit: return true;
     case OpKind::kTmaLoad:
     case OpKind::kTmaStore: return CheckTma(op, scope);
+    case OpKind::kCpLoad: return CheckCpLoad(op, scope);
+    case OpKind::kCpArrive: return CheckMbar(op);
     case OpKind::kTmaWait:
       return (op.i("pending") >= 0 && op.i("read") >= 0 && op.i("read") <= 1) ||
              Fail(kVerifyForm, op,

@@ -175,10 +175,26 @@ class Planner {
       const Accumulator acc = Place(dot.unit, {ta.dtype, m, n, k, mn_major_b}, plan_.warpgroups);
       dot.split = acc.split;
       dot.acc = acc.layout;
+      if (MayShareRows(op))
+        dot.across = WarpsAcross(dot.unit, {ta.dtype, m, n, k, mn_major_b}, plan_.warpgroups, dot.split);
+      if (dot.across > 1)
+        dot.acc = AccumulatorOf(dot.unit, ta.dtype, m, n, plan_.warpgroups, dot.split, dot.across);
     }
     dot.a = PlanOperand(op.operands[0], dot, /*is_a=*/true, StagedRows(dot.unit, ta.dtype, m));
     dot.b = PlanOperand(op.operands[1], dot, /*is_a=*/false, StagedColumns(dot.unit, tb.dtype, n));
     plan_.dots[id] = std::move(dot);
+  }
+
+  // May several warps hold parts of a row of the accumulator? Not where rows are reduced, or where
+  // what threads make of one product is the left operand of another: both want whole rows.
+  bool MayShareRows(const Op& dot) const {
+    return !IsComputed(dot.operands[0]) &&
+           std::none_of(order_.begin(), order_.end(), [&](OpId id) {
+             const Op& op = fn_.ops[id];
+             const bool reduces = op.kind == OpKind::kReduce || op.kind == OpKind::kArgReduce;
+             return (reduces && fn_.type(op.operands[0]).rank() > 1) ||
+                    (op.kind == OpKind::kDot && IsComputed(op.operands[0]));
+           });
   }
 
   // `outer`: rows (M or N) the instructions touch.
@@ -374,6 +390,11 @@ class Planner {
       load.smem = need->second.Layout(type.dtype);
       load.zero_padding = need->second.NeedsZero(type.dtype);
       load.tma = access && need->second.TmaFits(type.dtype);
+      int64_t chunk = 0;
+      const auto copy = need->second.plain ? std::nullopt
+                                           : ThreadCopyAccess(fn_, op, target_, &chunk);
+      if (copy) load = {true, true, load.registers, load.zero_padding, false, {}, chunk, load.smem,
+                        copy->row_dim, copy->col_dim};
     } else if (const std::optional<SmemLayout> smem = OperandLayout(result); access && smem) {
       load.buffer = load.tma = true;
       load.smem = *smem;
@@ -385,7 +406,7 @@ class Planner {
       load.buffer = load.tma = plain.TmaFits(type.dtype);
       load.smem = plain.Layout(type.dtype);
     }
-    if (load.tma) {
+    if (load.tma && load.chunk == 0) {
       load.row_dim = access->row_dim;
       load.col_dim = access->col_dim;
     }

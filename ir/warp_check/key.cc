@@ -256,6 +256,7 @@ void Machine::Prune() {
   for (size_t at = 0; at < s_->regions.size(); ++at)
     std::erase_if(s_->regions[at].records, [&](const Record& record) {
       if (record.proxy == Proxy::kGeneric && record.fence < 0) return false;
+      if (record.proxy == Proxy::kThreadCopy) return false;  // the other proxy never knows of it
       for (size_t i = 1; i < s_->roles.size(); ++i) {
         const Role& r = s_->roles[i];
         if (r.ended || !p_.touches[i][at]) continue;
@@ -318,7 +319,8 @@ struct Machine::Writer {
     };
     for (const Region& region : s.regions)
       for (const Record& r : region.records) {
-        if (r.proxy == Proxy::kCopyIn)
+        if (IsCopyIn(r.proxy) && r.slot < 0) continue;
+        if (IsCopyIn(r.proxy))
           mark(m.SlotComponent(r.slot), r.phase + 1);
         else
           mark(r.component, r.proxy == Proxy::kGeneric ? r.n : r.end), mark(r.component, r.fence);
@@ -491,7 +493,9 @@ struct Machine::Writer {
     for (const Record& r : region.records) {
       out(r.proxy), out(r.write), out(r.component);
       out(r.slot < 0 ? -1 : turn.slot_name[static_cast<size_t>(r.slot)]);
-      if (r.proxy == Proxy::kCopyIn) {
+      if (IsCopyIn(r.proxy) && r.slot < 0) {
+        out(-1);
+      } else if (IsCopyIn(r.proxy)) {
         out(Rank(m.SlotComponent(r.slot), r.phase + 1));
       } else {
         const int32_t n = r.proxy == Proxy::kGeneric ? r.n : r.end;

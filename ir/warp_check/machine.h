@@ -159,6 +159,8 @@ class Machine {
   void SyncRole();
   bool Scratch(OpId id);
   Step CopyIn(OpId id);
+  Step CopyByThreads(OpId id);
+  Step ArriveByCopies(OpId id);
   Step CopyOut(OpId id);
   void WaitCopies(int64_t pending);
 
@@ -169,6 +171,7 @@ class Machine {
   Step Arrive(OpId id, int64_t bytes);
   Step Wait(OpId id);
   bool TryComplete(const Op& op, int slot);
+  void ForgetThreads(Barrier& b) const;
   bool Seen(int slot) const;
 
   // products.cc, products_at_once.cc, products_in_groups.cc

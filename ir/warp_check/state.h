@@ -25,7 +25,12 @@ inline void Join(Clock& into, const Clock& from) {
     if (from[i] > into[i]) into[i] = from[i];
 }
 
-enum class Proxy : uint8_t { kGeneric, kProduct, kCopyIn, kCopyOut };
+// kThreadCopy: cp.async, which is done with a phase as copies in are, and of the generic proxy.
+enum class Proxy : uint8_t { kGeneric, kProduct, kCopyIn, kThreadCopy, kCopyOut };
+inline bool IsCopyIn(Proxy proxy) { return proxy == Proxy::kCopyIn || proxy == Proxy::kThreadCopy; }
+inline bool IsGeneric(Proxy proxy) {
+  return proxy == Proxy::kGeneric || proxy == Proxy::kThreadCopy;
+}
 enum class Who : uint8_t { kAll, kElected, kWarps };  // the threads that execute an op
 
 // An access to a piece of shared memory that later accesses must come after.
