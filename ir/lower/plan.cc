@@ -16,6 +16,8 @@
 namespace tilec::ir {
 namespace {
 
+constexpr int64_t kGroupThreads = 128;  // of a warpgroup
+
 class Planner {
  public:
   Planner(const Function& fn, const Target& target, int warpgroups, bool runs_ahead)
@@ -127,7 +129,7 @@ class Planner {
       wide = wide || (blocks % 2 != 0 && t.shape[1] >= least && t.shape[1] % 16 == 0);
     }
     if (dots)
-      plan_.warpgroups = twos ? 2 : threes ? 3 : wide ? 2 : 1;
+      plan_.warpgroups = OneGroupHasMore() ? 1 : twos ? 2 : threes ? 3 : wide ? 2 : 1;
     else if (largest <= pays.one_warpgroup_elements ||
              (largest <= pays.one_warpgroup_elements_at_once &&
               ReadAtOnce(pays.one_warpgroup_bytes_at_once)))
@@ -138,6 +140,20 @@ class Planner {
                                   ReadAtOnce(pays.two_warpgroups_bytes_at_once))
                              ? 2
                              : 4;
+  }
+
+  // Beside a load role that cannot give its registers away, eight warps have 168 each, four have
+  // all that an instruction can name: they take all accumulators, if these leave half of them.
+  bool OneGroupHasMore() const {
+    if (!runs_ahead_ || target_.Has("setmaxnreg")) return false;
+    int64_t sums = 0;
+    for (OpId id : order_) {
+      const Op& op = fn_.ops[id];
+      if (op.kind == OpKind::kDot && IsOnUnit(fn_, op, target_))
+        sums += RoundUp(fn_.type(op.results[0]).shape[0], target_.unit().rows) *
+                fn_.type(op.results[0]).shape[1];
+    }
+    return sums <= kGroupThreads * (target_.limits.regs_per_thread + 1) / 2;
   }
 
   // Where rows lie on both sides of a transpose: few threads with whole vectors rather than many
