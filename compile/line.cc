@@ -160,6 +160,7 @@ Result<> Line::Schedule(const Strategy& strategy, Solved* solved, DiagSink& said
   if (request_.first_schedules) {
     options.solve.total_limit = options.solve.resource_limit = 1;
     options.solve.optimize_secondary = false;
+    options.solve.first_answer = true;
   }
   options.slices = request_.wish.slices;
   options.store = request_.store;

@@ -52,7 +52,11 @@ class ModuloScheduler {
   void BuildPaths();
   void BuildConflicts();
   int64_t& Path(int i, int j) { return path_[static_cast<size_t>(i) * n_ + j]; }
-  int64_t Mod(int64_t a) const { return FloorMod(a, ii_); }
+  // Mostly of differences within a period: no division then.
+  int64_t Mod(int64_t a) const {
+    if (a >= 0 && a < ii_) return a;
+    return a < 0 && a >= -ii_ ? a + ii_ : FloorMod(a, ii_);
+  }
   double Noise();
 
   int Pick();

@@ -26,6 +26,7 @@ struct SolveOptions {
   int64_t resource_limit = 0;     // Z3 rlimit per query; 0: the default budget
   int64_t total_limit = 0;        // of all queries together; 0: the default budget
   bool modulo_scheduling = true;  // first answers without a solver
+  bool first_answer = false;      // the first answer is as good as any: for estimates
   bool optimize_secondary = true;
   int max_roles = 0;  // 0: as many as the machine's warps allow
   // Ablations (the paper's): false switches the law or freedom off.

@@ -22,13 +22,15 @@ std::string Maybe(const std::optional<int64_t>& value) {
 
 std::string SolutionKey(const Graph& graph, const SolveOptions& options) {
   const SolveOptions& o = options;
-  return fmt::format(
-      "version {} solver {}\nepsilon {} limits {} {} modulo {} secondary {} roles {} laws {} {} {} "
-      "ii {} stages {} compute {}\n{}",
-      kVersion, SolverVersion(), static_cast<int64_t>(o.epsilon * 1e9), o.resource_limit,
-      o.total_limit, o.modulo_scheduling, o.optimize_secondary, o.max_roles, o.cross_role_transfers,
-      o.register_limits, o.warp_constraints, Maybe(o.fixed_ii), Maybe(o.fixed_stages),
-      Maybe(o.fixed_compute_roles), ToText(graph));
+  return (o.first_answer ? "first answer " : "") +
+         fmt::format(
+             "version {} solver {}\nepsilon {} limits {} {} modulo {} secondary {} roles {} laws "
+             "{} {} {} "
+             "ii {} stages {} compute {}\n{}",
+             kVersion, SolverVersion(), static_cast<int64_t>(o.epsilon * 1e9), o.resource_limit,
+             o.total_limit, o.modulo_scheduling, o.optimize_secondary, o.max_roles,
+             o.cross_role_transfers, o.register_limits, o.warp_constraints, Maybe(o.fixed_ii),
+             Maybe(o.fixed_stages), Maybe(o.fixed_compute_roles), ToText(graph));
 }
 
 std::string ToText(const Solution& solution) {

@@ -125,6 +125,11 @@ Range SmallestOf(Search& search, int64_t bound, int64_t* first_ii) {
   if (options.modulo_scheduling) known = FirstAnswer(search.graph(), options, bound);
   if (known) *first_ii = known->ii;
   Range range;
+  if (known && options.first_answer) {
+    range.best = known;
+    range.proved_below = bound;
+    return range;
+  }
   if (options.fixed_ii) {
     Search::Verdict verdict;
     if (known)
