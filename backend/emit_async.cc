@@ -193,9 +193,9 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
       b_.CreateBr(loop);
       b_.SetInsertPoint(loop);
       const bool suspends = options_.machine->Has("mbarrier_waits");
-      b_.CreateCondBr(CallPtx(b_, suspends ? PtxInst::kMbarTryWait : PtxInst::kMbarTestWait,
-                              {address, parity}),
-                      done, loop);
+      b_.CreateCondBr(
+          CallPtx(b_, suspends ? PtxInst::kMbarTryWait : PtxInst::kMbarTestWait, {address, parity}),
+          done, loop);
       b_.SetInsertPoint(done);
       return Done();
     }

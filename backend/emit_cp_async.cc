@@ -85,12 +85,12 @@ Result<void> Emitter::EmitCpLoad(const ir::Op& op) {
   };
   std::vector<llvm::Value*> col_inside;
   for (int64_t p = 0; p < panels; ++p)
-    col_inside.push_back(
-        inside(place.cols, b_.CreateAdd(b_.CreateUDiv(col_bytes, I32(view.element_bytes)),
-                                        I32(p * view.panel_cols))));
+    col_inside.push_back(inside(
+        place.cols,
+        b_.CreateAdd(b_.CreateUDiv(col_bytes, I32(view.element_bytes)), I32(p * view.panel_cols))));
   llvm::Value* source = b_.CreateAdd(place.source, b_.CreateZExt(col_bytes, b_.getInt64Ty()));
-  source = b_.CreateAdd(
-      source, b_.CreateMul(b_.CreateZExt(row, b_.getInt64Ty()), place.rows.stride));
+  source =
+      b_.CreateAdd(source, b_.CreateMul(b_.CreateZExt(row, b_.getInt64Ty()), place.rows.stride));
   llvm::Value* down = b_.CreateMul(place.rows.stride, I64(step));
   std::map<int64_t, llvm::Value*> lanes;  // by rows modulo the pattern
   for (int64_t above = 0; above < place.rows.size; above += step) {
@@ -106,9 +106,8 @@ Result<void> Emitter::EmitCpLoad(const ir::Op& op) {
     const bool all = above + step <= place.rows.size;
     llvm::Value* mine = all ? nullptr : b_.CreateICmpSLT(at, I32(place.rows.size));
     for (int64_t p = 0; p < panels; ++p) {
-      llvm::Value* read =
-          b_.CreateSelect(b_.CreateAnd(row_inside, col_inside[static_cast<size_t>(p)]), I32(bytes),
-                          I32(0));
+      llvm::Value* read = b_.CreateSelect(
+          b_.CreateAnd(row_inside, col_inside[static_cast<size_t>(p)]), I32(bytes), I32(0));
       std::vector<llvm::Value*> args = {lane, source, read};
       if (mine) args.push_back(mine);
       CallPtx(b_, PtxInst::kCpAsync,

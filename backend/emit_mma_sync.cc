@@ -145,10 +145,12 @@ Result<void> Emitter::EmitMmaSync(const ir::Op& op) {
   const int64_t warpgroups = role_.warps / 4;
   const int64_t across = WarpsSideBySide(op), down = 4 / across;
   const int64_t groups = CeilDiv(CeilDiv(m, 64), split == "m" ? warpgroups : 1);  // of 64 rows
-  const int64_t blocks = groups * across;                                       // of 16 rows
+  const int64_t blocks = groups * across;                                         // of 16 rows
   Regs acc = Get(op.operands[0]);
   const int64_t cols = 2 * static_cast<int64_t>(acc.size()) / blocks;
-  const auto row_of = [&](int64_t block) { return 64 * (block / across) + kRows * (block % across); };
+  const auto row_of = [&](int64_t block) {
+    return 64 * (block / across) + kRows * (block % across);
+  };
   const int64_t step = kDepth / ir::ByteSize(b_type.dtype);
   if (!ProductType(a_type.dtype) || !ProductType(b_type.dtype))
     return diags_.Report(

@@ -71,13 +71,13 @@ int64_t WarpsAcross(MatrixUnit unit, const ProductShape& shape, int warpgroups, 
   if (split == WgSplit::kN && cols % warpgroups != 0) return 1;
   const int64_t own = split == WgSplit::kN ? cols / warpgroups : cols;
   const int64_t blocks = CeilDiv(shape.m, Info(unit).rows);
-  const int64_t rows = Info(unit).rows * (split == WgSplit::kM ? CeilDiv(blocks, warpgroups) : blocks);
+  const int64_t rows =
+      Info(unit).rows * (split == WgSplit::kM ? CeilDiv(blocks, warpgroups) : blocks);
   int64_t best = 1;
   // Rows and columns that a warp reads for a step of K; a pair of blocks of 8 columns is one load.
   const auto reads = [&](int64_t across) { return rows * across / kWarps + own / across; };
   // A part of B's columns is whole panels where B is MN-major.
-  const int64_t step =
-      shape.mn_major_b ? kPanelBytes / ByteSize(shape.dtype) : 2 * kBlockColumns;
+  const int64_t step = shape.mn_major_b ? kPanelBytes / ByteSize(shape.dtype) : 2 * kBlockColumns;
   for (int64_t across : {2, 4})
     if (own % (step * across) == 0 && reads(across) < reads(best)) best = across;
   return best;

@@ -53,7 +53,7 @@ struct DotPlan {
   MatrixUnit unit = MatrixUnit::kNone;  // none: multiply-adds
   WgSplit split = WgSplit::kNone;
   int64_t across = 1;  // warps of a warpgroup side by side along N
-  Layout acc;  // layout of the [M, N] result
+  Layout acc;          // layout of the [M, N] result
   int64_t k_padded = 0;
   int64_t promote = 0;
   OperandPlan a, b;
@@ -70,7 +70,7 @@ struct LoadPlan {
   bool zero_padding = false;  // buffer cells outside the tile are read by a product: zero them once
   bool kept = false;          // read where it stands, and again below
   OpId shares;                // an equal load above it, whose buffer this one reads again
-  int64_t chunk = 0;          // bytes that a thread copies at once (cp.async); 0: the copy engine does
+  int64_t chunk = 0;  // bytes that a thread copies at once (cp.async); 0: the copy engine does
   SmemLayout smem;
   // Copies only: which tensor dims are the buffer's rows and columns (−1: none).
   int row_dim = -1;

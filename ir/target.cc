@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/target.h"
 
-
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -192,7 +192,8 @@ class Planner {
       dot.split = acc.split;
       dot.acc = acc.layout;
       if (MayShareRows(op))
-        dot.across = WarpsAcross(dot.unit, {ta.dtype, m, n, k, mn_major_b}, plan_.warpgroups, dot.split);
+        dot.across =
+            WarpsAcross(dot.unit, {ta.dtype, m, n, k, mn_major_b}, plan_.warpgroups, dot.split);
       if (dot.across > 1)
         dot.acc = AccumulatorOf(dot.unit, ta.dtype, m, n, plan_.warpgroups, dot.split, dot.across);
     }
@@ -204,13 +205,12 @@ class Planner {
   // May several warps hold parts of a row of the accumulator? Not where rows are reduced, or where
   // what threads make of one product is the left operand of another: both want whole rows.
   bool MayShareRows(const Op& dot) const {
-    return !IsComputed(dot.operands[0]) &&
-           std::none_of(order_.begin(), order_.end(), [&](OpId id) {
-             const Op& op = fn_.ops[id];
-             const bool reduces = op.kind == OpKind::kReduce || op.kind == OpKind::kArgReduce;
-             return (reduces && fn_.type(op.operands[0]).rank() > 1) ||
-                    (op.kind == OpKind::kDot && IsComputed(op.operands[0]));
-           });
+    return !IsComputed(dot.operands[0]) && std::none_of(order_.begin(), order_.end(), [&](OpId id) {
+      const Op& op = fn_.ops[id];
+      const bool reduces = op.kind == OpKind::kReduce || op.kind == OpKind::kArgReduce;
+      return (reduces && fn_.type(op.operands[0]).rank() > 1) ||
+             (op.kind == OpKind::kDot && IsComputed(op.operands[0]));
+    });
   }
 
   // `outer`: rows (M or N) the instructions touch.
@@ -407,10 +407,11 @@ class Planner {
       load.zero_padding = need->second.NeedsZero(type.dtype);
       load.tma = access && need->second.TmaFits(type.dtype);
       int64_t chunk = 0;
-      const auto copy = need->second.plain ? std::nullopt
-                                           : ThreadCopyAccess(fn_, op, target_, &chunk);
-      if (copy) load = {true, true, load.registers, load.zero_padding, false, {}, chunk, load.smem,
-                        copy->row_dim, copy->col_dim};
+      const auto copy =
+          need->second.plain ? std::nullopt : ThreadCopyAccess(fn_, op, target_, &chunk);
+      if (copy)
+        load = {true, true,  load.registers, load.zero_padding, false,
+                {},   chunk, load.smem,      copy->row_dim,     copy->col_dim};
     } else if (const std::optional<SmemLayout> smem = OperandLayout(result); access && smem) {
       load.buffer = load.tma = true;
       load.smem = *smem;

@@ -15,7 +15,8 @@ bool Machine::Known(const Record& r, const Clock& clock) const {
     case Proxy::kProduct:
     case Proxy::kCopyOut: return r.end >= 0 && clock[component] >= r.end;
     case Proxy::kThreadCopy:
-    case Proxy::kCopyIn: return r.slot >= 0 && clock[static_cast<size_t>(SlotComponent(r.slot))] > r.phase;
+    case Proxy::kCopyIn:
+      return r.slot >= 0 && clock[static_cast<size_t>(SlotComponent(r.slot))] > r.phase;
   }
   return false;
 }

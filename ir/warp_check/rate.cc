@@ -163,8 +163,8 @@ class Rater {
         break;
       case OpKind::kCpLoad:
         name = "load";
-        work.bytes = double(fn_.type(op.operands[1]).elements() *
-                            ByteSize(fn_.type(op.operands[1]).dtype));
+        work.bytes =
+            double(fn_.type(op.operands[1]).elements() * ByteSize(fn_.type(op.operands[1]).dtype));
         break;
       case OpKind::kWarpReduce: name = "reduce." + op.s("kind"); break;
       case OpKind::kWarpArgReduce: name = "argreduce"; break;

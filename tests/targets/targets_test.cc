@@ -259,7 +259,8 @@ int Main(int argc, char** argv) {
   if (argc < 3) return 2;
   const std::string ptxas =
       backend::FindPtxas({"", FromEnvironment("CUDA_HOME"), FromEnvironment("PATH")});
-  return Test(ptxas, std::move(multiplying)).Run(argv[1], std::vector<std::string>(argv + 2, argv + argc));
+  return Test(ptxas, std::move(multiplying))
+      .Run(argv[1], std::vector<std::string>(argv + 2, argv + argc));
 }
 
 }  // namespace
