@@ -6,6 +6,7 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "api/device_state.h"
 #include "api/diagnostics.h"
@@ -67,9 +68,10 @@ const backend::KernelImage* AnyImage(const runtime::Bundle& bundle, const std::s
 Result<ResolvedPtr> Resolve(BundleState& b, const std::string& kernel, const Device& device,
                             const Args& args, DiagSink& diags) {
   const DeviceState* on = device.state().get();
-  const uint64_t hash = ResolvedStore::Hash(kernel, on, args);
+  const auto hashes = ResolvedStore::Hash(kernel, on, args);
   std::lock_guard<std::mutex> lock(b.mutex);
-  if (ResolvedPtr found = b.resolved.Find(hash, kernel, on, args)) return found;
+  TRY(ResolvedPtr found, FindOrMove(b.resolved, hashes, kernel, on, args, diags));
+  if (found) return found;
   runtime::LaunchArgs launch;
   if (const backend::KernelImage* image = AnyImage(b.bundle, kernel))
     launch = LaunchArgsOf(*image, args, diags);
@@ -87,7 +89,7 @@ Result<ResolvedPtr> Resolve(BundleState& b, const std::string& kernel, const Dev
   made->device = on;
   made->args = args;
   made->loaded = place.kernel.get();
-  b.resolved.Keep(hash, made);
+  b.resolved.KeepKind(hashes, made);
   return ResolvedPtr(std::move(made));
 }
 
@@ -114,6 +116,37 @@ Expected<Bundle> Bundle::Open(const std::string& path) {
 }
 
 std::vector<std::string> Bundle::kernels() const { return runtime::KernelsOf(state_->bundle); }
+
+std::vector<Parameter> Bundle::parameters(const std::string& kernel) const {
+  std::vector<Parameter> out;
+  const backend::KernelImage* image = AnyImage(state_->bundle, kernel);
+  if (!image) return out;
+  const auto add = [&](Parameter::Kind kind, const std::string& name, const std::string& dtype) {
+    out.emplace_back();
+    out.back().kind = kind;
+    out.back().name = name;
+    out.back().dtype = dtype;
+    return &out.back();
+  };
+  std::set<std::string> dims;
+  for (const backend::TensorArg& t : image->tensors) {
+    Parameter* p = add(Parameter::Kind::kTensor, t.name, t.dtype);
+    const char* const directions[] = {"in", "out", "inout"};
+    p->direction = directions[static_cast<int>(t.direction)];
+    for (const Expr& e : t.dims) {
+      p->dims.push_back(ToText(e));
+      for (const std::string& name : NamesIn(e)) dims.insert(name);
+    }
+  }
+  for (const backend::ScalarArg& s : image->scalars)
+    dims.erase(add(Parameter::Kind::kScalar, s.name, s.dtype)->name);
+  for (const auto& [name, value] : image->statics) {
+    dims.erase(name);
+    add(Parameter::Kind::kDim, name, "")->is_static = true;
+  }
+  for (const std::string& name : dims) add(Parameter::Kind::kDim, name, "");
+  return out;
+}
 
 Status Bundle::Prepare(const std::string& kernel, Device& device, const Args& args) {
   DiagSink diags;

@@ -4,11 +4,14 @@
 // This part needs no compiler: bundles.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
+
 #include "api/c_handles.h"
 
 struct tilec_bundle {
   tilec::Bundle bundle;
   std::vector<std::string> kernels;
+  std::map<std::string, tilec::api::ParameterTable> tables;
 };
 
 using tilec::api::Give;
@@ -20,7 +23,9 @@ namespace {
 tilec_status* Open(tilec::Expected<tilec::Bundle> bundle, tilec_bundle** out) {
   if (!bundle.ok()) return Give(bundle.status());
   std::vector<std::string> kernels = bundle->kernels();
-  *out = new tilec_bundle{*std::move(bundle), std::move(kernels)};
+  *out = new tilec_bundle{*std::move(bundle), std::move(kernels), {}};
+  for (const std::string& k : (*out)->kernels)
+    (*out)->tables.try_emplace(k, (*out)->bundle.parameters(k));
   return nullptr;
 }
 
@@ -44,6 +49,23 @@ size_t tilec_bundle_count(const tilec_bundle* bundle) {
 }
 const char* tilec_bundle_kernel(const tilec_bundle* bundle, size_t i) {
   return i < tilec_bundle_count(bundle) ? bundle->kernels[i].c_str() : "";
+}
+
+namespace {
+const tilec::api::ParameterTable* TableOf(const tilec_bundle* bundle, const char* kernel) {
+  if (!bundle || !kernel) return nullptr;
+  const auto at = bundle->tables.find(kernel);
+  return at == bundle->tables.end() ? nullptr : &at->second;
+}
+}  // namespace
+size_t tilec_bundle_parameter_count(const tilec_bundle* bundle, const char* kernel) {
+  const auto* table = TableOf(bundle, kernel);
+  return table ? table->parameters.size() : 0;
+}
+const tilec_parameter* tilec_bundle_parameter(const tilec_bundle* bundle, const char* kernel,
+                                              size_t i) {
+  const auto* table = TableOf(bundle, kernel);
+  return table ? table->At(i) : nullptr;
 }
 
 tilec_status* tilec_bundle_prepare(tilec_bundle* bundle, const char* kernel, tilec_device* device,

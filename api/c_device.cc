@@ -15,9 +15,25 @@ static_assert(TILEC_BF16 == static_cast<int>(tilec::DType::kBF16));
 static_assert(TILEC_NOTE == static_cast<int>(tilec::Problem::Kind::kNote));
 static_assert(TILEC_ERROR == static_cast<int>(tilec::Problem::Kind::kError));
 
+static_assert(TILEC_TENSOR == static_cast<int>(tilec::Parameter::Kind::kTensor));
+static_assert(TILEC_TUNE == static_cast<int>(tilec::Parameter::Kind::kTune));
+
 }  // namespace
 
 namespace tilec::api {
+
+ParameterTable::ParameterTable(std::vector<Parameter> of) : texts(std::move(of)) {
+  for (const Parameter& p : texts) {
+    dims.emplace_back();
+    for (const std::string& d : p.dims) dims.back().push_back(d.c_str());
+  }
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const Parameter& p = texts[i];
+    parameters.push_back({static_cast<tilec_parameter_kind>(p.kind), p.is_static ? 1 : 0,
+                          p.name.c_str(), p.dtype.c_str(), p.direction.c_str(),
+                          p.default_value.c_str(), dims[i].size(), dims[i].data()});
+  }
+}
 
 tilec_status* Give(const Status& status) {
   if (status.ok()) return nullptr;
@@ -127,7 +143,38 @@ tilec_status* tilec_device_synchronize(tilec_device* device, int32_t stream) {
 tilec_status* tilec_bound_launch(const tilec_bound* bound, int32_t stream) {
   return bound ? Give(bound->bound.Launch(stream)) : Null("bound");
 }
+tilec_status* tilec_bound_launch_at(const tilec_bound* bound, const uint64_t* addresses,
+                                    size_t count, int32_t stream) {
+  if (!bound || (!addresses && count)) return Null(bound ? "addresses" : "bound");
+  return Give(bound->bound.LaunchAt(addresses, count, stream));
+}
+size_t tilec_bound_count(const tilec_bound* bound) { return bound ? bound->tensors.size() : 0; }
+const char* tilec_bound_tensor(const tilec_bound* bound, size_t i) {
+  return i < tilec_bound_count(bound) ? bound->tensors[i].c_str() : "";
+}
 void tilec_bound_free(tilec_bound* bound) { delete bound; }
+
+tilec_status* tilec_graph_create(tilec_device* device, tilec_graph** graph) {
+  if (!device || !graph) return Null(device ? "graph" : "device");
+  *graph = new tilec_graph{tilec::Graph::On(device->device)};
+  return nullptr;
+}
+tilec_status* tilec_graph_add(tilec_graph* graph, const tilec_bound* bound, size_t* number) {
+  if (!graph || !bound) return Null(graph ? "bound" : "graph");
+  const auto added = graph->graph.Add(bound->bound);
+  if (!added.ok()) return Give(added.status());
+  if (number) *number = *added;
+  return nullptr;
+}
+tilec_status* tilec_graph_move(tilec_graph* graph, size_t number, const uint64_t* addresses,
+                               size_t count) {
+  if (!graph || (!addresses && count)) return Null(graph ? "addresses" : "graph");
+  return Give(graph->graph.MoveTo(number, addresses, count));
+}
+tilec_status* tilec_graph_launch(tilec_graph* graph, int32_t stream) {
+  return graph ? Give(graph->graph.Launch(stream)) : Null("graph");
+}
+void tilec_graph_free(tilec_graph* graph) { delete graph; }
 
 tilec_args* tilec_args_create(void) { return new tilec_args(); }
 void tilec_args_free(tilec_args* args) { delete args; }
@@ -137,8 +184,9 @@ void tilec_args_tensor(tilec_args* args, const char* name, tilec_dtype dtype, ui
   tilec::Tensor t;
   t.dtype = static_cast<tilec::DType>(dtype);
   t.data = data;
-  if (dims && rank > 0) t.dims.assign(dims, dims + rank);
-  if (strides && rank > 0) t.strides.assign(strides, strides + rank);
+  constexpr int32_t kMostDims = 64;  // beyond what any kernel has
+  if (dims && rank > 0 && rank <= kMostDims) t.dims.assign(dims, dims + rank);
+  if (strides && rank > 0 && rank <= kMostDims) t.strides.assign(strides, strides + rank);
   args->args.Set(name, std::move(t));
 }
 void tilec_args_int(tilec_args* args, const char* name, int64_t value) {

@@ -23,9 +23,27 @@ struct tilec_args {
 };
 struct tilec_bound {
   tilec::Bound bound;
+  std::vector<std::string> tensors = bound.tensors();
+};
+struct tilec_graph {
+  tilec::Graph graph;
 };
 
 namespace tilec::api {
+
+// The texts of a signature as C reads them: `parameters` points into what stands before it, so that
+// it is never copied.
+struct ParameterTable {
+  explicit ParameterTable(std::vector<Parameter> of);
+  ParameterTable(const ParameterTable&) = delete;
+  ParameterTable& operator=(const ParameterTable&) = delete;
+  const tilec_parameter* At(size_t i) const {
+    return i < parameters.size() ? &parameters[i] : nullptr;
+  }
+  std::vector<Parameter> texts;
+  std::vector<std::vector<const char*>> dims;
+  std::vector<tilec_parameter> parameters;
+};
 
 // NULL for success.
 tilec_status* Give(const Status& status);

@@ -8,17 +8,10 @@
 
 #include "api/c_compiler.h"
 
-static_assert(TILEC_TENSOR == static_cast<int>(tilec::Parameter::Kind::kTensor));
-static_assert(TILEC_TUNE == static_cast<int>(tilec::Parameter::Kind::kTune));
-
-// The texts of the signature as C reads them: `parameters` points into what stands before it, which
-// is never moved.
 struct tilec_kernel {
   tilec::Kernel kernel;
   std::string name, warnings;
-  std::vector<tilec::Parameter> texts;
-  std::vector<std::vector<const char*>> dims;
-  std::vector<tilec_parameter> parameters;
+  tilec::api::ParameterTable table;
 };
 
 using tilec::api::Give;
@@ -29,19 +22,8 @@ namespace {
 
 tilec_status* Made(tilec::Expected<tilec::Kernel> compiled, tilec_kernel** out) {
   if (!compiled.ok()) return Give(compiled.status());
-  auto* k = new tilec_kernel{
-      *compiled, compiled->name(), compiled.status().text(), compiled->parameters(), {}, {}};
-  for (const tilec::Parameter& p : k->texts) {
-    k->dims.emplace_back();
-    for (const std::string& d : p.dims) k->dims.back().push_back(d.c_str());
-  }
-  for (size_t i = 0; i < k->texts.size(); ++i) {
-    const tilec::Parameter& p = k->texts[i];
-    k->parameters.push_back({static_cast<tilec_parameter_kind>(p.kind), p.is_static ? 1 : 0,
-                             p.name.c_str(), p.dtype.c_str(), p.direction.c_str(),
-                             p.default_value.c_str(), k->dims[i].size(), k->dims[i].data()});
-  }
-  *out = k;
+  *out = new tilec_kernel{*compiled, compiled->name(), compiled.status().text(),
+                          tilec::api::ParameterTable(compiled->parameters())};
   return nullptr;
 }
 
@@ -71,9 +53,11 @@ void tilec_kernel_free(tilec_kernel* kernel) { delete kernel; }
 
 const char* tilec_kernel_warnings(const tilec_kernel* k) { return k ? k->warnings.c_str() : ""; }
 const char* tilec_kernel_name(const tilec_kernel* k) { return k ? k->name.c_str() : ""; }
-size_t tilec_kernel_parameter_count(const tilec_kernel* k) { return k ? k->parameters.size() : 0; }
+size_t tilec_kernel_parameter_count(const tilec_kernel* k) {
+  return k ? k->table.parameters.size() : 0;
+}
 const tilec_parameter* tilec_kernel_parameter(const tilec_kernel* k, size_t i) {
-  return i < tilec_kernel_parameter_count(k) ? &k->parameters[i] : nullptr;
+  return k ? k->table.At(i) : nullptr;
 }
 
 tilec_status* tilec_launch(tilec_kernel* kernel, tilec_device* device, const tilec_args* args,

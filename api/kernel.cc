@@ -88,10 +88,11 @@ Result<const backend::KernelImage*> ImageOf(const KernelState& k, Specialisation
 Result<ResolvedPtr> Resolve(KernelState& k, const Device& device, const Args& args,
                             DiagSink& diags) {
   const DeviceState* on = device.state().get();
-  const uint64_t hash = ResolvedStore::Hash("", on, args);
+  const auto hashes = ResolvedStore::Hash("", on, args);
   {
     std::lock_guard<std::mutex> lock(k.mutex);
-    if (ResolvedPtr found = k.resolved.Find(hash, "", on, args)) return found;
+    TRY(ResolvedPtr found, FindOrMove(k.resolved, hashes, "", on, args, diags));
+    if (found) return found;
   }
   TRY(api::Call call, Bind(k, args, diags));
   const std::shared_ptr<Specialisation> s = FindSpecialisation(k, call);
@@ -110,7 +111,7 @@ Result<ResolvedPtr> Resolve(KernelState& k, const Device& device, const Args& ar
   made->args = args;
   made->device = on;
   std::lock_guard<std::mutex> lock(k.mutex);
-  k.resolved.Keep(hash, made);
+  k.resolved.KeepKind(hashes, made);
   return ResolvedPtr(std::move(made));
 }
 

@@ -3,12 +3,14 @@
 // in it: bursts are shorter than the driver's queue, and each is waited for outside the clock.
 //
 //   launch_bench            one line per kernel and way of calling; needs a GPU (or a stand-in
-//                           named libcuda.so.1 on the loader's path, which leaves our part alone)
+//                           named libcuda.so.1 on the loader's path, which leaves our part alone),
+//                           then 100,000 argument sets in turn, bound launches, and a graph
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -24,7 +26,7 @@ namespace {
 using namespace tilec;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kBursts = 60, kBurst = 100;
+constexpr int kBursts = 60, kBurst = 100, kSets = 100000;
 
 struct Work {
   const char* file;
@@ -34,12 +36,13 @@ struct Work {
 };
 
 // Median over bursts of the microseconds of one call.
-double Microseconds(const std::function<bool(int)>& call, const std::function<void()>& wait) {
+double Microseconds(const std::function<bool(int)>& call, const std::function<void()>& wait,
+                    int bursts = kBursts) {
   std::vector<double> each;
-  for (int b = 0; b < kBursts; ++b) {
+  for (int b = 0; b < bursts; ++b) {
     const Clock::time_point start = Clock::now();
     for (int i = 0; i < kBurst; ++i)
-      if (!call(i)) return -1;
+      if (!call(b * kBurst + i)) return -1;
     each.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count() /
                    kBurst);
     wait();
@@ -113,10 +116,79 @@ class Bench {
     return true;
   }
 
+  // The same product at 100,000 places and of 100,000 sizes, each launch made before it is timed.
+  bool ManySets() {
+    CompilerOptions options;
+    options.disk_cache = false;
+    options.tune = "default";  // the model would choose tiles for each of the sizes
+    const auto compiler = Compiler::Create(options);
+    if (!compiler.ok()) return Say(compiler.status().text());
+    auto kernel = Compiler(*compiler).Compile("std/matmul.tile", "gemm");
+    const auto memory = device_->Alloc(uint64_t{kSets} * 1024);
+    if (!kernel.ok() || !memory.ok()) return Say(memory.status().text());
+    const auto at = [&](int i) { return *memory + static_cast<uint64_t>(i) * 256; };
+    const auto args = [&](uint64_t a, int64_t m) {
+      return Args()
+          .Set("A", Tensor{DType::kBF16, a, {m, 128}, {}})
+          .Set("B", Tensor{DType::kBF16, at(0), {128, 128}, {}})
+          .Set("C", Tensor{DType::kBF16, at(2 * kSets), {m, 128}, {}});
+    };
+    std::vector<Args> places, sizes;
+    for (int i = 0; i < kSets; ++i) {
+      places.push_back(args(at(i), 128));
+      sizes.push_back(args(at(0), 1 + i));
+    }
+    const auto wait = [&] { (void)device_->Synchronize(0).ok(); };
+    const auto in_turn = [&](const std::vector<Args>& sets) {
+      const auto call = [&](int i) {
+        const Status s = kernel->Launch(*device_, sets[static_cast<size_t>(i) % sets.size()], 0);
+        return s.ok() || Say(s.text());
+      };
+      const double first = Microseconds(call, wait, kSets / kBurst);
+      const double again = Microseconds(call, wait, kSets / kBurst);
+      fmt::print("  first {:6.2f} us, again {:6.2f} us\n", first, again);
+      return first > 0 && again > 0;
+    };
+    fmt::print("{} places in turn:", kSets);
+    if (!in_turn(places)) return Say("failed\n");
+    fmt::print("{} sizes in turn: ", kSets);
+    if (!in_turn(sizes)) return Say("failed\n");
+    return Repeated(*kernel, places[0], at, wait);
+  }
+
  private:
   static bool Say(const std::string& text) {
     std::fputs(text.c_str(), stderr);
     return false;
+  }
+
+  bool Repeated(Kernel& kernel, const Args& args, const std::function<uint64_t(int)>& at,
+                const std::function<void()>& wait) {
+    const auto bound = kernel.Bind(*device_, args);
+    if (!bound.ok()) return Say(bound.status().text());
+    const double same = Microseconds([&](int) { return bound->Launch().ok(); }, wait);
+    const auto elsewhere = [&](int i) {
+      return std::array{at(i % kSets), at(0), at(2 * kSets)};  // A, B, C
+    };
+    const double moved = Microseconds(
+        [&](int i) { return bound->LaunchAt(elsewhere(i).data(), 3).ok(); }, wait, kSets / kBurst);
+    Graph graph = Graph::On(*device_);
+    constexpr int kNodes = 8;
+    for (int i = 0; i < kNodes; ++i)
+      if (!graph.Add(*bound).ok()) return Say("no graph\n");
+    const double run = Microseconds([&](int) { return graph.Launch().ok(); }, wait);
+    const double moved_run = Microseconds(
+        [&](int i) {
+          return graph.MoveTo(static_cast<size_t>(i % kNodes), elsewhere(i).data(), 3).ok() &&
+                 graph.Launch().ok();
+        },
+        wait);
+    fmt::print(
+        "bound {:.2f} us, bound at {} places {:.2f} us, graph of {} launches {:.2f} us, with one "
+        "of "
+        "them moved {:.2f} us\n",
+        same, kSets, moved, kNodes, run, moved_run);
+    return same > 0 && moved > 0 && run > 0 && moved_run > 0;
   }
 
   double Bare(const backend::KernelImage& image, const Args& args) {
@@ -187,5 +259,5 @@ int main() {
                                "gemm",
                                {{"A", {128, 128}}, {"B", {256, 128}}, {"C", {128, 256}}},
                                DType::kBF16});
-  return add && gemm ? 0 : 1;
+  return add && gemm && bench.ManySets() ? 0 : 1;
 }

@@ -26,11 +26,17 @@ struct ModuleTag;
 struct FunctionTag;
 struct StreamTag;
 struct EventTag;
+struct GraphTag;
+struct GraphNodeTag;
+struct GraphExecTag;
 using CUcontext = ContextTag*;
 using CUmodule = ModuleTag*;
 using CUfunction = FunctionTag*;
 using CUstream = StreamTag*;
 using CUevent = EventTag*;
+using CUgraph = GraphTag*;
+using CUgraphNode = GraphNodeTag*;
+using CUgraphExec = GraphExecTag*;
 
 inline constexpr CUresult kSuccess = 0;
 inline constexpr CUresult kErrorNoDevice = 100;
@@ -67,6 +73,19 @@ struct CUlaunchConfig {
   uint32_t attribute_count;
 };
 static_assert(sizeof(CUlaunchConfig) == 56 && offsetof(CUlaunchConfig, stream) == 32);
+
+// CUDA_KERNEL_NODE_PARAMS_v2: of the driver's 12.0 interface.
+struct CUkernelNodeParams {
+  CUfunction function;
+  uint32_t grid_x, grid_y, grid_z;
+  uint32_t block_x, block_y, block_z;
+  uint32_t smem_bytes;
+  void** parameters;
+  void** extra;
+  void* kernel;       // in place of `function`
+  CUcontext context;  // of `kernel`
+};
+static_assert(sizeof(CUkernelNodeParams) == 72 && offsetof(CUkernelNodeParams, parameters) == 40);
 
 enum LaunchAttributeId { kClusterDimension = 4, kProgrammaticStreamSerialization = 6 };
 enum FunctionAttribute {

@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "runtime/cuda_api.h"
+#include "runtime/cuda_graph.h"
 #include "runtime/device.h"
 #include "runtime/diagnostics.h"
 #include "runtime/ptx_text.h"
@@ -279,6 +280,22 @@ class CudaDevice final : public Device {
     return map;
   }
 
+  Result<> MoveTensorMap(TensorMap* map, const TensorMapDesc&, DeviceAddress base,
+                         DiagSink& diags) override {
+    ContextScope scope(*api_, context_);
+    return Ok(api_->cuTensorMapReplaceAddress(reinterpret_cast<CUtensorMap*>(map->bytes),
+                                              reinterpret_cast<void*>(base)),
+              "cuTensorMapReplaceAddress", diags);
+  }
+
+  std::unique_ptr<LaunchGraph> NewGraph() override {
+    return NewCudaGraph(
+        {api_.get(), context_,
+         [this](const Module& module, const std::string& entry, const LaunchConfig& config,
+                DiagSink& diags) { return Function(module, entry, config, diags); },
+         [this](StreamId id, DiagSink& d) { return Stream(id, d); }});
+  }
+
   Result<StreamId> NewStream(DiagSink& diags) override {
     ContextScope scope(*api_, context_);
     CUstream stream = nullptr;
@@ -302,15 +319,8 @@ class CudaDevice final : public Device {
                   const std::vector<KernelArg>& args, StreamId stream_id, LaunchStats* stats,
                   DiagSink& diags) override {
     TRY(const CUstream stream, Stream(stream_id, diags));
-    if (config.smem_bytes > static_cast<uint64_t>(smem_limit_))
-      return diags.Report(kSmemTooLarge, Span{}, entry, config.smem_bytes, description_,
-                          smem_limit_);
     ContextScope scope(*api_, context_);
-    const char* call = "";
-    CUresult error = kSuccess;
-    TRY(const CUfunction function,
-        static_cast<const CudaModule&>(module).Get(entry, config, &call, &error, diags));
-    TRY_VOID(Ok(error, call, diags));
+    TRY(const CUfunction function, Function(module, entry, config, diags));
     std::vector<AlignedArg> storage(args.size());
     std::vector<void*> params(args.size());
     for (size_t i = 0; i < args.size(); ++i) {
@@ -344,8 +354,7 @@ class CudaDevice final : public Device {
                               count > 0 ? attributes : nullptr,
                               count};
     if (!stats)
-      return Ok(api_->cuLaunchKernelEx(&c, function, params.data(), nullptr), "launch of " + entry,
-                diags);
+      return Launched(api_->cuLaunchKernelEx(&c, function, params.data(), nullptr), entry, diags);
     return TimedLaunch(c, function, params.data(), entry, stats, diags);
   }
 
@@ -365,9 +374,25 @@ class CudaDevice final : public Device {
     uint8_t bytes[128];
   };
 
-  Result<> Ok(CUresult r, const std::string& call, DiagSink& diags) const {
+  Result<> Ok(CUresult r, std::string_view call, DiagSink& diags) const {
     if (r == kSuccess) return Done();
     return diags.Report(kDriverCall, Span{}, call, api_->ErrorText(r), api_->ErrorName(r));
+  }
+  Result<> Launched(CUresult r, const std::string& entry, DiagSink& diags) const {
+    return r == kSuccess ? Done() : Ok(r, "launch of " + entry, diags);
+  }
+  // The context is current.
+  Result<CUfunction> Function(const Module& module, const std::string& entry,
+                              const LaunchConfig& config, DiagSink& diags) const {
+    if (config.smem_bytes > static_cast<uint64_t>(smem_limit_))
+      return diags.Report(kSmemTooLarge, Span{}, entry, config.smem_bytes, description_,
+                          smem_limit_);
+    const char* call = "";
+    CUresult error = kSuccess;
+    TRY(const CUfunction function,
+        static_cast<const CudaModule&>(module).Get(entry, config, &call, &error, diags));
+    TRY_VOID(Ok(error, call, diags));
+    return function;
   }
   Result<int> Attribute(DeviceAttribute a, DiagSink& diags) const {
     int value = 0;

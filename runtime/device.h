@@ -112,6 +112,19 @@ struct LaunchStats {
   bool order_sensitive = false;    // emulator only: atomics make the order of CTAs count
 };
 
+// Launches that run one after the other, handed to the device as one. Not to outlive the device
+// or the modules.
+class LaunchGraph {
+ public:
+  virtual ~LaunchGraph() = default;
+  // Behind those that were added before; its number counts from 0.
+  virtual Result<> Add(const Module& module, const std::string& entry, const LaunchConfig& config,
+                       const std::vector<KernelArg>& args, DiagSink& diags) = 0;
+  // Other arguments of the same sizes, from the next Run on.
+  virtual Result<> Replace(size_t number, const std::vector<KernelArg>& args, DiagSink& diags) = 0;
+  virtual Result<> Run(StreamId stream, DiagSink& diags) = 0;
+};
+
 // Time on a stream by the device's own clock.
 class Stopwatch {
  public:
@@ -137,6 +150,14 @@ class Device {
   virtual Result<std::unique_ptr<Module>> Load(const std::string& ptx, const LoadOptions& options,
                                                DiagSink& diags) = 0;
   virtual Result<TensorMap> EncodeTensorMap(const TensorMapDesc& desc, DiagSink& diags) = 0;
+  // `map` was encoded from `desc`, or from that at another base; it is to begin at `base`.
+  virtual Result<> MoveTensorMap(TensorMap* map, const TensorMapDesc& desc, DeviceAddress base,
+                                 DiagSink& diags) {
+    TensorMapDesc moved = desc;
+    moved.base = base;
+    TRY(*map, EncodeTensorMap(moved, diags));
+    return Done();
+  }
 
   virtual Result<StreamId> NewStream(DiagSink& diags) = 0;
   // A stream the host program made (a CUstream); it stays the host's. nullopt: no such thing here.
@@ -150,6 +171,8 @@ class Device {
   // Null where there is no such clock: an emulator's speed is its host's. Not to outlive the
   // device.
   virtual std::unique_ptr<Stopwatch> NewStopwatch() { return nullptr; }
+  // Null where several launches are no less work than each alone.
+  virtual std::unique_ptr<LaunchGraph> NewGraph() { return nullptr; }
 };
 
 struct EmulatorOptions {

@@ -96,6 +96,7 @@ class Planner {
   void CheckStorage() {
     for (const backend::TensorArg& t : image_.tensors) {
       const TensorView& v = View(t.name);
+      plan_.elements.push_back(ElementCount(v));
       if (v.data == 0 && ElementCount(v) != 0) Error(kNullTensor, t.name, ElementCount(v));
     }
     for (const backend::AlignmentFact& a : image_.alignment) {
@@ -320,21 +321,87 @@ Result<> LoadedKernel::EncodeMaps(LaunchPlan& plan, DiagSink& diags) {
 Result<std::shared_ptr<const LoadedKernel::Ready>> LoadedKernel::Prepare(const LaunchArgs& args,
                                                                          DiagSink& diags) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (last_ && last_->key == args) return last_;
+  if (last_ && last_args_ == args) return last_;
+  TRY(LaunchPlan plan, PlanLaunch(image_, args, diags));
+  if (!plan.nothing_to_do) TRY_VOID(EncodeMaps(plan, diags));
   auto ready = std::make_shared<Ready>();
-  ready->key = args;
-  TRY(ready->plan, PlanLaunch(image_, args, diags));
-  if (!ready->plan.nothing_to_do) TRY_VOID(EncodeMaps(ready->plan, diags));
+  ready->args = std::move(plan.args);
+  ready->plan = std::make_shared<const LaunchPlan>(std::move(plan));
   last_ = ready;
+  last_args_ = args;
   return std::shared_ptr<const Ready>(std::move(ready));
+}
+
+Result<> LoadedKernel::CheckAddresses(const LaunchPlan& plan,
+                                      std::span<const DeviceAddress> addresses,
+                                      DiagSink& diags) const {
+  const int before = diags.errors();
+  const auto error = [&](const DiagDef& def, const auto&... a) {
+    diags.Report(def, Span{}, a...).Place(fmt::format("launch of `{}`", image_.name));
+  };
+  if (addresses.size() != image_.tensors.size())
+    return error(kAddressCount, image_.name, image_.tensors.size(), addresses.size()),
+           DiagSink::Propagate();
+  // 0 of a tensor without elements, which lies anywhere
+  const auto address = [&](const std::string& tensor) {
+    for (size_t i = 0; i < addresses.size(); ++i)
+      if (image_.tensors[i].name == tensor && plan.elements[i] != 0) return addresses[i];
+    return DeviceAddress{0};
+  };
+  for (size_t i = 0; i < addresses.size(); ++i)
+    if (addresses[i] == 0 && plan.elements[i] != 0)
+      error(kNullTensor, image_.tensors[i].name, plan.elements[i]);
+  for (const backend::AlignmentFact& a : image_.alignment)
+    if (a.base_bytes > 1 && address(a.tensor) % static_cast<uint64_t>(a.base_bytes) != 0)
+      error(kMisaligned, a.tensor, address(a.tensor), a.base_bytes);
+  for (const backend::TensorMapRecipe& r : image_.tensor_maps)
+    if (address(r.tensor) % 16 != 0)
+      error(kTmaLimit, r.tensor,
+            fmt::format("it starts at {:#x}, not at a multiple of 16", address(r.tensor)));
+  if (diags.errors() > before) return DiagSink::Propagate();
+  return Done();
+}
+
+Result<LoadedKernel::Ready> LoadedKernel::Move(const Ready& ready,
+                                               std::span<const DeviceAddress> addresses,
+                                               DiagSink& diags) {
+  const LaunchPlan& plan = *ready.plan;
+  TRY_VOID(CheckAddresses(plan, addresses, diags));
+  Ready moved = ready;
+  if (plan.nothing_to_do) return moved;
+  const auto address = [&](const std::string& tensor) {
+    size_t i = 0;
+    while (i < image_.tensors.size() && image_.tensors[i].name != tensor) ++i;
+    return addresses[i];  // planning has looked each of them up
+  };
+  for (size_t i = 0; i < image_.params.size(); ++i) {
+    const EntryParam& p = image_.params[i];
+    if (p.kind == EntryParam::Kind::kTensorPointer) {
+      moved.args[i] = KernelArg::Of(address(p.name));
+    } else if (p.kind == EntryParam::Kind::kTensorMap) {
+      const auto index = static_cast<size_t>(p.map);
+      if (plan.scratch_offset.at(index) >= 0) continue;  // another place stands for it
+      TensorMap map;
+      std::memcpy(map.bytes, moved.args[i].bytes.data(), sizeof map.bytes);
+      TRY_VOID(device_.MoveTensorMap(&map, plan.maps.at(index),
+                                     address(image_.tensor_maps[index].tensor), diags));
+      std::memcpy(moved.args[i].bytes.data(), map.bytes, sizeof map.bytes);
+    }
+  }
+  return moved;
 }
 
 Result<> LoadedKernel::Launch(const Ready& ready, StreamId stream, LaunchStats* stats,
                               DiagSink& diags) {
   if (stats) *stats = {};
-  if (ready.plan.nothing_to_do) return Done();
-  return device_.Launch(*module_, image_.entry, ready.plan.config, ready.plan.args, stream, stats,
+  if (ready.plan->nothing_to_do) return Done();
+  return device_.Launch(*module_, image_.entry, ready.plan->config, ready.args, stream, stats,
                         diags);
+}
+
+Result<> LoadedKernel::AddTo(LaunchGraph& graph, const Ready& ready, DiagSink& diags) const {
+  if (ready.plan->nothing_to_do) return Done();
+  return graph.Add(*module_, image_.entry, ready.plan->config, ready.args, diags);
 }
 
 Result<> LoadedKernel::Launch(const LaunchArgs& args, StreamId stream, LaunchStats* stats,

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -79,6 +80,7 @@ struct LaunchPlan {
   std::vector<KernelArg> args;      // kTensorMap entries are 128 zero bytes
   std::vector<TensorMapDesc> maps;  // parallel to image.tensor_maps
   std::vector<int> scratch_offset;  // ≥ 0: the tensor has no elements, this place stands for it
+  std::vector<int64_t> elements;    // parallel to image.tensors
   bool nothing_to_do = false;       // the grid is empty
 };
 Result<LaunchPlan> PlanLaunch(const backend::KernelImage& image, const LaunchArgs& args,
@@ -96,24 +98,32 @@ class LoadedKernel {
   // Arguments that were checked and packed, tensor maps encoded. Whoever launches with the same
   // arguments again keeps it.
   struct Ready {
-    LaunchArgs key;
-    LaunchPlan plan;
+    std::shared_ptr<const LaunchPlan> plan;  // shared by launches that differ in addresses only
+    std::vector<KernelArg> args;
   };
   Result<std::shared_ptr<const Ready>> Prepare(const LaunchArgs& args, DiagSink& diags);
+  // The same launch on tensors that lie elsewhere: one address for each tensor of the image, in its
+  // order. Checks what depends on addresses (storage, alignment), nothing else.
+  Result<Ready> Move(const Ready& ready, std::span<const DeviceAddress> addresses, DiagSink& diags);
   // `stats` (may be null) makes the launch synchronous and timed.
   Result<> Launch(const Ready& ready, StreamId stream, LaunchStats* stats, DiagSink& diags);
   Result<> Launch(const LaunchArgs& args, StreamId stream, LaunchStats* stats, DiagSink& diags);
+  // Launch, but into a graph; nothing where there is nothing to do.
+  Result<> AddTo(LaunchGraph& graph, const Ready& ready, DiagSink& diags) const;
 
  private:
   LoadedKernel(Device& device, backend::KernelImage image);
   Result<> EncodeMaps(LaunchPlan& plan, DiagSink& diags);
+  Result<> CheckAddresses(const LaunchPlan& plan, std::span<const DeviceAddress> addresses,
+                          DiagSink& diags) const;
   Result<TensorMap> MapFor(const TensorMapDesc& desc, DiagSink& diags);
 
   Device& device_;
   backend::KernelImage image_;
   std::unique_ptr<Module> module_;
   std::mutex mutex_;
-  std::shared_ptr<const Ready> last_;      // repeated launches skip all checking
+  std::shared_ptr<const Ready> last_;  // repeated launches skip all checking
+  LaunchArgs last_args_;
   std::map<std::string, TensorMap> maps_;  // by description
   DeviceAddress scratch_ = 0;              // stands for tensors without elements
 };

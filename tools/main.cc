@@ -120,6 +120,8 @@ class CommandLine {
     o_.color = isatty(STDERR_FILENO) != 0 && !Said("NO_COLOR") && Text("TERM") != "dumb";
     for (int i = 1; i < argc; ++i)  // before anything can go wrong
       if (std::strcmp(argv[i], "--diagnostics=json") == 0) o_.diagnostics = "json";
+    // Its word is the name of a command, which the parser would take for that command.
+    if (argc == 3 && std::strcmp(argv[1], "man") == 0 && argv[2][0] != '-') return Man(argv[2]);
     try {
       app_.parse(argc, argv);
     } catch (const CLI::Success& e) {  // --help, --version
@@ -329,9 +331,10 @@ class CommandLine {
     Add("new", "write a kernel to start from", CmdNew, false)
         ->add_option("name", o_.word, "file to make: NAME.tile")
         ->required();
-    CLI::App* man = app_.add_subcommand("man", "the manual page, for man(1)");
+    CLI::App* man =
+        app_.add_subcommand("man", "the manual page, or that of one command, for man(1)");
     man->allow_extras();
-    commands_.emplace_back("man", Command{man, [this] { return Man(); }, false});
+    commands_.emplace_back("man", Command{man, [this] { return Man(""); }, false});
     CLI::App* completion = app_.add_subcommand("completion", "completion script for a shell");
     completion->allow_extras();
     AddDiagnostics(completion, o_);
@@ -402,8 +405,12 @@ class CommandLine {
     return words;
   }
 
-  int Man() {
-    std::fputs(ManPage(api::CompilerVersion(), app_.get_description(), Words()).c_str(), stdout);
+  // `only`: a command; "": all of them.
+  int Man(const std::string& only) {
+    std::vector<CommandWords> words = Words();
+    std::erase_if(words, [&](const CommandWords& w) { return !only.empty() && w.name != only; });
+    if (words.empty()) return UnknownCommand(only);
+    std::fputs(ManPage(api::CompilerVersion(), app_.get_description(), words).c_str(), stdout);
     return kOk;
   }
 

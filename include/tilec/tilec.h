@@ -196,12 +196,36 @@ struct BoundState;
 class Bound {
  public:
   Status Launch(Stream stream = 0) const;
+  // The same launch on tensors that lie elsewhere: an address for each of tensors(), in that order.
+  // Storage and alignment are checked, all else is as it was bound.
+  Status LaunchAt(const uint64_t* addresses, size_t count, Stream stream = 0) const;
+  std::vector<std::string> tensors() const;  // names, in the signature's order
 
  private:
+  friend class Graph;
   friend class Kernel;
   friend class Bundle;
   explicit Bound(std::shared_ptr<const BoundState> state) : state_(std::move(state)) {}
   std::shared_ptr<const BoundState> state_;
+};
+
+struct GraphState;
+
+// Bound launches that run one after the other, handed to a GPU as one CUDA graph; the emulator runs
+// each. A graph keeps alive what its launches need but the memory of the tensors. Launches of one
+// graph do not overlap each other in its stream; MoveTo changes the runs that come after it.
+class Graph {
+ public:
+  static Graph On(const Device& device);
+  // Behind those before; gives its number.
+  Expected<size_t> Add(const Bound& bound);
+  // Other addresses for launch `number`, as Bound::LaunchAt takes them.
+  Status MoveTo(size_t number, const uint64_t* addresses, size_t count);
+  Status Launch(Stream stream = 0);
+
+ private:
+  explicit Graph(std::shared_ptr<GraphState> state) : state_(std::move(state)) {}
+  std::shared_ptr<GraphState> state_;
 };
 
 // ---- Compiler and kernels ----------------------------------------------------------------------
@@ -285,6 +309,9 @@ class Bundle {
   static Expected<Bundle> FromBytes(const void* bytes, size_t size, const std::string& name);
 
   std::vector<std::string> kernels() const;
+  // The signature of a kernel: tensors, scalars, then what is compiled in (kDim, is_static) and
+  // dims. Empty if there is no such kernel.
+  std::vector<Parameter> parameters(const std::string& kernel) const;
   // Takes the build that fits the device and the arguments; loads it if it is new, checks,
   // launches.
   Status Launch(const std::string& kernel, Device& device, const Args& args, Stream stream = 0);

@@ -5,6 +5,11 @@
 // with tilec_status_text and freed with tilec_status_free. Objects are made by tilec_..._open or
 // _create or _compile and released with their _free, in any order.
 //
+// NULL where something is needed is an error like others (R582), and so are numbers, names and
+// addresses that mean nothing. Not defined, as nothing can tell: a handle that was freed or is of
+// another kind, memory of the host that is smaller than a call says, and memory of a GPU that is
+// not of its device.
+//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -109,7 +114,8 @@ const char* tilec_kernel_name(const tilec_kernel* kernel);
 size_t tilec_kernel_parameter_count(const tilec_kernel* kernel);
 const tilec_parameter* tilec_kernel_parameter(const tilec_kernel* kernel, size_t i);  // or NULL
 
-// Arguments by name. `strides` may be NULL: dense, row-major.
+// Arguments by name. `strides` may be NULL: dense, row-major. A rank that is none (below 0, above
+// 64) counts as 0; what is wrong with an argument is said by the call that takes it.
 tilec_args* tilec_args_create(void);
 void tilec_args_free(tilec_args* args);
 void tilec_args_tensor(tilec_args* args, const char* name, tilec_dtype dtype, uint64_t data,
@@ -137,7 +143,25 @@ typedef struct tilec_bound tilec_bound;
 tilec_status* tilec_kernel_bind(tilec_kernel* kernel, tilec_device* device, const tilec_args* args,
                                 tilec_bound** bound);
 tilec_status* tilec_bound_launch(const tilec_bound* bound, int32_t stream);
+// The same launch on tensors that lie elsewhere: one address for each tensor, in the signature's
+// order. Storage and alignment are checked, all else is as it was bound.
+tilec_status* tilec_bound_launch_at(const tilec_bound* bound, const uint64_t* addresses,
+                                    size_t count, int32_t stream);
+size_t tilec_bound_count(const tilec_bound* bound);                  // of tensors
+const char* tilec_bound_tensor(const tilec_bound* bound, size_t i);  // its name; "": there is none
 void tilec_bound_free(tilec_bound* bound);
+
+// Bound launches that run one after the other, handed to a GPU as one CUDA graph; the emulator runs
+// each. A bound that was added may be freed.
+typedef struct tilec_graph tilec_graph;
+tilec_status* tilec_graph_create(tilec_device* device, tilec_graph** graph);
+// `number` (may be NULL) gets the launch's place, from 0.
+tilec_status* tilec_graph_add(tilec_graph* graph, const tilec_bound* bound, size_t* number);
+// Other addresses for a launch, from the next tilec_graph_launch on.
+tilec_status* tilec_graph_move(tilec_graph* graph, size_t number, const uint64_t* addresses,
+                               size_t count);
+tilec_status* tilec_graph_launch(tilec_graph* graph, int32_t stream);
+void tilec_graph_free(tilec_graph* graph);
 
 // Bundles: kernels built ahead of time by `tilec bundle`. With errors, devices and arguments they
 // are all that libtilec_rt has, which needs no compiler on the machine. `bytes` may be released
@@ -149,6 +173,11 @@ tilec_status* tilec_bundle_open_bytes(const void* bytes, size_t size, const char
 void tilec_bundle_free(tilec_bundle* bundle);
 size_t tilec_bundle_count(const tilec_bundle* bundle);  // of kernels
 const char* tilec_bundle_kernel(const tilec_bundle* bundle, size_t i);
+// The signature of a kernel: tensors, scalars, then what is compiled in (is_static) and dims. Lives
+// as long as the bundle; NULL behind the last.
+size_t tilec_bundle_parameter_count(const tilec_bundle* bundle, const char* kernel);
+const tilec_parameter* tilec_bundle_parameter(const tilec_bundle* bundle, const char* kernel,
+                                              size_t i);
 tilec_status* tilec_bundle_prepare(tilec_bundle* bundle, const char* kernel, tilec_device* device,
                                    const tilec_args* args);
 tilec_status* tilec_bundle_launch(tilec_bundle* bundle, const char* kernel, tilec_device* device,

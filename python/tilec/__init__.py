@@ -12,12 +12,12 @@ SPDX-License-Identifier: Apache-2.0
 
 from ._arrays import Array, array, zeros
 from ._errors import Error, KernelWarning, Problem
-from ._kernel import (Compiler, Device, Kernel, Launch, Module, Parameter, Text, compile, device,
-                      load)
+from ._kernel import (Bundle, Compiler, Device, Graph, Kernel, Launch, Module, Parameter, Text,
+                      bundle, compile, device, load)
 from ._library import ABI, library, use_library
 
-__all__ = ["ABI", "Array", "Compiler", "Device", "Error", "Kernel", "KernelWarning", "Launch", "Module",
-           "Parameter", "Problem", "Text", "array", "compile", "device", "load", "use_library",
+__all__ = ["ABI", "Array", "Bundle", "Compiler", "Device", "Error", "Graph", "Kernel", "KernelWarning", "Launch", "Module",
+           "Parameter", "Problem", "Text", "array", "bundle", "compile", "device", "load", "use_library",
            "version", "zeros"]
 
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+import weakref
 
 from . import _arrays
 from ._arrays import Array, View
@@ -175,6 +176,43 @@ class Launch:
     def __call__(self, stream=0):
         self._run(self._handle, self._device.stream(stream) if stream else 0)
 
+    def at(self, *addresses, stream=0):
+        """The same launch on tensors that lie elsewhere: an address for each tensor, in the
+        signature's order."""
+        numbers = (ctypes.c_uint64 * len(addresses))(*addresses)
+        self._device._lib.tilec_bound_launch_at(self._handle, numbers, len(addresses),
+                                                self._device.stream(stream) if stream else 0)
+
+
+class Graph:
+    """Bound launches that run one after the other, as one CUDA graph."""
+
+    def __init__(self, *launches, device=None):
+        on = device or launches[0]._device
+        self._device, self._lib = on, on._lib
+        self._handle = ctypes.c_void_p()
+        self._lib.tilec_graph_create(on._handle, ctypes.byref(self._handle))
+        for launch in launches:
+            self.add(launch)
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            self._lib.tilec_graph_free(self._handle)
+
+    def add(self, launch):
+        """Behind those before; gives its number."""
+        number = ctypes.c_size_t()
+        self._lib.tilec_graph_add(self._handle, launch._handle, ctypes.byref(number))
+        return number.value
+
+    def move(self, number, *addresses):
+        """Other addresses for a launch, one for each of its tensors, from the next run on."""
+        numbers = (ctypes.c_uint64 * len(addresses))(*addresses)
+        self._lib.tilec_graph_move(self._handle, number, numbers, len(addresses))
+
+    def __call__(self, stream=0):
+        self._lib.tilec_graph_launch(self._handle, self._device.stream(stream) if stream else 0)
+
 
 class Text(str):
     """A text that notebooks show as it is laid out."""
@@ -212,10 +250,7 @@ class Kernel:
     def __init__(self, lib, handle, source, options, device_name):
         self._lib, self._handle = lib, handle
         self._source, self._options, self._device_name = source, options, device_name
-        self.name = lib.tilec_kernel_name(handle).decode()
-        n = lib.tilec_kernel_parameter_count(handle)
-        self.parameters = [Parameter(lib.tilec_kernel_parameter(handle, i).contents)
-                           for i in range(n)]
+        self.name, self.parameters = self._look()
         self._tensors = [p for p in self.parameters if p.kind == "tensor"]
         self._order = [p for p in self.parameters if p.kind in ("tensor", "scalar", "const")
                        and p.direction != "out"]
@@ -225,15 +260,42 @@ class Kernel:
         self._calls = {}  # what repeated calls resolved to
         self._torch_calls = {}  # the same, of torch tensors on a GPU: bound, device, index
         self._torch_results = {}  # by what was given: names, shapes and dtypes of the results to make
+        self._fast = None
+        if lib.fast is not None:
+            me = weakref.ref(self)
+            self._fast = lib.fast.Caller(lambda args, kwargs: me()._tell(args, kwargs), lib.fail,
+                                         lib.address_of("tilec_bound_launch"),
+                                         lib.address_of("tilec_bound_launch_at"))
         self.__signature__ = self._signature()
-        said = lib.tilec_kernel_warnings(handle).decode()
+        said = self._warnings()
         if said:
             warnings.warn(said, KernelWarning, stacklevel=4)
+
+    # ---- What a kernel of a bundle does otherwise ----
+
+    def _look(self):
+        lib, handle = self._lib, self._handle
+        return lib.tilec_kernel_name(handle).decode(), [
+            Parameter(lib.tilec_kernel_parameter(handle, i).contents)
+            for i in range(lib.tilec_kernel_parameter_count(handle))]
+
+    def _warnings(self):
+        return self._lib.tilec_kernel_warnings(self._handle).decode()
+
+    def _free(self):
+        self._lib.tilec_kernel_free(self._handle)
+
+    def _bind_args(self, device_, args, out):
+        self._lib.tilec_kernel_bind(self._handle, device_._handle, args.handle, out)
+
+    def _prepare_args(self, device_, args):
+        self._lib.tilec_prepare(self._handle, device_._handle, args.handle)
 
     def __del__(self):
         if getattr(self, "_handle", None):
             self._calls.clear()
-            self._lib.tilec_kernel_free(self._handle)
+            self._fast = None
+            self._free()
 
     def __repr__(self):
         words = [repr(p) for p in self.parameters if p.kind in ("tensor", "scalar", "const")]
@@ -261,10 +323,22 @@ class Kernel:
         """Runs the kernel on arrays, by position or name; results (`out` tensors) by name only, or
         made like the inputs: torch tensors, numpy arrays, else tilec.Array. Returns the results: one, a
         tuple, or None where there are only `inout` ones."""
+        if self._fast is not None:
+            return self._fast(*args, **kwargs)
+        return self._tell(args, kwargs)[0]
+
+    def _tell(self, args, kwargs):
+        """The call's result, and how to do it again: python/native/fast.c says in which form."""
+        kwargs = kwargs or {}
         if self._torch_calls:
             done, result = self._call_again(args, kwargs)
             if done:
-                return result
+                return result, None
+        told = [] if self._fast is not None else None
+        result = self._call(args, kwargs, told)
+        return result, (told[0] if told else None)
+
+    def _call(self, args, kwargs, told):
         if len(args) > len(self._order):
             raise TypeError(f"{self.name} takes {len(self._order)} positional arguments "
                             f"({', '.join(p.name for p in self._order)}), {len(args)} were given; "
@@ -280,7 +354,7 @@ class Kernel:
         for p in self._tensors:
             torch = _torch_of(given.get(p.name))
             if torch is not None:
-                return self._call_torch(torch, given, len(args))
+                return self._call_torch(torch, given, args, kwargs, told)
         return self._call_arrays(given)
 
     def _results(self, given):
@@ -329,7 +403,7 @@ class Kernel:
         for name, value in values.items():
             args.value(name, value)
         out = ctypes.c_void_p()
-        self._lib.tilec_kernel_bind(self._handle, device_._handle, args.handle, ctypes.byref(out))
+        self._bind_args(device_, args, ctypes.byref(out))
         return _Bound(self._lib, out)
 
     def _call_again(self, args, kwargs):
@@ -383,7 +457,7 @@ class Kernel:
         raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
         return raw(index) if raw else torch.cuda.current_stream(index).cuda_stream
 
-    def _call_torch(self, torch, given, positional):
+    def _call_torch(self, torch, given, args, kwargs, told):
         """Tensors of one device: their memory is used as it is, on torch's current stream; tensors of
         the CPU run on the emulator."""
         shapes, like = {}, None
@@ -397,7 +471,6 @@ class Kernel:
             elif name in self._names and self._names[name].kind == "tensor":
                 raise TypeError(f"`{name}` is a {type(value).__name__} beside torch tensors")
         results = []
-        key, memo = [], []
         for p in self._tensors:
             if p.direction == "out" and p.name not in given:
                 shape = self._shape_of(p, self._names_bound(given, shapes))
@@ -409,7 +482,26 @@ class Kernel:
         index = like.device.index or 0
         device_ = device(f"cuda:{index}")
         bound = self._resolve_torch(torch, device_, given)
-        # As _call_again will ask: positional arguments by place, others by name, then results.
+        if told is None or not hasattr(like, "__dlpack_c_exchange_api__"):
+            self._remember(torch, given, len(args), results, (bound, device_, index))
+        else:
+            told.append(self._told(torch, args, kwargs, results, bound, device_, like))
+        self._lib.tilec_bound_launch(bound.handle, device_.stream(self._raw_stream(torch, index) or 0))
+        return self._results(given)
+
+    def _told(self, torch, args, kwargs, results, bound, device_, like):
+        places = {p.name: i for i, p in enumerate(self._order[:len(args)])}
+        places.update((name, len(args) + i) for i, name in enumerate(kwargs))
+        places.update((name, -1 - i) for i, (name, _, _) in enumerate(results))
+        make = tuple((torch.empty, (shape,), {"dtype": dtype, "device": like.device})
+                     for _, shape, dtype in results)
+        return (bound.handle.value, bound, device_.stream,
+                tuple(places[p.name] for p in self._tensors),
+                tuple(places[name] for name in self._out_names), make)
+
+    def _remember(self, torch, given, positional, results, call):
+        """As _call_again will ask: positional arguments by place, others by name, then results."""
+        key, memo = [], []
         by_place = [p.name for p in self._order[:positional]]
         for name in [*by_place, *[n for n in given if n not in by_place]]:
             value = given[name]
@@ -423,10 +515,8 @@ class Kernel:
         if len(self._torch_calls) >= _KEPT:
             self._torch_calls.clear()
             self._torch_results.clear()
-        self._torch_calls[tuple(key)] = (bound, device_, index)
+        self._torch_calls[tuple(key)] = call
         self._torch_results[tuple(memo)] = results
-        self._lib.tilec_bound_launch(bound.handle, device_.stream(self._raw_stream(torch, index) or 0))
-        return self._results(given)
 
     def _resolve_torch(self, torch, device_, given):
         dtypes = _torch_dtypes(torch)
@@ -607,7 +697,7 @@ class Kernel:
         n = 0
         for combination in itertools.product(*choices):
             args = self._args_of(dict(combination))
-            self._lib.tilec_prepare(self._handle, device(device_)._handle, args.handle)
+            self._prepare_args(device(device_), args)
             n += 1
         return n
 
@@ -634,6 +724,69 @@ class Kernel:
         if done.returncode != 0:
             raise Error(done.stderr or done.stdout)
         return Text(done.stdout)
+
+
+class BundleKernel(Kernel):
+    """A kernel of a bundle: called as others are, built already. Its parameters are tensors, scalars,
+    then what differs between builds."""
+
+    def __init__(self, bundle, name, device_name):
+        self._bundle, self._asked = bundle, name.encode()
+        super().__init__(bundle._lib, bundle._handle, None, {}, device_name)
+
+    def _look(self):
+        lib, at = self._lib, (self._handle, self._asked)
+        return self._asked.decode(), [Parameter(lib.tilec_bundle_parameter(*at, i).contents)
+                                      for i in range(lib.tilec_bundle_parameter_count(*at))]
+
+    def _warnings(self):
+        return ""
+
+    def _free(self):
+        self._bundle = None
+
+    def _bind_args(self, device_, args, out):
+        self._lib.tilec_bundle_bind(self._handle, self._asked, device_._handle, args.handle, out)
+
+    def _prepare_args(self, device_, args):
+        self._lib.tilec_bundle_prepare(self._handle, self._asked, device_._handle, args.handle)
+
+    def emit(self, what, **values):
+        raise TypeError(f"{self.name} is of a bundle: there is no source to emit {what} from")
+
+    def explain(self, *words, **values):
+        raise TypeError(f"{self.name} is of a bundle: there is no source to explain")
+
+
+class Bundle:
+    """The kernels of a bundle that `tilec bundle` built, by name: tilec.bundle("k.tilec")["gemm"]."""
+
+    def __init__(self, path, device_name="auto"):
+        self._lib, self._device_name = library(), device_name
+        self._handle = ctypes.c_void_p()
+        self._lib.tilec_bundle_open(os.fspath(path).encode(), ctypes.byref(self._handle))
+        self.kernels = [self._lib.tilec_bundle_kernel(self._handle, i).decode()
+                        for i in range(self._lib.tilec_bundle_count(self._handle))]
+        self._made = {}
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            self._lib.tilec_bundle_free(self._handle)
+
+    def __getitem__(self, name):
+        if name not in self.kernels:
+            raise KeyError(f"the bundle has {', '.join(self.kernels)}, not `{name}`")
+        made = self._made.get(name)
+        kernel = made() if made else None
+        if kernel is None:
+            kernel = BundleKernel(self, name, self._device_name)
+            self._made[name] = weakref.ref(kernel)  # kernels keep the bundle, not it them
+        return kernel
+
+
+def bundle(path, device="auto"):
+    """The kernels of a bundle. `device` is for arrays of the host's memory."""
+    return Bundle(path, device)
 
 
 STANDS_FOR = _arrays.STANDS_FOR

@@ -7,6 +7,8 @@ SPDX-License-Identifier: Apache-2.0
 
 import ctypes
 import ctypes.util
+import importlib.machinery
+import importlib.util
 import os
 
 from ._errors import Error, Problem
@@ -84,7 +86,21 @@ _FUNCTIONS = {
     "tilec_text_free": (None, [_p]),
     "tilec_kernel_bind": ("status", [_p, _p, _p, _ref]),
     "tilec_bound_launch": ("status", [_p, _i32]),
+    "tilec_bound_launch_at": ("status", [_p, _p, _size, _i32]),
     "tilec_bound_free": (None, [_p]),
+    "tilec_bundle_open": ("status", [_s, _ref]),
+    "tilec_bundle_free": (None, [_p]),
+    "tilec_bundle_count": (_size, [_p]),
+    "tilec_bundle_kernel": (_s, [_p, _size]),
+    "tilec_bundle_parameter_count": (_size, [_p, _s]),
+    "tilec_bundle_parameter": (ctypes.POINTER(CParameter), [_p, _s, _size]),
+    "tilec_bundle_prepare": ("status", [_p, _s, _p, _p]),
+    "tilec_bundle_bind": ("status", [_p, _s, _p, _p, _ref]),
+    "tilec_graph_create": ("status", [_p, _ref]),
+    "tilec_graph_add": ("status", [_p, _p, _ref]),
+    "tilec_graph_move": ("status", [_p, _size, _p, _size]),
+    "tilec_graph_launch": ("status", [_p, _i32]),
+    "tilec_graph_free": (None, [_p]),
 }
 
 
@@ -122,6 +138,29 @@ class Library:
             if result == "status":
                 function.errcheck = self._check
             setattr(self, name, function)
+        self.fast = self._fast_module(os.path.dirname(os.path.abspath(self.path)))
+
+    @staticmethod
+    def _fast_module(folder):
+        """python/native/fast.c, built beside the library; None: calls take their way in Python."""
+        file = os.path.join(folder, "_fast.abi3.so")
+        if not os.path.exists(file):
+            return None
+        loader = importlib.machinery.ExtensionFileLoader("tilec._fast", file)
+        spec = importlib.util.spec_from_file_location("tilec._fast", file, loader=loader)
+        try:
+            module = importlib.util.module_from_spec(spec)
+            loader.exec_module(module)
+        except ImportError:  # another implementation of Python
+            return None
+        return module
+
+    def address_of(self, name):
+        return ctypes.cast(getattr(self, name), ctypes.c_void_p).value
+
+    def fail(self, status):
+        """Raises what the status at this address says."""
+        raise self.error_of(ctypes.c_void_p(status))
 
     def _check(self, status, _function, _arguments):
         if status is not None:

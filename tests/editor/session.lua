@@ -62,6 +62,17 @@ io.stdout:write(string.format("keystroke to diagnostic: median %.1f ms, worst %.
 
 local hover = ask("textDocument/hover", find("parallel"), #"  parallel ")
 expect("hover says something", hover and #hover.contents.value > 0)
+-- What hover says of a loop is what `tilec explain` says of it.
+local loop, column = find("for k in tiles(last")
+hover = loop and ask("textDocument/hover", loop, column + #"for ")
+local hovered = hover and hover.contents.value:match("II (%d+) cycles")
+local explained = {}
+for _, d in ipairs({ 64, 128, 256 }) do
+  local said = vim.fn.system({ vim.env.TILEC, "explain", "--no-cache", vim.env.FILE .. ":attention", "D=" .. d })
+  explained[#explained + 1] = said:match("II (%d+) cycles")
+end
+expect("hover's II is explain's", hovered ~= nil and vim.tbl_contains(explained, hovered),
+  tostring(hovered) .. " of " .. table.concat(explained, ", "))
 local symbols = ask("textDocument/documentSymbol", 0, 0)
 expect("the outline has kernels", symbols and #symbols > 0, symbols and symbols[1].name)
 local definition = ask("textDocument/definition", line, (select(2, find("parallel"))) + #"parallel ")

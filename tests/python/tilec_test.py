@@ -9,7 +9,9 @@ SPDX-License-Identifier: Apache-2.0
 import array
 import ctypes
 import os
+import subprocess
 import sys
+import tempfile
 import unittest
 import warnings
 
@@ -138,6 +140,39 @@ class Emulated(unittest.TestCase):
             self.mul(x, tilec.array([1, 2]))
         self.assertIn("N", str(caught.exception))
         self.assertTrue(caught.exception.codes[0].startswith("R5"))
+
+    def test_a_bundle(self):
+        command = tilec.library().command()
+        if command is None:
+            self.skipTest("no tilec beside the library")
+        with tempfile.TemporaryDirectory() as folder:
+            source, file = os.path.join(folder, "k.tile"), os.path.join(folder, "k.tilec")
+            with open(source, "w", encoding="utf-8") as f:
+                f.write(SOURCE)
+            subprocess.run([command, "bundle", "--no-cache", "--ptxas=off", "--schedule=sequential",
+                            source + ":axpy", source + ":mul", "-o", file], check=True,
+                           capture_output=True)
+            bundle = tilec.bundle(file, device="emulator")
+            self.assertEqual(bundle.kernels, ["axpy", "mul"])
+            mul = bundle["mul"]
+            self.assertIs(bundle["mul"], mul)
+            self.assertEqual([p.name for p in mul.parameters][:3], ["X", "Y", "Z"])
+            self.assertEqual(mul(tilec.array([1, 2, 3]), tilec.array([4, 5, 6])).tolist(), [4, 10, 18])
+            y = tilec.array([[1, 1], [2, 2]])
+            self.assertIsNone(bundle["axpy"](tilec.array([[1, 2], [3, 4]]), y, a=2.0))
+            self.assertEqual(y.tolist(), [[3, 5], [8, 10]])
+            with self.assertRaisesRegex(KeyError, "the bundle has axpy, mul, not `gemm`"):
+                bundle["gemm"]
+            with self.assertRaisesRegex(TypeError, "no source to emit"):
+                mul.emit("ptx", N=4)
+            with self.assertRaises(tilec.Error) as caught:
+                mul(tilec.array([1, 2, 3]), tilec.array([4, 5]))
+            self.assertTrue(caught.exception.codes[0].startswith("R5"))
+            del bundle  # its kernels keep it
+            self.assertEqual(mul(tilec.array([2]), tilec.array([3])).tolist(), [6])
+            with self.assertRaises(tilec.Error) as caught:
+                tilec.bundle(source)
+            self.assertEqual(caught.exception.codes, ["R553"])
 
     def test_diagnostics_are_exceptions(self):
         with self.assertRaises(tilec.Error) as caught:

@@ -25,7 +25,7 @@ k = tilec.compile('''kernel twice(X: f32[N], Y: out f32[N]) {
   parallel n in tiles(N, 64) { Y[n] = 2.0 * X[n] }
 }''', device="emulator", cache=False, schedule="sequential")
 assert k(tilec.array([1, 2, 3])).tolist() == [2, 4, 6]
-print(tilec.version())
+print(tilec.version(), "with the short way in C" if tilec.library().fast else "all in Python")
 """
 
 
@@ -64,6 +64,8 @@ with tempfile.TemporaryDirectory() as scratch:
     site = os.path.join(scratch, "site")
     with zipfile.ZipFile(first) as z:
         check_record(z)
+        built = os.path.exists(os.path.join(os.path.dirname(library), "_fast.abi3.so"))
+        assert ("tilec/lib/_fast.abi3.so" in z.namelist()) == built
         z.extractall(site)
     os.chmod(os.path.join(site, "tilec", "lib", "tilec"), 0o755)  # zipfile keeps no modes, pip does
     print("unpacked:", run("-c", PROGRAM, site))

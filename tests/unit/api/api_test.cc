@@ -22,6 +22,12 @@ kernel axpy(X: f32[M, N], Y: inout f32[M, N], a: f32, B: const i32 = 16) {
 }
 )";
 
+constexpr const char* kTwice = R"(
+kernel twice(X: f32[N], Y: out f32[N]) {
+  parallel n in tiles(N, 64) { Y[n] = 2.0 * X[n] }
+}
+)";
+
 class ApiTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -163,6 +169,54 @@ TEST_F(ApiTest, EmitsEveryForm) {
 TEST_F(ApiTest, StandardLibraryByPath) {
   const auto kernel = compiler_->Compile("std/matmul.tile", "gemm");
   EXPECT_TRUE(kernel.ok()) << kernel.status().text();
+}
+
+TEST_F(ApiTest, BoundLaunchesMoveAndGraphsRunThemInARow) {
+  auto kernel = compiler_->CompileText(kTwice, "twice.tile");
+  ASSERT_TRUE(kernel.ok()) << kernel.status().text();
+  const std::vector<float> values(100, 3);
+  std::vector<uint64_t> at;
+  for (int i = 0; i < 4; ++i) at.push_back(*device_->Alloc(400));
+  ASSERT_TRUE(device_->CopyIn(at[0], values.data(), 400).ok());
+  const auto tensor = [&](size_t i) { return Tensor{DType::kF32, at[i], {100}, {}}; };
+  const auto value = [&](size_t i) {
+    float v = 0;
+    EXPECT_TRUE(device_->CopyOut(&v, at[i] + 396, 4).ok());
+    return v;
+  };
+  const auto bound = kernel->Bind(*device_, Args().Set("X", tensor(0)).Set("Y", tensor(1)));
+  ASSERT_TRUE(bound.ok()) << bound.status().text();
+  EXPECT_EQ(bound->tensors(), (std::vector<std::string>{"X", "Y"}));
+
+  // 3 → 6 → 12 → 24
+  Graph graph = Graph::On(*device_);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(*graph.Add(*bound), i);
+    EXPECT_TRUE(graph.MoveTo(i, &at[i], 2).ok());
+  }
+  ASSERT_TRUE(graph.Launch().ok());
+  EXPECT_EQ(value(3), 24);
+  const uint64_t elsewhere[] = {at[0], at[3]};
+  EXPECT_TRUE(graph.MoveTo(2, elsewhere, 2).ok());
+  ASSERT_TRUE(graph.Launch().ok());
+  EXPECT_EQ(value(3), 6);
+
+  const uint64_t again[] = {at[2], at[3]};
+  EXPECT_TRUE(bound->LaunchAt(again, 2).ok());
+  EXPECT_EQ(value(3), 24);
+  const auto says = [](const Status& s, const char* code) {
+    ASSERT_FALSE(s.ok());
+    EXPECT_EQ(s.problems().at(0).code, code) << s.text();
+  };
+  const uint64_t wrong[] = {0, at[3] + 1};
+  says(bound->LaunchAt(wrong, 2), "R530");
+  says(bound->LaunchAt(again, 1), "R533");
+  says(bound->LaunchAt(nullptr, 0), "R533");
+  says(graph.MoveTo(3, again, 2), "R534");
+  says(graph.MoveTo(0, again, 1), "R533");
+  const auto other = Device::Open("emulator");
+  says(Graph::On(*other).Add(*bound).status(), "R535");
+  for (const uint64_t p : at) device_->Free(p);
 }
 
 TEST(CApi, NullsAndOptionsAreErrors) {

@@ -23,3 +23,9 @@ run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${examples}/kernels -B ${SCRATCH}/kernel
   -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix -DCMAKE_BUILD_TYPE=Release)
 run(${CMAKE_COMMAND} --build ${SCRATCH}/kernels)
 run(${SCRATCH}/kernels/scale emulator)
+
+# A transformer block served with lengths that change, by graphs.
+run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${examples}/serve -B ${SCRATCH}/serve
+  -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix -DCMAKE_BUILD_TYPE=Release)
+run(${CMAKE_COMMAND} --build ${SCRATCH}/serve)
+run(${SCRATCH}/serve/serve emulator)

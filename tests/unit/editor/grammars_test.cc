@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "frontend/builtins.h"
 #include "ir/type.h"
 #include "language/tokens.h"
 #include "support/file.h"
@@ -74,8 +75,28 @@ TEST(Grammars, TextMateKnowsEveryWord) {
   for (const std::string& word : WordsOfTheLanguage()) EXPECT_TRUE(words.count(word)) << word;
 }
 
+// What the grammar accepts is tried by the test editor.tree_sitter.
+TEST(Grammars, TreeSitterKnowsEveryWordAndBuiltin) {
+  const std::string grammar = Read("tree-sitter-tile/grammar.js");
+  const std::string queries = Read("tree-sitter-tile/queries/highlights.scm");
+  const auto has = [](const std::string& text, const std::string& word) {
+    return text.find('"' + word + '"') != std::string::npos;
+  };
+  for (const language::TokenInfo& token : language::kTokens) {
+    if (token.token_class == language::TokenClass::kValue ||
+        token.token_class == language::TokenClass::kLayout)
+      continue;
+    EXPECT_TRUE(has(grammar, std::string(token.text))) << token.text;
+    EXPECT_TRUE(has(queries, std::string(token.text))) << token.text;
+  }
+  for (const frontend::Builtin& b : frontend::kBuiltins)
+    EXPECT_TRUE(has(queries, b.name)) << b.name;
+  for (const char* name : frontend::kSpecials) EXPECT_TRUE(has(queries, name)) << name;
+}
+
 TEST(Grammars, TheExtensionIsJson) {
-  for (const char* file : {"vscode/package.json", "vscode/language-configuration.json"})
+  for (const char* file : {"vscode/package.json", "vscode/language-configuration.json",
+                           "tree-sitter-tile/package.json"})
     EXPECT_FALSE(nlohmann::json::parse(Read(file), nullptr, false).is_discarded()) << file;
 }
 

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "runtime/cuda_api.h"
 #include "runtime/device.h"
 #include "runtime/ptx_text.h"
@@ -208,6 +210,62 @@ TEST_F(CudaDeviceTest, TensorMaps) {
   EXPECT_FALSE(device_->EncodeTensorMap(d, diags_).ok());
   EXPECT_NE(Text().find("cuTensorMapEncodeTiled failed"), std::string::npos) << Text();
   EXPECT_NE(Text().find("strides [16, 128, 1024, 8192] bytes"), std::string::npos) << Text();
+}
+TEST_F(CudaDeviceTest, ATensorMapIsMovedByTheDriver) {
+  TensorMapDesc d;
+  d.dtype = "bf16";
+  d.base = 0x1000;
+  d.dims = {64, 128};
+  d.strides_bytes = {128};
+  d.box = {64, 64};
+  auto map = device_->EncodeTensorMap(d, diags_);
+  ASSERT_TRUE(map.ok());
+  TensorMap before = *map;
+  ASSERT_TRUE(device_->MoveTensorMap(&*map, d, 0x123450, diags_).ok()) << Text();
+  uint64_t base = 0;
+  std::memcpy(&base, map->bytes + 8, 8);  // where the stand-in keeps it
+  EXPECT_EQ(base, 0x123450u);
+  std::memcpy(before.bytes + 8, &base, 8);
+  EXPECT_EQ(std::memcmp(before.bytes, map->bytes, sizeof before.bytes), 0);
+}
+TEST_F(CudaDeviceTest, AGraphRunsItsLaunchesInARowAndTheirArgumentsAreReplaced) {
+  const auto module =
+      device_->Load(".version 8.0\n.target sm_90a\n.visible .entry k() {}\n", {}, diags_);
+  ASSERT_TRUE(module.ok()) << Text();
+  const auto a = device_->Alloc(64, diags_), b = device_->Alloc(64, diags_);
+  const auto grid = [&](DeviceAddress p) {
+    uint32_t seen[6] = {};
+    EXPECT_TRUE(device_->CopyOut(seen, p, sizeof seen, diags_).ok());
+    EXPECT_TRUE(device_->Fill(p, 0, sizeof seen, diags_).ok());
+    return std::pair(seen[0], seen[4]);  // CTAs, cluster
+  };
+  using Seen = std::pair<uint32_t, uint32_t>;
+  LaunchConfig one, two;
+  one.grid[0] = 10;
+  two.grid[0] = 20;
+  two.cluster[0] = 2;
+  two.smem_bytes = 200000;
+  {
+    const auto graph = device_->NewGraph();
+    ASSERT_TRUE(graph);
+    EXPECT_TRUE(graph->Run(0, diags_).ok());  // nothing in it
+    ASSERT_TRUE(graph->Add(**module, "k", one, {KernelArg::Of(*a)}, diags_).ok()) << Text();
+    ASSERT_TRUE(graph->Run(0, diags_).ok()) << Text();
+    EXPECT_EQ(grid(*a), Seen(10, 1));
+    ASSERT_TRUE(graph->Add(**module, "k", two, {KernelArg::Of(*b)}, diags_).ok()) << Text();
+    ASSERT_TRUE(graph->Replace(0, {KernelArg::Of(*b)}, diags_).ok());  // before it is made again
+    ASSERT_TRUE(graph->Run(0, diags_).ok()) << Text();
+    EXPECT_EQ(grid(*a), Seen(0, 0));
+    EXPECT_EQ(grid(*b), Seen(20, 2)) << "the second wrote last";
+    ASSERT_TRUE(graph->Replace(1, {KernelArg::Of(*a)}, diags_).ok());
+    ASSERT_TRUE(graph->Run(0, diags_).ok()) << Text();
+    EXPECT_EQ(grid(*a), Seen(20, 2));
+    EXPECT_EQ(grid(*b), Seen(10, 1));
+    EXPECT_FALSE(graph->Run(77, diags_).ok());
+    EXPECT_FALSE(graph->Add(**module, "q", one, {}, diags_).ok());
+  }
+  device_->Free(*a);
+  device_->Free(*b);
 }
 TEST_F(CudaDeviceTest, AdoptedStreamsKeepTheirId) {
   int anything = 0;

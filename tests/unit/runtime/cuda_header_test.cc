@@ -21,6 +21,12 @@ static_assert(offsetof(ours::CUlaunchConfig, attribute_count) ==
               offsetof(CUlaunchConfig, numAttrs));
 static_assert(sizeof(ours::CUlaunchAttribute) == sizeof(CUlaunchAttribute));
 static_assert(offsetof(ours::CUlaunchAttribute, value) == offsetof(CUlaunchAttribute, value));
+static_assert(sizeof(ours::CUkernelNodeParams) == sizeof(CUDA_KERNEL_NODE_PARAMS_v2));
+static_assert(offsetof(ours::CUkernelNodeParams, smem_bytes) ==
+              offsetof(CUDA_KERNEL_NODE_PARAMS_v2, sharedMemBytes));
+static_assert(offsetof(ours::CUkernelNodeParams, parameters) ==
+              offsetof(CUDA_KERNEL_NODE_PARAMS_v2, kernelParams));
+static_assert(sizeof(CUlaunchAttributeValue) == sizeof(ours::CUlaunchAttribute::value));
 static_assert(+ours::kClusterDimension == +CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
 static_assert(+ours::kProgrammaticStreamSerialization ==
               +CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);

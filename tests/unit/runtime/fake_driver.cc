@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "runtime/cuda_api.h"
 
@@ -25,9 +26,29 @@ namespace {
 int g_context_depth = 0;
 uint64_t g_smem_allowed = 0;
 CUresult NeedContext() { return g_context_depth > 0 ? 0 : 201; }
+
+struct Node {
+  CUkernelNodeParams params;
+  uint64_t first;  // bytes of the first argument: the driver copies what it is given
+  uint32_t cluster;
+};
+uint64_t First(const CUkernelNodeParams& p) {
+  uint64_t bytes = 0;
+  return std::memcpy(&bytes, p.parameters[0], 8), bytes;
+}
+void Record(uint64_t to, const uint32_t (&seen)[6]) {
+#ifndef FAKE_SILENT
+  std::memcpy(reinterpret_cast<void*>(to), seen, sizeof seen);
+#else
+  (void)to, (void)seen;
+#endif
+}
 }  // namespace
 
 extern "C" {
+// How much was asked of the driver: maps encoded, maps moved, launches, graphs instantiated, nodes
+// whose parameters were replaced, graphs launched.
+uint64_t fake_counts[6] = {};
 CUresult cuInit(unsigned) { return FAKE_INIT; }
 CUresult cuDriverGetVersion(int* v) { return *v = 12040, 0; }
 CUresult cuGetErrorName(CUresult e, const char** t) {
@@ -95,7 +116,8 @@ CUresult cuModuleGetFunction(CUfunction* f, CUmodule, const char*) {
 }
 CUresult cuFuncGetAttribute(int* v, int, CUfunction) { return *v = 0, 0; }
 CUresult cuFuncSetAttribute(CUfunction, int a, int v) {
-  if (a == kMaxDynamicShared) g_smem_allowed = static_cast<uint64_t>(v);
+  if (a == kMaxDynamicShared && static_cast<uint64_t>(v) > g_smem_allowed)
+    g_smem_allowed = static_cast<uint64_t>(v);
   return NeedContext();
 }
 CUresult cuStreamCreate(CUstream* s, unsigned) {
@@ -111,29 +133,75 @@ CUresult cuEventSynchronize(CUevent) { return NeedContext(); }
 CUresult cuEventElapsedTime(float* ms, CUevent, CUevent) { return *ms = 1.5f, 0; }
 CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction, void** params, void**) {
   if (c->smem_bytes > 49152 && c->smem_bytes > g_smem_allowed) return 1;
-#ifdef FAKE_SILENT
-  (void)params;
-#else
+  ++fake_counts[2];
   uint64_t to = 0;
   std::memcpy(&to, params[0], 8);
-  auto* out = reinterpret_cast<uint32_t*>(to);
-  const uint32_t seen[] = {c->grid_x,
-                           c->block_x,
-                           c->smem_bytes,
-                           c->attribute_count,
-                           c->attribute_count ? c->attributes[0].value.cluster.x : 0,
-                           c->attribute_count == 1 &&
-                               c->attributes[0].id == kProgrammaticStreamSerialization &&
-                               c->attributes[0].value.dependent};
-  std::memcpy(out, seen, sizeof seen);
-#endif
+  Record(to, {c->grid_x, c->block_x, c->smem_bytes, c->attribute_count,
+              c->attribute_count ? c->attributes[0].value.cluster.x : 0,
+              c->attribute_count == 1 && c->attributes[0].id == kProgrammaticStreamSerialization &&
+                  c->attributes[0].value.dependent});
+  return NeedContext();
+}
+CUresult cuGraphCreate(CUgraph* g, unsigned) {
+  return *g = reinterpret_cast<CUgraph>(new std::vector<Node*>()), NeedContext();
+}
+CUresult cuGraphDestroy(CUgraph g) {
+  auto* nodes = reinterpret_cast<std::vector<Node*>*>(g);
+  for (Node* n : *nodes) delete n;
+  return delete nodes, NeedContext();
+}
+CUresult cuGraphAddKernelNode_v2(CUgraphNode* n, CUgraph g, const CUgraphNode* after, size_t count,
+                                 const CUkernelNodeParams* p) {
+  auto* nodes = reinterpret_cast<std::vector<Node*>*>(g);
+  if (count != (nodes->empty() ? 0 : 1)) return 1;
+  if (count && reinterpret_cast<Node*>(*after) != nodes->back()) return 1;
+  nodes->push_back(new Node{*p, First(*p), 1});
+  return *n = reinterpret_cast<CUgraphNode>(nodes->back()), NeedContext();
+}
+CUresult cuGraphKernelNodeSetAttribute(CUgraphNode n, int a, const void* value) {
+  if (a != kClusterDimension) return 1;
+  return std::memcpy(&reinterpret_cast<Node*>(n)->cluster, value, 4), NeedContext();
+}
+// An instance is a copy of the nodes, each beside the node that it is of.
+using Instance = std::vector<std::pair<Node*, Node>>;
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* e, CUgraph g, unsigned long long) {
+  auto* made = new Instance();
+  for (Node* n : *reinterpret_cast<std::vector<Node*>*>(g)) made->emplace_back(n, *n);
+  ++fake_counts[3];
+  return *e = reinterpret_cast<CUgraphExec>(made), NeedContext();
+}
+CUresult cuGraphExecDestroy(CUgraphExec e) {
+  return delete reinterpret_cast<Instance*>(e), NeedContext();
+}
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec e, CUgraphNode n,
+                                           const CUkernelNodeParams* p) {
+  for (auto& [node, copy] : *reinterpret_cast<Instance*>(e))
+    if (node == reinterpret_cast<Node*>(n)) {
+      ++fake_counts[4];
+      copy.params = *p, copy.first = First(*p);
+      return NeedContext();
+    }
+  return 1;
+}
+CUresult cuGraphLaunch(CUgraphExec e, CUstream) {
+  ++fake_counts[5];
+  for (const auto& [node, copy] : *reinterpret_cast<Instance*>(e))
+    Record(copy.first,
+           {copy.params.grid_x, copy.params.block_x, copy.params.smem_bytes, 1, copy.cluster, 0});
+  return NeedContext();
+}
+CUresult cuTensorMapReplaceAddress(CUtensorMap* m, void* base) {
+  ++fake_counts[1];
+  m->opaque[1] = reinterpret_cast<uint64_t>(base);
   return NeedContext();
 }
 #ifndef FAKE_OLD
-CUresult cuTensorMapEncodeTiled(CUtensorMap* m, int dtype, uint32_t rank, void*, const uint64_t*,
-                                const uint64_t*, const uint32_t*, const uint32_t*, int, int swizzle,
-                                int l2, int) {
+CUresult cuTensorMapEncodeTiled(CUtensorMap* m, int dtype, uint32_t rank, void* base,
+                                const uint64_t*, const uint64_t*, const uint32_t*, const uint32_t*,
+                                int, int swizzle, int l2, int) {
   if (rank == 5) return 1;
+  ++fake_counts[0];
+  m->opaque[1] = reinterpret_cast<uint64_t>(base);
   m->opaque[0] = static_cast<uint64_t>(dtype) | static_cast<uint64_t>(rank) << 8 |
                  static_cast<uint64_t>(swizzle) << 16 | static_cast<uint64_t>(l2) << 24;
   return NeedContext();

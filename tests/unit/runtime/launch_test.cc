@@ -390,6 +390,57 @@ TEST(LoadedKernel, CachesTensorMapsAndPassesLines) {
   EXPECT_EQ(device.launches, 3);
 }
 
+TEST(LoadedKernel, MovesALaunchToOtherAddresses) {
+  RecordingDevice device;
+  DiagSink diags;
+  KernelImage image = Gemm();
+  image.alignment = {{"A", 16}, {"C", 4}};
+  auto kernel = LoadedKernel::Load(device, image, diags);
+  ASSERT_TRUE(kernel.ok());
+  const auto ready = (*kernel)->Prepare(GemmArgs(8, 8, 64), diags);
+  ASSERT_TRUE(ready.ok());
+  const uint64_t to[] = {0x5000, 0x6000, 0x7004};
+  const auto moved = (*kernel)->Move(**ready, to, diags);
+  ASSERT_TRUE(moved.ok()) << RenderAll(diags, SourceMap());
+  // As if it had been prepared there.
+  LaunchArgs there = GemmArgs(8, 8, 64);
+  there.tensors["A"].data = to[0];
+  there.tensors["B"].data = to[1];
+  there.tensors["C"].data = to[2];
+  ASSERT_EQ(device.maps.size(), 2u);
+  EXPECT_EQ(device.maps[1].base, to[0]);
+  const auto anew = (*kernel)->Prepare(there, diags);
+  ASSERT_TRUE(anew.ok());
+  ASSERT_EQ(moved->args.size(), (*anew)->args.size());
+  for (size_t i = 1; i < moved->args.size(); ++i)
+    EXPECT_EQ(moved->args[i].bytes, (*anew)->args[i].bytes) << i;
+  EXPECT_EQ(moved->args[0].bytes[0], 2);  // the device's second map
+  EXPECT_EQ((*ready)->args[0].bytes[0], 1) << "the launch that was moved is as it was";
+
+  const auto error = [&](std::vector<uint64_t> addresses) {
+    diags.Clear();
+    EXPECT_FALSE((*kernel)->Move(**ready, addresses, diags).ok());
+    return RenderAll(diags, SourceMap());
+  };
+  EXPECT_SAYS(error({0x5000}), "error[R533]: a launch of `gemm` has 3 tensors, 1 addresses");
+  EXPECT_SAYS(error({0x5000, 0, 0x7000}), "error[R530]: tensor `B` has 512 elements");
+  EXPECT_SAYS(error({0x5008, 0x6000, 0x7000}), "error[R522]: tensor `A` starts at 0x5008");
+  EXPECT_SAYS(error({0x5000, 0x6000, 0x7002}), "error[R522]: tensor `C` starts at 0x7002");
+}
+
+TEST(LoadedKernel, MovesTensorsWithoutElementsAnywhere) {
+  RecordingDevice device;
+  DiagSink diags;
+  auto kernel = LoadedKernel::Load(device, Gemm(), diags);
+  const auto ready = (*kernel)->Prepare(GemmArgs(8, 8, 0), diags);
+  ASSERT_TRUE(ready.ok());
+  const uint64_t to[] = {0, 3, 0x7000};
+  const auto moved = (*kernel)->Move(**ready, to, diags);
+  ASSERT_TRUE(moved.ok()) << RenderAll(diags, SourceMap());
+  EXPECT_EQ(moved->args[0].bytes, (*ready)->args[0].bytes) << "scratch stands for it";
+  EXPECT_EQ(moved->args[1].bytes, KernelArg::Of<uint64_t>(0x7000).bytes);
+}
+
 TEST(LoadedKernel, EmptyGridLaunchesNothingAndEmptyTensorsUseScratch) {
   RecordingDevice device;
   DiagSink diags;
