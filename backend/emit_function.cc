@@ -180,7 +180,7 @@ void Emitter::BeginBesideOthers() {
   image_.dependent_launch = pdl;
   image_.dependent_if_full =
       pdl && std::none_of(fn_.ops.begin(), fn_.ops.end(), [](const ir::Op& op) {
-        return op.kind == OpKind::kMma || op.kind == OpKind::kSimtDot;
+        return op.kind == OpKind::kMma || op.kind == OpKind::kTcMma || op.kind == OpKind::kSimtDot;
       });
   if (!maps_.empty()) {
     llvm::BasicBlock* fetch = NewBlock("maps");
@@ -575,6 +575,13 @@ Result<void> Emitter::EmitOp(ir::OpId id) {
     case OpKind::kWarpArgReduce: return EmitReduce(op);
     case OpKind::kWarpClusterReduce: return EmitClusterReduce(op);
     case OpKind::kMma: return EmitMma(op);
+    case OpKind::kTmemAlloc:
+    case OpKind::kTmemFree:
+    case OpKind::kTcMma:
+    case OpKind::kTcCommit:
+    case OpKind::kTcFence:
+    case OpKind::kTmemLoad:
+    case OpKind::kTmemStore: return EmitTensorMemory(op);
     case OpKind::kMmaFence:
     case OpKind::kMmaWait: return EmitMmaTied(op);
     case OpKind::kSimtDot: return EmitSimtDot(op);

@@ -220,7 +220,7 @@ llvm::Value* Emitter::WholeInside(const Access& access, ir::ValueId tile,
                                   const std::vector<std::vector<int>>& groups) {
   constexpr size_t kMany = 16;
   const auto any = [&](auto&& is) { return std::any_of(fn_.ops.begin(), fn_.ops.end(), is); };
-  if (any([](const ir::Op& op) { return op.kind == OpKind::kMma; }) &&
+  if (any([](const ir::Op& op) { return op.kind == OpKind::kMma || op.kind == OpKind::kTcMma; }) &&
       !any([](const ir::Op& op) { return op.kind == OpKind::kRole && op.i("regs") > 0; }))
     return nullptr;
   const ir::Type& type = fn_.type(tile);

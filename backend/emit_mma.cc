@@ -21,7 +21,7 @@ Result<void> Emitter::EmitMma(const ir::Op& op) {
     case ir::MatrixUnit::kWgmma: return EmitWgmma(op);
     case ir::MatrixUnit::kMmaSync: return EmitMmaSync(op);
     case ir::MatrixUnit::kNone:
-    case ir::MatrixUnit::kTcgen05: break;
+    case ir::MatrixUnit::kTcgen05: break;  // its products are no `mma` (emit_tcgen05.cc)
   }
   return diags_.Report(kMmaOperand, op.at, "no products are emitted for this matrix unit");
 }

@@ -12,6 +12,7 @@
 #include "backend/diagnostics.h"
 #include "backend/emitter.h"
 #include "backend/product_types.h"
+#include "backend/shared_operand.h"
 #include "support/check.h"
 
 namespace tilec::backend {
@@ -40,23 +41,14 @@ std::string List(size_t first, size_t count) {
   return out;
 }
 
-// A shared-memory operand as matrix descriptors see it (hopper.md §3-5).
-struct Operand {
-  int64_t span = 16;  // bytes of a panel's row
-  int64_t panel_bytes = 0;
-  int64_t element_bytes = 2;
-  bool mn_major = false;
-  int64_t lbo = 16, sbo = 0;  // bytes
-  uint32_t mode = 0;
-
-  // Bytes from the buffer's start to row `mn` (of M or N), column `k` of the contracted dim.
-  int64_t Offset(int64_t mn, int64_t k) const {
-    const int64_t across = (mn_major ? mn : k) * element_bytes, down = mn_major ? k : mn;
-    return across / span * panel_bytes + down * span + across % span;
-  }
-  uint32_t High() const { return static_cast<uint32_t>((sbo & 0x3ffff) >> 4) | mode << 30; }
-  uint32_t LowConstant() const { return static_cast<uint32_t>((lbo & 0x3ffff) >> 4) << 16; }
-};
+// The words of a descriptor beside its address.
+uint32_t HighWord(const SharedOperand& o) {
+  const uint32_t mode = o.swizzle == 128 ? 1 : o.swizzle == 64 ? 2 : o.swizzle == 32 ? 3 : 0;
+  return static_cast<uint32_t>((o.sbo & 0x3ffff) >> 4) | mode << 30;
+}
+uint32_t LowConstant(const SharedOperand& o) {
+  return static_cast<uint32_t>((o.lbo & 0x3ffff) >> 4) << 16;
+}
 
 }  // namespace
 
@@ -98,33 +90,16 @@ Result<void> Emitter::EmitWgmma(const ir::Op& op) {
 
   std::string why;
   auto describe = [&](const ir::Type& type, bool mn_major, int64_t rows_needed) {
-    Operand o;
-    o.element_bytes = ir::ByteSize(type.dtype);
-    o.span = type.smem.panel_cols * o.element_bytes;
-    o.panel_bytes = type.smem.rows * o.span;
-    o.mn_major = mn_major;
-    switch (type.smem.swizzle_bytes) {
-      case 128: o.mode = 1; break;
-      case 64: o.mode = 2; break;
-      case 32: o.mode = 3; break;
-      default: o.mode = 0;
-    }
-    if (type.smem.swizzle_bytes ? o.span != type.smem.swizzle_bytes : o.span != 16)
-      why = fmt::format("panels of {} bytes with swizzle {}", o.span, type.smem.swizzle_bytes);
+    const SharedOperand o = SharedOperandOf(type, mn_major);
+    if (!o.Regular()) why = fmt::format("panels of {} bytes with swizzle {}", o.span, o.swizzle);
     if (type.smem.rows % 8) why = "its rows are not a multiple of 8";
     const int64_t mn = mn_major ? type.smem.cols : type.smem.rows;
     const int64_t kk = mn_major ? type.smem.rows : type.smem.cols;
     if (mn < rows_needed || kk < k_begin + k)
       why = fmt::format("a buffer of {} x {} for {} x {}", mn, kk, rows_needed, k_begin + k);
-    o.sbo = 8 * o.span;
-    if (mn_major)
-      o.lbo = o.panel_bytes;
-    else if (!o.mode)
-      o.lbo = o.panel_bytes;
-    if (mn_major && !o.mode) std::swap(o.lbo, o.sbo);
     return o;
   };
-  Operand a, b;
+  SharedOperand a, b;
   if (!a_in_registers) a = describe(a_type, trans_a, 64 * blocks * (split == "m" ? warpgroups : 1));
   b = describe(b_type, trans_b, cols * (split == "n" ? warpgroups : 1));
   if (!why.empty()) return refuse(why);
@@ -139,7 +114,7 @@ Result<void> Emitter::EmitWgmma(const ir::Op& op) {
 
   // Start addresses, uniform in the warpgroup; of a ring they change from turn to turn anyway.
   llvm::Value* wg = b_.CreateLShr(Warp(), 2);
-  auto low_word = [&](const Operand& o, llvm::Value* address, int64_t per_warpgroup,
+  auto low_word = [&](const SharedOperand& o, llvm::Value* address, int64_t per_warpgroup,
                       int64_t depth) {
     if (per_warpgroup && warpgroups > 1) {
       llvm::Value* offset = nullptr;
@@ -153,7 +128,7 @@ Result<void> Emitter::EmitWgmma(const ir::Op& op) {
       address = b_.CreateAdd(address, offset);
     }
     llvm::Value* start = b_.CreateLShr(b_.CreateAnd(address, I32(0x3ffff)), 4);
-    llvm::Value* low = b_.CreateOr(start, I32(o.LowConstant()));
+    llvm::Value* low = b_.CreateOr(start, I32(LowConstant(o)));
     return describe_anew_ && depth <= 1 ? CallPtx(b_, PtxInst::kPin32, {low}) : low;
   };
   size_t slot_a = 3, slot_b = 4;
@@ -167,10 +142,10 @@ Result<void> Emitter::EmitWgmma(const ir::Op& op) {
     a_low = low_word(a, SlotAddress(op, 1, slot_a), split == "m" ? 64 * blocks : 0, a_type.depth);
   llvm::Value* b_low =
       low_word(b, SlotAddress(op, 2, slot_b), split == "n" ? cols : 0, b_type.depth);
-  auto descriptor = [&](const Operand& o, llvm::Value* low, int64_t offset) {
+  auto descriptor = [&](const SharedOperand& o, llvm::Value* low, int64_t offset) {
     CHECK(offset % 16 == 0, "descriptor offset");
     llvm::Value* lo = b_.CreateZExt(b_.CreateAdd(low, I32(offset / 16)), b_.getInt64Ty());
-    return b_.CreateOr(lo, I64(static_cast<int64_t>(uint64_t{o.High()} << 32)));
+    return b_.CreateOr(lo, I64(static_cast<int64_t>(uint64_t{HighWord(o)} << 32)));
   };
 
   Regs a_words;

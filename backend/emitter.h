@@ -254,6 +254,17 @@ class Emitter {
   // emit_mma.cc, emit_wgmma.cc, emit_mma_sync.cc
   Result<void> EmitMma(const ir::Op& op);
   Result<void> EmitWgmma(const ir::Op& op);
+  // tensor memory
+  Result<void> EmitTensorMemory(const ir::Op& op);
+  Result<void> EmitTmemAlloc(const ir::Op& op);
+  Result<void> EmitTmemFree(const ir::Op& op);
+  Result<void> EmitTcMma(const ir::Op& op);
+  Result<void> EmitTmemLoad(const ir::Op& op);
+  Result<void> EmitTmemStore(const ir::Op& op);
+  template <typename F>
+  void FirstWarp(F&& body);
+  template <typename F>
+  void TensorPieces(const ir::Op& op, llvm::Value* base, const ir::Type& tile, F&& body);
   Result<void> EmitMmaTied(const ir::Op& op);  // fence, wait
   Result<void> EmitMmaCommit();
   struct Fragments;

@@ -71,7 +71,8 @@ class Reader {
   void Note(OpId id, const std::string& role) {
     const Op& op = fn_.ops[id];
     if (op.kind == OpKind::kMbarWait) AddName(&users_[op.operands[0]].wait, role);
-    if (op.kind == OpKind::kMbarArrive) AddName(&users_[op.operands[0]].arrive, role);
+    if (op.kind == OpKind::kMbarArrive || op.kind == OpKind::kTcCommit)
+      AddName(&users_[op.operands[0]].arrive, role);
     if (op.kind == OpKind::kMbarExpect) AddName(&users_[op.operands[0]].fill, role);
     if (op.kind == OpKind::kTmaLoad) {
       AddName(&users_[op.operands[1]].fill, role);
@@ -224,6 +225,13 @@ class Reader {
         {OpKind::kMmaFence, &Reader::MmaFence},
         {OpKind::kMma, &Reader::Mma},
         {OpKind::kMmaWait, &Reader::MmaWait},
+        {OpKind::kTcMma, &Reader::TcMma},
+        {OpKind::kTcCommit, &Reader::TcCommit},
+        {OpKind::kTcFence, &Reader::Nothing},
+        {OpKind::kTmemAlloc, &Reader::TmemAlloc},
+        {OpKind::kTmemFree, &Reader::TmemFree},
+        {OpKind::kTmemLoad, &Reader::TmemLoad},
+        {OpKind::kTmemStore, &Reader::TmemStore},
         {OpKind::kSmemStore, &Reader::SmemStore},
         {OpKind::kSmemZero, &Reader::SmemZero},
         {OpKind::kSmemLoad, &Reader::SmemLoad},
@@ -358,6 +366,24 @@ class Reader {
     Say(s,
         fmt::format("start product {} · {}{}", Operand(s.op.operands[1]), Operand(s.op.operands[2]),
                     s.op.i("zero") == 1 ? "" : ", added to its accumulator"));
+  }
+  void TcMma(const Site& s) {
+    Say(s, fmt::format("start product {} · {} in tensor memory, columns from {} on",
+                       Operand(s.op.operands[1]), Operand(s.op.operands[2]), s.op.i("column")));
+  }
+  void TcCommit(const Site& s) {
+    Say(s, "arrive when all products so far are complete", "for whoever waits for them");
+  }
+  void TmemAlloc(const Site& s) {
+    Say(s, fmt::format("get {} columns of tensor memory", s.op.i("columns")),
+        "for accumulators; all threads meet");
+  }
+  void TmemFree(const Site& s) { Say(s, "give tensor memory back", "all threads meet first"); }
+  void TmemLoad(const Site& s) {
+    Say(s, fmt::format("load {} from tensor memory", Shape(s.op.results[0])));
+  }
+  void TmemStore(const Site& s) {
+    Say(s, fmt::format("store {} to tensor memory", Shape(s.op.operands[0])));
   }
   void MmaWait(const Site& s) {
     ++out_->waits;

@@ -257,7 +257,8 @@ class Checker {
     for (size_t i = 0; i < p_.rings.size(); ++i)
       if (!p_.rings[i].sites.empty())
         Counts(fmt::format("ring {}", i), p_.rings[i].arrivals,
-               role * static_cast<int64_t>(p_.rings[i].sites[0].readers.size()));
+               (p_.ReleasedByCommit(p_.rings[i]) ? 1 : role) *
+                   static_cast<int64_t>(p_.rings[i].sites[0].readers.size()));
     for (const auto& [id, token] : p_.tokens)
       Counts(fmt::format("token {}", id), token.arrivals, role);
     for (const auto& [id, pass] : p_.passes)

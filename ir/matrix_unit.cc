@@ -51,7 +51,7 @@ Accumulator Place(MatrixUnit unit, const ProductShape& shape, int warpgroups) {
   const MatrixUnitInfo& info = Info(unit);
   const int64_t blocks = CeilDiv(shape.m, info.rows);
   // A warpgroup's columns are whole instructions, and whole panels where B is MN-major.
-  const int64_t step = IsInteger(shape.dtype) || shape.mn_major_b ? 16 : 8;
+  const int64_t step = IsInteger(shape.dtype) || shape.mn_major_b || InTensorMemory(unit) ? 16 : 8;
   Accumulator out;
   out.split = blocks % warpgroups == 0             ? WgSplit::kM
               : shape.n % (step * warpgroups) == 0 ? WgSplit::kN
@@ -60,8 +60,40 @@ Accumulator Place(MatrixUnit unit, const ProductShape& shape, int warpgroups) {
   return out;
 }
 
+namespace {
+
+// Where a warpgroup reads its lanes as rows: thread t has row t of a block of 128, its registers
+// are the columns.
+Layout RowsOfLanes(int64_t m, int64_t columns, int warpgroups, WgSplit split) {
+  const int64_t blocks = CeilDiv(m, kTensorLanes), parts = warpgroups;
+  const int64_t rows = split == WgSplit::kM ? blocks / parts : blocks;
+  const int64_t wide = split == WgSplit::kN ? columns / parts : columns;
+  Layout out;
+  out.rank = 2;
+  out.thread.push_back({kTensorLanes, 0, 1});
+  if (parts > 1) {
+    switch (split) {
+      case WgSplit::kM: out.thread.push_back({parts, 0, rows * kTensorLanes}); break;
+      case WgSplit::kN: out.thread.push_back({parts, 1, wide}); break;
+      case WgSplit::kNone: out.thread.push_back({parts, -1, 0}); break;
+    }
+  }
+  out.reg.push_back({wide, 1, 1});
+  if (rows > 1) out.reg.push_back({rows, 0, kTensorLanes});
+  return out;
+}
+
+}  // namespace
+
+bool InTensorMemory(MatrixUnit unit) { return Info(unit).completion == Completion::kBarrier; }
+
+int64_t TensorColumns(int64_t m, int64_t n) {
+  return CeilDiv(m, kTensorLanes) * RoundUp(n, kTensorColumnStep);
+}
+
 Layout AccumulatorOf(MatrixUnit unit, DType dtype, int64_t m, int64_t n, int warpgroups,
                      WgSplit split, int64_t across) {
+  if (InTensorMemory(unit)) return RowsOfLanes(m, RoundUp(n, kTensorColumnStep), warpgroups, split);
   return AccumulatorLayout(m, RoundUp(n, ColumnStep(Info(unit), dtype)), warpgroups, split, across);
 }
 

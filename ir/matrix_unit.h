@@ -1,6 +1,6 @@
 // The matrix unit of a machine: four questions in which units differ, and nothing else of them.
 //
-//   Place   where the accumulator of a product lies           here: a register layout
+//   Place   where the accumulator of a product lies           here: a layout, tensor memory or not
 //   Stage   where and how an operand must lie                 here: rules by side and width
 //   Issue   the ops that make a product, and who issues them  ir/lower/issue_*.cc
 //   Await   what ends products in flight                      the same files
@@ -10,7 +10,8 @@
 //
 // At the warp level one op, `mma`, is a product on any unit; its attribute `unit` says which. Where
 // products complete in groups, mma_fence, mma_commit and mma_wait order them; where they complete
-// at once there is none of these three.
+// at once there is none of these three. Where they complete at an mbarrier there is no such value:
+// `tc_mma` adds to tensor memory.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -31,6 +32,12 @@ enum class MatrixUnit : uint8_t {
 #include "ir/matrix_units.def"
 #undef UNIT
 };
+
+// Tensor memory of a CTA: lanes, columns of 32 bits, and the least that is allocated (PTX ISA,
+// "Tensor Memory"); and the step in which products have columns there (of 16, because with 128 rows
+// N is a multiple of 16).
+inline constexpr int64_t kTensorLanes = 128, kTensorColumns = 512, kLeastTensorColumns = 32;
+inline constexpr int64_t kTensorColumnStep = 16;
 
 // What ends a product.
 enum class Completion : uint8_t {
@@ -73,6 +80,12 @@ struct ProductShape {
   int64_t m = 0, n = 0, k = 0;
   bool mn_major_b = false;  // B lies as [K, N]
 };
+
+// Do its accumulators lie in tensor memory? Then products are no values of the warp level
+// (warp_ops.def), and threads have them in registers only between a load and a store.
+bool InTensorMemory(MatrixUnit unit);
+// Columns that an accumulator of m × n takes there.
+int64_t TensorColumns(int64_t m, int64_t n);
 
 // Place: how the warpgroups of a role share a product, and who holds what of its accumulator.
 struct Accumulator {

@@ -21,6 +21,12 @@ std::vector<size_t> ProgramPlan::RingsReadBy(const Function& fn, OpId dot) const
   return out;
 }
 
+bool ProgramPlan::ReleasedByCommit(const PlannedRing& ring) const {
+  return !ring.generic_reads &&
+         std::any_of(tiles.dots.begin(), tiles.dots.end(),
+                     [](const auto& dot) { return InTensorMemory(dot.second.unit); });
+}
+
 std::vector<size_t> ProgramPlan::OperandRingsOf(OpId dot) const {
   std::vector<size_t> out;
   for (bool is_a : {true, false})

@@ -61,6 +61,8 @@ struct DotPlan {
   bool flies() const {
     return unit != MatrixUnit::kNone && Info(unit).completion != Completion::kAtOnce;
   }
+  // … to a wait for groups, its accumulator in registers.
+  bool grouped() const { return flies() && Info(unit).completion == Completion::kGroups; }
 };
 
 struct LoadPlan {
@@ -193,6 +195,20 @@ struct PlannedBuffer {
   int64_t offset = -1;         // −1: not placed yet
 };
 
+// ---- sums in tensor memory
+// Products that add to one another in the same columns, with nothing between them (tensor_sums.h).
+struct TensorSum {
+  std::vector<OpId> dots;                      // in program order
+  std::vector<std::pair<OpId, size_t>> loops;  // that carry it, and as which value
+  std::vector<OpId> segments;                  // of its block, in order: products and such loops
+  OpId first, last;                            // of the segments
+  ValueId init;                                // what it begins with …
+  bool from_zero = false;                      // … if that is not zeros
+  ValueId result;                              // the tile that threads load
+  std::set<ValueId> inside;                    // tiles that exist in tensor memory alone
+  bool always = false;  // a product is made in any case; else where a loop has an iteration
+};
+
 // ---- products in flight
 // A product of a loop that adds to what it made an iteration earlier, which nothing else reads: it
 // need not be awaited before the next iteration's is issued.
@@ -277,12 +293,18 @@ struct ProgramPlan {
   std::set<OpId> deferred;                 // ops of all `sliced`
   std::map<OpId, std::pair<size_t, size_t>> site_of;        // (ring, site) by load
   std::map<std::pair<OpId, bool>, size_t> operand_ring_of;  // by product and side
+  std::vector<TensorSum> sums;                              // in program order
+  std::map<OpId, size_t> sum_of;                            // by product
+  std::map<std::pair<int, size_t>, int64_t> sum_columns;    // by role and sum: its first column
+  int64_t tensor_columns = 0;                               // that the sums of all roles take
 
   int warps_per_role() const { return 4 * tiles.warpgroups; }
   // Does the compute role execute the op?
   bool Executes(int role, OpId op) const {
     return needs[static_cast<size_t>(role)].ops.count(op) > 0;
   }
+  // Are its slots released by commits of products alone?
+  bool ReleasedByCommit(const PlannedRing& ring) const;
   // Is it staged until something reads it (a row kept in shared memory)?
   bool KeepsUntilRead(OpId load) const;
   // The rings whose slots the instructions of a product read.

@@ -65,7 +65,8 @@ class Stamper {
       case OpKind::kTmaWait: return Work::kWait;
       case OpKind::kMmaFence:
       case OpKind::kMma:
-      case OpKind::kMmaCommit: return Work::kProduct;
+      case OpKind::kMmaCommit:
+      case OpKind::kTcMma: return Work::kProduct;
       case OpKind::kGStore:
       case OpKind::kGAtomic:
       case OpKind::kTmaStore: return Work::kStore;

@@ -90,6 +90,10 @@ class Verifier {
   bool CheckParts(const Op& op, const Scope& scope);
   bool CheckEach(const Op& op, const Scope& scope, int64_t box_bytes);
   bool CheckMma(const Op& op, const Scope& scope);
+  bool CheckTensorPlace(const Op& op, int64_t m, int64_t n);
+  bool CheckTcMma(const Op& op);
+  bool CheckTensorAccess(const Op& op, const Scope& scope);
+  bool CheckTmemAlloc(const Op& op);
   bool CheckSimtDot(const Op& op);
   bool CheckTiedTiles(const Op& op, size_t count);
   bool CheckScratch(const Op& op, int64_t needed);

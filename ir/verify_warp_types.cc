@@ -266,87 +266,6 @@ bool Verifier::CheckTiedTiles(const Op& op, size_t count) {
   return true;
 }
 
-bool Verifier::CheckMma(const Op& op, const Scope& scope) {
-  const Type& acc = Operand(op, 0);
-  const Type& a = Operand(op, 1);
-  const Type& b = Operand(op, 2);
-  if (!acc.is_tile() || acc.rank() != 2 || Out(op) != acc)
-    return Fail(kVerifyType, op,
-                fmt::format("the accumulator is {}, the result {}", Show(acc), Show(Out(op))));
-  if (b.kind != TypeKind::kSmem || b.rank() != 2 || a.rank() != 2 ||
-      (a.kind != TypeKind::kSmem && !a.is_tile()))
-    return Fail(kVerifyType, op, fmt::format("operands are {} and {}", Show(a), Show(b)));
-  if (!CheckSlot(op, 3) || !CheckSlot(op, 4)) return false;
-  if (op.operands.size() == 6 && (!IsScalar(op, 5, DType::kBool) || op.i("zero")))
-    return Fail(kVerifyType, op,
-                fmt::format("what adds to the accumulator is {}, zero = {}; a bool, zero = 0",
-                            Show(Operand(op, 5)), op.i("zero")));
-  const MatrixUnit unit = UnitOf(op);
-  if (!Info(unit).lowered)
-    return Fail(kVerifyForm, op, fmt::format("no products of unit \"{}\"", op.s("unit")));
-  const bool fp8 = (a.dtype == DType::kE4M3 || a.dtype == DType::kE5M2) &&
-                   (b.dtype == DType::kE4M3 || b.dtype == DType::kE5M2);
-  if ((a.dtype != b.dtype && !fp8) || acc.dtype != Info(a.dtype).accumulator)
-    return Fail(
-        kVerifyType, op,
-        fmt::format("{} · {} into {}", Spelling(a.dtype), Spelling(b.dtype), Spelling(acc.dtype)));
-  const std::string& split = op.s("split");
-  if (split != "m" && split != "n" && split != "none")
-    return Fail(kVerifyForm, op, fmt::format("split is \"{}\"; it is m, n or none", split));
-  const int64_t k = op.i("k");
-  const int64_t k_begin = op.i("k_begin");
-  const int64_t size = ByteSize(a.dtype);
-  const int64_t step = Info(unit).depth_bytes;
-  if (k < 1 || (k * size) % step != 0 || k_begin < 0 || (k_begin * size) % step != 0)
-    return Fail(kVerifyForm, op,
-                fmt::format("k = {}, k_begin = {} of {}; multiples of {} bytes", k, k_begin,
-                            Spelling(a.dtype), step));
-  for (const char* name : {"trans_a", "trans_b", "zero"})
-    if (op.i(name) != 0 && op.i(name) != 1)
-      return Fail(kVerifyForm, op, fmt::format("{} = {}", name, op.i(name)));
-  if ((op.i("trans_a") || op.i("trans_b")) && !MayBeMnMajor(unit, a.dtype))
-    return Fail(kVerifyForm, op,
-                fmt::format("a transposed operand of {}; {}-bit types only", Spelling(a.dtype),
-                            Info(unit).mn_major_bits));
-  const int64_t m = acc.shape[0];
-  const int64_t n = acc.shape[1];
-  const int warpgroups = static_cast<int>(scope.threads / 128);
-  if (scope.threads % 128 != 0 || warpgroups < 1)
-    return Fail(kVerifyLayout, op, fmt::format("{} threads are no warpgroups", scope.threads));
-  const WgSplit how = split == "m" ? WgSplit::kM : split == "n" ? WgSplit::kN : WgSplit::kNone;
-  bool placed = false;
-  for (int64_t across : {1, 2, 4}) {
-    const bool shares = across > 1;  // rows, among warps side by side
-    if (shares && (Info(unit).async_reads || a.kind != TypeKind::kSmem)) break;
-    const int64_t own = how == WgSplit::kN ? n / warpgroups : n;
-    if (shares && (own % (8 * across) != 0 || (how == WgSplit::kN && n % warpgroups != 0))) break;
-    placed = placed || SameMapping(fn_.layouts[acc.layout],
-                                   AccumulatorOf(unit, a.dtype, m, n, warpgroups, how, across));
-  }
-  if (!placed)
-    return Fail(kVerifyLayout, op,
-                fmt::format("{} is not in the accumulator's layout over {} warpgroups", Show(acc),
-                            warpgroups));
-  auto fits = [&](const Type& t, bool trans, int64_t outer, const char* which) {
-    const int64_t along_k = trans ? t.smem.rows : t.smem.cols;
-    const int64_t across = trans ? t.smem.cols : t.smem.rows;
-    return (along_k >= k_begin + k && across >= outer) ||
-           Fail(kVerifyMemory, op,
-                fmt::format("{} is {}: too small for {} x {}", which, Show(t), outer, k_begin + k));
-  };
-  if (!fits(b, op.i("trans_b") != 0, RoundUp(n, 8), "b")) return false;
-  if (a.kind == TypeKind::kSmem) return fits(a, op.i("trans_a") != 0, m, "a");
-  const std::optional<Layout> want = LeftInRegisters(unit, a, warpgroups, how);
-  if (!want || op.i("trans_a"))
-    return Fail(kVerifyType, op, fmt::format("a register operand of {}", Show(a)));
-  if (a.shape[0] != m || a.shape[1] < k_begin + k)
-    return Fail(kVerifyType, op,
-                fmt::format("a is {}: too small for {} x {}", Show(a), m, k_begin + k));
-  return SameMapping(fn_.layouts[a.layout], *want) ||
-         Fail(kVerifyLayout, op,
-              fmt::format("{} is not in the layout of a register operand", Show(a)));
-}
-
 bool Verifier::CheckSimtDot(const Op& op) {
   const Type& acc = Operand(op, 0);
   if (!acc.is_tile() || acc.rank() != 2 || Out(op) != acc)
@@ -514,6 +433,15 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
       return (op.i("pending") >= 0 && op.i("read") >= 0 && op.i("read") <= 1) ||
              Fail(kVerifyForm, op,
                   fmt::format("pending = {}, read = {}", op.i("pending"), op.i("read")));
+    case OpKind::kTmemAlloc:
+    case OpKind::kTmemFree: return CheckTmemAlloc(op);
+    case OpKind::kTcMma: return CheckTcMma(op);
+    case OpKind::kTcCommit: return CheckMbar(op);
+    case OpKind::kTcFence:
+      return op.i("after") == 0 || op.i("after") == 1 ||
+             Fail(kVerifyForm, op, fmt::format("after = {}", op.i("after")));
+    case OpKind::kTmemLoad:
+    case OpKind::kTmemStore: return CheckTensorAccess(op, scope);
     case OpKind::kMmaFence: return CheckTiedTiles(op, op.operands.size());
     case OpKind::kMma: return CheckMma(op, scope);
     case OpKind::kMmaWait:

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "ir/isa.h"
 #include "ir/loop_plan.h"
 #include "ir/lower/plan.h"
 #include "ir/pass_tiles.h"
@@ -425,7 +426,8 @@ void ShapeForLowering(Graph& graph, int warpgroups, bool crossing) {
     const int64_t issue = CeilDiv(op.issue, warpgroups);
     if (!op.async) op.latency -= op.issue - issue;
     op.issue = issue;
-    op.warps *= warpgroups;
+    // Where one thread can issue a product it is one of the compute role's: a warpgroup has it.
+    op.warps = std::max(op.warps, ir::isa::kWarpgroupWarps) * warpgroups;
     op.regs = CeilDiv(op.regs, warpgroups);
   }
   for (GraphEdge& e : graph.edges) {

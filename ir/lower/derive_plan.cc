@@ -7,6 +7,7 @@
 #include "ir/lower/buffers.h"
 #include "ir/lower/producer_share.h"
 #include "ir/lower/role_needs.h"
+#include "ir/lower/tensor_sums.h"
 
 namespace tilec::ir {
 
@@ -69,8 +70,24 @@ int64_t BarriersOf(const ProgramPlan& p) {
   for (const PlannedRing& ring : p.rings) barriers += 2 * ring.slots;
   for (const auto& [id, token] : p.tokens) barriers += token.slots;
   for (const auto& [id, pass] : p.passes) barriers += 2 * pass.slots;
+  barriers += static_cast<int64_t>(p.sum_columns.size()) + (p.sum_columns.empty() ? 0 : 1);
   for (const auto& [op, exchange] : p.exchanges) barriers += exchange.barriers;
   return barriers;
+}
+
+// Which products add to one another in tensor memory, and where each role has them there.
+void DeriveSums(const Function& fn, ProgramPlan& p) {
+  p.sums = FindTensorSums(fn, p.tiles);
+  p.sum_of.clear();
+  p.sum_columns.clear();
+  std::vector<std::vector<size_t>> of_role(static_cast<size_t>(p.compute_roles));
+  for (size_t i = 0; i < p.sums.size(); ++i) {
+    for (OpId dot : p.sums[i].dots) p.sum_of[dot] = i;
+    for (size_t role = 0; role < of_role.size(); ++role)
+      if (!p.specialized || p.Executes(static_cast<int>(role), p.sums[i].dots[0]))
+        of_role[role].push_back(i);
+  }
+  p.tensor_columns = PlaceTensorSums(fn, of_role, &p);
 }
 
 // Where one has no address all are placed anew.
@@ -112,11 +129,12 @@ void DerivePlan(const Function& fn, ProgramPlan* plan) {
   p.operand_ring_of.clear();
   for (size_t i = 0; i < p.operand_rings.size(); ++i)
     for (const auto& operand : p.operand_rings[i].operands) p.operand_ring_of[operand] = i;
-  DeriveSlots(p);
-  PlacePlan(plan);
   p.deferred.clear();
   for (const auto& [store, epilogue] : p.epilogues)
     p.deferred.insert(epilogue.sliced.begin(), epilogue.sliced.end());
+  DeriveSums(fn, p);
+  DeriveSlots(p);
+  PlacePlan(plan);
   p.feeders.clear();
   for (const auto& [id, dot] : p.tiles.dots)
     if (dot.a.how == OperandPlan::How::kRegister) FindFeeders(fn, id, dot.a.source, p.feeders);

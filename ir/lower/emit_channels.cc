@@ -61,6 +61,12 @@ void Emitter::BeginRole() {
   for (size_t i = 0; i < rings_.size(); ++i)
     if (part_ == Part::kProducer || p_.rings[i].sites[0].readers.count(role_))
       rings_[i].counter = counter();
+  due_.clear();
+  issued_.clear();
+  sums_.assign(p_.sums.size(), {});
+  for (const auto& [of, mbar] : sum_mbars_)
+    if (part_ != Part::kProducer && of.first == role_)
+      sums_[of.second].mbar = mbar, sums_[of.second].counter = counter();
   if (part_ != Part::kCompute) return;
   for (size_t i = 0; i < operand_cursors_.size(); ++i)
     if (const OperandRing& ring = p_.operand_rings[i];
@@ -75,9 +81,9 @@ void Emitter::BeginRole() {
 // Reads the channel's counter, waits for the slot to be ready for this side, and returns the slot
 // (invalid for one-slot rings).
 ValueId Emitter::NextSlot(size_t channel, bool producer) {
-  return NextSlot(rings_[channel], producer);
+  return NextSlot(rings_[channel], producer, !producer && p_.ReleasedByCommit(p_.rings[channel]));
 }
-ValueId Emitter::NextSlot(const Ring& ring, bool producer) {
+ValueId Emitter::NextSlot(const Ring& ring, bool producer, bool alone) {
   const Type i32 = Type::Scalar(DType::kI32);
   const ValueId count = b_.Value(OpKind::kCounterRead, {ring.counter}, i32);
   ValueId slot, turn = count;
@@ -90,7 +96,12 @@ ValueId Emitter::NextSlot(const Ring& ring, bool producer) {
   if (producer) parity = b_.Binary(OpKind::kXor, parity, b_.Int(1, DType::kI32));
   std::vector<ValueId> operands = {producer ? ring.empty : ring.full, parity};
   if (slot.valid()) operands.push_back(slot);
-  b_.Add(OpKind::kMbarWait, std::move(operands), {});
+  // Where one thread issues what reads the slot, and commits release it, that thread alone waits:
+  // the others could still be at this wait when the slot is filled again.
+  if (alone)
+    Elect([&](Builder& inner) { inner.Add(OpKind::kMbarWait, std::move(operands), {}); });
+  else
+    b_.Add(OpKind::kMbarWait, std::move(operands), {});
   b_.Add(OpKind::kCounterAdd, {ring.counter}, {}, {{"by", int64_t{1}}});
   return slot;
 }
@@ -119,6 +130,14 @@ void Emitter::Produce(size_t channel, size_t site) {
   });
 }
 
+// Producer, at its end: the arrival of a commit must find the CTA's shared memory still there. As
+// many waits as there are slots: those for slots that were never filled pass at once.
+void Emitter::AwaitCommits() {
+  for (size_t i = 0; i < rings_.size(); ++i)
+    if (p_.ReleasedByCommit(p_.rings[i]))
+      for (int64_t slot = 0; slot < rings_[i].depth; ++slot) NextSlot(i, true);
+}
+
 // Consumer: before the first reader, which tells the site.
 void Emitter::AwaitFull(size_t channel, OpId reader) {
   rings_[channel].slot = NextSlot(channel, false);
@@ -145,6 +164,8 @@ void Emitter::Release(size_t channel) {
 void Emitter::EmitRelease(const Due& due) {
   const auto& [channel, slot, when] = due;
   const Ring& ring = rings_[channel];
+  if (p_.ReleasedByCommit(p_.rings[channel])) return CommitTo(ring.empty, slot);
+  AwaitReadersOf(channel);
   // Ordinary reads must be ordered before the copy engine's next writes; before those of threads
   // the barrier does.
   if (p_.rings[channel].generic_reads) FenceAsync();

@@ -28,6 +28,9 @@ Result<Emitted> Emitter::Run() {
   }
   SetUp();
   for (const PlannedRole& role : p_.roles) TRY_VOID(Role_(role));
+  if (tensor_memory_.valid())
+    b_.Add(OpKind::kTmemFree, {tensor_memory_}, {},
+           {{"columns", out_.ops[out_.values[tensor_memory_].def].i("columns")}});
   // Others may still write to the shared memory of a CTA that is done.
   if (out_.launch.cluster > 1) b_.Add(OpKind::kClusterSync, {}, {});
   return std::move(emitted_);
@@ -52,6 +55,7 @@ Result<> Emitter::Role_(const PlannedRole& planned) {
   BeginRole();
   TRY_VOID(Block_(in_.body));
   AwaitStores();
+  if (part_ == Part::kProducer) AwaitCommits();
   b_.Yield({});
   b_.SetBlock(outer);
   map_ = before;
@@ -134,6 +138,7 @@ Result<> Emitter::Op_(OpId id) {
       const OpId parent = in_.blocks[op.block].parent;
       if (!plain_branch_) {
         FlushLoads();
+        TakeSums();
         Settle(flights_.size() - FlyingPast(parent));
       }
       if (parent.valid() && in_.ops[parent].kind == OpKind::kParallel) return Done();
@@ -147,6 +152,8 @@ Result<> Emitter::Op_(OpId id) {
           values.push_back(Flying(op.operands[i]) ? Flying(op.operands[i])->acc
                                                   : Tile(op.operands[i]));
       YieldChains(parent, values);
+      if (parent.valid() && in_.ops[parent].kind == OpKind::kFor)
+        for (size_t sum : SumsCarriedBy(parent)) values.push_back(sums_[sum].adds);
       b_.Yield(std::move(values));
       return Done();
     }
@@ -212,12 +219,15 @@ Result<> Emitter::Region(BlockId from, BlockId to) {
 
 // Does the role being emitted carry this value through its structure?
 bool Emitter::Keeps(ValueId result) const {
+  if (part_ != Part::kProducer && InTensorMemoryAlone(result)) return false;
   return part_ != Part::kCompute || p_.needs[static_cast<size_t>(role_)].values.count(result) > 0;
 }
 
 Result<> Emitter::For_(OpId id) {
   const Op& op = in_.ops[id];
   if (part_ == Part::kCompute) Signal(op);
+  BeginSums(id);
+  const std::vector<size_t> sums = SumsCarriedBy(id);
   std::vector<ValueId> operands = {Scalar(op.operands[0]), Scalar(op.operands[1])};
   std::vector<Type> types;
   std::vector<size_t> kept;
@@ -231,12 +241,19 @@ Result<> Emitter::For_(OpId id) {
   }
   const std::vector<PlannedChain>& chains = LoopPlanOf(id).chains;
   if (chains.empty()) {
+    for (size_t sum : sums) {
+      operands.push_back(sums_[sum].adds);
+      types.push_back(Type::Scalar(DType::kBool));
+    }
     TRY(const OpId loop, Turns(op, kept, std::move(operands), std::move(types), {}));
     for (size_t k = 0; k < kept.size(); ++k) Bind(op.results[kept[k]], out_.ops[loop].results[k]);
+    for (size_t k = 0; k < sums.size(); ++k)
+      sums_[sums[k]].adds = out_.ops[loop].results[kept.size() + k];
   } else {
     TRY_VOID(ChainedTurns(id, kept, std::move(operands), std::move(types)));
   }
   if (part_ == Part::kCompute) Await(op);
+  EndSums(id);
   return Done();
 }
 
@@ -249,11 +266,14 @@ Result<OpId> Emitter::Turns(const Op& op, const std::vector<size_t>& kept,
   out_.ops[loop].regions.push_back(body);
   const Block& from = in_.blocks[op.regions[0]];
   Bind(from.args[0], out_.AddArg(body, Type::Scalar(DType::kI64)));
+  const std::vector<size_t> sums = SumsCarriedBy(in_.blocks[op.regions[0]].parent);
   ValueId issued;
   for (size_t k = 0; k < types.size(); ++k) {
     const ValueId arg = out_.AddArg(body, types[k]);
     if (k < kept.size())
       Bind(from.args[1 + kept[k]], arg);
+    else if (k - kept.size() < sums.size())
+      sums_[sums[k - kept.size()]].adds = arg;
     else
       issued = arg;
   }
@@ -263,7 +283,9 @@ Result<OpId> Emitter::Turns(const Op& op, const std::vector<size_t>& kept,
   for (const PlannedChain& chain : chains) flying.push_back(from.args[1 + chain.carried]);
   FlyOn(chains, flying, issued);
   b_.SetBlock(home);
+  const std::vector<Issued> before = issued_;  // still in flight if there is no iteration
   TRY_VOID(Region(op.regions[0], body));
+  issued_.insert(issued_.end(), before.begin(), before.end());
   return loop;
 }
 
@@ -306,11 +328,16 @@ Result<> Emitter::If_(const Op& op) {
   for (ValueId r : op.results)
     if (Keeps(r)) types.push_back(WarpType(r)), kept.push_back(r);
   const OpId branch = b_.Add(OpKind::kIf, {Scalar(op.operands[0])}, types, {});
+  const std::vector<Issued> before = issued_;
+  std::vector<Issued> after;  // in flight behind some arm
   for (BlockId region : op.regions) {
     const BlockId body = out_.AddBlock(branch);
     out_.ops[branch].regions.push_back(body);
+    issued_ = before;
     TRY_VOID(Region(region, body));
+    after.insert(after.end(), issued_.begin(), issued_.end());
   }
+  issued_ = std::move(after);
   for (size_t i = 0; i < kept.size(); ++i) Bind(kept[i], out_.ops[branch].results[i]);
   return Done();
 }

@@ -84,6 +84,7 @@ Result<> Emitter::Dot_(OpId id) {
   const DotPlan& dot = plan_.dots.at(id);
   const ValueId result = op.results[0];
   const Type& type = in_.type(result);
+  if (p_.sum_of.count(id)) return Accumulate(id);
   StoreOperands(id);
   FlushLoads();
 

@@ -53,15 +53,24 @@ void Emitter::SetUp() {
     exchanges_[id] = NewBarrier(exchange.barriers);
   }
   if (p_.copy_barrier) mbar_ = NewBarrier(1);
-  const bool barriers = p_.copy_barrier || !rings_.empty() || !exchanges_.empty();
+  for (const auto& [of, column] : p_.sum_columns) sum_mbars_[of] = NewBarrier(1);
+  const bool barriers =
+      p_.copy_barrier || !rings_.empty() || !exchanges_.empty() || !sum_mbars_.empty();
   if (barriers) InitBarriers();
   const bool cleared = std::any_of(p_.buffers.begin(), p_.buffers.end(),
                                    [](const PlannedBuffer& buffer) { return buffer.cleared; });
   if (cleared) FenceAsync();
   if (out_.launch.cluster > 1)  // nobody writes to a CTA that is not ready
     b_.Add(OpKind::kClusterSync, {}, {});
-  else if (p_.copy_barrier || cleared || !rings_.empty())
+  else if (p_.copy_barrier || cleared || !rings_.empty() || !sum_mbars_.empty())
     b_.Add(OpKind::kCtaSync, {}, {}, {{"id", int64_t{0}}});
+  if (p_.tensor_columns > 0) {
+    int64_t columns = kLeastTensorColumns;
+    while (columns < p_.tensor_columns) columns *= 2;
+    tensor_memory_ = b_.Value(OpKind::kTmemAlloc, {}, Type::Scalar(DType::kI32),
+                              {{"columns", columns}, {"offset", int64_t{0}}});
+    emitted_.tensor_memory = tensor_memory_;
+  }
 }
 
 // By one thread, before anybody looks at them. They lie in the order in which they are set up.
@@ -85,6 +94,7 @@ void Emitter::InitBarriers() {
       for (ValueId mbar : {passes_.at(id).full, passes_.at(id).empty}) init(mbar, pass.arrivals);
     for (const auto& [id, exchange] : p_.exchanges)
       init(exchanges_.at(id), exchange.arrivals, true);
+    for (const auto& [of, mbar] : sum_mbars_) init(mbar, 1);
     inner.Add(OpKind::kFenceMbarInit, {}, {});
   });
 }

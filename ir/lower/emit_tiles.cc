@@ -17,6 +17,11 @@ ValueId Emitter::Tile(ValueId v) {
   }
   if (const OpId def = in_.values[v].def; def.valid() && p_.KeepsUntilRead(def) && !map_.count(v))
     IntoRegisters(def);
+  for (size_t sum : due_)
+    if (p_.sums[sum].result == v) {
+      TakeSum(sum);
+      break;
+    }
   for (size_t i = 0; i < flights_.size(); ++i)
     if (flights_[i].lands == v) {
       Settle(i + 1);

@@ -30,6 +30,7 @@ struct Emitted {
   Function fn;
   std::map<int, Scratch> scratch;  // by role
   std::vector<ValueId> barriers;   // in the order in which they are to lie
+  ValueId tensor_memory;           // its address passes through bytes behind them
 };
 
 class Emitter {
@@ -83,6 +84,18 @@ class Emitter {
     ValueId counter;
     ValueId slot;  // of the product being emitted
   };
+  // A sum in tensor memory, in the role being emitted.
+  struct SumState {
+    ValueId mbar;            // that says that its products are complete
+    ValueId counter;         // of waits for it
+    ValueId adds;            // is there anything in its columns to add to?
+    bool committed = false;  // its last product, not yet awaited
+  };
+  // Products of sums that read slots of rings and were not awaited since.
+  struct Issued {
+    size_t sum;
+    std::vector<size_t> channels;
+  };
   enum class Part { kEverything, kProducer, kCompute };
   // Index operands of an access, rewritten for the warp level.
   struct Access {
@@ -124,9 +137,10 @@ class Emitter {
   bool specialized() const { return p_.specialized; }
   bool Mine(OpId id) const { return p_.Executes(role_, id); }
   void BeginRole();
-  ValueId NextSlot(const Ring& ring, bool producer);
+  ValueId NextSlot(const Ring& ring, bool producer, bool alone = false);
   ValueId NextSlot(size_t channel, bool producer);
   void Produce(size_t channel, size_t site);
+  void AwaitCommits();
   void AwaitFull(size_t channel, OpId reader);
   void Release(size_t channel);
   void Arrive(ValueId mbar, ValueId slot, Attrs attrs = {}, ValueId when = {});
@@ -233,12 +247,34 @@ class Emitter {
   ValueId IssueInGroup(const Product& product, ValueId into, const Columns& of);
   // Binds a finished product's result, from the instruction's layout to its class's.
   void Land(ValueId result, ValueId acc);
+  // issue_by_barrier.cc
+  bool InTensorMemoryAlone(ValueId v) const;
+  std::vector<size_t> SumsCarriedBy(OpId loop) const;
+  Attrs TensorPlace(size_t sum) const;
+  Type SumType(size_t sum);
+  void BeginSum(size_t sum, bool from_zero);
+  void BeginSums(OpId first);
+  void EndSums(OpId last);
+  void CommitTo(ValueId mbar, ValueId slot);
+  void AwaitSum(size_t sum);
+  ValueId AnyProduct(size_t sum);
+  ValueId LoadSum(size_t sum);
+  void TakeSum(size_t sum);
+  void TakeSums();
+  bool ReadsRingsAlone(OpId dot) const;
+  void IssueByBarrier(OpId dot, size_t sum, const Columns& of);
+  void AwaitReadersOf(size_t channel);
+  Result<> Accumulate(OpId dot);
+  Result<> AccumulateParts(OpId dot, size_t sum);
   // issue_groups.cc
   // Awaits the oldest `count` products under way, once `made` are there.
   void Settle(size_t count, const std::vector<ValueId>& made = {});
   void BeforeFeeder(OpId id);
   bool ConvertsFewBits(const Op& op) const;
-  void SettleAll() { Settle(flights_.size()); }
+  void SettleAll() {
+    TakeSums();
+    Settle(flights_.size());
+  }
   // emit_dot.cc
   ValueId OperandBuffer(OpId dot, bool is_a);
   void StoreOperands(OpId dot);
@@ -254,8 +290,13 @@ class Emitter {
   Function& out_;  // of emitted_
   Builder b_;
   std::map<ValueId, ValueId> map_;
-  std::vector<ValueId> buffers_;  // as the plan numbers them
-  std::vector<OpId> pending_;     // TMA loads queued for the next flush
+  std::vector<ValueId> buffers_;                         // as the plan numbers them
+  ValueId tensor_memory_;                                // its address
+  std::vector<SumState> sums_;                           // as the plan numbers them
+  std::map<std::pair<int, size_t>, ValueId> sum_mbars_;  // by role and sum
+  std::vector<size_t> due_;                              // sums to be loaded
+  std::vector<Issued> issued_;
+  std::vector<OpId> pending_;  // TMA loads queued for the next flush
   ValueId mbar_, phase_;
   ValueId cluster_rank_;                                   // of the role being emitted, i64
   std::vector<Flight> flights_;                            // oldest first

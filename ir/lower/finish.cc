@@ -42,6 +42,10 @@ void Place(Emitted& emitted, ProgramPlan& plan) {
     out.ops[out.values[barrier].def].set("offset", top);
     top += isa::kBarrierBytes * out.type(barrier).depth;
   }
+  if (emitted.tensor_memory.valid()) {
+    out.ops[out.values[emitted.tensor_memory].def].set("offset", top);
+    top += isa::kBarrierBytes;  // of which it takes half
+  }
   out.launch.smem_bytes = plan.smem_bytes = top;
 }
 

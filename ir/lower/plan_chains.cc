@@ -30,7 +30,7 @@ bool ProgramPlanner::GoesOn(OpId dot, int role) const {
     return false;
   const DotPlan &a = tiles_.dots.at(before), &b = tiles_.dots.at(dot);
   const auto layout = tiles_.layouts.find(op.operands[2]);
-  return a.flies() && b.flies() && a.promote == 0 && b.promote == 0 && a.acc == b.acc &&
+  return a.grouped() && b.grouped() && a.promote == 0 && b.promote == 0 && a.acc == b.acc &&
          layout != tiles_.layouts.end() && layout->second == a.acc;
 }
 
@@ -41,7 +41,7 @@ std::vector<OpId> ProgramPlanner::ChainedProducts(const Op& loop, size_t carried
       !std::all_of(dots.begin() + 1, dots.end(), [&](OpId d) { return GoesOn(d, role); }))
     return {};
   const DotPlan& plan = tiles_.dots.at(dots[0]);
-  if (!plan.flies() || plan.promote != 0) return {};
+  if (!plan.grouped() || plan.promote != 0) return {};
   // Nothing may lie between the instruction's accumulator and the carried value.
   const ValueId arg = in_.ops[dots[0]].operands[2], next = in_.ops[dots.back()].results[0];
   for (ValueId v : {arg, next, loop.results[carried]}) {

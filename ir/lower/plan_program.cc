@@ -68,6 +68,11 @@ Result<ProgramPlan> ProgramPlanner::Run(DiagSink& diags) {
         .Help("use --schedule=sequential");
   PlanLoops();
   DerivePlan(in_, &p_);
+  if (p_.tensor_columns > kTensorColumns)
+    return diags
+        .Report(lower_diag::kTensorMemoryFull, in_.ops[p_.sums.back().dots[0]].at, in_.name,
+                p_.tensor_columns, kTensorColumns)
+        .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");
   return std::move(p_);
 }
 

@@ -54,8 +54,8 @@ void ProgramPlanner::PlanRings() {
   for (size_t i = 0; i < p_.rings.size(); ++i) {
     PlannedRing& ring = p_.rings[i];
     ring.slots = SlotsOf(i);
-    ring.arrivals =
-        int64_t{p_.warps_per_role()} * static_cast<int64_t>(ring.sites[0].readers.size());
+    ring.arrivals = int64_t{p_.ReleasedByCommit(ring) ? 1 : p_.warps_per_role()} *
+                    static_cast<int64_t>(ring.sites[0].readers.size());
     for (const RingSite& site : ring.sites)
       for (OpId load : site.loads)
         if (CanShare(load)) p_.multicast.insert(load), ring.multicast = true;
@@ -102,6 +102,8 @@ void ProgramPlanner::PlanRelease(size_t ring, int role, OpId last, const std::se
 // Parts of a box are whole patterns of the swizzle.
 bool ProgramPlanner::CanShare(OpId id) const {
   if (cluster_ <= 1 || !in_.ops[id].i("shared", 0)) return false;
+  // A slot that all CTAs fill is released to all of them; commits are told to one.
+  if (InTensorMemory(target_.matrix_unit.kind)) return false;
   const LoadPlan& load = tiles_.loads.at(id);
   const Type& type = in_.type(in_.ops[id].results[0]);
   const int64_t pitch = load.smem.panel_cols * ByteSize(type.dtype);

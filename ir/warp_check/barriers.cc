@@ -58,9 +58,14 @@ Step Machine::Arrive(OpId id, int64_t bytes) {
   const Op& op = fn_.ops[id];
   const int slot = BarrierOf(op, op.operands[0], SlotOperand(op, fn_));
   if (slot < 0) return Step::kFailed;
-  Barrier& b = s_->barriers[static_cast<size_t>(slot)];
   const int64_t warps = p_.roles[static_cast<size_t>(role_)].warps;
   const int64_t arrivals = who_ == Who::kElected ? 1 : who_ == Who::kWarps ? warps : 32 * warps;
+  return ArriveTelling(id, slot, arrivals, bytes, Told());
+}
+
+Step Machine::ArriveTelling(OpId id, int slot, int64_t arrivals, int64_t bytes, const Clock& told) {
+  const Op& op = fn_.ops[id];
+  Barrier& b = s_->barriers[static_cast<size_t>(slot)];
   if (Knows()[static_cast<size_t>(SlotComponent(slot))] != b.phase)
     return Fail(kWarpArrivals, op,
                 fmt::format("it may arrive at {} before the phase before is complete",
@@ -75,7 +80,7 @@ Step Machine::Arrive(OpId id, int64_t bytes) {
   b.last_role = role_;
   b.arriving.push_back(id);
   if (trace) b.filling.push_back(static_cast<int>(trace->size()) - 1);
-  Join(b.pending, Told());
+  Join(b.pending, told);
   return TryComplete(op, slot) ? Step::kDone : Step::kFailed;
 }
 
@@ -123,6 +128,8 @@ bool Machine::TryComplete(const Op& op, int slot) {
   completed_ = true;
   b.done[static_cast<size_t>(SlotComponent(slot))] = b.phase;
   b.carried_bytes = b.expected > 0 || copies;
+  b.came_by_commit = b.by_commit;
+  b.by_commit = false;
   b.arrived = b.expected = b.delivered = 0;
   b.pending.assign(b.pending.size(), 0);
   b.seen.assign(b.seen.size(), 0);

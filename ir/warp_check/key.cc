@@ -255,6 +255,8 @@ bool Machine::Dead(const Role& r, ValueId v) const {
 void Machine::Prune() {
   for (size_t at = 0; at < s_->regions.size(); ++at)
     std::erase_if(s_->regions[at].records, [&](const Record& record) {
+      // What is known of tensor memory is not what is known of the rest.
+      if (static_cast<int>(at) >= p_.first_tensor_region()) return false;
       if (record.proxy == Proxy::kGeneric && record.fence < 0) return false;
       if (record.proxy == Proxy::kThreadCopy) return false;  // the other proxy never knows of it
       for (size_t i = 1; i < s_->roles.size(); ++i) {
@@ -307,6 +309,20 @@ struct Machine::Writer {
       for (const Clock* knows : {&r.all, &r.elected})
         for (size_t c = 0; c < common.size() && !r.ended; ++c)
           common[c] = std::min(common[c], r.started ? (*knows)[c] : 0);
+    for (const Role& r : s.roles)
+      for (const Clock* seen : {&r.tensor_all, &r.tensor_elected})
+        for (size_t c = FirstOfTensors(); c < common.size() && !r.ended; ++c)
+          common[c] = std::min(common[c], seen->empty() ? 0 : (*seen)[c]);
+  }
+
+  // Components of tensor memory stand behind all others.
+  size_t FirstOfTensors() const { return static_cast<size_t>(m.ProductsOf(0)); }
+  bool OfTensors(const Record& r) const {
+    return r.proxy == Proxy::kTensorProduct || r.proxy == Proxy::kTensorAccess;
+  }
+  int TensorComponent(const Record& r) const {
+    const int role = r.component / 2;
+    return r.proxy == Proxy::kTensorProduct ? m.ProductsOf(role) : m.AccessesOf(role);
   }
 
   // Only the order of counts matters, and of what all know not even that: whoever arrives at a
@@ -322,6 +338,8 @@ struct Machine::Writer {
         if (IsCopyIn(r.proxy) && r.slot < 0) continue;
         if (IsCopyIn(r.proxy))
           mark(m.SlotComponent(r.slot), r.phase + 1);
+        else if (OfTensors(r))
+          mark(TensorComponent(r), r.n);
         else
           mark(r.component, r.proxy == Proxy::kGeneric ? r.n : r.end), mark(r.component, r.fence);
       }
@@ -342,7 +360,8 @@ struct Machine::Writer {
     }
     const size_t roles = 2 * s.roles.size();
     for (size_t i = 0; i < marks.size(); ++i) {
-      const size_t at = i < roles ? i : roles + static_cast<size_t>(turn.slots[i - roles]);
+      const bool slot = i >= roles && i < roles + turn.slots.size();
+      const size_t at = slot ? roles + static_cast<size_t>(turn.slots[i - roles]) : i;
       if (!marks[at].empty()) marked.push_back(at);
     }
   }
@@ -417,9 +436,22 @@ struct Machine::Writer {
       out(name.OfForm(loop.first)), out(loop.second), out(begun - least);
     }
     WriteClock(r.all), WriteClock(r.elected);
+    WriteTensors(i);
     if (r.parts_met >= 0)
       for (int c = 2 * static_cast<int>(i); c <= 2 * static_cast<int>(i) + 1; ++c)
         out(-6), out(Rank(c, r.parts_met));
+  }
+
+  // What the role knows of tensor memory, and what it would tell.
+  void WriteTensors(size_t i) {
+    const Role& r = s.roles[i];
+    if (m.components() == m.ProductsOf(0)) return;
+    const int role = static_cast<int>(i);
+    out(-10), out(r.uncommitted), out(Rank(m.ProductsOf(role), r.products));
+    out(Rank(m.AccessesOf(role), r.accesses)), out(Rank(m.AccessesOf(role), r.fenced));
+    for (const Clock* seen : {&r.tensor_all, &r.tensor_elected})
+      for (size_t c = FirstOfTensors(); c < marks.size(); ++c)
+        out(seen->empty() ? 0 : Rank(static_cast<int>(c), (*seen)[c]));
   }
 
   void WriteControl(const Role& r) {
@@ -481,7 +513,7 @@ struct Machine::Writer {
     const int component = m.SlotComponent(slot);
     out(b.ready), out(turn.slot_group[at] < 0 ? b.phase & 1 : b.phase - turn.slot_phase[at]);
     out(Rank(component, b.phase)), out(b.arrived), out(b.expected), out(b.delivered);
-    out(b.carried_bytes && !m.Seen(slot));
+    out((b.carried_bytes || b.came_by_commit) && !m.Seen(slot)), out(b.by_commit);
     WriteClock(b.pending), WriteClock(b.done);
     for (size_t c = 0; c < b.seen.size(); ++c)
       if (const int64_t rank = b.seen[c] > 0 ? Rank(static_cast<int>(c), b.seen[c]) : 0)
@@ -497,6 +529,8 @@ struct Machine::Writer {
         out(-1);
       } else if (IsCopyIn(r.proxy)) {
         out(Rank(m.SlotComponent(r.slot), r.phase + 1));
+      } else if (OfTensors(r)) {
+        out(Rank(TensorComponent(r), r.n));
       } else {
         const int32_t n = r.proxy == Proxy::kGeneric ? r.n : r.end;
         out(n < 0 ? -1 : Rank(r.component, n));

@@ -222,6 +222,10 @@ Clock Machine::Told() {
     told[static_cast<size_t>(2 * role_)] = r.now;
   }
   told[static_cast<size_t>(2 * role_ + 1)] = r.now;
+  if (r.fenced > 0 && who_ != Who::kElected) {
+    int32_t& accesses = told[static_cast<size_t>(AccessesOf(role_))];
+    accesses = std::max(accesses, r.fenced);
+  }
   return told;
 }
 
@@ -275,6 +279,12 @@ Step Machine::RunOp(OpId id) {
     case OpKind::kMma:
     case OpKind::kMmaCommit:
     case OpKind::kMmaWait: return Products(id);
+    case OpKind::kTmemAlloc:
+    case OpKind::kTcMma:
+    case OpKind::kTcCommit:
+    case OpKind::kTcFence:
+    case OpKind::kTmemLoad: return TensorMemory(id);
+    case OpKind::kTmemStore: return NothingFlying(id) ? TensorMemory(id) : Step::kFailed;
     case OpKind::kCounter: me().counters[op.results[0].index] = op.i("init"); return Step::kDone;
     case OpKind::kCounterAdd: {
       auto [it, fresh] = me().counters.try_emplace(op.operands[0].index, 0);
@@ -367,6 +377,11 @@ bool Machine::CheckEnd(State& state) {
                "no cp_arrive follows: nobody learns that this copy has landed");
           return false;
         }
+    if (r.uncommitted) {
+      Fail(kWarpOpenEnd, fn_.ops[fn_.blocks[fn_.body].ops.back()],
+           "the role ends without committing its last product");
+      return false;
+    }
     if (!r.bulk.empty()) {
       for (const Region& region : state.regions)
         for (const Record& record : region.records)
@@ -387,11 +402,12 @@ bool Machine::CheckEnd(State& state) {
                        b.count, b.delivered, b.expected, p_.BarrierName(slot)));
       return false;
     }
-    if (!b.carried_bytes) continue;
+    if (!b.carried_bytes && !b.came_by_commit) continue;
     if (!Seen(slot)) {
-      Fail(
-          kWarpOpenEnd, op,
-          fmt::format("the kernel ends while copies to {} may be under way", p_.BarrierName(slot)));
+      Fail(kWarpOpenEnd, op,
+           fmt::format("the kernel ends while {} to {} may be under way",
+                       b.carried_bytes ? "copies" : "the arrival of a commit",
+                       p_.BarrierName(slot)));
       return false;
     }
   }

@@ -95,7 +95,15 @@ class Machine {
   bool learned = false;
 
  private:
-  int components() const { return 2 * static_cast<int>(p_.roles.size()) + p_.slots(); }
+  int components() const {
+    const int roles = static_cast<int>(p_.roles.size());
+    return 2 * roles + p_.slots() + (p_.tensor_columns.empty() ? 0 : 2 * roles);
+  }
+  // Of programs that use tensor memory: complete products of a role, accesses by its threads.
+  int ProductsOf(int role) const {
+    return 2 * static_cast<int>(p_.roles.size()) + p_.slots() + 2 * role;
+  }
+  int AccessesOf(int role) const { return ProductsOf(role) + 1; }
   int SlotComponent(int slot) const { return 2 * static_cast<int>(p_.roles.size()) + slot; }
   Role& me() { return s_->roles[static_cast<size_t>(role_)]; }
   Who who() { return me().frames.back().who; }
@@ -169,6 +177,7 @@ class Machine {
   bool Ready(const Op& op, int slot);
   Step Init(OpId id);
   Step Arrive(OpId id, int64_t bytes);
+  Step ArriveTelling(OpId id, int slot, int64_t arrivals, int64_t bytes, const Clock& told);
   Step Wait(OpId id);
   bool TryComplete(const Op& op, int slot);
   void ForgetThreads(Barrier& b) const;
@@ -184,6 +193,15 @@ class Machine {
   Step WaitProducts(OpId id);
   bool NothingFlying(OpId id);
   CoreTile TileOf(ValueId v);
+
+  // products_by_barrier.cc
+  Step TensorMemory(OpId id);
+  Step IssueByBarrier(OpId id);
+  Step CommitProducts(OpId id);
+  Step AccessByThreads(OpId id);
+  void FenceTensorMemory(bool after);
+  bool AccessColumns(OpId id, int64_t first, int64_t count, Proxy proxy, bool write);
+  bool KnownInTensorMemory(const Record& r) const;
 
   // key.cc
   struct Naming;

@@ -17,6 +17,10 @@ bool Machine::Known(const Record& r, const Clock& clock) const {
     case Proxy::kThreadCopy:
     case Proxy::kCopyIn:
       return r.slot >= 0 && clock[static_cast<size_t>(SlotComponent(r.slot))] > r.phase;
+    case Proxy::kTensorProduct:
+      return clock[static_cast<size_t>(ProductsOf(r.component / 2))] >= r.n;
+    case Proxy::kTensorAccess:
+      return clock[static_cast<size_t>(AccessesOf(r.component / 2))] >= r.n;
   }
   return false;
 }
@@ -96,7 +100,8 @@ bool Machine::AccessRegion(const Op& op, OpId id, int number, Proxy proxy, bool 
     if ((!write && !r.write) || (tensor && write && r.write)) continue;
     const int32_t met = MetInParts(r, number);
     const int32_t over = r.proxy == Proxy::kGeneric ? r.n : r.end;
-    if (!Known(r, knows) && (IsCopyIn(r.proxy) || over < 0 || over > met)) {
+    const bool ends_elsewhere = IsCopyIn(r.proxy) || r.proxy == Proxy::kTensorProduct;
+    if (!Known(r, knows) && (ends_elsewhere || over < 0 || over > met)) {
       Fail(write ? kWarpOverwrite : kWarpUnfilled, op,
            fmt::format("it {} {}, but nothing orders it after {}", write ? "writes" : "reads",
                        p_.RegionName(number), Whose(r)));
@@ -105,7 +110,7 @@ bool Machine::AccessRegion(const Op& op, OpId id, int number, Proxy proxy, bool 
     const bool crosses = IsGeneric(r.proxy) && !IsGeneric(proxy);
     const int32_t known = std::max(knows[static_cast<size_t>(r.component)], met);
     const Role& other = s_->roles[static_cast<size_t>(r.component / 2)];
-    if (r.component / 2 == role_ && !IsCopyIn(r.proxy))
+    if (r.component / 2 == role_ && !ends_elsewhere)
       OnlyOne(other.syncs, r.proxy == Proxy::kGeneric ? r.n : r.end - 1, me().now);
     if (crosses) OnlyOne(other.fences, r.n, known);
     // No fence of those who copied covers copies that had not landed.
@@ -120,7 +125,7 @@ bool Machine::AccessRegion(const Op& op, OpId id, int number, Proxy proxy, bool 
   r.proxy = proxy;
   r.write = write;
   r.component = Mine();
-  r.n = me().now;
+  r.n = proxy == Proxy::kTensorProduct ? me().products : me().now;
   r.op = id;
   if (write && !tensor) {
     region.records.clear();
@@ -148,6 +153,10 @@ void Machine::SyncRole() {
   Role& r = me();
   r.all[static_cast<size_t>(2 * role_)] = r.now;
   r.all[static_cast<size_t>(2 * role_ + 1)] = r.now;
+  if (r.fenced > 0) {
+    int32_t& accesses = r.elected[static_cast<size_t>(AccessesOf(role_))];
+    accesses = std::max(accesses, r.fenced);
+  }
   Join(r.all, r.elected);
   r.elected = r.all;
 }

@@ -18,6 +18,7 @@ Program::Program(const Function& function) : fn(function) {
   FindBarriers();
   FindBuffers();
   FindTensors();
+  FindColumns();
   FindTiles();
   FindSteering();
   FindWork();
@@ -47,7 +48,8 @@ void Program::FindRoles() {
     if (op.kind == OpKind::kRole)
       roles.push_back({id, op.regions[0], op.s("name"), static_cast<int>(op.i("warps"))});
     else if (roles.size() > 1 && op.kind != OpKind::kYield && op.kind != OpKind::kClusterSync &&
-             !stray.valid() && (Info(op.kind).effect == OpEffect::kWrite || !op.regions.empty()))
+             op.kind != OpKind::kTmemFree && !stray.valid() &&
+             (Info(op.kind).effect == OpEffect::kWrite || !op.regions.empty()))
       stray = id;
   }
 }
@@ -273,6 +275,11 @@ bool Program::FilledThrough(ValueId buffer, int region) const {
 }
 
 std::string Program::RegionName(int region) const {
+  if (region >= first_tensor_region()) {
+    const auto at = static_cast<size_t>(region - first_tensor_region());
+    return fmt::format("columns {} to {} of tensor memory", tensor_columns[at],
+                       tensor_columns[at + 1] - 1);
+  }
   for (const auto& [tensor, i] : shared_tensors)
     if (i == region) return fmt::format("`{}`", fn.param(tensor) ? fn.param(tensor)->name : "?");
   const int64_t at = cuts[static_cast<size_t>(region)];
@@ -327,6 +334,7 @@ ValueId SlotOperand(const Op& op, const Function& fn) {
     case OpKind::kSmemZero:
     case OpKind::kMbarExpect:
     case OpKind::kCpArrive:
+    case OpKind::kTcCommit:
     case OpKind::kMbarArrive: return at(1);
     case OpKind::kCpLoad:
     case OpKind::kTmaLoad: return op.i("slotted") ? op.operands.back() : ValueId();
@@ -354,7 +362,7 @@ void Program::FindSteering() {
     if (op.kind == OpKind::kElect && !op.operands.empty()) need(op.operands[0]);
     if (op.kind == OpKind::kWhile) need(fn.ops[fn.blocks[op.regions[0]].ops.back()].operands[0]);
     if (op.kind == OpKind::kMbarWait) need(op.operands[1]);
-    if (op.kind == OpKind::kMma)
+    if (op.kind == OpKind::kMma || op.kind == OpKind::kTcMma)
       for (size_t i = 3; i < std::min<size_t>(5, op.operands.size()); ++i) need(op.operands[i]);
     need(SlotOperand(op, fn));
   });
@@ -420,6 +428,12 @@ bool Program::Mark(BlockId block) {
       case OpKind::kTmaStore:
       case OpKind::kTmaCommit:
       case OpKind::kTmaWait:
+      case OpKind::kTmemAlloc:
+      case OpKind::kTcMma:
+      case OpKind::kTcCommit:
+      case OpKind::kTcFence:
+      case OpKind::kTmemLoad:
+      case OpKind::kTmemStore:
       case OpKind::kMmaFence:
       case OpKind::kMma:
       case OpKind::kMmaCommit:
@@ -483,7 +497,7 @@ void Program::FindPeriods() {
       } else if (k.repeats) {
         next.repeats = k.repeats;
       }
-      const bool sink = op.results.empty() || op.kind == OpKind::kMma;
+      const bool sink = op.results.empty() || op.kind == OpKind::kMma;  // tc_mma has no results
       if (sink && k.repeats) continue;
       if (!sink && op.results.size() == 1 && !steers[static_cast<size_t>(op.results[0].index)])
         continue;
@@ -547,6 +561,10 @@ void Program::FindTouches() {
         if (const auto it = buffers.find(v); it != buffers.end())
           touch(it->second.offset, it->second.offset + it->second.depth * it->second.slot_bytes);
       if (op.attr("scratch") && op.i("scratch") >= 0) touch(op.i("scratch"), fn.launch.smem_bytes);
+      if (const auto columns = TensorColumnsOf(fn, op)) {
+        const auto [first, last] = TensorRegionsOf(columns->first, columns->second);
+        std::fill(touches[r].begin() + first, touches[r].begin() + last, 1);
+      }
       bool write = false;
       if (const ValueId tensor = SharedTensor(op, &write); tensor.valid())
         touches[r][static_cast<size_t>(shared_tensors.at(tensor))] = 1;

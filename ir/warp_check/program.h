@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -45,7 +46,16 @@ struct Program {
   int smem_regions() const { return cuts.empty() ? 0 : static_cast<int>(cuts.size()) - 1; }
   // Then one region for each tensor that the kernel both reads and writes.
   std::map<ValueId, int> shared_tensors;
-  int regions() const { return smem_regions() + static_cast<int>(shared_tensors.size()); }
+  // Then columns of tensor memory, cut likewise.
+  std::vector<int64_t> tensor_columns;
+  int tensor_regions() const {
+    return tensor_columns.empty() ? 0 : static_cast<int>(tensor_columns.size()) - 1;
+  }
+  int first_tensor_region() const {
+    return smem_regions() + static_cast<int>(shared_tensors.size());
+  }
+  int regions() const { return first_tensor_region() + tensor_regions(); }
+  std::pair<int, int> TensorRegionsOf(int64_t first, int64_t end) const;
   // The tensor an op reads or writes in global memory, if it is one of those; invalid: none.
   ValueId SharedTensor(const Op& op, bool* write) const;
   std::pair<int, int> RegionsOf(int64_t begin, int64_t end) const;
@@ -79,6 +89,7 @@ struct Program {
   void FindBarriers();
   void FindBuffers();
   void FindTensors();
+  void FindColumns();
   void FindTiles();
   void FindSteering();
   void FindWork();
@@ -105,6 +116,8 @@ void WalkOps(const Function& fn, BlockId block, const F& visit) {
   }
 }
 
+// Columns of tensor memory that an op touches: the first, and one behind the last.
+std::optional<std::pair<int64_t, int64_t>> TensorColumnsOf(const Function& fn, const Op& op);
 // The slot operand of an access, or invalid.
 ValueId SlotOperand(const Op& op, const Function& fn);
 

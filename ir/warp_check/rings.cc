@@ -14,7 +14,7 @@ struct Naming {
 };
 std::vector<Naming> NamedBy(const Function& fn, const Op& op) {
   std::vector<Naming> out;
-  const bool product = op.kind == OpKind::kMma;
+  const bool product = op.kind == OpKind::kMma || op.kind == OpKind::kTcMma;
   const ValueId slot = product ? ValueId() : SlotOperand(op, fn);
   for (size_t i = 0; i < op.operands.size(); ++i) {
     const ValueId v = op.operands[i];
@@ -24,7 +24,7 @@ std::vector<Naming> NamedBy(const Function& fn, const Op& op) {
       out.push_back({v, slot});
       continue;
     }
-    const size_t at = i + 2;  // acc, a, b, slot_a, slot_b
+    const size_t at = i + 2;  // acc (or tensor memory), a, b, slot_a, slot_b
     out.push_back({v, at < op.operands.size() ? op.operands[at] : ValueId()});
   }
   return out;

@@ -26,7 +26,17 @@ inline void Join(Clock& into, const Clock& from) {
 }
 
 // kThreadCopy: cp.async, which is done with a phase as copies in are, and of the generic proxy.
-enum class Proxy : uint8_t { kGeneric, kProduct, kCopyIn, kThreadCopy, kCopyOut };
+// kTensorProduct: products that complete at an mbarrier, in shared and in tensor memory;
+// kTensorAccess: loads and stores of tensor memory by threads.
+enum class Proxy : uint8_t {
+  kGeneric,
+  kProduct,
+  kCopyIn,
+  kThreadCopy,
+  kCopyOut,
+  kTensorProduct,
+  kTensorAccess
+};
 inline bool IsCopyIn(Proxy proxy) { return proxy == Proxy::kCopyIn || proxy == Proxy::kThreadCopy; }
 inline bool IsGeneric(Proxy proxy) {
   return proxy == Proxy::kGeneric || proxy == Proxy::kThreadCopy;
@@ -57,8 +67,10 @@ struct Barrier {
   int64_t count = 0;
   int32_t phase = 0;  // being filled; all before are complete
   int64_t arrived = 0, expected = 0, delivered = 0;
-  bool carried_bytes = false;  // the last complete phase
-  OpId last;                   // the op that arrived last, for reports
+  bool carried_bytes = false;   // the last complete phase
+  bool by_commit = false;       // some arrival of this phase comes from products
+  bool came_by_commit = false;  // likewise of the last complete one
+  OpId last;                    // the op that arrived last, for reports
   int last_role = 0;
   std::vector<OpId> arriving, arrived_ops;  // of this phase and the last; for WarpOpUse only
   std::vector<int> filling, filled;         // likewise as events of a trace
@@ -114,6 +126,11 @@ struct Role {
   std::map<int32_t, OpId> counted;                      // by counter: not read since; likewise
   std::vector<std::pair<int32_t, int32_t>> bulk;        // copies out: (id, group or -1)
   int32_t bulk_commits = 0;
+  // Of tensor memory: products issued, accesses by threads, those of them behind which a fence
+  // stands, whether a product was not committed, and what was known at the last fence after.
+  int32_t products = 0, accesses = 0, fenced = 0;
+  bool uncommitted = false;
+  Clock tensor_all, tensor_elected;
   int32_t parts_met = -1;  // when the threads of each part of the role met among themselves
   std::map<std::pair<int32_t, int>, int64_t> runs;  // loops begun, by length form and site
   OpId stuck;                                       // the wait it stands at

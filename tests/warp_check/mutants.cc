@@ -152,6 +152,10 @@ class Maker {
         Remove(id);
         AddAttr("one more copy pending", id, "pending", 1);
         break;
+      case OpKind::kTcCommit:
+      case OpKind::kTcFence: Remove(id); break;
+      case OpKind::kTcMma: AddAttr("product in other columns", id, "column", 16); break;
+      case OpKind::kTmemLoad: AddAttr("other columns loaded", id, "column", 16); break;
       case OpKind::kMmaFence:
         Add("remove mma_fence", id, [=](Function& f) { Bypass(f, id); });
         break;

@@ -3,7 +3,7 @@
 // time: every mutant is rejected, or stands in the table of those that are no mistake, with the
 // reason.
 //
-//   warp_check_test [--all] [--schedule=FILE.sched] FILE.tile…
+//   warp_check_test [--all] [--target=MACHINE] [--schedule=FILE.sched] FILE.tile…
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -45,13 +45,13 @@ class Tester {
     TRY(const api::Call bound, BindDense(*loaded.program, call, diags));
     api::PipelineOptions options;
     options.schedule = schedule;
+    options.target = target_.name;
     TRY(ir::Function fn, api::MakeTileIr(loaded, call.kernel, bound, nullptr, diags));
     TRY(fn, api::LowerToWarps(loaded, std::move(fn), options, nullptr, diags));  // accepts it
     if (!seen_.insert(ir::Print(fn)).second) return true;
     ++counts_.programs;
     const auto start = std::chrono::steady_clock::now();
-    TRY(const ir::WarpCheckStats stats,
-        ir::CheckWarps(fn, ir::WarpCheckOptions(ir::H200()), diags));
+    TRY(const ir::WarpCheckStats stats, ir::CheckWarps(fn, ir::WarpCheckOptions(target_), diags));
     const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
     if (ms.count() > counts_.slowest_ms) {
       counts_.slowest_ms = ms.count();
@@ -103,14 +103,19 @@ class Tester {
 
 int Main(int argc, char** argv) {
   DiagSink diags;
-  Result<ir::Target> target = ir::LoadBuiltinTarget("h200", diags);
-  if (!target.ok()) return 1;
   const bool all = argc > 1 && std::string(argv[1]) == "--all";
+  const std::string on = "--target=";
+  std::string machine = "h200";
+  for (int i = 1; i < argc; ++i)
+    if (std::string(argv[i]).rfind(on, 0) == 0) machine = std::string(argv[i]).substr(on.size());
+  Result<ir::Target> target = ir::LoadBuiltinTarget(machine, diags);
+  if (!target.ok()) return 1;
   Tester tester(std::move(*target), all);
   int failed = 0;
   std::vector<std::string> schedules = {"sequential", "solve"};
   for (int i = all ? 2 : 1; i < argc; ++i) {
     const std::string arg = argv[i], option = "--schedule=";
+    if (arg.rfind(on, 0) == 0) continue;
     if (arg.rfind(option, 0) == 0) {
       schedules = {arg.substr(option.size())};
       continue;

@@ -1,0 +1,258 @@
+// Products of the unit tcgen05 (ir/matrix_units.def), and tensor memory: its allocation, its loads
+// and stores by threads. One thread issues a product; descriptors say where its operands lie.
+//
+// Sources: PTX ISA, "TensorCore 5th Generation Family Instructions": shared memory descriptor,
+// instruction descriptor, layout of D with M = 128, shape 32x32b.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <llvm/IR/Constants.h>
+
+#include <algorithm>
+
+#include "backend/diagnostics.h"
+#include "backend/emitter.h"
+#include "backend/shared_operand.h"
+#include "ir/matrix_unit.h"
+#include "support/check.h"
+
+namespace tilec::backend {
+
+using ir::DType;
+using ir::OpKind;
+
+namespace {
+
+// The kind of instruction that multiplies a type, and what the type is called in its descriptor.
+struct KindOf {
+  DType dtype;
+  const char* kind;
+  uint32_t code;
+};
+constexpr KindOf kKinds[] = {{DType::kF16, "f16", 0},     {DType::kBF16, "f16", 1},
+                             {DType::kTF32, "tf32", 2},   {DType::kE4M3, "f8f6f4", 0},
+                             {DType::kE5M2, "f8f6f4", 1}, {DType::kU8, "i8", 0},
+                             {DType::kI8, "i8", 1}};
+
+const KindOf* Kind(DType dtype) {
+  for (const KindOf& row : kKinds)
+    if (row.dtype == dtype) return &row;
+  return nullptr;
+}
+
+// Instruction descriptor (PTX ISA, table "Instruction descriptor format for .kind::tf32, f16,
+// f8f6f4 and i8"): type of D at bit 4 (1: f32, 2: s32), of A at 7, of B at 10, transposition at 15
+// and 16, N / 8 at 17, M / 16 at 24.
+uint32_t InstructionDescriptor(const KindOf& a, const KindOf& b, bool trans_a, bool trans_b,
+                               int64_t n) {
+  const uint32_t d = std::string_view(a.kind) == "i8" ? 2 : 1;
+  return d << 4 | a.code << 7 | b.code << 10 | uint32_t{trans_a} << 15 | uint32_t{trans_b} << 16 |
+         static_cast<uint32_t>(n >> 3) << 17 | static_cast<uint32_t>(ir::kTensorLanes >> 4) << 24;
+}
+
+// Shared memory descriptor without its address: leading offset at bit 16, stride offset at 32, both
+// in units of 16 bytes, version 1 at 46, swizzle at 61.
+uint64_t DescriptorOf(const SharedOperand& o) {
+  const uint64_t mode = o.swizzle == 128 ? 2 : o.swizzle == 64 ? 4 : o.swizzle == 32 ? 6 : 0;
+  return static_cast<uint64_t>(o.lbo >> 4 & 0x3fff) << 16 |
+         static_cast<uint64_t>(o.sbo >> 4 & 0x3fff) << 32 | uint64_t{1} << 46 | mode << 61;
+}
+
+// Registers that a load or a store moves at once: more make ptxas' allocation brittle.
+constexpr int64_t kMostRegisters = 32;
+
+std::string Registers(size_t first, int64_t count) {
+  std::string out;
+  for (int64_t i = 0; i < count; ++i)
+    out += (i ? ",$" : "$") + std::to_string(first + static_cast<size_t>(i));
+  return out;
+}
+
+}  // namespace
+
+// By the first warp; the others learn the address from shared memory. A CTA keeps what it has from
+// beginning to end, and asks for nothing more: CTAs cannot wait for each other in a circle.
+Result<void> Emitter::EmitTmemAlloc(const ir::Op& op) {
+  llvm::Value* place = SmemAddress(op.i("offset"));
+  FirstWarp([&] {
+    CallPtx(b_, PtxInst::kTmemAlloc, {place, I32(op.i("columns"))});
+    CallPtx(b_, PtxInst::kTmemRelinquish, {});
+  });
+  CallPtx(b_, PtxInst::kTcFenceBefore, {});
+  CallPtx(b_, PtxInst::kBarSync, {I32(0), I32(32 * fn_.launch.warps)});
+  CallPtx(b_, PtxInst::kTcFenceAfter, {});
+  Set(op.results[0],
+      {b_.CreateAlignedLoad(b_.getInt32Ty(), SharedPointer(place, 0), llvm::Align(4))});
+  return Done();
+}
+
+Result<void> Emitter::EmitTmemFree(const ir::Op& op) {
+  CallPtx(b_, PtxInst::kTcFenceBefore, {});
+  CallPtx(b_, PtxInst::kBarSync, {I32(0), I32(32 * fn_.launch.warps)});
+  CallPtx(b_, PtxInst::kTcFenceAfter, {});
+  FirstWarp([&] {
+    CallPtx(b_, PtxInst::kTmemDealloc, {Scalar(op.operands[0]), I32(op.i("columns"))});
+  });
+  return Done();
+}
+
+// What one whole warp of the CTA does.
+template <typename F>
+void Emitter::FirstWarp(F&& body) {
+  llvm::BasicBlock* first = NewBlock("first");
+  llvm::BasicBlock* next = NewBlock("next");
+  b_.CreateCondBr(b_.CreateICmpEQ(Warp(), I32(0)), first, next);
+  b_.SetInsertPoint(first);
+  CallPtx(b_, PtxInst::kWarpSync, {});
+  body();
+  b_.CreateBr(next);
+  b_.SetInsertPoint(next);
+}
+
+Result<void> Emitter::EmitTcMma(const ir::Op& op) {
+  const ir::Type& a_type = fn_.type(op.operands[1]);
+  const ir::Type& b_type = fn_.type(op.operands[2]);
+  const bool trans_a = op.i("trans_a") != 0, trans_b = op.i("trans_b") != 0;
+  const int64_t m = op.i("m"), n = RoundUp(op.i("n"), ir::kTensorColumnStep);
+  const int64_t k = op.i("k"), k_begin = op.i("k_begin");
+  const KindOf *a_kind = Kind(a_type.dtype), *b_kind = Kind(b_type.dtype);
+  const auto refuse = [&](const std::string& why) {
+    return diags_.Report(kMmaOperand, op.at, why);
+  };
+  if (!a_kind || !b_kind || std::string_view(a_kind->kind) != b_kind->kind)
+    return refuse(
+        fmt::format("{} times {}", ir::Spelling(a_type.dtype), ir::Spelling(b_type.dtype)));
+  const SharedOperand a = SharedOperandOf(a_type, trans_a), b = SharedOperandOf(b_type, trans_b);
+  for (const SharedOperand* o : {&a, &b})
+    if (!o->Regular())
+      return refuse(fmt::format("panels of {} bytes with swizzle {}", o->span, o->swizzle));
+  if (a_type.smem.rows % 8 || b_type.smem.rows % 8)
+    return refuse("its rows are not a multiple of 8");
+  const auto start = [&](size_t buffer, size_t slot) {
+    llvm::Value* address = SlotAddress(op, buffer, slot);
+    return b_.CreateZExt(b_.CreateLShr(b_.CreateAnd(address, I32(0x3ffff)), 4), b_.getInt64Ty());
+  };
+  llvm::Value* a_start = b_.CreateOr(start(1, 3), I64(static_cast<int64_t>(DescriptorOf(a))));
+  llvm::Value* b_start = b_.CreateOr(start(2, 4), I64(static_cast<int64_t>(DescriptorOf(b))));
+  llvm::Value* descriptor = I32(InstructionDescriptor(*a_kind, *b_kind, trans_a, trans_b, n));
+  llvm::Value* d = b_.CreateAdd(Scalar(op.operands[0]), I32(op.i("column")));
+  const int64_t step = 32 / ir::ByteSize(b_type.dtype);  // of k per instruction
+  const auto at = [&](llvm::Value* from, const SharedOperand& o, int64_t row, int64_t column) {
+    const int64_t bytes = o.Offset(row, column);
+    CHECK(bytes % 16 == 0, "descriptor offset");
+    return b_.CreateAdd(from, I64(bytes / 16));
+  };
+  for (int64_t row = 0; row < m; row += ir::kTensorLanes) {
+    llvm::Value* into = b_.CreateAdd(d, I32(row / ir::kTensorLanes * n));
+    for (int64_t kk = 0; kk < k; kk += step) {
+      llvm::Value* adds = kk == 0 ? Scalar(op.operands[5]) : b_.getTrue();
+      CallPtx(b_, PtxInst::kTcMma, {{"kind", a_kind->kind}}, "r,l,l,r,b",
+              {into, at(a_start, a, row, k_begin + kk), at(b_start, b, 0, k_begin + kk), descriptor,
+               adds});
+    }
+  }
+  return Done();
+}
+
+// Columns [first, first + count) of the warp's lanes: body(address, first register, registers).
+template <typename F>
+void Emitter::TensorPieces(const ir::Op& op, llvm::Value* base, const ir::Type& tile, F&& body) {
+  const std::string& split = op.s("split");
+  const int64_t warpgroups = role_.warps / 4;
+  const int64_t n = RoundUp(tile.shape[1], ir::kTensorColumnStep);
+  const int64_t blocks = CeilDiv(tile.shape[0], ir::kTensorLanes) / (split == "m" ? warpgroups : 1);
+  const int64_t wide = split == "n" ? n / warpgroups : n;
+  llvm::Value* lanes = b_.CreateShl(b_.CreateAnd(Warp(), I32(3)), 21);  // 32 · quarter, at bit 16
+  llvm::Value* from = b_.CreateAdd(b_.CreateAdd(base, I32(op.i("column"))), lanes);
+  if (warpgroups > 1 && split != "none")
+    from = b_.CreateAdd(
+        from, b_.CreateMul(b_.CreateLShr(Warp(), 2), I32(split == "m" ? blocks * n : wide)));
+  for (int64_t block = 0; block < blocks; ++block)
+    for (int64_t column = 0; column < wide;) {
+      int64_t count = kMostRegisters;
+      while (count > wide - column) count /= 2;
+      body(b_.CreateAdd(from, I32(block * n + column)), static_cast<size_t>(block * wide + column),
+           count);
+      column += count;
+    }
+}
+
+Result<void> Emitter::EmitTmemLoad(const ir::Op& op) {
+  const ir::Type& tile = fn_.type(op.results[0]);
+  if (role_.warps % 4 || role_.first_warp % 4)
+    return diags_.Report(kMmaOperand, op.at, "it is not run by whole warpgroups");
+  CallPtx(b_, PtxInst::kWarpSync, {});
+  Regs words(static_cast<size_t>(fn_.layout(op.results[0]).regs()));
+  TensorPieces(op, Scalar(op.operands[0]), tile,
+               [&](llvm::Value* address, size_t first, int64_t count) {
+                 std::string constraints;
+                 for (int64_t i = 0; i < count; ++i) constraints += i ? ",=r" : "=r";
+                 const std::vector<llvm::Value*> got = CallPtx(b_, PtxInst::kTmemLd,
+                                                               {{"n", std::to_string(count)},
+                                                                {"r", Registers(0, count)},
+                                                                {"a", "$" + std::to_string(count)}},
+                                                               constraints + ",r", {address});
+                 for (size_t i = 0; i < got.size(); ++i) words[first + i] = got[i];
+               });
+  // Tied, so that nothing that reads them stands in front of the wait.
+  words = CallTied(b_, PtxInst::kTmemWaitLd, {}, words, "", {});
+  Regs values;
+  for (llvm::Value* w : words)
+    values.push_back(ir::IsFloat(tile.dtype) ? b_.CreateBitCast(w, b_.getFloatTy()) : w);
+  Set(op.results[0], std::move(values));
+  return Done();
+}
+
+Result<void> Emitter::EmitTmemStore(const ir::Op& op) {
+  const ir::Type& tile = fn_.type(op.operands[0]);
+  if (role_.warps % 4 || role_.first_warp % 4)
+    return diags_.Report(kMmaOperand, op.at, "it is not run by whole warpgroups");
+  Regs words;
+  for (llvm::Value* v : Get(op.operands[0])) words.push_back(b_.CreateBitCast(v, b_.getInt32Ty()));
+  // Where all warpgroups have the whole tile, the first one stores it.
+  const bool alone = op.s("split") == "none" && role_.warps > 4;
+  llvm::BasicBlock* next = nullptr;
+  if (alone) {
+    llvm::BasicBlock* first = NewBlock("first");
+    next = NewBlock("next");
+    b_.CreateCondBr(b_.CreateICmpULT(Warp(), I32(4)), first, next);
+    b_.SetInsertPoint(first);
+  }
+  CallPtx(b_, PtxInst::kWarpSync, {});
+  TensorPieces(op, Scalar(op.operands[1]), tile,
+               [&](llvm::Value* address, size_t first, int64_t count) {
+                 std::string constraints = "r";
+                 std::vector<llvm::Value*> args = {address};
+                 for (int64_t i = 0; i < count; ++i) {
+                   constraints += ",r";
+                   args.push_back(words[first + static_cast<size_t>(i)]);
+                 }
+                 CallPtx(b_, PtxInst::kTmemSt,
+                         {{"n", std::to_string(count)}, {"r", Registers(1, count)}, {"a", "$0"}},
+                         constraints, args);
+               });
+  CallPtx(b_, PtxInst::kTmemWaitSt, {});
+  if (alone) {
+    b_.CreateBr(next);
+    b_.SetInsertPoint(next);
+  }
+  return Done();
+}
+
+Result<void> Emitter::EmitTensorMemory(const ir::Op& op) {
+  switch (op.kind) {
+    case OpKind::kTmemAlloc: return EmitTmemAlloc(op);
+    case OpKind::kTmemFree: return EmitTmemFree(op);
+    case OpKind::kTcMma: return EmitTcMma(op);
+    case OpKind::kTcCommit: CallPtx(b_, PtxInst::kTcCommit, {MbarAddress(op, 0, 1)}); return Done();
+    case OpKind::kTcFence:
+      CallPtx(b_, op.i("after") ? PtxInst::kTcFenceAfter : PtxInst::kTcFenceBefore, {});
+      return Done();
+    case OpKind::kTmemLoad: return EmitTmemLoad(op);
+    case OpKind::kTmemStore: return EmitTmemStore(op);
+    default: break;
+  }
+  UNREACHABLE("no op of tensor memory");
+}
+
+}  // namespace tilec::backend

@@ -1,0 +1,239 @@
+// Products that complete at an mbarrier (tcgen05): one thread issues them, they add to columns of
+// tensor memory, and a commit makes an mbarrier say that all before it are done. What threads do
+// with an accumulator is done by a load before and a store behind: sums (tensor_sums.h) begin, take
+// products, and are loaded once.
+//
+// Tensor memory is ordered by the barriers of the threads only between two fences: one before a
+// thread tells others what it did there, one after it was told (PTX ISA, "tcgen05.fence"). They
+// stand at each wait for products, and around the meeting in front of a sum's first product.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ir/lower/emitter.h"
+#include "ir/lower/operands.h"
+#include "ir/lower/scalars.h"
+#include "ir/queries.h"
+
+namespace tilec::ir {
+
+namespace {
+
+const char* NameOf(WgSplit split) {
+  switch (split) {
+    case WgSplit::kM: return "m";
+    case WgSplit::kN: return "n";
+    case WgSplit::kNone: break;
+  }
+  return "none";
+}
+
+}  // namespace
+
+bool Emitter::InTensorMemoryAlone(ValueId v) const {
+  return std::any_of(p_.sum_columns.begin(), p_.sum_columns.end(), [&](const auto& placed) {
+    const TensorSum& sum = p_.sums[placed.first.second];
+    return placed.first.first == role_ &&
+           (sum.inside.count(v) || (sum.result == v && in_.def(v)->kind == OpKind::kFor));
+  });
+}
+
+// The sums that a loop carries, in order.
+std::vector<size_t> Emitter::SumsCarriedBy(OpId loop) const {
+  std::vector<size_t> out;
+  for (const auto& [placed, column] : p_.sum_columns) {
+    const auto& loops = p_.sums[placed.second].loops;
+    if (part_ != Part::kProducer && placed.first == role_ &&
+        std::any_of(loops.begin(), loops.end(), [&](const auto& of) { return of.first == loop; }))
+      out.push_back(placed.second);
+  }
+  return out;
+}
+
+Attrs Emitter::TensorPlace(size_t sum) const {
+  const DotPlan& dot = plan_.dots.at(p_.sums[sum].dots[0]);
+  return {{"column", p_.sum_columns.at({role_, sum})},
+          {"split", std::string(NameOf(dot.split))},
+          {"unit", std::string(Info(dot.unit).name)}};
+}
+
+Type Emitter::SumType(size_t sum) {
+  const OpId dot = p_.sums[sum].dots[0];
+  const Type& type = in_.type(in_.ops[dot].results[0]);
+  return Type::Tile(type.dtype, type.shape, out_.Intern(plan_.dots.at(dot).acc));
+}
+
+// Nobody loads the columns any more, and what the sum begins with is there.
+void Emitter::BeginSum(size_t i, bool from_zero) {
+  const TensorSum& sum = p_.sums[i];
+  if (!from_zero) {
+    const Type inner = SumType(i);
+    const ValueId tile = Tile(sum.init);
+    const Layout outside = out_.type(tile).shape.empty()
+                               ? ReplicatedLayout(inner.shape, plan_.threads())
+                               : Unsqueeze(out_.layout(tile), inner.shape);
+    const ValueId stored =
+        InLayout(Reshape_(tile, inner.shape, outside), out_.layouts[inner.layout]);
+    b_.Add(OpKind::kTmemStore, {stored, tensor_memory_}, {}, TensorPlace(i));
+  }
+  b_.Add(OpKind::kTcFence, {}, {}, {{"after", int64_t{0}}});
+  Sync();
+  b_.Add(OpKind::kTcFence, {}, {}, {{"after", int64_t{1}}});
+  sums_[i].adds = b_.Constant(Type::Scalar(DType::kBool), from_zero ? 0 : 1);
+}
+
+void Emitter::BeginSums(OpId id) {
+  for (size_t i = 0; i < p_.sums.size(); ++i)
+    if (p_.sums[i].first == id && p_.sum_columns.count({role_, i}))
+      BeginSum(i, p_.sums[i].from_zero);
+}
+
+void Emitter::EndSums(OpId id) {
+  for (size_t i = 0; i < p_.sums.size(); ++i) {
+    if (p_.sums[i].last != id || !p_.sum_columns.count({role_, i})) continue;
+    due_.push_back(i);
+    if (issued_.empty()) continue;  // all were awaited
+    CommitTo(sums_[i].mbar, {});
+    sums_[i].committed = true;
+  }
+}
+
+void Emitter::CommitTo(ValueId mbar, ValueId slot) {
+  Elect([&](Builder& inner) {
+    std::vector<ValueId> operands = {mbar};
+    if (slot.valid()) operands.push_back(slot);
+    inner.Add(OpKind::kTcCommit, std::move(operands), {});
+  });
+}
+
+// All products of the role that were issued so far are complete.
+void Emitter::AwaitSum(size_t i) {
+  SumState& sum = sums_[i];
+  if (!sum.committed) CommitTo(sum.mbar, {});
+  sum.committed = false;
+  const ValueId count = b_.Value(OpKind::kCounterRead, {sum.counter}, Type::Scalar(DType::kI32));
+  const ValueId parity = b_.Binary(OpKind::kAnd, count, b_.Int(1, DType::kI32));
+  b_.Add(OpKind::kMbarWait, {sum.mbar, parity}, {});
+  b_.Add(OpKind::kCounterAdd, {sum.counter}, {}, {{"by", int64_t{1}}});
+  b_.Add(OpKind::kTcFence, {}, {}, {{"after", int64_t{1}}});
+  issued_.clear();
+}
+
+// Was there a product at all? Invalid: in any case.
+ValueId Emitter::AnyProduct(size_t i) {
+  const TensorSum& sum = p_.sums[i];
+  if (sum.always || !sum.from_zero) return {};
+  if (sum.segments.size() > 1) return sums_[i].adds;
+  const Op& loop = in_.ops[sum.segments[0]];
+  const int64_t *lo = IntConstantOf(in_, loop.operands[0]),
+                *hi = IntConstantOf(in_, loop.operands[1]);
+  const bool nested = sum.loops.size() > 1;
+  if (!nested && lo && hi && *lo < *hi) return {};
+  return nested ? sums_[i].adds : b_.Cmp("lt", Scalar(loop.operands[0]), Scalar(loop.operands[1]));
+}
+
+// The tile, into registers; where there was no product it is zero.
+ValueId Emitter::LoadSum(size_t i) {
+  const Type inner = SumType(i);
+  const ValueId any = AnyProduct(i);
+  if (!any.valid()) return b_.Value(OpKind::kTmemLoad, {tensor_memory_}, inner, TensorPlace(i));
+  const OpId branch = b_.Add(OpKind::kIf, {any}, {inner});
+  const BlockId some = out_.AddBlock(branch), none = out_.AddBlock(branch);
+  out_.ops[branch].regions = {some, none};
+  const BlockId home = b_.block();
+  b_.SetBlock(some);
+  b_.Yield({b_.Value(OpKind::kTmemLoad, {tensor_memory_}, inner, TensorPlace(i))});
+  b_.SetBlock(none);
+  b_.Yield({b_.Constant(inner, 0)});
+  b_.SetBlock(home);
+  return out_.ops[branch].results[0];
+}
+
+void Emitter::TakeSum(size_t i) {
+  std::erase(due_, i);
+  const Span here = b_.span();
+  b_.SetSpan(in_.ops[p_.sums[i].dots.back()].at);
+  if (sums_[i].committed) AwaitSum(i);
+  Land(p_.sums[i].result, LoadSum(i));
+  b_.SetSpan(here);
+}
+
+void Emitter::TakeSums() {
+  while (!due_.empty()) TakeSum(due_.front());
+}
+
+// Does it read nothing but slots of rings, which commits release?
+bool Emitter::ReadsRingsAlone(OpId id) const {
+  const DotPlan& dot = plan_.dots.at(id);
+  const auto from_ring = [&](const OperandPlan& o) {
+    return o.how == OperandPlan::How::kBuffer && p_.site_of.count(in_.values[o.source].def) > 0;
+  };
+  return from_ring(dot.a) && from_ring(dot.b);
+}
+
+void Emitter::IssueByBarrier(OpId id, size_t i, const Columns& of) {
+  const DotPlan& dot = plan_.dots.at(id);
+  const Type& type = in_.type(in_.ops[id].results[0]);
+  std::vector<ValueId> slots = OperandSlots(id);
+  if (slots.empty()) slots = {b_.Int(0, DType::kI32), b_.Int(0, DType::kI32)};
+  const ValueId a = OperandBuffer(id, true), b = OperandBuffer(id, false);
+  Elect([&](Builder& inner) {
+    inner.Add(OpKind::kTcMma, {tensor_memory_, a, b, slots[0], slots[1], sums_[i].adds}, {},
+              {{"m", type.shape[0]},
+               {"n", type.shape[1]},
+               {"k", of.k},
+               {"k_begin", of.begin},
+               {"trans_a", int64_t{dot.a.trans}},
+               {"trans_b", int64_t{dot.b.trans}},
+               {"column", p_.sum_columns.at({role_, i})},
+               {"unit", std::string(Info(dot.unit).name)}});
+  });
+  sums_[i].adds = b_.Constant(Type::Scalar(DType::kBool), 1);
+  issued_.push_back({i, p_.RingsReadBy(in_, id)});
+}
+
+// Threads are about to release a slot that products may still read. They meet first: nobody may
+// still be at the wait before.
+void Emitter::AwaitReadersOf(size_t channel) {
+  for (const Issued& product : issued_) {
+    if (!std::count(product.channels.begin(), product.channels.end(), channel)) continue;
+    Sync();
+    return AwaitSum(product.sum);
+  }
+}
+
+Result<> Emitter::Accumulate(OpId id) {
+  const size_t i = p_.sum_of.at(id);
+  const DotPlan& dot = plan_.dots.at(id);
+  StoreOperands(id);
+  FlushLoads();
+  if (dot.promote > 0) return AccumulateParts(id, i);
+  BeginSums(id);
+  IssueByBarrier(id, i, {false, 0, dot.k_padded});
+  if (!ReadsRingsAlone(id)) AwaitSum(i);
+  EndSums(id);
+  return Done();
+}
+
+// fp8 with promotion: partial products of `promote` columns, added in f32 by threads.
+Result<> Emitter::AccumulateParts(OpId id, size_t i) {
+  const Op& op = in_.ops[id];
+  const DotPlan& dot = plan_.dots.at(id);
+  const Type inner = SumType(i);
+  const ValueId tile = Tile(op.operands[2]);
+  const Layout outside = out_.type(tile).shape.empty()
+                             ? ReplicatedLayout(inner.shape, plan_.threads())
+                             : Unsqueeze(out_.layout(tile), inner.shape);
+  ValueId acc = InLayout(Reshape_(tile, inner.shape, outside), dot.acc);
+  for (int64_t k = 0; k < dot.k_padded; k += dot.promote) {
+    BeginSum(i, true);
+    IssueByBarrier(id, i, {true, k, std::min(dot.promote, dot.k_padded - k)});
+    AwaitSum(i);
+    acc = b_.Binary(OpKind::kAdd, acc,
+                    b_.Value(OpKind::kTmemLoad, {tensor_memory_}, inner, TensorPlace(i)));
+  }
+  Land(op.results[0], acc);
+  return Done();
+}
+
+}  // namespace tilec::ir

@@ -1,0 +1,31 @@
+// Sums in tensor memory: products of a unit that keeps accumulators there, which add to one another
+// with nothing between them, and what a role does about them.
+//
+//     acc = 0; for k { acc = acc + a(k) · b(k) }; use(acc)
+//
+// is one sum: the loop carries no tile, its products add to the same columns, and threads load the
+// tile once, where it is first used. A product whose sum something else looks at, or changes, is a
+// sum of its own: its accumulator is stored before it and loaded behind it.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "ir/function.h"
+#include "ir/program_plan.h"
+#include "ir/uses.h"
+
+namespace tilec::ir {
+
+// All sums of a function, in program order. `tiles` says which products are on which unit.
+std::vector<TensorSum> FindTensorSums(const Function& fn, const LayoutPlan& tiles);
+
+// Columns for the sums of every role; those of one role share columns where one is loaded before
+// the other begins. Returns how many there are in all.
+int64_t PlaceTensorSums(const Function& fn, const std::vector<std::vector<size_t>>& sums_of_role,
+                        ProgramPlan* plan);
+
+}  // namespace tilec::ir

@@ -1,0 +1,185 @@
+// The verifier's rules for tensor memory: columns, layouts of what threads load and store, operands
+// of products that accumulate there.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "ir/matrix_unit.h"
+#include "ir/verify_internal.h"
+
+namespace tilec::ir::verify_internal {
+
+bool Verifier::CheckMma(const Op& op, const Scope& scope) {
+  const Type& acc = Operand(op, 0);
+  const Type& a = Operand(op, 1);
+  const Type& b = Operand(op, 2);
+  if (!acc.is_tile() || acc.rank() != 2 || Out(op) != acc)
+    return Fail(kVerifyType, op,
+                fmt::format("the accumulator is {}, the result {}", Show(acc), Show(Out(op))));
+  if (b.kind != TypeKind::kSmem || b.rank() != 2 || a.rank() != 2 ||
+      (a.kind != TypeKind::kSmem && !a.is_tile()))
+    return Fail(kVerifyType, op, fmt::format("operands are {} and {}", Show(a), Show(b)));
+  if (!CheckSlot(op, 3) || !CheckSlot(op, 4)) return false;
+  if (op.operands.size() == 6 && (!IsScalar(op, 5, DType::kBool) || op.i("zero")))
+    return Fail(kVerifyType, op,
+                fmt::format("what adds to the accumulator is {}, zero = {}; a bool, zero = 0",
+                            Show(Operand(op, 5)), op.i("zero")));
+  const MatrixUnit unit = UnitOf(op);
+  if (!Info(unit).lowered)
+    return Fail(kVerifyForm, op, fmt::format("no products of unit \"{}\"", op.s("unit")));
+  const bool fp8 = (a.dtype == DType::kE4M3 || a.dtype == DType::kE5M2) &&
+                   (b.dtype == DType::kE4M3 || b.dtype == DType::kE5M2);
+  if ((a.dtype != b.dtype && !fp8) || acc.dtype != Info(a.dtype).accumulator)
+    return Fail(
+        kVerifyType, op,
+        fmt::format("{} · {} into {}", Spelling(a.dtype), Spelling(b.dtype), Spelling(acc.dtype)));
+  const std::string& split = op.s("split");
+  if (split != "m" && split != "n" && split != "none")
+    return Fail(kVerifyForm, op, fmt::format("split is \"{}\"; it is m, n or none", split));
+  const int64_t k = op.i("k");
+  const int64_t k_begin = op.i("k_begin");
+  const int64_t size = ByteSize(a.dtype);
+  const int64_t step = Info(unit).depth_bytes;
+  if (k < 1 || (k * size) % step != 0 || k_begin < 0 || (k_begin * size) % step != 0)
+    return Fail(kVerifyForm, op,
+                fmt::format("k = {}, k_begin = {} of {}; multiples of {} bytes", k, k_begin,
+                            Spelling(a.dtype), step));
+  for (const char* name : {"trans_a", "trans_b", "zero"})
+    if (op.i(name) != 0 && op.i(name) != 1)
+      return Fail(kVerifyForm, op, fmt::format("{} = {}", name, op.i(name)));
+  if ((op.i("trans_a") || op.i("trans_b")) && !MayBeMnMajor(unit, a.dtype))
+    return Fail(kVerifyForm, op,
+                fmt::format("a transposed operand of {}; {}-bit types only", Spelling(a.dtype),
+                            Info(unit).mn_major_bits));
+  const int64_t m = acc.shape[0];
+  const int64_t n = acc.shape[1];
+  const int warpgroups = static_cast<int>(scope.threads / 128);
+  if (scope.threads % 128 != 0 || warpgroups < 1)
+    return Fail(kVerifyLayout, op, fmt::format("{} threads are no warpgroups", scope.threads));
+  const WgSplit how = split == "m" ? WgSplit::kM : split == "n" ? WgSplit::kN : WgSplit::kNone;
+  bool placed = false;
+  for (int64_t across : {1, 2, 4}) {
+    const bool shares = across > 1;  // rows, among warps side by side
+    if (shares && (Info(unit).async_reads || a.kind != TypeKind::kSmem)) break;
+    const int64_t own = how == WgSplit::kN ? n / warpgroups : n;
+    if (shares && (own % (8 * across) != 0 || (how == WgSplit::kN && n % warpgroups != 0))) break;
+    placed = placed || SameMapping(fn_.layouts[acc.layout],
+                                   AccumulatorOf(unit, a.dtype, m, n, warpgroups, how, across));
+  }
+  if (!placed)
+    return Fail(kVerifyLayout, op,
+                fmt::format("{} is not in the accumulator's layout over {} warpgroups", Show(acc),
+                            warpgroups));
+  auto fits = [&](const Type& t, bool trans, int64_t outer, const char* which) {
+    const int64_t along_k = trans ? t.smem.rows : t.smem.cols;
+    const int64_t across = trans ? t.smem.cols : t.smem.rows;
+    return (along_k >= k_begin + k && across >= outer) ||
+           Fail(kVerifyMemory, op,
+                fmt::format("{} is {}: too small for {} x {}", which, Show(t), outer, k_begin + k));
+  };
+  if (!fits(b, op.i("trans_b") != 0, RoundUp(n, 8), "b")) return false;
+  if (a.kind == TypeKind::kSmem) return fits(a, op.i("trans_a") != 0, m, "a");
+  const std::optional<Layout> want = LeftInRegisters(unit, a, warpgroups, how);
+  if (!want || op.i("trans_a"))
+    return Fail(kVerifyType, op, fmt::format("a register operand of {}", Show(a)));
+  if (a.shape[0] != m || a.shape[1] < k_begin + k)
+    return Fail(kVerifyType, op,
+                fmt::format("a is {}: too small for {} x {}", Show(a), m, k_begin + k));
+  return SameMapping(fn_.layouts[a.layout], *want) ||
+         Fail(kVerifyLayout, op,
+              fmt::format("{} is not in the layout of a register operand", Show(a)));
+}
+
+// Columns [column, column + as many as m × n takes) of tensor memory.
+bool Verifier::CheckTensorPlace(const Op& op, int64_t m, int64_t n) {
+  const std::optional<MatrixUnit> unit = MatrixUnitNamed(op.s("unit"));
+  if (!unit || !InTensorMemory(*unit))
+    return Fail(
+        kVerifyForm, op,
+        fmt::format("no unit \"{}\" that keeps accumulators in tensor memory", op.s("unit")));
+  const int64_t column = op.i("column"), end = column + TensorColumns(m, n);
+  return (column >= 0 && column % kTensorColumnStep == 0 && end <= kTensorColumns && m > 0 &&
+          n > 0 && RoundUp(n, kTensorColumnStep) <= Info(*unit).most_columns) ||
+         Fail(kVerifyMemory, op,
+              fmt::format("{} x {} in columns {} to {}; multiples of {}, {} in all", m, n, column,
+                          end, kTensorColumnStep, kTensorColumns));
+}
+
+bool Verifier::CheckTcMma(const Op& op) {
+  const Type& a = Operand(op, 1);
+  const Type& b = Operand(op, 2);
+  if (!IsScalar(op, 0, DType::kI32) || !IsScalar(op, 5, DType::kBool))
+    return Fail(kVerifyType, op,
+                fmt::format("tensor memory is {}, what adds {}; i32 and bool", Show(Operand(op, 0)),
+                            Show(Operand(op, 5))));
+  if (a.kind != TypeKind::kSmem || b.kind != TypeKind::kSmem || a.rank() != 2 || b.rank() != 2)
+    return Fail(kVerifyType, op, fmt::format("operands are {} and {}", Show(a), Show(b)));
+  if (!CheckSlot(op, 3) || !CheckSlot(op, 4)) return false;
+  const int64_t m = op.i("m"), n = op.i("n"), k = op.i("k"), k_begin = op.i("k_begin");
+  if (!CheckTensorPlace(op, m, n)) return false;
+  const MatrixUnit unit = *MatrixUnitNamed(op.s("unit"));
+  const bool fp8 =
+      IsFloat(a.dtype) && ByteSize(a.dtype) == 1 && IsFloat(b.dtype) && ByteSize(b.dtype) == 1;
+  if (a.dtype != b.dtype && !fp8)
+    return Fail(kVerifyType, op, fmt::format("{} · {}", Spelling(a.dtype), Spelling(b.dtype)));
+  const int64_t size = ByteSize(a.dtype), step = Info(unit).depth_bytes;
+  if (k < 1 || k * size % step != 0 || k_begin < 0 || k_begin * size % step != 0)
+    return Fail(kVerifyForm, op,
+                fmt::format("k = {}, k_begin = {} of {}; multiples of {} bytes", k, k_begin,
+                            Spelling(a.dtype), step));
+  for (const char* name : {"trans_a", "trans_b"})
+    if (op.i(name) != 0 && (op.i(name) != 1 || !MayBeMnMajor(unit, a.dtype)))
+      return Fail(kVerifyForm, op,
+                  fmt::format("{} = {} of {}", name, op.i(name), Spelling(a.dtype)));
+  const auto fits = [&](const Type& t, bool trans, int64_t outer) {
+    const int64_t along_k = trans ? t.smem.rows : t.smem.cols;
+    const int64_t across = trans ? t.smem.cols : t.smem.rows;
+    return (along_k >= k_begin + k && across >= outer) ||
+           Fail(kVerifyMemory, op,
+                fmt::format("{} is too small for {} x {}", Show(t), outer, k_begin + k));
+  };
+  return fits(a, op.i("trans_a") != 0, StagedRows(unit, a.dtype, m)) &&
+         fits(b, op.i("trans_b") != 0, StagedColumns(unit, b.dtype, n));
+}
+
+// A load or a store of an accumulator by threads.
+bool Verifier::CheckTensorAccess(const Op& op, const Scope& scope) {
+  const bool load = op.kind == OpKind::kTmemLoad;
+  const Type& tile = load ? Out(op) : Operand(op, 0);
+  if (!tile.is_tile() || tile.rank() != 2 || ByteSize(tile.dtype) != 4 ||
+      !IsScalar(op, load ? 0 : 1, DType::kI32))
+    return Fail(kVerifyType, op, fmt::format("the tile is {}", Show(tile)));
+  if (!CheckTensorPlace(op, tile.shape[0], tile.shape[1])) return false;
+  const std::string& split = op.s("split");
+  if (split != "m" && split != "n" && split != "none")
+    return Fail(kVerifyForm, op, fmt::format("split is \"{}\"; it is m, n or none", split));
+  const int warpgroups = static_cast<int>(scope.threads / 128);
+  if (scope.threads % 128 != 0 || warpgroups < 1)
+    return Fail(kVerifyLayout, op, fmt::format("{} threads are no warpgroups", scope.threads));
+  const WgSplit how = split == "m" ? WgSplit::kM : split == "n" ? WgSplit::kN : WgSplit::kNone;
+  return SameMapping(fn_.layouts[tile.layout],
+                     AccumulatorOf(*MatrixUnitNamed(op.s("unit")), tile.dtype, tile.shape[0],
+                                   tile.shape[1], warpgroups, how)) ||
+         Fail(kVerifyLayout, op,
+              fmt::format("{} is not in the layout of lanes as rows over {} warpgroups", Show(tile),
+                          warpgroups));
+}
+
+bool Verifier::CheckTmemAlloc(const Op& op) {
+  const int64_t columns = op.i("columns");
+  const bool alloc = op.kind == OpKind::kTmemAlloc;
+  const bool typed = alloc ? Out(op) == Type::Scalar(DType::kI32) : IsScalar(op, 0, DType::kI32);
+  if (!typed) return Fail(kVerifyType, op, "an address of tensor memory is an i32");
+  if (alloc &&
+      (op.i("offset") < 0 || op.i("offset") % 4 != 0 || op.i("offset") + 4 > fn_.launch.smem_bytes))
+    return Fail(kVerifyMemory, op,
+                fmt::format("its address passes through byte {} of {}", op.i("offset"),
+                            fn_.launch.smem_bytes));
+  return (columns >= kLeastTensorColumns && columns <= kTensorColumns &&
+          (columns & (columns - 1)) == 0) ||
+         Fail(kVerifyForm, op,
+              fmt::format("{} columns; a power of two, {} to {}", columns, kLeastTensorColumns,
+                          kTensorColumns));
+}
+
+}  // namespace tilec::ir::verify_internal

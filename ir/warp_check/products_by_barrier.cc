@@ -1,0 +1,131 @@
+// Products that complete at an mbarrier, and tensor memory: who may touch which columns when.
+//
+// Two components of knowledge for each role count what no thread's own steps tell: products of the
+// role that are complete (a commit tells how many were issued before it), and accesses of tensor
+// memory by its threads (told by what stands behind a fence before). Knowledge counts for tensor
+// memory as it was at the last fence after: `seen` of a role. A product of the same thread comes
+// behind those before it.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ir/matrix_unit.h"
+#include "ir/warp_check/machine.h"
+#include "support/check.h"
+
+namespace tilec::ir::warp_check {
+
+bool Machine::KnownInTensorMemory(const Record& r) const {
+  const int owner = r.component / 2;
+  const Role& role = s_->roles[static_cast<size_t>(role_)];
+  const Clock& seen = who_ == Who::kElected ? role.tensor_elected : role.tensor_all;
+  const bool product = r.proxy == Proxy::kTensorProduct;
+  if (owner == role_ && product == (who_ == Who::kElected)) return true;  // its own, in order
+  const int component = product ? ProductsOf(owner) : AccessesOf(owner);
+  return !seen.empty() && seen[static_cast<size_t>(component)] >= r.n;
+}
+
+// Columns [first, first + count), by the executing threads.
+bool Machine::AccessColumns(OpId id, int64_t first, int64_t count, Proxy proxy, bool write) {
+  const Op& op = fn_.ops[id];
+  const auto [begin, end] = p_.TensorRegionsOf(first, first + count);
+  for (int i = begin; i < end; ++i) {
+    Region& region = s_->regions[static_cast<size_t>(i)];
+    if (!write && !region.written) {
+      Fail(kWarpUnfilled, op,
+           fmt::format("it reads {} before anything fills it", p_.RegionName(i)));
+      return false;
+    }
+    for (const Record& r : region.records) {
+      if ((!write && !r.write) || KnownInTensorMemory(r)) continue;
+      Fail(write ? kWarpOverwrite : kWarpUnfilled, op,
+           fmt::format("it {} {}, but nothing orders it after {}", write ? "writes" : "reads",
+                       p_.RegionName(i), Whose(r)));
+      return false;
+    }
+    Record r;
+    r.proxy = proxy;
+    r.write = write;
+    r.component = Mine();
+    r.n = proxy == Proxy::kTensorProduct ? me().products : me().accesses;
+    r.op = id;
+    if (write) {
+      region.records.clear();
+      region.written = true;
+    } else {
+      std::erase_if(region.records, [&](const Record& o) {
+        return !o.write && o.component == r.component && o.proxy == proxy;
+      });
+    }
+    region.records.push_back(r);
+  }
+  return true;
+}
+
+Step Machine::IssueByBarrier(OpId id) {
+  const Op& op = fn_.ops[id];
+  if (who_ != Who::kElected)
+    return Fail(kWarpForm, op, "more than one thread would issue this product");
+  ++me().products;
+  me().uncommitted = true;
+  const bool ok = AccessBuffer(id, op.operands[1], op.operands[3], Proxy::kTensorProduct, false) &&
+                  AccessBuffer(id, op.operands[2], op.operands[4], Proxy::kTensorProduct, false) &&
+                  AccessColumns(id, op.i("column"), TensorColumns(op.i("m"), op.i("n")),
+                                Proxy::kTensorProduct, true);
+  return ok ? Step::kDone : Step::kFailed;
+}
+
+// An arrival that comes when all products of the thread are done. It tells that, and what the
+// thread had seen: the products ran behind it. It also tells that the thread has come here, past
+// its waits; of its own ordinary accesses it says nothing, and the one thread that issues products
+// makes none.
+Step Machine::CommitProducts(OpId id) {
+  const Op& op = fn_.ops[id];
+  if (who_ != Who::kElected) return Fail(kWarpForm, op, "more than one thread would commit");
+  const int slot = BarrierOf(op, op.operands[0], SlotOperand(op, fn_));
+  if (slot < 0) return Step::kFailed;
+  me().uncommitted = false;
+  Clock told = me().elected;
+  told[static_cast<size_t>(2 * role_ + 1)] = me().now;
+  told[static_cast<size_t>(ProductsOf(role_))] = me().products;
+  s_->barriers[static_cast<size_t>(slot)].by_commit = true;
+  return ArriveTelling(id, slot, 1, -1, told);
+}
+
+void Machine::FenceTensorMemory(bool after) {
+  Role& r = me();
+  if (!after) {
+    if (who_ == Who::kAll) r.fenced = r.accesses;
+    return;
+  }
+  r.tensor_elected = r.elected;
+  if (who_ == Who::kElected) return;
+  r.tensor_all = r.all;
+  Join(r.tensor_elected, r.all);
+}
+
+Step Machine::AccessByThreads(OpId id) {
+  const Op& op = fn_.ops[id];
+  if (who_ != Who::kAll) return Fail(kWarpForm, op, "only some threads would make this access");
+  const bool write = op.kind == OpKind::kTmemStore;
+  const Type& tile = fn_.type(write ? op.operands[0] : op.results[0]);
+  ++me().accesses;
+  return AccessColumns(id, op.i("column"), TensorColumns(tile.shape[0], tile.shape[1]),
+                       Proxy::kTensorAccess, write)
+             ? Step::kDone
+             : Step::kFailed;
+}
+
+Step Machine::TensorMemory(OpId id) {
+  switch (fn_.ops[id].kind) {
+    case OpKind::kTmemAlloc: SyncRole(); return Step::kDone;
+    case OpKind::kTcMma: return IssueByBarrier(id);
+    case OpKind::kTcCommit: return CommitProducts(id);
+    case OpKind::kTcFence: FenceTensorMemory(fn_.ops[id].i("after") != 0); return Step::kDone;
+    case OpKind::kTmemLoad:
+    case OpKind::kTmemStore: return AccessByThreads(id);
+    default: UNREACHABLE("no op of tensor memory");
+  }
+}
+
+}  // namespace tilec::ir::warp_check
