@@ -170,7 +170,9 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
                  I32(op.i("count") * (op.i("cluster", 0) ? fn_.launch.cluster : 1))});
       return Done();
     }
-    case OpKind::kFenceMbarInit: CallPtx(b_, PtxInst::kFenceMbarInit, {}); return Done();
+    case OpKind::kFenceMbarInit:  // before sm_90 the barrier behind it is enough
+      if (options_.machine->Has("mbarrier_waits")) CallPtx(b_, PtxInst::kFenceMbarInit, {});
+      return Done();
     case OpKind::kMbarExpect:
       CallPtx(b_, PtxInst::kMbarExpect, {MbarAddress(op, 0, 1), I32(op.i("bytes"))});
       return Done();
@@ -190,7 +192,10 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
       llvm::BasicBlock* done = NewBlock("wait.end");
       b_.CreateBr(loop);
       b_.SetInsertPoint(loop);
-      b_.CreateCondBr(CallPtx(b_, PtxInst::kMbarTryWait, {address, parity}), done, loop);
+      const bool suspends = options_.machine->Has("mbarrier_waits");
+      b_.CreateCondBr(
+          CallPtx(b_, suspends ? PtxInst::kMbarTryWait : PtxInst::kMbarTestWait, {address, parity}),
+          done, loop);
       b_.SetInsertPoint(done);
       return Done();
     }
@@ -230,6 +235,7 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
         RoleBarrier(static_cast<int>(op.i("id")));
       return Done();
     case OpKind::kFenceAsync: CallPtx(b_, PtxInst::kFenceAsync, {}); return Done();
+    case OpKind::kCpArrive: CallPtx(b_, PtxInst::kCpArrive, {MbarAddress(op, 0, 1)}); return Done();
     case OpKind::kTmaLoad:
     case OpKind::kTmaStore: {
       const bool load = op.kind == OpKind::kTmaLoad;

@@ -550,6 +550,7 @@ Result<void> Emitter::EmitOp(ir::OpId id) {
       return Done();
     }
     case OpKind::kGLoad: return EmitGLoad(op);
+    case OpKind::kCpLoad: return EmitCpLoad(op);
     case OpKind::kGStore: return EmitGStore(op);
     case OpKind::kGAtomic: return EmitGAtomic(op);
     case OpKind::kGLoadScalar:

@@ -129,6 +129,12 @@ Regs Emitter::LoadFragments(Fragments& f, int64_t mn, int64_t k, int count) {
                  outputs + "r", {place});
 }
 
+// How many warps of a warpgroup stand side by side: where the second one's rows begin says it.
+int64_t Emitter::WarpsSideBySide(const ir::Op& op) {
+  const int64_t row = fn_.layout(op.operands[0]).ThreadCoord(32)[0];
+  return row == 0 ? 4 : row / kRows;
+}
+
 Result<void> Emitter::EmitMmaSync(const ir::Op& op) {
   const ir::Type& acc_type = fn_.type(op.operands[0]);
   const ir::Type& a_type = fn_.type(op.operands[1]);
@@ -137,9 +143,14 @@ Result<void> Emitter::EmitMmaSync(const ir::Op& op) {
   const std::string& split = op.s("split");
   const bool a_in_registers = a_type.is_tile();
   const int64_t warpgroups = role_.warps / 4;
-  const int64_t blocks = CeilDiv(CeilDiv(m, 64), split == "m" ? warpgroups : 1);
+  const int64_t across = WarpsSideBySide(op), down = 4 / across;
+  const int64_t groups = CeilDiv(CeilDiv(m, 64), split == "m" ? warpgroups : 1);  // of 64 rows
+  const int64_t blocks = groups * across;                                         // of 16 rows
   Regs acc = Get(op.operands[0]);
   const int64_t cols = 2 * static_cast<int64_t>(acc.size()) / blocks;
+  const auto row_of = [&](int64_t block) {
+    return 64 * (block / across) + kRows * (block % across);
+  };
   const int64_t step = kDepth / ir::ByteSize(b_type.dtype);
   if (!ProductType(a_type.dtype) || !ProductType(b_type.dtype))
     return diags_.Report(
@@ -149,9 +160,11 @@ Result<void> Emitter::EmitMmaSync(const ir::Op& op) {
         "accumulator " + ir::ToText(fn_.layout(op.operands[0])));
 
   llvm::Value* group = b_.CreateLShr(Warp(), 2);
-  llvm::Value* first_row = b_.CreateMul(b_.CreateAnd(Warp(), I32(3)), I32(kRows));
-  if (split == "m") first_row = b_.CreateAdd(first_row, b_.CreateMul(group, I32(64 * blocks)));
-  llvm::Value* first_col = split == "n" ? b_.CreateMul(group, I32(cols)) : I32(0);
+  llvm::Value* of_four = b_.CreateAnd(Warp(), I32(3));
+  llvm::Value* first_row = b_.CreateMul(b_.CreateAnd(of_four, I32(down - 1)), I32(kRows * across));
+  if (split == "m") first_row = b_.CreateAdd(first_row, b_.CreateMul(group, I32(64 * groups)));
+  llvm::Value* first_col = b_.CreateMul(b_.CreateUDiv(of_four, I32(down)), I32(cols));
+  if (split == "n") first_col = b_.CreateAdd(first_col, b_.CreateMul(group, I32(cols * across)));
   size_t slot_a = 3, slot_b = 4;
   if (op.operands.size() == 4) {
     const bool for_a = !a_in_registers && a_type.depth > 1 && b_type.depth <= 1;
@@ -160,13 +173,13 @@ Result<void> Emitter::EmitMmaSync(const ir::Op& op) {
   }
   Fragments a;
   Fragments b = FragmentsOf(op, 2, slot_b, op.i("trans_b") != 0, first_col,
-                            cols * (split == "n" ? warpgroups : 1));
+                            cols * across * (split == "n" ? warpgroups : 1));
   Regs held;
   if (a_in_registers)
     held = Pack(Get(op.operands[1]), a_type.dtype);
   else
     a = FragmentsOf(op, 1, slot_a, op.i("trans_a") != 0, first_row,
-                    64 * blocks * (split == "m" ? warpgroups : 1));
+                    64 * groups * (split == "m" ? warpgroups : 1));
 
   llvm::Value* adds = op.operands.size() == 6 ? Scalar(op.operands[5]) : nullptr;
   for (llvm::Value*& v : acc) {
@@ -185,7 +198,7 @@ Result<void> Emitter::EmitMmaSync(const ir::Op& op) {
     std::vector<Regs> left;
     for (int64_t block = 0; block < blocks; ++block) {
       if (!a_in_registers) {
-        left.push_back(LoadFragments(a, 64 * block, kk, 4));
+        left.push_back(LoadFragments(a, row_of(block), kk, 4));
         continue;
       }
       const auto at =

@@ -37,6 +37,7 @@ void Emitter::CollectUses() {
   for (const ir::Op& op : fn_.ops) {
     for (ir::ValueId v : op.operands) used_.insert(v.index);
     switch (op.kind) {
+      case OpKind::kCpLoad:
       case OpKind::kGLoad:
       case OpKind::kGStore:
       case OpKind::kGAtomic:

@@ -231,6 +231,11 @@ class Emitter {
   void AcquireOfCluster(llvm::Value* barriers, int64_t number);
   llvm::Value* Shuffle(llvm::Value* v, int64_t lane_xor);
 
+  // emit_cp_async.cc
+  struct CopyPlace;
+  CopyPlace PlaceOfCopy(const ir::Op& op);
+  Result<void> EmitCpLoad(const ir::Op& op);
+
   // emit_async.cc
   void BeginBesideOthers();
   void AwaitGridBefore();
@@ -267,6 +272,7 @@ class Emitter {
                         llvm::Value* outer, int64_t reach);
   llvm::Value* FragmentPlace(const Fragments& of, int64_t mn, int64_t k);
   Regs LoadFragments(Fragments& of, int64_t mn, int64_t k, int count);
+  int64_t WarpsSideBySide(const ir::Op& op);
   Result<void> EmitMmaSync(const ir::Op& op);
   Result<void> EmitSimtDot(const ir::Op& op);
 

@@ -29,8 +29,29 @@ struct Traffic {
   Names loaded, stored, freed;
 };
 
+// Copies by threads: counted by the barrier of the first cp_arrive behind them.
+void CopiesOf(const ir::Function& fn, const std::vector<ir::OpId>& ops, Traffic* t) {
+  std::set<std::string> copied;
+  std::vector<ir::ValueId> awaited;
+  for (ir::OpId id : ops) {
+    const ir::Op& op = fn.ops[id];
+    if (op.kind == OpKind::kMbarWait) awaited.push_back(op.operands[0]);
+    if (op.kind == OpKind::kCpLoad) {
+      for (const ir::Param& p : fn.params)
+        if (p.value == op.operands[0]) copied.insert(p.name);
+      t->loaded[op.operands[1]].insert(copied.begin(), copied.end());
+    }
+    if (op.kind != OpKind::kCpArrive) continue;
+    t->loaded[op.operands[0]].insert(copied.begin(), copied.end());
+    for (ir::ValueId mbar : awaited) t->freed[mbar].insert(copied.begin(), copied.end());
+    copied.clear();
+    awaited.clear();
+  }
+}
+
 Traffic TrafficOf(const ir::Function& fn) {
   Traffic t;
+  for (int32_t b = 0; b < fn.blocks.size(); ++b) CopiesOf(fn, fn.blocks[ir::BlockId(b)].ops, &t);
   for (const ir::Op& op : fn.ops) {
     const bool load = op.kind == OpKind::kTmaLoad;
     if (!load && op.kind != OpKind::kTmaStore) continue;

@@ -46,7 +46,9 @@ ir::PassStep StepOf(const ParameterPass& row, ir::PassFunction run,
 // Registers of a thread that tiles leave free; −1: whatever is left, where program order is behind.
 int64_t Beside(const Strategy& strategy, const ir::Target& target) {
   if (strategy.scheduled()) return target.registers.beside_scheduled;
-  return strategy.guard_masks ? target.registers.beside_by_rule : -1;
+  // Where warps cannot trade registers, what does not fit a role fits one role in program order.
+  const bool refused = strategy.guard_masks || !target.Has("setmaxnreg");
+  return refused ? target.registers.beside_by_rule : -1;
 }
 
 // What became of the loops, said anew for every strategy that has the schedule.

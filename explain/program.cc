@@ -78,6 +78,12 @@ class Reader {
       AddName(&users_[op.operands[1]].fill, role);
       AddName(&held_[op.operands[1]], Buffer(op.operands[0]));
     }
+    if (op.kind == OpKind::kCpLoad) copied_.push_back(op.operands[1]);
+    if (op.kind == OpKind::kCpArrive) {
+      AddName(&users_[op.operands[0]].fill, role);
+      for (ValueId buffer : copied_) AddName(&held_[op.operands[0]], Buffer(buffer));
+      copied_.clear();
+    }
   }
 
   static std::string List(const std::vector<std::string>& names) {
@@ -212,6 +218,8 @@ class Reader {
         {OpKind::kWarpClusterReduce, &Reader::ClusterReduce},
         {OpKind::kFenceAsync, &Reader::FenceAsync},
         {OpKind::kTmaLoad, &Reader::TmaLoad},
+        {OpKind::kCpLoad, &Reader::CpLoad},
+        {OpKind::kCpArrive, &Reader::CpArrive},
         {OpKind::kTmaStore, &Reader::TmaStore},
         {OpKind::kTmaWait, &Reader::TmaWait},
         {OpKind::kMmaFence, &Reader::MmaFence},
@@ -334,6 +342,13 @@ class Reader {
     Say(s, fmt::format("start copy of {}{} into shared memory{}", share ? "a part of " : "",
                        Buffer(s.op.operands[0]), share ? " of all CTAs of the cluster" : ""));
   }
+  void CpLoad(const Site& s) {
+    Say(s, fmt::format("start copies of {} into shared memory, {} bytes a thread",
+                       Buffer(s.op.operands[1]), s.op.i("bytes")));
+  }
+  void CpArrive(const Site& s) {
+    Say(s, "signal when the copies have landed: " + Barrier(s.op.operands[0]));
+  }
   void TmaStore(const Site& s) {
     const bool combines = s.op.attr("kind") != nullptr;
     Say(s, fmt::format("start {} of {} {} global memory",
@@ -402,6 +417,7 @@ class Reader {
   const ir::warp_check::Program program_;
   std::map<ValueId, Users> users_;
   std::map<ValueId, std::vector<std::string>> held_;  // by full barrier: buffers
+  std::vector<ValueId> copied_;                       // by threads, and no barrier named yet
   RoleProgram* out_ = nullptr;
   bool synced_ = false;  // the first meeting is behind us
   std::vector<std::string> run_;

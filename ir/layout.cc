@@ -80,19 +80,21 @@ std::vector<int64_t> Layout::Extent() const {
   return e;
 }
 
-Layout AccumulatorLayout(int64_t m, int64_t n, int warpgroups, WgSplit split) {
+Layout AccumulatorLayout(int64_t m, int64_t n, int warpgroups, WgSplit split, int64_t across) {
   const int64_t wgs = warpgroups;
   const int64_t blocks = split == WgSplit::kM ? CeilDiv(CeilDiv(m, 64), wgs) : CeilDiv(m, 64);
   const int64_t cols = split == WgSplit::kN ? RoundUp(CeilDiv(n, wgs), 8) : RoundUp(n, 8);
   Layout out;
   out.rank = 2;
-  out.thread = {{4, 1, 2}, {8, 0, 1}, {4, 0, 16}};
+  // Of a block of 64 rows a warp has 16 · across, of its warpgroup's columns an across-th part.
+  const int64_t part = cols / across;
+  out.thread = {{4, 1, 2}, {8, 0, 1}, {4 / across, 0, 16 * across}, {across, 1, part}};
   switch (split) {
     case WgSplit::kM: out.thread.push_back({wgs, 0, 64 * blocks}); break;
     case WgSplit::kN: out.thread.push_back({wgs, 1, cols}); break;
     case WgSplit::kNone: out.thread.push_back({wgs, -1, 0}); break;
   }
-  out.reg = {{2, 1, 1}, {2, 0, 8}, {cols / 8, 1, 8}, {blocks, 0, 64}};
+  out.reg = {{2, 1, 1}, {2, 0, 8}, {part / 8, 1, 8}, {across, 0, 16}, {blocks, 0, 64}};
   return Canonical(out);
 }
 

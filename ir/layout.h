@@ -56,7 +56,8 @@ enum class WgSplit { kM, kN, kNone };  // kNone: every warpgroup computes everyt
 // kM: warpgroup g owns rows [g·64·b, (g+1)·64·b), b = ceil(M / 64 / warpgroups);
 // kN: warpgroup g owns columns [g·n, (g+1)·n), n = N/warpgroups rounded up to 8.
 // Register order per thread: for each 64-row block, the instruction's order (N/2 registers).
-Layout AccumulatorLayout(int64_t m, int64_t n, int warpgroups, WgSplit split);
+// across: warps of a warpgroup side by side along N (1, 2 or 4); the others are stacked along M.
+Layout AccumulatorLayout(int64_t m, int64_t n, int warpgroups, WgSplit split, int64_t across = 1);
 // Consecutive elements of the last dim per thread (`vector` of them), lanes along the last dim
 // first, then outward; the rest in registers. Any rank >= 1.
 Layout BlockedLayout(const std::vector<int64_t>& shape, int64_t vector, int64_t threads);

@@ -15,6 +15,10 @@ constexpr MatrixUnitInfo kUnits[] = {
 #undef UNIT
 };
 
+constexpr int64_t kWarps = 4;         // that multiply 64 rows
+constexpr int64_t kPanelBytes = 128;  // of a row, at most
+constexpr int64_t kBlockColumns = 8;  // of an accumulator's block
+
 int64_t ColumnStep(const MatrixUnitInfo& unit, DType dtype) {
   return IsInteger(dtype) ? unit.integer_columns : unit.columns;
 }
@@ -88,9 +92,27 @@ int64_t TensorColumns(int64_t m, int64_t n) {
 }
 
 Layout AccumulatorOf(MatrixUnit unit, DType dtype, int64_t m, int64_t n, int warpgroups,
-                     WgSplit split) {
+                     WgSplit split, int64_t across) {
   if (InTensorMemory(unit)) return RowsOfLanes(m, RoundUp(n, kTensorColumnStep), warpgroups, split);
-  return AccumulatorLayout(m, RoundUp(n, ColumnStep(Info(unit), dtype)), warpgroups, split);
+  return AccumulatorLayout(m, RoundUp(n, ColumnStep(Info(unit), dtype)), warpgroups, split, across);
+}
+
+int64_t WarpsAcross(MatrixUnit unit, const ProductShape& shape, int warpgroups, WgSplit split) {
+  if (Info(unit).async_reads || Info(unit).completion != Completion::kAtOnce) return 1;
+  const int64_t cols = RoundUp(shape.n, ColumnStep(Info(unit), shape.dtype));
+  if (split == WgSplit::kN && cols % warpgroups != 0) return 1;
+  const int64_t own = split == WgSplit::kN ? cols / warpgroups : cols;
+  const int64_t blocks = CeilDiv(shape.m, Info(unit).rows);
+  const int64_t rows =
+      Info(unit).rows * (split == WgSplit::kM ? CeilDiv(blocks, warpgroups) : blocks);
+  int64_t best = 1;
+  // Rows and columns that a warp reads for a step of K; a pair of blocks of 8 columns is one load.
+  const auto reads = [&](int64_t across) { return rows * across / kWarps + own / across; };
+  // A part of B's columns is whole panels where B is MN-major.
+  const int64_t step = shape.mn_major_b ? kPanelBytes / ByteSize(shape.dtype) : 2 * kBlockColumns;
+  for (int64_t across : {2, 4})
+    if (own % (step * across) == 0 && reads(across) < reads(best)) best = across;
+  return best;
 }
 
 int64_t StagedRows(MatrixUnit unit, DType, int64_t m) { return RoundUp(m, Info(unit).rows); }

@@ -94,8 +94,14 @@ struct Accumulator {
 };
 Accumulator Place(MatrixUnit unit, const ProductShape& shape, int warpgroups);
 // The layout that an accumulator of m × n columns has with that split; columns are padded.
+// `across`: how many warps of a warpgroup stand side by side along N (1, 2 or 4); the others are
+// stacked along M.
 Layout AccumulatorOf(MatrixUnit unit, DType dtype, int64_t m, int64_t n, int warpgroups,
-                     WgSplit split);
+                     WgSplit split, int64_t across = 1);
+// The grid of a warpgroup's warps whose operands take the fewest bytes of shared memory for each
+// step of K: every warp reads the rows and the columns of its own part. 1 where the unit reads
+// operands in place.
+int64_t WarpsAcross(MatrixUnit unit, const ProductShape& shape, int warpgroups, WgSplit split);
 
 // Stage: rows (of M or N) and bytes of K that the instructions touch, padding included, and what
 // the types allow.

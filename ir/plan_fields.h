@@ -162,6 +162,7 @@ void Fields(IO& io, DotRecord& r) {
   io("op", r.op);
   io("unit", r.dot.unit);
   io("split", r.dot.split);
+  io("across", r.dot.across);
   io("k", r.dot.k_padded);
   io("promote", r.dot.promote);
   io("acc", r.dot.acc);
@@ -183,6 +184,7 @@ void Fields(IO& io, LoadRecord& r) {
   io("buffer", r.buffer);
   io("in-buffer", r.load.buffer);
   io("tma", r.load.tma);
+  io("chunk", r.load.chunk);
   io("registers", r.load.registers);
   io("zero-padding", r.load.zero_padding);
   io("kept", r.load.kept);

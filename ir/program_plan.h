@@ -52,7 +52,8 @@ struct OperandPlan {
 struct DotPlan {
   MatrixUnit unit = MatrixUnit::kNone;  // none: multiply-adds
   WgSplit split = WgSplit::kNone;
-  Layout acc;  // layout of the [M, N] result
+  int64_t across = 1;  // warps of a warpgroup side by side along N
+  Layout acc;          // layout of the [M, N] result
   int64_t k_padded = 0;
   int64_t promote = 0;
   OperandPlan a, b;
@@ -66,13 +67,14 @@ struct DotPlan {
 
 struct LoadPlan {
   bool buffer = false;        // filled into shared memory for a product or for a re-layout
-  bool tma = false;           // … by TMA; else by predicated vector loads and smem_store
+  bool tma = false;           // … by copies under way; else by vector loads and smem_store
   bool registers = false;     // also (or only) needed in registers
   bool zero_padding = false;  // buffer cells outside the tile are read by a product: zero them once
   bool kept = false;          // read where it stands, and again below
   OpId shares;                // an equal load above it, whose buffer this one reads again
+  int64_t chunk = 0;  // bytes that a thread copies at once (cp.async); 0: the copy engine does
   SmemLayout smem;
-  // TMA only: which tensor dims are the buffer's rows and columns (−1: none).
+  // Copies only: which tensor dims are the buffer's rows and columns (−1: none).
   int row_dim = -1;
   int col_dim = -1;
 };

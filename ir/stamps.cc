@@ -71,6 +71,7 @@ class Stamper {
       case OpKind::kGAtomic:
       case OpKind::kTmaStore: return Work::kStore;
       case OpKind::kTmaLoad:
+      case OpKind::kCpLoad:
       case OpKind::kGLoad: return Work::kCopy;
       case OpKind::kElect: {
         for (OpId inner : fn_.blocks[op.regions[0]].ops)

@@ -14,6 +14,7 @@
 #include "ir/diagnostics.h"
 #include "ir/isa.h"
 #include "support/architecture.h"
+#include "support/expr.h"
 #include "support/file.h"
 #include "support/nearest.h"
 
@@ -99,11 +100,15 @@ int64_t Target::Transfer(std::string_view medium, double bytes) const {
 }
 
 int64_t Target::RegistersAtLaunch(int64_t warps) const {
-  const int64_t each = limits.registers / (isa::kWarpThreads * warps);
+  // Each of the four sub-cores has a quarter of the registers, and every fourth warp: nine warps
+  // leave one of twelve's to each (ptxas 13.0: 168).
+  const int64_t each =
+      limits.registers / (isa::kWarpThreads * RoundUp(warps, isa::kWarpgroupWarps));
   return std::min(limits.regs_per_thread, each) / isa::kQuotaStep * isa::kQuotaStep;
 }
 
 int64_t Target::ComputeQuota(int64_t groups) const {
+  if (!Has("setmaxnreg")) return RegistersAtLaunch(isa::kWarpgroupWarps * groups + 1);
   const int64_t each = RegistersAtLaunch(isa::kWarpgroupWarps * (groups + 1));
   const int64_t quota = (each * (groups + 1) - isa::kLeastQuota) / groups;
   return std::min(limits.max_regs_per_thread, quota) / isa::kQuotaStep * isa::kQuotaStep;

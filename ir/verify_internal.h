@@ -86,6 +86,7 @@ class Verifier {
   bool CheckOfCluster(const Op& op, const char* name, int64_t most);
   bool CheckMbar(const Op& op);
   bool CheckTma(const Op& op, const Scope& scope);
+  bool CheckCpLoad(const Op& op, const Scope& scope);
   bool CheckParts(const Op& op, const Scope& scope);
   bool CheckEach(const Op& op, const Scope& scope, int64_t box_bytes);
   bool CheckMma(const Op& op, const Scope& scope);

@@ -57,7 +57,16 @@ bool Verifier::CheckMma(const Op& op, const Scope& scope) {
   if (scope.threads % 128 != 0 || warpgroups < 1)
     return Fail(kVerifyLayout, op, fmt::format("{} threads are no warpgroups", scope.threads));
   const WgSplit how = split == "m" ? WgSplit::kM : split == "n" ? WgSplit::kN : WgSplit::kNone;
-  if (!SameMapping(fn_.layouts[acc.layout], AccumulatorOf(unit, a.dtype, m, n, warpgroups, how)))
+  bool placed = false;
+  for (int64_t across : {1, 2, 4}) {
+    const bool shares = across > 1;  // rows, among warps side by side
+    if (shares && (Info(unit).async_reads || a.kind != TypeKind::kSmem)) break;
+    const int64_t own = how == WgSplit::kN ? n / warpgroups : n;
+    if (shares && (own % (8 * across) != 0 || (how == WgSplit::kN && n % warpgroups != 0))) break;
+    placed = placed || SameMapping(fn_.layouts[acc.layout],
+                                   AccumulatorOf(unit, a.dtype, m, n, warpgroups, how, across));
+  }
+  if (!placed)
     return Fail(kVerifyLayout, op,
                 fmt::format("{} is not in the accumulator's layout over {} warpgroups", Show(acc),
                             warpgroups));

@@ -250,84 +250,6 @@ bool Verifier::CheckMbar(const Op& op) {
   return CheckSlot(op, 1);  // arrive
 }
 
-bool Verifier::CheckTma(const Op& op, const Scope& scope) {
-  if (!scope.in_elect) return Fail(kVerifyLevel, op, "it stands outside an elect");
-  const bool load = op.kind == OpKind::kTmaLoad;
-  const int64_t index = op.i("map");
-  if (index < 0 || index >= static_cast<int64_t>(fn_.launch.maps.size()))
-    return Fail(kVerifyForm, op, fmt::format("map {} of {}", index, fn_.launch.maps.size()));
-  const TensorMapInfo& map = fn_.launch.maps[index];
-  const Type& smem = Operand(op, 0);
-  if (smem.kind != TypeKind::kSmem || smem.dtype != T(map.tensor).dtype)
-    return Fail(
-        kVerifyType, op,
-        fmt::format("operand 0 is {}, the map's tensor {}", Show(smem), Show(T(map.tensor))));
-  size_t next = 1;
-  if (load && Operand(op, next++).kind != TypeKind::kMbar)
-    return Fail(kVerifyType, op, fmt::format("operand 1 is {}, not mbar", Show(Operand(op, 1))));
-  const int64_t slotted = op.i("slotted");
-  if (slotted != 0 && slotted != 1)
-    return Fail(kVerifyForm, op, fmt::format("slotted = {}", slotted));
-  if (op.operands.size() != next + map.dims.size() + static_cast<size_t>(slotted))
-    return Fail(
-        kVerifyForm, op,
-        fmt::format("{} operands for a map of {} dims", op.operands.size(), map.dims.size()));
-  for (size_t i = 0; i < map.dims.size(); ++i, ++next)
-    if (!IsScalar(op, next, DType::kI64))
-      return Fail(kVerifyType, op, fmt::format("coordinate {} is not an i64", i));
-  if (!CheckSlot(op, next)) return false;
-  int64_t bytes = ByteSize(smem.dtype);
-  for (int64_t b : map.box) bytes *= b;
-  const int64_t offset = op.i("offset");
-  if (!CheckOfCluster(op, "share", SmemBytes(smem.smem, smem.dtype))) return false;
-  const int64_t share = op.i("share", 0), others = share * (fn_.launch.cluster - 1);
-  if (share % 128 != 0)
-    return Fail(kVerifyMemory, op, fmt::format("parts of {} bytes; a multiple of 128", share));
-  if (offset < 0 || offset % 128 != 0 || offset + others + bytes > SmemBytes(smem.smem, smem.dtype))
-    return Fail(kVerifyMemory, op,
-                fmt::format("a box of {} bytes at byte {} of a buffer of {}; a multiple of 128",
-                            bytes, offset + others, SmemBytes(smem.smem, smem.dtype)));
-  if (map.swizzle_bytes != smem.smem.swizzle_bytes)
-    return Fail(kVerifyMemory, op,
-                fmt::format("the map swizzles {} bytes, the buffer {}", map.swizzle_bytes,
-                            smem.smem.swizzle_bytes));
-  if (op.attr("kind") && (!CheckAtomicKind(op, smem.dtype) || !CheckCombines(op, smem.dtype)))
-    return false;
-  return CheckEach(op, scope, bytes);
-}
-
-// Equal parts of the role's warps.
-bool Verifier::CheckParts(const Op& op, const Scope& scope) {
-  if (!op.attr("parts")) return true;
-  const int64_t parts = op.i("parts"), warps = scope.threads / 32;
-  return (parts >= 2 && parts <= warps && warps % parts == 0) ||
-         Fail(kVerifyForm, op, fmt::format("{} parts of {} warps", parts, warps));
-}
-
-// A copy by one thread of each part: every one has a box of its own, inside the buffer.
-bool Verifier::CheckEach(const Op& op, const Scope& scope, int64_t box_bytes) {
-  if (!op.attr("each"))
-    return scope.parts == 1 ||
-           Fail(kVerifyForm, op,
-                fmt::format("{} threads copy the same box: `each` is missing", scope.parts));
-  const std::vector<int64_t>& each = op.ints("each");
-  if (scope.parts == 1) return Fail(kVerifyForm, op, "`each`, but one thread is elected");
-  const TensorMapInfo& map = fn_.launch.maps[op.i("map")];
-  if (each.size() != 3 || each[0] < 0 || each[0] >= static_cast<int64_t>(map.dims.size()) ||
-      each[1] < 1 || each[2] < box_bytes || each[2] % 128 != 0)
-    return Fail(
-        kVerifyForm, op,
-        fmt::format("`each` is not [coordinate, rows, bytes] for a map of {} dims and a box "
-                    "of {} bytes",
-                    map.dims.size(), box_bytes));
-  const Type& smem = Operand(op, 0);
-  const int64_t end = op.i("offset") + each[2] * (scope.parts - 1) + box_bytes;
-  return end <= SmemBytes(smem.smem, smem.dtype) ||
-         Fail(kVerifyMemory, op,
-              fmt::format("the last part's box ends at byte {} of a buffer of {}", end,
-                          SmemBytes(smem.smem, smem.dtype)));
-}
-
 bool Verifier::CheckTiedTiles(const Op& op, size_t count) {
   for (size_t i = 0; i < op.operands.size(); ++i)
     if (!Operand(op, i).is_tile() || Operand(op, i).shape.empty())
@@ -505,6 +427,8 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
     case OpKind::kMmaCommit: return true;
     case OpKind::kTmaLoad:
     case OpKind::kTmaStore: return CheckTma(op, scope);
+    case OpKind::kCpLoad: return CheckCpLoad(op, scope);
+    case OpKind::kCpArrive: return CheckMbar(op);
     case OpKind::kTmaWait:
       return (op.i("pending") >= 0 && op.i("read") >= 0 && op.i("read") <= 1) ||
              Fail(kVerifyForm, op,

@@ -112,6 +112,14 @@ void Emitter::Produce(size_t channel, size_t site) {
   const std::vector<OpId>& loads = plan.sites[site].loads;
   const Ring& ring = rings_[channel];
   std::vector<std::vector<std::vector<ValueId>>> coords;
+  if (ChunkOf(loads[0]) > 0) {
+    const ValueId slot = NextSlot(channel, true);
+    for (OpId load : loads) CopyByThreads(load, slot);
+    std::vector<ValueId> full = {ring.full};
+    if (slot.valid()) full.push_back(slot);
+    b_.Add(OpKind::kCpArrive, std::move(full), {});
+    return;
+  }
   for (OpId load : loads) coords.push_back(CoordsOf(load));
   const ValueId slot = NextSlot(channel, true);
   Elect([&](Builder& inner) {
@@ -158,8 +166,9 @@ void Emitter::EmitRelease(const Due& due) {
   const Ring& ring = rings_[channel];
   if (p_.ReleasedByCommit(p_.rings[channel])) return CommitTo(ring.empty, slot);
   AwaitReadersOf(channel);
-  // Ordinary reads must be ordered before the copy engine's next writes.
-  if (p_.rings[channel].generic_reads) b_.Add(OpKind::kFenceAsync, {}, {});
+  // Ordinary reads must be ordered before the copy engine's next writes; before those of threads
+  // the barrier does.
+  if (p_.rings[channel].generic_reads) FenceAsync();
   Arrive(ring.empty, slot, p_.rings[channel].multicast ? Attrs{{"cluster", int64_t{1}}} : Attrs{},
          when);
 }

@@ -10,6 +10,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "ir/isa.h"
 #include "ir/lower/channels.h"
 #include "ir/lower/emit_rules.h"
 #include "ir/lower/emitter.h"
@@ -271,6 +272,38 @@ void Emitter::Boxes(OpId id, ValueId mbar, ValueId slot, Builder& inner,
     }
 }
 
+// The whole tile by the threads of the role, each its chunks.
+void Emitter::CopyByThreads(OpId id, ValueId slot) {
+  const Op& op = in_.ops[id];
+  b_.SetSpan(op.at);
+  Access access = WarpAccess(op, op.results[0], nullptr, false);
+  if (op.i("has_fill")) access.operands.pop_back();  // zeros, as it is
+  std::vector<ValueId> operands = {Scalar(op.operands[0]), LoadBuffer(id)};
+  for (ValueId v : access.operands) operands.push_back(b_.Cast(v, DType::kI64));
+  if (slot.valid()) operands.push_back(slot);
+  b_.Add(OpKind::kCpLoad, std::move(operands), {},
+         {{"modes", access.modes},
+          {"sizes", access.sizes},
+          {"bytes", ChunkOf(id)},
+          {"slotted", int64_t{slot.valid()}}});
+}
+
+// Copies that everybody makes and awaits.
+void Emitter::CopyNow(const std::vector<OpId>& loads) {
+  Sync();
+  for (OpId id : loads) CopyByThreads(id, {});
+  b_.Add(OpKind::kCpArrive, {mbar_}, {});
+}
+
+// What the phase of a full barrier waits for: the elected thread's arrival, which tells the bytes
+// of its copies, or that of every thread that copies.
+int64_t Emitter::FullArrivals(const PlannedRing& ring) const {
+  if (ChunkOf(ring.sites[0].loads[0]) == 0) return 1;
+  for (const PlannedRole& role : p_.roles)
+    if (role.kind == PlannedRole::Kind::kProducer) return isa::kWarpThreads * role.warps;
+  return 1;
+}
+
 void Emitter::FlushLoads() {
   if (pending_.empty()) return;
   const std::vector<OpId> loads = std::move(pending_);
@@ -278,16 +311,23 @@ void Emitter::FlushLoads() {
   std::vector<std::vector<std::vector<ValueId>>> coords;
   int64_t bytes = 0;
   const Span here = b_.span();
+  const bool by_threads = ChunkOf(loads[0]) > 0;
   for (OpId id : loads) {
+    CHECK((ChunkOf(id) > 0) == by_threads, "a machine copies by threads or by its engine");
+    if (by_threads) continue;
     coords.push_back(CoordsOf(id));
     bytes += BoxBytes(in_.type(in_.ops[id].results[0]), plan_.loads.at(id).smem);
   }
-  b_.Add(OpKind::kFenceAsync, {}, {});
-  Sync();
-  Elect([&](Builder& inner) {
-    inner.Add(OpKind::kMbarExpect, {mbar_}, {}, {{"bytes", bytes}});
-    for (size_t i = 0; i < loads.size(); ++i) Boxes(loads[i], mbar_, {}, inner, coords[i]);
-  });
+  if (by_threads) {
+    CopyNow(loads);
+  } else {
+    b_.Add(OpKind::kFenceAsync, {}, {});
+    Sync();
+    Elect([&](Builder& inner) {
+      inner.Add(OpKind::kMbarExpect, {mbar_}, {}, {{"bytes", bytes}});
+      for (size_t i = 0; i < loads.size(); ++i) Boxes(loads[i], mbar_, {}, inner, coords[i]);
+    });
+  }
   const ValueId count = b_.Value(OpKind::kCounterRead, {phase_}, Type::Scalar(DType::kI32));
   const ValueId parity = b_.Binary(OpKind::kAnd, count, b_.Int(1, DType::kI32));
   b_.Add(OpKind::kMbarWait, {mbar_, parity}, {});

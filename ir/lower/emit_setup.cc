@@ -81,9 +81,12 @@ void Emitter::InitBarriers() {
       const OpId op = inner.Add(OpKind::kMbarInit, {mbar}, {}, {{"count", arrivals}});
       if (cluster) out_.ops[op].set("cluster", int64_t{1});
     };
-    if (mbar_.valid()) init(mbar_, 1);
+    const bool by_threads = std::any_of(
+        plan_.loads.begin(), plan_.loads.end(),
+        [&](const auto& load) { return load.second.chunk > 0 && !p_.site_of.count(load.first); });
+    if (mbar_.valid()) init(mbar_, by_threads ? plan_.threads() : 1);
     for (size_t i = 0; i < rings_.size(); ++i) {
-      init(rings_[i].full, 1);
+      init(rings_[i].full, FullArrivals(p_.rings[i]));
       init(rings_[i].empty, p_.rings[i].arrivals, p_.rings[i].multicast);
     }
     for (const auto& [id, token] : p_.tokens) init(tokens_.at(id).mbar, token.arrivals);

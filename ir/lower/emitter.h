@@ -190,6 +190,11 @@ class Emitter {
   void QueueTmaLoad(OpId id);
   void FlushLoads();
   void IntoRegisters(OpId load);
+  // Copies by threads (cp.async): a tile into its buffer, and the bytes of a copy; 0: by TMA.
+  void CopyByThreads(OpId load, ValueId slot);
+  void CopyNow(const std::vector<OpId>& loads);
+  int64_t ChunkOf(OpId load) const { return plan_.loads.at(load).chunk; }
+  int64_t FullArrivals(const PlannedRing& ring) const;
   // Boxes of one load into its buffer, appended inside an elect.
   void Boxes(OpId load, ValueId mbar, ValueId slot, Builder& inner,
              const std::vector<std::vector<ValueId>>& coords);

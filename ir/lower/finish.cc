@@ -55,7 +55,9 @@ Result<> CheckRegisters(const Function& out, const Target& target, const Sequent
   for (OpId id : out.blocks[out.body].ops) {
     const Op& op = out.ops[id];
     if (op.kind != OpKind::kRole) continue;
-    const int64_t quota = op.i("regs") > 0 ? op.i("regs") : target.limits.regs_per_thread;
+    const int64_t quota = op.i("regs") > 0           ? op.i("regs")
+                          : target.Has("setmaxnreg") ? target.limits.regs_per_thread
+                                                     : target.RegistersAtLaunch(out.launch.warps);
     const int64_t peak = PeakRegisters(out, id);
     if (peak == 0 || options.spare_registers < 0) continue;
     const int64_t spare = options.spare_for_products ? std::max(SpareRegisters(out, target),

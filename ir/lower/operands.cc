@@ -88,6 +88,8 @@ bool BufferNeed::TmaFits(DType dtype) const {
 }
 
 namespace {
+constexpr int64_t kLeastChunk = 4;  // bytes of a cp.async
+
 // The innermost coordinate must sit on 16 bytes, or the engine faults (seen on an H200).
 bool OnChunk(const Function& fn, ValueId start, DType dtype) {
   return AlignOf(fn, start) * ByteSize(dtype) % 16 == 0;
@@ -154,6 +156,34 @@ std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op, const Targ
     operand += modes[d] == 'r' && store ? 2 : 1;
   }
   if (access.col_dim != rank - 1) return std::nullopt;
+  return access;
+}
+
+std::optional<TileAccess> ThreadCopyAccess(const Function& fn, const Op& load, const Target& target,
+                                           int64_t* chunk) {
+  if (target.Has("tma")) return std::nullopt;
+  const Param* p = fn.param(load.operands[0]);
+  const Type& tile = fn.type(load.results[0]);
+  if (!p || p->kind != ParamKind::kTensor || p->direction != Direction::kIn || tile.rank() != 2)
+    return std::nullopt;
+  if (load.i("has_fill")) {
+    const Op* fill = fn.def(load.operands.back());
+    if (!fill || fill->kind != OpKind::kConstant || fill->number("value") != 0) return std::nullopt;
+  }
+  TileAccess access;
+  const std::string& modes = load.s("modes");
+  for (size_t d = 0; d < modes.size(); ++d) {
+    if (modes[d] == 's') continue;
+    if (modes[d] != 'r' || access.col_dim >= 0) return std::nullopt;
+    (access.row_dim < 0 ? access.row_dim : access.col_dim) = static_cast<int>(d);
+  }
+  if (access.col_dim < 0 || access.col_dim + 1 != static_cast<int>(modes.size()))
+    return std::nullopt;
+  // Whole chunks: aligned in the tensor, and neither its rows nor the tile's end within one.
+  const int64_t size = ByteSize(tile.dtype), row = tile.shape[1] * size;
+  *chunk = AccessLimit(fn, load) * size;
+  while (*chunk >= kLeastChunk && row % *chunk != 0) *chunk /= 2;
+  if (*chunk < kLeastChunk || *chunk > kAccessBytes) return std::nullopt;
   return access;
 }
 

@@ -55,6 +55,10 @@ struct TileAccess {
   int row_dim = -1;
   int col_dim = -1;
 };
+// The same for a load that threads copy while others compute (cp.async), where there is no copy
+// engine; `chunk` receives the bytes of one copy.
+std::optional<TileAccess> ThreadCopyAccess(const Function& fn, const Op& load, const Target& target,
+                                           int64_t* chunk);
 std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op, const Target& target);
 // Do threads load this tile whatever its tensor is: by positions one by one, or because its rows
 // begin where no copy may?

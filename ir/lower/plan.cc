@@ -16,6 +16,8 @@
 namespace tilec::ir {
 namespace {
 
+constexpr int64_t kGroupThreads = 128;  // of a warpgroup
+
 class Planner {
  public:
   Planner(const Function& fn, const Target& target, int warpgroups, bool runs_ahead)
@@ -127,7 +129,7 @@ class Planner {
       wide = wide || (blocks % 2 != 0 && t.shape[1] >= least && t.shape[1] % 16 == 0);
     }
     if (dots)
-      plan_.warpgroups = twos ? 2 : threes ? 3 : wide ? 2 : 1;
+      plan_.warpgroups = OneGroupHasMore() ? 1 : twos ? 2 : threes ? 3 : wide ? 2 : 1;
     else if (largest <= pays.one_warpgroup_elements ||
              (largest <= pays.one_warpgroup_elements_at_once &&
               ReadAtOnce(pays.one_warpgroup_bytes_at_once)))
@@ -138,6 +140,20 @@ class Planner {
                                   ReadAtOnce(pays.two_warpgroups_bytes_at_once))
                              ? 2
                              : 4;
+  }
+
+  // Beside a load role that cannot give its registers away, eight warps have 168 each, four have
+  // all that an instruction can name: they take all accumulators, if these leave half of them.
+  bool OneGroupHasMore() const {
+    if (!runs_ahead_ || target_.Has("setmaxnreg")) return false;
+    int64_t sums = 0;
+    for (OpId id : order_) {
+      const Op& op = fn_.ops[id];
+      if (op.kind == OpKind::kDot && IsOnUnit(fn_, op, target_))
+        sums += RoundUp(fn_.type(op.results[0]).shape[0], target_.unit().rows) *
+                fn_.type(op.results[0]).shape[1];
+    }
+    return sums <= kGroupThreads * (target_.limits.regs_per_thread + 1) / 2;
   }
 
   // Where rows lie on both sides of a transpose: few threads with whole vectors rather than many
@@ -175,10 +191,26 @@ class Planner {
       const Accumulator acc = Place(dot.unit, {ta.dtype, m, n, k, mn_major_b}, plan_.warpgroups);
       dot.split = acc.split;
       dot.acc = acc.layout;
+      if (MayShareRows(op))
+        dot.across =
+            WarpsAcross(dot.unit, {ta.dtype, m, n, k, mn_major_b}, plan_.warpgroups, dot.split);
+      if (dot.across > 1)
+        dot.acc = AccumulatorOf(dot.unit, ta.dtype, m, n, plan_.warpgroups, dot.split, dot.across);
     }
     dot.a = PlanOperand(op.operands[0], dot, /*is_a=*/true, StagedRows(dot.unit, ta.dtype, m));
     dot.b = PlanOperand(op.operands[1], dot, /*is_a=*/false, StagedColumns(dot.unit, tb.dtype, n));
     plan_.dots[id] = std::move(dot);
+  }
+
+  // May several warps hold parts of a row of the accumulator? Not where rows are reduced, or where
+  // what threads make of one product is the left operand of another: both want whole rows.
+  bool MayShareRows(const Op& dot) const {
+    return !IsComputed(dot.operands[0]) && std::none_of(order_.begin(), order_.end(), [&](OpId id) {
+      const Op& op = fn_.ops[id];
+      const bool reduces = op.kind == OpKind::kReduce || op.kind == OpKind::kArgReduce;
+      return (reduces && fn_.type(op.operands[0]).rank() > 1) ||
+             (op.kind == OpKind::kDot && IsComputed(op.operands[0]));
+    });
   }
 
   // `outer`: rows (M or N) the instructions touch.
@@ -374,6 +406,12 @@ class Planner {
       load.smem = need->second.Layout(type.dtype);
       load.zero_padding = need->second.NeedsZero(type.dtype);
       load.tma = access && need->second.TmaFits(type.dtype);
+      int64_t chunk = 0;
+      const auto copy =
+          need->second.plain ? std::nullopt : ThreadCopyAccess(fn_, op, target_, &chunk);
+      if (copy)
+        load = {true, true,  load.registers, load.zero_padding, false,
+                {},   chunk, load.smem,      copy->row_dim,     copy->col_dim};
     } else if (const std::optional<SmemLayout> smem = OperandLayout(result); access && smem) {
       load.buffer = load.tma = true;
       load.smem = *smem;
@@ -385,7 +423,7 @@ class Planner {
       load.buffer = load.tma = plain.TmaFits(type.dtype);
       load.smem = plain.Layout(type.dtype);
     }
-    if (load.tma) {
+    if (load.tma && load.chunk == 0) {
       load.row_dim = access->row_dim;
       load.col_dim = access->col_dim;
     }

@@ -81,15 +81,17 @@ void ProgramPlanner::AddRole(PlannedRole::Kind kind, const std::string& name, in
   p_.roles.push_back({kind, name, index, first_warp, warps, registers});
 }
 
-// The load role is one warp, but registers are dealt out by warpgroups: it gets a whole one, so
-// that the compute roles can take what it leaves (24 + 2·240 of 3·168, 32 + 3·160 of 4·128).
+// The load role is one warp. Where registers are dealt out again they go by warpgroups: it gets a
+// whole one, so that the compute roles can take what it leaves (24 + 2·240 of 3·168, 32 + 3·160 of
+// 4·128). Where every warp keeps what the launch gives, one warp costs the others least.
 void ProgramPlanner::PlanRoles() {
   const int per_role = p_.warps_per_role(), compute = per_role * p_.compute_roles;
-  p_.warps = compute + (specialized() ? 4 : 0);
+  const bool quotas = target_.Has("setmaxnreg");
+  p_.warps = compute + (!specialized() ? 0 : quotas ? isa::kWarpgroupWarps : 1);
   if (!specialized()) return AddRole(PlannedRole::Kind::kMain, "main", 0, 0, compute, 0);
   const int64_t groups = compute / 4;
   int64_t producer_regs = 0, compute_regs = 0;
-  if (groups > 1) {
+  if (groups > 1 && quotas) {
     const int64_t warps = isa::kWarpgroupWarps * (groups + 1);
     compute_regs = target_.ComputeQuota(groups);
     producer_regs = std::min(

@@ -56,6 +56,7 @@ int DepthOf(const ProgramPlan& plan) {
 Result<Function> ObeyPlan(const Function& fn, const Target& target,
                           const SequentialOptions& options, ProgramPlan* made, DiagSink& diags) {
   TRY(*made, ParsePlan(options.plan->text, options.plan->file, fn, diags));
+  made->tiles.async_proxy = target.Has("async_proxy");
   SequentialOptions form = options;
   form.early_loads = made->early_loads;
   form.slice_epilogues = made->slice_epilogues;

@@ -84,6 +84,21 @@ Step Machine::ArriveTelling(OpId id, int slot, int64_t arrivals, int64_t bytes, 
   return TryComplete(op, slot) ? Step::kDone : Step::kFailed;
 }
 
+// An arrival by copies tells that they have landed, and of what threads did nothing. That a role
+// which only copies has come so far is no more than that: there is nothing else it did.
+void Machine::ForgetThreads(Barrier& b) const {
+  const auto other = [&](const Record& r) {
+    return r.component / 2 == b.last_role && r.proxy != Proxy::kThreadCopy;
+  };
+  const bool only_copies =
+      std::none_of(s_->regions.begin(), s_->regions.end(), [&](const Region& region) {
+        return std::any_of(region.records.begin(), region.records.end(), other);
+      });
+  for (size_t role = 0; role < p_.roles.size(); ++role)
+    if (!only_copies || static_cast<int>(role) != b.last_role)
+      b.done[2 * role] = b.done[2 * role + 1] = 0;
+}
+
 bool Machine::TryComplete(const Op& op, int slot) {
   Barrier& b = s_->barriers[static_cast<size_t>(slot)];
   if (b.arrived < b.count) return true;
@@ -107,10 +122,12 @@ bool Machine::TryComplete(const Op& op, int slot) {
   b.filled = std::move(b.filling);
   b.filling.clear();
   b.done = b.pending;
+  const bool copies = p_.by_copies.count(p_.slot_mbar[static_cast<size_t>(slot)]) > 0;
+  if (copies) ForgetThreads(b);
   ++b.phase;
   completed_ = true;
   b.done[static_cast<size_t>(SlotComponent(slot))] = b.phase;
-  b.carried_bytes = b.expected > 0;
+  b.carried_bytes = b.expected > 0 || copies;
   b.came_by_commit = b.by_commit;
   b.by_commit = false;
   b.arrived = b.expected = b.delivered = 0;

@@ -258,6 +258,7 @@ void Machine::Prune() {
       // What is known of tensor memory is not what is known of the rest.
       if (static_cast<int>(at) >= p_.first_tensor_region()) return false;
       if (record.proxy == Proxy::kGeneric && record.fence < 0) return false;
+      if (record.proxy == Proxy::kThreadCopy) return false;  // the other proxy never knows of it
       for (size_t i = 1; i < s_->roles.size(); ++i) {
         const Role& r = s_->roles[i];
         if (r.ended || !p_.touches[i][at]) continue;
@@ -520,7 +521,9 @@ struct Machine::Writer {
     for (const Record& r : region.records) {
       out(r.proxy), out(r.write), out(r.component);
       out(r.slot < 0 ? -1 : turn.slot_name[static_cast<size_t>(r.slot)]);
-      if (r.proxy == Proxy::kCopyIn) {
+      if (IsCopyIn(r.proxy) && r.slot < 0) {
+        out(-1);
+      } else if (IsCopyIn(r.proxy)) {
         Count(m.SlotComponent(r.slot), r.phase + 1);
       } else if (OfTensors(r)) {
         Count(TensorComponent(r), r.n);

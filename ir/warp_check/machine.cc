@@ -269,6 +269,8 @@ Step Machine::RunOp(OpId id) {
       Remember(me().syncs, id);
       return Step::kDone;
     case OpKind::kTmaLoad: return CopyIn(id);
+    case OpKind::kCpLoad: return CopyByThreads(id);
+    case OpKind::kCpArrive: return ArriveByCopies(id);
     case OpKind::kTmaStore: return CopyOut(id);
     case OpKind::kTmaCommit:
       for (auto& [copy, group] : me().bulk)
@@ -370,6 +372,14 @@ bool Machine::CheckEnd(State& state) {
       Fail(kWarpOpenEnd, fn_.ops[r.flights[0].op], "the role ends without awaiting this product");
       return false;
     }
+    for (const Region& region : state.regions)
+      for (const Record& record : region.records)
+        if (record.proxy == Proxy::kThreadCopy && record.slot < 0 &&
+            record.component / 2 == static_cast<int>(i)) {
+          Fail(kWarpOpenEnd, fn_.ops[record.op],
+               "no cp_arrive follows: nobody learns that this copy has landed");
+          return false;
+        }
     if (r.uncommitted) {
       Fail(kWarpOpenEnd, fn_.ops[fn_.blocks[fn_.body].ops.back()],
            "the role ends without committing its last product");

@@ -185,6 +185,8 @@ class Machine {
   void SyncRole();
   bool Scratch(OpId id);
   Step CopyIn(OpId id);
+  Step CopyByThreads(OpId id);
+  Step ArriveByCopies(OpId id);
   Step CopyOut(OpId id);
   void WaitCopies(int64_t pending);
 
@@ -196,6 +198,7 @@ class Machine {
   Step ArriveTelling(OpId id, int slot, int64_t arrivals, int64_t bytes, const Clock& told);
   Step Wait(OpId id);
   bool TryComplete(const Op& op, int slot);
+  void ForgetThreads(Barrier& b) const;
   bool Seen(int slot) const;
 
   // products.cc, products_at_once.cc, products_in_groups.cc

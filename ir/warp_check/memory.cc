@@ -14,7 +14,9 @@ bool Machine::Known(const Record& r, const Clock& clock) const {
     case Proxy::kGeneric: return clock[component] >= r.n;
     case Proxy::kProduct:
     case Proxy::kCopyOut: return r.end >= 0 && clock[component] >= r.end;
-    case Proxy::kCopyIn: return clock[static_cast<size_t>(SlotComponent(r.slot))] > r.phase;
+    case Proxy::kThreadCopy:
+    case Proxy::kCopyIn:
+      return r.slot >= 0 && clock[static_cast<size_t>(SlotComponent(r.slot))] > r.phase;
     case Proxy::kTensorProduct:
       return clock[static_cast<size_t>(ProductsOf(r.component / 2))] >= r.n;
     case Proxy::kTensorAccess:
@@ -98,20 +100,21 @@ bool Machine::AccessRegion(const Op& op, OpId id, int number, Proxy proxy, bool 
     if ((!write && !r.write) || (tensor && write && r.write)) continue;
     const int32_t met = MetInParts(r, number);
     const int32_t over = r.proxy == Proxy::kGeneric ? r.n : r.end;
-    const bool ends_elsewhere = r.proxy == Proxy::kCopyIn || r.proxy == Proxy::kTensorProduct;
+    const bool ends_elsewhere = IsCopyIn(r.proxy) || r.proxy == Proxy::kTensorProduct;
     if (!Known(r, knows) && (ends_elsewhere || over < 0 || over > met)) {
       Fail(write ? kWarpOverwrite : kWarpUnfilled, op,
            fmt::format("it {} {}, but nothing orders it after {}", write ? "writes" : "reads",
                        p_.RegionName(number), Whose(r)));
       return false;
     }
-    const bool crosses = r.proxy == Proxy::kGeneric && proxy != Proxy::kGeneric;
+    const bool crosses = IsGeneric(r.proxy) && !IsGeneric(proxy);
     const int32_t known = std::max(knows[static_cast<size_t>(r.component)], met);
     const Role& other = s_->roles[static_cast<size_t>(r.component / 2)];
     if (r.component / 2 == role_ && !ends_elsewhere)
       OnlyOne(other.syncs, r.proxy == Proxy::kGeneric ? r.n : r.end - 1, me().now);
     if (crosses) OnlyOne(other.fences, r.n, known);
-    if (crosses && (r.fence < 0 || known < r.fence)) {
+    // No fence of those who copied covers copies that had not landed.
+    if (crosses && (r.fence < 0 || known < r.fence || r.proxy == Proxy::kThreadCopy)) {
       Fail(kWarpFence, op,
            fmt::format("no fence_async stands between {} and this access to {}", Whose(r),
                        p_.RegionName(number)));
@@ -213,6 +216,35 @@ Step Machine::CopyIn(OpId id) {
   if (trace) b.filling.push_back(static_cast<int>(trace->size()) - 1);
   Join(b.pending, Told());
   return TryComplete(op, barrier) ? Step::kDone : Step::kFailed;
+}
+
+// cp.async: writes of all threads of the role, which nobody knows of, these threads included, until
+// the phase completes in which a cp_arrive behind them counts.
+Step Machine::CopyByThreads(OpId id) {
+  const Op& op = fn_.ops[id];
+  if (who_ != Who::kAll)
+    return Fail(kWarpForm, op, "all threads of the role copy, not those of an elect");
+  bool write = false;
+  if (p_.SharedTensor(op, &write).valid())
+    return Fail(kWarpForm, op, "a tensor that the kernel writes is not copied behind its back");
+  return AccessBuffer(id, op.operands[1], SlotOperand(op, fn_), Proxy::kThreadCopy, true)
+             ? Step::kDone
+             : Step::kFailed;
+}
+
+// The copies so far are those of the phase that is being filled.
+Step Machine::ArriveByCopies(OpId id) {
+  const Op& op = fn_.ops[id];
+  if (who_ != Who::kAll)
+    return Fail(kWarpForm, op, "all threads of the role arrive, not those of an elect");
+  const int barrier = BarrierOf(op, op.operands[0], SlotOperand(op, fn_));
+  if (barrier < 0) return Step::kFailed;
+  const int32_t phase = s_->barriers[static_cast<size_t>(barrier)].phase;
+  for (Region& region : s_->regions)
+    for (Record& r : region.records)
+      if (r.proxy == Proxy::kThreadCopy && r.slot < 0 && r.component == Mine())
+        r.slot = barrier, r.phase = phase;
+  return Arrive(id, -1);
 }
 
 Step Machine::CopyOut(OpId id) {

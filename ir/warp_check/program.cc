@@ -56,14 +56,34 @@ void Program::FindRoles() {
 
 namespace {
 
-// "`A`, `B`": the tensors of the TMA ops that `take` accepts.
+bool IsCopy(const Op& op) {
+  return op.kind == OpKind::kTmaLoad || op.kind == OpKind::kTmaStore || op.kind == OpKind::kCpLoad;
+}
+bool IsCopyIn(const Op& op) { return op.kind == OpKind::kTmaLoad || op.kind == OpKind::kCpLoad; }
+ValueId BufferOf(const Op& op) { return op.operands[op.kind == OpKind::kCpLoad ? 1 : 0]; }
+
+// The barrier that counts a copy: its operand, or that of the first cp_arrive behind it.
+ValueId BarrierOf(const Function& fn, OpId id) {
+  const Op& op = fn.ops[id];
+  if (op.kind == OpKind::kTmaLoad) return op.operands[1];
+  bool behind = false;
+  for (OpId next : fn.blocks[op.block].ops) {
+    behind = behind || next == id;
+    if (behind && fn.ops[next].kind == OpKind::kCpArrive) return fn.ops[next].operands[0];
+  }
+  return {};
+}
+
+// "`A`, `B`": the tensors of the copies that `take` accepts.
 template <typename F>
 std::string TensorsOf(const Function& fn, const F& take) {
   std::vector<std::string> names;
   WalkOps(fn, fn.body, [&](OpId id) {
     const Op& op = fn.ops[id];
-    if ((op.kind != OpKind::kTmaLoad && op.kind != OpKind::kTmaStore) || !take(op)) return;
-    const Param* p = fn.param(fn.launch.maps[static_cast<size_t>(op.i("map"))].tensor);
+    if (!IsCopy(op) || !take(id)) return;
+    const Param* p = fn.param(op.kind == OpKind::kCpLoad
+                                  ? op.operands[0]
+                                  : fn.launch.maps[static_cast<size_t>(op.i("map"))].tensor);
     const std::string name = fmt::format("`{}`", p ? p->name : "?");
     if (!std::count(names.begin(), names.end(), name)) names.push_back(name);
   });
@@ -81,11 +101,11 @@ void Program::FindBarriers() {
     WalkOps(fn, role.body, [&](OpId id) {
       const Op& op = fn.ops[id];
       if (op.kind == OpKind::kMbarWait) awaited.push_back(op.operands[0]);
-      if (op.kind == OpKind::kTmaLoad) {
+      if (IsCopyIn(op)) {
         for (ValueId v : awaited)
-          empty_of.try_emplace(v, TensorsOf(fn, [&](const Op& o) {
-                                 return o.kind == OpKind::kTmaLoad &&
-                                        o.operands[1] == op.operands[1];
+          empty_of.try_emplace(v, TensorsOf(fn, [&](OpId o) {
+                                 return IsCopyIn(fn.ops[o]) &&
+                                        BarrierOf(fn, o) == BarrierOf(fn, id);
                                }));
         awaited.clear();
       }
@@ -93,6 +113,7 @@ void Program::FindBarriers() {
   }
   WalkOps(fn, fn.body, [&](OpId id) {
     const Op& op = fn.ops[id];
+    if (op.kind == OpKind::kCpArrive) by_copies.insert(op.operands[0]);
     if (op.kind != OpKind::kMbarAlloc) return;
     const ValueId v = op.results[0];
     first_slot[v] = slots();
@@ -106,8 +127,8 @@ void Program::FindBarriers() {
         const Op& o = fn.ops[other];
         if (o.kind == OpKind::kMbarWait && o.operands[0] == v) waits_for.back()[role] = 1;
       });
-    const std::string full = TensorsOf(
-        fn, [&](const Op& o) { return o.kind == OpKind::kTmaLoad && o.operands[1] == v; });
+    const std::string full =
+        TensorsOf(fn, [&](OpId o) { return IsCopyIn(fn.ops[o]) && BarrierOf(fn, o) == v; });
     if (!full.empty())
       mbar_name_[v] = "the full barrier of " + full;
     else if (empty_of.count(v))
@@ -167,13 +188,14 @@ void Program::FindBuffers() {
   dealt.assign(cuts.size(), 0);
   for (auto& [v, b] : buffers) {
     const ValueId buffer = v;
-    b.name = TensorsOf(fn, [&](const Op& o) { return o.operands[0] == buffer; });
+    b.name = TensorsOf(fn, [&](OpId o) { return BufferOf(fn.ops[o]) == buffer; });
     if (b.name.empty()) b.name = fmt::format("%{}", names[v]);
   }
   WalkOps(fn, fn.body, [&](OpId id) {
     const Op& op = fn.ops[id];
-    if (op.kind == OpKind::kSmemStore || op.kind == OpKind::kSmemZero) {
-      const ValueId v = op.operands[op.kind == OpKind::kSmemStore ? 1 : 0];
+    if (op.kind == OpKind::kSmemStore || op.kind == OpKind::kSmemZero ||
+        op.kind == OpKind::kCpLoad) {
+      const ValueId v = op.operands[op.kind == OpKind::kSmemZero ? 0 : 1];
       if (!buffers.count(v)) return;
       const Buffer& b = buffers.at(v);
       filled_[v].push_back(RegionsOf(b.offset, b.offset + b.depth * b.slot_bytes));
@@ -205,6 +227,7 @@ ValueId TensorOf(const Function& fn, const Op& op, bool* write) {
     case OpKind::kGAtomic:
     case OpKind::kGStoreScalar:
     case OpKind::kGAtomicScalar: *write = true; [[fallthrough]];
+    case OpKind::kCpLoad:
     case OpKind::kGLoad:
     case OpKind::kGLoadScalar: return op.operands[0];
     default: return {};
@@ -319,8 +342,10 @@ ValueId SlotOperand(const Op& op, const Function& fn) {
     case OpKind::kSmemLoad:
     case OpKind::kSmemZero:
     case OpKind::kMbarExpect:
+    case OpKind::kCpArrive:
     case OpKind::kTcCommit:
     case OpKind::kMbarArrive: return at(1);
+    case OpKind::kCpLoad:
     case OpKind::kTmaLoad: return op.i("slotted") ? op.operands.back() : ValueId();
     case OpKind::kTmaStore:
       return op.operands.size() > 1 + fn.launch.maps[static_cast<size_t>(op.i("map"))].dims.size()
@@ -406,6 +431,8 @@ bool Program::Mark(BlockId block) {
       case OpKind::kMbarWait:
       case OpKind::kCtaSync:
       case OpKind::kFenceAsync:
+      case OpKind::kCpLoad:
+      case OpKind::kCpArrive:
       case OpKind::kTmaLoad:
       case OpKind::kTmaStore:
       case OpKind::kTmaCommit:
@@ -551,57 +578,6 @@ void Program::FindTouches() {
       if (const ValueId tensor = SharedTensor(op, &write); tensor.valid())
         touches[r][static_cast<size_t>(shared_tensors.at(tensor))] = 1;
     });
-}
-
-// A role that fills a buffer stands above those that read it, as far as that is no circle.
-void Program::FindOrder() {
-  std::vector<std::set<ValueId>> fills(roles.size()), reads(roles.size());
-  for (size_t r = 1; r < roles.size(); ++r)
-    WalkOps(fn, roles[r].body, [&](OpId id) {
-      const Op& op = fn.ops[id];
-      const bool fill = op.kind == OpKind::kTmaLoad || op.kind == OpKind::kSmemStore ||
-                        op.kind == OpKind::kSmemZero;
-      for (ValueId v : op.operands)
-        if (buffers.count(v)) (fill ? fills : reads)[r].insert(v);
-    });
-  std::vector<size_t> level(roles.size(), 0);
-  for (size_t round = 1; round < roles.size(); ++round)
-    for (size_t from = 1; from < roles.size(); ++from)
-      for (size_t to = 1; to < roles.size(); ++to) {
-        const bool feeds = from != to && std::any_of(fills[from].begin(), fills[from].end(),
-                                                     [&](ValueId v) { return reads[to].count(v); });
-        if (feeds && level[from] < round) level[to] = std::max(level[to], level[from] + 1);
-      }
-  for (size_t r = 0; r < roles.size(); ++r) consumers_first.push_back(static_cast<int>(r));
-  std::stable_sort(consumers_first.begin(), consumers_first.end(), [&](int a, int b) {
-    return level[static_cast<size_t>(a)] > level[static_cast<size_t>(b)];
-  });
-}
-
-// Others have the loop, if not the branch around it.
-bool Program::HoldsLoop(const Op& op) const {
-  bool loop = false;
-  for (BlockId region : op.regions)
-    WalkOps(fn, region, [&](OpId id) { loop = loop || IsLoop(fn.ops[id].kind); });
-  return loop;
-}
-
-void Program::FindLonely() {
-  using Place = std::array<int64_t, 6>;  // of the branch and of what it asks
-  std::map<Place, std::set<size_t>> at;
-  std::vector<std::pair<OpId, Place>> branches;
-  for (size_t role = 1; role < roles.size(); ++role)
-    WalkOps(fn, roles[role].body, [&](OpId id) {
-      const Op& op = fn.ops[id];
-      const Op* asks = op.kind == OpKind::kIf ? fn.def(op.operands[0]) : nullptr;
-      if (!asks || !op.at.known() || HoldsLoop(op)) return;
-      const Place place = {op.at.file,    op.at.begin,    op.at.end,
-                           asks->at.file, asks->at.begin, static_cast<int64_t>(asks->kind)};
-      at[place].insert(role);
-      branches.push_back({id, place});
-    });
-  for (const auto& [id, place] : branches)
-    if (at[place].size() == 1) lonely.insert(id);
 }
 
 }  // namespace tilec::ir::warp_check

@@ -65,6 +65,8 @@ struct Program {
   bool FilledThrough(ValueId buffer, int region) const;
   std::string RegionName(int region) const;
   int64_t BoxBytes(const Op& op) const;
+  // Barriers at which threads arrive with their copies.
+  std::set<ValueId> by_copies;
   int64_t CopiedBytes(const Op& op) const;  // from the first to the last part's box
   // By region: buffers of which parts of a role write and copy out rows of their own (parts.h).
   std::vector<char> dealt;

@@ -161,6 +161,11 @@ class Rater {
         name = "load";
         work.bytes = double(p_.BoxBytes(op));
         break;
+      case OpKind::kCpLoad:
+        name = "load";
+        work.bytes =
+            double(fn_.type(op.operands[1]).elements() * ByteSize(fn_.type(op.operands[1]).dtype));
+        break;
       case OpKind::kWarpReduce: name = "reduce." + op.s("kind"); break;
       case OpKind::kWarpArgReduce: name = "argreduce"; break;
       case OpKind::kGLoad: name = "load.gather"; break;
@@ -177,12 +182,13 @@ class Rater {
     }
     const OpCost& row = *target_.CostOf(name);
     Cost cost;
-    cost.async = FliesFrom(op) || op.kind == OpKind::kTmaLoad;
+    const bool copy = op.kind == OpKind::kTmaLoad || op.kind == OpKind::kCpLoad;
+    cost.async = FliesFrom(op) || copy;
     for (const TargetUse& use : row.uses)
       if (const int64_t cycles = use.cycles.At(work)) cost.uses.push_back({use.unit, cycles});
     Work share = work;  // issued by every warpgroup for its part
     share.elements /= groups, share.rows /= groups, share.bytes /= groups, share.steps /= groups;
-    cost.issue = row.issue.At(op.kind == OpKind::kTmaLoad ? work : share);
+    cost.issue = row.issue.At(copy ? work : share);
     cost.latency = row.latency.At(cost.async ? work : share);
     return cost;
   }

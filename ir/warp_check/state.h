@@ -25,9 +25,22 @@ inline void Join(Clock& into, const Clock& from) {
     if (from[i] > into[i]) into[i] = from[i];
 }
 
+// kThreadCopy: cp.async, which is done with a phase as copies in are, and of the generic proxy.
 // kTensorProduct: products that complete at an mbarrier, in shared and in tensor memory;
 // kTensorAccess: loads and stores of tensor memory by threads.
-enum class Proxy : uint8_t { kGeneric, kProduct, kCopyIn, kCopyOut, kTensorProduct, kTensorAccess };
+enum class Proxy : uint8_t {
+  kGeneric,
+  kProduct,
+  kCopyIn,
+  kThreadCopy,
+  kCopyOut,
+  kTensorProduct,
+  kTensorAccess
+};
+inline bool IsCopyIn(Proxy proxy) { return proxy == Proxy::kCopyIn || proxy == Proxy::kThreadCopy; }
+inline bool IsGeneric(Proxy proxy) {
+  return proxy == Proxy::kGeneric || proxy == Proxy::kThreadCopy;
+}
 enum class Who : uint8_t { kAll, kElected, kWarps };  // the threads that execute an op
 
 // An access to a piece of shared memory that later accesses must come after.

@@ -2,11 +2,12 @@
 // compiles for each, its PTX is labelled for the machine's architecture and holds nothing that the
 // architecture lacks, ptxas (where there is one) assembles it without spills, and the emulator,
 // held to the machine's limits, agrees with the interpreter under three schedules of execution, the
-// judge silent. A kernel that multiplies tiles by tensor cores is refused, by one diagnostic, where
-// there is no code for them; nothing else is. Products of units that have code are left to the
-// tests of the units.
+// judge silent. The same holds of kernels that multiply tiles; one whose tensor cores there is no
+// code for is refused, by one diagnostic, and nothing else is.
 //
-//   targets_test FILE.tile MACHINE…
+//   targets_test [--products=MACHINE,…] FILE.tile MACHINE…
+//
+// --products: kernels with products on these of the machines only; they take longest.
 //
 // Machines whose programs differ in the label alone share one judged run; the others load the text
 // and run it once, for `.target` and limits.
@@ -19,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -150,7 +152,9 @@ class OnMachine {
 
 class Test {
  public:
-  explicit Test(std::string ptxas) : ptxas_(std::move(ptxas)) {}
+  // `multiplying`: the machines that kernels with products are compiled for; none said: all.
+  Test(std::string ptxas, std::set<std::string> multiplying)
+      : ptxas_(std::move(ptxas)), multiplying_(std::move(multiplying)) {}
 
   int Run(const std::string& file, const std::vector<std::string>& machines) {
     std::vector<std::unique_ptr<OnMachine>> all;
@@ -184,10 +188,12 @@ class Test {
     const auto products = on.ProductsOf(call);
     if (!products.ok()) return Wrong(on, call, "no tile IR");
     const bool on_unit = *products == OnMachine::Products::kOnUnit;
+    const bool lowered = on.machine().unit().lowered;
+    if (on_unit && lowered && !multiplying_.empty() && !multiplying_.count(on.machine().name))
+      return void(++left_);
     DiagSink diags;
     const Result<backend::KernelImage> image = on.Compile(call, diags);
-    if (on_unit && on.machine().unit().lowered) return void(++left_);
-    if (on_unit) {
+    if (on_unit && !lowered) {
       const bool named = diags.all().size() == 1 &&
                          std::string_view(diags.all()[0].def->code) == "R592" &&
                          diags.all()[0].message.find(on.machine().name) != std::string::npos;
@@ -198,7 +204,7 @@ class Test {
     const std::string& ptx = image->ptx;
     if (runtime::PtxTarget(ptx) != on.machine().arch || image->target != on.machine().arch)
       return Wrong(on, call, "`.target` is " + runtime::PtxTarget(ptx));
-    if (!ptxas_.empty() && !Assembles(*image, *products == OnMachine::Products::kNone))
+    if (!ptxas_.empty() && !Assembles(*image, *products != OnMachine::Products::kByArithmetic))
       return Wrong(on, call, "ptxas");
     if (!expected_) {
       Result<Outputs> outputs = on.Interpret(call);
@@ -230,6 +236,7 @@ class Test {
   }
 
   const std::string ptxas_;
+  const std::set<std::string> multiplying_;
   std::set<std::string> assembled_;
   std::set<std::string> judged_;     // bodies, of this call
   std::optional<Outputs> expected_;  // of this call
@@ -242,10 +249,18 @@ std::string FromEnvironment(const char* name) {
 }
 
 int Main(int argc, char** argv) {
+  constexpr std::string_view kProducts = "--products=";
+  std::set<std::string> multiplying;
+  if (argc > 1 && std::string_view(argv[1]).rfind(kProducts, 0) == 0) {
+    std::stringstream names{argv[1] + kProducts.size()};
+    for (std::string name; std::getline(names, name, ',');) multiplying.insert(name);
+    --argc, ++argv;
+  }
   if (argc < 3) return 2;
   const std::string ptxas =
       backend::FindPtxas({"", FromEnvironment("CUDA_HOME"), FromEnvironment("PATH")});
-  return Test(ptxas).Run(argv[1], std::vector<std::string>(argv + 2, argv + argc));
+  return Test(ptxas, std::move(multiplying))
+      .Run(argv[1], std::vector<std::string>(argv + 2, argv + argc));
 }
 
 }  // namespace

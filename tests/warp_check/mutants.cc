@@ -125,6 +125,24 @@ class Maker {
         Remove(id);
         if (op.attr("share")) AddAttr("a part elsewhere", id, "share", 1024);
         break;
+      case OpKind::kCpLoad:
+        Remove(id);
+        if (op.i("slotted"))
+          Add("copied to slot 0", id, [=](Function& f) {
+            f.ops[id].operands.back() =
+                Insert(f, id, OpKind::kConstant, {}, kI32, {{"value", int64_t{0}}});
+          });
+        Swap("copied before mbar_wait", id, OpKind::kMbarWait);
+        break;
+      case OpKind::kCpArrive:
+        Remove(id);
+        if (op.operands.size() > 1)
+          Add("arrival at slot 0", id, [=](Function& f) {
+            f.ops[id].operands[1] =
+                Insert(f, id, OpKind::kConstant, {}, kI32, {{"value", int64_t{0}}});
+          });
+        Swap("arrival before its copies", id, OpKind::kCpLoad);
+        break;
       case OpKind::kCounterAdd:
         Remove(id);
         AddAttr("count twice", id, "by", 1);
