@@ -51,7 +51,12 @@ def parse():
     p.add_argument("--schedule", default="solve")
     p.add_argument("--tune", default="model", help="of tunes that a case leaves open: model, default")
     p.add_argument("--priority", type=int, default=1, help="cases up to P0, P1 or P2")
-    p.add_argument("--group", help="all cases of one group, of any priority: product, other, …")
+    p.add_argument("--group", help="all cases of one group, of any priority: product, other, …; or "
+                   "random-product, random-attention, random-row: --count cases drawn by --seed")
+    p.add_argument("--count", type=int, default=40, help="cases of a random group")
+    p.add_argument("--search", metavar="GRID",
+                   help="the best of a grid beside the model's choice: "
+                        "'BM=64,128 BN=128,256 schedule=solve,solve:once'")
     p.add_argument("--rounds", type=int, default=6)
     p.add_argument("--seconds", type=float, default=0.5, help="of one contestant in one round")
     p.add_argument("--regimes", default="sustained,rested")
@@ -69,6 +74,12 @@ def parse():
 
 def chosen(options):
     """[(case, tunes)]"""
+    if (options.group or "").startswith("random-"):
+        kind = options.group.removeprefix("random-")
+        if kind not in table.RANDOM:
+            sys.exit(f"yardstick: no group `{options.group}`: random-"
+                     + ", random-".join(table.RANDOM))
+        return [(c, {}) for c in table.drawn(kind, options.seed, options.count)]
     groups = {c.group for c in table.CASES}
     if options.group is not None and options.group not in groups:
         sys.exit(f"yardstick: no group `{options.group}`: {', '.join(sorted(groups))}")
@@ -88,8 +99,9 @@ def chosen(options):
     return out
 
 
-def list_cases():
-    for c in table.CASES:
+def list_cases(options):
+    random = (options.group or "").startswith("random-")
+    for c in [c for c, _ in chosen(options)] if random else table.CASES:
         print(f"P{c.priority} {c.group:10} {c.id:45} " + (c.kernel or f"- {c.why}"))
 
 
@@ -154,20 +166,22 @@ class Bench:
     def ours(self, variant, case, tunes, sets):
         """One call per buffer set, and the milliseconds from source to loaded kernel."""
         import buffers
-        file, _, kernel = case.kernel.rpartition(":")
-        path = file if file.startswith("std/") else os.path.join(ROOT, file)
-        compiled = variant.compiler.compile(path, kernel)
+        steps = []
+        for kernel, taken, values in case.launches():
+            file, _, name = kernel.rpartition(":")
+            path = file if file.startswith("std/") else os.path.join(ROOT, file)
+            steps.append((variant.compiler.compile(path, name), taken, values))
         calls = []
         for tensors in sets:
-            arguments = self.tilec.Arguments(
-                variant.library,
-                {n: (d, tensors[n].data_ptr(), dims) for n, d, dims, _ in case.tensors},
-                {**case.values, **tunes, **variant.tunes})
+            launches = [(compiled, self.tilec.Arguments(
+                variant.library, {n: (d, tensors[n].data_ptr(), dims) for n, d, dims, _ in taken},
+                {**values, **tunes, **variant.tunes})) for compiled, taken, values in steps]
             outputs = buffers.results(case, tensors)
 
-            def call(arguments=arguments, outputs=outputs):
+            def call(launches=launches, outputs=outputs):
                 stream = variant.device.stream(self.torch.cuda.current_stream().cuda_stream)
-                compiled.launch(variant.device, arguments, stream)
+                for compiled, arguments in launches:
+                    compiled.launch(variant.device, arguments, stream)
                 return outputs
             calls.append(call)
         start = time.perf_counter()
@@ -209,7 +223,7 @@ class Bench:
         answer = peers.Answer(tensors, case)
         out = {}
         for c in contestants:
-            if c.name == "copy":
+            if c.name in ("copy", *case.options.get("unlike", ())):
                 continue
             buffers.reset(case, tensors, start)
             result = c.calls[0]()
@@ -219,12 +233,15 @@ class Bench:
 
     def run(self, case, tunes):
         import buffers
+        import peers
         torch, measure = self.torch, self.measure
         label = case.id + "".join(f" {k}={v}" for k, v in tunes.items())
         notes = {}
         wanted = max(3, math.ceil(120e6 / max(1, case.bytes())))
         sets = [buffers.make_tensors(case, self.generator)
                 for _ in range(max(1, min(wanted, 64, int(40e9 // max(1, case.size())))))]
+        for tensors in sets:
+            peers.prepare(tensors, case)
         start = buffers.start_of(case, sets[0])
         contestants = self.contestants(case, tunes, sets, notes)
         errors = self.errors(case, sets[0], start, contestants)
@@ -242,6 +259,8 @@ class Bench:
             self.sampler.stop()
         if "rested" in self.o.regimes:
             times["rested"] = measure.rested(contestants, label, max(3, self.o.rounds // 2))
+        if self.o.search:
+            self.searched(case, sets, label)
         del sets
         rows = []
         variants = {v.label: v.settings for v in self.variants[1:]}
@@ -266,6 +285,30 @@ class Bench:
         torch.cuda.empty_cache()
         return rows, notes
 
+    def searched(self, case, sets, label):
+        """Ours in turns with the best of the grid."""
+        import search
+
+        def in_turns(variants):
+            all = [self.measure.Contestant(v.label, self.ours(v, case, {}, sets)[0])
+                   for v in [self.variants[0], *variants]]
+            for c in all:
+                c.prepare()
+            self.sampler.start()
+            times = self.measure.sustained(all, self.sampler, label, self.o.rounds, self.o.seconds)
+            self.sampler.stop()
+            return {name: self.measure.summary(ms)["ms"] for name, ms in times.items()}
+        points = search.grid(self.o.search)
+        timed, failed, again = search.search(self, case, sets, points, in_turns)
+        ours = again.pop("tilec")
+        best = min(again, key=again.get) if again else "none"
+        ratio = again[best] / ours if again else 1.0
+        print(f"{label}: model {1e3 * ours:.1f} us, best of {len(timed)} builds ({failed} refused) "
+              f"{1e3 * again.get(best, ours):.1f} us, {best}: the model loses "
+              f"{100 * max(0.0, 1 / ratio - 1):.1f} %", flush=True)
+        self.write({"kind": "search", "case": case.id, "ours_ms": ours, "again": again,
+                    "quick": [[round(ms, 6), which] for ms, which in timed], "failed": failed})
+
     def warm_up(self):
         torch = self.torch
         a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
@@ -285,7 +328,7 @@ def commit():
 def main():
     options = parse()
     if options.list:
-        list_cases()
+        list_cases(options)
         return 0
     work = chosen(options)
     import report
@@ -305,7 +348,10 @@ def main():
         print(report.case_text(label, rows, notes), flush=True)
         wrong += [(label, r["who"], r["error"]) for r in rows if report.is_wrong(r)]
     bench.file.close()
+    random = (options.group or "").startswith("random-")
     print(f"\n{report.table_text([bench.path])}\nwritten to {bench.path}")
+    if random:
+        print(report.random_text([bench.path]))
     for label, who, error in sorted(set(wrong)):
         print(f"WRONG: {label}: {who} is off by {error:.3g}")
     return 1 if any(who == "tilec" for _, who, _ in wrong) else 0

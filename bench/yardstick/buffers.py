@@ -5,6 +5,8 @@ Whatever a launch leaves unwritten must show: outputs hold NaN, or the least int
 SPDX-License-Identifier: Apache-2.0
 """
 
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -23,8 +25,10 @@ def _filled(dtype, dims, how, generator):
                              generator=generator)
     if kind == "distinct":
         mixed = torch.randperm(*numbers, device="cuda", generator=generator)
-        return mixed[:dims[0]].to(TORCH[dtype])
+        return mixed[:math.prod(dims)].to(TORCH[dtype]).view(dims)
     t = torch.empty(dims, dtype=torch.float32 if dtype == "e4m3" else TORCH[dtype], device="cuda")
+    if kind == "share":
+        return t.uniform_(generator=generator).to(TORCH[dtype])
     t.normal_(generator=generator)
     if kind == "positive":
         t.abs_().add_(0.5)

@@ -8,7 +8,11 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import math
+import types
 from dataclasses import dataclass, field
+
+import model_cases
+import random_cases
 
 BYTES = {"bf16": 2, "f16": 2, "f32": 4, "i32": 4, "e4m3": 1, "i8": 1, "u8": 1}
 # Practical ceilings of the reference machine (H200 SXM, rested): FLOP/s by operand, bytes/s.
@@ -29,10 +33,20 @@ class Case:
     priority: int = 0
     options: dict = field(default_factory=dict)  # of the peer and the reference
     why: str = ""
-    # Inputs that are not random normal: name → ("integers", from, below), ("distinct", below) or
-    # ("positive",).
+    # Inputs that are not random normal: name → ("integers", from, below), ("distinct", below),
+    # ("positive",) or ("share",), which is uniform in 0…1.
     fill: dict = field(default_factory=dict)
     touched: dict = field(default_factory=dict)  # name → elements, where a launch needs not all
+    # Of a task of several launches, in order: (FILE:KERNEL, names of its tensors, its values). What
+    # one step writes a later one may read.
+    steps: list = field(default_factory=list)
+
+    def launches(self):
+        """[(FILE:KERNEL, rows of `tensors`, values)]"""
+        if not self.steps:
+            return [(self.kernel, self.tensors, self.values)]
+        rows = {t[0]: t for t in self.tensors}
+        return [(kernel, [rows[n] for n in names], values) for kernel, names, values in self.steps]
 
     def bytes(self):
         """What a launch must move."""
@@ -223,14 +237,11 @@ CASES = [
     _attention("fa_fwd_bf16_d128_s2048_causal", 2048, 128, True),
     _attention("fa_fwd_bf16_d128_s16384", 16384, 128, False),
     _attention("fa_fwd_bf16_d128_s16384_causal", 16384, 128, True),
-    _missing("fa_bwd_bf16_d128_s8192", "attention", "no backward kernel in the library", 0),
-    _missing("fa_bwd_bf16_d128_s8192_causal", "attention", "no backward kernel in the library", 0),
     _gemm("gemm_bf16_m16_14336x4096", 16, 14336, 4096),
     _gemm("gemm_bf16_m64_14336x4096", 64, 14336, 4096),
     _gemm("gemm_bf16_m128_14336x4096", 128, 14336, 4096),
     _rows("rmsnorm_bf16_16384x4096_fwd", "std/norm.tile:rmsnorm", "bf16", 16384, 4096, "rmsnorm",
           ["gamma"], {"eps": 1e-5}),
-    _missing("rmsnorm_bf16_16384x4096_fwdbwd", "row", "no backward kernel in the library", 0),
     _rows("rmsnorm_bf16_4096x16384_fwd", "std/norm.tile:rmsnorm", "bf16", 4096, 16384, "rmsnorm",
           ["gamma"], {"eps": 1e-5}),
     _fused("gemm_bf16_bias_gelu_8192x14336x4096", "bench/kernels/fused.tile:gemm_bias_gelu_tanh",
@@ -248,10 +259,6 @@ CASES = [
     Case("gemm_fp8_8192", "product", "std/matmul_types.tile:gemm_e4m3",
          [("A", "e4m3", (8192, 8192), "in"), ("B", "e4m3", (8192, 8192), "in"),
           ("C", "bf16", (8192, 8192), "out")], {}, "product_e4m3", 2.0 * 8192 ** 3, "e4m3", 1),
-    _missing("gemm_fp8_block128_4096x7168x16384", "product", "no block-scaled kernel"),
-    _missing("gemm_fp8_block128_m64_7168x16384", "product", "no block-scaled kernel"),
-    _missing("grouped_fp8_8x4096x4096x7168", "product", "no grouped kernel"),
-    _missing("grouped_bf16_64x512x4096x2048", "product", "no grouped kernel"),
     Case("bmm_bf16_64x1024", "product", "std/matmul_fused.tile:gemm_batched",
          [("A", "bf16", (64, 1024, 1024), "in"), ("B", "bf16", (64, 1024, 1024), "in"),
           ("C", "bf16", (64, 1024, 1024), "out")], {}, "product", 2.0 * 64 * 1024 ** 3, "bf16", 1,
@@ -265,8 +272,6 @@ CASES = [
     _missing("fa_fwd_fp8_d128_s8192", "attention", "no fp8 attention kernel"),
     _missing("fa_fwd_fp8_d128_s8192_causal", "attention", "no fp8 attention kernel"),
     _missing("fa_fwd_bf16_d192v128_s8192_causal", "attention", "head dims 64, 128 and 256 only"),
-    _missing("decode_gqa_bf16_b64_s8192", "attention", "no split over keys"),
-    _missing("decode_gqa_bf16_b64_s8192_paged64", "attention", "no paged kernel"),
     _missing("decode_mla_bf16_b128_h128_s4096", "attention", "no MLA kernel"),
     _missing("decode_mla_bf16_b32_h16_s8192", "attention", "no MLA kernel"),
     _rows("softmax_bf16_16384x32768", "std/softmax.tile:softmax_bf16", "bf16", 16384, 32768,
@@ -295,6 +300,73 @@ CASES = [
     _masked_softmax("masked_softmax_f32_16384x8192", 16384, 8192),
     _residual_rmsnorm("residual_rmsnorm_bf16_16384x8192", 16384, 8192),
 ]
+
+
+CASES += model_cases.cases(Case)
+
+
+def _shape(id, case):
+    """Sizes that nobody tuned for, each of which once lost: pitches that are no multiple of 128
+    bytes, bad last waves, thin K, short sequences."""
+    case.id, case.group, case.priority = id, "shape", 2
+    return case
+
+
+CASES += [_shape(f"shape_{m}x{n}x{k}", _gemm("", m, n, k)) for m, n, k in (
+    (3000, 3000, 3000), (777, 2056, 1544), (9280, 512, 1272), (2208, 13984, 120),
+    (704, 4320, 600), (705, 10472, 552), (2368, 1344, 1264), (200, 32000, 4096),
+    (992, 784, 8128), (704, 3536, 9344), (32768, 4096, 7168))]
+CASES += [_shape(f"shape_fa_b{b}_h{h}_s{s}_d{d}" + "_causal" * c, _attention("", s, d, c, h, h, b))
+          for b, h, s, d, c in ((16, 16, 512, 64, True), (64, 12, 197, 64, False),
+                                (8, 12, 1024, 64, False), (128, 16, 256, 128, True))]
+
+
+def _product_of(id, kind, layout, m, n, k):
+    case = _gemm(id, m, n, k, layout)
+    if kind == "f16":
+        case.kernel = f"std/matmul_f16.tile:{case.kernel.rpartition(':')[2]}_f16"
+        case.tensors = [(name, "f16", dims, role) for name, _, dims, role in case.tensors]
+    return case
+
+
+def _product_e4m3(id, m, n, k):
+    return Case(id, "product", "std/matmul_types.tile:gemm_e4m3",
+                [("A", "e4m3", (m, k), "in"), ("B", "e4m3", (n, k), "in"),
+                 ("C", "bf16", (m, n), "out")], {}, "product_e4m3", 2.0 * m * n * k, "e4m3")
+
+
+def _products_batched(id, z, m, n, k):
+    return Case(id, "product", "std/matmul_fused.tile:gemm_batched",
+                [("A", "bf16", (z, m, k), "in"), ("B", "bf16", (z, n, k), "in"),
+                 ("C", "bf16", (z, m, n), "out")], {}, "product", 2.0 * z * m * n * k, "bf16", 0,
+                {"a_turned": False, "b_turned": False})
+
+
+def _attention_of(id, b, h, g, s, length, d, causal):
+    case = _attention(id, s, d, causal, h, g, b)
+    case.tensors = [(x, t, (b, g, length, d) if x in "KV" else dims, role)
+                    for x, t, dims, role in case.tensors]
+    case.flops *= length / s
+    case.peer = "attention_any"
+    return case
+
+
+def _row_of(id, kernel, r, c):
+    file = "softmax" if "softmax" in kernel else "norm"
+    return _rows(id, f"std/{file}.tile:{kernel}", "f32" if kernel == "softmax" else "bf16", r, c,
+                 kernel.removesuffix("_bf16"), {"layernorm": ["gamma", "beta"],
+                                                "rmsnorm": ["gamma"]}.get(kernel, []),
+                 {"eps": 1e-5} if "norm" in kernel else None)
+
+
+RANDOM = ("product", "attention", "row")
+
+
+def drawn(kind, seed, count):
+    """`count` cases that are in no list."""
+    make = types.SimpleNamespace(product=_product_of, e4m3=_product_e4m3, batched=_products_batched,
+                                 attention=_attention_of, row=_row_of)
+    return random_cases.draw(make, kind, seed, count)
 
 
 def by_id(id):

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+import model_peers
 import other_peers
 from buffers import compiled, copy, gated
 
@@ -112,6 +113,8 @@ PEERS = {
     "product": {"cublas": _product_with("cublas"), "cublaslt": _product_with("cublaslt")},
     "product_e4m3": {"cublaslt": _product_e4m3},
     "attention": {"cudnn": _attention_with(SDPBackend.CUDNN_ATTENTION)},
+    "attention_any": {"cudnn": _attention_with(SDPBackend.CUDNN_ATTENTION),
+                      "flash": _attention_with(SDPBackend.FLASH_ATTENTION)},
     "bias_gelu": {"cublaslt": _bias_gelu},
     "swiglu": {"torch.compile": gated("A", "B", "U")},
     "residual_rowscale": {"torch.compile": _residual_rowscale},
@@ -121,6 +124,7 @@ PEERS = {
     "sum": {"torch": _sum},
     "transpose": {"torch": _transpose, "copy": copy},
     **other_peers.PEERS,
+    **model_peers.PEERS,
 }
 
 
@@ -161,16 +165,23 @@ ANSWERS = {
     * (t["A"].float() @ t["U"].float().mT),
     "residual_rowscale": lambda t, c: (t["A"].float() @ t["B"].float().mT)
     * t["row_scale"][:, None] + t["R"].float(),
-    "attention": _reference_attention,
+    "attention": _reference_attention, "attention_any": _reference_attention,
     **other_peers.ANSWERS,
+    **model_peers.ANSWERS,
 }
+
+
+def prepare(tensors, case):
+    """Inputs that follow from other inputs."""
+    if case.peer in model_peers.PREPARE:
+        model_peers.PREPARE[case.peer](tensors, case)
 
 
 class Answer:
     """The right results, and how far others are from them."""
 
     def __init__(self, tensors, case):
-        self.tensors, self.seen = tensors, other_peers.SEEN.get(case.peer)
+        self.tensors, self.seen = tensors, {**other_peers.SEEN, **model_peers.SEEN}.get(case.peer)
         answer = ANSWERS[case.peer](tensors, case)
         answer, self.part = answer if isinstance(answer, tuple) else (answer, None)
         self.values = answer if isinstance(answer, list) else [answer]

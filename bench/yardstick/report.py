@@ -123,6 +123,42 @@ def _means(found):
     return lines
 
 
+def _best_peer(rows):
+    """The fastest of all that are no builds of ours and no copy."""
+    peers = [r for who, r in rows.items()
+             if who not in ("tilec", "copy") and "variant" not in r and not is_wrong(r)]
+    return min(peers, key=lambda r: r["ms"], default=None)
+
+
+def random_text(paths):
+    """How ours stands in a random group: beside the best peer, and beside a copy."""
+    _, found, _ = load(paths)
+    lines = []
+    for regime in ("sustained", "rested"):
+        beside = {"the best peer": [], "a copy": []}
+        for (case, _, of), rows in found.items():
+            ours = rows.get("tilec")
+            if of != regime or not ours:
+                continue
+            for name, other in (("the best peer", _best_peer(rows)), ("a copy", rows.get("copy"))):
+                if other:
+                    beside[name].append((other["ms"] / ours["ms"], case, ours["ms"], other["who"]))
+        for name, all in beside.items():
+            if not all:
+                continue
+            all.sort()
+            ratios = [r for r, *_ in all]
+            at = {q: ratios[min(len(all) - 1, int(q * len(all)))] for q in (0.05, 0.25, 0.5, 0.75)}
+            lines.append(
+                f"{regime}, beside {name}: {len(all)} cases, geometric mean {_geometric(ratios):.3f}, "
+                + ", ".join(f"{int(100 * q)} %: {r:.2f}" for q, r in at.items())
+                + f"; {sum(r >= 0.95 for r in ratios)} at 0.95 or more, "
+                f"{sum(r < 0.85 for r in ratios)} below 0.85")
+            lines += [f"  {r:5.2f}  {1e3 * ms:9.1f} us  {case} ({who})"
+                      for r, case, ms, who in all[:10]]
+    return "\n".join(lines)
+
+
 HEADER = ["case", "sustained", "peer", "ratio", "rested", "peer", "ratio", "floor", "triton",
           "cold, ms"]
 
