@@ -1,3 +1,5 @@
+// The driver's own calls, in the order in which every host makes them.
+//
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/bare_launch.h"
 

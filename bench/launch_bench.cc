@@ -246,7 +246,18 @@ class Bench {
            launch(places[0]) && Note(Cost::kPlaces, in_turn(places), launch_) &&
            Note(Cost::kPlacesAgain, in_turn(places), launch_) &&
            Note(Cost::kSizes, in_turn(sizes), launch_) &&
-           Note(Cost::kSizesAgain, in_turn(sizes), launch_);
+           Note(Cost::kSizesAgain, in_turn(sizes), launch_) && FromABundle(sizes);
+  }
+
+  bool FromABundle(const std::vector<Args>& sizes) {
+    auto bundle = Bundle::FromBytes(ptx_.data(), ptx_.size(), "bench");
+    if (!bundle.ok()) return Say(bundle.status().text());
+    const auto call = [&](int i) {
+      const Status s = bundle->Launch("gemm", *device_, sizes[static_cast<size_t>(i)]);
+      return s.ok() || Say(s.text());
+    };
+    const double drivers = launch_;
+    return call(0) && Note(Cost::kBundleSizes, Microseconds(call, options_.sets / kBurst), drivers);
   }
 
   std::array<uint64_t, 3> Elsewhere(int i) const {  // of A, B, C
