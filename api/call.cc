@@ -143,6 +143,18 @@ bool CutsSectors(const runtime::TensorView& view, ir::DType dtype) {
   return false;
 }
 
+bool RowsCutSectors(const Signature& signature, const frontend::Values& values) {
+  const Bindings names = Integers(signature, values);
+  for (const ParamInfo& p : signature.params) {
+    if (p.role != frontend::ParamRole::kTensor || p.direction != ir::Direction::kIn) continue;
+    runtime::TensorView view;
+    for (const Expr& dim : p.dims)
+      if (const auto size = Eval(dim, names)) view.dims.push_back(*size);
+    if (view.dims.size() == p.dims.size() && CutsSectors(view, p.dtype)) return true;
+  }
+  return false;
+}
+
 Result<Call> BindCall(const frontend::Program& program, const Signature& s,
                       const RuntimeSignature& runtime_signature, const frontend::Values& values,
                       const Tensors& tensors, DiagSink& diags) {

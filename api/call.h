@@ -45,6 +45,10 @@ struct Call {
 Result<frontend::Values> CheckValues(const frontend::Signature& signature, const Given& given,
                                      DiagSink& diags);
 
+// Would rows of a contiguous tensor that is read begin amid a sector of 32 bytes? Of dims that are
+// not given nothing is known: no.
+bool RowsCutSectors(const frontend::Signature& signature, const frontend::Values& values);
+
 // Binds dims, checks tensors and facts. `values` come from CheckValues.
 Result<Call> BindCall(const frontend::Program& program, const frontend::Signature& signature,
                       const RuntimeSignature& runtime_signature, const frontend::Values& values,

@@ -273,8 +273,18 @@ class Search {
     return Clean(*statics, quiet);
   }
 
-  int64_t Times() const { return call_.rows_cut_sectors ? 2 : 1; }
-  ir::Target Shared(int64_t ctas) const { return scheduler::SharedBy(target_, ctas, Times()); }
+  // How many lines of 128 bytes a copy asks for where one would do: a row of a box that begins
+  // anywhere touches one more than it fills.
+  double Times(const ir::Function& fn) const {
+    constexpr double kLine = 128;
+    if (!call_.rows_cut_sectors) return 1;
+    double row = kLine;
+    for (const ir::Op& op : fn.ops)
+      if (op.kind == ir::OpKind::kLoad && fn.type(op.results[0]).shape.size() > 1)
+        row = std::min(row, static_cast<double>(fn.type(op.results[0]).shape.back() *
+                                                ir::ByteSize(fn.type(op.results[0]).dtype)));
+    return 1 + kLine / std::max(1.0, row);
+  }
 
   std::optional<double> Rate(const Point& point) {
     const auto known = rated_.find(point);
@@ -286,7 +296,7 @@ class Search {
     if (!fn.ok()) return std::nullopt;
     const int64_t most = options_.schedule == "solve" ? ir::isa::kPortableClusterCtas : 1;
     const scheduler::SplitChoice split = scheduler::ChooseSplit(
-        *fn, target_, names_, Times(), most,
+        *fn, target_, names_, Times(*fn) * LikelyAskedFor(*fn), most,
         [&](const ir::Function& f, const ir::WorkCount& work) { return LikelyShape(f, work); });
     if (!IsTime(split.ms)) return std::nullopt;
     rating.ms = split.ms;
@@ -324,6 +334,37 @@ class Search {
     }
     return products && cuts;
   }
+  // Of the bytes that come into a CTA, the share that it asks the L2 for: CTAs of a cluster that
+  // copy for each other ask for a part each.
+  static double AskedFor(const ir::Function& warps) {
+    double all = 0, own = 0;
+    for (const ir::Op& op : warps.ops) {
+      if (op.kind != ir::OpKind::kTmaLoad) continue;
+      double bytes = static_cast<double>(ir::ByteSize(warps.type(op.operands[0]).dtype));
+      for (int64_t size : warps.launch.maps[static_cast<size_t>(op.i("map"))].box)
+        bytes *= static_cast<double>(size);
+      own += bytes;
+      all += bytes * (op.attr("share") ? static_cast<double>(warps.launch.cluster) : 1);
+    }
+    return all > 0 ? own / all : 1;
+  }
+  // The same before anything is lowered: where copies are to be shared, half of the largest, if its
+  // rows can be halved.
+  double LikelyAskedFor(const ir::Function& fn) const {
+    if (!options_.share_copies || options_.schedule != "solve" || !target_.Has("clusters"))
+      return 1;
+    double all = 0, largest = 0;
+    for (const ir::Op& op : fn.ops) {
+      if (op.kind != ir::OpKind::kLoad || fn.type(op.results[0]).shape.size() < 2) continue;
+      const ir::Type& tile = fn.type(op.results[0]);
+      const auto bytes = static_cast<double>(tile.elements() * ir::ByteSize(tile.dtype));
+      all += bytes;
+      const int64_t rows = tile.shape[tile.shape.size() - 2];
+      if (rows % (8 * target_.lowering.cluster_ctas) == 0) largest = std::max(largest, bytes);
+    }
+    const auto others = 1 - 1 / static_cast<double>(target_.lowering.cluster_ctas);
+    return all > 0 ? 1 - others * largest / all : 1;
+  }
   bool MaySpill(const ir::Function& warps) const {
     for (ir::OpId id : warps.blocks[warps.body].ops) {
       const ir::Op& op = warps.ops[id];
@@ -348,7 +389,7 @@ class Search {
     options_.split = split;
     out.values = ValuesOf(point);
     const ir::WorkCount work = ir::CountWork(*clean, names_, target_, {.edges = false});
-    const ir::Target target = Shared(work.instances);
+    const ir::Target target = scheduler::SharedBy(target_, work.instances, Times(*clean));
     auto periods = scheduler::BoundPeriods(*clean, target);
     if (!periods) periods.emplace();
     DiagSink quiet;
@@ -362,13 +403,17 @@ class Search {
     const auto warps = LowerToWarps(loaded_, std::move(*tile), options_, &look, quiet);
     if (!warps.ok() || (!standard && MaySpill(*warps))) return std::nullopt;
     if (split > 1 && warps->launch.cluster != split) return std::nullopt;  // it was refused
-    if (const auto rates = ir::RatesOf(*warps, target, quiet); rates.ok())
+    const ir::Target asked =
+        scheduler::SharedBy(target_, work.instances, Times(*clean) * AskedFor(*warps));
+    if (const auto rates = ir::RatesOf(*warps, asked, quiet); rates.ok())
       for (scheduler::LoopPeriod& period : *periods)
         for (const ir::LoopRate& rate : *rates) {
           const Span at = warps->ops[rate.loops.front()].at;
           if (at.file != period.at.file || at.begin != period.at.begin) continue;
-          period.cycles = std::max(period.cycles, rate.Cycles());
-          period.busy = std::max(period.busy, rate.busy);
+          // Where CTAs share copies, each asks for its part: less than the bound of one alone.
+          const bool shared = AskedFor(*warps) < 1;
+          period.cycles = std::max(shared ? 0 : period.cycles, rate.Cycles());
+          period.busy = std::max(shared ? 0 : period.busy, rate.busy);
           if (!how.by_schedule) period.cycles += period.cycles / target_.model.unsolved_part;
         }
     out.time = scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps));

@@ -152,14 +152,14 @@ class Outside {
 
 }  // namespace
 
-ir::Target SharedBy(const ir::Target& target, int64_t ctas, int64_t times) {
+ir::Target SharedBy(const ir::Target& target, int64_t ctas, double times) {
   ir::Target out = target;
   // Multiprocessors come in pairs that share a port, and CTAs go to idle pairs first: of 108 CTAs
   // on 132 each copied as much per cycle as of 128, while up to 64 had 1.8 times as much (H200).
   const bool paired = 2 * ctas > target.limits.sms;
   for (size_t u = 0; u < target.units.size(); ++u) {
     const double alone = static_cast<double>(target.units[u].alone_percent) / 100;
-    const double scale = (paired ? 1 : alone) * (alone < 1 ? static_cast<double>(times) : 1);
+    const double scale = (paired ? 1 : alone) * (alone < 1 ? times : 1);
     if (scale == 1) continue;
     for (ir::OpCost& op : out.ops)
       for (ir::TargetUse& use : op.uses)

@@ -37,7 +37,7 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const ir::Function& fn,
                                                     const ir::Target& target);
 
 // `target` as `ctas` CTAs find it that need what they share `times` as often as its costs say.
-ir::Target SharedBy(const ir::Target& target, int64_t ctas, int64_t times);
+ir::Target SharedBy(const ir::Target& target, int64_t ctas, double times);
 
 struct LaunchShape {
   int64_t ctas = 0;  // 0: one per instance of the grid

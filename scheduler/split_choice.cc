@@ -12,7 +12,7 @@ namespace tilec::scheduler {
 namespace {
 
 std::optional<KernelTime> TimeOf(const ir::Function& fn, const ir::Target& target,
-                                 const Bindings& names, int64_t times, int64_t ctas,
+                                 const Bindings& names, double times, int64_t ctas,
                                  const ShapeOf& shape_of, double* whole_flops) {
   const ir::WorkCount work = ir::CountWork(fn, names, target, {.edges = false});
   *whole_flops = work.whole_flops;
@@ -27,7 +27,7 @@ std::optional<KernelTime> TimeOf(const ir::Function& fn, const ir::Target& targe
 }  // namespace
 
 SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const Bindings& names,
-                        int64_t times, int64_t most, const ShapeOf& shape_of) {
+                        double times, int64_t most, const ShapeOf& shape_of) {
   SplitChoice choice;
   const std::optional<KernelTime> alone =
       TimeOf(fn, target, names, times, 1, shape_of, &choice.whole_flops);

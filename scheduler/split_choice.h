@@ -28,7 +28,7 @@ using ShapeOf = std::function<LaunchShape(const ir::Function&, const ir::WorkCou
 // `fn`: cleaned up, at the tile level. `names`: values of its dims and integer scalars. `times`: as
 // of SharedBy. `most`: CTAs for each tile.
 SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const Bindings& names,
-                        int64_t times, int64_t most = ir::isa::kPortableClusterCtas,
+                        double times, int64_t most = ir::isa::kPortableClusterCtas,
                         const ShapeOf& shape_of = {});
 
 }  // namespace tilec::scheduler
