@@ -98,9 +98,10 @@ void Comings(const Cta& cta, uint32_t offset, std::vector<std::string>* notes) {
     return fmt::format("{}, {} lane{}, at {}", WhoIs(warp(a)), std::popcount(a.lanes),
                        std::popcount(a.lanes) == 1 ? "" : "s", place(a.pc));
   };
-  notes->push_back(fmt::format("{} of CTA ({},{},{}) counts {} arrivals, as initialised at {}",
+  notes->push_back(fmt::format("{} of CTA ({},{},{}) counts {} arrival{}, as initialised at {}",
                                BarrierName(cta, offset), cta.id[0], cta.id[1], cta.id[2],
-                               b.expected(), place(log->second.init_pc())));
+                               b.expected(), b.expected() == 1 ? "" : "s",
+                               place(log->second.init_pc())));
   const std::vector<Arrival>& now = log->second.In(b.phase());
   constexpr size_t kMost = 4;
   if (now.empty()) notes->push_back(fmt::format("nobody has arrived in its phase {}", b.phase()));

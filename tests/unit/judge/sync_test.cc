@@ -357,15 +357,19 @@ TEST(Sync, AHangSaysWhoIsNotAtTheBarrier) {
     EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
 }
 
-// The bytes are read before their copy comes: the reader's wait is missing, not the copy's.
+// The bytes are read before their copy comes: the reader's wait is missing, not the copy's. A
+// relaxed flag, which orders nothing, has the copy come second.
 TEST(Sync, AReadThatCameTooEarly) {
   EMULATOR_ONLY();
   const Case c = {"M1", "no wait in front of the read",
                   INIT
-                  " @%w0 ld.shared.b32 %r4, [%r1];\n setp.eq.u32 %p, %t, 32;\n"
+                  " @!%w0 bra AGAIN;\n ld.shared.b32 %r4, [%r1];\n mov.u32 %r5, 1;\n"
+                  " st.relaxed.gpu.global.b32 [%scratch], %r5;\n bra READ;\n"
+                  " AGAIN:\n ld.relaxed.gpu.global.b32 %r5, [%scratch];\n"
+                  " setp.eq.u32 %p, %r5, 0;\n @%p bra AGAIN;\n setp.eq.u32 %p, %t, 32;\n"
                   " @%p mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;\n"
                   " @%p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-                  "[buf], [%in], 256, [bar];\n" WAIT("0")};
+                  "[buf], [%in], 256, [bar];\n READ:\n" WAIT("0")};
   const Judged r = judge::Run(c, false);
   const std::string text = ToText(r.findings);
   EXPECT_NE(text.find("wait for the copy before the bytes are read"), std::string::npos) << text;
