@@ -84,7 +84,7 @@ struct Program {
   // Loops around loops that wait for barriers: moments are compared by the counters of rings, and
   // branches of one role alone may go either way each time.
   bool nests = false;
-  int depth = 0;  // loops around a wait for a barrier, the most
+  int depth = 0;          // loops around a wait for a barrier, the most
   std::set<OpId> lonely;  // branches that no other role has at the same source place
 
  private:
@@ -119,8 +119,11 @@ void WalkOps(const Function& fn, BlockId block, const F& visit) {
   }
 }
 
-// Columns of tensor memory that an op touches: the first, and one behind the last.
-std::optional<std::pair<int64_t, int64_t>> TensorColumnsOf(const Function& fn, const Op& op);
+// Runs of columns of tensor memory that an op of a role of so many warps touches: the first, and
+// one behind the last.
+std::vector<std::pair<int64_t, int64_t>> TensorColumnsOf(const Function& fn, const Op& op,
+                                                         int warps);
+int WarpgroupAt(const Function& fn, const Op& op, int warps, int64_t column);
 // The slot operand of an access, or invalid.
 ValueId SlotOperand(const Op& op, const Function& fn);
 
