@@ -176,7 +176,8 @@ Walked WalkRelated(const warp_check::Program& program, const WarpCheckOptions& o
 
 // Slots that products by barrier read are not simplified (key.cc), so such nests are walked.
 bool AsksAgreement(const warp_check::Program& program, const WarpCheckOptions& options) {
-  return program.depth >= options.agree_depth && program.tensor_columns.empty();
+  const bool nests = program.depth >= options.agree_depth || !program.hands.empty();
+  return nests && program.tensor_columns.empty();
 }
 
 // What is left for the proof of a nest whose roles do not agree: more than any known proof took.
@@ -188,7 +189,8 @@ WarpCheckOptions LimitsOf(const warp_check::Program& program, const WarpCheckOpt
   return limits;
 }
 
-// A nest first by what its roles agree on. If that is no proof, what relates iterations may be.
+// A nest, and roles of which one tells the other what it steers by, first by what they agree on. If
+// that is no proof, what relates iterations may be.
 Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
             WarpCheckStats* stats, std::optional<Finding>* finding) {
   const WarpCheckOptions limits = LimitsOf(program, options);

@@ -71,6 +71,15 @@ struct Program {
   // By region: buffers of which parts of a role write and copy out rows of their own (parts.h).
   std::vector<char> dealt;
 
+  // Scalars that one role hands to another through a buffer of their own (hands.cc).
+  struct Hand {
+    OpId put, take;
+    ValueId given;
+  };
+  std::vector<Hand> hands;
+  std::map<OpId, int32_t> hand_of;        // by op that puts or takes
+  std::map<ValueId, int32_t> taken_from;  // by scalar on the other side
+
   std::vector<char> steers;   // by value: a scalar that control, slots or parities are made of
   std::vector<char> in_core;  // by value: a tile that products in flight touch
   std::vector<char> matters;  // by op: the walk executes it
@@ -84,13 +93,15 @@ struct Program {
   // Loops around loops that wait for barriers: moments are compared by the counters of rings, and
   // branches of one role alone may go either way each time.
   bool nests = false;
-  int depth = 0;  // loops around a wait for a barrier, the most
+  int depth = 0;          // loops around a wait for a barrier, the most
   std::set<OpId> lonely;  // branches that no other role has at the same source place
 
  private:
   void FindRoles();
   void FindBarriers();
   void FindBuffers();
+  void FindHands();
+  bool HasBytesAlone(ValueId buffer) const;
   void FindTensors();
   void FindColumns();
   void FindTiles();
