@@ -14,10 +14,6 @@ struct tilec_bundle {
   std::map<std::string, tilec::api::ParameterTable> tables;
 };
 
-using tilec::api::Give;
-using tilec::api::Hand;
-using tilec::api::Null;
-
 namespace {
 
 tilec_status* Open(tilec::Expected<tilec::Bundle> bundle, tilec_bundle** out) {

@@ -58,3 +58,8 @@ tilec_status* Hand(Expected<T> value, Handle** out) {
 }
 
 }  // namespace tilec::api
+
+// The functions of the C interface stand in no namespace.
+using tilec::api::Give;
+using tilec::api::Hand;
+using tilec::api::Null;

@@ -14,10 +14,6 @@ struct tilec_kernel {
   tilec::api::ParameterTable table;
 };
 
-using tilec::api::Give;
-using tilec::api::Hand;
-using tilec::api::Null;
-
 namespace {
 
 tilec_status* Made(tilec::Expected<tilec::Kernel> compiled, tilec_kernel** out) {

@@ -19,7 +19,7 @@ namespace tilec::runtime {
 namespace {
 
 constexpr std::string_view kMagic = "tilecbdl";
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr size_t kHeaderBytes = 32;
 constexpr uint32_t kMostBuilds = 1 << 16;
 constexpr std::string_view kElf =
@@ -111,13 +111,42 @@ bool ParseSizes(std::string_view text, std::vector<Bindings>* sizes) {
   return SizesText(*sizes) == whole;
 }
 
+std::string LinesBytes(const std::vector<backend::SourceLine>& lines) {
+  std::string out;
+  for (const backend::SourceLine& l : lines) {
+    for (const int number : {l.ptx_line, l.line, l.column}) Put(out, static_cast<uint32_t>(number));
+    PutText(out, l.op);
+    PutText(out, l.file);
+  }
+  return out;
+}
+
+// The inverse; false if the bytes end in the middle of a line.
+bool ParseLines(std::string_view bytes, std::vector<backend::SourceLine>* lines) {
+  Cursor cursor{bytes};
+  while (!cursor.rest.empty()) {
+    uint64_t numbers[3];
+    std::string_view op, file;
+    for (uint64_t& number : numbers)
+      if (!cursor.Take(&number, 4)) return false;
+    if (!cursor.TakeText(&op) || !cursor.TakeText(&file)) return false;
+    const auto number = [&](int i) { return static_cast<int>(static_cast<uint32_t>(numbers[i])); };
+    lines->push_back({number(0), std::string(file), number(1), number(2), std::string(op)});
+  }
+  return true;
+}
+
 // What is wrong with the build at the cursor; "" if nothing is.
 std::string TakeBuild(Cursor& cursor, Build* build) {
-  std::string_view image, cubin, sizes;
-  if (!cursor.TakeText(&image) || !cursor.TakeText(&cubin) || !cursor.TakeText(&sizes))
-    return "does not fit";
+  std::string_view image, ptx, lines, cubin, sizes;
+  for (std::string_view* text : {&image, &ptx, &lines, &cubin, &sizes})
+    if (!cursor.TakeText(text)) return "does not fit";
   std::string why;
   if (!backend::FromJson(std::string(image), &build->image, &why)) return why;
+  if (!build->image.ptx.empty() || !build->image.lines.empty())
+    return "its image has PTX or a source map of its own";
+  build->image.ptx = std::string(ptx);
+  if (!ParseLines(lines, &build->image.lines)) return "its source map ends in the middle of a line";
   if (!cubin.empty() && cubin.substr(0, kElf.size()) != kElf) return "its machine code is no cubin";
   build->cubin = std::string(cubin);
   if (!ParseSizes(sizes, &build->sizes)) return "its sizes are no list of NAME=VALUE";
@@ -130,7 +159,12 @@ std::string WriteBundle(const Bundle& bundle) {
   std::string body;
   PutText(body, bundle.compiler);
   for (const Build& build : bundle.builds) {
-    PutText(body, backend::ToJson(build.image));
+    backend::KernelImage rest = build.image;
+    rest.ptx.clear();
+    rest.lines.clear();
+    PutText(body, backend::ToJson(rest));
+    PutText(body, build.image.ptx);
+    PutText(body, LinesBytes(build.image.lines));
     PutText(body, build.cubin);
     PutText(body, SizesText(build.sizes));
   }
@@ -231,15 +265,16 @@ Result<size_t> ChooseBuild(const Bundle& bundle, const std::string& kernel,
     if (std::find(targets.begin(), targets.end(), image.target) == targets.end())
       targets.push_back(image.target);
     if (image.target != target) continue;
+    const double away =
+        build.sizes.empty() ? Distance(build, {}) : Distance(build, SizesOf(image, args));
+    if (best && !(away < distance)) continue;  // planning is what costs
     DiagSink refused;
     if (!PlanLaunch(image, args, refused).ok()) {
       reasons.push_back(fmt::format("built for {}: {}", ValuesOf(image),
                                     refused.all().empty() ? "" : refused.all().front().message));
       continue;
     }
-    const double away =
-        build.sizes.empty() ? Distance(build, {}) : Distance(build, SizesOf(image, args));
-    if (!best || away < distance) best = i, distance = away;
+    best = i, distance = away;
   }
   if (best) return *best;
   if (targets.empty()) return NoSuchKernel(bundle, kernel, diags);

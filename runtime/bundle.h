@@ -9,13 +9,18 @@
 // The file, little-endian:
 //
 //   bytes  0… 7   "tilecbdl"
-//   bytes  8…11   version of the format, 2
+//   bytes  8…11   version of the format, 3
 //   bytes 12…15   number of builds
 //   bytes 16…23   bytes of the file
 //   bytes 24…31   XXH3 (64 bits) of everything behind byte 32
-//   then          the compiler's version, and of each build: its image as JSON
-//                 (backend/kernel_image.h), its machine code (a cubin; no bytes: none), and its
-//                 sizes as lines `M=64 N=4096`. Each is a length of 8 bytes and so many bytes.
+//   then          the compiler's version, and of each build five texts: its image as JSON
+//                 (backend/kernel_image.h) less what follows; its PTX; of each line of its source
+//                 map the PTX line, line and column (4 bytes each), op and file (texts); its
+//                 machine code (a cubin; no bytes: none); its sizes as lines `M=64 N=4096`. A text
+//                 is a length of 8 bytes and so many bytes.
+//
+// PTX and source map are apart from the JSON because they are nine tenths of it: a bundle is to be
+// read in less than a millisecond (bench/launch_costs.def).
 //
 // The hash finds damage; it is no signature: whoever may write a bundle may choose what runs on the
 // GPU. Nothing in a file is trusted by the host: lengths are checked against the file, images by

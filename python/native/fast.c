@@ -18,24 +18,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* DLPack 1.3, as far as it is used. */
-typedef struct {
-  void* data;
-  int32_t device_type, device_id;
-  int32_t ndim;
-  uint8_t code, bits;
-  uint16_t lanes;
-  int64_t* shape;
-  int64_t* strides;
-  uint64_t byte_offset;
-} DLTensor;
-typedef struct {
-  uint32_t major, minor;
-  void* previous;
-  void *allocate, *from_object, *to_object;
-  int (*tensor_of)(void* object, DLTensor* out);  /* may be NULL */
-  int (*current_stream)(int32_t device_type, int32_t device, void** out);
-} Exchange;
+#include "dlpack.h"
+
 enum { kCuda = 2, kManaged = 13 };
 
 /* The library's, by address. */

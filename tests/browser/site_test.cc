@@ -23,9 +23,7 @@ class Site : public ::testing::Test {
   void SetUp() override {
     const std::string program = Find();
     if (program.empty())
-      GTEST_SKIP()
-          << "no Chromium is installed (Debian: apt-get install chromium): the site is not "
-             "tested in a browser";
+      GTEST_SKIP() << "no Chromium is installed: the site is not tested in a browser";
     const std::string build = "python3 -B " TILEC_SOURCE_DIR "/scripts/site " + site_ + " > " +
                               folder_.path() + "log 2>&1";
     if (std::system("python3 --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no python3 here";

@@ -14,8 +14,7 @@
 
 #include "include/tilec/tilec_c.h"
 #include "runtime/bundle.h"
-#include "tests/fuzz/inputs.h"
-#include "tests/fuzz/last_input.h"
+#include "tests/fuzz/run_all.h"
 
 namespace tilec {
 namespace {
@@ -449,12 +448,9 @@ int main(int argc, char** argv) {
   CLI::App app("calls of the C interface that no host should make");
   fuzz::Inputs inputs(app, "--calls");
   CLI11_PARSE(app, argc, argv);
-  fuzz::ShowLastInputOnDeath();
   uint64_t calls = 0, refused = 0, ran = 0;
-  for (uint64_t k; inputs.Next(calls, &k); calls += kCallsPerSession) {
-    fuzz::Last() = {inputs.seed, k, ""};
-    if (!Session(fuzz::InputSeed(inputs.seed, k)).Run(&refused, &ran)) return fuzz::PrintLast(), 1;
-  }
+  const auto one = [&](uint64_t seed) { return Session(seed).Run(&refused, &ran); };
+  if (!fuzz::RunAll(inputs, kCallsPerSession, &calls, one)) return 1;
   std::printf("seed %llu: %llu calls, %llu refused with a message, %llu launches ran, %.0f s\n",
               static_cast<unsigned long long>(inputs.seed), static_cast<unsigned long long>(calls),
               static_cast<unsigned long long>(refused), static_cast<unsigned long long>(ran),

@@ -6,8 +6,7 @@
 #include <random>
 
 #include "runtime/bundle.h"
-#include "tests/fuzz/inputs.h"
-#include "tests/fuzz/last_input.h"
+#include "tests/fuzz/run_all.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -143,14 +142,13 @@ int main(int argc, char** argv) {
   CLI::App app("bundles, damaged under a hash that fits");
   fuzz::Inputs inputs(app, "--bundles");
   CLI11_PARSE(app, argc, argv);
-  fuzz::ShowLastInputOnDeath();
   const std::string good = Good();
   uint64_t bundles = 0, accepted = 0;
-  for (uint64_t k; inputs.Next(bundles, &k); ++bundles) {
-    fuzz::Last().seed = inputs.seed, fuzz::Last().index = k;
-    Rng rng(fuzz::InputSeed(inputs.seed, k));
-    if (!One(good, rng, &accepted)) return fuzz::PrintLast(), 1;
-  }
+  const auto one = [&](uint64_t seed) {
+    Rng rng(seed);
+    return One(good, rng, &accepted);
+  };
+  if (!fuzz::RunAll(inputs, 1, &bundles, one)) return 1;
   std::printf("seed %llu: %llu bundles, %llu read, %.0f s\n",
               static_cast<unsigned long long>(inputs.seed),
               static_cast<unsigned long long>(bundles), static_cast<unsigned long long>(accepted),

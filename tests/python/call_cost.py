@@ -1,6 +1,6 @@
 """Calls with arrays of a GPU, on a driver that does nothing and with a stand-in for torch: repeated
 calls take the short way, and give what the long way gives. Prints what a call costs that was made
-before, in microseconds of this machine; no figure is tested.
+before, in microseconds of this machine; a call with tensors, in C, may take three times its budget of 5.
 
     LD_LIBRARY_PATH=…/fake_libcuda call_cost.py LIBTILEC [CALLS]
 
@@ -58,11 +58,17 @@ def cost(call, times=20000):
     call()
     best = 1e9
     for _ in range(5):
-        begin = time.perf_counter()
+        begin = time.thread_time()  # stands still while others have the machine
         for _ in range(times):
             call()
-        best = min(best, (time.perf_counter() - begin) / times)
+        best = min(best, (time.thread_time() - begin) / times)
     return 1e6 * best
+
+
+def within(budget, microseconds):
+    """Three times the budget is for machines that are slower than those it was set on."""
+    assert microseconds < 3 * budget, (microseconds, budget)
+    return microseconds
 
 
 def check(add):
@@ -214,8 +220,9 @@ elif len(sys.argv) > 3:
     module, torch.Tensor, make = fast_tensors(sys.argv[3])
     check_fast(add, module, make)
     a, b, c = make(1000), make(1000), make(1000)
-    print(f"torch tensors, in C (a stand-in): {cost(lambda: add(a, b, Z=c), times):.2f} us")
+    same = within(5, cost(lambda: add(a, b, Z=c), times))
+    print(f"torch tensors, in C (a stand-in): {same:.2f} us")
     at = [make(1000) for _ in range(64)]
     turn = iter(range(10**9))
-    print(f"... at other addresses each time: "
-          f"{cost(lambda: add(at[next(turn) % 64], b, Z=c), times):.2f} us")
+    other = within(5, cost(lambda: add(at[next(turn) % 64], b, Z=c), times))
+    print(f"... at other addresses each time: {other:.2f} us")

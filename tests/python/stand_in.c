@@ -7,22 +7,14 @@
 #include <stdint.h>
 #include <structmember.h>
 
+#include "python/native/dlpack.h"
+
 typedef struct {
   PyObject_HEAD
   uint64_t address;
   int64_t shape[4], strides[4];
   int rank, code, bits, device;
 } Tensor;
-
-typedef struct {
-  void* data;
-  int32_t device_type, device_id;
-  int32_t ndim;
-  uint8_t code, bits;
-  uint16_t lanes;
-  int64_t *shape, *strides;
-  uint64_t byte_offset;
-} DLTensor;
 
 static int g_asked = 0;
 static uint64_t g_stream = 0;
@@ -40,12 +32,7 @@ static int CurrentStream(int32_t type, int32_t device, void** out) {
   return 0;
 }
 
-static struct {
-  uint32_t major, minor;
-  void *previous, *allocate, *from_object, *to_object;
-  int (*tensor_of)(void*, DLTensor*);
-  int (*current_stream)(int32_t, int32_t, void**);
-} g_api = {1, 3, NULL, NULL, NULL, NULL, TensorOf, CurrentStream};
+static Exchange g_api = {1, 3, NULL, NULL, NULL, NULL, TensorOf, CurrentStream};
 
 /* Tensor(address, shape, code, bits, device): dense */
 static int Init(PyObject* self, PyObject* args, PyObject* kwargs) {

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/bundle.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -29,6 +30,7 @@ backend::KernelImage Image(const std::string& target, int64_t d, int align) {
   k.params = {{backend::EntryParam::Kind::kTensorPointer, "A", -1, {}, ""}};
   k.alignment = {{"A", align}};
   k.grid[0] = Expr::Name("M");
+  k.lines = {{2, "copy.tile", 3, 5, "load"}, {4, "", 0, 0, ""}};
   return k;
 }
 
@@ -68,6 +70,12 @@ TEST(Bundle, WhatIsWrittenIsRead) {
   ASSERT_EQ(read->builds.size(), 4u);
   EXPECT_EQ(read->builds[0].cubin, Sample().builds[0].cubin);
   EXPECT_EQ(read->builds[2].sizes, Sample().builds[2].sizes);
+  EXPECT_EQ(read->builds[1].image.ptx, Sample().builds[1].image.ptx);
+  const auto& lines = read->builds[1].image.lines;
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(fmt::format("{} {} {} {} {}", lines[0].ptx_line, lines[0].file, lines[0].line,
+                        lines[0].column, lines[0].op),
+            "2 copy.tile 3 5 load");
   EXPECT_EQ(WriteBundle(*read), bytes);
   EXPECT_EQ(KernelsOf(*read), std::vector<std::string>{"copy"});
 }
@@ -121,8 +129,12 @@ TEST(Bundle, DistanceIsInPowersOfTwo) {
   EXPECT_EQ(Distance(Build(), {}), std::numeric_limits<double>::infinity());
 }
 
-TEST(Bundle, WhatIsNoCubinOrNoSizesIsRefused) {
-  for (const int part : {0, 1}) {
+TEST(Bundle, WhatIsNoCubinNoSizesOrNoSourceMapIsRefused) {
+  const char* const said[] = {"build 2: its machine code is no cubin",
+                              "build 3: its sizes are no list of NAME=VALUE",
+                              "build 1: its source map ends in the middle of a line",
+                              "build 1: its image has PTX or a source map of its own"};
+  for (const int part : {0, 1, 2, 3}) {
     Bundle b = Sample();
     if (part == 0) b.builds[1].cubin = ".version 8.0 // text where machine code belongs";
     std::string bytes = WriteBundle(b);
@@ -132,14 +144,23 @@ TEST(Bundle, WhatIsNoCubinOrNoSizesIsRefused) {
       bytes[at] = '=';
       Rehash(&bytes);
     }
+    if (part == 2) {  // the length of the file's name
+      const size_t at = bytes.find("copy.tile");
+      ASSERT_NE(at, std::string::npos);
+      --bytes[at - 8];
+      Rehash(&bytes);
+    }
+    if (part == 3) {
+      const std::string none = "\"ptx\": \"\"", one = "\"ptx\":\"X\"";
+      const size_t at = bytes.find(none);
+      ASSERT_NE(at, std::string::npos);
+      bytes.replace(at, none.size(), one);
+      Rehash(&bytes);
+    }
     DiagSink diags;
     EXPECT_FALSE(ReadBundle(bytes, "k.tilec", diags).ok());
     EXPECT_EQ(diags.all().front().message,
-              part == 0
-                  ? "`k.tilec` is no bundle that can be read: build 2: its machine code is no "
-                    "cubin"
-                  : "`k.tilec` is no bundle that can be read: build 3: its sizes are no list "
-                    "of NAME=VALUE");
+              std::string("`k.tilec` is no bundle that can be read: ") + said[part]);
   }
 }
 
@@ -158,11 +179,11 @@ TEST(Bundle, EveryChangedByteAndEveryCutIsRefused) {
 
 TEST(Bundle, OtherFormatsSayWhich) {
   std::string bytes = WriteBundle(Sample());
-  bytes[8] = 1;
+  bytes[8] = 2;
   DiagSink diags;
   EXPECT_FALSE(ReadBundle(bytes, "k.tilec", diags).ok());
   EXPECT_EQ(diags.all().front().message,
-            "`k.tilec` is a bundle of format 1; this runtime reads format 2");
+            "`k.tilec` is a bundle of format 2; this runtime reads format 3");
 }
 
 // Damage under a hash that fits: what an attacker writes. Whatever is read can be asked for
