@@ -110,8 +110,9 @@ void Emitter::FirstWarp(F&& body) {
 }
 
 Result<void> Emitter::EmitTcMma(const ir::Op& op) {
-  const ir::Type& a_type = fn_.type(op.operands[1]);
   const ir::Type& b_type = fn_.type(op.operands[2]);
+  const bool in_tensor = op.i("a_column") >= 0;
+  const ir::Type& a_type = in_tensor ? b_type : fn_.type(op.operands[1]);
   const bool trans_a = op.i("trans_a") != 0, trans_b = op.i("trans_b") != 0;
   const int64_t m = op.i("m"), n = RoundUp(op.i("n"), ir::kTensorColumnStep);
   const int64_t k = op.i("k"), k_begin = op.i("k_begin");
@@ -122,33 +123,46 @@ Result<void> Emitter::EmitTcMma(const ir::Op& op) {
   if (!a_kind || !b_kind || std::string_view(a_kind->kind) != b_kind->kind)
     return refuse(
         fmt::format("{} times {}", ir::Spelling(a_type.dtype), ir::Spelling(b_type.dtype)));
-  const SharedOperand a = SharedOperandOf(a_type, trans_a), b = SharedOperandOf(b_type, trans_b);
-  for (const SharedOperand* o : {&a, &b})
-    if (!o->Regular())
-      return refuse(fmt::format("panels of {} bytes with swizzle {}", o->span, o->swizzle));
-  if (a_type.smem.rows % 8 || b_type.smem.rows % 8)
-    return refuse("its rows are not a multiple of 8");
-  const auto start = [&](size_t buffer, size_t slot) {
-    llvm::Value* address = SlotAddress(op, buffer, slot);
-    return b_.CreateZExt(b_.CreateLShr(b_.CreateAnd(address, I32(0x3ffff)), 4), b_.getInt64Ty());
+  SharedOperand a, b = SharedOperandOf(b_type, trans_b);
+  if (!in_tensor) a = SharedOperandOf(a_type, trans_a);
+  const auto check = [&](const ir::Type& type, const SharedOperand& o) -> Result<void> {
+    if (!o.Regular())
+      return refuse(fmt::format("panels of {} bytes with swizzle {}", o.span, o.swizzle));
+    if (type.smem.rows % 8) return refuse("its rows are not a multiple of 8");
+    return Done();
   };
-  llvm::Value* a_start = b_.CreateOr(start(1, 3), I64(static_cast<int64_t>(DescriptorOf(a))));
-  llvm::Value* b_start = b_.CreateOr(start(2, 4), I64(static_cast<int64_t>(DescriptorOf(b))));
+  if (!in_tensor) TRY_VOID(check(a_type, a));
+  TRY_VOID(check(b_type, b));
+  const auto start = [&](size_t buffer, size_t slot, const SharedOperand& o) {
+    llvm::Value* address = SlotAddress(op, buffer, slot);
+    return b_.CreateOr(
+        b_.CreateZExt(b_.CreateLShr(b_.CreateAnd(address, I32(0x3ffff)), 4), b_.getInt64Ty()),
+        I64(static_cast<int64_t>(DescriptorOf(o))));
+  };
+  llvm::Value* tensor = Scalar(op.operands[0]);
+  llvm::Value* a_start = in_tensor ? b_.CreateAdd(tensor, I32(op.i("a_column"))) : start(1, 3, a);
+  llvm::Value* b_start = start(2, 4, b);
   llvm::Value* descriptor = I32(InstructionDescriptor(*a_kind, *b_kind, trans_a, trans_b, n));
-  llvm::Value* d = b_.CreateAdd(Scalar(op.operands[0]), I32(op.i("column")));
+  llvm::Value* d = b_.CreateAdd(tensor, I32(op.i("column")));
   const int64_t step = 32 / ir::ByteSize(b_type.dtype);  // of k per instruction
   const auto at = [&](llvm::Value* from, const SharedOperand& o, int64_t row, int64_t column) {
     const int64_t bytes = o.Offset(row, column);
     CHECK(bytes % 16 == 0, "descriptor offset");
     return b_.CreateAdd(from, I64(bytes / 16));
   };
+  // Elements of 16 bits lie two in a column, rows of the next 128 behind those of the last.
+  const auto left = [&](int64_t row, int64_t column) {
+    if (!in_tensor) return at(a_start, a, row, column);
+    const int64_t blocks = row / ir::kTensorLanes * ir::TensorOperandColumns(1, k_begin + k);
+    return b_.CreateAdd(a_start, I32(blocks + column / 2));
+  };
   for (int64_t row = 0; row < m; row += ir::kTensorLanes) {
     llvm::Value* into = b_.CreateAdd(d, I32(row / ir::kTensorLanes * n));
     for (int64_t kk = 0; kk < k; kk += step) {
       llvm::Value* adds = kk == 0 ? Scalar(op.operands[5]) : b_.getTrue();
-      CallPtx(b_, PtxInst::kTcMma, {{"kind", a_kind->kind}}, "r,l,l,r,b",
-              {into, at(a_start, a, row, k_begin + kk), at(b_start, b, 0, k_begin + kk), descriptor,
-               adds});
+      CallPtx(b_, in_tensor ? PtxInst::kTcMmaLeft : PtxInst::kTcMma, {{"kind", a_kind->kind}},
+              in_tensor ? "r,r,l,r,b" : "r,l,l,r,b",
+              {into, left(row, k_begin + kk), at(b_start, b, 0, k_begin + kk), descriptor, adds});
     }
   }
   return Done();
@@ -158,15 +172,18 @@ Result<void> Emitter::EmitTcMma(const ir::Op& op) {
 template <typename F>
 void Emitter::TensorPieces(const ir::Op& op, llvm::Value* base, const ir::Type& tile, F&& body) {
   const std::string& split = op.s("split");
-  const int64_t warpgroups = role_.warps / 4;
-  const int64_t n = RoundUp(tile.shape[1], ir::kTensorColumnStep);
+  const int64_t warpgroups = role_.warps / 4, bytes = ir::ByteSize(tile.dtype);
+  const auto columns = [&](int64_t elements) { return elements * bytes / 4; };
+  const int64_t n = columns(RoundUp(op.i("n"), ir::kTensorColumnStep));
   const int64_t blocks = CeilDiv(tile.shape[0], ir::kTensorLanes) / (split == "m" ? warpgroups : 1);
-  const int64_t wide = split == "n" ? n / warpgroups : n;
+  const int64_t part = split == "n" ? n / warpgroups : n;
+  const int64_t wide = std::min(part, columns(RoundUp(tile.shape[1], ir::kTensorColumnStep)));
   llvm::Value* lanes = b_.CreateShl(b_.CreateAnd(Warp(), I32(3)), 21);  // 32 · quarter, at bit 16
-  llvm::Value* from = b_.CreateAdd(b_.CreateAdd(base, I32(op.i("column"))), lanes);
+  llvm::Value* from =
+      b_.CreateAdd(b_.CreateAdd(base, I32(op.i("column") + columns(op.i("first")))), lanes);
   if (warpgroups > 1 && split != "none")
     from = b_.CreateAdd(
-        from, b_.CreateMul(b_.CreateLShr(Warp(), 2), I32(split == "m" ? blocks * n : wide)));
+        from, b_.CreateMul(b_.CreateLShr(Warp(), 2), I32(split == "m" ? blocks * n : part)));
   for (int64_t block = 0; block < blocks; ++block)
     for (int64_t column = 0; column < wide;) {
       int64_t count = kMostRegisters;
@@ -208,7 +225,8 @@ Result<void> Emitter::EmitTmemStore(const ir::Op& op) {
   if (role_.warps % 4 || role_.first_warp % 4)
     return diags_.Report(kMmaOperand, op.at, "it is not run by whole warpgroups");
   Regs words;
-  for (llvm::Value* v : Get(op.operands[0])) words.push_back(b_.CreateBitCast(v, b_.getInt32Ty()));
+  for (llvm::Value* v : Pack(Get(op.operands[0]), tile.dtype))
+    words.push_back(b_.CreateBitCast(v, b_.getInt32Ty()));
   // Where all warpgroups have the whole tile, the first one stores it.
   const bool alone = op.s("split") == "none" && role_.warps > 4;
   llvm::BasicBlock* next = nullptr;

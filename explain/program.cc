@@ -368,8 +368,11 @@ class Reader {
                     s.op.i("zero") == 1 ? "" : ", added to its accumulator"));
   }
   void TcMma(const Site& s) {
-    Say(s, fmt::format("start product {} · {} in tensor memory, columns from {} on",
-                       Operand(s.op.operands[1]), Operand(s.op.operands[2]), s.op.i("column")));
+    const int64_t left = s.op.i("a_column");
+    Say(s,
+        fmt::format("start product {} · {} in tensor memory, columns from {} on",
+                    left >= 0 ? fmt::format("columns from {} on", left) : Operand(s.op.operands[1]),
+                    Operand(s.op.operands[2]), s.op.i("column")));
   }
   void TcCommit(const Site& s) {
     Say(s, "arrive when all products so far are complete", "for whoever waits for them");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/matrix_unit.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "ir/function.h"
@@ -80,7 +81,7 @@ Layout RowsOfLanes(int64_t m, int64_t columns, int warpgroups, WgSplit split) {
   }
   out.reg.push_back({wide, 1, 1});
   if (rows > 1) out.reg.push_back({rows, 0, kTensorLanes});
-  return out;
+  return ColumnsLayout(out, columns);  // all of them: in the form that slices have
 }
 
 }  // namespace
@@ -89,6 +90,49 @@ bool InTensorMemory(MatrixUnit unit) { return Info(unit).completion == Completio
 
 int64_t TensorColumns(int64_t m, int64_t n) {
   return CeilDiv(m, kTensorLanes) * RoundUp(n, kTensorColumnStep);
+}
+
+int64_t TensorOperandColumns(int64_t m, int64_t k) { return TensorColumns(m, k) / 2; }
+
+const char* NameOf(WgSplit split) {
+  switch (split) {
+    case WgSplit::kM: return "m";
+    case WgSplit::kN: return "n";
+    case WgSplit::kNone: break;
+  }
+  return "none";
+}
+
+std::vector<std::pair<int64_t, int64_t>> TensorRuns(const Op& access, const Type& tile,
+                                                    int warpgroups) {
+  const int64_t bytes = ByteSize(tile.dtype), n = RoundUp(access.i("n"), kTensorColumnStep);
+  const int64_t blocks = CeilDiv(tile.shape[0], kTensorLanes);
+  const int64_t parts = access.s("split") == "n" ? warpgroups : 1, wide = n / parts;
+  const int64_t width = std::min(wide, RoundUp(tile.shape[1], kTensorColumnStep));
+  std::vector<std::pair<int64_t, int64_t>> runs;
+  for (int64_t part = 0; part < blocks * parts; ++part) {
+    const int64_t begin = access.i("column") + (part * wide + access.i("first")) * bytes / 4;
+    const int64_t end = begin + width * bytes / 4;
+    if (!runs.empty() && runs.back().second == begin)
+      runs.back().second = end;
+    else
+      runs.emplace_back(begin, end);
+  }
+  return runs;
+}
+
+std::optional<WgSplit> SplitOfLanes(MatrixUnit unit, const Type& tile, const Layout& layout,
+                                    int warpgroups) {
+  if (!InTensorMemory(unit) || tile.rank() != 2) return {};
+  const int64_t m = tile.shape[0], n = RoundUp(tile.shape[1], kTensorColumnStep);
+  const auto fits = [&](WgSplit split) {
+    if (split == WgSplit::kM && CeilDiv(m, kTensorLanes) % warpgroups != 0) return false;
+    if (split == WgSplit::kN && n % (kTensorColumnStep * warpgroups) != 0) return false;
+    return layout == RowsOfLanes(m, n, warpgroups, split);
+  };
+  for (WgSplit split : {WgSplit::kM, WgSplit::kN, WgSplit::kNone})
+    if (fits(split)) return split;
+  return {};
 }
 
 Layout AccumulatorOf(MatrixUnit unit, DType dtype, int64_t m, int64_t n, int warpgroups,

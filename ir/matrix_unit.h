@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ir/layout.h"
@@ -56,6 +57,7 @@ struct MatrixUnitInfo {
   int64_t most_columns = 0;        // of N that one product may have
   int64_t depth_bytes = 0;         // of K that an instruction takes: K is padded to that
   int64_t left_register_bits = 0;  // width of the types whose A may come from registers; 0: none
+  int64_t left_tensor_bits = 0;    // … may come from tensor memory
   int64_t mn_major_bits = 0;       // width of the types that need not be contiguous along K
   int least = 0, most = 0;         // compute capabilities that have it
   bool specific = false;           // only architectures with a suffix, as 'a'
@@ -86,6 +88,18 @@ struct ProductShape {
 bool InTensorMemory(MatrixUnit unit);
 // Columns that an accumulator of m × n takes there.
 int64_t TensorColumns(int64_t m, int64_t n);
+// … and a left operand of 16 bits, m × k: two elements lie in a column.
+int64_t TensorOperandColumns(int64_t m, int64_t k);
+// Columns that a load or a store of tensor memory by `warpgroups` touches, as (first, one behind
+// the last), one pair for each run: those of a slice lie in every block.
+std::vector<std::pair<int64_t, int64_t>> TensorRuns(const Op& access, const Type& tile,
+                                                    int warpgroups);
+// "m", "n", "none".
+const char* NameOf(WgSplit split);
+// How the warpgroups of a role share a tile [M, N] that lies in `layout`, if each thread has rows
+// of it as tensor memory has lanes; nullopt: it does not.
+std::optional<WgSplit> SplitOfLanes(MatrixUnit unit, const Type& tile, const Layout& layout,
+                                    int warpgroups);
 
 // Place: how the warpgroups of a role share a product, and who holds what of its accumulator.
 struct Accumulator {

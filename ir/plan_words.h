@@ -36,6 +36,7 @@ inline constexpr std::pair<const char*, PlannedRole::Kind> kRoleKindWords[] = {
 inline constexpr std::pair<const char*, OperandPlan::How> kRouteWords[] = {
     {"buffer", OperandPlan::How::kBuffer},
     {"registers", OperandPlan::How::kRegister},
+    {"tensor", OperandPlan::How::kTensor},
     {"stored", OperandPlan::How::kStore}};
 inline constexpr std::pair<const char*, WgSplit> kSplitWords[] = {
     {"m", WgSplit::kM}, {"n", WgSplit::kN}, {"none", WgSplit::kNone}};

@@ -39,6 +39,7 @@ struct OperandPlan {
   enum class How {
     kBuffer,    // the product reads the buffer its load fills
     kRegister,  // a 16-bit A operand straight from the accumulator layout
+    kTensor,    // a 16-bit A operand that threads store to tensor memory, rows as lanes
     kStore,     // computed (or re-laid) tile, written to an own buffer before the product
   };
   How how = How::kStore;
@@ -211,6 +212,16 @@ struct TensorSum {
   ValueId result;                              // the tile that threads load
   std::set<ValueId> inside;                    // tiles that exist in tensor memory alone
   bool always = false;  // a product is made in any case; else where a loop has an iteration
+  // A loop carries it and changes it between its products (resident_sums.h): it stays where it is.
+  struct Change {
+    ValueId from;        // the value of the sum that is changed
+    std::set<OpId> ops;  // elementwise work that is made for it, slice by slice
+  };
+  OpId home;                            // that loop; invalid: nothing changes it
+  size_t carried = 0;                   // which of its values
+  std::map<OpId, Change> changes;       // by the op that makes the next value
+  std::optional<std::set<OpId>> entry;  // in front of the loop: what leads to `init`, likewise
+  bool resident() const { return home.valid(); }
 };
 
 // ---- products in flight
@@ -299,8 +310,11 @@ struct ProgramPlan {
   std::map<std::pair<OpId, bool>, size_t> operand_ring_of;  // by product and side
   std::vector<TensorSum> sums;                              // in program order
   std::map<OpId, size_t> sum_of;                            // by product
+  std::map<OpId, size_t> change_of;                         // by op: which sum it changes
   std::map<std::pair<int, size_t>, int64_t> sum_columns;    // by role and sum: its first column
-  int64_t tensor_columns = 0;                               // that the sums of all roles take
+  std::map<std::pair<int, OpId>, int64_t> operand_columns;  // by role and product: of kTensor
+  int64_t tensor_columns = 0;                               // that all of these take
+  bool tensor_meets = false;  // warpgroups meet before they store there: others had the columns
 
   int warps_per_role() const { return 4 * tiles.warpgroups; }
   // Does the compute role execute the op?

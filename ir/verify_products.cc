@@ -112,7 +112,10 @@ bool Verifier::CheckTcMma(const Op& op) {
     return Fail(kVerifyType, op,
                 fmt::format("tensor memory is {}, what adds {}; i32 and bool", Show(Operand(op, 0)),
                             Show(Operand(op, 5))));
-  if (a.kind != TypeKind::kSmem || b.kind != TypeKind::kSmem || a.rank() != 2 || b.rank() != 2)
+  const bool in_tensor = op.i("a_column") >= 0;
+  const bool left =
+      in_tensor ? IsScalar(op, 1, DType::kI32) : a.kind == TypeKind::kSmem && a.rank() == 2;
+  if (!left || b.kind != TypeKind::kSmem || b.rank() != 2)
     return Fail(kVerifyType, op, fmt::format("operands are {} and {}", Show(a), Show(b)));
   if (!CheckSlot(op, 3) || !CheckSlot(op, 4)) return false;
   const int64_t m = op.i("m"), n = op.i("n"), k = op.i("k"), k_begin = op.i("k_begin");
@@ -120,17 +123,17 @@ bool Verifier::CheckTcMma(const Op& op) {
   const MatrixUnit unit = *MatrixUnitNamed(op.s("unit"));
   const bool fp8 =
       IsFloat(a.dtype) && ByteSize(a.dtype) == 1 && IsFloat(b.dtype) && ByteSize(b.dtype) == 1;
-  if (a.dtype != b.dtype && !fp8)
+  if (!in_tensor && a.dtype != b.dtype && !fp8)
     return Fail(kVerifyType, op, fmt::format("{} · {}", Spelling(a.dtype), Spelling(b.dtype)));
-  const int64_t size = ByteSize(a.dtype), step = Info(unit).depth_bytes;
+  const int64_t size = ByteSize(b.dtype), step = Info(unit).depth_bytes;
   if (k < 1 || k * size % step != 0 || k_begin < 0 || k_begin * size % step != 0)
     return Fail(kVerifyForm, op,
                 fmt::format("k = {}, k_begin = {} of {}; multiples of {} bytes", k, k_begin,
                             Spelling(a.dtype), step));
   for (const char* name : {"trans_a", "trans_b"})
-    if (op.i(name) != 0 && (op.i(name) != 1 || !MayBeMnMajor(unit, a.dtype)))
+    if (op.i(name) != 0 && (op.i(name) != 1 || !MayBeMnMajor(unit, b.dtype)))
       return Fail(kVerifyForm, op,
-                  fmt::format("{} = {} of {}", name, op.i(name), Spelling(a.dtype)));
+                  fmt::format("{} = {} of {}", name, op.i(name), Spelling(b.dtype)));
   const auto fits = [&](const Type& t, bool trans, int64_t outer) {
     const int64_t along_k = trans ? t.smem.rows : t.smem.cols;
     const int64_t across = trans ? t.smem.cols : t.smem.rows;
@@ -138,6 +141,14 @@ bool Verifier::CheckTcMma(const Op& op) {
            Fail(kVerifyMemory, op,
                 fmt::format("{} is too small for {} x {}", Show(t), outer, k_begin + k));
   };
+  if (in_tensor) {
+    const int64_t from = op.i("a_column"), end = from + TensorOperandColumns(m, k_begin + k);
+    if (8 * size != Info(unit).left_tensor_bits || op.i("trans_a") != 0 || end > kTensorColumns)
+      return Fail(kVerifyMemory, op,
+                  fmt::format("a left operand {} x {} of {} in columns {} to {} of {}", m, k,
+                              Spelling(b.dtype), from, end, kTensorColumns));
+    return fits(b, op.i("trans_b") != 0, StagedColumns(unit, b.dtype, n));
+  }
   return fits(a, op.i("trans_a") != 0, StagedRows(unit, a.dtype, m)) &&
          fits(b, op.i("trans_b") != 0, StagedColumns(unit, b.dtype, n));
 }
@@ -146,10 +157,12 @@ bool Verifier::CheckTcMma(const Op& op) {
 bool Verifier::CheckTensorAccess(const Op& op, const Scope& scope) {
   const bool load = op.kind == OpKind::kTmemLoad;
   const Type& tile = load ? Out(op) : Operand(op, 0);
-  if (!tile.is_tile() || tile.rank() != 2 || ByteSize(tile.dtype) != 4 ||
+  const bool half = !load && tile.is_tile() && ByteSize(tile.dtype) == 2;  // a left operand
+  if (!tile.is_tile() || tile.rank() != 2 || (!half && ByteSize(tile.dtype) != 4) ||
       !IsScalar(op, load ? 0 : 1, DType::kI32))
     return Fail(kVerifyType, op, fmt::format("the tile is {}", Show(tile)));
-  if (!CheckTensorPlace(op, tile.shape[0], tile.shape[1])) return false;
+  const int64_t n = op.i("n"), first = op.i("first"), width = tile.shape[1];
+  if (!CheckTensorPlace(op, tile.shape[0], half ? CeilDiv(n, 2) : n)) return false;
   const std::string& split = op.s("split");
   if (split != "m" && split != "n" && split != "none")
     return Fail(kVerifyForm, op, fmt::format("split is \"{}\"; it is m, n or none", split));
@@ -157,9 +170,15 @@ bool Verifier::CheckTensorAccess(const Op& op, const Scope& scope) {
   if (scope.threads % 128 != 0 || warpgroups < 1)
     return Fail(kVerifyLayout, op, fmt::format("{} threads are no warpgroups", scope.threads));
   const WgSplit how = split == "m" ? WgSplit::kM : split == "n" ? WgSplit::kN : WgSplit::kNone;
-  return SameMapping(fn_.layouts[tile.layout],
-                     AccumulatorOf(*MatrixUnitNamed(op.s("unit")), tile.dtype, tile.shape[0],
-                                   tile.shape[1], warpgroups, how)) ||
+  const bool slice = first != 0 || width != n;
+  if (slice &&
+      (half || width < 1 || width % kTensorColumnStep != 0 || first < 0 ||
+       first % kTensorColumnStep != 0 || first + width > n / (how == WgSplit::kN ? warpgroups : 1)))
+    return Fail(kVerifyForm, op, fmt::format("columns {} to {} of {}", first, first + width, n));
+  Layout lanes =
+      AccumulatorOf(*MatrixUnitNamed(op.s("unit")), tile.dtype, tile.shape[0], n, warpgroups, how);
+  if (slice) lanes = ColumnsLayout(lanes, width);
+  return SameMapping(fn_.layouts[tile.layout], lanes) ||
          Fail(kVerifyLayout, op,
               fmt::format("{} is not in the layout of lanes as rows over {} warpgroups", Show(tile),
                           warpgroups));

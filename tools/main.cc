@@ -102,7 +102,7 @@ std::string VersionLine() {
 
 class CommandLine {
  public:
-  CommandLine() : app_("tilec: a tensor compiler for Hopper GPUs", "tilec") {
+  CommandLine() : app_("tilec: a tensor compiler for GPUs", "tilec") {
     app_.set_version_flag("--version", VersionLine());
     app_.footer(
         "Exit codes: 0 done, 1 a check or test failed, 2 wrong input or command line, 3 the device "

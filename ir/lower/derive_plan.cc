@@ -79,10 +79,17 @@ int64_t BarriersOf(const ProgramPlan& p) {
 void DeriveSums(const Function& fn, ProgramPlan& p) {
   p.sums = FindTensorSums(fn, p.tiles);
   p.sum_of.clear();
+  p.change_of.clear();
   p.sum_columns.clear();
+  p.operand_columns.clear();
   std::vector<std::vector<size_t>> of_role(static_cast<size_t>(p.compute_roles));
   for (size_t i = 0; i < p.sums.size(); ++i) {
     for (OpId dot : p.sums[i].dots) p.sum_of[dot] = i;
+    for (const auto& [head, change] : p.sums[i].changes) {
+      p.change_of[head] = i;
+      p.deferred.insert(change.ops.begin(), change.ops.end());
+    }
+    if (p.sums[i].entry) p.deferred.insert(p.sums[i].entry->begin(), p.sums[i].entry->end());
     for (size_t role = 0; role < of_role.size(); ++role)
       if (!p.specialized || p.Executes(static_cast<int>(role), p.sums[i].dots[0]))
         of_role[role].push_back(i);

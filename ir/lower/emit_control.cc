@@ -13,7 +13,13 @@
 namespace tilec::ir {
 
 Emitter::Emitter(const Function& in, const ProgramPlan& plan, DiagSink& diags)
-    : in_(in), p_(plan), plan_(plan.tiles), diags_(diags), out_(emitted_.fn), b_(out_, out_.body) {}
+    : in_(in),
+      p_(plan),
+      plan_(plan.tiles),
+      uses_(in),
+      diags_(diags),
+      out_(emitted_.fn),
+      b_(out_, out_.body) {}
 
 Result<Emitted> Emitter::Run() {
   out_.name = in_.name;
@@ -89,6 +95,10 @@ Result<> Emitter::Block_(BlockId from) {
 
 Result<> Emitter::Op_(OpId id) {
   const Op& op = in_.ops[id];
+  if (const auto at = p_.change_of.find(id); at != p_.change_of.end()) {
+    ChangeSum(at->second, id);
+    return Done();
+  }
   const bool scalar_result =
       op.results.size() == 1 && Squeezed(in_.type(op.results[0]).shape).empty();
   if (op.results.size() == 1 && !scalar_result && in_.type(op.results[0]).is_tile() &&
@@ -210,7 +220,12 @@ Result<> Emitter::Parallel_(const Op& op) {
 Result<> Emitter::Region(BlockId from, BlockId to) {
   const BlockId saved = b_.block();
   b_.SetBlock(to);
+  const auto unknown = [&] {
+    for (SumState& sum : sums_) sum.quiet = false;
+  };
+  unknown();
   TRY_VOID(Block_(from));
+  unknown();
   if (!plain_branch_) {
     FlushLoads();
     SettleAll();
@@ -228,7 +243,8 @@ bool Emitter::Keeps(ValueId result) const {
 Result<> Emitter::For_(OpId id) {
   const Op& op = in_.ops[id];
   if (part_ == Part::kCompute) Signal(op);
-  BeginSums(id);
+  EnterHomes(id);
+  if (BeginSums(id)) MeetBeforeProducts();
   const std::vector<size_t> sums = SumsCarriedBy(id);
   std::vector<ValueId> operands = {Scalar(op.operands[0]), Scalar(op.operands[1])};
   std::vector<Type> types;
@@ -256,6 +272,7 @@ Result<> Emitter::For_(OpId id) {
   }
   if (part_ == Part::kCompute) Await(op);
   EndSums(id);
+  LeaveHomes(op);
   return Done();
 }
 
@@ -341,6 +358,7 @@ Result<> Emitter::If_(const Op& op) {
   }
   issued_ = std::move(after);
   for (size_t i = 0; i < kept.size(); ++i) Bind(kept[i], out_.ops[branch].results[i]);
+  LeaveHomes(op);
   return Done();
 }
 

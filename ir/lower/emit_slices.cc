@@ -15,27 +15,32 @@
 
 namespace tilec::ir {
 
-// Columns [first, first + width) of a tile of `layout` that leads to the store.
-ValueId Emitter::Slice(OpId store, ValueId v, const Layout& layout, int64_t first, int64_t width) {
+// Columns [first, first + width) of a tile of `layout`; the ops of `sliced` are made for them
+// alone.
+ValueId Emitter::Slice(const std::set<OpId>& sliced, ValueId v, const Layout& layout, int64_t first,
+                       int64_t width) {
   if (const auto made = slices_.find({v, first}); made != slices_.end()) return made->second;
   const Value& value = in_.values[v];
   std::vector<int64_t> shape = Squeezed(value.type.shape);
   shape.back() = width;
   const Type type = Type::Tile(value.type.dtype, shape, out_.Intern(ColumnsLayout(layout, width)));
   ValueId slice;
-  if (value.def.valid() && p_.epilogues.at(store).sliced.count(value.def)) {
+  if (const std::optional<size_t> sum = SumBySlices(sliced, v)) {
+    if (p_.sums[*sum].resident() ? !sums_[*sum].quiet : sums_[*sum].committed) AwaitSum(*sum);
+    slice = LoadSum(*sum, type, first);
+  } else if (value.def.valid() && sliced.count(value.def)) {
     const Op op = in_.ops[value.def];
     const Span here = b_.span();
     if (op.kind == OpKind::kLoad) {
       slice = LoadSlice(op, type, layout, first);
     } else if (op.kind == OpKind::kReshape) {
-      slice = Slice(store, op.operands[0], layout, first, width);
+      slice = Slice(sliced, op.operands[0], layout, first, width);
     } else if (op.kind == OpKind::kBroadcast) {
       const std::vector<int> keep = KeptDims(in_, op);
       const Layout part = KeepDims(layout, keep);
       const ValueId from = keep.empty() ? Tile(op.operands[0])
                            : keep.back() == layout.rank - 1
-                               ? Slice(store, op.operands[0], part, first, width)
+                               ? Slice(sliced, op.operands[0], part, first, width)
                                : InLayout(Tile(op.operands[0]), part);
       slice = from;
       if (keep.size() < shape.size()) {
@@ -46,7 +51,7 @@ ValueId Emitter::Slice(OpId store, ValueId v, const Layout& layout, int64_t firs
     } else {
       std::vector<ValueId> operands;
       for (ValueId operand : op.operands)
-        operands.push_back(Slice(store, operand, layout, first, width));
+        operands.push_back(Slice(sliced, operand, layout, first, width));
       b_.SetSpan(op.at);
       slice = b_.Value(op.kind, std::move(operands), type, op.attrs);
     }
@@ -81,7 +86,8 @@ void Emitter::StoreBySlices(OpId id) {
   const Layout layout = ColumnsLayout(plan_.layouts.at(value), width);
   const Access access = WarpAccess(op, value, &plan_.layouts.at(value), true);
   for (int64_t first = 0; first < columns; first += width) {
-    const ValueId tile = Slice(id, value, plan_.layouts.at(value), first, width);
+    const ValueId tile =
+        Slice(p_.epilogues.at(id).sliced, value, plan_.layouts.at(value), first, width);
     std::vector<ValueId> operands = {Scalar(op.operands[0]), tile};
     operands.insert(operands.end(), access.operands.begin(), access.operands.end());
     ValueId& start = operands[operands.size() - 2];  // … and the end, which stays
@@ -93,7 +99,7 @@ void Emitter::StoreBySlices(OpId id) {
     b_.Add(OpKind::kGStore, std::move(operands), {},
            {{"modes", access.modes}, {"sizes", sizes}, {"vector", vector}});
   }
-  slices_.clear();
+  EndSlices(id);
 }
 
 }  // namespace tilec::ir

@@ -118,7 +118,8 @@ void Emitter::StoreByPanels(OpId id) {
   const bool behind = alone && buffers > together && steps > 1;
   auto make = [&](int64_t p) {
     if (sliced)
-      return Slice(id, op.operands[1], plan_.layouts.at(op.operands[1]), p * width, width);
+      return Slice(p_.epilogues.at(id).sliced, op.operands[1], plan_.layouts.at(op.operands[1]),
+                   p * width, width);
     return panels == 1 ? tile
                        : b_.Value(OpKind::kWarpColumns, {tile}, panel, {{"first", p * width}});
   };
@@ -169,7 +170,7 @@ void Emitter::StoreByPanels(OpId id) {
     meet();
     copy_out(step);
   }
-  slices_.clear();
+  EndSlices(id);
   drains_ = true;
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ir/program_plan.h"
+#include "ir/uses.h"
 #include "support/diag.h"
 #include "support/result.h"
 
@@ -90,6 +91,7 @@ class Emitter {
     ValueId counter;         // of waits for it
     ValueId adds;            // is there anything in its columns to add to?
     bool committed = false;  // its last product, not yet awaited
+    bool quiet = false;      // of a resident one: awaited, and nothing issued since in this block
   };
   // Products of sums that read slots of rings and were not awaited since.
   struct Issued {
@@ -212,7 +214,9 @@ class Emitter {
 
   // emit_slices.cc
   ValueId LoadSlice(const Op& op, const Type& type, const Layout& layout, int64_t first);
-  ValueId Slice(OpId store, ValueId v, const Layout& layout, int64_t first, int64_t width);
+  ValueId Slice(const std::set<OpId>& sliced, ValueId v, const Layout& layout, int64_t first,
+                int64_t width);
+  void EndSlices(OpId store);
   void StoreBySlices(OpId id);
   Access WarpAccess(const Op& op, ValueId tile, const Layout* layout, bool squeeze);
   int64_t VectorFor(const Op& op, const Layout& layout, const std::vector<int64_t>& shape,
@@ -256,18 +260,33 @@ class Emitter {
   Attrs TensorPlace(size_t sum) const;
   Type SumType(size_t sum);
   void BeginSum(size_t sum, bool from_zero);
-  void BeginSums(OpId first);
+  bool BeginSums(OpId first);
+  void MeetBeforeProducts();
   void EndSums(OpId last);
   void CommitTo(ValueId mbar, ValueId slot);
+  bool InFlight(size_t sum) const;
+  void CommitSum(size_t sum);
   void AwaitSum(size_t sum);
   ValueId AnyProduct(size_t sum);
-  ValueId LoadSum(size_t sum);
+  ValueId LoadSum(size_t sum, const Type& type, int64_t first);
   void TakeSum(size_t sum);
   void TakeSums();
-  bool ReadsRingsAlone(OpId dot) const;
+  bool AwaitedLater(OpId dot, size_t sum) const;
   void IssueByBarrier(OpId dot, size_t sum, const Columns& of);
   void AwaitReadersOf(size_t channel);
   Result<> Accumulate(OpId dot);
+  // sums_in_place.cc
+  std::optional<size_t> SumBySlices(const std::set<OpId>& sliced, ValueId v) const;
+  void StoreColumns(size_t sum, ValueId tile, int64_t first);
+  void EnterHomes(OpId loop);
+  void LeaveHomes(const Op& op);
+  void ChangeSum(size_t sum, OpId head);
+  void AwaitQuiet(size_t sum);
+  // Warpgroups that have other parts of what lay in these columns are done with it.
+  void MeetBeforeStores() {
+    if (p_.tensor_meets) MeetBeforeProducts();
+  }
+  void StoreLeft(OpId dot);
   Result<> AccumulateParts(OpId dot, size_t sum);
   // issue_groups.cc
   // Awaits the oldest `count` products under way, once `made` are there.
@@ -288,6 +307,7 @@ class Emitter {
   const Function& in_;
   const ProgramPlan& p_;
   const LayoutPlan& plan_;  // of p_
+  const Uses uses_;         // of values of in_
   DiagSink& diags_;
   Emitted emitted_;
   Function& out_;  // of emitted_
@@ -298,6 +318,8 @@ class Emitter {
   std::vector<SumState> sums_;                           // as the plan numbers them
   std::map<std::pair<int, size_t>, ValueId> sum_mbars_;  // by role and sum
   std::vector<size_t> due_;                              // sums to be loaded
+  std::optional<size_t> changing_;                       // the sum whose slices are made,
+  ValueId changed_;                                      // … of this value
   std::vector<Issued> issued_;
   std::vector<OpId> pending_;  // TMA loads queued for the next flush
   ValueId mbar_, phase_;

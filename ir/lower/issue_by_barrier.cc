@@ -17,24 +17,11 @@
 
 namespace tilec::ir {
 
-namespace {
-
-const char* NameOf(WgSplit split) {
-  switch (split) {
-    case WgSplit::kM: return "m";
-    case WgSplit::kN: return "n";
-    case WgSplit::kNone: break;
-  }
-  return "none";
-}
-
-}  // namespace
-
 bool Emitter::InTensorMemoryAlone(ValueId v) const {
   return std::any_of(p_.sum_columns.begin(), p_.sum_columns.end(), [&](const auto& placed) {
     const TensorSum& sum = p_.sums[placed.first.second];
     return placed.first.first == role_ &&
-           (sum.inside.count(v) || (sum.result == v && in_.def(v)->kind == OpKind::kFor));
+           (sum.inside.count(v) || (sum.result == v && !in_.def(v)->regions.empty()));
   });
 }
 
@@ -50,9 +37,13 @@ std::vector<size_t> Emitter::SumsCarriedBy(OpId loop) const {
   return out;
 }
 
+// Of the whole tile.
 Attrs Emitter::TensorPlace(size_t sum) const {
-  const DotPlan& dot = plan_.dots.at(p_.sums[sum].dots[0]);
+  const OpId id = p_.sums[sum].dots[0];
+  const DotPlan& dot = plan_.dots.at(id);
   return {{"column", p_.sum_columns.at({role_, sum})},
+          {"n", in_.type(in_.ops[id].results[0]).shape[1]},
+          {"first", int64_t{0}},
           {"split", std::string(NameOf(dot.split))},
           {"unit", std::string(Info(dot.unit).name)}};
 }
@@ -74,27 +65,36 @@ void Emitter::BeginSum(size_t i, bool from_zero) {
                                : Unsqueeze(out_.layout(tile), inner.shape);
     const ValueId stored =
         InLayout(Reshape_(tile, inner.shape, outside), out_.layouts[inner.layout]);
+    MeetBeforeStores();
     b_.Add(OpKind::kTmemStore, {stored, tensor_memory_}, {}, TensorPlace(i));
   }
-  b_.Add(OpKind::kTcFence, {}, {}, {{"after", int64_t{0}}});
-  Sync();
-  b_.Add(OpKind::kTcFence, {}, {}, {{"after", int64_t{1}}});
   sums_[i].adds = b_.Constant(Type::Scalar(DType::kBool), from_zero ? 0 : 1);
 }
 
-void Emitter::BeginSums(OpId id) {
-  for (size_t i = 0; i < p_.sums.size(); ++i)
-    if (p_.sums[i].first == id && p_.sum_columns.count({role_, i}))
-      BeginSum(i, p_.sums[i].from_zero);
+// What threads stored for the next product, and loaded from the columns it writes, is done.
+void Emitter::MeetBeforeProducts() {
+  b_.Add(OpKind::kTcFence, {}, {}, {{"after", int64_t{0}}});
+  Sync();
+  b_.Add(OpKind::kTcFence, {}, {}, {{"after", int64_t{1}}});
+}
+
+bool Emitter::BeginSums(OpId id) {
+  bool any = false;
+  for (size_t i = 0; i < p_.sums.size(); ++i) {
+    if (p_.sums[i].first != id || !p_.sum_columns.count({role_, i})) continue;
+    if (p_.sums[i].resident()) continue;
+    BeginSum(i, p_.sums[i].from_zero);
+    any = true;
+  }
+  return any;
 }
 
 void Emitter::EndSums(OpId id) {
   for (size_t i = 0; i < p_.sums.size(); ++i) {
     if (p_.sums[i].last != id || !p_.sum_columns.count({role_, i})) continue;
+    if (p_.sums[i].resident()) continue;
     due_.push_back(i);
-    if (issued_.empty()) continue;  // all were awaited
-    CommitTo(sums_[i].mbar, {});
-    sums_[i].committed = true;
+    if (InFlight(i)) CommitSum(i);
   }
 }
 
@@ -106,17 +106,39 @@ void Emitter::CommitTo(ValueId mbar, ValueId slot) {
   });
 }
 
-// All products of the role that were issued so far are complete.
+// Was a product of it issued and not awaited since?
+bool Emitter::InFlight(size_t i) const {
+  return std::any_of(issued_.begin(), issued_.end(),
+                     [&](const Issued& product) { return product.sum == i; });
+}
+
+// Of a resident sum the counter says how many commits there were, and a wait is for the last: where
+// there was none it passes at once. Of others it says how many were awaited.
+void Emitter::CommitSum(size_t i) {
+  CommitTo(sums_[i].mbar, {});
+  if (p_.sums[i].resident())
+    b_.Add(OpKind::kCounterAdd, {sums_[i].counter}, {}, {{"by", int64_t{1}}});
+  sums_[i].committed = true;
+  sums_[i].quiet = false;
+}
+
+// All products of the role up to the sum's last one are complete.
 void Emitter::AwaitSum(size_t i) {
   SumState& sum = sums_[i];
-  if (!sum.committed) CommitTo(sum.mbar, {});
+  const bool resident = p_.sums[i].resident();
+  if (!sum.committed && !resident) CommitSum(i);
   sum.committed = false;
+  sum.quiet = resident;
   const ValueId count = b_.Value(OpKind::kCounterRead, {sum.counter}, Type::Scalar(DType::kI32));
-  const ValueId parity = b_.Binary(OpKind::kAnd, count, b_.Int(1, DType::kI32));
+  const ValueId one = b_.Int(1, DType::kI32);
+  ValueId parity = b_.Binary(OpKind::kAnd, count, one);
+  if (resident) parity = b_.Binary(OpKind::kXor, parity, one);
   b_.Add(OpKind::kMbarWait, {sum.mbar, parity}, {});
-  b_.Add(OpKind::kCounterAdd, {sum.counter}, {}, {{"by", int64_t{1}}});
+  if (!resident) b_.Add(OpKind::kCounterAdd, {sum.counter}, {}, {{"by", int64_t{1}}});
   b_.Add(OpKind::kTcFence, {}, {}, {{"after", int64_t{1}}});
-  issued_.clear();
+  const auto last = std::find_if(issued_.rbegin(), issued_.rend(),
+                                 [&](const Issued& product) { return product.sum == i; });
+  issued_.erase(issued_.begin(), last.base());
 }
 
 // Was there a product at all? Invalid: in any case.
@@ -132,19 +154,22 @@ ValueId Emitter::AnyProduct(size_t i) {
   return nested ? sums_[i].adds : b_.Cmp("lt", Scalar(loop.operands[0]), Scalar(loop.operands[1]));
 }
 
-// The tile, into registers; where there was no product it is zero.
-ValueId Emitter::LoadSum(size_t i) {
-  const Type inner = SumType(i);
+// The tile, or a slice of it from column `first` on, into registers; where there was no product it
+// is zero.
+ValueId Emitter::LoadSum(size_t i, const Type& type, int64_t first) {
+  Attrs place = TensorPlace(i);
+  for (auto& [name, value] : place)
+    if (name == "first") value = first;
   const ValueId any = AnyProduct(i);
-  if (!any.valid()) return b_.Value(OpKind::kTmemLoad, {tensor_memory_}, inner, TensorPlace(i));
-  const OpId branch = b_.Add(OpKind::kIf, {any}, {inner});
+  if (!any.valid()) return b_.Value(OpKind::kTmemLoad, {tensor_memory_}, type, std::move(place));
+  const OpId branch = b_.Add(OpKind::kIf, {any}, {type});
   const BlockId some = out_.AddBlock(branch), none = out_.AddBlock(branch);
   out_.ops[branch].regions = {some, none};
   const BlockId home = b_.block();
   b_.SetBlock(some);
-  b_.Yield({b_.Value(OpKind::kTmemLoad, {tensor_memory_}, inner, TensorPlace(i))});
+  b_.Yield({b_.Value(OpKind::kTmemLoad, {tensor_memory_}, type, std::move(place))});
   b_.SetBlock(none);
-  b_.Yield({b_.Constant(inner, 0)});
+  b_.Yield({b_.Constant(type, 0)});
   b_.SetBlock(home);
   return out_.ops[branch].results[0];
 }
@@ -153,8 +178,11 @@ void Emitter::TakeSum(size_t i) {
   std::erase(due_, i);
   const Span here = b_.span();
   b_.SetSpan(in_.ops[p_.sums[i].dots.back()].at);
-  if (sums_[i].committed) AwaitSum(i);
-  Land(p_.sums[i].result, LoadSum(i));
+  if (p_.sums[i].resident())
+    AwaitQuiet(i);
+  else if (sums_[i].committed)
+    AwaitSum(i);
+  Land(p_.sums[i].result, LoadSum(i, SumType(i), 0));
   b_.SetSpan(here);
 }
 
@@ -162,13 +190,17 @@ void Emitter::TakeSums() {
   while (!due_.empty()) TakeSum(due_.front());
 }
 
-// Does it read nothing but slots of rings, which commits release?
-bool Emitter::ReadsRingsAlone(OpId id) const {
+// May it stay in flight? Its operands lie in slots of rings, which commits release, or what threads
+// stored in tensor memory is not stored again before the sum is awaited: a resident one is in front
+// of every change.
+bool Emitter::AwaitedLater(OpId id, size_t i) const {
   const DotPlan& dot = plan_.dots.at(id);
+  const TensorSum& sum = p_.sums[i];
   const auto from_ring = [&](const OperandPlan& o) {
     return o.how == OperandPlan::How::kBuffer && p_.site_of.count(in_.values[o.source].def) > 0;
   };
-  return from_ring(dot.a) && from_ring(dot.b);
+  return (from_ring(dot.a) || (sum.resident() && dot.a.how == OperandPlan::How::kTensor)) &&
+         from_ring(dot.b);
 }
 
 void Emitter::IssueByBarrier(OpId id, size_t i, const Columns& of) {
@@ -176,7 +208,8 @@ void Emitter::IssueByBarrier(OpId id, size_t i, const Columns& of) {
   const Type& type = in_.type(in_.ops[id].results[0]);
   std::vector<ValueId> slots = OperandSlots(id);
   if (slots.empty()) slots = {b_.Int(0, DType::kI32), b_.Int(0, DType::kI32)};
-  const ValueId a = OperandBuffer(id, true), b = OperandBuffer(id, false);
+  const bool left = dot.a.how == OperandPlan::How::kTensor;
+  const ValueId a = left ? tensor_memory_ : OperandBuffer(id, true), b = OperandBuffer(id, false);
   Elect([&](Builder& inner) {
     inner.Add(OpKind::kTcMma, {tensor_memory_, a, b, slots[0], slots[1], sums_[i].adds}, {},
               {{"m", type.shape[0]},
@@ -186,6 +219,7 @@ void Emitter::IssueByBarrier(OpId id, size_t i, const Columns& of) {
                {"trans_a", int64_t{dot.a.trans}},
                {"trans_b", int64_t{dot.b.trans}},
                {"column", p_.sum_columns.at({role_, i})},
+               {"a_column", left ? p_.operand_columns.at({role_, id}) : int64_t{-1}},
                {"unit", std::string(Info(dot.unit).name)}});
   });
   sums_[i].adds = b_.Constant(Type::Scalar(DType::kBool), 1);
@@ -208,10 +242,19 @@ Result<> Emitter::Accumulate(OpId id) {
   StoreOperands(id);
   FlushLoads();
   if (dot.promote > 0) return AccumulateParts(id, i);
-  BeginSums(id);
+  const bool left = dot.a.how == OperandPlan::How::kTensor;
+  if (left) Tile(dot.a.source);
+  const bool resident = p_.sums[i].resident();
+  const bool begun = BeginSums(id) || resident;
+  if (resident) AwaitQuiet(i);
+  if (left) StoreLeft(id);
+  if (begun || left) MeetBeforeProducts();
+  if (resident) sums_[i].adds = b_.Constant(Type::Scalar(DType::kBool), 1);
   IssueByBarrier(id, i, {false, 0, dot.k_padded});
-  if (!ReadsRingsAlone(id)) AwaitSum(i);
+  if (resident) CommitSum(i);
+  if (!AwaitedLater(id, i)) AwaitSum(i);
   EndSums(id);
+  LeaveHomes(in_.ops[id]);
   return Done();
 }
 
@@ -227,6 +270,7 @@ Result<> Emitter::AccumulateParts(OpId id, size_t i) {
   ValueId acc = InLayout(Reshape_(tile, inner.shape, outside), dot.acc);
   for (int64_t k = 0; k < dot.k_padded; k += dot.promote) {
     BeginSum(i, true);
+    MeetBeforeProducts();
     IssueByBarrier(id, i, {true, k, std::min(dot.promote, dot.k_padded - k)});
     AwaitSum(i);
     acc = b_.Binary(OpKind::kAdd, acc,

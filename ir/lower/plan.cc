@@ -285,10 +285,25 @@ class Planner {
   // P of attention, too: a 16-bit tile already in the accumulator layout feeds the product as it
   // is.
   void PlanRegisterOperand(DotPlan& dot) {
+    if (StoredToTensorMemory(dot)) dot.a.how = OperandPlan::How::kTensor;
     const std::optional<Layout> layout = RegisterOperand(dot);
     const auto it = plan_.layouts.find(dot.a.source);
     if (layout && it != plan_.layouts.end() && it->second == *layout)
       dot.a.how = OperandPlan::How::kRegister;
+  }
+
+  // Where a unit reads its left operand from tensor memory, threads that have its rows put them
+  // there.
+  bool StoredToTensorMemory(const DotPlan& dot) const {
+    const OperandPlan& a = dot.a;
+    if (dot.unit == MatrixUnit::kNone || a.how != OperandPlan::How::kStore || a.trans ||
+        a.store_transposed || dot.promote > 0)
+      return false;
+    const Type& tile = fn_.type(a.source);
+    const auto layout = plan_.layouts.find(a.source);
+    return 8 * ByteSize(tile.dtype) == Info(dot.unit).left_tensor_bits &&
+           tile.shape[1] == dot.k_padded && layout != plan_.layouts.end() &&
+           SplitOfLanes(dot.unit, tile, layout->second, plan_.warpgroups).has_value();
   }
 
   // ---- layouts (layout_classes.h) ------------------------------------------------------------

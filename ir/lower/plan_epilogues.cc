@@ -8,6 +8,7 @@
 #include "ir/lower/operands.h"
 #include "ir/lower/program_planner.h"
 #include "ir/lower/scalars.h"
+#include "ir/lower/tensor_sums.h"
 #include "ir/queries.h"
 
 namespace tilec::ir {
@@ -31,16 +32,6 @@ int64_t ProgramPlanner::SliceWidth(OpId store) const {
     if (apart) return width;
   }
   return 0;
-}
-
-// Does the op make its columns from the same columns of operand `i`?
-bool ProgramPlanner::ByColumns(const Op& op, size_t i) const {
-  const auto from = tiles_.layouts.find(op.operands[i]), to = tiles_.layouts.find(op.results[0]);
-  if (from == tiles_.layouts.end() || to == tiles_.layouts.end()) return false;
-  if (op.kind != OpKind::kBroadcast) return from->second == to->second;
-  const std::vector<int> keep = KeptDims(in_, op);
-  return !keep.empty() && keep.back() == to->second.rank - 1 &&
-         from->second == KeepDims(to->second, keep);
 }
 
 // A tile that is loaded for a store's sake alone, from where nobody writes: threads bring each
@@ -76,7 +67,7 @@ std::set<OpId> ProgramPlanner::SlicedOps(OpId store) const {
     slice.insert(*at);
     if (maker.kind == OpKind::kLoad) continue;
     for (size_t i = 0; i < maker.operands.size(); ++i)
-      if (!ByColumns(maker, i)) whole.insert(maker.operands[i]);
+      if (!MadeByColumns(in_, tiles_, maker, i)) whole.insert(maker.operands[i]);
   }
   return slice;
 }

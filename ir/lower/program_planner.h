@@ -97,7 +97,6 @@ class ProgramPlanner {
   bool StoredAsMade(ValueId v) const;
   int64_t RowsOfWarpgroups(OpId store) const;
   int64_t SliceWidth(OpId store) const;
-  bool ByColumns(const Op& op, size_t operand) const;
   bool LoadsBySlices(OpId load) const;
   bool PlanEpilogues();
   std::set<OpId> SlicedOps(OpId store) const;

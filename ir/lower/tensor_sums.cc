@@ -2,8 +2,12 @@
 #include "ir/lower/tensor_sums.h"
 
 #include <algorithm>
+#include <string>
 
 #include "ir/lower/buffers.h"
+#include "ir/lower/emit_rules.h"
+#include "ir/lower/operands.h"
+#include "ir/lower/resident_sums.h"
 #include "ir/lower/scalars.h"
 #include "ir/queries.h"
 
@@ -16,6 +20,8 @@ class Finder {
   Finder(const Function& fn, const LayoutPlan& tiles) : fn_(fn), tiles_(tiles), uses_(fn) {}
 
   std::vector<TensorSum> Run() {
+    sums_ = FindResidentSums(fn_, tiles_, uses_);
+    for (const TensorSum& sum : sums_) taken_.insert(sum.dots.begin(), sum.dots.end());
     Walk(fn_.body);
     return std::move(sums_);
   }
@@ -49,7 +55,7 @@ class Finder {
   bool Extend(OpId id, size_t index, TensorSum* sum) const {
     const Op& op = fn_.ops[id];
     if (op.kind == OpKind::kDot) {
-      if (index != 2 || !Adds(id) || !Alike(id, *sum)) return false;
+      if (index != 2 || taken_.count(id) || !Adds(id) || !Alike(id, *sum)) return false;
       sum->dots.push_back(id);
       return true;
     }
@@ -125,7 +131,7 @@ class Finder {
 // is left to a later place.
 int64_t LoadedBy(const Function& fn, const ProgramPlan& plan, const Uses& uses,
                  const Positions& positions, const TensorSum& sum) {
-  const BlockId block = fn.ops[sum.first].block;
+  const BlockId block = BlockOf(fn, sum.result);
   int64_t end = -1;
   for (const Uses::Use& use : uses.of(sum.result)) {
     const OpId at = AncestorIn(fn, block, use.reader);
@@ -136,9 +142,10 @@ int64_t LoadedBy(const Function& fn, const ProgramPlan& plan, const Uses& uses,
   return end < 0 ? positions.at(fn.blocks[block].ops.back()) : end;
 }
 
+// Positions between which columns are in use; where they are.
 struct Life {
-  size_t sum = 0;
   int64_t begin = 0, end = 0, columns = 0, at = 0;
+  std::string map;  // which part each warpgroup has
 };
 
 }  // namespace
@@ -147,34 +154,116 @@ std::vector<TensorSum> FindTensorSums(const Function& fn, const LayoutPlan& tile
   return Finder(fn, tiles).Run();
 }
 
-int64_t PlaceTensorSums(const Function& fn, const std::vector<std::vector<size_t>>& sums_of_role,
-                        ProgramPlan* plan) {
+int64_t ColumnsOfSlice(const Type& tile, const Layout& layout) {
+  constexpr int64_t kSlice = 32;
+  if (Squeezed(tile.shape).size() != 2 || tile.shape.size() != 2 || tile.shape[1] % kSlice != 0)
+    return 0;
+  for (int64_t first = 0; first < tile.shape[1]; first += kSlice)
+    if (!ColumnsMap(layout, ColumnsLayout(layout, kSlice), first)) return 0;
+  return kSlice;
+}
+
+bool MadeByColumns(const Function& fn, const LayoutPlan& tiles, const Op& op, size_t i) {
+  const auto from = tiles.layouts.find(op.operands[i]), to = tiles.layouts.find(op.results[0]);
+  if (from == tiles.layouts.end() || to == tiles.layouts.end()) return false;
+  if (op.kind != OpKind::kBroadcast) return from->second == to->second;
+  const std::vector<int> keep = KeptDims(fn, op);
+  return !keep.empty() && keep.back() == to->second.rank - 1 &&
+         from->second == KeepDims(to->second, keep);
+}
+
+namespace {
+
+// The columns of one role: each life gets the first that no other one has meanwhile. Where several
+// warpgroups have parts of a tile, one may still read what another one stores to: `mixed` says
+// whether tiles of which they have other parts may follow one another.
+class Columns {
+ public:
+  Columns(int64_t base, bool mixed) : base_(base), end_(base), mixed_(mixed) {}
+  int64_t end() const { return end_; }
+  int64_t Place(int64_t begin, int64_t end, int64_t columns, const std::string& map) {
+    Life life = {begin, end, RoundUp(columns, kTensorColumnStep), base_, map};
+    for (bool again = true; again;) {
+      again = false;
+      for (const Life& other : lives_)
+        if (other.at < life.at + life.columns && life.at < other.at + other.columns &&
+            ((other.begin <= life.end && life.begin <= other.end) || (!mixed_ && other.map != map)))
+          life.at = other.at + other.columns, again = true;
+    }
+    end_ = std::max(end_, life.at + life.columns);
+    lives_.push_back(life);
+    return life.at;
+  }
+
+ private:
+  int64_t base_, end_;
+  bool mixed_;
+  std::vector<Life> lives_;
+};
+
+// Which part of a tile a warpgroup has, as far as it decides about columns; "" if it has all.
+std::string PartsOf(const ProgramPlan& plan, WgSplit split, const std::vector<int64_t>& shape,
+                    const char* kind) {
+  if (plan.tiles.warpgroups == 1) return "";
+  std::string out = std::string(kind) + NameOf(split);
+  for (int64_t extent : shape) out += " " + std::to_string(extent);
+  return out;
+}
+
+int64_t Place(const Function& fn, const std::vector<std::vector<size_t>>& sums_of_role, bool mixed,
+              ProgramPlan* plan) {
   const Positions positions(fn);
   const Uses uses(fn);
   int64_t base = 0;
   for (size_t role = 0; role < sums_of_role.size(); ++role) {
-    std::vector<Life> lives;
-    int64_t end = base;
+    Columns columns(base, mixed);
     for (size_t i : sums_of_role[role]) {
       const TensorSum& sum = plan->sums[i];
-      const Type& type = fn.type(fn.ops[sum.dots[0]].results[0]);
-      Life life = {i, positions.at(sum.first), positions.at(sum.last),
-                   TensorColumns(type.shape[0], type.shape[1]), base};
-      life.end = LoadedBy(fn, *plan, uses, positions, sum);
-      for (bool again = true; again;) {
-        again = false;
-        for (const Life& other : lives)
-          if (other.begin <= life.end && life.begin <= other.end &&
-              other.at < life.at + life.columns && life.at < other.at + other.columns)
-            life.at = other.at + other.columns, again = true;
+      const DotPlan& first = plan->tiles.dots.at(sum.dots[0]);
+      const std::vector<int64_t>& shape = fn.type(fn.ops[sum.dots[0]].results[0]).shape;
+      const int64_t begin = positions.at(sum.resident() ? sum.home : sum.first),
+                    end = LoadedBy(fn, *plan, uses, positions, sum);
+      plan->sum_columns[{static_cast<int>(role), i}] = columns.Place(
+          begin, end, TensorColumns(shape[0], shape[1]), PartsOf(*plan, first.split, shape, "f"));
+      // Left operands of a resident sum have one place: it is awaited before each is stored.
+      int64_t most = 0, together = -1;
+      for (OpId dot : sum.dots)
+        if (const OperandPlan& a = plan->tiles.dots.at(dot).a; a.how == OperandPlan::How::kTensor)
+          most = std::max(
+              most, TensorOperandColumns(fn.type(a.source).shape[0], fn.type(a.source).shape[1]));
+      for (OpId dot : sum.dots) {
+        const OperandPlan& a = plan->tiles.dots.at(dot).a;
+        if (a.how != OperandPlan::How::kTensor) continue;
+        const std::vector<int64_t>& left = fn.type(a.source).shape;
+        const auto split = SplitOfLanes(first.unit, fn.type(a.source),
+                                        plan->tiles.layouts.at(a.source), plan->tiles.warpgroups);
+        const std::string map = PartsOf(*plan, split.value_or(WgSplit::kNone), left, "h");
+        if (!sum.resident())
+          together =
+              columns.Place(positions.at(dot), end, TensorOperandColumns(left[0], left[1]), map);
+        else if (together < 0)
+          together = columns.Place(begin, end, most, map);
+        plan->operand_columns[{static_cast<int>(role), dot}] = together;
       }
-      plan->sum_columns[{static_cast<int>(role), i}] = life.at;
-      end = std::max(end, life.at + life.columns);
-      lives.push_back(life);
     }
-    base = end;
+    base = columns.end();
   }
   return base;
+}
+
+}  // namespace
+
+int64_t PlaceTensorSums(const Function& fn, const std::vector<std::vector<size_t>>& sums_of_role,
+                        ProgramPlan* plan) {
+  // A tile that all warpgroups have is stored by one of them.
+  plan->tensor_meets = plan->tiles.warpgroups > 1 &&
+                       std::any_of(plan->sums.begin(), plan->sums.end(), [&](const TensorSum& sum) {
+                         return plan->tiles.dots.at(sum.dots[0]).split == WgSplit::kNone;
+                       });
+  const int64_t apart = Place(fn, sums_of_role, false, plan);
+  if (apart <= kTensorColumns || plan->tiles.warpgroups == 1) return apart;
+  plan->tensor_meets = true;
+  return Place(fn, sums_of_role, true, plan);
 }
 
 }  // namespace tilec::ir

@@ -9,23 +9,43 @@
 
 namespace tilec::ir::warp_check {
 
-// Columns of tensor memory that an op touches: the first, and one behind the last.
-std::optional<std::pair<int64_t, int64_t>> TensorColumnsOf(const Function& fn, const Op& op) {
-  const auto from = [&](int64_t m, int64_t n) {
-    return std::pair(op.i("column"), op.i("column") + TensorColumns(m, n));
-  };
-  if (op.kind == OpKind::kTcMma) return from(op.i("m"), op.i("n"));
+// Runs of columns of tensor memory that an op touches: the first, and one behind the last.
+std::vector<std::pair<int64_t, int64_t>> TensorColumnsOf(const Function& fn, const Op& op,
+                                                         int warps) {
+  if (op.kind == OpKind::kTcMma) {
+    const int64_t m = op.i("m"), column = op.i("column"), left = op.i("a_column");
+    std::vector<std::pair<int64_t, int64_t>> out = {{column, column + TensorColumns(m, op.i("n"))}};
+    if (left >= 0)
+      out.emplace_back(left, left + TensorOperandColumns(m, op.i("k_begin") + op.i("k")));
+    return out;
+  }
   if (op.kind != OpKind::kTmemLoad && op.kind != OpKind::kTmemStore) return {};
   const Type& tile = fn.type(op.kind == OpKind::kTmemLoad ? op.results[0] : op.operands[0]);
-  return from(tile.shape[0], tile.shape[1]);
+  return TensorRuns(op, tile, warps / 4);
+}
+
+// The warpgroup whose threads make an access of a column; -1: several do.
+int WarpgroupAt(const Function& fn, const Op& op, int warps, int64_t column) {
+  const int64_t groups = warps / 4;
+  if (groups == 1) return 0;
+  const bool store = op.kind == OpKind::kTmemStore;
+  const Type& tile = fn.type(store ? op.operands[0] : op.results[0]);
+  const int64_t n = RoundUp(op.i("n"), kTensorColumnStep) * ByteSize(tile.dtype) / 4;
+  const int64_t at = column - op.i("column");
+  const std::string& split = op.s("split");
+  if (split == "m")
+    return static_cast<int>(at / (n * CeilDiv(CeilDiv(tile.shape[0], kTensorLanes), groups)));
+  if (split == "n") return static_cast<int>(at % n / (n / groups));
+  return store ? 0 : -1;  // all have it, the first one stores it
 }
 
 void Program::FindColumns() {
   std::set<int64_t> points;
-  WalkOps(fn, fn.body, [&](OpId id) {
-    if (const auto columns = TensorColumnsOf(fn, fn.ops[id]))
-      points.insert(columns->first), points.insert(columns->second);
-  });
+  for (size_t r = 1; r < roles.size(); ++r)
+    WalkOps(fn, roles[r].body, [&](OpId id) {
+      for (const auto& [first, end] : TensorColumnsOf(fn, fn.ops[id], roles[r].warps))
+        points.insert(first), points.insert(end);
+    });
   tensor_columns.assign(points.begin(), points.end());
 }
 

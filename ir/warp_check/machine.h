@@ -220,7 +220,7 @@ class Machine {
   Step AccessByThreads(OpId id);
   void FenceTensorMemory(bool after);
   bool AccessColumns(OpId id, int64_t first, int64_t count, Proxy proxy, bool write);
-  bool KnownInTensorMemory(const Record& r) const;
+  bool KnownInTensorMemory(const Record& r, OpId id, int64_t column) const;
 
   // key.cc
   struct Naming;

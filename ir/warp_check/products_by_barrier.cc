@@ -15,12 +15,18 @@
 
 namespace tilec::ir::warp_check {
 
-bool Machine::KnownInTensorMemory(const Record& r) const {
+bool Machine::KnownInTensorMemory(const Record& r, OpId id, int64_t column) const {
   const int owner = r.component / 2;
   const Role& role = s_->roles[static_cast<size_t>(role_)];
   const Clock& seen = who_ == Who::kElected ? role.tensor_elected : role.tensor_all;
   const bool product = r.proxy == Proxy::kTensorProduct;
-  if (owner == role_ && product == (who_ == Who::kElected)) return true;  // its own, in order
+  if (owner == role_ && product == (who_ == Who::kElected)) {
+    if (product) return true;  // of the one thread, in order
+    // Threads know their own, and other warpgroups none of them.
+    const int warps = p_.roles[static_cast<size_t>(role_)].warps;
+    const int group = WarpgroupAt(fn_, fn_.ops[id], warps, column);
+    if (group >= 0 && group == WarpgroupAt(fn_, fn_.ops[r.op], warps, column)) return true;
+  }
   const int component = product ? ProductsOf(owner) : AccessesOf(owner);
   return !seen.empty() && seen[static_cast<size_t>(component)] >= r.n;
 }
@@ -29,15 +35,17 @@ bool Machine::KnownInTensorMemory(const Record& r) const {
 bool Machine::AccessColumns(OpId id, int64_t first, int64_t count, Proxy proxy, bool write) {
   const Op& op = fn_.ops[id];
   const auto [begin, end] = p_.TensorRegionsOf(first, first + count);
+  const int warps = p_.roles[static_cast<size_t>(role_)].warps;
   for (int i = begin; i < end; ++i) {
     Region& region = s_->regions[static_cast<size_t>(i)];
+    const int64_t column = p_.tensor_columns[static_cast<size_t>(i - p_.first_tensor_region())];
     if (!write && !region.written) {
       Fail(kWarpUnfilled, op,
            fmt::format("it reads {} before anything fills it", p_.RegionName(i)));
       return false;
     }
     for (const Record& r : region.records) {
-      if ((!write && !r.write) || KnownInTensorMemory(r)) continue;
+      if ((!write && !r.write) || KnownInTensorMemory(r, id, column)) continue;
       Fail(write ? kWarpOverwrite : kWarpUnfilled, op,
            fmt::format("it {} {}, but nothing orders it after {}", write ? "writes" : "reads",
                        p_.RegionName(i), Whose(r)));
@@ -54,7 +62,9 @@ bool Machine::AccessColumns(OpId id, int64_t first, int64_t count, Proxy proxy, 
       region.written = true;
     } else {
       std::erase_if(region.records, [&](const Record& o) {
-        return !o.write && o.component == r.component && o.proxy == proxy;
+        return !o.write && o.component == r.component && o.proxy == proxy &&
+               (proxy == Proxy::kTensorProduct || WarpgroupAt(fn_, fn_.ops[o.op], warps, column) ==
+                                                      WarpgroupAt(fn_, op, warps, column));
       });
     }
     region.records.push_back(r);
@@ -68,10 +78,14 @@ Step Machine::IssueByBarrier(OpId id) {
     return Fail(kWarpForm, op, "more than one thread would issue this product");
   ++me().products;
   me().uncommitted = true;
-  const bool ok = AccessBuffer(id, op.operands[1], op.operands[3], Proxy::kTensorProduct, false) &&
-                  AccessBuffer(id, op.operands[2], op.operands[4], Proxy::kTensorProduct, false) &&
-                  AccessColumns(id, op.i("column"), TensorColumns(op.i("m"), op.i("n")),
-                                Proxy::kTensorProduct, true);
+  const int64_t m = op.i("m"), column = op.i("column"), left = op.i("a_column");
+  const bool ok =
+      (left >= 0
+           ? AccessColumns(id, left, TensorOperandColumns(m, op.i("k_begin") + op.i("k")),
+                           Proxy::kTensorProduct, false)
+           : AccessBuffer(id, op.operands[1], op.operands[3], Proxy::kTensorProduct, false)) &&
+      AccessBuffer(id, op.operands[2], op.operands[4], Proxy::kTensorProduct, false) &&
+      AccessColumns(id, column, TensorColumns(m, op.i("n")), Proxy::kTensorProduct, true);
   return ok ? Step::kDone : Step::kFailed;
 }
 
@@ -108,12 +122,11 @@ Step Machine::AccessByThreads(OpId id) {
   const Op& op = fn_.ops[id];
   if (who_ != Who::kAll) return Fail(kWarpForm, op, "only some threads would make this access");
   const bool write = op.kind == OpKind::kTmemStore;
-  const Type& tile = fn_.type(write ? op.operands[0] : op.results[0]);
   ++me().accesses;
-  return AccessColumns(id, op.i("column"), TensorColumns(tile.shape[0], tile.shape[1]),
-                       Proxy::kTensorAccess, write)
-             ? Step::kDone
-             : Step::kFailed;
+  for (const auto& [first, end] :
+       TensorColumnsOf(fn_, op, p_.roles[static_cast<size_t>(role_)].warps))
+    if (!AccessColumns(id, first, end - first, Proxy::kTensorAccess, write)) return Step::kFailed;
+  return Step::kDone;
 }
 
 Step Machine::TensorMemory(OpId id) {

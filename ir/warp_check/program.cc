@@ -573,8 +573,8 @@ void Program::FindTouches() {
         if (const auto it = buffers.find(v); it != buffers.end())
           touch(it->second.offset, it->second.offset + it->second.depth * it->second.slot_bytes);
       if (op.attr("scratch") && op.i("scratch") >= 0) touch(op.i("scratch"), fn.launch.smem_bytes);
-      if (const auto columns = TensorColumnsOf(fn, op)) {
-        const auto [first, last] = TensorRegionsOf(columns->first, columns->second);
+      for (const auto& columns : TensorColumnsOf(fn, op, roles[r].warps)) {
+        const auto [first, last] = TensorRegionsOf(columns.first, columns.second);
         std::fill(touches[r].begin() + first, touches[r].begin() + last, 1);
       }
       bool write = false;

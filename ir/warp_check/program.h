@@ -130,8 +130,11 @@ void WalkOps(const Function& fn, BlockId block, const F& visit) {
   }
 }
 
-// Columns of tensor memory that an op touches: the first, and one behind the last.
-std::optional<std::pair<int64_t, int64_t>> TensorColumnsOf(const Function& fn, const Op& op);
+// Runs of columns of tensor memory that an op of a role of so many warps touches: the first, and
+// one behind the last.
+std::vector<std::pair<int64_t, int64_t>> TensorColumnsOf(const Function& fn, const Op& op,
+                                                         int warps);
+int WarpgroupAt(const Function& fn, const Op& op, int warps, int64_t column);
 // The slot operand of an access, or invalid.
 ValueId SlotOperand(const Op& op, const Function& fn);
 

@@ -1,6 +1,7 @@
 -- A session of a real client: Neovim without a window opens the largest kernel file of the library,
--- makes a mistake, mends it, and asks what an author asks. Prints one line per step; the last one is
--- "N passed, N failed". Called by tests/editor/CMakeLists.txt with TILEC and FILE set.
+-- makes a mistake, mends it, and asks about attention what an author asks. Prints one line per step; the last one is
+-- "N passed, N failed". Called by tests/editor/CMakeLists.txt with TILEC and FILE set, a file of the
+-- library's folder.
 --
 -- SPDX-License-Identifier: Apache-2.0
 local passed, failed = 0, 0
@@ -9,7 +10,11 @@ local function expect(what, ok, seen)
   io.stdout:write((ok and "ok    " or "FAILED ") .. what .. (seen and ("  " .. seen) or "") .. "\n")
 end
 
-vim.cmd("edit " .. vim.env.FILE)
+local largest, bytes = vim.env.FILE, 0
+for _, file in ipairs(vim.fn.globpath(vim.fn.fnamemodify(vim.env.FILE, ":h"), "**/*.tile", 0, 1)) do
+  if vim.fn.getfsize(file) > bytes then largest, bytes = file, vim.fn.getfsize(file) end
+end
+vim.cmd("edit " .. largest)
 local buffer = vim.api.nvim_get_current_buf()
 local id = vim.lsp.start_client({
   name = "tilec", cmd = { vim.env.TILEC, "lsp" }, root_dir = vim.fn.getcwd(),
@@ -57,8 +62,15 @@ for i = 1, 5 do
   end
 end
 table.sort(times)
-io.stdout:write(string.format("keystroke to diagnostic: median %.1f ms, worst %.1f ms\n",
-  times[5], times[#times]))
+io.stdout:write(string.format("keystroke to diagnostic in %s, %d bytes: median %.1f ms, worst %.1f ms\n",
+  vim.fn.fnamemodify(largest, ":t"), bytes, times[5], times[#times]))
+
+vim.cmd("edit! " .. vim.env.FILE)
+buffer = vim.api.nvim_get_current_buf()
+local before = published
+vim.lsp.buf_attach_client(buffer, id)
+await(function() return published > before end)
+line = find("parallel")
 
 local hover = ask("textDocument/hover", find("parallel"), #"  parallel ")
 expect("hover says something", hover and #hover.contents.value > 0)

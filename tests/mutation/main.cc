@@ -34,10 +34,11 @@ namespace judge = runtime::judge;
 
 struct Source {
   const char* name;
-  const char* file;        // FILE:KERNEL, or PTX
-  const char* words;       // NAME=VALUE …, or the launch file
-  const char* schedule;    // of the compiler
-  bool on_demand = false;  // with `of` alone: its equivalent mutants are not listed yet
+  const char* file;         // FILE:KERNEL, or PTX
+  const char* words;        // NAME=VALUE …, or the launch file
+  const char* schedule;     // of the compiler
+  bool on_demand = false;   // with `of` alone: its equivalent mutants are not listed yet
+  const char* target = "";  // of the compiler; "": its own default
 };
 constexpr Source kSources[] = {
     {"nvcc gemm", "tests/ptx/gemm.ptx", "tests/ptx/gemm.toml", ""},
@@ -58,6 +59,10 @@ constexpr Source kSources[] = {
      true},
     {"blackwell nvfp4", "tests/ptx/blackwell_nvfp4.ptx", "tests/ptx/blackwell_nvfp4.toml", "",
      true},
+    {"b200 gemm", "std/matmul.tile:gemm", "M=128 N=128 K=320 BM=128 BN=128 BK=64", "solve:once",
+     true, "b200"},
+    {"b200 attention", "std/attention.tile:attention",
+     "B=1 H=1 G=1 S=256 L=285 D=64 scale=0.125 BQ=128 BKV=64", "solve:once", true, "b200"},
     // More tiles than CTAs: they stay.
     {"gemm that stays", "std/matmul.tile:gemm", "M=704 N=216 K=520 BM=64 BN=16 BK=64",
      "solve:persistent"},
@@ -134,6 +139,7 @@ class Corpus {
       : source_(source) {
     options_.schedule = *source.schedule != 0 ? source.schedule : "sequential";
     options_.cache_dir = cache;
+    if (*source.target != 0) options_.target = source.target;
     session_ = std::make_unique<Session>(options_);
     root_ = root;
   }

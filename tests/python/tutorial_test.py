@@ -2,9 +2,12 @@
 what it says that they print.
 
 The second word of a fence is the file that the block becomes. Each line of a `sh` block must succeed,
-or fail if it begins with `! `. Each line of the `text` block behind it must be in what was printed.
+or fail if it begins with `! `; what a line `. FILE` sets holds for those behind it. Each line of the
+`text` block behind it must be in what was printed.
 
     tutorial_test.py TUTORIAL TILEC LIBRARY_FOLDER INCLUDE_FOLDER PYTHON_FOLDER SCRATCH
+    tutorial_test.py TUTORIAL      as a reader: here, with what is installed by the `sh install` block,
+                                   which only this way runs
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -42,21 +45,38 @@ def run(line, number, folder, environment):
     return done.stdout
 
 
-def main():
-    tutorial, tilec, library, include, python, folder = sys.argv[1:7]
+def sourced(line, folder, environment):
+    """The environment after `. FILE`."""
+    done = subprocess.run(["sh", "-c", line + " && env -0"], cwd=folder, env=environment,
+                          stdout=subprocess.PIPE, text=True, check=True)
+    return dict(entry.split("=", 1) for entry in done.stdout.split("\0") if entry)
+
+
+def of_a_build(tilec, library, include, python, folder):
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
-    environment = {**os.environ, "XDG_CACHE_HOME": os.path.join(folder, "cache"),
-                   "PATH": os.path.dirname(tilec) + os.pathsep + os.environ["PATH"], "CPATH": include,
-                   "LIBRARY_PATH": library, "LD_LIBRARY_PATH": library, "PYTHONPATH": python,
-                   "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**os.environ, "XDG_CACHE_HOME": os.path.join(folder, "cache"),
+            "PATH": os.path.dirname(tilec) + os.pathsep + os.environ["PATH"], "CPATH": include,
+            "LIBRARY_PATH": library, "LD_LIBRARY_PATH": library, "PYTHONPATH": python,
+            "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def main():
+    as_reader = len(sys.argv) == 2
+    folder = "." if as_reader else sys.argv[6]
+    environment = dict(os.environ) if as_reader else of_a_build(*sys.argv[2:7])
     printed, commands, said = "", 0, 0
-    for number, fence, text in blocks(tutorial):
-        if fence[:1] == ["sh"]:
+    for number, fence, text in blocks(sys.argv[1]):
+        if fence[:2] == ["sh", "install"] and not as_reader:
+            print(f"line {number}: installing is left to scripts/bare")
+        elif fence[:1] == ["sh"]:
             printed = ""
             for line in text.splitlines():
-                printed += run(line, number, folder, environment)
                 commands += 1
+                if line.startswith(". "):
+                    environment = sourced(line, folder, environment)
+                else:
+                    printed += run(line, number, folder, environment)
         elif fence[:1] == ["text"]:
             for line in text.splitlines():
                 said += 1
@@ -72,4 +92,5 @@ def main():
         sys.exit("the tutorial has fewer commands than it had")
 
 
-main()
+if __name__ == "__main__":
+    main()
