@@ -204,14 +204,15 @@ Step<const Solved*> Line::SolveFor(const Strategy& strategy, const ir::Function&
 }
 
 ir::PassStep Line::RolesStep(const Strategy& strategy, const Solved* solved,
-                             const Planning& planning, Lowered* lowered,
-                             ir::LowerNeed* need) const {
+                             const Planning& planning, Lowered* lowered, ir::LowerNeed* need,
+                             ir::NoProducer* no_producer) const {
   ir::PassStep step = ir::StepOf(ir::PassId::kLowerRoles);
   step.run = [=, this](ir::Function& fn, ir::PassContext& cx) -> Result<> {
     ir::SequentialOptions options;
     options.spare_registers = Beside(strategy, cx.target);
     options.spare_for_products = !request_.file;
     options.need = need;
+    options.no_producer = no_producer;
     if (solved && solved->schedule.apart) options.warpgroups = solved->schedule.warpgroups;
     ir::ScheduledResources resources;
     if (solved) {
@@ -231,6 +232,7 @@ Step<Lowered> Line::Lower(const Strategy& strategy, const ir::Function& from, co
   Lowered lowered;
   lowered.fn = from;
   ir::LowerNeed need;
+  ir::NoProducer no_producer;
   met_plan_ = false;
   std::vector<ir::PassStep> steps;
   if (strategy.order == Order::kRule) steps.push_back(ir::StepOf(ir::PassId::kPipelineProducts));
@@ -241,14 +243,18 @@ Step<Lowered> Line::Lower(const Strategy& strategy, const ir::Function& from, co
   steps.push_back(ir::StepOf(ir::PassId::kRereadTiles));
   const Planning planning = {request_.plan, request_.wants_plan ? &lowered.plan : nullptr,
                              &met_plan_, &lowered.resources};
-  steps.push_back(strategy.roles() ? RolesStep(strategy, solved, planning, &lowered, &need)
-                                   : OneRoleStep(planning));
+  steps.push_back(strategy.roles()
+                      ? RolesStep(strategy, solved, planning, &lowered, &need, &no_producer)
+                      : OneRoleStep(planning));
   ++emissions_;
   if (!Run(lowered.fn, steps, said).ok()) {
     Refusal refusal = RefusalOf(Stage::kLower, ResourceOf(need.what), said);
     refusal.needed = need.needed, refusal.available = need.available;
     return refusal;
   }
+  if (solved && !stopped_)
+    lowered.losses =
+        LossesOf(solved->schedule, from, lowered.resources, no_producer, *request_.target);
   return lowered;
 }
 
@@ -265,6 +271,11 @@ std::optional<Refusal> Line::Worth(const Strategy& strategy, const Lowered& lowe
   if (wanted && (request_.file || wanted->apart) && !lowered.roles && wanted->roles > 1) {
     said.Report(kRolesNotMade, Span{}, lowered.fn.name, wanted->roles);
     return refuse(Resource::kRoles, wanted->roles, 1);
+  }
+  if (request_.file && !lowered.losses.empty()) {
+    said.Report(kScheduleLost, lowered.losses.front().load, lowered.fn.name,
+                Describe(lowered.losses));
+    return refuse(Resource::kRoles, 0, 0);
   }
   // Where little runs ahead, CTAs that come and go hide more than one that stays.
   int64_t cycles = 0;

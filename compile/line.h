@@ -10,7 +10,9 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "compile/losses.h"
 #include "compile/planning.h"
 #include "compile/search.h"
 
@@ -34,6 +36,7 @@ struct Lowered {
   ir::Function fn;     // at the warp level
   bool roles = false;  // a role runs ahead
   ir::ScheduledResources resources;
+  std::vector<Loss> losses;  // of its schedule
   std::string plan;
 };
 
@@ -69,7 +72,7 @@ class Line {
   using Key = std::pair<Shape, std::pair<Order, int64_t>>;
   Result<> Run(ir::Function& fn, std::span<const ir::PassStep> steps, DiagSink& said);
   ir::PassStep RolesStep(const Strategy& strategy, const Solved* solved, const Planning& planning,
-                         Lowered* lowered, ir::LowerNeed* need) const;
+                         Lowered* lowered, ir::LowerNeed* need, ir::NoProducer* no_producer) const;
   Result<> Schedule(const Strategy& strategy, Solved* solved, DiagSink& said);
 
   ir::Function tile_;

@@ -138,6 +138,7 @@ class Search {
     if (schedule) compiled.schedule = schedule->schedule;
     if (schedule) scheduler::Adopt(lowered.product->resources, &*compiled.schedule);
     compiled.resources = std::move(lowered.product->resources);
+    compiled.losses = std::move(lowered.product->losses);
     compiled.plan = std::move(lowered.product->plan);
     compiled.printed = line_.printed();
     return compiled;
@@ -169,6 +170,9 @@ class Search {
       diags_.Report(kScheduleNotLowered, last_->op, kernel, last_->why,
                     taken.order == Order::kRule ? "its products are overlapped by rule instead"
                                                 : "one role runs it in program order instead");
+    if (!compiled.losses.empty())
+      diags_.Report(kScheduleLostInPart, compiled.losses.front().load, kernel,
+                    Describe(compiled.losses));
     const auto missed = [&](Shape shape, const DiagDef& def) {
       const Refusal* why = RefusalOf(shape);
       diags_.Report(def, why ? why->op : Span{}, kernel, why ? why->why : "");
@@ -234,8 +238,7 @@ Result<> CheckProducts(const ir::Function& fn, const ir::Target& target, DiagSin
   for (ir::OpId id : ir::OpsInOrder(fn)) {
     const ir::Op& op = fn.ops[id];
     if (op.kind != ir::OpKind::kDot || !ir::IsOnUnit(fn, op, target)) continue;
-    return diags
-        .Report(kNoMatrixUnit, op.at, fn.name, target.unit().name, target.name, target.arch)
+    return diags.Report(kNoMatrixUnit, op.at, fn.name, target.unit().name, target.name, target.arch)
         .Help("compile for h200; kernels without products compile for every machine");
   }
   return Done();

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "compile/losses.h"
 #include "compile/strategy.h"
 #include "ir/function.h"
 #include "ir/lower/sequential.h"
@@ -49,6 +50,7 @@ struct Compiled {
   Strategy strategy;
   std::optional<scheduler::ProgramSchedule> schedule;  // that it obeys
   ir::ScheduledResources resources;                    // rings and quotas that it has
+  std::vector<Loss> losses;                            // what of the schedule it has not
   std::string plan;                                    // its text (ir/plan_text.h)
   std::string printed;
   bool stopped = false;

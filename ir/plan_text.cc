@@ -122,6 +122,7 @@ class Printer {
     out_ += writer_.Line(keyword, std::move(record), comment);
   }
   std::string RoleName(int compute) const {
+    if (compute == kLoadRole) return "load";
     for (const PlannedRole& role : p_.roles)
       if (role.kind != PlannedRole::Kind::kProducer && role.index == compute) return role.name;
     return "several roles";

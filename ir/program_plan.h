@@ -158,14 +158,18 @@ struct OrderToken {
   int64_t arrivals = 0;  // one for each warp of `from`
 };
 
+inline constexpr int kLoadRole = -1;  // where compute roles are numbered
+
 // Tiles from one compute role to another, through a ring that the threads of both fill and empty.
+// Or a scalar that the load role steers by and only a compute role can know (producer_share.h).
 struct PlannedPass {
   int64_t token = 0;
   int from = 0, to = 0;
-  OpId put;  // one of its ops
+  OpId put;  // one of its ops; of a scalar the one that makes it
   int64_t slots = 1;
-  int64_t arrivals = 0;  // at either barrier: one for each warp of the role
+  int64_t arrivals = 0;  // at either barrier: one for each warp of the role (of the load role: one)
   size_t buffer = 0;     // of ProgramPlan::buffers
+  bool scalar() const { return to == kLoadRole; }
 };
 
 // Where CTAs of a cluster combine a tile.

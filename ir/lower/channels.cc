@@ -13,7 +13,7 @@ class ChannelPlanner {
   ChannelPlanner(const Function& fn, const LayoutPlan& plan, const std::vector<RoleNeeds>& needs)
       : fn_(fn), plan_(plan), needs_(needs) {}
 
-  std::optional<ChannelSet> Run() {
+  std::optional<ChannelSet> Run(NoProducer* why) {
     Walk(fn_.body);
     bool any_in_loop = false;
     std::vector<OpId> loads;
@@ -31,9 +31,13 @@ class ChannelPlanner {
       for (const RingSite& site : c.sites)
         loads.insert(loads.end(), site.loads.begin(), site.loads.end());
     }
-    const std::optional<ProducerShare> share = ShareOfProducer(fn_, loads);
-    if (!share || !any_in_loop) return std::nullopt;
-    set_.share = *share;
+    if (!any_in_loop) {
+      if (why) *why = {"threads alone read what its loops load, and load it where they read", {}};
+      return std::nullopt;
+    }
+    std::optional<ProducerShare> share = ShareOfProducer(fn_, loads, why);
+    if (!share) return std::nullopt;
+    set_.share = *std::move(share);
     return std::move(set_);
   }
 
@@ -195,8 +199,8 @@ class ChannelPlanner {
 }  // namespace
 
 std::optional<ChannelSet> PlanChannels(const Function& fn, const LayoutPlan& plan,
-                                       const std::vector<RoleNeeds>& needs) {
-  return ChannelPlanner(fn, plan, needs).Run();
+                                       const std::vector<RoleNeeds>& needs, NoProducer* why) {
+  return ChannelPlanner(fn, plan, needs).Run(why);
 }
 
 int64_t BoxBytes(const Type& tile, const SmemLayout& smem) {

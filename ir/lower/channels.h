@@ -3,8 +3,8 @@
 // A channel is a group of TMA loads that share one ring: they stand next to each other in one block
 // and their first reader is the same op, so one full barrier announces them together and one empty
 // barrier takes them back together (lowering.md, step 8). The producer must be able to run ahead:
-// its control (loop bounds, conditions, coordinates) may depend on parameters, constants and
-// read-only scalars only; otherwise the kernel keeps one role.
+// what it cannot compute of its control (loop bounds, conditions, coordinates) is handed to it
+// (producer_share.h); where that cannot be, the kernel keeps one role.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -22,9 +22,10 @@ struct ChannelSet {
   ProducerShare share;
 };
 
-// nullopt: nothing to gain or the producer's control cannot be replicated.
+// nullopt: nothing to gain or the producer's control cannot be known to it; `why`, if given, says.
 std::optional<ChannelSet> PlanChannels(const Function& fn, const LayoutPlan& plan,
-                                       const std::vector<RoleNeeds>& needs);
+                                       const std::vector<RoleNeeds>& needs,
+                                       NoProducer* why = nullptr);
 
 // Bytes the boxes of one TMA load deliver.
 int64_t BoxBytes(const Type& tile, const SmemLayout& smem);

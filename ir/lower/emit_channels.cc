@@ -67,6 +67,8 @@ void Emitter::BeginRole() {
   for (const auto& [of, mbar] : sum_mbars_)
     if (part_ != Part::kProducer && of.first == role_)
       sums_[of.second].mbar = mbar, sums_[of.second].counter = counter();
+  for (const auto& [id, pass] : p_.passes)
+    if (part_ == Part::kProducer && pass.scalar()) passes_.at(id).counter = counter();
   if (part_ != Part::kCompute) return;
   for (size_t i = 0; i < operand_cursors_.size(); ++i)
     if (const OperandRing& ring = p_.operand_rings[i];
@@ -236,6 +238,28 @@ void Emitter::DropEqualArms(OpId branch, const std::vector<ValueId>& results) {
   }
 }
 
+Result<> Emitter::ProducerWhile(const Op& op) {
+  std::vector<ValueId> operands;
+  std::vector<Type> types;
+  std::vector<size_t> kept;
+  for (size_t i = 0; i < op.results.size(); ++i) {
+    if (!ProducerWants(op.results[i])) continue;
+    kept.push_back(i);
+    operands.push_back(Scalar(op.operands[i]));
+    types.push_back(WarpType(op.results[i]));
+  }
+  const OpId loop = b_.Add(OpKind::kWhile, std::move(operands), types, op.attrs);
+  for (BlockId region : op.regions) {
+    const BlockId body = out_.AddBlock(loop);
+    out_.ops[loop].regions.push_back(body);
+    for (size_t k = 0; k < kept.size(); ++k)
+      Bind(in_.blocks[region].args[kept[k]], out_.AddArg(body, types[k]));
+    TRY_VOID(Region(region, body));
+  }
+  for (size_t k = 0; k < kept.size(); ++k) Bind(op.results[kept[k]], out_.ops[loop].results[k]);
+  return Done();
+}
+
 // The producer's share of one op: its loads, the structure around them, and the scalars both need.
 Result<> Emitter::ProducerOp(OpId id) {
   const Op& op = in_.ops[id];
@@ -284,18 +308,25 @@ Result<> Emitter::ProducerOp(OpId id) {
       DropEqualArms(branch, results);
       return Done();
     }
+    case OpKind::kWhile: return p_.structure.count(id) ? ProducerWhile(op) : Done();
     case OpKind::kYield: {
       const OpId parent = in_.blocks[op.block].parent;
       if (!parent.valid() || in_.ops[parent].kind == OpKind::kParallel) return Done();
       std::vector<ValueId> values;
-      const std::vector<ValueId>& results = in_.ops[parent].results;
-      for (size_t i = 0; i < results.size(); ++i)
-        if (ProducerWants(results[i])) values.push_back(Scalar(op.operands[i]));
+      const Op& around = in_.ops[parent];
+      // The condition of a `while` stands in front of what it carries.
+      const bool asks = around.kind == OpKind::kWhile && around.regions[0] == op.block;
+      if (asks) values.push_back(Scalar(op.operands[0]));
+      for (size_t i = 0; i < around.results.size(); ++i)
+        if (ProducerWants(around.results[i]))
+          values.push_back(Scalar(op.operands[i + (asks ? 1 : 0)]));
       b_.Yield(std::move(values));
       return Done();
     }
     default: break;
   }
+  if (const auto handed = handed_.find(id); handed != handed_.end())
+    return TakeHanded(op, handed->second), Done();
   if (op.results.size() == 1 && ProducerWants(op.results[0])) return Op_(id);
   return Done();
 }

@@ -84,6 +84,8 @@ Result<> Emitter::Block_(BlockId from) {
       for (size_t channel : it->second) AwaitFull(channel, id);
     if (specialized && in_.ops[id].kind != OpKind::kFor) Await(in_.ops[id]);
     TRY_VOID(Op_(id));
+    if (const auto handed = handed_.find(id); specialized && handed != handed_.end())
+      Hand(in_.ops[id], handed->second);
     if (specialized && in_.ops[id].kind != OpKind::kFor) Signal(in_.ops[id]);
     if (auto it = p_.releases.find({role_, id}); specialized && it != p_.releases.end())
       for (size_t channel : it->second) Release(channel);

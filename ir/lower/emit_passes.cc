@@ -4,11 +4,12 @@
 // into a slot and arrive at its full barrier, a warp at a time; those of the reading role read
 // theirs and arrive at the empty barrier. All sides are ordinary accesses: no proxy fence is
 // needed. Transfers are counted as those of loads are, and both roles walk the same loops and
-// branches.
+// branches. Scalars that the load role steers by come to it in the same way.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "ir/isa.h"
 #include "ir/lower/emit_rules.h"
 #include "ir/lower/emitter.h"
 #include "ir/lower/operands.h"
@@ -50,6 +51,33 @@ void Emitter::Take(const Op& op) {
                                 Type::Tile(type.dtype, shape, out_.Intern(layout)));
   Arrive(ring.empty, slot);
   Bind(result, Reshape_(tile, Squeezed(type.shape), single ? Layout{} : it->second));
+}
+
+// The compute role has the scalar in every thread; one of them writes it.
+void Emitter::Hand(const Op& op, int64_t pass) {
+  const Ring& ring = passes_.at(pass);
+  const std::vector<int64_t> one = {1};
+  ValueId value = Scalar(op.results[0]);
+  if (out_.type(value).dtype == DType::kBool) value = b_.Cast(value, DType::kI32);
+  value = Reshape_(value, one, ReplicatedLayout(one, plan_.threads()));
+  NextSlot(ring, true);
+  b_.Add(OpKind::kSmemStore, {value, buffers_[p_.passes.at(pass).buffer]}, {});
+  Arrive(ring.full, {});
+}
+
+// Every lane of the load role's warp reads it.
+void Emitter::TakeHanded(const Op& op, int64_t pass) {
+  const Ring& ring = passes_.at(pass);
+  const std::vector<int64_t> one = {1};
+  const DType dtype = in_.type(op.results[0]).dtype;
+  const Type type =
+      Type::Tile(HandedAs(dtype), one, out_.Intern(ReplicatedLayout(one, isa::kWarpThreads)));
+  NextSlot(ring, false);
+  const ValueId tile = b_.Value(OpKind::kSmemLoad, {buffers_[p_.passes.at(pass).buffer]}, type);
+  Arrive(ring.empty, {});
+  ValueId value = Reshape_(tile, {}, Layout{});
+  if (dtype == DType::kBool) value = b_.Cmp("ne", value, b_.Int(0, DType::kI32));
+  Bind(op.results[0], value);
 }
 
 }  // namespace tilec::ir

@@ -42,6 +42,7 @@ void Emitter::SetUp() {
   };
   for (const auto& [id, pass] : p_.passes) {
     passes_[id] = NewRing(pass.slots);
+    if (pass.scalar()) handed_[pass.put] = id;
     allocate(pass.buffer);
   }
   std::set<size_t> exchanged;
@@ -90,8 +91,10 @@ void Emitter::InitBarriers() {
       init(rings_[i].empty, p_.rings[i].arrivals, p_.rings[i].multicast);
     }
     for (const auto& [id, token] : p_.tokens) init(tokens_.at(id).mbar, token.arrivals);
-    for (const auto& [id, pass] : p_.passes)
-      for (ValueId mbar : {passes_.at(id).full, passes_.at(id).empty}) init(mbar, pass.arrivals);
+    for (const auto& [id, pass] : p_.passes) {
+      init(passes_.at(id).full, pass.arrivals);
+      init(passes_.at(id).empty, pass.scalar() ? 1 : pass.arrivals);
+    }
     for (const auto& [id, exchange] : p_.exchanges)
       init(exchanges_.at(id), exchange.arrivals, true);
     for (const auto& [of, mbar] : sum_mbars_) init(mbar, 1);

@@ -132,6 +132,8 @@ class Emitter {
   // emit_passes.cc
   void Put(const Op& op);
   void Take(const Op& op);
+  void Hand(const Op& op, int64_t pass);
+  void TakeHanded(const Op& op, int64_t pass);
 
   // emit_channels.cc
   void Signal(const Op& op);
@@ -148,6 +150,7 @@ class Emitter {
   void Arrive(ValueId mbar, ValueId slot, Attrs attrs = {}, ValueId when = {});
   void EmitRelease(const Due& due);
   Result<> ProducerOp(OpId id);
+  Result<> ProducerWhile(const Op& op);
   void DropEqualArms(OpId branch, const std::vector<ValueId>& results);
   bool ProducerWants(ValueId v) const { return p_.control.count(v) > 0; }
   ValueId SlotOf(OpId load) const;
@@ -334,6 +337,7 @@ class Emitter {
   std::vector<OperandCursor> operand_cursors_;
   std::map<int64_t, Token> tokens_;
   std::map<int64_t, Ring> passes_;     // by token
+  std::map<OpId, int64_t> handed_;     // scalars to the producer: the token, by what makes them
   std::map<OpId, ValueId> exchanges_;  // barriers
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/lower/operands.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -157,6 +159,39 @@ std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op, const Targ
   }
   if (access.col_dim != rank - 1) return std::nullopt;
   return access;
+}
+
+std::string WhyByThreads(const Function& fn, const Op& load, const Target& target) {
+  int64_t chunk = 0;
+  if (TmaAccess(fn, load, target) || ThreadCopyAccess(fn, load, target, &chunk)) return "";
+  const Param* p = fn.param(load.operands[0]);
+  if (!p || p->kind != ParamKind::kTensor) return "it is no tensor of the kernel's";
+  const std::string name = "`" + p->name + "`";
+  const std::string& modes = load.s("modes");
+  const Type& tensor = fn.type(load.operands[0]);
+  if (p->direction != Direction::kIn)
+    return fmt::format("the kernel writes {} too, and a copy that runs ahead might come too early",
+                       name);
+  if (modes.find('g') != std::string::npos)
+    return fmt::format("its rows of {} are gathered, and threads gather", name);
+  if (load.i("has_fill")) {
+    const Op* fill = fn.def(load.operands.back());
+    if (!fill || fill->kind != OpKind::kConstant || fill->number("value") != 0)
+      return "copies fill with zeros, and this load with something else";
+  }
+  if (!p->facts.last_contiguous) return fmt::format("the last stride of {} may be any", name);
+  if (!target.Has("tma"))
+    return "copies by threads want tiles of two ranges, 4 bytes of a row at once";
+  if (ByteSize(tensor.dtype) > 4)
+    return fmt::format("elements of {} have {} bytes, and copies bring up to 4", name,
+                       ByteSize(tensor.dtype));
+  if (tensor.rank() < 2 || tensor.rank() > 5)
+    return fmt::format("{} has {} dims, and copies bring tiles of 2 to 5", name, tensor.rank());
+  if (p->facts.base_align_bytes % 16 != 0 || p->facts.stride_align_bytes % 16 != 0)
+    return fmt::format("rows of {} are not known to begin at multiples of 16 bytes", name);
+  if (std::count(modes.begin(), modes.end(), 'r') != 2 || modes.back() != 'r')
+    return fmt::format("copies bring tiles of two ranges, one along the last dim of {}", name);
+  return fmt::format("its first column of {} is not known to be at a multiple of 16 bytes", name);
 }
 
 std::optional<TileAccess> ThreadCopyAccess(const Function& fn, const Op& load, const Target& target,

@@ -48,6 +48,9 @@ struct BufferNeed {
   bool TmaFits(DType dtype) const;
 };
 
+// Why threads bring the tile, and no copy that runs ahead, in words; "": because of what reads it.
+std::string WhyByThreads(const Function& fn, const Op& load, const Target& target);
+
 // A load, store or atomic of a tile whose rows and columns are two ranges, the columns contiguous,
 // from a tensor whose base and strides TMA takes. Stores and atomics only if clipping to the range
 // is clipping to the tensor.

@@ -36,12 +36,13 @@ ProgramPlanner::ProgramPlanner(const Function& in, const Target& target,
   if (!sound_) return;
   p_.needs = std::move(*needs);
   const auto plan_rings = [&] {
-    std::optional<ChannelSet> set = PlanChannels(in_, tiles_, p_.needs);
+    std::optional<ChannelSet> set = PlanChannels(in_, tiles_, p_.needs, &no_producer_);
     p_.specialized = set.has_value();
     if (!set) set.emplace();
     p_.rings = std::move(set->rings);
     p_.control = std::move(set->share.control);
     p_.structure = std::move(set->share.structure);
+    handed_ = std::move(set->share.handed);
   };
   plan_rings();
   // What is loaded by slices needs no ring any more.
@@ -59,6 +60,7 @@ Result<ProgramPlan> ProgramPlanner::Run(DiagSink& diags) {
     PlanRings();
     PlanTokens();
     PlanPasses();
+    PlanHanded();
   }
   PlanOperandRings();
   PlanBuffers();

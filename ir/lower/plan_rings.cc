@@ -181,6 +181,25 @@ void ProgramPlanner::PlanPasses() {
   }
 }
 
+// Scalars that the producer steers by and only the compute role knows. One slot: the producer takes
+// each as soon as it is there, or is not waiting for it.
+void ProgramPlanner::PlanHanded() {
+  int64_t token = p_.passes.empty() ? 0 : p_.passes.rbegin()->first + 1;
+  if (!p_.tokens.empty()) token = std::max(token, p_.tokens.rbegin()->first + 1);
+  for (ValueId v : handed_) {
+    PlannedPass pass;
+    pass.token = token++;
+    pass.to = kLoadRole;
+    pass.put = in_.values[v].def;
+    pass.slots = 1;
+    pass.arrivals = p_.warps_per_role();
+    const DType dtype = HandedAs(in_.type(v).dtype);
+    const Type type = Type::Smem(dtype, {1}, PassLayout(dtype, {1}), pass.slots);
+    pass.buffer = AddBuffer(type, "handed", false, p_.compute_roles, 0, INT64_MAX);
+    p_.passes[pass.token] = pass;
+  }
+}
+
 void ProgramPlanner::PlanExchanges() {
   for (OpId id : OpsInOrder(in_)) {
     const Op& op = in_.ops[id];

@@ -1,12 +1,15 @@
 // What the producer role does beside its copies: the loops and branches around its loads, and the
-// scalars that bounds, conditions and coordinates are made of. It must be able to run ahead, so all
-// of that may depend on parameters, constants and read-only scalars only.
+// scalars that bounds, conditions and coordinates are made of. What follows from parameters,
+// constants, positions and read-only scalars it computes for itself, and runs ahead. What is made
+// of tiles, or of memory that the kernel writes, a compute role computes and *hands* to it: the
+// load role comes to the place where that op stands, and waits for the scalar there.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "ir/function.h"
@@ -14,11 +17,21 @@
 namespace tilec::ir {
 
 struct ProducerShare {
-  std::set<ValueId> control;  // scalars that it recomputes
-  std::set<OpId> structure;   // loops and branches that it walks
+  std::set<ValueId> control;    // scalars that it recomputes
+  std::set<OpId> structure;     // loops and branches that it walks
+  std::vector<ValueId> handed;  // … of `control`: what it is told, in program order
 };
 
-// nullopt: a load depends on what only compute roles know.
-std::optional<ProducerShare> ShareOfProducer(const Function& fn, const std::vector<OpId>& loads);
+// Why a role that fills rings cannot be, or is not worth its place.
+struct NoProducer {
+  std::string why;  // "tiles are loaded where …"
+  Span at;
+};
+
+// nullopt: a load depends on what no role can hand over; `why`, if given, says on what. Scalars are
+// handed over by the compute role if there is one, which knows all that is computed, in a CTA of
+// its own.
+std::optional<ProducerShare> ShareOfProducer(const Function& fn, const std::vector<OpId>& loads,
+                                             NoProducer* why = nullptr);
 
 }  // namespace tilec::ir

@@ -27,6 +27,8 @@ class ProgramPlanner {
                  int depth);
   // A producer was wanted and is possible.
   bool specialized() const { return p_.specialized; }
+  // … or why not.
+  const NoProducer& no_producer() const { return no_producer_; }
   // The marks of the program make sense: no role needs what another one computes.
   bool sound() const { return sound_; }
   // Fails with I304, I305 or I307.
@@ -53,6 +55,7 @@ class ProgramPlanner {
   void FindPasses();
   void CountPasses(BlockId block, std::map<int64_t, int64_t>& waiting);
   void PlanPasses();
+  void PlanHanded();
   void PlanExchanges();
 
   // plan_buffers.cc
@@ -107,7 +110,9 @@ class ProgramPlanner {
   ProgramPlan p_;
   LayoutPlan& tiles_ = p_.tiles;
   bool sound_ = true;
-  int64_t cluster_ = 1;  // CTAs that the grid is made for
+  NoProducer no_producer_;
+  std::vector<ValueId> handed_;  // to the producer
+  int64_t cluster_ = 1;          // CTAs that the grid is made for
 };
 
 }  // namespace tilec::ir

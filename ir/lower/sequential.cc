@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/lower/sequential.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <limits>
@@ -154,7 +156,10 @@ Result<Function> Specialize(const Function& fn, const Target& target,
       if (!planner.sound())
         return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)
             .Help("use --schedule=sequential");
-      if (!planner.specialized()) return Sequentialize(fn, target, options, diags, made);
+      if (!planner.specialized()) {
+        if (options.no_producer) *options.no_producer = planner.no_producer();
+        return Sequentialize(fn, target, options, diags, made);
+      }
       Result<ProgramPlan> plan = planner.Run(attempt);
       const bool binding = options.scheduled && options.scheduled->binding;
       if (plan.ok() && plan->smem_bytes > target.limits.smem_bytes && !binding)
@@ -175,6 +180,12 @@ Result<Function> Specialize(const Function& fn, const Target& target,
     }
     if (!registers_full) break;  // no rings fit
   }
+  if (options.no_producer)
+    *options.no_producer = {
+        fmt::format("rings of two slots do not fit beside what else lies in the {} bytes of shared "
+                    "memory",
+                    target.limits.smem_bytes),
+        {}};
   return Sequentialize(fn, target, options, diags, made);
 }
 

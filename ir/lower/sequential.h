@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/lower/producer_share.h"
 #include "ir/program_plan.h"
 #include "ir/target.h"
 #include "support/diag.h"
@@ -60,7 +61,8 @@ struct SequentialOptions {
   // Roles: what stands behind a loop of products and loads a few registers does so while the last
   // products are under way.
   bool early_loads = true;
-  LowerNeed* need = nullptr;  // receives why the lowering refuses
+  LowerNeed* need = nullptr;          // receives why the lowering refuses
+  NoProducer* no_producer = nullptr;  // Specialize: receives why there is one role in the end
   const ScheduledResources* scheduled = nullptr;
   const GivenPlan* plan = nullptr;  // fails with I27x or I28x where it cannot be obeyed
 };

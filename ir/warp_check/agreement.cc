@@ -98,7 +98,10 @@ class Partition {
     Numbers numbers;
     paths_ = Numbers();
     std::vector<int64_t> values = value_, loops = loop_;
-    for (ValueId v : scalars_) values[static_cast<size_t>(v.index)] = numbers.Of(Made(v));
+    for (ValueId v : scalars_) {
+      const ValueId given = Given(v);
+      values[static_cast<size_t>(v.index)] = numbers.Of(given.valid() ? Made(given) : Made(v));
+    }
     for (OpId id : loops_) {
       const Op& op = fn_.ops[id];
       Text text = {-1, LoopClass(id), static_cast<int64_t>(op.kind)};
@@ -127,6 +130,14 @@ class Partition {
     if (loop.valid() && Guarded(parent) == loop) return Path(op.block);
     return paths_.Of(
         {1, static_cast<int64_t>(op.kind), ValueClass(op.operands[0]), region, Path(op.block)});
+  }
+
+  // What was handed over as `v`, in the same iteration; invalid: nothing, or in another.
+  ValueId Given(ValueId v) {
+    const auto it = p_.taken_from.find(v);
+    if (it == p_.taken_from.end()) return {};
+    const Program::Hand& hand = p_.hands[static_cast<size_t>(it->second)];
+    return Path(fn_.ops[hand.put].block) == Path(fn_.ops[hand.take].block) ? hand.given : ValueId();
   }
 
   // How a loop makes its i-th carried value.

@@ -11,6 +11,10 @@
 // roles that ask it in the same iteration of the loop around, its *context*. Whatever else relates
 // answers is forgotten, which adds behaviours and hides none.
 //
+// A scalar that one role hands to another is congruent to what it takes, if both are executed in
+// the same iterations: the walk demands that puts and takes alternate (hands.cc), so the n-th is
+// the n-th.
+//
 // A branch on `lo < end` around a loop over lo..end asks what the loop asks first.
 //
 // SPDX-License-Identifier: Apache-2.0

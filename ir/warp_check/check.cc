@@ -87,6 +87,8 @@ Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
   return Walked::kProved;
 }
 
+constexpr int kNestDepth = 2;  // WarpCheckOptions::agree_depth where CTAs do not stay
+
 // With what the roles agree on and nothing else: a few hundred states for a right nest.
 bool WalkAgreed(const warp_check::Program& program, const WarpCheckOptions& options,
                 WarpCheckStats* stats) {
@@ -176,7 +178,8 @@ Walked WalkRelated(const warp_check::Program& program, const WarpCheckOptions& o
 
 // Slots that products by barrier read are not simplified (key.cc), so such nests are walked.
 bool AsksAgreement(const warp_check::Program& program, const WarpCheckOptions& options) {
-  return program.depth >= options.agree_depth && program.tensor_columns.empty();
+  const bool nests = program.depth >= options.agree_depth || !program.hands.empty();
+  return nests && program.tensor_columns.empty();
 }
 
 // What is left for the proof of a nest whose roles do not agree: more than any known proof took.
@@ -188,13 +191,22 @@ WarpCheckOptions LimitsOf(const warp_check::Program& program, const WarpCheckOpt
   return limits;
 }
 
-// A nest first by what its roles agree on. If that is no proof, what relates iterations may be.
+// A nest, and roles of which one tells the other what it steers by, first by what they agree on. If
+// that is no proof, what relates iterations may be.
 Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
             WarpCheckStats* stats, std::optional<Finding>* finding) {
   const WarpCheckOptions limits = LimitsOf(program, options);
   if (AsksAgreement(program, options) && WalkAgreed(program, options, stats))
     return Walked::kProved;
-  return WalkRelated(program, limits, stats, finding);
+  const Walked walked = WalkRelated(program, limits, stats, finding);
+  // What has no end may be short for who forgets what iterations have to do with each other: one
+  // role agrees with itself.
+  const bool may_agree = program.tensor_columns.empty() && options.agree_depth <= kNestDepth;
+  if (walked != Walked::kTooLarge || AsksAgreement(program, options) || !may_agree) return walked;
+  const WarpCheckStats first = *stats;
+  if (WalkAgreed(program, options, stats)) return Walked::kProved;
+  *stats = first;
+  return walked;
 }
 
 void Join(const WarpOpUse& from, WarpOpUse* use) {

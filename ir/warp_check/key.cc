@@ -295,6 +295,7 @@ struct Machine::Writer {
       for (const int64_t part : m.AgreedKey()) out(part);
     else
       WriteKnown();
+    for (const char handed : s.handed) out(handed);
     for (size_t i = 0; i < s.roles.size(); ++i) {
       out(s.roles[i].started), out(s.roles[i].ended);
       if (s.roles[i].started && !s.roles[i].ended) WriteRole(i);

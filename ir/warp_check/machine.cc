@@ -51,6 +51,7 @@ State Machine::Begin() const {
   s.roles.resize(p_.roles.size());
   s.barriers.resize(static_cast<size_t>(p_.slots()));
   s.regions.resize(static_cast<size_t>(p_.regions()));
+  s.handed.assign(p_.hands.size(), 0);
   const Clock zero(static_cast<size_t>(components()), 0);
   for (Role& r : s.roles) r.all = r.elected = zero;
   if (agreed)
@@ -239,12 +240,12 @@ Step Machine::RunOp(OpId id) {
   if (op.kind != OpKind::kMbarWait) Tick();
   switch (op.kind) {
     case OpKind::kSmemStore:
-      return ok(NothingFlying(id) &&
+      return ok(NothingFlying(id) && TakesTurns(id) &&
                 AccessBuffer(id, operand(1), operand(2), Proxy::kGeneric, true));
     case OpKind::kSmemZero:
       return ok(AccessBuffer(id, operand(0), operand(1), Proxy::kGeneric, true));
     case OpKind::kSmemLoad:
-      return ok(AccessBuffer(id, operand(0), operand(1), Proxy::kGeneric, false));
+      return ok(TakesTurns(id) && AccessBuffer(id, operand(0), operand(1), Proxy::kGeneric, false));
     case OpKind::kSimtDot:
       return ok(NothingFlying(id) && AccessBuffer(id, operand(1), {}, Proxy::kGeneric, false) &&
                 AccessBuffer(id, operand(2), {}, Proxy::kGeneric, false));

@@ -82,6 +82,23 @@ bool Machine::Access(const Op& op, OpId id, ValueId buffer, int64_t begin, int64
   return true;
 }
 
+// Of a scalar that is handed over: each one that is put is taken once, before the next is put. So
+// the n-th take reads what the n-th put wrote, and neither an older one nor a later.
+bool Machine::TakesTurns(OpId id) {
+  const auto it = p_.hand_of.find(id);
+  if (it == p_.hand_of.end()) return true;
+  char& handed = s_->handed[static_cast<size_t>(it->second)];
+  const bool puts = p_.hands[static_cast<size_t>(it->second)].put == id;
+  if (puts == (handed != 0)) {
+    Fail(puts ? kWarpOverwrite : kWarpUnfilled, fn_.ops[id],
+         puts ? "it hands a scalar over before the one before it was taken"
+              : "it takes a scalar before it is handed over");
+    return false;
+  }
+  handed = puts;
+  return true;
+}
+
 // Tensors that are read and written: a read and a write are ordered like those of shared memory.
 // Writes among themselves are not followed: they are of other elements.
 bool Machine::AccessTensor(OpId id) {

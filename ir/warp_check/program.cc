@@ -17,6 +17,7 @@ Program::Program(const Function& function) : fn(function) {
   FindRoles();
   FindBarriers();
   FindBuffers();
+  FindHands();
   FindTensors();
   FindColumns();
   FindTiles();
@@ -402,6 +403,8 @@ void Program::FindSteering() {
     }
     if (!value.def.valid()) continue;
     const Op& op = fn.ops[value.def];
+    if (const auto hand = taken_from.find(v); hand != taken_from.end())
+      need(hands[static_cast<size_t>(hand->second)].given);
     const size_t i = static_cast<size_t>(std::find(op.results.begin(), op.results.end(), v) -
                                          op.results.begin());
     if (IsLoop(op.kind))

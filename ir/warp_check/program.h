@@ -71,6 +71,15 @@ struct Program {
   // By region: buffers of which parts of a role write and copy out rows of their own (parts.h).
   std::vector<char> dealt;
 
+  // Scalars that one role hands to another through a buffer of their own (hands.cc).
+  struct Hand {
+    OpId put, take;
+    ValueId given;
+  };
+  std::vector<Hand> hands;
+  std::map<OpId, int32_t> hand_of;        // by op that puts or takes
+  std::map<ValueId, int32_t> taken_from;  // by scalar on the other side
+
   std::vector<char> steers;   // by value: a scalar that control, slots or parities are made of
   std::vector<char> in_core;  // by value: a tile that products in flight touch
   std::vector<char> matters;  // by op: the walk executes it
@@ -91,6 +100,8 @@ struct Program {
   void FindRoles();
   void FindBarriers();
   void FindBuffers();
+  void FindHands();
+  bool HasBytesAlone(ValueId buffer) const;
   void FindTensors();
   void FindColumns();
   void FindTiles();

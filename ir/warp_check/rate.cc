@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "ir/matrix_unit.h"
 #include "ir/warp_check/cluster.h"
@@ -214,8 +215,10 @@ Result<std::vector<LoopRate>> RatesOf(const Function& of, const Target& target, 
   std::vector<Event> trace;
   machine.trace = &trace;
   machine.ops_limit = kMostWalkedOps;
-  // One walk: innermost loops for kTurns, loops around them once, branches taken.
+  // One walk: innermost loops for kTurns, loops around them once, branches taken. A `while` asks of
+  // what nobody knows: behind its first iteration it hears yes and no by turns, so that it ends.
   warp_check::State state = machine.Begin();
+  int64_t again = 0;
   while (true) {
     if (!machine.Settle(state))
       return diags.ReportText(*machine.finding()->def, machine.finding()->at,
@@ -228,13 +231,18 @@ Result<std::vector<LoopRate>> RatesOf(const Function& of, const Target& target, 
       warp_check::WalkOps(fn, f.block, [&](OpId id) {
         inner = inner && !(fn.ops[id].kind == OpKind::kFor && program.matters[size_t(id.index)]);
       });
-    const bool holds = f.next >= 0 || f.turns < (inner ? kTurns : 1);
+    const bool endless = f.op.valid() && fn.ops[f.op].kind == OpKind::kWhile && f.turns > 0;
+    const bool holds = endless ? ++again % 2 == 0 : f.next >= 0 || f.turns < (inner ? kTurns : 1);
     machine.Answer(state, role, holds != state.roles[static_cast<size_t>(role)].question_negated);
   }
+  // Each loop of the program once, whatever stands around it.
   std::vector<int32_t> loops;
-  for (const Event& e : trace)
-    if (e.loop >= 0 && e.turn == kSteady && !std::count(loops.begin(), loops.end(), e.loop))
-      loops.push_back(e.loop);
+  std::set<OpId> rated;
+  for (const Event& e : trace) {
+    if (e.loop < 0 || e.turn != kSteady) continue;
+    const bool known = std::count(loops.begin(), loops.end(), e.loop) > 0;
+    if (rated.insert(e.loop_op).second && !known) loops.push_back(e.loop);
+  }
   std::vector<LoopRate> rates;
   for (int32_t loop : loops) rates.push_back(Rater(program, target, trace).Rate(loop));
   for (LoopRate& rate : rates)

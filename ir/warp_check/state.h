@@ -143,9 +143,9 @@ struct Role {
   bool undecided = false;     // it stands at a question nobody has answered yet:
   int32_t question_form = 0;  // is form > threshold?
   int64_t question_threshold = 0;
-  bool question_negated = false;  // a yes means that what the op asks does not hold
-  AgreedQuestion agreed_question;        // or this one
-  std::vector<int64_t> iterations;       // begun so far, by loop of Agreement
+  bool question_negated = false;    // a yes means that what the op asks does not hold
+  AgreedQuestion agreed_question;   // or this one
+  std::vector<int64_t> iterations;  // begun so far, by loop of Agreement
   // Whatever else is forgotten: an op that asks twice goes on only with both answers at hand.
   std::vector<Answered> answered;
 };
@@ -164,6 +164,7 @@ struct State {
   std::vector<Region> regions;
   std::map<int32_t, Bounds> known;      // what was decided of a form
   std::map<int64_t, int64_t> privates;  // executions so far, by role and op
+  std::vector<char> handed;             // by Program::hands: put, and not taken yet
   // With Machine::agreed: how many iterations there are, by question and iteration of its context.
   // Of a branch: one if its condition holds, else none.
   std::map<std::pair<int32_t, int64_t>, Trips> agreed;

@@ -37,6 +37,7 @@ class Unroller {
   Unrolled Run() {
     FindBarriers();
     FindTensors();
+    FindHanded();
     std::vector<OpId> parts;
     out_ = &made_.common;
     made_.executed += fn_.body == met_;
@@ -81,6 +82,43 @@ class Unroller {
     }
     for (const auto& [tensor, how] : touched)
       if (how == 3) tensors_.emplace(tensor, kTensors + static_cast<int64_t>(tensors_.size()));
+  }
+
+  const Op* DefOf(ValueId v, OpKind kind) const {
+    const Op* def = fn_.def(v);
+    return def && def->kind == kind ? def : nullptr;
+  }
+
+  // Scalars that go from role to role through a buffer of one element: whoever reads it gets, each
+  // time, the next of the numbers made up for what was written.
+  void FindHanded() {
+    std::map<ValueId, ValueId> written;  // by buffer
+    for (const Op& op : fn_.ops) {
+      if (op.kind != OpKind::kSmemStore) continue;
+      const Op* one = DefOf(op.operands[0], OpKind::kWarpReshape);
+      if (!one || !fn_.type(one->operands[0]).is_scalar()) continue;
+      ValueId root = one->operands[0];
+      for (const Op* cast = DefOf(root, OpKind::kCast); cast; cast = DefOf(root, OpKind::kCast))
+        root = cast->operands[0];
+      written[op.operands[1]] = root;
+    }
+    for (const Op& op : fn_.ops) {
+      if (op.kind != OpKind::kWarpReshape || !fn_.type(op.results[0]).is_scalar()) continue;
+      const Op* read = DefOf(op.operands[0], OpKind::kSmemLoad);
+      const auto from = read ? written.find(read->operands[0]) : written.end();
+      if (from == written.end()) continue;
+      made_up_[op.results[0]] = made_up_[from->second] = from->second;
+    }
+  }
+
+  // The next of the numbers of a scalar that is handed over; float or not, it is one of few.
+  std::optional<Number> MadeUp(ValueId v) {
+    const auto root = made_up_.find(v);
+    if (root == made_up_.end()) return std::nullopt;
+    uint64_t h = seed_ + static_cast<uint64_t>(root->second.index) * 977;
+    h = (h ^ static_cast<uint64_t>(times_[v]++)) * 0x9E3779B97F4A7C15u + (h >> 29);
+    const bool truth = fn_.type(root->second).dtype == DType::kBool;
+    return Number(static_cast<int64_t>((h >> 40) % (truth ? 2 : 400)));
   }
 
   void Walk(BlockId block, Who who) {
@@ -300,8 +338,9 @@ class Unroller {
       default: break;
     }
     if (op.attr("scratch") && op.i("scratch") >= 0) Scratch(id);
-    if (op.results.size() == 1 && fn_.type(op.results[0]).is_scalar())
-      env_[op.results[0]] = Evaluate(op);
+    if (op.results.size() != 1 || !fn_.type(op.results[0]).is_scalar()) return;
+    const std::optional<Number> handed = MadeUp(op.results[0]);
+    env_[op.results[0]] = handed ? *handed : Evaluate(op);
   }
 
   Number Evaluate(const Op& op) const {
@@ -315,12 +354,14 @@ class Unroller {
       v.push_back(*n);
     }
     const DType dtype = fn_.type(op.results[0]).dtype;
-    if (IsFloat(dtype)) return std::nullopt;
+    if (IsFloat(dtype) && made_up_.empty()) return std::nullopt;
     auto floor_div = [](int64_t a, int64_t b) {
       return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
     };
     switch (op.kind) {
-      case OpKind::kConstant: return static_cast<int64_t>(op.number("value"));
+      case OpKind::kConstant:  // a float as a whole number near it: roles only have to agree
+        return static_cast<int64_t>(IsFloat(dtype) ? std::clamp(op.number("value"), -1e6, 1e6)
+                                                   : op.number("value"));
       case OpKind::kGLoadScalar: {  // some number, always the same one
         const Param* tensor = fn_.param(op.operands[0]);
         if (!tensor || tensor->direction != Direction::kIn) return std::nullopt;
@@ -369,6 +410,8 @@ class Unroller {
   std::map<ValueId, int64_t> counters_;
   std::map<ValueId, int> first_;
   std::map<ValueId, int64_t> tensors_;
+  std::map<ValueId, ValueId> made_up_;  // scalars that are handed over: what they are
+  std::map<ValueId, int64_t> times_;    // … and how often each was made or read
   CoreTiles core_;
 };
 

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/losses.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/lower/operands.h"
+
+namespace tilec::compile {
+
+namespace {
+
+using ir::Function;
+using ir::Op;
+using ir::OpId;
+using ir::OpKind;
+
+bool SamePlace(Span a, Span b) { return a.file == b.file && a.begin == b.begin && a.end == b.end; }
+
+// The load that an op of a loop's graph executes.
+const scheduler::OriginStep* LoadOf(const Function& fn, const scheduler::OpOrigin& origin) {
+  for (const scheduler::OriginStep& step : origin.steps)
+    if (step.kind == scheduler::StepKind::kOp && fn.ops[step.op].kind == OpKind::kLoad)
+      return &step;
+  return nullptr;
+}
+
+// In how many iterations before its first consumer's the schedule issues an op.
+int64_t StagesAhead(const scheduler::LoopReport& loop, int op) {
+  const ir::Schedule& schedule = loop.solution.schedule;
+  const auto stage = [&](int of) -> int64_t {
+    for (const ir::ScheduledOp& s : schedule.ops)
+      if (s.name == loop.extraction.graph.ops[static_cast<size_t>(of)].name)
+        return FloorDiv(s.cycle, std::max<int64_t>(schedule.ii, 1));
+    return 0;
+  };
+  int64_t ahead = INT64_MAX;
+  for (const scheduler::GraphEdge& e : loop.extraction.graph.edges)
+    if (e.from == op && e.kind != scheduler::EdgeKind::kOrder)
+      ahead = std::min(ahead, stage(e.to) + e.distance - stage(op));
+  return ahead == INT64_MAX ? 0 : ahead;
+}
+
+int64_t SlotsOf(const ir::Schedule& schedule, const std::string& value) {
+  for (const ir::Channel& channel : schedule.channels)
+    if (channel.value == value && channel.medium == "smem") return channel.depth;
+  return 0;
+}
+
+}  // namespace
+
+std::vector<Loss> LossesOf(const scheduler::ProgramSchedule& schedule, const Function& fn,
+                           const ir::ScheduledResources& made, const ir::NoProducer& no_producer,
+                           const ir::Target& target) {
+  std::vector<Loss> losses;
+  const auto note = [&](Loss loss) {
+    const auto same = [&](const Loss& o) { return SamePlace(o.load, loss.load); };
+    if (std::none_of(losses.begin(), losses.end(), same)) losses.push_back(std::move(loss));
+  };
+  for (const scheduler::LoopReport& loop : schedule.loops) {
+    if (!loop.applied) continue;
+    for (size_t g = 0; g < loop.extraction.graph.ops.size(); ++g) {
+      const scheduler::OriginStep* step = LoadOf(fn, loop.extraction.origins[g]);
+      if (!step) continue;
+      const auto has_ring = [&](const auto& ring) { return SamePlace(ring.load, step->at); };
+      if (std::any_of(made.rings.begin(), made.rings.end(), has_ring)) continue;
+      const int64_t slots = SlotsOf(loop.solution.schedule, loop.extraction.graph.ops[g].name);
+      if (slots < 2 && StagesAhead(loop, static_cast<int>(g)) < 1) continue;
+      const Op& op = fn.ops[step->op];
+      const ir::Param* tensor = fn.param(op.operands[0]);
+      const std::string by_threads = ir::WhyByThreads(fn, op, target);
+      note({step->at, tensor ? tensor->name : "?", slots,
+            by_threads.empty() ? no_producer.why : by_threads});
+    }
+  }
+  return losses;
+}
+
+std::string Describe(const std::vector<Loss>& losses) {
+  const Loss& first = losses.front();
+  std::string text = first.slots > 1
+                         ? fmt::format("the ring of {} slots for `{}`", first.slots, first.tensor)
+                         : fmt::format("the load of `{}` an iteration ahead", first.tensor);
+  if (losses.size() > 1) text += fmt::format(" and {} more like it", losses.size() - 1);
+  return fmt::format("{}: {}", text,
+                     first.why.empty() ? "no product reads it where a copy puts it" : first.why);
+}
+
+}  // namespace tilec::compile

@@ -1,0 +1,36 @@
+// What a solved schedule has and the program that was made of it has not. Nothing of a schedule is
+// lost in silence: what is found here is said (R607), and refused where somebody wrote the schedule
+// (R608).
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/function.h"
+#include "ir/lower/sequential.h"
+#include "ir/target.h"
+#include "scheduler/program.h"
+
+namespace tilec::compile {
+
+// A load that the schedule brings ahead of its consumers, and that the program makes where it is
+// read.
+struct Loss {
+  Span load;
+  std::string tensor;
+  int64_t slots = 0;  // of its ring in the schedule; 0: it is in flight in registers
+  std::string why;
+};
+
+// `fn`: the tile function that was lowered; `made`: rings of the program; `no_producer`: why one
+// role runs it, where one does. In program order, each place of the source once.
+std::vector<Loss> LossesOf(const scheduler::ProgramSchedule& schedule, const ir::Function& fn,
+                           const ir::ScheduledResources& made, const ir::NoProducer& no_producer,
+                           const ir::Target& target);
+
+// "its ring of 3 slots for `A`: …", for messages; the others are counted.
+std::string Describe(const std::vector<Loss>& losses);
+
+}  // namespace tilec::compile
