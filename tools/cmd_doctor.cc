@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "tools/commands.h"
 #include "tools/coverage.h"
+#include "tools/json_output.h"
 #include "tools/session.h"
 
 namespace tilec::tools {
@@ -58,10 +59,37 @@ void PrintCoverage() {
   if (!open.empty()) fmt::print("               not compared: {}\n", fmt::join(open, " "));
 }
 
+// `--format=json`: one object, on one line.
+void PrintJson(Session& session) {
+  nlohmann::ordered_json out = {{"tilec", TILEC_VERSION},
+                                {"code_generator", backend::BackendVersion()},
+                                {"targets", api::CompiledMachines()},
+                                {"ptxas", Ptxas()},
+                                {"gpus", nlohmann::ordered_json::array()}};
+  for (int ordinal = 0; ordinal < 64; ++ordinal) {
+    DiagSink diags;
+    const auto device = runtime::OpenCuda(ordinal, diags);
+    if (!device.ok()) {
+      if (ordinal == 0) out["no_gpu"] = FirstMessage(diags);
+      break;
+    }
+    const auto machine = ir::TargetOfDevice((*device)->isa(), (*device)->description(), diags);
+    out["gpus"].push_back({{"device", fmt::format("cuda:{}", ordinal)},
+                           {"description", (*device)->description()},
+                           {"target", machine.ok() ? machine->name : ""}});
+  }
+  out["emulator"] = runtime::OpenEmulator({})->description();
+  out["cache"] = CacheDirectory(session.options());
+  out["standard_library"] = session.library().modules();
+  fmt::print("{}\n", JsonLine(out));
+}
+
 }  // namespace
 
 int CmdDoctor(const Options& options) {
   Session session(options);
+  if (!CheckFormat(session).ok()) return session.Finish();
+  if (options.format == "json") return PrintJson(session), session.Finish();
   fmt::print("tilec          {}\n", TILEC_VERSION);
   fmt::print("code generator {}\n", backend::BackendVersion());
   fmt::print("targets        {}\n", fmt::join(api::CompiledMachines(), ", "));

@@ -7,6 +7,7 @@
 #include "tools/assignments.h"
 #include "tools/commands.h"
 #include "tools/diagnostics.h"
+#include "tools/json_output.h"
 #include "tools/runner.h"
 
 namespace tilec::tools {
@@ -53,6 +54,31 @@ void PrintOutputs(const RunResult& result) {
   }
 }
 
+// `--format=json`: one object, on one line.
+void PrintJson(const std::string& kernel, const std::string& device, const RunResult& result,
+               bool checked) {
+  nlohmann::ordered_json out = {{"kernel", kernel},
+                                {"device", device},
+                                {"compile_milliseconds", result.compile_ms},
+                                {"cached", result.cached},
+                                {"milliseconds", result.stats.milliseconds},
+                                {"warp_instructions", result.stats.warp_instructions}};
+  for (const auto& [name, value] : result.values) out["values"][name] = frontend::ToText(value);
+  for (const TensorRun& t : result.tensors) {
+    nlohmann::ordered_json tensor = {
+        {"name", t.name}, {"type", t.type}, {"source", t.source}, {"written", t.written}};
+    if (t.compared) tensor["ok"] = t.ok(), tensor["check"] = DescribeCheck(t);
+    out["tensors"].push_back(std::move(tensor));
+  }
+  if (checked) {
+    const Decided decided = result.decided();
+    out["status"] = !result.ok() ? "wrong" : decided.enough ? "ok" : "undecided";
+    out["decided"] = decided.decided;
+    out["undecided"] = decided.undecided;
+  }
+  fmt::print("{}\n", JsonLine(out));
+}
+
 // Before anything runs: only tensors that the kernel writes can be saved.
 Result<> CheckSaves(Session& session, const std::string& kernel,
                     const std::map<std::string, std::string>& saves) {
@@ -69,7 +95,7 @@ Result<> CheckSaves(Session& session, const std::string& kernel,
   return Done();
 }
 
-Result<> Save(const std::map<std::string, std::string>& saves, const RunResult& result,
+Result<> Save(const std::map<std::string, std::string>& saves, const RunResult& result, bool quiet,
               DiagSink& diags) {
   for (const auto& [name, path] : saves) {
     const auto at = result.outputs.find(name);
@@ -79,15 +105,33 @@ Result<> Save(const std::map<std::string, std::string>& saves, const RunResult& 
     TRY_VOID(runtime::WriteNpy(
         path, {ir::Spelling(at->second.dtype), at->second.dims, {data, data + bytes.size()}},
         diags));
-    fmt::print("  {} saved to {}\n", name, path);
+    if (!quiet) fmt::print("  {} saved to {}\n", name, path);
   }
   return Done();
+}
+
+void PrintText(Session& session, const std::string& kernel, const runtime::Device* device,
+               const std::string& no_gpu, const RunResult& result) {
+  fmt::print("{} on {}\n", kernel, device ? device->description() : "the interpreter");
+  if (!no_gpu.empty()) fmt::print("  no GPU: {}\n", no_gpu);
+  PrintTensors(result);
+  PrintValues(result);
+  if (result.compiled)
+    fmt::print("  {} in {}\n", result.cached ? "loaded from the cache" : "compiled",
+               Duration(result.compile_ms));
+  PrintTimes(session.look());
+  fmt::print("  ran in {}", Duration(result.stats.milliseconds));
+  if (result.stats.warp_instructions > 0)
+    fmt::print(", {} warp instructions", result.stats.warp_instructions);
+  fmt::print("\n");
+  if (!session.options().check || !device) PrintOutputs(result);
 }
 
 Result<RunResult> Run(Session& session) {
   const Options& o = session.options();
   DiagSink& diags = session.diags();
   TRY_VOID(session.CheckOptions());
+  TRY_VOID(CheckFormat(session));
   if (o.file.size() > 4 && o.file.substr(o.file.size() - 4) == ".ptx")
     return diags.Report(kUsage, Span{}, "`run` takes a kernel of the language, this is PTX text")
         .Place("command line")
@@ -119,28 +163,20 @@ Result<RunResult> Run(Session& session) {
     PrintTimes(session.look());
     return std::move(*ran);
   }
-  fmt::print("{} on {}\n", kernel, device ? device->description() : "the interpreter");
-  if (!why.empty()) fmt::print("  no GPU: {}\n", why);
-  PrintTensors(result);
-  PrintValues(result);
-  if (result.compiled)
-    fmt::print("  {} in {}\n", result.cached ? "loaded from the cache" : "compiled",
-               Duration(result.compile_ms));
-  PrintTimes(session.look());
-  fmt::print("  ran in {}", Duration(result.stats.milliseconds));
-  if (result.stats.warp_instructions > 0)
-    fmt::print(", {} warp instructions", result.stats.warp_instructions);
-  fmt::print("\n");
-  if (!o.check || !device) PrintOutputs(result);
-  TRY_VOID(Save(saves, result, diags));
+  const bool json = o.format == "json";
+  if (json)
+    PrintJson(kernel, device ? device->description() : "interpreter", result, o.check && device);
+  else
+    PrintText(session, kernel, device.get(), why, result);
+  TRY_VOID(Save(saves, result, json, diags));
   if (result.timeline)
     TRY_VOID(WriteTimeline(session, *result.timeline, kernel, device->description()));
   if (!o.record.empty() && device && device->kind() == "emulator") {
     if (!WriteOutput(o.record, runtime::Print(session.recorded()), &why))
       return diags.Report(kFileUnwritable, Span{}, o.record, why).Place("command line");
-    fmt::print("  decisions saved to {}\n", o.record);
+    if (!json) fmt::print("  decisions saved to {}\n", o.record);
   }
-  if (o.check && device) {
+  if (o.check && device && !json) {
     for (const TensorRun& t : result.tensors)
       if (t.compared) fmt::print("  {}: {}\n", t.name, DescribeCheck(t));
     const Decided decided = result.decided();

@@ -6,6 +6,7 @@
 
 #include "tools/commands.h"
 #include "tools/diagnostics.h"
+#include "tools/json_output.h"
 #include "tools/runner.h"
 
 namespace tilec::tools {
@@ -25,6 +26,43 @@ std::string CallText(const frontend::TestCallInfo& call) {
   return fmt::format("{}({})", call.kernel, out);
 }
 
+// `--format=json`: an object per call, on a line of its own.
+void PrintJson(const std::string& file, const frontend::TestInfo& test,
+               const frontend::TestCallInfo& call, const char* status, const RunResult* result) {
+  nlohmann::ordered_json out = {
+      {"file", file}, {"test", test.name}, {"call", CallText(call)}, {"status", status}};
+  if (result) {
+    const Decided decided = result->decided();
+    out["milliseconds"] = result->stats.milliseconds;
+    out["decided"] = decided.decided;
+    out["sampled"] = decided.sampled;
+    out["undecided"] = decided.undecided;
+  }
+  fmt::print("{}\n", JsonLine(out));
+}
+
+// What came of a call, as text.
+void PrintText(const std::string& what, const frontend::TestInfo& test,
+               const frontend::TestCallInfo& call, const RunResult& result, bool enough) {
+  fmt::print("{}  {}  {}\n",
+             !result.ok() ? "WRONG"
+             : enough     ? "ok   "
+                          : "VAGUE",
+             what, Duration(result.stats.milliseconds));
+  if (!enough)
+    fmt::print(
+        "         {}: of every tensor half must be decided; `test \"{}\" undecided allowed` "
+        "does without\n",
+        result.decided().Text(), test.name);
+  for (const TensorRun& t : result.tensors)
+    if (t.compared && (!t.result.ok() || t.result.checked == 0))
+      fmt::print("         {}: {}\n", t.name, DescribeCheck(t));
+  for (const TensorRun& t : result.tensors)
+    if (t.expected && !t.expected->ok())
+      fmt::print("         {} beside `{}`: {}\n", t.name, call.expect,
+                 DescribeCheck(t, *t.expected));
+}
+
 // One call; prints its line.
 void RunCall(Session& session, const std::string& file, const frontend::TestInfo& test,
              const frontend::TestCallInfo& call, runtime::Device* device, Tally& tally) {
@@ -39,9 +77,11 @@ void RunCall(Session& session, const std::string& file, const frontend::TestInfo
   request.expect = call.expect;
   session.SetContext(fmt::format("in {}", CallText(call)));
   const auto result = RunKernel(session, request);
+  const bool json = session.options().format == "json";
   const std::string what = fmt::format("{}: \"{}\" {}", file, test.name, CallText(call));
   if (!result.ok()) {
     ++tally.broken;
+    if (json) return PrintJson(file, test, call, "error", nullptr);
     fmt::print("ERROR  {}\n", what);
     return;
   }
@@ -49,23 +89,8 @@ void RunCall(Session& session, const std::string& file, const frontend::TestInfo
   const bool enough = decided.enough || test.undecided_allowed;
   tally.decided.Add(decided);
   if (!result->ok() || !enough) ++tally.failed;
-  fmt::print("{}  {}  {}\n",
-             !result->ok() ? "WRONG"
-             : enough      ? "ok   "
-                           : "VAGUE",
-             what, Duration(result->stats.milliseconds));
-  if (!enough)
-    fmt::print(
-        "         {}: of every tensor half must be decided; `test \"{}\" undecided allowed` "
-        "does without\n",
-        decided.Text(), test.name);
-  for (const TensorRun& t : result->tensors)
-    if (t.compared && (!t.result.ok() || t.result.checked == 0))
-      fmt::print("         {}: {}\n", t.name, DescribeCheck(t));
-  for (const TensorRun& t : result->tensors)
-    if (t.expected && !t.expected->ok())
-      fmt::print("         {} beside `{}`: {}\n", t.name, call.expect,
-                 DescribeCheck(t, *t.expected));
+  if (!json) return PrintText(what, test, call, *result, enough);
+  PrintJson(file, test, call, !result->ok() ? "wrong" : enough ? "ok" : "vague", &*result);
 }
 
 // The exit code of one file.
@@ -74,6 +99,7 @@ int TestFile(const Options& options, const std::string& file, runtime::Device* d
   Session session(options);
   if (!session.LoadFile(file).ok()) return session.Finish();
   int code = kOk;
+  const int before = tally.calls;
   for (const frontend::TestInfo& test : session.loaded().program->tests()) {
     if (!options.filter.empty() && test.name.find(options.filter) == std::string::npos) continue;
     for (const frontend::TestCallInfo& call : test.calls) {
@@ -81,7 +107,12 @@ int TestFile(const Options& options, const std::string& file, runtime::Device* d
       code = std::max(code, session.Finish());
     }
   }
-  return code;
+  if (tally.calls > before) return code;
+  session.diags()
+      .Report(kNothingTested, Span{}, file,
+              options.filter.empty() ? "" : fmt::format(" with `{}` in its name", options.filter))
+      .Place("command line");
+  return std::max(code, session.Finish());
 }
 
 }  // namespace
@@ -89,7 +120,7 @@ int TestFile(const Options& options, const std::string& file, runtime::Device* d
 int CmdTest(const Options& given) {
   Options options = given;
   Session session(options);
-  if (!session.CheckOptions().ok()) return session.Finish();
+  if (!session.CheckOptions().ok() || !CheckFormat(session).ok()) return session.Finish();
   std::unique_ptr<runtime::Device> device;
   if (options.device != "interpreter") {
     // Without --device the emulator runs: tests are to say the same on every machine.
@@ -106,6 +137,15 @@ int CmdTest(const Options& given) {
     code = std::max(code, TestFile(options, file, device.get(), tally));
   const double ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  if (options.format == "json") {
+    fmt::print("{}\n", JsonLine({{"calls", tally.calls},
+                                 {"agree", tally.good()},
+                                 {"device", device ? device->kind() : "interpreter"},
+                                 {"decided", tally.decided.decided},
+                                 {"undecided", tally.decided.undecided},
+                                 {"milliseconds", ms}}));
+    return code != kOk ? code : tally.good() < tally.calls ? kMismatch : kOk;
+  }
   if (device)
     fmt::print("{} of {} calls agree on {}", tally.good(), tally.calls, device->kind());
   else

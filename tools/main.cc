@@ -163,6 +163,7 @@ class CommandLine {
         ->check(CLI::Range(1, 1000000));
     run->add_option("--timeline", o_.timeline, "file for what one CTA did when, in SM cycles");
     run->add_option("--record", o_.record, "file for the decisions of the emulator");
+    run->add_option("--format", o_.format, "text or json");
     run->add_option("--save", o_.save, "NAME=file.npy: write a tensor after the run")
         ->allow_extra_args(false);
 
@@ -251,6 +252,7 @@ class CommandLine {
 
   void AddTestAndFmt() {
     CLI::App* test = Add("test", "run the `test` blocks of files", CmdTest, true);
+    test->add_option("--format", o_.format, "text, or json: an object per call");
     test->add_option("files", o_.files, "FILE…")->required();
     AddRunning(test, o_);
     AddCompiling(test, o_, "default");
@@ -325,6 +327,7 @@ class CommandLine {
     AddTarget(lsp, o_);
     lsp->add_option("--stdlib", o_.stdlib_dir, "folder in place of the built-in standard library");
     CLI::App* doctor = Add("doctor", "what this program finds on this machine", CmdDoctor, false);
+    doctor->add_option("--format", o_.format, "text or json");
     AddCache(doctor, o_);
     CLI::App* help = Add("help", "explain a diagnostic by its code", CmdHelp, false);
     help->add_option("code", o_.word, "R501; all codes if left out");

@@ -676,6 +676,9 @@ class Kernel:
                 raise TypeError(f"{self.name} has no parameter `{name}`; it has "
                                 f"{', '.join(self._names)}")
             args.value(name, value)
+        for p in self.parameters:  # what runs does not depend on them
+            if p.kind == "scalar" and p.name not in values and not p.default:
+                args.value(p.name, 1.0 if p.dtype[0] in "bef" and p.dtype != "bool" else 1)
         return args
 
     def emit(self, what, **values):

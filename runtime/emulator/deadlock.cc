@@ -3,6 +3,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
 #include <map>
 
 #include "runtime/emulator/handlers.h"
@@ -69,6 +70,67 @@ std::string DescribeWait(const Warp& w, uint32_t pc, uint32_t mask, const Wait& 
                          who, cta.cluster->barrier.arrived, where);
   }
   return who;
+}
+
+// What a warp is at now, in few words: its own line of the report says the rest.
+std::string Now(const Warp& w) {
+  if (w.done()) return "has ended";
+  const Path* at = w.others.empty() ? nullptr : &w.others[0];
+  const uint32_t pc = w.has_path || at == nullptr ? w.pc : at->pc;
+  const Launch& launch = *w.cta->cluster->launch;
+  return "is at " + launch.places->Describe(launch.program->code[pc].line);
+}
+
+// Who came to an mbarrier that somebody waits for, and who came to its last phase and not to this.
+void Comings(const Cta& cta, uint32_t offset, std::vector<std::string>* notes) {
+  const auto it = cta.mbarriers.find(offset);
+  const auto log = cta.arrivals.find(offset);
+  if (it == cta.mbarriers.end() || log == cta.arrivals.end()) return;
+  const MBarrier& b = it->second;
+  const Launch& launch = *cta.cluster->launch;
+  const auto place = [&](uint32_t pc) {
+    return launch.places->Describe(launch.program->code[pc].line);
+  };
+  const auto warp = [&](const Arrival& a) -> const Warp& {
+    return cta.cluster->ctas[a.rank].warps[a.warp];
+  };
+  const auto describe = [&](const Arrival& a) {
+    return fmt::format("{}, {} lane{}, at {}", WhoIs(warp(a)), std::popcount(a.lanes),
+                       std::popcount(a.lanes) == 1 ? "" : "s", place(a.pc));
+  };
+  notes->push_back(fmt::format("{} of CTA ({},{},{}) counts {} arrival{}, as initialised at {}",
+                               BarrierName(cta, offset), cta.id[0], cta.id[1], cta.id[2],
+                               b.expected(), b.expected() == 1 ? "" : "s",
+                               place(log->second.init_pc())));
+  const std::vector<Arrival>& now = log->second.In(b.phase());
+  constexpr size_t kMost = 4;
+  if (now.empty()) notes->push_back(fmt::format("nobody has arrived in its phase {}", b.phase()));
+  for (size_t k = 0; k < now.size() && k < kMost; ++k)
+    notes->push_back(fmt::format("arrived in its phase {}: {}", b.phase(), describe(now[k])));
+  if (b.phase() == 0 || b.pending() == 0) return;
+  size_t said = 0;
+  for (const Arrival& a : log->second.In(b.phase() - 1)) {
+    uint32_t came = 0;
+    for (const Arrival& n : now) came |= n.Same(a) ? n.lanes : 0;
+    if ((a.lanes & ~came) == 0 || ++said > kMost) continue;
+    notes->push_back(fmt::format("arrived in its phase {} and not in {}: {}; that warp {}",
+                                 b.phase() - 1, b.phase(), describe(a), Now(warp(a))));
+  }
+}
+
+// Who has not come to a named barrier of all threads.
+void Absent(const Cta& cta, uint32_t id, std::vector<std::string>* notes) {
+  constexpr int kMost = 4;
+  int said = 0;
+  for (const Warp& w : cta.warps) {
+    const bool here = std::any_of(w.others.begin(), w.others.end(), [&](const Path& p) {
+      return p.wait.kind == Wait::Kind::kNamedBarrier && p.wait.id == id;
+    });
+    if (here || said++ >= kMost) continue;
+    notes->push_back(fmt::format("not at barrier {}: {}, which {}", id, WhoIs(w), Now(w)));
+  }
+  if (said > kMost)
+    notes->push_back(fmt::format("not at barrier {}: {} more warps", id, said - kMost));
 }
 
 // Do the lanes that the path waits for stand at another collective themselves? Then neither side
@@ -154,6 +216,20 @@ void Cluster::ReportDeadlock() {
   if (groups.size() > kMaxGroups)
     fault.notes.push_back(
         fmt::format("{} further reasons are not shown", groups.size() - kMaxGroups));
+  for (const Cta& cta : ctas) {
+    std::map<uint32_t, bool> barriers, named;  // that somebody waits for
+    for (const Warp& w : cta.warps) {
+      if (w.polls > 0 && !w.done()) barriers[w.poll_id] = true;
+      for (const Path& p : w.others) {
+        if (p.wait.kind == Wait::Kind::kMBarrier) barriers[p.wait.id] = true;
+        if (p.wait.kind == Wait::Kind::kNamedBarrier) named[p.wait.id] = true;
+      }
+    }
+    for (const auto& [offset, waited] : barriers)
+      if (fault.notes.size() < 32) Comings(cta, offset, &fault.notes);
+    for (const auto& [id, waited] : named)
+      if (fault.notes.size() < 32) Absent(cta, id, &fault.notes);
+  }
   // Barriers that are almost there are the interesting ones.
   for (const Cta& cta : ctas)
     for (const auto& [offset, b] :

@@ -65,6 +65,33 @@ Step BarrierFault(Warp& w, const Inst& i, int lane, uint32_t address, const MBar
                   lane);
 }
 
+namespace {
+
+// For the report about a hang (deadlock.cc).
+void NoteArrival(const Warp& w, const Inst& i, int lane, Cta& cta, uint32_t offset,
+                 const MBarrierStep& step) {
+  if (w.judge != nullptr)
+    cta.arrivals[offset].Add(step.token.phase, {w.cta->rank, w.index, PcOf(w, i), 1u << lane});
+}
+
+bool IsArrival(MBarrierOp op) {
+  switch (op) {
+    case MBarrierOp::kArrive:
+    case MBarrierOp::kArriveNoComplete:
+    case MBarrierOp::kArriveExpectTx:
+    case MBarrierOp::kArriveDrop:
+    case MBarrierOp::kArriveDropExpectTx:
+    case MBarrierOp::kArriveDropNoComplete: return true;
+    case MBarrierOp::kInit:
+    case MBarrierOp::kInval:
+    case MBarrierOp::kExpectTx:
+    case MBarrierOp::kCompleteTx: return false;
+  }
+  return false;
+}
+
+}  // namespace
+
 Step RunMBarrier(Warp& w, const Inst& i, uint32_t mask) {
   MBarrierOp op = static_cast<MBarrierOp>(i.u[0]);
   int operand = i.u[3];
@@ -117,6 +144,9 @@ Step RunMBarrier(Warp& w, const Inst& i, uint32_t mask) {
     }
     if (!step.ok()) return BarrierFault(w, i, l, address[l], *b, step.error);
     uint32_t offset = address[l] & ((1u << kRankShift) - 1);
+    if (IsArrival(op)) NoteArrival(w, i, l, *cta, offset, step);
+    if (op == MBarrierOp::kInit && w.judge != nullptr)
+      cta->arrivals.insert_or_assign(offset, Arrivals(PcOf(w, i)));
     if (op == MBarrierOp::kInval) {
       if (w.judge != nullptr)
         w.judge->BarrierInval(w.judge_id, 1u << l, PcOf(w, i), cta->rank, offset);
@@ -248,6 +278,7 @@ Step RunCpAsyncArrive(Warp& w, const Inst& i, uint32_t mask) {
     if (!i.u[0]) step = b->IncrementPending();
     if (step.ok()) step = b->Arrive(1);
     if (!step.ok()) return BarrierFault(w, i, l, address[l], *b, step.error);
+    NoteArrival(w, i, l, *cta, offset, step);
     ++cta->progress;
     if (step.completed && w.judge != nullptr) w.judge->PhaseDone(cta->rank, offset);
   }

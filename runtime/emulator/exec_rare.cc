@@ -58,29 +58,36 @@ Step RunCarry(Warp& w, const Inst& i, uint32_t mask) {
   return Step::kNext;
 }
 
-// `b` ones from bit `a` on.
-Step RunBmsk(Warp& w, const Inst& i, uint32_t mask) {
+namespace {
+
+// d = op(a, b) of 32 bits. `.wrap` takes numbers of bits modulo 32, `.clamp` 32 at most.
+template <typename Op>
+Step OfBits(Warp& w, const Inst& i, uint32_t mask, Op op) {
   uint32_t* d = Row<uint32_t>(w, i.o[0]);
   const uint32_t *a = Row<uint32_t>(w, i.o[1]), *b = Row<uint32_t>(w, i.o[2]);
-  ForLanes(mask, [&](int l) {
-    const uint32_t at = i.u[0] ? a[l] & 31 : std::min(a[l], 32u);
-    const uint32_t many = i.u[0] ? b[l] & 31 : std::min(b[l], 32u);
-    d[l] = static_cast<uint32_t>(((uint64_t{1} << many) - 1) << at);
-  });
+  const auto bits = [&](uint32_t n) { return i.u[0] ? n & 31 : std::min(n, 32u); };
+  ForLanes(mask, [&](int l) { d[l] = op(a[l], b[l], bits); });
   return Step::kNext;
+}
+
+uint32_t Ones(uint32_t n) { return static_cast<uint32_t>((uint64_t{1} << n) - 1); }
+
+}  // namespace
+
+// `b` ones from bit `a` on.
+Step RunBmsk(Warp& w, const Inst& i, uint32_t mask) {
+  return OfBits(w, i, mask, [](uint32_t a, uint32_t b, auto bits) {
+    return static_cast<uint32_t>(uint64_t{Ones(bits(b))} << bits(a));
+  });
 }
 
 // The low `b` bits, extended by zeros or their sign.
 Step RunSzext(Warp& w, const Inst& i, uint32_t mask) {
-  uint32_t* d = Row<uint32_t>(w, i.o[0]);
-  const uint32_t *a = Row<uint32_t>(w, i.o[1]), *b = Row<uint32_t>(w, i.o[2]);
-  ForLanes(mask, [&](int l) {
-    const uint32_t bits = i.u[0] ? b[l] & 31 : std::min(b[l], 32u);
-    const uint32_t low = static_cast<uint32_t>((uint64_t{1} << bits) - 1);
-    const bool negative = i.u[1] && bits > 0 && (a[l] >> (bits - 1) & 1) != 0;
-    d[l] = negative ? a[l] | ~low : a[l] & low;
+  return OfBits(w, i, mask, [&](uint32_t a, uint32_t b, auto bits) {
+    const uint32_t n = bits(b), low = Ones(n);
+    const bool negative = i.u[1] && n > 0 && (a >> (n - 1) & 1) != 0;
+    return negative ? a | ~low : a & low;
   });
-  return Step::kNext;
 }
 
 Step RunMul24(Warp& w, const Inst& i, uint32_t mask) {

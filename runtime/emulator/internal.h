@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "runtime/device.h"
+#include "runtime/emulator/arrivals.h"
 #include "runtime/emulator/diagnostics.h"
 #include "runtime/emulator/host_memory.h"
 #include "runtime/emulator/judge/finding.h"
@@ -284,6 +285,7 @@ struct Cta {
   uint32_t smem_bytes = 0;
   std::vector<Warp> warps;
   std::unordered_map<uint32_t, MBarrier> mbarriers;
+  std::unordered_map<uint32_t, Arrivals> arrivals;  // at them, in a checked launch
   NamedBarrier barriers[16];
   std::vector<Warpgroup> groups;
   std::shared_ptr<TensorCta> tensor;  // null until the first tcgen05 instruction

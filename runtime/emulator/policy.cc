@@ -10,6 +10,7 @@ namespace {
 
 constexpr uint64_t kLong = 50000;  // run-to-block: a loop without an end must let others run
 constexpr uint64_t kShort = 256;   // by copies: how soon the ranks are looked at again
+constexpr uint64_t kStay = 50000;  // who ran so long in a row may be waiting for the others
 constexpr int kSmallest = 3, kLargest = 18;  // pct: change points lie below 2^3 … 2^18
 
 }  // namespace
@@ -29,6 +30,7 @@ void PolicyState::Start(Policy policy, int depth, uint64_t seed, uint32_t warps,
   rng_ = seed | 1;
   land_rng_ = (seed * 0x9e3779b97f4a7c15ull) | 1;
   polls_.assign(warps, 0);
+  ran_.assign(warps, 0);
   if (policy != Policy::kPct) return;
   for (uint32_t k = 0; k < warps; ++k) priorities_.push_back(k + 1);
   for (uint32_t k = warps; k > 1; --k) std::swap(priorities_[k - 1], priorities_[Dice(&rng_) % k]);
@@ -63,7 +65,12 @@ Turn PolicyState::Next(const std::vector<WarpView>& runnable) {
 
 void PolicyState::Ran(uint32_t warp, uint64_t executed, bool polled) {
   executed_ += executed;
+  // A loop on a flag in memory looks like work. No warp may have the machine for itself, in however
+  // many turns: whoever is waited for must come to run.
+  stayed_ = last_ == warp ? stayed_ + executed : executed;
   last_ = warp;
+  polled = polled || stayed_ >= kStay;
+  ran_[warp] += executed;
   if (!polled) std::fill(polls_.begin(), polls_.end(), uint8_t{0});
   polls_[warp] = polled;
   if (policy_ != Policy::kPct) return;
@@ -114,9 +121,16 @@ Turn PolicyState::Pct(const std::vector<WarpView>& runnable) {
 
 Turn PolicyState::ByCopies(const std::vector<WarpView>& runnable, bool most) {
   if (AllPoll(runnable)) return RoundRobin(runnable);
+  // Who had `kStay` instructions steps behind those that had fewer, until all had them: two warps
+  // that wait for a third one's flag would otherwise hand the machine to each other for ever.
+  const auto rests = [&](const WarpView& v) {
+    return polls_[v.warp] != 0 || ran_[v.warp] >= kStay;
+  };
+  if (std::all_of(runnable.begin(), runnable.end(), rests))
+    std::fill(ran_.begin(), ran_.end(), uint64_t{0});
   const WarpView* best = nullptr;
   for (const WarpView& v : runnable) {
-    if (polls_[v.warp] != 0) continue;
+    if (rests(v)) continue;
     if (best == nullptr || (most ? v.copies > best->copies : v.copies < best->copies)) best = &v;
   }
   return {best->warp, kShort};

@@ -128,10 +128,7 @@ Cluster::Status Cluster::RunTurns(uint64_t budget) {
     spent += ran;
     executed += ran;
     record(turn.warp, ran);
-    // A turn that ran to its end without blocking counts as polling too if it was a long one: a
-    // loop on a flag in global memory looks like that.
-    bool polled = w.polls > 0 && w.polls_at == w.cta->progress;
-    policy.Ran(turn.warp, ran, polled || ran >= kQuantum);
+    policy.Ran(turn.warp, ran, w.polls > 0 && w.polls_at == w.cta->progress);
     if (failed || LimitReached(w)) return Status::kFault;
     if (launch->first_fault.load(std::memory_order_relaxed) < number) return Status::kFault;
     if (spent >= budget) return LandAll() ? Status::kBudget : Status::kFault;

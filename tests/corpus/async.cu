@@ -164,25 +164,20 @@ KERNEL(atomic_orders) {
 }
 __device__ cuda::atomic<int, cuda::thread_scope_device> gFlag;
 __device__ float gValue;
-KERNEL(message) {
+template <cuda::memory_order kStore, cuda::memory_order kLoad>
+__device__ __forceinline__ void Message(const float* a, float* c) {
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     gValue = a[0];
-    gFlag.store(1, cuda::memory_order_release);
+    gFlag.store(1, kStore);
   }
   if (blockIdx.x == 1 && threadIdx.x == 0) {
-    while (gFlag.load(cuda::memory_order_acquire) == 0) {}
+    while (gFlag.load(kLoad) == 0) {}
     c[0] = gValue;
   }
 }
+KERNEL(message) { Message<cuda::memory_order_release, cuda::memory_order_acquire>(a, c); }
 KERNEL(bad_message_relaxed) {
-  if (blockIdx.x == 0 && threadIdx.x == 0) {
-    gValue = a[0];
-    gFlag.store(1, cuda::memory_order_relaxed);
-  }
-  if (blockIdx.x == 1 && threadIdx.x == 0) {
-    while (gFlag.load(cuda::memory_order_relaxed) == 0) {}
-    c[0] = gValue;
-  }
+  Message<cuda::memory_order_relaxed, cuda::memory_order_relaxed>(a, c);
 }
 KERNEL(message_fences) {
   auto* flag = reinterpret_cast<int*>(c) + 8;

@@ -1,137 +1,67 @@
 // Kernels that nvcc made: ptx_corpus FILE.ptx… loads every file, runs each entry under the judge,
 // and says which ran, which were refused, and where the judge was wrong.
 //
-// The kernels beside this file take (a, b, c, n): three arrays of n = 512 floats, 4 CTAs of 128
-// threads. The name of an entry with a mistake begins with `bad_`: the judge must name it. Of all
-// others it must say nothing. What is refused makes the test fail. `--load`: files of anybody,
-// loaded and not run.
+// How the kernels beside this file are launched: run.h. The name of an entry with a mistake begins
+// with `bad_`: the judge must name it. Of all others it must say nothing. What is refused makes the
+// test fail. `--load`: files of anybody, loaded and not run. `--orders=N`: N orders of each entry.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <cstring>
-#include <map>
 #include <set>
-#include <sstream>
 
-#include "runtime/device.h"
-#include "runtime/emulator/judge/finding.h"
 #include "support/file.h"
 #include "support/source.h"
+#include "tests/corpus/run.h"
 
 namespace {
 
 using namespace tilec;           // NOLINT: a test program
+using namespace tilec::corpus;   // NOLINT
 using namespace tilec::runtime;  // NOLINT
 
-constexpr uint32_t kN = 512;
-
-struct Plan {
-  Policy policy;
-  Landing landing;
-  uint64_t seed;
-  bool spurious;
-};
-constexpr Plan kPlans[] = {{Policy::kRunToBlock, Landing::kEarly, 0, false},
-                           {Policy::kConsumerFirst, Landing::kPoison, 0, false},
-                           {Policy::kProducerFirst, Landing::kLate, 0, true},
-                           {Policy::kRandom, Landing::kRandom, 1, false},
-                           {Policy::kPct, Landing::kEarly, 2, true}};
-
-// What is known to be wrong here, and is not the kernel's fault.
-const std::set<std::string>& Known() {
-  static const std::set<std::string> names = {
-      "latch_once",  // the latch of libcu++ is waited for without end; why is not known
-  };
-  return names;
+// The corners, then the dice.
+std::vector<Plan> Plans(int orders) {
+  std::vector<Plan> plans = {{Policy::kRunToBlock, Landing::kEarly, 0, false},
+                             {Policy::kConsumerFirst, Landing::kPoison, 0, false},
+                             {Policy::kProducerFirst, Landing::kLate, 0, true},
+                             {Policy::kRandom, Landing::kRandom, 1, false},
+                             {Policy::kPct, Landing::kEarly, 2, true}};
+  constexpr Landing kLandings[] = {Landing::kRandom, Landing::kLate, Landing::kPoison,
+                                   Landing::kEarly};
+  for (uint64_t s = 3; plans.size() < static_cast<size_t>(orders); ++s)
+    plans.push_back(
+        {s % 2 == 0 ? Policy::kRandom : Policy::kPct, kLandings[s / 2 % 4], s, s % 3 == 0});
+  return plans;
 }
 
-struct Outcome {
-  std::string refused;  // what the emulator lacks
-  std::string fault;    // how a launch failed
+struct Verdict {
+  std::string refused, fault, report;
   std::set<std::string> rules;
-  std::string report;
 };
 
-std::string Text(const DiagSink& diags) {
-  SourceMap sources;
-  return RenderAll(diags, sources);
-}
-
-std::vector<float> Input(uint32_t seed) {
-  std::vector<float> v(kN);
-  for (uint32_t k = 0; k < kN; ++k) {
-    seed = seed * 1664525u + 1013904223u;
-    v[k] = static_cast<float>(seed >> 8) * 0x1p-23f - 1;
+Verdict Judge(const std::string& text, const std::string& name, const std::string& entry,
+              const std::vector<Plan>& plans) {
+  Verdict v;
+  for (const Plan& plan : plans) {
+    const Outcome out = Run(text, name, entry, plan);
+    v.refused = out.refused;
+    if (v.fault.empty()) v.fault = out.fault;
+    for (const judge::Finding& f : out.findings) {
+      if (f.severity == judge::Severity::kHint) continue;
+      if (f.severity == judge::Severity::kPortability && !IsBad(entry)) continue;
+      if (v.rules.insert(judge::Def(f.rule).id).second) v.report += judge::ToText(f);
+    }
+    if (!v.refused.empty() || (IsBad(entry) && !v.rules.empty())) break;
   }
   return v;
 }
 
-// One launch, of pairs of CTAs if the entry asks for that (the diagnostic says so).
-void Launch(Device& device, const Module& module, const std::string& entry, bool pair,
-            Outcome* out) {
-  DiagSink diags;
-  std::vector<DeviceAddress> memory;
-  for (uint32_t k = 0; k < 3; ++k) {
-    const std::vector<float> v = k < 2 ? Input(k + 1) : std::vector<float>(kN);
-    const auto at = device.Alloc(kN * sizeof(float), diags);
-    if (!at.ok() || !device.CopyIn(*at, v.data(), kN * sizeof(float), diags).ok()) return;
-    memory.push_back(*at);
-  }
-  LaunchConfig config;
-  config.grid[0] = 4, config.block[0] = 128, config.cluster[0] = pair ? 2 : 1;
-  std::vector<KernelArg> args;
-  for (DeviceAddress a : memory) args.push_back(KernelArg::Of(a));
-  args.push_back(KernelArg::Of(kN));
-  const bool ok = device.Launch(module, entry, config, args, 0, nullptr, diags).ok();
-  for (DeviceAddress a : memory) device.Free(a);
-  if (ok) return;
-  const std::string text = Text(diags);
-  const bool lacks =
-      text.find("E603") != std::string::npos || text.find("E607") != std::string::npos;
-  (lacks ? out->refused : out->fault) = text;
-}
-
-Outcome Run(const std::string& text, const std::string& name, const std::string& entry) {
-  Outcome out;
-  for (const Plan& plan : kPlans) {
-    EmulatorOptions o;
-    o.policy = plan.policy, o.landing = plan.landing, o.seed = plan.seed;
-    o.spurious_try_wait = plan.spurious;
-    o.instruction_limit = 20'000'000;
-    o.check = EmulatorOptions::Check::kOn;
-    o.report = std::make_shared<judge::Report>();
-    const auto device = OpenEmulator(o);
-    DiagSink diags;
-    LoadOptions options;
-    options.name = name;
-    const auto module = device->Load(text, options, diags);
-    if (!module.ok()) {
-      out.refused = Text(diags);
-      return out;
-    }
-    Launch(*device, **module, entry, false, &out);
-    if (out.fault.find("the entry requires 2") != std::string::npos) {
-      out.fault.clear();
-      o.report->Clear();
-      Launch(*device, **module, entry, true, &out);
-    }
-    for (const judge::Finding& f : o.report->findings()) {
-      const bool bad = entry.substr(0, 4) == "bad_";
-      if (f.severity == judge::Severity::kHint) continue;
-      if (f.severity == judge::Severity::kPortability && !bad) continue;
-      if (out.rules.insert(judge::Def(f.rule).id).second) out.report += judge::ToText(f);
-    }
-    if (!out.refused.empty()) break;
-  }
-  return out;
-}
-
-std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 class Corpus {
  public:
-  explicit Corpus(bool only_load) : only_load_(only_load) {}
+  Corpus(bool only_load, int orders) : only_load_(only_load), plans_(Plans(orders)) {}
 
   void File(const std::string& path) {
     std::string text, why;
@@ -148,7 +78,8 @@ class Corpus {
     const auto module = device->Load(text, options, diags);
     ++files_;
     if (!module.ok()) {
-      fmt::print("{}: not loaded: {}\n", name, FirstLine(Text(diags)));
+      SourceMap sources;
+      fmt::print("{}: not loaded: {}\n", name, FirstLine(RenderAll(diags, sources)));
       ++unloaded_;
       return;
     }
@@ -165,29 +96,25 @@ class Corpus {
 
  private:
   void Entry(const std::string& text, const std::string& name, const std::string& entry) {
-    if (Known().count(entry) != 0) {
-      fmt::print("{}:{}: not tried\n", name, entry);
-      return;
-    }
-    const Outcome o = Run(text, name, entry);
-    const bool bad = entry.substr(0, 4) == "bad_";
-    if (!o.refused.empty()) {
+    const Verdict v = Judge(text, name, entry, plans_);
+    const bool bad = IsBad(entry);
+    if (!v.refused.empty()) {
       ++refused_;
-      fmt::print("{}:{}: refused: {}\n", name, entry, FirstLine(o.refused));
+      fmt::print("{}:{}: refused: {}\n", name, entry, FirstLine(v.refused));
       return;
     }
     ++ran_;
-    std::string rules;
-    for (const std::string& r : o.rules) rules += " " + r;
-    if (bad != o.rules.empty() && (bad || o.fault.empty())) return;
+    if (bad ? !v.rules.empty() : v.rules.empty() && v.fault.empty()) return;
     ++wrong_;
     if (bad)
       fmt::print("{}:{}: a mistake that nobody named\n", name, entry);
     else
-      fmt::print("{}:{}: wrongly blamed:{}\n{}{}", name, entry, rules, o.report, o.fault);
+      fmt::print("{}:{}: wrongly blamed: {}\n{}{}", name, entry, fmt::join(v.rules, " "), v.report,
+                 v.fault);
   }
 
   bool only_load_;
+  std::vector<Plan> plans_;
   size_t files_ = 0, unloaded_ = 0, entries_ = 0, ran_ = 0, refused_ = 0, wrong_ = 0;
 };
 
@@ -195,7 +122,8 @@ class Corpus {
 
 int main(int argc, char** argv) {
   const bool only_load = argc > 1 && std::strcmp(argv[1], "--load") == 0;
-  Corpus corpus(only_load);
-  for (int k = only_load ? 2 : 1; k < argc; ++k) corpus.File(argv[k]);
+  const bool orders = argc > 1 && std::strncmp(argv[1], "--orders=", 9) == 0;
+  Corpus corpus(only_load, orders ? std::atoi(argv[1] + 9) : 0);
+  for (int k = only_load || orders ? 2 : 1; k < argc; ++k) corpus.File(argv[k]);
   return corpus.Summary();
 }

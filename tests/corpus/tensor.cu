@@ -9,18 +9,25 @@ using namespace nvcuda;
   extern "C" __global__ void __launch_bounds__(128) name(float* a, float* b, float* c, int n)
 #define ME (blockIdx.x * blockDim.x + threadIdx.x)
 
+// z += x · y, of elements of a type, x and y stored by rows or columns.
+template <typename T, typename X, typename Y, int kM, int kN, int kK, typename Z>
+__device__ __forceinline__ void Multiply(wmma::fragment<wmma::accumulator, kM, kN, kK, Z>& z,
+                                         const T* at_x, const T* at_y, unsigned stride) {
+  wmma::fragment<wmma::matrix_a, kM, kN, kK, T, X> x;
+  wmma::fragment<wmma::matrix_b, kM, kN, kK, T, Y> y;
+  wmma::load_matrix_sync(x, at_x, stride);
+  wmma::load_matrix_sync(y, at_y, stride);
+  wmma::mma_sync(z, x, y, z);
+}
+
 KERNEL(wmma_half) {
   __shared__ __half s[16 * 16];
   __shared__ float out[4][256];
   for (int k = threadIdx.x; k < 256; k += 128) s[k] = __float2half(a[k]);
   __syncthreads();
-  wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> x;
-  wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::col_major> y;
   wmma::fragment<wmma::accumulator, 16, 16, 16, float> z;
   wmma::fill_fragment(z, 0.f);
-  wmma::load_matrix_sync(x, s, 16);
-  wmma::load_matrix_sync(y, s, 16);
-  wmma::mma_sync(z, x, y, z);
+  Multiply<__half, wmma::row_major, wmma::col_major>(z, s, s, 16);
   wmma::store_matrix_sync(out[threadIdx.x / 32], z, 16, wmma::mem_row_major);
   __syncthreads();
   if (blockIdx.x == 0) c[threadIdx.x] = out[0][threadIdx.x];
@@ -31,13 +38,9 @@ KERNEL(wmma_bfloat) {
   for (int k = threadIdx.x; k < 256; k += 128) s[k] = __float2bfloat16(a[k]);
   __syncthreads();
   if (threadIdx.x < 32) {
-    wmma::fragment<wmma::matrix_a, 16, 16, 16, __nv_bfloat16, wmma::col_major> x;
-    wmma::fragment<wmma::matrix_b, 16, 16, 16, __nv_bfloat16, wmma::row_major> y;
     wmma::fragment<wmma::accumulator, 16, 16, 16, float> z;
     wmma::fill_fragment(z, 1.f);
-    wmma::load_matrix_sync(x, s, 16);
-    wmma::load_matrix_sync(y, s, 16);
-    wmma::mma_sync(z, x, y, z);
+    Multiply<__nv_bfloat16, wmma::col_major, wmma::row_major>(z, s, s, 16);
     for (int k = 0; k < z.num_elements; ++k) z.x[k] *= 2;
     wmma::store_matrix_sync(out, z, 16, wmma::mem_col_major);
   }
@@ -64,13 +67,9 @@ KERNEL(wmma_tf32) {
 KERNEL(wmma_bytes) {
   __shared__ int out[256];
   if (threadIdx.x < 32) {
-    wmma::fragment<wmma::matrix_a, 16, 16, 16, signed char, wmma::row_major> x;
-    wmma::fragment<wmma::matrix_b, 16, 16, 16, signed char, wmma::col_major> y;
     wmma::fragment<wmma::accumulator, 16, 16, 16, int> z;
     wmma::fill_fragment(z, 3);
-    wmma::load_matrix_sync(x, reinterpret_cast<const signed char*>(a), 16);
-    wmma::load_matrix_sync(y, reinterpret_cast<const signed char*>(b), 16);
-    wmma::mma_sync(z, x, y, z);
+    Multiply<signed char, wmma::row_major, wmma::col_major>(z, reinterpret_cast<const signed char*>(a), reinterpret_cast<const signed char*>(b), 16);
     wmma::store_matrix_sync(out, z, 16, wmma::mem_row_major);
   }
   __syncthreads();
@@ -81,13 +80,9 @@ KERNEL(wmma_double) {
   if (threadIdx.x < 32) x0[threadIdx.x] = a[threadIdx.x], y0[threadIdx.x] = b[threadIdx.x];
   __syncthreads();
   if (threadIdx.x < 32) {
-    wmma::fragment<wmma::matrix_a, 8, 8, 4, double, wmma::row_major> x;
-    wmma::fragment<wmma::matrix_b, 8, 8, 4, double, wmma::col_major> y;
     wmma::fragment<wmma::accumulator, 8, 8, 4, double> z;
     wmma::fill_fragment(z, 0.);
-    wmma::load_matrix_sync(x, x0, 4);
-    wmma::load_matrix_sync(y, y0, 4);
-    wmma::mma_sync(z, x, y, z);
+    Multiply<double, wmma::row_major, wmma::col_major>(z, x0, y0, 4);
     wmma::store_matrix_sync(out, z, 8, wmma::mem_row_major);
   }
   __syncthreads();

@@ -222,19 +222,9 @@ class Corpus {
   // The mbarrier that a statement is about: initialised once more in front of it, the emulator says
   // where it is. -1: it is about none.
   int BarrierOf(const Mutant& mutant) {
-    const size_t open = mutant.before.find('['), close = mutant.before.find(']');
-    if (mutant.before.find("mbarrier.") == std::string::npos ||
-        mutant.before.find("cp.async") != std::string::npos || close == std::string::npos)
-      return -1;
-    const std::string guard = mutant.before[0] == '@'
-                                  ? mutant.before.substr(0, mutant.before.find(' ') + 1)
-                                  : std::string();
-    Mutant twice = mutant;
-    const std::string again = fmt::format("{}mbarrier.init.shared::cta.b64 {}, 1;", guard,
-                                          mutant.before.substr(open, close - open + 1));
-    const bool init = mutant.before.find("mbarrier.init") != std::string::npos;
-    twice.text = init ? mutant.before + " " + again : again + " " + mutant.before;
-    const std::string text = Apply(ptx_, twice);
+    const std::optional<Mutant> twice = InitialisedTwice(mutant);
+    if (!twice) return -1;
+    const std::string text = Apply(ptx_, *twice);
     const auto outer = subject_->rewrite();
     subject_->Rewrite([&](const std::string&) { return text; });
     auto report = std::make_shared<judge::Report>();

@@ -84,12 +84,15 @@ std::string Changed(Statement s, size_t k, const char* op, const char* type,
 class Maker {
  public:
   std::vector<Mutant> all;
+  explicit Maker(bool all_kinds) : all_kinds_(all_kinds) {}
 
   void Line(std::string_view text, int number) {
+    if (all_kinds_) text = text.substr(0, text.find("//"));
     Statement s;
     if (!Parse(text, &s)) return;
     line_ = number;
     before_ = Strip(text);
+    if (all_kinds_ && More(s)) return;
     if (s.Is("mbarrier.try_wait") || s.Is("mbarrier.test_wait"))
       Wait(s);
     else if (s.Is("mbarrier.arrive.expect_tx"))
@@ -142,6 +145,58 @@ class Maker {
     m.text = text.empty() ? "// " + std::string(Kinds()[m.kind].name) : text;
     m.before = before_;
     all.push_back(std::move(m));
+  }
+
+  // Kinds of kernels that neither compiler of the first corpus writes. True: there are no others.
+  bool More(const Statement& s) {
+    if (s.Is("cp.async.commit_group"))
+      Add(Name::kAsyncCommit, "");
+    else if (s.Is("cp.async.wait_group"))
+      WaitGroup(s, Name::kAsyncWait, Name::kAsyncWaitMore);
+    else if (s.Is("cp.async.wait_all"))
+      Add(Name::kAsyncWait, "");
+    else if (s.Is("cp.async.mbarrier.arrive"))
+      Add(Name::kAsyncArrive, "");
+    else if (s.Is("and.b32"))  // no ring's index
+      return true;
+    else if (s.Is("membar") || s.Is("fence.sc") || s.Is("fence.acq_rel"))
+      Add(Name::kFenceDeleted, "");
+    else if (s.Is("bar.arrive") || s.Is("barrier.arrive"))
+      Add(Name::kBarrierArrive, "");
+    else if (s.Is("mbarrier.try_wait") || s.Is("mbarrier.test_wait"))
+      return AnyWait(s);
+    else if (s.Is("mbarrier.arrive") && !s.Has("expect_tx") && s.operands.size() > 1 &&
+             s.operands[0].substr(0, 1) == "%")
+      return TokenArrive(s);
+    else if (s.Is("ld.") || s.Is("st.") || s.Is("atom.") || s.Is("red."))
+      Orders(s);
+    else
+      return false;
+    return true;
+  }
+  bool AnyWait(const Statement& s) {
+    Add(Name::kWaitDeleted, fmt::format("setp.eq.u32 {}, 0, 0;", s.operands[0]));
+    if (s.Has("parity")) Add(Name::kParityFlipped, Changed(s, 2, "xor", "b32", "1"));
+    return true;
+  }
+  bool TokenArrive(const Statement& s) {
+    Add(Name::kArriveDeleted, fmt::format("{}mov.b64 {}, 0;", s.guard, s.operands[0]));
+    Add(Name::kArriveTwice, Join(s) + " " + Join(s));
+    return true;
+  }
+  void Orders(const Statement& s) {
+    const auto other = [&](Name kind, std::string_view was, std::string_view is) {
+      const size_t at = s.opcode.find(was);
+      if (at == std::string::npos) return;
+      Statement weak = s;
+      weak.opcode.replace(at, was.size(), is);
+      Add(kind, Join(weak));
+    };
+    other(Name::kReleaseRelaxed, ".release", ".relaxed");
+    other(Name::kAcquireRelaxed, ".acquire", ".relaxed");
+    other(Name::kReleaseRelaxed, ".acq_rel", ".acquire");
+    other(Name::kAcquireRelaxed, ".acq_rel", ".release");
+    if (!s.Has(".relaxed")) other(Name::kScopeLess, ".gpu", ".cta");
   }
 
   void Wait(const Statement& s) {
@@ -292,6 +347,7 @@ class Maker {
     Add(Name::kRingShallow, Join(s));
   }
 
+  bool all_kinds_;
   int line_ = 0;
   bool together_ = false;  // since the last collective above nothing parted the lanes
   std::string before_;
@@ -308,8 +364,8 @@ const std::vector<Kind>& Kinds() {
   return kinds;
 }
 
-std::vector<Mutant> Mutants(const std::string& ptx) {
-  Maker maker;
+std::vector<Mutant> Mutants(const std::string& ptx, bool all_kinds) {
+  Maker maker(all_kinds);
   int number = 0;
   for (size_t at = 0; at < ptx.size();) {
     const size_t end = std::min(ptx.find('\n', at), ptx.size());
@@ -324,6 +380,21 @@ std::string Apply(const std::string& ptx, const Mutant& mutant) {
   for (int k = 1; k < mutant.line; ++k) at = ptx.find('\n', at) + 1;
   std::string out = ptx;
   return out.replace(at, std::min(ptx.find('\n', at), ptx.size()) - at, mutant.text);
+}
+
+std::optional<Mutant> InitialisedTwice(const Mutant& mutant) {
+  const std::string& was = mutant.before;
+  const size_t open = was.find('['), close = was.find(']');
+  if (was.find("mbarrier.") == std::string::npos ||
+      was.find("cp.async.bulk") != std::string::npos || close == std::string::npos)
+    return std::nullopt;
+  const std::string guard = was[0] == '@' ? was.substr(0, was.find(' ') + 1) : std::string();
+  const std::string again = fmt::format("{}mbarrier.init.shared::cta.b64 {}, 1;", guard,
+                                        was.substr(open, close - open + 1));
+  Mutant twice = mutant;
+  const bool init = was.find("mbarrier.init") != std::string::npos;
+  twice.text = init ? was + " " + again : again + " " + was;
+  return twice;
 }
 
 }  // namespace tilec::mutation

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,7 +26,13 @@ struct Mutant {
   std::string text;    // the new line
   std::string before;  // the old one, without blanks around it
 };
-std::vector<Mutant> Mutants(const std::string& ptx);
+// `all_kinds`: also cp.async and its groups, fences, orders of atomics, and statements with a
+// comment behind them: kernels that anybody wrote.
+std::vector<Mutant> Mutants(const std::string& ptx, bool all_kinds = false);
 std::string Apply(const std::string& ptx, const Mutant& mutant);
+
+// The statement of the original with its mbarrier initialised once more in front of it (behind it,
+// if that is what it does): the emulator then says which one it is. None: it is about no mbarrier.
+std::optional<Mutant> InitialisedTwice(const Mutant& mutant);
 
 }  // namespace tilec::mutation

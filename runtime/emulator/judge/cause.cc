@@ -58,8 +58,8 @@ Kind KindOf(const Finding& f) {
     case Rule::kT1:
     case Rule::kT3:
     case Rule::kT8:
-    case Rule::kT9:
-    case Rule::kX1: return Kind::kStop;
+    case Rule::kT9: return Kind::kStop;
+    case Rule::kX1:  // of a limit, say: where another order ended in a deadlock, that says more
     case Rule::kM6:
     case Rule::kM7:
     case Rule::kS4:

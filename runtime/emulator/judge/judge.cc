@@ -296,6 +296,25 @@ void Judge::OpaqueTouched(uint32_t rank, size_t block, const Mark& now, bool wri
   launch_->Say(std::move(f), now.pc(), 0);
 }
 
+bool Judge::ReadAhead(const Mark& copy, const Mark& read) const {
+  const ComponentInfo& c = components_[copy.component];
+  const ComponentInfo& reader = components_[read.component];
+  if (c.kind != ComponentInfo::Kind::kBarrier) return false;
+  auto it = barriers_.find(uint64_t{c.owner} << 32 | c.value);
+  if (it == barriers_.end()) return false;
+  if (copy.epoch == it->second.base + 1) return true;  // nothing was there to be read
+  uint32_t first = reader.owner, warps = 1;
+  if (reader.kind == ComponentInfo::Kind::kWgmma)
+    first = reader.owner * shape_.warps_per_cta + reader.value * 4, warps = 4;
+  else if (reader.kind != ComponentInfo::Kind::kWarp)
+    return false;
+  Epoch known = 0;
+  for (uint32_t w = first; w < first + warps && w < warps_.size(); ++w)
+    for (const LaneGroup& g : warps_[w].agent.groups())
+      known = std::max(known, g.view.async.At(copy.component));
+  return known + 1 < copy.epoch;
+}
+
 // An unordered pair, by what kind of pair it is.
 void Judge::Conflict(const std::string& memory, const Mark& old, uint64_t old_cluster,
                      bool old_writes, const Mark& now, bool now_writes, const Side& side,
@@ -331,6 +350,10 @@ void Judge::Conflict(const std::string& memory, const Mark& old, uint64_t old_cl
     fix = same_warp ? "add `bar.warp.sync 0xffffffff;` between the two"
           : here    ? "add a barrier that both warps take part in between the two"
                     : "let the CTAs write different bytes, use atomics, or order them by a flag";
+  }
+  if (here && now.async() && now_writes && !old_writes && ReadAhead(now, old)) {
+    missing = CompletionOf(now) + ", before the read by " + Actor(old, old_cluster);
+    fix = "wait for the copy before the bytes are read";
   }
   if (!launch_->First(rule, now.pc(), old.pc())) return;
   Finding f = Begin(rule, now.pc());

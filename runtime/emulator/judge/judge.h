@@ -356,6 +356,9 @@ class Judge {
   void OpaqueTouched(uint32_t rank, size_t block, const Mark& now, bool writes, const Side& side);
   Access Describe(const Mark& m, uint64_t cluster, bool writes, const std::string& memory) const;
   std::string CompletionOf(const Mark& m) const;
+  // A copy meets a read that came too early rather than one that was not waited for: the reader has
+  // not even seen the fill before this one.
+  bool ReadAhead(const Mark& copy, const Mark& read) const;
   std::string Actor(const Mark& m, uint64_t cluster) const;
   const Epoch* AsyncClock(const AsyncOp& op, bool global);
   void AsyncBlock(const AsyncOp& op, uint32_t rank, size_t block, const Mark& m, bool write,

@@ -39,6 +39,12 @@ std::vector<uint64_t> RunCalls(const std::string& functions, const std::string& 
   return {};
 }
 
+template <typename Expected>
+void ExpectLanes(const std::vector<uint64_t>& out, Expected expected) {
+  ASSERT_EQ(out.size(), 32u);
+  for (uint64_t l = 0; l < 32; ++l) EXPECT_EQ(out[l], uint64_t{expected(l)}) << l;
+}
+
 const char* const kTwice =
     ".func (.param .b32 r) twice(.param .b32 x)\n{\n.reg .b32 %r<3>;\nld.param.u32 %r1, [x];\n"
     "add.u32 %r1, %r1, %r1;\nst.param.b32 [r], %r1;\nret;\n}\n";
@@ -52,8 +58,7 @@ TEST(Calls, EachLaneHasItsOwn) {
   const auto out = RunCalls(kTwice, "setp.lt.u32 %p, %t, 9;\nmov.u32 %r2, 7;\n@!%p bra OVER;\n" +
                                         Call("twice", "%t", "%r2") +
                                         "OVER:\ncvt.u64.u32 %d1, %r2;\nst.global.u64 [%out], %d1;");
-  ASSERT_EQ(out.size(), 32u);
-  for (uint64_t l = 0; l < 32; ++l) EXPECT_EQ(out[l], l < 9 ? 2 * l : 7) << l;
+  ExpectLanes(out, [](uint64_t l) { return l < 9 ? 2 * l : 7; });
 }
 
 TEST(Calls, CallersKeepTheirValues) {
@@ -61,8 +66,7 @@ TEST(Calls, CallersKeepTheirValues) {
                                         Call("twice", "%t", "%r2") + Call("twice", "%r2", "%r3") +
                                         "add.u32 %r3, %r3, %r1;\ncvt.u64.u32 %d1, %r3;\n"
                                         "st.global.u64 [%out], %d1;");
-  ASSERT_EQ(out.size(), 32u);
-  for (uint64_t l = 0; l < 32; ++l) EXPECT_EQ(out[l], 100 + 5 * l) << l;
+  ExpectLanes(out, [](uint64_t l) { return 100 + 5 * l; });
 }
 
 // Lanes recurse to different depths, and come back to different places.
@@ -75,10 +79,9 @@ TEST(Calls, Recursion) {
       "add.u32 %r5, %r3, %r4;\nEND:\nst.param.b32 [r], %r5;\nret;\n}\n";
   const auto out = RunCalls(fib, "and.b32 %r1, %t, 15;\n" + Call("fib", "%r1", "%r2") +
                                      "cvt.u64.u32 %d1, %r2;\nst.global.u64 [%out], %d1;");
-  ASSERT_EQ(out.size(), 32u);
   uint64_t expected[16] = {0, 1};
   for (int k = 2; k < 16; ++k) expected[k] = expected[k - 1] + expected[k - 2];
-  for (uint64_t l = 0; l < 32; ++l) EXPECT_EQ(out[l], expected[l % 16]) << l;
+  ExpectLanes(out, [&](uint64_t l) { return expected[l % 16]; });
 }
 
 TEST(Calls, RecursionWithoutEndHasAnEnd) {
@@ -103,8 +106,7 @@ TEST(Calls, Addresses) {
       "proto: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
       "cvt.u64.u32 %d1, %r2;\nst.global.u64 [%out], %d1;";
   const auto out = RunCalls(functions, indirect);
-  ASSERT_EQ(out.size(), 32u);
-  for (uint64_t l = 0; l < 32; ++l) EXPECT_EQ(out[l], l % 2 == 0 ? 2 * l : 10) << l;
+  ExpectLanes(out, [](uint64_t l) { return l % 2 == 0 ? 2 * l : 10; });
 }
 
 TEST(Calls, FramesAreApart) {
@@ -118,8 +120,7 @@ TEST(Calls, FramesAreApart) {
                "mov.u64 %d1, depot;\ncvta.local.u64 %d1, %d1;\n{\n.param .b64 a;\n.param .b32 b;\n"
                "st.param.b64 [a], %d1;\nst.param.b32 [b], %t;\ncall fill, (a, b);\n}\n"
                "ld.local.u64 %d2, [depot];\nst.global.u64 [%out], %d2;");
-  ASSERT_EQ(out.size(), 32u);
-  for (uint64_t l = 0; l < 32; ++l) EXPECT_EQ(out[l], l << 32 | l) << l;
+  ExpectLanes(out, [](uint64_t l) { return l << 32 | l; });
 }
 
 TEST(Calls, BranchesThroughATable) {
@@ -128,9 +129,7 @@ TEST(Calls, BranchesThroughATable) {
                "and.b32 %r1, %t, 3;\nmov.u64 %d1, 0;\nLIST: .branchtargets A, B, C, A;\n"
                "brx.idx %r1, LIST;\nA:\nmov.u64 %d1, 1;\nbra E;\nB:\nmov.u64 %d1, 2;\n"
                "bra E;\nC:\nmov.u64 %d1, 3;\nE:\nst.global.u64 [%out], %d1;");
-  ASSERT_EQ(out.size(), 32u);
-  const uint64_t expected[] = {1, 2, 3, 1};
-  for (uint64_t l = 0; l < 32; ++l) EXPECT_EQ(out[l], expected[l % 4]) << l;
+  ExpectLanes(out, [](uint64_t l) { return l % 4 == 3 ? 1 : l % 4 + 1; });
 }
 
 // ---- the device runtime ----
@@ -163,8 +162,7 @@ TEST(Services, Heap) {
       "cvt.u64.u32 %d2, %t;\nst.u64 [%d1+56], %d2;\nld.u64 %d3, [%d1+56];\n"
       "st.global.u64 [%out], %d3;\n";
   const auto out = RunCalls("", kMalloc + use + kFree);
-  ASSERT_EQ(out.size(), 32u);
-  for (uint64_t l = 0; l < 32; ++l) EXPECT_EQ(out[l], l);
+  ExpectLanes(out, [](uint64_t l) { return l; });
   std::string error;
   RunCalls("", std::string(kMalloc) + kFree + kFree, &error);
   EXPECT_NE(error.find("E653"), std::string::npos) << error;
@@ -291,13 +289,11 @@ TEST(Door, Carries) {
   const auto out = RunCalls("",
                             "mov.u32 %r1, -1;\nadd.cc.u32 %r2, %r1, %t;\naddc.u32 %r3, 0, 0;\n"
                             "mov.b64 %d1, {%r2, %r3};\nst.global.u64 [%out], %d1;\n");
-  ASSERT_EQ(out.size(), 32u);
-  for (uint64_t l = 0; l < 32; ++l) EXPECT_EQ(out[l], 0xffffffffull + l) << l;
+  ExpectLanes(out, [](uint64_t l) { return 0xffffffffull + l; });
   const auto less = RunCalls("",
                              "mov.u32 %r1, 3;\nsub.cc.u32 %r2, %t, %r1;\nsubc.u32 %r3, 9, 0;\n"
                              "mov.b64 %d1, {%r2, %r3};\nst.global.u64 [%out], %d1;\n");
-  ASSERT_EQ(less.size(), 32u);
-  for (uint64_t l = 0; l < 32; ++l) EXPECT_EQ(less[l], (9ull << 32) + l - 3) << l;
+  ExpectLanes(less, [](uint64_t l) { return (9ull << 32) + l - 3; });
 }
 
 // Halves of a warp that are in different sets meet in one instruction.
@@ -307,8 +303,7 @@ TEST(Door, SetsOfLanes) {
                "setp.lt.u32 %p, %t, 16;\nselp.b32 %r1, 0xffff, 0xffff0000, %p;\n"
                "shfl.sync.bfly.b32 %r2, %t, 1, 31, %r1;\nvote.sync.any.pred %p, %p, %r1;\n"
                "selp.b32 %r3, 1, 0, %p;\nmov.b64 %d1, {%r2, %r3};\nst.global.u64 [%out], %d1;\n");
-  ASSERT_EQ(out.size(), 32u);
-  for (uint64_t l = 0; l < 32; ++l) EXPECT_EQ(out[l], (l ^ 1) | (l < 16 ? 1ull << 32 : 0)) << l;
+  ExpectLanes(out, [](uint64_t l) { return (l ^ 1) | (l < 16 ? 1ull << 32 : 0); });
 }
 
 TEST(Door, OneAccessToSeveralSpaces) {
@@ -318,8 +313,7 @@ TEST(Door, OneAccessToSeveralSpaces) {
                "cvta.local.u64 %d2, %d2;\nmov.u64 %d3, 1000;\nst.global.u64 [%out], %d3;\n"
                "setp.lt.u32 %p, %t, 7;\nselp.b64 %d2, %d2, %out, %p;\nld.u64 %d4, [%d2];\n"
                "st.global.u64 [%out], %d4;\n");
-  ASSERT_EQ(out.size(), 32u);
-  for (uint64_t l = 0; l < 32; ++l) EXPECT_EQ(out[l], l < 7 ? l : 1000) << l;
+  ExpectLanes(out, [](uint64_t l) { return l < 7 ? l : 1000; });
 }
 
 }  // namespace

@@ -179,6 +179,29 @@ TEST(Policy, CopiesOfGroupsLandWhenTheyAreWaitedFor) {
   EXPECT_EQ(load(Landing::kPoison), static_cast<uint32_t>(~0u * 10000u + ~0u * 100u + 42u));
 }
 
+// A warp waits for a flag in memory that only the last warp raises, asleep or not: as the one with
+// the most copies, the fewest, the highest priority it must still let the other run.
+TEST(Policy, WhoWaitsForAFlagLetsTheOthersRun) {
+  EMULATOR_ONLY();
+  for (const std::string sleep : {"", "nanosleep.u32 20;\n"})
+    for (Policy policy : {Policy::kRunToBlock, Policy::kRandom, Policy::kPct,
+                          Policy::kProducerFirst, Policy::kConsumerFirst})
+      for (uint64_t seed : {1, 2, 3}) {
+        EmulatorOptions options = With(policy, Landing::kEarly, seed);
+        options.instruction_limit = 2'000'000;
+        std::string error;
+        const auto out =
+            RunBody(".reg .b32 %a;\n.reg .pred %p;",
+                    "setp.lt.u32 %p, %t, 96;\n@%p bra WAIT;\n"
+                    "st.release.cta.global.u32 [%in], 7;\nWAIT:\n" +
+                        sleep +
+                        "ld.acquire.cta.global.u32 %a, [%in];\nsetp.ne.u32 %p, %a, 7;\n"
+                        "@%p bra WAIT;\nst.global.u32 [%pout], %a;",
+                    {0}, 128, &error, options);
+        EXPECT_EQ(out, std::vector<uint64_t>(128, 7)) << Name(policy) << seed << error;
+      }
+}
+
 TEST(Policy, TheNumberOfThreadsDoesNotMatter) {
   EMULATOR_ONLY();
   const std::string wrong = WithoutFullWait();
