@@ -73,7 +73,7 @@ void Emitter::StoreByPanels(OpId id) {
   const bool sliced = p_.epilogues.at(id).by_slices;
   const ValueId tile = sliced ? ValueId() : Tile(op.operands[1]);
   FlushLoads();
-  SettleAll();
+  SettleForStore(id);
   const Type type = in_.type(op.operands[1]);
   const int64_t width = store.smem.panel_cols, panels = type.shape[1] / width;
   const int64_t pitch = width * ByteSize(type.dtype);

@@ -282,6 +282,7 @@ class Emitter {
   void LeaveHomes(const Op& op);
   void ChangeSum(size_t sum, OpId head);
   void AwaitQuiet(size_t sum);
+  void SettleForStore(OpId store);
   // Warpgroups that have other parts of what lay in these columns are done with it.
   void MeetBeforeStores() {
     if (p_.tensor_meets) MeetBeforeProducts();

@@ -139,8 +139,10 @@ Result<Function> Specialize(const Function& fn, const Target& target,
     return out;
   }
   SequentialOptions with = options;
+  // Tensor memory is loaded a slice at a time: whole rows of a tile would only fill registers.
+  const bool slices = options.slice_epilogues || InTensorMemory(target.matrix_unit.kind);
   for (const Form& form : kForms) {
-    if ((options.slice_epilogues && !form.slice_epilogues) ||
+    if ((slices && !form.slice_epilogues) ||
         (!options.early_loads && form.early_loads))
       continue;  // what is asked for stays
     with.slice_epilogues = form.slice_epilogues;

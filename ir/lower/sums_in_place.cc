@@ -35,6 +35,23 @@ std::optional<size_t> Emitter::SumBySlices(const std::set<OpId>& sliced, ValueId
   return {};
 }
 
+// In front of a store: everything is awaited, and loaded but for what it loads by slices.
+void Emitter::SettleForStore(OpId store) {
+  const std::set<OpId>& sliced = p_.epilogues.at(store).sliced;
+  std::vector<size_t> left;
+  for (size_t i : std::vector<size_t>(due_)) {
+    if (!SumBySlices(sliced, p_.sums[i].result)) continue;
+    if (p_.sums[i].resident())
+      AwaitQuiet(i);
+    else if (sums_[i].committed)
+      AwaitSum(i);
+    std::erase(due_, i);
+    left.push_back(i);
+  }
+  SettleAll();
+  due_.insert(due_.end(), left.begin(), left.end());
+}
+
 // The store has taken all slices: sums that were loaded by them are loaded.
 void Emitter::EndSlices(OpId store) {
   const std::set<OpId>& sliced = p_.epilogues.at(store).sliced;
