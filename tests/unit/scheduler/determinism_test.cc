@@ -65,6 +65,7 @@ TEST(Determinism, SampleOfTheTree) {
   ExpectSame(loops);
 }
 
+// Takes minutes: by hand after a change of the scheduler, --gtest_also_run_disabled_tests.
 TEST(Determinism, DISABLED_AllOfTheTree) {
   const std::vector<CorpusLoop> corpus = Corpus({"h200", "b200"});
   EXPECT_GE(corpus.size(), 250u);
