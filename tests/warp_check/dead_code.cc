@@ -111,6 +111,7 @@ class Prover {
     std::map<ValueId, bool> answers;                // of what is no comparison
     std::vector<Answer> open;                       // hold, but are not taken apart yet
     std::vector<std::pair<Answer, Answer>> either;  // one of two holds
+    std::vector<Answer> carried;                    // by loops around: the first iteration's differ
   };
 
   static Sum Less(Sum s) { return --s.number, s; }
@@ -131,6 +132,18 @@ class Prover {
     if (!block.valid() || !fn_.blocks[block].parent.valid()) return nullptr;
     const Op& op = fn_.ops[fn_.blocks[block].parent];
     return op.kind == OpKind::kFor && fn_.blocks[block].args[0] == v ? &op : nullptr;
+  }
+  // The loop that hands this value from one iteration to the next, and what its first one gets.
+  const Op* CarriedBy(ValueId v) const {
+    const BlockId block = fn_.values[v].block;
+    if (!block.valid() || !fn_.blocks[block].parent.valid()) return nullptr;
+    const Op& op = fn_.ops[fn_.blocks[block].parent];
+    return op.kind == OpKind::kFor && fn_.blocks[block].args[0] != v ? &op : nullptr;
+  }
+  ValueId BeforeLoop(const Op& loop, ValueId carried) const {
+    const auto& args = fn_.blocks[loop.regions[0]].args;
+    const auto at = std::find(args.begin(), args.end(), carried) - args.begin();
+    return loop.operands[static_cast<size_t>(at) + 1];
   }
   Sum Made(ValueId v) {
     if (const Op* loop = LoopAt(v))
@@ -204,6 +217,8 @@ class Prover {
       } else if (const auto [it, fresh] = known.answers.emplace(question, yes);
                  !fresh && it->second != yes) {
         return false;
+      } else if (fresh && CarriedBy(question) != nullptr) {
+        known.carried.push_back({question, yes});
       }
     }
     return true;
@@ -231,6 +246,17 @@ class Prover {
       for (const auto& [v, c] : std::map<ValueId, int64_t>(facts[i].parts))
         if (bounded.insert(v).second) Bounds(v, &facts);
     if (Exclude(std::move(facts))) return true;
+    if (!known.carried.empty() && ++ways_ <= kMostWays) {
+      const auto [question, yes] = known.carried.back();
+      known.carried.pop_back();
+      const Op& loop = *CarriedBy(question);
+      const ValueId at = fn_.blocks[loop.regions[0]].args[0];
+      Known later = known;
+      known.facts.push_back({{{at, 1}}, 0});
+      known.open.push_back({BeforeLoop(loop, question), yes});
+      later.facts.push_back({{{at, -1}}, 1});
+      return Excluded(std::move(known)) && Excluded(std::move(later));
+    }
     if (known.either.empty() || ++ways_ > kMostWays) return false;
     const auto [a, b] = known.either.back();
     known.either.pop_back();
