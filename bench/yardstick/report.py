@@ -10,10 +10,14 @@ SPDX-License-Identifier: Apache-2.0
 
 import json
 import math
+import re
 import sys
 
 # ‖result − answer‖ / ‖answer‖ of a right result: bf16 rounds to 2⁻⁹ at most, 1.7e-3 on average.
 TOLERANCE = 6e-3
+
+APART = ("other", "model", "shape")  # groups beside those of the listed cases
+RANDOM = re.compile(r"r\d+_")  # cases that were drawn: `random_text` sums them up
 
 
 def is_wrong(row):
@@ -73,13 +77,15 @@ def _first_peer(rows):
     for who, row in rows.items():
         if who not in ("tilec", "triton", "copy") and "variant" not in row:
             return row
-    return None
+    return rows.get("copy")
 
 
 def entries(found):
     """One dict per case and tunes, in order of appearance."""
     out = {}
     for (case, tunes, regime), rows in found.items():
+        if RANDOM.match(case):
+            continue
         e = out.setdefault((case, tunes), {"label": case + (f" {tunes}" if tunes else ""),
                                            "group": next(iter(rows.values())).get("group")})
         ours, peer = rows.get("tilec"), _first_peer(rows)
@@ -101,6 +107,8 @@ def _cells(e, regime):
     x = e[regime]
     number, unit = x["ours"]
     peer = f"{x['peer'][0]:.0f} {x['who']}" if "peer" in x else "–"
+    if x.get("who") == "copy" and unit == "TF/s":
+        peer = "a copy"  # of its bytes: it computes nothing
     return [f"{number:.0f} {unit}", peer, f"{x['ratio']:.2f}" if "ratio" in x else "–"]
 
 
@@ -109,10 +117,13 @@ def _geometric(numbers):
 
 
 def _means(found):
-    """Lines of text. The group `other` has means of its own: most of its peers are composed."""
+    """Lines of text. Some groups have means of their own: most peers of `other` are composed, many
+    of `model` are copies, and `shape` is a list of losers."""
     lines, everything = [], entries(found)
-    for of, other in (("", False), (" of the group other", True)):
-        mine = [e for e in everything if (e["group"] == "other") == other]
+    for group in (None, *APART):
+        of, other = (f" of the group {group}", True) if group else ("", False)
+        mine = [e for e in everything
+                if (e["group"] == group if group else e["group"] not in APART)]
         for regime in ("sustained", "rested"):
             mean = _geometric([e[regime]["ratio"] for e in mine if "ratio" in e.get(regime, {})])
             if mean:
@@ -205,10 +216,10 @@ def markdown(paths):
 
 
 def svg(paths):
-    """Ratios as bars, sustained above rested; the line at 1 is the peer. Those of the group `other`
-    are to peers that nobody ships: they stand in the table only."""
+    """Ratios as bars, sustained above rested; the line at 1 is the peer. Those of the groups APART
+    stand in the table only."""
     _, found, _ = load(paths)
-    es = [e for e in entries(found) if e["group"] != "other"
+    es = [e for e in entries(found) if e["group"] not in APART
           and any("ratio" in e.get(r, {}) for r in ("sustained", "rested"))]
     left, width, pitch, top = 330, 420, 26, 34
     height = top + pitch * len(es) + 26
