@@ -447,6 +447,7 @@ Result<void> Emitter::EmitIf(const ir::Op& op) {
     b_.SetInsertPoint(arms[arm]);
     if (arm < op.regions.size()) {
       TRY_VOID(EmitBlock(op.regions[arm]));
+      KeepInArm(op.regions[arm]);
       for (ir::ValueId v : Yields(op.regions[arm]))
         results[arm].push_back(Pack(Get(v), fn_.type(v).dtype));
     }

@@ -308,4 +308,25 @@ Result<void> Emitter::EmitMmaTied(const ir::Op& op) {
   return Done();
 }
 
+// Where both arms end with like arithmetic, LLVM does it once, behind them: behind the waits in
+// front of which the schedule has it. What it cannot leave out stays. Of rows' values there are
+// few, and where they are computed hides nothing.
+void Emitter::KeepInArm(ir::BlockId arm) {
+  constexpr size_t kMany = 8;  // registers of a thread
+  const std::vector<ir::OpId>& ops = fn_.blocks[arm].ops;
+  for (ir::ValueId v : Yields(arm)) {
+    const auto def = std::find(ops.begin(), ops.end(), fn_.values[v].def);
+    const bool awaits = std::any_of(
+        def, ops.end(), [&](ir::OpId id) { return fn_.ops[id].kind == OpKind::kMmaWait; });
+    if (!awaits || Get(v).size() < kMany) continue;
+    for (llvm::Value* part : Get(v)) {
+      auto* made = llvm::dyn_cast<llvm::BinaryOperator>(part);
+      if (!made || !made->getType()->isFloatTy()) continue;
+      llvm::IRBuilderBase::InsertPointGuard guard(b_);
+      b_.SetInsertPoint(made->getParent(), std::next(made->getIterator()));
+      CallPtx(b_, PtxInst::kMadeF, {made});
+    }
+  }
+}
+
 }  // namespace tilec::backend

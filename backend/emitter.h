@@ -111,6 +111,7 @@ class Emitter {
   void KeepInvariants(llvm::BranchInst* latch);
   bool ManyDescriptors(ir::BlockId turn) const;
   Result<void> EmitWhile(const ir::Op& op);
+  void KeepInArm(ir::BlockId arm);
   Result<void> EmitIf(const ir::Op& op);
   Result<void> EmitElect(const ir::Op& op);
   Result<void> EmitAssert(const ir::Op& op);

@@ -225,7 +225,8 @@ namespace {
 // Gives every control op its numbers.
 class Numbering {
  public:
-  Numbering(const Program& p, Agreement& out) : p_(p), fn_(p.fn), out_(out), classes_(p) {
+  Numbering(const Program& p, bool by_place, Agreement& out)
+      : p_(p), fn_(p.fn), by_place_(by_place), out_(out), classes_(p) {
     out_.of.resize(static_cast<size_t>(fn_.ops.size()));
   }
 
@@ -290,8 +291,10 @@ class Numbering {
     if (control.loop >= 0) out_.has_loop[role_][static_cast<size_t>(control.loop)] = 1;
     const OpId guarded = classes_.Guarded(id);
     Text text = {control.context};
+    const OpId loop = guarded.valid() ? guarded : id;
     if (IsLoop(op.kind) || guarded.valid())
-      text.insert(text.end(), {0, classes_.LoopClass(guarded.valid() ? guarded : id)});
+      text.insert(text.end(), {0, by_place_ ? out_.of[static_cast<size_t>(loop.index)].loop
+                                            : classes_.LoopClass(loop)});
     else if (!op.operands.empty())
       text.insert(text.end(), {1, classes_.ValueClass(op.operands[0])});
     else
@@ -300,21 +303,29 @@ class Numbering {
         questions_.try_emplace(std::move(text), static_cast<int32_t>(questions_.size()));
     if (fresh) out_.context_of.push_back(control.context);
     control.question = it->second;
+    if (IsLoop(op.kind)) {
+      const auto [first, alone] = asks_.try_emplace(it->second, control.loop);
+      out_.in_sequence = out_.in_sequence || (!alone && first->second != control.loop);
+    }
     found_.push_back({role_, it->second, {id, around, way}});
   }
 
   const Program& p_;
   const Function& fn_;
+  const bool by_place_;
   Agreement& out_;
   const Partition classes_;
   std::map<Text, int64_t> ordinals_;  // of loops of one class at one place, in a role
   std::map<Text, int32_t> loops_, questions_;
+  std::map<int32_t, int32_t> asks_;  // by question: a loop that asks it
   std::vector<std::tuple<size_t, int32_t, Agreement::Site>> found_;
   size_t role_ = 0;
 };
 
 }  // namespace
 
-Agreement::Agreement(const Program& program) { Numbering(program, *this).Run(); }
+Agreement::Agreement(const Program& program, bool by_place) {
+  Numbering(program, by_place, *this).Run();
+}
 
 }  // namespace tilec::ir::warp_check

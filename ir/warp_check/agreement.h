@@ -28,8 +28,13 @@
 
 namespace tilec::ir::warp_check {
 
+//
+// Of two loops one after the other with congruent bounds the second must run as often as the first,
+// however often that was: answers that are remembered grow with the iterations, and the walk has no
+// end. `by_place`: such loops ask questions of their own, unless they are copies of one loop of the
+// source.
 struct Agreement {
-  explicit Agreement(const Program& program);
+  explicit Agreement(const Program& program, bool by_place = false);
 
   // Of a loop, a branch or an elect; -1: not one of them.
   struct Control {
@@ -39,6 +44,8 @@ struct Agreement {
   };
   std::vector<Control> of;  // by op
   int32_t questions = 0, loops = 0;
+  bool in_sequence =
+      false;  // loops of different places ask one question: `by_place` tells them apart
   std::vector<int32_t> context_of;          // by question
   std::vector<std::vector<char>> has_loop;  // by role, by loop
   // Where a role asks a question: the op, and the way to it from the loop around (blocks from its

@@ -89,22 +89,25 @@ Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
 
 constexpr int kNestDepth = 2;  // WarpCheckOptions::agree_depth where CTAs do not stay
 
-// With what the roles agree on and nothing else: a few hundred states for a right nest.
+// With what the roles agree on and nothing else: a few hundred states for a right nest. What two
+// loops one after the other have in common is forgotten where the walk has no end with it.
 bool WalkAgreed(const warp_check::Program& program, const WarpCheckOptions& options,
-                WarpCheckStats* stats) {
-  const warp_check::Agreement agreement(program);
+                WarpCheckStats* stats, bool by_place = false) {
+  const warp_check::Agreement agreement(program, by_place);
   warp_check::Terms constants;
   warp_check::Machine machine(program, constants);
   machine.agreed = &agreement;
   machine.ops_limit = std::min(options.max_ops, kMostNestOps);
   WarpCheckOptions limits = options;
   limits.max_states = std::min(options.max_states, kMostAgreedStates);
-  if (WalkAll(machine, limits, stats) == Walked::kProved) {
+  const Walked walked = WalkAll(machine, limits, stats);
+  if (walked == Walked::kProved) {
     stats->uses = machine.uses();
     return true;
   }
   *stats = {};
-  return false;
+  const bool again = walked == Walked::kTooLarge && agreement.in_sequence && !by_place;
+  return again && WalkAgreed(program, options, stats, true);
 }
 
 // One program, with what is forgotten of lonely branches first, then without; if that is no proof,

@@ -63,19 +63,38 @@ class Maker {
     const Op* def = fn_.def(v);
     return def && def->kind == OpKind::kCounterRead;
   }
+  // Everything that an op reads, what is inside of it included.
+  void Reads(OpId id, std::set<ValueId>* out) const {
+    const Op& op = fn_.ops[id];
+    out->insert(op.operands.begin(), op.operands.end());
+    for (BlockId region : op.regions)
+      for (OpId inner : fn_.blocks[region].ops) Reads(inner, out);
+  }
+
+  // In front of the last one of a kind before it, with the arithmetic that it reads and that stands
+  // between; nowhere if that is more than arithmetic.
   void Swap(const char* kind, OpId id, OpKind with) {
     const auto& ops = fn_.blocks[fn_.ops[id].block].ops;
-    const auto at = std::find(ops.begin(), ops.end(), id);
-    for (auto it = at; it != ops.begin();) {
-      --it;
-      if (fn_.ops[*it].kind != with) continue;
-      const OpId other = *it;
-      Add(kind, id, [=](Function& f) {
-        Detach(f, id);
-        auto& list = f.blocks[f.ops[other].block].ops;
-        list.insert(std::find(list.begin(), list.end(), other), id);
-      });
-      return;
+    std::set<ValueId> reads;
+    Reads(id, &reads);
+    std::vector<OpId> moved = {id};
+    for (auto it = std::find(ops.begin(), ops.end(), id); it != ops.begin();) {
+      const OpId other = *--it;
+      const Op& op = fn_.ops[other];
+      const bool read = std::any_of(op.results.begin(), op.results.end(),
+                                    [&](ValueId v) { return reads.count(v) != 0; });
+      if (op.kind == with && !read) {
+        Add(kind, id, [=](Function& f) {
+          for (OpId each : moved) Detach(f, each);
+          auto& list = f.blocks[f.ops[other].block].ops;
+          list.insert(std::find(list.begin(), list.end(), other), moved.begin(), moved.end());
+        });
+        return;
+      }
+      if (!read) continue;
+      if (Info(op.kind).effect != OpEffect::kPure) return;
+      Reads(other, &reads);
+      moved.insert(moved.begin(), other);
     }
   }
 

@@ -12,7 +12,7 @@
 namespace tilec::ir {
 namespace {
 
-constexpr int64_t kMostEvents = 20'000;  // of a role
+constexpr int64_t kMostEvents = 60'000;  // of a role
 constexpr int64_t kFarOff = int64_t{1} << 30;
 constexpr int64_t kTensors = int64_t{1} << 40;  // where bytes of shared memory never are
 
