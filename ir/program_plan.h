@@ -211,7 +211,8 @@ struct TensorSum {
   bool from_zero = false;                      // … if that is not zeros
   ValueId result;                              // the tile that threads load
   std::set<ValueId> inside;                    // tiles that exist in tensor memory alone
-  bool always = false;  // a product is made in any case; else where a loop has an iteration
+  bool always = false;   // a product is made in any case; else where a loop has an iteration
+  bool at_once = false;  // threads load it behind its last product, whoever reads it later
   // A loop carries it and changes it between its products (resident_sums.h): it stays where it is.
   struct Change {
     ValueId from;        // the value of the sum that is changed

@@ -2,6 +2,7 @@
 #include "ir/lower/derive_plan.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ir/isa.h"
 #include "ir/lower/buffers.h"
@@ -75,13 +76,16 @@ int64_t BarriersOf(const ProgramPlan& p) {
   return barriers;
 }
 
-// Which products add to one another in tensor memory, and where each role has them there.
-void DeriveSums(const Function& fn, ProgramPlan& p) {
-  p.sums = FindTensorSums(fn, p.tiles);
+// Sums of these products, and where each role has them in tensor memory. `epilogues`: what is left
+// to stores.
+void PlaceSums(const Function& fn, const std::set<OpId>& apart, const std::set<OpId>& epilogues,
+               ProgramPlan& p) {
+  p.sums = FindTensorSums(fn, p.tiles, apart);
   p.sum_of.clear();
   p.change_of.clear();
   p.sum_columns.clear();
   p.operand_columns.clear();
+  p.deferred = epilogues;
   std::vector<std::vector<size_t>> of_role(static_cast<size_t>(p.compute_roles));
   for (size_t i = 0; i < p.sums.size(); ++i) {
     for (OpId dot : p.sums[i].dots) p.sum_of[dot] = i;
@@ -95,6 +99,23 @@ void DeriveSums(const Function& fn, ProgramPlan& p) {
         of_role[role].push_back(i);
   }
   p.tensor_columns = PlaceTensorSums(fn, of_role, &p);
+}
+
+// Which products add to one another in tensor memory. Where the columns do not suffice for what
+// loops carry there, and no schedule counts on it, the last of these sums are taken apart until
+// they do: threads hold the tile between its products.
+void DeriveSums(const Function& fn, ProgramPlan& p) {
+  const std::set<OpId> epilogues = p.deferred;
+  std::set<OpId> apart;
+  PlaceSums(fn, apart, epilogues, p);
+  while (p.tensor_columns > kTensorColumns && !p.specialized) {
+    const auto carried = std::find_if(p.sums.rbegin(), p.sums.rend(), [](const TensorSum& sum) {
+      return sum.resident() || !sum.loops.empty();
+    });
+    if (carried == p.sums.rend()) break;
+    apart.insert(carried->dots.begin(), carried->dots.end());
+    PlaceSums(fn, apart, epilogues, p);
+  }
 }
 
 // Where one has no address all are placed anew.

@@ -95,6 +95,7 @@ void Emitter::EndSums(OpId id) {
     if (p_.sums[i].resident()) continue;
     due_.push_back(i);
     if (InFlight(i)) CommitSum(i);
+    if (p_.sums[i].at_once) TakeSum(i);
   }
 }
 

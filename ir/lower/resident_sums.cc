@@ -16,8 +16,8 @@ namespace {
 
 class Finder {
  public:
-  Finder(const Function& fn, const LayoutPlan& tiles, const Uses& uses)
-      : fn_(fn), tiles_(tiles), uses_(uses) {}
+  Finder(const Function& fn, const LayoutPlan& tiles, const Uses& uses, const std::set<OpId>& apart)
+      : fn_(fn), tiles_(tiles), uses_(uses), apart_(apart) {}
 
   std::vector<TensorSum> Run() {
     Walk(fn_.body);
@@ -238,7 +238,7 @@ class Finder {
   bool Alike(OpId id, const TensorSum& sum) const {
     const auto plan = tiles_.dots.find(id);
     if (plan == tiles_.dots.end() || !InTensorMemory(plan->second.unit) ||
-        plan->second.promote != 0)
+        plan->second.promote != 0 || apart_.count(id))
       return false;
     const auto layout = tiles_.layouts.find(fn_.ops[id].results[0]);
     if (layout == tiles_.layouts.end() || !(layout->second == plan->second.acc)) return false;
@@ -252,6 +252,7 @@ class Finder {
   const Function& fn_;
   const LayoutPlan& tiles_;
   const Uses& uses_;
+  const std::set<OpId>& apart_;
   std::vector<TensorSum> sums_;
   std::set<ValueId> taken_;
 };
@@ -259,8 +260,8 @@ class Finder {
 }  // namespace
 
 std::vector<TensorSum> FindResidentSums(const Function& fn, const LayoutPlan& tiles,
-                                        const Uses& uses) {
-  return Finder(fn, tiles, uses).Run();
+                                        const Uses& uses, const std::set<OpId>& apart) {
+  return Finder(fn, tiles, uses, apart).Run();
 }
 
 }  // namespace tilec::ir

@@ -10,6 +10,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "ir/program_plan.h"
@@ -17,8 +18,8 @@
 
 namespace tilec::ir {
 
-// In program order of the loops that begin them.
+// In program order of the loops that begin them; none of the products in `apart`.
 std::vector<TensorSum> FindResidentSums(const Function& fn, const LayoutPlan& tiles,
-                                        const Uses& uses);
+                                        const Uses& uses, const std::set<OpId>& apart);
 
 }  // namespace tilec::ir

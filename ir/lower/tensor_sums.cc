@@ -17,10 +17,11 @@ namespace {
 
 class Finder {
  public:
-  Finder(const Function& fn, const LayoutPlan& tiles) : fn_(fn), tiles_(tiles), uses_(fn) {}
+  Finder(const Function& fn, const LayoutPlan& tiles, const std::set<OpId>& apart)
+      : fn_(fn), tiles_(tiles), uses_(fn), apart_(apart) {}
 
   std::vector<TensorSum> Run() {
-    sums_ = FindResidentSums(fn_, tiles_, uses_);
+    sums_ = FindResidentSums(fn_, tiles_, uses_, apart_);
     for (const TensorSum& sum : sums_) taken_.insert(sum.dots.begin(), sum.dots.end());
     Walk(fn_.body);
     return std::move(sums_);
@@ -32,7 +33,9 @@ class Finder {
     return dot != tiles_.dots.end() && dot->second.unit != MatrixUnit::kNone &&
            InTensorMemory(dot->second.unit);
   }
-  bool Adds(OpId id) const { return Sums(id) && tiles_.dots.at(id).promote == 0; }
+  bool Adds(OpId id) const {
+    return Sums(id) && tiles_.dots.at(id).promote == 0 && !apart_.count(id);
+  }
 
   // Does `v`, an accumulator, go through nothing but products from here to the end of its block,
   // where the loop yields it as what it carries as number `carried`? Notes what it goes through.
@@ -112,6 +115,7 @@ class Finder {
       sum.always = sum.always || next.kind == OpKind::kDot;
       sum.segments.push_back(reader);
     }
+    sum.at_once = apart_.count(sum.dots[0]) > 0;
     const Op* init = fn_.def(sum.init);
     sum.from_zero = init && init->kind == OpKind::kConstant && init->number("value") == 0;
     for (OpId dot : sum.dots) taken_.insert(dot);
@@ -122,6 +126,7 @@ class Finder {
   const Function& fn_;
   const LayoutPlan& tiles_;
   const Uses uses_;
+  const std::set<OpId>& apart_;
   std::vector<TensorSum> sums_;
   std::set<OpId> taken_;
   std::set<std::pair<OpId, size_t>> known_;
@@ -131,6 +136,7 @@ class Finder {
 // is left to a later place.
 int64_t LoadedBy(const Function& fn, const ProgramPlan& plan, const Uses& uses,
                  const Positions& positions, const TensorSum& sum) {
+  if (sum.at_once) return positions.at(sum.last);
   const BlockId block = BlockOf(fn, sum.result);
   int64_t end = -1;
   for (const Uses::Use& use : uses.of(sum.result)) {
@@ -150,8 +156,9 @@ struct Life {
 
 }  // namespace
 
-std::vector<TensorSum> FindTensorSums(const Function& fn, const LayoutPlan& tiles) {
-  return Finder(fn, tiles).Run();
+std::vector<TensorSum> FindTensorSums(const Function& fn, const LayoutPlan& tiles,
+                                      const std::set<OpId>& apart) {
+  return Finder(fn, tiles, apart).Run();
 }
 
 int64_t ColumnsOfSlice(const Type& tile, const Layout& layout) {

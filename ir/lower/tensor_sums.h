@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "ir/function.h"
@@ -21,8 +22,10 @@
 
 namespace tilec::ir {
 
-// All sums of a function, in program order. `tiles` says which products are on which unit.
-std::vector<TensorSum> FindTensorSums(const Function& fn, const LayoutPlan& tiles);
+// All sums of a function, in program order. `tiles` says which products are on which unit; the
+// products in `apart` are sums of their own, whose tiles threads hold between them.
+std::vector<TensorSum> FindTensorSums(const Function& fn, const LayoutPlan& tiles,
+                                      const std::set<OpId>& apart = {});
 
 // Columns that a slice of a tile of rows and columns has, so that threads need not have all of it
 // at once; 0: its columns are no registers.

@@ -20,6 +20,7 @@
 #include <set>
 #include <sstream>
 
+#include "api/machine.h"
 #include "runtime/emulator/judge/finding.h"
 #include "support/file.h"
 #include "tests/mutation/mutate.h"
@@ -245,6 +246,9 @@ class Corpus {
     o.check = runtime::EmulatorOptions::Check::kOn;
     o.report = std::move(report);
     o.instruction_limit = 3'000'000;
+    if (*source_.target != 0)
+      if (const auto machine = session_->Machine(); machine.ok())
+        o.machine = api::LimitsOf(**machine);
     const auto device = runtime::OpenEmulator(o);
     auto outcome = subject_->Run(*device);
     session_->diags().Clear();
