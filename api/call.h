@@ -36,8 +36,10 @@ struct Call {
   std::map<std::string, ir::TensorFacts> facts;
   // Rows of a tensor that is read begin inside a sector of the L2: copies of them take it twice.
   bool rows_cut_sectors = false;
-  // CTAs that share the turns of a tile's loop, chosen for the sizes of this call (api/split.h).
+  // Chosen for the sizes of this call (api/split.h): CTAs that share the turns of a tile and
+  // whether neighbours copy for each other.
   int64_t split = 1;
+  bool share_copies = false;
 };
 
 // Sorts and converts the values; every name must be one of the signature's. Defaults of scalars are

@@ -37,7 +37,7 @@ std::string ImageKey(const Loaded& loaded, const std::string& kernel, const Call
   for (int32_t file : loaded.program->files())
     key.Add("file", names.at(file)).Add("text", loaded.sources.text(file));
   key.Add("kernel", kernel);
-  if (call.rows_cut_sectors) key.Add("rows", "cut sectors");
+  if (call.share_copies) key.Add("copies", "shared");
   if (call.split > 1) key.Add("split", fmt::format("{}", call.split));
   AddValues(key, "static", call.statics);
   for (const auto& [name, f] : call.facts)

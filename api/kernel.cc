@@ -44,12 +44,15 @@ void Tune(KernelState& k, api::Call* call, DiagSink& diags) {
         api::TunesFor(k.loaded, k.signature, options, store ? &*store : nullptr, *call, diags);
     api::Call tuned = *call;
     for (const auto& [name, value] : known->values) tuned.statics[name] = tuned.all[name] = value;
-    known->split = api::SplitFor(k.loaded, k.signature, options, tuned).ctas;
+    const scheduler::SplitChoice form = api::SplitFor(k.loaded, k.signature, options, tuned);
+    known->split = form.ctas;
+    known->share_copies = form.share_copies;
     std::lock_guard<std::mutex> lock(k.mutex);
     k.tunes.emplace(std::move(sizes), *known);
   }
   for (const auto& [name, value] : known->values) call->statics[name] = call->all[name] = value;
   call->split = known->split;
+  call->share_copies = known->share_copies;
 }
 
 Result<api::Call> Bind(KernelState& k, const Args& args, DiagSink& diags) {

@@ -125,9 +125,10 @@ std::string TimesTable(const std::vector<StageTime>& times, double wall_ms) {
 
 PipelineOptions PipelineOptions::For(const Call& call) const {
   PipelineOptions with = *this;
-  with.share_copies = call.rows_cut_sectors;
+  with.share_copies = call.share_copies;
   with.split = call.split;
   with.sizes = NamesOf(call);
+  with.rows_cut_sectors = call.rows_cut_sectors;
   return with;
 }
 
@@ -150,6 +151,7 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
   request.prove = options.prove;
   TRY(request.passes, PassOptionsOf(loaded, options, look, diags));
   if (look && look->decisions) request.sizes = options.sizes;
+  request.rows_cut_sectors = options.rows_cut_sectors;
   compile::Account account;
   Result<compile::Compiled> compiled = compile::Compile(fn, request, &account, diags);
   if (look) Show(account, compiled, look);

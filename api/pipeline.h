@@ -44,11 +44,13 @@ struct PipelineOptions {
   scheduler::SolutionStore* solutions = nullptr;
   int64_t stamps = 0;  // records of an in-kernel timeline, for each role (ir/stamps.h); 0: none
   bool prove = true;   // false: the program is looked at and never emitted
-  // Clusters that share copies before CTAs that stay (`solve`); see Call::rows_cut_sectors.
+  // Clusters that share copies before CTAs that stay (`solve`); see Call::share_copies.
   bool share_copies = false;
   int64_t split = 1;  // CTAs for each tile (`solve`), where that can be; see Call::split
   Machine machine;    // null: `target` is read when it is needed
-  Bindings sizes;     // values of dims and integer scalars, for predicted times
+  // Values of dims and integer scalars, and what is known of rows then: for predicted times.
+  Bindings sizes;
+  bool rows_cut_sectors = false;
   PipelineOptions For(const Call& call) const;
 };
 

@@ -26,7 +26,15 @@ scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature&
   plain.crash_dir.clear();
   const Result<ir::Function> clean = RunSteps(loaded, std::move(*fn), steps, plain, nullptr, quiet);
   if (!clean.ok()) return {};
-  return scheduler::ChooseSplit(*clean, **machine, NamesOf(call), call.rows_cut_sectors ? 2 : 1);
+  return scheduler::ChooseSplit(*clean, **machine, NamesOf(call), call.rows_cut_sectors);
+}
+
+scheduler::SplitChoice ChooseForm(const Loaded& loaded, const frontend::Signature& signature,
+                                  const PipelineOptions& options, Call* call) {
+  const scheduler::SplitChoice choice = SplitFor(loaded, signature, options, *call);
+  call->split = choice.ctas;
+  call->share_copies = choice.share_copies;
+  return choice;
 }
 
 }  // namespace tilec::api

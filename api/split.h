@@ -1,4 +1,5 @@
-// How many CTAs share the turns of a tile's loop, by the machine model and for the sizes of a call.
+// How the CTAs of a launch go about their tiles, by the machine model and for the sizes of a call:
+// how many share the turns of a tile's loop, and whether neighbours copy for each other.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -8,10 +9,14 @@
 
 namespace tilec::api {
 
-// For the tunes that the call has by now. One CTA where the options ask for something else than the
-// solver's own choice, or the model cannot tell.
+// For the tunes that the call has by now. One CTA that copies for itself where the options ask for
+// something else than the solver's own choice, or the model cannot tell.
 scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature& signature,
                                 const PipelineOptions& options, const Call& call);
+
+// The same, and the call has it.
+scheduler::SplitChoice ChooseForm(const Loaded& loaded, const frontend::Signature& signature,
+                                  const PipelineOptions& options, Call* call);
 
 // Integers among the call's dims and scalars, by name.
 Bindings NamesOf(const Call& call);

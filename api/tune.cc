@@ -17,6 +17,7 @@
 #include "ir/lower/pressure.h"
 #include "ir/passes/split_reductions.h"
 #include "ir/warp_check/rate.h"
+#include "scheduler/copy_lines.h"
 #include "scheduler/split_choice.h"
 
 namespace tilec::api {
@@ -53,7 +54,6 @@ class Search {
     options_.crash_dir.clear();
     options_.first_schedules = true;
     options_.prove = false;
-    options_.share_copies = call.rows_cut_sectors;
     options_.solutions = nullptr;  // found faster than read
     for (const auto& [name, value] : call.all)
       if (const auto* i = std::get_if<int64_t>(&value)) names_[name] = *i;
@@ -273,19 +273,6 @@ class Search {
     return Clean(*statics, quiet);
   }
 
-  // How many lines of 128 bytes a copy asks for where one would do: a row of a box that begins
-  // anywhere touches one more than it fills.
-  double Times(const ir::Function& fn) const {
-    constexpr double kLine = 128;
-    if (!call_.rows_cut_sectors) return 1;
-    double row = kLine;
-    for (const ir::Op& op : fn.ops)
-      if (op.kind == ir::OpKind::kLoad && fn.type(op.results[0]).shape.size() > 1)
-        row = std::min(row, static_cast<double>(fn.type(op.results[0]).shape.back() *
-                                                ir::ByteSize(fn.type(op.results[0]).dtype)));
-    return 1 + kLine / std::max(1.0, row);
-  }
-
   std::optional<double> Rate(const Point& point) {
     const auto known = rated_.find(point);
     if (known != rated_.end()) return known->second.ms;
@@ -296,11 +283,12 @@ class Search {
     if (!fn.ok()) return std::nullopt;
     const int64_t most = options_.schedule == "solve" ? ir::isa::kPortableClusterCtas : 1;
     const scheduler::SplitChoice split = scheduler::ChooseSplit(
-        *fn, target_, names_, Times(*fn) * LikelyAskedFor(*fn), most,
+        *fn, target_, names_, call_.rows_cut_sectors, most,
         [&](const ir::Function& f, const ir::WorkCount& work) { return LikelyShape(f, work); });
     if (!IsTime(split.ms)) return std::nullopt;
     rating.ms = split.ms;
     rating.split = split.ctas;
+    rating.share_copies = split.share_copies;
     if (CutsLines(*fn)) *rating.ms *= 1 + target_.model.cut_lines_share;
     rating.flops = split.whole_flops;
     return rating.ms;
@@ -348,23 +336,6 @@ class Search {
     }
     return all > 0 ? own / all : 1;
   }
-  // The same before anything is lowered: where copies are to be shared, half of the largest, if its
-  // rows can be halved.
-  double LikelyAskedFor(const ir::Function& fn) const {
-    if (!options_.share_copies || options_.schedule != "solve" || !target_.Has("clusters"))
-      return 1;
-    double all = 0, largest = 0;
-    for (const ir::Op& op : fn.ops) {
-      if (op.kind != ir::OpKind::kLoad || fn.type(op.results[0]).shape.size() < 2) continue;
-      const ir::Type& tile = fn.type(op.results[0]);
-      const auto bytes = static_cast<double>(tile.elements() * ir::ByteSize(tile.dtype));
-      all += bytes;
-      const int64_t rows = tile.shape[tile.shape.size() - 2];
-      if (rows % (8 * target_.lowering.cluster_ctas) == 0) largest = std::max(largest, bytes);
-    }
-    const auto others = 1 - 1 / static_cast<double>(target_.lowering.cluster_ctas);
-    return all > 0 ? 1 - others * largest / all : 1;
-  }
   bool MaySpill(const ir::Function& warps) const {
     for (ir::OpId id : warps.blocks[warps.body].ops) {
       const ir::Op& op = warps.ops[id];
@@ -378,6 +349,7 @@ class Search {
   std::optional<TunePoint> Lower(const Point& point, bool standard) {
     const auto rating = rated_.find(point);
     const int64_t split = rating == rated_.end() ? 1 : rating->second.split;
+    options_.share_copies = rating != rated_.end() && rating->second.share_copies;
     if (auto out = Lower(point, standard, split)) return out;
     return split > 1 ? Lower(point, standard, 1) : std::nullopt;
   }
@@ -389,7 +361,8 @@ class Search {
     options_.split = split;
     out.values = ValuesOf(point);
     const ir::WorkCount work = ir::CountWork(*clean, names_, target_, {.edges = false});
-    const ir::Target target = scheduler::SharedBy(target_, work.instances, Times(*clean));
+    const double times = scheduler::LinesAsked(*clean, call_.rows_cut_sectors);
+    const ir::Target target = scheduler::SharedBy(target_, work.instances, times);
     auto periods = scheduler::BoundPeriods(*clean, target);
     if (!periods) periods.emplace();
     DiagSink quiet;
@@ -403,8 +376,7 @@ class Search {
     const auto warps = LowerToWarps(loaded_, std::move(*tile), options_, &look, quiet);
     if (!warps.ok() || (!standard && MaySpill(*warps))) return std::nullopt;
     if (split > 1 && warps->launch.cluster != split) return std::nullopt;  // it was refused
-    const ir::Target asked =
-        scheduler::SharedBy(target_, work.instances, Times(*clean) * AskedFor(*warps));
+    const ir::Target asked = scheduler::SharedBy(target_, work.instances, times * AskedFor(*warps));
     if (const auto rates = ir::RatesOf(*warps, asked, quiet); rates.ok())
       for (scheduler::LoopPeriod& period : *periods)
         for (const ir::LoopRate& rate : *rates) {
@@ -470,6 +442,7 @@ class Search {
     std::optional<double> ms;  // nullopt: its facts do not hold, or it does not fit
     double flops = 0;          // with edges as whole tiles
     int64_t split = 1;         // CTAs for each tile
+    bool share_copies = false;
   };
   std::map<Point, Rating> rated_;
   double least_flops_ = 0;

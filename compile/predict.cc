@@ -5,7 +5,9 @@
 #include <tuple>
 
 #include "ir/count_work.h"
+#include "ir/passes/cluster_tiles.h"
 #include "ir/passes/split_reductions.h"
+#include "scheduler/copy_lines.h"
 #include "scheduler/kernel_time.h"
 
 namespace tilec::compile {
@@ -17,13 +19,18 @@ namespace {
 constexpr int64_t kOfRules = 4;
 
 std::optional<double> Predict(const Strategy& strategy, const ir::Function& clean,
-                              const ir::Target& target, const Bindings& sizes) {
+                              const ir::Target& target, const Bindings& sizes,
+                              bool rows_cut_sectors) {
   if (!strategy.roles()) return std::nullopt;
   ir::Function fn = clean;
   if (strategy.shape == Shape::kSplit && ir::SplitReductions(fn, strategy.ctas))
     return std::nullopt;
+  double times = scheduler::LinesAsked(fn, rows_cut_sectors);
+  if (strategy.shape == Shape::kClustered) {
+    times *= scheduler::ShareAsked(clean, target);
+    if (ir::ClusterTiles(fn, target.lowering.cluster_ctas)) return std::nullopt;
+  }
   const ir::WorkCount work = ir::CountWork(fn, sizes, target, {.edges = false});
-  const int64_t times = 1;  // copies take what their costs say
   auto periods = scheduler::BoundPeriods(fn, scheduler::SharedBy(target, work.instances, times));
   if (!periods) return std::nullopt;
   for (scheduler::LoopPeriod& period : *periods)
@@ -31,6 +38,7 @@ std::optional<double> Predict(const Strategy& strategy, const ir::Function& clea
   scheduler::LaunchShape shape;
   if (strategy.shape == Shape::kPersistent) shape.ctas = target.limits.sms;
   if (strategy.shape == Shape::kSplit) shape.cluster = strategy.ctas;
+  if (strategy.shape == Shape::kClustered) shape.cluster = target.lowering.cluster_ctas;
   const scheduler::KernelTime time = scheduler::EstimateTime(fn, target, work, *periods, shape);
   if (time.ms <= 0) return std::nullopt;
   return 1e3 * time.ms;
@@ -39,13 +47,13 @@ std::optional<double> Predict(const Strategy& strategy, const ir::Function& clea
 }  // namespace
 
 void PredictTimes(const ir::Function& fn, const ir::Target& target, const Bindings& sizes,
-                  std::vector<Decision>* decisions) {
+                  bool rows_cut_sectors, std::vector<Decision>* decisions) {
   // Of strategies that differ in what the model does not see, once.
   std::map<std::tuple<Shape, bool, bool>, std::optional<double>> known;
   for (Decision& decision : *decisions) {
     const Strategy& s = decision.strategy;
     const auto [at, fresh] = known.try_emplace({s.shape, s.scheduled(), s.roles()});
-    if (fresh) at->second = Predict(s, fn, target, sizes);
+    if (fresh) at->second = Predict(s, fn, target, sizes, rows_cut_sectors);
     decision.predicted_us = at->second;
   }
 }

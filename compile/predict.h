@@ -16,8 +16,8 @@ namespace tilec::compile {
 
 // `fn`: cleaned up, at the tile level. `sizes`: values of its dims and integer scalars. Strategies
 // that the model does not know (program order) and kernels whose sizes are not all given stay
-// without a time.
+// without a time. `rows_cut_sectors`: of scheduler/copy_lines.h.
 void PredictTimes(const ir::Function& fn, const ir::Target& target, const Bindings& sizes,
-                  std::vector<Decision>* decisions);
+                  bool rows_cut_sectors, std::vector<Decision>* decisions);
 
 }  // namespace tilec::compile

@@ -51,7 +51,9 @@ class Search {
       all.back().strategy = strategy;
     }
     CHECK(!all.empty(), "every request has a candidate");
-    if (request_.sizes) PredictTimes(line_.clean(), *request_.target, *request_.sizes, &all);
+    if (request_.sizes)
+      PredictTimes(line_.clean(), *request_.target, *request_.sizes, request_.rows_cut_sectors,
+                   &all);
     for (size_t i = 0; i < all.size(); ++i) {
       if (!Considered(all, i)) continue;
       DiagSink said;

@@ -38,6 +38,7 @@ struct Request {
   ir::PassOptions passes;                       // what to print and where to stop
   // Values of dims and integer scalars. With them, decisions have predicted times.
   std::optional<Bindings> sizes;
+  bool rows_cut_sectors = false;  // of these sizes (scheduler/copy_lines.h)
 };
 
 struct StepTime {

@@ -225,7 +225,8 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   // Tiles of one CTA; while it works on one, copies for the next are under way.
   const double tiles = std::ceil(instances / static_cast<double>(time.ctas));
   const double own = outside.cycles + steady;
-  time.cycles_per_cta = model.start_cycles + fill + tiles * own;
+  const double start = model.start_cycles + (shape.cluster > 1 ? model.cluster_start_cycles : 0);
+  time.cycles_per_cta = start + fill + tiles * own;
   time.loop_share = tiles * steady / time.cycles_per_cta;
   const auto beside = static_cast<double>(time.per_sm);
   const double wave = std::max(time.cycles_per_cta, beside * tiles * busy);

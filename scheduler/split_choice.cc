@@ -1,45 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/split_choice.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "ir/count_work.h"
+#include "ir/passes/cluster_tiles.h"
 #include "ir/passes/split_reductions.h"
+#include "scheduler/copy_lines.h"
 #include "scheduler/kernel_time.h"
+#include "support/check.h"
 
 namespace tilec::scheduler {
 
 namespace {
 
-std::optional<KernelTime> TimeOf(const ir::Function& fn, const ir::Target& target,
-                                 const Bindings& names, double times, int64_t ctas,
-                                 const ShapeOf& shape_of, double* whole_flops) {
-  const ir::WorkCount work = ir::CountWork(fn, names, target, {.edges = false});
-  *whole_flops = work.whole_flops;
-  if (work.instances == 0) return std::nullopt;
-  const auto periods = BoundPeriods(fn, SharedBy(target, work.instances, times));
-  if (!periods) return std::nullopt;
-  LaunchShape shape = shape_of ? shape_of(fn, work) : LaunchShape();
-  shape.cluster = ctas;
-  return EstimateTime(fn, target, work, *periods, shape);
-}
+class Choice {
+ public:
+  Choice(const ir::Target& target, const Bindings& names, const ShapeOf& shape_of)
+      : target_(target), names_(names), shape_of_(shape_of) {}
+
+  // `times`: as of SharedBy. `stays`: as many CTAs as multiprocessors, which walk over tiles.
+  std::optional<KernelTime> TimeOf(const ir::Function& fn, double times, int64_t cluster,
+                                   bool stays = false) {
+    const ir::WorkCount work = ir::CountWork(fn, names_, target_, {.edges = false});
+    whole_flops = work.whole_flops;
+    if (work.instances == 0) return std::nullopt;
+    const auto periods = BoundPeriods(fn, SharedBy(target_, work.instances, times));
+    if (!periods) return std::nullopt;
+    LaunchShape shape = shape_of_ ? shape_of_(fn, work) : LaunchShape();
+    shape.cluster = cluster;
+    if (stays) shape.ctas = std::min(target_.limits.sms, work.instances);
+    return EstimateTime(fn, target_, work, *periods, shape);
+  }
+  double whole_flops = 0;
+
+ private:
+  const ir::Target& target_;
+  const Bindings& names_;
+  const ShapeOf& shape_of_;
+};
 
 }  // namespace
 
 SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const Bindings& names,
-                        double times, int64_t most, const ShapeOf& shape_of) {
+                        bool rows_cut_sectors, int64_t most, const ShapeOf& shape_of) {
   SplitChoice choice;
-  const std::optional<KernelTime> alone =
-      TimeOf(fn, target, names, times, 1, shape_of, &choice.whole_flops);
+  Choice model(target, names, shape_of);
+  const double times = LinesAsked(fn, rows_cut_sectors);
+  const std::optional<KernelTime> alone = model.TimeOf(fn, times, 1);
+  choice.whole_flops = model.whole_flops;
   if (!alone) return choice;
   choice.ms = choice.alone_ms = alone->ms;
+  if (const double asked = ShareAsked(fn, target); rows_cut_sectors && asked < 1) {
+    ir::Function clustered = fn;  // with CTAs that have no tile, where its grid is none of clusters
+    CHECK(!ir::ClusterTiles(clustered, target.lowering.cluster_ctas), "it asks for less by that");
+    const auto shared = model.TimeOf(clustered, times * asked, target.lowering.cluster_ctas);
+    const auto stays = model.TimeOf(fn, times, 1, true);
+    choice.share_copies = shared && stays && shared->ms < stays->ms;
+    if (choice.share_copies)
+      choice.ms = shared->ms;
+    else if (stays)
+      choice.ms = stays->ms;
+  }
   if (!target.Has("clusters") || 2 * alone->ctas > target.limits.sms) return choice;
   for (int64_t ctas = 2; ctas <= most; ctas *= 2) {
-    double flops = 0;
     ir::Function split = fn;
     if (ir::SplitReductions(split, ctas)) break;  // an obstacle
-    const std::optional<KernelTime> time =
-        TimeOf(split, target, names, times, ctas, shape_of, &flops);
+    const std::optional<KernelTime> time = model.TimeOf(split, times, ctas);
     if (!time || time->ms >= choice.ms || time->ms > (1 - target.model.split_margin) * alone->ms ||
         time->ms > alone->ms - target.model.split_least_ms)
       continue;

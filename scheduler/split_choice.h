@@ -1,6 +1,9 @@
 // Whether several CTAs should share the turns of a tile's loop (ir/passes/split_reductions.h), and
 // how many: what the model of whole kernels says of each number, where less than half of the
-// multiprocessors have a tile.
+// multiprocessors have a tile. And whether neighbours should copy for each other what they have in
+// common (ir/passes/cluster_tiles.h) or each stay and walk over tiles: the first asks the L2 for
+// less, the second hides the ends of tiles. Thick products whose rows begin amid sectors gain a
+// quarter by the first, thin ones lose two fifths by it (docs/perf_log.md).
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -18,6 +21,7 @@ namespace tilec::scheduler {
 
 struct SplitChoice {
   int64_t ctas = 1;             // for each tile
+  bool share_copies = false;    // in clusters, in place of walking over tiles
   double ms = 0, alone_ms = 0;  // of that many, of one; 0: not known
   double whole_flops = 0;       // of products, with edges as whole tiles
 };
@@ -25,10 +29,11 @@ struct SplitChoice {
 // What is known of a launch before its program is lowered; none: the least.
 using ShapeOf = std::function<LaunchShape(const ir::Function&, const ir::WorkCount&)>;
 
-// `fn`: cleaned up, at the tile level. `names`: values of its dims and integer scalars. `times`: as
-// of SharedBy. `most`: CTAs for each tile.
+// `fn`: cleaned up, at the tile level. `names`: values of its dims and integer scalars.
+// `rows_cut_sectors`: of scheduler/copy_lines.h; only then clusters are weighed. `most`: CTAs for
+// each tile.
 SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const Bindings& names,
-                        double times, int64_t most = ir::isa::kPortableClusterCtas,
+                        bool rows_cut_sectors, int64_t most = ir::isa::kPortableClusterCtas,
                         const ShapeOf& shape_of = {});
 
 }  // namespace tilec::scheduler

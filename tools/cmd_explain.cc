@@ -337,8 +337,9 @@ class Command {
       api::Observation& look = session_.look();
       TRY(ir::Function fn, api::MakeTileIr(session_.loaded(), prepared.kernel, prepared.call, &look,
                                            session_.diags()));
-      TRY(compiled_, api::LowerToWarps(session_.loaded(), std::move(fn), session_.pipeline(), &look,
-                                       session_.diags()));
+      TRY(compiled_,
+          api::LowerToWarps(session_.loaded(), std::move(fn),
+                            session_.pipeline().For(prepared.call), &look, session_.diags()));
     }
     TRY(const api::Machine machine, session_.Machine());
     TRY(e->program,

@@ -35,7 +35,10 @@ Result<Prepared> Prepare(Session& session, const char* command,
                                 .last_contiguous = !p.strided_any};
   out.call.rows_cut_sectors = api::RowsCutSectors(signature, out.call.all);
   TRY_VOID(frontend::CheckFacts(program, out.kernel, out.call.all, diags));
-  if (std::string_view(command) == "build") session.Tune(signature, &out.call);
+  if (std::string_view(command) == "build")
+    session.Tune(signature, &out.call);
+  else
+    session.ChooseForm(signature, &out.call);
   return out;
 }
 

@@ -81,10 +81,13 @@ void Session::Tune(const frontend::Signature& signature, api::Call* call) {
   const frontend::Values tunes = api::TunesFor(loaded_, signature, pipeline(),
                                                cache() ? &*solutions_ : nullptr, *call, diags_);
   for (const auto& [name, value] : tunes) call->statics[name] = call->all[name] = value;
-  const scheduler::SplitChoice split = api::SplitFor(loaded_, signature, pipeline(), *call);
-  call->split = split.ctas;
+  ChooseForm(signature, call);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   look_.times.push_back({"choice of tiles and splits", took.count()});
+}
+
+void Session::ChooseForm(const frontend::Signature& signature, api::Call* call) {
+  const scheduler::SplitChoice split = api::ChooseForm(loaded_, signature, pipeline(), call);
   if (split.ctas > 1)
     diags_.Report(api::kSplitChosen, Span{}, signature.kernel, split.ctas, 1e3 * split.ms,
                   1e3 * split.alone_ms);

@@ -38,6 +38,8 @@ class Session {
   }
   // --tune=model: sets the tunes that the call leaves open.
   void Tune(const frontend::Signature& signature, api::Call* call);
+  // How CTAs go about the tiles of this call, for tunes as they are (api/split.h).
+  void ChooseForm(const frontend::Signature& signature, api::Call* call);
   api::Observation& look() { return look_; }
   const runtime::Execution& recorded() const { return *recorded_; }
 

@@ -153,7 +153,7 @@ void Cluster::ReportDeadlock() {
   uint32_t live = 0, waiting = 0;
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // reason → warps
   std::map<std::string, size_t> index;
-  int line = 0, registers_line = 0;
+  int line = 0, cluster_line = 0, registers_line = 0;
   uint32_t apart =
       ~0u;  // first pc of lanes that wait for lanes of their warp at another collective
   auto add = [&](const Warp& w, const std::string& why) {
@@ -171,7 +171,10 @@ void Cluster::ReportDeadlock() {
             p.wait.kind == Wait::Kind::kBehind)
           continue;
         waits = true;
-        if (line == 0) line = launch->program->code[p.pc].line;
+        // Whoever waits at the cluster barrier waits for threads that wait for something else:
+        // those that have left count as arrived.
+        int& here = p.wait.kind == Wait::Kind::kClusterBarrier ? cluster_line : line;
+        if (here == 0) here = launch->program->code[p.pc].line;
         if (LanesApart(w, p)) apart = std::min(apart, p.pc);
         if (p.wait.kind == Wait::Kind::kRegisters && registers_line == 0)
           registers_line = launch->program->code[p.pc].line;
@@ -194,7 +197,7 @@ void Cluster::ReportDeadlock() {
   fault = {};
   fault.def = &kDeadlock;
   fault.message = fmt::format(fmt::runtime(kDeadlock.format), waiting, live);
-  fault.line = line;
+  fault.line = line != 0 ? line : cluster_line;
   if (registers_line != 0) {  // the pool can never give what is asked: the rest waits for that
     fault.rule = judge::Rule::kR1;
     fault.line = registers_line;

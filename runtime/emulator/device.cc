@@ -26,6 +26,7 @@
 #include "runtime/emulator/judge_hooks.h"
 #include "runtime/emulator/limits.h"
 #include "runtime/emulator/services.h"
+#include "runtime/emulator/slices.h"
 #include "runtime/emulator/tensor_map.h"
 
 namespace tilec::runtime {
@@ -137,13 +138,15 @@ class Pool {
     const EmulatorOptions& o = *launch_->options;
     bool checked = launch_->judge != nullptr;
     bool plain = o.policy == Policy::kRunToBlock && o.landing == Landing::kEarly;
-    uint64_t budget = checked && plain ? kCheckedBudget : kBudget;
+    const uint64_t budget = checked && plain ? kCheckedBudget : kBudget;
+    Slices slices(o, checked && clusters_ > 1);
     size_t most = checked ? std::min<size_t>(ResidentClusters(*launch_), 1024) : kMaxResident;
     most = static_cast<size_t>(std::clamp<uint64_t>(memory_ / ClusterBytes(*launch_), 1, most));
     size_t waiting = 0;  // clusters in a row that did nothing but poll
     while (true) {
       uint64_t n = clusters_;
-      if (resident.size() < most) n = next_.fetch_add(1);
+      const size_t wanted = waiting == 0 ? slices.Wanted(most) : most;
+      if (resident.size() < wanted) n = next_.fetch_add(1);
       if (n < clusters_ && n < launch_->first_fault.load()) {
         std::unique_ptr<Cluster> c;
         if (!spare.empty())
@@ -157,9 +160,15 @@ class Pool {
         resident.push_front(std::move(c));
       }
       if (resident.empty()) return;
+      std::swap(resident.front(), resident[slices.Next(resident.size())]);
       std::unique_ptr<Cluster> c = std::move(resident.front());
       resident.pop_front();
-      Cluster::Status status = c->Run(budget);
+      const uint64_t slice = slices.Length(budget);
+      Cluster::Status status = c->Run(slice);
+      if (status == Cluster::Status::kBudget && slice < Slices::kLong) {
+        resident.push_back(std::move(c));
+        continue;
+      }
       if (status == Cluster::Status::kBudget) {
         waiting = WaitsForOthers(*c) ? waiting + 1 : 0;
         bool full = resident.size() + 1 >= most || next_.load() >= clusters_;

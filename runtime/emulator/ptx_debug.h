@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "runtime/emulator/ptx_reader.h"
@@ -38,34 +39,83 @@ class PtxDebugReader : protected PtxReader {
     while (token_.kind != Token::Kind::kEnd && token_.line == line) Advance();
   }
 
-  // .loc FILE LINE COLUMN …
+  // .loc FILE LINE COLUMN [, function_name LABEL, inlined_at FILE LINE COLUMN]
   void Location() {
     const int line = token_.line;
-    uint64_t n[3] = {};
-    size_t k = 0;
-    for (Advance(); token_.kind == Token::Kind::kInt && token_.line == line && k < 3; Advance())
-      n[k++] = token_.bits;
-    while (token_.kind != Token::Kind::kEnd && token_.line == line) Advance();
-    if (k < 2 || n[1] == 0 || n[1] > kMaxText || locs_.size() >= kMaxStatements) return;
-    locs_.push_back({line, n[0], static_cast<uint32_t>(n[1]),
-                     static_cast<uint32_t>(std::min<uint64_t>(n[2], kMaxText))});
+    const auto place = [&](Place* p) {
+      uint64_t n[3] = {};
+      size_t k = 0;
+      for (Advance(); token_.kind == Token::Kind::kInt && token_.line == line && k < 3; Advance())
+        n[k++] = token_.bits;
+      *p = {n[0], static_cast<uint32_t>(std::min<uint64_t>(n[1], kMaxText + 1)),
+            static_cast<uint32_t>(std::min<uint64_t>(n[2], kMaxText))};
+      return k >= 2 && n[1] != 0 && n[1] <= kMaxText;
+    };
+    Loc loc;
+    loc.at = line;
+    const bool known = place(&loc.place);
+    while (token_.kind != Token::Kind::kEnd && token_.line == line)
+      if (token_.IsWord("inlined_at"))
+        loc.inlined = place(&loc.caller);
+      else
+        Advance();
+    if (known && locs_.size() < kMaxStatements) locs_.push_back(loc);
   }
 
-  // "gemm.cu:33:5" for the lines of the text, ascending. Files may be named behind their use.
+  // "gemm.cu:33:5" for the lines of the text, ascending. Files may be named behind their use. Code
+  // of a header is shown where a file that is no header calls it: "gemm.cu:33:5 (in
+  // barrier.h:71:3)".
   std::vector<LineNote> Notes() const {
     std::vector<LineNote> notes;
-    for (const Loc& loc : locs_)
-      if (auto file = files_.find(loc.file); file != files_.end())
-        notes.push_back(
-            {loc.at, fmt::format("{}:{}:{}", file->second, loc.line, std::max(loc.column, 1u))});
+    std::map<std::tuple<uint64_t, uint32_t, uint32_t>, size_t> last;  // where a place stood last
+    for (size_t k = 0; k < locs_.size(); ++k) {
+      const Loc& loc = locs_[k];
+      last[{loc.place.file, loc.place.line, loc.place.column}] = k;
+      const std::string inner = Text(loc.place);
+      if (inner.empty()) continue;
+      std::string outer;
+      const Loc* at = &loc;
+      for (int depth = 0; depth < kMaxCallers && at->inlined && IsHeader(at->place); ++depth) {
+        const Place& caller = at->caller;
+        if (!IsHeader(caller)) {
+          outer = Text(caller);
+          break;
+        }
+        const auto found = last.find({caller.file, caller.line, caller.column});
+        if (found == last.end()) break;
+        at = &locs_[found->second];
+      }
+      notes.push_back({loc.at, outer.empty() ? inner : fmt::format("{} (in {})", outer, inner)});
+    }
     return notes;
   }
 
  private:
+  struct Place {
+    uint64_t file = 0;
+    uint32_t line = 0, column = 0;
+  };
+  static constexpr int kMaxCallers = 32;
+
+  std::string Text(const Place& p) const {
+    const auto file = files_.find(p.file);
+    if (file == files_.end()) return "";
+    return fmt::format("{}:{}:{}", file->second, p.line, std::max(p.column, 1u));
+  }
+  bool IsHeader(const Place& p) const {
+    const auto file = files_.find(p.file);
+    if (file == files_.end()) return false;
+    const std::string& name = file->second;
+    const size_t dot = name.rfind('.'), slash = name.rfind('/');
+    if (dot == std::string::npos || (slash != std::string::npos && dot < slash)) return true;
+    const std::string_view end = std::string_view(name).substr(dot);
+    return end == ".h" || end == ".hpp" || end == ".inl" || end == ".hxx";
+  }
+
   struct Loc {
-    int at;  // line of the PTX text
-    uint64_t file;
-    uint32_t line, column;
+    int at = 0;  // line of the PTX text
+    Place place, caller;
+    bool inlined = false;
   };
   static constexpr size_t kMaxFiles = 1 << 16;
 

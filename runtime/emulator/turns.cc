@@ -10,6 +10,7 @@
 
 #include "runtime/emulator/handlers.h"
 #include "runtime/emulator/judge/judge.h"
+#include "runtime/emulator/slices.h"
 
 namespace tilec::runtime::emulator {
 
@@ -131,7 +132,8 @@ Cluster::Status Cluster::RunTurns(uint64_t budget) {
     policy.Ran(turn.warp, ran, w.polls > 0 && w.polls_at == w.cta->progress);
     if (failed || LimitReached(w)) return Status::kFault;
     if (launch->first_fault.load(std::memory_order_relaxed) < number) return Status::kFault;
-    if (spent >= budget) return LandAll() ? Status::kBudget : Status::kFault;
+    if (spent >= budget)
+      return budget < Slices::kLong || LandAll() ? Status::kBudget : Status::kFault;
   }
 }
 

@@ -1,6 +1,6 @@
 // Does the judge see what is wrong in kernels of anybody? mutation_foreign [--step=N] LIST
 // FILE.ptx… makes every mutant (every N-th) of the right entries of tests/corpus, runs each under a
-// few orders, and prints which were found, by what.
+// dozen orders, and prints which were found, by what.
 //
 // A mutant is found if a check of severity error or portability speaks, its run stops, or its
 // executions give different outputs: what `tilec check` calls wrong. Its first finding is the root
@@ -40,7 +40,13 @@ constexpr corpus::Plan kPlans[] = {{Policy::kRunToBlock, Landing::kEarly, 0, fal
                                    {Policy::kProducerFirst, Landing::kLate, 0, true},
                                    {Policy::kRandom, Landing::kRandom, 1, false},
                                    {Policy::kRandom, Landing::kEarly, 9, true},
-                                   {Policy::kPct, Landing::kEarly, 13, true}};
+                                   {Policy::kPct, Landing::kEarly, 13, true},
+                                   {Policy::kPct, Landing::kRandom, 2, false},
+                                   {Policy::kRandom, Landing::kLate, 3, false},
+                                   {Policy::kRandom, Landing::kEarly, 4, false},
+                                   {Policy::kPct, Landing::kLate, 5, true},
+                                   {Policy::kRandom, Landing::kPoison, 6, true},
+                                   {Policy::kPct, Landing::kEarly, 7, false}};
 
 // Lines of an entry's body, 1-based.
 struct Entry {

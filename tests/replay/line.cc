@@ -101,7 +101,7 @@ Result<> Fill(const Case& c, scheduler::SolutionStore* store, Line* line, DiagSi
   options.solutions = store;
   api::Call call = c.call;
   TRY(const frontend::Signature signature, frontend::SignatureOf(*loaded.program, c.kernel, diags));
-  call.split = api::SplitFor(loaded, signature, options, call).ctas;
+  api::ChooseForm(loaded, signature, options, &call);
   options = options.For(call);
   api::Lowered lowered;
   api::Observation look;

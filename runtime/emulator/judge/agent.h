@@ -42,6 +42,8 @@ class Agent {
   Component self() const { return self_; }
   Epoch epoch() const { return epoch_; }
   uint32_t live() const { return live_; }
+  // The lane gets a component of its own, if it has none.
+  void Name(int l) { LaneComponent(l); }
   // 0: the lane never acted alone.
   Component lane(int l) const { return lane_[static_cast<size_t>(l)]; }
   std::vector<LaneGroup>& groups() { return groups_; }
@@ -65,6 +67,8 @@ class Agent {
   void AcquireLater(uint32_t lanes, const View& from);
   void AcquireFence(uint32_t lanes);
   void Exit(uint32_t lanes);
+  // What follows is told from what came before.
+  void Tick() { ++epoch_; }
 
   // Makes `lanes` a union of groups.
   void Split(uint32_t lanes);

@@ -66,7 +66,7 @@ class GlobalShadow {
           continue;
         }
         if (!ordered(r.mark)) clash(r.mark, false, base + std::max(begin, r.begin));
-        if (r.begin >= begin && r.end <= end) {
+        if (r.begin >= begin && r.end <= end && !Outlives(r.mark, m)) {
           r = page.reads.back();
           page.reads.pop_back();
           used_ -= sizeof(ReadRange);
@@ -83,12 +83,14 @@ class GlobalShadow {
         m.mark.bytes = mask;
         if (c.first.mark.bytes & mask)
           if (!ordered(c.first)) clash(c.first, true, base + block * 16);
-        c.first.mark.bytes &= static_cast<uint16_t>(~mask);
+        if (!Outlives(c.first, m)) c.first.mark.bytes &= static_cast<uint16_t>(~mask);
         if (c.more != nullptr) {
           for (GlobalMark& o : *c.more) {
             if ((o.mark.bytes & mask) && !ordered(o)) clash(o, true, base + block * 16);
-            o.mark.bytes &= static_cast<uint16_t>(~mask);
+            if (!Outlives(o, m)) o.mark.bytes &= static_cast<uint16_t>(~mask);
           }
+          constexpr size_t kMost = 64;  // of a block; the oldest are forgotten
+          if (c.more->size() > kMost) c.more->front().mark.bytes = 0;
           used_ -= sizeof(GlobalMark) *
                    std::erase_if(*c.more, [](const GlobalMark& o) { return o.mark.bytes == 0; });
         }
@@ -165,6 +167,9 @@ class GlobalShadow {
     bool changed = false;
   };
 
+  static bool Outlives(const GlobalMark& old, const GlobalMark& now) {
+    return old.cluster == now.cluster && OutlivedBy(old.mark, now.mark);
+  }
   static bool Same(const GlobalMark& a, const GlobalMark& b) {
     return a.cluster == b.cluster && a.mark.component == b.mark.component &&
            a.mark.epoch == b.mark.epoch && a.mark.site == b.mark.site;

@@ -55,7 +55,9 @@ Judge::Judge(LaunchJudge* launch, const ClusterShape& shape)
   tensor_.resize(shape_.ctas.size());
   sc_cta_.resize(shape_.ctas.size());
   live_warps_.assign(shape_.ctas.size(), shape_.warps_per_cta);
-  peers_.assign(shape_.ctas.size(), std::vector<uint32_t>(shape_.ctas.size(), 0));
+  if (scoped_) peers_.resize(n * shape_.ctas.size());
+  left_.resize(shape_.ctas.size());
+  met_.resize(shape_.ctas.size());
   for (size_t r = 0; r < shape_.ctas.size(); ++r) shared_[r].Start(shape_.ctas[r].smem_bytes);
   for (uint32_t w = 0; w < n; ++w) {
     Component self = NewComponent(ComponentInfo::Kind::kWarp, w, 0);

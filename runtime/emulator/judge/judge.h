@@ -267,6 +267,7 @@ class Judge {
     Epoch init_epoch = 0;
     uint64_t observed = 0;                        // phases that some wait saw complete
     std::unordered_map<uint32_t, uint64_t> seen;  // by warp
+    std::map<uint32_t, std::vector<Mark>> uses;   // by warp: the last of its lanes
     Copy last_copy{};
     Component committer = 0;  // of the last tcgen05.commit, and its number
     Epoch commit = 0;
@@ -323,7 +324,18 @@ class Judge {
     std::vector<Epoch> loading;        // by register: the load that will write it
     std::map<Epoch, uint32_t> unread;  // by load: registers nobody has read
     uint64_t named[16] = {};           // generation waited for
+    // (cluster, component) → epoch of the latest of its strong writes that was read.
+    std::map<std::pair<uint64_t, Component>, Epoch> heard;
     std::map<uint64_t, Mark> maps;  // tensor maps fenced: address → the write it was fenced after
+  };
+  // Of another CTA's shared memory, by lanes of a warp. It is over for whoever knows the warp's
+  // epoch, or, of arrivals and operations of a pair, `number` of `by` (a phase of the barrier, an
+  // operation).
+  struct PeerUse {
+    uint32_t lanes = 0, pc = 0;
+    Epoch epoch = 0;
+    Component by = 0;
+    Epoch number = 0;
   };
   struct Side {  // who an access is judged for
     uint32_t warp = 0, warps = 1;
@@ -334,9 +346,14 @@ class Judge {
   Component NewComponent(ComponentInfo::Kind kind, uint32_t owner, uint32_t value);
   Component LaneComponent(uint32_t warp, int lane);
   Barrier& BarrierAt(uint32_t rank, uint32_t offset);
+  void UseBarrier(Barrier& b, uint32_t warp, uint32_t lanes, uint32_t pc);
+  void UsesOver(const Barrier& b, uint32_t warp, uint32_t lane, uint32_t pc, uint32_t offset);
   void CheckInit(const Barrier& b, uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank,
                  uint32_t offset);
   void CheckPeer(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank);
+  void UsePeer(uint32_t warp, uint32_t rank, PeerUse use);
+  bool PeerUseOver(uint32_t warp, const PeerUse& use, const Clock& known) const;
+  void PeersAtExit(uint32_t rank);
   void CtaExit(uint32_t rank, uint32_t pc);
   void CompareRegisters(uint32_t rank);
   bool LanesOrderedForAll(const Mark& old, const Side& side) const;
@@ -344,6 +361,9 @@ class Judge {
   // Ordered in the generic proxy, for everybody of the side?
   bool GenericOrdered(const Mark& old, const Mark& now, const Side& side, bool scoped) const;
   bool OrderedForeign(const GlobalMark& old, const Side& side) const;
+  // Volatile data found by way of a volatile flag, without fences.
+  void Hearsay(const std::string& memory, const GlobalMark& old, const Mark& now, const Side& side,
+               bool global);
   // Lanes of one warp that hand values over by volatile accesses alone.
   void Lockstep(const Mark& old, const Mark& now, const Side& side);
   void Clash(uint32_t rank, size_t block, const Mark& old, bool old_writes, const Mark& now,
@@ -392,10 +412,14 @@ class Judge {
   std::map<std::pair<uint32_t, uint32_t>, Component> wgmma_;
   std::unordered_map<uint64_t, View> shared_sync_;
   View cluster_pending_, cluster_done_;
-  std::vector<View> sc_cta_;                  // what the `fence.sc` of a CTA ordered, by rank
-  View sc_cluster_;                           // … those of the cluster, of cluster scope or wider
-  std::vector<uint32_t> live_warps_;          // by rank
-  std::vector<std::vector<uint32_t>> peers_;  // rank → pc + 1 of the last access by each other rank
+  std::vector<View> sc_cta_;                 // what the `fence.sc` of a CTA ordered, by rank
+  View sc_cluster_;                          // … those of the cluster, of cluster scope or wider
+  std::vector<uint32_t> live_warps_;         // by rank
+  std::vector<std::vector<PeerUse>> peers_;  // rank · warps of the cluster + warp → its uses
+  std::vector<Clock> left_;                  // by rank: what the threads that exited knew
+  // What stands before cluster barriers, relaxed arrivals too; what each rank has passed of it.
+  Clock met_pending_, met_done_;
+  std::vector<Clock> met_;
   Clock meet_;
 };
 

@@ -107,6 +107,7 @@ void Judge::CpWait(uint32_t warp, uint32_t lanes, uint32_t pending, bool all) {
   WarpState& w = warps_[warp];
   Stream& s = w.cp;
   if (!s.known) return;
+  if (all) s.committed = std::max(s.committed, s.last);  // `wait_all` ends the group under way, too
   Epoch done = all ? s.last : s.committed > pending ? s.committed - pending : 0;
   s.read_done = std::max(s.read_done, done);
   // Into the generic proxy only: a fence is needed before wgmma or a bulk copy reads the bytes.
@@ -160,6 +161,13 @@ void Judge::WgmmaWait(uint32_t warp, uint32_t pending) {
 
 void Judge::Exit(uint32_t warp, uint32_t lanes, uint32_t pc) {
   WarpState& w = warps_[warp];
+  if (scoped_)
+    for (const LaneGroup& g : w.agent.groups()) {
+      if ((g.lanes & lanes) == 0) continue;
+      Clock& left = left_[RankOf(warp)];
+      left.Join(g.view.generic);
+      if (g.acquire != nullptr) left.Join(g.acquire->generic);  // it was seen, if not ordered
+    }
   w.agent.Exit(lanes);
   if (w.agent.live() != 0) return;
   if (w.wgmma_issued > w.wgmma_retired && launch_->First(Rule::kW4, w.wgmma_pc, 0)) {
@@ -216,30 +224,7 @@ void Judge::CtaExit(uint32_t rank, uint32_t pc) {
                       b.last_copy.epoch - b.base - 1, key & 0xffffffff),
           "a wait on that phase");
   }
-  // Others used this CTA's memory: is their use over?
-  for (uint32_t other = 0; other < shape_.ctas.size(); ++other) {
-    uint32_t at = peers_[rank][other];
-    if (other == rank || at == 0 || live_warps_[other] == 0) continue;
-    bool ordered = true;
-    for (uint32_t w = other * shape_.warps_per_cta; w < (other + 1) * shape_.warps_per_cta; ++w) {
-      const Agent& peer = warps_[w].agent;
-      if (peer.epoch() <= 2) continue;
-      bool seen = false;
-      for (uint32_t v = first; v < first + shape_.warps_per_cta; ++v)
-        for (const LaneGroup& g : warps_[v].agent.groups())
-          seen = seen || g.view.generic.At(peer.self()) > 0;
-      ordered = ordered && seen;
-    }
-    if (ordered || !launch_->First(Rule::kM8, at - 1, 2)) continue;
-    Finding f = Begin(Rule::kM8, at - 1);
-    f.message = fmt::format(
-        "rank {} exits, and nothing orders that after the use of its shared "
-        "memory by rank {}",
-        rank, other);
-    f.missing = "a cluster barrier between the use and the exit";
-    f.fix = "put `barrier.cluster.arrive` and `barrier.cluster.wait` before the exit";
-    launch_->Say(std::move(f), at - 1, 2);
-  }
+  PeersAtExit(rank);
 }
 
 void Judge::AtEnd(const std::function<int64_t(uint32_t rank, uint32_t offset)>& tx, bool stuck) {

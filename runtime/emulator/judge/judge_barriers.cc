@@ -31,6 +31,7 @@ void Judge::BarrierInit(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t ran
   b.live = true;
   b.done.Clear(), b.pending.Clear(), b.far_done.Clear(), b.far_pending.Clear();
   b.seen.clear();
+  b.uses.clear();
   b.last_copy = {};
   b.commit = 0;
   // The eight bytes: written like data, then taken out of use as data.
@@ -54,6 +55,7 @@ void Judge::BarrierInval(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t ra
                          uint32_t offset) {
   Barrier& b = BarrierAt(rank, offset);
   CheckInit(b, warp, lanes, pc, rank, offset);
+  if (b.live) UsesOver(b, warp, lanes & -lanes, pc, offset);
   b.live = false;
   shared_[rank].at(offset / 16).barrier &= static_cast<uint8_t>(offset % 16 == 0 ? ~1 : ~2);
   Touch t;
@@ -61,6 +63,51 @@ void Judge::BarrierInval(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t ra
   uint32_t offsets[32];
   std::fill(offsets, offsets + 32, offset);
   SharedAccess(t, rank, offsets, 8);
+}
+
+void Judge::UseBarrier(Barrier& b, uint32_t warp, uint32_t lanes, uint32_t pc) {
+  std::vector<Mark>& all = b.uses[warp];
+  const Agent& agent = warps_[warp].agent;
+  std::erase_if(all, [&](const Mark& old) { return (old.lanes & ~lanes) == 0; });
+  Mark m;
+  m.epoch = agent.epoch();
+  m.component = agent.self();
+  m.lanes = lanes;
+  m.site = (pc & Mark::kPcMask) | Mark::kStrong;
+  m.bytes = 0xffff;
+  all.push_back(m);
+}
+
+// An mbarrier ends: arrivals and waits by other warps must be ordered before. One lane speaks for
+// its warp: libcu++ lets lanes come together by a collective, and one of them signs off for all.
+void Judge::UsesOver(const Barrier& b, uint32_t warp, uint32_t lane, uint32_t pc, uint32_t offset) {
+  const Clock& known = warps_[warp].agent.GroupOf(__builtin_ctz(lane)).view.generic;
+  for (const auto& [user, marks] : b.uses)
+    for (const Mark& m : marks) {
+      if (user == warp || m.epoch <= known.At(m.component)) continue;
+      bool over = false;
+      EachLane(m.lanes, [&, u = user](int l) {
+        const Component c = warps_[u].agent.lane(l);
+        over = over || (c != 0 && known.At(c) >= m.epoch);
+      });
+      if (over) continue;
+      if (!launch_->First(Rule::kS9, pc, m.pc())) return;
+      const std::string memory = fmt::format("shared [{}, {})", offset, offset + 8);
+      Finding f = Begin(Rule::kS9, pc, warp, lane);
+      f.accesses[0].what = "invalidates the mbarrier";
+      f.accesses[0].memory = memory;
+      f.accesses.push_back(Describe(m, shape_.number, false, memory));
+      f.accesses[1].what = "uses it";
+      f.message = fmt::format(
+          "{} invalidates the mbarrier at shared offset {} without being ordered after its use by "
+          "{}",
+          Who(warp, lane), offset, Actor(m, shape_.number));
+      f.missing =
+          "a barrier, or a release and an acquire, between the use and the `mbarrier.inval`";
+      f.fix = "let all that use the mbarrier meet at another barrier before it is invalidated";
+      launch_->Say(std::move(f), pc, m.pc());
+      return;
+    }
 }
 
 void Judge::CheckInit(const Barrier& b, uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank,
@@ -101,8 +148,12 @@ void Judge::Arrive(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, ui
                    Order order, Scope scope, bool arrives, bool expects) {
   Barrier& b = BarrierAt(rank, offset);
   bool remote = rank != RankOf(warp);
-  if (remote) CheckPeer(warp, lanes, pc, rank);
+  if (remote) {
+    CheckPeer(warp, lanes, pc, rank);
+    UsePeer(warp, rank, {lanes, pc, warps_[warp].agent.epoch(), b.component, b.last_epoch() + 1});
+  }
   CheckInit(b, warp, lanes, pc, rank, offset);
+  UseBarrier(b, warp, lanes, pc);
   WarpState& w = warps_[warp];
   if (b.phases > b.observed) {
     bool late = expects && !arrives;
@@ -148,6 +199,7 @@ void Judge::Waited(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, ui
                    uint64_t phases, bool parity_known, uint32_t parity, Order order, Scope scope) {
   Barrier& b = BarrierAt(rank, offset);
   CheckInit(b, warp, lanes, pc, rank, offset);
+  UseBarrier(b, warp, lanes, pc);
   // Lapped: by its own account the warp waits for the phase after the last it saw, which has the
   // parity given; but phases went by that nobody saw.
   uint64_t& last = b.seen[warp];
@@ -244,12 +296,20 @@ void Judge::NamedPass(uint32_t warp, uint32_t lanes, uint32_t id) {
 
 void Judge::ClusterArrive(uint32_t warp, uint32_t lanes, uint32_t, bool relaxed) {
   WarpState& w = warps_[warp];
+  if ((lanes & w.agent.live()) == w.agent.live())
+    met_pending_.Raise(w.agent.self(), w.agent.epoch());
+  else
+    EachLane(lanes, [&](int l) {
+      if (w.agent.lane(l) == 0) w.agent.Name(l);
+      met_pending_.Raise(w.agent.lane(l), w.agent.epoch());
+    });
   if (!relaxed) {
     w.agent.Publish(lanes, &cluster_pending_);
   } else {
     w.agent.PublishFence(lanes, &cluster_pending_);
     // That the CTA runs is known even so.
     cluster_pending_.Raise(w.agent.self(), 1);
+    w.agent.Tick();
   }
   if (w.init_fenced != 0) cluster_pending_.generic.Raise(w.inits, w.init_fenced);
 }
@@ -257,15 +317,17 @@ void Judge::ClusterArrive(uint32_t warp, uint32_t lanes, uint32_t, bool relaxed)
 void Judge::ClusterDone() {
   cluster_done_ = std::move(cluster_pending_);
   cluster_pending_.Clear();
+  met_done_ = std::move(met_pending_);
+  met_pending_.Clear();
 }
 
 void Judge::ClusterPass(uint32_t warp, uint32_t lanes) {
   warps_[warp].agent.Acquire(lanes, cluster_done_);
+  met_[RankOf(warp)].Join(met_done_);
 }
 
 // Is the other CTA known to run, and to run still?
 void Judge::CheckPeer(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank) {
-  peers_[rank][RankOf(warp)] = pc + 1;
   bool gone = live_warps_[rank] == 0, known = false;
   const LaneGroup& g = warps_[warp].agent.GroupOf(__builtin_ctz(lanes));
   for (uint32_t k = 0; k < shape_.warps_per_cta && !known; ++k) {
@@ -284,6 +346,48 @@ void Judge::CheckPeer(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank)
                    : "a cluster barrier between the start of the CTAs and this access";
   f.fix = "put `barrier.cluster.arrive` and `barrier.cluster.wait` there";
   launch_->Say(std::move(f), pc, gone ? 1 : 0);
+}
+
+void Judge::UsePeer(uint32_t warp, uint32_t rank, PeerUse use) {
+  std::vector<PeerUse>& all = peers_[rank * warps_.size() + warp];
+  // Whoever is after the later use by the same lanes is after the earlier one.
+  std::erase_if(
+      all, [&](const PeerUse& old) { return (old.lanes & ~use.lanes) == 0 && old.by == use.by; });
+  all.push_back(use);
+}
+
+bool Judge::PeerUseOver(uint32_t warp, const PeerUse& use, const Clock& known) const {
+  if (use.number != 0 && known.At(use.by) >= use.number) return true;
+  if (use.epoch == 0) return false;
+  const Agent& agent = warps_[warp].agent;
+  if (known.At(agent.self()) >= use.epoch) return true;
+  bool over = true;
+  EachLane(use.lanes, [&](int l) {
+    over = over && agent.lane(l) != 0 && known.At(agent.lane(l)) >= use.epoch;
+  });
+  return over;
+}
+
+// A CTA is over when its last thread is: a use by another CTA must be known to be over by some
+// thread of it. That holds for uses by CTAs that are gone, too: in another order they come later.
+void Judge::PeersAtExit(uint32_t rank) {
+  if (!scoped_) return;
+  for (uint32_t warp = 0; warp < warps_.size(); ++warp)
+    for (const PeerUse& use : peers_[rank * warps_.size() + warp]) {
+      if (PeerUseOver(warp, use, left_[rank])) continue;
+      const bool met = PeerUseOver(warp, use, met_[rank]);
+      if (!launch_->First(Rule::kM8, use.pc, met ? 3 : 2)) continue;
+      Finding f = Begin(Rule::kM8, use.pc, warp, use.lanes);
+      if (met) f.severity = Severity::kPortability;
+      f.message = fmt::format(
+          "rank {} exits, and {} orders that after the use of its shared memory by rank {}", rank,
+          met ? "a relaxed arrival at the cluster barrier alone" : "nothing", RankOf(warp));
+      f.missing = met ? "an arrival that is no `.relaxed`"
+                      : "a cluster barrier between the use and the exit";
+      f.fix = met ? "put `barrier.cluster.arrive` in place of `barrier.cluster.arrive.relaxed`"
+                  : "put `barrier.cluster.arrive` and `barrier.cluster.wait` before the exit";
+      launch_->Say(std::move(f), use.pc, met ? 3 : 2);
+    }
 }
 
 // ---- fences ----

@@ -31,10 +31,11 @@ void Gather(uint32_t lanes, const uint32_t* offsets, uint32_t bytes, F&& f) {
       if (at / 16 == block && at == end && who != 0) {
         mask |= piece;
         who |= 1u << l;
-        if (l != last + 1) kind = Mark::kIrregular;
+        if (l != last + 1 || kind == Mark::kShared) kind = Mark::kIrregular;
       } else if (at / 16 == block && piece == mask && who != 0) {
+        const bool one = (who & (who - 1)) == 0;
+        kind = one || kind == Mark::kShared ? Mark::kShared : Mark::kIrregular;
         who |= 1u << l;  // all lanes the same bytes
-        kind = Mark::kIrregular;
       } else {
         flush();
         block = at / 16, mask = piece, who = 1u << l, kind = shape;
@@ -65,6 +66,47 @@ bool MorallyStrong(const Mark& a, const Mark& b, bool same_cta, bool same_cluste
   return (a.site & need) != 0 && (b.site & need) != 0;
 }
 
+// Lanes that touch bytes of global memory side by side, or all the same ones.
+struct Run {
+  uint64_t begin = 0, end = 0;
+  uint32_t bytes = 0;  // of a lane
+  uint32_t lanes = 0;
+  bool shared = false;  // all lanes the same bytes
+  bool regular = true;  // no lane is left out between two
+
+  bool Adds(uint64_t at, uint32_t n, int lane, bool write) {
+    if (lanes == 0) return false;
+    const bool one = (lanes & (lanes - 1)) == 0;
+    if (at == begin && end == at + n && (one || shared)) {
+      shared = true;
+      lanes |= 1u << lane;
+      return true;
+    }
+    if (shared || at != end || (write && at % 16 == 0)) return false;
+    regular = regular && (lanes >> (lane - 1) & 1) != 0;
+    end = at + n;
+    lanes |= 1u << lane;
+    return true;
+  }
+  uint32_t Shape(uint32_t n) const {
+    if ((lanes & (lanes - 1)) == 0) return 0;
+    return shared ? Mark::kShared : regular && n <= 16 ? Log2(n) : Mark::kIrregular;
+  }
+  // What the mark says of the block of 16 bytes at an address.
+  Mark In(Mark m, uint64_t block) const {
+    const uint64_t lo = std::max(block, begin), hi = std::min(block + 16, end);
+    if (shared || !regular || bytes > 16 || (lanes & (lanes - 1)) == 0 || lo >= hi ||
+        (lo - begin) % bytes != 0) {
+      return m;
+    }
+    const auto first = static_cast<uint32_t>(__builtin_ctz(lanes) + (lo - begin) / bytes);
+    const auto count = static_cast<uint32_t>((hi - lo + bytes - 1) / bytes);
+    m.lanes = ((count == 32 ? 0 : 1u << count) - 1) << first;
+    m.bytes = static_cast<uint16_t>(((1u << (hi - block)) - 1) & ~((1u << (lo - block)) - 1));
+    return m;
+  }
+};
+
 std::string SharedName(uint32_t rank, size_t block, uint16_t bytes, bool named) {
   size_t begin = block * 16 + static_cast<size_t>(__builtin_ctz(bytes));
   size_t end = block * 16 + 32 - static_cast<size_t>(__builtin_clz(uint32_t{bytes}));
@@ -75,7 +117,10 @@ std::string SharedName(uint32_t rank, size_t block, uint16_t bytes, bool named) 
 }  // namespace
 
 void Judge::SharedAccess(const Touch& t, uint32_t rank, const uint32_t* offsets, uint32_t bytes) {
-  if (rank != RankOf(t.warp)) CheckPeer(t.warp, t.lanes, t.pc, rank);
+  if (rank != RankOf(t.warp)) {
+    CheckPeer(t.warp, t.lanes, t.pc, rank);
+    UsePeer(t.warp, rank, {t.lanes, t.pc, warps_[t.warp].agent.epoch()});
+  }
   SharedShadow& shadow = shared_[rank];
   Agent& agent = warps_[t.warp].agent;
   for (LaneGroup& g : agent.groups()) {
@@ -107,6 +152,7 @@ void Judge::SharedAccess(const Touch& t, uint32_t rank, const uint32_t* offsets,
       }
     });
   }
+  if (t.write && t.is_volatile && !t.atomic) agent.Tick();
 }
 
 // Lanes that parted at a wait fence what they wrote at different times: the warp as a whole is
@@ -126,7 +172,8 @@ void Judge::Clash(uint32_t rank, size_t block, const Mark& old, bool old_writes,
   const ComponentInfo& c = components_[old.component];
   const Agent& agent = warps_[side.warp].agent;
   bool own = !old.async() && old.component == agent.self() && side.warps == 1;
-  if (own && SameLane(old, now) && (!side.async || old.epoch <= side.group->fenced)) return;
+  if (own && SameLane(old, now, old_writes) && (!side.async || old.epoch <= side.group->fenced))
+    return;
   if (side.warps == 1) {
     const View& view = side.group->view;
     if (LanesOrdered(old, side.async ? view.async : scoped_ ? view.scoped : view.generic)) return;
@@ -138,7 +185,10 @@ void Judge::Clash(uint32_t rank, size_t block, const Mark& old, bool old_writes,
   // Lanes of one instruction that write one place: undefined which wins, and meant so.
   if (own && old.epoch == now.epoch && old.pc() == now.pc() && old_writes == now_writes) return;
   if (MorallyStrong(old, now, same_cta, true)) {
-    if (own && (old.site & now.site & Mark::kVolatile) != 0) Lockstep(old, now, side);
+    if (own && (old.site & now.site & Mark::kVolatile) != 0)
+      Lockstep(old, now, side);
+    else if (!own && old_writes && !now_writes)
+      Hearsay(SharedName(rank, block, old.bytes, scoped_), {old, shape_.number}, now, side, false);
     return;
   }
   uint16_t both = old.bytes & now.bytes;
@@ -164,6 +214,30 @@ void Judge::Lockstep(const Mark& old, const Mark& now, const Side& side) {
   launch_->Say(std::move(f), now.pc(), old.pc());
 }
 
+// Volatile accesses are strong, so this is no race by the letter. But the warp has seen a later
+// write by the same agent, and without fences nothing says that the earlier one is there, too: the
+// flag may come before the data.
+void Judge::Hearsay(const std::string& memory, const GlobalMark& old, const Mark& now,
+                    const Side& side, bool global) {
+  Epoch& heard = warps_[side.warp].heard[{old.cluster, old.mark.component}];
+  const bool older = old.mark.epoch < heard;
+  heard = std::max(heard, old.mark.epoch);
+  if (!older || (old.mark.site & now.site & Mark::kVolatile) == 0) return;
+  const Rule rule = global ? Rule::kM2 : Rule::kM1;
+  if (!launch_->First(rule, now.pc(), old.mark.pc())) return;
+  Finding f = Begin(rule, now.pc());
+  f.severity = Severity::kPortability;
+  f.accesses[0] = Describe(now, shape_.number, false, memory);
+  f.accesses.push_back(Describe(old.mark, old.cluster, true, memory));
+  f.message = fmt::format(
+      "{} reads {} after it saw a later write by {}, and no fences order the earlier write before "
+      "this read: it may find what was there before",
+      Actor(now, shape_.number), memory, Actor(old.mark, old.cluster));
+  f.missing = "a fence between the two writes, and one between the two reads";
+  f.fix = "put `__threadfence()`, `fence.acq_rel.gpu`, on both sides, or release and acquire";
+  launch_->Say(std::move(f), now.pc(), old.mark.pc());
+}
+
 void Judge::GlobalAccess(const Touch& t, const uint64_t* addresses, uint32_t bytes) {
   if (t.write)
     ++launch_->global_writes;
@@ -182,38 +256,32 @@ void Judge::GlobalAccess(const Touch& t, const uint64_t* addresses, uint32_t byt
     auto ordered = [&](const GlobalMark& old) {
       return old.cluster == shape_.number && old.mark.epoch <= clock[old.mark.component];
     };
+    Run run;
     auto clash = [&](const GlobalMark& old, bool old_writes, uint64_t at) {
-      GlobalClash(at, old, old_writes, m.mark, t.write, side);
+      GlobalClash(at, old, old_writes, t.write ? m.mark : run.In(m.mark, at), t.write, side);
     };
-    auto piece = [&](uint64_t address, uint64_t length, uint32_t who) {
-      m.mark.lanes = who;
-      bool single = (who & (who - 1)) == 0;
-      m.mark.site = SiteOf(t, single ? 0 : Mark::kIrregular);
+    auto piece = [&] {
+      if (run.lanes == 0) return;
+      m.mark.lanes = run.lanes;
+      m.mark.site = SiteOf(t, run.Shape(bytes));
+      const uint64_t length = run.end - run.begin;
       if (t.write)
-        launch_->global.Write(address, length, m, ordered, clash);
+        launch_->global.Write(run.begin, length, m, ordered, clash);
       else
-        launch_->global.Read(address, length, m, ordered, clash,
+        launch_->global.Read(run.begin, length, m, ordered, clash,
                              [&](uint64_t at) { Fresh(launch_->place(at), m.mark, side); });
     };
     // Runs of lanes side by side; writes keep the block of each lane apart, so that bytes stay with
     // their lanes.
-    uint64_t begin = 0, end = 0;
-    uint32_t who = 0;
     EachLane(lanes, [&](int l) {
-      uint64_t at = addresses[l];
-      if (who != 0 && at == begin && end == at + bytes) {
-        who |= 1u << l;
-        return;
-      }
-      bool joins = who != 0 && at == end && (!t.write || at % 16 != 0);
-      if (!joins) {
-        if (who != 0) piece(begin, end - begin, who);
-        begin = end = at, who = 0;
-      }
-      end = at + bytes;
-      who |= 1u << l;
+      const uint64_t at = addresses[l];
+      if (run.Adds(at, bytes, l, t.write)) return;
+      piece();
+      run = {at, at + bytes, bytes, 1u << l};
     });
-    if (who != 0) piece(begin, end - begin, who);
+    piece();
+    // What a strong write says comes after what was written before it.
+    if (t.write && t.order != Order::kWeak && !t.atomic) agent.Tick();
   }
 }
 
@@ -239,7 +307,7 @@ void Judge::GlobalClash(uint64_t address, const GlobalMark& old, bool old_writes
     const ComponentInfo& c = components_[old.mark.component];
     const Agent& agent = warps_[side.warp].agent;
     bool own = !old.mark.async() && old.mark.component == agent.self();
-    if (own && SameLane(old.mark, now) &&
+    if (own && SameLane(old.mark, now, old_writes) &&
         (!side.async || old.mark.epoch <= side.group->fenced_global))
       return;
     if (own && old.mark.epoch == now.epoch && old.mark.pc() == now.pc() && old_writes == now_writes)
@@ -250,7 +318,11 @@ void Judge::GlobalClash(uint64_t address, const GlobalMark& old, bool old_writes
   } else if (OrderedForeign(old, side)) {
     return;
   }
-  if (MorallyStrong(old.mark, now, same_cta, here)) return;
+  if (MorallyStrong(old.mark, now, same_cta, here)) {
+    if (old_writes && !now_writes && !side.async)
+      Hearsay(launch_->place(address), old, now, side, true);
+    return;
+  }
   Conflict(launch_->place(address), old.mark, old.cluster, old_writes, now, now_writes, side, true);
 }
 

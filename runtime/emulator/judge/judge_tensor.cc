@@ -72,7 +72,7 @@ AsyncOp Judge::TensorOp(uint32_t warp, int lane, uint32_t pc, TensorAct, uint64_
 }
 
 void Judge::TensorPeer(const AsyncOp& op, uint32_t rank) {
-  peers_[rank][RankOf(op.warp)] = op.pc + 1;
+  UsePeer(op.warp, rank, {op.lanes, op.pc, 0, op.component, op.epoch});
   const uint32_t first = rank * shape_.warps_per_cta;
   bool known = false;
   for (uint32_t k = first; k < first + shape_.warps_per_cta && !known; ++k) {
@@ -307,7 +307,10 @@ Judge::TensorMessage Judge::TensorCommit(uint32_t warp, int lane, uint32_t pc) {
 
 void Judge::TensorCommitTo(const TensorMessage& m, uint32_t rank, uint32_t offset) {
   Barrier& b = BarrierAt(rank, offset);
-  if (rank != RankOf(m.warp)) CheckPeer(m.warp, 1u << m.lane, m.pc, rank);
+  if (rank != RankOf(m.warp)) {
+    CheckPeer(m.warp, 1u << m.lane, m.pc, rank);
+    UsePeer(m.warp, rank, {1u << m.lane, m.pc, 0, m.issuer, m.number});
+  }
   CheckInit(b, m.warp, 1u << m.lane, m.pc, rank, offset);
   b.committer = m.issuer;
   b.commit = m.number;

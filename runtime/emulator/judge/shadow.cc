@@ -10,14 +10,19 @@ int LaneOf(const Mark& m, int byte) {
 
 }  // namespace
 
-bool SameLane(const Mark& a, const Mark& b) {
+bool SameLane(const Mark& a, const Mark& b, bool a_writes) {
   bool single = (a.lanes & (a.lanes - 1)) == 0 && (b.lanes & (b.lanes - 1)) == 0;
   if (single) return a.lanes == b.lanes;
   if ((a.lanes & b.lanes) == 0) return false;
+  const auto many = [](const Mark& m, uint32_t shape) {
+    return m.shape() == shape && (m.lanes & (m.lanes - 1)) != 0;
+  };
   // Nothing certain is known of irregular ones: no finding.
-  if ((a.shape() == Mark::kIrregular && (a.lanes & (a.lanes - 1))) ||
-      (b.shape() == Mark::kIrregular && (b.lanes & (b.lanes - 1))))
-    return true;
+  if (many(a, Mark::kIrregular) || many(b, Mark::kIrregular)) return true;
+  // Bytes that all lanes touch are some other lane's, unless all who touch them now wrote them.
+  const bool a_shared = many(a, Mark::kShared), b_shared = many(b, Mark::kShared);
+  if (a_shared && (a_writes || b_shared) && (b.lanes & ~a.lanes) == 0) return true;
+  if (a_shared || b_shared) return false;
   auto lane = [](const Mark& m, int byte) {
     return (m.lanes & (m.lanes - 1)) == 0 ? __builtin_ctz(m.lanes) : LaneOf(m, byte);
   };
@@ -46,7 +51,7 @@ namespace {
 void TakeOff(Mark* m, uint16_t bytes) {
   const auto left = static_cast<uint16_t>(m->bytes & ~bytes);
   const bool many = (m->lanes & (m->lanes - 1)) != 0;
-  if (left != 0 && many && m->shape() != Mark::kIrregular) {
+  if (left != 0 && many && m->shape() < Mark::kShared) {
     const auto gone = static_cast<uint32_t>(__builtin_ctz(left) - __builtin_ctz(m->bytes));
     if (gone % (1u << m->shape()) != 0)
       m->site |= Mark::kIrregular << Mark::kShapeShift;
@@ -60,8 +65,11 @@ void TakeOff(Mark* m, uint16_t bytes) {
 
 void SharedShadow::InsertWrite(Marks* marks, const Mark& m) {
   auto uncover = [&](std::vector<Mark>& v) {
-    for (Mark& o : v) TakeOff(&o, m.bytes);
+    for (Mark& o : v)
+      if (!OutlivedBy(o, m)) TakeOff(&o, m.bytes);
     std::erase_if(v, [](const Mark& o) { return o.bytes == 0; });
+    constexpr size_t kMost = 64;  // of a block; the oldest are forgotten
+    if (v.size() > kMost) v.erase(v.begin());
   };
   uncover(marks->reads);
   uncover(marks->writes);

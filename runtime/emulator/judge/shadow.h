@@ -24,7 +24,8 @@ struct Mark {
 
   static constexpr uint32_t kPcMask = (1u << 24) - 1;
   // How the bytes belong to the lanes: lane (first + byte >> shape), or irregular.
-  static constexpr uint32_t kShapeShift = 24, kShapeMask = 7u << 24, kIrregular = 7;
+  // Or all lanes touch all of the bytes.
+  static constexpr uint32_t kShapeShift = 24, kShapeMask = 7u << 24, kShared = 6, kIrregular = 7;
   static constexpr uint32_t kStrong = 1u << 27;  // relaxed or stronger
   static constexpr uint32_t kWide = 1u << 28;    // … at cluster scope or wider
   static constexpr uint32_t kGpu = 1u << 29;     // … at gpu scope
@@ -35,11 +36,21 @@ struct Mark {
   uint32_t shape() const { return (site & kShapeMask) >> kShapeShift; }
   bool async() const { return (site & kAsync) != 0; }
   bool strong() const { return (site & kStrong) != 0; }
+  // How far a strong access reaches; 0: it is weak.
+  int strength() const { return strong() ? 1 + ((site & kWide) != 0) + ((site & kGpu) != 0) : 0; }
 };
 static_assert(sizeof(Mark) == 16);
 
-// Do all bytes that both are about belong to the same lane?
-bool SameLane(const Mark& a, const Mark& b);
+// Is there more to be said against `old` than against a later access of the same agent to the same
+// bytes? Others may race with a weak write, or one of smaller scope, and not with the atomic that
+// came after it.
+inline bool OutlivedBy(const Mark& old, const Mark& now) {
+  return old.component == now.component && old.strength() < now.strength() &&
+         old.async() == now.async();
+}
+
+// Do all bytes that both are about belong to the same lane? `a` came first.
+bool SameLane(const Mark& a, const Mark& b, bool a_writes = false);
 
 struct alignas(64) Block {
   Mark write;
@@ -124,6 +135,10 @@ class SharedShadow {
 
   // May `m` take the place of all marks of the block?
   static bool Fits(const Block& b, const Mark& m) {
+    if (m.strong() && ((b.has_write && OutlivedBy(b.write, m)) ||
+                       (b.read_count > 0 && OutlivedBy(b.reads[0], m)) ||
+                       (b.read_count > 1 && OutlivedBy(b.reads[1], m))))
+      return false;
     if (m.bytes == 0xffff) return true;
     uint32_t others = b.has_write ? b.write.bytes : 0;
     if (b.read_count > 0) others |= b.reads[0].bytes;

@@ -110,6 +110,23 @@ TEST(Ptx, CommentsDirectivesAndMetadata) {
   EXPECT_TRUE(emu.Launch("k", config, {}));
 }
 
+TEST(Ptx, CodeOfHeadersIsShownWhereItIsCalled) {
+  EMULATOR_ONLY();
+  // A store at address 0, in a header, called from a header that the kernel calls.
+  const std::string ptx =
+      ".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry k()\n{\n"
+      ".reg .b64 %d<2>;\n.loc 1 7 3\nmov.u64 %d1, 0;\n"
+      ".loc 2 40 5, function_name $L__a, inlined_at 1 7 3\nmov.u64 %d1, 0;\n"
+      ".loc 3 90 9, function_name $L__b + 12, inlined_at 2 40 5\nst.global.b64 [%d1], %d1;\n"
+      "ret;\n}\n.file 1 \"own/gemm.cu\"\n.file 2 \"pipeline.hpp\"\n.file 3 \"barrier.h\"\n";
+  Emu emu;
+  ASSERT_TRUE(emu.Load(ptx)) << emu.Text();
+  LaunchConfig config;
+  config.block[0] = 32;
+  EXPECT_FALSE(emu.Launch("k", config, {}));
+  Has(emu.Text(), "own/gemm.cu:7:3 (in barrier.h:90:9)");
+}
+
 TEST(Ptx, ManyRegistersShareRows) {
   // 4000 registers, few alive: the kernel must still compute.
   std::string body = "mov.u32 %r0, %t;\n";
