@@ -49,8 +49,8 @@ void Place(Emitted& emitted, ProgramPlan& plan) {
   out.launch.smem_bytes = plan.smem_bytes = top;
 }
 
-// An instruction of a warpgroup: 64 rows of up to so many columns, spread over 128 threads (PTX ISA,
-// asynchronous warpgroup products).
+// An instruction of a warpgroup: 64 rows of up to so many columns, spread over 128 threads (PTX
+// ISA, asynchronous warpgroup products).
 constexpr int64_t kMostColumns = 256, kThreadsARow = 2;
 // What ptxas 13.0.88 demands of the kernel's registers at launch beside the accumulators of one
 // instruction: C7602 names 154 for 128 of them.
