@@ -28,8 +28,10 @@ const char* InTheFile(Resource resource) {
     case Resource::kForm:
     case Resource::kSchedule:
     case Resource::kPlan:
-    case Resource::kRoles:
     case Resource::kProof: break;
+    case Resource::kRoles:
+      return "let copies bring what the loop reads: unit strides, rows at multiples of 16 bytes, "
+             "tensors that nobody writes";
   }
   return "move readers nearer to what they read, or cut the rows into more slices";
 }

@@ -8,6 +8,8 @@
 #include "api/refine.h"
 #include "backend/backend.h"
 #include "backend/ptxas.h"
+#include "ir/lower/pressure.h"
+#include "ir/target.h"
 #include "ir/text.h"
 #include "support/nearest.h"
 #include "tools/commands.h"
@@ -27,6 +29,33 @@ void PrintReport(const std::string& kernel, const backend::PtxasReport& r) {
              kernel, r.registers, r.stack_bytes, r.spill_store_bytes, r.spill_load_bytes,
              r.barriers, r.smem_bytes);
   for (const std::string& line : r.pipeline) fmt::print(stderr, "  {}\n", line);
+}
+
+// Spilled bytes, the role that is fullest, and what to change.
+void SayWhatSpills(Session& session, const Prepared& p, const ir::Function& fn,
+                   const backend::PtxasReport& report) {
+  const int bytes = report.spill_store_bytes + report.spill_load_bytes;
+  const Result<api::Machine> machine = session.Machine();
+  if (bytes == 0 || !machine.ok()) return;
+  std::string fullest;
+  int64_t most = -1, given = 0;
+  for (ir::OpId id : fn.blocks[fn.body].ops) {
+    const ir::Op& op = fn.ops[id];
+    if (op.kind != ir::OpKind::kRole) continue;
+    const int64_t peak = ir::PeakRegisters(fn, id);
+    if (peak <= most) continue;
+    most = peak, fullest = op.s("name");
+    given = op.i("regs") > 0 ? op.i("regs") : (*machine)->RegistersAtLaunch(fn.launch.warps);
+  }
+  const frontend::Signature* signature = session.loaded().program->FindSignature(p.kernel);
+  std::vector<std::string> tunes;
+  if (signature)
+    for (const frontend::TuneInfo& tune : signature->tunes) tunes.push_back("`" + tune.name + "`");
+  const std::string smaller =
+      tunes.empty() ? "smaller tiles" : fmt::format("smaller {}", fmt::join(tunes, ", "));
+  session.diags()
+      .Report(kSpills, signature ? signature->at : Span{}, p.kernel, bytes, fullest, most, given)
+      .Help(smaller + " or --ptxas=refine, which gives the solver fewer registers");
 }
 
 // The schedule goes into a file of its own, which gives the same build again.
@@ -95,6 +124,7 @@ Result<std::string> Build(Session& session) {
     TRY(const backend::PtxasReport report,
         backend::Assemble(image.ptx, image.target, ptxas, diags));
     PrintReport(p.kernel, report);
+    SayWhatSpills(session, p, fn, report);
     if (o.emit == "cubin") return report.cubin;
   }
   return image.ptx;

@@ -49,6 +49,29 @@ void Place(Emitted& emitted, ProgramPlan& plan) {
   out.launch.smem_bytes = plan.smem_bytes = top;
 }
 
+// An instruction of a warpgroup: 64 rows of up to so many columns, spread over 128 threads (PTX
+// ISA, asynchronous warpgroup products).
+constexpr int64_t kMostColumns = 256, kThreadsARow = 2;
+// What ptxas 13.0.88 demands of the kernel's registers at launch beside the accumulators of one
+// instruction: C7602 names 154 for 128 of them.
+constexpr int64_t kBesideInstruction = 26;
+
+// Registers of a thread that the widest instruction of products by such a role needs: its
+// accumulators, and what the assembler wants beside them. 0: none is a warpgroup's.
+int64_t WidestInstruction(const Function& fn, OpId role) {
+  int64_t widest = 0;
+  const int64_t groups = fn.ops[role].i("warps") / isa::kWarpgroupWarps;
+  for (OpId id : OpsInOrder(fn)) {
+    const Op& op = fn.ops[id];
+    if (op.kind != OpKind::kMma || op.attr("split") == nullptr || groups == 0) continue;
+    const Type& sum = fn.type(op.results[0]);
+    const int64_t columns = sum.shape[1] / (op.s("split") == "n" ? groups : 1);
+    const int64_t n = std::min(columns, kMostColumns);
+    widest = std::max(widest, n / kThreadsARow * ByteSize(sum.dtype) / 4);
+  }
+  return widest == 0 ? 0 : widest + kBesideInstruction;
+}
+
 // A role that runs ahead is worth nothing if the compute roles spill.
 Result<> CheckRegisters(const Function& out, const Target& target, const SequentialOptions& options,
                         bool* registers_full, DiagSink& diags) {
@@ -58,6 +81,16 @@ Result<> CheckRegisters(const Function& out, const Target& target, const Sequent
     const int64_t quota = op.i("regs") > 0           ? op.i("regs")
                           : target.Has("setmaxnreg") ? target.limits.regs_per_thread
                                                      : target.RegistersAtLaunch(out.launch.warps);
+    const bool groups = target.unit().completion == Completion::kGroups;
+    const int64_t widest = groups ? WidestInstruction(out, id) : 0;
+    const int64_t at_launch = target.RegistersAtLaunch(out.launch.warps);
+    if (widest > at_launch) {
+      if (options.need) *options.need = {LowerNeed::What::kRegisters, widest, at_launch};
+      return diags
+          .Report(lower_diag::kInstructionTooWide, Span{}, op.s("name"), out.name, widest,
+                  isa::kWarpThreads * out.launch.warps, at_launch)
+          .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");
+    }
     const int64_t peak = PeakRegisters(out, id);
     if (peak == 0 || options.spare_registers < 0) continue;
     const int64_t spare = options.spare_for_products ? std::max(SpareRegisters(out, target),
