@@ -11,6 +11,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -178,7 +179,9 @@ std::string RunCommand(const Case& c, const fs::path& dir) {
 class Golden : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Golden, File) {
-  const fs::path dir = fs::path(::testing::TempDir()) / ("tilec_cli_" + GetParam());
+  // Of this process alone: other checkouts on the machine run the same test.
+  const std::string own = "tilec_cli_" + GetParam() + "_" + std::to_string(::getpid());
+  const fs::path dir = fs::path(::testing::TempDir()) / own;
   MakeScratch(dir);
   const fs::path file = fs::path(TILEC_CLI_DIR) / (GetParam() + ".test");
   std::string text, why;
