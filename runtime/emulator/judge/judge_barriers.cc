@@ -86,7 +86,7 @@ void Judge::UsesOver(const Barrier& b, uint32_t warp, uint32_t lane, uint32_t pc
     for (const Mark& m : marks) {
       if (user == warp || m.epoch <= known.At(m.component)) continue;
       bool over = false;
-      EachLane(m.lanes, [&, u = user](int l) {
+      EachLane(~0u, [&, u = user](int l) {
         const Component c = warps_[u].agent.lane(l);
         over = over || (c != 0 && known.At(c) >= m.epoch);
       });
