@@ -25,6 +25,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#if __cplusplus < 202002L && !(defined(_MSVC_LANG) && _MSVC_LANG >= 202002L)
+#error "tilec/tilec.h needs C++20: compile with -std=c++20, or use tilec/tilec_c.h, which is C"
+#endif
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
