@@ -572,6 +572,8 @@ Result<void> Emitter::EmitOp(ir::OpId id) {
     case OpKind::kWarpColumns: return EmitColumns(op);
     case OpKind::kIota:
     case OpKind::kWarpIota: return EmitIota(op);
+    case OpKind::kWarpScan: return EmitScan(op);
+    case OpKind::kWarpRearrange: return EmitRearrange(op);
     case OpKind::kWarpReduce:
     case OpKind::kWarpArgReduce: return EmitReduce(op);
     case OpKind::kWarpClusterReduce: return EmitClusterReduce(op);

@@ -24,14 +24,50 @@ struct Item {
   llvm::Value* index = nullptr;
 };
 
-DType Accumulator(DType d) {
+}  // namespace
+
+DType AccumulatorOf(DType d) {
   if (d == DType::kF64) return d;
   if (ir::IsFloat(d)) return DType::kF32;
   if (ir::ByteSize(d) == 8) return d;
   return ir::IsSigned(d) ? DType::kI32 : DType::kU32;
 }
 
-}  // namespace
+llvm::Value* Emitter::Combine(const std::string& kind, DType acc, llvm::Value* u, llvm::Value* v) {
+  if (kind == "any") return b_.CreateOr(u, v);
+  if (kind == "all") return b_.CreateAnd(u, v);
+  const bool max = kind == "max";
+  if (ir::IsFloat(acc)) {
+    if (kind == "sum") return FloatBinary(OpKind::kAdd, u, v);  // of products: by fma
+    if (kind == "prod") return b_.CreateFMul(u, v);
+    return b_.CreateBinaryIntrinsic(max ? llvm::Intrinsic::maxnum : llvm::Intrinsic::minnum, u, v);
+  }
+  if (kind == "sum") return b_.CreateAdd(u, v);
+  if (kind == "prod") return b_.CreateMul(u, v);
+  CHECK(max || kind == "min", "reduction " + kind);
+  return IntBinary(max ? OpKind::kMax : OpKind::kMin, u, v, acc);
+}
+
+llvm::Value* Emitter::Identity(const std::string& kind, DType acc) {
+  const bool arg = kind == "argmax" || kind == "argmin", sign = ir::IsSigned(acc);
+  const bool max = kind == "max" || kind == "argmax", min = kind == "min" || kind == "argmin";
+  const double inf = std::numeric_limits<double>::infinity();
+  if (ir::IsFloat(acc)) {
+    // Extremes drop NaN, so NaN is neutral: a line of NaN stays one. Positions need an order.
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    const double v = kind == "prod" ? 1.0 : !max && !min ? 0.0 : !arg ? nan : max ? -inf : inf;
+    return ConstantOf(acc, ir::AttrValue(v));
+  }
+  const unsigned bits = static_cast<unsigned>(ir::Info(acc).bits);
+  if (kind == "prod" || kind == "all") return llvm::ConstantInt::get(ElementType(acc), 1);
+  if (max)
+    return llvm::ConstantInt::get(
+        context_, sign ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt(bits, 0));
+  if (min)
+    return llvm::ConstantInt::get(
+        context_, sign ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits));
+  return llvm::ConstantInt::get(ElementType(acc), 0);
+}
 
 llvm::Value* Emitter::Shuffle(llvm::Value* v, int64_t lane_xor) {
   llvm::Type* type = v->getType();
@@ -58,9 +94,9 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
   const int axis = static_cast<int>(op.i("axis"));
   const ir::Layout& layout = fn_.layout(from);
   const ThreadPart& part = Part(type.layout);
-  const DType acc = Accumulator(type.dtype);
+  const DType acc = AccumulatorOf(type.dtype);
   const bool is_float = ir::IsFloat(acc), sign = ir::IsSigned(acc);
-  const bool max = kind == "max" || kind == "argmax", min = kind == "min" || kind == "argmin";
+  const bool max = kind == "argmax";
   const size_t a = static_cast<size_t>(axis);
 
   auto combine = [&](Item x, Item y) -> Item {
@@ -75,38 +111,8 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
       llvm::Value* take = b_.CreateOr(better, b_.CreateAnd(equal, earlier));
       return {b_.CreateSelect(take, v, u), b_.CreateSelect(take, y.index, x.index)};
     }
-    if (kind == "any") return {b_.CreateOr(u, v)};
-    if (kind == "all") return {b_.CreateAnd(u, v)};
-    if (is_float) {
-      if (kind == "sum") return {FloatBinary(OpKind::kAdd, u, v)};  // of products: by fma
-      if (kind == "prod") return {b_.CreateFMul(u, v)};
-      return {
-          b_.CreateBinaryIntrinsic(max ? llvm::Intrinsic::maxnum : llvm::Intrinsic::minnum, u, v)};
-    }
-    if (kind == "sum") return {b_.CreateAdd(u, v)};
-    if (kind == "prod") return {b_.CreateMul(u, v)};
-    CHECK(max || min, "reduction " + kind);
-    return {IntBinary(max ? OpKind::kMax : OpKind::kMin, u, v, acc)};
+    return {Combine(kind, acc, u, v)};
   };
-  auto identity = [&]() -> llvm::Value* {
-    const double inf = std::numeric_limits<double>::infinity();
-    if (is_float) {
-      // Extremes drop NaN, so NaN is neutral: a line of NaN stays one. Positions need an order.
-      const double nan = std::numeric_limits<double>::quiet_NaN();
-      const double v = kind == "prod" ? 1.0 : !max && !min ? 0.0 : !arg ? nan : max ? -inf : inf;
-      return ConstantOf(acc, ir::AttrValue(v));
-    }
-    const unsigned bits = static_cast<unsigned>(ir::Info(acc).bits);
-    if (kind == "prod" || kind == "all") return llvm::ConstantInt::get(ElementType(acc), 1);
-    if (max)
-      return llvm::ConstantInt::get(
-          context_, sign ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt(bits, 0));
-    if (min)
-      return llvm::ConstantInt::get(
-          context_, sign ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits));
-    return llvm::ConstantInt::get(ElementType(acc), 0);
-  };
-
   Regs wide = is_float ? (acc == DType::kF64 ? Get(from) : ToF32(Get(from), type.dtype)) : Regs();
   if (!is_float)
     for (llvm::Value* v : Get(from)) wide.push_back(CastOne(v, type.dtype, acc));
@@ -115,7 +121,7 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
   const ir::ReducePlan plan = ir::PlanReduce(layout, axis);
   std::vector<std::vector<Item>> groups(static_cast<size_t>(plan.regs));
   const int64_t size = type.shape[a];
-  llvm::Value* neutral = identity();
+  llvm::Value* neutral = Identity(kind, acc);
   for (int64_t r = 0; r < layout.regs(); ++r) {
     int64_t rest = r, result = 0, place = 1;
     for (const ir::LayoutDigit& d : layout.reg) {

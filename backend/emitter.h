@@ -85,6 +85,9 @@ struct MemPlan {
   bool carries = false;  // col_inner + register part may cross a panel
 };
 
+// What a reduction or a scan of such elements sums up in.
+ir::DType AccumulatorOf(ir::DType d);
+
 class Emitter {
  public:
   Emitter(const ir::Function& fn, const SourceMap& sources, const BackendOptions& options,
@@ -226,6 +229,11 @@ class Emitter {
   Result<void> EmitColumns(const ir::Op& op);  // transpose, reshape
   Result<void> EmitIota(const ir::Op& op);
   Result<void> EmitReduce(const ir::Op& op);
+  llvm::Value* Combine(const std::string& kind, ir::DType acc, llvm::Value* u, llvm::Value* v);
+  llvm::Value* Identity(const std::string& kind, ir::DType acc);
+  // emit_scan.cc, emit_rearrange.cc
+  Result<void> EmitScan(const ir::Op& op);
+  Result<void> EmitRearrange(const ir::Op& op);
   // emit_cluster.cc
   Result<void> EmitClusterReduce(const ir::Op& op);
   void ReleaseToCluster(llvm::Value* barriers, int64_t number);

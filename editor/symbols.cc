@@ -175,6 +175,7 @@ class Walker {
                             Expr(r.value);
                             for (ExprId value : r.more) Expr(value);
                           },
+                          [](const language::BreakStmt&) {},
                           [&](const language::ExprStmt& e) { Expr(e.value); }},
                s.node);
   }

@@ -53,7 +53,8 @@ inline constexpr const char* kSpecials[] = {
     "cumsum",    "cumprod",       "cummax",     "cummin",     "select",     "dot",
     "bitcast",   "zeros_like",    "full_like",  "cdiv",       "tiles",      "print",
     "assert",    "static_assert", "atomic_add", "atomic_min", "atomic_max", "atomic_and",
-    "atomic_or", "atomic_xor",    "reversed"};
+    "atomic_or", "atomic_xor",    "reversed",   "iota",       "reshape",    "flip",
+    "join",      "split",         "reduce",     "scan",       "given"};
 
 inline const Builtin* FindBuiltin(std::string_view name) {
   for (const Builtin& b : kBuiltins)

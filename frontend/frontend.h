@@ -117,9 +117,22 @@ struct Signature {
 };
 
 // One call of an in-file `test`.
+// What a tensor of a test holds: `X = arange`, `X = normal(0, 0.1)`, `X = list(1, 2)`, `X = 3`.
+struct TestInput {
+  enum class Kind { kArange, kPermutation, kNormal, kUniform, kSorted, kList, kFill, kFile };
+  Kind kind = Kind::kFill;
+  std::vector<double> numbers;
+  std::string file;  // kFile: beside the file of the test
+  Span at;
+};
+// By its word; nullopt: there is none. kFill has none.
+std::optional<TestInput::Kind> TestInputKind(std::string_view word);
+std::vector<std::string> TestInputWords();
+
 struct TestCallInfo {
   std::string kernel;
   Values args;
+  std::map<std::string, TestInput> inputs;  // of tensors; the others are random
   std::optional<double> tolerance;
   std::string expect;           // a kernel whose results are to be had, too; "" if none is named
   std::optional<int64_t> seed;  // `seed = n`, unless the kernel has a `seed` of its own

@@ -11,27 +11,80 @@ namespace {
 constexpr size_t kMaxInlineDepth = 64;
 }
 
+Result<DType> Lowerer::DTypeOf(const lang::Name& name) {
+  const auto& types = frames_.back().types;
+  if (const auto it = types.find(name.text); it != types.end()) return it->second;
+  return ResolveDType(name, diags_);
+}
+
+// What the fn's type parameters are: the dtypes of the arguments that name them.
+Result<> Lowerer::InferTypes(const lang::CallExpr& x, const lang::FnItem& fn,
+                             const std::vector<Val>& args) {
+  const auto dtype_of = [&](const Val& v) -> std::optional<DType> {
+    if (v.is_value()) return type(v.v).dtype;
+    if (v.kind == Val::Kind::kTensor) return type(fn_.params[v.index].value).dtype;
+    return std::nullopt;
+  };
+  for (const lang::TypeParam& t : fn.types) {
+    std::optional<DType> found;
+    for (size_t i = 0; i < fn.params.size(); ++i)
+      if (fn.params[i].type.dtype.text == t.name.text && !found) found = dtype_of(args[i]);
+    if (!found)
+      return Report(kTypeParam, x.callee.span, t.name.text, "follows from no argument of this call")
+          .Label(t.span, "declared here")
+          .Help("give an argument that is a tile or a value with a dtype: `x as f32`");
+    bool allowed = t.choices.empty();
+    for (const lang::Name& choice : t.choices) {
+      TRY(const DType d, ResolveDType(choice, diags_));
+      allowed |= d == *found;
+    }
+    if (!allowed)
+      return Report(kTypeParam, x.callee.span, t.name.text,
+                    fmt::format("would be {}, which is none of its choices", Spelling(*found)))
+          .Label(t.span, "declared here");
+    frames_.back().types[t.name.text] = *found;
+  }
+  return Done();
+}
+
 Result<> Lowerer::BindFnParams(const lang::CallExpr& x, const lang::FnItem& fn, int module,
                                std::vector<Val> args) {
   // In the new frame: names of the fn, spans of the call in `args[i].at`.
   const lang::Ast& tree = program_.modules[module].ast;
   const std::string& callee = x.callee.text;
+  TRY_VOID(InferTypes(x, fn, args));
   struct Bound {
-    int64_t extent;
+    Expr extent;
     Span at;
     std::string from;
   };
   std::map<std::string, Bound> dims;
-  std::vector<std::vector<std::string>> names(fn.params.size());
+  // The extents of an argument; those of a tensor may be known at launch only.
+  const auto extents = [&](const Val& v) {
+    std::vector<Expr> out;
+    if (v.kind == Val::Kind::kTensor) return fn_.params[v.index].dims;
+    if (v.kind == Val::Kind::kRange) return std::vector<Expr>{Expr::Const(ranges_[v.index].size)};
+    for (int64_t n : ShapeOf(v)) out.push_back(Expr::Const(n));
+    return out;
+  };
   // Bare names first: an expression may use a dim that a later parameter binds.
   for (int pass = 0; pass < 2; ++pass)
     for (size_t i = 0; i < fn.params.size(); ++i) {
       const lang::Param& p = fn.params[i];
+      const bool range = p.type.dtype.text == "range";
+      if (pass == 0 && range != (args[i].kind == Val::Kind::kRange))
+        return Report(kFnArgument, args[i].at, p.name.text, callee, DescribeVal(args[i]),
+                      range ? "a range" : "a tile or a scalar")
+            .Label(p.span, "the parameter")
+            .Help(range ? "pass a variable of a loop over `tiles(…)`"
+                        : "declare the parameter `" + p.name.text + ": range[B]`");
       if (!p.type.has_dims()) continue;
-      const Shape shape = ShapeOf(args[i]);
+      const std::vector<Expr> shape = extents(args[i]);
       if (pass == 0 && (args[i].is_const() || shape.size() != p.type.dims.size()))
         return Report(kFnArgument, args[i].at, p.name.text, callee, DescribeVal(args[i]),
-                      fmt::format("a tile of {} dims", p.type.dims.size()))
+                      fmt::format("a {} of {} dims",
+                                  args[i].kind == Val::Kind::kTensor ? "tensor" : "tile",
+                                  p.type.dims.size()))
             .Label(p.span, "the parameter");
       for (size_t d = 0; d < p.type.dims.size(); ++d) {
         const lang::Expr& dim = tree.expr(p.type.dims[d]);
@@ -41,25 +94,26 @@ Result<> Lowerer::BindFnParams(const lang::CallExpr& x, const lang::FnItem& fn, 
         const bool generic = name && (local ? dims.count(name->name) > 0
                                             : !item || !program_.item(*item).As<lang::ConstItem>());
         if (generic != (pass == 0)) continue;
-        int64_t want = shape[d];
+        Expr want = shape[d];
         std::string words = "this parameter";
         Span other = dim.span;
         if (generic) {
           const auto [it, fresh] =
               dims.emplace(name->name, Bound{shape[d], args[i].at, p.name.text});
           if (fresh) {
-            Val v = ConstVal(IntConstant(shape[d]), dim.span);
+            TRY(const Val v, ExtentValue(shape[d], dim.span));
             if (!Declare({name->name, dim.span}, LocalKind::kDim, v)) return DiagSink::Propagate();
           }
           want = it->second.extent;
           other = it->second.at;
-          words = fmt::format("`{}` makes `{}` {}", it->second.from, name->name, want);
+          words = fmt::format("`{}` makes `{}` {}", it->second.from, name->name, ToText(want));
         } else {
-          TRY(want, StaticInt(p.type.dims[d], "an extent of a parameter"));
+          TRY(const Val v, Scalar(p.type.dims[d]));
+          want = SymbolOf(v);
         }
-        if (want != shape[d]) {
+        if (ToText(Simplify(want)) != ToText(Simplify(shape[d]))) {
           const std::string text = program_.TextOf(dim.span);
-          return Report(kFnDim, args[i].at, text, callee, want, shape[d])
+          return Report(kFnDim, args[i].at, text, callee, ToText(want), ToText(shape[d]))
               .Label(other, words)
               .Label(args[i].at, fmt::format("`{}` is {}", p.name.text, DescribeVal(args[i])));
         }
@@ -67,11 +121,28 @@ Result<> Lowerer::BindFnParams(const lang::CallExpr& x, const lang::FnItem& fn, 
     }
   for (size_t i = 0; i < fn.params.size(); ++i) {
     const lang::Param& p = fn.params[i];
-    if (p.direction != lang::Direction::kIn)
-      return Report(kParamForm, p.span, p.name.text, "is `out`, but functions return their result")
-          .Help("write `-> type` and `return`");
-    TRY(const DType dtype, ResolveDType(p.type.dtype, diags_));
     Val v = args[i];
+    if (v.kind == Val::Kind::kRange) {
+      if (!Declare(p.name, LocalKind::kLoop, v)) return DiagSink::Propagate();
+      continue;
+    }
+    TRY(const DType dtype, DTypeOf(p.type.dtype));
+    if (v.kind == Val::Kind::kTensor) {
+      const ir::Param& tensor = fn_.params[v.index];
+      const DType have = type(tensor.value).dtype;
+      if (have != dtype)
+        return Report(kFnArgument, v.at, p.name.text, callee,
+                      fmt::format("a tensor of {}", Spelling(have)),
+                      fmt::format("one of {}", Spelling(dtype)))
+            .Label(p.span, "the parameter");
+      if (!Declare(p.name, LocalKind::kParam, v)) return DiagSink::Propagate();
+      Lookup(p.name.text)->read_only = p.direction == lang::Direction::kIn;
+      continue;
+    }
+    if (p.direction != lang::Direction::kIn)
+      return Report(kParamForm, p.span, p.name.text, "is `out`, and the argument is no tensor")
+          .Label(v.at, fmt::format("this is {}", DescribeVal(v)))
+          .Help("a function gives tiles back by `-> type` and `return`");
     if (p.is_const) {
       if (!v.is_const())
         return Report(kNotStatic, v.at, fmt::format("argument `{}` of `{}`", p.name.text, callee))
@@ -81,7 +152,7 @@ Result<> Lowerer::BindFnParams(const lang::CallExpr& x, const lang::FnItem& fn, 
     } else {
       const Type want = Type::Tile(dtype, ShapeOf(v));
       const bool literal = v.is_const();
-      const bool scalar_ok = p.type.has_dims() || want.shape.empty();
+      const bool scalar_ok = p.type.has_dims() || want.shape.empty() || frames_.back().lifted;
       const bool adapts = literal && !v.c.dtype && v.c.is_bool() == (dtype == DType::kBool) &&
                           (ir::IsFloat(dtype) ? !v.c.integer_only : !v.c.is_float());
       const bool widens = v.is_value() && want.shape.empty() && dtype == DType::kI64 &&
@@ -126,6 +197,35 @@ Result<> Lowerer::BindFnParams(const lang::CallExpr& x, const lang::FnItem& fn, 
   return Done();
 }
 
+// An extent as a value of the program.
+Result<Val> Lowerer::ExtentValue(const Expr& extent, Span at) {
+  const Expr e = Simplify(extent);
+  if (e.is_const()) return ConstVal(IntConstant(e.value), at);
+  const auto made = [&](ValueId v) {
+    facts(v).position = true;
+    SetSymbol(v, e);
+    return Value(v, at);
+  };
+  if (e.op == Expr::Op::kName) {
+    const ir::Param* p = fn_.param(e.name);
+    CHECK(p, "an extent names a parameter");
+    return made(p->value);
+  }
+  const std::optional<OpKind> op = e.op == Expr::Op::kAdd   ? std::optional(OpKind::kAdd)
+                                   : e.op == Expr::Op::kSub ? std::optional(OpKind::kSub)
+                                   : e.op == Expr::Op::kMul ? std::optional(OpKind::kMul)
+                                   : e.op == Expr::Op::kDiv ? std::optional(OpKind::kDiv)
+                                   : e.op == Expr::Op::kMod ? std::optional(OpKind::kMod)
+                                   : e.op == Expr::Op::kMin ? std::optional(OpKind::kMin)
+                                   : e.op == Expr::Op::kMax ? std::optional(OpKind::kMax)
+                                                            : std::nullopt;
+  if (!op || e.args.size() != 2)
+    return Report(kNotStatic, at, fmt::format("the extent `{}` of a tensor", ToText(e)));
+  TRY(const Val a, ExtentValue(e.args[0], at));
+  TRY(const Val b, ExtentValue(e.args[1], at));
+  return made(Emit(at, *op, {ToIndex(at, a), ToIndex(at, b)}, Type::Scalar(DType::kI64)));
+}
+
 std::string CountResults(size_t n) {
   return n == 0 ? "nothing" : n == 1 ? "one value" : fmt::format("{} values", n);
 }
@@ -135,7 +235,8 @@ Result<Val> Lowerer::Returned(const lang::FnItem& fn, const lang::TypeRef& decla
                               Span at) {
   TRY(const Val v, TileOrScalar(value));
   std::vector<std::string> names;
-  TRY(const Type want, LocalType(declared, &names));
+  TRY(Type want, LocalType(declared, &names));
+  if (frames_.back().lifted && v.is_value()) want.shape = type(v.v).shape;
   const std::string what = fmt::format("the result of `{}`", fn.name.text);
   if (v.is_const() && want.shape.empty()) {
     TRY_VOID(Convert(v, want, names, what, declared.span, v.at));
@@ -201,12 +302,6 @@ Result<std::vector<Val>> Lowerer::InlineBody(const lang::FnItem& fn, Span at) {
 Result<std::vector<Val>> Lowerer::CallFn(const lang::Expr& e, const lang::CallExpr& x,
                                          ItemRef item) {
   const lang::FnItem& fn = *program_.item(item).As<lang::FnItem>();
-  for (const Frame& frame : frames_)
-    if (frame.fn && frame.item == item)
-      return Report(kRecursion, e.span, fn.name.text).Label(fn.name.span, "declared here");
-  if (frames_.size() > kMaxInlineDepth)
-    return Report(kTooLarge, e.span, fn_.name, "calls functions more than 64 deep");
-  if (options_.inlined) options_.inlined->insert(item);
   std::vector<Val> args(fn.params.size());
   std::vector<bool> given(fn.params.size());
   size_t position = 0;
@@ -229,10 +324,18 @@ Result<std::vector<Val>> Lowerer::CallFn(const lang::Expr& e, const lang::CallEx
                     x.args.size())
           .Label(fn.name.span, "declared here");
     }
-    TRY(args[i], TileOrScalar(arg.value));
+    const lang::Param& p = fn.params[i];
+    const bool whole = p.type.has_dims() || p.type.dtype.text == "range";
+    TRY(Val v, Eval(arg.value));
+    const bool tile = v.is_const() || v.is_value();
+    const bool named = v.kind == Val::Kind::kTensor || v.kind == Val::Kind::kRange;
+    if (!tile && !(named && whole)) {
+      TRY(v, TileOrScalar(arg.value));  // says why
+    }
+    v.at = expr(arg.value).span;
+    args[i] = std::move(v);
     given[i] = true;
   }
-  Frame frame{item.module, &fn, item, e.span, {{}}};
   for (size_t i = 0; i < args.size(); ++i) {
     if (given[i]) continue;
     if (!fn.params[i].default_value.valid())
@@ -243,21 +346,66 @@ Result<std::vector<Val>> Lowerer::CallFn(const lang::Expr& e, const lang::CallEx
     TRY(const Constant c, eval.Eval(fn.params[i].default_value, "the default of a parameter"));
     args[i] = ConstVal(c, program_.modules[item.module].ast.expr(fn.params[i].default_value).span);
   }
+  return Inlined(e.span, x, item, std::move(args), false);
+}
+
+Result<std::vector<Val>> Lowerer::Inlined(Span at, const lang::CallExpr& x, ItemRef item,
+                                          std::vector<Val> args, bool lifted) {
+  const lang::FnItem& fn = *program_.item(item).As<lang::FnItem>();
+  for (const Frame& frame : frames_)
+    if (frame.fn && frame.item == item)
+      return Report(kRecursion, at, fn.name.text).Label(fn.name.span, "declared here");
+  if (frames_.size() > kMaxInlineDepth)
+    return Report(kTooLarge, at, fn_.name, "calls functions more than 64 deep");
+  if (options_.inlined) options_.inlined->insert(item);
+  Frame frame;
+  frame.module = item.module;
+  frame.fn = &fn;
+  frame.item = item;
+  frame.call = at;
+  frame.scopes.emplace_back();
+  frame.lifted = lifted;
   frames_.push_back(std::move(frame));
   Result<> bound = BindFnParams(x, fn, item.module, std::move(args));
   Result<std::vector<Val>> result = DiagSink::Propagate();
-  if (bound.ok()) result = InlineBody(fn, e.span);
+  if (bound.ok()) result = InlineBody(fn, at);
   frames_.pop_back();
   return result;
 }
 
 // ---- A function that nothing calls -------------------------------------------------------------
 
+namespace {
+
+// Is the parameter indexed by more than `:` and `None`?
+bool IndexedByPosition(const lang::Ast& tree, const lang::FnItem& fn, const std::string& name) {
+  bool found = false;
+  VisitStmts(tree, fn.body, [&](const lang::Stmt& stmt) {
+    VisitStmtExprs(stmt, [&](ExprId id) {
+      VisitExprs(tree, id, [&](ExprId e) {
+        const auto* index = tree.expr(e).As<lang::IndexExpr>();
+        const auto* base = index ? tree.expr(index->base).As<lang::NameExpr>() : nullptr;
+        if (!base || base->name != name) return;
+        for (const lang::IndexItem& item : index->items)
+          found |= item.kind == lang::IndexKind::kExpr;
+      });
+    });
+  });
+  return found;
+}
+
+}  // namespace
+
 Result<> Lowerer::StandInFn(ItemRef ref) {
   // Generic dims get different extents, so that mixing two of them up shows.
   const lang::FnItem& fn = *program_.item(ref).As<lang::FnItem>();
   const lang::Ast& tree = program_.modules[ref.module].ast;
   static constexpr int64_t kExtents[] = {16, 32, 48, 80, 96, 112};
+  // What may be a tensor or is a range is known from a call only.
+  for (const lang::Param& p : fn.params)
+    if (p.direction != lang::Direction::kIn || p.type.dtype.text == "range" ||
+        IndexedByPosition(tree, fn, p.name.text))
+      return Done();
   std::map<std::string, int64_t> dims;
   for (const lang::Param& p : fn.params)
     for (ExprId d : p.type.dims)
@@ -267,12 +415,19 @@ Result<> Lowerer::StandInFn(ItemRef ref) {
         dims.emplace(name->name, kExtents[dims.size() % std::size(kExtents)]);
       }
   blocks_.push_back(fn_.body);
-  frames_.push_back({ref.module, nullptr, ref, {}, {{}}});
+  frames_.push_back({ref.module, nullptr, ref, {}, {{}}, {}, false, {}});
+  for (const lang::TypeParam& t : fn.types) {
+    DType d = DType::kF32;
+    if (!t.choices.empty()) {
+      TRY(d, ResolveDType(t.choices[0], diags_));
+    }
+    frames_.back().types[t.name.text] = d;
+  }
   lang::CallExpr call;
   call.callee = fn.name;
   std::vector<Val> args;
   for (const lang::Param& p : fn.params) {
-    TRY(const DType dtype, ResolveDType(p.type.dtype, diags_));
+    TRY(const DType dtype, DTypeOf(p.type.dtype));
     Shape shape;
     for (ExprId d : p.type.dims) {
       DiagSink quiet;
@@ -302,7 +457,7 @@ Result<> Lowerer::StandInFn(ItemRef ref) {
     facts(v);
     args.push_back(Value(v, p.span));
   }
-  frames_.push_back({ref.module, &fn, ref, {}, {{}}});
+  frames_.push_back({ref.module, &fn, ref, {}, {{}}, {}, false, {}});
   in_parallel_ = true;
   TRY_VOID(BindFnParams(call, fn, ref.module, std::move(args)));
   TRY_VOID(InlineBody(fn, fn.name.span));

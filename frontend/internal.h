@@ -146,6 +146,9 @@ void VisitExprs(const lang::Ast& ast, lang::ExprId id,
                 const std::function<void(lang::ExprId)>& visit);
 void VisitStmts(const lang::Ast& ast, lang::BlockId id,
                 const std::function<void(const lang::Stmt&)>& visit);
+// The statement and all that stand in it.
+void VisitStmt(const lang::Ast& ast, const lang::Stmt& stmt,
+               const std::function<void(const lang::Stmt&)>& visit);
 // Every name that is used somewhere in the file: values and callees.
 void VisitItems(const lang::Ast& ast, const std::function<void(const std::string&, Span)>& visit);
 // Every expression written directly in a statement (not in its blocks).

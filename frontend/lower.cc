@@ -384,7 +384,7 @@ void Lowerer::AddFacts(const Signature& sig, ItemRef ref, const Statics& statics
 
 Result<ir::Function> Lowerer::Kernel(const Signature& sig, ItemRef ref, const Statics& statics,
                                      const SpecializeRequest& request) {
-  frames_.push_back({ref.module, nullptr, ref, {}, {{}}});
+  frames_.push_back({ref.module, nullptr, ref, {}, {{}}, {}, false, {}});
   blocks_.push_back(fn_.body);
   fn_.statics = statics.integers;
   TRY_VOID(BindParams(sig, ref, statics, request));

@@ -53,6 +53,7 @@ struct Local {
   LocalKind kind = LocalKind::kLet;
   Val val;
   Span at;
+  bool read_only = false;  // a tensor that a fn declares without `out`
 };
 
 struct ValueFacts {
@@ -96,6 +97,9 @@ struct Frame {
   ItemRef item;
   Span call;
   std::vector<std::map<std::string, Local>> scopes;
+  std::map<std::string, DType> types;  // type parameters of the fn
+  bool lifted = false;                 // a fn of scalars that works on tiles, element by element
+  std::vector<std::string> stops;      // open loops that a `break` may end: names of their flags
 };
 
 struct ParallelVar {
@@ -163,17 +167,25 @@ class Lowerer {
                       const SpecializeRequest& request);
   void AddFacts(const Signature& sig, ItemRef ref, const Statics& statics);
 
+  Result<DType> DTypeOf(const lang::Name& name);  // type parameters too
+
   // lower_pins.cc
   Result<> PinOps(const lang::Pin& pin, int32_t first);
 
   // lower_stmt.cc
   void Block(lang::BlockId id);
+  void Statements(const std::vector<lang::StmtId>& stmts, size_t first);
+  void Unless(Span at, const std::vector<lang::StmtId>& stmts, size_t first);
+  Result<> Break(Span at);
   void Statement(const lang::Stmt& s);
   Result<> LowerStatement(const lang::Stmt& s);
   Result<> Let(const lang::LetStmt& s);
   Result<> LetSeveral(const lang::LetStmt& s);
   Result<> Assign(const lang::Stmt& stmt, const lang::AssignStmt& s);
   Result<> For(const lang::Stmt& stmt, const lang::ForStmt& s);
+  Result<> ForThatBreaks(Span at, const lang::ForStmt& s, const LoopRange& range);
+  void OpenStop(Span at);
+  void CloseStop();
   Result<> While(const lang::Stmt& stmt, const lang::WhileStmt& s);
   Result<> IfChain(const lang::Stmt& stmt, const lang::IfStmt& s, size_t arm);
   Result<> Parallel(const lang::Stmt& stmt, const lang::ParallelStmt& s);
@@ -184,6 +196,10 @@ class Lowerer {
   Result<Type> LocalType(const lang::TypeRef& t, std::vector<std::string>* names);
   // Vars of enclosing scopes that a block assigns.
   std::vector<std::string> Assigned(const std::vector<lang::BlockId>& blocks);
+  std::vector<std::string> AssignedIn(const std::vector<lang::StmtId>& stmts);
+  // May a `break` in them end the loop around?
+  bool Breaks(const lang::Stmt& stmt) const;
+  bool Breaks(lang::BlockId block) const;
   void BindLoopName(const lang::LoopHead& head, const LoopRange& range, ValueId position,
                     LocalKind kind);
   std::vector<ValueId> CurrentValues(const std::vector<std::string>& names);
@@ -264,6 +280,26 @@ class Lowerer {
                                   Span at);
   Result<Val> Returned(const lang::FnItem& fn, const lang::TypeRef& declared, lang::ExprId value,
                        Span at);
+
+  Result<Val> ExtentValue(const Expr& extent, Span at);
+  Result<> InferTypes(const lang::CallExpr& x, const lang::FnItem& fn, const std::vector<Val>& args);
+  Result<std::vector<Val>> Inlined(Span at, const lang::CallExpr& x, ItemRef item,
+                                   std::vector<Val> args, bool lifted);
+
+  // lower_shape.cc: elements at other places
+  ValueId Rearrange(Span at, ValueId v, const Shape& shape, int64_t first,
+                    const std::vector<int64_t>& strides);
+  Result<Val> Iota(const lang::Expr& e, const lang::CallExpr& x);
+  Result<Val> Reshape(const lang::Expr& e, const lang::CallExpr& x);
+  Result<Val> Flip(const lang::Expr& e, const lang::CallExpr& x);
+  Result<Val> JoinTiles(const lang::Expr& e, const lang::CallExpr& x);
+  Result<std::vector<Val>> Split(const lang::Expr& e, const lang::CallExpr& x, size_t parts);
+  Result<Val> Pick(Span at, const Val& tile, size_t dim, const Val& index);
+  ValueId Positions(Span at, const Shape& shape, int64_t axis);  // i32, along the axis
+  Result<std::vector<Val>> Combine(const lang::Expr& e, const lang::CallExpr& x, bool scan);
+  // Tiles that one call made: `split`, `reduce` and `scan` of several. nullopt: another function.
+  Result<std::optional<std::vector<Val>>> SeveralOf(const lang::Expr& e, const lang::CallExpr& x,
+                                                    size_t wanted);
 
   // access.cc
   void CheckAccesses();

@@ -178,7 +178,7 @@ Result<Val> Lowerer::Bitcast(const lang::Expr& e, const lang::CallExpr& x) {
     return Report(kArgKind, expr(args[1]).span,
                   "the second argument of `bitcast` is an element type")
         .Help("write `bitcast(x, f32)`");
-  TRY(const DType to, ResolveDType({name->name, expr(args[1]).span}, diags_));
+  TRY(const DType to, DTypeOf({name->name, expr(args[1]).span}));
   TRY(Val v, TileOrScalar(args[0]));
   if (v.is_const()) {
     const DType d = DefaultDType(v.c);
@@ -293,6 +293,22 @@ Result<Val> Lowerer::Call(const lang::Expr& e, const lang::CallExpr& x) {
   if (name == "dot") return DotCall(e, x, nullptr);
   if (name == "bitcast") return Bitcast(e, x);
   if (name == "zeros_like" || name == "full_like") return Like(e, x);
+  if (name == "iota") return Iota(e, x);
+  if (name == "reshape") return Reshape(e, x);
+  if (name == "flip") return Flip(e, x);
+  if (name == "join") return JoinTiles(e, x);
+  if (name == "reduce" || name == "scan") {
+    TRY(std::vector<Val> values, Combine(e, x, name == "scan"));
+    if (values.size() == 1) return std::move(values[0]);
+    return Report(kFnResults, e.span, fmt::format("this `{}`", name), CountResults(values.size()), 1)
+        .Help(fmt::format("write `let a, b = {}`", program_.TextOf(e.span)));
+  }
+  if (name == "split")
+    return Report(kFnResults, e.span, "`split`", "several values", 1)
+        .Help(fmt::format("write `let a, b = {}`", program_.TextOf(e.span)));
+  if (name == "given")
+    return Report(kCallPlace, e.span, "`given(x)` asks for an `optional` tensor of this kernel")
+        .Help("declare it in the kernel's parameters: `bias: optional f32[N]`");
   const Builtin* builtin = FindBuiltin(name);
   if (!builtin && name != "cdiv") {
     if (ir::DTypeFromSpelling(name))

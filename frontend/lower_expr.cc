@@ -192,7 +192,7 @@ Result<Val> Lowerer::Binary(const lang::Expr& e, const lang::BinaryExpr& x) {
 }
 
 Result<Val> Lowerer::Cast(const lang::Expr& e, const lang::CastExpr& x) {
-  TRY(const DType to, ResolveDType(x.dtype, diags_));
+  TRY(const DType to, DTypeOf(x.dtype));
   TRY(const Val a, TileOrScalar(x.operand));
   if (a.is_const()) {
     TRY(const Constant c, FoldCast(a.c, to, e.span, diags_));

@@ -18,16 +18,76 @@ constexpr int64_t kMaxTileElements = int64_t{1} << 24;
 }
 
 std::vector<std::string> Lowerer::Assigned(const std::vector<lang::BlockId>& blocks) {
-  std::vector<std::string> out;
+  std::vector<lang::StmtId> stmts;
   for (lang::BlockId b : blocks)
-    VisitStmts(ast(), b, [&](const lang::Stmt& s) {
-      const auto* assign = s.As<lang::AssignStmt>();
-      const auto* name = assign ? expr(assign->target).As<lang::NameExpr>() : nullptr;
-      if (!name || std::find(out.begin(), out.end(), name->name) != out.end()) return;
-      const Local* local = Lookup(name->name);
-      if (local && local->kind == LocalKind::kVar) out.push_back(name->name);
-    });
+    stmts.insert(stmts.end(), ast().block(b).stmts.begin(), ast().block(b).stmts.end());
+  return AssignedIn(stmts);
+}
+
+std::vector<std::string> Lowerer::AssignedIn(const std::vector<lang::StmtId>& stmts) {
+  std::vector<std::string> out;
+  const auto look = [&](const lang::Stmt& s) {
+    const auto* assign = s.As<lang::AssignStmt>();
+    const auto* name = assign ? expr(assign->target).As<lang::NameExpr>() : nullptr;
+    if (!name || std::find(out.begin(), out.end(), name->name) != out.end()) return;
+    const Local* local = Lookup(name->name);
+    if (local && local->kind == LocalKind::kVar) out.push_back(name->name);
+  };
+  bool breaks = false;
+  for (lang::StmtId id : stmts) {
+    VisitStmt(ast(), ast().stmt(id), look);
+    breaks |= Breaks(ast().stmt(id));
+  }
+  if (breaks && !frames_.back().stops.empty()) out.push_back(frames_.back().stops.back());
   return out;
+}
+
+bool Lowerer::Breaks(const lang::Stmt& stmt) const {
+  if (stmt.As<lang::BreakStmt>()) return true;
+  const auto* branch = stmt.As<lang::IfStmt>();
+  if (!branch) return false;
+  for (const lang::IfArm& arm : branch->arms)
+    if (Breaks(arm.body)) return true;
+  return branch->else_body.valid() && Breaks(branch->else_body);
+}
+bool Lowerer::Breaks(lang::BlockId block) const {
+  for (lang::StmtId id : ast().block(block).stmts)
+    if (Breaks(ast().stmt(id))) return true;
+  return false;
+}
+
+Result<> Lowerer::Break(Span at) {
+  if (frames_.back().stops.empty()) return Report(kBreakPlace, at);
+  Local* stop = Lookup(frames_.back().stops.back());
+  if (!stop) return Report(kBreakPlace, at);
+  stop->val = Value(ConstantValue(at, Constant{true}, DType::kBool), stop->val.at);
+  return Done();
+}
+
+// The statements from `first` on, where the innermost loop goes on.
+void Lowerer::Unless(Span at, const std::vector<lang::StmtId>& stmts, size_t first) {
+  const ValueId stop = Lookup(frames_.back().stops.back())->val.v;
+  const std::vector<std::string> changed =
+      AssignedIn({stmts.begin() + static_cast<std::ptrdiff_t>(first), stmts.end()});
+  const std::vector<ValueId> before = CurrentValues(changed);
+  std::vector<Type> types;
+  for (ValueId v : before) types.push_back(type(v));
+  const ValueId goes_on = Emit(at, OpKind::kNot, {stop}, Type::Scalar(DType::kBool));
+  const ir::OpId op = EmitOp(at, OpKind::kIf, {goes_on}, types);
+  for (int side = 0; side < 2; ++side) {
+    const ir::BlockId region = fn_.AddBlock(op);
+    fn_.ops[op].regions.push_back(region);
+    Push(region);
+    if (side == 0) Statements(stmts, first);
+    b_.SetSpan(at);
+    b_.Yield(CurrentValues(changed));
+    Pop();
+    for (size_t i = 0; i < changed.size(); ++i) {
+      Local* local = Lookup(changed[i]);
+      local->val = Value(before[i], local->val.at);
+    }
+  }
+  SetValues(changed, fn_.ops[op].results);
 }
 
 std::vector<ValueId> Lowerer::CurrentValues(const std::vector<std::string>& names) {
@@ -133,6 +193,8 @@ Result<> Lowerer::For(const lang::Stmt& stmt, const lang::ForStmt& s) {
     return DiagSink::Propagate();
   }
   const Span at = Join(Span{stmt.span.file, stmt.span.begin, stmt.span.begin + 1}, s.head.span);
+  if (Breaks(s.body)) return ForThatBreaks(at, s, *range);
+  frames_.back().stops.emplace_back();  // a `break` in it would be its own
   const std::vector<std::string> carried = Assigned({s.body});
   std::vector<ValueId> operands = {ToIndex(at, range->lo), ToIndex(at, range->hi)};
   const std::vector<ValueId> inits = CurrentValues(carried);
@@ -158,10 +220,80 @@ Result<> Lowerer::For(const lang::Stmt& stmt, const lang::ForStmt& s) {
   BindLoopName(s.head, *range, position, LocalKind::kLoop);
   Block(s.body);
   frames_.back().scopes.pop_back();
+  frames_.back().stops.pop_back();
   b_.SetSpan(at);
   b_.Yield(CurrentValues(carried));
   Pop();
   SetValues(carried, fn_.ops[op].results);
+  return Done();
+}
+
+// The flag that `break` raises: a `var` whose name nobody can write.
+void Lowerer::OpenStop(Span at) {
+  frames_.back().scopes.emplace_back();
+  const std::string name = fmt::format("%stop{}", frames_.back().stops.size());
+  frames_.back().stops.push_back(name);
+  const ValueId no = ConstantValue(at, Constant{false}, DType::kBool);
+  frames_.back().scopes.back()[name] = {LocalKind::kVar, Value(no, at), at};
+}
+void Lowerer::CloseStop() {
+  frames_.back().stops.pop_back();
+  frames_.back().scopes.pop_back();
+}
+
+// `for` with a `break` in it is a `while` that counts and looks at the flag.
+Result<> Lowerer::ForThatBreaks(Span at, const lang::ForStmt& s, const LoopRange& range) {
+  const Type i64 = Type::Scalar(DType::kI64);
+  const ValueId lo = ToIndex(at, range.lo), hi = ToIndex(at, range.hi);
+  OpenStop(at);
+  const std::vector<std::string> carried = Assigned({s.body});  // the flag too
+  std::vector<ValueId> inits = CurrentValues(carried);
+  std::vector<Type> types = {i64};
+  for (ValueId v : inits) types.push_back(type(v));
+  inits.insert(inits.begin(), lo);
+  const ir::OpId op = EmitOp(at, OpKind::kWhile, inits, types);
+  const uint64_t deps = facts(lo).deps | facts(hi).deps;
+  std::vector<ValueId> args[2];
+  ValueId position[2];
+  for (int i = 0; i < 2; ++i) {
+    const ir::BlockId region = fn_.AddBlock(op);
+    fn_.ops[op].regions.push_back(region);
+    position[i] = fn_.AddArg(region, i64, s.head.name.text);
+    facts(position[i]).deps = deps;
+    for (size_t c = 0; c < carried.size(); ++c)
+      args[i].push_back(fn_.AddArg(region, types[1 + c], carried[c]));
+  }
+  const auto yield = [&](std::vector<ValueId> values, const std::vector<ValueId>& rest) {
+    values.insert(values.end(), rest.begin(), rest.end());
+    b_.SetSpan(at);
+    b_.Yield(values);
+  };
+  const Type flag = Type::Scalar(DType::kBool);
+  SetValues(carried, args[0]);
+  Push(fn_.ops[op].regions[0]);
+  const ValueId stop = Lookup(frames_.back().stops.back())->val.v;
+  const ValueId more =
+      Emit(at, OpKind::kCmp, {position[0], hi}, flag, {{"pred", std::string("lt")}});
+  const ValueId goes_on = Emit(at, OpKind::kNot, {stop}, flag);
+  yield({Emit(at, OpKind::kAnd, {more, goes_on}, flag), position[0]}, args[0]);
+  Pop();
+  SetValues(carried, args[1]);
+  Push(fn_.ops[op].regions[1]);
+  frames_.back().scopes.emplace_back();
+  ValueId here = position[1];
+  if (range.reversed) {
+    here = Descending(at, range, lo, hi, here);
+    facts(here).deps = deps;
+  }
+  BindLoopName(s.head, range, here, LocalKind::kLoop);
+  Block(s.body);
+  frames_.back().scopes.pop_back();
+  const ValueId next = Emit(at, OpKind::kAdd, {position[1], IntValue(at, range.step)}, i64);
+  yield({next}, CurrentValues(carried));
+  Pop();
+  const std::vector<ValueId> results = fn_.ops[op].results;
+  SetValues(carried, {results.begin() + 1, results.end()});
+  CloseStop();
   return Done();
 }
 
@@ -208,7 +340,9 @@ Result<> Lowerer::Parallel(const lang::Stmt& stmt, const lang::ParallelStmt& s) 
 Result<> Lowerer::While(const lang::Stmt& stmt, const lang::WhileStmt& s) {
   const Span at =
       Join(Span{stmt.span.file, stmt.span.begin, stmt.span.begin + 1}, expr(s.condition).span);
-  const std::vector<std::string> carried = Assigned({s.body});
+  const bool breaks = Breaks(s.body);
+  OpenStop(at);
+  const std::vector<std::string> carried = Assigned({s.body});  // the flag too, where one breaks
   const std::vector<ValueId> inits = CurrentValues(carried);
   std::vector<Type> types;
   for (ValueId v : inits) types.push_back(type(v));
@@ -223,12 +357,18 @@ Result<> Lowerer::While(const lang::Stmt& stmt, const lang::WhileStmt& s) {
   SetValues(carried, args[0]);
   Push(fn_.ops[op].regions[0]);
   Result<Val> condition = Condition(s.condition);
-  if (condition.ok() && condition->is_const() && condition->c.as_bool())
+  if (condition.ok() && condition->is_const() && condition->c.as_bool() && !breaks)
     condition = Report(kEndlessLoop, expr(s.condition).span, "always true")
                     .Help("use `for`, or a condition that changes");
   if (condition.ok()) {
     std::vector<ValueId> yields = {
         condition->is_const() ? ConstantValue(at, condition->c, DType::kBool) : condition->v};
+    if (breaks) {
+      const Type flag = Type::Scalar(DType::kBool);
+      const ValueId stop = Lookup(frames_.back().stops.back())->val.v;
+      const ValueId goes_on = Emit(at, OpKind::kNot, {stop}, flag);
+      yields[0] = Emit(at, OpKind::kAnd, {yields[0], goes_on}, flag);
+    }
     yields.insert(yields.end(), args[0].begin(), args[0].end());
     b_.SetSpan(at);
     b_.Yield(yields);
@@ -240,7 +380,7 @@ Result<> Lowerer::While(const lang::Stmt& stmt, const lang::WhileStmt& s) {
     bool reads = false;
     VisitExprs(ast(), s.condition,
                [&](ExprId id) { reads |= expr(id).As<lang::IndexExpr>() != nullptr; });
-    if (carried.empty() && !condition->is_const() && !reads)
+    if (carried.empty() && !condition->is_const() && !reads && !breaks)
       Report(kEndlessLoop, expr(s.condition).span, "not changed by its body")
           .Help("assign a `var` of the condition in the body");
     Block(s.body);
@@ -249,6 +389,7 @@ Result<> Lowerer::While(const lang::Stmt& stmt, const lang::WhileStmt& s) {
   b_.Yield(CurrentValues(carried));
   Pop();
   SetValues(carried, fn_.ops[op].results);
+  CloseStop();
   if (!condition.ok()) return DiagSink::Propagate();
   return Done();
 }

@@ -54,39 +54,95 @@ Result<Val> Lowerer::TileIndex(const lang::Expr& e, const lang::IndexExpr& x, co
   if (tile.is_const() || ShapeOf(tile).empty())
     return Report(kTileIndex, e.span).Label(expr(x.base).span, "this is a scalar");
   const Type t = type(tile.v);
+  const std::string text = program_.TextOf(expr(x.base).span);
+  size_t dims = 0;
+  for (const lang::IndexItem& item : x.items) dims += item.kind != IndexKind::kNone;
+  if (dims != t.shape.size())
+    return Report(kIndexCount, e.span, text, t.shape.size(), dims)
+        .Label(expr(x.base).span, fmt::format("this is {}", DescribeVal(tile)))
+        .Help("write one index for each dim of the tile, `:` for all of it, `None` for a new dim");
+  const std::vector<std::string> old = facts(tile.v).dims;
   Shape shape;
   std::vector<std::string> names;
+  std::vector<int64_t> strides;
+  std::vector<std::pair<size_t, Val>> picks;  // dims of `shape`, positions that the kernel computes
+  int64_t first = 0, stride = 1;
+  for (int64_t s : t.shape) stride *= s;
   size_t dim = 0;
-  const std::vector<std::string> old = facts(tile.v).dims;
+  bool whole = true;
   for (const lang::IndexItem& item : x.items) {
-    if (item.kind == IndexKind::kExpr) {
-      DiagBuilder report = Report(kTileIndex, item.span);
-      report.Label(expr(x.base).span, fmt::format("this is {}", DescribeVal(tile)));
-      return report.Help("to pick one element: `sum(select(i == k, x, 0), axis = 0)`");
-    }
     if (item.kind == IndexKind::kNone) {
       shape.push_back(1);
+      strides.push_back(0);
       names.emplace_back();
       continue;
     }
-    if (dim < t.shape.size()) {
-      shape.push_back(t.shape[dim]);
-      names.push_back(dim < old.size() ? old[dim] : "");
-    }
+    const int64_t extent = t.shape[dim];
+    stride /= extent;
+    const std::string was = dim < old.size() ? old[dim] : "";
     ++dim;
+    if (item.kind == IndexKind::kAll) {
+      shape.push_back(extent);
+      strides.push_back(stride);
+      names.push_back(was);
+      continue;
+    }
+    if (const auto* slice = expr(item.value).As<lang::RangeExpr>()) {
+      TRY(const int64_t lo, StaticInt(slice->lo, "the begin of a slice of a tile"));
+      TRY(const int64_t hi, StaticInt(slice->hi, "the end of a slice of a tile"));
+      int64_t step = 1;
+      if (slice->step.valid()) {
+        TRY(step, StaticInt(slice->step, "the step of a slice"));
+        if (step < 1) return Report(kLoopStep, expr(slice->step).span, step);
+      }
+      if (lo < 0 || hi > extent || lo >= hi)
+        return Report(kTileSlice, item.span, lo, hi, extent)
+            .Label(expr(x.base).span, fmt::format("this is {}", DescribeVal(tile)));
+      whole &= lo == 0 && hi == extent && step == 1;
+      first += lo * stride;
+      shape.push_back((hi - lo + step - 1) / step);
+      strides.push_back(stride * step);
+      names.emplace_back();
+      continue;
+    }
+    TRY(const Val at, Eval(item.value));
+    const bool integer =
+        at.is_const() ? at.c.is_int()
+                      : at.is_value() && ir::IsInteger(type(at.v).dtype) && ShapeOf(at).empty();
+    if (!integer) {
+      DiagBuilder report = Report(kTileIndex, item.span);
+      report.Label(expr(x.base).span, fmt::format("this is {}", DescribeVal(tile)));
+      report.Label(item.span, fmt::format("this is {}", DescribeVal(at)));
+      return report.Help("to gather by a tile of positions, index the tensor");
+    }
+    if (!at.is_const()) {
+      picks.emplace_back(shape.size(), at);
+      shape.push_back(extent);
+      strides.push_back(stride);
+      names.push_back(was);
+      continue;
+    }
+    if (at.c.as_int() < 0 || at.c.as_int() >= extent)
+      return Report(kTileSlice, item.span, at.c.as_int(), at.c.as_int() + 1, extent)
+          .Label(expr(x.base).span, fmt::format("this is {}", DescribeVal(tile)));
+    whole &= extent == 1;
+    first += at.c.as_int() * stride;
   }
-  if (dim != t.shape.size())
-    return Report(kIndexCount, e.span, program_.TextOf(expr(x.base).span), t.shape.size(), dim)
-        .Label(expr(x.base).span, fmt::format("this is {}", DescribeVal(tile)))
-        .Help("write one `:` for each dim of the tile, and `None` for each new one");
   if (shape.size() > 8)
     return Report(kExtentRange, e.span, "the number of dims", shape.size())
         .Help("tiles have at most 8 dims");
-  if (shape == t.shape) return tile;
-  const ValueId r = Emit(e.span, OpKind::kReshape, {tile.v}, Type::Tile(t.dtype, shape));
-  facts(r).dims = names;
-  facts(r).position = facts(tile.v).position;
-  return Value(r, e.span);
+  Val out = tile;
+  if (shape != t.shape || !whole) {
+    const ValueId r = whole ? Emit(e.span, OpKind::kReshape, {tile.v}, Type::Tile(t.dtype, shape))
+                            : Rearrange(e.span, tile.v, shape, first, strides);
+    facts(r).position = facts(tile.v).position;
+    facts(r).dims = names;
+    out = Value(r, e.span);
+  }
+  for (size_t i = picks.size(); i-- > 0;) {
+    TRY(out, Pick(e.span, out, picks[i].first, picks[i].second));
+  }
+  return out;
 }
 
 // ---- Tensor indices ----------------------------------------------------------------------------
@@ -267,6 +323,12 @@ Result<Val> Lowerer::Load(const lang::Expr& e, const lang::IndexExpr& x, int ten
 
 Result<> Lowerer::CheckWritable(const lang::Expr& e, const lang::IndexExpr& x, int tensor) {
   const ir::Param& param = fn_.params[tensor];
+  const auto* base = expr(x.base).As<lang::NameExpr>();
+  const Local* local = base ? Lookup(base->name) : nullptr;
+  if (local && local->read_only)
+    return Report(kReadOnlyTensor, e.span, base->name)
+        .Label(local->at, "declared without `out` or `inout`")
+        .Help(fmt::format("declare it `{}: out …`", base->name));
   if (param.direction == ir::Direction::kIn)
     return Report(kReadOnlyTensor, e.span, param.name)
         .Label(param.at, "declared without `out` or `inout`")

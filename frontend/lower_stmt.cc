@@ -26,6 +26,7 @@ const char* KindOf(const lang::Stmt& s) {
                         [](const lang::TuneStmt&) { return "`tune`"; },
                         [](const lang::WhereStmt&) { return "`where`"; },
                         [](const lang::ReturnStmt&) { return "`return`"; },
+                        [](const lang::BreakStmt&) { return "`break`"; },
                         [](const lang::ExprStmt&) { return "this call"; },
                     },
                     s.node);
@@ -81,11 +82,19 @@ Result<> Lowerer::TopLevel(const lang::KernelItem& kernel) {
 
 void Lowerer::Block(lang::BlockId id) {
   frames_.back().scopes.emplace_back();
-  for (lang::StmtId s : ast().block(id).stmts) {
-    if (diags_.errors() - errors_before_ >= kMaxErrors || over_budget_) break;
-    Statement(ast().stmt(s));
-  }
+  Statements(ast().block(id).stmts, 0);
   frames_.back().scopes.pop_back();
+}
+
+// What stands behind a statement that may break is done only where it has not.
+void Lowerer::Statements(const std::vector<lang::StmtId>& stmts, size_t first) {
+  for (size_t i = first; i < stmts.size(); ++i) {
+    if (diags_.errors() - errors_before_ >= kMaxErrors || over_budget_) break;
+    const lang::Stmt& s = ast().stmt(stmts[i]);
+    Statement(s);
+    if (i + 1 < stmts.size() && !frames_.back().stops.empty() && Breaks(s))
+      return Unless(s.span, stmts, i + 1);
+  }
 }
 
 void Lowerer::Statement(const lang::Stmt& s) {
@@ -140,6 +149,7 @@ Result<> Lowerer::LowerStatement(const lang::Stmt& stmt) {
             return Report(kReturnPlace, stmt.span, "`return` is not the last statement of its fn")
                 .Help("choose the value with `if c { a } else { b }` and return it at the end");
           },
+          [&](const lang::BreakStmt&) -> Result<> { return Break(stmt.span); },
           [&](const lang::ExprStmt& s) -> Result<> {
             const lang::Expr& e = expr(s.value);
             if (const auto* call = e.As<lang::CallExpr>()) return CallStatement(e, *call);
@@ -153,7 +163,7 @@ Result<> Lowerer::LowerStatement(const lang::Stmt& stmt) {
 // ---- Declarations and assignments --------------------------------------------------------------
 
 Result<Type> Lowerer::LocalType(const lang::TypeRef& t, std::vector<std::string>* names) {
-  TRY(const DType dtype, ResolveDType(t.dtype, diags_));
+  TRY(const DType dtype, DTypeOf(t.dtype));
   Shape shape;
   int64_t elements = 1;
   for (ExprId d : t.dims) {
@@ -219,8 +229,24 @@ Result<> Lowerer::LetSeveral(const lang::LetStmt& s) {
   const lang::Expr& e = expr(s.value);
   const size_t wanted = s.more.size() + 1;
   const auto* call = e.As<lang::CallExpr>();
+  const auto name_all = [&](const std::vector<Val>& values) -> Result<> {
+    for (size_t i = 0; i < wanted; ++i) {
+      const lang::Name& name = i == 0 ? s.name : s.more[i - 1];
+      if (values[i].is_value() && fn_.values[values[i].v].name.empty())
+        fn_.values[values[i].v].name = name.text;
+      if (!Declare(name, LocalKind::kLet, values[i])) return DiagSink::Propagate();
+    }
+    return Done();
+  };
   const ItemRef* item = call ? program_.Find(frames_.back().module, call->callee.text) : nullptr;
   const auto* fn = item ? program_.item(*item).As<lang::FnItem>() : nullptr;
+  if (call && !item) {
+    TRY(const std::optional<std::vector<Val>> made, SeveralOf(e, *call, wanted));
+    if (made && made->size() == wanted) return name_all(*made);
+    if (made)
+      return Report(kFnResults, e.span, fmt::format("this `{}`", call->callee.text),
+                    CountResults(made->size()), wanted);
+  }
   if (!fn)
     return Report(kFnResults, e.span, "this", "one value", wanted)
         .Help("write one `let` for each name, or call a fn that returns several");
@@ -229,13 +255,7 @@ Result<> Lowerer::LetSeveral(const lang::LetStmt& s) {
                   CountResults(fn->more_results.size() + 1), wanted)
         .Label(fn->name.span, "declared here");
   TRY(const std::vector<Val> values, CallFn(e, *call, *item));
-  for (size_t i = 0; i < wanted; ++i) {
-    const lang::Name& name = i == 0 ? s.name : s.more[i - 1];
-    if (values[i].is_value() && fn_.values[values[i].v].name.empty())
-      fn_.values[values[i].v].name = name.text;
-    if (!Declare(name, LocalKind::kLet, values[i])) return DiagSink::Propagate();
-  }
-  return Done();
+  return name_all(values);
 }
 
 Result<> Lowerer::Let(const lang::LetStmt& s) {

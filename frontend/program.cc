@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "frontend/instantiate.h"
 #include "frontend/internal.h"
 #include "language/parse.h"
 #include "support/nearest.h"
@@ -109,6 +110,7 @@ struct Loader {
     open.push_back(path);
     const int32_t file = sources.Add(path, std::move(text));
     TRY(lang::Ast ast, lang::Parse(sources, file, diags));
+    TRY_VOID(Instantiate(ast, diags));
     program.modules[index].file = file;
     program.modules[index].path = path;
     program.modules[index].name = name;
@@ -208,6 +210,17 @@ struct Loader {
   }
 };
 
+struct InputWord {
+  const char* word;
+  TestInput::Kind kind;
+};
+constexpr InputWord kInputWords[] = {
+    {"arange", TestInput::Kind::kArange},   {"permutation", TestInput::Kind::kPermutation},
+    {"normal", TestInput::Kind::kNormal},   {"uniform", TestInput::Kind::kUniform},
+    {"sorted", TestInput::Kind::kSorted},   {"list", TestInput::Kind::kList},
+    {"file", TestInput::Kind::kFile},
+};
+
 // What stands between a test's name and its `{`.
 Result<> ReadTestWords(const lang::TestItem& test, TestInfo& info, DiagSink& diags) {
   if (test.words.empty()) return Done();
@@ -234,6 +247,60 @@ Result<std::string> ReadExpected(const ProgramData& program, const lang::TestCas
   if (program.signatures.count(name.text)) return name.text;
   return Suggest(diags.Report(kUnknownKernel, name.span, name.text, program.modules[0].path),
                  name.text, program.kernels);
+}
+
+// `X = arange`, `X = normal(0, 2)`, `X = 3`
+Result<TestInput> ReadTestInput(const ProgramData& program, const lang::Arg& arg, DiagSink& diags) {
+  const lang::Ast& ast = program.modules[0].ast;
+  const lang::Expr& e = ast.expr(arg.value);
+  TestInput out;
+  out.at = arg.span;
+  const auto number = [&](lang::ExprId id) -> Result<double> {
+    ConstEval eval(program, 0, {}, diags);
+    TRY(const Constant c, eval.Eval(id, fmt::format("what `{}` holds", arg.name->text)));
+    return c.as_double();
+  };
+  const auto* name = e.As<lang::NameExpr>();
+  const auto* call = e.As<lang::CallExpr>();
+  const std::string word = name ? name->name : call ? call->callee.text : "";
+  const std::optional<TestInput::Kind> kind = TestInputKind(word);
+  if (!kind) {
+    const ItemRef* item = program.Find(0, word);
+    if (call || (name && !item && word != "inf" && word != "nan"))
+      return Suggest(diags.Report(kTestCall, e.span,
+                                  fmt::format("`{}` fills no tensor", program.TextOf(e.span))),
+                     word, TestInputWords());
+    TRY(const double all, number(arg.value));
+    out.numbers = {all};
+    return out;
+  }
+  out.kind = *kind;
+  if (out.kind == TestInput::Kind::kFile) {
+    const auto* path = call && call->args.size() == 1
+                           ? ast.expr(call->args[0].value).As<lang::StringExpr>()
+                           : nullptr;
+    if (!path)
+      return diags.Report(kTestCall, e.span, "`file` takes the path of a .npy file")
+          .Help("write `file(\"x.npy\")`");
+    out.file = Beside(program.modules[0].path, path->value);
+    out.file.resize(out.file.size() - std::string_view(".tile").size());
+    return out;
+  }
+  if (call)
+    for (const lang::Arg& a : call->args) {
+      TRY(const double n, number(a.value));
+      out.numbers.push_back(n);
+    }
+  const size_t most = out.kind == TestInput::Kind::kPermutation ? 0
+                      : out.kind == TestInput::Kind::kList      ? 4096
+                                                                : 2;
+  if (out.numbers.size() > most || (out.kind == TestInput::Kind::kList && out.numbers.empty()))
+    return diags
+        .Report(kTestCall, e.span,
+                fmt::format("`{}` of {}", word, CountArguments(out.numbers.size())))
+        .Help("write `arange(first, step)`, `uniform(lo, hi)`, `sorted(lo, hi)`, `normal(mean, "
+              "deviation)`, `permutation`, `list(1, 2, 3)` or a number");
+  return out;
 }
 
 Result<TestCallInfo> ReadTestCall(const ProgramData& program, const lang::TestCase& test,
@@ -266,11 +333,12 @@ Result<TestCallInfo> ReadTestCall(const ProgramData& program, const lang::TestCa
     if (!sig->second.Has(name))
       return Suggest(diags.Report(kUnknownArgument, arg.name->span, out.kernel, name), name,
                      sig->second.names());
-    if (param && param->role == ParamRole::kTensor)
-      return diags
-          .Report(kTestCall, arg.span,
-                  fmt::format("tensor `{}` gets random values in a test", name))
-          .Help("give its dims");
+    if (param && param->role == ParamRole::kTensor) {
+      TRY(TestInput input, ReadTestInput(program, arg, diags));
+      if (!out.inputs.emplace(name, std::move(input)).second)
+        return diags.Report(kTestCall, arg.span, fmt::format("`{}` is given twice", name));
+      continue;
+    }
     if (out.args.count(name))
       return diags.Report(kTestCall, arg.span, fmt::format("`{}` is given twice", name));
     ConstEval eval(program, 0, {}, diags);
@@ -334,6 +402,17 @@ Result<> Finish(ProgramData& program, DiagSink& diags) {
 }
 
 }  // namespace
+
+std::optional<TestInput::Kind> TestInputKind(std::string_view word) {
+  for (const InputWord& row : kInputWords)
+    if (word == row.word) return row.kind;
+  return std::nullopt;
+}
+std::vector<std::string> TestInputWords() {
+  std::vector<std::string> out;
+  for (const InputWord& row : kInputWords) out.emplace_back(row.word);
+  return out;
+}
 
 Program::Program(std::unique_ptr<ProgramData> data) : data_(std::move(data)) {}
 Program::Program(Program&&) noexcept = default;

@@ -100,6 +100,7 @@ void VisitStmtExprs(const lang::Stmt& stmt, const std::function<void(ExprId)>& v
                    if (s.value.valid()) visit(s.value);
                    for (ExprId v : s.more) visit(v);
                  },
+                 [](const lang::BreakStmt&) {},
                  [&](const lang::ExprStmt& s) { visit(s.value); },
              },
              stmt.node);
@@ -108,27 +109,30 @@ void VisitStmtExprs(const lang::Stmt& stmt, const std::function<void(ExprId)>& v
 void VisitStmts(const lang::Ast& ast, lang::BlockId id,
                 const std::function<void(const lang::Stmt&)>& visit) {
   if (!id.valid()) return;
+  for (lang::StmtId s : ast.block(id).stmts) VisitStmt(ast, ast.stmt(s), visit);
+}
+
+void VisitStmt(const lang::Ast& ast, const lang::Stmt& stmt,
+               const std::function<void(const lang::Stmt&)>& visit) {
   auto go = [&](lang::BlockId child) { VisitStmts(ast, child, visit); };
-  for (lang::StmtId s : ast.block(id).stmts) {
-    const lang::Stmt& stmt = ast.stmt(s);
-    visit(stmt);
-    std::visit(Overloaded{
-                   [](const lang::LetStmt&) {},
-                   [](const lang::AssignStmt&) {},
-                   [&](const lang::ForStmt& x) { go(x.body); },
-                   [&](const lang::ParallelStmt& x) { go(x.body); },
-                   [&](const lang::WhileStmt& x) { go(x.body); },
-                   [&](const lang::IfStmt& x) {
-                     for (const lang::IfArm& arm : x.arms) go(arm.body);
-                     go(x.else_body);
-                   },
-                   [](const lang::TuneStmt&) {},
-                   [](const lang::WhereStmt&) {},
-                   [](const lang::ReturnStmt&) {},
-                   [](const lang::ExprStmt&) {},
-               },
-               stmt.node);
-  }
+  visit(stmt);
+  std::visit(Overloaded{
+                 [](const lang::LetStmt&) {},
+                 [](const lang::AssignStmt&) {},
+                 [&](const lang::ForStmt& x) { go(x.body); },
+                 [&](const lang::ParallelStmt& x) { go(x.body); },
+                 [&](const lang::WhileStmt& x) { go(x.body); },
+                 [&](const lang::IfStmt& x) {
+                   for (const lang::IfArm& arm : x.arms) go(arm.body);
+                   go(x.else_body);
+                 },
+                 [](const lang::TuneStmt&) {},
+                 [](const lang::WhereStmt&) {},
+                 [](const lang::ReturnStmt&) {},
+                 [](const lang::BreakStmt&) {},
+                 [](const lang::ExprStmt&) {},
+             },
+             stmt.node);
 }
 
 }  // namespace tilec::frontend

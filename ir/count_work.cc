@@ -349,6 +349,8 @@ class Counter {
       for (size_t d = 0; d < fn_.type(op.operands[0]).shape.size(); ++d)
         if (static_cast<int64_t>(d) != op.i("axis")) e[to++] = Of(op.operands[0])[d];
       out_.arithmetic += weight_ * Count(op.operands[0]);
+    } else if (op.kind == OpKind::kRearrange) {
+      e = Whole(v);
     } else if (op.kind == OpKind::kScan || op.kind == OpKind::kClusterReduce) {
       e = Of(op.operands[0]);
     }

@@ -80,6 +80,7 @@ void EvalIota(const Tile& start, Tile& out);
 void EvalBroadcast(const Tile& in, const std::vector<int64_t>& axes, Tile& out);
 void EvalTranspose(const Tile& in, const std::vector<int64_t>& perm, Tile& out);
 void EvalReshape(const Tile& in, Tile& out);
+void EvalRearrange(const Tile& in, int64_t first, const std::vector<int64_t>& strides, Tile& out);
 // interpret_reduce.cc
 void EvalReduce(std::string_view kind, int64_t axis, const Tile& in, Tile& out);
 void EvalArgReduce(std::string_view kind, int64_t axis, const Tile& in, Tile& out);

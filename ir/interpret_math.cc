@@ -563,6 +563,7 @@ void EvalElementwise(const Op& op, std::span<const Tile* const> in, Tile& out) {
     case OpKind::kBroadcast:
     case OpKind::kReshape:
     case OpKind::kTranspose:
+    case OpKind::kRearrange:
     case OpKind::kReduce:
     case OpKind::kArgReduce:
     case OpKind::kScan:

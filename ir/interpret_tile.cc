@@ -215,4 +215,34 @@ void EvalReshape(const Tile& in, Tile& out) {
   out.und = in.und;
 }
 
+namespace {
+
+template <typename T>
+void PickArray(const std::vector<T>& src, const std::vector<int64_t>& numbers, std::vector<T>& dst) {
+  if (src.empty()) return dst.clear();
+  dst.resize(numbers.size());
+  for (size_t i = 0; i < numbers.size(); ++i)
+    dst[i] = numbers[i] < 0 ? T{} : src[static_cast<size_t>(numbers[i])];
+}
+
+}  // namespace
+
+void EvalRearrange(const Tile& in, int64_t first, const std::vector<int64_t>& strides, Tile& out) {
+  const auto count = static_cast<int64_t>(in.size());
+  std::vector<int64_t> numbers(out.size()), at(out.shape.size(), 0);
+  for (int64_t& number : numbers) {
+    number = first;
+    for (size_t d = 0; d < at.size(); ++d) number += at[d] * strides[d];
+    if (number < 0 || number >= count) number = -1;
+    for (size_t d = at.size(); d-- > 0;) {
+      if (++at[d] < out.shape[d]) break;
+      at[d] = 0;
+    }
+  }
+  PickArray(in.v, numbers, out.v);
+  PickArray(in.n, numbers, out.n);
+  PickArray(in.e, numbers, out.e);
+  PickArray(in.und, numbers, out.und);
+}
+
 }  // namespace tilec::ir::interpret_internal

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/layout_scratch.h"
 
+#include <algorithm>
+
 #include "support/expr.h"
 
 namespace tilec::ir {
@@ -24,6 +26,16 @@ int64_t ConvertScratchBytes(const Type& type, const Layout& from, const Layout& 
   return t.rows * t.pitch;
 }
 
+namespace {
+
+// How many digits of a thread digit lie in lane bits, where shuffles by xor reach them.
+int64_t LanesOf(int64_t place, int64_t extent) {
+  if (!IsPow2(place) || place >= 32) return 1;
+  if (place * extent <= 32) return IsPow2(extent) ? extent : 1;
+  return extent % (32 / place) == 0 ? 32 / place : 1;
+}
+}  // namespace
+
 ReducePlan PlanReduce(const Layout& layout, int axis) {
   ReducePlan plan;
   int64_t place = 1;
@@ -36,14 +48,7 @@ ReducePlan PlanReduce(const Layout& layout, int axis) {
       plan.groups *= e;
       continue;
     }
-    int64_t lanes = 1;  // the part of the digit that lives in lane bits
-    if (IsPow2(p) && p < 32) {
-      if (p * e <= 32) {
-        if (IsPow2(e)) lanes = e;
-      } else if (e % (32 / p) == 0) {
-        lanes = 32 / p;
-      }
-    }
+    const int64_t lanes = LanesOf(p, e);
     if (lanes > 1) {
       for (int64_t x = 1; x < lanes; x *= 2) plan.lane_xors.push_back(p * x);
       plan.lane_parts.push_back({p, lanes});
@@ -56,6 +61,75 @@ ReducePlan PlanReduce(const Layout& layout, int axis) {
   for (const LayoutDigit& d : layout.reg)
     if (d.dim != axis) plan.regs *= d.extent;
   return plan;
+}
+
+std::optional<ScanPlan> PlanScan(const Layout& layout, int axis) {
+  ScanPlan plan;
+  std::vector<ThreadDigit> others;  // of other dims
+  for (size_t i = 0; i < layout.reg.size(); ++i) {
+    const LayoutDigit& d = layout.reg[i];
+    if (d.dim != axis || d.extent == 1) continue;
+    ScanLevel level;
+    level.reg_digit = static_cast<int>(i);
+    level.stride = d.stride;
+    level.extent = d.extent;
+    plan.levels.push_back(level);
+  }
+  int64_t place = 1;
+  for (const LayoutDigit& d : layout.thread) {
+    const int64_t p = place;
+    place *= d.extent;
+    if (d.extent == 1 || d.dim < 0) continue;  // replicas have the same totals
+    if (d.dim != axis) {
+      others.push_back({p, d.extent});
+      continue;
+    }
+    const int64_t lanes = LanesOf(p, d.extent);
+    ScanLevel level;
+    if (lanes > 1) {
+      level.kind = ScanLevel::Kind::kLanes;
+      level.digit = {p, lanes};
+      level.stride = d.stride;
+      level.extent = lanes;
+      plan.levels.push_back(level);
+    }
+    if (d.extent == lanes) continue;
+    level.kind = ScanLevel::Kind::kWarps;
+    level.digit = {p * lanes, d.extent / lanes};
+    level.stride = d.stride * lanes;
+    level.extent = d.extent / lanes;
+    plan.levels.push_back(level);
+  }
+  std::sort(plan.levels.begin(), plan.levels.end(),
+            [](const ScanLevel& a, const ScanLevel& b) { return a.stride < b.stride; });
+  int64_t regs = layout.regs();
+  for (size_t i = 0; i < plan.levels.size(); ++i) {
+    ScanLevel& level = plan.levels[i];
+    if (i > 0 && level.stride < plan.levels[i - 1].stride * plan.levels[i - 1].extent)
+      return std::nullopt;
+    if (level.kind == ScanLevel::Kind::kRegisters) regs /= level.extent;
+    level.reps = regs;
+    if (level.kind != ScanLevel::Kind::kWarps) continue;
+    level.group = others;
+    for (size_t j = 0; j < plan.levels.size(); ++j) {
+      if (j == i || plan.levels[j].kind == ScanLevel::Kind::kRegisters) continue;
+      (j < i ? level.writers : level.group).push_back(plan.levels[j].digit);
+    }
+    for (const ThreadDigit& d : level.group) level.groups *= d.extent;
+  }
+  return plan;
+}
+
+int64_t ScanScratchBytes(const Type& type, const ScanPlan& plan) {
+  int64_t bytes = 0;
+  for (const ScanLevel& level : plan.levels)
+    if (level.kind == ScanLevel::Kind::kWarps)
+      bytes = std::max(bytes, level.extent * level.reps * level.groups * ReduceSlotBytes(type.dtype));
+  return bytes;
+}
+
+int64_t RearrangeScratchBytes(const Type& operand) {
+  return operand.shape.empty() ? 0 : RoundUp(operand.elements() * ByteSize(operand.dtype), 16);
 }
 
 int64_t ReduceSlotBytes(DType dtype) { return ByteSize(dtype) == 8 ? 8 : 4; }

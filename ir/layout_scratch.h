@@ -1,6 +1,6 @@
 // How data crosses threads through shared memory, decided once for the lowering (which reserves the
-// bytes) and the backend (which emits the accesses): plans for `convert`, `warp_reduce` and
-// `warp_argreduce`, and the bytes of scratch they need. 0 bytes: registers and shuffles suffice.
+// bytes) and the backend (which emits the accesses): plans for `convert`, `warp_reduce`,
+// `warp_argreduce`, `warp_scan` and `warp_rearrange`, and the bytes of scratch they need. 0 bytes: registers and shuffles suffice.
 //
 // Scratch must start at a multiple of 16.
 //
@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "ir/layout.h"
@@ -44,6 +45,35 @@ struct ReducePlan {
   int64_t regs = 1;         // registers of the result
 };
 ReducePlan PlanReduce(const Layout& layout, int axis);
+// A scan along `axis` takes the digits of that dim from the smallest stride to the largest. At each,
+// blocks that are scanned already are put side by side: what comes before a block is combined into
+// it, and the blocks' totals become one. In registers one after the other; in lanes by xor shuffles,
+// which leave every lane with the total; across warps through scratch, where the first thread of
+// what shares a total writes it: block `w` of group `g` of threads at ((w·reps + r)·groups + g)
+// slots, r counting the registers that differ in more than digits already done.
+struct ScanLevel {
+  enum class Kind { kRegisters, kLanes, kWarps };
+  Kind kind = Kind::kRegisters;
+  int reg_digit = -1;   // kRegisters: of Layout::reg
+  ThreadDigit digit;    // kLanes, kWarps
+  int64_t stride = 1;
+  int64_t extent = 1;
+  // kWarps:
+  std::vector<ThreadDigit> group;    // threads that agree in these have one total
+  std::vector<ThreadDigit> writers;  // done already: of them digit 0 writes
+  int64_t groups = 1, reps = 1;
+};
+struct ScanPlan {
+  std::vector<ScanLevel> levels;
+};
+// nullopt: digits along the axis overlap.
+std::optional<ScanPlan> PlanScan(const Layout& layout, int axis);
+int64_t ScanScratchBytes(const Type& type, const ScanPlan& plan);
+
+// `rearrange` writes the operand row-major without padding and reads element by element; an operand
+// of one element is in every thread.
+int64_t RearrangeScratchBytes(const Type& operand);
+
 // Bytes per partial: the accumulator (f32 for floats up to 32 bits, i32/i64), plus an i32 position.
 int64_t ReduceSlotBytes(DType dtype);
 // `type`: of the operand. with_index: argreduce.

@@ -148,6 +148,10 @@ void RowClasses::VisitOp(const Op& op) {
       break;
     }
     case OpKind::kClusterReduce: JoinAll(value(0), op.results[0]); break;
+    case OpKind::kRearrange:  // any element may become any other
+      for (int64_t d = 0; d < fn_.type(value(0)).rank(); ++d) Whole(value(0), d);
+      for (int64_t d = 0; d < fn_.type(op.results[0]).rank(); ++d) Whole(op.results[0], d);
+      break;
     case OpKind::kScan:
       Whole(value(0), op.i("axis"));
       JoinAll(value(0), op.results[0]);

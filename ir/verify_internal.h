@@ -59,6 +59,7 @@ class Verifier {
   bool CheckTransposeShape(const Op& op);
   bool CheckReduceShape(const Op& op);
   bool CheckArgReduceShape(const Op& op);
+  bool CheckRearrange(const Op& op);
   bool CheckScan(const Op& op);
   bool CheckDot(const Op& op);
   // load, store, atomic and their warp forms: modes, sizes, operand types against the tensor.
@@ -80,6 +81,7 @@ class Verifier {
   bool CheckSmemAlloc(const Op& op);
   bool CheckSmemAccess(const Op& op);
   bool CheckConvert(const Op& op);
+  bool CheckWarpScan(const Op& op);
   bool CheckWarpReduce(const Op& op, bool arg);
   bool CheckWarpClusterReduce(const Op& op, const Scope& scope);
   bool CheckRole(const Op& op, const Scope& scope);

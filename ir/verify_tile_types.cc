@@ -2,6 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 
 #include "ir/verify_internal.h"
@@ -118,6 +119,7 @@ bool Verifier::CheckElementwise(const Op& op) {
     case OpKind::kBroadcast:
     case OpKind::kReshape:
     case OpKind::kTranspose:
+    case OpKind::kRearrange:
     case OpKind::kReduce:
     case OpKind::kArgReduce:
     case OpKind::kScan:
@@ -219,6 +221,23 @@ bool Verifier::CheckTransposeShape(const Op& op) {
       return Fail(kVerifyType, op,
                   fmt::format("dim {} of {} is dim {} of {}", i, Show(out), perm[i], Show(in)));
   return true;
+}
+
+bool Verifier::CheckRearrange(const Op& op) {
+  const Type& in = Operand(op, 0);
+  const Type& out = Out(op);
+  if (!in.is_tile() || !out.is_tile() || in.dtype != out.dtype)
+    return Fail(kVerifyType, op, fmt::format("{} becomes {}", Show(in), Show(out)));
+  if (static_cast<int64_t>(op.ints("strides").size()) != out.rank())
+    return Fail(kVerifyForm, op,
+                fmt::format("{} strides for {}", op.ints("strides").size(), Show(out)));
+  constexpr int64_t kMost = int64_t{1} << 28;  // numbers of elements are 32 bits wide
+  double most = std::fabs(static_cast<double>(op.i("first")));
+  for (size_t d = 0; d < out.shape.size(); ++d)
+    most += std::fabs(static_cast<double>(op.ints("strides")[d])) *
+            static_cast<double>(out.shape[d]);
+  return most < static_cast<double>(kMost) ||
+         Fail(kVerifyForm, op, fmt::format("elements {} away; fewer than {}", most, kMost));
 }
 
 bool Verifier::CheckReduceKind(const Op& op, DType d) {
@@ -436,6 +455,7 @@ bool Verifier::CheckTypes(const Op& op, const Scope& scope) {
     case OpKind::kBroadcast: return CheckBroadcastShape(op);
     case OpKind::kReshape: return CheckReshapeShape(op);
     case OpKind::kTranspose: return CheckTransposeShape(op);
+    case OpKind::kRearrange: return CheckRearrange(op);
     case OpKind::kReduce:
       return CheckReduceShape(op) && CheckReduceKind(op, Operand(op, 0).dtype) &&
              (Out(op).dtype == Operand(op, 0).dtype ||

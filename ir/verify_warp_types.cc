@@ -221,6 +221,14 @@ bool Verifier::CheckWarpReduce(const Op& op, bool arg) {
   return CheckScratch(op, ReduceScratchBytes(in, from, axis, arg));
 }
 
+bool Verifier::CheckWarpScan(const Op& op) {
+  if (!CheckScan(op)) return false;
+  const Type& in = Operand(op, 0);
+  const auto plan = PlanScan(fn_.layouts[in.layout], static_cast<int>(op.i("axis")));
+  if (!plan) return Fail(kVerifyLayout, op, "digits along the axis overlap");
+  return CheckScratch(op, ScanScratchBytes(in, *plan));
+}
+
 bool Verifier::CheckMbar(const Op& op) {
   if (op.kind == OpKind::kMbarAlloc) {
     const Type& t = Out(op);
@@ -383,6 +391,9 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
       return ColumnsMap(fn_.layouts[in.layout], fn_.layouts[out.layout], op.i("first")) ||
              Fail(kVerifyLayout, op, "these columns are not whole registers of the same threads");
     }
+    case OpKind::kWarpRearrange:
+      return CheckRearrange(op) && CheckScratch(op, RearrangeScratchBytes(Operand(op, 0)));
+    case OpKind::kWarpScan: return CheckWarpScan(op);
     case OpKind::kWarpReduce: return CheckWarpReduce(op, false);
     case OpKind::kWarpArgReduce: return CheckWarpReduce(op, true);
     case OpKind::kWarpClusterReduce: return CheckWarpClusterReduce(op, scope);

@@ -241,6 +241,8 @@ struct ReturnStmt {
   ExprId value;
   std::vector<ExprId> more;  // values behind the first
 };
+// `break`: the innermost loop ends.
+struct BreakStmt {};
 // `print(x)`, `assert(c, "…")`, `static_assert(c)`, `atomic_add(C[m], x)`, a call of a fn.
 struct ExprStmt {
   ExprId value;
@@ -257,7 +259,7 @@ struct Stmt {
   Span span;              // without the pins
   std::vector<Pin> pins;  // of all `#[…]` before the statement
   std::variant<LetStmt, AssignStmt, ForStmt, ParallelStmt, WhileStmt, IfStmt, TuneStmt, WhereStmt,
-               ReturnStmt, ExprStmt>
+               ReturnStmt, BreakStmt, ExprStmt>
       node;
   template <typename T>
   const T* As() const {
@@ -282,6 +284,14 @@ struct Param {
   bool is_const = false;
   TypeRef type;
   ExprId default_value;  // may be absent
+  bool optional = false;  // `bias: optional f32[N]`
+};
+
+// `T in {bf16, f16}` of `kernel gemm<T in {bf16, f16}>(…)`; of a fn also `T` alone: any.
+struct TypeParam {
+  Span span;
+  Name name;
+  std::vector<Name> choices;
 };
 
 struct KernelItem {
@@ -290,6 +300,7 @@ struct KernelItem {
   Span params_span;           // from `(` to `)`
   std::vector<ExprId> facts;  // of `where` after the signature
   BlockId body;
+  std::vector<TypeParam> types;
 };
 struct FnItem {
   Name name;
@@ -299,6 +310,7 @@ struct FnItem {
   std::vector<ExprId> facts;
   BlockId body;
   std::vector<TypeRef> more_results;  // behind the first: `-> (f32[N], f32)`
+  std::vector<TypeParam> types;
 };
 // `const NAME[: type] = value`
 struct ConstItem {

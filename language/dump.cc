@@ -114,6 +114,7 @@ class Dumper {
     --indent_;
   }
   void DumpStmt(const Stmt& stmt);
+  void DumpTypes(const std::vector<TypeParam>& types);
   void DumpItem(const Item& item);
   void DumpSignature(std::string_view word, const Name& name, const std::vector<Param>& params,
                      const std::vector<ExprId>& facts);
@@ -168,6 +169,7 @@ void Dumper::DumpStmt(const Stmt& stmt) {
             for (ExprId v : s.more) values += ", " + Str(v);
             Line(fmt::format("return {}", values));
           },
+          [&](const BreakStmt&) { Line("break"); },
           [&](const ExprStmt& s) { Line(Str(s.value)); },
       },
       stmt.node);
@@ -180,10 +182,18 @@ void Dumper::DumpSignature(std::string_view word, const Name& name,
     const char* direction = p.direction == Direction::kOut     ? "out "
                             : p.direction == Direction::kInOut ? "inout "
                                                                : "";
-    Line(fmt::format("param {}: {}{}{}{}", p.name.text, direction, p.is_const ? "const " : "",
+    Line(fmt::format("param {}: {}{}{}{}{}", p.name.text, p.optional ? "optional " : "", direction, p.is_const ? "const " : "",
                      Str(p.type), Opt(" = ", p.default_value)));
   }
   for (ExprId fact : facts) Line(fmt::format("fact {}", Str(fact)));
+}
+
+void Dumper::DumpTypes(const std::vector<TypeParam>& types) {
+  for (const TypeParam& t : types) {
+    std::string choices;
+    for (const Name& c : t.choices) choices += " " + c.text;
+    Line(fmt::format("type {}{}", t.name.text, choices));
+  }
 }
 
 void Dumper::DumpItem(const Item& item) {
@@ -191,10 +201,12 @@ void Dumper::DumpItem(const Item& item) {
   std::visit(Overloaded{
                  [&](const KernelItem& k) {
                    DumpSignature("kernel", k.name, k.params, k.facts);
+                   DumpTypes(k.types);
                    DumpBlock(k.body);
                  },
                  [&](const FnItem& f) {
                    DumpSignature("fn", f.name, f.params, f.facts);
+                   DumpTypes(f.types);
                    Line(fmt::format("result {}", Str(f.result)));
                    for (const TypeRef& type : f.more_results)
                      Line(fmt::format("result {}", Str(std::optional<TypeRef>(type))));

@@ -92,6 +92,7 @@ class Formatter {
   void Signature(std::string head, const Name& name, const std::vector<Param>& params, Span list,
                  const FnItem* fn, const std::vector<ExprId>& facts, BlockId body);
   std::vector<DocId> Return(ExprFormatter& exprs, const ReturnStmt& stmt);
+  static std::string Types(const std::vector<TypeParam>& types);
   DocId Results(ExprFormatter& exprs, const FnItem& fn);
   void Test(const tilec::language::Item& item, const TestItem& test);
   DocId Case(const TestCase& test);
@@ -219,6 +220,7 @@ void Formatter::Statement(const Stmt& stmt, uint32_t limit) {
           },
           [&](const WhereStmt& s) { line({exprs_.ExprList("where ", s.facts, "", stmt.span)}); },
           [&](const ReturnStmt& s) { line(Return(exprs_, s)); },
+          [&](const BreakStmt&) { line({Text("break")}); },
           [&](const ExprStmt& s) { line({exprs_.Format(s.value)}); },
       },
       stmt.node);
@@ -230,6 +232,18 @@ std::vector<DocId> Formatter::Return(ExprFormatter& exprs, const ReturnStmt& stm
   std::vector<DocId> parts = {Text("return "), exprs.Format(stmt.value)};
   for (ExprId value : stmt.more) parts.insert(parts.end(), {Text(", "), exprs.Format(value)});
   return parts;
+}
+
+// `<T in {bf16, f16}, U>`
+std::string Formatter::Types(const std::vector<TypeParam>& types) {
+  std::string out;
+  for (const TypeParam& type : types) {
+    out += (out.empty() ? "<" : ", ") + type.name.text;
+    for (size_t i = 0; i < type.choices.size(); ++i)
+      out += (i == 0 ? " in {" : ", ") + type.choices[i].text;
+    if (!type.choices.empty()) out += "}";
+  }
+  return out.empty() ? out : out + ">";
 }
 
 // ` -> f32[N]`, ` -> (f32[N], f32)`
@@ -257,7 +271,7 @@ std::optional<std::string> Formatter::ShortFn(const tilec::language::Item& item)
   for (const Param& param : fn->params)
     entries.push_back({param.span, [&] { return exprs.Format(param); }});
   std::vector<DocId> parts = {
-      exprs.List("fn " + fn->name.text + "(", entries, ")", fn->params_span)};
+      exprs.List("fn " + fn->name.text + Types(fn->types) + "(", entries, ")", fn->params_span)};
   if (fn->result) parts.push_back(Results(exprs, *fn));
   parts.push_back(Text(" { "));
   for (DocId part : Return(exprs, *node)) parts.push_back(part);
@@ -355,7 +369,7 @@ void Formatter::Item(const tilec::language::Item& item, uint32_t limit) {
   Pins(item.pins, item.span.begin);
   std::visit(Overloaded{
                  [&](const KernelItem& k) {
-                   Signature("kernel ", k.name, k.params, k.params_span, nullptr, k.facts, k.body);
+                   Signature("kernel ", {k.name.text + Types(k.types), k.name.span}, k.params, k.params_span, nullptr, k.facts, k.body);
                  },
                  [&](const FnItem& f) {
                    if (const std::optional<std::string> line = ShortFn(item)) {
@@ -363,7 +377,7 @@ void Formatter::Item(const tilec::language::Item& item, uint32_t limit) {
                      out_ += *line;
                      return;
                    }
-                   Signature("fn ", f.name, f.params, f.params_span, &f, f.facts, f.body);
+                   Signature("fn ", {f.name.text + Types(f.types), f.name.span}, f.params, f.params_span, &f, f.facts, f.body);
                  },
                  [&](const ConstItem& c) {
                    std::vector<DocId> parts = {Text("const " + c.name.text)};

@@ -224,6 +224,7 @@ DocId ExprFormatter::Format(const TypeRef& type) {
 DocId ExprFormatter::Format(const Param& param) {
   std::string head = param.name.text + ": ";
   if (param.is_const) head += "const ";
+  if (param.optional) head += "optional ";
   switch (param.direction) {
     case Direction::kIn: break;
     case Direction::kOut: head += "out "; break;

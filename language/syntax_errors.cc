@@ -39,7 +39,6 @@ constexpr ForeignWordRow kForeignWords[] = {
     {"from", "write `import \"std/...\"`"},
     {"foreach", "write `for k in tiles(K, BK) { ... }`"},
     {"grid", "write `parallel m in tiles(M, BM) { ... }`"},
-    {"break", "a loop that may end early is a `while`: `while go and k < n { ... }`"},
     {"continue", "put the rest of the body into `if c { ... }`"},
     {"pass", "leave the block empty: `{}`"},
     {"do", "write `while c { ... }`"},
@@ -72,11 +71,11 @@ class Expected {
 };
 
 constexpr std::initializer_list<K> kSoftWords = {K::kName, K::kOut,     K::kInOut,
-                                                 K::kStep, K::kStrided, K::kTest};
+                                                 K::kStep, K::kStrided, K::kTest, K::kOptional};
 constexpr std::initializer_list<K> kOperandStarts = {
     K::kInt, K::kFloat, K::kString, K::kTrue, K::kFalse, K::kMinus, K::kNot, K::kIf, K::kLParen};
 constexpr std::initializer_list<K> kStatementStarts = {
-    K::kTune,  K::kLet, K::kVar, K::kReturn,      K::kParallel, K::kFor,
+    K::kTune,  K::kLet, K::kVar, K::kReturn,      K::kBreak, K::kParallel, K::kFor,
     K::kWhile, K::kIf,  K::kEnd, K::kHashBracket, K::kWhere};
 constexpr std::initializer_list<K> kItemStarts = {K::kImport, K::kKernel,      K::kFn,  K::kConst,
                                                   K::kTest,   K::kHashBracket, K::kEnd, K::kEof};

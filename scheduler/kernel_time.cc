@@ -58,6 +58,12 @@ bool Fits(const Graph& graph) {
   return smem <= graph.machine.smem_bytes;
 }
 
+// Threads meet to exchange what they hold.
+bool Meets(OpKind kind) {
+  return kind == OpKind::kReduce || kind == OpKind::kArgReduce || kind == OpKind::kScan ||
+         kind == OpKind::kRearrange;
+}
+
 // What stands outside the innermost loops.
 class Outside {
  public:
@@ -95,7 +101,7 @@ class Outside {
         if (trips != work_.trips.end() && work_.instances > 0)
           inside = static_cast<double>(trips->second) / static_cast<double>(work_.instances);
       }
-      if (!op.regions.empty() || op.kind == OpKind::kReduce || op.kind == OpKind::kArgReduce)
+      if (!op.regions.empty() || Meets(op.kind))
         waiting_ = false;
       for (ir::BlockId region : op.regions) Walk(region, inside);
       if (op.regions.empty()) Add(op, times);
@@ -131,7 +137,7 @@ class Outside {
     // Without products nothing keeps loads between two barriers from being under way together.
     // All warps of a CTA meet where rows are reduced.
     const bool rows = work_.products.empty(), load = op.kind == OpKind::kLoad && !kept;
-    const bool meets = rows && (op.kind == OpKind::kReduce || op.kind == OpKind::kArgReduce);
+    const bool meets = rows && Meets(op.kind);
     const bool waits = op.kind == OpKind::kDot || (load && !waiting_) || meets;
     waiting_ = waiting_ || (load && rows);
     double latency = waits ? static_cast<double>(cost->latency.At(work)) : 0;

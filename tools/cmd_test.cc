@@ -70,6 +70,12 @@ void RunCall(Session& session, const std::string& file, const frontend::TestInfo
   RunRequest request;
   request.kernel = call.kernel;
   request.values = call.args;
+  for (const auto& [name, input] : call.inputs) {
+    if (input.kind == frontend::TestInput::Kind::kFile)
+      request.files[name] = input.file;
+    else
+      request.inputs[name] = input;
+  }
   request.seed = call.seed ? static_cast<uint64_t>(*call.seed) : session.options().seed;
   request.device = device;
   request.check = device != nullptr;

@@ -2,10 +2,13 @@
 #include "tools/random_inputs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <set>
 
 #include "ir/numerics.h"
+#include "support/check.h"
+#include "tools/diagnostics.h"
 
 namespace tilec::tools {
 
@@ -228,6 +231,71 @@ ir::TensorValue RandomTensor(ir::DType dtype, const std::vector<int64_t>& dims,
       t.words[i] = all[i];
     else
       t.v[i] = static_cast<double>(all[i]);
+  }
+  return t;
+}
+
+Result<ir::TensorValue> MadeTensor(const std::string& name, ir::DType dtype,
+                                   const std::vector<int64_t>& dims,
+                                   const frontend::TestInput& input, uint64_t seed,
+                                   DiagSink& diags) {
+  using Kind = frontend::TestInput::Kind;
+  ir::TensorValue t = ir::TensorValue::Zeros(dtype, dims);
+  const auto n = static_cast<size_t>(t.elements());
+  Random random{seed * 0x9E3779B97F4A7C15u + 0x7654321};
+  const auto number = [&](size_t i, double otherwise) {
+    return i < input.numbers.size() ? input.numbers[i] : otherwise;
+  };
+  const auto unit = [&] { return static_cast<double>(random.Next() >> 11) * 0x1p-53; };  // [0, 1)
+  std::vector<double> all(n);
+  switch (input.kind) {
+    case Kind::kArange:
+      for (size_t i = 0; i < n; ++i)
+        all[i] = number(0, 0) + static_cast<double>(i) * number(1, 1);
+      break;
+    case Kind::kPermutation:
+      for (size_t i = 0; i < n; ++i) all[i] = static_cast<double>(i);
+      for (size_t i = n; i > 1; --i)
+        std::swap(all[i - 1], all[static_cast<size_t>(random.Next() % i)]);
+      break;
+    case Kind::kNormal:  // the sum of twelve: no function whose last bits differ between machines
+      for (double& v : all) {
+        double sum = -6;
+        for (int i = 0; i < 12; ++i) sum += unit();
+        v = number(0, 0) + number(1, 1) * sum;
+      }
+      break;
+    case Kind::kUniform:
+    case Kind::kSorted: {
+      const bool whole = ir::IsInteger(dtype);
+      const double lo = number(0, whole ? 0 : -1);
+      const double hi = number(1, whole ? static_cast<double>(n) : 1);
+      for (double& v : all) v = lo + (hi - lo) * unit();
+      if (input.kind == Kind::kSorted) std::sort(all.begin(), all.end());
+      break;
+    }
+    case Kind::kList:
+      if (input.numbers.size() != n)
+        return diags.Report(kTestTensor, input.at, name,
+                            fmt::format("has {} elements, and {} are listed", n,
+                                        input.numbers.size()));
+      all = input.numbers;
+      break;
+    case Kind::kFill: std::fill(all.begin(), all.end(), number(0, 0)); break;
+    case Kind::kFile: UNREACHABLE("files are read elsewhere");
+  }
+  for (size_t i = 0; i < n; ++i) {
+    const bool whole = ir::IsInteger(dtype);
+    const double v = whole ? std::floor(all[i]) : all[i];
+    // 2⁵³: what a number of the test keeps exactly
+    if (whole && (std::fabs(v) > 0x1p53 ||
+                  static_cast<double>(ir::WrapInt(dtype, static_cast<int64_t>(v))) != v))
+      return diags.Report(kTestTensor, input.at, name,
+                          fmt::format("would hold {}, which is no {}", v, ir::Spelling(dtype)));
+    if (t.wide())
+      t.words[i] = static_cast<int64_t>(v);
+    else
+      t.v[i] = dtype == ir::DType::kBool ? (v != 0 ? 1 : 0) : whole ? v : ir::Round(dtype, v);
   }
   return t;
 }

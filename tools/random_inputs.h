@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/frontend.h"
 #include "ir/function.h"
 #include "ir/interpret.h"
 
@@ -40,5 +41,11 @@ std::map<std::string, IntegerUse> IntegerUses(const ir::Function& fn, const Shap
 // Reproducible from `seed`. Floats and bools are TensorValue::Random's.
 ir::TensorValue RandomTensor(ir::DType dtype, const std::vector<int64_t>& dims,
                              const IntegerUse& use, const Shapes& shapes, uint64_t seed);
+
+// What a test says that a tensor holds; kFile is not for here. Reproducible from `seed`.
+Result<ir::TensorValue> MadeTensor(const std::string& name, ir::DType dtype,
+                                   const std::vector<int64_t>& dims,
+                                   const frontend::TestInput& input, uint64_t seed,
+                                   DiagSink& diags);
 
 }  // namespace tilec::tools

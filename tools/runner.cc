@@ -111,7 +111,9 @@ class Run {
       TensorRun t;
       t.name = p.name;
       t.written = p.direction != ir::Direction::kIn;
-      t.source = request_.tensors.count(p.name) ? "given" : "random";
+      t.source = request_.tensors.count(p.name)  ? "given"
+                 : request_.inputs.count(p.name) ? "made"
+                                                 : "random";
       if (const auto file = request_.files.find(p.name); file != request_.files.end()) {
         t.source = file->second;
         t.dims = views_[p.name].dims;
@@ -137,6 +139,11 @@ class Run {
       if (tensors_.count(p.name)) continue;
       const std::vector<int64_t>& shape = views_[p.name].dims;
       const auto use = uses.find(p.name);
+      if (const auto made = request_.inputs.find(p.name); made != request_.inputs.end()) {
+        TRY(tensors_[p.name], MadeTensor(p.name, p.dtype, shape, made->second,
+                                         request_.seed * 1000003 + index, session_.diags()));
+        continue;
+      }
       tensors_[p.name] =
           RandomTensor(p.dtype, shape, use == uses.end() ? IntegerUse() : use->second, AllShapes(),
                        request_.seed * 1000003 + index);

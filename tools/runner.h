@@ -22,6 +22,7 @@ struct RunRequest {
   api::Given values;                               // dims, scalars, consts, tunes
   std::map<std::string, std::string> files;        // tensor → .npy
   std::map<std::string, ir::TensorValue> tensors;  // tensors that are there already
+  std::map<std::string, frontend::TestInput> inputs;  // what tensors hold that are made here
   uint64_t seed = 0;
   // What the PTX is replaced by before it is loaded; for tests of the checks.
   std::function<std::string(const std::string&)> rewrite;

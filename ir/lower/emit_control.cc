@@ -131,6 +131,8 @@ Result<> Emitter::Op_(OpId id) {
         Bind(op.results[0], Tile(op.operands[0]));
       return Done();
     case OpKind::kTranspose: Transpose_(op); return Done();
+    case OpKind::kRearrange: Rearrange_(op); return Done();
+    case OpKind::kScan: Scan_(op); return Done();
     case OpKind::kReduce:
     case OpKind::kArgReduce: return Reduce_(op);
     case OpKind::kDot: return Dot_(id);
@@ -172,7 +174,6 @@ Result<> Emitter::Op_(OpId id) {
     case OpKind::kAssert:
       b_.Add(OpKind::kAssert, {Tile(op.operands[0])}, {}, op.attrs);
       return Done();
-    case OpKind::kScan:
     case OpKind::kPrint:
       return diags_.Report(lower_diag::kOpNotLowered, op.at, Info(op.kind).mnemonic)
           .Help("run it with --device=interpreter");

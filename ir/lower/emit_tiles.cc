@@ -131,6 +131,40 @@ Result<> Emitter::Reduce_(const Op& op) {
   return Done();
 }
 
+// The digits along the axis must nest; where a class of layouts has others, the scan runs in one
+// whose digits do.
+void Emitter::Scan_(const Op& op) {
+  const ValueId result = op.results[0];
+  const Type& from = in_.type(op.operands[0]);
+  ValueId tile = Tile(op.operands[0]);
+  const int axis = SqueezedDim(from.shape, op.i("axis"));
+  if (axis < 0) return Bind(result, tile);
+  if (!PlanScan(out_.layout(tile), axis))
+    tile = InLayout(tile, BlockedLayout(out_.type(tile).shape, 1, out_.layout(tile).threads()));
+  const std::optional<ScanPlan> plan = PlanScan(out_.layout(tile), axis);
+  CHECK(plan, "a blocked layout nests");
+  const Type type = out_.type(tile);
+  const OpId scan =
+      b_.Add(OpKind::kWarpScan, {tile}, {type},
+             {{"kind", op.s("kind")}, {"axis", int64_t{axis}}, {"scratch", int64_t{-1}}});
+  WantScratch(scan, ScanScratchBytes(type, *plan));
+  Bind(result, InLayout(out_.ops[scan].results[0], plan_.layouts.at(result)));
+}
+
+void Emitter::Rearrange_(const Op& op) {
+  const ValueId result = op.results[0];
+  const ValueId tile = Tile(op.operands[0]);
+  const Type to = in_.type(result);
+  std::vector<int64_t> strides;
+  for (size_t d = 0; d < to.shape.size(); ++d)
+    if (to.shape[d] != 1) strides.push_back(op.ints("strides")[d]);
+  const OpId moved = b_.Add(
+      OpKind::kWarpRearrange, {tile}, {WarpType(result)},
+      {{"first", op.i("first")}, {"strides", std::move(strides)}, {"scratch", int64_t{-1}}});
+  WantScratch(moved, RearrangeScratchBytes(out_.type(tile)));
+  Bind(result, out_.ops[moved].results[0]);
+}
+
 ValueId Emitter::Reshape_(ValueId warp, const std::vector<int64_t>& shape, const Layout& layout) {
   const Type& from = out_.type(warp);
   if (from.shape == shape) return warp;

@@ -179,6 +179,8 @@ class Emitter {
   void Broadcast_(const Op& op);
   void Transpose_(const Op& op);
   Result<> Reduce_(const Op& op);
+  void Scan_(const Op& op);
+  void Rearrange_(const Op& op);
   ValueId Reshape_(ValueId warp, const std::vector<int64_t>& shape, const Layout& layout);
   void WantScratch(OpId op, int64_t bytes);
 

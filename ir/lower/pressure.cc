@@ -78,6 +78,8 @@ class Liveness {
       case OpKind::kWarpArgReduce:
       case OpKind::kWarpClusterReduce:
       case OpKind::kConvert:
+      case OpKind::kWarpRearrange:
+      case OpKind::kWarpScan:
       case OpKind::kMbarWait:
       case OpKind::kCtaSync:
       case OpKind::kFor:

@@ -96,7 +96,8 @@ class Deferrer {
     const std::vector<OpId>& ops = fn_.blocks[fn_.ops[id].regions[0]].ops;
     const auto meets = [&](OpId op) {
       const OpKind kind = fn_.ops[op].kind;
-      return kind == OpKind::kReduce || kind == OpKind::kArgReduce || kind == OpKind::kScan;
+      return kind == OpKind::kReduce || kind == OpKind::kArgReduce || kind == OpKind::kScan ||
+             kind == OpKind::kRearrange;
     };
     if (sums.empty() || sums.size() > kTiles ||
         std::count_if(ops.begin(), ops.end(), meets) != std::ssize(sums))

@@ -187,11 +187,14 @@ bool Machine::Scratch(OpId id) {
     return false;
   }
   const Type& type = fn_.type(op.operands[0]);
+  const Layout& from = fn_.layout(op.operands[0]);
+  const auto axis = [&] { return static_cast<int>(op.i("axis")); };
   const int64_t bytes =
-      op.kind == OpKind::kConvert
-          ? ConvertScratchBytes(type, fn_.layout(op.operands[0]), fn_.layout(op.results[0]))
-          : ReduceScratchBytes(type, fn_.layout(op.operands[0]), static_cast<int>(op.i("axis")),
-                               op.kind == OpKind::kWarpArgReduce);
+      op.kind == OpKind::kConvert ? ConvertScratchBytes(type, from, fn_.layout(op.results[0]))
+      : op.kind == OpKind::kWarpRearrange ? RearrangeScratchBytes(type)
+      : op.kind == OpKind::kWarpScan
+          ? ScanScratchBytes(type, *PlanScan(from, axis()))
+          : ReduceScratchBytes(type, from, axis(), op.kind == OpKind::kWarpArgReduce);
   const int64_t begin = op.i("scratch");
   if (!op.i("alone", 0)) {
     SyncRole();

@@ -212,6 +212,35 @@ TEST(Program, ImportedNamesAreVisible) {
   EXPECT_EQ(nosy.codes(), "F107");
 }
 
+TEST(Program, KernelsOverDtypesAreSeveral) {
+  Loaded loaded(R"(
+kernel f<T in {bf16, f32}, U in {f16}>(X: T[N], bias: optional U[N], Y: out T[N]) {
+  parallel n in tiles(N, 64) {
+    var y = X[n] as f32
+    if given(bias) {
+      y += bias[n] as f32
+    }
+    Y[n] = y as T
+  }
+}
+)");
+  ASSERT_TRUE(loaded.program) << loaded.errors();
+  EXPECT_EQ(loaded.program->kernels(),
+            (std::vector<std::string>{"f_bf16_f16", "f_f32_f16", "f_bf16_f16_bias",
+                                      "f_f32_f16_bias"}));
+  const Signature* without = loaded.program->FindSignature("f_f32_f16");
+  const Signature* with = loaded.program->FindSignature("f_bf16_f16_bias");
+  ASSERT_TRUE(without && with);
+  ASSERT_EQ(without->params.size(), 2u);  // what is absent is no parameter
+  EXPECT_EQ(without->params[0].dtype, ir::DType::kF32);
+  ASSERT_EQ(with->params.size(), 3u);
+  EXPECT_EQ(with->params[0].dtype, ir::DType::kBF16);
+  EXPECT_EQ(with->params[1].dtype, ir::DType::kF16);
+  const std::string text = loaded.Ir("f_f32_f16", {{"N", int64_t{100}}});
+  EXPECT_EQ(text.find(" = add %y"), std::string::npos) << text;  // and costs nothing
+  EXPECT_NE(loaded.Ir("f_f32_f16_bias", {{"N", int64_t{100}}}).find(" = add %y"), std::string::npos);
+}
+
 TEST(Program, MissingFileIsReported) {
   SourceMap sources;
   DiagSink diags;

@@ -70,7 +70,6 @@ bool CloseValues(const TensorValue& a, const TensorValue& b) {
 std::vector<PassId> Exact() {
   std::vector<PassId> passes(std::begin(kCleanUp), std::end(kCleanUp));
   std::erase(passes, PassId::kDeferReductions);
-  std::erase(passes, PassId::kExpandScans);
   return passes;
 }
 

@@ -449,6 +449,24 @@ TEST(Interpret, Reductions) {
              {3, 3, 3, -1, 5, 5, 2, 2, 2, 7, 7, 7}, "scan max");
 }
 
+TEST(Shapes, ElementsAtOtherPlaces) {
+  const auto moved = [](const char* how, std::vector<int64_t> shape) {
+    return RunTile(std::string("%r = rearrange %a ") + how + "\n", DType::kF32, DType::kF32, shape,
+                   kTwelve)
+        .v;
+  };
+  // kTwelve is 1 … 12 as [4, 3].
+  ExpectSame(moved("{first = 1, strides = [3, 1]} : f32[4, 2]", {4, 2}),
+             {2, 3, 5, 6, 8, 9, 11, 12}, "columns");
+  ExpectSame(moved("{first = 9, strides = [-3, 1]} : f32[4, 3]", {4, 3}),
+             {10, 11, 12, 7, 8, 9, 4, 5, 6, 1, 2, 3}, "reversed");
+  ExpectSame(moved("{first = -6, strides = [3, 1]} : f32[4, 3]", {4, 3}),
+             {0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6}, "what is not there is 0");
+  ExpectSame(moved("{first = 0, strides = [6, 1]} : f32[2, 6]", {2, 6}),
+             {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, "another shape");
+  ExpectSame(moved("{first = 11, strides = [2]} : f32[2]", {2}), {12, 0}, "behind the end");
+}
+
 TEST(Interpret, DotByHand) {
   const TensorValue r = RunTile(R"(
     %t = transpose %a {perm = [1, 0]} : f32[3, 4]

@@ -96,6 +96,8 @@ TEST(Verify, FormAndTypesOfTileOps) {
       {"%r = transpose %t {perm = [0, 0]} : f32[8, 4]", "I211", "permutation"},
       {"%r = broadcast %t {axes = [1, 0]} : f32[8, 4]", "I211", "ascend"},
       {"%r = scan %t {kind = \"any\", axis = 0} : f32[4, 8]", "I211", "any"},
+      {"%r = rearrange %t {first = 0, strides = [8]} : f32[4, 8]", "I211", "1 strides"},
+      {"%r = rearrange %t {first = 999999999, strides = [8, 1]} : f32[4, 8]", "I211", "away"},
       {"%r = argreduce %t {kind = \"max\", axis = 0} : i32[8]", "I211", "argmax"},
       {"%r = load %A, %z, %z {modes = \"rx\", sizes = [4, 8]} : f32[4, 8]", "I211", "`x`"},
       {"%r = load %A, %z {modes = \"rr\", sizes = [4, 8]} : f32[4, 8]", "I211", "missing"},

@@ -1,6 +1,6 @@
 ; SPDX-License-Identifier: Apache-2.0
 ["import" "kernel" "fn" "const" "where" "tune" "let" "var" "parallel" "for" "while" "if" "else"
- "return" "in" "or" "and" "not" "as" "out" "inout" "step" "strided" "test"] @keyword
+ "return" "break" "in" "or" "and" "not" "as" "out" "inout" "step" "strided" "test" "optional"] @keyword
 ["true" "false"] @boolean
 "None" @constant.builtin
 
@@ -24,7 +24,7 @@
     "bit_not" "shl" "shr" "sum" "prod" "any" "all" "argmax" "argmin" "cumsum" "cumprod"
     "cummax" "cummin" "select" "dot" "bitcast" "zeros_like" "full_like" "cdiv" "tiles" "print"
     "assert" "static_assert" "atomic_add" "atomic_min" "atomic_max" "atomic_and" "atomic_or"
-    "atomic_xor" "reversed"))
+    "atomic_xor" "reversed" "iota" "reshape" "flip" "join" "split" "reduce" "scan" "given"))
 
 ["=" "+=" "-=" "*=" "/=" "==" "!=" "<" "<=" ">" ">=" "+" "-" "*" "/" "%" "@" ".." "->" "~"] @operator
 ["(" ")" "[" "]" "{" "}" "#["] @punctuation.bracket

@@ -1,0 +1,149 @@
+// Scans: the digits of the axis from the smallest stride to the largest (ir::PlanScan). At each,
+// blocks that are scanned lie side by side; what is before a block is combined into all of its
+// elements, and the blocks' totals become the total of one block.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <map>
+
+#include "backend/emitter.h"
+#include "support/check.h"
+
+namespace tilec::backend {
+
+using ir::DType;
+using ir::ScanLevel;
+
+Result<void> Emitter::EmitScan(const ir::Op& op) {
+  const ir::ValueId from = op.operands[0];
+  const ir::Type& type = fn_.type(from);
+  const std::string& kind = op.s("kind");
+  const auto axis = static_cast<size_t>(op.i("axis"));
+  const ir::Layout& layout = fn_.layout(from);
+  const ThreadPart& part = Part(type.layout);
+  const DType acc = AccumulatorOf(type.dtype);
+  const bool is_float = ir::IsFloat(acc);
+  const auto plan = ir::PlanScan(layout, static_cast<int>(axis));
+  CHECK(plan, "verified: digits along the axis nest");
+  llvm::Value* neutral = Identity(kind, acc);
+
+  Regs values = is_float ? (acc == DType::kF64 ? Get(from) : ToF32(Get(from), type.dtype)) : Regs();
+  if (!is_float)
+    for (llvm::Value* v : Get(from)) values.push_back(CastOne(v, type.dtype, acc));
+  for (int64_t r = 0; r < layout.regs(); ++r) {
+    const int64_t at = layout.RegCoord(r)[axis], size = type.shape[axis];
+    llvm::Value*& v = values[static_cast<size_t>(r)];
+    if (at >= size)
+      v = neutral;
+    else if (at + part.max[axis] >= size)
+      v = b_.CreateSelect(b_.CreateICmpSLT(part.coord[axis], I32(size - at)), v, neutral);
+  }
+
+  // Every register is a block of its own; `totals` has what is in each.
+  std::vector<std::vector<int>> blocks;
+  for (int64_t r = 0; r < layout.regs(); ++r) blocks.push_back({static_cast<int>(r)});
+  Regs totals = values;
+  const auto before = [&](size_t block, llvm::Value* what) {
+    for (int r : blocks[block]) {
+      llvm::Value*& v = values[static_cast<size_t>(r)];
+      v = Combine(kind, acc, what, v);
+    }
+  };
+  for (const ScanLevel& level : plan->levels) switch (level.kind) {
+      case ScanLevel::Kind::kRegisters: {
+        int64_t place = 1;
+        for (int i = 0; i < level.reg_digit; ++i) place *= layout.reg[static_cast<size_t>(i)].extent;
+        std::map<int64_t, std::vector<size_t>> rows;  // blocks by all digits but this one
+        for (size_t i = 0; i < blocks.size(); ++i) {
+          const int64_t r = blocks[i][0];
+          rows[r - r / place % level.extent * place].push_back(i);
+        }
+        std::vector<std::vector<int>> merged;
+        Regs sums;
+        for (const auto& [row, side_by_side] : rows) {
+          std::vector<int> all;
+          llvm::Value* total = nullptr;
+          for (size_t i : side_by_side) {
+            if (total) before(i, total);
+            total = total ? Combine(kind, acc, total, totals[i]) : totals[i];
+            all.insert(all.end(), blocks[i].begin(), blocks[i].end());
+          }
+          merged.push_back(std::move(all));
+          sums.push_back(total);
+        }
+        blocks = std::move(merged);
+        totals = std::move(sums);
+        break;
+      }
+      case ScanLevel::Kind::kLanes: {
+        // At distance x a lane meets the block of x lanes beside its own, which has been summed up:
+        // it lies before the lane's if the lane's digit has the bit.
+        llvm::Value* digit =
+            Digit(role_.thread, level.digit.place, level.digit.extent, layout.threads());
+        for (size_t i = 0; i < blocks.size(); ++i) {
+          llvm::Value* ahead = nullptr;
+          for (int64_t x = 1; x < level.extent; x *= 2) {
+            llvm::Value* other = Shuffle(totals[i], x * level.digit.place);
+            llvm::Value* behind = b_.CreateICmpNE(b_.CreateAnd(digit, I32(x)), I32(0));
+            llvm::Value* more = ahead ? Combine(kind, acc, other, ahead) : other;
+            ahead = b_.CreateSelect(behind, more, ahead ? ahead : neutral);
+            totals[i] = Combine(kind, acc, totals[i], other);
+          }
+          before(i, ahead);
+        }
+        break;
+      }
+      case ScanLevel::Kind::kWarps: {
+        CHECK(op.i("scratch", -1) >= 0, "scan across warps without scratch");
+        CHECK(static_cast<int64_t>(blocks.size()) == level.reps, "planned registers");
+        const int64_t slot = ir::ReduceSlotBytes(type.dtype), threads = layout.threads();
+        const auto number = [&](const std::vector<ir::ThreadDigit>& digits) {
+          llvm::Value* sum = I32(0);
+          int64_t place = 1;
+          for (const ir::ThreadDigit& d : digits) {
+            sum = b_.CreateAdd(
+                sum, b_.CreateMul(Digit(role_.thread, d.place, d.extent, threads), I32(place)));
+            place *= d.extent;
+          }
+          return sum;
+        };
+        llvm::Value* writes = part.first_replica;
+        for (const ir::ThreadDigit& d : level.writers)
+          writes =
+              And(writes, b_.CreateICmpEQ(Digit(role_.thread, d.place, d.extent, threads), I32(0)));
+        llvm::Value* digit = Digit(role_.thread, level.digit.place, level.digit.extent, threads);
+        llvm::Value* theirs = b_.CreateAdd(SmemAddress(op.i("scratch")),
+                                           b_.CreateMul(number(level.group), I32(slot)));
+        const int64_t pitch = level.reps * level.groups * slot;  // from block to block
+        llvm::Value* mine = b_.CreateAdd(theirs, b_.CreateMul(digit, I32(pitch)));
+        RoleBarrier();  // others have read what they passed through these bytes
+        for (size_t i = 0; i < blocks.size(); ++i)
+          StoreGlobal(mine, static_cast<int64_t>(i) * level.groups * slot, writes, {totals[i]}, acc,
+                      PtxInst::kStShared);
+        RoleBarrier();
+        for (size_t i = 0; i < blocks.size(); ++i) {
+          llvm::Value *ahead = neutral, *total = nullptr;
+          for (int64_t w = 0; w < level.extent; ++w) {
+            const int64_t at = w * pitch + static_cast<int64_t>(i) * level.groups * slot;
+            llvm::Value* other =
+                b_.CreateAlignedLoad(ElementType(acc), SharedPointer(theirs, at),
+                                     llvm::Align(static_cast<uint64_t>(slot)));
+            llvm::Value* more = total ? Combine(kind, acc, ahead, other) : other;
+            ahead = b_.CreateSelect(b_.CreateICmpSLT(I32(w), digit), more, ahead);
+            total = total ? Combine(kind, acc, total, other) : other;
+          }
+          before(i, ahead);
+          totals[i] = total;
+        }
+        break;
+      }
+    }
+  if (is_float && acc != DType::kF64) {
+    values = FromF32(values, type.dtype);
+  } else if (!is_float) {
+    for (llvm::Value*& v : values) v = CastOne(v, acc, type.dtype);
+  }
+  Set(op.results[0], std::move(values));
+  return Done();
+}
+
+}  // namespace tilec::backend
