@@ -302,6 +302,10 @@ Result<Val> Lowerer::Dot(const Val& a, const Val& b, const Val* acc, int64_t pro
     LabelOrigin(report, b_id, b);
     return report;
   };
+  auto needs_scales = [](DType d) { return d == DType::kE2M1X2 || ir::IsScale(d); };
+  if (needs_scales(ta.dtype) || needs_scales(tb.dtype))
+    return both(Report(kDotDType, at, DescribeVal(a), DescribeVal(b)))
+        .Help("operands with scales are multiplied by `dot_scaled(a, scales_of_a, b, scales_of_b)`");
   auto fp8 = [](DType d) { return d == DType::kE4M3 || d == DType::kE5M2; };
   if ((ta.dtype != tb.dtype && !(fp8(ta.dtype) && fp8(tb.dtype))) || ta.dtype == DType::kBool) {
     DiagBuilder report = both(Report(kDotDType, at, DescribeVal(a), DescribeVal(b)));
@@ -325,9 +329,6 @@ Result<Val> Lowerer::Dot(const Val& a, const Val& b, const Val* acc, int64_t pro
       report.Help(fmt::format("write `{}`", Transposed(program_.TextOf(a.at))));
     return report;
   }
-  if (ta.dtype == DType::kE2M1X2 || ir::IsScale(ta.dtype))
-    return both(Report(kDotDType, at, DescribeVal(a), DescribeVal(b)))
-        .Help("operands with scales are multiplied by `dot_scaled(a, scales_of_a, b, scales_of_b)`");
   ir::Attrs attrs;
   if (promote > 0) attrs = {{"promote", promote}};
   return AddProduct({a.v, b.v}, {}, acc, std::move(attrs), at);

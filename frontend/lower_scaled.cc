@@ -41,7 +41,7 @@ Result<Val> Lowerer::ScaledDot(const lang::Expr& e, const lang::CallExpr& x, con
         all(Report(kScaledTypes, e.span,
                    fmt::format("{} and {}", Spelling(a.dtype), Spelling(b.dtype)),
                    fmt::format("{} and {}", Spelling(sa.dtype), Spelling(sb.dtype))));
-    if (sa.dtype == DType::kU8 && sb.dtype == DType::kU8)
+    if (sa.dtype == DType::kU8 || sb.dtype == DType::kU8)
       report.Help("declare the scales as ue8m0 (or ue4m3): u8 buffers may be passed for them");
     return report;
   }
