@@ -71,7 +71,8 @@ constexpr std::optional<FactSet> FactsAfter(std::span<const PassId> pipeline, Fa
 }
 
 // Before any lowering: what a front end may leave undone.
-inline constexpr PassId kCleanUp[] = {PassId::kCanonicalize,   PassId::kFoldTranspose, PassId::kCse,
+inline constexpr PassId kCleanUp[] = {PassId::kDecodeScales,   PassId::kCanonicalize,
+                                      PassId::kFoldTranspose,  PassId::kCse,
                                       PassId::kRangeGathers,   PassId::kHoistInvariant,
                                       PassId::kKeepRows,       PassId::kDeferReductions,
                                       PassId::kCanonicalize,   PassId::kCse,
