@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <set>
 
 #include "ir/isa.h"
 #include "ir/lower/buffers.h"
@@ -34,6 +36,7 @@ class Checker {
     Arrivals();
     Tokens();
     Routes();
+    Accumulators();
     Memory();
     Chains();
     return good_;
@@ -47,28 +50,35 @@ class Checker {
   }
   std::string RoleName(int compute) const {
     for (const PlannedRole& role : p_.roles)
-      if (role.kind != PlannedRole::Kind::kProducer && role.index == compute) return role.name;
+      if (role.computes() && role.index == compute) return role.name;
     return std::to_string(compute);
   }
 
   // ---- the CTA
   void Warps() {
     std::vector<const PlannedRole*> order;
-    int compute = 0;
+    int compute = 0, issuers = 0;
     for (const PlannedRole& role : p_.roles) {
       order.push_back(&role);
-      const bool producer = role.kind == PlannedRole::Kind::kProducer;
-      compute += !producer;
+      const bool serves = !role.computes();
+      compute += !serves;
+      issuers += role.kind == PlannedRole::Kind::kIssuer;
+      if (role.kind == PlannedRole::Kind::kIssuer && role.warps != 1)
+        Broken(law::kPlanWarps, fmt::format("`{}` has {} warps; one thread issues", role.name,
+                                            role.warps));
       if (role.warps < 1 || role.first_warp < 0)
         Broken(law::kPlanWarps,
                fmt::format("`{}` has {} warps from {} on", role.name, role.warps, role.first_warp));
-      else if (!producer && (role.warps != p_.warps_per_role() || role.first_warp % 4 != 0))
+      else if (!serves && (role.warps != p_.warps_per_role() || role.first_warp % 4 != 0))
         if (p_.specialized)
           Broken(law::kPlanWarps,
                  fmt::format("`{}` has warps {}…{}; its tiles take {} from a multiple of 4 on",
                              role.name, role.first_warp, role.first_warp + role.warps - 1,
                              p_.warps_per_role()));
     }
+    if (issuers != int{p_.HasIssuer()})
+      Broken(law::kPlanWarps, fmt::format("{} roles issue the products of {} accumulators", issuers,
+                                          p_.accumulators.size()));
     if (compute != p_.compute_roles)
       Broken(law::kPlanWarps, fmt::format("there are {} compute roles, and the ops have {}",
                                           compute, p_.compute_roles));
@@ -87,19 +97,22 @@ class Checker {
                                           next, p_.warps, limits_.warps));
   }
 
-  // Registers are dealt out by warpgroups: the producer's warp has a whole one.
+  // Registers are dealt out by warpgroups: roles of one warp share one.
   void Quotas() {
-    int64_t all = 0;
+    std::map<int64_t, int64_t> of_group;
     bool any = false;
     for (const PlannedRole& role : p_.roles) {
       any = any || role.registers > 0;
-      all += role.registers * 128 * CeilDiv(role.warps, 4);
+      for (int64_t group = role.first_warp / 4; group * 4 < role.first_warp + role.warps; ++group)
+        of_group[group] = std::max(of_group[group], role.registers);
       const bool form = role.registers % isa::kQuotaStep == 0 &&
                         role.registers >= isa::kLeastQuota &&
                         role.registers <= isa::kMostThreadRegisters;
       if (role.registers != 0 && !form)
         Broken(law::kPlanQuota, fmt::format("`{}` has {}", role.name, role.registers));
     }
+    int64_t all = 0;
+    for (const auto& [group, registers] : of_group) all += 128 * registers;
     for (const PlannedRole& role : p_.roles)
       if (any && role.registers == 0)
         Broken(law::kPlanQuota, fmt::format("others have one, and `{}` has none", role.name));
@@ -264,6 +277,31 @@ class Checker {
     for (const auto& [id, pass] : p_.passes)
       Counts(fmt::format("pass {}", id), pass.arrivals, role);
     for (const auto& [op, exchange] : p_.exchanges) Counts(names_[op], exchange.arrivals, role);
+    for (const PlannedAccumulator& a : p_.accumulators)
+      Counts(fmt::format("the accumulator of {}", names_[a.product]), a.arrivals, role);
+  }
+
+  // ---- tensor memory
+  // Every sum has one, if any has: then the compute roles issue no product.
+  void Accumulators() {
+    if (!p_.HasIssuer()) return;
+    std::set<OpId> first;
+    for (const PlannedAccumulator& a : p_.accumulators) {
+      const std::string name = names_[a.product];
+      if (!first.insert(a.product).second)
+        Broken(law::kPlanAccumulators, fmt::format("{} has two", name));
+      if (a.slots < 1)
+        Broken(law::kPlanAccumulators, fmt::format("that of {} has {} slots", name, a.slots));
+    }
+    for (const TensorSum& sum : p_.sums)
+      if (!first.count(sum.dots[0]))
+        Broken(law::kPlanAccumulators, fmt::format("{} has none", names_[sum.dots[0]]));
+    if (p_.accumulator_of.size() != p_.accumulators.size())
+      Broken(law::kPlanAccumulators, fmt::format("{} products begin sums, and {} have one",
+                                                 p_.accumulator_of.size(), p_.accumulators.size()));
+    if (p_.tensor_columns > kTensorColumns)
+      Broken(law::kPlanAccumulators, fmt::format("their slots take {} columns; a CTA has {}",
+                                                 p_.tensor_columns, kTensorColumns));
   }
 
   // The marks of the ops and the tokens of the plan agree.

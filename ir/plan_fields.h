@@ -141,6 +141,12 @@ void Fields(IO& io, OperandRing& r) {
   io("buffer", r.buffer);
 }
 template <class IO>
+void Fields(IO& io, PlannedAccumulator& r) {
+  io("product", r.product);
+  io("slots", r.slots);
+  io("arrivals", r.arrivals);
+}
+template <class IO>
 void Fields(IO& io, PlannedBuffer& r) {
   io("holds", r.holds);
   io("dtype", r.type.dtype);

@@ -101,7 +101,8 @@ class Parser {
         {"product", &Parser::Product},   {"operand", &Parser::Operand},
         {"loop", &Parser::Loop},         {"chain", &Parser::Chain},
         {"goes-on", &Parser::GoesOn},    {"await", &Parser::Await},
-        {"release", &Parser::Release},   {"changed", &Parser::Changed}};
+        {"release", &Parser::Release},   {"changed", &Parser::Changed},
+        {"accumulator", &Parser::Accumulator}};
     std::vector<std::string> known;
     for (const Row& row : kRows) {
       if (key == row.keyword) return (this->*row.read)();
@@ -164,6 +165,10 @@ class Parser {
   }
   Result<> Operands() {
     return Record<OperandRing>([&](const OperandRing& r) { p_.operand_rings.push_back(r); });
+  }
+  Result<> Accumulator() {
+    return Record<PlannedAccumulator>(
+        [&](const PlannedAccumulator& r) { p_.accumulators.push_back(r); });
   }
   Result<> Buffer() {
     return Record<PlannedBuffer>([&](PlannedBuffer& r) {

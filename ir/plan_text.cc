@@ -124,7 +124,7 @@ class Printer {
   std::string RoleName(int compute) const {
     if (compute == kLoadRole) return "load";
     for (const PlannedRole& role : p_.roles)
-      if (role.kind != PlannedRole::Kind::kProducer && role.index == compute) return role.name;
+      if (role.computes() && role.index == compute) return role.name;
     return "several roles";
   }
 
@@ -137,7 +137,7 @@ class Printer {
     for (const PlannedRole& role : p_.roles)
       Say("role", role,
           fmt::format("warps {}…{}{}", role.first_warp, role.first_warp + role.warps - 1,
-                      role.kind == PlannedRole::Kind::kProducer ? ", one elected thread" : ""));
+                      role.computes() ? "" : ", one elected thread"));
   }
   void Crossing() {
     for (size_t i = 0; i < p_.rings.size(); ++i) {
@@ -155,6 +155,16 @@ class Printer {
       Say("pass", pass, RoleName(pass.from) + " to " + RoleName(pass.to));
     for (const auto& [op, exchange] : p_.exchanges) Say("exchange", exchange);
     for (const OperandRing& ring : p_.operand_rings) Say("operands", ring);
+    for (size_t i = 0; i < p_.accumulators.size(); ++i) Accumulator(i);
+  }
+  void Accumulator(size_t i) {
+    const PlannedAccumulator& a = p_.accumulators[i];
+    for (const auto& [sum, accumulator] : p_.accumulator_of)
+      if (const auto at = p_.sum_columns.find({p_.sum_for.at(sum), sum}); accumulator == i)
+        Say("accumulator", a,
+            fmt::format("columns of tensor memory from {} on; a commit fills a slot, {} empties it",
+                        at == p_.sum_columns.end() ? 0 : at->second,
+                        RoleName(p_.sum_for.at(sum))));
   }
   void Memory() {
     for (size_t i = 0; i < p_.buffers.size(); ++i)

@@ -32,7 +32,8 @@ struct PlanNames {
 inline constexpr std::pair<const char*, PlannedRole::Kind> kRoleKindWords[] = {
     {"main", PlannedRole::Kind::kMain},
     {"producer", PlannedRole::Kind::kProducer},
-    {"compute", PlannedRole::Kind::kCompute}};
+    {"compute", PlannedRole::Kind::kCompute},
+    {"issuer", PlannedRole::Kind::kIssuer}};
 inline constexpr std::pair<const char*, OperandPlan::How> kRouteWords[] = {
     {"buffer", OperandPlan::How::kBuffer},
     {"registers", OperandPlan::How::kRegister},

@@ -27,6 +27,16 @@ bool ProgramPlan::ReleasedByCommit(const PlannedRing& ring) const {
                      [](const auto& dot) { return InTensorMemory(dot.second.unit); });
 }
 
+int ProgramPlan::RoleOfSum(const TensorSum& sum) const {
+  int found = -1;
+  for (int role = 0; role < compute_roles && static_cast<size_t>(role) < needs.size(); ++role) {
+    if (!Executes(role, sum.dots[0])) continue;
+    if (found >= 0) return -1;
+    found = role;
+  }
+  return found;
+}
+
 std::vector<size_t> ProgramPlan::OperandRingsOf(OpId dot) const {
   std::vector<size_t> out;
   for (bool is_a : {true, false})

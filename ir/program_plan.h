@@ -112,12 +112,15 @@ struct PlannedRole {
     kMain,      // the only role: the program in its own order
     kProducer,  // one elected thread of a warp fills the rings by TMA
     kCompute,   // whole warpgroups
+    kIssuer,    // one elected thread of a warp issues the products of the compute roles
   };
   Kind kind = Kind::kMain;
   std::string name;
   int index = 0;  // among the compute roles
   int first_warp = 0, warps = 4;
   int64_t registers = 0;  // of a thread: the quota, a multiple of 8 (0: what the launch gives)
+  // Does it compute tiles? Others serve those that do: one warp each.
+  bool computes() const { return kind == Kind::kMain || kind == Kind::kCompute; }
 };
 
 // ---- rings, tokens, passes
@@ -225,6 +228,15 @@ struct TensorSum {
   bool resident() const { return home.valid(); }
 };
 
+// A sum whose products a role of their own issues (kIssuer): columns for so many tiles, that the
+// products of the next tile may run while threads still read this one. A commit fills a slot, and
+// the threads of the compute role that loads the tile release it.
+struct PlannedAccumulator {
+  OpId product;  // the sum's first
+  int64_t slots = 1;
+  int64_t arrivals = 0;  // that release a slot: one for each warp of the compute role
+};
+
 // ---- products in flight
 // A product of a loop that adds to what it made an iteration earlier, which nothing else reads: it
 // need not be awaited before the next iteration's is issued.
@@ -280,6 +292,7 @@ struct ProgramPlan {
   std::map<int64_t, PlannedPass> passes;  // by token
   std::map<OpId, PlannedExchange> exchanges;
   std::vector<OperandRing> operand_rings;
+  std::vector<PlannedAccumulator> accumulators;  // none: compute roles issue their own products
   std::vector<PlannedBuffer> buffers;    // in the order in which they are allocated
   std::map<OpId, size_t> load_buffers;   // of buffers
   std::map<OpId, size_t> store_buffers;  // the first of a store's
@@ -318,8 +331,17 @@ struct ProgramPlan {
   std::map<std::pair<int, OpId>, std::pair<int64_t, int64_t>> scale_columns;
   int64_t tensor_columns = 0;                               // that all of these take
   bool tensor_meets = false;  // warpgroups meet before they store there: others had the columns
+  // Where a role of its own issues the products:
+  std::map<size_t, size_t> accumulator_of;  // by sum, of `accumulators`
+  std::map<size_t, int> sum_for;            // by such a sum: the compute role that loads it
+  std::set<OpId> issued;             // its products and loops of nothing else: not of compute roles
+  std::set<ValueId> issue_control;   // scalars that the issuer recomputes
+  std::set<OpId> issue_structure;    // loops and branches that it walks
 
   int warps_per_role() const { return 4 * tiles.warpgroups; }
+  bool HasIssuer() const { return !accumulators.empty(); }
+  // The compute role that executes the products of a sum; −1: none does, or several.
+  int RoleOfSum(const TensorSum& sum) const;
   // Does the compute role execute the op?
   bool Executes(int role, OpId op) const {
     return needs[static_cast<size_t>(role)].ops.count(op) > 0;

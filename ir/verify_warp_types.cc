@@ -119,10 +119,11 @@ bool Verifier::CheckRole(const Op& op, const Scope& scope) {
   const int64_t first = op.i("first_warp");
   const int64_t warps = op.i("warps");
   const int64_t regs = op.i("regs");
-  if (first < 0 || first % 4 != 0 || warps < 1 || first > 32 || warps > 32 ||
+  // Whole warpgroups share registers and, in tensor memory, lanes: what has more than one warp.
+  if (first < 0 || (first % 4 != 0 && warps > 1) || warps < 1 || first > 32 || warps > 32 ||
       first + warps > fn_.launch.warps)
     return Fail(kVerifyForm, op,
-                fmt::format("warps [{}, {}) of {}; roles start at a multiple of 4", first,
+                fmt::format("warps [{}, {}) of {}; roles of several warps start at a multiple of 4", first,
                             first + warps, fn_.launch.warps));
   if (regs != 0 && (regs < 24 || regs > 256 || regs % 8 != 0))
     return Fail(kVerifyForm, op, fmt::format("regs = {}; 0 or a multiple of 8 in 24 … 256", regs));

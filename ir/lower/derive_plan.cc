@@ -72,6 +72,8 @@ int64_t BarriersOf(const ProgramPlan& p) {
   for (const auto& [id, token] : p.tokens) barriers += token.slots;
   for (const auto& [id, pass] : p.passes) barriers += 2 * pass.slots;
   barriers += static_cast<int64_t>(p.sum_columns.size()) + (p.sum_columns.empty() ? 0 : 1);
+  for (const auto& [sum, accumulator] : p.accumulator_of)
+    barriers += 2 * p.accumulators[accumulator].slots - 1;
   for (const auto& [op, exchange] : p.exchanges) barriers += exchange.barriers;
   return barriers;
 }
@@ -99,7 +101,62 @@ void PlaceSums(const Function& fn, const std::set<OpId>& apart, const std::set<O
       if (!p.specialized || p.Executes(static_cast<int>(role), p.sums[i].dots[0]))
         of_role[role].push_back(i);
   }
+  p.accumulator_of.clear();
+  p.sum_for.clear();
+  for (size_t i = 0; i < p.sums.size(); ++i)
+    for (size_t a = 0; a < p.accumulators.size(); ++a)
+      if (const int role = p.RoleOfSum(p.sums[i]);
+          p.accumulators[a].product == p.sums[i].dots[0] && role >= 0)
+        p.accumulator_of[i] = a, p.sum_for[i] = role;
   p.tensor_columns = PlaceTensorSums(fn, of_role, &p);
+}
+
+// Does nothing but issue products, for this compute role?
+bool OnlyIssues(const Function& fn, const ProgramPlan& p, int role, OpId id) {
+  const Op& op = fn.ops[id];
+  if (!p.Executes(role, id) || p.issued.count(id) || op.kind == OpKind::kYield) return true;
+  if (op.attr("signal") || op.attr("await")) return false;
+  if (const auto load = p.tiles.loads.find(id); load != p.tiles.loads.end())
+    return p.site_of.count(id) && !load->second.registers;
+  if (!op.regions.empty()) {
+    if (op.kind != OpKind::kFor) return false;
+    const RoleNeeds& needs = p.needs[static_cast<size_t>(role)];
+    for (ValueId v : op.results)
+      if (needs.values.count(v) &&
+          std::none_of(p.accumulator_of.begin(), p.accumulator_of.end(), [&](const auto& of) {
+            const TensorSum& sum = p.sums[of.first];
+            return sum.result == v || sum.inside.count(v) > 0;
+          }))
+        return false;
+    const std::vector<OpId>& body = fn.blocks[op.regions[0]].ops;
+    return std::all_of(body.begin(), body.end(),
+                       [&](OpId inner) { return OnlyIssues(fn, p, role, inner); });
+  }
+  return Info(op.kind).effect == OpEffect::kPure &&
+         std::all_of(op.results.begin(), op.results.end(),
+                     [&](ValueId v) { return p.tiles.layouts.count(v) == 0; });
+}
+
+// What compute roles leave to the role that issues products.
+void DeriveIssuer(const Function& fn, ProgramPlan& p) {
+  p.issued.clear();
+  p.issue_control.clear();
+  p.issue_structure.clear();
+  if (!p.HasIssuer()) return;
+  std::vector<OpId> products;
+  for (const auto& [sum, accumulator] : p.accumulator_of)
+    products.insert(products.end(), p.sums[sum].dots.begin(), p.sums[sum].dots.end());
+  p.issued.insert(products.begin(), products.end());
+  if (const auto share = ShareOfIssuer(fn, products))
+    p.issue_control = share->control, p.issue_structure = share->structure;
+  const std::vector<OpId> order = OpsInOrder(fn);
+  for (auto at = order.rbegin(); at != order.rend(); ++at) {  // inner loops first
+    if (fn.ops[*at].kind != OpKind::kFor || !p.issue_structure.count(*at)) continue;
+    bool alone = true;
+    for (int role = 0; role < p.compute_roles; ++role)
+      alone = alone && OnlyIssues(fn, p, role, *at);
+    if (alone) p.issued.insert(*at);
+  }
 }
 
 // Which products add to one another in tensor memory. Where the columns do not suffice for what
@@ -162,6 +219,7 @@ void DerivePlan(const Function& fn, ProgramPlan* plan) {
   for (const auto& [store, epilogue] : p.epilogues)
     p.deferred.insert(epilogue.sliced.begin(), epilogue.sliced.end());
   DeriveSums(fn, p);
+  DeriveIssuer(fn, p);
   DeriveSlots(p);
   PlacePlan(plan);
   p.feeders.clear();

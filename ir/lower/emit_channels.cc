@@ -58,12 +58,16 @@ void Emitter::BeginRole() {
   if (out_.launch.cluster > 1 && part_ == Part::kProducer)
     cluster_rank_ =
         b_.Cast(b_.Value(OpKind::kClusterRank, {}, Type::Scalar(DType::kI32)), DType::kI64);
-  for (size_t i = 0; i < rings_.size(); ++i)
-    if (part_ == Part::kProducer || p_.rings[i].sites[0].readers.count(role_))
-      rings_[i].counter = counter();
   due_.clear();
   issued_.clear();
   sums_.assign(p_.sums.size(), {});
+  if (part_ == Part::kIssuer) return BeginIssuer();
+  for (size_t i = 0; i < rings_.size(); ++i)
+    if (part_ == Part::kProducer ||
+        (p_.rings[i].sites[0].readers.count(role_) && !ServedByIssuer(i)))
+      rings_[i].counter = counter();
+  for (auto& [sum, ring] : accumulators_)
+    if (part_ == Part::kCompute && p_.sum_for.at(sum) == role_) ring.counter = counter();
   for (const auto& [of, mbar] : sum_mbars_)
     if (part_ != Part::kProducer && of.first == role_)
       sums_[of.second].mbar = mbar, sums_[of.second].counter = counter();
@@ -260,18 +264,18 @@ Result<> Emitter::ProducerWhile(const Op& op) {
   return Done();
 }
 
-// The producer's share of one op: its loads, the structure around them, and the scalars both need.
+// The share that a serving role has of one op: of the producer its loads, the structure around them, and the scalars both need.
 Result<> Emitter::ProducerOp(OpId id) {
   const Op& op = in_.ops[id];
   if (auto it = p_.site_of.find(id); it != p_.site_of.end()) {
     const auto [channel, site] = it->second;
-    if (p_.rings[channel].sites[site].loads.back() == id) Produce(channel, site);
+    if (part_ == Part::kProducer && p_.rings[channel].sites[site].loads.back() == id) Produce(channel, site);
     return Done();
   }
   switch (op.kind) {
     case OpKind::kParallel: return Parallel_(op);
     case OpKind::kFor: {
-      if (!p_.structure.count(id)) return Done();
+      if (!Walks(id)) return Done();
       std::vector<ValueId> operands = {Scalar(op.operands[0]), Scalar(op.operands[1])};
       std::vector<Type> types;
       std::vector<size_t> kept;
@@ -281,6 +285,11 @@ Result<> Emitter::ProducerOp(OpId id) {
         operands.push_back(Scalar(op.operands[2 + i]));
         types.push_back(WarpType(op.results[i]));
       }
+      const std::vector<size_t> sums = SumsCarriedBy(id);
+      for (size_t sum : sums) {
+        operands.push_back(sums_[sum].adds);
+        types.push_back(Type::Scalar(DType::kBool));
+      }
       const OpId loop = b_.Add(OpKind::kFor, std::move(operands), types, op.attrs);
       const BlockId body = out_.AddBlock(loop);
       out_.ops[loop].regions.push_back(body);
@@ -288,12 +297,16 @@ Result<> Emitter::ProducerOp(OpId id) {
       Bind(from.args[0], out_.AddArg(body, Type::Scalar(DType::kI64)));
       for (size_t k = 0; k < kept.size(); ++k)
         Bind(from.args[1 + kept[k]], out_.AddArg(body, types[k]));
+      for (size_t k = 0; k < sums.size(); ++k)
+        sums_[sums[k]].adds = out_.AddArg(body, types[kept.size() + k]);
       TRY_VOID(Region(op.regions[0], body));
       for (size_t k = 0; k < kept.size(); ++k) Bind(op.results[kept[k]], out_.ops[loop].results[k]);
+      for (size_t k = 0; k < sums.size(); ++k)
+        sums_[sums[k]].adds = out_.ops[loop].results[kept.size() + k];
       return Done();
     }
     case OpKind::kIf: {
-      if (!p_.structure.count(id)) return Done();
+      if (!Walks(id)) return Done();
       std::vector<Type> types;
       std::vector<ValueId> results;
       for (ValueId r : op.results)
@@ -308,7 +321,7 @@ Result<> Emitter::ProducerOp(OpId id) {
       DropEqualArms(branch, results);
       return Done();
     }
-    case OpKind::kWhile: return p_.structure.count(id) ? ProducerWhile(op) : Done();
+    case OpKind::kWhile: return Walks(id) ? ProducerWhile(op) : Done();
     case OpKind::kYield: {
       const OpId parent = in_.blocks[op.block].parent;
       if (!parent.valid() || in_.ops[parent].kind == OpKind::kParallel) return Done();
@@ -320,12 +333,13 @@ Result<> Emitter::ProducerOp(OpId id) {
       for (size_t i = 0; i < around.results.size(); ++i)
         if (ProducerWants(around.results[i]))
           values.push_back(Scalar(op.operands[i + (asks ? 1 : 0)]));
+      for (size_t sum : SumsCarriedBy(parent)) values.push_back(sums_[sum].adds);
       b_.Yield(std::move(values));
       return Done();
     }
     default: break;
   }
-  if (const auto handed = handed_.find(id); handed != handed_.end())
+  if (const auto handed = handed_.find(id); part_ == Part::kProducer && handed != handed_.end())
     return TakeHanded(op, handed->second), Done();
   if (op.results.size() == 1 && ProducerWants(op.results[0])) return Op_(id);
   return Done();

@@ -56,12 +56,14 @@ Result<> Emitter::Role_(const PlannedRole& planned) {
   b_.SetBlock(body);
   part_ = planned.kind == PlannedRole::Kind::kProducer  ? Part::kProducer
           : planned.kind == PlannedRole::Kind::kCompute ? Part::kCompute
+          : planned.kind == PlannedRole::Kind::kIssuer  ? Part::kIssuer
                                                         : Part::kEverything;
   role_ = planned.index;
   BeginRole();
   TRY_VOID(Block_(in_.body));
   AwaitStores();
   if (part_ == Part::kProducer) AwaitCommits();
+  if (part_ == Part::kIssuer) Serve(0);
   b_.Yield({});
   b_.SetBlock(outer);
   map_ = before;
@@ -69,26 +71,44 @@ Result<> Emitter::Role_(const PlannedRole& planned) {
 }
 
 Result<> Emitter::Block_(BlockId from) {
-  if (auto it = p_.arm_releases.find({role_, from});
-      part_ == Part::kCompute && it != p_.arm_releases.end())
-    for (size_t channel : it->second) Release(channel);
+  const auto release = [&](int role) {
+    const auto it = p_.arm_releases.find({role, from});
+    if (it == p_.arm_releases.end()) return;
+    for (size_t channel : it->second)
+      if (ServedByIssuer(channel) == (part_ == Part::kIssuer)) {
+        if (part_ == Part::kIssuer) Serve(role);
+        Release(channel);
+      }
+  };
+  if (part_ == Part::kCompute) release(role_);
+  for (int role = 0; part_ == Part::kIssuer && role < p_.compute_roles; ++role) release(role);
   for (OpId id : in_.blocks[from].ops) {
     b_.SetSpan(in_.ops[id].at);
     if (part_ == Part::kProducer) {
       TRY_VOID(ProducerOp(id));
       continue;
     }
+    if (part_ == Part::kIssuer) {
+      TRY_VOID(IssuerOp(id));
+      continue;
+    }
     const bool specialized = part_ == Part::kCompute;
     if (specialized && in_.ops[id].kind != OpKind::kYield && !Mine(id)) continue;
+    if (specialized && p_.issued.count(id)) {
+      EndSums(id);
+      continue;
+    }
     if (auto it = p_.awaits.find({role_, id}); specialized && it != p_.awaits.end())
-      for (size_t channel : it->second) AwaitFull(channel, id);
+      for (size_t channel : it->second)
+        if (!ServedByIssuer(channel)) AwaitFull(channel, id);
     if (specialized && in_.ops[id].kind != OpKind::kFor) Await(in_.ops[id]);
     TRY_VOID(Op_(id));
     if (const auto handed = handed_.find(id); specialized && handed != handed_.end())
       Hand(in_.ops[id], handed->second);
     if (specialized && in_.ops[id].kind != OpKind::kFor) Signal(in_.ops[id]);
     if (auto it = p_.releases.find({role_, id}); specialized && it != p_.releases.end())
-      for (size_t channel : it->second) Release(channel);
+      for (size_t channel : it->second)
+        if (!ServedByIssuer(channel)) Release(channel);
   }
   return Done();
 }

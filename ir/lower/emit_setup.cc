@@ -54,7 +54,9 @@ void Emitter::SetUp() {
     exchanges_[id] = NewBarrier(exchange.barriers);
   }
   if (p_.copy_barrier) mbar_ = NewBarrier(1);
-  for (const auto& [of, column] : p_.sum_columns) sum_mbars_[of] = NewBarrier(1);
+  for (const auto& [of, column] : p_.sum_columns)
+    if (!LeftToIssuer(of.second)) sum_mbars_[of] = NewBarrier(1);
+  SetUpAccumulators();
   const bool barriers =
       p_.copy_barrier || !rings_.empty() || !exchanges_.empty() || !sum_mbars_.empty();
   if (barriers) InitBarriers();
@@ -98,6 +100,10 @@ void Emitter::InitBarriers() {
     for (const auto& [id, exchange] : p_.exchanges)
       init(exchanges_.at(id), exchange.arrivals, true);
     for (const auto& [of, mbar] : sum_mbars_) init(mbar, 1);
+    for (const auto& [sum, ring] : accumulators_) {
+      init(ring.full, 1);
+      init(ring.empty, Accumulator(sum).arrivals);
+    }
     inner.Add(OpKind::kFenceMbarInit, {}, {});
   });
 }

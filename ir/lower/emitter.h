@@ -2,7 +2,7 @@
 // program order, and does what the plan says. Internal to ir/lower; its parts are emit_setup.cc
 // (buffers and barriers, before the roles part), emit_control.cc (structure, scalars),
 // emit_tiles.cc (elementwise, shapes, reductions, layout changes), emit_memory.cc (global memory,
-// TMA, staging), emit_slices.cc (what leads to a store, by slices), emit_passes.cc (tiles from role
+// TMA, staging), emit_issuer.cc (products of other roles), emit_slices.cc (what leads to a store, by slices), emit_passes.cc (tiles from role
 // to role), emit_exchange.cc (tiles that CTAs combine) and emit_dot.cc (products).
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -92,13 +92,15 @@ class Emitter {
     ValueId adds;            // is there anything in its columns to add to?
     bool committed = false;  // its last product, not yet awaited
     bool quiet = false;      // of a resident one: awaited, and nothing issued since in this block
+    ValueId address;         // of the slot of an accumulator at hand; none: of all of the memory
+    int64_t loaded = 0;      // columns of it that threads have
   };
   // Products of sums that read slots of rings and were not awaited since.
   struct Issued {
     size_t sum;
     std::vector<size_t> channels;
   };
-  enum class Part { kEverything, kProducer, kCompute };
+  enum class Part { kEverything, kProducer, kCompute, kIssuer };
   // Index operands of an access, rewritten for the warp level.
   struct Access {
     std::string modes;
@@ -152,7 +154,13 @@ class Emitter {
   Result<> ProducerOp(OpId id);
   Result<> ProducerWhile(const Op& op);
   void DropEqualArms(OpId branch, const std::vector<ValueId>& results);
-  bool ProducerWants(ValueId v) const { return p_.control.count(v) > 0; }
+  // Of the roles that serve others: what they walk, and which scalars they know.
+  bool Walks(OpId structure) const {
+    return (part_ == Part::kIssuer ? p_.issue_structure : p_.structure).count(structure) > 0;
+  }
+  bool ProducerWants(ValueId v) const {
+    return (part_ == Part::kIssuer ? p_.issue_control : p_.control).count(v) > 0;
+  }
   ValueId SlotOf(OpId load) const;
 
   // emit_control.cc
@@ -277,6 +285,27 @@ class Emitter {
   void IssueByBarrier(OpId dot, size_t sum, const Columns& of);
   void AwaitReadersOf(size_t channel);
   Result<> Accumulate(OpId dot);
+  // emit_issuer.cc
+  bool LeftToIssuer(size_t sum) const { return p_.accumulator_of.count(sum) > 0; }
+  const PlannedAccumulator& Accumulator(size_t sum) const {
+    return p_.accumulators[p_.accumulator_of.at(sum)];
+  }
+  bool ServedByIssuer(size_t channel) const {
+    return p_.HasIssuer() && p_.ReleasedByCommit(p_.rings[channel]);
+  }
+  void SetUpAccumulators();
+  void BeginIssuer();
+  void Serve(int role);
+  void FenceAfterAlone();
+  void NextAccumulator(size_t sum, bool producer);
+  void BeginAccumulators(OpId first);
+  void EndAccumulators(OpId last);
+  void TakeAccumulator(size_t sum);
+  void ReleaseAccumulator(size_t sum);
+  ValueId TensorAddress(size_t sum) const {
+    return sums_[sum].address.valid() ? sums_[sum].address : tensor_memory_;
+  }
+  Result<> IssuerOp(OpId id);
   // sums_in_place.cc
   std::optional<size_t> SumBySlices(const std::set<OpId>& sliced, ValueId v) const;
   void StoreColumns(size_t sum, ValueId tile, int64_t first);
@@ -321,6 +350,8 @@ class Emitter {
   ValueId tensor_memory_;                                // its address
   std::vector<SumState> sums_;                           // as the plan numbers them
   std::map<std::pair<int, size_t>, ValueId> sum_mbars_;  // by role and sum
+  std::map<size_t, Ring> accumulators_;                  // by sum, of an issuer
+  std::map<int, std::vector<Ring>> served_;              // rings_ as the issuer has them, by role
   std::vector<size_t> due_;                              // sums to be loaded
   std::optional<size_t> changing_;                       // the sum whose slices are made,
   ValueId changed_;                                      // … of this value

@@ -30,7 +30,10 @@ std::vector<size_t> Emitter::SumsCarriedBy(OpId loop) const {
   std::vector<size_t> out;
   for (const auto& [placed, column] : p_.sum_columns) {
     const auto& loops = p_.sums[placed.second].loops;
-    if (part_ != Part::kProducer && placed.first == role_ &&
+    const bool here = part_ == Part::kIssuer
+                          ? LeftToIssuer(placed.second) && p_.sum_for.at(placed.second) == placed.first
+                          : placed.first == role_ && !LeftToIssuer(placed.second);
+    if (part_ != Part::kProducer && here &&
         std::any_of(loops.begin(), loops.end(), [&](const auto& of) { return of.first == loop; }))
       out.push_back(placed.second);
   }
@@ -82,7 +85,7 @@ bool Emitter::BeginSums(OpId id) {
   bool any = false;
   for (size_t i = 0; i < p_.sums.size(); ++i) {
     if (p_.sums[i].first != id || !p_.sum_columns.count({role_, i})) continue;
-    if (p_.sums[i].resident()) continue;
+    if (p_.sums[i].resident() || LeftToIssuer(i)) continue;
     BeginSum(i, p_.sums[i].from_zero);
     any = true;
   }
@@ -94,6 +97,7 @@ void Emitter::EndSums(OpId id) {
     if (p_.sums[i].last != id || !p_.sum_columns.count({role_, i})) continue;
     if (p_.sums[i].resident()) continue;
     due_.push_back(i);
+    if (LeftToIssuer(i)) sums_[i].committed = true;
     if (InFlight(i)) CommitSum(i);
     if (p_.sums[i].at_once) TakeSum(i);
   }
@@ -125,6 +129,7 @@ void Emitter::CommitSum(size_t i) {
 
 // All products of the role up to the sum's last one are complete.
 void Emitter::AwaitSum(size_t i) {
+  if (LeftToIssuer(i)) return TakeAccumulator(i);
   SumState& sum = sums_[i];
   const bool resident = p_.sums[i].resident();
   if (!sum.committed && !resident) CommitSum(i);
@@ -151,7 +156,7 @@ ValueId Emitter::AnyProduct(size_t i) {
   const int64_t *lo = IntConstantOf(in_, loop.operands[0]),
                 *hi = IntConstantOf(in_, loop.operands[1]);
   const bool nested = sum.loops.size() > 1;
-  if (!nested && lo && hi && *lo < *hi) return {};
+  if ((!nested || LeftToIssuer(i)) && lo && hi && *lo < *hi) return {};
   return nested ? sums_[i].adds : b_.Cmp("lt", Scalar(loop.operands[0]), Scalar(loop.operands[1]));
 }
 
@@ -161,18 +166,24 @@ ValueId Emitter::LoadSum(size_t i, const Type& type, int64_t first) {
   Attrs place = TensorPlace(i);
   for (auto& [name, value] : place)
     if (name == "first") value = first;
-  const ValueId any = AnyProduct(i);
-  if (!any.valid()) return b_.Value(OpKind::kTmemLoad, {tensor_memory_}, type, std::move(place));
+  const ValueId any = AnyProduct(i), from = TensorAddress(i);
+  const auto have = [&](ValueId tile) {
+    if (!LeftToIssuer(i)) return tile;
+    sums_[i].loaded += type.shape[1];
+    if (sums_[i].loaded >= in_.type(p_.sums[i].result).shape[1]) ReleaseAccumulator(i);
+    return tile;
+  };
+  if (!any.valid()) return have(b_.Value(OpKind::kTmemLoad, {from}, type, std::move(place)));
   const OpId branch = b_.Add(OpKind::kIf, {any}, {type});
   const BlockId some = out_.AddBlock(branch), none = out_.AddBlock(branch);
   out_.ops[branch].regions = {some, none};
   const BlockId home = b_.block();
   b_.SetBlock(some);
-  b_.Yield({b_.Value(OpKind::kTmemLoad, {tensor_memory_}, type, std::move(place))});
+  b_.Yield({b_.Value(OpKind::kTmemLoad, {from}, type, std::move(place))});
   b_.SetBlock(none);
   b_.Yield({b_.Constant(type, 0)});
   b_.SetBlock(home);
-  return out_.ops[branch].results[0];
+  return have(out_.ops[branch].results[0]);
 }
 
 void Emitter::TakeSum(size_t i) {
@@ -213,7 +224,7 @@ void Emitter::IssueByBarrier(OpId id, size_t i, const Columns& of) {
   const bool left = dot.a.how == OperandPlan::How::kTensor;
   const ValueId a = left ? tensor_memory_ : OperandBuffer(id, true), b = OperandBuffer(id, false);
   Elect([&](Builder& inner) {
-    inner.Add(OpKind::kTcMma, {tensor_memory_, a, b, slots[0], slots[1], sums_[i].adds}, {},
+    inner.Add(OpKind::kTcMma, {TensorAddress(i), a, b, slots[0], slots[1], sums_[i].adds}, {},
               {{"m", type.shape[0]},
                {"n", type.shape[1]},
                {"k", of.k},

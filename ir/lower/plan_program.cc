@@ -50,6 +50,7 @@ ProgramPlanner::ProgramPlanner(const Function& in, const Target& target,
 }
 
 Result<ProgramPlan> ProgramPlanner::Run(DiagSink& diags) {
+  PlanIssuer();
   PlanRoles();
   TakeQuotas();
   if (p_.warps > isa::kMostCtaWarps)
@@ -83,13 +84,14 @@ void ProgramPlanner::AddRole(PlannedRole::Kind kind, const std::string& name, in
   p_.roles.push_back({kind, name, index, first_warp, warps, registers});
 }
 
-// The load role is one warp. Where registers are dealt out again they go by warpgroups: it gets a
+// Roles that load and that issue are one warp each. Where registers are dealt out again they go by warpgroups: they get a
 // whole one, so that the compute roles can take what it leaves (24 + 2·240 of 3·168, 32 + 3·160 of
 // 4·128). Where every warp keeps what the launch gives, one warp costs the others least.
 void ProgramPlanner::PlanRoles() {
   const int per_role = p_.warps_per_role(), compute = per_role * p_.compute_roles;
   const bool quotas = target_.Has("setmaxnreg");
-  p_.warps = compute + (!specialized() ? 0 : quotas ? isa::kWarpgroupWarps : 1);
+  const int serving = !specialized() ? 0 : p_.HasIssuer() ? 2 : 1;
+  p_.warps = compute + (specialized() && quotas ? isa::kWarpgroupWarps : serving);
   if (!specialized()) return AddRole(PlannedRole::Kind::kMain, "main", 0, 0, compute, 0);
   const int64_t groups = compute / 4;
   int64_t producer_regs = 0, compute_regs = 0;
@@ -100,6 +102,8 @@ void ProgramPlanner::PlanRoles() {
         kLoadQuota, target_.RegistersAtLaunch(warps) * (groups + 1) - compute_regs * groups);
   }
   AddRole(PlannedRole::Kind::kProducer, "load", 0, compute, 1, producer_regs);
+  if (p_.HasIssuer())
+    AddRole(PlannedRole::Kind::kIssuer, "products", 0, compute + 1, 1, producer_regs);
   for (int role = 0; role < p_.compute_roles; ++role)
     AddRole(PlannedRole::Kind::kCompute,
             p_.compute_roles == 1 ? "compute" : "compute" + std::to_string(role), role,
@@ -111,7 +115,7 @@ void ProgramPlanner::TakeQuotas() {
   const ScheduledResources* scheduled = options_.scheduled;
   if (!scheduled || !specialized()) return;
   for (PlannedRole& role : p_.roles) {
-    const bool producer = role.kind == PlannedRole::Kind::kProducer;
+    const bool producer = !role.computes();
     const auto index = static_cast<size_t>(role.index);
     const int64_t wanted = producer                              ? scheduled->load_registers
                            : index < scheduled->registers.size() ? scheduled->registers[index]

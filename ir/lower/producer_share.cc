@@ -17,7 +17,11 @@ class Closure {
     const Op& op = fn_.ops[load];
     for (size_t i = 1; i < op.operands.size(); ++i)
       if (!Need(op.operands[i])) return false;
-    for (BlockId b = op.block; fn_.blocks[b].parent.valid();) {
+    return NeedPlace(load);
+  }
+
+  bool NeedPlace(OpId id) {
+    for (BlockId b = fn_.ops[id].block; fn_.blocks[b].parent.valid();) {
       const OpId parent = fn_.blocks[b].parent;
       if (!NeedStructure(parent)) return false;
       b = fn_.ops[parent].block;
@@ -157,6 +161,13 @@ std::optional<ProducerShare> ShareOfProducer(const Function& fn, const std::vect
     if (why) *why = closure.why();
     return std::nullopt;
   }
+  return closure.Take();
+}
+
+std::optional<ProducerShare> ShareOfIssuer(const Function& fn, const std::vector<OpId>& products) {
+  Closure closure(fn, false);
+  for (OpId product : products)
+    if (!closure.NeedPlace(product)) return std::nullopt;
   return closure.Take();
 }
 

@@ -34,4 +34,8 @@ struct NoProducer {
 std::optional<ProducerShare> ShareOfProducer(const Function& fn, const std::vector<OpId>& loads,
                                              NoProducer* why = nullptr);
 
+// What a role that issues products does beside them: the loops and branches around `products`, and
+// the scalars that bounds and conditions are made of. nullopt: it cannot compute one of them.
+std::optional<ProducerShare> ShareOfIssuer(const Function& fn, const std::vector<OpId>& products);
+
 }  // namespace tilec::ir

@@ -1,6 +1,7 @@
 // Decides a ProgramPlan: from a tile function whose ops carry the marks of a schedule (role, order,
 // tokens) and options, to roles with quotas, rings, buffers with addresses, chains of products and
 // epilogues. Emits nothing. Internal to ir/lower; its parts are plan_program.cc (roles, quotas),
+// plan_issuer.cc (a role that issues products),
 // plan_rings.cc (rings, tokens, passes, exchanges), plan_buffers.cc (shared memory), plan_chains.cc
 // (products in flight from iteration to iteration) and plan_epilogues.cc (how stores leave).
 //
@@ -45,6 +46,11 @@ class ProgramPlanner {
   void TakeQuotas();
   int OwnerOf(OpId id) const;  // the one compute role that executes it, −1: several
   bool Contains(OpId outer, OpId inner) const;
+
+  // plan_issuer.cc
+  bool ReadsRings(OpId dot) const;
+  bool LeftToIssuer(const TensorSum& sum) const;
+  void PlanIssuer();
 
   // plan_rings.cc
   int64_t SlotsOf(size_t ring);

@@ -98,7 +98,7 @@ ScheduledResources ResourcesOf(const ProgramPlan& plan, const Function& fn) {
   for (const PlannedRole& role : plan.roles) {
     if (role.kind == PlannedRole::Kind::kProducer)
       out.load_registers = role.registers;
-    else
+    else if (role.computes())
       out.registers.push_back(role.registers);
   }
   return out;

@@ -228,10 +228,15 @@ int64_t Place(const Function& fn, const std::vector<std::vector<size_t>>& sums_o
       const TensorSum& sum = plan->sums[i];
       const DotPlan& first = plan->tiles.dots.at(sum.dots[0]);
       const std::vector<int64_t>& shape = fn.type(fn.ops[sum.dots[0]].results[0]).shape;
-      const int64_t begin = positions.at(sum.resident() ? sum.home : sum.first),
-                    end = LoadedBy(fn, *plan, uses, positions, sum);
-      plan->sum_columns[{static_cast<int>(role), i}] = columns.Place(
-          begin, end, TensorColumns(shape[0], shape[1]), PartsOf(*plan, first.split, shape, "f"));
+      // What another role issues begins and ends by barriers, whatever stands before or behind.
+      const auto slotted = plan->accumulator_of.find(i);
+      const bool always = slotted != plan->accumulator_of.end();
+      const int64_t begin = always ? 0 : positions.at(sum.resident() ? sum.home : sum.first),
+                    end = always ? INT64_MAX : LoadedBy(fn, *plan, uses, positions, sum),
+                    slots = always ? plan->accumulators[slotted->second].slots : 1;
+      plan->sum_columns[{static_cast<int>(role), i}] =
+          columns.Place(begin, end, slots * TensorColumns(shape[0], shape[1]),
+                        PartsOf(*plan, first.split, shape, "f"));
       // Left operands of a resident sum have one place: it is awaited before each is stored.
       int64_t most = 0, together = -1;
       for (OpId dot : sum.dots)
@@ -274,12 +279,12 @@ int64_t Place(const Function& fn, const std::vector<std::vector<size_t>>& sums_o
 int64_t PlaceTensorSums(const Function& fn, const std::vector<std::vector<size_t>>& sums_of_role,
                         ProgramPlan* plan) {
   // A tile that all warpgroups have is stored by one of them.
-  plan->tensor_meets = plan->tiles.warpgroups > 1 &&
+  plan->tensor_meets = plan->tiles.warpgroups > 1 && !plan->HasIssuer() &&
                        std::any_of(plan->sums.begin(), plan->sums.end(), [&](const TensorSum& sum) {
                          return plan->tiles.dots.at(sum.dots[0]).split == WgSplit::kNone;
                        });
   const int64_t apart = Place(fn, sums_of_role, false, plan);
-  if (apart <= kTensorColumns || plan->tiles.warpgroups == 1) return apart;
+  if (apart <= kTensorColumns || plan->tiles.warpgroups == 1 || plan->HasIssuer()) return apart;
   plan->tensor_meets = true;
   return Place(fn, sums_of_role, true, plan);
 }

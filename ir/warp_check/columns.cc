@@ -25,6 +25,48 @@ std::vector<std::pair<int64_t, int64_t>> ScaleColumnsOf(const Function& fn, cons
   return {run(op.i("a_scales"), op.i("m"), scales), run(op.i("b_scales"), op.i("n"), scales)};
 }
 
+namespace {
+
+// The address operand of an access; invalid: it is none.
+ValueId TensorAddressOf(const Op& op) {
+  switch (op.kind) {
+    case OpKind::kTcMma:
+    case OpKind::kTmemLoad: return op.operands[0];
+    case OpKind::kTmemStore:
+    case OpKind::kTmemScales: return op.operands[1];
+    default: return {};
+  }
+}
+
+int64_t ConstantAt(const Function& fn, const Op& op, size_t i) {
+  const Op* def = fn.def(op.operands[i]);
+  return def && def->kind == OpKind::kConstant ? static_cast<int64_t>(def->number("value")) : -1;
+}
+
+}  // namespace
+
+TensorBase TensorBaseOf(const Function& fn, const Op& op) {
+  const ValueId address = TensorAddressOf(op);
+  if (!address.valid()) return {};
+  TensorBase base;
+  const auto allocates = [&](ValueId v) {
+    const Op* def = fn.def(v);
+    if (!def || def->kind != OpKind::kTmemAlloc) return false;
+    base.allocation = fn.values[v].def;
+    return true;
+  };
+  if (allocates(address)) return base;
+  const Op* sum = fn.def(address);
+  if (!sum || sum->kind != OpKind::kAdd) return {};
+  const Op* product = fn.def(sum->operands[1]);
+  if (!product || product->kind != OpKind::kMul || !allocates(sum->operands[0])) return {};
+  const Op* slot = fn.def(product->operands[0]);
+  base.pitch = ConstantAt(fn, *product, 1);
+  base.slots = slot && slot->kind == OpKind::kMod ? ConstantAt(fn, *slot, 1) : -1;
+  base.slot = product->operands[0];
+  return base.pitch > 0 && base.slots > 0 ? base : TensorBase{};
+}
+
 // Runs of columns of tensor memory that an op touches: the first, and one behind the last.
 std::vector<std::pair<int64_t, int64_t>> TensorColumnsOf(const Function& fn, const Op& op,
                                                          int warps) {
@@ -49,7 +91,8 @@ int WarpgroupAt(const Function& fn, const Op& op, int warps, int64_t column) {
   const bool store = op.kind == OpKind::kTmemStore;
   const Type& tile = fn.type(store ? op.operands[0] : op.results[0]);
   const int64_t n = RoundUp(op.i("n"), kTensorColumnStep) * ByteSize(tile.dtype) / 4;
-  const int64_t at = column - op.i("column");
+  const TensorBase base = TensorBaseOf(fn, op);
+  const int64_t at = (column - op.i("column")) % std::max<int64_t>(1, base.slot.valid() ? base.pitch : kTensorColumns);
   const std::string& split = op.s("split");
   if (split == "m")
     return static_cast<int>(at / (n * CeilDiv(CeilDiv(tile.shape[0], kTensorLanes), groups)));
@@ -57,11 +100,22 @@ int WarpgroupAt(const Function& fn, const Op& op, int warps, int64_t column) {
   return store ? 0 : -1;  // all have it, the first one stores it
 }
 
+std::vector<std::pair<int64_t, int64_t>> AllTensorColumnsOf(const Function& fn, const Op& op,
+                                                            int warps) {
+  const auto first = TensorColumnsOf(fn, op, warps);
+  const TensorBase base = TensorBaseOf(fn, op);
+  std::vector<std::pair<int64_t, int64_t>> all;
+  for (int64_t slot = 0; slot < base.slots; ++slot)
+    for (const auto& [begin, end] : first)
+      all.emplace_back(begin + slot * base.pitch, end + slot * base.pitch);
+  return all;
+}
+
 void Program::FindColumns() {
   std::set<int64_t> points;
   for (size_t r = 1; r < roles.size(); ++r)
     WalkOps(fn, roles[r].body, [&](OpId id) {
-      for (const auto& [first, end] : TensorColumnsOf(fn, fn.ops[id], roles[r].warps))
+      for (const auto& [first, end] : AllTensorColumnsOf(fn, fn.ops[id], roles[r].warps))
         points.insert(first), points.insert(end);
     });
   tensor_columns.assign(points.begin(), points.end());

@@ -215,6 +215,7 @@ class Machine {
 
   // products_by_barrier.cc
   Step TensorMemory(OpId id);
+  bool TensorOffset(OpId id, int64_t* columns);
   Step IssueByBarrier(OpId id);
   Step CommitProducts(OpId id);
   Step AccessByThreads(OpId id);

@@ -31,9 +31,29 @@ bool Machine::KnownInTensorMemory(const Record& r, OpId id, int64_t column) cons
   return !seen.empty() && seen[static_cast<size_t>(component)] >= r.n;
 }
 
+// Columns between the allocation and where an access begins: those of the slots before its own.
+bool Machine::TensorOffset(OpId id, int64_t* columns) {
+  const Op& op = fn_.ops[id];
+  const TensorBase base = TensorBaseOf(fn_, op);
+  int64_t number = 0;
+  if (!base.allocation.valid()) {
+    Fail(kWarpForm, op, "its address does not follow from the allocation of tensor memory");
+    return false;
+  }
+  if (!SlotNumber(op, base.slot, base.slots, &number)) return false;
+  *columns = number * base.pitch;
+  return true;
+}
+
 // Columns [first, first + count), by the executing threads.
 bool Machine::AccessColumns(OpId id, int64_t first, int64_t count, Proxy proxy, bool write) {
   const Op& op = fn_.ops[id];
+  const int64_t allocated = fn_.ops[TensorBaseOf(fn_, op).allocation].i("columns");
+  if (first < 0 || first + count > allocated) {
+    Fail(kWarpForm, op, fmt::format("it touches columns {} to {} of {} that are allocated", first,
+                                    first + count - 1, allocated));
+    return false;
+  }
   const auto [begin, end] = p_.TensorRegionsOf(first, first + count);
   const int warps = p_.roles[static_cast<size_t>(role_)].warps;
   for (int i = begin; i < end; ++i) {
@@ -79,6 +99,10 @@ Step Machine::IssueByBarrier(OpId id) {
   ++me().products;
   me().uncommitted = true;
   const int64_t m = op.i("m"), column = op.i("column"), left = op.i("a_column");
+  int64_t offset = 0;
+  if (!TensorOffset(id, &offset)) return Step::kFailed;
+  if (TensorBaseOf(fn_, op).slot.valid() && (left >= 0 || op.i("block") != 0))
+    return Fail(kWarpForm, op, "its operands lie beside a slot of an accumulator");
   for (const auto& [first, end] : ScaleColumnsOf(fn_, op))
     if (!AccessColumns(id, first, end - first, Proxy::kTensorProduct, false)) return Step::kFailed;
   const bool ok =
@@ -87,7 +111,7 @@ Step Machine::IssueByBarrier(OpId id) {
                            Proxy::kTensorProduct, false)
            : AccessBuffer(id, op.operands[1], op.operands[3], Proxy::kTensorProduct, false)) &&
       AccessBuffer(id, op.operands[2], op.operands[4], Proxy::kTensorProduct, false) &&
-      AccessColumns(id, column, TensorColumns(m, op.i("n")), Proxy::kTensorProduct, true);
+      AccessColumns(id, column + offset, TensorColumns(m, op.i("n")), Proxy::kTensorProduct, true);
   return ok ? Step::kDone : Step::kFailed;
 }
 
@@ -124,10 +148,12 @@ Step Machine::AccessByThreads(OpId id) {
   const Op& op = fn_.ops[id];
   if (who_ != Who::kAll) return Fail(kWarpForm, op, "only some threads would make this access");
   const bool write = op.kind != OpKind::kTmemLoad;
+  int64_t offset = 0;
+  if (!TensorOffset(id, &offset)) return Step::kFailed;
   ++me().accesses;
   for (const auto& [first, end] :
        TensorColumnsOf(fn_, op, p_.roles[static_cast<size_t>(role_)].warps))
-    if (!AccessColumns(id, first, end - first, Proxy::kTensorAccess, write)) return Step::kFailed;
+    if (!AccessColumns(id, first + offset, end - first, Proxy::kTensorAccess, write)) return Step::kFailed;
   return Step::kDone;
 }
 

@@ -375,6 +375,7 @@ void Program::FindSteering() {
     if (op.kind == OpKind::kMma || op.kind == OpKind::kTcMma)
       for (size_t i = 3; i < std::min<size_t>(5, op.operands.size()); ++i) need(op.operands[i]);
     need(SlotOperand(op, fn));
+    need(TensorBaseOf(fn, op).slot);
   });
   auto yield = [&](BlockId b, size_t i) { return fn.ops[fn.blocks[b].ops.back()].operands[i]; };
   while (!work.empty()) {
@@ -574,7 +575,7 @@ void Program::FindTouches() {
         if (const auto it = buffers.find(v); it != buffers.end())
           touch(it->second.offset, it->second.offset + it->second.depth * it->second.slot_bytes);
       if (op.attr("scratch") && op.i("scratch") >= 0) touch(op.i("scratch"), fn.launch.smem_bytes);
-      for (const auto& columns : TensorColumnsOf(fn, op, roles[r].warps)) {
+      for (const auto& columns : AllTensorColumnsOf(fn, op, roles[r].warps)) {
         const auto [first, last] = TensorRegionsOf(columns.first, columns.second);
         std::fill(touches[r].begin() + first, touches[r].begin() + last, 1);
       }

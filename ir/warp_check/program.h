@@ -130,11 +130,21 @@ void WalkOps(const Function& fn, BlockId block, const F& visit) {
   }
 }
 
+// Where in tensor memory an op begins: at the allocation, or so many columns further for each slot
+// of an accumulator (`tmem + slot · pitch`).
+struct TensorBase {
+  OpId allocation;  // invalid: the address is made in some other way
+  ValueId slot;     // invalid: there is one
+  int64_t slots = 1, pitch = 0;
+};
+TensorBase TensorBaseOf(const Function& fn, const Op& op);
 // Runs of columns of tensor memory that an op of a role of so many warps touches: the first, and
-// one behind the last.
+// one behind the last. In slot 0, or in all of them.
 std::vector<std::pair<int64_t, int64_t>> ScaleColumnsOf(const Function& fn, const Op& op);
 std::vector<std::pair<int64_t, int64_t>> TensorColumnsOf(const Function& fn, const Op& op,
                                                          int warps);
+std::vector<std::pair<int64_t, int64_t>> AllTensorColumnsOf(const Function& fn, const Op& op,
+                                                            int warps);
 int WarpgroupAt(const Function& fn, const Op& op, int warps, int64_t column);
 // The slot operand of an access, or invalid.
 ValueId SlotOperand(const Op& op, const Function& fn);

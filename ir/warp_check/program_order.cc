@@ -12,6 +12,12 @@ namespace tilec::ir::warp_check {
 // A role that fills a buffer stands above those that read it, as far as that is no circle.
 void Program::FindOrder() {
   std::vector<std::set<ValueId>> fills(roles.size()), reads(roles.size());
+  // So does a role whose products others load from tensor memory.
+  const auto uses = [&](size_t r, OpKind kind) {
+    bool any = false;
+    WalkOps(fn, roles[r].body, [&](OpId id) { any = any || fn.ops[id].kind == kind; });
+    return any;
+  };
   for (size_t r = 1; r < roles.size(); ++r)
     WalkOps(fn, roles[r].body, [&](OpId id) {
       const Op& op = fn.ops[id];
@@ -19,6 +25,12 @@ void Program::FindOrder() {
                         op.kind == OpKind::kSmemStore || op.kind == OpKind::kSmemZero;
       for (ValueId v : op.operands)
         if (buffers.count(v)) (fill ? fills : reads)[r].insert(v);
+      const TensorBase base = TensorBaseOf(fn, op);
+      if (!base.allocation.valid()) return;
+      const bool issues = op.kind == OpKind::kTcMma && !uses(r, OpKind::kTmemLoad);
+      const bool loads = op.kind == OpKind::kTmemLoad && !uses(r, OpKind::kTcMma);
+      if (issues || loads)
+        (issues ? fills : reads)[r].insert(fn.ops[base.allocation].results[0]);
     });
   std::vector<size_t> level(roles.size(), 0);
   for (size_t round = 1; round < roles.size(); ++round)
