@@ -29,6 +29,8 @@ bool ProgramPlanner::ReadsRings(OpId dot) const {
              });
     });
   };
+  // Scales go to tensor memory by threads, in front of each product.
+  if (in_.ops[dot].operands.size() > 3) return false;
   const DotPlan& plan = tiles_.dots.at(dot);
   return plan.promote == 0 && in_ring(plan.a) && in_ring(plan.b);
 }
