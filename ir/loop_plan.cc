@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "ir/arms.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
 #include "ir/queries.h"
@@ -62,7 +63,8 @@ class Planner {
       const Op& op = fn_.ops[id];
       rank_[id] = static_cast<int64_t>(rank_.size());
       if (op.kind == OpKind::kYield) continue;
-      if (!op.regions.empty()) return Fail("it has a loop or branch inside");
+      reads_[id] = ReadBy(fn_, id);
+      if (!op.regions.empty() && op.kind != OpKind::kIf) return Fail("it has a loop inside");
       if (auto it = schedule_.ops.find(id); it != schedule_.ops.end())
         times_[id] = it->second;
       else if (!IsReplicated(fn_, op) && !schedule_.replicated.count(id))
@@ -90,7 +92,7 @@ class Planner {
     // On a circle of carried scalars: its own operands lead back to it.
     times_[id] = {-1, 0};
     LoopSchedule::Time best{-1, 0};
-    for (ValueId v : fn_.ops[id].operands) {
+    for (ValueId v : reads_.at(id)) {
       if (!AnchorCarried(v)) return false;
       std::vector<Read> reads;
       Leaves(v, id, 0, &reads);
@@ -113,7 +115,7 @@ class Planner {
     const OpId def = fn_.values[ref.value].def;
     if (times_.count(def)) return true;
     if (!ref.args.empty()) return AnchorOp(def);
-    for (ValueId operand : fn_.ops[def].operands)
+    for (ValueId operand : reads_.at(def))
       if (!AnchorCarried(operand)) return false;
     return true;
   }
@@ -128,14 +130,14 @@ class Planner {
       out->push_back({def, reader, distance});
       return;
     }
-    for (ValueId operand : fn_.ops[def].operands) Leaves(operand, reader, distance, out);
+    for (ValueId operand : reads_.at(def)) Leaves(operand, reader, distance, out);
   }
 
   std::vector<Read> ReadsOf(int role) const {
     std::vector<Read> reads;
     for (const auto& [id, time] : times_)
       if (time.role == role)
-        for (ValueId v : fn_.ops[id].operands) Leaves(v, id, 0, &reads);
+        for (ValueId v : reads_.at(id)) Leaves(v, id, 0, &reads);
     return reads;
   }
 
@@ -177,10 +179,9 @@ class Planner {
         const Op& from = fn_.ops[r.from];
         if (IsProduct(r.from)) crossing.insert(r.from);
         if (IsProduct(r.from) && !IsProduct(r.to)) read.insert(r.from);
-        if (carried.insert(r.from).second && !from.results.empty()) {
-          const Type& type = fn_.type(from.results[0]);
-          bytes += age * type.elements() * ByteSize(type.dtype);
-        }
+        if (carried.insert(r.from).second)
+          for (ValueId v : from.results)
+            bytes += age * fn_.type(v).elements() * ByteSize(fn_.type(v).dtype);
       }
       // A product that takes what threads make of loads from registers is awaited in its turn: made
       // in the turn before, it is issued first, and the next is made beside it. Where the tensor
@@ -218,7 +219,7 @@ class Planner {
       bool changed = false;
       for (const auto& [id, time] : times_) {
         std::vector<Read> reads;
-        for (ValueId v : fn_.ops[id].operands) Leaves(v, id, 0, &reads);
+        for (ValueId v : reads_.at(id)) Leaves(v, id, 0, &reads);
         for (const Read& r : reads) {
           const Place from = places_.at(r.from), to = places_.at(id);
           const int64_t age = to.stage - from.stage + r.distance;
@@ -239,7 +240,7 @@ class Planner {
     for (auto& [reader, at] : places_) {
       if (at.role < 0 || fn_.ops[reader].kind == OpKind::kDot) continue;
       std::vector<Read> reads;
-      for (ValueId v : fn_.ops[reader].operands) Leaves(v, reader, 0, &reads);
+      for (ValueId v : reads_.at(reader)) Leaves(v, reader, 0, &reads);
       int64_t age = 0;
       for (const Read& r : reads) {
         if (IsProduct(r.from) && places_.at(r.from).role == at.role)
@@ -271,7 +272,7 @@ class Planner {
         for (auto& [reader, at] : places_) {
           if (reader == dot || at.role != place.role) continue;
           std::vector<Read> reads;
-          for (ValueId v : fn_.ops[reader].operands) Leaves(v, reader, 0, &reads);
+          for (ValueId v : reads_.at(reader)) Leaves(v, reader, 0, &reads);
           const bool old = std::any_of(reads.begin(), reads.end(), [&](const Read& r) {
             return r.from == u.from && r.distance + at.stage == u.distance + place.stage;
           });
@@ -302,7 +303,7 @@ class Planner {
     for (const auto& [reader, at] : places_) {
       if (at.role != places_.at(product).role || at.slot >= slot) continue;
       std::vector<Read> reads;
-      for (ValueId v : fn_.ops[reader].operands) Leaves(v, reader, 0, &reads);
+      for (ValueId v : reads_.at(reader)) Leaves(v, reader, 0, &reads);
       for (const Read& r : reads)
         if (r.from == product && at.stage - places_.at(product).stage + r.distance == 0)
           return true;
@@ -326,7 +327,7 @@ class Planner {
     std::map<OpId, std::set<OpId>> above = before_;
     for (OpId id : ops) {
       std::vector<Read> reads;
-      for (ValueId v : fn_.ops[id].operands) Leaves(v, id, 0, &reads);
+      for (ValueId v : reads_.at(id)) Leaves(v, id, 0, &reads);
       for (const Read& r : reads) {
         const int64_t age = places_.at(id).stage - places_.at(r.from).stage + r.distance;
         if (age < 0) return false;
@@ -377,6 +378,7 @@ class Planner {
   BlockId body_;
   const LoopSchedule& schedule_;
   std::map<OpId, int64_t> rank_;
+  std::map<OpId, std::vector<ValueId>> reads_;  // of the body's ops
   std::map<OpId, LoopSchedule::Time> times_;
   std::map<OpId, Place> places_;
   std::map<OpId, std::set<OpId>> before_;  // of ops of one slot: these first

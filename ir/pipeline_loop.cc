@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "ir/arms.h"
 #include "ir/passes/rewrite.h"
 
 namespace tilec::ir {
@@ -65,7 +66,7 @@ class Rewriter {
   // ---- which values cross turns -------------------------------------------------------------
   bool Survey() {
     for (const PlannedOp& op : plan_.order)
-      for (ValueId v : fn_.ops[op.op].operands)
+      for (ValueId v : ReadBy(fn_, op.op))
         if (!Survey(v, op.stage)) return false;
     // A result is what the iteration after the last would find carried.
     for (size_t i = 1; i < args_.size(); ++i) {
@@ -208,13 +209,15 @@ class Rewriter {
     return turn.replicated[{ref.value, stage}] = fn_.ops[copy].results[0];
   }
   OpId Clone(Builder& b, Turn& turn, OpId id, int stage) {
-    return CloneOp(b, fn_, id, [&](ValueId v) { return Get(b, turn, v, stage); });
+    ValueMap map;  // what it reads stands in front of it
+    for (ValueId v : ReadBy(fn_, id)) map[v] = Get(b, turn, v, stage);
+    return CloneWhole(b, fn_, id, map);
   }
   void Emit(Builder& b, Turn& turn) {
     for (const PlannedOp& planned : plan_.order) {
       if (!Active(turn.kind, turn.index, planned.stage)) continue;
       const OpId copy = Clone(b, turn, planned.op, planned.stage);
-      if (planned.role >= 0) fn_.ops[copy].set("role", int64_t{planned.role});
+      if (planned.role >= 0) MarkRole(fn_, copy, planned.role);
       Mark(turn, planned.op, copy);
       const Op& op = fn_.ops[planned.op];
       for (size_t i = 0; i < op.results.size(); ++i)
@@ -327,9 +330,9 @@ class Rewriter {
     for (const PlannedOp& op : plan_.order) roles[op.op] = op.role;
     Builder t(fn_, block);
     for (OpId id : body_ops_) {
-      const OpId clone = CloneOp(t, fn_, id, map);
+      const OpId clone = CloneWhole(t, fn_, id, map);
       if (auto it = roles.find(id); it != roles.end() && it->second >= 0)
-        fn_.ops[clone].set("role", int64_t{it->second});
+        MarkRole(fn_, clone, it->second);
     }
     return fn_.ops[copy].results;
   }

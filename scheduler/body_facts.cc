@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/arms.h"
+#include "ir/queries.h"
 #include "ir/uses.h"
 
 namespace tilec::scheduler {
@@ -23,18 +25,23 @@ class Reader {
   BodyFacts Run() {
     FindMasks();
     for (OpId id : body_.ops) {
-      const Op& op = fn_.ops[id];
-      if (IsFree(op.kind) || op.kind == OpKind::kYield) continue;
-      for (size_t i = 0; i < op.operands.size(); ++i)
-        FindLiveIn(op.operands[i], op.kind == OpKind::kDot && i < 2);
+      FindLiveIns(id);
+      for (OpId inside : OpsInside(fn_, id)) FindLiveIns(inside);
     }
     return std::move(facts_);
   }
 
  private:
+  void FindLiveIns(OpId id) {
+    const Op& op = fn_.ops[id];
+    if (IsFree(op.kind) || op.kind == OpKind::kYield) return;
+    for (size_t i = 0; i < op.operands.size(); ++i)
+      FindLiveIn(op.operands[i], op.kind == OpKind::kDot && i < 2);
+  }
+
   bool Inside(ValueId v) const {
     const OpId def = fn_.values[v].def;
-    return def.valid() && fn_.ops[def].block == block_;
+    return def.valid() && AncestorIn(fn_, block_, def).valid();
   }
 
   // More than a scalar.

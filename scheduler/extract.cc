@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+#include "ir/arms.h"
+#include "ir/queries.h"
 #include "ir/row_classes.h"
 #include "scheduler/body_facts.h"
 #include "scheduler/contract.h"
@@ -64,19 +66,28 @@ class Extractor {
     for (OpId id : body_.ops) {
       const Op& op = fn_.ops[id];
       if (op.kind == OpKind::kYield) continue;
+      if (op.kind == OpKind::kIf) {
+        TRY_VOID(FindArms(id));
+        continue;
+      }
       if (!op.regions.empty()) return diags_.Report(kLoopShape, op.at, ir::Info(op.kind).mnemonic);
       if (op.kind == OpKind::kPrint || op.kind == OpKind::kAssert || IsFree(op.kind)) continue;
       const ValueId shape = op.results.empty() ? op.operands[1] : op.results[0];
       if (fn_.type(shape).rank() == 0) continue;  // scalars ride along
-      costed_.insert(id);
+      Take(id);
     }
     FindReplicated();
-    for (OpId id : body_.ops)
-      if (costed_.count(id) > 0) AddOp(id);
-    for (OpId id : body_.ops)
-      if (instances_.count(id) > 0) AddEdges(id);
+    for (OpId id : order_)
+      if (fn_.ops[id].kind == OpKind::kIf)
+        AddArms(id);
+      else
+        AddOp(id);
+    for (OpId id : order_) AddEdges(id);
     AddOrder();
-    if (graph_.ops.empty()) return diags_.Report(kLoopEmpty, loop_.at, fn_.name);
+    const bool idle = std::all_of(order_.begin(), order_.end(), [&](OpId id) {
+      return arms_.count(id) > 0 && graph_.ops[instances_[id][0]].issue <= 1;
+    });
+    if (idle) return diags_.Report(kLoopEmpty, loop_.at, fn_.name);
     return Extraction{std::move(graph_), std::move(origins_)};
   }
 
@@ -98,18 +109,49 @@ class Extractor {
       return;
     }
     const OpId id = fn_.values[v].def;
-    if (!id.valid() || fn_.ops[id].block != loop_.regions[0]) return;
+    if (!id.valid() || !AncestorIn(fn_, loop_.regions[0], id).valid()) return;
     if (costed_.count(id) > 0) {
       out->insert({id, distance});
       return;
     }
-    for (ValueId operand : fn_.ops[id].operands) Sources(operand, distance, seen, out);
+    for (ValueId operand : ReadBy(fn_, id)) Sources(operand, distance, seen, out);
   }
   std::set<Source> SourcesOf(ValueId v) {
     std::set<std::pair<ValueId, int64_t>> seen;
     std::set<Source> out;
     Sources(v, 0, &seen, &out);
     return out;
+  }
+
+  void Take(OpId id) {
+    costed_.insert(id);
+    order_.push_back(id);
+  }
+
+  // A branch is one op: where all that it decides is scalars, nothing but what they cost. Loads of
+  // its arms run ahead like any other, unless the kernel writes what they read.
+  Result<> FindArms(OpId id) {
+    const std::vector<OpId> inside = OpsInside(fn_, id);
+    const bool cut = slices_ > 1 || std::any_of(inside.begin(), inside.end(), [&](OpId op) {
+                       return fn_.ops[op].attr("slice") != nullptr;
+                     });
+    const bool products = std::any_of(inside.begin(), inside.end(),
+                                      [&](OpId op) { return fn_.ops[op].kind == OpKind::kDot; });
+    // What lies in tensor memory cannot be chosen by a branch.
+    if (cut || (products && tensor_memory_))
+      return diags_.Report(kLoopShape, fn_.ops[id].at, ir::Info(fn_.ops[id].kind).mnemonic);
+    for (OpId op : inside)
+      if (fn_.ops[op].kind == OpKind::kLoad && RunsAhead(op) &&
+          fn_.type(fn_.ops[op].results[0]).rank() > 0) {
+        Take(op);
+        arms_[id].push_back(op);
+      }
+    arms_[id];
+    Take(id);
+    return Done();
+  }
+  bool RunsAhead(OpId load) const {
+    return IsReadOnlyLoad(fn_, fn_.ops[load]) && Cost(fn_.ops[load]).variable;
   }
 
   bool Sliced(ValueId v) const { return rows_.DimOf(v) >= 0; }
@@ -222,7 +264,7 @@ class Extractor {
       } else if (!op.results.empty()) {
         g.regs = Registers(Bytes(op.results[0]), g.warps);
       }
-      if (facts_.masks.count(id) > 0 && !options_.masks_every_turn) {
+      if (facts_.masks.count(id) > 0 && !options_.masks_every_turn && arms_.empty()) {
         g.issue = g.latency = 0;
         g.uses.clear();
         if (op.kind != OpKind::kSelect) g.regs = 0;
@@ -235,6 +277,68 @@ class Extractor {
       origins_.push_back({{{StepKind::kOp, id, value, op.at}}, 0, g.slice});
       graph_.ops.push_back(std::move(g));
     }
+  }
+
+  // What a role spends on the ops of an arm: products are awaited in it.
+  struct Spent {
+    int64_t cycles = 0;
+    std::map<int, int64_t> units;
+    void Longer(const Spent& o) {
+      cycles = std::max(cycles, o.cycles);
+      for (const auto& [unit, busy] : o.units) units[unit] = std::max(units[unit], busy);
+    }
+  };
+  Spent SpentIn(ir::BlockId arm) const {
+    Spent spent;
+    const auto add = [&](const Spent& more) {
+      spent.cycles += more.cycles;
+      for (const auto& [unit, busy] : more.units) spent.units[unit] += busy;
+    };
+    for (OpId id : fn_.blocks[arm].ops) {
+      const Op& op = fn_.ops[id];
+      if (!op.regions.empty()) {
+        Spent longest;
+        for (ir::BlockId region : op.regions) longest.Longer(SpentIn(region));
+        add(longest);
+        continue;
+      }
+      if (op.kind == OpKind::kYield || op.kind == OpKind::kPrint || op.kind == OpKind::kAssert ||
+          IsFree(op.kind) || costed_.count(id) > 0)
+        continue;
+      const ValueId shape = op.results.empty() ? op.operands[1] : op.results[0];
+      if (fn_.type(shape).rank() == 0) continue;
+      const GraphOp g = CostedOp(Cost(op), WorkOf(op), op.at);
+      Spent one;
+      one.cycles = g.async || g.variable_latency ? g.latency : g.issue;
+      for (const UnitUse& use : g.uses) one.units[use.unit] += use.cycles;
+      add(one);
+    }
+    return spent;
+  }
+
+  void AddArms(OpId id) {
+    const Op& op = fn_.ops[id];
+    Spent longest;
+    for (ir::BlockId arm : op.regions) longest.Longer(SpentIn(arm));
+    GraphOp g;
+    g.kind = ir::Info(op.kind).mnemonic;
+    g.issue = g.latency = std::max<int64_t>(1, longest.cycles);
+    g.warps = kComputeWarps;
+    for (const auto& [unit, busy] : longest.units)
+      if (busy > 0) g.uses.push_back({unit, busy});
+    for (ValueId v : op.results)
+      if (fn_.type(v).rank() > 0) g.regs += Registers(Bytes(v), g.warps);
+    std::string base = op.results.empty() ? "" : fn_.values[op.results[0]].name;
+    if (base.empty()) base = g.kind;
+    g.name = Unique(base);
+    g.at = op.at;
+    instances_[id].push_back(static_cast<int>(graph_.ops.size()));
+    for (OpId inside : OpsInside(fn_, id))
+      if (costed_.count(inside) == 0) AddPins(fn_.ops[inside], g);
+    home_.push_back(Home::kRegisters);
+    const ValueId value = op.results.empty() ? ValueId() : op.results[0];
+    origins_.push_back({{{StepKind::kOp, id, value, op.at}}, 0, g.slice});
+    graph_.ops.push_back(std::move(g));
   }
 
   // Decisions of the author, as the source's pins left them on the op.
@@ -301,7 +405,7 @@ class Extractor {
                int64_t bytes) {
     const bool dot = reader.kind == OpKind::kDot;
     // A product reads its operands until it completes; its accumulator is updated in place.
-    const int64_t hold = dot && operand < 2 ? graph_.ops[to].latency : 0;
+    int64_t hold = dot && operand < 2 ? graph_.ops[to].latency : 0;
     Home home = home_[from];
     auto pass = [&](StepKind step, EdgeKind edge, Home next) {
       from = Inserted(step, from, graph_.ops[to].slice, bytes, edge, next, distance);
@@ -317,6 +421,8 @@ class Extractor {
         pass(StepKind::kSmemLoad, EdgeKind::kSmem, Home::kRegisters);
       if (tensor_memory_ && operand != 1 && home == Home::kRegisters)
         pass(StepKind::kTmemStore, EdgeKind::kRegister, Home::kTensor);
+    } else if (reader.kind == OpKind::kIf && home == Home::kShared) {
+      hold = graph_.ops[to].latency;  // its arms read it where it is
     } else {
       if (home == Home::kShared) pass(StepKind::kSmemLoad, EdgeKind::kSmem, Home::kRegisters);
       if (home == Home::kTensor) pass(StepKind::kTmemLoad, EdgeKind::kTmem, Home::kRegisters);
@@ -339,8 +445,11 @@ class Extractor {
     const Op& op = fn_.ops[id];
     const std::vector<int> readers = instances_[id];
     bool inputs = false;
-    for (size_t i = 0; i < op.operands.size(); ++i) {
-      for (const Source& source : SourcesOf(op.operands[i])) {
+    std::vector<ValueId> reads = ReadBy(fn_, id);
+    if (const auto arms = arms_.find(id); arms != arms_.end())
+      for (OpId load : arms->second) reads.push_back(fn_.ops[load].results[0]);
+    for (size_t i = 0; i < reads.size(); ++i) {
+      for (const Source& source : SourcesOf(reads[i])) {
         inputs = true;
         const std::vector<int> producers = instances_[source.op];
         const int64_t bytes = Bytes(fn_.ops[source.op].results[0]);
@@ -359,17 +468,24 @@ class Extractor {
 
   // Accesses of one tensor, one of them a write, keep their order within and across iterations.
   void AddOrder() {
-    std::vector<OpId> memory;
-    for (OpId id : body_.ops)
-      if (instances_.count(id) > 0 && IsMemory(fn_.ops[id].kind)) memory.push_back(id);
+    struct Access {
+      OpId by, op;  // the op of the body, and what it stands for
+    };
+    std::vector<Access> memory;
+    for (OpId id : order_) {
+      if (IsMemory(fn_.ops[id].kind)) memory.push_back({id, id});
+      for (OpId inside : OpsInside(fn_, id))
+        if (IsMemory(fn_.ops[inside].kind) && costed_.count(inside) == 0)
+          memory.push_back({id, inside});
+    }
     for (size_t i = 0; i < memory.size(); ++i)
       for (size_t j = i + 1; j < memory.size(); ++j) {
-        const Op &a = fn_.ops[memory[i]], &b = fn_.ops[memory[j]];
-        if (a.operands[0] != b.operands[0]) continue;
+        const Op &a = fn_.ops[memory[i].op], &b = fn_.ops[memory[j].op];
+        if (a.operands[0] != b.operands[0] || memory[i].by == memory[j].by) continue;
         if (a.kind == OpKind::kLoad && b.kind == OpKind::kLoad) continue;
         if (a.kind == OpKind::kAtomic && b.kind == OpKind::kAtomic) continue;
-        for (int x : instances_[memory[i]])
-          for (int y : instances_[memory[j]]) {
+        for (int x : instances_[memory[i].by])
+          for (int y : instances_[memory[j].by]) {
             Edge(x, y, EdgeKind::kOrder, 0, 0, 0);
             Edge(y, x, EdgeKind::kOrder, 1, 0, 0);
             graph_.ops[y].streaming = false;
@@ -391,6 +507,8 @@ class Extractor {
   std::vector<OpOrigin> origins_;
   std::vector<Home> home_;  // by graph op
   std::set<OpId> costed_, replicated_;
+  std::vector<OpId> order_;                 // costed_, as the program has them
+  std::map<OpId, std::vector<OpId>> arms_;  // branches, with those loads of theirs that run ahead
   std::set<int> all_slices_;
   std::map<OpId, std::vector<int>> instances_;
   std::map<ValueId, size_t> arg_index_;

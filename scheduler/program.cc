@@ -28,6 +28,12 @@ using ir::Op;
 using ir::OpId;
 using ir::OpKind;
 
+bool HasBranch(const Function& fn, OpId loop) {
+  const std::vector<OpId>& ops = fn.blocks[fn.ops[loop].regions[0]].ops;
+  return std::any_of(ops.begin(), ops.end(),
+                     [&](OpId id) { return fn.ops[id].kind == OpKind::kIf; });
+}
+
 // Tiles that every role may compute for itself.
 constexpr int64_t kCheapTile = 512;
 
@@ -179,6 +185,8 @@ ir::LoopSchedule ToLoopSchedule(const Function& fn, const LoopReport& report,
       return origin.steps[static_cast<size_t>(origin.main)].op;
     };
     if (!main(from).valid() || !main(to).valid()) continue;
+    // A branch passes no token: it is one role's, as all of such a loop is.
+    if (!fn.ops[main(from)].regions.empty() || !fn.ops[main(to)].regions.empty()) continue;
     out.tokens.push_back(
         {main(from), main(to), CeilDiv(cycles.at(edge.from) - cycles.at(edge.to), schedule.ii)});
   }
@@ -361,6 +369,10 @@ bool ApplySchedules(CutProgram& c) {
             : ComputeRoles(report.extraction.graph, report.solution.schedule, c.schedule.slices);
     if (!compute) {
       refuse("one role runs ops of several row slices");
+      return false;
+    }
+    if (c.schedule.apart && HasBranch(c.fn, loops[i])) {
+      refuse("tiles do not pass between compute roles in a loop with a branch");
       return false;
     }
     NoteResources(c.fn, report, *compute, &c.schedule.resources);

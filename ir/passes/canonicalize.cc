@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "ir/interpret_internal.h"
+#include "ir/passes/convert_branches.h"
 #include "ir/passes/passes.h"
 #include "ir/passes/rewrite.h"
 
@@ -316,6 +317,7 @@ struct Canonicalizer {
 }  // namespace
 
 Result<> Canonicalize(Function& fn, PassContext& cx) {
+  cx.changes += ConvertBranches(fn);
   Canonicalizer{fn, cx, Forwarding(fn)}.Block(fn.body);
   return Done();
 }

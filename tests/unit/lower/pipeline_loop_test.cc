@@ -3,6 +3,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/pipeline_loop.h"
+
+#include "ir/arms.h"
 #include "tests/unit/lower/helper.h"
 
 #include <gtest/gtest.h>
@@ -70,6 +72,83 @@ constexpr const char* kLoop = R"(func @chain tile {
 }
 )";
 
+// The same with branches in the loop: over a product with a load of its own, nested over
+// arithmetic, and one of two results, of which one is a scalar that is carried.
+constexpr const char* kBranches = R"(func @branches tile {
+  param tensor %Q: tensor<bf16, 2> in [M, 64] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %K: tensor<bf16, 2> in [L, 64] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %V: tensor<bf16, 2> in [L, 64] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %O: tensor<f32, 2> out [M, 64] align=16 stride_align=16 contiguous=1 last_align=16
+  param dim %M: i64
+  param dim %L: i64
+  body {
+    %0 = constant {value = 0} : i64
+    parallel %0, %M {steps = [64]} do (%m: i64) {
+      %q = load %Q, %m, %0 {modes = "rr", sizes = [64, 64]} : bf16[64, 64]
+      %z = constant {value = 0} : f32[64, 64]
+      %r0 = constant {value = 1} : f32[64]
+      %o0 = constant {value = 3} : f32[64]
+      %c0 = constant {value = 7} : i32
+      %acc, %row, %old, %count = for %0, %L, %z, %r0, %o0, %c0 {step = 32}
+          : f32[64, 64], f32[64], f32[64], i32
+          do (%k: i64, %a: f32[64, 64], %r: f32[64], %before: f32[64], %c: i32) {
+        %kt = load %K, %k, %0 {modes = "rr", sizes = [32, 64]} : bf16[32, 64]
+        %kx = transpose %kt {perm = [1, 0]} : bf16[64, 32]
+        %zs = constant {value = 0} : f32[64, 32]
+        %s = dot %q, %kx, %zs : f32[64, 32]
+        %p = exp2 %s : f32[64, 32]
+        %pb = cast %p : bf16[64, 32]
+        %two = constant {value = 64} : i64
+        %rest = mod %k, %two : i64
+        %even = cmp %rest, %0 {pred = "eq"} : bool
+        %sum = if %even : f32[64] do {
+          %all = reduce %p {kind = "sum", axis = 1} : f32[64]
+          yield %all
+        } do {
+          yield %r
+        }
+        %half = constant {value = 0.5} : f32[64]
+        %r1 = mul %r, %half : f32[64]
+        %r2 = add %r1, %sum : f32[64]
+        %nine = constant {value = 9} : i32
+        %few = cmp %c, %nine {pred = "lt"} : bool
+        %n, %c1 = if %few : f32[64, 64], i32 do {
+          %v = load %V, %k, %0 {modes = "rr", sizes = [32, 64]} : bf16[32, 64]
+          %x = dot %pb, %v, %a : f32[64, 64]
+          %one = constant {value = 1} : i32
+          %more = add %c, %one : i32
+          yield %x, %more
+        } do {
+          %y = if %even : f32[64, 64] do {
+            %rb = broadcast %r2 {axes = [0]} : f32[64, 64]
+            %as = mul %a, %rb : f32[64, 64]
+            yield %as
+          } do {
+            yield %a
+          }
+          yield %y, %c0
+        }
+        %cf = cast %c1 : f32
+        %cb = broadcast %cf {axes = []} : f32[64]
+        %r3 = add %before, %cb : f32[64]
+        yield %n, %r2, %r3, %c1
+      }
+      %both = add %row, %old : f32[64]
+      %cf2 = cast %count : f32
+      %cb2 = broadcast %cf2 {axes = []} : f32[64]
+      %three = add %both, %cb2 : f32[64]
+      %rowb = broadcast %three {axes = [0]} : f32[64, 64]
+      %out = add %acc, %rowb : f32[64, 64]
+      %w = constant {value = 64} : i64
+      %me = add %m, %w : i64
+      %end = min %me, %M : i64
+      store %O, %out, %m, %end, %0, %w {modes = "rr", sizes = [64, 64]}
+      yield
+    }
+  }
+}
+)";
+
 OpId LoopOf(const Function& fn) {
   for (OpId id : OpsInOrder(fn))
     if (fn.ops[id].kind == OpKind::kFor) return id;
@@ -89,7 +168,7 @@ LoopSchedule RandomSchedule(const Function& fn, OpId loop, std::mt19937& random)
     const Op& op = fn.ops[id];
     if (op.kind == OpKind::kYield) continue;
     int64_t at = 0;
-    for (ValueId v : op.operands)
+    for (ValueId v : ReadBy(fn, id))
       if (auto it = ready.find(v); it != ready.end()) at = std::max(at, it->second);
     if (!IsReplicated(fn, op)) {
       at += 1 + static_cast<int64_t>(random() % static_cast<unsigned>(spread));
@@ -104,8 +183,8 @@ LoopSchedule RandomSchedule(const Function& fn, OpId loop, std::mt19937& random)
   return schedule;
 }
 
-TEST(PipelineLoop, KeepsEveryValueForRandomSchedulesAndTripCounts) {
-  const Function before = Parsed(kLoop);
+void KeepsEveryValue(const char* text) {
+  const Function before = Parsed(text);
   DiagSink diags;
   SourceMap sources;
   std::map<int64_t, TensorValue> expected;
@@ -149,6 +228,10 @@ TEST(PipelineLoop, KeepsEveryValueForRandomSchedulesAndTripCounts) {
   // All depths of pipelines occur, so the test tests them.
   for (int stages : {0, 1, 2, 3}) EXPECT_GE(by_stages[stages], 5) << stages << " stages";
 }
+
+TEST(PipelineLoop, KeepsEveryValueForRandomSchedulesAndTripCounts) { KeepsEveryValue(kLoop); }
+
+TEST(PipelineLoop, TakesBranchesAsOps) { KeepsEveryValue(kBranches); }
 
 // A turn is the cyclic order of its role's slots, also where several ops share one: none of them is
 // done early because nothing holds it.
