@@ -37,6 +37,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"calibrate", {"support", "ir", "runtime"}},
     {"backend", {"support", "ir"}},
     {"runtime", {"support"}},  // and backend/kernel_image.h
+    {"shim", {"support", "runtime"}},
     {"editor", {"support", "language", "ir", "frontend", "scheduler", "api"}},
     {"api",
      {"support", "language", "ir", "frontend", "certify", "scheduler", "compile", "backend",
@@ -95,7 +96,8 @@ const std::vector<BannedWord> kBanned = {
 // An architecture's name in code: passes ask a target for features and limits.
 const std::vector<std::string_view> kMayNameArchitectures = {
     "ir/machines/", "tests/", "tools/",   "bench/",     "examples/",         "backend/",
-    "runtime/",     "api/",   "include/", "calibrate/", "ir/target_read.cc", "ir/features.def"};
+    "runtime/",     "api/",   "include/", "calibrate/", "ir/target_read.cc", "ir/features.def",
+    "shim/"};
 
 bool StartsWithAny(const std::string& path, const std::vector<std::string_view>& prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) {
