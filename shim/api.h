@@ -23,8 +23,8 @@ class Call {
   std::lock_guard<std::recursive_mutex> lock_;
 };
 
-// What the driver's attributes of a device are; both interfaces count them alike. kInvalidValue: there
-// is no such attribute.
+// What the driver's attributes of a device are; both interfaces count them alike. kInvalidValue:
+// there is no such attribute.
 Code DeviceAttribute(const Process& process, int attribute, int* value);
 // The driver's entry of that name; null: there is none.
 void* DriverEntry(const char* name, int version);

@@ -152,7 +152,8 @@ Code EncodeMap(Process& p, void* map, const MapWords& w) {
   DiagSink diags;
   const auto made = runtime::emulator::EncodeTensorMap(desc, diags);
   if (!made.ok()) {
-    for (const Diagnostic& d : diags.all()) p.Note(fmt::format("cuTensorMapEncodeTiled: {}", d.message));
+    for (const Diagnostic& d : diags.all())
+      p.Note(fmt::format("cuTensorMapEncodeTiled: {}", d.message));
     return kInvalidValue;
   }
   memcpy(map, made->bytes, sizeof made->bytes);

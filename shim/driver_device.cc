@@ -38,7 +38,9 @@ Code DeviceAttribute(const Process& process, int attribute, int* value) {
   *value = 0;
   switch (attribute) {
 #define ROW(number, what) \
-  case number: *value = what; break;
+  case number:            \
+    *value = what;        \
+    break;
 #include "shim/device_attributes.def"
 #undef ROW
     default: break;  // textures, surfaces, interoperation: not there
@@ -191,7 +193,9 @@ SHIM_API int cuCtxGetLimit(size_t* value, int limit) {
   *value = limit == 0 ? 1024 : limit == 1 ? 1 << 20 : limit == 2 ? 8 << 20 : 0;
   return kOk;
 }
-SHIM_API int cuCtxSetLimit(int limit, size_t) { return limit < 0 || limit > 7 ? kInvalidValue : kOk; }
+SHIM_API int cuCtxSetLimit(int limit, size_t) {
+  return limit < 0 || limit > 7 ? kInvalidValue : kOk;
+}
 SHIM_API int cuCtxGetCacheConfig(int* config) { return Put(config, 0); }
 SHIM_API int cuCtxSetCacheConfig(int) { return kOk; }
 SHIM_API int cuCtxGetSharedMemConfig(int* config) { return Put(config, 1); }
@@ -202,8 +206,8 @@ SHIM_API int cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   return kOk;
 }
 SHIM_API int cuCtxResetPersistingL2Cache() { return kOk; }
-SHIM_API int cuCtxEnablePeerAccess(void*, unsigned) { return 217; }   // peer access unsupported
-SHIM_API int cuCtxDisablePeerAccess(void*) { return 705; }            // … not enabled
+SHIM_API int cuCtxEnablePeerAccess(void*, unsigned) { return 217; }  // peer access unsupported
+SHIM_API int cuCtxDisablePeerAccess(void*) { return 705; }           // … not enabled
 SHIM_API int cuCtxGetId(void*, unsigned long long* id) {
   return id == nullptr ? kInvalidValue : (*id = 1, kOk);
 }

@@ -131,8 +131,8 @@ SHIM_API int cuGraphKernelNodeGetParams_v2(void* node, DriverKernelNode* params)
   RuntimeKernelNode found = {};
   if (params == nullptr) return kInvalidValue;
   if (Code e = KernelParams(c->FindNode(node), &found)) return e;
-  *params = {found.function,   found.grid,  found.block, found.smem_bytes, found.parameters,
-             found.extra,      nullptr,     nullptr};
+  *params = {found.function,   found.grid,  found.block, found.smem_bytes,
+             found.parameters, found.extra, nullptr,     nullptr};
   return kOk;
 }
 SHIM_API int cuGraphKernelNodeSetAttribute(void* node, int attribute, const void* value) {

@@ -46,7 +46,9 @@ SHIM_API int cuMemHostAlloc(void** out, size_t bytes, unsigned) {
   return code;
 }
 SHIM_API int cuMemAllocHost_v2(void** out, size_t bytes) { return cuMemHostAlloc(out, bytes, 0); }
-SHIM_API int cuMemFreeHost(void* address) { return cuMemFree_v2(reinterpret_cast<uint64_t>(address)); }
+SHIM_API int cuMemFreeHost(void* address) {
+  return cuMemFree_v2(reinterpret_cast<uint64_t>(address));
+}
 SHIM_API int cuMemHostGetDevicePointer_v2(uint64_t* out, void* host, unsigned) {
   Call c;
   const auto address = reinterpret_cast<uint64_t>(host);
@@ -113,15 +115,19 @@ SHIM_API int cuPointerGetAttribute(void* value, int attribute, uint64_t address)
     case 1: return put(TheContext());
     case 2: return put(uint32_t{block->place == Place::kPinned ? 1u : 2u});
     case 3: return put(address);
-    case 4: return block->place == Place::kDevice || block->place == Place::kVariable
-                       ? kInvalidValue
-                       : put(address);
-    case 6: case 10: case 15: return put(0);
+    case 4:
+      return block->place == Place::kDevice || block->place == Place::kVariable ? kInvalidValue
+                                                                                : put(address);
+    case 6:
+    case 10:
+    case 15: return put(0);
     case 7: return put(begin);
     case 8: return put(uint32_t{block->place == Place::kManaged});
     case 9: return put(0);
-    case 11: case 19: return put(begin);
-    case 12: case 18: return put(block->bytes);
+    case 11:
+    case 19: return put(begin);
+    case 12:
+    case 18: return put(block->bytes);
     case 13: return put(1);
     case 14: return put(uint64_t{0});
     case 16: return put(3);
@@ -198,22 +204,22 @@ SHIM_API int cuMemcpy3DAsync_v2(const DriverCopy3D* copy, void* stream) {
 SHIM_API int cuMemcpy3D_v2(const DriverCopy3D* copy) { return cuMemcpy3DAsync_v2(copy, nullptr); }
 
 // ---- fills ----
-#define FILL(bits, type, name)                                                              \
+#define FILL(bits, type, name)                                                               \
   SHIM_API int cuMemsetD##bits##Async(uint64_t to, type value, size_t count, void* stream) { \
-    Call c;                                                                                 \
-    return c->Submit(stream, FillWork{to, 0, count, 1, value, bits / 8});                   \
-  }                                                                                         \
-  SHIM_API int cuMemsetD##bits##_v2(uint64_t to, type value, size_t count) {                \
-    return cuMemsetD##bits##Async(to, value, count, nullptr);                               \
-  }                                                                                         \
+    Call c;                                                                                  \
+    return c->Submit(stream, FillWork{to, 0, count, 1, value, bits / 8});                    \
+  }                                                                                          \
+  SHIM_API int cuMemsetD##bits##_v2(uint64_t to, type value, size_t count) {                 \
+    return cuMemsetD##bits##Async(to, value, count, nullptr);                                \
+  }                                                                                          \
   SHIM_API int cuMemsetD2D##bits##Async(uint64_t to, size_t pitch, type value, size_t width, \
-                                        size_t height, void* stream) {                      \
-    Call c;                                                                                 \
-    return c->Submit(stream, FillWork{to, pitch, width, height, value, bits / 8});          \
-  }                                                                                         \
-  SHIM_API int cuMemsetD2D##bits##_v2(uint64_t to, size_t pitch, type value, size_t width,  \
-                                      size_t height) {                                      \
-    return cuMemsetD2D##bits##Async(to, pitch, value, width, height, nullptr);              \
+                                        size_t height, void* stream) {                       \
+    Call c;                                                                                  \
+    return c->Submit(stream, FillWork{to, pitch, width, height, value, bits / 8});           \
+  }                                                                                          \
+  SHIM_API int cuMemsetD2D##bits##_v2(uint64_t to, size_t pitch, type value, size_t width,   \
+                                      size_t height) {                                       \
+    return cuMemsetD2D##bits##Async(to, pitch, value, width, height, nullptr);               \
   }
 FILL(8, unsigned char, )
 FILL(16, unsigned short, )
@@ -226,8 +232,9 @@ SHIM_API int cuTensorMapEncodeTiled(void* map, int type, uint32_t rank, void* ba
                                     const uint32_t* box, const uint32_t* element_strides,
                                     int interleave, int swizzle, int promotion, int fill) {
   Call c;
-  return EncodeMap(*c, map, {type, rank, base, dims, strides, box, element_strides, interleave,
-                             swizzle, promotion, fill});
+  return EncodeMap(*c, map,
+                   {type, rank, base, dims, strides, box, element_strides, interleave, swizzle,
+                    promotion, fill});
 }
 SHIM_API int cuTensorMapReplaceAddress(void* map, void* base) {
   Call c;

@@ -1,5 +1,5 @@
-// The driver's interface: modules, libraries, kernels, functions. A module is a library that is loaded
-// at once; kernels and functions are one thing here.
+// The driver's interface: modules, libraries, kernels, functions. A module is a library that is
+// loaded at once; kernels and functions are one thing here.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
@@ -206,7 +206,9 @@ SHIM_API int cuFuncGetName(const char** name, void* function) {
   *name = f->name.c_str();
   return kOk;
 }
-SHIM_API int cuKernelGetName(const char** name, void* kernel) { return cuFuncGetName(name, kernel); }
+SHIM_API int cuKernelGetName(const char** name, void* kernel) {
+  return cuFuncGetName(name, kernel);
+}
 SHIM_API int cuFuncGetParamInfo(void* function, size_t index, size_t* offset, size_t* bytes) {
   Call c;
   Function* f = c->FunctionOf(function);

@@ -96,12 +96,15 @@ SHIM_API int cuGetProcAddress(const char* name, void** entry, int version, uint6
   const int code = cuGetProcAddress_v2(name, entry, version, flags, &status);
   return code == kOk && status != 0 ? kNotFound : code;
 }
-// NVIDIA's runtime library asks for tables that nobody documents, and checks that it talks to NVIDIA's
-// driver. Programs that run here have our runtime library in its place (runtime_*.cc, interpose.cc).
+// NVIDIA's runtime library asks for tables that nobody documents, and checks that it talks to
+// NVIDIA's driver. Programs that run here have our runtime library in its place (runtime_*.cc,
+// interpose.cc).
 SHIM_API int cuGetExportTable(const void** table, const Uuid*) {
   if (table != nullptr) *table = nullptr;
   Process::Get().Note(
-      "a CUDA runtime library of NVIDIA's was reached that could not be replaced (a program without "
-      "symbols, or one that brings its own copy): link it with `-cudart=shared`, or do not strip it");
+      "a CUDA runtime library of NVIDIA's was reached that could not be replaced (a program "
+      "without "
+      "symbols, or one that brings its own copy): link it with `-cudart=shared`, or do not strip "
+      "it");
   return kNotFound;
 }

@@ -85,7 +85,8 @@ Fatbin ReadFatbin(std::string_view bytes) {
   }
   const auto header = Read<Header>(bytes.data());
   if (header.magic != kFatbinMagic) {
-    out.wrong = fmt::format("it begins with {:#x}, a fatbin with {:#x}", header.magic, kFatbinMagic);
+    out.wrong =
+        fmt::format("it begins with {:#x}, a fatbin with {:#x}", header.magic, kFatbinMagic);
     return out;
   }
   if (header.header_bytes < sizeof(Header) || header.header_bytes > bytes.size() ||
@@ -127,7 +128,11 @@ Fatbin ReadFatbin(std::string_view bytes) {
 ImageKind KindOfImage(const void* image) {
   const auto* text = static_cast<const char*>(image);
   // The first bytes one by one: a short text may end at the end of a page.
-  const std::string_view elf("\x7f" "ELF", 4), fatbin("\x50\xed\x55\xba", 4);
+  const std::string_view elf(
+      "\x7f"
+      "ELF",
+      4),
+      fatbin("\x50\xed\x55\xba", 4);
   size_t same_elf = 0, same_fatbin = 0;
   while (same_elf < 4 && text[same_elf] == elf[same_elf]) ++same_elf;
   if (same_elf == 4) return ImageKind::kElf;

@@ -1,10 +1,11 @@
-// Images that programs hand to the driver: fat binaries, PTX text, machine code. No byte is trusted.
+// Images that programs hand to the driver: fat binaries, PTX text, machine code. No byte is
+// trusted.
 //
 // A fatbin is a header (magic 0xBA55ED50, sizes) and entries one behind the other; an entry is a
-// header, then its payload: PTX text or an ELF file of machine code, as it is or compressed by LZ4 or
-// zstd. What is known of the layout is what public readers of it agree on; fields that nobody needs
-// are not looked at. An image comes as an address without a length, so the length is the one that
-// the image claims; everything inside must lie inside of that.
+// header, then its payload: PTX text or an ELF file of machine code, as it is or compressed by LZ4
+// or zstd. What is known of the layout is what public readers of it agree on; fields that nobody
+// needs are not looked at. An image comes as an address without a length, so the length is the one
+// that the image claims; everything inside must lie inside of that.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -45,8 +46,8 @@ uint64_t BytesOfFatbin(const void* image);
 std::optional<std::string> UnpackLz4(std::string_view packed, uint64_t bytes);
 std::optional<std::string> UnpackZstd(std::string_view packed, uint64_t bytes);
 
-// Does `.target` of a PTX text run on the machine? "sm_90a" runs on itself alone, "sm_100f" on its
-// family, "sm_80" on everything from there on.
+// Does `.target` of a PTX text run on the machine? One that ends in a runs on itself alone, in f on
+// its family, others on everything from there on.
 bool Runs(std::string_view target, std::string_view machine);
 // The text that suits best: the newest target that runs. −1: none does.
 int Choose(const std::vector<std::string>& targets, std::string_view machine);

@@ -15,8 +15,8 @@
 namespace tilec::shim {
 namespace {
 
-// An entry becomes a jump of five bytes (some are not much longer) to a trampoline near by, which jumps
-// anywhere: jmp *0(%rip), then the address.
+// An entry becomes a jump of five bytes (some are not much longer) to a trampoline near by, which
+// jumps anywhere: jmp *0(%rip), then the address.
 constexpr size_t kNearJump = 5, kTrampoline = 16, kTrampolines = 1024;
 
 struct Main {
@@ -57,8 +57,7 @@ uint8_t* NearPages(uint64_t around) {
 class Patches {
  public:
   ~Patches() {
-    if (pages_ != nullptr)
-      mprotect(pages_, kTrampoline * kTrampolines, PROT_READ | PROT_EXEC);
+    if (pages_ != nullptr) mprotect(pages_, kTrampoline * kTrampolines, PROT_READ | PROT_EXEC);
   }
   bool Redirect(uint64_t address, void* target) {
     if (pages_ == nullptr) pages_ = NearPages(address);

@@ -1,6 +1,6 @@
-// Programs that carry NVIDIA's runtime library inside (nvcc's default) get ours in its place: at the
-// start, before anything of the program runs, the entries of that library are made to jump here.
-// They are found by the program's own table of symbols.
+// Programs that carry NVIDIA's runtime library inside (nvcc's default) get ours in its place: at
+// the start, before anything of the program runs, the entries of that library are made to jump
+// here. They are found by the program's own table of symbols.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -1,6 +1,6 @@
-// Launches: arguments are taken by the sizes that the PTX declares, limits are those of the machine,
-// and the first launch of each kind is executed in other orders, too, each in a process of its own
-// that begins with the memory as it is and ends with what it found.
+// Launches: arguments are taken by the sizes that the PTX declares, limits are those of the
+// machine, and the first launch of each kind is executed in other orders, too, each in a process of
+// its own that begins with the memory as it is and ends with what it found.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/wait.h>
@@ -45,8 +45,8 @@ Code Process::Arguments(Function* f, void** parameters, void** extra, KernelWork
       memcpy(argument.bytes.data(), parameters[k], bytes);
     } else {
       if (uint64_t{offset} + bytes > packed_bytes) {
-        Note(fmt::format("`{}`: argument {} ends at byte {}, the buffer of arguments at {}", f->name,
-                         k, uint64_t{offset} + bytes, packed_bytes));
+        Note(fmt::format("`{}`: argument {} ends at byte {}, the buffer of arguments at {}",
+                         f->name, k, uint64_t{offset} + bytes, packed_bytes));
         return kInvalidValue;
       }
       memcpy(argument.bytes.data(), packed + offset, bytes);
@@ -86,7 +86,8 @@ Code Process::FailOf(const DiagSink& diags, const std::string& kernel) {
                      d.place.empty() ? "" : d.place + " ", code, d.message));
     if (code == "E624") return kInvalidValue;
     if (code == "E620" || code == "E626" || code == "E627") return kOutOfMemory;
-    if (code == "E640" || code == "E642" || code == "E643" || code == "E648") return kIllegalAddress;
+    if (code == "E640" || code == "E642" || code == "E643" || code == "E648")
+      return kIllegalAddress;
     if (code == "E641") return kMisaligned;
     if (code == "E645" || code == "E660") return kTimeout;
     if (code == "E651") return kAssert;
@@ -176,8 +177,8 @@ Code Process::Explore(const KernelWork& work, std::vector<uint64_t>* hashes,
       DiagSink diags;
       runtime::LaunchStats stats;
       const bool ok = device_
-                          ->Launch(*work.function->library->module, work.function->name, work.config,
-                                   work.arguments, 0, &stats, diags)
+                          ->Launch(*work.function->library->module, work.function->name,
+                                   work.config, work.arguments, 0, &stats, diags)
                           .ok();
       const Answer answer = {kAnswer, ok ? HashMemory() : 0, stats.warp_instructions, ok,
                              stats.order_sensitive};
@@ -216,9 +217,10 @@ Code Process::Launch(const KernelWork& work) {
   if (f == nullptr) return kInvalidHandle;
   const runtime::LaunchConfig& c = work.config;
   if (c.smem_bytes > f->most_dynamic) {
-    Note(fmt::format("`{}` is launched with {} bytes of dynamic shared memory and may have {}: "
-                     "cudaFuncSetAttribute(…, cudaFuncAttributeMaxDynamicSharedMemorySize, …)",
-                     f->name, c.smem_bytes, f->most_dynamic));
+    Note(
+        fmt::format("`{}` is launched with {} bytes of dynamic shared memory and may have {}: "
+                    "cudaFuncSetAttribute(…, cudaFuncAttributeMaxDynamicSharedMemorySize, …)",
+                    f->name, c.smem_bytes, f->most_dynamic));
     return kInvalidValue;
   }
   const uint64_t ctas = uint64_t{c.cluster[0]} * c.cluster[1] * c.cluster[2];
@@ -257,9 +259,8 @@ Code Process::Launch(const KernelWork& work) {
   report_->SetReplay(fmt::format("tilec check {} {}", plan.Words(), settings_.words));
   DiagSink diags;
   runtime::LaunchStats stats;
-  const bool ok = device_
-                      ->Launch(*f->library->module, f->name, config, now.arguments, 0, &stats, diags)
-                      .ok();
+  const bool ok =
+      device_->Launch(*f->library->module, f->name, config, now.arguments, 0, &stats, diags).ok();
   ++counts_->launches;
   ++counts_->executions;
   counts_->warp_instructions += stats.warp_instructions;

@@ -19,9 +19,10 @@ Code Process::Alloc(uint64_t bytes, Place place, uint64_t* address) {
   DiagSink diags;
   const auto at = device_->Alloc(bytes, diags);
   if (!at.ok()) {
-    Note(fmt::format("{} bytes of device memory do not fit: {} of {} bytes are in use "
-                     "(`--max-memory=MiB`)",
-                     bytes, used_, memory_bytes()));
+    Note(
+        fmt::format("{} bytes of device memory do not fit: {} of {} bytes are in use "
+                    "(`--max-memory=MiB`)",
+                    bytes, used_, memory_bytes()));
     return kOutOfMemory;
   }
   if (place != Place::kDevice)

@@ -21,8 +21,8 @@ std::string Joined(const std::vector<std::string>& words) {
 std::string OneLine(const DiagSink& diags) {
   for (const Diagnostic& d : diags.all()) {
     if (d.def->severity != Severity::kError) continue;
-    std::string line = fmt::format("{}[{}]: {}", d.place.empty() ? "" : d.place + ": ", d.def->code,
-                                   d.message);
+    std::string line =
+        fmt::format("{}[{}]: {}", d.place.empty() ? "" : d.place + ": ", d.def->code, d.message);
     for (const std::string& note : d.notes) line += "; " + note;
     return line;
   }
@@ -91,17 +91,17 @@ Code Process::Load(Library* library) {
     return fail(kNoBinary,
                 fmt::format("there is machine code{}{} and no PTX in it: build with `-gencode "
                             "arch=compute_{},code=compute_{}` besides",
-                            has.empty() ? "" : " for ", Joined(has), arch.substr(arch.find('_') + 1),
-                            arch.substr(arch.find('_') + 1)));
+                            has.empty() ? "" : " for ", Joined(has),
+                            arch.substr(arch.find('_') + 1), arch.substr(arch.find('_') + 1)));
   }
   const int chosen = Choose(library->targets, arch);
   if (chosen < 0)
-    return fail(kNoBinary, fmt::format("its PTX is for {}, and {} runs none of that: build with "
-                                       "`-gencode arch=compute_{},code=compute_{}`, or choose a "
-                                       "machine by `--gpu`",
-                                       Joined(library->targets), arch,
-                                       arch.substr(arch.find('_') + 1),
-                                       arch.substr(arch.find('_') + 1)));
+    return fail(kNoBinary,
+                fmt::format("its PTX is for {}, and {} runs none of that: build with "
+                            "`-gencode arch=compute_{},code=compute_{}`, or choose a "
+                            "machine by `--gpu`",
+                            Joined(library->targets), arch, arch.substr(arch.find('_') + 1),
+                            arch.substr(arch.find('_') + 1)));
   DiagSink diags;
   runtime::LoadOptions options;
   options.name = library->name;
@@ -164,8 +164,8 @@ Code Process::FindVariable(Library* library, const std::string& name, uint64_t* 
 Code Process::SetAttribute(Function* f, int attribute, int value) {
   switch (attribute) {
     case 8: {  // dynamic shared memory
-      const uint64_t most = machine().smem_bytes - std::min(machine().smem_bytes,
-                                                            f->facts.shared_bytes);
+      const uint64_t most =
+          machine().smem_bytes - std::min(machine().smem_bytes, f->facts.shared_bytes);
       if (value < 0 || static_cast<uint64_t>(value) > most) {
         Note(fmt::format("`{}` asks for {} bytes of dynamic shared memory, {} are left on {}",
                          f->name, value, most, machine().name));
@@ -176,7 +176,11 @@ Code Process::SetAttribute(Function* f, int attribute, int value) {
     }
     case 9: f->carveout = value; return kOk;
     case 14: f->non_portable = value != 0; return kOk;
-    case 10: case 11: case 12: case 13: case 15: return kOk;
+    case 10:
+    case 11:
+    case 12:
+    case 13:
+    case 15: return kOk;
     default: return kInvalidValue;
   }
 }
@@ -190,14 +194,15 @@ Code Process::GetAttribute(Function* f, int attribute, int* value) {
     case 2: *value = 0; break;
     case 3: *value = static_cast<int>(facts.local_bytes); break;
     case 4: *value = facts.registers != 0 ? static_cast<int>(facts.registers) : 32; break;
-    case 5: case 6: *value = capability_; break;
+    case 5:
+    case 6: *value = capability_; break;
     case 7: *value = 0; break;
     case 8: *value = static_cast<int>(f->most_dynamic); break;
     case 9: *value = f->carveout; break;
     case 10: *value = facts.required_cluster[0] != 0; break;
-    case 11: case 12: case 13:
-      *value = static_cast<int>(facts.required_cluster[attribute - 11]);
-      break;
+    case 11:
+    case 12:
+    case 13: *value = static_cast<int>(facts.required_cluster[attribute - 11]); break;
     case 14: *value = f->non_portable; break;
     case 15: *value = 0; break;
     default: return kInvalidValue;

@@ -131,8 +131,8 @@ Code NodeAttribute(Process& p, Node* node, int attribute, const void* value) {
   if (work == nullptr) return kInvalidValue;
   LaunchAttribute a = {};
   a.id = attribute;
-  memcpy(&a.value, value, attribute == LaunchAttribute::kClusterDimension ? sizeof(Dim3)
-                                                                           : sizeof(int));
+  memcpy(&a.value, value,
+         attribute == LaunchAttribute::kClusterDimension ? sizeof(Dim3) : sizeof(int));
   return p.Attributes(&a, 1, work);
 }
 

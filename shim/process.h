@@ -89,7 +89,8 @@ struct Graph;
 struct GraphWork {
   std::shared_ptr<Graph> graph;
 };
-using Work = std::variant<std::monostate, KernelWork, CopyWork, FillWork, HostWork, EventWork, GraphWork>;
+using Work =
+    std::variant<std::monostate, KernelWork, CopyWork, FillWork, HostWork, EventWork, GraphWork>;
 
 struct Node {
   Graph* graph = nullptr;
@@ -117,9 +118,9 @@ struct Stream {
   int priority = 0;
   uint64_t id = 0;
   std::shared_ptr<Graph> capture;
-  bool capture_given = false;     // into a graph of the program's
-  bool joined = false;            // by an event: another stream ends the capture
-  std::vector<Node*> last;        // what the next node comes after
+  bool capture_given = false;  // into a graph of the program's
+  bool joined = false;         // by an event: another stream ends the capture
+  std::vector<Node*> last;     // what the next node comes after
   uint64_t capture_id = 0;
 };
 struct Event {

@@ -1,5 +1,5 @@
-// cudaDeviceProp of CUDA 13: the layout is part of the interface that programs were built against, so
-// the members have their public names.
+// cudaDeviceProp of CUDA 13: the layout is part of the interface that programs were built against,
+// so the members have their public names.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

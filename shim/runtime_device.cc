@@ -149,8 +149,7 @@ SHIM_API int cudaFuncGetName(const char** name, const void* handle) {
   *name = f->name.c_str();
   return kOk;
 }
-SHIM_API int cudaFuncGetParamInfo(const void* handle, size_t index, size_t* offset,
-                                  size_t* bytes) {
+SHIM_API int cudaFuncGetParamInfo(const void* handle, size_t index, size_t* offset, size_t* bytes) {
   Call c;
   Function* f = nullptr;
   if (Code e = KernelOf(c, handle, &f)) return Last(e);

@@ -15,8 +15,9 @@ Code FromRuntimeNode(Call& c, const RuntimeKernelNode* params, KernelWork* out) 
   if (params == nullptr) return kInvalidValue;
   Function* f = nullptr;
   if (Code e = KernelOf(c, params->function, &f)) return e;
-  const DriverKernelNode node = {f,        params->grid,       params->block, params->smem_bytes,
-                                 params->parameters, params->extra, nullptr, nullptr};
+  const DriverKernelNode node = {
+      f,       params->grid, params->block, params->smem_bytes, params->parameters, params->extra,
+      nullptr, nullptr};
   return FromDriver(*c, &node, out);
 }
 

@@ -1,5 +1,5 @@
-// The runtime's interface: memory and copies. The direction that a program names is checked where it
-// can be: a side that should be the device's must be memory of the device.
+// The runtime's interface: memory and copies. The direction that a program names is checked where
+// it can be: a side that should be the device's must be memory of the device.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>

@@ -130,8 +130,7 @@ SHIM_API unsigned __cudaPushCallConfiguration(Dim3 grid, Dim3 block, size_t smem
   configurations.push_back({grid, block, smem_bytes, stream});
   return 0;
 }
-SHIM_API int __cudaPopCallConfiguration(Dim3* grid, Dim3* block, size_t* smem_bytes,
-                                        void* stream) {
+SHIM_API int __cudaPopCallConfiguration(Dim3* grid, Dim3* block, size_t* smem_bytes, void* stream) {
   if (configurations.empty()) return Last(9);
   const Configuration last = configurations.back();
   configurations.pop_back();
@@ -168,8 +167,8 @@ SHIM_API int cudaLaunchKernel(const void* f, Dim3 grid, Dim3 block, void** argum
                               size_t smem_bytes, void* stream) {
   return LaunchBy(f, {grid, block, smem_bytes, stream, nullptr, 0}, false, arguments);
 }
-SHIM_API int __cudaLaunchKernel(void* f, Dim3 grid, Dim3 block, void** arguments,
-                                size_t smem_bytes, void* stream) {
+SHIM_API int __cudaLaunchKernel(void* f, Dim3 grid, Dim3 block, void** arguments, size_t smem_bytes,
+                                void* stream) {
   return cudaLaunchKernel(f, grid, block, arguments, smem_bytes, stream);
 }
 SHIM_API int __cudaLaunchKernel_ptsz(void* f, Dim3 grid, Dim3 block, void** arguments,
@@ -193,7 +192,9 @@ SHIM_API int __cudaGetKernel(void** kernel, const void* host) {
   *kernel = f;
   return Last(code);
 }
-SHIM_API int cudaGetKernel(void** kernel, const void* host) { return __cudaGetKernel(kernel, host); }
+SHIM_API int cudaGetKernel(void** kernel, const void* host) {
+  return __cudaGetKernel(kernel, host);
+}
 SHIM_API int cudaGetFuncBySymbol(void** function, const void* host) {
   return __cudaGetKernel(function, host);
 }

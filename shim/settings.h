@@ -1,6 +1,6 @@
-// What `tilec check -- ./app` and the library inside of the program tell each other: settings in one
-// file beside the library, and back what was found, as files in the same folder, one set for each
-// process. Both sides read with suspicion: a program may write there, too.
+// What `tilec check -- ./app` and the library inside of the program tell each other: settings in
+// one file beside the library, and back what was found, as files in the same folder, one set for
+// each process. Both sides read with suspicion: a program may write there, too.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -21,8 +21,8 @@ Code Process::Submit(const void* handle, Work work) {
   Node* node = nullptr;
   auto& last = stream->last;
   const std::vector<const void*> after(last.begin(), last.end());
-  const Code code = AddNode(stream->capture.get(), std::move(work), after.data(), after.size(),
-                            &node);
+  const Code code =
+      AddNode(stream->capture.get(), std::move(work), after.data(), after.size(), &node);
   if (code == kOk) last = {node};
   return code;
 }

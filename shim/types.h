@@ -1,8 +1,9 @@
-// What CUDA programs hand over and expect back, in our own declarations: no CUDA header is needed to
-// build. The driver and the runtime interface share their error numbers. Handles are addresses of
-// our objects and are looked up before they are followed: a program may hand over anything.
+// What CUDA programs hand over and expect back, in our own declarations: no CUDA header is needed
+// to build. The driver and the runtime interface share their error numbers. Handles are addresses
+// of our objects and are looked up before they are followed: a program may hand over anything.
 //
-// tests/unit/shim/header_test.cc holds sizes and numbers against the toolkit's headers where they are.
+// tests/unit/shim/header_test.cc holds sizes and numbers against the toolkit's headers where they
+// are.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -109,7 +109,7 @@ class EmuModule : public Module {
   std::shared_ptr<State> state;
   std::vector<uint64_t> variables;
   std::vector<VariableFacts> facts;  // of the variables that the text names
-  uint64_t workspace = 0;  // of cooperative launches, zero when a grid begins
+  uint64_t workspace = 0;            // of cooperative launches, zero when a grid begins
   PtxPlaces places;
   std::vector<std::unique_ptr<Program>> programs;
 };
@@ -309,8 +309,7 @@ class EmuDevice : public Device {
           memcpy(reinterpret_cast<void*>(v.offset), v.init.data(),
                  std::min<size_t>(v.init.size(), v.bytes));
         module->variables.push_back(v.offset);
-        module->facts.push_back(
-            {std::string(v.name), v.offset, v.bytes, v.space == Space::kConst});
+        module->facts.push_back({std::string(v.name), v.offset, v.bytes, v.space == Space::kConst});
       }
       WriteAddresses(*parsed);
       if (NeedsHeap(*parsed) && state_->device_heap.base == 0) {
