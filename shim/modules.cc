@@ -77,6 +77,7 @@ Code Process::Load(Library* library) {
   if (library->tried) return library->failed;
   library->tried = true;
   auto fail = [&](Code code, const std::string& why) {
+    ++counts_->refused;
     Note(fmt::format("{}: {}", library->name, why));
     return library->failed = code;
   };

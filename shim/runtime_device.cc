@@ -204,6 +204,14 @@ SHIM_API int cudaOccupancyMaxPotentialClusterSize(int* size, const void* handle,
   return kOk;
 }
 
+// A description, not a call that could fail; arrays are refused where they are made.
+struct ChannelDesc {
+  int x, y, z, w, kind;
+};
+SHIM_API ChannelDesc cudaCreateChannelDesc(int x, int y, int z, int w, int kind) {
+  return {x, y, z, w, kind};
+}
+
 // ---- entries of the driver ----
 SHIM_API int cudaGetDriverEntryPointByVersion(const char* name, void** entry, unsigned version,
                                               unsigned long long, int* status) {

@@ -209,6 +209,8 @@ class Program {
       return session_.diags()
           .Report(kNoCuda, Span{}, o_.program_words[0])
           .Help("a program that is linked statically as a whole cannot be helped to one");
+    if (counts_.launches == 0)
+      return session_.diags().Report(kNoLaunch, Span{}, o_.program_words[0]);
     return Code(status);
   }
 
@@ -243,7 +245,7 @@ class Program {
       s += fmt::format("WRONG: {}\n", errors > 0              ? "the checks found errors"
                                       : counts_.different > 0 ? "results depend on the order"
                                                               : "not portable");
-    else if (called_)
+    else if (counts_.launches > 0)
       s += counts_.refused > 0
                ? "OK as far as it went: the program asked for what is not supported\n"
                : "OK: no violation in these executions\n";
