@@ -11,6 +11,7 @@
 #include "runtime/emulator/judge/cause.h"
 #include "support/file.h"
 #include "tools/annotate.h"
+#include "tools/check_program.h"
 #include "tools/commands.h"
 #include "tools/diagnostics.h"
 #include "tools/runner.h"
@@ -65,13 +66,26 @@ class Check {
   explicit Check(Session& session)
       : session_(session), o_(session.options()), report_(std::make_shared<judge::Report>()) {}
 
+  // `-- ./app arguments`: the exit code.
+  Result<int> Program() {
+    TRY_VOID(CheckFormat());
+    if (o_.tests || !o_.file.empty() || !o_.launch.empty() || !o_.minimise.empty() ||
+        !o_.replay.empty())
+      return session_.diags()
+          .Report(kUsage, Span{}, "in front of `--` there are options of the check alone")
+          .Place("command line")
+          .Help("not for programs: a file, --launch, --tests, --minimise, --replay");
+    return CheckProgram(session_);
+  }
+
   Result<bool> Do() {
     TRY_VOID(session_.CheckOptions());
-    if (o_.format != "text" && o_.format != "json" && o_.format != "sarif" && o_.format != "github")
+    TRY_VOID(CheckFormat());
+    if (o_.file.empty())
       return session_.diags()
-          .Report(kBadChoice, Span{}, "--format", o_.format)
+          .Report(kUsage, Span{}, "file is required, or a program behind `--`")
           .Place("command line")
-          .Help("use text, json, sarif or github");
+          .Help("tilec check gemm.tile M=64, or tilec check -- ./app arguments");
     TRY_VOID(ReadSuppressions());
     TRY(base_, session_.Emulator());
     if (o_.tests) return Tests();
@@ -80,6 +94,15 @@ class Check {
   }
 
  private:
+  Result<> CheckFormat() const {
+    if (o_.format == "text" || o_.format == "json" || o_.format == "sarif" || o_.format == "github")
+      return Done();
+    return session_.diags()
+        .Report(kBadChoice, Span{}, "--format", o_.format)
+        .Place("command line")
+        .Help("use text, json, sarif or github");
+  }
+
   // Every call of the file's `test` blocks.
   Result<bool> Tests() {
     TRY_VOID(session_.LoadFile(o_.file));
@@ -434,6 +457,11 @@ class Check {
 
 int CmdCheck(const Options& options) {
   Session session(options);
+  if (!options.program_words.empty()) {
+    const auto status = Check(session).Program();
+    const int code = session.Finish();
+    return code != kOk ? code : status.ok() ? *status : kBadInput;
+  }
   const auto good = Check(session).Do();
   const int code = session.Finish();
   if (code != kOk || !good.ok()) return code == kOk ? kBadInput : code;

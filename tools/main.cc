@@ -120,6 +120,19 @@ class CommandLine {
     o_.color = isatty(STDERR_FILENO) != 0 && !Said("NO_COLOR") && Text("TERM") != "dumb";
     for (int i = 1; i < argc; ++i)  // before anything can go wrong
       if (std::strcmp(argv[i], "--diagnostics=json") == 0) o_.diagnostics = "json";
+    // What stands behind `--` of a check is another program's.
+    if (argc > 1 && std::strcmp(argv[1], "check") == 0) {
+      for (int i = 2; i < argc; ++i) {
+        if (std::strcmp(argv[i], "--") != 0) continue;
+        o_.program_words.assign(argv + i + 1, argv + argc);
+        argc = i;
+        if (o_.program_words.empty())
+          return Fail([&](DiagSink& d) {
+            d.Report(kUsage, Span{}, "behind `--` stands a program and its arguments")
+                .Help("tilec check -- ./app 12");
+          });
+      }
+    }
     // Its word is the name of a command, which the parser would take for that command.
     if (argc == 3 && std::strcmp(argv[1], "man") == 0 && argv[2][0] != '-') return Man(argv[2]);
     try {
@@ -204,7 +217,9 @@ class CommandLine {
   void AddCheck() {
     CLI::App* check = Add(
         "check", "look for races, deadlocks and missing fences in many executions", CmdCheck, true);
-    check->add_option("file", o_.file, "FILE[:KERNEL], or PTX text with --launch")->required();
+    check->add_option(
+        "file", o_.file,
+        "FILE[:KERNEL], PTX text with --launch, or a CUDA program: -- ./app arguments");
     check->add_option("assignments", o_.assignments, "as for run");
     check->add_option("--launch", o_.launch, "how to launch PTX text (docs/checking.md)");
     check->add_option("--seeds", o_.seeds, "random executions per policy")
@@ -221,6 +236,12 @@ class CommandLine {
     check->add_option("--seed", o_.seed, "seed of the random tensors");
     check->add_flag("--no-cache", o_.no_cache, "compile anew and store nothing");
     AddCache(check, o_);
+    check->add_option("-o,--output", o_.output, "file for the report about a program behind `--`");
+    check
+        ->add_option("--gpu", o_.target,
+                     "the same as --target: the GPU that a program behind `--` "
+                     "sees")
+        ->each([this](const std::string&) { o_.target_said = true; });
     AddExecution(check, o_);
     AddCompiling(check, o_, "model");
   }

@@ -55,6 +55,7 @@ struct Options {
   bool numbers = false;       // check: N1
   bool banks = false;         // check: B1
   std::string suppress;       // check: file of findings to leave out
+  std::vector<std::string> program_words;  // check: behind `--`, a program and its arguments
   bool check = false;
   uint64_t seed = 0;
   int repeat = 1;

@@ -23,6 +23,7 @@
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/fences.h"
 #include "runtime/emulator/handlers.h"
+#include "runtime/emulator/inspect.h"
 #include "runtime/emulator/judge_hooks.h"
 #include "runtime/emulator/limits.h"
 #include "runtime/emulator/services.h"
@@ -107,7 +108,8 @@ class EmuModule : public Module {
 
   std::shared_ptr<State> state;
   std::vector<uint64_t> variables;
-  uint64_t workspace = 0;  // of cooperative launches, zero when a grid begins
+  std::vector<VariableFacts> facts;  // of the variables that the text names
+  uint64_t workspace = 0;            // of cooperative launches, zero when a grid begins
   PtxPlaces places;
   std::vector<std::unique_ptr<Program>> programs;
 };
@@ -307,6 +309,7 @@ class EmuDevice : public Device {
           memcpy(reinterpret_cast<void*>(v.offset), v.init.data(),
                  std::min<size_t>(v.init.size(), v.bytes));
         module->variables.push_back(v.offset);
+        module->facts.push_back({std::string(v.name), v.offset, v.bytes, v.space == Space::kConst});
       }
       WriteAddresses(*parsed);
       if (NeedsHeap(*parsed) && state_->device_heap.base == 0) {
@@ -341,6 +344,7 @@ class EmuDevice : public Device {
   Result<> Launch(const Module& module, const std::string& entry, const LaunchConfig& config,
                   const std::vector<KernelArg>& args, StreamId, LaunchStats* stats,
                   DiagSink& diags) override;
+  void Change(const EmulatorOptions& options) { options_ = options; }
 
  private:
   int Threads() const {
@@ -519,8 +523,41 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
   return DiagSink::Propagate();
 }
 
+const Program* Find(const Module& module, const std::string& entry) {
+  const auto* emu = dynamic_cast<const EmuModule*>(&module);
+  return emu == nullptr ? nullptr : emu->Find(entry);
+}
+
 }  // namespace
 }  // namespace emulator
+
+std::optional<EntryFacts> FactsOf(const Module& module, const std::string& entry) {
+  const emulator::Program* p = emulator::Find(module, entry);
+  if (p == nullptr) return std::nullopt;
+  EntryFacts facts;
+  facts.parameters = p->params;
+  facts.shared_bytes = p->shared_static;
+  facts.local_bytes = p->local_bytes;
+  facts.registers = p->maxnreg;
+  for (int k = 0; k < 3; ++k) {
+    facts.required_block[k] = p->reqntid[k];
+    facts.most_block[k] = p->maxntid[k];
+    facts.required_cluster[k] = p->reqcluster[k];
+  }
+  return facts;
+}
+
+std::vector<VariableFacts> VariablesOf(const Module& module) {
+  const auto* emu = dynamic_cast<const emulator::EmuModule*>(&module);
+  return emu == nullptr ? std::vector<VariableFacts>() : emu->facts;
+}
+
+bool ChangeOptions(Device& device, const EmulatorOptions& options) {
+  auto* emu = dynamic_cast<emulator::EmuDevice*>(&device);
+  if (emu == nullptr) return false;
+  emu->Change(options);
+  return true;
+}
 
 std::unique_ptr<Device> OpenEmulator(const EmulatorOptions& options) {
   return std::make_unique<emulator::EmuDevice>(options);

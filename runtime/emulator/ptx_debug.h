@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -64,7 +65,7 @@ class PtxDebugReader : protected PtxReader {
 
   // "gemm.cu:33:5" for the lines of the text, ascending. Files may be named behind their use. Code
   // of a header is shown where a file that is no header calls it: "gemm.cu:33:5 (in
-  // barrier.h:71:3)".
+  // barrier.h:71:3)". A .cuh may be either: it is a header to a file that is none.
   std::vector<LineNote> Notes() const {
     std::vector<LineNote> notes;
     std::map<std::tuple<uint64_t, uint32_t, uint32_t>, size_t> last;  // where a place stood last
@@ -73,7 +74,7 @@ class PtxDebugReader : protected PtxReader {
       last[{loc.place.file, loc.place.line, loc.place.column}] = k;
       const std::string inner = Text(loc.place);
       if (inner.empty()) continue;
-      std::string outer;
+      std::string outer, perhaps;
       const Loc* at = &loc;
       for (int depth = 0; depth < kMaxCallers && at->inlined && IsHeader(at->place); ++depth) {
         const Place& caller = at->caller;
@@ -81,10 +82,12 @@ class PtxDebugReader : protected PtxReader {
           outer = Text(caller);
           break;
         }
+        if (MayBeHeader(caller)) perhaps = Text(caller);
         const auto found = last.find({caller.file, caller.line, caller.column});
         if (found == last.end()) break;
         at = &locs_[found->second];
       }
+      if (outer.empty() && !MayBeHeader(loc.place)) outer = perhaps;
       notes.push_back({loc.at, outer.empty() ? inner : fmt::format("{} (in {})", outer, inner)});
     }
     return notes;
@@ -102,14 +105,20 @@ class PtxDebugReader : protected PtxReader {
     if (file == files_.end()) return "";
     return fmt::format("{}:{}:{}", file->second, p.line, std::max(p.column, 1u));
   }
-  bool IsHeader(const Place& p) const {
+  // ".h"; nullopt: nobody said what the file is called.
+  std::optional<std::string_view> EndOf(const Place& p) const {
     const auto file = files_.find(p.file);
-    if (file == files_.end()) return false;
-    const std::string& name = file->second;
+    if (file == files_.end()) return std::nullopt;
+    const std::string_view name = file->second;
     const size_t dot = name.rfind('.'), slash = name.rfind('/');
-    if (dot == std::string::npos || (slash != std::string::npos && dot < slash)) return true;
-    const std::string_view end = std::string_view(name).substr(dot);
-    return end == ".h" || end == ".hpp" || end == ".inl" || end == ".hxx";
+    if (dot == name.npos || (slash != name.npos && dot < slash)) return "";
+    return name.substr(dot);
+  }
+  bool MayBeHeader(const Place& p) const { return EndOf(p) == ".cuh"; }
+  bool IsHeader(const Place& p) const {
+    const auto end = EndOf(p);
+    return end && (end->empty() || *end == ".h" || *end == ".hpp" || *end == ".inl" ||
+                   *end == ".hxx" || *end == ".cuh");
   }
 
   struct Loc {

@@ -1,0 +1,202 @@
+// A process of its own: memory, modules, launches, capture, as the entries use them.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/process.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace tilec::shim {
+namespace {
+
+constexpr char kAdd[] = R"(
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .global .align 4 .u32 counter;
+.visible .entry bump(.param .u64 p, .param .u32 by) {
+  .reg .u64 %a; .reg .u32 %v, %w;
+  ld.param.u64 %a, [p];
+  ld.param.u32 %w, [by];
+  cvta.to.global.u64 %a, %a;
+  ld.global.u32 %v, [%a];
+  add.u32 %v, %v, %w;
+  st.global.u32 [%a], %v;
+  ret;
+}
+.visible .entry race(.param .u64 p) {
+  .reg .u64 %a; .reg .u32 %v;
+  ld.param.u64 %a, [p];
+  cvta.to.global.u64 %a, %a;
+  mov.u32 %v, %tid.x;
+  st.global.u32 [%a], %v;
+  ret;
+}
+)";
+
+struct Fixture : testing::Test {
+  Process p{Settings(), ""};
+  uint64_t New(uint64_t bytes) {
+    uint64_t at = 0;
+    EXPECT_EQ(p.Alloc(bytes, Place::kDevice, &at), kOk);
+    return at;
+  }
+  Function* Kernel(const char* name) {
+    Library* library = nullptr;
+    Function* f = nullptr;
+    EXPECT_EQ(p.NewLibrary(kAdd, &library), kOk);
+    EXPECT_EQ(p.FindFunction(library, name, &f), kOk);
+    return f;
+  }
+  KernelWork Bump(Function* f, uint64_t at, uint32_t by) {
+    KernelWork work;
+    void* arguments[] = {&at, &by};
+    EXPECT_EQ(p.Arguments(f, arguments, nullptr, &work), kOk);
+    return work;
+  }
+  uint32_t Value(uint64_t at) {
+    uint32_t value = 0;
+    CopyWork copy;
+    copy.to = reinterpret_cast<uint64_t>(&value);
+    copy.from = at;
+    copy.width = 4;
+    EXPECT_EQ(p.Copy(copy), kOk);
+    return value;
+  }
+};
+using Shim = Fixture;
+
+TEST_F(Shim, LaunchesWithArguments) {
+  const uint64_t at = New(4);
+  EXPECT_EQ(p.Fill({at, 0, 4, 1, 0, 1}), kOk);
+  EXPECT_EQ(p.Launch(Bump(Kernel("bump"), at, 5)), kOk);
+  EXPECT_EQ(Value(at), 5u);
+  EXPECT_TRUE(p.findings().empty());
+}
+
+TEST_F(Shim, PackedArgumentsMustBeLongEnough) {
+  Function* f = Kernel("bump");
+  struct {
+    uint64_t at;
+    uint32_t by;
+  } packed = {New(4), 3};
+  size_t bytes = 12;
+  void* extra[] = {reinterpret_cast<void*>(1), &packed, reinterpret_cast<void*>(2), &bytes,
+                   nullptr};
+  KernelWork work;
+  EXPECT_EQ(p.Arguments(f, nullptr, extra, &work), kOk);
+  bytes = 11;
+  EXPECT_EQ(p.Arguments(f, nullptr, extra, &work), kInvalidValue);
+  EXPECT_EQ(p.Arguments(f, nullptr, nullptr, &work), kInvalidValue);
+}
+
+TEST_F(Shim, RacesAreFoundAndFaultsStick) {
+  Function* f = Kernel("race");
+  uint64_t at = New(4);
+  KernelWork work;
+  void* arguments[] = {&at};
+  ASSERT_EQ(p.Arguments(f, arguments, nullptr, &work), kOk);
+  work.config.block[0] = 64;
+  EXPECT_EQ(p.Launch(work), kOk);
+  ASSERT_FALSE(p.findings().empty());
+  EXPECT_EQ(p.findings()[0].rule, runtime::judge::Rule::kM2);
+  at += 1 << 20;
+  ASSERT_EQ(p.Arguments(f, arguments, nullptr, &work), kOk);
+  EXPECT_EQ(p.Launch(work), kIllegalAddress);
+  EXPECT_EQ(p.Launch(work), kIllegalAddress);
+  EXPECT_EQ(p.sticky(), kIllegalAddress);
+}
+
+TEST_F(Shim, CopiesStayInside) {
+  const uint64_t at = New(100);
+  char host[200] = {};
+  CopyWork copy;
+  copy.to = at + 60;
+  copy.from = reinterpret_cast<uint64_t>(host);
+  copy.width = 40;
+  EXPECT_EQ(p.Copy(copy), kOk);
+  copy.width = 41;
+  EXPECT_EQ(p.Copy(copy), kInvalidValue);
+  copy = {at, reinterpret_cast<uint64_t>(host), 50, 10, 0, 0, 10, 3, 1};
+  EXPECT_EQ(p.Copy(copy), kInvalidValue);  // 110 bytes
+  copy.height = 2;
+  EXPECT_EQ(p.Copy(copy), kOk);
+  copy.to_pitch = ~0ull;
+  EXPECT_EQ(p.Copy(copy), kInvalidValue);
+  EXPECT_EQ(p.Fill({at, 0, 26, 1, 0, 4}), kInvalidValue);
+  EXPECT_EQ(p.Free(at + 1), kInvalidValue);
+  EXPECT_EQ(p.Free(at), kOk);
+  EXPECT_EQ(p.Free(at), kInvalidValue);
+}
+
+TEST_F(Shim, CaptureReplaysInOrder) {
+  Function* f = Kernel("bump");
+  const uint64_t at = New(4);
+  Stream* first = p.streams.Add(std::make_shared<Stream>());
+  Stream* second = p.streams.Add(std::make_shared<Stream>());
+  Event* fork = p.events.Add(std::make_shared<Event>());
+  Event* join = p.events.Add(std::make_shared<Event>());
+  ASSERT_EQ(p.BeginCapture(first, nullptr, {}), kOk);
+  EXPECT_EQ(p.Submit(first, FillWork{at, 0, 4, 1, 0, 1}), kOk);
+  EXPECT_EQ(p.RecordEvent(fork, first), kOk);
+  EXPECT_EQ(p.WaitEvent(second, fork), kOk);
+  EXPECT_EQ(p.Submit(second, Bump(f, at, 2)), kOk);
+  EXPECT_EQ(p.RecordEvent(join, second), kOk);
+  EXPECT_EQ(p.WaitEvent(first, join), kOk);
+  EXPECT_EQ(p.Submit(first, Bump(f, at, 3)), kOk);
+  Graph* graph = nullptr;
+  EXPECT_EQ(p.EndCapture(second, &graph), kCaptureUnmatched);
+  ASSERT_EQ(p.EndCapture(first, &graph), kOk);
+  ASSERT_EQ(graph->nodes.size(), 3u);
+  GraphExec* exec = nullptr;
+  ASSERT_EQ(p.Instantiate(graph, &exec), kOk);
+  EXPECT_EQ(p.RunGraph(*exec), kOk);
+  EXPECT_EQ(p.RunGraph(*exec), kOk);
+  EXPECT_EQ(Value(at), 5u);
+  // Nodes that wait for each other.
+  graph->nodes[0]->after.push_back(graph->nodes[2].get());
+  EXPECT_EQ(p.Instantiate(graph, &exec), kInvalidValue);
+}
+
+TEST_F(Shim, HandlesThatAreNone) {
+  int nothing = 0;
+  EXPECT_EQ(p.FindStream(&nothing), nullptr);
+  EXPECT_EQ(p.FunctionOf(&nothing), nullptr);
+  EXPECT_EQ(p.FindLibrary(&nothing), nullptr);
+  EXPECT_EQ(p.FindNode(&nothing), nullptr);
+  EXPECT_EQ(p.Submit(&nothing, FillWork{}), kInvalidHandle);
+  KernelWork work;
+  work.function = reinterpret_cast<Function*>(&nothing);
+  EXPECT_EQ(p.Launch(work), kInvalidHandle);
+}
+
+TEST_F(Shim, TextsThatDoNotFit) {
+  Library* library = nullptr;
+  Function* f = nullptr;
+  ASSERT_EQ(p.NewLibrary(".version 8.0\n.target sm_100a\n.visible .entry k() { ret; }\n", &library),
+            kOk);
+  EXPECT_EQ(p.FindFunction(library, "k", &f), kNoBinary);
+  ASSERT_EQ(p.NewLibrary("\x7f"
+                         "ELF",
+                         &library),
+            kOk);
+  EXPECT_EQ(p.FindFunction(library, "k", &f), kNoBinary);
+  ASSERT_EQ(p.NewLibrary(".version 8.0\n.target sm_80\nnonsense", &library), kOk);
+  EXPECT_EQ(p.FindFunction(library, "k", &f), kInvalidPtx);
+  EXPECT_EQ(p.NewLibrary("no image at all", &library), kInvalidImage);
+}
+
+TEST_F(Shim, Variables) {
+  Library* library = nullptr;
+  ASSERT_EQ(p.NewLibrary(kAdd, &library), kOk);
+  uint64_t at = 0, bytes = 0;
+  EXPECT_EQ(p.FindVariable(library, "counter", &at, &bytes), kOk);
+  EXPECT_EQ(bytes, 4u);
+  EXPECT_EQ(Value(at), 0u);
+  EXPECT_EQ(p.Free(at), kInvalidValue);
+  EXPECT_EQ(p.FindVariable(library, "none", &at, &bytes), kNotFound);
+}
+
+}  // namespace
+}  // namespace tilec::shim
