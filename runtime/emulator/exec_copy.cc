@@ -20,7 +20,6 @@
 #include "runtime/emulator/tensor_map.h"
 
 namespace tilec::runtime::emulator {
-namespace {
 
 bool CompleteTx(Warp& w, const Inst& i, int lane, Cta& cta, uint32_t offset, uint32_t bytes) {
   auto it = cta.mbarriers.find(offset);
@@ -57,6 +56,8 @@ bool SharedRange(Warp& w, const Inst& i, int lane, uint32_t address, uint64_t by
   }
   return true;
 }
+
+namespace {
 
 bool GlobalRange(Warp& w, const Inst& i, int lane, uint64_t address, uint64_t bytes, uint32_t align,
                  bool write, const char* what) {

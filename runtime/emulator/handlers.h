@@ -44,6 +44,9 @@ HANDLER(RunClock) HANDLER(RunPack) HANDLER(RunUnpack)
     HANDLER(RunMBarrier) HANDLER(RunMBarrierPending) HANDLER(RunMBarrierWait) HANDLER(RunCpAsync)
         HANDLER(RunCpAsyncArrive) HANDLER(RunBulkLoad) HANDLER(RunBulkShared) HANDLER(RunBulkStore)
             HANDLER(RunBulkReduce) HANDLER(RunTensorLoad) HANDLER(RunTensorStore)
+    // exec_map.cc
+    HANDLER(RunReplaceMap) HANDLER(RunCopyMap) HANDLER(RunTryCancel) HANDLER(RunQueryCancel)
+        HANDLER(RunStoreBulk)
     // judge_hooks.cc
     HANDLER(RunSync)
     // exec_mma.cc

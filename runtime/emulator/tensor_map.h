@@ -66,6 +66,26 @@ Result<TensorMap> EncodeTensorMap(const TensorMapDesc& desc, DiagSink& diags);
 // `why` (may be null) gets the field and its value, as the end of "the tensor map at 0x… ".
 bool DecodeTensorMap(const uint8_t* bytes, TensorMapInfo* info, std::string* why = nullptr);
 
+// What `tensormap.replace` writes, in the words and numbers of the PTX ISA.
+enum class MapField : uint8_t {
+  kGlobalAddress,
+  kRank,  // less one
+  kBoxDim,
+  kGlobalDim,
+  kGlobalStride,
+  kElementStride,
+  kElementType,
+  kInterleave,
+  kSwizzle,
+  kSwizzleAtomicity,
+  kFill,
+};
+// 128 bytes of zeros become a map of one dimension before the first field is written: compilers
+// begin with zeros. Values that make no map are kept and found when the map is used, as are those
+// that the emulator lacks. False: no map and no zeros; `why` as above.
+bool ReplaceInTensorMap(uint8_t* bytes, MapField field, uint32_t ordinal, uint64_t value,
+                        std::string* why);
+
 // May `bytes` bytes at `address` of global memory be read (or written)? A pure question, asked once
 // per row of a box before the row is touched; a second time for the bytes behind a clipped row of a
 // store or reduction, which are left alone when the answer is no.
