@@ -33,7 +33,7 @@ namespace tilec::runtime::emulator {
                                       X(Rounded64) X(WmmaMove) X(Wmma) X(SmallMma) X(StoreAsync)   \
                                           X(Video) X(SetTo) X(ReplaceMap)              \
                                               X(CopyMap) X(StoreBulk) X(Mov128) X(TryCancel)       \
-                                                  X(QueryCancel) X(Pair)
+                                                  X(QueryCancel) X(Pair) X(CvtSat) X(Lop3Bool)
 
 // What a row's `argument` may name: an AluOp or one of these.
 enum class Unary : uint8_t {

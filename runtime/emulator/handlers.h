@@ -32,6 +32,7 @@ HANDLER(RunClock) HANDLER(RunPack) HANDLER(RunUnpack)
     // exec_rare.cc
     HANDLER(RunCarry) HANDLER(RunBmsk) HANDLER(RunSzext) HANDLER(RunMul24) HANDLER(RunDp2a)
         HANDLER(RunFns) HANDLER(RunTestp) HANDLER(RunApprox64) HANDLER(RunRounded64)
+        HANDLER(RunCvtSat) HANDLER(RunLop3Bool)
     // exec_wmma.cc
     HANDLER(RunWmmaMove) HANDLER(RunWmma) HANDLER(RunSmallMma) HANDLER(RunVideo) HANDLER(RunSetTo)
         HANDLER(RunStoreAsync)

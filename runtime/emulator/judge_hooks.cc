@@ -292,10 +292,22 @@ judge::AsyncOp JudgeStoreAsync(Warp& w, const Inst& i, int lane, const Cta& targ
 }
 
 void JudgeBulkStore(Warp& w, const Inst& i, int lane, const Cta& cta, uint32_t offset, uint64_t to,
-                    uint32_t bytes, bool reduces) {
+                    uint32_t bytes, bool reduces, uint16_t bytes_of) {
   w.judge->Executes(w.judge_id, PcOf(w, i), lane);
   judge::AsyncOp reads = w.judge->BulkRead(w.judge_id, lane, PcOf(w, i));
   judge::AsyncOp writes = w.judge->BulkWrite(w.judge_id, lane, PcOf(w, i), reduces);
+  // The bytes of each 16 that are copied, by runs.
+  constexpr uint32_t kChunk = 16;
+  for (uint32_t first = 0; first < kChunk && bytes_of != 0xffff; ++first) {
+    if ((bytes_of >> first & 1) == 0 || (first > 0 && (bytes_of >> (first - 1) & 1) != 0)) continue;
+    uint32_t run = 1;
+    while (first + run < kChunk && (bytes_of >> (first + run) & 1) != 0) ++run;
+    for (uint32_t at = first; at < bytes; at += kChunk) {
+      w.judge->AsyncShared(reads, cta.rank, offset + at, run, false, 0);
+      w.judge->AsyncGlobal(writes, to + at, run, true);
+    }
+  }
+  if (bytes_of != 0xffff) return;
   w.judge->AsyncShared(reads, cta.rank, offset, bytes, false, 0);
   w.judge->AsyncGlobal(writes, to, bytes, true);
 }

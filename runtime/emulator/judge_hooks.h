@@ -79,7 +79,7 @@ judge::AsyncOp JudgeStoreAsync(Warp& w, const Inst& i, int lane, const Cta& targ
                                uint32_t bytes, const Cta& signalled, uint32_t bar_offset,
                                bool reduces);
 void JudgeBulkStore(Warp& w, const Inst& i, int lane, const Cta& cta, uint32_t offset, uint64_t to,
-                    uint32_t bytes, bool reduces);
+                    uint32_t bytes, bool reduces, uint16_t bytes_of = 0xffff);
 void JudgeCpAsync(Warp& w, const Inst& i, uint32_t mask, const uint32_t* to, const uint64_t* from,
                   const uint32_t* sizes, uint32_t bytes);
 void JudgeWgmma(Cta& cta, const Inst& i, uint32_t first_warp, uint32_t group, uint64_t desc_a,

@@ -48,6 +48,10 @@ struct TensorMapInfo {
   uint32_t element_strides[5] = {1, 1, 1, 1, 1};
   uint32_t swizzle_bytes = 0;
   bool fill_nan = false;
+  // Of a copy that takes four rows from anywhere: a box of one row of a tensor of two dimensions is
+  // one of these four, and coords[1] is not looked at.
+  bool four_rows = false;
+  int32_t rows[4] = {};
 
   // Elements of the box in shared memory along dimension i: ceil(box / element stride).
   uint32_t extent(int i) const { return (box[i] + element_strides[i] - 1) / element_strides[i]; }
