@@ -163,6 +163,7 @@ class Decoder {
                       bool generic);
   bool WideRegister(const Statement& s, size_t index, const Operand& o, Type type, bool def,
                     Ref* out);
+  bool InSixteenths() const;  // strides that `tensormap.replace` gets
   // The two halves of a register of 128 bits, low first.
   bool Halves(const Statement& s, size_t index, const Operand& o, Ref out[2]);
   Inst Start(const Statement& s) const;

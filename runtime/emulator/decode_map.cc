@@ -2,6 +2,8 @@
 // registers of 128 bits, which answers about such clusters come in.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/floats.h"
 #include "runtime/emulator/handlers.h"
@@ -9,6 +11,17 @@
 #include "runtime/emulator/tensor_map.h"
 
 namespace tilec::runtime::emulator {
+
+// Assemblers took strides without their four lowest bits before PTX ISA 8.5, and compilers gave them so.
+bool Decoder::InSixteenths() const {
+  constexpr std::string_view kWord = ".version";
+  const size_t at = m_.text.find(kWord);
+  if (at == std::string::npos) return false;
+  char* end = nullptr;
+  const long major = std::strtol(m_.text.c_str() + at + kWord.size(), &end, 10);
+  const long minor = end != nullptr && *end == '.' ? std::strtol(end + 1, nullptr, 10) : 0;
+  return major < 8 || (major == 8 && minor < 5);
+}
 
 bool Decoder::BuildReplaceMap(const Statement& s, const Matched&, Inst* inst) {
   struct Row {
@@ -52,6 +65,10 @@ bool Decoder::BuildReplaceMap(const Statement& s, const Matched&, Inst* inst) {
   if (!Source(s, wanted - 1, value, wide ? Type::kB64 : Type::kB32, wide ? 64 : 32, &v) ||
       !AddressOperand(s, 0, inst, 0, space, !shared && !s.Has("global")))
     return false;
+  if (row->field == MapField::kGlobalStride && InSixteenths()) {
+    const Ref places{true, Constant(4, false), 32};
+    v = EmitExtra(s.line, AluHandler(AluOp::kShl, Type::kB64, {}), 64, v, &places);
+  }
   Set(inst, 1, v, false);
   inst->u[3] = static_cast<uint8_t>(row->field);
   inst->u[5] = wide;

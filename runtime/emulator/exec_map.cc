@@ -29,10 +29,15 @@ bool LocateMaps(Warp& w, const Inst& i, uint32_t mask, const uint64_t* address, 
   return true;
 }
 
+// By blocks of the shadow, so that lanes that touch one map are seen to touch the same bytes.
 void JudgeMaps(Warp& w, const Inst& i, uint32_t mask, const Access at[2], bool write) {
   if (w.judge == nullptr) return;
-  for (uint32_t half = 0; half < 2; ++half)
-    JudgeAccess(w, i, mask, at[half], kHalf, write, /*atomic=*/false);
+  constexpr uint32_t kBlock = 16;
+  for (uint32_t k = 0; k < 2 * kHalf; k += kBlock) {
+    Access part = at[k / kHalf];
+    ForLanes(mask, [&](int l) { part.p[l] += k % kHalf; });
+    JudgeAccess(w, i, mask, part, kBlock, write, /*atomic=*/false);
+  }
 }
 
 }  // namespace

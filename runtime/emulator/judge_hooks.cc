@@ -523,7 +523,7 @@ Step RunSync(Warp& w, const Inst& i, uint32_t mask) {
   if (w.judge == nullptr) return Step::kNext;
   judge::Judge& j = *w.judge;
   uint32_t id = w.judge_id, n = static_cast<uint32_t>(i.imm);
-  j.Passes(id, mask, PcOf(w, i));
+  j.Happens(id, mask, PcOf(w, i));
   switch (kind) {
     case SyncKind::kNothing: break;
     case SyncKind::kProxyAsync: j.ProxyFence(id, mask, i.u[1] & 1, i.u[1] & 2); break;

@@ -111,6 +111,9 @@ class Follower {
                      ? static_cast<int>(x.parts[1].parts.size())
                      : 0);
     }
+    if (s.opcode == "tensormap" && s.Has("global_address") && o.size() == 2)
+      for (const Thing& t : Of(o[1]))
+        if (!t.place) Param(t).pointers[t.offset] = true;
     const bool moves = s.opcode == "mov" || s.opcode == "cvta" || s.opcode == "add" ||
                        s.opcode == "sub" || s.opcode == "selp" || s.opcode == "mad" ||
                        s.opcode == "or" || s.opcode == "and" || s.opcode == "shfl";

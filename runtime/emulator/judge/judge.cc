@@ -153,7 +153,7 @@ std::string Judge::RoleOf(uint32_t warp) const {
   return launch_->role ? launch_->role(warp % shape_.warps_per_cta) : "";
 }
 
-std::string Judge::NameOf(uint32_t warp) const {
+std::string Judge::WarpName(uint32_t warp) const {
   const std::string role = RoleOf(warp);
   return Who(warp) + (role.empty() ? "" : " (" + role + ")");
 }
@@ -171,7 +171,7 @@ void Judge::Executes(uint32_t warp, uint32_t pc, int lane) {
   ++w.acts;
   if (launch_->trace != nullptr)
     launch_->Happens({0, warp, shape_.number, pc, static_cast<uint8_t>(lane), false},
-                     [&] { return NameOf(warp); });
+                     [&] { return WarpName(warp); });
   // Lanes that act one after another do so in ascending order: still the same time.
   const bool same = w.turn_pc == pc && lane > w.turn_lane;
   w.turn_pc = pc, w.turn_lane = lane;

@@ -146,11 +146,11 @@ class Judge {
   }
   bool lint() const { return launch_->lint; }
   // For the trace alone: an instruction that touches no memory, a fence or a barrier.
-  void Passes(uint32_t warp, uint32_t lanes, uint32_t pc) {
+  void Happens(uint32_t warp, uint32_t lanes, uint32_t pc) {
     if (launch_->trace == nullptr) return;
     const int lane = lanes == 0 ? 0 : __builtin_ctz(lanes);
     launch_->Happens({0, warp, shape_.number, pc, static_cast<uint8_t>(lane), false},
-                     [&] { return NameOf(warp); });
+                     [&] { return WarpName(warp); });
   }
 
   // ---- memory (judge_memory.cc) ----
@@ -401,6 +401,7 @@ class Judge {
   // Ordered in the generic proxy, for everybody of the side?
   bool GenericOrdered(const Mark& old, const Mark& now, const Side& side, bool scoped) const;
   bool OrderedForeign(const GlobalMark& old, const Side& side) const;
+  bool Before(const GlobalMark& old, const Mark& now, const Side& side) const;
   bool MapReleased(const GlobalMark& write, const Mark& now, const Side& side) const;
   // Volatile data found by way of a volatile flag, without fences.
   void Hearsay(const std::string& memory, const GlobalMark& old, const Mark& now, const Side& side,
@@ -438,7 +439,7 @@ class Judge {
   uint64_t TurnOf(uint32_t warp, uint32_t pc, Epoch epoch) const;
   std::string RoleOf(uint32_t warp) const;
   // Who(), with its role.
-  std::string NameOf(uint32_t warp) const;
+  std::string WarpName(uint32_t warp) const;
   std::string BarrierName(uint32_t offset) const;
 
   LaunchJudge* launch_;

@@ -31,7 +31,7 @@ void Judge::Landed(const AsyncOp& op, uint32_t rank, uint32_t offset) {
   if (launch_->trace != nullptr)
     launch_->Happens({0, op.warp, shape_.number, op.pc,
                       static_cast<uint8_t>(op.lanes == 0 ? 0 : __builtin_ctz(op.lanes)), true},
-                     [&] { return NameOf(op.warp); });
+                     [&] { return WarpName(op.warp); });
   Barrier& b = BarrierAt(rank, offset);
   if (!b.live || op.component != b.component || b.last_epoch() < op.epoch) return;
   if (!launch_->First(Rule::kA5, op.pc, 0)) return;

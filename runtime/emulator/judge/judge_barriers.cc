@@ -243,7 +243,7 @@ void Judge::Waited(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, ui
 
 void Judge::NamedArrive(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t id,
                         uint64_t generation, bool waits, bool reduces) {
-  Passes(warp, lanes, pc);
+  Happens(warp, lanes, pc);
   uint32_t rank = RankOf(warp);
   Named& b = named_[{rank, id}];
   if (!b.known) {
@@ -300,8 +300,8 @@ void Judge::NamedPass(uint32_t warp, uint32_t lanes, uint32_t id) {
 
 // ---- clusters ----
 
-void Judge::ClusterArrive(uint32_t warp, uint32_t lanes, uint32_t, bool relaxed) {
-  Passes(warp, lanes, pc);
+void Judge::ClusterArrive(uint32_t warp, uint32_t lanes, uint32_t pc, bool relaxed) {
+  Happens(warp, lanes, pc);
   WarpState& w = warps_[warp];
   if ((lanes & w.agent.live()) == w.agent.live())
     met_pending_.Raise(w.agent.self(), w.agent.epoch());

@@ -492,11 +492,20 @@ void Judge::TensorMapRelease(uint32_t warp, uint32_t lanes) {
   r.by.mark.component = agent.self();
   r.by.mark.epoch = agent.epoch();
   r.by.mark.lanes = lanes;
+  r.by.mark.site = Mark::kShared << Mark::kShapeShift;  // each of the lanes releases
   r.by.mark.bytes = 0xffff;
   auto known = std::make_shared<View>();
   agent.Publish(lanes, known.get());
   r.known = std::move(known);
   launch_->map_releases.push_back(std::move(r));
+}
+
+// What a lane did itself, alone or with others of its warp, or what is ordered before it.
+bool Judge::Before(const GlobalMark& old, const Mark& now, const Side& side) const {
+  if (old.cluster != shape_.number) return OrderedForeign(old, side);
+  const bool own = !old.mark.async() && old.mark.component == warps_[side.warp].agent.self() &&
+                   SameLane(old.mark, now, true);
+  return own || GenericOrdered(old.mark, now, side, false);
 }
 
 // Is there a release of `write` that stands before the side?
@@ -520,9 +529,7 @@ bool Judge::MapReleased(const GlobalMark& write, const Mark& now, const Side& si
       });
     }
     if (!covers) continue;
-    if (r->by.cluster == shape_.number ? GenericOrdered(r->by.mark, now, side, false)
-                                       : OrderedForeign(r->by, side))
-      return true;
+    if (Before(r->by, now, side)) return true;
   }
   return false;
 }
@@ -535,9 +542,7 @@ void Judge::TensorMapFence(uint32_t warp, uint32_t lanes, uint64_t address) {
     now.lanes = lanes;
     now.bytes = 0xffff;
     Side side{warp, 1, &g, false};
-    bool ordered = w.cluster == shape_.number ? GenericOrdered(w.mark, now, side, false)
-                                              : OrderedForeign(w, side);
-    if (ordered) warps_[warp].maps[address] = {w.mark, MapReleased(w, now, side)};
+    if (Before(w, now, side)) warps_[warp].maps[address] = {w.mark, MapReleased(w, now, side)};
   });
 }
 

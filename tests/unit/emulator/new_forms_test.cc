@@ -67,8 +67,8 @@ TEST(LaunchControl, EveryClusterIsDoneOnce) {
 TEST(LaunchControl, AnAnswerReadTooEarlyIsNamed) {
   EMULATOR_ONLY();
   std::string text = kStealing;
-  const std::string wait = "@!%p bra WAIT;\n";
-  text.erase(text.find(wait), wait.size());
+  const size_t wait = text.find("WAIT:"), end = text.find("bra WAIT;\n");
+  text.erase(wait, end + 10 - wait);
   EmulatorOptions options;
   options.machine.arch = "sm_100a";
   options.check = EmulatorOptions::Check::kOn;
@@ -192,14 +192,15 @@ TEST(Maps, MadeOfZeros) {
       "tensormap.replace.tile.interleave_layout.shared::cta.b1024.b32 [map], LAYOUT;\n"
       "tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [map], 0;\n"
       "tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [map], 0;\n";
-  const auto text = [&](int layout) {
+  // Strides are sixteenths before PTX ISA 8.5.
+  const auto text = [&](int layout, const std::string& version, int stride) {
     std::string f = fields;
     f.replace(f.find("LAYOUT"), 6, std::to_string(layout));
-    return Body(
+    std::string body = Body(
         ".reg .pred %p, %l0;\n.reg .b32 %r<4>;\n.reg .b64 %stride, %d;\n"
         ".shared .align 128 .b8 map[128];\n.shared .align 128 .b8 box[64];\n"
         ".shared .align 8 .b64 bar;\n",
-        "setp.eq.u32 %l0, %t, 0;\nmov.u64 %stride, 64;\nadd.u64 %d, %out, 1024;\n"
+        "setp.eq.u32 %l0, %t, 0;\nmov.u64 %stride, " + std::to_string(stride) + ";\nadd.u64 %d, %out, 1024;\n"
         "mov.u32 %r0, map;\nshl.b32 %r1, %t, 2;\nadd.u32 %r0, %r0, %r1;\nst.shared.b32 [%r0], 0;\n"
         "@%l0 mbarrier.init.shared.b64 [bar], 1;\nbar.warp.sync 0xffffffff;\n@!%l0 bra MADE;\n" +
             f +
@@ -214,13 +215,16 @@ TEST(Maps, MadeOfZeros) {
             "mov.u32 %r0, box;\nand.b32 %r1, %t, 15;\nshl.b32 %r1, %r1, 2;\n"
             "add.u32 %r0, %r0, %r1;\nld.shared.u32 %r2, [%r0];\ncvt.u64.u32 %d, %r2;\n"
             "st.global.b64 [%pout], %d;\n");
+    if (version != "8.3") body.replace(body.find("8.3"), 3, version);
+    return body;
   };
-  for (const int layout : {0, 1}) {
+  for (const auto& [layout, version, stride] :
+       {std::tuple{0, "8.5", 64}, std::tuple{0, "8.3", 4}, std::tuple{1, "8.5", 64}}) {
     EmulatorOptions options;
     options.check = EmulatorOptions::Check::kOn;
     options.report = std::make_shared<judge::Report>();
     Emu emu(options);
-    ASSERT_TRUE(emu.Load(text(layout))) << emu.Text();
+    ASSERT_TRUE(emu.Load(text(layout, version, stride))) << emu.Text();
     std::vector<uint32_t> in(64);
     for (size_t k = 0; k < 64; ++k) in[k] = static_cast<uint32_t>(k);
     const uint64_t a = emu.Upload(in), b = emu.Upload(std::vector<uint64_t>(256));
