@@ -40,9 +40,7 @@ std::string Escape(std::string_view text) {
 struct Place {
   std::string file;
   int line = 0;
-  std::string Short() const {
-    return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), line);
-  }
+  std::string Short() const { return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), line); }
 };
 
 // Of the source where it is known, else of the PTX.
@@ -116,8 +114,8 @@ class Page {
 
  private:
   static bool Fits(const judge::TraceEvent& e, const judge::Access& a) {
-    return a.pc >= 0 && e.pc == static_cast<uint64_t>(a.pc) && e.cluster == a.cluster &&
-           !e.lands && (a.warp < 0 || e.warp == static_cast<uint64_t>(a.warp));
+    return a.pc >= 0 && e.pc == static_cast<uint64_t>(a.pc) && e.cluster == a.cluster && !e.lands &&
+           (a.warp < 0 || e.warp == static_cast<uint64_t>(a.warp));
   }
   const judge::TraceEvent& At(uint64_t number) const { return t_.events[number - t_.first]; }
   const judge::Site& SiteOf(const judge::TraceEvent& e) const {
@@ -137,8 +135,9 @@ class Page {
         }
     }
     second_ = found_[0] ? number_[0] : end_ > t_.first ? end_ - 1 : t_.first;
-    first_ = found_[1] ? number_[1] : second_ > t_.first + kBeforeSecond ? second_ - kBeforeSecond
-                                                                        : t_.first;
+    first_ = found_[1]                            ? number_[1]
+             : second_ > t_.first + kBeforeSecond ? second_ - kBeforeSecond
+                                                  : t_.first;
   }
 
   // Those of the two accesses, then whoever did most in between.
@@ -192,10 +191,11 @@ class Page {
     std::string who = a.who + (a.what.empty() ? "" : " " + a.what) +
                       (a.memory.empty() ? "" : " " + a.memory) +
                       (a.object.empty() ? "" : " (" + a.object + ")");
-    return fmt::format("<div class=\"card\"><h3>{}</h3><p>{}</p><p><code>{}</code> at "
-                       "<b>{}:{}</b></p>{}</div>",
-                       k == 0 ? "Here" : "And", Escape(who), Escape(a.site.text), Escape(p.file),
-                       p.line, line.empty() ? "" : "<pre>" + Escape(line) + "</pre>");
+    return fmt::format(
+        "<div class=\"card\"><h3>{}</h3><p>{}</p><p><code>{}</code> at "
+        "<b>{}:{}</b></p>{}</div>",
+        k == 0 ? "Here" : "And", Escape(who), Escape(a.site.text), Escape(p.file), p.line,
+        line.empty() ? "" : "<pre>" + Escape(line) + "</pre>");
   }
 
   int X(size_t column) const { return kLeft + static_cast<int>(column) * kColumn; }
@@ -211,11 +211,11 @@ class Page {
         width, height);
     for (size_t r = 0; r < rows_.size(); ++r) {
       const auto name = t_.names.find(rows_[r]);
-      s += fmt::format("<g class=\"row\"><line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/><text "
-                       "x=\"4\" y=\"{}\">{}</text></g>",
-                       kLeft - 8, Y(r) + kBoxHeight / 2, width, Y(r) + kBoxHeight / 2,
-                       Y(r) + kBoxHeight / 2 + 4,
-                       Escape(name == t_.names.end() ? "" : name->second));
+      s += fmt::format(
+          "<g class=\"row\"><line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/><text "
+          "x=\"4\" y=\"{}\">{}</text></g>",
+          kLeft - 8, Y(r) + kBoxHeight / 2, width, Y(r) + kBoxHeight / 2, Y(r) + kBoxHeight / 2 + 4,
+          Escape(name == t_.names.end() ? "" : name->second));
     }
     int ends[2][2] = {};
     bool drawn[2] = {};
@@ -254,11 +254,13 @@ class Page {
       path = fmt::format("M{},{} C{},{} {},{} {},{}", from[0], from[1] + kBoxHeight / 2, from[0],
                          bottom + 20, to[0], bottom + 20, to[0], to[1] + kBoxHeight / 2);
     else
-      path = fmt::format("M{},{} C{},{} {},{} {},{}", from[0] + kBox / 2, from[1], from[0] + kColumn,
-                         from[1], to[0] - kColumn, to[1], to[0] - kBox / 2, to[1]);
-    return fmt::format("<path id=\"missing-edge\" d=\"{}\" marker-end=\"url(#head)\"><title>missing: "
-                       "{}</title></path><text class=\"missing\" x=\"{}\" y=\"{}\">missing: {}</text>",
-                       path, Escape(f_.missing), kLeft, bottom + 34, Escape(f_.missing));
+      path =
+          fmt::format("M{},{} C{},{} {},{} {},{}", from[0] + kBox / 2, from[1], from[0] + kColumn,
+                      from[1], to[0] - kColumn, to[1], to[0] - kBox / 2, to[1]);
+    return fmt::format(
+        "<path id=\"missing-edge\" d=\"{}\" marker-end=\"url(#head)\"><title>missing: "
+        "{}</title></path><text class=\"missing\" x=\"{}\" y=\"{}\">missing: {}</text>",
+        path, Escape(f_.missing), kLeft, bottom + 34, Escape(f_.missing));
   }
 
   std::string Words(const Shown& e) const {
@@ -287,25 +289,30 @@ class Page {
       "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width\"><style>\n"
       ":root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--line:#c9d1d9;--read:#d8e8fb;"
-      "--write:#fbe3d4;--async:#e6dcfa;--sync:#dff0dc;--fence:#d5efef;--lands:#f4eecb;--bad:#c62828}\n"
+      "--write:#fbe3d4;--async:#e6dcfa;--sync:#dff0dc;--fence:#d5efef;--lands:#f4eecb;--bad:#"
+      "c62828}\n"
       "@media(prefers-color-scheme:dark){:root{--ink:#e6e9ed;--paper:#15181c;--line:#444c56;"
       "--read:#1f3a5c;--write:#5a3621;--async:#3f2f63;--sync:#28482a;--fence:#1f4a4a;"
       "--lands:#4d4520;--bad:#ff8a80}}\n"
-      "body{font:15px/1.45 system-ui,sans-serif;color:var(--ink);background:var(--paper);margin:1.5em "
+      "body{font:15px/1.45 "
+      "system-ui,sans-serif;color:var(--ink);background:var(--paper);margin:1.5em "
       "2em}h1{font-size:1.3em}h2{font-size:1.05em;margin-top:1.6em}h3{margin:0;font-size:.9em}\n"
       ".id{color:var(--bad)}#accesses{display:flex;gap:1em;flex-wrap:wrap}.card{border:1px solid "
       "var(--line);border-radius:6px;padding:.6em .9em;max-width:46em}.card p{margin:.3em 0}"
-      "pre{overflow:auto;margin:.4em 0;padding:.4em;border:1px solid var(--line);border-radius:4px}\n"
+      "pre{overflow:auto;margin:.4em 0;padding:.4em;border:1px solid "
+      "var(--line);border-radius:4px}\n"
       "#scroll{overflow-x:auto;border:1px solid var(--line);border-radius:6px}svg{display:block}"
       "svg text{font:12px ui-monospace,monospace;fill:var(--ink)}svg .place{font-size:11px;"
       "opacity:.75}svg .row line{stroke:var(--line)}.event rect{stroke:var(--line);cursor:pointer}"
       ".event.read rect{fill:var(--read)}.event.write rect{fill:var(--write)}.event.async "
-      "rect{fill:var(--async)}.event.sync rect{fill:var(--sync)}.event.fence rect{fill:var(--fence)}"
+      "rect{fill:var(--async)}.event.sync rect{fill:var(--sync)}.event.fence "
+      "rect{fill:var(--fence)}"
       ".event.lands rect{fill:var(--lands)}.event.first rect,.event.second rect{stroke:var(--bad);"
       "stroke-width:2.5}.event.on rect{stroke:var(--ink);stroke-width:2.5}\n"
       "#missing-edge{fill:none;stroke:var(--bad);stroke-width:2.5;stroke-dasharray:7 5}#head "
       "path{fill:var(--bad)}svg .missing{fill:var(--bad);font-weight:600}svg .gap{opacity:.7}\n"
-      "table{border-collapse:collapse;font:13px ui-monospace,monospace}td,th{text-align:left;padding:"
+      "table{border-collapse:collapse;font:13px "
+      "ui-monospace,monospace}td,th{text-align:left;padding:"
       ".1em .8em .1em 0}tr.on{outline:2px solid var(--ink)}.small{font-size:.85em;opacity:.8}\n"
       "</style>";
   static constexpr const char* kScript =
@@ -320,17 +327,19 @@ class Page {
       " const box=document.getElementById('scroll'),at=e.getBBox().x;\n"
       " if(at<box.scrollLeft+250||at>box.scrollLeft+box.clientWidth-120)box.scrollLeft=at-350;}\n"
       "events.forEach((e,k)=>e.addEventListener('click',()=>pick(k)));\n"
-      "document.addEventListener('keydown',e=>{if(e.key==='ArrowRight'){pick(on+1);e.preventDefault();}"
+      "document.addEventListener('keydown',e=>{if(e.key==='ArrowRight'){pick(on+1);e."
+      "preventDefault();}"
       "\n if(e.key==='ArrowLeft'){pick(Math.max(on-1,0));e.preventDefault();}});\n"
-      "const second=events.findIndex(e=>e.classList.contains('second'));if(second>=0)pick(second);\n"
+      "const "
+      "second=events.findIndex(e=>e.classList.contains('second'));if(second>=0)pick(second);\n"
       "</script>";
 
   const judge::Finding& f_;
   const judge::Trace& t_;
   const CheckPageWords& w_;
   const judge::Site none_;
-  bool found_[2] = {};        // access 0 is the later one
-  uint64_t number_[2] = {};   // of their events
+  bool found_[2] = {};       // access 0 is the later one
+  uint64_t number_[2] = {};  // of their events
   uint64_t first_ = 0, second_ = 0, end_ = 0;
   std::vector<judge::Trace::Warp> rows_;
   std::vector<Shown> shown_;

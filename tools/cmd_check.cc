@@ -136,8 +136,7 @@ class Check {
     }
     const judge::Finding& root = findings_[judge::FindCauses(findings_)[0].root];
     const auto seen = first_seen_.find(Key(root));
-    runtime::EmulatorOptions options =
-        Options(seen == first_seen_.end() ? usual_ : seen->second);
+    runtime::EmulatorOptions options = Options(seen == first_seen_.end() ? usual_ : seen->second);
     options.report = std::make_shared<judge::Report>();
     const auto trace = std::make_shared<judge::Trace>();
     options.report->SetTrace(trace);
@@ -152,9 +151,7 @@ class Check {
     words.source = [](const std::string& file, int line) { return LineOf(file, line); };
     std::string why;
     if (!WriteOutput(o_.html, CheckPage(*found, *trace, words), &why))
-      return session_.diags()
-          .Report(kFileUnwritable, Span{}, o_.html, why)
-          .Place("command line");
+      return session_.diags().Report(kFileUnwritable, Span{}, o_.html, why).Place("command line");
     page_ = fmt::format("how the first finding came about: {}", o_.html);
     return Done();
   }
@@ -413,8 +410,8 @@ class Check {
   }
 
   static bool IsCost(const judge::Finding& f) {
-    return f.rule == judge::Rule::kB1 || f.rule == judge::Rule::kB2 ||
-           f.rule == judge::Rule::kB3 || f.rule == judge::Rule::kB4;
+    return f.rule == judge::Rule::kB1 || f.rule == judge::Rule::kB2 || f.rule == judge::Rule::kB3 ||
+           f.rule == judge::Rule::kB4;
   }
   std::vector<judge::Finding> Judgements() const {
     std::vector<judge::Finding> rest;

@@ -12,7 +12,8 @@
 
 namespace tilec::runtime::emulator {
 
-// Assemblers took strides without their four lowest bits before PTX ISA 8.5, and compilers gave them so.
+// Assemblers took strides without their four lowest bits before PTX ISA 8.5, and compilers gave
+// them so.
 bool Decoder::InSixteenths() const {
   constexpr std::string_view kWord = ".version";
   const size_t at = m_.text.find(kWord);
@@ -181,10 +182,7 @@ bool Decoder::BuildQueryCancel(const Statement& s, const Matched&, Inst* inst) {
     Ref d;
     if (!Destination(s, 0, to, asks ? 1 : 32, &d)) return false;
     Set(inst, 0, d, true);
-    inst->u[0] = asks                         ? 0
-                 : s.Has("get_first_ctaid::x") ? 1
-                 : s.Has("get_first_ctaid::y") ? 2
-                                               : 3;
+    inst->u[0] = asks ? 0 : s.Has("get_first_ctaid::x") ? 1 : s.Has("get_first_ctaid::y") ? 2 : 3;
   }
   Set(inst, 1, from[0], false);
   Set(inst, 2, from[1], false);
@@ -195,7 +193,7 @@ bool Decoder::BuildQueryCancel(const Statement& s, const Matched&, Inst* inst) {
 // Two f32 in 64 bits: taken apart, two instructions of f32, put together.
 bool Decoder::BuildPair(const Statement& s, const Matched& m, Inst* inst) {
   const bool fma = m.form->argument == "Fma";
-  const AluOp op = fma                          ? AluOp::kFma
+  const AluOp op = fma                         ? AluOp::kFma
                    : m.form->argument == "Add" ? AluOp::kAdd
                    : m.form->argument == "Sub" ? AluOp::kSub
                                                : AluOp::kMul;

@@ -289,10 +289,11 @@ bool ReadTensor(Warp& w, const Inst& i, int l, const uint32_t* list, TensorMapIn
   uint32_t rank = list[0] - 1;
   if (i.u[3]) {  // a column and four rows
     if (map->rank != 2 || map->box[1] != 1 || map->element_strides[1] != 1) {
-      FailLane(w, i, l, kBadOperandValue, TextOf(w, i),
-               fmt::format("a tensor map of rank {} with a box of {} rows, where one of rank 2 with "
-                           "one row is needed",
-                           map->rank, map->box[1]));
+      FailLane(
+          w, i, l, kBadOperandValue, TextOf(w, i),
+          fmt::format("a tensor map of rank {} with a box of {} rows, where one of rank 2 with "
+                      "one row is needed",
+                      map->rank, map->box[1]));
       return false;
     }
     map->four_rows = true;

@@ -1,5 +1,5 @@
-// Tensor maps that a kernel makes: fields of one in memory, and its way from shared to global memory.
-// Clusters that a kernel takes over before they begin. Zeros in bulk.
+// Tensor maps that a kernel makes: fields of one in memory, and its way from shared to global
+// memory. Clusters that a kernel takes over before they begin. Zeros in bulk.
 //
 // An answer about a cluster is 16 bytes: the magic number, whether one was taken, and the first of
 // its CTAs. The launch's clusters are handed out in order of their numbers, by the pool and by
@@ -138,25 +138,23 @@ Step RunTryCancel(Warp& w, const Inst& i, uint32_t mask) {
 
 Step RunQueryCancel(Warp& w, const Inst& i, uint32_t mask) {
   const uint64_t *low = Row<uint64_t>(w, i.o[1]), *high = Row<uint64_t>(w, i.o[2]);
-  const uint32_t* list =
-      i.u[0] == 4 ? &w.cta->cluster->launch->program->lists[i.o[0]] : nullptr;
+  const uint32_t* list = i.u[0] == 4 ? &w.cta->cluster->launch->program->lists[i.o[0]] : nullptr;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = __builtin_ctz(m);
     const uint32_t words[4] = {static_cast<uint32_t>(low[l]), static_cast<uint32_t>(low[l] >> 32),
                                static_cast<uint32_t>(high[l]),
                                static_cast<uint32_t>(high[l] >> 32)};
     if ((words[0] & ~1u) != kAnswerMagic)
-      return FailLane(w, i, l, kBadOperandValue, TextOf(w, i),
-                      fmt::format("{:#x} is no answer of `clusterlaunchcontrol.try_cancel`",
-                                  words[0]));
+      return FailLane(
+          w, i, l, kBadOperandValue, TextOf(w, i),
+          fmt::format("{:#x} is no answer of `clusterlaunchcontrol.try_cancel`", words[0]));
     if (i.u[0] == 0) {
       uint32_t& p = Predicate(w, i.o[0]);
       p = (p & ~(1u << l)) | (words[0] & 1) << l;
     } else if (i.u[0] < 4) {
       Row<uint32_t>(w, i.o[0])[l] = words[i.u[0]];
     } else {
-      for (uint32_t k = 0; k < 4; ++k)
-        Row<uint32_t>(w, list[1 + k])[l] = k < 3 ? words[1 + k] : 0;
+      for (uint32_t k = 0; k < 4; ++k) Row<uint32_t>(w, list[1 + k])[l] = k < 3 ? words[1 + k] : 0;
     }
   }
   return Step::kNext;
@@ -166,8 +164,7 @@ Step RunStoreBulk(Warp& w, const Inst& i, uint32_t mask) {
   constexpr uint32_t kPiece = 8;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int l = __builtin_ctz(m);
-    const uint64_t size =
-        i.u[3] ? Row<uint64_t>(w, i.o[1])[l] : Row<uint32_t>(w, i.o[1])[l];
+    const uint64_t size = i.u[3] ? Row<uint64_t>(w, i.o[1])[l] : Row<uint32_t>(w, i.o[1])[l];
     uint64_t a[32] = {};
     a[l] = i.u[2] ? Row<uint64_t>(w, i.o[0])[l] + i.imm
                   : static_cast<uint32_t>(Row<uint32_t>(w, i.o[0])[l] + i.imm);

@@ -317,7 +317,7 @@ struct Launch {
   std::atomic<uint64_t> saved{0};       // values that calls put aside
   std::atomic<bool> float_sums{false};  // tensor reductions added floats
   std::atomic<uint64_t> executed{0};
-  std::atomic<uint64_t> next_cluster{0};  // that has not begun
+  std::atomic<uint64_t> next_cluster{0};     // that has not begun
   std::atomic<uint64_t> first_fault{~0ull};  // smallest cluster number that failed
 };
 

@@ -55,7 +55,8 @@ void SpendSectors(Warp& w, const judge::Touch& t, const uint64_t* addresses, uin
     const uint64_t from = std::max(starts[k], end);
     end = std::max(end, starts[k] + bytes);
     filled += end > from ? end - from : 0;
-    for (uint64_t s = starts[k] / judge::kSector; s <= (starts[k] + bytes - 1) / judge::kSector; ++s)
+    for (uint64_t s = starts[k] / judge::kSector; s <= (starts[k] + bytes - 1) / judge::kSector;
+         ++s)
       if (last == ~0ull || s > last) ++sectors, last = s;
   }
   const uint64_t needed = (filled + judge::kSector - 1) / judge::kSector;
@@ -272,8 +273,7 @@ judge::AsyncOp JudgeBulkShared(Warp& w, const Inst& i, int lane, const Cta& sour
 judge::AsyncOp JudgeAnswer(Warp& w, const Inst& i, int lane, const Cta& target, uint32_t offset,
                            uint32_t bytes, uint32_t bar_offset) {
   w.judge->Executes(w.judge_id, PcOf(w, i), lane);
-  judge::AsyncOp op =
-      w.judge->CopyTo(w.judge_id, lane, PcOf(w, i), target.rank, bar_offset, bytes);
+  judge::AsyncOp op = w.judge->CopyTo(w.judge_id, lane, PcOf(w, i), target.rank, bar_offset, bytes);
   w.judge->AsyncShared(op, target.rank, offset, bytes, true, 0);
   return op;
 }

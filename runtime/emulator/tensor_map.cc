@@ -21,7 +21,7 @@ constexpr uint32_t kMaxElementStride = 8;
 constexpr uint64_t kLastElement = static_cast<uint64_t>(Element::kE5m2);
 // Of `Encoded::small`, which has a byte each: element, rank, swizzle, fill, interleave, atomicity.
 constexpr uint32_t kFillShift = 24, kInterleaveShift = 32, kAtomicityShift = 40;
-constexpr uint64_t kNoElement = 0x80;   // and the number that `tensormap.replace` gave
+constexpr uint64_t kNoElement = 0x80;  // and the number that `tensormap.replace` gave
 constexpr uint64_t kNoSwizzle = 0xff;  // one that there is not
 
 struct Encoded {
@@ -222,8 +222,9 @@ bool FieldsHold(const Encoded& e, std::string* why) {
     return Says(why, fmt::format("has swizzle atomicity {}, which the emulator lacks",
                                  e.small >> kAtomicityShift & 0xff));
   if ((element & kNoElement) != 0)
-    return Says(why, fmt::format("has element type {} of `tensormap.replace`, which the emulator lacks",
-                                 element & ~kNoElement));
+    return Says(why,
+                fmt::format("has element type {} of `tensormap.replace`, which the emulator lacks",
+                            element & ~kNoElement));
   if (element > kLastElement)
     return Says(why, fmt::format("has element type {}, types are 0 to {}", element, kLastElement));
   if (rank < 1 || rank > 5) return Says(why, fmt::format("has rank {}, ranks are 1 to 5", rank));
@@ -315,12 +316,13 @@ bool ReplaceInTensorMap(uint8_t* bytes, MapField field, uint32_t ordinal, uint64
     case MapField::kGlobalStride: e.strides[ordinal] = value; break;
     case MapField::kElementStride:
       // The hardware has none in dimension 0.
-      if (ordinal > 0) e.element_strides[ordinal] = static_cast<uint8_t>(std::min<uint64_t>(value, 0xff));
+      if (ordinal > 0)
+        e.element_strides[ordinal] = static_cast<uint8_t>(std::min<uint64_t>(value, 0xff));
       break;
     case MapField::kElementType: {
-      static constexpr Element kTypes[] = {Element::kU8,  Element::kU16, Element::kU32,
-                                           Element::kS32, Element::kU64, Element::kS64,
-                                           Element::kF16, Element::kF32, Element::kF32,
+      static constexpr Element kTypes[] = {Element::kU8,  Element::kU16,  Element::kU32,
+                                           Element::kS32, Element::kU64,  Element::kS64,
+                                           Element::kF16, Element::kF32,  Element::kF32,
                                            Element::kF64, Element::kBf16, Element::kTf32};
       constexpr uint64_t kF32Ftz = 8;
       const bool known = value < std::size(kTypes) && value != kF32Ftz;

@@ -78,9 +78,8 @@ bool ForEachRow(const TensorMapInfo& map, const int32_t* coords, uint32_t smem_o
     bool inside = hi > lo;
     uint64_t address = map.base + static_cast<uint64_t>(c[0] + lo) * size;
     for (int i = 1; i < 5; i++) {
-      const int64_t x = map.four_rows && i == 1
-                            ? map.rows[at[1]]
-                            : c[i] + int64_t{at[i]} * map.element_strides[i];
+      const int64_t x = map.four_rows && i == 1 ? map.rows[at[1]]
+                                                : c[i] + int64_t{at[i]} * map.element_strides[i];
       inside = inside && x >= 0 && x < static_cast<int64_t>(map.dims[i]);
       address += static_cast<uint64_t>(x) * map.strides[i];
     }

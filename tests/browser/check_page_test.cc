@@ -1,6 +1,7 @@
-// The page of `tilec check --html` in a real Chromium: a row for each warp, the two accesses marked,
-// the missing edge from one to the other, keys and clicks, nothing asked of a network. Skipped, and
-// said so, where no Chromium is installed; what is in the text of the page is tested everywhere.
+// The page of `tilec check --html` in a real Chromium: a row for each warp, the two accesses
+// marked, the missing edge from one to the other, keys and clicks, nothing asked of a network.
+// Skipped, and said so, where no Chromium is installed; what is in the text of the page is tested
+// everywhere.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/check_page.h"
@@ -43,10 +44,10 @@ struct Race {
     const uint64_t at = emu.Upload(std::vector<uint32_t>(4096));
     runtime::LaunchConfig config;
     config.block[0] = 64;
-    EXPECT_TRUE(emu.Launch("k", config,
-                           {runtime::KernelArg::Of(at), runtime::KernelArg::Of(at),
-                            runtime::KernelArg::Of(at),
-                            runtime::KernelArg::Of(runtime::TensorMap())}))
+    EXPECT_TRUE(
+        emu.Launch("k", config,
+                   {runtime::KernelArg::Of(at), runtime::KernelArg::Of(at),
+                    runtime::KernelArg::Of(at), runtime::KernelArg::Of(runtime::TensorMap())}))
         << emu.Text();
     const auto findings = options.report->findings();
     EXPECT_EQ(findings.size(), 1u);
@@ -102,8 +103,7 @@ TEST(CheckPage, InABrowser) {
     Browser b(program, (folder / "profile").string(), 1200, 900);
     b.Open((folder / "page.html").string());
     const auto count = [&](const std::string& selector) {
-      return b.Eval(
-          fmt::format("document.querySelectorAll({}).length", Json(selector).dump()));
+      return b.Eval(fmt::format("document.querySelectorAll({}).length", Json(selector).dump()));
     };
     EXPECT_EQ(count("svg .row"), 2);
     EXPECT_EQ(count("svg .event.first"), 1);
@@ -115,8 +115,9 @@ TEST(CheckPage, InABrowser) {
     EXPECT_EQ(b.Eval("document.querySelector('.event.on').classList.contains('second')"), true);
     b.Key("ArrowLeft");
     EXPECT_EQ(b.Eval("document.querySelector('.event.on').classList.contains('first')"), true);
-    EXPECT_NE(b.Eval("document.getElementById('detail').textContent").get<std::string>().find(
-                  "st.shared.b32"),
+    EXPECT_NE(b.Eval("document.getElementById('detail').textContent")
+                  .get<std::string>()
+                  .find("st.shared.b32"),
               std::string::npos);
     b.Point("svg .event.second rect", true);
     EXPECT_EQ(b.Eval("document.querySelectorAll('tr.on').length"), 1);

@@ -1,8 +1,8 @@
-// Modules that anybody wrote: foreign_corpus [--origins=A,B] FILE.ptx… loads each, says which of its
-// instructions the emulator lacks, and runs its entries with made-up arguments (guess.h), all checks
-// on. An entry has *run* if every instruction that it came to was executed: it ended, or it stopped
-// at something that made-up arguments can be the reason of, such as an address outside of every
-// allocation. What the judge says of those that ended is printed, for somebody to look at.
+// Modules that anybody wrote: foreign_corpus [--origins=A,B] FILE.ptx… loads each, says which of
+// its instructions the emulator lacks, and runs its entries with made-up arguments (guess.h), all
+// checks on. An entry has *run* if every instruction that it came to was executed: it ended, or it
+// stopped at something that made-up arguments can be the reason of, such as an address outside of
+// every allocation. What the judge says of those that ended is printed, for somebody to look at.
 //
 // `--orders=N`: N orders of each entry, one unless said. `--entries=N`: at most N entries of a
 // module, 16 unless said. `--quick`: fewer instructions.
@@ -185,8 +185,9 @@ class Corpus {
       fmt::print("lacks: {} ({} entries, {})\n", what, where.size(), where[0]);
     for (const auto& [what, count] : stops_) fmt::print("stopped: {} × {}\n", count, what);
     Counts all;
-    fmt::print("\n| origin | modules | load | entries run | ended | stopped | refused | blamed |\n"
-               "|---|---|---|---|---|---|---|---|\n");
+    fmt::print(
+        "\n| origin | modules | load | entries run | ended | stopped | refused | blamed |\n"
+        "|---|---|---|---|---|---|---|---|\n");
     for (const auto& [origin, c] : counts_) {
       Row(origin, c);
       all.modules += c.modules, all.unloaded += c.unloaded, all.entries += c.entries;

@@ -20,10 +20,10 @@ namespace tilec::corpus {
 struct Guess {
   struct Param {
     uint64_t bytes = 0;
-    std::map<uint64_t, int> words;     // by offset: bytes of a load, negative for floats
+    std::map<uint64_t, int> words;      // by offset: bytes of a load, negative for floats
     std::map<uint64_t, bool> pointers;  // offsets
-    std::map<uint64_t, int> maps;      // offsets, rank
-    bool image = false;                // the whole is a texture, surface or sampler
+    std::map<uint64_t, int> maps;       // offsets, rank
+    bool image = false;                 // the whole is a texture, surface or sampler
   };
   std::vector<Param> params;
   uint32_t block[3] = {128, 1, 1}, cluster[3] = {1, 1, 1}, grid[3] = {1, 1, 1};

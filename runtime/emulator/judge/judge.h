@@ -94,7 +94,7 @@ struct LaunchJudge {
   std::vector<Finding> findings_;
   Costs costs_;
   std::vector<uint8_t> traced_;  // by pc: its site is in the trace
-  uint64_t dropped_ = 0;  // findings beyond kMostFindings
+  uint64_t dropped_ = 0;         // findings beyond kMostFindings
   bool full_ = false;
   static constexpr size_t kMostFindings = 4096;  // different ones, of a launch
 };
@@ -141,7 +141,8 @@ class Judge {
   // A warp executes a judged instruction, or `lane` of it does where lanes act one by one: findings
   // say the how many-th time it was.
   void Executes(uint32_t warp, uint32_t pc, int lane = 0);
-  void Spend(Rule rule, uint32_t warp, uint32_t lanes, uint32_t pc, uint64_t took, uint64_t needed) {
+  void Spend(Rule rule, uint32_t warp, uint32_t lanes, uint32_t pc, uint64_t took,
+             uint64_t needed) {
     launch_->Spend(rule, shape_.number, warp, lanes, pc, took, needed);
   }
   bool lint() const { return launch_->lint; }

@@ -512,14 +512,14 @@ bool Judge::Before(const GlobalMark& old, const Mark& now, const Side& side) con
 bool Judge::MapReleased(const GlobalMark& write, const Mark& now, const Side& side) const {
   if (launch_->map_releases.size() >= LaunchJudge::kMostMapReleases) return true;
   for (auto r = launch_->map_releases.rbegin(); r != launch_->map_releases.rend(); ++r) {
-    const View* known = write.cluster == r->by.cluster ? r->known.get() : r->known->Of(write.cluster);
+    const View* known =
+        write.cluster == r->by.cluster ? r->known.get() : r->known->Of(write.cluster);
     if (known == nullptr) continue;
     bool covers = known->generic.At(write.mark.component) >= write.mark.epoch;
     // Lanes that released what they wrote themselves.
-    covers = covers || (write.cluster == r->by.cluster &&
-                        write.mark.component == r->by.mark.component &&
-                        write.mark.epoch <= r->by.mark.epoch &&
-                        (write.mark.lanes & ~r->by.mark.lanes) == 0);
+    covers = covers ||
+             (write.cluster == r->by.cluster && write.mark.component == r->by.mark.component &&
+              write.mark.epoch <= r->by.mark.epoch && (write.mark.lanes & ~r->by.mark.lanes) == 0);
     if (!covers && write.mark.lanes != 0 && !write.mark.async()) {
       covers = true;
       EachLane(write.mark.lanes, [&](int l) {
@@ -564,8 +564,9 @@ void Judge::TensorMapUse(const AsyncOp& op, uint64_t address) {
       f.fix = "add `fence.proxy.tensormap::generic.acquire.gpu [map], 128;` before the copy";
     } else {
       f.missing = "`fence.proxy.tensormap::generic.release` by whoever wrote it, after the write";
-      f.fix = "write it by `tensormap.cp_fenceproxy`, or add "
-              "`fence.proxy.tensormap::generic.release.gpu;` after the write, before others are told";
+      f.fix =
+          "write it by `tensormap.cp_fenceproxy`, or add "
+          "`fence.proxy.tensormap::generic.release.gpu;` after the write, before others are told";
     }
     launch_->Say(std::move(f), op.pc, w.mark.pc());
   });

@@ -26,12 +26,14 @@ std::string CostMessage(Rule rule, const Cost& c) {
     return fmt::format("{} access{} took {} sectors of {} bytes where {} would do ({:.1f} times)",
                        c.times, c.times == 1 ? "" : "es", c.took, kSector, c.needed, Ratio(c));
   if (rule == Rule::kB3)
-    return fmt::format("{} box{} took {} sectors of {} bytes where {} would do ({:.1f} times): their "
-                       "rows begin or end within a sector",
-                       c.times, c.times == 1 ? "" : "es", c.took, kSector, c.needed, Ratio(c));
-  return fmt::format("{} of {} wait{} came right behind what they wait for, with nothing else in "
-                     "flight: nothing overlaps",
-                     c.took, c.times, plural);
+    return fmt::format(
+        "{} box{} took {} sectors of {} bytes where {} would do ({:.1f} times): their "
+        "rows begin or end within a sector",
+        c.times, c.times == 1 ? "" : "es", c.took, kSector, c.needed, Ratio(c));
+  return fmt::format(
+      "{} of {} wait{} came right behind what they wait for, with nothing else in "
+      "flight: nothing overlaps",
+      c.took, c.times, plural);
 }
 
 std::string CostFix(Rule rule) {

@@ -1,6 +1,6 @@
-// What a checked launch could have done cheaper: sums per instruction of what it took and what would
-// have done. Nothing here is wrong, and nothing here is time: a wavefront that no warp waits for
-// costs little.
+// What a checked launch could have done cheaper: sums per instruction of what it took and what
+// would have done. Nothing here is wrong, and nothing here is time: a wavefront that no warp waits
+// for costs little.
 //
 //   B1  wavefronts of accesses to shared memory: 32 banks of 4 bytes
 //   B2  sectors of 32 bytes of global memory that the lanes of an access touch together
@@ -20,9 +20,9 @@
 namespace tilec::runtime::judge {
 
 struct Cost {
-  uint64_t times = 0;         // executions
+  uint64_t times = 0;  // executions
   uint64_t took = 0, needed = 0;
-  uint64_t worst = 0;         // of one execution, what it took beyond what it needed
+  uint64_t worst = 0;            // of one execution, what it took beyond what it needed
   uint32_t warp = 0, lanes = 0;  // of the first that took more
   uint64_t cluster = 0;
 };

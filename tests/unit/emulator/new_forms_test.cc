@@ -59,8 +59,8 @@ TEST(LaunchControl, EveryClusterIsDoneOnce) {
     const auto counts = emu.Download<uint64_t>(out, 65);
     for (size_t k = 0; k < 64; ++k) EXPECT_EQ(counts[k], 1u) << k;
     EXPECT_LT(counts[64], 64u);  // some were taken over
-    if (checked) EXPECT_TRUE(options.report->findings().empty())
-        << judge::ToText(options.report->findings());
+    if (checked)
+      EXPECT_TRUE(options.report->findings().empty()) << judge::ToText(options.report->findings());
   }
 }
 
@@ -88,10 +88,10 @@ TEST(LaunchControl, BytesThatAreNoAnswerAreRefused) {
   EmulatorOptions options;
   options.machine.arch = "sm_100a";
   Emu emu(options);
-  ASSERT_TRUE(emu.Load(Blackwell(Body(
-      ".reg .pred %q;\n.reg .b64 %d<2>;\n.reg .b128 %h;\n",
-      "mov.b64 %d0, 7;\nmov.b64 %d1, 9;\nmov.b128 %h, {%d0, %d1};\n"
-      "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %q, %h;\n"))))
+  ASSERT_TRUE(emu.Load(
+      Blackwell(Body(".reg .pred %q;\n.reg .b64 %d<2>;\n.reg .b128 %h;\n",
+                     "mov.b64 %d0, 7;\nmov.b64 %d1, 9;\nmov.b128 %h, {%d0, %d1};\n"
+                     "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %q, %h;\n"))))
       << emu.Text();
   const uint64_t out = emu.Upload(std::vector<uint64_t>(32));
   EXPECT_FALSE(emu.Launch("k", {}, {KernelArg::Of(out), KernelArg::Of(out)}));
@@ -109,9 +109,10 @@ TEST(Wide, MovesLoadsAndStores) {
       "mov.b128 {%d2, %d3}, %h1;\nsub.u64 %d2, %d2, %d3;\nst.global.b64 [%pout], %d2;\n";
   std::vector<uint64_t> in(64);
   for (size_t k = 0; k < 64; ++k) in[k] = 1000 * k + 7 * (k / 32);
-  const auto out = RunBody(".reg .b64 %d<4>;\n.reg .b32 %r<2>;\n.reg .b128 %h<2>;\n"
-                           ".shared .align 16 .b8 buf[512];\n",
-                           body, in);
+  const auto out = RunBody(
+      ".reg .b64 %d<4>;\n.reg .b32 %r<2>;\n.reg .b128 %h<2>;\n"
+      ".shared .align 16 .b8 buf[512];\n",
+      body, in);
   ASSERT_FALSE(out.empty());
   // The halves were exchanged, so the second word less the first.
   for (size_t k = 0; k < 32; ++k) EXPECT_EQ(out[k], in[k + 32] - in[k]) << k;
@@ -200,12 +201,16 @@ TEST(Maps, MadeOfZeros) {
         ".reg .pred %p, %l0;\n.reg .b32 %r<4>;\n.reg .b64 %stride, %d;\n"
         ".shared .align 128 .b8 map[128];\n.shared .align 128 .b8 box[64];\n"
         ".shared .align 8 .b64 bar;\n",
-        "setp.eq.u32 %l0, %t, 0;\nmov.u64 %stride, " + std::to_string(stride) + ";\nadd.u64 %d, %out, 1024;\n"
-        "mov.u32 %r0, map;\nshl.b32 %r1, %t, 2;\nadd.u32 %r0, %r0, %r1;\nst.shared.b32 [%r0], 0;\n"
-        "@%l0 mbarrier.init.shared.b64 [bar], 1;\nbar.warp.sync 0xffffffff;\n@!%l0 bra MADE;\n" +
+        "setp.eq.u32 %l0, %t, 0;\nmov.u64 %stride, " + std::to_string(stride) +
+            ";\nadd.u64 %d, %out, 1024;\n"
+            "mov.u32 %r0, map;\nshl.b32 %r1, %t, 2;\nadd.u32 %r0, %r0, %r1;\nst.shared.b32 [%r0], "
+            "0;\n"
+            "@%l0 mbarrier.init.shared.b64 [bar], 1;\nbar.warp.sync 0xffffffff;\n@!%l0 bra "
+            "MADE;\n" +
             f +
             "MADE:\nbar.warp.sync 0xffffffff;\n"
-            "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
+            "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync."
+            "aligned "
             "[%d], [map], 128;\n"
             "fence.proxy.tensormap::generic.acquire.gpu [%d], 128;\n"
             "@%l0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;\n"

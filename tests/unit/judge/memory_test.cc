@@ -377,7 +377,8 @@ const Case kProxies[] = {
  tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [buf], 0;
  MADE:
  bar.warp.sync 0xffffffff;
- tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%out], [buf], 128;
+ tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned
+ [%out], [buf], 128;
 +fence.proxy.tensormap::generic.acquire.gpu [%out], 128;
  @!%l0 bra ISSUED;
  mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;
