@@ -2,8 +2,6 @@
 // resolved once.
 //
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/bundle.h"
-
 #include <map>
 #include <mutex>
 #include <set>
@@ -13,12 +11,12 @@
 #include "api/resolved.h"
 #include "api/status.h"
 #include "include/tilec/tilec.h"
-#include "support/file.h"
+#include "runtime/bundle_file.h"
 
 namespace tilec {
 
 struct BundleState {
-  runtime::Bundle bundle;
+  std::unique_ptr<const runtime::BundleFile> bundle;
 
   struct On {
     std::shared_ptr<DeviceState> device;  // before the kernel: outlives it
@@ -31,8 +29,6 @@ struct BundleState {
 };
 
 namespace {
-
-constexpr uint64_t kMostBytes = uint64_t{1} << 31;
 
 // Numbers go where the image has them: scalars of the kernel, else dims and what was compiled in.
 runtime::LaunchArgs LaunchArgsOf(const backend::KernelImage& image, const Args& args,
@@ -58,10 +54,15 @@ runtime::LaunchArgs LaunchArgsOf(const backend::KernelImage& image, const Args& 
   return out;
 }
 
-const backend::KernelImage* AnyImage(const runtime::Bundle& bundle, const std::string& kernel) {
-  for (const runtime::Build& build : bundle.builds)
-    if (build.image.name == kernel) return &build.image;
-  return nullptr;
+// Of the first build of the kernel; null if it has none that can be read. Builds of one kernel have
+// one signature.
+const backend::KernelImage* AnyImage(const runtime::BundleFile& bundle, const std::string& kernel,
+                                     const std::string& target = "") {
+  const size_t first = bundle.First(kernel, target);
+  if (first == bundle.size()) return nullptr;
+  DiagSink quiet;
+  const auto build = bundle.Get(first, quiet);
+  return build.ok() ? &(*build)->image : nullptr;
 }
 
 // Takes the lock.
@@ -73,15 +74,16 @@ Result<ResolvedPtr> Resolve(BundleState& b, const std::string& kernel, const Dev
   TRY(ResolvedPtr found, FindOrMove(b.resolved, hashes, kernel, on, args, diags));
   if (found) return found;
   runtime::LaunchArgs launch;
-  if (const backend::KernelImage* image = AnyImage(b.bundle, kernel))
+  const std::string target = on->device->isa();
+  if (const backend::KernelImage* image = AnyImage(*b.bundle, kernel, target))
     launch = LaunchArgsOf(*image, args, diags);
   if (diags.has_errors()) return DiagSink::Propagate();
-  TRY(const size_t index, runtime::ChooseBuild(b.bundle, kernel, on->device->isa(), launch, diags));
+  TRY(const size_t index, runtime::ChooseBuild(*b.bundle, kernel, target, launch, diags));
   BundleState::On& place = b.loaded[{on, index}];
   if (!place.kernel) {
-    const runtime::Build& build = b.bundle.builds[index];
+    TRY(const runtime::Build* build, b.bundle->Get(index, diags));
     place.device = device.state();
-    TRY(place.kernel, runtime::LoadedKernel::Load(*on->device, build.image, diags, build.cubin));
+    TRY(place.kernel, runtime::LoadedKernel::Load(*on->device, build->image, diags, build->cubin));
   }
   auto made = std::make_shared<Resolved>();
   TRY(made->ready, place.kernel->Prepare(launch, diags));
@@ -95,31 +97,54 @@ Result<ResolvedPtr> Resolve(BundleState& b, const std::string& kernel, const Dev
 
 Status StatusOf(const DiagSink& diags) { return api::MakeStatus(diags, SourceMap()); }
 
+// Null, and why, if it is no bundle.
+std::shared_ptr<BundleState> StateOf(ByteSource bytes, const std::string& name, DiagSink& diags) {
+  auto bundle = runtime::BundleFile::Open(std::move(bytes), name, diags);
+  if (!bundle.ok()) return nullptr;
+  auto state = std::make_shared<BundleState>();
+  state->bundle = *std::move(bundle);
+  return state;
+}
+
 }  // namespace
 
 Expected<Bundle> Bundle::FromBytes(const void* bytes, size_t size, const std::string& name) {
   DiagSink diags;
-  auto bundle =
-      runtime::ReadBundle({static_cast<const char*>(bytes), bytes ? size : 0}, name, diags);
-  if (!bundle.ok()) return StatusOf(diags);
-  auto state = std::make_shared<BundleState>();
-  state->bundle = *std::move(bundle);
+  auto state =
+      StateOf(ByteSource::Owned({static_cast<const char*>(bytes), bytes ? size : 0}), name, diags);
+  if (!state) return StatusOf(diags);
+  return Bundle(std::move(state));
+}
+
+Expected<Bundle> Bundle::FromStatic(const void* bytes, size_t size, const std::string& name) {
+  DiagSink diags;
+  auto state =
+      StateOf(ByteSource::In({static_cast<const char*>(bytes), bytes ? size : 0}), name, diags);
+  if (!state) return StatusOf(diags);
   return Bundle(std::move(state));
 }
 
 Expected<Bundle> Bundle::Open(const std::string& path) {
-  std::string bytes, why;
-  if (ReadFile(path, &bytes, &why, kMostBytes)) return FromBytes(bytes.data(), bytes.size(), path);
   DiagSink diags;
-  diags.Report(api::kBundleUnreadable, Span{}, path, why);
+  std::string why;
+  auto bytes = ByteSource::OfFile(path, &why);
+  if (!bytes) diags.Report(api::kBundleUnreadable, Span{}, path, why);
+  auto state = bytes ? StateOf(*std::move(bytes), path, diags) : nullptr;
+  if (!state) return StatusOf(diags);
+  return Bundle(std::move(state));
+}
+
+Status Bundle::Verify() const {
+  DiagSink diags;
+  for (size_t i = 0; i < state_->bundle->size(); ++i) (void)state_->bundle->Get(i, diags).ok();
   return StatusOf(diags);
 }
 
-std::vector<std::string> Bundle::kernels() const { return runtime::KernelsOf(state_->bundle); }
+std::vector<std::string> Bundle::kernels() const { return state_->bundle->kernels(); }
 
 std::vector<Parameter> Bundle::parameters(const std::string& kernel) const {
   std::vector<Parameter> out;
-  const backend::KernelImage* image = AnyImage(state_->bundle, kernel);
+  const backend::KernelImage* image = AnyImage(*state_->bundle, kernel);
   if (!image) return out;
   const auto add = [&](Parameter::Kind kind, const std::string& name, const std::string& dtype) {
     out.emplace_back();

@@ -5,23 +5,24 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
+#include <mutex>
 
 #include "api/c_handles.h"
 
 struct tilec_bundle {
+  explicit tilec_bundle(tilec::Bundle of) : bundle(std::move(of)), kernels(bundle.kernels()) {}
+
   tilec::Bundle bundle;
-  std::vector<std::string> kernels;
-  std::map<std::string, tilec::api::ParameterTable> tables;
+  const std::vector<std::string> kernels;
+  mutable std::mutex mutex;  // of the tables, which are made when they are asked for
+  mutable std::map<std::string, tilec::api::ParameterTable> tables;
 };
 
 namespace {
 
 tilec_status* Open(tilec::Expected<tilec::Bundle> bundle, tilec_bundle** out) {
   if (!bundle.ok()) return Give(bundle.status());
-  std::vector<std::string> kernels = bundle->kernels();
-  *out = new tilec_bundle{*std::move(bundle), std::move(kernels), {}};
-  for (const std::string& k : (*out)->kernels)
-    (*out)->tables.try_emplace(k, (*out)->bundle.parameters(k));
+  *out = new tilec_bundle(*std::move(bundle));
   return nullptr;
 }
 
@@ -38,6 +39,14 @@ tilec_status* tilec_bundle_open_bytes(const void* bytes, size_t size, const char
   if ((!bytes && size) || !bundle) return Null(bundle ? "bytes" : "bundle");
   return Open(tilec::Bundle::FromBytes(bytes, size, name ? name : "bundle"), bundle);
 }
+tilec_status* tilec_bundle_open_static(const void* bytes, size_t size, const char* name,
+                                       tilec_bundle** bundle) {
+  if ((!bytes && size) || !bundle) return Null(bundle ? "bytes" : "bundle");
+  return Open(tilec::Bundle::FromStatic(bytes, size, name ? name : "bundle"), bundle);
+}
+tilec_status* tilec_bundle_verify(const tilec_bundle* bundle) {
+  return bundle ? Give(bundle->bundle.Verify()) : Null("bundle");
+}
 void tilec_bundle_free(tilec_bundle* bundle) { delete bundle; }
 
 size_t tilec_bundle_count(const tilec_bundle* bundle) {
@@ -50,8 +59,12 @@ const char* tilec_bundle_kernel(const tilec_bundle* bundle, size_t i) {
 namespace {
 const tilec::api::ParameterTable* TableOf(const tilec_bundle* bundle, const char* kernel) {
   if (!bundle || !kernel) return nullptr;
+  const std::lock_guard<std::mutex> lock(bundle->mutex);
   const auto at = bundle->tables.find(kernel);
-  return at == bundle->tables.end() ? nullptr : &at->second;
+  if (at != bundle->tables.end()) return &at->second;
+  std::vector<tilec::Parameter> parameters = bundle->bundle.parameters(kernel);
+  if (parameters.empty()) return nullptr;
+  return &bundle->tables.try_emplace(kernel, std::move(parameters)).first->second;
 }
 }  // namespace
 size_t tilec_bundle_parameter_count(const tilec_bundle* bundle, const char* kernel) {

@@ -6,25 +6,30 @@
 // chosen for the nearest sizes; where none was chosen by sizes, or two are equally near, the first:
 // order is the writer's, best first.
 //
-// The file, little-endian:
+// The file, little-endian; a text is a length of 8 bytes and so many bytes:
 //
 //   bytes  0… 7   "tilecbdl"
-//   bytes  8…11   version of the format, 3
+//   bytes  8…11   version of the format, 4
 //   bytes 12…15   number of builds
 //   bytes 16…23   bytes of the file
-//   bytes 24…31   XXH3 (64 bits) of everything behind byte 32
-//   then          the compiler's version, and of each build five texts: its image as JSON
-//                 (backend/kernel_image.h) less what follows; its PTX; of each line of its source
-//                 map the PTX line, line and column (4 bytes each), op and file (texts); its
-//                 machine code (a cubin; no bytes: none); its sizes as lines `M=64 N=4096`. A text
-//                 is a length of 8 bytes and so many bytes.
+//   bytes 24…31   bytes of the index
+//   bytes 32…39   XXH3 (64 bits) of the index
+//   the index     the compiler's version, a text, and of each build: its kernel and its target,
+//                 texts; bytes of the build; XXH3 of these; how many lists of values follow (4
+//                 bytes), the values that were compiled in, then the sizes for which its tiles were
+//                 chosen, a list for each. A list: how many (4 bytes), and of each, by ascending
+//                 names, the name (a text) and the value (8 bytes)
+//   the builds    in the order of the index, one behind the other. Each has four texts: its image
+//                 as JSON (backend/kernel_image.h) less what follows; its PTX; of each line of its
+//                 source map the PTX line, line and column (4 bytes each), op and file (texts); its
+//                 machine code (a cubin; no bytes: none)
 //
-// PTX and source map are apart from the JSON because they are nine tenths of it: a bundle is to be
-// read in less than a millisecond (bench/launch_costs.def).
+// A host reads the index, and of the builds those that it launches (runtime/bundle_file.h), so that
+// opening a bundle costs the same whether it holds ten builds or a thousand of them.
 //
-// The hash finds damage; it is no signature: whoever may write a bundle may choose what runs on the
-// GPU. Nothing in a file is trusted by the host: lengths are checked against the file, images by
-// the reader of images, launches by what every launch is checked by.
+// The hashes find damage; they are no signature: whoever may write a bundle may choose what runs on
+// the GPU. Nothing in a file is trusted by the host: lengths are checked against the file, images
+// by the reader of images, launches by what every launch is checked by.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -34,7 +39,6 @@
 #include <vector>
 
 #include "backend/kernel_image.h"
-#include "runtime/launch.h"
 #include "support/diag.h"
 #include "support/result.h"
 
@@ -54,20 +58,7 @@ struct Bundle {
 };
 
 std::string WriteBundle(const Bundle& bundle);
-// `name` is what diagnostics call the bytes.
+// All of it, every build checked. `name` is what diagnostics call the bytes.
 Result<Bundle> ReadBundle(std::string_view bytes, const std::string& name, DiagSink& diags);
-
-// How far a call is from what `build` was chosen for: the sum of |log2(have / wanted)| over the
-// names of the nearest of its sizes; a name that the call has not counts as 64. Infinite if the
-// build has no sizes.
-double Distance(const Build& build, const Bindings& call);
-
-// Which build of `kernel` a launch with these arguments takes on a device of this target. Fails
-// with what each build lacked.
-Result<size_t> ChooseBuild(const Bundle& bundle, const std::string& kernel,
-                           const std::string& target, const LaunchArgs& args, DiagSink& diags);
-
-// Kernels by name, each once, in order of their first build.
-std::vector<std::string> KernelsOf(const Bundle& bundle);
 
 }  // namespace tilec::runtime

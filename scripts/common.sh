@@ -9,16 +9,23 @@ export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=${CCACHE_NOHASHDI
 
 headline() { printf '\n== %s\n' "$*"; }
 
+groups=(build tests)  # of scripts/packages.txt; without `tests` none is configured
+
 # prepare TARGET…: packages, configure, build. Each says what it does; the build shows progress.
 prepare() {
+  local tests=ON
+  # a build that has tests keeps them
+  [[ " ${groups[*]} " == *" tests "* ]] || grep -qs '^TILEC_TESTS:BOOL=ON' "$build_dir/CMakeCache.txt" ||
+    tests=OFF
   if [ "${SKIP_INSTALL:-}" != 1 ]; then
     headline "packages"
-    scripts/install_deps
+    scripts/install_deps "${groups[@]}"
   fi
   headline "configure ($build_dir)"
   local log
   log=$(mktemp)
-  if ! cmake -S . -B "$build_dir" -G Ninja -DCMAKE_BUILD_TYPE=Release >"$log" 2>&1; then
+  if ! cmake -S . -B "$build_dir" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DTILEC_TESTS=$tests >"$log" 2>&1; then
     cat "$log" >&2
     rm -f "$log"
     echo "cmake could not configure the build; its output is above" >&2

@@ -206,7 +206,7 @@ std::string EmbeddedSource(const std::string& name, const std::string& path) {
       "extern const char {0}_bytes[], {0}_end[];\n"
       "tilec_status* {0}_open(tilec_bundle** bundle);\n"
       "tilec_status* {0}_open(tilec_bundle** bundle) {{\n"
-      "  return tilec_bundle_open_bytes({0}_bytes, (size_t)({0}_end - {0}_bytes), \"{0}\", "
+      "  return tilec_bundle_open_static({0}_bytes, (size_t)({0}_end - {0}_bytes), \"{0}\", "
       "bundle);\n"
       "}}\n",
       id, quoted);

@@ -311,13 +311,18 @@ struct BundleState;
 // no compiler on the machine.
 class Bundle {
  public:
+  // Reads the file's index and keeps the file open: a build is read when a launch first takes it.
   static Expected<Bundle> Open(const std::string& path);
   // `name` is what diagnostics call the bytes, which may be released afterwards.
   static Expected<Bundle> FromBytes(const void* bytes, size_t size, const std::string& name);
+  // The same without a copy: the bytes stay as they are while the bundle or a bound launch lives.
+  static Expected<Bundle> FromStatic(const void* bytes, size_t size, const std::string& name);
+  // Reads and checks every build, which launches do one by one. Says of each what is wrong.
+  Status Verify() const;
 
   std::vector<std::string> kernels() const;
   // The signature of a kernel: tensors, scalars, then what is compiled in (kDim, is_static) and
-  // dims. Empty if there is no such kernel.
+  // dims. Empty if there is no such kernel, or its first build is damaged (Verify says so).
   std::vector<Parameter> parameters(const std::string& kernel) const;
   // Takes the build that fits the device and the arguments; loads it if it is new, checks,
   // launches.

@@ -168,16 +168,22 @@ void tilec_graph_free(tilec_graph* graph);
 
 // Bundles: kernels built ahead of time by `tilec bundle`. With errors, devices and arguments they
 // are all that libtilec_rt has, which needs no compiler on the machine. `bytes` may be released
-// when the call returns. A launch takes the build that fits the device and the arguments.
+// when the call returns; a file is kept open. Opening reads the index; a launch takes the build
+// that fits the device and the arguments, and reads it if it is new.
 typedef struct tilec_bundle tilec_bundle;
 tilec_status* tilec_bundle_open(const char* path, tilec_bundle** bundle);
 tilec_status* tilec_bundle_open_bytes(const void* bytes, size_t size, const char* name,
                                       tilec_bundle** bundle);
+// The same without a copy: the bytes stay as they are while the bundle or a bound launch lives.
+tilec_status* tilec_bundle_open_static(const void* bytes, size_t size, const char* name,
+                                       tilec_bundle** bundle);
+// Reads and checks every build, which launches do one by one. Says of each what is wrong.
+tilec_status* tilec_bundle_verify(const tilec_bundle* bundle);
 void tilec_bundle_free(tilec_bundle* bundle);
 size_t tilec_bundle_count(const tilec_bundle* bundle);  // of kernels
 const char* tilec_bundle_kernel(const tilec_bundle* bundle, size_t i);
 // The signature of a kernel: tensors, scalars, then what is compiled in (is_static) and dims. Lives
-// as long as the bundle; NULL behind the last.
+// as long as the bundle; NULL behind the last. None if the kernel's first build is damaged.
 size_t tilec_bundle_parameter_count(const tilec_bundle* bundle, const char* kernel);
 const tilec_parameter* tilec_bundle_parameter(const tilec_bundle* bundle, const char* kernel,
                                               size_t i);

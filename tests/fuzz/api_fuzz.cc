@@ -8,6 +8,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <random>
@@ -304,9 +305,15 @@ class Session {
         std::string bytes = bundle_bytes_;
         if (!Often()) bytes.resize(Below(bytes.size()));
         if (!Often()) bytes[Below(bytes.size() + 1) % std::max<size_t>(1, bytes.size())] ^= 1;
-        const bool null = Below(32) == 0;
-        tilec_status* s =
-            tilec_bundle_open_bytes(null ? nullptr : bytes.data(), bytes.size(), Word(), &made);
+        const void* at = Below(32) == 0 ? nullptr : bytes.data();
+        tilec_status* s = nullptr;
+        if (Below(4) != 0) {
+          s = tilec_bundle_open_bytes(at, bytes.size(), Word(), &made);
+        } else {  // not copied: they stay for the session
+          kept_.push_back(bytes);
+          at = at ? kept_.back().data() : at;
+          s = tilec_bundle_open_static(at, bytes.size(), Word(), &made);
+        }
         return Made(s, made, &bundles_);
       }
       case 1: {
@@ -327,6 +334,7 @@ class Session {
             tilec_bundle_parameter(b, k, tilec_bundle_parameter_count(b, k)))
           Wrong("parameters of a bundle");
         return;
+      case 6: return (void)Good(tilec_bundle_verify(b));
       default: return FreeOne(bundles_, tilec_bundle_free);
     }
   }
@@ -430,6 +438,7 @@ class Session {
   std::mt19937_64 rng_;
   std::vector<char> host_;  // larger than any allocation, so that no copy leaves it
   std::string bundle_bytes_, text_;
+  std::deque<std::string> kept_;     // outlives the bundles, which are freed by then
   std::vector<uint64_t> allocated_;  // some are freed meanwhile
   std::vector<tilec_device*> devices_;
   std::vector<tilec_args*> args_;
