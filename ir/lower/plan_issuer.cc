@@ -39,13 +39,14 @@ bool ProgramPlanner::LeftToIssuer(const TensorSum& sum) const {
   if (sum.resident() || sum.at_once || !sum.from_zero || p_.RoleOfSum(sum) < 0) return false;
   const auto runs = [&](OpId loop) {
     const Op& op = in_.ops[loop];
-    const int64_t *lo = IntConstantOf(in_, op.operands[0]), *hi = IntConstantOf(in_, op.operands[1]);
+    const int64_t *lo = IntConstantOf(in_, op.operands[0]),
+                  *hi = IntConstantOf(in_, op.operands[1]);
     return lo && hi && *lo < *hi;
   };
-  const bool asked = sum.always || (sum.loops.size() == 1 && sum.segments.size() == 1) ||
-                     (sum.segments.size() == 1 &&
-                      std::all_of(sum.loops.begin(), sum.loops.end(),
-                                  [&](const auto& loop) { return runs(loop.first); }));
+  const bool asked =
+      sum.always || (sum.loops.size() == 1 && sum.segments.size() == 1) ||
+      (sum.segments.size() == 1 && std::all_of(sum.loops.begin(), sum.loops.end(),
+                                               [&](const auto& loop) { return runs(loop.first); }));
   return asked && std::all_of(sum.dots.begin(), sum.dots.end(), [&](OpId dot) {
            return ReadsRings(dot) && !in_.ops[dot].attr("signal") && !in_.ops[dot].attr("await");
          });
