@@ -64,8 +64,8 @@ class Checker {
       compute += !serves;
       issuers += role.kind == PlannedRole::Kind::kIssuer;
       if (role.kind == PlannedRole::Kind::kIssuer && role.warps != 1)
-        Broken(law::kPlanWarps, fmt::format("`{}` has {} warps; one thread issues", role.name,
-                                            role.warps));
+        Broken(law::kPlanWarps,
+               fmt::format("`{}` has {} warps; one thread issues", role.name, role.warps));
       if (role.warps < 1 || role.first_warp < 0)
         Broken(law::kPlanWarps,
                fmt::format("`{}` has {} warps from {} on", role.name, role.warps, role.first_warp));

@@ -163,8 +163,7 @@ class Printer {
       if (const auto at = p_.sum_columns.find({p_.sum_for.at(sum), sum}); accumulator == i)
         Say("accumulator", a,
             fmt::format("columns of tensor memory from {} on; a commit fills a slot, {} empties it",
-                        at == p_.sum_columns.end() ? 0 : at->second,
-                        RoleName(p_.sum_for.at(sum))));
+                        at == p_.sum_columns.end() ? 0 : at->second, RoleName(p_.sum_for.at(sum))));
   }
   void Memory() {
     for (size_t i = 0; i < p_.buffers.size(); ++i)

@@ -293,9 +293,9 @@ struct ProgramPlan {
   std::map<OpId, PlannedExchange> exchanges;
   std::vector<OperandRing> operand_rings;
   std::vector<PlannedAccumulator> accumulators;  // none: compute roles issue their own products
-  std::vector<PlannedBuffer> buffers;    // in the order in which they are allocated
-  std::map<OpId, size_t> load_buffers;   // of buffers
-  std::map<OpId, size_t> store_buffers;  // the first of a store's
+  std::vector<PlannedBuffer> buffers;            // in the order in which they are allocated
+  std::map<OpId, size_t> load_buffers;           // of buffers
+  std::map<OpId, size_t> store_buffers;          // the first of a store's
   std::set<OpId> multicast;   // loads of whose boxes each CTA of the cluster copies a part to all
   bool copy_barrier = false;  // TMA loads outside of rings, awaited where they are issued
 
@@ -334,9 +334,9 @@ struct ProgramPlan {
   // Where a role of its own issues the products:
   std::map<size_t, size_t> accumulator_of;  // by sum, of `accumulators`
   std::map<size_t, int> sum_for;            // by such a sum: the compute role that loads it
-  std::set<OpId> issued;             // its products and loops of nothing else: not of compute roles
-  std::set<ValueId> issue_control;   // scalars that the issuer recomputes
-  std::set<OpId> issue_structure;    // loops and branches that it walks
+  std::set<OpId> issued;            // its products and loops of nothing else: not of compute roles
+  std::set<ValueId> issue_control;  // scalars that the issuer recomputes
+  std::set<OpId> issue_structure;   // loops and branches that it walks
 
   int warps_per_role() const { return 4 * tiles.warpgroups; }
   bool HasIssuer() const { return !accumulators.empty(); }

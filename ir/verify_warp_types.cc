@@ -123,8 +123,8 @@ bool Verifier::CheckRole(const Op& op, const Scope& scope) {
   if (first < 0 || (first % 4 != 0 && warps > 1) || warps < 1 || first > 32 || warps > 32 ||
       first + warps > fn_.launch.warps)
     return Fail(kVerifyForm, op,
-                fmt::format("warps [{}, {}) of {}; roles of several warps start at a multiple of 4", first,
-                            first + warps, fn_.launch.warps));
+                fmt::format("warps [{}, {}) of {}; roles of several warps start at a multiple of 4",
+                            first, first + warps, fn_.launch.warps));
   if (regs != 0 && (regs < 24 || regs > 256 || regs % 8 != 0))
     return Fail(kVerifyForm, op, fmt::format("regs = {}; 0 or a multiple of 8 in 24 … 256", regs));
   for (const auto& [begin, end] : role_warps_)

@@ -264,12 +264,14 @@ Result<> Emitter::ProducerWhile(const Op& op) {
   return Done();
 }
 
-// The share that a serving role has of one op: of the producer its loads, the structure around them, and the scalars both need.
+// The share that a serving role has of one op: of the producer its loads, the structure around
+// them, and the scalars both need.
 Result<> Emitter::ProducerOp(OpId id) {
   const Op& op = in_.ops[id];
   if (auto it = p_.site_of.find(id); it != p_.site_of.end()) {
     const auto [channel, site] = it->second;
-    if (part_ == Part::kProducer && p_.rings[channel].sites[site].loads.back() == id) Produce(channel, site);
+    if (part_ == Part::kProducer && p_.rings[channel].sites[site].loads.back() == id)
+      Produce(channel, site);
     return Done();
   }
   switch (op.kind) {

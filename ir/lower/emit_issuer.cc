@@ -59,8 +59,8 @@ void Emitter::NextAccumulator(size_t sum, bool producer) {
   if (!ring.slot.valid()) return;
   const std::vector<int64_t>& shape = in_.type(p_.sums[sum].result).shape;
   const ValueId columns = b_.Int(TensorColumns(shape[0], shape[1]), DType::kI32);
-  sums_[sum].address = b_.Binary(OpKind::kAdd, tensor_memory_,
-                                 b_.Binary(OpKind::kMul, ring.slot, columns));
+  sums_[sum].address =
+      b_.Binary(OpKind::kAdd, tensor_memory_, b_.Binary(OpKind::kMul, ring.slot, columns));
 }
 
 void Emitter::BeginAccumulators(OpId first) {
@@ -74,8 +74,7 @@ void Emitter::BeginAccumulators(OpId first) {
 
 void Emitter::EndAccumulators(OpId last) {
   for (const auto& [sum, accumulator] : p_.accumulator_of)
-    if (p_.sums[sum].last == last)
-      CommitTo(accumulators_.at(sum).full, accumulators_.at(sum).slot);
+    if (p_.sums[sum].last == last) CommitTo(accumulators_.at(sum).full, accumulators_.at(sum).slot);
 }
 
 // Threads: the products into the slot are complete.

@@ -2,8 +2,9 @@
 // program order, and does what the plan says. Internal to ir/lower; its parts are emit_setup.cc
 // (buffers and barriers, before the roles part), emit_control.cc (structure, scalars),
 // emit_tiles.cc (elementwise, shapes, reductions, layout changes), emit_memory.cc (global memory,
-// TMA, staging), emit_issuer.cc (products of other roles), emit_slices.cc (what leads to a store, by slices), emit_passes.cc (tiles from role
-// to role), emit_exchange.cc (tiles that CTAs combine) and emit_dot.cc (products).
+// TMA, staging), emit_issuer.cc (products of other roles), emit_slices.cc (what leads to a store,
+// by slices), emit_passes.cc (tiles from role to role), emit_exchange.cc (tiles that CTAs combine)
+// and emit_dot.cc (products).
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -30,9 +30,10 @@ std::vector<size_t> Emitter::SumsCarriedBy(OpId loop) const {
   std::vector<size_t> out;
   for (const auto& [placed, column] : p_.sum_columns) {
     const auto& loops = p_.sums[placed.second].loops;
-    const bool here = part_ == Part::kIssuer
-                          ? LeftToIssuer(placed.second) && p_.sum_for.at(placed.second) == placed.first
-                          : placed.first == role_ && !LeftToIssuer(placed.second);
+    const bool here =
+        part_ == Part::kIssuer
+            ? LeftToIssuer(placed.second) && p_.sum_for.at(placed.second) == placed.first
+            : placed.first == role_ && !LeftToIssuer(placed.second);
     if (part_ != Part::kProducer && here &&
         std::any_of(loops.begin(), loops.end(), [&](const auto& of) { return of.first == loop; }))
       out.push_back(placed.second);

@@ -84,9 +84,10 @@ void ProgramPlanner::AddRole(PlannedRole::Kind kind, const std::string& name, in
   p_.roles.push_back({kind, name, index, first_warp, warps, registers});
 }
 
-// Roles that load and that issue are one warp each. Where registers are dealt out again they go by warpgroups: they get a
-// whole one, so that the compute roles can take what it leaves (24 + 2·240 of 3·168, 32 + 3·160 of
-// 4·128). Where every warp keeps what the launch gives, one warp costs the others least.
+// Roles that load and that issue are one warp each. Where registers are dealt out again they go by
+// warpgroups: they get a whole one, so that the compute roles can take what it leaves (24 + 2·240
+// of 3·168, 32 + 3·160 of 4·128). Where every warp keeps what the launch gives, one warp costs the
+// others least.
 void ProgramPlanner::PlanRoles() {
   const int per_role = p_.warps_per_role(), compute = per_role * p_.compute_roles;
   const bool quotas = target_.Has("setmaxnreg");

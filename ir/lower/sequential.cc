@@ -142,8 +142,7 @@ Result<Function> Specialize(const Function& fn, const Target& target,
   // Tensor memory is loaded a slice at a time: whole rows of a tile would only fill registers.
   const bool slices = options.slice_epilogues || InTensorMemory(target.matrix_unit.kind);
   for (const Form& form : kForms) {
-    if ((slices && !form.slice_epilogues) ||
-        (!options.early_loads && form.early_loads))
+    if ((slices && !form.slice_epilogues) || (!options.early_loads && form.early_loads))
       continue;  // what is asked for stays
     with.slice_epilogues = form.slice_epilogues;
     with.early_loads = form.early_loads;

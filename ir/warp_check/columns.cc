@@ -92,7 +92,8 @@ int WarpgroupAt(const Function& fn, const Op& op, int warps, int64_t column) {
   const Type& tile = fn.type(store ? op.operands[0] : op.results[0]);
   const int64_t n = RoundUp(op.i("n"), kTensorColumnStep) * ByteSize(tile.dtype) / 4;
   const TensorBase base = TensorBaseOf(fn, op);
-  const int64_t at = (column - op.i("column")) % std::max<int64_t>(1, base.slot.valid() ? base.pitch : kTensorColumns);
+  const int64_t at = (column - op.i("column")) %
+                     std::max<int64_t>(1, base.slot.valid() ? base.pitch : kTensorColumns);
   const std::string& split = op.s("split");
   if (split == "m")
     return static_cast<int>(at / (n * CeilDiv(CeilDiv(tile.shape[0], kTensorLanes), groups)));

@@ -50,8 +50,9 @@ bool Machine::AccessColumns(OpId id, int64_t first, int64_t count, Proxy proxy, 
   const Op& op = fn_.ops[id];
   const int64_t allocated = fn_.ops[TensorBaseOf(fn_, op).allocation].i("columns");
   if (first < 0 || first + count > allocated) {
-    Fail(kWarpForm, op, fmt::format("it touches columns {} to {} of {} that are allocated", first,
-                                    first + count - 1, allocated));
+    Fail(kWarpForm, op,
+         fmt::format("it touches columns {} to {} of {} that are allocated", first,
+                     first + count - 1, allocated));
     return false;
   }
   const auto [begin, end] = p_.TensorRegionsOf(first, first + count);
@@ -153,7 +154,8 @@ Step Machine::AccessByThreads(OpId id) {
   ++me().accesses;
   for (const auto& [first, end] :
        TensorColumnsOf(fn_, op, p_.roles[static_cast<size_t>(role_)].warps))
-    if (!AccessColumns(id, first + offset, end - first, Proxy::kTensorAccess, write)) return Step::kFailed;
+    if (!AccessColumns(id, first + offset, end - first, Proxy::kTensorAccess, write))
+      return Step::kFailed;
   return Step::kDone;
 }
 

@@ -29,8 +29,7 @@ void Program::FindOrder() {
       if (!base.allocation.valid()) return;
       const bool issues = op.kind == OpKind::kTcMma && !uses(r, OpKind::kTmemLoad);
       const bool loads = op.kind == OpKind::kTmemLoad && !uses(r, OpKind::kTcMma);
-      if (issues || loads)
-        (issues ? fills : reads)[r].insert(fn.ops[base.allocation].results[0]);
+      if (issues || loads) (issues ? fills : reads)[r].insert(fn.ops[base.allocation].results[0]);
     });
   std::vector<size_t> level(roles.size(), 0);
   for (size_t round = 1; round < roles.size(); ++round)
