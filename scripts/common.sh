@@ -4,6 +4,8 @@
 # SPDX-License-Identifier: Apache-2.0
 build_dir=${BUILD_DIR:-build/release}
 jobs=${JOBS:-$(nproc)}
+# ccache: paths count from the checkout, so that one checkout finds what another one compiled.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
 
 headline() { printf '\n== %s\n' "$*"; }
 
