@@ -62,8 +62,10 @@ bool MatchMods(std::string_view pattern, const std::string_view* mods, size_t n,
 
 // Instructions whose modifiers the assembler takes in any order.
 bool AnyOrder(std::string_view opcode) {
-  static constexpr std::string_view kOpcodes[] = {"ld",       "st",       "atom", "red", "ldu",
-                                                  "ldmatrix", "stmatrix", "wmma", "mapa"};
+  static constexpr std::string_view kOpcodes[] = {
+      "ld",  "st",  "atom", "red",  "ldu", "ldmatrix", "stmatrix", "wmma",  "mapa", "add",
+      "sub", "mul", "fma",  "mad",  "div", "sqrt",     "rcp",      "rsqrt", "ex2",  "lg2",
+      "sin", "cos", "cvt",  "setp", "min", "max",      "neg",      "abs",   "shfl", "bfind"};
   return std::find(std::begin(kOpcodes), std::end(kOpcodes), opcode) != std::end(kOpcodes);
 }
 

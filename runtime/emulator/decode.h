@@ -12,26 +12,29 @@
 
 namespace tilec::runtime::emulator {
 
-#define TILEC_BUILDERS(X)                                                                          \
-  X(Alu)                                                                                           \
-  X(Rounded)                                                                                       \
-  X(Special)                                                                                       \
-  X(Dp4a)                                                                                          \
-  X(Prmt)                                                                                          \
-  X(PredicateLogic)                                                                                \
-  X(Mov)                                                                                           \
-  X(Selp)                                                                                          \
-  X(Setp) X(Cvt) X(CvtPack) X(Cvta) X(IsSpace) X(Mapa) X(GetCtaRank) X(Ld) X(St) X(Atom)           \
-      X(Nothing) X(Sync) X(Policy) X(Bra) X(Ret) X(Trap) X(Nanosleep) X(SetMaxNReg) X(Bar)         \
-          X(BarRed) X(BarWarp) X(ClusterArrive) X(ClusterWait) X(Shfl) X(Vote) X(Match)            \
-              X(ActiveMask) X(Redux) X(Elect) X(MBarrier) X(MBarrierPending) X(MBarrierWait)       \
-                  X(CpAsync) X(CpAsyncArrive) X(BulkLoad) X(BulkShared) X(BulkStore) X(BulkReduce) \
-                      X(TensorLoad) X(TensorStore) X(LdMatrix) X(Mma) X(Wgmma) X(PrefetchMap)      \
-                          X(TensorAlloc) X(TensorMove) X(TensorWait) X(TensorFence) X(TensorCp)    \
-                              X(TensorShift) X(TensorCommit) X(TensorMma) X(Call) X(Brx) X(Carry)  \
-                                  X(Bmsk) X(Szext) X(Mul24) X(Dp2a) X(Fns) X(Testp) X(Approx64)    \
-                                      X(Rounded64) X(WmmaMove) X(Wmma) X(SmallMma) X(StoreAsync)   \
-                                          X(Video) X(SetTo)
+#define TILEC_BUILDERS(X)                                                                         \
+  X(Alu)                                                                                          \
+  X(Rounded)                                                                                      \
+  X(Special)                                                                                      \
+  X(Dp4a)                                                                                         \
+  X(Prmt)                                                                                         \
+  X(PredicateLogic)                                                                               \
+  X(Mov)                                                                                          \
+  X(Selp)                                                                                         \
+  X(Setp)                                                                                         \
+  X(Cvt) X(CvtPack) X(Cvta) X(IsSpace) X(Mapa) X(GetCtaRank) X(Ld) X(St) X(Atom) X(Nothing)       \
+      X(Sync) X(Policy) X(Bra) X(Ret) X(Trap) X(Nanosleep) X(SetMaxNReg) X(Bar) X(BarRed)         \
+          X(BarWarp) X(ClusterArrive) X(ClusterWait) X(Shfl) X(Vote) X(Match) X(ActiveMask)       \
+              X(Redux) X(Elect) X(MBarrier) X(MBarrierPending) X(MBarrierWait) X(CpAsync)         \
+                  X(CpAsyncArrive) X(BulkLoad) X(BulkShared) X(BulkStore) X(BulkReduce)           \
+                      X(TensorLoad) X(TensorStore) X(LdMatrix) X(Mma) X(Wgmma) X(PrefetchMap)     \
+                          X(TensorAlloc) X(TensorMove) X(TensorWait) X(TensorFence) X(TensorCp)   \
+                              X(TensorShift) X(TensorCommit) X(TensorMma) X(Call) X(Brx) X(Carry) \
+                                  X(Bmsk) X(Szext) X(Mul24) X(Dp2a) X(Fns) X(Testp) X(Approx64)   \
+                                      X(Rounded64) X(WmmaMove) X(Wmma) X(SmallMma) X(StoreAsync)  \
+                                          X(Video) X(SetTo) X(ReplaceMap) X(CopyMap) X(StoreBulk) \
+                                              X(Mov128) X(TryCancel) X(QueryCancel) X(Pair)       \
+                                                  X(CvtSat) X(Lop3Bool)
 
 // What a row's `argument` may name: an AluOp or one of these.
 enum class Unary : uint8_t {
@@ -161,6 +164,9 @@ class Decoder {
                       bool generic);
   bool WideRegister(const Statement& s, size_t index, const Operand& o, Type type, bool def,
                     Ref* out);
+  bool InSixteenths() const;  // strides that `tensormap.replace` gets
+  // The two halves of a register of 128 bits, low first.
+  bool Halves(const Statement& s, size_t index, const Operand& o, Ref out[2]);
   Inst Start(const Statement& s) const;
   // Which instructions touch registers that wgmma works on (judge/registers.h).
   void WatchRegisters();
@@ -192,6 +198,7 @@ class Decoder {
   uint32_t first_register_ = 0;  // of the body being built, in vregs_
   uint32_t frame_ = 0;           // register of a function's frame
   int64_t carry_ = -1;           // register of the carry of `add.cc`, −1 until it is named
+  std::unordered_map<uint32_t, uint32_t> upper_;  // register of 128 bits → that of its upper half
   std::vector<Pinned> pinned_;
   std::vector<std::pair<uint32_t, int32_t>> branches_;  // instruction, label
   std::unordered_map<uint64_t, uint32_t> constants32_, constants64_;

@@ -203,7 +203,8 @@ bool Decoder::BuildBulkShared(const Statement&, const Matched&, Inst* inst) {
   inst->run = RunBulkShared;
   return true;
 }
-bool Decoder::BuildBulkStore(const Statement&, const Matched&, Inst* inst) {
+bool Decoder::BuildBulkStore(const Statement& s, const Matched&, Inst* inst) {
+  if (s.Has("cp_mask")) inst->u[0] = s.Has("L2::cache_hint") ? 4 : 3;  // the operand with the mask
   inst->run = RunBulkStore;
   return true;
 }
@@ -221,7 +222,9 @@ bool Decoder::BuildBulkReduce(const Statement& s, const Matched& m, Inst* inst) 
 
 bool Decoder::BuildTensorLoad(const Statement& s, const Matched&, Inst* inst) {
   size_t rank = p_->lists[inst->o[1]] - 1;
-  if (!s.Has(std::to_string(rank) + "d")) return Bad(s, 1, "the rank and the coordinates disagree");
+  inst->u[3] = s.Has("tile::gather4");
+  if (inst->u[3] ? rank != 5 : !s.Has(std::to_string(rank) + "d"))
+    return Bad(s, 1, "the rank and the coordinates disagree");
   inst->u[0] = s.Has("multicast::cluster");
   inst->u[1] = s.Has("shared::cluster");
   inst->u[2] = s.Has("cta_group::2") ? 2 : s.Has("cta_group::1") ? 1 : 0;
@@ -230,7 +233,9 @@ bool Decoder::BuildTensorLoad(const Statement& s, const Matched&, Inst* inst) {
 }
 bool Decoder::BuildTensorStore(const Statement& s, const Matched&, Inst* inst) {
   size_t rank = p_->lists[inst->o[0]] - 1;
-  if (!s.Has(std::to_string(rank) + "d")) return Bad(s, 0, "the rank and the coordinates disagree");
+  inst->u[3] = s.Has("tile::scatter4");
+  if (inst->u[3] ? rank != 5 : !s.Has(std::to_string(rank) + "d"))
+    return Bad(s, 0, "the rank and the coordinates disagree");
   inst->u[0] = s.Has("reduce") ? ReduceOpOf(s) : 0xff;
   if (s.Has("inc") || s.Has("dec")) p_->order_sensitive = true;
   if (s.Has("reduce") && s.Has("add")) p_->tensor_sums = true;

@@ -96,6 +96,8 @@ bool Decoder::BuildLd(const Statement& s, const Matched& m, Inst* inst) {
     return Bad(s, s.operands.size(), "a register and an address are needed");
   Space space = Space::kGlobal;
   bool generic = !SpaceOf(s, &space);
+  const bool whole = m.t == Type::kB128;  // as two halves
+  const Type type = whole ? Type::kB64 : m.t;
   size_t n = VectorLength(s);
   Operand d = s.operands[0];
   if (n == 1 && d.kind == Operand::Kind::kVector && d.parts.size() == 1) {  // `{ %r1 }`
@@ -105,11 +107,13 @@ bool Decoder::BuildLd(const Statement& s, const Matched& m, Inst* inst) {
   if (n > 1 && (d.kind != Operand::Kind::kVector || d.parts.size() != n))
     return Bad(s, 0, fmt::format("a vector of {} registers is needed", n));
   const Operand* parts = n > 1 ? d.parts.data() : &d;
-  std::vector<Ref> refs(n);
-  for (size_t k = 0; k < n; ++k) {
+  std::vector<Ref> refs(whole ? 2 : n);
+  if (whole && !Halves(s, 0, d, refs.data())) return false;
+  for (size_t k = 0; k < n && !whole; ++k) {
     if (parts[k].kind == Operand::Kind::kVector) return Bad(s, 0, "a single register is needed");
     if (!WideRegister(s, 0, parts[k], m.t, true, &refs[k])) return false;
   }
+  n = refs.size();
   const Operand& a = s.operands[1];
   if (space == Space::kParam && !generic && InLocal(a)) space = Space::kLocal;
   bool symbol = a.kind == Operand::Kind::kAddress && a.parts.size() == 1 &&
@@ -118,17 +122,17 @@ bool Decoder::BuildLd(const Statement& s, const Matched& m, Inst* inst) {
   if (space == Space::kParam && !generic && symbol) {
     const Variable& v = m_.variables[static_cast<size_t>(a.parts[0].index)];
     inst->imm = v.offset + a.parts[0].bits + a.bits;
-    uint64_t bytes = static_cast<uint64_t>(TypeBits(m.t)) / 8 * n;
+    uint64_t bytes = static_cast<uint64_t>(TypeBits(type)) / 8 * n;
     if (inst->imm > e_->param_bytes || bytes > e_->param_bytes - inst->imm)
       return Bad(s, 1, "the load leaves the parameters");
-    if (inst->imm % (static_cast<uint64_t>(TypeBits(m.t)) / 8) != 0)
+    if (inst->imm % (static_cast<uint64_t>(TypeBits(type)) / 8) != 0)
       return Bad(s, 1, "the load is misaligned");
     inst->run = RunLdParam;
   } else {
     if (!AddressOperand(s, 1, inst, 0, space, generic)) return false;
     inst->run = RunLd;
   }
-  inst->u[3] = static_cast<uint8_t>(m.t);
+  inst->u[3] = static_cast<uint8_t>(type);
   inst->u[6] = OrderIn(s, judge::Order::kWeak, judge::Scope::kGpu);
   uint32_t list = BeginList(n);
   for (size_t k = 0; k < n; ++k) SetList(list, k, refs[k], true);
@@ -144,6 +148,7 @@ bool Decoder::BuildSt(const Statement& s, const Matched& m, Inst* inst) {
     return Bad(s, s.operands.size(), "an address and a register are needed");
   Space space = Space::kGlobal;
   bool generic = !SpaceOf(s, &space);
+  const bool whole = m.t == Type::kB128;  // as two halves
   size_t n = VectorLength(s);
   Operand v = s.operands[1];
   if (n == 1 && v.kind == Operand::Kind::kVector && v.parts.size() == 1) {
@@ -153,19 +158,21 @@ bool Decoder::BuildSt(const Statement& s, const Matched& m, Inst* inst) {
   if (n > 1 && (v.kind != Operand::Kind::kVector || v.parts.size() != n))
     return Bad(s, 1, fmt::format("a vector of {} registers is needed", n));
   const Operand* parts = n > 1 ? v.parts.data() : &v;
-  std::vector<Ref> refs(n);
-  for (size_t k = 0; k < n; ++k) {
+  std::vector<Ref> refs(whole ? 2 : n);
+  if (whole && !Halves(s, 1, v, refs.data())) return false;
+  for (size_t k = 0; k < n && !whole; ++k) {
     if (parts[k].kind == Operand::Kind::kVector) return Bad(s, 1, "a single register is needed");
     if (!WideRegister(s, 1, parts[k], m.t, false, &refs[k])) return false;
     if (std::max(refs[k].bits, 32) != std::max(refs[0].bits, 32))
       return Bad(s, 1, "registers of different widths");
   }
+  n = refs.size();
   if (space == Space::kParam && !generic && InLocal(s.operands[0])) space = Space::kLocal;
   if (!AddressOperand(s, 0, inst, 0, space, generic)) return false;
   uint32_t list = BeginList(n);
   for (size_t k = 0; k < n; ++k) SetList(list, k, refs[k], false);
   inst->o[1] = list;
-  inst->u[3] = static_cast<uint8_t>(m.t);
+  inst->u[3] = static_cast<uint8_t>(whole ? Type::kB64 : m.t);
   inst->u[4] = static_cast<uint8_t>(refs[0].bits);
   inst->u[6] = OrderIn(s, judge::Order::kWeak, judge::Scope::kGpu);
   inst->run = RunSt;
@@ -239,7 +246,7 @@ bool Decoder::BuildSync(const Statement& s, const Matched&, Inst* inst) {
   } else if (s.Has("mbarrier_init")) {
     kind(SyncKind::kInitFence);
   } else if (s.Has("tensormap::generic")) {
-    if (s.Has("release")) return true;  // part of the writer's side, which is not followed
+    if (s.Has("release")) return kind(SyncKind::kTensorMapRelease), true;
     kind(SyncKind::kTensorMapAcquire);
     Ref address;
     if (s.operands.empty()) return Bad(s, 0, "an address is needed");

@@ -127,12 +127,9 @@ bool Decoder::Body(const Entry& body, int32_t function) {
   first_register_ = static_cast<uint32_t>(vregs_.size());
   branches_.clear();
   carry_ = -1;
+  upper_.clear();
   for (const Register& r : body.registers) {
     const int bits = TypeBits(r.type);
-    if (bits == 128) {
-      places_.At(out_.Report(kPtxRefused, {}, "128-bit registers"), body.line);
-      return false;
-    }
     vregs_.push_back({static_cast<uint8_t>(bits == 1 ? 1 : bits <= 32 ? 32 : 64), false});
   }
   const auto begin = static_cast<uint32_t>(p_->code.size());

@@ -52,6 +52,7 @@ bool Decoder::BuildSzext(const Statement& s, const Matched& m, Inst* inst) {
 bool Decoder::BuildMul24(const Statement& s, const Matched& m, Inst* inst) {
   inst->u[0] = s.opcode == "mad24";
   inst->u[1] = IsSigned(m.t);
+  inst->u[2] = s.Has("hi");
   inst->run = RunMul24;
   return true;
 }
@@ -116,6 +117,39 @@ bool Decoder::BuildSetTo(const Statement& s, const Matched& m, Inst* inst) {
   Set(inst, 2, {true, Constant(0, false), 32}, false);
   Set(inst, 3, hit, false);
   inst->run = AluHandler(AluOp::kSelp, Type::kB32, {});
+  return true;
+}
+
+bool Decoder::BuildCvtSat(const Statement& s, const Matched&, Inst* inst) {
+  const std::string_view to = s.mods[2];  // "s8"
+  inst->u[0] = to[0] == 's';
+  inst->u[1] = static_cast<uint8_t>(to == "u16" || to == "s16" ? 16 : to[1] - '0');
+  inst->u[2] = s.operands.size() == 4;
+  inst->run = RunCvtSat;
+  return true;
+}
+
+// lop3 and, beside it, whether the result is not 0, combined with a predicate.
+bool Decoder::BuildLop3Bool(const Statement& s, const Matched&, Inst* inst) {
+  if (s.operands.size() != 6) return Bad(s, s.operands.size(), "six operands are needed");
+  const Operand& d = s.operands[0];
+  const Operand& table = s.operands[4];
+  if (table.kind != Operand::Kind::kInt) return Bad(s, 4, "a number is needed");
+  if (d.second.size() != 1) return Bad(s, 0, "a register and a predicate are needed");
+  Ref to, p, q, from[3];
+  for (size_t k = 0; k < 3; ++k)
+    if (!Source(s, k + 1, s.operands[k + 1], Type::kB32, 32, &from[k])) return false;
+  if (!Source(s, 5, s.operands[5], Type::kPred, 1, &q) || !Destination(s, 0, d, 32, &to) ||
+      !Destination(s, 0, d.second[0], 1, &p))
+    return false;
+  Set(inst, 0, to, true);
+  for (size_t k = 0; k < 3; ++k) Set(inst, static_cast<int>(k) + 1, from[k], false);
+  Set(inst, 4, p, true);
+  Set(inst, 5, q, false);
+  inst->imm = table.bits & 0xff;
+  inst->u[0] = static_cast<uint8_t>((s.Has("and") ? 0 : s.Has("or") ? 1 : 2));
+  inst->u[1] = s.operands[5].negated;
+  inst->run = RunLop3Bool;
   return true;
 }
 

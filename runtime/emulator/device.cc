@@ -146,7 +146,7 @@ class Pool {
     while (true) {
       uint64_t n = clusters_;
       const size_t wanted = waiting == 0 ? slices.Wanted(most) : most;
-      if (resident.size() < wanted) n = next_.fetch_add(1);
+      if (resident.size() < wanted) n = launch_->next_cluster.fetch_add(1);
       if (n < clusters_ && n < launch_->first_fault.load()) {
         std::unique_ptr<Cluster> c;
         if (!spare.empty())
@@ -171,12 +171,12 @@ class Pool {
       }
       if (status == Cluster::Status::kBudget) {
         waiting = WaitsForOthers(*c) ? waiting + 1 : 0;
-        bool full = resident.size() + 1 >= most || next_.load() >= clusters_;
+        bool full = resident.size() + 1 >= most || launch_->next_cluster.load() >= clusters_;
         if (!full || waiting <= 2 * (resident.size() + 1)) {
           resident.push_back(std::move(c));
           continue;
         }
-        uint64_t started = std::min(next_.load(), clusters_);
+        uint64_t started = std::min(launch_->next_cluster.load(), clusters_);
         ReportWaiting(*c, resident.size() + 1, clusters_ - started);
         status = Cluster::Status::kFault;
       }
@@ -203,7 +203,6 @@ class Pool {
   uint64_t clusters_;
   int threads_;
   uint64_t memory_;
-  std::atomic<uint64_t> next_{0};
   std::mutex mutex_;
   Fault fault_;
   Execution execution_;
@@ -470,7 +469,7 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
             [](const Allocation& a, const Allocation& b) { return a.begin < b.begin; });
 
   const bool in_order = program->order_sensitive || program->tensor_sums;
-  int threads = in_order || Checks() ? 1 : Threads();
+  int threads = in_order || Checks() || program->cancels ? 1 : Threads();
   if (static_cast<uint64_t>(threads) > clusters) threads = static_cast<int>(clusters);
   std::unique_lock<std::mutex> checking;
   // Registers, shared and local memory come out of the same budget as device memory.

@@ -20,7 +20,6 @@
 #include "runtime/emulator/tensor_map.h"
 
 namespace tilec::runtime::emulator {
-namespace {
 
 bool CompleteTx(Warp& w, const Inst& i, int lane, Cta& cta, uint32_t offset, uint32_t bytes) {
   auto it = cta.mbarriers.find(offset);
@@ -57,6 +56,8 @@ bool SharedRange(Warp& w, const Inst& i, int lane, uint32_t address, uint64_t by
   }
   return true;
 }
+
+namespace {
 
 bool GlobalRange(Warp& w, const Inst& i, int lane, uint64_t address, uint64_t bytes, uint32_t align,
                  bool write, const char* what) {
@@ -227,10 +228,18 @@ Step RunBulkStore(Warp& w, const Inst& i, uint32_t mask) {
         !SharedRange(w, i, l, from[l], size[l], 16, "a bulk copy", &cta, &offset) ||
         !GlobalRange(w, i, l, to[l], size[l], 16, true, "a bulk store"))
       return Step::kError;
-    if (w.judge != nullptr) JudgeBulkStore(w, i, l, *cta, offset, to[l], size[l], false);
+    // Bit k of the mask: byte k of every 16.
+    const auto bytes_of =
+        i.u[0] != 0 ? static_cast<uint16_t>(Row<uint32_t>(w, i.o[i.u[0]])[l]) : uint16_t{0xffff};
+    if (w.judge != nullptr) JudgeBulkStore(w, i, l, *cta, offset, to[l], size[l], false, bytes_of);
     auto* target = reinterpret_cast<uint8_t*>(to[l]);
     const uint8_t* source = cta->smem + offset;
-    const bool ok = IssueGrouped(w, true, l, [target, source, bytes = size[l]] {
+    const bool ok = IssueGrouped(w, true, l, [=, bytes = size[l]] {
+      if (bytes_of != 0xffff) {
+        for (uint32_t k = 0; k < bytes; ++k)
+          if (bytes_of >> k % 16 & 1) target[k] = source[k];
+        return true;
+      }
       if (bytes > 0) memcpy(target, source, bytes);  // of nothing, to anywhere
       return true;
     });
@@ -278,6 +287,22 @@ bool ReadTensor(Warp& w, const Inst& i, int l, const uint32_t* list, TensorMapIn
     return false;
   }
   uint32_t rank = list[0] - 1;
+  if (i.u[3]) {  // a column and four rows
+    if (map->rank != 2 || map->box[1] != 1 || map->element_strides[1] != 1) {
+      FailLane(
+          w, i, l, kBadOperandValue, TextOf(w, i),
+          fmt::format("a tensor map of rank {} with a box of {} rows, where one of rank 2 with "
+                      "one row is needed",
+                      map->rank, map->box[1]));
+      return false;
+    }
+    map->four_rows = true;
+    map->box[1] = 4;
+    for (uint32_t k = 0; k < 4; ++k)
+      map->rows[k] = static_cast<int32_t>(Row<uint32_t>(w, list[3 + k])[l]);
+    coords[0] = static_cast<int32_t>(Row<uint32_t>(w, list[2])[l]);
+    return true;
+  }
   if (map->rank != rank) {
     FailLane(w, i, l, kBadOperandValue, TextOf(w, i),
              fmt::format("{} coordinates for a tensor map of rank {}", rank, map->rank));

@@ -100,7 +100,14 @@ Step RunMul24(Warp& w, const Inst& i, uint32_t mask) {
     auto extend = [&](uint32_t x) {
       return i.u[1] ? static_cast<uint32_t>(static_cast<int32_t>(x << 8) >> 8) : x & 0xffffff;
     };
-    d[l] = extend(a[l]) * extend(b[l]) + (c != nullptr ? c[l] : 0);
+    uint32_t product = extend(a[l]) * extend(b[l]);
+    if (i.u[2]) {  // bits 47 to 16 of the 48
+      const auto wide = [&](uint32_t x) {
+        return i.u[1] ? static_cast<int64_t>(static_cast<int32_t>(extend(x))) : int64_t{extend(x)};
+      };
+      product = static_cast<uint32_t>(static_cast<uint64_t>(wide(a[l]) * wide(b[l])) >> 16);
+    }
+    d[l] = product + (c != nullptr ? c[l] : 0);
   });
   return Step::kNext;
 }
@@ -226,6 +233,46 @@ Step RunRounded64(Warp& w, const Inst& i, uint32_t mask) {
     d[l] = std::isnan(result) ? kInvalid64 : Bits(result);
   });
   std::fesetround(before);
+  return Step::kNext;
+}
+
+// Two numbers, saturated, to the low end of `d`; what `c` has there goes up.
+Step RunCvtSat(Warp& w, const Inst& i, uint32_t mask) {
+  uint32_t* d = Row<uint32_t>(w, i.o[0]);
+  const uint32_t *a = Row<uint32_t>(w, i.o[1]), *b = Row<uint32_t>(w, i.o[2]);
+  const uint32_t* c = i.u[2] ? Row<uint32_t>(w, i.o[3]) : nullptr;
+  const int bits = i.u[1];
+  const int64_t low = i.u[0] ? -(int64_t{1} << (bits - 1)) : 0;
+  const int64_t high = (int64_t{1} << (i.u[0] ? bits - 1 : bits)) - 1;
+  const auto narrow = [&](uint32_t x) {
+    const int64_t v = std::clamp<int64_t>(static_cast<int32_t>(x), low, high);
+    return static_cast<uint32_t>(v) & ((1u << bits) - 1);
+  };
+  ForLanes(mask, [&](int l) {
+    const uint32_t both = narrow(a[l]) << bits | narrow(b[l]);
+    d[l] = c != nullptr ? c[l] << 2 * bits | both : both;
+  });
+  return Step::kNext;
+}
+
+Step RunLop3Bool(Warp& w, const Inst& i, uint32_t mask) {
+  const uint32_t *a = Row<uint32_t>(w, i.o[1]), *b = Row<uint32_t>(w, i.o[2]);
+  const uint32_t* c = Row<uint32_t>(w, i.o[3]);
+  uint32_t* d = Row<uint32_t>(w, i.o[0]);
+  const uint32_t q = i.u[1] ? ~Predicate(w, i.o[5]) : Predicate(w, i.o[5]);
+  uint32_t some = 0;
+  ForLanes(mask, [&](int l) {
+    uint32_t r = 0;
+    for (uint32_t k = 0; k < 8; ++k) {
+      if ((i.imm >> k & 1) == 0) continue;
+      r |= (k & 4 ? a[l] : ~a[l]) & (k & 2 ? b[l] : ~b[l]) & (k & 1 ? c[l] : ~c[l]);
+    }
+    d[l] = r;
+    some |= r != 0 ? 1u << l : 0;
+  });
+  const uint32_t p = i.u[0] == 0 ? some & q : i.u[0] == 1 ? some | q : some ^ q;
+  uint32_t& out = Predicate(w, i.o[4]);
+  out = (out & ~mask) | (p & mask);
   return Step::kNext;
 }
 

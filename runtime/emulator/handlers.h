@@ -15,7 +15,8 @@ HANDLER(RunUnary)
 HANDLER(RunUnaryF64)
 HANDLER(RunPredicateLogic)
 HANDLER(RunMovPredicate)
-HANDLER(RunClock) HANDLER(RunPack) HANDLER(RunUnpack)
+HANDLER(RunClock)
+HANDLER(RunPack) HANDLER(RunUnpack)
     // exec_cvt.cc
     HANDLER(RunCvt) HANDLER(RunCvtPack) HANDLER(RunCvtBf16x2) HANDLER(RunCvtF16x2)
         HANDLER(RunCvtU32U64) HANDLER(RunCvtU64U32) HANDLER(RunCvtS64S32) HANDLER(RunCvtF32Bf16)
@@ -32,6 +33,7 @@ HANDLER(RunClock) HANDLER(RunPack) HANDLER(RunUnpack)
     // exec_rare.cc
     HANDLER(RunCarry) HANDLER(RunBmsk) HANDLER(RunSzext) HANDLER(RunMul24) HANDLER(RunDp2a)
         HANDLER(RunFns) HANDLER(RunTestp) HANDLER(RunApprox64) HANDLER(RunRounded64)
+            HANDLER(RunCvtSat) HANDLER(RunLop3Bool)
     // exec_wmma.cc
     HANDLER(RunWmmaMove) HANDLER(RunWmma) HANDLER(RunSmallMma) HANDLER(RunVideo) HANDLER(RunSetTo)
         HANDLER(RunStoreAsync)
@@ -44,6 +46,9 @@ HANDLER(RunClock) HANDLER(RunPack) HANDLER(RunUnpack)
     HANDLER(RunMBarrier) HANDLER(RunMBarrierPending) HANDLER(RunMBarrierWait) HANDLER(RunCpAsync)
         HANDLER(RunCpAsyncArrive) HANDLER(RunBulkLoad) HANDLER(RunBulkShared) HANDLER(RunBulkStore)
             HANDLER(RunBulkReduce) HANDLER(RunTensorLoad) HANDLER(RunTensorStore)
+    // exec_map.cc
+    HANDLER(RunReplaceMap) HANDLER(RunCopyMap) HANDLER(RunTryCancel) HANDLER(RunQueryCancel)
+        HANDLER(RunStoreBulk)
     // judge_hooks.cc
     HANDLER(RunSync)
     // exec_mma.cc

@@ -140,6 +140,7 @@ struct Program {
   uint64_t shared_static = 0;
   uint64_t dynamic_offset = 0;   // where dynamic shared memory begins
   bool order_sensitive = false;  // global atomics whose result depends on the order of CTAs
+  bool cancels = false;          // takes over clusters that have not begun
   bool tensor_sums = false;      // tensor reductions; the map says whether of floats
   uint32_t reqntid[3] = {}, maxntid[3] = {}, reqcluster[3] = {};
   uint32_t maxnreg = 0;
@@ -316,6 +317,7 @@ struct Launch {
   std::atomic<uint64_t> saved{0};       // values that calls put aside
   std::atomic<bool> float_sums{false};  // tensor reductions added floats
   std::atomic<uint64_t> executed{0};
+  std::atomic<uint64_t> next_cluster{0};     // that has not begun
   std::atomic<uint64_t> first_fault{~0ull};  // smallest cluster number that failed
 };
 
@@ -423,6 +425,12 @@ uint32_t OneSpace(Warp& w, const Inst& i, uint32_t mask, uint32_t row);
 bool CheckGlobal(Warp& w, uint64_t address, uint64_t bytes, bool write);
 // A shared::cluster address → CTA and offset (null: no such CTA).
 Cta* ResolveShared(Warp& w, uint64_t address, uint32_t* offset);
+
+// … which `bytes` of are there, on `align`. False: a fault was recorded.
+bool SharedRange(Warp& w, const Inst& i, int lane, uint32_t address, uint64_t bytes, uint32_t align,
+                 const char* what, Cta** cta, uint32_t* offset);
+// Bytes have arrived for the mbarrier at `offset`. False: a fault was recorded.
+bool CompleteTx(Warp& w, const Inst& i, int lane, Cta& cta, uint32_t offset, uint32_t bytes);
 
 // Copies of a cluster that may be in flight. One more lets the oldest land, as hardware's queues
 // would: programs that never wait must not fill the host's memory.

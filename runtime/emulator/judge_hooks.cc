@@ -11,10 +11,14 @@
 namespace tilec::runtime::emulator {
 namespace {
 
-// Wavefronts of a shared access beyond what its bytes need: 32 banks of 4 bytes.
-uint32_t ExtraWavefronts(uint32_t lanes, const uint32_t* offsets, uint32_t bytes) {
+struct Wavefronts {
+  uint32_t took = 0, needed = 0;
+};
+
+// Wavefronts of a shared access, and how many its bytes need: 32 banks of 4 bytes.
+Wavefronts CountWavefronts(uint32_t lanes, const uint32_t* offsets, uint32_t bytes) {
   uint32_t per_wave = std::min(32u, 128 / std::max(bytes, 4u));  // lanes served together
-  uint32_t extra = 0;
+  Wavefronts sum;
   uint32_t group[32], n = 0;
   auto flush = [&] {
     if (n == 0) return;
@@ -27,7 +31,8 @@ uint32_t ExtraWavefronts(uint32_t lanes, const uint32_t* offsets, uint32_t bytes
         if (!same && used[bank] < 32) words[bank][used[bank]++] = word;
         most = std::max(most, used[bank]);
       }
-    extra += most - 1;
+    sum.took += most;
+    ++sum.needed;
     n = 0;
   };
   ForLanes(lanes, [&](int l) {
@@ -35,7 +40,27 @@ uint32_t ExtraWavefronts(uint32_t lanes, const uint32_t* offsets, uint32_t bytes
     if (n == per_wave) flush();
   });
   flush();
-  return extra;
+  return sum;
+}
+
+// Sectors of global memory that the lanes touch together, and what their bytes fill.
+void SpendSectors(Warp& w, const judge::Touch& t, const uint64_t* addresses, uint32_t bytes) {
+  uint64_t starts[32];
+  size_t n = 0;
+  ForLanes(t.lanes, [&](int l) { starts[n++] = addresses[l]; });
+  std::sort(starts, starts + n);
+  const size_t different = static_cast<size_t>(std::unique(starts, starts + n) - starts);
+  uint64_t sectors = 0, last = ~0ull, end = 0, filled = 0;
+  for (size_t k = 0; k < different; ++k) {
+    const uint64_t from = std::max(starts[k], end);
+    end = std::max(end, starts[k] + bytes);
+    filled += end > from ? end - from : 0;
+    for (uint64_t s = starts[k] / judge::kSector; s <= (starts[k] + bytes - 1) / judge::kSector;
+         ++s)
+      if (last == ~0ull || s > last) ++sectors, last = s;
+  }
+  const uint64_t needed = (filled + judge::kSector - 1) / judge::kSector;
+  w.judge->Spend(judge::Rule::kB2, t.warp, t.lanes, t.pc, sectors, needed);
 }
 
 void Shared(Warp& w, const judge::Touch& t, uint32_t rank, const uint32_t* offsets,
@@ -43,10 +68,8 @@ void Shared(Warp& w, const judge::Touch& t, uint32_t rank, const uint32_t* offse
   w.judge->SharedAccess(t, rank, offsets, bytes);
   if (t.order != judge::Order::kWeak || t.atomic) w.judge->SharedSync(t, rank, offsets);
   if (!w.cta->cluster->launch->judge->banks || t.atomic) return;
-  if (uint32_t extra = ExtraWavefronts(t.lanes, offsets, bytes); extra > 0)
-    w.judge->Hint(judge::Rule::kB1, t.warp, t.lanes, t.pc,
-                  fmt::format("{} more wavefronts than the bytes need", extra),
-                  "swizzle or pad the layout so that lanes fall into different banks");
+  const Wavefronts n = CountWavefronts(t.lanes, offsets, bytes);
+  w.judge->Spend(judge::Rule::kB1, t.warp, t.lanes, t.pc, n.took, n.needed);
 }
 
 }  // namespace
@@ -76,6 +99,7 @@ void JudgeAccess(Warp& w, const Inst& i, uint32_t mask, const Access& at, uint32
     uint64_t addresses[32];
     ForLanes(mask, [&](int l) { addresses[l] = reinterpret_cast<uint64_t>(at.p[l]); });
     w.judge->GlobalAccess(t, addresses, bytes);
+    if (w.judge->lint() && !t.atomic) SpendSectors(w, t, addresses, bytes);
     if (t.order != judge::Order::kWeak || t.atomic) w.judge->GlobalSync(t, addresses);
     return;
   }
@@ -165,6 +189,28 @@ void JudgeWait(Warp& w, const Inst& i, uint32_t done, const uint32_t* address, b
   }
 }
 
+namespace {
+
+// Sectors that the rows of a box touch, rows that follow each other taken together.
+void SpendBox(Warp& w, const Inst& i, int lane, const TensorMapInfo& map, const int32_t* coords) {
+  if (!w.judge->lint()) return;
+  uint64_t begin = 0, end = 0, sectors = 0, needed = 0;
+  const auto flush = [&] {
+    if (end == begin) return;
+    sectors += (end - 1) / judge::kSector - begin / judge::kSector + 1;
+    needed += (end - begin + judge::kSector - 1) / judge::kSector;
+  };
+  ForEachGlobalRow(map, coords, [&](uint64_t address, uint64_t bytes) {
+    if (address != end) flush(), begin = address;
+    end = address + bytes;
+  });
+  flush();
+  if (needed > 0)
+    w.judge->Spend(judge::Rule::kB3, w.judge_id, 1u << lane, PcOf(w, i), sectors, needed);
+}
+
+}  // namespace
+
 judge::AsyncOp JudgeTensorLoad(Warp& w, const Inst& i, int lane, const TensorMapInfo& map,
                                uint64_t map_address, const int32_t* coords, const Cta& target,
                                uint32_t offset, const Cta& signalled, uint32_t bar_offset) {
@@ -174,6 +220,7 @@ judge::AsyncOp JudgeTensorLoad(Warp& w, const Inst& i, int lane, const TensorMap
       j.CopyTo(w.judge_id, lane, PcOf(w, i), signalled.rank, bar_offset,
                static_cast<uint32_t>(map.box_bytes()));  // TmaCheck: less than shared memory has
   j.TensorMapUse(op, map_address);
+  SpendBox(w, i, lane, map, coords);
   uint8_t layout = LayoutOf(map.swizzle_bytes);
   ForEachBoxRun(map, offset, [&](uint32_t at, uint32_t bytes) {
     j.AsyncShared(op, target.rank, at, bytes, true, layout);
@@ -192,6 +239,7 @@ void JudgeTensorStore(Warp& w, const Inst& i, int lane, const TensorMapInfo& map
   judge::AsyncOp reads = j.BulkRead(w.judge_id, lane, PcOf(w, i));
   judge::AsyncOp writes = j.BulkWrite(w.judge_id, lane, PcOf(w, i), reduces);
   j.TensorMapUse(reads, map_address);
+  SpendBox(w, i, lane, map, coords);
   ForEachBoxRun(map, offset, [&](uint32_t at, uint32_t bytes) {
     j.AsyncShared(reads, cta.rank, at, bytes, false, LayoutOf(map.swizzle_bytes));
   });
@@ -222,6 +270,14 @@ judge::AsyncOp JudgeBulkShared(Warp& w, const Inst& i, int lane, const Cta& sour
   return op;
 }
 
+judge::AsyncOp JudgeAnswer(Warp& w, const Inst& i, int lane, const Cta& target, uint32_t offset,
+                           uint32_t bytes, uint32_t bar_offset) {
+  w.judge->Executes(w.judge_id, PcOf(w, i), lane);
+  judge::AsyncOp op = w.judge->CopyTo(w.judge_id, lane, PcOf(w, i), target.rank, bar_offset, bytes);
+  w.judge->AsyncShared(op, target.rank, offset, bytes, true, 0);
+  return op;
+}
+
 // Asynchronous, but the ISA does not name it among the operations of the async proxy.
 judge::AsyncOp JudgeStoreAsync(Warp& w, const Inst& i, int lane, const Cta& target, uint32_t offset,
                                uint32_t bytes, const Cta& signalled, uint32_t bar_offset,
@@ -236,10 +292,22 @@ judge::AsyncOp JudgeStoreAsync(Warp& w, const Inst& i, int lane, const Cta& targ
 }
 
 void JudgeBulkStore(Warp& w, const Inst& i, int lane, const Cta& cta, uint32_t offset, uint64_t to,
-                    uint32_t bytes, bool reduces) {
+                    uint32_t bytes, bool reduces, uint16_t bytes_of) {
   w.judge->Executes(w.judge_id, PcOf(w, i), lane);
   judge::AsyncOp reads = w.judge->BulkRead(w.judge_id, lane, PcOf(w, i));
   judge::AsyncOp writes = w.judge->BulkWrite(w.judge_id, lane, PcOf(w, i), reduces);
+  // The bytes of each 16 that are copied, by runs.
+  constexpr uint32_t kChunk = 16;
+  for (uint32_t first = 0; first < kChunk && bytes_of != 0xffff; ++first) {
+    if ((bytes_of >> first & 1) == 0 || (first > 0 && (bytes_of >> (first - 1) & 1) != 0)) continue;
+    uint32_t run = 1;
+    while (first + run < kChunk && (bytes_of >> (first + run) & 1) != 0) ++run;
+    for (uint32_t at = first; at < bytes; at += kChunk) {
+      w.judge->AsyncShared(reads, cta.rank, offset + at, run, false, 0);
+      w.judge->AsyncGlobal(writes, to + at, run, true);
+    }
+  }
+  if (bytes_of != 0xffff) return;
   w.judge->AsyncShared(reads, cta.rank, offset, bytes, false, 0);
   w.judge->AsyncGlobal(writes, to, bytes, true);
 }
@@ -355,7 +423,10 @@ void SetUpJudge(Launch& launch, judge::LaunchJudge* judge) {
   judge->entry = launch.program->name;
   judge->seed = launch.options->seed;
   judge->numbers = launch.options->check_numbers;
-  judge->banks = launch.options->check_banks;
+  judge->lint = launch.options->report->lint();
+  judge->banks = launch.options->check_banks || judge->lint;
+  judge->trace = launch.options->report->trace();
+  if (judge->trace != nullptr) judge->trace_launch = judge->trace->launches++;
   judge->registers = &launch.program->watched;
   judge->loaded = &launch.program->loaded;
   judge->site = [&launch](uint32_t pc) {
@@ -430,6 +501,7 @@ bool LandForSync(Warp& w, const Inst& i, SyncKind kind, uint32_t mask) {
     case SyncKind::kThreadFence:
     case SyncKind::kScFence:
     case SyncKind::kTensorMapAcquire:
+    case SyncKind::kTensorMapRelease:
     case SyncKind::kWgmmaFence:
     case SyncKind::kWgmmaCommit:
     case SyncKind::kWgmmaWait: return true;
@@ -451,6 +523,7 @@ Step RunSync(Warp& w, const Inst& i, uint32_t mask) {
   if (w.judge == nullptr) return Step::kNext;
   judge::Judge& j = *w.judge;
   uint32_t id = w.judge_id, n = static_cast<uint32_t>(i.imm);
+  j.Happens(id, mask, PcOf(w, i));
   switch (kind) {
     case SyncKind::kNothing: break;
     case SyncKind::kProxyAsync: j.ProxyFence(id, mask, i.u[1] & 1, i.u[1] & 2); break;
@@ -467,14 +540,15 @@ Step RunSync(Warp& w, const Inst& i, uint32_t mask) {
         j.TensorMapFence(id, 1u << l, map);
       }
       break;
+    case SyncKind::kTensorMapRelease: j.TensorMapRelease(id, mask); break;
     case SyncKind::kWgmmaFence: j.WgmmaFence(id); break;
     case SyncKind::kWgmmaCommit: j.WgmmaCommit(id); break;
-    case SyncKind::kWgmmaWait: j.WgmmaWait(id, n); break;
+    case SyncKind::kWgmmaWait: j.WgmmaWait(id, PcOf(w, i), n); break;
     case SyncKind::kBulkCommit: j.BulkCommit(id, mask); break;
-    case SyncKind::kBulkWait: j.BulkWait(id, mask, n, i.u[1]); break;
+    case SyncKind::kBulkWait: j.BulkWait(id, mask, PcOf(w, i), n, i.u[1]); break;
     case SyncKind::kCpCommit: j.CpCommit(id, mask); break;
-    case SyncKind::kCpWait: j.CpWait(id, mask, n, false); break;
-    case SyncKind::kCpWaitAll: j.CpWait(id, mask, 0, true); break;
+    case SyncKind::kCpWait: j.CpWait(id, mask, PcOf(w, i), n, false); break;
+    case SyncKind::kCpWaitAll: j.CpWait(id, mask, PcOf(w, i), 0, true); break;
   }
   return Step::kNext;
 }

@@ -19,6 +19,7 @@ enum class SyncKind : uint8_t {
   kThreadFence,  // u[1]: 1 acquire, 2 release
   kScFence,      // u[2]: scope
   kTensorMapAcquire,
+  kTensorMapRelease,
   kWgmmaFence,
   kWgmmaCommit,
   kWgmmaWait,
@@ -62,6 +63,9 @@ void JudgeWait(Warp& w, const Inst& i, uint32_t done, const uint32_t* address, b
 judge::AsyncOp JudgeTensorLoad(Warp& w, const Inst& i, int lane, const TensorMapInfo& map,
                                uint64_t map_address, const int32_t* coords, const Cta& target,
                                uint32_t offset, const Cta& signalled, uint32_t bar_offset);
+// The answer to `clusterlaunchcontrol.try_cancel` on its way to a CTA.
+judge::AsyncOp JudgeAnswer(Warp& w, const Inst& i, int lane, const Cta& target, uint32_t offset,
+                           uint32_t bytes, uint32_t bar_offset);
 void JudgeTensorStore(Warp& w, const Inst& i, int lane, const TensorMapInfo& map,
                       uint64_t map_address, const int32_t* coords, const Cta& cta, uint32_t offset,
                       bool reduces);
@@ -75,7 +79,7 @@ judge::AsyncOp JudgeStoreAsync(Warp& w, const Inst& i, int lane, const Cta& targ
                                uint32_t bytes, const Cta& signalled, uint32_t bar_offset,
                                bool reduces);
 void JudgeBulkStore(Warp& w, const Inst& i, int lane, const Cta& cta, uint32_t offset, uint64_t to,
-                    uint32_t bytes, bool reduces);
+                    uint32_t bytes, bool reduces, uint16_t bytes_of = 0xffff);
 void JudgeCpAsync(Warp& w, const Inst& i, uint32_t mask, const uint32_t* to, const uint64_t* from,
                   const uint32_t* sizes, uint32_t bytes);
 void JudgeWgmma(Cta& cta, const Inst& i, uint32_t first_warp, uint32_t group, uint64_t desc_a,

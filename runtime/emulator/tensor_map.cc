@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/emulator/diagnostics.h"
@@ -18,6 +19,10 @@ constexpr uint64_t kMaxStride = 1ull << 40;
 constexpr uint32_t kMaxBox = 256;
 constexpr uint32_t kMaxElementStride = 8;
 constexpr uint64_t kLastElement = static_cast<uint64_t>(Element::kE5m2);
+// Of `Encoded::small`, which has a byte each: element, rank, swizzle, fill, interleave, atomicity.
+constexpr uint32_t kFillShift = 24, kInterleaveShift = 32, kAtomicityShift = 40;
+constexpr uint64_t kNoElement = 0x80;  // and the number that `tensormap.replace` gave
+constexpr uint64_t kNoSwizzle = 0xff;  // one that there is not
 
 struct Encoded {
   uint64_t magic;
@@ -210,6 +215,16 @@ bool Says(std::string* why, std::string what) {
 // The rules of the encoder for fields that a program may have written: one broken rule is enough.
 bool FieldsHold(const Encoded& e, std::string* why) {
   const uint64_t element = e.small & 0xff, rank = e.small >> 8 & 0xff, span = e.small >> 16 & 0xff;
+  if ((e.small >> kInterleaveShift & 0xff) != 0)
+    return Says(why, fmt::format("has interleave layout {}, which the emulator lacks",
+                                 e.small >> kInterleaveShift & 0xff));
+  if ((e.small >> kAtomicityShift & 0xff) != 0)
+    return Says(why, fmt::format("has swizzle atomicity {}, which the emulator lacks",
+                                 e.small >> kAtomicityShift & 0xff));
+  if ((element & kNoElement) != 0)
+    return Says(why,
+                fmt::format("has element type {} of `tensormap.replace`, which the emulator lacks",
+                            element & ~kNoElement));
   if (element > kLastElement)
     return Says(why, fmt::format("has element type {}, types are 0 to {}", element, kLastElement));
   if (rank < 1 || rank > 5) return Says(why, fmt::format("has rank {}, ranks are 1 to 5", rank));
@@ -267,6 +282,62 @@ bool DecodeTensorMap(const uint8_t* bytes, TensorMapInfo* info, std::string* why
     info->element_strides[i] = e.element_strides[i];
     if (i > 0) info->strides[i] = e.strides[i - 1];
   }
+  return true;
+}
+
+bool ReplaceInTensorMap(uint8_t* bytes, MapField field, uint32_t ordinal, uint64_t value,
+                        std::string* why) {
+  Encoded e;
+  std::memcpy(&e, bytes, sizeof e);
+  if (std::all_of(bytes, bytes + sizeof(TensorMap::bytes), [](uint8_t b) { return b == 0; })) {
+    e.magic = kMagic;
+    e.small = 1 << 8;
+    for (int i = 0; i < 5; i++) e.box[i] = 1, e.element_strides[i] = 1;
+  } else if (e.magic != kMagic || e.checksum != Checksum(e)) {
+    return Says(why, "is none: its 128 bytes were not made by this device");
+  }
+  const auto byte = [&](uint32_t shift, uint64_t v) {
+    e.small = (e.small & ~(uint64_t{0xff} << shift)) | (v & 0xff) << shift;
+  };
+  switch (field) {
+    case MapField::kGlobalAddress: e.base = value; break;
+    case MapField::kRank:
+      byte(8, std::min<uint64_t>(value, 0xfe) + 1);
+      // Dimensions that are left are those of a map that never had them.
+      for (uint64_t i = value + 1; value < 5 && i < 5; i++) {
+        e.dims_less_one[i] = 0, e.box[i] = 1, e.element_strides[i] = 1;
+        e.strides[i - 1] = 0;
+      }
+      break;
+    case MapField::kBoxDim:
+      e.box[ordinal] = static_cast<uint16_t>(std::min<uint64_t>(value, 0xffff));
+      break;
+    case MapField::kGlobalDim: e.dims_less_one[ordinal] = static_cast<uint32_t>(value - 1); break;
+    case MapField::kGlobalStride: e.strides[ordinal] = value; break;
+    case MapField::kElementStride:
+      // The hardware has none in dimension 0.
+      if (ordinal > 0)
+        e.element_strides[ordinal] = static_cast<uint8_t>(std::min<uint64_t>(value, 0xff));
+      break;
+    case MapField::kElementType: {
+      static constexpr Element kTypes[] = {Element::kU8,  Element::kU16,  Element::kU32,
+                                           Element::kS32, Element::kU64,  Element::kS64,
+                                           Element::kF16, Element::kF32,  Element::kF32,
+                                           Element::kF64, Element::kBf16, Element::kTf32};
+      constexpr uint64_t kF32Ftz = 8;
+      const bool known = value < std::size(kTypes) && value != kF32Ftz;
+      byte(0, known ? static_cast<uint64_t>(kTypes[value]) : kNoElement | value);
+      break;
+    }
+    case MapField::kInterleave: byte(kInterleaveShift, value); break;
+    case MapField::kSwizzle:
+      byte(16, value == 0 ? 0 : value <= 3 ? uint64_t{16} << value : kNoSwizzle);
+      break;
+    case MapField::kSwizzleAtomicity: byte(kAtomicityShift, value); break;
+    case MapField::kFill: byte(kFillShift, value); break;
+  }
+  e.checksum = Checksum(e);
+  std::memcpy(bytes, &e, sizeof e);
   return true;
 }
 

@@ -48,6 +48,10 @@ struct TensorMapInfo {
   uint32_t element_strides[5] = {1, 1, 1, 1, 1};
   uint32_t swizzle_bytes = 0;
   bool fill_nan = false;
+  // Of a copy that takes four rows from anywhere: a box of one row of a tensor of two dimensions is
+  // one of these four, and coords[1] is not looked at.
+  bool four_rows = false;
+  int32_t rows[4] = {};
 
   // Elements of the box in shared memory along dimension i: ceil(box / element stride).
   uint32_t extent(int i) const { return (box[i] + element_strides[i] - 1) / element_strides[i]; }
@@ -65,6 +69,26 @@ Result<TensorMap> EncodeTensorMap(const TensorMapDesc& desc, DiagSink& diags);
 // False: these 128 bytes are no tensor map of this emulator, or break a rule of EncodeTensorMap.
 // `why` (may be null) gets the field and its value, as the end of "the tensor map at 0x… ".
 bool DecodeTensorMap(const uint8_t* bytes, TensorMapInfo* info, std::string* why = nullptr);
+
+// What `tensormap.replace` writes, in the words and numbers of the PTX ISA.
+enum class MapField : uint8_t {
+  kGlobalAddress,
+  kRank,  // less one
+  kBoxDim,
+  kGlobalDim,
+  kGlobalStride,
+  kElementStride,
+  kElementType,
+  kInterleave,
+  kSwizzle,
+  kSwizzleAtomicity,
+  kFill,
+};
+// 128 bytes of zeros become a map of one dimension before the first field is written: compilers
+// begin with zeros. Values that make no map are kept and found when the map is used, as are those
+// that the emulator lacks. False: no map and no zeros; `why` as above.
+bool ReplaceInTensorMap(uint8_t* bytes, MapField field, uint32_t ordinal, uint64_t value,
+                        std::string* why);
 
 // May `bytes` bytes at `address` of global memory be read (or written)? A pure question, asked once
 // per row of a box before the row is touched; a second time for the bytes behind a clipped row of a

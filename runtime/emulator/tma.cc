@@ -42,7 +42,10 @@ TmaResult Check(const TensorMapInfo& map, const int32_t* coords, bool store, uin
   TmaResult r;
   r.bytes = bytes;
   for (uint32_t i = 0; store && i < map.rank; i++) {
-    if (coords[i] >= 0) continue;
+    bool negative = coords[i] < 0;
+    if (map.four_rows && i == 1)
+      negative = std::any_of(map.rows, map.rows + 4, [](int32_t row) { return row < 0; });
+    if (!negative) continue;
     r.error = TmaError::kNegativeStore;
     r.dimension = static_cast<int>(i);
     break;
@@ -75,7 +78,8 @@ bool ForEachRow(const TensorMapInfo& map, const int32_t* coords, uint32_t smem_o
     bool inside = hi > lo;
     uint64_t address = map.base + static_cast<uint64_t>(c[0] + lo) * size;
     for (int i = 1; i < 5; i++) {
-      const int64_t x = c[i] + int64_t{at[i]} * map.element_strides[i];
+      const int64_t x = map.four_rows && i == 1 ? map.rows[at[1]]
+                                                : c[i] + int64_t{at[i]} * map.element_strides[i];
       inside = inside && x >= 0 && x < static_cast<int64_t>(map.dims[i]);
       address += static_cast<uint64_t>(x) * map.strides[i];
     }

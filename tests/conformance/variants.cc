@@ -66,8 +66,18 @@ std::string Variant::Text() const {
   return mods.empty() ? opcode : fmt::format("{}.{}", opcode, fmt::join(mods, "."));
 }
 
+// Forms that nobody has written cases for: of machines that came later than the recordings, or with
+// operands that cases have not.
+static bool WithoutCases(const Row& r) {
+  if (r.opcode == "tensormap" || r.opcode == "clusterlaunchcontrol") return true;
+  for (const std::string_view word : {"b128", "f32x2", "cp_mask", "gather4", "scatter4"})
+    if (r.mods.find(word) != std::string_view::npos) return true;
+  return r.opcode == "st" && r.mods.substr(0, 4) == "bulk";
+}
+
 std::vector<Variant> Variants(size_t row) {
   const Row& r = Rows()[row];
+  if (WithoutCases(r)) return {};
   const std::vector<Token> tokens = Tokens(r.mods);
   std::vector<size_t> optional;
   for (size_t k = 0; k < tokens.size(); ++k)

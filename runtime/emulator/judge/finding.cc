@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/judge/finding.h"
 
+#include "runtime/emulator/judge/trace.h"
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -100,6 +102,7 @@ void Report::Add(Finding finding) {
     return;
   }
   if (finding.replay.empty()) finding.replay = replay_;
+  if (trace_ != nullptr && finding.at == 0) finding.at = trace_->next();
   findings_.push_back(std::move(finding));
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -56,6 +57,9 @@ struct Access {
   // The how many-th time the warp executes the instruction; of a copy that signals an mbarrier, the
   // how many-th fill of its slot. 0: unknown.
   uint64_t turn = 0;
+  // For pages: the instruction, and whose it is; -1: not known, or no single warp's.
+  int64_t pc = -1, warp = -1;
+  uint64_t cluster = 0;
 };
 
 struct Finding {
@@ -70,13 +74,22 @@ struct Finding {
   uint64_t seed = 0;
   std::string replay;  // a command line, if the report was given one
   uint64_t count = 1;  // how often it was seen
+  uint64_t at = 0;     // events of the trace before it; 0 without a trace
 
   int line() const { return accesses.empty() ? 0 : accesses[0].site.line; }
 };
 
+struct Trace;
+
 // Collects findings of any number of launches. Thread-safe.
 class Report {
  public:
+  // Launches from now on write down what happens; null: they do not. One report, one trace.
+  void SetTrace(std::shared_ptr<Trace> trace) { trace_ = std::move(trace); }
+  Trace* trace() const { return trace_.get(); }
+  // Launches from now on say what could be cheaper (B1 to B4).
+  void SetLint(bool lint) { lint_ = lint; }
+  bool lint() const { return lint_; }
   // `replay` is put into every finding added from now on.
   void SetReplay(std::string replay);
   void Add(Finding finding);
@@ -92,6 +105,8 @@ class Report {
   std::string replay_;
   std::vector<Finding> findings_;
   std::map<std::string, size_t> index_;
+  std::shared_ptr<Trace> trace_;
+  bool lint_ = false;
 };
 
 // For people; ends with a newline.

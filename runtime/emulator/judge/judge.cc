@@ -35,10 +35,46 @@ void LaunchJudge::Say(Finding f, uint32_t a, uint32_t b) {
       access.object = object(begin, end);
   }
   index_[{f.rule, a, b}] = findings_.size();
+  if (trace != nullptr) f.at = trace->next();
   findings_.push_back(std::move(f));
 }
 
+void LaunchJudge::Spend(Rule rule, uint64_t cluster, uint32_t warp, uint32_t lanes, uint32_t pc,
+                        uint64_t took, uint64_t needed) {
+  Cost& c = costs_[{rule, pc}];
+  if (took > needed && c.took <= c.needed) c.cluster = cluster, c.warp = warp, c.lanes = lanes;
+  ++c.times;
+  c.took += took, c.needed += needed;
+  if (took > needed) c.worst = std::max(c.worst, took - needed);
+}
+
+void LaunchJudge::Happens(TraceEvent e, const std::function<std::string()>& name) {
+  if (trace == nullptr) return;
+  e.launch = trace_launch;
+  auto [it, added] = trace->names.emplace(Trace::Warp{e.cluster, e.warp}, "");
+  if (added) it->second = name();
+  if (e.pc >= traced_.size()) traced_.resize(e.pc + 1, 0);
+  if (!traced_[e.pc]) traced_[e.pc] = 1, trace->sites[{trace_launch, e.pc}] = site(e.pc);
+  trace->Add(e);
+}
+
 void LaunchJudge::Flush() {
+  for (const auto& [key, cost] : costs_) {
+    if (!Wasteful(key.first, cost)) continue;
+    Finding f;
+    f.rule = key.first;
+    f.severity = Def(f.rule).severity;
+    f.entry = entry;
+    f.seed = seed;
+    f.message = CostMessage(key.first, cost);
+    f.fix = CostFix(key.first);
+    Access a;
+    a.site = site(key.second);
+    a.pc = key.second;
+    f.accesses.push_back(std::move(a));
+    findings_.push_back(std::move(f));
+  }
+  costs_.clear();
   if (dropped_ > 0)
     findings_.back().notes.push_back(
         fmt::format("{} more findings of this launch were not kept", dropped_));
@@ -99,6 +135,7 @@ Finding Judge::Begin(Rule rule, uint32_t pc) {
   f.seed = launch_->seed;
   Access at;
   at.site = launch_->site(pc);
+  at.pc = pc, at.cluster = shape_.number;
   f.accesses.push_back(std::move(at));
   return f;
 }
@@ -107,12 +144,18 @@ Finding Judge::Begin(Rule rule, uint32_t pc, uint32_t warp, uint32_t lanes) {
   Finding f = Begin(rule, pc);
   f.accesses[0].who = Who(warp, lanes);
   f.accesses[0].role = RoleOf(warp);
+  f.accesses[0].warp = warp;
   f.accesses[0].turn = TurnOf(warp, pc, ~Epoch{0});
   return f;
 }
 
 std::string Judge::RoleOf(uint32_t warp) const {
   return launch_->role ? launch_->role(warp % shape_.warps_per_cta) : "";
+}
+
+std::string Judge::WarpName(uint32_t warp) const {
+  const std::string role = RoleOf(warp);
+  return Who(warp) + (role.empty() ? "" : " (" + role + ")");
 }
 
 std::string Judge::BarrierName(uint32_t offset) const {
@@ -125,6 +168,10 @@ void Judge::Executes(uint32_t warp, uint32_t pc, int lane) {
   constexpr size_t kMost = 1 << 16;         // epochs remembered of one instruction …
   constexpr uint64_t kMostOfAll = 1 << 26;  // … and of all; findings beyond count too few
   WarpState& w = warps_[warp];
+  ++w.acts;
+  if (launch_->trace != nullptr)
+    launch_->Happens({0, warp, shape_.number, pc, static_cast<uint8_t>(lane), false},
+                     [&] { return WarpName(warp); });
   // Lanes that act one after another do so in ascending order: still the same time.
   const bool same = w.turn_pc == pc && lane > w.turn_lane;
   w.turn_pc = pc, w.turn_lane = lane;
@@ -236,16 +283,19 @@ Access Judge::Describe(const Mark& m, uint64_t cluster, bool writes,
                        m.async() ? " (async proxy)" : "");
   a.memory = memory;
   a.site = launch_->site(m.pc());
+  a.pc = m.pc(), a.cluster = cluster;
   if (cluster != shape_.number) return a;
   const ComponentInfo& c = components_[m.component];
   if (c.kind == ComponentInfo::Kind::kWarp) {
     a.role = RoleOf(c.owner);
+    a.warp = c.owner;
     a.turn = TurnOf(c.owner, m.pc(), m.epoch);
   } else if (c.kind == ComponentInfo::Kind::kBarrier) {
     a.turn = m.epoch;  // of its slot
   } else if (c.kind == ComponentInfo::Kind::kBulkRead ||
              c.kind == ComponentInfo::Kind::kBulkWrite || c.kind == ComponentInfo::Kind::kCpAsync) {
     a.role = RoleOf(c.owner);
+    a.warp = c.owner;
   }
   return a;
 }

@@ -14,9 +14,11 @@
 
 #include "runtime/emulator/judge/finding.h"
 #include "runtime/emulator/judge/global.h"
+#include "runtime/emulator/judge/lint.h"
 #include "runtime/emulator/judge/registers.h"
 #include "runtime/emulator/judge/shadow.h"
 #include "runtime/emulator/judge/tensor.h"
+#include "runtime/emulator/judge/trace.h"
 
 namespace tilec::runtime::judge {
 
@@ -39,7 +41,9 @@ struct LaunchJudge {
   const RegisterMap* registers = nullptr;
   const RegisterMap* loaded = nullptr;
   bool tensor_in_order = false;  // assumed: T6 is silent
-  bool numbers = false, banks = false;
+  bool numbers = false, banks = false, lint = false;
+  Trace* trace = nullptr;  // null: nobody wants it
+  uint32_t trace_launch = 0;
   GlobalShadow global;
   uint64_t global_writes = 0;
   uint64_t turns = 0;  // entries of WarpState::turns, of all clusters
@@ -53,6 +57,13 @@ struct LaunchJudge {
   std::unordered_map<uint64_t, std::vector<Published>> sync;
   // What each cluster's `fence.sc` of gpu scope have ordered so far, by cluster number.
   std::map<uint64_t, std::shared_ptr<const View>> sc_fences;
+  // Releases of tensor maps: who, and what was known there. Beyond so many none is missed.
+  struct MapRelease {
+    GlobalMark by;
+    std::shared_ptr<const View> known;
+  };
+  static constexpr size_t kMostMapReleases = 4096;
+  std::vector<MapRelease> map_releases;
   // (cluster, warp component, lane) → its component.
   std::map<std::tuple<uint64_t, Component, int>, Component> lanes;
 
@@ -65,17 +76,25 @@ struct LaunchJudge {
   bool full() const { return full_ || global.Full(); }
   void Overflow() { full_ = true; }
 
+  // One execution of an instruction took so much, and so much would have done.
+  void Spend(Rule rule, uint64_t cluster, uint32_t warp, uint32_t lanes, uint32_t pc, uint64_t took,
+             uint64_t needed);
   // The first finding of this kind here? Others are counted.
   bool First(Rule rule, uint32_t a, uint32_t b);
   void Say(Finding f, uint32_t a, uint32_t b);
   void Flush();
+
+  // What happens now, if there is a trace; `name`: of the warp, asked for once.
+  void Happens(TraceEvent e, const std::function<std::string()>& name);
 
  private:
   std::vector<uint32_t> place_of_;  // pc → number + 1
   uint32_t places_ = 0;
   std::map<std::tuple<Rule, uint32_t, uint32_t>, size_t> index_;
   std::vector<Finding> findings_;
-  uint64_t dropped_ = 0;  // findings beyond kMostFindings
+  Costs costs_;
+  std::vector<uint8_t> traced_;  // by pc: its site is in the trace
+  uint64_t dropped_ = 0;         // findings beyond kMostFindings
   bool full_ = false;
   static constexpr size_t kMostFindings = 4096;  // different ones, of a launch
 };
@@ -122,6 +141,18 @@ class Judge {
   // A warp executes a judged instruction, or `lane` of it does where lanes act one by one: findings
   // say the how many-th time it was.
   void Executes(uint32_t warp, uint32_t pc, int lane = 0);
+  void Spend(Rule rule, uint32_t warp, uint32_t lanes, uint32_t pc, uint64_t took,
+             uint64_t needed) {
+    launch_->Spend(rule, shape_.number, warp, lanes, pc, took, needed);
+  }
+  bool lint() const { return launch_->lint; }
+  // For the trace alone: an instruction that touches no memory, a fence or a barrier.
+  void Happens(uint32_t warp, uint32_t lanes, uint32_t pc) {
+    if (launch_->trace == nullptr) return;
+    const int lane = lanes == 0 ? 0 : __builtin_ctz(lanes);
+    launch_->Happens({0, warp, shape_.number, pc, static_cast<uint8_t>(lane), false},
+                     [&] { return WarpName(warp); });
+  }
 
   // ---- memory (judge_memory.cc) ----
   void SharedAccess(const Touch& t, uint32_t rank, const uint32_t* offsets, uint32_t bytes);
@@ -138,6 +169,8 @@ class Judge {
   void AsyncGlobal(const AsyncOp& op, uint64_t address, uint64_t bytes, bool write);
   void TensorMapUse(const AsyncOp& op, uint64_t address);
   void TensorMapFence(uint32_t warp, uint32_t lanes, uint64_t address);
+  // What the lanes did, or know of, may be used as tensor maps by whoever comes after this.
+  void TensorMapRelease(uint32_t warp, uint32_t lanes);
 
   // ---- barriers (judge_barriers.cc) ----
   static constexpr size_t kMaxBarriers = 2048;  // mbarriers of a cluster that are followed
@@ -177,15 +210,15 @@ class Judge {
   AsyncOp BulkRead(uint32_t warp, int lane, uint32_t pc);
   AsyncOp BulkWrite(uint32_t warp, int lane, uint32_t pc, bool reduces);
   void BulkCommit(uint32_t warp, uint32_t lanes);
-  void BulkWait(uint32_t warp, uint32_t lanes, uint32_t pending, bool read_only);
+  void BulkWait(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t pending, bool read_only);
   AsyncOp CpAsync(uint32_t warp, uint32_t lanes, uint32_t pc);
   void CpCommit(uint32_t warp, uint32_t lanes);
-  void CpWait(uint32_t warp, uint32_t lanes, uint32_t pending, bool all);
+  void CpWait(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t pending, bool all);
   void CpArrive(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, uint32_t offset);
   AsyncOp Wgmma(uint32_t first_warp, uint32_t pc, uint32_t group);
   void WgmmaFence(uint32_t warp);
   void WgmmaCommit(uint32_t warp);
-  void WgmmaWait(uint32_t warp, uint32_t pending);
+  void WgmmaWait(uint32_t warp, uint32_t pc, uint32_t pending);
 
   // ---- tensor memory (judge_tensor.cc) ----
   // The next tcgen05.mma, cp or shift of a thread.
@@ -309,6 +342,10 @@ class Judge {
   struct WarpState {
     Agent agent;
     std::vector<std::vector<Turns>> turns;  // by place
+    // Judged instructions so far, and how many there were when the last asynchronous operation of
+    // a kind was issued; to which mbarrier the last copy goes.
+    uint64_t acts = 0, copied_at = 0, stored_at = 0, loaded_at = 0, multiplied_at = 0;
+    const void* copied_to = nullptr;
     uint32_t turn_pc = ~0u;
     int turn_lane = 0;
     Component inits = 0;  // kInit: mbarriers this warp initialised
@@ -326,7 +363,8 @@ class Judge {
     uint64_t named[16] = {};           // generation waited for
     // (cluster, component) → epoch of the latest of its strong writes that was read.
     std::map<std::pair<uint64_t, Component>, Epoch> heard;
-    std::map<uint64_t, Mark> maps;  // tensor maps fenced: address → the write it was fenced after
+    // Tensor maps fenced: address → the write it was fenced after, and whether that was released.
+    std::map<uint64_t, std::pair<Mark, bool>> maps;
   };
   // Of another CTA's shared memory, by lanes of a warp. It is over for whoever knows the warp's
   // epoch, or, of arrivals and operations of a pair, `number` of `by` (a phase of the barrier, an
@@ -343,6 +381,9 @@ class Judge {
     bool async = false;
   };
 
+  // A wait of the warp for what it issued when it had `issued_at` acts behind it, with nothing else
+  // in flight: is that all it did?
+  void SpendWait(uint32_t warp, uint32_t lanes, uint32_t pc, uint64_t issued_at, bool alone);
   Component NewComponent(ComponentInfo::Kind kind, uint32_t owner, uint32_t value);
   Component LaneComponent(uint32_t warp, int lane);
   Barrier& BarrierAt(uint32_t rank, uint32_t offset);
@@ -361,6 +402,8 @@ class Judge {
   // Ordered in the generic proxy, for everybody of the side?
   bool GenericOrdered(const Mark& old, const Mark& now, const Side& side, bool scoped) const;
   bool OrderedForeign(const GlobalMark& old, const Side& side) const;
+  bool Before(const GlobalMark& old, const Mark& now, const Side& side) const;
+  bool MapReleased(const GlobalMark& write, const Mark& now, const Side& side) const;
   // Volatile data found by way of a volatile flag, without fences.
   void Hearsay(const std::string& memory, const GlobalMark& old, const Mark& now, const Side& side,
                bool global);
@@ -396,6 +439,8 @@ class Judge {
   Finding Begin(Rule rule, uint32_t pc, uint32_t warp, uint32_t lanes = 0);
   uint64_t TurnOf(uint32_t warp, uint32_t pc, Epoch epoch) const;
   std::string RoleOf(uint32_t warp) const;
+  // Who(), with its role.
+  std::string WarpName(uint32_t warp) const;
   std::string BarrierName(uint32_t offset) const;
 
   LaunchJudge* launch_;

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "runtime/emulator/judge/judge.h"
 
 namespace tilec::runtime::judge {
@@ -20,10 +22,16 @@ AsyncOp Judge::CopyTo(uint32_t warp, int lane, uint32_t pc, uint32_t rank, uint3
   op.component = b.component;
   op.epoch = b.last_epoch() + 1;
   b.last_copy = {warp, op.lanes, pc, bytes, op.epoch};
+  warps_[warp].copied_at = warps_[warp].acts;
+  warps_[warp].copied_to = &b;
   return op;
 }
 
 void Judge::Landed(const AsyncOp& op, uint32_t rank, uint32_t offset) {
+  if (launch_->trace != nullptr)
+    launch_->Happens({0, op.warp, shape_.number, op.pc,
+                      static_cast<uint8_t>(op.lanes == 0 ? 0 : __builtin_ctz(op.lanes)), true},
+                     [&] { return WarpName(op.warp); });
   Barrier& b = BarrierAt(rank, offset);
   if (!b.live || op.component != b.component || b.last_epoch() < op.epoch) return;
   if (!launch_->First(Rule::kA5, op.pc, 0)) return;
@@ -46,6 +54,7 @@ AsyncOp Judge::BulkRead(uint32_t warp, int lane, uint32_t pc) {
   }
   s.last = s.committed + 1;
   s.pc = pc;
+  warps_[warp].stored_at = warps_[warp].acts;
   AsyncOp op;
   op.warp = warp;
   op.lanes = 1u << lane;
@@ -63,12 +72,19 @@ AsyncOp Judge::BulkWrite(uint32_t warp, int lane, uint32_t pc, bool reduces) {
   return op;
 }
 
+void Judge::SpendWait(uint32_t warp, uint32_t lanes, uint32_t pc, uint64_t issued_at, bool alone) {
+  if (!launch_->lint || issued_at == 0) return;
+  const bool behind = alone && warps_[warp].acts <= issued_at;
+  launch_->Spend(Rule::kB4, shape_.number, warp, lanes, pc, behind ? 1 : 0, 0);
+}
+
 void Judge::BulkCommit(uint32_t warp, uint32_t lanes) {
   EachLane(lanes, [&](int l) { ++warps_[warp].bulk[l].committed; });
 }
 
-void Judge::BulkWait(uint32_t warp, uint32_t lanes, uint32_t pending, bool read_only) {
+void Judge::BulkWait(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t pending, bool read_only) {
   WarpState& w = warps_[warp];
+  SpendWait(warp, lanes, pc, std::exchange(w.stored_at, 0), pending == 0);
   EachLane(lanes, [&](int l) {
     auto it = w.bulk.find(l);
     if (it == w.bulk.end() || !it->second.known) return;
@@ -90,6 +106,7 @@ AsyncOp Judge::CpAsync(uint32_t warp, uint32_t lanes, uint32_t pc) {
   }
   s.last = s.committed + 1;
   s.pc = pc;
+  w.loaded_at = w.acts;
   AsyncOp op;
   op.warp = warp;
   op.lanes = lanes;
@@ -103,8 +120,9 @@ AsyncOp Judge::CpAsync(uint32_t warp, uint32_t lanes, uint32_t pc) {
 
 void Judge::CpCommit(uint32_t warp, uint32_t) { ++warps_[warp].cp.committed; }
 
-void Judge::CpWait(uint32_t warp, uint32_t lanes, uint32_t pending, bool all) {
+void Judge::CpWait(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t pending, bool all) {
   WarpState& w = warps_[warp];
+  SpendWait(warp, lanes, pc, std::exchange(w.loaded_at, 0), pending == 0 || all);
   Stream& s = w.cp;
   if (!s.known) return;
   if (all) s.committed = std::max(s.committed, s.last);  // `wait_all` ends the group under way, too
@@ -144,6 +162,7 @@ AsyncOp Judge::Wgmma(uint32_t first_warp, uint32_t pc, uint32_t group) {
     op.epoch = std::max(op.epoch, warps_[w].wgmma_committed + 1);
   for (uint32_t w = first_warp; w < first_warp + 4; ++w) {
     warps_[w].wgmma_issued = op.epoch;
+    warps_[w].multiplied_at = warps_[w].acts;
     warps_[w].wgmma_pc = pc;
   }
   return op;
@@ -151,8 +170,9 @@ AsyncOp Judge::Wgmma(uint32_t first_warp, uint32_t pc, uint32_t group) {
 
 void Judge::WgmmaCommit(uint32_t warp) { ++warps_[warp].wgmma_committed; }
 
-void Judge::WgmmaWait(uint32_t warp, uint32_t pending) {
+void Judge::WgmmaWait(uint32_t warp, uint32_t pc, uint32_t pending) {
   WarpState& w = warps_[warp];
+  SpendWait(warp, w.agent.live(), pc, std::exchange(w.multiplied_at, 0), pending == 0);
   Epoch done = w.wgmma_committed > pending ? w.wgmma_committed - pending : 0;
   w.wgmma_retired = std::max(w.wgmma_retired, done);
   auto it = wgmma_.find({RankOf(warp), warp % shape_.warps_per_cta / 4});

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/emulator/judge/judge.h"
 
@@ -200,6 +201,10 @@ void Judge::Waited(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, ui
   Barrier& b = BarrierAt(rank, offset);
   CheckInit(b, warp, lanes, pc, rank, offset);
   UseBarrier(b, warp, lanes, pc);
+  // The wait is an act of its own, and an arrival may stand behind the copy.
+  if (warps_[warp].copied_to == &b)
+    if (const uint64_t copied = std::exchange(warps_[warp].copied_at, 0); copied != 0)
+      SpendWait(warp, lanes, pc, copied + 2, true);
   // Lapped: by its own account the warp waits for the phase after the last it saw, which has the
   // parity given; but phases went by that nobody saw.
   uint64_t& last = b.seen[warp];
@@ -238,6 +243,7 @@ void Judge::Waited(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, ui
 
 void Judge::NamedArrive(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t id,
                         uint64_t generation, bool waits, bool reduces) {
+  Happens(warp, lanes, pc);
   uint32_t rank = RankOf(warp);
   Named& b = named_[{rank, id}];
   if (!b.known) {
@@ -294,7 +300,8 @@ void Judge::NamedPass(uint32_t warp, uint32_t lanes, uint32_t id) {
 
 // ---- clusters ----
 
-void Judge::ClusterArrive(uint32_t warp, uint32_t lanes, uint32_t, bool relaxed) {
+void Judge::ClusterArrive(uint32_t warp, uint32_t lanes, uint32_t pc, bool relaxed) {
+  Happens(warp, lanes, pc);
   WarpState& w = warps_[warp];
   if ((lanes & w.agent.live()) == w.agent.live())
     met_pending_.Raise(w.agent.self(), w.agent.epoch());

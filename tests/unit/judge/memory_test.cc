@@ -311,12 +311,87 @@ const Case kProxies[] = {
  add.u32 %r9, %r9, 8;
  setp.lt.u32 %q, %r9, 128;
  @%q bra COPY;
+ fence.proxy.tensormap::generic.release.gpu;
 +fence.proxy.tensormap::generic.acquire.gpu [%out], 128;
  mbarrier.arrive.expect_tx.shared.b64 _, [bar], 1024;
 !cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes
  [buf], [%out, {0, 0}], [bar];
  ISSUED:
 )" WAIT("0")},
+    {"P3", "a tensor map written by the kernel and not released", INIT R"( mov.b64 %d1, map;
+ cvta.param.u64 %d1, %d1;
+ setp.lt.u32 %p, %t, 32;
+ @!%l0 bra ISSUED;
+ mov.u32 %r9, 0;
+ COPY:
+ cvt.u64.u32 %d3, %r9;
+ add.u64 %d4, %d1, %d3;
+ ld.b64 %d5, [%d4];
+ add.u64 %d4, %out, %d3;
+ st.global.b64 [%d4], %d5;
+ add.u32 %r9, %r9, 8;
+ setp.lt.u32 %q, %r9, 128;
+ @%q bra COPY;
++fence.proxy.tensormap::generic.release.gpu;
+ fence.proxy.tensormap::generic.acquire.gpu [%out], 128;
+ mbarrier.arrive.expect_tx.shared.b64 _, [bar], 1024;
+!cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes
+ [buf], [%out, {0, 0}], [bar];
+ ISSUED:
+)" WAIT("0")},
+    {"P3", "a release before the last word of the map", INIT R"( mov.b64 %d1, map;
+ cvta.param.u64 %d1, %d1;
+ setp.lt.u32 %p, %t, 32;
+ @!%l0 bra ISSUED;
+ mov.u32 %r9, 0;
+ COPY:
+ cvt.u64.u32 %d3, %r9;
+ add.u64 %d4, %d1, %d3;
+ ld.b64 %d5, [%d4];
+ add.u64 %d4, %out, %d3;
+ st.global.b64 [%d4], %d5;
+ add.u32 %r9, %r9, 8;
+ setp.lt.u32 %q, %r9, 128;
+ @%q bra COPY;
+-fence.proxy.tensormap::generic.release.gpu;
+ st.global.b64 [%out+120], %d5;
++fence.proxy.tensormap::generic.release.gpu;
+ fence.proxy.tensormap::generic.acquire.gpu [%out], 128;
+ mbarrier.arrive.expect_tx.shared.b64 _, [bar], 1024;
+!cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes
+ [buf], [%out, {0, 0}], [bar];
+ ISSUED:
+)" WAIT("0")},
+    {"P3", "a map with a field replaced in shared memory", INIT R"( @%w1 bra ISSUED;
+ st.shared.b32 [%r1], 0;
+ bar.warp.sync 0xffffffff;
+ @!%l0 bra MADE;
+ tensormap.replace.tile.global_address.shared::cta.b1024.b64 [buf], %in;
+ tensormap.replace.tile.rank.shared::cta.b1024.b32 [buf], 0;
+ tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [buf], 0, 64;
+ tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [buf], 0, 256;
+ tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [buf], 0, 1;
+ tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [buf], 2;
+ tensormap.replace.tile.interleave_layout.shared::cta.b1024.b32 [buf], 0;
+ tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [buf], 0;
+ tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [buf], 0;
+ MADE:
+ bar.warp.sync 0xffffffff;
+ tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned
+ [%out], [buf], 128;
++fence.proxy.tensormap::generic.acquire.gpu [%out], 128;
+ @!%l0 bra ISSUED;
+ mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;
+!cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes
+ [buf+1024], [%out, {0}], [bar];
+ ISSUED:
+)" WAIT("0")},
+    {"M1", "a field replaced while another warp reads the map", R"( @%w0 st.shared.b32 [%r1], 0;
+ bar.sync 0;
+ @%l0 tensormap.replace.tile.rank.shared::cta.b1024.b32 [buf], 0;
++bar.sync 0;
+!@%w1 ld.shared.b32 %r2, [buf+4];
+)"},
     {"P4", "a barrier used by a warp that did not see it made",
      R"( @%l0 mbarrier.init.shared.b64 [bar], 1;
 +bar.sync 0;
