@@ -9,8 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/emulator/judge/cause.h"
+#include "runtime/emulator/judge/trace.h"
 #include "support/file.h"
 #include "tools/annotate.h"
+#include "tools/check_page.h"
 #include "tools/commands.h"
 #include "tools/diagnostics.h"
 #include "tools/runner.h"
@@ -108,15 +110,61 @@ class Check {
               o_.spurious || !o_.replay.empty();
     std::vector<Plan> plans = Plans(o_.seeds);
     if (single_) plans = {{base_.policy, base_.landing, base_.seed, base_.spurious_try_wait}};
-    for (const Plan& plan : plans) TRY_VOID(Execute(plan));
+    // What could be cheaper does not depend on the order much: the first execution tells.
+    report_->SetLint(o_.lint);
+    for (const Plan& plan : plans) {
+      TRY_VOID(Execute(plan));
+      report_->SetLint(false);
+      for (const judge::Finding& f : report_->findings()) first_seen_.emplace(Key(f), plan);
+    }
     plans_ = plans.size();
     if (!o_.minimise.empty()) TRY_VOID(Shorten());
     findings_ = report_->findings();
     suppressed_ = Suppress(suppressions_, &findings_);
+    if (!o_.html.empty()) TRY_VOID(WritePage());
     const bool good = wrong_.empty() && Count(judge::Severity::kError) == 0 &&
                       (!o_.strict || Count(judge::Severity::kPortability) == 0);
     Print(good);
     return good;
+  }
+
+  // The execution that showed the first finding once more, written down.
+  Result<> WritePage() {
+    if (findings_.empty()) {
+      page_ = fmt::format("no finding, so nothing was written to {}", o_.html);
+      return Done();
+    }
+    const judge::Finding& root = findings_[judge::FindCauses(findings_)[0].root];
+    const auto seen = first_seen_.find(Key(root));
+    runtime::EmulatorOptions options = Options(seen == first_seen_.end() ? usual_ : seen->second);
+    options.report = std::make_shared<judge::Report>();
+    const auto trace = std::make_shared<judge::Trace>();
+    options.report->SetTrace(trace);
+    Rerun(options);
+    const judge::Finding* found = &root;
+    const std::vector<judge::Finding> again = options.report->findings();
+    for (size_t k = again.size(); k-- > 0;)
+      if (Key(again[k]) == Key(root)) found = &again[k];
+    CheckPageWords words;
+    words.subject = subject_->name();
+    words.command = root.replay;
+    words.source = [](const std::string& file, int line) { return LineOf(file, line); };
+    std::string why;
+    if (!WriteOutput(o_.html, CheckPage(*found, *trace, words), &why))
+      return session_.diags().Report(kFileUnwritable, Span{}, o_.html, why).Place("command line");
+    page_ = fmt::format("how the first finding came about: {}", o_.html);
+    return Done();
+  }
+
+  static std::string LineOf(const std::string& file, int line) {
+    std::string text, why;
+    if (line <= 0 || !ReadFile(file, &text, &why)) return "";
+    size_t at = 0;
+    while (--line > 0 && at < text.size()) {
+      const size_t end = text.find('\n', at);
+      at = end == std::string::npos ? text.size() : end + 1;
+    }
+    return text.substr(at, text.find('\n', at) - at);
   }
 
   void Print(bool good) const {
@@ -330,7 +378,8 @@ class Check {
     fmt::print("{}: {} execution{}", subject_->name(), plans_, plans_ == 1 ? "" : "s");
     if (!single_) fmt::print(" (all policies, {} seeds)", o_.seeds);
     fmt::print(", {} warp instructions\n", instructions_);
-    fmt::print("{}", judge::Summarise(findings_, o_.all_findings));
+    fmt::print("{}", judge::Summarise(o_.lint ? Judgements() : findings_, o_.all_findings));
+    if (o_.lint) PrintCosts();
     for (const auto& [name, t] : worst_) fmt::print("  {}: {}\n", name, DescribeCheck(t));
     std::map<std::string, int> seen;
     for (const Wrong& w : wrong_) ++seen[w.what];
@@ -341,6 +390,7 @@ class Check {
                  what);
     }
     if (!shortened_.empty()) fmt::print("  {}\n", shortened_);
+    if (!page_.empty()) fmt::print("  {}\n", page_);
     if (suppressed_ > 0) fmt::print("  {} suppressed by {}\n", suppressed_, o_.suppress);
     if (!o_.tests)
       for (const Suppression& row : suppressions_)
@@ -357,6 +407,29 @@ class Check {
       fmt::print("WRONG: {}\n", errors > 0       ? "the checks found errors"
                                 : wrong_.empty() ? "not portable"
                                                  : "outputs are not what they must be");
+  }
+
+  static bool IsCost(const judge::Finding& f) {
+    return f.rule == judge::Rule::kB1 || f.rule == judge::Rule::kB2 || f.rule == judge::Rule::kB3 ||
+           f.rule == judge::Rule::kB4;
+  }
+  std::vector<judge::Finding> Judgements() const {
+    std::vector<judge::Finding> rest;
+    std::copy_if(findings_.begin(), findings_.end(), std::back_inserter(rest),
+                 [](const judge::Finding& f) { return !IsCost(f); });
+    return rest;
+  }
+  // What could be cheaper, in two lines each.
+  void PrintCosts() const {
+    size_t n = 0;
+    for (const judge::Finding& f : findings_) {
+      if (!IsCost(f)) continue;
+      const judge::Site& s = f.accesses[0].site;
+      if (n++ == 0) fmt::print("  what could be cheaper, in the first execution:\n");
+      fmt::print("  {} {}{}:{} `{}`: {}\n     {}\n", judge::Def(f.rule).id,
+                 s.source.empty() ? "" : s.source + ", ", s.file, s.line, s.text, f.message, f.fix);
+    }
+    if (n == 0) fmt::print("  nothing that could be cheaper was seen\n");
   }
 
   // "; agrees with the interpreter; 64 elements decided, 0 undecided".
@@ -424,6 +497,9 @@ class Check {
   std::map<std::string, TensorRun> worst_;
   std::vector<Wrong> wrong_;
   std::optional<Plan> failed_;
+  std::map<std::string, Plan> first_seen_;  // by Key() of a finding
+  Plan usual_ = {Policy::kRunToBlock, Landing::kEarly, 0, false};
+  std::string page_;
   std::string shortened_;
   std::vector<Suppression> suppressions_;
   std::vector<judge::Finding> findings_;  // what is not suppressed

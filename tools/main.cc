@@ -214,6 +214,9 @@ class CommandLine {
     check->add_option("--suppress", o_.suppress, "file of findings to leave out");
     check->add_flag("--numbers", o_.numbers, "tell where the first NaN or infinity comes from");
     check->add_flag("--banks", o_.banks, "tell of bank conflicts in shared memory");
+    check->add_flag("--lint", o_.lint,
+                    "tell what could be cheaper: bank conflicts, sectors, boxes, waits");
+    check->add_option("--html", o_.html, "file for a page of how the first finding came about");
     check->add_option("--minimise", o_.minimise, "file for the decisions that show the error");
     check->add_flag("--tests", o_.tests, "check every call of the file's `test` blocks");
     check->add_flag("--strict", o_.strict, "findings of portability are errors");

@@ -54,6 +54,7 @@ struct Options {
   bool all_findings = false;  // check: those too that follow from others
   bool numbers = false;       // check: N1
   bool banks = false;         // check: B1
+  bool lint = false;          // check: B1 to B4
   std::string suppress;       // check: file of findings to leave out
   bool check = false;
   uint64_t seed = 0;
