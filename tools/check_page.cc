@@ -59,7 +59,7 @@ const char* KindOf(const judge::Site& site, bool lands) {
   if (lands) return "lands";
   if (has("fence") || has("membar")) return "fence";
   if (has("wait") || has("bar") || has("arrive") || has("commit")) return "sync";
-  if (has("async") || has("tcgen05") || has("wgmma")) return "async";
+  if (has("async")) return "async";
   if (has("ld") || has("mma")) return "read";
   return "write";
 }

@@ -75,6 +75,8 @@ Step RunCopyMap(Warp& w, const Inst& i, uint32_t mask) {
   if (!LocateMaps(w, i, mask, from, Space::kShared, false, false, source) ||
       !LocateMaps(w, i, mask, to, Space::kGlobal, false, true, target))
     return Step::kError;
+  // One lane has often written the map: all wait for each other here, which is taken as an order.
+  if (w.judge != nullptr) w.judge->WarpSync(w.judge_id, mask);
   JudgeMaps(w, i, mask, source, false);
   JudgeMaps(w, i, mask, target, true);
   ForLanes(mask, [&](int l) { std::memcpy(target[0].p[l], source[0].p[l], sizeof(TensorMap)); });
