@@ -1,6 +1,6 @@
-// Elements at other places: slices, shifts, reversals, other shapes. The operand is written row-major,
-// so that an element's number is its place, and each result register is read by the number that its
-// coordinates give, a sum of one part of the thread and one of the register.
+// Elements at other places: slices, shifts, reversals, other shapes. The operand is written
+// row-major, so that an element's number is its place, and each result register is read by the
+// number that its coordinates give, a sum of one part of the thread and one of the register.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/emitter.h"

@@ -51,7 +51,8 @@ Result<void> Emitter::EmitScan(const ir::Op& op) {
   for (const ScanLevel& level : plan->levels) switch (level.kind) {
       case ScanLevel::Kind::kRegisters: {
         int64_t place = 1;
-        for (int i = 0; i < level.reg_digit; ++i) place *= layout.reg[static_cast<size_t>(i)].extent;
+        for (int i = 0; i < level.reg_digit; ++i)
+          place *= layout.reg[static_cast<size_t>(i)].extent;
         std::map<int64_t, std::vector<size_t>> rows;  // blocks by all digits but this one
         for (size_t i = 0; i < blocks.size(); ++i) {
           const int64_t r = blocks[i][0];
@@ -124,9 +125,8 @@ Result<void> Emitter::EmitScan(const ir::Op& op) {
           llvm::Value *ahead = neutral, *total = nullptr;
           for (int64_t w = 0; w < level.extent; ++w) {
             const int64_t at = w * pitch + static_cast<int64_t>(i) * level.groups * slot;
-            llvm::Value* other =
-                b_.CreateAlignedLoad(ElementType(acc), SharedPointer(theirs, at),
-                                     llvm::Align(static_cast<uint64_t>(slot)));
+            llvm::Value* other = b_.CreateAlignedLoad(ElementType(acc), SharedPointer(theirs, at),
+                                                      llvm::Align(static_cast<uint64_t>(slot)));
             llvm::Value* more = total ? Combine(kind, acc, ahead, other) : other;
             ahead = b_.CreateSelect(b_.CreateICmpSLT(I32(w), digit), more, ahead);
             total = total ? Combine(kind, acc, total, other) : other;

@@ -217,8 +217,9 @@ std::optional<std::vector<Choice>> ChoicesOf(const lang::KernelItem& kernel, Dia
     }
   }
   if (all.size() > kMostInstances)
-    diags.Report(kTypeParam, kernel.name.span, kernel.name.text,
-                 fmt::format("stands for more than {} kernels", kMostInstances))
+    diags
+        .Report(kTypeParam, kernel.name.span, kernel.name.text,
+                fmt::format("stands for more than {} kernels", kMostInstances))
         .Help("leave choices out, or write two kernels");
   if (diags.errors() > before) return std::nullopt;
   return all;

@@ -288,7 +288,8 @@ class Lowerer {
                        Span at);
 
   Result<Val> ExtentValue(const Expr& extent, Span at);
-  Result<> InferTypes(const lang::CallExpr& x, const lang::FnItem& fn, const std::vector<Val>& args);
+  Result<> InferTypes(const lang::CallExpr& x, const lang::FnItem& fn,
+                      const std::vector<Val>& args);
   Result<std::vector<Val>> Inlined(Span at, const lang::CallExpr& x, ItemRef item,
                                    std::vector<Val> args, bool lifted);
 

@@ -303,7 +303,8 @@ Result<Val> Lowerer::Call(const lang::Expr& e, const lang::CallExpr& x) {
   if (name == "reduce" || name == "scan") {
     TRY(std::vector<Val> values, Combine(e, x, name == "scan"));
     if (values.size() == 1) return std::move(values[0]);
-    return Report(kFnResults, e.span, fmt::format("this `{}`", name), CountResults(values.size()), 1)
+    return Report(kFnResults, e.span, fmt::format("this `{}`", name), CountResults(values.size()),
+                  1)
         .Help(fmt::format("write `let a, b = {}`", program_.TextOf(e.span)));
   }
   if (name == "split")

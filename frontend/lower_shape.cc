@@ -163,18 +163,19 @@ Result<std::vector<Val>> Lowerer::Split(const lang::Expr& e, const lang::CallExp
   TRY(const int64_t axis, Axis(x, tile, e.span));
   const auto a = static_cast<size_t>(axis), n = parts;
   if (shape[a] % static_cast<int64_t>(n) != 0)
-    return Report(kArgKind, e.span,
-                  fmt::format("`split` makes equal parts: {} along axis {} are not {} times as many",
-                              shape[a], axis, n))
+    return Report(
+               kArgKind, e.span,
+               fmt::format("`split` makes equal parts: {} along axis {} are not {} times as many",
+                           shape[a], axis, n))
         .Label(tile.at, fmt::format("this is {}", DescribeVal(tile)))
         .Help("take unequal ones by slices: `x[:, 0..48]`");
   const std::vector<int64_t> strides = Strides(shape);
   shape[a] /= static_cast<int64_t>(n);
   std::vector<Val> out;
   for (size_t i = 0; i < n; ++i)
-    out.push_back(Value(Rearrange(e.span, tile.v, shape,
-                                  static_cast<int64_t>(i) * shape[a] * strides[a], strides),
-                        e.span));
+    out.push_back(Value(
+        Rearrange(e.span, tile.v, shape, static_cast<int64_t>(i) * shape[a] * strides[a], strides),
+        e.span));
   return out;
 }
 
@@ -183,20 +184,18 @@ Result<Val> Lowerer::Pick(Span at, const Val& tile, size_t dim, const Val& index
   const Type t = type(tile.v);
   const auto axis = static_cast<int64_t>(dim);
   const ValueId position = Positions(at, t.shape, axis);
-  const ValueId wanted =
-      Emit(at, OpKind::kCast, {ToIndex(at, index)}, Type::Scalar(DType::kI32));
-  const ValueId here =
-      Emit(at, OpKind::kCmp, {position, Broadcast(at, wanted, t.shape)},
-           Type::Tile(DType::kBool, t.shape), {{"pred", std::string("eq")}});
+  const ValueId wanted = Emit(at, OpKind::kCast, {ToIndex(at, index)}, Type::Scalar(DType::kI32));
+  const ValueId here = Emit(at, OpKind::kCmp, {position, Broadcast(at, wanted, t.shape)},
+                            Type::Tile(DType::kBool, t.shape), {{"pred", std::string("eq")}});
   Shape shape = t.shape;
   shape.erase(shape.begin() + axis);
   const bool logic = t.dtype == DType::kBool;
   const ValueId only =
-      logic ? Emit(at, OpKind::kAnd, {here, tile.v}, t)
-            : Emit(at, OpKind::kSelect,
-                   {here, tile.v,
-                    ConstantValue(at, Constant{int64_t{0}, t.dtype}, t.dtype, t.shape)},
-                   t);
+      logic
+          ? Emit(at, OpKind::kAnd, {here, tile.v}, t)
+          : Emit(at, OpKind::kSelect,
+                 {here, tile.v, ConstantValue(at, Constant{int64_t{0}, t.dtype}, t.dtype, t.shape)},
+                 t);
   const ValueId r = Emit(at, OpKind::kReduce, {only}, Type::Tile(t.dtype, shape),
                          {{"kind", std::string(logic ? "any" : "sum")}, {"axis", axis}});
   return Value(r, at);
@@ -215,9 +214,7 @@ Result<std::vector<Val>> Lowerer::Combine(const lang::Expr& e, const lang::CallE
   if (!f) {
     const Span at = combine.valid() ? expr(combine).span : e.span;
     return Report(kCombineForm, at, fmt::format("`{}` needs `combine = f`, the name of a fn", name))
-        .Help(fmt::format("the function of one sum: `fn f(a: f32, b: f32) -> f32 {{ return a + b "
-                          "}}`, `{}(x, axis = 0, combine = f)`",
-                          name));
+        .Help("write `fn f(a: f32, b: f32) -> f32 { return a + b }` and `combine = f`");
   }
   std::vector<Val> tiles;
   for (ExprId id : args) {
@@ -256,9 +253,9 @@ Result<std::vector<Val>> Lowerer::Combine(const lang::Expr& e, const lang::CallE
     std::vector<ValueId> out;
     for (size_t i = 0; i < values.size(); ++i) {
       const Type want = Type::Tile(type(first[i]).dtype, here);
-      TRY(const ValueId v, Convert(values[i], want, {}, fmt::format("result {} of `{}`", i + 1,
-                                                                    f->name.text),
-                                   f->name.span, e.span));
+      TRY(const ValueId v,
+          Convert(values[i], want, {}, fmt::format("result {} of `{}`", i + 1, f->name.text),
+                  f->name.span, e.span));
       out.push_back(v);
     }
     return out;
@@ -315,8 +312,7 @@ Result<std::vector<Val>> Lowerer::Combine(const lang::Expr& e, const lang::CallE
 }
 
 Result<std::optional<std::vector<Val>>> Lowerer::SeveralOf(const lang::Expr& e,
-                                                           const lang::CallExpr& x,
-                                                           size_t wanted) {
+                                                           const lang::CallExpr& x, size_t wanted) {
   const std::string& name = x.callee.text;
   std::optional<std::vector<Val>> out;
   if (name == "split") {

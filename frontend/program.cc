@@ -215,9 +215,9 @@ struct InputWord {
   TestInput::Kind kind;
 };
 constexpr InputWord kInputWords[] = {
-    {"arange", TestInput::Kind::kArange},   {"permutation", TestInput::Kind::kPermutation},
-    {"normal", TestInput::Kind::kNormal},   {"uniform", TestInput::Kind::kUniform},
-    {"sorted", TestInput::Kind::kSorted},   {"list", TestInput::Kind::kList},
+    {"arange", TestInput::Kind::kArange}, {"permutation", TestInput::Kind::kPermutation},
+    {"normal", TestInput::Kind::kNormal}, {"uniform", TestInput::Kind::kUniform},
+    {"sorted", TestInput::Kind::kSorted}, {"list", TestInput::Kind::kList},
     {"file", TestInput::Kind::kFile},
 };
 
@@ -298,8 +298,9 @@ Result<TestInput> ReadTestInput(const ProgramData& program, const lang::Arg& arg
     return diags
         .Report(kTestCall, e.span,
                 fmt::format("`{}` of {}", word, CountArguments(out.numbers.size())))
-        .Help("write `arange(first, step)`, `uniform(lo, hi)`, `sorted(lo, hi)`, `normal(mean, "
-              "deviation)`, `permutation`, `list(1, 2, 3)` or a number");
+        .Help(
+            "write `arange(first, step)`, `uniform(lo, hi)`, `sorted(lo, hi)`, `normal(mean, "
+            "deviation)`, `permutation`, `list(1, 2, 3)` or a number");
   return out;
 }
 

@@ -242,7 +242,9 @@ bool Worker::RunOp(const Op& op) {
     case OpKind::kBroadcast: EvalBroadcast(in(0), op.ints("axes"), Result(op)); return true;
     case OpKind::kReshape: EvalReshape(in(0), Result(op)); return true;
     case OpKind::kTranspose: EvalTranspose(in(0), op.ints("perm"), Result(op)); return true;
-    case OpKind::kRearrange: EvalRearrange(in(0), op.i("first"), op.ints("strides"), Result(op)); return true;
+    case OpKind::kRearrange:
+      EvalRearrange(in(0), op.i("first"), op.ints("strides"), Result(op));
+      return true;
     case OpKind::kReduce: EvalReduce(op.s("kind"), op.i("axis"), in(0), Result(op)); return true;
     case OpKind::kArgReduce:
       EvalArgReduce(op.s("kind"), op.i("axis"), in(0), Result(op));

@@ -218,7 +218,8 @@ void EvalReshape(const Tile& in, Tile& out) {
 namespace {
 
 template <typename T>
-void PickArray(const std::vector<T>& src, const std::vector<int64_t>& numbers, std::vector<T>& dst) {
+void PickArray(const std::vector<T>& src, const std::vector<int64_t>& numbers,
+               std::vector<T>& dst) {
   if (src.empty()) return dst.clear();
   dst.resize(numbers.size());
   for (size_t i = 0; i < numbers.size(); ++i)

@@ -124,7 +124,8 @@ int64_t ScanScratchBytes(const Type& type, const ScanPlan& plan) {
   int64_t bytes = 0;
   for (const ScanLevel& level : plan.levels)
     if (level.kind == ScanLevel::Kind::kWarps)
-      bytes = std::max(bytes, level.extent * level.reps * level.groups * ReduceSlotBytes(type.dtype));
+      bytes =
+          std::max(bytes, level.extent * level.reps * level.groups * ReduceSlotBytes(type.dtype));
   return bytes;
 }
 

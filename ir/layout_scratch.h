@@ -1,6 +1,7 @@
 // How data crosses threads through shared memory, decided once for the lowering (which reserves the
 // bytes) and the backend (which emits the accesses): plans for `convert`, `warp_reduce`,
-// `warp_argreduce`, `warp_scan` and `warp_rearrange`, and the bytes of scratch they need. 0 bytes: registers and shuffles suffice.
+// `warp_argreduce`, `warp_scan` and `warp_rearrange`, and the bytes of scratch they need. 0 bytes:
+// registers and shuffles suffice.
 //
 // Scratch must start at a multiple of 16.
 //
@@ -45,17 +46,17 @@ struct ReducePlan {
   int64_t regs = 1;         // registers of the result
 };
 ReducePlan PlanReduce(const Layout& layout, int axis);
-// A scan along `axis` takes the digits of that dim from the smallest stride to the largest. At each,
-// blocks that are scanned already are put side by side: what comes before a block is combined into
-// it, and the blocks' totals become one. In registers one after the other; in lanes by xor shuffles,
-// which leave every lane with the total; across warps through scratch, where the first thread of
-// what shares a total writes it: block `w` of group `g` of threads at ((w·reps + r)·groups + g)
-// slots, r counting the registers that differ in more than digits already done.
+// A scan along `axis` takes the digits of that dim from the smallest stride to the largest. At
+// each, blocks that are scanned already are put side by side: what comes before a block is combined
+// into it, and the blocks' totals become one. In registers one after the other; in lanes by xor
+// shuffles, which leave every lane with the total; across warps through scratch, where the first
+// thread of what shares a total writes it: block `w` of group `g` of threads at ((w·reps +
+// r)·groups + g) slots, r counting the registers that differ in more than digits already done.
 struct ScanLevel {
   enum class Kind { kRegisters, kLanes, kWarps };
   Kind kind = Kind::kRegisters;
-  int reg_digit = -1;   // kRegisters: of Layout::reg
-  ThreadDigit digit;    // kLanes, kWarps
+  int reg_digit = -1;  // kRegisters: of Layout::reg
+  ThreadDigit digit;   // kLanes, kWarps
   int64_t stride = 1;
   int64_t extent = 1;
   // kWarps:

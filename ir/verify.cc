@@ -278,11 +278,11 @@ bool Verifier::CheckTypeShape(const Op& op, const Type& t, const Scope& scope) {
 }
 
 // Rows of ops.def that a warp function may not contain; the others serve both levels.
-static constexpr OpKind kTileOnly[] = {
-    OpKind::kIota,      OpKind::kBroadcast, OpKind::kReshape,      OpKind::kTranspose,
-    OpKind::kRearrange, OpKind::kReduce,    OpKind::kArgReduce,    OpKind::kScan,
-    OpKind::kDot,       OpKind::kLoad,      OpKind::kStore,        OpKind::kAtomic,
-    OpKind::kParallel,  OpKind::kClusterReduce};
+static constexpr OpKind kTileOnly[] = {OpKind::kIota,      OpKind::kBroadcast,    OpKind::kReshape,
+                                       OpKind::kTranspose, OpKind::kRearrange,    OpKind::kReduce,
+                                       OpKind::kArgReduce, OpKind::kScan,         OpKind::kDot,
+                                       OpKind::kLoad,      OpKind::kStore,        OpKind::kAtomic,
+                                       OpKind::kParallel,  OpKind::kClusterReduce};
 
 bool Verifier::CheckLevel(const Op& op, const Scope& scope) {
   const OpInfo& info = Info(op.kind);

@@ -234,8 +234,8 @@ bool Verifier::CheckRearrange(const Op& op) {
   constexpr int64_t kMost = int64_t{1} << 28;  // numbers of elements are 32 bits wide
   double most = std::fabs(static_cast<double>(op.i("first")));
   for (size_t d = 0; d < out.shape.size(); ++d)
-    most += std::fabs(static_cast<double>(op.ints("strides")[d])) *
-            static_cast<double>(out.shape[d]);
+    most +=
+        std::fabs(static_cast<double>(op.ints("strides")[d])) * static_cast<double>(out.shape[d]);
   return most < static_cast<double>(kMost) ||
          Fail(kVerifyForm, op, fmt::format("elements {} away; fewer than {}", most, kMost));
 }

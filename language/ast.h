@@ -283,7 +283,7 @@ struct Param {
   Direction direction = Direction::kIn;
   bool is_const = false;
   TypeRef type;
-  ExprId default_value;  // may be absent
+  ExprId default_value;   // may be absent
   bool optional = false;  // `bias: optional f32[N]`
 };
 

@@ -182,8 +182,8 @@ void Dumper::DumpSignature(std::string_view word, const Name& name,
     const char* direction = p.direction == Direction::kOut     ? "out "
                             : p.direction == Direction::kInOut ? "inout "
                                                                : "";
-    Line(fmt::format("param {}: {}{}{}{}{}", p.name.text, p.optional ? "optional " : "", direction, p.is_const ? "const " : "",
-                     Str(p.type), Opt(" = ", p.default_value)));
+    Line(fmt::format("param {}: {}{}{}{}{}", p.name.text, p.optional ? "optional " : "", direction,
+                     p.is_const ? "const " : "", Str(p.type), Opt(" = ", p.default_value)));
   }
   for (ExprId fact : facts) Line(fmt::format("fact {}", Str(fact)));
 }

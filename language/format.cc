@@ -369,7 +369,8 @@ void Formatter::Item(const tilec::language::Item& item, uint32_t limit) {
   Pins(item.pins, item.span.begin);
   std::visit(Overloaded{
                  [&](const KernelItem& k) {
-                   Signature("kernel ", {k.name.text + Types(k.types), k.name.span}, k.params, k.params_span, nullptr, k.facts, k.body);
+                   Signature("kernel ", {k.name.text + Types(k.types), k.name.span}, k.params,
+                             k.params_span, nullptr, k.facts, k.body);
                  },
                  [&](const FnItem& f) {
                    if (const std::optional<std::string> line = ShortFn(item)) {
@@ -377,7 +378,8 @@ void Formatter::Item(const tilec::language::Item& item, uint32_t limit) {
                      out_ += *line;
                      return;
                    }
-                   Signature("fn ", {f.name.text + Types(f.types), f.name.span}, f.params, f.params_span, &f, f.facts, f.body);
+                   Signature("fn ", {f.name.text + Types(f.types), f.name.span}, f.params,
+                             f.params_span, &f, f.facts, f.body);
                  },
                  [&](const ConstItem& c) {
                    std::vector<DocId> parts = {Text("const " + c.name.text)};

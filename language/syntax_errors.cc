@@ -70,13 +70,13 @@ class Expected {
   bool has_[std::size(kTokens)] = {};
 };
 
-constexpr std::initializer_list<K> kSoftWords = {K::kName, K::kOut,     K::kInOut,
-                                                 K::kStep, K::kStrided, K::kTest, K::kOptional};
+constexpr std::initializer_list<K> kSoftWords = {K::kName,    K::kOut,  K::kInOut,   K::kStep,
+                                                 K::kStrided, K::kTest, K::kOptional};
 constexpr std::initializer_list<K> kOperandStarts = {
     K::kInt, K::kFloat, K::kString, K::kTrue, K::kFalse, K::kMinus, K::kNot, K::kIf, K::kLParen};
 constexpr std::initializer_list<K> kStatementStarts = {
-    K::kTune,  K::kLet, K::kVar, K::kReturn,      K::kBreak, K::kParallel, K::kFor,
-    K::kWhile, K::kIf,  K::kEnd, K::kHashBracket, K::kWhere};
+    K::kTune, K::kLet,   K::kVar, K::kReturn, K::kBreak,       K::kParallel,
+    K::kFor,  K::kWhile, K::kIf,  K::kEnd,    K::kHashBracket, K::kWhere};
 constexpr std::initializer_list<K> kItemStarts = {K::kImport, K::kKernel,      K::kFn,  K::kConst,
                                                   K::kTest,   K::kHashBracket, K::kEnd, K::kEof};
 constexpr std::initializer_list<K> kOperators = {

@@ -101,8 +101,7 @@ class Outside {
         if (trips != work_.trips.end() && work_.instances > 0)
           inside = static_cast<double>(trips->second) / static_cast<double>(work_.instances);
       }
-      if (!op.regions.empty() || Meets(op.kind))
-        waiting_ = false;
+      if (!op.regions.empty() || Meets(op.kind)) waiting_ = false;
       for (ir::BlockId region : op.regions) Walk(region, inside);
       if (op.regions.empty()) Add(op, times);
     }

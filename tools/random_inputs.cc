@@ -250,8 +250,7 @@ Result<ir::TensorValue> MadeTensor(const std::string& name, ir::DType dtype,
   std::vector<double> all(n);
   switch (input.kind) {
     case Kind::kArange:
-      for (size_t i = 0; i < n; ++i)
-        all[i] = number(0, 0) + static_cast<double>(i) * number(1, 1);
+      for (size_t i = 0; i < n; ++i) all[i] = number(0, 0) + static_cast<double>(i) * number(1, 1);
       break;
     case Kind::kPermutation:
       for (size_t i = 0; i < n; ++i) all[i] = static_cast<double>(i);
@@ -276,9 +275,9 @@ Result<ir::TensorValue> MadeTensor(const std::string& name, ir::DType dtype,
     }
     case Kind::kList:
       if (input.numbers.size() != n)
-        return diags.Report(kTestTensor, input.at, name,
-                            fmt::format("has {} elements, and {} are listed", n,
-                                        input.numbers.size()));
+        return diags.Report(
+            kTestTensor, input.at, name,
+            fmt::format("has {} elements, and {} are listed", n, input.numbers.size()));
       all = input.numbers;
       break;
     case Kind::kFill: std::fill(all.begin(), all.end(), number(0, 0)); break;

@@ -19,9 +19,9 @@ namespace tilec::tools {
 
 struct RunRequest {
   std::string kernel;
-  api::Given values;                               // dims, scalars, consts, tunes
-  std::map<std::string, std::string> files;        // tensor → .npy
-  std::map<std::string, ir::TensorValue> tensors;  // tensors that are there already
+  api::Given values;                                  // dims, scalars, consts, tunes
+  std::map<std::string, std::string> files;           // tensor → .npy
+  std::map<std::string, ir::TensorValue> tensors;     // tensors that are there already
   std::map<std::string, frontend::TestInput> inputs;  // what tensors hold that are made here
   uint64_t seed = 0;
   // What the PTX is replaced by before it is loaded; for tests of the checks.

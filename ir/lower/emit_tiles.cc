@@ -158,9 +158,9 @@ void Emitter::Rearrange_(const Op& op) {
   std::vector<int64_t> strides;
   for (size_t d = 0; d < to.shape.size(); ++d)
     if (to.shape[d] != 1) strides.push_back(op.ints("strides")[d]);
-  const OpId moved = b_.Add(
-      OpKind::kWarpRearrange, {tile}, {WarpType(result)},
-      {{"first", op.i("first")}, {"strides", std::move(strides)}, {"scratch", int64_t{-1}}});
+  const OpId moved =
+      b_.Add(OpKind::kWarpRearrange, {tile}, {WarpType(result)},
+             {{"first", op.i("first")}, {"strides", std::move(strides)}, {"scratch", int64_t{-1}}});
   WantScratch(moved, RearrangeScratchBytes(out_.type(tile)));
   Bind(result, out_.ops[moved].results[0]);
 }

@@ -23,10 +23,10 @@ TEST(Places, ScansOfManyLayouts) {
     const char* kind;
     double lo, hi, tolerance;
   };
-  const Row all[] = {{DType::kF32, "sum", -2, 2, 1e-5},   {DType::kI32, "sum", -90, 90, 0},
-                     {DType::kF32, "max", -2, 2, 0},      {DType::kBF16, "sum", 0, 1, 1e-2},
+  const Row all[] = {{DType::kF32, "sum", -2, 2, 1e-5},      {DType::kI32, "sum", -90, 90, 0},
+                     {DType::kF32, "max", -2, 2, 0},         {DType::kBF16, "sum", 0, 1, 1e-2},
                      {DType::kF64, "prod", 0.9, 1.1, 1e-12}, {DType::kI64, "sum", -90, 90, 0},
-                     {DType::kU8, "max", 0, 200, 0},      {DType::kI16, "min", -90, 90, 0}};
+                     {DType::kU8, "max", 0, 200, 0},         {DType::kI16, "min", -90, 90, 0}};
   int n = 0, scanned = 0;
   for (const auto& shape : kShapes)
     for (int warps : {4, 8})
@@ -94,18 +94,18 @@ TEST(Places, RearrangesBetweenLayouts) {
         k.allow_spills = true;
         const std::vector<double> x =
             Random(d, rows * cols, static_cast<uint64_t>(11 + n), -50, 50);
-        const ValueId v = k.Load(k.In({"A", d, shape, x, {}}), shape,
-                                 from[static_cast<size_t>(n) % from.size()]);
+        const ValueId v =
+            k.Load(k.In({"A", d, shape, x, {}}), shape, from[static_cast<size_t>(n) % from.size()]);
         ++n;
         const int64_t bytes = ir::RearrangeScratchBytes(k.fn.type(v));
         k.fn.launch.smem_bytes = std::max(k.fn.launch.smem_bytes, bytes);
         const bool scalar = move.shape.empty();
-        const Type to = scalar ? Type::Scalar(d)
-                               : k.Tile(d, move.shape, ir::BlockedLayout(move.shape, 1, 32 * warps));
-        ValueId r = k.b.Value(OpKind::kWarpRearrange, {v}, to,
-                              {{"first", move.first},
-                               {"strides", move.strides},
-                               {"scratch", int64_t{0}}});
+        const Type to = scalar
+                            ? Type::Scalar(d)
+                            : k.Tile(d, move.shape, ir::BlockedLayout(move.shape, 1, 32 * warps));
+        ValueId r =
+            k.b.Value(OpKind::kWarpRearrange, {v}, to,
+                      {{"first", move.first}, {"strides", move.strides}, {"scratch", int64_t{0}}});
         std::vector<int64_t> out = move.shape;
         if (scalar) {  // every thread has it
           out = shape;

@@ -225,9 +225,9 @@ kernel f<T in {bf16, f32}, U in {f16}>(X: T[N], bias: optional U[N], Y: out T[N]
 }
 )");
   ASSERT_TRUE(loaded.program) << loaded.errors();
-  EXPECT_EQ(loaded.program->kernels(),
-            (std::vector<std::string>{"f_bf16_f16", "f_f32_f16", "f_bf16_f16_bias",
-                                      "f_f32_f16_bias"}));
+  EXPECT_EQ(
+      loaded.program->kernels(),
+      (std::vector<std::string>{"f_bf16_f16", "f_f32_f16", "f_bf16_f16_bias", "f_f32_f16_bias"}));
   const Signature* without = loaded.program->FindSignature("f_f32_f16");
   const Signature* with = loaded.program->FindSignature("f_bf16_f16_bias");
   ASSERT_TRUE(without && with);
@@ -238,7 +238,8 @@ kernel f<T in {bf16, f32}, U in {f16}>(X: T[N], bias: optional U[N], Y: out T[N]
   EXPECT_EQ(with->params[1].dtype, ir::DType::kF16);
   const std::string text = loaded.Ir("f_f32_f16", {{"N", int64_t{100}}});
   EXPECT_EQ(text.find(" = add %y"), std::string::npos) << text;  // and costs nothing
-  EXPECT_NE(loaded.Ir("f_f32_f16_bias", {{"N", int64_t{100}}}).find(" = add %y"), std::string::npos);
+  EXPECT_NE(loaded.Ir("f_f32_f16_bias", {{"N", int64_t{100}}}).find(" = add %y"),
+            std::string::npos);
 }
 
 TEST(Program, MissingFileIsReported) {

@@ -456,8 +456,8 @@ TEST(Shapes, ElementsAtOtherPlaces) {
         .v;
   };
   // kTwelve is 1 … 12 as [4, 3].
-  ExpectSame(moved("{first = 1, strides = [3, 1]} : f32[4, 2]", {4, 2}),
-             {2, 3, 5, 6, 8, 9, 11, 12}, "columns");
+  ExpectSame(moved("{first = 1, strides = [3, 1]} : f32[4, 2]", {4, 2}), {2, 3, 5, 6, 8, 9, 11, 12},
+             "columns");
   ExpectSame(moved("{first = 9, strides = [-3, 1]} : f32[4, 3]", {4, 3}),
              {10, 11, 12, 7, 8, 9, 4, 5, 6, 1, 2, 3}, "reversed");
   ExpectSame(moved("{first = -6, strides = [3, 1]} : f32[4, 3]", {4, 3}),
