@@ -11,9 +11,9 @@
 #include <algorithm>
 
 #include "backend/diagnostics.h"
+#include "backend/emit_tcgen05.h"
 #include "backend/emitter.h"
 #include "backend/shared_operand.h"
-#include "backend/tcgen05_descriptor.h"
 #include "ir/matrix_unit.h"
 #include "support/check.h"
 

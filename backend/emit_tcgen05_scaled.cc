@@ -8,9 +8,9 @@
 #include <llvm/IR/Constants.h>
 
 #include "backend/diagnostics.h"
+#include "backend/emit_tcgen05.h"
 #include "backend/emitter.h"
 #include "backend/shared_operand.h"
-#include "backend/tcgen05_descriptor.h"
 #include "ir/matrix_unit.h"
 #include "support/check.h"
 
@@ -44,9 +44,9 @@ const ScaledKind* KindOf(DType dtype, int64_t block) {
 
 }  // namespace
 
-// Instruction descriptor: id of B's scales at bit 4, types of A and B at 7 and 10, N / 8 at 17, type
-// of the scales at 23 (1: ue8m0), M / 128 at 27, id of A's scales at 29. The id is the byte of a word
-// that an instruction begins with.
+// Instruction descriptor: id of B's scales at bit 4, types of A and B at 7 and 10, N / 8 at 17,
+// type of the scales at 23 (1: ue8m0), M / 128 at 27, id of A's scales at 29. The id is the byte of
+// a word that an instruction begins with.
 Result<void> Emitter::EmitScaledMma(const ir::Op& op) {
   const ir::Type &a_type = fn_.type(op.operands[1]), &b_type = fn_.type(op.operands[2]);
   const int64_t block = op.i("block");
@@ -77,10 +77,10 @@ Result<void> Emitter::EmitScaledMma(const ir::Op& op) {
   const int64_t m = op.i("m"), n = RoundUp(op.i("n"), ir::kTensorColumnStep), k = op.i("k");
   const bool pairs = a_type.dtype == DType::kE2M1X2;
   const int64_t each = kStepBytes * (pairs ? 2 : 1) / block;  // scales of an instruction
-  const uint32_t descriptor =
-      a_kind->code << 7 | b_kind->code << 10 | static_cast<uint32_t>(n >> 3) << 17 |
-      uint32_t{op.s("scale") == ir::Spelling(DType::kUE8M0)} << 23 |
-      static_cast<uint32_t>(ir::kTensorLanes >> 7) << 27;
+  const uint32_t descriptor = a_kind->code << 7 | b_kind->code << 10 |
+                              static_cast<uint32_t>(n >> 3) << 17 |
+                              uint32_t{op.s("scale") == ir::Spelling(DType::kUE8M0)} << 23 |
+                              static_cast<uint32_t>(ir::kTensorLanes >> 7) << 27;
   llvm::Value* tensor = Scalar(op.operands[0]);
   llvm::Value *a_start = start(1, 3, a), *b_start = start(2, 4, b);
   // Columns of a word of four scales: one for 32 rows.
@@ -91,8 +91,8 @@ Result<void> Emitter::EmitScaledMma(const ir::Op& op) {
     for (int64_t kk = 0; kk < k; kk += kStepBytes) {
       const int64_t first = kk / kStepBytes * each, word = first / kScalesOfWord;
       const auto id = static_cast<uint32_t>(first % kScalesOfWord);
-      CallPtx(b_, PtxInst::kTcMmaScaled,
-              {{"kind", a_kind->kind}, {"each", std::to_string(each)}}, "r,l,l,r,r,r,b",
+      CallPtx(b_, PtxInst::kTcMmaScaled, {{"kind", a_kind->kind}, {"each", std::to_string(each)}},
+              "r,l,l,r,r,r,b",
               {into, at(a_start, a, row, kk), at(b_start, b, 0, kk),
                I32(descriptor | id << 4 | id << 29),
                b_.CreateAdd(tensor, I32(op.i("a_scales") + word * a_word + row / kLanes)),
@@ -122,12 +122,12 @@ Result<void> Emitter::EmitTmemScales(const ir::Op& op) {
   }
   CallPtx(b_, PtxInst::kWarpSync, {});
   llvm::Value* lanes = b_.CreateShl(b_.CreateAnd(Warp(), I32(3)), 21);  // 32 · quarter, at bit 16
-  llvm::Value* from = b_.CreateAdd(b_.CreateAdd(Scalar(op.operands[1]), I32(op.i("column"))), lanes);
+  llvm::Value* from =
+      b_.CreateAdd(b_.CreateAdd(Scalar(op.operands[1]), I32(op.i("column"))), lanes);
   constexpr int64_t kAtOnce = 4;
   for (int64_t word = 0; word < held / kScalesOfWord; ++word)
     for (int64_t column = 0; column < columns; column += kAtOnce) {
-      std::vector<llvm::Value*> args = {
-          b_.CreateAdd(from, I32(word * columns + column))};
+      std::vector<llvm::Value*> args = {b_.CreateAdd(from, I32(word * columns + column))};
       std::string constraints = "r", registers;
       for (int64_t c = 0; c < kAtOnce; ++c) {
         llvm::Value* bytes = I32(0);
@@ -142,8 +142,8 @@ Result<void> Emitter::EmitTmemScales(const ir::Op& op) {
         constraints += ",r";
         registers += fmt::format("{}${}", c ? "," : "", c + 1);
       }
-      CallPtx(b_, PtxInst::kTmemSt,
-              {{"n", std::to_string(kAtOnce)}, {"r", registers}, {"a", "$0"}}, constraints, args);
+      CallPtx(b_, PtxInst::kTmemSt, {{"n", std::to_string(kAtOnce)}, {"r", registers}, {"a", "$0"}},
+              constraints, args);
     }
   CallPtx(b_, PtxInst::kTmemWaitSt, {});
   if (next) {

@@ -270,7 +270,6 @@ class Emitter {
   Result<void> EmitTcMma(const ir::Op& op);
   Result<void> EmitTmemLoad(const ir::Op& op);
   Result<void> EmitTmemStore(const ir::Op& op);
-  // emit_tcgen05_scaled.cc
   Result<void> EmitScaledMma(const ir::Op& op);
   Result<void> EmitTmemScales(const ir::Op& op);
   template <typename F>

@@ -1,6 +1,6 @@
 // Conversions of 8-bit floats where the GPU has none (before sm_89): a dozen integer instructions
-// for what one does later, bit for bit the same but for the payload of NaN. And of ue8m0, whose code
-// is the exponent of an f32.
+// for what one does later, bit for bit the same but for the payload of NaN. And of ue8m0, whose
+// code is the exponent of an f32.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -41,10 +41,10 @@ Result<> Lowerer::WantArithmetic(DType d, const char* name, const Val& v, Span a
         .Help("convert it (`as i32`), or use `and`, `or`, `not`, `select`");
   if (StorageOnly(d))
     return Report(kOperandDType, at, name, DescribeVal(v))
-        .Help(d == DType::kE2M1X2
-                  ? "an e2m1x2 is two numbers: `low_e2m1(x)` and `high_e2m1(x)` are these as f32"
-                  : fmt::format("{} is for storage and products: write `as f32` first",
-                                Spelling(d)));
+        .Help(
+            d == DType::kE2M1X2
+                ? "an e2m1x2 is two numbers: `low_e2m1(x)` and `high_e2m1(x)` are these as f32"
+                : fmt::format("{} is for storage and products: write `as f32` first", Spelling(d)));
   return Done();
 }
 
@@ -305,7 +305,8 @@ Result<Val> Lowerer::Dot(const Val& a, const Val& b, const Val* acc, int64_t pro
   auto needs_scales = [](DType d) { return d == DType::kE2M1X2 || ir::IsScale(d); };
   if (needs_scales(ta.dtype) || needs_scales(tb.dtype))
     return both(Report(kDotDType, at, DescribeVal(a), DescribeVal(b)))
-        .Help("operands with scales are multiplied by `dot_scaled(a, scales_of_a, b, scales_of_b)`");
+        .Help(
+            "operands with scales are multiplied by `dot_scaled(a, scales_of_a, b, scales_of_b)`");
   auto fp8 = [](DType d) { return d == DType::kE4M3 || d == DType::kE5M2; };
   if ((ta.dtype != tb.dtype && !(fp8(ta.dtype) && fp8(tb.dtype))) || ta.dtype == DType::kBool) {
     DiagBuilder report = both(Report(kDotDType, at, DescribeVal(a), DescribeVal(b)));

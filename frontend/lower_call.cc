@@ -357,8 +357,7 @@ Result<Val> Lowerer::Call(const lang::Expr& e, const lang::CallExpr& x) {
   for (const Val& v : vals)
     if (v.is_value()) shown = &v;
   if (builtin->accepts == Accepts::kIntegers) {
-    if (t.dtype == DType::kE2M1X2)
-      TRY_VOID(WantArithmetic(t.dtype, name.c_str(), *shown, e.span));
+    if (t.dtype == DType::kE2M1X2) TRY_VOID(WantArithmetic(t.dtype, name.c_str(), *shown, e.span));
     if (!ir::IsInteger(t.dtype))
       return Report(kOperandDType, e.span, name, DescribeVal(*shown))
           .Help(ir::IsFloat(t.dtype) ? "for the bits of a float: `bitcast(x, i32)`"

@@ -37,10 +37,9 @@ Result<Val> Lowerer::ScaledDot(const lang::Expr& e, const lang::CallExpr& x, con
                       fmt::format("{} and {}", Spelling(a.dtype), Spelling(b.dtype)),
                       fmt::format("{} and {}", Spelling(sa.dtype), Spelling(sb.dtype))));
   if (!ir::IsScale(sa.dtype) || sa.dtype != sb.dtype || (!pairs && sa.dtype != DType::kUE8M0)) {
-    DiagBuilder report =
-        all(Report(kScaledTypes, e.span,
-                   fmt::format("{} and {}", Spelling(a.dtype), Spelling(b.dtype)),
-                   fmt::format("{} and {}", Spelling(sa.dtype), Spelling(sb.dtype))));
+    DiagBuilder report = all(
+        Report(kScaledTypes, e.span, fmt::format("{} and {}", Spelling(a.dtype), Spelling(b.dtype)),
+               fmt::format("{} and {}", Spelling(sa.dtype), Spelling(sb.dtype))));
     if (sa.dtype == DType::kU8 || sb.dtype == DType::kU8)
       report.Help("declare the scales as ue8m0 (or ue4m3): u8 buffers may be passed for them");
     return report;
@@ -55,11 +54,11 @@ Result<Val> Lowerer::ScaledDot(const lang::Expr& e, const lang::CallExpr& x, con
   const int64_t k = a.shape[1] * (pairs ? 2 : 1);
   if (k % block != 0) return all(Report(kScaledDepth, e.span, k, block));
   const std::vector<int64_t> left = {a.shape[0], k / block}, right = {k / block, b.shape[1]};
-  for (const auto& [words, have, want] : {std::tuple(kWords[0], sa, left),
-                                         std::tuple(kWords[2], sb, right)}) {
+  for (const auto& [words, have, want] :
+       {std::tuple(kWords[0], sa, left), std::tuple(kWords[2], sb, right)}) {
     if (have.shape == want) continue;
-    DiagBuilder report = all(Report(kScaledShape, e.span, words, ToText(have),
-                                    ToText(Type::Tile(have.dtype, want))));
+    DiagBuilder report = all(
+        Report(kScaledShape, e.span, words, ToText(have), ToText(Type::Tile(have.dtype, want))));
     if (have.shape == std::vector<int64_t>{want[1], want[0]}) report.Help("turn them by `.T`");
     return report;
   }
@@ -86,8 +85,7 @@ Result<Val> Lowerer::PackPair(const lang::Expr& e, const lang::CallExpr& x) {
   const Type words = Type::Tile(DType::kI32, t.shape);
   const ValueId upper = b_.Binary(OpKind::kShl, codes[1], b_.Constant(words, 4));
   const ValueId bytes = b_.Cast(b_.Binary(OpKind::kOr, codes[0], upper), DType::kU8);
-  const ValueId r =
-      Emit(e.span, OpKind::kBitcast, {bytes}, Type::Tile(DType::kE2M1X2, t.shape));
+  const ValueId r = Emit(e.span, OpKind::kBitcast, {bytes}, Type::Tile(DType::kE2M1X2, t.shape));
   facts(r).dims = facts(ops[0]).dims;
   return Value(r, e.span);
 }
@@ -103,8 +101,7 @@ Result<Val> Lowerer::HalfOfPair(const lang::Expr& e, const lang::CallExpr& x, bo
   b_.SetSpan(e.span);
   const ValueId bytes = b_.Value(OpKind::kBitcast, {pair.v}, Type::Tile(DType::kU8, shape));
   ValueId codes = b_.Cast(bytes, DType::kI32);
-  if (high)
-    codes = b_.Binary(OpKind::kShr, codes, b_.Constant(Type::Tile(DType::kI32, shape), 4));
+  if (high) codes = b_.Binary(OpKind::kShr, codes, b_.Constant(Type::Tile(DType::kI32, shape), 4));
   const ValueId r = ir::DecodeE2M1(b_, codes);
   facts(r).dims = facts(pair.v).dims;
   return Value(r, e.span);

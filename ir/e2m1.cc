@@ -27,15 +27,14 @@ ValueId DecodeE2M1(Builder& b, ValueId codes) {
   const Type f32 = Like(b, codes, DType::kF32);
   const auto word = [&](int64_t n) { return Word(b, codes, n); };
   const ValueId size = b.Binary(OpKind::kAnd, codes, word(kCodes));
-  const ValueId bits = b.Binary(OpKind::kAdd, b.Binary(OpKind::kShl, size, word(22)),
-                                word(int64_t{126} << 23));
+  const ValueId bits =
+      b.Binary(OpKind::kAdd, b.Binary(OpKind::kShl, size, word(22)), word(int64_t{126} << 23));
   const ValueId normal = b.Value(OpKind::kBitcast, {bits}, f32);
   const ValueId small = b.Binary(OpKind::kMul, b.Cast(size, DType::kF32), b.Constant(f32, 0.5));
-  const ValueId value = b.Value(
-      OpKind::kSelect, {b.Cmp("lt", size, word(2)), small, normal}, f32);
+  const ValueId value = b.Value(OpKind::kSelect, {b.Cmp("lt", size, word(2)), small, normal}, f32);
   const ValueId sign = b.Binary(OpKind::kAnd, codes, word(kSign));
-  return b.Value(OpKind::kSelect,
-                 {b.Cmp("eq", sign, word(0)), value, b.Unary(OpKind::kNeg, value)}, f32);
+  return b.Value(OpKind::kSelect, {b.Cmp("eq", sign, word(0)), value, b.Unary(OpKind::kNeg, value)},
+                 f32);
 }
 
 // Between code i and the next lies the middle of their values; a tie goes to the even one.
@@ -50,8 +49,7 @@ ValueId EncodeE2M1(Builder& b, ValueId values) {
     code = b.Value(OpKind::kSelect, {below, word(i), code}, i32);
   }
   const ValueId negative = b.Cmp("lt", values, b.Constant(f32, 0));
-  return b.Value(OpKind::kSelect,
-                 {negative, b.Binary(OpKind::kOr, code, word(kSign)), code}, i32);
+  return b.Value(OpKind::kSelect, {negative, b.Binary(OpKind::kOr, code, word(kSign)), code}, i32);
 }
 
 }  // namespace tilec::ir

@@ -1,6 +1,6 @@
 // e2m1, numbers of four bits (OCP MX 1.0, table 5): a sign, two bits of exponent, one of fraction:
-// 0, 0.5, 1, 1.5, 2, 3, 4, 6. Two of them lie in an element of dtype e2m1x2, the even one in the low
-// half. No op knows them: they are taken apart and put together by integer ops.
+// 0, 0.5, 1, 1.5, 2, 3, 4, 6. Two of them lie in an element of dtype e2m1x2, the even one in the
+// low half. No op knows them: they are taken apart and put together by integer ops.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -228,8 +228,7 @@ void EvalDot(const Tile& a, const Tile& b, const Tile& acc, int64_t promote, Til
   const bool integral = carried.empty() && Integral(a.v) && Integral(b.v);
   const double exact_limit = f64 ? 0x1p52 : fp8 ? 0x1p13 : 0x1p24;
   // Numbers of few bits with scales: multiples of a power of two that is no whole number.
-  const double grid =
-      carried.empty() && !named.a.empty() ? GridOf(a.v) * GridOf(b.v) : 0;
+  const double grid = carried.empty() && !named.a.empty() ? GridOf(a.v) * GridOf(b.v) : 0;
   const double inflate = 1 + static_cast<double>(k) * 0x1p-22;
   std::vector<double> p(out.v.size());
   for (size_t i = 0; i < p.size(); ++i) {

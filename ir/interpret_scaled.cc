@@ -3,9 +3,9 @@
 //
 // Executors differ in where they round. A matrix unit that has such products aligns all terms of an
 // instruction to the largest exponent that their codes *name*, cut at 25 bits below it: of a
-// subnormal code, or of a zero, that is more than the term itself, so bounds take each element to be
-// at least the least normal number of its type. Elsewhere a·sa is rounded to nothing (bf16 holds it)
-// and summed in f32; but beyond bf16's range it overflows, or is flushed to zero.
+// subnormal code, or of a zero, that is more than the term itself, so bounds take each element to
+// be at least the least normal number of its type. Elsewhere a·sa is rounded to nothing (bf16 holds
+// it) and summed in f32; but beyond bf16's range it overflows, or is flushed to zero.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -18,9 +18,7 @@ namespace {
 
 constexpr double kLeast = 0x1p-126, kMost = 0x1.FEp127;  // of bf16
 
-double LeastNormal(DType d) {
-  return d == DType::kE2M1X2 ? 1.0 : FormatOf(d).min_normal;
-}
+double LeastNormal(DType d) { return d == DType::kE2M1X2 ? 1.0 : FormatOf(d).min_normal; }
 
 // One side: rows along `k_axis`'s other dim. `t` [m, k] (or [k, n]) times its scales, as numbers.
 struct Side {
@@ -46,8 +44,8 @@ Side Scaled(const Tile& t, const Tile& scales, size_t k_axis) {
   for (size_t r = 0; r < rows; ++r)
     for (size_t c = 0; c < cols; ++c) {
       const size_t at = r * cols + c, along = k_axis == 1 ? c : r;
-      const size_t from = k_axis == 1 ? r * from_cols + (pairs ? c / 2 : c)
-                                      : (pairs ? r / 2 : r) * from_cols + c;
+      const size_t from =
+          k_axis == 1 ? r * from_cols + (pairs ? c / 2 : c) : (pairs ? r / 2 : r) * from_cols + c;
       const size_t scale = k_axis == 1 ? r * scale_cols + c / block : (r / block) * scale_cols + c;
       const double s = scales.v[scale];
       const double x = pairs ? E2M1Value(along % 2 ? t.n[from] >> 4 : t.n[from]) : t.v[from];

@@ -128,10 +128,10 @@ bool Verifier::CheckTcMma(const Op& op) {
                        (op.i("block") == 16 && scale == "ue4m3" && pairs);
     if (!known || in_tensor || op.i("a_scales") % 4 != 0 || op.i("b_scales") % 4 != 0 ||
         k_begin != 0)
-      return Fail(kVerifyForm, op,
-                  fmt::format("{} with a scale \"{}\" for {} of K, in columns {} and {}",
-                              Spelling(b.dtype), scale, op.i("block"), op.i("a_scales"),
-                              op.i("b_scales")));
+      return Fail(
+          kVerifyForm, op,
+          fmt::format("{} with a scale \"{}\" for {} of K, in columns {} and {}", Spelling(b.dtype),
+                      scale, op.i("block"), op.i("a_scales"), op.i("b_scales")));
   }
   const bool fp8 =
       IsFloat(a.dtype) && ByteSize(a.dtype) == 1 && IsFloat(b.dtype) && ByteSize(b.dtype) == 1;
@@ -168,15 +168,15 @@ bool Verifier::CheckTcMma(const Op& op) {
 bool Verifier::CheckTmemScales(const Op& op, const Scope& scope) {
   const Type& tile = Operand(op, 0);
   const int64_t rows_dim = op.i("rows");
-  if (!tile.is_tile() || tile.rank() != 2 || !IsScale(tile.dtype) || !IsScalar(op, 1, DType::kI32) ||
-      (rows_dim != 0 && rows_dim != 1))
+  if (!tile.is_tile() || tile.rank() != 2 || !IsScale(tile.dtype) ||
+      !IsScalar(op, 1, DType::kI32) || (rows_dim != 0 && rows_dim != 1))
     return Fail(kVerifyType, op, fmt::format("scales are {}, rows = {}", Show(tile), rows_dim));
   const int64_t rows = tile.shape[static_cast<size_t>(rows_dim)],
                 scales = tile.shape[static_cast<size_t>(1 - rows_dim)];
   const int64_t column = op.i("column"), end = column + TensorScaleColumns(rows, scales);
   if (column < 0 || column % 4 != 0 || end > kTensorColumns)
-    return Fail(kVerifyMemory, op, fmt::format("scales in columns {} to {} of {}", column, end,
-                                               kTensorColumns));
+    return Fail(kVerifyMemory, op,
+                fmt::format("scales in columns {} to {} of {}", column, end, kTensorColumns));
   const int warpgroups = static_cast<int>(scope.threads / 128);
   if (scope.threads % 128 != 0 || warpgroups < 1)
     return Fail(kVerifyLayout, op, fmt::format("{} threads are no warpgroups", scope.threads));

@@ -297,12 +297,13 @@ bool Verifier::CheckScales(const Op& op) {
   const int64_t k = a.shape[1] * (pairs ? 2 : 1);
   if ((!pairs && !IsFp8(a.dtype)) || pairs != (b.dtype == DType::kE2M1X2) || !IsScale(sa.dtype) ||
       sa.dtype != sb.dtype || (!pairs && block == 16) || op.i("promote") != 0)
-    return Fail(kVerifyType, op,
-                fmt::format("a scaled product of {} and {} with scales of {} and {}",
-                            Spelling(a.dtype), Spelling(b.dtype), Spelling(sa.dtype),
-                            Spelling(sb.dtype)));
+    return Fail(
+        kVerifyType, op,
+        fmt::format("a scaled product of {} and {} with scales of {} and {}", Spelling(a.dtype),
+                    Spelling(b.dtype), Spelling(sa.dtype), Spelling(sb.dtype)));
   const std::vector<int64_t> left = {a.shape[0], k / block}, right = {k / block, b.shape[1]};
-  return (k % block == 0 && sa.is_tile() && sb.is_tile() && sa.shape == left && sb.shape == right) ||
+  return (k % block == 0 && sa.is_tile() && sb.is_tile() && sa.shape == left &&
+          sb.shape == right) ||
          Fail(kVerifyType, op,
               fmt::format("scales {} and {} of {} of K, {} each", Show(sa), Show(sb), k, block));
 }

@@ -11,8 +11,8 @@
 namespace tilec::ir {
 
 namespace {
-// Scaled products: by units that read their scales from tensor memory, of at most so many columns as
-// one instruction has.
+// Scaled products: by units that read their scales from tensor memory, of at most so many columns
+// as one instruction has.
 bool ScalesOnUnit(const Function& fn, const Op& dot, const Target& target) {
   return target.Has("scaled_products") && InTensorMemory(target.matrix_unit.kind) &&
          fn.type(dot.results[0]).shape[1] <= target.unit().most_columns;

@@ -211,8 +211,8 @@ class Planner {
       const int rows_dim = bare.odd() == (i == 4) ? 0 : 1;
       if (shape.size() != 2 || shape[0] == 1 || shape[1] == 1) continue;
       wanted_.push_back({bare.value, ScalesLayout(shape[static_cast<size_t>(rows_dim)],
-                                                  shape[static_cast<size_t>(1 - rows_dim)], rows_dim,
-                                                  plan_.warpgroups)});
+                                                  shape[static_cast<size_t>(1 - rows_dim)],
+                                                  rows_dim, plan_.warpgroups)});
     }
   }
 

@@ -1,8 +1,8 @@
 // Scales of a scaled product, from where threads have them to tensor memory.
 //
-// Every warp of the first warpgroup has the scales of all rows, so that no copy through shared memory
-// is needed: tensor memory wants them four times, once in each quarter of its lanes. The product is
-// awaited before the next one's scales are stored; they have the same columns.
+// Every warp of the first warpgroup has the scales of all rows, so that no copy through shared
+// memory is needed: tensor memory wants them four times, once in each quarter of its lanes. The
+// product is awaited before the next one's scales are stored; they have the same columns.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/lower/emitter.h"
@@ -20,10 +20,10 @@ void Emitter::StoreScales(OpId id) {
     ValueId tile = Tile(v);
     const Layout layout = out_.type(tile).shape.empty() ? ReplicatedLayout(shape, plan_.threads())
                                                         : Unsqueeze(out_.layout(tile), shape);
-    tiles.push_back(InLayout(Reshape_(tile, shape, layout),
-                             ScalesLayout(shape[static_cast<size_t>(rows_dim)],
-                                          shape[static_cast<size_t>(1 - rows_dim)], rows_dim,
-                                          plan_.warpgroups)));
+    tiles.push_back(InLayout(
+        Reshape_(tile, shape, layout),
+        ScalesLayout(shape[static_cast<size_t>(rows_dim)], shape[static_cast<size_t>(1 - rows_dim)],
+                     rows_dim, plan_.warpgroups)));
   }
   MeetBeforeStores();
   for (int rows_dim : {0, 1})

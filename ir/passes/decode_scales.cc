@@ -1,12 +1,12 @@
-// Products of scaled blocks, on machines whose matrix unit has none of them: each factor is multiplied
-// by its scale, which a bf16 holds exactly (four bits of e4m3, or two of e2m1 times four of ue4m3),
-// and the product is one of bf16.
+// Products of scaled blocks, on machines whose matrix unit has none of them: each factor is
+// multiplied by its scale, which a bf16 holds exactly (four bits of e4m3, or two of e2m1 times four
+// of ue4m3), and the product is one of bf16.
 //
 //     dot(a, b, acc, sa, sb)  →  dot(bf16(f32(a) · f32(sa repeated)), …, acc)
 //
 // A scale stands for n of K, and a byte of e2m1x2 for two; no tile op repeats elements in a row. So
-// what the operand is made of is made again, each element n times: a load of positions p … becomes a
-// gather of positions p + i / n. Slow, and right everywhere; the same kernel runs on every GPU.
+// what the operand is made of is made again, each element n times: a load of positions p … becomes
+// a gather of positions p + i / n. Slow, and right everywhere; the same kernel runs on every GPU.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -93,8 +93,8 @@ class Decoder {
     if (const Op* turn = fn_.def(v); turn && turn->kind == OpKind::kTranspose) {
       const ValueId inner = turn->operands[0];  // as it lies in memory
       const Op* other = fn_.def(scales);
-      const ValueId lying = other && other->kind == OpKind::kTranspose ? other->operands[0]
-                                                                       : Turned(b, scales);
+      const ValueId lying =
+          other && other->kind == OpKind::kTranspose ? other->operands[0] : Turned(b, scales);
       const std::optional<ValueId> made = Side(b, inner, lying, 1 - axis);
       if (!made) return {};
       return Turned(b, *made);
@@ -104,13 +104,12 @@ class Decoder {
       const std::optional<ValueId> pairs = Repeat(b, v, axis, 2);
       if (!pairs) return {};
       const Type words = Of(fn_.type(*pairs), DType::kI32);
-      const ValueId bytes = b.Cast(
-          b.Value(OpKind::kBitcast, {*pairs}, Of(words, DType::kU8)), DType::kI32);
+      const ValueId bytes =
+          b.Cast(b.Value(OpKind::kBitcast, {*pairs}, Of(words, DType::kU8)), DType::kI32);
       const Type line = Type::Tile(DType::kI32, {words.shape[axis]});
-      const ValueId odd = b.Binary(
-          OpKind::kAnd, b.Value(OpKind::kIota, {b.Int(0)}, line), b.Constant(line, 1));
-      const ValueId half =
-          Along(b, b.Binary(OpKind::kShl, odd, b.Constant(line, 2)), words, axis);
+      const ValueId odd =
+          b.Binary(OpKind::kAnd, b.Value(OpKind::kIota, {b.Int(0)}, line), b.Constant(line, 1));
+      const ValueId half = Along(b, b.Binary(OpKind::kShl, odd, b.Constant(line, 2)), words, axis);
       numbers = DecodeE2M1(b, b.Binary(OpKind::kShr, bytes, half));
     } else {
       numbers = b.Cast(v, DType::kF32);
@@ -207,8 +206,6 @@ class Decoder {
 
 }  // namespace
 
-Result<> DecodeScales(Function& fn, PassContext& cx) {
-  return Decoder(fn, cx).Run(fn.body);
-}
+Result<> DecodeScales(Function& fn, PassContext& cx) { return Decoder(fn, cx).Run(fn.body); }
 
 }  // namespace tilec::ir

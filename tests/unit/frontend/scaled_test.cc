@@ -1,5 +1,5 @@
-// Scaled products and the numbers that go with them, against loops over the bits, written from OCP MX
-// 1.0 and not from the interpreter: bit by bit where f32 holds the sums.
+// Scaled products and the numbers that go with them, against loops over the bits, written from OCP
+// MX 1.0 and not from the interpreter: bit by bit where f32 holds the sums.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
@@ -208,13 +208,20 @@ kernel pack(X: f32[N], Y: f32[N], Q: out e2m1x2[N], L: out f32[N], H: out f32[N]
 
 // The largest power of two not above |x| (OCP MX 1.0, 6.3), and what has no code.
 TEST(Scaled, ScalesAreRoundedDown) {
-  const std::pair<double, double> ue8m0[] = {
-      {1, 1},     {1.99, 1},       {2, 2},           {-3, 2},           {0, 0x1p-127},
-      {0.3, .25}, {1e-45, 0x1p-127}, {INFINITY, 0x1p127}, {0x1.8p127, 0x1p127}, {0x1p-126, 0x1p-126}};
+  const std::pair<double, double> ue8m0[] = {{1, 1},
+                                             {1.99, 1},
+                                             {2, 2},
+                                             {-3, 2},
+                                             {0, 0x1p-127},
+                                             {0.3, .25},
+                                             {1e-45, 0x1p-127},
+                                             {INFINITY, 0x1p127},
+                                             {0x1.8p127, 0x1p127},
+                                             {0x1p-126, 0x1p-126}};
   for (const auto& [x, want] : ue8m0) EXPECT_EQ(ir::Round(DType::kUE8M0, x), want) << x;
-  const std::pair<double, double> ue4m3[] = {{1, 1},     {-1, 0},        {1000, 448},
-                                             {1.06, 1},  {1.0625, 1},    {0x1p-10, 0},
-                                             {0x1.8p-10, 0x1p-9}, {0x1p-9, 0x1p-9}};
+  const std::pair<double, double> ue4m3[] = {
+      {1, 1},      {-1, 0},      {1000, 448},         {1.06, 1},
+      {1.0625, 1}, {0x1p-10, 0}, {0x1.8p-10, 0x1p-9}, {0x1p-9, 0x1p-9}};
   for (const auto& [x, want] : ue4m3) EXPECT_EQ(ir::Round(DType::kUE4M3, x), want) << x;
   for (DType d : {DType::kUE8M0, DType::kUE4M3}) {
     EXPECT_TRUE(std::isnan(ir::Round(d, std::nan(""))));
