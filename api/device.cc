@@ -10,13 +10,14 @@ namespace tilec {
 
 namespace {
 
-constexpr int kDTypes = 16;
+constexpr int kDTypes = 19;
 constexpr struct {
   const char* name;
   int bytes;
-} kDTypeRows[kDTypes] = {{"bool", 1}, {"i8", 1},  {"i16", 2},  {"i32", 4}, {"i64", 8},  {"u8", 1},
-                         {"u16", 2},  {"u32", 4}, {"u64", 8},  {"f16", 2}, {"bf16", 2}, {"tf32", 4},
-                         {"f32", 4},  {"f64", 8}, {"e4m3", 1}, {"e5m2", 1}};
+} kDTypeRows[kDTypes] = {{"bool", 1}, {"i8", 1},     {"i16", 2},   {"i32", 4},  {"i64", 8},
+                         {"u8", 1},   {"u16", 2},    {"u32", 4},   {"u64", 8},  {"f16", 2},
+                         {"bf16", 2}, {"tf32", 4},   {"f32", 4},   {"f64", 8},  {"e4m3", 1},
+                         {"e5m2", 1}, {"e2m1x2", 1}, {"ue8m0", 1}, {"ue4m3", 1}};
 
 Status StatusOf(const DiagSink& diags) { return api::MakeStatus(diags, SourceMap()); }
 

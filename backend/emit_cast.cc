@@ -37,6 +37,14 @@ Regs Emitter::ToF32(const Regs& a, DType d) {
         out.push_back(
             b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(v, b_.getInt32Ty()), 16), b_.getFloatTy()));
       return out;
+    case DType::kUE8M0:
+      for (llvm::Value* v : a) out.push_back(ScaleToF32(b_, v));
+      return out;
+    case DType::kUE4M3: {
+      Regs positive;  // the eighth bit is none of it
+      for (llvm::Value* v : a) positive.push_back(b_.CreateAnd(v, 0x7f));
+      return ToF32(positive, DType::kE4M3);
+    }
     case DType::kE4M3:
     case DType::kE5M2:
       if (!options_.machine->Has("fp8_conversions")) {
@@ -78,6 +86,16 @@ Regs Emitter::FromF32(const Regs& a, DType d) {
         out.push_back(b_.CreateTrunc(pair, b_.getInt16Ty()));
         out.push_back(b_.CreateTrunc(b_.CreateLShr(pair, 16), b_.getInt16Ty()));
       }
+      return out;
+    }
+    case DType::kUE8M0:
+      for (llvm::Value* v : a) out.push_back(F32ToScale(b_, v));
+      return out;
+    case DType::kUE4M3: {
+      Regs positive;  // a NaN stays one: it is not less than 0
+      for (llvm::Value* v : a)
+        positive.push_back(b_.CreateSelect(b_.CreateFCmpOLT(v, F32(0)), F32(0), v));
+      for (llvm::Value* v : FromF32(positive, DType::kE4M3)) out.push_back(b_.CreateAnd(v, 0x7f));
       return out;
     }
     case DType::kE4M3:

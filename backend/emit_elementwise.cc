@@ -11,6 +11,7 @@
 
 #include "backend/diagnostics.h"
 #include "backend/emitter.h"
+#include "ir/numerics.h"
 #include "support/check.h"
 
 namespace tilec::backend {
@@ -44,6 +45,11 @@ llvm::Value* Emitter::ConstantOf(DType d, const ir::AttrValue& value) {
     return llvm::ConstantFP::get(type, f);
   }
   if (type->isDoubleTy()) return llvm::ConstantFP::get(type, x);
+  if (ir::IsScale(d)) {
+    std::byte byte{};
+    ir::StoreFloat(d, x, &byte);
+    return b_.getInt8(std::to_integer<uint8_t>(byte));
+  }
   if (const llvm::fltSemantics* semantics = Semantics(d)) {
     double in = x;
     if (ir::ByteSize(d) == 1 && !std::isnan(x)) {  // fp8 saturates

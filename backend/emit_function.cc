@@ -582,7 +582,8 @@ Result<void> Emitter::EmitOp(ir::OpId id) {
     case OpKind::kTcCommit:
     case OpKind::kTcFence:
     case OpKind::kTmemLoad:
-    case OpKind::kTmemStore: return EmitTensorMemory(op);
+    case OpKind::kTmemStore:
+    case OpKind::kTmemScales: return EmitTensorMemory(op);
     case OpKind::kMmaFence:
     case OpKind::kMmaWait: return EmitMmaTied(op);
     case OpKind::kSimtDot: return EmitSimtDot(op);

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "backend/diagnostics.h"
+#include "backend/emit_tcgen05.h"
 #include "backend/emitter.h"
 #include "backend/shared_operand.h"
 #include "ir/matrix_unit.h"
@@ -48,14 +49,6 @@ uint32_t InstructionDescriptor(const KindOf& a, const KindOf& b, bool trans_a, b
   const uint32_t d = std::string_view(a.kind) == "i8" ? 2 : 1;
   return d << 4 | a.code << 7 | b.code << 10 | uint32_t{trans_a} << 15 | uint32_t{trans_b} << 16 |
          static_cast<uint32_t>(n >> 3) << 17 | static_cast<uint32_t>(ir::kTensorLanes >> 4) << 24;
-}
-
-// Shared memory descriptor without its address: leading offset at bit 16, stride offset at 32, both
-// in units of 16 bytes, version 1 at 46, swizzle at 61.
-uint64_t DescriptorOf(const SharedOperand& o) {
-  const uint64_t mode = o.swizzle == 128 ? 2 : o.swizzle == 64 ? 4 : o.swizzle == 32 ? 6 : 0;
-  return static_cast<uint64_t>(o.lbo >> 4 & 0x3fff) << 16 |
-         static_cast<uint64_t>(o.sbo >> 4 & 0x3fff) << 32 | uint64_t{1} << 46 | mode << 61;
 }
 
 // Registers that a load or a store moves at once: more make ptxas' allocation brittle.
@@ -261,13 +254,14 @@ Result<void> Emitter::EmitTensorMemory(const ir::Op& op) {
   switch (op.kind) {
     case OpKind::kTmemAlloc: return EmitTmemAlloc(op);
     case OpKind::kTmemFree: return EmitTmemFree(op);
-    case OpKind::kTcMma: return EmitTcMma(op);
+    case OpKind::kTcMma: return op.i("block") ? EmitScaledMma(op) : EmitTcMma(op);
     case OpKind::kTcCommit: CallPtx(b_, PtxInst::kTcCommit, {MbarAddress(op, 0, 1)}); return Done();
     case OpKind::kTcFence:
       CallPtx(b_, op.i("after") ? PtxInst::kTcFenceAfter : PtxInst::kTcFenceBefore, {});
       return Done();
     case OpKind::kTmemLoad: return EmitTmemLoad(op);
     case OpKind::kTmemStore: return EmitTmemStore(op);
+    case OpKind::kTmemScales: return EmitTmemScales(op);
     default: break;
   }
   UNREACHABLE("no op of tensor memory");

@@ -262,6 +262,8 @@ class Emitter {
   Result<void> EmitTcMma(const ir::Op& op);
   Result<void> EmitTmemLoad(const ir::Op& op);
   Result<void> EmitTmemStore(const ir::Op& op);
+  Result<void> EmitScaledMma(const ir::Op& op);
+  Result<void> EmitTmemScales(const ir::Op& op);
   template <typename F>
   void FirstWarp(F&& body);
   template <typename F>

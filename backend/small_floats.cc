@@ -75,4 +75,22 @@ llvm::Value* F32ToSmallFloat(llvm::IRBuilder<>& b, llvm::Value* v, ir::DType to)
   return b.CreateTrunc(b.CreateOr(code, sign), b.getInt8Ty());
 }
 
+llvm::Value* ScaleToF32(llvm::IRBuilder<>& b, llvm::Value* v) {
+  llvm::Value* bits = b.CreateShl(b.CreateZExt(v, b.getInt32Ty()), kMantissaF32);
+  bits =
+      b.CreateSelect(b.CreateICmpEQ(v, b.getInt8(0)), b.getInt32(1u << (kMantissaF32 - 1)), bits);
+  return b.CreateSelect(b.CreateICmpEQ(v, b.getInt8(0xff)),
+                        llvm::ConstantFP::getNaN(b.getFloatTy()),
+                        b.CreateBitCast(bits, b.getFloatTy()));
+}
+
+llvm::Value* F32ToScale(llvm::IRBuilder<>& b, llvm::Value* v) {
+  constexpr uint32_t kInfinity = 0x7f800000, kLargest = 0xfe, kNan = 0xff;
+  llvm::Value* bits = b.CreateAnd(b.CreateBitCast(v, b.getInt32Ty()), b.getInt32(0x7fffffff));
+  llvm::Value* code = b.CreateBinaryIntrinsic(
+      llvm::Intrinsic::umin, b.CreateLShr(bits, kMantissaF32), b.getInt32(kLargest));
+  llvm::Value* is_nan = b.CreateICmpUGT(bits, b.getInt32(kInfinity));
+  return b.CreateTrunc(b.CreateSelect(is_nan, b.getInt32(kNan), code), b.getInt8Ty());
+}
+
 }  // namespace tilec::backend

@@ -1,5 +1,6 @@
 // Conversions of 8-bit floats where the GPU has none (before sm_89): a dozen integer instructions
-// for what one does later, bit for bit the same but for the payload of NaN.
+// for what one does later, bit for bit the same but for the payload of NaN. And of ue8m0, whose
+// code is the exponent of an f32.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -16,5 +17,10 @@ llvm::Value* SmallFloatToF32(llvm::IRBuilder<>& b, llvm::Value* v, ir::DType fro
 // The nearest e4m3 or e5m2 (i8), ties to even; what is too large, infinities included, becomes the
 // largest number, NaN stays NaN.
 llvm::Value* F32ToSmallFloat(llvm::IRBuilder<>& b, llvm::Value* v, ir::DType to);
+
+// `v`: i8, a ue8m0: a power of two as f32, exactly (2^-127 is subnormal), or NaN.
+llvm::Value* ScaleToF32(llvm::IRBuilder<>& b, llvm::Value* v);
+// The largest ue8m0 (i8) that is not above |v|; 0 becomes the least, infinity the largest.
+llvm::Value* F32ToScale(llvm::IRBuilder<>& b, llvm::Value* v);
 
 }  // namespace tilec::backend

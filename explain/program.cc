@@ -232,6 +232,7 @@ class Reader {
         {OpKind::kTmemFree, &Reader::TmemFree},
         {OpKind::kTmemLoad, &Reader::TmemLoad},
         {OpKind::kTmemStore, &Reader::TmemStore},
+        {OpKind::kTmemScales, &Reader::TmemStore},
         {OpKind::kSmemStore, &Reader::SmemStore},
         {OpKind::kSmemZero, &Reader::SmemZero},
         {OpKind::kSmemLoad, &Reader::SmemLoad},

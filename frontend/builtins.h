@@ -49,11 +49,12 @@ inline constexpr Builtin kBuiltins[] = {
 };
 
 inline constexpr const char* kSpecials[] = {
-    "sum",       "prod",          "any",        "all",        "argmax",     "argmin",
-    "cumsum",    "cumprod",       "cummax",     "cummin",     "select",     "dot",
-    "bitcast",   "zeros_like",    "full_like",  "cdiv",       "tiles",      "print",
-    "assert",    "static_assert", "atomic_add", "atomic_min", "atomic_max", "atomic_and",
-    "atomic_or", "atomic_xor",    "reversed"};
+    "sum",        "prod",       "any",        "all",        "argmax",    "argmin",
+    "cumsum",     "cumprod",    "cummax",     "cummin",     "select",    "dot",
+    "dot_scaled", "pack_e2m1",  "low_e2m1",   "high_e2m1",  "bitcast",   "zeros_like",
+    "full_like",  "cdiv",       "tiles",      "print",      "assert",    "static_assert",
+    "atomic_add", "atomic_min", "atomic_max", "atomic_and", "atomic_or", "atomic_xor",
+    "reversed"};
 
 inline const Builtin* FindBuiltin(std::string_view name) {
   for (const Builtin& b : kBuiltins)

@@ -249,6 +249,12 @@ class Lowerer {
   Result<Val> Select(const lang::Expr& e, const lang::CallExpr& x);
   Result<Val> Bitcast(const lang::Expr& e, const lang::CallExpr& x);
   Result<Val> DotCall(const lang::Expr& e, const lang::CallExpr& x, const Val* acc);
+  // lower_scaled.cc
+  Result<Val> AddProduct(const std::vector<ValueId>& factors, const std::vector<ValueId>& scales,
+                         const Val* acc, ir::Attrs attrs, Span at);
+  Result<Val> ScaledDot(const lang::Expr& e, const lang::CallExpr& x, const Val* acc);
+  Result<Val> PackPair(const lang::Expr& e, const lang::CallExpr& x);
+  Result<Val> HalfOfPair(const lang::Expr& e, const lang::CallExpr& x, bool high);
   Result<Val> Like(const lang::Expr& e, const lang::CallExpr& x);
   Result<std::vector<lang::ExprId>> Positional(const lang::CallExpr& x, size_t min, size_t max,
                                                const char* takes,

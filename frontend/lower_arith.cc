@@ -16,7 +16,10 @@ using lang::ExprId;
 
 namespace {
 
-bool StorageOnly(DType d) { return d == DType::kE4M3 || d == DType::kE5M2 || d == DType::kTF32; }
+bool StorageOnly(DType d) {
+  return d == DType::kE4M3 || d == DType::kE5M2 || d == DType::kTF32 || d == DType::kE2M1X2 ||
+         ir::IsScale(d);
+}
 
 // Of two floating-point types the one that holds the other, for help texts.
 DType Wider(DType a, DType b) {
@@ -38,7 +41,10 @@ Result<> Lowerer::WantArithmetic(DType d, const char* name, const Val& v, Span a
         .Help("convert it (`as i32`), or use `and`, `or`, `not`, `select`");
   if (StorageOnly(d))
     return Report(kOperandDType, at, name, DescribeVal(v))
-        .Help(fmt::format("{} is for storage and products: write `as f32` first", Spelling(d)));
+        .Help(
+            d == DType::kE2M1X2
+                ? "an e2m1x2 is two numbers: `low_e2m1(x)` and `high_e2m1(x)` are these as f32"
+                : fmt::format("{} is for storage and products: write `as f32` first", Spelling(d)));
   return Done();
 }
 
@@ -270,7 +276,8 @@ static std::string Transposed(std::string text) {
 
 Result<Val> Lowerer::MatMul(ExprId id, const Val* acc) {
   const lang::Expr& e = expr(id);
-  if (const auto* call = e.As<lang::CallExpr>()) return DotCall(e, *call, acc);
+  if (const auto* call = e.As<lang::CallExpr>())
+    return call->callee.text == "dot" ? DotCall(e, *call, acc) : ScaledDot(e, *call, acc);
   const auto& x = *e.As<lang::BinaryExpr>();
   TRY(const Val a, TileOrScalar(x.lhs));
   TRY(const Val b, TileOrScalar(x.rhs));
@@ -295,6 +302,11 @@ Result<Val> Lowerer::Dot(const Val& a, const Val& b, const Val* acc, int64_t pro
     LabelOrigin(report, b_id, b);
     return report;
   };
+  auto needs_scales = [](DType d) { return d == DType::kE2M1X2 || ir::IsScale(d); };
+  if (needs_scales(ta.dtype) || needs_scales(tb.dtype))
+    return both(Report(kDotDType, at, DescribeVal(a), DescribeVal(b)))
+        .Help(
+            "operands with scales are multiplied by `dot_scaled(a, scales_of_a, b, scales_of_b)`");
   auto fp8 = [](DType d) { return d == DType::kE4M3 || d == DType::kE5M2; };
   if ((ta.dtype != tb.dtype && !(fp8(ta.dtype) && fp8(tb.dtype))) || ta.dtype == DType::kBool) {
     DiagBuilder report = both(Report(kDotDType, at, DescribeVal(a), DescribeVal(b)));
@@ -318,11 +330,22 @@ Result<Val> Lowerer::Dot(const Val& a, const Val& b, const Val* acc, int64_t pro
       report.Help(fmt::format("write `{}`", Transposed(program_.TextOf(a.at))));
     return report;
   }
+  ir::Attrs attrs;
+  if (promote > 0) attrs = {{"promote", promote}};
+  return AddProduct({a.v, b.v}, {}, acc, std::move(attrs), at);
+}
+
+// The product of two tiles that fit, added to what `acc` has, as one op; `scales` of both, or none.
+Result<Val> Lowerer::AddProduct(const std::vector<ValueId>& factors,
+                                const std::vector<ValueId>& scales, const Val* acc, ir::Attrs attrs,
+                                Span at) {
+  const ValueId a = factors[0], b = factors[1];
+  const Type ta = type(a), tb = type(b);
   const DType out = ir::Info(ta.dtype).accumulator;
   const Type t = Type::Tile(out, {ta.shape[0], tb.shape[1]});
   std::vector<std::string> dims(2);
-  if (facts(a.v).dims.size() == 2) dims[0] = facts(a.v).dims[0];
-  if (facts(b.v).dims.size() == 2) dims[1] = facts(b.v).dims[1];
+  if (facts(a).dims.size() == 2) dims[0] = facts(a).dims[0];
+  if (facts(b).dims.size() == 2) dims[1] = facts(b).dims[1];
   const Constant nought = ir::IsFloat(out) ? Constant{0.0} : Constant{int64_t{0}};
   ValueId sum;
   bool add_after = false;  // the addend is larger than the product, which then repeats
@@ -346,9 +369,9 @@ Result<Val> Lowerer::Dot(const Val& a, const Val& b, const Val* acc, int64_t pro
       if (!add_after) sum = ops[0];
     }
   }
-  ir::Attrs attrs;
-  if (promote > 0) attrs = {{"promote", promote}};
-  const ValueId r = Emit(at, OpKind::kDot, {a.v, b.v, sum}, t, attrs);
+  std::vector<ValueId> operands = {a, b, sum};
+  operands.insert(operands.end(), scales.begin(), scales.end());
+  const ValueId r = Emit(at, OpKind::kDot, std::move(operands), t, std::move(attrs));
   facts(r).dims = dims;
   if (add_after) return BinaryVals(BinaryOp::kAdd, *acc, Value(r, at), at);
   return Value(r, at);

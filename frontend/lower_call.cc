@@ -291,6 +291,9 @@ Result<Val> Lowerer::Call(const lang::Expr& e, const lang::CallExpr& x) {
       if (name.substr(3) == kind) return Scan(e, x, kind);
   if (name == "select") return Select(e, x);
   if (name == "dot") return DotCall(e, x, nullptr);
+  if (name == "dot_scaled") return ScaledDot(e, x, nullptr);
+  if (name == "pack_e2m1") return PackPair(e, x);
+  if (name == "low_e2m1" || name == "high_e2m1") return HalfOfPair(e, x, name == "high_e2m1");
   if (name == "bitcast") return Bitcast(e, x);
   if (name == "zeros_like" || name == "full_like") return Like(e, x);
   const Builtin* builtin = FindBuiltin(name);
@@ -337,6 +340,7 @@ Result<Val> Lowerer::Call(const lang::Expr& e, const lang::CallExpr& x) {
   for (const Val& v : vals)
     if (v.is_value()) shown = &v;
   if (builtin->accepts == Accepts::kIntegers) {
+    if (t.dtype == DType::kE2M1X2) TRY_VOID(WantArithmetic(t.dtype, name.c_str(), *shown, e.span));
     if (!ir::IsInteger(t.dtype))
       return Report(kOperandDType, e.span, name, DescribeVal(*shown))
           .Help(ir::IsFloat(t.dtype) ? "for the bits of a float: `bitcast(x, i32)`"

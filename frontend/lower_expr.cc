@@ -153,7 +153,8 @@ bool Lowerer::IsMatMul(ExprId id) const {
   const lang::Expr& e = expr(id);
   if (const auto* x = e.As<lang::BinaryExpr>()) return x->op == lang::BinaryOp::kMatMul;
   if (const auto* call = e.As<lang::CallExpr>())
-    return call->callee.text == "dot" && !program_.Find(frames_.back().module, "dot");
+    return (call->callee.text == "dot" || call->callee.text == "dot_scaled") &&
+           !program_.Find(frames_.back().module, call->callee.text);
   return false;
 }
 
@@ -200,6 +201,11 @@ Result<Val> Lowerer::Cast(const lang::Expr& e, const lang::CastExpr& x) {
   }
   const Type from = type(a.v);
   if (from.dtype == to) return a;
+  if (to == DType::kE2M1X2 || from.dtype == DType::kE2M1X2)
+    return Report(kCastKind, e.span, DescribeVal(a), Spelling(to))
+        .Help(to == DType::kE2M1X2
+                  ? "an e2m1x2 is made of two numbers: `pack_e2m1(low, high)`"
+                  : "an e2m1x2 is two numbers: `low_e2m1(x)` and `high_e2m1(x)` are these as f32");
   if (to == DType::kBool)
     return Report(kCastKind, e.span, DescribeVal(a), "bool").Help("compare with zero: `x != 0`");
   const ValueId r = Emit(e.span, OpKind::kCast, {a.v}, Type::Tile(to, from.shape));

@@ -69,7 +69,8 @@ Result<DType> ResolveDType(const lang::Name& name, DiagSink& diags) {
       {"float64", "f64"}, {"int8", "i8"},     {"int32", "i32"},   {"int64", "i64"},
       {"uint8", "u8"},    {"uint32", "u32"},  {"fp16", "f16"},    {"fp32", "f32"},
       {"fp8", "e4m3"},    {"f8", "e4m3"},     {"float8", "e4m3"}, {"boolean", "bool"},
-      {"s32", "i32"},     {"s8", "i8"},       {"fp64", "f64"},    {"char", "i8"}};
+      {"s32", "i32"},     {"s8", "i8"},       {"fp64", "f64"},    {"char", "i8"},
+      {"e2m1", "e2m1x2"}, {"fp4", "e2m1x2"},  {"e8m0", "ue8m0"}};
   for (const auto& [from, to] : kOthers)
     if (name.text == from)
       return diags.Report(kUnknownDType, name.span, name.text)

@@ -157,7 +157,7 @@ struct RowScan {
       if (const auto* binary = e.As<lang::BinaryExpr>())
         multiplies = multiplies || binary->op == lang::BinaryOp::kMatMul;
       if (const auto* call = e.As<lang::CallExpr>())
-        multiplies = multiplies || call->callee.text == "dot";
+        multiplies = multiplies || call->callee.text == "dot" || call->callee.text == "dot_scaled";
       if (const auto* index = e.As<lang::IndexExpr>())
         if (const auto* name = ast.expr(index->base).As<lang::NameExpr>();
             name && IsTensor(name->name))

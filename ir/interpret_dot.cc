@@ -10,12 +10,14 @@
 //   - 8-bit floats keep 13 bits below the largest of 32 products and the accumulator, and as many
 //     of the result: 34·2^-13 per 32 terms < 32·kUnitFp8.
 // `promote` = n > 0: the unit's precision applies within n terms only, f32's between them.
-// Products of integers whose sum of magnitudes the accumulation holds exactly have no error at all.
+// Products of integers whose sum of magnitudes the accumulation holds exactly have no error at all;
+// nor have scaled products of multiples of some power of two whose sum it holds.
 // In f64, 2^-52 covers the executor's sum and the interpreter's.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "ir/interpret_internal.h"
 #include "support/check.h"
@@ -152,13 +154,28 @@ void SpreadUndecided(const Tile& a, const Tile& b, const Tile& acc, int64_t m, i
     }
 }
 
+// The largest power of two of which all are multiples; 0: some are not finite.
+double GridOf(const std::vector<double>& v) {
+  double grid = std::numeric_limits<double>::infinity();
+  for (double x : v) {
+    if (x == 0) continue;
+    if (!std::isfinite(x)) return 0;
+    int exponent = 0;
+    const auto digits = static_cast<int64_t>(std::ldexp(std::frexp(x, &exponent), 53));
+    const int64_t last = digits & -digits;
+    grid = std::min(grid, std::ldexp(static_cast<double>(last), exponent - 53));
+  }
+  return std::isinf(grid) ? 1 : grid;
+}
+
 bool Integral(const std::vector<double>& v) {
   return std::all_of(v.begin(), v.end(), [](double x) { return x == std::floor(x); });
 }
 
 }  // namespace
 
-void EvalDot(const Tile& a, const Tile& b, const Tile& acc, int64_t promote, Tile& out) {
+void EvalDot(const Tile& a, const Tile& b, const Tile& acc, int64_t promote, Tile& out,
+             const Magnitudes& named) {
   const int64_t m = a.shape[0], k = a.shape[1], n = b.shape[1];
   if (!out.is_float()) {
     DotInts(a, b, acc, m, n, k, out);
@@ -168,8 +185,12 @@ void EvalDot(const Tile& a, const Tile& b, const Tile& acc, int64_t promote, Til
   auto value = [tf32](const Tile& t) {
     return [&t, tf32](size_t i) { return tf32 ? DropTf32Bits(t.v[i]) : t.v[i]; };
   };
-  auto magnitude = [tf32](const Tile& t) {
-    return [&t](size_t i) { return static_cast<float>(std::fabs(t.v[i])); };
+  auto magnitude = [&](const Tile& t) {
+    const std::vector<float>& least = &t == &a ? named.a : named.b;
+    return [&t, &least](size_t i) {
+      const auto size = static_cast<float>(std::fabs(t.v[i]));
+      return least.empty() ? size : std::max(size, least[i]);
+    };
   };
   // An operand's error, which truncation to tf32 may carry over a step of 2^-10 of the value.
   auto error = [tf32](const Tile& t) {
@@ -206,6 +227,8 @@ void EvalDot(const Tile& a, const Tile& b, const Tile& acc, int64_t promote, Til
       fp8 && promote > 0 ? kUnitF32 * (static_cast<double>(CeilDiv(k, promote)) + 1) : 0;
   const bool integral = carried.empty() && Integral(a.v) && Integral(b.v);
   const double exact_limit = f64 ? 0x1p52 : fp8 ? 0x1p13 : 0x1p24;
+  // Numbers of few bits with scales: multiples of a power of two that is no whole number.
+  const double grid = carried.empty() && !named.a.empty() ? GridOf(a.v) * GridOf(b.v) : 0;
   const double inflate = 1 + static_cast<double>(k) * 0x1p-22;
   std::vector<double> p(out.v.size());
   for (size_t i = 0; i < p.size(); ++i) {
@@ -216,6 +239,9 @@ void EvalDot(const Tile& a, const Tile& b, const Tile& acc, int64_t promote, Til
     double spread = unit * (held + s) + (carried.empty() ? 0 : carried[i] * inflate);
     if (outer > 0) spread += outer * (std::fabs(start) + acc.error(i) + s);
     if (integral && start == std::floor(start) && std::fabs(start) + s <= exact_limit) spread = 0;
+    if (grid > 0 && start / grid == std::floor(start / grid) &&
+        std::fabs(start) + s <= exact_limit * grid)
+      spread = 0;
     if (s == 0 && (carried.empty() || carried[i] == 0)) spread = 0;  // nothing was added
     p[i] = spread + acc.error(i);
   }

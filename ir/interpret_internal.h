@@ -85,7 +85,15 @@ void EvalReduce(std::string_view kind, int64_t axis, const Tile& in, Tile& out);
 void EvalArgReduce(std::string_view kind, int64_t axis, const Tile& in, Tile& out);
 void EvalScan(std::string_view kind, int64_t axis, const Tile& in, Tile& out);
 // interpret_dot.cc
-void EvalDot(const Tile& a, const Tile& b, const Tile& acc, int64_t promote, Tile& out);
+// `named`: at least how large bounds take each element of a and b to be; empty: as it is.
+struct Magnitudes {
+  std::vector<float> a, b;
+};
+void EvalDot(const Tile& a, const Tile& b, const Tile& acc, int64_t promote, Tile& out,
+             const Magnitudes& named = {});
+// interpret_scaled.cc
+void EvalScaledDot(const Tile& a, const Tile& b, const Tile& acc, const Tile& sa, const Tile& sb,
+                   Tile& out);
 
 // dst[i…] = src at Σ i_d·stride_d, for every array of the tile.
 void GatherStrided(const Tile& src, const std::vector<int64_t>& strides, Tile& dst);

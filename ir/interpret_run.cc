@@ -247,7 +247,12 @@ bool Worker::RunOp(const Op& op) {
       EvalArgReduce(op.s("kind"), op.i("axis"), in(0), Result(op));
       return true;
     case OpKind::kScan: EvalScan(op.s("kind"), op.i("axis"), in(0), Result(op)); return true;
-    case OpKind::kDot: EvalDot(in(0), in(1), in(2), op.i("promote"), Result(op)); return true;
+    case OpKind::kDot:
+      if (op.operands.size() > 3)
+        EvalScaledDot(in(0), in(1), in(2), in(3), in(4), Result(op));
+      else
+        EvalDot(in(0), in(1), in(2), op.i("promote"), Result(op));
+      return true;
     case OpKind::kLoad:
       Load(op, op.operands[0].index, TensorOf(op.operands[0]), Tiles(op, 1), context_, Result(op));
       return true;

@@ -72,6 +72,12 @@ TensorValue TensorValue::Random(DType dtype, std::vector<int64_t> dims, uint64_t
   const bool is_signed = IsSigned(dtype);
   for (size_t i = 0; i < static_cast<size_t>(t.elements()); ++i) {
     const uint64_t bits = next();
+    if (IsScale(dtype)) {  // of values around 1: powers of two, or 0.5 to 2 in steps
+      t.v[i] = dtype == DType::kUE8M0
+                   ? std::ldexp(1.0, static_cast<int>(bits >> 62) - 2)
+                   : Round(dtype, 0.5 + static_cast<double>(bits >> 11) * 0x1.8p-53);
+      continue;
+    }
     if (IsFloat(dtype)) {
       t.v[i] = Round(dtype, static_cast<double>(bits >> 11) * 0x1p-52 - 1.0);
       continue;

@@ -94,6 +94,28 @@ int64_t TensorColumns(int64_t m, int64_t n) {
 
 int64_t TensorOperandColumns(int64_t m, int64_t k) { return TensorColumns(m, k) / 2; }
 
+namespace {
+constexpr int64_t kScalesOfWord = 4;  // a byte each
+constexpr int64_t kLanes = 32;        // of a warp's quarter: so many rows lie in a column
+}  // namespace
+
+int64_t TensorScaleColumns(int64_t rows, int64_t scales) {
+  return RoundUp(rows, kTensorLanes) / kLanes * CeilDiv(scales, kScalesOfWord);
+}
+
+Layout ScalesLayout(int64_t rows, int64_t scales, int rows_dim, int warpgroups) {
+  Layout out;
+  out.rank = 2;
+  out.thread = {{kLanes, rows_dim, 1}, {kWarps * warpgroups, -1, 0}};
+  out.reg = {{RoundUp(scales, kScalesOfWord), 1 - rows_dim, 1},
+             {RoundUp(rows, kTensorLanes) / kLanes, rows_dim, kLanes}};
+  return out;
+}
+
+int64_t BlockOfScale(const Type& operand, const Type& scales) {
+  return operand.shape[1] * (operand.dtype == DType::kE2M1X2 ? 2 : 1) / scales.shape[1];
+}
+
 const char* NameOf(WgSplit split) {
   switch (split) {
     case WgSplit::kM: return "m";

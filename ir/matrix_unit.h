@@ -94,6 +94,14 @@ int64_t TensorOperandColumns(int64_t m, int64_t k);
 // the last), one pair for each run: those of a slice lie in every block.
 std::vector<std::pair<int64_t, int64_t>> TensorRuns(const Op& access, const Type& tile,
                                                     int warpgroups);
+// … and the scales of a scaled product's operand of `rows` rows (of A) or columns (of B), `scales`
+// along K: words of four.
+int64_t TensorScaleColumns(int64_t rows, int64_t scales);
+// How threads hold such scales in front of tmem_scales: every warp has those of all rows, thread t
+// of it of rows t, t + 32, …; `rows_dim` is the dim of the tile that is rows.
+Layout ScalesLayout(int64_t rows, int64_t scales, int rows_dim, int warpgroups);
+// How many of K share a scale, of a left operand and its scales; an e2m1x2 is two of K.
+int64_t BlockOfScale(const Type& operand, const Type& scales);
 // "m", "n", "none".
 const char* NameOf(WgSplit split);
 // How the warpgroups of a role share a tile [M, N] that lies in `layout`, if each thread has rows

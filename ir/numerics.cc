@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/numerics.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -20,6 +21,8 @@ constexpr FloatFormat kF32{23, -126, 0x1p-126, 0x1p-24, 0x1.FFFFFEp127, false, t
 constexpr FloatFormat kF64{52,    -1022, 0x1p-1022, 0x1p-53, std::numeric_limits<double>::max(),
                            false, false};
 constexpr FloatFormat kE4M3{3, -6, 0x1p-6, 0x1p-4, 448.0, true, false};
+// Scales have no negative values; ue8m0 has no zero either, and is rounded down (RoundScale).
+constexpr FloatFormat kUE8M0{0, -127, 0x1p-127, 0.5, 0x1p127, true, false};
 constexpr FloatFormat kE5M2{2, -14, 0x1p-14, 0x1p-3, 57344.0, true, false};
 
 double PowerOfTwo(int e) { return std::ldexp(1.0, e); }
@@ -92,6 +95,8 @@ const FloatFormat& FormatOf(DType d) {
     case DType::kF64: return kF64;
     case DType::kE4M3: return kE4M3;
     case DType::kE5M2: return kE5M2;
+    case DType::kUE8M0: return kUE8M0;
+    case DType::kUE4M3: return kE4M3;
     case DType::kBool:
     case DType::kI8:
     case DType::kI16:
@@ -100,13 +105,22 @@ const FloatFormat& FormatOf(DType d) {
     case DType::kU8:
     case DType::kU16:
     case DType::kU32:
-    case DType::kU64: break;
+    case DType::kU64:
+    case DType::kE2M1X2: break;
   }
   UNREACHABLE("FormatOf: not a float type");
 }
 
+double RoundScale(DType d, double x) {
+  if (x != x) return x;
+  if (d == DType::kUE4M3) return x > 0 ? Rounder(kE4M3)(x) : 0.0;
+  x = std::clamp(std::fabs(x), 0x1p-127, 0x1p127);
+  return PowerOfTwo(std::ilogb(x));
+}
+
 double Round(DType d, double x) {
   if (d == DType::kF64) return x;
+  if (IsScale(d)) return RoundScale(d, x);
   if (d == DType::kF32 || d == DType::kTF32) return static_cast<double>(static_cast<float>(x));
   return Rounder(FormatOf(d))(x);
 }
@@ -119,6 +133,10 @@ void RoundAll(DType d, std::span<double> x) {
   if (d == DType::kF64) return;
   if (d == DType::kF32 || d == DType::kTF32) {
     RoundF32(x.data(), x.size());
+    return;
+  }
+  if (IsScale(d)) {
+    for (double& v : x) v = RoundScale(d, v);
     return;
   }
   const Rounder round(FormatOf(d));
@@ -136,6 +154,7 @@ int64_t WrapInt(DType d, int64_t n) {
     case DType::kI8: return static_cast<int8_t>(n);
     case DType::kI16: return static_cast<int16_t>(n);
     case DType::kI32: return static_cast<int32_t>(n);
+    case DType::kE2M1X2:
     case DType::kU8: return static_cast<uint8_t>(n);
     case DType::kU16: return static_cast<uint16_t>(n);
     case DType::kU32: return static_cast<uint32_t>(n);
@@ -147,7 +166,9 @@ int64_t WrapInt(DType d, int64_t n) {
     case DType::kF32:
     case DType::kF64:
     case DType::kE4M3:
-    case DType::kE5M2: break;
+    case DType::kE5M2:
+    case DType::kUE8M0:
+    case DType::kUE4M3: break;
   }
   UNREACHABLE("WrapInt: not an integer type");
 }
@@ -179,6 +200,14 @@ double LoadFloat(DType d, const std::byte* p) {
       const uint32_t bits = Raw<uint8_t>(p);
       return (bits & 0x7F) == 0x7F ? std::nan("") : Decode(bits, 4, 3, 7);
     }
+    case DType::kUE8M0: {
+      const uint32_t bits = Raw<uint8_t>(p);
+      return bits == 0xFF ? std::nan("") : PowerOfTwo(static_cast<int>(bits) - 127);
+    }
+    case DType::kUE4M3: {
+      const uint32_t bits = Raw<uint8_t>(p) & 0x7Fu;
+      return bits == 0x7F ? std::nan("") : Decode(bits, 4, 3, 7);
+    }
     case DType::kE5M2: {
       const uint32_t bits = Raw<uint8_t>(p);
       if ((bits & 0x7C) == 0x7C)
@@ -193,7 +222,8 @@ double LoadFloat(DType d, const std::byte* p) {
     case DType::kU8:
     case DType::kU16:
     case DType::kU32:
-    case DType::kU64: break;
+    case DType::kU64:
+    case DType::kE2M1X2: break;
   }
   UNREACHABLE("LoadFloat: not a float type");
 }
@@ -214,6 +244,12 @@ void StoreFloat(DType d, double x, std::byte* p) {
     case DType::kE4M3:
       if (std::isnan(x)) return Put<uint8_t>(0x7F, p);
       return Put(static_cast<uint8_t>(Encode(x, 4, 3, 7)), p);
+    case DType::kUE8M0:
+      if (std::isnan(x)) return Put<uint8_t>(0xFF, p);
+      return Put(static_cast<uint8_t>(std::ilogb(x) + 127), p);
+    case DType::kUE4M3:
+      if (std::isnan(x)) return Put<uint8_t>(0x7F, p);
+      return Put(static_cast<uint8_t>(Encode(x, 4, 3, 7)), p);
     case DType::kE5M2:
       if (std::isnan(x)) return Put<uint8_t>(0x7F, p);
       return Put(static_cast<uint8_t>(Encode(x, 5, 2, 15)), p);
@@ -225,7 +261,8 @@ void StoreFloat(DType d, double x, std::byte* p) {
     case DType::kU8:
     case DType::kU16:
     case DType::kU32:
-    case DType::kU64: break;
+    case DType::kU64:
+    case DType::kE2M1X2: break;
   }
   UNREACHABLE("StoreFloat: not a float type");
 }

@@ -28,7 +28,10 @@ struct FloatFormat {
 const FloatFormat& FormatOf(DType d);
 
 // Nearest representable value, ties to even; overflow as the format says; NaN stays.
+// Scales differ: ue8m0 is the largest power of two not above |x|, within 2^-127 … 2^127 (OCP
+// MX 1.0, 6.3); ue4m3 is rounded as e4m3 is, and what is negative becomes 0.
 double Round(DType d, double x);
+double RoundScale(DType d, double x);  // of these two
 void RoundAll(DType d, std::span<double> x);
 // Half the distance between neighbours at |x| (at least that of the subnormals).
 inline double HalfUlp(const FloatFormat& f, double x) {

@@ -71,13 +71,12 @@ constexpr std::optional<FactSet> FactsAfter(std::span<const PassId> pipeline, Fa
 }
 
 // Before any lowering: what a front end may leave undone.
-inline constexpr PassId kCleanUp[] = {PassId::kExpandScans,   PassId::kCanonicalize,
-                                      PassId::kFoldTranspose, PassId::kCse,
-                                      PassId::kRangeGathers,  PassId::kHoistInvariant,
-                                      PassId::kKeepRows,      PassId::kDeferReductions,
-                                      PassId::kCanonicalize,  PassId::kCse,
-                                      PassId::kDce,           PassId::kSwapOperands,
-                                      PassId::kFoldTranspose, PassId::kDce};
+inline constexpr PassId kCleanUp[] = {
+    PassId::kDecodeScales,   PassId::kExpandScans,   PassId::kCanonicalize,
+    PassId::kFoldTranspose,  PassId::kCse,           PassId::kRangeGathers,
+    PassId::kHoistInvariant, PassId::kKeepRows,      PassId::kDeferReductions,
+    PassId::kCanonicalize,   PassId::kCse,           PassId::kDce,
+    PassId::kSwapOperands,   PassId::kFoldTranspose, PassId::kDce};
 static_assert(FactsAfter(kCleanUp, kTileLevel), "clean-up lacks a fact some pass needs");
 
 struct PassOptions {

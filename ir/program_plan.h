@@ -314,8 +314,10 @@ struct ProgramPlan {
   std::map<OpId, size_t> change_of;                         // by op: which sum it changes
   std::map<std::pair<int, size_t>, int64_t> sum_columns;    // by role and sum: its first column
   std::map<std::pair<int, OpId>, int64_t> operand_columns;  // by role and product: of kTensor
-  int64_t tensor_columns = 0;                               // that all of these take
-  bool tensor_meets = false;  // warpgroups meet before they store there: others had the columns
+  // … and of scales, of the left operand and of the right one.
+  std::map<std::pair<int, OpId>, std::pair<int64_t, int64_t>> scale_columns;
+  int64_t tensor_columns = 0;  // that all of these take
+  bool tensor_meets = false;   // warpgroups meet before they store there: others had the columns
 
   int warps_per_role() const { return 4 * tiles.warpgroups; }
   // Does the compute role execute the op?

@@ -110,6 +110,12 @@ void RowClasses::VisitOp(const Op& op) {
       Join(value(1), 1, value(2), 1);
       Join(value(0), 1, value(1), 0);
       JoinAll(value(2), op.results[0]);
+      if (op.operands.size() > 3) {  // scales: of rows, and of columns
+        Join(value(0), 0, value(3), 0);
+        Join(value(1), 1, value(4), 1);
+        Whole(value(3), 1);
+        Whole(value(4), 0);
+      }
       Whole(value(0), 1);
       rows_.emplace_back(Node(value(2), 0), fn_.type(value(2)).shape[0]);
       break;

@@ -37,6 +37,8 @@ inline bool IsFloat(DType d) { return Info(d).cls == DTypeClass::kFloat; }
 inline bool IsInteger(DType d) {
   return Info(d).cls == DTypeClass::kSigned || Info(d).cls == DTypeClass::kUnsigned;
 }
+// The types of scales of scaled products.
+inline bool IsScale(DType d) { return d == DType::kUE8M0 || d == DType::kUE4M3; }
 inline bool IsSigned(DType d) { return Info(d).cls == DTypeClass::kSigned; }
 
 // Where tile values live in shared memory: a 2-D buffer of `rows` x `cols` elements (a tile of

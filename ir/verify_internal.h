@@ -61,6 +61,8 @@ class Verifier {
   bool CheckArgReduceShape(const Op& op);
   bool CheckScan(const Op& op);
   bool CheckDot(const Op& op);
+  bool CheckScales(const Op& op);
+  bool CheckTmemScales(const Op& op, const Scope& scope);
   // load, store, atomic and their warp forms: modes, sizes, operand types against the tensor.
   bool CheckAccess(const Op& op, bool stores, bool atomic);
   bool CheckScalarAccess(const Op& op, bool stores, bool atomic);

@@ -121,6 +121,18 @@ bool Verifier::CheckTcMma(const Op& op) {
   const int64_t m = op.i("m"), n = op.i("n"), k = op.i("k"), k_begin = op.i("k_begin");
   if (!CheckTensorPlace(op, m, n)) return false;
   const MatrixUnit unit = *MatrixUnitNamed(op.s("unit"));
+  if (op.i("block") != 0 || b.dtype == DType::kE2M1X2) {
+    const std::string& scale = op.s("scale");
+    const bool pairs = b.dtype == DType::kE2M1X2;
+    const bool known = (op.i("block") == 32 && scale == "ue8m0") ||
+                       (op.i("block") == 16 && scale == "ue4m3" && pairs);
+    if (!known || in_tensor || op.i("a_scales") % 4 != 0 || op.i("b_scales") % 4 != 0 ||
+        k_begin != 0)
+      return Fail(
+          kVerifyForm, op,
+          fmt::format("{} with a scale \"{}\" for {} of K, in columns {} and {}", Spelling(b.dtype),
+                      scale, op.i("block"), op.i("a_scales"), op.i("b_scales")));
+  }
   const bool fp8 =
       IsFloat(a.dtype) && ByteSize(a.dtype) == 1 && IsFloat(b.dtype) && ByteSize(b.dtype) == 1;
   if (!in_tensor && a.dtype != b.dtype && !fp8)
@@ -151,6 +163,26 @@ bool Verifier::CheckTcMma(const Op& op) {
   }
   return fits(a, op.i("trans_a") != 0, StagedRows(unit, a.dtype, m)) &&
          fits(b, op.i("trans_b") != 0, StagedColumns(unit, b.dtype, n));
+}
+
+bool Verifier::CheckTmemScales(const Op& op, const Scope& scope) {
+  const Type& tile = Operand(op, 0);
+  const int64_t rows_dim = op.i("rows");
+  if (!tile.is_tile() || tile.rank() != 2 || !IsScale(tile.dtype) ||
+      !IsScalar(op, 1, DType::kI32) || (rows_dim != 0 && rows_dim != 1))
+    return Fail(kVerifyType, op, fmt::format("scales are {}, rows = {}", Show(tile), rows_dim));
+  const int64_t rows = tile.shape[static_cast<size_t>(rows_dim)],
+                scales = tile.shape[static_cast<size_t>(1 - rows_dim)];
+  const int64_t column = op.i("column"), end = column + TensorScaleColumns(rows, scales);
+  if (column < 0 || column % 4 != 0 || end > kTensorColumns)
+    return Fail(kVerifyMemory, op,
+                fmt::format("scales in columns {} to {} of {}", column, end, kTensorColumns));
+  const int warpgroups = static_cast<int>(scope.threads / 128);
+  if (scope.threads % 128 != 0 || warpgroups < 1)
+    return Fail(kVerifyLayout, op, fmt::format("{} threads are no warpgroups", scope.threads));
+  return SameMapping(fn_.layouts[tile.layout],
+                     ScalesLayout(rows, scales, static_cast<int>(rows_dim), warpgroups)) ||
+         Fail(kVerifyLayout, op, fmt::format("{} is not in the layout of scales", Show(tile)));
 }
 
 // A load or a store of an accumulator by threads.

@@ -270,6 +270,25 @@ bool Verifier::CheckScan(const Op& op) {
          Fail(kVerifyType, op, fmt::format("{} becomes {}", Show(in), Show(Out(op))));
 }
 
+// mxfp8, mxfp4: a ue8m0 for 32 of K; nvfp4: a ue4m3 for 16.
+bool Verifier::CheckScales(const Op& op) {
+  const Type &a = Operand(op, 0), &b = Operand(op, 1), &sa = Operand(op, 3), &sb = Operand(op, 4);
+  const bool pairs = a.dtype == DType::kE2M1X2;
+  const int64_t block = sa.dtype == DType::kUE4M3 ? 16 : 32;
+  const int64_t k = a.shape[1] * (pairs ? 2 : 1);
+  if ((!pairs && !IsFp8(a.dtype)) || pairs != (b.dtype == DType::kE2M1X2) || !IsScale(sa.dtype) ||
+      sa.dtype != sb.dtype || (!pairs && block == 16) || op.i("promote") != 0)
+    return Fail(
+        kVerifyType, op,
+        fmt::format("a scaled product of {} and {} with scales of {} and {}", Spelling(a.dtype),
+                    Spelling(b.dtype), Spelling(sa.dtype), Spelling(sb.dtype)));
+  const std::vector<int64_t> left = {a.shape[0], k / block}, right = {k / block, b.shape[1]};
+  return (k % block == 0 && sa.is_tile() && sb.is_tile() && sa.shape == left &&
+          sb.shape == right) ||
+         Fail(kVerifyType, op,
+              fmt::format("scales {} and {} of {} of K, {} each", Show(sa), Show(sb), k, block));
+}
+
 bool Verifier::CheckDot(const Op& op) {
   const Type& a = Operand(op, 0);
   const Type& b = Operand(op, 1);
@@ -280,6 +299,11 @@ bool Verifier::CheckDot(const Op& op) {
   if (a.shape[1] != b.shape[0] || a.shape[0] != acc.shape[0] || b.shape[1] != acc.shape[1])
     return Fail(kVerifyType, op,
                 fmt::format("{} · {} + {}: shapes do not chain", Show(a), Show(b), Show(acc)));
+  if (op.operands.size() == 4)
+    return Fail(kVerifyForm, op, "scales of one operand; of both or of none");
+  if (op.operands.size() == 5 && !CheckScales(op)) return false;
+  if (op.operands.size() == 3 && (a.dtype == DType::kE2M1X2 || IsScale(a.dtype)))
+    return Fail(kVerifyType, op, fmt::format("a product of {} without scales", Spelling(a.dtype)));
   if (a.dtype != b.dtype && !(IsFp8(a.dtype) && IsFp8(b.dtype)))
     return Fail(kVerifyType, op,
                 fmt::format("a product of {} and {}", Spelling(a.dtype), Spelling(b.dtype)));

@@ -442,6 +442,7 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
              Fail(kVerifyForm, op, fmt::format("after = {}", op.i("after")));
     case OpKind::kTmemLoad:
     case OpKind::kTmemStore: return CheckTensorAccess(op, scope);
+    case OpKind::kTmemScales: return CheckTmemScales(op, scope);
     case OpKind::kMmaFence: return CheckTiedTiles(op, op.operands.size());
     case OpKind::kMma: return CheckMma(op, scope);
     case OpKind::kMmaWait:

@@ -19,15 +19,16 @@ struct DTypeRow {
   int bytes;
 };
 constexpr DTypeRow kDTypes[] = {
-    {"bool", 1}, {"i8", 1},  {"i16", 2},  {"i32", 4},  {"i64", 8},  {"u8", 1},
-    {"u16", 2},  {"u32", 4}, {"u64", 8},  {"f16", 2},  {"bf16", 2}, {"tf32", 4},
-    {"f32", 4},  {"f64", 8}, {"e4m3", 1}, {"e5m2", 1},
+    {"bool", 1}, {"i8", 1},   {"i16", 2},    {"i32", 4},   {"i64", 8},   {"u8", 1},  {"u16", 2},
+    {"u32", 4},  {"u64", 8},  {"f16", 2},    {"bf16", 2},  {"tf32", 4},  {"f32", 4}, {"f64", 8},
+    {"e4m3", 1}, {"e5m2", 1}, {"e2m1x2", 1}, {"ue8m0", 1}, {"ue4m3", 1},
 };
 
 // Same storage under another name.
 bool Accepts(const std::string& wanted, const std::string& given) {
   return wanted == given || (wanted == "tf32" && given == "f32") ||
-         (wanted == "bool" && given == "u8");
+         (wanted == "bool" && given == "u8") ||
+         (given == "u8" && (wanted == "e2m1x2" || wanted == "ue8m0" || wanted == "ue4m3"));
 }
 
 std::string ShapeText(const std::vector<int64_t>& dims) {

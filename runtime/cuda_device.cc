@@ -41,10 +41,11 @@ struct MapType {
   TensorMapType type;
 };
 constexpr MapType kMapTypes[] = {
-    {"bool", kMapU8},   {"i8", kMapU8},   {"s8", kMapU8},   {"u8", kMapU8},   {"e4m3", kMapU8},
-    {"e5m2", kMapU8},   {"i16", kMapU16}, {"s16", kMapU16}, {"u16", kMapU16}, {"f16", kMapF16},
-    {"bf16", kMapBf16}, {"i32", kMapI32}, {"s32", kMapI32}, {"u32", kMapU32}, {"f32", kMapF32},
-    {"tf32", kMapTf32}, {"i64", kMapI64}, {"s64", kMapI64}, {"u64", kMapU64}, {"f64", kMapF64},
+    {"bool", kMapU8},   {"i8", kMapU8},    {"s8", kMapU8},    {"u8", kMapU8},     {"e4m3", kMapU8},
+    {"e5m2", kMapU8},   {"i16", kMapU16},  {"s16", kMapU16},  {"u16", kMapU16},   {"f16", kMapF16},
+    {"bf16", kMapBf16}, {"i32", kMapI32},  {"s32", kMapI32},  {"u32", kMapU32},   {"f32", kMapF32},
+    {"e2m1x2", kMapU8}, {"ue8m0", kMapU8}, {"ue4m3", kMapU8}, {"tf32", kMapTf32}, {"i64", kMapI64},
+    {"s64", kMapI64},   {"u64", kMapU64},  {"f64", kMapF64},
 };
 
 class CudaModule final : public Module {

@@ -140,6 +140,12 @@ std::vector<uint8_t> Transposed(const uint8_t* from, const std::vector<int64_t>&
   return out;
 }
 
+// Dtypes that numpy has not, and that are bytes there.
+bool OfBytes(const std::string& dtype) {
+  return dtype == "e4m3" || dtype == "e5m2" || dtype == "e2m1x2" || dtype == "ue8m0" ||
+         dtype == "ue4m3";
+}
+
 // The dtype meant by a descr, or "" with the reason.
 std::string DTypeOf(const std::string& descr, const std::string& wanted, std::string* why) {
   if (descr.size() < 3) return *why = "not an element type", "";
@@ -150,7 +156,7 @@ std::string DTypeOf(const std::string& descr, const std::string& wanted, std::st
     return *why = "not a byte order", "";
   const bool words2 = base == "u2" || base == "V2", words1 = base == "u1" || base == "V1";
   if (words2 && (wanted == "bf16" || wanted == "f16")) return wanted;
-  if (words1 && (wanted == "e4m3" || wanted == "e5m2")) return wanted;
+  if (words1 && OfBytes(wanted)) return wanted;
   if (base == "f4" && wanted == "tf32") return wanted;
   for (const DescrRow& row : kDescrs)
     if (base == row.descr) return row.dtype;
@@ -161,7 +167,7 @@ std::string DTypeOf(const std::string& descr, const std::string& wanted, std::st
 
 const char* DescrOf(const std::string& dtype) {
   if (dtype == "bf16") return "<u2";
-  if (dtype == "e4m3" || dtype == "e5m2") return "|u1";
+  if (OfBytes(dtype)) return "|u1";
   if (dtype == "tf32") return "<f4";
   for (const DescrRow& row : kDescrs)
     if (dtype == row.dtype) return row.descr;

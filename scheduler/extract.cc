@@ -313,7 +313,7 @@ class Extractor {
         if (home == Home::kTensor) pass(StepKind::kTmemLoad, EdgeKind::kTmem, Home::kRegisters);
         pass(StepKind::kSmemStore, EdgeKind::kRegister, Home::kShared);
       }
-      if (operand == 2 && home == Home::kShared)
+      if (operand >= 2 && home == Home::kShared)
         pass(StepKind::kSmemLoad, EdgeKind::kSmem, Home::kRegisters);
       if (tensor_memory_ && operand != 1 && home == Home::kRegisters)
         pass(StepKind::kTmemStore, EdgeKind::kRegister, Home::kTensor);

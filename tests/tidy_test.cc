@@ -132,7 +132,7 @@ const std::vector<UnitName> kUnitNames = {
       "backend/emit_mma_sync.cc", "backend/ptx_insts.def"}},
     {"tcgen05",
      {"ir/features.def", "ir/matrix_units.def", "ir/machines/", "ir/lower/issue_by_barrier.cc",
-      "backend/emit_mma.cc", "backend/emit_tcgen05.cc", "backend/ptx_insts.def"}},
+      "backend/emit_mma.cc", "backend/emit_tcgen05", "backend/ptx_insts.def"}},
 };
 
 // Numbers of the H200, by which code would count on that machine: shared memory of a CTA and of an

@@ -116,6 +116,9 @@ enum class DType : uint8_t {
   kF64,
   kE4M3,
   kE5M2,
+  kE2M1X2,  // two e2m1 in a byte
+  kUE8M0,
+  kUE4M3,
 };
 const char* Name(DType dtype);  // as in a kernel's signature: "bf16"
 int Bytes(DType dtype);

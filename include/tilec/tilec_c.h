@@ -42,7 +42,10 @@ typedef enum tilec_dtype {
   TILEC_F32,
   TILEC_F64,
   TILEC_E4M3,
-  TILEC_E5M2
+  TILEC_E5M2,
+  TILEC_E2M1X2, /* two e2m1 in a byte */
+  TILEC_UE8M0,
+  TILEC_UE4M3
 } tilec_dtype;
 
 const char* tilec_version(void);

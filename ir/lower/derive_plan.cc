@@ -85,6 +85,7 @@ void PlaceSums(const Function& fn, const std::set<OpId>& apart, const std::set<O
   p.change_of.clear();
   p.sum_columns.clear();
   p.operand_columns.clear();
+  p.scale_columns.clear();
   p.deferred = epilogues;
   std::vector<std::vector<size_t>> of_role(static_cast<size_t>(p.compute_roles));
   for (size_t i = 0; i < p.sums.size(); ++i) {

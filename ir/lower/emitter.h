@@ -287,6 +287,7 @@ class Emitter {
   void MeetBeforeStores() {
     if (p_.tensor_meets) MeetBeforeProducts();
   }
+  void StoreScales(OpId id);
   void StoreLeft(OpId dot);
   Result<> AccumulateParts(OpId dot, size_t sum);
   // issue_groups.cc

@@ -200,6 +200,7 @@ bool Emitter::AwaitedLater(OpId id, size_t i) const {
   const auto from_ring = [&](const OperandPlan& o) {
     return o.how == OperandPlan::How::kBuffer && p_.site_of.count(in_.values[o.source].def) > 0;
   };
+  if (in_.ops[id].operands.size() > 3) return false;  // the next one's scales take the columns
   return (from_ring(dot.a) || (sum.resident() && dot.a.how == OperandPlan::How::kTensor)) &&
          from_ring(dot.b);
 }
@@ -222,6 +223,15 @@ void Emitter::IssueByBarrier(OpId id, size_t i, const Columns& of) {
                {"column", p_.sum_columns.at({role_, i})},
                {"a_column", left ? p_.operand_columns.at({role_, id}) : int64_t{-1}},
                {"unit", std::string(Info(dot.unit).name)}});
+    if (const auto scales = p_.scale_columns.find({role_, id}); scales != p_.scale_columns.end()) {
+      Op& product = out_.ops[out_.blocks[inner.block()].ops.back()];
+      const Type& scale = in_.type(in_.ops[id].operands[3]);
+      const Type& factor = in_.type(in_.ops[id].operands[0]);
+      product.set("block", BlockOfScale(factor, scale));
+      product.set("scale", std::string(Spelling(scale.dtype)));
+      product.set("a_scales", scales->second.first);
+      product.set("b_scales", scales->second.second);
+    }
   });
   sums_[i].adds = b_.Constant(Type::Scalar(DType::kBool), 1);
   issued_.push_back({i, p_.RingsReadBy(in_, id)});
@@ -245,11 +255,13 @@ Result<> Emitter::Accumulate(OpId id) {
   if (dot.promote > 0) return AccumulateParts(id, i);
   const bool left = dot.a.how == OperandPlan::How::kTensor;
   if (left) Tile(dot.a.source);
+  const bool scaled = in_.ops[id].operands.size() > 3;
   const bool resident = p_.sums[i].resident();
   const bool begun = BeginSums(id) || resident;
   if (resident) AwaitQuiet(i);
   if (left) StoreLeft(id);
-  if (begun || left) MeetBeforeProducts();
+  if (scaled) StoreScales(id);
+  if (begun || left || scaled) MeetBeforeProducts();
   if (resident) sums_[i].adds = b_.Constant(Type::Scalar(DType::kBool), 1);
   IssueByBarrier(id, i, {false, 0, dot.k_padded});
   if (resident) CommitSum(i);

@@ -10,7 +10,17 @@
 
 namespace tilec::ir {
 
+namespace {
+// Scaled products: by units that read their scales from tensor memory, of at most so many columns
+// as one instruction has.
+bool ScalesOnUnit(const Function& fn, const Op& dot, const Target& target) {
+  return target.Has("scaled_products") && InTensorMemory(target.matrix_unit.kind) &&
+         fn.type(dot.results[0]).shape[1] <= target.unit().most_columns;
+}
+}  // namespace
+
 bool IsOnUnit(const Function& fn, const Op& dot, const Target& target) {
+  if (dot.operands.size() > 3) return ScalesOnUnit(fn, dot, target);
   return target.Multiplies(fn.type(dot.operands[0]).dtype, fn.type(dot.operands[1]).dtype,
                            fn.type(dot.results[0]).dtype);
 }

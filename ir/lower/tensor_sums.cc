@@ -252,6 +252,17 @@ int64_t Place(const Function& fn, const std::vector<std::vector<size_t>>& sums_o
           together = columns.Place(begin, end, most, map);
         plan->operand_columns[{static_cast<int>(role), dot}] = together;
       }
+      for (OpId dot : sum.dots) {
+        const Op& op = fn.ops[dot];
+        if (op.operands.size() <= 3) continue;
+        const auto place = [&](int64_t rows, int64_t scales) {
+          return columns.Place(begin, end, TensorScaleColumns(rows, scales), "");
+        };
+        const std::vector<int64_t>& a = fn.type(op.operands[3]).shape;
+        const std::vector<int64_t>& b = fn.type(op.operands[4]).shape;
+        const int64_t left = place(a[0], a[1]);
+        plan->scale_columns[{static_cast<int>(role), dot}] = {left, place(b[1], b[0])};
+      }
     }
     base = columns.end();
   }

@@ -9,6 +9,22 @@
 
 namespace tilec::ir::warp_check {
 
+// Runs of columns that hold scales: those that a product reads, or that threads store.
+std::vector<std::pair<int64_t, int64_t>> ScaleColumnsOf(const Function& fn, const Op& op) {
+  const auto run = [](int64_t column, int64_t rows, int64_t scales) {
+    return std::pair(column, column + TensorScaleColumns(rows, scales));
+  };
+  if (op.kind == OpKind::kTmemScales) {
+    const std::vector<int64_t>& shape = fn.type(op.operands[0]).shape;
+    const int64_t rows = shape[static_cast<size_t>(op.i("rows"))];
+    return {run(op.i("column"), rows, shape[0] * shape[1] / rows)};
+  }
+  if (op.kind != OpKind::kTcMma || op.i("block") == 0) return {};
+  const int64_t of_element = fn.type(op.operands[2]).dtype == DType::kE2M1X2 ? 2 : 1;
+  const int64_t scales = CeilDiv(op.i("k") * of_element, op.i("block"));
+  return {run(op.i("a_scales"), op.i("m"), scales), run(op.i("b_scales"), op.i("n"), scales)};
+}
+
 // Runs of columns of tensor memory that an op touches: the first, and one behind the last.
 std::vector<std::pair<int64_t, int64_t>> TensorColumnsOf(const Function& fn, const Op& op,
                                                          int warps) {
@@ -17,8 +33,10 @@ std::vector<std::pair<int64_t, int64_t>> TensorColumnsOf(const Function& fn, con
     std::vector<std::pair<int64_t, int64_t>> out = {{column, column + TensorColumns(m, op.i("n"))}};
     if (left >= 0)
       out.emplace_back(left, left + TensorOperandColumns(m, op.i("k_begin") + op.i("k")));
+    for (const auto& scales : ScaleColumnsOf(fn, op)) out.push_back(scales);
     return out;
   }
+  if (op.kind == OpKind::kTmemScales) return ScaleColumnsOf(fn, op);
   if (op.kind != OpKind::kTmemLoad && op.kind != OpKind::kTmemStore) return {};
   const Type& tile = fn.type(op.kind == OpKind::kTmemLoad ? op.results[0] : op.operands[0]);
   return TensorRuns(op, tile, warps / 4);
@@ -27,7 +45,7 @@ std::vector<std::pair<int64_t, int64_t>> TensorColumnsOf(const Function& fn, con
 // The warpgroup whose threads make an access of a column; -1: several do.
 int WarpgroupAt(const Function& fn, const Op& op, int warps, int64_t column) {
   const int64_t groups = warps / 4;
-  if (groups == 1) return 0;
+  if (groups == 1 || op.kind == OpKind::kTmemScales) return 0;  // the first one stores them
   const bool store = op.kind == OpKind::kTmemStore;
   const Type& tile = fn.type(store ? op.operands[0] : op.results[0]);
   const int64_t n = RoundUp(op.i("n"), kTensorColumnStep) * ByteSize(tile.dtype) / 4;

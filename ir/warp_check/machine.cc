@@ -288,6 +288,7 @@ Step Machine::RunOp(OpId id) {
     case OpKind::kTcCommit:
     case OpKind::kTcFence:
     case OpKind::kTmemLoad: return TensorMemory(id);
+    case OpKind::kTmemScales:
     case OpKind::kTmemStore: return NothingFlying(id) ? TensorMemory(id) : Step::kFailed;
     case OpKind::kCounter: me().counters[op.results[0].index] = op.i("init"); return Step::kDone;
     case OpKind::kCounterAdd: {

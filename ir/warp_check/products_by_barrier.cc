@@ -79,6 +79,8 @@ Step Machine::IssueByBarrier(OpId id) {
   ++me().products;
   me().uncommitted = true;
   const int64_t m = op.i("m"), column = op.i("column"), left = op.i("a_column");
+  for (const auto& [first, end] : ScaleColumnsOf(fn_, op))
+    if (!AccessColumns(id, first, end - first, Proxy::kTensorProduct, false)) return Step::kFailed;
   const bool ok =
       (left >= 0
            ? AccessColumns(id, left, TensorOperandColumns(m, op.i("k_begin") + op.i("k")),
@@ -121,7 +123,7 @@ void Machine::FenceTensorMemory(bool after) {
 Step Machine::AccessByThreads(OpId id) {
   const Op& op = fn_.ops[id];
   if (who_ != Who::kAll) return Fail(kWarpForm, op, "only some threads would make this access");
-  const bool write = op.kind == OpKind::kTmemStore;
+  const bool write = op.kind != OpKind::kTmemLoad;
   ++me().accesses;
   for (const auto& [first, end] :
        TensorColumnsOf(fn_, op, p_.roles[static_cast<size_t>(role_)].warps))
@@ -136,7 +138,8 @@ Step Machine::TensorMemory(OpId id) {
     case OpKind::kTcCommit: return CommitProducts(id);
     case OpKind::kTcFence: FenceTensorMemory(fn_.ops[id].i("after") != 0); return Step::kDone;
     case OpKind::kTmemLoad:
-    case OpKind::kTmemStore: return AccessByThreads(id);
+    case OpKind::kTmemStore:
+    case OpKind::kTmemScales: return AccessByThreads(id);
     default: UNREACHABLE("no op of tensor memory");
   }
 }

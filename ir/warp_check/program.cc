@@ -446,6 +446,7 @@ bool Program::Mark(BlockId block) {
       case OpKind::kTcFence:
       case OpKind::kTmemLoad:
       case OpKind::kTmemStore:
+      case OpKind::kTmemScales:
       case OpKind::kMmaFence:
       case OpKind::kMma:
       case OpKind::kMmaCommit:

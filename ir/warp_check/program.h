@@ -132,6 +132,7 @@ void WalkOps(const Function& fn, BlockId block, const F& visit) {
 
 // Runs of columns of tensor memory that an op of a role of so many warps touches: the first, and
 // one behind the last.
+std::vector<std::pair<int64_t, int64_t>> ScaleColumnsOf(const Function& fn, const Op& op);
 std::vector<std::pair<int64_t, int64_t>> TensorColumnsOf(const Function& fn, const Op& op,
                                                          int warps);
 int WarpgroupAt(const Function& fn, const Op& op, int warps, int64_t column);

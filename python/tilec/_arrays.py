@@ -8,6 +8,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import ctypes
+import math
 import struct
 
 from ._library import DTYPE_BYTES
@@ -25,10 +26,11 @@ _DLPACK = {(0, 8): "i8", (0, 16): "i16", (0, 32): "i32", (0, 64): "i64", (1, 8):
            (2, 64): "f64", (4, 16): "bf16", (6, 8): "bool", (10, 8): "e4m3", (12, 8): "e5m2"}
 # What may stand for a dtype that an array library lacks.
 STANDS_FOR = {"bf16": ("u16", "i16"), "e4m3": ("u8", "i8"), "e5m2": ("u8", "i8"), "tf32": ("f32",),
-              "bool": ("u8",)}
+              "bool": ("u8",), "e2m1x2": ("u8", "i8"), "ue8m0": ("u8", "i8"),
+              "ue4m3": ("u8", "i8", "e4m3")}
 # Formats by which values of our own arrays are read; others are decoded below.
 _STRUCT = {"bool": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H",
-           "u32": "I", "u64": "Q", "f16": "e", "f32": "f", "tf32": "f", "f64": "d"}
+           "u32": "I", "u64": "Q", "e2m1x2": "B", "f16": "e", "f32": "f", "tf32": "f", "f64": "d"}
 
 
 class View:
@@ -201,7 +203,9 @@ def _small_float(word, exponent_bits, mantissa_bits, bias, finite_only):
 def _decode(dtype, word):
     if dtype == "bf16":
         return struct.unpack("<f", struct.pack("<I", word << 16))[0]
-    if dtype == "e4m3":
+    if dtype == "ue8m0":
+        return float("nan") if word == 0xFF else 2.0 ** (word - 127)
+    if dtype in ("e4m3", "ue4m3"):
         return _small_float(word, 4, 3, 7, True)
     return _small_float(word, 5, 2, 15, False)
 
@@ -213,10 +217,17 @@ def _encode(dtype, value):
         if word & 0x7FFFFFFF > 0x7F800000:
             return 0x7FC0
         return (word + 0x7FFF + (word >> 16 & 1)) >> 16
+    if dtype == "ue8m0":  # the largest power of two not above it
+        if value != value:
+            return 0xFF
+        size = min(max(abs(value), 2.0 ** -127), 2.0 ** 127)
+        return math.frexp(size)[1] + 126
     sign = 0x80 if struct.pack(">d", value)[0] & 0x80 else 0
+    if dtype == "ue4m3":
+        sign, value = 0, 0.0 if value < 0 else value
     if value != value:
         return sign | 0x7F
-    top = 0x7E if dtype == "e4m3" else 0x7B  # the largest finite word; fp8 saturates
+    top = 0x7B if dtype == "e5m2" else 0x7E  # the largest finite word; fp8 saturates
     size, best = abs(value), 0
     for word in range(top + 1):  # words grow with their values
         if abs(_decode(dtype, word) - size) < abs(_decode(dtype, best) - size) or (
@@ -242,7 +253,8 @@ class Array:
 
     @property
     def __array_interface__(self):
-        words = {"bf16": "<u2", "e4m3": "|u1", "e5m2": "|u1", "bool": "|b1", "tf32": "<f4"}
+        words = {"bf16": "<u2", "bool": "|b1", "tf32": "<f4"}
+        words.update(dict.fromkeys(("e4m3", "e5m2", "e2m1x2", "ue8m0", "ue4m3"), "|u1"))
         kind = {"i": "i", "u": "u", "f": "f"}
         size = DTYPE_BYTES[self.dtype]
         typestr = words.get(self.dtype) or f"{'|' if size == 1 else '<'}{kind[self.dtype[0]]}{size}"

@@ -231,11 +231,18 @@ def _torch_of(value):
 _TORCH_NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64",
                 "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8",
                 "bool": "bool", "tf32": "float32", "u16": "uint16", "u32": "uint32",
-                "u64": "uint64", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
+                "u64": "uint64", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2",
+                "e2m1x2": "float4_e2m1fn_x2", "ue8m0": "float8_e8m0fnu", "ue4m3": "uint8"}
 _NUMPY_NAMES = {"f32": "float32", "f16": "float16", "bf16": "uint16", "f64": "float64",
                 "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8",
                 "u16": "uint16", "u32": "uint32", "u64": "uint64", "bool": "bool",
-                "tf32": "float32", "e4m3": "uint8", "e5m2": "uint8"}
+                "tf32": "float32", "e4m3": "uint8", "e5m2": "uint8", "e2m1x2": "uint8",
+                "ue8m0": "uint8", "ue4m3": "uint8"}
+
+
+def _torch_dtype(torch, dtype):
+    """bytes where this torch has no name for it"""
+    return getattr(torch, _TORCH_NAMES[dtype], torch.uint8)
 
 
 def _torch_dtypes(torch):
@@ -474,7 +481,7 @@ class Kernel:
         for p in self._tensors:
             if p.direction == "out" and p.name not in given:
                 shape = self._shape_of(p, self._names_bound(given, shapes))
-                results.append((p.name, shape, getattr(torch, _TORCH_NAMES[p.dtype])))
+                results.append((p.name, shape, _torch_dtype(torch, p.dtype)))
         for name, shape, dtype in results:
             given[name] = torch.empty(shape, dtype=dtype, device=like.device)
         if like.device.type != "cuda":

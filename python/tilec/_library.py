@@ -16,8 +16,8 @@ from ._errors import Error, Problem
 ABI = "0.2"  # the SONAME's version
 
 DTYPES = ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64",
-          "f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2")  # tilec_dtype
-DTYPE_BYTES = dict(zip(DTYPES, (1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 4, 8, 1, 1)))
+          "f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2", "e2m1x2", "ue8m0", "ue4m3")  # tilec_dtype
+DTYPE_BYTES = dict(zip(DTYPES, (1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 4, 8, 1, 1, 1, 1, 1)))
 DTYPE_NUMBER = {name: i for i, name in enumerate(DTYPES)}
 
 PARAMETER_KINDS = ("tensor", "scalar", "const", "dim", "tune")  # tilec_parameter_kind

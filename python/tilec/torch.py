@@ -21,7 +21,7 @@ import warnings
 
 import torch
 
-from ._kernel import _TORCH_NAMES
+from ._kernel import _torch_dtype
 
 
 def _inputs(kernel):
@@ -88,7 +88,7 @@ def _fake_shapes(kernel, given):
             names[p.name] = int(p.default)
     like = next(v for v in given.values() if isinstance(v, torch.Tensor))
     made = [torch.empty(kernel._shape_of(p, names), device=like.device,
-                        dtype=getattr(torch, _TORCH_NAMES[p.dtype])) for p in _outs(kernel)]
+                        dtype=_torch_dtype(torch, p.dtype)) for p in _outs(kernel)]
     return made[0] if len(made) == 1 else tuple(made)
 
 

@@ -17,7 +17,8 @@ constexpr Name kNames[] = {
     {"u64", Element::kU64},   {"s64", Element::kS64},   {"i64", Element::kS64},
     {"f16", Element::kF16},   {"bf16", Element::kBf16}, {"f32", Element::kF32},
     {"f64", Element::kF64},   {"tf32", Element::kTf32}, {"e4m3", Element::kE4m3},
-    {"e5m2", Element::kE5m2}, {"bool", Element::kU8},
+    {"e5m2", Element::kE5m2}, {"bool", Element::kU8},   {"e2m1x2", Element::kU8},
+    {"ue8m0", Element::kU8},  {"ue4m3", Element::kU8},
 };
 
 }  // namespace

@@ -22,7 +22,8 @@
     "exp2" "exp" "log2" "log" "sqrt" "sqrt_rn" "rsqrt" "tanh" "sigmoid" "erf" "sin" "cos"
     "floor" "ceil" "round" "abs" "min" "max" "fma" "div_rn" "bit_and" "bit_or" "bit_xor"
     "bit_not" "shl" "shr" "sum" "prod" "any" "all" "argmax" "argmin" "cumsum" "cumprod"
-    "cummax" "cummin" "select" "dot" "bitcast" "zeros_like" "full_like" "cdiv" "tiles" "print"
+    "cummax" "cummin" "select" "dot" "dot_scaled" "pack_e2m1" "low_e2m1"
+    "high_e2m1" "bitcast" "zeros_like" "full_like" "cdiv" "tiles" "print"
     "assert" "static_assert" "atomic_add" "atomic_min" "atomic_max" "atomic_and" "atomic_or"
     "atomic_xor" "reversed"))
 
