@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "ir/layout_scratch.h"
+#include "ir/row_run.h"
 #include "ir/warp_check/machine.h"
 
 namespace tilec::ir::warp_check {
@@ -186,12 +186,7 @@ bool Machine::Scratch(OpId id) {
     Fail(kWarpForm, op, "it synchronises the role inside an elect");
     return false;
   }
-  const Type& type = fn_.type(op.operands[0]);
-  const int64_t bytes =
-      op.kind == OpKind::kConvert
-          ? ConvertScratchBytes(type, fn_.layout(op.operands[0]), fn_.layout(op.results[0]))
-          : ReduceScratchBytes(type, fn_.layout(op.operands[0]), static_cast<int>(op.i("axis")),
-                               op.kind == OpKind::kWarpArgReduce);
+  const int64_t bytes = ScratchBytesOf(fn_, op);
   const int64_t begin = op.i("scratch");
   if (!op.i("alone", 0)) {
     SyncRole();
