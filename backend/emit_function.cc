@@ -550,9 +550,9 @@ Result<void> Emitter::EmitOp(ir::OpId id) {
       Set(op.results[0], {b_.CreateZExt(id32, b_.getInt64Ty())});
       return Done();
     }
-    case OpKind::kGLoad: return EmitGLoad(op);
+    case OpKind::kGLoad: return op.attr("scratch") ? EmitLoadRows(op) : EmitGLoad(op);
     case OpKind::kCpLoad: return EmitCpLoad(op);
-    case OpKind::kGStore: return EmitGStore(op);
+    case OpKind::kGStore: return op.attr("scratch") ? EmitStoreRows(op) : EmitGStore(op);
     case OpKind::kGAtomic: return EmitGAtomic(op);
     case OpKind::kGLoadScalar:
     case OpKind::kGStoreScalar:

@@ -115,6 +115,7 @@ MemPlan Emitter::PlanAccess(const ir::Layout& layout, const ThreadPart& part,
   if (run.digit >= 0) {
     auto fits = [&](int64_t n) {
       if (n * bytes > 16 || run.extent % n || view.panel_cols % n) return false;
+      if (view.align % (n * bytes)) return false;
       if (shape[static_cast<size_t>(col_dim)] % n || view.pitch % (n * bytes)) return false;
       if (view.panel_bytes % (n * bytes)) return false;
       for (const ir::LayoutDigit& d : layout.thread)

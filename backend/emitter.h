@@ -65,6 +65,7 @@ struct PanelView {
   int64_t panel_bytes = 0;
   int64_t pitch = 0;  // bytes from row to row
   int swizzle = 0;
+  int64_t align = 16;  // of base, bytes, as far as that is known
 };
 
 // Registers of a tile that are neighbours in memory: one access.
@@ -192,6 +193,14 @@ class Emitter {
   Result<void> EmitGLoad(const ir::Op& op);
   Result<void> EmitGStore(const ir::Op& op);
   Result<void> EmitGAtomic(const ir::Op& op);
+  // emit_rows.cc
+  struct RowPlace;
+  struct RowAccess;
+  RowPlace PlaceOfRows(const ir::Op& op);
+  std::vector<RowAccess> RowAccesses(const RowPlace& place, ir::ValueId tile);
+  void CopyRows(const RowPlace& place, bool out);
+  Result<void> EmitLoadRows(const ir::Op& op);
+  Result<void> EmitStoreRows(const ir::Op& op);
   Result<void> EmitScalarAccess(const ir::Op& op);
   Access MakeAccess(const ir::Op& op, ir::ValueId tile, size_t first_index, bool has_end);
   void AddBf16(llvm::Value* address, llvm::Value* value, llvm::Value* predicate);

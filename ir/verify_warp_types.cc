@@ -6,6 +6,7 @@
 
 #include "ir/layout_scratch.h"
 #include "ir/matrix_unit.h"
+#include "ir/row_run.h"
 #include "ir/verify_internal.h"
 
 namespace tilec::ir::verify_internal {
@@ -111,7 +112,10 @@ bool Verifier::CheckVector(const Op& op) {
     return Fail(kVerifyForm, op,
                 fmt::format("vector = {} of {}; accesses have at most 16 bytes", vector,
                             Spelling(t.dtype)));
-  return true;
+  if (!op.attr("scratch")) return true;
+  if (op.i("scratch") < 0 || !RowRunOf(fn_, op))
+    return Fail(kVerifyForm, op, "what goes through scratch is no run of whole rows");
+  return CheckScratch(op, ScratchBytesOf(fn_, op));
 }
 
 bool Verifier::CheckRole(const Op& op, const Scope& scope) {

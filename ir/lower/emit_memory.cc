@@ -15,8 +15,10 @@
 #include "ir/lower/emit_rules.h"
 #include "ir/lower/emitter.h"
 #include "ir/lower/operands.h"
+#include "ir/lower/row_runs.h"
 #include "ir/lower/scalars.h"
 #include "ir/queries.h"
+#include "ir/row_run.h"
 
 namespace tilec::ir {
 
@@ -127,12 +129,24 @@ Result<> Emitter::Load_(OpId id) {
   Access access = WarpAccess(op, result, &it->second, true);
   access.operands.insert(access.operands.begin(), Scalar(op.operands[0]));
   const Type type = WarpType(result);
-  Bind(result, b_.Value(OpKind::kGLoad, std::move(access.operands), type,
-                        {{"modes", access.modes},
-                         {"sizes", access.sizes},
-                         {"has_fill", op.i("has_fill")},
-                         {"vector", VectorFor(op, it->second, type.shape, type.dtype)}}));
+  const int64_t vector = VectorFor(op, it->second, type.shape, type.dtype);
+  const ValueId tile = b_.Value(OpKind::kGLoad, std::move(access.operands), type,
+                                {{"modes", access.modes},
+                                 {"sizes", access.sizes},
+                                 {"has_fill", op.i("has_fill")},
+                                 {"vector", vector}});
+  Bind(result, tile);
+  AsRun(id, out_.values[tile].def, it->second, vector);
   return Done();
+}
+
+// Whole rows through shared memory, where that pays.
+void Emitter::AsRun(OpId id, OpId access, const Layout& layout, int64_t vector) {
+  if (!MayRun(in_, id) || !RunPays(in_, in_.ops[id], layout, vector)) return;
+  const std::optional<RowRun> run = RowRunOf(out_, out_.ops[access]);
+  if (!run) return;
+  out_.ops[access].set("scratch", int64_t{-1});
+  WantScratch(access, RowRunBytes(*run, out_.type(out_.ops[access].operands[0]).dtype));
 }
 
 // What threads wrote before, copies and products of the asynchronous proxy read after.

@@ -60,8 +60,10 @@ Result<> Emitter::Store_(OpId id) {
   }
   const Type& type = out_.type(tile);
   const int64_t vector = VectorFor(op, it->second, type.shape, type.dtype);
-  b_.Add(OpKind::kGStore, std::move(access.operands), {},
-         {{"modes", access.modes}, {"sizes", access.sizes}, {"vector", vector}});
+  const OpId stored =
+      b_.Add(OpKind::kGStore, std::move(access.operands), {},
+             {{"modes", access.modes}, {"sizes", access.sizes}, {"vector", vector}});
+  AsRun(id, stored, it->second, vector);
   return Done();
 }
 

@@ -9,6 +9,7 @@
 
 #include "ir/lower/layout_classes.h"
 #include "ir/lower/operands.h"
+#include "ir/lower/row_runs.h"
 #include "ir/lower/scalars.h"
 #include "ir/queries.h"
 #include "ir/uses.h"
@@ -394,8 +395,33 @@ class Planner {
     return true;
   }
 
+  // Rows that are reduced and begin at odd places, whatever is accessed of them as runs.
+  std::optional<Layout> LayoutOfRuns(const std::vector<ValueId>& members) const {
+    const std::vector<int64_t> shape = Squeezed(fn_.type(members.front()).shape);
+    if (!plan_.dots.empty() || shape.size() != 2) return std::nullopt;
+    bool reduced = false, odd = false, runs = true;
+    for (ValueId v : members) {
+      const Type& type = fn_.type(v);
+      const auto note = [&](OpId id) {
+        runs = runs && MayRun(fn_, id);
+        odd = odd || AccessLimit(fn_, fn_.ops[id]) * ByteSize(type.dtype) < kAccessBytes;
+      };
+      const Op* def = fn_.def(v);
+      if (def && def->kind == OpKind::kLoad) note(fn_.values[v].def);
+      for (const auto& [id, index] : uses_.of(v)) {
+        const Op& op = fn_.ops[id];
+        if (op.kind == OpKind::kStore && index == 1) note(id);
+        runs = runs && op.kind != OpKind::kAtomic;
+        reduced = reduced || ((op.kind == OpKind::kReduce || op.kind == OpKind::kArgReduce) &&
+                              op.i("axis") + 1 == type.rank());
+      }
+    }
+    return reduced && odd && runs ? RowsLayout(shape, plan_.threads()) : std::nullopt;
+  }
+
   // `read`: the members, and what is read as they are laid out.
   Layout DefaultLayout(const std::vector<ValueId>& members, const std::vector<ValueId>& read) {
+    if (const std::optional<Layout> rows = LayoutOfRuns(members)) return *rows;
     const std::vector<int64_t> shape = Squeezed(fn_.type(members.front()).shape);
     int64_t elements = 1;
     for (int64_t d : shape) elements *= d;

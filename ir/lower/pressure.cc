@@ -48,7 +48,7 @@ class Liveness {
     const std::vector<OpId>& ops = fn_.blocks[block].ops;
     for (auto it = ops.rbegin(); it != ops.rend(); ++it) {
       const Op& op = fn_.ops[*it];
-      if (!only_waits_ || Waits(op.kind)) Note(live);
+      if (!only_waits_ || Waits(op)) Note(live);
       if (only_waits_ && whole_)
         for (ValueId r : op.results)
           if (fn_.type(r).is_tile() && !Free(r)) {
@@ -72,8 +72,10 @@ class Liveness {
     const bool in_registers = op.attr("scratch") && op.i("scratch") < 0;
     return !op.regions.empty() || (Info(op.kind).effect == OpEffect::kWrite && !in_registers);
   }
-  static bool Waits(OpKind kind) {
-    switch (kind) {
+  static bool Waits(const Op& op) {
+    switch (op.kind) {
+      case OpKind::kGLoad:
+      case OpKind::kGStore: return op.attr("scratch") != nullptr;
       case OpKind::kWarpReduce:
       case OpKind::kWarpArgReduce:
       case OpKind::kWarpClusterReduce:
@@ -413,7 +415,8 @@ int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chun
       const Type& type = fn.type(op.kind == OpKind::kGLoad ? op.results[0] : op.operands[1]);
       if (type.layout.valid())
         rows += RowsKept(fn, op, op.kind == OpKind::kGLoad ? op.results[0] : op.operands[1]);
-      scattered = scattered || (op.i("vector", 1) * ByteSize(type.dtype) < 8 && !RareStore(fn, op));
+      scattered = scattered || (op.i("vector", 1) * ByteSize(type.dtype) < 8 &&
+                                !op.attr("scratch") && !RareStore(fn, op));
     }
   }
   Liveness liveness(fn, true, !reread);

@@ -7,6 +7,10 @@
 // warpgroup, 64 rows of A after another. As the left one its rows are divided among warpgroups, and
 // nothing is written. The sums are the same, in the same order of k.
 //
+// So is a product of loaded tiles whose rows would fill the last block of the instruction's rows in
+// part, and whose columns are whole blocks: 200 rows by 128 columns are four blocks of 64 rows, 128
+// rows by 200 columns two, of the same width as the tile.
+//
 // The accumulator of a loop is carried transposed, and what is computed from it until it is stored
 // is transposed, too; only the store transposes, on its way through shared memory, where that is
 // free. So the products of a function are turned round all or none: if each result meets nothing
@@ -81,6 +85,7 @@ class Swap {
   bool Wants(const Op& dot) const {
     if (!IsOnUnit(fn_, dot, target_) || dot.i("promote") != 0) return false;
     const Type &a = fn_.type(dot.operands[0]), &b = fn_.type(dot.operands[1]);
+    if (LeavesRowsEmpty(dot)) return true;
     if (ByteSize(a.dtype) != 2 || a.shape[1] % 16 != 0 || b.shape[1] % target_.unit().rows != 0 ||
         a.shape[0] % 8 != 0 || a.shape[0] > target_.unit().most_columns)
       return false;
@@ -89,6 +94,26 @@ class Swap {
     const Op* made = fn_.def(right.value);  // by threads, in every turn
     return left && left->kind == OpKind::kLoad && right.odd() && made && made->block == dot.block &&
            Info(made->kind).elementwise() && MadeOfLoads(fn_, right.value);
+  }
+
+  // Not where one block has all rows: there memory decides, and columns are read as they are.
+  bool LeavesRowsEmpty(const Op& dot) const {
+    constexpr int64_t kLeastPercent = 10;  // of the work, which the turn is to save
+    const Type &a = fn_.type(dot.operands[0]), &b = fn_.type(dot.operands[1]);
+    const MatrixUnitInfo& unit = target_.unit();
+    const int64_t rows = a.shape[0], columns = b.shape[1], whole = RoundUp(rows, unit.rows);
+    if (unit.completion != Completion::kGroups || rows <= unit.rows || rows % 8 != 0 ||
+        rows > unit.most_columns || columns < 2 * unit.rows || columns % unit.rows != 0 ||
+        100 * (whole - rows) < kLeastPercent * whole)
+      return false;
+    const Stripped left = Without(fn_, OpKind::kTranspose, dot.operands[0]);
+    const Stripped right = Without(fn_, OpKind::kTranspose, dot.operands[1]);
+    const bool k_major = !left.odd() && right.odd();  // of either, before and after
+    return IsLoaded(left.value) && IsLoaded(right.value) && (k_major || ByteSize(a.dtype) == 2);
+  }
+  bool IsLoaded(ValueId v) const {
+    const Op* def = fn_.def(v);
+    return def && def->kind == OpKind::kLoad;
   }
 
   bool Storable(const Op& store) const {

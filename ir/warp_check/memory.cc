@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "ir/layout_scratch.h"
+#include "ir/row_run.h"
 #include "ir/warp_check/machine.h"
 
 namespace tilec::ir::warp_check {
@@ -186,15 +186,7 @@ bool Machine::Scratch(OpId id) {
     Fail(kWarpForm, op, "it synchronises the role inside an elect");
     return false;
   }
-  const Type& type = fn_.type(op.operands[0]);
-  const Layout& from = fn_.layout(op.operands[0]);
-  const auto axis = [&] { return static_cast<int>(op.i("axis")); };
-  const int64_t bytes =
-      op.kind == OpKind::kConvert ? ConvertScratchBytes(type, from, fn_.layout(op.results[0]))
-      : op.kind == OpKind::kWarpRearrange ? RearrangeScratchBytes(type)
-      : op.kind == OpKind::kWarpScan
-          ? ScanScratchBytes(type, *PlanScan(from, axis()))
-          : ReduceScratchBytes(type, from, axis(), op.kind == OpKind::kWarpArgReduce);
+  const int64_t bytes = ScratchBytesOf(fn_, op);
   const int64_t begin = op.i("scratch");
   if (!op.i("alone", 0)) {
     SyncRole();

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "ir/layout_scratch.h"
+#include "ir/row_run.h"
 #include "tests/warp_check/core_tiles.h"
 
 namespace tilec::ir {
@@ -247,12 +247,7 @@ class Unroller {
   }
   void Scratch(OpId id) {
     const Op& op = fn_.ops[id];
-    const Type& type = fn_.type(op.operands[0]);
-    const int64_t bytes =
-        op.kind == OpKind::kConvert
-            ? ConvertScratchBytes(type, fn_.layout(op.operands[0]), fn_.layout(op.results[0]))
-            : ReduceScratchBytes(type, fn_.layout(op.operands[0]), static_cast<int>(op.i("axis")),
-                                 op.kind == OpKind::kWarpArgReduce);
+    const int64_t bytes = ScratchBytesOf(fn_, op);
     for (bool write : {true, false}) {
       if (!write || !op.i("alone")) Add(What::kSync, Who::kAll, id);
       Event& e = Add(What::kTouch, Who::kAll, id);

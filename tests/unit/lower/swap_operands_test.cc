@@ -134,6 +134,64 @@ TEST(SwapOperands, OthersStay) {
         "the result is reduced");
 }
 
+// 200 rows of a tile are four blocks of 64; as columns they are 200.
+constexpr const char* kFewRows = R"(func @few tile {
+  param tensor %A: tensor<bf16, 2> in [M, K] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %B: tensor<bf16, 2> in [N, K] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %C: tensor<bf16, 2> out [M, N] align=16 stride_align=16 contiguous=1 last_align=16
+  param dim %M: i64
+  param dim %N: i64
+  param dim %K: i64
+  body {
+    %0 = constant {value = 0} : i64
+    parallel %0, %M, %0, %N {steps = [200, 128]} do (%m: i64, %n: i64) {
+      %z = constant {value = 0.0} : f32[200, 128]
+      %c = for %0, %K, %z {step = 32} : f32[200, 128] do (%k: i64, %s: f32[200, 128]) {
+        %a = load %A, %m, %k {modes = "rr", sizes = [200, 32]} : bf16[200, 32]
+        %b = load %B, %n, %k {modes = "rr", sizes = [128, 32]} : bf16[128, 32]
+        %bt = transpose %b {perm = [1, 0]} : bf16[32, 128]
+        %d = dot %a, %bt, %s : f32[200, 128]
+        yield %d
+      }
+      %y = cast %c : bf16[200, 128]
+      %h = constant {value = 200} : i64
+      %me0 = add %m, %h : i64
+      %me = min %me0, %M : i64
+      %g = constant {value = 128} : i64
+      %ne0 = add %n, %g : i64
+      %ne = min %ne0, %N : i64
+      store %C, %y, %m, %me, %n, %ne {modes = "rr", sizes = [200, 128]}
+      yield
+    }
+  }
+}
+)";
+
+TEST(SwapOperands, RowsThatFillNoBlockBecomeColumns) {
+  const Function before = Parsed(kFewRows);
+  const Function after = Swapped(before, 1);
+  const auto result = [](const Function& fn) {
+    InterpretInputs in;
+    in.tensors["A"] = TensorValue::Random(DType::kBF16, {210, 64}, 1);
+    in.tensors["B"] = TensorValue::Random(DType::kBF16, {136, 64}, 2);
+    in.tensors["C"] = TensorValue::Zeros(DType::kBF16, {210, 136});
+    in.dims = {{"M", 210}, {"N", 136}, {"K", 64}};
+    return Interpreted(fn, std::move(in), "C");
+  };
+  EXPECT_EQ(result(before), result(after));
+  for (const Op& op : after.ops)
+    if (op.kind == OpKind::kDot) {
+      EXPECT_EQ(after.type(op.results[0]).shape, (std::vector<int64_t>{128, 200}));
+    }
+  for (const auto& [id, dot] : MakePlan(after, H200(), 0, true).dots) {
+    EXPECT_EQ(dot.a.how, OperandPlan::How::kBuffer);  // as they were loaded
+    EXPECT_EQ(dot.b.how, OperandPlan::How::kBuffer);
+  }
+  // Whole blocks, nearly whole ones, one block, and columns that are no blocks stay.
+  for (const char* rows : {"192", "248", "40"}) Swapped(Parsed(With(kFewRows, "200", rows)), 0);
+  Swapped(Parsed(With(kFewRows, "128", "96")), 0);
+}
+
 TEST(IntegerRange, FollowsWhatBitsSay) {
   const Function fn = Parsed(R"(func @bits tile {
   param tensor %W: tensor<u8, 1> in [N] align=16 stride_align=16 contiguous=1

@@ -1,0 +1,31 @@
+// Which loads and stores go as runs of whole rows (ir/row_run.h), and how threads then hold rows.
+//
+// Where rows begin at odd places an access of a thread has one or two elements, and lanes must have
+// neighbouring elements, so that a request asks for a whole line: a short row is then spread over
+// many lanes, and every reduction of rows passes through all of them. As runs rows need not be laid
+// out for memory: a row of up to 32 elements is one thread's, longer ones few lanes', and
+// reductions take no shuffles or few.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ir/function.h"
+#include "ir/layout.h"
+
+namespace tilec::ir {
+
+// May the load or store (of the tile level) go as a run? Not beside products; in loops one row at a
+// time; no more than leaves several CTAs of a multiprocessor room, and of one row outside of loops
+// no more than pays; loads of what is only read.
+bool MayRun(const Function& fn, OpId id);
+// Does it pay, if the tile is laid out so and `vector` elements can be accessed together?
+bool RunPays(const Function& fn, const Op& op, const Layout& layout, int64_t vector);
+// A tile of [rows, columns] for reductions of rows: a row is the fewest lanes' that leave a thread
+// no more than 32 elements of it and no thread without a row. None: a row would be several warps'.
+std::optional<Layout> RowsLayout(const std::vector<int64_t>& shape, int64_t threads);
+
+}  // namespace tilec::ir

@@ -1,0 +1,36 @@
+// Whole rows of a tensor, one after the other in memory: a run of bytes, wherever its rows begin.
+//
+// Rows of 5 or 245 elements begin at no multiple of 16 bytes, so what a thread has of them cannot
+// be accessed 16 bytes at a time; and where every thread has a row of its own, lanes access places
+// far apart. But rows that stand side by side are one run. Threads move it 16 bytes at a time
+// between the tensor and shared memory, in the order of memory, and hold it as the computation
+// wants it (`gload`, `gstore` with `scratch`).
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "ir/function.h"
+
+namespace tilec::ir {
+
+struct RowRun {
+  int row_dim = -1;     // dim of the tensor; −1: one row, or a piece of it
+  int64_t rows = 1;     // of the tile
+  int64_t columns = 0;  // of the tensor, all of them known and in the tile; of one row the tile's
+};
+
+// A load or store, of either level, of rows of a tensor that starts at a multiple of 16 bytes and
+// whose last dim is contiguous. Either whole rows (the last range starts at 0 and has the tensor's
+// columns, whose number is known; the dim in front of it is a range, the others are positions), or
+// any range of one row (all dims but the last are positions).
+std::optional<RowRun> RowRunOf(const Function& fn, const Op& op);
+// Of shared memory for it: the run begins as far from a multiple of 16 bytes as in the tensor.
+int64_t RowRunBytes(const RowRun& run, DType dtype);
+
+// Of any op with `scratch` ≥ 0: how many bytes from there it uses.
+int64_t ScratchBytesOf(const Function& fn, const Op& op);
+
+}  // namespace tilec::ir

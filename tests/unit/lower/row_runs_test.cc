@@ -1,0 +1,130 @@
+// Rows at odd places go as runs, and are laid out for their reductions; others stay as they are.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/lower/row_runs.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/lower/sequential.h"
+#include "tests/unit/lower/helper.h"
+
+namespace tilec::ir {
+namespace {
+
+// Each row less its largest element; ROWS rows of COLUMNS columns a CTA.
+constexpr const char* kRows = R"(func @rows tile {
+  param tensor %X: tensor<bf16, 2> in [R, COLUMNS] align=16 stride_align=2 contiguous=1
+  param tensor %Y: tensor<bf16, 2> out [R, COLUMNS] align=16 stride_align=2 contiguous=1
+  param dim %R: i64
+  body {
+    %0 = constant {value = 0} : i64
+    parallel %0, %R {steps = [ROWS]} do (%r: i64) {
+      %x = load %X, %r, %0 {modes = "rr", sizes = [ROWS, COLUMNS]} : bf16[ROWS, COLUMNS]
+      %m = reduce %x {kind = "max", axis = 1} : bf16[ROWS]
+      %mb = broadcast %m {axes = [0]} : bf16[ROWS, COLUMNS]
+      %y = sub %x, %mb : bf16[ROWS, COLUMNS]
+      %step = constant {value = ROWS} : i64
+      %next = add %r, %step : i64
+      %end = constant {value = COLUMNS} : i64
+      store %Y, %y, %r, %next, %0, %end {modes = "rr", sizes = [ROWS, COLUMNS]}
+      yield
+    }
+  }
+}
+)";
+
+std::string Rows(int64_t rows, int64_t columns) {
+  return With(With(kRows, "ROWS", std::to_string(rows)), "COLUMNS", std::to_string(columns));
+}
+
+Function Lowered(const std::string& text) {
+  DiagSink diags;
+  SourceMap sources;
+  Result<Function> warps = Sequentialize(Parsed(text), H200(), {}, diags);
+  EXPECT_TRUE(warps.ok()) << RenderAll(diags, sources);
+  if (!warps.ok()) return {};
+  ExpectVerified(*warps);
+  EXPECT_EQ(Said(*warps), "");
+  return std::move(*warps);
+}
+
+// Accesses that go as runs.
+int Runs(const Function& fn) {
+  int runs = 0;
+  for (const Op& op : fn.ops)
+    runs += (op.kind == OpKind::kGLoad || op.kind == OpKind::kGStore) && op.attr("scratch");
+  return runs;
+}
+
+// Lanes that share a row.
+int64_t Lanes(const Function& fn) {
+  int64_t lanes = 1;
+  for (const Op& op : fn.ops)
+    if (op.kind == OpKind::kGLoad)
+      for (const LayoutDigit& d : fn.layout(op.results[0]).thread)
+        if (d.dim == 1) lanes *= d.extent;
+  return lanes;
+}
+
+TEST(RowRuns, ShortRowsAreAThreads) {
+  for (const auto& [rows, columns] : {std::pair{512, 5}, {128, 15}, {384, 9}}) {
+    const Function fn = Lowered(Rows(rows, columns));
+    EXPECT_EQ(Runs(fn), 2) << columns;
+    EXPECT_EQ(Lanes(fn), 1) << columns;
+    for (const Op& op : fn.ops)  // no thread waits for another to reduce
+      if (op.kind == OpKind::kWarpReduce) {
+        EXPECT_LT(op.i("scratch"), 0);
+      }
+  }
+}
+
+TEST(RowRuns, LongerOnesAreAFewLanes) {
+  const Function fn = Lowered(Rows(8, 245));
+  EXPECT_EQ(Runs(fn), 2);
+  EXPECT_EQ(Lanes(fn), 16);
+  for (const Op& op : fn.ops)
+    if (op.kind == OpKind::kWarpReduce) {
+      EXPECT_LT(op.i("scratch"), 0);
+    }
+}
+
+// Where a row would be several warps', it is laid out for memory, and goes as a run nevertheless.
+TEST(RowRuns, LongRows) {
+  const Function fn = Lowered(Rows(1, 5001));
+  EXPECT_EQ(Runs(fn), 2);
+}
+
+TEST(RowRuns, OthersStay) {
+  const auto aligned = [](int64_t rows, int64_t columns) {
+    return With(Rows(rows, columns), "stride_align=2 contiguous=1",
+                "stride_align=16 contiguous=1 last_align=8");
+  };
+  EXPECT_EQ(Runs(Lowered(aligned(64, 64))), 0) << "rows begin at multiples of 16 bytes";
+  EXPECT_EQ(Runs(Lowered(Rows(1, 101))), 0) << "a request or two";
+  EXPECT_EQ(Runs(Lowered(Rows(1, 15001))), 0) << "a long row";
+  EXPECT_EQ(Runs(Lowered(With(Rows(128, 5), "align=16 stride", "align=2 stride"))), 0)
+      << "the tensor itself begins anywhere";
+  EXPECT_EQ(Runs(Lowered(With(Rows(128, 5), "contiguous=1", "contiguous=0 strided_any"))), 0)
+      << "elements of a row are apart";
+}
+
+TEST(RowsLayout, LeavesNoThreadWithoutARow) {
+  const auto lanes = [](int64_t rows, int64_t columns) {
+    const auto layout = RowsLayout({rows, columns}, 128);
+    if (!layout) return int64_t{0};
+    int64_t n = 1;
+    for (const LayoutDigit& d : layout->thread) n *= d.dim == 1 ? d.extent : 1;
+    EXPECT_EQ(layout->threads(), 128);
+    EXPECT_GE(layout->Extent()[0], rows);
+    EXPECT_GE(layout->Extent()[1], columns);
+    return n;
+  };
+  EXPECT_EQ(lanes(128, 32), 1);
+  EXPECT_EQ(lanes(128, 33), 2);
+  EXPECT_EQ(lanes(64, 5), 2);
+  EXPECT_EQ(lanes(4, 300), 32);
+  EXPECT_EQ(lanes(2, 300), 0);  // two warps a row
+}
+
+}  // namespace
+}  // namespace tilec::ir
