@@ -36,7 +36,7 @@ struct Call {
   std::map<std::string, ir::TensorFacts> facts;
   // Rows of a tensor that is read begin inside a sector of the L2: copies of them take it twice.
   bool rows_cut_sectors = false;
-  // Chosen for the sizes of this call (api/split.h): CTAs that share the turns of a tile and
+  // Chosen for the sizes of this call (api/split.h): CTAs that share the iterations of a tile and
   // whether neighbours copy for each other.
   int64_t split = 1;
   bool share_copies = false;

@@ -29,8 +29,8 @@ namespace tilec::api {
 
 // `sequential`, `solve`, `solve:slices=N` (cut the rows into N slices, a compute role each),
 // `solve:persistent` (the same as `solve`, and a note where CTAs do not stay), `solve:once` (they
-// never do), `solve:clusters` (they share copies), `solve:split=N` (N share the turns of a tile's
-// loop; 1: none do), or the name of a .sched file: it has an extension or a folder.
+// never do), `solve:clusters` (they share copies), `solve:split=N` (N share the iterations of a
+// tile's loop; 1: none do), or the name of a .sched file: it has an extension or a folder.
 Result<> CheckSchedule(const std::string& name, DiagSink& diags);
 bool NamesScheduleFile(const std::string& schedule);
 
@@ -44,7 +44,7 @@ struct PipelineOptions {
   scheduler::SolutionStore* solutions = nullptr;
   int64_t stamps = 0;  // records of an in-kernel timeline, for each role (ir/stamps.h); 0: none
   bool prove = true;   // false: the program is looked at and never emitted
-  // Clusters that share copies before CTAs that stay (`solve`); see Call::share_copies.
+  // Clusters that share copies before persistent CTAs (`solve`); see Call::share_copies.
   bool share_copies = false;
   int64_t split = 1;  // CTAs for each tile (`solve`), where that can be; see Call::split
   Machine machine;    // null: `target` is read when it is needed

@@ -10,7 +10,7 @@
 
 namespace tilec::api {
 
-inline constexpr std::string_view kPersistent = "solve:persistent";  // CTAs that stay, if possible
+inline constexpr std::string_view kPersistent = "solve:persistent";  // Persistent CTAs, if possible
 inline constexpr std::string_view kClusters = "solve:clusters";  // of CTAs, where they share a load
 inline constexpr std::string_view kOnce = "solve:once";          // a CTA for every tile
 

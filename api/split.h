@@ -1,5 +1,5 @@
 // How the CTAs of a launch go about their tiles, by the machine model and for the sizes of a call:
-// how many share the turns of a tile's loop, and whether neighbours copy for each other.
+// how many share the iterations of a tile's loop, and whether neighbours copy for each other.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

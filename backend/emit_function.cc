@@ -171,7 +171,7 @@ bool IsSetUp(const ir::Function& fn, ir::OpId id) {
 }  // namespace
 
 // A grid may begin while the one before it in its stream ends (programmatic dependent launch): CTAs
-// start, fetch tensor maps and set up barriers where multiprocessors have become free. What is in
+// start, fetch tensor maps and set up barriers where SMs have become free. What is in
 // memory they touch only once that grid is over and its writes are seen. And the next grid may
 // begin likewise, as soon as all CTAs of this one have.
 void Emitter::BeginBesideOthers() {
@@ -309,8 +309,8 @@ bool Emitter::HasLoop(ir::BlockId block) const {
   });
 }
 
-// What does not change from turn to turn of an outer loop is made anew in each: it costs little
-// beside the inner loop's turns, and would hold registers through all of them.
+// What does not change from iteration to iteration of an outer loop is made anew in each: it costs
+// little beside the inner loop's iterations, and would hold registers through all of them.
 void Emitter::KeepInvariants(llvm::BranchInst* latch) {
   llvm::MDNode* const disable =
       llvm::MDNode::get(context_, llvm::MDString::get(context_, "llvm.licm.disable"));
@@ -452,7 +452,7 @@ Result<void> Emitter::EmitIf(const ir::Op& op) {
         results[arm].push_back(Pack(Get(v), fn_.type(v).dtype));
     }
     // What an arm that does nothing yields would be set in front of the branch, whichever way that
-    // goes (the zeros of a product without turns, for every tile).
+    // goes (the zeros of a product without iterations, for every tile).
     if (op.i("apart", 0) != 0 && b_.GetInsertBlock()->empty()) CallPtx(b_, PtxInst::kHere, {});
     ends[arm] = b_.GetInsertBlock();
     b_.CreateBr(join);

@@ -73,7 +73,7 @@ llvm::Value* Emitter::MathTanh(llvm::Value* x) {
 // tanh (one instruction, error 2^-11 of its value, which the language allows) serves in place of
 // ours (some twenty, 2^-20): rounding alone makes 2^-9. Where differences cancel on the way, as in
 // 1 + tanh x far below 0, its error shows, small beside the other operand. What sums, compares or
-// keeps the value in f32 wants it exact. Only where roles share a multiprocessor: their threads
+// keeps the value in f32 wants it exact. Only where roles share an SM: their threads
 // have no others to hide behind.
 bool Emitter::RoundedAway(ir::ValueId v) const {
   const auto is_role = [](const ir::Op& op) { return op.kind == OpKind::kRole; };

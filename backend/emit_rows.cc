@@ -26,7 +26,7 @@ using ir::DType;
 
 namespace {
 constexpr int64_t kVector = 16;      // bytes
-constexpr int64_t kAtOnce = 8;       // vectors of a thread under way together
+constexpr int64_t kAtOnce = 8;       // vectors of a thread in flight together
 constexpr int64_t kAll = 1ll << 30;  // columns of a view's only panel
 int64_t PowerOf(int64_t n) { return n & -n; }
 }  // namespace

@@ -112,7 +112,8 @@ Result<void> Emitter::EmitWgmma(const ir::Op& op) {
       return refuse(fmt::format("{} columns per warpgroup in panels of {}", cols, panel));
   }
 
-  // Start addresses, uniform in the warpgroup; of a ring they change from turn to turn anyway.
+  // Start addresses, uniform in the warpgroup; of a ring they change from iteration to iteration
+  // anyway.
   llvm::Value* wg = b_.CreateLShr(Warp(), 2);
   auto low_word = [&](const SharedOperand& o, llvm::Value* address, int64_t per_warpgroup,
                       int64_t depth) {
@@ -217,7 +218,7 @@ Result<void> Emitter::EmitWgmma(const ir::Op& op) {
 }
 
 // LLVM computes descriptors of single buffers in front of the loop and keeps two registers for each
-// through all turns: 70 in a backward pass of attention, which spilled. Of few it is the right
+// through all iterations: 70 in a backward pass of attention, which spilled. Of few it is the right
 // choice.
 bool Emitter::ManyDescriptors(ir::BlockId turn) const {
   constexpr size_t kFew = 16;  // the query tile of attention with 256 columns
@@ -240,8 +241,9 @@ bool Emitter::ManyDescriptors(ir::BlockId turn) const {
   return described.size() > kFew;
 }
 
-// Does the first turn ignore what the loop begins with? A product does that is told so by a flag of
-// the loop's that begins as false: the registers need not be cleared (256 of a tile's cycles).
+// Does the first iteration ignore what the loop begins with? A product does that is told so by a
+// flag of the loop's that begins as false: the registers need not be cleared (256 of a tile's
+// cycles).
 bool Emitter::InitialUnread(const ir::Op& loop, size_t carried) const {
   const std::vector<ir::ValueId>& args = fn_.blocks[loop.regions[0]].args;
   if (!fn_.type(args[1 + carried]).is_tile()) return false;

@@ -318,7 +318,7 @@ class Emitter {
   int64_t code_fences_ = 0;           // so far
   std::vector<llvm::Value*> maps_;    // i64 generic address of each tensor map
   RoleState role_;
-  bool describe_anew_ = false;   // operands of products, in every turn
+  bool describe_anew_ = false;   // operands of products, in every iteration
   bool awaited_grid_ = false;    // the grid before this one in its stream
   llvm::Value* part_ = nullptr;  // of the role, whose elected thread is being emitted
   llvm::DIScope* scope_ = nullptr;

@@ -108,7 +108,7 @@ struct KernelImage {
   // It waits for the grid before it in its stream itself (griddepcontrol.wait) before it touches
   // memory, so it may be launched while that grid ends…
   bool dependent_launch = false;
-  // …if it has fewer CTAs than the device has multiprocessors, or whatever it has. A microsecond is
+  // …if it has fewer CTAs than the device has SMs, or whatever it has. A microsecond is
   // nothing to a grid of products that fills the machine; and a build that began such grids early
   // was seen at lower clocks under load (H200: 0.95 of cuBLAS; whether by this is not known).
   bool dependent_if_full = false;

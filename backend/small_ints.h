@@ -1,6 +1,6 @@
 // Integers of few bits as floats, without the conversion unit.
 //
-// Weights in 8 or 4 bits become products' operands in a loop, millions of them a turn of all
+// Weights in 8 or 4 bits become products' operands in a loop, millions of them an iteration of all
 // threads, and conversions from integers pass through a unit that takes a fraction of what the
 // others do. But the bits of a float between 2²³ and 2²⁴ are its integer part and a constant: an
 // integer under 2²² is put there by one logic instruction (a byte of a word by one permutation,

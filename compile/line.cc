@@ -277,7 +277,7 @@ std::optional<Refusal> Line::Worth(const Strategy& strategy, const Lowered& lowe
                 Describe(lowered.losses));
     return refuse(Resource::kRoles, 0, 0);
   }
-  // Where little runs ahead, CTAs that come and go hide more than one that stays.
+  // Where little runs ahead, CTAs of one tile each hide more than one that stays.
   int64_t cycles = 0;
   if (wanted)
     for (const scheduler::LoopReport& loop : wanted->loops)

@@ -23,7 +23,7 @@ namespace tilec::compile {
 enum class Shape : uint8_t {
   kSplit,       // CTAs of a cluster share the iterations of a tile's loop
   kClustered,   // neighbours copy what they share once
-  kPersistent,  // one CTA for each multiprocessor, which walks over tiles
+  kPersistent,  // one CTA for each SM, which walks over tiles
   kOnce,        // one tile per CTA
 };
 

@@ -18,7 +18,7 @@ struct MeasuredSpan {
   std::string what;    // "wait", "product", "copy", "compute", "store"
   std::string source;  // "gemm.tile:17"; may be empty
   bool in_loop = false;
-  int64_t occurrence = 0;      // of its place in the program: the turn, in a loop
+  int64_t occurrence = 0;      // of its place in the program: the iteration, in a loop
   int64_t begin = 0, end = 0;  // cycles
 };
 

@@ -62,7 +62,8 @@ class Writer {
   }
 
  private:
-  // What was measured, moved so that the first turn of its loop stands under the predicted one.
+  // What was measured, moved so that the first iteration of its loop stands under the predicted
+  // one.
   void Lay(const Measured& measured) {
     int64_t predicted = INT64_MAX, seen = INT64_MAX;
     for (const Lane& lane : t_.lanes)

@@ -13,7 +13,7 @@ namespace tilec::ir {
 
 struct PlanLimits {
   int64_t smem_bytes = 0;      // of a CTA
-  int64_t registers = 0;       // of a multiprocessor
+  int64_t registers = 0;       // of an SM
   int64_t warps = 0;           // of a CTA
   int64_t named_barriers = 0;  // of a CTA
 };

@@ -145,7 +145,7 @@ class Planner {
     return static_cast<int>(FloorDiv(times_.at(id).cycle - cut, schedule_.ii));
   }
 
-  // Where this role's turn begins.
+  // Where this role's iteration begins.
   void Rotate(int role) {
     const std::vector<Read> reads = ReadsOf(role);
     std::set<int64_t> cuts;
@@ -159,7 +159,7 @@ class Planner {
     int64_t chosen = 0;
     const bool take_turns = schedule_.warpgroups > 1 && 2 * schedule_.tensor >= schedule_.ii;
     std::set<OpId>
-        awaited;  // of those under way when the turn ends: read then by who is no product
+        awaited;  // of those in flight when the iteration ends: read then by who is no product
     for (int64_t cut : cuts) {
       int least = INT32_MAX, most = INT32_MIN;
       for (OpId id : ops) {
@@ -183,12 +183,12 @@ class Planner {
           for (ValueId v : from.results)
             bytes += age * fn_.type(v).elements() * ByteSize(fn_.type(v).dtype);
       }
-      // A product that takes what threads make of loads from registers is awaited in its turn: made
-      // in the turn before, it is issued first, and the next is made beside it. Where the tensor
-      // core works most of the time warpgroups had better take turns: they make theirs while
+      // A product that takes what threads make of loads from registers is awaited in its iteration:
+      // made in the iteration before, it is issued first, and the next is made beside it. Where the
+      // tensor core works most of the time warpgroups had better take turns: they make theirs while
       // another's product works (weights of 8 and 4 bits, 128x128x128: 7 and 14 % faster on an
       // H200; with products of 128x16 22 % slower). Where a tile from in front of the loop takes
-      // part, as zero points of weights do, that has not been timed, and turns are left alone.
+      // part, as zero points of weights do, that has not been timed, and iterations are left alone.
       const std::tuple<int64_t, int64_t, int64_t, int64_t> cost{
           static_cast<int64_t>(crossing.size()), static_cast<int64_t>(waiting.size()), most - least,
           bytes};
@@ -211,7 +211,8 @@ class Planner {
     plan_.going_on += static_cast<int>(std::get<0>(best) - static_cast<int64_t>(awaited.size()));
   }
 
-  // Values that pass between roles may not come from a later turn than the one that reads them.
+  // Values that pass between roles may not come from a later iteration than the one that reads
+  // them.
   void Shift() {
     for (const auto& [id, time] : times_)
       if (time.role < 0) places_[id] = {-1, 0, -1};
@@ -233,9 +234,9 @@ class Planner {
     }
   }
 
-  // A product's result that later turns read would be alive while the same product is under way
-  // again: ptxas then serializes (C7514, seen). Readers that can run at the end of the result's
-  // turn do, and what they make crosses instead.
+  // A product's result that later iterations read would be alive while the same product is in
+  // flight again: ptxas then serializes (C7514, seen). Readers that can run at the end of the
+  // result's iteration do, and what they make crosses instead.
   void KeepResultsInTheirTurn() {
     for (auto& [reader, at] : places_) {
       if (at.role < 0 || fn_.ops[reader].kind == OpKind::kDot) continue;
@@ -258,10 +259,10 @@ class Planner {
     }
   }
 
-  // A product updates its accumulator in place. Who else reads the old value in the same turn reads
-  // it before the product is issued, so that nobody needs a copy of registers under way; and if
-  // nothing but products touches these registers, before those that will be under way with it, or
-  // ptxas awaits them first (C7517, seen).
+  // A product updates its accumulator in place. Who else reads the old value in the same iteration
+  // reads it before the product is issued, so that nobody needs a copy of registers in flight; and
+  // if nothing but products touches these registers, before those that will be in flight with it,
+  // or ptxas awaits them first (C7517, seen).
   void ReadBeforeUpdate() {
     for (auto& [dot, place] : places_) {
       const Op& op = fn_.ops[dot];
@@ -298,7 +299,7 @@ class Planner {
       for (OpId reader : readers) places_.at(reader).slot = places_.at(dot).slot;
   }
   bool IsProduct(OpId id) const { return schedule_.in_flight.count(id) > 0; }
-  // Does its role read the product's result of this turn in front of `slot`?
+  // Does its role read the product's result of this iteration in front of `slot`?
   bool ReadBefore(OpId product, int64_t slot) const {
     for (const auto& [reader, at] : places_) {
       if (at.role != places_.at(product).role || at.slot >= slot) continue;
@@ -311,7 +312,7 @@ class Planner {
     return false;
   }
 
-  // Each role's cyclic order, and operands of the same turn first.
+  // Each role's cyclic order, and operands of the same iteration first.
   bool Order() {
     std::vector<OpId> ops;
     std::set<OpId> first;  // of their slots: what was moved in front of a product

@@ -2,9 +2,9 @@
 // the loop's ops.
 //
 // A schedule says when ops issue; a program knows only order. Each role's ops run in the cyclic
-// order of their slots, and where the role's turn begins is free. It begins where fewest products
-// are under way (a product that is under way when a turn ends has to be awaited there), then where
-// the fewest stages and the fewest carried bytes result.
+// order of their slots, and where the role's iteration begins is free. It begins where fewest
+// products are in flight (a product that is in flight when an iteration ends has to be awaited
+// there), then where the fewest stages and the fewest carried bytes result.
 //
 // What a schedule does not place: scalars, ops that only rename elements, and loads of tensors
 // nobody writes are computed where they are used, by every role and stage that uses them; the load
@@ -43,26 +43,26 @@ struct LoopSchedule {
   std::set<OpId> in_flight;  // products that are so from their issue to a wait (ir/matrix_unit.h)
 };
 
-// One op in the turn of its role.
+// One op in the iteration of its role.
 struct PlannedOp {
   OpId op;
   int role = -1;  // −1: every role that needs it
-  int stage = 0;  // in turn i it works for iteration i − stage
+  int stage = 0;  // in iteration i it works for iteration i − stage
 };
 
-// Token between two planned ops: in turn T + turns of `to`, turn T of `from`.
+// Token between two planned ops: in iteration T + iterations of `to`, iteration T of `from`.
 struct PlannedToken {
   OpId from, to;
   int turns = 0;  // 0 or 1
 };
 
 struct LoopPlan {
-  std::vector<PlannedOp> order;  // of a turn; operands of the same turn stand above
+  std::vector<PlannedOp> order;  // of an iteration; operands of the same iteration stand above
   int stages = 0;                // the largest stage
   std::vector<PlannedToken> tokens;
   std::vector<std::string> notes;  // what was given up, and why
-  // Products that go on, turn after turn, with what they made: under way when a turn ends. The
-  // lowering lets them, but for rings of fewer than three slots.
+  // Products that go on, iteration after iteration, with what they made: in flight when an
+  // iteration ends. The lowering lets them, but for rings of fewer than three slots.
   int going_on = 0;
 };
 

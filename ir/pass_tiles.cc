@@ -189,7 +189,7 @@ class Passer {
       *best = {fn_.type(v).elements(), role};
   }
 
-  // The role that v is made by; of several, the one that makes what a turn hands to the next.
+  // The role that v is made by; of several, the one that makes what an iteration hands to the next.
   int Maker(ValueId v) {
     std::set<ValueId> seen;
     return Maker(v, &seen);

@@ -35,20 +35,20 @@ class Rewriter {
   }
 
  private:
-  // A value that lives on into later turns: through which carried values it is read, and how many
-  // turns back at most.
+  // A value that lives on into later iterations: through which carried values it is read, and how
+  // many iterations back at most.
   struct Crossing {
     BodyRef ref;
     int age = 0;
-    std::vector<ValueId> now;    // steady state: instance a + 1 turns ago
-    std::vector<ValueId> last;   // of the loop: the same, seen from the turn after the last
+    std::vector<ValueId> now;    // steady state: instance a + 1 iterations ago
+    std::vector<ValueId> last;   // of the loop: the same, seen from the iteration after the last
     std::vector<size_t> places;  // among the carried values, by age
   };
   enum class Kind { kPrologue, kSteady, kEpilogue };
   struct Turn {
     Kind kind = Kind::kSteady;
-    int index = 0;     // prologue: turn; epilogue: turns after the last, 1…
-    ValueId position;  // of the iteration of stage 0 (which an epilogue turn no longer has)
+    int index = 0;     // prologue: turn; epilogue: iterations after the last, 1…
+    ValueId position;  // of the iteration of stage 0 (which an epilogue iteration no longer has)
     std::map<ValueId, ValueId> made;                        // by placed ops
     std::map<std::pair<ValueId, int>, ValueId> replicated;  // (value, stage)
     std::map<int, ValueId> positions;                       // by stage
@@ -63,7 +63,8 @@ class Rewriter {
     return {ref.value, ref.args};
   }
 
-  // ---- which values cross turns -------------------------------------------------------------
+  // ---- which values cross iterations
+  // -------------------------------------------------------------
   bool Survey() {
     for (const PlannedOp& op : plan_.order)
       for (ValueId v : ReadBy(fn_, op.op))
@@ -107,10 +108,10 @@ class Rewriter {
   }
 
   // ---- order tokens -------------------------------------------------------------------------
-  // Where both ends stand in one turn the token is passed in every turn that has both. Where the
-  // second stands in the next turn, the steady state finds one token and leaves one: the last
-  // prologue turn or a signal in front of the loop makes it, the first epilogue turn or a wait
-  // behind the loop takes it. That holds for a steady state of no turns, too.
+  // Where both ends stand in one turn the token is passed in every iteration that has both. Where
+  // the second stands in the next iteration, the steady state finds one token and leaves one: the
+  // last prologue iteration or a signal in front of the loop makes it, the first epilogue iteration
+  // or a wait behind the loop takes it. That holds for a steady state of no iterations, too.
   struct TokenEnd {
     int64_t id;
     int turns;
@@ -126,7 +127,7 @@ class Rewriter {
       if (stage_of_.at(t.to) == 0) await_after_.push_back(id);
     }
   }
-  // Is an op of this stage at work in this turn of the prologue or epilogue?
+  // Is an op of this stage at work in this iteration of the prologue or epilogue?
   bool Active(Kind kind, int index, int stage) const {
     if (kind == Kind::kSteady) return true;
     if (kind == Kind::kPrologue) return index >= 0 && stage <= index;
@@ -148,7 +149,7 @@ class Rewriter {
   struct Carried {
     ValueId value, initial;
     int age;
-    size_t after;  // index of the one a turn younger; ages of 1: SIZE_MAX
+    size_t after;  // index of the one an iteration younger; ages of 1: SIZE_MAX
     auto operator<=>(const Carried&) const = default;
   };
   size_t Carry(const Carried& c, std::vector<ValueId>& operands, std::vector<Type>& types) {
@@ -319,7 +320,7 @@ class Rewriter {
     return results;
   }
 
-  // The loop as it was, for fewer turns than stages.
+  // The loop as it was, for fewer iterations than stages.
   std::vector<ValueId> AsItWas(Builder& b) {
     const OpId copy = b.Add(OpKind::kFor, loop_.operands, ResultTypes(), {{"step", step_}});
     const BlockId block = fn_.AddBlock(copy);

@@ -68,19 +68,19 @@ struct DotPlan {
 
 struct LoadPlan {
   bool buffer = false;        // filled into shared memory for a product or for a re-layout
-  bool tma = false;           // … by copies under way; else by vector loads and smem_store
+  bool tma = false;           // … by copies in flight; else by vector loads and smem_store
   bool registers = false;     // also (or only) needed in registers
   bool zero_padding = false;  // buffer cells outside the tile are read by a product: zero them once
   bool kept = false;          // read where it stands, and again below
   OpId shares;                // an equal load above it, whose buffer this one reads again
-  int64_t chunk = 0;  // bytes that a thread copies at once (cp.async); 0: the copy engine does
+  int64_t chunk = 0;          // bytes that a thread copies at once (cp.async); 0: TMA does
   SmemLayout smem;
   // Copies only: which tensor dims are the buffer's rows and columns (−1: none).
   int row_dim = -1;
   int col_dim = -1;
 };
 
-// Of a store, or of an atomic that the copy engine makes (others have none).
+// Of a store, or of an atomic that TMA makes (others have none).
 struct StorePlan {
   bool tma = false;         // staged through shared memory, stored by TMA
   bool transposed = false;  // threads write what the stored transpose is made of
@@ -329,8 +329,8 @@ struct ProgramPlan {
   std::map<std::pair<int, OpId>, int64_t> operand_columns;  // by role and product: of kTensor
   // … and of scales, of the left operand and of the right one.
   std::map<std::pair<int, OpId>, std::pair<int64_t, int64_t>> scale_columns;
-  int64_t tensor_columns = 0;                               // that all of these take
-  bool tensor_meets = false;  // warpgroups meet before they store there: others had the columns
+  int64_t tensor_columns = 0;  // that all of these take
+  bool tensor_meets = false;   // warpgroups meet before they store there: others had the columns
   // Where a role of its own issues the products:
   std::map<size_t, size_t> accumulator_of;  // by sum, of `accumulators`
   std::map<size_t, int> sum_for;            // by such a sum: the compute role that loads it

@@ -1,4 +1,4 @@
-// The verifier's rules for copies between tensors and shared memory: boxes of the copy engine,
+// The verifier's rules for copies between tensors and shared memory: boxes of TMA,
 // tiles by threads, and the parts of a role that copy for themselves.
 //
 // SPDX-License-Identifier: Apache-2.0

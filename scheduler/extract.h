@@ -3,7 +3,7 @@
 //
 //   * Every tile op of the body becomes an op, or one per slice; scalars, constants and ops that
 //     only rename elements (broadcast, reshape, transpose, iota) cost nothing and vanish.
-//   * Loads are filled by the copy engine into shared memory, one ring each; products read them
+//   * Loads are filled by TMA into shared memory, one ring each; products read them
 //     there, other ops through an inserted smem_load. Register tiles that a product reads as its
 //     second operand go through an inserted smem_store.
 //   * On machines with tensor memory products leave their results there: inserted tmem_load and

@@ -133,7 +133,7 @@ class Outside {
     }
     const double issue = static_cast<double>(cost->issue.At(work)) / warpgroups_;
     busy += times * std::max(unit, issue);
-    // Without products nothing keeps loads between two barriers from being under way together.
+    // Without products nothing keeps loads between two barriers from being in flight together.
     // All warps of a CTA meet where rows are reduced.
     const bool rows = work_.products.empty(), load = op.kind == OpKind::kLoad && !kept;
     const bool meets = rows && Meets(op.kind);
@@ -227,7 +227,7 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
       fill += entries * static_cast<double>(period.fill);
     }
   }
-  // Tiles of one CTA; while it works on one, copies for the next are under way.
+  // Tiles of one CTA; while it works on one, copies for the next are in flight.
   const double tiles = std::ceil(instances / static_cast<double>(time.ctas));
   const double own = outside.cycles + steady;
   const double start = model.start_cycles + (shape.cluster > 1 ? model.cluster_start_cycles : 0);
@@ -235,7 +235,7 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   time.loop_share = tiles * steady / time.cycles_per_cta;
   const auto beside = static_cast<double>(time.per_sm);
   const double wave = std::max(time.cycles_per_cta, beside * tiles * busy);
-  // Waves, or turns of CTAs that stay, in which every SM has work, and the rest of them.
+  // Waves, or iterations of persistent CTAs, in which every SM has work, and the rest of them.
   const double rounds = static_cast<double>(time.waves) * tiles;
   const double full = instances / (static_cast<double>(sms) * beside);
   const double per_round = wave / tiles;

@@ -6,7 +6,7 @@
 // What is modelled: an SM runs `per_sm` CTAs side by side; a CTA starts when another is done, or
 // stays and takes its next tile; edges cost as much as whole tiles; SMs without a CTA leave their
 // share of a unit to the others; the clock falls when a unit that draws much power is busy. Without
-// products, what stands outside loops: loads between two reductions are under way together, the
+// products, what stands outside loops: loads between two reductions are in flight together, the
 // warps of a CTA meet at each reduction, and CTAs side by side use different units. What is
 // not: L2 misses beyond the least traffic, imbalance between CTAs of one wave.
 //
@@ -23,7 +23,7 @@
 
 namespace tilec::scheduler {
 
-// One innermost loop: how fast it turns, and what its first and last turns cost besides.
+// One innermost loop: how fast it turns, and what its first and last iterations cost besides.
 struct LoopPeriod {
   Span at;
   int64_t cycles = 0;

@@ -275,7 +275,8 @@ UnitProfile ProfileOf(const Graph& graph, const ir::Schedule& schedule, int64_t 
     unit.parts[r].busy = turns + issued[r] - first[r];
     unit.parts[r].latency = turns + done[r] - first[r];
   }
-  // Loads of the next tile find a slot once the first of the last `depth` turns has freed its own.
+  // Loads of the next tile find a slot once the first of the last `depth` iterations has freed its
+  // own.
   int64_t depth = trips;
   for (const ir::Channel& channel : schedule.channels) {
     const GraphOp& op = graph.ops[graph.FindOp(channel.value)];

@@ -1,15 +1,16 @@
 // A nest: the loop over the tiles that a persistent kernel works on, with the inner loops already
 // scheduled. An inner loop becomes a unit: one op per role of its schedule, which keeps that role's
-// instruction stream busy from its first turn to its last and takes what all its turns take of
-// every unit of the machine. What stands before and after the inner loops are ops like any other.
-// The graph is solved like any other, and its initiation interval is what a tile costs when tiles
-// follow each other without end.
+// instruction stream busy from its first iteration to its last and takes what all its iterations
+// take of every unit of the machine. What stands before and after the inner loops are ops like any
+// other. The graph is solved like any other, and its initiation interval is what a tile costs when
+// tiles follow each other without end.
 //
 // What the graph says of a unit:
 //   * `part=NAME`: its ops run at the same time, so no two of them share a role.
 //   * begin: the op of a role starts so many cycles after the first one's (an order edge).
 //   * The rings of the inner loop stay where they are: they are taken off shared memory. The loads
-//     of the next tile may run ahead into the slots that the last turns of this one have freed.
+//     of the next tile may run ahead into the slots that the last iterations of this one have
+//     freed.
 //   * Units of the machine are fluid: inside a unit the inner schedule has proved the interleaving,
 //     outside it an op finds on average what the inner loops leave.
 //
@@ -30,9 +31,9 @@ struct UnitPart {
   bool load = false;
   int slice = -1;
   int64_t begin = 0;          // after the unit's first op
-  int64_t busy = 0;           // of its instruction stream, first to last turn
-  int64_t latency = 0;        // until the results of its last turn exist
-  std::vector<UnitUse> uses;  // cycles of all turns
+  int64_t busy = 0;           // of its instruction stream, first to last iteration
+  int64_t latency = 0;        // until the results of its last iteration exist
+  std::vector<UnitUse> uses;  // cycles of all iterations
 };
 
 struct UnitProfile {
@@ -50,7 +51,7 @@ struct Nest {
 };
 
 // `cut` has its inner loops solved (schedule.loops[i].applied), all in one `parallel`; each runs
-// `trips` turns per tile. Fails where there is no such loop (S350).
+// `trips` iterations per tile. Fails where there is no such loop (S350).
 Result<Nest> ExtractNest(const CutProgram& cut, const ir::Target& target, int64_t trips,
                          DiagSink& diags);
 

@@ -20,7 +20,7 @@ class Choice {
   Choice(const ir::Target& target, const Bindings& names, const ShapeOf& shape_of)
       : target_(target), names_(names), shape_of_(shape_of) {}
 
-  // `times`: as of SharedBy. `stays`: as many CTAs as multiprocessors, which walk over tiles.
+  // `times`: as of SharedBy. `stays`: as many CTAs as SMs, which walk over tiles.
   std::optional<KernelTime> TimeOf(const ir::Function& fn, double times, int64_t cluster,
                                    bool stays = false) {
     const ir::WorkCount work = ir::CountWork(fn, names_, target_, {.edges = false});

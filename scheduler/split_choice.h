@@ -1,6 +1,6 @@
-// Whether several CTAs should share the turns of a tile's loop (ir/passes/split_reductions.h), and
-// how many: what the model of whole kernels says of each number, where less than half of the
-// multiprocessors have a tile. And whether neighbours should copy for each other what they have in
+// Whether several CTAs should share the iterations of a tile's loop (ir/passes/split_reductions.h),
+// and how many: what the model of whole kernels says of each number, where less than half of the
+// SMs have a tile. And whether neighbours should copy for each other what they have in
 // common (ir/passes/cluster_tiles.h) or each stay and walk over tiles: the first asks the L2 for
 // less, the second hides the ends of tiles. Thick products whose rows begin amid sectors gain a
 // quarter by the first, thin ones lose two fifths by it (docs/perf_log.md).

@@ -1,6 +1,6 @@
 // Times launches of several contestants on one device, in turns: at load (sustained) and after a
 // rest. Under load a GPU sits at its power limit and its clock follows what ran before, so only
-// turns compare anything.
+// iterations compare anything.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -92,7 +92,7 @@ struct Options {
   int top = 1;  // answers
   bool role_crossing = false;
   std::string machine;  // the same as `target`; of a graph: whose limits hold
-  int64_t nest = 0;     // turns of the inner loops; 0: no nest
+  int64_t nest = 0;     // iterations of the inner loops; 0: no nest
 
   // explain
   std::string format = "text";  // text, json

@@ -99,7 +99,8 @@ Result<Timeline> RecordTimeline(Session& session, runtime::Device& device,
 std::string Summary(const Timeline& t, const SourceMap& sources) {
   std::string out;
   for (size_t role = 0; role < t.table.roles.size(); ++role) {
-    // Loops by the line they stand in: the turns of the site seen most, and what all spans took.
+    // Loops by the line they stand in: the iterations of the site seen most, and what all spans
+    // took.
     struct Loop {
       std::map<int, std::vector<int64_t>> at;  // by site
       std::map<std::string, int64_t> took;

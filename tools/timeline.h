@@ -34,7 +34,7 @@ Timeline ReadTimeline(const ir::StampTable& table, const std::vector<uint32_t>& 
 Result<Timeline> RecordTimeline(Session& session, runtime::Device& device,
                                 const std::string& kernel, const api::Call& call);
 
-// Per role and loop: cycles of a turn, and what they went to.
+// Per role and loop: cycles of an iteration, and what they went to.
 std::string Summary(const Timeline& timeline, const SourceMap& sources);
 // The file, docs/debugging.md.
 std::string ToJson(const Timeline& timeline, const std::string& kernel, const std::string& device,

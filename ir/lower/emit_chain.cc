@@ -1,11 +1,12 @@
-// Products that stay under way from one turn of a loop to the next.
+// Products that stay in flight from one iteration of a loop to the next.
 //
 //     for k { acc = acc + a(k) · b(k) }
 // asks for nothing between two products: the tensor core adds them up in order. Awaiting each one
-// in its own turn leaves the tensor core idle from the end of one product until the next is issued,
-// unless another warpgroup has work for it. So the accumulator is carried while a product still
-// works on it, and a turn awaits the product of the turn before, once its own is issued. The slots
-// that one has read are given back then, a turn late; the first turn has none to give.
+// in its own iteration leaves the tensor core idle from the end of one product until the next is
+// issued, unless another warpgroup has work for it. So the accumulator is carried while a product
+// still works on it, and an iteration awaits the product of the iteration before, once its own is
+// issued. The slots that one has read are released then, an iteration late; the first iteration has
+// none to give.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -26,7 +27,7 @@ const Emitter::Flight* Emitter::Flying(ValueId v) const {
   return nullptr;
 }
 
-// Products of the turn before are under way; `when` says whether there was one.
+// Products of the iteration before are in flight; `when` says whether there was one.
 void Emitter::FlyOn(const std::vector<PlannedChain>& chains, const std::vector<ValueId>& lands,
                     ValueId when) {
   for (size_t i = 0; i < chains.size(); ++i) {
@@ -44,7 +45,7 @@ void Emitter::FlyOn(const std::vector<PlannedChain>& chains, const std::vector<V
   }
 }
 
-// Anew, from the position of the turn: it is pinned behind what was emitted so far.
+// Anew, from the position of the iteration: it is pinned behind what was emitted so far.
 Result<std::vector<ValueId>> Emitter::MadeAgain(const BeforeLastWait& again) {
   std::vector<ValueId> pinned;
   const auto pin = [&](ValueId v) {
@@ -76,7 +77,7 @@ Result<std::vector<ValueId>> Emitter::LoadedEarly(const BeforeLastWait& again) {
   return loaded;
 }
 
-// The last products are awaited where there was a turn at all: where there was none, other
+// The last products are awaited where there was an iteration at all: where there was none, other
 // instructions set the accumulators, and with a wait on both ways ptxas serializes (C7515).
 Result<> Emitter::ChainedTurns(OpId id, const std::vector<size_t>& kept,
                                std::vector<ValueId> operands, std::vector<Type> types) {
@@ -125,7 +126,7 @@ Result<> Emitter::ChainedTurns(OpId id, const std::vector<size_t>& kept,
   return Done();
 }
 
-// How many of the youngest products the turn that ends here hands to the next.
+// How many of the youngest products the iteration that ends here hands to the next.
 size_t Emitter::FlyingPast(OpId loop) const {
   const std::vector<PlannedChain>& chains = LoopPlanOf(loop).chains;
   if (chains.empty()) return 0;
@@ -138,7 +139,7 @@ size_t Emitter::FlyingPast(OpId loop) const {
   return flying;
 }
 
-// The accumulator of a product that goes on where its predecessor, still under way, will end.
+// The accumulator of a product that goes on where its predecessor, still in flight, will end.
 // `adds`: whether there is one, if that is not sure; without one the product makes what it would
 // add.
 ValueId Emitter::GoOn(OpId dot, ValueId acc, ValueId* adds) {
@@ -152,7 +153,7 @@ ValueId Emitter::GoOn(OpId dot, ValueId acc, ValueId* adds) {
   return {};
 }
 
-// What a turn hands to the next beside its values: whether products are under way.
+// What an iteration hands to the next beside its values: whether products are in flight.
 void Emitter::YieldChains(OpId loop, std::vector<ValueId>& values) {
   const std::vector<PlannedChain>& chains = LoopPlanOf(loop).chains;
   if (chains.empty()) return;

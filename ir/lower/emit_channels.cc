@@ -157,7 +157,7 @@ void Emitter::AwaitFull(size_t channel, OpId reader) {
   b_.SetSpan(here);
 }
 
-// Consumer: after the last reader. A product under way still reads the slot: its wait releases.
+// Consumer: after the last reader. A product in flight still reads the slot: its wait releases.
 void Emitter::Release(size_t channel) {
   for (auto flight = flights_.rbegin(); flight != flights_.rend(); ++flight)
     if (std::count(flight->channels.begin(), flight->channels.end(), channel)) {
@@ -172,7 +172,7 @@ void Emitter::EmitRelease(const Due& due) {
   const Ring& ring = rings_[channel];
   if (p_.ReleasedByCommit(p_.rings[channel])) return CommitTo(ring.empty, slot);
   AwaitReadersOf(channel);
-  // Ordinary reads must be ordered before the copy engine's next writes; before those of threads
+  // Ordinary reads must be ordered before TMA's next writes; before those of threads
   // the barrier does.
   if (p_.rings[channel].generic_reads) FenceAsync();
   Arrive(ring.empty, slot, p_.rings[channel].multicast ? Attrs{{"cluster", int64_t{1}}} : Attrs{},
@@ -223,8 +223,8 @@ bool Alike(const Function& fn, BlockId a, BlockId b, std::map<ValueId, ValueId>*
 
 }  // namespace
 
-// Versions of a turn differ in what they compute, not in what they load: then the producer need
-// not ask which one it is.
+// Versions of an iteration differ in what they compute, not in what they load: then the producer
+// need not ask which one it is.
 void Emitter::DropEqualArms(OpId branch, const std::vector<ValueId>& results) {
   const std::vector<BlockId> arms = out_.ops[branch].regions;
   std::map<ValueId, ValueId> same;

@@ -297,7 +297,7 @@ Result<> Emitter::For_(OpId id) {
   return Done();
 }
 
-// The loop itself. Behind its values it carries whether the products of chains are under way.
+// The loop itself. Behind its values it carries whether the products of chains are in flight.
 Result<OpId> Emitter::Turns(const Op& op, const std::vector<size_t>& kept,
                             std::vector<ValueId> operands, std::vector<Type> types,
                             const std::vector<PlannedChain>& chains) {
@@ -348,7 +348,7 @@ Result<> Emitter::While_(const Op& op) {
   return Done();
 }
 
-// Products under way stay under way.
+// Products in flight stay in flight.
 Result<> Emitter::PlainBranch(const Op& op) {
   // What comes from outside is brought in front of the branch: nothing is awaited inside.
   for (BlockId region : op.regions)

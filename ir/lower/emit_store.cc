@@ -1,4 +1,4 @@
-// Stores and atomics: by threads, or through staging buffers by the copy engine; as a whole, or
+// Stores and atomics: by threads, or through staging buffers by TMA; as a whole, or
 // panel by panel while earlier panels drain.
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -12,7 +12,7 @@
 
 namespace tilec::ir {
 
-// What the copy engine does with the boxes of a store: an atomic combines them with the tensor.
+// What TMA does with the boxes of a store: an atomic combines them with the tensor.
 void Emitter::SetKind(OpId copy, const Op& op) {
   if (op.kind == OpKind::kAtomic) out_.ops[copy].set("kind", op.s("kind"));
 }
@@ -67,7 +67,7 @@ Result<> Emitter::Store_(OpId id) {
   return Done();
 }
 
-// Panel by panel: while the copy engine reads one, the next is written. A panel's buffer is free
+// Panel by panel: while TMA reads one, the next is written. A panel's buffer is free
 // again when all but the latest copies have been read; the last ones drain behind what follows.
 void Emitter::StoreByPanels(OpId id) {
   const Op& op = in_.ops[id];
@@ -159,7 +159,7 @@ void Emitter::StoreByPanels(OpId id) {
     for (int64_t p = first; p < end; ++p) made.push_back(make(p));
     if (alone && (again || step > 0))
       for (ValueId& part : made) part = b_.Value(OpKind::kPin, {part}, out_.type(part));
-    if (step == 0 && again)  // what is still on its way from the turn before
+    if (step == 0 && again)  // what is still on its way from the iteration before
       elect([&](Builder& b) { await(b, halves ? 1 : 0); });
     if (step > 0 && (step > 1 || buffers == 1 || (again && halves)))
       elect([&](Builder& b) { await(b, buffers > 1 && !behind ? 1 : 0); });
@@ -199,14 +199,14 @@ void Emitter::AwaitStores() {
   inner.Yield({});
 }
 
-// Through a staging buffer: the copy engine writes whole lines, clipped to the tensor.
+// Through a staging buffer: TMA writes whole lines, clipped to the tensor.
 void Emitter::StoreByTma(OpId id) {
   const Op& op = in_.ops[id];
   const StorePlan& store = plan_.stores.at(id);
   const ValueId value = op.operands[1];
   const ValueId tile = Tile(store.transposed ? in_.def(value)->operands[0] : value);
   FlushLoads();
-  SettleAll();  // the staging bytes may be a ring's that a product under way still reads
+  SettleAll();  // the staging bytes may be a ring's that a product in flight still reads
   const Type& type = in_.type(value);
   const int64_t pitch = store.smem.panel_cols * ByteSize(type.dtype);
   const ValueId buffer = PanelBuffer(id, 0);

@@ -42,7 +42,7 @@ class Emitter {
 
  private:
   // A ring at work: its barriers, and in the role being emitted its transfer counter and the slot
-  // of the transfer under way.
+  // of the transfer in flight.
   struct Ring {
     int64_t depth = 1;
     ValueId full, empty;
@@ -54,12 +54,12 @@ class Emitter {
   };
   ValueId TokenSlot(const OrderToken& planned, const Token& token);
 
-  // A slot to be given back; `when` it holds, or always.
+  // A slot to be released; `when` it holds, or always.
   struct Due {
     size_t channel;
     ValueId slot, when;
   };
-  // A product under way: issued and committed, not yet awaited.
+  // A product in flight: issued and committed, not yet awaited.
   struct Flight {
     OpId dot;
     ValueId lands;  // the tile value it makes; invalid: nobody's, a later product goes on with it
@@ -67,7 +67,7 @@ class Emitter {
     ValueId a;      // register operand it still reads, if any
     std::vector<size_t> channels;  // it reads
     std::vector<Due> releases;     // when it is done
-    ValueId adds;                  // of a turn before: whether there was one; none: there was
+    ValueId adds;                  // of an iteration before: whether there was one; none: there was
   };
   // A product with what its instructions read; of several parts it has one (fp8 with promotion).
   struct Product {
@@ -324,7 +324,7 @@ class Emitter {
   void StoreLeft(OpId dot);
   Result<> AccumulateParts(OpId dot, size_t sum);
   // issue_groups.cc
-  // Awaits the oldest `count` products under way, once `made` are there.
+  // Awaits the oldest `count` products in flight, once `made` are there.
   void Settle(size_t count, const std::vector<ValueId>& made = {});
   void BeforeFeeder(OpId id);
   bool ConvertsFewBits(const Op& op) const;

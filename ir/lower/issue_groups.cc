@@ -43,7 +43,7 @@ ValueId Emitter::IssueInGroup(const Product& product, ValueId into, const Column
 }
 
 // Groups complete in commit order: waiting for one waits for all before it. Accumulators that are
-// complete pass through the wait; register operands of every product still under way stay inputs
+// complete pass through the wait; register operands of every product still in flight stay inputs
 // of it, so that nobody reuses their registers while the tensor core reads them.
 void Emitter::Settle(size_t count, const std::vector<ValueId>& made) {
   if (count == 0) return;
@@ -76,7 +76,7 @@ void Emitter::Settle(size_t count, const std::vector<ValueId>& made) {
 void Emitter::BeforeFeeder(OpId id) {
   const auto fed = p_.feeders.find(id);
   if (fed == p_.feeders.end()) return;
-  const auto carried = [&] {  // from the turn before
+  const auto carried = [&] {  // from the iteration before
     size_t count = 0;
     for (size_t i = 0; i < flights_.size(); ++i)
       if (flights_[i].a.valid() && fed->second.count(flights_[i].dot) &&

@@ -19,8 +19,8 @@ bool IsOnUnit(const Function& fn, const Op& dot, const Target& target);
 // Does the product add to what a loop carries, or to what another product makes? Such products are
 // awaited together.
 bool AddsUp(const Function& fn, const Op& dot);
-// The products of a turn that add, one after another, to a value that the loop carries and that
-// nobody else looks at, in order; none: something else happens to it.
+// The products of an iteration that add, one after another, to a value that the loop carries and
+// that nobody else looks at, in order; none: something else happens to it.
 std::vector<OpId> AddedUp(const Function& fn, const Uses& uses, const Op& loop, size_t carried);
 // Is the value computed element by element from nothing but loaded tiles, constants and scalars, so
 // that no product is awaited for it? What a loop carries may be made of anything. `turn`: only of
@@ -67,7 +67,7 @@ std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op, const Targ
 // begin where no copy may?
 bool ByThreads(const Function& fn, const Op& load);
 
-// What the copy engine and threads can do alike. (It cannot order f32; threads can do no more with
+// What TMA and threads can do alike. (It cannot order f32; threads can do no more with
 // 16 bits than add.)
 bool EngineCombines(const std::string& kind, DType dtype);
 
@@ -87,7 +87,7 @@ struct RowAccess {
 };
 int64_t AccessVector(const std::vector<RowAccess>& accesses);
 
-// Can the copy engine store the tile, out of a buffer that threads write?
+// Can TMA store the tile, out of a buffer that threads write?
 bool CanStage(const Function& fn, const Op& store, const Target& target);
 // Is the tile a transpose of what threads have, which they put into that buffer transposed?
 bool StoresTransposed(const Function& fn, const Op& store, const Target& target);

@@ -551,7 +551,7 @@ class Planner {
     plan_.stores[id] = store;
   }
 
-  // The copy engine combines tiles with a tensor if it makes all accesses to it, all of one kind:
+  // TMA combines tiles with a tensor if it makes all accesses to it, all of one kind:
   // nothing orders what it does after what threads do, nor one copy after another.
   void PlanAtomics() {
     std::map<ValueId, std::map<OpId, StorePlan>> found;  // by tensor

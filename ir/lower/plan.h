@@ -17,8 +17,8 @@
 namespace tilec::ir {
 
 // `warpgroups` of a compute role; 0: chosen from the products and tiles. `runs_ahead`: a role of
-// its own may start copies turns before they are needed, so tiles of loops that no product reads as
-// they are go by the copy engine, too.
+// its own may start copies iterations before they are needed, so tiles of loops that no product
+// reads as they are go by TMA, too.
 LayoutPlan MakePlan(const Function& fn, const Target& target, int warpgroups = 0,
                     bool runs_ahead = false);
 

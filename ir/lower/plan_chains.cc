@@ -34,7 +34,7 @@ bool ProgramPlanner::GoesOn(OpId dot, int role) const {
          layout != tiles_.layouts.end() && layout->second == a.acc;
 }
 
-// The products that add up what the loop carries, if they may all be under way at once.
+// The products that add up what the loop carries, if they may all be in flight at once.
 std::vector<OpId> ProgramPlanner::ChainedProducts(const Op& loop, size_t carried, int role) const {
   const std::vector<OpId> dots = AddedUp(in_, uses_, loop, carried);
   if (dots.empty() ||
@@ -134,8 +134,8 @@ std::optional<PlannedChain> ProgramPlanner::ChainAt(const Op& loop, size_t carri
   return chain;
 }
 
-// Is what the product reads the last that the role takes from the ring in a turn? The slot that
-// is given back a turn late is that of the last transfer before it.
+// Is what the product reads the last that the role takes from the ring in an iteration? The slot
+// that is released an iteration late is that of the last transfer before it.
 bool ProgramPlanner::TakesLast(OpId dot, size_t ring, int role) const {
   const BlockId body = in_.ops[dot].block;
   const std::vector<OpId>& ops = in_.blocks[body].ops;
@@ -164,7 +164,7 @@ bool ProgramPlanner::TakesLast(OpId dot, size_t ring, int role) const {
 }
 
 // What Release leaves to the wait for this product: what it reads last, or reads while a later op
-// of the turn that is no product reads it last.
+// of the iteration that is no product reads it last.
 std::vector<size_t> ProgramPlanner::ReleasedBy(OpId dot, int role) const {
   std::vector<size_t> reads = p_.RingsReadBy(in_, dot), out;
   const std::vector<OpId>& ops = in_.blocks[in_.ops[dot].block].ops;
@@ -185,7 +185,7 @@ bool ProgramPlanner::FillsByThreads(OpId load) const {
   return plan != tiles_.loads.end() && plan->second.buffer && !plan->second.tma;
 }
 
-// Groups end in order: a product that is awaited in its turn ends those before it.
+// Groups end in order: a product that is awaited in its iteration ends those before it.
 std::vector<PlannedChain> ProgramPlanner::ChainsOf(const Op& loop, int role) const {
   std::vector<PlannedChain> chains;
   std::vector<PlannedChain> found;
@@ -226,7 +226,7 @@ ProgramPlanner::Halves ProgramPlanner::Cut(const Op& at) const {
   return {{ops.begin(), middle}, {middle, ops.end()}};
 }
 
-// Scalars of a turn of the loop around this one that are read behind it only, and that take a
+// Scalars of an iteration of the loop around this one that are read behind it only, and that take a
 // division to make: the place of a tile in its tensor. LLVM makes them where they are read, while
 // the tensor core has nothing to do; made before in front of the wait for the last products they
 // cost nothing.

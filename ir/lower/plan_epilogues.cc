@@ -96,7 +96,7 @@ bool ProgramPlanner::PlanEpilogues() {
   return fewer;
 }
 
-// Does each role have one store by the copy engine?
+// Does each role have one store by TMA?
 bool ProgramPlanner::CopiesOneTensor() const {
   return std::count_if(tiles_.stores.begin(), tiles_.stores.end(),
                        [](const auto& planned) { return planned.second.tma; }) == p_.compute_roles;

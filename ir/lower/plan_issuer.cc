@@ -56,7 +56,7 @@ bool ProgramPlanner::LeftToIssuer(const TensorSum& sum) const {
 
 void ProgramPlanner::PlanIssuer() {
   // The proof tells the slots of accumulators apart by number, beside those of each ring: of deeper
-  // rings it has too many states for CTAs that stay (8 slots: 3298, 3: 122).
+  // rings it has too many states for persistent CTAs (8 slots: 3298, 3: 122).
   constexpr int kDeepest = 6;
   if (!specialized() || !sound_ || depth_ > kDeepest) return;
   const std::vector<TensorSum> sums = FindTensorSums(in_, tiles_);

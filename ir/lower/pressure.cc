@@ -89,7 +89,7 @@ class Liveness {
       default: return false;
     }
   }
-  // What the turns of loops hand on, which waits for loads as long as they take.
+  // What the iterations of loops hand on, which waits for loads as long as they take.
   Live Carried(const Live& live) const {
     Live carried;
     for (const auto& [v, registers] : live)
@@ -180,11 +180,12 @@ class Liveness {
   std::map<ValueId, ValueId> same_;  // what is read again → what was read first
 };
 
-// What a loop carries has the same registers in every turn: a tile that is computed from another
-// carried one is written to where its own last one was, not in the other's place. A product under
-// way has a third place if the one is read and the other written meanwhile, although not more than
-// two of them are alive at any moment. (A score tile carried to its exponentials, those carried to
-// the next product, and scores under way: 200 registers alive, 266 needed, 616 bytes spilled.)
+// What a loop carries has the same registers in every iteration: a tile that is computed from
+// another carried one is written to where its own last one was, not in the other's place. A product
+// under way has a third place if the one is read and the other written meanwhile, although not more
+// than two of them are alive at any moment. (A score tile carried to its exponentials, those
+// carried to the next product, and scores in flight: 200 registers alive, 266 needed, 616 bytes
+// spilled.)
 class Places {
  public:
   explicit Places(const Function& fn) : fn_(fn) {}
@@ -200,7 +201,7 @@ class Places {
 
  private:
   struct Place {
-    ValueId begins, ends;  // a carried tile in front of a turn, and behind it
+    ValueId begins, ends;  // a carried tile in front of an iteration, and behind it
   };
   struct Flight {
     size_t from = 0, to = 0;  // in its block: the product, the wait
@@ -215,7 +216,7 @@ class Places {
       if (fn_.type(body.args[i]).is_tile()) places.push_back({body.args[i], yields[i - 1]});
     return places;
   }
-  // The block of a turn, and the versions that a branch in it chooses from.
+  // The block of an iteration, and the versions that a branch in it chooses from.
   void Turn(BlockId block, const std::vector<Place>& places) {
     Look(block, places);
     for (OpId id : fn_.blocks[block].ops) {
@@ -308,7 +309,8 @@ int64_t PlacedRegisters(const Function& fn, OpId role) {
 }
 
 namespace {
-// Does it stand beside products in the turns of a loop? (CTAs that stay loop around all of it.)
+// Does it stand beside products in the iterations of a loop? (persistent CTAs loop around all of
+// it.)
 bool BesideProducts(const Function& fn, BlockId block) {
   for (BlockId b = block; b.valid() && fn.blocks[b].parent.valid();
        b = fn.ops[fn.blocks[b].parent].block) {

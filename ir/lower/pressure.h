@@ -14,7 +14,7 @@ namespace tilec::ir {
 int64_t PeakRegisters(const Function& fn, OpId role);
 
 // 32-bit registers per thread that a role's loops of products want because what they carry, and
-// what is under way meanwhile, has places that cannot be shared, although not all is alive at once.
+// what is in flight meanwhile, has places that cannot be shared, although not all is alive at once.
 int64_t PlacedRegisters(const Function& fn, OpId role);
 
 // Registers of a thread that must be left beside tiles, by how many products the program has, with

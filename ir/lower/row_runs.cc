@@ -14,7 +14,7 @@ namespace tilec::ir {
 
 namespace {
 constexpr int64_t kLeastBytes = 1024;  // of a run: less is no more than a request or two of a warp
-constexpr int64_t kMostBytes = 66 * 1024;  // three CTAs on a multiprocessor
+constexpr int64_t kMostBytes = 66 * 1024;  // three CTAs on an SM
 // Of one row that a CTA has as a whole. (Softmax of 5517 elements of 32 bits ran at the
 // speed of a copy so (H100); layernorm of 15837 of 16 took 559 us in place of 443 (H200). In loops
 // runs pay in larger pieces, too: layernorm of 128607, 1098 us in place of 1511 (H200).)

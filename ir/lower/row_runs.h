@@ -19,7 +19,7 @@
 namespace tilec::ir {
 
 // May the load or store (of the tile level) go as a run? Not beside products; in loops one row at a
-// time; no more than leaves several CTAs of a multiprocessor room, and of one row outside of loops
+// time; no more than leaves several CTAs of an SM room, and of one row outside of loops
 // no more than pays; loads of what is only read.
 bool MayRun(const Function& fn, OpId id);
 // Does it pay, if the tile is laid out so and `vector` elements can be accessed together?

@@ -59,7 +59,7 @@ struct SequentialOptions {
   // only a store reads is done by slices of columns where it stores.
   bool slice_epilogues = false;
   // Roles: what stands behind a loop of products and loads a few registers does so while the last
-  // products are under way.
+  // products are in flight.
   bool early_loads = true;
   LowerNeed* need = nullptr;          // receives why the lowering refuses
   NoProducer* no_producer = nullptr;  // Specialize: receives why there is one role in the end

@@ -4,9 +4,9 @@
 //     reduce(t)
 //
 // Threads of a tile meet where it is reduced: by shuffles, and through shared memory and barriers
-// where several warps hold a row. A loop that does so in every turn waits for its loads with all
-// warps at once, and loads nothing while they meet; now each warp goes on by itself. It costs the
-// registers of the tile, where the sums had few. The largest and smallest of floats alike.
+// where several warps hold a row. A loop that does so in every iteration waits for its loads with
+// all warps at once, and loads nothing while they meet; now each warp goes on by itself. It costs
+// the registers of the tile, where the sums had few. The largest and smallest of floats alike.
 //
 // Sums may be taken in any order (language/spec.md, 12). Types of fewer than 32 bits stay: within a
 // reduction they are added up in 32. So do kernels with products, whose loops are the scheduler's.

@@ -1,4 +1,4 @@
-// Masks that few turns of a loop need cost nothing in the others.
+// Masks that few iterations of a loop need cost nothing in the others.
 //
 // A `select` whose condition compares positions (iotas, loop positions, dims) is decided for a
 // whole tile by the smallest and largest position in it. Where every element is seen, the select is
@@ -10,9 +10,9 @@
 // that is part of the condition. It stays one loop with one schedule: both versions do the same, in
 // the same order, but for the masks. (Which is why CTAs of a cluster, whose neighbours count on
 // their copies in the order of their own, get versions only where all of them take the same.) The
-// whole turn is versioned, not the select alone, because a value that meets again behind a branch
-// shares its registers with a product under way, and ptxas then serializes the products (C7514,
-// seen).
+// whole iteration is versioned, not the select alone, because a value that meets again behind a
+// branch shares its registers with a product in flight, and ptxas then serializes the products
+// (C7514, seen).
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -192,7 +192,7 @@ class Guard {
     if (!y) return std::nullopt;
     const bool below = pred == "lt" || pred == "le";
     const End &u = below ? x->hi : x->lo, &v = below ? y->lo : y->hi;
-    // Never true whatever the base: there is no turn that this would serve.
+    // Never true whatever the base: there is no iteration that this would serve.
     if (u.base == v.base) {
       const int64_t d = u.offset - v.offset;
       const bool holds = pred == "lt"   ? d < 0

@@ -13,7 +13,7 @@
 // How many rows a tile has is the author's choice, and often too many for a row to be kept. Rows
 // that have nothing to do with each other may be divided among more CTAs: the grid's step along
 // them becomes smaller (Narrowable says when that changes nothing). That several CTAs find room on
-// a multiprocessor matters more than many rows in each: while one waits for memory, others compute.
+// an SM matters more than many rows in each: while one waits for memory, others compute.
 //
 // Only tensors that the kernel does not write: the same load then gives the same bits whenever it
 // is made. Only programs without products, whose CTAs come and go.
@@ -357,7 +357,7 @@ class RowKeeper {
     return last;
   }
 
-  // Can the copy engine bring the tile, if it has so many rows? One gathered row is a range.
+  // Can TMA bring the tile, if it has so many rows? One gathered row is a range.
   bool Stageable(Op load, const Rows& rows, int64_t to) const {
     Type tile = fn_.type(load.results[0]);
     if (rows.classes)
@@ -385,7 +385,7 @@ class RowKeeper {
   // ---- unrolling -----------------------------------------------------------------------------
   void Unroll(BlockId block, const Loops& loops, const Choice& choice) {
     Forwarding forward(fn_);
-    std::map<std::pair<size_t, int64_t>, ValueId> leaders;  // by kept tile and turn
+    std::map<std::pair<size_t, int64_t>, ValueId> leaders;  // by kept tile and iteration
     RebuildBlock(fn_, block, [&](OpId id, std::vector<OpId>& out) {
       ReplaceOperands(fn_, id, forward);
       const auto at = std::find(loops.ids.begin(), loops.ids.end(), id);

@@ -1,4 +1,4 @@
-// A kernel that stays on its multiprocessor and works through many tiles.
+// A kernel that stays on its SM and works through many tiles.
 //
 //     parallel i, j { body }   →   parallel p in 0..min(tiles, ctas) {
 //                                    for t in p..tiles step ctas { i, j = place(t); body } }
@@ -8,13 +8,13 @@
 // `parallel` have no order, so `place` is free: where tiles along each of the first two ranges
 // share what they load, they go in sections of some rows in place of long lines, so that CTAs at
 // work together need fewer operands: R rows and ctas / R columns load R · row + ctas / R · column
-// bytes a turn, least at R = √(ctas · column / row). Sections are made equally high.
+// bytes an iteration, least at R = √(ctas · column / row). Sections are made equally high.
 //
 // Tiles that take unequally long (a loop ends earlier or later with the tile's place along one
 // range, as under a causal mask) go longest first. Who gets which tile is fixed beforehand, so they
 // are dealt out back and forth, 0 1 2 3 3 2 1 0 0 1 …: whoever got the longest of one round gets
-// the shortest of the next. 1024 tiles of 1 to 16 turns on 132 multiprocessors end 3 % after the
-// mean; dealt out in their own order to whoever is free, 15 %. CTAs that come and go take them
+// the shortest of the next. 1024 tiles of 1 to 16 iterations on 132 SMs end 3 % after the
+// mean; dealt out in their own order to whoever is free, 15 %. CTAs of one tile each take them
 // longest first too. Where the length follows no range's order, the grid stays as it is.
 //
 // A rewrite of tile IR: the interpreter runs it like any other program.
@@ -221,8 +221,8 @@ class Persist {
     }
   }
 
-  // Bytes a turn that loads in loops bring and that are the same for all tiles along this range.
-  // Of loops inside loops every turn counts once.
+  // Bytes an iteration that loads in loops bring and that are the same for all tiles along this
+  // range. Of loops inside loops every iteration counts once.
   double Shared(BlockId block, ValueId arg, bool in_loop) const {
     double bytes = 0;
     for (OpId id : fn_.blocks[block].ops) {

@@ -17,10 +17,10 @@ struct Obstacle {
   Span at;
 };
 
-// `ctas` run at once: multiprocessors × CTAs on each. With an obstacle the function is unchanged.
+// `ctas` run at once: SMs × CTAs on each. With an obstacle the function is unchanged.
 std::optional<Obstacle> PersistTiles(Function& fn, int64_t ctas);
 
-// CTAs that come and go: tiles that take unequally long, longest first. False: nothing changed.
+// CTAs of one tile each: tiles that take unequally long, longest first. False: nothing changed.
 bool OrderTiles(Function& fn);
 
 }  // namespace tilec::ir

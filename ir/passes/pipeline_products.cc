@@ -3,9 +3,9 @@
 // In
 //     for i { s = a · b(i);  p = f(s);  acc = g(acc) + p · v(i) }
 // the second product waits for f of the first and the tensor core for both. Moved one stage later,
-// turn i of the loop does
-//     s = a · b(i)            issued first: depends on nothing of this turn
-//     acc = acc' + p' · v(i-1)   issued right after, from the previous turn's values
+// iteration i of the loop does
+//     s = a · b(i)            issued first: depends on nothing of this iteration
+//     acc = acc' + p' · v(i-1)   issued right after, from the previous iteration's values
 //     p = f(s)                 runs under the second product
 //     acc' = g(acc)            last, once the second product is done
 // so that f overlaps a product. The pass rewrites tile IR into tile IR: a guarded prologue (stage 0
@@ -161,7 +161,7 @@ class Pipeliner {
     return bytes / (4 * 128 * warpgroups) + target_.registers.beside_by_rule <= limit;
   }
 
-  // Stage-0 values (and the position) that stage 1 reads one turn later.
+  // Stage-0 values (and the position) that stage 1 reads one iteration later.
   std::vector<ValueId> Crossing() const {
     std::vector<ValueId> out;
     const ValueId position = fn_.blocks[body_].args[0];

@@ -1,4 +1,4 @@
-// Gathers of consecutive positions become ranges, which the copy engine can bring.
+// Gathers of consecutive positions become ranges, which TMA can bring.
 //
 //     %p = iota %t; %at = add %p, broadcast(%s); load X[%at, …] {modes = "g…"}   →
 //     load X[%t + %s, …] {modes = "r…"}

@@ -4,7 +4,7 @@
 // some of them reduce.
 //
 // Only in programs without loops or products, whose tiles would live in registers all along; only
-// what the copy engine can load; only cheap arithmetic. The same loads of a read-only tensor give
+// what TMA can load; only cheap arithmetic. The same loads of a read-only tensor give
 // the same bits, so the meaning is kept bit for bit.
 //
 // SPDX-License-Identifier: Apache-2.0

@@ -1,5 +1,5 @@
-// A grid of few tiles leaves multiprocessors idle however long its loops are. If all that a loop
-// carries is added up (or its largest or smallest is kept), its turns may be dealt out:
+// A grid of few tiles leaves SMs idle however long its loops are. If all that a loop
+// carries is added up (or its largest or smallest is kept), its iterations may be dealt out:
 //
 //     parallel i, … { x = for k in lo..hi step s (x = x0) { x + f(k) }  rest(x) }   →
 //     parallel {cluster = n} z in 0..n, i, … {
@@ -7,8 +7,8 @@
 //         c = cluster_reduce(p)
 //         if z == 0 { x = x0 + c  rest(x) } }
 //
-// with chunk = ⌈turns / n⌉. Products are sums. CTA z takes neighbouring turns in their order,
-// and the parts are added up in an order of their own: the result does not depend on timing.
+// with chunk = ⌈iterations / n⌉. Products are sums. CTA z takes neighbouring iterations in their
+// order, and the parts are added up in an order of their own: the result does not depend on timing.
 // What stands before the loop and is not needed inside goes behind it, into the branch.
 //
 // A largest or smallest value starts from x0 in every CTA, which is the same.
@@ -90,7 +90,7 @@ class Split {
     });
   }
 
-  // Turns may go anywhere if they have no effect and nobody writes what they read.
+  // Iterations may go anywhere if they have no effect and nobody writes what they read.
   std::optional<Obstacle> Inside(BlockId block) const {
     for (OpId id : fn_.blocks[block].ops) {
       const Op& op = fn_.ops[id];
@@ -134,7 +134,7 @@ class Split {
     return (i && *i == 0) || (d && *d == 0);
   }
 
-  // Ops before the loop that its turns or bounds need.
+  // Ops before the loop that its iterations or bounds need.
   void Need(ValueId v) {
     const OpId def = fn_.values[v].def;
     if (!def.valid() || fn_.ops[def].block != fn_.ops[grid_].regions[0]) return;
@@ -197,7 +197,7 @@ class Split {
     const ValueId low = loop.operands[0], high = loop.operands[1];
     const ValueId length = b.Binary(OpKind::kSub, high, low);
     const ValueId more = b.Binary(OpKind::kAdd, length, b.Int(step * ctas_ - 1));
-    const ValueId chunk = b.Binary(OpKind::kDiv, more, b.Int(step * ctas_));  // turns of each
+    const ValueId chunk = b.Binary(OpKind::kDiv, more, b.Int(step * ctas_));  // iterations of each
     const ValueId part = b.Binary(OpKind::kMul, chunk, b.Int(step));
     const ValueId begin = b.Binary(
         OpKind::kAdd, low, b.Binary(OpKind::kMul, b.Binary(OpKind::kMul, z, chunk), b.Int(step)));

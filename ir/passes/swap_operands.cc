@@ -1,4 +1,4 @@
-// A product whose right operand threads compute is turned round: what they compute becomes the left
+// A product whose right operand threads compute is swapped: what they compute becomes the left
 // operand, which the tensor core takes from registers.
 //
 //     acc = acc + A · Wᵀ, W = cast(load)   →   accᵀ = accᵀ + W · Aᵀ
@@ -13,8 +13,8 @@
 //
 // The accumulator of a loop is carried transposed, and what is computed from it until it is stored
 // is transposed, too; only the store transposes, on its way through shared memory, where that is
-// free. So the products of a function are turned round all or none: if each result meets nothing
-// but elementwise work, vectors, constants and other such results until the copy engine stores it.
+// free. So the products of a function are swapped all or none: if each result meets nothing
+// but elementwise work, vectors, constants and other such results until TMA stores it.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -60,7 +60,7 @@ class Swap {
   }
 
  private:
-  // The products of a turn that add, one after another, to what the loop carries.
+  // The products of an iteration that add, one after another, to what the loop carries.
   struct Sum {
     OpId loop;
     size_t carried;
@@ -91,14 +91,14 @@ class Swap {
       return false;
     const Op* left = fn_.def(Without(fn_, OpKind::kTranspose, dot.operands[0]).value);
     const Stripped right = Without(fn_, OpKind::kTranspose, dot.operands[1]);
-    const Op* made = fn_.def(right.value);  // by threads, in every turn
+    const Op* made = fn_.def(right.value);  // by threads, in every iteration
     return left && left->kind == OpKind::kLoad && right.odd() && made && made->block == dot.block &&
            Info(made->kind).elementwise() && MadeOfLoads(fn_, right.value);
   }
 
   // Not where one block has all rows: there memory decides, and columns are read as they are.
   bool LeavesRowsEmpty(const Op& dot) const {
-    constexpr int64_t kLeastPercent = 10;  // of the work, which the turn is to save
+    constexpr int64_t kLeastPercent = 10;  // of the work, which the iteration is to save
     const Type &a = fn_.type(dot.operands[0]), &b = fn_.type(dot.operands[1]);
     const MatrixUnitInfo& unit = target_.unit();
     const int64_t rows = a.shape[0], columns = b.shape[1], whole = RoundUp(rows, unit.rows);
@@ -176,7 +176,7 @@ class Swap {
     }
   }
 
-  // What stands for a tile that is not turned round itself.
+  // What stands for a tile that is not swapped itself.
   ValueId Operand(OpId of, ValueId v) {
     const Op* def = fn_.def(v);
     if (def && def->kind == OpKind::kConstant) {

@@ -34,7 +34,7 @@ constexpr int64_t kMostAgreedStates = 4000, kMostNestStates = 2500, kMostNestOps
 
 enum class Walked { kProved, kFound, kTooLarge };
 
-// The moments met so far.
+// The states met so far.
 class Seen {
  public:
   // False: one from which whatever may fail from here fails as well was met before.

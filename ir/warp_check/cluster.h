@@ -30,7 +30,7 @@ OneCta AsOneCta(const Function& fn, Unfold how = Unfold::kCluster);
 // Do CTAs copy for each other; do they combine tiles (warp_cluster_reduce)?
 //
 // If they only combine, they are proved apart, for eight CTAs with loops of their own lengths would
-// have too many moments. Behind the last barrier of a warp_cluster_reduce nobody else touches the
+// have too many states. Behind the last barrier of a warp_cluster_reduce nobody else touches the
 // buffer or the barriers of a CTA, so for everything around it the op is a box: it writes the
 // buffer when it begins and is done with it when it ends. One CTA alone is proved with that box,
 // all of its roles and trip counts; what goes on inside the box, in all CTAs at once and without

@@ -1,10 +1,10 @@
 // Control: blocks, loops and branches of one role, and the scalars they are made of.
 //
 // Decisions are about scalars, not about places: when two roles ask the same of the same scalar
-// they get the same answer, however each has arranged its loops. The first turns of a symbolic loop
-// speak of the scalar itself; later ones count from a zero of their own (a frame), so that the walk
-// can recognise a moment it has seen, some turns later. Forgetting what frames have to do with each
-// other only adds behaviours, never hides one.
+// they get the same answer, however each has arranged its loops. The first iterations of a symbolic
+// loop speak of the scalar itself; later ones count from a zero of their own (a frame), so that the
+// walk can recognise a state it has seen, some iterations later. Forgetting what frames have to do
+// with each other only adds behaviours, never hides one.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -92,7 +92,7 @@ void Machine::Evaluate(OpId id) {
   me().env[result.index] = terms_.Of({Atom::Kind::kPrivate, tag, s_->privates[tag]++, {}});
 }
 
-// What a form is made of, without the numbers that tell one turn from another.
+// What a form is made of, without the numbers that tell one iteration from another.
 const std::vector<int64_t>& Machine::Shape(int32_t form) const {
   if (const auto it = shapes_.find(form); it != shapes_.end()) return it->second;
   std::vector<int64_t> shape;
@@ -483,7 +483,7 @@ Step Machine::LoopHead() {
   if (f.turns == 0 && op.attr("some"))
     return Fail(kWarpForm, op, "it may have no turn, and is said to have some");
   for (size_t i = 0; i < op.results.size(); ++i) Pass(args[i + 1], op.results[i]);
-  // A run without a turn does not count: another role may have a branch in place of it.
+  // A run without an iteration does not count: another role may have a branch in place of it.
   if (f.turns == 0 && f.frame_atom >= 0)
     --me().runs[{f.length.form, static_cast<int>(terms_.atom(f.frame_atom).tag)}];
   const BlockId block = f.block;

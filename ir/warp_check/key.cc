@@ -1,6 +1,6 @@
-// When are two moments the same? When everything that can still matter is: where roles stand, which
+// When are two states the same? When everything that can still matter is: where roles stand, which
 // accesses are known to whom (as order, not as counts), counters up to their period, positions
-// relative to the slowest role in the loop. Two moments of one key have the same futures, so the
+// relative to the slowest role in the loop. Two states of one key have the same futures, so the
 // second need not be walked: that closes the induction over trip counts.
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -39,7 +39,7 @@ class Text {
 
 }  // namespace
 
-// Names for scalars that do not depend on how many turns have passed.
+// Names for scalars that do not depend on how many iterations have passed.
 struct Machine::Naming {
   const Program& p;
   const Terms& terms;
@@ -156,7 +156,7 @@ struct Machine::Naming {
     }
     return false;
   }
-  // A length that changes with the turn of a loop around, whose own loop everybody has left.
+  // A length that changes with the iteration of a loop around, whose own loop everybody has left.
   bool Done(int32_t form, Terms& all) {
     bool inner = false;
     for (const auto& [atom, c] : terms.form(form))

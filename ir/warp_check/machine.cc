@@ -364,7 +364,7 @@ void Machine::ReportDeadlock(State& state) {
   if (finding_) finding_->notes.insert(finding_->notes.end(), waits.begin(), waits.end());
 }
 
-// Nothing is left under way.
+// Nothing is left in flight.
 bool Machine::CheckEnd(State& state) {
   s_ = &state;
   for (size_t i = 0; i < state.roles.size(); ++i) {

@@ -21,10 +21,10 @@
 
 namespace tilec::ir::warp_check {
 
-// Turns of a loop that are told apart by number; later ones by their place relative to the others.
-// Fewer where the length depends on the turn of a loop around.
+// Iterations of a loop that are told apart by number; later ones by their place relative to the
+// others. Fewer where the length depends on the iteration of a loop around.
 inline constexpr int64_t kLowTurns = 3, kLowInnerTurns = 1;
-// Turns after those in which a role may still speak of them.
+// Iterations after those in which a role may still speak of them.
 inline constexpr int64_t kLookBack = 2;
 // Questions are remembered as long as somebody may ask them so many positions later.
 inline constexpr int64_t kMostLag = 4096;
@@ -77,10 +77,10 @@ class Machine {
   const std::vector<WarpOpUse>& uses() const { return uses_; }
   int64_t ops_limit = INT64_MAX;
   // Branches that one role alone takes may go either way each time: nothing is remembered of them.
-  // That makes fewer moments; a program that is right only if they agree is walked again without.
+  // That makes fewer states; a program that is right only if they agree is walked again without.
   bool forget = false;
-  // Nothing is known of a carried scalar that a turn has changed, so turns need not be told apart
-  // by what it was. Of two roles that steer by it, neither knows what the other's is.
+  // Nothing is known of a carried scalar that an iteration has changed, so iterations need not be
+  // told apart by what it was. Of two roles that steer by it, neither knows what the other's is.
   bool widen = false;
   // What depends on the iteration of a loop around is a number, or an answer, of that iteration
   // alone: what those of different iterations have to do with each other is forgotten. A triangle's

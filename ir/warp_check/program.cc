@@ -218,7 +218,7 @@ void Program::FindBuffers() {
 
 namespace {
 
-// The tensor an op of threads or of the copy engine touches.
+// The tensor an op of threads or of TMA touches.
 ValueId TensorOf(const Function& fn, const Op& op, bool* write) {
   *write = false;
   switch (op.kind) {

@@ -90,7 +90,7 @@ struct Program {
   std::vector<int> consumers_first;
   std::vector<std::vector<char>> loops_at;  // by role, by site: it has a symbolic loop there
   std::map<OpId, int> site;                 // of loops: equal where the source place is equal
-  // Loops around loops that wait for barriers: moments are compared by the counters of rings, and
+  // Loops around loops that wait for barriers: states are compared by the counters of rings, and
   // branches of one role alone may go either way each time.
   bool nests = false;
   int depth = 0;          // loops around a wait for a barrier, the most

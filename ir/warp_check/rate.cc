@@ -102,7 +102,7 @@ class Rater {
     rate.graph.edges.push_back({from, to, delay, tokens});
   }
 
-  // A wait comes after the completion of what ended it, so many turns ago.
+  // A wait comes after the completion of what ended it, so many iterations ago.
   void AddWaits(LoopRate& rate, int event) {
     const Event& wait = trace_[static_cast<size_t>(event)];
     for (int cause : wait.after) {
@@ -113,7 +113,7 @@ class Rater {
     }
   }
 
-  // A tile is there its op's latency after the issue; carried ones are of the turn before.
+  // A tile is there its op's latency after the issue; carried ones are of the iteration before.
   void AddValues(LoopRate& rate, const Key& user) {
     for (ValueId v : fn_.ops[user.second].operands) {
       int64_t tokens = 0;

@@ -27,7 +27,7 @@ struct LoopRate {
   std::vector<std::string> events;  // of its nodes: "compute: mma"
   Period order;                     // what waits, order and latency allow
   std::string unit;                 // the busiest unit
-  int64_t busy = 0;                 // its cycles per turn
+  int64_t busy = 0;                 // its cycles per iteration
   int64_t Cycles() const { return order.Ceil() > busy ? order.Ceil() : busy; }
 };
 

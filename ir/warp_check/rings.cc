@@ -48,7 +48,7 @@ class Finder {
   struct Made {
     ValueId counter, count;
     Kind kind = Kind::kCount;
-    int64_t depth = 0;  // of slots and turns
+    int64_t depth = 0;  // of slots and iterations
   };
 
   int64_t Constant(ValueId v) const {

@@ -1,4 +1,4 @@
-// One moment of the walk: where every role stands, what every role knows of the others, what was
+// One state of the walk: where every role stands, what every role knows of the others, what was
 // done to every piece of shared memory. Plain data that is copied where control may go two ways.
 //
 // Knowledge is a vector clock. Component 2·r counts what all threads of role r have done, 2·r + 1
@@ -102,7 +102,7 @@ struct Frame {
   Scalar length;             // end - lo, symbolic part
   std::vector<Scalar> init;  // of a for: what it carries into its first iteration, if it steers
   int64_t turns = 0;
-  bool low = false;  // an early turn: positions mean their numbers
+  bool low = false;  // an early iteration: positions mean their numbers
 };
 
 // Which question: of Agreement, in which iteration of its context, about which iteration.
