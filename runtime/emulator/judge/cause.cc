@@ -72,6 +72,9 @@ Kind KindOf(const Finding& f) {
     case Rule::kM9:
     case Rule::kN1:
     case Rule::kB1:
+    case Rule::kB2:
+    case Rule::kB3:
+    case Rule::kB4:
     case Rule::kT15: return Kind::kOpinion;
   }
   return Kind::kOpinion;

@@ -59,8 +59,9 @@ TEST(LaunchControl, EveryClusterIsDoneOnce) {
     const auto counts = emu.Download<uint64_t>(out, 65);
     for (size_t k = 0; k < 64; ++k) EXPECT_EQ(counts[k], 1u) << k;
     EXPECT_LT(counts[64], 64u);  // some were taken over
-    if (checked)
+    if (checked) {
       EXPECT_TRUE(options.report->findings().empty()) << judge::ToText(options.report->findings());
+    }
   }
 }
 

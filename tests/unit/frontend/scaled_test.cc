@@ -200,7 +200,9 @@ kernel pack(X: f32[N], Y: f32[N], Q: out e2m1x2[N], L: out f32[N], H: out f32[N]
     const auto byte = static_cast<int>(inputs.tensors["Q"].v[i]);
     EXPECT_EQ(FourBits(byte & 15), nearest(x.v[i])) << x.v[i];
     EXPECT_EQ(inputs.tensors["L"].v[i], nearest(x.v[i])) << x.v[i];
-    if (i > 1) EXPECT_EQ(inputs.tensors["H"].v[i], nearest(y.v[i])) << y.v[i];
+    if (i > 1) {
+      EXPECT_EQ(inputs.tensors["H"].v[i], nearest(y.v[i])) << y.v[i];
+    }
   }
   EXPECT_EQ(inputs.tensors["H"].v[0], 6) << "NaN";
   EXPECT_EQ(inputs.tensors["H"].v[1], 6) << "infinity";
