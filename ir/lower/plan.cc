@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -16,8 +15,6 @@
 
 namespace tilec::ir {
 namespace {
-
-constexpr int64_t kGroupThreads = 128;  // of a warpgroup
 
 class Planner {
  public:
@@ -154,6 +151,7 @@ class Planner {
         sums += RoundUp(fn_.type(op.results[0]).shape[0], target_.unit().rows) *
                 fn_.type(op.results[0]).shape[1];
     }
+    constexpr int64_t kGroupThreads = 128;  // of a warpgroup
     return sums <= kGroupThreads * (target_.limits.regs_per_thread + 1) / 2;
   }
 

@@ -450,7 +450,7 @@ TEST(Runner, PrintsTimesAndStops) {
   ASSERT_TRUE(outcome.ok()) << Messages(diags);
   EXPECT_TRUE(outcome->stopped);
   ASSERT_GE(outcome->times.size(), 2u);  // all passes up to this one
-  EXPECT_EQ(outcome->times.front().name, "canonicalize");
+  EXPECT_EQ(outcome->times.front().name, "decode-scales");
   EXPECT_EQ(outcome->times.back().name, "cse");
   EXPECT_NE(outcome->printed.find("// after canonicalize: 1 changes\nfunc @f"), std::string::npos)
       << outcome->printed;
