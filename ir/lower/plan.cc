@@ -147,9 +147,9 @@ class Planner {
     int64_t sums = 0;
     for (OpId id : order_) {
       const Op& op = fn_.ops[id];
-      if (op.kind == OpKind::kDot && IsOnUnit(fn_, op, target_))
-        sums += RoundUp(fn_.type(op.results[0]).shape[0], target_.unit().rows) *
-                fn_.type(op.results[0]).shape[1];
+      if (op.kind != OpKind::kDot || !IsOnUnit(fn_, op, target_)) continue;
+      const std::vector<int64_t>& shape = fn_.type(op.results[0]).shape;
+      sums += RoundUp(shape[0], target_.unit().rows) * shape[1];
     }
     constexpr int64_t kGroupThreads = 128;  // of a warpgroup
     return sums <= kGroupThreads * (target_.limits.regs_per_thread + 1) / 2;
@@ -586,9 +586,8 @@ class Planner {
   std::map<ValueId, bool> needed_;
   std::set<ValueId> forced_;  // product operands that pass through registers
   LayoutClasses classes_;
-  std::vector<std::pair<ValueId, Layout>> anchors_;
-  std::vector<std::pair<ValueId, Layout>> wanted_;  // of operands, where nothing else decides
-  std::set<ValueId> operand_classes_;               // that lie so
+  std::vector<std::pair<ValueId, Layout>> anchors_, wanted_;  // wanted: where nothing else decides
+  std::set<ValueId> operand_classes_;                         // operands that lie so
   std::map<OpId, BufferNeed> needs_;
 };
 
