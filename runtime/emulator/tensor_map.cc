@@ -221,7 +221,8 @@ bool FieldsHold(const Encoded& e, std::string* why) {
   if ((e.small >> kAtomicityShift & 0xff) != 0)
     return Says(why, fmt::format("has swizzle atomicity {}, which the emulator lacks",
                                  e.small >> kAtomicityShift & 0xff));
-  if ((element & kNoElement) != 0)
+  constexpr uint64_t kLastReplaced = 15;  // of the ISA's list of element types
+  if ((element & kNoElement) != 0 && (element & ~kNoElement) <= kLastReplaced)
     return Says(why,
                 fmt::format("has element type {} of `tensormap.replace`, which the emulator lacks",
                             element & ~kNoElement));

@@ -65,7 +65,6 @@ TEST(Ptx, SyntaxAndNames) {
   Has(BodyError("", "add.u32 %t, %t, 1, 2;"), "more operands");
   Has(BodyError("", "ld.global.v4.u32 {%t, %t}, [%in];"), "a vector of 4 registers");
   Has(BodyError("", "ld.param.u64 %in, [out+4];"), "E604");
-  Has(BodyError(".reg .b128 %q;", ""), "128-bit registers");
   Has(BodyError("", "setmaxnreg.dec.sync.aligned.u32 25;"), "no multiple of 8");
   Has(BodyError("", "mov.u32 %t, %clock64;"), "another width");
   Has(BodyError(".shared .b8 x[300000];", ""), "E602");
