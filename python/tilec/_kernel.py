@@ -242,7 +242,8 @@ _NUMPY_NAMES = {"f32": "float32", "f16": "float16", "bf16": "uint16", "f64": "fl
 
 def _torch_dtype(torch, dtype):
     """bytes where this torch has no name for it"""
-    return getattr(torch, _TORCH_NAMES[dtype], torch.uint8)
+    name = _TORCH_NAMES[dtype]
+    return getattr(torch, name) if hasattr(torch, name) else torch.uint8
 
 
 def _torch_dtypes(torch):
