@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "api/stdlib.h"
 
 namespace tilec {
@@ -31,6 +33,21 @@ Result<api::Call> BindDense(const frontend::Program& program, const frontend::Te
   return api::BindCall(program, signature, api::ForRuntime(signature), values, tensors, diags);
 }
 
+namespace {
+
+// Of all that the program of a call depends on; a call that cannot be bound has one of its own.
+std::string KeyOf(const api::Loaded& loaded, const frontend::TestCallInfo& call,
+                  const std::string& schedule) {
+  DiagSink quiet;
+  const auto bound = BindDense(*loaded.program, call, quiet);
+  if (!bound.ok()) return CallText(call) + " " + schedule;
+  api::PipelineOptions options;
+  options.schedule = schedule;
+  return api::ImageKey(loaded, call.kernel, *bound, options);
+}
+
+}  // namespace
+
 int VisitCalls(const std::string& path, const std::vector<std::string>& schedules,
                const CallVisitor& visit) {
   api::Loaded loaded;
@@ -42,6 +59,7 @@ int VisitCalls(const std::string& path, const std::vector<std::string>& schedule
   }
   loaded.program = std::move(*program);
   int failed = 0;
+  std::set<std::string> seen;  // what was compiled: many calls are one program at other sizes
   for (const frontend::TestInfo& test : loaded.program->tests())
     for (const frontend::TestCallInfo& call : test.calls)
       for (const std::string& schedule : schedules) {
@@ -51,6 +69,7 @@ int VisitCalls(const std::string& path, const std::vector<std::string>& schedule
           fmt::print("{}", RenderAll(said, loaded.sources));
           return failed + 1;
         }
+        if (!seen.insert(KeyOf(loaded, call, schedule)).second) continue;
         const Result<bool> good = visit(loaded, call, schedule, said);
         if (!good.ok())
           fmt::print("{} {}\n{}", CallText(call), schedule, RenderAll(said, loaded.sources));

@@ -22,9 +22,10 @@ std::string CallText(const frontend::TestCallInfo& call);
 Result<api::Call> BindDense(const frontend::Program& program, const frontend::TestCallInfo& call,
                             DiagSink& diags);
 
-// Visits every call of the `test` blocks of a .tile file with every schedule, by name or from a
-// file. Prints why a file or a call failed, and returns how many did: by a diagnostic, or because
-// the visitor says false.
+// Visits the calls of the `test` blocks of a .tile file with every schedule, by name or from a
+// file; of calls that compile to one program (its key in the cache is the same) the first. Prints
+// why a file or a call failed, and returns how many did: by a diagnostic, or because the visitor
+// says false.
 using CallVisitor = std::function<Result<bool>(const api::Loaded&, const frontend::TestCallInfo&,
                                                const std::string& schedule, DiagSink&)>;
 int VisitCalls(const std::string& path, const std::vector<std::string>& schedules,

@@ -6,6 +6,7 @@
 #include "support/nearest.h"
 #include "tools/commands.h"
 #include "tools/diagnostics.h"
+#include "tools/json_output.h"
 #include "tools/session.h"
 
 namespace tilec::tools {
@@ -25,24 +26,41 @@ std::string Age(int64_t seconds) {
   return fmt::format("{} d ago", seconds / 86400);
 }
 
-Result<> Do(const runtime::KernelCache& cache, const std::string& action, DiagSink& diags) {
+// `--format=json`: an object per entry, or one.
+Result<> Do(const runtime::KernelCache& cache, const std::string& action, bool json,
+            DiagSink& diags) {
   if (action == "ls") {
     TRY(const std::vector<runtime::CacheEntry> entries, cache.List(diags));
     const int64_t now = std::time(nullptr);
     for (const runtime::CacheEntry& e : entries)
-      fmt::print("{}  {:>9}  {:>10}  {}\n", e.key, Size(e.bytes), Age(now - e.used_seconds),
-                 e.label);
+      if (json)
+        fmt::print("{}\n", JsonLine({{"key", e.key},
+                                     {"label", e.label},
+                                     {"bytes", e.bytes},
+                                     {"used_seconds", e.used_seconds}}));
+      else
+        fmt::print("{}  {:>9}  {:>10}  {}\n", e.key, Size(e.bytes), Age(now - e.used_seconds),
+                   e.label);
     return Done();
   }
   if (action == "stat") {
     TRY(const runtime::CacheStat stat, cache.Stat(diags));
-    fmt::print("{}\n{} entries, {} of {}\n", cache.directory(), stat.entries, Size(stat.bytes),
-               Size(stat.limit_bytes));
+    if (json)
+      fmt::print("{}\n", JsonLine({{"directory", cache.directory()},
+                                   {"entries", stat.entries},
+                                   {"bytes", stat.bytes},
+                                   {"limit_bytes", stat.limit_bytes}}));
+    else
+      fmt::print("{}\n{} entries, {} of {}\n", cache.directory(), stat.entries, Size(stat.bytes),
+                 Size(stat.limit_bytes));
     return Done();
   }
   if (action == "clear") {
     TRY(const runtime::CacheStat removed, cache.Clear(diags));
-    fmt::print("removed {} entries, {}\n", removed.entries, Size(removed.bytes));
+    if (json)
+      fmt::print("{}\n", JsonLine({{"removed", removed.entries}, {"bytes", removed.bytes}}));
+    else
+      fmt::print("removed {} entries, {}\n", removed.entries, Size(removed.bytes));
     return Done();
   }
   DiagBuilder d = diags.Report(kBadChoice, Span{}, "tilec cache", action).Place("command line");
@@ -55,11 +73,14 @@ Result<> Do(const runtime::KernelCache& cache, const std::string& action, DiagSi
 
 int CmdCache(const Options& options) {
   Session session(options);
+  if (!CheckFormat(session).ok()) return session.Finish();
   const std::string directory = CacheDirectory(options);
   if (directory.empty())
     session.diags().Report(kCacheOff, Span{});
   else
-    (void)Do(runtime::KernelCache(directory), options.word, session.diags()).ok();
+    (void)Do(runtime::KernelCache(directory), options.word, options.format == "json",
+             session.diags())
+        .ok();
   return session.Finish();
 }
 

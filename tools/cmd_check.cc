@@ -105,27 +105,55 @@ class Check {
         .Help("use text, json, sarif or github");
   }
 
-  // Every call of the file's `test` blocks.
+  // Every call of the file's `test` blocks: as `tilec test` runs it, then as here.
   Result<bool> Tests() {
     TRY_VOID(session_.LoadFile(o_.file));
     bool good = true;
+    Images images;
+    const auto device = runtime::OpenEmulator(base_);
     const std::vector<frontend::TestInfo> tests = session_.loaded().program->tests();
     for (const frontend::TestInfo& test : tests) {
       for (const frontend::TestCallInfo& call : test.calls) {
         Check one(session_);
         one.base_ = base_;
         one.suppressions_ = suppressions_;
-        Assignments given;
-        given.values = call.args;
-        TRY(one.subject_, KernelSubject(session_, call.kernel, given));
+        TRY_VOID(one.Test(test, call, *device, &images));
         one.words_ = test.name;
         for (const auto& [name, value] : call.args)
           one.given_.push_back(fmt::format("{}={}", name, frontend::ToText(value)));
+        if (call.seed) one.given_.push_back(fmt::format("--seed={}", *call.seed));
         TRY(const bool ok, one.Judge());
         good = good && ok;
       }
     }
     return good;
+  }
+
+  // Makes the subject, and says what `tilec test` would have said of the call.
+  Result<> Test(const frontend::TestInfo& test, const frontend::TestCallInfo& call,
+                runtime::Device& device, Images* images) {
+    RunResult result;
+    auto made = TestSubject(session_, call, device, images, &result);
+    if (!made.ok() && Faults() > 0) {  // the judge will say why
+      session_.diags().Clear();
+      test_says_.push_back("the run stopped");
+      Assignments given;
+      given.values = call.args;
+      TRY(subject_, KernelSubject(session_, call.kernel, given, images));
+      return Done();
+    }
+    if (!made.ok()) return DiagSink::Propagate();
+    subject_ = *std::move(made);
+    for (const TensorRun& t : result.tensors) {
+      if (t.compared && !t.result.ok())
+        test_says_.push_back(fmt::format("{}: {}", t.name, DescribeCheck(t)));
+      if (t.expected && !t.expected->ok())
+        test_says_.push_back(
+            fmt::format("{} beside `{}`: {}", t.name, call.expect, DescribeCheck(t, *t.expected)));
+    }
+    if (const Decided decided = result.decided(); !decided.enough && !test.undecided_allowed)
+      test_says_.push_back(decided.Text() + ": of every tensor half must be decided");
+    return Done();
   }
 
   Result<bool> Judge() {
@@ -145,7 +173,7 @@ class Check {
     findings_ = report_->findings();
     suppressed_ = Suppress(suppressions_, &findings_);
     if (!o_.html.empty()) TRY_VOID(WritePage());
-    const bool good = wrong_.empty() && Count(judge::Severity::kError) == 0 &&
+    const bool good = wrong_.empty() && test_says_.empty() && Count(judge::Severity::kError) == 0 &&
                       (!o_.strict || Count(judge::Severity::kPortability) == 0);
     Print(good);
     return good;
@@ -195,6 +223,8 @@ class Check {
     if (o_.format == "sarif") return fmt::print("{}", ToSarif(findings_));
     if (o_.format == "github") {
       fmt::print("{}", ToGithub(findings_));
+      for (const std::string& what : test_says_)
+        fmt::print("::error title=wrong output::without the judge: {}\n", what);
       for (const auto& [plan, what] : wrong_)
         fmt::print("::error title=wrong output::with {}: {}\n", plan.Words(), what);
       return;
@@ -404,6 +434,7 @@ class Check {
     fmt::print("{}", judge::Summarise(o_.lint ? Judgements() : findings_, o_.all_findings));
     if (o_.lint) PrintCosts();
     for (const auto& [name, t] : worst_) fmt::print("  {}: {}\n", name, DescribeCheck(t));
+    for (const std::string& what : test_says_) fmt::print("  without the judge: {}\n", what);
     std::map<std::string, int> seen;
     for (const Wrong& w : wrong_) ++seen[w.what];
     for (const auto& [plan, what] : wrong_) {
@@ -427,9 +458,10 @@ class Check {
     if (good)
       fmt::print("OK: no violation in these executions{}\n", Agreement());
     else
-      fmt::print("WRONG: {}\n", errors > 0       ? "the checks found errors"
-                                : wrong_.empty() ? "not portable"
-                                                 : "outputs are not what they must be");
+      fmt::print("WRONG: {}\n", errors > 0 ? "the checks found errors"
+                                : wrong_.empty() && test_says_.empty()
+                                    ? "not portable"
+                                    : "outputs are not what they must be");
   }
 
   static bool IsCost(const judge::Finding& f) {
@@ -476,6 +508,8 @@ class Check {
                          {"failed", t.result.failed},
                          {"max_error", t.result.max_error},
                          {"of_bound", t.result.max_ratio}});
+    for (const std::string& what : test_says_)
+      different.push_back({{"execution", "without the judge"}, {"what", what}});
     for (const auto& [plan, what] : wrong_)
       different.push_back({{"execution", plan.Words()}, {"what", what}});
     Json all = {{"subject", subject_->name()},
@@ -510,7 +544,8 @@ class Check {
   std::shared_ptr<judge::Report> report_;
   runtime::EmulatorOptions base_;
   std::unique_ptr<Subject> subject_;
-  std::string words_;               // of the `test` block
+  std::string words_;  // of the `test` block
+  std::vector<std::string> test_says_;
   std::vector<std::string> given_;  // NAME=VALUE
   bool single_ = false;
   bool printed_ = false;

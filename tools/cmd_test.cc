@@ -65,9 +65,11 @@ void PrintText(const std::string& what, const frontend::TestInfo& test,
 
 // One call; prints its line.
 void RunCall(Session& session, const std::string& file, const frontend::TestInfo& test,
-             const frontend::TestCallInfo& call, runtime::Device* device, Tally& tally) {
+             const frontend::TestCallInfo& call, runtime::Device* device, Images& images,
+             Tally& tally) {
   ++tally.calls;
   RunRequest request;
+  request.images = &images;
   request.kernel = call.kernel;
   request.values = call.args;
   for (const auto& [name, input] : call.inputs) {
@@ -105,11 +107,12 @@ int TestFile(const Options& options, const std::string& file, runtime::Device* d
   Session session(options);
   if (!session.LoadFile(file).ok()) return session.Finish();
   int code = kOk;
+  Images images;
   const int before = tally.calls;
   for (const frontend::TestInfo& test : session.loaded().program->tests()) {
     if (!options.filter.empty() && test.name.find(options.filter) == std::string::npos) continue;
     for (const frontend::TestCallInfo& call : test.calls) {
-      RunCall(session, file, test, call, device, tally);
+      RunCall(session, file, test, call, device, images, tally);
       code = std::max(code, session.Finish());
     }
   }

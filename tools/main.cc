@@ -302,6 +302,7 @@ class CommandLine {
   void AddTheRest() {
     CLI::App* cache = Add("cache", "look at the cache on disk: ls, stat, clear", CmdCache, false);
     cache->add_option("action", o_.word, "ls, stat or clear")->required();
+    cache->add_option("--format", o_.format, "text or json");
     AddCache(cache, o_);
     CLI::App* schedule = Add("schedule", "solve a kernel's loop or a graph for its best schedule",
                              CmdSchedule, true);
@@ -343,9 +344,11 @@ class CommandLine {
     verify->add_option("--export-cnf", o_.export_cnf,
                        "file for the clauses that the proof refutes, in DIMACS");
     verify->add_option("--export-proof", o_.export_proof, "file for its lemmas, in DRAT");
-    AddTarget(Add("targets", "machines that --target may name; with --target, one as a file",
-                  CmdTargets, false),
-              o_);
+    CLI::App* targets =
+        Add("targets", "machines that --target may name; with --target, one as a file", CmdTargets,
+            false);
+    AddTarget(targets, o_);
+    targets->add_option("--format", o_.format, "text, or json: an object per machine");
     CLI::App* lsp =
         Add("lsp", "language server for editors, on standard input and output", CmdLsp, false);
     AddTarget(lsp, o_);

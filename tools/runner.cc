@@ -222,12 +222,27 @@ class Run {
     return &*tile_ir_;
   }
 
+  Result<backend::KernelImage> Compile() {
+    const bool keep = request_.images && !session_.look().looks();
+    const api::PipelineOptions options = session_.pipeline();
+    std::string key;
+    if (keep) {
+      key = api::ImageKey(session_.loaded(), signature_.kernel, call_, options);
+      if (const auto at = request_.images->find(key); at != request_.images->end())
+        return at->second;
+    }
+    auto image =
+        api::CompileCall(session_.loaded(), signature_.kernel, call_, options, session_.cache(),
+                         &session_.look(), &result_.cached, session_.diags());
+    if (keep && image.ok()) request_.images->emplace(std::move(key), *image);
+    return image;
+  }
+
   Result<> OnDevice() {
     DiagSink& diags = session_.diags();
     runtime::Device& device = *request_.device;
     const Clock::time_point start = Clock::now();
-    auto image = api::CompileCall(session_.loaded(), signature_.kernel, call_, session_.pipeline(),
-                                  session_.cache(), &session_.look(), &result_.cached, diags);
+    auto image = Compile();
     if (session_.look().stopped) {
       result_.stopped = true;
       return Done();
@@ -307,6 +322,7 @@ class Run {
       t.result = ir::Compare(inputs.tensors[t.name], result_.outputs[t.name],
                              {.tolerance = request_.tolerance});
       t.compared = true;
+      if (request_.keep_reference) result_.reference[t.name] = std::move(inputs.tensors[t.name]);
     }
     if (request_.device)
       result_.check_ms = Since(start);

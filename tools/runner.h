@@ -10,12 +10,17 @@
 #include <string>
 #include <vector>
 
+#include "backend/kernel_image.h"
 #include "ir/interpret.h"
 #include "runtime/device.h"
 #include "tools/session.h"
 #include "tools/timeline.h"
 
 namespace tilec::tools {
+
+// Images that were compiled in this process, by everything they depend on. Whoever runs a kernel
+// again and again keeps one, so that it is compiled once; diagnostics of compiling come once, too.
+using Images = std::map<std::string, backend::KernelImage>;
 
 struct RunRequest {
   std::string kernel;
@@ -33,6 +38,8 @@ struct RunRequest {
   // both bounds, or within tolerance · (|v| + rms v) if there is one.
   std::string expect;
   int repeat = 1;  // launches; the fastest is reported
+  Images* images = nullptr;
+  bool keep_reference = false;  // RunResult::reference
 };
 
 struct TensorRun {
@@ -60,6 +67,7 @@ struct RunResult {
   std::vector<TensorRun> tensors;
   frontend::Values values;  // all that was bound, for showing
   std::map<std::string, ir::TensorValue> outputs;
+  std::map<std::string, ir::TensorValue> reference;  // the interpreter's, where both ran
   bool compiled = false, cached = false;
   double compile_ms = 0, check_ms = 0;
   runtime::LaunchStats stats;

@@ -15,7 +15,9 @@ namespace {
 
 class FromKernel : public Subject {
  public:
-  FromKernel(Session& session, std::string kernel, const Assignments& given) : session_(session) {
+  FromKernel(Session& session, std::string kernel, const Assignments& given, Images* images)
+      : session_(session) {
+    request_.images = images ? images : &images_;
     name_ = kernel;
     reference_ = "the interpreter";
     request_.kernel = std::move(kernel);
@@ -28,6 +30,17 @@ class FromKernel : public Subject {
     for (auto& [name, value] : result.outputs) expected_[name] = {std::move(value), -1};
     return Done();
   }
+  Result<RunResult> Test(const frontend::TestCallInfo& call, runtime::Device& device) {
+    if (call.seed) request_.seed = static_cast<uint64_t>(*call.seed);
+    RunRequest request = request_;
+    request.device = &device;
+    request.check = request.keep_reference = true;
+    request.tolerance = call.tolerance.value_or(-1);
+    request.expect = call.expect;
+    TRY(RunResult result, RunKernel(session_, request));
+    for (auto& [name, value] : result.reference) expected_[name] = {std::move(value), -1};
+    return result;
+  }
   Result<Outcome> Run(runtime::Device& device) override {
     RunRequest request = request_;
     request.device = &device;
@@ -39,6 +52,7 @@ class FromKernel : public Subject {
  private:
   Session& session_;
   RunRequest request_;
+  Images images_;
 };
 
 class FromPtx : public Subject {
@@ -193,9 +207,19 @@ class FromPtx : public Subject {
 }  // namespace
 
 Result<std::unique_ptr<Subject>> KernelSubject(Session& session, const std::string& kernel,
-                                               const Assignments& given) {
-  auto subject = std::make_unique<FromKernel>(session, kernel, given);
+                                               const Assignments& given, Images* images) {
+  auto subject = std::make_unique<FromKernel>(session, kernel, given, images);
   TRY_VOID(subject->Interpret());
+  return std::unique_ptr<Subject>(std::move(subject));
+}
+
+Result<std::unique_ptr<Subject>> TestSubject(Session& session, const frontend::TestCallInfo& call,
+                                             runtime::Device& device, Images* images,
+                                             RunResult* tested) {
+  Assignments given;
+  given.values = call.args;
+  auto subject = std::make_unique<FromKernel>(session, call.kernel, given, images);
+  TRY(*tested, subject->Test(call, device));
   return std::unique_ptr<Subject>(std::move(subject));
 }
 

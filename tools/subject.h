@@ -15,6 +15,7 @@
 #include "runtime/device.h"
 #include "tools/assignments.h"
 #include "tools/launch_file.h"
+#include "tools/runner.h"
 #include "tools/session.h"
 
 namespace tilec::tools {
@@ -50,9 +51,15 @@ class Subject {
   std::function<std::string(const std::string&)> rewrite_;
 };
 
-// A kernel of the program that the session has loaded.
+// A kernel of the program that the session has loaded. `images` (may be null) outlives it.
 Result<std::unique_ptr<Subject>> KernelSubject(Session& session, const std::string& kernel,
-                                               const Assignments& given);
+                                               const Assignments& given, Images* images = nullptr);
+// A call of a `test` block. It is run on `device`, as `tilec test` runs it, and compared with the
+// interpreter, the call's tolerance and the kernel that it expects; `tested` says what came of
+// that.
+Result<std::unique_ptr<Subject>> TestSubject(Session& session, const frontend::TestCallInfo& call,
+                                             runtime::Device& device, Images* images,
+                                             RunResult* tested);
 // PTX text; `name` is what reports call it.
 Result<std::unique_ptr<Subject>> PtxSubject(Session& session, const std::string& name,
                                             const std::string& ptx, const LaunchFile& launch);

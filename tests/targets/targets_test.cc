@@ -101,8 +101,13 @@ class OnMachine {
 
   Result<backend::KernelImage> Compile(const frontend::TestCallInfo& call, DiagSink& diags) {
     TRY(const api::Call bound, BindDense(*session_.loaded().program, call, diags));
-    return api::CompileCall(session_.loaded(), call.kernel, bound, session_.pipeline(), nullptr,
-                            nullptr, nullptr, diags);
+    const api::PipelineOptions options = session_.pipeline();
+    const std::string key = api::ImageKey(session_.loaded(), call.kernel, bound, options);
+    if (const auto at = images_.find(key); at != images_.end()) return at->second;
+    TRY(backend::KernelImage image, api::CompileCall(session_.loaded(), call.kernel, bound, options,
+                                                     nullptr, nullptr, nullptr, diags));
+    images_.emplace(key, image);
+    return image;
   }
 
   // What must come out.
@@ -129,6 +134,7 @@ class OnMachine {
     request.kernel = call.kernel;
     request.values = call.args;
     request.device = device.get();
+    request.images = &images_;
     const auto outcome = tools::RunKernel(session_, request);
     for (const runtime::judge::Finding& finding : options.report->findings())
       if (finding.severity != runtime::judge::Severity::kHint)
@@ -148,6 +154,7 @@ class OnMachine {
 
  private:
   tools::Session session_;
+  tools::Images images_;
   api::Machine machine_;
   bool good_ = false;
 };
