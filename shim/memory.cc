@@ -57,8 +57,8 @@ const Block* Process::FindBlock(uint64_t address, uint64_t* begin) const {
 
 namespace {
 
-// The last byte behind `height` rows and `depth` slices; nullopt if that is no number, or if rows or
-// slices lie over one another: the driver refuses a pitch under the width, and a block of memory
+// The last byte behind `height` rows and `depth` slices; nullopt if that is no number, or if rows
+// or slices lie over one another: the driver refuses a pitch under the width, and a block of memory
 // then bounds how many rows there are.
 std::optional<uint64_t> Span(uint64_t width, uint64_t height, uint64_t depth, uint64_t pitch,
                              uint64_t slice) {
@@ -127,7 +127,8 @@ Code Process::Fill(const FillWork& f) {
   const auto span = Span(row, f.height, 1, f.height > 1 ? f.pitch : 0, 0);
   const Block* block = FindBlock(f.to, &begin);
   if (!span) {
-    Note(fmt::format("a fill of {} rows of {} bytes: a pitch of {} bytes lays rows over one another",
+    Note(fmt::format("a fill of {} rows of {} bytes: a pitch of {} bytes lays rows over one "
+                     "another",
                      f.height, row, f.pitch));
     return kInvalidValue;
   }
