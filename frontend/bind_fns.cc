@@ -1,9 +1,10 @@
 // Instances of kernels with function parameters: `kernel capped = attention_with<score = softcap>`.
 //
-// The copy goes into the module of the kernel that it is made from, where the names in its body mean
-// something; the function stays where it is and is made visible there. What a function takes beyond
-// the arguments of its calls are names of the kernel: a parameter that is there already, or a new
-// one behind the others, so that a user's score may read a tensor of which the library knows nothing.
+// The copy goes into the module of the kernel that it is made from, where the names in its body
+// mean something; the function stays where it is and is made visible there. What a function takes
+// beyond the arguments of its calls are names of the kernel: a parameter that is there already, or
+// a new one behind the others, so that a user's score may read a tensor of which the library knows
+// nothing.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/copy_kernel.h"
@@ -75,9 +76,8 @@ struct Binder {
           std::any_of(added.begin(), added.end(), same))
         continue;
       if (p.type.dtype.text == "range" ||
-          std::any_of(fn->types.begin(), fn->types.end(), [&](const lang::TypeParam& t) {
-            return t.name.text == p.type.dtype.text;
-          }))
+          std::any_of(fn->types.begin(), fn->types.end(),
+                      [&](const lang::TypeParam& t) { return t.name.text == p.type.dtype.text; }))
         return Refuse(binding.value.span,
                       fmt::format("`{}` of `{}` becomes a parameter of the kernel, and a {} "
                                   "cannot be passed at launch",
@@ -145,8 +145,8 @@ struct Binder {
     }
     for (const lang::TypeParam& t : kernel.types)
       if (t.is_fn && !bound.count(t.name.text))
-        return Refuse(instance.of.span, fmt::format("`{}` wants a function `{}`", instance.of.text,
-                                                    t.name.text))
+        return Refuse(instance.of.span,
+                      fmt::format("`{}` wants a function `{}`", instance.of.text, t.name.text))
             .Label(t.span, "declared here")
             .Help(fmt::format("write `{}<{} = NAME>`", instance.of.text, t.name.text));
     lang::Ast& ast = program.modules[of.module].ast;

@@ -13,7 +13,8 @@ namespace {
 constexpr size_t kMostInstances = 64;
 
 // Every combination; nullopt after a report.
-std::optional<std::vector<KernelChoice>> ChoicesOf(const lang::KernelItem& kernel, DiagSink& diags) {
+std::optional<std::vector<KernelChoice>> ChoicesOf(const lang::KernelItem& kernel,
+                                                   DiagSink& diags) {
   std::vector<KernelChoice> all(1);
   const int before = diags.errors();
   std::set<std::string> names;

@@ -287,8 +287,8 @@ struct Param {
   bool optional = false;  // `bias: optional f32[N]`
 };
 
-// `T in {bf16, f16}` of `kernel gemm<T in {bf16, f16}>(…)`; of a fn also `T` alone: any. Of a kernel
-// also `score: fn`: a function that an instance names.
+// `T in {bf16, f16}` of `kernel gemm<T in {bf16, f16}>(…)`; of a fn also `T` alone: any. Of a
+// kernel also `score: fn`: a function that an instance names.
 struct TypeParam {
   Span span;
   Name name;

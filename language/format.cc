@@ -398,9 +398,7 @@ void Formatter::Item(const tilec::language::Item& item, uint32_t limit) {
                    parts.insert(parts.end(), {Text(" = "), exprs_.Format(c.value)});
                    WriteHead(docs_.Concat(std::move(parts)), ast_.expr(c.value).span.end);
                  },
-                 [&](const InstanceItem& i) {
-                   WriteHead(Instance(i), i.bindings.back().span.end);
-                 },
+                 [&](const InstanceItem& i) { WriteHead(Instance(i), i.bindings.back().span.end); },
                  [&](const ImportItem& i) {
                    WriteHead(docs_.Concat({Text("import "), Raw(i.path_span)}), i.path_span.end);
                  },
@@ -415,8 +413,8 @@ std::string Formatter::Run() {
   bool tall = false;
   for (size_t i = 0; i < ast_.items.size(); ++i) {
     const tilec::language::Item& item = ast_.item(ast_.items[i]);
-    const bool is_tall = item.As<ConstItem>() == nullptr && item.As<InstanceItem>() == nullptr && item.As<ImportItem>() == nullptr &&
-                         !ShortFn(item).has_value();
+    const bool is_tall = item.As<ConstItem>() == nullptr && item.As<InstanceItem>() == nullptr &&
+                         item.As<ImportItem>() == nullptr && !ShortFn(item).has_value();
     const bool both_const = !tall && !is_tall;
     const uint32_t begin = Begin(item);
     const bool last = i + 1 == ast_.items.size();

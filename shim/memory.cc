@@ -80,9 +80,10 @@ Code Process::Copy(const CopyWork& c) {
   const auto to_span = Span(c.width, c.height, c.depth, c.to_pitch, c.to_slice);
   const auto from_span = Span(c.width, c.height, c.depth, c.from_pitch, c.from_slice);
   if (!to_span || !from_span) {
-    Note(fmt::format("a copy of {} rows of {} bytes, {} slices: pitches of {} to {} bytes lay rows "
-                     "or slices over one another",
-                     c.height, c.width, c.depth, c.from_pitch, c.to_pitch));
+    Note(
+        fmt::format("a copy of {} rows of {} bytes, {} slices: pitches of {} to {} bytes lay rows "
+                    "or slices over one another",
+                    c.height, c.width, c.depth, c.from_pitch, c.to_pitch));
     return kInvalidValue;
   }
   if (c.to == 0 || c.from == 0) return kInvalidValue;
@@ -127,9 +128,10 @@ Code Process::Fill(const FillWork& f) {
   const auto span = Span(row, f.height, 1, f.height > 1 ? f.pitch : 0, 0);
   const Block* block = FindBlock(f.to, &begin);
   if (!span) {
-    Note(fmt::format("a fill of {} rows of {} bytes: a pitch of {} bytes lays rows over one "
-                     "another",
-                     f.height, row, f.pitch));
+    Note(
+        fmt::format("a fill of {} rows of {} bytes: a pitch of {} bytes lays rows over one "
+                    "another",
+                    f.height, row, f.pitch));
     return kInvalidValue;
   }
   if (block == nullptr) return kInvalidValue;
