@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/lower/pressure.h"
 #include "ir/isa.h"
+#include "ir/layout_scratch.h"
+#include "support/check.h"
 
 #include <algorithm>
 #include <map>
@@ -48,7 +50,7 @@ class Liveness {
     const std::vector<OpId>& ops = fn_.blocks[block].ops;
     for (auto it = ops.rbegin(); it != ops.rend(); ++it) {
       const Op& op = fn_.ops[*it];
-      if (!only_waits_ || Waits(op)) Note(live);
+      if (!only_waits_ || Waits(op)) Note(live, ScanRegisters(op));
       if (only_waits_ && whole_)
         for (ValueId r : op.results)
           if (fn_.type(r).is_tile() && !Free(r)) {
@@ -164,8 +166,29 @@ class Liveness {
     return block.valid();
   }
 
-  void Note(const Live& live) {
-    int64_t registers = 0;
+  // What a scan holds beside its result (backend/emit_scan.cc): what it adds up in is wider than
+  // narrow elements, and from the first step between threads on every block of registers has a
+  // total beside its elements, unless nothing follows the step.
+  int64_t ScanRegisters(const Op& op) const {
+    if (op.kind != OpKind::kWarpScan) return 0;
+    const Type& type = fn_.type(op.operands[0]);
+    const Layout& layout = fn_.layout(op.operands[0]);
+    const auto plan = PlanScan(layout, static_cast<int>(op.i("axis")));
+    CHECK(plan, "verified: digits along the axis nest");
+    const int64_t words = ReduceSlotBytes(type.dtype) / 4;
+    int64_t totals = 0;
+    for (size_t i = 0; i < plan->levels.size(); ++i) {
+      const ScanLevel& level = plan->levels[i];
+      const bool last = i + 1 == plan->levels.size();
+      if (level.kind == ScanLevel::Kind::kRegisters) continue;
+      if (!last || level.kind == ScanLevel::Kind::kWarps) totals = std::max(totals, level.reps);
+    }
+    const int64_t elements = layout.regs();
+    return (elements + totals) * words - CeilDiv(elements * ByteSize(type.dtype), 4);
+  }
+
+  void Note(const Live& live, int64_t beside = 0) {
+    int64_t registers = beside;
     for (const auto& [v, alive] : live) {
       const Type& type = fn_.type(v);
       if (type.dtype == DType::kBool || !type.layout.valid()) continue;
@@ -376,24 +399,48 @@ bool RareStore(const Function& fn, const Op& store) {
   }
   return false;
 }
+bool InLoop(const Function& fn, const Op& op) {
+  for (BlockId b = op.block; b.valid() && fn.blocks[b].parent.valid();
+       b = fn.ops[fn.blocks[b].parent].block)
+    if (IsLoop(fn.ops[fn.blocks[b].parent].kind)) return true;
+  return false;
+}
 // Rows of a turned tile, in a loop: where each begins is computed in front of the loop and kept.
 int64_t RowsKept(const Function& fn, const Op& op, ValueId tile) {
   const Layout& layout = fn.layout(tile);
   const RegisterRun run = RunAlong(layout, layout.rank - 1);
-  if (run.step == 1) return 0;  // not turned
-  for (BlockId b = op.block; b.valid() && fn.blocks[b].parent.valid();
-       b = fn.ops[fn.blocks[b].parent].block) {
-    const OpKind around = fn.ops[fn.blocks[b].parent].kind;
-    if (!IsLoop(around)) continue;
-    std::set<std::vector<int64_t>> rows;
-    for (int64_t r = 0; r < layout.regs(); ++r) {
-      std::vector<int64_t> at = layout.RegCoord(r);
-      at.pop_back();
-      rows.insert(std::move(at));
-    }
-    return static_cast<int64_t>(rows.size());
+  if (run.step == 1 || !InLoop(fn, op)) return 0;  // not turned, or not kept
+  std::set<std::vector<int64_t>> rows;
+  for (int64_t r = 0; r < layout.regs(); ++r) {
+    std::vector<int64_t> at = layout.RegCoord(r);
+    at.pop_back();
+    rows.insert(std::move(at));
   }
-  return 0;
+  return static_cast<int64_t>(rows.size());
+}
+// Elements at other places, in a loop: where a thread's lies, and whether that is inside the tile,
+// is the same in every iteration, computed in front of the loop and kept. A tile that nothing is
+// read outside of has one address for all of its elements.
+int64_t PlacesKept(const Function& fn) {
+  std::map<std::vector<int64_t>, int64_t> kept;  // by what the places depend on
+  for (const Op& op : fn.ops) {
+    if (op.kind != OpKind::kWarpRearrange || !InLoop(fn, op) || !fn.type(op.results[0]).is_tile() ||
+        fn.type(op.results[0]).shape.empty())
+      continue;
+    const Type &in = fn.type(op.operands[0]), &out = fn.type(op.results[0]);
+    const std::vector<int64_t>& strides = op.ints("strides");
+    int64_t least = op.i("first"), most = least;
+    for (size_t d = 0; d < strides.size(); ++d)
+      (strides[d] < 0 ? least : most) += (out.shape[d] - 1) * strides[d];
+    const bool inside = least >= 0 && most < in.elements();
+    std::vector<int64_t> key = {op.i("first"), op.i("scratch", -1), ByteSize(in.dtype),
+                                static_cast<int64_t>(out.layout.index)};
+    key.insert(key.end(), strides.begin(), strides.end());
+    kept[key] = inside ? 1 : fn.layout(op.results[0]).regs();
+  }
+  int64_t registers = 0;
+  for (const auto& [key, addresses] : kept) registers += addresses;
+  return registers;
 }
 }  // namespace
 
@@ -424,7 +471,7 @@ int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chun
   Liveness liveness(fn, true, !reread);
   liveness.Walk(fn.ops[role].regions[0], {});
   int64_t held =
-      liveness.peak() + 2 * rows + (chunks ? kChunks * elements : 0) +
+      liveness.peak() + 2 * rows + PlacesKept(fn) + (chunks ? kChunks * elements : 0) +
       (reread ? beside.streamed * (streams + 1) * CeilDiv(elements, beside.streamed_elements) : 0);
   if (chunks) {
     Liveness merged(fn, true);
