@@ -1,11 +1,12 @@
-// Random nests (nest_program.h) and programs whose loads are steered by what they compute
-// (steered_program.h), compiled with roles: emulator against interpreter under the judge, in a
-// random order of execution. None may be refused or be wrong, at least --roles of them must have
-// rings between roles, and nothing of a schedule is lost in silence: a load that it has in a ring
-// is in a ring of the plan, or a diagnostic says that something was lost. Nothing depends on the
-// time it takes: proofs are given up by counts.
+// Random nests (nest_program.h), programs whose loads are steered by what they compute
+// (steered_program.h), and programs with branches in their loops (branch_program.h), compiled with
+// roles: emulator against interpreter under the judge, in a random order of execution. None may be
+// refused or be wrong, at least --roles of them must have rings between roles, and nothing of a
+// schedule is lost in silence: a load that it has in a ring is in a ring of the plan, or a
+// diagnostic says that something was lost. Nothing depends on the time it takes: proofs are given
+// up by counts.
 //
-//   nests [--kind=nest|steered] [--programs=N] [--seed=FIRST] [--roles=N] [--print]
+//   nests [--kind=nest|steered|branches] [--programs=N] [--seed=FIRST] [--roles=N] [--print]
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -14,10 +15,11 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <sstream>
 #include <string>
 
 #include "runtime/emulator/judge/finding.h"
+#include "tests/fuzz/branch_program.h"
+#include "tests/fuzz/lost.h"
 #include "tests/fuzz/nest_program.h"
 #include "tests/fuzz/steered_program.h"
 #include "tools/runner.h"
@@ -43,34 +45,6 @@ std::string Codes(const std::set<std::string>& codes) {
   std::string out;
   for (const std::string& code : codes) out += " " + code;
   return out;
-}
-
-// Loads that rings of the plan bring: names behind `loads=` of its `site` records.
-size_t LoadsInRings(const std::string& plan) {
-  size_t loads = 0;
-  std::istringstream lines(plan);
-  for (std::string line; std::getline(lines, line);) {
-    const size_t site = line.find("site "), at = line.find(" loads=");
-    if (site == line.npos || at == line.npos || line.find_first_not_of(' ') != site) continue;
-    const std::string names = line.substr(at + 1, line.find(' ', at + 1) - at - 1);
-    loads += 1 + static_cast<size_t>(std::count(names.begin(), names.end(), ','));
-  }
-  return loads;
-}
-
-// What was lost without a word, or "".
-std::string LostInSilence(const api::Lowered& lowered, const std::string& plan,
-                          const std::set<std::string>& said) {
-  if (!lowered.by_schedule) return said.count("R587") || said.count("R572") ? "" : "the schedule";
-  size_t rings = 0;
-  for (const scheduler::LoopReport& loop : lowered.schedule.loops) {
-    if (!loop.applied && !said.count("R572")) return "the schedule of a loop";
-    for (const ir::Channel& channel : loop.solution.schedule.channels)
-      rings += loop.applied && channel.depth > 1 && channel.value.rfind("load", 0) == 0 &&
-               channel.value.find("smem") == std::string::npos;
-  }
-  if (LoadsInRings(plan) >= rings || said.count("R607")) return "";
-  return fmt::format("{} of {} rings", rings - LoadsInRings(plan), rings);
 }
 
 Outcome Run(const TileProgram& nest) {
@@ -131,8 +105,9 @@ int Main(const Settings& settings) {
   int bad = 0, roles = 0;
   std::map<std::string, int> codes;
   for (uint64_t seed = settings.seed; seed < settings.seed + settings.programs; ++seed) {
-    const TileProgram nest =
-        settings.kind == "steered" ? GenerateSteered(seed) : GenerateNest(seed);
+    const TileProgram nest = settings.kind == "branches"  ? GenerateBranches(seed)
+                             : settings.kind == "steered" ? GenerateSteered(seed)
+                                                          : GenerateNest(seed);
     if (settings.print) fmt::print("{}", nest.text);
     const Outcome outcome = Run(nest);
     roles += outcome.roles ? 1 : 0;

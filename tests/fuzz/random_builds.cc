@@ -1,0 +1,318 @@
+// Random builds of the library's kernels: a call of a `test` block with other sizes, tiles of its
+// tune sets, and a schedule drawn by lot. Of each:
+//
+//   * the plan against the PTX: order, stages, roles, waits and rings are those of the schedule,
+//   and
+//     what is missing of it was said;
+//   * the emulator against the interpreter, one in four under the judge, in a random order;
+//   * ptxas, where one is given: refuses nothing; spills are counted and listed.
+//
+//   random_builds --root=CHECKOUT [--builds=N | --seconds=S] [--seed=FIRST] [--ptxas=PATH]
+//                 [--file=PART] [--print]
+//
+// A build follows from its seed alone. What is refused is tallied by the code of the diagnostic.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "backend/ptxas.h"
+#include "runtime/emulator/judge/finding.h"
+#include "tests/fuzz/lost.h"
+#include "tests/fuzz/tile_expr.h"
+#include "tests/obeyed/wanted.h"
+#include "tools/runner.h"
+#include "tools/session.h"
+
+namespace tilec::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kMostWork = 3e7;  // product of all dims: what the interpreter does in a second
+
+struct Settings {
+  std::string root = ".", ptxas, file;
+  uint64_t builds = 40, seed = 1;
+  double seconds = 0;
+  bool print = false;
+};
+
+struct Counts {
+  uint64_t builds = 0, ran = 0, by_schedule = 0, loops = 0, judged = 0, bad = 0, spilled = 0,
+           too_long = 0;
+  std::map<std::string, int> refused, said;
+};
+
+std::vector<std::string> KernelFiles(const Settings& settings) {
+  std::vector<std::string> files;
+  for (const char* folder : {"stdlib", "stdlib/models"})
+    for (const auto& entry : fs::directory_iterator(fs::path(settings.root) / folder))
+      if (entry.path().extension() == ".tile" &&
+          entry.path().string().find(settings.file) != std::string::npos)
+        files.push_back(entry.path().string());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::string Schedule(Rng& rng) {
+  switch (rng.Below(12)) {
+    case 0: return "sequential";
+    case 1: return "solve:slices=2";
+    case 2: return "solve:clusters";
+    case 3: return "solve:split=2";
+    case 4: return "solve:once";
+    default: return "solve";
+  }
+}
+
+class Build {
+ public:
+  Build(const Settings& settings, const std::vector<std::string>& files, uint64_t seed,
+        Counts* counts)
+      : settings_(settings), rng_(seed * 31 + 7), seed_(seed), counts_(*counts) {
+    options_.no_cache = true;
+    options_.schedule = Schedule(rng_);
+    if (rng_.Chance(15)) options_.tune = "model";
+    file_ = files[static_cast<size_t>(rng_.Below(static_cast<int>(files.size())))];
+  }
+
+  bool Run() {
+    ++counts_.builds;
+    tools::Session session(options_);
+    if (!session.LoadFile(file_).ok()) return Bad(session, "does not load");
+    if (!Draw(session)) return true;
+    if (settings_.print) fmt::print("seed {}: {}\n", seed_, What());
+    const bool good = Check(session);
+    session.diags().Clear();
+    return good;
+  }
+
+ private:
+  std::string What() const {
+    std::string values;
+    for (const auto& [name, value] : values_)
+      values += fmt::format(" {}={}", name, frontend::ToText(value));
+    return fmt::format("{}:{}{} --schedule={} --tune={}", file_, kernel_, values, options_.schedule,
+                       options_.tune);
+  }
+  bool Bad(tools::Session& session, const std::string& why) {
+    ++counts_.bad;
+    fmt::print("seed {}: {}\n  {}\n{}", seed_, What(), why,
+               RenderAll(session.diags(), session.loaded().sources));
+    session.diags().Clear();
+    return false;
+  }
+
+  static int64_t AsInteger(const frontend::ConstValue& v) {
+    const int64_t* i = std::get_if<int64_t>(&v);
+    return i ? *i : 1;
+  }
+
+  // A call of the file's tests, with other sizes where they are lawful, and other tiles.
+  bool Draw(tools::Session& session) {
+    std::vector<const frontend::TestCallInfo*> calls;
+    for (const frontend::TestInfo& test : session.loaded().program->tests())
+      for (const frontend::TestCallInfo& call : test.calls) calls.push_back(&call);
+    if (calls.empty()) return false;
+    const frontend::TestCallInfo& call =
+        *calls[static_cast<size_t>(rng_.Below(static_cast<int>(calls.size())))];
+    kernel_ = call.kernel;
+    values_ = call.args;
+    const auto signature =
+        frontend::SignatureOf(*session.loaded().program, kernel_, session.diags());
+    if (!signature.ok()) return false;
+    api::Given sized = values_;
+    double work = 1;
+    for (const frontend::DimInfo& dim : signature->dims) {
+      const auto given = sized.find(dim.name);
+      if (given == sized.end()) continue;
+      if (rng_.Chance(40)) {
+        constexpr int64_t kSizes[] = {1,   7,   16,  33,  48,  64,  96, 100,
+                                      127, 128, 130, 192, 200, 256, 300};
+        given->second = kSizes[rng_.Below(15)];
+      }
+      work *= static_cast<double>(std::max<int64_t>(1, AsInteger(given->second)));
+    }
+    if (work <= kMostWork && Lawful(session, *signature, sized)) values_ = sized;
+    for (const frontend::TuneInfo& tune : signature->tunes)
+      if (!tune.candidates.empty() && rng_.Chance(60))
+        values_[tune.name] = tune.candidates[static_cast<size_t>(
+            rng_.Below(static_cast<int>(tune.candidates.size())))];
+    return true;
+  }
+  bool Lawful(tools::Session& session, const frontend::Signature& signature,
+              const api::Given& values) {
+    DiagSink said;
+    const auto checked = api::CheckValues(signature, values, said);
+    if (!checked.ok()) return said.Clear(), false;
+    const auto shapes = api::InferShapes(signature, *checked, {}, said);
+    if (!shapes.ok()) return said.Clear(), false;
+    api::Tensors tensors;
+    for (const frontend::ParamInfo& p : signature.params) {
+      if (p.role != frontend::ParamRole::kTensor) continue;
+      runtime::TensorView view;
+      view.dtype = ir::Spelling(p.dtype);
+      view.data = 1 << 20;
+      view.dims = shapes->at(p.name);
+      tensors[p.name] = view;
+    }
+    const bool lawful = api::BindCall(*session.loaded().program, signature,
+                                      api::ForRuntime(signature), *checked, tensors, said)
+                            .ok();
+    said.Clear();
+    return lawful;
+  }
+
+  bool Check(tools::Session& session) {
+    api::Lowered lowered;
+    std::string plan, ptx;
+    session.look().lowered = &lowered;
+    session.look().plan = &plan;
+    tools::RunRequest request;
+    request.kernel = kernel_;
+    request.values = values_;
+    request.seed = seed_;
+    request.check = true;
+    request.rewrite = [&](const std::string& text) { return ptx = text; };
+    const auto report = std::make_shared<runtime::judge::Report>();
+    runtime::EmulatorOptions emulator;
+    emulator.threads = 1;
+    emulator.instruction_limit = 100'000'000;
+    const bool judged = rng_.Chance(25);
+    if (judged) emulator.check = runtime::EmulatorOptions::Check::kOn;
+    emulator.report = report;
+    emulator.seed = seed_;
+    emulator.policy = runtime::Policy::kRandom;
+    const auto device = runtime::OpenEmulator(emulator);
+    request.device = device.get();
+    const auto result = tools::RunKernel(session, request);
+    std::set<std::string> codes;
+    std::string error;
+    for (const Diagnostic& d : session.diags().all()) {
+      if (d.def->severity == Severity::kError && error.empty()) error = d.def->code;
+      if (d.def->severity != Severity::kError) codes.insert(d.def->code);
+    }
+    for (const std::string& code : codes) ++counts_.said[code];
+    if (ptx.empty()) {
+      if (error.empty()) return Bad(session, "neither PTX nor a reason");
+      ++counts_.refused[error];
+      if (settings_.print) fmt::print("  refused: {}\n", error);
+      return true;
+    }
+    ++counts_.ran;
+    bool good = Assembles(session, ptx);
+    if (lowered.by_schedule) good = Obeyed(session, lowered, ptx) && good;
+    if (options_.schedule != "sequential") {
+      const bool products = ptx.find("wgmma.mma") != ptx.npos;
+      if (lowered.by_schedule || products)
+        if (const std::string lost = LostInSilence(lowered, plan, codes); !lost.empty())
+          good = Bad(session, "lost in silence: " + lost);
+    }
+    if (!result.ok()) {
+      if (error != "E645") return Bad(session, "does not run: " + error);
+      ++counts_.too_long;
+      return good;
+    }
+    for (const tools::TensorRun& t : result->tensors)
+      if (t.compared && !t.result.ok())
+        good = Bad(session, t.name + ": " + tools::DescribeCheck(t));
+    counts_.judged += judged;
+    if (!report->findings().empty())
+      good = Bad(session, runtime::judge::ToText(report->findings()));
+    return good;
+  }
+
+  bool Obeyed(tools::Session& session, const api::Lowered& lowered, const std::string& ptx) {
+    ++counts_.by_schedule;
+    std::string why;
+    const auto code = obeyed::Code::Read(ptx, &why);
+    if (!code) return Bad(session, "the PTX cannot be read back: " + why);
+    for (const scheduler::LoopReport& loop : lowered.schedule.loops) {
+      if (!loop.applied) continue;
+      ++counts_.loops;
+      const obeyed::WantedLoop wanted =
+          obeyed::WantedOf(lowered.schedule, loop, session.loaded().sources);
+      const obeyed::Verdict verdict = obeyed::Compare(*code, wanted);
+      if (!verdict.faults.empty())
+        return Bad(session, fmt::format("not obeyed: {}", fmt::join(verdict.faults, "; ")));
+    }
+    return true;
+  }
+
+  bool Assembles(tools::Session& session, const std::string& ptx) {
+    if (settings_.ptxas.empty()) return true;
+    const size_t at = ptx.find(".target ");
+    const std::string target = ptx.substr(at + 8, ptx.find_first_of(" ,\n", at + 8) - at - 8);
+    DiagSink said;
+    const auto made = backend::Assemble(ptx, target, settings_.ptxas, said);
+    if (!made.ok()) {
+      const std::string why = RenderAll(said, session.loaded().sources);
+      said.Clear();
+      return Bad(session, "refused by ptxas: " + why);
+    }
+    if (made->spill_store_bytes + made->spill_load_bytes > 0) {
+      ++counts_.spilled;
+      fmt::print("seed {}: spills {} + {} bytes: {}\n", seed_, made->spill_store_bytes,
+                 made->spill_load_bytes, What());
+    }
+    return true;
+  }
+
+  const Settings& settings_;
+  Rng rng_;
+  const uint64_t seed_;
+  Counts& counts_;
+  tools::Options options_;
+  std::string file_, kernel_;
+  api::Given values_;
+};
+
+int Main(const Settings& settings) {
+  const std::vector<std::string> files = KernelFiles(settings);
+  if (files.empty()) return 2;
+  Counts counts;
+  const auto start = std::chrono::steady_clock::now();
+  uint64_t seed = settings.seed;
+  for (;; ++seed) {
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    if (settings.seconds > 0 ? spent.count() > settings.seconds
+                             : seed >= settings.seed + settings.builds)
+      break;
+    Build(settings, files, seed, &counts).Run();
+    std::fflush(stdout);
+  }
+  fmt::print(
+      "random_builds: seeds {} to {}: {} builds, {} ran ({} cut short), {} by a schedule with {} "
+      "loops read back, {} judged, {} spill, {} bad\n",
+      settings.seed, seed - 1, counts.builds, counts.ran, counts.too_long, counts.by_schedule,
+      counts.loops, counts.judged, counts.spilled, counts.bad);
+  for (const auto& [code, n] : counts.refused) fmt::print("  {:6} refused by {}\n", n, code);
+  for (const auto& [code, n] : counts.said) fmt::print("  {:6} said {}\n", n, code);
+  return counts.bad > 0 || counts.ran == 0 ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace tilec::fuzz
+
+int main(int argc, char** argv) {
+  tilec::fuzz::Settings settings;
+  CLI::App app("random builds of library kernels");
+  app.add_option("--root", settings.root);
+  app.add_option("--builds", settings.builds);
+  app.add_option("--seconds", settings.seconds);
+  app.add_option("--seed", settings.seed);
+  app.add_option("--ptxas", settings.ptxas);
+  app.add_option("--file", settings.file);
+  app.add_flag("--print", settings.print);
+  CLI11_PARSE(app, argc, argv);
+  return tilec::fuzz::Main(settings);
+}
