@@ -85,6 +85,15 @@ bool BulkSize(Warp& w, const Inst& i, int lane, uint32_t bytes) {
   return false;
 }
 
+// Of the lanes of `mask` below l: those that give the instruction the same operands as l.
+template <typename Same>
+uint32_t Twins(uint32_t mask, int l, Same&& same) {
+  uint32_t twins = 0;
+  for (uint32_t m = mask & ((1u << l) - 1); m != 0; m &= m - 1)
+    if (const int o = __builtin_ctz(m); same(o)) twins |= 1u << o;
+  return twins;
+}
+
 }  // namespace
 
 Step RunCpAsync(Warp& w, const Inst& i, uint32_t mask) {
@@ -231,7 +240,14 @@ Step RunBulkStore(Warp& w, const Inst& i, uint32_t mask) {
     // Bit k of the mask: byte k of every 16.
     const auto bytes_of =
         i.u[0] != 0 ? static_cast<uint16_t>(Row<uint32_t>(w, i.o[i.u[0]])[l]) : uint16_t{0xffff};
-    if (w.judge != nullptr) JudgeBulkStore(w, i, l, *cta, offset, to[l], size[l], false, bytes_of);
+    if (w.judge != nullptr) {
+      const uint32_t twins = Twins(mask, l, [&](int o) {
+        return to[o] == to[l] && from[o] == from[l] && size[o] == size[l] &&
+               (i.u[0] == 0 ||
+                Row<uint32_t>(w, i.o[i.u[0]])[o] == Row<uint32_t>(w, i.o[i.u[0]])[l]);
+      });
+      JudgeBulkStore(w, i, l, *cta, offset, to[l], size[l], false, bytes_of, twins);
+    }
     auto* target = reinterpret_cast<uint8_t*>(to[l]);
     const uint8_t* source = cta->smem + offset;
     const bool ok = IssueGrouped(w, true, l, [=, bytes = size[l]] {
@@ -260,7 +276,7 @@ Step RunBulkReduce(Warp& w, const Inst& i, uint32_t mask) {
         !SharedRange(w, i, l, from[l], size[l], 16, "a bulk reduction", &cta, &offset) ||
         !GlobalRange(w, i, l, to[l], size[l], 16, true, "a bulk reduction"))
       return Step::kError;
-    if (w.judge != nullptr) JudgeBulkStore(w, i, l, *cta, offset, to[l], size[l], true);
+    if (w.judge != nullptr) JudgeBulkStore(w, i, l, *cta, offset, to[l], size[l], true, 0xffff, 0);
     auto* target = reinterpret_cast<uint8_t*>(to[l]);
     const uint8_t* source = cta->smem + offset;
     const auto how = static_cast<TmaReduceOp>(i.u[0]);
@@ -426,8 +442,16 @@ Step RunTensorStore(Warp& w, const Inst& i, uint32_t mask) {
       w.cta->cluster->launch->float_sums.store(true, std::memory_order_relaxed);
     const bool early = w.cta->cluster->launch->options->landing == Landing::kEarly;
     if (early && !land()) return Step::kError;
-    if (w.judge != nullptr)
-      JudgeTensorStore(w, i, l, map, Row<uint64_t>(w, list[1])[l], coords, *cta, offset, reduces);
+    if (w.judge != nullptr) {
+      const uint64_t* maps = Row<uint64_t>(w, list[1]);
+      const uint32_t twins = Twins(mask, l, [&](int o) {
+        bool same = maps[o] == maps[l] && from[o] == from[l];
+        for (uint32_t k = 2; k <= list[0] && same; ++k)
+          same = Row<uint32_t>(w, list[k])[o] == Row<uint32_t>(w, list[k])[l];
+        return same;
+      });
+      JudgeTensorStore(w, i, l, map, maps[l], coords, *cta, offset, reduces, twins);
+    }
     if (!early && !IssueGrouped(w, true, l, land)) return Step::kError;
   }
   return Step::kNext;

@@ -233,11 +233,12 @@ judge::AsyncOp JudgeTensorLoad(Warp& w, const Inst& i, int lane, const TensorMap
 
 void JudgeTensorStore(Warp& w, const Inst& i, int lane, const TensorMapInfo& map,
                       uint64_t map_address, const int32_t* coords, const Cta& cta, uint32_t offset,
-                      bool reduces) {
+                      bool reduces, uint32_t twins) {
   judge::Judge& j = *w.judge;
   j.Executes(w.judge_id, PcOf(w, i), lane);
   judge::AsyncOp reads = j.BulkRead(w.judge_id, lane, PcOf(w, i));
   judge::AsyncOp writes = j.BulkWrite(w.judge_id, lane, PcOf(w, i), reduces);
+  writes.twins = twins;
   j.TensorMapUse(reads, map_address);
   SpendBox(w, i, lane, map, coords);
   ForEachBoxRun(map, offset, [&](uint32_t at, uint32_t bytes) {
@@ -292,10 +293,11 @@ judge::AsyncOp JudgeStoreAsync(Warp& w, const Inst& i, int lane, const Cta& targ
 }
 
 void JudgeBulkStore(Warp& w, const Inst& i, int lane, const Cta& cta, uint32_t offset, uint64_t to,
-                    uint32_t bytes, bool reduces, uint16_t bytes_of) {
+                    uint32_t bytes, bool reduces, uint16_t bytes_of, uint32_t twins) {
   w.judge->Executes(w.judge_id, PcOf(w, i), lane);
   judge::AsyncOp reads = w.judge->BulkRead(w.judge_id, lane, PcOf(w, i));
   judge::AsyncOp writes = w.judge->BulkWrite(w.judge_id, lane, PcOf(w, i), reduces);
+  writes.twins = twins;
   // The bytes of each 16 that are copied, by runs.
   constexpr uint32_t kChunk = 16;
   for (uint32_t first = 0; first < kChunk && bytes_of != 0xffff; ++first) {

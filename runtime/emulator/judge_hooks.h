@@ -68,7 +68,7 @@ judge::AsyncOp JudgeAnswer(Warp& w, const Inst& i, int lane, const Cta& target, 
                            uint32_t bytes, uint32_t bar_offset);
 void JudgeTensorStore(Warp& w, const Inst& i, int lane, const TensorMapInfo& map,
                       uint64_t map_address, const int32_t* coords, const Cta& cta, uint32_t offset,
-                      bool reduces);
+                      bool reduces, uint32_t twins);
 judge::AsyncOp JudgeBulkLoad(Warp& w, const Inst& i, int lane, uint64_t from, const Cta& target,
                              uint32_t offset, uint32_t bytes, const Cta& signalled,
                              uint32_t bar_offset);
@@ -79,7 +79,7 @@ judge::AsyncOp JudgeStoreAsync(Warp& w, const Inst& i, int lane, const Cta& targ
                                uint32_t bytes, const Cta& signalled, uint32_t bar_offset,
                                bool reduces);
 void JudgeBulkStore(Warp& w, const Inst& i, int lane, const Cta& cta, uint32_t offset, uint64_t to,
-                    uint32_t bytes, bool reduces, uint16_t bytes_of = 0xffff);
+                    uint32_t bytes, bool reduces, uint16_t bytes_of, uint32_t twins);
 void JudgeCpAsync(Warp& w, const Inst& i, uint32_t mask, const uint32_t* to, const uint64_t* from,
                   const uint32_t* sizes, uint32_t bytes);
 void JudgeWgmma(Cta& cta, const Inst& i, uint32_t first_warp, uint32_t group, uint64_t desc_a,

@@ -65,16 +65,21 @@ class PtxDebugReader : protected PtxReader {
 
   // "gemm.cu:33:5" for the lines of the text, ascending. Files may be named behind their use. Code
   // of a header is shown where a file that is no header calls it: "gemm.cu:33:5 (in
-  // barrier.h:71:3)". A .cuh may be either: it is a header to a file that is none.
+  // barrier.h:71:3)". A .cuh may be either: it is a header to a file that is none. Of a kernel that
+  // is all headers, each file on the way is named where it calls the next: "mma.hpp:451:14 (from
+  // gemm.hpp:80:3, mainloop.hpp:520:7, kernel.hpp:640:9)".
   std::vector<LineNote> Notes() const {
     std::vector<LineNote> notes;
-    std::map<std::tuple<uint64_t, uint32_t, uint32_t>, size_t> last;  // where a place stood last
+    // Where each place stood, ascending. Callers stand before what they call; a function that calls
+    // itself (a template of another type, say) stands there more than once.
+    std::map<std::tuple<uint64_t, uint32_t, uint32_t>, std::vector<size_t>> stood;
     for (size_t k = 0; k < locs_.size(); ++k) {
       const Loc& loc = locs_[k];
-      last[{loc.place.file, loc.place.line, loc.place.column}] = k;
+      stood[{loc.place.file, loc.place.line, loc.place.column}].push_back(k);
       const std::string inner = Text(loc.place);
       if (inner.empty()) continue;
       std::string outer, perhaps;
+      std::vector<Place> way;
       const Loc* at = &loc;
       for (int depth = 0; depth < kMaxCallers && at->inlined && IsHeader(at->place); ++depth) {
         const Place& caller = at->caller;
@@ -83,12 +88,26 @@ class PtxDebugReader : protected PtxReader {
           break;
         }
         if (MayBeHeader(caller)) perhaps = Text(caller);
-        const auto found = last.find({caller.file, caller.line, caller.column});
-        if (found == last.end()) break;
-        at = &locs_[found->second];
+        std::erase_if(way, [&](const Place& p) { return p.file == caller.file; });
+        if (caller.file != loc.place.file) way.push_back(caller);
+        const auto found = stood.find({caller.file, caller.line, caller.column});
+        if (found == stood.end()) break;
+        const std::vector<size_t>& there = found->second;
+        const auto behind =
+            std::lower_bound(there.begin(), there.end(), static_cast<size_t>(at - locs_.data()));
+        if (behind == there.begin()) break;
+        at = &locs_[*(behind - 1)];
       }
       if (outer.empty() && !MayBeHeader(loc.place)) outer = perhaps;
-      notes.push_back({loc.at, outer.empty() ? inner : fmt::format("{} (in {})", outer, inner)});
+      std::string text = inner;
+      if (!outer.empty()) {
+        text = fmt::format("{} (in {})", outer, inner);
+      } else if (!way.empty()) {
+        for (size_t n = 0; n < way.size() && n < kMaxShown; ++n)
+          text += fmt::format("{}{}", n == 0 ? " (from " : ", ", Short(way[n]));
+        text += ")";
+      }
+      notes.push_back({loc.at, std::move(text)});
     }
     return notes;
   }
@@ -98,12 +117,17 @@ class PtxDebugReader : protected PtxReader {
     uint64_t file = 0;
     uint32_t line = 0, column = 0;
   };
-  static constexpr int kMaxCallers = 32;
+  static constexpr int kMaxCallers = 64;
+  static constexpr size_t kMaxShown = 8;
 
   std::string Text(const Place& p) const {
     const auto file = files_.find(p.file);
     if (file == files_.end()) return "";
     return fmt::format("{}:{}:{}", file->second, p.line, std::max(p.column, 1u));
+  }
+  std::string Short(const Place& p) const {
+    const std::string text = Text(p);
+    return text.substr(text.rfind('/') + 1);  // all of it where there is none
   }
   // ".h"; nullopt: nobody said what the file is called.
   std::optional<std::string_view> EndOf(const Place& p) const {

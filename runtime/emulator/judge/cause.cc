@@ -103,17 +103,32 @@ bool Before(const std::vector<Finding>& all, size_t a, size_t b) {
   return rank(a) < rank(b);
 }
 
+// A line of a kernel, which a compiler may have made many of (an unrolled loop, a copy in parts).
+// Of a header whose caller is not known: many lines of the kernel may have come from it.
+bool NamesALine(std::string_view source) {
+  if (source.empty()) return false;
+  if (source.find(" (in ") != source.npos || source.find(" (from ") != source.npos) return true;
+  const std::string_view file = source.substr(0, source.find(':'));
+  for (const std::string_view end : {".h", ".hpp", ".hxx", ".inl", ".cuh"})
+    if (file.size() > end.size() && file.substr(file.size() - end.size()) == end) return false;
+  return file.find('.') != file.npos;
+}
+
 }  // namespace
 
 std::vector<Cause> FindCauses(const std::vector<Finding>& all) {
   Together sets(all.size());
-  std::map<std::tuple<std::string, std::string, int>, size_t> first;  // entry, file, line
+  std::map<std::tuple<std::string, std::string, int>, size_t>
+      first;  // entry, file, line; or source, 0
   for (size_t k = 0; k < all.size(); ++k) {
     if (KindOf(all[k]) == Kind::kOpinion) continue;
     for (const Access& a : all[k].accesses) {
       if (a.site.line == 0) continue;
       auto [it, added] = first.try_emplace({all[k].entry, a.site.file, a.site.line}, k);
       if (!added) sets.Join(it->second, k);
+      if (!NamesALine(a.site.source)) continue;
+      auto [of_source, new_line] = first.try_emplace({all[k].entry, a.site.source, 0}, k);
+      if (!new_line) sets.Join(of_source->second, k);
     }
   }
   std::map<size_t, Cause> by_set;

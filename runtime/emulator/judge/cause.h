@@ -2,7 +2,8 @@
 //
 // One wait that is missing makes every access behind it a race: with another line each, with bytes
 // that nobody has written yet, with copies in flight at the exit. To a reader that is one mistake.
-// Findings that share a line of the program are taken to have one cause; of those the one is shown
+// Findings that share a line of the program, of PTX or of its source, are taken to have one cause;
+// of those the one is shown
 // that the execution met first and that names a missing edge between two accesses. What only says
 // how things stood at the end (leftovers) follows from whatever went wrong before it.
 //

@@ -129,6 +129,9 @@ struct AsyncOp {
   Epoch epoch = 0;
   bool strong = false;   // a reduction
   bool generic = false;  // cp.async: asynchronous, but in the generic proxy
+  // Of a bulk store: lanes that make the same copy by the same instruction. Which of them is last
+  // does not matter.
+  uint32_t twins = 0;
 };
 
 class Judge {
@@ -379,6 +382,7 @@ class Judge {
     uint32_t warp = 0, warps = 1;
     LaneGroup* group = nullptr;
     bool async = false;
+    uint32_t twins = 0;
   };
 
   // A wait of the warp for what it issued when it had `issued_at` acts behind it, with nothing else

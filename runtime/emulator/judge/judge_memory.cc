@@ -312,6 +312,12 @@ void Judge::GlobalClash(uint64_t address, const GlobalMark& old, bool old_writes
       return;
     if (own && old.mark.epoch == now.epoch && old.mark.pc() == now.pc() && old_writes == now_writes)
       return;
+    // Every lane of a warp stores the same box: libraries do, hardware that has one copy engine for
+    // all of them makes one copy of it.
+    if (c.kind == ComponentInfo::Kind::kBulkWrite && c.owner == side.warp && old_writes &&
+        now_writes && (side.twins & old.mark.lanes) != 0 && old.mark.pc() == now.pc() &&
+        old.mark.epoch == now.epoch)
+      return;
     const Clock& clock = side.async ? side.group->view.async_global : side.group->view.generic;
     if (LanesOrdered(old.mark, clock)) return;
     same_cta = c.kind != ComponentInfo::Kind::kWarp || RankOf(c.owner) == RankOf(side.warp);
@@ -463,7 +469,7 @@ void Judge::AsyncGlobal(const AsyncOp& op, uint64_t address, uint64_t bytes, boo
   if (bytes == 0) return;
   if (write) ++launch_->global_writes;
   const Epoch* clock = AsyncClock(op, true);
-  Side side{op.warp, op.warps, op.group, !op.generic};
+  Side side{op.warp, op.warps, op.group, !op.generic, op.twins};
   GlobalMark m;
   m.cluster = shape_.number;
   m.mark.epoch = op.epoch;

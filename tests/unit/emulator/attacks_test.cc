@@ -99,7 +99,7 @@ struct Forged {
     memcpy(bytes, &f, sizeof bytes);
     uint64_t h = 0xcbf29ce484222325ull;
     for (size_t k = 0; k < 120; ++k) h = (h ^ bytes[k]) * 0x100000001b3ull;
-    f.checksum = h;
+    f.checksum = h & ~(1ull << 21);
     TensorMap map;
     memcpy(map.bytes, &f, sizeof map.bytes);
     return map;

@@ -126,6 +126,34 @@ TEST(Ptx, CodeOfHeadersIsShownWhereItIsCalled) {
   Has(emu.Text(), "own/gemm.cu:7:3 (in barrier.h:90:9)");
 }
 
+// A function of a header that calls another instance of itself, as templates do: the kernel's line
+// is behind the outer one.
+TEST(Ptx, CodeOfRecursiveTemplatesIsShownWhereItIsCalled) {
+  EMULATOR_ONLY();
+  // The kernel's own file is a source file, or a header like the others.
+  for (const auto& [file, says] :
+       {std::pair{"own/gemm.cu", "own/gemm.cu:7:3 (in tma.hpp:11:1)"},
+        std::pair{"own/gemm.hpp",
+                  "tma.hpp:11:1 (from apply.hpp:90:9, copy.hpp:40:5, gemm.hpp:7:3)"}}) {
+    const std::string ptx =
+        ".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry k()\n{\n"
+        ".reg .b64 %d<2>;\n.loc 1 7 3\nmov.u64 %d1, 0;\n"
+        ".loc 2 40 5, function_name $L__a, inlined_at 1 7 3\n"
+        ".loc 3 90 9, function_name $L__b, inlined_at 2 40 5\n"
+        ".loc 2 40 5, function_name $L__c, inlined_at 3 90 9\n"
+        ".loc 4 11 1, function_name $L__d, inlined_at 2 40 5\nst.global.b64 [%d1], %d1;\n"
+        "ret;\n}\n.file 2 \"x/copy.hpp\"\n.file 3 \"x/apply.hpp\"\n.file 4 \"tma.hpp\"\n"
+        ".file 1 \"" +
+        std::string(file) + "\"\n";
+    Emu emu;
+    ASSERT_TRUE(emu.Load(ptx)) << emu.Text();
+    LaunchConfig config;
+    config.block[0] = 32;
+    EXPECT_FALSE(emu.Launch("k", config, {}));
+    Has(emu.Text(), says);
+  }
+}
+
 TEST(Ptx, ManyRegistersShareRows) {
   // 4000 registers, few alive: the kernel must still compute.
   std::string body = "mov.u32 %r0, %t;\n";

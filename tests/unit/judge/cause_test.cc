@@ -44,6 +44,25 @@ TEST(Causes, SharedLinesAndLeftovers) {
   EXPECT_EQ(causes[2].root, 4u);
 }
 
+// A compiler made ten copies of one line: one mistake, unless the line is a header's, which others
+// of the kernel may call.
+TEST(Causes, OneLineOfTheSource) {
+  const auto from = [](int line, const char* source) {
+    Finding f = At(Rule::kA1, {line, line + 1});
+    f.accesses[0].site.source = source;
+    return f;
+  };
+  EXPECT_EQ(FindCauses({from(10, "gemm.cu:9:3"), from(20, "gemm.cu:9:3")}).size(), 1u);
+  EXPECT_EQ(FindCauses({from(10, "gemm.cu:9:3"), from(20, "gemm.cu:8:3")}).size(), 2u);
+  EXPECT_EQ(
+      FindCauses({from(10, "gemm.cu:9:3 (in a.hpp:1:1)"), from(20, "gemm.cu:9:3 (in a.hpp:1:1)")})
+          .size(),
+      1u);
+  EXPECT_EQ(FindCauses({from(10, "a.hpp:1:1"), from(20, "a.hpp:1:1")}).size(), 2u);
+  const char* const way = "a.hpp:1:1 (from b.hpp:2:2)";
+  EXPECT_EQ(FindCauses({from(10, way), from(20, way)}).size(), 1u);
+}
+
 // A stop says how far it came; the order that was wrong before is why.
 TEST(Causes, StopsFollow) {
   const std::vector<Finding> all = {At(Rule::kM4, {50}), At(Rule::kA1, {12, 5})};

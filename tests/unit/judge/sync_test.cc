@@ -69,6 +69,38 @@ const Case kCopies[] = {
 !ld.shared.b32 %r2, [%r1];
 -cp.async.wait_group 0;
 )"},
+    // All lanes of a warp make the same copy: allowed, as CUTLASS does it; shifted ones are a race.
+    {"A2", "lanes store over each other",
+     R"( st.shared.b32 [%r1], %t;
+ fence.proxy.async.shared::cta;
+ bar.sync 0;
+ @!%w0 bra DONE;
+-shl.b32 %r5, %t, 4;
+-cvt.u64.u32 %d1, %r5;
+-add.u64 %out, %out, %d1;
+!cp.async.bulk.global.shared::cta.bulk_group [%out], [buf], 256;
+ cp.async.bulk.commit_group;
+ cp.async.bulk.wait_group 0;
+ DONE:
+)"},
+    {"A2", "lanes store the same twice, the second before the first is done",
+     R"( st.shared.b32 [%r1], %t;
+ fence.proxy.async.shared::cta;
+ bar.sync 0;
+ @!%w0 bra DONE;
+ mov.u32 %r5, 0;
+ AGAIN:
+!cp.async.bulk.global.shared::cta.bulk_group [%out], [buf], 256;
+ cp.async.bulk.commit_group;
+-cp.async.bulk.wait_group.read 0;
++cp.async.bulk.wait_group 0;
+ bar.warp.sync -1;
+ add.u32 %r5, %r5, 1;
+ setp.lt.u32 %p, %r5, 2;
+ @%p bra AGAIN;
+ cp.async.bulk.wait_group 0;
+ DONE:
+)"},
     {"A3", "exit with a bulk store that may still read",
      R"( st.shared.b32 [%r1], %t;
  fence.proxy.async.shared::cta;
