@@ -68,6 +68,8 @@ class Walker {
     const Span file{ast_.file, 0, UINT32_MAX};
     if (const auto* k = item.As<language::KernelItem>())
       Declare(SymbolKind::kKernel, k->name, item.span, file);
+    if (const auto* i = item.As<language::InstanceItem>())
+      Declare(SymbolKind::kKernel, i->name, item.span, file);
     if (const auto* f = item.As<language::FnItem>())
       Declare(SymbolKind::kFunction, f->name, item.span, file);
     if (const auto* c = item.As<language::ConstItem>())
@@ -90,6 +92,7 @@ class Walker {
                           },
                           [&](const language::ConstItem& c) { Expr(c.value); },
                           [&](const language::ImportItem&) {},
+                          [&](const language::InstanceItem& i) { Instance(i); },
                           [&](const language::TestItem& t) {
                             for (const language::TestCase& c : t.cases) {
                               Expr(c.call);
@@ -97,6 +100,11 @@ class Walker {
                             }
                           }},
                item.node);
+  }
+
+  void Instance(const language::InstanceItem& i) {
+    Use(i.of.text, i.of.span);
+    for (const language::Binding& b : i.bindings) Use(b.value.text, b.value.span);
   }
 
   // Leaves its scope open: the caller keeps or drops it.

@@ -54,6 +54,8 @@ struct Module {
   lang::Ast ast;
   std::map<std::string, ItemRef, std::less<>> own;
   std::map<std::string, ItemRef, std::less<>> visible;  // own and directly imported
+  // What a line `kernel capped = attention<score = softcap>` stands for.
+  std::map<lang::ItemId, std::vector<ItemRef>> instances;
 };
 
 struct ProgramData {

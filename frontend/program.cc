@@ -91,6 +91,7 @@ const lang::Name* NameOf(const lang::Item& item) {
   if (const auto* k = item.As<lang::KernelItem>()) return &k->name;
   if (const auto* f = item.As<lang::FnItem>()) return &f->name;
   if (const auto* c = item.As<lang::ConstItem>()) return &c->name;
+  if (const auto* i = item.As<lang::InstanceItem>()) return &i->name;
   return nullptr;
 }
 
@@ -164,6 +165,33 @@ struct Loader {
       for (const auto& [name, at] : twice) module.visible.erase(name);
     }
     if (diags.errors() > before) return DiagSink::Propagate();
+    return CollectInstances(index);
+  }
+
+  // Kernels made from patterns, which may be imported ones: they take the place of their line.
+  Result<> CollectInstances(int index) {
+    const int before = diags.errors();
+    const std::vector<lang::ItemId> items = program.modules[index].ast.items;
+    for (lang::ItemId id : items) {
+      const auto* instance = program.modules[index].ast.item(id).As<lang::InstanceItem>();
+      if (!instance) continue;
+      const std::string name = instance->name.text;
+      const Result<std::vector<ItemRef>> all = BindFns(program, index, id, diags);
+      if (!all.ok()) continue;
+      Module& module = program.modules[index];
+      module.own.erase(name);
+      module.visible.erase(name);
+      for (ItemRef ref : *all) {
+        const lang::Name& made = *NameOf(program.item(ref));
+        const auto [it, fresh] = module.own.emplace(made.text, ref);
+        if (!fresh)
+          diags.Report(kDuplicateItem, made.span, made.text)
+              .Label(NameOf(program.item(it->second))->span, "first defined here");
+        module.visible[made.text] = ref;
+        module.instances[id].push_back(ref);
+      }
+    }
+    if (diags.errors() > before) return DiagSink::Propagate();
     return Done();
   }
 
@@ -234,6 +262,18 @@ Result<> ReadTestWords(const lang::TestItem& test, TestInfo& info, DiagSink& dia
       .Help("write `undecided allowed`, or `{` at once");
 }
 
+// The report of a name that is no kernel, with what to write instead.
+DiagBuilder NoSuchKernel(const ProgramData& program, DiagBuilder report, const std::string& name) {
+  const ItemRef* item = program.Find(0, name);
+  if (!item || !IsPattern(program.item(*item)))
+    return Suggest(std::move(report), name, program.kernels);
+  std::string fns;
+  for (const lang::TypeParam& t : program.item(*item).As<lang::KernelItem>()->types)
+    if (t.is_fn) fns += (fns.empty() ? "" : ", ") + t.name.text + " = NAME";
+  return report.Help(
+      fmt::format("it is made from: write `kernel mine = {}<{}>`, and take `mine`", name, fns));
+}
+
 // What stands behind a call: `expect KERNEL`.
 Result<std::string> ReadExpected(const ProgramData& program, const lang::TestCase& test,
                                  DiagSink& diags) {
@@ -245,8 +285,9 @@ Result<std::string> ReadExpected(const ProgramData& program, const lang::TestCas
         .Help("write `expect KERNEL`, or a new line before the next call");
   const lang::Name& name = test.words[1];
   if (program.signatures.count(name.text)) return name.text;
-  return Suggest(diags.Report(kUnknownKernel, name.span, name.text, program.modules[0].path),
-                 name.text, program.kernels);
+  return NoSuchKernel(program,
+                      diags.Report(kUnknownKernel, name.span, name.text, program.modules[0].path),
+                      name.text);
 }
 
 // `X = arange`, `X = normal(0, 2)`, `X = 3`
@@ -316,9 +357,10 @@ Result<TestCallInfo> ReadTestCall(const ProgramData& program, const lang::TestCa
   out.kernel = call->callee.text;
   const auto sig = program.signatures.find(out.kernel);
   if (sig == program.signatures.end())
-    return Suggest(
+    return NoSuchKernel(
+        program,
         diags.Report(kUnknownKernel, call->callee.span, out.kernel, program.modules[0].path),
-        out.kernel, program.kernels);
+        out.kernel);
   TRY(out.expect, ReadExpected(program, test, diags));
   for (const lang::Arg& arg : call->args) {
     if (!arg.name)
@@ -371,12 +413,16 @@ Result<> Finish(ProgramData& program, DiagSink& diags) {
   (void)EvalConstants(program, diags);
   const Module& root = program.modules[0];
   std::vector<std::pair<std::string, ItemRef>> kernels;
-  for (lang::ItemId id : root.ast.items)
-    if (const auto* k = root.ast.item(id).As<lang::KernelItem>())
-      kernels.emplace_back(k->name.text, ItemRef{0, id});
+  for (lang::ItemId id : root.ast.items) {
+    const auto* k = root.ast.item(id).As<lang::KernelItem>();
+    if (k && !IsPattern(root.ast.item(id))) kernels.emplace_back(k->name.text, ItemRef{0, id});
+    if (const auto made = root.instances.find(id); made != root.instances.end())
+      for (ItemRef ref : made->second) kernels.emplace_back(NameOf(program.item(ref))->text, ref);
+  }
   program.own_kernels = kernels.size();
   for (const auto& [name, ref] : root.visible)
-    if (ref.module != 0 && program.item(ref).As<lang::KernelItem>())
+    if (root.own.count(name) == 0 && program.item(ref).As<lang::KernelItem>() &&
+        !IsPattern(program.item(ref)))
       kernels.emplace_back(name, ref);
   for (const auto& [name, ref] : kernels) {
     Result<Signature> sig = BuildSignature(program, ref, diags);
@@ -469,7 +515,7 @@ Result<Signature> SignatureOf(const Program& program, const std::string& kernel,
   DiagBuilder report = diags.Report(kUnknownKernel, Span{}, kernel, program.path());
   report.Place(program.path());
   report.Note(all.empty() ? "the file has no kernels" : "kernels: " + all);
-  return Suggest(report, kernel, data.kernels);
+  return NoSuchKernel(data, std::move(report), kernel);
 }
 
 ItemPlace FindItem(const Program& program, std::string_view name) {

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "frontend/instantiate.h"
 #include "frontend/internal.h"
 
 namespace tilec::frontend {
@@ -53,7 +54,8 @@ const lang::KernelItem& KernelOf(const ProgramData& program, ItemRef ref) {
 
 std::optional<ItemRef> FindKernel(const ProgramData& program, std::string_view kernel) {
   const ItemRef* ref = program.Find(0, kernel);
-  if (!ref || !program.item(*ref).As<lang::KernelItem>()) return std::nullopt;
+  if (!ref || !program.item(*ref).As<lang::KernelItem>() || IsPattern(program.item(*ref)))
+    return std::nullopt;
   return *ref;
 }
 

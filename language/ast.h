@@ -287,11 +287,13 @@ struct Param {
   bool optional = false;  // `bias: optional f32[N]`
 };
 
-// `T in {bf16, f16}` of `kernel gemm<T in {bf16, f16}>(…)`; of a fn also `T` alone: any.
+// `T in {bf16, f16}` of `kernel gemm<T in {bf16, f16}>(…)`; of a fn also `T` alone: any. Of a
+// kernel also `score: fn`: a function that an instance names.
 struct TypeParam {
   Span span;
   Name name;
   std::vector<Name> choices;
+  bool is_fn = false;
 };
 
 struct KernelItem {
@@ -301,6 +303,15 @@ struct KernelItem {
   std::vector<ExprId> facts;  // of `where` after the signature
   BlockId body;
   std::vector<TypeParam> types;
+};
+// `kernel capped = attention_with<score = softcap>`
+struct Binding {
+  Span span;
+  Name name, value;
+};
+struct InstanceItem {
+  Name name, of;
+  std::vector<Binding> bindings;
 };
 struct FnItem {
   Name name;
@@ -340,7 +351,7 @@ struct TestItem {
 struct Item {
   Span span;
   std::vector<Pin> pins;
-  std::variant<KernelItem, FnItem, ConstItem, ImportItem, TestItem> node;
+  std::variant<KernelItem, FnItem, ConstItem, ImportItem, TestItem, InstanceItem> node;
   template <typename T>
   const T* As() const {
     return std::get_if<T>(&node);

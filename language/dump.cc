@@ -192,7 +192,7 @@ void Dumper::DumpTypes(const std::vector<TypeParam>& types) {
   for (const TypeParam& t : types) {
     std::string choices;
     for (const Name& c : t.choices) choices += " " + c.text;
-    Line(fmt::format("type {}{}", t.name.text, choices));
+    Line(fmt::format("{} {}{}", t.is_fn ? "fn" : "type", t.name.text, choices));
   }
 }
 
@@ -214,6 +214,11 @@ void Dumper::DumpItem(const Item& item) {
                  },
                  [&](const ConstItem& c) {
                    Line(fmt::format("const {}: {} = {}", c.name.text, Str(c.type), Str(c.value)));
+                 },
+                 [&](const InstanceItem& i) {
+                   Line(fmt::format("kernel {} = {}", i.name.text, i.of.text));
+                   for (const Binding& b : i.bindings)
+                     Line(fmt::format("  {} = {}", b.name.text, b.value.text));
                  },
                  [&](const ImportItem& i) { Line(fmt::format("import {}", i.path)); },
                  [&](const TestItem& t) {

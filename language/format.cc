@@ -93,6 +93,7 @@ class Formatter {
                  const FnItem* fn, const std::vector<ExprId>& facts, BlockId body);
   std::vector<DocId> Return(ExprFormatter& exprs, const ReturnStmt& stmt);
   static std::string Types(const std::vector<TypeParam>& types);
+  DocId Instance(const InstanceItem& item);
   DocId Results(ExprFormatter& exprs, const FnItem& fn);
   void Test(const tilec::language::Item& item, const TestItem& test);
   DocId Case(const TestCase& test);
@@ -242,8 +243,18 @@ std::string Formatter::Types(const std::vector<TypeParam>& types) {
     for (size_t i = 0; i < type.choices.size(); ++i)
       out += (i == 0 ? " in {" : ", ") + type.choices[i].text;
     if (!type.choices.empty()) out += "}";
+    if (type.is_fn) out += ": fn";
   }
   return out.empty() ? out : out + ">";
+}
+
+// `kernel capped = attention_with<score = softcap>`
+DocId Formatter::Instance(const InstanceItem& item) {
+  std::vector<ExprFormatter::Entry> entries;
+  for (const Binding& b : item.bindings)
+    entries.push_back({b.span, [&] { return Text(b.name.text + " = " + b.value.text); }});
+  return exprs_.List("kernel " + item.name.text + " = " + item.of.text + "<", entries, ">",
+                     Join(item.bindings.front().span, item.bindings.back().span));
 }
 
 // ` -> f32[N]`, ` -> (f32[N], f32)`
@@ -387,6 +398,7 @@ void Formatter::Item(const tilec::language::Item& item, uint32_t limit) {
                    parts.insert(parts.end(), {Text(" = "), exprs_.Format(c.value)});
                    WriteHead(docs_.Concat(std::move(parts)), ast_.expr(c.value).span.end);
                  },
+                 [&](const InstanceItem& i) { WriteHead(Instance(i), i.bindings.back().span.end); },
                  [&](const ImportItem& i) {
                    WriteHead(docs_.Concat({Text("import "), Raw(i.path_span)}), i.path_span.end);
                  },
@@ -401,8 +413,8 @@ std::string Formatter::Run() {
   bool tall = false;
   for (size_t i = 0; i < ast_.items.size(); ++i) {
     const tilec::language::Item& item = ast_.item(ast_.items[i]);
-    const bool is_tall = item.As<ConstItem>() == nullptr && item.As<ImportItem>() == nullptr &&
-                         !ShortFn(item).has_value();
+    const bool is_tall = item.As<ConstItem>() == nullptr && item.As<InstanceItem>() == nullptr &&
+                         item.As<ImportItem>() == nullptr && !ShortFn(item).has_value();
     const bool both_const = !tall && !is_tall;
     const uint32_t begin = Begin(item);
     const bool last = i + 1 == ast_.items.size();

@@ -217,7 +217,8 @@ void ParseState::Unexpected(const SyntaxError& error) {
                                      Describe(error.lookahead));
   if (token.kind == K::kEnd && previous.kind == K::kName && expected.Only({K::kLBrace}))
     report.Help("write `{` after it");
-  if (expected.Only({K::kLParen}) || expected.Only({K::kLParen, K::kLess}))
+  if (expected.Only({K::kLParen}) || expected.Only({K::kLParen, K::kLess}) ||
+      expected.Only({K::kLParen, K::kLess, K::kAssign}))
     report.Help("parameters and arguments stand in round brackets: `(x: f32)`, `()`");
   if (token.kind == K::kNone) report.Help("`None` adds a dim in an index only: `m[:, None]`");
   if (token.kind == K::kLParen && previous.kind == K::kFor)

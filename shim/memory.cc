@@ -57,14 +57,18 @@ const Block* Process::FindBlock(uint64_t address, uint64_t* begin) const {
 
 namespace {
 
-// The last byte behind `rows` rows and `slices` slices, or nullopt if that is no number.
+// The last byte behind `height` rows and `depth` slices; nullopt if that is no number, or if rows
+// or slices lie over one another: the driver refuses a pitch under the width, and a block of memory
+// then bounds how many rows there are.
 std::optional<uint64_t> Span(uint64_t width, uint64_t height, uint64_t depth, uint64_t pitch,
                              uint64_t slice) {
   uint64_t rows = 0, slices = 0, total = 0;
+  if (height > 1 && pitch < width) return std::nullopt;
   if (__builtin_mul_overflow(pitch, height - 1, &rows)) return std::nullopt;
+  if (__builtin_add_overflow(rows, width, &total)) return std::nullopt;
+  if (depth > 1 && slice < total) return std::nullopt;
   if (__builtin_mul_overflow(slice, depth - 1, &slices)) return std::nullopt;
-  if (__builtin_add_overflow(rows, slices, &total)) return std::nullopt;
-  if (__builtin_add_overflow(total, width, &total)) return std::nullopt;
+  if (__builtin_add_overflow(total, slices, &total)) return std::nullopt;
   return total;
 }
 
@@ -75,7 +79,14 @@ Code Process::Copy(const CopyWork& c) {
   if (c.width == 0 || c.height == 0 || c.depth == 0) return kOk;
   const auto to_span = Span(c.width, c.height, c.depth, c.to_pitch, c.to_slice);
   const auto from_span = Span(c.width, c.height, c.depth, c.from_pitch, c.from_slice);
-  if (!to_span || !from_span || c.to == 0 || c.from == 0) return kInvalidValue;
+  if (!to_span || !from_span) {
+    Note(
+        fmt::format("a copy of {} rows of {} bytes, {} slices: pitches of {} to {} bytes lay rows "
+                    "or slices over one another",
+                    c.height, c.width, c.depth, c.from_pitch, c.to_pitch));
+    return kInvalidValue;
+  }
+  if (c.to == 0 || c.from == 0) return kInvalidValue;
   uint64_t to_begin = 0, from_begin = 0;
   const Block* to = FindBlock(c.to, &to_begin);
   const Block* from = FindBlock(c.from, &from_begin);
@@ -116,7 +127,14 @@ Code Process::Fill(const FillWork& f) {
   if (__builtin_mul_overflow(f.width, uint64_t{f.element_bytes}, &row)) return kInvalidValue;
   const auto span = Span(row, f.height, 1, f.height > 1 ? f.pitch : 0, 0);
   const Block* block = FindBlock(f.to, &begin);
-  if (!span || block == nullptr) return kInvalidValue;
+  if (!span) {
+    Note(
+        fmt::format("a fill of {} rows of {} bytes: a pitch of {} bytes lays rows over one "
+                    "another",
+                    f.height, row, f.pitch));
+    return kInvalidValue;
+  }
+  if (block == nullptr) return kInvalidValue;
   if (*span > block->bytes - (f.to - begin)) {
     Note(fmt::format("a fill writes {} bytes at byte {} of an allocation of {} bytes", *span,
                      f.to - begin, block->bytes));

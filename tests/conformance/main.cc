@@ -6,6 +6,7 @@
 //                                        came out
 //   conformance ask NAMES FOLDER         runs them there and keeps all bytes that come out
 //   conformance compare GOLDEN KNOWN COVERAGE   the emulator against what was written down
+//   conformance coverage GOLDEN KNOWN COVERAGE   writes the last of them from the other two
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -302,6 +303,6 @@ int main(int argc, char** argv) {
   else if (word == "try" && argc == 3)
     return Try(argv[2]);
   else
-    return 2;
+    return fmt::print(stderr, "conformance: see the head of tests/conformance/main.cc\n"), 2;
   return 0;
 }

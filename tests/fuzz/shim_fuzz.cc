@@ -5,17 +5,19 @@
 // ones.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <cstring>
+#include <map>
 #include <memory>
 #include <random>
 
 #include "shim/copies.h"
 #include "shim/nodes.h"
 #include "shim/process.h"
+#include "tests/fuzz/inputs.h"
 #include "tests/fuzz/last_input.h"
 #include "tests/unit/shim/make_fatbin.h"
-
-#include <CLI/CLI.hpp>
 
 namespace tilec::shim {
 namespace {
@@ -293,41 +295,44 @@ class Calls {
   std::vector<const void*> libraries_, functions_, streams_, events_, graphs_, execs_, nodes_;
 };
 
-int Main(int argc, char** argv) {
-  uint64_t seed = 1, images = 20000, calls = 20000;
-  CLI::App app("shim_fuzz");
-  app.add_option("--seed", seed);
-  app.add_option("--images", images, "damaged fatbins");
-  app.add_option("--calls", calls, "calls, a new process every 500");
-  CLI11_PARSE(app, argc, argv);
-  fuzz::Last().seed = seed;
-  uint64_t read = 0, refused = 0, failed = 0, launches = 0;
-  for (uint64_t k = 0; k < images; ++k) {
-    Rng rng(seed * 0x9e3779b97f4a7c15 + k);
-    fuzz::Last().index = k;
-    Image(rng, &read, &refused);
-  }
+struct Counts {
+  uint64_t read = 0, refused = 0, calls = 0, failed = 0, launches = 0;
   std::map<int, uint64_t> codes;
-  for (uint64_t k = 0; k < calls;) {
-    Rng rng(seed * 0x9e3779b97f4a7c15 + k + (1ull << 63));
-    fuzz::Last().index = k;
-    Calls process(rng);
-    for (int n = 0; n < 500 && k < calls; ++n, ++k) {
-      if (process.stuck()) n += 20;  // a few calls more, then another process
-      const Code code = process.One();
-      ++codes[code];
-      failed += code != kOk;
-    }
-    launches += process.launches();
+};
+
+// A process: 500 calls, fewer once it is stuck, since every call then says the same.
+void OneProcess(Rng& rng, Counts* n) {
+  Calls process(rng);
+  for (int k = 0; k < 500; ++k) {
+    if (process.stuck()) k += 20;
+    const Code code = process.One();
+    ++n->calls, ++n->codes[code];
+    n->failed += code != kOk;
   }
-  std::printf("%llu fatbins read, %llu refused; %llu calls, %llu of which failed, %llu launches\n",
-              static_cast<unsigned long long>(read), static_cast<unsigned long long>(refused),
-              static_cast<unsigned long long>(calls), static_cast<unsigned long long>(failed),
-              static_cast<unsigned long long>(launches));
-  for (const auto& [code, n] : codes)
-    std::printf("  %d: %llu\n", code, static_cast<unsigned long long>(n));
+  n->launches += process.launches();
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("shim_fuzz: an input is 500 damaged fatbins, or a process of 500 calls, in turn");
+  fuzz::Inputs inputs(app, "--inputs");
+  CLI11_PARSE(app, argc, argv);
+  fuzz::ShowLastInputOnDeath();
+  fuzz::Last().seed = inputs.seed;
+  Counts n;
+  uint64_t done = 0;
+  for (uint64_t k; inputs.Next(done, &k); ++done) {
+    fuzz::Last().index = k;
+    Rng rng(fuzz::InputSeed(inputs.seed, k));
+    if (k % 2 == 0)
+      OneProcess(rng, &n);
+    else
+      for (int image = 0; image < 500; ++image) Image(rng, &n.read, &n.refused);
+  }
+  fmt::print("seed {}: {} fatbins read, {} refused; {} calls, {} of which failed, {} launches\n",
+             inputs.seed, n.read, n.refused, n.calls, n.failed, n.launches);
+  for (const auto& [code, count] : n.codes) fmt::print("  {}: {}\n", code, count);
   // A fuzzer that never gets anywhere tests nothing.
-  return read > 0 && refused > 0 && (calls < 5000 || launches > 0) ? 0 : 1;
+  return inputs.only > 0 || (n.read > 0 && n.refused > 0 && n.launches > 0) ? 0 : 1;
 }
 
 }  // namespace

@@ -242,6 +242,62 @@ kernel f<T in {bf16, f32}, U in {f16}>(X: T[N], bias: optional U[N], Y: out T[N]
             std::string::npos);
 }
 
+constexpr char kPattern[] = R"(
+kernel mapped<f: fn, T in {bf16, f32}>(X: T[M, N], Y: out f32[M, N], by: f32) {
+  parallel m in tiles(M, 8), n in tiles(N, 64) {
+    Y[m, n] = f(X[m, n] as f32, m.index)
+  }
+}
+)";
+
+TEST(Program, FunctionsOfAPatternBringTheirParameters) {
+  Loaded loaded(std::string(kPattern) + R"(
+fn square(x: f32[A, B], row: i32[A]) -> f32[A, B] { return x * x }
+fn shifted(x: f32[A, B], row: i32[A], shift: f32[M], by: f32) -> f32[A, B] {
+  return x + (shift[row] * by)[:, None]
+}
+kernel squares = mapped<f = square>
+kernel moved = mapped<f = shifted, T = f32>
+)");
+  ASSERT_TRUE(loaded.program) << loaded.errors();
+  // The pattern is no kernel; a dtype that is not chosen makes two.
+  EXPECT_EQ(loaded.program->kernels(),
+            (std::vector<std::string>{"squares_bf16", "squares_f32", "moved"}));
+  EXPECT_EQ(loaded.program->own_kernels().size(), 3u);
+  EXPECT_EQ(loaded.program->FindSignature("squares_f32")->params.size(), 3u);
+  const Signature* moved = loaded.program->FindSignature("moved");
+  ASSERT_TRUE(moved);
+  ASSERT_EQ(moved->params.size(), 4u);  // `by` is the pattern's, `shift` is new
+  EXPECT_EQ(moved->params[3].name, "shift");
+  const std::string text = loaded.Ir("moved", {{"M", int64_t{20}}, {"N", int64_t{100}}});
+  EXPECT_NE(text.find("shift"), std::string::npos) << text;
+}
+
+TEST(Program, APatternMayBeImported) {
+  const ImportResolver resolver = [](const std::string& name) -> std::optional<ImportedText> {
+    if (name != "lib") return std::nullopt;
+    // `half` and `HALF` of the library are not those of the file.
+    return ImportedText{"lib.tile", std::string(kPattern) + R"(
+const HALF = 0.5
+fn half(x: f32[A, B], row: i32[A]) -> f32[A, B] { return x * HALF }
+kernel halves = mapped<f = half, T = f32>
+)"};
+  };
+  Loaded loaded(R"(
+import "lib"
+const HALF = 0.25
+fn half(x: f32[A, B], row: i32[A]) -> f32[A, B] { return x * HALF }
+kernel quarters = mapped<f = half, T = f32>
+)",
+                "test.tile", resolver);
+  ASSERT_TRUE(loaded.program) << loaded.errors();
+  EXPECT_EQ(loaded.program->own_kernels(), (std::vector<std::string>{"quarters"}));
+  const std::map<std::string, ConstValue> dims = {{"M", int64_t{20}}, {"N", int64_t{100}}};
+  EXPECT_NE(loaded.Ir("quarters", dims).find("0.25"), std::string::npos);
+  EXPECT_EQ(loaded.Ir("quarters", dims).find("0.5"), std::string::npos);
+  EXPECT_NE(loaded.Ir("halves", dims).find("0.5"), std::string::npos);
+}
+
 TEST(Program, MissingFileIsReported) {
   SourceMap sources;
   DiagSink diags;

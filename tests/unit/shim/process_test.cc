@@ -125,6 +125,10 @@ TEST_F(Shim, CopiesStayInside) {
   copy.to_pitch = ~0ull;
   EXPECT_EQ(p.Copy(copy), kInvalidValue);
   EXPECT_EQ(p.Fill({at, 0, 26, 1, 0, 4}), kInvalidValue);
+  // rows over one another: as many as one likes would fit
+  EXPECT_EQ(p.Fill({at, 0, 1, 1ull << 40, 0, 4}), kInvalidValue);
+  EXPECT_EQ(p.Fill({at, 3, 1, 2, 0, 4}), kInvalidValue);
+  EXPECT_EQ(p.Fill({at, 4, 1, 2, 0, 4}), kOk);
   EXPECT_EQ(p.Free(at + 1), kInvalidValue);
   EXPECT_EQ(p.Free(at), kOk);
   EXPECT_EQ(p.Free(at), kInvalidValue);
