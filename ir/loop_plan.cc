@@ -192,8 +192,9 @@ class Planner {
   }
   // The role begins as many iterations later as most of its loads ask for, or the others do.
   void Align(const std::vector<Read>& loads, const std::map<int64_t, int>& ahead, int role) {
-    const auto most = std::max_element(
-        ahead.begin(), ahead.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto most =
+        std::max_element(ahead.begin(), ahead.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
     const int64_t by = most == ahead.end() ? 0 : most->first;
     if (by < 0)
       for (auto& [load, stage] : load_stages_) stage -= by;
@@ -257,9 +258,9 @@ class Planner {
       // part, as zero points of weights do, that has not been timed, and iterations are left alone.
       const std::tuple<int64_t, size_t, int64_t, int64_t, int64_t> cost{
           static_cast<int64_t>(schedule_.in_place ? read.size() : crossing.size()),
-          schedule_.in_place ? Ahead(loads, cut, least).size() + AheadOfOthers(role, loads, cut) : 0,
-          static_cast<int64_t>(waiting.size()), most - least,
-          bytes};
+          schedule_.in_place ? Ahead(loads, cut, least).size() + AheadOfOthers(role, loads, cut)
+                             : 0,
+          static_cast<int64_t>(waiting.size()), most - least, bytes};
       if (cost < best) {
         best = cost;
         chosen = cut;
@@ -458,7 +459,8 @@ class Planner {
   std::map<OpId, std::vector<ValueId>> reads_;  // of the body's ops
   std::map<OpId, LoopSchedule::Time> times_;
   std::map<OpId, Place> places_;
-  std::map<OpId, int64_t> load_stages_;  // of loads that roles read so far, where sums stay in place
+  std::map<OpId, int64_t>
+      load_stages_;  // of loads that roles read so far, where sums stay in place
   std::map<OpId, std::set<OpId>> before_;  // of ops of one slot: these first
   LoopPlan plan_;
   std::string why_;

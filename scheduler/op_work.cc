@@ -32,8 +32,8 @@ bool LeftInTensorMemory(const ir::Target& target, const ir::Function& fn, const 
 
 // Columns that a product of `rows` rows takes the time of. A unit that adds up in tensor memory
 // reads a left operand and a right one of shared memory at 128 bytes a cycle, and multiplies two
-// columns of 32 bytes a cycle: max(N / 2, (rows + N) / 4) cycles. Measured by SemiAnalysis on a B200
-// (microbench-blackwell): 48, 56 and 64 cycles for N = 64, 96 and 128.
+// columns of 32 bytes a cycle: max(N / 2, (rows + N) / 4) cycles. Measured by SemiAnalysis on a
+// B200 (microbench-blackwell): 48, 56 and 64 cycles for N = 64, 96 and 128.
 double ColumnsOf(const ir::Target& target, const ir::Function& fn, const Op& dot, int64_t rows) {
   const auto columns = static_cast<double>(fn.type(dot.results[0]).shape[1]);
   if (!ir::InTensorMemory(target.matrix_unit.kind) || LeftInTensorMemory(target, fn, dot))

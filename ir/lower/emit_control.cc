@@ -240,8 +240,8 @@ Result<> Emitter::Parallel_(const Op& op) {
 
 namespace {
 
-// Is a sum at rest behind a block: awaited for a change, and no product issued since? `quiet`: it is
-// in front of it.
+// Is a sum at rest behind a block: awaited for a change, and no product issued since? `quiet`: it
+// is in front of it.
 bool QuietBehind(const Function& fn, BlockId block, const TensorSum& sum, bool quiet) {
   for (OpId id : fn.blocks[block].ops) {
     const Op& op = fn.ops[id];

@@ -8,8 +8,9 @@
 // place of the same line of the .tile source; or the mbarrier that the changed line is about (a
 // deleted initialisation can be seen at a use of it only). Mutants that are the same program in
 // other words are listed with the reason, by kind in kinds.def or one by one in equivalent.txt, and
-// must not be called wrong. A mutant that nothing was seen of is run once more with a trap in front of
-// the changed statement: where no execution comes to it, it is counted as unreached, not as missed.
+// must not be called wrong. A mutant that nothing was seen of is run once more with a trap in front
+// of the changed statement: where no execution comes to it, it is counted as unreached, not as
+// missed.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -349,7 +350,10 @@ int Main(size_t step, const std::string& root, const std::string& cache, std::st
       } else if (!same && r.has_place && !r.placed) {
         fmt::print("another place {}: {}\n", what, r.by);
       } else if (!same && !r.caught && !r.refused) {
-        fmt::print("{} {}\n", r.by_value ? "only by value" : r.reached ? "MISSED" : "not reached",
+        fmt::print("{} {}\n",
+                   r.by_value  ? "only by value"
+                   : r.reached ? "MISSED"
+                               : "not reached",
                    what);
       }
     }
@@ -364,16 +368,17 @@ int Main(size_t step, const std::string& root, const std::string& cache, std::st
              "missed", "identical");
   by_kind["(all)"] = sum;
   for (const auto& [name, t] : by_kind)
-    fmt::print("{:<20} {:>8} {:>6} {:>8} {:>7} {:>8} {:>11} {:>9} {:>7} {:>10}\n", name,
-               t.mutants, t.equivalent, t.unreached, t.caught, t.rightly, fmt::format("{}/{}", t.placed, t.has_place),
-               t.by_value, t.missed, t.identical);
+    fmt::print("{:<20} {:>8} {:>6} {:>8} {:>7} {:>8} {:>11} {:>9} {:>7} {:>10}\n", name, t.mutants,
+               t.equivalent, t.unreached, t.caught, t.rightly,
+               fmt::format("{}/{}", t.placed, t.has_place), t.by_value, t.missed, t.identical);
   const int counted = sum.mutants - sum.equivalent - sum.unreached;
   const double rate = counted > 0 ? 100.0 * sum.caught / counted : 0;
   const double rightly = counted > 0 ? 100.0 * sum.rightly / counted : 0;
   const double placed = sum.has_place > 0 ? 100.0 * sum.placed / sum.has_place : 0;
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
   fmt::print(
-      "{} mutants that are other programs and run: {:.1f} % caught, {:.1f} % by the right check, {:.1f} % "
+      "{} mutants that are other programs and run: {:.1f} % caught, {:.1f} % by the right check, "
+      "{:.1f} % "
       "of "
       "those that a check names at the right place; {} of the caught had the right output bit for "
       "bit; {:.0f} s\n",

@@ -128,7 +128,8 @@ TEST_F(Edits, AWordThatIsNoneIsRefusedWhereItStands) {
   Refused(With(Plan(), "product ", "op", "dot99"), "I271");
 }
 
-// Accumulators: slots of tensor memory between the role that issues products and the one that stores.
+// Accumulators: slots of tensor memory between the role that issues products and the one that
+// stores.
 class Accumulators : public testing::Test {
  protected:
   static const CompiledPlan& Gemm() {

@@ -53,8 +53,7 @@ TEST(Waits, OfAttentionInTensorMemory) {
   int waits = 0, roles = 0;
   const ir::Function& fn = made.program;
   for (OpId id : fn.blocks[fn.body].ops)
-    if (fn.ops[id].kind == OpKind::kRole)
-      waits += WaitsOfLoops(fn, fn.ops[id].regions[0]), ++roles;
+    if (fn.ops[id].kind == OpKind::kRole) waits += WaitsOfLoops(fn, fn.ops[id].regions[0]), ++roles;
   EXPECT_EQ(roles, 3);
   EXPECT_EQ(waits, 12);
 }
