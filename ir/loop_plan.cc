@@ -141,6 +141,71 @@ class Planner {
     return reads;
   }
 
+  // The loads that a role reads, through ops without a place, and how many iterations back.
+  std::vector<Read> LoadsOf(int role) const {
+    std::vector<Read> loads;
+    for (const auto& [id, time] : times_)
+      if (time.role == role)
+        for (ValueId v : reads_.at(id)) LoadsBehind(v, id, 0, &loads);
+    return loads;
+  }
+  void LoadsBehind(ValueId v, OpId reader, int64_t distance, std::vector<Read>* out) const {
+    const BodyRef ref = Resolve(fn_, loop_, v);
+    if (ref.kind != BodyRef::Kind::kDefined) return;
+    const OpId def = fn_.values[ref.value].def;
+    distance += static_cast<int64_t>(ref.args.size());
+    if (times_.count(def)) return;
+    if (fn_.ops[def].kind == OpKind::kLoad) return out->push_back({def, reader, distance});
+    for (ValueId operand : reads_.at(def)) LoadsBehind(operand, reader, distance, out);
+  }
+
+  // By how many iterations a role is ahead of the roles before it, by how many of the loads that
+  // they share: where there is more than one entry, some tile is loaded twice.
+  std::map<int64_t, int> Ahead(const std::vector<Read>& loads, int64_t cut, int least) const {
+    std::map<int64_t, int> ahead;
+    for (const Read& r : loads)
+      if (const auto of = load_stages_.find(r.from); of != load_stages_.end())
+        ++ahead[of->second - (StageAt(r.to, cut) - least - r.distance)];
+    return ahead;
+  }
+  // The same for roles that are still to come, each at its best: how many offsets in all.
+  size_t AheadOfOthers(int role, const std::vector<Read>& loads, int64_t cut) const {
+    std::map<int, std::set<int64_t>> cuts;
+    for (const auto& [id, time] : times_)
+      if (time.role > role) cuts[time.role].insert(SlotOf(time.cycle));
+    std::map<OpId, int64_t> stages;
+    for (const Read& r : loads) stages[r.from] = StageAt(r.to, cut) - r.distance;
+    size_t sum = 0;
+    for (const auto& [other, its] : cuts) {
+      const std::vector<Read> theirs = LoadsOf(other);
+      size_t least = SIZE_MAX;
+      for (int64_t at : its) {
+        std::set<int64_t> ahead;
+        for (const Read& r : theirs)
+          if (const auto of = stages.find(r.from); of != stages.end())
+            ahead.insert(of->second - (StageAt(r.to, at) - r.distance));
+        least = std::min(least, ahead.size());
+      }
+      sum += least;
+    }
+    return sum;
+  }
+  // The role begins as many iterations later as most of its loads ask for, or the others do.
+  void Align(const std::vector<Read>& loads, const std::map<int64_t, int>& ahead, int role) {
+    const auto most =
+        std::max_element(ahead.begin(), ahead.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    const int64_t by = most == ahead.end() ? 0 : most->first;
+    if (by < 0)
+      for (auto& [load, stage] : load_stages_) stage -= by;
+    for (auto& [id, place] : places_)
+      if ((place.role == role) == (by > 0)) place.stage += static_cast<int>(std::abs(by));
+    for (const Read& r : loads) load_stages_[r.from] = places_.at(r.to).stage - r.distance;
+  }
+
+  int64_t SlotOf(int64_t cycle) const {
+    return cycle - FloorDiv(cycle, schedule_.ii) * schedule_.ii;
+  }
   int StageAt(OpId id, int64_t cut) const {
     return static_cast<int>(FloorDiv(times_.at(id).cycle - cut, schedule_.ii));
   }
@@ -153,10 +218,12 @@ class Planner {
     for (const auto& [id, time] : times_)
       if (time.role == role) {
         ops.push_back(id);
-        cuts.insert(time.cycle - FloorDiv(time.cycle, schedule_.ii) * schedule_.ii);
+        cuts.insert(SlotOf(time.cycle));
       }
-    std::tuple<int64_t, int64_t, int64_t, int64_t> best{INT64_MAX, 0, 0, 0};
+    const std::vector<Read> loads = schedule_.in_place ? LoadsOf(role) : std::vector<Read>();
+    std::tuple<int64_t, size_t, int64_t, int64_t, int64_t> best{INT64_MAX, 0, 0, 0, 0};
     int64_t chosen = 0;
+    size_t across = 0;  // products in flight when the iteration ends
     const bool take_turns = schedule_.warpgroups > 1 && 2 * schedule_.tensor >= schedule_.ii;
     std::set<OpId>
         awaited;  // of those in flight when the iteration ends: read then by who is no product
@@ -178,7 +245,7 @@ class Planner {
         if (age <= 0) continue;
         const Op& from = fn_.ops[r.from];
         if (IsProduct(r.from)) crossing.insert(r.from);
-        if (IsProduct(r.from) && !IsProduct(r.to)) read.insert(r.from);
+        if (IsProduct(r.from) && !IsProduct(r.to) && !StaysInPlace(r.from)) read.insert(r.from);
         if (carried.insert(r.from).second)
           for (ValueId v : from.results)
             bytes += age * fn_.type(v).elements() * ByteSize(fn_.type(v).dtype);
@@ -189,13 +256,16 @@ class Planner {
       // another's product works (weights of 8 and 4 bits, 128x128x128: 7 and 14 % faster on an
       // H200; with products of 128x16 22 % slower). Where a tile from in front of the loop takes
       // part, as zero points of weights do, that has not been timed, and iterations are left alone.
-      const std::tuple<int64_t, int64_t, int64_t, int64_t> cost{
-          static_cast<int64_t>(crossing.size()), static_cast<int64_t>(waiting.size()), most - least,
-          bytes};
+      const std::tuple<int64_t, size_t, int64_t, int64_t, int64_t> cost{
+          static_cast<int64_t>(schedule_.in_place ? read.size() : crossing.size()),
+          schedule_.in_place ? Ahead(loads, cut, least).size() + AheadOfOthers(role, loads, cut)
+                             : 0,
+          static_cast<int64_t>(waiting.size()), most - least, bytes};
       if (cost < best) {
         best = cost;
         chosen = cut;
         awaited = read;
+        across = crossing.size();
       }
     }
     int least = INT32_MAX;
@@ -208,7 +278,8 @@ class Planner {
     if (!awaited.empty())
       plan_.notes.push_back("role " + std::to_string(role) + ": " + std::to_string(awaited.size()) +
                             " product(s) would be under way when its turn ends; awaited there");
-    plan_.going_on += static_cast<int>(std::get<0>(best) - static_cast<int64_t>(awaited.size()));
+    plan_.going_on += static_cast<int>(across - awaited.size());
+    if (schedule_.in_place) Align(loads, Ahead(loads, chosen, least), role);
   }
 
   // Values that pass between roles may not come from a later iteration than the one that reads
@@ -244,7 +315,7 @@ class Planner {
       for (ValueId v : reads_.at(reader)) Leaves(v, reader, 0, &reads);
       int64_t age = 0;
       for (const Read& r : reads) {
-        if (IsProduct(r.from) && places_.at(r.from).role == at.role)
+        if (IsProduct(r.from) && places_.at(r.from).role == at.role && !StaysInPlace(r.from))
           age = std::max(age, at.stage - places_.at(r.from).stage + r.distance);
       }
       const bool possible =
@@ -299,6 +370,12 @@ class Planner {
       for (OpId reader : readers) places_.at(reader).slot = places_.at(dot).slot;
   }
   bool IsProduct(OpId id) const { return schedule_.in_flight.count(id) > 0; }
+  // Does it add to a sum of earlier iterations that has columns of its own? What reads it awaits it
+  // there, whichever iteration that is.
+  bool StaysInPlace(OpId product) const {
+    const Op* sum = fn_.def(fn_.ops[product].operands[2]);
+    return schedule_.in_place && !(sum && sum->kind == OpKind::kConstant);
+  }
   // Does its role read the product's result of this iteration in front of `slot`?
   bool ReadBefore(OpId product, int64_t slot) const {
     for (const auto& [reader, at] : places_) {
@@ -382,6 +459,8 @@ class Planner {
   std::map<OpId, std::vector<ValueId>> reads_;  // of the body's ops
   std::map<OpId, LoopSchedule::Time> times_;
   std::map<OpId, Place> places_;
+  std::map<OpId, int64_t>
+      load_stages_;  // of loads that roles read so far, where sums stay in place
   std::map<OpId, std::set<OpId>> before_;  // of ops of one slot: these first
   LoopPlan plan_;
   std::string why_;

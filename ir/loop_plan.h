@@ -41,6 +41,9 @@ struct LoopSchedule {
   std::set<OpId> replicated;  // without a place although not IsReplicated: every role computes them
   std::vector<Token> tokens;
   std::set<OpId> in_flight;  // products that are so from their issue to a wait (ir/matrix_unit.h)
+  // Sums stay where products add to them, so that a product that only products follow costs nothing
+  // at an iteration's end. Then iterations of the roles begin where they read the same loads.
+  bool in_place = false;
 };
 
 // One op in the iteration of its role.

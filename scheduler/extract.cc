@@ -166,7 +166,7 @@ class Extractor {
   int64_t Columns(int64_t bytes) const { return CeilDiv(bytes, 4 * kLanes); }
 
   ir::Work WorkOf(const Op& op) const {
-    return scheduler::WorkOf(fn_, op, [&](ValueId v) { return Sliced(v) ? slices_ : 1; });
+    return scheduler::WorkOf(target_, fn_, op, [&](ValueId v) { return Sliced(v) ? slices_ : 1; });
   }
 
   std::string Unique(std::string name) {

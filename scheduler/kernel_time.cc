@@ -119,7 +119,7 @@ class Outside {
                          2 * others * bytes / target_.model.remote_bytes_per_cycle);
       return;
     }
-    const ir::Work work = WorkOf(fn_, op, [](ir::ValueId) { return 1; });
+    const ir::Work work = WorkOf(target_, fn_, op, [](ir::ValueId) { return 1; });
     if (work.elements <= 1) return;
     const bool kept = op.kind == OpKind::kLoad && op.i("kept") > 0;
     const ir::OpCost* cost = target_.CostOf(kept ? "smem_load" : CostName(fn_, op));

@@ -131,7 +131,7 @@ class Extractor {
   void AddOp(OpId id) {
     const Op& op = fn_.ops[id];
     const ir::OpCost& cost = *target_.CostOf(CostName(fn_, op));
-    GraphOp g = CostedOp(cost, WorkOf(fn_, op, [](ValueId) { return int64_t{1}; }), op.at);
+    GraphOp g = CostedOp(cost, WorkOf(target_, fn_, op, [](ValueId) { return int64_t{1}; }), op.at);
     g.slice = static_cast<int>(op.i("slice", -1));
     const int groups = g.variable_latency ? 1 : cut_.schedule.warpgroups;
     if (!g.variable_latency) {

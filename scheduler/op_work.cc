@@ -17,6 +17,29 @@ using ir::OpKind;
 using ir::ValueId;
 
 constexpr int64_t kTensorDepth = 32;  // bytes of K of a product's instruction
+constexpr int64_t kLeastRows = 64;    // … and its rows, where the unit does not say
+
+// Does a product read its left operand from tensor memory? So it does where threads compute it.
+bool LeftInTensorMemory(const ir::Target& target, const ir::Function& fn, const Op& dot) {
+  if (!ir::InTensorMemory(target.matrix_unit.kind) ||
+      ir::Info(fn.type(dot.operands[0]).dtype).bits != target.unit().left_tensor_bits)
+    return false;
+  const Op* def = fn.def(dot.operands[0]);
+  while (def && (def->kind == OpKind::kTranspose || def->kind == OpKind::kReshape))
+    def = fn.def(def->operands[0]);
+  return def && def->kind != OpKind::kLoad;
+}
+
+// Columns that a product of `rows` rows takes the time of. A unit that adds up in tensor memory
+// reads a left operand and a right one of shared memory at 128 bytes a cycle, and multiplies two
+// columns of 32 bytes a cycle: max(N / 2, (rows + N) / 4) cycles. Measured by SemiAnalysis on a
+// B200 (microbench-blackwell): 48, 56 and 64 cycles for N = 64, 96 and 128.
+double ColumnsOf(const ir::Target& target, const ir::Function& fn, const Op& dot, int64_t rows) {
+  const auto columns = static_cast<double>(fn.type(dot.results[0]).shape[1]);
+  if (!ir::InTensorMemory(target.matrix_unit.kind) || LeftInTensorMemory(target, fn, dot))
+    return columns;
+  return std::max(columns, (static_cast<double>(rows) + columns) / 2);
+}
 
 }  // namespace
 
@@ -33,7 +56,7 @@ std::string CostName(const ir::Function& fn, const Op& op) {
   return mnemonic;
 }
 
-ir::Work WorkOf(const ir::Function& fn, const Op& op,
+ir::Work WorkOf(const ir::Target& target, const ir::Function& fn, const Op& op,
                 const std::function<int64_t(ValueId)>& share) {
   auto elements = [&](ValueId v) { return fn.type(v).elements() / share(v); };
   ir::Work work;
@@ -45,13 +68,14 @@ ir::Work WorkOf(const ir::Function& fn, const Op& op,
     work.rows += static_cast<double>(elements(v));
   }
   if (op.kind == OpKind::kDot) {
-    // The tensor core works on whole instructions: rows are padded to 64.
+    // The tensor core works on whole instructions.
     const ir::Type& a = fn.type(op.operands[0]);
     const double k = static_cast<double>(a.shape[1]);
     const int64_t rows = a.shape[0] / share(op.operands[0]);
-    const double blocks = static_cast<double>(CeilDiv(rows, kTensorRows));
-    const double columns = static_cast<double>(fn.type(op.results[0]).shape[1]);
-    work.flops = 2 * k * columns * blocks * kTensorRows;
+    const int64_t whole = std::max(kLeastRows, target.unit().rows);
+    const double blocks = static_cast<double>(CeilDiv(rows, whole));
+    const double columns = ColumnsOf(target, fn, op, whole);
+    work.flops = 2 * k * columns * blocks * static_cast<double>(whole);
     work.steps = blocks * std::max(1.0, k * ir::ByteSize(a.dtype) / kTensorDepth);
     work.elements = static_cast<double>(elements(op.results[0]));
   } else if (IsMemory(op.kind)) {

@@ -12,13 +12,13 @@
 
 namespace tilec::scheduler {
 
-constexpr int64_t kTensorRows = 64;  // of a product's instruction
-
 bool IsMemory(ir::OpKind kind);
 // The name under which machine files have the op's cost.
 std::string CostName(const ir::Function& fn, const ir::Op& op);
-// `share`: into how many equal parts a value is cut, of which the op works on one.
-ir::Work WorkOf(const ir::Function& fn, const ir::Op& op,
+// `share`: into how many equal parts a value is cut, of which the op works on one. Products count
+// what the machine's unit does for them: whole rows and columns of instructions, and the time that
+// reading operands takes.
+ir::Work WorkOf(const ir::Target& target, const ir::Function& fn, const ir::Op& op,
                 const std::function<int64_t(ir::ValueId)>& share);
 // An op of the graph with these costs.
 GraphOp CostedOp(const ir::OpCost& cost, const ir::Work& work, Span at);

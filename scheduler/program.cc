@@ -293,6 +293,7 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
       c.at_once = true;
   c.schedule.warpgroups = slices > 1 ? 1 : tiles.warpgroups;
   c.schedule.roles = slices;
+  c.in_place = ir::InTensorMemory(target.matrix_unit.kind);
   for (OpId loop : InnermostLoops(c.fn)) {
     LoopReport report;
     report.at = c.fn.ops[loop].at;
@@ -387,6 +388,7 @@ bool ApplySchedules(CutProgram& c) {
           },
           &tokens);
     schedule.in_flight = c.in_flight;
+    schedule.in_place = c.in_place;
     if (c.at_once) KeepProgramOrder(c.fn, loops[i], &schedule);
     std::string why;
     const std::optional<ir::LoopPlan> plan = PlanLoop(c.fn, loops[i], schedule, &why);

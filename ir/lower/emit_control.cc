@@ -238,15 +238,51 @@ Result<> Emitter::Parallel_(const Op& op) {
   return Done();
 }
 
+namespace {
+
+// Is a sum at rest behind a block: awaited for a change, and no product issued since? `quiet`: it
+// is in front of it.
+bool QuietBehind(const Function& fn, BlockId block, const TensorSum& sum, bool quiet) {
+  for (OpId id : fn.blocks[block].ops) {
+    const Op& op = fn.ops[id];
+    if (sum.changes.count(id)) quiet = true;
+    if (std::count(sum.dots.begin(), sum.dots.end(), id) > 0) quiet = false;
+    if (op.regions.empty()) continue;
+    const auto behind = [&](BlockId region) { return QuietBehind(fn, region, sum, quiet); };
+    const bool all = std::all_of(op.regions.begin(), op.regions.end(), behind);
+    // A loop may have no iteration, and begins as the one before ended.
+    quiet = all && (op.kind == OpKind::kIf || quiet);
+  }
+  return quiet;
+}
+
+}  // namespace
+
 Result<> Emitter::Region(BlockId from, BlockId to) {
   const BlockId saved = b_.block();
   b_.SetBlock(to);
-  const auto unknown = [&] {
-    for (SumState& sum : sums_) sum.quiet = false;
+  // A loop that begins with a sum at rest, and ends each iteration so, always has it so; behind a
+  // branch it is so if it is behind every arm. Of other regions nothing is known.
+  const OpId parent = in_.blocks[from].parent;
+  const OpKind kind = parent.valid() ? in_.ops[parent].kind : OpKind::kWhile;
+  std::vector<bool> begins(sums_.size()), ends(sums_.size());
+  for (size_t i = 0; i < sums_.size(); ++i) {
+    if (kind != OpKind::kFor && kind != OpKind::kIf) continue;
+    const std::vector<BlockId>& regions = in_.ops[parent].regions;
+    const bool before = sums_[i].quiet;
+    const bool behind = std::all_of(regions.begin(), regions.end(), [&](BlockId region) {
+      return QuietBehind(in_, region, p_.sums[i], before);
+    });
+    begins[i] = before && (kind == OpKind::kIf || behind);
+    ends[i] = behind && (before || from == regions.back());
+    if (kind == OpKind::kFor) ends[i] = begins[i];
+  }
+  const auto known = [&](const std::vector<bool>& quiet) {
+    for (size_t i = 0; i < sums_.size(); ++i) sums_[i].quiet = quiet[i];
   };
-  unknown();
+  known(begins);
   TRY_VOID(Block_(from));
-  unknown();
+  known(ends);
   if (!plain_branch_) {
     FlushLoads();
     SettleAll();

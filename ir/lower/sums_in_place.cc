@@ -76,11 +76,17 @@ void Emitter::EnterHomes(OpId loop) {
     if (sum.home != loop || !p_.sum_columns.count({role_, i})) continue;
     const Layout& layout = plan_.dots.at(sum.dots[0]).acc;
     const int64_t width = ColumnsOfSlice(in_.type(sum.init), layout);
+    const std::set<OpId> entry = sum.entry.value_or(std::set<OpId>());
     MeetBeforeStores();
     for (int64_t first = 0; first < in_.type(sum.init).shape[1]; first += width)
-      StoreColumns(i, Slice(sum.entry.value_or(std::set<OpId>()), sum.init, layout, first, width),
-                   first);
+      StoreColumns(i, Slice(entry, sum.init, layout, first, width), first);
+    // A sum that it begins with was loaded by these slices; its columns may be these.
+    std::erase_if(due_, [&](size_t due) {
+      return SumBySlices(entry, p_.sums[due].result) &&
+             slices_.count({p_.sums[due].result, int64_t{0}}) > 0;
+    });
     slices_.clear();
+    sums_[i].quiet = true;
   }
 }
 

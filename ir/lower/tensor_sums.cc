@@ -132,17 +132,28 @@ class Finder {
   std::set<std::pair<OpId, size_t>> known_;
 };
 
+// Where an op is made that is left to a later place: in front of the loop, or at the change, of the
+// sum that it leads to; invalid: behind all, for a store.
+OpId MadeAt(const ProgramPlan& plan, OpId id) {
+  for (const TensorSum& sum : plan.sums) {
+    if (sum.entry && sum.entry->count(id)) return sum.home;
+    for (const auto& [head, change] : sum.changes)
+      if (change.ops.count(id)) return head;
+  }
+  return {};
+}
+
 // Until it is loaded: where it is used, or where the block ends if nobody does, or if what uses it
-// is left to a later place.
+// is left to a store.
 int64_t LoadedBy(const Function& fn, const ProgramPlan& plan, const Uses& uses,
                  const Positions& positions, const TensorSum& sum) {
   if (sum.at_once) return positions.at(sum.last);
   const BlockId block = BlockOf(fn, sum.result);
   int64_t end = -1;
   for (const Uses::Use& use : uses.of(sum.result)) {
-    const OpId at = AncestorIn(fn, block, use.reader);
-    if (!at.valid() || plan.deferred.count(use.reader))
-      return positions.at(fn.blocks[block].ops.back());
+    const OpId made = plan.deferred.count(use.reader) ? MadeAt(plan, use.reader) : use.reader;
+    const OpId at = made.valid() ? AncestorIn(fn, block, made) : OpId();
+    if (!at.valid()) return positions.at(fn.blocks[block].ops.back());
     end = std::max(end, positions.at(at));
   }
   return end < 0 ? positions.at(fn.blocks[block].ops.back()) : end;
@@ -150,8 +161,11 @@ int64_t LoadedBy(const Function& fn, const ProgramPlan& plan, const Uses& uses,
 
 // Positions between which columns are in use; where they are.
 struct Life {
-  int64_t begin = 0, end = 0, columns = 0, at = 0;
-  std::string map;  // which part each warpgroup has
+  int64_t begin = 0, end = 0;
+  std::string map;          // which part each warpgroup has
+  bool accumulator = true;  // or a left operand, or scales
+  bool home = false;        // of a sum that stays in its columns through a loop
+  int64_t columns = 0, at = 0;
 };
 
 }  // namespace
@@ -188,13 +202,14 @@ class Columns {
  public:
   Columns(int64_t base, bool mixed) : base_(base), end_(base), mixed_(mixed) {}
   int64_t end() const { return end_; }
-  int64_t Place(int64_t begin, int64_t end, int64_t columns, const std::string& map) {
-    Life life = {begin, end, RoundUp(columns, kTensorColumnStep), base_, map};
+  int64_t Place(Life life, int64_t columns) {
+    life.columns = RoundUp(columns, kTensorColumnStep);
+    life.at = base_;
     for (bool again = true; again;) {
       again = false;
       for (const Life& other : lives_)
         if (other.at < life.at + life.columns && life.at < other.at + other.columns &&
-            ((other.begin <= life.end && life.begin <= other.end) || (!mixed_ && other.map != map)))
+            Meet(life, other))
           life.at = other.at + other.columns, again = true;
     }
     end_ = std::max(end_, life.at + life.columns);
@@ -203,6 +218,18 @@ class Columns {
   }
 
  private:
+  // May the columns of one not be those of the other?
+  bool Meet(const Life& a, const Life& b) const {
+    if (!mixed_ && a.map != b.map) return true;
+    return a.begin <= b.end && b.begin <= a.end && !Follows(a, b) && !Follows(b, a);
+  }
+  // A sum that a loop begins with is complete, and loaded, before the first of what the loop keeps
+  // is stored; slice by slice, so that both lie in the same columns.
+  static bool Follows(const Life& first, const Life& home) {
+    return home.home && first.end == home.begin &&
+           (!first.accumulator || !home.accumulator || first.at == home.at);
+  }
+
   int64_t base_, end_;
   bool mixed_;
   std::vector<Life> lives_;
@@ -234,9 +261,10 @@ int64_t Place(const Function& fn, const std::vector<std::vector<size_t>>& sums_o
       const int64_t begin = always ? 0 : positions.at(sum.resident() ? sum.home : sum.first),
                     end = always ? INT64_MAX : LoadedBy(fn, *plan, uses, positions, sum),
                     slots = always ? plan->accumulators[slotted->second].slots : 1;
+      const bool home = sum.resident() && !always;
       plan->sum_columns[{static_cast<int>(role), i}] =
-          columns.Place(begin, end, slots * TensorColumns(shape[0], shape[1]),
-                        PartsOf(*plan, first.split, shape, "f"));
+          columns.Place({begin, end, PartsOf(*plan, first.split, shape, "f"), true, home},
+                        slots * TensorColumns(shape[0], shape[1]));
       // Left operands of a resident sum have one place: it is awaited before each is stored.
       int64_t most = 0, together = -1;
       for (OpId dot : sum.dots)
@@ -251,17 +279,17 @@ int64_t Place(const Function& fn, const std::vector<std::vector<size_t>>& sums_o
                                         plan->tiles.layouts.at(a.source), plan->tiles.warpgroups);
         const std::string map = PartsOf(*plan, split.value_or(WgSplit::kNone), left, "h");
         if (!sum.resident())
-          together =
-              columns.Place(positions.at(dot), end, TensorOperandColumns(left[0], left[1]), map);
+          together = columns.Place({positions.at(dot), end, map, false, false},
+                                   TensorOperandColumns(left[0], left[1]));
         else if (together < 0)
-          together = columns.Place(begin, end, most, map);
+          together = columns.Place({begin, end, map, false, home}, most);
         plan->operand_columns[{static_cast<int>(role), dot}] = together;
       }
       for (OpId dot : sum.dots) {
         const Op& op = fn.ops[dot];
         if (op.operands.size() <= 3) continue;
         const auto place = [&](int64_t rows, int64_t scales) {
-          return columns.Place(begin, end, TensorScaleColumns(rows, scales), "");
+          return columns.Place({begin, end, "", false, false}, TensorScaleColumns(rows, scales));
         };
         const std::vector<int64_t>& a = fn.type(op.operands[3]).shape;
         const std::vector<int64_t>& b = fn.type(op.operands[4]).shape;

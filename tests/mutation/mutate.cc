@@ -382,6 +382,14 @@ std::string Apply(const std::string& ptx, const Mutant& mutant) {
   return out.replace(at, std::min(ptx.find('\n', at), ptx.size()) - at, mutant.text);
 }
 
+Mutant TrapBefore(const Mutant& mutant) {
+  const std::string& was = mutant.before;
+  const std::string guard = was[0] == '@' ? was.substr(0, was.find(' ') + 1) : std::string();
+  Mutant trap = mutant;
+  trap.text = guard + "trap; " + was;
+  return trap;
+}
+
 std::optional<Mutant> InitialisedTwice(const Mutant& mutant) {
   const std::string& was = mutant.before;
   const size_t open = was.find('['), close = was.find(']');

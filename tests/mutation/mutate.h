@@ -31,6 +31,9 @@ struct Mutant {
 std::vector<Mutant> Mutants(const std::string& ptx, bool all_kinds = false);
 std::string Apply(const std::string& ptx, const Mutant& mutant);
 
+// The original with a trap in front of the statement, under the same predicate.
+Mutant TrapBefore(const Mutant& mutant);
+
 // The statement of the original with its mbarrier initialised once more in front of it (behind it,
 // if that is what it does): the emulator then says which one it is. None: it is about no mbarrier.
 std::optional<Mutant> InitialisedTwice(const Mutant& mutant);

@@ -16,6 +16,7 @@ struct PlanCase {
   std::string name, file, kernel;
   size_t call = 0;  // which of the kernel's calls in the file's `test` blocks
   std::string schedule = "solve";
+  std::string target = "h200";
 };
 
 struct CompiledPlan {

@@ -128,5 +128,59 @@ TEST_F(Edits, AWordThatIsNoneIsRefusedWhereItStands) {
   Refused(With(Plan(), "product ", "op", "dot99"), "I271");
 }
 
+// Accumulators: slots of tensor memory between the role that issues products and the one that
+// stores.
+class Accumulators : public testing::Test {
+ protected:
+  static const CompiledPlan& Gemm() {
+    static const CompiledPlan kMade = CompilePlan(PlanCaseOf("gemm_b200"));
+    return kMade;
+  }
+  static const std::string& Plan() { return Gemm().plan; }
+  static CompiledPlan By(const std::string& plan) {
+    return CompilePlan(PlanCaseOf("gemm_b200"), plan);
+  }
+  static void Refused(const std::string& plan, const std::string& code, const std::string& words) {
+    const CompiledPlan made = By(plan);
+    EXPECT_FALSE(made.ok);
+    EXPECT_NE(made.said.find("[" + code + "]"), std::string::npos) << made.said;
+    EXPECT_NE(made.said.find(words), std::string::npos) << made.said;
+  }
+  static int64_t Columns(const ir::Function& fn) {
+    for (ir::OpId id : ir::OpsInOrder(fn))
+      if (fn.ops[id].kind == ir::OpKind::kTmemAlloc) return fn.ops[id].i("columns");
+    return 0;
+  }
+};
+
+TEST_F(Accumulators, OfOneSlotTakeHalfTheColumns) {
+  ASSERT_TRUE(Gemm().ok) << Gemm().said;
+  const CompiledPlan made = By(With(Plan(), "accumulator ", "slots", "1"));
+  ASSERT_TRUE(made.ok) << made.said;
+  EXPECT_NE(made.plan.find("\naccumulator product=dot0 arrivals="), std::string::npos) << made.plan;
+  for (const std::string& line : NotFound(made.plan, made.program)) ADD_FAILURE() << line;
+  EXPECT_EQ(2 * Columns(made.program), Columns(Gemm().program));
+}
+TEST_F(Accumulators, OfMoreSlotsThanFitAreRefused) {
+  Refused(With(Plan(), "accumulator ", "slots", "3"), "I297", "768 columns; a CTA has 512");
+}
+TEST_F(Accumulators, WithoutSlotsAreRefused) {
+  Refused(With(Plan(), "accumulator ", "slots", "0"), "I297", "has 0 slots");
+}
+TEST_F(Accumulators, ThatOtherWarpsEmptyAreRefused) {
+  Refused(With(Plan(), "accumulator ", "arrivals", "7"), "I285", "accumulator of dot0");
+}
+TEST_F(Accumulators, OfNoProductAreRefused) {
+  Refused(With(Plan(), "accumulator ", "product", "dot9"), "I271", "dot9");
+}
+TEST_F(Accumulators, TakenAwayOrTwiceAreRefused) {
+  Refused(Without(Plan(), "accumulator "), "I296", "gives `accumulator product=dot0`");
+  size_t end = 0;
+  const size_t begin = LineOf(Plan(), "accumulator ", &end);
+  std::string twice = Plan();
+  twice.insert(end + 1, Plan().substr(begin, end + 1 - begin));
+  Refused(twice, "I297", "dot0 has two");
+}
+
 }  // namespace
 }  // namespace tilec

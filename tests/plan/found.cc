@@ -41,6 +41,8 @@ class Finder {
         Role(&why);
       else if (key == "ring")
         Ring(&why);
+      else if (key == "accumulator")
+        Accumulator(&why);
       else if (key == "token")
         Barrier(Number("arrivals"), Number("slots", 0), &why);
       else if (key == "pass")
@@ -101,6 +103,7 @@ class Finder {
     Expect(found, "no role has this name, these warps and this quota", why);
     if (Text("kind") == "compute") compute_[Number("index")] = Text("name");
     if (Text("kind").empty()) compute_[0] = Text("name");
+    if (Text("kind") == "issuer") issuer_ = Text("name");
   }
 
   // The next barrier that the program sets up: plans list them in that order.
@@ -122,6 +125,20 @@ class Finder {
            }),
            "nobody expects these bytes at its full barrier", why);
   }
+  // Its slots, as far apart as the product has columns, follow what the issuer and the threads do
+  // there; the issuer fills them and commits, as many warps as the plan says empty them.
+  void Accumulator(std::string* why) {
+    const int64_t slots = Number("slots", 1);
+    const ValueId full = Barrier(1, slots, why), empty = Barrier(Number("arrivals"), slots, why);
+    if (!why->empty()) return;
+    const auto at = [](OpKind kind, ValueId barrier) {
+      return [=](const Op& op) { return op.kind == kind && op.operands[0] == barrier; };
+    };
+    Expect(InRole(issuer_, at(OpKind::kMbarWait, empty)), "the issuer does not await it", why);
+    Expect(InRole(issuer_, at(OpKind::kTcCommit, full)), "the issuer does not commit to it", why);
+    Expect(Has(at(OpKind::kMbarWait, full)), "no thread awaits it", why);
+    Expect(Has(at(OpKind::kMbarArrive, empty)), "no thread releases it", why);
+  }
   void Pass(std::string* why) {
     Barrier(Number("arrivals"), Number("slots", 1), why);
     Barrier(Number("arrivals"), Number("slots", 1), why);
@@ -142,8 +159,13 @@ class Finder {
         const auto ring = static_cast<size_t>(ParseInteger(word.text).value_or(-1));
         if (ring >= rings_.size()) return Expect(false, "there is no such ring", why);
         const ValueId barrier = side == 0 ? rings_[ring].first : rings_[ring].second;
-        Expect(InRole(compute_[Number("role")],
-                      [&](const Op& op) { return op.kind == kind && op.operands[0] == barrier; }),
+        Expect(InRole(issuer_.empty() ? compute_[Number("role")] : issuer_,
+                      [&](const Op& op) {
+                        // Products that complete at a barrier release what they read.
+                        const bool commit =
+                            kind == OpKind::kMbarArrive && op.kind == OpKind::kTcCommit;
+                        return (op.kind == kind || commit) && op.operands[0] == barrier;
+                      }),
                "the role does not do that", why);
       }
   }
@@ -167,6 +189,9 @@ class Finder {
   }
 
   void Product(std::string* why) {
+    if (Text("unit") == "tcgen05")
+      return Expect(Has([](const Op& op) { return op.kind == OpKind::kTcMma; }),
+                    "no product of this kind", why);
     const bool tensor = Text("unit") != "none";
     Expect(Has([&](const Op& op) {
              return op.kind == (tensor ? OpKind::kMma : OpKind::kSimtDot) &&
@@ -201,6 +226,7 @@ class Finder {
   size_t next_init_ = 0;
   std::vector<std::pair<ValueId, ValueId>> rings_;
   std::map<int64_t, std::string> compute_;
+  std::string issuer_;  // the role that issues all products, if there is one
   std::vector<std::string> missing_;
 };
 

@@ -18,9 +18,11 @@ namespace tilec {
 const std::vector<PlanCase>& PlanCases() {
   static const std::vector<PlanCase> kCases = {
       {"gemm", "stdlib/matmul.tile", "gemm", 0, "solve"},
+      {"gemm_b200", "stdlib/matmul.tile", "gemm", 0, "solve", "b200"},
       {"gemm_once", "stdlib/matmul.tile", "gemm", 0, "solve:once"},
       {"attention", "stdlib/attention.tile", "attention", 0, "solve"},
       {"attention_backward", "tests/exec/attention_backward.tile", "attn_bwd", 1, "solve"},
+      {"attention_b200", "tests/blackwell/attention.tile", "attention", 1, "solve", "b200"},
       {"gathered", "tests/exec/embedding.tile", "embed_rmsnorm", 0, "solve"},
       {"linear_attention", "tests/exec/linear_attention.tile", "linear_attention", 0, "solve"},
       {"softmax", "stdlib/softmax.tile", "softmax", 0, "solve"},
@@ -59,6 +61,7 @@ CompiledPlan CompilePlan(const PlanCase& of, const std::string& plan) {
   if (!bound.ok()) return said(), out;
   api::PipelineOptions options;
   options.schedule = schedule;
+  options.target = of.target;
   api::Observation look;
   look.plan = &out.plan;
   auto tile = api::MakeTileIr(loaded, call.kernel, *bound, &look, diags);
