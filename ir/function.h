@@ -109,7 +109,7 @@ struct TensorMapInfo {
 struct LaunchInfo {
   int warps = 4;
   int64_t smem_bytes = 0;
-  int64_t ctas_per_sm = 1;     // registers are to suffice for so many
+  int64_t ctas_per_sm = 1;     // registers are to suffice for so many; 0: the assembler decides
   int64_t cluster = 1;         // CTAs that see each other's shared memory; divides the grid
   Expr grid = Expr::Const(1);  // CTAs in all
   std::vector<TensorMapInfo> maps;
