@@ -1,9 +1,11 @@
 // Scans: the digits of the axis from the smallest stride to the largest (ir::PlanScan). At each,
 // blocks that are scanned lie side by side; what is before a block is combined into all of its
-// elements, and the blocks' totals become the total of one block.
+// elements, and the blocks' totals become the total of one block. Totals that other warps read are
+// stored one by one as they are known: kept until all are, they took as many registers as the tile.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
+#include <optional>
 
 #include "backend/emitter.h"
 #include "support/check.h"
@@ -48,7 +50,47 @@ Result<void> Emitter::EmitScan(const ir::Op& op) {
       v = Combine(kind, acc, what, v);
     }
   };
-  for (const ScanLevel& level : plan->levels) switch (level.kind) {
+  // Where warps exchange totals. Others have read what they passed through these bytes.
+  struct Exchange {
+    llvm::Value *theirs, *mine, *writes, *digit;
+    int64_t pitch, step;  // bytes from warp to warp, from block to block
+  };
+  const auto open = [&](const ScanLevel& level) -> Exchange {
+    CHECK(op.i("scratch", -1) >= 0, "scan across warps without scratch");
+    CHECK(static_cast<int64_t>(blocks.size()) == level.reps, "planned registers");
+    const int64_t slot = ir::ReduceSlotBytes(type.dtype), threads = layout.threads();
+    const auto number = [&](const std::vector<ir::ThreadDigit>& digits) {
+      llvm::Value* sum = I32(0);
+      int64_t place = 1;
+      for (const ir::ThreadDigit& d : digits) {
+        sum = b_.CreateAdd(
+            sum, b_.CreateMul(Digit(role_.thread, d.place, d.extent, threads), I32(place)));
+        place *= d.extent;
+      }
+      return sum;
+    };
+    Exchange out;
+    out.writes = part.first_replica;
+    for (const ir::ThreadDigit& d : level.writers)
+      out.writes =
+          And(out.writes, b_.CreateICmpEQ(Digit(role_.thread, d.place, d.extent, threads), I32(0)));
+    out.digit = Digit(role_.thread, level.digit.place, level.digit.extent, threads);
+    out.theirs =
+        b_.CreateAdd(SmemAddress(op.i("scratch")), b_.CreateMul(number(level.group), I32(slot)));
+    out.step = level.groups * slot;
+    out.pitch = level.reps * out.step;
+    out.mine = b_.CreateAdd(out.theirs, b_.CreateMul(out.digit, I32(out.pitch)));
+    RoleBarrier();
+    return out;
+  };
+  std::optional<Exchange> exchange;
+  const auto store = [&](size_t block) {
+    StoreGlobal(exchange->mine, static_cast<int64_t>(block) * exchange->step, exchange->writes,
+                {totals[block]}, acc, PtxInst::kStShared);
+  };
+  for (size_t l = 0; l < plan->levels.size(); ++l) {
+    const ScanLevel& level = plan->levels[l];
+    switch (level.kind) {
       case ScanLevel::Kind::kRegisters: {
         int64_t place = 1;
         for (int i = 0; i < level.reg_digit; ++i)
@@ -80,6 +122,9 @@ Result<void> Emitter::EmitScan(const ir::Op& op) {
         // it lies before the lane's if the lane's digit has the bit.
         llvm::Value* digit =
             Digit(role_.thread, level.digit.place, level.digit.extent, layout.threads());
+        const bool warps_next =
+            l + 1 < plan->levels.size() && plan->levels[l + 1].kind == ScanLevel::Kind::kWarps;
+        if (warps_next) exchange = open(plan->levels[l + 1]);
         for (size_t i = 0; i < blocks.size(); ++i) {
           llvm::Value* ahead = nullptr;
           for (int64_t x = 1; x < level.extent; x *= 2) {
@@ -90,53 +135,35 @@ Result<void> Emitter::EmitScan(const ir::Op& op) {
             totals[i] = Combine(kind, acc, totals[i], other);
           }
           before(i, ahead);
+          if (warps_next) store(i);
         }
         break;
       }
       case ScanLevel::Kind::kWarps: {
-        CHECK(op.i("scratch", -1) >= 0, "scan across warps without scratch");
-        CHECK(static_cast<int64_t>(blocks.size()) == level.reps, "planned registers");
-        const int64_t slot = ir::ReduceSlotBytes(type.dtype), threads = layout.threads();
-        const auto number = [&](const std::vector<ir::ThreadDigit>& digits) {
-          llvm::Value* sum = I32(0);
-          int64_t place = 1;
-          for (const ir::ThreadDigit& d : digits) {
-            sum = b_.CreateAdd(
-                sum, b_.CreateMul(Digit(role_.thread, d.place, d.extent, threads), I32(place)));
-            place *= d.extent;
-          }
-          return sum;
-        };
-        llvm::Value* writes = part.first_replica;
-        for (const ir::ThreadDigit& d : level.writers)
-          writes =
-              And(writes, b_.CreateICmpEQ(Digit(role_.thread, d.place, d.extent, threads), I32(0)));
-        llvm::Value* digit = Digit(role_.thread, level.digit.place, level.digit.extent, threads);
-        llvm::Value* theirs = b_.CreateAdd(SmemAddress(op.i("scratch")),
-                                           b_.CreateMul(number(level.group), I32(slot)));
-        const int64_t pitch = level.reps * level.groups * slot;  // from block to block
-        llvm::Value* mine = b_.CreateAdd(theirs, b_.CreateMul(digit, I32(pitch)));
-        RoleBarrier();  // others have read what they passed through these bytes
-        for (size_t i = 0; i < blocks.size(); ++i)
-          StoreGlobal(mine, static_cast<int64_t>(i) * level.groups * slot, writes, {totals[i]}, acc,
-                      PtxInst::kStShared);
+        if (!exchange) {
+          exchange = open(level);
+          for (size_t i = 0; i < blocks.size(); ++i) store(i);
+        }
         RoleBarrier();
         for (size_t i = 0; i < blocks.size(); ++i) {
           llvm::Value *ahead = neutral, *total = nullptr;
           for (int64_t w = 0; w < level.extent; ++w) {
-            const int64_t at = w * pitch + static_cast<int64_t>(i) * level.groups * slot;
-            llvm::Value* other = b_.CreateAlignedLoad(ElementType(acc), SharedPointer(theirs, at),
-                                                      llvm::Align(static_cast<uint64_t>(slot)));
+            const int64_t at = w * exchange->pitch + static_cast<int64_t>(i) * exchange->step;
+            llvm::Value* other = b_.CreateAlignedLoad(
+                ElementType(acc), SharedPointer(exchange->theirs, at),
+                llvm::Align(static_cast<uint64_t>(ir::ReduceSlotBytes(type.dtype))));
             llvm::Value* more = total ? Combine(kind, acc, ahead, other) : other;
-            ahead = b_.CreateSelect(b_.CreateICmpSLT(I32(w), digit), more, ahead);
+            ahead = b_.CreateSelect(b_.CreateICmpSLT(I32(w), exchange->digit), more, ahead);
             total = total ? Combine(kind, acc, total, other) : other;
           }
           before(i, ahead);
           totals[i] = total;
         }
+        exchange.reset();
         break;
       }
     }
+  }
   if (is_float && acc != DType::kF64) {
     values = FromF32(values, type.dtype);
   } else if (!is_float) {

@@ -205,7 +205,7 @@ void Emitter::Declare() {
   const std::string threads = std::to_string(image_.block);
   function_->addFnAttr("nvvm.reqntid", threads);
   const int64_t ctas = fn_.launch.ctas_per_sm;
-  function_->addFnAttr("nvvm.minctasm", std::to_string(ctas));
+  if (ctas > 0) function_->addFnAttr("nvvm.minctasm", std::to_string(ctas));
   // Fewer than the ISA allows: the assembler cannot know.
   const int64_t most = options_.machine->limits.regs_per_thread;
   const bool few = most < ir::isa::kMostThreadRegisters;
@@ -222,7 +222,8 @@ void Emitter::Declare() {
   bounds.insert(bounds.end(), {md("kernel"), number(1)});
 #if LLVM_VERSION_MAJOR < 21
   bounds.insert(bounds.end(), {md("reqntidx"), number(image_.block), md("reqntidy"), number(1),
-                               md("reqntidz"), number(1), md("minctasm"), number(ctas)});
+                               md("reqntidz"), number(1)});
+  if (ctas > 0) bounds.insert(bounds.end(), {md("minctasm"), number(ctas)});
   if (few) bounds.insert(bounds.end(), {md("maxnreg"), number(most)});
   if (cluster > 1)
     bounds.insert(bounds.end(), {md("cluster_dim_x"), number(cluster), md("cluster_dim_y"),

@@ -511,7 +511,7 @@ struct Parser {
     TRY(fn.launch.smem_bytes, IntIn("smem", 0, 1 << 30));
     if (Eat("ctas")) {
       TRY_VOID(Expect("="));
-      TRY(fn.launch.ctas_per_sm, IntIn("ctas", 1, 32));
+      TRY(fn.launch.ctas_per_sm, IntIn("ctas", 0, 32));
     }
     if (Eat("cluster")) {
       TRY_VOID(Expect("="));

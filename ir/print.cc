@@ -164,7 +164,7 @@ struct Printer {
     if (fn.level == Level::kWarp)
       out += fmt::format(
           "  launch warps={} smem={}{}{} grid={}\n", fn.launch.warps, fn.launch.smem_bytes,
-          fn.launch.ctas_per_sm > 1 ? fmt::format(" ctas={}", fn.launch.ctas_per_sm) : "",
+          fn.launch.ctas_per_sm != 1 ? fmt::format(" ctas={}", fn.launch.ctas_per_sm) : "",
           fn.launch.cluster > 1 ? fmt::format(" cluster={}", fn.launch.cluster) : "",
           ToText(fn.launch.grid));
     for (const TensorMapInfo& m : fn.launch.maps)

@@ -165,7 +165,7 @@ bool Verifier::CheckHeader() {
     return FailHeader({}, fmt::format("{} warps; a CTA has 1 … 32", fn_.launch.warps));
   if (fn_.launch.smem_bytes < 0)
     return FailHeader({}, fmt::format("{} bytes of shared memory", fn_.launch.smem_bytes));
-  if (fn_.launch.ctas_per_sm < 1 || fn_.launch.ctas_per_sm * fn_.launch.warps > 64)
+  if (fn_.launch.ctas_per_sm < 0 || fn_.launch.ctas_per_sm * fn_.launch.warps > 64)
     return FailHeader({}, fmt::format("{} CTAs of {} warps; an SM holds 64 warps",
                                       fn_.launch.ctas_per_sm, fn_.launch.warps));
   if (const int64_t n = fn_.launch.cluster; n < 1 || n > 8 || (n & (n - 1)))

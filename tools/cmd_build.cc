@@ -35,8 +35,7 @@ void PrintReport(const std::string& kernel, const backend::PtxasReport& r) {
 void SayWhatSpills(Session& session, const Prepared& p, const ir::Function& fn,
                    const backend::PtxasReport& report) {
   const int bytes = report.spill_store_bytes + report.spill_load_bytes;
-  const Result<api::Machine> machine = session.Machine();
-  if (bytes == 0 || !machine.ok()) return;
+  if (bytes == 0) return;
   std::string fullest;
   int64_t most = -1, given = 0;
   for (ir::OpId id : fn.blocks[fn.body].ops) {
@@ -45,7 +44,8 @@ void SayWhatSpills(Session& session, const Prepared& p, const ir::Function& fn,
     const int64_t peak = ir::PeakRegisters(fn, id);
     if (peak <= most) continue;
     most = peak, fullest = op.s("name");
-    given = op.i("regs") > 0 ? op.i("regs") : (*machine)->RegistersAtLaunch(fn.launch.warps);
+    // Without a quota a thread has what ptxas found for it, less where CTAs share an SM.
+    given = op.i("regs") > 0 ? op.i("regs") : report.registers;
   }
   const frontend::Signature* signature = session.loaded().program->FindSignature(p.kernel);
   std::vector<std::string> tunes;

@@ -50,7 +50,7 @@ class Liveness {
     const std::vector<OpId>& ops = fn_.blocks[block].ops;
     for (auto it = ops.rbegin(); it != ops.rend(); ++it) {
       const Op& op = fn_.ops[*it];
-      if (!only_waits_ || Waits(op)) Note(live, ScanRegisters(op));
+      if (!only_waits_ || Waits(op)) Note(live, ScanRegisters(op, live));
       if (only_waits_ && whole_)
         for (ValueId r : op.results)
           if (fn_.type(r).is_tile() && !Free(r)) {
@@ -166,36 +166,53 @@ class Liveness {
     return block.valid();
   }
 
-  // What a scan holds beside its result (backend/emit_scan.cc): what it adds up in is wider than
-  // narrow elements, and from the first step between threads on every block of registers has a
-  // total beside its elements, unless nothing follows the step.
-  int64_t ScanRegisters(const Op& op) const {
+  // What a scan holds beside its result (backend/emit_scan.cc): it adds up narrow elements in
+  // wider ones, its operand too if that is read again; and behind a step between threads every
+  // block of registers has a total, unless nothing follows but the exchange between warps, which
+  // takes totals from shared memory.
+  int64_t ScanRegisters(const Op& op, const Live& live) const {
     if (op.kind != OpKind::kWarpScan) return 0;
-    const Type& type = fn_.type(op.operands[0]);
-    const Layout& layout = fn_.layout(op.operands[0]);
+    const ValueId from = op.operands[0];
+    const Type& type = fn_.type(from);
+    const Layout& layout = fn_.layout(from);
     const auto plan = PlanScan(layout, static_cast<int>(op.i("axis")));
     CHECK(plan, "verified: digits along the axis nest");
     const int64_t words = ReduceSlotBytes(type.dtype) / 4;
-    int64_t totals = 0;
+    // Blocks go their way between threads by twos: each has its sum, what came, what is ahead of
+    // it, and where that lies.
+    constexpr int64_t kOnTheWay = 8;
+    int64_t totals = 0, on_the_way = 0;
     for (size_t i = 0; i < plan->levels.size(); ++i) {
       const ScanLevel& level = plan->levels[i];
-      const bool last = i + 1 == plan->levels.size();
       if (level.kind == ScanLevel::Kind::kRegisters) continue;
-      if (!last || level.kind == ScanLevel::Kind::kWarps) totals = std::max(totals, level.reps);
+      on_the_way = kOnTheWay;
+      const bool stored =
+          i + 1 < plan->levels.size() && plan->levels[i + 1].kind == ScanLevel::Kind::kWarps;
+      if (i + 1 < plan->levels.size() && !stored) totals = std::max(totals, level.reps);
     }
     const int64_t elements = layout.regs();
-    return (elements + totals) * words - CeilDiv(elements * ByteSize(type.dtype), 4);
+    const int64_t wider = elements * words - CeilDiv(elements * ByteSize(type.dtype), 4);
+    return (live.count(Origin(from)) ? 2 : 1) * wider + (totals + on_the_way) * words;
   }
 
   void Note(const Live& live, int64_t beside = 0) {
-    int64_t registers = beside;
+    int64_t registers = beside, predicates = 0;
     for (const auto& [v, alive] : live) {
       const Type& type = fn_.type(v);
-      if (type.dtype == DType::kBool || !type.layout.valid()) continue;
-      registers += (std::count(alive.begin(), alive.end(), true) * ByteSize(type.dtype) + 3) / 4;
+      if (!type.layout.valid()) continue;
+      const int64_t count = std::count(alive.begin(), alive.end(), true);
+      if (type.dtype == DType::kBool)
+        predicates += count;
+      else
+        registers += (count * ByteSize(type.dtype) + 3) / 4;
     }
+    if (only_waits_) registers += std::max<int64_t>(0, predicates - kPredicates);
     peak_ = std::max(peak_, registers);
   }
+
+  // Of the seven that a thread has; two are wanted for bounds and loops. What they do not hold is
+  // in registers.
+  static constexpr int64_t kPredicates = 5;
 
   const Function& fn_;
   const bool only_waits_, whole_;
@@ -450,8 +467,12 @@ int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chun
   // chunks of 16 elements a thread spilled with 80 registers.
   constexpr int64_t kChunks = 2;
   const int64_t warps = fn.launch.warps;
+  // What threads of a scan do for themselves has no order, and told how many registers it may take
+  // the assembler does so much of it at once that it spills: 16 bytes with 80 registers, none with
+  // the 61 that it takes if it is told nothing. Tiles of few registers leave room for that.
+  constexpr int64_t kFew = 32;
   int64_t streams = 0, elements = 1, rows = 0;
-  bool reread = false, scattered = false;
+  bool reread = false, scattered = false, exchanges = false;
   for (const Op& op : fn.ops) {
     if (op.kind == OpKind::kMma) return 1;  // accumulators, and the tensor core is one
     if (op.kind == OpKind::kSmemLoad) {
@@ -459,6 +480,7 @@ int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chun
       elements = std::max(elements, fn.layout(op.results[0]).regs());
     }
     streams += op.kind == OpKind::kGLoad;
+    exchanges = exchanges || op.kind == OpKind::kWarpScan || op.kind == OpKind::kWarpRearrange;
     scattered = scattered || op.kind == OpKind::kGAtomic;
     if (op.kind == OpKind::kGLoad || op.kind == OpKind::kGStore) {
       const Type& type = fn.type(op.kind == OpKind::kGLoad ? op.results[0] : op.operands[1]);
@@ -479,6 +501,7 @@ int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chun
     merged.Walk(fn.ops[role].regions[0], {});
     held = std::max(held, merged.peak());
   }
+  if (exchanges && held > kFew) return 0;
   // An address and a predicate for every element that is accessed alone.
   const int64_t needed = scattered ? 2 * (held + beside.row_kernel) : held + beside.row_kernel;
   const int64_t registers = std::max<int64_t>(32, RoundUp(needed, 8));

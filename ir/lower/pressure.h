@@ -32,6 +32,7 @@ bool LeavesRegisters(const Function& warps, const Target& target);
 // other's waits, so as many as find room; the register allocator has to be told. Counted is what is
 // held where threads wait (for each other, around loops), and the largest tile alone unless tiles
 // are read again from shared memory: arithmetic makes and uses up its tiles piece by piece.
+// 0: ptxas is told nothing; threads that exchange much fit better as it arranges them by itself.
 // `chunks`: what is read again are the tiles of a row, one after the other.
 int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chunks);
 

@@ -136,5 +136,53 @@ TEST(Pressure, RowsReadTwiceWithoutABarrierAreHeld) {
   }
 }
 
+// Columns of 256 elements, two of each in a thread, scanned across lanes, warps and registers.
+Function Scanned(int64_t columns, bool read_again) {
+  const std::string type = fmt::format("f32[256, {}]#0", columns);
+  const std::string tensor = "align=16 stride_align=16 contiguous=1 last_align=16";
+  std::string text = fmt::format(R"(func @scanned warp {{
+  layout #0 = rank 2 t(32:0*1 4:0*32) r({}:1*1 2:0*128)
+  param tensor %X: tensor<f32, 2> in [M, N] {}
+  param tensor %Y: tensor<f32, 2> out [M, N] {}
+  param dim %M: i64
+  param dim %N: i64
+  launch warps=4 smem=1024 grid=1
+  body {{
+    role {{name = "main", first_warp = 0, warps = 4, regs = 0}} do {{
+      %lo = constant {{value = 0}} : i64
+      %rows = constant {{value = 256}} : i64
+      %cols = constant {{value = {}}} : i64
+)",
+                                 columns, tensor, tensor, columns);
+  const std::string box =
+      fmt::format("modes = \"rr\", sizes = [256, {}], vector = 4", columns);
+  text += fmt::format("      %x = gload %X, %lo, %lo {{{}, has_fill = 0}} : {}\n", box, type);
+  text += fmt::format(
+      "      %s = warp_scan %x {{kind = \"sum\", axis = 0, scratch = 0}} : {}\n", type);
+  if (read_again) text += fmt::format("      %t = add %s, %x : {}\n", type);
+  text += fmt::format("      gstore %Y, %{}, %lo, %rows, %lo, %cols {{{}}}\n",
+                      read_again ? "t" : "s", box);
+  return Parsed(text + "      yield\n    }\n  }\n}\n");
+}
+
+// Four columns: 8 elements, as many totals, 8 for what is on its way between threads, and 24 beside
+// tiles. The elements alone would leave room for 16 CTAs. Of eight columns ptxas decides.
+TEST(Pressure, ScansHoldTotalsBesideTheirElements) {
+  struct Case {
+    int64_t columns;
+    bool read_again;
+    int64_t ctas;
+  };
+  for (const auto& [columns, read_again, ctas] : {Case{4, false, 65536 / (48 * 128)},
+                                                  Case{4, true, 65536 / (56 * 128)},
+                                                  Case{8, false, 0}}) {
+    const Function fn = Scanned(columns, read_again);
+    for (OpId id : fn.blocks[fn.body].ops)
+      if (fn.ops[id].kind == OpKind::kRole) {
+        EXPECT_EQ(CtasPerSm(fn, H200(), id, false), ctas) << columns << " columns";
+      }
+  }
+}
+
 }  // namespace
 }  // namespace tilec::ir
