@@ -10,6 +10,7 @@
 #include "ir/lower/operands.h"
 #include "ir/lower/row_runs.h"
 #include "ir/lower/scalars.h"
+#include "ir/lower/stored_over.h"
 #include "ir/queries.h"
 #include "ir/uses.h"
 
@@ -50,6 +51,7 @@ class Planner {
       if (fn_.ops[id].kind == OpKind::kLoad) PlanLoad(id);
       if (fn_.ops[id].kind == OpKind::kStore) PlanStore(id);
     }
+    PlanStoresOver();
     PlanAtomics();
     ShareLoads();
     return std::move(plan_);
@@ -57,9 +59,16 @@ class Planner {
 
  private:
   // ---- which tiles must exist in registers -------------------------------------------------
+  // Another store of its CTA writes some of the same elements.
+  bool MeetsOthers(const Op& store) const {
+    return std::any_of(over_.begin(), over_.end(), [&](const auto& met) {
+      return &fn_.ops[met.first] == &store && (met.second.size() > 1 || met.second[0] != met.first);
+    });
+  }
+
   // Where no product decides how threads hold tiles, they hold them as memory wants them.
   bool StoredTurned(const Op& op) {
-    return op.kind == OpKind::kStore && StoresTransposed(fn_, op, target_) &&
+    return op.kind == OpKind::kStore && StoresTransposed(fn_, op, target_) && !MeetsOthers(op) &&
            std::any_of(order_.begin(), order_.end(),
                        [&](OpId id) { return fn_.ops[id].kind == OpKind::kDot; });
   }
@@ -549,6 +558,18 @@ class Planner {
     plan_.stores[id] = store;
   }
 
+  // Of stores that write the same elements TMA makes all or none: no fence orders its copies behind
+  // what threads store to global memory.
+  void PlanStoresOver() {
+    for (bool again = true; again;) {
+      again = false;
+      for (const auto& [id, others] : over_)
+        for (OpId other : others)
+          if (plan_.stores[id].tma && !plan_.stores[other].tma)
+            plan_.stores[id] = {}, again = true;
+    }
+  }
+
   // TMA combines tiles with a tensor if it makes all accesses to it, all of one kind:
   // nothing orders what it does after what threads do, nor one copy after another.
   void PlanAtomics() {
@@ -583,6 +604,7 @@ class Planner {
   LayoutPlan plan_;
   const std::vector<OpId> order_;
   const Uses uses_;
+  const std::map<OpId, std::vector<OpId>> over_ = StoredOver(fn_);
   std::map<ValueId, bool> needed_;
   std::set<ValueId> forced_;  // product operands that pass through registers
   LayoutClasses classes_;
