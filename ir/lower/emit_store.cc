@@ -8,6 +8,7 @@
 #include "ir/lower/emitter.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
+#include "ir/lower/stored_over.h"
 #include "ir/queries.h"
 
 namespace tilec::ir {
@@ -174,6 +175,12 @@ void Emitter::StoreByPanels(OpId id) {
   }
   EndSlices(id);
   drains_ = true;
+  if (!StoredOver(in_).count(id)) return;
+  // Not only read: written, before anything is stored there again.
+  elect([&](Builder& b) {
+    b.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{0}}});
+  });
+  Sync();
 }
 
 ValueId Emitter::PanelBuffer(OpId id, int64_t number) const {
@@ -241,7 +248,8 @@ void Emitter::StoreByTma(OpId id) {
             op);
   }
   inner.Add(OpKind::kTmaCommit, {}, {});
-  inner.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{1}}});
+  const bool over = StoredOver(in_).count(id) > 0;
+  inner.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{over ? 0 : 1}}});
   inner.Yield({});
 }
 

@@ -10,6 +10,7 @@
 #include "ir/lower/operands.h"
 #include "ir/lower/row_runs.h"
 #include "ir/lower/scalars.h"
+#include "ir/lower/stored_over.h"
 #include "ir/queries.h"
 #include "ir/uses.h"
 
@@ -50,6 +51,7 @@ class Planner {
       if (fn_.ops[id].kind == OpKind::kLoad) PlanLoad(id);
       if (fn_.ops[id].kind == OpKind::kStore) PlanStore(id);
     }
+    StoreTogether(over_, plan_.stores);
     PlanAtomics();
     ShareLoads();
     return std::move(plan_);
@@ -60,6 +62,7 @@ class Planner {
   // Where no product decides how threads hold tiles, they hold them as memory wants them.
   bool StoredTurned(const Op& op) {
     return op.kind == OpKind::kStore && StoresTransposed(fn_, op, target_) &&
+           !MeetsOthers(fn_, over_, op) &&
            std::any_of(order_.begin(), order_.end(),
                        [&](OpId id) { return fn_.ops[id].kind == OpKind::kDot; });
   }
@@ -583,6 +586,7 @@ class Planner {
   LayoutPlan plan_;
   const std::vector<OpId> order_;
   const Uses uses_;
+  const StoresOver over_ = StoredOver(fn_);
   std::map<ValueId, bool> needed_;
   std::set<ValueId> forced_;  // product operands that pass through registers
   LayoutClasses classes_;

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/lower/stored_over.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "ir/queries.h"
+
+namespace tilec::ir {
+namespace {
+
+// scale · base + add; base invalid: a constant.
+struct Place {
+  ValueId base;
+  int64_t scale = 1, add = 0, size = 1;
+};
+
+std::optional<int64_t> Constant(const Function& fn, ValueId v) {
+  const Op* def = fn.def(v);
+  if (!def || def->kind != OpKind::kConstant || !fn.type(v).is_scalar()) return std::nullopt;
+  return static_cast<int64_t>(def->number("value"));
+}
+
+Place Split(const Function& fn, ValueId v) {
+  Place place{v};
+  while (const Op* def = fn.def(place.base)) {
+    if (const auto number = Constant(fn, place.base)) {
+      place.add += place.scale * *number;
+      place.base = ValueId();
+      break;
+    }
+    if (def->kind == OpKind::kCast && IsInteger(fn.type(def->operands[0]).dtype)) {
+      place.base = def->operands[0];
+      continue;
+    }
+    if (def->kind != OpKind::kAdd && def->kind != OpKind::kMul) break;
+    const auto left = Constant(fn, def->operands[0]), right = Constant(fn, def->operands[1]);
+    if (!left && !right) break;
+    const int64_t number = left ? *left : *right;
+    if (def->kind == OpKind::kAdd)
+      place.add += place.scale * number;
+    else
+      place.scale *= number;
+    place.base = def->operands[left ? 1 : 0];
+  }
+  return place;
+}
+
+class Finder {
+ public:
+  explicit Finder(const Function& fn) : fn_(fn) {
+    for (OpId id : OpsInOrder(fn))
+      if (fn.ops[id].kind == OpKind::kStore) stores_[fn.ops[id].operands[0]].push_back(id);
+  }
+
+  std::map<OpId, std::vector<OpId>> Run() const {
+    std::map<OpId, std::vector<OpId>> over;
+    for (const auto& [tensor, stores] : stores_)
+      for (OpId a : stores)
+        for (OpId b : stores)
+          if (a == b ? MayComeBack(a) : !Apart(a, b)) over[a].push_back(b);
+    return over;
+  }
+
+ private:
+  // The loops around a store that its program has, without the one over tiles.
+  std::vector<OpId> Loops(OpId store) const {
+    std::vector<OpId> loops;
+    for (OpId at = LoopAround(fn_, store); at.valid(); at = LoopAround(fn_, at))
+      if (fn_.ops[at].i("narrow", 0) == 0) loops.push_back(at);
+    return loops;
+  }
+
+  // Where the store begins and how long it is, by dim of the tensor; nothing: gathered.
+  std::vector<std::optional<Place>> Places(OpId store) const {
+    const Op& op = fn_.ops[store];
+    const std::string& modes = op.s("modes");
+    const std::vector<int64_t>& sizes = op.ints("sizes");
+    std::vector<std::optional<Place>> places;
+    size_t operand = 2;
+    for (size_t d = 0; d < modes.size(); ++d) {
+      places.emplace_back();
+      if (modes[d] != 'g') {
+        places.back() = Split(fn_, op.operands[operand]);
+        if (modes[d] == 'r') places.back()->size = sizes[d];
+      }
+      operand += modes[d] == 'r' ? 2 : 1;
+    }
+    return places;
+  }
+
+  // Every loop carries some dim on by as much as is stored, or further.
+  bool MayComeBack(OpId store) const {
+    const auto places = Places(store);
+    for (OpId id : Loops(store)) {
+      const Op& loop = fn_.ops[id];
+      if (loop.kind != OpKind::kFor) return true;
+      const ValueId position = fn_.blocks[loop.regions[0]].args[0];
+      bool moves = false;
+      for (const auto& place : places)
+        moves = moves || (place && place->base == position && place->scale > 0 &&
+                          place->scale * loop.i("step") >= place->size);
+      if (!moves) return true;
+    }
+    return false;
+  }
+
+  bool Inside(ValueId v, OpId loop) const {
+    if (!v.valid() || fn_.param(v)) return false;
+    OpId at = fn_.blocks[BlockOf(fn_, v)].parent;
+    while (at.valid() && at != loop) at = ParentOf(fn_, at);
+    return at == loop;
+  }
+
+  // Some dim begins so far from where the other's does that they do not meet, whatever the
+  // iterations.
+  bool Apart(OpId a, OpId b) const {
+    const auto here = Places(a), there = Places(b);
+    for (size_t d = 0; d < here.size() && d < there.size(); ++d) {
+      if (!here[d] || !there[d]) continue;
+      const Place &x = *here[d], &y = *there[d];
+      if (x.base != y.base || (x.base.valid() && x.scale != y.scale)) continue;
+      bool fixed = true;
+      for (OpId store : {a, b})
+        for (OpId loop : Loops(store)) fixed = fixed && !Inside(x.base, loop);
+      if (fixed && (x.add + x.size <= y.add || y.add + y.size <= x.add)) return true;
+    }
+    return false;
+  }
+
+  const Function& fn_;
+  std::map<ValueId, std::vector<OpId>> stores_;
+};
+
+}  // namespace
+
+StoresOver StoredOver(const Function& fn) { return Finder(fn).Run(); }
+
+bool MeetsOthers(const Function& fn, const StoresOver& over, const Op& store) {
+  return std::any_of(over.begin(), over.end(), [&](const auto& met) {
+    return &fn.ops[met.first] == &store && (met.second.size() > 1 || met.second[0] != met.first);
+  });
+}
+
+void StoreTogether(const StoresOver& over, std::map<OpId, StorePlan>& stores) {
+  for (bool again = true; again;) {
+    again = false;
+    for (const auto& [id, others] : over)
+      for (OpId other : others)
+        if (stores[id].tma && !stores[other].tma) stores[id] = {}, again = true;
+  }
+}
+
+}  // namespace tilec::ir
