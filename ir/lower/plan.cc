@@ -8,6 +8,7 @@
 
 #include "ir/lower/layout_classes.h"
 #include "ir/lower/operands.h"
+#include "ir/lower/read_at_once.h"
 #include "ir/lower/row_runs.h"
 #include "ir/lower/scalars.h"
 #include "ir/lower/stored_over.h"
@@ -62,9 +63,9 @@ class Planner {
   // Where no product decides how threads hold tiles, they hold them as memory wants them.
   bool StoredTurned(const Op& op) {
     return op.kind == OpKind::kStore && StoresTransposed(fn_, op, target_) &&
-           !MeetsOthers(fn_, over_, op) &&
-           std::any_of(order_.begin(), order_.end(),
-                       [&](OpId id) { return fn_.ops[id].kind == OpKind::kDot; });
+           !MeetsOthers(fn_, over_, op) && std::any_of(order_.begin(), order_.end(), [&](OpId id) {
+             return fn_.ops[id].kind == OpKind::kDot;
+           });
   }
 
   bool InRegisters(ValueId v) {
@@ -81,27 +82,6 @@ class Planner {
         needed = true;
     }
     return needed_[v] = needed;
-  }
-
-  // Does a CTA do without loops, and read no more than `bytes` of any tensor (what all CTAs read
-  // does not count)? Then up to 32 elements a thread rather than 16: more CTAs run beside each
-  // other, and what each thread or warp does once (indices, exchanges of reductions) is done half
-  // as often. The machine's file says up to which sizes that pays, and what was seen.
-  bool ReadAtOnce(int64_t bytes) const {
-    std::map<ValueId, int64_t> read;
-    for (OpId id : order_) {
-      const Op& op = fn_.ops[id];
-      if (op.kind == OpKind::kFor || op.kind == OpKind::kWhile) return false;
-      const bool own = std::any_of(op.operands.begin(), op.operands.end(), [&](ValueId v) {
-        const Op* def = fn_.def(v);
-        return fn_.type(v).is_scalar() && !(def && def->kind == OpKind::kConstant);
-      });
-      if (op.kind == OpKind::kLoad && own)
-        read[op.operands[0]] +=
-            fn_.type(op.results[0]).elements() * ByteSize(fn_.type(op.results[0]).dtype);
-    }
-    return std::all_of(read.begin(), read.end(),
-                       [&](const auto& of) { return of.second <= bytes; });
   }
 
   // ---- warpgroups --------------------------------------------------------------------------
@@ -133,12 +113,12 @@ class Planner {
       plan_.warpgroups = OneGroupHasMore() ? 1 : twos ? 2 : threes ? 3 : wide ? 2 : 1;
     else if (largest <= pays.one_warpgroup_elements ||
              (largest <= pays.one_warpgroup_elements_at_once &&
-              ReadAtOnce(pays.one_warpgroup_bytes_at_once)))
+              ReadAtOnce(fn_, pays.one_warpgroup_bytes_at_once)))
       plan_.warpgroups = 1;
     else
       plan_.warpgroups = largest <= pays.two_warpgroups_elements ||
                                  (largest <= pays.two_warpgroups_elements_at_once &&
-                                  ReadAtOnce(pays.two_warpgroups_bytes_at_once))
+                                  ReadAtOnce(fn_, pays.two_warpgroups_bytes_at_once))
                              ? 2
                              : 4;
   }
