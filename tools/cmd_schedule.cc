@@ -3,6 +3,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
 #include "ir/schedule.h"
@@ -72,6 +73,23 @@ Result<> PrintProof(Session& session, const scheduler::Graph& graph,
   return Done();
 }
 
+// --evidence: what somebody needs who believes nothing, in files that `tilec verify` takes. They
+// are called as the graph is, that is as the kernel; from its second loop on with a number.
+Result<> WriteEvidence(Session& session, const scheduler::Graph& graph,
+                       const scheduler::Solution& solution, int loop = 1) {
+  const std::string& folder = session.options().evidence;
+  if (folder.empty()) return Done();
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);  // what failed is seen by who writes
+  const std::string name =
+      folder + "/" + graph.name + (loop > 1 ? fmt::format(".{}", loop) : std::string());
+  TRY_VOID(WriteResult(session, name + ".graph", scheduler::ToText(graph)));
+  TRY_VOID(WriteResult(session, name + ".sched", ir::ToText(solution.schedule)));
+  TRY_VOID(WriteResult(session, name + ".cert", scheduler::ToText(solution.certificate)));
+  fmt::print(stderr, "tilec verify {0}.cert --graph {0}.graph --schedule {0}.sched\n", name);
+  return Done();
+}
+
 // "gemm.sched" → "gemm.2.sched"
 std::string Numbered(const std::string& path, size_t number) {
   if (path.empty() || path == "-") return path;
@@ -118,8 +136,13 @@ Result<> ScheduleKernel(Session& session, const scheduler::SolveOptions& options
     for (const std::string& note : loop.notes)
       fmt::print(stderr, "  the lowering departs from it: {}\n", note);
   }
-  if (o.schedule_file.empty())
+  if (o.schedule_file.empty()) {
     TRY_VOID(PrintProof(session, most->extraction.graph, most->solution));
+    int number = 0;
+    for (const scheduler::LoopReport& loop : program.loops)
+      if (loop.applied)
+        TRY_VOID(WriteEvidence(session, loop.extraction.graph, loop.solution, ++number));
+  }
   TRY_VOID(WriteResult(session, o.output, scheduler::ToText(program)));
   if (!o.schedule_file.empty()) return Done();
   const scheduler::Solution best = most->solution;
@@ -154,6 +177,7 @@ Result<> Schedule_(Session& session) {
     const scheduler::Graph& graph = solved.nest.graph;
     PrintReport(graph, solved.solution.schedule, solved.solution.report);
     TRY_VOID(PrintProof(session, graph, solved.solution));
+    TRY_VOID(WriteEvidence(session, graph, solved.solution));
     fmt::print(stderr, "{}\n", scheduler::Gain(solved.nest, solved.solution));
     return WriteResult(session, o.output, ir::ToText(solved.solution.schedule));
   }
@@ -167,6 +191,7 @@ Result<> Schedule_(Session& session) {
   TRY(const scheduler::Solution solution, SolveCached(session, graph, options));
   PrintReport(graph, solution.schedule, solution.report);
   TRY_VOID(PrintProof(session, graph, solution));
+  TRY_VOID(WriteEvidence(session, graph, solution));
   TRY_VOID(WriteResult(session, o.output, ir::ToText(solution.schedule)));
   return MoreAnswers(session, graph, solution, options,
                      [](const ir::Schedule& schedule) { return ir::ToText(schedule); });

@@ -328,6 +328,9 @@ class CommandLine {
                      "how many distinct answers, best first; with --tune=model for each row")
         ->check(CLI::Range(1, 100));
     schedule->add_option("--certificate", o_.certificate, "file for the certificate");
+    schedule->add_option("--evidence", o_.evidence,
+                         "folder for the graph, the schedule and the certificate of each loop, as "
+                         "`tilec verify` takes them");
     AddSolutions(schedule, o_);
     schedule->add_option("--proof", o_.proof, "file for a proof that no smaller II exists");
     schedule->add_option("--schedule", o_.schedule_file,

@@ -85,6 +85,7 @@ struct Options {
   std::string graph;
   std::string export_cnf, export_proof;
   std::string certificate;
+  std::string evidence;
   std::string proof;
   std::string schedule_file;
   double epsilon = 0.01;
