@@ -65,6 +65,11 @@ void VisitItems(const lang::Ast& ast, const std::function<void(const std::string
     if (const auto* name = e.As<lang::NameExpr>()) visit(name->name, e.span);
     if (const auto* call = e.As<lang::CallExpr>()) visit(call->callee.text, call->callee.span);
   }
+  for (lang::ItemId id : ast.items)
+    if (const auto* instance = ast.item(id).As<lang::InstanceItem>()) {
+      visit(instance->of.text, instance->of.span);
+      for (const lang::Binding& b : instance->bindings) visit(b.value.text, b.value.span);
+    }
 }
 
 void VisitStmtExprs(const lang::Stmt& stmt, const std::function<void(ExprId)>& visit) {

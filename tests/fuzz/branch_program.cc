@@ -3,14 +3,14 @@
 
 #include <fmt/format.h>
 
-#include "tests/fuzz/tile_expr.h"
+#include "tests/fuzz/maker.h"
 
 namespace tilec::fuzz {
 namespace {
 
-class Maker {
+class Maker : KernelMaker {
  public:
-  explicit Maker(uint64_t seed) : rng_(seed * 37 + 5) { program_.seed = seed; }
+  explicit Maker(uint64_t seed) : KernelMaker(seed, seed * 37 + 5) {}
 
   TileProgram Run() {
     Say("    ", "var acc: f32[64, 64] = 0");
@@ -38,12 +38,6 @@ class Maker {
   }
 
  private:
-  template <typename T>
-  T Pick(std::vector<T> from) {
-    return from[static_cast<size_t>(rng_.Below(static_cast<int>(from.size())))];
-  }
-  void Say(const std::string& indent, const std::string& line) { body_ += indent + line + "\n"; }
-
   // What several roles can know, or only one: of a tile.
   std::string Condition(bool of_tiles) {
     switch (rng_.Below(of_tiles ? 9 : 8)) {
@@ -134,9 +128,7 @@ class Maker {
     Say(indent, "}");
   }
 
-  Rng rng_;
-  TileProgram program_;
-  std::string body_, head_ = "0";
+  std::string head_ = "0";
 };
 
 }  // namespace

@@ -3,14 +3,14 @@
 
 #include <fmt/format.h>
 
-#include "tests/fuzz/tile_expr.h"
+#include "tests/fuzz/maker.h"
 
 namespace tilec::fuzz {
 namespace {
 
-class Maker {
+class Maker : KernelMaker {
  public:
-  explicit Maker(uint64_t seed) : rng_(seed * 13 + 7) { program_.seed = seed; }
+  explicit Maker(uint64_t seed) : KernelMaker(seed, seed * 13 + 7) {}
 
   TileProgram Run() {
     const int outer = 1 + rng_.Below(2);
@@ -34,12 +34,6 @@ class Maker {
   }
 
  private:
-  template <typename T>
-  T Pick(std::vector<T> from) {
-    return from[static_cast<size_t>(rng_.Below(static_cast<int>(from.size())))];
-  }
-  void Say(const std::string& indent, const std::string& line) { body_ += indent + line + "\n"; }
-
   // Loops over heads and groups, then the loop of the product.
   void Nest(int outer, const std::string& indent) {
     if (outer == 0) return Product(indent);
@@ -115,9 +109,7 @@ class Maker {
     if (keeps_) Say(indent, rng_.Chance(60) ? "acc += part" : "acc = max(acc, part)");
   }
 
-  Rng rng_;
-  TileProgram program_;
-  std::string body_, head_, group_;
+  std::string head_, group_;
   bool keeps_ = false;
 };
 

@@ -30,6 +30,7 @@
 #include "tests/fuzz/lost.h"
 #include "tests/fuzz/tile_expr.h"
 #include "tests/obeyed/wanted.h"
+#include "tests/test_calls.h"
 #include "tools/runner.h"
 #include "tools/session.h"
 
@@ -143,32 +144,19 @@ class Build {
       }
       work *= static_cast<double>(std::max<int64_t>(1, AsInteger(given->second)));
     }
-    if (work <= kMostWork && Lawful(session, *signature, sized)) values_ = sized;
+    if (work <= kMostWork && Lawful(session, sized)) values_ = sized;
     for (const frontend::TuneInfo& tune : signature->tunes)
       if (!tune.candidates.empty() && rng_.Chance(60))
         values_[tune.name] = tune.candidates[static_cast<size_t>(
             rng_.Below(static_cast<int>(tune.candidates.size())))];
     return true;
   }
-  bool Lawful(tools::Session& session, const frontend::Signature& signature,
-              const api::Given& values) {
+  bool Lawful(tools::Session& session, const api::Given& values) {
+    frontend::TestCallInfo call;
+    call.kernel = kernel_;
+    call.args = values;
     DiagSink said;
-    const auto checked = api::CheckValues(signature, values, said);
-    if (!checked.ok()) return said.Clear(), false;
-    const auto shapes = api::InferShapes(signature, *checked, {}, said);
-    if (!shapes.ok()) return said.Clear(), false;
-    api::Tensors tensors;
-    for (const frontend::ParamInfo& p : signature.params) {
-      if (p.role != frontend::ParamRole::kTensor) continue;
-      runtime::TensorView view;
-      view.dtype = ir::Spelling(p.dtype);
-      view.data = 1 << 20;
-      view.dims = shapes->at(p.name);
-      tensors[p.name] = view;
-    }
-    const bool lawful = api::BindCall(*session.loaded().program, signature,
-                                      api::ForRuntime(signature), *checked, tensors, said)
-                            .ok();
+    const bool lawful = BindDense(*session.loaded().program, call, said).ok();
     said.Clear();
     return lawful;
   }

@@ -3,14 +3,14 @@
 
 #include <fmt/format.h>
 
-#include "tests/fuzz/tile_expr.h"
+#include "tests/fuzz/maker.h"
 
 namespace tilec::fuzz {
 namespace {
 
-class Maker {
+class Maker : KernelMaker {
  public:
-  explicit Maker(uint64_t seed) : rng_(seed * 29 + 11) { program_.seed = seed; }
+  explicit Maker(uint64_t seed) : KernelMaker(seed, seed * 29 + 11) {}
 
   TileProgram Run() {
     const std::string facts = rng_.Chance(12) ? " strided(any)" : "";
@@ -38,11 +38,6 @@ class Maker {
   }
 
  private:
-  template <typename T>
-  T Pick(std::vector<T> from) {
-    return from[static_cast<size_t>(rng_.Below(static_cast<int>(from.size())))];
-  }
-  void Say(const std::string& indent, const std::string& line) { body_ += indent + line + "\n"; }
   std::string Name(const char* what) { return fmt::format("{}{}", what, ++names_); }
 
   // Something around product loops, whose head or bound is not known beforehand.
@@ -147,9 +142,7 @@ class Maker {
     Say(indent, "}");
   }
 
-  Rng rng_;
-  TileProgram program_;
-  std::string body_, head_ = "0";
+  std::string head_ = "0";
   int names_ = 0;
   bool gathers_ = false;
 };
