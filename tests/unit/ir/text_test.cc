@@ -268,5 +268,16 @@ TEST(Text, HostileTextNeverCrashes) {
   }
 }
 
+// 0: the assembler decides how many registers a thread has (ir/lower/pressure.h).
+TEST(Text, CtasOfAnSmRoundTrip) {
+  for (const int64_t ctas : {0, 2}) {
+    const std::string text = fmt::format(
+        "func @f warp {{\n  launch warps=4 smem=0 ctas={} grid=1\n  body {{\n  }}\n}}\n", ctas);
+    const Function fn = Parsed(text);
+    EXPECT_EQ(fn.launch.ctas_per_sm, ctas);
+    EXPECT_EQ(Print(fn), text);
+  }
+}
+
 }  // namespace
 }  // namespace tilec::ir
