@@ -5,6 +5,7 @@
 #include <lz4.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstring>
 
@@ -58,7 +59,9 @@ std::optional<std::string> Unpack(const EntryHeader& h, std::string_view payload
 }  // namespace
 
 std::optional<std::string> UnpackLz4(std::string_view packed, uint64_t bytes) {
-  if (packed.size() > LZ4_MAX_INPUT_SIZE || bytes > kMostPtxBytes) return std::nullopt;
+  // A byte of a block makes 255 at most: what claims more gets no memory.
+  if (packed.size() > LZ4_MAX_INPUT_SIZE || bytes > kMostPtxBytes || bytes / 255 > packed.size())
+    return std::nullopt;
   std::string out(bytes, '\0');
   const int n = LZ4_decompress_safe(packed.data(), out.data(), static_cast<int>(packed.size()),
                                     static_cast<int>(bytes));
@@ -71,6 +74,8 @@ std::optional<std::string> UnpackZstd(std::string_view packed, uint64_t bytes) {
   // Padding may stand behind the frame.
   const size_t frame = ZSTD_findFrameCompressedSize(packed.data(), packed.size());
   if (ZSTD_isError(frame) || frame > packed.size()) return std::nullopt;
+  const unsigned long long says = ZSTD_getFrameContentSize(packed.data(), frame);
+  if (says != ZSTD_CONTENTSIZE_UNKNOWN && says != bytes) return std::nullopt;
   std::string out(bytes, '\0');
   const size_t n = ZSTD_decompress(out.data(), bytes, packed.data(), frame);
   if (ZSTD_isError(n) || n != bytes) return std::nullopt;
@@ -111,8 +116,14 @@ Fatbin ReadFatbin(std::string_view bytes) {
                  : h.kind == 2 ? FatbinEntry::Kind::kMachineCode
                                : FatbinEntry::Kind::kOther;
     if (entry.kind == FatbinEntry::Kind::kPtx) {
-      auto text = Unpack(h, rest.substr(h.header_bytes, h.payload_bytes));
-      if (!text || (unpacked += text->size()) > kMostPtxBytes) {
+      // What unpacking costs is counted, not the text up to its first zero byte: an image of many
+      // entries that all unpack to zeros would never end.
+      unpacked += std::min(h.unpacked_bytes == 0 ? h.payload_bytes : h.unpacked_bytes,
+                           kMostPtxBytes + 1);
+      std::optional<std::string> text;
+      if (unpacked <= kMostPtxBytes)
+        text = Unpack(h, rest.substr(h.header_bytes, h.payload_bytes));
+      if (!text) {
         out.wrong = fmt::format("entry {}: {} bytes of PTX that do not unpack to {}",
                                 out.entries.size(), h.payload_bytes, h.unpacked_bytes);
         return out;

@@ -5,9 +5,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 
 namespace tilec::fuzz {
@@ -24,9 +27,19 @@ struct Inputs {
   // The number of the next input; false: it was the last. `done` of what `most` counts.
   bool Next(uint64_t done, uint64_t* k) {
     if (next_ == 0) start_ = Clock::now(), next_ = only > 0 ? only : 1;
-    if (only > 0 ? next_ > only : most_ > 0 ? done >= most_ : Seconds() >= seconds) return false;
+    const double now = Seconds();
+    if (now - before_ > slowest_) slowest_ = now - before_, slowest_input_ = next_ - 1;
+    before_ = now;
+    // An input that takes longer has no budget that holds: last_input.h says which one it was.
+    if (now >= armed_ + 1 || armed_ < 0) armed_ = now, alarm(kHangSeconds);
+    if (only > 0 ? next_ > only : most_ > 0 ? done >= most_ : now >= seconds) return alarm(0), false;
     *k = next_++;
     return true;
+  }
+  // After the last one.
+  void PrintSlowest() const {
+    std::printf("  slowest: %.0f ms, input %llu\n", slowest_ * 1000,
+                static_cast<unsigned long long>(slowest_input_));
   }
   double Seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   // Once a minute: time to say how far it is.
@@ -41,9 +54,10 @@ struct Inputs {
 
  private:
   using Clock = std::chrono::steady_clock;
-  uint64_t most_ = 0, next_ = 0;
+  static constexpr unsigned kHangSeconds = 60;
+  uint64_t most_ = 0, next_ = 0, slowest_input_ = 0;
   Clock::time_point start_;
-  double told_ = 0;
+  double told_ = 0, before_ = 0, slowest_ = 0, armed_ = -1;
 };
 
 }  // namespace tilec::fuzz

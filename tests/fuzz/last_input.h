@@ -46,9 +46,18 @@ inline void OnFatal(int signal) {
   std::raise(signal);
 }
 
+// Inputs::Next sets the clock.
+inline void OnHang(int) {
+  constexpr char kWords[] = "\n---- hang: this input has taken a minute";
+  const ssize_t written = write(1, kWords, sizeof kWords - 1);
+  PrintLast();
+  std::_Exit(written < 0 ? 2 : 3);
+}
+
 inline void ShowLastInputOnDeath() {
   if (__sanitizer_set_death_callback != nullptr) __sanitizer_set_death_callback(PrintLast);
   std::signal(SIGABRT, OnFatal);
+  std::signal(SIGALRM, OnHang);
   if (__sanitizer_set_death_callback == nullptr)
     for (int s : {SIGSEGV, SIGFPE, SIGBUS, SIGILL}) std::signal(s, OnFatal);
 }

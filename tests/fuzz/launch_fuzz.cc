@@ -145,5 +145,6 @@ int main(int argc, char** argv) {
   std::printf("seed %llu: %llu texts, %llu accepted, %.0f s\n",
               static_cast<unsigned long long>(inputs.seed), static_cast<unsigned long long>(texts),
               static_cast<unsigned long long>(accepted), inputs.Seconds());
+  inputs.PrintSlowest();
   return inputs.only > 0 || (accepted > 0 && accepted < texts) ? 0 : 1;
 }

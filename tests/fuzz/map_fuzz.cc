@@ -202,5 +202,6 @@ int main(int argc, char** argv) {
               static_cast<unsigned long long>(fuzzer.encoded),
               static_cast<unsigned long long>(fuzzer.decoded),
               static_cast<unsigned long long>(fuzzer.moved), inputs.Seconds());
+  inputs.PrintSlowest();
   return fuzzer.moved > 0 && fuzzer.decoded < maps ? 0 : 1;
 }

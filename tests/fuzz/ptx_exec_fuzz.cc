@@ -338,5 +338,6 @@ int main(int argc, char** argv) {
       static_cast<unsigned long long>(n.loaded), static_cast<unsigned long long>(n.launches),
       static_cast<unsigned long long>(n.finished), static_cast<unsigned long long>(n.found),
       inputs.Seconds());
+  inputs.PrintSlowest();
   return inputs.only > 0 || (n.loaded * 2 > n.texts && n.finished > 0) ? 0 : 1;
 }

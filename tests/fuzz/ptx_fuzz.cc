@@ -284,5 +284,6 @@ int main(int argc, char** argv) {
       static_cast<unsigned long long>(loaded), static_cast<unsigned long long>(launches),
       static_cast<unsigned long long>(finished), static_cast<unsigned long long>(findings),
       inputs.Seconds());
+  inputs.PrintSlowest();
   return inputs.only > 0 || (loaded > 0 && finished > 0) ? 0 : 1;
 }

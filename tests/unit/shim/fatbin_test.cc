@@ -64,6 +64,22 @@ TEST(Fatbin, LengthsThatLie) {
   EXPECT_NE(ReadFatbin(bytes).wrong, "");
 }
 
+// Little that unpacks to much: what unpacking costs is bounded for the image as a whole, whatever
+// text comes out.
+TEST(Fatbin, ZerosWithoutEnd) {
+  const std::string entry = Entry(1, 90, std::string(60 << 20, '\0'), test::Packing::kZstd);
+  EXPECT_LT(entry.size(), 1u << 20);
+  std::string entries;
+  for (int k = 0; k < 4; ++k) entries += entry;
+  EXPECT_EQ(ReadFatbin(Container(entries)).wrong, "");
+  for (int k = 0; k < 200; ++k) entries += entry;
+  const Fatbin read = ReadFatbin(Container(entries));
+  EXPECT_NE(read.wrong, "");
+  EXPECT_EQ(read.entries.size(), 4u);
+  // No memory for what cannot come out of so little.
+  EXPECT_FALSE(UnpackLz4("\x10z", 200 << 20).has_value());
+}
+
 TEST(Fatbin, KindsOfImages) {
   const std::string fatbin = Container("");
   EXPECT_EQ(KindOfImage(fatbin.data()), ImageKind::kFatbin);
