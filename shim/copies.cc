@@ -26,7 +26,9 @@ Code Copy1D(Process& p, uint64_t to, uint64_t from, uint64_t bytes, Side to_side
 namespace {
 
 // The address of a side, or an error.
-Code SideOf(Process& p, int type, const void* host, uint64_t device, uint64_t* out) {
+Code SideOf(Process& p, int type, const void* host, uint64_t device, uint64_t* out,
+            bool* of_device) {
+  *of_device = type == kTypeDevice;
   if (type == kTypeArray) return p.Refuse("a copy with an array");
   if (type == kTypeHost)
     *out = reinterpret_cast<uint64_t>(host);
@@ -51,8 +53,9 @@ Code FromDriver(Process& p, const DriverCopy2D* copy, CopyWork* out) {
   if (copy == nullptr) return kInvalidValue;
   DriverCopy2D c;
   memcpy(&c, copy, sizeof c);
-  if (Code e = SideOf(p, c.from_type, c.from_host, c.from_device, &out->from)) return e;
-  if (Code e = SideOf(p, c.to_type, c.to_host, c.to_device, &out->to)) return e;
+  if (Code e = SideOf(p, c.from_type, c.from_host, c.from_device, &out->from, &out->from_device))
+    return e;
+  if (Code e = SideOf(p, c.to_type, c.to_host, c.to_device, &out->to, &out->to_device)) return e;
   out->from_pitch = c.from_pitch != 0 ? c.from_pitch : c.width;
   out->to_pitch = c.to_pitch != 0 ? c.to_pitch : c.width;
   out->width = c.width;
@@ -67,8 +70,9 @@ Code FromDriver(Process& p, const DriverCopy3D* copy, CopyWork* out) {
   if (copy == nullptr) return kInvalidValue;
   DriverCopy3D c;
   memcpy(&c, copy, sizeof c);
-  if (Code e = SideOf(p, c.from_type, c.from_host, c.from_device, &out->from)) return e;
-  if (Code e = SideOf(p, c.to_type, c.to_host, c.to_device, &out->to)) return e;
+  if (Code e = SideOf(p, c.from_type, c.from_host, c.from_device, &out->from, &out->from_device))
+    return e;
+  if (Code e = SideOf(p, c.to_type, c.to_host, c.to_device, &out->to, &out->to_device)) return e;
   out->from_pitch = c.from_pitch != 0 ? c.from_pitch : c.width;
   out->to_pitch = c.to_pitch != 0 ? c.to_pitch : c.width;
   const uint64_t from_height = c.from_height != 0 ? c.from_height : c.height;

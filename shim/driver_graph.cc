@@ -124,7 +124,7 @@ SHIM_API int cuGraphKernelNodeSetParams_v2(void* node, const DriverKernelNode* p
   Call c;
   KernelWork work;
   if (Code e = FromDriver(*c, params, &work)) return e;
-  return SetWork(c->FindNode(node), std::move(work));
+  return SetWork(*c, c->FindNode(node), std::move(work));
 }
 SHIM_API int cuGraphKernelNodeGetParams_v2(void* node, DriverKernelNode* params) {
   Call c;
@@ -180,25 +180,25 @@ SHIM_API int cuGraphExecKernelNodeSetParams_v2(void* exec, void* node,
   Call c;
   KernelWork work;
   if (Code e = FromDriver(*c, params, &work)) return e;
-  return SetStep(c->execs.Find(exec), node, std::move(work));
+  return SetStep(*c, c->execs.Find(exec), node, std::move(work));
 }
 SHIM_API int cuGraphExecMemcpyNodeSetParams(void* exec, void* node, const DriverCopy3D* copy,
                                             void*) {
   Call c;
   CopyWork work;
   if (Code e = FromDriver(*c, copy, &work)) return e;
-  return SetStep(c->execs.Find(exec), node, work);
+  return SetStep(*c, c->execs.Find(exec), node, work);
 }
 SHIM_API int cuGraphExecMemsetNodeSetParams(void* exec, void* node, const MemsetNode* fill, void*) {
   Call c;
   FillWork work;
   if (Code e = FromNode(fill, &work)) return e;
-  return SetStep(c->execs.Find(exec), node, work);
+  return SetStep(*c, c->execs.Find(exec), node, work);
 }
 SHIM_API int cuGraphExecHostNodeSetParams(void* exec, void* node, const HostNode* host) {
   Call c;
   if (host == nullptr) return kInvalidValue;
-  return SetStep(c->execs.Find(exec), node, HostWork{host->function, host->data});
+  return SetStep(*c, c->execs.Find(exec), node, HostWork{host->function, host->data});
 }
 // The result: what, and the nodes that do not fit.
 SHIM_API int cuGraphExecUpdate_v2(void* exec, void* graph, void* result) {

@@ -118,11 +118,10 @@ Fatbin ReadFatbin(std::string_view bytes) {
     if (entry.kind == FatbinEntry::Kind::kPtx) {
       // What unpacking costs is counted, not the text up to its first zero byte: an image of many
       // entries that all unpack to zeros would never end.
-      unpacked += std::min(h.unpacked_bytes == 0 ? h.payload_bytes : h.unpacked_bytes,
-                           kMostPtxBytes + 1);
+      unpacked +=
+          std::min(h.unpacked_bytes == 0 ? h.payload_bytes : h.unpacked_bytes, kMostPtxBytes + 1);
       std::optional<std::string> text;
-      if (unpacked <= kMostPtxBytes)
-        text = Unpack(h, rest.substr(h.header_bytes, h.payload_bytes));
+      if (unpacked <= kMostPtxBytes) text = Unpack(h, rest.substr(h.header_bytes, h.payload_bytes));
       if (!text) {
         out.wrong = fmt::format("entry {}: {} bytes of PTX that do not unpack to {}",
                                 out.entries.size(), h.payload_bytes, h.unpacked_bytes);

@@ -25,6 +25,7 @@ Code Process::AddNode(Graph* graph, Work work, const void* const* after, size_t 
   auto node = std::make_unique<Node>();
   node->graph = graph;
   node->work = std::move(work);
+  Remember(&node->work);
   for (size_t k = 0; k < count; ++k) {
     const auto it = std::find_if(graph->nodes.begin(), graph->nodes.end(),
                                  [&](const auto& n) { return n.get() == after[k]; });

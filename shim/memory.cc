@@ -90,6 +90,13 @@ Code Process::Copy(const CopyWork& c) {
   uint64_t to_begin = 0, from_begin = 0;
   const Block* to = FindBlock(c.to, &to_begin);
   const Block* from = FindBlock(c.from, &from_begin);
+  for (const auto& [gone, at, what] :
+       {std::tuple{c.to_device && to == nullptr, c.to, "to"},
+        std::tuple{c.from_device && from == nullptr, c.from, "from"}}) {
+    if (!gone) continue;
+    Note(fmt::format("a copy {} {:#x}, which is no memory of the device (any more)", what, at));
+    return kInvalidValue;
+  }
   // A range that begins in an allocation ends there, too.
   for (const auto& [block, at, begin, span, what] :
        {std::tuple{to, c.to, to_begin, *to_span, "writes"},
@@ -117,6 +124,13 @@ Code Process::Copy(const CopyWork& c) {
       if (!device_->CopyIn(t, source, c.width, diags).ok()) return kInvalidValue;
     }
   return kOk;
+}
+
+void Process::Remember(Work* work) const {
+  auto* copy = std::get_if<CopyWork>(work);
+  if (copy == nullptr) return;
+  copy->to_device = copy->to_device || FindBlock(copy->to) != nullptr;
+  copy->from_device = copy->from_device || FindBlock(copy->from) != nullptr;
 }
 
 Code Process::Fill(const FillWork& f) {

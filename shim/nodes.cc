@@ -93,7 +93,7 @@ std::shared_ptr<Graph> CloneGraph(const Graph& graph) {
 
 namespace {
 
-Code Replace(Work* at, Work work) {
+Code Replace(const Process& p, Work* at, Work work) {
   if (at->index() != work.index()) return kInvalidValue;
   if (auto* fresh = std::get_if<KernelWork>(&work)) {
     const auto& old = std::get<KernelWork>(*at);
@@ -102,19 +102,20 @@ Code Replace(Work* at, Work work) {
     fresh->cooperative = old.cooperative;
   }
   *at = std::move(work);
+  p.Remember(at);
   return kOk;
 }
 
 }  // namespace
 
-Code SetWork(Node* node, Work work) {
-  return node == nullptr ? kInvalidHandle : Replace(&node->work, std::move(work));
+Code SetWork(const Process& p, Node* node, Work work) {
+  return node == nullptr ? kInvalidHandle : Replace(p, &node->work, std::move(work));
 }
 
-Code SetStep(GraphExec* exec, const void* node, Work work) {
+Code SetStep(const Process& p, GraphExec* exec, const void* node, Work work) {
   if (exec == nullptr) return kInvalidHandle;
   for (GraphExec::Step& step : exec->steps)
-    if (step.origin == node) return Replace(&step.work, std::move(work));
+    if (step.origin == node) return Replace(p, &step.work, std::move(work));
   return kInvalidValue;
 }
 

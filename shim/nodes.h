@@ -17,8 +17,8 @@ Code ListNodes(Process& p, void* graph, void** nodes, size_t* count, bool roots)
 int TypeOf(const Node& node);
 std::shared_ptr<Graph> CloneGraph(const Graph& graph);
 // Null or of another kind: refused. Attributes of a kernel stay.
-Code SetWork(Node* node, Work work);
-Code SetStep(GraphExec* exec, const void* node, Work work);
+Code SetWork(const Process& p, Node* node, Work work);
+Code SetStep(const Process& p, GraphExec* exec, const void* node, Work work);
 Code Enable(GraphExec* exec, const void* node, bool enabled);
 Code NodeAttribute(Process& p, Node* node, int attribute, const void* value);
 // Pointers in it hold as long as the graph.

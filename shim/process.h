@@ -71,6 +71,9 @@ struct CopyWork {  // rows of slices; strides in bytes
   uint64_t to = 0, from = 0;
   uint64_t to_pitch = 0, from_pitch = 0, to_slice = 0, from_slice = 0;
   uint64_t width = 0, height = 1, depth = 1;
+  // Sides that are memory of the device: the caller says so, or they were when a node was made of
+  // the copy. Freed since, the address is one of the host, and somebody else's.
+  bool to_device = false, from_device = false;
 };
 struct FillWork {
   uint64_t to = 0, pitch = 0, width = 0, height = 1;  // width in elements
@@ -175,6 +178,8 @@ class Process {
   // The allocation that holds the address; its begin.
   const Block* FindBlock(uint64_t address, uint64_t* begin = nullptr) const;
   Code Copy(const CopyWork& copy);
+  // What a node keeps of a copy's sides.
+  void Remember(Work* work) const;
   Code Fill(const FillWork& fill);
 
   // ---- modules (modules.cc) ----

@@ -42,7 +42,7 @@ SHIM_API int cudaGraphKernelNodeSetParams(void* node, const RuntimeKernelNode* p
   Call c;
   KernelWork work;
   if (Code e = FromRuntimeNode(c, params, &work)) return Last(e);
-  return Last(SetWork(c->FindNode(node), std::move(work)));
+  return Last(SetWork(*c, c->FindNode(node), std::move(work)));
 }
 SHIM_API int cudaGraphKernelNodeGetParams(void* node, RuntimeKernelNode* params) {
   Call c;
@@ -54,7 +54,7 @@ SHIM_API int cudaGraphExecKernelNodeSetParams(void* exec, void* node,
   Call c;
   KernelWork work;
   if (Code e = FromRuntimeNode(c, params, &work)) return Last(e);
-  return Last(SetStep(c->execs.Find(exec), node, std::move(work)));
+  return Last(SetStep(*c, c->execs.Find(exec), node, std::move(work)));
 }
 SHIM_API int cudaGraphAddMemcpyNode(void** node, void* graph, const void* const* after,
                                     size_t count, const RuntimeCopy3D* copy) {
@@ -72,10 +72,10 @@ SHIM_API int cudaGraphExecMemcpyNodeSetParams(void* exec, void* node, const Runt
   Call c;
   CopyWork work;
   if (Code e = FromRuntime(*c, copy, &work)) return Last(e);
-  return Last(SetStep(c->execs.Find(exec), node, work));
+  return Last(SetStep(*c, c->execs.Find(exec), node, work));
 }
 SHIM_API int cudaGraphExecMemcpyNodeSetParams1D(void* exec, void* node, void* to, const void* from,
                                                 size_t bytes, int) {
   Call c;
-  return Last(SetStep(c->execs.Find(exec), node, Copy(to, from, bytes)));
+  return Last(SetStep(*c, c->execs.Find(exec), node, Copy(to, from, bytes)));
 }

@@ -32,7 +32,8 @@ struct Inputs {
     before_ = now;
     // An input that takes longer has no budget that holds: last_input.h says which one it was.
     if (now >= armed_ + 1 || armed_ < 0) armed_ = now, alarm(kHangSeconds);
-    if (only > 0 ? next_ > only : most_ > 0 ? done >= most_ : now >= seconds) return alarm(0), false;
+    if (only > 0 ? next_ > only : most_ > 0 ? done >= most_ : now >= seconds)
+      return alarm(0), false;
     *k = next_++;
     return true;
   }
@@ -54,7 +55,7 @@ struct Inputs {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr unsigned kHangSeconds = 60;
+  static constexpr unsigned kHangSeconds = 30;
   uint64_t most_ = 0, next_ = 0, slowest_input_ = 0;
   Clock::time_point start_;
   double told_ = 0, before_ = 0, slowest_ = 0, armed_ = -1;

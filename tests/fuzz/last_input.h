@@ -15,7 +15,7 @@ extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__
 
 // Short histories of allocations: `--only` brings the long ones back when they are wanted.
 extern "C" __attribute__((used)) inline const char* __asan_default_options() {
-  return "malloc_context_size=1:quarantine_size_mb=8:detect_leaks=0";
+  return "malloc_context_size=0:quarantine_size_mb=8:detect_leaks=0";
 }
 
 namespace tilec::fuzz {
@@ -48,7 +48,7 @@ inline void OnFatal(int signal) {
 
 // Inputs::Next sets the clock.
 inline void OnHang(int) {
-  constexpr char kWords[] = "\n---- hang: this input has taken a minute";
+  constexpr char kWords[] = "\n---- hang: this input has taken half a minute";
   const ssize_t written = write(1, kWords, sizeof kWords - 1);
   PrintLast();
   std::_Exit(written < 0 ? 2 : 3);

@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
 # All fuzzers on all cores of a machine that has nothing but bash and coreutils:
 #
-#   run_many.sh SECONDS OUT [PART…]      parts: ptx, differential, loops; SECONDS is shared
+#   run_many.sh SECONDS OUT [PART…]      parts: ptx, walls, differential, loops; SECONDS is shared
 #
 # Expects the programs beside it, as scripts/fuzz_bundle packs them. Every process has seeds of its
 # own, counted from SEED (the day's number times a million); they are printed. One that dies, or
 # reports something, leaves its log and input under OUT/found and its place is taken by the next
 # seed. At the end a line for each kind: what was run, what came of it. Exit status 0 only if
 # nothing was found.
+# `walls` is all that a program under `tilec check` can hand us: PTX, launch files, maps, fatbins and
+# calls of the driver; its last lines count inputs, crashes, hangs and the slowest input of each.
 #
 # SPDX-License-Identifier: Apache-2.0
 set -u
 if [ $# -lt 2 ]; then
-  sed -n '2,12s/^# \{0,1\}//p' "$0"
+  sed -n '2,14s/^# \{0,1\}//p' "$0"
   exit 2
 fi
 seconds=$1 out=$2
@@ -80,6 +82,46 @@ ptx() {
   report tile programs parsed
 }
 
+walls() {
+  local end=$(($(date +%s) + share)) k
+  echo "walls: $share s on $cores cores, seeds from $seed"
+  for ((k = 0; k < cores; ++k)); do
+    # Of twelve: four texts, four launches of what loads, two of the shim, maps, launch files.
+    case $((k % 12)) in
+      0 | 4 | 7 | 10) slot "texts.$k" "$end" $((seed + k * 1000)) 1 "$here/ptx_fuzz" --root="$here" & ;;
+      1 | 5 | 8 | 11) slot "exec.$k" "$end" $((seed + k * 1000)) 1 "$here/ptx_exec_fuzz" --root="$here" & ;;
+      2 | 6) slot "shim.$k" "$end" $((seed + k * 1000)) 1 "$here/shim_fuzz" & ;;
+      3) slot "files.$k" "$end" $((seed + k * 1000)) 1 "$here/launch_fuzz" & ;;
+      9) slot "maps.$k" "$end" $((seed + k * 1000)) 1 "$here/map_fuzz" & ;;
+    esac
+  done
+  wait
+  inputs=0
+  wall texts texts -- loaded launches finished findings
+  wall exec texts -- loaded launches finished "with findings"
+  wall shim "fatbins read" refused calls -- "of which failed" launches
+  wall files texts -- accepted
+  wall maps maps -- encoded "still maps" moved
+  echo "walls: $inputs inputs in all, $(ls "$out/found" | wc -l) failing processes"
+}
+
+# wall KIND, words that are inputs…, --, other words…: a line, and added to $inputs.
+wall() {
+  local kind=$1 line="" many=0 n files=("$out"/logs/"$1".*) hangs slowest
+  shift
+  while [ "$1" != -- ]; do
+    n=$(sum "$1" "${files[@]}") many=$((many + n)) line+="$n $1, "
+    shift
+  done
+  shift
+  for word in "$@"; do line+="$(sum "$word" "${files[@]}") $word, "; done
+  inputs=$((inputs + many))
+  hangs=$(cat "$out/found/$kind".* 2>/dev/null | grep -cE '^---- hang|^exit status (124|137)')
+  n=$(ls "$out/found" | grep -c "^$kind\.")
+  slowest=$(cat "${files[@]}" 2>/dev/null | sed -n 's/^  slowest: \([0-9]*\) ms.*/\1/p' | sort -n | tail -1)
+  echo "$kind: $many inputs ($line$((n - hangs)) crashes, $hangs hangs, slowest ${slowest:-?} ms)"
+}
+
 differential() {
   local end=$(($(date +%s) + share)) k name how
   echo "differential: $share s on $cores cores, seeds from $seed"
@@ -115,7 +157,7 @@ loops() {
 
 for part in "${parts[@]}"; do
   case $part in
-    ptx | differential | loops) $part ;;
+    ptx | walls | differential | loops) $part ;;
     *) echo "there is no part $part" && exit 2 ;;
   esac
 done

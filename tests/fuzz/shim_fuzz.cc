@@ -107,6 +107,7 @@ class Calls {
       case 3: return p_.Run(Copy());
       case 4: return p_.Run(Fill());
       case 5: {
+        if (images_.size() == 8) images_.erase(images_.begin());
         images_.push_back(Good(rng_));
         std::string& bytes = images_.back();
         if (rng_() % 2 == 0) {
@@ -116,7 +117,6 @@ class Calls {
               BytesOfFatbin(bytes.data()) > bytes.size())
             bytes = kText;
         }
-        if (images_.size() > 8) images_.erase(images_.begin());
         Library* library = nullptr;
         const Code code = p_.NewLibrary(bytes.data(), &library);
         if (code == kOk) Keep(&libraries_, static_cast<const void*>(library));
@@ -273,8 +273,8 @@ class Calls {
         Node* n = p_.FindNode(Handle(nodes_));
         return n == nullptr ? kInvalidHandle : RemoveNode(n);
       }
-      case 2: return SetWork(p_.FindNode(Handle(nodes_)), Kernel());
-      case 3: return SetStep(p_.execs.Find(Handle(execs_)), Handle(nodes_), Kernel());
+      case 2: return SetWork(p_, p_.FindNode(Handle(nodes_)), Kernel());
+      case 3: return SetStep(p_, p_.execs.Find(Handle(execs_)), Handle(nodes_), Kernel());
       default: {
         const Code code = AddTo(p_, &node, graph, after, rng_() % 3,
                                 rng_() % 2 == 0 ? Work(Kernel()) : Work(Fill()));
@@ -338,7 +338,7 @@ int Main(int argc, char** argv) {
     else
       for (int image = 0; image < 500; ++image) Image(rng, &n.read, &n.refused);
   }
-  fmt::print("seed {}: {} fatbins read, {} refused; {} calls, {} of which failed, {} launches\n",
+  fmt::print("seed {}: {} fatbins read, {} refused, {} calls, {} of which failed, {} launches\n",
              inputs.seed, n.read, n.refused, n.calls, n.failed, n.launches);
   for (const auto& [code, count] : n.codes) fmt::print("  {}: {}\n", code, count);
   inputs.PrintSlowest();

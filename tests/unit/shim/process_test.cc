@@ -7,6 +7,8 @@
 
 #include <cstring>
 
+#include "shim/nodes.h"
+
 namespace tilec::shim {
 namespace {
 
@@ -161,6 +163,32 @@ TEST_F(Shim, CaptureReplaysInOrder) {
   // Nodes that wait for each other.
   graph->nodes[0]->after.push_back(graph->nodes[2].get());
   EXPECT_EQ(p.Instantiate(graph, &exec), kInvalidValue);
+}
+
+// The address of freed memory is one of the host: a graph that still copies there must not.
+TEST_F(Shim, GraphsDoNotCopyToWhatWasFreed) {
+  uint32_t here = 7;
+  const uint64_t host = reinterpret_cast<uint64_t>(&here);
+  for (const bool to : {true, false}) {
+    const uint64_t at = New(4);
+    CopyWork copy;
+    copy.to = to ? at : host;
+    copy.from = to ? host : at;
+    copy.width = 4;
+    Graph* graph = p.graphs.Add(std::make_shared<Graph>());
+    Node* node = nullptr;
+    GraphExec* exec = nullptr;
+    ASSERT_EQ(p.AddNode(graph, copy, nullptr, 0, &node), kOk);
+    ASSERT_EQ(p.Instantiate(graph, &exec), kOk);
+    EXPECT_EQ(p.RunGraph(*exec), kOk);
+    ASSERT_EQ(p.Free(at), kOk);
+    EXPECT_EQ(p.RunGraph(*exec), kInvalidValue);
+    // A node that is changed is looked at anew.
+    copy.from = host;
+    copy.to = host;
+    EXPECT_EQ(SetStep(p, exec, node, copy), kOk);
+    EXPECT_EQ(p.RunGraph(*exec), kOk);
+  }
 }
 
 TEST_F(Shim, HandlesThatAreNone) {
