@@ -1,5 +1,6 @@
 // Does the judge see what is wrong? mutation all | sample N: makes every mutant of the corpus (or
-// every N-th), runs each under a few schedules of execution, and prints what was caught, by what.
+// every N-th; `file`: of a PTX file of anybody), runs each under a few schedules of execution, and
+// prints what was caught, by what.
 //
 // The corpus: the kernels of tests/ptx as nvcc emits them, and kernels of the standard library. A
 // mutant is caught if a check of severity error or portability speaks; it is caught rightly if that
@@ -42,6 +43,7 @@ struct Source {
   const char* schedule;     // of the compiler
   bool on_demand = false;   // with `of` alone: its equivalent mutants are not listed yet
   const char* target = "";  // of the compiler; "": its own default
+  bool errors_only = false;
 };
 constexpr Source kSources[] = {
     {"nvcc gemm", "tests/ptx/gemm.ptx", "tests/ptx/gemm.toml", ""},
@@ -153,8 +155,9 @@ class Corpus {
     const std::string file = source_.file;
     if (file.substr(file.size() - 4) == ".ptx") {
       std::string text, why;
-      if (!ReadFile(root_ + "/" + file, &text, &why)) return false;
-      auto launch = ReadLaunchFile(root_ + "/" + source_.words, diags);
+      const std::string folder = root_.empty() ? "" : root_ + "/";
+      if (!ReadFile(folder + file, &text, &why)) return false;
+      auto launch = ReadLaunchFile(folder + source_.words, diags);
       if (!launch.ok()) return false;
       auto subject = PtxSubject(*session_, file, text, *launch);
       if (!subject.ok()) return false;
@@ -207,6 +210,8 @@ class Corpus {
       first = false;
       for (const judge::Finding& f : report->findings()) {
         if (f.severity == judge::Severity::kHint) continue;
+        // Of a kernel whose right form may be told that it is not portable.
+        if (source_.errors_only && f.severity != judge::Severity::kError) continue;
         const std::string id = judge::Def(f.rule).id;
         r.caught = true;
         if (r.by.find(id) == std::string::npos) r.by += (r.by.empty() ? "" : " ") + id;
@@ -274,7 +279,7 @@ class Corpus {
     return true;
   }
 
-  const Source& source_;
+  const Source source_;
   tools::Options options_;
   std::string root_, ptx_;
   std::unique_ptr<Session> session_;
@@ -300,15 +305,21 @@ std::map<std::string, std::string> ReadEquivalent(const std::string& path) {
 }
 
 // `only`: sources whose name begins so; "": all.
-int Main(size_t step, const std::string& root, const std::string& cache, std::string_view only) {
+// `file`: this source in place of the table's, with equivalent mutants of its own.
+int Main(size_t step, const std::string& root, const std::string& cache, std::string_view only,
+         const Source* file = nullptr, const std::string& list = "") {
   const auto start = std::chrono::steady_clock::now();
-  const auto equivalent = ReadEquivalent(root + "/tests/mutation/equivalent.txt");
+  const auto equivalent =
+      ReadEquivalent(file != nullptr ? list : root + "/tests/mutation/equivalent.txt");
   std::set<std::string> met;  // of the table
   std::map<std::string, Tally> by_kind;
   Tally sum;
   int wrong = 0;
   size_t number = 0;
-  for (const Source& source : kSources) {
+  const std::vector<Source> sources =
+      file != nullptr ? std::vector<Source>{*file}
+                      : std::vector<Source>(std::begin(kSources), std::end(kSources));
+  for (const Source& source : sources) {
     if (std::string_view(source.name).substr(0, only.size()) != only) continue;
     if (only.empty() && source.on_demand) continue;
     Corpus corpus(source, root, cache);
@@ -395,8 +406,14 @@ int main(int argc, char** argv) {
     return Main(std::strtoul(argv[3], nullptr, 10), argv[4], argv[5], argv[2]);
   if (word == "sample" && argc == 5)
     return Main(std::strtoul(argv[2], nullptr, 10), argv[3], argv[4], "");
+  if (word == "file" && argc == 8) {
+    const bool errors = std::string_view(argv[6]) == "errors";
+    const Source file = {argv[2], argv[3], argv[4], "", true, "", errors};
+    return Main(1, "", argv[7], argv[2], &file, argv[5]);
+  }
   fmt::print(stderr,
              "mutation all ROOT CACHE | mutation sample N ROOT CACHE | "
-             "mutation of SOURCE N ROOT CACHE\n");
+             "mutation of SOURCE N ROOT CACHE | "
+             "mutation file NAME FILE.ptx LAUNCH.toml LIST all|errors CACHE\n");
   return 2;
 }
