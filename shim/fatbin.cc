@@ -12,7 +12,7 @@
 namespace tilec::shim {
 namespace {
 
-constexpr uint32_t kFatbinMagic = 0xBA55ED50, kElfMagic = 0x464c457f, kZstdMagic = 0xfd2fb528;
+constexpr uint32_t kElfMagic = 0x464c457f, kZstdMagic = 0xfd2fb528;
 constexpr uint64_t kMostFatbinBytes = uint64_t{4} << 30;
 
 struct Header {

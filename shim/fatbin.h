@@ -30,6 +30,7 @@ struct Fatbin {
   std::string wrong;  // why the rest of it was not read; "": all was
 };
 
+inline constexpr uint32_t kFatbinMagic = 0xBA55ED50;
 // What an image may unpack to.
 inline constexpr uint64_t kMostPtxBytes = 256u << 20;
 

@@ -6,6 +6,7 @@
 
 #include "runtime/ptx_text.h"
 #include "shim/process.h"
+#include "shim/readable.h"
 #include "support/source.h"
 
 namespace tilec::shim {
@@ -36,23 +37,36 @@ Code Process::NewLibrary(const void* image, Library** out) {
   if (image == nullptr) return kInvalidValue;
   auto library = std::make_shared<Library>();
   library->name = fmt::format("{}.{}.ptx", ProgramName(), ++library_number_);
-  // The wrapper of the runtime's registration, or what it wraps.
+  const auto unreadable = [&](const void* at) {
+    Note(fmt::format("an image at {} goes on where no memory is", at));
+    return kInvalidImage;
+  };
+  // The wrapper of the runtime's registration, or what it wraps: none of their magic words has a
+  // zero byte, a text that is shorter has.
+  uint64_t length = 0;
+  if (!TextLength(static_cast<const char*>(image), 4, &length)) return unreadable(image);
   uint32_t magic = 0;
-  if (KindOfImage(image) == ImageKind::kUnknown) {
-    memcpy(&magic, image, sizeof magic);
-    if (magic != FatbinWrapper::kMagic) return kInvalidImage;
+  if (length == sizeof magic) memcpy(&magic, image, sizeof magic);
+  if (magic == FatbinWrapper::kMagic) {
+    if (!Readable(image, sizeof(FatbinWrapper))) return unreadable(image);
     FatbinWrapper wrapper;
     memcpy(&wrapper, image, sizeof wrapper);
     image = wrapper.data;
     if (image == nullptr) return kInvalidImage;
+    if (!TextLength(static_cast<const char*>(image), 4, &length)) return unreadable(image);
+    magic = 0;
+    if (length == sizeof magic) memcpy(&magic, image, sizeof magic);
   }
+  // As long as a fatbin says; a text as far as its zero byte.
+  const bool fatbin_begins = magic == kFatbinMagic;
+  if (fatbin_begins ? !Readable(image, 16) || !Readable(image, BytesOfFatbin(image))
+                    : !TextLength(static_cast<const char*>(image), kMostPtxBytes, &length))
+    return unreadable(image);
   switch (KindOfImage(image)) {
     case ImageKind::kUnknown: return kInvalidImage;
     case ImageKind::kElf: library->machine_code.push_back(0); break;
     case ImageKind::kPtx: {
-      const char* text = static_cast<const char*>(image);
-      const size_t bytes = strnlen(text, kMostPtxBytes);
-      library->texts.emplace_back(text, bytes);
+      library->texts.emplace_back(static_cast<const char*>(image), length);
       break;
     }
     case ImageKind::kFatbin: {

@@ -206,16 +206,22 @@ std::vector<ProcessReport> ReadReports(const std::string& folder) {
   for (const auto& [id, time] : ids) order.emplace_back(time, id);
   std::sort(order.begin(), order.end());
   std::vector<ProcessReport> reports;
+  uint64_t left = kMostReportBytes;
+  std::string text, why;
+  const auto read = [&](const std::string& path) {
+    if (!ReadFile(path, &text, &why, left)) return false;
+    left -= text.size();
+    return true;
+  };
   for (const auto& [time, id] : order) {
     ProcessReport r;
-    std::string text, why;
-    if (ReadFile(folder + "/counts." + id, &text, &why) && text.size() >= sizeof(Counts)) {
+    if (read(folder + "/counts." + id) && text.size() >= sizeof(Counts)) {
       memcpy(&r.counts, text.data(), sizeof(Counts));
       if (r.counts.magic != Counts::kMagic) r.counts = Counts();
     }
-    if (ReadFile(folder + "/findings." + id, &text, &why))
+    if (read(folder + "/findings." + id))
       if (auto findings = ParseFindings(text)) r.findings = std::move(*findings);
-    if (ReadFile(folder + "/notes." + id, &text, &why))
+    if (read(folder + "/notes." + id))
       for (size_t at = 0; at < text.size();) {
         const size_t end = std::min(text.find('\n', at), text.size());
         r.notes.push_back(text.substr(at, end - at));

@@ -52,7 +52,9 @@ struct ProcessReport {
   std::vector<runtime::judge::Finding> findings;
   std::vector<std::string> notes;  // what was told on the way, in order
 };
-// Of all processes of the session, those first that were first.
+// Of all processes of the session, those first that were first; what a program writes there beyond
+// this many bytes is not read.
+inline constexpr uint64_t kMostReportBytes = 256u << 20;
 std::vector<ProcessReport> ReadReports(const std::string& folder);
 
 std::optional<std::vector<runtime::judge::Finding>> ParseFindings(std::string_view text);
