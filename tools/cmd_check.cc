@@ -10,6 +10,7 @@
 
 #include "runtime/emulator/judge/cause.h"
 #include "runtime/emulator/judge/trace.h"
+#include "shim/settings.h"
 #include "support/file.h"
 #include "tools/annotate.h"
 #include "tools/check_page.h"
@@ -28,39 +29,11 @@ using Json = nlohmann::ordered_json;
 namespace judge = runtime::judge;
 using runtime::Landing;
 using runtime::Policy;
+using shim::Plan;
+using shim::Plans;
 
 bool EndsIn(const std::string& text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
-// What the executions differ in.
-struct Plan {
-  Policy policy;
-  Landing landing;
-  uint64_t seed;
-  bool spurious;
-  std::string Words() const {
-    std::string out = fmt::format("--policy={} --async={}", Name(policy), Name(landing));
-    if (seed != 0) out += fmt::format(" --policy-seed={}", seed);
-    if (spurious) out += " --spurious";
-    return out;
-  }
-};
-
-// The corners first, then the dice.
-std::vector<Plan> Plans(int seeds) {
-  std::vector<Plan> plans = {{Policy::kRunToBlock, Landing::kEarly, 0, false},
-                             {Policy::kProducerFirst, Landing::kLate, 0, false},
-                             {Policy::kConsumerFirst, Landing::kPoison, 0, false},
-                             {Policy::kProducerFirst, Landing::kEarly, 0, true}};
-  constexpr Landing kLandings[] = {Landing::kRandom, Landing::kLate, Landing::kPoison,
-                                   Landing::kEarly};
-  for (int s = 1; s <= seeds; ++s) {
-    const auto seed = static_cast<uint64_t>(s);
-    plans.push_back({Policy::kRandom, kLandings[s % 4], seed, s % 2 == 1});
-    plans.push_back({Policy::kPct, kLandings[(s + 1) % 4], seed, s % 2 == 0});
-  }
-  return plans;
 }
 
 class Check {

@@ -24,22 +24,6 @@ namespace {
 
 using Rng = std::mt19937_64;
 
-constexpr char kText[] = R"(.version 8.0
-.target sm_80
-.address_size 64
-.visible .global .align 4 .u32 counter;
-.visible .entry bump(.param .u64 p, .param .u32 by) {
-  .reg .u64 %a; .reg .u32 %v, %w;
-  ld.param.u64 %a, [p];
-  ld.param.u32 %w, [by];
-  cvta.to.global.u64 %a, %a;
-  ld.global.u32 %v, [%a];
-  add.u32 %v, %v, %w;
-  st.global.u32 [%a], %v;
-  ret;
-}
-)";
-
 // Entries of every kind and packing, made once: compressing took most of the time of an image.
 const std::vector<std::string>& AllEntries() {
   static const std::vector<std::string> all = [] {
@@ -47,7 +31,7 @@ const std::vector<std::string>& AllEntries() {
     std::vector<std::string> made;
     for (uint16_t kind = 0; kind < 4; ++kind)
       for (Packing packing : {Packing::kNone, Packing::kLz4, Packing::kZstd})
-        made.push_back(test::Entry(kind, 80, kText, packing));
+        made.push_back(test::Entry(kind, 80, test::kBump, packing));
     return made;
   }();
   return all;
@@ -115,7 +99,7 @@ class Calls {
           // The length that it claims is all that there is to a program's image.
           if (bytes.size() < 16 || KindOfImage(bytes.data()) != ImageKind::kFatbin ||
               BytesOfFatbin(bytes.data()) > bytes.size())
-            bytes = kText;
+            bytes = test::kBump;
         }
         Library* library = nullptr;
         const Code code = p_.NewLibrary(bytes.data(), &library);

@@ -1,4 +1,4 @@
-// Fatbins for tests, as nvcc lays them out.
+// Fatbins for tests, as nvcc lays them out, and a text to put in.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -11,6 +11,23 @@
 #include <string>
 
 namespace tilec::shim::test {
+
+// A module with a variable and a kernel that adds to a word.
+inline constexpr char kBump[] = R"(.version 8.0
+.target sm_80
+.address_size 64
+.visible .global .align 4 .u32 counter;
+.visible .entry bump(.param .u64 p, .param .u32 by) {
+  .reg .u64 %a; .reg .u32 %v, %w;
+  ld.param.u64 %a, [p];
+  ld.param.u32 %w, [by];
+  cvta.to.global.u64 %a, %a;
+  ld.global.u32 %v, [%a];
+  add.u32 %v, %v, %w;
+  st.global.u32 [%a], %v;
+  ret;
+}
+)";
 
 enum class Packing { kNone, kLz4, kZstd };
 

@@ -8,25 +8,12 @@
 #include <cstring>
 
 #include "shim/nodes.h"
+#include "tests/unit/shim/make_fatbin.h"
 
 namespace tilec::shim {
 namespace {
 
-constexpr char kAdd[] = R"(
-.version 8.0
-.target sm_80
-.address_size 64
-.visible .global .align 4 .u32 counter;
-.visible .entry bump(.param .u64 p, .param .u32 by) {
-  .reg .u64 %a; .reg .u32 %v, %w;
-  ld.param.u64 %a, [p];
-  ld.param.u32 %w, [by];
-  cvta.to.global.u64 %a, %a;
-  ld.global.u32 %v, [%a];
-  add.u32 %v, %v, %w;
-  st.global.u32 [%a], %v;
-  ret;
-}
+const std::string kAdd = std::string(test::kBump) + R"(
 .visible .entry race(.param .u64 p) {
   .reg .u64 %a; .reg .u32 %v;
   ld.param.u64 %a, [p];
@@ -47,7 +34,7 @@ struct Fixture : testing::Test {
   Function* Kernel(const char* name) {
     Library* library = nullptr;
     Function* f = nullptr;
-    EXPECT_EQ(p.NewLibrary(kAdd, &library), kOk);
+    EXPECT_EQ(p.NewLibrary(kAdd.c_str(), &library), kOk);
     EXPECT_EQ(p.FindFunction(library, name, &f), kOk);
     return f;
   }
@@ -221,7 +208,7 @@ TEST_F(Shim, TextsThatDoNotFit) {
 
 TEST_F(Shim, Variables) {
   Library* library = nullptr;
-  ASSERT_EQ(p.NewLibrary(kAdd, &library), kOk);
+  ASSERT_EQ(p.NewLibrary(kAdd.c_str(), &library), kOk);
   uint64_t at = 0, bytes = 0;
   EXPECT_EQ(p.FindVariable(library, "counter", &at, &bytes), kOk);
   EXPECT_EQ(bytes, 4u);
