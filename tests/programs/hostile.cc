@@ -235,8 +235,8 @@ bool ReportsThatAreHuge() {
   return Run();
 }
 bool ReportsThatAreDeep() {
-  Write("findings.4", std::string(4 << 20, '['));
-  std::string closed(1 << 20, '[');
+  Write("findings.4", std::string(1 << 20, '['));
+  std::string closed(1 << 18, '[');
   Write("findings.5", closed + std::string(closed.size(), ']'));
   return Run();
 }

@@ -14,4 +14,4 @@ cut -c1-300 "$work/out" | head -40
 # 0: nothing found; 1: something was, a fault of the kernel at most; 2: nothing to check.
 case $status in 0 | 1 | 2) ;; *) echo "exit status $status"; exit 1 ;; esac
 grep -qx held "$work/out" || { echo "not held"; exit 1; }
-! grep -qi 'sanitizer\|terminate called\|internal' "$work/out"
+! grep -q 'AddressSanitizer\|runtime error:\|terminate called\|CHECK failed' "$work/out"
