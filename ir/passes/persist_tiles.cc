@@ -101,6 +101,11 @@ class Persist {
     return false;
   }
 
+  bool HasProduct(BlockId block) const {
+    return std::any_of(fn_.blocks[block].ops.begin(), fn_.blocks[block].ops.end(),
+                       [&](OpId id) { return fn_.ops[id].kind == OpKind::kDot; });
+  }
+
   bool DependsOn(ValueId v, ValueId arg, int depth = 0) const {
     if (v == arg || depth > 32) return true;
     const Op* def = fn_.def(v);
@@ -139,6 +144,11 @@ class Persist {
     Slope length = Slope::kNone;
     if (op.kind == OpKind::kFor) {
       length = Together(Turned(SlopeOf(op.operands[0], arg)), SlopeOf(op.operands[1], arg));
+      // A loop around loops of products whose bounds stand in memory (the rows of a group) walks
+      // over tiles itself; its author cuts them so that one turn, or none, is the rule.
+      if (length == Slope::kUnknown && !ToExpr(fn_, op.operands[1]) &&
+          HasProductLoop(op.regions[0], false) && !HasProduct(op.regions[0]))
+        length = Slope::kNone;
       if (length != Slope::kNone) *loop = id;
     }
     for (BlockId region : op.regions)
