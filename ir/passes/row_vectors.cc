@@ -8,49 +8,69 @@
 // fp8. A tile of two ranges comes through a ring, iterations ahead, like operands do. So the
 // scalar position in front of the range becomes a range of one row.
 //
-// Where it must not act: outside of loops of products, since nothing runs ahead there; on tensors
-// that no copy may read (TmaAccess); on vectors that are no multiple of 16 bytes, or longer than a
-// box.
+// Where it must not act:
+//   - outside of loops of products, since nothing runs ahead there;
+//   - in loops of several products, which hide each other's waits: there the ring's own waits cost
+//     more than they bring (docs/perf_log.md, 2026-11-26: 5 to 27 %);
+//   - where the operands of the product are computed from the vector, for the same reason;
+//   - on tensors that no copy may read (TmaAccess), on vectors that are no multiple of 16 bytes, or
+//     longer than a box.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "ir/lower/operands.h"
 #include "ir/passes/passes.h"
 #include "ir/passes/rewrite.h"
+#include "ir/uses.h"
 
 namespace tilec::ir {
 namespace {
 
 class Vectors {
  public:
-  Vectors(Function& fn, PassContext& cx) : fn_(fn), cx_(cx) {}
+  Vectors(Function& fn, PassContext& cx) : fn_(fn), cx_(cx), uses_(fn) {}
 
-  void Run(BlockId block, bool products) {
+  void Run(BlockId block, bool one_product) {
     RebuildBlock(fn_, block, [&](OpId id, std::vector<OpId>& out) {
       ReplaceOperands(fn_, id, row_of_);
-      if (products && fn_.ops[id].kind == OpKind::kLoad) {
+      if (one_product && fn_.ops[id].kind == OpKind::kLoad) {
         Load(block, id, out);
         return;
       }
       out.push_back(id);
+      const Op& op = fn_.ops[id];
       const bool inner =
-          products || (fn_.ops[id].kind == OpKind::kFor && HasProduct(fn_.ops[id].regions[0]));
-      const std::vector<BlockId> regions = fn_.ops[id].regions;
+          op.kind == OpKind::kFor ? Products(op.regions[0]) == 1 : one_product;
+      const std::vector<BlockId> regions = op.regions;
       for (BlockId region : regions) Run(region, inner);
     });
   }
 
  private:
   // In the block itself or in branches of it.
-  bool HasProduct(BlockId block) const {
-    return std::any_of(fn_.blocks[block].ops.begin(), fn_.blocks[block].ops.end(), [&](OpId id) {
+  int Products(BlockId block) const {
+    int products = 0;
+    for (OpId id : fn_.blocks[block].ops) {
       const Op& op = fn_.ops[id];
-      if (op.kind == OpKind::kFor) return false;
-      return op.kind == OpKind::kDot || std::any_of(op.regions.begin(), op.regions.end(),
-                                                    [&](BlockId r) { return HasProduct(r); });
+      products += op.kind == OpKind::kDot;
+      if (op.kind == OpKind::kFor) continue;
+      for (BlockId region : op.regions) products += Products(region);
+    }
+    return products;
+  }
+
+  // Does what is computed from the value become an operand of a product, in the same iteration?
+  bool Feeds(ValueId v, std::set<ValueId>& seen) const {
+    if (!seen.insert(v).second) return false;
+    return std::any_of(uses_.of(v).begin(), uses_.of(v).end(), [&](const Uses::Use& use) {
+      const Op& op = fn_.ops[use.reader];
+      if (op.kind == OpKind::kDot) return use.operand < 2;
+      return std::any_of(op.results.begin(), op.results.end(),
+                         [&](ValueId r) { return Feeds(r, seen); });
     });
   }
 
@@ -59,6 +79,7 @@ class Vectors {
     Op row = vector;
     std::string modes = row.s("modes");
     const Type& type = fn_.type(row.results[0]);
+    if (std::set<ValueId> seen; Feeds(vector.results[0], seen)) return std::nullopt;
     if (modes.size() < 2 || !modes.ends_with("sr") || type.rank() != 1) return std::nullopt;
     modes[modes.size() - 2] = 'r';
     row.set("modes", modes);
@@ -90,6 +111,7 @@ class Vectors {
 
   Function& fn_;
   PassContext& cx_;
+  Uses uses_;  // before the pass
   ValueMap row_of_;  // the vector of each row
 };
 
