@@ -84,6 +84,7 @@ inline constexpr PassId kCleanUp[] = {PassId::kDecodeScales,
                                       PassId::kDce,
                                       PassId::kSwapOperands,
                                       PassId::kFoldTranspose,
+                                      PassId::kRowVectors,
                                       PassId::kDce};
 static_assert(FactsAfter(kCleanUp, kTileLevel), "clean-up lacks a fact some pass needs");
 

@@ -24,6 +24,24 @@ def _backward(make, d, s, causal, b, h):
                 options={"causal": causal})
 
 
+def _backward_adding(make, d, s, causal, b, h):
+    """The same with dQ added up in memory, as the peer does: five products."""
+    q, rows = (b, h, s, d), (b, h, s)
+    of = "std/models/attention_backward.tile:attention_"
+    values = {"scale": d ** -0.5, "causal": causal}
+    return make(f"fa_bwd_adding_bf16_d{d}_s{s}" + "_causal" * causal, of + "dqkv",
+                [(x, "bf16", q, "in") for x in ("Q", "K", "V", "O", "dO")]
+                + [("LSE", "f32", rows, "in"), ("delta", "f32", rows, "out"),
+                   ("dQ32", "f32", q, "out")]
+                + [(x, "bf16", q, "out") for x in ("dK", "dV", "dQ")], values,
+                "attention_backward_adding", 10.0 * b * h * s * s * d * (0.5 if causal else 1),
+                steps=[(of + "begin", ["O", "dO", "delta", "dQ32"], {}),
+                       (of + "dqkv", ["Q", "K", "V", "dO", "LSE", "delta", "dQ32", "dK", "dV"],
+                        values),
+                       (of + "end", ["dQ32", "dQ"], {})],
+                options={"causal": causal})
+
+
 def _decode(make, id, b, h, g, length, d, splits, page=0):
     """Bytes decide: keys and values once."""
     part, lse = (b, g, splits, h // g, d), (b, g, splits, h // g)
@@ -201,8 +219,8 @@ def cases(case):
     def make(id, kernel, tensors, values, peer, flops=0.0, unit="bf16", **more):
         return case(id, "model", kernel, tensors, values, peer, flops, unit, 2, **more)
 
-    out = [_backward(make, d, s, causal, b, h)
-           for d in (64, 128) for s, b, h in ((4096, 4, 16), (16384, 1, 16))
+    out = [backward(make, d, s, causal, b, h)
+           for backward in (_backward, _backward_adding) for d in (64, 128) for s, b, h in ((4096, 4, 16), (16384, 1, 16))
            for causal in (False, True)]
     out += [_decode(make, "decode_b32_h32_8_l4096", 32, 32, 8, 4096, 128, 4),
             _decode(make, "decode_b4_h32_8_l32768", 4, 32, 8, 32768, 128, 16),

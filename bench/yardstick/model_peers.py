@@ -35,6 +35,15 @@ def _backward_peer(t, case):
     return call
 
 
+def _adding_peer(t, case):
+    call = _backward_peer(t, case)
+
+    def adding():
+        delta, dk, dv, dq = call()
+        return delta, t["dQ32"], dk, dv, dq
+    return adding
+
+
 def _answer_backward(t, case):
     """Of one head, from the definition."""
     q, k, v, do = (t[x][:1, :1].float() for x in ("Q", "K", "V", "dO"))
@@ -331,6 +340,7 @@ def _by_torch(answer):
 _COPY = {"copy": copy}
 PEERS = {
     "attention_backward": {"cudnn": _backward_peer},
+    "attention_backward_adding": {"cudnn": _adding_peer},
     "decode": {"cudnn": _decode_peer(SDPBackend.CUDNN_ATTENTION),
                "flash": _decode_peer(SDPBackend.FLASH_ATTENTION), "copy": copy},
     "decode_paged": _COPY,
@@ -353,7 +363,8 @@ PEERS = {
 }
 
 ANSWERS = {
-    "attention_backward": _answer_backward, "decode": _answer_decode, "decode_paged": _answer_paged,
+    "attention_backward": _answer_backward, "attention_backward_adding": _answer_backward,
+    "decode": _answer_decode, "decode_paged": _answer_paged,
     "grouped": lambda t, c: _grouped(t, c, torch.Tensor.float),
     "grouped_dx": lambda t, c: _grouped_dx(t, c, torch.Tensor.float),
     "grouped_dw": lambda t, c: _grouped_dw(t, c, torch.Tensor.float),
@@ -392,6 +403,8 @@ def _seen_dropout(t, y):
 # What of the results is compared with the answer, where it is not they themselves.
 SEEN = {
     "attention_backward": lambda t, delta, dk, dv, dq: [dk[:1, :1], dv[:1, :1], dq[:1, :1]],
+    "attention_backward_adding":
+        lambda t, delta, dq32, dk, dv, dq: [dk[:1, :1], dv[:1, :1], dq[:1, :1]],
     "decode": lambda t, *found: [found[-1].view(t["Q"].shape)],
     "decode_paged": lambda t, *found: [found[-1].view(t["Q"].shape)],
     "rmsnorm_dgamma": lambda t, parts: [parts.sum(0)],
@@ -403,4 +416,5 @@ SEEN = {
 }
 
 # Inputs that follow from others.
-PREPARE = {"attention_backward": _forward, "grouped": _cut, "grouped_dx": _cut, "grouped_dw": _cut}
+PREPARE = {"attention_backward": _forward, "attention_backward_adding": _forward, "grouped": _cut,
+           "grouped_dx": _cut, "grouped_dw": _cut}

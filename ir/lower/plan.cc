@@ -451,9 +451,11 @@ class Planner {
     } else if (const std::optional<SmemLayout> smem = OperandLayout(result); access && smem) {
       load.buffer = load.tma = true;
       load.smem = *smem;
-    } else if (access && type.rank() == 2 && type.elements() >= target_.lowering.staged_elements &&
+    } else if (access && type.rank() == 2 &&
+               (type.elements() >= target_.lowering.staged_elements || type.shape[0] == 1) &&
                (IsAccumulator(result) || (runs_ahead_ && InLoop(fn_, id) && HasProducts()))) {
       BufferNeed plain;
+      plain.plain = type.shape[0] == 1;  // swizzled, it would take eight rows' room
       plain.tile_rows = plain.rows = type.shape[0];
       plain.tile_cols = plain.cols = type.shape[1];
       load.buffer = load.tma = plain.TmaFits(type.dtype);

@@ -75,6 +75,9 @@ void ProgramPlanner::PlanRings() {
         const DType dtype = in_.type(in_.ops[load].results[0]).dtype;
         while (ring.slots > 1 && smem.swizzle_bytes && SmemBytes(smem, dtype) % 1024 != 0)
           smem.rows += 8;
+        // A copy lands at a multiple of 128 bytes.
+        while (ring.slots > 1 && !smem.swizzle_bytes && SmemBytes(smem, dtype) % 128 != 0)
+          ++smem.rows;
       }
     }
   }

@@ -24,6 +24,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "ir/lower/scalars.h"
@@ -101,6 +103,11 @@ class Persist {
     return false;
   }
 
+  bool HasProduct(BlockId block) const {
+    return std::any_of(fn_.blocks[block].ops.begin(), fn_.blocks[block].ops.end(),
+                       [&](OpId id) { return fn_.ops[id].kind == OpKind::kDot; });
+  }
+
   bool DependsOn(ValueId v, ValueId arg, int depth = 0) const {
     if (v == arg || depth > 32) return true;
     const Op* def = fn_.def(v);
@@ -139,6 +146,11 @@ class Persist {
     Slope length = Slope::kNone;
     if (op.kind == OpKind::kFor) {
       length = Together(Turned(SlopeOf(op.operands[0], arg)), SlopeOf(op.operands[1], arg));
+      // A loop around loops of products whose bounds stand in memory (the rows of a group) walks
+      // over tiles itself; its author cuts them so that one turn, or none, is the rule.
+      if (length == Slope::kUnknown && !ToExpr(fn_, op.operands[1]) &&
+          HasProductLoop(op.regions[0], false) && !HasProduct(op.regions[0]))
+        length = Slope::kNone;
       if (length != Slope::kNone) *loop = id;
     }
     for (BlockId region : op.regions)
@@ -223,18 +235,47 @@ class Persist {
 
   // Bytes an iteration that loads in loops bring and that are the same for all tiles along this
   // range. Of loops inside loops every iteration counts once.
-  double Shared(BlockId block, ValueId arg, bool in_loop) const {
+  double Shared(BlockId block, ValueId arg, bool in_loop) {
     double bytes = 0;
     for (OpId id : fn_.blocks[block].ops) {
       const Op& op = fn_.ops[id];
-      if (op.kind == OpKind::kLoad && in_loop &&
-          std::none_of(op.operands.begin(), op.operands.end(),
-                       [&](ValueId v) { return DependsOn(v, arg); }))
+      if (op.kind == OpKind::kFor) position_of_[fn_.blocks[op.regions[0]].args[0]] = id;
+      if (op.kind == OpKind::kLoad && in_loop && SameAlong(op, arg))
         bytes += TileBytes(fn_.type(op.results[0]));
       for (BlockId region : op.regions)
         bytes += Shared(region, arg, in_loop || op.kind == OpKind::kFor);
     }
     return bytes;
+  }
+  // A position that is read from memory (the expert of some rows) is taken to be that of the
+  // neighbour; ranges that begin at such a one are not.
+  bool SameAlong(const Op& load, ValueId arg) const {
+    const std::string& modes = load.s("modes");
+    for (size_t i = 1; i < load.operands.size(); ++i) {
+      const ValueId v = load.operands[i];
+      const bool scalar = i <= modes.size() && modes[i - 1] == 's';
+      if (!(scalar && ReadFromMemory(v)) && Follows(v, arg)) return false;
+    }
+    return true;
+  }
+  bool ReadFromMemory(ValueId v) const {
+    const Op* def = fn_.def(v);
+    while (def && def->kind == OpKind::kCast) def = fn_.def(def->operands[0]);
+    return def && def->kind == OpKind::kLoad;
+  }
+  // Like DependsOn, through the positions of loops, too.
+  bool Follows(ValueId v, ValueId arg) const {
+    if (DependsOn(v, arg)) return true;
+    std::vector<ValueId> look = {v};
+    for (size_t i = 0; i < look.size() && look.size() < 64; ++i) {
+      const auto loop = position_of_.find(look[i]);
+      if (loop != position_of_.end()) look.push_back(fn_.ops[loop->second].operands[0]);
+      if (DependsOn(look[i], arg)) return true;
+      const Op* def = fn_.def(look[i]);
+      if (def && def->regions.empty())
+        look.insert(look.end(), def->operands.begin(), def->operands.end());
+    }
+    return false;
   }
   static double TileBytes(const Type& type) {
     return double(type.is_tile() ? type.elements() : 1) * Info(type.dtype).bits / 8;
@@ -353,7 +394,8 @@ class Persist {
     size_t dim;
     bool rises;  // later tiles take longer
   };
-  std::optional<Range> uneven_;  // along which tiles take unequally long
+  std::map<ValueId, OpId> position_of_;  // loops, by their positions
+  std::optional<Range> uneven_;          // along which tiles take unequally long
 };
 
 }  // namespace
