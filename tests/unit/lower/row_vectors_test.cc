@@ -1,0 +1,95 @@
+// row-vectors: what a loop of one product reads as vectors comes as tiles of one row; every other
+// vector stays as it is, and no program changes what it computes.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "ir/passes/passes.h"
+#include "tests/unit/lower/product.h"
+
+namespace tilec::ir {
+namespace {
+
+// Each block of K scaled by rows of S: a product, its result times the vector that `load` reads.
+Function Scaled(const std::string& load, const std::string& more = "") {
+  std::string text = With(kProduct, "%END", "%K");
+  text = With(text, "  param dim %M: i64\n",
+              "  param tensor %S: tensor<f32, 2> in [K, M] align=16 stride_align=16 contiguous=1 "
+              "last_align=4\n  param dim %M: i64\n");
+  text = With(text, "        %d = dot %a, %bt, %s : f32[64, 32]\n",
+              fmt::format(R"(        %p = dot %a, %bt, %z : f32[64, 32]
+        {}
+        %col = reshape %v1 : f32[64, 1]
+        %cols = broadcast %col : f32[64, 32]
+        %q = mul %p, %cols : f32[64, 32]
+        {}
+        %d = add %s, %q : f32[64, 32]
+)",
+                          load, more));
+  return Parsed(text);
+}
+
+constexpr const char* kVector =
+    R"(%v1 = load %S, %k, %m {modes = "sr", sizes = [1, 64], has_fill = 0} : f32[64])";
+
+std::vector<double> Result(const Function& fn, int64_t m, int64_t n, int64_t k) {
+  InterpretInputs in;
+  in.tensors["A"] = TensorValue::Random(DType::kBF16, {m, k}, 1);
+  in.tensors["B"] = TensorValue::Random(DType::kBF16, {n, k}, 2);
+  in.tensors["S"] = TensorValue::Random(DType::kF32, {k, m}, 3);
+  in.tensors["C"] = TensorValue::Zeros(DType::kF32, {m, n});
+  in.dims = {{"M", m}, {"N", n}, {"K", k}};
+  return Interpreted(fn, std::move(in), "C");
+}
+
+TEST(RowVectors, AScaleComesAsOneRow) {
+  const Function before = Scaled(kVector);
+  const Function after = Changed(RowVectors, before, 1);
+  EXPECT_NE(Print(after).find("f32[1, 64]"), std::string::npos);
+  for (int64_t m : {64, 100})
+    for (int64_t k : {0, 32, 96})
+      EXPECT_EQ(Result(before, m, 40, k), Result(after, m, 40, k)) << m << " " << k;
+}
+
+// The ring of the row is filled by copies, ahead, and the program of warps is proved.
+TEST(RowVectors, CopiesBringIt) {
+  const Function warps = InRoles(Changed(RowVectors, Scaled(kVector), 1));
+  EXPECT_EQ(Count(warps, OpKind::kGLoad), 0);
+  EXPECT_EQ(Said(warps), "");
+}
+
+TEST(RowVectors, SeveralProductsHideEachOthersWaits) {
+  Changed(RowVectors, Scaled(kVector, "%again = dot %a, %bt, %q : f32[64, 32]"), 0);
+}
+
+TEST(RowVectors, NotWhatOperandsAreMadeOf) {
+  Function fn = Scaled(kVector);
+  // the vector goes into the left operand, too: a(m, k) = bf16(v(m)) everywhere
+  std::string text = With(Print(fn), "%p = dot %a, %bt, %z",
+                          "%lc = reshape %v1 : f32[64, 1]\n        %lb = broadcast %lc : f32[64, "
+                          "32]\n        %l = cast %lb : bf16[64, 32]\n        %p = dot %l, %bt, %z");
+  const size_t load = text.find("        %v1 = load");
+  const size_t end = text.find('\n', load) + 1;
+  const std::string line = text.substr(load, end - load);
+  text.erase(load, end - load);
+  text.insert(text.find("        %lc = reshape"), line);
+  Changed(RowVectors, Parsed(text), 0);
+}
+
+TEST(RowVectors, NotVectorsThatNoCopyMayBring) {
+  // 6 numbers of 4 bytes are no multiple of 16, and positions at every number are not, either.
+  for (const auto& [from, to] : {std::pair{"stride_align=16 contiguous=1 last_align=4",
+                                           "stride_align=4 contiguous=1 last_align=4"},
+                                 std::pair{"last_align=4", "last_align=4"}}) {
+    const bool same = std::string(from) == to;
+    std::string text = Print(Scaled(kVector));
+    if (same)
+      text = With(text, "load %S, %k, %m", "load %S, %m, %k");  // along K: steps of 32, aligned
+    else
+      text = With(text, from, to);
+    Changed(RowVectors, Parsed(text), same ? 1 : 0);
+  }
+}
+
+}  // namespace
+}  // namespace tilec::ir
