@@ -21,12 +21,14 @@ import json
 import os
 import statistics
 import tempfile
+import types
+import warnings
 
 import tilec
 import torch
 
 Size = collections.namedtuple("Size", "tokens width heads hidden")
-WHOLE = Size(tokens=8192, width=4096, heads=32, hidden=12288)
+WHOLE = Size(tokens=16384, width=4096, heads=32, hidden=12288)
 SMALL = Size(tokens=64, width=256, heads=4, hidden=256)  # for the emulator
 EPS = 1e-5
 
@@ -42,6 +44,8 @@ kernel add(X: bf16[N], Y: bf16[N], Z: out bf16[N]) {
 WEIGHTS = {"q": ("width", "width", 0), "k": ("width", "width", 0), "v": ("width", "width", 0),
            "out": ("width", "width", 1), "gate": ("hidden", "width", 0),
            "up": ("hidden", "width", 0), "down": ("width", "hidden", 1)}
+# What is cut along the tokens.
+CUT = ("x", "o", "first", "middle", "normed", "gate", "up", "h", "second", "y")
 
 
 class Kernels:
@@ -71,6 +75,7 @@ class Share:
         self.gamma = torch.ones(size.width, device=device)
         self.x = self._random(99, size.tokens, size.width).bfloat16()
         self.head = size.width // size.heads
+        self.cuts = {}
         wide = (size.tokens, size.width)
         mine = (size.tokens, size.width // ranks)
         hidden = (size.tokens, size.hidden // ranks)
@@ -103,47 +108,54 @@ class Share:
         else:  # the emulator's results are dense
             o.copy_(k.attention(*heads, **values))
 
-    def project(self, piece):  # a part of the sums: first
-        self.kernels.gemm(self.o[piece], self.weights["out"], C=self.first[piece])
+    def cut(self, pieces):
+        """Views of as many pieces along the tokens; `_flat` ones have one dim."""
+        if pieces not in self.cuts:
+            rows = -(-self.size.tokens // pieces)
+            self.cuts[pieces] = made = []
+            for i in range(pieces):
+                views = {name: getattr(self, name)[i * rows:(i + 1) * rows] for name in CUT}
+                views.update({f"{name}_flat": t.view(-1) for name, t in views.items()})
+                made.append(types.SimpleNamespace(**views))
+        return self.cuts[pieces]
 
-    def mlp(self, piece):  # of what was summed; a part of the sums: second
+    def project(self, p):  # a part of the sums: first
+        self.kernels.gemm(p.o, self.weights["out"], C=p.first)
+
+    def mlp(self, p):  # of what was summed; a part of the sums: second
         k, w = self.kernels, self.weights
-        middle, normed, h = self.middle[piece], self.normed[piece], self.h[piece]
-        gate, up = self.gate[piece], self.up[piece]
-        k.add(self.x[piece].view(-1), self.first[piece].view(-1), Z=middle.view(-1))
-        k.norm(middle, self.gamma, eps=EPS, Y=normed)
-        k.gemm(normed, w["gate"], C=gate)
-        k.gemm(normed, w["up"], C=up)
-        k.silu_mul(gate.view(-1), up.view(-1), Z=h.view(-1))
-        k.gemm(h, w["down"], C=self.second[piece])
+        k.add(p.x_flat, p.first_flat, Z=p.middle_flat)
+        k.norm(p.middle, self.gamma, eps=EPS, Y=p.normed)
+        k.gemm(p.normed, w["gate"], C=p.gate)
+        k.gemm(p.normed, w["up"], C=p.up)
+        k.silu_mul(p.gate_flat, p.up_flat, Z=p.h_flat)
+        k.gemm(p.h, w["down"], C=p.second)
 
-    def finish(self, piece):
-        self.kernels.add(self.middle[piece].view(-1), self.second[piece].view(-1),
-                         Z=self.y[piece].view(-1))
+    def finish(self, p):
+        self.kernels.add(p.middle_flat, p.second_flat, Z=p.y_flat)
 
 
 def step(shares, pieces, reduce):
     """One step of the shares of this process. `reduce` begins the sum of a tensor of each share, and
     gives what makes the GPUs wait for it."""
-    rows = -(-shares[0].size.tokens // pieces)
-    cut = [slice(i * rows, (i + 1) * rows) for i in range(pieces)]
+    cut = list(zip(*(s.cut(pieces) for s in shares)))  # of each piece, one of each share
     for s in shares:
         s.attend()
     first = []
     for piece in cut:
-        for s in shares:
-            s.project(piece)
-        first.append(reduce([s.first[piece] for s in shares]))
+        for s, p in zip(shares, piece):
+            s.project(p)
+        first.append(reduce([p.first for p in piece]))
     second = []
     for piece, wait in zip(cut, first):
         wait()
-        for s in shares:
-            s.mlp(piece)
-        second.append(reduce([s.second[piece] for s in shares]))
+        for s, p in zip(shares, piece):
+            s.mlp(p)
+        second.append(reduce([p.second for p in piece]))
     for piece, wait in zip(cut, second):
         wait()
-        for s in shares:
-            s.finish(piece)
+        for s, p in zip(shares, piece):
+            s.finish(p)
 
 
 # ---- Who sums ------------------------------------------------------------------------------------
@@ -327,18 +339,23 @@ def trace(group, call, times=3):
     from torch.profiler import ProfilerActivity, profile
 
     group.together()
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as record:
-        for _ in range(times):
-            call()
-        group.together()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as record:
+            for _ in range(times + 1):
+                call()
+            for d in group.devices:  # no barrier: it would be one more sum
+                torch.cuda.synchronize(d)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "trace.json")
         record.export_chrome_trace(path)
         with open(path, encoding="utf-8") as f:
             events = json.load(f)["traceEvents"]
     here = group.devices[0].index
-    kernels = [(e["name"], (e["ts"], e["ts"] + e["dur"])) for e in events
-               if e.get("cat") == "kernel" and e["args"]["device"] == here]
+    kernels = sorted((e["ts"], e["ts"] + e["dur"], e["name"]) for e in events
+                     if e.get("cat") == "kernel" and e["args"]["device"] == here)
+    # Without the first step, whose first sum waits until every process traces.
+    kernels = [(name, (begin, end)) for begin, end, name in kernels[len(kernels) // (times + 1):]]
     sums = union(span for name, span in kernels if "nccl" in name.lower())
     products = union(span for name, span in kernels if name.startswith("tile_gemm"))
     others = union(span for name, span in kernels if "nccl" not in name.lower())

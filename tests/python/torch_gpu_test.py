@@ -1,6 +1,6 @@
 """PyTorch's tensors on a GPU: where kernels run, what torch.compile and autograd see of them.
 
-    PYTHONPATH=python tests/python/torch_gpu_test.py [LIBTILEC]
+    PYTHONPATH=python tests/python/torch_gpu_test.py [LIBTILEC] [unittest's arguments]
 
 Skipped (77) without torch and a GPU; what needs a torch of 2.4 or two GPUs is skipped by itself.
 
@@ -122,7 +122,7 @@ class Operators(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1 and not sys.argv[-1].startswith("-"):
-        tilec.use_library(sys.argv.pop())
+    if len(sys.argv) > 1 and ".so" in sys.argv[1]:
+        tilec.use_library(sys.argv.pop(1))
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     unittest.main(verbosity=1)
