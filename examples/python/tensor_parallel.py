@@ -8,8 +8,8 @@ Each GPU has its share of the heads and of the MLP. Two products of the block, b
 at the MLP's end, then give a part of each sum; NCCL adds the parts. Both are cut along the tokens
 (`--pieces=2,4`): the sum of one piece runs on a stream of its own while others are computed.
 
-Printed: the error against torch in f32, beside that of torch's own block in bf16; microseconds of a
-step with sums behind the products and under them; what a trace of the GPU says ran at the same time.
+Printed: the error against torch in f32, beside that of torch's own block in bf16; microseconds of
+a step with sums behind the products and under them; what a trace says ran at the same time.
 NCCL_MAX_CTAS=8 leaves the products more of the GPU. Without two GPUs it rehearses.
 
 SPDX-License-Identifier: Apache-2.0
@@ -136,8 +136,8 @@ class Share:
 
 
 def step(shares, pieces, reduce):
-    """One step of the shares of this process. `reduce` begins the sum of a tensor of each share, and
-    gives what makes the GPUs wait for it."""
+    """One step of the shares of this process. `reduce` begins the sum of a tensor of each share,
+    and gives what makes the GPUs wait for it."""
     cut = list(zip(*(s.cut(pieces) for s in shares)))  # of each piece, one of each share
     for s in shares:
         s.attend()
@@ -158,7 +158,7 @@ def step(shares, pieces, reduce):
             s.finish(p)
 
 
-# ---- Who sums ------------------------------------------------------------------------------------
+# ---- Who sums -----------------------------------------------------------------------------------
 
 
 class Processes:
@@ -237,7 +237,7 @@ class Rehearsal:
         pass
 
 
-# ---- What is right, and how long it takes --------------------------------------------------------
+# ---- What is right, and how long it takes -------------------------------------------------------
 
 
 def plainly(share, dtype):
@@ -319,7 +319,7 @@ def at_once(reduce):
 
 
 def both(a, b):
-    """How long two lists of (begin, end) are there together; each is free of overlaps of its own."""
+    """How long two lists of (begin, end) are there together; none overlaps itself."""
     return sum(max(0, min(x[1], y[1]) - max(x[0], y[0])) for x in a for y in b)
 
 
@@ -409,7 +409,8 @@ def main():
     want, usual = references(group, size)
     for n in [1, *pieces]:
         error = check(group, shares, n, want, usual)
-        say(f"  {n} piece{'s' * (n > 1)}: relative error {error:.5f}, torch's block in bf16 {usual:.5f}")
+        say(f"  {n} piece{'s' * (n > 1)}: relative error {error:.5f}, torch's block in bf16 "
+            f"{usual:.5f}")
     if not rehearse:
         measure(group, shares, pieces, say)
     group.close()
