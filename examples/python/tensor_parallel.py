@@ -177,7 +177,7 @@ class Processes:
         self.how = f"{self.ranks} processes"
 
     def reduce(self, tensors):
-        return self.dist.all_reduce(tensors[0], async_op=True).wait  # of the GPU, not of this thread
+        return self.dist.all_reduce(tensors[0], async_op=True).wait  # of the GPU, not the thread
 
     def together(self):
         torch.cuda.synchronize()
@@ -334,8 +334,8 @@ def union(spans):
 
 
 def trace(group, call, times=3):
-    """(microseconds of sums in a step, of them beside products, beside any kernel), by the GPU's own
-    record of when kernels ran; of this process's first GPU."""
+    """(microseconds of sums in a step, of them beside products, beside any kernel), by the GPU's
+    own record of when kernels ran; of this process's first GPU."""
     from torch.profiler import ProfilerActivity, profile
 
     group.together()
