@@ -28,7 +28,7 @@ import tilec
 import torch
 
 Size = collections.namedtuple("Size", "tokens width heads hidden")
-WHOLE = Size(tokens=16384, width=4096, heads=32, hidden=12288)
+WHOLE = Size(tokens=8192, width=4096, heads=32, hidden=12288)
 SMALL = Size(tokens=64, width=256, heads=4, hidden=256)  # for the emulator
 EPS = 1e-5
 
