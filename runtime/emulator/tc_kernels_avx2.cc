@@ -22,12 +22,18 @@ inline Repeated Repeat4(const int32_t* p) {
   return reinterpret_cast<Repeated>(
       _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
 }
+typedef int16_t RepeatedS __attribute__((vector_size(32), may_alias));
+inline RepeatedS Repeat4(const int16_t* p) {
+  int64_t four;
+  __builtin_memcpy(&four, p, sizeof four);
+  return reinterpret_cast<RepeatedS>(_mm256_set1_epi64x(four));
+}
 
 #include "runtime/emulator/tc_kernels.inc"
 
 }  // namespace
 
-const TcKernels kTcKernelsAvx2 = {kL, Fast, Exact, Integer};
+const TcKernels kTcKernelsAvx2 = {kL, Fast, Exact, Integer, Narrow};
 
 }  // namespace tilec::runtime::emulator
 #endif

@@ -20,12 +20,18 @@ inline Repeated Repeat4(const int32_t* p) {
   return reinterpret_cast<Repeated>(
       _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
 }
+typedef int16_t RepeatedS __attribute__((vector_size(64), may_alias));
+inline RepeatedS Repeat4(const int16_t* p) {
+  int64_t four;
+  __builtin_memcpy(&four, p, sizeof four);
+  return reinterpret_cast<RepeatedS>(_mm512_set1_epi64(four));
+}
 
 #include "runtime/emulator/tc_kernels.inc"
 
 }  // namespace
 
-const TcKernels kTcKernelsAvx512 = {kL, Fast, Exact, Integer};
+const TcKernels kTcKernelsAvx512 = {kL, Fast, Exact, Integer, Narrow};
 
 }  // namespace tilec::runtime::emulator
 #endif

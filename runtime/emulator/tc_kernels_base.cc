@@ -12,6 +12,7 @@ constexpr int kFastRows = 4;
 constexpr int kFastBlocks = 1;
 
 typedef float Vec __attribute__((vector_size(16), may_alias));
+typedef int16_t VecS __attribute__((vector_size(16), may_alias));
 typedef int32_t VecI __attribute__((vector_size(16), may_alias));
 
 inline Vec Fma(Vec a, Vec b, Vec c) {
@@ -21,11 +22,14 @@ inline Vec Fma(Vec a, Vec b, Vec c) {
 }
 inline Vec Repeat4(const float* p) { return *reinterpret_cast<const Vec*>(p); }
 inline VecI Repeat4(const int32_t* p) { return *reinterpret_cast<const VecI*>(p); }
+inline VecS Repeat4(const int16_t* p) {
+  return VecS{p[0], p[1], p[2], p[3], p[0], p[1], p[2], p[3]};
+}
 
 #include "runtime/emulator/tc_kernels.inc"
 
 }  // namespace
 
-const TcKernels kTcKernelsBase = {kL, Fast, Exact, Integer};
+const TcKernels kTcKernelsBase = {kL, Fast, Exact, Integer, Narrow};
 
 }  // namespace tilec::runtime::emulator
