@@ -25,6 +25,15 @@ inline VecI Repeat4(const int32_t* p) { return *reinterpret_cast<const VecI*>(p)
 inline VecS Repeat4(const int16_t* p) {
   return VecS{p[0], p[1], p[2], p[3], p[0], p[1], p[2], p[3]};
 }
+// Of a comparison: all ones or nothing in each lane.
+inline bool Any(VecI v) { return (v[0] | v[1] | v[2] | v[3]) != 0; }
+// Half `h` of a vector.
+template <typename Half, typename Whole>
+inline Half HalfOf(Whole v, int h) {
+  Half half;
+  __builtin_memcpy(&half, reinterpret_cast<const char*>(&v) + h * sizeof half, sizeof half);
+  return half;
+}
 
 #include "runtime/emulator/tc_kernels.inc"
 
