@@ -1,12 +1,16 @@
 // Launches: arguments are taken by the sizes that the PTX declares, limits are those of the
 // machine, and the first launch of each kind is executed in other orders, too, each in a process of
-// its own that begins with the memory as it is and ends with what it found.
+// its own that begins with the memory as it is and ends with what it found. These run beside each
+// other; what is told is the same as if they did not.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <deque>
+#include <thread>
 
 #include "shim/process.h"
 
@@ -153,44 +157,69 @@ std::string KindOf(const KernelWork& work) {
 
 }  // namespace
 
-// Executes the launch by every plan but the first, each in a fork.
+// In a fork: executes the launch by one plan and sends the answer.
+void Process::Execute(const KernelWork& work, const Plan& plan, int answer_to) {
+  report_->Clear();
+  report_->SetReplay(fmt::format("tilec check {} {}", plan.Words(), settings_.words));
+  runtime::EmulatorOptions options = OptionsOf(plan);
+  options.print = nullptr;
+  runtime::ChangeOptions(*device_, options);
+  DiagSink diags;
+  runtime::LaunchStats stats;
+  const bool ok = device_
+                      ->Launch(*work.function->library->module, work.function->name, work.config,
+                               work.arguments, 0, &stats, diags)
+                      .ok();
+  const Answer answer = {kAnswer, ok ? HashMemory() : 0, stats.warp_instructions, ok,
+                         stats.order_sensitive};
+  const std::string found = runtime::judge::ToJson(report_->findings());
+  if (WriteAll(answer_to, &answer, sizeof answer)) WriteAll(answer_to, found.data(), found.size());
+}
+
+// Executes the launch by every plan but the first, each in a fork, as many at a time as there are
+// threads. Answers are taken in the order of the plans, so what is told does not depend on how many
+// run beside each other; one whose turn has not come waits with its answer in the pipe.
 Code Process::Explore(const KernelWork& work, std::vector<uint64_t>* hashes,
                       std::vector<std::string>* words) {
+  struct Child {
+    pid_t id;
+    int from;
+  };
   const std::vector<Plan> plans = Plans(settings_.seeds);
+  const int threads = settings_.emulator.threads;
+  const size_t most = std::clamp<size_t>(
+      threads > 0 ? static_cast<size_t>(threads) : std::thread::hardware_concurrency(), 1, 64);
+  std::deque<Child> children;
+  size_t begun = 1;
   for (size_t k = 1; k < plans.size(); ++k) {
-    int ends[2];
-    if (pipe(ends) != 0) return kOk;
-    const pid_t child = fork();
-    if (child < 0) {
-      close(ends[0]);
+    while (begun < plans.size() && children.size() < most) {
+      int ends[2];
+      if (pipe(ends) != 0) break;
+      const pid_t id = fork();
+      if (id == 0) {
+        close(ends[0]);
+        for (const Child& other : children) close(other.from);
+        Execute(work, plans[begun], ends[1]);
+        _exit(0);
+      }
       close(ends[1]);
+      if (id < 0) {
+        close(ends[0]);
+        break;
+      }
+      children.push_back({id, ends[0]});
+      ++begun;
+    }
+    if (children.empty()) {
       Note("no process could be made: launches are executed in one order only");
       return kOk;
     }
-    if (child == 0) {
-      close(ends[0]);
-      report_->Clear();
-      report_->SetReplay(fmt::format("tilec check {} {}", plans[k].Words(), settings_.words));
-      runtime::EmulatorOptions options = OptionsOf(plans[k]);
-      options.print = nullptr;
-      runtime::ChangeOptions(*device_, options);
-      DiagSink diags;
-      runtime::LaunchStats stats;
-      const bool ok = device_
-                          ->Launch(*work.function->library->module, work.function->name,
-                                   work.config, work.arguments, 0, &stats, diags)
-                          .ok();
-      const Answer answer = {kAnswer, ok ? HashMemory() : 0, stats.warp_instructions, ok,
-                             stats.order_sensitive};
-      const std::string found = runtime::judge::ToJson(report_->findings());
-      if (WriteAll(ends[1], &answer, sizeof answer)) WriteAll(ends[1], found.data(), found.size());
-      _exit(0);
-    }
-    close(ends[1]);
-    const std::string told = ReadAll(ends[0]);
-    close(ends[0]);
+    const Child child = children.front();
+    children.pop_front();
+    const std::string told = ReadAll(child.from);
+    close(child.from);
     int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    while (waitpid(child.id, &status, 0) < 0 && errno == EINTR) {
     }
     Answer answer{};
     if (told.size() >= sizeof answer) memcpy(&answer, told.data(), sizeof answer);

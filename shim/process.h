@@ -238,6 +238,7 @@ class Process {
   void MapCounts();
   Code Explore(const KernelWork& work, std::vector<uint64_t>* hashes,
                std::vector<std::string>* words);
+  void Execute(const KernelWork& work, const Plan& plan, int answer_to);
   uint64_t HashMemory() const;
   runtime::EmulatorOptions OptionsOf(const Plan& plan) const;
 

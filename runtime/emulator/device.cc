@@ -465,12 +465,16 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
     launch.clusters[k] = config.grid[k] / config.cluster[k];
     clusters *= launch.clusters[k];
   }
+  // In order of addresses, as the heap has them: a program may have thousands, and launch often.
+  launch.allocations.reserve(state_->heap.blocks.size() + 1);
   for (const auto& [address, block] : state_->heap.blocks)
     launch.allocations.push_back({address, address + block.size, block.read_only});
   uint64_t params_at = reinterpret_cast<uint64_t>(params.data());
-  launch.allocations.push_back({params_at, params_at + program->param_bytes, true});
-  std::sort(launch.allocations.begin(), launch.allocations.end(),
-            [](const Allocation& a, const Allocation& b) { return a.begin < b.begin; });
+  const Allocation parameters = {params_at, params_at + program->param_bytes, true};
+  launch.allocations.insert(
+      std::upper_bound(launch.allocations.begin(), launch.allocations.end(), parameters,
+                       [](const Allocation& a, const Allocation& b) { return a.begin < b.begin; }),
+      parameters);
 
   const bool in_order = program->order_sensitive || program->tensor_sums;
   int threads = in_order || Checks() || program->cancels ? 1 : Threads();

@@ -11,13 +11,25 @@
 
 namespace tilec::runtime::emulator {
 
+// Bit layout of a floating-point operand type.
+struct CodeLayout {
+  int mantissa_bits;
+  int exponent_bits;
+  int bias;
+  int drop;  // low bits of the code the tensor core does not see
+  bool infinities = true;
+};
+
 // One operand prepared for exact arithmetic: unsigned significands, exponents, sign masks (0, −1);
-// the numbers themselves. `plain` arithmetic reads exponents and numbers, the other kind all else.
+// the numbers themselves. `plain` arithmetic reads the numbers and `narrow` exponents, the other
+// kind the rest.
 struct ExactParts {
-  const int32_t* magnitude;
-  const int32_t* exponent;
-  const int32_t* sign;
-  const float* value;
+  const int32_t* magnitude = nullptr;
+  const int32_t* exponent = nullptr;
+  const int32_t* sign = nullptr;
+  const float* value = nullptr;
+  const int16_t* narrow =
+      nullptr;  // exponents; of A, two groups of rows beside each other: [k][2 · L]
 };
 
 struct ExactRule {
@@ -47,11 +59,16 @@ using IntKernel = void (*)(const int32_t* a, const int32_t* b, int warps, int n8
                            bool accumulate, bool saturate,
                            uint32_t* const (*acc)[kMaxAccumulators]);
 
+// Narrow exponents of numbers, L at a time; false if one is not plain, infinite or NaN.
+using NarrowKernel = bool (*)(const CodeLayout& layout, const uint32_t* codes, int count,
+                              int16_t* exponents);
+
 struct TcKernels {
   int lanes;
   FastKernel fast;
   ExactKernel exact;
   IntKernel integer;
+  NarrowKernel narrow;
 };
 
 extern const TcKernels kTcKernelsBase;

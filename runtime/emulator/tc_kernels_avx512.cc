@@ -20,12 +20,27 @@ inline Repeated Repeat4(const int32_t* p) {
   return reinterpret_cast<Repeated>(
       _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
 }
+typedef int16_t RepeatedS __attribute__((vector_size(64), may_alias));
+inline RepeatedS Repeat4(const int16_t* p) {
+  int64_t four;
+  __builtin_memcpy(&four, p, sizeof four);
+  return reinterpret_cast<RepeatedS>(_mm512_set1_epi64(four));
+}
+// Of a comparison: all ones or nothing in each lane.
+inline bool Any(Repeated v) { return _mm512_movepi32_mask(reinterpret_cast<__m512i>(v)) != 0; }
+// Half `h` of a vector, in registers: by way of memory the compiler keeps sums there.
+template <typename Half, typename Whole>
+inline Half HalfOf(Whole v, int h) {
+  const auto x = reinterpret_cast<__m512i>(v);
+  return reinterpret_cast<Half>(h == 0 ? __builtin_shufflevector(x, x, 0, 1, 2, 3)
+                                       : __builtin_shufflevector(x, x, 4, 5, 6, 7));
+}
 
 #include "runtime/emulator/tc_kernels.inc"
 
 }  // namespace
 
-const TcKernels kTcKernelsAvx512 = {kL, Fast, Exact, Integer};
+const TcKernels kTcKernelsAvx512 = {kL, Fast, Exact, Integer, Narrow};
 
 }  // namespace tilec::runtime::emulator
 #endif

@@ -32,20 +32,12 @@ const TcKernels& Kernels() {
   return kTcKernelsBase;
 }
 
-// Bit layout of a floating-point operand type.
-struct Layout {
-  int mantissa_bits;
-  int exponent_bits;
-  int bias;
-  int drop;  // low bits of the code the tensor core does not see
-};
-
-constexpr Layout LayoutOf(Element e) {
+constexpr CodeLayout LayoutOf(Element e) {
   switch (e) {
     case Element::kF16: return {10, 5, 15, 0};
     case Element::kBf16: return {7, 8, 127, 0};
     case Element::kTf32: return {10, 8, 127, 13};
-    case Element::kE4m3: return {3, 4, 7, 0};
+    case Element::kE4m3: return {3, 4, 7, 0, false};
     case Element::kE5m2: return {2, 5, 15, 0};
     case Element::kU8:
     case Element::kS8:
@@ -137,7 +129,7 @@ void ToF32(Element e, bool negate, uint32_t* v, int count) {
 
 void ToParts(Element e, bool negate, const uint32_t* codes, int count, int32_t* magnitude,
              int32_t* exponent, int32_t* sign) {
-  const Layout f = LayoutOf(e);
+  const CodeLayout f = LayoutOf(e);
   const int sign_bit = f.mantissa_bits + f.exponent_bits;
   const uint32_t mask = (1u << f.mantissa_bits) - 1;
   const int32_t flip = negate ? -1 : 0;
@@ -154,15 +146,16 @@ void ToParts(Element e, bool negate, const uint32_t* codes, int count, int32_t* 
 }
 
 // [rows][k] → [warp][row group][k][L], each row repeated over four lanes.
-void ExpandA(const uint32_t* v, int warps, int k, int lanes, uint32_t* out) {
+template <typename T>
+void ExpandA(const T* v, int warps, int k, int lanes, T* out) {
   const int rows_per_group = lanes / 4;
   for (int group = 0; group < warps * 16 / rows_per_group; group++) {
     for (int j = 0; j < rows_per_group; j++) {
-      const uint32_t* row = v + (group * rows_per_group + j) * k;
-      uint32_t* to = out + group * k * lanes + j * 4;
+      const T* row = v + (group * rows_per_group + j) * k;
+      T* to = out + group * k * lanes + j * 4;
       for (int i = 0; i < k; i++) {
-        const uint32_t x = row[i];
-        uint32_t* cell = to + i * lanes;
+        const T x = row[i];
+        T* cell = to + i * lanes;
         cell[0] = cell[1] = cell[2] = cell[3] = x;
       }
     }
@@ -170,11 +163,12 @@ void ExpandA(const uint32_t* v, int warps, int k, int lanes, uint32_t* out) {
 }
 
 // [n][k] → [n/8][parity][k][4].
-void ArrangeB(const uint32_t* v, int n, int k, uint32_t* out) {
+template <typename T>
+void ArrangeB(const T* v, int n, int k, T* out) {
   for (int block = 0; block < n / 8; block++) {
     for (int parity = 0; parity < 2; parity++) {
-      const uint32_t* r0 = v + (block * 8 + parity) * k;
-      uint32_t* to = out + (block * 2 + parity) * k * 4;
+      const T* r0 = v + (block * 8 + parity) * k;
+      T* to = out + (block * 2 + parity) * k * 4;
       for (int i = 0; i < k; i++) {
         to[i * 4 + 0] = r0[i];
         to[i * 4 + 1] = r0[2 * k + i];
@@ -196,7 +190,7 @@ struct Codes {
 
 bool IsSpecial(Element e, uint32_t code) {
   if (e == Element::kE4m3) return (code & 0x7f) == 0x7f;
-  const Layout f = LayoutOf(e);
+  const CodeLayout f = LayoutOf(e);
   const uint32_t ones = (1u << f.exponent_bits) - 1;
   return (code >> f.drop >> f.mantissa_bits & ones) == ones;
 }
@@ -281,17 +275,27 @@ struct PartsBuffer {
   alignas(64) int32_t flat[3][kMaxColumns * kMaxK];
   alignas(64) int32_t a[3][kMaxRows * kMaxK * 4];
   alignas(64) int32_t b[3][kMaxColumns * kMaxK];
+};
+
+struct PlainBuffer {
+  alignas(64) int16_t flat_a[kMaxRows * kMaxK];
+  alignas(64) int16_t flat_b[kMaxColumns * kMaxK];
+  alignas(64) int16_t a[kMaxRows * kMaxK * 4];
+  alignas(64) int16_t b[kMaxColumns * kMaxK];
   alignas(64) uint32_t a_value[kMaxRows * kMaxK * 4];
   alignas(64) uint32_t b_value[kMaxColumns * kMaxK];
 };
 
-bool Plain(const int32_t* exponent, int count) {
-  int32_t odd = 0;
-  for (int i = 0; i < count; i++) {
-    const int32_t x = exponent[i];
-    odd |= static_cast<int32_t>((x < kPlainLow || x > kPlainHigh) && x != kZeroExponent);
+bool SpecialC(const TileMath& t, uint32_t* const (*acc)[kMaxAccumulators]) {
+  if (!t.accumulate) return false;
+  uint32_t any = 0;
+  for (int w = 0; w < t.warps; w++) {
+    for (int i = 0; i < t.n / 2; i++) {
+      // The exponent's lowest bit carries into the sign's place if all are set.
+      for (int l = 0; l < kLanes; l++) any |= (acc[w][i][l] & 0x7f800000u) + 0x00800000u;
+    }
   }
-  return odd == 0;
+  return any >> 31 != 0;
 }
 
 ExactRule RuleOf(const TileMath& t, bool to_f16) {
@@ -305,31 +309,43 @@ ExactRule RuleOf(const TileMath& t, bool to_f16) {
           .to_f16 = to_f16};
 }
 
-void RunExact(const TileMath& t, Codes& codes, bool to_f16,
+// False, and nothing done, unless all numbers are of ordinary size.
+bool RunPlain(const TileMath& t, Codes& codes, bool to_f16,
               uint32_t* const (*acc)[kMaxAccumulators]) {
   const TcKernels& kernels = Kernels();
-  const std::vector<Patch> patches = FindSpecials(t, codes, acc);
   const int a_count = t.warps * 16 * t.k, b_count = t.n * t.k;
+  if (SpecialC(t, acc)) return false;
+  PlainBuffer p;
+  // Whole vectors are read: what lies behind the last column is zero.
+  for (int i = b_count; i % kernels.lanes != 0; i++) codes.b[i] = 0;
+  if (!kernels.narrow(LayoutOf(t.a), codes.a, a_count, p.flat_a) ||
+      !kernels.narrow(LayoutOf(t.b), codes.b, b_count, p.flat_b))
+    return false;
+  ToF32(t.a, t.negate_a, codes.a, a_count);
+  ToF32(t.b, t.negate_b, codes.b, b_count);
+  ExpandA(p.flat_a, t.warps, t.k, 2 * kernels.lanes, p.a);
+  ArrangeB(p.flat_b, t.n, t.k, p.b);
+  ExpandA(codes.a, t.warps, t.k, kernels.lanes, p.a_value);
+  ArrangeB(codes.b, t.n, t.k, p.b_value);
+  kernels.exact({.value = reinterpret_cast<const float*>(p.a_value), .narrow = p.a},
+                {.value = reinterpret_cast<const float*>(p.b_value), .narrow = p.b},
+                RuleOf(t, to_f16), true, t.warps, t.n / 8, t.k, t.accumulate, acc);
+  return true;
+}
+
+void RunExact(const TileMath& t, Codes& codes, bool to_f16,
+              uint32_t* const (*acc)[kMaxAccumulators]) {
+  if (RunPlain(t, codes, to_f16, acc)) return;
+  const TcKernels& kernels = Kernels();
+  const std::vector<Patch> patches = FindSpecials(t, codes, acc);
   PartsBuffer p;
-  ToParts(t.b, t.negate_b, codes.b, b_count, p.flat[0], p.flat[1], p.flat[2]);
-  bool plain = patches.empty() && Plain(p.flat[1], b_count);
-  for (int i = 0; i < 3; i++)
-    ArrangeB(reinterpret_cast<uint32_t*>(p.flat[i]), t.n, t.k, reinterpret_cast<uint32_t*>(p.b[i]));
-  ToParts(t.a, t.negate_a, codes.a, a_count, p.flat[0], p.flat[1], p.flat[2]);
-  plain = plain && Plain(p.flat[1], a_count);
-  for (int i = 0; i < 3; i++)
-    if (!plain || i == 1)
-      ExpandA(reinterpret_cast<uint32_t*>(p.flat[i]), t.warps, t.k, kernels.lanes,
-              reinterpret_cast<uint32_t*>(p.a[i]));
-  if (plain) {
-    ToF32(t.a, t.negate_a, codes.a, a_count);
-    ToF32(t.b, t.negate_b, codes.b, b_count);
-    ExpandA(codes.a, t.warps, t.k, kernels.lanes, p.a_value);
-    ArrangeB(codes.b, t.n, t.k, p.b_value);
-  }
-  kernels.exact({p.a[0], p.a[1], p.a[2], reinterpret_cast<const float*>(p.a_value)},
-                {p.b[0], p.b[1], p.b[2], reinterpret_cast<const float*>(p.b_value)},
-                RuleOf(t, to_f16), plain, t.warps, t.n / 8, t.k, t.accumulate, acc);
+  ToParts(t.b, t.negate_b, codes.b, t.n * t.k, p.flat[0], p.flat[1], p.flat[2]);
+  for (int i = 0; i < 3; i++) ArrangeB(p.flat[i], t.n, t.k, p.b[i]);
+  ToParts(t.a, t.negate_a, codes.a, t.warps * 16 * t.k, p.flat[0], p.flat[1], p.flat[2]);
+  for (int i = 0; i < 3; i++) ExpandA(p.flat[i], t.warps, t.k, kernels.lanes, p.a[i]);
+  kernels.exact({.magnitude = p.a[0], .exponent = p.a[1], .sign = p.a[2]},
+                {.magnitude = p.b[0], .exponent = p.b[1], .sign = p.b[2]}, RuleOf(t, to_f16), false,
+                t.warps, t.n / 8, t.k, t.accumulate, acc);
   for (const Patch& patch : patches) *patch.cell = patch.value;
 }
 

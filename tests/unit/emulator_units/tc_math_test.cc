@@ -375,6 +375,13 @@ void RunKernels(const TcKernels& kernels, int warps, int n8, int k, bool accumul
   };
   numbers(a, std::size(va), va);
   numbers(b, std::size(vb), vb);
+  // Their exponents once more, of 16 bits, of A in groups of twice the rows.
+  alignas(64) static int16_t na[64 * 32 * 4], nb[256 * 32];
+  for (int at = 0; at < 64 * k * 4; at++) {
+    const int group = at / (k * lanes), i = at / lanes % k, lane = at % lanes;
+    na[(group / 2 * k + i) * 2 * lanes + group % 2 * lanes + lane] = static_cast<int16_t>(a[1][at]);
+  }
+  for (int at = 0; at < n8 * 8 * k; at++) nb[at] = static_cast<int16_t>(b[1][at]);
   std::vector<uint32_t> cells(4 * 128 * 32);
   uint32_t* acc[4][kMaxAccumulators];
   for (int w = 0; w < 4; w++) {
@@ -391,8 +398,8 @@ void RunKernels(const TcKernels& kernels, int warps, int n8, int k, bool accumul
   std::vector<uint32_t> exact[2];
   for (bool plain : {false, true}) {
     fill(false);
-    kernels.exact({a[0], a[1], a[2], va}, {b[0], b[1], b[2], vb}, {11, 2, 0, 25, 23, false}, plain,
-                  warps, n8, k, accumulate, acc);
+    kernels.exact({a[0], a[1], a[2], va, na}, {b[0], b[1], b[2], vb, nb}, {11, 2, 0, 25, 23, false},
+                  plain, warps, n8, k, accumulate, acc);
     exact[plain] = cells;
   }
   EXPECT_EQ(exact[0], exact[1]);

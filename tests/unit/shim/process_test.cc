@@ -6,6 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
+
+#include "tests/unit/temp_folder.h"
 
 #include "shim/nodes.h"
 #include "tests/unit/shim/make_fatbin.h"
@@ -95,6 +98,80 @@ TEST_F(Shim, RacesAreFoundAndFaultsStick) {
   EXPECT_EQ(p.Launch(work), kIllegalAddress);
   EXPECT_EQ(p.Launch(work), kIllegalAddress);
   EXPECT_EQ(p.sticky(), kIllegalAddress);
+}
+
+// What a process with a folder says after two launches of `race` by two warps.
+std::string Explored(int threads) {
+  TempFolder folder;
+  Settings settings;
+  settings.emulator.threads = threads;
+  settings.seeds = 4;
+  Process p(settings, folder.path());
+  Library* library = nullptr;
+  Function* f = nullptr;
+  EXPECT_EQ(p.NewLibrary(kAdd, &library), kOk);
+  EXPECT_EQ(p.FindFunction(library, "race", &f), kOk);
+  uint64_t at = 0;
+  EXPECT_EQ(p.Alloc(4, Place::kDevice, &at), kOk);
+  KernelWork work;
+  void* arguments[] = {&at};
+  EXPECT_EQ(p.Arguments(f, arguments, nullptr, &work), kOk);
+  work.config.block[0] = 64;
+  EXPECT_EQ(p.Launch(work), kOk);
+  EXPECT_EQ(p.Launch(work), kOk);
+  const Counts& c = p.counts();
+  EXPECT_EQ(c.executions, 2u + 3u + 8u);  // corners and dice of one kind of launch
+  EXPECT_EQ(c.different, 1u);             // of 64 threads that store their numbers, one is the last
+  std::string all =
+      fmt::format("{} {} {} {}\n", c.launches, c.executions, c.warp_instructions, c.different) +
+      runtime::judge::ToJson(p.findings());
+  for (const ProcessReport& r : ReadReports(folder.path()))
+    for (const std::string& note : r.notes) all += note + "\n";
+  return all;
+}
+
+TEST(ShimOrders, TellTheSameHoweverManyRunAtOnce) {
+  const std::string one = Explored(1);
+  EXPECT_NE(one.find("M2"), std::string::npos);
+  EXPECT_NE(one.find("leaves other bytes"), std::string::npos);
+  for (int threads : {2, 5, 64}) EXPECT_EQ(Explored(threads), one) << threads;
+}
+
+// Other orders are tried once, and nothing grows with the number of launches.
+TEST(ShimOrders, TenThousandLaunchesAreTenThousandExecutions) {
+  TempFolder folder;
+  Process p(Settings(), folder.path());
+  Library* library = nullptr;
+  Function* f = nullptr;
+  ASSERT_EQ(p.NewLibrary(kAdd, &library), kOk);
+  ASSERT_EQ(p.FindFunction(library, "bump", &f), kOk);
+  uint64_t at = 0;
+  ASSERT_EQ(p.Alloc(4, Place::kDevice, &at), kOk);
+  ASSERT_EQ(p.Fill({at, 0, 4, 1, 0, 1}), kOk);
+  uint32_t by = 1;
+  void* arguments[] = {&at, &by};
+  KernelWork work;
+  uint64_t first = 0;
+  for (int k = 0; k < 10000; ++k) {
+    ASSERT_EQ(p.Arguments(f, arguments, nullptr, &work), kOk);
+    ASSERT_EQ(p.Launch(work), kOk);
+    if (k == 0) first = p.counts().warp_instructions;
+  }
+  const Counts& c = p.counts();
+  EXPECT_EQ(c.launches, 10000u);
+  EXPECT_EQ(c.kernels, 1u);
+  EXPECT_EQ(c.executions, 10000u + 3u);
+  EXPECT_EQ(c.warp_instructions, first + 9999 * (first / 4));
+  EXPECT_TRUE(p.findings().empty());
+  uint32_t value = 0;
+  CopyWork copy;
+  copy.to = reinterpret_cast<uint64_t>(&value);
+  copy.from = at;
+  copy.width = 4;
+  ASSERT_EQ(p.Copy(copy), kOk);
+  EXPECT_EQ(value, 10000u);
+  const std::filesystem::directory_iterator files(folder.path());
+  EXPECT_LE(std::distance(begin(files), end(files)), 1);  // counts
 }
 
 TEST_F(Shim, CopiesStayInside) {
