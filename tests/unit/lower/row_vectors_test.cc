@@ -20,7 +20,7 @@ Function Scaled(const std::string& load, const std::string& more = "") {
               fmt::format(R"(        %p = dot %a, %bt, %z : f32[64, 32]
         {}
         %col = reshape %v1 : f32[64, 1]
-        %cols = broadcast %col : f32[64, 32]
+        %cols = broadcast %col {{axes = [0, 1]}} : f32[64, 32]
         %q = mul %p, %cols : f32[64, 32]
         {}
         %d = add %s, %q : f32[64, 32]
@@ -66,8 +66,8 @@ TEST(RowVectors, NotWhatOperandsAreMadeOf) {
   Function fn = Scaled(kVector);
   // the vector goes into the left operand, too: a(m, k) = bf16(v(m)) everywhere
   std::string text = With(Print(fn), "%p = dot %a, %bt, %z",
-                          "%lc = reshape %v1 : f32[64, 1]\n        %lb = broadcast %lc : f32[64, "
-                          "32]\n        %l = cast %lb : bf16[64, 32]\n        %p = dot %l, %bt, %z");
+                          "%lc = reshape %v1 : f32[64, 1]\n        %lb = broadcast %lc {axes = [0, "
+                          "1]} : f32[64, 32]\n        %l = cast %lb : bf16[64, 32]\n        %p = dot %l, %bt, %z");
   const size_t load = text.find("        %v1 = load");
   const size_t end = text.find('\n', load) + 1;
   const std::string line = text.substr(load, end - load);

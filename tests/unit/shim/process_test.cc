@@ -8,10 +8,9 @@
 #include <cstring>
 #include <filesystem>
 
-#include "tests/unit/temp_folder.h"
-
 #include "shim/nodes.h"
 #include "tests/unit/shim/make_fatbin.h"
+#include "tests/unit/temp_folder.h"
 
 namespace tilec::shim {
 namespace {
@@ -109,7 +108,7 @@ std::string Explored(int threads) {
   Process p(settings, folder.path());
   Library* library = nullptr;
   Function* f = nullptr;
-  EXPECT_EQ(p.NewLibrary(kAdd, &library), kOk);
+  EXPECT_EQ(p.NewLibrary(kAdd.c_str(), &library), kOk);
   EXPECT_EQ(p.FindFunction(library, "race", &f), kOk);
   uint64_t at = 0;
   EXPECT_EQ(p.Alloc(4, Place::kDevice, &at), kOk);
@@ -143,7 +142,7 @@ TEST(ShimOrders, TenThousandLaunchesAreTenThousandExecutions) {
   Process p(Settings(), folder.path());
   Library* library = nullptr;
   Function* f = nullptr;
-  ASSERT_EQ(p.NewLibrary(kAdd, &library), kOk);
+  ASSERT_EQ(p.NewLibrary(kAdd.c_str(), &library), kOk);
   ASSERT_EQ(p.FindFunction(library, "bump", &f), kOk);
   uint64_t at = 0;
   ASSERT_EQ(p.Alloc(4, Place::kDevice, &at), kOk);
