@@ -43,8 +43,7 @@ class Vectors {
       }
       out.push_back(id);
       const Op& op = fn_.ops[id];
-      const bool inner =
-          op.kind == OpKind::kFor ? Products(op.regions[0]) == 1 : one_product;
+      const bool inner = op.kind == OpKind::kFor ? Products(op.regions[0]) == 1 : one_product;
       const std::vector<BlockId> regions = op.regions;
       for (BlockId region : regions) Run(region, inner);
     });
@@ -111,7 +110,7 @@ class Vectors {
 
   Function& fn_;
   PassContext& cx_;
-  Uses uses_;  // before the pass
+  Uses uses_;        // before the pass
   ValueMap row_of_;  // the vector of each row
 };
 
