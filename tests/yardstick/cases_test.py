@@ -87,7 +87,8 @@ def compile_problems(kernel, values, dims, tilec):
 
 
 def step_problems(kernel, tensors, values, written, tilec):
-    """Of one launch. `written`: outputs of the case, of which a later step may read some."""
+    """Of one launch. `written`: outputs of the case, of which a later step may read some, or add to
+    them."""
     parameters = signature(kernel)
     if parameters is None:
         return [f"no kernel {kernel}"]
@@ -97,8 +98,8 @@ def step_problems(kernel, tensors, values, written, tilec):
     for name in wanted.keys() | given.keys():
         if wanted.get(name) == given.get(name):
             continue
-        if name in written and name in wanted and wanted[name] == (given[name][0], "in",
-                                                                   given[name][2]):
+        if name in written and name in wanted and any(
+                wanted[name] == (given[name][0], way, given[name][2]) for way in ("in", "inout")):
             continue
         out.append(f"{name}: {given.get(name)} given, {wanted.get(name)} wanted")
     out += [f"no value for {n}" for n, _, _, dims in parameters
