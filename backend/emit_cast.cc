@@ -7,6 +7,7 @@
 #include "backend/emitter.h"
 #include "backend/small_floats.h"
 #include "backend/small_ints.h"
+#include "ir/integer_range.h"
 #include "support/check.h"
 
 namespace tilec::backend {
@@ -223,7 +224,17 @@ Regs Emitter::FewBits(const Regs& a, DType from, DType to) {
   return out;
 }
 
-Regs Emitter::Cast(const Regs& a, DType from, DType to) {
+// An integer of a word that an f32 holds, on its way to a narrower float: what its ops and the loops
+// that carry it say, where LLVM sees no further than a loop or shared memory (OddRounded).
+bool Emitter::LosesNothing(ir::ValueId v, DType to) const {
+  constexpr int64_t kExact = int64_t{1} << 24;
+  const DType from = fn_.type(v).dtype;
+  if (!ir::IsInteger(from) || ir::ByteSize(from) < 4 || !IsNarrowFloat(to)) return false;
+  const ir::KnownRange range = ir::RangeOf(fn_, v);
+  return range && range->least >= -kExact && range->most <= kExact;
+}
+
+Regs Emitter::Cast(const Regs& a, DType from, DType to, bool exact) {
   const bool through_f32 = ir::IsFloat(from) && ir::IsFloat(to) && from != to;
   if (through_f32 && !(from == DType::kF64 && IsNarrowFloat(to)))
     return FromF32(ToF32(a, from), to);
@@ -234,6 +245,9 @@ Regs Emitter::Cast(const Regs& a, DType from, DType to) {
       llvm::Value* small = ir::IsInteger(from) ? SmallIntToF32(b_, v, ir::IsSigned(from)) : nullptr;
       if (small)
         words.push_back(small);
+      else if (exact)
+        words.push_back(ir::IsSigned(from) ? b_.CreateSIToFP(v, b_.getFloatTy())
+                                           : b_.CreateUIToFP(v, b_.getFloatTy()));
       else if (from == DType::kF64 || (ir::IsInteger(from) && ir::ByteSize(from) >= 4))
         words.push_back(OddRounded(v, from));
       else

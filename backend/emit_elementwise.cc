@@ -274,7 +274,9 @@ Result<void> Emitter::EmitElementwise(const ir::Op& op) {
   Regs out;
   // Operations on bits and choices need no conversion.
   switch (op.kind) {
-    case OpKind::kCast: Set(op.results[0], Cast(a, d, to)); return Done();
+    case OpKind::kCast:
+      Set(op.results[0], Cast(a, d, to, LosesNothing(op.operands[0], to)));
+      return Done();
     case OpKind::kBitcast:
       for (llvm::Value* v : a) out.push_back(b_.CreateBitCast(v, ElementType(to)));
       Set(op.results[0], std::move(out));

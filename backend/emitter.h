@@ -158,8 +158,10 @@ class Emitter {
   llvm::Value* ConstantOf(ir::DType d, const ir::AttrValue& value);
   Regs ToF32(const Regs& a, ir::DType d);
   Regs FromF32(const Regs& a, ir::DType d);
+  bool LosesNothing(ir::ValueId v, ir::DType to) const;
   Regs FewBits(const Regs& a, ir::DType from, ir::DType to);
-  Regs Cast(const Regs& a, ir::DType from, ir::DType to);
+  // `exact`: integers that f32 holds (LosesNothing).
+  Regs Cast(const Regs& a, ir::DType from, ir::DType to, bool exact = false);
   llvm::Value* CastOne(llvm::Value* a, ir::DType from, ir::DType to);
   llvm::Value* FloatToInt(llvm::Value* a, ir::DType from, ir::DType to);
   llvm::Value* OddRounded(llvm::Value* a, ir::DType from);

@@ -103,7 +103,15 @@ KnownRange IntegerRanges::Found(ValueId v, int depth) {
     case OpKind::kBroadcast:
     case OpKind::kReshape:
     case OpKind::kTranspose:
+    case OpKind::kConvert:  // the same numbers, elsewhere
+    case OpKind::kWarpBroadcast:
+    case OpKind::kWarpReshape:
+    case OpKind::kWarpTranspose:
     case OpKind::kCast: return of(0);
+    case OpKind::kFor: {  // what it carries
+      const auto at = std::find(op->results.begin(), op->results.end(), v) - op->results.begin();
+      return Of(fn_.blocks[op->regions[0]].args[1 + static_cast<size_t>(at)], depth + 1);
+    }
     case OpKind::kNeg: return Times(of(0), IntegerRange{-1, -1});
     case OpKind::kAdd: return Plus(of(0), of(1));
     case OpKind::kSub: return Plus(of(0), Times(of(1), IntegerRange{-1, -1}));
@@ -125,6 +133,16 @@ KnownRange IntegerRanges::Found(ValueId v, int depth) {
   }
 }
 
+// What a loop begins with, or what an iteration left. What depends on itself may be anything.
+KnownRange IntegerRanges::Carried(ValueId v, const Op& loop, size_t index, int depth) {
+  known_[v] = AllOf(fn_.type(v).dtype);
+  const Op& yield = fn_.ops[fn_.blocks[loop.regions[0]].ops.back()];
+  if (2 + index >= loop.operands.size() || index >= yield.operands.size()) return std::nullopt;
+  const KnownRange first = Of(loop.operands[2 + index], depth + 1);
+  const KnownRange later = first ? Of(yield.operands[index], depth + 1) : std::nullopt;
+  return later ? KnownRange(Hull(*first, *later)) : std::nullopt;
+}
+
 // Positions of loops and of the grid: from lo up to but without hi.
 KnownRange IntegerRanges::Position(ValueId v, int depth) {
   const Block& block = fn_.blocks[fn_.values[v].block];
@@ -134,8 +152,14 @@ KnownRange IntegerRanges::Position(ValueId v, int depth) {
   if (loop.kind == OpKind::kParallel)
     bound = 2 * static_cast<size_t>(std::find(block.args.begin(), block.args.end(), v) -
                                     block.args.begin());
-  else if (loop.kind != OpKind::kFor || block.args[0] != v)
-    return std::nullopt;  // carried
+  else if (loop.kind != OpKind::kFor)
+    return std::nullopt;
+  else if (block.args[0] != v)
+    return Carried(v, loop,
+                   static_cast<size_t>(std::find(block.args.begin(), block.args.end(), v) -
+                                       block.args.begin()) -
+                       1,
+                   depth);
   const KnownRange lo = Of(loop.operands[bound], depth + 1);
   const KnownRange hi = Of(loop.operands[bound + 1], depth + 1);
   if (!lo || !hi || hi->most <= lo->least) return std::nullopt;

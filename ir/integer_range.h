@@ -38,6 +38,7 @@ class IntegerRanges {
   KnownRange Of(ValueId v, int depth);
   KnownRange Found(ValueId v, int depth);
   KnownRange Position(ValueId v, int depth);
+  KnownRange Carried(ValueId v, const Op& loop, size_t index, int depth);
 
   const Function& fn_;
   std::map<ValueId, KnownRange> known_;
