@@ -363,7 +363,7 @@ class Judge {
     TensorStream loads, stores;
     std::vector<Epoch> loading;        // by register: the load that will write it
     std::map<Epoch, uint32_t> unread;  // by load: registers nobody has read
-    uint64_t named[16] = {};           // generation waited for
+    uint32_t odd[16] = {};             // by named barrier: lanes that wait for an odd generation
     // (cluster, component) → epoch of the latest of its strong writes that was read.
     std::map<std::pair<uint64_t, Component>, Epoch> heard;
     // Tensor maps fenced: address → the write it was fenced after, and whether that was released.

@@ -279,7 +279,9 @@ void Judge::NamedArrive(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t id,
   b.arrived |= bit;
   b.pc = pc;
   w.agent.Publish(lanes, &b.pending);
-  if (waits) w.named[id & 15] = generation;
+  if (!waits) return;
+  uint32_t& odd = w.odd[id & 15];
+  odd = generation & 1 ? odd | lanes : odd & ~lanes;
 }
 
 void Judge::NamedDone(uint32_t rank, uint32_t id) {
@@ -294,8 +296,15 @@ void Judge::NamedDone(uint32_t rank, uint32_t id) {
 void Judge::NamedPass(uint32_t warp, uint32_t lanes, uint32_t id) {
   Named& b = named_[{RankOf(warp), id}];
   WarpState& w = warps_[warp];
-  w.agent.Acquire(lanes, b.done[w.named[id & 15] & 1]);
-  w.agent.Synchronize(lanes);
+  // Lanes that came apart wait apart: some may be at the next generation before others have left
+  // this one.
+  const uint32_t odd = w.odd[id & 15];
+  for (const bool of_odd : {false, true}) {
+    const uint32_t those = lanes & (of_odd ? odd : ~odd);
+    if (those == 0) continue;
+    w.agent.Acquire(those, b.done[of_odd]);
+    w.agent.Synchronize(those);
+  }
 }
 
 // ---- clusters ----

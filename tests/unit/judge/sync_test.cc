@@ -198,6 +198,20 @@ const Case kBarriers[] = {
 +bar.sync 1, 64;
  DONE:
 )"},
+    {"M1", "lanes of a warp come to a barrier apart, and leave it apart",
+     R"( setp.eq.u32 %p, %t, 32;
+ @%p st.shared.b32 [flag], 1;
+ @%l0 bra ONE;
++barrier.sync 0;
+!ld.shared.b32 %r3, [flag];
+ barrier.sync 0;
+ bra DONE;
+ ONE:
++barrier.sync 0;
+ ld.shared.b32 %r3, [flag];
+ barrier.sync 0;
+ DONE:
+)"},
     {"S6", "a barrier under a condition that not all lanes meet",
      R"( setp.lt.u32 %p, %t, 40;
 +setp.lt.u32 %p, %t, 32;
