@@ -224,8 +224,8 @@ Regs Emitter::FewBits(const Regs& a, DType from, DType to) {
   return out;
 }
 
-// An integer of a word that an f32 holds, on its way to a narrower float: what its ops and the loops
-// that carry it say, where LLVM sees no further than a loop or shared memory (OddRounded).
+// An integer of a word that an f32 holds, on its way to a narrower float: what its ops and the
+// loops that carry it say, where LLVM sees no further than a loop or shared memory (OddRounded).
 bool Emitter::LosesNothing(ir::ValueId v, DType to) const {
   constexpr int64_t kExact = int64_t{1} << 24;
   const DType from = fn_.type(v).dtype;

@@ -19,7 +19,8 @@ Function Loop() {
     %8 = constant {value = 8} : i64
     parallel %0, %N {steps = [8]} do (%t: i64) {
       %a = constant {value = -3} : i32[8]
-      %last, %sum, %old = for %0, %N, %a, %a, %a {step = 8} : i32[8], i32[8], i32[8] do (%k: i64, %u: i32[8], %w: i32[8], %o: i32[8]) {
+      %last, %sum, %old = for %0, %N, %a, %a, %a {step = 8} : i32[8], i32[8], i32[8]
+          do (%k: i64, %u: i32[8], %w: i32[8], %o: i32[8]) {
         %x = load %X, %k {modes = "r", sizes = [8], has_fill = 0} : u8[8]
         %xi = cast %x : i32[8]
         %s = add %w, %xi : i32[8]
