@@ -7,6 +7,7 @@
 
 #include "backend/diagnostics.h"
 #include "backend/emitter.h"
+#include "ir/isa.h"
 #include "support/check.h"
 
 namespace tilec::backend {
@@ -49,6 +50,32 @@ llvm::Value* Emitter::PartOfRole(int parts) {
 void Emitter::PartBarrier(int first_id, int parts) {
   CallPtx(b_, PtxInst::kBarSyncOf,
           {b_.CreateAdd(PartOfRole(parts), I32(first_id)), I32(32 * role_.warps / parts)});
+}
+
+// A turn's barrier counts the warpgroup that waits and the one that it waits for. Of two warpgroups
+// each has its own instruction under a predicate: with the number in a register ptxas 13.0 spilled
+// up to 8 bytes of attention.
+void Emitter::EmitTurn(const ir::Op& op) {
+  const int first = static_cast<int>(op.i("id")), groups = role_.warps / ir::isa::kWarpgroupWarps;
+  const bool waits = op.s("at") == "begin";
+  llvm::Value* threads = I32(2 * ir::isa::kWarpgroupWarps * ir::isa::kWarpThreads);
+  llvm::Value* group = b_.CreateLShr(Warp(), I32(2));
+  if (op.s("at") == "start") {
+    llvm::Value* last = b_.CreateICmpEQ(group, I32(groups - 1));
+    CallPtx(b_, PtxInst::kBarArriveIf, {last, I32(first), threads});
+    return;
+  }
+  if (groups == 2) {
+    llvm::Value* zero = b_.CreateICmpEQ(group, I32(0));
+    const PtxInst inst = waits ? PtxInst::kBarSyncIf : PtxInst::kBarArriveIf;
+    CallPtx(b_, inst, {zero, I32(waits ? first : first + 1), threads});
+    CallPtx(b_, inst, {b_.CreateNot(zero), I32(waits ? first + 1 : first), threads});
+    return;
+  }
+  llvm::Value* next =
+      b_.CreateSelect(b_.CreateICmpEQ(group, I32(groups - 1)), I32(0), b_.CreateAdd(group, I32(1)));
+  CallPtx(b_, waits ? PtxInst::kBarSyncOf : PtxInst::kBarArriveOf,
+          {b_.CreateAdd(waits ? group : next, I32(first)), threads});
 }
 
 // Through a shuffle: ptxas then knows that it is uniform.
@@ -234,6 +261,7 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
       else
         RoleBarrier(static_cast<int>(op.i("id")));
       return Done();
+    case OpKind::kTurn: EmitTurn(op); return Done();
     case OpKind::kFenceAsync: CallPtx(b_, PtxInst::kFenceAsync, {}); return Done();
     case OpKind::kCpArrive: CallPtx(b_, PtxInst::kCpArrive, {MbarAddress(op, 0, 1)}); return Done();
     case OpKind::kTmaLoad:

@@ -322,8 +322,8 @@ void Emitter::KeepInvariants(llvm::BranchInst* latch) {
 Result<void> Emitter::EmitFor(const ir::Op& op) {
   const ir::BlockId region = op.regions[0];
   const std::vector<ir::ValueId>& args = fn_.blocks[region].args;
-  llvm::Value* lo = Scalar(op.operands[0]);
-  llvm::Value* hi = Scalar(op.operands[1]);
+  llvm::Value* lo = SameInAllLanes(op, op.operands[0]);
+  llvm::Value* hi = SameInAllLanes(op, op.operands[1]);
   llvm::Type* wide = lo->getType();
   const bool narrow = IsNarrow(op);  // half the registers, one instruction to compare
   if (narrow) {
@@ -419,7 +419,7 @@ Result<void> Emitter::EmitWhile(const ir::Op& op) {
                         Get(op.operands[i]).size()));
   TRY_VOID(EmitBlock(op.regions[0]));
   const std::vector<ir::ValueId> tested = Yields(op.regions[0]);
-  b_.CreateCondBr(Scalar(tested[0]), body, exit);
+  b_.CreateCondBr(SameInAllLanes(op, tested[0]), body, exit);
   for (size_t i = 0; i < body_args.size(); ++i) {
     Set(body_args[i], Get(tested[i + 1]));
     Set(op.results[i], Get(tested[i + 1]));
@@ -442,7 +442,7 @@ Result<void> Emitter::EmitIf(const ir::Op& op) {
   llvm::BasicBlock* ends[2] = {nullptr, nullptr};
   llvm::BasicBlock* join = NewBlock("endif");
   std::vector<Regs> results[2];
-  b_.CreateCondBr(Scalar(op.operands[0]), arms[0], arms[1]);
+  b_.CreateCondBr(SameInAllLanes(op, op.operands[0]), arms[0], arms[1]);
   for (size_t arm = 0; arm < 2; ++arm) {
     b_.SetInsertPoint(arms[arm]);
     if (arm < op.regions.size()) {

@@ -148,6 +148,8 @@ class Emitter {
                           const ir::Layout& to, const std::vector<int64_t>& to_shape,
                           const std::vector<int>& from_dim);
   bool NonNegative(ir::ValueId v, int depth = 0) const;
+  // emit_uniform.cc: what steers a loop or branch, said to be one number where it comes from data.
+  llvm::Value* SameInAllLanes(const ir::Op& steered, ir::ValueId scalar);
   std::optional<int64_t> AtMost(ir::ValueId v, int depth = 0) const;
   bool IsNarrow(const ir::Op& loop) const;
 
@@ -263,6 +265,7 @@ class Emitter {
   llvm::Value* PartOfRole(int parts);
   void PartBarrier(int first_id, int parts);
   llvm::Value* ElectedInPart(int parts);
+  void EmitTurn(const ir::Op& op);
   llvm::Value* MbarAddress(const ir::Op& op, size_t mbar, size_t slot);
   llvm::Value* Elected();
   llvm::Value* ElectedInWarp();

@@ -162,7 +162,7 @@ Result<> Line::Schedule(const Strategy& strategy, Solved* solved, DiagSink& said
     options.solve.optimize_secondary = false;
     options.solve.first_answer = true;
   }
-  options.slices = request_.wish.slices;
+  options.slices = strategy.order == Order::kSolvedOne ? 1 : request_.wish.slices;
   options.store = request_.store;
   options.withheld_registers = strategy.withheld_registers;
   options.divide_slices = strategy.order == Order::kSolved;
@@ -329,6 +329,12 @@ std::optional<Refusal> Line::Prove(const Strategy& strategy, const Lowered& lowe
   refusal.available = verdict.available;
   refusal.why = "the proof takes too long";
   return refusal;
+}
+
+bool Line::several() const {
+  return std::any_of(solved_.begin(), solved_.end(), [](const auto& entry) {
+    return entry.second.product && entry.second.product->schedule.roles > 1;
+  });
 }
 
 bool Line::divided() const {

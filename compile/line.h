@@ -62,6 +62,8 @@ class Line {
 
   // Has the solver's answer for any shape roles that divide a row slice?
   bool divided() const;
+  // Has it several compute roles?
+  bool several() const;
   bool stopped() const { return stopped_; }
   // Is the plan that is given of the program that was lowered last?
   bool met_plan() const { return met_plan_; }

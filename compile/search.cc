@@ -91,7 +91,10 @@ class Search {
       d.refusal = before.refusal;
       return false;
     }
-    if (s.order != Order::kSolvedWhole || request_.plan) return true;
+    if (request_.plan) return true;
+    // Roles of their own for the row slices may want more registers at a time than one for all.
+    if (s.order == Order::kSolvedOne) return request_.wish.slices == 0 && line_.several();
+    if (s.order != Order::kSolvedWhole) return true;
     // Whole slices are what the first answer has, unless its roles divide one; fewer registers are
     // for products that need more beside their tiles.
     if (s.withheld_registers == 0) return line_.divided();

@@ -37,7 +37,8 @@ std::vector<Strategy> Candidates(const Wish& wish) {
     for (const bool guard : {true, false}) add(Order::kSolved, guard, 0);
   if (wish.from_file) return all;
   if (wish.solve) {
-    for (const bool guard : {true, false}) add(Order::kSolvedWhole, guard, 0);
+    for (const Order order : {Order::kSolvedWhole, Order::kSolvedOne})
+      for (const bool guard : {true, false}) add(order, guard, 0);
     for (const int64_t withheld : kWithheld)
       for (const bool guard : {true, false}) add(Order::kSolvedWhole, guard, withheld);
     for (const bool guard : {true, false}) add(Order::kRule, guard, 0);
@@ -106,6 +107,7 @@ const char* NameOf(Order order) {
   switch (order) {
     case Order::kSolved: return "solved";
     case Order::kSolvedWhole: return "solved with whole row slices";
+    case Order::kSolvedOne: return "solved for one compute role";
     case Order::kRule: return "by rule";
     case Order::kProgram: return "program order";
   }

@@ -31,6 +31,7 @@ enum class Shape : uint8_t {
 enum class Order : uint8_t {
   kSolved,       // the solver; roles may divide a row slice
   kSolvedWhole,  // the solver; row slices stay whole
+  kSolvedOne,    // the solver; one compute role works on all row slices
   kRule,         // products are moved one stage later
   kProgram,      // as written, by one role
 };
@@ -41,7 +42,7 @@ struct Strategy {
   Order order = Order::kSolved;
   bool guard_masks = false;        // versions of iterations without masks
   int64_t withheld_registers = 0;  // of a thread, from the solver
-  bool scheduled() const { return order == Order::kSolved || order == Order::kSolvedWhole; }
+  bool scheduled() const { return order <= Order::kSolvedOne; }
   bool roles() const { return order != Order::kProgram; }
 };
 

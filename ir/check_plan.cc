@@ -125,7 +125,13 @@ class Checker {
     int64_t parts = 0;
     for (const auto& [store, epilogue] : p_.epilogues)
       if (epilogue.rows_of_part > 0) parts = p_.tiles.warpgroups;
-    const int64_t all = p_.specialized ? 1 + p_.compute_roles * (1 + parts) : 1;
+    int64_t all = p_.specialized ? 1 + p_.compute_roles * (1 + parts) : 1;
+    for (const PlannedRole& role : p_.roles) {
+      if (!role.turns) continue;
+      all += role.warps / isa::kWarpgroupWarps;
+      if (!role.computes() || role.warps < 2 * isa::kWarpgroupWarps)
+        Broken(law::kPlanWarps, fmt::format("`{}` takes turns, and has one warpgroup", role.name));
+    }
     if (all > limits_.named_barriers) Broken(law::kPlanNamedBarriers, all, limits_.named_barriers);
   }
 

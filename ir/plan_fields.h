@@ -83,6 +83,7 @@ void Fields(IO& io, PlannedRole& r) {
   io("first-warp", r.first_warp);
   io("warps", r.warps);
   io("registers", r.registers);
+  io("turns", r.turns);
 }
 template <class IO>
 void Fields(IO& io, PlannedChange& r) {

@@ -119,6 +119,7 @@ struct PlannedRole {
   int index = 0;  // among the compute roles
   int first_warp = 0, warps = 4;
   int64_t registers = 0;  // of a thread: the quota, a multiple of 8 (0: what the launch gives)
+  bool turns = false;     // its warpgroups issue the products of an iteration in turns (turns.h)
   // Does it compute tiles? Others serve those that do: one warp each.
   bool computes() const { return kind == Kind::kMain || kind == Kind::kCompute; }
 };

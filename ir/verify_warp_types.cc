@@ -436,6 +436,10 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
       return (CheckParts(op, scope) && op.i("id") >= 0 && op.i("id") + op.i("parts", 1) <= 16) ||
              Fail(kVerifyForm, op,
                   fmt::format("barrier {} of 16", op.i("id") + op.i("parts", 1) - 1));
+    case OpKind::kTurn:
+      return ((op.s("at") == "start" || op.s("at") == "begin" || op.s("at") == "end") &&
+              op.i("id") >= 0 && op.i("id") < 16) ||
+             Fail(kVerifyForm, op, fmt::format("`{}` at barrier {}", op.s("at"), op.i("id")));
     case OpKind::kFenceMbarInit:
     case OpKind::kFenceAsync:
     case OpKind::kCodeFence:

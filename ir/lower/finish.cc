@@ -6,6 +6,7 @@
 #include "ir/isa.h"
 #include "ir/lower/diagnostics.h"
 #include "ir/lower/pressure.h"
+#include "ir/lower/turns.h"
 #include "ir/queries.h"
 
 namespace tilec::ir {
@@ -93,7 +94,7 @@ Result<> CheckRegisters(const Function& out, const Target& target, const Sequent
     }
     const int64_t peak = PeakRegisters(out, id);
     if (peak == 0 || options.spare_registers < 0) continue;
-    const int64_t spare = options.spare_for_products ? std::max(SpareRegisters(out, target),
+    const int64_t spare = options.spare_for_products ? std::max(SpareRegisters(out, target, id),
                                                                 PlacedRegisters(out, id) - peak)
                                                      : 0;
     *registers_full = peak + std::max(options.spare_registers, spare) > quota;
@@ -132,6 +133,7 @@ Result<Function> Finish(Emitted emitted, ProgramPlan& plan, const Target& target
     *options.need = {LowerNeed::What::kSharedMemory, plan.smem_bytes, target.limits.smem_bytes};
   TRY_VOID(CheckSharedMemory(out, plan, target, diags));
   if (plan.specialized) {
+    TakeTurns(plan, target, &out);
     TRY_VOID(CheckRegisters(out, target, options, registers_full, diags));
     return out;
   }

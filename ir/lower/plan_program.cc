@@ -8,6 +8,7 @@
 #include "ir/lower/plan.h"
 #include "ir/lower/program_planner.h"
 #include "ir/lower/role_needs.h"
+#include "ir/lower/turns.h"
 
 namespace tilec::ir {
 
@@ -109,6 +110,10 @@ void ProgramPlanner::PlanRoles() {
     AddRole(PlannedRole::Kind::kCompute,
             p_.compute_roles == 1 ? "compute" : "compute" + std::to_string(role), role,
             role * per_role, per_role, compute_regs);
+  const int64_t barriers = 1 + p_.compute_roles * (1 + tiles_.warpgroups) + compute / 4;
+  for (PlannedRole& role : p_.roles)
+    role.turns = role.computes() && quotas && barriers <= target_.limits.named_barriers &&
+                 TurnsPay(in_, tiles_, role.warps / isa::kWarpgroupWarps);
 }
 
 // The quotas that the schedule says: obeyed if somebody wrote them, else noted where they differ.

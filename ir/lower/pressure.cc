@@ -2,6 +2,7 @@
 #include "ir/lower/pressure.h"
 #include "ir/isa.h"
 #include "ir/layout_scratch.h"
+#include "ir/queries.h"
 #include "support/check.h"
 
 #include <algorithm>
@@ -371,7 +372,14 @@ bool BesideProducts(const Function& fn, BlockId block) {
 }
 }  // namespace
 
-int64_t SpareRegisters(const Function& fn, const Target& target) {
+namespace {
+bool Within(const Function& fn, OpId id, OpId outer) {
+  while (id.valid() && id != outer) id = ParentOf(fn, id);
+  return id.valid();
+}
+}  // namespace
+
+int64_t SpareRegisters(const Function& fn, const Target& target, OpId role) {
   // Fitted to random programs, not derived; of others it found half of those that spill
   // (perf_log.md).
   const TargetRegisters& beside = target.registers;
@@ -379,7 +387,7 @@ int64_t SpareRegisters(const Function& fn, const Target& target) {
   std::map<ValueId, int64_t> accessed;
   for (OpId id : OpsInOrder(fn)) {
     const Op& op = fn.ops[id];
-    products += op.kind == OpKind::kMma;
+    products += op.kind == OpKind::kMma && (!role.valid() || Within(fn, id, role));
     const bool atomic = op.kind == OpKind::kGAtomic;
     if (!atomic && op.kind != OpKind::kGLoad && op.kind != OpKind::kGStore) continue;
     int64_t& most = accessed[op.operands[0]];
@@ -393,11 +401,12 @@ int64_t SpareRegisters(const Function& fn, const Target& target) {
 }
 
 bool LeavesRegisters(const Function& warps, const Target& target) {
-  const int64_t spare = SpareRegisters(warps, target) + target.registers.left_when_solved_again;
   for (OpId id : warps.blocks[warps.body].ops) {
     const Op& op = warps.ops[id];
     if (op.kind != OpKind::kRole || op.i("regs") == 0) continue;
     const int64_t peak = PeakRegisters(warps, id);
+    const int64_t spare =
+        SpareRegisters(warps, target, id) + target.registers.left_when_solved_again;
     if (peak > 0 && peak + spare > op.i("regs")) return false;
   }
   return true;

@@ -56,7 +56,17 @@ std::optional<Finding> NamedBarriers(const Program& p, const WarpCheckOptions& o
     std::optional<Finding> found;
     auto visit = [&](OpId id) {
       const Op& op = p.fn.ops[id];
-      if (op.kind != OpKind::kCtaSync || found) return;
+      if (found) return;
+      if (op.kind == OpKind::kTurn) {
+        const std::pair<int64_t, int64_t> who(-1 - first, warps);  // nobody else's
+        for (int64_t group = 0; group < warps / isa::kWarpgroupWarps; ++group)
+          if (!warps_of.try_emplace(op.i("id") + group, who).second &&
+              warps_of[op.i("id") + group] != who)
+            found = Say(p, id,
+                        fmt::format("named barrier {} orders turns, and something else",
+                                    op.i("id") + group));
+      }
+      if (op.kind != OpKind::kCtaSync) return;
       const int64_t parts = op.i("parts", 1), each = warps / parts;
       for (int64_t part = 0; part < parts; ++part) {
         const int64_t barrier = op.i("id") + part;
@@ -130,6 +140,7 @@ std::optional<Finding> CheckResources(const Program& p, const WarpCheckOptions& 
   }
   if (auto f = Registers(p, options)) return f;
   if (auto f = NamedBarriers(p, options)) return f;
+  if (auto f = CheckTurns(p)) return f;
   return SharedMemory(p, options);
 }
 

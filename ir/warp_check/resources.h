@@ -10,6 +10,9 @@
 
 namespace tilec::ir::warp_check {
 
+// Warpgroups that take turns cannot be stuck for it (turns.cc).
+std::optional<Finding> CheckTurns(const Program& program);
+
 std::optional<Finding> CheckResources(const Program& program, const WarpCheckOptions& options);
 
 }  // namespace tilec::ir::warp_check

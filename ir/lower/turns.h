@@ -1,0 +1,30 @@
+// The order of the warpgroups of one role. A role's warpgroups run the same program on other rows,
+// and nothing says which of them issues its products first: those that arrive together compute
+// together and multiply together, and the tensor cores idle meanwhile. Where turns are planned, a
+// warpgroup issues the products of an iteration that stand back to back (no wait for a product in
+// between) only when the one before it has issued its own: from then on one computes while the
+// other's products run ("ping-pong"). Named barriers keep the order, one for each warpgroup.
+//
+// Nobody can be stuck for it. Inside a turn nothing waits but for barriers of rings, and no slot is
+// released before such a wait, so that one that stands in front of its turn has released all that
+// one inside needs; the last in program order can always go on (docs/lowering.md, checked by
+// warp_check/turns.cc).
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ir/function.h"
+#include "ir/program_plan.h"
+#include "ir/target.h"
+
+namespace tilec::ir {
+
+// The plan's decision: two warpgroups of wgmma, and a loop of two products an iteration, of which
+// threads compute an operand of one out of the other's result. `in`: the tile function as it is
+// lowered.
+bool TurnsPay(const Function& in, const LayoutPlan& tiles, int64_t warpgroups);
+
+// Puts the turns of the plan's roles into the warp program: barriers from the highest number down.
+void TakeTurns(const ProgramPlan& plan, const Target& target, Function* warps);
+
+}  // namespace tilec::ir
