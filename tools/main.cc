@@ -398,6 +398,10 @@ class CommandLine {
     explain->add_flag("--decisions", o_.decisions,
                       "which strategies were considered, their predicted times, and why each was "
                       "refused");
+    explain->add_flag("--sass", o_.sass,
+                      "overlaps of the program beside ptxas' machine code: what stands, what is "
+                      "lost");
+    explain->add_option("--nvdisasm", o_.nvdisasm, "which nvdisasm reads it");
     explain->add_flag("--program", o_.program, "each role's program and the reasons of its waits");
     explain->add_option("--format", o_.format, "text or json");
     explain->add_option("--svg", o_.svg, "file for the timeline and the graph");
