@@ -16,7 +16,7 @@ namespace {
 
 using Counts = std::array<int, kKinds>;
 
-// A loop with its products in the order of the text.
+// A loop with its products in the order of an iteration.
 struct Turn {
   const Listing& listing;
   const std::vector<std::set<int>>& in_flight;
@@ -130,6 +130,14 @@ LoopReport Beside(const Turn& ptx, const Turn* sass, int first, int copies) {
     }
     report.groups.push_back(std::move(group));
   }
+  for (Group& group : report.groups)
+    for (const Group& other : report.groups) {
+      if (group.products != other.products || group.shape != other.shape ||
+          group.source != other.source)
+        continue;
+      group.versions += &group != &other;
+      group.version += &other < &group;
+    }
   return report;
 }
 

@@ -81,6 +81,35 @@ class Dominators {
   std::vector<int> order_, number_, parent_;
 };
 
+// Blocks of a loop from its header on, each behind those that lead to it.
+std::vector<int> InOrder(const std::vector<Block>& blocks, const std::set<int>& loop, int header) {
+  std::vector<int> order;
+  std::set<int> seen = {header};
+  std::vector<std::pair<int, std::vector<int>>> path;
+  // The way that is walked last comes first in the end.
+  const auto enter = [&](int b) {
+    std::vector<int> next;
+    for (int to : blocks[static_cast<size_t>(b)].next)
+      if (loop.count(to)) next.push_back(to);
+    std::sort(next.begin(), next.end());
+    path.emplace_back(b, std::move(next));
+  };
+  enter(header);
+  while (!path.empty()) {
+    std::vector<int>& next = path.back().second;
+    if (next.empty()) {
+      order.push_back(path.back().first);
+      path.pop_back();
+      continue;
+    }
+    const int to = next.back();
+    next.pop_back();
+    if (seen.insert(to).second) enter(to);
+  }
+  std::reverse(order.begin(), order.end());
+  return order;
+}
+
 void FindLoops(Listing* listing) {
   const std::vector<Block>& blocks = listing->blocks;
   const Dominators dominators(blocks);
@@ -115,7 +144,7 @@ void FindLoops(Listing* listing) {
       return other.first != header && other.second.size() < loop.size() &&
              std::includes(loop.begin(), loop.end(), other.second.begin(), other.second.end());
     });
-    if (inner) listing->loops.push_back({header, {loop.begin(), loop.end()}});
+    if (inner) listing->loops.push_back({header, InOrder(blocks, loop, header)});
   }
 }
 

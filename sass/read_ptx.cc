@@ -190,7 +190,7 @@ class Reader {
     Instr in;
     in.line = line_;
     in.source = source_;
-    in.text = Until(";");
+    in.text = std::string(Trimmed(Until(";")));
     if (at_ == text_.size() || text_[at_] != ';') return Bad("a statement has no `;`");
     ++at_;
     std::string_view rest = in.text;

@@ -37,8 +37,10 @@ const char* Word(Hazard::What what) {
 }
 
 std::string NameOf(const Group& group) {
-  return fmt::format("{} x {}{}", group.products, group.shape,
-                     group.source > 0 ? fmt::format(", line {}", group.source) : "");
+  return fmt::format(
+      "{} x {}{}{}", group.products, group.shape,
+      group.source > 0 ? fmt::format(", line {}", group.source) : "",
+      group.versions > 1 ? fmt::format(", {} of {}", group.version, group.versions) : "");
 }
 
 std::string Cell(const std::string& text, size_t width) {
@@ -132,11 +134,12 @@ std::string ToLines(const Report& report) {
   for (size_t l = 0; l < report.loops.size(); ++l) {
     const LoopReport& loop = report.loops[l];
     if (!loop.found) out += fmt::format("loop {}: not in the SASS\n", l + 1);
-    for (size_t g = 0; g < loop.groups.size(); ++g)
-      for (const Overlap& o : loop.groups[g].overlaps)
-        out += fmt::format("loop {}, {} x {}: {} {} of {}\n", l + 1, loop.groups[g].products,
-                           loop.groups[g].shape, NameOf(o.kind), std::min(o.found, o.expected),
-                           o.expected);
+    for (Group group : loop.groups) {
+      group.source = 0;  // lines move
+      for (const Overlap& o : group.overlaps)
+        out += fmt::format("loop {}, {}: {} {} of {}\n", l + 1, NameOf(group), NameOf(o.kind),
+                           std::min(o.found, o.expected), o.expected);
+    }
   }
   return out;
 }
@@ -166,6 +169,8 @@ std::string ToJson(const Report& report, const Assembly& assembly) {
       groups.push_back({{"products", group.products},
                         {"shape", group.shape},
                         {"line", group.source},
+                        {"version", group.version},
+                        {"versions", group.versions},
                         {"overlaps", overlaps}});
     }
     j["loops"].push_back({{"line", loop.source},

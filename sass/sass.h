@@ -66,8 +66,10 @@ struct Block {
 };
 
 struct Loop {
-  int header = 0;           // a block
-  std::vector<int> blocks;  // in the order of the text
+  int header = 0;  // a block
+  // In an order in which an iteration can run them: of two ways, all of the one that stands first
+  // in the text, then the other.
+  std::vector<int> blocks;
 };
 
 // The code of one kernel.
@@ -103,6 +105,8 @@ struct Group {
   int products = 0;
   std::string shape;
   int source = 0;  // line of the .tile file; 0: unknown
+  // A loop may have a version with masks and one without: which of those with such products.
+  int version = 1, versions = 1;
   std::vector<Overlap> overlaps;
 };
 
