@@ -1,11 +1,13 @@
 // Loops of the PTX beside those of the SASS, and what stands under each group of products.
 //
 // Loops belong together whose products are the same in order, from some product on: ptxas may turn
-// a loop, so that another product is its first, or write its body several times.
+// a loop, so that another product is its first, change the order of its versions, or write its body
+// several times. Where several starts fit, what stands between the products decides.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <map>
 
 #include "sass/internal.h"
@@ -50,6 +52,20 @@ struct Turn {
     return counts;
   }
 
+  // What stands behind each product until the next, by kind; selections last.
+  std::vector<std::array<int, kKinds + 1>> Between() const {
+    std::vector<std::array<int, kKinds + 1>> between(products.size());
+    size_t next = 0;
+    for (int i : code) {
+      const Instr& in = At(i);
+      if (in.product) ++next;
+      if (next == 0) continue;
+      if (in.kind >= 0) ++between[next - 1][size_t(in.kind)];
+      if (in.select) ++between[next - 1][kKinds];
+    }
+    return between;
+  }
+
   int Waits() const {
     return static_cast<int>(
         std::count_if(code.begin(), code.end(), [&](int i) { return At(i).wait >= 0; }));
@@ -74,13 +90,22 @@ int Rotation(const Turn& ptx, const Turn& sass, int* copies) {
   const size_t n = ptx.products.size();
   if (n == 0 || sass.products.size() % n != 0 || sass.products.empty()) return -1;
   *copies = static_cast<int>(sass.products.size() / n);
+  const auto wanted = ptx.Between(), seen = sass.Between();
+  int best = -1, least = 0;
   for (size_t first = 0; first < n; ++first) {
     bool same = true;
-    for (size_t p = 0; same && p < sass.products.size(); ++p)
-      same = sass.At(sass.products[p]).shape == ptx.At(ptx.products[(first + p) % n]).shape;
-    if (same) return static_cast<int>(first);
+    int apart = 0;
+    for (size_t p = 0; same && p < sass.products.size(); ++p) {
+      const size_t q = (first + p) % n;
+      same = sass.At(sass.products[p]).shape == ptx.At(ptx.products[q]).shape;
+      for (size_t kind = 0; kind < seen[p].size(); ++kind)
+        apart += std::abs(seen[p][kind] - wanted[q][kind]);
+    }
+    if (!same || (best >= 0 && apart >= least)) continue;
+    best = static_cast<int>(first);
+    least = apart;
   }
-  return -1;
+  return best;
 }
 
 LoopReport Beside(const Turn& ptx, const Turn* sass, int first, int copies) {

@@ -205,6 +205,7 @@ class Reader {
       in.product = true;
       in.shape = Shape(opcode, operands);
     }
+    in.select = opcode == "selp.f32";
     in.commit = Starts(opcode, "wgmma.commit_group");
     if (Starts(opcode, "wgmma.wait_group") && !operands.empty())
       in.wait = std::atoi(operands[0].c_str());

@@ -132,6 +132,7 @@ class Reader {
     if (in.kind == static_cast<int>(Kind::kHalf) && operands.size() > 1 &&
         (operands[1] == "-RZ" || operands[1] == "RZ"))
       in.kind = -1;
+    in.select = Starts(opcode, "FSEL");
     in.spill = Starts(opcode, "STL") || Starts(opcode, "LDL");
     if (in.kind == static_cast<int>(Kind::kProduct)) {
       TRY_VOID(Product(opcode, operands, number, &in));

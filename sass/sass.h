@@ -58,6 +58,7 @@ struct Instr {
   Registers writes, a, d;
   std::vector<Registers> reads;
   bool spill = false;
+  bool select = false;  // between two numbers: tells a version with masks from one without
 };
 
 struct Block {

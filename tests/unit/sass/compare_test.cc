@@ -143,6 +143,26 @@ TEST(Compare, WaysApart) {
             "loop 1, 1 x 64x16x16, 2 of 2: other products 1 of 1\n");
 }
 
+// The version with a mask stands first in the PTX, last in the SASS.
+TEST(Compare, VersionsChangePlaces) {
+  const std::string product =
+      "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {%f1}, %rd5, %rd6, p, 1, 1, 0, 0;\n"
+      "wgmma.commit_group.sync.aligned;\n";
+  const std::string wait = "wgmma.wait_group.sync.aligned 0;\n", ex2 = "ex2.approx.ftz.f32 a, b;\n",
+                    mask = "selp.f32 a, b, c, p;\n";
+  const std::string ptx = ".entry k() {\n mov.u32 %r1, 0;\n$L1: @%p1 bra $L3;\n" + product + mask +
+                          mask + ex2 + wait + "bra.uni $L6;\n$L3:" + product + ex2 + wait +
+                          "$L6: @%p2 bra $L1; ret;\n}";
+  const std::string one = "HGMMA.64x16x16.F32.BF16 R24, gdesc[UR8], R24, gsb0",
+                    select = "FSEL R90, R91, -INF, P1";
+  const Report r = Beside({"NOP", ".L_x_0:", "@P0 BRA `(.L_x_1)", one, kEx2, kWait, "BRA `(.L_x_2)",
+                           ".L_x_1:", one, kWait, select, select, kEx2, ".L_x_2:", kBack, "EXIT"},
+                          ptx);
+  EXPECT_EQ(ToLines(r),
+            "loop 1, 1 x 64x16x16, 1 of 2: ex2 0 of 1\n"
+            "loop 1, 1 x 64x16x16, 2 of 2: ex2 1 of 1\n");
+}
+
 TEST(Compare, OtherLoops) {
   const std::string other = "HGMMA.64x32x16.F32.BF16 R24, gdesc[UR8], R24, gsb0";
   const Report r = Beside({"NOP", ".L_x_0:", other, kEx2, kEx2, kWait, kBack, "EXIT"});
