@@ -206,6 +206,7 @@ Report Compare(const Listing& ptx, const Listing& sass) {
         report.lost += o.verdict == Verdict::kLost;
       }
   report.hazards = FindHazards(sass);
+  report.unknown = sass.unknown;
   return report;
 }
 

@@ -1,7 +1,9 @@
-// The machine code as text. CUDA 13 writes another ELF header than the programs before it know; the
-// code behind it is the same, so that an older nvdisasm reads it under the older header.
+// The machine code of a cubin, and as text. Only the section with the code is given to nvdisasm:
+// the headers of cubins change from CUDA to CUDA, the code of an architecture does not.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
 #include "sass/diagnostics.h"
 #include "sass/sass.h"
 #include "support/child.h"
@@ -11,12 +13,35 @@ namespace tilec::sass {
 
 namespace {
 
-// Bytes of an ELF header of 64 bits, and what they hold in a cubin.
-constexpr size_t kAbi = 7, kAbiVersion = 8, kFlags = 0x30, kHeaderBytes = 0x40;
-constexpr char kAbi13 = 0x41, kAbi12 = 0x33, kAbiVersion12 = 7;
-// Flags until CUDA 12: real architecture << 16 | facts | virtual architecture. The facts: textures
-// unified, addresses of 64 bits, instructions of this architecture only.
-constexpr char kFacts12 = 0x0d;
+// Places in an ELF header of 64 bits and in a header of a section.
+constexpr uint64_t kSections = 0x28, kSectionBytes = 0x3a, kSectionCount = 0x3c, kNames = 0x3e,
+                   kHeaderBytes = 0x40;
+constexpr uint64_t kOffset = 0x18, kSize = 0x20, kLeastSection = 0x40;
+
+// Reads that stay inside.
+class Elf {
+ public:
+  explicit Elf(const std::string& bytes) : bytes_(bytes) {}
+  bool ok() const { return ok_; }
+
+  template <typename T>
+  T At(uint64_t at) {
+    T value = 0;
+    if (at > bytes_.size() || bytes_.size() - at < sizeof(T))
+      ok_ = false;
+    else
+      std::memcpy(&value, bytes_.data() + at, sizeof(T));
+    return value;
+  }
+  std::string_view Part(uint64_t at, uint64_t size) {
+    if (at > bytes_.size() || bytes_.size() - at < size) ok_ = false;
+    return ok_ ? std::string_view(bytes_).substr(at, size) : std::string_view();
+  }
+
+ private:
+  const std::string& bytes_;
+  bool ok_ = true;
+};
 
 }  // namespace
 
@@ -34,36 +59,44 @@ std::string FindNvdisasm(const NvdisasmSearch& search) {
   return FindInPathList(search.path_list, program);
 }
 
-bool ToOlderHeader(std::string* cubin) {
-  std::string& bytes = *cubin;
-  if (bytes.size() < kHeaderBytes || bytes.compare(0, 4, "\177ELF") != 0 || bytes[kAbi] != kAbi13)
-    return false;
-  const char architecture = bytes[kFlags + 1];
-  bytes[kAbi] = kAbi12;
-  bytes[kAbiVersion] = kAbiVersion12;
-  bytes[kFlags] = architecture;
-  bytes[kFlags + 1] = kFacts12;
-  bytes[kFlags + 2] = architecture;
-  bytes[kFlags + 3] = 0;
-  return true;
+Result<std::string> CodeOf(const std::string& cubin, DiagSink& diags) {
+  if (cubin.size() < kHeaderBytes || cubin.compare(0, 5, "\177ELF\2") != 0)
+    return diags.Report(kNotCubin, Span{}, "it is no ELF file of 64 bits");
+  Elf elf(cubin);
+  const uint64_t sections = elf.At<uint64_t>(kSections), bytes = elf.At<uint16_t>(kSectionBytes),
+                 count = elf.At<uint16_t>(kSectionCount), names = elf.At<uint16_t>(kNames);
+  if (bytes < kLeastSection) return diags.Report(kNotCubin, Span{}, "it has no sections");
+  const auto part = [&](uint64_t section) {
+    const uint64_t at = sections + section * bytes;
+    return elf.Part(elf.At<uint64_t>(at + kOffset), elf.At<uint64_t>(at + kSize));
+  };
+  const std::string_view words = part(names);
+  for (uint64_t s = 0; elf.ok() && s < count; ++s) {
+    const uint64_t name = elf.At<uint32_t>(sections + s * bytes);
+    if (name >= words.size() || words.substr(name, 6) != ".text.") continue;
+    const std::string_view code = part(s);
+    if (elf.ok()) return std::string(code);
+  }
+  return diags.Report(kNotCubin, Span{},
+                      elf.ok() ? "it has no section `.text.NAME`" : "a section ends outside of it");
 }
 
-Result<std::string> Disassemble(const std::string& cubin, const std::string& nvdisasm,
-                                DiagSink& diags) {
+Result<std::string> Disassemble(const std::string& code, const std::string& target,
+                                const std::string& nvdisasm, DiagSink& diags) {
   if (nvdisasm.empty()) return diags.Report(kNvdisasmMissing, Span{}).Place("command line");
-  std::string why;
+  std::string why, text;
   const TemporaryFolder folder("tilec-nvdisasm", &why);
   if (folder.path().empty()) return diags.Report(kNvdisasmFailed, Span{}, why);
-  const std::string file = folder.path() + "/kernel.cubin", log = folder.path() + "/text";
-  std::string text, bytes = cubin;
-  for (bool again = true; again; again = ToOlderHeader(&bytes)) {
-    if (!WriteFileAtomically(file, bytes, &why))
-      return diags.Report(kNvdisasmFailed, Span{}, file + ": " + why);
-    const int status = RunLogged({nvdisasm, "-c", file}, log);
-    text.clear();
-    if (!ReadFile(log, &text, &why)) return diags.Report(kNvdisasmFailed, Span{}, why);
-    if (status == 0) return text;
-  }
+  const std::string file = folder.path() + "/code", log = folder.path() + "/text";
+  if (!WriteFileAtomically(file, code, &why))
+    return diags.Report(kNvdisasmFailed, Span{}, file + ": " + why);
+  // sm_90a → SM90
+  const size_t digits = std::min(target.find_first_of("0123456789"), target.size());
+  const std::string number =
+      target.substr(digits, target.find_first_not_of("0123456789", digits) - digits);
+  const int status = RunLogged({nvdisasm, "-b", "SM" + number, file}, log);
+  if (!ReadFile(log, &text, &why)) return diags.Report(kNvdisasmFailed, Span{}, why);
+  if (status == 0) return text;
   const std::string first = text.substr(0, text.find('\n'));
   return diags.Report(kNvdisasmFailed, Span{}, first.empty() ? "it did not run" : first)
       .Place(nvdisasm);

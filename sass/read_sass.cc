@@ -1,4 +1,6 @@
-// SASS as nvdisasm prints it: a line for each instruction, its address in front, `;` behind.
+// SASS as nvdisasm prints it: a line for each instruction, its address in front, `;` behind. What
+// it leaves out is read from the code, of which only what was seen is known: the words of products,
+// and of a few instructions for integers that 11.8 does not print.
 // Registers that are written and read are found by place: the first operand behind predicates is
 // the result, but for instructions that have none.
 //
@@ -6,6 +8,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <map>
 
 #include "sass/diagnostics.h"
 #include "sass/internal.h"
@@ -65,9 +68,58 @@ int Width(std::string_view opcode, bool result) {
   return 1;
 }
 
+// ---- words of code ----------------------------------------------------------------------------
+
+// Bytes of an instruction; of its lower half: the opcode, its lower bits, which forms share, the
+// predicate (7: none), result, A, and N / 8 − 1 of a product; of its upper half: the group that a
+// product ends, by scoreboard (7: none).
+constexpr int64_t kWordBytes = 16;
+constexpr int kGuardAt = 12, kResultAt = 16, kAAt = 24, kNAt = 53, kGroupAt = 20;
+constexpr uint64_t kOpcodeMask = 0xfff, kFormMask = 0x1ff, kRegisterMask = 0xff, kNone = 7;
+// Products of 8-bit floats, A from shared memory and from registers, as bits of other products in
+// the same place say (HGMMA: 0x9f0, 0xdf0).
+constexpr uint64_t kQgmma = 0x9f3, kQgmmaRs = 0xdf3;
+// Sums, minima and maxima of integers (VIADD, VIADDMNMX, VIMNMX): they write a register.
+constexpr uint64_t kIntegers[] = {0x036, 0x046, 0x048};
+
+uint64_t Half(const std::string& code, int64_t at) {
+  uint64_t half = 0;
+  for (int byte = 7; byte >= 0; --byte)
+    half = half << 8 | static_cast<unsigned char>(code[static_cast<size_t>(at + byte)]);
+  return half;
+}
+
+// True if it is known.
+bool FromWord(const std::string& code, int64_t address, Instr* in) {
+  if (address + kWordBytes > static_cast<int64_t>(code.size())) return false;
+  const uint64_t low = Half(code, address), high = Half(code, address + 8);
+  const uint64_t opcode = low & kOpcodeMask;
+  const int result = static_cast<int>(low >> kResultAt & kRegisterMask);
+  if (opcode == kQgmma || opcode == kQgmmaRs) {
+    const int n = 8 * (static_cast<int>(low >> kNAt & 0x1f) + 1);
+    const bool registers = opcode == kQgmmaRs;
+    in->product = true;
+    in->kind = static_cast<int>(Kind::kProduct);
+    in->shape = "64x" + std::to_string(n) + "x32" + (registers ? " RS" : "");
+    in->d = {result, n / 2};
+    if (registers) in->a = {static_cast<int>(low >> kAAt & kRegisterMask), 4};
+    in->commit = (high >> kGroupAt & kNone) != kNone;
+    in->text = "QGMMA." + in->shape + " R" + std::to_string(result);
+    return true;
+  }
+  for (uint64_t form : kIntegers)
+    if ((opcode & kFormMask) == form) {
+      in->text = "an operation on integers, R" + std::to_string(result);
+      if (result != static_cast<int>(kRegisterMask)) in->writes = {result, 1};
+      return true;
+    }
+  return false;
+}
+
 class Reader {
  public:
-  Reader(const std::string& text, DiagSink& diags) : text_(text), diags_(diags) {}
+  Reader(const std::string& text, const std::string& code, DiagSink& diags)
+      : text_(text), code_(code), diags_(diags) {}
 
   Result<Listing> Run() {
     int number = 0;
@@ -78,6 +130,15 @@ class Reader {
       at = end + 1;
     }
     if (listing_.code.empty()) return Bad(number, "no instruction");
+    Skipped(static_cast<int64_t>(code_.size()), number);
+    // Branches to addresses.
+    std::map<int64_t, int> at;
+    for (size_t i = 0; i < listing_.code.size(); ++i)
+      at.emplace(listing_.code[i].address, static_cast<int>(i));
+    for (const Instr& in : listing_.code)
+      if (Starts(in.target, "0x"))
+        if (const auto to = at.find(std::strtoll(in.target.c_str(), nullptr, 16)); to != at.end())
+          labels_.push_back({in.target, to->second});
     Cut(labels_, &listing_);
     return std::move(listing_);
   }
@@ -108,7 +169,24 @@ class Reader {
     if (!is_address || line.empty()) return Done();  // the second half of a code word
     const size_t end = line.find(';');
     if (end == std::string_view::npos) return Bad(number, "`" + std::string(line) + "` has no `;`");
-    return Instruction(Trimmed(line.substr(0, end)), number);
+    const int64_t at = std::strtoll(std::string(hex).c_str(), nullptr, 16);
+    Skipped(at, number);
+    TRY_VOID(Instruction(Trimmed(line.substr(0, end)), number));
+    listing_.code.back().address = at;
+    return Done();
+  }
+
+  // Instructions that nvdisasm left out in front of this address.
+  void Skipped(int64_t address, int number) {
+    if (listing_.code.empty()) return;
+    for (int64_t a = listing_.code.back().address + kWordBytes; a < address; a += kWordBytes) {
+      Instr in;
+      in.line = number;
+      in.address = a;
+      in.text = "?";
+      listing_.unknown += !FromWord(code_, a, &in);
+      listing_.code.push_back(std::move(in));
+    }
   }
 
   Result<> Instruction(std::string_view said, int number) {
@@ -196,9 +274,11 @@ class Reader {
   static void Flow(std::string_view opcode, const std::vector<std::string>& operands, bool guarded,
                    Instr* in) {
     const bool branch = Starts(opcode, "BRA") || Starts(opcode, "JMP");
-    // `(.L_x_1)
-    for (const std::string& operand : operands)
+    // `(.L_x_1), or 0x1230
+    for (const std::string& operand : operands) {
       if (branch && Starts(operand, "`(")) in->target = operand.substr(2, operand.find(')') - 2);
+      if (branch && Starts(operand, "0x")) in->target = operand;
+    }
     // A condition may stand among the operands, too.
     const bool conditional =
         guarded || (branch && operands.size() > 1) || Starts(opcode, "BRA.DIV");
@@ -207,7 +287,7 @@ class Reader {
     in->falls_through = !ends || conditional;
   }
 
-  const std::string& text_;
+  const std::string &text_, &code_;
   DiagSink& diags_;
   std::vector<LabelAt> labels_;
   Listing listing_;
@@ -215,8 +295,8 @@ class Reader {
 
 }  // namespace
 
-Result<Listing> ReadSass(const std::string& text, DiagSink& diags) {
-  return Reader(text, diags).Run();
+Result<Listing> ReadSass(const std::string& text, const std::string& code, DiagSink& diags) {
+  return Reader(text, code, diags).Run();
 }
 
 }  // namespace tilec::sass

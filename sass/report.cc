@@ -111,6 +111,8 @@ std::string ToText(const Report& report, const Assembly& assembly) {
   if (report.loops_besides > 0)
     out += fmt::format("\nloops of the SASS with products that the PTX does not have: {}\n",
                        report.loops_besides);
+  if (report.unknown > 0)
+    out += fmt::format("\ninstructions that nvdisasm does not know: {}\n", report.unknown);
   if (report.overlaps > 0)
     out += fmt::format("\n{} overlaps: {} stand, {} partly, {} lost\n", report.overlaps,
                        report.standing, report.partly, report.lost);
@@ -184,6 +186,7 @@ std::string ToJson(const Report& report, const Assembly& assembly) {
                           {"groups", groups}});
   }
   j["loops_besides"] = report.loops_besides;
+  j["unknown"] = report.unknown;
   j["overlaps"] = {{"all", report.overlaps},
                    {"stand", report.standing},
                    {"partly", report.partly},

@@ -43,10 +43,11 @@ struct Registers {
 };
 
 struct Instr {
-  std::string text;  // blanks made one; without `;`
-  int line = 0;      // of the listing, from 1
-  int source = 0;    // PTX: the `.loc` above it
-  int kind = -1;     // a Kind; −1: counted nowhere
+  std::string text;     // blanks made one; without `;`
+  int line = 0;         // of the listing, from 1
+  int64_t address = 0;  // SASS
+  int source = 0;       // PTX: the `.loc` above it
+  int kind = -1;        // a Kind; −1: counted nowhere
   // Asynchronous products, and what ends them.
   bool product = false, commit = false;
   int wait = -1;      // groups that may stay in flight
@@ -79,12 +80,15 @@ struct Listing {
   std::vector<Instr> code;
   std::vector<Block> blocks;
   std::vector<Loop> loops;  // innermost loops that contain products, in the order of the text
+  int unknown = 0;          // SASS instructions that nvdisasm left out and nothing is known of
 };
 
 // The first entry of a PTX text. Functions beside it are read along.
 Result<Listing> ReadPtx(const std::string& text, DiagSink& diags);
-// What `nvdisasm -c` prints of a cubin with one kernel.
-Result<Listing> ReadSass(const std::string& text, DiagSink& diags);
+// What nvdisasm prints of a kernel, with labels or with addresses, and its code: nvdisasm leaves
+// out instructions that it does not know, 11.8 all products of 8-bit floats; they are read from
+// `code`, as far as it takes. Without it they are unknown.
+Result<Listing> ReadSass(const std::string& text, const std::string& code, DiagSink& diags);
 
 // ---- overlaps ----------------------------------------------------------------------------------
 
@@ -137,6 +141,7 @@ struct Report {
   std::vector<LoopReport> loops;
   int loops_besides = 0;  // loops of the SASS with products that stand for none of the PTX
   std::vector<Hazard> hazards;
+  int unknown = 0;  // instructions of the SASS that could not be read
   int overlaps = 0, standing = 0, partly = 0, lost = 0;
 };
 
@@ -174,11 +179,11 @@ struct NvdisasmSearch {
 // The file, or "" if there is none.
 std::string FindNvdisasm(const NvdisasmSearch& search);
 
-// Runs it on a cubin. A program that is older than the cubin's format is given the same code under
-// the header that it knows.
-Result<std::string> Disassemble(const std::string& cubin, const std::string& nvdisasm,
-                                DiagSink& diags);
-// The header of CUDA 13 as that of CUDA 12; false, with the cubin as it is, if it is another.
-bool ToOlderHeader(std::string* cubin);
+// The code of the first kernel of a cubin. Read here and not by nvdisasm: that of CUDA 12 takes no
+// cubin of CUDA 13, whose code it reads.
+Result<std::string> CodeOf(const std::string& cubin, DiagSink& diags);
+// As text. `target` is that of the kernel, "sm_90a".
+Result<std::string> Disassemble(const std::string& code, const std::string& target,
+                                const std::string& nvdisasm, DiagSink& diags);
 
 }  // namespace tilec::sass

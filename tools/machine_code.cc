@@ -17,9 +17,10 @@ std::string Nvdisasm(const Options& options, const std::string& ptxas) {
 Result<MachineCode> ReadBack(const backend::KernelImage& image, const backend::PtxasReport& report,
                              const std::string& ptxas, const std::string& nvdisasm,
                              DiagSink& diags) {
-  TRY(const std::string text, sass::Disassemble(report.cubin, nvdisasm, diags));
+  TRY(const std::string bytes, sass::CodeOf(report.cubin, diags));
+  TRY(const std::string text, sass::Disassemble(bytes, image.target, nvdisasm, diags));
   TRY(const sass::Listing in_ptx, sass::ReadPtx(image.ptx, diags));
-  TRY(const sass::Listing in_sass, sass::ReadSass(text, diags));
+  TRY(const sass::Listing in_sass, sass::ReadSass(text, bytes, diags));
   MachineCode code;
   code.report = sass::Compare(in_ptx, in_sass);
   code.assembly = {backend::PtxasVersion(ptxas), report.registers,

@@ -129,8 +129,9 @@ class Tester {
     if (in_ptx.loops.empty()) return Done();
     TRY(const backend::PtxasReport assembled,
         backend::Assemble(image.ptx, image.target, ptxas_, diags));
-    TRY(const std::string text, sass::Disassemble(assembled.cubin, nvdisasm_, diags));
-    TRY(const sass::Listing in_sass, sass::ReadSass(text, diags));
+    TRY(const std::string bytes, sass::CodeOf(assembled.cubin, diags));
+    TRY(const std::string text, sass::Disassemble(bytes, image.target, nvdisasm_, diags));
+    TRY(const sass::Listing in_sass, sass::ReadSass(text, bytes, diags));
     Keep(name, sass::Compare(in_ptx, in_sass), assembled);
     return Done();
   }

@@ -51,7 +51,7 @@ const std::string kFirst = "HGMMA.64x64x16.F32.BF16 R24, R4, gdesc[UR8], R24",
 
 Report Beside(const std::vector<std::string>& sass, const std::string& ptx = kPtx) {
   DiagSink diags;
-  const auto in_ptx = ReadPtx(ptx, diags), in_sass = ReadSass(Code(sass), diags);
+  const auto in_ptx = ReadPtx(ptx, diags), in_sass = ReadSass(Code(sass), "", diags);
   EXPECT_TRUE(in_ptx.ok() && in_sass.ok());
   return in_ptx.ok() && in_sass.ok() ? Compare(*in_ptx, *in_sass) : Report{};
 }

@@ -30,9 +30,9 @@ constexpr const char* kLoop = R"(
         /*00a0*/                   BRA `(.L_x_1);
 )";
 
-Listing Sass(const std::string& text) {
+Listing Sass(const std::string& text, const std::string& code = "") {
   DiagSink diags;
-  auto listing = ReadSass(text, diags);
+  auto listing = ReadSass(text, code, diags);
   EXPECT_TRUE(listing.ok()) << (diags.all().empty() ? "" : diags.all()[0].message);
   return listing.ok() ? *listing : Listing{};
 }
@@ -46,7 +46,7 @@ Listing Ptx(const std::string& text) {
 
 std::string SassError(const std::string& text) {
   DiagSink diags;
-  EXPECT_FALSE(ReadSass(text, diags).ok());
+  EXPECT_FALSE(ReadSass(text, "", diags).ok());
   return diags.all().empty() ? "" : diags.all()[0].message;
 }
 
@@ -186,20 +186,76 @@ TEST(Kinds, Patterns) {
   EXPECT_EQ(KindOfSass("IMAD.MOV.U32"), -1);
 }
 
-TEST(Header, OfCuda13AsOfCuda12) {
-  std::string elf(64, '\0');
-  elf.replace(0, 4, "\177ELF");
-  elf[7] = 0x41;
-  elf[8] = 8;
-  elf[0x30] = 4;
-  elf[0x31] = 0x5a;
-  elf[0x33] = 9;
-  ASSERT_TRUE(ToOlderHeader(&elf));
-  EXPECT_EQ(elf[7], 0x33);
-  EXPECT_EQ(elf.substr(0x30, 4), std::string("\x5a\x0d\x5a\0", 4));
-  EXPECT_FALSE(ToOlderHeader(&elf));  // it is one now
-  std::string text = "nothing";
-  EXPECT_FALSE(ToOlderHeader(&text));
+// A word of code, as ptxas 13.0.88 wrote it.
+std::string Word(uint64_t low, uint64_t high) {
+  std::string bytes;
+  for (uint64_t half : {low, high})
+    for (int byte = 0; byte < 8; ++byte) bytes += static_cast<char>(half >> (8 * byte));
+  return bytes;
+}
+
+TEST(ReadSass, WhatNvdisasmLeavesOut) {
+  const std::string text = R"(
+        /*0000*/                   NOP ;
+        /*0030*/                   NOP ;
+        /*0060*/                   BRA 0x10 ;)";
+  const std::string nop = Word(0, 0);
+  const std::string code = nop + Word(0x03e00000101879f3, 0x000fe20008700818) +
+                           Word(0x03e00000101879f3, 0x000fe20008000818) + nop +
+                           Word(0x0ffffffe00027836, 0x002fcc0000000000) + Word(0x123, 0) + nop +
+                           Word(0x40e0001494587df3, 0x000fe60008001858);
+  const Listing l = Sass(text, code);
+  ASSERT_EQ(l.code.size(), 8u);
+  EXPECT_EQ(l.unknown, 1);
+  EXPECT_EQ(l.code[1].shape, "64x256x32");
+  EXPECT_EQ(l.code[1].d.first, 24);
+  EXPECT_EQ(l.code[1].d.count, 128);
+  EXPECT_FALSE(l.code[1].commit);
+  EXPECT_TRUE(l.code[2].commit);
+  EXPECT_EQ(l.code[4].writes.first, 2);
+  EXPECT_EQ(l.code[7].shape, "64x64x32 RS");
+  EXPECT_EQ(l.code[7].a.first, 0x94);
+  ASSERT_EQ(l.loops.size(), 1u);
+  EXPECT_EQ(l.loops[0].blocks.size(), 1u);
+  EXPECT_EQ(Sass(text).unknown, 4);  // nothing is known of them without the code
+}
+
+TEST(CodeOf, ElfFiles) {
+  const auto put = [](std::string* bytes, size_t at, uint64_t value, int size) {
+    for (int byte = 0; byte < size; ++byte)
+      (*bytes)[at + static_cast<size_t>(byte)] = static_cast<char>(value >> (8 * byte));
+  };
+  const auto error = [](const std::string& cubin) {
+    DiagSink diags;
+    EXPECT_FALSE(CodeOf(cubin, diags).ok());
+    return diags.all().empty() ? "" : diags.all()[0].message;
+  };
+  // A header, names, code, two headers of sections.
+  std::string elf(64 + 16 + 16 + 2 * 64, '\0');
+  elf.replace(0, 5, "\177ELF\2");
+  put(&elf, 0x28, 96, 8);
+  put(&elf, 0x3a, 64, 2);
+  put(&elf, 0x3c, 2, 2);
+  put(&elf, 0x3e, 0, 2);
+  elf.replace(64, 9, std::string("\0.text.k\0", 9));
+  elf.replace(80, 16, "0123456789abcdef");
+  put(&elf, 96 + 0x18, 64, 8);
+  put(&elf, 96 + 0x20, 16, 8);
+  put(&elf, 160, 1, 4);
+  put(&elf, 160 + 0x18, 80, 8);
+  put(&elf, 160 + 0x20, 16, 8);
+  DiagSink diags;
+  const auto code = CodeOf(elf, diags);
+  ASSERT_TRUE(code.ok());
+  EXPECT_EQ(*code, "0123456789abcdef");
+  EXPECT_NE(error("nothing").find("no ELF file"), std::string::npos);
+  EXPECT_NE(error(elf.substr(0, 190)).find("outside"), std::string::npos);
+  std::string far = elf;
+  put(&far, 160 + 0x18, ~uint64_t{0}, 8);
+  EXPECT_NE(error(far).find("outside"), std::string::npos);
+  std::string other = elf;
+  other[65] = 'd';
+  EXPECT_NE(error(other).find("no section"), std::string::npos);
 }
 
 }  // namespace
