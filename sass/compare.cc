@@ -168,13 +168,16 @@ LoopReport Beside(const Turn& ptx, const Turn* sass, int first, int copies) {
 
 }  // namespace
 
+bool ReadsFromRegisters(const Listing& ptx) {
+  return std::any_of(ptx.code.begin(), ptx.code.end(), [](const Instr& in) {
+    return in.product && in.shape.find("RS") != std::string::npos;
+  });
+}
+
 Report Compare(const Listing& ptx, const Listing& sass) {
   Report report;
   report.kernel = ptx.name;
-  for (const Instr& in : ptx.code) {
-    report.products |= in.product;
-    report.from_registers |= in.product && in.shape.find("RS") != std::string::npos;
-  }
+  report.from_registers = ReadsFromRegisters(ptx);
   const std::vector<std::set<int>> in_ptx = InFlight(ptx), in_sass = InFlight(sass);
   std::vector<Turn> turns;
   for (const Loop& loop : sass.loops) turns.emplace_back(sass, in_sass, loop);

@@ -136,8 +136,7 @@ struct Hazard {
 
 struct Report {
   std::string kernel;
-  bool products = false;        // the PTX has asynchronous products
-  bool from_registers = false;  // some with A in registers
+  bool from_registers = false;  // some products read A from there
   std::vector<LoopReport> loops;
   int loops_besides = 0;  // loops of the SASS with products that stand for none of the PTX
   std::vector<Hazard> hazards;
@@ -145,6 +144,8 @@ struct Report {
   int overlaps = 0, standing = 0, partly = 0, lost = 0;
 };
 
+// Has it products with A in registers?
+bool ReadsFromRegisters(const Listing& ptx);
 Report Compare(const Listing& ptx, const Listing& sass);
 std::vector<Hazard> FindHazards(const Listing& sass);
 

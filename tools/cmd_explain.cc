@@ -343,9 +343,9 @@ class Command {
     if (machine->unit().completion != ir::Completion::kGroups)
       return diags.Report(kNoSass, Span{}, o_.target).Place("command line");
     const std::string ptxas = Ptxas();
-    if (ptxas.empty()) return diags.Report(kNeedsPtxas, Span{}).Place("command line");
     const std::string nvdisasm = Nvdisasm(o_, ptxas);
     if (nvdisasm.empty()) return diags.Report(sass::kNvdisasmMissing, Span{}).Place("command line");
+    if (ptxas.empty()) return diags.Report(kNeedsPtxas, Span{}).Place("command line");
     TRY(const Prepared prepared, Prepare(session_, "explain", o_.assignments));
     api::Observation look;
     TRY(ir::Function fn,

@@ -188,6 +188,7 @@ class CommandLine {
     build->add_option("--plan", o_.plan,
                       "file of a program plan (--emit=plan writes one) that is obeyed or refused");
     build->add_option("-o,--output", o_.output, "file; standard output if left out");
+    build->add_option("--nvdisasm", o_.nvdisasm, "which nvdisasm reads the machine code");
     build->add_option("--ptxas", o_.ptxas,
                       "auto, report (must be there), off, or refine: solve again until it neither "
                       "spills nor serializes products");

@@ -13,18 +13,18 @@ namespace {
 
 const std::string kPtx = R"(
 .entry k() {
-	mov.u32 %r1, 0;
+  mov.u32 %r1, 0;
 $L1:
-	.loc 1 5 3
-	wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%f1}, {%r1,%r2,%r3,%r4}, %rd5, p, 1, 1, 0;
-	wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%f1}, {%r5,%r6,%r7,%r8}, %rd6, p, 1, 1, 0;
-	wgmma.commit_group.sync.aligned;
-	ex2.approx.ftz.f32 %f3, %f4;
-	ex2.approx.ftz.f32 %f5, %f6;
-	wgmma.wait_group.sync.aligned 0;
-	shfl.sync.bfly.b32 %r9, %r10, 1, 31, -1;
-	@%p1 bra $L1;
-	ret;
+  .loc 1 5 3
+  wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%f1}, {%r1,%r2,%r3,%r4}, %rd5, p, 1, 1, 0;
+  wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%f1}, {%r5,%r6,%r7,%r8}, %rd6, p, 1, 1, 0;
+  wgmma.commit_group.sync.aligned;
+  ex2.approx.ftz.f32 %f3, %f4;
+  ex2.approx.ftz.f32 %f5, %f6;
+  wgmma.wait_group.sync.aligned 0;
+  shfl.sync.bfly.b32 %r9, %r10, 1, 31, -1;
+  @%p1 bra $L1;
+  ret;
 })";
 
 // Numbers the lines as nvdisasm does; labels end with `:`.
@@ -182,10 +182,10 @@ TEST(Compare, GroupsEndInOrder) {
   std::string ptx = kPtx;
   const std::string group = "commit_group.sync.aligned;";
   ptx.insert(ptx.find(group) + group.size(), R"(
-	wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {%f9}, %rd4, %rd6, p, 1, 1, 0, 0;
-	wgmma.commit_group.sync.aligned;
-	max.f32 %f7, %f7, %f8;
-	wgmma.wait_group.sync.aligned 1;)");
+  wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {%f9}, %rd4, %rd6, p, 1, 1, 0, 0;
+  wgmma.commit_group.sync.aligned;
+  max.f32 %f7, %f7, %f8;
+  wgmma.wait_group.sync.aligned 1;)");
   const std::string other = "HGMMA.64x32x16.F32.BF16 R200, gdesc[UR8], R200, gsb0";
   const Report r =
       Beside({"NOP", ".L_x_0:", kFirst, kSecond, other, "FMNMX R90, R91, R92, !PT",

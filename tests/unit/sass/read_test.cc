@@ -10,9 +10,9 @@ namespace tilec::sass {
 namespace {
 
 constexpr const char* kLoop = R"(
-	.headerflags	@"EF_CUDA_SM90"
+  .headerflags  @"EF_CUDA_SM90"
 //--------------------- .text.loop --------------------------
-	.section	.text.loop,"ax",@progbits
+  .section  .text.loop,"ax",@progbits
 .text.loop:
         /*0000*/                   MOV R1, c[0x0][0x28] ;        /* 0x00000a00 */
                                                                   /* 0x000fe200 */
@@ -127,24 +127,25 @@ TEST(ReadPtx, InstructionsScopesAndPlaces) {
 .file 1 "a.tile"
 .extern .shared .align 1024 .b8 smem[];
 .visible .entry tile_k(
-	.param .u64 tile_k_param_0
+  .param .u64 tile_k_param_0
 )
 .reqntid 128, 1, 1
 {
-	.reg .pred 	%p<3>;
+  .reg .pred   %p<3>;
 $L__BB0_1:
-	.loc	1 7 5
-	{ .reg .pred p; setp.ne.b32 p, 1, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%f1,%f2}, {%r1, %r2, %r3, %r4}, %rd5, p, 1, 1, 1; }
-	wgmma.commit_group.sync.aligned;
-	.loc	1 8 9
-	ex2.approx.ftz.f32 	%f3, %f4;
-	{ LOOP: mbarrier.try_wait.parity.shared::cta.b64 q, [%r3], %r4; @!q bra LOOP; }
-	{ LOOP: mbarrier.try_wait.parity.shared::cta.b64 q, [%r3], %r4; @!q bra LOOP; }
-	wgmma.wait_group.sync.aligned 	1;
-	@%p1 bra 	$L__BB0_1;
-	bra.uni 	$L__BB0_2;
+  .loc  1 7 5
+  { .reg .pred p; setp.ne.b32 p, 1, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16
+    {%f1,%f2}, {%r1, %r2, %r3, %r4}, %rd5, p, 1, 1, 1; }
+  wgmma.commit_group.sync.aligned;
+  .loc  1 8 9
+  ex2.approx.ftz.f32   %f3, %f4;
+  { LOOP: mbarrier.try_wait.parity.shared::cta.b64 q, [%r3], %r4; @!q bra LOOP; }
+  { LOOP: mbarrier.try_wait.parity.shared::cta.b64 q, [%r3], %r4; @!q bra LOOP; }
+  wgmma.wait_group.sync.aligned   1;
+  @%p1 bra   $L__BB0_1;
+  bra.uni   $L__BB0_2;
 $L__BB0_2:
-	ret;
+  ret;
 }
 .section .debug_str { .b8 1 ; $L: }
 )");
