@@ -90,13 +90,15 @@ Result<std::string> Disassemble(const std::string& code, const std::string& targ
   const std::string file = folder.path() + "/code", log = folder.path() + "/text";
   if (!WriteFileAtomically(file, code, &why))
     return diags.Report(kNvdisasmFailed, Span{}, file + ": " + why);
-  // sm_90a → SM90
+  // sm_90a → SM90a, which newer ones tell from SM90; older ones know SM90 alone.
   const size_t digits = std::min(target.find_first_of("0123456789"), target.size());
-  const std::string number =
-      target.substr(digits, target.find_first_not_of("0123456789", digits) - digits);
-  const int status = RunLogged({nvdisasm, "-b", "SM" + number, file}, log);
-  if (!ReadFile(log, &text, &why)) return diags.Report(kNvdisasmFailed, Span{}, why);
-  if (status == 0) return text;
+  const std::string number = target.substr(digits);
+  const std::string plain = number.substr(0, number.find_first_not_of("0123456789"));
+  for (const std::string& architecture : {number, plain}) {
+    const int status = RunLogged({nvdisasm, "-b", "SM" + architecture, file}, log);
+    if (!ReadFile(log, &text, &why)) return diags.Report(kNvdisasmFailed, Span{}, why);
+    if (status == 0) return text;
+  }
   const std::string first = text.substr(0, text.find('\n'));
   return diags.Report(kNvdisasmFailed, Span{}, first.empty() ? "it did not run" : first)
       .Place(nvdisasm);

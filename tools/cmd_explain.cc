@@ -344,7 +344,10 @@ class Command {
       return diags.Report(kNoSass, Span{}, o_.target).Place("command line");
     const std::string ptxas = Ptxas();
     const std::string nvdisasm = Nvdisasm(o_, ptxas);
-    if (nvdisasm.empty()) return diags.Report(sass::kNvdisasmMissing, Span{}).Place("command line");
+    if (nvdisasm.empty())
+      return diags.Report(sass::kNvdisasmMissing, Span{})
+          .Place("command line")
+          .Help("it comes with the CUDA toolkit; --nvdisasm=PATH says where it is");
     if (ptxas.empty()) return diags.Report(kNeedsPtxas, Span{}).Place("command line");
     TRY(const Prepared prepared, Prepare(session_, "explain", o_.assignments));
     api::Observation look;
