@@ -66,6 +66,16 @@ struct Turn {
     return between;
   }
 
+  // What stands in front of the first of these products, by kind.
+  Counts InFrontOf(const std::set<int>& group) const {
+    Counts counts = {};
+    for (int i : code) {
+      if (group.count(i)) break;
+      if (At(i).kind >= 0) ++counts[size_t(At(i).kind)];
+    }
+    return counts;
+  }
+
   int Waits() const {
     return static_cast<int>(
         std::count_if(code.begin(), code.end(), [&](int i) { return At(i).wait >= 0; }));
@@ -108,6 +118,11 @@ int Rotation(const Turn& ptx, const Turn& sass, int* copies) {
   return best;
 }
 
+bool IsRead(Kind kind) {
+  return kind == Kind::kSharedRead || kind == Kind::kGlobalRead || kind == Kind::kAsyncCopy ||
+         kind == Kind::kCopy;
+}
+
 LoopReport Beside(const Turn& ptx, const Turn* sass, int first, int copies) {
   LoopReport report;
   report.found = sass != nullptr;
@@ -139,6 +154,8 @@ LoopReport Beside(const Turn& ptx, const Turn* sass, int first, int copies) {
           found.insert(sass->products[p]);
     const Counts claimed = ptx.Under(issued);
     const Counts standing = sass ? sass->Under(found) : Counts{};
+    const Counts before = ptx.InFrontOf(issued);
+    const Counts in_front = sass ? sass->InFrontOf(found) : Counts{};
     for (size_t kind = 0; kind < claimed.size(); ++kind) {
       Overlap o;
       o.kind = static_cast<Kind>(kind);
@@ -148,9 +165,11 @@ LoopReport Beside(const Turn& ptx, const Turn* sass, int first, int copies) {
       o.found = standing[kind];
       o.expected = std::min(o.claimed * copies, o.in_sass);
       if (o.expected == 0) continue;
-      o.verdict = o.found >= o.expected ? Verdict::kStands
-                  : o.found > 0         ? Verdict::kPartly
-                                        : Verdict::kLost;
+      const int raised = IsRead(o.kind) ? in_front[kind] - before[kind] * copies : 0;
+      o.verdict = o.found >= o.expected            ? Verdict::kStands
+                  : o.found + raised >= o.expected ? Verdict::kEarlier
+                  : o.found > 0                    ? Verdict::kPartly
+                                                   : Verdict::kLost;
       group.overlaps.push_back(o);
     }
     report.groups.push_back(std::move(group));
@@ -205,6 +224,7 @@ Report Compare(const Listing& ptx, const Listing& sass) {
       for (const Overlap& o : group.overlaps) {
         ++report.overlaps;
         report.standing += o.verdict == Verdict::kStands;
+        report.earlier += o.verdict == Verdict::kEarlier;
         report.partly += o.verdict == Verdict::kPartly;
         report.lost += o.verdict == Verdict::kLost;
       }

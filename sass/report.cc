@@ -21,6 +21,7 @@ constexpr size_t kMostHazards = 8;  // in the text
 std::string Word(const Overlap& o) {
   switch (o.verdict) {
     case Verdict::kStands: return "stands";
+    case Verdict::kEarlier: return "earlier";
     case Verdict::kPartly: return fmt::format("partly ({} of {})", o.found, o.expected);
     case Verdict::kLost: return "lost";
   }
@@ -114,11 +115,10 @@ std::string ToText(const Report& report, const Assembly& assembly) {
   if (report.unknown > 0)
     out += fmt::format("\ninstructions that nvdisasm does not know: {}\n", report.unknown);
   if (report.overlaps > 0)
-    out += fmt::format("\n{} overlaps: {} stand, {} partly, {} lost\n", report.overlaps,
-                       report.standing, report.partly, report.lost);
+    out += fmt::format("\n{} overlaps: {} stand, {} earlier, {} partly, {} lost\n", report.overlaps,
+                       report.standing, report.earlier, report.partly, report.lost);
   if (!report.hazards.empty()) {
-    out +=
-        fmt::format("\nregisters of products in flight are used {} times", report.hazards.size());
+    out += fmt::format("\nuses of registers of products in flight: {}", report.hazards.size());
     out += OlderThan(assembly.ptxas, kMendedPtxas)
                ? fmt::format("; ptxas before {} is reported to do that\n", kMendedPtxas)
                : "\n";
@@ -189,6 +189,7 @@ std::string ToJson(const Report& report, const Assembly& assembly) {
   j["unknown"] = report.unknown;
   j["overlaps"] = {{"all", report.overlaps},
                    {"stand", report.standing},
+                   {"earlier", report.earlier},
                    {"partly", report.partly},
                    {"lost", report.lost}};
   j["hazards"] = Json::array();

@@ -92,7 +92,8 @@ Result<Listing> ReadSass(const std::string& text, const std::string& code, DiagS
 
 // ---- overlaps ----------------------------------------------------------------------------------
 
-enum class Verdict { kStands, kPartly, kLost };
+// Reads that are issued in front of the products instead of under them have more time, not less.
+enum class Verdict { kStands, kEarlier, kPartly, kLost };
 
 // Instructions of one kind under one group of products.
 struct Overlap {
@@ -141,7 +142,7 @@ struct Report {
   int loops_besides = 0;  // loops of the SASS with products that stand for none of the PTX
   std::vector<Hazard> hazards;
   int unknown = 0;  // instructions of the SASS that could not be read
-  int overlaps = 0, standing = 0, partly = 0, lost = 0;
+  int overlaps = 0, standing = 0, earlier = 0, partly = 0, lost = 0;
 };
 
 // Has it products with A in registers?

@@ -95,8 +95,10 @@ class Tester {
         fmt::print("{}\n{}", c.id, RenderAll(diags, c.loaded->sources));
         failed = true;
       }
-    fmt::print("{}: {} kernels with loops of products, {} overlaps: {} stand, {} partly, {} lost\n",
-               file_, seen_.size(), all_, standing_, partly_, lost_);
+    fmt::print(
+        "{}: {} kernels with loops of products, {} overlaps: {} stand, {} earlier, {} partly, {} "
+        "lost\n",
+        file_, seen_.size(), all_, standing_, earlier_, partly_, lost_);
     if (failed) return 1;
     if (!write.empty()) return Write(write);
     std::string accepted;
@@ -152,12 +154,13 @@ class Tester {
     if (assembly.spilled > 0) lines.push_back(fmt::format("spilled {} bytes", assembly.spilled));
     for (const std::string& remark : assembly.remarks) lines.push_back("remark: " + remark);
     if (!report.hazards.empty())
-      lines.push_back(fmt::format("registers in flight used {} times", report.hazards.size()));
+      lines.push_back(fmt::format("uses of registers in flight: {}", report.hazards.size()));
     const std::string counts = sass::ToLines(report);
     for (size_t at = 0; at < counts.size(); at = counts.find('\n', at) + 1)
       lines.push_back(counts.substr(at, counts.find('\n', at) - at));
     all_ += report.overlaps;
     standing_ += report.standing;
+    earlier_ += report.earlier;
     partly_ += report.partly;
     lost_ += report.lost;
   }
@@ -217,7 +220,7 @@ class Tester {
   std::string root_, file_, ptxas_, nvdisasm_, version_;
   Kernels seen_;
   std::set<std::string> compiled_;  // kernels
-  int all_ = 0, standing_ = 0, partly_ = 0, lost_ = 0;
+  int all_ = 0, standing_ = 0, earlier_ = 0, partly_ = 0, lost_ = 0;
 };
 
 int Main(int argc, char** argv) {

@@ -163,6 +163,22 @@ TEST(Compare, VersionsChangePlaces) {
             "loop 1, 1 x 64x16x16, 2 of 2: ex2 1 of 1\n");
 }
 
+// Reads go up, arithmetic that goes up is lost.
+TEST(Compare, EarlierReads) {
+  std::string ptx = kPtx;
+  ptx.insert(ptx.find("ex2"), "ld.global.f32 %f9, [%rd9];\n  ");
+  const auto verdict = [&](const std::vector<std::string>& sass, size_t which) {
+    return Beside(sass, ptx).loops[0].groups[0].overlaps[which].verdict;
+  };
+  const std::string load = "LDG.E R90, [R150.64]";
+  EXPECT_EQ(verdict({"NOP", ".L_x_0:", load, kFirst, kSecond, kEx2, kEx2, kWait, kBack, "EXIT"}, 1),
+            Verdict::kEarlier);
+  EXPECT_EQ(verdict({"NOP", ".L_x_0:", kFirst, kSecond, kEx2, kEx2, kWait, load, kBack, "EXIT"}, 1),
+            Verdict::kLost);
+  EXPECT_EQ(verdict({"NOP", ".L_x_0:", kEx2, kEx2, kFirst, kSecond, load, kWait, kBack, "EXIT"}, 0),
+            Verdict::kLost);
+}
+
 TEST(Compare, OtherLoops) {
   const std::string other = "HGMMA.64x32x16.F32.BF16 R24, gdesc[UR8], R24, gsb0";
   const Report r = Beside({"NOP", ".L_x_0:", other, kEx2, kEx2, kWait, kBack, "EXIT"});
