@@ -69,8 +69,8 @@ struct Block {
 
 struct Loop {
   int header = 0;  // a block
-  // In an order in which an iteration can run them: of two ways, all of the one that stands first
-  // in the text, then the other.
+  // In an order in which an iteration can run them: of two ways, all of the one whose first block
+  // stands first in the text, then the other.
   std::vector<int> blocks;
 };
 
