@@ -136,8 +136,16 @@ std::string ToLines(const Report& report) {
   for (size_t l = 0; l < report.loops.size(); ++l) {
     const LoopReport& loop = report.loops[l];
     if (!loop.found) out += fmt::format("loop {}: not in the SASS\n", l + 1);
-    for (Group group : loop.groups) {
-      group.source = 0;  // lines move
+    for (const Group& told : loop.groups) {
+      // Lines of the source move: groups are told apart by their order alone.
+      Group group = told;
+      group.source = 0;
+      group.version = group.versions = 0;
+      for (const Group& other : loop.groups) {
+        const bool alike = other.products == told.products && other.shape == told.shape;
+        group.versions += alike;
+        group.version += alike && &other <= &told;
+      }
       for (const Overlap& o : group.overlaps)
         out += fmt::format("loop {}, {}: {} {} of {}\n", l + 1, NameOf(group), NameOf(o.kind),
                            std::min(o.found, o.expected), o.expected);

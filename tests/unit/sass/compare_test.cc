@@ -250,6 +250,26 @@ TEST(Hazards, OverTheBackEdge) {
                   .hazards.empty());
 }
 
+// Of two products of one shape in different lines.
+TEST(Report, LinesTellGroupsApart) {
+  std::string ptx = kPtx;
+  const std::string wait = "wait_group.sync.aligned 0;";
+  ptx.insert(ptx.find(wait) + wait.size(), R"(
+  .loc 1 6 3
+  wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%f1}, {%r1,%r2,%r3,%r4}, %rd5, p, 1, 1, 0;
+  wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%f1}, {%r5,%r6,%r7,%r8}, %rd6, p, 1, 1, 0;
+  wgmma.commit_group.sync.aligned;
+  ex2.approx.ftz.f32 %f3, %f4;
+  wgmma.wait_group.sync.aligned 0;)");
+  const Report r = Beside({"NOP", ".L_x_0:", kFirst, kSecond, kEx2, kEx2, kWait, kFirst, kSecond,
+                           kWait, kEx2, kBack, "EXIT"},
+                          ptx);
+  EXPECT_EQ(ToLines(r),
+            "loop 1, 2 x 64x64x16 RS, 1 of 2: ex2 2 of 2\n"
+            "loop 1, 2 x 64x64x16 RS, 2 of 2: ex2 0 of 1\n");
+  EXPECT_EQ(r.loops[0].groups[1].versions, 1);  // their lines tell them apart in the table
+}
+
 TEST(Report, Versions) {
   EXPECT_TRUE(OlderThan("13.0.88", "13.1.80"));
   EXPECT_TRUE(OlderThan("12.9.86", "13.1.80"));
