@@ -1,31 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/ptxas.h"
 
-#include <fcntl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <string_view>
-#include <system_error>
 
 #include "backend/diagnostics.h"
+#include "support/child.h"
 #include "support/file.h"
-
-extern char** environ;
 
 namespace tilec::backend {
 namespace {
-
-bool Executable(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
-}
 
 // The number before `word` in a line such as "16 bytes stack frame, 8 bytes spill stores".
 int64_t NumberBefore(std::string_view line, std::string_view word) {
@@ -38,50 +23,26 @@ int64_t NumberBefore(std::string_view line, std::string_view word) {
   return n;
 }
 
-// A folder that disappears with its contents.
-struct TemporaryFolder {
-  std::string path;
-  ~TemporaryFolder() {
-    std::error_code error;
-    if (!path.empty()) std::filesystem::remove_all(path, error);
-  }
-};
-
-// Runs argv with both outputs into `log`; the exit status, −1 if it did not run.
-int RunLogged(const std::vector<std::string>& argv, const std::string& log) {
-  std::vector<char*> args;
-  for (const std::string& a : argv) args.push_back(const_cast<char*>(a.c_str()));
-  args.push_back(nullptr);
-  const pid_t child = fork();
-  if (child < 0) return -1;
-  if (child == 0) {
-    const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    if (out < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0) _exit(126);
-    execve(args[0], args.data(), environ);
-    _exit(127);
-  }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) return -1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 }  // namespace
 
 std::string FindPtxas(const PtxasSearch& search) {
-  if (!search.path.empty()) return Executable(search.path) ? search.path : "";
+  if (!search.path.empty()) return IsExecutableFile(search.path) ? search.path : "";
   if (!search.cuda_home.empty()) {
     const std::string file = search.cuda_home + "/bin/ptxas";
-    if (Executable(file)) return file;
+    if (IsExecutableFile(file)) return file;
   }
-  std::string_view rest = search.path_list;
-  while (!rest.empty()) {
-    const size_t colon = rest.find(':');
-    const std::string folder(rest.substr(0, colon));
-    rest.remove_prefix(colon == std::string_view::npos ? rest.size() : colon + 1);
-    if (!folder.empty() && Executable(folder + "/ptxas")) return folder + "/ptxas";
-  }
-  return "";
+  return FindInPathList(search.path_list, "ptxas");
+}
+
+std::string PtxasVersion(const std::string& ptxas) {
+  std::string why, log;
+  const TemporaryFolder folder("tilec-ptxas", &why);
+  if (ptxas.empty() || folder.path().empty()) return "";
+  const std::string file = folder.path() + "/log";
+  if (RunLogged({ptxas, "--version"}, file) != 0 || !ReadFile(file, &log, &why)) return "";
+  const size_t at = log.rfind(", V");
+  if (at == std::string::npos) return "";
+  return log.substr(at + 3, log.find_first_not_of("0123456789.", at + 3) - at - 3);
 }
 
 void ParsePtxasLog(const std::string& log, PtxasReport* report) {
@@ -112,15 +73,12 @@ Result<PtxasReport> Assemble(const std::string& ptx, const std::string& target,
   if (ptxas.empty())
     return diags.Report(kPtxasMissing, Span())
         .Help("install the CUDA toolkit, or say where ptxas is with `--ptxas-path`");
-  std::error_code error;
-  const std::filesystem::path root = std::filesystem::temp_directory_path(error);
-  std::string name = (error ? std::filesystem::path("/tmp") : root) / "tilec-ptxas-XXXXXX";
-  if (!mkdtemp(name.data()))
-    return diags.Report(kPtxasIo, Span(), "create", name, std::strerror(errno));
-  TemporaryFolder folder{name};
+  std::string why;
+  const TemporaryFolder folder("tilec-ptxas", &why);
+  const std::string& name = folder.path();
+  if (name.empty()) return diags.Report(kPtxasIo, Span(), "create", "a temporary folder", why);
   const std::string source = name + "/kernel.ptx", cubin = name + "/kernel.cubin",
                     log = name + "/log";
-  std::string why;
   if (!WriteFileAtomically(source, ptx, &why))
     return diags.Report(kPtxasIo, Span(), "write", source, why);
   const int status = RunLogged({ptxas, "-arch=" + target, "-v", source, "-o", cubin}, log);

@@ -21,6 +21,8 @@ struct PtxasSearch {
 };
 // The file, or "" if there is none.
 std::string FindPtxas(const PtxasSearch& search);
+// "13.0.88", as `ptxas --version` says; "" if it does not.
+std::string PtxasVersion(const std::string& ptxas);
 
 struct PtxasReport {
   std::string cubin;

@@ -14,6 +14,7 @@
 #include "support/nearest.h"
 #include "tools/commands.h"
 #include "tools/diagnostics.h"
+#include "tools/machine_code.h"
 #include "tools/prepare.h"
 #include "tools/session.h"
 
@@ -56,6 +57,24 @@ void SayWhatSpills(Session& session, const Prepared& p, const ir::Function& fn,
   session.diags()
       .Report(kSpills, signature ? signature->at : Span{}, p.kernel, bytes, fullest, most, given)
       .Help(smaller + " or --ptxas=refine, which gives the solver fewer registers");
+}
+
+// An older ptxas may reuse registers of A before a product has read them: where nvdisasm is, the
+// machine code is looked at. What cannot be read there says nothing of the kernel.
+void SayWhatIsReused(Session& session, const Prepared& p, const backend::KernelImage& image,
+                     const backend::PtxasReport& report, const std::string& ptxas) {
+  DiagSink quiet;
+  const auto in_ptx = sass::ReadPtx(image.ptx, quiet);
+  if (!in_ptx.ok() || !sass::ReadsFromRegisters(*in_ptx)) return;
+  const std::string version = backend::PtxasVersion(ptxas);
+  if (!sass::OlderThan(version, sass::kMendedPtxas)) return;
+  const std::string nvdisasm = Nvdisasm(session.options(), ptxas);
+  if (nvdisasm.empty()) return;
+  const auto code = ReadBack(image, report, ptxas, nvdisasm, quiet);
+  if (!code.ok() || code->report.hazards.empty()) return;
+  const sass::Hazard& first = code->report.hazards.front();
+  session.diags().Report(kRegistersInFlight, Span{}, p.kernel, code->report.hazards.size(), version,
+                         first.line, first.text);
 }
 
 // The schedule goes into a file of its own, which gives the same build again.
@@ -125,6 +144,7 @@ Result<std::string> Build(Session& session) {
         backend::Assemble(image.ptx, image.target, ptxas, diags));
     PrintReport(p.kernel, report);
     SayWhatSpills(session, p, fn, report);
+    SayWhatIsReused(session, p, image, report, ptxas);
     if (o.emit == "cubin") return report.cubin;
   }
   return image.ptx;

@@ -11,11 +11,13 @@
 #include "explain/program.h"
 #include "explain/whynot.h"
 #include "ir/target.h"
+#include "sass/diagnostics.h"
 #include "scheduler/program.h"
 #include "scheduler/top.h"
 #include "tools/commands.h"
 #include "tools/diagnostics.h"
 #include "tools/graph_files.h"
+#include "tools/machine_code.h"
 #include "tools/prepare.h"
 #include "tools/schedule_kernel.h"
 #include "tools/session.h"
@@ -46,6 +48,7 @@ class Command {
                                             session_.diags()));
     }
     if (o_.decisions) return Decide();
+    if (o_.sass) return ReadMachineCode();
     const bool graph = !o_.graph.empty();
     for (const std::string& text : o_.why_not) {
       TRY(const Question question, explain::ParseQuestion(text, !graph, session_.diags()));
@@ -75,6 +78,9 @@ class Command {
     if (!o_.graph.empty() && o_.decisions)
       return diags
           .Report(kUsage, Span{}, "a graph has one strategy: --decisions needs a .tile file")
+          .Place("command line");
+    if (!o_.graph.empty() && o_.sass)
+      return diags.Report(kUsage, Span{}, "a graph has no machine code: --sass needs a .tile file")
           .Place("command line");
     if (!o_.graph.empty() && o_.program)
       return diags.Report(kUsage, Span{}, "a graph has no program: --program needs a .tile file")
@@ -328,6 +334,35 @@ class Command {
     TRY(fn, api::LowerToWarps(session_.loaded(), std::move(fn),
                               session_.pipeline().For(prepared.call), &look, diags));
     return WriteResult(session_, o_.output, compile::ToText(decisions));
+  }
+
+  // Overlaps of the emitted program beside those of its machine code.
+  Result<> ReadMachineCode() {
+    DiagSink& diags = session_.diags();
+    TRY(const api::Machine machine, session_.Machine());
+    if (machine->unit().completion != ir::Completion::kGroups)
+      return diags.Report(kNoSass, Span{}, o_.target).Place("command line");
+    const std::string ptxas = Ptxas();
+    const std::string nvdisasm = Nvdisasm(o_, ptxas);
+    if (nvdisasm.empty())
+      return diags.Report(sass::kNvdisasmMissing, Span{})
+          .Place("command line")
+          .Help("it comes with the CUDA toolkit; --nvdisasm=PATH says where it is");
+    if (ptxas.empty()) return diags.Report(kNeedsPtxas, Span{}).Place("command line");
+    TRY(const Prepared prepared, Prepare(session_, "explain", o_.assignments));
+    api::Observation look;
+    TRY(ir::Function fn,
+        api::MakeTileIr(session_.loaded(), prepared.kernel, prepared.call, &look, diags));
+    TRY(fn, api::LowerToWarps(session_.loaded(), std::move(fn),
+                              session_.pipeline().For(prepared.call), &look, diags));
+    TRY(const backend::KernelImage image,
+        api::MakeImage(session_.loaded(), fn, session_.pipeline(), &look, diags));
+    TRY(const backend::PtxasReport assembled,
+        backend::Assemble(image.ptx, image.target, ptxas, diags));
+    TRY(const MachineCode code, ReadBack(image, assembled, ptxas, nvdisasm, diags));
+    return WriteResult(session_, o_.output,
+                       o_.format == "json" ? sass::ToJson(code.report, code.assembly)
+                                           : sass::ToText(code.report, code.assembly));
   }
 
   // What is emitted.

@@ -18,6 +18,7 @@
 #include "runtime/diagnostics.h"
 #include "runtime/emulator/diagnostics.h"
 #include "runtime/emulator/judge/finding.h"
+#include "sass/diagnostics.h"
 #include "scheduler/diagnostics.h"
 #include "support/nearest.h"
 #include "tools/commands.h"
@@ -71,6 +72,7 @@ std::vector<const DiagDef*> AllDiagnostics() {
   add(compile::kDiags);
   add(explain::kDiags);
   add(backend::kDiags);
+  add(sass::kDiags);
   add(runtime::kDiags);
   add(runtime::emulator::kDiags);
   add(api::kDiags);

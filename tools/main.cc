@@ -188,6 +188,7 @@ class CommandLine {
     build->add_option("--plan", o_.plan,
                       "file of a program plan (--emit=plan writes one) that is obeyed or refused");
     build->add_option("-o,--output", o_.output, "file; standard output if left out");
+    build->add_option("--nvdisasm", o_.nvdisasm, "which nvdisasm reads the machine code");
     build->add_option("--ptxas", o_.ptxas,
                       "auto, report (must be there), off, or refine: solve again until it neither "
                       "spills nor serializes products");
@@ -398,6 +399,10 @@ class CommandLine {
     explain->add_flag("--decisions", o_.decisions,
                       "which strategies were considered, their predicted times, and why each was "
                       "refused");
+    explain->add_flag("--sass", o_.sass,
+                      "overlaps of the program beside ptxas' machine code: what stands, what is "
+                      "lost");
+    explain->add_option("--nvdisasm", o_.nvdisasm, "which nvdisasm reads it");
     explain->add_flag("--program", o_.program, "each role's program and the reasons of its waits");
     explain->add_option("--format", o_.format, "text or json");
     explain->add_option("--svg", o_.svg, "file for the timeline and the graph");

@@ -73,6 +73,7 @@ struct Options {
   std::string emit = "ptx";
   std::string output;          // "" or "-": standard output
   std::string ptxas = "auto";  // auto, report, refine, off
+  std::string nvdisasm;        // build, explain: file; "": where $NVDISASM and others say
   std::string pin;             // refine: file for the schedule; "": KERNEL.sched
   std::vector<std::string> passes;
   bool list = false;
@@ -101,6 +102,7 @@ struct Options {
   std::vector<std::string> why_not;
   bool program = false;
   bool decisions = false;  // explain: the table of strategies
+  bool sass = false;       // explain: overlaps of the plan beside the machine code
   int loop = 0;            // from 1; 0: the one with most to do
 
   std::string word;  // help CODE, completion SHELL, cache ACTION, bundle --name, new NAME

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/child.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+extern char** environ;
+
+namespace tilec {
+
+bool IsExecutableFile(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
+}
+
+std::string FindInPathList(std::string_view path_list, const std::string& program) {
+  while (!path_list.empty()) {
+    const size_t colon = path_list.find(':');
+    const std::string folder(path_list.substr(0, colon));
+    path_list.remove_prefix(colon == std::string_view::npos ? path_list.size() : colon + 1);
+    const std::string file = folder + "/" + program;
+    if (!folder.empty() && IsExecutableFile(file)) return file;
+  }
+  return "";
+}
+
+TemporaryFolder::TemporaryFolder(const std::string& prefix, std::string* why) {
+  std::error_code error;
+  const std::filesystem::path root = std::filesystem::temp_directory_path(error);
+  std::string name = ((error ? std::filesystem::path("/tmp") : root) / (prefix + "-XXXXXX"));
+  if (mkdtemp(name.data()))
+    path_ = name;
+  else
+    *why = name + ": " + std::strerror(errno);
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code error;
+  if (!path_.empty()) std::filesystem::remove_all(path_, error);
+}
+
+int RunLogged(const std::vector<std::string>& argv, const std::string& log) {
+  std::vector<char*> args;
+  for (const std::string& a : argv) args.push_back(const_cast<char*>(a.c_str()));
+  args.push_back(nullptr);
+  const pid_t child = fork();
+  if (child < 0) return -1;
+  if (child == 0) {
+    const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (out < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0) _exit(126);
+    execve(args[0], args.data(), environ);
+    _exit(127);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+}  // namespace tilec
