@@ -90,13 +90,15 @@ Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
 constexpr int kNestDepth = 2;  // WarpCheckOptions::agree_depth where CTAs do not stay
 
 // With what the roles agree on and nothing else: a few hundred states for a right nest. What two
-// loops one after the other have in common is forgotten where the walk has no end with it.
+// loops one after the other have in common is forgotten where the walk has no end with it. Rings
+// are taken to be apart first (apart.cc); if that is no proof, they are not.
 bool WalkAgreed(const warp_check::Program& program, const WarpCheckOptions& options,
-                WarpCheckStats* stats, bool by_place = false) {
+                WarpCheckStats* stats, bool by_place = false, bool apart = true) {
   const warp_check::Agreement agreement(program, by_place);
   warp_check::Terms constants;
   warp_check::Machine machine(program, constants);
   machine.agreed = &agreement;
+  apart = apart && machine.TellApart();
   machine.ops_limit = std::min(options.max_ops, kMostNestOps);
   WarpCheckOptions limits = options;
   limits.max_states = std::min(options.max_states, kMostAgreedStates);
@@ -106,6 +108,8 @@ bool WalkAgreed(const warp_check::Program& program, const WarpCheckOptions& opti
     return true;
   }
   *stats = {};
+  if (apart && walked == Walked::kFound)
+    return WalkAgreed(program, options, stats, by_place, false);
   const bool again = walked == Walked::kTooLarge && agreement.in_sequence && !by_place;
   return again && WalkAgreed(program, options, stats, true);
 }

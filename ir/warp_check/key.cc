@@ -264,7 +264,7 @@ void Machine::Prune() {
         if (r.ended || !p_.touches[i][at]) continue;
         if (!Known(record, r.all)) return false;
         if (record.proxy == Proxy::kGeneric &&
-            r.all[static_cast<size_t>(record.component)] < record.fence)
+              r.all[static_cast<size_t>(ClockOf(record))] < record.fence)
           return false;
       }
       return s_->roles[0].ended;
@@ -312,8 +312,10 @@ struct Machine::Writer {
   }
 
   // Components of tensor memory stand behind all others.
-  size_t FirstOfTensors() const { return static_cast<size_t>(m.ProductsOf(0)); }
-  bool HasTensors() const { return static_cast<size_t>(m.components()) > FirstOfTensors(); }
+  bool HasTensors() const { return !m.p_.tensor_columns.empty(); }
+  size_t FirstOfTensors() const {
+    return static_cast<size_t>(HasTensors() ? m.ProductsOf(0) : m.components());
+  }
   bool OfTensors(const Record& r) const {
     return r.proxy == Proxy::kTensorProduct || r.proxy == Proxy::kTensorAccess;
   }
@@ -375,7 +377,7 @@ struct Machine::Writer {
       if (component == m.AccessesOf(static_cast<int>(i))) put(r.fenced >= n);
     }
     // The parts of a role have met since.
-    put(s.roles[c / 2 < s.roles.size() ? c / 2 : 0].parts_met >= n);
+    put(s.roles[static_cast<size_t>(m.OwnerOf(component))].parts_met >= n);
     out(bits);
   }
 
@@ -529,8 +531,8 @@ struct Machine::Writer {
       } else if (OfTensors(r)) {
         Count(TensorComponent(r), r.n);
       } else {
-        Count(r.component, r.proxy == Proxy::kGeneric ? r.n : r.end);
-        Count(r.component, r.fence);
+        Count(m.ClockOf(r), r.proxy == Proxy::kGeneric ? r.n : r.end);
+        Count(m.ClockOf(r), r.fence);
       }
       int64_t flight = -1;  // which of its role's products or copies in flight
       if (r.flight >= 0 && r.end < 0) {
@@ -545,40 +547,6 @@ struct Machine::Writer {
     out(-3);
   }
 };
-
-// What others learn while a slot is being read depends on how the reader came by, and does not
-// matter: the slot is filled again by somebody who knows that the reading is over. So as long as a
-// barrier does not say that, it is taken not to say either that the slot was full; and who waited
-// for the slot to be full is taken to be past that wait when the reading is over. Both ask for
-// more than has to be, and make states equal that differ in nothing else.
-void Machine::SimplifyFilled() {
-  for (const Region& region : s_->regions)
-    for (const Record& filled : region.records) {
-      if (filled.proxy != Proxy::kCopyIn || filled.slot < 0) continue;
-      Barrier& full = s_->barriers[static_cast<size_t>(filled.slot)];
-      const auto over = [](const Record& r) { return r.proxy == Proxy::kGeneric ? r.n : r.end; };
-      const auto reads = [](const Record& r) { return !r.write && r.proxy != Proxy::kCopyIn; };
-      bool any = false;
-      for (const Record& r : region.records) {
-        if (!reads(r)) continue;
-        int32_t& waited = full.seen[static_cast<size_t>(r.component)];
-        if (waited > 0) waited = std::max(waited, over(r));
-        any = true;
-      }
-      const auto slot = static_cast<size_t>(SlotComponent(filled.slot));
-      const auto simplify = [&](Clock& clock) {
-        const bool learned =
-            std::any_of(region.records.begin(), region.records.end(), [&](const Record& r) {
-              return reads(r) && over(r) >= 0 && clock[static_cast<size_t>(r.component)] >= over(r);
-            });
-        if (any && !learned && clock[slot] == full.phase) clock[slot] = full.phase - 1;
-      };
-      for (Barrier& b : s_->barriers) {
-        simplify(b.pending);
-        if (&b != &full) simplify(b.done);
-      }
-    }
-}
 
 Moment Machine::Key(State& state) {
   s_ = &state;

@@ -60,6 +60,7 @@ struct Moment {
 class Machine {
  public:
   Machine(const Program& program, Terms& terms);
+  bool TellApart();  // apart.cc
   State Begin() const;
   // Runs every role until it waits, asks or ends. False: a finding.
   bool Settle(State& state);
@@ -101,7 +102,8 @@ class Machine {
  private:
   int components() const {
     const int roles = static_cast<int>(p_.roles.size());
-    return 2 * roles + p_.slots() + (p_.tensor_columns.empty() ? 0 : 2 * roles);
+    return 2 * roles + p_.slots() + (p_.tensor_columns.empty() ? 0 : 2 * roles) +
+           2 * roles * rings_apart_;
   }
   // Of programs that use tensor memory: complete products of a role, accesses by its threads.
   int ProductsOf(int role) const {
@@ -109,6 +111,17 @@ class Machine {
   }
   int AccessesOf(int role) const { return ProductsOf(role) + 1; }
   int SlotComponent(int slot) const { return 2 * static_cast<int>(p_.roles.size()) + slot; }
+  // Of a role's component the clock that says what was done to a ring; ring -1: to all else.
+  int ClockOf(int component, int ring) const {
+    if (ring < 0) return component;
+    return 2 * static_cast<int>(p_.roles.size()) + p_.slots() + component * rings_apart_ + ring;
+  }
+  int ClockOf(const Record& r) const { return ClockOf(r.component, r.ring); }
+  int OwnerOf(int component) const {  // which role's; 0: none's
+    const int roles = static_cast<int>(p_.roles.size()), first = ClockOf(0, 0);
+    if (component < 2 * roles) return component / 2;
+    return rings_apart_ && component >= first ? (component - first) / rings_apart_ / 2 : 0;
+  }
   Role& me() { return s_->roles[static_cast<size_t>(role_)]; }
   Who who() { return me().frames.back().who; }
   int Mine() const { return 2 * role_ + (who_ == Who::kElected ? 1 : 0); }
@@ -196,11 +209,18 @@ class Machine {
   bool Ready(const Op& op, int slot);
   Step Init(OpId id);
   Step Arrive(OpId id, int64_t bytes);
-  Step ArriveTelling(OpId id, int slot, int64_t arrivals, int64_t bytes, const Clock& told);
+  Step ArriveTelling(OpId id, int slot, int64_t arrivals, int64_t bytes, Clock told);
   Step Wait(OpId id);
   bool TryComplete(const Op& op, int slot);
   void ForgetThreads(Barrier& b) const;
   bool Seen(int slot) const;
+
+  // apart.cc
+  int RingOfRegion(int region) const;  // -1: of none, or rings are not told apart
+  int RingOfSlot(int slot) const;
+  void Advance(Clock& clock, int component, int32_t now) const;
+  void TellOfOneRing(Clock& told, int slot) const;
+  void SimplifyFilled();
 
   // products.cc, products_at_once.cc, products_in_groups.cc
   Step Products(OpId id);
@@ -229,13 +249,14 @@ class Machine {
   struct Writer;
   const std::vector<int32_t>& PrivatesOf(int32_t form);
   void Prune();
-  void SimplifyFilled();
   bool Dead(const Role& r, ValueId v) const;
 
   const Program& p_;
   const Function& fn_;
   Terms& terms_;
   const Rings rings_;
+  int rings_apart_ = 0;  // so many rings have clocks of their own
+  std::vector<int> ring_of_slot_, ring_of_region_;
   mutable std::map<int32_t, std::vector<int64_t>> shapes_;  // by form
   mutable std::map<int32_t, bool> inner_;
   std::map<int32_t, std::vector<int32_t>> privates_of_;  // by form: atoms nobody can recompute

@@ -9,7 +9,7 @@
 namespace tilec::ir::warp_check {
 
 bool Machine::Known(const Record& r, const Clock& clock) const {
-  const auto component = static_cast<size_t>(r.component);
+  const auto component = static_cast<size_t>(ClockOf(r));
   switch (r.proxy) {
     case Proxy::kGeneric: return clock[component] >= r.n;
     case Proxy::kProduct:
@@ -125,7 +125,7 @@ bool Machine::AccessRegion(const Op& op, OpId id, int number, Proxy proxy, bool 
       return false;
     }
     const bool crosses = IsGeneric(r.proxy) && !IsGeneric(proxy);
-    const int32_t known = std::max(knows[static_cast<size_t>(r.component)], met);
+    const int32_t known = std::max(knows[static_cast<size_t>(ClockOf(r))], met);
     const Role& other = s_->roles[static_cast<size_t>(r.component / 2)];
     if (r.component / 2 == role_ && !ends_elsewhere)
       OnlyOne(other.syncs, r.proxy == Proxy::kGeneric ? r.n : r.end - 1, me().now);
@@ -142,6 +142,7 @@ bool Machine::AccessRegion(const Op& op, OpId id, int number, Proxy proxy, bool 
   r.proxy = proxy;
   r.write = write;
   r.component = Mine();
+  r.ring = RingOfRegion(number);
   r.n = proxy == Proxy::kTensorProduct ? me().products : me().now;
   r.op = id;
   if (write && !tensor) {
@@ -168,8 +169,8 @@ void Machine::Fence() {
 // A barrier of all threads of the role: what one knows, all know.
 void Machine::SyncRole() {
   Role& r = me();
-  r.all[static_cast<size_t>(2 * role_)] = r.now;
-  r.all[static_cast<size_t>(2 * role_ + 1)] = r.now;
+  Advance(r.all, 2 * role_, r.now);
+  Advance(r.all, 2 * role_ + 1, r.now);
   if (r.fenced > 0) {
     int32_t& accesses = r.elected[static_cast<size_t>(AccessesOf(role_))];
     accesses = std::max(accesses, r.fenced);
@@ -226,7 +227,9 @@ Step Machine::CopyIn(OpId id) {
     return Step::kFailed;
   b.delivered += p_.BoxBytes(op);
   if (trace) b.filling.push_back(static_cast<int>(trace->size()) - 1);
-  Join(b.pending, Told());
+  Clock told = Told();
+  TellOfOneRing(told, barrier);
+  Join(b.pending, told);
   return TryComplete(op, barrier) ? Step::kDone : Step::kFailed;
 }
 
