@@ -35,7 +35,39 @@ bool Machine::TellApart() {
     }
   }
   rings_apart_ = static_cast<int>(rings_.groups.size());
+  FindMeetings();
   return true;
+}
+
+// Where threads of a role meet, each learns what the others did. Of a ring it matters to a role
+// whose elected thread speaks for all at the ring's barriers, or that writes the ring's buffers.
+// Otherwise it would only say of each slot whether the role has met since it was read.
+void Machine::FindMeetings() {
+  const auto rings = static_cast<size_t>(rings_apart_);
+  meets_for_.assign(p_.roles.size(), std::vector<char>(rings, 0));
+  const auto note = [&](size_t role, ValueId object) {
+    for (size_t g = 0; g < rings; ++g) {
+      const RingGroup& group = rings_.groups[g];
+      for (const std::vector<ValueId>* members : {&group.mbars, &group.buffers})
+        if (std::count(members->begin(), members->end(), object)) meets_for_[role][g] = 1;
+    }
+  };
+  for (size_t role = 0; role < p_.roles.size(); ++role) {
+    const auto walk = [&](const auto& self, BlockId block, bool elected) -> void {
+      for (OpId id : fn_.blocks[block].ops) {
+        const Op& op = fn_.ops[id];
+        if (op.kind == OpKind::kRole) continue;  // on their own
+        const bool reads = op.kind == OpKind::kMbarWait || op.kind == OpKind::kSmemLoad ||
+                           op.kind == OpKind::kMma || op.kind == OpKind::kSimtDot;
+        const bool arrives = op.kind == OpKind::kMbarArrive;
+        if (!reads && (elected || !arrives))
+          for (ValueId v : op.operands) note(role, v);
+        const bool one = op.kind == OpKind::kElect && op.s("scope") != "warp";
+        for (BlockId region : op.regions) self(self, region, elected || one);
+      }
+    };
+    walk(walk, p_.roles[role].body, false);
+  }
 }
 
 int Machine::RingOfRegion(int region) const {
@@ -44,6 +76,10 @@ int Machine::RingOfRegion(int region) const {
 
 int Machine::RingOfSlot(int slot) const {
   return rings_apart_ ? ring_of_slot_[static_cast<size_t>(slot)] : -1;
+}
+
+bool Machine::MeetsFor(int role, int ring) const {
+  return meets_for_[static_cast<size_t>(role)][static_cast<size_t>(ring)] != 0;
 }
 
 // All clocks of one component of a role: its own, and that of each ring.

@@ -218,6 +218,8 @@ class Machine {
   // apart.cc
   int RingOfRegion(int region) const;  // -1: of none, or rings are not told apart
   int RingOfSlot(int slot) const;
+  void FindMeetings();
+  bool MeetsFor(int role, int ring) const;
   void Advance(Clock& clock, int component, int32_t now) const;
   void TellOfOneRing(Clock& told, int slot) const;
   void SimplifyFilled();
@@ -257,6 +259,7 @@ class Machine {
   const Rings rings_;
   int rings_apart_ = 0;  // so many rings have clocks of their own
   std::vector<int> ring_of_slot_, ring_of_region_;
+  std::vector<std::vector<char>> meets_for_;  // by role, by ring: threads that meet tell of it
   mutable std::map<int32_t, std::vector<int64_t>> shapes_;  // by form
   mutable std::map<int32_t, bool> inner_;
   std::map<int32_t, std::vector<int32_t>> privates_of_;  // by form: atoms nobody can recompute

@@ -169,8 +169,11 @@ void Machine::Fence() {
 // A barrier of all threads of the role: what one knows, all know.
 void Machine::SyncRole() {
   Role& r = me();
-  Advance(r.all, 2 * role_, r.now);
-  Advance(r.all, 2 * role_ + 1, r.now);
+  for (const int c : {2 * role_, 2 * role_ + 1}) {
+    r.all[static_cast<size_t>(c)] = r.now;
+    for (int ring = 0; ring < rings_apart_; ++ring)
+      if (MeetsFor(role_, ring)) r.all[static_cast<size_t>(ClockOf(c, ring))] = r.now;
+  }
   if (r.fenced > 0) {
     int32_t& accesses = r.elected[static_cast<size_t>(AccessesOf(role_))];
     accesses = std::max(accesses, r.fenced);
