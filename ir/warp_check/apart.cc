@@ -1,11 +1,12 @@
-// Rings apart: of what was done to a ring's buffers, and of its phases, a ring's own barriers tell,
-// and those of other rings tell nothing.
+// Slots apart: of what was done to a slot of a ring, and of the phases of its barriers, these
+// barriers tell, and those of other slots and rings tell nothing.
 //
 // Whoever fills a slot has waited for the empty barrier of that slot, whoever reads it for the full
-// one. What the barriers of another ring say of the slot is never needed, but it is part of the
-// state: which of the last slots of one ring each empty barrier of the other knows to be free says
-// in which order both were released, and with branches between them every order occurs. So each
-// role has one clock more for each ring, and an arrival at a barrier of a ring tells its own.
+// one. What the barriers of another slot say of it is never needed, but it is part of the state:
+// which of the last slots of one ring each empty barrier of the other knows to be free says in
+// which order both were released, and of one ring it says which slots were released together. With
+// branches in between every order occurs. So each role has one clock more for each slot, and an
+// arrival at a barrier of a slot tells that one.
 //
 // To know less is to fail wherever who knows more fails (docs/proofs.md), so a proof is a proof.
 // Where it is none, the walk is made again with all that is told.
@@ -17,24 +18,27 @@
 
 namespace tilec::ir::warp_check {
 
-// Before the walk begins. False: there are no two rings.
+// Before the walk begins. False: there are no rings.
 bool Machine::TellApart() {
-  if (rings_.groups.size() < 2 || !p_.tensor_columns.empty()) return false;
-  ring_of_slot_.assign(static_cast<size_t>(p_.slots()), -1);
-  ring_of_region_.assign(static_cast<size_t>(p_.regions()), -1);
+  if (rings_.groups.empty() || !p_.tensor_columns.empty()) return false;
+  apart_of_slot_.assign(static_cast<size_t>(p_.slots()), -1);
+  apart_of_region_.assign(static_cast<size_t>(p_.regions()), -1);
   for (size_t g = 0; g < rings_.groups.size(); ++g) {
     const RingGroup& group = rings_.groups[g];
+    const auto first = static_cast<int>(ring_apart_.size());
+    ring_apart_.insert(ring_apart_.end(), static_cast<size_t>(group.depth), static_cast<int>(g));
     for (ValueId mbar : group.mbars)
-      for (int64_t k = 0; k < fn_.type(mbar).depth; ++k)
-        ring_of_slot_[static_cast<size_t>(p_.first_slot.at(mbar) + k)] = static_cast<int>(g);
+      for (int k = 0; k < group.depth; ++k)
+        apart_of_slot_[static_cast<size_t>(p_.first_slot.at(mbar) + k)] = first + k;
     for (ValueId v : group.buffers) {
       const Buffer& b = p_.buffers.at(v);
-      if (b.depth <= 1) continue;  // its bytes may be those of another (rings.cc)
-      const auto [first, end] = p_.RegionsOf(b.offset, b.offset + b.depth * b.slot_bytes);
-      for (int i = first; i < end; ++i) ring_of_region_[static_cast<size_t>(i)] = static_cast<int>(g);
+      for (int k = 0; b.depth > 1 && k < group.depth; ++k) {  // others may share bytes (rings.cc)
+        const int64_t at = b.offset + k * b.slot_bytes;
+        const auto [begin, end] = p_.RegionsOf(at, at + b.slot_bytes);
+        for (int i = begin; i < end; ++i) apart_of_region_[static_cast<size_t>(i)] = first + k;
+      }
     }
   }
-  rings_apart_ = static_cast<int>(rings_.groups.size());
   FindMeetings();
   return true;
 }
@@ -43,7 +47,7 @@ bool Machine::TellApart() {
 // whose elected thread speaks for all at the ring's barriers, or that writes the ring's buffers.
 // Otherwise it would only say of each slot whether the role has met since it was read.
 void Machine::FindMeetings() {
-  const auto rings = static_cast<size_t>(rings_apart_);
+  const size_t rings = rings_.groups.size();
   meets_for_.assign(p_.roles.size(), std::vector<char>(rings, 0));
   const auto note = [&](size_t role, ValueId object) {
     for (size_t g = 0; g < rings; ++g) {
@@ -70,32 +74,33 @@ void Machine::FindMeetings() {
   }
 }
 
-int Machine::RingOfRegion(int region) const {
-  return rings_apart_ ? ring_of_region_[static_cast<size_t>(region)] : -1;
+int Machine::ApartOfRegion(int region) const {
+  return ring_apart_.empty() ? -1 : apart_of_region_[static_cast<size_t>(region)];
 }
 
-int Machine::RingOfSlot(int slot) const {
-  return rings_apart_ ? ring_of_slot_[static_cast<size_t>(slot)] : -1;
+int Machine::ApartOfSlot(int slot) const {
+  return ring_apart_.empty() ? -1 : apart_of_slot_[static_cast<size_t>(slot)];
 }
 
-bool Machine::MeetsFor(int role, int ring) const {
-  return meets_for_[static_cast<size_t>(role)][static_cast<size_t>(ring)] != 0;
+bool Machine::MeetsFor(int role, int apart) const {
+  const auto ring = static_cast<size_t>(ring_apart_[static_cast<size_t>(apart)]);
+  return meets_for_[static_cast<size_t>(role)][ring] != 0;
 }
 
-// All clocks of one component of a role: its own, and that of each ring.
+// All clocks of one component of a role: its own, and that of each slot.
 void Machine::Advance(Clock& clock, int component, int32_t now) const {
   clock[static_cast<size_t>(component)] = now;
-  for (int g = 0; g < rings_apart_; ++g) clock[static_cast<size_t>(ClockOf(component, g))] = now;
+  for (int a = 0; a < apart(); ++a) clock[static_cast<size_t>(ClockOf(component, a))] = now;
 }
 
-void Machine::TellOfOneRing(Clock& told, int slot) const {
-  const int ring = RingOfSlot(slot);
-  if (ring < 0) return;
+void Machine::TellOfOneSlot(Clock& told, int slot) const {
+  const int one = ApartOfSlot(slot);
+  if (one < 0) return;
   for (int c = 0; c < 2 * static_cast<int>(p_.roles.size()); ++c)
-    for (int g = 0; g < rings_apart_; ++g)
-      if (g != ring) told[static_cast<size_t>(ClockOf(c, g))] = 0;
+    for (int a = 0; a < apart(); ++a)
+      if (a != one) told[static_cast<size_t>(ClockOf(c, a))] = 0;
   for (int other = 0; other < p_.slots(); ++other)
-    if (RingOfSlot(other) >= 0 && RingOfSlot(other) != ring)
+    if (const int a = ApartOfSlot(other); a >= 0 && a != one)
       told[static_cast<size_t>(SlotComponent(other))] = 0;
 }
 
@@ -114,7 +119,7 @@ void Machine::SimplifyFilled() {
       bool any = false;
       for (const Record& r : region.records) {
         if (!reads(r)) continue;
-        const int clock = ClockOf(r.component, RingOfSlot(filled.slot));
+        const int clock = ClockOf(r.component, ApartOfSlot(filled.slot));
         int32_t& waited = full.seen[static_cast<size_t>(clock)];
         if (waited > 0) waited = std::max(waited, over(r));
         any = true;

@@ -80,7 +80,7 @@ Step Machine::ArriveTelling(OpId id, int slot, int64_t arrivals, int64_t bytes, 
   b.last_role = role_;
   b.arriving.push_back(id);
   if (trace) b.filling.push_back(static_cast<int>(trace->size()) - 1);
-  TellOfOneRing(told, slot);
+  TellOfOneSlot(told, slot);
   Join(b.pending, told);
   return TryComplete(op, slot) ? Step::kDone : Step::kFailed;
 }
@@ -185,7 +185,7 @@ Step Machine::Wait(OpId id) {
   }
   // The threads of one warp move together, so a one-warp role has passed when its elected one has.
   const bool one = p_.roles[static_cast<size_t>(role_)].warps == 1;
-  const int clock = ClockOf(one ? 2 * role_ + 1 : Mine(), RingOfSlot(slot));
+  const int clock = ClockOf(one ? 2 * role_ + 1 : Mine(), ApartOfSlot(slot));
   int32_t& seen = b.seen[static_cast<size_t>(clock)];
   seen = std::max(seen, me().now);
   return Step::kDone;

@@ -90,7 +90,7 @@ Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
 constexpr int kNestDepth = 2;  // WarpCheckOptions::agree_depth where CTAs do not stay
 
 // With what the roles agree on and nothing else: a few hundred states for a right nest. What two
-// loops one after the other have in common is forgotten where the walk has no end with it. Rings
+// loops one after the other have in common is forgotten where the walk has no end with it. Slots
 // are taken to be apart first (apart.cc); if that is no proof, they are not.
 bool WalkAgreed(const warp_check::Program& program, const WarpCheckOptions& options,
                 WarpCheckStats* stats, bool by_place = false, bool apart = true) {

@@ -516,7 +516,7 @@ struct Machine::Writer {
     Count(component, b.phase), Count(component, b.phase - 1);
     Count(b.init_component, b.init_fence);
     for (size_t c = 0; c < b.seen.size(); ++c)
-      if (b.seen[c] > common[c]) out(c), Count(static_cast<int>(c), b.seen[c]);
+      if (b.seen[c] > common[c]) out(m.ComponentOf(static_cast<int>(c))), Count(static_cast<int>(c), b.seen[c]);
     out(-4);
   }
 

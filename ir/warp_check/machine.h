@@ -103,7 +103,7 @@ class Machine {
   int components() const {
     const int roles = static_cast<int>(p_.roles.size());
     return 2 * roles + p_.slots() + (p_.tensor_columns.empty() ? 0 : 2 * roles) +
-           2 * roles * rings_apart_;
+           2 * roles * apart();
   }
   // Of programs that use tensor memory: complete products of a role, accesses by its threads.
   int ProductsOf(int role) const {
@@ -111,16 +111,20 @@ class Machine {
   }
   int AccessesOf(int role) const { return ProductsOf(role) + 1; }
   int SlotComponent(int slot) const { return 2 * static_cast<int>(p_.roles.size()) + slot; }
-  // Of a role's component the clock that says what was done to a ring; ring -1: to all else.
-  int ClockOf(int component, int ring) const {
-    if (ring < 0) return component;
-    return 2 * static_cast<int>(p_.roles.size()) + p_.slots() + component * rings_apart_ + ring;
+  int apart() const { return static_cast<int>(ring_apart_.size()); }
+  // Of a role's component the clock of what was done to one slot; -1: to all else.
+  int ClockOf(int component, int apart_of) const {
+    if (apart_of < 0) return component;
+    return 2 * static_cast<int>(p_.roles.size()) + p_.slots() + component * apart() + apart_of;
   }
-  int ClockOf(const Record& r) const { return ClockOf(r.component, r.ring); }
-  int OwnerOf(int component) const {  // which role's; 0: none's
-    const int roles = static_cast<int>(p_.roles.size()), first = ClockOf(0, 0);
-    if (component < 2 * roles) return component / 2;
-    return rings_apart_ && component >= first ? (component - first) / rings_apart_ / 2 : 0;
+  int ClockOf(const Record& r) const { return ClockOf(r.component, r.apart); }
+  int ComponentOf(int clock) const {  // whose clock it is
+    const int first = ClockOf(0, 0);
+    return apart() && clock >= first ? (clock - first) / apart() : clock;
+  }
+  int OwnerOf(int clock) const {  // which role's; 0: none's
+    const int component = ComponentOf(clock);
+    return component < 2 * static_cast<int>(p_.roles.size()) ? component / 2 : 0;
   }
   Role& me() { return s_->roles[static_cast<size_t>(role_)]; }
   Who who() { return me().frames.back().who; }
@@ -216,12 +220,12 @@ class Machine {
   bool Seen(int slot) const;
 
   // apart.cc
-  int RingOfRegion(int region) const;  // -1: of none, or rings are not told apart
-  int RingOfSlot(int slot) const;
+  int ApartOfRegion(int region) const;  // -1: of no ring, or slots are not told apart
+  int ApartOfSlot(int slot) const;
   void FindMeetings();
-  bool MeetsFor(int role, int ring) const;
+  bool MeetsFor(int role, int apart) const;
   void Advance(Clock& clock, int component, int32_t now) const;
-  void TellOfOneRing(Clock& told, int slot) const;
+  void TellOfOneSlot(Clock& told, int slot) const;
   void SimplifyFilled();
 
   // products.cc, products_at_once.cc, products_in_groups.cc
@@ -257,8 +261,8 @@ class Machine {
   const Function& fn_;
   Terms& terms_;
   const Rings rings_;
-  int rings_apart_ = 0;  // so many rings have clocks of their own
-  std::vector<int> ring_of_slot_, ring_of_region_;
+  std::vector<int> ring_apart_;  // by slot of a ring that has a clock of its own: which ring
+  std::vector<int> apart_of_slot_, apart_of_region_;
   std::vector<std::vector<char>> meets_for_;  // by role, by ring: threads that meet tell of it
   mutable std::map<int32_t, std::vector<int64_t>> shapes_;  // by form
   mutable std::map<int32_t, bool> inner_;

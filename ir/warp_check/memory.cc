@@ -142,7 +142,7 @@ bool Machine::AccessRegion(const Op& op, OpId id, int number, Proxy proxy, bool 
   r.proxy = proxy;
   r.write = write;
   r.component = Mine();
-  r.ring = RingOfRegion(number);
+  r.apart = ApartOfRegion(number);
   r.n = proxy == Proxy::kTensorProduct ? me().products : me().now;
   r.op = id;
   if (write && !tensor) {
@@ -171,8 +171,8 @@ void Machine::SyncRole() {
   Role& r = me();
   for (const int c : {2 * role_, 2 * role_ + 1}) {
     r.all[static_cast<size_t>(c)] = r.now;
-    for (int ring = 0; ring < rings_apart_; ++ring)
-      if (MeetsFor(role_, ring)) r.all[static_cast<size_t>(ClockOf(c, ring))] = r.now;
+    for (int a = 0; a < apart(); ++a)
+      if (MeetsFor(role_, a)) r.all[static_cast<size_t>(ClockOf(c, a))] = r.now;
   }
   if (r.fenced > 0) {
     int32_t& accesses = r.elected[static_cast<size_t>(AccessesOf(role_))];
@@ -231,7 +231,7 @@ Step Machine::CopyIn(OpId id) {
   b.delivered += p_.BoxBytes(op);
   if (trace) b.filling.push_back(static_cast<int>(trace->size()) - 1);
   Clock told = Told();
-  TellOfOneRing(told, barrier);
+  TellOfOneSlot(told, barrier);
   Join(b.pending, told);
   return TryComplete(op, barrier) ? Step::kDone : Step::kFailed;
 }
