@@ -104,6 +104,22 @@ void Machine::TellOfOneSlot(Clock& told, int slot) const {
       told[static_cast<size_t>(SlotComponent(other))] = 0;
 }
 
+// Nothing was done with it yet.
+bool Machine::Fresh(const Barrier& b) const {
+  return b.phase == 0 && !b.arrived && !b.expected && !b.delivered &&
+         std::all_of(b.seen.begin(), b.seen.end(), [](int32_t n) { return n == 0; });
+}
+
+// A slot that was used stands for one that was not, if its barriers are as far: there are accesses
+// to come after and waits to come before, and what its barriers tell is of them alone.
+bool Moment::Covers(const Moment& other) const {
+  for (size_t i = 0; i < written.size(); ++i)
+    if (written[i] && !other.written[i]) return false;
+  for (size_t a = 0; a < slots.size(); ++a)
+    if (!other.slots[a].empty() && slots[a] != other.slots[a]) return false;
+  return true;
+}
+
 // What others learn while a slot is being read depends on how the reader came by, and does not
 // matter: the slot is filled again by somebody who knows that the reading is over. So as long as a
 // barrier does not say that, it is taken not to say either that the slot was full; and who waited

@@ -39,18 +39,16 @@ class Seen {
  public:
   // False: one from which whatever may fail from here fails as well was met before.
   bool Add(warp_check::Moment moment) {
-    std::vector<std::vector<bool>>& like = all_[std::move(moment.key)];
-    const bool covered = std::any_of(like.begin(), like.end(), [&](const std::vector<bool>& old) {
-      for (size_t i = 0; i < old.size(); ++i)
-        if (old[i] && !moment.written[i]) return false;
-      return true;
-    });
-    if (!covered) like.push_back(std::move(moment.written));
+    std::vector<warp_check::Moment>& like = all_[std::move(moment.key)];
+    const bool covered =
+        std::any_of(like.begin(), like.end(),
+                    [&](const warp_check::Moment& old) { return old.Covers(moment); });
+    if (!covered) like.push_back(std::move(moment));
     return !covered;
   }
 
  private:
-  std::unordered_map<std::string, std::vector<std::vector<bool>>> all_;
+  std::unordered_map<std::string, std::vector<warp_check::Moment>> all_;
 };
 
 Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
@@ -78,10 +76,12 @@ Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
       }
       if (!seen.Add(machine.Key(state))) break;
       ++stats->states;
-      warp_check::State yes = state;
-      machine.Answer(yes, role, true);
-      todo.push_back(std::move(yes));
-      machine.Answer(state, role, false);
+      // Where used slots stand for those that are not, what fills them is walked first.
+      const bool last = machine.TellsApart();
+      warp_check::State other = state;
+      machine.Answer(other, role, !last);
+      todo.push_back(std::move(other));
+      machine.Answer(state, role, last);
     }
   }
   return Walked::kProved;

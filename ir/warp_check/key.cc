@@ -300,14 +300,31 @@ struct Machine::Writer {
       out(s.roles[i].started), out(s.roles[i].ended);
       if (s.roles[i].started && !s.roles[i].ended) WriteRole(i);
     }
-    for (int32_t slot : turn.slots) WriteBarrier(slot);
+    for (int32_t slot : turn.slots) WriteArrivals(slot);
+    // What was done to a slot that is told apart is not part of the key. Slots and regions stand
+    // where the key begins to count, and so does the number of what is told apart.
     Moment moment;
-    for (int32_t region : turn.regions) {
-      const Region& r = s.regions[static_cast<size_t>(region)];
+    std::vector<Text> apart(static_cast<size_t>(m.apart()));
+    std::vector<char> used(apart.size(), 0);
+    const auto write = [&](int of, bool fresh, const auto& part) {
+      if (of < 0) return part();
+      std::swap(out, apart[static_cast<size_t>(of)]);
+      part();
+      std::swap(out, apart[static_cast<size_t>(of)]);
+      used[static_cast<size_t>(of)] |= !fresh;
+    };
+    for (size_t i = 0; i < turn.slots.size(); ++i)
+      write(m.ApartOfSlot(static_cast<int>(i)),
+            m.Fresh(s.barriers[static_cast<size_t>(turn.slots[i])]),
+            [&] { WriteTold(turn.slots[i]); });
+    for (size_t i = 0; i < turn.regions.size(); ++i) {
+      const Region& r = s.regions[static_cast<size_t>(turn.regions[i])];
       moment.written.push_back(r.written);
-      WriteRecords(r);
+      write(m.ApartOfRegion(static_cast<int>(i)), r.records.empty(), [&] { WriteRecords(r); });
     }
     moment.key = out.Take();
+    for (size_t a = 0; a < apart.size(); ++a)
+      moment.slots.push_back(used[a] ? apart[a].Take() : std::string());
     return moment;
   }
 
@@ -506,15 +523,19 @@ struct Machine::Writer {
     for (const auto& [copy, group] : r.bulk) out(group < 0 ? -1 : r.bulk_commits - group);
   }
 
-  void WriteBarrier(int32_t slot) {
+  void WriteArrivals(int32_t slot) {
     const Barrier& b = s.barriers[static_cast<size_t>(slot)];
     const auto at = static_cast<size_t>(slot);
-    const int component = m.SlotComponent(slot);
     out(b.ready), out(turn.slot_group[at] < 0 ? b.phase & 1 : b.phase - turn.slot_phase[at]);
     out(b.arrived), out(b.expected), out(b.delivered);
+    Count(b.init_component, b.init_fence);
+  }
+
+  void WriteTold(int32_t slot) {
+    const Barrier& b = s.barriers[static_cast<size_t>(slot)];
+    const int component = m.SlotComponent(slot);
     out((b.carried_bytes || b.came_by_commit) && !m.Seen(slot)), out(b.by_commit);
     Count(component, b.phase), Count(component, b.phase - 1);
-    Count(b.init_component, b.init_fence);
     for (size_t c = 0; c < b.seen.size(); ++c)
       if (b.seen[c] > common[c]) out(m.ComponentOf(static_cast<int>(c))), Count(static_cast<int>(c), b.seen[c]);
     out(-4);

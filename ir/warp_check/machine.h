@@ -55,12 +55,19 @@ using Finding = WarpFinding;
 struct Moment {
   std::string key;
   std::vector<bool> written;  // by region, in the order of the key
+  // Of slots that are told apart, what was done to each; empty: nothing yet. A slot that was used
+  // stands for one that was not (apart.cc).
+  std::vector<std::string> slots;
+
+  // Whatever may fail from the other, which has the same key, fails from here.
+  bool Covers(const Moment& other) const;
 };
 
 class Machine {
  public:
   Machine(const Program& program, Terms& terms);
   bool TellApart();  // apart.cc
+  bool TellsApart() const { return apart() > 0; }
   State Begin() const;
   // Runs every role until it waits, asks or ends. False: a finding.
   bool Settle(State& state);
@@ -226,6 +233,7 @@ class Machine {
   bool MeetsFor(int role, int apart) const;
   void Advance(Clock& clock, int component, int32_t now) const;
   void TellOfOneSlot(Clock& told, int slot) const;
+  bool Fresh(const Barrier& b) const;
   void SimplifyFilled();
 
   // products.cc, products_at_once.cc, products_in_groups.cc
