@@ -120,6 +120,24 @@ bool Moment::Covers(const Moment& other) const {
   return true;
 }
 
+// A slot that was read and released holds nothing any more: who reads it again has to wait until it
+// is filled. That asks for more than has to be, and lets such a slot stand for a fresh one.
+void Machine::EmptyReleased() {
+  for (size_t i = 0; i < s_->regions.size(); ++i) {
+    const int of = ApartOfRegion(static_cast<int>(i));
+    Region& region = s_->regions[i];
+    if (of < 0 || !region.written) continue;
+    for (int slot = 0; slot < p_.slots(); ++slot) {
+      if (ApartOfSlot(slot) != of) continue;
+      const Clock& done = s_->barriers[static_cast<size_t>(slot)].done;
+      for (const Record& r : region.records) {
+        const bool other = r.slot != slot;
+        if (other && (r.write ? IsCopyIn(r.proxy) : true) && Known(r, done)) region.written = false;
+      }
+    }
+  }
+}
+
 // What others learn while a slot is being read depends on how the reader came by, and does not
 // matter: the slot is filled again by somebody who knows that the reading is over. So as long as a
 // barrier does not say that, it is taken not to say either that the slot was full; and who waited

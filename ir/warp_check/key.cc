@@ -571,6 +571,7 @@ struct Machine::Writer {
 
 Moment Machine::Key(State& state) {
   s_ = &state;
+  EmptyReleased();
   Prune();
   if (agreed) SimplifyFilled();
   return Writer(*this, state).Write();

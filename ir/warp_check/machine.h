@@ -234,6 +234,7 @@ class Machine {
   void Advance(Clock& clock, int component, int32_t now) const;
   void TellOfOneSlot(Clock& told, int slot) const;
   bool Fresh(const Barrier& b) const;
+  void EmptyReleased();
   void SimplifyFilled();
 
   // products.cc, products_at_once.cc, products_in_groups.cc
