@@ -49,7 +49,9 @@ bool Machine::TellApart() {
 void Machine::FindMeetings() {
   const size_t rings = rings_.groups.size();
   meets_for_.assign(p_.roles.size(), std::vector<char>(rings, 0));
-  const auto note = [&](size_t role, ValueId object) {
+  const auto note = [&](const auto& self, size_t role, ValueId object) -> void {
+    if (const auto it = p_.buffers.find(object); it != p_.buffers.end())
+      for (ValueId under : it->second.over) self(self, role, under);
     for (size_t g = 0; g < rings; ++g) {
       const RingGroup& group = rings_.groups[g];
       for (const std::vector<ValueId>* members : {&group.mbars, &group.buffers})
@@ -65,7 +67,7 @@ void Machine::FindMeetings() {
                            op.kind == OpKind::kMma || op.kind == OpKind::kSimtDot;
         const bool arrives = op.kind == OpKind::kMbarArrive;
         if (!reads && (elected || !arrives))
-          for (ValueId v : op.operands) note(role, v);
+          for (ValueId v : op.operands) note(note, role, v);
         const bool one = op.kind == OpKind::kElect && op.s("scope") != "warp";
         for (BlockId region : op.regions) self(self, region, elected || one);
       }

@@ -94,11 +94,14 @@ constexpr int kNestDepth = 2;  // WarpCheckOptions::agree_depth where CTAs do no
 // are taken to be apart first (apart.cc); if that is no proof, they are not.
 bool WalkAgreed(const warp_check::Program& program, const WarpCheckOptions& options,
                 WarpCheckStats* stats, bool by_place = false, bool apart = true) {
-  const warp_check::Agreement agreement(program, by_place);
+  std::optional<warp_check::Program> aside;
+  if (apart && program.LiesOverRings()) aside.emplace(program.fn, true);
+  const warp_check::Program& walks = aside ? *aside : program;
+  const warp_check::Agreement agreement(walks, by_place);
   warp_check::Terms constants;
-  warp_check::Machine machine(program, constants);
+  warp_check::Machine machine(walks, constants);
   machine.agreed = &agreement;
-  apart = apart && machine.TellApart();
+  apart = (apart && machine.TellApart()) || aside;
   machine.ops_limit = std::min(options.max_ops, kMostNestOps);
   WarpCheckOptions limits = options;
   limits.max_states = std::min(options.max_states, kMostAgreedStates);

@@ -543,7 +543,7 @@ struct Machine::Writer {
 
   void WriteRecords(const Region& region) {
     for (const Record& r : region.records) {
-      out(r.proxy), out(r.write), out(r.component);
+      out(r.proxy), out(r.write), out(r.component), out(r.apart >= 0);
       out(r.slot < 0 ? -1 : turn.slot_name[static_cast<size_t>(r.slot)]);
       if (IsCopyIn(r.proxy) && r.slot < 0) {
         out(-1);

@@ -198,6 +198,8 @@ class Machine {
   bool Access(const Op& op, OpId id, ValueId buffer, int64_t begin, int64_t end, Proxy proxy,
               bool write, const Record& how);
   bool TakesTurns(OpId id);
+  bool AccessUnder(const Op& op, OpId id, ValueId buffer, Proxy proxy, bool write,
+                   const Record& how);
   bool AccessTensor(OpId id);
   bool AccessRegion(const Op& op, OpId id, int number, Proxy proxy, bool write, const Record& how);
   bool AccessBuffer(OpId id, ValueId buffer, ValueId slot, Proxy proxy, bool write,

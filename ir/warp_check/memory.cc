@@ -77,7 +77,23 @@ bool Machine::Access(const Op& op, OpId id, ValueId buffer, int64_t begin, int64
            fmt::format("it reads {} before anything fills it", p_.RegionName(i)));
       return false;
     }
-    if (!AccessRegion(op, id, i, proxy, write, how)) return false;
+    Record own = how;
+    own.apart = ApartOfRegion(i);
+    if (!AccessRegion(op, id, i, proxy, write, own)) return false;
+  }
+  return !buffer.valid() || AccessUnder(op, id, buffer, proxy, write, how);
+}
+
+// Of a buffer that was set aside: every slot of what it lies over. What that held is gone.
+bool Machine::AccessUnder(const Op& op, OpId id, ValueId buffer, Proxy proxy, bool write,
+                          const Record& how) {
+  for (ValueId under : p_.buffers.at(buffer).over) {
+    const Buffer& b = p_.buffers.at(under);
+    const auto [first, last] = p_.RegionsOf(b.offset, b.end());
+    for (int i = first; i < last; ++i) {
+      if (!AccessRegion(op, id, i, proxy, write, how)) return false;
+      if (write) s_->regions[static_cast<size_t>(i)].written = false;
+    }
   }
   return true;
 }
@@ -142,7 +158,6 @@ bool Machine::AccessRegion(const Op& op, OpId id, int number, Proxy proxy, bool 
   r.proxy = proxy;
   r.write = write;
   r.component = Mine();
-  r.apart = ApartOfRegion(number);
   r.n = proxy == Proxy::kTensorProduct ? me().products : me().now;
   r.op = id;
   if (write && !tensor) {
@@ -150,7 +165,7 @@ bool Machine::AccessRegion(const Op& op, OpId id, int number, Proxy proxy, bool 
     region.written = true;
   } else {
     std::erase_if(region.records, [&](const Record& o) {
-      return o.write == write && o.component == r.component && o.proxy == proxy;
+      return o.write == write && ClockOf(o) == ClockOf(r) && o.proxy == proxy;
     });
   }
   region.records.push_back(r);
