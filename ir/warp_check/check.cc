@@ -201,18 +201,30 @@ WarpCheckOptions LimitsOf(const warp_check::Program& program, const WarpCheckOpt
   return limits;
 }
 
+// Some role waits under a branch.
+bool WaitsUnderBranch(const Function& fn, BlockId block, bool under = false) {
+  for (OpId id : fn.blocks[block].ops) {
+    const Op& op = fn.ops[id];
+    if (under && op.kind == OpKind::kMbarWait) return true;
+    for (BlockId region : op.regions)
+      if (WaitsUnderBranch(fn, region, under || op.kind == OpKind::kIf)) return true;
+  }
+  return false;
+}
+
 // A nest, and roles of which one tells the other what it steers by, first by what they agree on. If
 // that is no proof, what relates iterations may be.
 Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
             WarpCheckStats* stats, std::optional<Finding>* finding) {
   const WarpCheckOptions limits = LimitsOf(program, options);
-  if (AsksAgreement(program, options) && WalkAgreed(program, options, stats))
-    return Walked::kProved;
-  const Walked walked = WalkRelated(program, limits, stats, finding);
   // What has no end may be short for who forgets what iterations have to do with each other: one
-  // role agrees with itself.
+  // role agrees with itself. Where answers add up it is tried first.
   const bool may_agree = program.tensor_columns.empty() && options.agree_depth <= kNestDepth;
-  if (walked != Walked::kTooLarge || AsksAgreement(program, options) || !may_agree) return walked;
+  const bool asked = AsksAgreement(program, options) ||
+                     (may_agree && WaitsUnderBranch(program.fn, program.fn.body));
+  if (asked && WalkAgreed(program, options, stats)) return Walked::kProved;
+  const Walked walked = WalkRelated(program, limits, stats, finding);
+  if (walked != Walked::kTooLarge || asked || !may_agree) return walked;
   const WarpCheckStats first = *stats;
   if (WalkAgreed(program, options, stats)) return Walked::kProved;
   *stats = first;
