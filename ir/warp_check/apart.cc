@@ -48,14 +48,16 @@ bool Machine::TellApart() {
 // Otherwise it would only say of each slot whether the role has met since it was read.
 void Machine::FindMeetings() {
   const size_t rings = rings_.groups.size();
-  meets_for_.assign(p_.roles.size(), std::vector<char>(rings, 0));
-  const auto note = [&](const auto& self, size_t role, ValueId object) -> void {
+  using Marks = std::vector<std::vector<char>>;  // by role, by ring
+  Marks takes_part(p_.roles.size(), std::vector<char>(rings, 0));
+  meets_for_ = takes_part;
+  const auto note = [&](const auto& self, Marks& marks, size_t role, ValueId object) -> void {
     if (const auto it = p_.buffers.find(object); it != p_.buffers.end())
-      for (ValueId under : it->second.over) self(self, role, under);
+      for (ValueId under : it->second.over) self(self, marks, role, under);
     for (size_t g = 0; g < rings; ++g) {
       const RingGroup& group = rings_.groups[g];
       for (const std::vector<ValueId>* members : {&group.mbars, &group.buffers})
-        if (std::count(members->begin(), members->end(), object)) meets_for_[role][g] = 1;
+        if (std::count(members->begin(), members->end(), object)) marks[role][g] = 1;
     }
   };
   for (size_t role = 0; role < p_.roles.size(); ++role) {
@@ -66,14 +68,25 @@ void Machine::FindMeetings() {
         const bool reads = op.kind == OpKind::kMbarWait || op.kind == OpKind::kSmemLoad ||
                            op.kind == OpKind::kMma || op.kind == OpKind::kSimtDot;
         const bool arrives = op.kind == OpKind::kMbarArrive;
+        for (ValueId v : op.operands) note(note, takes_part, role, v);
         if (!reads && (elected || !arrives))
-          for (ValueId v : op.operands) note(note, role, v);
+          for (ValueId v : op.operands) note(note, meets_for_, role, v);
         const bool one = op.kind == OpKind::kElect && op.s("scope") != "warp";
         for (BlockId region : op.regions) self(self, region, elected || one);
       }
     };
     walk(walk, p_.roles[role].body, false);
   }
+  // Of a slot only the roles that take part in its ring know, and only they have to.
+  heeds_.assign(p_.roles.size(), std::vector<char>(static_cast<size_t>(components()), 1));
+  for (size_t role = 0; role < p_.roles.size(); ++role)
+    for (int a = 0; a < apart(); ++a) {
+      if (takes_part[role][static_cast<size_t>(ring_apart_[static_cast<size_t>(a)])]) continue;
+      for (int c = 0; c < 2 * static_cast<int>(p_.roles.size()); ++c)
+        heeds_[role][static_cast<size_t>(ClockOf(c, a))] = 0;
+      for (int slot = 0; slot < p_.slots(); ++slot)
+        if (ApartOfSlot(slot) == a) heeds_[role][static_cast<size_t>(SlotComponent(slot))] = 0;
+    }
 }
 
 int Machine::ApartOfRegion(int region) const {

@@ -363,7 +363,8 @@ struct Machine::Writer {
       if (r.ended || (!which.empty() && !which[i])) continue;
       for (const Clock* clock : {&r.all, &r.elected})
         for (size_t c = 0; c < all.size(); ++c)
-          all[c] = std::min(all[c], r.started ? (*clock)[c] : 0);
+          if (m.heeds_.empty() || m.heeds_[i][c])
+            all[c] = std::min(all[c], r.started ? (*clock)[c] : 0);
       for (const Clock* seen : {&r.tensor_all, &r.tensor_elected})
         for (size_t c = FirstOfTensors(); c < all.size(); ++c)
           all[c] = std::min(all[c], seen->empty() ? 0 : (*seen)[c]);

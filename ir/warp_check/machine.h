@@ -274,6 +274,7 @@ class Machine {
   const Rings rings_;
   std::vector<int> ring_apart_;  // by slot of a ring that has a clock of its own: which ring
   std::vector<int> apart_of_slot_, apart_of_region_;
+  std::vector<std::vector<char>> heeds_;  // by role, by component; empty: all
   std::vector<std::vector<char>> meets_for_;  // by role, by ring: threads that meet tell of it
   mutable std::map<int32_t, std::vector<int64_t>> shapes_;  // by form
   mutable std::map<int32_t, bool> inner_;
