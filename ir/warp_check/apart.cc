@@ -23,42 +23,58 @@ bool Machine::TellApart() {
   if (rings_.groups.empty() || !p_.tensor_columns.empty()) return false;
   apart_of_slot_.assign(static_cast<size_t>(p_.slots()), -1);
   apart_of_region_.assign(static_cast<size_t>(p_.regions()), -1);
+  const auto mark = [&](const Buffer& b, int64_t slot, int a) {
+    const int64_t at = b.offset + slot * b.slot_bytes;
+    const auto [begin, end] = p_.RegionsOf(at, at + b.slot_bytes);
+    for (int i = begin; i < end; ++i) apart_of_region_[static_cast<size_t>(i)] = a;
+  };
   for (size_t g = 0; g < rings_.groups.size(); ++g) {
     const RingGroup& group = rings_.groups[g];
+    if (group.depth <= 1) continue;
     const auto first = static_cast<int>(ring_apart_.size());
     ring_apart_.insert(ring_apart_.end(), static_cast<size_t>(group.depth), static_cast<int>(g));
-    for (ValueId mbar : group.mbars)
+    for (ValueId mbar : group.mbars) {
+      ring_of_[mbar] = static_cast<int>(g);
       for (int k = 0; k < group.depth; ++k)
         apart_of_slot_[static_cast<size_t>(p_.first_slot.at(mbar) + k)] = first + k;
+    }
     for (ValueId v : group.buffers) {
-      const Buffer& b = p_.buffers.at(v);
-      for (int k = 0; b.depth > 1 && k < group.depth; ++k) {  // others may share bytes (rings.cc)
-        const int64_t at = b.offset + k * b.slot_bytes;
-        const auto [begin, end] = p_.RegionsOf(at, at + b.slot_bytes);
-        for (int i = begin; i < end; ++i) apart_of_region_[static_cast<size_t>(i)] = first + k;
-      }
+      ring_of_[v] = static_cast<int>(g);
+      for (int k = 0; k < group.depth; ++k) mark(p_.buffers.at(v), k, first + k);
     }
   }
+  // What has one slot is one more: which of its barriers belong together nothing says.
+  const auto rest = static_cast<int>(rings_.groups.size());
+  for (const auto& [mbar, slot] : p_.first_slot)
+    if (fn_.type(mbar).depth == 1)
+      ring_of_[mbar] = rest, apart_of_slot_[static_cast<size_t>(slot)] = apart();
+  for (const auto& [v, b] : p_.buffers)
+    if (b.depth == 1 && b.over.empty() && p_.HasBytesAlone(v))
+      ring_of_[v] = rest, mark(b, 0, apart());
+  ring_apart_.push_back(rest);
   FindMeetings();
   return true;
+}
+
+// Is it a slot of a ring, which another slot may stand for?
+bool Machine::OfRing(int apart_of) const {
+  return apart_of >= 0 &&
+         ring_apart_[static_cast<size_t>(apart_of)] < static_cast<int>(rings_.groups.size());
 }
 
 // Where threads of a role meet, each learns what the others did. Of a ring it matters to a role
 // whose elected thread speaks for all at the ring's barriers, or that writes the ring's buffers.
 // Otherwise it would only say of each slot whether the role has met since it was read.
 void Machine::FindMeetings() {
-  const size_t rings = rings_.groups.size();
+  const size_t rings = rings_.groups.size() + 1;
   using Marks = std::vector<std::vector<char>>;  // by role, by ring
   Marks takes_part(p_.roles.size(), std::vector<char>(rings, 0));
   meets_for_ = takes_part;
   const auto note = [&](const auto& self, Marks& marks, size_t role, ValueId object) -> void {
     if (const auto it = p_.buffers.find(object); it != p_.buffers.end())
       for (ValueId under : it->second.over) self(self, marks, role, under);
-    for (size_t g = 0; g < rings; ++g) {
-      const RingGroup& group = rings_.groups[g];
-      for (const std::vector<ValueId>* members : {&group.mbars, &group.buffers})
-        if (std::count(members->begin(), members->end(), object)) marks[role][g] = 1;
-    }
+    if (const auto it = ring_of_.find(object); it != ring_of_.end())
+      marks[role][static_cast<size_t>(it->second)] = 1;
   };
   for (size_t role = 0; role < p_.roles.size(); ++role) {
     const auto walk = [&](const auto& self, BlockId block, bool elected) -> void {
@@ -141,7 +157,7 @@ void Machine::EmptyReleased() {
   for (size_t i = 0; i < s_->regions.size(); ++i) {
     const int of = ApartOfRegion(static_cast<int>(i));
     Region& region = s_->regions[i];
-    if (of < 0 || !region.written) continue;
+    if (!OfRing(of) || !region.written) continue;
     for (int slot = 0; slot < p_.slots(); ++slot) {
       if (ApartOfSlot(slot) != of) continue;
       const Clock& done = s_->barriers[static_cast<size_t>(slot)].done;

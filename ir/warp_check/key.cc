@@ -307,7 +307,7 @@ struct Machine::Writer {
     std::vector<Text> apart(static_cast<size_t>(m.apart()));
     std::vector<char> used(apart.size(), 0);
     const auto write = [&](int of, bool fresh, const auto& part) {
-      if (of < 0) return part();
+      if (!m.OfRing(of)) return part();
       std::swap(out, apart[static_cast<size_t>(of)]);
       part();
       std::swap(out, apart[static_cast<size_t>(of)]);

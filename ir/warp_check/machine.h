@@ -231,6 +231,7 @@ class Machine {
   // apart.cc
   int ApartOfRegion(int region) const;  // -1: of no ring, or slots are not told apart
   int ApartOfSlot(int slot) const;
+  bool OfRing(int apart_of) const;
   void FindMeetings();
   bool MeetsFor(int role, int apart) const;
   void Advance(Clock& clock, int component, int32_t now) const;
@@ -272,6 +273,7 @@ class Machine {
   const Function& fn_;
   Terms& terms_;
   const Rings rings_;
+  std::map<ValueId, int> ring_of_;  // what is told apart; of no ring: one more
   std::vector<int> ring_apart_;  // by slot of a ring that has a clock of its own: which ring
   std::vector<int> apart_of_slot_, apart_of_region_;
   std::vector<std::vector<char>> heeds_;  // by role, by component; empty: all

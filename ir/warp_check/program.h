@@ -48,6 +48,7 @@ struct Program {
   std::map<ValueId, Buffer> buffers;
   std::vector<int64_t> cuts;
   int smem_regions() const { return cuts.empty() ? 0 : static_cast<int>(cuts.size()) - 1; }
+  bool HasBytesAlone(ValueId buffer) const;
   bool LiesOverRings() const;  // a buffer that could be set aside
   // Then one region for each tensor that the kernel both reads and writes.
   std::map<ValueId, int> shared_tensors;
@@ -105,7 +106,6 @@ struct Program {
   void FindBuffers(bool aside);
   void SetAside();
   void FindHands();
-  bool HasBytesAlone(ValueId buffer) const;
   void FindTensors();
   void FindColumns();
   void FindTiles();
