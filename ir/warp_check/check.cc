@@ -93,7 +93,9 @@ constexpr int kNestDepth = 2;  // WarpCheckOptions::agree_depth where CTAs do no
 // loops one after the other have in common is forgotten where the walk has no end with it. Slots
 // are taken to be apart first (apart.cc); if that is no proof, they are not.
 bool WalkAgreed(const warp_check::Program& program, const WarpCheckOptions& options,
-                WarpCheckStats* stats, bool by_place = false, bool apart = true) {
+                WarpCheckStats* stats, bool by_place = false, bool may_tell_apart = true) {
+  // (Which persistent CTAs stay was chosen by measuring what was proved without.)
+  bool apart = may_tell_apart && options.agree_depth <= kNestDepth;
   std::optional<warp_check::Program> aside;
   if (apart && program.LiesOverRings()) aside.emplace(program.fn, true);
   const warp_check::Program& walks = aside ? *aside : program;
