@@ -95,7 +95,7 @@ constexpr int kNestDepth = 2;  // WarpCheckOptions::agree_depth where CTAs do no
 bool WalkAgreed(const warp_check::Program& program, const WarpCheckOptions& options,
                 WarpCheckStats* stats, bool by_place = false, bool may_tell_apart = true) {
   // (Which persistent CTAs stay was chosen by measuring what was proved without.)
-  bool apart = may_tell_apart && options.agree_depth <= kNestDepth;
+  bool apart = may_tell_apart && options.apart && options.agree_depth <= kNestDepth;
   std::optional<warp_check::Program> aside;
   if (apart && program.LiesOverRings()) aside.emplace(program.fn, true);
   const warp_check::Program& walks = aside ? *aside : program;

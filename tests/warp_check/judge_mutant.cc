@@ -218,6 +218,13 @@ MutantVerdict Judge(const Function& fn, const Uses& uses, const Mutant& m) {
   DiagSink said;
   const Result<WarpCheckStats> accepted = CheckWarps(mutant, WarpCheckOptions(H200()), said);
   if (!accepted.ok()) return {MutantVerdict::Kind::kRejected, said.all()[0].def->name};
+  WarpCheckOptions together(H200());
+  together.apart = false;
+  const WarpVerdict whole = ProveWarps(mutant, together);
+  if (whole.proof == WarpProof::kRefuted)
+    return {MutantVerdict::Kind::kSurvives,
+            fmt::format("{}: accepted with slots apart, refuted without: {}", m.kind,
+                        whole.finding->message)};
   if (BranchNotTaken(fn, uses, m, accepted->uses))
     return {MutantVerdict::Kind::kHarmless, kHarmless[0].reason};
   for (const Harmless& h : kHarmless)
