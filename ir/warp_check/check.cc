@@ -223,7 +223,7 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
   // role agrees with itself. Where answers add up it is tried first.
   const bool may_agree = program.tensor_columns.empty() && options.agree_depth <= kNestDepth;
   const bool asked = AsksAgreement(program, options) ||
-                     (may_agree && WaitsUnderBranch(program.fn, program.fn.body));
+                     (may_agree && options.apart && WaitsUnderBranch(program.fn, program.fn.body));
   if (asked && WalkAgreed(program, options, stats)) return Walked::kProved;
   const Walked walked = WalkRelated(program, limits, stats, finding);
   if (walked != Walked::kTooLarge || asked || !may_agree) return walked;

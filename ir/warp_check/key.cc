@@ -538,7 +538,8 @@ struct Machine::Writer {
     out((b.carried_bytes || b.came_by_commit) && !m.Seen(slot)), out(b.by_commit);
     Count(component, b.phase), Count(component, b.phase - 1);
     for (size_t c = 0; c < b.seen.size(); ++c)
-      if (b.seen[c] > common[c]) out(m.ComponentOf(static_cast<int>(c))), Count(static_cast<int>(c), b.seen[c]);
+      if (const auto clock = static_cast<int>(c); b.seen[c] > common[c])
+        out(m.ComponentOf(clock)), Count(clock, b.seen[c]);
     out(-4);
   }
 
