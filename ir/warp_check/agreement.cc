@@ -92,8 +92,8 @@ class Partition {
     const size_t i = at(op.results, v);
     const ValueId kept = Yield(op.regions[0], i);
     const size_t carried = at(loop.results, kept);
-    const bool same = carried < loop.results.size() &&
-                      Same(loop.operands[carried + 2], Yield(op.regions[1], i));
+    const bool same =
+        carried < loop.results.size() && Same(loop.operands[carried + 2], Yield(op.regions[1], i));
     return same ? kept : ValueId();
   }
 

@@ -40,9 +40,9 @@ class Seen {
   // False: one from which whatever may fail from here fails as well was met before.
   bool Add(warp_check::Moment moment) {
     std::vector<warp_check::Moment>& like = all_[std::move(moment.key)];
-    const bool covered =
-        std::any_of(like.begin(), like.end(),
-                    [&](const warp_check::Moment& old) { return old.Covers(moment); });
+    const bool covered = std::any_of(like.begin(), like.end(), [&](const warp_check::Moment& old) {
+      return old.Covers(moment);
+    });
     if (!covered) like.push_back(std::move(moment));
     return !covered;
   }

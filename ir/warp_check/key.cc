@@ -264,7 +264,7 @@ void Machine::Prune() {
         if (r.ended || !p_.touches[i][at]) continue;
         if (!Known(record, r.all)) return false;
         if (record.proxy == Proxy::kGeneric &&
-              r.all[static_cast<size_t>(ClockOf(record))] < record.fence)
+            r.all[static_cast<size_t>(ClockOf(record))] < record.fence)
           return false;
       }
       return s_->roles[0].ended;

@@ -274,9 +274,9 @@ class Machine {
   Terms& terms_;
   const Rings rings_;
   std::map<ValueId, int> ring_of_;  // what is told apart; of no ring: one more
-  std::vector<int> ring_apart_;  // by slot of a ring that has a clock of its own: which ring
+  std::vector<int> ring_apart_;     // by slot of a ring that has a clock of its own: which ring
   std::vector<int> apart_of_slot_, apart_of_region_;
-  std::vector<std::vector<char>> heeds_;  // by role, by component; empty: all
+  std::vector<std::vector<char>> heeds_;      // by role, by component; empty: all
   std::vector<std::vector<char>> meets_for_;  // by role, by ring: threads that meet tell of it
   mutable std::map<int32_t, std::vector<int64_t>> shapes_;  // by form
   mutable std::map<int32_t, bool> inner_;

@@ -24,7 +24,7 @@ struct RoleInfo {
 struct Buffer {
   int64_t offset = 0, slot_bytes = 0, depth = 1;
   int64_t end() const { return offset + depth * slot_bytes; }
-  std::string name;  // of what it holds: "`A`"
+  std::string name;           // of what it holds: "`A`"
   std::vector<ValueId> over;  // set aside: the buffers whose bytes it shares (aside.cc)
 };
 
