@@ -76,7 +76,9 @@ class Tester {
                  rate.unit, call.kernel, schedule);
     }
     // Programs of many moments get a sample, another one each; `--all` leaves none out.
-    const int64_t every = all_ ? 1 : 1 + stats.states / 20;
+    // (Mutants of one that only slots apart prove are walked to the limits.)
+    const bool long_walks = whole.proof == ir::WarpProof::kGivenUp;
+    const int64_t every = all_ ? 1 : 1 + (long_walks ? together.max_states : stats.states) / 20;
     int64_t number = counts_.programs;
     for (const ir::Mutant& m : ir::MutantsOf(fn)) {
       if (++number % every != 0) {
