@@ -67,11 +67,34 @@ class Partition {
   }
 
  private:
-  // Without what only renames it.
+  // Without what only renames it: a pin, and a branch that asks whether the loop in it runs.
   ValueId Plain(ValueId v) const {
-    for (const Op* op = fn_.def(v); op && op->kind == OpKind::kPin; op = fn_.def(v))
-      v = op->operands[0];
+    for (const Op* op = fn_.def(v); op; op = fn_.def(v)) {
+      const ValueId as = op->kind == OpKind::kPin  ? op->operands[0]
+                         : op->kind == OpKind::kIf ? ResultOfGuarded(v)
+                                                   : ValueId();
+      if (!as.valid()) break;
+      v = as;
+    }
     return v;
+  }
+
+  // `if lo < end { the loop over lo..end } else { what goes into it }` is the loop: with no
+  // iteration it hands on what went in. Its result in place of that of the branch, or invalid.
+  ValueId ResultOfGuarded(ValueId v) const {
+    const OpId branch = fn_.values[v].def;
+    const auto guarded = guarded_.find(branch);
+    if (guarded == guarded_.end()) return {};
+    const auto at = [](const std::vector<ValueId>& in, ValueId of) {
+      return static_cast<size_t>(std::find(in.begin(), in.end(), of) - in.begin());
+    };
+    const Op &op = fn_.ops[branch], &loop = fn_.ops[guarded->second];
+    const size_t i = at(op.results, v);
+    const ValueId kept = Yield(op.regions[0], i);
+    const size_t carried = at(loop.results, kept);
+    const bool same =
+        carried < loop.results.size() && Same(loop.operands[carried + 2], Yield(op.regions[1], i));
+    return same ? kept : ValueId();
   }
 
   bool Same(ValueId a, ValueId b) const {

@@ -63,7 +63,7 @@ Step Machine::Arrive(OpId id, int64_t bytes) {
   return ArriveTelling(id, slot, arrivals, bytes, Told());
 }
 
-Step Machine::ArriveTelling(OpId id, int slot, int64_t arrivals, int64_t bytes, const Clock& told) {
+Step Machine::ArriveTelling(OpId id, int slot, int64_t arrivals, int64_t bytes, Clock told) {
   const Op& op = fn_.ops[id];
   Barrier& b = s_->barriers[static_cast<size_t>(slot)];
   if (Knows()[static_cast<size_t>(SlotComponent(slot))] != b.phase)
@@ -80,6 +80,7 @@ Step Machine::ArriveTelling(OpId id, int slot, int64_t arrivals, int64_t bytes, 
   b.last_role = role_;
   b.arriving.push_back(id);
   if (trace) b.filling.push_back(static_cast<int>(trace->size()) - 1);
+  TellOfOneSlot(told, slot);
   Join(b.pending, told);
   return TryComplete(op, slot) ? Step::kDone : Step::kFailed;
 }
@@ -96,7 +97,8 @@ void Machine::ForgetThreads(Barrier& b) const {
       });
   for (size_t role = 0; role < p_.roles.size(); ++role)
     if (!only_copies || static_cast<int>(role) != b.last_role)
-      b.done[2 * role] = b.done[2 * role + 1] = 0;
+      for (const int c : {2 * static_cast<int>(role), 2 * static_cast<int>(role) + 1})
+        Advance(b.done, c, 0);
 }
 
 bool Machine::TryComplete(const Op& op, int slot) {
@@ -183,7 +185,8 @@ Step Machine::Wait(OpId id) {
   }
   // The threads of one warp move together, so a one-warp role has passed when its elected one has.
   const bool one = p_.roles[static_cast<size_t>(role_)].warps == 1;
-  int32_t& seen = b.seen[static_cast<size_t>(one ? 2 * role_ + 1 : Mine())];
+  const int clock = ClockOf(one ? 2 * role_ + 1 : Mine(), ApartOfSlot(slot));
+  int32_t& seen = b.seen[static_cast<size_t>(clock)];
   seen = std::max(seen, me().now);
   return Step::kDone;
 }

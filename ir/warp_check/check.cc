@@ -39,18 +39,16 @@ class Seen {
  public:
   // False: one from which whatever may fail from here fails as well was met before.
   bool Add(warp_check::Moment moment) {
-    std::vector<std::vector<bool>>& like = all_[std::move(moment.key)];
-    const bool covered = std::any_of(like.begin(), like.end(), [&](const std::vector<bool>& old) {
-      for (size_t i = 0; i < old.size(); ++i)
-        if (old[i] && !moment.written[i]) return false;
-      return true;
+    std::vector<warp_check::Moment>& like = all_[std::move(moment.key)];
+    const bool covered = std::any_of(like.begin(), like.end(), [&](const warp_check::Moment& old) {
+      return old.Covers(moment);
     });
-    if (!covered) like.push_back(std::move(moment.written));
+    if (!covered) like.push_back(std::move(moment));
     return !covered;
   }
 
  private:
-  std::unordered_map<std::string, std::vector<std::vector<bool>>> all_;
+  std::unordered_map<std::string, std::vector<warp_check::Moment>> all_;
 };
 
 Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
@@ -78,10 +76,12 @@ Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
       }
       if (!seen.Add(machine.Key(state))) break;
       ++stats->states;
-      warp_check::State yes = state;
-      machine.Answer(yes, role, true);
-      todo.push_back(std::move(yes));
-      machine.Answer(state, role, false);
+      // Where used slots stand for those that are not, what fills them is walked first.
+      const bool last = machine.TellsApart();
+      warp_check::State other = state;
+      machine.Answer(other, role, !last);
+      todo.push_back(std::move(other));
+      machine.Answer(state, role, last);
     }
   }
   return Walked::kProved;
@@ -90,13 +90,20 @@ Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
 constexpr int kNestDepth = 2;  // WarpCheckOptions::agree_depth where CTAs do not stay
 
 // With what the roles agree on and nothing else: a few hundred states for a right nest. What two
-// loops one after the other have in common is forgotten where the walk has no end with it.
+// loops one after the other have in common is forgotten where the walk has no end with it. Slots
+// are taken to be apart first (apart.cc); if that is no proof, they are not.
 bool WalkAgreed(const warp_check::Program& program, const WarpCheckOptions& options,
-                WarpCheckStats* stats, bool by_place = false) {
-  const warp_check::Agreement agreement(program, by_place);
+                WarpCheckStats* stats, bool by_place = false, bool may_tell_apart = true) {
+  // (Which persistent CTAs stay was chosen by measuring what was proved without.)
+  bool apart = may_tell_apart && options.apart && options.agree_depth <= kNestDepth;
+  std::optional<warp_check::Program> aside;
+  if (apart && program.LiesOverRings()) aside.emplace(program.fn, true);
+  const warp_check::Program& walks = aside ? *aside : program;
+  const warp_check::Agreement agreement(walks, by_place);
   warp_check::Terms constants;
-  warp_check::Machine machine(program, constants);
+  warp_check::Machine machine(walks, constants);
   machine.agreed = &agreement;
+  apart = (apart && machine.TellApart()) || aside;
   machine.ops_limit = std::min(options.max_ops, kMostNestOps);
   WarpCheckOptions limits = options;
   limits.max_states = std::min(options.max_states, kMostAgreedStates);
@@ -106,6 +113,8 @@ bool WalkAgreed(const warp_check::Program& program, const WarpCheckOptions& opti
     return true;
   }
   *stats = {};
+  if (apart && walked == Walked::kFound)
+    return WalkAgreed(program, options, stats, by_place, false);
   const bool again = walked == Walked::kTooLarge && agreement.in_sequence && !by_place;
   return again && WalkAgreed(program, options, stats, true);
 }
@@ -194,18 +203,30 @@ WarpCheckOptions LimitsOf(const warp_check::Program& program, const WarpCheckOpt
   return limits;
 }
 
+// Some role waits under a branch.
+bool WaitsUnderBranch(const Function& fn, BlockId block, bool under = false) {
+  for (OpId id : fn.blocks[block].ops) {
+    const Op& op = fn.ops[id];
+    if (under && op.kind == OpKind::kMbarWait) return true;
+    for (BlockId region : op.regions)
+      if (WaitsUnderBranch(fn, region, under || op.kind == OpKind::kIf)) return true;
+  }
+  return false;
+}
+
 // A nest, and roles of which one tells the other what it steers by, first by what they agree on. If
 // that is no proof, what relates iterations may be.
 Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
             WarpCheckStats* stats, std::optional<Finding>* finding) {
   const WarpCheckOptions limits = LimitsOf(program, options);
-  if (AsksAgreement(program, options) && WalkAgreed(program, options, stats))
-    return Walked::kProved;
-  const Walked walked = WalkRelated(program, limits, stats, finding);
   // What has no end may be short for who forgets what iterations have to do with each other: one
-  // role agrees with itself.
+  // role agrees with itself. Where answers add up it is tried first.
   const bool may_agree = program.tensor_columns.empty() && options.agree_depth <= kNestDepth;
-  if (walked != Walked::kTooLarge || AsksAgreement(program, options) || !may_agree) return walked;
+  const bool asked = AsksAgreement(program, options) ||
+                     (may_agree && options.apart && WaitsUnderBranch(program.fn, program.fn.body));
+  if (asked && WalkAgreed(program, options, stats)) return Walked::kProved;
+  const Walked walked = WalkRelated(program, limits, stats, finding);
+  if (walked != Walked::kTooLarge || asked || !may_agree) return walked;
   const WarpCheckStats first = *stats;
   if (WalkAgreed(program, options, stats)) return Walked::kProved;
   *stats = first;

@@ -29,6 +29,7 @@ struct WarpCheckOptions {
   // With so many loops around a wait a program is proved by what its roles agree on, first
   // (agreement.h).
   int agree_depth = 2;
+  bool apart = true;  // what roles agree on is asked first, with slots told apart (apart.cc)
   bool widen = true;  // where it has no end, walk once more with carried scalars unknown
 };
 

@@ -23,6 +23,7 @@ struct Touching {
 
 bool Program::HasBytesAlone(ValueId buffer) const {
   const Buffer& b = buffers.at(buffer);
+  if (!b.over.empty()) return false;
   const int64_t end = b.offset + b.depth * b.slot_bytes;
   for (const auto& [v, other] : buffers)
     if (v != buffer && other.offset < end &&

@@ -264,7 +264,7 @@ void Machine::Prune() {
         if (r.ended || !p_.touches[i][at]) continue;
         if (!Known(record, r.all)) return false;
         if (record.proxy == Proxy::kGeneric &&
-            r.all[static_cast<size_t>(record.component)] < record.fence)
+            r.all[static_cast<size_t>(ClockOf(record))] < record.fence)
           return false;
       }
       return s_->roles[0].ended;
@@ -300,20 +300,39 @@ struct Machine::Writer {
       out(s.roles[i].started), out(s.roles[i].ended);
       if (s.roles[i].started && !s.roles[i].ended) WriteRole(i);
     }
-    for (int32_t slot : turn.slots) WriteBarrier(slot);
+    for (int32_t slot : turn.slots) WriteArrivals(slot);
+    // What was done to a slot that is told apart is not part of the key. Slots and regions stand
+    // where the key begins to count, and so does the number of what is told apart.
     Moment moment;
-    for (int32_t region : turn.regions) {
-      const Region& r = s.regions[static_cast<size_t>(region)];
+    std::vector<Text> apart(static_cast<size_t>(m.apart()));
+    std::vector<char> used(apart.size(), 0);
+    const auto write = [&](int of, bool fresh, const auto& part) {
+      if (!m.OfRing(of)) return part();
+      std::swap(out, apart[static_cast<size_t>(of)]);
+      part();
+      std::swap(out, apart[static_cast<size_t>(of)]);
+      used[static_cast<size_t>(of)] |= !fresh;
+    };
+    for (size_t i = 0; i < turn.slots.size(); ++i)
+      write(m.ApartOfSlot(static_cast<int>(i)),
+            m.Fresh(s.barriers[static_cast<size_t>(turn.slots[i])]),
+            [&] { WriteTold(turn.slots[i]); });
+    for (size_t i = 0; i < turn.regions.size(); ++i) {
+      const Region& r = s.regions[static_cast<size_t>(turn.regions[i])];
       moment.written.push_back(r.written);
-      WriteRecords(r);
+      write(m.ApartOfRegion(static_cast<int>(i)), r.records.empty(), [&] { WriteRecords(r); });
     }
     moment.key = out.Take();
+    for (size_t a = 0; a < apart.size(); ++a)
+      moment.slots.push_back(used[a] ? apart[a].Take() : std::string());
     return moment;
   }
 
   // Components of tensor memory stand behind all others.
-  size_t FirstOfTensors() const { return static_cast<size_t>(m.ProductsOf(0)); }
-  bool HasTensors() const { return static_cast<size_t>(m.components()) > FirstOfTensors(); }
+  bool HasTensors() const { return !m.p_.tensor_columns.empty(); }
+  size_t FirstOfTensors() const {
+    return static_cast<size_t>(HasTensors() ? m.ProductsOf(0) : m.components());
+  }
   bool OfTensors(const Record& r) const {
     return r.proxy == Proxy::kTensorProduct || r.proxy == Proxy::kTensorAccess;
   }
@@ -344,7 +363,8 @@ struct Machine::Writer {
       if (r.ended || (!which.empty() && !which[i])) continue;
       for (const Clock* clock : {&r.all, &r.elected})
         for (size_t c = 0; c < all.size(); ++c)
-          all[c] = std::min(all[c], r.started ? (*clock)[c] : 0);
+          if (m.heeds_.empty() || m.heeds_[i][c])
+            all[c] = std::min(all[c], r.started ? (*clock)[c] : 0);
       for (const Clock* seen : {&r.tensor_all, &r.tensor_elected})
         for (size_t c = FirstOfTensors(); c < all.size(); ++c)
           all[c] = std::min(all[c], seen->empty() ? 0 : (*seen)[c]);
@@ -375,7 +395,7 @@ struct Machine::Writer {
       if (component == m.AccessesOf(static_cast<int>(i))) put(r.fenced >= n);
     }
     // The parts of a role have met since.
-    put(s.roles[c / 2 < s.roles.size() ? c / 2 : 0].parts_met >= n);
+    put(s.roles[static_cast<size_t>(m.OwnerOf(component))].parts_met >= n);
     out(bits);
   }
 
@@ -504,23 +524,28 @@ struct Machine::Writer {
     for (const auto& [copy, group] : r.bulk) out(group < 0 ? -1 : r.bulk_commits - group);
   }
 
-  void WriteBarrier(int32_t slot) {
+  void WriteArrivals(int32_t slot) {
     const Barrier& b = s.barriers[static_cast<size_t>(slot)];
     const auto at = static_cast<size_t>(slot);
-    const int component = m.SlotComponent(slot);
     out(b.ready), out(turn.slot_group[at] < 0 ? b.phase & 1 : b.phase - turn.slot_phase[at]);
     out(b.arrived), out(b.expected), out(b.delivered);
+    Count(b.init_component, b.init_fence);
+  }
+
+  void WriteTold(int32_t slot) {
+    const Barrier& b = s.barriers[static_cast<size_t>(slot)];
+    const int component = m.SlotComponent(slot);
     out((b.carried_bytes || b.came_by_commit) && !m.Seen(slot)), out(b.by_commit);
     Count(component, b.phase), Count(component, b.phase - 1);
-    Count(b.init_component, b.init_fence);
     for (size_t c = 0; c < b.seen.size(); ++c)
-      if (b.seen[c] > common[c]) out(c), Count(static_cast<int>(c), b.seen[c]);
+      if (const auto clock = static_cast<int>(c); b.seen[c] > common[c])
+        out(m.ComponentOf(clock)), Count(clock, b.seen[c]);
     out(-4);
   }
 
   void WriteRecords(const Region& region) {
     for (const Record& r : region.records) {
-      out(r.proxy), out(r.write), out(r.component);
+      out(r.proxy), out(r.write), out(r.component), out(r.apart >= 0);
       out(r.slot < 0 ? -1 : turn.slot_name[static_cast<size_t>(r.slot)]);
       if (IsCopyIn(r.proxy) && r.slot < 0) {
         out(-1);
@@ -529,8 +554,8 @@ struct Machine::Writer {
       } else if (OfTensors(r)) {
         Count(TensorComponent(r), r.n);
       } else {
-        Count(r.component, r.proxy == Proxy::kGeneric ? r.n : r.end);
-        Count(r.component, r.fence);
+        Count(m.ClockOf(r), r.proxy == Proxy::kGeneric ? r.n : r.end);
+        Count(m.ClockOf(r), r.fence);
       }
       int64_t flight = -1;  // which of its role's products or copies in flight
       if (r.flight >= 0 && r.end < 0) {
@@ -546,42 +571,9 @@ struct Machine::Writer {
   }
 };
 
-// What others learn while a slot is being read depends on how the reader came by, and does not
-// matter: the slot is filled again by somebody who knows that the reading is over. So as long as a
-// barrier does not say that, it is taken not to say either that the slot was full; and who waited
-// for the slot to be full is taken to be past that wait when the reading is over. Both ask for
-// more than has to be, and make states equal that differ in nothing else.
-void Machine::SimplifyFilled() {
-  for (const Region& region : s_->regions)
-    for (const Record& filled : region.records) {
-      if (filled.proxy != Proxy::kCopyIn || filled.slot < 0) continue;
-      Barrier& full = s_->barriers[static_cast<size_t>(filled.slot)];
-      const auto over = [](const Record& r) { return r.proxy == Proxy::kGeneric ? r.n : r.end; };
-      const auto reads = [](const Record& r) { return !r.write && r.proxy != Proxy::kCopyIn; };
-      bool any = false;
-      for (const Record& r : region.records) {
-        if (!reads(r)) continue;
-        int32_t& waited = full.seen[static_cast<size_t>(r.component)];
-        if (waited > 0) waited = std::max(waited, over(r));
-        any = true;
-      }
-      const auto slot = static_cast<size_t>(SlotComponent(filled.slot));
-      const auto simplify = [&](Clock& clock) {
-        const bool learned =
-            std::any_of(region.records.begin(), region.records.end(), [&](const Record& r) {
-              return reads(r) && over(r) >= 0 && clock[static_cast<size_t>(r.component)] >= over(r);
-            });
-        if (any && !learned && clock[slot] == full.phase) clock[slot] = full.phase - 1;
-      };
-      for (Barrier& b : s_->barriers) {
-        simplify(b.pending);
-        if (&b != &full) simplify(b.done);
-      }
-    }
-}
-
 Moment Machine::Key(State& state) {
   s_ = &state;
+  EmptyReleased();
   Prune();
   if (agreed) SimplifyFilled();
   return Writer(*this, state).Write();

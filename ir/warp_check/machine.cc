@@ -193,7 +193,7 @@ void Machine::Trace(OpId id) {
 void Machine::Tick() {
   Role& r = me();
   ++r.now;
-  r.elected[static_cast<size_t>(2 * role_ + 1)] = r.now;
+  Advance(r.elected, 2 * role_ + 1, r.now);
 }
 
 namespace {
@@ -223,9 +223,9 @@ Clock Machine::Told() {
   Clock told = r.elected;
   if (who_ != Who::kElected) {
     Join(told, r.all);
-    told[static_cast<size_t>(2 * role_)] = r.now;
+    Advance(told, 2 * role_, r.now);
   }
-  told[static_cast<size_t>(2 * role_ + 1)] = r.now;
+  Advance(told, 2 * role_ + 1, r.now);
   if (r.fenced > 0 && who_ != Who::kElected) {
     int32_t& accesses = told[static_cast<size_t>(AccessesOf(role_))];
     accesses = std::max(accesses, r.fenced);
@@ -312,7 +312,7 @@ std::string Machine::OpName(OpId id) const {
 }
 
 std::string Machine::RoleOf(int component) const {
-  const auto role = static_cast<size_t>(component / 2);
+  const auto role = static_cast<size_t>(OwnerOf(component));
   return role < p_.roles.size() ? p_.roles[role].name : "?";
 }
 

@@ -55,11 +55,19 @@ using Finding = WarpFinding;
 struct Moment {
   std::string key;
   std::vector<bool> written;  // by region, in the order of the key
+  // Of slots that are told apart, what was done to each; empty: nothing yet. A slot that was used
+  // stands for one that was not (apart.cc).
+  std::vector<std::string> slots;
+
+  // Whatever may fail from the other, which has the same key, fails from here.
+  bool Covers(const Moment& other) const;
 };
 
 class Machine {
  public:
   Machine(const Program& program, Terms& terms);
+  bool TellApart();  // apart.cc
+  bool TellsApart() const { return apart() > 0; }
   State Begin() const;
   // Runs every role until it waits, asks or ends. False: a finding.
   bool Settle(State& state);
@@ -101,7 +109,8 @@ class Machine {
  private:
   int components() const {
     const int roles = static_cast<int>(p_.roles.size());
-    return 2 * roles + p_.slots() + (p_.tensor_columns.empty() ? 0 : 2 * roles);
+    return 2 * roles + p_.slots() + (p_.tensor_columns.empty() ? 0 : 2 * roles) +
+           2 * roles * apart();
   }
   // Of programs that use tensor memory: complete products of a role, accesses by its threads.
   int ProductsOf(int role) const {
@@ -109,6 +118,21 @@ class Machine {
   }
   int AccessesOf(int role) const { return ProductsOf(role) + 1; }
   int SlotComponent(int slot) const { return 2 * static_cast<int>(p_.roles.size()) + slot; }
+  int apart() const { return static_cast<int>(ring_apart_.size()); }
+  // Of a role's component the clock of what was done to one slot; -1: to all else.
+  int ClockOf(int component, int apart_of) const {
+    if (apart_of < 0) return component;
+    return 2 * static_cast<int>(p_.roles.size()) + p_.slots() + component * apart() + apart_of;
+  }
+  int ClockOf(const Record& r) const { return ClockOf(r.component, r.apart); }
+  int ComponentOf(int clock) const {  // whose clock it is
+    const int first = ClockOf(0, 0);
+    return apart() && clock >= first ? (clock - first) / apart() : clock;
+  }
+  int OwnerOf(int clock) const {  // which role's; 0: none's
+    const int component = ComponentOf(clock);
+    return component < 2 * static_cast<int>(p_.roles.size()) ? component / 2 : 0;
+  }
   Role& me() { return s_->roles[static_cast<size_t>(role_)]; }
   Who who() { return me().frames.back().who; }
   int Mine() const { return 2 * role_ + (who_ == Who::kElected ? 1 : 0); }
@@ -174,6 +198,8 @@ class Machine {
   bool Access(const Op& op, OpId id, ValueId buffer, int64_t begin, int64_t end, Proxy proxy,
               bool write, const Record& how);
   bool TakesTurns(OpId id);
+  bool AccessUnder(const Op& op, OpId id, ValueId buffer, Proxy proxy, bool write,
+                   const Record& how);
   bool AccessTensor(OpId id);
   bool AccessRegion(const Op& op, OpId id, int number, Proxy proxy, bool write, const Record& how);
   bool AccessBuffer(OpId id, ValueId buffer, ValueId slot, Proxy proxy, bool write,
@@ -196,11 +222,23 @@ class Machine {
   bool Ready(const Op& op, int slot);
   Step Init(OpId id);
   Step Arrive(OpId id, int64_t bytes);
-  Step ArriveTelling(OpId id, int slot, int64_t arrivals, int64_t bytes, const Clock& told);
+  Step ArriveTelling(OpId id, int slot, int64_t arrivals, int64_t bytes, Clock told);
   Step Wait(OpId id);
   bool TryComplete(const Op& op, int slot);
   void ForgetThreads(Barrier& b) const;
   bool Seen(int slot) const;
+
+  // apart.cc
+  int ApartOfRegion(int region) const;  // -1: of no ring, or slots are not told apart
+  int ApartOfSlot(int slot) const;
+  bool OfRing(int apart_of) const;
+  void FindMeetings();
+  bool MeetsFor(int role, int apart) const;
+  void Advance(Clock& clock, int component, int32_t now) const;
+  void TellOfOneSlot(Clock& told, int slot) const;
+  bool Fresh(const Barrier& b) const;
+  void EmptyReleased();
+  void SimplifyFilled();
 
   // products.cc, products_at_once.cc, products_in_groups.cc
   Step Products(OpId id);
@@ -229,13 +267,17 @@ class Machine {
   struct Writer;
   const std::vector<int32_t>& PrivatesOf(int32_t form);
   void Prune();
-  void SimplifyFilled();
   bool Dead(const Role& r, ValueId v) const;
 
   const Program& p_;
   const Function& fn_;
   Terms& terms_;
   const Rings rings_;
+  std::map<ValueId, int> ring_of_;  // what is told apart; of no ring: one more
+  std::vector<int> ring_apart_;     // by slot of a ring that has a clock of its own: which ring
+  std::vector<int> apart_of_slot_, apart_of_region_;
+  std::vector<std::vector<char>> heeds_;      // by role, by component; empty: all
+  std::vector<std::vector<char>> meets_for_;  // by role, by ring: threads that meet tell of it
   mutable std::map<int32_t, std::vector<int64_t>> shapes_;  // by form
   mutable std::map<int32_t, bool> inner_;
   std::map<int32_t, std::vector<int32_t>> privates_of_;  // by form: atoms nobody can recompute

@@ -9,7 +9,7 @@
 namespace tilec::ir::warp_check {
 
 bool Machine::Known(const Record& r, const Clock& clock) const {
-  const auto component = static_cast<size_t>(r.component);
+  const auto component = static_cast<size_t>(ClockOf(r));
   switch (r.proxy) {
     case Proxy::kGeneric: return clock[component] >= r.n;
     case Proxy::kProduct:
@@ -77,7 +77,23 @@ bool Machine::Access(const Op& op, OpId id, ValueId buffer, int64_t begin, int64
            fmt::format("it reads {} before anything fills it", p_.RegionName(i)));
       return false;
     }
-    if (!AccessRegion(op, id, i, proxy, write, how)) return false;
+    Record own = how;
+    own.apart = ApartOfRegion(i);
+    if (!AccessRegion(op, id, i, proxy, write, own)) return false;
+  }
+  return !buffer.valid() || AccessUnder(op, id, buffer, proxy, write, how);
+}
+
+// Of a buffer that was set aside: every slot of what it lies over. What that held is gone.
+bool Machine::AccessUnder(const Op& op, OpId id, ValueId buffer, Proxy proxy, bool write,
+                          const Record& how) {
+  for (ValueId under : p_.buffers.at(buffer).over) {
+    const Buffer& b = p_.buffers.at(under);
+    const auto [first, last] = p_.RegionsOf(b.offset, b.end());
+    for (int i = first; i < last; ++i) {
+      if (!AccessRegion(op, id, i, proxy, write, how)) return false;
+      if (write) s_->regions[static_cast<size_t>(i)].written = false;
+    }
   }
   return true;
 }
@@ -125,7 +141,7 @@ bool Machine::AccessRegion(const Op& op, OpId id, int number, Proxy proxy, bool 
       return false;
     }
     const bool crosses = IsGeneric(r.proxy) && !IsGeneric(proxy);
-    const int32_t known = std::max(knows[static_cast<size_t>(r.component)], met);
+    const int32_t known = std::max(knows[static_cast<size_t>(ClockOf(r))], met);
     const Role& other = s_->roles[static_cast<size_t>(r.component / 2)];
     if (r.component / 2 == role_ && !ends_elsewhere)
       OnlyOne(other.syncs, r.proxy == Proxy::kGeneric ? r.n : r.end - 1, me().now);
@@ -149,7 +165,7 @@ bool Machine::AccessRegion(const Op& op, OpId id, int number, Proxy proxy, bool 
     region.written = true;
   } else {
     std::erase_if(region.records, [&](const Record& o) {
-      return o.write == write && o.component == r.component && o.proxy == proxy;
+      return o.write == write && ClockOf(o) == ClockOf(r) && o.proxy == proxy;
     });
   }
   region.records.push_back(r);
@@ -168,8 +184,11 @@ void Machine::Fence() {
 // A barrier of all threads of the role: what one knows, all know.
 void Machine::SyncRole() {
   Role& r = me();
-  r.all[static_cast<size_t>(2 * role_)] = r.now;
-  r.all[static_cast<size_t>(2 * role_ + 1)] = r.now;
+  for (const int c : {2 * role_, 2 * role_ + 1}) {
+    r.all[static_cast<size_t>(c)] = r.now;
+    for (int a = 0; a < apart(); ++a)
+      if (MeetsFor(role_, a)) r.all[static_cast<size_t>(ClockOf(c, a))] = r.now;
+  }
   if (r.fenced > 0) {
     int32_t& accesses = r.elected[static_cast<size_t>(AccessesOf(role_))];
     accesses = std::max(accesses, r.fenced);
@@ -226,7 +245,9 @@ Step Machine::CopyIn(OpId id) {
     return Step::kFailed;
   b.delivered += p_.BoxBytes(op);
   if (trace) b.filling.push_back(static_cast<int>(trace->size()) - 1);
-  Join(b.pending, Told());
+  Clock told = Told();
+  TellOfOneSlot(told, barrier);
+  Join(b.pending, told);
   return TryComplete(op, barrier) ? Step::kDone : Step::kFailed;
 }
 

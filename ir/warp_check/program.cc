@@ -13,10 +13,10 @@
 
 namespace tilec::ir::warp_check {
 
-Program::Program(const Function& function) : fn(function) {
+Program::Program(const Function& function, bool aside) : fn(function) {
   FindRoles();
   FindBarriers();
-  FindBuffers();
+  FindBuffers(aside);
   FindHands();
   FindTensors();
   FindColumns();
@@ -160,7 +160,7 @@ int64_t Program::CopiedBytes(const Op& op) const {
   return (parts - 1) * op.ints("each")[2] + box;
 }
 
-void Program::FindBuffers() {
+void Program::FindBuffers(bool aside) {
   std::set<int64_t> points;
   ValueNames names(fn);
   WalkOps(fn, fn.body, [&](OpId id) {
@@ -168,10 +168,15 @@ void Program::FindBuffers() {
     if (op.kind == OpKind::kSmemAlloc) {
       const ValueId v = op.results[0];
       const Type& t = fn.type(v);
-      const Buffer b{op.i("offset"), SmemBytes(t.smem, t.dtype), t.depth, ""};
+      const Buffer b{op.i("offset"), SmemBytes(t.smem, t.dtype), t.depth, "", {}};
       buffers[v] = b;
-      for (int64_t s = 0; s <= b.depth; ++s) points.insert(b.offset + s * b.slot_bytes);
     }
+  });
+  if (aside) SetAside();
+  for (const auto& [v, b] : buffers)
+    for (int64_t s = 0; s <= b.depth; ++s) points.insert(b.offset + s * b.slot_bytes);
+  WalkOps(fn, fn.body, [&](OpId id) {
+    const Op& op = fn.ops[id];
     if ((op.kind == OpKind::kTmaLoad || op.kind == OpKind::kTmaStore) &&
         buffers.count(op.operands[0])) {
       const Buffer& b = buffers.at(op.operands[0]);
@@ -572,8 +577,11 @@ void Program::FindTouches() {
         std::fill(touches[r].begin() + first, touches[r].begin() + last, 1);
       };
       for (ValueId v : op.operands)
-        if (const auto it = buffers.find(v); it != buffers.end())
-          touch(it->second.offset, it->second.offset + it->second.depth * it->second.slot_bytes);
+        if (const auto it = buffers.find(v); it != buffers.end()) {
+          touch(it->second.offset, it->second.end());
+          for (ValueId under : it->second.over)
+            touch(buffers.at(under).offset, buffers.at(under).end());
+        }
       if (op.attr("scratch") && op.i("scratch") >= 0) touch(op.i("scratch"), fn.launch.smem_bytes);
       for (const auto& columns : AllTensorColumnsOf(fn, op, roles[r].warps)) {
         const auto [first, last] = TensorRegionsOf(columns.first, columns.second);

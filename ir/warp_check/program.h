@@ -23,11 +23,13 @@ struct RoleInfo {
 
 struct Buffer {
   int64_t offset = 0, slot_bytes = 0, depth = 1;
-  std::string name;  // of what it holds: "`A`"
+  int64_t end() const { return offset + depth * slot_bytes; }
+  std::string name;           // of what it holds: "`A`"
+  std::vector<ValueId> over;  // set aside: the buffers whose bytes it shares (aside.cc)
 };
 
 struct Program {
-  explicit Program(const Function& function);
+  explicit Program(const Function& function, bool aside = false);
 
   const Function& fn;
   std::vector<RoleInfo> roles;  // 0: the common beginning
@@ -46,6 +48,8 @@ struct Program {
   std::map<ValueId, Buffer> buffers;
   std::vector<int64_t> cuts;
   int smem_regions() const { return cuts.empty() ? 0 : static_cast<int>(cuts.size()) - 1; }
+  bool HasBytesAlone(ValueId buffer) const;
+  bool LiesOverRings() const;  // a buffer that could be set aside
   // Then one region for each tensor that the kernel both reads and writes.
   std::map<ValueId, int> shared_tensors;
   // Then columns of tensor memory, cut likewise.
@@ -99,9 +103,9 @@ struct Program {
  private:
   void FindRoles();
   void FindBarriers();
-  void FindBuffers();
+  void FindBuffers(bool aside);
+  void SetAside();
   void FindHands();
-  bool HasBytesAlone(ValueId buffer) const;
   void FindTensors();
   void FindColumns();
   void FindTiles();

@@ -48,6 +48,7 @@ struct Record {
   Proxy proxy = Proxy::kGeneric;
   bool write = false;
   int component = 0;              // whose count n, end and fence are
+  int apart = -1;                 // the slot whose clocks count it (apart.cc)
   int32_t n = 0;                  // when it was issued
   int32_t end = -1;               // products, copies out: the wait that ended it
   int32_t fence = -1;             // generic: the first fence.proxy.async after it

@@ -7,6 +7,10 @@
 // up by counts.
 //
 //   nests [--kind=nest|steered|branches] [--programs=N] [--seed=FIRST] [--roles=N] [--print]
+//         [--text] [--why]
+//
+// `--text` runs nothing: it prints the programs, each with a `test` block that holds its call.
+// `--why` prints what was said beside the codes.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -32,12 +36,13 @@ struct Settings {
   std::string kind = "nest";
   uint64_t programs = 24, seed = 1;
   int roles = 20;
-  bool print = false;
+  bool print = false, text = false, why = false;
 };
 
 struct Outcome {
   std::string wrong;           // empty: it ran, agrees, and nothing was found
   std::set<std::string> said;  // codes of notes and warnings
+  std::string notes;           // and what they say
   bool roles = false;
 };
 
@@ -45,6 +50,22 @@ std::string Codes(const std::set<std::string>& codes) {
   std::string out;
   for (const std::string& code : codes) out += " " + code;
   return out;
+}
+
+// The file that holds the program and its call.
+std::string FileOf(const TileProgram& program) {
+  std::string call;
+  for (const auto& [name, value] : program.values) {
+    call += fmt::format("{}{} = ", call.empty() ? "" : ", ", name);
+    if (const bool* b = std::get_if<bool>(&value))
+      call += *b ? "true" : "false";
+    else if (const int64_t* n = std::get_if<int64_t>(&value))
+      call += fmt::format("{}", *n);
+    else
+      call += fmt::format("{:#}", std::get<double>(value));
+  }
+  return fmt::format("{}test \"seed {}\" {{ {}({}) }}\n", program.text, program.seed,
+                     program.kernel, call);
 }
 
 Outcome Run(const TileProgram& nest) {
@@ -91,7 +112,8 @@ Outcome Run(const TileProgram& nest) {
   const auto result = tools::RunKernel(session, request);
   if (!result.ok()) return said("refused");
   for (const Diagnostic& d : diags.all())
-    if (d.def->code[0] != 'F') out.said.insert(d.def->code);
+    if (d.def->code[0] != 'F' && out.said.insert(d.def->code).second)
+      out.notes += fmt::format("  {}: {}\n", d.def->code, d.message);
   diags.Clear();
   if (const std::string lost = LostInSilence(lowered, plan, out.said); !lost.empty())
     out.wrong = "lost in silence: " + lost + "\n";
@@ -108,7 +130,8 @@ int Main(const Settings& settings) {
     const TileProgram nest = settings.kind == "branches"  ? GenerateBranches(seed)
                              : settings.kind == "steered" ? GenerateSteered(seed)
                                                           : GenerateNest(seed);
-    if (settings.print) fmt::print("{}", nest.text);
+    if (settings.print || settings.text) fmt::print("{}", FileOf(nest));
+    if (settings.text) continue;
     const Outcome outcome = Run(nest);
     roles += outcome.roles ? 1 : 0;
     for (const std::string& code : outcome.said) ++codes[code];
@@ -118,8 +141,10 @@ int Main(const Settings& settings) {
     } else {
       fmt::print("seed {}: {}{}\n", seed, outcome.roles ? "roles" : "one role",
                  Codes(outcome.said));
+      if (settings.why) fmt::print("{}", outcome.notes);
     }
   }
+  if (settings.text) return 0;
   fmt::print("nests: seeds {} to {}, {} with roles, {} bad\n", settings.seed,
              settings.seed + settings.programs - 1, roles, bad);
   for (const auto& [code, n] : codes) fmt::print("  {:8} {}\n", n, code);
@@ -137,6 +162,8 @@ int main(int argc, char** argv) {
   app.add_option("--seed", settings.seed);
   app.add_option("--roles", settings.roles);
   app.add_flag("--print", settings.print);
+  app.add_flag("--text", settings.text);
+  app.add_flag("--why", settings.why);
   CLI11_PARSE(app, argc, argv);
   return tilec::fuzz::Main(settings);
 }

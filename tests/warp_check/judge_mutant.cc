@@ -218,6 +218,13 @@ MutantVerdict Judge(const Function& fn, const Uses& uses, const Mutant& m) {
   DiagSink said;
   const Result<WarpCheckStats> accepted = CheckWarps(mutant, WarpCheckOptions(H200()), said);
   if (!accepted.ok()) return {MutantVerdict::Kind::kRejected, said.all()[0].def->name};
+  WarpCheckOptions together(H200());
+  together.apart = false;
+  const WarpVerdict whole = ProveWarps(mutant, together);
+  if (whole.proof == WarpProof::kRefuted)
+    return {MutantVerdict::Kind::kSurvives,
+            fmt::format("{}: accepted with slots apart, refuted without: {}", m.kind,
+                        whole.finding->message)};
   if (BranchNotTaken(fn, uses, m, accepted->uses))
     return {MutantVerdict::Kind::kHarmless, kHarmless[0].reason};
   for (const Harmless& h : kHarmless)
@@ -227,6 +234,11 @@ MutantVerdict Judge(const Function& fn, const Uses& uses, const Mutant& m) {
       return {MutantVerdict::Kind::kHarmless, h.reason};
   const OpId role = RoleOf(fn, m.op);
   const Executions seen = Execute(mutant, fn.ops[m.op].block);
+  // Of a program that only what its roles agree on proves, more is said to be needed than is.
+  if (whole.proof == WarpProof::kProved && seen.fault.empty() && seen.runs > 0 &&
+      ProveWarps(fn, together).proof == WarpProof::kGivenUp)
+    return {MutantVerdict::Kind::kHarmless,
+            "what relates iterations, which the program's own proof forgets, rules it out"};
   return {MutantVerdict::Kind::kSurvives,
           fmt::format("{}, role {}: {}\n{} executions reach it, up to {} times: {}", m.kind,
                       role.valid() ? fn.ops[role].s("name") : "-", PrintOp(fn, m.op), seen.runs,
