@@ -106,6 +106,7 @@ void Show(const compile::Account& account, const Result<compile::Compiled>& comp
   look->printed += compiled->printed;
   look->stopped = compiled->stopped;
   if (look->plan) *look->plan = compiled->plan;
+  if (look->pressure && !compiled->stopped) *look->pressure = ir::FullestRole(compiled->fn);
   if (!look->lowered) return;
   *look->lowered = {compiled->schedule.has_value(), {}};
   if (compiled->schedule) look->lowered->schedule = *compiled->schedule;

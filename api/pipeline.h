@@ -18,6 +18,7 @@
 #include "compile/strategy.h"
 #include "frontend/frontend.h"
 #include "ir/function.h"
+#include "ir/lower/pressure.h"
 #include "ir/pass.h"
 #include "ir/stamps.h"
 #include "runtime/kernel_cache.h"
@@ -73,17 +74,18 @@ struct Observation {
   std::vector<std::string> print_after;  // pass names; "all"
   std::string stop_after;
   bool time_passes = false;
-  std::string* llvm_ir = nullptr;  // receives the optimised module
-  Lowered* lowered = nullptr;      // receives what became of the schedule
-  std::string* plan = nullptr;     // receives the text of the program's plan (ir/plan_text.h)
+  std::string* llvm_ir = nullptr;        // receives the optimised module
+  Lowered* lowered = nullptr;            // receives what became of the schedule
+  ir::RolePressure* pressure = nullptr;  // receives the role that is fullest
+  std::string* plan = nullptr;           // receives the text of the program's plan (ir/plan_text.h)
   std::vector<compile::Decision>* decisions = nullptr;  // receives what was tried, and why not
   ir::StampTable* stamps = nullptr;  // receives what PipelineOptions::stamps asked for
   std::string printed;               // what print_after produced
   std::vector<StageTime> times;
   bool stopped = false;
   bool looks() const {
-    return !print_after.empty() || !stop_after.empty() || llvm_ir || plan || lowered || decisions ||
-           stamps;
+    return !print_after.empty() || !stop_after.empty() || llvm_ir || plan || lowered || pressure ||
+           decisions || stamps;
   }
 };
 

@@ -63,25 +63,36 @@ std::vector<Loss> LossesOf(const scheduler::ProgramSchedule& schedule, const Fun
     for (size_t g = 0; g < loop.extraction.graph.ops.size(); ++g) {
       const scheduler::OriginStep* step = LoadOf(fn, loop.extraction.origins[g]);
       if (!step) continue;
-      const auto has_ring = [&](const auto& ring) { return SamePlace(ring.load, step->at); };
-      if (std::any_of(made.rings.begin(), made.rings.end(), has_ring)) continue;
       const int64_t slots = SlotsOf(loop.solution.schedule, loop.extraction.graph.ops[g].name);
+      int64_t deepest = 0;  // prologues fill rings of one slot from the same place
+      for (const auto& ring : made.rings)
+        if (SamePlace(ring.load, step->at)) deepest = std::max(deepest, ring.slots);
+      if (deepest > 0) {
+        const ir::Param* of = fn.param(fn.ops[step->op].operands[0]);
+        if (deepest < slots)
+          note({step->at, of ? of->name : "?", slots, deepest,
+                "no deeper one fits into shared memory beside the others and is proved"});
+        continue;
+      }
       if (slots < 2 && StagesAhead(loop, static_cast<int>(g)) < 1) continue;
       const Op& op = fn.ops[step->op];
       const ir::Param* tensor = fn.param(op.operands[0]);
       const std::string by_threads = ir::WhyByThreads(fn, op, target);
-      note({step->at, tensor ? tensor->name : "?", slots,
+      note({step->at, tensor ? tensor->name : "?", slots, 0,
             by_threads.empty() ? no_producer.why : by_threads});
     }
   }
+  std::stable_partition(losses.begin(), losses.end(), [](const Loss& l) { return l.made == 0; });
   return losses;
 }
 
 std::string Describe(const std::vector<Loss>& losses) {
   const Loss& first = losses.front();
-  std::string text = first.slots > 1
-                         ? fmt::format("the ring of {} slots for `{}`", first.slots, first.tensor)
-                         : fmt::format("the load of `{}` an iteration ahead", first.tensor);
+  std::string text =
+      first.made > 0    ? fmt::format("{} of the {} slots of the ring for `{}`",
+                                      first.slots - first.made, first.slots, first.tensor)
+      : first.slots > 1 ? fmt::format("the ring of {} slots for `{}`", first.slots, first.tensor)
+                        : fmt::format("the load of `{}` an iteration ahead", first.tensor);
   if (losses.size() > 1) text += fmt::format(" and {} more like it", losses.size() - 1);
   return fmt::format("{}: {}", text,
                      first.why.empty() ? "no product reads it where a copy puts it" : first.why);

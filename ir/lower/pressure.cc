@@ -340,6 +340,18 @@ int64_t PeakRegisters(const Function& fn, OpId role) {
   return liveness.peak();
 }
 
+RolePressure FullestRole(const Function& warps) {
+  RolePressure fullest;
+  fullest.kept = -1;
+  for (OpId id : warps.blocks[warps.body].ops) {
+    const Op& op = warps.ops[id];
+    if (op.kind != OpKind::kRole) continue;
+    const int64_t peak = PeakRegisters(warps, id);
+    if (peak > fullest.kept) fullest = {op.s("name"), peak, op.i("regs")};
+  }
+  return fullest;
+}
+
 int64_t PlacedRegisters(const Function& fn, OpId role) {
   // ptxas moves some of them after all: 164 fitted in 160.
   constexpr int64_t kMoved = 16;
