@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/function.h"
@@ -23,6 +24,7 @@ struct Loss {
   int64_t slots = 0;  // of its ring in the schedule; 0: it is in flight in registers
   int64_t made = 0;   // of its ring in the program; 0: it has none
   std::string why;
+  std::vector<std::pair<size_t, std::string>> ops;  // loops of the schedule, names there
 };
 
 // `fn`: the tile function that was lowered; `made`: rings of the program; `no_producer`: why one
@@ -31,6 +33,9 @@ struct Loss {
 std::vector<Loss> LossesOf(const scheduler::ProgramSchedule& schedule, const ir::Function& fn,
                            const ir::ScheduledResources& made, const ir::NoProducer& no_producer,
                            const ir::Target& target);
+
+// What the loops of a schedule gave up, among their notes.
+void NoteLosses(const std::vector<Loss>& losses, scheduler::ProgramSchedule* schedule);
 
 // "its ring of 3 slots for `A`: …", for messages; the others are counted.
 std::string Describe(const std::vector<Loss>& losses);

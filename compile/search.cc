@@ -141,6 +141,7 @@ class Search {
     compiled.strategy = strategy;
     if (schedule) compiled.schedule = schedule->schedule;
     if (schedule) scheduler::Adopt(lowered.product->resources, &*compiled.schedule);
+    if (schedule) NoteLosses(lowered.product->losses, &*compiled.schedule);
     compiled.resources = std::move(lowered.product->resources);
     compiled.losses = std::move(lowered.product->losses);
     compiled.plan = std::move(lowered.product->plan);

@@ -256,6 +256,8 @@ class Build {
           obeyed::WantedOf(lowered.schedule, loop, session.loaded().sources);
       obeyed::Verdict verdict = obeyed::Compare(*code, wanted);
       std::erase_if(verdict.faults, [&](const std::string& f) { return Said(plan, f, codes); });
+      if (!verdict.faults.empty() && settings_.print)
+        fmt::print("{}\n", scheduler::ToText(lowered.schedule));
       if (!verdict.faults.empty())
         return Bad(session, fmt::format("not obeyed: {}", fmt::join(verdict.faults, "; ")));
     }

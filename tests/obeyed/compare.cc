@@ -83,7 +83,7 @@ class Comparer {
     const size_t want = static_cast<size_t>(wanted_.slices);
     // Integers alone look like addresses: a loop of nothing else cannot be told from its control.
     const bool told = std::any_of(wanted_.ops.begin(), wanted_.ops.end(), [](const Wanted& op) {
-      return op.product || op.load || IsPass(op);
+      return op.slice != kNobody && (op.product || op.load || IsPass(op));
     });
     if (compute.empty() && !told) {
       verdict_.unseen += static_cast<int>(wanted_.ops.size());
