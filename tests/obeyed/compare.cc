@@ -505,7 +505,8 @@ class Comparer {
           ++verdict_.chained;
           continue;
         }
-        if (demanded) continue;
+        // A load without a ring goes into one slot, and awaits whoever reads it.
+        if (demanded || wanted_.loads_lost) continue;
         bool at_end = true;  // nothing of the turn follows
         for (size_t j = i + 1; j < 2 * turn.size(); ++j)
           at_end = at_end && thrice[j].kind != Event::Kind::kProduct &&

@@ -65,6 +65,7 @@ void TakeOut(const scheduler::LoopReport& loop, const scheduler::Graph& graph, W
     if (end == std::string::npos || note[0] != '`') continue;
     const std::string name = note.substr(1, end - 1), rest = note.substr(end + 2);
     const bool lost = rest == "is loaded where it is read";
+    wanted->loads_lost = wanted->loads_lost || lost;
     if (!lost && rest != "makes one number, and runs where that is read") continue;
     for (size_t o = 0; o < graph.ops.size(); ++o)
       if (wanted->ops[o].name == name) {
