@@ -150,6 +150,7 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
   request.store = options.solutions ? options.solutions : &memory;
   request.first_schedules = options.first_schedules;
   request.prove = options.prove;
+  request.foretell = options.ptxas.empty();
   TRY(request.passes, PassOptionsOf(loaded, options, look, diags));
   if (look && look->decisions) request.sizes = options.sizes;
   request.rows_cut_sectors = options.rows_cut_sectors;

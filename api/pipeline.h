@@ -45,6 +45,9 @@ struct PipelineOptions {
   scheduler::SolutionStore* solutions = nullptr;
   int64_t stamps = 0;  // records of an in-kernel timeline, for each role (ir/stamps.h); 0: none
   bool prove = true;   // false: the program is looked at and never emitted
+  // The assembler, where there is one to ask: tunes that the model chooses spill nothing by it, and
+  // nobody is told what may be spilled. Not part of the cache's keys of images.
+  std::string ptxas;
   // Clusters that share copies before persistent CTAs (`solve`); see Call::share_copies.
   bool share_copies = false;
   int64_t split = 1;  // CTAs for each tile (`solve`), where that can be; see Call::split

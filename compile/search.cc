@@ -10,6 +10,7 @@
 #include "compile/line.h"
 #include "compile/predict.h"
 #include "ir/lower/operands.h"
+#include "ir/lower/pressure.h"
 #include "ir/queries.h"
 #include "support/check.h"
 
@@ -178,6 +179,7 @@ class Search {
     if (!compiled.losses.empty())
       diags_.Report(kScheduleLostInPart, compiled.losses.front().load, kernel,
                     Describe(compiled.losses));
+    if (request_.foretell) Foretell(compiled.fn);
     const auto missed = [&](Shape shape, const DiagDef& def) {
       const Refusal* why = RefusalOf(shape);
       diags_.Report(def, why ? why->op : Span{}, kernel, why ? why->why : "");
@@ -192,6 +194,20 @@ class Search {
       else
         missed(Shape::kClustered, kNotClustered);
     }
+  }
+
+  // Does the plan leave ptxas as many registers beside tiles as it was seen to take?
+  void Foretell(const ir::Function& warps) {
+    const ir::TargetLimits& limits = request_.target->limits;
+    const ir::RolePressure fullest = ir::FullestRole(warps);
+    const int64_t threads = 32 * warps.launch.warps;
+    const int64_t side_by_side = std::max<int64_t>(1, warps.launch.ctas_per_sm);
+    const int64_t given = fullest.given > 0 ? fullest.given
+                                            : std::min(limits.regs_per_thread,
+                                                       limits.registers / (threads * side_by_side));
+    if (fullest.kept + request_.target->registers.beside_by_rule <= given) return;
+    diags_.Report(kMaySpill, Span{}, warps.name, fullest.role, fullest.kept, given)
+        .Help("choose smaller tiles; where there is a ptxas, `tilec build` says what it does");
   }
 
   // Why a strategy of this shape was refused last.
