@@ -42,11 +42,12 @@ void SaySpillsOfCall(const Loaded& loaded, const std::string& kernel, const Call
   if (Spilled(report) == 0) return;
   DiagSink said_before;  // when the image was made
   ir::RolePressure fullest{"main", 0, 0};
-  if (auto tile = MakeTileIr(loaded, kernel, call, nullptr, said_before); tile.ok())
+  const Result<Machine> machine = MachineOf(options, said_before);
+  if (auto tile = MakeTileIr(loaded, kernel, call, nullptr, said_before); machine.ok() && tile.ok())
     if (const auto warps =
             LowerToWarps(loaded, std::move(*tile), options.For(call), nullptr, said_before);
         warps.ok())
-      fullest = ir::FullestRole(*warps);
+      fullest = ir::FullestRole(*warps, **machine);
   said_before.Clear();
   SaySpills(loaded, kernel, fullest, report, diags);
 }

@@ -143,6 +143,9 @@ class Search {
     if (schedule) compiled.schedule = schedule->schedule;
     if (schedule) scheduler::Adopt(lowered.product->resources, &*compiled.schedule);
     if (schedule) NoteLosses(lowered.product->losses, &*compiled.schedule);
+    if (OneForAll(compiled))
+      for (scheduler::LoopReport& loop : compiled.schedule->loops)
+        loop.notes.push_back("one role runs what its compute roles share");
     compiled.resources = std::move(lowered.product->resources);
     compiled.losses = std::move(lowered.product->losses);
     compiled.plan = std::move(lowered.product->plan);
@@ -176,9 +179,10 @@ class Search {
       diags_.Report(kScheduleNotLowered, last_->op, kernel, last_->why,
                     taken.order == Order::kRule ? "its products are overlapped by rule instead"
                                                 : "one role runs it in program order instead");
-    if (!compiled.losses.empty())
-      diags_.Report(kScheduleLostInPart, compiled.losses.front().load, kernel,
-                    Describe(compiled.losses));
+    const std::string lost = Lost(compiled);
+    if (!lost.empty())
+      diags_.Report(kScheduleLostInPart,
+                    compiled.losses.empty() ? Span{} : compiled.losses.front().load, kernel, lost);
     if (request_.foretell) Foretell(compiled.fn);
     const auto missed = [&](Shape shape, const DiagDef& def) {
       const Refusal* why = RefusalOf(shape);
@@ -196,17 +200,31 @@ class Search {
     }
   }
 
+  // What of its schedule the program has not, for people; "" if it has all of it.
+  static std::string Lost(const Compiled& compiled) {
+    std::string text = compiled.losses.empty() ? "" : Describe(compiled.losses);
+    if (!OneForAll(compiled)) return text;
+    if (!text.empty()) text += "; and ";
+    return text + fmt::format("its {} compute roles: one role runs all", compiled.schedule->roles);
+  }
+
+  // Does one role run what the schedule gives several?
+  static bool OneForAll(const Compiled& compiled) {
+    int roles = 0;
+    for (ir::OpId id : compiled.fn.blocks[compiled.fn.body].ops)
+      roles += compiled.fn.ops[id].kind == ir::OpKind::kRole;
+    return compiled.schedule && compiled.schedule->roles > 1 && roles == 1;
+  }
+
   // Does the plan leave ptxas as many registers beside tiles as it was seen to take?
   void Foretell(const ir::Function& warps) {
-    const ir::TargetLimits& limits = request_.target->limits;
-    const ir::RolePressure fullest = ir::FullestRole(warps);
-    const int64_t threads = 32 * warps.launch.warps;
-    const int64_t side_by_side = std::max<int64_t>(1, warps.launch.ctas_per_sm);
-    const int64_t given = fullest.given > 0 ? fullest.given
-                                            : std::min(limits.regs_per_thread,
-                                                       limits.registers / (threads * side_by_side));
-    if (fullest.kept + request_.target->registers.beside_by_rule <= given) return;
-    diags_.Report(kMaySpill, Span{}, warps.name, fullest.role, fullest.kept, given)
+    const ir::RolePressure fullest = ir::FullestRole(warps, *request_.target);
+    // Beside products all of it is alive; arithmetic alone uses up its tiles piece by piece.
+    const bool products = std::any_of(warps.ops.begin(), warps.ops.end(),
+                                      [](const ir::Op& op) { return op.kind == ir::OpKind::kMma; });
+    const int64_t alive = products ? fullest.kept : fullest.held;
+    if (alive + request_.target->registers.beside_by_rule <= fullest.most) return;
+    diags_.Report(kMaySpill, Span{}, warps.name, fullest.role, alive, fullest.most)
         .Help("choose smaller tiles; where there is a ptxas, `tilec build` says what it does");
   }
 

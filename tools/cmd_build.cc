@@ -99,7 +99,8 @@ Result<std::string> Build(Session& session) {
     TRY(const backend::PtxasReport report,
         backend::Assemble(image.ptx, image.target, ptxas, diags));
     PrintReport(p.kernel, report);
-    api::SaySpills(session.loaded(), p.kernel, ir::FullestRole(fn), report, diags);
+    TRY(const api::Machine machine, session.Machine());
+    api::SaySpills(session.loaded(), p.kernel, ir::FullestRole(fn, *machine), report, diags);
     if (o.emit == "cubin") return report.cubin;
   }
   return image.ptx;
