@@ -32,6 +32,7 @@ constexpr size_t kTried = 20;              // points whose lowering is tried
 constexpr size_t kInVain = 6;              // points in a row that are no better than the best
 constexpr double kAsGood = 0.02;           // what the model cannot tell apart
 constexpr double kWaste = 0.02;            // steps of work done in vain
+constexpr size_t kAsked = 4;               // programs that ptxas is asked of
 constexpr size_t kStarts = 4;              // of descents, from a grid of round values
 constexpr int64_t kThreadRegisters = 128;  // assumed where no quota is set
 constexpr int64_t kLikelyRegisters = 64;   // before anything is lowered, without products
@@ -135,8 +136,9 @@ class Search {
   }
 
   // Does ptxas take the program of a point, and spills nothing? Yes where nobody can be asked.
-  bool Assembles(const TunePoint& point) const {
+  bool Assembles(const TunePoint& point) {
     if (asked_.ptxas.empty()) return true;
+    if (++questions_ > kAsked) return false;
     PipelineOptions options = asked_;
     options.crash_dir.clear();
     Call call = call_;
@@ -491,6 +493,7 @@ class Search {
   };
   std::map<Point, Rating> rated_;
   double least_flops_ = 0;
+  size_t questions_ = 0;  // to ptxas
 };
 
 std::string Key(const Loaded& loaded, const frontend::Signature& signature, const Call& call,
