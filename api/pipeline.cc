@@ -99,13 +99,14 @@ compile::Wish WishOf(const Loaded& loaded, const PipelineOptions& options) {
 
 // What came of the walk, for whoever looks: also where it failed.
 void Show(const compile::Account& account, const Result<compile::Compiled>& compiled,
-          Observation* look) {
+          const ir::Target& target, Observation* look) {
   for (const compile::StepTime& t : account.times) look->times.push_back({t.step, t.milliseconds});
   if (look->decisions) *look->decisions = account.decisions;
   if (!compiled.ok()) return;
   look->printed += compiled->printed;
   look->stopped = compiled->stopped;
   if (look->plan) *look->plan = compiled->plan;
+  if (look->pressure && !compiled->stopped) *look->pressure = ir::FullestRole(compiled->fn, target);
   if (!look->lowered) return;
   *look->lowered = {compiled->schedule.has_value(), {}};
   if (compiled->schedule) look->lowered->schedule = *compiled->schedule;
@@ -149,12 +150,13 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
   request.store = options.solutions ? options.solutions : &memory;
   request.first_schedules = options.first_schedules;
   request.prove = options.prove;
+  request.foretell = options.ptxas.empty();
   TRY(request.passes, PassOptionsOf(loaded, options, look, diags));
   if (look && look->decisions) request.sizes = options.sizes;
   request.rows_cut_sectors = options.rows_cut_sectors;
   compile::Account account;
   Result<compile::Compiled> compiled = compile::Compile(fn, request, &account, diags);
-  if (look) Show(account, compiled, look);
+  if (look) Show(account, compiled, *machine, look);
   if (!compiled.ok()) return DiagSink::Propagate();
   return std::move(compiled->fn);
 }

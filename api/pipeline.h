@@ -18,6 +18,7 @@
 #include "compile/strategy.h"
 #include "frontend/frontend.h"
 #include "ir/function.h"
+#include "ir/lower/pressure.h"
 #include "ir/pass.h"
 #include "ir/stamps.h"
 #include "runtime/kernel_cache.h"
@@ -44,6 +45,9 @@ struct PipelineOptions {
   scheduler::SolutionStore* solutions = nullptr;
   int64_t stamps = 0;  // records of an in-kernel timeline, for each role (ir/stamps.h); 0: none
   bool prove = true;   // false: the program is looked at and never emitted
+  // The assembler, where there is one to ask: tunes that the model chooses spill nothing by it, and
+  // nobody is told what may be spilled. Not part of the cache's keys of images.
+  std::string ptxas;
   // Clusters that share copies before persistent CTAs (`solve`); see Call::share_copies.
   bool share_copies = false;
   int64_t split = 1;  // CTAs for each tile (`solve`), where that can be; see Call::split
@@ -73,17 +77,18 @@ struct Observation {
   std::vector<std::string> print_after;  // pass names; "all"
   std::string stop_after;
   bool time_passes = false;
-  std::string* llvm_ir = nullptr;  // receives the optimised module
-  Lowered* lowered = nullptr;      // receives what became of the schedule
-  std::string* plan = nullptr;     // receives the text of the program's plan (ir/plan_text.h)
+  std::string* llvm_ir = nullptr;        // receives the optimised module
+  Lowered* lowered = nullptr;            // receives what became of the schedule
+  ir::RolePressure* pressure = nullptr;  // receives the role that is fullest
+  std::string* plan = nullptr;           // receives the text of the program's plan (ir/plan_text.h)
   std::vector<compile::Decision>* decisions = nullptr;  // receives what was tried, and why not
   ir::StampTable* stamps = nullptr;  // receives what PipelineOptions::stamps asked for
   std::string printed;               // what print_after produced
   std::vector<StageTime> times;
   bool stopped = false;
   bool looks() const {
-    return !print_after.empty() || !stop_after.empty() || llvm_ir || plan || lowered || decisions ||
-           stamps;
+    return !print_after.empty() || !stop_after.empty() || llvm_ir || plan || lowered || pressure ||
+           decisions || stamps;
   }
 };
 

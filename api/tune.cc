@@ -11,6 +11,8 @@
 #include <tuple>
 
 #include "api/diagnostics.h"
+#include "api/split.h"
+#include "backend/ptxas.h"
 #include "ir/count_work.h"
 #include "ir/isa.h"
 #include "ir/lower/plan.h"
@@ -30,6 +32,7 @@ constexpr size_t kTried = 20;              // points whose lowering is tried
 constexpr size_t kInVain = 6;              // points in a row that are no better than the best
 constexpr double kAsGood = 0.02;           // what the model cannot tell apart
 constexpr double kWaste = 0.02;            // steps of work done in vain
+constexpr size_t kAsked = 4;               // programs that ptxas is asked of
 constexpr size_t kStarts = 4;              // of descents, from a grid of round values
 constexpr int64_t kThreadRegisters = 128;  // assumed where no quota is set
 constexpr int64_t kLikelyRegisters = 64;   // before anything is lowered, without products
@@ -50,11 +53,17 @@ class Search {
  public:
   Search(const Loaded& loaded, const frontend::Signature& signature, const Call& call,
          const PipelineOptions& options, const ir::Target& target)
-      : loaded_(loaded), signature_(signature), call_(call), options_(options), target_(target) {
+      : loaded_(loaded),
+        signature_(signature),
+        call_(call),
+        asked_(options),
+        options_(options),
+        target_(target) {
     options_.crash_dir.clear();
     options_.first_schedules = true;
     options_.prove = false;
     options_.solutions = nullptr;  // found faster than read
+    options_.ptxas.clear();
     for (const auto& [name, value] : call.all)
       if (const auto* i = std::get_if<int64_t>(&value)) names_[name] = *i;
     for (const auto& [name, value] : call.launch.scalars)
@@ -99,13 +108,50 @@ class Search {
                               std::tie(b.time.ms, b.time.cycles_per_cta);
                      });
     if (choice.lowered.empty()) return choice;
-    const TunePoint& best = Nearest(choice.lowered);
-    if (!best.is_default && (!default_ms || best.time.ms < (1 - Margin()) * *default_ms))
-      choice.values = best.values;
+    choice.values = Choose(choice.lowered, default_ms);
     return choice;
   }
 
  private:
+  // The best point by the model, unless ptxas spills of it: then the best of the others. None is
+  // taken where all spill: the defaults stand.
+  frontend::Values Choose(std::vector<TunePoint> points, std::optional<double> default_ms) {
+    bool default_spills = false;
+    while (!points.empty()) {
+      const auto best = points.begin() + (&Nearest(points) - points.data());
+      const bool better = !default_ms || best->time.ms < (1 - Margin()) * *default_ms;
+      if (!best->is_default && !better && !default_spills) {
+        const auto standard = std::find_if(points.begin(), points.end(),
+                                           [](const TunePoint& p) { return p.is_default; });
+        if (standard == points.end() || Assembles(*standard)) return {};
+        default_spills = true;
+        points.erase(standard);
+        continue;
+      }
+      if (Assembles(*best)) return best->is_default ? frontend::Values() : std::move(best->values);
+      default_spills = default_spills || best->is_default;
+      points.erase(best);
+    }
+    return {};
+  }
+
+  // Does ptxas take the program of a point, and spills nothing? Yes where nobody can be asked.
+  bool Assembles(const TunePoint& point) {
+    if (asked_.ptxas.empty()) return true;
+    if (++questions_ > kAsked) return false;
+    PipelineOptions options = asked_;
+    options.crash_dir.clear();
+    Call call = call_;
+    for (const auto& [name, value] : point.values) call.statics[name] = call.all[name] = value;
+    (void)ChooseForm(loaded_, signature_, options, &call);
+    DiagSink quiet;
+    const auto image =
+        CompileCall(loaded_, signature_.kernel, call, options, nullptr, nullptr, nullptr, quiet);
+    if (!image.ok()) return false;
+    const auto report = backend::Assemble(image->ptx, image->target, options.ptxas, quiet);
+    return report.ok() && report->spill_store_bytes + report->spill_load_bytes == 0;
+  }
+
   bool Open(const frontend::TuneInfo& tune) const { return IsOpen(tune, call_); }
 
   // Sizes beyond anything a machine can do overflow what the model counts in.
@@ -434,7 +480,8 @@ class Search {
   const Loaded& loaded_;
   const frontend::Signature& signature_;
   const Call& call_;
-  PipelineOptions options_;
+  const PipelineOptions& asked_;
+  PipelineOptions options_;  // of what is only looked at
   const ir::Target& target_;
   Bindings names_;
   std::vector<Axis> axes_;
@@ -446,11 +493,13 @@ class Search {
   };
   std::map<Point, Rating> rated_;
   double least_flops_ = 0;
+  size_t questions_ = 0;  // to ptxas
 };
 
 std::string Key(const Loaded& loaded, const frontend::Signature& signature, const Call& call,
                 const PipelineOptions& options) {
   std::string key = "tune " + ImageKey(loaded, signature.kernel, call, options);
+  if (!options.ptxas.empty()) key += " ptxas";
   for (const auto& [name, value] : call.all)
     key += fmt::format(" {}={}", name, frontend::ToText(value));
   return key;

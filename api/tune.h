@@ -1,7 +1,8 @@
 // --tune=model: values for the tunes that a call leaves open, by the machine model, for the sizes
 // of the call. First all that can be rated from bounds is (scheduler/kernel_time.h), along the axes
 // of the space from several starts; the few best are lowered, and what their programs' loops take
-// decides. The defaults stand unless another point is better by a margin.
+// decides. The defaults stand unless another point is better by a margin, and of what ptxas spills,
+// where there is one to ask (PipelineOptions::ptxas), nothing is chosen.
 //
 // Deterministic and bounded: counts of points, no clocks, and the scheduler's first answers.
 //

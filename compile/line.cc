@@ -272,7 +272,8 @@ std::optional<Refusal> Line::Worth(const Strategy& strategy, const Lowered& lowe
     said.Report(kRolesNotMade, Span{}, lowered.fn.name, wanted->roles);
     return refuse(Resource::kRoles, wanted->roles, 1);
   }
-  if (request_.file && !lowered.losses.empty()) {
+  // Rings of a file are as deep as it says.
+  if (request_.file && !lowered.losses.empty() && lowered.losses.front().made == 0) {
     said.Report(kScheduleLost, lowered.losses.front().load, lowered.fn.name,
                 Describe(lowered.losses));
     return refuse(Resource::kRoles, 0, 0);

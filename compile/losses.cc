@@ -54,34 +54,66 @@ std::vector<Loss> LossesOf(const scheduler::ProgramSchedule& schedule, const Fun
                            const ir::ScheduledResources& made, const ir::NoProducer& no_producer,
                            const ir::Target& target) {
   std::vector<Loss> losses;
-  const auto note = [&](Loss loss) {
+  const auto note = [&](Loss loss, size_t loop, const std::string& op) {
     const auto same = [&](const Loss& o) { return SamePlace(o.load, loss.load); };
-    if (std::none_of(losses.begin(), losses.end(), same)) losses.push_back(std::move(loss));
+    auto at = std::find_if(losses.begin(), losses.end(), same);
+    if (at == losses.end()) at = losses.insert(at, std::move(loss));
+    at->ops.emplace_back(loop, op);
   };
   for (const scheduler::LoopReport& loop : schedule.loops) {
     if (!loop.applied) continue;
+    const auto l = static_cast<size_t>(&loop - schedule.loops.data());
     for (size_t g = 0; g < loop.extraction.graph.ops.size(); ++g) {
       const scheduler::OriginStep* step = LoadOf(fn, loop.extraction.origins[g]);
       if (!step) continue;
-      const auto has_ring = [&](const auto& ring) { return SamePlace(ring.load, step->at); };
-      if (std::any_of(made.rings.begin(), made.rings.end(), has_ring)) continue;
-      const int64_t slots = SlotsOf(loop.solution.schedule, loop.extraction.graph.ops[g].name);
+      const std::string& name = loop.extraction.graph.ops[g].name;
+      const int64_t slots = SlotsOf(loop.solution.schedule, name);
+      int64_t deepest = 0;  // prologues fill rings of one slot from the same place
+      for (const auto& ring : made.rings)
+        if (SamePlace(ring.load, step->at)) deepest = std::max(deepest, ring.slots);
+      if (deepest > 0) {
+        const ir::Param* of = fn.param(fn.ops[step->op].operands[0]);
+        if (deepest < slots)
+          note({step->at,
+                of ? of->name : "?",
+                slots,
+                deepest,
+                "no deeper one fits into shared memory beside the others and is proved",
+                {}},
+               l, name);
+        continue;
+      }
       if (slots < 2 && StagesAhead(loop, static_cast<int>(g)) < 1) continue;
       const Op& op = fn.ops[step->op];
       const ir::Param* tensor = fn.param(op.operands[0]);
       const std::string by_threads = ir::WhyByThreads(fn, op, target);
-      note({step->at, tensor ? tensor->name : "?", slots,
-            by_threads.empty() ? no_producer.why : by_threads});
+      note({step->at,
+            tensor ? tensor->name : "?",
+            slots,
+            0,
+            by_threads.empty() ? no_producer.why : by_threads,
+            {}},
+           l, name);
     }
   }
+  std::stable_partition(losses.begin(), losses.end(), [](const Loss& l) { return l.made == 0; });
   return losses;
+}
+
+void NoteLosses(const std::vector<Loss>& losses, scheduler::ProgramSchedule* schedule) {
+  for (const Loss& loss : losses)
+    if (loss.made == 0)
+      for (const auto& [loop, op] : loss.ops)
+        schedule->loops[loop].notes.push_back(fmt::format("`{}` is loaded where it is read", op));
 }
 
 std::string Describe(const std::vector<Loss>& losses) {
   const Loss& first = losses.front();
-  std::string text = first.slots > 1
-                         ? fmt::format("the ring of {} slots for `{}`", first.slots, first.tensor)
-                         : fmt::format("the load of `{}` an iteration ahead", first.tensor);
+  std::string text =
+      first.made > 0    ? fmt::format("{} of the {} slots of the ring for `{}`",
+                                      first.slots - first.made, first.slots, first.tensor)
+      : first.slots > 1 ? fmt::format("the ring of {} slots for `{}`", first.slots, first.tensor)
+                        : fmt::format("the load of `{}` an iteration ahead", first.tensor);
   if (losses.size() > 1) text += fmt::format(" and {} more like it", losses.size() - 1);
   return fmt::format("{}: {}", text,
                      first.why.empty() ? "no product reads it where a copy puts it" : first.why);

@@ -10,6 +10,7 @@
 #include "compile/line.h"
 #include "compile/predict.h"
 #include "ir/lower/operands.h"
+#include "ir/lower/pressure.h"
 #include "ir/queries.h"
 #include "support/check.h"
 
@@ -144,6 +145,10 @@ class Search {
     compiled.strategy = strategy;
     if (schedule) compiled.schedule = schedule->schedule;
     if (schedule) scheduler::Adopt(lowered.product->resources, &*compiled.schedule);
+    if (schedule) NoteLosses(lowered.product->losses, &*compiled.schedule);
+    if (OneForAll(compiled))
+      for (scheduler::LoopReport& loop : compiled.schedule->loops)
+        loop.notes.push_back("one role runs what its compute roles share");
     compiled.resources = std::move(lowered.product->resources);
     compiled.losses = std::move(lowered.product->losses);
     compiled.plan = std::move(lowered.product->plan);
@@ -177,9 +182,11 @@ class Search {
       diags_.Report(kScheduleNotLowered, last_->op, kernel, last_->why,
                     taken.order == Order::kRule ? "its products are overlapped by rule instead"
                                                 : "one role runs it in program order instead");
-    if (!compiled.losses.empty())
-      diags_.Report(kScheduleLostInPart, compiled.losses.front().load, kernel,
-                    Describe(compiled.losses));
+    const std::string lost = Lost(compiled);
+    if (!lost.empty())
+      diags_.Report(kScheduleLostInPart,
+                    compiled.losses.empty() ? Span{} : compiled.losses.front().load, kernel, lost);
+    if (request_.foretell) Foretell(compiled.fn);
     const auto missed = [&](Shape shape, const DiagDef& def) {
       const Refusal* why = RefusalOf(shape);
       diags_.Report(def, why ? why->op : Span{}, kernel, why ? why->why : "");
@@ -194,6 +201,39 @@ class Search {
       else
         missed(Shape::kClustered, kNotClustered);
     }
+  }
+
+  // What of its schedule the program has not, for people; "" if it has all of it.
+  static std::string Lost(const Compiled& compiled) {
+    std::string text = compiled.losses.empty() ? "" : Describe(compiled.losses);
+    if (!OneForAll(compiled)) return text;
+    if (!text.empty()) text += "; and ";
+    return text + fmt::format("its {} compute roles: one role runs all", compiled.schedule->roles);
+  }
+
+  // Does one role run what the schedule gives several?
+  static bool OneForAll(const Compiled& compiled) {
+    int roles = 0;
+    for (ir::OpId id : compiled.fn.blocks[compiled.fn.body].ops)
+      roles += compiled.fn.ops[id].kind == ir::OpKind::kRole;
+    return compiled.schedule && compiled.schedule->roles > 1 && roles == 1;
+  }
+
+  // Does the plan leave ptxas as many registers beside tiles as it was seen to take?
+  void Foretell(const ir::Function& warps) {
+    const ir::RolePressure fullest = ir::FullestRole(warps, *request_.target);
+    // Beside products all of it is alive; arithmetic alone uses up its tiles piece by piece.
+    const bool products = std::any_of(warps.ops.begin(), warps.ops.end(),
+                                      [](const ir::Op& op) { return op.kind == ir::OpKind::kMma; });
+    const int64_t alive = products ? fullest.kept : fullest.held;
+    // Where roles have quotas, what would not leave the least was refused (I306, I308). Of
+    // attention with 240, 218 kept do not spill, and 228 do.
+    const ir::TargetRegisters& beside = request_.target->registers;
+    const int64_t spare =
+        fullest.given > 0 ? beside.least_beside + beside.beside_scheduled : beside.beside_by_rule;
+    if (alive + spare <= fullest.most) return;
+    diags_.Report(kMaySpill, Span{}, warps.name, fullest.role, alive, fullest.most)
+        .Help("choose smaller tiles; where there is a ptxas, `tilec build` says what it does");
   }
 
   // Why a strategy of this shape was refused last.

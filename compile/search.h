@@ -34,6 +34,7 @@ struct Request {
                                                 // the program, or refused
   bool wants_plan = false;                      // Compiled::plan is to be filled
   bool first_schedules = false;                 // what the scheduler finds without a proof
+  bool foretell = true;                         // R622: nobody is going to ask ptxas
   bool prove = true;                            // false: the program is looked at, never emitted
   ir::PassOptions passes;                       // what to print and where to stop
   // Values of dims and integer scalars. With them, decisions have predicted times.

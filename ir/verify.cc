@@ -5,7 +5,7 @@
 //       value has type tensor<…> of as many dims as its extents; parameters define distinct values
 //   H2  names in extents and facts are parameters (not tensors) or statics
 //   H3  warp level: 1 … 32 warps; tensor maps name tensor parameters, distinct dims, boxes of
-//       1 … 256, an inner box of at most the swizzle span, rank 1 … 5
+//       1 … 256, an inner box of whole 16 bytes and at most the swizzle span, rank 1 … 5
 //  Structure (I210)
 //   S1  every block is the region of one op (the body of none); every op stands in one block and
 //       knows it; every result knows its op and every argument its block
@@ -133,6 +133,8 @@ bool Verifier::CheckMap(size_t index) {
   if (m.swizzle_bytes != 0 && inner > m.swizzle_bytes)
     return FailHeader(
         p->at, fmt::format("{}: {} bytes of inner box, swizzle {}", which, inner, m.swizzle_bytes));
+  if (inner % 16 != 0)  // or no tensor map can be made of it
+    return FailHeader(p->at, fmt::format("{}: {} bytes of inner box", which, inner));
   return true;
 }
 

@@ -217,9 +217,7 @@ class CudaDevice final : public Device {
     if (!options.cubin.empty()) {
       const CUresult taken =
           api_->cuModuleLoadDataEx(&module, options.cubin.data(), 0, nullptr, nullptr);
-      if (taken == kSuccess)
-        return std::unique_ptr<Module>(
-            std::make_unique<CudaModule>(*api_, context_, module, PtxEntries(ptx)));
+      if (taken == kSuccess) return Loaded(module, ptx, options.name, diags);
       diags.Report(kCubinRefused, Span{}, options.name, api_->ErrorText(taken),
                    api_->ErrorName(taken));
       module = nullptr;
@@ -239,8 +237,7 @@ class CudaDevice final : public Device {
         d.Help(fmt::format("the text is for `{}`, this device is {}", PtxTarget(ptx), isa()));
       return d;
     }
-    return std::unique_ptr<Module>(
-        std::make_unique<CudaModule>(*api_, context_, module, PtxEntries(ptx)));
+    return Loaded(module, ptx, options.name, diags);
   }
 
   Result<TensorMap> EncodeTensorMap(const TensorMapDesc& d, DiagSink& diags) override {
@@ -371,6 +368,24 @@ class CudaDevice final : public Device {
   }
 
  private:
+  // Whoever assembled it, what it has in place of registers is said.
+  std::unique_ptr<Module> Loaded(CUmodule module, const std::string& ptx, const std::string& name,
+                                 DiagSink& diags) const {
+    std::vector<std::string> entries = PtxEntries(ptx);
+    for (const std::string& entry : entries) {
+      CUfunction function = nullptr;
+      int local = 0, registers = 0;
+      if (api_->cuModuleGetFunction(&function, module, entry.c_str()) != kSuccess ||
+          api_->cuFuncGetAttribute(&local, kLocalSize, function) != kSuccess ||
+          api_->cuFuncGetAttribute(&registers, kRegisters, function) != kSuccess || local == 0)
+        continue;
+      diags.Report(kLocalMemory, Span{}, entries.size() > 1 ? entry : name, local, registers)
+          .Help(
+              "choose smaller tiles; `tilec build` beside a ptxas names the role that is fullest");
+    }
+    return std::make_unique<CudaModule>(*api_, context_, module, std::move(entries));
+  }
+
   struct alignas(128) AlignedArg {
     uint8_t bytes[128];
   };

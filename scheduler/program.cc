@@ -351,6 +351,20 @@ std::optional<CutProgram> SolveCut(const Function& fn, int slices, const Program
   return c;
 }
 
+// One number of a whole tile has no place in the program, as scalars have none (ir/loop_plan.h).
+void NoteNumbers(const Function& fn, LoopReport* report) {
+  for (size_t g = 0; g < report->extraction.graph.ops.size(); ++g) {
+    const OriginStep& main = report->extraction.origins[g]
+                                 .steps[static_cast<size_t>(report->extraction.origins[g].main)];
+    if (main.kind != StepKind::kOp || !main.op.valid()) continue;
+    const ir::OpKind kind = fn.ops[main.op].kind;
+    if ((kind == OpKind::kReduce || kind == OpKind::kArgReduce) &&
+        ir::IsReplicated(fn, fn.ops[main.op]))
+      report->notes.push_back(fmt::format("`{}` makes one number, and runs where that is read",
+                                          report->extraction.graph.ops[g].name));
+  }
+}
+
 bool ApplySchedules(CutProgram& c) {
   const std::vector<OpId> loops = InnermostLoops(c.fn);
   const bool sliced = c.schedule.slices > 1;
@@ -398,6 +412,7 @@ bool ApplySchedules(CutProgram& c) {
     }
     report.notes.insert(report.notes.end(), plan->notes.begin(), plan->notes.end());
     report.going_on = plan->going_on;
+    NoteNumbers(c.fn, &report);
     if (!PipelineLoop(c.fn, loops[i], *plan, &tokens) &&
         refuse("it reads across turns in a way the lowering does not know"))
       return false;

@@ -6,9 +6,9 @@
 
 #include "api/diagnostics.h"
 #include "api/refine.h"
+#include "api/spills.h"
 #include "backend/backend.h"
 #include "backend/ptxas.h"
-#include "ir/lower/pressure.h"
 #include "ir/target.h"
 #include "ir/text.h"
 #include "support/nearest.h"
@@ -30,33 +30,6 @@ void PrintReport(const std::string& kernel, const backend::PtxasReport& r) {
              kernel, r.registers, r.stack_bytes, r.spill_store_bytes, r.spill_load_bytes,
              r.barriers, r.smem_bytes);
   for (const std::string& line : r.pipeline) fmt::print(stderr, "  {}\n", line);
-}
-
-// Spilled bytes, the role that is fullest, and what to change.
-void SayWhatSpills(Session& session, const Prepared& p, const ir::Function& fn,
-                   const backend::PtxasReport& report) {
-  const int bytes = report.spill_store_bytes + report.spill_load_bytes;
-  if (bytes == 0) return;
-  std::string fullest;
-  int64_t most = -1, given = 0;
-  for (ir::OpId id : fn.blocks[fn.body].ops) {
-    const ir::Op& op = fn.ops[id];
-    if (op.kind != ir::OpKind::kRole) continue;
-    const int64_t peak = ir::PeakRegisters(fn, id);
-    if (peak <= most) continue;
-    most = peak, fullest = op.s("name");
-    // Without a quota a thread has what ptxas found for it, less where CTAs share an SM.
-    given = op.i("regs") > 0 ? op.i("regs") : report.registers;
-  }
-  const frontend::Signature* signature = session.loaded().program->FindSignature(p.kernel);
-  std::vector<std::string> tunes;
-  if (signature)
-    for (const frontend::TuneInfo& tune : signature->tunes) tunes.push_back("`" + tune.name + "`");
-  const std::string smaller =
-      tunes.empty() ? "smaller tiles" : fmt::format("smaller {}", fmt::join(tunes, ", "));
-  session.diags()
-      .Report(kSpills, signature ? signature->at : Span{}, p.kernel, bytes, fullest, most, given)
-      .Help(smaller + " or --ptxas=refine, which gives the solver fewer registers");
 }
 
 // An older ptxas may reuse registers of A before a product has read them: where nvdisasm is, the
@@ -93,6 +66,8 @@ Result<std::string> BuildRefined(Session& session, const Prepared& p) {
       api::Refine(session.loaded(), p.kernel, p.call, session.pipeline(), ptxas, diags));
   for (const std::string& round : refined.rounds) fmt::print(stderr, "{}: {}\n", p.kernel, round);
   PrintReport(p.kernel, refined.report);
+  api::SaySpillsOfCall(session.loaded(), p.kernel, p.call, session.pipeline(), refined.report,
+                       diags);
   const std::string pin = o.pin.empty() ? p.kernel + ".sched" : o.pin;
   std::string why;
   if (!refined.schedule.empty()) {
@@ -143,7 +118,8 @@ Result<std::string> Build(Session& session) {
     TRY(const backend::PtxasReport report,
         backend::Assemble(image.ptx, image.target, ptxas, diags));
     PrintReport(p.kernel, report);
-    SayWhatSpills(session, p, fn, report);
+    TRY(const api::Machine machine, session.Machine());
+    api::SaySpills(session.loaded(), p.kernel, ir::FullestRole(fn, *machine), report, diags);
     SayWhatIsReused(session, p, image, report, ptxas);
     if (o.emit == "cubin") return report.cubin;
   }

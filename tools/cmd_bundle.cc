@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <map>
 
+#include "api/spills.h"
 #include "backend/ptxas.h"
 #include "runtime/bundle.h"
 #include "tools/bundle_header.h"
@@ -62,7 +63,9 @@ bool LaunchesAlike(const runtime::Build& a, const runtime::Build& b) {
 }
 
 // A build like one before adds its sizes to that one's.
-Result<> Keep(Making& making, backend::KernelImage image, const Bindings& sizes, DiagSink& diags) {
+Result<> Keep(Session& session, const Prepared& p, Making& making, backend::KernelImage image,
+              const Bindings& sizes) {
+  DiagSink& diags = session.diags();
   runtime::Build build;
   if (!sizes.empty()) build.sizes = {sizes};
   for (runtime::Build& other : making.bundle.builds) {
@@ -86,6 +89,7 @@ Result<> Keep(Making& making, backend::KernelImage image, const Bindings& sizes,
   if (!making.ptxas.empty()) {
     TRY(backend::PtxasReport report,
         backend::Assemble(build.image.ptx, build.image.target, making.ptxas, diags));
+    api::SaySpillsOfCall(session.loaded(), p.kernel, p.call, session.pipeline(), report, diags);
     build.cubin = std::move(report.cubin);
   }
   making.bundle.builds.push_back(std::move(build));
@@ -121,14 +125,19 @@ Result<> Build(Session& session, const std::vector<std::string>& words, Making* 
   TRY_VOID(NoteKernel(*making, signature, session.options().file, diags));
   TRY(backend::KernelImage aligned, BuildOne(session, p));
   const Bindings sizes = SizesOf(signature, p.call);
-  for (auto& [name, facts] : p.call.facts) facts = {.last_contiguous = facts.last_contiguous};
+  auto facts = p.call.facts;
+  for (auto& [name, fact] : p.call.facts) fact = {.last_contiguous = fact.last_contiguous};
   TRY(backend::KernelImage any, BuildOne(session, p));
   const bool same = any.ptx == aligned.ptx;
   fmt::print(stderr, "{}{}{} for {}{}: {} bytes of PTX\n", p.kernel, words.empty() ? "" : " ",
              fmt::join(words, " "), any.target, same ? "" : ", aligned and any tensors",
              aligned.ptx.size() + (same ? 0 : any.ptx.size()));
-  if (!same) TRY_VOID(Keep(*making, std::move(aligned), sizes, diags));
-  return Keep(*making, std::move(any), sizes, diags);
+  if (!same) {
+    Prepared with_facts = p;
+    with_facts.call.facts = std::move(facts);
+    TRY_VOID(Keep(session, with_facts, *making, std::move(aligned), sizes));
+  }
+  return Keep(session, p, *making, std::move(any), sizes);
 }
 
 int BuildAll(const Options& options, const std::vector<Wanted>& wanted, Making* making) {

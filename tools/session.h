@@ -19,6 +19,9 @@
 
 namespace tilec::tools {
 
+// The assembler found through the environment; "" if there is none.
+std::string Ptxas();
+
 class Session {
  public:
   explicit Session(const Options& options);
@@ -34,6 +37,7 @@ class Session {
     api::PipelineOptions options = {options_.target, options_.schedule, "crash", options_.tune,
                                     false,           &*solutions_};
     if (const Result<api::Machine> machine = Machine(); machine.ok()) options.machine = *machine;
+    if (options_.ptxas != "off") options.ptxas = Ptxas();
     return options;
   }
   // --tune=model: sets the tunes that the call leaves open.
@@ -83,9 +87,6 @@ class Session {
 
 // Where the cache is: --cache-dir, else from the environment; "" if nowhere.
 std::string CacheDirectory(const Options& options);
-
-// The assembler found through the environment; "" if there is none.
-std::string Ptxas();
 
 // Standard output, or the file. False with the reason.
 bool WriteOutput(const std::string& path, const std::string& text, std::string* why);

@@ -253,7 +253,8 @@ std::optional<SmemLayout> RereadLayout(const Type& tile) {
   if (tile.rank() != 2) return std::nullopt;
   const int64_t size = ByteSize(tile.dtype), columns = tile.shape[1];
   for (int64_t panel = std::min<int64_t>(256, columns); panel * size >= 64; --panel)
-    if (columns % panel == 0 && tile.shape[0] * panel * size % 128 == 0)  // where boxes may land
+    // Rows of boxes are whole 16 bytes, and boxes land at multiples of 128.
+    if (columns % panel == 0 && panel * size % 16 == 0 && tile.shape[0] * panel * size % 128 == 0)
       return SmemLayout{tile.shape[0], columns, panel, 0};
   return std::nullopt;
 }

@@ -341,6 +341,27 @@ int64_t PeakRegisters(const Function& fn, OpId role) {
   return liveness.peak();
 }
 
+RolePressure FullestRole(const Function& warps, const Target& target) {
+  RolePressure fullest;
+  fullest.kept = -1;
+  for (OpId id : warps.blocks[warps.body].ops) {
+    const Op& op = warps.ops[id];
+    if (op.kind != OpKind::kRole) continue;
+    const int64_t peak = PeakRegisters(warps, id);
+    if (peak <= fullest.kept) continue;
+    fullest = {op.s("name"), peak, op.i("regs"), 0, op.i("regs")};
+    Liveness waits(warps, true, true);
+    waits.Walk(op.regions[0], {});
+    fullest.held = waits.peak();
+  }
+  if (fullest.most == 0)
+    fullest.most =
+        std::min(target.limits.regs_per_thread,
+                 target.limits.registers / (isa::kWarpThreads * warps.launch.warps *
+                                            std::max<int64_t>(1, warps.launch.ctas_per_sm)));
+  return fullest;
+}
+
 int64_t PlacedRegisters(const Function& fn, OpId role) {
   // ptxas moves some of them after all: 164 fitted in 160.
   constexpr int64_t kMoved = 16;

@@ -5,6 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "ir/function.h"
 #include "ir/target.h"
 
@@ -12,6 +14,17 @@ namespace tilec::ir {
 
 // 32-bit registers per thread, at the worst place of one role of a warp function.
 int64_t PeakRegisters(const Function& fn, OpId role);
+
+// The role of a warp program that keeps most registers of tiles alive, for messages.
+struct RolePressure {
+  std::string role;
+  int64_t kept = 0;   // of a thread, at the worst place
+  int64_t given = 0;  // its quota; 0: what ptxas finds for it
+  int64_t held = 0;   // of `kept`, where threads wait; arithmetic uses up the rest piece by piece
+  int64_t most =
+      0;  // what a thread can be given: the quota, else by the launch and the register file
+};
+RolePressure FullestRole(const Function& warps, const Target& target);
 
 // 32-bit registers per thread that a role's loops of products want because what they carry, and
 // what is in flight meanwhile, has places that cannot be shared, although not all is alive at once.

@@ -83,7 +83,7 @@ class Comparer {
     const size_t want = static_cast<size_t>(wanted_.slices);
     // Integers alone look like addresses: a loop of nothing else cannot be told from its control.
     const bool told = std::any_of(wanted_.ops.begin(), wanted_.ops.end(), [](const Wanted& op) {
-      return op.product || op.load || IsPass(op);
+      return op.slice != kNobody && (op.product || op.load || IsPass(op));
     });
     if (compute.empty() && !told) {
       verdict_.unseen += static_cast<int>(wanted_.ops.size());
@@ -505,7 +505,8 @@ class Comparer {
           ++verdict_.chained;
           continue;
         }
-        if (demanded) continue;
+        // A load without a ring goes into one slot, and awaits whoever reads it.
+        if (demanded || wanted_.loads_lost) continue;
         bool at_end = true;  // nothing of the turn follows
         for (size_t j = i + 1; j < 2 * turn.size(); ++j)
           at_end = at_end && thrice[j].kind != Event::Kind::kProduct &&

@@ -51,6 +51,7 @@ struct WantedLoop {
   // under way there; ops that it said run at the end of the turn of the product they read.
   int awaited_at_end = 0;
   bool results_kept = false;
+  bool loads_lost = false;  // it said that a load has no ring
 };
 
 struct Verdict {

@@ -57,6 +57,27 @@ bool ReadsLoad(const scheduler::Graph& graph, const WantedLoop& wanted, int op) 
                      [&](int r) { return wanted.ops[static_cast<size_t>(r)].load; });
 }
 
+// Ops that the compiler said it does not run where the schedule has them: numbers of whole tiles,
+// and loads without a ring with what reads their slots.
+void TakeOut(const scheduler::LoopReport& loop, const scheduler::Graph& graph, WantedLoop* wanted) {
+  for (const std::string& note : loop.notes) {
+    const size_t end = note.find("` ");
+    if (end == std::string::npos || note[0] != '`') continue;
+    const std::string name = note.substr(1, end - 1), rest = note.substr(end + 2);
+    const bool lost = rest == "is loaded where it is read";
+    wanted->loads_lost = wanted->loads_lost || lost;
+    if (!lost && rest != "makes one number, and runs where that is read") continue;
+    for (size_t o = 0; o < graph.ops.size(); ++o)
+      if (wanted->ops[o].name == name) {
+        wanted->ops[o].slice = kNobody;
+        for (size_t r = 0; lost && r < graph.ops.size(); ++r)
+          if (Reads(wanted->ops[r], static_cast<int>(o)) &&
+              graph.ops[r].kind == scheduler::Spelling(scheduler::StepKind::kSmemLoad))
+            wanted->ops[r].slice = kNobody;
+      }
+  }
+}
+
 // Stores and loads between roles as the program has them: one store for each role that reads the
 // value, one load for all that reads it there, which is the first. What was loaded is not handed
 // on: the threads of every role that needs it read it where it was loaded to, and those of a role
@@ -149,6 +170,7 @@ WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::
   for (const scheduler::GraphEdge& e : graph.edges)
     if (e.kind != scheduler::EdgeKind::kOrder)
       wanted.ops[static_cast<size_t>(e.to)].reads.push_back(e.from);
+  TakeOut(loop, graph, &wanted);
   if (decided.apart) {
     SplitPasses(graph, &wanted);
     std::set<int> roles;

@@ -5,10 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "api/split.h"
 #include "tests/unit/api/loaded.h"
+#include "tests/unit/temp_folder.h"
 
 namespace tilec::api {
 namespace {
@@ -55,6 +58,45 @@ TEST_F(TuneTest, AFewRowsGetTilesThatFillTheMachine) {
   EXPECT_GT(best.time.ctas, 100);
   EXPECT_GE(best.time.memory_ms, best.time.compute_ms);  // as it should be for 16 rows
   EXPECT_LE(std::get<int64_t>(choice.values.at("BM")), 64);
+}
+
+// An assembler that says of the first `n` programs that it spilled, and takes the others.
+std::string SpillsFirst(TempFolder& folder, int n) {
+  folder.Write("ptxas", fmt::format(R"(#!/bin/sh
+cd {}
+n=$(($(cat count 2>/dev/null || echo 0) + 1))
+echo $n >count
+while [ $# -gt 0 ]; do
+  if [ "$1" = -o ]; then echo code >"$2"; fi
+  shift
+done
+[ $n -gt {} ] || echo "48 bytes stack frame, 44 bytes spill stores, 52 bytes spill loads"
+)",
+                                    folder.path(), n));
+  std::filesystem::permissions(folder.path() + "ptxas", std::filesystem::perms::owner_all);
+  return folder.path() + "ptxas";
+}
+TEST_F(TuneTest, WhatPtxasSpillsIsPassedOver) {
+  Load("std/matmul.tile", "gemm");
+  const Call call = Gemm(16, 14336, 4096);
+  const frontend::Values first = Choose(call).values;
+  ASSERT_FALSE(first.empty());
+  const auto with = [&](int spilling) {
+    TempFolder folder;
+    PipelineOptions options;
+    options.ptxas = SpillsFirst(folder, spilling);
+    const frontend::Values values = ChooseTunes(loaded_, signature_, call, options, nullptr).values;
+    int asked = 0;
+    std::ifstream(folder.path() + "count") >> asked;
+    EXPECT_EQ(asked, values.empty() ? asked : spilling + 1);
+    EXPECT_GT(asked, 0);
+    return values;
+  };
+  EXPECT_EQ(with(0), first);
+  const frontend::Values second = with(1);
+  EXPECT_FALSE(second.empty());
+  EXPECT_NE(second, first);
+  EXPECT_TRUE(with(1000).empty());  // all spill: the defaults stand, and C734 says it
 }
 
 TEST_F(TuneTest, ABarelyFilledSecondWaveIsAvoided) {

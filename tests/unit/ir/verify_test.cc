@@ -489,6 +489,8 @@ TEST(Verify, WarpOps) {
   ExpectTextRejected(Warp("", "  map %A dims=[1, 0] box=[64, 512] swizzle=128\n"), "I217", "512");
   ExpectTextRejected(Warp("", "  map %A dims=[1, 0] box=[128, 64] swizzle=128\n"), "I217",
                      "256 bytes");
+  ExpectTextRejected(Warp("", "  map %A dims=[1, 0] box=[252, 64] swizzle=0\n"), "I217",
+                     "504 bytes");
   ExpectTextRejected(Warp("", "  map %A dims=[1, 0] box=[64, 64] swizzle=16\n"), "I217",
                      "swizzle 16");
   ExpectTextRejected(Warp("", "  map %A dims=[1, 0] box=[64, 64] swizzle=128 panel=64\n"), "I217",

@@ -169,6 +169,20 @@ TEST_F(CudaDeviceTest, JitLogsCarryTilePlaces) {
   EXPECT_NE(Text().find("says `.version 99.0`, the driver is of CUDA 12.4"), std::string::npos)
       << Text();
 }
+TEST_F(CudaDeviceTest, LocalMemoryIsSaid) {
+  LoadOptions options;
+  options.name = "gemm.ptx";
+  const std::string text = ".version 8.0\n.target sm_90a\n.visible .entry k(){ ret; }\n";
+  EXPECT_TRUE(device_->Load(text, options, diags_).ok());
+  EXPECT_TRUE(diags_.all().empty()) << Text();
+  EXPECT_TRUE(device_->Load(text + "// SPILLS\n", options, diags_).ok());
+  EXPECT_EQ(
+      Text(),
+      "note[R536]: `gemm.ptx` keeps 96 bytes of each thread in local memory: its threads have "
+      "168 registers\n"
+      "  help: choose smaller tiles; `tilec build` beside a ptxas names the role that is "
+      "fullest\n");
+}
 TEST_F(CudaDeviceTest, MachineCodeIsTakenOrItsRefusalIsSaid) {
   LoadOptions options;
   options.name = "gemm.ptx";

@@ -25,6 +25,7 @@ using namespace tilec::runtime::cuda;
 namespace {
 int g_context_depth = 0;
 uint64_t g_smem_allowed = 0;
+int g_local = 0;  // bytes of a thread of what was loaded last
 CUresult NeedContext() { return g_context_depth > 0 ? 0 : 201; }
 
 struct Node {
@@ -101,6 +102,7 @@ CUresult cuModuleLoadDataEx(CUmodule* m, const void* image, unsigned n, int* opt
                             void** values) {
   const char* text = static_cast<const char*>(image);
   if (std::strstr(text, ".version 99")) return 222;
+  g_local = std::strstr(text, "SPILLS") ? 96 : 0;
   if (std::strstr(text, "SYNTAX_ERROR")) {
     for (unsigned i = 0; i < n; ++i)
       if (options[i] == kErrorLogBuffer)
@@ -114,7 +116,10 @@ CUresult cuModuleUnload(CUmodule) { return NeedContext(); }
 CUresult cuModuleGetFunction(CUfunction* f, CUmodule, const char*) {
   return *f = reinterpret_cast<CUfunction>(uintptr_t{48}), NeedContext();
 }
-CUresult cuFuncGetAttribute(int* v, int, CUfunction) { return *v = 0, 0; }
+CUresult cuFuncGetAttribute(int* v, int a, CUfunction) {
+  *v = a == kLocalSize ? g_local : a == kRegisters ? 168 : 0;
+  return 0;
+}
 CUresult cuFuncSetAttribute(CUfunction, int a, int v) {
   if (a == kMaxDynamicShared && static_cast<uint64_t>(v) > g_smem_allowed)
     g_smem_allowed = static_cast<uint64_t>(v);

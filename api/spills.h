@@ -1,0 +1,25 @@
+// What ptxas spilled is said by whoever assembles: bytes, the role that is fullest, what to change.
+// A build never spills in silence: `tilec build`, `tilec bundle` and the choice of tunes ask here.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "api/pipeline.h"
+#include "backend/ptxas.h"
+#include "ir/lower/pressure.h"
+
+namespace tilec::api {
+
+// C734, where the report has spills.
+void SaySpills(const Loaded& loaded, const std::string& kernel, const ir::RolePressure& fullest,
+               const backend::PtxasReport& report, DiagSink& diags);
+
+// The same for who has an image alone (it may come from a cache): the program is made again, and
+// only where something was spilled.
+void SaySpillsOfCall(const Loaded& loaded, const std::string& kernel, const Call& call,
+                     const PipelineOptions& options, const backend::PtxasReport& report,
+                     DiagSink& diags);
+
+}  // namespace tilec::api
