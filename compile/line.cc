@@ -241,6 +241,7 @@ Step<Lowered> Line::Lower(const Strategy& strategy, const ir::Function& from, co
     steps.push_back(ir::StepOf(ir::PassId::kDce));
   }
   steps.push_back(ir::StepOf(ir::PassId::kRereadTiles));
+  steps.push_back(ir::StepOf(ir::PassId::kReadAhead));
   const Planning planning = {request_.plan, request_.wants_plan ? &lowered.plan : nullptr,
                              &met_plan_, &lowered.resources};
   steps.push_back(strategy.roles()

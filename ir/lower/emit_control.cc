@@ -17,6 +17,7 @@ Emitter::Emitter(const Function& in, const ProgramPlan& plan, DiagSink& diags)
       p_(plan),
       plan_(plan.tiles),
       uses_(in),
+      over_(StoredOver(in)),
       diags_(diags),
       out_(emitted_.fn),
       b_(out_, out_.body) {}

@@ -24,11 +24,15 @@ namespace tilec::ir {
 
 // ---- accesses by threads ---------------------------------------------------------------------
 
-bool Emitter::SharedTensor(ValueId tensor) const {
+// Must threads meet before this access? Others may have accessed what it does, or will. Where a
+// tensor is only stored to, that is known element by element: what no other store of the CTA and no
+// other iteration writes, nobody waits for.
+bool Emitter::MeetsBefore(OpId access) const {
+  const ValueId tensor = in_.ops[access].operands[0];
   const Param* p = in_.param(tensor);
   if (!p || p->direction == Direction::kIn) return false;
   int accesses = 0;
-  bool repeated = false;
+  bool repeated = false, stores = true;
   for (OpId id : OpsInOrder(in_)) {
     const Op& op = in_.ops[id];
     const bool memory =
@@ -36,8 +40,9 @@ bool Emitter::SharedTensor(ValueId tensor) const {
     if (!memory || op.operands[0] != tensor) continue;
     ++accesses;
     repeated = repeated || ir::InLoop(in_, id);
+    stores = stores && op.kind == OpKind::kStore;
   }
-  return accesses > 1 || repeated;
+  return (accesses > 1 || repeated) && (!stores || over_.count(access) > 0);
 }
 
 // Index operands for the warp level. squeeze: ranges and gathers of length 1 become scalars.
@@ -100,7 +105,7 @@ Result<> Emitter::Load_(OpId id) {
   const Op& op = in_.ops[id];
   const ValueId result = op.results[0];
   const LoadPlan& load = plan_.loads.at(id);
-  if (SharedTensor(op.operands[0])) {
+  if (MeetsBefore(id)) {
     FlushLoads();
     Sync();
   }

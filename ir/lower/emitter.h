@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/lower/stored_over.h"
 #include "ir/program_plan.h"
 #include "ir/uses.h"
 #include "support/diag.h"
@@ -242,7 +243,7 @@ class Emitter {
     b_.Add(OpKind::kCtaSync, {}, {}, {{"id", int64_t{specialized() ? 1 + role_ : 0}}});
   }
   // Accesses of different threads may meet: the kernel reads what it writes, or writes it again.
-  bool SharedTensor(ValueId tensor) const;
+  bool MeetsBefore(OpId access) const;
 
   // emit_chain.cc
   const PlannedLoop& LoopPlanOf(OpId loop) const;
@@ -343,6 +344,7 @@ class Emitter {
   const ProgramPlan& p_;
   const LayoutPlan& plan_;  // of p_
   const Uses uses_;         // of values of in_
+  const StoresOver over_;   // of in_
   DiagSink& diags_;
   Emitted emitted_;
   Function& out_;  // of emitted_
