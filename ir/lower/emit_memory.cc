@@ -24,6 +24,45 @@ namespace tilec::ir {
 
 // ---- accesses by threads ---------------------------------------------------------------------
 
+// Does each element that a store writes have one thread, whichever turn and store writes it? It has
+// if all of them store tiles that lie alike and begin at the same place, but for positions along
+// dims that tiles do not have.
+bool Emitter::OwnElements(ValueId tensor) const {
+  std::optional<OpId> first;
+  for (OpId id : OpsInOrder(in_)) {
+    const Op& op = in_.ops[id];
+    if (op.kind != OpKind::kStore || op.operands[0] != tensor) continue;
+    const auto layout = plan_.layouts.find(op.operands[1]);
+    if (layout == plan_.layouts.end() || plan_.stores.at(id).tma || p_.epilogues.at(id).by_slices)
+      return false;
+    const Type& type = in_.type(op.operands[1]);
+    const int64_t vector = VectorFor(op, layout->second, Squeezed(type.shape), type.dtype);
+    if (MayRun(in_, id) && RunPays(in_, op, layout->second, vector)) return false;
+    if (!first) first = id;
+    const Op& one = in_.ops[*first];
+    const std::string& modes = op.s("modes");
+    if (modes != one.s("modes") || op.ints("sizes") != one.ints("sizes") ||
+        layout->second != plan_.layouts.at(one.operands[1]))
+      return false;
+    size_t operand = 2;
+    for (char mode : modes) {
+      const ValueId start = op.operands[operand];
+      if (mode == 'g' || (mode == 'r' && (start != one.operands[operand] || ChangesInTile(start))))
+        return false;
+      operand += mode == 'r' ? 2 : 1;
+    }
+  }
+  return true;
+}
+
+// Does the value change within a tile?
+bool Emitter::ChangesInTile(ValueId v) const {
+  OpId at = in_.blocks[BlockOf(in_, v)].parent;
+  while (at.valid() && (!IsLoop(in_.ops[at].kind) || in_.ops[at].i("narrow", 0) != 0))
+    at = ParentOf(in_, at);
+  return at.valid();
+}
+
 // Must threads meet before this access? Others may have accessed what it does, or will. Where a
 // tensor is only stored to, that is known element by element: what no other store of the CTA and no
 // other iteration writes, nobody waits for.
@@ -42,7 +81,8 @@ bool Emitter::MeetsBefore(OpId access) const {
     repeated = repeated || ir::InLoop(in_, id);
     stores = stores && op.kind == OpKind::kStore;
   }
-  return (accesses > 1 || repeated) && (!stores || over_.count(access) > 0);
+  return (accesses > 1 || repeated) &&
+         (!stores || (over_.count(access) > 0 && !OwnElements(tensor)));
 }
 
 // Index operands for the warp level. squeeze: ranges and gathers of length 1 become scalars.

@@ -32,7 +32,10 @@ void Emitter::Atomic_(OpId id) {
     b_.Add(OpKind::kGAtomicScalar, std::move(access.operands), {}, {{"kind", op.s("kind")}});
   else
     b_.Add(OpKind::kGAtomic, std::move(access.operands), {},
-           {{"kind", op.s("kind")}, {"modes", access.modes}, {"sizes", access.sizes}});
+           {{"kind", op.s("kind")},
+            {"modes", access.modes},
+            {"sizes", access.sizes},
+            {"vector", VectorFor(op, it->second, out_.type(tile).shape, out_.type(tile).dtype)}});
 }
 
 Result<> Emitter::Store_(OpId id) {

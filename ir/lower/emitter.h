@@ -188,6 +188,7 @@ class Emitter {
   void Elementwise(const Op& op);
   void Broadcast_(const Op& op);
   void Transpose_(const Op& op);
+  bool Meets(OpId id) const;
   Result<> Reduce_(const Op& op);
   void Scan_(const Op& op);
   void Rearrange_(const Op& op);
@@ -243,6 +244,8 @@ class Emitter {
     b_.Add(OpKind::kCtaSync, {}, {}, {{"id", int64_t{specialized() ? 1 + role_ : 0}}});
   }
   // Accesses of different threads may meet: the kernel reads what it writes, or writes it again.
+  bool OwnElements(ValueId tensor) const;
+  bool ChangesInTile(ValueId v) const;
   bool MeetsBefore(OpId access) const;
 
   // emit_chain.cc

@@ -2,6 +2,9 @@
 #include "ir/lower/finish.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
 
 #include "ir/isa.h"
 #include "ir/lower/diagnostics.h"
@@ -12,11 +15,47 @@ namespace tilec::ir {
 
 namespace {
 
-// Reductions that run once pass through bytes of their own, which saves a barrier each.
-bool Alone(const Function& fn, OpId id, int64_t bytes) {
+using ScratchOps = std::vector<std::pair<OpId, int64_t>>;  // and their bytes
+
+bool IsReduction(const Function& fn, OpId id) {
   const OpKind kind = fn.ops[id].kind;
-  return (kind == OpKind::kWarpReduce || kind == OpKind::kWarpArgReduce) && bytes <= 512 &&
-         !InLoop(fn, id);
+  return kind == OpKind::kWarpReduce || kind == OpKind::kWarpArgReduce;
+}
+
+// Reductions with bytes of their own, which saves a barrier each: nobody has to wait until others
+// have read what passed through these bytes before. So it is where they run once, and in loops
+// where threads meet a second time in each turn: who writes the bytes again has met everybody
+// there, behind what they read. The number is `alone`: 1, or 2 where the reduction shares the
+// barrier of the next.
+std::map<OpId, int64_t> AloneOf(const Function& fn, const ScratchOps& all) {
+  constexpr int64_t kMostBytes = 512;
+  std::map<OpId, int64_t> bytes(all.begin(), all.end());
+  const auto may = [&](OpId id) {
+    const auto at = bytes.find(id);
+    return at != bytes.end() && IsReduction(fn, id) && at->second <= kMostBytes;
+  };
+  std::map<OpId, int64_t> alone;
+  std::set<BlockId> blocks;
+  for (const auto& [id, size] : all) blocks.insert(fn.ops[id].block);
+  for (BlockId block : blocks) {
+    const std::vector<OpId>& ops = fn.blocks[block].ops;
+    size_t meetings = 0, single = 0;  // with reductions together, and each by itself
+    for (size_t i = 0; i < ops.size(); ++i) {
+      const bool exchange = may(ops[i]) || (bytes.count(ops[i]) > 0 &&
+                                            (fn.ops[ops[i]].kind == OpKind::kWarpScan ||
+                                             fn.ops[ops[i]].kind == OpKind::kWarpRearrange));
+      single += exchange;
+      meetings += exchange && !(may(ops[i]) && i + 1 < ops.size() && may(ops[i + 1]));
+    }
+    const bool once = ops.empty() || !InLoop(fn, ops[0]);
+    if (!once && single < 2) continue;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      if (!may(ops[i])) continue;
+      const bool shares = i + 1 < ops.size() && may(ops[i + 1]) && (once || meetings > 1);
+      alone[ops[i]] = shares ? 2 : 1;
+    }
+  }
+  return alone;
 }
 
 // Behind the buffers scratch, then the barriers.
@@ -27,12 +66,13 @@ void Place(Emitted& emitted, ProgramPlan& plan) {
   for (const auto& [role, scratch] : emitted.scratch) {
     int64_t shared = 0;
     for (const auto& [op, bytes] : scratch.ops)
-      if (!Alone(out, op, bytes)) out.ops[op].set("scratch", top), shared = std::max(shared, bytes);
+      if (!Alone(out, op, bytes, scratch.ops))
+        out.ops[op].set("scratch", top), shared = std::max(shared, bytes);
     top = RoundUp(top + shared, 128);
     for (const auto& [op, bytes] : scratch.ops) {
-      if (!Alone(out, op, bytes)) continue;
+      if (!alone.count(op)) continue;
       out.ops[op].set("scratch", top);
-      out.ops[op].set("alone", int64_t{1});
+      out.ops[op].set("alone", alone.at(op));
       top = RoundUp(top + bytes, 128);
     }
   }

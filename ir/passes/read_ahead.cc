@@ -1,8 +1,15 @@
 // Loops that read little in a turn make their loads some turns before they use them:
 //
-//     for t { x = load X[t]; … x … }   →
-//     x0 = load X[lo];  x1 = load X[lo + step]
-//     for t (a = x0, b = x1) { n = load X[t + 2 step]; … a …; yield b, n }
+//     for t in lo..hi { x = load X[t]; … x … }   →
+//     a = load X[lo];  b = load X[lo + step]
+//     for t in lo..mid step 2 step (a, b) {
+//       … a …;  a' = load X[t + 2 step]
+//       … b …;  b' = load X[t + 3 step];  yield a', b'
+//     }
+//     for t in mid..hi { x = load X[t]; … x … }
+//
+// The turns that are ahead are written out one behind the other, so that each has its registers: if
+// values moved up from turn to turn, a thread would wait for each load to move what it brings.
 //
 // Why. Without products nothing runs ahead of a loop: its threads load where they read, and wait
 // for memory in every turn. What an SM has in flight then is what its threads load in one turn. A
@@ -34,6 +41,7 @@ constexpr int64_t kInFlight = 64;       // bytes of a thread
 constexpr int64_t kMostAhead = 8;       // turns
 constexpr int64_t kMostRegisters = 16;  // of a thread, for what waits
 constexpr int64_t kTurnsForOne = 4;     // a loop has so many for each that is read ahead
+constexpr int64_t kMostOps = 256;       // of the turns that are written out
 
 class Ahead {
  public:
@@ -84,7 +92,7 @@ class Ahead {
     return loads;
   }
 
-  // Turns ahead; 0: none.
+  // Turns ahead, two or more; 0: none.
   int64_t TurnsAhead(const Op& loop, const std::vector<OpId>& loads) const {
     int64_t elements = 0, bytes = 0;  // of a turn
     for (OpId id : loads) {
@@ -94,14 +102,15 @@ class Ahead {
     }
     if (elements == 0) return 0;
     const auto of_thread = [&](int64_t n) { return std::max<int64_t>(1, n / threads_); };
-    int64_t turns = std::min(
-        {kMostAhead, kInFlight / of_thread(bytes), kMostRegisters / of_thread(elements)});
+    int64_t turns =
+        std::min({kMostAhead, kInFlight / of_thread(bytes), kMostRegisters / of_thread(elements)});
     const int64_t* lo = IntConstantOf(fn_, loop.operands[0]);
     const int64_t* hi = IntConstantOf(fn_, loop.operands[1]);
     int64_t length = 0;
     if (lo && hi && !__builtin_sub_overflow(*hi, *lo, &length))
       turns = std::min(turns, length / loop.i("step") / kTurnsForOne);
-    return bytes / threads_ >= kInFlight ? 0 : turns;
+    turns = std::min(turns, kMostOps / std::ssize(fn_.blocks[loop.regions[0]].ops));
+    return bytes / threads_ >= kInFlight || turns < 2 ? 0 : turns;
   }
 
   // The load and what makes its position, for the position in `map`.
@@ -132,74 +141,93 @@ class Ahead {
     const BlockId body = Body(id), block = fn_.ops[id].block;
     const std::vector<OpId> loads = LoadsOf(body);
     const int64_t ahead = TurnsAhead(fn_.ops[id], loads);
-    if (ahead < 1) return;
+    if (ahead == 0) return;
     const Op loop = fn_.ops[id];  // a copy: adding moves the ops
-    const ValueId position = fn_.blocks[body].args[0];
     const int64_t step = loop.i("step");
-    const auto at = [&](Builder& b, ValueId from, int64_t turns, BlockId of) {
-      const ValueId there = turns ? b.Binary(OpKind::kAdd, from, b.Int(turns * step)) : from;
-      ValueMap map = {{position, there}};
-      std::vector<ValueId> values;
-      for (OpId load : loads) values.push_back(Again(b, fn_.ops[load].results[0], of, map));
-      return values;
+    const auto later = [&](Builder& b, ValueId from, int64_t turns) {
+      return turns ? b.Binary(OpKind::kAdd, from, b.Int(turns * step)) : from;
     };
-    // By load, what it gives for the turns to come.
-    std::vector<std::vector<ValueId>> first(loads.size());
-    ValueMap now;
-    std::vector<ValueId> next;
-    const std::vector<OpId> turn = Made(body, loop.at, [&](Builder& b) {
-      next = at(b, position, ahead, body);
-    });
+    const auto load_at = [&](Builder& b, OpId load, ValueId position) {
+      ValueMap map = {{fn_.blocks[body].args[0], position}};
+      return Again(b, fn_.ops[load].results[0], body, map);
+    };
+    ValueId middle;
     OpId made;
     const std::vector<OpId> front = Made(block, loop.at, [&](Builder& b) {
-      for (int64_t t = 0; t < ahead; ++t) {
-        const std::vector<ValueId> values = at(b, loop.operands[0], t, body);
-        for (size_t l = 0; l < loads.size(); ++l) first[l].push_back(values[l]);
-      }
+      const ValueId lo = loop.operands[0], together = b.Int(ahead * step);
+      const ValueId length =
+          b.Binary(OpKind::kMax, b.Binary(OpKind::kSub, loop.operands[1], lo), b.Int(0));
+      middle = b.Binary(OpKind::kAdd, lo,
+                        b.Binary(OpKind::kMul, b.Binary(OpKind::kDiv, length, together), together));
       std::vector<ValueId> operands = loop.operands;
-      std::vector<Type> types;
-      for (ValueId r : loop.results) types.push_back(fn_.type(r));
-      for (const std::vector<ValueId>& values : first)
-        for (ValueId v : values) operands.push_back(v), types.push_back(fn_.type(v));
-      made = b.Add(OpKind::kFor, std::move(operands), std::move(types), loop.attrs);
-    });
-    fn_.ops[made].regions = {body};
-    fn_.blocks[body].parent = made;
-    // In the loop: the oldest is used, the others move up, the newest comes last.
-    std::vector<ValueId> carried;
-    for (size_t l = 0; l < loads.size(); ++l) {
-      const ValueId result = fn_.ops[loads[l]].results[0];
-      const Type type = fn_.type(result);
-      std::vector<ValueId> waiting;
+      operands[1] = middle;
       for (int64_t t = 0; t < ahead; ++t)
-        waiting.push_back(fn_.AddArg(body, type, fn_.values[result].name));
-      now[result] = waiting[0];
-      carried.insert(carried.end(), waiting.begin() + 1, waiting.end());
-      carried.push_back(next[l]);
-    }
-    const std::vector<OpId> old = fn_.blocks[body].ops;
-    for (OpId op : old) ReplaceOperands(fn_, op, now);
-    std::vector<ValueId>& yields = fn_.ops[old.back()].operands;
-    yields.insert(yields.end(), carried.begin(), carried.end());
-    RebuildBlock(fn_, body, [&](OpId op, std::vector<OpId>& out) {
-      if (op == old.front()) out.insert(out.end(), turn.begin(), turn.end());
-      if (std::find(loads.begin(), loads.end(), op) == loads.end()) out.push_back(op);
+        for (OpId load : loads) operands.push_back(load_at(b, load, later(b, lo, t)));
+      std::vector<Type> types;
+      for (size_t i = 2; i < operands.size(); ++i) types.push_back(fn_.type(operands[i]));
+      made = b.Add(OpKind::kFor, std::move(operands), std::move(types), loop.attrs);
+      fn_.ops[made].set("step", ahead * step);
+      MayBeEmpty(made);
+      Turns(
+          made, id, loads,
+          [&](Builder& turn, int64_t t, OpId load, ValueId position) {
+            return load_at(turn, load, later(turn, position, t));
+          },
+          ahead);
     });
-    ValueMap behind;
-    for (size_t i = 0; i < loop.results.size(); ++i) {
-      const ValueId v = fn_.ops[made].results[i];
-      fn_.values[v].name = fn_.values[loop.results[i]].name;
-      behind[loop.results[i]] = v;
-    }
+    // What is left of the loop begins where the other ends.
+    Op& rest = fn_.ops[id];
+    rest.operands[0] = middle;
+    for (size_t i = 0; i < rest.results.size(); ++i)
+      rest.operands[2 + i] = fn_.ops[made].results[i];
+    MayBeEmpty(id);
     RebuildBlock(fn_, block, [&](OpId op, std::vector<OpId>& out) {
-      if (op == id)
-        out.insert(out.end(), front.begin(), front.end());
-      else
-        out.push_back(op);
+      if (op == id) out.insert(out.end(), front.begin(), front.end());
+      out.push_back(op);
     });
-    for (OpId op : fn_.blocks[block].ops)
-      if (op != made) ReplaceOperands(fn_, op, behind);
     cx_.changes += static_cast<int>(loads.size());
+  }
+
+  void MayBeEmpty(OpId loop) {
+    std::erase_if(fn_.ops[loop].attrs, [](const auto& attr) { return attr.first == "some"; });
+  }
+
+  // The turns of the loop in the body of `made`. Each uses what was loaded for it, and then loads
+  // for the turn that will have its place.
+  template <typename F>
+  void Turns(OpId made, OpId id, const std::vector<OpId>& loads, F&& load_at, int64_t ahead) {
+    const BlockId from = Body(id), body = fn_.AddBlock(made);
+    fn_.ops[made].regions.push_back(body);
+    const std::vector<ValueId> args = fn_.blocks[from].args;
+    const ValueId position = fn_.AddArg(body, Type::Scalar(DType::kI64), fn_.values[args[0]].name);
+    std::vector<ValueId> carried, loaded, next;
+    for (size_t i = 1; i < args.size(); ++i)
+      carried.push_back(fn_.AddArg(body, fn_.type(args[i]), fn_.values[args[i]].name));
+    for (int64_t t = 0; t < ahead; ++t)
+      for (OpId load : loads) {
+        const ValueId result = fn_.ops[load].results[0];
+        loaded.push_back(fn_.AddArg(body, fn_.type(result), fn_.values[result].name));
+      }
+    Builder b(fn_, body);
+    b.SetSpan(fn_.ops[id].at);
+    const int64_t step = fn_.ops[id].i("step");
+    for (int64_t t = 0; t < ahead; ++t) {
+      ValueMap map;
+      map[args[0]] = t ? b.Binary(OpKind::kAdd, position, b.Int(t * step)) : position;
+      for (size_t i = 0; i < carried.size(); ++i) map[args[1 + i]] = carried[i];
+      for (size_t l = 0; l < loads.size(); ++l)
+        map[fn_.ops[loads[l]].results[0]] = loaded[static_cast<size_t>(t) * loads.size() + l];
+      const std::vector<OpId> ops = fn_.blocks[from].ops;
+      for (OpId op : ops) {
+        if (std::find(loads.begin(), loads.end(), op) != loads.end()) continue;
+        if (op != ops.back()) CloneOp(b, fn_, op, map);
+      }
+      for (size_t i = 0; i < carried.size(); ++i)
+        carried[i] = At(map, fn_.ops[ops.back()].operands[i]);
+      for (OpId load : loads) next.push_back(load_at(b, ahead + t, load, position));
+    }
+    carried.insert(carried.end(), next.begin(), next.end());
+    b.Yield(std::move(carried));
   }
 
   static constexpr int64_t kLeast = 64;  // elements of a tile that many threads load
