@@ -126,7 +126,7 @@ Emitter::Access Emitter::WarpAccess(const Op& op, ValueId tile, const Layout* la
 // How many elements of the last dim may be accessed together: contiguous registers, aligned
 // addresses, and bounds that never cut a vector.
 int64_t Emitter::VectorFor(const Op& op, const Layout& layout, const std::vector<int64_t>& shape,
-                           DType dtype) {
+                           DType dtype) const {
   if (layout.reg.empty() || shape.back() == 1) return 1;
   const int last = layout.rank - 1;
   const RegisterRun run = RunAlong(layout, last);

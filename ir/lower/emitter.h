@@ -234,7 +234,7 @@ class Emitter {
   Access WarpAccess(const Op& op, ValueId tile, const Layout* layout, bool squeeze);
   void AsRun(OpId id, OpId access, const Layout& layout, int64_t vector);
   int64_t VectorFor(const Op& op, const Layout& layout, const std::vector<int64_t>& shape,
-                    DType dtype);
+                    DType dtype) const;
   std::vector<ValueId> BoxCoords(const Op& op, int row_dim, int col_dim, int64_t row, int64_t col,
                                  ValueId below = {});
   int MapFor(ValueId tensor, int rank, int row_dim, int col_dim, int64_t rows, int64_t cols,

@@ -65,9 +65,9 @@ void Place(Emitted& emitted, ProgramPlan& plan) {
   int64_t top = first;
   for (const auto& [role, scratch] : emitted.scratch) {
     int64_t shared = 0;
+    const std::map<OpId, int64_t> alone = AloneOf(out, scratch.ops);
     for (const auto& [op, bytes] : scratch.ops)
-      if (!Alone(out, op, bytes, scratch.ops))
-        out.ops[op].set("scratch", top), shared = std::max(shared, bytes);
+      if (!alone.count(op)) out.ops[op].set("scratch", top), shared = std::max(shared, bytes);
     top = RoundUp(top + shared, 128);
     for (const auto& [op, bytes] : scratch.ops) {
       if (!alone.count(op)) continue;
