@@ -262,8 +262,8 @@ Step<Lowered> Line::Lower(const Strategy& strategy, const ir::Function& from, co
 }
 
 // Without products nothing comes of stages but registers: one role loads where it reads, and what
-// hides its waits are other CTAs. Of the solved order and the program's own the one with more of
-// them stays. (KL divergence of rows of 32768: 96 registers and two CTAs, or 61 and four.)
+// hides its waits are other CTAs. The program's own order stays, unless the solved one leaves more
+// of them room. (KL divergence of rows of 32768: 96 registers and two CTAs, or 61 and four.)
 void Line::MakeRoom(const Strategy& strategy, Lowered* lowered, DiagSink& said) {
   const auto any = [](const ir::Function& fn, auto&& is) {
     return std::any_of(fn.ops.begin(), fn.ops.end(), is);
@@ -279,7 +279,7 @@ void Line::MakeRoom(const Strategy& strategy, Lowered* lowered, DiagSink& said) 
   DiagSink unsaid;
   Step<Lowered> other = Lower(own, from, nullptr, unsaid);
   if (other.refusal || other.product->roles || stopped_ ||
-      other.product->fn.launch.ctas_per_sm <= lowered->fn.launch.ctas_per_sm)
+      other.product->fn.launch.ctas_per_sm < lowered->fn.launch.ctas_per_sm)
     return;
   unsaid.MoveTo(said);
   *lowered = *std::move(other.product);
