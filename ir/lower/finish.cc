@@ -38,22 +38,31 @@ std::map<OpId, int64_t> AloneOf(const Function& fn, const ScratchOps& all) {
   std::set<BlockId> blocks;
   for (const auto& [id, size] : all) blocks.insert(fn.ops[id].block);
   for (BlockId block : blocks) {
-    const std::vector<OpId>& ops = fn.blocks[block].ops;
-    size_t meetings = 0, single = 0;  // with reductions together, and each by itself
-    for (size_t i = 0; i < ops.size(); ++i) {
-      const bool exchange = may(ops[i]) || (bytes.count(ops[i]) > 0 &&
-                                            (fn.ops[ops[i]].kind == OpKind::kWarpScan ||
-                                             fn.ops[ops[i]].kind == OpKind::kWarpRearrange));
-      single += exchange;
-      meetings += exchange && !(may(ops[i]) && i + 1 < ops.size() && may(ops[i + 1]));
+    // Reductions that stand side by side and do not read each other can meet together.
+    std::vector<std::vector<OpId>> groups;
+    size_t meetings = 0, single = 0;  // of groups, and if each came by itself
+    OpId before;
+    for (OpId id : fn.blocks[block].ops) {
+      const Op& op = fn.ops[id];
+      const bool exchange = bytes.count(id) > 0 &&
+                            (op.kind == OpKind::kWarpScan || op.kind == OpKind::kWarpRearrange);
+      single += exchange || may(id);
+      meetings += exchange;
+      if (may(id)) {
+        const bool joins = !groups.empty() && before == groups.back().back() &&
+                           std::none_of(groups.back().begin(), groups.back().end(), [&](OpId one) {
+                             return fn.ops[one].results[0] == op.operands[0];
+                           });
+        if (!joins) groups.emplace_back();
+        groups.back().push_back(id);
+      }
+      before = id;
     }
-    const bool once = ops.empty() || !InLoop(fn, ops[0]);
+    meetings += groups.size();
+    const bool once = groups.empty() || !InLoop(fn, groups[0][0]);
     if (!once && single < 2) continue;
-    for (size_t i = 0; i < ops.size(); ++i) {
-      if (!may(ops[i])) continue;
-      const bool shares = i + 1 < ops.size() && may(ops[i + 1]) && (once || meetings > 1);
-      alone[ops[i]] = shares ? 2 : 1;
-    }
+    for (const std::vector<OpId>& group : groups)
+      for (OpId id : group) alone[id] = id != group.back() && (once || meetings > 1) ? 2 : 1;
   }
   return alone;
 }
