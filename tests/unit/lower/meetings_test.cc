@@ -98,9 +98,9 @@ TEST(Meetings, OneMeetingInATurnKeepsItsBarriers) {
 TEST(Meetings, WhatIsReadBehindAStoreStaysBehindIt) {
   const Function fn = Rows(R"(
         %an = mul %a, %largest : f32[1]
-        %e = add %c, %C : i64
-        %e1 = add %r, %C : i64
-        store %Z, %x, %r, %e1, %c, %e {modes = "rr", sizes = [1, 4096]}
+        %columns = add %c, %C : i64
+        %rows = add %r, %C : i64
+        store %Z, %x, %r, %rows, %c, %columns {modes = "rr", sizes = [1, 4096]}
         %z = load %Z, %r, %c {modes = "rr", sizes = [1, 4096]} : f32[1, 4096]
         %q = reduce %z {kind = "sum", axis = 1} : f32[1]
         %dn = mul %d, %q : f32[1]
