@@ -254,7 +254,11 @@ Step<Lowered> Line::Lower(const Strategy& strategy, const ir::Function& from, co
     return refusal;
   }
   if (solved && !stopped_) {
-    if (!lowered.roles && !request_.file && !request_.plan) MakeRoom(strategy, &lowered, said);
+    const auto& loops = solved->schedule.loops;
+    const bool applied =
+        std::any_of(loops.begin(), loops.end(), [](const auto& loop) { return loop.applied; });
+    if (applied && !lowered.roles && !request_.file && !request_.plan)
+      MakeRoom(strategy, &lowered, said);
     lowered.losses =
         LossesOf(solved->schedule, from, lowered.resources, no_producer, *request_.target);
   }

@@ -65,7 +65,8 @@ bool Emitter::ChangesInTile(ValueId v) const {
 
 // Must threads meet before this access? Others may have accessed what it does, or will. Where a
 // tensor is only stored to, that is known element by element: what no other store of the CTA and no
-// other iteration writes, nobody waits for.
+// other iteration writes, nobody waits for. (Beside products, whose loops were timed with these
+// barriers, they stay.)
 bool Emitter::MeetsBefore(OpId access) const {
   const ValueId tensor = in_.ops[access].operands[0];
   const Param* p = in_.param(tensor);
@@ -81,8 +82,8 @@ bool Emitter::MeetsBefore(OpId access) const {
     repeated = repeated || ir::InLoop(in_, id);
     stores = stores && op.kind == OpKind::kStore;
   }
-  return (accesses > 1 || repeated) &&
-         (!stores || (over_.count(access) > 0 && !OwnElements(tensor)));
+  if (accesses <= 1 && !repeated) return false;
+  return !stores || !plan_.dots.empty() || (over_.count(access) > 0 && !OwnElements(tensor));
 }
 
 // Index operands for the warp level. squeeze: ranges and gathers of length 1 become scalars.

@@ -26,8 +26,8 @@ bool IsReduction(const Function& fn, OpId id) {
 // have read what passed through these bytes before. So it is where they run once, and in loops
 // where threads meet a second time in each turn: who writes the bytes again has met everybody
 // there, behind what they read. The number is `alone`: 1, or 2 where the reduction shares the
-// barrier of the next.
-std::map<OpId, int64_t> AloneOf(const Function& fn, const ScratchOps& all) {
+// barrier of the next. Beside products those that run once have bytes of their own, and no more.
+std::map<OpId, int64_t> AloneOf(const Function& fn, const ScratchOps& all, bool products) {
   constexpr int64_t kMostBytes = 512;
   std::map<OpId, int64_t> bytes(all.begin(), all.end());
   const auto may = [&](OpId id) {
@@ -60,9 +60,10 @@ std::map<OpId, int64_t> AloneOf(const Function& fn, const ScratchOps& all) {
     }
     meetings += groups.size();
     const bool once = groups.empty() || !InLoop(fn, groups[0][0]);
-    if (!once && single < 2) continue;
+    if (!once && (single < 2 || products)) continue;
     for (const std::vector<OpId>& group : groups)
-      for (OpId id : group) alone[id] = id != group.back() && (once || meetings > 1) ? 2 : 1;
+      for (OpId id : group)
+        alone[id] = id != group.back() && !products && (once || meetings > 1) ? 2 : 1;
   }
   return alone;
 }
@@ -74,7 +75,7 @@ void Place(Emitted& emitted, ProgramPlan& plan) {
   int64_t top = first;
   for (const auto& [role, scratch] : emitted.scratch) {
     int64_t shared = 0;
-    const std::map<OpId, int64_t> alone = AloneOf(out, scratch.ops);
+    const std::map<OpId, int64_t> alone = AloneOf(out, scratch.ops, !plan.tiles.dots.empty());
     for (const auto& [op, bytes] : scratch.ops)
       if (!alone.count(op)) out.ops[op].set("scratch", top), shared = std::max(shared, bytes);
     top = RoundUp(top + shared, 128);
