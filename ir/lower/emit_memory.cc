@@ -66,7 +66,8 @@ bool Emitter::ChangesInTile(ValueId v) const {
 // Must threads meet before this access? Others may have accessed what it does, or will. Where a
 // tensor is only stored to, that is known element by element: what no other store of the CTA and no
 // other iteration writes, nobody waits for. (Beside products, whose loops were timed with these
-// barriers, they stay.)
+// barriers, they stay; and outside of loops, where without them the assembler made two stores
+// together and spilled.)
 bool Emitter::MeetsBefore(OpId access) const {
   const ValueId tensor = in_.ops[access].operands[0];
   const Param* p = in_.param(tensor);
@@ -83,7 +84,8 @@ bool Emitter::MeetsBefore(OpId access) const {
     stores = stores && op.kind == OpKind::kStore;
   }
   if (accesses <= 1 && !repeated) return false;
-  return !stores || !plan_.dots.empty() || (over_.count(access) > 0 && !OwnElements(tensor));
+  if (!stores || !plan_.dots.empty() || !ir::InLoop(in_, access)) return true;
+  return over_.count(access) > 0 && !OwnElements(tensor);
 }
 
 // Index operands for the warp level. squeeze: ranges and gathers of length 1 become scalars.
