@@ -453,15 +453,51 @@ Result<void> Emitter::AtomicOne(const ir::Op& op, DType d, llvm::Value* value, l
   return Done();
 }
 
+namespace {
+
+// Sums of f32 that lie in a row go together, where the machine adds vectors.
+void AddTogether(llvm::IRBuilder<>& b, llvm::Value* address, int64_t offset, llvm::Value* predicate,
+                 const std::vector<llvm::Value*>& values) {
+  const size_t n = values.size();
+  std::vector<llvm::Value*> args = {address, b.getInt64(static_cast<uint64_t>(offset))};
+  args.insert(args.end(), values.begin(), values.end());
+  std::string constraints = "l,n", registers;
+  for (size_t i = 0; i < n; ++i) {
+    constraints += ",f";
+    registers += (i ? ",$" : "$") + std::to_string(i + 2);
+  }
+  if (predicate) args.push_back(predicate), constraints += ",b";
+  CallPtx(b, PtxInst::kRedGlobal,
+          {{"p", predicate ? "@$" + std::to_string(n + 2) + " " : ""},
+           {"op", "add.v" + std::to_string(n)},
+           {"t", "f32"},
+           {"ops", "{" + registers + "}"},
+           {"a", "$0"},
+           {"o", "$1"}},
+          constraints, args);
+}
+
+}  // namespace
+
 Result<void> Emitter::EmitGAtomic(const ir::Op& op) {
   const ir::ValueId tile = op.operands[1];
   const ir::Type& type = fn_.type(tile);
   Access access = MakeAccess(op, tile, 2, true);
   const Regs& regs = Get(tile);
   access.always = And(access.always, Part(type.layout).first_replica);
-  for (size_t r = 0; r < regs.size(); ++r) {
-    const auto [address, offset, predicate] = PlaceOf(access, tile, static_cast<int64_t>(r));
-    TRY_VOID(AtomicOne(op, type.dtype, regs[r], address, offset, predicate));
+  const bool together = op.i("vector", 1) > 1 && op.s("kind") == "add" &&
+                        type.dtype == DType::kF32 && options_.machine->Has("vector_atomics");
+  for (const std::vector<int>& group : VectorsOf(fn_.layouts[type.layout], type.shape,
+                                                 together ? op.i("vector") : 1, sizeof(float))) {
+    const auto [address, offset, predicate] = PlaceOf(access, tile, group[0]);
+    const auto value = [&](int r) { return regs[static_cast<size_t>(r)]; };
+    if (group.size() == 1) {
+      TRY_VOID(AtomicOne(op, type.dtype, value(group[0]), address, offset, predicate));
+    } else if (predicate != b_.getFalse()) {
+      Regs values;
+      for (int r : group) values.push_back(value(r));
+      AddTogether(b_, address, offset, predicate, values);
+    }
   }
   return Done();
 }

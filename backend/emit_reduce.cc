@@ -5,7 +5,9 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <functional>
 #include <limits>
+#include <utility>
 
 #include "backend/diagnostics.h"
 #include "backend/emitter.h"
@@ -99,7 +101,7 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
   const bool max = kind == "argmax";
   const size_t a = static_cast<size_t>(axis);
 
-  auto combine = [&](Item x, Item y) -> Item {
+  auto combine = [=, this](Item x, Item y) -> Item {
     llvm::Value *u = x.value, *v = y.value;
     if (arg) {
       // y wins if it is better, or equal and earlier.
@@ -161,46 +163,60 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
       Item other{Shuffle(item.value, x), arg ? Shuffle(item.index, x) : nullptr};
       item = combine(item, other);
     }
-  if (!plan.cross.empty()) {
-    CHECK(op.i("scratch", -1) >= 0, "reduction across warps without scratch");
-    const int64_t slot = ir::ReduceSlotBytes(type.dtype), threads = layout.threads();
-    const int64_t index_base = plan.cross_count * plan.regs * plan.groups * slot;
-    llvm::Value* base = SmemAddress(op.i("scratch"));
-    llvm::Value* group = I32(0);
-    llvm::Value* cross = I32(0);
-    int64_t place = 1;
-    for (const ir::ThreadDigit& d : plan.group) {
-      group = b_.CreateAdd(
-          group, b_.CreateMul(Digit(role_.thread, d.place, d.extent, threads), I32(place)));
-      place *= d.extent;
+  const auto set = [=, this](const std::vector<Item>& all) {
+    Regs out;
+    for (const Item& item : all) out.push_back(arg ? item.index : item.value);
+    if (!arg) {
+      if (is_float && acc != DType::kF64) {
+        out = FromF32(out, type.dtype);
+      } else if (!is_float) {
+        for (llvm::Value*& v : out) v = CastOne(v, acc, type.dtype);
+      }
     }
-    place = 1;
-    for (const ir::ThreadDigit& d : plan.cross) {
-      cross = b_.CreateAdd(
-          cross, b_.CreateMul(Digit(role_.thread, d.place, d.extent, threads), I32(place)));
-      place *= d.extent;
-    }
-    llvm::Value* writes = nullptr;
-    for (const ir::ThreadDigit& d : plan.lane_parts)
-      writes =
-          And(writes, b_.CreateICmpEQ(Digit(role_.thread, d.place, d.extent, threads), I32(0)));
-    // Neighbouring groups lie in neighbouring banks.
-    llvm::Value* entry = b_.CreateAdd(group, b_.CreateMul(cross, I32(plan.regs * plan.groups)));
-    llvm::Value* mine = b_.CreateAdd(base, b_.CreateMul(entry, I32(slot)));
-    llvm::Value* mine_index =
-        b_.CreateAdd(b_.CreateAdd(base, I32(index_base)), b_.CreateShl(entry, 2));
-    llvm::Value* theirs = b_.CreateAdd(base, b_.CreateMul(group, I32(slot)));
-    llvm::Value* theirs_index =
-        b_.CreateAdd(b_.CreateAdd(base, I32(index_base)), b_.CreateShl(group, 2));
-    if (!op.i("alone", 0)) RoleBarrier();  // others have read what they passed through these bytes
-    for (size_t r = 0; r < items.size(); ++r) {
-      const int64_t at = static_cast<int64_t>(r) * plan.groups;
-      StoreGlobal(mine, at * slot, writes, {items[r].value}, acc, PtxInst::kStShared);
-      if (arg)
-        StoreGlobal(mine_index, at * 4, writes, {items[r].index}, DType::kI32, PtxInst::kStShared);
-    }
-    RoleBarrier();
-    for (size_t r = 0; r < items.size(); ++r) {
+    Set(to, std::move(out));
+  };
+  if (plan.cross.empty()) {
+    set(items);
+    return Done();
+  }
+  CHECK(op.i("scratch", -1) >= 0, "reduction across warps without scratch");
+  const int64_t slot = ir::ReduceSlotBytes(type.dtype), threads = layout.threads();
+  const int64_t index_base = plan.cross_count * plan.regs * plan.groups * slot;
+  llvm::Value* base = SmemAddress(op.i("scratch"));
+  llvm::Value* group = I32(0);
+  llvm::Value* cross = I32(0);
+  int64_t place = 1;
+  for (const ir::ThreadDigit& d : plan.group) {
+    group = b_.CreateAdd(group,
+                         b_.CreateMul(Digit(role_.thread, d.place, d.extent, threads), I32(place)));
+    place *= d.extent;
+  }
+  place = 1;
+  for (const ir::ThreadDigit& d : plan.cross) {
+    cross = b_.CreateAdd(cross,
+                         b_.CreateMul(Digit(role_.thread, d.place, d.extent, threads), I32(place)));
+    place *= d.extent;
+  }
+  llvm::Value* writes = nullptr;
+  for (const ir::ThreadDigit& d : plan.lane_parts)
+    writes = And(writes, b_.CreateICmpEQ(Digit(role_.thread, d.place, d.extent, threads), I32(0)));
+  // Neighbouring groups lie in neighbouring banks.
+  llvm::Value* entry = b_.CreateAdd(group, b_.CreateMul(cross, I32(plan.regs * plan.groups)));
+  llvm::Value* mine = b_.CreateAdd(base, b_.CreateMul(entry, I32(slot)));
+  llvm::Value* mine_index =
+      b_.CreateAdd(b_.CreateAdd(base, I32(index_base)), b_.CreateShl(entry, 2));
+  llvm::Value* theirs = b_.CreateAdd(base, b_.CreateMul(group, I32(slot)));
+  llvm::Value* theirs_index =
+      b_.CreateAdd(b_.CreateAdd(base, I32(index_base)), b_.CreateShl(group, 2));
+  if (!op.i("alone", 0)) RoleBarrier();  // others have read what they passed through these bytes
+  for (size_t r = 0; r < items.size(); ++r) {
+    const int64_t at = static_cast<int64_t>(r) * plan.groups;
+    StoreGlobal(mine, at * slot, writes, {items[r].value}, acc, PtxInst::kStShared);
+    if (arg)
+      StoreGlobal(mine_index, at * 4, writes, {items[r].index}, DType::kI32, PtxInst::kStShared);
+  }
+  unread_.push_back([=, this, all = items]() mutable {
+    for (size_t r = 0; r < all.size(); ++r) {
       Item sum;
       for (int64_t w = 0; w < plan.cross_count; ++w) {
         const int64_t at = (w * plan.regs + static_cast<int64_t>(r)) * plan.groups;
@@ -211,19 +227,13 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
                                             llvm::Align(4));
         sum = w ? combine(sum, item) : item;
       }
-      items[r] = sum;
+      all[r] = sum;
     }
-  }
-  Regs out;
-  for (const Item& item : items) out.push_back(arg ? item.index : item.value);
-  if (!arg) {
-    if (is_float && acc != DType::kF64) {
-      out = FromF32(out, type.dtype);
-    } else if (!is_float) {
-      for (llvm::Value*& v : out) v = CastOne(v, acc, type.dtype);
-    }
-  }
-  Set(to, std::move(out));
+    set(all);
+  });
+  if (op.i("alone", 0) == 2) return Done();  // at the next one's barrier
+  RoleBarrier();
+  for (const std::function<void()>& read : std::exchange(unread_, {})) read();
   return Done();
 }
 

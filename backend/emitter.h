@@ -12,6 +12,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -318,10 +319,11 @@ class Emitter {
   std::map<int32_t, TensorView> tensors_;           // by ValueId of the parameter
   std::map<std::string, llvm::Value*> entry_ints_;  // by expression text
   std::vector<Expr> entry_exprs_;
-  std::set<int32_t> thread_tensors_;  // tensors that threads address
-  std::set<int32_t> used_;            // values some op reads
-  int64_t code_fences_ = 0;           // so far
-  std::vector<llvm::Value*> maps_;    // i64 generic address of each tensor map
+  std::set<int32_t> thread_tensors_;           // tensors that threads address
+  std::set<int32_t> used_;                     // values some op reads
+  int64_t code_fences_ = 0;                    // so far
+  std::vector<std::function<void()>> unread_;  // parts of reductions that share a barrier
+  std::vector<llvm::Value*> maps_;             // i64 generic address of each tensor map
   RoleState role_;
   bool describe_anew_ = false;   // operands of products, in every iteration
   bool awaited_grid_ = false;    // the grid before this one in its stream

@@ -55,6 +55,8 @@ class Line {
                                DiagSink& said);
   Step<Lowered> Lower(const Strategy& strategy, const ir::Function& from, const Solved* solved,
                       DiagSink& said);
+  // Where nothing runs ahead: the program of the unsolved loops, if more of its CTAs share an SM.
+  void MakeRoom(const Strategy& strategy, Lowered* lowered, DiagSink& said);
   // Does the program gain by what its strategy costs?
   std::optional<Refusal> Worth(const Strategy& strategy, const Lowered& lowered,
                                const Solved* solved, DiagSink& said) const;

@@ -6,6 +6,7 @@
 #include "ir/lower/diagnostics.h"
 #include "ir/lower/emit_rules.h"
 #include "ir/lower/emitter.h"
+#include "ir/lower/meetings.h"
 #include "ir/lower/role_needs.h"
 #include "ir/lower/scalars.h"
 #include "ir/queries.h"
@@ -17,6 +18,7 @@ Emitter::Emitter(const Function& in, const ProgramPlan& plan, DiagSink& diags)
       p_(plan),
       plan_(plan.tiles),
       uses_(in),
+      over_(StoredOver(in)),
       diags_(diags),
       out_(emitted_.fn),
       b_(out_, out_.body) {}
@@ -82,7 +84,10 @@ Result<> Emitter::Block_(BlockId from) {
   };
   if (part_ == Part::kCompute) release(role_);
   for (int role = 0; part_ == Part::kIssuer && role < p_.compute_roles; ++role) release(role);
-  for (OpId id : in_.blocks[from].ops) {
+  const std::vector<OpId> ops = part_ == Part::kEverything && plan_.dots.empty()
+                                    ? MeetTogether(in_, from, [&](OpId id) { return Meets(id); })
+                                    : in_.blocks[from].ops;
+  for (OpId id : ops) {
     b_.SetSpan(in_.ops[id].at);
     if (part_ == Part::kProducer) {
       TRY_VOID(ProducerOp(id));

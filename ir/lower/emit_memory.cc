@@ -24,11 +24,56 @@ namespace tilec::ir {
 
 // ---- accesses by threads ---------------------------------------------------------------------
 
-bool Emitter::SharedTensor(ValueId tensor) const {
+// Does each element that a store writes have one thread, whichever turn and store writes it? It has
+// if all of them store tiles that lie alike and begin at the same place, but for positions along
+// dims that tiles do not have.
+bool Emitter::OwnElements(ValueId tensor) const {
+  std::optional<OpId> first;
+  for (OpId id : OpsInOrder(in_)) {
+    const Op& op = in_.ops[id];
+    if (op.kind != OpKind::kStore || op.operands[0] != tensor) continue;
+    const auto layout = plan_.layouts.find(op.operands[1]);
+    if (layout == plan_.layouts.end() || plan_.stores.at(id).tma || p_.epilogues.at(id).by_slices)
+      return false;
+    const Type& type = in_.type(op.operands[1]);
+    const int64_t vector = VectorFor(op, layout->second, Squeezed(type.shape), type.dtype);
+    if (MayRun(in_, id) && RunPays(in_, op, layout->second, vector)) return false;
+    if (!first) first = id;
+    const Op& one = in_.ops[*first];
+    const std::string& modes = op.s("modes");
+    if (modes != one.s("modes") || op.ints("sizes") != one.ints("sizes") ||
+        layout->second != plan_.layouts.at(one.operands[1]))
+      return false;
+    size_t operand = 2;
+    for (char mode : modes) {
+      const ValueId start = op.operands[operand];
+      if (mode == 'g' || (mode == 'r' && (start != one.operands[operand] || ChangesInTile(start))))
+        return false;
+      operand += mode == 'r' ? 2 : 1;
+    }
+  }
+  return true;
+}
+
+// Does the value change within a tile?
+bool Emitter::ChangesInTile(ValueId v) const {
+  OpId at = in_.blocks[BlockOf(in_, v)].parent;
+  while (at.valid() && (!IsLoop(in_.ops[at].kind) || in_.ops[at].i("narrow", 0) != 0))
+    at = ParentOf(in_, at);
+  return at.valid();
+}
+
+// Must threads meet before this access? Others may have accessed what it does, or will. Where a
+// tensor is only stored to, that is known element by element: what no other store of the CTA and no
+// other iteration writes, nobody waits for. (Beside products, whose loops were timed with these
+// barriers, they stay; and outside of loops, where without them the assembler made two stores
+// together and spilled.)
+bool Emitter::MeetsBefore(OpId access) const {
+  const ValueId tensor = in_.ops[access].operands[0];
   const Param* p = in_.param(tensor);
   if (!p || p->direction == Direction::kIn) return false;
   int accesses = 0;
-  bool repeated = false;
+  bool repeated = false, stores = true;
   for (OpId id : OpsInOrder(in_)) {
     const Op& op = in_.ops[id];
     const bool memory =
@@ -36,8 +81,11 @@ bool Emitter::SharedTensor(ValueId tensor) const {
     if (!memory || op.operands[0] != tensor) continue;
     ++accesses;
     repeated = repeated || ir::InLoop(in_, id);
+    stores = stores && op.kind == OpKind::kStore;
   }
-  return accesses > 1 || repeated;
+  if (accesses <= 1 && !repeated) return false;
+  if (!stores || !plan_.dots.empty() || !ir::InLoop(in_, access)) return true;
+  return over_.count(access) > 0 && !OwnElements(tensor);
 }
 
 // Index operands for the warp level. squeeze: ranges and gathers of length 1 become scalars.
@@ -81,7 +129,7 @@ Emitter::Access Emitter::WarpAccess(const Op& op, ValueId tile, const Layout* la
 // How many elements of the last dim may be accessed together: contiguous registers, aligned
 // addresses, and bounds that never cut a vector.
 int64_t Emitter::VectorFor(const Op& op, const Layout& layout, const std::vector<int64_t>& shape,
-                           DType dtype) {
+                           DType dtype) const {
   if (layout.reg.empty() || shape.back() == 1) return 1;
   const int last = layout.rank - 1;
   const RegisterRun run = RunAlong(layout, last);
@@ -100,7 +148,7 @@ Result<> Emitter::Load_(OpId id) {
   const Op& op = in_.ops[id];
   const ValueId result = op.results[0];
   const LoadPlan& load = plan_.loads.at(id);
-  if (SharedTensor(op.operands[0])) {
+  if (MeetsBefore(id)) {
     FlushLoads();
     Sync();
   }

@@ -24,7 +24,7 @@ void Emitter::Atomic_(OpId id) {
     return p_.epilogues.at(id).panels ? StoreByPanels(id) : StoreByTma(id);
   const ValueId value = op.operands[1];
   const ValueId tile = Tile(value);
-  if (SharedTensor(op.operands[0])) Sync();
+  if (MeetsBefore(id)) Sync();
   auto it = plan_.layouts.find(value);
   Access access = WarpAccess(op, value, it == plan_.layouts.end() ? nullptr : &it->second, true);
   access.operands.insert(access.operands.begin(), {Scalar(op.operands[0]), tile});
@@ -32,7 +32,10 @@ void Emitter::Atomic_(OpId id) {
     b_.Add(OpKind::kGAtomicScalar, std::move(access.operands), {}, {{"kind", op.s("kind")}});
   else
     b_.Add(OpKind::kGAtomic, std::move(access.operands), {},
-           {{"kind", op.s("kind")}, {"modes", access.modes}, {"sizes", access.sizes}});
+           {{"kind", op.s("kind")},
+            {"modes", access.modes},
+            {"sizes", access.sizes},
+            {"vector", VectorFor(op, it->second, out_.type(tile).shape, out_.type(tile).dtype)}});
 }
 
 Result<> Emitter::Store_(OpId id) {
@@ -44,7 +47,7 @@ Result<> Emitter::Store_(OpId id) {
   const ValueId value = op.operands[1];
   const bool sliced = p_.epilogues.at(id).by_slices;
   const ValueId tile = sliced ? ValueId() : Tile(value);
-  if (SharedTensor(op.operands[0])) {
+  if (MeetsBefore(id)) {
     FlushLoads();
     Sync();
   }
@@ -175,7 +178,7 @@ void Emitter::StoreByPanels(OpId id) {
   }
   EndSlices(id);
   drains_ = true;
-  if (!StoredOver(in_).count(id)) return;
+  if (!over_.count(id)) return;
   // Not only read: written, before anything is stored there again.
   elect([&](Builder& b) {
     b.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{0}}});
@@ -248,7 +251,7 @@ void Emitter::StoreByTma(OpId id) {
             op);
   }
   inner.Add(OpKind::kTmaCommit, {}, {});
-  const bool over = StoredOver(in_).count(id) > 0;
+  const bool over = over_.count(id) > 0;
   inner.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{over ? 0 : 1}}});
   inner.Yield({});
 }

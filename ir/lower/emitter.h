@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/lower/stored_over.h"
 #include "ir/program_plan.h"
 #include "ir/uses.h"
 #include "support/diag.h"
@@ -187,6 +188,7 @@ class Emitter {
   void Elementwise(const Op& op);
   void Broadcast_(const Op& op);
   void Transpose_(const Op& op);
+  bool Meets(OpId id) const;
   Result<> Reduce_(const Op& op);
   void Scan_(const Op& op);
   void Rearrange_(const Op& op);
@@ -232,7 +234,7 @@ class Emitter {
   Access WarpAccess(const Op& op, ValueId tile, const Layout* layout, bool squeeze);
   void AsRun(OpId id, OpId access, const Layout& layout, int64_t vector);
   int64_t VectorFor(const Op& op, const Layout& layout, const std::vector<int64_t>& shape,
-                    DType dtype);
+                    DType dtype) const;
   std::vector<ValueId> BoxCoords(const Op& op, int row_dim, int col_dim, int64_t row, int64_t col,
                                  ValueId below = {});
   int MapFor(ValueId tensor, int rank, int row_dim, int col_dim, int64_t rows, int64_t cols,
@@ -242,7 +244,9 @@ class Emitter {
     b_.Add(OpKind::kCtaSync, {}, {}, {{"id", int64_t{specialized() ? 1 + role_ : 0}}});
   }
   // Accesses of different threads may meet: the kernel reads what it writes, or writes it again.
-  bool SharedTensor(ValueId tensor) const;
+  bool OwnElements(ValueId tensor) const;
+  bool ChangesInTile(ValueId v) const;
+  bool MeetsBefore(OpId access) const;
 
   // emit_chain.cc
   const PlannedLoop& LoopPlanOf(OpId loop) const;
@@ -343,6 +347,7 @@ class Emitter {
   const ProgramPlan& p_;
   const LayoutPlan& plan_;  // of p_
   const Uses uses_;         // of values of in_
+  const StoresOver over_;   // of in_
   DiagSink& diags_;
   Emitted emitted_;
   Function& out_;  // of emitted_

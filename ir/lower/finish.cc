@@ -2,6 +2,9 @@
 #include "ir/lower/finish.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
 
 #include "ir/isa.h"
 #include "ir/lower/diagnostics.h"
@@ -13,11 +16,57 @@ namespace tilec::ir {
 
 namespace {
 
-// Reductions that run once pass through bytes of their own, which saves a barrier each.
-bool Alone(const Function& fn, OpId id, int64_t bytes) {
+using ScratchOps = std::vector<std::pair<OpId, int64_t>>;  // and their bytes
+
+bool IsReduction(const Function& fn, OpId id) {
   const OpKind kind = fn.ops[id].kind;
-  return (kind == OpKind::kWarpReduce || kind == OpKind::kWarpArgReduce) && bytes <= 512 &&
-         !InLoop(fn, id);
+  return kind == OpKind::kWarpReduce || kind == OpKind::kWarpArgReduce;
+}
+
+// Reductions with bytes of their own, which saves a barrier each: nobody has to wait until others
+// have read what passed through these bytes before. So it is where they run once, and in loops
+// where threads meet a second time in each turn: who writes the bytes again has met everybody
+// there, behind what they read. The number is `alone`: 1, or 2 where the reduction shares the
+// barrier of the next. Beside products those that run once have bytes of their own, and no more.
+std::map<OpId, int64_t> AloneOf(const Function& fn, const ScratchOps& all, bool products) {
+  constexpr int64_t kMostBytes = 512;
+  std::map<OpId, int64_t> bytes(all.begin(), all.end());
+  const auto may = [&](OpId id) {
+    const auto at = bytes.find(id);
+    return at != bytes.end() && IsReduction(fn, id) && at->second <= kMostBytes;
+  };
+  std::map<OpId, int64_t> alone;
+  std::set<BlockId> blocks;
+  for (const auto& [id, size] : all) blocks.insert(fn.ops[id].block);
+  for (BlockId block : blocks) {
+    // Reductions that stand side by side and do not read each other can meet together.
+    std::vector<std::vector<OpId>> groups;
+    size_t meetings = 0, single = 0;  // of groups, and if each came by itself
+    OpId before;
+    for (OpId id : fn.blocks[block].ops) {
+      const Op& op = fn.ops[id];
+      const bool exchange = bytes.count(id) > 0 &&
+                            (op.kind == OpKind::kWarpScan || op.kind == OpKind::kWarpRearrange);
+      single += exchange || may(id);
+      meetings += exchange;
+      if (may(id)) {
+        const bool joins = !groups.empty() && before == groups.back().back() &&
+                           std::none_of(groups.back().begin(), groups.back().end(), [&](OpId one) {
+                             return fn.ops[one].results[0] == op.operands[0];
+                           });
+        if (!joins) groups.emplace_back();
+        groups.back().push_back(id);
+      }
+      before = id;
+    }
+    meetings += groups.size();
+    const bool once = groups.empty() || !InLoop(fn, groups[0][0]);
+    if (!once && (single < 2 || products)) continue;
+    for (const std::vector<OpId>& group : groups)
+      for (OpId id : group)
+        alone[id] = id != group.back() && !products && (once || meetings > 1) ? 2 : 1;
+  }
+  return alone;
 }
 
 // Behind the buffers scratch, then the barriers.
@@ -27,13 +76,14 @@ void Place(Emitted& emitted, ProgramPlan& plan) {
   int64_t top = first;
   for (const auto& [role, scratch] : emitted.scratch) {
     int64_t shared = 0;
+    const std::map<OpId, int64_t> alone = AloneOf(out, scratch.ops, !plan.tiles.dots.empty());
     for (const auto& [op, bytes] : scratch.ops)
-      if (!Alone(out, op, bytes)) out.ops[op].set("scratch", top), shared = std::max(shared, bytes);
+      if (!alone.count(op)) out.ops[op].set("scratch", top), shared = std::max(shared, bytes);
     top = RoundUp(top + shared, 128);
     for (const auto& [op, bytes] : scratch.ops) {
-      if (!Alone(out, op, bytes)) continue;
+      if (!alone.count(op)) continue;
       out.ops[op].set("scratch", top);
-      out.ops[op].set("alone", int64_t{1});
+      out.ops[op].set("alone", alone.at(op));
       top = RoundUp(top + bytes, 128);
     }
   }

@@ -260,7 +260,7 @@ std::optional<SmemLayout> RereadLayout(const Type& tile) {
 }
 
 int64_t AccessLimit(const Function& fn, const Op& op) {
-  const bool store = op.kind == OpKind::kStore;
+  const bool store = op.kind == OpKind::kStore || op.kind == OpKind::kAtomic;
   const Param* p = fn.param(op.operands[0]);
   const std::string& modes = op.s("modes");
   if (!p || modes.empty() || modes.back() != 'r' || !p->facts.last_contiguous) return 1;

@@ -400,6 +400,12 @@ class Planner {
     return reduced && odd && runs ? RowsLayout(shape, plan_.threads()) : std::nullopt;
   }
 
+  // Does the machine add elements that lie in a row at once?
+  bool AddsTogether(const Op& op) const {
+    return op.kind == OpKind::kAtomic && op.s("kind") == "add" &&
+           fn_.type(op.operands[1]).dtype == DType::kF32 && target_.Has("vector_atomics");
+  }
+
   // `read`: the members, and what is read as they are laid out.
   Layout DefaultLayout(const std::vector<ValueId>& members, const std::vector<ValueId>& read) {
     if (const std::optional<Layout> rows = LayoutOfRuns(members)) return *rows;
@@ -416,7 +422,8 @@ class Planner {
       const Op* def = fn_.def(v);
       if (def && def->kind == OpKind::kLoad) note(*def);
       for (const auto& [id, index] : uses_.of(v))
-        if (fn_.ops[id].kind == OpKind::kStore && index == 1) note(fn_.ops[id]);
+        if (index == 1 && (fn_.ops[id].kind == OpKind::kStore || AddsTogether(fn_.ops[id])))
+          note(fn_.ops[id]);
     }
     int64_t vector = AccessVector(accesses);
     // What is written for a product goes 16 bytes at a time: more of a thread's in a row would lie

@@ -489,6 +489,11 @@ int64_t PlacesKept(const Function& fn) {
   for (const auto& [key, addresses] : kept) registers += addresses;
   return registers;
 }
+// Atomics that go several elements at a time (backend/emit_global.cc).
+bool AddsVectors(const Function& fn, const Op& atomic, const Target& target) {
+  return target.Has("vector_atomics") && atomic.i("vector", 1) > 1 && atomic.s("kind") == "add" &&
+         fn.type(atomic.operands[1]).dtype == DType::kF32;
+}
 }  // namespace
 
 int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chunks) {
@@ -511,7 +516,7 @@ int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chun
     }
     streams += op.kind == OpKind::kGLoad;
     exchanges = exchanges || op.kind == OpKind::kWarpScan || op.kind == OpKind::kWarpRearrange;
-    scattered = scattered || op.kind == OpKind::kGAtomic;
+    scattered = scattered || (op.kind == OpKind::kGAtomic && !AddsVectors(fn, op, target));
     if (op.kind == OpKind::kGLoad || op.kind == OpKind::kGStore) {
       const Type& type = fn.type(op.kind == OpKind::kGLoad ? op.results[0] : op.operands[1]);
       if (type.layout.valid())

@@ -33,6 +33,7 @@
 #include "ir/lower/operands.h"
 #include "ir/passes/passes.h"
 #include "ir/passes/rewrite.h"
+#include "ir/passes/row_threads.h"
 #include "ir/row_classes.h"
 
 namespace tilec::ir {
@@ -41,13 +42,6 @@ namespace {
 constexpr int64_t kMostTurns = 32;  // of an unrolled loop
 constexpr int64_t kMostOps = 1200;  // of all that are unrolled
 constexpr int64_t kBufferAlign = 1024;
-
-// The threads that the lowering gives a program whose largest tile is that large (plan.cc).
-int64_t ThreadsFor(int64_t largest, const TargetLowering& lowering) {
-  return largest <= lowering.one_warpgroup_elements    ? 128
-         : largest <= lowering.two_warpgroups_elements ? 256
-                                                       : 512;
-}
 
 // A load that several loops make: in each of them, the op.
 struct Kept {

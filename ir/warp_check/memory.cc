@@ -197,6 +197,11 @@ void Machine::SyncRole() {
   r.elected = r.all;
 }
 
+namespace {
+// With the next op's, which stands right behind it.
+bool SharesBarrier(const Op& op) { return op.i("alone", 0) == 2; }
+}  // namespace
+
 // Ops that pass through scratch synchronise between writing and reading, and before if other ops
 // use the same bytes or it is done again.
 bool Machine::Scratch(OpId id) {
@@ -213,10 +218,20 @@ bool Machine::Scratch(OpId id) {
     Tick();
   }
   if (!Access(op, id, {}, begin, begin + bytes, Proxy::kGeneric, true, {})) return false;
+  if (SharesBarrier(op)) return true;
   SyncRole();
   Remember(me().syncs, id);
   Tick();
-  return Access(op, id, {}, begin, begin + bytes, Proxy::kGeneric, false, {});
+  // Those that share the barrier read behind it, too.
+  const std::vector<OpId>& ops = fn_.blocks[op.block].ops;
+  auto first = std::find(ops.begin(), ops.end(), id);
+  const auto end = first + 1;
+  while (first != ops.begin() && SharesBarrier(fn_.ops[*(first - 1)])) --first;
+  return std::all_of(first, end, [&](OpId one) {
+    const Op& reads = fn_.ops[one];
+    const int64_t at = reads.i("scratch");
+    return Access(reads, one, {}, at, at + ScratchBytesOf(fn_, reads), Proxy::kGeneric, false, {});
+  });
 }
 
 Step Machine::CopyIn(OpId id) {

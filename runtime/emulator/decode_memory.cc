@@ -197,7 +197,19 @@ bool Decoder::BuildAtom(const Statement& s, const Matched& m, Inst* inst) {
   if (!AddressOperand(s, returns ? 1 : 0, inst, returns ? 1 : 0, space, generic)) return false;
   inst->u[3] = static_cast<uint8_t>(m.t);
   inst->u[4] = static_cast<uint8_t>(op);
-  inst->u[5] = returns;
+  inst->u[5] = returns ? kAtomReturns : kAtomReduces;
+  if (const size_t n = VectorLength(s); n > 1) {  // red of f32 in global memory alone
+    if (s.operands.size() != 2 || s.operands[1].kind != Operand::Kind::kVector ||
+        s.operands[1].parts.size() != n)
+      return Bad(s, 1, fmt::format("a vector of {} registers is needed", n));
+    std::vector<Ref> refs(n);
+    for (size_t k = 0; k < n; ++k)
+      if (!WideRegister(s, 1, s.operands[1].parts[k], m.t, false, &refs[k])) return false;
+    const uint32_t list = BeginList(n);
+    for (size_t k = 0; k < n; ++k) SetList(list, k, refs[k], false);
+    inst->o[1] = list;
+    inst->u[5] = kAtomOfVector;
+  }
   inst->u[6] = OrderIn(s, judge::Order::kRelaxed, judge::Scope::kGpu);
   inst->run = RunAtom;
   bool commutes = !IsFloat(m.t) && op != AtomOp::kExch && op != AtomOp::kCas &&

@@ -133,20 +133,24 @@ uint64_t AtomResult(AtomOp op, Type t, uint64_t old, uint64_t value) {
 Step RunAtom(Warp& w, const Inst& i, uint32_t mask) {
   Type t = static_cast<Type>(i.u[3]);
   AtomOp op = static_cast<AtomOp>(i.u[4]);
-  bool returns = i.u[5] != 0;
+  bool returns = i.u[5] == kAtomReturns;
   int first = returns ? 1 : 0;
+  // The registers of a vector, whose elements are combined one by one.
+  const uint32_t* list =
+      i.u[5] == kAtomOfVector ? &w.cta->cluster->launch->program->lists[i.o[1]] : nullptr;
+  const uint32_t n = list ? list[0] : 1;
   if (const uint32_t same = OneSpace(w, i, mask, i.o[first]); same != mask) [[unlikely]] {
     if (Step s = RunAtom(w, i, mask & ~same); s != Step::kNext) return s;
     mask = same;
   }
   uint32_t bytes = static_cast<uint32_t>(TypeBits(t)) / 8;
   Access at;
-  if (!Locate(w, i, mask, i.o[first], i.u[2], static_cast<Space>(i.u[0]), i.u[1], i.imm, bytes,
+  if (!Locate(w, i, mask, i.o[first], i.u[2], static_cast<Space>(i.u[0]), i.u[1], i.imm, bytes * n,
               true, &at))
     return Step::kError;
   if (w.judge != nullptr) [[unlikely]]
-    JudgeAccess(w, i, mask, at, bytes, true, true);
-  uint32_t vb = i.o[first + 1], vc = op == AtomOp::kCas ? i.o[first + 2] : vb;
+    JudgeAccess(w, i, mask, at, bytes * n, true, true);
+  uint32_t vb = list ? list[1] : i.o[first + 1], vc = op == AtomOp::kCas ? i.o[first + 2] : vb;
   auto value = [&](uint32_t row, int l) -> uint64_t {
     return bytes == 8 ? Row<uint64_t>(w, row)[l] : Row<uint32_t>(w, row)[l];
   };
@@ -159,6 +163,10 @@ Step RunAtom(Warp& w, const Inst& i, uint32_t mask) {
              : bytes == 4 ? Update<uint32_t>(at.p[l], op, t, b, c, global)
                           : Update<uint16_t>(at.p[l], op, t, b, c, global);
   });
+  for (uint32_t k = 1; k < n; ++k)
+    ForLanes(mask, [&](int l) {
+      Update<uint32_t>(at.p[l] + k * bytes, op, t, value(list[1 + k], l), 0, true);
+    });
   ++w.cta->progress;
   if (!returns) return Step::kNext;
   ForLanes(mask, [&](int l) {

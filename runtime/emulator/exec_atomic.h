@@ -9,6 +9,9 @@ namespace tilec::runtime::emulator {
 
 enum class AtomOp : uint8_t { kAdd, kMin, kMax, kAnd, kOr, kXor, kExch, kCas, kInc, kDec };
 
+// Of an instruction, in u[5].
+enum AtomForm : uint8_t { kAtomReduces, kAtomReturns, kAtomOfVector };
+
 bool AtomDefined(AtomOp op, Type t);
 
 // What an atomic operation on memory of `old` leaves there.

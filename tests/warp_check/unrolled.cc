@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "ir/row_run.h"
 #include "tests/warp_check/core_tiles.h"
@@ -246,15 +247,20 @@ class Unroller {
     Bytes(e, buffer, slot);
   }
   void Scratch(OpId id) {
-    const Op& op = fn_.ops[id];
-    const int64_t bytes = ScratchBytesOf(fn_, op);
-    for (bool write : {true, false}) {
-      if (!write || !op.i("alone")) Add(What::kSync, Who::kAll, id);
-      Event& e = Add(What::kTouch, Who::kAll, id);
+    const int64_t alone = fn_.ops[id].i("alone");
+    const auto touch = [&](OpId of, bool write) {
+      const Op& op = fn_.ops[of];
+      Event& e = Add(What::kTouch, Who::kAll, of);
       e.write = write;
       e.lo = op.i("scratch");
-      e.hi = e.lo + bytes;
-    }
+      e.hi = e.lo + ScratchBytesOf(fn_, op);
+    };
+    if (alone == 0) Add(What::kSync, Who::kAll, id);
+    touch(id, true);
+    unread_.push_back(id);
+    if (alone == 2) return;  // at the barrier of the next
+    Add(What::kSync, Who::kAll, id);
+    for (OpId one : std::exchange(unread_, {})) touch(one, false);
   }
 
   void Do(OpId id, Who who) {
@@ -405,6 +411,7 @@ class Unroller {
   std::map<ValueId, int64_t> counters_;
   std::map<ValueId, int> first_;
   std::map<ValueId, int64_t> tensors_;
+  std::vector<OpId> unread_;            // reductions whose barrier is the next one's
   std::map<ValueId, ValueId> made_up_;  // scalars that are handed over: what they are
   std::map<ValueId, int64_t> times_;    // … and how often each was made or read
   CoreTiles core_;

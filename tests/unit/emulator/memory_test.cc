@@ -254,6 +254,26 @@ TEST(Memory, InstructionLimitStopsLoops) {
   EXPECT_NE(error.find("E645"), std::string::npos) << error;
 }
 
+TEST(Atomics, VectorsAreAddedElementByElement) {
+  const std::string add =
+      "cvt.rn.f32.u32 %f, %t;\nadd.f32 %g, %f, 0f3F800000;\n"
+      "red.relaxed.gpu.global.add.v4.f32 [%out+0], {%f, %g, %f, %g};\n"
+      "red.global.add.v2.f32 [%out+8], {%g, %f};";
+  auto out = RunBody(".reg .f32 %f, %g;", add, {}, 4);
+  // 0 + 1 + 2 + 3 = 6, and one more for each: 10
+  EXPECT_EQ(out[0], 0x4120000040c00000ull);
+  EXPECT_EQ(out[1], 0x4180000041800000ull);  // 6 + 10 in both
+  std::string error;
+  RunBody(".reg .f32 %f, %g;", "red.global.add.v4.f32 [%out+8], {%f, %g, %f, %g};", {}, 1, &error);
+  EXPECT_FALSE(error.empty());  // not at a multiple of 16 bytes
+  error.clear();
+  RunBody(".reg .f32 %f, %g;", "red.global.add.v4.f32 [%out], {%f, %g};", {}, 1, &error);
+  EXPECT_FALSE(error.empty());
+  error.clear();
+  RunBody(".reg .b32 %a;", "red.global.add.v2.u32 [%out], {%a, %a};", {}, 1, &error);
+  EXPECT_FALSE(error.empty());  // the ISA has floats alone
+}
+
 TEST(Atomics, SharedAndGlobal) {
   auto out = RunBody(".reg .b32 %a, %b; .reg .f32 %f;",
                      "mov.b32 %b, 1;\nadd.u32 %b, %b, %t;\natom.global.add.u32 %a, [%out], %b;\n"

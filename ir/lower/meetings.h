@@ -1,0 +1,22 @@
+// Reductions that threads of several warps take part in: everybody stores a part of its own, all
+// meet, everybody reads the parts. Where nothing of one depends on the other, several share a
+// meeting; so they are made one behind the other, each as soon as the first of them is due.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "ir/function.h"
+
+namespace tilec::ir {
+
+// The ops of a block in an order of the same meaning. Of reductions for which `meets` holds those
+// that wait for equally many others stand together, with what they need in front of them; all else
+// stays where it is. The block's own order, where that is not to be had: what is read could have
+// been written in between.
+std::vector<OpId> MeetTogether(const Function& fn, BlockId block,
+                               const std::function<bool(OpId)>& meets);
+
+}  // namespace tilec::ir

@@ -1,0 +1,250 @@
+// Loops that read little in a turn make their loads some turns before they use them:
+//
+//     for t in lo..hi { x = load X[t]; … x … }   →
+//     a = load X[lo];  b = load X[lo + step]
+//     for t in lo..mid step 2 step (a, b) {
+//       … a …;  a' = load X[t + 2 step]
+//       … b …;  b' = load X[t + 3 step];  yield a', b'
+//     }
+//     for t in mid..hi { x = load X[t]; … x … }
+//
+// The turns that are ahead are written out one behind the other, so that each has its registers: if
+// values moved up from turn to turn, a thread would wait for each load to move what it brings.
+//
+// Why. Without products nothing runs ahead of a loop: its threads load where they read, and wait
+// for memory in every turn. What an SM has in flight then is what its threads load in one turn. A
+// recurrence over positions loads 8 bytes a thread: with 500 threads 4 KB of the 30 that cover the
+// latency of memory (docs/lowering.md). So loads are made as many turns ahead as bring a thread's
+// bytes in flight to kInFlight. They wait in registers, one for each element.
+//
+// Where it must not act:
+//   - in programs with products, whose loops have rings;
+//   - where a turn reads that much already;
+//   - on tensors that the kernel writes: what is read must not depend on when;
+//   - where a turn moves elements between threads: it holds addresses enough (a transpose of f64
+//     spilled);
+//   - where a position comes from memory, or from what the loop carries;
+//   - in loops of few turns: what is read behind the last turn is read in vain. (It is clipped to
+//     the tensor like every load.)
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+
+#include "ir/passes/passes.h"
+#include "ir/passes/rewrite.h"
+#include "ir/passes/row_threads.h"
+#include "ir/uses.h"
+
+namespace tilec::ir {
+namespace {
+
+constexpr int64_t kInFlight = 64;       // bytes of a thread
+constexpr int64_t kMostAhead = 8;       // turns
+constexpr int64_t kMostRegisters = 16;  // of a thread, for what waits
+constexpr int64_t kTurnsForOne = 4;     // a loop has so many for each that is read ahead
+constexpr int64_t kMostOps = 256;       // of the turns that are written out
+
+class Ahead {
+ public:
+  Ahead(Function& fn, PassContext& cx) : fn_(fn), cx_(cx) {}
+
+  void Run() {
+    std::vector<OpId> loops;
+    int64_t largest = 0;
+    for (OpId id : OpsInOrder(fn_)) {
+      const Op& op = fn_.ops[id];
+      if (op.kind == OpKind::kDot) return;
+      for (ValueId r : op.results)
+        if (fn_.type(r).is_tile()) largest = std::max(largest, fn_.type(r).elements());
+      if (op.kind == OpKind::kFor && op.i("narrow", 0) == 0) loops.push_back(id);
+    }
+    threads_ = ThreadsFor(largest, cx_.target.lowering);
+    for (OpId id : loops) Loop(id);
+  }
+
+ private:
+  BlockId Body(OpId loop) const { return fn_.ops[loop].regions[0]; }
+
+  // Can the value be had for another position of the loop? Either it is the same, or scalars make
+  // it of the position. `moves`: it is not the same.
+  bool Follows(ValueId v, BlockId body, bool* moves) const {
+    if (BlockOf(fn_, v) != body) return true;
+    if (v == fn_.blocks[body].args[0]) return *moves = true;
+    const Op* def = fn_.def(v);
+    if (!def || !def->regions.empty() || !fn_.type(v).is_scalar()) return false;
+    if (def->kind != OpKind::kConstant && !Info(def->kind).elementwise()) return false;
+    return std::all_of(def->operands.begin(), def->operands.end(),
+                       [&](ValueId operand) { return Follows(operand, body, moves); });
+  }
+
+  std::vector<OpId> LoadsOf(BlockId body) const {
+    std::vector<OpId> loads;
+    for (OpId id : fn_.blocks[body].ops) {
+      const Op& op = fn_.ops[id];
+      if (!op.regions.empty() || op.kind == OpKind::kTranspose || op.kind == OpKind::kScan ||
+          op.kind == OpKind::kRearrange)
+        return {};
+      if (!IsReadOnlyLoad(fn_, op) || fn_.type(op.results[0]).elements() < kLeast) continue;
+      if (op.attr("pin_depth") || op.attr("pin_stage") || op.attr("pin_role")) return {};
+      bool moves = false;
+      const bool follows =
+          std::all_of(op.operands.begin(), op.operands.end(),
+                      [&](ValueId operand) { return Follows(operand, body, &moves); });
+      if (follows && moves) loads.push_back(id);
+    }
+    return loads;
+  }
+
+  // Turns ahead, two or more; 0: none.
+  int64_t TurnsAhead(const Op& loop, const std::vector<OpId>& loads) const {
+    int64_t elements = 0, bytes = 0;  // of a turn
+    for (OpId id : loads) {
+      const Type& type = fn_.type(fn_.ops[id].results[0]);
+      elements += type.elements();
+      bytes += type.elements() * ByteSize(type.dtype);
+    }
+    if (elements == 0) return 0;
+    const auto of_thread = [&](int64_t n) { return std::max<int64_t>(1, n / threads_); };
+    int64_t turns =
+        std::min({kMostAhead, kInFlight / of_thread(bytes), kMostRegisters / of_thread(elements)});
+    const int64_t* lo = IntConstantOf(fn_, loop.operands[0]);
+    const int64_t* hi = IntConstantOf(fn_, loop.operands[1]);
+    int64_t length = 0;
+    if (lo && hi && !__builtin_sub_overflow(*hi, *lo, &length))
+      turns = std::min(turns, length / loop.i("step") / kTurnsForOne);
+    turns = std::min(turns, kMostOps / std::ssize(fn_.blocks[loop.regions[0]].ops));
+    return bytes / threads_ >= kInFlight || turns < 2 ? 0 : turns;
+  }
+
+  // The load and what makes its position, for the position in `map`.
+  ValueId Again(Builder& b, ValueId v, BlockId body, ValueMap& map) {
+    if (const auto known = map.find(v); known != map.end()) return known->second;
+    if (BlockOf(fn_, v) != body) return v;
+    const OpId def = fn_.values[v].def;
+    const std::vector<ValueId> operands = fn_.ops[def].operands;
+    for (ValueId operand : operands) Again(b, operand, body, map);
+    CloneOp(b, fn_, def, map);
+    return map.at(v);
+  }
+
+  // Ops that `make` appends to the block, taken off again.
+  template <typename F>
+  std::vector<OpId> Made(BlockId block, Span at, F&& make) {
+    const auto before = static_cast<std::ptrdiff_t>(fn_.blocks[block].ops.size());
+    Builder b(fn_, block);
+    b.SetSpan(at);
+    make(b);
+    std::vector<OpId>& ops = fn_.blocks[block].ops;
+    std::vector<OpId> made(ops.begin() + before, ops.end());
+    ops.erase(ops.begin() + before, ops.end());
+    return made;
+  }
+
+  void Loop(OpId id) {
+    const BlockId body = Body(id), block = fn_.ops[id].block;
+    const std::vector<OpId> loads = LoadsOf(body);
+    const int64_t ahead = TurnsAhead(fn_.ops[id], loads);
+    if (ahead == 0) return;
+    const Op loop = fn_.ops[id];  // a copy: adding moves the ops
+    const int64_t step = loop.i("step");
+    const auto later = [&](Builder& b, ValueId from, int64_t turns) {
+      return turns ? b.Binary(OpKind::kAdd, from, b.Int(turns * step)) : from;
+    };
+    const auto load_at = [&](Builder& b, OpId load, ValueId position) {
+      ValueMap map = {{fn_.blocks[body].args[0], position}};
+      return Again(b, fn_.ops[load].results[0], body, map);
+    };
+    ValueId middle;
+    OpId made;
+    const std::vector<OpId> front = Made(block, loop.at, [&](Builder& b) {
+      const ValueId lo = loop.operands[0], together = b.Int(ahead * step);
+      const ValueId length =
+          b.Binary(OpKind::kMax, b.Binary(OpKind::kSub, loop.operands[1], lo), b.Int(0));
+      middle = b.Binary(OpKind::kAdd, lo,
+                        b.Binary(OpKind::kMul, b.Binary(OpKind::kDiv, length, together), together));
+      std::vector<ValueId> operands = loop.operands;
+      operands[1] = middle;
+      for (int64_t t = 0; t < ahead; ++t)
+        for (OpId load : loads) operands.push_back(load_at(b, load, later(b, lo, t)));
+      std::vector<Type> types;
+      for (size_t i = 2; i < operands.size(); ++i) types.push_back(fn_.type(operands[i]));
+      made = b.Add(OpKind::kFor, std::move(operands), std::move(types), loop.attrs);
+      fn_.ops[made].set("step", ahead * step);
+      MayBeEmpty(made);
+      Turns(
+          made, id, loads,
+          [&](Builder& turn, int64_t t, OpId load, ValueId position) {
+            return load_at(turn, load, later(turn, position, t));
+          },
+          ahead);
+    });
+    // What is left of the loop begins where the other ends.
+    Op& rest = fn_.ops[id];
+    rest.operands[0] = middle;
+    for (size_t i = 0; i < rest.results.size(); ++i)
+      rest.operands[2 + i] = fn_.ops[made].results[i];
+    MayBeEmpty(id);
+    RebuildBlock(fn_, block, [&](OpId op, std::vector<OpId>& out) {
+      if (op == id) out.insert(out.end(), front.begin(), front.end());
+      out.push_back(op);
+    });
+    cx_.changes += static_cast<int>(loads.size());
+  }
+
+  void MayBeEmpty(OpId loop) {
+    std::erase_if(fn_.ops[loop].attrs, [](const auto& attr) { return attr.first == "some"; });
+  }
+
+  // The turns of the loop in the body of `made`. Each uses what was loaded for it, and then loads
+  // for the turn that will have its place.
+  template <typename F>
+  void Turns(OpId made, OpId id, const std::vector<OpId>& loads, F&& load_at, int64_t ahead) {
+    const BlockId from = Body(id), body = fn_.AddBlock(made);
+    fn_.ops[made].regions.push_back(body);
+    const std::vector<ValueId> args = fn_.blocks[from].args;
+    const ValueId position = fn_.AddArg(body, Type::Scalar(DType::kI64), fn_.values[args[0]].name);
+    std::vector<ValueId> carried, loaded, next;
+    for (size_t i = 1; i < args.size(); ++i)
+      carried.push_back(fn_.AddArg(body, fn_.type(args[i]), fn_.values[args[i]].name));
+    for (int64_t t = 0; t < ahead; ++t)
+      for (OpId load : loads) {
+        const ValueId result = fn_.ops[load].results[0];
+        loaded.push_back(fn_.AddArg(body, fn_.type(result), fn_.values[result].name));
+      }
+    Builder b(fn_, body);
+    b.SetSpan(fn_.ops[id].at);
+    const int64_t step = fn_.ops[id].i("step");
+    for (int64_t t = 0; t < ahead; ++t) {
+      ValueMap map;
+      map[args[0]] = t ? b.Binary(OpKind::kAdd, position, b.Int(t * step)) : position;
+      for (size_t i = 0; i < carried.size(); ++i) map[args[1 + i]] = carried[i];
+      for (size_t l = 0; l < loads.size(); ++l)
+        map[fn_.ops[loads[l]].results[0]] = loaded[static_cast<size_t>(t) * loads.size() + l];
+      const std::vector<OpId> ops = fn_.blocks[from].ops;
+      for (OpId op : ops) {
+        if (std::find(loads.begin(), loads.end(), op) != loads.end()) continue;
+        if (op != ops.back()) CloneOp(b, fn_, op, map);
+      }
+      for (size_t i = 0; i < carried.size(); ++i)
+        carried[i] = At(map, fn_.ops[ops.back()].operands[i]);
+      for (OpId load : loads) next.push_back(load_at(b, ahead + t, load, position));
+    }
+    carried.insert(carried.end(), next.begin(), next.end());
+    b.Yield(std::move(carried));
+  }
+
+  static constexpr int64_t kLeast = 64;  // elements of a tile that many threads load
+  Function& fn_;
+  PassContext& cx_;
+  int64_t threads_ = 128;
+};
+
+}  // namespace
+
+Result<> ReadAhead(Function& fn, PassContext& cx) {
+  Ahead(fn, cx).Run();
+  return Done();
+}
+
+}  // namespace tilec::ir

@@ -1,0 +1,117 @@
+// Reductions across warps meet together where nothing of one depends on the other, and pass through
+// bytes of their own where that spares a barrier.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/lower/meetings.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "ir/lower/sequential.h"
+#include "tests/unit/lower/helper.h"
+
+namespace tilec::ir {
+namespace {
+
+// Rows of 4096 in tiles, one of them at a time: the body of the loop over chunks is given. It
+// carries %a, %b and %d and yields three values.
+Function Rows(const std::string& body) {
+  return Parsed(R"(func @rows tile {
+  param tensor %X: tensor<f32, 2> in [R, C] align=16 stride_align=16 contiguous=1 last_align=4
+  param tensor %Y: tensor<f32, 1> out [R] align=16 stride_align=16 contiguous=1 last_align=4
+  param tensor %Z: tensor<f32, 2> inout [R, C] align=16 stride_align=16 contiguous=1 last_align=4
+  param dim %R: i64
+  param dim %C: i64
+  body {
+    %0 = constant {value = 0} : i64
+    parallel %0, %R {steps = [1]} do (%r: i64) {
+      %start = constant {value = 0} : f32[1]
+      %s, %t, %u = for %0, %C, %start, %start, %start {step = 4096} : f32[1], f32[1], f32[1]
+          do (%c: i64, %a: f32[1], %b: f32[1], %d: f32[1]) {
+        %x = load %X, %r, %c {modes = "rr", sizes = [1, 4096]} : f32[1, 4096]
+        %largest = reduce %x {kind = "max", axis = 1} : f32[1]
+)" + body + R"(
+      }
+      %st = add %s, %t : f32[1]
+      %stu = add %st, %u : f32[1]
+      %row = constant {value = 1} : i64
+      %e = add %r, %row : i64
+      store %Y, %stu, %r, %e {modes = "r", sizes = [1]}
+      yield
+    }
+  }
+}
+)");
+}
+
+// `alone` of the reductions, in program order.
+std::vector<int64_t> AloneIn(const Function& tile) {
+  DiagSink diags;
+  const Result<Function> warps = Sequentialize(tile, H200(), {}, diags);
+  EXPECT_TRUE(warps.ok());
+  if (!warps.ok()) return {};
+  ExpectVerified(*warps);
+  EXPECT_EQ(Said(*warps), "");
+  std::vector<int64_t> alone;
+  for (OpId id : OpsInOrder(*warps))
+    if (warps->ops[id].kind == OpKind::kWarpReduce) alone.push_back(warps->ops[id].i("alone", 0));
+  return alone;
+}
+
+const char* const kThree = R"(
+        %an = max %a, %largest : f32[1]
+        %m = broadcast %an {axes = [0, 1]} : f32[1, 4096]
+        %below = sub %x, %m : f32[1, 4096]
+        %q = reduce %below {kind = "sum", axis = 1} : f32[1]
+        %bn = mul %b, %q : f32[1]
+        %xx = mul %x, %x : f32[1, 4096]
+        %squares = reduce %xx {kind = "sum", axis = 1} : f32[1]
+        %dn = mul %d, %squares : f32[1]
+        yield %an, %bn, %dn)";
+
+TEST(Meetings, ReductionsThatDependOnNothingShareABarrier) {
+  // The largest and the squares meet together; the sum below waits for the largest.
+  std::string body = kThree;
+  body = With(body, "%m = broadcast %an {axes = [0, 1]} : f32[1, 4096]",
+              "%column = reshape %an : f32[1, 1]\n"
+              "        %m = broadcast %column {axes = [0, 1]} : f32[1, 4096]");
+  EXPECT_EQ(AloneIn(Rows(body)), (std::vector<int64_t>{2, 1, 1}));
+}
+
+TEST(Meetings, OneMeetingInATurnKeepsItsBarriers) {
+  // Whoever writes its part again must know that all have read it.
+  EXPECT_EQ(AloneIn(Rows(R"(
+        %an = mul %a, %largest : f32[1]
+        yield %an, %b, %d)")),
+            std::vector<int64_t>{0});
+  // Two that could share their only barrier have one each: each is what the other one waits for.
+  EXPECT_EQ(AloneIn(Rows(R"(
+        %an = mul %a, %largest : f32[1]
+        %xx = mul %x, %x : f32[1, 4096]
+        %squares = reduce %xx {kind = "sum", axis = 1} : f32[1]
+        %dn = mul %d, %squares : f32[1]
+        yield %an, %b, %dn)")),
+            (std::vector<int64_t>{1, 1}));
+}
+
+TEST(Meetings, WhatIsReadBehindAStoreStaysBehindIt) {
+  const Function fn = Rows(R"(
+        %an = mul %a, %largest : f32[1]
+        %columns = add %c, %C : i64
+        %rows = add %r, %C : i64
+        store %Z, %x, %r, %rows, %c, %columns {modes = "rr", sizes = [1, 4096]}
+        %z = load %Z, %r, %c {modes = "rr", sizes = [1, 4096]} : f32[1, 4096]
+        %q = reduce %z {kind = "sum", axis = 1} : f32[1]
+        %dn = mul %d, %q : f32[1]
+        yield %an, %b, %dn)");
+  for (OpId id : OpsInOrder(fn)) {
+    if (fn.ops[id].kind != OpKind::kFor) continue;
+    const BlockId body = fn.ops[id].regions[0];
+    const auto meets = [&](OpId op) { return fn.ops[op].kind == OpKind::kReduce; };
+    EXPECT_EQ(MeetTogether(fn, body, meets), fn.blocks[body].ops);
+  }
+}
+
+}  // namespace
+}  // namespace tilec::ir
