@@ -65,7 +65,7 @@ class TightTest : public LoweringTest {
     for (ir::OpId id : warps.blocks[warps.body].ops)
       if (const ir::Op& op = warps.ops[id]; op.kind == ir::OpKind::kRole && op.i("warps") > 1)
         room = std::min(room, op.i("regs") - ir::PeakRegisters(warps, id) -
-                                  ir::SpareRegisters(warps, ir::H200()));
+                                  ir::SpareRegisters(warps, ir::H200(), id));
     return room;
   }
 };
