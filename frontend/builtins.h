@@ -49,13 +49,13 @@ inline constexpr Builtin kBuiltins[] = {
 };
 
 inline constexpr const char* kSpecials[] = {
-    "sum",       "prod",          "any",        "all",        "argmax",     "argmin",
-    "cumsum",    "cumprod",       "cummax",     "cummin",     "select",     "dot",
-    "dot_scaled", "pack_e2m1",    "low_e2m1",   "high_e2m1",
-    "bitcast",   "zeros_like",    "full_like",  "cdiv",       "tiles",      "print",
-    "assert",    "static_assert", "atomic_add", "atomic_min", "atomic_max", "atomic_and",
-    "atomic_or", "atomic_xor",    "reversed",   "iota",       "reshape",    "flip",
-    "join",      "split",         "reduce",     "scan",       "given"};
+    "sum",        "prod",       "any",        "all",        "argmax",    "argmin",
+    "cumsum",     "cumprod",    "cummax",     "cummin",     "select",    "dot",
+    "dot_scaled", "pack_e2m1",  "low_e2m1",   "high_e2m1",  "bitcast",   "zeros_like",
+    "full_like",  "cdiv",       "tiles",      "print",      "assert",    "static_assert",
+    "atomic_add", "atomic_min", "atomic_max", "atomic_and", "atomic_or", "atomic_xor",
+    "reversed",   "iota",       "reshape",    "flip",       "join",      "split",
+    "reduce",     "scan",       "given"};
 
 inline const Builtin* FindBuiltin(std::string_view name) {
   for (const Builtin& b : kBuiltins)

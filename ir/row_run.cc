@@ -63,9 +63,8 @@ int64_t ScratchBytesOf(const Function& fn, const Op& op) {
                                  fn.layout(op.results[0]));
     case OpKind::kWarpRearrange: return RearrangeScratchBytes(fn.type(op.operands[0]));
     case OpKind::kWarpScan:
-      return ScanScratchBytes(
-          fn.type(op.operands[0]),
-          *PlanScan(fn.layout(op.operands[0]), static_cast<int>(op.i("axis"))));
+      return ScanScratchBytes(fn.type(op.operands[0]),
+                              *PlanScan(fn.layout(op.operands[0]), static_cast<int>(op.i("axis"))));
     default:
       return ReduceScratchBytes(fn.type(op.operands[0]), fn.layout(op.operands[0]),
                                 static_cast<int>(op.i("axis")), op.kind == OpKind::kWarpArgReduce);

@@ -98,10 +98,9 @@ Result<Target> Reader::Read(std::string_view text) {
     return toml_.AtPlace(error.source().begin.line, error.source().begin.column,
                          std::string(error.description()));
   }
-  TRY_VOID(toml_.Known(
-      root, {"name", "title", "arch", "features", "extends", "changes", "stands_for_arch",
-             "devices", "limit", "model", "lowering", "registers", "matrix_unit", "unit", "op",
-             "transfer"}));
+  TRY_VOID(toml_.Known(root, {"name", "title", "arch", "features", "extends", "changes",
+                              "stands_for_arch", "devices", "limit", "model", "lowering",
+                              "registers", "matrix_unit", "unit", "op", "transfer"}));
   TRY_VOID(ReadBase(root));
   TRY(target_.name, toml_.String(root, "name"));
   TRY(target_.title, toml_.String(root, "title"));

@@ -95,8 +95,9 @@ const std::vector<BannedWord> kBanned = {
 
 // An architecture's name in code: passes ask a target for features and limits.
 const std::vector<std::string_view> kMayNameArchitectures = {
-    "ir/machines/", "tests/", "tools/",   "bench/",     "examples/",         "backend/",
-    "runtime/", "sass/", "api/", "include/", "calibrate/", "ir/target_read.cc", "ir/features.def"};
+    "ir/machines/",   "tests/", "tools/", "bench/",   "examples/",  "backend/",
+    "runtime/",       "sass/",  "api/",   "include/", "calibrate/", "ir/target_read.cc",
+    "ir/features.def"};
 
 bool StartsWithAny(const std::string& path, const std::vector<std::string_view>& prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) {
@@ -111,16 +112,16 @@ struct UnitName {
 };
 const std::vector<UnitName> kUnitNames = {
     {"wgmma",
-     {"ir/matrix_units.def",       // its row
-      "ir/matrix_unit.h",          // what a warp op that says nothing means
-      "ir/machines/",              // which machine has it
-      "ir/lower/issue_groups.cc",  // its issue and wait
-      "backend/emit_wgmma.cc",     // its instructions
-      "backend/emit_mma.cc",       // the choice of a unit's file
-      "backend/emitter.h",         // declares what these two define
-      "backend/ptx_insts.def",     // the rows of its instructions
+     {"ir/matrix_units.def",                            // its row
+      "ir/matrix_unit.h",                               // what a warp op that says nothing means
+      "ir/machines/",                                   // which machine has it
+      "ir/lower/issue_groups.cc",                       // its issue and wait
+      "backend/emit_wgmma.cc",                          // its instructions
+      "backend/emit_mma.cc",                            // the choice of a unit's file
+      "backend/emitter.h",                              // declares what these two define
+      "backend/ptx_insts.def",                          // the rows of its instructions
       "backend/nvptx.cc", "backend/architectures.def",  // the .version that has them
-      "backend/ptxas.h"}},  // the assembler's remarks about them
+      "backend/ptxas.h"}},                              // the assembler's remarks about them
     {"mma.sync",
      {"ir/machines/", "ir/matrix_units.def", "ir/lower/issue_at_once.cc",
       "ir/target_read.cc",  // an example in a message

@@ -95,6 +95,14 @@ def _attention(id, s, d, causal, h=64, g=8, b=1, priority=0):
                 {"causal": causal})
 
 
+def _attention_fixed(id, s, d, h=64, g=8):
+    case = _attention(id, s, d, False, h, g, priority=2)
+    case.kernel = "std/models/attention_fixed.tile:attention_fixed"
+    case.values = {"scale": d ** -0.5}
+    case.group = "model"
+    return case
+
+
 def _rows(id, kernel, dtype, rows, columns, peer, vectors=(), values=None, priority=0):
     tensors = [("X", dtype, (rows, columns), "in")]
     tensors += [(v, "f32", (columns,), "in") for v in vectors]
@@ -269,6 +277,9 @@ CASES = [
     _attention("fa_fwd_bf16_d64_s16384_causal", 16384, 64, True, 32, 32, priority=1),
     _attention("fa_fwd_bf16_d256_s16384", 16384, 256, False, 8, 8, priority=1),
     _attention("fa_fwd_bf16_d256_s16384_causal", 16384, 256, True, 8, 8, priority=1),
+    _attention_fixed("fa_fixed_bf16_d128_s2048", 2048, 128),
+    _attention_fixed("fa_fixed_bf16_d128_s8192", 8192, 128),
+    _attention_fixed("fa_fixed_bf16_d128_s16384", 16384, 128),
     _missing("fa_fwd_fp8_d128_s8192", "attention", "no fp8 attention kernel"),
     _missing("fa_fwd_fp8_d128_s8192_causal", "attention", "no fp8 attention kernel"),
     _missing("fa_fwd_bf16_d192v128_s8192_causal", "attention", "head dims 64, 128 and 256 only"),

@@ -31,9 +31,9 @@ RolePressure FullestRole(const Function& warps, const Target& target);
 int64_t PlacedRegisters(const Function& fn, OpId role);
 
 // Registers of a thread that must be left beside tiles, by how many products the role (none: the
-// program) has, with all prologues and versions of turns. Measured: of programs that are as full, those with many
-// products spill more often. Supposed: accumulators stand in consecutive registers, and where there
-// are many their places do not agree from one product to the next.
+// program) has, with all prologues and versions of turns. Measured: of programs that are as full,
+// those with many products spill more often. Supposed: accumulators stand in consecutive registers,
+// and where there are many their places do not agree from one product to the next.
 int64_t SpareRegisters(const Function& fn, const Target& target, OpId role = {});
 
 // Do tiles leave more than that of every role's quota? Loops solved with fewer registers have more

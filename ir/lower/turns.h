@@ -19,9 +19,9 @@
 
 namespace tilec::ir {
 
-// The plan's decision: two warpgroups of wgmma, and a loop of two products an iteration, of which
-// threads compute an operand of one out of the other's result. `in`: the tile function as it is
-// lowered.
+// The plan's decision: two warpgroups whose products fly in groups, and a loop of two products an
+// iteration, of which threads compute an operand of one out of the other's result. `in`: the tile
+// function as it is lowered.
 bool TurnsPay(const Function& in, const LayoutPlan& tiles, int64_t warpgroups);
 
 // Puts the turns of the plan's roles into the warp program: barriers from the highest number down.

@@ -13,8 +13,8 @@ bool Decoder::CallParameters(const Statement& s, size_t index,
   for (const Operand& o : s.operands[index].parts) {
     if (o.kind != Operand::Kind::kSymbol ||
         m_.variables[static_cast<size_t>(o.index)].space != Space::kLocal || o.bits != 0)
-      return Refuse(fmt::format("`{}` with parameters that are no variables of the `.param` space",
-                                s.text));
+      return Refuse(
+          fmt::format("`{}` with parameters that are no variables of the `.param` space", s.text));
     const Variable& v = m_.variables[static_cast<size_t>(o.index)];
     out->emplace_back(v.offset, v.bytes);
   }

@@ -18,10 +18,10 @@ HANDLER(RunMovPredicate)
 HANDLER(RunClock)
 HANDLER(RunPack)
 HANDLER(RunUnpack)
-    // exec_cvt.cc
-    HANDLER(RunCvt) HANDLER(RunCvtPack) HANDLER(RunCvtBf16x2) HANDLER(RunCvtF16x2)
-        HANDLER(RunCvtU32U64) HANDLER(RunCvtU64U32) HANDLER(RunCvtS64S32) HANDLER(RunCvtF32Bf16)
-            HANDLER(RunCvtF32F16)
+// exec_cvt.cc
+HANDLER(RunCvt)
+HANDLER(RunCvtPack) HANDLER(RunCvtBf16x2) HANDLER(RunCvtF16x2) HANDLER(RunCvtU32U64)
+    HANDLER(RunCvtU64U32) HANDLER(RunCvtS64S32) HANDLER(RunCvtF32Bf16) HANDLER(RunCvtF32F16)
     // exec_memory.cc
     HANDLER(RunLdParam) HANDLER(RunLd) HANDLER(RunSt) HANDLER(RunCvta) HANDLER(RunIsSpace)
         HANDLER(RunMapa) HANDLER(RunGetCtaRank) HANDLER(RunPrefetchMap)

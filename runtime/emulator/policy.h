@@ -51,7 +51,7 @@ class PolicyState {
   uint32_t last_ = ~0u;
   uint64_t rng_ = 1, land_rng_ = 1;
   uint64_t executed_ = 0;
-  uint64_t stayed_ = 0;  // instructions of `last_` since another warp ran
+  uint64_t stayed_ = 0;              // instructions of `last_` since another warp ran
   std::vector<uint8_t> polls_;       // fruitless since anybody else ran
   std::vector<uint64_t> ran_;        // by copies: instructions since all had their share
   std::vector<int64_t> priorities_;  // pct: higher goes first

@@ -27,11 +27,11 @@ namespace tilec::runtime::emulator {
   X(B16, "b16", 16)                                                                            \
   X(U32, "u32", 32)                                                                            \
   X(S32, "s32", 32)                                                                            \
-  X(B32, "b32", 32) X(U64, "u64", 64) X(S64, "s64", 64) X(B64, "b64", 64) X(B128, "b128", 128) \
-      X(F16, "f16", 16) X(BF16, "bf16", 16) X(F16x2, "f16x2", 32) X(BF16x2, "bf16x2", 32)      \
-          X(F32, "f32", 32) X(F64, "f64", 64) X(TF32, "tf32", 32) X(E4M3, "e4m3", 8)           \
-              X(E5M2, "e5m2", 8) X(E4M3x2, "e4m3x2", 16) X(E5M2x2, "e5m2x2", 16)               \
-                  X(Pred, "pred", 1)
+  X(B32, "b32", 32)                                                                            \
+  X(U64, "u64", 64) X(S64, "s64", 64) X(B64, "b64", 64) X(B128, "b128", 128) X(F16, "f16", 16) \
+      X(BF16, "bf16", 16) X(F16x2, "f16x2", 32) X(BF16x2, "bf16x2", 32) X(F32, "f32", 32)      \
+          X(F64, "f64", 64) X(TF32, "tf32", 32) X(E4M3, "e4m3", 8) X(E5M2, "e5m2", 8)          \
+              X(E4M3x2, "e4m3x2", 16) X(E5M2x2, "e5m2x2", 16) X(Pred, "pred", 1)
 
 enum class Type : uint8_t {
 #define X(name, text, bits) k##name,

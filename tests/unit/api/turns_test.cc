@@ -119,11 +119,11 @@ TEST_F(TurnsTest, TheProofRefusesTurnsThatMayHang) {
   EXPECT_EQ(Broken(fn, [&](Function& f) { MoveBehind(f, end[0], ir::OpKind::kMmaWait); }), "I311");
   EXPECT_EQ(Broken(fn, [&](Function& f) { f.ops[start[0]].set("at", "begin"); }), "I311");
   EXPECT_EQ(Broken(fn, [&](Function& f) { f.ops[end[0]].set("at", "start"); }), "I311");
-  // The role's own barrier orders nothing else.
+  // The barrier of the whole CTA orders nothing else.
   EXPECT_EQ(Broken(fn,
                    [&](Function& f) {
                      for (const auto& turns : {start, begin, end})
-                       for (ir::OpId id : turns) f.ops[id].set("id", int64_t{15});
+                       for (ir::OpId id : turns) f.ops[id].set("id", int64_t{0});
                    }),
             "I319");
 }

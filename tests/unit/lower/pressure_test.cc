@@ -154,11 +154,10 @@ Function Scanned(int64_t columns, bool read_again) {
       %cols = constant {{value = {}}} : i64
 )",
                                  columns, tensor, tensor, columns);
-  const std::string box =
-      fmt::format("modes = \"rr\", sizes = [256, {}], vector = 4", columns);
+  const std::string box = fmt::format("modes = \"rr\", sizes = [256, {}], vector = 4", columns);
   text += fmt::format("      %x = gload %X, %lo, %lo {{{}, has_fill = 0}} : {}\n", box, type);
-  text += fmt::format(
-      "      %s = warp_scan %x {{kind = \"sum\", axis = 0, scratch = 0}} : {}\n", type);
+  text +=
+      fmt::format("      %s = warp_scan %x {{kind = \"sum\", axis = 0, scratch = 0}} : {}\n", type);
   if (read_again) text += fmt::format("      %t = add %s, %x : {}\n", type);
   text += fmt::format("      gstore %Y, %{}, %lo, %rows, %lo, %cols {{{}}}\n",
                       read_again ? "t" : "s", box);
@@ -173,9 +172,8 @@ TEST(Pressure, ScansHoldTotalsBesideTheirElements) {
     bool read_again;
     int64_t ctas;
   };
-  for (const auto& [columns, read_again, ctas] : {Case{4, false, 65536 / (48 * 128)},
-                                                  Case{4, true, 65536 / (56 * 128)},
-                                                  Case{8, false, 0}}) {
+  for (const auto& [columns, read_again, ctas] :
+       {Case{4, false, 65536 / (48 * 128)}, Case{4, true, 65536 / (56 * 128)}, Case{8, false, 0}}) {
     const Function fn = Scanned(columns, read_again);
     for (OpId id : fn.blocks[fn.body].ops)
       if (fn.ops[id].kind == OpKind::kRole) {
