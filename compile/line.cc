@@ -259,8 +259,9 @@ Step<Lowered> Line::Lower(const Strategy& strategy, const ir::Function& from, co
         std::any_of(loops.begin(), loops.end(), [](const auto& loop) { return loop.applied; });
     if (applied && !lowered.roles && !request_.file && !request_.plan)
       MakeRoom(strategy, &lowered, said);
-    lowered.losses =
-        LossesOf(solved->schedule, from, lowered.resources, no_producer, *request_.target);
+    if (lowered.room_gained == 0)
+      lowered.losses =
+          LossesOf(solved->schedule, from, lowered.resources, no_producer, *request_.target);
   }
   return lowered;
 }
@@ -290,9 +291,11 @@ void Line::MakeRoom(const Strategy& strategy, Lowered* lowered, DiagSink& said) 
   // programs of the tests spilled.
   int64_t& ctas = other.product->fn.launch.ctas_per_sm;
   if (ctas <= lowered->fn.launch.ctas_per_sm) return;
+  const int64_t gained = ctas - lowered->fn.launch.ctas_per_sm;
   ctas = (ctas + lowered->fn.launch.ctas_per_sm) / 2;
   unsaid.MoveTo(said);
   *lowered = *std::move(other.product);
+  lowered->room_gained = gained;
 }
 
 std::optional<Refusal> Line::Worth(const Strategy& strategy, const Lowered& lowered,

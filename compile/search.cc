@@ -143,8 +143,12 @@ class Search {
     Compiled compiled;
     compiled.fn = std::move(lowered.product->fn);
     compiled.strategy = strategy;
-    if (schedule) compiled.schedule = schedule->schedule;
-    if (schedule) scheduler::Adopt(lowered.product->resources, &*compiled.schedule);
+    if (lowered.product->room_gained > 0) {
+      said.Report(kOwnOrder, Span{}, compiled.fn.name, lowered.product->room_gained);
+    } else if (schedule) {
+      compiled.schedule = schedule->schedule;
+      scheduler::Adopt(lowered.product->resources, &*compiled.schedule);
+    }
     if (schedule) NoteLosses(lowered.product->losses, &*compiled.schedule);
     if (OneForAll(compiled))
       for (scheduler::LoopReport& loop : compiled.schedule->loops)
