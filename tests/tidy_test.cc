@@ -19,7 +19,6 @@
 namespace {
 
 namespace fs = std::filesystem;
-
 constexpr int kMaxFileLines = 600;
 constexpr int kMaxLineColumns = 100;
 
