@@ -97,7 +97,7 @@ def _attention(id, s, d, causal, h=64, g=8, b=1, priority=0):
 
 def _attention_fixed(id, s, d, h=64, g=8):
     case = _attention(id, s, d, False, h, g, priority=2)
-    case.kernel = "std/models/attention_fixed.tile:attention_fixed"
+    case.kernel = "bench/kernels/attention_fixed.tile:attention_fixed"
     case.values = {"scale": d ** -0.5}
     case.group = "model"
     return case
