@@ -267,15 +267,12 @@ Step<Lowered> Line::Lower(const Strategy& strategy, const ir::Function& from, co
 }
 
 // Without products nothing comes of stages but registers: one role loads where it reads, and what
-// hides its waits are other CTAs. The program's own order is taken where it leaves more
-// of them room. (KL divergence of rows of 32768: 96 registers and two CTAs, or 61 and four. Where
-// it leaves as many, the solved one is faster: its loads stand earlier, cross entropy by half.)
+// hides its waits are other CTAs. The program's own order is taken where it leaves more of them
+// room. (KL divergence of rows of 32768: 96 registers and two CTAs, or 61 and four.)
 void Line::MakeRoom(const Strategy& strategy, Lowered* lowered, DiagSink& said) {
   const auto any = [](const ir::Function& fn, auto&& is) {
     return std::any_of(fn.ops.begin(), fn.ops.end(), is);
   };
-  // Tiles are compared by what is solved: the model counts room for more than it is worth.
-  if (request_.first_schedules) return;
   const auto shaped = shaped_.find(strategy.shape);
   if (shaped == shaped_.end() || !shaped->second.product) return;
   const ir::Function& from = *shaped->second.product;

@@ -42,7 +42,7 @@ struct Strategy {
   Order order = Order::kSolved;
   bool guard_masks = false;        // versions of iterations without masks
   int64_t withheld_registers = 0;  // of a thread, from the solver
-  bool scheduled() const { return order <= Order::kSolvedOne; }
+  bool scheduled() const { return order != Order::kRule && order != Order::kProgram; }
   bool roles() const { return order != Order::kProgram; }
 };
 

@@ -130,7 +130,8 @@ class Checker {
       if (!role.turns) continue;
       all += role.warps / isa::kWarpgroupWarps;
       if (!role.computes() || role.warps < 2 * isa::kWarpgroupWarps)
-        Broken(law::kPlanWarps, fmt::format("`{}` takes turns, and has one warpgroup", role.name));
+        Broken(law::kPlanWarps,
+               fmt::format("`{}` takes turns, and is not two warpgroups that compute", role.name));
     }
     if (all > limits_.named_barriers) Broken(law::kPlanNamedBarriers, all, limits_.named_barriers);
   }

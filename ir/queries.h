@@ -26,6 +26,12 @@ inline OpId AncestorIn(const Function& fn, BlockId block, OpId id) {
   return id;
 }
 
+// Is it `outer`, or does it stand in a region of it?
+inline bool IsWithin(const Function& fn, OpId id, OpId outer) {
+  while (id.valid() && id != outer) id = ParentOf(fn, id);
+  return id.valid();
+}
+
 // The innermost loop around an op, invalid: there is none.
 inline OpId LoopAround(const Function& fn, OpId id) {
   OpId at = ParentOf(fn, id);

@@ -9,6 +9,7 @@
 #include "ir/lower/program_planner.h"
 #include "ir/lower/role_needs.h"
 #include "ir/lower/turns.h"
+#include "ir/queries.h"
 
 namespace tilec::ir {
 
@@ -161,8 +162,7 @@ int ProgramPlanner::OwnerOf(OpId id) const {
 }
 
 bool ProgramPlanner::Contains(OpId outer, OpId inner) const {
-  while (inner.valid() && inner != outer) inner = in_.blocks[in_.ops[inner].block].parent;
-  return inner.valid();
+  return IsWithin(in_, inner, outer);
 }
 
 }  // namespace tilec::ir

@@ -393,13 +393,6 @@ bool BesideProducts(const Function& fn, BlockId block) {
 }
 }  // namespace
 
-namespace {
-bool Within(const Function& fn, OpId id, OpId outer) {
-  while (id.valid() && id != outer) id = ParentOf(fn, id);
-  return id.valid();
-}
-}  // namespace
-
 int64_t SpareRegisters(const Function& fn, const Target& target, OpId role) {
   // Fitted to random programs, not derived; of others it found half of those that spill
   // (perf_log.md).
@@ -408,7 +401,7 @@ int64_t SpareRegisters(const Function& fn, const Target& target, OpId role) {
   std::map<ValueId, int64_t> accessed;
   for (OpId id : OpsInOrder(fn)) {
     const Op& op = fn.ops[id];
-    products += op.kind == OpKind::kMma && (!role.valid() || Within(fn, id, role));
+    products += op.kind == OpKind::kMma && (!role.valid() || IsWithin(fn, id, role));
     const bool atomic = op.kind == OpKind::kGAtomic;
     if (!atomic && op.kind != OpKind::kGLoad && op.kind != OpKind::kGStore) continue;
     int64_t& most = accessed[op.operands[0]];

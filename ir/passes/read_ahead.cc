@@ -21,9 +21,8 @@
 //   - in programs with products, whose loops have rings;
 //   - where a turn reads that much already;
 //   - on tensors that the kernel writes: what is read must not depend on when;
-//   - where a turn moves elements between threads or reduces them: it holds addresses enough (a
-//     transpose of f64 spilled), or the registers are missed (cross entropy took two thirds more
-//     time, as its tiles of 64 rows no longer fitted);
+//   - where a turn moves elements between threads: it holds addresses enough (a transpose of f64
+//     spilled);
 //   - where a position comes from memory, or from what the loop carries;
 //   - in loops of few turns: what is read behind the last turn is read in vain. (It is clipped to
 //     the tensor like every load.)
@@ -84,8 +83,7 @@ class Ahead {
     for (OpId id : fn_.blocks[body].ops) {
       const Op& op = fn_.ops[id];
       if (!op.regions.empty() || op.kind == OpKind::kTranspose || op.kind == OpKind::kScan ||
-          op.kind == OpKind::kRearrange || op.kind == OpKind::kReduce ||
-          op.kind == OpKind::kArgReduce)
+          op.kind == OpKind::kRearrange)
         return {};
       if (!IsReadOnlyLoad(fn_, op) || fn_.type(op.results[0]).elements() < kLeast) continue;
       if (op.attr("pin_depth") || op.attr("pin_stage") || op.attr("pin_role")) return {};

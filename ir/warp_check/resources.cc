@@ -65,6 +65,10 @@ std::optional<Finding> NamedBarriers(const Program& p, const WarpCheckOptions& o
             found = Say(p, id,
                         fmt::format("named barrier {} orders turns, and something else",
                                     op.i("id") + group));
+        if (op.i("id") + warps / isa::kWarpgroupWarps > options.target->limits.named_barriers)
+          found = Say(p, id,
+                      fmt::format("turns need a barrier beyond the last, {}",
+                                  options.target->limits.named_barriers - 1));
       }
       if (op.kind != OpKind::kCtaSync) return;
       const int64_t parts = op.i("parts", 1), each = warps / parts;

@@ -3,8 +3,9 @@
 // the walk has proved if
 //
 //   * begin and end stand in pairs, in one block, outside of elections, and begin follows a start:
-//     all warpgroups execute the same ones, since all take the same branches;
-//   * between them no product is awaited, the role does not meet, and nothing branches;
+//     all warpgroups, two or more, execute the same ones, since all take the same branches;
+//   * between them no product is awaited, the role does not meet, nothing branches, and no lane
+//     waits alone;
 //   * no barrier arrives between begin and a wait for a barrier in the same turn.
 //
 // Then somebody can always go on. Take the warpgroup that is least far. Stands it at a wait for a
@@ -15,7 +16,7 @@
 // down to the first, whose turn follows the last one's turn before, which that one has passed.
 //
 // SPDX-License-Identifier: Apache-2.0
-#include "ir/queries.h"
+#include "ir/isa.h"
 #include "ir/warp_check/diagnostics.h"
 #include "ir/warp_check/machine.h"
 #include "ir/warp_check/resources.h"
@@ -25,11 +26,13 @@ namespace {
 
 class TurnLaw {
  public:
-  explicit TurnLaw(const Program& p) : p_(p) {}
+  TurnLaw(const Program& p, const RoleInfo& role)
+      : p_(p),
+        body_(role.body),
+        warps_(role.op.valid() ? p.fn.ops[role.op].i("warps") : p.fn.launch.warps) {}
 
-  std::optional<Finding> Role(BlockId body) {
-    started_ = false;
-    Block(body, false);
+  std::optional<Finding> Run() {
+    Block(body_, false);
     return std::move(found_);
   }
 
@@ -42,17 +45,20 @@ class TurnLaw {
     found_->message = what;
   }
 
-  // Does anything in the region arrive at a barrier?
-  bool Arrives(BlockId block) const {
+  // What one lane does inside a turn: it may arrive, and waits for nothing.
+  void Elected(BlockId block, bool* arrived) {
     for (OpId id : p_.fn.blocks[block].ops) {
       const Op& op = p_.fn.ops[id];
-      if (op.kind == OpKind::kMbarArrive || op.kind == OpKind::kMbarExpect ||
-          op.kind == OpKind::kCpArrive || op.kind == OpKind::kTmaLoad)
-        return true;
-      for (BlockId region : op.regions)
-        if (Arrives(region)) return true;
+      *arrived = *arrived || Arrives(op.kind);
+      if (op.kind == OpKind::kTurn) Say(id, "a turn stands inside an elect");
+      if (op.kind == OpKind::kMbarWait || op.kind == OpKind::kTmaWait)
+        Say(id, "it waits inside a turn, for one lane alone");
+      for (BlockId region : op.regions) Elected(region, arrived);
     }
-    return false;
+  }
+  static bool Arrives(OpKind kind) {
+    return kind == OpKind::kMbarArrive || kind == OpKind::kMbarExpect ||
+           kind == OpKind::kCpArrive || kind == OpKind::kTmaLoad;
   }
 
   void Block(BlockId block, bool elected) {
@@ -62,6 +68,8 @@ class TurnLaw {
       if (op.kind == OpKind::kTurn) {
         const std::string& at = op.s("at");
         if (elected) return Say(id, "a turn stands inside an elect");
+        if (warps_ < 2 * isa::kWarpgroupWarps || warps_ % isa::kWarpgroupWarps != 0)
+          return Say(id, "turns are of whole warpgroups, of two or more");
         if (at == "start") {
           if (started_ || inside || block != body_) return Say(id, "turns are started once");
           started_ = true;
@@ -86,17 +94,15 @@ class TurnLaw {
                    "has not arrived");
       if (!op.regions.empty() && op.kind != OpKind::kElect)
         return Say(id, "it branches inside a turn");
-      for (BlockId region : op.regions) arrived = arrived || Arrives(region);
-      arrived = arrived || op.kind == OpKind::kMbarArrive || op.kind == OpKind::kCpArrive;
+      arrived = arrived || Arrives(op.kind);
+      for (BlockId region : op.regions) Elected(region, &arrived);
     }
     if (inside) Say(p_.fn.blocks[block].ops.back(), "a turn does not end in its block");
   }
 
- public:
-  BlockId body_;
-
- private:
   const Program& p_;
+  const BlockId body_;
+  const int64_t warps_;
   std::optional<Finding> found_;
   bool started_ = false;
 };
@@ -104,11 +110,8 @@ class TurnLaw {
 }  // namespace
 
 std::optional<Finding> CheckTurns(const Program& program) {
-  for (const RoleInfo& role : program.roles) {
-    TurnLaw law(program);
-    law.body_ = role.body;
-    if (auto found = law.Role(role.body)) return found;
-  }
+  for (const RoleInfo& role : program.roles)
+    if (auto found = TurnLaw(program, role).Run()) return found;
   return std::nullopt;
 }
 

@@ -88,6 +88,25 @@ TEST_F(Edits, AQuotaThatNoRegisterFileHasIsRefused) {
   Refused(With(Plan(), "role name=load", "registers", "240"), "I281");
   Refused(With(Plan(), "role name=compute", "registers", "233"), "I281");
 }
+TEST_F(Edits, TurnsOfARoleThatComputesNothingAreRefused) {
+  Refused(WithWord(Plan(), "role name=load", "turns=yes"), "I280");
+}
+TEST_F(Edits, TurnsThatAreTakenAwayAreNotTaken) {
+  const auto turns = [](const ir::Function& fn) {
+    int64_t n = 0;
+    for (ir::OpId id : ir::OpsInOrder(fn)) n += fn.ops[id].kind == ir::OpKind::kTurn;
+    return n;
+  };
+  PlanCase of = PlanCaseOf("attention");
+  of.call = 3;  // D = 128: two warpgroups
+  const CompiledPlan made = CompilePlan(of);
+  ASSERT_TRUE(made.ok) << made.said;
+  EXPECT_GT(turns(made.program), 0);
+  const CompiledPlan without = CompilePlan(of, With(made.plan, "role name=compute", "turns", "no"));
+  Obeyed(without, "role name=compute");
+  EXPECT_EQ(without.plan.find("turns"), std::string::npos);
+  EXPECT_EQ(turns(without.program), 0);
+}
 TEST_F(Edits, WarpsThatOverlapAreRefused) {
   Refused(With(Plan(), "role name=load", "first-warp", "3"), "I280");
 }

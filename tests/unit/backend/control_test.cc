@@ -89,6 +89,43 @@ TEST(Control, WhileIfCounterScalars) {
   ExpectNear(k.values("C"), {111, 5 + 41, 0, 0}, 0, "collatz");
 }
 
+// ptxas takes what comes from memory for different in every lane, unless a shuffle says otherwise
+// (emit_uniform.cc). What parameters alone make needs none.
+TEST(Control, BranchesThatDataSteerAreOneForAllLanes) {
+  SKIP_WITHOUT_DEVICE();
+  const auto shuffles = [](const std::string& ptx) {
+    int n = 0;
+    for (size_t at = ptx.find("shfl.sync.idx"); at != std::string::npos;
+         at = ptx.find("shfl.sync.idx", at + 1))
+      ++n;
+    return n;
+  };
+  int without = 0;
+  for (const bool data : {false, true}) {
+    Kernel k(data ? "by_data" : "by_parameter");
+    const Type i64 = Type::Scalar(DType::kI64);
+    ir::Param p;
+    p.kind = ir::ParamKind::kScalar;
+    p.name = "n";
+    const ValueId n = k.fn.AddParam(std::move(p), i64);
+    const ValueId a = k.In({"A", DType::kI64, {4}, {3, 1, 4, 1}, {}});
+    const ValueId out = k.Out({"C", DType::kI64, {1}, {}, {}});
+    const ValueId read = k.b.Value(OpKind::kGLoadScalar, {a, k.b.Int(2)}, i64);
+    const ir::OpId branch =
+        k.b.Add(OpKind::kIf, {k.b.Cmp("lt", data ? read : n, k.b.Int(5))}, {i64});
+    const ir::BlockId yes = k.fn.AddBlock(branch), no = k.fn.AddBlock(branch);
+    k.fn.ops[branch].regions = {yes, no};
+    ir::Builder y(k.fn, yes), z(k.fn, no);
+    y.Yield({y.Binary(OpKind::kAdd, read, y.Int(10))});
+    z.Yield({z.Binary(OpKind::kMul, read, z.Int(100))});
+    k.b.Add(OpKind::kGStoreScalar, {out, k.fn.ops[branch].results[0], k.b.Int(0)}, {});
+    ASSERT_TRUE(k.Run({{"n", 7}}));
+    ExpectNear(k.values("C"), {data ? 14.0 : 400.0}, 0, k.fn.name);
+    if (!data) without = shuffles(k.image().ptx);
+    EXPECT_EQ(shuffles(k.image().ptx), without + (data ? 1 : 0)) << k.image().ptx;
+  }
+}
+
 // Each branch asks for another CTA: ptxas would know the answer to a question asked before, and
 // move arithmetic over the branch.
 TEST(Control, CodeFencesAskDifferentThings) {
