@@ -482,6 +482,21 @@ int64_t PlacesKept(const Function& fn) {
   for (const auto& [key, addresses] : kept) registers += addresses;
   return registers;
 }
+// Loads that a loop makes for a turn to come (ir/passes/read_ahead.cc).
+int64_t LoadsAhead(const Function& fn) {
+  int64_t loads = 0;
+  for (const Op& op : fn.ops) {
+    if (!IsLoop(op.kind)) continue;
+    const std::vector<OpId>& body = fn.blocks[op.regions[0]].ops;
+    for (OpId id : body) {
+      const Op& load = fn.ops[id];
+      if (load.kind != OpKind::kGLoad || body.empty()) continue;
+      const std::vector<ValueId>& next = fn.ops[body.back()].operands;
+      loads += std::find(next.begin(), next.end(), load.results[0]) != next.end();
+    }
+  }
+  return loads;
+}
 // Atomics that go several elements at a time (backend/emit_global.cc).
 bool AddsVectors(const Function& fn, const Op& atomic, const Target& target) {
   return target.Has("vector_atomics") && atomic.i("vector", 1) > 1 && atomic.s("kind") == "add" &&
@@ -530,8 +545,10 @@ int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chun
     held = std::max(held, merged.peak());
   }
   if (exchanges && held > kFew) return 0;
-  // An address and a predicate for every element that is accessed alone.
-  const int64_t needed = scattered ? 2 * (held + beside.row_kernel) : held + beside.row_kernel;
+  // An address and a predicate for every element that is accessed alone. Of what is loaded for
+  // another turn the place is held beside that of this turn's store: 12 to 44 bytes were spilled.
+  const int64_t needed = scattered ? 2 * (held + beside.row_kernel) + LoadsAhead(fn)
+                                   : held + beside.row_kernel + 2 * LoadsAhead(fn);
   const int64_t registers = std::max<int64_t>(32, RoundUp(needed, 8));
   return target.CtasPerSm(isa::kWarpThreads * warps, registers, fn.launch.smem_bytes);
 }
