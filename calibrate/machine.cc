@@ -17,7 +17,6 @@ using ir::Work;
 constexpr double kLanes = 128, kPairs = 256;
 constexpr double kMatrix = 512;  // bytes of a ldmatrix.x4 or stmatrix.x4
 constexpr double kBox = 32768, kTile = 16384, kSmallBox = 8192;
-constexpr double Flops(int n, int k) { return 2.0 * 64 * n * k; }
 
 // Less means that the assembler did away with what was to be measured.
 constexpr double kLeast = 0.25;
@@ -44,38 +43,105 @@ struct Row {
 
 using V = const std::vector<double>&;
 
+// Products of a unit. Probe `stream` is what one of `rows` × n × k takes where they follow one
+// another.
+struct Product {
+  const char* kind;
+  const char* stream;
+  int rows, n, k;
+  const char *issue_one, *issue_five;  // of the unit; null: it holds the warp as long
+  const char *chain, *alone;  // `links` on one sum to the end of the wait, and one's occupancy
+  int links;
+};
+constexpr Product Wgmma(const char* kind, const char* stream, int k) {
+  return {kind,
+          stream,
+          64,
+          256,
+          k,
+          "wgmma.bf16.ss.n128.issue1",
+          "wgmma.bf16.ss.n128.issue5",
+          "wgmma.bf16.ss.n128.chain4",
+          "wgmma.bf16.ss.n128",
+          4};
+}
+constexpr Product Tcgen05(const char* kind, const char* stream, int k) {
+  return {kind,
+          stream,
+          128,
+          256,
+          k,
+          "tcgen05.bf16.ss.n128.issue1",
+          "tcgen05.bf16.ss.n128.issue5",
+          "tcgen05.bf16.ss.n128.chain4",
+          "tcgen05.bf16.ss.n128",
+          4};
+}
+// Four warps of 16 × 8 each.
+constexpr Product MmaSync(const char* kind, const char* stream, const char* latency, int k) {
+  return {kind, stream, 64, 8, k, nullptr, nullptr, latency, nullptr, 0};
+}
+constexpr Product kProducts[] = {
+    Wgmma("dot", "wgmma.bf16.ss.n256", 16),
+    Wgmma("dot_fp8", "wgmma.e4m3.ss.n256", 32),
+    Wgmma("dot_tf32", "wgmma.tf32.ss.n256", 8),
+    Tcgen05("dot", "tcgen05.bf16.ss.n256", 16),
+    Tcgen05("dot_fp8", "tcgen05.e4m3.ss.n256", 32),
+    Tcgen05("dot_tf32", "tcgen05.tf32.ss.n256", 8),
+    MmaSync("dot", "mma.bf16", "mma.bf16.latency", 16),
+    MmaSync("dot_8", "mma.s8", "mma.s8.latency", 32),
+    MmaSync("dot_fp8", "mma.e4m3", "mma.e4m3.latency", 32),
+    MmaSync("dot_tf32", "mma.tf32", "mma.tf32.latency", 8),
+};
+
+void AddProductRows(std::vector<Row>& rows) {
+  for (const Product& p : kProducts) {
+    const auto flops = [p](V v) { return Whole(v[0]) / (2.0 * p.rows * p.n * p.k); };
+    rows.push_back({p.kind, Part::kUse, "tensor", "flops", &Work::flops, {p.stream}, flops});
+    rows.push_back({p.kind, Part::kLatency, "", "flops", &Work::flops, {p.stream}, flops});
+    const auto first = [](V v) { return v[0]; };
+    if (!p.issue_one) {
+      rows.push_back({p.kind, Part::kIssue, "", "flops", &Work::flops, {p.stream}, flops});
+      rows.push_back({p.kind, Part::kLatency, "", "base", nullptr, {p.chain}, first});
+      continue;
+    }
+    const auto step = [](V v) { return std::max(1.0, (v[0] - v[1]) / 4); };
+    const auto links = [p](V v) { return v[0] - p.links * v[1]; };
+    rows.push_back(
+        {p.kind, Part::kIssue, "", "steps", &Work::steps, {p.issue_five, p.issue_one}, step});
+    rows.push_back({p.kind, Part::kIssue, "", "base", nullptr, {p.issue_one}, first});
+    rows.push_back({p.kind, Part::kLatency, "", "base", nullptr, {p.chain, p.alone}, links});
+  }
+}
+
+// Tensor memory, by tiles of 128 lanes: what four take before a wait, and two sizes to the end of
+// it.
+void AddTensorMemoryRows(std::vector<Row>& rows) {
+  constexpr double kSmall = 128.0 * 32 * 4, kLarge = 128.0 * 128 * 4;
+  struct Access {
+    const char *kind, *stream, *small, *large;
+  };
+  for (const Access& a :
+       {Access{"tmem_load", "tmem.ld.x32", "tmem.ld.x32.latency", "tmem.ld.x128.latency"},
+        Access{"tmem_store", "tmem.st.x32", "tmem.st.x32.latency", "tmem.st.x128.latency"}}) {
+    const auto bytes = [](V v) { return v[0] / kSmall; };
+    const auto slope = [](V v) { return (v[1] - v[0]) / (kLarge - kSmall); };
+    rows.push_back({a.kind, Part::kUse, "tmem", "bytes", &Work::bytes, {a.stream}, bytes});
+    rows.push_back({a.kind, Part::kIssue, "", "bytes", &Work::bytes, {a.stream}, bytes});
+    rows.push_back({a.kind, Part::kLatency, "", "bytes", &Work::bytes, {a.small, a.large}, slope});
+    const auto start = [slope](V v) { return v[0] - slope(v) * kSmall; };
+    rows.push_back({a.kind, Part::kLatency, "", "base", nullptr, {a.small, a.large}, start});
+  }
+  rows.push_back(
+      {"tmem", Part::kTransfer, "", "base", nullptr, {"mbarrier.hop"}, [](V v) { return v[0]; }});
+}
+
 std::vector<Row> Rows() {
   const auto per = [](double n) { return [n](V v) { return v[0] / n; }; };
   const auto pipe = [](double n) { return [n](V v) { return Whole(v[0], 0.04) / n; }; };
   std::vector<Row> rows;
-  const struct {
-    const char* kind;
-    const char* probe;
-    int k;
-  } products[] = {{"dot", "wgmma.bf16.ss.n256", 16},
-                  {"dot_fp8", "wgmma.e4m3.ss.n256", 32},
-                  {"dot_tf32", "wgmma.tf32.ss.n256", 8}};
-  for (const auto& p : products) {
-    const auto flops = [k = p.k](V v) { return Whole(v[0]) / Flops(256, k); };
-    rows.push_back({p.kind, Part::kUse, "tensor", "flops", &Work::flops, {p.probe}, flops});
-    rows.push_back({p.kind, Part::kLatency, "", "flops", &Work::flops, {p.probe}, flops});
-    rows.push_back({p.kind,
-                    Part::kIssue,
-                    "",
-                    "steps",
-                    &Work::steps,
-                    {"wgmma.bf16.ss.n128.issue5", "wgmma.bf16.ss.n128.issue1"},
-                    [](V v) { return std::max(1.0, (v[0] - v[1]) / 4); }});
-    rows.push_back(
-        {p.kind, Part::kIssue, "", "base", nullptr, {"wgmma.bf16.ss.n128.issue1"}, per(1)});
-    rows.push_back({p.kind,
-                    Part::kLatency,
-                    "",
-                    "base",
-                    nullptr,
-                    {"wgmma.bf16.ss.n128.chain4", "wgmma.bf16.ss.n128"},
-                    [](V v) { return v[0] - 4 * v[1]; }});
-  }
+  AddProductRows(rows);
+  AddTensorMemoryRows(rows);
   rows.push_back(
       {"fma", Part::kIssue, "", "elements", &Work::elements, {"fma.pair"}, pipe(kLanes)});
   rows.push_back(

@@ -64,12 +64,16 @@ class Runner {
   // The median over CTAs of what they report.
   Result<double> Launch(const runtime::Module& module, const Probe& p,
                         const runtime::TensorMap& map, uint32_t trips) {
-    const auto ctas = static_cast<uint32_t>(p.where == Where::kAllSms ? options_.sms : 1);
+    const auto cluster = static_cast<uint32_t>(p.cluster);
+    const uint32_t ctas = p.where == Where::kAllSms
+                              ? static_cast<uint32_t>(options_.sms) / cluster * cluster
+                              : cluster;
     std::vector<runtime::KernelArg> args = {runtime::KernelArg::Of(out_),
                                             runtime::KernelArg::Of(trips)};
     if (p.box.rows > 0) args.push_back(runtime::KernelArg::Of(map));
     runtime::LaunchConfig config;
     config.grid[0] = ctas;
+    config.cluster[0] = cluster;
     config.block[0] = static_cast<uint32_t>(p.threads);
     // As much as keeps a second CTA off the SM.
     config.smem_bytes = static_cast<uint64_t>(std::max(p.smem_bytes, 120 << 10));
@@ -78,7 +82,7 @@ class Runner {
     std::vector<uint64_t> raw(2 * ctas);
     TRY_VOID(device_.CopyOut(raw.data(), out_, raw.size() * sizeof raw[0], diags_));
     std::vector<double> cycles;
-    for (uint32_t i = 0; i < ctas; ++i) cycles.push_back(static_cast<double>(raw[2 * i]));
+    for (uint32_t i = 0; i < ctas; i += cluster) cycles.push_back(static_cast<double>(raw[2 * i]));
     return MedianOf(std::move(cycles));
   }
 

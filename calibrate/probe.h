@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/target.h"
+
 namespace tilec::calibrate {
 
 enum class Kind { kSlope, kShot };
@@ -33,6 +35,7 @@ struct Probe {
   Where where = Where::kOneSm;
   std::string ptx;
   int threads = 128;
+  int cluster = 1;  // CTAs; the first of each is measured
   int smem_bytes = 0;
   double per_trip = 1;  // operations of one trip: the result is cycles per operation
   double overhead = 0;  // cycles of a shot that are the clock's own
@@ -40,9 +43,10 @@ struct Probe {
   Box box;
 };
 
-// Every probe for a machine with wgmma, TMA and mbarrier. `large_rows`: rows of 128 bytes of the
-// tensor that is to be in memory, not in L2; a power of two.
+// The probes of a machine: those of its matrix unit and the types that it multiplies, and of what
+// its features say it has (TMA, mbarriers that are waited for). `large_rows`: rows of 128 bytes of
+// the tensor that is to be in memory, not in L2; a power of two.
 inline constexpr uint64_t kLargeRows = uint64_t{8} << 20;  // 1 GiB
-std::vector<Probe> AllProbes(uint64_t large_rows = kLargeRows);
+std::vector<Probe> ProbesOf(const ir::Target& machine, uint64_t large_rows = kLargeRows);
 
 }  // namespace tilec::calibrate

@@ -154,23 +154,23 @@ Probe Store(int rows, Where where, uint64_t large_rows) {
 
 }  // namespace
 
-void AddCopyProbes(std::vector<Probe>& to, uint64_t large_rows) {
-  for (int rows : {8, 64, 128, 256}) to.push_back(Latency(rows, false, Where::kOneSm, large_rows));
-  for (int rows : {128, 256}) to.push_back(Latency(rows, false, Where::kAllSms, large_rows));
-  for (int rows : {64, 256}) to.push_back(Latency(rows, true, Where::kOneSm, large_rows));
+void AddCopyProbes(const ir::Target& machine, std::vector<Probe>& to, uint64_t large_rows) {
+  std::vector<Probe> copies;
+  for (int rows : {8, 64, 128, 256})
+    copies.push_back(Latency(rows, false, Where::kOneSm, large_rows));
+  for (int rows : {128, 256}) copies.push_back(Latency(rows, false, Where::kAllSms, large_rows));
+  for (int rows : {64, 256}) copies.push_back(Latency(rows, true, Where::kOneSm, large_rows));
   for (From from : {From::kSharedL2, From::kOwnL2, From::kHbm})
-    to.push_back(Bandwidth(256, from, large_rows));
-  to.push_back(Store(128, Where::kOneSm, large_rows));
-  to.push_back(Store(128, Where::kAllSms, large_rows));
-}
-
-std::vector<Probe> AllProbes(uint64_t large_rows) {
-  std::vector<Probe> all;
-  AddTensorProbes(all);
-  AddScalarProbes(all);
-  AddSharedProbes(all);
-  AddCopyProbes(all, large_rows);
-  return all;
+    copies.push_back(Bandwidth(256, from, large_rows));
+  copies.push_back(Store(128, Where::kOneSm, large_rows));
+  copies.push_back(Store(128, Where::kAllSms, large_rows));
+  // As compiled programs have it: a card without clusters makes a detour for the cluster's space.
+  const std::string to_cluster = ".shared::cluster.global.", to_cta = ".shared::cta.global.";
+  for (Probe& p : copies) {
+    const size_t at = machine.Has("copies_to_cta") ? p.ptx.find(to_cluster) : std::string::npos;
+    if (at != std::string::npos) p.ptx.replace(at, to_cluster.size(), to_cta);
+    to.push_back(std::move(p));
+  }
 }
 
 }  // namespace tilec::calibrate

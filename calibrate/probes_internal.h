@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "calibrate/probe.h"
@@ -13,18 +14,27 @@ namespace tilec::calibrate {
 Probe Make(const std::string& name, const std::string& what, const Parts& parts, double per_trip,
            int smem_bytes = 0);
 
-// A stream of wgmma n256 that the measured work runs beside: declarations, setup, one iteration of
-// 4 instructions (512 cycles), and the shared memory it reads from `offset` on.
+// Products that the measured work runs beside: what a second warpgroup does, and the shared memory
+// that it reads from `offset` on (a multiple of 1024).
 struct Stream {
-  std::string declare, setup, beside, finish;
+  std::string declare, setup, beside, finish, last;
+  std::string what;  // "wgmma n256"
+  int cycles = 512;  // of an iteration, at least
+  int bytes = 0;
 };
-Stream TensorStream(int offset);
-inline constexpr int kStreamBytes = 8192 + 32768;
-inline constexpr int kStreamCycles = 512;
+Stream WgmmaStream(int offset);
+Stream Tcgen05Stream(int offset);
+Stream MmaSyncStream();
+// That of the machine's matrix unit; nullopt if it has none.
+std::optional<Stream> StreamOf(const ir::Target& machine, int offset);
+// `measured`, with the stream beside it for at least so many cycles a trip.
+Parts Beside(Parts measured, const Stream& stream, int cycles);
 
-void AddTensorProbes(std::vector<Probe>& to);
-void AddScalarProbes(std::vector<Probe>& to);
-void AddSharedProbes(std::vector<Probe>& to);
-void AddCopyProbes(std::vector<Probe>& to, uint64_t large_rows);
+void AddWgmmaProbes(std::vector<Probe>& to);
+void AddTcgen05Probes(const ir::Target& machine, std::vector<Probe>& to);
+void AddMmaSyncProbes(const ir::Target& machine, std::vector<Probe>& to);
+void AddScalarProbes(const ir::Target& machine, std::vector<Probe>& to);
+void AddSharedProbes(const ir::Target& machine, std::vector<Probe>& to);
+void AddCopyProbes(const ir::Target& machine, std::vector<Probe>& to, uint64_t large_rows);
 
 }  // namespace tilec::calibrate

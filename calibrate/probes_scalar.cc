@@ -1,6 +1,5 @@
-// Arithmetic pipes of one warpgroup: alone, beside a wgmma stream, and from one instruction to the
-// next. 256 instructions a trip; two chains: what the code of a row of a tile looks
-// like.
+// Arithmetic pipes of one warpgroup: alone, beside a stream of products, and from one instruction
+// to the next. 256 instructions a trip; two chains: what the code of a row of a tile looks like.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -43,7 +42,9 @@ Parts Chains(const Op& op, int chains) {
 
 }  // namespace
 
-void AddScalarProbes(std::vector<Probe>& to) {
+void AddScalarProbes(const ir::Target& machine, std::vector<Probe>& to) {
+  constexpr int kCycles = 4096;  // longer than the slowest trip
+  const std::optional<Stream> stream = StreamOf(machine, 0);
   for (const Op& op : kOps) {
     const std::string name = op.name, what = op.what;
     to.push_back(Make(name + ".latency", "one " + what + " after another it depends on",
@@ -52,15 +53,9 @@ void AddScalarProbes(std::vector<Probe>& to) {
                       kInstructions));
     to.push_back(Make(name + ".pair", what + ", two chains, one warpgroup alone", Chains(op, 2),
                       kInstructions));
-    Parts beside = Chains(op, 2);
-    const Stream stream = TensorStream(0);
-    beside.declare += stream.declare;
-    beside.setup += stream.setup;
-    beside.beside = stream.beside;
-    beside.beside_finish = stream.finish;
-    beside.beside_per_trip = 8;  // 4096 cycles of products, longer than the slowest trip
-    to.push_back(Make(name + ".beside", what + ", two chains beside wgmma n256", beside,
-                      kInstructions, kStreamBytes));
+    if (!stream) continue;
+    to.push_back(Make(name + ".beside", what + ", two chains beside " + stream->what,
+                      Beside(Chains(op, 2), *stream, kCycles), kInstructions, stream->bytes));
   }
   Parts shuffle;
   shuffle.declare = ".reg .b32 %x<8>;\n";

@@ -39,16 +39,6 @@ Parts Accesses(bool store) {
   return p;
 }
 
-Parts Beside(Parts p) {
-  const Stream stream = TensorStream(kDataBytes);
-  p.declare += stream.declare;
-  p.setup += stream.setup;
-  p.beside = stream.beside;
-  p.beside_finish = stream.finish;
-  p.beside_per_trip = 4;
-  return p;
-}
-
 // Two warps hand a turn to and fro over two mbarriers. A trip is two hops.
 Parts PingPong() {
   Parts p;
@@ -76,19 +66,22 @@ Parts PingPong() {
 
 }  // namespace
 
-void AddSharedProbes(std::vector<Probe>& to) {
-  to.push_back(Make("ldmatrix.alone", "ldmatrix.x4 of four warps: bytes per cycle from cycles each",
-                    Accesses(false), 4 * 8, kDataBytes));
-  to.push_back(Make("ldmatrix.beside", "the same beside wgmma n256", Beside(Accesses(false)), 4 * 8,
-                    kDataBytes + kStreamBytes));
-  to.push_back(
-      Make("stmatrix.alone", "stmatrix.x4 of four warps", Accesses(true), 4 * 8, kDataBytes));
-  to.push_back(Make("stmatrix.beside", "the same beside wgmma n256", Beside(Accesses(true)), 4 * 8,
-                    kDataBytes + kStreamBytes));
+void AddSharedProbes(const ir::Target& machine, std::vector<Probe>& to) {
+  constexpr int kCycles = 2048;  // longer than a trip
+  const std::optional<Stream> stream = StreamOf(machine, kDataBytes);
+  const auto both = [&](const char* name, const char* what, bool store) {
+    to.push_back(Make(fmt::format("{}.alone", name), what, Accesses(store), 4 * 8, kDataBytes));
+    if (stream)
+      to.push_back(Make(fmt::format("{}.beside", name), "the same beside " + stream->what,
+                        Beside(Accesses(store), *stream, kCycles), 4 * 8,
+                        kDataBytes + stream->bytes));
+  };
+  both("ldmatrix", "ldmatrix.x4 of four warps: bytes per cycle from cycles each", false);
+  if (machine.Has("stmatrix")) both("stmatrix", "stmatrix.x4 of four warps", true);
 
   // Read back through an address that only the launch knows to be the same: the assembler forwards
   // what was stored where it sees it.
-  Parts round = Accesses(true);
+  Parts round = Accesses(false);
   round.declare += ".reg .u32 %back;\n";
   round.setup += "and.b32 %row, %lane, %zero;\nadd.u32 %back, %at, %row;\n";
   round.body.clear();
@@ -110,6 +103,11 @@ void AddSharedProbes(std::vector<Probe>& to) {
   to.push_back(Make("ldmatrix.latency", "one ldmatrix.x4 after another that gives its address",
                     load, 8, kDataBytes));
 
+  Parts named;
+  named.body = "bar.sync 1, 128;\n";
+  to.push_back(Make("bar.sync.128", "bar.sync of 128 threads, back to back", named, 1));
+  if (!machine.Has("mbarrier_waits")) return;
+
   to.push_back(Make("mbarrier.hop", "mbarrier arrive to the try_wait of another warp, one way",
                     PingPong(), 2, 64));
 
@@ -126,10 +124,6 @@ void AddSharedProbes(std::vector<Probe>& to) {
       "@!%done bra WAIT;\n";
   to.push_back(
       Make("mbarrier.passed", "try_wait of a phase that is over, with its branch", passed, 1, 64));
-
-  Parts named;
-  named.body = "bar.sync 1, 128;\n";
-  to.push_back(Make("bar.sync.128", "bar.sync of 128 threads, back to back", named, 1));
 }
 
 }  // namespace tilec::calibrate

@@ -14,11 +14,12 @@ std::string Registers(const std::string& prefix, int n) {
 std::string Write(const Parts& p) {
   const int threads = p.beside.empty() ? p.threads : 256;
   std::string s = fmt::format(
-      ".version 8.0\n.target sm_90a\n.address_size 64\n"
       ".extern .shared .align 1024 .b8 smem[];\n"
       ".visible .entry probe(.param .u64 out, .param .u32 trips{})\n"
-      ".maxntid {}, 1, 1\n.minnctapersm 1\n{{\n",
-      p.map ? ", .param .align 64 .b8 map_param[128]" : "", threads);
+      ".maxntid {}, 1, 1\n.minnctapersm 1\n{}{{\n",
+      p.map ? ", .param .align 64 .b8 map_param[128]" : "", threads,
+      p.cluster > 1 ? fmt::format(".explicitcluster\n.reqnctapercluster {}, 1, 1\n", p.cluster)
+                    : "");
   s += ".reg .u32 %me, %warp, %lane, %trip, %trips, %smem, %cta, %left, %zero;\n"
        ".reg .u64 %out, %out_data, %map, %start, %stop, %begin, %end, %best, %offset;\n"
        ".reg .pred %more, %first, %other;\n" +
@@ -48,8 +49,8 @@ std::string Write(const Parts& p) {
        "mov.u64 %stop, %clock64;\n" +
        p.finish;
   s += p.shot ? "mov.u64 %stop, %best;\n" : "sub.u64 %stop, %stop, %start;\n";
-  s += "setp.eq.u32 %first, %me, 0;\n@%first st.global.u64 [%out], %stop;\nDONE:\nret;\n}\n";
-  return s;
+  s += "setp.eq.u32 %first, %me, 0;\n@%first st.global.u64 [%out], %stop;\nDONE:\n";
+  return s + p.last + "ret;\n}\n";
 }
 
 }  // namespace tilec::calibrate

@@ -31,7 +31,7 @@ Result<> Calibrate(Session& session) {
   if (name == "interpreter" || name == "emulator")
     return diags.Report(kNoClock, Span{}, name).Place("command line");
   TRY(const auto device, api::OpenDevice(name, {}, "", nullptr, diags));
-  const std::vector<calibrate::Probe> probes = calibrate::AllProbes();
+  const std::vector<calibrate::Probe> probes = calibrate::ProbesOf(base);
   calibrate::MeasureOptions options;
   options.sms = static_cast<int>(base.limits.sms);
   TRY(const calibrate::Numbers numbers, calibrate::Measure(*device, probes, options, diags));

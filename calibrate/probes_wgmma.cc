@@ -19,6 +19,7 @@ struct Type {
 constexpr Type kTypes[] = {{"bf16", ".bf16.bf16", 16, "%yes, 1, 1, 0, 0"},
                            {"e4m3", ".e4m3.e4m3", 32, "%yes, 1, 1"},
                            {"tf32", ".tf32.tf32", 8, "%yes, 1, 1"}};
+constexpr int kBytesA = 64 * 128, kBytesB = 256 * 128;
 constexpr const char* kRegisterTail = "%yes, 1, 1, 0";
 
 // start address / 16, strides of 1024 bytes between groups of 8 rows, swizzle 128.
@@ -56,31 +57,18 @@ std::string Keep(int n) {
 }
 
 std::string Operands() {
-  return Descriptor("%da", 0) + Descriptor("%db", 8192) +
+  return Descriptor("%da", 0) + Descriptor("%db", kBytesA) +
          "mov.b32 %a0, 0x3F803F80;\nmov.b32 %a1, %a0;\nmov.b32 %a2, %a0;\nmov.b32 %a3, %a0;\n";
 }
 
 }  // namespace
 
-Probe Make(const std::string& name, const std::string& what, const Parts& parts, double per_trip,
-           int smem_bytes) {
-  Probe p;
-  p.name = name;
-  p.what = what;
-  p.kind = parts.shot ? Kind::kShot : Kind::kSlope;
-  p.ptx = Write(parts);
-  p.threads = parts.beside.empty() ? parts.threads : 256;
-  p.smem_bytes = smem_bytes;
-  p.per_trip = per_trip;
-  p.overhead = parts.shot ? 2 : 0;
-  if (parts.map) p.box.rows = 1;
-  return p;
-}
-
-Stream TensorStream(int offset) {
+Stream WgmmaStream(int offset) {
   Stream s;
+  s.what = "wgmma n256";
+  s.bytes = kBytesA + kBytesB;
   s.declare = Declare(256);
-  s.setup = Descriptor("%da", offset) + Descriptor("%db", offset + 8192) + Zero(256);
+  s.setup = Descriptor("%da", offset) + Descriptor("%db", offset + kBytesA) + Zero(256);
   s.beside = "wgmma.fence.sync.aligned;\n";
   for (int i = 0; i < 4; ++i) s.beside += Wgmma(kTypes[0], 256, "%da", "%db", kTypes[0].tail);
   s.beside += "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 1;\n";
@@ -88,8 +76,8 @@ Stream TensorStream(int offset) {
   return s;
 }
 
-void AddTensorProbes(std::vector<Probe>& to) {
-  constexpr int kSmem = 8192 + 32768;
+void AddWgmmaProbes(std::vector<Probe>& to) {
+  constexpr int kSmem = kBytesA + kBytesB;
   const auto shape = [](const Type& t, int n) {
     return fmt::format("m64n{}k{} {}", n, t.k, t.name);
   };
