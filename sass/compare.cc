@@ -168,6 +168,7 @@ LoopReport Beside(const Turn& ptx, const Turn* sass, int first, int copies) {
       const int raised = IsRead(o.kind) ? in_front[kind] - before[kind] * copies : 0;
       o.verdict = o.found >= o.expected            ? Verdict::kStands
                   : o.found + raised >= o.expected ? Verdict::kEarlier
+                  : !KeepsItsSide(o.kind)          ? Verdict::kMoved
                   : o.found > 0                    ? Verdict::kPartly
                                                    : Verdict::kLost;
       group.overlaps.push_back(o);
@@ -222,7 +223,12 @@ Report Compare(const Listing& ptx, const Listing& sass) {
   for (const LoopReport& loop : report.loops)
     for (const Group& group : loop.groups)
       for (const Overlap& o : group.overlaps) {
-        ++report.overlaps;
+        if (!KeepsItsSide(o.kind)) {
+          ++report.arithmetic;
+          report.moved += o.verdict == Verdict::kMoved;
+          continue;
+        }
+        ++report.claims;
         report.standing += o.verdict == Verdict::kStands;
         report.earlier += o.verdict == Verdict::kEarlier;
         report.partly += o.verdict == Verdict::kPartly;

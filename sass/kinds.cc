@@ -9,10 +9,11 @@ namespace {
 
 struct Row {
   const char* name;
+  bool held;
   std::string_view ptx, sass;
 };
 constexpr std::array<Row, kKinds> kRows = {{
-#define KIND(Name, name, ptx, sass) {name, ptx, sass},
+#define KIND(Name, held, name, ptx, sass) {name, held, ptx, sass},
 #include "sass/kinds.def"
 #undef KIND
 }};
@@ -31,6 +32,7 @@ int FirstRow(std::string_view Row::*list, const Hit& hit) {
 }  // namespace
 
 const char* NameOf(Kind kind) { return kRows[static_cast<size_t>(kind)].name; }
+bool KeepsItsSide(Kind kind) { return kRows[static_cast<size_t>(kind)].held; }
 
 bool Matches(std::string_view text, std::string_view pattern) {
   size_t t = 0, p = 0, star = std::string_view::npos, from = 0;

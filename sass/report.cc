@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 constexpr size_t kMostHazards = 8;  // in the text
 
 std::string Word(const Overlap& o) {
@@ -24,6 +24,7 @@ std::string Word(const Overlap& o) {
     case Verdict::kEarlier: return "earlier";
     case Verdict::kPartly: return fmt::format("partly ({} of {})", o.found, o.expected);
     case Verdict::kLost: return "lost";
+    case Verdict::kMoved: return fmt::format("moved ({} stay)", o.found);
   }
   return "";
 }
@@ -114,9 +115,13 @@ std::string ToText(const Report& report, const Assembly& assembly) {
                        report.loops_besides);
   if (report.unknown > 0)
     out += fmt::format("\ninstructions that nvdisasm does not know: {}\n", report.unknown);
-  if (report.overlaps > 0)
-    out += fmt::format("\n{} overlaps: {} stand, {} earlier, {} partly, {} lost\n", report.overlaps,
+  if (report.claims > 0)
+    out += fmt::format("\n{} claims: {} stand, {} earlier, {} partly, {} lost\n", report.claims,
                        report.standing, report.earlier, report.partly, report.lost);
+  if (report.arithmetic > 0)
+    out += fmt::format("{}{} kinds of arithmetic, which may pass a wait: {} stand, {} moved\n",
+                       report.claims > 0 ? "" : "\n", report.arithmetic,
+                       report.arithmetic - report.moved, report.moved);
   if (!report.hazards.empty()) {
     out += fmt::format("\nuses of registers of products in flight: {}", report.hazards.size());
     out += OlderThan(assembly.ptxas, kMendedPtxas)
@@ -175,7 +180,10 @@ std::string ToJson(const Report& report, const Assembly& assembly) {
                             {"expected", o.expected},
                             {"found", o.found},
                             {"in_sass", o.in_sass},
-                            {"verdict", o.verdict == Verdict::kPartly ? "partly" : Word(o)}});
+                            {"claim", KeepsItsSide(o.kind)},
+                            {"verdict", o.verdict == Verdict::kPartly  ? "partly"
+                                        : o.verdict == Verdict::kMoved ? "moved"
+                                                                       : Word(o)}});
       groups.push_back({{"products", group.products},
                         {"shape", group.shape},
                         {"line", group.source},
@@ -195,11 +203,12 @@ std::string ToJson(const Report& report, const Assembly& assembly) {
   }
   j["loops_besides"] = report.loops_besides;
   j["unknown"] = report.unknown;
-  j["overlaps"] = {{"all", report.overlaps},
-                   {"stand", report.standing},
-                   {"earlier", report.earlier},
-                   {"partly", report.partly},
-                   {"lost", report.lost}};
+  j["claims"] = {{"all", report.claims},
+                 {"stand", report.standing},
+                 {"earlier", report.earlier},
+                 {"partly", report.partly},
+                 {"lost", report.lost}};
+  j["arithmetic"] = {{"all", report.arithmetic}, {"moved", report.moved}};
   j["hazards"] = Json::array();
   for (const Hazard& h : report.hazards)
     j["hazards"].push_back({{"what", Word(h.what)},

@@ -1,8 +1,9 @@
-// Does the machine code run what the program orders? A plan puts arithmetic between the issue of an
-// asynchronous product and its wait, the PTX has it there, and ptxas may move it: the wait has no
-// register inputs in SASS, so nothing but memory accesses and barriers keeps its place beside it.
-// Here both texts are read, what stands under every product of every loop is counted by kind, and
-// the counts are compared. No kernel and no order is known by name.
+// Does the machine code run what the program orders? A plan puts work between the issue of an
+// asynchronous product and its wait, and the PTX has it there. Products and accesses of memory are
+// held there: that they run under the product is a claim. Arithmetic is not: the wait has no
+// register inputs in SASS, so ptxas may move it past, and where it ends up is counted and not
+// claimed. Here both texts are read, what stands under every product of every loop is counted by
+// kind, and the counts are compared. No kernel and no order is known by name.
 //
 //   ReadPtx(ptx), ReadSass(nvdisasm's text) → Listing → Compare → Report → ToText, ToJson
 //
@@ -30,6 +31,7 @@ enum class Kind : int {
 };
 inline constexpr int kKinds = static_cast<int>(Kind::kCount);
 const char* NameOf(Kind kind);
+bool KeepsItsSide(Kind kind);  // of a wait: what is under a product in the PTX is claimed
 
 // ---- texts -------------------------------------------------------------------------------------
 
@@ -93,7 +95,8 @@ Result<Listing> ReadSass(const std::string& text, const std::string& code, DiagS
 // ---- overlaps ----------------------------------------------------------------------------------
 
 // Reads that are issued in front of the products instead of under them have more time, not less.
-enum class Verdict { kStands, kEarlier, kPartly, kLost };
+// Arithmetic that is not all under them has moved; a claim that is not is lost, or a part of it.
+enum class Verdict { kStands, kEarlier, kPartly, kLost, kMoved };
 
 // Instructions of one kind under one group of products.
 struct Overlap {
@@ -142,7 +145,8 @@ struct Report {
   int loops_besides = 0;  // loops of the SASS with products that stand for none of the PTX
   std::vector<Hazard> hazards;
   int unknown = 0;  // instructions of the SASS that could not be read
-  int overlaps = 0, standing = 0, earlier = 0, partly = 0, lost = 0;
+  int claims = 0, standing = 0, earlier = 0, partly = 0, lost = 0;
+  int arithmetic = 0, moved = 0;  // rows of arithmetic under products, and of them those that moved
 };
 
 // Has it products with A in registers?

@@ -96,9 +96,10 @@ class Tester {
         failed = true;
       }
     fmt::print(
-        "{}: {} kernels with loops of products, {} overlaps: {} stand, {} earlier, {} partly, {} "
-        "lost\n",
-        file_, seen_.size(), all_, standing_, earlier_, partly_, lost_);
+        "{}: {} kernels with loops of products, {} claims: {} stand, {} earlier, {} partly, {} "
+        "lost; "
+        "{} kinds of arithmetic, {} moved\n",
+        file_, seen_.size(), claims_, standing_, earlier_, partly_, lost_, arithmetic_, moved_);
     if (failed) return 1;
     if (!write.empty()) return Write(write);
     std::string accepted;
@@ -158,7 +159,9 @@ class Tester {
     const std::string counts = sass::ToLines(report);
     for (size_t at = 0; at < counts.size(); at = counts.find('\n', at) + 1)
       lines.push_back(counts.substr(at, counts.find('\n', at) - at));
-    all_ += report.overlaps;
+    claims_ += report.claims;
+    arithmetic_ += report.arithmetic;
+    moved_ += report.moved;
     standing_ += report.standing;
     earlier_ += report.earlier;
     partly_ += report.partly;
@@ -220,7 +223,8 @@ class Tester {
   std::string root_, file_, ptxas_, nvdisasm_, version_;
   Kernels seen_;
   std::set<std::string> compiled_;  // kernels
-  int all_ = 0, standing_ = 0, earlier_ = 0, partly_ = 0, lost_ = 0;
+  int claims_ = 0, standing_ = 0, earlier_ = 0, partly_ = 0, lost_ = 0;
+  int arithmetic_ = 0, moved_ = 0;
 };
 
 int Main(int argc, char** argv) {

@@ -67,17 +67,20 @@ TEST(Compare, Stands) {
   EXPECT_EQ(r.loops[0].idle, 2);  // shuffle, branch
   EXPECT_EQ(r.loops[0].groups[0].source, 5);
   EXPECT_EQ(ToLines(r), "loop 1, 2 x 64x64x16 RS: ex2 2 of 2\n");
-  EXPECT_EQ(r.standing, 1);
+  EXPECT_EQ(r.arithmetic, 1);
+  EXPECT_EQ(r.moved, 0);
+  EXPECT_EQ(r.claims, 0);  // arithmetic is counted and not claimed
   EXPECT_TRUE(r.hazards.empty());
 }
 
-TEST(Compare, PartlyAndLost) {
+TEST(Compare, ArithmeticMoves) {
   EXPECT_EQ(Lines({"NOP", ".L_x_0:", kFirst, kSecond, kEx2, kWait, kEx2, kShuffle, kBack, "EXIT"}),
             "loop 1, 2 x 64x64x16 RS: ex2 1 of 2\n");
   const Report r =
       Beside({"NOP", ".L_x_0:", kFirst, kSecond, kWait, kEx2, kEx2, kShuffle, kBack, "EXIT"});
-  EXPECT_EQ(r.lost, 1);
-  EXPECT_NE(ToText(r, {"13.0.88", 168, 0, {}}).find("0 of 2     lost"), std::string::npos)
+  EXPECT_EQ(r.moved, 1);
+  EXPECT_EQ(r.lost, 0);
+  EXPECT_NE(ToText(r, {"13.0.88", 168, 0, {}}).find("0 of 2     moved (0 stay)"), std::string::npos)
       << ToText(r, {"13.0.88", 168, 0, {}});
 }
 
@@ -97,7 +100,7 @@ TEST(Compare, WrittenTwice) {
   const Report r = Beside({"NOP", ".L_x_0:", kFirst, kSecond, kEx2, kEx2, kWait, kShuffle, kFirst,
                            kSecond, kWait, kEx2, kEx2, kShuffle, kBack, "EXIT"});
   EXPECT_EQ(ToLines(r), "loop 1, 2 x 64x64x16 RS: ex2 2 of 4\n");
-  EXPECT_EQ(r.partly, 1);
+  EXPECT_EQ(r.moved, 1);
 }
 
 // What C7510 and its like make of it: each instruction is awaited at once.
@@ -163,7 +166,8 @@ TEST(Compare, VersionsChangePlaces) {
             "loop 1, 1 x 64x16x16, 2 of 2: ex2 1 of 1\n");
 }
 
-// Reads go up, arithmetic that goes up is lost.
+// Reads that go up are earlier, those that go down a claim that is lost. Arithmetic that goes up
+// has moved.
 TEST(Compare, EarlierReads) {
   std::string ptx = kPtx;
   ptx.insert(ptx.find("ex2"), "ld.global.f32 %f9, [%rd9];\n  ");
@@ -176,7 +180,14 @@ TEST(Compare, EarlierReads) {
   EXPECT_EQ(verdict({"NOP", ".L_x_0:", kFirst, kSecond, kEx2, kEx2, kWait, load, kBack, "EXIT"}, 1),
             Verdict::kLost);
   EXPECT_EQ(verdict({"NOP", ".L_x_0:", kEx2, kEx2, kFirst, kSecond, load, kWait, kBack, "EXIT"}, 0),
-            Verdict::kLost);
+            Verdict::kMoved);
+  const std::vector<std::string> down = {"NOP", ".L_x_0:", kFirst, kSecond, kEx2,
+                                         kEx2,  kWait,     load,   kBack,   "EXIT"};
+  const Report r = Beside(down, ptx);
+  EXPECT_EQ(r.claims, 1);
+  EXPECT_EQ(r.lost, 1);
+  EXPECT_NE(ToText(r, {"13.0.88", 168, 0, {}}).find("1 claims: 0 stand"), std::string::npos)
+      << ToText(r, {"13.0.88", 168, 0, {}});
 }
 
 TEST(Compare, OtherLoops) {
@@ -287,7 +298,10 @@ TEST(Report, Json) {
   EXPECT_EQ(overlap["kind"], "ex2");
   EXPECT_EQ(overlap["found"], 1);
   EXPECT_EQ(overlap["expected"], 2);
-  EXPECT_EQ(overlap["verdict"], "partly");
+  EXPECT_EQ(overlap["claim"], false);
+  EXPECT_EQ(overlap["verdict"], "moved");
+  EXPECT_EQ(j["arithmetic"]["moved"], 1);
+  EXPECT_EQ(j["claims"]["all"], 0);
 }
 
 }  // namespace
