@@ -1,7 +1,7 @@
 // A schedule beside the turns of the loop that was emitted for it. What a schedule says in cycles,
 // a program can only say in order: every role's turn must run its ops in the cyclic order of their
 // slots from some cut on, and the stages are those that follow from that cut. See the .cc for the
-// two rules by which the compiler departs from that order, which are the only ones accepted.
+// three rules by which the compiler departs from that order, which are the only ones accepted.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -25,6 +25,7 @@ struct Wanted {
   int slice = -1;        // −1: of all; or kNobody's
   bool product = false;  // on the tensor core
   bool load = false;     // through a ring
+  bool meets = false;    // a reduction that may share a barrier with others (ir/lower/meetings.h)
   // Which tile that goes from one compute role to another it puts or takes (WantedLoop::passes).
   int put = -1, take = -1;
   std::vector<int> reads;  // indices of the ops whose results it reads, of any iteration

@@ -143,6 +143,7 @@ bool IsPass(const Wanted& op) { return op.put >= 0 || op.take >= 0; }
 bool MayMove(const WantedLoop& wanted, int o) {
   const Wanted& op = wanted.ops[static_cast<size_t>(o)];
   if (op.product) return false;
+  if (op.meets) return true;
   for (size_t p = 0; p < wanted.ops.size(); ++p) {
     const Wanted& product = wanted.ops[p];
     if (!product.product) continue;

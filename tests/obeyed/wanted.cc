@@ -154,6 +154,7 @@ WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::
     w.at = PlaceOf(sources, op.at);
     w.load = op.variable_latency;
     w.product = op.async && !w.load;
+    w.meets = op.kind.rfind("reduce", 0) == 0;
     w.parts = PartsOf(loop.extraction, op, w.product, sources);
     // Slices that are not the roles tell nothing of a load, which is no compute role's.
     w.slice = decided.slices > 1 && !(decided.apart && w.load) ? op.slice : -1;
@@ -170,6 +171,10 @@ WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::
   for (const scheduler::GraphEdge& e : graph.edges)
     if (e.kind != scheduler::EdgeKind::kOrder)
       wanted.ops[static_cast<size_t>(e.to)].reads.push_back(e.from);
+  // One role without products: those are where reductions share barriers.
+  const bool products = std::any_of(wanted.ops.begin(), wanted.ops.end(),
+                                    [](const Wanted& op) { return op.product; });
+  for (Wanted& op : wanted.ops) op.meets = op.meets && !products && decided.roles == 1;
   TakeOut(loop, graph, &wanted);
   if (decided.apart) {
     SplitPasses(graph, &wanted);
