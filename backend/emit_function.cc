@@ -371,6 +371,8 @@ Result<void> Emitter::EmitFor(const ir::Op& op) {
   std::vector<Regs> next;
   for (size_t i = 0; i < init.size(); ++i)
     next.push_back(Pack(Get(yields[i]), fn_.type(yields[i]).dtype));
+  for (size_t i = 0; i < init.size(); ++i)
+    if (OutlivedBySum(op, i)) MoveAtEnd(&next[i]);
   llvm::Value* step = llvm::ConstantInt::getSigned(lo->getType(), op.i("step"));
   llvm::Value* following =
       narrow ? b_.CreateNUWAdd(position, step) : b_.CreateNSWAdd(position, step);

@@ -112,6 +112,8 @@ class Emitter {
   Result<void> EmitRoleRegion(const ir::Op& op);
   Result<void> EmitFor(const ir::Op& op);
   bool InitialUnread(const ir::Op& loop, size_t carried) const;
+  bool OutlivedBySum(const ir::Op& loop, size_t carried) const;
+  void MoveAtEnd(Regs* words);
   bool HasLoop(ir::BlockId block) const;
   void KeepInvariants(llvm::BranchInst* latch);
   bool ManyDescriptors(ir::BlockId turn) const;

@@ -224,7 +224,7 @@ Report Compare(const Listing& ptx, const Listing& sass) {
     for (const Group& group : loop.groups)
       for (const Overlap& o : group.overlaps) {
         if (!KeepsItsSide(o.kind)) {
-          ++report.arithmetic;
+          ++report.free;
           report.moved += o.verdict == Verdict::kMoved;
           continue;
         }

@@ -118,10 +118,10 @@ std::string ToText(const Report& report, const Assembly& assembly) {
   if (report.claims > 0)
     out += fmt::format("\n{} claims: {} stand, {} earlier, {} partly, {} lost\n", report.claims,
                        report.standing, report.earlier, report.partly, report.lost);
-  if (report.arithmetic > 0)
-    out += fmt::format("{}{} kinds of arithmetic, which may pass a wait: {} stand, {} moved\n",
-                       report.claims > 0 ? "" : "\n", report.arithmetic,
-                       report.arithmetic - report.moved, report.moved);
+  if (report.free > 0)
+    out += fmt::format("{}{} kinds may pass a wait: {} stand, {} moved\n",
+                       report.claims > 0 ? "" : "\n", report.free, report.free - report.moved,
+                       report.moved);
   if (!report.hazards.empty()) {
     out += fmt::format("\nuses of registers of products in flight: {}", report.hazards.size());
     out += OlderThan(assembly.ptxas, kMendedPtxas)
@@ -208,7 +208,7 @@ std::string ToJson(const Report& report, const Assembly& assembly) {
                  {"earlier", report.earlier},
                  {"partly", report.partly},
                  {"lost", report.lost}};
-  j["arithmetic"] = {{"all", report.arithmetic}, {"moved", report.moved}};
+  j["may_pass"] = {{"all", report.free}, {"moved", report.moved}};
   j["hazards"] = Json::array();
   for (const Hazard& h : report.hazards)
     j["hazards"].push_back({{"what", Word(h.what)},

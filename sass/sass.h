@@ -1,8 +1,10 @@
 // Does the machine code run what the program orders? A plan puts work between the issue of an
-// asynchronous product and its wait, and the PTX has it there. Products and accesses of memory are
-// held there: that they run under the product is a claim. Arithmetic is not: the wait has no
-// register inputs in SASS, so ptxas may move it past, and where it ends up is counted and not
-// claimed. Here both texts are read, what stands under every product of every loop is counted by
+// asynchronous product and its wait, and the PTX has it there. Products, copies and accesses of
+// shared memory are held there: that they run under the product is a claim. Arithmetic is not: the
+// wait has no register inputs in SASS, so ptxas may move it past, and where it ends up is counted
+// and not claimed. Nor are global reads, which have passed waits.
+//
+// Here both texts are read, what stands under every product of every loop is counted by
 // kind, and the counts are compared. No kernel and no order is known by name.
 //
 //   ReadPtx(ptx), ReadSass(nvdisasm's text) → Listing → Compare → Report → ToText, ToJson
@@ -95,7 +97,8 @@ Result<Listing> ReadSass(const std::string& text, const std::string& code, DiagS
 // ---- overlaps ----------------------------------------------------------------------------------
 
 // Reads that are issued in front of the products instead of under them have more time, not less.
-// Arithmetic that is not all under them has moved; a claim that is not is lost, or a part of it.
+// What may pass a wait and is not all under them has moved; a claim that is not is lost, or a part
+// of it.
 enum class Verdict { kStands, kEarlier, kPartly, kLost, kMoved };
 
 // Instructions of one kind under one group of products.
@@ -146,7 +149,7 @@ struct Report {
   std::vector<Hazard> hazards;
   int unknown = 0;  // instructions of the SASS that could not be read
   int claims = 0, standing = 0, earlier = 0, partly = 0, lost = 0;
-  int arithmetic = 0, moved = 0;  // rows of arithmetic under products, and of them those that moved
+  int free = 0, moved = 0;  // rows of what may pass a wait; of them those that moved
 };
 
 // Has it products with A in registers?
