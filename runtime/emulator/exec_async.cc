@@ -205,6 +205,15 @@ bool LeavesBehind(Warp& w, uint32_t mask, uint64_t dice) {
   return true;
 }
 
+// The first time that a wait of the warp would have to wait it fails, so that a program that goes
+// on all the same is seen to.
+bool FailsFirst(Warp& w, const Inst& i) {
+  const uint32_t pc = PcOf(w, i);
+  if (std::find(w.failed_at.begin(), w.failed_at.end(), pc) != w.failed_at.end()) return false;
+  w.failed_at.push_back(pc);
+  return true;
+}
+
 }  // namespace
 
 Step RunMBarrierWait(Warp& w, const Inst& i, uint32_t mask) {
@@ -239,7 +248,8 @@ Step RunMBarrierWait(Warp& w, const Inst& i, uint32_t mask) {
   }
   bool waits = suspend && done == 0 && uniform;
   if (waits && !w.resumed) {
-    if (dice >> 62 != 0) {  // one time in four it fails
+    // Then one time in four.
+    if (dice >> 62 != 0 && !(dices && FailsFirst(w, i))) {
       w.wait = {};
       w.wait.kind = Wait::Kind::kMBarrier;
       w.wait.id = address[first] & ((1u << kRankShift) - 1);

@@ -250,6 +250,7 @@ struct Warp {
   uint32_t poll_id = 0;                // what it polls, for the report
   uint64_t poll_value = 0;
   uint32_t parted = 0;  // how often lanes were left behind at a wait
+  std::vector<uint32_t> failed_at;  // waits that have failed where the phase was not over
   // The cluster barrier is a thread's, not a warp's: lanes of one warp may be a barrier apart.
   uint32_t cluster_arrived = 0;          // lanes that arrived and have not yet waited successfully
   uint32_t cluster_here = 0;             // … in the generation under way

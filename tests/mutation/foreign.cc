@@ -76,10 +76,6 @@ struct Seen {
   std::string rules, first;
 };
 
-bool Among(const char* rules, const std::string& id) {
-  return (" " + std::string(rules) + " ").find(" " + id + " ") != std::string::npos;
-}
-
 // The mbarrier that a statement is about: initialised once more in front of it, the emulator says
 // where it is. −1: it is about none.
 int BarrierOf(const std::string& text, const std::string& file, const std::string& entry,
@@ -138,7 +134,7 @@ Seen Try(const std::string& text, const std::string& file, const std::string& en
   if (all.empty()) return seen;
   const judge::Finding& root = all[judge::FindCauses(all)[0].root];
   seen.first = judge::OneLine(root);
-  seen.named = Among(Kinds()[m.kind].rules, judge::Def(root.rule).id) &&
+  seen.named = Accepts(Kinds()[m.kind], judge::Def(root.rule).id) &&
                (Near(root, m.line, -1) || Near(root, m.line, BarrierOf(text, file, entry, m)));
   return seen;
 }

@@ -84,14 +84,18 @@ std::string Changed(Statement s, size_t k, const char* op, const char* type,
 class Maker {
  public:
   std::vector<Mutant> all;
-  explicit Maker(bool all_kinds) : all_kinds_(all_kinds) {}
+  Maker(bool all_kinds, bool tensor) : all_kinds_(all_kinds), tensor_(tensor) {}
 
   void Line(std::string_view text, int number) {
     if (all_kinds_) text = text.substr(0, text.find("//"));
     Statement s;
-    if (!Parse(text, &s)) return;
+    if (!Parse(text, &s)) {
+      if (text.find(':') != std::string_view::npos) held_.clear();  // a label
+      return;
+    }
     line_ = number;
     before_ = Strip(text);
+    if (tensor_) Wider(s);
     if (all_kinds_ && More(s)) return;
     if (s.Is("mbarrier.try_wait") || s.Is("mbarrier.test_wait"))
       Wait(s);
@@ -309,6 +313,105 @@ class Maker {
       Moved(Name::kTensorColumn, s, s.Is("tcgen05.ld") ? 1 : 0, "xor", "32");
     }
   }
+
+  // ---- programs with tensor memory ----
+  struct Held {
+    Statement statement;
+    int line = 0;
+  };
+  void Wider(const Statement& s) {
+    if (s.opcode.substr(0, 3) == "bra") {
+      if (!s.guard.empty()) Add(Name::kBranchDeleted, "");
+      held_.clear();
+      return;
+    }
+    if (!s.guard.empty() && !s.Is("ld.")) {  // loads of what is not used are no matter
+      Statement all = s;
+      all.guard.clear();
+      Add(Name::kGuardDropped, Join(all));
+    }
+    Barriers(s);
+    Peers(s);
+    Late(s);
+    if (s.Is("tcgen05.mma")) Task(s);
+    if (s.Is("tcgen05.dealloc")) Add(Name::kTensorFreeLess, Changed(s, 1, "shr", "u32", "1"));
+    if (s.Is("tcgen05.") || s.Is("fence.proxy")) held_.push_back({s, line_});
+  }
+  // Waits for another phase; another mbarrier, the next one in memory.
+  void Barriers(const Statement& s) {
+    size_t at = 99;
+    if (s.Is("mbarrier.try_wait") || s.Is("mbarrier.arrive")) at = 1;
+    if (s.Is("tcgen05.commit")) at = 0;
+    if (s.Is("cp.async.bulk") && s.Has("complete_tx")) at = s.Has(".tensor.") ? 2 : 3;
+    if (at >= s.operands.size() || s.operands[at][0] != '[') return;
+    Statement other = s;
+    std::string& address = other.operands[at];
+    address.insert(address.size() - 1, "+8");
+    if (s.operands[at].find('+') == std::string::npos) Add(Name::kOtherBarrier, Join(other));
+    if (!s.Is("mbarrier.try_wait.parity") || s.operands[2][0] != '%') return;
+    other = s;
+    other.operands[2] = "0";
+    Add(Name::kPhaseKept, Join(other));
+  }
+  // Which CTAs are meant, and which element of a tensor.
+  void Peers(const Statement& s) {
+    if (s.Is("mapa.") && s.operands.size() == 3)
+      Add(Name::kPeerIsSelf,
+          fmt::format("{}mov.b32 {}, {};", s.guard, s.operands[0], s.operands[1]));
+    if (s.opcode == "and.b32" && s.operands.size() == 3 &&
+        (s.operands[2] == "0xfeffffff" || s.operands[2] == "-16777217"))
+      Add(Name::kPeerIsSelf,
+          fmt::format("{}mov.b32 {}, {};", s.guard, s.operands[0], s.operands[1]));
+    Statement other = s;
+    if (s.Has("multicast::cluster") && s.operands.size() > 1) {
+      other.operands[s.Is("tcgen05.commit") ? 1 : s.operands.size() - 1] = "2";
+      Add(Name::kOtherMask, Join(other));
+    }
+    if (!s.Is("cp.async.bulk.tensor") || s.operands.size() < 2) return;
+    for (size_t k = 0; k < 2; ++k) {
+      other = s;
+      std::string& place = other.operands[k];
+      const size_t a = place.find("{%"), b = place.find_first_of(",}", a);
+      if (a == std::string::npos || b == std::string::npos) continue;
+      const std::string was = place.substr(a + 1, b - a - 1);
+      place.replace(a + 1, b - a - 1, "%mut");
+      Add(Name::kOtherPlace,
+          fmt::format("{{ .reg .b32 %mut; add.s32 %mut, {}, 16; {} }}", was, Join(other)));
+    }
+  }
+  // A statement that is to stand in front of this one stands behind it.
+  void Late(const Statement& s) {
+    const auto behind = [&](Name kind, std::initializer_list<std::string_view> prefixes) {
+      for (size_t k = held_.size(); k-- > 0;) {
+        const Statement& p = held_[k].statement;
+        if (std::none_of(prefixes.begin(), prefixes.end(),
+                         [&](std::string_view prefix) { return p.Is(prefix); }))
+          continue;
+        Add(kind, Join(s) + " " + Join(p));
+        all.back().left_line = held_[k].line;
+        return;
+      }
+    };
+    if (s.Is("tcgen05.commit")) behind(Name::kProductLate, {"tcgen05.mma", "tcgen05.cp"});
+    if (s.Is("tcgen05.mma")) behind(Name::kCopyLate, {"tcgen05.cp"});
+    if (s.Is("tcgen05.wait::ld")) behind(Name::kMoveLate, {"tcgen05.ld"});
+    if (s.Is("tcgen05.wait::st")) behind(Name::kMoveLate, {"tcgen05.st"});
+    if (!s.Is("mbarrier.arrive") && !s.Is("bar.sync") && !s.Is("barrier.sync") &&
+        !s.Is("barrier.cluster.arrive"))
+      return;
+    behind(Name::kOrderLate, {"tcgen05.wait::ld"});
+    behind(Name::kOrderLate, {"tcgen05.wait::st"});
+    behind(Name::kOrderLate, {"tcgen05.fence::before"});
+    behind(Name::kOrderLate, {"fence.proxy"});
+  }
+  void Task(const Statement& s) {
+    if (s.operands.size() < 5) return;
+    Add(Name::kTaskScaleA, Changed(s, 3, "xor", "b32", "536870912"));  // bit 29
+    Add(Name::kTaskScaleB, Changed(s, 3, "xor", "b32", "16"));
+    Add(Name::kTaskTransposed, Changed(s, 3, "xor", "b32", "65536"));  // B
+    Add(Name::kTaskNegated, Changed(s, 3, "xor", "b32", "8192"));      // A
+  }
+
   void TensorProduct(const Statement& s) {
     if (s.operands.size() < 5) return;
     Add(Name::kTensorProduct, "");
@@ -347,7 +450,8 @@ class Maker {
     Add(Name::kRingShallow, Join(s));
   }
 
-  bool all_kinds_;
+  bool all_kinds_, tensor_;
+  std::vector<Held> held_;  // of this basic block
   int line_ = 0;
   bool together_ = false;  // since the last collective above nothing parted the lanes
   std::string before_;
@@ -365,7 +469,7 @@ const std::vector<Kind>& Kinds() {
 }
 
 std::vector<Mutant> Mutants(const std::string& ptx, bool all_kinds) {
-  Maker maker(all_kinds);
+  Maker maker(all_kinds, ptx.find("tcgen05.") != std::string::npos);
   int number = 0;
   for (size_t at = 0; at < ptx.size();) {
     const size_t end = std::min(ptx.find('\n', at), ptx.size());
@@ -375,11 +479,21 @@ std::vector<Mutant> Mutants(const std::string& ptx, bool all_kinds) {
   return std::move(maker.all);
 }
 
+bool Accepts(const Kind& kind, const std::string& id) {
+  return kind.rules == std::string_view("*") ||
+         (" " + std::string(kind.rules) + " ").find(" " + id + " ") != std::string::npos;
+}
+
 std::string Apply(const std::string& ptx, const Mutant& mutant) {
-  size_t at = 0;
-  for (int k = 1; k < mutant.line; ++k) at = ptx.find('\n', at) + 1;
   std::string out = ptx;
-  return out.replace(at, std::min(ptx.find('\n', at), ptx.size()) - at, mutant.text);
+  const auto put = [&out](int line, const std::string& text) {
+    size_t at = 0;
+    for (int k = 1; k < line; ++k) at = out.find('\n', at) + 1;
+    out.replace(at, std::min(out.find('\n', at), out.size()) - at, text);
+  };
+  put(mutant.line, mutant.text);
+  if (mutant.left_line != 0) put(mutant.left_line, "// moved");
+  return out;
 }
 
 Mutant TrapBefore(const Mutant& mutant) {
@@ -387,6 +501,7 @@ Mutant TrapBefore(const Mutant& mutant) {
   const std::string guard = was[0] == '@' ? was.substr(0, was.find(' ') + 1) : std::string();
   Mutant trap = mutant;
   trap.text = guard + "trap; " + was;
+  trap.left_line = 0;
   return trap;
 }
 
@@ -402,6 +517,7 @@ std::optional<Mutant> InitialisedTwice(const Mutant& mutant) {
   Mutant twice = mutant;
   const bool init = was.find("mbarrier.init") != std::string::npos;
   twice.text = init ? was + " " + again : again + " " + was;
+  twice.left_line = 0;
   return twice;
 }
 

@@ -1,0 +1,196 @@
+// Mutants whose text shows that they are the same program. A large kernel has hundreds of them, too
+// many to argue one by one; each argument here looks at the statements that follow, so it is made
+// anew for every mutant.
+//
+// What follows is read in the order of the text. A branch ahead is passed if its target comes
+// before the end of the argument: all that any path does between is looked at. A branch back is
+// passed if it is to a label behind the start: a loop of waits.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <sstream>
+
+#include "tests/mutation/mutate.h"
+
+namespace tilec::mutation {
+namespace {
+
+struct Line {
+  std::string guard, opcode, operands, label;
+  bool Is(std::string_view prefix) const { return opcode.substr(0, prefix.size()) == prefix; }
+};
+
+Line Read(const std::string& text) {
+  Line out;
+  size_t a = text.find_first_not_of(" \t");
+  if (a == text.npos || text.substr(a, 2) == "//") return out;
+  if (text.find(';') == text.npos) {
+    const size_t colon = text.find(':');
+    if (colon != text.npos) out.label = text.substr(a, colon - a);
+    return out;
+  }
+  if (text[a] == '@') {
+    const size_t end = text.find_first_of(" \t", a);
+    out.guard = text.substr(a, end - a);
+    a = text.find_first_not_of(" \t", end);
+  }
+  const size_t end = text.find_first_of(" \t;", a);
+  out.opcode = text.substr(a, end - a);
+  if (text[end] != ';') out.operands = text.substr(end + 1, text.find(';', end) - end - 1);
+  const size_t first = out.operands.find_first_not_of(" \t");
+  if (first != std::string::npos) out.operands.erase(0, first);
+  return out;
+}
+
+std::vector<std::string> Registers(const std::string& text) {
+  std::vector<std::string> all;
+  for (size_t at = text.find('%'); at != text.npos; at = text.find('%', at + 1)) {
+    size_t end = at + 1;
+    while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) != 0 ||
+                                 text[end] == '_' || text[end] == '.'))
+      ++end;
+    all.push_back(text.substr(at, end - at));
+  }
+  return all;
+}
+
+// The operands that an instruction reads; of a store all.
+std::string Sources(const Line& l) {
+  if (l.Is("st.") || l.Is("tcgen05.st")) return l.operands;
+  const size_t comma = l.operands.find(l.operands[0] == '{' ? '}' : ',');
+  return comma == std::string::npos ? "" : l.operands.substr(comma + 1);
+}
+
+std::string AddressIn(const std::string& operands) {
+  const size_t a = operands.find('[');
+  return a == std::string::npos ? "" : operands.substr(a, operands.find(']', a) + 1 - a);
+}
+
+// Does it tell anybody something, or hand tensor memory on?
+bool Tells(const Line& l) {
+  return l.Is("mbarrier.arrive") || l.Is("bar.sync") || l.Is("barrier.") || l.Is("bar.arrive") ||
+         l.Is("tcgen05.mma") || l.Is("tcgen05.cp") || l.Is("tcgen05.commit") ||
+         l.Is("tcgen05.dealloc") || l.Is("ret") || l.Is("exit") || l.Is("call");
+}
+
+class Text {
+ public:
+  explicit Text(const std::string& ptx) {
+    std::istringstream in(ptx);
+    for (std::string line; std::getline(in, line);) lines_.push_back(Read(line));
+  }
+  size_t size() const { return lines_.size(); }
+  const Line& at(int number) const { return lines_[static_cast<size_t>(number) - 1]; }
+
+  // Registers that the loads in front of a wait fill, back to the wait or the block's start.
+  std::set<std::string> LoadedBefore(int number) const {
+    std::set<std::string> all;
+    for (int k = number - 1; k > 0; --k) {
+      const Line& l = at(k);
+      if (!l.label.empty() || l.Is("bra") || l.Is("tcgen05.wait::ld")) break;
+      if (!l.Is("tcgen05.ld")) continue;
+      for (std::string& r : Registers(l.operands.substr(0, l.operands.find('}'))))
+        all.insert(std::move(r));
+    }
+    return all;
+  }
+  std::set<std::string> StoredBefore(int number) const {
+    std::set<std::string> all;
+    for (int k = number - 1; k > 0; --k) {
+      const Line& l = at(k);
+      if (!l.label.empty() || l.Is("bra") || l.Is("tcgen05.wait::st")) break;
+      if (l.Is("tcgen05.st")) all.insert(AddressIn(l.operands));
+    }
+    return all;
+  }
+
+ private:
+  std::vector<Line> lines_;
+};
+
+// Branches that were met and labels they go to.
+class Paths {
+ public:
+  // False: it leaves what is looked at.
+  bool Pass(const Line& l) {
+    if (!l.label.empty()) {
+      passed_.insert(l.label);
+      ahead_.erase(l.label);
+    }
+    if (l.Is("bra") && passed_.count(l.operands) == 0) ahead_.insert(l.operands);
+    return !l.Is("brx");
+  }
+  bool together() const { return ahead_.empty(); }
+
+ private:
+  std::set<std::string> passed_, ahead_;
+};
+
+const char* WithoutWaitForLoads(const Text& text, int wait) {
+  std::set<std::string> unread = text.LoadedBefore(wait);
+  if (unread.empty()) return nullptr;
+  Paths paths;
+  for (int k = wait + 1; k <= static_cast<int>(text.size()); ++k) {
+    const Line& l = text.at(k);
+    if (!paths.Pass(l)) return nullptr;
+    if (unread.empty()) return "every register of the loads is read before anybody is told";
+    if (Tells(l)) return nullptr;
+    if (!paths.together()) continue;
+    if (l.Is("tcgen05.wait::ld")) return "the next wait for loads covers it";
+    if (!l.guard.empty() || l.opcode.empty()) continue;
+    for (const std::string& r : Registers(Sources(l))) unread.erase(r);
+    // A store may overwrite what a load is still to read.
+    if (l.Is("tcgen05.st") && !unread.empty()) return nullptr;
+  }
+  return nullptr;
+}
+
+const char* WithoutWaitForStores(const Text& text, int wait) {
+  const std::set<std::string> stored = text.StoredBefore(wait);
+  if (stored.empty()) return nullptr;
+  Paths paths;
+  for (int k = wait + 1; k <= static_cast<int>(text.size()); ++k) {
+    const Line& l = text.at(k);
+    if (!paths.Pass(l) || Tells(l)) return nullptr;
+    if (l.Is("tcgen05.wait::st") && paths.together())
+      return "the next wait for stores covers it, and nobody is told between";
+    if ((l.Is("tcgen05.ld") || l.Is("tcgen05.st")) && stored.count(AddressIn(l.operands)) != 0)
+      return nullptr;
+  }
+  return nullptr;
+}
+
+const char* WithoutWarpBarrier(const Text& text, int barrier) {
+  for (int k = barrier + 1; k <= static_cast<int>(text.size()); ++k) {
+    const Line& l = text.at(k);
+    if (l.opcode.find(".aligned") != std::string::npos || l.Is("bar.sync") || l.Is("bar.warp.sync"))
+      return "the lanes meet at the collective that follows, and none has done a thing between";
+    const bool harmless = l.Is("ld.global") || l.Is("ld.param") || l.Is("tcgen05.fence");
+    if (!l.label.empty() || l.Is("bra") || l.Is("ret") || Tells(l)) return nullptr;
+    if (!harmless && (l.Is("ld.") || l.Is("st.") || l.Is("mbarrier") || l.Is("cp.") ||
+                      l.Is("atom") || l.Is("red.") || l.Is("elect") || l.Is("fence")))
+      return nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const char* ShownEquivalent(const std::string& ptx, const Mutant& mutant) {
+  const std::string kind = Kinds()[mutant.kind].name;
+  const Text text(ptx);
+  if (kind == "TensorWaitLd") return WithoutWaitForLoads(text, mutant.line);
+  if (kind == "TensorWaitSt") return WithoutWaitForStores(text, mutant.line);
+  if (kind == "WarpBarrier") return WithoutWarpBarrier(text, mutant.line);
+  // Behind its wait, a load or store is one that nobody waits for there.
+  if (kind == "MoveLate")
+    return text.at(mutant.line).Is("tcgen05.wait::ld") ? WithoutWaitForLoads(text, mutant.line)
+                                                       : WithoutWaitForStores(text, mutant.line);
+  if (kind == "OrderLate" && text.at(mutant.left_line).Is("tcgen05.wait::ld"))
+    return WithoutWaitForLoads(text, mutant.left_line);
+  return nullptr;
+}
+
+}  // namespace tilec::mutation
