@@ -9,6 +9,7 @@
 #include <llvm/IR/Constants.h>
 
 #include <algorithm>
+#include <map>
 
 #include "backend/diagnostics.h"
 #include "backend/emit_tcgen05.h"
@@ -45,10 +46,10 @@ const KindOf* Kind(DType dtype) {
 // f8f6f4 and i8"): type of D at bit 4 (1: f32, 2: s32), of A at 7, of B at 10, transposition at 15
 // and 16, N / 8 at 17, M / 16 at 24.
 uint32_t InstructionDescriptor(const KindOf& a, const KindOf& b, bool trans_a, bool trans_b,
-                               int64_t n) {
+                               int64_t m, int64_t n) {
   const uint32_t d = std::string_view(a.kind) == "i8" ? 2 : 1;
   return d << 4 | a.code << 7 | b.code << 10 | uint32_t{trans_a} << 15 | uint32_t{trans_b} << 16 |
-         static_cast<uint32_t>(n >> 3) << 17 | static_cast<uint32_t>(ir::kTensorLanes >> 4) << 24;
+         static_cast<uint32_t>(n >> 3) << 17 | static_cast<uint32_t>(m >> 4) << 24;
 }
 
 // Registers that a load or a store moves at once: more make ptxas' allocation brittle.
@@ -135,7 +136,9 @@ Result<void> Emitter::EmitTcMma(const ir::Op& op) {
   llvm::Value* tensor = Scalar(op.operands[0]);
   llvm::Value* a_start = in_tensor ? b_.CreateAdd(tensor, I32(op.i("a_column"))) : start(1, 3, a);
   llvm::Value* b_start = start(2, 4, b);
-  llvm::Value* descriptor = I32(InstructionDescriptor(*a_kind, *b_kind, trans_a, trans_b, n));
+  // Of 64 rows every quarter of the lanes has 16 (layout F of the ISA).
+  const int64_t rows = std::min(ir::kTensorLanes, RoundUp(m, ir::kTensorLanes / 2));
+  llvm::Value* descriptor = I32(InstructionDescriptor(*a_kind, *b_kind, trans_a, trans_b, rows, n));
   llvm::Value* d = b_.CreateAdd(tensor, I32(op.i("column")));
   const int64_t step = 32 / ir::ByteSize(b_type.dtype);  // of k per instruction
   const auto at = [&](llvm::Value* from, const SharedOperand& o, int64_t row, int64_t column) {
@@ -161,9 +164,14 @@ Result<void> Emitter::EmitTcMma(const ir::Op& op) {
   return Done();
 }
 
-// Columns [first, first + count) of the warp's lanes: body(address, first register, registers).
+// Columns of the warp's lanes, piece by piece: body(shape, its size, address, words), the words by
+// register of the piece. Rows are lanes, or 16 rows are half of the warp's lanes and the threads of
+// a row share its columns: 8 of them, in elements of 32 bits, go to four registers, of 16 bits to
+// two (PTX ISA, shapes 32x32b, 16x256b, 16x128b).
 template <typename F>
 void Emitter::TensorPieces(const ir::Op& op, llvm::Value* base, const ir::Type& tile, F&& body) {
+  const ir::Layout& layout = fn_.layouts[tile.layout];
+  const bool half = layout.thread[0].dim == 1;
   const std::string& split = op.s("split");
   const int64_t warpgroups = role_.warps / 4, bytes = ir::ByteSize(tile.dtype);
   const auto columns = [&](int64_t elements) { return elements * bytes / 4; };
@@ -177,13 +185,27 @@ void Emitter::TensorPieces(const ir::Op& op, llvm::Value* base, const ir::Type& 
   if (warpgroups > 1 && split != "none")
     from = b_.CreateAdd(
         from, b_.CreateMul(b_.CreateLShr(Warp(), 2), I32(split == "m" ? blocks * n : part)));
+  std::map<std::vector<int64_t>, size_t> word_at;  // of a thread, in half of the lanes
+  for (int64_t r = 0; half && r < layout.regs(); ++r)
+    word_at.try_emplace(layout.RegCoord(r), static_cast<size_t>(r * bytes / 4));
+  const char* shape = !half ? "32x32b" : bytes == 4 ? "16x256b" : "16x128b";
+  const int64_t unit = !half ? 1 : bytes == 4 ? 8 : 4, registers = !half ? 1 : bytes;
   for (int64_t block = 0; block < blocks; ++block)
     for (int64_t column = 0; column < wide;) {
-      int64_t count = kMostRegisters;
-      while (count > wide - column) count /= 2;
-      body(b_.CreateAdd(from, I32(block * n + column)), static_cast<size_t>(block * wide + column),
-           count);
-      column += count;
+      int64_t count = kMostRegisters / registers;
+      while (count * unit > wide - column) count /= 2;
+      std::vector<size_t> words;
+      for (int64_t r = 0; r < count * registers; ++r) {
+        if (!half) {
+          words.push_back(static_cast<size_t>(block * wide + column + r));
+          continue;
+        }
+        const int64_t of_eight = bytes == 4 ? r : 2 * r;  // an element of a row's eight
+        const int64_t at = column * 4 / bytes + of_eight / 4 * 8 + of_eight % 2;
+        words.push_back(word_at.at({of_eight / 2 % 2 * 8, at}));
+      }
+      body(shape, count, b_.CreateAdd(from, I32(block * n + column)), words);
+      column += count * unit;
     }
 }
 
@@ -194,15 +216,18 @@ Result<void> Emitter::EmitTmemLoad(const ir::Op& op) {
   CallPtx(b_, PtxInst::kWarpSync, {});
   Regs words(static_cast<size_t>(fn_.layout(op.results[0]).regs()));
   TensorPieces(op, Scalar(op.operands[0]), tile,
-               [&](llvm::Value* address, size_t first, int64_t count) {
+               [&](const char* shape, int64_t size, llvm::Value* address,
+                   const std::vector<size_t>& places) {
+                 const auto count = static_cast<int64_t>(places.size());
                  std::string constraints;
                  for (int64_t i = 0; i < count; ++i) constraints += i ? ",=r" : "=r";
                  const std::vector<llvm::Value*> got = CallPtx(b_, PtxInst::kTmemLd,
-                                                               {{"n", std::to_string(count)},
+                                                               {{"shape", shape},
+                                                                {"n", std::to_string(size)},
                                                                 {"r", Registers(0, count)},
                                                                 {"a", "$" + std::to_string(count)}},
                                                                constraints + ",r", {address});
-                 for (size_t i = 0; i < got.size(); ++i) words[first + i] = got[i];
+                 for (size_t i = 0; i < got.size(); ++i) words[places[i]] = got[i];
                });
   // Tied, so that nothing that reads them stands in front of the wait.
   words = CallTied(b_, PtxInst::kTmemWaitLd, {}, words, "", {});
@@ -231,15 +256,20 @@ Result<void> Emitter::EmitTmemStore(const ir::Op& op) {
   }
   CallPtx(b_, PtxInst::kWarpSync, {});
   TensorPieces(op, Scalar(op.operands[1]), tile,
-               [&](llvm::Value* address, size_t first, int64_t count) {
+               [&](const char* shape, int64_t size, llvm::Value* address,
+                   const std::vector<size_t>& places) {
+                 const auto count = static_cast<int64_t>(places.size());
                  std::string constraints = "r";
                  std::vector<llvm::Value*> args = {address};
                  for (int64_t i = 0; i < count; ++i) {
                    constraints += ",r";
-                   args.push_back(words[first + static_cast<size_t>(i)]);
+                   args.push_back(words[places[static_cast<size_t>(i)]]);
                  }
                  CallPtx(b_, PtxInst::kTmemSt,
-                         {{"n", std::to_string(count)}, {"r", Registers(1, count)}, {"a", "$0"}},
+                         {{"shape", shape},
+                          {"n", std::to_string(size)},
+                          {"r", Registers(1, count)},
+                          {"a", "$0"}},
                          constraints, args);
                });
   CallPtx(b_, PtxInst::kTmemWaitSt, {});

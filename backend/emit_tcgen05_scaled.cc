@@ -142,7 +142,8 @@ Result<void> Emitter::EmitTmemScales(const ir::Op& op) {
         constraints += ",r";
         registers += fmt::format("{}${}", c ? "," : "", c + 1);
       }
-      CallPtx(b_, PtxInst::kTmemSt, {{"n", std::to_string(kAtOnce)}, {"r", registers}, {"a", "$0"}},
+      CallPtx(b_, PtxInst::kTmemSt,
+              {{"shape", "32x32b"}, {"n", std::to_string(kAtOnce)}, {"r", registers}, {"a", "$0"}},
               constraints, args);
     }
   CallPtx(b_, PtxInst::kTmemWaitSt, {});

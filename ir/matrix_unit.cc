@@ -150,7 +150,7 @@ std::optional<WgSplit> SplitOfLanes(MatrixUnit unit, const Type& tile, const Lay
   const auto fits = [&](WgSplit split) {
     if (split == WgSplit::kM && CeilDiv(m, kTensorLanes) % warpgroups != 0) return false;
     if (split == WgSplit::kN && n % (kTensorColumnStep * warpgroups) != 0) return false;
-    return layout == RowsOfLanes(m, n, warpgroups, split);
+    return layout == AccumulatorOf(unit, tile.dtype, m, n, warpgroups, split);
   };
   for (WgSplit split : {WgSplit::kM, WgSplit::kN, WgSplit::kNone})
     if (fits(split)) return split;
@@ -159,7 +159,12 @@ std::optional<WgSplit> SplitOfLanes(MatrixUnit unit, const Type& tile, const Lay
 
 Layout AccumulatorOf(MatrixUnit unit, DType dtype, int64_t m, int64_t n, int warpgroups,
                      WgSplit split, int64_t across) {
-  if (InTensorMemory(unit)) return RowsOfLanes(m, RoundUp(n, kTensorColumnStep), warpgroups, split);
+  // Of 64 rows or fewer every warp has 16, which lie in half of its lanes: all its threads share
+  // their columns (shape 16x256b), as on the units whose warpgroups multiply 64 rows.
+  if (InTensorMemory(unit) && m > kTensorLanes / 2)
+    return RowsOfLanes(m, RoundUp(n, kTensorColumnStep), warpgroups, split);
+  if (InTensorMemory(unit))
+    return AccumulatorLayout(m, RoundUp(n, kTensorColumnStep), warpgroups, split);
   return AccumulatorLayout(m, RoundUp(n, ColumnStep(Info(unit), dtype)), warpgroups, split, across);
 }
 
@@ -181,7 +186,10 @@ int64_t WarpsAcross(MatrixUnit unit, const ProductShape& shape, int warpgroups, 
   return best;
 }
 
-int64_t StagedRows(MatrixUnit unit, DType, int64_t m) { return RoundUp(m, Info(unit).rows); }
+int64_t StagedRows(MatrixUnit unit, DType, int64_t m) {
+  const bool half = InTensorMemory(unit) && m <= kTensorLanes / 2;
+  return RoundUp(m, half ? kTensorLanes / 2 : Info(unit).rows);
+}
 
 int64_t StagedColumns(MatrixUnit unit, DType dtype, int64_t n) {
   return RoundUp(n, ColumnStep(Info(unit), dtype));

@@ -161,7 +161,8 @@ bool Verifier::CheckTcMma(const Op& op) {
                               Spelling(b.dtype), from, end, kTensorColumns));
     return fits(b, op.i("trans_b") != 0, StagedColumns(unit, b.dtype, n));
   }
-  return fits(a, op.i("trans_a") != 0, StagedRows(unit, a.dtype, m)) &&
+  const int64_t rows = op.i("block") != 0 ? std::max(m, kTensorLanes) : m;  // scales: all lanes
+  return fits(a, op.i("trans_a") != 0, StagedRows(unit, a.dtype, rows)) &&
          fits(b, op.i("trans_b") != 0, StagedColumns(unit, b.dtype, n));
 }
 
@@ -207,13 +208,17 @@ bool Verifier::CheckTensorAccess(const Op& op, const Scope& scope) {
       (half || width < 1 || width % kTensorColumnStep != 0 || first < 0 ||
        first % kTensorColumnStep != 0 || first + width > n / (how == WgSplit::kN ? warpgroups : 1)))
     return Fail(kVerifyForm, op, fmt::format("columns {} to {} of {}", first, first + width, n));
-  Layout lanes =
-      AccumulatorOf(*MatrixUnitNamed(op.s("unit")), tile.dtype, tile.shape[0], n, warpgroups, how);
-  if (slice) lanes = ColumnsLayout(lanes, width);
-  return SameMapping(fn_.layouts[tile.layout], lanes) ||
-         Fail(kVerifyLayout, op,
-              fmt::format("{} is not in the layout of lanes as rows over {} warpgroups", Show(tile),
-                          warpgroups));
+  // Of few rows: in half of the lanes, or, of a product with scales, in all of them.
+  bool placed = false;
+  for (int64_t rows : {tile.shape[0], std::max(tile.shape[0], kTensorLanes)}) {
+    Layout lanes =
+        AccumulatorOf(*MatrixUnitNamed(op.s("unit")), tile.dtype, rows, n, warpgroups, how);
+    if (slice) lanes = ColumnsLayout(lanes, width);
+    placed = placed || SameMapping(fn_.layouts[tile.layout], lanes);
+  }
+  return placed || Fail(kVerifyLayout, op,
+                        fmt::format("{} is not in the layout of lanes as rows over {} warpgroups",
+                                    Show(tile), warpgroups));
 }
 
 bool Verifier::CheckTmemAlloc(const Op& op) {

@@ -166,11 +166,14 @@ class Planner {
     dot.unit = IsOnUnit(fn_, op, target_) ? target_.matrix_unit.kind : MatrixUnit::kNone;
     dot.promote = op.i("promote");
     dot.k_padded = k;
+    // A product with scales has all lanes, whatever its rows.
+    const bool all_lanes = op.operands.size() > 3 && InTensorMemory(dot.unit);
+    const int64_t rows = all_lanes ? std::max(m, kTensorLanes) : m;
     if (dot.unit != MatrixUnit::kNone) {
       const bool mn_major_b = MayBeMnMajor(dot.unit, tb.dtype) &&
                               !Without(fn_, OpKind::kTranspose, op.operands[1]).odd();
       dot.k_padded = StagedDepth(dot.unit, ta.dtype, k);
-      const Accumulator acc = Place(dot.unit, {ta.dtype, m, n, k, mn_major_b}, plan_.warpgroups);
+      const Accumulator acc = Place(dot.unit, {ta.dtype, rows, n, k, mn_major_b}, plan_.warpgroups);
       dot.split = acc.split;
       dot.acc = acc.layout;
       if (MayShareRows(op))
@@ -180,7 +183,7 @@ class Planner {
         dot.acc = AccumulatorOf(dot.unit, ta.dtype, m, n, plan_.warpgroups, dot.split, dot.across);
     }
     if (op.operands.size() > 3) WantScales(op);
-    dot.a = PlanOperand(op.operands[0], dot, /*is_a=*/true, StagedRows(dot.unit, ta.dtype, m));
+    dot.a = PlanOperand(op.operands[0], dot, /*is_a=*/true, StagedRows(dot.unit, ta.dtype, rows));
     dot.b = PlanOperand(op.operands[1], dot, /*is_a=*/false, StagedColumns(dot.unit, tb.dtype, n));
     plan_.dots[id] = std::move(dot);
   }

@@ -22,8 +22,8 @@ constexpr int64_t kLoadQuota = 64;  // the most that the load role keeps: it has
 ProgramPlanner::ProgramPlanner(const Function& in, const Target& target,
                                const SequentialOptions& options, int depth)
     : in_(in), target_(target), uses_(in), options_(options), depth_(depth), positions_(in) {
-  tiles_ =
-      MakePlan(in, target, depth > 0 && ComputeRolesOf(in) > 1 ? options.warpgroups : 0, depth > 0);
+  const bool several = depth > 0 && ComputeRolesOf(in) > 1;
+  tiles_ = MakePlan(in, target, several ? options.warpgroups : options.share, depth > 0);
   p_.early_loads = options.early_loads;
   p_.slice_epilogues = options.slice_epilogues;
   for (OpId id : in_.blocks[in_.body].ops)

@@ -517,7 +517,8 @@ int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chun
   int64_t streams = 0, elements = 1, rows = 0;
   bool reread = false, scattered = false, exchanges = false;
   for (const Op& op : fn.ops) {
-    if (op.kind == OpKind::kMma) return 1;  // accumulators, and the tensor core is one
+    // Accumulators, and the tensor core is one.
+    if (op.kind == OpKind::kMma || op.kind == OpKind::kTcMma) return 1;
     if (op.kind == OpKind::kSmemLoad) {
       reread = true;
       elements = std::max(elements, fn.layout(op.results[0]).regs());

@@ -50,7 +50,8 @@ class Finder {
     sum.home = home;
     sum.carried = carried;
     const Ending inside = Follow(from, body, &sum, true);
-    if (inside.index != carried || sum.dots.empty() || sum.changes.empty()) return;
+    if (inside.index != carried || sum.dots.empty()) return;
+    if (sum.changes.empty() && !ThroughBranch(sum)) return;  // products alone, one after another
     const Ending end = Follow(loop.results[carried], loop.block, &sum, false);
     sum.result = end.value;
     sum.inside.erase(end.value);
@@ -63,6 +64,16 @@ class Finder {
     if (!sum.entry && !HasSlices(sum.init)) return;
     taken_.insert(sum.inside.begin(), sum.inside.end());
     sums_.push_back(std::move(sum));
+  }
+
+  // Does a product of the sum stand in an arm of a branch?
+  bool ThroughBranch(const TensorSum& sum) const {
+    const BlockId body = fn_.ops[sum.home].regions[0];
+    return std::any_of(sum.dots.begin(), sum.dots.end(), [&](OpId dot) {
+      for (BlockId at = fn_.ops[dot].block; at != body; at = fn_.ops[fn_.blocks[at].parent].block)
+        if (fn_.ops[fn_.blocks[at].parent].kind == OpKind::kIf) return true;
+      return false;
+    });
   }
 
   // From `v` on to the end of its block, which may yield it. Where the sum ends, what is noted ends

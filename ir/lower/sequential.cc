@@ -14,6 +14,7 @@
 #include "ir/lower/finish.h"
 #include "ir/lower/pressure.h"
 #include "ir/lower/program_planner.h"
+#include "ir/lower/role_needs.h"
 #include "ir/plan_ground.h"
 #include "ir/plan_text.h"
 
@@ -63,6 +64,7 @@ Result<Function> ObeyPlan(const Function& fn, const Target& target,
   form.early_loads = made->early_loads;
   form.slice_epilogues = made->slice_epilogues;
   form.scheduled = nullptr;
+  if (InTensorMemory(target.matrix_unit.kind)) form.share = made->tiles.warpgroups;
   ProgramPlanner planner(fn, target, form, DepthOf(*made));
   if (!planner.sound())
     return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)
@@ -126,10 +128,11 @@ Result<Function> Sequentialize(const Function& fn, const Target& target,
   return out;
 }
 
-Result<Function> Specialize(const Function& fn, const Target& target,
-                            const SequentialOptions& options, bool* specialized, DiagSink& diags,
-                            ProgramPlan* made) {
-  CHECK(fn.level == Level::kTile, "the lowering takes a tile function");
+namespace {
+
+Result<Function> SpecializeAs(const Function& fn, const Target& target,
+                              const SequentialOptions& options, bool* specialized, DiagSink& diags,
+                              ProgramPlan* made) {
   *specialized = false;
   if (options.plan) {
     ProgramPlan plan;
@@ -188,6 +191,62 @@ Result<Function> Specialize(const Function& fn, const Target& target,
                     target.limits.smem_bytes),
         {}};
   return Sequentialize(fn, target, options, diags, made);
+}
+
+// Registers that the fullest role lacks, of a program that is to leave the assembler some; 0 or
+// less: it has them.
+int64_t Lacking(const Function& out, const Target& target) {
+  const RolePressure fullest = FullestRole(out, target);
+  return fullest.kept + target.registers.beside_scheduled - fullest.most;
+}
+
+// Has it a sum that a loop keeps in its columns? Its slices are columns of all threads.
+bool KeepsSums(const ProgramPlan& plan) {
+  return std::any_of(plan.sums.begin(), plan.sums.end(),
+                     [](const TensorSum& sum) { return sum.resident(); });
+}
+
+}  // namespace
+
+// Where sums lie in tensor memory a product of 128 rows needs one warpgroup, whose threads have a
+// whole row of all that is made of it. If that is more than their registers, two warpgroups have
+// half of the columns each.
+Result<Function> Specialize(const Function& fn, const Target& target,
+                            const SequentialOptions& options, bool* specialized, DiagSink& diags,
+                            ProgramPlan* made) {
+  CHECK(fn.level == Level::kTile, "the lowering takes a tile function");
+  if (options.plan || options.share > 0 || !InTensorMemory(target.matrix_unit.kind) ||
+      ComputeRolesOf(fn) > 1)
+    return SpecializeAs(fn, target, options, specialized, diags, made);
+  LowerNeed need;
+  SequentialOptions with = options;
+  with.need = &need;
+  DiagSink said, said_of_two;
+  ProgramPlan one, two;
+  Result<Function> alone = SpecializeAs(fn, target, with, specialized, said, &one);
+  const bool refused = need.what == LowerNeed::What::kRegisters ||
+                       need.what == LowerNeed::What::kRegistersOfProducts;
+  const bool enough = alone.ok() ? one.tiles.dots.empty() || one.tiles.warpgroups > 1 ||
+                                       KeepsSums(one) || Lacking(*alone, target) <= 0
+                                 : !refused;
+  if (!enough) {
+    with.share = 2;
+    bool roles = false;
+    LowerNeed need_of_two;
+    with.need = &need_of_two;
+    Result<Function> shared = SpecializeAs(fn, target, with, &roles, said_of_two, &two);
+    if (shared.ok() && (!alone.ok() || (roles == *specialized &&
+                                        Lacking(*shared, target) < Lacking(*alone, target)))) {
+      *specialized = roles;
+      said_of_two.MoveTo(diags);
+      if (made) *made = std::move(two);
+      return shared;
+    }
+  }
+  if (options.need) *options.need = need;
+  said.MoveTo(diags);
+  if (alone.ok() && made) *made = std::move(one);
+  return alone;
 }
 
 }  // namespace tilec::ir

@@ -55,6 +55,7 @@ struct SequentialOptions {
   // Then more where there are many products (pressure.h). Who brings a schedule has seen to that.
   bool spare_for_products = true;
   int warpgroups = 1;  // of each compute role, where there are several
+  int share = 0;       // of the only one; 0: as many as its tiles ask for
   // The lowering itself changes these two where registers do not suffice. Elementwise work that
   // only a store reads is done by slices of columns where it stores.
   bool slice_epilogues = false;
