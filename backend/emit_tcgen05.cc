@@ -45,11 +45,15 @@ const KindOf* Kind(DType dtype) {
 // f8f6f4 and i8"): type of D at bit 4 (1: f32, 2: s32), of A at 7, of B at 10, transposition at 15
 // and 16, N / 8 at 17, M / 16 at 24.
 uint32_t InstructionDescriptor(const KindOf& a, const KindOf& b, bool trans_a, bool trans_b,
-                               int64_t n) {
+                               int64_t m, int64_t n) {
   const uint32_t d = std::string_view(a.kind) == "i8" ? 2 : 1;
   return d << 4 | a.code << 7 | b.code << 10 | uint32_t{trans_a} << 15 | uint32_t{trans_b} << 16 |
-         static_cast<uint32_t>(n >> 3) << 17 | static_cast<uint32_t>(ir::kTensorLanes >> 4) << 24;
+         static_cast<uint32_t>(n >> 3) << 17 | static_cast<uint32_t>(m >> 4) << 24;
 }
+
+// CTAs that make a product together.
+int64_t GroupOf(const ir::Op& op) { return op.i("pair") ? 2 : 1; }
+Substitutions Group(const ir::Op& op) { return {{"g", std::to_string(GroupOf(op))}}; }
 
 // Registers that a load or a store moves at once: more make ptxas' allocation brittle.
 constexpr int64_t kMostRegisters = 32;
@@ -68,8 +72,8 @@ std::string Registers(size_t first, int64_t count) {
 Result<void> Emitter::EmitTmemAlloc(const ir::Op& op) {
   llvm::Value* place = SmemAddress(op.i("offset"));
   FirstWarp([&] {
-    CallPtx(b_, PtxInst::kTmemAlloc, {place, I32(op.i("columns"))});
-    CallPtx(b_, PtxInst::kTmemRelinquish, {});
+    CallPtx(b_, PtxInst::kTmemAlloc, Group(op), "r,n", {place, I32(op.i("columns"))});
+    CallPtx(b_, PtxInst::kTmemRelinquish, Group(op), "", {});
   });
   CallPtx(b_, PtxInst::kTcFenceBefore, {});
   CallPtx(b_, PtxInst::kBarSync, {I32(0), I32(32 * fn_.launch.warps)});
@@ -84,7 +88,8 @@ Result<void> Emitter::EmitTmemFree(const ir::Op& op) {
   CallPtx(b_, PtxInst::kBarSync, {I32(0), I32(32 * fn_.launch.warps)});
   CallPtx(b_, PtxInst::kTcFenceAfter, {});
   FirstWarp([&] {
-    CallPtx(b_, PtxInst::kTmemDealloc, {Scalar(op.operands[0]), I32(op.i("columns"))});
+    CallPtx(b_, PtxInst::kTmemDealloc, Group(op), "r,n",
+            {Scalar(op.operands[0]), I32(op.i("columns"))});
   });
   return Done();
 }
@@ -135,7 +140,8 @@ Result<void> Emitter::EmitTcMma(const ir::Op& op) {
   llvm::Value* tensor = Scalar(op.operands[0]);
   llvm::Value* a_start = in_tensor ? b_.CreateAdd(tensor, I32(op.i("a_column"))) : start(1, 3, a);
   llvm::Value* b_start = start(2, 4, b);
-  llvm::Value* descriptor = I32(InstructionDescriptor(*a_kind, *b_kind, trans_a, trans_b, n));
+  llvm::Value* descriptor = I32(
+      InstructionDescriptor(*a_kind, *b_kind, trans_a, trans_b, GroupOf(op) * ir::kTensorLanes, n));
   llvm::Value* d = b_.CreateAdd(tensor, I32(op.i("column")));
   const int64_t step = 32 / ir::ByteSize(b_type.dtype);  // of k per instruction
   const auto at = [&](llvm::Value* from, const SharedOperand& o, int64_t row, int64_t column) {
@@ -153,7 +159,9 @@ Result<void> Emitter::EmitTcMma(const ir::Op& op) {
     llvm::Value* into = b_.CreateAdd(d, I32(row / ir::kTensorLanes * n));
     for (int64_t kk = 0; kk < k; kk += step) {
       llvm::Value* adds = kk == 0 ? Scalar(op.operands[5]) : b_.getTrue();
-      CallPtx(b_, in_tensor ? PtxInst::kTcMmaLeft : PtxInst::kTcMma, {{"kind", a_kind->kind}},
+      Substitutions with = Group(op);
+      with.push_back({"kind", a_kind->kind});
+      CallPtx(b_, in_tensor ? PtxInst::kTcMmaLeft : PtxInst::kTcMma, with,
               in_tensor ? "r,r,l,r,b" : "r,l,l,r,b",
               {into, left(row, k_begin + kk), at(b_start, b, 0, k_begin + kk), descriptor, adds});
     }
@@ -255,7 +263,12 @@ Result<void> Emitter::EmitTensorMemory(const ir::Op& op) {
     case OpKind::kTmemAlloc: return EmitTmemAlloc(op);
     case OpKind::kTmemFree: return EmitTmemFree(op);
     case OpKind::kTcMma: return op.i("block") ? EmitScaledMma(op) : EmitTcMma(op);
-    case OpKind::kTcCommit: CallPtx(b_, PtxInst::kTcCommit, {MbarAddress(op, 0, 1)}); return Done();
+    case OpKind::kTcCommit:
+      if (op.i("pair"))
+        CallPtx(b_, PtxInst::kTcCommitAll, {MbarAddress(op, 0, 1), b_.getInt16(3)});
+      else
+        CallPtx(b_, PtxInst::kTcCommit, {MbarAddress(op, 0, 1)});
+      return Done();
     case OpKind::kTcFence:
       CallPtx(b_, op.i("after") ? PtxInst::kTcFenceAfter : PtxInst::kTcFenceBefore, {});
       return Done();

@@ -2,13 +2,14 @@
 // assembler is an independent judge of what the backend writes, and says what became of registers.
 // Nothing may spill, and no product may be serialised.
 //
-//   cubin_test SCHEDULE… FILE.tile
+//   cubin_test [--target=MACHINE] SCHEDULE… FILE.tile
 //
 // Where there is no ptxas the test says so and is skipped (exit code 77).
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -32,13 +33,15 @@ std::string FromEnvironment(const char* name) {
 
 class Assembler {
  public:
-  explicit Assembler(std::string ptxas) : ptxas_(std::move(ptxas)) {}
+  Assembler(std::string ptxas, std::string target)
+      : ptxas_(std::move(ptxas)), target_(std::move(target)) {}
 
   Result<bool> One(const api::Loaded& loaded, const frontend::TestCallInfo& call,
                    const std::string& schedule, DiagSink& diags) {
     TRY(const api::Call bound, BindDense(*loaded.program, call, diags));
     api::PipelineOptions options;
     options.schedule = schedule;
+    if (!target_.empty()) options.target = target_;
     TRY(const backend::KernelImage image,
         api::CompileCall(loaded, call.kernel, bound, options, nullptr, nullptr, nullptr, diags));
     if (!seen_.insert(image.ptx).second) return true;  // the same kernel for other sizes
@@ -54,7 +57,7 @@ class Assembler {
   }
 
  private:
-  std::string ptxas_;
+  std::string ptxas_, target_;
   std::set<std::string> seen_;
 };
 
@@ -65,9 +68,16 @@ int Main(int argc, char** argv) {
     fmt::print("SKIP: no ptxas on this machine\n");
     return kSkipped;
   }
-  if (argc < 3) return 2;
-  Assembler assembler(ptxas);
-  const int failed = VisitCalls(argv[argc - 1], std::vector<std::string>(argv + 1, argv + argc - 1),
+  const std::string on = "--target=";
+  std::vector<std::string> schedules(argv + 1, argv + std::max(1, argc - 1));
+  std::string target;
+  if (!schedules.empty() && schedules[0].rfind(on, 0) == 0) {
+    target = schedules[0].substr(on.size());
+    schedules.erase(schedules.begin());
+  }
+  if (schedules.empty()) return 2;
+  Assembler assembler(ptxas, target);
+  const int failed = VisitCalls(argv[argc - 1], schedules,
                                 [&](const api::Loaded& loaded, const frontend::TestCallInfo& call,
                                     const std::string& schedule, DiagSink& diags) {
                                   return assembler.One(loaded, call, schedule, diags);
