@@ -189,9 +189,33 @@ class Unfolder {
     maps_[static_cast<size_t>(cta)][op.results[0]] = out_.fn.ops[result].results[0];
   }
 
+  // What CTAs of a pair do for each other, or the first of them for both. False: it is an op like
+  // others.
+  bool OfPair(OpId id, BlockId block, int64_t cta) {
+    const Op& op = from_.ops[id];
+    if (!op.i("pair") && !op.i("leader")) return false;
+    Attrs attrs = op.attrs;
+    Drop(&attrs, "pair");
+    Drop(&attrs, "leader");
+    switch (op.kind) {
+      case OpKind::kRole: return cta > 0;
+      case OpKind::kMbarExpect:
+        if (alone_) Set(&attrs, "bytes", op.i("bytes") / Cluster());  // of its own copies
+        if (cta == 0) Add(id, block, cta, cta, std::move(attrs));
+        return true;
+      case OpKind::kMbarArrive: Add(id, block, cta, 0, std::move(attrs)); return true;
+      case OpKind::kTmaLoad: Add(id, block, cta, cta, std::move(attrs), 0); return true;
+      case OpKind::kTcMma:
+      case OpKind::kTcCommit:
+        for (int64_t to = 0; to < ctas_; ++to) Add(id, block, cta, to, attrs);
+        return true;
+      default: return false;
+    }
+  }
+
   void Copy(OpId id, BlockId block, int64_t cta) {
     const Op& op = from_.ops[id];
-    if (LeftOut(op)) return;
+    if (LeftOut(op) || OfPair(id, block, cta)) return;
     Attrs attrs = op.attrs;
     Builder b(out_.fn, block);
     b.SetSpan(op.at);
@@ -217,37 +241,15 @@ class Unfolder {
         Drop(&attrs, "cluster");
         break;
       }
-      case OpKind::kMbarExpect:
-        if (!op.i("leader")) break;
-        Drop(&attrs, "leader");
-        if (cta > 0) return;
-        if (alone_) Set(&attrs, "bytes", op.i("bytes") / Cluster());  // of its own copies
-        break;
       case OpKind::kMbarArrive:
-        if (op.i("leader")) {
-          Drop(&attrs, "leader");
-          Add(id, block, cta, 0, attrs);
-          return;
-        }
         if (!op.i("cluster", 0)) break;
         Drop(&attrs, "cluster");
-        for (int64_t to = 0; to < ctas_; ++to) Add(id, block, cta, to, attrs);
-        return;
-      case OpKind::kTcMma:
-      case OpKind::kTcCommit:
-        if (!op.i("pair")) break;
-        Drop(&attrs, "pair");
         for (int64_t to = 0; to < ctas_; ++to) Add(id, block, cta, to, attrs);
         return;
       case OpKind::kTmemAlloc:  // columns of one CTA are not those of another
         attrs.emplace_back("first", cta * kTensorColumns);
         break;
       case OpKind::kTmaLoad: {
-        if (op.i("pair")) {
-          Drop(&attrs, "pair");
-          Add(id, block, cta, cta, attrs, 0);
-          return;
-        }
         if (!op.attr("share")) break;
         const int64_t share = op.i("share");
         Drop(&attrs, "share");
@@ -263,7 +265,6 @@ class Unfolder {
         Set(&attrs, "offset", op.i("offset") + cta * from_.launch.smem_bytes);
         break;
       case OpKind::kRole:
-        if (op.i("leader") && cta > 0) return;
         Set(&attrs, "first_warp", op.i("first_warp") + cta * from_.launch.warps);
         if (cta > 0) Set(&attrs, "name", fmt::format("{} of CTA {}", op.s("name"), cta));
         break;
