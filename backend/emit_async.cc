@@ -151,6 +151,24 @@ void Emitter::ArriveInCluster(const ir::Op& op, llvm::Value* when) {
   CallPtx(b_, PtxInst::kMbarArriveAt, {address, when ? b_.CreateAnd(mine, when) : mine});
 }
 
+// Is this the first CTA of its cluster?
+llvm::Value* Emitter::IsLeader() {
+  return b_.CreateICmpEQ(CallPtx(b_, PtxInst::kClusterRank, {}), I32(0));
+}
+
+// What has this address here, in the first CTA of the cluster.
+llvm::Value* Emitter::AtLeader(llvm::Value* address) {
+  return CallPtx(b_, PtxInst::kMapa, {address, I32(0)});
+}
+
+void Emitter::ArriveIf(const ir::Op& op, llvm::Value* when) {
+  llvm::Value* address = MbarAddress(op, 0, 1);
+  if (op.i("leader"))
+    CallPtx(b_, PtxInst::kMbarReleaseAt, {AtLeader(address), when});
+  else
+    CallPtx(b_, PtxInst::kMbarArriveIf, {address, when});
+}
+
 llvm::Value* Emitter::MbarAddress(const ir::Op& op, size_t mbar, size_t slot) {
   llvm::Value* base = Scalar(op.operands[mbar]);
   if (slot >= op.operands.size()) return base;
@@ -201,6 +219,11 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
       if (options_.machine->Has("mbarrier_waits")) CallPtx(b_, PtxInst::kFenceMbarInit, {});
       return Done();
     case OpKind::kMbarExpect:
+      if (op.i("leader")) {
+        CallPtx(b_, PtxInst::kMbarExpectIf,
+                {MbarAddress(op, 0, 1), I32(op.i("bytes")), IsLeader()});
+        return Done();
+      }
       CallPtx(b_, PtxInst::kMbarExpect, {MbarAddress(op, 0, 1), I32(op.i("bytes"))});
       return Done();
     case OpKind::kMbarArrive:
@@ -210,7 +233,10 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
                   {CallPtx(b_, PtxInst::kMapa, {MbarAddress(op, 0, 1), I32(cta)}), b_.getTrue()});
         return Done();
       }
-      CallPtx(b_, PtxInst::kMbarArrive, {MbarAddress(op, 0, 1)});
+      if (op.i("leader"))
+        ArriveIf(op, b_.getTrue());
+      else
+        CallPtx(b_, PtxInst::kMbarArrive, {MbarAddress(op, 0, 1)});
       return Done();
     case OpKind::kMbarWait: {
       llvm::Value* address = MbarAddress(op, 0, 2);
@@ -220,9 +246,10 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
       b_.CreateBr(loop);
       b_.SetInsertPoint(loop);
       const bool suspends = options_.machine->Has("mbarrier_waits");
-      b_.CreateCondBr(
-          CallPtx(b_, suspends ? PtxInst::kMbarTryWait : PtxInst::kMbarTestWait, {address, parity}),
-          done, loop);
+      const PtxInst how = op.i("cluster") ? PtxInst::kMbarTryAcquire
+                          : suspends      ? PtxInst::kMbarTryWait
+                                          : PtxInst::kMbarTestWait;
+      b_.CreateCondBr(CallPtx(b_, how, {address, parity}), done, loop);
       b_.SetInsertPoint(done);
       return Done();
     }
@@ -290,6 +317,7 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
         llvm::Value* barrier = Scalar(op.operands[1]);
         if (slotted && fn_.type(op.operands[1]).depth > 1)
           barrier = MbarAddress(op, 1, op.operands.size() - 1);
+        if (op.i("pair")) barrier = AtLeader(barrier);
         args = {smem, maps_[map], barrier};
         constraints = "r,l,r";
       } else {
@@ -317,14 +345,15 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
       // Without clusters a place of the CTA: ptxas 13.0 gives programs for sm_120a that name one of
       // a cluster a stack frame.
       const bool own = !options_.machine->Has("clusters") && options_.machine->Has("copies_to_cta");
-      if (load && !all) with.push_back({"space", own ? "cta" : "cluster"});
+      if (load && !all && !op.i("pair")) with.push_back({"space", own ? "cta" : "cluster"});
       const bool combines = !load && op.attr("kind");
       if (combines) with.push_back({"op", op.s("kind")});
       CallPtx(b_,
-              all        ? PtxInst::kTmaLoadAll
-              : load     ? PtxInst::kTmaLoad
-              : combines ? PtxInst::kTmaReduce
-                         : PtxInst::kTmaStore,
+              all                       ? PtxInst::kTmaLoadAll
+              : load && op.i("pair", 0) ? PtxInst::kTmaLoadPair
+              : load                    ? PtxInst::kTmaLoad
+              : combines                ? PtxInst::kTmaReduce
+                                        : PtxInst::kTmaStore,
               with, constraints, args);
       return Done();
     }

@@ -285,6 +285,11 @@ Result<void> Emitter::EmitRoles(const std::vector<ir::OpId>& roles) {
       role_.thread = b_.CreateSub(outer.thread, I32(int64_t{32} * first));
       role_.warp = b_.CreateSub(outer.warp, I32(first));
       b_.SetInsertPoint(body);
+      if (op.i("leader")) {
+        llvm::BasicBlock* leads = NewBlock("role.leads");
+        b_.CreateCondBr(IsLeader(), leads, after);
+        b_.SetInsertPoint(leads);
+      }
       TRY_VOID(EmitBlock(op.regions[0]));
       b_.CreateBr(after);
       b_.SetInsertPoint(after);
@@ -498,8 +503,7 @@ Result<void> Emitter::EmitElect(const ir::Op& op) {
   // the next one down, out of the time that the schedule gave them.
   if (arrives(false)) {
     for (ir::OpId id : body)
-      if (fn_.ops[id].kind == OpKind::kMbarArrive)
-        CallPtx(b_, PtxInst::kMbarArriveIf, {MbarAddress(fn_.ops[id], 0, 1), elected});
+      if (fn_.ops[id].kind == OpKind::kMbarArrive) ArriveIf(fn_.ops[id], elected);
     return Done();
   }
   // The verifier takes the lanes of a warp to be together. What the elected lane issues ends the

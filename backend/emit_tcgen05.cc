@@ -52,6 +52,10 @@ uint32_t InstructionDescriptor(const KindOf& a, const KindOf& b, bool trans_a, b
          static_cast<uint32_t>(n >> 3) << 17 | static_cast<uint32_t>(m >> 4) << 24;
 }
 
+// CTAs that make a product together.
+int64_t GroupOf(const ir::Op& op) { return op.i("pair") ? 2 : 1; }
+Substitutions Group(const ir::Op& op) { return {{"g", std::to_string(GroupOf(op))}}; }
+
 // Registers that a load or a store moves at once: more make ptxas' allocation brittle.
 constexpr int64_t kMostRegisters = 32;
 
@@ -69,8 +73,8 @@ std::string Registers(size_t first, int64_t count) {
 Result<void> Emitter::EmitTmemAlloc(const ir::Op& op) {
   llvm::Value* place = SmemAddress(op.i("offset"));
   FirstWarp([&] {
-    CallPtx(b_, PtxInst::kTmemAlloc, {place, I32(op.i("columns"))});
-    CallPtx(b_, PtxInst::kTmemRelinquish, {});
+    CallPtx(b_, PtxInst::kTmemAlloc, Group(op), "r,n", {place, I32(op.i("columns"))});
+    CallPtx(b_, PtxInst::kTmemRelinquish, Group(op), "", {});
   });
   CallPtx(b_, PtxInst::kTcFenceBefore, {});
   CallPtx(b_, PtxInst::kBarSync, {I32(0), I32(32 * fn_.launch.warps)});
@@ -85,7 +89,8 @@ Result<void> Emitter::EmitTmemFree(const ir::Op& op) {
   CallPtx(b_, PtxInst::kBarSync, {I32(0), I32(32 * fn_.launch.warps)});
   CallPtx(b_, PtxInst::kTcFenceAfter, {});
   FirstWarp([&] {
-    CallPtx(b_, PtxInst::kTmemDealloc, {Scalar(op.operands[0]), I32(op.i("columns"))});
+    CallPtx(b_, PtxInst::kTmemDealloc, Group(op), "r,n",
+            {Scalar(op.operands[0]), I32(op.i("columns"))});
   });
   return Done();
 }
@@ -136,8 +141,10 @@ Result<void> Emitter::EmitTcMma(const ir::Op& op) {
   llvm::Value* tensor = Scalar(op.operands[0]);
   llvm::Value* a_start = in_tensor ? b_.CreateAdd(tensor, I32(op.i("a_column"))) : start(1, 3, a);
   llvm::Value* b_start = start(2, 4, b);
-  // Of 64 rows every quarter of the lanes has 16 (layout F of the ISA).
-  const int64_t rows = std::min(ir::kTensorLanes, RoundUp(m, ir::kTensorLanes / 2));
+  // Of 64 rows every quarter of the lanes has 16 (layout F of the ISA); of a pair each CTA has all
+  // lanes.
+  const int64_t rows = op.i("pair") ? 2 * ir::kTensorLanes
+                                    : std::min(ir::kTensorLanes, RoundUp(m, ir::kTensorLanes / 2));
   llvm::Value* descriptor = I32(InstructionDescriptor(*a_kind, *b_kind, trans_a, trans_b, rows, n));
   llvm::Value* d = b_.CreateAdd(tensor, I32(op.i("column")));
   const int64_t step = 32 / ir::ByteSize(b_type.dtype);  // of k per instruction
@@ -156,7 +163,9 @@ Result<void> Emitter::EmitTcMma(const ir::Op& op) {
     llvm::Value* into = b_.CreateAdd(d, I32(row / ir::kTensorLanes * n));
     for (int64_t kk = 0; kk < k; kk += step) {
       llvm::Value* adds = kk == 0 ? Scalar(op.operands[5]) : b_.getTrue();
-      CallPtx(b_, in_tensor ? PtxInst::kTcMmaLeft : PtxInst::kTcMma, {{"kind", a_kind->kind}},
+      Substitutions with = Group(op);
+      with.push_back({"kind", a_kind->kind});
+      CallPtx(b_, in_tensor ? PtxInst::kTcMmaLeft : PtxInst::kTcMma, with,
               in_tensor ? "r,r,l,r,b" : "r,l,l,r,b",
               {into, left(row, k_begin + kk), at(b_start, b, 0, k_begin + kk), descriptor, adds});
     }
@@ -285,7 +294,12 @@ Result<void> Emitter::EmitTensorMemory(const ir::Op& op) {
     case OpKind::kTmemAlloc: return EmitTmemAlloc(op);
     case OpKind::kTmemFree: return EmitTmemFree(op);
     case OpKind::kTcMma: return op.i("block") ? EmitScaledMma(op) : EmitTcMma(op);
-    case OpKind::kTcCommit: CallPtx(b_, PtxInst::kTcCommit, {MbarAddress(op, 0, 1)}); return Done();
+    case OpKind::kTcCommit:
+      if (op.i("pair"))
+        CallPtx(b_, PtxInst::kTcCommitAll, {MbarAddress(op, 0, 1), b_.getInt16(3)});
+      else
+        CallPtx(b_, PtxInst::kTcCommit, {MbarAddress(op, 0, 1)});
+      return Done();
     case OpKind::kTcFence:
       CallPtx(b_, op.i("after") ? PtxInst::kTcFenceAfter : PtxInst::kTcFenceBefore, {});
       return Done();

@@ -270,6 +270,9 @@ class Emitter {
   llvm::Value* ElectedInPart(int parts);
   void EmitTurn(const ir::Op& op);
   llvm::Value* MbarAddress(const ir::Op& op, size_t mbar, size_t slot);
+  llvm::Value* IsLeader();
+  llvm::Value* AtLeader(llvm::Value* address);
+  void ArriveIf(const ir::Op& op, llvm::Value* when);
   llvm::Value* Elected();
   llvm::Value* ElectedInWarp();
   llvm::Value* OneLane();

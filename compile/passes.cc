@@ -159,7 +159,12 @@ std::optional<ir::Obstacle> Reshape(ir::Function& fn, Shape shape, int64_t ctas,
       return ir::SplitReductions(fn, ctas > 0 ? ctas : kCtasOfASplit);
     case Shape::kClustered:
       if (!target.Has("clusters")) return no_clusters;
-      return ir::ClusterTiles(fn, ctas > 0 ? ctas : target.lowering.cluster_ctas);
+      if (const auto obstacle = ir::ClusterTiles(fn, ctas > 0 ? ctas : target.lowering.cluster_ctas,
+                                                 target.Has("pairs")))
+        return obstacle;
+      // CTAs that make products together stay where those that come alone would.
+      if (target.Has("pairs")) ir::PersistTiles(fn, target.limits.sms);
+      return std::nullopt;
     case Shape::kPersistent: return ir::PersistTiles(fn, ctas > 0 ? ctas : target.limits.sms);
     case Shape::kOnce: ir::OrderTiles(fn); return std::nullopt;
   }

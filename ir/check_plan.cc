@@ -37,6 +37,7 @@ class Checker {
     Tokens();
     Routes();
     Accumulators();
+    Pair();
     Memory();
     Chains();
     return good_;
@@ -170,7 +171,8 @@ class Checker {
       int64_t bytes = 0;
       for (OpId load : site.loads)
         if (p_.tiles.loads.count(load))
-          bytes += BoxBytes(fn_.type(fn_.ops[load].results[0]), p_.tiles.loads.at(load).smem);
+          bytes += BoxBytes(p_.tiles.loads.at(load).Own(fn_.type(fn_.ops[load].results[0])),
+                            p_.tiles.loads.at(load).smem);
       if (bytes != ring.bytes) Broken(law::kPlanRingBytes, i, ring.bytes, bytes);
       for (const auto& [role, readers] : site.readers) Consumer(i, site, role, readers);
     }
@@ -309,6 +311,29 @@ class Checker {
     if (p_.tensor_columns > kTensorColumns)
       Broken(law::kPlanAccumulators, fmt::format("their slots take {} columns; a CTA has {}",
                                                  p_.tensor_columns, kTensorColumns));
+  }
+
+  // Halves of right operands, and of nothing else; whole blocks of rows, an issuer for both.
+  void Pair() {
+    std::map<OpId, int> halves;
+    if (p_.pair)
+      for (const auto& [id, dot] : p_.tiles.dots)
+        halves[fn_.values[dot.b.source].def] = dot.b.trans ? 1 : 0;
+    for (const auto& [id, load] : p_.tiles.loads)
+      if (const auto it = halves.find(id); load.half != (it == halves.end() ? -1 : it->second))
+        Broken(law::kPlanPair,
+               fmt::format("{} has half={}, where {}", names_[id], load.half,
+                           it == halves.end() ? "no product has it on its right"
+                                              : fmt::format("{} is N", it->second)));
+    if (!p_.pair) return;
+    if (p_.cluster != 2) Broken(law::kPlanPair, fmt::format("clusters of {} CTAs", p_.cluster));
+    if (!p_.HasIssuer()) Broken(law::kPlanPair, "no role of its own issues the products");
+    for (const auto& [id, dot] : p_.tiles.dots) {
+      const std::vector<int64_t>& shape = fn_.type(fn_.ops[id].results[0]).shape;
+      if (shape[0] % kTensorLanes != 0 || shape[1] % (2 * kTensorColumnStep) != 0)
+        Broken(law::kPlanPair,
+               fmt::format("{} is {} x {} in a CTA", names_[id], shape[0], shape[1]));
+    }
   }
 
   // The marks of the ops and the tokens of the plan agree.

@@ -46,7 +46,7 @@ struct OpInfo {
   int regions = 0;
   OpEffect effect = OpEffect::kPure;
   OpLevel level = OpLevel::kTile;
-  AttrSpec attrs[13];
+  AttrSpec attrs[14];
 
   constexpr int min_operands() const {
     return operands.min >= 0 ? operands.min : static_cast<int>(shape);

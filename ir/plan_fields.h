@@ -13,6 +13,7 @@ struct PlanHeader {
   int warps = 4, compute_roles = 1, warpgroups = 1;
   int64_t cluster = 1;
   bool specialized = false, early_loads = false, slice_epilogues = false, copy_barrier = false;
+  bool pair = false;
 };
 struct SiteRecord {
   size_t ring = 0;
@@ -68,6 +69,7 @@ template <class IO>
 void Fields(IO& io, PlanHeader& r) {
   io("warps", r.warps);
   io("cluster", r.cluster);
+  io("pair", r.pair);
   io("specialized", r.specialized);
   io("compute-roles", r.compute_roles);
   io("warpgroups", r.warpgroups);
@@ -199,6 +201,7 @@ void Fields(IO& io, LoadRecord& r) {
   io("smem", r.load.smem);
   io("rows", r.load.row_dim);
   io("columns", r.load.col_dim);
+  io("half", r.load.half);
   io("multicast", r.multicast);
 }
 template <class IO>

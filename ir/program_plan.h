@@ -78,6 +78,12 @@ struct LoadPlan {
   // Copies only: which tensor dims are the buffer's rows and columns (−1: none).
   int row_dim = -1;
   int col_dim = -1;
+  // Each CTA of a pair has one half of the tile, along this dim (−1: all of it).
+  int half = -1;
+  Type Own(Type tile) const {  // what one CTA has of it
+    if (half >= 0) tile.shape[static_cast<size_t>(half)] /= 2;
+    return tile;
+  }
 };
 
 // Of a store, or of an atomic that TMA makes (others have none).
@@ -287,6 +293,7 @@ struct ProgramPlan {
   int compute_roles = 1;
   int warps = 4;        // of the CTA
   int64_t cluster = 1;  // CTAs that the program needs to be launched together
+  bool pair = false;    // they are two, and make products together: the first one's issuer for both
 
   std::vector<PlannedRing> rings;
   std::map<int64_t, OrderToken> tokens;

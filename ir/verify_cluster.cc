@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ir/diagnostics.h"
 #include "ir/verify_internal.h"
 
@@ -37,6 +39,19 @@ bool Verifier::CheckOfCluster(const Op& op, const char* name, int64_t most) {
     return Fail(kVerifyForm, op,
                 fmt::format("{} = {}, but CTAs come alone: clusters of 1", name, value));
   return true;
+}
+
+// Tensor memory of a kernel is used by pairs of CTAs, which are whole clusters, or by none.
+bool Verifier::CheckPair(const Op& op) {
+  const int64_t pair = op.i("pair", 0);
+  if (!CheckOfCluster(op, "pair", 1)) return false;
+  if (pair && fn_.launch.cluster != 2)
+    return Fail(kVerifyForm, op, fmt::format("a pair in clusters of {}", fn_.launch.cluster));
+  const bool others = std::any_of(fn_.ops.begin(), fn_.ops.end(), [&](const Op& other) {
+    return other.kind == OpKind::kTmemAlloc && other.i("pair", 0) != pair;
+  });
+  return !others ||
+         Fail(kVerifyForm, op, fmt::format("pair = {}, and columns are allocated otherwise", pair));
 }
 
 bool Verifier::CheckWarpClusterReduce(const Op& op, const Scope& scope) {

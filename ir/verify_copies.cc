@@ -38,6 +38,11 @@ bool Verifier::CheckTma(const Op& op, const Scope& scope) {
   for (int64_t b : map.box) bytes *= b;
   const int64_t offset = op.i("offset");
   if (!CheckOfCluster(op, "share", SmemBytes(smem.smem, smem.dtype))) return false;
+  if (load && !CheckOfCluster(op, "pair", 1)) return false;
+  if (op.i("pair", 0) && (op.attr("share") || fn_.launch.cluster != 2))
+    return Fail(kVerifyForm, op,
+                fmt::format("a copy of a pair, in clusters of {}, {}", fn_.launch.cluster,
+                            op.attr("share") ? "to every CTA" : "to its own CTA"));
   const int64_t share = op.i("share", 0), others = share * (fn_.launch.cluster - 1);
   if (share % 128 != 0)
     return Fail(kVerifyMemory, op, fmt::format("parts of {} bytes; a multiple of 128", share));

@@ -88,6 +88,7 @@ class Verifier {
   bool CheckWarpClusterReduce(const Op& op, const Scope& scope);
   bool CheckRole(const Op& op, const Scope& scope);
   bool CheckOfCluster(const Op& op, const char* name, int64_t most);
+  bool CheckPair(const Op& op);
   bool CheckMbar(const Op& op);
   bool CheckTma(const Op& op, const Scope& scope);
   bool CheckCpLoad(const Op& op, const Scope& scope);

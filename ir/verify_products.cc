@@ -117,8 +117,15 @@ bool Verifier::CheckTcMma(const Op& op) {
       in_tensor ? IsScalar(op, 1, DType::kI32) : a.kind == TypeKind::kSmem && a.rank() == 2;
   if (!left || b.kind != TypeKind::kSmem || b.rank() != 2)
     return Fail(kVerifyType, op, fmt::format("operands are {} and {}", Show(a), Show(b)));
-  if (!CheckSlot(op, 3) || !CheckSlot(op, 4)) return false;
+  if (!CheckSlot(op, 3) || !CheckSlot(op, 4) || !CheckPair(op)) return false;
   const int64_t m = op.i("m"), n = op.i("n"), k = op.i("k"), k_begin = op.i("k_begin");
+  const int64_t halves = op.i("pair", 0) ? 2 : 1;  // of the right operand, one in each CTA
+  if (halves > 1 && (m % kTensorLanes != 0 || n % (2 * kTensorColumnStep) != 0 || in_tensor ||
+                     op.i("block") != 0))
+    return Fail(kVerifyForm, op,
+                fmt::format("a pair's product of {} x {} a CTA; whole blocks of {} rows, multiples "
+                            "of {} columns, both operands in shared memory, no scales",
+                            m, n, kTensorLanes, 2 * kTensorColumnStep));
   if (!CheckTensorPlace(op, m, n)) return false;
   const MatrixUnit unit = *MatrixUnitNamed(op.s("unit"));
   if (op.i("block") != 0 || b.dtype == DType::kE2M1X2) {
@@ -163,7 +170,7 @@ bool Verifier::CheckTcMma(const Op& op) {
   }
   const int64_t rows = op.i("block") != 0 ? std::max(m, kTensorLanes) : m;  // scales: all lanes
   return fits(a, op.i("trans_a") != 0, StagedRows(unit, a.dtype, rows)) &&
-         fits(b, op.i("trans_b") != 0, StagedColumns(unit, b.dtype, n));
+         fits(b, op.i("trans_b") != 0, StagedColumns(unit, b.dtype, n / halves));
 }
 
 bool Verifier::CheckTmemScales(const Op& op, const Scope& scope) {
@@ -222,6 +229,7 @@ bool Verifier::CheckTensorAccess(const Op& op, const Scope& scope) {
 }
 
 bool Verifier::CheckTmemAlloc(const Op& op) {
+  if (!CheckPair(op)) return false;
   const int64_t columns = op.i("columns");
   const bool alloc = op.kind == OpKind::kTmemAlloc;
   const bool typed = alloc ? Out(op) == Type::Scalar(DType::kI32) : IsScalar(op, 0, DType::kI32);

@@ -129,6 +129,7 @@ bool Verifier::CheckRole(const Op& op, const Scope& scope) {
     return Fail(kVerifyForm, op,
                 fmt::format("warps [{}, {}) of {}; roles of several warps start at a multiple of 4",
                             first, first + warps, fn_.launch.warps));
+  if (!CheckOfCluster(op, "leader", 1)) return false;
   if (regs != 0 && (regs < 24 || regs > 256 || regs % 8 != 0))
     return Fail(kVerifyForm, op, fmt::format("regs = {}; 0 or a multiple of 8 in 24 … 256", regs));
   for (const auto& [begin, end] : role_warps_)
@@ -248,7 +249,10 @@ bool Verifier::CheckMbar(const Op& op) {
   }
   if (Operand(op, 0).kind != TypeKind::kMbar)
     return Fail(kVerifyType, op, fmt::format("operand 0 is {}, not mbar", Show(Operand(op, 0))));
-  if (!CheckOfCluster(op, "cluster", 1)) return false;
+  if (!CheckOfCluster(op, "cluster", 1) || !CheckOfCluster(op, "leader", 1)) return false;
+  if (op.kind == OpKind::kTcCommit && !CheckPair(op)) return false;
+  if (op.i("cluster", 0) && op.i("leader", 0))
+    return Fail(kVerifyForm, op, "at the barrier of every CTA, or at that of the first");
   if (op.kind == OpKind::kMbarInit)
     return (op.i("count") >= 1 && op.i("count") < (1 << 20)) ||
            Fail(kVerifyForm, op, fmt::format("{} arrivals", op.i("count")));

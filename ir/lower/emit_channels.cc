@@ -87,9 +87,11 @@ void Emitter::BeginRole() {
 // Reads the channel's counter, waits for the slot to be ready for this side, and returns the slot
 // (invalid for one-slot rings).
 ValueId Emitter::NextSlot(size_t channel, bool producer) {
-  return NextSlot(rings_[channel], producer, !producer && p_.ReleasedByCommit(p_.rings[channel]));
+  return NextSlot(rings_[channel], producer, !producer && p_.ReleasedByCommit(p_.rings[channel]),
+                  OfPair(channel));
 }
-ValueId Emitter::NextSlot(const Ring& ring, bool producer, bool alone) {
+// `pair`: the other CTA arrives at its barriers.
+ValueId Emitter::NextSlot(const Ring& ring, bool producer, bool alone, bool pair) {
   const Type i32 = Type::Scalar(DType::kI32);
   const ValueId count = b_.Value(OpKind::kCounterRead, {ring.counter}, i32);
   ValueId slot, turn = count;
@@ -104,10 +106,11 @@ ValueId Emitter::NextSlot(const Ring& ring, bool producer, bool alone) {
   if (slot.valid()) operands.push_back(slot);
   // Where one thread issues what reads the slot, and commits release it, that thread alone waits:
   // the others could still be at this wait when the slot is filled again.
+  const Attrs attrs = pair ? Attrs{{"cluster", int64_t{1}}} : Attrs{};
   if (alone)
-    Elect([&](Builder& inner) { inner.Add(OpKind::kMbarWait, std::move(operands), {}); });
+    Elect([&](Builder& inner) { inner.Add(OpKind::kMbarWait, std::move(operands), {}, attrs); });
   else
-    b_.Add(OpKind::kMbarWait, std::move(operands), {});
+    b_.Add(OpKind::kMbarWait, std::move(operands), {}, attrs);
   b_.Add(OpKind::kCounterAdd, {ring.counter}, {}, {{"by", int64_t{1}}});
   return slot;
 }
@@ -131,7 +134,12 @@ void Emitter::Produce(size_t channel, size_t site) {
   Elect([&](Builder& inner) {
     std::vector<ValueId> expect = {ring.full};
     if (slot.valid()) expect.push_back(slot);
-    inner.Add(OpKind::kMbarExpect, std::move(expect), {}, {{"bytes", plan.bytes}});
+    const OpId bytes =
+        inner.Add(OpKind::kMbarExpect, std::move(expect), {}, {{"bytes", plan.bytes}});
+    if (OfPair(channel)) {
+      out_.ops[bytes].set("bytes", plan.bytes * p_.cluster);
+      out_.ops[bytes].set("leader", int64_t{1});
+    }
     for (size_t i = 0; i < loads.size(); ++i) Boxes(loads[i], ring.full, slot, inner, coords[i]);
   });
 }

@@ -36,11 +36,14 @@ Result<Emitted> Emitter::Run() {
   }
   SetUp();
   for (const PlannedRole& role : p_.roles) TRY_VOID(Role_(role));
-  if (tensor_memory_.valid())
-    b_.Add(OpKind::kTmemFree, {tensor_memory_}, {},
-           {{"columns", out_.ops[out_.values[tensor_memory_].def].i("columns")}});
-  // Others may still write to the shared memory of a CTA that is done.
-  if (out_.launch.cluster > 1) b_.Add(OpKind::kClusterSync, {}, {});
+  // Others may still write to the shared memory of a CTA that is done, or of a pair to its columns.
+  if (p_.pair) b_.Add(OpKind::kClusterSync, {}, {});
+  if (tensor_memory_.valid()) {
+    Attrs attrs = {{"columns", out_.ops[out_.values[tensor_memory_].def].i("columns")}};
+    if (p_.pair) attrs.emplace_back("pair", int64_t{1});
+    b_.Add(OpKind::kTmemFree, {tensor_memory_}, {}, std::move(attrs));
+  }
+  if (out_.launch.cluster > 1 && !p_.pair) b_.Add(OpKind::kClusterSync, {}, {});
   return std::move(emitted_);
 }
 
@@ -51,6 +54,8 @@ Result<> Emitter::Role_(const PlannedRole& planned) {
                             {"first_warp", int64_t{planned.first_warp}},
                             {"warps", int64_t{planned.warps}},
                             {"regs", planned.registers}});
+  if (p_.pair && planned.kind == PlannedRole::Kind::kIssuer)
+    out_.ops[role].set("leader", int64_t{1});
   const BlockId body = out_.AddBlock(role);
   out_.ops[role].regions.push_back(body);
   const BlockId outer = b_.block();

@@ -7,6 +7,10 @@
 // in registers: what they do with the last slice runs under the next tile's products. Each side is
 // behind a fence of tensor memory: after its wait, and before its arrival (a commit has it in it).
 //
+// Where CTAs come in pairs the first one's issuer makes the products of both. A ring's slot is full
+// at its barrier there, once the boxes of both CTAs have come; a commit releases the slots of both,
+// and fills the accumulators of both; warps of both arrive at its empty barrier there.
+//
 // The issuer stands for every compute role in turn: of each ring it has a counter for each role
 // that it reads the ring for, and commits as often.
 //
@@ -54,7 +58,7 @@ void Emitter::FenceAfterAlone() {
 // The next slot, which `producer` fills or else threads load.
 void Emitter::NextAccumulator(size_t sum, bool producer) {
   Ring& ring = accumulators_.at(sum);
-  ring.slot = NextSlot(ring, producer, producer);
+  ring.slot = NextSlot(ring, producer, producer, p_.pair);
   sums_[sum].address = {};
   if (!ring.slot.valid()) return;
   const std::vector<int64_t>& shape = in_.type(p_.sums[sum].result).shape;
@@ -89,7 +93,7 @@ void Emitter::TakeAccumulator(size_t sum) {
 void Emitter::ReleaseAccumulator(size_t sum) {
   const Ring& ring = accumulators_.at(sum);
   b_.Add(OpKind::kTcFence, {}, {}, {{"after", int64_t{0}}});
-  Arrive(ring.empty, ring.slot);
+  Arrive(ring.empty, ring.slot, p_.pair ? Attrs{{"leader", int64_t{1}}} : Attrs{});
 }
 
 // The issuer's share of one op: its products, with the slots that they read, and the structure

@@ -275,11 +275,11 @@ void Emitter::QueueTmaLoad(OpId id) { pending_.push_back(id); }
 int64_t Emitter::ColumnsOfACopy(OpId id) const {
   const Op& op = in_.ops[id];
   const LoadPlan& load = plan_.loads.at(id);
-  const Type& type = in_.type(op.results[0]);
+  const Type type = load.Own(in_.type(op.results[0]));
   const int64_t panel = load.smem.panel_cols, rows = type.shape[0];
   const size_t rank = op.s("modes").size(), col = static_cast<size_t>(load.col_dim);
   if (type.shape[1] % panel || load.smem.rows != rows || rows > kBoxRows ||
-      p_.multicast.count(id) || rank >= kMostDims || col + 1 != rank)
+      p_.multicast.count(id) || load.half == 1 || rank >= kMostDims || col + 1 != rank)
     return panel;
   const Expr& extent = in_.param(op.operands[0])->dims[col];
   if (!extent.is_const() || extent.value % panel || AlignOf(in_, op.operands[1 + col]) % panel)
@@ -292,7 +292,7 @@ std::vector<std::vector<ValueId>> Emitter::CoordsOf(OpId id) {
   const Op& op = in_.ops[id];
   b_.SetSpan(op.at);
   const LoadPlan& load = plan_.loads.at(id);
-  const Type& type = in_.type(op.results[0]);
+  const Type type = load.Own(in_.type(op.results[0]));
   std::vector<std::vector<ValueId>> out;
   const int64_t width = ColumnsOfACopy(id);
   for (int64_t col = 0; col < type.shape[1]; col += width)
@@ -302,6 +302,12 @@ std::vector<std::vector<ValueId>> Emitter::CoordsOf(OpId id) {
         below = b_.Binary(OpKind::kMul, cluster_rank_,
                           b_.Int(std::min(kBoxRows, type.shape[0] - row) / p_.cluster));
       out.push_back(BoxCoords(op, load.row_dim, load.col_dim, row, col, below));
+      if (load.half < 0) continue;
+      const auto dim = static_cast<size_t>(load.half == 0 ? load.row_dim : load.col_dim);
+      ValueId& at = out.back()[op.s("modes").size() - 1 - dim];
+      at = b_.Binary(OpKind::kAdd, at,
+                     b_.Binary(OpKind::kMul, cluster_rank_,
+                               b_.Int(type.shape[static_cast<size_t>(load.half)])));
     }
   return out;
 }
@@ -311,7 +317,7 @@ void Emitter::Boxes(OpId id, ValueId mbar, ValueId slot, Builder& inner,
   const Op& op = in_.ops[id];
   inner.SetSpan(op.at);
   const LoadPlan& load = plan_.loads.at(id);
-  const Type& type = in_.type(op.results[0]);
+  const Type type = load.Own(in_.type(op.results[0]));
   const int64_t pitch = load.smem.panel_cols * ByteSize(type.dtype);
   const bool shared = p_.multicast.count(id) > 0;
   size_t box = 0;
@@ -331,6 +337,9 @@ void Emitter::Boxes(OpId id, ValueId mbar, ValueId slot, Builder& inner,
            {"offset", (col / load.smem.panel_cols) * load.smem.rows * pitch + row * pitch},
            {"slotted", int64_t{slot.valid()}}});
       if (shared) out_.ops[copy].set("share", rows * pitch);
+      const auto site = p_.site_of.find(id);
+      if (site != p_.site_of.end() && OfPair(site->second.first))
+        out_.ops[copy].set("pair", int64_t{1});
     }
 }
 

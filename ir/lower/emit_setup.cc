@@ -63,17 +63,22 @@ void Emitter::SetUp() {
   const bool cleared = std::any_of(p_.buffers.begin(), p_.buffers.end(),
                                    [](const PlannedBuffer& buffer) { return buffer.cleared; });
   if (cleared) FenceAsync();
-  if (out_.launch.cluster > 1)  // nobody writes to a CTA that is not ready
+  if (p_.pair) AllocateColumns();  // in both, before one of them issues products for both
+  if (out_.launch.cluster > 1)     // nobody writes to a CTA that is not ready
     b_.Add(OpKind::kClusterSync, {}, {});
   else if (p_.copy_barrier || cleared || !rings_.empty() || !sum_mbars_.empty())
     b_.Add(OpKind::kCtaSync, {}, {}, {{"id", int64_t{0}}});
-  if (p_.tensor_columns > 0) {
-    int64_t columns = kLeastTensorColumns;
-    while (columns < p_.tensor_columns) columns *= 2;
-    tensor_memory_ = b_.Value(OpKind::kTmemAlloc, {}, Type::Scalar(DType::kI32),
-                              {{"columns", columns}, {"offset", int64_t{0}}});
-    emitted_.tensor_memory = tensor_memory_;
-  }
+  if (!p_.pair) AllocateColumns();
+}
+
+void Emitter::AllocateColumns() {
+  if (p_.tensor_columns == 0) return;
+  int64_t columns = kLeastTensorColumns;
+  while (columns < p_.tensor_columns) columns *= 2;
+  Attrs attrs = {{"columns", columns}, {"offset", int64_t{0}}};
+  if (p_.pair) attrs.emplace_back("pair", int64_t{1});
+  tensor_memory_ = b_.Value(OpKind::kTmemAlloc, {}, Type::Scalar(DType::kI32), std::move(attrs));
+  emitted_.tensor_memory = tensor_memory_;
 }
 
 // By one thread, before anybody looks at them. They lie in the order in which they are set up.
@@ -102,7 +107,7 @@ void Emitter::InitBarriers() {
     for (const auto& [of, mbar] : sum_mbars_) init(mbar, 1);
     for (const auto& [sum, ring] : accumulators_) {
       init(ring.full, 1);
-      init(ring.empty, Accumulator(sum).arrivals);
+      init(ring.empty, Accumulator(sum).arrivals, p_.pair);
     }
     inner.Add(OpKind::kFenceMbarInit, {}, {});
   });

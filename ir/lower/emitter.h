@@ -131,6 +131,7 @@ class Emitter {
   Ring NewRing(int64_t slots);
   ValueId NewBarrier(int64_t slots);
   void Allocate(size_t buffer);
+  void AllocateColumns();
   void InitBarriers();
 
   // emit_passes.cc
@@ -145,7 +146,7 @@ class Emitter {
   bool specialized() const { return p_.specialized; }
   bool Mine(OpId id) const { return p_.Executes(role_, id); }
   void BeginRole();
-  ValueId NextSlot(const Ring& ring, bool producer, bool alone = false);
+  ValueId NextSlot(const Ring& ring, bool producer, bool alone = false, bool pair = false);
   ValueId NextSlot(size_t channel, bool producer);
   void Produce(size_t channel, size_t site);
   void AwaitCommits();
@@ -279,6 +280,7 @@ class Emitter {
   bool BeginSums(OpId first);
   void MeetBeforeProducts();
   void EndSums(OpId last);
+  Attrs PairAttr() const { return p_.pair ? Attrs{{"pair", int64_t{1}}} : Attrs{}; }
   void CommitTo(ValueId mbar, ValueId slot);
   bool InFlight(size_t sum) const;
   void CommitSum(size_t sum);
@@ -299,6 +301,8 @@ class Emitter {
   bool ServedByIssuer(size_t channel) const {
     return p_.HasIssuer() && p_.ReleasedByCommit(p_.rings[channel]);
   }
+  // Is the ring filled for products that the CTAs of a pair make together?
+  bool OfPair(size_t channel) const { return p_.pair && ServedByIssuer(channel); }
   void SetUpAccumulators();
   void BeginIssuer();
   void Serve(int role);

@@ -108,7 +108,7 @@ void Emitter::CommitTo(ValueId mbar, ValueId slot) {
   Elect([&](Builder& inner) {
     std::vector<ValueId> operands = {mbar};
     if (slot.valid()) operands.push_back(slot);
-    inner.Add(OpKind::kTcCommit, std::move(operands), {});
+    inner.Add(OpKind::kTcCommit, std::move(operands), {}, PairAttr());
   });
 }
 
@@ -235,6 +235,7 @@ void Emitter::IssueByBarrier(OpId id, size_t i, const Columns& of) {
                {"column", p_.sum_columns.at({role_, i})},
                {"a_column", left ? p_.operand_columns.at({role_, id}) : int64_t{-1}},
                {"unit", std::string(Info(dot.unit).name)}});
+    if (p_.pair) out_.ops[out_.blocks[inner.block()].ops.back()].set("pair", int64_t{1});
     if (const auto scales = p_.scale_columns.find({role_, id}); scales != p_.scale_columns.end()) {
       Op& product = out_.ops[out_.blocks[inner.block()].ops.back()];
       const Type& scale = in_.type(in_.ops[id].operands[3]);

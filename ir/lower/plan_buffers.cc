@@ -44,6 +44,7 @@ void ProgramPlanner::PlanLoadBuffer(OpId id, const std::map<OpId, int64_t>& load
   if (const auto read = load_ends.find(id); read != load_ends.end())
     end = std::max(end, read->second);
   Type type = BufferType(in_.ops[id].results[0], load.smem);
+  type.shape = load.Own(in_.type(in_.ops[id].results[0])).shape;
   int owner = OwnerOf(id);
   if (auto c = p_.site_of.find(id); c != p_.site_of.end()) {
     const PlannedRing& ring = p_.rings[c->second.first];

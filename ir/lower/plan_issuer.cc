@@ -55,10 +55,7 @@ bool ProgramPlanner::LeftToIssuer(const TensorSum& sum) const {
 }
 
 void ProgramPlanner::PlanIssuer() {
-  // The proof tells the slots of accumulators apart by number, beside those of each ring: of deeper
-  // rings it has too many states for persistent CTAs (8 slots: 3298, 3: 122).
-  constexpr int kDeepest = 6;
-  if (!specialized() || !sound_ || depth_ > kDeepest) return;
+  if (!specialized() || !sound_) return;
   const std::vector<TensorSum> sums = FindTensorSums(in_, tiles_);
   std::vector<OpId> products;
   for (const TensorSum& sum : sums) {
@@ -77,7 +74,10 @@ void ProgramPlanner::PlanIssuer() {
       columns += slots * TensorColumns(shape[0], shape[1]);
       p_.accumulators.push_back({sum.dots[0], slots, p_.warps_per_role()});
     }
-    if (columns <= kTensorColumns) return;
+    if (columns > kTensorColumns) continue;
+    PlanPair(products);  // then rings are no deeper
+    if (depth_ <= kDeepestOfIssuer || p_.pair) return;
+    break;
   }
   p_.accumulators.clear();
 }

@@ -28,7 +28,8 @@ constexpr int64_t kColumns = 32, kExchangeBarriers = 3;
 // loops, or around the loops of others, need one slot.
 int64_t ProgramPlanner::SlotsOf(size_t index) {
   const PlannedRing& ring = p_.rings[index];
-  const int64_t slots = ring.in_loop && !ring.around ? depth_ : 1;
+  const int64_t deep = p_.pair ? std::min<int64_t>(depth_, kDeepestOfIssuer) : depth_;
+  const int64_t slots = ring.in_loop && !ring.around ? deep : 1;
   const ScheduledResources* scheduled = options_.scheduled;
   if (!scheduled) return slots;
   int64_t wanted = 0;  // its loads may have rings of their own in the schedule: the deepest counts

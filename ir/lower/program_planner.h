@@ -1,7 +1,7 @@
 // Decides a ProgramPlan: from a tile function whose ops carry the marks of a schedule (role, order,
 // tokens) and options, to roles with quotas, rings, buffers with addresses, chains of products and
 // epilogues. Emits nothing. Internal to ir/lower; its parts are plan_program.cc (roles, quotas),
-// plan_issuer.cc (a role that issues products),
+// plan_issuer.cc (a role that issues products), plan_pair.cc (products of two CTAs),
 // plan_rings.cc (rings, tokens, passes, exchanges), plan_buffers.cc (shared memory), plan_chains.cc
 // (products in flight from iteration to iteration) and plan_epilogues.cc (how stores leave).
 //
@@ -37,6 +37,9 @@ class ProgramPlanner {
 
  private:
   static constexpr int64_t kTokenDepth = 4;
+  // The proof tells the slots of accumulators apart by number, beside those of each ring: of deeper
+  // rings it has too many states for persistent CTAs (8 slots: 3298, 3: 122).
+  static constexpr int kDeepestOfIssuer = 6;
 
   // plan_program.cc
   Result<> CheckTiles(DiagSink& diags) const;
@@ -51,6 +54,11 @@ class ProgramPlanner {
   bool ReadsRings(OpId dot) const;
   bool LeftToIssuer(const TensorSum& sum) const;
   void PlanIssuer();
+
+  // plan_pair.cc
+  std::optional<std::map<OpId, int>> HalvesOfPair(const std::vector<OpId>& products) const;
+  bool AlikeInPair(const std::vector<OpId>& products, const std::map<OpId, int>& halves) const;
+  void PlanPair(const std::vector<OpId>& products);
 
   // plan_rings.cc
   int64_t SlotsOf(size_t ring);

@@ -29,7 +29,7 @@ namespace {
 
 class Cluster {
  public:
-  Cluster(Function& fn, int64_t ctas) : fn_(fn), ctas_(ctas) {}
+  Cluster(Function& fn, int64_t ctas, bool clips) : fn_(fn), ctas_(ctas), clips_(clips) {}
 
   std::optional<Obstacle> Run() {
     for (OpId id : fn_.blocks[fn_.body].ops)
@@ -126,12 +126,26 @@ class Cluster {
     Guard(body, fn_.blocks[body].args[0], high);
   }
 
+  // Does the store, as it is, write nothing where there is no tile? Its rows begin with the tile's
+  // and end with the range.
+  bool Clips(const Op& store, ValueId at, ValueId high) const {
+    const std::string& modes = store.s("modes");
+    for (size_t d = 0, operand = 2; d < modes.size(); operand += modes[d] == 'r' ? 2 : 1, ++d) {
+      if (modes[d] != 'r' || store.operands[operand] != at) continue;
+      const Op* end = fn_.def(store.operands[operand + 1]);
+      if (end && end->kind == OpKind::kMin &&
+          std::count(end->operands.begin(), end->operands.end(), high) > 0)
+        return true;
+    }
+    return false;
+  }
+
   // Stores only where there is a tile.
   void Guard(BlockId block, ValueId at, ValueId high) {
     for (OpId id : std::vector<OpId>(fn_.blocks[block].ops))
       for (BlockId region : std::vector<BlockId>(fn_.ops[id].regions)) Guard(region, at, high);
     RebuildBlock(fn_, block, [&](OpId id, std::vector<OpId>& out) {
-      if (fn_.ops[id].kind != OpKind::kStore) {
+      if (fn_.ops[id].kind != OpKind::kStore || (clips_ && Clips(fn_.ops[id], at, high))) {
         out.push_back(id);
         return;
       }
@@ -154,6 +168,7 @@ class Cluster {
 
   Function& fn_;
   const int64_t ctas_;
+  const bool clips_;
   OpId grid_;
   std::optional<ClusterValues> values_;
   std::vector<OpId> shared_;
@@ -161,6 +176,8 @@ class Cluster {
 
 }  // namespace
 
-std::optional<Obstacle> ClusterTiles(Function& fn, int64_t ctas) { return Cluster(fn, ctas).Run(); }
+std::optional<Obstacle> ClusterTiles(Function& fn, int64_t ctas, bool clips) {
+  return Cluster(fn, ctas, clips).Run();
+}
 
 }  // namespace tilec::ir

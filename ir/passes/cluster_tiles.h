@@ -13,7 +13,8 @@ namespace tilec::ir {
 
 // Marks the loads in loops that `ctas` neighbours along the grid's first range have in common, and
 // makes the grid a multiple of them. With an obstacle, there are none or the kernel would notice
-// CTAs without a tile, the function is unchanged.
-std::optional<Obstacle> ClusterTiles(Function& fn, int64_t ctas);
+// CTAs without a tile, the function is unchanged. `clips`: stores that end with the range need no
+// branch around them.
+std::optional<Obstacle> ClusterTiles(Function& fn, int64_t ctas, bool clips = false);
 
 }  // namespace tilec::ir

@@ -3,12 +3,13 @@
 
 #include <algorithm>
 
+#include "ir/lower/scalars.h"
 #include "ir/queries.h"
 
 namespace tilec::ir {
 
 ClusterValues::ClusterValues(const Function& fn, OpId grid)
-    : fn_(fn), differs_(static_cast<size_t>(fn.values.size()), 0) {
+    : fn_(fn), grid_(grid), differs_(static_cast<size_t>(fn.values.size()), 0) {
   const BlockId body = fn.ops[grid].regions[0];
   differs_[static_cast<size_t>(fn.blocks[body].args[0].index)] = 1;
   do {
@@ -26,6 +27,16 @@ bool ClusterValues::Differs(ValueId v) const {
 
 bool ClusterValues::AnyDiffers(const std::vector<ValueId>& values) const {
   return std::any_of(values.begin(), values.end(), [&](ValueId v) { return Differs(v); });
+}
+
+// The number of the cluster: that of the CTA by how many there are in one.
+bool ClusterValues::IsCluster(const Op& op) const {
+  const Op& grid = fn_.ops[grid_];
+  if (op.kind != OpKind::kDiv || op.operands[0] != fn_.blocks[grid.regions[0]].args[0])
+    return false;
+  const int64_t *low = IntConstantOf(fn_, grid.operands[0]),
+                *by = IntConstantOf(fn_, op.operands[1]);
+  return low && *low == 0 && grid.ints("steps")[0] == 1 && by && *by == grid.i("cluster", 1);
 }
 
 void ClusterValues::Mark(ValueId v, bool differs) {
@@ -64,8 +75,8 @@ void ClusterValues::Spread(BlockId block) {
         break;
       default:
         for (ValueId v : op.results)
-          Mark(v,
-               AnyDiffers(op.operands) || (op.kind == OpKind::kLoad && !IsReadOnlyLoad(fn_, op)));
+          Mark(v, (AnyDiffers(op.operands) && !IsCluster(op)) ||
+                      (op.kind == OpKind::kLoad && !IsReadOnlyLoad(fn_, op)));
     }
   }
 }

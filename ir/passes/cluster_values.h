@@ -24,9 +24,11 @@ class ClusterValues {
   void Spread(BlockId block);
   void Mark(ValueId v, bool differs);
   bool AnyDiffers(const std::vector<ValueId>& values) const;
+  bool IsCluster(const Op& op) const;
   const Op& Yield(BlockId block) const { return fn_.ops[fn_.blocks[block].ops.back()]; }
 
   const Function& fn_;
+  OpId grid_;
   std::vector<char> differs_;  // by value
   bool changed_ = false;
 };

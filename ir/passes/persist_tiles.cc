@@ -17,6 +17,9 @@
 // mean; dealt out in their own order to whoever is free, 15 %. CTAs of one tile each take them
 // longest first too. Where the length follows no range's order, the grid stays as it is.
 //
+// CTAs of a cluster stay neighbours: tiles are dealt out to clusters, each as many along the first
+// range as the cluster has CTAs.
+//
 // A rewrite of tile IR: the interpreter runs it like any other program.
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -74,6 +77,8 @@ class Persist {
     for (OpId id : fn_.blocks[fn_.body].ops)
       if (fn_.ops[id].kind == OpKind::kParallel) grid_ = id;
     if (!grid_.valid()) return Obstacle{"it has no grid", {}};
+    cluster_ = fn_.ops[grid_].i("cluster", 1);
+    ctas_ /= cluster_;
     const BlockId body = fn_.ops[grid_].regions[0];
     if (!HasProductLoop(body, false))
       return Obstacle{"it has no loop of products, whose loads would run ahead", fn_.ops[grid_].at};
@@ -89,6 +94,9 @@ class Persist {
             fn_.ops[loop].at};
       uneven_ = {d, length == Slope::kRises};
     }
+    if (uneven_ && cluster_ > 1)
+      return Obstacle{"tiles take unequally long, and CTAs of a cluster work together",
+                      fn_.ops[grid_].at};
     return std::nullopt;
   }
 
@@ -158,11 +166,14 @@ class Persist {
     return length;
   }
 
-  // With `stay` CTAs loop over tiles; without, each takes the tile of its number.
+  // With `stay` CTAs loop over tiles; without, each takes the tile of its number. What is said of
+  // tiles is said of those that a cluster has at a time, and of a CTA's number that of its cluster.
   void Rewrite(bool stay) {
     const Op grid = fn_.ops[grid_];
     const BlockId region = grid.regions[0];
-    const std::vector<int64_t>& steps = grid.ints("steps");
+    std::vector<int64_t> steps = grid.ints("steps");
+    const int64_t own_step = steps[0];
+    steps[0] *= cluster_;
     const size_t dims = steps.size();
     const std::vector<ValueId> old_args = fn_.blocks[region].args;
     const std::vector<OpId> old_ops = fn_.blocks[region].ops;
@@ -185,7 +196,8 @@ class Persist {
           b.Binary(OpKind::kMax, zero, b.Binary(OpKind::kDiv, rounded, b.Int(steps[d]))));
       tiles = d == 0 ? counts[0] : b.Binary(OpKind::kMul, tiles, counts[d]);
     }
-    const ValueId ctas = stay ? b.Binary(OpKind::kMin, tiles, b.Int(ctas_)) : tiles;
+    ValueId ctas = stay ? b.Binary(OpKind::kMin, tiles, b.Int(ctas_)) : tiles;
+    if (cluster_ > 1) ctas = b.Binary(OpKind::kMul, ctas, b.Int(cluster_));
     FewTiles(tiles, grid.at);
     std::vector<ValueId> narrow;
     for (ValueId count : counts) narrow.push_back(b.Cast(count, kNarrow));
@@ -197,8 +209,15 @@ class Persist {
     parallel.set("steps", std::vector<int64_t>{1});
     fn_.blocks[region].args.clear();
     fn_.blocks[region].ops.clear();
-    const ValueId first = fn_.AddArg(region, Type::Scalar(DType::kI64), stay ? "cta" : "tile");
+    ValueId first = fn_.AddArg(region, Type::Scalar(DType::kI64), stay ? "cta" : "tile");
+    ValueId rank;  // in the cluster
     BlockId body = region;
+    if (cluster_ > 1) {
+      Builder of(fn_, region);
+      of.SetSpan(grid.at);
+      rank = of.Binary(OpKind::kMod, first, of.Int(cluster_));
+      first = of.Binary(OpKind::kDiv, first, of.Int(cluster_));
+    }
     ValueId tile = first;
     if (stay) {
       Builder outer(fn_, region);
@@ -220,9 +239,11 @@ class Persist {
     const std::vector<ValueId> index = Place(in, tile, narrow);
     Forwarding forward(fn_);
     for (size_t d = 0; d < dims; ++d) {
-      const ValueId start =
+      ValueId start =
           in.Binary(OpKind::kAdd, grid.operands[2 * d],
                     in.Binary(OpKind::kMul, in.Cast(index[d], DType::kI64), in.Int(steps[d])));
+      if (d == 0 && rank.valid())
+        start = in.Binary(OpKind::kAdd, start, in.Binary(OpKind::kMul, rank, in.Int(own_step)));
       fn_.values[start].name = fn_.values[old_args[d]].name;
       forward.Replace(old_args[d], start);
     }
@@ -386,7 +407,8 @@ class Persist {
   }
 
   Function& fn_;
-  int64_t ctas_;
+  int64_t ctas_;         // that run at once; of clusters: how many of these
+  int64_t cluster_ = 1;  // CTAs of one
   OpId grid_;
   int64_t section_rows_ = 0;  // that are best; 0: tiles go in lines
   ValueId section_;           // rows that sections have

@@ -268,6 +268,16 @@ std::optional<Finding> CheckForm(const Function& fn, const warp_check::Program& 
       return Finding{
           &warp_check::kWarpForm, lacks->valid() ? fn.ops[*lacks].at : Span{}, where, {}};
     }
+  if (const auto mixes = warp_check::MixesPairs(fn))
+    return Finding{&warp_check::kWarpForm,
+                   fn.ops[*mixes].at,
+                   "ops of tensor memory are of one CTA and of pairs",
+                   {}};
+  if (const auto lacks = warp_check::LacksScope(fn))
+    return Finding{&warp_check::kWarpForm,
+                   fn.ops[*lacks].at,
+                   "another CTA arrives at its barrier, and it sees only what this one released",
+                   {}};
   if (const auto meets = warp_check::MeetsExchange(fn))
     return Finding{&warp_check::kWarpForm,
                    fn.ops[*meets].at,

@@ -8,6 +8,8 @@
 #include <set>
 #include <string_view>
 
+#include "ir/matrix_unit.h"
+
 namespace tilec::ir::warp_check {
 namespace {
 
@@ -61,15 +63,20 @@ class Unfolder {
   }
   int64_t Cluster() const { return from_.launch.cluster; }
 
-  // The op in CTA `cta`; `to` gives the CTA whose memory and barriers it names.
-  OpId Add(OpId id, BlockId block, int64_t cta, int64_t to, Attrs attrs) {
+  // The op in CTA `cta`; `to` gives the CTA whose memory and barriers it names, `told` the one
+  // whose barriers, if that is another.
+  OpId Add(OpId id, BlockId block, int64_t cta, int64_t to, Attrs attrs, int64_t told = -1) {
     const Op& op = from_.ops[id];
     std::vector<ValueId> operands;
     for (ValueId v : op.operands) {
       const TypeKind kind = from_.type(v).kind;
-      const bool place = kind == TypeKind::kSmem || kind == TypeKind::kMbar;
-      operands.push_back(At(v, place ? to : cta));
+      const bool barrier = kind == TypeKind::kMbar;
+      operands.push_back(At(v, barrier && told >= 0                 ? told
+                               : barrier || kind == TypeKind::kSmem ? to
+                                                                    : cta));
     }
+    if (op.kind == OpKind::kTcMma && to != cta)
+      operands[0] = TensorAddress(op.operands[0], id, block, cta, to);
     std::vector<Type> types;
     for (ValueId v : op.results) types.push_back(from_.type(v));
     Builder b(out_.fn, block);
@@ -79,6 +86,19 @@ class Unfolder {
       maps_[static_cast<size_t>(cta)][op.results[i]] = out_.fn.ops[copy].results[i];
     Made(copy, id);
     return copy;
+  }
+
+  // Columns of tensor memory in CTA `to` that have this address in CTA `cta`: the slot of an
+  // accumulator is the one there.
+  ValueId TensorAddress(ValueId address, OpId id, BlockId block, int64_t cta, int64_t to) {
+    const Op* sum = from_.def(address);
+    if (!sum || sum->kind != OpKind::kAdd) return At(address, to);
+    Builder b(out_.fn, block);
+    b.SetSpan(from_.ops[id].at);
+    const ValueId there =
+        b.Binary(OpKind::kAdd, At(sum->operands[0], to), At(sum->operands[1], cta));
+    Made(out_.fn.values[there].def, id);
+    return there;
   }
 
   // Is the op nothing to what the CTAs exchange?
@@ -169,9 +189,33 @@ class Unfolder {
     maps_[static_cast<size_t>(cta)][op.results[0]] = out_.fn.ops[result].results[0];
   }
 
+  // What CTAs of a pair do for each other, or the first of them for both. False: it is an op like
+  // others.
+  bool OfPair(OpId id, BlockId block, int64_t cta) {
+    const Op& op = from_.ops[id];
+    if (!op.i("pair") && !op.i("leader")) return false;
+    Attrs attrs = op.attrs;
+    Drop(&attrs, "pair");
+    Drop(&attrs, "leader");
+    switch (op.kind) {
+      case OpKind::kRole: return cta > 0;
+      case OpKind::kMbarExpect:
+        if (alone_) Set(&attrs, "bytes", op.i("bytes") / Cluster());  // of its own copies
+        if (cta == 0) Add(id, block, cta, cta, std::move(attrs));
+        return true;
+      case OpKind::kMbarArrive: Add(id, block, cta, 0, std::move(attrs)); return true;
+      case OpKind::kTmaLoad: Add(id, block, cta, cta, std::move(attrs), 0); return true;
+      case OpKind::kTcMma:
+      case OpKind::kTcCommit:
+        for (int64_t to = 0; to < ctas_; ++to) Add(id, block, cta, to, attrs);
+        return true;
+      default: return false;
+    }
+  }
+
   void Copy(OpId id, BlockId block, int64_t cta) {
     const Op& op = from_.ops[id];
-    if (LeftOut(op)) return;
+    if (LeftOut(op) || OfPair(id, block, cta)) return;
     Attrs attrs = op.attrs;
     Builder b(out_.fn, block);
     b.SetSpan(op.at);
@@ -202,6 +246,9 @@ class Unfolder {
         Drop(&attrs, "cluster");
         for (int64_t to = 0; to < ctas_; ++to) Add(id, block, cta, to, attrs);
         return;
+      case OpKind::kTmemAlloc:  // columns of one CTA are not those of another
+        attrs.emplace_back("first", cta * kTensorColumns);
+        break;
       case OpKind::kTmaLoad: {
         if (!op.attr("share")) break;
         const int64_t share = op.i("share");
@@ -259,7 +306,8 @@ OneCta AsOneCta(const Function& fn, Unfold how) { return Unfolder(fn, how).Run()
 
 bool SharesCopies(const Function& fn) {
   return std::any_of(fn.ops.begin(), fn.ops.end(), [](const Op& op) {
-    return op.kind == OpKind::kTmaLoad && op.attr("share") != nullptr;
+    return (op.kind == OpKind::kTmaLoad && op.attr("share") != nullptr) || op.i("pair") ||
+           op.i("leader");
   });
 }
 
@@ -284,12 +332,45 @@ std::optional<OpId> MeetsExchange(const Function& fn) {
   return std::nullopt;
 }
 
+std::optional<OpId> MixesPairs(const Function& fn) {
+  std::optional<OpId> first;
+  for (OpId id : OpsInOrder(fn)) {
+    const Op& op = fn.ops[id];
+    const bool says = op.kind == OpKind::kTmemAlloc || op.kind == OpKind::kTmemFree ||
+                      op.kind == OpKind::kTcMma || op.kind == OpKind::kTcCommit;
+    if (!says) continue;
+    if (!first) first = id;
+    if (op.i("pair") != fn.ops[*first].i("pair")) return id;
+  }
+  return std::nullopt;
+}
+
+std::optional<OpId> LacksScope(const Function& fn) {
+  std::set<ValueId> told;  // barriers at which other CTAs arrive
+  for (OpId id : OpsInOrder(fn)) {
+    const Op& op = fn.ops[id];
+    if (op.kind == OpKind::kTcCommit && op.i("pair")) told.insert(op.operands[0]);
+    if (op.kind == OpKind::kTmaLoad && op.i("pair")) told.insert(op.operands[1]);
+    if (op.kind == OpKind::kMbarArrive && op.i("leader")) told.insert(op.operands[0]);
+  }
+  for (OpId id : OpsInOrder(fn)) {
+    const Op& op = fn.ops[id];
+    if (op.kind == OpKind::kMbarWait && !op.i("cluster") && told.count(op.operands[0]) > 0)
+      return id;
+  }
+  return std::nullopt;
+}
+
 std::optional<OpId> LacksMeeting(const Function& fn) {
   bool meets = false;
   OpId role;
   for (OpId id : fn.blocks[fn.body].ops) {
     const OpKind kind = fn.ops[id].kind;
     if (kind == OpKind::kClusterSync) meets = true;
+    // Products of a pair write columns of both, so both have them before, and keep them until both
+    // have read what is theirs.
+    if (kind == OpKind::kTmemAlloc && fn.ops[id].i("pair")) meets = false;
+    if (kind == OpKind::kTmemFree && fn.ops[id].i("pair") && !meets) return id;
     if (kind != OpKind::kRole) continue;
     if (!role.valid() && !meets) return id;
     role = id;

@@ -2,9 +2,10 @@
 //
 // CTAs of a cluster fill each other's rings and give slots back to each other, so their roles are
 // proved together: buffers, barriers and roles of every CTA stand side by side, a copy to all is a
-// copy to each, an arrival at all one at each. What the verifier knows of one CTA then needs no
-// word about clusters. The number of a CTA in the grid is that of its cluster times the cluster's
-// size, plus its rank.
+// copy to each, an arrival at all one at each. A product of a pair is one in each CTA, issued by
+// one thread of the first; what only that CTA does is left out of the other. What the verifier
+// knows of one CTA then needs no word about clusters. The number of a CTA in the grid is that of
+// its cluster times the cluster's size, plus its rank.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -43,8 +44,16 @@ bool Exchanges(const Function& fn);
 // at the same barriers.
 std::optional<OpId> MeetsExchange(const Function& fn);
 
-// CTAs of a cluster meet before any of them writes to another, and before any of them ends. The op
-// that lacks it, if one does: an invalid id stands for the end of the function.
+// An op of tensor memory, if there is one, that is of a pair of CTAs where others are not, or the
+// other way round: the machine has them all of one kind.
+std::optional<OpId> MixesPairs(const Function& fn);
+
+// A wait, if there is one, that does not see what other CTAs release at its barrier.
+std::optional<OpId> LacksScope(const Function& fn);
+
+// CTAs of a cluster meet before any of them writes to another, and before any of them ends; those
+// of a pair behind getting tensor memory, and before giving it back. The op that lacks it, if one
+// does: an invalid id stands for the end of the function.
 std::optional<OpId> LacksMeeting(const Function& fn);
 
 }  // namespace tilec::ir::warp_check

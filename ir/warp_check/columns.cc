@@ -67,6 +67,11 @@ TensorBase TensorBaseOf(const Function& fn, const Op& op) {
   return base.pitch > 0 && base.slots > 0 ? base : TensorBase{};
 }
 
+// Of CTAs that are walked together each has columns of its own (cluster.cc).
+int64_t FirstColumnOf(const Function& fn, const TensorBase& base) {
+  return base.allocation.valid() ? fn.ops[base.allocation].i("first") : 0;
+}
+
 // Runs of columns of tensor memory that an op touches: the first, and one behind the last.
 std::vector<std::pair<int64_t, int64_t>> TensorColumnsOf(const Function& fn, const Op& op,
                                                          int warps) {
@@ -106,9 +111,10 @@ std::vector<std::pair<int64_t, int64_t>> AllTensorColumnsOf(const Function& fn, 
   const auto first = TensorColumnsOf(fn, op, warps);
   const TensorBase base = TensorBaseOf(fn, op);
   std::vector<std::pair<int64_t, int64_t>> all;
+  const int64_t cta = FirstColumnOf(fn, base);
   for (int64_t slot = 0; slot < base.slots; ++slot)
     for (const auto& [begin, end] : first)
-      all.emplace_back(begin + slot * base.pitch, end + slot * base.pitch);
+      all.emplace_back(cta + begin + slot * base.pitch, cta + end + slot * base.pitch);
   return all;
 }
 

@@ -48,18 +48,21 @@ bool Machine::TensorOffset(OpId id, int64_t* columns) {
 // Columns [first, first + count), by the executing threads.
 bool Machine::AccessColumns(OpId id, int64_t first, int64_t count, Proxy proxy, bool write) {
   const Op& op = fn_.ops[id];
-  const int64_t allocated = fn_.ops[TensorBaseOf(fn_, op).allocation].i("columns");
+  const TensorBase base = TensorBaseOf(fn_, op);
+  const int64_t allocated = fn_.ops[base.allocation].i("columns");
+  const int64_t cta = FirstColumnOf(fn_, base);
   if (first < 0 || first + count > allocated) {
     Fail(kWarpForm, op,
          fmt::format("it touches columns {} to {} of {} that are allocated", first,
                      first + count - 1, allocated));
     return false;
   }
-  const auto [begin, end] = p_.TensorRegionsOf(first, first + count);
+  const auto [begin, end] = p_.TensorRegionsOf(cta + first, cta + first + count);
   const int warps = p_.roles[static_cast<size_t>(role_)].warps;
   for (int i = begin; i < end; ++i) {
     Region& region = s_->regions[static_cast<size_t>(i)];
-    const int64_t column = p_.tensor_columns[static_cast<size_t>(i - p_.first_tensor_region())];
+    const int64_t column =
+        p_.tensor_columns[static_cast<size_t>(i - p_.first_tensor_region())] - cta;
     if (!write && !region.written) {
       Fail(kWarpUnfilled, op,
            fmt::format("it reads {} before anything fills it", p_.RegionName(i)));

@@ -142,6 +142,7 @@ struct TensorBase {
   int64_t slots = 1, pitch = 0;
 };
 TensorBase TensorBaseOf(const Function& fn, const Op& op);
+int64_t FirstColumnOf(const Function& fn, const TensorBase& base);  // of the allocation
 // Runs of columns of tensor memory that an op of a role of so many warps touches: the first, and
 // one behind the last. In slot 0, or in all of them.
 std::vector<std::pair<int64_t, int64_t>> ScaleColumnsOf(const Function& fn, const Op& op);

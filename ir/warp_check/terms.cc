@@ -112,6 +112,20 @@ Scalar Terms::Scale(const Scalar& a, int64_t by) {
   return Add({0, 0}, a, by);
 }
 
+// (k·x + a) by k, which is how CTAs of a cluster find its number, and theirs in it.
+std::optional<Scalar> Terms::DivideWhole(OpKind kind, const std::vector<Scalar>& args) {
+  const int64_t by = args[1].add;
+  if (args[0].constant() || !args[1].constant() || by < 1) return std::nullopt;
+  Form quotient = form(args[0].form);
+  for (auto& [atom, times] : quotient) {
+    if (times % by != 0) return std::nullopt;
+    times /= by;
+  }
+  const int64_t whole = FloorDiv(args[0].add, by);
+  if (kind == OpKind::kMod) return Scalar{0, args[0].add - whole * by};
+  return Scalar{Intern(std::move(quotient)), whole};
+}
+
 Scalar Terms::Apply(const Op& op, DType dtype, const std::vector<Scalar>& args) {
   const bool whole = dtype == DType::kBool || IsInteger(dtype);
   if (op.kind == OpKind::kConstant && whole) return {0, static_cast<int64_t>(op.number("value"))};
@@ -125,6 +139,10 @@ Scalar Terms::Apply(const Op& op, DType dtype, const std::vector<Scalar>& args) 
       case OpKind::kMul:
         if (args[1].constant()) return Scale(args[0], args[1].add);
         if (args[0].constant()) return Scale(args[1], args[0].add);
+        break;
+      case OpKind::kDiv:
+      case OpKind::kMod:
+        if (const auto part = DivideWhole(op.kind, args)) return *part;
         break;
       case OpKind::kNot:
         if (constant) return {0, dtype == DType::kBool ? !args[0].add : ~args[0].add};

@@ -10,6 +10,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -60,6 +61,7 @@ class Terms {
 
  private:
   int32_t Intern(Form form);
+  std::optional<Scalar> DivideWhole(OpKind kind, const std::vector<Scalar>& args);
   std::map<Atom, int32_t> atom_ids_;
   std::vector<const Atom*> atoms_;
   std::vector<int> depth_;  // of atoms: ops inside ops

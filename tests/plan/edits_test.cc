@@ -201,5 +201,44 @@ TEST_F(Accumulators, TakenAwayOrTwiceAreRefused) {
   Refused(twice, "I297", "dot0 has two");
 }
 
+// Products that two CTAs make together.
+class Pairs : public testing::Test {
+ protected:
+  static const CompiledPlan& Gemm() {
+    static const CompiledPlan kMade = CompilePlan(PlanCaseOf("gemm_pair"));
+    return kMade;
+  }
+  static const std::string& Plan() { return Gemm().plan; }
+  static void Refused(const std::string& plan, const std::string& code, const std::string& words) {
+    const CompiledPlan made = CompilePlan(PlanCaseOf("gemm_pair"), plan);
+    EXPECT_FALSE(made.ok);
+    EXPECT_NE(made.said.find("[" + code + "]"), std::string::npos) << made.said;
+    EXPECT_NE(made.said.find(words), std::string::npos) << made.said;
+  }
+};
+
+TEST_F(Pairs, AreObeyedWithShallowerRings) {
+  ASSERT_TRUE(Gemm().ok) << Gemm().said;
+  EXPECT_NE(Plan().find(" pair=yes"), std::string::npos) << Plan();
+  std::string plan = With(Plan(), "ring ", "slots", "3");
+  for (size_t at = plan.find(" at="); at != std::string::npos; at = plan.find(" at=", at))
+    plan.erase(at, plan.find_first_of(" \n", at + 1) - at);
+  const CompiledPlan made = CompilePlan(PlanCaseOf("gemm_pair"), plan);
+  ASSERT_TRUE(made.ok) << made.said;
+  for (const std::string& line : NotFound(made.plan, made.program)) ADD_FAILURE() << line;
+}
+TEST_F(Pairs, ThatAreNoneAreRefused) {
+  Refused(With(Plan(), "cta ", "pair", "no"), "I296", "pair=yes");
+}
+TEST_F(Pairs, InClustersOfFourAreRefused) {
+  Refused(With(Plan(), "cta ", "cluster", "4"), "I296", "cluster=2");
+}
+TEST_F(Pairs, OfOtherHalvesAreRefused) {
+  Refused(With(Plan(), "load op=load1 ", "half", "1"), "I296", "half=0");
+}
+TEST_F(Pairs, WithTheBytesOfBothAreRefused) {
+  Refused(With(Plan(), "ring ", "bytes", "65536"), "I284", "expects 65536 B");
+}
+
 }  // namespace
 }  // namespace tilec

@@ -121,7 +121,7 @@ class Finder {
     rings_.push_back({full, empty});
     Expect(Has([&](const Op& op) {
              return op.kind == OpKind::kMbarExpect && op.operands[0] == full &&
-                    op.i("bytes") == Number("bytes");
+                    op.i("bytes") == Number("bytes") * (op.i("leader") ? 2 : 1);
            }),
            "nobody expects these bytes at its full barrier", why);
   }

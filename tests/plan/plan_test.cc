@@ -19,6 +19,7 @@ const std::vector<PlanCase>& PlanCases() {
   static const std::vector<PlanCase> kCases = {
       {"gemm", "stdlib/matmul.tile", "gemm", 0, "solve"},
       {"gemm_b200", "stdlib/matmul.tile", "gemm", 0, "solve", "b200"},
+      {"gemm_pair", "stdlib/matmul.tile", "gemm", 0, "solve:clusters", "b200"},
       {"gemm_once", "stdlib/matmul.tile", "gemm", 0, "solve:once"},
       {"attention", "stdlib/attention.tile", "attention", 0, "solve"},
       {"attention_backward", "tests/exec/attention_backward.tile", "attn_bwd", 1, "solve"},

@@ -113,6 +113,7 @@ class Maker {
             f.ops[id].operands[2] =
                 Insert(f, id, OpKind::kConstant, {}, kI32, {{"value", int64_t{0}}});
           });
+        if (op.i("cluster")) AddAttr("what another CTA did not seen", id, "cluster", -1);
         break;
       case OpKind::kMbarArrive:
       case OpKind::kMbarExpect:
@@ -127,6 +128,10 @@ class Maker {
           });
         }
         if (op.i("cluster")) AddAttr("released here only", id, "cluster", -1);
+        if (op.i("leader"))
+          AddAttr(op.kind == OpKind::kMbarExpect ? "bytes of the pair expected by both"
+                                                 : "released here only",
+                  id, "leader", -1);
         break;
       case OpKind::kMbarInit:
         Remove(id);
@@ -143,6 +148,7 @@ class Maker {
       case OpKind::kTmaLoad:
         Remove(id);
         if (op.attr("share")) AddAttr("a part elsewhere", id, "share", 1024);
+        if (op.i("pair")) AddAttr("counted here only", id, "pair", -1);
         break;
       case OpKind::kCpLoad:
         Remove(id);
@@ -172,8 +178,17 @@ class Maker {
         AddAttr("one more copy pending", id, "pending", 1);
         break;
       case OpKind::kTcCommit:
+        Remove(id);
+        if (op.i("pair")) AddAttr("told to one CTA", id, "pair", -1);
+        break;
       case OpKind::kTcFence: Remove(id); break;
-      case OpKind::kTcMma: AddAttr("product in other columns", id, "column", 16); break;
+      case OpKind::kTmemAlloc:
+        if (op.i("pair")) AddAttr("columns of one CTA", id, "pair", -1);
+        break;
+      case OpKind::kTcMma:
+        AddAttr("product in other columns", id, "column", 16);
+        if (op.i("pair")) AddAttr("product of one CTA", id, "pair", -1);
+        break;
       case OpKind::kTmemLoad: AddAttr("other columns loaded", id, "column", 16); break;
       case OpKind::kMmaFence:
         Add("remove mma_fence", id, [=](Function& f) { Bypass(f, id); });
@@ -214,6 +229,7 @@ class Maker {
       }
       case OpKind::kRole:
         if (op.i("regs") > 0) AddAttr("more registers", id, "regs", 8);
+        if (op.i("leader")) AddAttr("both CTAs issue", id, "leader", -1);
         break;
       default: break;
     }

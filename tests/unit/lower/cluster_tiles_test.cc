@@ -6,6 +6,7 @@
 
 #include "ir/lower/sequential.h"
 #include "ir/passes/cluster_tiles.h"
+#include "ir/passes/cluster_values.h"
 #include "ir/warp_check/check.h"
 #include "tests/unit/lower/helper.h"
 #include "tests/unit/lower/product.h"
@@ -64,6 +65,40 @@ TEST(ClusterTiles, StoresAreGuardedWhereATileMayBeMissing) {
   const Function odd =
       Product("%K", grid, "%e = constant {value = 192} : i64\n    parallel %0, %e, %0, %N");
   EXPECT_EQ(branches(Clustered(odd)), 1);
+}
+
+// A store whose rows begin with the tile and end with the range writes nothing without a tile.
+TEST(ClusterTiles, StoresThatClipNeedNoGuard) {
+  Function fn = Product("%K");
+  ASSERT_FALSE(ClusterTiles(fn, 2, true));
+  ExpectVerified(fn);
+  EXPECT_EQ(Count(fn, OpKind::kIf), 0);
+  for (int64_t m : {0, 1, 64, 130, 300})
+    EXPECT_EQ(ProductOf(Product("%K"), m, 100, 64), ProductOf(fn, m, 100, 64)) << m;
+}
+
+// Clusters that stay walk over tiles together: both CTAs of one have the same columns, and rows
+// beside each other.
+TEST(ClusterTiles, ThatStayAreNeighboursStill) {
+  const Function before = Product("%K");
+  for (const int64_t ctas : {2, 6, 148}) {
+    Function fn = before;
+    ASSERT_FALSE(ClusterTiles(fn, 2, true));
+    ASSERT_FALSE(PersistTiles(fn, ctas));
+    ExpectVerified(fn);
+    for (int64_t m : {0, 1, 64, 130, 300})
+      for (int64_t n : {32, 100})
+        EXPECT_EQ(ProductOf(before, m, n, 64), ProductOf(fn, m, n, 64)) << m << " " << n;
+    OpId grid;
+    for (OpId id : OpsInOrder(fn))
+      if (fn.ops[id].kind == OpKind::kParallel) grid = id;
+    EXPECT_EQ(fn.ops[grid].i("cluster"), 2);
+    const ClusterValues values(fn, grid);
+    const std::vector<const Op*> loads = LoadsOf(fn);
+    ASSERT_EQ(loads.size(), 2u);
+    EXPECT_TRUE(values.Differs(loads[0]->operands[1]));
+    EXPECT_FALSE(values.Differs(loads[1]->operands[1]));
+  }
 }
 
 // Each of these is what a program of clusters is wrong without.
