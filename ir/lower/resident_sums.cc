@@ -50,7 +50,8 @@ class Finder {
     sum.home = home;
     sum.carried = carried;
     const Ending inside = Follow(from, body, &sum, true);
-    if (inside.index != carried || sum.dots.empty() || sum.changes.empty()) return;
+    if (inside.index != carried || sum.dots.empty()) return;
+    if (sum.changes.empty() && !InArms(sum)) return;
     const Ending end = Follow(loop.results[carried], loop.block, &sum, false);
     sum.result = end.value;
     sum.inside.erase(end.value);
@@ -108,6 +109,21 @@ class Finder {
       kept = *sum;
       last = v;
     }
+  }
+
+  // Does it go through arms of branches around loops of products? A loop inside that may have too
+  // few turns for its stages stands in one. (Other sums that nothing changes are found by
+  // tensor_sums.cc; branches in the innermost loop, of which there is a program without, cost more
+  // registers than they save.)
+  bool InArms(const TensorSum& sum) const {
+    return std::any_of(sum.dots.begin(), sum.dots.end(), [&](OpId dot) {
+      bool loop = false, branch = false;
+      for (OpId up = ParentOf(fn_, dot); up.valid() && up != sum.home; up = ParentOf(fn_, up)) {
+        loop = loop || fn_.ops[up].kind == OpKind::kFor;
+        branch = branch || (loop && fn_.ops[up].kind == OpKind::kIf);
+      }
+      return branch;
+    });
   }
 
   // Its uses in a block and what is in it.
