@@ -375,9 +375,7 @@ Result<void> Emitter::EmitFor(const ir::Op& op) {
   const std::vector<ir::ValueId> yields = Yields(region);
   std::vector<Regs> next;
   for (size_t i = 0; i < init.size(); ++i)
-    next.push_back(Pack(Get(yields[i]), fn_.type(yields[i]).dtype));
-  for (size_t i = 0; i < init.size(); ++i)
-    if (OutlivedBySum(op, i)) MoveAtEnd(&next[i]);
+    next.push_back(AtEnd(op, i, Pack(Get(yields[i]), fn_.type(yields[i]).dtype)));
   llvm::Value* step = llvm::ConstantInt::getSigned(lo->getType(), op.i("step"));
   llvm::Value* following =
       narrow ? b_.CreateNUWAdd(position, step) : b_.CreateNSWAdd(position, step);

@@ -295,9 +295,12 @@ bool Emitter::OutlivedBySum(const ir::Op& loop, size_t carried) const {
   return false;
 }
 
-void Emitter::MoveAtEnd(Regs* words) {
-  for (llvm::Value*& w : *words)
+// What the loop carries to its next turn, in registers that it gets at the end of this one.
+Regs Emitter::AtEnd(const ir::Op& loop, size_t carried, Regs words) {
+  if (!OutlivedBySum(loop, carried)) return words;
+  for (llvm::Value*& w : words)
     w = CallPtx(b_, w->getType()->isFloatTy() ? PtxInst::kPinF : PtxInst::kPin32, {w});
+  return words;
 }
 
 Result<void> Emitter::EmitMmaCommit() {

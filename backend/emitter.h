@@ -113,7 +113,7 @@ class Emitter {
   Result<void> EmitFor(const ir::Op& op);
   bool InitialUnread(const ir::Op& loop, size_t carried) const;
   bool OutlivedBySum(const ir::Op& loop, size_t carried) const;
-  void MoveAtEnd(Regs* words);
+  Regs AtEnd(const ir::Op& loop, size_t carried, Regs words);
   bool HasLoop(ir::BlockId block) const;
   void KeepInvariants(llvm::BranchInst* latch);
   bool ManyDescriptors(ir::BlockId turn) const;
