@@ -490,7 +490,7 @@ int64_t LoadsAhead(const Function& fn) {
     const std::vector<OpId>& body = fn.blocks[op.regions[0]].ops;
     for (OpId id : body) {
       const Op& load = fn.ops[id];
-      if (load.kind != OpKind::kGLoad || body.empty()) continue;
+      if (load.kind != OpKind::kGLoad) continue;
       const std::vector<ValueId>& next = fn.ops[body.back()].operands;
       loads += std::find(next.begin(), next.end(), load.results[0]) != next.end();
     }
