@@ -15,8 +15,8 @@
 #include "backend/ptxas.h"
 #include "ir/count_work.h"
 #include "ir/isa.h"
+#include "ir/lower/filled.h"
 #include "ir/lower/plan.h"
-#include "ir/lower/pressure.h"
 #include "ir/passes/split_reductions.h"
 #include "ir/warp_check/rate.h"
 #include "scheduler/copy_lines.h"
@@ -382,16 +382,6 @@ class Search {
     }
     return all > 0 ? own / all : 1;
   }
-  bool MaySpill(const ir::Function& warps) const {
-    for (ir::OpId id : warps.blocks[warps.body].ops) {
-      const ir::Op& op = warps.ops[id];
-      if (op.kind == ir::OpKind::kRole && op.i("regs") > 0 &&
-          100 * ir::PeakRegisters(warps, id) > target_.model.filled_percent * op.i("regs"))
-        return true;
-    }
-    return false;
-  }
-
   std::optional<TunePoint> Lower(const Point& point, bool standard) {
     const auto rating = rated_.find(point);
     const int64_t split = rating == rated_.end() ? 1 : rating->second.split;
@@ -420,7 +410,7 @@ class Search {
     Observation look;
     look.lowered = &how;
     const auto warps = LowerToWarps(loaded_, std::move(*tile), options_, &look, quiet);
-    if (!warps.ok() || (!standard && MaySpill(*warps))) return std::nullopt;
+    if (!warps.ok() || (!standard && ir::TakenToSpill(*warps, target_))) return std::nullopt;
     if (split > 1 && warps->launch.cluster != split) return std::nullopt;  // it was refused
     const ir::Target asked = scheduler::SharedBy(target_, work.instances, times * AskedFor(*warps));
     if (const auto rates = ir::RatesOf(*warps, asked, quiet); rates.ok())

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "ir/warp_check/rate.h"
 #include "scheduler/body_facts.h"
 #include "scheduler/bounds.h"
 #include "scheduler/op_work.h"
@@ -56,6 +57,29 @@ bool Fits(const Graph& graph) {
     smem += op.smem_bytes;
   }
   return smem <= graph.machine.smem_bytes;
+}
+
+// An iteration of one compute role where products are complete at once. Warpgroups in step multiply
+// together, and nothing else runs meanwhile; in turns each is held up as ir/warp_check/rate.h says.
+int64_t AtOnce(const Graph& graph, const ir::Target& target, int64_t warpgroups, bool turns) {
+  const int tensor = graph.FindUnit("tensor"), smem = graph.FindUnit("smem");
+  int64_t sum = 0;
+  for (const GraphOp& op : graph.ops) {
+    if (op.variable_latency) continue;
+    int64_t multiplies = 0, reads = 0;
+    for (const UnitUse& use : op.uses) {
+      if (use.unit == tensor) multiplies = use.cycles;
+      if (use.unit == smem) reads = use.cycles;
+    }
+    if (multiplies == 0) {
+      sum += op.issue;
+      continue;
+    }
+    const int64_t product = std::max(multiplies, reads);
+    sum += std::max<int64_t>(0, op.issue - multiplies / warpgroups) +
+           (turns ? ir::HeldUpByTurns(product, target) : product);
+  }
+  return sum;
 }
 
 // Threads meet to exchange what they hold.
@@ -185,6 +209,9 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       const Graph& graph = loop.extraction.graph;
       if (!Fits(graph)) return std::nullopt;
       period.cycles = period.busy = BestBound(graph).ii;
+      if (cut->at_once)
+        period.cycles =
+            std::max(period.cycles, AtOnce(graph, target, cut->schedule.warpgroups, cut->turns));
       for (const OpOrigin& origin : loop.extraction.origins)
         for (const OriginStep& step : origin.steps)
           if (step.kind == StepKind::kSmemStore) period.cycles += target.model.hand_over_cycles;

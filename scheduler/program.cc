@@ -11,10 +11,13 @@
 #include "ir/isa.h"
 #include "ir/loop_plan.h"
 #include "ir/lower/plan.h"
+#include "ir/lower/turns.h"
+#include "ir/operand_reads.h"
 #include "ir/pass_tiles.h"
 #include "ir/pipeline_loop.h"
 #include "ir/row_classes.h"
 #include "ir/slice_rows.h"
+#include "scheduler/op_work.h"
 #include "scheduler/program_cut.h"
 #include "scheduler/role_sets.h"
 #include "scheduler/top.h"
@@ -278,6 +281,29 @@ void Adopt(const ir::ScheduledResources& made, ProgramSchedule* schedule) {
   }
 }
 
+namespace {
+
+// What warps read of shared memory for products that take operands from registers only: it depends
+// on how they share the sum, which the plan of tiles says.
+void AddOperandReads(const Function& fn, const ir::LayoutPlan& tiles, const ir::Target& target,
+                     Extraction* loop) {
+  for (size_t g = 0; g < loop->graph.ops.size(); ++g)
+    for (const OriginStep& step : loop->origins[g].steps) {
+      const auto dot = step.kind == StepKind::kOp ? tiles.dots.find(step.op) : tiles.dots.end();
+      if (dot == tiles.dots.end()) continue;
+      const Op& op = fn.ops[step.op];
+      ir::Work work;
+      work.bytes = static_cast<double>(ir::OperandReads(fn, op, dot->second, tiles.warpgroups));
+      const ir::OpCost* cost = target.CostOf(CostName(fn, op));
+      if (work.bytes == 0 || cost == nullptr) continue;
+      for (const ir::TargetUse& use : cost->uses)
+        if (use.cycles.per.bytes > 0)
+          loop->graph.ops[g].uses.push_back({use.unit, use.cycles.At(work)});
+    }
+}
+
+}  // namespace
+
 std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Target& target,
                                   bool crossing) {
   CutProgram c;
@@ -292,6 +318,8 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
     else if (plan.unit != ir::MatrixUnit::kNone)
       c.at_once = true;
   c.schedule.warpgroups = slices > 1 ? 1 : tiles.warpgroups;
+  c.turns = c.at_once && target.Has("setmaxnreg") &&
+            ir::TurnsPay(c.fn, tiles, target, c.schedule.warpgroups);
   c.schedule.roles = slices;
   c.in_place = ir::InTensorMemory(target.matrix_unit.kind);
   for (OpId loop : InnermostLoops(c.fn)) {
@@ -303,6 +331,7 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
     if (extraction.ok()) {
       report.extraction = std::move(*extraction);
       Graph& graph = report.extraction.graph;
+      AddOperandReads(c.fn, tiles, target, &report.extraction);
       ShapeForLowering(graph, c.schedule.warpgroups, crossing);
       if (!c.schedule.loops.empty())
         graph.name += fmt::format(".loop{}", c.schedule.loops.size() + 1);

@@ -16,6 +16,7 @@ struct CutProgram {
   ProgramSchedule schedule;      // one report per innermost loop, extracted where `extracted`
   std::set<ir::OpId> in_flight;  // see ir::LoopSchedule
   bool at_once = false;          // it has products that are complete when they are issued
+  bool turns = false;            // … and its warpgroups take turns with them (ir/lower/turns.h)
   bool in_place = false;         // sums stay where products add to them (ir/loop_plan.h)
   int64_t ii = 0;                // of all loops together, once they are solved
 };

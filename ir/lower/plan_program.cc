@@ -114,7 +114,7 @@ void ProgramPlanner::PlanRoles() {
   const int64_t barriers = 1 + p_.compute_roles * (1 + tiles_.warpgroups) + compute / 4;
   for (PlannedRole& role : p_.roles)
     role.turns = role.computes() && quotas && barriers <= target_.limits.named_barriers &&
-                 TurnsPay(in_, tiles_, role.warps / isa::kWarpgroupWarps);
+                 TurnsPay(in_, tiles_, target_, role.warps / isa::kWarpgroupWarps);
 }
 
 // The quotas that the schedule says: obeyed if somebody wrote them, else noted where they differ.
@@ -161,8 +161,6 @@ int ProgramPlanner::OwnerOf(OpId id) const {
   return owner;
 }
 
-bool ProgramPlanner::Contains(OpId outer, OpId inner) const {
-  return IsWithin(in_, inner, outer);
-}
+bool ProgramPlanner::Contains(OpId outer, OpId inner) const { return IsWithin(in_, inner, outer); }
 
 }  // namespace tilec::ir

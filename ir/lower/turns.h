@@ -19,10 +19,15 @@
 
 namespace tilec::ir {
 
+// Products that are complete at once are turns of their own: what stands between two of them is
+// what the other warpgroup multiplies beside.
+//
 // The plan's decision: two warpgroups whose products fly in groups, and a loop of two products an
-// iteration, of which threads compute an operand of one out of the other's result. `in`: the tile
-// function as it is lowered.
-bool TurnsPay(const Function& in, const LayoutPlan& tiles, int64_t warpgroups);
+// iteration, of which threads compute an operand of one out of the other's result. Where products
+// are complete at once, only if threads compute longer than they take. `in`: the tile function as
+// it is lowered.
+bool TurnsPay(const Function& in, const LayoutPlan& tiles, const Target& target,
+              int64_t warpgroups);
 
 // Puts the turns of the plan's roles into the warp program: barriers from the highest number down.
 void TakeTurns(const ProgramPlan& plan, const Target& target, Function* warps);

@@ -5,7 +5,9 @@
 #include <map>
 #include <set>
 
+#include "ir/isa.h"
 #include "ir/matrix_unit.h"
+#include "ir/operand_reads.h"
 #include "ir/warp_check/cluster.h"
 #include "ir/warp_check/machine.h"
 
@@ -21,6 +23,7 @@ constexpr int64_t kTurns = 48;  // walked; the one looked at is in the middle of
 constexpr int64_t kSteady = 32;
 // `steps` of machine files: blocks of so many rows and bytes along K.
 constexpr double kTensorRows = 64, kTensorDepth = 32;
+constexpr int64_t kGroupWarps = 4, kWarpRows = 16;
 
 struct Cost {
   int64_t issue = 0, latency = 0;
@@ -40,8 +43,14 @@ class Rater {
       if (trace_[i].loop == loop && trace_[i].turn == kSteady)
         by_role[static_cast<size_t>(trace_[i].role)].push_back(static_cast<int>(i));
     std::map<int, int64_t> busy;
+    int64_t products = 0, most = 0;  // at once, of all roles and of one
     for (const std::vector<int>& events : by_role) {
       if (events.empty()) continue;
+      int64_t own = 0;
+      for (int e : events)
+        if (AtOnce(fn_.ops[KeyOf(e).second])) own += CostOf(KeyOf(e)).issue;
+      products += own;
+      most = std::max(most, own);
       rate.loops.push_back(trace_[static_cast<size_t>(events[0])].loop_op);
       for (int e : events) AddNode(rate, e);
     }
@@ -75,6 +84,7 @@ class Rater {
       const int64_t per_turn = (cycles + u.capacity - 1) / u.capacity;
       if (per_turn > rate.busy) rate.busy = per_turn, rate.unit = u.name;
     }
+    rate.others = products - most;
     if (DeadCircle(rate.graph).empty()) rate.order = ExactPeriod(rate.graph);
     return rate;
   }
@@ -84,6 +94,28 @@ class Rater {
   Key KeyOf(int event) const {
     const Event& e = trace_[static_cast<size_t>(event)];
     return {e.role, e.op};
+  }
+
+  static bool AtOnce(const Op& op) { return op.kind == OpKind::kMma && !FliesFrom(op); }
+  // Do the warpgroups of the role take turns?
+  bool TakesTurns(int role) const {
+    const auto [at, fresh] = turns_.try_emplace(role, false);
+    if (fresh)
+      warp_check::WalkOps(fn_, p_.roles[static_cast<size_t>(role)].body, [&](OpId id) {
+        at->second = at->second || fn_.ops[id].kind == OpKind::kTurn;
+      });
+    return at->second;
+  }
+  int64_t ReadBy(const Op& mma, int warpgroups) const {
+    const Type &acc = fn_.type(mma.results[0]), &b = fn_.type(mma.operands[2]);
+    const std::string& split = mma.s("split");
+    const int64_t row = fn_.layout(mma.operands[0]).ThreadCoord(isa::kWarpThreads)[0];
+    return OperandReads(UnitOf(mma), {b.dtype, acc.shape[0], acc.shape[1], mma.i("k")}, warpgroups,
+                        split == "m"   ? WgSplit::kM
+                        : split == "n" ? WgSplit::kN
+                                       : WgSplit::kNone,
+                        row == 0 ? kGroupWarps : row / kWarpRows,
+                        fn_.type(mma.operands[1]).is_tile());
   }
 
   void AddNode(LoopRate& rate, int event) {
@@ -152,6 +184,7 @@ class Rater {
       case OpKind::kMma: {
         const Type& acc = fn_.type(op.results[0]);
         const Type& b = fn_.type(op.operands[2]);
+        work.bytes = double(ReadBy(op, int(groups)));
         name = fmt::format("dot.{}", Info(b.dtype).bits);
         work.flops = 2.0 * double(acc.elements()) * double(op.i("k"));
         work.steps = std::max(1.0, double(acc.shape[0]) / kTensorRows) *
@@ -191,6 +224,14 @@ class Rater {
     share.elements /= groups, share.rows /= groups, share.bytes /= groups, share.steps /= groups;
     cost.issue = row.issue.At(copy ? work : share);
     cost.latency = row.latency.At(cost.async ? work : share);
+    if (AtOnce(op)) {
+      int64_t longest = cost.issue;
+      for (const auto& [unit, cycles] : cost.uses)
+        if (!target_.units[static_cast<size_t>(unit)].fluid) longest = std::max(longest, cycles);
+      if (TakesTurns(key.first)) longest = HeldUpByTurns(longest, target_);
+      cost.latency += longest - cost.issue;
+      cost.issue = longest;
+    }
     return cost;
   }
 
@@ -200,9 +241,14 @@ class Rater {
   const std::vector<Event>& trace_;
   std::map<Key, int> issue_, done_;
   std::map<int, int64_t> first_cycles_;
+  mutable std::map<int, bool> turns_;
 };
 
 }  // namespace
+
+int64_t HeldUpByTurns(int64_t together, const Target& target) {
+  return 3 * (together / 2 + target.Transfer("smem", 0)) / 2;
+}
 
 Result<std::vector<LoopRate>> RatesOf(const Function& of, const Target& target, DiagSink& diags) {
   const bool cluster = of.launch.cluster > 1;

@@ -84,6 +84,7 @@ class LoweringTest : public ::testing::Test {
     auto fn = api::MakeTileIr(loaded_, kernel_, call_, nullptr, diags_);
     EXPECT_TRUE(fn.ok());
     api::PipelineOptions options;
+    if (!target_.empty()) options.target = target_;
     if (loaded_.schedule_file >= 0) options.schedule = kernel_ + ".sched";
     auto warps = api::LowerToWarps(loaded_, std::move(*fn), options, &look, diags_);
     EXPECT_TRUE(warps.ok()) << RenderAll(diags_, loaded_.sources);
@@ -112,6 +113,7 @@ class LoweringTest : public ::testing::Test {
   }
 
   const std::string kernel_;
+  std::string target_;  // a machine or its file; "": the default
   api::Loaded loaded_;
   api::Call call_;
   DiagSink diags_;

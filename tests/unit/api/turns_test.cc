@@ -2,6 +2,7 @@
 // refuses every way to place them wrong.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,10 +45,32 @@ kernel two(Q: bf16[M, 64], K: bf16[64, L], V: bf16[64, L], O: out f32[M, L]) {
 }
 )";
 
+// Products that are complete at once, of 64 and 128 columns: threads compute longer than they take,
+// and not as long.
+std::string Attention(int64_t depth, int64_t keys) {
+  return fmt::format(R"(
+kernel chain(Q: bf16[M, {0}], K: bf16[L, {0}], V: bf16[L, {0}], O: out f32[M, {0}]) {{
+  parallel m in tiles(M, 256) {{
+    let q = Q[m, :]
+    var acc: f32[256, {0}] = 0
+    var l: f32[256] = 0
+    for k in tiles(L, {1}) {{
+      let s = min(q @ K[k, :].T, 8.0)
+      let p = exp2(s * 0.25 - max(s, axis = 1)[:, None])
+      l = l + sum(p, axis = 1)
+      acc = acc * 0.5 + (p as bf16) @ V[k, :]
+    }}
+    O[m, :] = acc / l[:, None]
+  }}
+}}
+)",
+                     depth, keys);
+}
+
 class TurnsTest : public LoweringTest {
  protected:
-  explicit TurnsTest(const char* kernel = "chain", const char* text = kChain)
-      : LoweringTest(kernel), text_(text) {}
+  explicit TurnsTest(const char* kernel = "chain", std::string text = kChain)
+      : LoweringTest(kernel), text_(std::move(text)) {}
   void SetUp() override {
     LoadText(loaded_, text_);
     for (const char* name : {"Q", "K", "V", "O"})
@@ -71,7 +94,7 @@ class TurnsTest : public LoweringTest {
   }
 
  private:
-  const char* text_;
+  const std::string text_;
 };
 
 void Remove(ir::Function& fn, ir::OpId id) {
@@ -137,6 +160,44 @@ TEST_F(IndependentTest, ProductsThatNeedNoThreadsTakeNone) {
   const ir::Function fn = Lowered(&lowered);
   EXPECT_TRUE(Turns(fn, "start").empty());
   EXPECT_TRUE(Turns(fn, "begin").empty());
+}
+
+class AtOnceTest : public TurnsTest {
+ protected:
+  explicit AtOnceTest(std::string text = Attention(64, 96)) : TurnsTest("chain", std::move(text)) {
+    target_ = std::string(TILEC_SOURCE_DIR) + "/tests/machines/h200_mma_sync.toml";
+  }
+};
+TEST_F(AtOnceTest, EachProductOfALoopIsATurn) {
+  api::Lowered lowered;
+  const ir::Function fn = Lowered(&lowered);
+  ASSERT_EQ(Turns(fn, "start").size(), 1u) << RenderAll(diags_, loaded_.sources);
+  const std::vector<ir::OpId> begins = Turns(fn, "begin"), ends = Turns(fn, "end");
+  ASSERT_GE(begins.size(), 2u);
+  ASSERT_EQ(begins.size(), ends.size());
+  for (size_t i = 0; i < begins.size(); ++i) {
+    const std::vector<ir::OpId>& ops = fn.blocks[fn.ops[begins[i]].block].ops;
+    const auto from = std::find(ops.begin(), ops.end(), begins[i]);
+    ASSERT_LT(from + 2, ops.end());
+    EXPECT_EQ(fn.ops[from[1]].kind, ir::OpKind::kMma);
+    EXPECT_EQ(from[2], ends[i]);
+  }
+  EXPECT_EQ(Broken(fn, [](ir::Function&) {}), "");
+  EXPECT_EQ(Broken(fn, [&](ir::Function& f) { Remove(f, begins[0]); }), "I311");
+  EXPECT_EQ(Broken(fn, [&](ir::Function& f) { Remove(f, ends[0]); }), "I311");
+  // A slot that is released inside of a turn in front of a wait.
+  EXPECT_EQ(Broken(fn, [&](ir::Function& f) { MoveBehind(f, ends[0], ir::OpKind::kMbarWait); }),
+            "I311");
+}
+
+class LongProductsTest : public AtOnceTest {
+ protected:
+  LongProductsTest() : AtOnceTest(Attention(128, 64)) {}
+};
+TEST_F(LongProductsTest, WhereProductsTakeLongestThereAreNone) {
+  api::Lowered lowered;
+  const ir::Function fn = Lowered(&lowered);
+  EXPECT_TRUE(Turns(fn, "start").empty());
 }
 
 }  // namespace

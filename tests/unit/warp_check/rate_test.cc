@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/warp_check/rate.h"
 
+#include "ir/operand_reads.h"
 #include "tests/unit/warp_check/programs.h"
 
 namespace tilec::ir {
@@ -122,6 +123,27 @@ TEST(WarpRate, PeeledTurnsDoNotSlowTheRest) {
                   Counter("lc") + For("%zero", "%K", 64, "%k", Put("r", "lc", "l", 3, "%k"))) +
              Role("compute", 0, 4, Counter("cc") + peeled));
   EXPECT_EQ(RateOf(program).Cycles(), 350);
+}
+
+// 16 of K of 128 x 256 by eight warps: of 64 x 64 each reads 128 rows and columns of 32 bytes, of
+// 16 x 256 272; what comes from registers is not read. A unit that reads by itself asks no warp.
+TEST(WarpRate, WarpsReadTheRowsAndColumnsOfTheirParts) {
+  const MatrixUnit unit = *MatrixUnitNamed("mma.sync");
+  const ProductShape product{DType::kBF16, 128, 256, 16};
+  EXPECT_EQ(OperandReads(unit, product, 2, WgSplit::kN, 2, false), 8 * (64 + 64) * 32);
+  EXPECT_EQ(OperandReads(unit, product, 2, WgSplit::kM, 1, false), 8 * (16 + 256) * 32);
+  EXPECT_EQ(OperandReads(unit, product, 2, WgSplit::kM, 4, false), 8 * (64 + 64) * 32);
+  EXPECT_EQ(OperandReads(unit, product, 2, WgSplit::kM, 1, true), 8 * 256 * 32);
+  EXPECT_EQ(OperandReads(kOfOld, product, 2, WgSplit::kM, 1, false), 0);
+  EXPECT_EQ(OperandReads(MatrixUnit::kNone, product, 2, WgSplit::kM, 1, false), 0);
+}
+
+// Two warpgroups, 1000 cycles of products for both, 74 to hand a turn over: own, the other's, own.
+TEST(WarpRate, TurnsHoldUpForThreeHalves) {
+  DiagSink diags;
+  const auto target = LoadBuiltinTarget("h200", diags);
+  ASSERT_TRUE(target.ok());
+  EXPECT_EQ(HeldUpByTurns(1000, *target), (500 + 74) * 3 / 2);
 }
 
 }  // namespace

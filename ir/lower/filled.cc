@@ -1,0 +1,59 @@
+// Measured with ptxas 13.0, attention by products that are complete at once, two warpgroups with
+// 240 registers a thread, three with 160: bytes spilled (without a mask, causal) beside tiles kept
+// + cast.
+//
+//   D = 128  256 x 48  192 + 24    0,   0        D = 64  256 x 96   176 + 48    0,   0
+//            256 x 64  208 + 32    0,  16                256 x 112  192 + 56   32,   0
+//            192 x 64  104 + 16    0,   0                256 x 128  208 + 64  212, 272
+//            192 x 80  112 + 20   12,   0                192 x 144  112 + 36    0,   0
+//                                                        192 x 176  128 + 44   80,  68
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/lower/filled.h"
+
+#include <algorithm>
+
+#include "ir/lower/pressure.h"
+
+namespace tilec::ir {
+
+namespace {
+
+// What the products of a block have of it.
+struct Products {
+  bool at_once = false;
+  int64_t cast = 0;  // registers of the largest left operand that threads hold
+};
+void Look(const Function& fn, BlockId block, Products* found) {
+  for (OpId id : fn.blocks[block].ops) {
+    const Op& op = fn.ops[id];
+    for (BlockId region : op.regions) Look(fn, region, found);
+    if (op.kind != OpKind::kMma || FliesFrom(op)) continue;
+    found->at_once = true;
+    const ValueId left = op.operands[1];
+    if (fn.type(left).is_tile())
+      found->cast =
+          std::max(found->cast, fn.layout(left).regs() * ByteSize(fn.type(left).dtype) / 4);
+  }
+}
+
+}  // namespace
+
+bool TakenToSpill(const Function& warps, const Target& target) {
+  for (OpId id : warps.blocks[warps.body].ops) {
+    const Op& op = warps.ops[id];
+    if (op.kind != OpKind::kRole) continue;
+    Products products;
+    Look(warps, op.regions[0], &products);
+    int64_t quota = op.i("regs");
+    if (quota == 0 && products.at_once) quota = FullestRole(warps, target).most;
+    if (quota == 0) continue;
+    const int64_t kept = PeakRegisters(warps, id);
+    if (products.at_once ? kept + products.cast > quota
+                         : 100 * kept > target.model.filled_percent * quota)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace tilec::ir
