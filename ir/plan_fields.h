@@ -214,6 +214,7 @@ void Fields(IO& io, StoreRecord& r) {
   io("rows", r.store.row_dim);
   io("columns", r.store.col_dim);
   io("panels", r.epilogue.panels);
+  io("drains", r.epilogue.drains);
   io("rows-of-part", r.epilogue.rows_of_part);
   io("by-slices", r.epilogue.by_slices);
   io("slice-width", r.epilogue.slice_width);

@@ -270,6 +270,7 @@ struct PlannedLoop {
 // ---- epilogues
 struct PlannedEpilogue {
   int64_t panels = 0;        // staging buffers of a store by panels; 0: it leaves as a whole
+  bool drains = false;       // … and is awaited where it is made again, not at once
   int64_t rows_of_part = 0;  // rows that each warpgroup copies out for itself; 0: all together
   bool by_slices = false;    // what leads to the store runs slice by slice where it stores
   int64_t slice_width = 0;   // columns of a slice

@@ -55,7 +55,7 @@ void Emitter::StoreOperands(OpId id) {
     if (stored(*o)) Tile(o->source);
   FlushLoads();
   // Of several slots the next one is free (PlanOperandRings).
-  if (p_.OneSlot(id)) SettleAll(), Sync();
+  if (p_.OneSlot(id)) SettleReaders(), Sync();
   NextOperandSlots(id);
   StoreOperand(id, true);
   StoreOperand(id, false);

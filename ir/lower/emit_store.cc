@@ -209,17 +209,39 @@ void Emitter::AwaitStores() {
   inner.Yield({});
 }
 
-// Through a staging buffer: TMA writes whole lines, clipped to the tensor.
+// Through a staging buffer: TMA writes whole lines, clipped to the tensor. A buffer that drains has
+// been read when the next iteration stores; others are awaited at once.
 void Emitter::StoreByTma(OpId id) {
   const Op& op = in_.ops[id];
   const StorePlan& store = plan_.stores.at(id);
   const ValueId value = op.operands[1];
   const ValueId tile = Tile(store.transposed ? in_.def(value)->operands[0] : value);
   FlushLoads();
-  SettleAll();  // the staging bytes may be a ring's that a product in flight still reads
+  // The staging bytes may be a ring's that a product in flight still reads, if they do not drain.
+  if (p_.epilogues.at(id).drains)
+    TakeSums();
+  else
+    SettleAll();
   const Type& type = in_.type(value);
   const int64_t pitch = store.smem.panel_cols * ByteSize(type.dtype);
   const ValueId buffer = PanelBuffer(id, 0);
+  const bool drains = p_.epilogues.at(id).drains;
+  const auto elect = [&] {
+    const OpId elected = b_.Add(OpKind::kElect, {}, {});
+    const BlockId body = out_.AddBlock(elected);
+    out_.ops[elected].regions.push_back(body);
+    Builder inner(out_, body);
+    inner.SetSpan(b_.span());
+    return inner;
+  };
+  const auto await = [](Builder& inner, bool read) {
+    inner.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{read}}});
+  };
+  if (drains) {  // what is still on its way from the iteration before
+    Builder inner = elect();
+    await(inner, true);
+    inner.Yield({});
+  }
   Sync();
   b_.Add(OpKind::kSmemStore, {tile, buffer}, {}, {{"transposed", int64_t{store.transposed}}});
   b_.Add(OpKind::kFenceAsync, {}, {});
@@ -238,11 +260,7 @@ void Emitter::StoreByTma(OpId id) {
                        (col / store.smem.panel_cols) * store.smem.rows * pitch + row * pitch,
                        BoxCoords(op, store.row_dim, store.col_dim, row, col)});
     }
-  const OpId elect = b_.Add(OpKind::kElect, {}, {});
-  const BlockId body = out_.AddBlock(elect);
-  out_.ops[elect].regions.push_back(body);
-  Builder inner(out_, body);
-  inner.SetSpan(b_.span());
+  Builder inner = elect();
   for (const Box& box : boxes) {
     std::vector<ValueId> operands = {buffer};
     operands.insert(operands.end(), box.coords.begin(), box.coords.end());
@@ -251,9 +269,9 @@ void Emitter::StoreByTma(OpId id) {
             op);
   }
   inner.Add(OpKind::kTmaCommit, {}, {});
-  const bool over = over_.count(id) > 0;
-  inner.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{over ? 0 : 1}}});
+  if (!drains) await(inner, over_.count(id) == 0);
   inner.Yield({});
+  drains_ = drains_ || drains;
 }
 
 }  // namespace tilec::ir

@@ -340,6 +340,8 @@ class Emitter {
     TakeSums();
     Settle(flights_.size());
   }
+  // Awaits the products that read what threads computed for them.
+  void SettleReaders();
   // emit_dot.cc
   ValueId OperandBuffer(OpId dot, bool is_a);
   void StoreOperands(OpId dot);

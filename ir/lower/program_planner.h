@@ -30,6 +30,8 @@ class ProgramPlanner {
   bool specialized() const { return p_.specialized; }
   // … or why not.
   const NoProducer& no_producer() const { return no_producer_; }
+  // Does a store drain as a whole, so that it has shared memory for itself?
+  bool drains() const;
   // The marks of the program make sense: no role needs what another one computes.
   bool sound() const { return sound_; }
   // Fails with I304, I305 or I307.
@@ -80,6 +82,7 @@ class ProgramPlanner {
   void PlanLoadBuffer(OpId load, const std::map<OpId, int64_t>& load_ends);
   void PlanOperandBuffers(OpId dot);
   void PlanStagingBuffers(OpId store);
+  std::optional<size_t> SharedStaging(OpId store, const Type& type, int64_t panels) const;
   int64_t KernelEnd(OpId id) const;
 
   // plan_chains.cc
@@ -108,6 +111,7 @@ class ProgramPlanner {
   // plan_epilogues.cc
   bool CopiesOneTensor() const;
   int64_t PanelsInFlight(OpId store) const;
+  bool DrainsAsWhole(OpId store) const;
   bool StoredAsMade(ValueId v) const;
   int64_t RowsOfWarpgroups(OpId store) const;
   int64_t SliceWidth(OpId store) const;
