@@ -163,11 +163,12 @@ void Emitter::StoreByPanels(OpId id) {
     for (int64_t p = first; p < end; ++p) made.push_back(make(p));
     if (alone && (again || step > 0))
       for (ValueId& part : made) part = b_.Value(OpKind::kPin, {part}, out_.type(part));
-    if (step == 0 && again)  // what is still on its way from the iteration before
+    const bool freed = p_.epilogues.at(id).freed_at.valid();
+    if (step == 0 && again && !freed)  // what is still on its way from the iteration before
       elect([&](Builder& b) { await(b, halves ? 1 : 0); });
     if (step > 0 && (step > 1 || buffers == 1 || (again && halves)))
       elect([&](Builder& b) { await(b, buffers > 1 && !behind ? 1 : 0); });
-    behind&& step > 0 ? meet() : sync();
+    if (!freed) behind&& step > 0 ? meet() : sync();
     if (behind && step > 0) copy_out(step - 1);
     for (int64_t p = first; p < end; ++p)
       b_.Add(OpKind::kSmemStore,
@@ -195,6 +196,21 @@ OpId Emitter::ElectStorer() {
   const OpId elect = b_.Add(OpKind::kElect, {}, {});
   if (parts_ > 1) out_.ops[elect].set("parts", int64_t{parts_});
   return elect;
+}
+
+// In front of the meeting for what the product reads: stores whose bytes are free behind it.
+void Emitter::AwaitFreed(OpId dot) {
+  const bool frees =
+      std::any_of(p_.epilogues.begin(), p_.epilogues.end(),
+                  [&](const auto& planned) { return planned.second.freed_at == dot; });
+  if (!frees) return;
+  const OpId elect = b_.Add(OpKind::kElect, {}, {});
+  const BlockId block = out_.AddBlock(elect);
+  out_.ops[elect].regions.push_back(block);
+  Builder inner(out_, block);
+  inner.SetSpan(b_.span());
+  inner.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{1}}});
+  inner.Yield({});
 }
 
 // Before the role ends, while its shared memory is still there.
@@ -237,12 +253,13 @@ void Emitter::StoreByTma(OpId id) {
   const auto await = [](Builder& inner, bool read) {
     inner.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{read}}});
   };
-  if (drains) {  // what is still on its way from the iteration before
+  const bool freed = p_.epilogues.at(id).freed_at.valid();
+  if (drains && !freed) {  // what is still on its way from the iteration before
     Builder inner = elect();
     await(inner, true);
     inner.Yield({});
   }
-  Sync();
+  if (!freed) Sync();
   b_.Add(OpKind::kSmemStore, {tile, buffer}, {}, {{"transposed", int64_t{store.transposed}}});
   b_.Add(OpKind::kFenceAsync, {}, {});
   Sync();

@@ -223,6 +223,7 @@ class Emitter {
   void SetKind(OpId copy, const Op& op);
   ValueId PanelBuffer(OpId id, int64_t number) const;
   OpId ElectStorer();
+  void AwaitFreed(OpId dot);
   void StoreByPanels(OpId id);
   void AwaitStores();
 

@@ -83,7 +83,7 @@ void ProgramPlanner::PlanOperandBuffers(OpId id) {
     if (ring.buffer) continue;
     Type type = BufferType(operand.source, operand.smem, operand.store_transposed);
     int64_t begin = positions_.at(id), end = begin;
-    if (ring.slots > 1) {  // read across iterations
+    if (ring.slots > 1 || ring.met) {  // read across iterations, or nobody meets in between
       type.depth = ring.slots;
       begin = 0;
       end = KernelEnd(id);

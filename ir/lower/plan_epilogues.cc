@@ -98,11 +98,6 @@ bool ProgramPlanner::PlanEpilogues() {
   return fewer;
 }
 
-bool ProgramPlanner::drains() const {
-  return std::any_of(p_.epilogues.begin(), p_.epilogues.end(),
-                     [](const auto& planned) { return planned.second.drains; });
-}
-
 // Does each role have one store by TMA?
 bool ProgramPlanner::CopiesOneTensor() const {
   return std::count_if(tiles_.stores.begin(), tiles_.stores.end(),

@@ -66,6 +66,7 @@ Result<ProgramPlan> ProgramPlanner::Run(DiagSink& diags) {
     PlanHanded();
   }
   PlanOperandRings();
+  PlanMeetings();
   PlanBuffers();
   PlanExchanges();
   if (specialized() && !sound_)
@@ -161,8 +162,6 @@ int ProgramPlanner::OwnerOf(OpId id) const {
   return owner;
 }
 
-bool ProgramPlanner::Contains(OpId outer, OpId inner) const {
-  return IsWithin(in_, inner, outer);
-}
+bool ProgramPlanner::Contains(OpId outer, OpId inner) const { return IsWithin(in_, inner, outer); }
 
 }  // namespace tilec::ir

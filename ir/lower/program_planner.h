@@ -3,7 +3,8 @@
 // epilogues. Emits nothing. Internal to ir/lower; its parts are plan_program.cc (roles, quotas),
 // plan_issuer.cc (a role that issues products), plan_pair.cc (products of two CTAs),
 // plan_rings.cc (rings, tokens, passes, exchanges), plan_buffers.cc (shared memory), plan_chains.cc
-// (products in flight from iteration to iteration) and plan_epilogues.cc (how stores leave).
+// (products in flight from iteration to iteration), plan_epilogues.cc (how stores leave) and
+// plan_meetings.cc (barriers that another one serves for).
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -30,8 +31,6 @@ class ProgramPlanner {
   bool specialized() const { return p_.specialized; }
   // … or why not.
   const NoProducer& no_producer() const { return no_producer_; }
-  // Does a store drain as a whole, so that it has shared memory for itself?
-  bool drains() const;
   // The marks of the program make sense: no role needs what another one computes.
   bool sound() const { return sound_; }
   // Fails with I304, I305 or I307.
@@ -118,6 +117,11 @@ class ProgramPlanner {
   bool LoadsBySlices(OpId load) const;
   bool PlanEpilogues();
   std::set<OpId> SlicedOps(OpId store) const;
+
+  // plan_meetings.cc
+  OpId ProductOf(OpId store) const;
+  bool StagedAtOnce(OpId store) const;
+  void PlanMeetings();
 
   const Function& in_;
   const Target& target_;

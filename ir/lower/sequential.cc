@@ -78,7 +78,8 @@ SequentialOptions::Staging StagingOf(const ProgramPlan& plan) {
   bool drains = false;
   for (const auto& [store, first] : plan.store_buffers)
     if (!buffers.insert(first).second) return Staging::kShares;
-  for (const auto& [store, epilogue] : plan.epilogues) drains = drains || epilogue.drains;
+  for (const auto& [store, epilogue] : plan.epilogues)
+    drains = drains || epilogue.drains || epilogue.freed_at.valid();
   return drains ? Staging::kDrains : Staging::kAwaits;
 }
 
@@ -196,8 +197,9 @@ Result<Function> SpecializeAs(const Function& fn, const Target& target,
         if (options.no_producer) *options.no_producer = planner.no_producer();
         return Sequentialize(fn, target, options, diags, made);
       }
-      if (room.staging == Staging::kDrains) drains = planner.drains();
       Result<ProgramPlan> plan = planner.Run(attempt);
+      if (room.staging == Staging::kDrains && plan.ok())
+        drains = StagingOf(*plan) == Staging::kDrains;
       const bool binding = options.scheduled && options.scheduled->binding;
       if (plan.ok() && plan->smem_bytes > target.limits.smem_bytes && !binding)
         continue;  // buffers alone
