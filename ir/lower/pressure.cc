@@ -393,34 +393,15 @@ bool BesideProducts(const Function& fn, BlockId block) {
 }
 }  // namespace
 
-namespace {
-// Products that one way through the block makes: versions of a body are alternatives.
-int64_t ProductsOf(const Function& fn, BlockId block) {
-  int64_t products = 0;
-  for (OpId id : fn.blocks[block].ops) {
-    const Op& op = fn.ops[id];
-    products += op.kind == OpKind::kMma;
-    int64_t most = 0, all = 0;
-    for (BlockId region : op.regions) {
-      const int64_t inside = ProductsOf(fn, region);
-      most = std::max(most, inside);
-      all += inside;
-    }
-    products += op.kind == OpKind::kIf ? most : all;
-  }
-  return products;
-}
-}  // namespace
-
 int64_t SpareRegisters(const Function& fn, const Target& target, OpId role) {
   // Fitted to random programs, not derived; of others it found half of those that spill
   // (perf_log.md).
   const TargetRegisters& beside = target.registers;
-  const int64_t products =
-      role.valid() ? ProductsOf(fn, fn.ops[role].regions[0]) : ProductsOf(fn, fn.body);
+  int64_t products = 0;
   std::map<ValueId, int64_t> accessed;
   for (OpId id : OpsInOrder(fn)) {
     const Op& op = fn.ops[id];
+    products += op.kind == OpKind::kMma && (!role.valid() || IsWithin(fn, id, role));
     const bool atomic = op.kind == OpKind::kGAtomic;
     if (!atomic && op.kind != OpKind::kGLoad && op.kind != OpKind::kGStore) continue;
     int64_t& most = accessed[op.operands[0]];

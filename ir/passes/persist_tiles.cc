@@ -374,42 +374,39 @@ class Persist {
           b.Binary(OpKind::kSub, b.Binary(OpKind::kSub, counts[slow], b.Int(1, kNarrow)), t);
   }
 
-  // How many heads there are, how many of them a section has, and how many are in such sections.
+  // How many heads there are, how many a section has, and how many sections are as large.
   void Heads(Builder& b, const std::vector<ValueId>& counts) {
     auto number = [&](int64_t n) { return b.Int(n, kNarrow); };
     constexpr int64_t kLastSections = 4;  // that are one
-    const ValueId one = number(1);
+    const ValueId one = number(1), last = number(kLastSections);
     heads_ = one;
     for (size_t d = 0; d < counts.size(); ++d)
       if (d != uneven_->dim) heads_ = b.Binary(OpKind::kMul, heads_, counts[d]);
     const ValueId tiles = b.Binary(OpKind::kMax, one, counts[uneven_->dim]);
     heads_of_section_ = b.Binary(OpKind::kMax, one, b.Binary(OpKind::kDiv, number(ctas_), tiles));
     const ValueId sections = b.Binary(OpKind::kDiv, heads_, heads_of_section_);
-    const ValueId front =
-        b.Binary(OpKind::kSub, b.Binary(OpKind::kMax, sections, number(kLastSections)),
-                 number(kLastSections));
-    heads_in_sections_ = b.Binary(OpKind::kMul, front, heads_of_section_);
+    equal_sections_ = b.Binary(OpKind::kSub, b.Binary(OpKind::kMax, sections, last), last);
   }
 
   // The tile's number where all heads are one section: t = (section · tiles + tile) · heads of the
   // section + head becomes tile · heads + head.
   ValueId InSections(Builder& b, ValueId t, ValueId tiles) {
-    auto select = [&](ValueId which, ValueId yes, ValueId no) {
-      return b.Value(OpKind::kSelect, {which, yes, no}, Type::Scalar(kNarrow));
-    };
-    const ValueId in_front = b.Cmp("lt", t, b.Binary(OpKind::kMul, heads_in_sections_, tiles));
+    const ValueId one = b.Int(1, kNarrow);  // says that something is positive
     const ValueId size =
-        b.Binary(OpKind::kMax, b.Int(1, kNarrow), b.Binary(OpKind::kMul, heads_of_section_, tiles));
-    const ValueId first =
-        select(in_front, b.Binary(OpKind::kMul, b.Binary(OpKind::kDiv, t, size), heads_of_section_),
-               heads_in_sections_);
+        b.Binary(OpKind::kMax, one, b.Binary(OpKind::kMul, heads_of_section_, tiles));
+    const ValueId section =
+        b.Binary(OpKind::kMin, b.Binary(OpKind::kDiv, t, size), equal_sections_);
+    const ValueId first = b.Binary(OpKind::kMul, section, heads_of_section_);
     const ValueId heads =
-        select(in_front, heads_of_section_, b.Binary(OpKind::kSub, heads_, heads_in_sections_));
+        b.Binary(OpKind::kMax, one,
+                 b.Value(OpKind::kSelect,
+                         {b.Cmp("lt", section, equal_sections_), heads_of_section_,
+                          b.Binary(OpKind::kSub, heads_, first)},
+                         Type::Scalar(kNarrow)));
     const ValueId rest = b.Binary(OpKind::kSub, t, b.Binary(OpKind::kMul, first, tiles));
-    const ValueId wide = b.Binary(OpKind::kMax, b.Int(1, kNarrow), heads);
-    const ValueId head = b.Binary(OpKind::kAdd, first, b.Binary(OpKind::kMod, rest, wide));
+    const ValueId head = b.Binary(OpKind::kAdd, first, b.Binary(OpKind::kMod, rest, heads));
     return b.Binary(OpKind::kAdd,
-                    b.Binary(OpKind::kMul, b.Binary(OpKind::kDiv, rest, wide), heads_), head);
+                    b.Binary(OpKind::kMul, b.Binary(OpKind::kDiv, rest, heads), heads_), head);
   }
 
   // Back and forth: in every other round CTA p takes what CTA ctas − 1 − p would.
@@ -483,7 +480,7 @@ class Persist {
   std::map<ValueId, OpId> position_of_;  // loops, by their positions
   std::optional<Range> uneven_;          // along which tiles take unequally long
   bool in_sections_ = false;             // of heads: places along the other ranges
-  ValueId heads_, heads_of_section_, heads_in_sections_;
+  ValueId heads_, heads_of_section_, equal_sections_;
 };
 
 }  // namespace
