@@ -47,8 +47,8 @@ Obstacle ClusterTiles(ir::Function& fn, const Values& v, const Environment& e, i
 Obstacle PersistTiles(ir::Function& fn, const Values& v, const Environment& e, int* changes) {
   return Counted(Reshape(fn, Shape::kPersistent, e.Of(v, "ctas"), *e.target), changes);
 }
-Obstacle OrderTiles(ir::Function& fn, const Values&, const Environment&, int* changes) {
-  *changes += ir::OrderTiles(fn);
+Obstacle OrderTiles(ir::Function& fn, const Values&, const Environment& e, int* changes) {
+  *changes += ir::OrderTiles(fn, e.target->limits.sms);
   return std::nullopt;
 }
 Obstacle ScheduleLoops(ir::Function& fn, const Values& v, const Environment& e, int* changes) {
@@ -166,7 +166,7 @@ std::optional<ir::Obstacle> Reshape(ir::Function& fn, Shape shape, int64_t ctas,
       if (target.Has("pairs")) ir::PersistTiles(fn, target.limits.sms);
       return std::nullopt;
     case Shape::kPersistent: return ir::PersistTiles(fn, ctas > 0 ? ctas : target.limits.sms);
-    case Shape::kOnce: ir::OrderTiles(fn); return std::nullopt;
+    case Shape::kOnce: ir::OrderTiles(fn, target.limits.sms); return std::nullopt;
   }
   return std::nullopt;
 }

@@ -375,6 +375,18 @@ class Checker {
     const int64_t at = positions_.at(op);
     if (at < b.begin || at > b.end) Broken(law::kPlanLife, buffer, b.begin, b.end, names_[op], at);
   }
+  bool Drains(OpId store) const {
+    const auto epilogue = p_.epilogues.find(store);
+    return epilogue != p_.epilogues.end() &&
+           (epilogue->second.drains || epilogue->second.freed_at.valid());
+  }
+  // … from the beginning of the loops around it to their end.
+  void UsesAgain(OpId op, size_t buffer) {
+    const PlannedBuffer& b = p_.buffers[buffer];
+    const int64_t end = positions_.LastUse(fn_.blocks[fn_.body].ops[0], op);
+    if (b.begin > 0 || b.end < end)
+      Broken(law::kPlanLife, buffer, b.begin, b.end, names_[op], b.begin > 0 ? 0 : end);
+  }
   void Routes() {
     for (const auto& [op, load] : p_.tiles.loads) {
       if (!load.buffer && !load.shares.valid()) continue;
@@ -395,7 +407,7 @@ class Checker {
         if (!ring.buffer)
           Broken(law::kPlanRoute, what, "it is computed and has no buffer");
         else if (HasBuffer(what, *ring.buffer, ring.slots))
-          Uses(dot, *ring.buffer);
+          ring.met ? UsesAgain(dot, *ring.buffer) : Uses(dot, *ring.buffer);
       }
     for (const auto& [op, store] : p_.tiles.stores) {
       if (!store.tma) continue;
@@ -405,7 +417,7 @@ class Checker {
         Broken(law::kPlanRoute, names_[op], "it leaves by TMA and has no staging buffer");
       else if (HasBuffer(names_[op],
                          buffer->second + static_cast<size_t>(std::max<int64_t>(1, panels)) - 1, 1))
-        Uses(op, buffer->second);
+        Drains(op) ? UsesAgain(op, buffer->second) : Uses(op, buffer->second);
     }
     for (const auto& [id, pass] : p_.passes)
       HasBuffer(fmt::format("pass {}", id), pass.buffer, pass.slots);

@@ -141,6 +141,7 @@ template <class IO>
 void Fields(IO& io, OperandRing& r) {
   io("of", r.operands);
   io("slots", r.slots);
+  io("met", r.met);
   io("buffer", r.buffer);
 }
 template <class IO>
@@ -214,6 +215,8 @@ void Fields(IO& io, StoreRecord& r) {
   io("rows", r.store.row_dim);
   io("columns", r.store.col_dim);
   io("panels", r.epilogue.panels);
+  io("drains", r.epilogue.drains);
+  io("freed-at", r.epilogue.freed_at);
   io("rows-of-part", r.epilogue.rows_of_part);
   io("by-slices", r.epilogue.by_slices);
   io("slice-width", r.epilogue.slice_width);

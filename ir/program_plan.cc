@@ -45,6 +45,11 @@ std::vector<size_t> ProgramPlan::OperandRingsOf(OpId dot) const {
   return out;
 }
 
+bool ProgramPlan::MetBefore(OpId dot) const {
+  const std::vector<size_t> of = OperandRingsOf(dot);
+  return std::all_of(of.begin(), of.end(), [&](size_t ring) { return operand_rings[ring].met; });
+}
+
 bool ProgramPlan::OneSlot(OpId dot) const {
   const std::vector<size_t> of = OperandRingsOf(dot);
   return std::any_of(of.begin(), of.end(),

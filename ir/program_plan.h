@@ -196,6 +196,7 @@ struct PlannedExchange {
 struct OperandRing {
   std::vector<std::pair<OpId, bool>> operands;  // product; is it the left one?
   int64_t slots = 1;
+  bool met = false;              // threads have met behind the product that read them last
   std::optional<size_t> buffer;  // of ProgramPlan::buffers
 };
 
@@ -270,6 +271,8 @@ struct PlannedLoop {
 // ---- epilogues
 struct PlannedEpilogue {
   int64_t panels = 0;        // staging buffers of a store by panels; 0: it leaves as a whole
+  bool drains = false;       // … and is awaited where it is made again, not at once
+  OpId freed_at;             // … or in front of the meeting for what this product reads
   int64_t rows_of_part = 0;  // rows that each warpgroup copies out for itself; 0: all together
   bool by_slices = false;    // what leads to the store runs slice by slice where it stores
   int64_t slice_width = 0;   // columns of a slice
@@ -361,6 +364,8 @@ struct ProgramPlan {
   // The rings whose slots the instructions of a product read.
   std::vector<size_t> RingsReadBy(const Function& fn, OpId dot) const;
   std::vector<size_t> OperandRingsOf(OpId dot) const;
+  // Have threads met since a product read the bytes of its operands last?
+  bool MetBefore(OpId dot) const;
   // Must all products be done before one of its operands is written?
   bool OneSlot(OpId dot) const;
 };

@@ -38,7 +38,7 @@ def _backward_adding(make, d, s, causal, b, h):
                 steps=[(of + "begin", ["O", "dO", "delta", "dQ32"], {}),
                        (of + "dqkv", ["Q", "K", "V", "dO", "LSE", "delta", "dQ32", "dK", "dV"],
                         values),
-                       (of + "end", ["dQ32", "dQ"], {})],
+                       (of + "end", ["dQ32", "dQ"], {"scale": d ** -0.5})],
                 options={"causal": causal})
 
 

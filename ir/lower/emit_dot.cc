@@ -55,10 +55,12 @@ void Emitter::StoreOperands(OpId id) {
     if (stored(*o)) Tile(o->source);
   FlushLoads();
   // Of several slots the next one is free (PlanOperandRings).
-  if (p_.OneSlot(id)) SettleAll(), Sync();
+  if (p_.OneSlot(id)) SettleReaders();
+  if (p_.OneSlot(id) && !p_.MetBefore(id)) Sync();
   NextOperandSlots(id);
   StoreOperand(id, true);
   StoreOperand(id, false);
+  AwaitFreed(id);
   if (dot.unit == MatrixUnit::kNone || Info(dot.unit).async_reads) FenceAsync();
   Sync();
 }

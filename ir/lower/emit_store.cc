@@ -163,11 +163,12 @@ void Emitter::StoreByPanels(OpId id) {
     for (int64_t p = first; p < end; ++p) made.push_back(make(p));
     if (alone && (again || step > 0))
       for (ValueId& part : made) part = b_.Value(OpKind::kPin, {part}, out_.type(part));
-    if (step == 0 && again)  // what is still on its way from the iteration before
+    const bool freed = p_.epilogues.at(id).freed_at.valid();
+    if (step == 0 && again && !freed)  // what is still on its way from the iteration before
       elect([&](Builder& b) { await(b, halves ? 1 : 0); });
     if (step > 0 && (step > 1 || buffers == 1 || (again && halves)))
       elect([&](Builder& b) { await(b, buffers > 1 && !behind ? 1 : 0); });
-    behind&& step > 0 ? meet() : sync();
+    if (!freed) behind&& step > 0 ? meet() : sync();
     if (behind && step > 0) copy_out(step - 1);
     for (int64_t p = first; p < end; ++p)
       b_.Add(OpKind::kSmemStore,
@@ -197,6 +198,21 @@ OpId Emitter::ElectStorer() {
   return elect;
 }
 
+// In front of the meeting for what the product reads: stores whose bytes are free behind it.
+void Emitter::AwaitFreed(OpId dot) {
+  const bool frees =
+      std::any_of(p_.epilogues.begin(), p_.epilogues.end(),
+                  [&](const auto& planned) { return planned.second.freed_at == dot; });
+  if (!frees) return;
+  const OpId elect = b_.Add(OpKind::kElect, {}, {});
+  const BlockId block = out_.AddBlock(elect);
+  out_.ops[elect].regions.push_back(block);
+  Builder inner(out_, block);
+  inner.SetSpan(b_.span());
+  inner.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{1}}});
+  inner.Yield({});
+}
+
 // Before the role ends, while its shared memory is still there.
 void Emitter::AwaitStores() {
   if (!drains_) return;
@@ -209,18 +225,41 @@ void Emitter::AwaitStores() {
   inner.Yield({});
 }
 
-// Through a staging buffer: TMA writes whole lines, clipped to the tensor.
+// Through a staging buffer: TMA writes whole lines, clipped to the tensor. A buffer that drains has
+// been read when the next iteration stores; others are awaited at once.
 void Emitter::StoreByTma(OpId id) {
   const Op& op = in_.ops[id];
   const StorePlan& store = plan_.stores.at(id);
   const ValueId value = op.operands[1];
   const ValueId tile = Tile(store.transposed ? in_.def(value)->operands[0] : value);
   FlushLoads();
-  SettleAll();  // the staging bytes may be a ring's that a product in flight still reads
+  // The staging bytes may be a ring's that a product in flight still reads, if they do not drain.
+  if (p_.epilogues.at(id).drains)
+    TakeSums();
+  else
+    SettleAll();
   const Type& type = in_.type(value);
   const int64_t pitch = store.smem.panel_cols * ByteSize(type.dtype);
   const ValueId buffer = PanelBuffer(id, 0);
-  Sync();
+  const bool drains = p_.epilogues.at(id).drains;
+  const auto elect = [&] {
+    const OpId elected = b_.Add(OpKind::kElect, {}, {});
+    const BlockId body = out_.AddBlock(elected);
+    out_.ops[elected].regions.push_back(body);
+    Builder inner(out_, body);
+    inner.SetSpan(b_.span());
+    return inner;
+  };
+  const auto await = [](Builder& inner, bool read) {
+    inner.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{read}}});
+  };
+  const bool freed = p_.epilogues.at(id).freed_at.valid();
+  if (drains && !freed) {  // what is still on its way from the iteration before
+    Builder inner = elect();
+    await(inner, true);
+    inner.Yield({});
+  }
+  if (!freed) Sync();
   b_.Add(OpKind::kSmemStore, {tile, buffer}, {}, {{"transposed", int64_t{store.transposed}}});
   b_.Add(OpKind::kFenceAsync, {}, {});
   Sync();
@@ -238,11 +277,7 @@ void Emitter::StoreByTma(OpId id) {
                        (col / store.smem.panel_cols) * store.smem.rows * pitch + row * pitch,
                        BoxCoords(op, store.row_dim, store.col_dim, row, col)});
     }
-  const OpId elect = b_.Add(OpKind::kElect, {}, {});
-  const BlockId body = out_.AddBlock(elect);
-  out_.ops[elect].regions.push_back(body);
-  Builder inner(out_, body);
-  inner.SetSpan(b_.span());
+  Builder inner = elect();
   for (const Box& box : boxes) {
     std::vector<ValueId> operands = {buffer};
     operands.insert(operands.end(), box.coords.begin(), box.coords.end());
@@ -251,9 +286,9 @@ void Emitter::StoreByTma(OpId id) {
             op);
   }
   inner.Add(OpKind::kTmaCommit, {}, {});
-  const bool over = over_.count(id) > 0;
-  inner.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{over ? 0 : 1}}});
+  if (!drains) await(inner, over_.count(id) == 0);
   inner.Yield({});
+  drains_ = drains_ || drains;
 }
 
 }  // namespace tilec::ir

@@ -223,6 +223,7 @@ class Emitter {
   void SetKind(OpId copy, const Op& op);
   ValueId PanelBuffer(OpId id, int64_t number) const;
   OpId ElectStorer();
+  void AwaitFreed(OpId dot);
   void StoreByPanels(OpId id);
   void AwaitStores();
 
@@ -340,6 +341,8 @@ class Emitter {
     TakeSums();
     Settle(flights_.size());
   }
+  // Awaits the products that read what threads computed for them.
+  void SettleReaders();
   // emit_dot.cc
   ValueId OperandBuffer(OpId dot, bool is_a);
   void StoreOperands(OpId dot);

@@ -69,6 +69,22 @@ void Emitter::Settle(size_t count, const std::vector<ValueId>& made) {
   }
 }
 
+// Bytes that threads fill may be written again when the products that read such bytes are done.
+// Others, whose operands are rings' or registers, stay in flight.
+void Emitter::SettleReaders() {
+  if (!p_.sums.empty()) return SettleAll();
+  size_t count = 0;
+  for (size_t i = 0; i < flights_.size(); ++i) {
+    const DotPlan& dot = plan_.dots.at(flights_[i].dot);
+    for (const OperandPlan* operand : {&dot.a, &dot.b}) {
+      const bool ring = operand->how == OperandPlan::How::kBuffer &&
+                        p_.site_of.count(in_.values[operand->source].def) > 0;
+      if (!ring && operand->how != OperandPlan::How::kRegister) count = i + 1;
+    }
+  }
+  Settle(count);
+}
+
 // Registers of an operand may be those of the one before it, which the product still reads: ptxas
 // then serializes all products (C7513). So that product is awaited first. But what the operand is
 // made of is there before: a wait that reads it cannot stand in front of it. Of an integer that is

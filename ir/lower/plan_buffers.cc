@@ -83,7 +83,7 @@ void ProgramPlanner::PlanOperandBuffers(OpId id) {
     if (ring.buffer) continue;
     Type type = BufferType(operand.source, operand.smem, operand.store_transposed);
     int64_t begin = positions_.at(id), end = begin;
-    if (ring.slots > 1) {  // read across iterations
+    if (ring.slots > 1 || ring.met) {  // read across iterations, or nobody meets in between
       type.depth = ring.slots;
       begin = 0;
       end = KernelEnd(id);
@@ -92,18 +92,37 @@ void ProgramPlanner::PlanOperandBuffers(OpId id) {
   }
 }
 
+// The buffers of an earlier store by panels in the same loops: each awaits its own copies before it
+// writes panels again, and those of stores in front of it are older.
+std::optional<size_t> ProgramPlanner::SharedStaging(OpId id, const Type& type,
+                                                    int64_t panels) const {
+  if (options_.staging != SequentialOptions::Staging::kShares || panels == 0 || !InLoop(in_, id))
+    return std::nullopt;
+  for (const auto& [other, first] : p_.store_buffers) {
+    const PlannedBuffer& buffer = p_.buffers[first];
+    if (in_.ops[other].block == in_.ops[id].block && p_.epilogues.at(other).panels == panels &&
+        buffer.type == type && buffer.owner == OwnerOf(id))
+      return first;
+  }
+  return std::nullopt;
+}
+
 void ProgramPlanner::PlanStagingBuffers(OpId id) {
   const StorePlan& store = tiles_.stores.at(id);
-  p_.store_buffers[id] = p_.buffers.size();
   Type type = BufferType(in_.ops[id].operands[1], store.smem);
   int64_t begin = positions_.at(id), end = begin;
   const int64_t panels = p_.epilogues.at(id).panels;
-  if (panels > 0) {
+  if (panels > 0) type.shape[1] = type.smem.cols = store.smem.panel_cols;
+  if (panels > 0 || p_.epilogues.at(id).drains) {
     // They drain behind what comes next, in every iteration of the loops around.
-    type.shape[1] = type.smem.cols = store.smem.panel_cols;
     begin = 0;
     end = KernelEnd(id);
   }
+  if (const std::optional<size_t> shared = SharedStaging(id, type, panels)) {
+    p_.store_buffers[id] = *shared;
+    return;
+  }
+  p_.store_buffers[id] = p_.buffers.size();
   for (int64_t p = 0; p < std::max<int64_t>(1, panels); ++p)
     AddBuffer(type, "staged", false, OwnerOf(id), begin, end);
 }

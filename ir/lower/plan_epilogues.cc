@@ -8,6 +8,7 @@
 #include "ir/lower/operands.h"
 #include "ir/lower/program_planner.h"
 #include "ir/lower/scalars.h"
+#include "ir/lower/stored_over.h"
 #include "ir/lower/tensor_sums.h"
 #include "ir/queries.h"
 
@@ -78,6 +79,7 @@ bool ProgramPlanner::PlanEpilogues() {
     PlannedEpilogue& epilogue = p_.epilogues[store];
     if (plan.tma) epilogue.panels = PanelsInFlight(store);
     if (epilogue.panels > 0) epilogue.rows_of_part = RowsOfWarpgroups(store);
+    epilogue.drains = plan.tma && epilogue.panels == 0 && DrainsAsWhole(store);
     if (!options_.slice_epilogues) continue;
     const bool ends_in_range = in_.ops[store].s("modes").back() == 'r';
     const int64_t width = SliceWidth(store);
@@ -129,6 +131,14 @@ int64_t ProgramPlanner::PanelsInFlight(OpId id) const {
   while (buffers > 2 && buffers * bytes > staging) buffers /= 2;
   if (buffers >= panels) return panels;
   return buffers * bytes <= staging || panels % 2 == 0 ? buffers : 1;
+}
+
+// A store in a loop that leaves as a whole need not be awaited before the threads go on: its bytes
+// are read while the rest of the iteration computes. (Where it writes over elements of its own, the
+// one copy has to be behind the other.)
+bool ProgramPlanner::DrainsAsWhole(OpId id) const {
+  return specialized() && ir::InLoop(in_, id) &&
+         options_.staging != SequentialOptions::Staging::kAwaits && StoredOver(in_).count(id) == 0;
 }
 
 // Is the tile stored as the product left it, but for its type?

@@ -66,6 +66,7 @@ Result<ProgramPlan> ProgramPlanner::Run(DiagSink& diags) {
     PlanHanded();
   }
   PlanOperandRings();
+  PlanMeetings();
   PlanBuffers();
   PlanExchanges();
   if (specialized() && !sound_)

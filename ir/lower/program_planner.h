@@ -3,7 +3,8 @@
 // epilogues. Emits nothing. Internal to ir/lower; its parts are plan_program.cc (roles, quotas),
 // plan_issuer.cc (a role that issues products), plan_pair.cc (products of two CTAs),
 // plan_rings.cc (rings, tokens, passes, exchanges), plan_buffers.cc (shared memory), plan_chains.cc
-// (products in flight from iteration to iteration) and plan_epilogues.cc (how stores leave).
+// (products in flight from iteration to iteration), plan_epilogues.cc (how stores leave) and
+// plan_meetings.cc (barriers that another one serves for).
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -80,6 +81,7 @@ class ProgramPlanner {
   void PlanLoadBuffer(OpId load, const std::map<OpId, int64_t>& load_ends);
   void PlanOperandBuffers(OpId dot);
   void PlanStagingBuffers(OpId store);
+  std::optional<size_t> SharedStaging(OpId store, const Type& type, int64_t panels) const;
   int64_t KernelEnd(OpId id) const;
 
   // plan_chains.cc
@@ -108,12 +110,18 @@ class ProgramPlanner {
   // plan_epilogues.cc
   bool CopiesOneTensor() const;
   int64_t PanelsInFlight(OpId store) const;
+  bool DrainsAsWhole(OpId store) const;
   bool StoredAsMade(ValueId v) const;
   int64_t RowsOfWarpgroups(OpId store) const;
   int64_t SliceWidth(OpId store) const;
   bool LoadsBySlices(OpId load) const;
   bool PlanEpilogues();
   std::set<OpId> SlicedOps(OpId store) const;
+
+  // plan_meetings.cc
+  OpId ProductOf(OpId store) const;
+  bool StagedAtOnce(OpId store) const;
+  void PlanMeetings();
 
   const Function& in_;
   const Target& target_;

@@ -66,41 +66,121 @@ int64_t Align(const Function& fn, ValueId v, int depth) {
   }
 }
 
-bool AtLeastZero(const Function& fn, ValueId v, int depth) {
-  if (depth > 64) return false;
-  if (const Param* p = fn.param(v)) return p->kind == ParamKind::kDim;
-  const Value& value = fn.values[v];
-  if (value.block.valid()) {
-    const Block& block = fn.blocks[value.block];
+// What an integer is at least, for all inputs, as far as constants, the starts of loops and the
+// branches around say so. Of a pipelined loop the position of an earlier iteration, `i − step`, is
+// no less than where the loop began; that of its last one, behind the loop, follows from the branch
+// that saw enough iterations.
+class LowerBound {
+ public:
+  // `scope`: the branches around it were taken.
+  LowerBound(const Function& fn, BlockId scope) : fn_(fn), scope_(scope) {}
+
+  bool AtLeast(ValueId v, int64_t least) {
+    if (--steps_left_ < 0) return false;
+    if (const Param* p = fn_.param(v); p && p->kind == ParamKind::kDim && least <= 0) return true;
+    if (Follows(v, least)) return true;
+    if (fn_.param(v)) return false;
+    const Value& value = fn_.values[v];
+    if (value.block.valid()) return ArgAtLeast(value.block, v, least);
+    const Op* op = fn_.def(v);
+    return op && fn_.type(v).is_scalar() && IsInteger(fn_.type(v).dtype) && OpAtLeast(*op, least);
+  }
+
+ private:
+  static constexpr int kMostSteps = 512;
+
+  std::optional<int64_t> Constant(ValueId v) const {
+    const Op* op = fn_.def(v);
+    if (!op || op->kind != OpKind::kConstant || !fn_.type(v).is_scalar()) return std::nullopt;
+    return static_cast<int64_t>(op->number("value"));
+  }
+
+  bool ArgAtLeast(BlockId id, ValueId v, int64_t least) {
+    const Block& block = fn_.blocks[id];
     if (!block.parent.valid()) return false;
-    const Op& parent = fn.ops[block.parent];
-    if (parent.kind == OpKind::kFor && block.args[0] == v)
-      return AtLeastZero(fn, parent.operands[0], depth + 1);
-    if (parent.kind == OpKind::kParallel)
-      for (size_t d = 0; d < block.args.size(); ++d)
-        if (block.args[d] == v) return AtLeastZero(fn, parent.operands[2 * d], depth + 1);
+    const Op& parent = fn_.ops[block.parent];
+    if (parent.kind == OpKind::kFor)
+      return block.args[0] == v && AtLeast(parent.operands[0], least);
+    if (parent.kind != OpKind::kParallel) return false;
+    for (size_t d = 0; d < block.args.size(); ++d)
+      if (block.args[d] == v) return AtLeast(parent.operands[2 * d], least);
     return false;
   }
-  const Op* op = fn.def(v);
-  if (!op || !fn.type(v).is_scalar() || !IsInteger(fn.type(v).dtype)) return false;
-  auto at = [&](size_t i) { return AtLeastZero(fn, op->operands[i], depth + 1); };
-  switch (op->kind) {
-    case OpKind::kConstant: return op->number("value") >= 0;
-    case OpKind::kAdd:
-    case OpKind::kMul:
-    case OpKind::kDiv:
-    case OpKind::kMin: return at(0) && at(1);
-    case OpKind::kMax: return at(0) || at(1);
-    case OpKind::kMod: return at(1);
-    case OpKind::kSelect: return at(1) && at(2);
-    case OpKind::kCast: {
-      const DType from = fn.type(op->operands[0]).dtype, to = fn.type(v).dtype;
-      if (!IsInteger(from) || ByteSize(to) < ByteSize(from)) return false;
-      return IsSigned(from) ? at(0) : ByteSize(to) > ByteSize(from);
+
+  // A number that is compared in a branch around: a < b says that b is at least a + 1, and so what
+  // `of` makes of both.
+  template <class F>
+  bool SomeBranch(F&& of) {
+    for (BlockId at = scope_; at.valid() && fn_.blocks[at].parent.valid();) {
+      const Op& parent = fn_.ops[fn_.blocks[at].parent];
+      const Op* cmp = parent.kind == OpKind::kIf && parent.regions[0] == at
+                          ? fn_.def(parent.operands[0])
+                          : nullptr;
+      if (cmp && cmp->kind == OpKind::kCmp && cmp->s("pred") == "lt" &&
+          fn_.type(cmp->operands[0]).is_scalar() && of(cmp->operands[0], cmp->operands[1]))
+        return true;
+      at = parent.block;
     }
-    default: return false;
+    return false;
   }
-}
+  bool Follows(ValueId v, int64_t least) {
+    return SomeBranch(
+        [&](ValueId low, ValueId high) { return high == v && AtLeast(low, least - 1); });
+  }
+  // high − low, where low + n < high.
+  bool Apart(ValueId high, ValueId low, int64_t least) {
+    return SomeBranch([&](ValueId below, ValueId above) {
+      if (above != high) return false;
+      if (below == low) return least <= 1;
+      const Op* sum = fn_.def(below);
+      if (!sum || sum->kind != OpKind::kAdd || sum->operands[0] != low) return false;
+      const std::optional<int64_t> n = Constant(sum->operands[1]);
+      return n && least <= *n + 1;
+    });
+  }
+
+  bool OpAtLeast(const Op& op, int64_t least) {
+    const auto at = [&](size_t i, int64_t bound) { return AtLeast(op.operands[i], bound); };
+    const auto positive = [&](size_t i) {  // a constant
+      const std::optional<int64_t> c = Constant(op.operands[i]);
+      return c && *c > 0 ? *c : 0;
+    };
+    switch (op.kind) {
+      case OpKind::kConstant: return op.number("value") >= static_cast<double>(least);
+      case OpKind::kAdd:
+        for (size_t i : {0U, 1U})
+          if (const std::optional<int64_t> c = Constant(op.operands[i]))
+            return at(1 - i, least - *c);
+        return (at(0, least) && at(1, 0)) || (least > 0 && at(0, 0) && at(1, least));
+      case OpKind::kSub:
+        if (const std::optional<int64_t> c = Constant(op.operands[1])) return at(0, least + *c);
+        return Apart(op.operands[0], op.operands[1], least);
+      case OpKind::kMul:
+        if (least <= 0) return at(0, 0) && at(1, 0);
+        for (size_t i : {0U, 1U})
+          if (const int64_t c = positive(i)) return at(1 - i, CeilDiv(least, c));
+        return false;
+      case OpKind::kDiv:
+        if (const int64_t c = positive(1); c && least > 0) return at(0, least * c);
+        return least <= 0 && at(0, 0) && at(1, 0);
+      case OpKind::kMin: return at(0, least) && at(1, least);
+      case OpKind::kMax: return at(0, least) || at(1, least);
+      case OpKind::kMod: return least <= 0 && at(1, 0);
+      case OpKind::kSelect: return at(1, least) && at(2, least);
+      case OpKind::kCast: {
+        const DType from = fn_.type(op.operands[0]).dtype, to = fn_.type(op.results[0]).dtype;
+        if (!IsInteger(from) || ByteSize(to) < ByteSize(from)) return false;
+        if (IsSigned(from)) return at(0, least);
+        return ByteSize(to) > ByteSize(from) && (least <= 0 || at(0, least));
+      }
+      default: return false;
+    }
+  }
+
+  const Function& fn_;
+  const BlockId scope_;
+  int steps_left_ = kMostSteps;
+};
 
 std::optional<Expr> AsExpr(const Function& fn, ValueId v, int depth) {
   if (depth > 64 || !fn.type(v).is_scalar()) return std::nullopt;
@@ -124,7 +204,13 @@ std::optional<Expr> AsExpr(const Function& fn, ValueId v, int depth) {
 
 std::optional<Expr> ToExpr(const Function& fn, ValueId v) { return AsExpr(fn, v, 0); }
 int64_t AlignOf(const Function& fn, ValueId v) { return Align(fn, v, 0); }
-bool NonNegative(const Function& fn, ValueId v) { return AtLeastZero(fn, v, 0); }
+bool NonNegative(const Function& fn, ValueId v) {
+  const Value& value = fn.values[v];
+  const BlockId scope = value.block.valid() ? value.block
+                        : value.def.valid() ? fn.ops[value.def].block
+                                            : BlockId();
+  return LowerBound(fn, scope).AtLeast(v, 0);
+}
 
 std::vector<int64_t> Squeezed(const std::vector<int64_t>& shape) {
   std::vector<int64_t> out;

@@ -28,6 +28,23 @@ struct Form {
 };
 constexpr Form kForms[] = {{false, true}, {false, false}, {true, true}, {true, false}};
 
+// Shared memory: rings of so many slots beside stores of this kind, from what overlaps most to what
+// is smallest. Stores that drain are worth more than the deepest rings.
+struct Room {
+  int depth;
+  SequentialOptions::Staging staging;
+};
+std::vector<Room> RoomsOf(const Target& target) {
+  using Staging = SequentialOptions::Staging;
+  constexpr int kLeast = 2;  // slots; below, nothing overlaps
+  std::vector<Room> rooms;
+  const int most = static_cast<int>(target.lowering.most_slots);
+  for (int depth = most; depth >= kLeast; --depth)
+    for (Staging staging : {Staging::kDrains, Staging::kShares}) rooms.push_back({depth, staging});
+  for (int depth = most; depth >= kLeast; --depth) rooms.push_back({depth, Staging::kAwaits});
+  return rooms;
+}
+
 Result<Function> Realise(const Function& fn, ProgramPlan& plan, const Target& target,
                          const SequentialOptions& options, bool* registers_full, DiagSink& diags) {
   const bool own = !options.plan && !(options.scheduled && options.scheduled->binding);
@@ -55,6 +72,17 @@ int DepthOf(const ProgramPlan& plan) {
   return static_cast<int>(depth);
 }
 
+SequentialOptions::Staging StagingOf(const ProgramPlan& plan) {
+  using Staging = SequentialOptions::Staging;
+  std::set<size_t> buffers;
+  bool drains = false;
+  for (const auto& [store, first] : plan.store_buffers)
+    if (!buffers.insert(first).second) return Staging::kShares;
+  for (const auto& [store, epilogue] : plan.epilogues)
+    drains = drains || epilogue.drains || epilogue.freed_at.valid();
+  return drains ? Staging::kDrains : Staging::kAwaits;
+}
+
 // What somebody else planned, obeyed to the letter.
 Result<Function> ObeyPlan(const Function& fn, const Target& target,
                           const SequentialOptions& options, ProgramPlan* made, DiagSink& diags) {
@@ -63,6 +91,7 @@ Result<Function> ObeyPlan(const Function& fn, const Target& target,
   SequentialOptions form = options;
   form.early_loads = made->early_loads;
   form.slice_epilogues = made->slice_epilogues;
+  form.staging = StagingOf(*made);
   form.scheduled = nullptr;
   if (InTensorMemory(target.matrix_unit.kind)) form.share = made->tiles.warpgroups;
   ProgramPlanner planner(fn, target, form, DepthOf(*made));
@@ -141,6 +170,7 @@ Result<Function> SpecializeAs(const Function& fn, const Target& target,
     if (made) *made = std::move(plan);
     return out;
   }
+  using Staging = SequentialOptions::Staging;
   SequentialOptions with = options;
   // Tensor memory is loaded a slice at a time: whole rows of a tile would only fill registers.
   const bool slices = options.slice_epilogues || InTensorMemory(target.matrix_unit.kind);
@@ -151,12 +181,15 @@ Result<Function> SpecializeAs(const Function& fn, const Target& target,
     with.early_loads = form.early_loads;
     const bool last = &form == std::end(kForms) - 1;
     bool registers_full = false;
-    // The deepest rings that fit; below two slots nothing overlaps.
-    for (int depth = static_cast<int>(target.lowering.most_slots); depth >= 2 && !registers_full;
-         --depth) {
+    bool drains = true;
+    for (const Room& room : RoomsOf(target)) {
+      if (registers_full) break;
+      with.staging = room.staging;
+      // Without stores that drain all rooms of a depth are one.
+      if (!drains && room.staging != Staging::kDrains) continue;
       DiagSink attempt;
       if (options.need) *options.need = {};
-      ProgramPlanner planner(fn, target, with, depth);
+      ProgramPlanner planner(fn, target, with, room.depth);
       if (!planner.sound())
         return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)
             .Help("use --schedule=sequential");
@@ -165,6 +198,8 @@ Result<Function> SpecializeAs(const Function& fn, const Target& target,
         return Sequentialize(fn, target, options, diags, made);
       }
       Result<ProgramPlan> plan = planner.Run(attempt);
+      if (room.staging == Staging::kDrains && plan.ok())
+        drains = StagingOf(*plan) == Staging::kDrains;
       const bool binding = options.scheduled && options.scheduled->binding;
       if (plan.ok() && plan->smem_bytes > target.limits.smem_bytes && !binding)
         continue;  // buffers alone

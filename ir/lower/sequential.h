@@ -62,6 +62,13 @@ struct SequentialOptions {
   // Roles: what stands behind a loop of products and loads a few registers does so while the last
   // products are in flight.
   bool early_loads = true;
+  // Roles: what stores do in loops that leave as a whole through shared memory.
+  enum class Staging : uint8_t {
+    kDrains,  // they have bytes of their own, and their copies are awaited where they store again
+    kShares,  // likewise, but stores that leave by panels one after another have the same bytes
+    kAwaits,  // they are awaited at once, and others use their bytes meanwhile
+  };
+  Staging staging = Staging::kDrains;
   LowerNeed* need = nullptr;          // receives why the lowering refuses
   NoProducer* no_producer = nullptr;  // Specialize: receives why there is one role in the end
   const ScheduledResources* scheduled = nullptr;

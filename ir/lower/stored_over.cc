@@ -33,14 +33,16 @@ Place Split(const Function& fn, ValueId v) {
       place.base = def->operands[0];
       continue;
     }
-    if (def->kind != OpKind::kAdd && def->kind != OpKind::kMul) break;
-    const auto left = Constant(fn, def->operands[0]), right = Constant(fn, def->operands[1]);
+    const bool difference = def->kind == OpKind::kSub;
+    if (def->kind != OpKind::kAdd && def->kind != OpKind::kMul && !difference) break;
+    const auto left = difference ? std::nullopt : Constant(fn, def->operands[0]);
+    const auto right = Constant(fn, def->operands[1]);
     if (!left && !right) break;
     const int64_t number = left ? *left : *right;
-    if (def->kind == OpKind::kAdd)
-      place.add += place.scale * number;
-    else
+    if (def->kind == OpKind::kMul)
       place.scale *= number;
+    else
+      place.add += (difference ? -place.scale : place.scale) * number;
     place.base = def->operands[left ? 1 : 0];
   }
   return place;

@@ -17,6 +17,13 @@
 // mean; dealt out in their own order to whoever is free, 15 %. CTAs of one tile each take them
 // longest first too. Where the length follows no range's order, the grid stays as it is.
 //
+// Longest first over all heads brings what every head reads from memory again for each round of
+// CTAs. Those of one tile each go to whoever is free, so that they may go in sections of as many
+// heads as a round covers, each longest first, whose tiles find in the cache what the first of them
+// brought; the last rounds are one section, so that all CTAs still end together. (Of 110 grids from
+// 3 to 256 tiles a head the last one ends 2.3 % after the mean so, 2.1 % with one section for all,
+// 8 % with sections to the end. Dealt out beforehand, sections would end 18 % after it.)
+//
 // CTAs of a cluster stay neighbours: tiles are dealt out to clusters, each as many along the first
 // range as the cluster has CTAs.
 //
@@ -68,6 +75,9 @@ class Persist {
 
   bool Order() {
     if (Look() || !uneven_) return false;
+    const BlockId body = fn_.ops[grid_].regions[0];
+    in_sections_ = fn_.blocks[body].args.size() > 1 &&
+                   ReadAlong(body, fn_.blocks[body].args[uneven_->dim], false);
     Rewrite(false);
     return true;
   }
@@ -202,6 +212,7 @@ class Persist {
     std::vector<ValueId> narrow;
     for (ValueId count : counts) narrow.push_back(b.Cast(count, kNarrow));
     if (section_rows_) section_ = EqualSections(b, narrow);
+    if (in_sections_) Heads(b, narrow);
     fn_.blocks[fn_.body].ops.insert(fn_.blocks[fn_.body].ops.end(), tail.begin(), tail.end());
 
     Op& parallel = fn_.ops[grid_];
@@ -268,6 +279,19 @@ class Persist {
     }
     return bytes;
   }
+  // Does a load in a loop bring what tiles elsewhere along this range read as well?
+  bool ReadAlong(BlockId block, ValueId arg, bool in_loop) const {
+    return std::any_of(fn_.blocks[block].ops.begin(), fn_.blocks[block].ops.end(), [&](OpId id) {
+      const Op& op = fn_.ops[id];
+      if (op.kind == OpKind::kLoad && in_loop &&
+          std::none_of(op.operands.begin() + 1, op.operands.end(),
+                       [&](ValueId v) { return DependsOn(v, arg); }))
+        return true;
+      return std::any_of(op.regions.begin(), op.regions.end(), [&](BlockId region) {
+        return ReadAlong(region, arg, in_loop || op.kind == OpKind::kFor);
+      });
+    });
+  }
   // A position that is read from memory (the expert of some rows) is taken to be that of the
   // neighbour; ranges that begin at such a one are not.
   bool SameAlong(const Op& load, ValueId arg) const {
@@ -333,10 +357,12 @@ class Persist {
     return index;
   }
 
-  // The range along which lengths change runs slowest, from its long end.
+  // The range along which lengths change runs slowest, of each section of heads (of places along
+  // the other ranges) or of all, from its long end.
   void LongestFirst(Builder& b, ValueId t, const std::vector<ValueId>& counts,
                     std::vector<ValueId>* index) {
     const auto [slow, rises] = *uneven_;
+    if (in_sections_) t = InSections(b, t, counts[slow]);
     for (size_t d = 0; d < counts.size(); ++d) {
       if (d == slow) continue;
       (*index)[d] = b.Binary(OpKind::kMod, t, counts[d]);
@@ -346,6 +372,41 @@ class Persist {
     if (rises)
       (*index)[slow] =
           b.Binary(OpKind::kSub, b.Binary(OpKind::kSub, counts[slow], b.Int(1, kNarrow)), t);
+  }
+
+  // How many heads there are, how many a section has, and how many sections are as large.
+  void Heads(Builder& b, const std::vector<ValueId>& counts) {
+    auto number = [&](int64_t n) { return b.Int(n, kNarrow); };
+    constexpr int64_t kLastSections = 4;  // that are one
+    const ValueId one = number(1), last = number(kLastSections);
+    heads_ = one;
+    for (size_t d = 0; d < counts.size(); ++d)
+      if (d != uneven_->dim) heads_ = b.Binary(OpKind::kMul, heads_, counts[d]);
+    const ValueId tiles = b.Binary(OpKind::kMax, one, counts[uneven_->dim]);
+    heads_of_section_ = b.Binary(OpKind::kMax, one, b.Binary(OpKind::kDiv, number(ctas_), tiles));
+    const ValueId sections = b.Binary(OpKind::kDiv, heads_, heads_of_section_);
+    equal_sections_ = b.Binary(OpKind::kSub, b.Binary(OpKind::kMax, sections, last), last);
+  }
+
+  // The tile's number where all heads are one section: t = (section · tiles + tile) · heads of the
+  // section + head becomes tile · heads + head.
+  ValueId InSections(Builder& b, ValueId t, ValueId tiles) {
+    const ValueId one = b.Int(1, kNarrow);  // says that something is positive
+    const ValueId size =
+        b.Binary(OpKind::kMax, one, b.Binary(OpKind::kMul, heads_of_section_, tiles));
+    const ValueId section =
+        b.Binary(OpKind::kMin, b.Binary(OpKind::kDiv, t, size), equal_sections_);
+    const ValueId first = b.Binary(OpKind::kMul, section, heads_of_section_);
+    const ValueId heads =
+        b.Binary(OpKind::kMax, one,
+                 b.Value(OpKind::kSelect,
+                         {b.Cmp("lt", section, equal_sections_), heads_of_section_,
+                          b.Binary(OpKind::kSub, heads_, first)},
+                         Type::Scalar(kNarrow)));
+    const ValueId rest = b.Binary(OpKind::kSub, t, b.Binary(OpKind::kMul, first, tiles));
+    const ValueId head = b.Binary(OpKind::kAdd, first, b.Binary(OpKind::kMod, rest, heads));
+    return b.Binary(OpKind::kAdd,
+                    b.Binary(OpKind::kMul, b.Binary(OpKind::kDiv, rest, heads), heads_), head);
   }
 
   // Back and forth: in every other round CTA p takes what CTA ctas − 1 − p would.
@@ -418,11 +479,13 @@ class Persist {
   };
   std::map<ValueId, OpId> position_of_;  // loops, by their positions
   std::optional<Range> uneven_;          // along which tiles take unequally long
+  bool in_sections_ = false;             // of heads: places along the other ranges
+  ValueId heads_, heads_of_section_, equal_sections_;
 };
 
 }  // namespace
 
 std::optional<Obstacle> PersistTiles(Function& fn, int64_t ctas) { return Persist(fn, ctas).Run(); }
-bool OrderTiles(Function& fn) { return Persist(fn, 1).Order(); }
+bool OrderTiles(Function& fn, int64_t ctas) { return Persist(fn, ctas).Order(); }
 
 }  // namespace tilec::ir

@@ -20,7 +20,8 @@ struct Obstacle {
 // `ctas` run at once: SMs × CTAs on each. With an obstacle the function is unchanged.
 std::optional<Obstacle> PersistTiles(Function& fn, int64_t ctas);
 
-// CTAs of one tile each: tiles that take unequally long, longest first. False: nothing changed.
-bool OrderTiles(Function& fn);
+// CTAs of one tile each, of which `ctas` run at once: tiles that take unequally long, longest
+// first. False: nothing changed.
+bool OrderTiles(Function& fn, int64_t ctas);
 
 }  // namespace tilec::ir

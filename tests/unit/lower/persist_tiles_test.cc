@@ -40,16 +40,21 @@ TEST(PersistTiles, NoTilesAtAll) {
   EXPECT_EQ(ProductOf(Persistent(before, 4), 0, 64, 32), std::vector<double>());
 }
 
-// The tiles of a triangle: the longer, the larger m.
+// The tiles of a triangle: the longer, the larger m. 330 columns are 11 heads: of 5 tiles each, 4
+// CTAs have sections of one head and four heads at the end, and of 1 tile of 4 and 11.
 TEST(PersistTiles, EveryTileOnceWhereTheyTakeUnequallyLong) {
   const Function before = Product("%low");
-  Function ordered = before;
-  EXPECT_TRUE(OrderTiles(ordered));
-  ExpectVerified(ordered);
+  std::map<int64_t, Function> ordered;
+  for (int64_t ctas : {1, 4, 11, 132}) {
+    ordered.emplace(ctas, before);
+    EXPECT_TRUE(OrderTiles(ordered.at(ctas), ctas));
+    ExpectVerified(ordered.at(ctas));
+  }
   for (int64_t m : {1, 300, 700})
-    for (int64_t n : {32, 100}) {
+    for (int64_t n : {32, 100, 330}) {
       const std::vector<double> expected = ProductOf(before, m, n, 640);
-      EXPECT_EQ(expected, ProductOf(ordered, m, n, 640)) << m << " " << n;
+      for (const auto& [ctas, fn] : ordered)
+        EXPECT_EQ(expected, ProductOf(fn, m, n, 640)) << ctas << " " << m << " " << n;
       for (int64_t ctas : {1, 2, 7, 132})
         EXPECT_EQ(expected, ProductOf(Persistent(before, ctas), m, n, 640))
             << ctas << " " << m << " " << n;
@@ -156,7 +161,7 @@ TEST(PersistTiles, TilesAreFewEnoughToCountInHalfAWord) {
 TEST(PersistTiles, LengthsThatFollowNoOrderStay) {
   Function fn = Product("%low", "%low = min %me, %K", "%low = mod %me, %K");
   const std::string before = Print(fn);
-  EXPECT_FALSE(OrderTiles(fn));
+  EXPECT_FALSE(OrderTiles(fn, 4));
   const std::optional<Obstacle> obstacle = PersistTiles(fn, 132);
   ASSERT_TRUE(obstacle);
   EXPECT_EQ(obstacle->why.substr(0, 11), "tiles take ");
@@ -166,7 +171,7 @@ TEST(PersistTiles, LengthsThatFollowNoOrderStay) {
 TEST(PersistTiles, EqualTilesNeedNoOrder) {
   Function fn = Product("%K");
   const std::string before = Print(fn);
-  EXPECT_FALSE(OrderTiles(fn));
+  EXPECT_FALSE(OrderTiles(fn, 4));
   EXPECT_EQ(Print(fn), before);
 }
 

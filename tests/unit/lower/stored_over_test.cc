@@ -25,6 +25,7 @@ StoresOver Over(const std::string& first, const std::string& second, const std::
     parallel %0, %1 {steps = [1]} do (%cta: i64) {
       for %0, %M {)" + loop + R"(} do (%t: i64) {
         %u = add %t, %64 : i64
+        %w = sub %t, %64 : i64
         store %O, %x, %)" + first +
                              R"(, %M, %0, %N {modes = "rr", sizes = [64, 64]}
         store %O, %x, %)" + second +
@@ -47,6 +48,14 @@ TEST(StoredOver, ALoopThatDoesNotCarryAStoreOnWritesItAgain) {
 
 TEST(StoredOver, StoresThatOverlapMeet) {
   for (const auto& [store, met] : Over("0", "32", "step = 64")) EXPECT_EQ(met.size(), 2u);
+}
+
+// A pipelined store is that of an earlier iteration.
+TEST(StoredOver, ADifferenceFollowsThePosition) {
+  for (const auto& [store, met] : Over("w", "w", "step = 64"))
+    EXPECT_EQ(std::count(met.begin(), met.end(), store), 0);
+  for (const auto& [store, met] : Over("w", "w", "step = 32"))
+    EXPECT_EQ(std::count(met.begin(), met.end(), store), 1);
 }
 
 TEST(StoredOver, ALoopThatCarriesAStoreOnDoesNot) {
