@@ -40,7 +40,7 @@ bool ProgramPlanner::StagedAtOnce(OpId store) const {
   const int64_t columns = tiles_.stores.at(store).smem.panel_cols;
   return epilogue.panels > 0 && !epilogue.by_slices && epilogue.rows_of_part == 0 &&
          epilogue.panels * columns == in_.type(in_.ops[store].operands[1]).shape[1] &&
-         ir::InLoop(in_, store) && StoredOver(in_).count(store) == 0;
+         InTurns(store) && StoredOver(in_).count(store) == 0;
 }
 
 void ProgramPlanner::PlanMeetings() {

@@ -110,6 +110,7 @@ class ProgramPlanner {
   // plan_epilogues.cc
   bool CopiesOneTensor() const;
   int64_t PanelsInFlight(OpId store) const;
+  bool InTurns(OpId op) const;
   bool DrainsAsWhole(OpId store) const;
   bool StoredAsMade(ValueId v) const;
   int64_t RowsOfWarpgroups(OpId store) const;
