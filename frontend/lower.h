@@ -249,7 +249,8 @@ class Lowerer {
                                 bool writes);
   Result<Val> Load(const lang::Expr& e, const lang::IndexExpr& x, int tensor);
   Result<> Store(const lang::Expr& target, const lang::IndexExpr& x, const Val& value);
-  Result<> Atomic(const lang::Expr& e, const lang::CallExpr& call);
+  // With `fetch` the value is what was there, else none.
+  Result<Val> Atomic(const lang::Expr& e, const lang::CallExpr& call, bool fetch);
   Result<> CheckWritable(const lang::Expr& e, const lang::IndexExpr& x, int tensor);
   ValueId RangeEnd(Span at, int range);
   ValueId ToIndex(Span at, const Val& v);  // i64 scalar

@@ -359,13 +359,14 @@ Result<> Lowerer::Store(const lang::Expr& target, const lang::IndexExpr& x, cons
   return Done();
 }
 
-Result<> Lowerer::Atomic(const lang::Expr& e, const lang::CallExpr& call) {
+Result<Val> Lowerer::Atomic(const lang::Expr& e, const lang::CallExpr& call, bool fetch) {
   const std::string name = call.callee.text;
-  const std::string kind = name.substr(7);  // after "atomic_"
+  const std::string kind = name.substr(name.find('_') + 1);
+  const std::string form = fmt::format("write `{}{}(C[m, n], x)`", fetch ? "let old = " : "", name);
   if (call.args.size() != 2 || call.args[0].name || call.args[1].name)
     return Report(kArgCount, e.span, name, "an indexed tensor and a value",
                   CountArguments(call.args.size()))
-        .Help(fmt::format("write `{}(C[m, n], x)`", name));
+        .Help(form);
   const lang::Expr& target = expr(call.args[0].value);
   const auto* index_expr = target.As<lang::IndexExpr>();
   const auto* base = index_expr ? expr(index_expr->base).As<lang::NameExpr>() : nullptr;
@@ -376,29 +377,39 @@ Result<> Lowerer::Atomic(const lang::Expr& e, const lang::CallExpr& call) {
   if (!local || local->val.kind != Val::Kind::kTensor)
     return Report(kAtomicForm, target.span,
                   fmt::format("the target of `{}` is not an indexed tensor", name))
-        .Help(fmt::format("write `{}(C[m, n], x)`", name));
+        .Help(form);
   const int tensor = local->val.index;
   TRY_VOID(CheckWritable(target, *index_expr, tensor));
-  TRY(ResolvedIndex index, Resolve(target, *index_expr, tensor, true));
   const ir::Param param = fn_.params[tensor];
+  if (fetch && param.direction == ir::Direction::kOut)
+    return Report(kOutRead, target.span, param.name)
+        .Label(param.at, "declared `out` here")
+        .Help(fmt::format("declare it `{}: inout …`: `{}` gives what was there", param.name, name));
+  TRY(ResolvedIndex index, Resolve(target, *index_expr, tensor, true));
   const DType dtype = type(param.value).dtype;
   const bool bits = kind == "and" || kind == "or" || kind == "xor";
-  if (dtype == DType::kBool || (bits && ir::IsFloat(dtype)) || ir::Info(dtype).bits < 16)
+  const bool whole = bits || (fetch && kind != "add");  // of integers alone
+  if (dtype == DType::kBool || (whole && ir::IsFloat(dtype)) || ir::Info(dtype).bits < 16)
     return Report(kAtomicForm, e.span, fmt::format("`{}` on {} elements", name, Spelling(dtype)))
         .Label(param.at, "declared here")
-        .Help(bits ? "use an integer tensor of 32 or 64 bits" : "use an f32 or i32 tensor");
+        .Help(whole ? "use an integer tensor of 32 or 64 bits" : "use an f32 or i32 tensor");
   TRY(const Val value, TileOrScalar(call.args[1].value));
   const std::string what = fmt::format("`{}`", program_.TextOf(target.span));
-  TRY(const ValueId v,
-      Convert(value, Type::Tile(dtype, index.shape), index.names, what, target.span, value.at));
+  const Type old = Type::Tile(dtype, index.shape);
+  TRY(const ValueId v, Convert(value, old, index.names, what, target.span, value.at));
   std::vector<ValueId> operands = {param.value, v};
   operands.insert(operands.end(), index.store.begin(), index.store.end());
-  (void)EmitOp(e.span, OpKind::kAtomic, operands, {},
-               {{"kind", kind}, {"modes", index.modes}, {"sizes", index.sizes}});
+  const ir::OpId op = EmitOp(e.span, OpKind::kAtomic, operands,
+                             fetch ? std::vector<Type>{old} : std::vector<Type>{},
+                             {{"kind", kind}, {"modes", index.modes}, {"sizes", index.sizes}});
   index.access.kind = AccessKind::kAtomic;
   accesses_.push_back(std::move(index.access));
   stored_.insert(tensor);
-  return Done();
+  if (!fetch) return Val{};
+  const ValueId r = fn_.ops[op].results[0];
+  facts(r).dims = index.names;
+  facts(r).deps = ~uint64_t{0};  // every instance finds something of its own
+  return Value(r, e.span);
 }
 
 }  // namespace tilec::frontend

@@ -313,6 +313,11 @@ class Counter {
     const double bytes = weight_ * elements * ByteSize(fn_.type(op.operands[1]).dtype);
     out_.stored_bytes += bytes;
     stored_[op.operands[0].index] += bytes;
+    for (ValueId v : op.results)  // what an atomic found
+      if (Tile(v))
+        Of(v) = Of(op.operands[1]);
+      else
+        Set(v, std::nullopt);
   }
 
   void RunDot(const Op& op) {

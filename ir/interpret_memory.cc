@@ -123,6 +123,17 @@ bool Claim(Tensor& t, int32_t id, int64_t element, bool atomic, const AccessCont
   return false;
 }
 
+// Was another instance there, or another element of this atomic?
+void Meet(Tensor& t, size_t at, const AccessContext& cx) {
+  uint64_t& last = t.meetings.turns[at];
+  const uint32_t owner = ClaimOwner(t.claims[at].load(std::memory_order_relaxed));
+  if (last == *cx.turn || (owner != kNobody && owner != cx.claim)) {
+    t.meetings.met.resize(t.meetings.turns.size(), 0);
+    t.meetings.met[at] = 1;
+  }
+  last = *cx.turn;
+}
+
 void LoadElement(const Tensor& t, size_t from, Tile& out, size_t to) {
   const TensorValue& value = *t.value;
   if (out.is_float())
@@ -260,7 +271,7 @@ void Load(const Op& op, int32_t tensor_value, Tensor& tensor, std::span<const Ti
 }
 
 void Store(const Op& op, int32_t tensor_value, Tensor& tensor, const Tile& value,
-           std::span<const Tile* const> operands, const AccessContext& context) {
+           std::span<const Tile* const> operands, const AccessContext& context, Tile* found) {
   const std::string& kind = op.s("kind");
   const bool atomic = op.kind == OpKind::kAtomic;
   const Footprint f = FootprintOf(op, tensor, operands, true);
@@ -268,13 +279,22 @@ void Store(const Op& op, int32_t tensor_value, Tensor& tensor, const Tile& value
   const std::vector<int64_t> none{0};
   const std::vector<int64_t>& last = f.offsets.empty() ? none : f.offsets.back();
   const bool gathers = !f.unsure.empty() && !f.unsure.back().empty();
+  if (atomic && !tensor.meetings.turns.empty()) ++*context.turn;
   ForEachLine(f, [&](size_t from, int64_t offset, bool valid, bool unsure) {
+    if (found)
+      for (size_t i = 0; i < last.size(); ++i)
+        if (unsure || (gathers && f.unsure.back()[i])) found->MarkUndecided(from + i);
     if (unsure || (gathers && std::count(f.unsure.back().begin(), f.unsure.back().end(), 1) > 0))
       tensor.scattered.store(true, std::memory_order_relaxed);
     if (!valid) return;
     for (size_t i = 0; i < last.size(); ++i) {
       if (last[i] < 0) continue;
       const auto at = static_cast<size_t>(offset + last[i]);
+      if (atomic && !tensor.meetings.turns.empty()) Meet(tensor, at, context);
+      if (found) {
+        LoadElement(tensor, at, *found, from + i);
+        if (context.tainted || tensor.known->At(at)) found->MarkUndecided(from + i);
+      }
       if (!Claim(tensor, tensor_value, offset + last[i], atomic, context)) continue;
       const uint8_t flags = context.tainted ? kJump : value.flags(from + i);
       *context.undecided_stores += (flags & kUndecided) != 0;

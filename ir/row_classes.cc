@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ir/queries.h"
+
 namespace tilec::ir {
 
 namespace {
@@ -164,7 +166,10 @@ void RowClasses::VisitOp(const Op& op) {
       break;
     case OpKind::kLoad:
     case OpKind::kStore:
-    case OpKind::kAtomic: VisitGather(op); break;
+    case OpKind::kAtomic:
+      VisitGather(op);
+      if (Fetches(op)) JoinAll(value(1), op.results[0]);
+      break;
     case OpKind::kPrint:
     case OpKind::kAssert:
       for (ValueId v : op.operands)

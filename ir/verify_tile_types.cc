@@ -431,7 +431,18 @@ bool Verifier::CheckAccess(const Op& op, bool stores, bool atomic) {
     return Fail(kVerifyType, op,
                 fmt::format("the tile is {}, the access {}", Show(tile),
                             Show(Type::Tile(tensor.dtype, shape))));
-  return !atomic || CheckAtomicKind(op, tensor.dtype);
+  return !atomic || (CheckAtomicKind(op, tensor.dtype) && CheckFetched(op));
+}
+
+bool Verifier::CheckFetched(const Op& op) {
+  if (op.results.empty()) return true;
+  if (op.results.size() > 1) return Fail(kVerifyForm, op, "it has one result at most");
+  if (Out(op) != Operand(op, 1))
+    return Fail(kVerifyType, op,
+                fmt::format("it finds {}, and combines {}", Show(Out(op)), Show(Operand(op, 1))));
+  const bool order = OneOf(op.s("kind"), {"min", "max"});
+  return !(order && IsFloat(Out(op).dtype)) ||
+         Fail(kVerifyType, op, "what min and max of floats find is not defined");
 }
 
 bool Verifier::CheckParallel(const Op& op) {

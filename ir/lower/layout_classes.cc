@@ -6,6 +6,7 @@
 
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
+#include "ir/queries.h"
 
 namespace tilec::ir {
 
@@ -137,7 +138,10 @@ void LayoutClasses::Relate(const Op& op, const std::function<bool(ValueId)>& in_
       break;
     case OpKind::kLoad: RelateGather(op, op.results[0], 1); break;
     case OpKind::kStore:
-    case OpKind::kAtomic: RelateGather(op, op.operands[1], 2); break;
+    case OpKind::kAtomic:
+      RelateGather(op, op.operands[1], 2);
+      if (Fetches(op)) Unite(op.operands[1], op.results[0]);
+      break;
     default: break;
   }
 }

@@ -78,7 +78,9 @@ class Liveness {
   static bool Waits(const Op& op) {
     switch (op.kind) {
       case OpKind::kGLoad:
-      case OpKind::kGStore: return op.attr("scratch") != nullptr;
+      case OpKind::kGStore:
+      case OpKind::kGAtomic:
+      case OpKind::kGAtomicScalar: return op.attr("scratch") != nullptr;
       case OpKind::kWarpReduce:
       case OpKind::kWarpArgReduce:
       case OpKind::kWarpClusterReduce:
