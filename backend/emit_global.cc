@@ -54,7 +54,7 @@ Emitter::Access Emitter::MakeAccess(const ir::Op& op, ir::ValueId tile, size_t f
   llvm::Value* uniform = I64(0);
   llvm::Value* thread = I64(0);
   size_t operand = first_index;
-  int tile_dim = 0;
+  int tile_dim = 0, gathered = 0;
   auto wide = [&](ir::ValueId v) { return b_.CreateSExtOrTrunc(Scalar(v), b_.getInt64Ty()); };
   for (size_t d = 0; d < modes.size(); ++d) {
     llvm::Value* stride = b_.CreateMul(view.stride[d], I64(bytes));
@@ -67,14 +67,16 @@ Emitter::Access Emitter::MakeAccess(const ir::Op& op, ir::ValueId tile, size_t f
       continue;
     }
     Access::Dim dim;
-    dim.tile_dim = tile_dim;
+    const bool paired = modes[d] == 'p';
+    if (modes[d] == 'g') gathered = tile_dim;
+    dim.tile_dim = paired ? gathered : tile_dim;
     dim.stride = stride;
     const size_t t = static_cast<size_t>(tile_dim);
-    if (modes[d] == 'g') {
+    if (paired || modes[d] == 'g') {
       dim.extent = view.extent[d];
       dim.index = &Get(index);
       dim.index_of = Follow(fn_.layout(index), fn_.type(index).shape, fn_.layouts[type.layout],
-                            type.shape, {tile_dim});
+                            type.shape, {dim.tile_dim});
     } else {
       llvm::Value* start = wide(index);
       llvm::Value* bound = view.extent[d];
@@ -102,7 +104,7 @@ Emitter::Access Emitter::MakeAccess(const ir::Op& op, ir::ValueId tile, size_t f
       if (!NonNegative(index)) dim.lo = clamp(b_.CreateNeg(start));
     }
     access.dims.push_back(std::move(dim));
-    ++tile_dim;
+    if (!paired) ++tile_dim;
   }
   access.address = b_.CreateAdd(b_.CreateAdd(view.base, uniform), thread);
   return access;

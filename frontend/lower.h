@@ -86,8 +86,9 @@ struct ResolvedIndex {
   std::string modes;
   std::vector<int64_t> sizes;
   std::vector<ValueId> load, store;  // index operands
-  Shape shape;
+  Shape shape;                       // of the access
   std::vector<std::string> names;
+  Shape flat;  // what the op has: positions of `zip` in one dim, row by row
   Access access;
 };
 
@@ -247,6 +248,8 @@ class Lowerer {
                     size_t d);
   Result<ResolvedIndex> Resolve(const lang::Expr& e, const lang::IndexExpr& x, int tensor,
                                 bool writes);
+  // `zip(i, j)` as an index of the next dims.
+  Result<> ZipIndex(const lang::CallExpr& x, Span at, ResolvedIndex* out);
   Result<Val> Load(const lang::Expr& e, const lang::IndexExpr& x, int tensor);
   Result<> Store(const lang::Expr& target, const lang::IndexExpr& x, const Val& value);
   // With `fetch` the value is what was there, else none.
@@ -297,6 +300,8 @@ class Lowerer {
   // lower_shape.cc: elements at other places
   ValueId Rearrange(Span at, ValueId v, const Shape& shape, int64_t first,
                     const std::vector<int64_t>& strides);
+  // The elements row by row as a tile of that shape.
+  ValueId Reshaped(Span at, ValueId v, const Shape& shape);
   Result<Val> Iota(const lang::Expr& e, const lang::CallExpr& x);
   Result<Val> Reshape(const lang::Expr& e, const lang::CallExpr& x);
   Result<Val> Flip(const lang::Expr& e, const lang::CallExpr& x);

@@ -315,6 +315,10 @@ Result<Val> Lowerer::Call(const lang::Expr& e, const lang::CallExpr& x) {
   if (name == "split")
     return Report(kFnResults, e.span, "`split`", "several values", 1)
         .Help(fmt::format("write `let a, b = {}`", program_.TextOf(e.span)));
+  if (name == "zip")
+    return Report(kCallPlace, e.span,
+                  "`zip` pairs positions, and stands only as an index of a tensor")
+        .Help("write `X[zip(i, j), :]`");
   if (name == "given")
     return Report(kCallPlace, e.span, "`given(x)` asks for an `optional` tensor of this kernel")
         .Help("declare it in the kernel's parameters: `bias: optional f32[N]`");

@@ -23,27 +23,39 @@ Footprint FootprintOf(const Op& op, const Tensor& tensor, std::span<const Tile* 
   const std::string& modes = op.s("modes");
   const std::vector<int64_t>& sizes = op.ints("sizes");
   Footprint f;
-  f.offsets.resize(modes.size());
-  f.unsure.resize(modes.size());
-  size_t next = 0;
+  size_t next = 0, gathered = 0;
   for (size_t d = 0; d < modes.size(); ++d) {
     const int64_t extent = tensor.value->dims[d];
     const int64_t stride = tensor.strides[d];
-    auto place = [&](int64_t position, int64_t end) {
-      f.offsets[d].push_back(
-          position >= 0 && position < extent && position < end ? position * stride : -1);
+    const auto offset = [&](int64_t position, int64_t end) {
+      return position >= 0 && position < extent && position < end ? position * stride : -1;
     };
     const Tile& index = *operands[next++];
+    if (modes[d] == 'p') {  // both move together
+      std::vector<int64_t>& first = f.offsets[gathered];
+      for (size_t i = 0; i < first.size(); ++i) {
+        const int64_t more = offset(index.n[i], extent);
+        first[i] = first[i] < 0 || more < 0 ? -1 : first[i] + more;
+      }
+      if (!index.und.empty()) f.unsure[gathered].resize(first.size(), 0);
+      for (size_t i = 0; !index.und.empty() && i < first.size(); ++i)
+        f.unsure[gathered][i] |= static_cast<uint8_t>(index.undecided(i));
+      continue;
+    }
+    f.offsets.emplace_back();
+    f.unsure.emplace_back();
+    std::vector<int64_t>& to = f.offsets.back();
     if (modes[d] == 'g') {
-      for (int64_t position : index.n) place(position, extent);
+      gathered = f.offsets.size() - 1;
+      for (int64_t position : index.n) to.push_back(offset(position, extent));
       for (size_t i = 0; !index.und.empty() && i < index.size(); ++i)
-        f.unsure[d].push_back(index.undecided(i));
+        f.unsure.back().push_back(index.undecided(i));
       continue;
     }
     f.unsure_range |= index.undecided(0);
     const int64_t start = index.n[0];
     if (modes[d] == 's') {
-      place(start, extent);
+      to.push_back(offset(start, extent));
       continue;
     }
     int64_t end = extent;
@@ -52,7 +64,8 @@ Footprint FootprintOf(const Op& op, const Tensor& tensor, std::span<const Tile* 
       end = operands[next++]->n[0];
     }
     for (int64_t i = 0; i < sizes[d]; ++i)
-      place(static_cast<int64_t>(static_cast<uint64_t>(start) + static_cast<uint64_t>(i)), end);
+      to.push_back(offset(
+          static_cast<int64_t>(static_cast<uint64_t>(start) + static_cast<uint64_t>(i)), end));
     if (d + 1 == modes.size()) f.contiguous = true;
   }
   return f;

@@ -42,6 +42,13 @@ inline OpId LoopAround(const Function& fn, OpId id) {
 }
 inline bool InLoop(const Function& fn, OpId id) { return LoopAround(fn, id).valid(); }
 
+// ---- accesses of tensors (ir/ops.def)
+// ------------------------------------------------------------
+
+// Has a dim of the tensor with this mode a dim of the tile of its own?
+inline bool TakesDim(char mode) { return mode == 'r' || mode == 'g'; }
+inline bool IsGathered(char mode) { return mode == 'g' || mode == 'p'; }
+
 // ---- what values come from ---------------------------------------------------------------------
 
 // What v is made of by ops of one kind with one operand, each of the result of the one before:

@@ -92,11 +92,13 @@ void RowClasses::VisitGather(const Op& op) {
   const bool store = op.kind != OpKind::kLoad;
   const ValueId tile = store ? op.operands[1] : op.results[0];
   size_t operand = store ? 2 : 1;
-  int64_t dim = 0;
+  int64_t dim = 0, gathered = 0;
   for (char mode : op.s("modes")) {
     if (mode == 'g') Join(op.operands[operand], 0, tile, dim);
+    if (mode == 'p') Join(op.operands[operand], 0, tile, gathered);
     operand += mode == 'r' && store ? 2 : 1;
-    if (mode != 's') ++dim;
+    if (mode == 'g') gathered = dim;
+    if (TakesDim(mode)) ++dim;
   }
 }
 
@@ -198,7 +200,7 @@ void RowClasses::JoinAt(ValueId position) {
         extent_ = fn_.type(tile).shape[static_cast<size_t>(dim)];
       }
       operand += mode == 'r' && store ? 2 : 1;
-      if (mode != 's') ++dim;
+      if (TakesDim(mode)) ++dim;
     }
   }
   if (first >= 0 && WholeClasses().count(Find(first)) == 0) chosen_ = Find(first);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <initializer_list>
 
+#include "ir/queries.h"
 #include "ir/verify_internal.h"
 
 namespace tilec::ir::verify_internal {
@@ -401,15 +402,20 @@ bool Verifier::CheckAccess(const Op& op, bool stores, bool atomic) {
     return true;
   };
   std::vector<int64_t> shape;
+  int64_t gathered = 0;  // positions of the last g
   for (size_t d = 0; d < modes.size(); ++d) {
     if (modes[d] == 's') {
       if (!take("position", DType::kI64)) return false;
       continue;
     }
-    if (modes[d] != 'r' && modes[d] != 'g')
-      return Fail(kVerifyForm, op, fmt::format("mode `{}`; it is r, s or g", modes[d]));
+    if (modes[d] != 'r' && !IsGathered(modes[d]))
+      return Fail(kVerifyForm, op, fmt::format("mode `{}`; it is r, s, g or p", modes[d]));
     if (sizes[d] < 1) return Fail(kVerifyForm, op, fmt::format("size {} of dim {}", sizes[d], d));
-    shape.push_back(sizes[d]);
+    if (modes[d] == 'g') gathered = sizes[d];
+    if (modes[d] == 'p' && sizes[d] != gathered)
+      return Fail(kVerifyForm, op,
+                  fmt::format("{} positions of dim {}, paired with {}", sizes[d], d, gathered));
+    if (TakesDim(modes[d])) shape.push_back(sizes[d]);
     if (modes[d] == 'r') {
       if (!take("start of a range", DType::kI64)) return false;
       if (stores && !take("end of a range", DType::kI64)) return false;
