@@ -27,6 +27,14 @@ RowClasses::RowClasses(const Function& fn, ValueId position) : fn_(fn) {
   JoinAt(position);
 }
 
+RowClasses::RowClasses(const Function& fn, ValueId tile, int64_t dim) : fn_(fn) {
+  Visit(fn.body);
+  const int chosen = Find(Node(tile, dim));
+  if (WholeClasses().count(chosen) > 0) return;
+  chosen_ = chosen;
+  extent_ = fn.type(tile).shape[static_cast<size_t>(dim)];
+}
+
 int RowClasses::Node(ValueId v, int64_t dim) {
   auto [it, fresh] = nodes_.try_emplace({v, dim}, static_cast<int>(parent_.size()));
   if (fresh) parent_.push_back(it->second);
@@ -110,6 +118,11 @@ void RowClasses::VisitOp(const Op& op) {
   }
   switch (op.kind) {
     case OpKind::kDot:
+      if (fn_.type(op.results[0]).rank() == 3) {  // over batches
+        for (size_t i = 0; i < op.operands.size(); ++i) Join(value(i), 0, op.results[0], 0);
+        for (int64_t d : {1, 2}) Whole(value(0), d), Whole(value(1), d), Whole(op.results[0], d);
+        break;
+      }
       Join(value(0), 0, value(2), 0);
       Join(value(1), 1, value(2), 1);
       Join(value(0), 1, value(1), 0);
