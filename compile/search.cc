@@ -18,9 +18,7 @@ namespace tilec::compile {
 
 namespace {
 
-constexpr const char* kWhyInOrder =
-    "what an atomic finds hangs on when it is made, so all of them are made by one role, in the "
-    "order in which they are written";
+constexpr const char* kWhyInOrder = "what an atomic finds hangs on when it is made";
 
 // What an author can change in a schedule that asks for too much of it.
 const char* InTheFile(Resource resource) {
@@ -191,8 +189,10 @@ class Search {
   void Say(const Compiled& compiled) {
     const Strategy& taken = compiled.strategy;
     const std::string& kernel = compiled.fn.name;
-    if (fetches_ && request_.wish.solve) {
-      diags_.Report(kInOrder, Span{}, kernel, kWhyInOrder);
+    if (fetches_) {  // of what has no loop nothing else is expected
+      const bool loops = std::any_of(line_.clean().ops.begin(), line_.clean().ops.end(),
+                                     [](const ir::Op& op) { return ir::IsLoop(op.kind); });
+      if (loops && request_.wish.solve) diags_.Report(kInOrder, Span{}, kernel, kWhyInOrder);
       return;
     }
     if (last_ && taken.withheld_registers > 0)
