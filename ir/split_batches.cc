@@ -75,7 +75,7 @@ class Splitter {
     fn_.blocks[block].ops.clear();
     for (OpId id : old) {
       const Op& op = fn_.ops[id];
-      const auto touched = [&](ValueId v) { return DimOf(v) >= 0; };
+      const auto touched = [&](ValueId v) { return DimOf(v) >= 0 || parts_.count(v) > 0; };
       if (!op.regions.empty() || op.kind == OpKind::kYield)
         Structure(id, block);
       else if (std::any_of(op.results.begin(), op.results.end(), touched) ||
@@ -133,6 +133,7 @@ class Splitter {
       for (auto& [key, value] : attrs)
         if (key == name) value = std::move(to);
     };
+    const int from = op.operands.empty() ? -1 : DimOf(op.operands[0]);
     switch (op.kind) {
       case OpKind::kLoad: return Access(b, op, op.results[0], 1, n, operands, attrs);
       case OpKind::kStore:
@@ -140,26 +141,27 @@ class Splitter {
       case OpKind::kReduce:
       case OpKind::kArgReduce:
       case OpKind::kScan:
-        if (DimOf(op.operands[0]) < op.i("axis")) set("axis", op.i("axis") - 1);
+        if (from >= 0 && from < op.i("axis")) set("axis", op.i("axis") - 1);
         return;
       case OpKind::kTranspose: {
-        const int from = DimOf(op.operands[0]);
         std::vector<int64_t> perm;
         for (int64_t d : op.ints("perm"))
-          if (d != from) perm.push_back(d > from ? d - 1 : d);
+          if (d != from) perm.push_back(from >= 0 && d > from ? d - 1 : d);
         return set("perm", std::move(perm));
       }
       case OpKind::kBroadcast: {
-        const int to = DimOf(op.results[0]), from = DimOf(op.operands[0]);
-        std::vector<int64_t> axes, shape = fn_.type(op.operands[0]).shape;
+        const int to = DimOf(op.results[0]);
+        std::vector<int64_t> axes;
         for (size_t i = 0; i < op.ints("axes").size(); ++i) {
           const int64_t axis = op.ints("axes")[i];
-          if (axis != to) axes.push_back(axis > to ? axis - 1 : axis);
-          // A dim of one that is repeated over the batch.
-          if (axis == to && from < 0)
-            operands[0] = b.Value(
-                OpKind::kReshape, {operands[0]},
-                Type::Tile(fn_.type(operands[0]).dtype, Dropped(shape, static_cast<int>(i))));
+          if (static_cast<int>(i) == from) continue;
+          if (axis != to) {
+            axes.push_back(to >= 0 && axis > to ? axis - 1 : axis);
+            continue;
+          }
+          const Type& t = fn_.type(op.operands[0]);  // a dim of one is repeated over the batch
+          operands[0] = b.Value(OpKind::kReshape, {operands[0]},
+                                Type::Tile(t.dtype, Dropped(t.shape, static_cast<int>(i))));
         }
         return set("axes", std::move(axes));
       }
