@@ -248,8 +248,11 @@ class Lowerer {
                     size_t d);
   Result<ResolvedIndex> Resolve(const lang::Expr& e, const lang::IndexExpr& x, int tensor,
                                 bool writes);
+  // An index; of `C[i] += x` once for both accesses.
+  using Indices = std::map<int32_t, Val>;
+  Result<Val> Position(lang::ExprId id, Indices* known);
   // `zip(i, j)` as an index of the next dims.
-  Result<> ZipIndex(const lang::CallExpr& x, Span at, ResolvedIndex* out);
+  Result<> ZipIndex(const lang::CallExpr& x, Span at, Indices* known, ResolvedIndex* out);
   Result<Val> Load(const lang::Expr& e, const lang::IndexExpr& x, int tensor);
   Result<> Store(const lang::Expr& target, const lang::IndexExpr& x, const Val& value);
   // With `fetch` the value is what was there, else none.
@@ -332,7 +335,8 @@ class Lowerer {
   std::map<std::string, std::vector<std::pair<ir::BlockId, ValueId>>> cache_;
   std::vector<Access> accesses_;
   std::vector<ParallelVar> parallel_;
-  std::set<int> stored_;  // tensors written so far
+  std::set<int> stored_;          // tensors written so far
+  Indices* positions_ = nullptr;  // of the next index: those of a `+=`, by expression
   bool in_parallel_ = false;
   bool over_budget_ = false;
   int depth_ = 0;

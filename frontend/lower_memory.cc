@@ -2,6 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "frontend/lower.h"
 #include "frontend/poly.h"
@@ -186,13 +187,24 @@ void Lowerer::WarnOtherDim(const lang::IndexItem& item, const RangeInfo& range,
                         extent.name));
 }
 
+Result<Val> Lowerer::Position(ExprId id, Indices* known) {
+  if (!known) return Eval(id);
+  if (const auto at = known->find(id.index); at != known->end()) return at->second;
+  TRY(Val v, Eval(id));
+  known->emplace(id.index, v);
+  return v;
+}
+
 // All tiles and scalars of the `zip` in one shape, row by row: the first is a gather, the others
 // are paired with it.
-Result<> Lowerer::ZipIndex(const lang::CallExpr& x, Span at, ResolvedIndex* out) {
+Result<> Lowerer::ZipIndex(const lang::CallExpr& x, Span at, Indices* known, ResolvedIndex* out) {
   std::vector<Val> positions;
   for (const lang::Arg& arg : x.args) {
     if (arg.name) return Report(kArgName, arg.name->span, "zip", arg.name->text);
-    TRY(Val v, TileOrScalar(arg.value));
+    TRY(Val v, Position(arg.value, known));
+    if (!v.is_const() && !v.is_value()) {
+      TRY(v, TileOrScalar(arg.value));  // says what it is
+    }
     const bool whole = v.is_const() ? v.c.is_int() : type(v.v).dtype == DType::kI32;
     if (!whole) {
       DiagBuilder report =
@@ -243,6 +255,7 @@ Result<> Lowerer::ZipIndex(const lang::CallExpr& x, Span at, ResolvedIndex* out)
 Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExpr& x, int tensor,
                                        bool writes) {
   const ir::Param param = fn_.params[tensor];
+  Indices* const known = std::exchange(positions_, nullptr);  // not for what stands inside
   ResolvedIndex out;
   out.access.tensor = tensor;
   out.access.at = e.span;
@@ -261,7 +274,7 @@ Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExp
        d += DimsOf(program_, frames_.back().module, ast(), x.items[i++])) {
     const lang::IndexItem& item = x.items[i];
     if (IsZip(program_, frames_.back().module, ast(), item)) {
-      TRY_VOID(ZipIndex(*expr(item.value).As<lang::CallExpr>(), item.span, &out));
+      TRY_VOID(ZipIndex(*expr(item.value).As<lang::CallExpr>(), item.span, known, &out));
       continue;
     }
     AccessDim access;
@@ -320,7 +333,7 @@ Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExp
       out.access.dims.push_back(std::move(access));
       continue;
     }
-    TRY(const Val v, Eval(item.value));
+    TRY(const Val v, Position(item.value, known));
     if (v.kind == Val::Kind::kRange) {
       const RangeInfo info = ranges_[v.index];
       WarnOtherDim(item, info, param, d);
