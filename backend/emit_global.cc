@@ -54,7 +54,7 @@ Emitter::Access Emitter::MakeAccess(const ir::Op& op, ir::ValueId tile, size_t f
   llvm::Value* uniform = I64(0);
   llvm::Value* thread = I64(0);
   size_t operand = first_index;
-  int tile_dim = 0;
+  int tile_dim = 0, gathered = 0;
   auto wide = [&](ir::ValueId v) { return b_.CreateSExtOrTrunc(Scalar(v), b_.getInt64Ty()); };
   for (size_t d = 0; d < modes.size(); ++d) {
     llvm::Value* stride = b_.CreateMul(view.stride[d], I64(bytes));
@@ -67,14 +67,16 @@ Emitter::Access Emitter::MakeAccess(const ir::Op& op, ir::ValueId tile, size_t f
       continue;
     }
     Access::Dim dim;
-    dim.tile_dim = tile_dim;
+    const bool paired = modes[d] == 'p';
+    if (modes[d] == 'g') gathered = tile_dim;
+    dim.tile_dim = paired ? gathered : tile_dim;
     dim.stride = stride;
     const size_t t = static_cast<size_t>(tile_dim);
-    if (modes[d] == 'g') {
+    if (paired || modes[d] == 'g') {
       dim.extent = view.extent[d];
       dim.index = &Get(index);
       dim.index_of = Follow(fn_.layout(index), fn_.type(index).shape, fn_.layouts[type.layout],
-                            type.shape, {tile_dim});
+                            type.shape, {dim.tile_dim});
     } else {
       llvm::Value* start = wide(index);
       llvm::Value* bound = view.extent[d];
@@ -102,7 +104,7 @@ Emitter::Access Emitter::MakeAccess(const ir::Op& op, ir::ValueId tile, size_t f
       if (!NonNegative(index)) dim.lo = clamp(b_.CreateNeg(start));
     }
     access.dims.push_back(std::move(dim));
-    ++tile_dim;
+    if (!paired) ++tile_dim;
   }
   access.address = b_.CreateAdd(b_.CreateAdd(view.base, uniform), thread);
   return access;
@@ -367,9 +369,10 @@ Result<void> Emitter::EmitGStore(const ir::Op& op) {
   return Done();
 }
 
-// By comparing and exchanging words until nobody came between, which LLVM makes of it.
-void Emitter::AddBf16(llvm::Value* address, llvm::Value* value, llvm::Value* predicate) {
-  llvm::BasicBlock* after = nullptr;
+// By comparing and exchanging words until nobody came between, which LLVM makes of it. Gives what
+// was there, 0 where nothing is done.
+llvm::Value* Emitter::AddBf16(llvm::Value* address, llvm::Value* value, llvm::Value* predicate) {
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *after = nullptr;
   if (predicate) {
     llvm::BasicBlock* add = NewBlock("add");
     after = NewBlock("added");
@@ -378,16 +381,26 @@ void Emitter::AddBf16(llvm::Value* address, llvm::Value* value, llvm::Value* pre
   }
   constexpr unsigned kGlobal = 1;  // address space
   llvm::Value* place = b_.CreateIntToPtr(address, llvm::PointerType::get(context_, kGlobal));
-  b_.CreateAtomicRMW(llvm::AtomicRMWInst::FAdd, place, b_.CreateBitCast(value, b_.getBFloatTy()),
-                     llvm::MaybeAlign(2), llvm::AtomicOrdering::Monotonic,
-                     context_.getOrInsertSyncScopeID("device"));
-  if (!after) return;
+  llvm::Value* old =
+      b_.CreateBitCast(b_.CreateAtomicRMW(llvm::AtomicRMWInst::FAdd, place,
+                                          b_.CreateBitCast(value, b_.getBFloatTy()),
+                                          llvm::MaybeAlign(2), llvm::AtomicOrdering::Monotonic,
+                                          context_.getOrInsertSyncScopeID("device")),
+                       value->getType());
+  if (!after) return old;
+  llvm::BasicBlock* done = b_.GetInsertBlock();
   b_.CreateBr(after);
   b_.SetInsertPoint(after);
+  llvm::PHINode* found = b_.CreatePHI(value->getType(), 2);
+  found->addIncoming(old, done);
+  found->addIncoming(llvm::Constant::getNullValue(value->getType()), before);
+  return found;
 }
 
+// `found`, if given, receives what was there, 0 where nothing is done.
 Result<void> Emitter::AtomicOne(const ir::Op& op, DType d, llvm::Value* value, llvm::Value* address,
-                                int64_t offset, llvm::Value* predicate) {
+                                int64_t offset, llvm::Value* predicate, llvm::Value** found) {
+  if (found) *found = Zero(d);
   if (predicate == b_.getFalse()) return Done();
   const std::string& kind = op.s("kind");
   const int size = ir::ByteSize(d);
@@ -396,10 +409,29 @@ Result<void> Emitter::AtomicOne(const ir::Op& op, DType d, llvm::Value* value, l
   auto refuse = [&] {
     return diags_.Report(kUnsupportedAtomic, op.at, kind, ir::Spelling(d), options_.target);
   };
+  const auto fetch = [&](const std::string& what, const std::string& type, char letter,
+                         llvm::Value* v, llvm::Value* when) {
+    std::vector<llvm::Value*> args = {address, I64(offset), v};
+    std::string constraints = std::string("=") + letter + ",l,n," + letter;
+    if (when) {
+      args.insert(args.end(), {when, llvm::Constant::getNullValue(v->getType())});
+      constraints += ",b,0";
+    }
+    *found = CallPtx(b_, PtxInst::kAtomGlobal,
+                     {{"p", when ? "@$4 " : ""},
+                      {"op", what},
+                      {"t", type},
+                      {"old", "$0"},
+                      {"ops", "$3"},
+                      {"a", "$1"},
+                      {"o", "$2"}},
+                     constraints, args)[0];
+  };
   auto emit = [&](const std::string& what, const std::string& type, char letter, llvm::Value* v,
                   llvm::Value* when) {
     std::vector<llvm::Value*> args = {address, I64(offset), v};
     std::string constraints = std::string("l,n,") + letter;
+    if (found) return fetch(what, type, letter, v, when);
     if (when) args.push_back(when), constraints += ",b";
     CallPtx(b_, PtxInst::kRedGlobal,
             {{"p", when ? "@$3 " : ""},
@@ -416,7 +448,8 @@ Result<void> Emitter::AtomicOne(const ir::Op& op, DType d, llvm::Value* value, l
         case DType::kF16: emit("add.noftz", "f16", 'h', value, predicate); return Done();
         case DType::kBF16:
           if (!options_.machine->Has("bf16_atomics")) {
-            AddBf16(b_.CreateAdd(address, I64(offset)), value, predicate);
+            llvm::Value* old = AddBf16(b_.CreateAdd(address, I64(offset)), value, predicate);
+            if (found) *found = old;
             return Done();
           }
           emit("add.noftz", "bf16", 'h', value, predicate);
@@ -427,7 +460,7 @@ Result<void> Emitter::AtomicOne(const ir::Op& op, DType d, llvm::Value* value, l
         default: return refuse();
       }
     }
-    if (!minmax || size != 4) return refuse();
+    if (!minmax || size != 4 || found) return refuse();
     // The order of non-negative floats is that of their bits, of negative ones the reverse as
     // unsigned; NaN takes no part.
     llvm::Value* bits = b_.CreateBitCast(value, b_.getInt32Ty());
@@ -487,19 +520,38 @@ Result<void> Emitter::EmitGAtomic(const ir::Op& op) {
   access.always = And(access.always, Part(type.layout).first_replica);
   const bool together = op.i("vector", 1) > 1 && op.s("kind") == "add" &&
                         type.dtype == DType::kF32 && options_.machine->Has("vector_atomics");
+  Regs found(op.results.empty() ? 0 : regs.size());
   for (const std::vector<int>& group : VectorsOf(fn_.layouts[type.layout], type.shape,
                                                  together ? op.i("vector") : 1, sizeof(float))) {
     const auto [address, offset, predicate] = PlaceOf(access, tile, group[0]);
     const auto value = [&](int r) { return regs[static_cast<size_t>(r)]; };
     if (group.size() == 1) {
-      TRY_VOID(AtomicOne(op, type.dtype, value(group[0]), address, offset, predicate));
+      TRY_VOID(AtomicOne(op, type.dtype, value(group[0]), address, offset, predicate,
+                         found.empty() ? nullptr : &found[static_cast<size_t>(group[0])]));
     } else if (predicate != b_.getFalse()) {
       Regs values;
       for (int r : group) values.push_back(value(r));
       AddTogether(b_, address, offset, predicate, values);
     }
   }
+  if (found.empty()) return Done();
+  Set(op.results[0], std::move(found));
+  if (op.i("scratch") >= 0) ShareReplicas(op.results[0], op.i("scratch"));
   return Done();
+}
+
+// What the first replica of each element has becomes that of all, through shared memory.
+void Emitter::ShareReplicas(ir::ValueId tile, int64_t scratch) {
+  const ir::Type& type = fn_.type(tile);
+  PanelView view;
+  view.base = SmemAddress(scratch);
+  view.element_bytes = ir::ByteSize(type.dtype);
+  view.panel_cols = int64_t{1} << 30;  // one panel
+  view.pitch = ir::ConvertScratchTile(type).pitch;
+  RoleBarrier();
+  StoreTile(tile, view, false);
+  RoleBarrier();
+  Set(tile, LoadTile(type, type.layout, view, false));
 }
 
 Result<void> Emitter::EmitScalarAccess(const ir::Op& op) {
@@ -525,7 +577,15 @@ Result<void> Emitter::EmitScalarAccess(const ir::Op& op) {
     StoreGlobal(address, 0, inside, {Scalar(op.operands[1])}, d);
     return Done();
   }
-  return AtomicOne(op, d, Scalar(op.operands[1]), address, 0, inside);
+  if (op.results.empty()) return AtomicOne(op, d, Scalar(op.operands[1]), address, 0, inside);
+  llvm::Value* found = nullptr;
+  TRY_VOID(AtomicOne(op, d, Scalar(op.operands[1]), address, 0, inside, &found));
+  llvm::Value* place = SmemAddress(op.i("scratch"));
+  RoleBarrier();
+  StoreGlobal(place, 0, Elected(), {found}, d, PtxInst::kStShared);
+  RoleBarrier();
+  Set(op.results[0], LoadGlobal(place, 0, nullptr, {Zero(d)}, d, PtxInst::kLdShared));
+  return Done();
 }
 
 }  // namespace tilec::backend

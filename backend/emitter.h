@@ -210,9 +210,10 @@ class Emitter {
   Result<void> EmitStoreRows(const ir::Op& op);
   Result<void> EmitScalarAccess(const ir::Op& op);
   Access MakeAccess(const ir::Op& op, ir::ValueId tile, size_t first_index, bool has_end);
-  void AddBf16(llvm::Value* address, llvm::Value* value, llvm::Value* predicate);
+  llvm::Value* AddBf16(llvm::Value* address, llvm::Value* value, llvm::Value* predicate);
+  void ShareReplicas(ir::ValueId tile, int64_t scratch);
   Result<void> AtomicOne(const ir::Op& op, ir::DType d, llvm::Value* value, llvm::Value* address,
-                         int64_t offset, llvm::Value* predicate);
+                         int64_t offset, llvm::Value* predicate, llvm::Value** found = nullptr);
   Regs LoadGlobal(llvm::Value* address, int64_t offset, llvm::Value* predicate, const Regs& fill,
                   ir::DType d, PtxInst inst = PtxInst::kLdGlobal);
   void StoreGlobal(llvm::Value* address, int64_t offset, llvm::Value* predicate,

@@ -18,6 +18,8 @@ namespace tilec::compile {
 
 namespace {
 
+constexpr const char* kWhyInOrder = "what an atomic finds hangs on when it is made";
+
 // What an author can change in a schedule that asks for too much of it.
 const char* InTheFile(Resource resource) {
   switch (resource) {
@@ -47,7 +49,14 @@ class Search {
     TRY_VOID(line_.CleanUp(diags_));
     if (line_.stopped()) return Stopped(line_.clean());
     std::vector<Decision>& all = account_.decisions;
-    for (const Strategy& strategy : Candidates(request_.wish)) {
+    Wish wish = request_.wish;
+    if (fetches_ = ir::Fetches(line_.clean()); fetches_) {
+      wish.solve = false;  // program order
+      if (wish.from_file)
+        return diags_.Report(kScheduleFileRefused, Span{}, request_.schedule, kWhyInOrder)
+            .Help("leave --schedule out");
+    }
+    for (const Strategy& strategy : Candidates(wish)) {
       all.emplace_back();
       all.back().strategy = strategy;
     }
@@ -180,6 +189,12 @@ class Search {
   void Say(const Compiled& compiled) {
     const Strategy& taken = compiled.strategy;
     const std::string& kernel = compiled.fn.name;
+    if (fetches_) {  // of what has no loop nothing else is expected
+      const bool loops = std::any_of(line_.clean().ops.begin(), line_.clean().ops.end(),
+                                     [](const ir::Op& op) { return ir::IsLoop(op.kind); });
+      if (loops && request_.wish.solve) diags_.Report(kInOrder, Span{}, kernel, kWhyInOrder);
+      return;
+    }
     if (last_ && taken.withheld_registers > 0)
       diags_.Report(kSolvedForFewer, last_->op, kernel, taken.withheld_registers, last_->why);
     if (last_ && !taken.scheduled())
@@ -252,6 +267,7 @@ class Search {
   Account& account_;
   DiagSink& diags_;
   Line line_;
+  bool fetches_ = false;         // has it atomics that give back?
   std::optional<Refusal> last_;  // of one tile per CTA
 };
 

@@ -55,7 +55,8 @@ inline constexpr const char* kSpecials[] = {
     "full_like",  "cdiv",       "tiles",      "print",      "assert",    "static_assert",
     "atomic_add", "atomic_min", "atomic_max", "atomic_and", "atomic_or", "atomic_xor",
     "reversed",   "iota",       "reshape",    "flip",       "join",      "split",
-    "reduce",     "scan",       "given"};
+    "reduce",     "scan",       "given",      "fetch_add",  "fetch_min", "fetch_max",
+    "zip",        "fetch_and",  "fetch_or",   "fetch_xor"};
 
 inline const Builtin* FindBuiltin(std::string_view name) {
   for (const Builtin& b : kBuiltins)

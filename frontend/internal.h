@@ -144,6 +144,12 @@ std::optional<Expr> ToExpr(const ProgramData& program, int module, lang::ExprId 
 // Names (NameExpr) inside an expression, in order, without callees.
 void CollectNames(const lang::Ast& ast, lang::ExprId id,
                   const std::function<void(const std::string&, Span)>& visit);
+// `zip(i, j)` as an index: positions of two dims that move together.
+bool IsZip(const ProgramData& program, int module, const lang::Ast& ast,
+           const lang::IndexItem& item);
+// Dims of a tensor that an index is for.
+size_t DimsOf(const ProgramData& program, int module, const lang::Ast& ast,
+              const lang::IndexItem& item);
 void VisitExprs(const lang::Ast& ast, lang::ExprId id,
                 const std::function<void(lang::ExprId)>& visit);
 void VisitStmts(const lang::Ast& ast, lang::BlockId id,

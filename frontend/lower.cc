@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "frontend/poly.h"
+#include "ir/split_batches.h"
 
 namespace tilec::frontend {
 
@@ -392,6 +393,7 @@ Result<ir::Function> Lowerer::Kernel(const Signature& sig, ItemRef ref, const St
   TRY_VOID(TopLevel(KernelOf(program_, ref)));
   CheckAccesses();
   if (diags_.errors() > errors_before_) return DiagSink::Propagate();
+  ir::SplitBatches(fn_);
   return std::move(fn_);
 }
 

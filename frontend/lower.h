@@ -86,8 +86,9 @@ struct ResolvedIndex {
   std::string modes;
   std::vector<int64_t> sizes;
   std::vector<ValueId> load, store;  // index operands
-  Shape shape;
+  Shape shape;                       // of the access
   std::vector<std::string> names;
+  Shape flat;  // what the op has: positions of `zip` in one dim, row by row
   Access access;
 };
 
@@ -247,9 +248,15 @@ class Lowerer {
                     size_t d);
   Result<ResolvedIndex> Resolve(const lang::Expr& e, const lang::IndexExpr& x, int tensor,
                                 bool writes);
+  // An index; of `C[i] += x` once for both accesses.
+  using Indices = std::map<int32_t, Val>;
+  Result<Val> Position(lang::ExprId id, Indices* known);
+  // `zip(i, j)` as an index of the next dims.
+  Result<> ZipIndex(const lang::CallExpr& x, Span at, Indices* known, ResolvedIndex* out);
   Result<Val> Load(const lang::Expr& e, const lang::IndexExpr& x, int tensor);
   Result<> Store(const lang::Expr& target, const lang::IndexExpr& x, const Val& value);
-  Result<> Atomic(const lang::Expr& e, const lang::CallExpr& call);
+  // With `fetch` the value is what was there, else none.
+  Result<Val> Atomic(const lang::Expr& e, const lang::CallExpr& call, bool fetch);
   Result<> CheckWritable(const lang::Expr& e, const lang::IndexExpr& x, int tensor);
   ValueId RangeEnd(Span at, int range);
   ValueId ToIndex(Span at, const Val& v);  // i64 scalar
@@ -296,6 +303,8 @@ class Lowerer {
   // lower_shape.cc: elements at other places
   ValueId Rearrange(Span at, ValueId v, const Shape& shape, int64_t first,
                     const std::vector<int64_t>& strides);
+  // The elements row by row as a tile of that shape.
+  ValueId Reshaped(Span at, ValueId v, const Shape& shape);
   Result<Val> Iota(const lang::Expr& e, const lang::CallExpr& x);
   Result<Val> Reshape(const lang::Expr& e, const lang::CallExpr& x);
   Result<Val> Flip(const lang::Expr& e, const lang::CallExpr& x);
@@ -326,7 +335,8 @@ class Lowerer {
   std::map<std::string, std::vector<std::pair<ir::BlockId, ValueId>>> cache_;
   std::vector<Access> accesses_;
   std::vector<ParallelVar> parallel_;
-  std::set<int> stored_;  // tensors written so far
+  std::set<int> stored_;          // tensors written so far
+  Indices* positions_ = nullptr;  // of the next index: those of a `+=`, by expression
   bool in_parallel_ = false;
   bool over_budget_ = false;
   int depth_ = 0;

@@ -288,7 +288,8 @@ Result<Val> Lowerer::Dot(const Val& a, const Val& b, const Val* acc, int64_t pro
                          ExprId a_id, ExprId b_id) {
   for (const auto& [side, id, words] :
        {std::tuple(&a, a_id, "the left operand"), std::tuple(&b, b_id, "the right operand")}) {
-    if (side->is_value() && type(side->v).rank() == 2) continue;
+    const size_t rank = ShapeOf(*side).size();
+    if (rank == 2 || rank == 3) continue;
     DiagBuilder report = Report(kDotRank, at, words, DescribeVal(*side));
     LabelOrigin(report, id, *side);
     if (side->is_value() && type(side->v).rank() == 1)
@@ -322,11 +323,15 @@ Result<Val> Lowerer::Dot(const Val& a, const Val& b, const Val* acc, int64_t pro
     return report.Help(
         WriteCast(program_.TextOf((narrow_a ? a : b).at), narrow_a ? tb.dtype : ta.dtype));
   }
-  if (ta.shape[1] != tb.shape[0]) {
-    DiagBuilder report = both(Report(kDotInner, at, ta.shape[1], tb.shape[0]));
-    if (ta.shape[1] == tb.shape[1])
+  const size_t m = ta.shape.size() - 2, k = m + 1;  // behind the batch, if there is one
+  if (ta.rank() != tb.rank() || (m == 1 && ta.shape[0] != tb.shape[0]))
+    return both(Report(kDotBatches, at, DescribeVal(a), DescribeVal(b)))
+        .Help("a product over batches is of [B, M, K] and [B, K, N]");
+  if (ta.shape[k] != tb.shape[m]) {
+    DiagBuilder report = both(Report(kDotInner, at, ta.shape[k], tb.shape[m]));
+    if (ta.shape[k] == tb.shape[k])
       report.Help(fmt::format("write `{}`", Transposed(program_.TextOf(b.at))));
-    else if (ta.shape[0] == tb.shape[0])
+    else if (ta.shape[m] == tb.shape[m])
       report.Help(fmt::format("write `{}`", Transposed(program_.TextOf(a.at))));
     return report;
   }
@@ -342,10 +347,11 @@ Result<Val> Lowerer::AddProduct(const std::vector<ValueId>& factors,
   const ValueId a = factors[0], b = factors[1];
   const Type ta = type(a), tb = type(b);
   const DType out = ir::Info(ta.dtype).accumulator;
-  const Type t = Type::Tile(out, {ta.shape[0], tb.shape[1]});
-  std::vector<std::string> dims(2);
-  if (facts(a).dims.size() == 2) dims[0] = facts(a).dims[0];
-  if (facts(b).dims.size() == 2) dims[1] = facts(b).dims[1];
+  Type t = Type::Tile(out, ta.shape);
+  t.shape.back() = tb.shape.back();
+  std::vector<std::string> dims = facts(a).dims;
+  dims.resize(t.shape.size());
+  dims.back() = facts(b).dims.size() == dims.size() ? facts(b).dims.back() : "";
   const Constant nought = ir::IsFloat(out) ? Constant{0.0} : Constant{int64_t{0}};
   ValueId sum;
   bool add_after = false;  // the addend is larger than the product, which then repeats

@@ -17,11 +17,13 @@ std::vector<std::string> BuiltinNames() {
 
 namespace {
 
-bool IsAtomic(const std::string& name) {
+// One of "atomic_add", "atomic_min", … for the prefix "atomic_".
+bool IsAtomic(const std::string& name, const std::string& prefix = "atomic_") {
   for (const char* kind : {"add", "min", "max", "and", "or", "xor"})
-    if (name == std::string("atomic_") + kind) return true;
+    if (name == prefix + kind) return true;
   return false;
 }
+bool IsFetch(const std::string& name) { return IsAtomic(name, "fetch_"); }
 bool OnlyStatement(const std::string& name) {
   return IsAtomic(name) || name == "print" || name == "assert" || name == "static_assert";
 }
@@ -273,7 +275,9 @@ Result<Val> Lowerer::Call(const lang::Expr& e, const lang::CallExpr& x) {
   }
   if (OnlyStatement(name))
     return Report(kCallPlace, e.span, fmt::format("`{}` has no value", name))
-        .Help("it stands alone as a statement");
+        .Help(IsAtomic(name)
+                  ? fmt::format("what was there before is what `fetch_{}` gives", name.substr(7))
+                  : "it stands alone as a statement");
   if (name == "tiles")
     return Report(kLoopRange, e.span, "`tiles(…)` stands only after `in`")
         .Help(fmt::format("`tiles` is the whole range: write `for k in {}`, without `0..`",
@@ -290,6 +294,7 @@ Result<Val> Lowerer::Call(const lang::Expr& e, const lang::CallExpr& x) {
     for (const char* kind : {"sum", "prod", "max", "min"})
       if (name.substr(3) == kind) return Scan(e, x, kind);
   if (name == "select") return Select(e, x);
+  if (IsFetch(name)) return Atomic(e, x, true);
   if (name == "dot") return DotCall(e, x, nullptr);
   if (name == "dot_scaled") return ScaledDot(e, x, nullptr);
   if (name == "pack_e2m1") return PackPair(e, x);
@@ -310,6 +315,10 @@ Result<Val> Lowerer::Call(const lang::Expr& e, const lang::CallExpr& x) {
   if (name == "split")
     return Report(kFnResults, e.span, "`split`", "several values", 1)
         .Help(fmt::format("write `let a, b = {}`", program_.TextOf(e.span)));
+  if (name == "zip")
+    return Report(kCallPlace, e.span,
+                  "`zip` pairs positions, and stands only as an index of a tensor")
+        .Help("write `X[zip(i, j), :]`");
   if (name == "given")
     return Report(kCallPlace, e.span, "`given(x)` asks for an `optional` tensor of this kernel")
         .Help("declare it in the kernel's parameters: `bias: optional f32[N]`");
@@ -395,7 +404,13 @@ Result<> Lowerer::CallStatement(const lang::Expr& e, const lang::CallExpr& x) {
       return Done();
     }
   }
-  if (IsAtomic(name)) return Atomic(e, x);
+  if (IsAtomic(name)) {
+    TRY_VOID(Atomic(e, x, false));
+    return Done();
+  }
+  if (IsFetch(name))
+    return Report(kCallPlace, e.span, fmt::format("the value of `{}` is not used", name))
+        .Help(fmt::format("write `atomic_{}`, which waits for nothing", name.substr(6)));
   if (name == "print") return PrintCall(e, x);
   if (name == "assert") return AssertCall(e, x, false);
   if (name == "static_assert") return AssertCall(e, x, true);

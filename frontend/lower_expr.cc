@@ -262,18 +262,21 @@ Result<Val> Lowerer::Member(const lang::Expr& e, const lang::MemberExpr& x) {
   if (name != "T" || object.kind == Val::Kind::kString)
     return Report(kUnknownMember, x.member.span, DescribeVal(object), name)
         .Note("a tile has `.T`; a range has .start .size .end .len .index");
-  if (object.is_const() || type(object.v).rank() != 2) {
+  const int64_t rank = object.is_const() ? 0 : type(object.v).rank();
+  if (rank != 2 && rank != 3) {
     DiagBuilder report = Report(kTransposeRank, e.span, DescribeVal(object));
     if (object.is_value() && type(object.v).rank() == 1)
       report.Help("a column is `x[:, None]`, a row `x[None, :]`");
     return report;
   }
-  const Type t = type(object.v);
-  const ValueId r =
-      Emit(e.span, OpKind::kTranspose, {object.v}, Type::Tile(t.dtype, {t.shape[1], t.shape[0]}),
-           {{"perm", std::vector<int64_t>{1, 0}}});
+  Type t = type(object.v);  // the last two dims change places
+  std::vector<int64_t> perm =
+      rank == 2 ? std::vector<int64_t>{1, 0} : std::vector<int64_t>{0, 2, 1};
+  std::swap(t.shape[t.shape.size() - 1], t.shape[t.shape.size() - 2]);
+  const ValueId r = Emit(e.span, OpKind::kTranspose, {object.v}, t, {{"perm", std::move(perm)}});
   std::vector<std::string> names = facts(object.v).dims;
-  if (names.size() == 2) std::swap(names[0], names[1]);
+  if (static_cast<int64_t>(names.size()) == rank)
+    std::swap(names[names.size() - 1], names[names.size() - 2]);
   facts(r).dims = names;
   return Value(r, e.span);
 }

@@ -2,6 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "frontend/lower.h"
 #include "frontend/poly.h"
@@ -10,6 +11,19 @@ namespace tilec::frontend {
 
 using lang::ExprId;
 using lang::IndexKind;
+
+bool IsZip(const ProgramData& program, int module, const lang::Ast& ast,
+           const lang::IndexItem& item) {
+  const auto* call =
+      item.kind == IndexKind::kExpr ? ast.expr(item.value).As<lang::CallExpr>() : nullptr;
+  return call && call->callee.text == "zip" && !program.Find(module, "zip");
+}
+
+size_t DimsOf(const ProgramData& program, int module, const lang::Ast& ast,
+              const lang::IndexItem& item) {
+  if (!IsZip(program, module, ast, item)) return 1;
+  return ast.expr(item.value).As<lang::CallExpr>()->args.size();
+}
 
 ValueId Lowerer::ToIndex(Span at, const Val& v) {
   if (v.is_const()) return IntValue(at, v.c.as_int());
@@ -173,21 +187,96 @@ void Lowerer::WarnOtherDim(const lang::IndexItem& item, const RangeInfo& range,
                         extent.name));
 }
 
+Result<Val> Lowerer::Position(ExprId id, Indices* known) {
+  if (!known) return Eval(id);
+  if (const auto at = known->find(id.index); at != known->end()) return at->second;
+  TRY(Val v, Eval(id));
+  known->emplace(id.index, v);
+  return v;
+}
+
+// All tiles and scalars of the `zip` in one shape, row by row: the first is a gather, the others
+// are paired with it.
+Result<> Lowerer::ZipIndex(const lang::CallExpr& x, Span at, Indices* known, ResolvedIndex* out) {
+  std::vector<Val> positions;
+  for (const lang::Arg& arg : x.args) {
+    if (arg.name) return Report(kArgName, arg.name->span, "zip", arg.name->text);
+    TRY(Val v, Position(arg.value, known));
+    if (!v.is_const() && !v.is_value()) {
+      TRY(v, TileOrScalar(arg.value));  // says what it is
+    }
+    const bool whole = v.is_const() ? v.c.is_int() : type(v.v).dtype == DType::kI32;
+    if (!whole) {
+      DiagBuilder report =
+          Report(kArgKind, v.at, fmt::format("`zip` takes i32 tiles; this is {}", DescribeVal(v)));
+      if (v.is_value()) report.Help(WriteCast(program_.TextOf(v.at), DType::kI32));
+      return report;
+    }
+    positions.push_back(std::move(v));
+  }
+  TRY(const Shape shape, CommonShape(positions, "zip", at));
+  if (shape.empty())
+    return Report(kArgKind, at, "no argument of this `zip` is a tile")
+        .Help("scalars need no `zip`: `X[i, j]`");
+  int64_t elements = 1;
+  for (int64_t s : shape)
+    if ((elements *= s) > (int64_t{1} << 24)) return Report(kTileTooLarge, at);
+  for (size_t k = 0; k < positions.size(); ++k) {
+    const Val& v = positions[k];
+    AccessDim access;
+    access.at = v.at;
+    access.kind = AccessDim::Kind::kGather;
+    access.size = elements;
+    access.deps = DepsOf(v);
+    access.symbol = v.is_const() ? SymbolOf(v) : Expr::Name(fmt::format("%{}", v.v.index));
+    access.key = fmt::format("z {} {}", k, ToText(access.symbol));
+    const ValueId tile =
+        v.is_const() ? ConstantValue(v.at, v.c, DType::kI32, shape) : Broadcast(v.at, v.v, shape);
+    const ValueId row = Reshaped(v.at, tile, {elements});
+    out->modes += k == 0 ? 'g' : 'p';
+    out->sizes.push_back(elements);
+    out->load.push_back(row);
+    out->store.push_back(row);
+    out->access.dims.push_back(std::move(access));
+  }
+  for (size_t i = 0; i < shape.size(); ++i) {
+    out->shape.push_back(shape[i]);
+    std::string name;
+    for (const Val& v : positions)
+      if (name.empty() && v.is_value() && i < facts(v.v).dims.size() &&
+          type(v.v).shape[i] == shape[i])
+        name = facts(v.v).dims[i];
+    out->names.push_back(name);
+  }
+  out->flat.push_back(elements);
+  return Done();
+}
+
 Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExpr& x, int tensor,
                                        bool writes) {
   const ir::Param param = fn_.params[tensor];
+  Indices* const known = std::exchange(positions_, nullptr);  // not for what stands inside
   ResolvedIndex out;
   out.access.tensor = tensor;
   out.access.at = e.span;
-  if (x.items.size() != param.dims.size()) {
+  size_t covered = 0;
+  for (const lang::IndexItem& item : x.items)
+    covered += DimsOf(program_, frames_.back().module, ast(), item);
+  if (covered != param.dims.size()) {
     std::string dims;
     for (const Expr& d : param.dims) dims += (dims.empty() ? "" : ", ") + ToText(d);
-    return Report(kIndexCount, e.span, param.name, param.dims.size(), x.items.size())
+    return Report(kIndexCount, e.span, param.name, param.dims.size(), covered)
         .Label(param.at, fmt::format("declared as {}[{}]", Spelling(type(param.value).dtype), dims))
         .Help("write one index for each dim; `:` takes a whole dim");
   }
-  for (size_t d = 0; d < x.items.size(); ++d) {
-    const lang::IndexItem& item = x.items[d];
+  size_t d = 0;  // the dim of the tensor
+  for (size_t i = 0; i < x.items.size();
+       d += DimsOf(program_, frames_.back().module, ast(), x.items[i++])) {
+    const lang::IndexItem& item = x.items[i];
+    if (IsZip(program_, frames_.back().module, ast(), item)) {
+      TRY_VOID(ZipIndex(*expr(item.value).As<lang::CallExpr>(), item.span, known, &out));
+      continue;
+    }
     AccessDim access;
     access.at = item.span;
     auto range = [&](const Val& start, int64_t size, const std::string& name, ValueId start_value,
@@ -198,6 +287,7 @@ Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExp
       out.store.push_back(start_value);
       out.store.push_back(end_value);
       out.shape.push_back(size);
+      out.flat.push_back(size);
       out.names.push_back(name);
       access.kind = AccessDim::Kind::kRange;
       access.symbol = SymbolOf(start);
@@ -243,7 +333,7 @@ Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExp
       out.access.dims.push_back(std::move(access));
       continue;
     }
-    TRY(const Val v, Eval(item.value));
+    TRY(const Val v, Position(item.value, known));
     if (v.kind == Val::Kind::kRange) {
       const RangeInfo info = ranges_[v.index];
       WarnOtherDim(item, info, param, d);
@@ -274,6 +364,8 @@ Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExp
       if (t.rank() != 1 || t.dtype != DType::kI32) {
         DiagBuilder report = Report(kGatherShape, item.span, DescribeVal(v));
         if (t.dtype != DType::kI32) report.Help(WriteCast(program_.TextOf(item.span), DType::kI32));
+        if (t.rank() != 1)
+          report.Help("positions that move together stand in `zip`: `X[zip(i, j), :]`");
         return report;
       }
       out.modes += 'g';
@@ -281,6 +373,7 @@ Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExp
       out.load.push_back(v.v);
       out.store.push_back(v.v);
       out.shape.push_back(t.shape[0]);
+      out.flat.push_back(t.shape[0]);
       out.names.push_back(facts(v.v).dims.empty() ? "" : facts(v.v).dims[0]);
       access.kind = AccessDim::Kind::kGather;
       access.symbol = Expr::Name(fmt::format("%{}", v.v.index));
@@ -314,7 +407,8 @@ Result<Val> Lowerer::Load(const lang::Expr& e, const lang::IndexExpr& x, int ten
     operands.push_back(v);
     attrs.emplace_back("has_fill", int64_t{1});
   }
-  const ValueId r = Emit(e.span, OpKind::kLoad, operands, Type::Tile(dtype, index.shape), attrs);
+  const ValueId flat = Emit(e.span, OpKind::kLoad, operands, Type::Tile(dtype, index.flat), attrs);
+  const ValueId r = Reshaped(e.span, flat, index.shape);
   facts(r).dims = index.names;
   index.access.kind = AccessKind::kLoad;
   accesses_.push_back(std::move(index.access));
@@ -349,7 +443,7 @@ Result<> Lowerer::Store(const lang::Expr& target, const lang::IndexExpr& x, cons
   const Type want = Type::Tile(type(param.value).dtype, index.shape);
   const std::string what = fmt::format("`{}`", program_.TextOf(target.span));
   TRY(const ValueId v, Convert(value, want, index.names, what, target.span, value.at));
-  std::vector<ValueId> operands = {param.value, v};
+  std::vector<ValueId> operands = {param.value, Reshaped(target.span, v, index.flat)};
   operands.insert(operands.end(), index.store.begin(), index.store.end());
   (void)EmitOp(target.span, OpKind::kStore, operands, {},
                {{"modes", index.modes}, {"sizes", index.sizes}});
@@ -359,13 +453,14 @@ Result<> Lowerer::Store(const lang::Expr& target, const lang::IndexExpr& x, cons
   return Done();
 }
 
-Result<> Lowerer::Atomic(const lang::Expr& e, const lang::CallExpr& call) {
+Result<Val> Lowerer::Atomic(const lang::Expr& e, const lang::CallExpr& call, bool fetch) {
   const std::string name = call.callee.text;
-  const std::string kind = name.substr(7);  // after "atomic_"
+  const std::string kind = name.substr(name.find('_') + 1);
+  const std::string form = fmt::format("write `{}{}(C[m, n], x)`", fetch ? "let old = " : "", name);
   if (call.args.size() != 2 || call.args[0].name || call.args[1].name)
     return Report(kArgCount, e.span, name, "an indexed tensor and a value",
                   CountArguments(call.args.size()))
-        .Help(fmt::format("write `{}(C[m, n], x)`", name));
+        .Help(form);
   const lang::Expr& target = expr(call.args[0].value);
   const auto* index_expr = target.As<lang::IndexExpr>();
   const auto* base = index_expr ? expr(index_expr->base).As<lang::NameExpr>() : nullptr;
@@ -376,29 +471,41 @@ Result<> Lowerer::Atomic(const lang::Expr& e, const lang::CallExpr& call) {
   if (!local || local->val.kind != Val::Kind::kTensor)
     return Report(kAtomicForm, target.span,
                   fmt::format("the target of `{}` is not an indexed tensor", name))
-        .Help(fmt::format("write `{}(C[m, n], x)`", name));
+        .Help(form);
   const int tensor = local->val.index;
   TRY_VOID(CheckWritable(target, *index_expr, tensor));
-  TRY(ResolvedIndex index, Resolve(target, *index_expr, tensor, true));
   const ir::Param param = fn_.params[tensor];
+  if (fetch && param.direction == ir::Direction::kOut)
+    return Report(kOutRead, target.span, param.name)
+        .Label(param.at, "declared `out` here")
+        .Help(fmt::format("declare it `{}: inout …`: `{}` gives what was there", param.name, name));
+  TRY(ResolvedIndex index, Resolve(target, *index_expr, tensor, true));
   const DType dtype = type(param.value).dtype;
   const bool bits = kind == "and" || kind == "or" || kind == "xor";
-  if (dtype == DType::kBool || (bits && ir::IsFloat(dtype)) || ir::Info(dtype).bits < 16)
+  const bool whole = bits || (fetch && kind != "add");  // of integers alone
+  if (dtype == DType::kBool || (whole && ir::IsFloat(dtype)) || ir::Info(dtype).bits < 16)
     return Report(kAtomicForm, e.span, fmt::format("`{}` on {} elements", name, Spelling(dtype)))
         .Label(param.at, "declared here")
-        .Help(bits ? "use an integer tensor of 32 or 64 bits" : "use an f32 or i32 tensor");
+        .Help(whole ? "use an integer tensor of 32 or 64 bits" : "use an f32 or i32 tensor");
   TRY(const Val value, TileOrScalar(call.args[1].value));
   const std::string what = fmt::format("`{}`", program_.TextOf(target.span));
   TRY(const ValueId v,
       Convert(value, Type::Tile(dtype, index.shape), index.names, what, target.span, value.at));
-  std::vector<ValueId> operands = {param.value, v};
+  std::vector<ValueId> operands = {param.value, Reshaped(e.span, v, index.flat)};
   operands.insert(operands.end(), index.store.begin(), index.store.end());
-  (void)EmitOp(e.span, OpKind::kAtomic, operands, {},
-               {{"kind", kind}, {"modes", index.modes}, {"sizes", index.sizes}});
+  const Type old = Type::Tile(dtype, index.flat);
+  const ir::OpId op = EmitOp(e.span, OpKind::kAtomic, operands,
+                             fetch ? std::vector<Type>{old} : std::vector<Type>{},
+                             {{"kind", kind}, {"modes", index.modes}, {"sizes", index.sizes}});
   index.access.kind = AccessKind::kAtomic;
   accesses_.push_back(std::move(index.access));
   stored_.insert(tensor);
-  return Done();
+  if (!fetch) return Val{};
+  const ValueId found = fn_.ops[op].results[0];
+  facts(found).deps = ~uint64_t{0};  // every instance finds something of its own
+  const ValueId r = Reshaped(e.span, found, index.shape);
+  facts(r).dims = index.names;
+  return Value(r, e.span);
 }
 
 }  // namespace tilec::frontend

@@ -38,6 +38,10 @@ ValueId Lowerer::Rearrange(Span at, ValueId v, const Shape& shape, int64_t first
   return r;
 }
 
+ValueId Lowerer::Reshaped(Span at, ValueId v, const Shape& shape) {
+  return type(v).shape == shape ? v : Rearrange(at, v, shape, 0, Strides(shape));
+}
+
 ValueId Lowerer::Positions(Span at, const Shape& shape, int64_t axis) {
   const ValueId iota = Emit(at, OpKind::kIota, {IntValue(at, 0)},
                             Type::Tile(DType::kI32, {shape[static_cast<size_t>(axis)]}));
@@ -83,7 +87,7 @@ Result<Val> Lowerer::Reshape(const lang::Expr& e, const lang::CallExpr& x) {
                               Elements(from), count))
         .Label(tile.at, fmt::format("this is {}", DescribeVal(tile)));
   if (shape == from) return tile;
-  const ValueId r = Rearrange(e.span, tile.v, shape, 0, Strides(shape));
+  const ValueId r = Reshaped(e.span, tile.v, shape);
   facts(r).dims = names;
   return Value(r, e.span);
 }

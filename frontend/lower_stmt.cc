@@ -336,8 +336,11 @@ Result<> Lowerer::Assign(const lang::Stmt& stmt, const lang::AssignStmt& s) {
       TRY(const Val v, TileOrScalar(s.value));
       return Store(target, *index, v);
     }
+    Indices positions;
+    positions_ = &positions;
     TRY(const Val old, Load(target, *index, local->val.index));
     TRY(const Val v, updated(&old));
+    positions_ = &positions;
     return Store(target, *index, v);
   }
   const auto* name = target.As<lang::NameExpr>();

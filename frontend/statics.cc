@@ -69,16 +69,15 @@ struct StaticScan {
       const lang::Expr& e = ast.expr(id);
       if (const auto* index = e.As<lang::IndexExpr>()) {
         const lang::Param* tensor = Tensor(index->base);
-        for (size_t d = 0; d < index->items.size(); ++d) {
-          if (tensor && index->items[d].kind == lang::IndexKind::kAll &&
-              d < tensor->type.dims.size()) {
-            CollectNames(ast, tensor->type.dims[d], [&](const std::string& name, Span) {
-              uses.emplace(name, index->items[d].span);
-            });
+        size_t d = 0;
+        for (const lang::IndexItem& item : index->items) {
+          if (tensor && item.kind == lang::IndexKind::kAll && d < tensor->type.dims.size()) {
+            CollectNames(ast, tensor->type.dims[d],
+                         [&](const std::string& name, Span) { uses.emplace(name, item.span); });
           }
-          if (tensor && index->items[d].kind == lang::IndexKind::kExpr)
-            if (const auto* range = ast.expr(index->items[d].value).As<lang::RangeExpr>())
-              RangeIndex(*range);
+          if (tensor && item.kind == lang::IndexKind::kExpr)
+            if (const auto* range = ast.expr(item.value).As<lang::RangeExpr>()) RangeIndex(*range);
+          d += DimsOf(program, ref.module, ast, item);
         }
       } else if (const auto* call = e.As<lang::CallExpr>()) {
         Call(*call);

@@ -9,6 +9,8 @@
 #include <optional>
 #include <set>
 
+#include "ir/queries.h"
+
 namespace tilec::ir {
 
 namespace {
@@ -275,7 +277,7 @@ class Counter {
     size_t to = 0;
     double elements = 1;
     for (size_t d = 0; d < modes.size() && to < kMaxRank; ++d) {
-      if (modes[d] == 's') continue;
+      if (!TakesDim(modes[d])) continue;
       int64_t n = sizes[d];
       if (modes[d] == 'r')
         if (const Scalar start = At(op.operands[1 + d])) n = Inside(*start, n, dims[d]);
@@ -313,6 +315,11 @@ class Counter {
     const double bytes = weight_ * elements * ByteSize(fn_.type(op.operands[1]).dtype);
     out_.stored_bytes += bytes;
     stored_[op.operands[0].index] += bytes;
+    for (ValueId v : op.results)  // what an atomic found
+      if (Tile(v))
+        Of(v) = Of(op.operands[1]);
+      else
+        Set(v, std::nullopt);
   }
 
   void RunDot(const Op& op) {

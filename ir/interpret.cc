@@ -11,12 +11,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
+#include <set>
+#include <string>
 #include <thread>
 
 #include "ir/diagnostics.h"
 #include "ir/interpret_run.h"
 #include "ir/interpret_sample.h"
+#include "ir/queries.h"
 #include "ir/verify.h"
 #include "support/check.h"
 
@@ -36,6 +40,13 @@ class Driver {
         fn_(fn),
         inputs_(inputs),
         diags_(diags) {}
+  // Where atomics met in an earlier run (by tensor), and where they did in this one.
+  void Know(const std::map<int32_t, Meetings>* met) { known_ = met; }
+  std::map<int32_t, Meetings> Met() {
+    std::map<int32_t, Meetings> met;
+    for (auto& [id, t] : kernel_.tensors) met[id] = std::move(t.meetings);
+    return met;
+  }
   Result<InterpretReport> Run();
 
  private:
@@ -54,6 +65,7 @@ class Driver {
   DiagSink& diags_;
   Bindings names_;
   InterpretReport report_;
+  const std::map<int32_t, Meetings>* known_ = nullptr;
   bool one_thread_ = false;
   bool may_sample_ = true;
   bool sampled_ = false;
@@ -185,13 +197,19 @@ void Driver::MarkUses() {
     if (op.operands.empty()) continue;
     auto it = kernel_.tensors.find(op.operands[0].index);
     if (it == kernel_.tensors.end()) continue;
-    Tensor& t = it->second;
+    auto& [id, t] = *it;
     if (op.kind == OpKind::kLoad) t.read = true;
     if (op.kind == OpKind::kStore || op.kind == OpKind::kAtomic) t.written = true;
     if (op.kind == OpKind::kAtomic) {
       one_thread_ = true;  // the order of floating-point adds
       if (op.s("kind") == "add" && t.is_float())
         t.sums.resize(static_cast<size_t>(t.value->elements()));
+      if (Fetches(op)) {
+        static const Meetings kNone;
+        t.meetings.turns.resize(static_cast<size_t>(t.value->elements()));
+        t.known = known_ ? &known_->at(id) : &kNone;
+        may_sample_ = false;
+      }
     }
   }
   for (auto& [id, t] : kernel_.tensors) {
@@ -364,10 +382,36 @@ Result<InterpretReport> Driver::Run() {
 }  // namespace interpret_internal
 
 namespace interpret_internal {
+namespace {
+
+// Where atomics meet that give back what they find: known once all instances have run. Tensors that
+// are only read are lent to that run and come back.
+std::map<int32_t, Meetings> MeetingsOf(const Function& fn, InterpretInputs& inputs,
+                                       const InterpretOptions& options) {
+  InterpretInputs first{{}, inputs.scalars, inputs.dims};
+  std::set<std::string> written;
+  for (const Param& p : fn.params)
+    if (p.kind == ParamKind::kTensor && p.direction != Direction::kIn) written.insert(p.name);
+  for (auto& [name, tensor] : inputs.tensors)
+    first.tensors[name] = written.count(name) ? tensor : std::move(tensor);
+  DiagSink quiet;
+  Driver driver(fn, first, options, 0, quiet);
+  const bool ok = driver.Run().ok();
+  for (auto& [name, tensor] : inputs.tensors)
+    if (!written.count(name)) tensor = std::move(first.tensors[name]);
+  return ok ? driver.Met() : std::map<int32_t, Meetings>();
+}
+
+}  // namespace
+
 Result<InterpretReport> RunOnce(const Function& fn, InterpretInputs& inputs,
                                 const InterpretOptions& options, uint64_t perturb,
                                 DiagSink& diags) {
-  return Driver(fn, inputs, options, perturb, diags).Run();
+  Driver driver(fn, inputs, options, perturb, diags);
+  std::map<int32_t, Meetings> met;
+  if (perturb == 0 && Fetches(fn)) met = MeetingsOf(fn, inputs, options);
+  if (!met.empty()) driver.Know(&met);
+  return driver.Run();
 }
 }  // namespace interpret_internal
 

@@ -23,27 +23,39 @@ Footprint FootprintOf(const Op& op, const Tensor& tensor, std::span<const Tile* 
   const std::string& modes = op.s("modes");
   const std::vector<int64_t>& sizes = op.ints("sizes");
   Footprint f;
-  f.offsets.resize(modes.size());
-  f.unsure.resize(modes.size());
-  size_t next = 0;
+  size_t next = 0, gathered = 0;
   for (size_t d = 0; d < modes.size(); ++d) {
     const int64_t extent = tensor.value->dims[d];
     const int64_t stride = tensor.strides[d];
-    auto place = [&](int64_t position, int64_t end) {
-      f.offsets[d].push_back(
-          position >= 0 && position < extent && position < end ? position * stride : -1);
+    const auto offset = [&](int64_t position, int64_t end) {
+      return position >= 0 && position < extent && position < end ? position * stride : -1;
     };
     const Tile& index = *operands[next++];
+    if (modes[d] == 'p') {  // both move together
+      std::vector<int64_t>& first = f.offsets[gathered];
+      for (size_t i = 0; i < first.size(); ++i) {
+        const int64_t more = offset(index.n[i], extent);
+        first[i] = first[i] < 0 || more < 0 ? -1 : first[i] + more;
+      }
+      if (!index.und.empty()) f.unsure[gathered].resize(first.size(), 0);
+      for (size_t i = 0; !index.und.empty() && i < first.size(); ++i)
+        f.unsure[gathered][i] |= static_cast<uint8_t>(index.undecided(i));
+      continue;
+    }
+    f.offsets.emplace_back();
+    f.unsure.emplace_back();
+    std::vector<int64_t>& to = f.offsets.back();
     if (modes[d] == 'g') {
-      for (int64_t position : index.n) place(position, extent);
+      gathered = f.offsets.size() - 1;
+      for (int64_t position : index.n) to.push_back(offset(position, extent));
       for (size_t i = 0; !index.und.empty() && i < index.size(); ++i)
-        f.unsure[d].push_back(index.undecided(i));
+        f.unsure.back().push_back(index.undecided(i));
       continue;
     }
     f.unsure_range |= index.undecided(0);
     const int64_t start = index.n[0];
     if (modes[d] == 's') {
-      place(start, extent);
+      to.push_back(offset(start, extent));
       continue;
     }
     int64_t end = extent;
@@ -52,7 +64,8 @@ Footprint FootprintOf(const Op& op, const Tensor& tensor, std::span<const Tile* 
       end = operands[next++]->n[0];
     }
     for (int64_t i = 0; i < sizes[d]; ++i)
-      place(static_cast<int64_t>(static_cast<uint64_t>(start) + static_cast<uint64_t>(i)), end);
+      to.push_back(offset(
+          static_cast<int64_t>(static_cast<uint64_t>(start) + static_cast<uint64_t>(i)), end));
     if (d + 1 == modes.size()) f.contiguous = true;
   }
   return f;
@@ -121,6 +134,17 @@ bool Claim(Tensor& t, int32_t id, int64_t element, bool atomic, const AccessCont
   }
   cx.conflicts->stores[id].Add(element, ClaimOwner(seen), cx.claim);
   return false;
+}
+
+// Was another instance there, or another element of this atomic?
+void Meet(Tensor& t, size_t at, const AccessContext& cx) {
+  uint64_t& last = t.meetings.turns[at];
+  const uint32_t owner = ClaimOwner(t.claims[at].load(std::memory_order_relaxed));
+  if (last == *cx.turn || (owner != kNobody && owner != cx.claim)) {
+    t.meetings.met.resize(t.meetings.turns.size(), 0);
+    t.meetings.met[at] = 1;
+  }
+  last = *cx.turn;
 }
 
 void LoadElement(const Tensor& t, size_t from, Tile& out, size_t to) {
@@ -260,7 +284,7 @@ void Load(const Op& op, int32_t tensor_value, Tensor& tensor, std::span<const Ti
 }
 
 void Store(const Op& op, int32_t tensor_value, Tensor& tensor, const Tile& value,
-           std::span<const Tile* const> operands, const AccessContext& context) {
+           std::span<const Tile* const> operands, const AccessContext& context, Tile* found) {
   const std::string& kind = op.s("kind");
   const bool atomic = op.kind == OpKind::kAtomic;
   const Footprint f = FootprintOf(op, tensor, operands, true);
@@ -268,13 +292,22 @@ void Store(const Op& op, int32_t tensor_value, Tensor& tensor, const Tile& value
   const std::vector<int64_t> none{0};
   const std::vector<int64_t>& last = f.offsets.empty() ? none : f.offsets.back();
   const bool gathers = !f.unsure.empty() && !f.unsure.back().empty();
+  if (atomic && !tensor.meetings.turns.empty()) ++*context.turn;
   ForEachLine(f, [&](size_t from, int64_t offset, bool valid, bool unsure) {
+    if (found)
+      for (size_t i = 0; i < last.size(); ++i)
+        if (unsure || (gathers && f.unsure.back()[i])) found->MarkUndecided(from + i);
     if (unsure || (gathers && std::count(f.unsure.back().begin(), f.unsure.back().end(), 1) > 0))
       tensor.scattered.store(true, std::memory_order_relaxed);
     if (!valid) return;
     for (size_t i = 0; i < last.size(); ++i) {
       if (last[i] < 0) continue;
       const auto at = static_cast<size_t>(offset + last[i]);
+      if (atomic && !tensor.meetings.turns.empty()) Meet(tensor, at, context);
+      if (found) {
+        LoadElement(tensor, at, *found, from + i);
+        if (context.tainted || tensor.known->At(at)) found->MarkUndecided(from + i);
+      }
       if (!Claim(tensor, tensor_value, offset + last[i], atomic, context)) continue;
       const uint8_t flags = context.tainted ? kJump : value.flags(from + i);
       *context.undecided_stores += (flags & kUndecided) != 0;

@@ -32,6 +32,14 @@ struct AtomicSum {
   bool integral = true;
 };
 
+// Elements of one tensor that atomics of several instances met at, or several elements of one
+// atomic: what such an atomic finds hangs on the order, which nobody knows before all have run.
+struct Meetings {
+  std::vector<uint8_t> met;     // by element; empty: none
+  std::vector<uint64_t> turns;  // by element: number of the last atomic there; 0: none
+  bool At(size_t element) const { return !met.empty() && met[element]; }
+};
+
 struct Tensor {
   const Param* param = nullptr;
   TensorValue* value = nullptr;
@@ -41,6 +49,8 @@ struct Tensor {
   std::vector<std::atomic<uint32_t>> claims;  // of written tensors
   std::vector<uint32_t> readers;              // of tensors read and written
   std::vector<AtomicSum> sums;                // of targets of floating-point atomic adds
+  Meetings meetings;                          // of targets of atomics that give back
+  const Meetings* known = nullptr;            // the same, of a run before this one
   std::atomic<bool> scattered{false};         // stored at undecided positions
 
   bool is_float() const { return IsFloat(value->dtype); }
@@ -62,15 +72,17 @@ struct AccessContext {
   bool tainted = false;      // control was undecided: everything stored is
   Conflicts* conflicts = nullptr;
   int64_t* undecided_stores = nullptr;
-  Dice* dice = nullptr;  // of a perturbed run
+  Dice* dice = nullptr;      // of a perturbed run
+  uint64_t* turn = nullptr;  // numbers the atomics of a run
 };
 
 // `operands`: indices (and fill) as tiles, after the tensor (load) or the value (store, atomic).
 void Load(const Op& op, int32_t tensor_value, Tensor& tensor, std::span<const Tile* const> operands,
           const AccessContext& context, Tile& out);
 void Store(const Op& op, int32_t tensor_value, Tensor& tensor, const Tile& value,
-           std::span<const Tile* const> operands, const AccessContext& context);
-// With the attribute `kind`: an atomic.
+           std::span<const Tile* const> operands, const AccessContext& context,
+           Tile* found = nullptr);
+// With the attribute `kind`: an atomic; `found` receives what it finds.
 
 // Makes e and undecided of written tensors dense before, and drops what stayed 0 after a run. If
 // only a sample of the grid ran, elements count that one of its instances stored, not atomically.

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "ir/diagnostics.h"
+#include "ir/queries.h"
 #include "support/check.h"
 
 namespace tilec::ir::interpret_internal {
@@ -32,7 +33,7 @@ bool Worker::RunBlock(BlockId block) {
 void Worker::Enter(uint32_t claim, int64_t instance) {
   instance_ = instance;
   const bool perturbed = k_.perturb != 0;
-  context_ = {claim, false, &conflicts, &undecided_stores, perturbed ? &dice_ : nullptr};
+  context_ = {claim, false, &conflicts, &undecided_stores, perturbed ? &dice_ : nullptr, &k_.turn};
   // An instance's dice depend on nothing but the seed and its number.
   dice_.state = (k_.perturb + static_cast<uint64_t>(instance)) * 0xD1342543DE82EF95u;
 }
@@ -261,7 +262,8 @@ bool Worker::RunOp(const Op& op) {
       return true;
     case OpKind::kStore:
     case OpKind::kAtomic:
-      Store(op, op.operands[0].index, TensorOf(op.operands[0]), in(1), Tiles(op, 2), context_);
+      Store(op, op.operands[0].index, TensorOf(op.operands[0]), in(1), Tiles(op, 2), context_,
+            Fetches(op) ? &Found(op) : nullptr);
       return true;
     case OpKind::kFor: return RunFor(op);
     case OpKind::kWhile: return RunWhile(op);

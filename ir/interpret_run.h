@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -51,6 +52,7 @@ struct Kernel {
   std::map<int32_t, Tensor> tensors;  // by value; not changed while threads run
   Progress progress{options};
   uint64_t perturb = 0;  // seed of a perturbed run; 0: the run with bounds
+  uint64_t turn = 0;     // of atomics, where they are numbered
 };
 
 struct PrintLine {
@@ -105,6 +107,13 @@ class Worker {
     Tile& out = env_[op.results[0].index];
     out.Reset(k_.fn.type(op.results[0]));
     out.dice = context_.dice;
+    return out;
+  }
+  // Zeros, for an atomic to put there what it finds.
+  Tile& Found(const Op& op) {
+    Tile& out = Result(op);
+    std::fill(out.v.begin(), out.v.end(), 0.0);
+    std::fill(out.n.begin(), out.n.end(), 0);
     return out;
   }
   Tensor& TensorOf(ValueId v) { return k_.tensors.at(v.index); }

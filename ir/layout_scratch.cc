@@ -26,6 +26,15 @@ int64_t ConvertScratchBytes(const Type& type, const Layout& from, const Layout& 
   return t.rows * t.pitch;
 }
 
+int64_t FetchScratchBytes(const Type& type, const Layout* layout) {
+  constexpr int64_t kScalar = 16;
+  if (!layout) return kScalar;
+  const bool replicas = std::any_of(layout->thread.begin(), layout->thread.end(),
+                                    [](const LayoutDigit& d) { return d.dim < 0 && d.extent > 1; });
+  const ScratchTile t = ConvertScratchTile(type);
+  return replicas ? t.rows * t.pitch : 0;
+}
+
 namespace {
 
 // How many digits of a thread digit lie in lane bits, where shuffles by xor reach them.

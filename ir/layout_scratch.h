@@ -1,7 +1,7 @@
 // How data crosses threads through shared memory, decided once for the lowering (which reserves the
 // bytes) and the backend (which emits the accesses): plans for `convert`, `warp_reduce`,
-// `warp_argreduce`, `warp_scan` and `warp_rearrange`, and the bytes of scratch they need. 0 bytes:
-// registers and shuffles suffice.
+// `warp_argreduce`, `warp_scan`, `warp_rearrange` and atomics with a result, and the bytes of
+// scratch they need. 0 bytes: registers and shuffles suffice.
 //
 // Scratch must start at a multiple of 16.
 //
@@ -74,6 +74,10 @@ int64_t ScanScratchBytes(const Type& type, const ScanPlan& plan);
 // `rearrange` writes the operand row-major without padding and reads element by element; an operand
 // of one element is in every thread.
 int64_t RearrangeScratchBytes(const Type& operand);
+
+// What an atomic found, for all replicas of the thread that made it: as `convert` writes and reads
+// a tile; scalars (no layout) are in every thread. 0: there are no replicas.
+int64_t FetchScratchBytes(const Type& type, const Layout* layout);
 
 // Bytes per partial: the accumulator (f32 for floats up to 32 bits, i32/i64), plus an i32 position.
 int64_t ReduceSlotBytes(DType dtype);

@@ -4,6 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include "ir/function.h"
 
 namespace tilec::ir {
@@ -40,6 +42,13 @@ inline OpId LoopAround(const Function& fn, OpId id) {
 }
 inline bool InLoop(const Function& fn, OpId id) { return LoopAround(fn, id).valid(); }
 
+// ---- accesses of tensors (ir/ops.def)
+// ------------------------------------------------------------
+
+// Has a dim of the tensor with this mode a dim of the tile of its own?
+inline bool TakesDim(char mode) { return mode == 'r' || mode == 'g'; }
+inline bool IsGathered(char mode) { return mode == 'g' || mode == 'p'; }
+
 // ---- what values come from ---------------------------------------------------------------------
 
 // What v is made of by ops of one kind with one operand, each of the result of the one before:
@@ -63,6 +72,12 @@ inline bool IsReadOnlyLoad(const Function& fn, const Op& op) {
   if (op.kind != OpKind::kLoad) return false;
   const Param* p = fn.param(op.operands[0]);
   return p && p->direction == Direction::kIn;
+}
+
+// An atomic that gives back what was there: what that is hangs on when it is made.
+inline bool Fetches(const Op& op) { return op.kind == OpKind::kAtomic && !op.results.empty(); }
+inline bool Fetches(const Function& fn) {
+  return std::any_of(fn.ops.begin(), fn.ops.end(), [](const Op& op) { return Fetches(op); });
 }
 
 // The one value of a constant, or nullptr.

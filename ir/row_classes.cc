@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ir/queries.h"
+
 namespace tilec::ir {
 
 namespace {
@@ -23,6 +25,14 @@ RowClasses::RowClasses(const Function& fn, OpId loop) : fn_(fn) {
 RowClasses::RowClasses(const Function& fn, ValueId position) : fn_(fn) {
   Visit(fn.body);
   JoinAt(position);
+}
+
+RowClasses::RowClasses(const Function& fn, ValueId tile, int64_t dim) : fn_(fn) {
+  Visit(fn.body);
+  const int chosen = Find(Node(tile, dim));
+  if (WholeClasses().count(chosen) > 0) return;
+  chosen_ = chosen;
+  extent_ = fn.type(tile).shape[static_cast<size_t>(dim)];
 }
 
 int RowClasses::Node(ValueId v, int64_t dim) {
@@ -90,11 +100,13 @@ void RowClasses::VisitGather(const Op& op) {
   const bool store = op.kind != OpKind::kLoad;
   const ValueId tile = store ? op.operands[1] : op.results[0];
   size_t operand = store ? 2 : 1;
-  int64_t dim = 0;
+  int64_t dim = 0, gathered = 0;
   for (char mode : op.s("modes")) {
     if (mode == 'g') Join(op.operands[operand], 0, tile, dim);
+    if (mode == 'p') Join(op.operands[operand], 0, tile, gathered);
     operand += mode == 'r' && store ? 2 : 1;
-    if (mode != 's') ++dim;
+    if (mode == 'g') gathered = dim;
+    if (TakesDim(mode)) ++dim;
   }
 }
 
@@ -106,6 +118,11 @@ void RowClasses::VisitOp(const Op& op) {
   }
   switch (op.kind) {
     case OpKind::kDot:
+      if (fn_.type(op.results[0]).rank() == 3) {  // over batches
+        for (size_t i = 0; i < op.operands.size(); ++i) Join(value(i), 0, op.results[0], 0);
+        for (int64_t d : {1, 2}) Whole(value(0), d), Whole(value(1), d), Whole(op.results[0], d);
+        break;
+      }
       Join(value(0), 0, value(2), 0);
       Join(value(1), 1, value(2), 1);
       Join(value(0), 1, value(1), 0);
@@ -164,7 +181,10 @@ void RowClasses::VisitOp(const Op& op) {
       break;
     case OpKind::kLoad:
     case OpKind::kStore:
-    case OpKind::kAtomic: VisitGather(op); break;
+    case OpKind::kAtomic:
+      VisitGather(op);
+      if (Fetches(op)) JoinAll(value(1), op.results[0]);
+      break;
     case OpKind::kPrint:
     case OpKind::kAssert:
       for (ValueId v : op.operands)
@@ -193,7 +213,7 @@ void RowClasses::JoinAt(ValueId position) {
         extent_ = fn_.type(tile).shape[static_cast<size_t>(dim)];
       }
       operand += mode == 'r' && store ? 2 : 1;
-      if (mode != 's') ++dim;
+      if (TakesDim(mode)) ++dim;
     }
   }
   if (first >= 0 && WholeClasses().count(Find(first)) == 0) chosen_ = Find(first);

@@ -21,6 +21,8 @@ class RowClasses {
   RowClasses(const Function& fn, OpId loop);
   // Instead: the class of the dims that start at `position` where tensors are accessed.
   RowClasses(const Function& fn, ValueId position);
+  // Instead: the class of that dim of the tile.
+  RowClasses(const Function& fn, ValueId tile, int64_t dim);
 
   // The class that most tensor-core products have as their rows and along which nothing runs;
   // false: there is none.

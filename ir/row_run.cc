@@ -61,6 +61,9 @@ int64_t ScratchBytesOf(const Function& fn, const Op& op) {
     case OpKind::kConvert:
       return ConvertScratchBytes(fn.type(op.operands[0]), fn.layout(op.operands[0]),
                                  fn.layout(op.results[0]));
+    case OpKind::kGAtomic:
+      return FetchScratchBytes(fn.type(op.operands[1]), &fn.layout(op.operands[1]));
+    case OpKind::kGAtomicScalar: return FetchScratchBytes(fn.type(op.operands[1]), nullptr);
     case OpKind::kWarpRearrange: return RearrangeScratchBytes(fn.type(op.operands[0]));
     case OpKind::kWarpScan:
       return ScanScratchBytes(fn.type(op.operands[0]),

@@ -3,6 +3,8 @@
 
 #include <map>
 
+#include "ir/queries.h"
+
 namespace tilec::ir {
 namespace {
 
@@ -125,8 +127,11 @@ class Slicer {
     const std::string& modes = op.s("modes");
     std::vector<int64_t> sizes = op.ints("sizes");
     int dim = 0;
+    bool gathers = false;  // along the rows, as what is paired with it
     for (size_t d = 0; d < modes.size(); ++d) {
-      if (modes[d] != 's' && dim++ == cut) {
+      const bool rows = TakesDim(modes[d]) ? dim++ == cut : modes[d] == 'p' && gathers;
+      if (TakesDim(modes[d])) gathers = modes[d] == 'g' ? rows : gathers;
+      if (rows) {
         sizes[d] /= slices_;
         if (modes[d] == 'r') operands[first] = Shift(b, operands[first], slice * sizes[d]);
       }

@@ -67,6 +67,7 @@ class Verifier {
   // load, store, atomic and their warp forms: modes, sizes, operand types against the tensor.
   bool CheckAccess(const Op& op, bool stores, bool atomic);
   bool CheckScalarAccess(const Op& op, bool stores, bool atomic);
+  bool CheckFetched(const Op& op);  // what an atomic found
   bool CheckTensorOperand(const Op& op, bool writes);
   bool CheckShared(const Op& op);
   bool CheckParallel(const Op& op);
@@ -83,6 +84,7 @@ class Verifier {
   bool CheckSmemAlloc(const Op& op);
   bool CheckSmemAccess(const Op& op);
   bool CheckConvert(const Op& op);
+  bool CheckWarpAtomic(const Op& op);
   bool CheckWarpScan(const Op& op);
   bool CheckWarpReduce(const Op& op, bool arg);
   bool CheckWarpClusterReduce(const Op& op, const Scope& scope);

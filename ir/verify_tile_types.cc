@@ -5,6 +5,7 @@
 #include <cmath>
 #include <initializer_list>
 
+#include "ir/queries.h"
 #include "ir/verify_internal.h"
 
 namespace tilec::ir::verify_internal {
@@ -401,15 +402,20 @@ bool Verifier::CheckAccess(const Op& op, bool stores, bool atomic) {
     return true;
   };
   std::vector<int64_t> shape;
+  int64_t gathered = 0;  // positions of the last g
   for (size_t d = 0; d < modes.size(); ++d) {
     if (modes[d] == 's') {
       if (!take("position", DType::kI64)) return false;
       continue;
     }
-    if (modes[d] != 'r' && modes[d] != 'g')
-      return Fail(kVerifyForm, op, fmt::format("mode `{}`; it is r, s or g", modes[d]));
+    if (modes[d] != 'r' && !IsGathered(modes[d]))
+      return Fail(kVerifyForm, op, fmt::format("mode `{}`; it is r, s, g or p", modes[d]));
     if (sizes[d] < 1) return Fail(kVerifyForm, op, fmt::format("size {} of dim {}", sizes[d], d));
-    shape.push_back(sizes[d]);
+    if (modes[d] == 'g') gathered = sizes[d];
+    if (modes[d] == 'p' && sizes[d] != gathered)
+      return Fail(kVerifyForm, op,
+                  fmt::format("{} positions of dim {}, paired with {}", sizes[d], d, gathered));
+    if (TakesDim(modes[d])) shape.push_back(sizes[d]);
     if (modes[d] == 'r') {
       if (!take("start of a range", DType::kI64)) return false;
       if (stores && !take("end of a range", DType::kI64)) return false;
@@ -431,7 +437,18 @@ bool Verifier::CheckAccess(const Op& op, bool stores, bool atomic) {
     return Fail(kVerifyType, op,
                 fmt::format("the tile is {}, the access {}", Show(tile),
                             Show(Type::Tile(tensor.dtype, shape))));
-  return !atomic || CheckAtomicKind(op, tensor.dtype);
+  return !atomic || (CheckAtomicKind(op, tensor.dtype) && CheckFetched(op));
+}
+
+bool Verifier::CheckFetched(const Op& op) {
+  if (op.results.empty()) return true;
+  if (op.results.size() > 1) return Fail(kVerifyForm, op, "it has one result at most");
+  if (Out(op) != Operand(op, 1))
+    return Fail(kVerifyType, op,
+                fmt::format("it finds {}, and combines {}", Show(Out(op)), Show(Operand(op, 1))));
+  const bool order = OneOf(op.s("kind"), {"min", "max"});
+  return !(order && IsFloat(Out(op).dtype)) ||
+         Fail(kVerifyType, op, "what min and max of floats find is not defined");
 }
 
 bool Verifier::CheckParallel(const Op& op) {

@@ -323,7 +323,17 @@ bool Verifier::CheckScalarAccess(const Op& op, bool stores, bool atomic) {
     return Fail(kVerifyType, op,
                 fmt::format("the value is {}, the tensor's elements {}", Show(value),
                             Spelling(tensor.dtype)));
-  return !atomic || CheckAtomicKind(op, tensor.dtype);
+  return !atomic || (CheckAtomicKind(op, tensor.dtype) && CheckFetched(op));
+}
+
+// Where they are replicated, threads hand on what they found.
+bool Verifier::CheckWarpAtomic(const Op& op) {
+  const bool scalar = op.kind == OpKind::kGAtomicScalar;
+  if (scalar ? !CheckScalarAccess(op, true, true) : !CheckAccess(op, true, true)) return false;
+  if (op.results.empty())
+    return !op.attr("scratch") || Fail(kVerifyForm, op, "scratch, and nothing to hand on");
+  if (!op.attr("scratch")) return Fail(kVerifyForm, op, "a result, and no `scratch`");
+  return CheckScratch(op, ScratchBytesOf(fn_, op));
 }
 
 bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
@@ -408,10 +418,10 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
     case OpKind::kWarpClusterReduce: return CheckWarpClusterReduce(op, scope);
     case OpKind::kGLoad: return CheckAccess(op, false, false) && CheckVector(op);
     case OpKind::kGStore: return CheckAccess(op, true, false) && CheckVector(op);
-    case OpKind::kGAtomic: return CheckAccess(op, true, true);
+    case OpKind::kGAtomic:
+    case OpKind::kGAtomicScalar: return CheckWarpAtomic(op);
     case OpKind::kGLoadScalar: return CheckScalarAccess(op, false, false);
     case OpKind::kGStoreScalar: return CheckScalarAccess(op, true, false);
-    case OpKind::kGAtomicScalar: return CheckScalarAccess(op, true, true);
     case OpKind::kCounter:
       return Out(op) == Type::Counter() ||
              Fail(kVerifyType, op, fmt::format("the result is {}", Show(Out(op))));

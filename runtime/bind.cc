@@ -58,8 +58,8 @@ class Binder {
     CheckNames();
     for (const auto& [name, value] : args_.dims) Bind(name, value, "the argument of that name");
     for (const backend::TensorArg& t : *sig_.tensors) CheckTensor(t);
+    for (const backend::ScalarArg& s : *sig_.scalars) BindScalar(s);  // dims may speak of them
     for (const backend::TensorArg& t : *sig_.tensors) CheckExpressions(t);
-    for (const backend::ScalarArg& s : *sig_.scalars) BindScalar(s);
     if (diags_.errors() > errors_before_) return DiagSink::Propagate();
     return std::move(names_);
   }

@@ -15,6 +15,7 @@
 #include "ir/operand_reads.h"
 #include "ir/pass_tiles.h"
 #include "ir/pipeline_loop.h"
+#include "ir/queries.h"
 #include "ir/row_classes.h"
 #include "ir/slice_rows.h"
 #include "scheduler/op_work.h"
@@ -325,6 +326,11 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
   for (OpId loop : InnermostLoops(c.fn)) {
     LoopReport report;
     report.at = c.fn.ops[loop].at;
+    if (ir::Fetches(c.fn)) {
+      report.notes.push_back("what an atomic of this kernel finds hangs on when it is made");
+      c.schedule.loops.push_back(std::move(report));
+      continue;
+    }
     DiagSink attempt;
     Result<Extraction> extraction =
         ExtractLoop(c.fn, loop, target, ExtractOptions{1, crossing}, attempt);

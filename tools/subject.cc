@@ -30,7 +30,17 @@ class FromKernel : public Subject {
     for (auto& [name, value] : result.outputs) expected_[name] = {std::move(value), -1};
     return Done();
   }
+  // What the call gives its tensors, for this and every later run.
+  void Take(const frontend::TestCallInfo& call) {
+    for (const auto& [name, input] : call.inputs) {
+      if (input.kind == frontend::TestInput::Kind::kFile)
+        request_.files[name] = input.file;
+      else
+        request_.inputs[name] = input;
+    }
+  }
   Result<RunResult> Test(const frontend::TestCallInfo& call, runtime::Device& device) {
+    Take(call);
     if (call.seed) request_.seed = static_cast<uint64_t>(*call.seed);
     RunRequest request = request_;
     request.device = &device;

@@ -47,7 +47,8 @@ bool Emitter::OwnElements(ValueId tensor) const {
     size_t operand = 2;
     for (char mode : modes) {
       const ValueId start = op.operands[operand];
-      if (mode == 'g' || (mode == 'r' && (start != one.operands[operand] || ChangesInTile(start))))
+      if (IsGathered(mode) ||
+          (mode == 'r' && (start != one.operands[operand] || ChangesInTile(start))))
         return false;
       operand += mode == 'r' ? 2 : 1;
     }
@@ -96,10 +97,22 @@ Emitter::Access Emitter::WarpAccess(const Op& op, ValueId tile, const Layout* la
   Access access;
   size_t operand = store ? 2 : 1;
   size_t dim = 0;
+  int64_t gathered = 0;  // dim of the last g
   const std::string& modes = op.s("modes");
   const std::vector<int64_t>& sizes = op.ints("sizes");
   for (size_t d = 0; d < modes.size(); ++d) {
     const ValueId first = op.operands[operand];
+    if (modes[d] == 'p') {  // as the dim it is paired with
+      const int s = squeeze ? SqueezedDim(shape, gathered) : static_cast<int>(gathered);
+      const bool one = shape[static_cast<size_t>(gathered)] == 1;
+      access.modes += one ? 's' : 'p';
+      access.operands.push_back(one ? b_.Cast(Tile(first), DType::kI64)
+                                    : InLayout(Tile(first), KeepDims(*layout, {s})));
+      access.sizes.push_back(one ? 1 : sizes[d]);
+      ++operand;
+      continue;
+    }
+    if (modes[d] == 'g') gathered = static_cast<int64_t>(dim);
     const bool unit = squeeze && modes[d] != 's' && shape[dim] == 1;
     if (modes[d] == 'g' && !squeeze && shape[dim] == 1) {  // one position is a scalar: a start
       access.modes += 'r';

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "ir/layout_scratch.h"
 #include "ir/lower/emit_rules.h"
 #include "ir/lower/emitter.h"
 #include "ir/lower/operands.h"
@@ -28,14 +29,27 @@ void Emitter::Atomic_(OpId id) {
   auto it = plan_.layouts.find(value);
   Access access = WarpAccess(op, value, it == plan_.layouts.end() ? nullptr : &it->second, true);
   access.operands.insert(access.operands.begin(), {Scalar(op.operands[0]), tile});
-  if (it == plan_.layouts.end())
-    b_.Add(OpKind::kGAtomicScalar, std::move(access.operands), {}, {{"kind", op.s("kind")}});
-  else
-    b_.Add(OpKind::kGAtomic, std::move(access.operands), {},
-           {{"kind", op.s("kind")},
-            {"modes", access.modes},
-            {"sizes", access.sizes},
-            {"vector", VectorFor(op, it->second, out_.type(tile).shape, out_.type(tile).dtype)}});
+  Attrs attrs = {{"kind", op.s("kind")}};
+  if (it != plan_.layouts.end()) {
+    attrs.emplace_back("modes", access.modes);
+    attrs.emplace_back("sizes", access.sizes);
+    attrs.emplace_back("vector", Fetches(op) ? int64_t{1}
+                                             : VectorFor(op, it->second, out_.type(tile).shape,
+                                                         out_.type(tile).dtype));
+  }
+  const OpKind kind = it == plan_.layouts.end() ? OpKind::kGAtomicScalar : OpKind::kGAtomic;
+  if (!Fetches(op)) {
+    b_.Add(kind, std::move(access.operands), {}, std::move(attrs));
+    return;
+  }
+  attrs.emplace_back("scratch", int64_t{-1});
+  const Type type = out_.type(tile);
+  const ValueId result = op.results[0];
+  const OpId fetch = b_.Add(kind, std::move(access.operands), {type}, std::move(attrs));
+  WantScratch(fetch, FetchScratchBytes(type, type.layout.valid() ? &out_.layout(tile) : nullptr));
+  const ValueId found = out_.ops[fetch].results[0];
+  const auto wanted = plan_.layouts.find(result);
+  Bind(result, wanted == plan_.layouts.end() ? found : InLayout(found, wanted->second));
 }
 
 Result<> Emitter::Store_(OpId id) {

@@ -6,6 +6,7 @@
 
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
+#include "ir/queries.h"
 
 namespace tilec::ir {
 
@@ -137,7 +138,10 @@ void LayoutClasses::Relate(const Op& op, const std::function<bool(ValueId)>& in_
       break;
     case OpKind::kLoad: RelateGather(op, op.results[0], 1); break;
     case OpKind::kStore:
-    case OpKind::kAtomic: RelateGather(op, op.operands[1], 2); break;
+    case OpKind::kAtomic:
+      RelateGather(op, op.operands[1], 2);
+      if (Fetches(op)) Unite(op.operands[1], op.results[0]);
+      break;
     default: break;
   }
 }
@@ -147,13 +151,15 @@ void LayoutClasses::RelateGather(const Op& op, ValueId tile, size_t first) {
   const bool store = op.kind != OpKind::kLoad;
   const std::vector<int64_t>& shape = fn_.type(tile).shape;
   size_t operand = first;
-  int64_t dim = 0;
+  int64_t dim = 0, gathered = 0;
   for (char mode : op.s("modes")) {
-    if (mode == 'g') {
-      if (int s = SqueezedDim(shape, dim); s >= 0) AddRelation({op.operands[operand], tile, {s}});
+    if (mode == 'g') gathered = dim;
+    if (IsGathered(mode)) {
+      if (int s = SqueezedDim(shape, gathered); s >= 0)
+        AddRelation({op.operands[operand], tile, {s}});
     }
     operand += mode == 'r' && store ? 2 : 1;
-    if (mode != 's') ++dim;
+    if (TakesDim(mode)) ++dim;
   }
 }
 

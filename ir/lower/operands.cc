@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "ir/lower/scalars.h"
+#include "ir/queries.h"
 
 namespace tilec::ir {
 
@@ -144,7 +145,7 @@ std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op, const Targ
   TileAccess access;
   size_t operand = store ? 2 : 1;
   for (size_t d = 0; d < modes.size(); ++d) {
-    if (modes[d] == 'g') return std::nullopt;
+    if (IsGathered(modes[d])) return std::nullopt;
     if (modes[d] == 'r') {
       if (access.col_dim >= 0) return std::nullopt;  // three ranges
       (access.row_dim < 0 ? access.row_dim : access.col_dim) = static_cast<int>(d);

@@ -405,7 +405,7 @@ class Planner {
 
   // Does the machine add elements that lie in a row at once?
   bool AddsTogether(const Op& op) const {
-    return op.kind == OpKind::kAtomic && op.s("kind") == "add" &&
+    return op.kind == OpKind::kAtomic && !Fetches(op) && op.s("kind") == "add" &&
            fn_.type(op.operands[1]).dtype == DType::kF32 && target_.Has("vector_atomics");
   }
 
@@ -568,7 +568,7 @@ class Planner {
       const std::optional<SmemLayout> smem =
           access && type.rank() == 2 && plan_.layouts.count(op.operands[1]) &&
                   type.elements() >= target_.lowering.staged_elements &&
-                  EngineCombines(op.s("kind"), type.dtype)
+                  EngineCombines(op.s("kind"), type.dtype) && !Fetches(op)
               ? StagingLayout(type)
               : std::nullopt;
       if (smem && kinds.try_emplace(tensor, op.s("kind")).first->second == op.s("kind"))

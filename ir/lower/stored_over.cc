@@ -82,7 +82,7 @@ class Finder {
     size_t operand = 2;
     for (size_t d = 0; d < modes.size(); ++d) {
       places.emplace_back();
-      if (modes[d] != 'g') {
+      if (!IsGathered(modes[d])) {
         places.back() = Split(fn_, op.operands[operand]);
         if (modes[d] == 'r') places.back()->size = sizes[d];
       }

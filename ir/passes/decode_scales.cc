@@ -170,6 +170,7 @@ class Decoder {
     if (!p || p->direction != Direction::kIn)
       return Cannot("a load of a tensor that the kernel writes, too");
     std::string modes = op.s("modes");
+    if (modes.find('p') != std::string::npos) return Cannot("a load of pairs of positions");
     std::vector<int64_t> sizes = op.ints("sizes");
     std::vector<ValueId> operands = op.operands;
     size_t dim = 0, kept = 0;

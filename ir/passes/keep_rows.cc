@@ -34,6 +34,7 @@
 #include "ir/passes/passes.h"
 #include "ir/passes/rewrite.h"
 #include "ir/passes/row_threads.h"
+#include "ir/queries.h"
 #include "ir/row_classes.h"
 
 namespace tilec::ir {
@@ -248,11 +249,11 @@ class RowKeeper {
           fine.insert({id, operand});
           if (store && !Ends(op.operands[operand + 1], position, bound, rows, fine)) return false;
           if (store) fine.insert({id, operand + 1});
-        } else if (dim == own && mode == 'g' && store) {
-          return false;  // rows may meet
+        } else if ((dim == own && mode == 'g' && store) || mode == 'p') {
+          return false;  // rows may meet; pairs move together
         }
         operand += mode == 'r' && store ? 2 : 1;
-        if (mode != 's') ++dim;
+        if (TakesDim(mode)) ++dim;
       }
     }
     for (OpId id : ops)

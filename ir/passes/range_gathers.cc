@@ -60,9 +60,10 @@ class Ranges {
   void Access(BlockId block, OpId id) {
     const Op op = fn_.ops[id];  // a copy: adding moves the ops
     const bool store = op.kind != OpKind::kLoad;
+    std::string modes = op.s("modes");
+    if (modes.find('p') != std::string::npos) return;  // both move together
     Builder b(fn_, block);
     b.SetSpan(op.at);
-    std::string modes = op.s("modes");
     size_t next = store ? 2 : 1;
     std::vector<ValueId> operands(op.operands.begin(),
                                   op.operands.begin() + static_cast<ptrdiff_t>(next));

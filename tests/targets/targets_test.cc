@@ -111,10 +111,19 @@ class OnMachine {
   }
 
   // What must come out.
+  // What the call gives its tensors.
+  static void Take(const frontend::TestCallInfo& call, tools::RunRequest* request) {
+    for (const auto& [name, input] : call.inputs)
+      if (input.kind == frontend::TestInput::Kind::kFile)
+        request->files[name] = input.file;
+      else
+        request->inputs[name] = input;
+  }
   Result<Outputs> Interpret(const frontend::TestCallInfo& call) {
     tools::RunRequest request;
     request.kernel = call.kernel;
     request.values = call.args;
+    Take(call, &request);
     TRY(tools::RunResult result, tools::RunKernel(session_, request));
     return std::move(result.outputs);
   }
@@ -133,6 +142,7 @@ class OnMachine {
     tools::RunRequest request;
     request.kernel = call.kernel;
     request.values = call.args;
+    Take(call, &request);
     request.device = device.get();
     request.images = &images_;
     const auto outcome = tools::RunKernel(session_, request);

@@ -70,6 +70,15 @@ TEST_F(SearchTest, AProductIsEmittedOnce) {
   EXPECT_LT(*Taken().predicted_us, 10'000);
 }
 
+// What an atomic finds steers a loop: two roles would have to hand it on.
+TEST_F(SearchTest, AtomicsThatGiveBackRunInProgramOrder) {
+  Load(TILEC_SOURCE_DIR "/tests/exec/fetches.tile", "shared_out");
+  Lower({{"M", int64_t{23}}, {"N", int64_t{100}}}, "solve");
+  ASSERT_EQ(decisions_.size(), 1u) << compile::ToText(decisions_);
+  EXPECT_EQ(Taken().strategy.order, compile::Order::kProgram);
+  EXPECT_EQ(Taken().strategy.shape, compile::Shape::kOnce);
+}
+
 TEST_F(SearchTest, ARefusalSaysHowMuchWasMissingAndNothingIsMadeTwice) {
   LowerTwoSlots();
   const Decision& first = decisions_.front();

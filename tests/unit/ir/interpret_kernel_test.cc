@@ -136,6 +136,75 @@ TEST(Memory, AtomicsAddUp) {
   EXPECT_LT(fractions["R"].e[0], 0.1);
 }
 
+// What one instance alone comes to has an order, what several meet at has none.
+TEST(Memory, AtomicsFindWhatWasThere) {
+  Ran run = Execute(R"(func @f tile {
+  param tensor %A: tensor<i32, 1> in [N] align=1 stride_align=1 contiguous=1
+  param tensor %own: tensor<i32, 1> inout [N] align=1 stride_align=1 contiguous=1
+  param tensor %one: tensor<i32, 1> inout [1] align=1 stride_align=1 contiguous=1
+  param tensor %F: tensor<i32, 2> out [3, N] align=1 stride_align=1 contiguous=1
+  param dim %N: i64
+  body {
+    %z = constant {value = 0} : i64
+    %y = constant {value = 1} : i64
+    %x = constant {value = 2} : i64
+    parallel %z, %N {steps = [1]} do (%i: i64) {
+      %a = load %A, %i {modes = "s", sizes = [1]} : i32
+      %f = atomic %own, %a, %i {kind = "add", modes = "s", sizes = [1]} : i32
+      %g = atomic %own, %a, %i {kind = "add", modes = "s", sizes = [1]} : i32
+      %h = atomic %one, %a, %z {kind = "add", modes = "s", sizes = [1]} : i32
+      store %F, %f, %z, %i {modes = "ss", sizes = [1, 1]}
+      store %F, %g, %y, %i {modes = "ss", sizes = [1, 1]}
+      store %F, %h, %x, %i {modes = "ss", sizes = [1, 1]}
+    }
+  }
+}
+)",
+                    {{"A", Counting(DType::kI32, {4})},
+                     {"own", Counting(DType::kI32, {4})},
+                     {"one", TensorValue::Zeros(DType::kI32, {1})}});
+  ASSERT_TRUE(run.ok) << Messages(run.diags);
+  const TensorValue& found = run["F"];
+  for (size_t i = 0; i < 4; ++i) {
+    const auto n = static_cast<double>(i);
+    EXPECT_EQ(found.v[i], n);
+    EXPECT_EQ(found.v[4 + i], 2 * n);
+    EXPECT_EQ(run["own"].v[i], 3 * n);
+    EXPECT_FALSE(found.undecided[i] || found.undecided[4 + i]) << i;
+    EXPECT_TRUE(found.undecided[8 + i]) << i;
+  }
+  EXPECT_EQ(run["one"].v[0], 6);
+  EXPECT_TRUE(run["one"].undecided.empty());
+}
+
+// Two positions that move together: elements (0, 2), (1, 1), and one outside.
+TEST(Memory, PairsMoveTogether) {
+  TensorValue i = TensorValue::Zeros(DType::kI32, {3}), j = i;
+  i.v = {0, 1, 1};
+  j.v = {2, 1, 3};
+  Ran run = Execute(R"(func @f tile {
+  param tensor %A: tensor<f32, 2> in [2, 3] align=1 stride_align=1 contiguous=1
+  param tensor %I: tensor<i32, 1> in [3] align=1 stride_align=1 contiguous=1
+  param tensor %J: tensor<i32, 1> in [3] align=1 stride_align=1 contiguous=1
+  param tensor %R: tensor<f32, 1> out [3] align=1 stride_align=1 contiguous=1
+  body {
+    %z = constant {value = 0} : i64
+    %one = constant {value = 1} : i64
+    %n = constant {value = 3} : i64
+    parallel %z, %one {steps = [1]} do (%k: i64) {
+      %i = load %I, %z {modes = "r", sizes = [3]} : i32[3]
+      %j = load %J, %z {modes = "r", sizes = [3]} : i32[3]
+      %a = load %A, %i, %j {modes = "gp", sizes = [3, 3]} : f32[3]
+      store %R, %a, %z, %n {modes = "r", sizes = [3]}
+    }
+  }
+}
+)",
+                    {{"A", Counting(DType::kF32, {2, 3})}, {"I", i}, {"J", j}});
+  ASSERT_TRUE(run.ok) << Messages(run.diags);
+  EXPECT_EQ(run["R"].v, (std::vector<double>{2, 4, 0}));
+}
+
 TEST(Memory, OverlappingStoresAreFound) {
   const std::string text = kReduceRows + R"(
       store %R, %a, %z, %one {modes = "r", sizes = [1]}

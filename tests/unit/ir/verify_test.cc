@@ -58,6 +58,8 @@ TEST(Verify, AcceptsSoundTileIr) {
     %x4 = load %A, %z, %z {modes = "ss", sizes = [1, 1]} : f32
     store %O, %x2, %z, %N, %z, %N {modes = "rr", sizes = [4, 8]}
     atomic %O, %x2, %g, %z, %N {kind = "add", modes = "gr", sizes = [4, 8]}
+    %x5 = atomic %O, %x2, %g, %z, %N {kind = "add", modes = "gr", sizes = [4, 8]} : f32[4, 8]
+    %x6 = load %A, %g, %g {modes = "gp", sizes = [4, 4]} : f32[4]
     parallel %z, %N {steps = [4]} do (%m: i64) {
       %r = for %z, %m, %t {step = 1} : f32[4, 8] do (%k: i64, %c: f32[4, 8]) {
         yield %c
@@ -104,6 +106,8 @@ TEST(Verify, FormAndTypesOfTileOps) {
       {"%r = load %A, %z, %z, %z {modes = \"rr\", sizes = [4, 8]} : f32[4, 8]", "I211",
        "have a meaning"},
       {"%r = load %A, %z, %z {modes = \"r\", sizes = [4]} : f32[4]", "I211", "rank 2"},
+      {"%r = load %A, %g, %g {modes = \"gp\", sizes = [4, 8]} : f32[4]", "I211", "paired with 4"},
+      {"%r = load %A, %g, %g {modes = \"pg\", sizes = [4, 4]} : f32[4]", "I211", "paired with 0"},
       {"atomic %O, %t, %z, %N, %z, %N {kind = \"mul\", modes = \"rr\", sizes = [4, 8]}", "I211",
        "mul"},
       // T1: types
@@ -141,6 +145,12 @@ TEST(Verify, FormAndTypesOfTileOps) {
       {"store %A, %t, %z, %N, %z, %N {modes = \"rr\", sizes = [4, 8]}", "I212", "read-only"},
       {"atomic %O, %t, %z, %N, %z, %N {kind = \"xor\", modes = \"rr\", sizes = [4, 8]}", "I212",
        "xor"},
+      {"%r = atomic %O, %t, %z, %N, %z, %N {kind = \"add\", modes = \"rr\", sizes = [4, 8]} : "
+       "f32[8, 4]",
+       "I212", "it finds f32[8, 4]"},
+      {"%r = atomic %O, %t, %z, %N, %z, %N {kind = \"max\", modes = \"rr\", sizes = [4, 8]} : "
+       "f32[4, 8]",
+       "I212", "not defined"},
       {"if %t do {\nyield\n} do {\nyield\n}", "I212", "not bool"},
       {"assert %t {message = \"\"}", "I212", "not bool"},
       {"for %i, %z {step = 1} do (%k: i64) {\nyield\n}", "I212", "bound"},

@@ -28,7 +28,8 @@
     "cummax" "cummin" "select" "dot" "dot_scaled" "pack_e2m1" "low_e2m1"
     "high_e2m1" "bitcast" "zeros_like" "full_like" "cdiv" "tiles" "print"
     "assert" "static_assert" "atomic_add" "atomic_min" "atomic_max" "atomic_and" "atomic_or"
-    "atomic_xor" "reversed" "iota" "reshape" "flip" "join" "split" "reduce" "scan" "given"))
+    "atomic_xor" "reversed" "iota" "reshape" "flip" "join" "split" "reduce" "scan" "given"
+    "fetch_add" "fetch_min" "fetch_max" "zip" "fetch_and" "fetch_or" "fetch_xor"))
 
 ["=" "+=" "-=" "*=" "/=" "==" "!=" "<" "<=" ">" ">=" "+" "-" "*" "/" "%" "@" ".." "->" "~"] @operator
 ["(" ")" "[" "]" "{" "}" "#["] @punctuation.bracket
