@@ -195,6 +195,23 @@ const char* WithoutBranch(const Text& text, int branch) {
   return nullptr;
 }
 
+// The phase is 0 as it is: the one definition of its register says so.
+const char* PhaseIsZero(const Text& text, int wait) {
+  const std::vector<std::string> read = Registers(text.at(wait).operands);
+  if (read.empty()) return nullptr;
+  const std::string& parity = read.back();
+  int definitions = 0;
+  bool zero = false;
+  for (int k = 1; k <= static_cast<int>(text.size()); ++k) {
+    const Line& l = text.at(k);
+    const std::vector<std::string> named = Registers(l.operands);
+    if (named.empty() || named[0] != parity) continue;
+    ++definitions;
+    zero = l.guard.empty() && l.Is("mov.") && l.operands == parity + ", 0";
+  }
+  return definitions == 1 && zero ? "the phase that it asks for is 0 already" : nullptr;
+}
+
 // All threads that the barrier lets go have the proxy fence next.
 const char* FenceBehindBarrier(const Text& text, const Mutant& mutant) {
   const Line &barrier = text.at(mutant.line), &fence = text.at(mutant.left_line);
@@ -211,6 +228,7 @@ const char* ShownEquivalent(const std::string& ptx, const Mutant& mutant) {
   const Text text(ptx);
   if (kind == "TensorWaitLd") return WithoutWaitForLoads(text, mutant.line);
   if (kind == "TensorWaitSt") return WithoutWaitForStores(text, mutant.line);
+  if (kind == "PhaseKept") return PhaseIsZero(text, mutant.line);
   if (kind == "BranchDeleted") return WithoutBranch(text, mutant.line);
   if (kind == "WarpBarrier") return WithoutWarpBarrier(text, mutant.line);
   // Behind its wait, a load or store is one that nobody waits for there.
