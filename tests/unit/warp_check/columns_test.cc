@@ -41,7 +41,8 @@ std::string Turns() {
         mbar_wait %done, %p
         counter_add %n {{by = 1}}
         tc_fence {{after = 1}}
-        %y = tmem_load %t {{column = 0, n = 64, first = 0, split = "m", unit = "tcgen05"}} : f32[64, 64]#0
+        %y = tmem_load %t {{column = 0, n = 64, first = 0, split = "m", unit = "tcgen05"}}
+            : f32[64, 64]#0
         tc_fence {{after = 0}}
         cta_sync {{id = 0}}
         tc_fence {{after = 1}}
