@@ -33,6 +33,7 @@ constexpr size_t kInVain = 6;              // points in a row that are no better
 constexpr double kAsGood = 0.02;           // what the model cannot tell apart
 constexpr double kWaste = 0.02;            // steps of work done in vain
 constexpr size_t kAsked = 4;               // programs that ptxas is asked of
+constexpr size_t kAskedSmaller = 8;        // … where those and the default spill
 constexpr size_t kStarts = 4;              // of descents, from a grid of round values
 constexpr int64_t kThreadRegisters = 128;  // assumed where no quota is set
 constexpr int64_t kLikelyRegisters = 64;   // before anything is lowered, without products
@@ -108,14 +109,15 @@ class Search {
                               std::tie(b.time.ms, b.time.cycles_per_cta);
                      });
     if (choice.lowered.empty()) return choice;
-    choice.values = Choose(choice.lowered, default_ms);
+    choice.values = Choose(choice.lowered, default_ms, standard, &choice.lowered);
     return choice;
   }
 
  private:
-  // The best point by the model, unless ptxas spills of it: then the best of the others. None is
-  // taken where all spill: the defaults stand.
-  frontend::Values Choose(std::vector<TunePoint> points, std::optional<double> default_ms) {
+  // The best point by the model, unless ptxas spills of it: then the best of the others. Where all
+  // of them spill, the default too, one that is smaller; the defaults stand if those spill as well.
+  frontend::Values Choose(std::vector<TunePoint> points, std::optional<double> default_ms,
+                          const Point& standard, std::vector<TunePoint>* lowered) {
     bool default_spills = false;
     while (!points.empty()) {
       const auto best = points.begin() + (&Nearest(points) - points.data());
@@ -132,13 +134,42 @@ class Search {
       default_spills = default_spills || best->is_default;
       points.erase(best);
     }
+    return default_spills ? Smaller(standard, lowered) : frontend::Values();
+  }
+
+  // What is smaller than the default in one tune, the best by bounds first.
+  frontend::Values Smaller(const Point& standard, std::vector<TunePoint>* lowered) {
+    std::vector<std::pair<double, Point>> smaller;
+    for (size_t a = 0; a < axes_.size(); ++a)
+      for (size_t i = 0; i < axes_[a].standard; ++i) {
+        Point point = standard;
+        point[a] = i;
+        if (const auto ms = Rate(point)) smaller.emplace_back(*ms * Hanging(point), point);
+      }
+    std::sort(smaller.begin(), smaller.end());
+    most_questions_ = questions_ + kAskedSmaller;
+    const auto own = std::find_if(lowered->begin(), lowered->end(),
+                                  [](const TunePoint& p) { return p.is_default; });
+    if (own == lowered->end() || Assembles(*own)) return {};  // so many others were asked before
+    for (const auto& [ms, point] : smaller) {
+      if (questions_ >= most_questions_) break;
+      std::optional<TunePoint> tried = Lower(point, false);
+      if (!tried || !IsTime(tried->time.ms) || !Assembles(*tried)) continue;
+      tried->time.ms *= Hanging(point);
+      lowered->push_back(*tried);
+      return std::move(tried->values);
+    }
     return {};
   }
 
   // Does ptxas take the program of a point, and spills nothing? Yes where nobody can be asked.
   bool Assembles(const TunePoint& point) {
     if (asked_.ptxas.empty()) return true;
-    if (++questions_ > kAsked) return false;
+    const Point at = PointOf(point.values);
+    if (const auto known = answers_.find(at); known != answers_.end()) return known->second;
+    return ++questions_ <= most_questions_ && (answers_[at] = Ask(point));
+  }
+  bool Ask(const TunePoint& point) {
     PipelineOptions options = asked_;
     options.crash_dir.clear();
     Call call = call_;
@@ -483,7 +514,8 @@ class Search {
   };
   std::map<Point, Rating> rated_;
   double least_flops_ = 0;
-  size_t questions_ = 0;  // to ptxas
+  size_t questions_ = 0, most_questions_ = kAsked;  // to ptxas
+  std::map<Point, bool> answers_;
 };
 
 std::string Key(const Loaded& loaded, const frontend::Signature& signature, const Call& call,

@@ -126,6 +126,9 @@ int64_t WidestInstruction(const Function& fn, OpId role) {
 // A role that runs ahead is worth nothing if the compute roles spill.
 Result<> CheckRegisters(const Function& out, const Target& target, const SequentialOptions& options,
                         bool* registers_full, DiagSink& diags) {
+  const int64_t tiles_leave = options.scheduled
+                                  ? std::max(options.spare_registers, BesideScheduled(out, target))
+                                  : options.spare_registers;
   for (OpId id : out.blocks[out.body].ops) {
     const Op& op = out.ops[id];
     if (op.kind != OpKind::kRole) continue;
@@ -147,13 +150,12 @@ Result<> CheckRegisters(const Function& out, const Target& target, const Sequent
     const int64_t spare = options.spare_for_products ? std::max(SpareRegisters(out, target, id),
                                                                 PlacedRegisters(out, id) - peak)
                                                      : 0;
-    *registers_full = peak + std::max(options.spare_registers, spare) > quota;
+    *registers_full = peak + std::max(tiles_leave, spare) > quota;
     if (*registers_full && options.need)
-      *options.need = {peak + options.spare_registers <= quota
-                           ? LowerNeed::What::kRegistersOfProducts
-                           : LowerNeed::What::kRegisters,
-                       peak + std::max(options.spare_registers, spare), quota};
-    if (*registers_full && peak + options.spare_registers <= quota)
+      *options.need = {peak + tiles_leave <= quota ? LowerNeed::What::kRegistersOfProducts
+                                                   : LowerNeed::What::kRegisters,
+                       peak + std::max(tiles_leave, spare), quota};
+    if (*registers_full && peak + tiles_leave <= quota)
       return diags
           .Report(lower_diag::kRegistersTight, Span{}, op.s("name"), out.name, peak, spare, quota)
           .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");

@@ -416,6 +416,18 @@ int64_t SpareRegisters(const Function& fn, const Target& target, OpId role) {
   return spare;
 }
 
+int64_t BesideScheduled(const Function& warps, const Target& target) {
+  int64_t computing = 0;
+  for (OpId id : warps.blocks[warps.body].ops) {
+    const Op& op = warps.ops[id];
+    if (op.kind == OpKind::kRole && op.i("warps") >= isa::kWarpgroupWarps)
+      computing += op.i("warps") / isa::kWarpgroupWarps;
+  }
+  const TargetRegisters& registers = target.registers;
+  return computing == 1 ? std::max(registers.beside_scheduled, registers.beside_alone)
+                        : registers.beside_scheduled;
+}
+
 bool LeavesRegisters(const Function& warps, const Target& target) {
   for (OpId id : warps.blocks[warps.body].ops) {
     const Op& op = warps.ops[id];

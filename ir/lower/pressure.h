@@ -36,6 +36,10 @@ int64_t PlacedRegisters(const Function& fn, OpId role);
 // and where there are many their places do not agree from one product to the next.
 int64_t SpareRegisters(const Function& fn, const Target& target, OpId role = {});
 
+// Registers of a thread that a program as solved is to leave beside tiles. A program whose only
+// warpgroup computes leaves more: it makes all of the addresses and bounds.
+int64_t BesideScheduled(const Function& warps, const Target& target);
+
 // Do tiles leave more than that of every role's quota? Loops solved with fewer registers have more
 // stages, and so more products than were thought of when registers were withheld: with 2 left, 220
 // bytes were spilled.

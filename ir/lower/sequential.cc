@@ -232,7 +232,7 @@ Result<Function> SpecializeAs(const Function& fn, const Target& target,
 // less: it has them.
 int64_t Lacking(const Function& out, const Target& target) {
   const RolePressure fullest = FullestRole(out, target);
-  return fullest.kept + target.registers.beside_scheduled - fullest.most;
+  return fullest.kept + BesideScheduled(out, target) - fullest.most;
 }
 
 // Has it a sum that a loop keeps in its columns? Its slices are columns of all threads.

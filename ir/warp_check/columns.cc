@@ -106,6 +106,32 @@ int WarpgroupAt(const Function& fn, const Op& op, int warps, int64_t column) {
   return store ? 0 : -1;  // all have it, the first one stores it
 }
 
+namespace {
+
+// An instruction that reads elements of 16 bits does not say how wide their block is; where the
+// next one begins follows from it.
+ColumnTile TileFrom(int64_t column, int64_t m, int64_t n, int64_t bytes) {
+  const int64_t blocks = m <= kTensorLanes / 2 ? 0 : CeilDiv(m, kTensorLanes);
+  const bool says = bytes == 4 || blocks > 1;
+  return {column, says ? RoundUp(n, kTensorColumnStep) : 0, bytes, blocks};
+}
+
+}  // namespace
+
+ColumnTile TileByThreads(const Function& fn, const Op& op) {
+  if (op.kind == OpKind::kTmemScales) return ScalesFrom(op.i("column"));
+  const Type& tile = fn.type(op.kind == OpKind::kTmemLoad ? op.results[0] : op.operands[0]);
+  return TileFrom(op.i("column"), tile.shape[0], op.i("n"), ByteSize(tile.dtype));
+}
+
+ColumnTile SumOfProduct(const Op& op) { return TileFrom(op.i("column"), op.i("m"), op.i("n"), 4); }
+
+ColumnTile LeftOfProduct(const Op& op) {
+  return TileFrom(op.i("a_column"), op.i("m"), op.i("k_begin") + op.i("k"), 2);
+}
+
+ColumnTile ScalesFrom(int64_t column) { return {column, 0, 1, 0}; }
+
 std::vector<std::pair<int64_t, int64_t>> AllTensorColumnsOf(const Function& fn, const Op& op,
                                                             int warps) {
   const auto first = TensorColumnsOf(fn, op, warps);

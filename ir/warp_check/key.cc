@@ -544,6 +544,7 @@ struct Machine::Writer {
   }
 
   void WriteRecords(const Region& region) {
+    if (region.tile >= 0) out(region.tile);
     for (const Record& r : region.records) {
       out(r.proxy), out(r.write), out(r.component), out(r.apart >= 0);
       out(r.slot < 0 ? -1 : turn.slot_name[static_cast<size_t>(r.slot)]);

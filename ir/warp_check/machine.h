@@ -258,7 +258,10 @@ class Machine {
   Step CommitProducts(OpId id);
   Step AccessByThreads(OpId id);
   void FenceTensorMemory(bool after);
-  bool AccessColumns(OpId id, int64_t first, int64_t count, Proxy proxy, bool write);
+  int32_t NumberOf(ColumnTile tile, int64_t offset);
+  enum class Reads : uint8_t { kNo, kYes };  // a write, what is there
+  bool AccessColumns(OpId id, int64_t first, int64_t count, Proxy proxy, bool write, int32_t tile,
+                     Reads before = Reads::kNo);
   bool KnownInTensorMemory(const Record& r, OpId id, int64_t column) const;
 
   // key.cc
@@ -282,6 +285,7 @@ class Machine {
   mutable std::map<int32_t, bool> inner_;
   std::map<int32_t, std::vector<int32_t>> privates_of_;  // by form: atoms nobody can recompute
   std::map<std::string, int64_t> recurrences_;           // by text: the tag of a kCarried
+  std::map<ColumnTile, int32_t> column_tiles_;           // the number of each
   bool asked_far_off_ = false, met_related_ = false;
   bool completed_ = false;  // a phase, by the last steps of a role
   State* s_ = nullptr;

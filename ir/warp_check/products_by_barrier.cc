@@ -45,8 +45,16 @@ bool Machine::TensorOffset(OpId id, int64_t* columns) {
   return true;
 }
 
-// Columns [first, first + count), by the executing threads.
-bool Machine::AccessColumns(OpId id, int64_t first, int64_t count, Proxy proxy, bool write) {
+// Columns are told apart by where they are: slots of an accumulator are tiles of their own.
+int32_t Machine::NumberOf(ColumnTile tile, int64_t offset) {
+  tile.column += offset;
+  return column_tiles_.try_emplace(tile, static_cast<int32_t>(column_tiles_.size())).first->second;
+}
+
+// Columns [first, first + count), by the executing threads. Columns are read as they were written:
+// the same tile, and so the same place in it. A product that adds reads, too.
+bool Machine::AccessColumns(OpId id, int64_t first, int64_t count, Proxy proxy, bool write,
+                            int32_t tile, Reads before) {
   const Op& op = fn_.ops[id];
   const TensorBase base = TensorBaseOf(fn_, op);
   const int64_t allocated = fn_.ops[base.allocation].i("columns");
@@ -59,13 +67,20 @@ bool Machine::AccessColumns(OpId id, int64_t first, int64_t count, Proxy proxy, 
   }
   const auto [begin, end] = p_.TensorRegionsOf(cta + first, cta + first + count);
   const int warps = p_.roles[static_cast<size_t>(role_)].warps;
+  const bool reads = !write || before == Reads::kYes;
   for (int i = begin; i < end; ++i) {
     Region& region = s_->regions[static_cast<size_t>(i)];
     const int64_t column =
         p_.tensor_columns[static_cast<size_t>(i - p_.first_tensor_region())] - cta;
-    if (!write && !region.written) {
+    if (reads && !region.written) {
       Fail(kWarpUnfilled, op,
            fmt::format("it reads {} before anything fills it", p_.RegionName(i)));
+      return false;
+    }
+    if (reads && region.tile != tile) {
+      Fail(kWarpUnfilled, op,
+           fmt::format("it reads {} as columns of another tile than was written there",
+                       p_.RegionName(i)));
       return false;
     }
     for (const Record& r : region.records) {
@@ -84,6 +99,7 @@ bool Machine::AccessColumns(OpId id, int64_t first, int64_t count, Proxy proxy, 
     if (write) {
       region.records.clear();
       region.written = true;
+      region.tile = tile;
     } else {
       std::erase_if(region.records, [&](const Record& o) {
         return !o.write && o.component == r.component && o.proxy == proxy &&
@@ -107,15 +123,21 @@ Step Machine::IssueByBarrier(OpId id) {
   if (!TensorOffset(id, &offset)) return Step::kFailed;
   if (TensorBaseOf(fn_, op).slot.valid() && (left >= 0 || op.i("block") != 0))
     return Fail(kWarpForm, op, "its operands lie beside a slot of an accumulator");
+  const Scalar adding = Get(op.operands[5]);  // not known: it may begin a sum
+  const Reads adds = adding.constant() && adding.add != 0 ? Reads::kYes : Reads::kNo;
+  const int64_t cta = FirstColumnOf(fn_, TensorBaseOf(fn_, op));
   for (const auto& [first, end] : ScaleColumnsOf(fn_, op))
-    if (!AccessColumns(id, first, end - first, Proxy::kTensorProduct, false)) return Step::kFailed;
+    if (!AccessColumns(id, first, end - first, Proxy::kTensorProduct, false,
+                       NumberOf(ScalesFrom(first), cta)))
+      return Step::kFailed;
   const bool ok =
       (left >= 0
            ? AccessColumns(id, left, TensorOperandColumns(m, op.i("k_begin") + op.i("k")),
-                           Proxy::kTensorProduct, false)
+                           Proxy::kTensorProduct, false, NumberOf(LeftOfProduct(op), cta))
            : AccessBuffer(id, op.operands[1], op.operands[3], Proxy::kTensorProduct, false)) &&
       AccessBuffer(id, op.operands[2], op.operands[4], Proxy::kTensorProduct, false) &&
-      AccessColumns(id, column + offset, TensorColumns(m, op.i("n")), Proxy::kTensorProduct, true);
+      AccessColumns(id, column + offset, TensorColumns(m, op.i("n")), Proxy::kTensorProduct, true,
+                    NumberOf(SumOfProduct(op), cta + offset), adds);
   return ok ? Step::kDone : Step::kFailed;
 }
 
@@ -155,9 +177,11 @@ Step Machine::AccessByThreads(OpId id) {
   int64_t offset = 0;
   if (!TensorOffset(id, &offset)) return Step::kFailed;
   ++me().accesses;
+  const int32_t tile =
+      NumberOf(TileByThreads(fn_, op), FirstColumnOf(fn_, TensorBaseOf(fn_, op)) + offset);
   for (const auto& [first, end] :
        TensorColumnsOf(fn_, op, p_.roles[static_cast<size_t>(role_)].warps))
-    if (!AccessColumns(id, first + offset, end - first, Proxy::kTensorAccess, write))
+    if (!AccessColumns(id, first + offset, end - first, Proxy::kTensorAccess, write, tile))
       return Step::kFailed;
   return Step::kDone;
 }

@@ -377,8 +377,8 @@ void Program::FindSteering() {
     if (op.kind == OpKind::kElect && !op.operands.empty()) need(op.operands[0]);
     if (op.kind == OpKind::kWhile) need(fn.ops[fn.blocks[op.regions[0]].ops.back()].operands[0]);
     if (op.kind == OpKind::kMbarWait) need(op.operands[1]);
-    if (op.kind == OpKind::kMma || op.kind == OpKind::kTcMma)
-      for (size_t i = 3; i < std::min<size_t>(5, op.operands.size()); ++i) need(op.operands[i]);
+    const size_t slots = op.kind == OpKind::kMma ? 5 : op.kind == OpKind::kTcMma ? 6 : 0;
+    for (size_t i = 3; i < std::min(slots, op.operands.size()); ++i) need(op.operands[i]);
     need(SlotOperand(op, fn));
     need(TensorBaseOf(fn, op).slot);
   });

@@ -151,6 +151,16 @@ std::vector<std::pair<int64_t, int64_t>> TensorColumnsOf(const Function& fn, con
 std::vector<std::pair<int64_t, int64_t>> AllTensorColumnsOf(const Function& fn, const Op& op,
                                                             int warps);
 int WarpgroupAt(const Function& fn, const Op& op, int warps, int64_t column);
+// What an access takes its columns for: a tile that begins there, how wide each of its blocks is
+// (0: the access does not say), bytes of an element, and blocks of rows (0: one of half the lanes).
+struct ColumnTile {
+  int64_t column = 0, wide = 0, bytes = 0, blocks = 0;
+  auto operator<=>(const ColumnTile&) const = default;
+};
+ColumnTile TileByThreads(const Function& fn, const Op& op);
+ColumnTile SumOfProduct(const Op& op);
+ColumnTile LeftOfProduct(const Op& op);
+ColumnTile ScalesFrom(int64_t column);
 // The slot operand of an access, or invalid.
 ValueId SlotOperand(const Op& op, const Function& fn);
 

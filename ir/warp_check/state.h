@@ -59,6 +59,7 @@ struct Record {
 
 struct Region {
   bool written = false;
+  int32_t tile = -1;  // of columns: the number of the tile that they were written as
   std::vector<Record> records;
 };
 

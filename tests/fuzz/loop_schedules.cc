@@ -244,7 +244,7 @@ class Runner {
           settings_.kind.empty()
               ? mutants[static_cast<size_t>(rng.Below(static_cast<int>(mutants.size())))]
               : mutants[i];
-      const ir::MutantVerdict verdict = ir::Judge(fn, stats->uses, m);
+      const ir::MutantVerdict verdict = ir::Judge(fn, stats->uses, m, ir::H200());
       switch (verdict.kind) {
         case ir::MutantVerdict::Kind::kRejected: ++counts_["mutants: rejected"]; break;
         case ir::MutantVerdict::Kind::kHarmless: ++counts_["mutants: no mistake"]; break;

@@ -176,6 +176,51 @@ const char* WithoutWarpBarrier(const Text& text, int barrier) {
   return nullptr;
 }
 
+// What the branch goes around does nothing but to those who are meant to do it, and nothing to them
+// either way: then all may.
+const char* WithoutBranch(const Text& text, int branch) {
+  const std::string target = text.at(branch).operands;
+  bool prefetches = false, waits = false;
+  for (int k = branch + 1; k <= static_cast<int>(text.size()); ++k) {
+    const Line& l = text.at(k);
+    if (l.label == target)
+      return prefetches && !waits   ? "the branch goes around prefetches alone"
+             : waits && !prefetches ? "threads that have stored nothing wait for nothing"
+                                    : nullptr;
+    if (l.opcode.empty() || l.opcode == "bra.uni") continue;
+    prefetches |= l.Is("prefetch");
+    waits |= l.Is("cp.async.bulk.wait_group");
+    if (!l.Is("prefetch") && !l.Is("cp.async.bulk.wait_group")) return nullptr;
+  }
+  return nullptr;
+}
+
+// The phase is 0 as it is: the one definition of its register says so.
+const char* PhaseIsZero(const Text& text, int wait) {
+  const std::vector<std::string> read = Registers(text.at(wait).operands);
+  if (read.empty()) return nullptr;
+  const std::string& parity = read.back();
+  int definitions = 0;
+  bool zero = false;
+  for (int k = 1; k <= static_cast<int>(text.size()); ++k) {
+    const Line& l = text.at(k);
+    const std::vector<std::string> named = Registers(l.operands);
+    if (named.empty() || named[0] != parity) continue;
+    ++definitions;
+    zero = l.guard.empty() && l.Is("mov.") && l.operands == parity + ", 0";
+  }
+  return definitions == 1 && zero ? "the phase that it asks for is 0 already" : nullptr;
+}
+
+// All threads that the barrier lets go have the proxy fence next.
+const char* FenceBehindBarrier(const Text& text, const Mutant& mutant) {
+  const Line &barrier = text.at(mutant.line), &fence = text.at(mutant.left_line);
+  const bool all = barrier.guard.empty() && fence.guard.empty();
+  return all && barrier.Is("bar.sync") && fence.Is("fence.proxy.async")
+             ? "every thread that the barrier lets go has the proxy fence next"
+             : nullptr;
+}
+
 }  // namespace
 
 const char* ShownEquivalent(const std::string& ptx, const Mutant& mutant) {
@@ -183,6 +228,8 @@ const char* ShownEquivalent(const std::string& ptx, const Mutant& mutant) {
   const Text text(ptx);
   if (kind == "TensorWaitLd") return WithoutWaitForLoads(text, mutant.line);
   if (kind == "TensorWaitSt") return WithoutWaitForStores(text, mutant.line);
+  if (kind == "PhaseKept") return PhaseIsZero(text, mutant.line);
+  if (kind == "BranchDeleted") return WithoutBranch(text, mutant.line);
   if (kind == "WarpBarrier") return WithoutWarpBarrier(text, mutant.line);
   // Behind its wait, a load or store is one that nobody waits for there.
   if (kind == "MoveLate")
@@ -190,6 +237,7 @@ const char* ShownEquivalent(const std::string& ptx, const Mutant& mutant) {
                                                        : WithoutWaitForStores(text, mutant.line);
   if (kind == "OrderLate" && text.at(mutant.left_line).Is("tcgen05.wait::ld"))
     return WithoutWaitForLoads(text, mutant.left_line);
+  if (kind == "OrderLate") return FenceBehindBarrier(text, mutant);
   return nullptr;
 }
 

@@ -69,7 +69,7 @@ constexpr Source kSources[] = {
     {"b200 gemm", "std/matmul.tile:gemm", "M=128 N=128 K=1088 BM=128 BN=128 BK=64", "solve:once",
      false, "b200"},
     {"b200 attention, one role", "std/attention.tile:attention",
-     "B=1 H=2 G=1 S=200 L=300 D=128 scale=0.088 | B=1 H=1 G=1 S=128 L=669 D=128 scale=0.088",
+     "B=1 H=2 G=1 S=200 L=381 D=128 scale=0.088 | B=1 H=1 G=1 S=128 L=669 D=128 scale=0.088",
      "solve", true, kTwoSms},
     {"b200 attention, two roles", "std/attention.tile:attention",
      "B=1 H=1 G=1 S=256 L=669 D=128 scale=0.088 BQ=256 BKV=64 | "

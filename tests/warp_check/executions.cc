@@ -17,12 +17,16 @@ namespace {
 
 constexpr int64_t kEnoughEvents = 200'000;
 constexpr int kWanted = 32, kMostTries = 400;
-constexpr int64_t kLargestLimit = 1 << 16;  // that an execution may be as long as
+constexpr int64_t kLargestLimit = 1 << 16;    // that an execution may be as long as
+constexpr int64_t kLanes = int64_t{1} << 41;  // where columns of the first quarter of lanes begin
+constexpr int64_t kQuarter = 1 << 12;         // … and of the next one, behind it
 
 // ---- the execution ---------------------------------------------------------------------------
 
-// A warp's clock counts what every warp has done, as far as this one knows, and then the phases
-// that every barrier has completed.
+// A warp's clock counts what every warp has done, as far as this one knows, then the phases that
+// every barrier has completed; and again for every warp its products that are complete, its
+// accesses of tensor memory behind a fence, and how far it has come, whatever it touched on the
+// way.
 using Clock = std::vector<int64_t>;
 
 void Join(Clock& into, const Clock& from) {
@@ -34,8 +38,8 @@ class Play {
   Play(const Function& fn, const Unrolled& code) : fn_(fn), code_(code) {
     barriers_.resize(static_cast<size_t>(code.barriers));
     warps_.resize(static_cast<size_t>(fn.launch.warps));
-    const Clock zero(warps_.size() + barriers_.size(), 0);
-    for (Warp& w : warps_) w.knows = zero;
+    const Clock zero(4 * warps_.size() + barriers_.size(), 0);
+    for (Warp& w : warps_) w.all = w.one = w.all_columns = w.one_columns = zero;
     for (Barrier& b : barriers_) b.pending = zero;
     syncs_.resize(code.roles.size() + 1);
     for (Sync& s : syncs_) s.told = zero;
@@ -54,11 +58,18 @@ class Play {
     if (!fault_.empty()) return fault_;
     for (at_ = 0; at_ < warps_.size(); ++at_) {
       if (const Event* e = Next()) return fmt::format("nothing ends {}", Name(e->op));
-      if (!me().products.empty() || !me().copies.empty())
+      if (!me().products.empty() || !me().copies.empty() || me().told < me().issued)
         return "the end comes before a product or a copy is done";
     }
-    for (const Barrier& b : barriers_)
+    for (size_t i = 0; i < barriers_.size(); ++i) {
+      const Barrier& b = barriers_[i];
       if (b.arrived || b.expected || b.delivered) return "the end leaves a phase half full";
+      const auto knows = [&](const Warp& w) {
+        return w.one[PhaseOf(static_cast<int>(i))] >= b.phase;
+      };
+      if (b.by_product && std::none_of(warps_.begin(), warps_.end(), knows))
+        return "the end comes before the arrival of products";
+    }
     return "";
   }
 
@@ -71,7 +82,8 @@ class Play {
     int64_t phase = -1;  // copies in
     int barrier = -1;
     OpId op;
-    int64_t turn = 0;  // of its warp: how many-th event
+    int64_t turn = 0;    // of its warp: how many-th event
+    int64_t number = 0;  // of its warp's products, or accesses of columns
     int64_t lo = 0, hi = 0;
   };
   struct Flight {
@@ -81,13 +93,17 @@ class Play {
   struct Warp {
     int role = -1;
     size_t next = 0;
-    bool synced = false;  // has come to the sync it stands at
-    Clock knows;
+    bool synced = false;              // has come to the sync it stands at
+    Clock all, one;                   // what all its threads know; what its elected one does
+    Clock all_columns, one_columns;   // … did at the last fence behind a synchronisation
+    int64_t issued = 0, told = 0;     // products that complete at a barrier; until the last commit
+    int64_t touched = 0, fenced = 0;  // accesses of columns; in front of the last fence
     std::vector<Flight> products, copies;
     int64_t product_groups = 0, copy_groups = 0;
   };
   struct Barrier {
     int64_t count = -1, phase = 0, arrived = 0, expected = 0, delivered = 0;
+    bool by_product = false;  // some arrival of its last phase
     Clock pending;
     std::vector<Clock> done;
     std::map<size_t, int64_t> seen;  // by warp: when it saw the phase before
@@ -98,8 +114,22 @@ class Play {
   };
 
   Warp& me() { return warps_[at_]; }
-  int64_t& Now() { return me().knows[at_]; }
+  Clock& Knows() { return who_ == Who::kElected ? me().one : me().all; }
+  int64_t Now() { return me().one[at_]; }
+  void Tick() {
+    const int64_t now = ++me().one[at_];
+    me().all[at_] = me().all[PastOf(at_)] = me().one[PastOf(at_)] = now;
+  }
   size_t PhaseOf(int barrier) const { return warps_.size() + static_cast<size_t>(barrier); }
+  size_t ProductsOf(size_t warp) const { return warps_.size() + barriers_.size() + warp; }
+  size_t AccessesOf(size_t warp) const { return ProductsOf(warps_.size() + warp); }
+  size_t PastOf(size_t warp) const { return AccessesOf(warps_.size() + warp); }
+  // What an arrival of the executing threads tells.
+  Clock Told() {
+    Clock told = me().one;
+    if (who_ != Who::kElected) told[AccessesOf(at_)] = me().fenced;
+    return told;
+  }
   std::string Name(OpId op) const { return fmt::format("`{}`", PrintOp(fn_, op)); }
   bool Fault(std::string text) {
     fault_ = std::move(text);
@@ -125,13 +155,15 @@ class Play {
     const Event* e = Next();
     if (!e) return false;
     if (e->who == Who::kElected && !First()) return ++me().next, true;
+    who_ = e->who;
     if (e->what == What::kSync) return Meet(*e);
     if (e->what == What::kWait) {
       if (!Wait(*e)) return false;
     } else {
-      ++Now();
+      Tick();
       Execute(*e);
     }
+    Join(me().one, me().all);
     ++me().next;
     return fault_.empty();
   }
@@ -143,13 +175,14 @@ class Play {
                            : code_.roles[static_cast<size_t>(me().role)].warps;
     if (!me().synced) {
       if (s.gone > 0) return false;  // others still leave the one before
-      ++Now();
-      Join(s.told, me().knows);
+      Tick();
+      Join(s.told, Told());
       me().synced = true;
       ++s.come;
     }
     if (s.come < all) return false;
-    Join(me().knows, s.told);
+    Join(me().all, s.told);
+    Join(me().one, s.told);
     me().synced = false;
     ++me().next;
     if (++s.gone == all) s.come = s.gone = 0, std::fill(s.told.begin(), s.told.end(), 0);
@@ -158,27 +191,46 @@ class Play {
 
   bool Wait(const Event& e) {
     Barrier& b = barriers_[static_cast<size_t>(e.barrier)];
-    const int64_t known = me().knows[PhaseOf(e.barrier)];
+    const int64_t known = Knows()[PhaseOf(e.barrier)];
     if ((known & 1) == e.number) {
       if (b.phase == known) return false;
       if (b.phase > known + 1) return Fault(Name(e.op) + " may be lapped");
-      Join(me().knows, b.done[static_cast<size_t>(known)]);
+      Join(Knows(), b.done[static_cast<size_t>(known)]);
     } else if (b.phase != known) {
       return Fault(Name(e.op) + " asks for a phase long complete");
     }
-    ++Now();
+    Tick();
     b.seen[at_] = Now();
     return true;
   }
 
-  void Arrive(const Event& e, int64_t arrivals) {
+  void Arrive(const Event& e, int64_t arrivals, const Clock& told) {
     Barrier& b = barriers_[static_cast<size_t>(e.barrier)];
-    if (b.count < 0 || me().knows[PhaseOf(e.barrier)] != b.phase || b.arrived + arrivals > b.count)
+    if (b.count < 0 || Knows()[PhaseOf(e.barrier)] != b.phase || b.arrived + arrivals > b.count)
       return void(Fault(Name(e.op) + " arrives in another phase than its own"));
+    if (b.arrived == 0) b.by_product = false;
+    b.by_product = b.by_product || e.what == What::kTell;
     b.arrived += arrivals;
     b.expected += e.bytes * arrivals;
-    Join(b.pending, me().knows);
+    Join(b.pending, told);
     Complete(e);
+  }
+
+  // When its products are complete: they came after what their thread had seen. What the thread
+  // itself did to shared memory or columns is not told.
+  void Tell(const Event& e) {
+    Clock told = me().one;
+    told[at_] = told[AccessesOf(at_)] = 0;
+    told[ProductsOf(at_)] = me().told = me().issued;
+    Arrive(e, 1, told);
+  }
+
+  void Fence(bool after) {
+    if (!after && who_ == Who::kAll) me().fenced = me().touched;
+    if (!after) return;
+    Join(me().one, me().all);
+    me().one_columns = me().one;
+    if (who_ == Who::kAll) me().all_columns = me().all;
   }
 
   void Complete(const Event& e) {
@@ -186,7 +238,7 @@ class Play {
     if (b.arrived < b.count || b.delivered < b.expected) return;
     if (b.delivered > b.expected) return void(Fault(Name(e.op) + " brings too much"));
     for (const auto& [warp, time] : b.seen)
-      if (b.pending[warp] < time)
+      if (b.pending[PastOf(warp)] < time)
         return void(Fault(Name(e.op) + " completes a phase before all have seen the last"));
     b.seen.clear();
     b.pending[PhaseOf(e.barrier)] = ++b.phase;
@@ -195,9 +247,31 @@ class Play {
     b.arrived = b.expected = b.delivered = 0;
   }
 
-  bool Done(const Record& r) {
-    if (r.what == What::kCopyIn) return me().knows[PhaseOf(r.barrier)] > r.phase;
-    return r.time >= 0 && me().knows[r.warp] >= r.time;
+  bool Done(const Record& r, const Event& e) {
+    const Clock& knows = !e.columns              ? Knows()
+                         : who_ == Who::kElected ? me().one_columns
+                                                 : me().all_columns;
+    switch (r.what) {
+      case What::kCopyIn: return knows[PhaseOf(r.barrier)] > r.phase;
+      case What::kByProduct:  // of one thread: in order
+        return (e.what == r.what && r.warp == at_) || knows[ProductsOf(r.warp)] >= r.number;
+      case What::kByThreads:  // threads know their own
+        return (e.what == r.what && r.warp == at_) || knows[AccessesOf(r.warp)] >= r.number;
+      default: return r.time >= 0 && knows[r.warp] >= r.time;
+    }
+  }
+
+  // By threads a warp has its quarter of the lanes, a product all.
+  void AccessColumns(Event e, int64_t number) {
+    const auto warp = static_cast<int>(at_);
+    const int first = InCommon() ? 0 : code_.roles[static_cast<size_t>(me().role)].first;
+    if (e.group >= 0 && e.group != (warp - first) / 4) return;
+    const int64_t lo = e.lo, hi = e.hi;
+    for (int quarter = 0; quarter < 4; ++quarter) {
+      if (e.what == What::kByThreads && quarter != warp % 4) continue;
+      e.lo = kLanes + quarter * kQuarter + lo, e.hi = kLanes + quarter * kQuarter + hi;
+      records_[Access(e)].number = number;
+    }
   }
 
   // Everything it conflicts with is done, as far as this warp knows. The number of its record.
@@ -208,13 +282,14 @@ class Play {
           r.lo < e.hi && e.lo < r.hi && (e.tensor ? r.write != e.write : r.write || e.write);
       // Threads of one op keep out of each other's way.
       const bool same = r.op == e.op && r.turn == static_cast<int64_t>(me().next);
-      if (meets && !same && !Done(r) && fault_.empty())
+      if (meets && !same && !Done(r, e) && fault_.empty())
         Fault(fmt::format("{} is not ordered after {}", Name(e.op), Name(r.op)));
-      // A copy in, which one thread starts, stands for all that it had to come after. So does a
-      // later access of the same warp and kind for an earlier one.
+      // A copy in or a product, which one thread starts, stands for all that it had to come after.
+      // So does a later access of the same warp and kind for an earlier one.
       const bool inside = e.lo <= r.lo && r.hi <= e.hi;
-      return inside && ((e.what == What::kCopyIn && !same) ||
-                        (r.warp == at_ && r.what == e.what && r.write == e.write && r.time >= 0));
+      const bool alone = e.what == What::kCopyIn || (e.what == What::kByProduct && e.write);
+      return inside && ((alone && !same) || (r.warp == at_ && r.what == e.what &&
+                                             r.write == e.write && (r.time >= 0 || r.number > 0)));
     });
     Record r;
     r.what = e.what;
@@ -232,20 +307,28 @@ class Play {
   void Execute(const Event& e) {
     switch (e.what) {
       case What::kInit: barriers_[static_cast<size_t>(e.barrier)].count = e.number; return;
-      case What::kArrive: Arrive(e, e.who == Who::kAll ? 32 : 1); return;
+      case What::kArrive: Arrive(e, e.who == Who::kAll ? 32 : 1, Told()); return;
       case What::kTouch: records_[Access(e)].time = Now(); return;
       case What::kCopyIn: {
         Barrier& b = barriers_[static_cast<size_t>(e.barrier)];
-        if (e.who != Who::kElected || me().knows[PhaseOf(e.barrier)] != b.phase)
+        if (e.who != Who::kElected || Knows()[PhaseOf(e.barrier)] != b.phase)
           return void(Fault(Name(e.op) + " is signalled in another phase than its own"));
         Record& r = records_[Access(e)];
         r.barrier = e.barrier;
         r.phase = b.phase;
         b.delivered += e.bytes;
-        Join(b.pending, me().knows);
+        Join(b.pending, Told());
         Complete(e);
         return;
       }
+      case What::kIssue: ++me().issued; return;
+      case What::kByProduct:
+        if (e.columns) return AccessColumns(e, me().issued);
+        records_[Access(e)].number = me().issued;
+        return;
+      case What::kByThreads: return AccessColumns(e, ++me().touched);
+      case What::kTell: Tell(e); return;
+      case What::kFence: Fence(e.number != 0); return;
       case What::kProduct: me().products.push_back({Access(e)}); return;
       case What::kCopyOut: me().copies.push_back({Access(e)}); return;
       case What::kCommit: {
@@ -276,6 +359,7 @@ class Play {
   std::vector<Record> records_;
   std::vector<size_t> live_;
   size_t at_ = 0;
+  Who who_ = Who::kAll;
   std::string fault_;
 };
 
@@ -291,11 +375,11 @@ class Sizes {
         deepest_ = std::max(deepest_, fn.type(op.results[0]).depth);
       if (op.kind == OpKind::kFor)
         for (ValueId bound : {op.operands[0], op.operands[1]})
-          Trace(bound, op.i("step"), 0, units_);
+          Trace(bound, {op.i("step"), 1}, 0, units_);
       if (op.kind != OpKind::kCmp || !IsInteger(fn.type(op.operands[0]).dtype)) continue;
       const int64_t limit = std::abs(Fixed(op.operands[0], 0) - Fixed(op.operands[1], 0));
       if (limit > 0 && limit < kLargestLimit)
-        for (ValueId v : op.operands) Trace(v, limit, 0, limits_);
+        for (ValueId v : op.operands) Trace(v, {limit, limit}, 0, limits_);
     }
   }
 
@@ -313,7 +397,8 @@ class Sizes {
       const int64_t from = below(3) ? 0 : one_of(limits_, 0);
       const auto times = static_cast<int64_t>(
           from || below(2) ? below(4) : below(static_cast<size_t>(2 * deepest_ + 4)));
-      out[p.value] = std::max<int64_t>(0, from + unit * times - (below(3) ? 0 : 8));
+      const int64_t less = below(3) ? 0 : 8;
+      out[p.value] = std::max<int64_t>(0, from + unit * times - (unit > less ? less : 0));
     }
     return out;
   }
@@ -334,17 +419,31 @@ class Sizes {
       default: return 0;
     }
   }
+  // How much of a value makes one turn of a loop; and what makes one of what CTAs that stay share,
+  // where several sizes multiply: not all of them are large then.
+  struct Unit {
+    int64_t turn = 1, share = 1;
+    bool product = false;
+  };
   // One turn is `unit` of v: so it is more of what v is a part of.
-  void Trace(ValueId v, int64_t unit, int depth, Numbers& out) {
+  void Trace(ValueId v, Unit unit, int depth, Numbers& out) {
     if (fn_.param(v)) {
-      out[v].insert(unit);
+      out[v].insert(unit.turn);
+      if (unit.product) out[v].insert(unit.share);
       return;
     }
     const Op* def = fn_.def(v);
     if (!def || !def->regions.empty() || depth > 16) return;
-    if (def->kind == OpKind::kDiv)
-      if (const Op* by = fn_.def(def->operands[1]); by && by->kind == OpKind::kConstant)
-        unit *= std::max<int64_t>(1, static_cast<int64_t>(by->number("value")));
+    const auto constant = [&](ValueId o) {
+      const Op* by = fn_.def(o);
+      return by && by->kind == OpKind::kConstant;
+    };
+    if (def->kind == OpKind::kDiv && constant(def->operands[1])) {
+      const auto by = static_cast<int64_t>(fn_.def(def->operands[1])->number("value"));
+      unit.turn *= std::max<int64_t>(1, by), unit.share *= std::max<int64_t>(1, by);
+    }
+    unit.product |=
+        def->kind == OpKind::kMul && !constant(def->operands[0]) && !constant(def->operands[1]);
     for (ValueId o : def->operands) Trace(o, unit, depth + 1, out);
   }
 

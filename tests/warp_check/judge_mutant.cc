@@ -9,7 +9,6 @@
 
 #include "ir/text.h"
 #include "support/diag.h"
-#include "tests/unit/h200.h"
 #include "tests/warp_check/dead_code.h"
 #include "tests/warp_check/executions.h"
 #include "tests/warp_check/mutants.h"
@@ -110,6 +109,19 @@ bool OnlyPlacesOperands(const Function& fn, ValueId v) {
   return true;
 }
 
+// Does it load all of another sum, as wide as its own? (n is a multiple of 16, so n = 16.)
+bool LoadsAnotherSum(const Function& fn, const Uses& uses, const Mutant& m) {
+  Function mutant = fn;
+  m.apply(mutant);
+  const Op& load = mutant.ops[m.op];
+  return std::any_of(fn.ops.begin(), fn.ops.end(),
+                     [&](const Op& op) {
+                       return op.kind == OpKind::kTcMma && op.i("column") == load.i("column") &&
+                              RoundUp(op.i("n"), 16) == RoundUp(load.i("n"), 16);
+                     }) &&
+         OthersOrderIt(fn, uses, m);
+}
+
 // Mutants that are no mistake: why, and how that is seen.
 struct Harmless {
   const char* kinds;  // separated by "; "
@@ -162,6 +174,22 @@ constexpr Harmless kHarmless[] = {
      "remove tma_wait; one more copy pending; one more product pending; remove cta_sync; "
      "remove mma_commit",
      "in executions of all lengths other waits order the same accesses", OthersOrderIt},
+    {"other columns loaded", "another sum, complete by then: which one is meant is no order",
+     LoadsAnotherSum},
+    {"remove mbar_init",
+     "no execution takes the branches that wait for the barrier or arrive there",
+     [](const auto& fn, const auto& uses, const auto& m) {
+       const ValueId barrier = fn.ops[m.op].operands[0];
+       const std::vector<OpId> ops = OpsInOrder(fn);
+       return std::none_of(ops.begin(), ops.end(), [&](OpId id) {
+         const Op& op = fn.ops[id];
+         const bool names =
+             std::find(op.operands.begin(), op.operands.end(), barrier) != op.operands.end();
+         return names && id != m.op && UseOf(uses, id).reached && !NeverExecuted(fn, op.block);
+       });
+     }},
+    {"remove tc_fence", "in executions of all lengths other fences order the same accesses",
+     OthersOrderIt},
     {"slot 0 released; slot 0 awaited; slots of a shallower ring; parity of a shallower ring",
      "the counts that the program has there give the same value",
      [](const auto& fn, const auto& uses, const auto& m) {
@@ -220,13 +248,13 @@ constexpr Harmless kHarmless[] = {
 
 }  // namespace
 
-MutantVerdict Judge(const Function& fn, const Uses& uses, const Mutant& m) {
+MutantVerdict Judge(const Function& fn, const Uses& uses, const Mutant& m, const Target& target) {
   Function mutant = fn;
   m.apply(mutant);
   DiagSink said;
-  const Result<WarpCheckStats> accepted = CheckWarps(mutant, WarpCheckOptions(H200()), said);
+  const Result<WarpCheckStats> accepted = CheckWarps(mutant, WarpCheckOptions(target), said);
   if (!accepted.ok()) return {MutantVerdict::Kind::kRejected, said.all()[0].def->name};
-  WarpCheckOptions together(H200());
+  WarpCheckOptions together(target);
   together.apart = false;
   const WarpVerdict whole = ProveWarps(mutant, together);
   if (whole.proof == WarpProof::kRefuted)

@@ -28,7 +28,8 @@ struct MutantVerdict {
   std::string text;  // the diagnostic's name, the reason, or the mutant
 };
 using Uses = std::vector<WarpOpUse>;  // of the original
-MutantVerdict Judge(const Function& fn, const Uses& uses, const Mutant& mutant);
+MutantVerdict Judge(const Function& fn, const Uses& uses, const Mutant& mutant,
+                    const Target& target);
 
 // The role an op stands in, or an invalid id.
 OpId RoleOf(const Function& fn, OpId op);

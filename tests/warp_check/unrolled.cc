@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/row_run.h"
+#include "tests/warp_check/columns.h"
 #include "tests/warp_check/core_tiles.h"
 
 namespace tilec::ir {
@@ -53,8 +54,8 @@ class Unroller {
       const Op& op = fn_.ops[id];
       env_ = env, counters_ = counters;
       core_ = CoreTiles(fn_);
-      made_.roles.push_back(
-          {static_cast<int>(op.i("first_warp")), static_cast<int>(op.i("warps")), {}});
+      warps_ = static_cast<int>(op.i("warps"));
+      made_.roles.push_back({static_cast<int>(op.i("first_warp")), warps_, {}});
       out_ = &made_.roles.back().events;
       Walk(op.regions[0], Who::kAll);
       if (made_.fault.empty()) made_.fault = core_.fault();
@@ -91,7 +92,8 @@ class Unroller {
   }
 
   // Scalars that go from role to role through a buffer of one element: whoever reads it gets, each
-  // time, the next of the numbers made up for what was written.
+  // time, the next of the numbers made up for what was written. Those that one role alone takes
+  // from tiles are made up as well.
   void FindHanded() {
     std::map<ValueId, ValueId> written;  // by buffer
     for (const Op& op : fn_.ops) {
@@ -109,6 +111,16 @@ class Unroller {
       const auto from = read ? written.find(read->operands[0]) : written.end();
       if (from == written.end()) continue;
       made_up_[op.results[0]] = made_up_[from->second] = from->second;
+    }
+    const auto roles = std::count_if(fn_.ops.begin(), fn_.ops.end(),
+                                     [](const Op& op) { return op.kind == OpKind::kRole; });
+    if (roles > 1) return;
+    for (const Op& op : fn_.ops) {  // nobody has to agree with the only role there is
+      const bool tiles = std::any_of(op.operands.begin(), op.operands.end(), [&](ValueId v) {
+        return fn_.type(v).is_tile() && !fn_.type(v).is_scalar();
+      });
+      if (tiles && op.results.size() == 1 && fn_.type(op.results[0]).is_scalar())
+        made_up_.try_emplace(op.results[0], op.results[0]);
     }
   }
 
@@ -246,6 +258,17 @@ class Unroller {
     e.write = write;
     Bytes(e, buffer, slot);
   }
+  // Columns of tensor memory, by a product or by threads.
+  void Columns(OpId id, Who who, What what) {
+    const Op& op = fn_.ops[id];
+    for (const ColumnRun& run : ColumnsOf(fn_, op, warps_)) {
+      Event& e = Add(what, who, id);
+      const size_t address = what == What::kByProduct || op.kind == OpKind::kTmemLoad ? 0 : 1;
+      const int64_t base = Sure(op.operands[address]);
+      e.columns = true, e.write = run.write, e.group = run.group;
+      e.lo = base + run.first, e.hi = base + run.end;
+    }
+  }
   void Scratch(OpId id) {
     const int64_t alone = fn_.ops[id].i("alone");
     const auto touch = [&](OpId of, bool write) {
@@ -335,6 +358,24 @@ class Unroller {
       case OpKind::kCounter: counters_[op.results[0]] = op.i("init"); return;
       case OpKind::kCounterAdd: counters_[op.operands[0]] += op.i("by"); return;
       case OpKind::kCounterRead: env_[op.results[0]] = counters_[op.operands[0]]; return;
+      case OpKind::kTmemAlloc:
+        env_[op.results[0]] = 0;
+        Add(What::kSync, who, id);
+        return;
+      case OpKind::kTcMma:
+        if (op.i("pair")) made_.ok = false;
+        Add(What::kIssue, who, id);
+        if (op.i("a_column") < 0)
+          Bytes(Add(What::kByProduct, who, id), op.operands[1], op.operands[3]);
+        Bytes(Add(What::kByProduct, who, id), op.operands[2], op.operands[4]);
+        return Columns(id, who, What::kByProduct);
+      case OpKind::kTmemLoad:
+      case OpKind::kTmemStore:
+      case OpKind::kTmemScales: return Columns(id, who, What::kByThreads);
+      case OpKind::kTcCommit:
+        Add(What::kTell, who, id).barrier = Barrier(op.operands[0], at(1));
+        return;
+      case OpKind::kTcFence: Add(What::kFence, who, id).number = op.i("after"); return;
       case OpKind::kClusterSync: made_.ok = false; return;
       default: break;
     }
@@ -406,6 +447,7 @@ class Unroller {
   const std::map<ValueId, int64_t>& params_;
   uint64_t seed_;
   BlockId met_;
+  int warps_ = 0;  // of the role
   std::vector<Event>* out_ = nullptr;
   std::map<ValueId, Number> env_;
   std::map<ValueId, int64_t> counters_;

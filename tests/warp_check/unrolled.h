@@ -1,5 +1,5 @@
 // A warp program with numbers for its parameters, laid out straight: what each role does with
-// barriers, shared memory and tensors that it reads and writes, in order.
+// barriers, shared memory, tensor memory and tensors that it reads and writes, in order.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -24,6 +24,12 @@ enum class What {
   kCopyOut,  // likewise
   kCommit,   // products, or copies out
   kAwait,    // until `number` groups are left
+  // Products that complete at a barrier, and tensor memory.
+  kIssue,      // one such product; what it touches follows
+  kByProduct,  // bytes or columns
+  kByThreads,  // columns
+  kTell,       // a barrier, when all products so far are complete
+  kFence,      // `number` 1: behind the last synchronisation; 0: in front of the next
 };
 enum class Who { kAll, kElected, kWarps };
 
@@ -35,7 +41,9 @@ struct Event {
   int64_t number = 0, bytes = 0;
   int64_t lo = 0, hi = 0;
   bool write = false, copies = false;
-  bool tensor = false;  // in global memory, taken for one byte: writes are of different elements
+  bool tensor = false;   // in global memory, taken for one byte: writes are of different elements
+  bool columns = false;  // lo and hi are columns: of all lanes, or those of the executing warp
+  int group = -1;        // only this warpgroup of the role; -1: all
 };
 
 struct Unrolled {

@@ -86,7 +86,7 @@ class Tester {
         continue;
       }
       ++counts_.mutants;
-      const ir::MutantVerdict verdict = ir::Judge(fn, stats.uses, m);
+      const ir::MutantVerdict verdict = ir::Judge(fn, stats.uses, m, target_);
       switch (verdict.kind) {
         case ir::MutantVerdict::Kind::kRejected:
           ++counts_.rejected;

@@ -96,6 +96,16 @@ TEST_F(TuneTest, WhatPtxasSpillsIsPassedOver) {
   const frontend::Values second = with(1);
   EXPECT_FALSE(second.empty());
   EXPECT_NE(second, first);
+  // Those that were asked, and the default: one that is smaller.
+  const frontend::Values smaller = with(5);
+  ASSERT_FALSE(smaller.empty());
+  int less = 0, more = 0;
+  for (const auto& [name, value] : Default(Choose(call))->values) {
+    less += std::get<int64_t>(smaller.at(name)) < std::get<int64_t>(value);
+    more += std::get<int64_t>(smaller.at(name)) > std::get<int64_t>(value);
+  }
+  EXPECT_EQ(less, 1);
+  EXPECT_EQ(more, 0);
   EXPECT_TRUE(with(1000).empty());  // all spill: the defaults stand, and C734 says it
 }
 
