@@ -1,8 +1,9 @@
 // Loops of the PTX beside those of the SASS, and what stands under each group of products.
 //
-// Loops belong together whose products are the same in order, from some product on: ptxas may turn
-// a loop, so that another product is its first, change the order of its versions, or write its body
-// several times. Where several starts fit, what stands between the products decides.
+// Loops belong together whose products are the same in order (shape, operands that lie transposed),
+// from some product on: ptxas may turn a loop, so that another product is its first, change the
+// order of its versions, or write its body several times. Where several starts fit, what stands
+// between the products decides.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -107,7 +108,8 @@ int Rotation(const Turn& ptx, const Turn& sass, int* copies) {
     int apart = 0;
     for (size_t p = 0; same && p < sass.products.size(); ++p) {
       const size_t q = (first + p) % n;
-      same = sass.At(sass.products[p]).shape == ptx.At(ptx.products[q]).shape;
+      const Instr &is = sass.At(sass.products[p]), &was = ptx.At(ptx.products[q]);
+      same = is.shape == was.shape && is.turned == was.turned;
       for (size_t kind = 0; kind < seen[p].size(); ++kind)
         apart += std::abs(seen[p][kind] - wanted[q][kind]);
     }

@@ -4,9 +4,11 @@
 //
 //     dot(a, b, acc, sa, sb)  →  dot(bf16(f32(a) · f32(sa repeated)), …, acc)
 //
-// A scale stands for n of K, and a byte of e2m1x2 for two; no tile op repeats elements in a row. So
-// what the operand is made of is made again, each element n times: a load of positions p … becomes
-// a gather of positions p + i / n. Slow, and right everywhere; the same kernel runs on every GPU.
+// Where a tile has one scale along K, it is broadcast. Else a scale stands for n of K, and no tile
+// op repeats elements in a row: what the scales are made of is made again, each element n times, a
+// load of positions p … becomes a gather of positions p + i / n. Slow, and right everywhere; the
+// same kernel runs on every GPU. Two operands of e2m1x2 make two products, of even and odd numbers;
+// one of them beside bytes of one number is made again likewise, each byte twice.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -23,6 +25,11 @@
 
 namespace tilec::ir {
 namespace {
+
+// Of a byte with two numbers those that are multiplied. The order along K is free as long as both
+// operands have it, so the even numbers of both make a product, and the odd ones another: nothing
+// is moved to where it lies between its neighbours.
+enum class Numbers { kAll, kEven, kOdd };
 
 class Decoder {
  public:
@@ -43,16 +50,25 @@ class Decoder {
       // Built at the end of the block, whose old ops are in RebuildBlock's hands.
       Builder b(fn_, block);
       b.SetSpan(op.at);
-      const std::optional<ValueId> left = Side(b, op.operands[0], op.operands[3], 1),
-                                   right = Side(b, op.operands[1], op.operands[4], 0);
-      if (!left || !right) {
-        result = cx_.diags.Report(kScalesNotDecoded, op.at, cx_.target.name, why_);
-        fn_.blocks[block].ops.clear();
-        out.push_back(id);
-        return;
+      const auto packed = [&](size_t operand) {
+        return fn_.type(op.operands[operand]).dtype == DType::kE2M1X2;
+      };
+      const std::vector<Numbers> parts = packed(0) && packed(1)
+                                             ? std::vector<Numbers>{Numbers::kEven, Numbers::kOdd}
+                                             : std::vector<Numbers>{Numbers::kAll};
+      ValueId sum = op.operands[2];
+      for (const Numbers part : parts) {
+        const std::optional<ValueId> left = Side(b, op.operands[0], op.operands[3], 1, part),
+                                     right = Side(b, op.operands[1], op.operands[4], 0, part);
+        if (!left || !right) {
+          result = cx_.diags.Report(kScalesNotDecoded, op.at, cx_.target.name, why_);
+          fn_.blocks[block].ops.clear();
+          out.push_back(id);
+          return;
+        }
+        sum = b.Value(OpKind::kDot, {*left, *right, sum}, fn_.type(op.results[0]));
       }
-      forward_.Replace(op.results[0], b.Value(OpKind::kDot, {*left, *right, op.operands[2]},
-                                              fn_.type(op.results[0])));
+      forward_.Replace(op.results[0], sum);
       for (OpId made : fn_.blocks[block].ops) out.push_back(made);
       fn_.blocks[block].ops.clear();
       if (cx_.changes++ == 0) cx_.diags.Report(kScalesDecoded, op.at, cx_.target.name);
@@ -89,18 +105,23 @@ class Decoder {
   }
 
   // An operand, K along `axis`, times its scales.
-  std::optional<ValueId> Side(Builder& b, ValueId v, ValueId scales, size_t axis) {
+  std::optional<ValueId> Side(Builder& b, ValueId v, ValueId scales, size_t axis, Numbers part) {
     if (const Op* turn = fn_.def(v); turn && turn->kind == OpKind::kTranspose) {
       const ValueId inner = turn->operands[0];  // as it lies in memory
       const Op* other = fn_.def(scales);
       const ValueId lying =
           other && other->kind == OpKind::kTranspose ? other->operands[0] : Turned(b, scales);
-      const std::optional<ValueId> made = Side(b, inner, lying, 1 - axis);
+      const std::optional<ValueId> made = Side(b, inner, lying, 1 - axis, part);
       if (!made) return {};
       return Turned(b, *made);
     }
     ValueId numbers = v;
-    if (fn_.type(v).dtype == DType::kE2M1X2) {
+    if (part != Numbers::kAll) {
+      const Type words = Of(fn_.type(v), DType::kI32);
+      ValueId codes = b.Cast(b.Value(OpKind::kBitcast, {v}, Of(words, DType::kU8)), DType::kI32);
+      if (part == Numbers::kOdd) codes = b.Binary(OpKind::kShr, codes, b.Constant(words, 4));
+      numbers = DecodeE2M1(b, codes);
+    } else if (fn_.type(v).dtype == DType::kE2M1X2) {
       const std::optional<ValueId> pairs = Repeat(b, v, axis, 2);
       if (!pairs) return {};
       const Type words = Of(fn_.type(*pairs), DType::kI32);
@@ -115,6 +136,11 @@ class Decoder {
       numbers = b.Cast(v, DType::kF32);
     }
     const int64_t times = fn_.type(numbers).shape[axis] / fn_.type(scales).shape[axis];
+    if (fn_.type(scales).shape[axis] == 1) {
+      const ValueId one = b.Value(OpKind::kBroadcast, {b.Cast(scales, DType::kF32)},
+                                  fn_.type(numbers), {{"axes", std::vector<int64_t>{0, 1}}});
+      return b.Cast(b.Binary(OpKind::kMul, numbers, one), DType::kBF16);
+    }
     const std::optional<ValueId> repeated = Repeat(b, scales, axis, times);
     if (!repeated) return {};
     return b.Cast(b.Binary(OpKind::kMul, numbers, b.Cast(*repeated, DType::kF32)), DType::kBF16);
