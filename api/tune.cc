@@ -382,11 +382,17 @@ class Search {
     }
     return all > 0 ? own / all : 1;
   }
+  // Where roles have no quotas, those of products have what the launch leaves a thread.
   bool MaySpill(const ir::Function& warps) const {
+    const bool products = std::any_of(warps.ops.begin(), warps.ops.end(), [](const ir::Op& op) {
+      return op.kind == ir::OpKind::kMma;
+    });
+    const int64_t launched = products ? ir::FullestRole(warps, target_).most : 0;
     for (ir::OpId id : warps.blocks[warps.body].ops) {
       const ir::Op& op = warps.ops[id];
-      if (op.kind == ir::OpKind::kRole && op.i("regs") > 0 &&
-          100 * ir::PeakRegisters(warps, id) > target_.model.filled_percent * op.i("regs"))
+      if (op.kind != ir::OpKind::kRole) continue;
+      const int64_t given = op.i("regs") > 0 ? op.i("regs") : launched;
+      if (given > 0 && 100 * ir::PeakRegisters(warps, id) > target_.model.filled_percent * given)
         return true;
     }
     return false;
