@@ -384,9 +384,8 @@ class Search {
   }
   // Where roles have no quotas, those of products have what the launch leaves a thread.
   bool MaySpill(const ir::Function& warps) const {
-    const bool products = std::any_of(warps.ops.begin(), warps.ops.end(), [](const ir::Op& op) {
-      return op.kind == ir::OpKind::kMma;
-    });
+    const bool products = std::any_of(warps.ops.begin(), warps.ops.end(),
+                                      [](const ir::Op& op) { return op.kind == ir::OpKind::kMma; });
     const int64_t launched = products ? ir::FullestRole(warps, target_).most : 0;
     for (ir::OpId id : warps.blocks[warps.body].ops) {
       const ir::Op& op = warps.ops[id];
