@@ -382,9 +382,11 @@ class Search {
     }
     return all > 0 ? own / all : 1;
   }
-  // Where roles have no quotas, those of products have what the launch leaves a thread.
+  // Where roles have no quotas, those of products have what the launch leaves a thread; ptxas knows
+  // better, where it can be asked.
   bool MaySpill(const ir::Function& warps) const {
-    const bool products = std::any_of(warps.ops.begin(), warps.ops.end(),
+    const bool products = asked_.ptxas.empty() &&
+                          std::any_of(warps.ops.begin(), warps.ops.end(),
                                       [](const ir::Op& op) { return op.kind == ir::OpKind::kMma; });
     const int64_t launched = products ? ir::FullestRole(warps, target_).most : 0;
     for (ir::OpId id : warps.blocks[warps.body].ops) {
