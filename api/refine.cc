@@ -62,10 +62,12 @@ class Refiner {
     TRY_VOID(Round("as solved", &lowered, diags_));
     if (lowered.by_schedule) best_.schedule = scheduler::ToText(lowered.schedule);
     TRY_VOID(Solvable());
+    best_file_ = loaded_.schedule_file;
     while (!verdict_.clean() && best_.rounds.size() <= kMostRounds && withheld_ < kMostWithheld) {
       Next();
       TryNext();
     }
+    loaded_.schedule_file = best_file_;  // who asks about the program gets the best one
     if (!verdict_.clean())
       diags_.Report(kRefineGaveUp, Span{}, kernel_, Say(verdict_), best_.rounds.size() - 1);
     if (best_.schedule.empty()) diags_.Report(kNothingToPin, Span{}, kernel_);
@@ -105,7 +107,7 @@ class Refiner {
     DiagSink refused;  // the lowering has registers of its own to count
     if (!Round(change_, nullptr, refused).ok() || !another_) return;
     found_.push_back(finding);
-    if (taken_) best_.schedule = text;
+    if (taken_) best_.schedule = text, best_file_ = loaded_.schedule_file;
   }
 
   // Compiles and assembles with the schedule in `loaded_`, if there is one.
@@ -149,6 +151,7 @@ class Refiner {
   ir::Function tile_;
   Refined best_;
   Verdict verdict_, last_;  // of the best, of the last
+  int32_t best_file_ = -1;  // its schedule, where it is one of those that were tried
   int64_t withheld_ = 0;
   int alternative_ = 0;
   bool another_ = false;  // the last change gave another program

@@ -441,7 +441,8 @@ class Search {
     Observation look;
     look.lowered = &how;
     const auto warps = LowerToWarps(loaded_, std::move(*tile), options_, &look, quiet);
-    if (!warps.ok() || (!standard && ir::TakenToSpill(*warps, target_))) return std::nullopt;
+    if (!warps.ok() || (!standard && ir::TakenToSpill(*warps, target_, !asked_.ptxas.empty())))
+      return std::nullopt;
     if (split > 1 && warps->launch.cluster != split) return std::nullopt;  // it was refused
     const ir::Target asked = scheduler::SharedBy(target_, work.instances, times * AskedFor(*warps));
     if (const auto rates = ir::RatesOf(*warps, asked, quiet); rates.ok())

@@ -305,6 +305,10 @@ std::optional<Refusal> Line::Worth(const Strategy& strategy, const Lowered& lowe
     return refusal;
   };
   const scheduler::ProgramSchedule* wanted = solved ? &solved->schedule : nullptr;
+  // Copies are shared through rings alone; and a CTA of a cluster hands no scalars to its load
+  // role, which one that comes alone may do.
+  if (strategy.shape == Shape::kClustered && !lowered.roles)
+    return refuse(Resource::kRoles, 0, 0, "what they share does not go through rings");
   if (wanted && (request_.file || wanted->apart) && !lowered.roles && wanted->roles > 1) {
     said.Report(kRolesNotMade, Span{}, lowered.fn.name, wanted->roles);
     return refuse(Resource::kRoles, wanted->roles, 1);

@@ -1,14 +1,16 @@
 // Loops of the PTX beside those of the SASS, and what stands under each group of products.
 //
-// Loops belong together whose products are the same in order, from some product on: ptxas may turn
-// a loop, so that another product is its first, change the order of its versions, or write its body
-// several times. Where several starts fit, what stands between the products decides.
+// Loops belong together whose products are the same in order (shape, operands that lie transposed),
+// from some product on: ptxas may turn a loop, so that another product is its first, change the
+// order of its versions, or write its body several times. Where several starts or loops fit, what
+// stands between the products decides.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <map>
+#include <utility>
 
 #include "sass/internal.h"
 
@@ -94,26 +96,37 @@ std::vector<std::vector<size_t>> Groups(const Turn& turn) {
   return groups;
 }
 
-// Which product of `ptx` comes first in `sass`, whose products are `copies` times those of `ptx`;
-// −1: they are others.
-int Rotation(const Turn& ptx, const Turn& sass, int* copies) {
+// How a loop of the SASS may be one of the PTX.
+struct Match {
+  int first = -1;  // which product of the PTX comes first; −1: its products are others
+  int copies = 1;  // of the PTX's products that it has
+  // What stands between products, in other places than in the PTX: of what keeps its side of a
+  // wait, and of all.
+  std::pair<int, int> apart;
+};
+
+Match MatchOf(const Turn& ptx, const Turn& sass) {
+  Match best;
   const size_t n = ptx.products.size();
-  if (n == 0 || sass.products.size() % n != 0 || sass.products.empty()) return -1;
-  *copies = static_cast<int>(sass.products.size() / n);
+  if (n == 0 || sass.products.size() % n != 0 || sass.products.empty()) return best;
+  best.copies = static_cast<int>(sass.products.size() / n);
   const auto wanted = ptx.Between(), seen = sass.Between();
-  int best = -1, least = 0;
   for (size_t first = 0; first < n; ++first) {
     bool same = true;
-    int apart = 0;
+    std::pair<int, int> apart;
     for (size_t p = 0; same && p < sass.products.size(); ++p) {
       const size_t q = (first + p) % n;
-      same = sass.At(sass.products[p]).shape == ptx.At(ptx.products[q]).shape;
-      for (size_t kind = 0; kind < seen[p].size(); ++kind)
-        apart += std::abs(seen[p][kind] - wanted[q][kind]);
+      const Instr &is = sass.At(sass.products[p]), &was = ptx.At(ptx.products[q]);
+      same = is.shape == was.shape && is.turned == was.turned;
+      for (size_t kind = 0; kind < seen[p].size(); ++kind) {
+        const int by = std::abs(seen[p][kind] - wanted[q][kind]);
+        apart.second += by;
+        if (kind < kKinds && KeepsItsSide(static_cast<Kind>(kind))) apart.first += by;
+      }
     }
-    if (!same || (best >= 0 && apart >= least)) continue;
-    best = static_cast<int>(first);
-    least = apart;
+    if (!same || (best.first >= 0 && apart >= best.apart)) continue;
+    best.first = static_cast<int>(first);
+    best.apart = apart;
   }
   return best;
 }
@@ -202,23 +215,29 @@ Report Compare(const Listing& ptx, const Listing& sass) {
   std::vector<Turn> turns;
   for (const Loop& loop : sass.loops) turns.emplace_back(sass, in_sass, loop);
   std::vector<bool> taken(turns.size(), false);
-  for (const Loop& loop : ptx.loops) {
-    const Turn turn(ptx, in_ptx, loop);
-    const Turn* best = nullptr;
-    int first = 0, copies = 1;
-    // The first with the same products; one that has them several times only where there is none.
-    for (const bool one : {true, false})
-      for (size_t s = 0; s < turns.size() && !best; ++s) {
-        int times = 1;
-        const int rotation = taken[s] ? -1 : Rotation(turn, turns[s], &times);
-        if (rotation < 0 || (one && times != 1)) continue;
-        best = &turns[s];
-        taken[s] = true;
-        first = rotation;
-        copies = times;
+  std::vector<Turn> own;
+  for (const Loop& loop : ptx.loops) own.emplace_back(ptx, in_ptx, loop);
+  std::vector<std::pair<const Turn*, Match>> found(own.size());
+  // Those that are nearest first; one that has its products several times only where there is no
+  // other.
+  while (true) {
+    size_t at = own.size(), with = 0;
+    Match best;
+    const auto cost = [](const Match& m) { return std::make_pair(m.copies != 1, m.apart); };
+    for (size_t p = 0; p < own.size(); ++p)
+      for (size_t s = 0; s < turns.size() && !found[p].first; ++s) {
+        if (taken[s]) continue;
+        const Match match = MatchOf(own[p], turns[s]);
+        if (match.first < 0 || (at < own.size() && cost(match) >= cost(best))) continue;
+        best = match, at = p, with = s;
       }
-    report.loops.push_back(Beside(turn, best, first, copies));
+    if (at == own.size()) break;
+    taken[with] = true;
+    found[at] = {&turns[with], best};
   }
+  for (size_t p = 0; p < own.size(); ++p)
+    report.loops.push_back(
+        Beside(own[p], found[p].first, found[p].second.first, found[p].second.copies));
   report.loops_besides = static_cast<int>(std::count(taken.begin(), taken.end(), false));
   for (const LoopReport& loop : report.loops)
     for (const Group& group : loop.groups)

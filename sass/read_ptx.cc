@@ -204,6 +204,7 @@ class Reader {
     if (Starts(opcode, "wgmma.mma_async")) {
       in.product = true;
       in.shape = Shape(opcode, operands);
+      in.turned = Turned(operands);
     }
     in.select = opcode == "selp.f32";
     in.commit = Starts(opcode, "wgmma.commit_group");
@@ -233,6 +234,16 @@ class Reader {
     }
     const bool registers = operands.size() > 1 && operands[1][0] == '{';
     return shape + (registers ? " RS" : "");
+  }
+
+  // What stands behind result, operands, `p, 1, 1`: a number for each operand in shared memory.
+  static std::string Turned(const std::vector<std::string>& operands) {
+    constexpr size_t kFirst = 6;
+    const bool registers = operands.size() > 1 && operands[1][0] == '{';
+    std::string turned;
+    for (size_t i = kFirst; i < operands.size(); ++i)
+      if (operands[i] == "1") turned += registers || i > kFirst ? "B" : "A";
+    return turned;
   }
 
   static std::string Key(const std::string& name, int scope) {

@@ -245,6 +245,9 @@ class Reader {
       in->shape += " RS";
     }
     in->commit = std::find(operands.begin(), operands.end(), "gsb0") != operands.end();
+    for (const char* which : {"A", "B"})
+      for (const std::string& operand : operands)
+        if (operand.find(std::string(".tnsp") + which) != std::string::npos) in->turned += which;
     return Done();
   }
 

@@ -54,8 +54,9 @@ struct Instr {
   int kind = -1;        // a Kind; −1: counted nowhere
   // Asynchronous products, and what ends them.
   bool product = false, commit = false;
-  int wait = -1;      // groups that may stay in flight
-  std::string shape;  // of a product: "64x128x16", and "RS" where A comes from registers
+  int wait = -1;       // groups that may stay in flight
+  std::string shape;   // of a product: "64x128x16", and "RS" where A comes from registers
+  std::string turned;  // which of its operands lie transposed in shared memory: "", "A", "B", "AB"
   // Where it goes next.
   std::string target;         // of a branch
   bool falls_through = true;  // the next instruction may follow

@@ -92,11 +92,27 @@ std::string Name(const Words& point, size_t given, int slices) {
   return fmt::format("{}, {} slice{}", name, slices, slices == 1 ? "" : "s");
 }
 
-}  // namespace
+// What the program that a compilation makes has not of the schedule that is printed, as `tilec
+// build` says it. What cannot be compiled, loses nothing.
+void SayLosses(Session& session, const Prepared& prepared, scheduler::SolutionStore* store) {
+  DiagSink said;
+  auto tile = api::MakeTileIr(session.loaded(), prepared.kernel, prepared.call, nullptr, said);
+  if (!tile.ok()) return said.Clear();
+  api::PipelineOptions options = session.pipeline().For(prepared.call);
+  options.solutions = store;
+  const auto made = api::LowerToWarps(session.loaded(), std::move(*tile), options, nullptr, said);
+  if (!made.ok()) return said.Clear();
+  for (const Diagnostic& d : said.all())
+    if (d.def == &compile::kSolvedForFewer || d.def == &compile::kScheduleNotLowered ||
+        d.def == &compile::kScheduleLostInPart || d.def == &compile::kOwnOrder)
+      session.diags().ReportText(*d.def, d.span, d.message);
+  said.Clear();
+}
 
-Result<ir::Function> CleanedUp(Session& session, const char* command, const Words& words) {
+Result<ir::Function> CleanedUp(Session& session, const char* command, const Words& words,
+                               Prepared* as) {
   DiagSink& diags = session.diags();
-  TRY(const Prepared prepared, Prepare(session, command, words));
+  TRY(Prepared prepared, Prepare(session, command, words));
   TRY(ir::Function fn,
       api::MakeTileIr(session.loaded(), prepared.kernel, prepared.call, &session.look(), diags));
   std::vector<Span> loops;
@@ -107,7 +123,14 @@ Result<ir::Function> CleanedUp(Session& session, const char* command, const Word
                         diags));
   if (!loops.empty() && !session.look().stopped && scheduler::InnermostLoops(fn).empty())
     return NoLoopLeft(diags, prepared.kernel, loops);
+  if (as) *as = std::move(prepared);
   return fn;
+}
+
+}  // namespace
+
+Result<ir::Function> CleanedUp(Session& session, const char* command, const Words& words) {
+  return CleanedUp(session, command, words, nullptr);
 }
 
 Result<scheduler::ProgramSchedule> ScheduleOfKernel(Session& session,
@@ -115,7 +138,8 @@ Result<scheduler::ProgramSchedule> ScheduleOfKernel(Session& session,
   DiagSink& diags = session.diags();
   const Options& o = session.options();
   TRY(const ir::Target target, LoadMachine(session));
-  TRY(ir::Function fn, CleanedUp(session, "schedule", o.assignments));
+  Prepared prepared;
+  TRY(ir::Function fn, CleanedUp(session, "schedule", o.assignments, &prepared));
   scheduler::ProgramOptions options;
   options.target = &target;
   options.solve = solve;
@@ -140,6 +164,10 @@ Result<scheduler::ProgramSchedule> ScheduleOfKernel(Session& session,
     if (!loop.applied)
       diags.Report(compile::kLoopKeepsItsOrder, loop.at,
                    loop.notes.empty() ? "no schedule was found" : loop.notes.back());
+  // Of another machine and of other orders than the compiler's own nothing is compiled.
+  const bool own = o.schedule_file.empty() && o.machine.empty() && !solve.fixed_ii &&
+                   solve.epsilon == scheduler::SolveOptions::ForCompilation().epsilon;
+  if (own) SayLosses(session, prepared, &store);
   return schedule;
 }
 

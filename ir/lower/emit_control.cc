@@ -89,8 +89,9 @@ Result<> Emitter::Block_(BlockId from) {
   };
   if (part_ == Part::kCompute) release(role_);
   for (int role = 0; part_ == Part::kIssuer && role < p_.compute_roles; ++role) release(role);
+  const auto meets = [&](OpId id) { return MeetsAcrossWarps(in_, plan_, id); };
   const std::vector<OpId> ops = part_ == Part::kEverything && plan_.dots.empty()
-                                    ? MeetTogether(in_, from, [&](OpId id) { return Meets(id); })
+                                    ? MeetTogether(in_, from, meets)
                                     : in_.blocks[from].ops;
   for (OpId id : ops) {
     b_.SetSpan(in_.ops[id].at);

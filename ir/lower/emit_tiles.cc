@@ -108,16 +108,6 @@ void Emitter::Transpose_(const Op& op) {
   Bind(result, InLayout(turned, plan_.layouts.at(result)));
 }
 
-// A reduction through which threads of several warps meet.
-bool Emitter::Meets(OpId id) const {
-  const Op& op = in_.ops[id];
-  if (op.kind != OpKind::kReduce && op.kind != OpKind::kArgReduce) return false;
-  const auto layout = plan_.layouts.find(op.operands[0]);
-  const int axis = SqueezedDim(in_.type(op.operands[0]).shape, op.i("axis"));
-  return layout != plan_.layouts.end() && axis >= 0 &&
-         !PlanReduce(layout->second, axis).cross.empty();
-}
-
 Result<> Emitter::Reduce_(const Op& op) {
   const ValueId result = op.results[0];
   const Type& from = in_.type(op.operands[0]);

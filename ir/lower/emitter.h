@@ -189,7 +189,6 @@ class Emitter {
   void Elementwise(const Op& op);
   void Broadcast_(const Op& op);
   void Transpose_(const Op& op);
-  bool Meets(OpId id) const;
   Result<> Reduce_(const Op& op);
   void Scan_(const Op& op);
   void Rearrange_(const Op& op);

@@ -21,13 +21,14 @@ namespace {
 
 // What the products of a block have of it.
 struct Products {
-  bool at_once = false;
+  bool any = false, at_once = false;
   int64_t cast = 0;  // registers of the largest left operand that threads hold
 };
 void Look(const Function& fn, BlockId block, Products* found) {
   for (OpId id : fn.blocks[block].ops) {
     const Op& op = fn.ops[id];
     for (BlockId region : op.regions) Look(fn, region, found);
+    found->any = found->any || op.kind == OpKind::kMma;
     if (op.kind != OpKind::kMma || FliesFrom(op)) continue;
     found->at_once = true;
     const ValueId left = op.operands[1];
@@ -39,14 +40,15 @@ void Look(const Function& fn, BlockId block, Products* found) {
 
 }  // namespace
 
-bool TakenToSpill(const Function& warps, const Target& target) {
+bool TakenToSpill(const Function& warps, const Target& target, bool asked) {
   for (OpId id : warps.blocks[warps.body].ops) {
     const Op& op = warps.ops[id];
     if (op.kind != OpKind::kRole) continue;
     Products products;
     Look(warps, op.regions[0], &products);
     int64_t quota = op.i("regs");
-    if (quota == 0 && products.at_once) quota = FullestRole(warps, target).most;
+    if (quota == 0 && (products.at_once || (products.any && !asked)))
+      quota = FullestRole(warps, target).most;
     if (quota == 0) continue;
     const int64_t kept = PeakRegisters(warps, id);
     if (products.at_once ? kept + products.cast > quota

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/lower/meetings.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "ir/layout_scratch.h"
+#include "ir/lower/scalars.h"
+#include "ir/plan_text.h"
 #include "ir/queries.h"
 
 namespace tilec::ir {
@@ -55,6 +60,41 @@ std::vector<OpId> MeetTogether(const Function& fn, BlockId block,
       if (done.insert(one).second) order.push_back(one);
   }
   return moves ? order : ops;
+}
+
+bool MeetsAcrossWarps(const Function& fn, const LayoutPlan& tiles, OpId id) {
+  const Op& op = fn.ops[id];
+  if (op.kind != OpKind::kReduce && op.kind != OpKind::kArgReduce) return false;
+  const auto layout = tiles.layouts.find(op.operands[0]);
+  const int axis = SqueezedDim(fn.type(op.operands[0]).shape, op.i("axis"));
+  return layout != tiles.layouts.end() && axis >= 0 &&
+         !PlanReduce(layout->second, axis).cross.empty();
+}
+
+std::vector<PlannedChange> PlacesLeft(const Function& fn, const LayoutPlan& tiles) {
+  std::vector<PlannedChange> left;
+  const OpNames names(fn);
+  const auto meets = [&](OpId id) { return MeetsAcrossWarps(fn, tiles, id); };
+  std::set<BlockId> seen;
+  for (OpId id : OpsInOrder(fn)) {
+    const BlockId block = fn.ops[id].block;
+    if (!seen.insert(block).second) continue;
+    const std::vector<OpId>& before = fn.blocks[block].ops;
+    const std::vector<OpId> after = MeetTogether(fn, block, meets);
+    const auto place = [](const std::vector<OpId>& ops, OpId op) {
+      return std::find(ops.begin(), ops.end(), op) - ops.begin();
+    };
+    for (size_t i = 0; i < after.size(); ++i) {
+      const auto from = place(before, after[i]), to = static_cast<std::ptrdiff_t>(i);
+      if (from == to || !meets(after[i])) continue;
+      const bool behind = i > 0 && meets(after[i - 1]);
+      if (!behind && (i + 1 == after.size() || !meets(after[i + 1]))) continue;
+      left.push_back({names[after[i]] + ".place", from, to,
+                      fmt::format("{}_{}_for_one_barrier", behind ? "behind" : "in_front_of",
+                                  names[after[behind ? i - 1 : i + 1]])});
+    }
+  }
+  return left;
 }
 
 }  // namespace tilec::ir

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/function.h"
+#include "ir/program_plan.h"
 
 namespace tilec::ir {
 
@@ -18,5 +19,12 @@ namespace tilec::ir {
 // been written in between.
 std::vector<OpId> MeetTogether(const Function& fn, BlockId block,
                                const std::function<bool(OpId)>& meets);
+
+// A reduction through which threads of several warps meet.
+bool MeetsAcrossWarps(const Function& fn, const LayoutPlan& tiles, OpId id);
+
+// Where reductions leave their place for that: whose place among the ops of its block it is, which
+// one it is then, and beside which reduction it stands.
+std::vector<PlannedChange> PlacesLeft(const Function& fn, const LayoutPlan& tiles);
 
 }  // namespace tilec::ir

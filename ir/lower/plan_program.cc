@@ -5,6 +5,7 @@
 #include "ir/lower/channels.h"
 #include "ir/lower/derive_plan.h"
 #include "ir/lower/diagnostics.h"
+#include "ir/lower/meetings.h"
 #include "ir/lower/plan.h"
 #include "ir/lower/program_planner.h"
 #include "ir/lower/role_needs.h"
@@ -73,6 +74,8 @@ Result<ProgramPlan> ProgramPlanner::Run(DiagSink& diags) {
     return diags.Report(lower_diag::kRolesNotApart, Span{}, in_.name)
         .Help("use --schedule=sequential");
   PlanLoops();
+  if (!specialized() && tiles_.dots.empty())
+    for (PlannedChange& place : PlacesLeft(in_, tiles_)) p_.changed.push_back(std::move(place));
   DerivePlan(in_, &p_);
   if (p_.tensor_columns > kTensorColumns)
     return diags

@@ -3,6 +3,7 @@
 //
 //   $ run kernels.tile:scale N=10          runs `tilec run …` in a scratch folder
 //   @ driver=stub                          before a command: which driver library it finds
+//   @ env=PTXAS=./fake_ptxas               before a command: a variable of its environment
 //   exit 2
 //   error[…]: …                            output; numbers with a time unit are written as TIME
 //
@@ -31,6 +32,7 @@ namespace fs = std::filesystem;
 
 struct Case {
   std::string driver;
+  std::vector<std::string> environment;  // NAME=VALUE
   std::string command;
   std::string comment;  // lines that start with '#', kept by UPDATE_GOLDEN
   std::string expected;
@@ -45,6 +47,7 @@ bool Ended(const std::string& expected) {
 std::vector<Case> Parse(const std::string& text) {
   std::vector<Case> cases;
   std::string comment, driver;
+  std::vector<std::string> environment;
   for (size_t at = 0; at < text.size();) {
     size_t end = text.find('\n', at);
     if (end == std::string::npos) end = text.size();
@@ -54,10 +57,13 @@ std::vector<Case> Parse(const std::string& text) {
       comment += line + "\n";
     } else if (line.substr(0, 9) == "@ driver=") {
       driver = line.substr(9);
+    } else if (line.substr(0, 6) == "@ env=") {
+      environment.push_back(line.substr(6));
     } else if (line.substr(0, 2) == "$ ") {
-      cases.push_back({driver, line.substr(2), comment, ""});
+      cases.push_back({driver, environment, line.substr(2), comment, ""});
       comment.clear();
       driver.clear();
+      environment.clear();
     } else if (!cases.empty()) {
       cases.back().expected += line + "\n";
     }
@@ -115,6 +121,24 @@ void Put(const fs::path& path, const std::string& bytes) {
   ASSERT_TRUE(WriteFileAtomically(path.string(), bytes, &why)) << path << why;
 }
 
+// The least that is a cubin: headers of three sections, their names, 16 bytes of code.
+std::string Cubin() {
+  const std::string names("\0.text.gemm\0.names\0", 19), code(16, '\x7f');
+  std::string bytes(64 + 3 * 64, '\0');
+  const auto put = [&](size_t at, size_t size, uint64_t value) {
+    for (size_t i = 0; i < size; ++i) bytes[at + i] = static_cast<char>(value >> (8 * i));
+  };
+  bytes.replace(0, 6, "\177ELF\2\1");
+  put(0x28, 8, 64), put(0x3a, 2, 64), put(0x3c, 2, 3), put(0x3e, 2, 2);
+  const auto section = [&](size_t number, uint64_t name, size_t offset, size_t size) {
+    const size_t at = 64 + number * 64;
+    put(at, 4, name), put(at + 0x18, 8, offset), put(at + 0x20, 8, size);
+  };
+  section(1, 1, bytes.size(), code.size());
+  section(2, 12, bytes.size() + code.size(), names.size());
+  return bytes + code + names;
+}
+
 // Inputs of all kinds in a fresh folder.
 void MakeScratch(const fs::path& dir) {
   fs::remove_all(dir);
@@ -148,6 +172,7 @@ void MakeScratch(const fs::path& dir) {
   std::string big_endian = good;
   big_endian[big_endian.find('<')] = '>';
   Put(dir / "endian.npy", big_endian);
+  Put(dir / "code.cubin", Cubin());
   fs::create_directories(dir / "nodriver");
   Put(dir / "nodriver" / "libcuda.so.1", "this is no library");
   Put(dir / "nodriver" / "libcuda.so", "this is no library");
@@ -160,9 +185,10 @@ void MakeScratch(const fs::path& dir) {
 
 std::string RunCommand(const Case& c, const fs::path& dir) {
   const std::string driver = c.driver.empty() ? "nodriver" : c.driver;
-  const std::string line = "cd '" + dir.string() + "' && XDG_CACHE_HOME='" + dir.string() +
-                           "/cache' LD_LIBRARY_PATH='" + (dir / driver).string() + "' '" +
-                           TILEC_BINARY + "' " + c.command + " 2>stderr.txt";
+  std::string line = "cd '" + dir.string() + "' && XDG_CACHE_HOME='" + dir.string() +
+                     "/cache' LD_LIBRARY_PATH='" + (dir / driver).string() + "' ";
+  for (const std::string& variable : c.environment) line += variable + " ";
+  line += "'" + std::string(TILEC_BINARY) + "' " + c.command + " 2>stderr.txt";
   std::FILE* pipe = ::popen(line.c_str(), "r");
   if (!pipe) return "popen failed";
   std::string out;
@@ -199,6 +225,7 @@ TEST_P(Golden, File) {
     }
     rewritten += (rewritten.empty() ? "" : "\n") + c.comment;
     if (!c.driver.empty()) rewritten += "@ driver=" + c.driver + "\n";
+    for (const std::string& variable : c.environment) rewritten += "@ env=" + variable + "\n";
     rewritten += "$ " + c.command + "\n" + got;
   }
   if (update) Put(file, rewritten);

@@ -25,16 +25,21 @@ size_t LoadsInRings(const std::string& plan) {
 
 }  // namespace
 
-std::string LostInSilence(const api::Lowered& lowered, const std::string& plan,
-                          const std::set<std::string>& said) {
-  if (!lowered.by_schedule) return said.count("R587") || said.count("R572") ? "" : "the schedule";
+size_t RingsOf(const api::Lowered& lowered) {
   size_t rings = 0;
-  for (const scheduler::LoopReport& loop : lowered.schedule.loops) {
-    if (!loop.applied && !said.count("R572")) return "the schedule of a loop";
+  for (const scheduler::LoopReport& loop : lowered.schedule.loops)
     for (const ir::Channel& channel : loop.solution.schedule.channels)
       rings += loop.applied && channel.depth > 1 && channel.value.rfind("load", 0) == 0 &&
                channel.value.find("smem") == std::string::npos;
-  }
+  return rings;
+}
+
+std::string LostInSilence(const api::Lowered& lowered, const std::string& plan,
+                          const std::set<std::string>& said) {
+  if (!lowered.by_schedule) return said.count("R587") || said.count("R572") ? "" : "the schedule";
+  for (const scheduler::LoopReport& loop : lowered.schedule.loops)
+    if (!loop.applied && !said.count("R572")) return "the schedule of a loop";
+  const size_t rings = RingsOf(lowered);
   if (LoadsInRings(plan) >= rings || said.count("R607")) return "";
   return fmt::format("{} of {} rings", rings - LoadsInRings(plan), rings);
 }

@@ -15,4 +15,7 @@ namespace tilec::fuzz {
 std::string LostInSilence(const api::Lowered& lowered, const std::string& plan,
                           const std::set<std::string>& said);
 
+// Rings that a schedule has for what is loaded.
+size_t RingsOf(const api::Lowered& lowered);
+
 }  // namespace tilec::fuzz

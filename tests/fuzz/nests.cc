@@ -40,10 +40,10 @@ struct Settings {
 };
 
 struct Outcome {
-  std::string wrong;           // empty: it ran, agrees, and nothing was found
-  std::set<std::string> said;  // codes of notes and warnings
-  std::string notes;           // and what they say
-  bool roles = false;
+  std::string wrong;                  // empty: it ran, agrees, and nothing was found
+  std::set<std::string> said;         // codes of notes and warnings
+  std::string notes;                  // and what they say
+  bool roles = false, rings = false;  // of the program; of its schedule
 };
 
 std::string Codes(const std::set<std::string>& codes) {
@@ -115,6 +115,7 @@ Outcome Run(const TileProgram& nest) {
     if (d.def->code[0] != 'F' && out.said.insert(d.def->code).second)
       out.notes += fmt::format("  {}: {}\n", d.def->code, d.message);
   diags.Clear();
+  out.rings = RingsOf(lowered) > 0;
   if (const std::string lost = LostInSilence(lowered, plan, out.said); !lost.empty())
     out.wrong = "lost in silence: " + lost + "\n";
   if (!report->findings().empty()) out.wrong += runtime::judge::ToText(report->findings());
@@ -124,7 +125,7 @@ Outcome Run(const TileProgram& nest) {
 }
 
 int Main(const Settings& settings) {
-  int bad = 0, roles = 0;
+  int bad = 0, roles = 0, without = 0;  // one role, and rings in the schedule: said, or bad
   std::map<std::string, int> codes;
   for (uint64_t seed = settings.seed; seed < settings.seed + settings.programs; ++seed) {
     const TileProgram nest = settings.kind == "branches"  ? GenerateBranches(seed)
@@ -134,19 +135,22 @@ int Main(const Settings& settings) {
     if (settings.text) continue;
     const Outcome outcome = Run(nest);
     roles += outcome.roles ? 1 : 0;
+    without += !outcome.roles && outcome.rings;
     for (const std::string& code : outcome.said) ++codes[code];
     if (!outcome.wrong.empty()) {
       ++bad;
       fmt::print("seed {}: {}\n{}", seed, outcome.wrong, nest.text);
     } else {
-      fmt::print("seed {}: {}{}\n", seed, outcome.roles ? "roles" : "one role",
-                 Codes(outcome.said));
+      const char* const has = outcome.roles   ? "roles"
+                              : outcome.rings ? "one role in place of its rings"
+                                              : "one role";
+      fmt::print("seed {}: {}{}\n", seed, has, Codes(outcome.said));
       if (settings.why) fmt::print("{}", outcome.notes);
     }
   }
   if (settings.text) return 0;
-  fmt::print("nests: seeds {} to {}, {} with roles, {} bad\n", settings.seed,
-             settings.seed + settings.programs - 1, roles, bad);
+  fmt::print("nests: seeds {} to {}, {} with roles, {} with one in place of rings, {} bad\n",
+             settings.seed, settings.seed + settings.programs - 1, roles, without, bad);
   for (const auto& [code, n] : codes) fmt::print("  {:8} {}\n", n, code);
   return bad > 0 || roles < settings.roles ? 1 : 0;
 }

@@ -10,9 +10,10 @@
 //     a tune there are none.
 //
 //   random_builds --root=CHECKOUT [--builds=N | --seconds=S] [--seed=FIRST] [--ptxas=PATH]
-//                 [--file=PART] [--print]
+//                 [--file=PART] [--work=N] [--print]
 //
-// A build follows from its seed alone. What is refused is tallied by the code of the diagnostic.
+// A build follows from its seed and --work (the product of its dims, at most). What is refused is
+// tallied by the code of the diagnostic.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -42,12 +43,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kMostWork = 3e7;  // product of all dims: what the interpreter does in a second
-
 struct Settings {
   std::string root = ".", ptxas, file;
   uint64_t builds = 40, seed = 1;
   double seconds = 0;
+  double work = 3e7;  // product of all dims, at most: what the interpreter does in a second
   bool print = false;
 };
 
@@ -147,7 +147,7 @@ class Build {
       }
       work *= static_cast<double>(std::max<int64_t>(1, AsInteger(given->second)));
     }
-    if (work <= kMostWork && Lawful(session, sized)) values_ = sized;
+    if (work <= settings_.work && Lawful(session, sized)) values_ = sized;
     for (const frontend::TuneInfo& tune : signature->tunes)
       if (!tune.candidates.empty() && rng_.Chance(60))
         values_[tune.name] = tune.candidates[static_cast<size_t>(
@@ -364,6 +364,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", settings.seed);
   app.add_option("--ptxas", settings.ptxas);
   app.add_option("--file", settings.file);
+  app.add_option("--work", settings.work);
   app.add_flag("--print", settings.print);
   CLI11_PARSE(app, argc, argv);
   return tilec::fuzz::Main(settings);

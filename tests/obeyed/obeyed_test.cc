@@ -144,10 +144,15 @@ class Tester {
     for (size_t i = 0; i < wanted.ops.size(); ++i) {
       const bool passes = wanted.ops[i].put >= 0 || wanted.ops[i].take >= 0;
       if (!passes && (!wanted.ops[i].product || verdict.products < 2)) continue;
-      int others = 0;  // that tell the turn
-      for (const obeyed::Wanted& op : wanted.ops)
-        others += (op.product || op.put >= 0 || op.take >= 0) && op.slice == wanted.ops[i].slice;
-      if (others < 2) continue;
+      // Others that tell the turn: products of one place in the source tell it of all of them
+      // together (compare.cc, Alike).
+      int others = 0;
+      for (const obeyed::Wanted& op : wanted.ops) {
+        const bool passed = op.put >= 0 || op.take >= 0;
+        others += (passed || (op.product && (passes || !(op.at == wanted.ops[i].at)))) &&
+                  &op != &wanted.ops[i] && op.slice == wanted.ops[i].slice;
+      }
+      if (others < 1) continue;
       WantedLoop mutant = wanted;
       mutant.ops[i].cycle += wanted.ii;
       Judge(code, mutant, fmt::format("{}: {} a turn later", call, wanted.ops[i].name));

@@ -125,6 +125,21 @@ TEST_F(RefineTest, SerializedProductsGetAnotherSchedule) {
   EXPECT_TRUE(refined.report.pipeline.empty());
 }
 
+// What was tried last, and was no better or refused, is not what is asked about behind it.
+TEST_F(RefineTest, WhatIsTriedInVainIsNotLeftBehind) {
+  Answers({kSpills});
+  api::Loaded loaded;
+  LoadText(loaded, kChain);
+  const auto refined =
+      api::Refine(loaded, "chain", AlignedCall(), {}, folder_.path() + "ptxas", diags_);
+  ASSERT_TRUE(refined.ok());
+  EXPECT_GE(refined->rounds.size(), 2u);
+  const auto again =
+      api::CompileCall(loaded, "chain", AlignedCall(), {}, nullptr, nullptr, nullptr, diags_);
+  ASSERT_TRUE(again.ok());
+  EXPECT_TRUE(again->ptx == refined->image.ptx);
+}
+
 TEST_F(RefineTest, TheBestIsKeptAndSaid) {
   Answers({std::string(kSerialized) + kSpills, kSpills, std::string(kSerialized)});
   const api::Refined refined = Refined();

@@ -158,6 +158,31 @@ TEST(Scaled, DecodedProductsAreTheSame) {
       if (op.kind != ir::OpKind::kDot) continue;
       EXPECT_EQ(op.operands.size(), 3u);
       EXPECT_EQ(fn->type(op.operands[0]).dtype, DType::kBF16);
+      // A piece of the tile's 64 in each iteration; one scale is broadcast, not gathered.
+      EXPECT_EQ(fn->type(op.operands[0]).shape[1], 32);
+    }
+    EXPECT_EQ(ir::Print(*fn).find("\"rg\"") == std::string::npos, f.blocks == 2);
+    ExpectExact(*fn, f, loaded.diags);
+  }
+}
+
+// A loop that does more than to add up keeps its iterations.
+TEST(Scaled, LoopsThatDoMoreAreNotCut) {
+  for (const Format& f : kFormats) {
+    std::string text = Text(f.element, f.scale, f.blocks);
+    const std::string product = "SB[n, s..s + " + std::to_string(f.blocks) + "].T)\n";
+    ASSERT_NE(text.find(product), std::string::npos);
+    text.insert(text.find(product) + product.size(), "      acc = acc * 1.0\n");
+    Loaded loaded(text);
+    std::optional<ir::Function> fn = loaded.Specialized("gemm", {});
+    ASSERT_TRUE(fn) << loaded.errors();
+    ir::PassContext cx{loaded.diags, ir::H200()};
+    ASSERT_TRUE(ir::DecodeScales(*fn, cx).ok()) << loaded.errors();
+    for (ir::OpId id : ir::OpsInOrder(*fn)) {
+      const ir::Op& op = fn->ops[id];
+      if (op.kind == ir::OpKind::kDot) {
+        EXPECT_EQ(fn->type(op.operands[0]).shape[1], 64);
+      }
     }
     ExpectExact(*fn, f, loaded.diags);
   }

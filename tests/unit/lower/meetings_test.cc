@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/lower/sequential.h"
+#include "ir/plan_text.h"
 #include "tests/unit/lower/helper.h"
 
 namespace tilec::ir {
@@ -59,6 +60,16 @@ std::vector<int64_t> AloneIn(const Function& tile) {
   return alone;
 }
 
+// The lines of the plan that say where the program departs from its order.
+std::string ChangesIn(const ProgramPlan& plan, const Function& tile) {
+  std::string lines;
+  const std::string text = ToText(plan, tile);
+  for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)
+    if (text.compare(at, 8, "changed ") == 0)
+      lines += text.substr(at, text.find('\n', at) + 1 - at);
+  return lines;
+}
+
 const char* const kThree = R"(
         %an = max %a, %largest : f32[1]
         %m = broadcast %an {axes = [0, 1]} : f32[1, 4096]
@@ -77,6 +88,27 @@ TEST(Meetings, ReductionsThatDependOnNothingShareABarrier) {
               "%column = reshape %an : f32[1, 1]\n"
               "        %m = broadcast %column {axes = [0, 1]} : f32[1, 4096]");
   EXPECT_EQ(AloneIn(Rows(body)), (std::vector<int64_t>{2, 1, 1}));
+}
+
+TEST(Meetings, ThePlanSaysWhichReductionLeftItsPlace) {
+  std::string body = kThree;
+  body = With(body, "%m = broadcast %an {axes = [0, 1]} : f32[1, 4096]",
+              "%column = reshape %an : f32[1, 1]\n"
+              "        %m = broadcast %column {axes = [0, 1]} : f32[1, 4096]");
+  const Function tile = Rows(body);
+  DiagSink diags;
+  ProgramPlan plan;
+  ASSERT_TRUE(Sequentialize(tile, H200(), {}, diags, &plan).ok());
+  EXPECT_EQ(ChangesIn(plan, tile),
+            "changed what=reduce0.place from=1 to=2 why=in_front_of_reduce2_for_one_barrier\n"
+            "changed what=reduce2.place from=9 to=3 why=behind_reduce0_for_one_barrier\n");
+  // Where nothing moves, nothing is said.
+  ProgramPlan unmoved;
+  const Function one = Rows(R"(
+        %an = mul %a, %largest : f32[1]
+        yield %an, %b, %d)");
+  ASSERT_TRUE(Sequentialize(one, H200(), {}, diags, &unmoved).ok());
+  EXPECT_EQ(ChangesIn(unmoved, one), "");
 }
 
 TEST(Meetings, OneMeetingInATurnKeepsItsBarriers) {

@@ -89,6 +89,50 @@ TEST(Compare, UnderTheFirstInstructionOfAGroup) {
             "loop 1, 2 x 64x64x16 RS: ex2 2 of 2\n");
 }
 
+// Products of one shape are told apart by what of their operands lies transposed: by what stands
+// between them, ptxas having moved it, the first of these would be the second.
+TEST(Compare, TransposedOperands) {
+  const std::string ptx = R"(
+.entry k() {
+$L1:
+  wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%f1}, %rd5, %rd6, p, 1, 1, 0, 0;
+  wgmma.commit_group.sync.aligned;
+  wgmma.wait_group.sync.aligned 0;
+  ex2.approx.ftz.f32 %f3, %f4;
+  ex2.approx.ftz.f32 %f5, %f6;
+  wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%f2}, %rd5, %rd6, p, 1, 1, 1, 1;
+  wgmma.commit_group.sync.aligned;
+  shfl.sync.bfly.b32 %r9, %r10, 1, 31, -1;
+  wgmma.wait_group.sync.aligned 0;
+  @%p1 bra $L1;
+  ret;
+})";
+  const Report r = Beside({"NOP", ".L_x_0:", "HGMMA.64x64x16.F32.BF16 R24, gdesc[UR8], R24, gsb0",
+                           kWait, "HGMMA.64x64x16.F32.BF16 R56, gdesc[UR8].tnspA.tnspB, R56, gsb0",
+                           kEx2, kEx2, kShuffle, kWait, kBack, "EXIT"},
+                          ptx);
+  EXPECT_EQ(ToLines(r), "loop 1, 1 x 64x64x16, 2 of 2: shuffles 1 of 1\n");
+}
+
+// Two loops with the same products, which ptxas has put the other way round.
+TEST(Compare, LoopsInAnotherOrder) {
+  const std::string product =
+      "  wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%f1}, %rd5, %rd6, p, 1, 1, 0, 0;\n"
+      "  wgmma.commit_group.sync.aligned;\n";
+  const std::string read = "  ld.shared.u32 %r3, [%r4];\n",
+                    wait = "  wgmma.wait_group.sync.aligned 0;\n";
+  const std::string ptx = ".entry k() {\n$L1:\n" + product + read + wait +
+                          "  @%p1 bra $L1;\n$L2:\n" + read + product + wait +
+                          "  @%p2 bra $L2;\n  ret;\n}";
+  const std::string alone = "HGMMA.64x64x16.F32.BF16 R24, gdesc[UR8], R24, gsb0",
+                    lds = "LDS R100, [R101]";
+  const Report r = Beside({"NOP", ".L_x_0:", lds, alone, kWait, "@P0 BRA `(.L_x_0)",
+                           ".L_x_1:", alone, lds, kWait, "@P1 BRA `(.L_x_1)", "EXIT"},
+                          ptx);
+  EXPECT_EQ(ToLines(r), "loop 1, 1 x 64x64x16: shared reads 1 of 1\n");
+  EXPECT_EQ(r.lost, 0);
+}
+
 // The loop begins behind the products; its first turn is peeled.
 TEST(Compare, Turned) {
   EXPECT_EQ(Lines({kFirst, kSecond, ".L_x_0:", kEx2, kEx2, kWait, kShuffle, kFirst, kSecond, kBack,

@@ -47,13 +47,13 @@ Listing Ptx(const std::string& text) {
 std::string SassError(const std::string& text) {
   DiagSink diags;
   EXPECT_FALSE(ReadSass(text, "", diags).ok());
-  return diags.all().empty() ? "" : diags.all()[0].message;
+  return diags.all().empty() ? "" : diags.all()[0].def->code + (": " + diags.all()[0].message);
 }
 
 std::string PtxError(const std::string& text) {
   DiagSink diags;
   EXPECT_FALSE(ReadPtx(text, diags).ok());
-  return diags.all().empty() ? "" : diags.all()[0].message;
+  return diags.all().empty() ? "" : diags.all()[0].def->code + (": " + diags.all()[0].message);
 }
 
 TEST(ReadSass, InstructionsOfALoop) {
@@ -112,7 +112,7 @@ TEST(ReadSass, WhatIsNoCode) {
   EXPECT_NE(SassError("nvdisasm fatal : cannot open file\n").find("no instruction"),
             std::string::npos);
   EXPECT_EQ(SassError("\n        /*0010*/   EXIT \n"),
-            "line 2 of the disassembly cannot be read: `EXIT` has no `;`");
+            "E441: line 2 of the disassembly cannot be read: `EXIT` has no `;`");
   EXPECT_NE(SassError("  /*0010 EXIT ;").find("a comment has no end"), std::string::npos);
   EXPECT_NE(SassError("  /*0010*/ @P0 ;").find("no instruction: `@P0`"), std::string::npos);
   EXPECT_NE(SassError("  /*0010*/ HGMMA.64x8x16.F32 gdesc[UR4] ;").find("without shape or result"),
@@ -164,6 +164,8 @@ $L__BB0_2:
 
 TEST(ReadPtx, WhatIsNoCode) {
   EXPECT_NE(PtxError("").find("no instruction"), std::string::npos);
+  EXPECT_EQ(PtxError(".entry k() {\n  ret;\n  @p ;\n}"),
+            "E440: line 3 of the PTX cannot be read: no instruction: `@p`");
   EXPECT_NE(PtxError(".entry k() { ret; ").find("a `{` without its `}`"), std::string::npos);
   EXPECT_NE(PtxError(".entry k() { ret; } }").find("a `}` without its `{`"), std::string::npos);
   EXPECT_NE(PtxError(".entry k() { ret }").find("a statement has no `;`"), std::string::npos);
