@@ -61,7 +61,8 @@ class MadeOfProduct {
 };
 
 // Do threads compute longer for an iteration than its products take? Then warpgroups that are in
-// step leave the matrix unit idle for most of the time.
+// step leave the matrix unit idle for most of the time. Not of products so short that the barriers
+// of their turns cost more than that.
 bool ComputeLonger(const Function& fn, const LayoutPlan& tiles, const Target& target,
                    BlockId block) {
   const double groups = tiles.warpgroups;
@@ -83,6 +84,9 @@ bool ComputeLonger(const Function& fn, const LayoutPlan& tiles, const Target& ta
       for (const TargetUse& use : cost->uses)
         if (!target.units[static_cast<size_t>(use.unit)].fluid)
           longest = std::max(longest, use.cycles.At(work));
+      if (static_cast<double>(longest) / groups <
+          static_cast<double>(target.lowering.turn_least_cycles))
+        return false;
       products += static_cast<double>(longest);
       continue;
     }
