@@ -82,17 +82,15 @@ int64_t AtOnce(const Graph& graph, const ir::Target& target, int64_t warpgroups,
   return sum;
 }
 
-// How often the threads of an iteration meet for what they hand over through shared memory: before
-// a product reads an operand; for a tile that is combined with memory twice, in front of its bytes
-// and behind them. (attention_dqkv, H200: of tiles of 64, 96 and 112 queries 1650 cycles of an
-// iteration do not depend on the tile, in whatever order.)
-int64_t Meetings(const ir::Function& fn, const OriginStep& step) {
-  if (step.kind == StepKind::kSmemStore) return 1;
+// What an iteration loses where its threads meet: for an operand that they hand over through shared
+// memory, and for a tile that is combined with memory (its bytes have to be free, then written).
+int64_t LostInMeetings(const ir::Function& fn, const OriginStep& step, const ir::Target& target) {
+  if (step.kind == StepKind::kSmemStore) return target.model.hand_over_cycles;
   if (step.kind != StepKind::kOp) return 0;
   const ir::Op& op = fn.ops[step.op];
   const bool combined =
       op.kind == ir::OpKind::kAtomic && op.results.empty() && fn.type(op.operands[1]).rank() == 2;
-  return combined ? 2 : 0;
+  return combined ? target.model.combine_cycles : 0;
 }
 
 // Threads meet to exchange what they hold.
@@ -227,7 +225,7 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
             std::max(period.cycles, AtOnce(graph, target, cut->schedule.warpgroups, cut->turns));
       for (const OpOrigin& origin : loop.extraction.origins)
         for (const OriginStep& step : origin.steps)
-          period.cycles += Meetings(fn, step) * target.model.hand_over_cycles;
+          period.cycles += LostInMeetings(fn, step, target);
       period.fill = std::max<int64_t>(0, Length(graph) - period.cycles);
       const int unit = hot < 0 ? -1 : graph.FindUnit(target.units[static_cast<size_t>(hot)].name);
       for (const GraphOp& op : graph.ops)
