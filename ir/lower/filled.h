@@ -11,9 +11,9 @@ namespace tilec::ir {
 
 // Of a program that products fly from: do its tiles fill more than a share of what a role has
 // (`filled_percent`)? Of one whose products are complete at once ptxas orders as it likes, and what
-// threads cast for a product is there beside what they cast it from: both must fit. Where roles have
-// no quotas, those of products have what the launch leaves a thread, if ptxas, which knows better,
-// is not asked of what is taken.
+// threads cast for a product is there beside what they cast it from: both must fit. Where roles
+// have no quotas, those of products have what the launch leaves a thread, if ptxas, which knows
+// better, is not asked of what is taken.
 bool TakenToSpill(const Function& warps, const Target& target, bool asked);
 
 }  // namespace tilec::ir

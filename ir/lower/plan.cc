@@ -533,7 +533,7 @@ class Planner {
     const std::optional<TileAccess> access = TmaAccess(fn_, op, target_);
     store.transposed = StoredTurned(op);
     if (access && type.rank() == 2 && (store.transposed || IsAccumulator(op.operands[1])) &&
-        type.elements() >= target_.lowering.staged_elements && !WrittenInTurns(id)) {
+        type.elements() >= target_.lowering.staged_elements && !OverOthersInTurns(fn_, over_, id)) {
       if (std::optional<SmemLayout> smem = StagingLayout(type)) {
         store.tma = true;
         store.smem = *smem;
@@ -542,14 +542,6 @@ class Planner {
       }
     }
     plan_.stores[id] = store;
-  }
-
-  // Is it made in every iteration of a loop, over what others write? Only a wait until all has been
-  // written orders copies, and that takes longer than threads need to store.
-  bool WrittenInTurns(OpId id) const {
-    const OpId loop = LoopAround(fn_, id);
-    return loop.valid() && fn_.ops[loop].i("narrow", 0) == 0 &&
-           MeetsOthers(fn_, over_, fn_.ops[id]);
   }
 
   // TMA combines tiles with a tensor if it makes all accesses to it, all of one kind:

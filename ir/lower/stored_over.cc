@@ -144,6 +144,11 @@ bool MeetsOthers(const Function& fn, const StoresOver& over, const Op& store) {
   });
 }
 
+bool OverOthersInTurns(const Function& fn, const StoresOver& over, OpId store) {
+  const OpId loop = LoopAround(fn, store);
+  return loop.valid() && fn.ops[loop].i("narrow", 0) == 0 && MeetsOthers(fn, over, fn.ops[store]);
+}
+
 void StoreTogether(const StoresOver& over, std::map<OpId, StorePlan>& stores) {
   for (bool again = true; again;) {
     again = false;

@@ -21,6 +21,9 @@ using StoresOver = std::map<OpId, std::vector<OpId>>;
 StoresOver StoredOver(const Function& fn);
 // Another store than itself writes some of its elements.
 bool MeetsOthers(const Function& fn, const StoresOver& over, const Op& store);
+// … in every iteration of a tile's own loop? Only a wait until all has been written orders copies,
+// and that takes longer there than threads need to store.
+bool OverOthersInTurns(const Function& fn, const StoresOver& over, OpId store);
 // Of stores that write the same elements TMA makes all or none: no fence orders its copies behind
 // what threads store to global memory.
 void StoreTogether(const StoresOver& over, std::map<OpId, StorePlan>& stores);

@@ -76,6 +76,7 @@ std::vector<Sample> Samples() {
       {'w', "twice", "solve", {{"M", n(64)}, {"N", n(64)}, {"K", n(320)}}},
       {'l', "again", "solve", {{"R", n(3)}}},
       {'k', "computed", "solve", {{"M", n(64)}, {"N", n(64)}, {"K", n(320)}}},
+      {'u', "combined", "solve", {{"M", n(128)}, {"K", n(320)}}},
       {'n', "wide", "solve", {{"M", n(128)}, {"N", n(64)}, {"K", n(384)}}},
       {'r', "counted", "solve", {{"M", n(40)}}},
       {'t', "weighted", "solve:slices=2", {{"BM", n(128)}, {"M", n(128)}, {"L", n(300)}}},
