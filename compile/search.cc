@@ -131,8 +131,11 @@ class Search {
   std::optional<Compiled> Walk(Decision* decision, DiagSink& said) {
     const Strategy& strategy = decision->strategy;
     const auto refuse = [&](std::optional<Refusal> refusal) {
-      // A plan is obeyed or refused in the one strategy that makes the program it is of.
-      if (refusal && line_.met_plan()) refusal->resource = Resource::kPlan;
+      // A plan is obeyed or refused in the one strategy that makes the program it is of. (One whose
+      // loop found no schedule makes that of the rule, which comes later.)
+      const bool unscheduled =
+          refusal && refusal->stage == Stage::kWorth && refusal->resource == Resource::kForm;
+      if (refusal && line_.met_plan() && !unscheduled) refusal->resource = Resource::kPlan;
       decision->refusal = std::move(refusal);
       return decision->refusal.has_value();
     };

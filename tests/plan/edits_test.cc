@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "ir/function.h"
 #include "tests/plan/compiled.h"
@@ -106,6 +107,19 @@ TEST_F(Edits, TurnsThatAreTakenAwayAreNotTaken) {
   Obeyed(without, "role name=compute");
   EXPECT_EQ(without.plan.find("turns"), std::string::npos);
   EXPECT_EQ(turns(without.program), 0);
+}
+// When threads meet and copies are awaited follows from the function.
+TEST_F(Edits, MeetingsAndDrainsStay) {
+  const PlanCase of = PlanCaseOf("attention_dqkv");
+  const CompiledPlan made = CompilePlan(of);
+  ASSERT_TRUE(made.ok) << made.said;
+  for (const auto& [line, field, value] :
+       {std::tuple("operands ", "met", "no"), std::tuple("store op=atomic", "drains", "no"),
+        std::tuple("store op=atomic", "freed-at", "dot1")}) {
+    const CompiledPlan edited = CompilePlan(of, With(made.plan, line, field, value));
+    EXPECT_FALSE(edited.ok) << field;
+    EXPECT_NE(edited.said.find("[I296]"), std::string::npos) << edited.said;
+  }
 }
 TEST_F(Edits, WarpsThatOverlapAreRefused) {
   Refused(With(Plan(), "role name=load", "first-warp", "3"), "I280");

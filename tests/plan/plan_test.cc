@@ -23,6 +23,7 @@ const std::vector<PlanCase>& PlanCases() {
       {"gemm_once", "stdlib/matmul.tile", "gemm", 0, "solve:once"},
       {"attention", "stdlib/attention.tile", "attention", 0, "solve"},
       {"attention_backward", "tests/exec/attention_backward.tile", "attn_bwd", 1, "solve"},
+      {"attention_dqkv", "stdlib/models/attention_backward.tile", "attention_dqkv", 2, "solve"},
       {"attention_b200", "tests/blackwell/attention.tile", "attention", 1, "solve", "b200"},
       {"gathered", "tests/exec/embedding.tile", "embed_rmsnorm", 0, "solve"},
       {"linear_attention", "tests/exec/linear_attention.tile", "linear_attention", 0, "solve"},
