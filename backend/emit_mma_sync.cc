@@ -20,6 +20,7 @@
 #include <map>
 
 #include "backend/diagnostics.h"
+#include "backend/emit_mma_scaled.h"
 #include "backend/emitter.h"
 #include "backend/product_types.h"
 #include "support/check.h"
@@ -152,7 +153,13 @@ Result<void> Emitter::EmitMmaSync(const ir::Op& op) {
     return 64 * (block / across) + kRows * (block % across);
   };
   const int64_t step = kDepth / ir::ByteSize(b_type.dtype);
-  if (!ProductType(a_type.dtype) || !ProductType(b_type.dtype))
+  const size_t plain = ir::PlainOperands(op);
+  const bool scaled = plain < op.operands.size();
+  std::optional<ScaledProduct> product;
+  if (scaled)
+    product = ScaledProduct::Of(a_type.dtype, b_type.dtype, fn_.type(op.operands[plain]).dtype,
+                                op.i("block"));
+  if (scaled ? !product : !ProductType(a_type.dtype) || !ProductType(b_type.dtype))
     return diags_.Report(
         kMmaOperand, op.at,
         fmt::format("{} times {}", ir::Spelling(a_type.dtype), ir::Spelling(b_type.dtype)));
@@ -166,7 +173,7 @@ Result<void> Emitter::EmitMmaSync(const ir::Op& op) {
   llvm::Value* first_col = b_.CreateMul(b_.CreateUDiv(of_four, I32(down)), I32(cols));
   if (split == "n") first_col = b_.CreateAdd(first_col, b_.CreateMul(group, I32(cols * across)));
   size_t slot_a = 3, slot_b = 4;
-  if (op.operands.size() == 4) {
+  if (plain == 4) {
     const bool for_a = !a_in_registers && a_type.depth > 1 && b_type.depth <= 1;
     slot_a = for_a ? 3 : op.operands.size();
     slot_b = for_a ? op.operands.size() : 3;
@@ -181,19 +188,40 @@ Result<void> Emitter::EmitMmaSync(const ir::Op& op) {
     a = FragmentsOf(op, 1, slot_a, op.i("trans_a") != 0, first_row,
                     64 * groups * (split == "m" ? warpgroups : 1));
 
-  llvm::Value* adds = op.operands.size() == 6 ? Scalar(op.operands[5]) : nullptr;
+  std::vector<Regs> scales_a, scales_b;
+  if (scaled) scales_a = ScaleWords(op, plain, 0), scales_b = ScaleWords(op, plain + 1, 1);
+
+  llvm::Value* adds = plain == 6 ? Scalar(op.operands[5]) : nullptr;
   for (llvm::Value*& v : acc) {
     llvm::Value* nothing = llvm::Constant::getNullValue(v->getType());
     if (op.i("zero")) v = nothing;
     if (adds) v = b_.CreateSelect(adds, v, nothing);
   }
-  const Substitutions with = {
-      {"k", std::to_string(step)},
-      {"types", fmt::format("{0}.{1}.{2}.{0}", acc_type.dtype == DType::kI32 ? "s32" : "f32",
-                            ProductType(a_type.dtype), ProductType(b_type.dtype))},
-      {"d", List(0, 4)},
-      {"a", List(8, 4)},
-      {"b", List(12, 2)}};
+  Substitutions with = {{"d", List(0, 4)}, {"a", List(8, 4)}, {"b", List(12, 2)}};
+  if (scaled) {
+    with.insert(with.end(), product->with().begin(), product->with().end());
+    with.insert(with.end(), {{"sa", List(14, 1)}, {"sb", List(15, 1)}});
+  } else {
+    with.insert(
+        with.end(),
+        {{"k", std::to_string(step)},
+         {"types", fmt::format("{0}.{1}.{2}.{0}", acc_type.dtype == DType::kI32 ? "s32" : "f32",
+                               ProductType(a_type.dtype), ProductType(b_type.dtype))}});
+  }
+  // One instruction, of blocks `block` of 16 rows and `col` / 8 of columns.
+  const auto multiply = [&](int64_t block, int64_t col, int64_t kk, const Regs& d, Regs extra) {
+    if (!scaled) return CallTied(b_, PtxInst::kMmaSync, with, d, "r,r,r,r,r,r", extra);
+    const ScaledProduct::Place at_a = product->At(true, block, blocks, kk),
+                               at_b = product->At(false, col / kColumns, cols / kColumns, kk);
+    Substitutions by = with;
+    by.insert(by.end(), {{"ia", at_a.ids.first},
+                         {"ta", at_a.ids.second},
+                         {"ib", at_b.ids.first},
+                         {"tb", at_b.ids.second}});
+    extra.push_back(scales_a[at_a.block][at_a.word]);
+    extra.push_back(scales_b[at_b.block][at_b.word]);
+    return CallTied(b_, PtxInst::kMmaScaled, by, d, "r,r,r,r,r,r,r,r", extra);
+  };
   for (int64_t kk = k_begin; kk < k_begin + k; kk += step) {
     std::vector<Regs> left;
     for (int64_t block = 0; block < blocks; ++block) {
@@ -217,7 +245,7 @@ Result<void> Emitter::EmitMmaSync(const ir::Op& op) {
           extra.push_back(right[static_cast<size_t>(2 * half)]);
           extra.push_back(right[static_cast<size_t>(2 * half + 1)]);
           const Regs sum =
-              CallTied(b_, PtxInst::kMmaSync, with, Regs(d, d + 4), "r,r,r,r,r,r", extra);
+              multiply(block, col + half * kColumns, kk, Regs(d, d + 4), std::move(extra));
           std::copy(sum.begin(), sum.end(), d);
         }
     }

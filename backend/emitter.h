@@ -306,6 +306,7 @@ class Emitter {
   Regs LoadFragments(Fragments& of, int64_t mn, int64_t k, int count);
   int64_t WarpsSideBySide(const ir::Op& op);
   Result<void> EmitMmaSync(const ir::Op& op);
+  std::vector<Regs> ScaleWords(const ir::Op& op, size_t operand, int dim);
   Result<void> EmitSimtDot(const ir::Op& op);
 
   Reported Unsupported(const ir::Op& op, const std::string& what);

@@ -44,6 +44,11 @@ MatrixUnit UnitOf(const Op& mma) {
   return MatrixUnitNamed(mma.s("unit")).value_or(MatrixUnit::kNone);
 }
 
+size_t PlainOperands(const Op& mma) {
+  constexpr size_t kTiles = 2;
+  return mma.operands.size() - (mma.i("block") != 0 ? kTiles : 0);
+}
+
 bool FliesFrom(const Op& op) {
   return op.kind == OpKind::kMma && Info(UnitOf(op)).completion != Completion::kAtOnce;
 }
@@ -109,6 +114,55 @@ Layout ScalesLayout(int64_t rows, int64_t scales, int rows_dim, int warpgroups) 
   out.thread = {{kLanes, rows_dim, 1}, {kWarps * warpgroups, -1, 0}};
   out.reg = {{RoundUp(scales, kScalesOfWord), 1 - rows_dim, 1},
              {RoundUp(rows, kTensorLanes) / kLanes, rows_dim, kLanes}};
+  return out;
+}
+
+int64_t BlocksOfQuad(bool left, int64_t blocks) {
+  if (left) return blocks % 2 == 0 ? 2 : 1;
+  return blocks % 4 == 0 ? 4 : blocks % 2 == 0 ? 2 : 1;
+}
+
+Layout ScalesLayout(const ScalesAtOnce& of, int warpgroups, WgSplit split, int64_t across) {
+  constexpr int64_t kBlockRows = 16, kQuad = 4;
+  const int dim = of.rows_dim;
+  const bool shared = split == (of.left ? WgSplit::kM : WgSplit::kN);  // among warpgroups
+  const int64_t parts = shared ? warpgroups : 1;
+  Layout out;
+  out.rank = 2;
+  const auto thread = [&](int64_t size, int d, int64_t stride) {
+    if (size > 1) out.thread.push_back({size, d, d < 0 ? 0 : stride});
+  };
+  out.reg.push_back({RoundUp(of.scales, kScalesOfWord), 1 - dim, 1});
+  const auto reg = [&](int64_t size, int64_t stride) {
+    if (size > 1) out.reg.push_back({size, dim, stride});
+  };
+  if (of.left) {
+    const int64_t down = kWarps / across, rows = kWarps * kBlockRows;
+    const int64_t groups = CeilDiv(of.rows, rows * parts);  // of 64 rows, a warpgroup's
+    const bool pairs = BlocksOfQuad(true, groups * across) == 2;
+    thread(2, dim, kBlockRows / 2);
+    thread(2, pairs ? dim : -1, across > 1 ? kBlockRows : rows);
+    thread(kLanes / kQuad, dim, 1);
+    thread(down, dim, kBlockRows * across);
+    thread(across, -1, 0);
+    thread(warpgroups, shared ? dim : -1, rows * groups);
+    if (across == 1) {
+      reg(pairs ? groups / 2 : groups, pairs ? 2 * rows : rows);
+    } else {
+      reg(across / 2, 2 * kBlockRows);
+      reg(groups, rows);
+    }
+    return out;
+  }
+  const int64_t own = RoundUp(of.rows, kBlockColumns) / (parts * across);
+  const int64_t quad = BlocksOfQuad(false, own / kBlockColumns);
+  thread(quad, dim, kBlockColumns);
+  thread(kQuad / quad, -1, 0);
+  thread(kLanes / kQuad, dim, 1);
+  thread(kWarps / across, -1, 0);
+  thread(across, dim, own);
+  thread(warpgroups, shared ? dim : -1, own * across);
+  reg(own / kBlockColumns / quad, kBlockColumns * quad);
   return out;
 }
 

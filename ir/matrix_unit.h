@@ -59,6 +59,7 @@ struct MatrixUnitInfo {
   int64_t left_register_bits = 0;  // width of the types whose A may come from registers; 0: none
   int64_t left_tensor_bits = 0;    // … may come from tensor memory
   int64_t mn_major_bits = 0;       // width of the types that need not be contiguous along K
+  const char* scales = nullptr;    // the feature of a machine whose unit multiplies scaled blocks
   int least = 0, most = 0;         // compute capabilities that have it
   bool specific = false;           // only architectures with a suffix, as 'a'
   bool lowered = false;            // products are compiled for it
@@ -73,6 +74,8 @@ inline constexpr MatrixUnit kOfOld = MatrixUnit::kWgmma;
 struct Op;
 // The unit of a warp op `mma`.
 MatrixUnit UnitOf(const Op& mma);
+// Its operands without the tiles of scales that a scaled product has behind all others.
+size_t PlainOperands(const Op& mma);
 // Is it such an op whose result is in flight behind it?
 bool FliesFrom(const Op& op);
 
@@ -100,6 +103,21 @@ int64_t TensorScaleColumns(int64_t rows, int64_t scales);
 // How threads hold such scales in front of tmem_scales: every warp has those of all rows, thread t
 // of it of rows t, t + 32, …; `rows_dim` is the dim of the tile that is rows.
 Layout ScalesLayout(int64_t rows, int64_t scales, int rows_dim, int warpgroups);
+// … and in front of a product that is complete at once (mma with `block`): warp by warp those of
+// its own rows (of A: `left`) or columns, words of four along K. What a quad's threads have of them
+// is told apart by the instruction's thread-id (PTX ISA, "Block Scaling for mma.sync"): of A a pair
+// of threads has rows l/4 and l/4 + 8 of one block of 16 rows, the other pair those of the next
+// one; of B each thread has column l/4 of a block of eight columns. Where there are fewer blocks,
+// several threads have the same.
+struct ScalesAtOnce {
+  bool left = true;
+  int64_t rows = 0;    // of the product: M of A, N of B
+  int64_t scales = 0;  // along K
+  int rows_dim = 0;    // the dim of the tile that is rows
+};
+Layout ScalesLayout(const ScalesAtOnce& of, int warpgroups, WgSplit split, int64_t across);
+// Blocks that the threads of a quad hold beside each other, of so many of a warp.
+int64_t BlocksOfQuad(bool left, int64_t blocks);
 // How many of K share a scale, of a left operand and its scales; an e2m1x2 is two of K.
 int64_t BlockOfScale(const Type& operand, const Type& scales);
 // "m", "n", "none".

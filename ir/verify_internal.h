@@ -97,6 +97,7 @@ class Verifier {
   bool CheckParts(const Op& op, const Scope& scope);
   bool CheckEach(const Op& op, const Scope& scope, int64_t box_bytes);
   bool CheckMma(const Op& op, const Scope& scope);
+  bool CheckMmaScales(const Op& op, int warpgroups, WgSplit split, int64_t across);
   bool CheckTensorPlace(const Op& op, int64_t m, int64_t n);
   bool CheckTcMma(const Op& op);
   bool CheckTensorAccess(const Op& op, const Scope& scope);

@@ -19,8 +19,12 @@ bool Verifier::CheckMma(const Op& op, const Scope& scope) {
   if (b.kind != TypeKind::kSmem || b.rank() != 2 || a.rank() != 2 ||
       (a.kind != TypeKind::kSmem && !a.is_tile()))
     return Fail(kVerifyType, op, fmt::format("operands are {} and {}", Show(a), Show(b)));
-  if (!CheckSlot(op, 3) || !CheckSlot(op, 4)) return false;
-  if (op.operands.size() == 6 && (!IsScalar(op, 5, DType::kBool) || op.i("zero")))
+  const size_t plain = PlainOperands(op);
+  if (op.i("block") != 0 && plain < 5)
+    return Fail(kVerifyType, op, "a scaled product has both slots, and the scales behind them");
+  if (plain > 6) return Fail(kVerifyType, op, fmt::format("{} operands", plain));
+  if ((plain > 3 && !CheckSlot(op, 3)) || (plain > 4 && !CheckSlot(op, 4))) return false;
+  if (plain == 6 && (!IsScalar(op, 5, DType::kBool) || op.i("zero")))
     return Fail(kVerifyType, op,
                 fmt::format("what adds to the accumulator is {}, zero = {}; a bool, zero = 0",
                             Show(Operand(op, 5)), op.i("zero")));
@@ -58,18 +62,23 @@ bool Verifier::CheckMma(const Op& op, const Scope& scope) {
     return Fail(kVerifyLayout, op, fmt::format("{} threads are no warpgroups", scope.threads));
   const WgSplit how = split == "m" ? WgSplit::kM : split == "n" ? WgSplit::kN : WgSplit::kNone;
   bool placed = false;
+  int64_t beside = 1;  // warps side by side
   for (int64_t across : {1, 2, 4}) {
     const bool shares = across > 1;  // rows, among warps side by side
     if (shares && (Info(unit).async_reads || a.kind != TypeKind::kSmem)) break;
     const int64_t own = how == WgSplit::kN ? n / warpgroups : n;
     if (shares && (own % (8 * across) != 0 || (how == WgSplit::kN && n % warpgroups != 0))) break;
-    placed = placed || SameMapping(fn_.layouts[acc.layout],
-                                   AccumulatorOf(unit, a.dtype, m, n, warpgroups, how, across));
+    if (placed || !SameMapping(fn_.layouts[acc.layout],
+                               AccumulatorOf(unit, a.dtype, m, n, warpgroups, how, across)))
+      continue;
+    placed = true;
+    beside = across;
   }
   if (!placed)
     return Fail(kVerifyLayout, op,
                 fmt::format("{} is not in the accumulator's layout over {} warpgroups", Show(acc),
                             warpgroups));
+  if (!CheckMmaScales(op, warpgroups, how, beside)) return false;
   auto fits = [&](const Type& t, bool trans, int64_t outer, const char* which) {
     const int64_t along_k = trans ? t.smem.rows : t.smem.cols;
     const int64_t across = trans ? t.smem.cols : t.smem.rows;
@@ -88,6 +97,39 @@ bool Verifier::CheckMma(const Op& op, const Scope& scope) {
   return SameMapping(fn_.layouts[a.layout], *want) ||
          Fail(kVerifyLayout, op,
               fmt::format("{} is not in the layout of a register operand", Show(a)));
+}
+
+// Scales of a product whose unit has them in registers.
+bool Verifier::CheckMmaScales(const Op& op, int warpgroups, WgSplit split, int64_t across) {
+  const Type &b = Operand(op, 2), &acc = Operand(op, 0);
+  const int64_t block = op.i("block");
+  const bool pairs = b.dtype == DType::kE2M1X2;
+  if (block == 0)
+    return !pairs || Fail(kVerifyType, op, "pairs of numbers are multiplied with scales only");
+  const bool floats = IsFloat(b.dtype) && ByteSize(b.dtype) == 1;
+  if (!Info(UnitOf(op)).scales || (!floats && !pairs) || op.i("trans_a") || op.i("trans_b"))
+    return Fail(kVerifyForm, op,
+                fmt::format("scales of {} by unit \"{}\"", Spelling(b.dtype), op.s("unit")));
+  const size_t first = PlainOperands(op);
+  const int64_t most = CeilDiv((op.i("k_begin") + op.i("k")) * (pairs ? 2 : 1), block);
+  for (size_t side : {size_t{0}, size_t{1}}) {
+    const Type& tile = Operand(op, first + side);
+    const bool known = (block == 32 && tile.dtype == DType::kUE8M0) ||
+                       (block == 16 && tile.dtype == DType::kUE4M3 && pairs);
+    if (!tile.is_tile() || tile.rank() != 2 || !known)
+      return Fail(kVerifyType, op,
+                  fmt::format("scales are {}, one for {} of K of {}", Show(tile), block,
+                              Spelling(b.dtype)));
+    const int64_t rows = tile.shape[side], scales = tile.shape[1 - side];
+    if (rows != acc.shape[side] || scales < 1 || scales > most)
+      return Fail(kVerifyType, op,
+                  fmt::format("scales are {} of an accumulator {}", Show(tile), Show(acc)));
+    if (!SameMapping(fn_.layouts[tile.layout],
+                     ScalesLayout({side == 0, rows, scales, static_cast<int>(side)}, warpgroups,
+                                  split, across)))
+      return Fail(kVerifyLayout, op, fmt::format("{} is not in the layout of scales", Show(tile)));
+  }
+  return true;
 }
 
 // Columns [column, column + as many as m × n takes) of tensor memory.

@@ -88,6 +88,7 @@ Result<> Emitter::Dot_(OpId id) {
   const Type& type = in_.type(result);
   if (p_.sum_of.count(id)) return Accumulate(id);
   StoreOperands(id);
+  const std::vector<ValueId> scales = ScaleTiles(id);
   FlushLoads();
 
   // The accumulator: in its class layout outside, in the instruction's layout inside.
@@ -122,6 +123,7 @@ Result<> Emitter::Dot_(OpId id) {
                   a_regs ? Tile(dot.a.source) : OperandBuffer(id, true),
                   OperandBuffer(id, false),
                   OperandSlots(id),
+                  scales,
                   adds,
                   inner};
   if (dot.promote == 0) {
@@ -152,8 +154,12 @@ ValueId Emitter::Multiply(const Product& product, ValueId into, ValueId a, const
   const DotPlan& dot = plan_.dots.at(product.dot);
   const char* split = dot.split == WgSplit::kM ? "m" : dot.split == WgSplit::kN ? "n" : "none";
   std::vector<ValueId> operands = {into, a, product.b};
-  operands.insert(operands.end(), product.slots.begin(), product.slots.end());
-  if (product.adds.valid() && product.slots.size() == 2) operands.push_back(product.adds);
+  std::vector<ValueId> slots = product.slots;
+  const bool scaled = !product.scales.empty();
+  if (scaled && slots.empty()) slots = {b_.Int(0, DType::kI32), b_.Int(0, DType::kI32)};
+  operands.insert(operands.end(), slots.begin(), slots.end());
+  if (product.adds.valid() && slots.size() == 2) operands.push_back(product.adds);
+  operands.insert(operands.end(), product.scales.begin(), product.scales.end());
   Attrs attrs = {{"k", of.k},
                  {"split", std::string(split)},
                  {"trans_a", int64_t{dot.a.trans}},
@@ -161,6 +167,9 @@ ValueId Emitter::Multiply(const Product& product, ValueId into, ValueId a, const
                  {"zero", int64_t{of.first}},
                  {"k_begin", of.begin}};
   if (dot.unit != kOfOld) attrs.push_back({"unit", std::string(Info(dot.unit).name)});
+  if (scaled)
+    attrs.push_back({"block", BlockOfScale(in_.type(in_.ops[product.dot].operands[0]),
+                                           in_.type(in_.ops[product.dot].operands[3]))});
   return b_.Value(OpKind::kMma, std::move(operands), product.inner, std::move(attrs));
 }
 

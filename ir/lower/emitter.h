@@ -73,10 +73,11 @@ class Emitter {
   // A product with what its instructions read; of several parts it has one (fp8 with promotion).
   struct Product {
     OpId dot;
-    ValueId a, b;                // buffers; a: or a tile in registers
-    std::vector<ValueId> slots;  // of a and b; none: both have one
-    ValueId adds;                // whether to add to what the accumulator holds; none: it does
-    Type inner;                  // of the accumulator, in the instruction's layout
+    ValueId a, b;                 // buffers; a: or a tile in registers
+    std::vector<ValueId> slots;   // of a and b; none: both have one
+    std::vector<ValueId> scales;  // of a scaled product: tiles as it wants them
+    ValueId adds;                 // whether to add to what the accumulator holds; none: it does
+    Type inner;                   // of the accumulator, in the instruction's layout
   };
   struct Columns {       // of the contracted dim
     bool first = false;  // what the accumulator holds is ignored
@@ -329,6 +330,8 @@ class Emitter {
     if (p_.tensor_meets) MeetBeforeProducts();
   }
   void StoreScales(OpId id);
+  ValueId ScaleTile(OpId id, int rows_dim, const Layout& wanted);
+  std::vector<ValueId> ScaleTiles(OpId id);
   void StoreLeft(OpId dot);
   Result<> AccumulateParts(OpId dot, size_t sum);
   // issue_groups.cc

@@ -12,10 +12,10 @@
 namespace tilec::ir {
 
 namespace {
-// Scaled products: by units that read their scales from tensor memory, of at most so many columns
-// as one instruction has.
+// Scaled products, of at most so many columns as one product has.
 bool ScalesOnUnit(const Function& fn, const Op& dot, const Target& target) {
-  return target.Has("scaled_products") && InTensorMemory(target.matrix_unit.kind) &&
+  const char* feature = target.unit().scales;
+  return feature && target.Has(feature) &&
          fn.type(dot.results[0]).shape[1] <= target.unit().most_columns;
 }
 }  // namespace

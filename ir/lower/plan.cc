@@ -182,22 +182,26 @@ class Planner {
       if (dot.across > 1)
         dot.acc = AccumulatorOf(dot.unit, ta.dtype, m, n, plan_.warpgroups, dot.split, dot.across);
     }
-    if (op.operands.size() > 3) WantScales(op);
+    if (op.operands.size() > 3) WantScales(op, dot);
     dot.a = PlanOperand(op.operands[0], dot, /*is_a=*/true, StagedRows(dot.unit, ta.dtype, rows));
     dot.b = PlanOperand(op.operands[1], dot, /*is_a=*/false, StagedColumns(dot.unit, tb.dtype, n));
     plan_.dots[id] = std::move(dot);
   }
 
-  // Scales are best loaded as tmem_scales wants them.
-  void WantScales(const Op& dot) {
+  // Scales are best loaded as tmem_scales, or the product, wants them.
+  void WantScales(const Op& dot, const DotPlan& plan) {
     for (size_t i : {3, 4}) {
       const Stripped bare = Without(fn_, OpKind::kTranspose, dot.operands[i]);
       const std::vector<int64_t>& shape = fn_.type(bare.value).shape;
       const int rows_dim = bare.odd() == (i == 4) ? 0 : 1;
       if (shape.size() != 2 || shape[0] == 1 || shape[1] == 1) continue;
-      wanted_.push_back({bare.value, ScalesLayout(shape[static_cast<size_t>(rows_dim)],
-                                                  shape[static_cast<size_t>(1 - rows_dim)],
-                                                  rows_dim, plan_.warpgroups)});
+      const int64_t rows = shape[static_cast<size_t>(rows_dim)],
+                    scales = shape[static_cast<size_t>(1 - rows_dim)];
+      wanted_.push_back(
+          {bare.value, InTensorMemory(plan.unit)
+                           ? ScalesLayout(rows, scales, rows_dim, plan_.warpgroups)
+                           : ScalesLayout({i == 3, rows, scales, rows_dim}, plan_.warpgroups,
+                                          plan.split, plan.across)});
     }
   }
 

@@ -1,6 +1,7 @@
-// Scales of a scaled product, from where threads have them to tensor memory.
+// Scales of a scaled product, from where threads have them to where the unit reads them.
 //
-// Every warp of the first warpgroup has the scales of all rows, so that no copy through shared
+// Products that are complete at once read them from registers (ScalesAtOnce). In tensor memory
+// every warp of the first warpgroup has the scales of all rows, so that no copy through shared
 // memory is needed: tensor memory wants them four times, once in each quarter of its lanes. The
 // product is awaited before the next one's scales are stored; they have the same columns.
 //
@@ -10,20 +11,39 @@
 
 namespace tilec::ir {
 
+// Those of the left (0) or the right (1) operand, whose dim of rows that is.
+ValueId Emitter::ScaleTile(OpId id, int rows_dim, const Layout& wanted) {
+  const ValueId v = in_.ops[id].operands[static_cast<size_t>(3 + rows_dim)];
+  const std::vector<int64_t>& shape = in_.type(v).shape;
+  const ValueId tile = Tile(v);
+  const Layout layout = out_.type(tile).shape.empty() ? ReplicatedLayout(shape, plan_.threads())
+                                                      : Unsqueeze(out_.layout(tile), shape);
+  return InLayout(Reshape_(tile, shape, layout), wanted);
+}
+
+std::vector<ValueId> Emitter::ScaleTiles(OpId id) {
+  const DotPlan& dot = plan_.dots.at(id);
+  std::vector<ValueId> tiles;
+  if (in_.ops[id].operands.size() <= 3 || Info(dot.unit).completion != Completion::kAtOnce)
+    return tiles;
+  for (int rows_dim : {0, 1}) {
+    const auto dim = static_cast<size_t>(rows_dim);
+    const std::vector<int64_t> shape = in_.type(in_.ops[id].operands[3 + dim]).shape;
+    tiles.push_back(ScaleTile(id, rows_dim,
+                              ScalesLayout({rows_dim == 0, shape[dim], shape[1 - dim], rows_dim},
+                                           plan_.warpgroups, dot.split, dot.across)));
+  }
+  return tiles;
+}
+
 void Emitter::StoreScales(OpId id) {
-  const std::vector<ValueId> operands = in_.ops[id].operands;
   const auto [left, right] = p_.scale_columns.at({role_, id});
   std::vector<ValueId> tiles;
   for (int rows_dim : {0, 1}) {
-    const ValueId v = operands[static_cast<size_t>(3 + rows_dim)];
-    const std::vector<int64_t>& shape = in_.type(v).shape;
-    ValueId tile = Tile(v);
-    const Layout layout = out_.type(tile).shape.empty() ? ReplicatedLayout(shape, plan_.threads())
-                                                        : Unsqueeze(out_.layout(tile), shape);
-    tiles.push_back(InLayout(
-        Reshape_(tile, shape, layout),
-        ScalesLayout(shape[static_cast<size_t>(rows_dim)], shape[static_cast<size_t>(1 - rows_dim)],
-                     rows_dim, plan_.warpgroups)));
+    const auto dim = static_cast<size_t>(rows_dim);
+    const std::vector<int64_t> shape = in_.type(in_.ops[id].operands[3 + dim]).shape;
+    tiles.push_back(ScaleTile(
+        id, rows_dim, ScalesLayout(shape[dim], shape[1 - dim], rows_dim, plan_.warpgroups)));
   }
   MeetBeforeStores();
   for (int rows_dim : {0, 1})

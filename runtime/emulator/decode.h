@@ -24,8 +24,9 @@ namespace tilec::runtime::emulator {
   X(Setp)                                                                                          \
   X(Cvt)                                                                                           \
   X(CvtPack)                                                                                       \
-  X(Cvta) X(IsSpace) X(Mapa) X(GetCtaRank) X(Ld) X(St) X(Atom) X(Nothing) X(Sync) X(Policy) X(Bra) \
-      X(Ret) X(Trap) X(Nanosleep) X(SetMaxNReg) X(Bar) X(BarRed) X(BarWarp) X(ClusterArrive)       \
+  X(Cvta)                                                                                          \
+  X(IsSpace) X(Mapa) X(GetCtaRank) X(Ld) X(St) X(Atom) X(Nothing) X(Sync) X(Policy) X(Bra) X(Ret)  \
+      X(Trap) X(Nanosleep) X(SetMaxNReg) X(Bar) X(BarRed) X(BarWarp) X(ClusterArrive)              \
           X(ClusterWait) X(Shfl) X(Vote) X(Match) X(ActiveMask) X(Redux) X(Elect) X(MBarrier)      \
               X(MBarrierPending) X(MBarrierWait) X(CpAsync) X(CpAsyncArrive) X(BulkLoad)           \
                   X(BulkShared) X(BulkStore) X(BulkReduce) X(TensorLoad) X(TensorStore)            \
@@ -33,8 +34,8 @@ namespace tilec::runtime::emulator {
                           X(TensorWait) X(TensorFence) X(TensorCp) X(TensorShift) X(TensorCommit)  \
                               X(TensorMma) X(Call) X(Brx) X(Carry) X(Bmsk) X(Szext) X(Mul24)       \
                                   X(Dp2a) X(Fns) X(Testp) X(Approx64) X(Rounded64) X(WmmaMove)     \
-                                      X(Wmma) X(SmallMma) X(StoreAsync) X(Video) X(SetTo)          \
-                                          X(ReplaceMap) X(CopyMap) X(StoreBulk) X(Mov128)          \
+                                      X(Wmma) X(SmallMma) X(ScaledMma) X(StoreAsync) X(Video)      \
+                                          X(SetTo) X(ReplaceMap) X(CopyMap) X(StoreBulk) X(Mov128) \
                                               X(TryCancel) X(QueryCancel) X(Pair) X(CvtSat)        \
                                                   X(Lop3Bool)
 

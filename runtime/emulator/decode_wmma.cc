@@ -1,9 +1,11 @@
-// Builders of wmma, of the small mma shapes beside it, and of st.async and red.async.
+// Builders of wmma, of the small and the scaled mma shapes beside it, and of st.async and
+// red.async.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/exec_atomic.h"
 #include "runtime/emulator/handlers.h"
+#include "runtime/emulator/mma_scaled.h"
 #include "runtime/emulator/wmma.h"
 
 namespace tilec::runtime::emulator {
@@ -129,6 +131,64 @@ bool Decoder::BuildSmallMma(const Statement& s, const Matched&, Inst* inst) {
   inst->u[4] = types.size() > 2 && types[1] == Type::kS8;
   inst->u[5] = types.size() > 2 && types[2] == Type::kS8;
   inst->run = RunSmallMma;
+  return true;
+}
+
+// mma with block scaling. Its eight operands in seven fields: the selectors are one list.
+bool Decoder::BuildScaledMma(const Statement& s, const Matched&, Inst* inst) {
+  static constexpr std::pair<std::string_view, MmaFormat> kFormats[] = {{"e4m3", MmaFormat::kE4m3},
+                                                                        {"e5m2", MmaFormat::kE5m2},
+                                                                        {"e3m2", MmaFormat::kE3m2},
+                                                                        {"e2m3", MmaFormat::kE2m3},
+                                                                        {"e2m1", MmaFormat::kE2m1}};
+  const size_t n = s.mods.size();
+  const bool four_bits = s.Has("m16n8k64"), nvf4 = s.Has("kind::mxf4nvf4"), ue4m3 = s.Has("ue4m3");
+  const int said = s.Has("scale_vec::2X") ? 2 : s.Has("scale_vec::4X") ? 4 : 0;
+  if (nvf4 && said == 0)
+    return Refuse(fmt::format("`{}`: it needs `.scale_vec::2X` or `.scale_vec::4X`", s.text));
+  if ((!nvf4 && (said == 4 || ue4m3)) || (ue4m3 && said != 4))
+    return Refuse(
+        fmt::format("`{}`: .ue8m0 goes with .scale_vec::2X or, of mxf4nvf4, 4X; .ue4m3 "
+                    "with 4X of mxf4nvf4",
+                    s.text));
+  const auto format = [&](std::string_view name) {
+    for (const auto& [text, f] : kFormats)
+      if (text == name) return static_cast<uint8_t>(f);
+    return uint8_t{0};
+  };
+  constexpr size_t kFragments = 4, kOperands = 8;
+  static constexpr size_t kRegisters[kFragments] = {4, 4, 2, 4};
+  if (s.operands.size() != kOperands) return Bad(s, s.operands.size(), "eight operands are needed");
+  const auto parts = [&](size_t k) {
+    return s.operands[k].kind == Operand::Kind::kVector ? s.operands[k].parts.size() : size_t{1};
+  };
+  for (size_t k = 0; k < kFragments; ++k)
+    if (parts(k) != kRegisters[k])
+      return Bad(s, k,
+                 fmt::format("{} registers are needed, {} are given", kRegisters[k], parts(k)));
+  Ref selectors[4];
+  for (size_t side : {size_t{0}, size_t{1}}) {
+    const size_t at = kFragments + 2 * side;
+    Ref scales;
+    if (!Source(s, at, s.operands[at], Type::kB32, 32, &scales)) return false;
+    Set(inst, static_cast<int>(4 + side), scales, false);
+    if (parts(at + 1) != 2) return Bad(s, at + 1, "a byte-id and a thread-id are needed");
+    for (size_t i = 0; i < 2; ++i)
+      if (!Source(s, at + 1, s.operands[at + 1].parts[i], Type::kU16, 16, &selectors[2 * side + i]))
+        return false;
+  }
+  const uint32_t list = BeginList(std::size(selectors));
+  for (size_t i = 0; i < std::size(selectors); ++i) SetList(list, i, selectors[i], false);
+  inst->o[6] = list;
+  for (size_t k = kFragments; k-- > 0;)
+    if (!VectorOperand(s, k, s.operands[k], 32, Type::kB32, k == 0, false, &inst->o[k]))
+      return false;
+  inst->u[0] = format(s.mods[n - 4]);
+  inst->u[1] = format(s.mods[n - 3]);
+  inst->u[2] = four_bits;
+  inst->u[3] = ue4m3;
+  inst->u[4] = static_cast<uint8_t>(!four_bits ? 1 : said == 4 ? 4 : 2);
+  inst->run = RunScaledMma;
   return true;
 }
 

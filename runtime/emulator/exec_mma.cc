@@ -11,6 +11,7 @@
 
 #include "runtime/emulator/handlers.h"
 #include "runtime/emulator/judge_hooks.h"
+#include "runtime/emulator/mma_scaled.h"
 #include "runtime/emulator/wgmma.h"
 
 namespace tilec::runtime::emulator {
@@ -67,6 +68,41 @@ Step RunMma(Warp& w, const Inst& i, uint32_t mask) {
     for (uint32_t r = 0; r < list[0] && r < 8; ++r) rows[k][r] = Row<uint32_t>(w, list[1 + r]);
   }
   MmaSync(shape, rows[1], rows[2], rows[3], rows[0], launch.options->arithmetic);
+  return Step::kNext;
+}
+
+Step RunScaledMma(Warp& w, const Inst& i, uint32_t mask) {
+  if (Step s = Converge(w, i, mask, w.launched); s != Step::kNext) return s;
+  if (!WholeWarp(w, i, mask)) return Step::kError;
+  const ScaledShape shape = {.a = static_cast<MmaFormat>(i.u[0]),
+                             .b = static_cast<MmaFormat>(i.u[1]),
+                             .four_bits = i.u[2] != 0,
+                             .ue4m3 = i.u[3] != 0,
+                             .scales = i.u[4]};
+  const Launch& launch = *w.cta->cluster->launch;
+  const uint32_t* selected = &launch.program->lists[i.o[6]];
+  uint16_t ids[4];
+  for (uint32_t k = 0; k < 4; ++k) {
+    const uint16_t* row = Row<uint16_t>(w, selected[1 + k]);
+    for (int l = 1; l < 32; ++l)
+      if (row[l] != row[0])
+        return FailText(
+            w, i, kBadOperandValue,
+            fmt::format("`{}`: lane {} gives another byte-id or thread-id than lane 0: {} and {}",
+                        TextOf(w, i), l, row[l], row[0]),
+            l);
+    ids[k] = row[0];
+  }
+  const ScaleSelectors by = {ids[0], ids[1], ids[2], ids[3]};
+  if (std::string error; !ValidateSelectors(shape, by, &error))
+    return FailText(w, i, kBadOperandValue, fmt::format("`{}`: {}", TextOf(w, i), error));
+  uint32_t* rows[4][4] = {};
+  for (int k = 0; k < 4; ++k) {
+    const uint32_t* list = &launch.program->lists[i.o[k]];
+    for (uint32_t r = 0; r < list[0] && r < 4; ++r) rows[k][r] = Row<uint32_t>(w, list[1 + r]);
+  }
+  MmaScaled(shape, rows[1], rows[2], rows[3], Row<uint32_t>(w, i.o[4]), Row<uint32_t>(w, i.o[5]),
+            by, rows[0], launch.options->arithmetic);
   return Step::kNext;
 }
 

@@ -20,8 +20,9 @@ HANDLER(RunPack)
 HANDLER(RunUnpack)
 // exec_cvt.cc
 HANDLER(RunCvt)
-HANDLER(RunCvtPack) HANDLER(RunCvtBf16x2) HANDLER(RunCvtF16x2) HANDLER(RunCvtU32U64)
-    HANDLER(RunCvtU64U32) HANDLER(RunCvtS64S32) HANDLER(RunCvtF32Bf16) HANDLER(RunCvtF32F16)
+HANDLER(RunCvtPack)
+HANDLER(RunCvtBf16x2) HANDLER(RunCvtF16x2) HANDLER(RunCvtU32U64) HANDLER(RunCvtU64U32)
+    HANDLER(RunCvtS64S32) HANDLER(RunCvtF32Bf16) HANDLER(RunCvtF32F16)
     // exec_memory.cc
     HANDLER(RunLdParam) HANDLER(RunLd) HANDLER(RunSt) HANDLER(RunCvta) HANDLER(RunIsSpace)
         HANDLER(RunMapa) HANDLER(RunGetCtaRank) HANDLER(RunPrefetchMap)
@@ -53,7 +54,7 @@ HANDLER(RunCvtPack) HANDLER(RunCvtBf16x2) HANDLER(RunCvtF16x2) HANDLER(RunCvtU32
     // judge_hooks.cc
     HANDLER(RunSync)
     // exec_mma.cc
-    HANDLER(RunLdMatrix) HANDLER(RunMma) HANDLER(RunWgmma)
+    HANDLER(RunLdMatrix) HANDLER(RunMma) HANDLER(RunScaledMma) HANDLER(RunWgmma)
     // exec_tcgen05.cc
     HANDLER(RunTensorAlloc) HANDLER(RunTensorLd) HANDLER(RunTensorSt) HANDLER(RunTensorWait)
         HANDLER(RunTensorFence)
