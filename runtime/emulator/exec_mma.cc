@@ -83,15 +83,16 @@ Step RunScaledMma(Warp& w, const Inst& i, uint32_t mask) {
   const uint32_t* selected = &launch.program->lists[i.o[6]];
   uint16_t ids[4];
   for (uint32_t k = 0; k < 4; ++k) {
-    const uint16_t* row = Row<uint16_t>(w, selected[1 + k]);
+    const uint32_t* row = Row<uint32_t>(w, selected[1 + k]);  // of 16 bits: the low halves
+    const auto id = [&](int l) { return static_cast<uint16_t>(row[l]); };
     for (int l = 1; l < 32; ++l)
-      if (row[l] != row[0])
+      if (id(l) != id(0))
         return FailText(
             w, i, kBadOperandValue,
             fmt::format("`{}`: lane {} gives another byte-id or thread-id than lane 0: {} and {}",
-                        TextOf(w, i), l, row[l], row[0]),
+                        TextOf(w, i), l, id(l), id(0)),
             l);
-    ids[k] = row[0];
+    ids[k] = id(0);
   }
   const ScaleSelectors by = {ids[0], ids[1], ids[2], ids[3]};
   if (std::string error; !ValidateSelectors(shape, by, &error))

@@ -137,5 +137,64 @@ TEST(Limits, InstructionsOfTheTarget) {
   }
 }
 
+// mma with block scaling: which kinds, scales, selectors and targets there are, as ptxas 13.0 says
+// (but for `.scale_vec::4X` of ue8m0, which PTX ISA 9.1 brought). Selectors in registers are looked
+// at when they are used.
+TEST(Limits, ScaledProducts) {
+  EMULATOR_ONLY();
+  struct Row {
+    const char *target, *form, *selectors;
+    const char* says;  // "": it runs
+  };
+  const char* const kMxf8 =
+      "m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e5m2.f32.ue8m0";
+  const Row rows[] = {
+      {"sm_120a", kMxf8, "{3, 1}, %r7, {2, 3}", ""},
+      {"sm_121a", kMxf8, "{3, 1}, %r7, {2, 3}", ""},
+      {"sm_120", kMxf8, "{3, 1}, %r7, {2, 3}", "E609"},
+      {"sm_100a", kMxf8, "{3, 1}, %r7, {2, 3}", "E609"},
+      {"sm_90a", kMxf8, "{3, 1}, %r7, {2, 3}", "E609"},
+      {"sm_120a", "m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e2m1.e3m2.f32.ue8m0",
+       "{%h0, %h1}, %r7, {%h1, %h0}", ""},
+      {"sm_120a", "m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0",
+       "{2, 1}, %r7, {0, 3}", ""},
+      {"sm_120a",
+       "m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0",
+       "{2, 1}, %r7, {0, 3}", ""},
+      {"sm_120a",
+       "m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3",
+       "{0, 1}, %r7, {0, 3}", ""},
+      {"sm_120a",
+       "m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue8m0",
+       "{0, 1}, %r7, {0, 3}", ""},
+      {"sm_120a", "m16n8k64.row.col.kind::mxf4nvf4.block_scale.f32.e2m1.e2m1.f32.ue4m3",
+       "{0, 1}, %r7, {0, 3}", "needs `.scale_vec::2X`"},
+      {"sm_120a",
+       "m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue4m3",
+       "{0, 1}, %r7, {0, 3}", ".ue4m3 with 4X"},
+      {"sm_120a", "m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue8m0",
+       "{0, 1}, %r7, {0, 3}", ".ue8m0 goes with"},
+      {"sm_120a", kMxf8, "{4, 1}, %r7, {2, 3}", "bytes are 0 to 3"},
+      {"sm_120a", kMxf8, "{3, 2}, %r7, {2, 3}", "thread-id-a is 0 or 1"},
+      {"sm_120a", kMxf8, "{%h2, 1}, %r7, {2, 3}", "lane 1 gives another byte-id"},
+      {"sm_120a", "m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0",
+       "{1, 1}, %r7, {0, 3}", "bytes are 0 or 2"}};
+  for (const Row& row : rows) {
+    const std::string says =
+        Says(fmt::format(".version 8.8\n.target {}\n.address_size 64\n.visible .entry k()\n{{\n"
+                         ".reg .b16 %h<3>;\n.reg .b32 %r<9>;\n.reg .f32 %f<4>;\n"
+                         "mov.u16 %h0, 0;\nmov.u16 %h1, 1;\nmov.u32 %r8, %tid.x;\n"
+                         "cvt.u16.u32 %h2, %r8;\n"
+                         "mma.sync.aligned.{} {{%f0, %f1, %f2, %f3}}, {{%r0, %r1, %r2, %r3}}, "
+                         "{{%r4, %r5}}, {{%f0, %f1, %f2, %f3}}, %r6, {};\nret;\n}}\n",
+                         row.target, row.form, row.selectors),
+             Wide(32));
+    if (*row.says == 0)
+      EXPECT_EQ(says, "") << row.form << " on " << row.target;
+    else
+      EXPECT_NE(says.find(row.says), std::string::npos) << row.form << "\n" << says;
+  }
+}
+
 }  // namespace
 }  // namespace tilec::runtime
