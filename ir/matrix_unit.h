@@ -105,7 +105,7 @@ int64_t TensorScaleColumns(int64_t rows, int64_t scales);
 Layout ScalesLayout(int64_t rows, int64_t scales, int rows_dim, int warpgroups);
 // … and in front of a product that is complete at once (mma with `block`): warp by warp those of
 // its own rows (of A: `left`) or columns, words of four along K. What a quad's threads have of them
-// is told apart by the instruction's thread-id (PTX ISA, "Block Scaling for mma.sync"): of A a pair
+// is told apart by the instruction's thread-id (PTX ISA, "Block Scaling"): of A a pair
 // of threads has rows l/4 and l/4 + 8 of one block of 16 rows, the other pair those of the next
 // one; of B each thread has column l/4 of a block of eight columns. Where there are fewer blocks,
 // several threads have the same.

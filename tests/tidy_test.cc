@@ -122,9 +122,9 @@ const std::vector<UnitName> kUnitNames = {
       "backend/nvptx.cc", "backend/architectures.def",  // the .version that has them
       "backend/ptxas.h"}},                              // the assembler's remarks about them
     {"mma.sync",
-     {"ir/machines/", "ir/matrix_units.def", "ir/lower/issue_at_once.cc",
+     {"ir/machines/", "ir/features.def", "ir/matrix_units.def", "ir/lower/issue_at_once.cc",
       "ir/target_read.cc",  // an example in a message
-      "backend/architectures.def", "backend/emit_mma_sync.cc", "backend/ptx_insts.def"}},
+      "backend/architectures.def", "backend/emit_mma_s", "backend/ptx_insts.def"}},
     {"mmasync",
      {"ir/matrix_units.def", "backend/emit_mma_sync.cc", "backend/emit_mma.cc", "backend/emitter.h",
       "backend/ptx_insts.def"}},

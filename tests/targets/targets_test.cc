@@ -5,10 +5,13 @@
 // judge silent. The same holds of kernels that multiply tiles; one whose tensor cores there is no
 // code for is refused, by one diagnostic, and nothing else is.
 //
-//   targets_test [--products=MACHINE,…] [--spill=BYTES] FILE.tile MACHINE…
+// Tiles that an author wrote down may spill; what the machine model chooses in their place, without
+// being told by ptxas, may not.
 //
-// --products: kernels with products on these of the machines only; they take longest. --spill: what
-// a kernel of the file is known to spill, at most; none where it is left out.
+//   targets_test [--products=MACHINE,…] [--choice] FILE.tile MACHINE…
+//
+// --products: kernels with products on these of the machines only; they take longest. --choice:
+// nothing runs; the model's own choice is compiled for every call and spills nothing.
 //
 // Machines whose programs differ in the label alone share one judged run; the others load the text
 // and run it once, for `.target` and limits.
@@ -28,6 +31,8 @@
 
 #include "api/machine.h"
 #include "api/pipeline.h"
+#include "api/split.h"
+#include "api/tune.h"
 #include "backend/ptxas.h"
 #include "ir/lower/operands.h"
 #include "ir/queries.h"
@@ -110,7 +115,23 @@ class OnMachine {
     return image;
   }
 
-  // What must come out.
+  // The same call with the tiles that the model takes, whatever the call says.
+  Result<backend::KernelImage> Choose(frontend::TestCallInfo call, DiagSink& diags) {
+    const frontend::Program& program = *session_.loaded().program;
+    TRY(const frontend::Signature signature, frontend::SignatureOf(program, call.kernel, diags));
+    for (const auto& tune : signature.tunes) call.args.erase(tune.name);
+    TRY(api::Call bound, BindDense(program, call, diags));
+    api::PipelineOptions options = session_.pipeline();
+    options.tune = "model";
+    options.ptxas.clear();
+    for (const auto& [name, value] :
+         api::TunesFor(session_.loaded(), signature, options, nullptr, bound, diags))
+      bound.statics[name] = bound.all[name] = value;
+    api::ChooseForm(session_.loaded(), signature, options, &bound);
+    return api::CompileCall(session_.loaded(), call.kernel, bound, options, nullptr, nullptr,
+                            nullptr, diags);
+  }
+
   // What the call gives its tensors.
   static void Take(const frontend::TestCallInfo& call, tools::RunRequest* request) {
     for (const auto& [name, input] : call.inputs)
@@ -172,9 +193,9 @@ class OnMachine {
 class Test {
  public:
   // `multiplying`: the machines that kernels with products are compiled for; none said: all.
-  // `spill`: bytes that one of them may spill.
-  Test(std::string ptxas, std::set<std::string> multiplying, int64_t spill)
-      : ptxas_(std::move(ptxas)), multiplying_(std::move(multiplying)), spill_(spill) {}
+  // `choice`: only what the model takes is looked at.
+  Test(std::string ptxas, std::set<std::string> multiplying, bool choice)
+      : ptxas_(std::move(ptxas)), multiplying_(std::move(multiplying)), choice_(choice) {}
 
   int Run(const std::string& file, const std::vector<std::string>& machines) {
     std::vector<std::unique_ptr<OnMachine>> all;
@@ -191,9 +212,11 @@ class Test {
           on->session().diags().Clear();  // notes of what was made
         }
       }
-    fmt::print("{} runs, {} loads, {} assembled{}, {} refused for products, {} left, {} wrong\n",
-               runs_, shared_, assembled_.size(), ptxas_.empty() ? " (no ptxas here)" : "",
-               refused_, left_, wrong_);
+    fmt::print(
+        "{} runs, {} loads, {} assembled{}, {} refused for products, {} left, {} chosen, {} "
+        "wrong\n",
+        runs_, shared_, assembled_.size(), ptxas_.empty() ? " (no ptxas here)" : "", refused_,
+        left_, chosen_, wrong_);
     return wrong_ == 0 ? 0 : 1;
   }
 
@@ -212,6 +235,8 @@ class Test {
     if (on_unit && lowered && !multiplying_.empty() && !multiplying_.count(on.machine().name))
       return void(++left_);
     DiagSink diags;
+    const bool fits = *products != OnMachine::Products::kByArithmetic;
+    if (choice_) return void(fits && Chosen(on, call));
     const Result<backend::KernelImage> image = on.Compile(call, diags);
     if (on_unit && !lowered) {
       const bool named = diags.all().size() == 1 &&
@@ -224,8 +249,9 @@ class Test {
     const std::string& ptx = image->ptx;
     if (runtime::PtxTarget(ptx) != on.machine().arch || image->target != on.machine().arch)
       return Wrong(on, call, "`.target` is " + runtime::PtxTarget(ptx));
-    if (!ptxas_.empty() && !Assembles(*image, *products != OnMachine::Products::kByArithmetic))
-      return Wrong(on, call, "ptxas");
+    const int64_t spills = ptxas_.empty() ? 0 : Spilled(*image);
+    if (spills < 0) return Wrong(on, call, "ptxas");
+    if (spills > 0 && fits && !Chosen(on, call)) return;
     if (!expected_) {
       Result<Outputs> outputs = on.Interpret(call);
       if (!outputs.ok()) return Wrong(on, call, "the interpreter");
@@ -240,29 +266,42 @@ class Test {
     }
   }
 
-  // Products that the unit has no dtype for are converted and added up element by element. They
-  // run; that their registers fit is not promised, so spills are only printed.
-  bool Assembles(const backend::KernelImage& image, bool registers_fit) {
-    if (!assembled_.insert(image.ptx).second) return true;
+  // Does what the model takes spill nothing?
+  bool Chosen(OnMachine& on, const frontend::TestCallInfo& call) {
+    DiagSink diags;
+    const Result<backend::KernelImage> image = on.Choose(call, diags);
+    ++chosen_;
+    if (image.ok() && Spilled(*image) == 0) return true;
+    Wrong(
+        on, call,
+        image.ok() ? "the model's choice spills" : RenderAll(diags, on.session().loaded().sources));
+    return false;
+  }
+
+  // Bytes; negative: it does not assemble, or not as it was meant. Products that the unit has no
+  // dtype for are converted and added up element by element: that their registers fit is not
+  // promised, so what they spill is only printed.
+  int64_t Spilled(const backend::KernelImage& image) {
+    if (const auto at = assembled_.find(image.ptx); at != assembled_.end()) return at->second;
     DiagSink diags;
     const auto report = backend::Assemble(image.ptx, image.target, ptxas_, diags);
-    if (!report.ok()) {
-      fmt::print("{}", RenderAll(diags, SourceMap()));
-      return false;
-    }
-    if (!report->clean())
+    if (!report.ok()) fmt::print("{}", RenderAll(diags, SourceMap()));
+    int64_t spilled = -1;
+    if (report.ok() && report->pipeline.empty())
+      spilled = std::max(report->spill_store_bytes, report->spill_load_bytes);
+    if (spilled > 0)
       fmt::print("{} + {} bytes spilled\n", report->spill_store_bytes, report->spill_load_bytes);
-    const int64_t most = std::max(report->spill_store_bytes, report->spill_load_bytes);
-    return report->pipeline.empty() && (!registers_fit || most <= spill_);
+    assembled_.emplace(image.ptx, spilled);
+    return spilled;
   }
 
   const std::string ptxas_;
   const std::set<std::string> multiplying_;
-  const int64_t spill_;
-  std::set<std::string> assembled_;
-  std::set<std::string> judged_;     // bodies, of this call
-  std::optional<Outputs> expected_;  // of this call
-  int runs_ = 0, shared_ = 0, refused_ = 0, left_ = 0, wrong_ = 0;
+  const bool choice_;
+  std::map<std::string, int64_t> assembled_;  // what they spill
+  std::set<std::string> judged_;              // bodies, of this call
+  std::optional<Outputs> expected_;           // of this call
+  int runs_ = 0, shared_ = 0, refused_ = 0, left_ = 0, chosen_ = 0, wrong_ = 0;
 };
 
 std::string FromEnvironment(const char* name) {
@@ -271,16 +310,16 @@ std::string FromEnvironment(const char* name) {
 }
 
 int Main(int argc, char** argv) {
-  constexpr std::string_view kProducts = "--products=", kSpill = "--spill=";
+  constexpr std::string_view kProducts = "--products=";
   std::set<std::string> multiplying;
-  int64_t spill = 0;
+  bool choice = false;
   for (; argc > 1 && argv[1][0] == '-'; --argc, ++argv) {
     const std::string_view word = argv[1];
     if (word.rfind(kProducts, 0) == 0) {
       std::stringstream names{argv[1] + kProducts.size()};
       for (std::string name; std::getline(names, name, ',');) multiplying.insert(name);
-    } else if (word.rfind(kSpill, 0) == 0) {
-      spill = std::atoll(argv[1] + kSpill.size());
+    } else if (word == "--choice") {
+      choice = true;
     } else {
       return 2;
     }
@@ -288,7 +327,7 @@ int Main(int argc, char** argv) {
   if (argc < 3) return 2;
   const std::string ptxas =
       backend::FindPtxas({"", FromEnvironment("CUDA_HOME"), FromEnvironment("PATH")});
-  return Test(ptxas, std::move(multiplying), spill)
+  return Test(ptxas, std::move(multiplying), choice)
       .Run(argv[1], std::vector<std::string>(argv + 2, argv + argc));
 }
 
