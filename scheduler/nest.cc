@@ -114,8 +114,8 @@ class Extractor {
       if (next >= 0) Edge(a, next, EdgeKind::kOrder, busy);
       if (next < 0 && first >= 0) Edge(a, first, EdgeKind::kOrder, busy, 1);
     }
-    for (const GraphEdge& e : g.edges)
-      if (e.distance == 0) g.ops[static_cast<size_t>(e.to)].streaming = false;
+    // Their rings are as deep as the order asks, and no deeper.
+    for (GraphOp& op : g.ops) op.streaming = false;
   }
 
   DiagBuilder Refuse(const std::string& why) {
@@ -202,6 +202,7 @@ class Extractor {
     GraphOp g = CostedOp(cost, WorkOf(target_, fn_, op, [](ValueId) { return int64_t{1}; }), op.at);
     g.slice = static_cast<int>(op.i("slice", -1));
     const int groups = g.variable_latency ? 1 : cut_.schedule.warpgroups;
+    int pinned = 0;  // by the author
     if (!g.variable_latency) {
       g.issue = CeilDiv(g.issue, groups);
       g.warps *= groups;
@@ -209,13 +210,20 @@ class Extractor {
     if (op.kind == OpKind::kLoad && g.variable_latency) {
       const ir::Type& type = fn_.type(op.results[0]);
       g.smem_bytes = type.elements() * ir::Info(type.dtype).bits / 8;
-      g.streaming = true;
+      pinned = static_cast<int>(op.i("pin_depth"));
     } else if (!op.results.empty()) {
       g.regs = Registers(op.results[0], g.warps);
     }
     std::string base = op.results.empty() ? "" : fn_.values[op.results[0]].name;
     if (base.empty()) base = ir::Info(op.kind).mnemonic;
     const int index = Add(std::move(g), id, base);
+    if (pinned > 0) {
+      Graph::Pin pin;
+      pin.op = nest_.graph.ops[static_cast<size_t>(index)].name;
+      pin.depth = pinned;
+      pin.at = op.at;
+      nest_.graph.pins.push_back(std::move(pin));
+    }
     std::set<int> sources;
     for (ValueId v : op.operands) Sources(v, &sources);
     for (int from : sources) Connect(from, index);
@@ -248,7 +256,6 @@ class Extractor {
       g.warps = part.warps;
       g.slice = part.slice;
       g.variable_latency = part.load;
-      g.streaming = part.load;
       g.at = op.at;
       parts.push_back(Add(std::move(g), id, name + "." + part.role));
     }
