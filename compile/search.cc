@@ -97,7 +97,8 @@ class Search {
       if (before.outcome != Decision::Outcome::kRefused) continue;
       Strategy unguarded = before.strategy;
       unguarded.guard_masks = false;
-      const bool same = unguarded == s && line_.GuardsNothing(before.strategy);
+      // (Of a rule's programs the unguarded one may have fewer registers left.)
+      const bool same = s.scheduled() && unguarded == s && line_.GuardsNothing(before.strategy);
       if (!same && !SharesCause(before.strategy, *before.refusal, s)) continue;
       d.outcome = Decision::Outcome::kPruned;
       d.refusal = before.refusal;
