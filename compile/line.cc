@@ -237,7 +237,14 @@ Step<Lowered> Line::Lower(const Strategy& strategy, const ir::Function& from, co
   std::vector<ir::PassStep> steps;
   if (strategy.order == Order::kRule) steps.push_back(ir::StepOf(ir::PassId::kPipelineProducts));
   if (strategy.guard_masks) {
-    steps.push_back(ir::StepOf(ir::PassId::kGuardMasks));
+    ir::PassStep guard = ir::StepOf(ir::PassId::kGuardMasks);
+    guard.run = [this, &strategy, run = guard.run](ir::Function& fn,
+                                                   ir::PassContext& cx) -> Result<> {
+      TRY_VOID(run(fn, cx));
+      if (cx.changes == 0) unguarded_.insert(KeyOf(strategy));
+      return Done();
+    };
+    steps.push_back(std::move(guard));
     steps.push_back(ir::StepOf(ir::PassId::kDce));
   }
   steps.push_back(ir::StepOf(ir::PassId::kRereadTiles));

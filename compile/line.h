@@ -7,6 +7,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -65,6 +66,8 @@ class Line {
                                const Solved* solved, DiagSink& said) const;
   std::optional<Refusal> Prove(const Strategy& strategy, const Lowered& lowered, DiagSink& said);
 
+  // Did guarding masks change nothing of this strategy's program? Without it the same is made.
+  bool GuardsNothing(const Strategy& strategy) const { return unguarded_.count(KeyOf(strategy)); }
   // Has the solver's answer for any shape roles that divide a row slice?
   bool divided() const;
   // Has it several compute roles?
@@ -77,6 +80,9 @@ class Line {
 
  private:
   using Key = std::pair<Shape, std::pair<Order, int64_t>>;
+  static Key KeyOf(const Strategy& strategy) {
+    return {strategy.shape, {strategy.order, strategy.withheld_registers}};
+  }
   Result<> Run(ir::Function& fn, std::span<const ir::PassStep> steps, DiagSink& said);
   ir::PassStep RolesStep(const Strategy& strategy, const Solved* solved, const Planning& planning,
                          Lowered* lowered, ir::LowerNeed* need, ir::NoProducer* no_producer) const;
@@ -87,6 +93,7 @@ class Line {
   Account* account_;
   std::map<Shape, Step<ir::Function>> shaped_;
   std::map<Key, Step<Solved>> solved_;
+  std::set<Key> unguarded_;  // whose masks guard nothing
   std::string printed_;
   bool stopped_ = false, met_plan_ = false;
   int emissions_ = 0;

@@ -94,9 +94,12 @@ class Search {
     const Strategy& s = d.strategy;
     for (size_t k = 0; k < i; ++k) {
       const Decision& before = all[k];
-      if (before.outcome != Decision::Outcome::kRefused ||
-          !SharesCause(before.strategy, *before.refusal, s))
-        continue;
+      if (before.outcome != Decision::Outcome::kRefused) continue;
+      Strategy unguarded = before.strategy;
+      unguarded.guard_masks = false;
+      // (Of a rule's programs the unguarded one may have fewer registers left.)
+      const bool same = s.scheduled() && unguarded == s && line_.GuardsNothing(before.strategy);
+      if (!same && !SharesCause(before.strategy, *before.refusal, s)) continue;
       d.outcome = Decision::Outcome::kPruned;
       d.refusal = before.refusal;
       return false;

@@ -61,8 +61,10 @@ bool SharesCause(const Strategy& refused, const Refusal& refusal, const Strategy
     case Resource::kRegisters:
     case Resource::kRegistersOfProducts:
     case Resource::kSharedMemory:
-    case Resource::kRoles:
-    case Resource::kProof: return false;
+    case Resource::kRoles: return false;
+    case Resource::kProof:
+      // A CTA that stays has all states of one that does not, and may walk fewer.
+      return refused.shape == Shape::kOnce && other.shape == Shape::kPersistent;
   }
   return false;
 }

@@ -44,6 +44,7 @@ struct Strategy {
   int64_t withheld_registers = 0;  // of a thread, from the solver
   bool scheduled() const { return order != Order::kRule && order != Order::kProgram; }
   bool roles() const { return order != Order::kProgram; }
+  bool operator==(const Strategy&) const = default;
 };
 
 // What --schedule and the sizes of the call ask for.

@@ -232,6 +232,14 @@ void Fields(IO& io, LoopRecord& r) {
   io("loaded-early", r.before_wait.loads);
 }
 template <class IO>
+void Fields(IO& io, PlannedNest& r) {
+  io("loop", r.loop);
+  io("period", r.period);
+  io("alone", r.alone);
+  io("iterations", r.iterations);
+  io("rings", r.rings);
+}
+template <class IO>
 void Fields(IO& io, ChainRecord& r) {
   io("role", r.role);
   io("loop", r.loop);

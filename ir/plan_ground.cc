@@ -19,14 +19,26 @@ struct Free {
   const char* record;
   const char* field;
 };
-constexpr Free kFree[] = {
-    {"role", "first-warp"}, {"role", "warps"},        {"role", "registers"},
-    {"role", "turns"},      {"ring", "slots"},        {"ring", "bytes"},
-    {"ring", "arrivals"},   {"token", "slots"},       {"token", "arrivals"},
-    {"pass", "slots"},      {"pass", "arrivals"},     {"exchange", "arrivals"},
-    {"operands", "slots"},  {"accumulator", "slots"}, {"accumulator", "arrivals"},
-    {"buffer", "at"},       {"await", "*"},           {"release", "*"},
-    {"changed", "*"}};
+constexpr Free kFree[] = {{"role", "first-warp"},
+                          {"role", "warps"},
+                          {"role", "registers"},
+                          {"role", "turns"},
+                          {"ring", "slots"},
+                          {"ring", "bytes"},
+                          {"ring", "arrivals"},
+                          {"token", "slots"},
+                          {"token", "arrivals"},
+                          {"pass", "slots"},
+                          {"pass", "arrivals"},
+                          {"exchange", "arrivals"},
+                          {"operands", "slots"},
+                          {"accumulator", "slots"},
+                          {"accumulator", "arrivals"},
+                          {"buffer", "at"},
+                          {"await", "*"},
+                          {"release", "*"},
+                          {"changed", "*"},
+                          {"nest", "*"}};
 // Records of which a plan may have fewer: products that are awaited in their own iteration instead.
 constexpr const char* kFewer[] = {"loop", "chain", "goes-on"};
 

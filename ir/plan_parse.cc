@@ -90,29 +90,19 @@ class Parser {
       const char* keyword;
       Result<> (Parser::*read)();
     };
-    static constexpr Row kRows[] = {{"plan", &Parser::Plan},
-                                    {"program", &Parser::Program},
-                                    {"cta", &Parser::Cta},
-                                    {"role", &Parser::Role},
-                                    {"ring", &Parser::Ring},
-                                    {"site", &Parser::Site},
-                                    {"token", &Parser::Token},
-                                    {"pass", &Parser::Pass},
-                                    {"exchange", &Parser::Exchange},
-                                    {"operands", &Parser::Operands},
-                                    {"buffer", &Parser::Buffer},
-                                    {"load", &Parser::Load},
-                                    {"store", &Parser::Store},
-                                    {"layout", &Parser::LayoutLine},
-                                    {"product", &Parser::Product},
-                                    {"operand", &Parser::Operand},
-                                    {"loop", &Parser::Loop},
-                                    {"chain", &Parser::Chain},
-                                    {"goes-on", &Parser::GoesOn},
-                                    {"await", &Parser::Await},
-                                    {"release", &Parser::Release},
-                                    {"changed", &Parser::Changed},
-                                    {"accumulator", &Parser::Accumulator}};
+    static constexpr Row kRows[] = {
+        {"plan", &Parser::Plan},         {"program", &Parser::Program},
+        {"cta", &Parser::Cta},           {"role", &Parser::Role},
+        {"ring", &Parser::Ring},         {"site", &Parser::Site},
+        {"token", &Parser::Token},       {"pass", &Parser::Pass},
+        {"exchange", &Parser::Exchange}, {"operands", &Parser::Operands},
+        {"buffer", &Parser::Buffer},     {"load", &Parser::Load},
+        {"store", &Parser::Store},       {"layout", &Parser::LayoutLine},
+        {"product", &Parser::Product},   {"operand", &Parser::Operand},
+        {"nest", &Parser::NestLine},     {"loop", &Parser::Loop},
+        {"chain", &Parser::Chain},       {"goes-on", &Parser::GoesOn},
+        {"await", &Parser::Await},       {"release", &Parser::Release},
+        {"changed", &Parser::Changed},   {"accumulator", &Parser::Accumulator}};
     std::vector<std::string> known;
     for (const Row& row : kRows) {
       if (key == row.keyword) return (this->*row.read)();
@@ -218,6 +208,9 @@ class Parser {
     return Record<LoopRecord>([&](const LoopRecord& r) {
       p_.loops[{r.role, r.loop}].before_wait = r.before_wait;
     });
+  }
+  Result<> NestLine() {
+    return Record<PlannedNest>([&](const PlannedNest& r) { p_.nests.push_back(r); });
   }
   Result<> Chain() {
     return Record<ChainRecord>([&](const ChainRecord& r) {

@@ -198,6 +198,13 @@ class Printer {
   }
   bool IsReached(ValueId value) const { return names_.values[value].front() != '?'; }
   void Loops() {
+    for (const PlannedNest& nest : p_.nests)
+      Say("nest", nest,
+          nest.period < nest.alone
+              ? fmt::format("iterations overlap: {:.1f} % less than one after the other",
+                            100.0 * static_cast<double>(nest.alone - nest.period) /
+                                static_cast<double>(nest.alone))
+              : "nothing of the next iteration fits under this one");
     for (const auto& [key, loop] : p_.loops) {
       Say("loop", LoopRecord{key.first, key.second, loop.before_wait}, RoleName(key.first));
       for (const PlannedChain& chain : loop.chains)

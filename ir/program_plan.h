@@ -263,6 +263,15 @@ struct BeforeLastWait {
   std::vector<OpId> loads;    // that stand behind the loop
 };
 
+// A loop around loops with rings, as its nest was solved (scheduler/nest.h).
+struct PlannedNest {
+  OpId loop;
+  // Cycles of an iteration where iterations follow each other, and where each is alone.
+  int64_t period = 0, alone = 0;
+  int64_t iterations = 0;     // assumed of loops inside whose bounds do not say
+  std::vector<size_t> rings;  // whose slots it decided: of the loads in its own body
+};
+
 struct PlannedLoop {
   std::vector<PlannedChain> chains;  // in the order in which their products are issued
   BeforeLastWait before_wait;        // where there are chains
@@ -311,6 +320,7 @@ struct ProgramPlan {
   bool copy_barrier = false;  // TMA loads outside of rings, awaited where they are issued
 
   std::map<std::pair<int, OpId>, PlannedLoop> loops;  // by compute role
+  std::vector<PlannedNest> nests;                     // inner ones first
   std::map<OpId, PlannedEpilogue> epilogues;          // by store
   bool early_loads = false, slice_epilogues = false;  // what was chosen, for the reader
   std::set<std::pair<int, OpId>> goes_on;  // products that continue with the accumulator of the

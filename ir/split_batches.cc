@@ -6,6 +6,7 @@
 
 #include "ir/queries.h"
 #include "ir/row_classes.h"
+#include "ir/split_values.h"
 #include "support/check.h"
 
 namespace tilec::ir {
@@ -21,110 +22,37 @@ std::vector<int64_t> Dropped(std::vector<int64_t> list, int at) {
 }
 
 // Every value that has the batch's dim becomes one value without it for each number of the batch.
-class Splitter {
+class Splitter : public ValueSplitter {
  public:
-  Splitter(Function& fn, const RowClasses& batch, int64_t parts) : fn_(fn), count_(parts) {
+  Splitter(Function& fn, const RowClasses& batch, int64_t parts) : ValueSplitter(fn, parts) {
     for (int32_t i = 0; i < fn.values.size(); ++i)
       if (const int dim = batch.DimOf(ValueId(i)); dim >= 0) dims_[ValueId(i)] = dim;
   }
-  void Run() { Block_(fn_.body); }
 
  private:
   int DimOf(ValueId v) const {
     const auto it = dims_.find(v);
     return it == dims_.end() ? -1 : it->second;
   }
-  Type PartType(ValueId v) const {
+  bool Cut(ValueId v) const override { return DimOf(v) >= 0; }
+  // Of a batch of one, a reshape knows no dim.
+  bool Touched(ValueId v) const override { return Cut(v) || parts_.count(v) > 0; }
+  Type PartType(ValueId v) const override {
     Type type = fn_.type(v);
     type.shape = Dropped(type.shape, DimOf(v));
     return type;
   }
-  ValueId Part(ValueId v, int64_t number) const {
-    const auto it = parts_.find(v);
-    return it == parts_.end() ? v : it->second[static_cast<size_t>(number)];
-  }
-  std::vector<ValueId> Spread(const std::vector<ValueId>& values) const {
-    std::vector<ValueId> out;
-    for (ValueId v : values) {
-      const auto it = parts_.find(v);
-      if (it == parts_.end())
-        out.push_back(v);
-      else
-        out.insert(out.end(), it->second.begin(), it->second.end());
+  std::vector<ValueId> MakePart(Builder& b, const Op& op, int64_t n, std::vector<ValueId> operands,
+                                std::vector<Type> types) override {
+    for (ValueId r : op.results)
+      CHECK(Cut(r) || count_ == 1, "what has the batch's dim hands it on");
+    if (op.kind == OpKind::kIota) {  // a number
+      const ValueId at = n == 0 ? operands[0] : b.Binary(OpKind::kAdd, operands[0], b.Int(n));
+      return {b.Cast(at, DType::kI32)};
     }
-    return out;
-  }
-  void Split(ValueId v, OpId def, BlockId block) {
-    if (DimOf(v) < 0) return;
-    std::vector<ValueId> parts;
-    for (int64_t n = 0; n < count_; ++n) {
-      ir::Value part;
-      part.type = PartType(v);
-      part.def = def;
-      part.block = block;
-      part.name = fn_.values[v].name;
-      parts.push_back(fn_.values.Add(std::move(part)));
-    }
-    parts_[v] = std::move(parts);
-  }
-
-  void Block_(BlockId block) {
-    for (ValueId arg : fn_.blocks[block].args) Split(arg, {}, block);
-    fn_.blocks[block].args = Spread(fn_.blocks[block].args);
-    const std::vector<OpId> old = std::move(fn_.blocks[block].ops);
-    fn_.blocks[block].ops.clear();
-    for (OpId id : old) {
-      const Op& op = fn_.ops[id];
-      const auto touched = [&](ValueId v) { return DimOf(v) >= 0 || parts_.count(v) > 0; };
-      if (!op.regions.empty() || op.kind == OpKind::kYield)
-        Structure(id, block);
-      else if (std::any_of(op.results.begin(), op.results.end(), touched) ||
-               std::any_of(op.operands.begin(), op.operands.end(), touched))
-        Parts(id, block);
-      else
-        fn_.blocks[block].ops.push_back(id);
-    }
-  }
-
-  void Structure(OpId id, BlockId block) {
-    fn_.blocks[block].ops.push_back(id);
-    const std::vector<BlockId> regions = fn_.ops[id].regions;
-    const std::vector<ValueId> results = fn_.ops[id].results;
-    fn_.ops[id].operands = Spread(fn_.ops[id].operands);
-    for (BlockId region : regions) Block_(region);
-    for (ValueId r : results) Split(r, id, {});
-    fn_.ops[id].results = Spread(results);
-  }
-
-  void Parts(OpId id, BlockId block) {
-    const Op op = fn_.ops[id];  // a copy: adding moves the ops
-    Builder b(fn_, block);
-    b.SetSpan(op.at);
-    std::vector<std::vector<ValueId>> parts(op.results.size());
-    for (int64_t n = 0; n < count_; ++n) {
-      std::vector<ValueId> operands;
-      for (ValueId v : op.operands) operands.push_back(Part(v, n));
-      std::vector<Type> types;
-      for (ValueId r : op.results) types.push_back(DimOf(r) >= 0 ? PartType(r) : fn_.type(r));
-      Attrs attrs = op.attrs;
-      if (op.kind == OpKind::kIota) {  // a number
-        const ValueId at = n == 0 ? operands[0] : b.Binary(OpKind::kAdd, operands[0], b.Int(n));
-        parts[0].push_back(b.Cast(at, DType::kI32));
-        continue;
-      }
-      Adapt(b, op, n, operands, attrs);
-      const OpId part = b.Add(op.kind, std::move(operands), std::move(types), std::move(attrs));
-      for (size_t i = 0; i < op.results.size(); ++i) {
-        const ValueId r = fn_.ops[part].results[i];
-        fn_.values[r].name = fn_.values[op.results[i]].name;
-        parts[i].push_back(r);
-      }
-    }
-    // Of a batch of one, a reshape knows no dim.
-    for (size_t i = 0; i < op.results.size(); ++i) {
-      CHECK(DimOf(op.results[i]) >= 0 || count_ == 1, "what has the batch's dim hands it on");
-      parts_[op.results[i]] = parts[i];
-    }
+    Attrs attrs = op.attrs;
+    Adapt(b, op, n, operands, attrs);
+    return AddPart(b, op, std::move(operands), std::move(types), std::move(attrs));
   }
 
   // Operands and attributes of an op of number n, which has a dim less.
@@ -212,10 +140,7 @@ class Splitter {
     }
   }
 
-  Function& fn_;
-  int64_t count_;
   std::map<ValueId, int> dims_;
-  std::map<ValueId, std::vector<ValueId>> parts_;
 };
 
 // The operands cut out of whole tiles, the results put side by side.

@@ -100,12 +100,19 @@ class Extractor {
       return std::pair(op, distance) < std::pair(o.op, o.distance);
     }
   };
-  void Sources(ValueId v, int64_t distance, std::set<std::pair<ValueId, int64_t>>* seen,
+  // `seen`: the fewest iterations back at which a value was met. A number that a loop carries is
+  // made anew in each iteration of what that one reads (a running sum), so what it was made of
+  // before that is not read again: such a number is followed once around the loop.
+  void Sources(ValueId v, int64_t distance, std::map<std::pair<ValueId, int64_t>, int64_t>* seen,
                std::set<Source>* out) {
-    if (distance > kMostDistance || !seen->insert({v, distance}).second) return;
-    if (auto it = arg_index_.find(v); it != arg_index_.end()) {
+    const auto arg = arg_index_.find(v);
+    const bool number = arg != arg_index_.end() && fn_.type(v).rank() == 0;
+    const auto [met, fresh] = seen->try_emplace({v, number ? 0 : distance}, distance);
+    if (distance > kMostDistance || (!fresh && met->second <= distance)) return;
+    met->second = distance;
+    if (arg != arg_index_.end()) {
       const Op& yield = fn_.ops[body_.ops.back()];
-      Sources(yield.operands[it->second - 1], distance + 1, seen, out);
+      Sources(yield.operands[arg->second - 1], distance + 1, seen, out);
       return;
     }
     const OpId id = fn_.values[v].def;
@@ -117,7 +124,7 @@ class Extractor {
     for (ValueId operand : ReadBy(fn_, id)) Sources(operand, distance, seen, out);
   }
   std::set<Source> SourcesOf(ValueId v) {
-    std::set<std::pair<ValueId, int64_t>> seen;
+    std::map<std::pair<ValueId, int64_t>, int64_t> seen;
     std::set<Source> out;
     Sources(v, 0, &seen, &out);
     return out;

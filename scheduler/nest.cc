@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
+#include "ir/queries.h"
 #include "scheduler/body_facts.h"
 #include "scheduler/diagnostics.h"
 #include "scheduler/op_work.h"
@@ -23,23 +25,36 @@ using ir::ValueId;
 
 constexpr int64_t kThreads = 32;  // of a warp
 
+// What one loop of a nest is taken to run, where its bounds do not say.
+std::optional<int64_t> TripsOf(const ir::Function& fn, OpId id) {
+  const Op& loop = fn.ops[id];
+  if (loop.kind != OpKind::kFor) return std::nullopt;
+  const int64_t *from = ir::IntConstantOf(fn, loop.operands[0]),
+                *to = ir::IntConstantOf(fn, loop.operands[1]);
+  if (!from || !to) return std::nullopt;
+  return std::max<int64_t>(1, CeilDiv(*to - *from, std::max<int64_t>(1, loop.i("step", 1))));
+}
+
 class Extractor {
  public:
-  Extractor(const CutProgram& cut, const ir::Target& target, int64_t trips, DiagSink& diags)
-      : cut_(cut), fn_(cut.fn), target_(target), trips_(trips), diags_(diags) {}
+  Extractor(const CutProgram& cut, OpId loop, const InnerLoops& inner, const ir::Target& target,
+            int64_t trips, DiagSink& diags)
+      : cut_(cut), fn_(cut.fn), loop_(loop), inner_(inner), target_(target), diags_(diags) {
+    nest_.trips = trips;
+  }
 
   Result<Nest> Run() {
-    const std::vector<OpId> loops = InnermostLoops(fn_);
-    for (size_t i = 0; i < loops.size(); ++i)
-      if (cut_.schedule.loops[i].applied) inner_[loops[i]] = i;
-    if (inner_.empty()) return Refuse("none of its loops has a schedule");
-    const ir::BlockId block = fn_.ops[inner_.begin()->first].block;
-    const Op* outer = nullptr;
-    for (const Op& op : fn_.ops)
-      if (std::find(op.regions.begin(), op.regions.end(), block) != op.regions.end()) outer = &op;
-    if (outer == nullptr || outer->kind != OpKind::kParallel)
-      return Refuse("its loops stand in no `parallel`");
     Machine();
+    TRY_VOID(AddBlock(fn_.ops[loop_].regions[0]));
+    if (units_ == 0) return Refuse("none of its loops has a schedule");
+    KeepOrder();
+    TRY_VOID(CheckGraph(nest_.graph, diags_));
+    nest_.alone = Alone();
+    return std::move(nest_);
+  }
+
+ private:
+  Result<> AddBlock(ir::BlockId block) {
     for (OpId id : fn_.blocks[block].ops) {
       const Op& op = fn_.ops[id];
       if (op.kind == OpKind::kYield || IsFree(op.kind)) continue;
@@ -47,21 +62,64 @@ class Extractor {
         AddUnit(id);
         continue;
       }
-      if (!op.regions.empty())
+      if (op.kind == OpKind::kIf) {
+        for (ir::BlockId arm : op.regions) TRY_VOID(AddBlock(arm));
+        continue;
+      }
+      if (!op.regions.empty()) {
+        if (!HasTiles(op)) continue;
         return Refuse(fmt::format("`{}` inside has no schedule", ir::Info(op.kind).mnemonic));
+      }
       if (op.kind == OpKind::kPrint || op.kind == OpKind::kAssert) continue;
       const ValueId shape = op.results.empty() ? op.operands[1] : op.results[0];
       if (fn_.type(shape).rank() > 0) AddOp(id);
     }
-    TRY_VOID(CheckGraph(nest_.graph, diags_));
-    nest_.alone = Alone();
-    return std::move(nest_);
+    return Done();
   }
 
- private:
+  // Numbers alone have no part in a schedule.
+  bool HasTiles(const Op& op) const {
+    return std::any_of(op.regions.begin(), op.regions.end(), [&](ir::BlockId region) {
+      const std::vector<OpId>& ops = fn_.blocks[region].ops;
+      return std::any_of(ops.begin(), ops.end(), [&](OpId id) {
+        const Op& inside = fn_.ops[id];
+        const auto tile = [&](ValueId v) {
+          return fn_.type(v).is_tile() && fn_.type(v).rank() > 0;
+        };
+        return std::any_of(inside.results.begin(), inside.results.end(), tile) ||
+               std::any_of(inside.operands.begin(), inside.operands.end(), tile) ||
+               HasTiles(inside);
+      });
+    });
+  }
+
+  // Each role takes its ops as the program has them, and an iteration after the one before.
+  void KeepOrder() {
+    Graph& g = nest_.graph;
+    const int count = static_cast<int>(g.ops.size());
+    const auto same = [&](int a, int b) {
+      const GraphOp &x = g.ops[static_cast<size_t>(a)], &y = g.ops[static_cast<size_t>(b)];
+      if (!x.part.empty() && x.part == y.part) return false;
+      if (x.variable_latency || y.variable_latency) return x.variable_latency && y.variable_latency;
+      return x.slice < 0 || y.slice < 0 || x.slice == y.slice;
+    };
+    for (int a = 0; a < count; ++a) {
+      int next = -1, first = -1;
+      for (int b = 0; b < count; ++b) {
+        if (!same(a, b) || a == b) continue;
+        if (b < a && first < 0) first = b;
+        if (b > a && next < 0) next = b;
+      }
+      const int64_t busy = g.ops[static_cast<size_t>(a)].issue;
+      if (next >= 0) Edge(a, next, EdgeKind::kOrder, busy);
+      if (next < 0 && first >= 0) Edge(a, first, EdgeKind::kOrder, busy, 1);
+    }
+    // Their rings are as deep as the order asks, and no deeper.
+    for (GraphOp& op : g.ops) op.streaming = false;
+  }
+
   DiagBuilder Refuse(const std::string& why) {
-    return diags_.Report(kNoNest, inner_.empty() ? Span{} : fn_.ops[inner_.begin()->first].at,
-                         fn_.name, why);
+    return diags_.Report(kNoNest, fn_.ops[loop_].at, fn_.name, why);
   }
 
   void Machine() {
@@ -78,13 +136,14 @@ class Extractor {
       g.units.push_back({unit.name, unit.capacity, true});
   }
 
-  int Add(GraphOp op, const std::string& base) {
+  int Add(GraphOp op, OpId of, const std::string& base) {
     op.name = base;
     for (char& c : op.name)
       if (c == '#' || c == '=' || c == ',' || c == ':' || c <= ' ') c = '_';
     if (op.name.empty()) op.name = "op";
     for (int i = 2; nest_.graph.FindOp(op.name) >= 0; ++i) op.name = fmt::format("{}.{}", base, i);
     nest_.graph.ops.push_back(std::move(op));
+    nest_.ops.push_back(of);
     return static_cast<int>(nest_.graph.ops.size()) - 1;
   }
 
@@ -107,7 +166,16 @@ class Extractor {
       return;
     }
     const Op* def = fn_.def(v);
-    if (def == nullptr || !def->regions.empty()) return;
+    if (def == nullptr) return;
+    if (def->kind == OpKind::kIf) {
+      const auto at = std::find(def->results.begin(), def->results.end(), v);
+      for (ir::BlockId arm : def->regions)
+        Sources(fn_.ops[fn_.blocks[arm].ops.back()]
+                    .operands[static_cast<size_t>(at - def->results.begin())],
+                out);
+      return;
+    }
+    if (!def->regions.empty()) return;
     for (ValueId operand : def->operands) Sources(operand, out);
   }
 
@@ -134,6 +202,7 @@ class Extractor {
     GraphOp g = CostedOp(cost, WorkOf(target_, fn_, op, [](ValueId) { return int64_t{1}; }), op.at);
     g.slice = static_cast<int>(op.i("slice", -1));
     const int groups = g.variable_latency ? 1 : cut_.schedule.warpgroups;
+    int pinned = 0;  // by the author
     if (!g.variable_latency) {
       g.issue = CeilDiv(g.issue, groups);
       g.warps *= groups;
@@ -141,13 +210,20 @@ class Extractor {
     if (op.kind == OpKind::kLoad && g.variable_latency) {
       const ir::Type& type = fn_.type(op.results[0]);
       g.smem_bytes = type.elements() * ir::Info(type.dtype).bits / 8;
-      g.streaming = true;
+      pinned = static_cast<int>(op.i("pin_depth"));
     } else if (!op.results.empty()) {
       g.regs = Registers(op.results[0], g.warps);
     }
     std::string base = op.results.empty() ? "" : fn_.values[op.results[0]].name;
     if (base.empty()) base = ir::Info(op.kind).mnemonic;
-    const int index = Add(std::move(g), base);
+    const int index = Add(std::move(g), id, base);
+    if (pinned > 0) {
+      Graph::Pin pin;
+      pin.op = nest_.graph.ops[static_cast<size_t>(index)].name;
+      pin.depth = pinned;
+      pin.at = op.at;
+      nest_.graph.pins.push_back(std::move(pin));
+    }
     std::set<int> sources;
     for (ValueId v : op.operands) Sources(v, &sources);
     for (int from : sources) Connect(from, index);
@@ -156,10 +232,13 @@ class Extractor {
 
   void AddUnit(OpId id) {
     const Op& op = fn_.ops[id];
-    const LoopReport& report = cut_.schedule.loops[inner_.at(id)];
-    const UnitProfile unit = ProfileOf(report.extraction.graph, report.solution.schedule, trips_);
+    const InnerLoop& inner = inner_.at(id);
+    const UnitProfile unit =
+        ProfileOf(*inner.graph, *inner.schedule, TripsOf(fn_, id).value_or(nest_.trips));
+    ++units_;
     nest_.graph.machine.smem_bytes =
-        std::max<int64_t>(0, nest_.graph.machine.smem_bytes - unit.ring_bytes);
+        std::max<int64_t>(0, nest_.graph.machine.smem_bytes - unit.ring_bytes - inner.inside);
+    nest_.inside += unit.ring_bytes + inner.inside;
     std::string name = op.results.empty() ? "" : fn_.values[op.results[0]].name;
     if (name.empty()) name = "loop";
     std::vector<int> parts;
@@ -177,9 +256,8 @@ class Extractor {
       g.warps = part.warps;
       g.slice = part.slice;
       g.variable_latency = part.load;
-      g.streaming = part.load;
       g.at = op.at;
-      parts.push_back(Add(std::move(g), name + "." + part.role));
+      parts.push_back(Add(std::move(g), id, name + "." + part.role));
     }
     int load = -1;
     for (size_t i = 0; i < parts.size(); ++i)
@@ -229,11 +307,12 @@ class Extractor {
 
   const CutProgram& cut_;
   const ir::Function& fn_;
+  const OpId loop_;
+  const InnerLoops& inner_;
   const ir::Target& target_;
-  const int64_t trips_;
   DiagSink& diags_;
-  std::map<OpId, size_t> inner_;  // scheduled loops: their report
-  std::map<ValueId, int> made_;   // by which op of the nest
+  int units_ = 0;
+  std::map<ValueId, int> made_;  // by which op of the nest
   Nest nest_;
 };
 
@@ -288,9 +367,37 @@ UnitProfile ProfileOf(const Graph& graph, const ir::Schedule& schedule, int64_t 
   return unit;
 }
 
+InnerLoops InnerLoopsOf(const CutProgram& cut) {
+  InnerLoops inner;
+  const std::vector<OpId> loops = InnermostLoops(cut.fn);
+  for (size_t i = 0; i < loops.size(); ++i) {
+    const LoopReport& report = cut.schedule.loops[i];
+    if (report.applied) inner[loops[i]] = {&report.extraction.graph, &report.solution.schedule};
+  }
+  return inner;
+}
+
+Result<Nest> ExtractNest(const CutProgram& cut, OpId loop, const InnerLoops& inner,
+                         const ir::Target& target, int64_t trips, DiagSink& diags) {
+  return Extractor(cut, loop, inner, target, trips, diags).Run();
+}
+
 Result<Nest> ExtractNest(const CutProgram& cut, const ir::Target& target, int64_t trips,
                          DiagSink& diags) {
-  return Extractor(cut, target, trips, diags).Run();
+  const InnerLoops inner = InnerLoopsOf(cut);
+  const auto refuse = [&](Span at, const char* why) {
+    return diags.Report(kNoNest, at, cut.fn.name, why);
+  };
+  if (inner.empty()) return refuse(Span{}, "none of its loops has a schedule");
+  const Op& first = cut.fn.ops[inner.begin()->first];
+  OpId outer;
+  for (OpId id : ir::OpsInOrder(cut.fn)) {
+    const std::vector<ir::BlockId>& regions = cut.fn.ops[id].regions;
+    if (std::find(regions.begin(), regions.end(), first.block) != regions.end()) outer = id;
+  }
+  if (!outer.valid() || cut.fn.ops[outer].kind != OpKind::kParallel)
+    return refuse(first.at, "its loops stand in no `parallel`");
+  return ExtractNest(cut, outer, inner, target, trips, diags);
 }
 
 std::string Gain(const Nest& nest, const Solution& solution) {

@@ -18,6 +18,7 @@
 #include "ir/queries.h"
 #include "ir/row_classes.h"
 #include "ir/slice_rows.h"
+#include "scheduler/nest.h"
 #include "scheduler/op_work.h"
 #include "scheduler/program_cut.h"
 #include "scheduler/role_sets.h"
@@ -234,6 +235,13 @@ int SolvedLoops(const CutProgram& c) {
                                         [](const LoopReport& loop) { return loop.applied; }));
 }
 
+void ForgetNests(ProgramSchedule* schedule) {
+  schedule->nests.clear();
+  schedule->resources.nests.clear();
+  std::erase_if(schedule->resources.rings,
+                [](const ir::ScheduledResources::Ring& ring) { return ring.around; });
+}
+
 // More loops with a schedule, or a sum of IIs that is smaller by more than what is tolerated.
 bool IsBetter(const CutProgram& c, const CutProgram& than, double epsilon) {
   const int solved = SolvedLoops(c), known = SolvedLoops(than);
@@ -403,6 +411,7 @@ void NoteNumbers(const Function& fn, LoopReport* report) {
 bool ApplySchedules(CutProgram& c) {
   const std::vector<OpId> loops = InnermostLoops(c.fn);
   const bool sliced = c.schedule.slices > 1;
+  const int solved = SolvedLoops(c);
   int64_t tokens = 0;
   std::map<std::string, int> numbers;  // of roles that are as scheduled
   for (size_t i = 0; i < loops.size(); ++i) {
@@ -452,6 +461,8 @@ bool ApplySchedules(CutProgram& c) {
         refuse("it reads across turns in a way the lowering does not know"))
       return false;
   }
+  // A nest is of loops that obey their schedules.
+  if (SolvedLoops(c) < solved) ForgetNests(&c.schedule);
   if (c.schedule.apart) {
     c.schedule.roles = std::max(1, static_cast<int>(numbers.size()));
     std::string why;
@@ -507,6 +518,7 @@ ProgramSchedule ScheduleProgram(Function& fn, const ProgramOptions& options) {
   std::optional<CutProgram> best;
   const auto offer = [&](std::optional<CutProgram> c) {
     if (!c || (best && !IsBetter(*c, *best, options.solve.epsilon))) return;
+    SolveNests(*c, options);
     if (ApplySchedules(*c)) best = std::move(c);
   };
   const ir::RowClasses rows(fn);

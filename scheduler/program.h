@@ -44,6 +44,16 @@ struct LoopReport {
   int going_on = 0;                // ir::LoopPlan::going_on
 };
 
+// What became of a loop around scheduled ones (scheduler/nest.h).
+struct NestReport {
+  Span at;
+  Graph graph;
+  Solution solution;
+  int64_t alone = 0, trips = 0;  // of Nest
+  bool applied = false;
+  std::string note;  // why it has no schedule
+};
+
 struct ProgramSchedule {
   int slices = 1;
   int warpgroups = 1;  // of each compute role
@@ -52,6 +62,7 @@ struct ProgramSchedule {
   // slice.
   bool apart = false;
   std::vector<LoopReport> loops;
+  std::vector<NestReport> nests;  // inner ones first
   // Depths of rings and quotas of roles, as the schedules of the loops say.
   ir::ScheduledResources resources;
 };

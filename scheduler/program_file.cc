@@ -14,6 +14,7 @@
 #include "ir/row_classes.h"
 #include "scheduler/diagnostics.h"
 #include "scheduler/load_schedule.h"
+#include "scheduler/nest.h"
 #include "scheduler/program_cut.h"
 #include "support/lines.h"
 #include "support/nearest.h"
@@ -176,6 +177,7 @@ Result<ProgramSchedule> ScheduleProgramFrom(ir::Function& fn, const ProgramOptio
   TRY(CutProgram cut, LoadCut(fn, options, file, diags));
   std::vector<bool> wanted;
   for (const LoopReport& loop : cut.schedule.loops) wanted.push_back(loop.applied);
+  SolveNests(cut, options);
   ApplySchedules(cut);
   for (size_t i = 0; i < wanted.size(); ++i) {
     const LoopReport& loop = cut.schedule.loops[i];

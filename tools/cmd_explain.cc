@@ -177,7 +177,10 @@ class Command {
         explain::Explain(solved.nest.graph, s.schedule, {s.certificate, s.lower_bound},
                          session_.loaded().sources, session_.diags()));
     e.notes.push_back({scheduler::Gain(solved.nest, s), {}});
-    e.notes.push_back({"the lowering does not overlap tiles by this schedule yet", {}});
+    e.notes.push_back(
+        {"of this the program has the slots of rings around the loops; its roles take tiles in "
+         "order",
+         {}});
     AddAnswers(solved.nest.graph, s, &e);
     return e;
   }

@@ -2,9 +2,9 @@
 //
 // A channel is a group of TMA loads that share one ring: they stand next to each other in one block
 // and their first reader is the same op, so one full barrier announces them together and one empty
-// barrier takes them back together (lowering.md, step 8). The producer must be able to run ahead:
-// what it cannot compute of its control (loop bounds, conditions, coordinates) is handed to it
-// (producer_share.h); where that cannot be, the kernel keeps one role.
+// barrier takes them back together (docs/lowering/roles.md). The producer must be able to run
+// ahead: what it cannot compute of its control (loop bounds, conditions, coordinates) is handed to
+// it (producer_share.h); where that cannot be, the kernel keeps one role.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -62,6 +62,7 @@ Result<ProgramPlan> ProgramPlanner::Run(DiagSink& diags) {
   TRY_VOID(CheckTiles(diags));
   if (specialized()) {
     PlanRings();
+    PlanNests();
     PlanTokens();
     PlanPasses();
     PlanHanded();

@@ -25,7 +25,8 @@ constexpr int64_t kColumns = 32, kExchangeBarriers = 3;
 }  // namespace
 
 // As deep as the schedule says, if somebody wrote it; else as deep as is tried. Rings outside of
-// loops, or around the loops of others, need one slot.
+// loops need one slot; those around the loops of others as many as the solved nest says, where
+// there is room beside what the loops inside need.
 int64_t ProgramPlanner::SlotsOf(size_t index) {
   const PlannedRing& ring = p_.rings[index];
   const int64_t deep = p_.pair ? std::min<int64_t>(depth_, kDeepestOfIssuer) : depth_;
@@ -33,10 +34,18 @@ int64_t ProgramPlanner::SlotsOf(size_t index) {
   const ScheduledResources* scheduled = options_.scheduled;
   if (!scheduled) return slots;
   int64_t wanted = 0;  // its loads may have rings of their own in the schedule: the deepest counts
+  int64_t nest = 0;    // likewise of the nest
   for (const RingSite& site : ring.sites)
     for (OpId load : site.loads)
       for (const ScheduledResources::Ring& of : scheduled->rings)
-        if (SameSpan(of.load, in_.ops[load].at)) wanted = std::max(wanted, of.slots);
+        if (SameSpan(of.load, in_.ops[load].at))
+          (of.around ? nest : wanted) = std::max(of.around ? nest : wanted, of.slots);
+  if (ring.in_loop && ring.around && nest > 1) {
+    if (options_.outer_slots || scheduled->binding) return nest;
+    p_.changed.push_back({"ring" + std::to_string(index) + ".slots", nest, 1,
+                          "rings_of_the_loops_inside_take_the_shared_memory"});
+    return 1;
+  }
   if (wanted == 0 || wanted == slots) return slots;
   const std::string what = "ring" + std::to_string(index) + ".slots";
   if (!ring.in_loop) return slots;  // a prologue's: it is filled once
@@ -82,6 +91,29 @@ void ProgramPlanner::PlanRings() {
       }
     }
   }
+}
+
+// Loops around others as the scheduler solved them; the first loop of the program at such a place.
+void ProgramPlanner::PlanNests() {
+  if (!options_.scheduled) return;
+  std::set<OpId> outer;
+  for (const PlannedRing& ring : p_.rings)
+    for (const RingSite& site : ring.sites) {
+      const OpId own = LoopAround(in_, site.loads[0]);
+      for (OpId at = own.valid() ? LoopAround(in_, own) : own; at.valid(); at = LoopAround(in_, at))
+        outer.insert(at);
+    }
+  for (const ScheduledResources::Nest& of : options_.scheduled->nests)
+    for (OpId id : OpsInOrder(in_))
+      if (outer.count(id) > 0 && in_.ops[id].kind == OpKind::kFor &&
+          SameSpan(in_.ops[id].at, of.loop)) {
+        PlannedNest nest{id, of.period, of.alone, of.trips, {}};
+        for (size_t i = 0; i < p_.rings.size(); ++i)
+          if (p_.rings[i].around && LoopAround(in_, p_.rings[i].sites[0].loads[0]) == id)
+            nest.rings.push_back(i);
+        p_.nests.push_back(std::move(nest));
+        break;
+      }
 }
 
 // Behind the last reader; where that is a branch, in each of its arms as early as that one can.

@@ -64,6 +64,7 @@ class ProgramPlanner {
   // plan_rings.cc
   int64_t SlotsOf(size_t ring);
   void PlanRings();
+  void PlanNests();
   void PlanRelease(size_t ring, int role, OpId last, const std::set<OpId>* reads);
   bool CanShare(OpId load) const;
   void PlanTokens();

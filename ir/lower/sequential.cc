@@ -30,15 +30,27 @@ constexpr Form kForms[] = {{false, true}, {false, false}, {true, true}, {true, f
 
 // Shared memory: rings of so many slots beside stores of this kind, from what overlaps most to what
 // is smallest. Stores that drain are worth more than the deepest rings.
+// Rings around others have the slots of their nest where the others stay as deep as solved.
 struct Room {
   int depth;
   SequentialOptions::Staging staging;
+  bool outer_slots = false;
 };
-std::vector<Room> RoomsOf(const Target& target) {
+std::vector<Room> RoomsOf(const Target& target, const ScheduledResources* scheduled) {
   using Staging = SequentialOptions::Staging;
   constexpr int kLeast = 2;  // slots; below, nothing overlaps
   std::vector<Room> rooms;
   const int most = static_cast<int>(target.lowering.most_slots);
+  int64_t solved = kLeast;
+  bool outer = false;
+  if (scheduled)
+    for (const ScheduledResources::Ring& ring : scheduled->rings) {
+      outer = outer || (ring.around && ring.slots > 1);
+      if (!ring.around) solved = std::max(solved, ring.slots);
+    }
+  for (int depth = most; outer && depth >= std::min<int64_t>(most, solved); --depth)
+    for (Staging staging : {Staging::kDrains, Staging::kShares})
+      rooms.push_back({depth, staging, true});
   for (int depth = most; depth >= kLeast; --depth)
     for (Staging staging : {Staging::kDrains, Staging::kShares}) rooms.push_back({depth, staging});
   for (int depth = most; depth >= kLeast; --depth) rooms.push_back({depth, Staging::kAwaits});
@@ -83,6 +95,16 @@ SequentialOptions::Staging StagingOf(const ProgramPlan& plan) {
   return drains ? Staging::kDrains : Staging::kAwaits;
 }
 
+// Rings around others, as deep as the plan has them.
+ScheduledResources OuterRingsOf(const ProgramPlan& plan, const Function& fn) {
+  ScheduledResources outer;
+  for (const PlannedRing& ring : plan.rings)
+    for (const RingSite& site : ring.sites)
+      for (OpId load : site.loads)
+        if (ring.around) outer.rings.push_back({fn.ops[load].at, ring.slots, true});
+  return outer;
+}
+
 // What somebody else planned, obeyed to the letter.
 Result<Function> ObeyPlan(const Function& fn, const Target& target,
                           const SequentialOptions& options, ProgramPlan* made, DiagSink& diags) {
@@ -92,7 +114,9 @@ Result<Function> ObeyPlan(const Function& fn, const Target& target,
   form.early_loads = made->early_loads;
   form.slice_epilogues = made->slice_epilogues;
   form.staging = StagingOf(*made);
-  form.scheduled = nullptr;
+  const ScheduledResources outer = OuterRingsOf(*made, fn);
+  form.scheduled = &outer;
+  form.outer_slots = true;
   if (InTensorMemory(target.matrix_unit.kind)) form.share = made->tiles.warpgroups;
   ProgramPlanner planner(fn, target, form, DepthOf(*made));
   if (!planner.sound())
@@ -182,9 +206,10 @@ Result<Function> SpecializeAs(const Function& fn, const Target& target,
     const bool last = &form == std::end(kForms) - 1;
     bool registers_full = false;
     bool drains = true;
-    for (const Room& room : RoomsOf(target)) {
+    for (const Room& room : RoomsOf(target, options.scheduled)) {
       if (registers_full) break;
       with.staging = room.staging;
+      with.outer_slots = room.outer_slots;
       // Without stores that drain all rooms of a depth are one.
       if (!drains && room.staging != Staging::kDrains) continue;
       DiagSink attempt;

@@ -37,8 +37,17 @@ struct ScheduledResources {
   struct Ring {
     Span load;  // one of the loads that fill it, by its place in the source
     int64_t slots = 1;
+    bool around = false;  // of a loop around scheduled ones: a solved nest says how deep it is
   };
   std::vector<Ring> rings;
+  // A loop around scheduled ones: cycles of an iteration, where iterations follow each other and
+  // where the next begins when one is done.
+  struct Nest {
+    Span loop;
+    int64_t period = 0, alone = 0;
+    int64_t trips = 0;  // that were assumed of loops inside whose bounds do not say
+  };
+  std::vector<Nest> nests;
   std::vector<int64_t> registers;  // by compute role; 0: not decided
   int64_t load_registers = 0;      // of the producer
   // Obeyed or refused (somebody wrote them), or else a wish: rings are as deep as shared memory
@@ -69,6 +78,8 @@ struct SequentialOptions {
     kAwaits,  // they are awaited at once, and others use their bytes meanwhile
   };
   Staging staging = Staging::kDrains;
+  // Roles: rings around other loops are as deep as the nest says; else they have one slot.
+  bool outer_slots = false;
   LowerNeed* need = nullptr;          // receives why the lowering refuses
   NoProducer* no_producer = nullptr;  // Specialize: receives why there is one role in the end
   const ScheduledResources* scheduled = nullptr;

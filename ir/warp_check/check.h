@@ -2,7 +2,7 @@
 // cannot hang, that no buffer is read before it is full or refilled before it is free, that phases,
 // bytes and arrivals agree, that fences stand where the hardware wants them, and that products are
 // awaited before their registers are touched. It believes nothing the lowering thought: it walks
-// the emitted program. docs/lowering.md says what is proved and how.
+// the emitted program. docs/lowering/proof.md says what is proved and how.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

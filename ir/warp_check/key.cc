@@ -139,6 +139,7 @@ struct Machine::Naming {
     });
   }
   bool HasOver(int32_t form, bool inside, int64_t add, std::map<int32_t, int64_t>* youngest) {
+    if (!terms.Framed(form)) return false;
     for (const auto& [atom, c] : terms.form(form)) {
       const Atom& a = terms.atom(atom);
       if (a.kind == Atom::Kind::kFrame) {

@@ -58,7 +58,14 @@ Terms::Terms() { Intern({}); }
 int32_t Terms::Intern(Form form) {
   const auto [it, fresh] =
       form_ids_.try_emplace(std::move(form), static_cast<int32_t>(forms_.size()));
-  if (fresh) forms_.push_back(&it->first);
+  if (!fresh) return it->second;
+  forms_.push_back(&it->first);
+  framed_.push_back(std::any_of(it->first.begin(), it->first.end(), [&](const auto& term) {
+    const Atom& a = atom(term.first);
+    return a.kind == Atom::Kind::kFrame ||
+           std::any_of(a.args.begin(), a.args.end(),
+                       [&](const Scalar& arg) { return Framed(arg.form); });
+  }));
   return it->second;
 }
 

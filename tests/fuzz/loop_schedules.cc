@@ -212,7 +212,7 @@ class Runner {
       counts_["read back: products"] += static_cast<uint64_t>(verdict.products);
       counts_["read back: masses"] += static_cast<uint64_t>(verdict.masses);
       counts_["read back: tiles between roles"] += static_cast<uint64_t>(verdict.passes);
-      // Rings get what room there is, not what the schedule has: known, see docs/lowering.md.
+      // Rings get what room there is, not what the schedule has: known (docs/lowering/schedule.md).
       std::string text;
       for (const std::string& fault : verdict.faults)
         if (fault.rfind("the ring of", 0) != 0)

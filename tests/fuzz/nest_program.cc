@@ -10,18 +10,19 @@ namespace {
 
 class Maker : KernelMaker {
  public:
-  explicit Maker(uint64_t seed) : KernelMaker(seed, seed * 13 + 7) {}
+  Maker(uint64_t seed, bool tiles) : KernelMaker(seed, seed * 13 + 7), tiles_(tiles) {}
 
   TileProgram Run() {
     const int outer = 1 + rng_.Below(2);
     keeps_ = rng_.Chance(40);
     Nest(outer, "    ");
     program_.text = fmt::format(
-        "kernel program(A: f16[H, M, K], B: f16[H, N, K], S: i32[H, G], C: out f32[M, N], "
-        "limit: i32)\n"
+        "kernel program({}S: i32[H, G], C: out f32[M, N], limit: i32)\n"
         "  where H >= 1, G >= 1\n{{\n"
         "  parallel m in tiles(M, 64), n in tiles(N, 64) {{\n"
         "    var acc: f32[64, 64] = 0\n{}    C[m, n] = acc\n  }}\n}}\n",
+        tiles_ ? "Q: f16[H, M, 64], A: f16[H, K, 64], B: f16[H, K, N], "
+               : "A: f16[H, M, K], B: f16[H, N, K], ",
         body_);
     program_.kernel = "program";
     program_.values.emplace_back("H", int64_t{1} + rng_.Below(3));
@@ -42,6 +43,8 @@ class Maker : KernelMaker {
     (heads ? head_ : group_) = var;
     Say(indent, fmt::format("for {} in 0..{} {{", var, heads ? "H" : "G"));
     const std::string inside = indent + "  ";
+    // A tile of the loop over heads, read by all products inside of it.
+    if (tiles_ && heads) Say(inside, "let q = Q[h, m, :]");
     const bool branch = rng_.Chance(45);
     if (branch) Say(inside, fmt::format("if {} {{", Condition()));
     Nest(outer - 1, branch ? inside + "  " : inside);
@@ -75,6 +78,7 @@ class Maker : KernelMaker {
 
   // Bounds of the innermost loop.
   std::string Bounds(const std::string& indent) {
+    if (tiles_ && rng_.Chance(50)) return Pick<std::string>({"0..64", "0..128", "64..192"});
     switch (rng_.Below(8)) {
       case 0: return "K";
       case 1: return "0..m.start";
@@ -97,7 +101,8 @@ class Maker : KernelMaker {
     if (keeps_) Say(indent, "var part: f32[64, 64] = 0");
     Say(indent, fmt::format("for k in tiles({}, {}) {{", bounds, Pick<int>({32, 64, 64})));
     const std::string product =
-        fmt::format("{} += A[{}, m, k] @ B[{}, n, k].T", into, head_, head_);
+        tiles_ ? fmt::format("{0} += ((q @ A[{1}, k, :].T) as f16) @ B[{1}, k, n]", into, head_)
+               : fmt::format("{} += A[{}, m, k] @ B[{}, n, k].T", into, head_, head_);
     if (rng_.Chance(12)) {
       Say(indent + "  ", fmt::format("if S[{}, {}] > 1 {{", head_, Group()));
       Say(indent + "    ", product);
@@ -110,11 +115,13 @@ class Maker : KernelMaker {
   }
 
   std::string head_, group_;
+  const bool tiles_;
   bool keeps_ = false;
 };
 
 }  // namespace
 
-TileProgram GenerateNest(uint64_t seed) { return Maker(seed).Run(); }
+TileProgram GenerateNest(uint64_t seed) { return Maker(seed, false).Run(); }
+TileProgram GenerateNestOfTiles(uint64_t seed) { return Maker(seed, true).Run(); }
 
 }  // namespace tilec::fuzz

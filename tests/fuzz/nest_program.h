@@ -11,5 +11,8 @@
 namespace tilec::fuzz {
 
 TileProgram GenerateNest(uint64_t seed);
+// The same where the loop over heads loads a tile that the products of the loops inside read, which
+// are often short and of known length: its ring lies around theirs.
+TileProgram GenerateNestOfTiles(uint64_t seed);
 
 }  // namespace tilec::fuzz

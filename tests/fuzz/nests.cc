@@ -1,13 +1,14 @@
 // Random nests (nest_program.h), programs whose loads are steered by what they compute
 // (steered_program.h), and programs with branches in their loops (branch_program.h), compiled with
 // roles: emulator against interpreter under the judge, in a random order of execution. None may be
-// refused or be wrong, at least --roles of them must have rings between roles, and nothing of a
-// schedule is lost in silence: a load that it has in a ring is in a ring of the plan, or a
-// diagnostic says that something was lost. Nothing depends on the time it takes: proofs are given
-// up by counts.
+// refused or be wrong, at least --roles of them must have rings between roles, --nests a solved
+// nest in their plan, and nothing of a schedule is lost in silence: a load that it has in a ring is
+// in a ring of the plan, or a diagnostic says that something was lost. Nothing depends on the time
+// it takes: proofs are given up by counts.
 //
-//   nests [--kind=nest|steered|branches] [--programs=N] [--seed=FIRST] [--roles=N] [--print]
-//         [--text] [--why]
+//   nests [--kind=nest|tiles|steered|branches] [--programs=N] [--seed=FIRST] [--roles=N]
+//   [--nests=N]
+//         [--print] [--text] [--why]
 //
 // `--text` runs nothing: it prints the programs, each with a `test` block that holds its call.
 // `--why` prints what was said beside the codes.
@@ -35,7 +36,7 @@ namespace {
 struct Settings {
   std::string kind = "nest";
   uint64_t programs = 24, seed = 1;
-  int roles = 20;
+  int roles = 20, nests = 0;
   bool print = false, text = false, why = false;
 };
 
@@ -44,6 +45,7 @@ struct Outcome {
   std::set<std::string> said;         // codes of notes and warnings
   std::string notes;                  // and what they say
   bool roles = false, rings = false;  // of the program; of its schedule
+  bool around = false, nest = false;  // rings around other loops; a nest that decided of them
 };
 
 std::string Codes(const std::set<std::string>& codes) {
@@ -116,6 +118,8 @@ Outcome Run(const TileProgram& nest) {
       out.notes += fmt::format("  {}: {}\n", d.def->code, d.message);
   diags.Clear();
   out.rings = RingsOf(lowered) > 0;
+  out.around = plan.find(" around=yes") != plan.npos;
+  out.nest = plan.find("\nnest ") != plan.npos;
   if (const std::string lost = LostInSilence(lowered, plan, out.said); !lost.empty())
     out.wrong = "lost in silence: " + lost + "\n";
   if (!report->findings().empty()) out.wrong += runtime::judge::ToText(report->findings());
@@ -126,16 +130,20 @@ Outcome Run(const TileProgram& nest) {
 
 int Main(const Settings& settings) {
   int bad = 0, roles = 0, without = 0;  // one role, and rings in the schedule: said, or bad
+  int around = 0, nests = 0;
   std::map<std::string, int> codes;
   for (uint64_t seed = settings.seed; seed < settings.seed + settings.programs; ++seed) {
     const TileProgram nest = settings.kind == "branches"  ? GenerateBranches(seed)
                              : settings.kind == "steered" ? GenerateSteered(seed)
+                             : settings.kind == "tiles"   ? GenerateNestOfTiles(seed)
                                                           : GenerateNest(seed);
     if (settings.print || settings.text) fmt::print("{}", FileOf(nest));
     if (settings.text) continue;
     const Outcome outcome = Run(nest);
     roles += outcome.roles ? 1 : 0;
     without += !outcome.roles && outcome.rings;
+    around += outcome.around;
+    nests += outcome.nest;
     for (const std::string& code : outcome.said) ++codes[code];
     if (!outcome.wrong.empty()) {
       ++bad;
@@ -144,15 +152,18 @@ int Main(const Settings& settings) {
       const char* const has = outcome.roles   ? "roles"
                               : outcome.rings ? "one role in place of its rings"
                                               : "one role";
-      fmt::print("seed {}: {}{}\n", seed, has, Codes(outcome.said));
+      fmt::print("seed {}: {}{}{}\n", seed, has, outcome.nest ? ", a solved nest" : "",
+                 Codes(outcome.said));
       if (settings.why) fmt::print("{}", outcome.notes);
     }
   }
   if (settings.text) return 0;
-  fmt::print("nests: seeds {} to {}, {} with roles, {} with one in place of rings, {} bad\n",
-             settings.seed, settings.seed + settings.programs - 1, roles, without, bad);
+  fmt::print(
+      "nests: seeds {} to {}, {} with roles, {} with one in place of rings, {} with rings around "
+      "loops, {} by a solved nest, {} bad\n",
+      settings.seed, settings.seed + settings.programs - 1, roles, without, around, nests, bad);
   for (const auto& [code, n] : codes) fmt::print("  {:8} {}\n", n, code);
-  return bad > 0 || roles < settings.roles ? 1 : 0;
+  return bad > 0 || roles < settings.roles || nests < settings.nests ? 1 : 0;
 }
 
 }  // namespace
@@ -165,6 +176,7 @@ int main(int argc, char** argv) {
   app.add_option("--programs", settings.programs);
   app.add_option("--seed", settings.seed);
   app.add_option("--roles", settings.roles);
+  app.add_option("--nests", settings.nests);
   app.add_flag("--print", settings.print);
   app.add_flag("--text", settings.text);
   app.add_flag("--why", settings.why);

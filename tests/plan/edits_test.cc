@@ -108,6 +108,21 @@ TEST_F(Edits, TurnsThatAreTakenAwayAreNotTaken) {
   EXPECT_EQ(without.plan.find("turns"), std::string::npos);
   EXPECT_EQ(turns(without.program), 0);
 }
+// A ring around loops has the slots of its solved nest, or those that it is given.
+TEST_F(Edits, ARingAroundLoopsHasTheSlotsItIsGiven) {
+  const PlanCase of = PlanCaseOf("nest");
+  const CompiledPlan made = CompilePlan(of);
+  ASSERT_TRUE(made.ok) << made.said;
+  EXPECT_NE(made.plan.find("\nnest loop="), std::string::npos) << made.plan;
+  EXPECT_NE(made.plan.find("\nring slots=2 "), std::string::npos) << made.plan;
+  const CompiledPlan one =
+      CompilePlan(of, Placed(With(made.plan, "ring slots=2", "slots", "1"), ""));
+  Obeyed(one, "\nring bytes=");
+  EXPECT_LT(one.program.launch.smem_bytes, made.program.launch.smem_bytes);
+  const CompiledPlan two = CompilePlan(of, Placed(WithWord(one.plan, "ring bytes", "slots=2"), ""));
+  Obeyed(two, "\nring slots=2 ");
+  EXPECT_EQ(two.program.launch.smem_bytes, made.program.launch.smem_bytes);
+}
 // When threads meet and copies are awaited follows from the function.
 TEST_F(Edits, MeetingsAndDrainsStay) {
   const PlanCase of = PlanCaseOf("attention_dqkv");

@@ -28,6 +28,7 @@ const std::vector<PlanCase>& PlanCases() {
       {"gathered", "tests/exec/embedding.tile", "embed_rmsnorm", 0, "solve"},
       {"linear_attention", "tests/exec/linear_attention.tile", "linear_attention", 0, "solve"},
       {"softmax", "stdlib/softmax.tile", "softmax", 0, "solve"},
+      {"nest", "tests/exec/windows.tile", "window", 1, "solve"},
       {"passes", "tests/exec/passes.tile", "", 0, "tests/exec/passes.sched"},
       {"split", "tests/exec/shared_sums.tile", "", 0, "solve:split=2"},
   };

@@ -205,7 +205,83 @@ TEST(Nest, SaysWhereNothingCanBeWon) {
   const Result<Solution> solution = Solve(b.graph, {}, diags);
   ASSERT_TRUE(solution.ok());
   EXPECT_EQ(solution->certificate.ii, 20);
-  EXPECT_NE(Gain({b.graph, 20}, *solution).find("nothing is won"), std::string::npos);
+  Nest nest;
+  nest.graph = b.graph;
+  nest.alone = 20;
+  EXPECT_NE(Gain(nest, *solution).find("nothing is won"), std::string::npos);
+}
+
+// A tile that the loops inside read, of few iterations or of many.
+constexpr const char* kTiles = R"(
+kernel tiles(Q: f16[H, M, 64], A: f16[H, K, 64], B: f16[H, K, 64], C: out f32[M, 64]) {
+  tune TURNS = 2 in 1..1000
+  parallel m in tiles(M, 64) {
+    var acc: f32[64, 64] = 0
+    for h in 0..H {
+      let q = Q[h, m, :]
+      for k in tiles(0..TURNS * 64, 64) {
+        acc += ((q @ A[h, k, :].T) as f16) @ B[h, k, :]
+      }
+    }
+    C[m, :] = acc
+  }
+}
+)";
+
+// Where the loops inside are short, a tile around them is in flight while they run; where they are
+// long, that gains less than the tolerance, and the ring has one slot.
+TEST(Nest, RingsAroundLoopsAreAsDeepAsTheNestAsks) {
+  for (const auto& [turns, slots] : {std::pair(2, 2), std::pair(400, 1)}) {
+    Compiled c = Cut(kTiles, "tiles", {{"TURNS", int64_t{turns}}});
+    ASSERT_TRUE(c.ok) << c.problems;
+    ProgramOptions options;
+    options.target = &c.target;
+    options.solve = SolveOptions::ForCompilation();
+    SolveNests(c.cut, options);
+    ASSERT_EQ(c.cut.schedule.nests.size(), 1u);
+    const NestReport& nest = c.cut.schedule.nests[0];
+    ASSERT_TRUE(nest.applied) << nest.note;
+    EXPECT_TRUE(Check(nest.graph, nest.solution.schedule).violations.empty());
+    ASSERT_EQ(c.cut.schedule.resources.nests.size(), 1u);
+    // Within the tolerance of the objective.
+    EXPECT_LT(c.cut.schedule.resources.nests[0].period, nest.alone + nest.alone / 100);
+    ASSERT_EQ(c.cut.schedule.resources.rings.size(), 1u);
+    EXPECT_TRUE(c.cut.schedule.resources.rings[0].around);
+    EXPECT_EQ(c.cut.schedule.resources.rings[0].slots, slots) << turns;
+  }
+}
+
+// A nest in a nest: the loop over groups is a unit of the loop over heads.
+constexpr const char* kDeep = R"(
+kernel deep(A: f16[H, M, K], B: f16[H, N, K], C: out f32[M, N], G: i32) {
+  parallel m in tiles(M, 64), n in tiles(N, 64) {
+    var acc: f32[64, 64] = 0
+    for h in 0..H {
+      for g in 0..G {
+        if g != 3 {
+          for k in tiles(K, 64) {
+            acc += A[h, m, k] @ B[h, n, k].T
+          }
+        }
+      }
+    }
+    C[m, n] = acc
+  }
+}
+)";
+
+TEST(Nest, LoopsToDepthThreeAreSolvedFromTheInside) {
+  Compiled c = Cut(kDeep, "deep", {});
+  ASSERT_TRUE(c.ok) << c.problems;
+  ProgramOptions options;
+  options.target = &c.target;
+  options.solve = SolveOptions::ForCompilation();
+  SolveNests(c.cut, options);
+  ASSERT_EQ(c.cut.schedule.nests.size(), 2u);
+  for (const NestReport& nest : c.cut.schedule.nests) ASSERT_TRUE(nest.applied) << nest.note;
+  const auto period = [&](size_t i) { return c.cut.schedule.nests[i].solution.schedule.ii; };
+  EXPECT_GE(period(0), 32 * c.cut.schedule.loops[0].solution.schedule.ii);
+  EXPECT_GE(period(1), 32 * period(0) - period(0));
 }
 
 TEST(Nest, OtherKernelsWorkOrSayWhy) {
