@@ -121,6 +121,28 @@ void Emitter::AwaitQuiet(size_t i) {
   if (!sums_[i].quiet) AwaitSum(i);
 }
 
+// What is there of left operands of sums at rest goes to its columns at once, behind the op with
+// number `behind` of a block: threads that held it until its product would hold it beside the next
+// scores.
+void Emitter::StoreLefts(const std::vector<OpId>& ops, size_t behind) {
+  for (size_t i = 0; i < p_.sums.size(); ++i) {
+    const TensorSum& sum = p_.sums[i];
+    if (!sum.resident() || !sums_[i].quiet || !p_.sum_columns.count({role_, i})) continue;
+    // The columns are its own up to there: other products of the sum may stand in other regions.
+    const auto next = std::find_if(ops.begin() + static_cast<std::ptrdiff_t>(behind) + 1, ops.end(),
+                                   [&](OpId id) {
+                                     return std::count(sum.dots.begin(), sum.dots.end(), id) > 0 ||
+                                            !in_.ops[id].regions.empty();
+                                   });
+    if (next == ops.end() || !in_.ops[*next].regions.empty() || left_stored_.count(*next)) continue;
+    const OperandPlan& a = plan_.dots.at(*next).a;
+    if (a.how != OperandPlan::How::kTensor || !map_.count(a.source)) continue;
+    b_.SetSpan(in_.ops[*next].at);
+    StoreLeft(*next);
+    left_stored_.insert(*next);
+  }
+}
+
 // A left operand, to its columns.
 void Emitter::StoreLeft(OpId id) {
   const DotPlan& dot = plan_.dots.at(id);
