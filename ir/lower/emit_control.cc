@@ -92,7 +92,7 @@ Result<> Emitter::Block_(BlockId from) {
   const auto meets = [&](OpId id) { return MeetsAcrossWarps(in_, plan_, id); };
   const std::vector<OpId> ops = part_ == Part::kEverything && plan_.dots.empty()
                                     ? MeetTogether(in_, from, meets)
-                                    : in_.blocks[from].ops;
+                                    : LeftsBehindReaders(in_.blocks[from].ops);
   for (size_t k = 0; k < ops.size(); ++k) {
     const OpId id = ops[k];
     b_.SetSpan(in_.ops[id].at);

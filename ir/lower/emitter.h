@@ -331,6 +331,7 @@ class Emitter {
   void StoreScales(OpId id);
   void StoreLeft(OpId dot);
   void StoreLefts(const std::vector<OpId>& ops, size_t behind);
+  std::vector<OpId> LeftsBehindReaders(std::vector<OpId> ops) const;
   Result<> AccumulateParts(OpId dot, size_t sum);
   // issue_groups.cc
   // Awaits the oldest `count` products in flight, once `made` are there.

@@ -121,6 +121,29 @@ void Emitter::AwaitQuiet(size_t i) {
   if (!sums_[i].quiet) AwaitSum(i);
 }
 
+// Left operands are converted behind the last other reader of what they are made of: row sums need
+// all of it at once, and a narrow copy beside it would cost half as much again.
+std::vector<OpId> Emitter::LeftsBehindReaders(std::vector<OpId> ops) const {
+  for (const TensorSum& sum : p_.sums)
+    for (OpId dot : sum.dots) {
+      const OperandPlan& a = plan_.dots.at(dot).a;
+      const OpId made =
+          sum.resident() && a.how == OperandPlan::How::kTensor ? in_.values[a.source].def : OpId();
+      if (!made.valid() || in_.ops[made].kind != OpKind::kCast || uses_.count(a.source) != 1)
+        continue;
+      const auto first = std::find(ops.begin(), ops.end(), made);
+      const auto product = std::find(first, ops.end(), dot);
+      if (product == ops.end()) continue;
+      auto behind = first;
+      for (auto at = first + 1; at != product; ++at) {
+        const std::vector<ValueId>& reads = in_.ops[*at].operands;
+        if (std::count(reads.begin(), reads.end(), in_.ops[made].operands[0]) > 0) behind = at;
+      }
+      std::rotate(first, first + 1, behind + 1);
+    }
+  return ops;
+}
+
 // What is there of left operands of sums at rest goes to its columns at once, behind the op with
 // number `behind` of a block: threads that held it until its product would hold it beside the next
 // scores.
