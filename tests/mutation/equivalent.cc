@@ -181,12 +181,14 @@ bool TouchesTensorMemory(const Line& l) {
          l.Is("tcgen05.shift");
 }
 
-// In front of it nobody has touched tensor memory: no statement above does, and none below goes
-// back to above.
+// In front of it nobody has touched tensor memory: no statement above does, none below goes back to
+// above, and nobody is waited for who may stand below.
 const char* NothingTouchedBefore(const Text& text, int fence) {
   std::set<std::string> above;
   for (int k = 1; k < fence; ++k) {
-    if (TouchesTensorMemory(text.at(k)) || text.at(k).Is("tcgen05.commit")) return nullptr;
+    const Line& l = text.at(k);
+    if (TouchesTensorMemory(l) || l.Is("tcgen05.commit") || l.Is("mbarrier.try_wait"))
+      return nullptr;
     if (!text.at(k).label.empty()) above.insert(text.at(k).label);
   }
   for (int k = fence; k <= static_cast<int>(text.size()); ++k)
