@@ -26,6 +26,8 @@ struct Item {
   llvm::Value* index = nullptr;
 };
 
+constexpr size_t kLongRow = 32, kChains = 4;
+
 }  // namespace
 
 DType AccumulatorOf(DType d) {
@@ -150,6 +152,11 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
   std::vector<Item> items;
   for (std::vector<Item>& g : groups) {
     if (g.empty()) g.push_back({neutral, I32(0x7fffffff)});
+    // Where a thread has whole rows, a tree's first level would be half a row more in registers.
+    if (options_.machine->Has("tmem") && g.size() >= kLongRow) {
+      for (size_t i = kChains; i < g.size(); ++i) g[i % kChains] = combine(g[i % kChains], g[i]);
+      g.resize(kChains);
+    }
     while (g.size() > 1) {  // pairwise: short chains, and small rounding errors in sums
       std::vector<Item> half;
       for (size_t i = 0; i + 1 < g.size(); i += 2) half.push_back(combine(g[i], g[i + 1]));

@@ -59,6 +59,9 @@ Substitutions Group(const ir::Op& op) { return {{"g", std::to_string(GroupOf(op)
 // Registers that a load or a store moves at once: more make ptxas' allocation brittle.
 constexpr int64_t kMostRegisters = 32;
 
+// Columns behind a register in an address: written out, so that no address but the first takes one.
+std::string Behind(int64_t columns) { return columns == 0 ? "" : "+" + std::to_string(columns); }
+
 std::string Registers(size_t first, int64_t count) {
   std::string out;
   for (int64_t i = 0; i < count; ++i)
@@ -139,14 +142,13 @@ Result<void> Emitter::EmitTcMma(const ir::Op& op) {
         I64(static_cast<int64_t>(DescriptorOf(o))));
   };
   llvm::Value* tensor = Scalar(op.operands[0]);
-  llvm::Value* a_start = in_tensor ? b_.CreateAdd(tensor, I32(op.i("a_column"))) : start(1, 3, a);
+  llvm::Value* a_start = in_tensor ? tensor : start(1, 3, a);
   llvm::Value* b_start = start(2, 4, b);
   // Of 64 rows every quarter of the lanes has 16 (layout F of the ISA); of a pair each CTA has all
   // lanes.
   const int64_t rows = op.i("pair") ? 2 * ir::kTensorLanes
                                     : std::min(ir::kTensorLanes, RoundUp(m, ir::kTensorLanes / 2));
   llvm::Value* descriptor = I32(InstructionDescriptor(*a_kind, *b_kind, trans_a, trans_b, rows, n));
-  llvm::Value* d = b_.CreateAdd(tensor, I32(op.i("column")));
   const int64_t step = 32 / ir::ByteSize(b_type.dtype);  // of k per instruction
   const auto at = [&](llvm::Value* from, const SharedOperand& o, int64_t row, int64_t column) {
     const int64_t bytes = o.Offset(row, column);
@@ -155,28 +157,28 @@ Result<void> Emitter::EmitTcMma(const ir::Op& op) {
   };
   // Elements of 16 bits lie two in a column, rows of the next 128 behind those of the last.
   const auto left = [&](int64_t row, int64_t column) {
-    if (!in_tensor) return at(a_start, a, row, column);
-    const int64_t blocks = row / ir::kTensorLanes * ir::TensorOperandColumns(1, k_begin + k);
-    return b_.CreateAdd(a_start, I32(blocks + column / 2));
+    return row / ir::kTensorLanes * ir::TensorOperandColumns(1, k_begin + k) + column / 2;
   };
   for (int64_t row = 0; row < m; row += ir::kTensorLanes) {
-    llvm::Value* into = b_.CreateAdd(d, I32(row / ir::kTensorLanes * n));
     for (int64_t kk = 0; kk < k; kk += step) {
       llvm::Value* adds = kk == 0 ? Scalar(op.operands[5]) : b_.getTrue();
       Substitutions with = Group(op);
       with.push_back({"kind", a_kind->kind});
+      with.push_back({"d", Behind(op.i("column") + row / ir::kTensorLanes * n)});
+      if (in_tensor) with.push_back({"a", Behind(op.i("a_column") + left(row, k_begin + kk))});
       CallPtx(b_, in_tensor ? PtxInst::kTcMmaLeft : PtxInst::kTcMma, with,
               in_tensor ? "r,r,l,r,b" : "r,l,l,r,b",
-              {into, left(row, k_begin + kk), at(b_start, b, 0, k_begin + kk), descriptor, adds});
+              {tensor, in_tensor ? tensor : at(a_start, a, row, k_begin + kk),
+               at(b_start, b, 0, k_begin + kk), descriptor, adds});
     }
   }
   return Done();
 }
 
-// Columns of the warp's lanes, piece by piece: body(shape, its size, address, words), the words by
-// register of the piece. Rows are lanes, or 16 rows are half of the warp's lanes and the threads of
-// a row share its columns: 8 of them, in elements of 32 bits, go to four registers, of 16 bits to
-// two (PTX ISA, shapes 32x32b, 16x256b, 16x128b).
+// Columns of the warp's lanes, piece by piece: body(shape, its size, address, what is behind it,
+// words), the words by register of the piece. Rows are lanes, or 16 rows are half of the warp's
+// lanes and the threads of a row share its columns: 8 of them, in elements of 32 bits, go to four
+// registers, of 16 bits to two (PTX ISA, shapes 32x32b, 16x256b, 16x128b).
 template <typename F>
 void Emitter::TensorPieces(const ir::Op& op, llvm::Value* base, const ir::Type& tile, F&& body) {
   const ir::Layout& layout = fn_.layouts[tile.layout];
@@ -189,8 +191,8 @@ void Emitter::TensorPieces(const ir::Op& op, llvm::Value* base, const ir::Type& 
   const int64_t part = split == "n" ? n / warpgroups : n;
   const int64_t wide = std::min(part, columns(RoundUp(tile.shape[1], ir::kTensorColumnStep)));
   llvm::Value* lanes = b_.CreateShl(b_.CreateAnd(Warp(), I32(3)), 21);  // 32 · quarter, at bit 16
-  llvm::Value* from =
-      b_.CreateAdd(b_.CreateAdd(base, I32(op.i("column") + columns(op.i("first")))), lanes);
+  llvm::Value* from = b_.CreateAdd(base, lanes);
+  const int64_t first = op.i("column") + columns(op.i("first"));
   if (warpgroups > 1 && split != "none")
     from = b_.CreateAdd(
         from, b_.CreateMul(b_.CreateLShr(Warp(), 2), I32(split == "m" ? blocks * n : part)));
@@ -213,7 +215,7 @@ void Emitter::TensorPieces(const ir::Op& op, llvm::Value* base, const ir::Type& 
         const int64_t at = column * 4 / bytes + of_eight / 4 * 8 + of_eight % 2;
         words.push_back(word_at.at({of_eight / 2 % 2 * 8, at}));
       }
-      body(shape, count, b_.CreateAdd(from, I32(block * n + column)), words);
+      body(shape, count, from, Behind(first + block * n + column), words);
       column += count * unit;
     }
 }
@@ -225,17 +227,18 @@ Result<void> Emitter::EmitTmemLoad(const ir::Op& op) {
   CallPtx(b_, PtxInst::kWarpSync, {});
   Regs words(static_cast<size_t>(fn_.layout(op.results[0]).regs()));
   TensorPieces(op, Scalar(op.operands[0]), tile,
-               [&](const char* shape, int64_t size, llvm::Value* address,
+               [&](const char* shape, int64_t size, llvm::Value* address, const std::string& behind,
                    const std::vector<size_t>& places) {
                  const auto count = static_cast<int64_t>(places.size());
                  std::string constraints;
                  for (int64_t i = 0; i < count; ++i) constraints += i ? ",=r" : "=r";
-                 const std::vector<llvm::Value*> got = CallPtx(b_, PtxInst::kTmemLd,
-                                                               {{"shape", shape},
-                                                                {"n", std::to_string(size)},
-                                                                {"r", Registers(0, count)},
-                                                                {"a", "$" + std::to_string(count)}},
-                                                               constraints + ",r", {address});
+                 const std::vector<llvm::Value*> got =
+                     CallPtx(b_, PtxInst::kTmemLd,
+                             {{"shape", shape},
+                              {"n", std::to_string(size)},
+                              {"r", Registers(0, count)},
+                              {"a", "$" + std::to_string(count) + behind}},
+                             constraints + ",r", {address});
                  for (size_t i = 0; i < got.size(); ++i) words[places[i]] = got[i];
                });
   // Tied, so that nothing that reads them stands in front of the wait.
@@ -265,7 +268,7 @@ Result<void> Emitter::EmitTmemStore(const ir::Op& op) {
   }
   CallPtx(b_, PtxInst::kWarpSync, {});
   TensorPieces(op, Scalar(op.operands[1]), tile,
-               [&](const char* shape, int64_t size, llvm::Value* address,
+               [&](const char* shape, int64_t size, llvm::Value* address, const std::string& behind,
                    const std::vector<size_t>& places) {
                  const auto count = static_cast<int64_t>(places.size());
                  std::string constraints = "r";
@@ -278,7 +281,7 @@ Result<void> Emitter::EmitTmemStore(const ir::Op& op) {
                          {{"shape", shape},
                           {"n", std::to_string(size)},
                           {"r", Registers(1, count)},
-                          {"a", "$0"}},
+                          {"a", "$0" + behind}},
                          constraints, args);
                });
   CallPtx(b_, PtxInst::kTmemWaitSt, {});

@@ -35,13 +35,14 @@ using DeviceAddress = uint64_t;
 
 // What cuTensorMapEncodeTiled takes; dims, strides and box innermost first.
 struct TensorMapDesc {
-  std::string dtype;  // "bf16", "f16", "f32", "tf32", "e4m3", "s8", "i8", "u8", …
+  std::string dtype;  // "bf16", "f16", "f32", "tf32", "e4m3", "s8", "i8", "u8", …; "u4": two a byte
   DeviceAddress base = 0;
   std::vector<uint64_t> dims;             // elements, 1…5 of them
   std::vector<uint64_t> strides_bytes;    // rank − 1
   std::vector<uint32_t> box;              // elements, 1…256 each
   std::vector<uint32_t> element_strides;  // empty: all 1
   int swizzle_bytes = 0;                  // 0, 32, 64, 128
+  int swizzle_atom = 16;                  // bytes that stay together: 16; of 128: 32, too
   int l2_promotion_bytes = 0;             // 0, 64, 128, 256
   bool fill_nan = false;                  // out-of-bounds elements: false 0, true NaN
 };

@@ -137,10 +137,12 @@ Code EncodeMap(Process& p, void* map, const MapWords& w) {
       (w.rank > 1 && w.strides == nullptr))
     return kInvalidValue;
   if (w.interleave != 0) return p.Refuse("cuTensorMapEncodeTiled with an interleaved layout");
-  if (w.type == 13 || w.type == 14 || w.type == 15)
-    return p.Refuse("cuTensorMapEncodeTiled with elements of four or six bits");
-  if (w.swizzle > 3) return p.Refuse("cuTensorMapEncodeTiled with atoms of 32 bytes or more");
-  const char* type = TypeName(w.type);
+  constexpr int kPackedFour = 13, kAtoms32 = 4;  // 16U4_ALIGN8B, 128B_ATOM_32B
+  if (w.type == 14 || w.type == 15)
+    return p.Refuse("cuTensorMapEncodeTiled with elements of four or six bits that are padded");
+  if (w.swizzle > kAtoms32)
+    return p.Refuse("cuTensorMapEncodeTiled with atoms of 64 bytes, or with flips");
+  const char* type = w.type == kPackedFour ? "u4" : TypeName(w.type);
   if (type == nullptr || w.swizzle < 0 || w.promotion < 0 || w.promotion > 3) return kInvalidValue;
   runtime::TensorMapDesc desc;
   desc.dtype = type;
@@ -150,7 +152,8 @@ Code EncodeMap(Process& p, void* map, const MapWords& w) {
   desc.box.assign(w.box, w.box + w.rank);
   if (w.element_strides != nullptr)
     desc.element_strides.assign(w.element_strides, w.element_strides + w.rank);
-  desc.swizzle_bytes = w.swizzle == 0 ? 0 : 16 << w.swizzle;
+  desc.swizzle_bytes = w.swizzle == 0 ? 0 : w.swizzle == kAtoms32 ? 128 : 16 << w.swizzle;
+  desc.swizzle_atom = w.swizzle == kAtoms32 ? 32 : 16;
   desc.l2_promotion_bytes = w.promotion == 0 ? 0 : 32 << w.promotion;
   desc.fill_nan = w.fill != 0;
   DiagSink diags;
@@ -171,13 +174,15 @@ Code MoveMap(Process& p, void* map, void* base) {
   runtime::emulator::TensorMapInfo info;
   if (!runtime::emulator::DecodeTensorMap(bytes, &info)) return kInvalidValue;
   runtime::TensorMapDesc desc;
-  desc.dtype = std::string(runtime::emulator::ElementName(info.element));
+  desc.dtype = info.packed == 2 ? "u4" : std::string(runtime::emulator::ElementName(info.element));
   desc.base = reinterpret_cast<uint64_t>(base);
   desc.dims.assign(info.dims, info.dims + info.rank);
   desc.strides_bytes.assign(info.strides + 1, info.strides + info.rank);
   desc.box.assign(info.box, info.box + info.rank);
   desc.element_strides.assign(info.element_strides, info.element_strides + info.rank);
+  if (info.packed == 2) desc.dims[0] *= 2, desc.box[0] *= 2;
   desc.swizzle_bytes = static_cast<int>(info.swizzle_bytes);
+  desc.swizzle_atom = static_cast<int>(info.swizzle_atom);
   desc.fill_nan = info.fill_nan;
   DiagSink diags;
   const auto made = runtime::emulator::EncodeTensorMap(desc, diags);

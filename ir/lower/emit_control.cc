@@ -92,8 +92,9 @@ Result<> Emitter::Block_(BlockId from) {
   const auto meets = [&](OpId id) { return MeetsAcrossWarps(in_, plan_, id); };
   const std::vector<OpId> ops = part_ == Part::kEverything && plan_.dots.empty()
                                     ? MeetTogether(in_, from, meets)
-                                    : in_.blocks[from].ops;
-  for (OpId id : ops) {
+                                    : LeftsBehindReaders(in_.blocks[from].ops);
+  for (size_t k = 0; k < ops.size(); ++k) {
+    const OpId id = ops[k];
     b_.SetSpan(in_.ops[id].at);
     if (part_ == Part::kProducer) {
       TRY_VOID(ProducerOp(id));
@@ -114,6 +115,7 @@ Result<> Emitter::Block_(BlockId from) {
         if (!ServedByIssuer(channel)) AwaitFull(channel, id);
     if (specialized && in_.ops[id].kind != OpKind::kFor) Await(in_.ops[id]);
     TRY_VOID(Op_(id));
+    StoreLefts(ops, k);
     if (const auto handed = handed_.find(id); specialized && handed != handed_.end())
       Hand(in_.ops[id], handed->second);
     if (specialized && in_.ops[id].kind != OpKind::kFor) Signal(in_.ops[id]);

@@ -333,6 +333,8 @@ class Emitter {
   ValueId ScaleTile(OpId id, int rows_dim, const Layout& wanted);
   std::vector<ValueId> ScaleTiles(OpId id);
   void StoreLeft(OpId dot);
+  void StoreLefts(const std::vector<OpId>& ops, size_t behind);
+  std::vector<OpId> LeftsBehindReaders(std::vector<OpId> ops) const;
   Result<> AccumulateParts(OpId dot, size_t sum);
   // issue_groups.cc
   // Awaits the oldest `count` products in flight, once `made` are there.
@@ -369,8 +371,9 @@ class Emitter {
   std::map<size_t, Ring> accumulators_;                  // by sum, of an issuer
   std::map<int, std::vector<Ring>> served_;              // rings_ as the issuer has them, by role
   std::vector<size_t> due_;                              // sums to be loaded
-  std::optional<size_t> changing_;                       // the sum whose slices are made,
-  ValueId changed_;                                      // … of this value
+  std::set<OpId> left_stored_;      // products whose left operands lie in their columns already
+  std::optional<size_t> changing_;  // the sum whose slices are made,
+  ValueId changed_;                 // … of this value
   std::vector<Issued> issued_;
   std::vector<OpId> pending_;  // TMA loads queued for the next flush
   ValueId mbar_, phase_;

@@ -267,12 +267,13 @@ Result<> Emitter::Accumulate(OpId id) {
   FlushLoads();
   if (dot.promote > 0) return AccumulateParts(id, i);
   const bool left = dot.a.how == OperandPlan::How::kTensor;
-  if (left) Tile(dot.a.source);
+  const bool stored = left_stored_.erase(id) > 0;
+  if (left && !stored) Tile(dot.a.source);
   const bool scaled = in_.ops[id].operands.size() > 3;
   const bool resident = p_.sums[i].resident();
   const bool begun = BeginSums(id) || resident;
   if (resident) AwaitQuiet(i);
-  if (left) StoreLeft(id);
+  if (left && !stored) StoreLeft(id);
   if (scaled) StoreScales(id);
   if (begun || left || scaled) MeetBeforeProducts();
   if (resident) sums_[i].adds = b_.Constant(Type::Scalar(DType::kBool), 1);

@@ -121,6 +121,51 @@ void Emitter::AwaitQuiet(size_t i) {
   if (!sums_[i].quiet) AwaitSum(i);
 }
 
+// Left operands are converted behind the last other reader of what they are made of: row sums need
+// all of it at once, and a narrow copy beside it would cost half as much again.
+std::vector<OpId> Emitter::LeftsBehindReaders(std::vector<OpId> ops) const {
+  for (const TensorSum& sum : p_.sums)
+    for (OpId dot : sum.dots) {
+      const OperandPlan& a = plan_.dots.at(dot).a;
+      const OpId made =
+          sum.resident() && a.how == OperandPlan::How::kTensor ? in_.values[a.source].def : OpId();
+      if (!made.valid() || in_.ops[made].kind != OpKind::kCast || uses_.count(a.source) != 1)
+        continue;
+      const auto first = std::find(ops.begin(), ops.end(), made);
+      const auto product = std::find(first, ops.end(), dot);
+      if (product == ops.end()) continue;
+      auto behind = first;
+      for (auto at = first + 1; at != product; ++at) {
+        const std::vector<ValueId>& reads = in_.ops[*at].operands;
+        if (std::count(reads.begin(), reads.end(), in_.ops[made].operands[0]) > 0) behind = at;
+      }
+      std::rotate(first, first + 1, behind + 1);
+    }
+  return ops;
+}
+
+// What is there of left operands of sums at rest goes to its columns at once, behind the op with
+// number `behind` of a block: threads that held it until its product would hold it beside the next
+// scores.
+void Emitter::StoreLefts(const std::vector<OpId>& ops, size_t behind) {
+  for (size_t i = 0; i < p_.sums.size(); ++i) {
+    const TensorSum& sum = p_.sums[i];
+    if (!sum.resident() || !sums_[i].quiet || !p_.sum_columns.count({role_, i})) continue;
+    // The columns are its own up to there: other products of the sum may stand in other regions.
+    const auto next = std::find_if(ops.begin() + static_cast<std::ptrdiff_t>(behind) + 1, ops.end(),
+                                   [&](OpId id) {
+                                     return std::count(sum.dots.begin(), sum.dots.end(), id) > 0 ||
+                                            !in_.ops[id].regions.empty();
+                                   });
+    if (next == ops.end() || !in_.ops[*next].regions.empty() || left_stored_.count(*next)) continue;
+    const OperandPlan& a = plan_.dots.at(*next).a;
+    if (a.how != OperandPlan::How::kTensor || !map_.count(a.source)) continue;
+    b_.SetSpan(in_.ops[*next].at);
+    StoreLeft(*next);
+    left_stored_.insert(*next);
+  }
+}
+
 // A left operand, to its columns.
 void Emitter::StoreLeft(OpId id) {
   const DotPlan& dot = plan_.dots.at(id);

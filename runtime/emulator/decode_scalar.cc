@@ -123,8 +123,8 @@ bool Decoder::BuildMov(const Statement& s, const Matched& m, Inst* inst) {
     const Operand& v = unpack ? d : a;
     size_t n = v.parts.size();
     int part = n == 0 ? 0 : bits / static_cast<int>(n);
-    if ((n != 2 && n != 4) || part < 16)
-      return Bad(s, unpack ? 0 : 1, "the parts must be two or four of at least 16 bits");
+    if ((n != 2 && n != 4) || part < 8)
+      return Bad(s, unpack ? 0 : 1, "the parts must be two or four of at least 8 bits");
     Ref r;
     if (!(unpack ? Source(s, 1, a, m.t, bits, &r) : Destination(s, 0, d, bits, &r))) return false;
     uint32_t list = 0;

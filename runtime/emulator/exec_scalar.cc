@@ -169,7 +169,7 @@ Step RunClock(Warp& w, const Inst& i, uint32_t mask) {
 Step RunPack(Warp& w, const Inst& i, uint32_t mask) {
   const uint32_t* list = &w.cta->cluster->launch->program->lists[i.o[1]];
   int part = i.u[0];
-  uint32_t low32 = part == 16 ? 0xffffu : ~0u;
+  uint32_t low32 = part == 8 ? 0xffu : part == 16 ? 0xffffu : ~0u;
   uint64_t out[32] = {};
   for (uint32_t k = 0; k < list[0]; ++k) {
     const uint32_t* p = Row<uint32_t>(w, list[1 + k]);
@@ -188,7 +188,7 @@ Step RunPack(Warp& w, const Inst& i, uint32_t mask) {
 Step RunUnpack(Warp& w, const Inst& i, uint32_t mask) {
   const uint32_t* list = &w.cta->cluster->launch->program->lists[i.o[1]];
   int part = i.u[0];
-  uint32_t low32 = part == 16 ? 0xffffu : ~0u;
+  uint32_t low32 = part == 8 ? 0xffu : part == 16 ? 0xffffu : ~0u;
   uint64_t in[32];
   if (i.u[1] == 64) {
     memcpy(in, Row<uint64_t>(w, i.o[0]), sizeof in);

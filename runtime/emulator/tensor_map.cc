@@ -21,8 +21,9 @@ constexpr uint32_t kMaxElementStride = 8;
 constexpr uint64_t kLastElement = static_cast<uint64_t>(Element::kE5m2);
 // Of `Encoded::small`, which has a byte each: element, rank, swizzle, fill, interleave, atomicity.
 constexpr uint32_t kFillShift = 24, kInterleaveShift = 32, kAtomicityShift = 40;
-constexpr uint64_t kNoElement = 0x80;  // and the number that `tensormap.replace` gave
-constexpr uint64_t kNoSwizzle = 0xff;  // one that there is not
+constexpr uint64_t kPacked = 1ull << 48;  // two elements of four bits in each byte
+constexpr uint64_t kNoElement = 0x80;     // and the number that `tensormap.replace` gave
+constexpr uint64_t kNoSwizzle = 0xff;     // one that there is not
 
 struct Encoded {
   uint64_t magic;
@@ -59,6 +60,7 @@ class Encoder {
   Encoder(const TensorMapDesc& desc, DiagSink& diags) : desc_(desc), diags_(diags) {}
 
   Result<TensorMap> Run() {
+    if (desc_.dtype == "u4") return Packed();
     const std::optional<Element> element = ElementFromName(desc_.dtype);
     if (!element) {
       return Broken(fmt::format("the element type `{}` is not known", desc_.dtype))
@@ -86,6 +88,20 @@ class Encoder {
   }
 
  private:
+  // Elements of four bits are bytes of half the extent (16U4_ALIGN8B).
+  Result<TensorMap> Packed() {
+    TensorMapDesc bytes = desc_;
+    bytes.dtype = "u8";
+    if (bytes.dims.empty() || bytes.box.empty() || bytes.dims[0] % 2 != 0 || bytes.box[0] % 2 != 0)
+      return Broken("elements of four bits, and not two in each byte of a row")
+          .Help("make the innermost extents even");
+    bytes.dims[0] /= 2;
+    bytes.box[0] /= 2;
+    Encoder encoder(bytes, diags_);
+    encoder.packed_ = kPacked;
+    return encoder.Run();
+  }
+
   DiagBuilder Broken(std::string what) {
     failed_ = true;
     return diags_.Report(kBadTensorMap, Span(), std::move(what)).Place("tensor map");
@@ -146,6 +162,10 @@ class Encoder {
           .Help("swizzles are 0, 32, 64 or 128 bytes");
       return;
     }
+    if (desc_.swizzle_atom != 16 && (desc_.swizzle_atom != 32 || span != 128)) {
+      Broken(fmt::format("a swizzle of {} bytes in atoms of {}", span, desc_.swizzle_atom))
+          .Help("atoms have 16 bytes, those of a swizzle of 128 bytes may have 32");
+    }
     const int l2 = desc_.l2_promotion_bytes;
     if (l2 != 0 && l2 != 64 && l2 != 128 && l2 != 256) {
       Broken(fmt::format("an L2 promotion of {} bytes", l2)).Help("it is 0, 64, 128 or 256 bytes");
@@ -178,7 +198,8 @@ class Encoder {
     e.base = desc_.base;
     const size_t rank = desc_.dims.size();
     e.small = static_cast<uint64_t>(element_) | rank << 8 |
-              static_cast<uint64_t>(desc_.swizzle_bytes) << 16 | uint64_t{desc_.fill_nan} << 24;
+              static_cast<uint64_t>(desc_.swizzle_bytes) << 16 | uint64_t{desc_.fill_nan} << 24 |
+              uint64_t{desc_.swizzle_atom == 32} << kAtomicityShift | packed_;
     for (size_t i = 0; i < 5; i++) {
       e.dims_less_one[i] = i < rank ? static_cast<uint32_t>(desc_.dims[i] - 1) : 0;
       e.box[i] = i < rank ? static_cast<uint16_t>(desc_.box[i]) : 1;
@@ -197,6 +218,7 @@ class Encoder {
   DiagSink& diags_;
   Element element_ = Element::kU8;
   uint32_t size_ = 1;
+  uint64_t packed_ = 0;
   bool failed_ = false;
 };
 
@@ -225,9 +247,9 @@ bool FieldsHold(const Encoded& e, std::string* why) {
   if ((e.small >> kInterleaveShift & 0xff) != 0)
     return Says(why, fmt::format("has interleave layout {}, which the emulator lacks",
                                  e.small >> kInterleaveShift & 0xff));
-  if ((e.small >> kAtomicityShift & 0xff) != 0)
-    return Says(why, fmt::format("has swizzle atomicity {}, which the emulator lacks",
-                                 e.small >> kAtomicityShift & 0xff));
+  const uint64_t atomicity = e.small >> kAtomicityShift & 0xff;
+  if (atomicity > 1 || (atomicity == 1 && span != 128))
+    return Says(why, fmt::format("has swizzle atomicity {}, which the emulator lacks", atomicity));
   constexpr uint64_t kLastReplaced = 15;  // of the ISA's list of element types
   if ((element & kNoElement) != 0 && (element & ~kNoElement) <= kLastReplaced)
     return Says(why,
@@ -238,7 +260,8 @@ bool FieldsHold(const Encoded& e, std::string* why) {
   if (rank < 1 || rank > 5) return Says(why, fmt::format("has rank {}, ranks are 1 to 5", rank));
   if (span != 0 && span != 32 && span != 64 && span != 128)
     return Says(why, fmt::format("has a swizzle of {} bytes, it is 0, 32, 64 or 128", span));
-  if (e.small >> 25 != 0) return Says(why, fmt::format("has reserved bits {:#x}", e.small >> 25));
+  if ((e.small >> 25 & 0x7f) != 0 || e.small >> 49 != 0)
+    return Says(why, fmt::format("has reserved bits {:#x}", e.small >> 25));
   const auto type = static_cast<Element>(element);
   if ((e.small >> 24 & 1) != 0 && (!IsFloat(type) || ElementBytes(type) == 1))
     return Says(why, fmt::format("fills {} elements with NaN", ElementName(type)));
@@ -280,6 +303,8 @@ bool DecodeTensorMap(const uint8_t* bytes, TensorMapInfo* info, std::string* why
   info->element = static_cast<Element>(e.small & 0xff);
   info->rank = static_cast<uint32_t>(e.small >> 8 & 0xff);
   info->swizzle_bytes = static_cast<uint32_t>(e.small >> 16 & 0xff);
+  info->swizzle_atom = (e.small >> kAtomicityShift & 0xff) == 1 ? 32 : 16;
+  info->packed = (e.small & kPacked) != 0 ? 2 : 1;
   info->fill_nan = (e.small >> 24 & 1) != 0;
   info->base = e.base;
   info->strides[0] = ElementBytes(info->element);

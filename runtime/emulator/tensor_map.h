@@ -31,8 +31,10 @@
 
 namespace tilec::runtime::emulator {
 
-// 16-byte-chunk permutation of a shared address for a swizzle of 0, 32, 64 or 128 bytes.
-constexpr uint32_t SwizzleAddress(uint32_t a, uint32_t swizzle_bytes) {
+// Permutation of a shared address for a swizzle of 0, 32, 64 or 128 bytes: of chunks of 16 bytes,
+// or in 128 of 32.
+constexpr uint32_t SwizzleAddress(uint32_t a, uint32_t swizzle_bytes, uint32_t atom = 16) {
+  if (atom == 32) return a ^ ((a >> 7 & 3) << 5);
   uint32_t mask = swizzle_bytes == 128 ? 7 : swizzle_bytes == 64 ? 3 : swizzle_bytes == 32 ? 1 : 0;
   return a ^ ((a >> 7 & mask) << 4);
 }
@@ -46,7 +48,8 @@ struct TensorMapInfo {
   uint64_t strides[5] = {};  // bytes; strides[0] is the element size
   uint32_t box[5] = {1, 1, 1, 1, 1};
   uint32_t element_strides[5] = {1, 1, 1, 1, 1};
-  uint32_t swizzle_bytes = 0;
+  uint32_t swizzle_bytes = 0, swizzle_atom = 16;
+  int32_t packed = 1;  // elements of four bits: the box has bytes, coordinates count two in each
   bool fill_nan = false;
   // Of a copy that takes four rows from anywhere: a box of one row of a tensor of two dimensions is
   // one of these four, and coords[1] is not looked at.

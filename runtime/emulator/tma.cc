@@ -36,7 +36,7 @@ TmaResult Check(const TensorMapInfo& map, const int32_t* coords, bool store, uin
   uint64_t reach = map.smem_bytes();
   if (map.swizzle_bytes != 0) reach = (reach + kSharedAlign - 1) / kSharedAlign * kSharedAlign;
   if (smem_offset + reach > smem_size) return Failed(TmaError::kSmemRange, bytes);
-  if (int64_t{coords[0]} * ElementBytes(map.element) % kChunk != 0) {
+  if (int64_t{coords[0]} * ElementBytes(map.element) % (kChunk * map.packed) != 0) {
     return Failed(TmaError::kCoordinateAlign, bytes);
   }
   TmaResult r;
@@ -68,6 +68,7 @@ bool ForEachRow(const TensorMapInfo& map, const int32_t* coords, uint32_t smem_o
   const uint32_t pitch = map.row_pitch();
   int64_t c[5] = {};
   for (uint32_t i = 0; i < map.rank; i++) c[i] = coords[i];
+  c[0] /= map.packed;
   const int64_t lo = std::clamp<int64_t>(-c[0], 0, map.box[0]);
   const int64_t hi = std::clamp<int64_t>(static_cast<int64_t>(map.dims[0]) - c[0], lo, map.box[0]);
   uint32_t extent[5];
@@ -119,7 +120,8 @@ void PutRow(const TensorMapInfo& map, uint8_t* smem, uint32_t offset, const uint
     return;
   }
   for (uint32_t i = 0; i < bytes; i += kChunk) {
-    std::memcpy(smem + SwizzleAddress(offset + i, map.swizzle_bytes), from + i, kChunk);
+    std::memcpy(smem + SwizzleAddress(offset + i, map.swizzle_bytes, map.swizzle_atom), from + i,
+                kChunk);
   }
 }
 
@@ -128,7 +130,8 @@ const uint8_t* GetRow(const TensorMapInfo& map, const uint8_t* smem, uint32_t of
                       uint32_t bytes, uint8_t* buffer) {
   if (map.swizzle_bytes == 0) return smem + offset;
   for (uint32_t i = 0; i < bytes; i += kChunk) {
-    std::memcpy(buffer + i, smem + SwizzleAddress(offset + i, map.swizzle_bytes), kChunk);
+    std::memcpy(buffer + i, smem + SwizzleAddress(offset + i, map.swizzle_bytes, map.swizzle_atom),
+                kChunk);
   }
   return buffer;
 }
@@ -356,7 +359,8 @@ void ForEachBoxRun(const TensorMapInfo& map, uint32_t smem_offset,
   for (uint32_t r = whole / row_bytes; r < rows; r++) {
     for (uint32_t i = 0; i < row_bytes; i += kChunk) {
       const uint32_t at = r * map.row_pitch() + i;
-      if (at >= whole) f(SwizzleAddress(smem_offset + at, map.swizzle_bytes), kChunk);
+      if (at >= whole)
+        f(SwizzleAddress(smem_offset + at, map.swizzle_bytes, map.swizzle_atom), kChunk);
     }
   }
 }

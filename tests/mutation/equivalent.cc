@@ -176,6 +176,64 @@ const char* WithoutWarpBarrier(const Text& text, int barrier) {
   return nullptr;
 }
 
+bool TouchesTensorMemory(const Line& l) {
+  return l.Is("tcgen05.ld") || l.Is("tcgen05.st") || l.Is("tcgen05.mma") || l.Is("tcgen05.cp") ||
+         l.Is("tcgen05.shift");
+}
+
+// In front of it nobody has touched tensor memory: no statement above does, none below goes back to
+// above, and nobody is waited for who may stand below.
+const char* NothingTouchedBefore(const Text& text, int fence) {
+  std::set<std::string> above;
+  for (int k = 1; k < fence; ++k) {
+    const Line& l = text.at(k);
+    if (TouchesTensorMemory(l) || l.Is("tcgen05.commit") || l.Is("mbarrier.try_wait"))
+      return nullptr;
+    if (!text.at(k).label.empty()) above.insert(text.at(k).label);
+  }
+  for (int k = fence; k <= static_cast<int>(text.size()); ++k)
+    if (text.at(k).Is("bra") && above.count(text.at(k).operands) != 0) return nullptr;
+  return "nobody has touched tensor memory in front of it, and the allocation is synchronous";
+}
+
+// Behind it tensor memory is given back and nothing else done with it; that is synchronous. Its own
+// products, loads and stores are over, since each has been waited for.
+const char* OnlyGivenBackBehind(const Text& text, int fence) {
+  Paths paths;
+  bool met = false, back = false;
+  for (int k = fence; k <= static_cast<int>(text.size()); ++k) {
+    const Line& l = text.at(k);
+    if (!paths.Pass(l) || TouchesTensorMemory(l) || l.Is("mbarrier.arrive")) return nullptr;
+    met |= l.Is("bar.sync") || l.Is("barrier.cluster.wait");
+    back |= l.Is("tcgen05.dealloc");
+  }
+  // The fence in front of the barrier or behind it.
+  for (int k = fence; k > fence - 6 && k > 0 && !met; --k)
+    met = text.at(k).Is("bar.sync") || text.at(k).Is("barrier.cluster.wait");
+  return met && back && paths.together()
+             ? "the barrier orders all before it, and only the deallocation follows, which is "
+               "synchronous"
+             : nullptr;
+}
+
+// Every path to an access of tensor memory has another such fence in front of it.
+const char* AnotherFenceFollows(const Text& text, int fence) {
+  Paths paths;
+  for (int k = fence + 1; k <= static_cast<int>(text.size()); ++k) {
+    const Line& l = text.at(k);
+    if (!paths.Pass(l) || TouchesTensorMemory(l)) return nullptr;
+    if (l.Is("tcgen05.fence::after") && paths.together())
+      return "another fence stands between it and every access";
+  }
+  return nullptr;
+}
+
+const char* WithoutFence(const Text& text, int fence) {
+  if (const char* why = NothingTouchedBefore(text, fence); why != nullptr) return why;
+  if (const char* why = OnlyGivenBackBehind(text, fence); why != nullptr) return why;
+  return text.at(fence).Is("tcgen05.fence::after") ? AnotherFenceFollows(text, fence) : nullptr;
+}
+
 // What the branch goes around does nothing but to those who are meant to do it, and nothing to them
 // either way: then all may.
 const char* WithoutBranch(const Text& text, int branch) {
@@ -228,6 +286,7 @@ const char* ShownEquivalent(const std::string& ptx, const Mutant& mutant) {
   const Text text(ptx);
   if (kind == "TensorWaitLd") return WithoutWaitForLoads(text, mutant.line);
   if (kind == "TensorWaitSt") return WithoutWaitForStores(text, mutant.line);
+  if (kind == "TensorBefore" || kind == "TensorAfter") return WithoutFence(text, mutant.line);
   if (kind == "PhaseKept") return PhaseIsZero(text, mutant.line);
   if (kind == "BranchDeleted") return WithoutBranch(text, mutant.line);
   if (kind == "WarpBarrier") return WithoutWarpBarrier(text, mutant.line);
@@ -237,6 +296,8 @@ const char* ShownEquivalent(const std::string& ptx, const Mutant& mutant) {
                                                        : WithoutWaitForStores(text, mutant.line);
   if (kind == "OrderLate" && text.at(mutant.left_line).Is("tcgen05.wait::ld"))
     return WithoutWaitForLoads(text, mutant.left_line);
+  if (kind == "OrderLate" && text.at(mutant.left_line).Is("tcgen05.fence"))
+    return WithoutFence(text, mutant.left_line);
   if (kind == "OrderLate") return FenceBehindBarrier(text, mutant);
   return nullptr;
 }

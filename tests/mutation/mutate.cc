@@ -277,9 +277,13 @@ class Maker {
     if (k >= s.operands.size() || s.operands[k].substr(0, 2) != "[%") return;
     Statement inner = s;
     inner.operands[k] = "[%mut]";
-    const std::string was = s.operands[k].substr(1, s.operands[k].size() - 2);
-    Add(kind,
-        fmt::format("{{ .reg .b32 %mut; {}.b32 %mut, {}, {}; {} }}", op, was, value, Join(inner)));
+    std::string was = s.operands[k].substr(1, s.operands[k].size() - 2), behind;
+    if (const size_t plus = was.find('+'); plus != was.npos) {
+      behind = fmt::format(" add.u32 %mut, {}, {};", was.substr(0, plus), was.substr(plus + 1));
+      was = "%mut";
+    }
+    Add(kind, fmt::format("{{ .reg .b32 %mut;{} {}.b32 %mut, {}, {}; {} }}", behind, op, was, value,
+                          Join(inner)));
   }
   void Tensor(const Statement& s) {
     if (s.Is("tcgen05.mma")) return TensorProduct(s);
@@ -508,7 +512,8 @@ Mutant TrapBefore(const Mutant& mutant) {
 std::optional<Mutant> InitialisedTwice(const Mutant& mutant) {
   const std::string& was = mutant.before;
   const size_t open = was.find('['), close = was.find(']');
-  if (was.find("mbarrier.") == std::string::npos ||
+  const bool commits = was.find("tcgen05.commit") != std::string::npos;
+  if ((was.find("mbarrier.") == std::string::npos && !commits) ||
       was.find("cp.async.bulk") != std::string::npos || close == std::string::npos)
     return std::nullopt;
   const std::string guard = was[0] == '@' ? was.substr(0, was.find(' ') + 1) : std::string();

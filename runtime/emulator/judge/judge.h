@@ -308,6 +308,7 @@ class Judge {
     Component committer = 0;  // of the last tcgen05.commit, and its number
     Epoch commit = 0;
     uint32_t commit_pc = 0;
+    uint64_t commit_phases = 0;  // complete ones when its arrival is over
     Epoch last_epoch() const { return base + static_cast<Epoch>(phases); }
   };
   struct Named {

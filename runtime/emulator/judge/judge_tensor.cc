@@ -330,6 +330,7 @@ void Judge::TensorArrive(const TensorMessage& m, uint32_t rank, uint32_t offset)
     f.fix = "wait for every phase before the next commit arrives";
     launch_->Say(std::move(f), m.pc, 0);
   }
+  b.commit_phases = b.phases + 1;
   View seen = m.view;
   if (rank != RankOf(m.warp)) {
     b.far_pending.Join(seen.scoped);
@@ -405,9 +406,11 @@ Epoch Judge::TensorKnown(uint32_t rank, Component c) const {
 }
 
 void Judge::TensorExit(uint32_t rank, uint32_t pc) {
-  auto say = [&](uint32_t at, uint32_t warp, const std::string& what, const std::string& fix) {
-    if (!launch_->First(Rule::kT12, at, 0)) return;
+  auto say = [&](uint32_t at, uint32_t warp, const std::string& what, const std::string& fix,
+                 bool known = false) {
+    if (!launch_->First(Rule::kT12, at, known ? 1 : 0)) return;
     Finding f = Begin(Rule::kT12, at, warp);
+    if (known) f.severity = Severity::kPortability;
     f.accesses[0].what = "issues";
     Access exit;
     exit.who = Who(rank * shape_.warps_per_cta);
@@ -417,7 +420,7 @@ void Judge::TensorExit(uint32_t rank, uint32_t pc) {
     f.message = "the CTA exits while " + what;
     f.missing = fix;
     f.fix = fix;
-    launch_->Say(std::move(f), at, 0);
+    launch_->Say(std::move(f), at, known ? 1 : 0);
   };
   const uint32_t first = rank * shape_.warps_per_cta;
   for (uint32_t w = first; w < first + shape_.warps_per_cta; ++w) {
@@ -432,11 +435,14 @@ void Judge::TensorExit(uint32_t rank, uint32_t pc) {
   }
   for (const auto& [key, b] : barriers_) {
     if (key >> 32 != rank || b.commit == 0 || !b.live) continue;
-    if (b.commit <= TensorKnown(rank, b.committer)) continue;
+    // A later commit tells that the operations are complete. That the arrival of this one is over,
+    // too, is told by its own phase alone: nothing promises that arrivals come in order.
+    const bool known = b.commit <= TensorKnown(rank, b.committer);
+    if (known && b.observed >= b.commit_phases) continue;
     say(b.commit_pc, components_[b.committer].owner,
         fmt::format("the arrival of a commit at the mbarrier at shared offset {} may be under way",
                     key & 0xffffffff),
-        "wait for the phase that the arrival completes before the last warp exits");
+        "wait for the phase that the arrival completes before the last warp exits", known);
   }
 }
 

@@ -89,6 +89,9 @@ TEST(TensorMap, EveryRule) {
          d.element_strides = {1, 1, 0};
        }},
       {"swizzle of 96 bytes", [](auto& d) { d.swizzle_bytes = 96; }},
+      {"a swizzle of 64 bytes in atoms of 32",
+       [](auto& d) { d.box[0] = 32, d.swizzle_bytes = 64, d.swizzle_atom = 32; }},
+      {"not two in each byte", [](auto& d) { d.dtype = "u4", d.dims[0] = 301; }},
       {"L2 promotion of 32", [](auto& d) { d.l2_promotion_bytes = 32; }},
       {"60 × 2 = 120 bytes", [](auto& d) { d.box[0] = 60; }},
       {"innermost extent is 256 bytes, the swizzle spans 128", [](auto& d) { d.box[0] = 128; }},

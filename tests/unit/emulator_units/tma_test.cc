@@ -154,6 +154,42 @@ void Round(uint8_t* value) {
   std::memcpy(value, &v, 4);
 }
 
+// What the boxes of two descriptions of the same bytes put in shared memory.
+std::vector<uint8_t> Loaded(const TensorMapDesc& desc, int32_t x, int32_t y) {
+  DiagSink diags;
+  Result<TensorMap> map = EncodeTensorMap(desc, diags);
+  EXPECT_TRUE(map.ok());
+  TensorMapInfo info;
+  EXPECT_TRUE(DecodeTensorMap(map->bytes, &info));
+  std::vector<uint8_t> smem(kSmem, 0xa5);
+  const int32_t at[2] = {x, y};
+  EXPECT_TRUE(TmaLoad(info, at, smem.data(), kSmem, 1024, [](uint64_t, uint64_t, bool) {
+                return true;
+              }).ok());
+  return smem;
+}
+
+TEST(Tma, AtomsOf32Bytes) {
+  Tensor t = Make("f32", {40, 30}, {32, 16}, 0);
+  const std::vector<uint8_t> plain = Loaded(t.desc, 4, 3);
+  t.desc.swizzle_bytes = 128;
+  t.desc.swizzle_atom = 32;
+  const std::vector<uint8_t> moved = Loaded(t.desc, 4, 3);
+  for (uint32_t row = 0; row < 16; row++)
+    for (uint32_t byte = 0; byte < 128; byte++)
+      ASSERT_EQ(moved[1024 + row * 128 + ((byte / 32 ^ row % 4) * 32 + byte % 32)],
+                plain[1024 + row * 128 + byte]);
+}
+
+TEST(Tma, ElementsOfFourBits) {
+  Tensor t = Make("u8", {96, 30}, {64, 16}, 128);
+  const std::vector<uint8_t> bytes = Loaded(t.desc, 48, 3);
+  t.desc.dtype = "u4";
+  t.desc.dims[0] *= 2;
+  t.desc.box[0] *= 2;
+  EXPECT_EQ(Loaded(t.desc, 96, 3), bytes);
+}
+
 TEST(Tma, LoadPlacesEveryElement) {
   for (const Config& c : Configs()) {
     for (bool nan : {false, true}) {

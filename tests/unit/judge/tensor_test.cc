@@ -181,6 +181,14 @@ const Case kCases[] = {
      "!" COMMIT
      "+W2:\n+mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 1;\n+@!%p bra W2;\n" FREE("32"),
      128},
+    {"T12", "exit while an arrival may come of a commit that another tells of",
+     " @%l0 mbarrier.init.shared::cta.b64 [bar+8], 1;\n" ALLOC("32") OPERANDS
+     " " MMA
+     "!@%l0 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar+8];\n"
+     " " COMMIT WAIT
+     "+W2:\n+mbarrier.try_wait.parity.shared::cta.b64 %p, [bar+8], 0;\n+@!%p bra W2;\n" AFTER FREE(
+         "32"),
+     128},
     {"T13", "scale factors of one quarter",
      ALLOC("64") OPERANDS
      " mov.u32 %r24, 0x7f7f7f7f;\n-add.u32 %r24, %r24, %w;\n"
