@@ -18,6 +18,8 @@
 #include "ir/queries.h"
 #include "ir/row_classes.h"
 #include "ir/slice_rows.h"
+#include "scheduler/check.h"
+#include "scheduler/in_turns.h"
 #include "scheduler/op_work.h"
 #include "scheduler/program_cut.h"
 #include "scheduler/role_sets.h"
@@ -400,6 +402,75 @@ void NoteNumbers(const Function& fn, LoopReport* report) {
   }
 }
 
+// Where the lowering's turns run the ops of the graph. Empty: parts of an op stand in two turns.
+std::vector<TurnPlace> PlacesOf(const LoopReport& report, const ir::LoopPlan& plan) {
+  std::map<OpId, size_t> rank;
+  for (size_t i = 0; i < plan.order.size(); ++i) rank[plan.order[i].op] = i;
+  std::map<std::string, int> roles = RolesByName(report.solution.schedule);
+  std::vector<TurnPlace> places(report.extraction.graph.ops.size());
+  for (size_t g = 0; g < places.size(); ++g)
+    for (OpId id : report.extraction.origins[g].members()) {
+      const auto at = rank.find(id);
+      if (at == rank.end() || plan.order[at->second].role < 0) continue;
+      const ir::PlannedOp& planned = plan.order[at->second];
+      TurnPlace& place = places[g];
+      if (place.role >= 0 && place.stage != planned.stage) return {};
+      if (place.role < 0 || place.rank > static_cast<int64_t>(at->second))
+        place.rank = static_cast<int64_t>(at->second);
+      place.role = roles.at(report.extraction.graph.ops[g].name);
+      place.stage = planned.stage;
+      place.done = place.done || plan.awaited.count(id) > 0;
+    }
+  return places;
+}
+
+bool SameProgram(const ir::LoopPlan& a, const ir::LoopPlan& b) {
+  const auto same = [](const ir::PlannedOp& x, const ir::PlannedOp& y) {
+    return x.op == y.op && x.role == y.role && x.stage == y.stage;
+  };
+  const auto token = [](const ir::PlannedToken& x, const ir::PlannedToken& y) {
+    return x.from == y.from && x.to == y.to && x.turns == y.turns;
+  };
+  return a.stages == b.stages && a.going_on == b.going_on &&
+         std::equal(a.order.begin(), a.order.end(), b.order.begin(), b.order.end(), same) &&
+         std::equal(a.tokens.begin(), a.tokens.end(), b.tokens.begin(), b.tokens.end(), token);
+}
+
+// What the lowering moved, because ptxas would serialize products otherwise, as a schedule with the
+// same II: then nothing is lost, and that schedule is the one that runs. What does not fit is said.
+void SettleDepartures(const Function& fn, OpId loop, const std::map<int, int>& compute, int slices,
+                      const ir::LoopSchedule& as_solved, const ir::LoopPlan& plan,
+                      LoopReport* report) {
+  if (plan.departures.empty()) return;
+  const Graph& graph = report->extraction.graph;
+  const std::vector<TurnPlace> places = PlacesOf(*report, plan);
+  if (!places.empty()) {
+    if (std::optional<ir::Schedule> runs = InTurns(graph, report->solution.schedule, places)) {
+      LoopReport settled = *report;
+      settled.solution.schedule = std::move(*runs);
+      ir::LoopSchedule schedule = ToLoopSchedule(fn, settled, compute, slices);
+      schedule.warpgroups = as_solved.warpgroups;
+      schedule.in_flight = as_solved.in_flight;
+      schedule.in_place = as_solved.in_place;
+      std::string why;
+      const auto again = PlanLoop(fn, loop, schedule, &why);
+      if (again && SameProgram(*again, plan)) {
+        settled.solution.report = Check(graph, settled.solution.schedule);
+        *report = std::move(settled);
+        return;
+      }
+    }
+  }
+  const int64_t ii = report->solution.schedule.ii;
+  const auto period =
+      places.empty() ? std::nullopt : PeriodInTurns(graph, report->solution.schedule, places);
+  for (const std::string& departure : plan.departures)
+    report->notes.push_back(
+        !period || *period == ii
+            ? departure
+            : fmt::format("{}: {} cycles in place of {}", departure, *period, ii));
+}
+
 bool ApplySchedules(CutProgram& c) {
   const std::vector<OpId> loops = InnermostLoops(c.fn);
   const bool sliced = c.schedule.slices > 1;
@@ -446,6 +517,10 @@ bool ApplySchedules(CutProgram& c) {
       continue;
     }
     report.notes.insert(report.notes.end(), plan->notes.begin(), plan->notes.end());
+    if (c.schedule.apart || c.at_once)
+      report.notes.insert(report.notes.end(), plan->departures.begin(), plan->departures.end());
+    else
+      SettleDepartures(c.fn, loops[i], *compute, c.schedule.slices, schedule, *plan, &report);
     report.going_on = plan->going_on;
     NoteNumbers(c.fn, &report);
     if (!PipelineLoop(c.fn, loops[i], *plan, &tokens) &&

@@ -34,22 +34,24 @@ VARIANTS = [
     ("dq_noarith", "attention_dq",
      [("exp2(s * c - lse[:, None])", "s"), ("(p * (dp - d[:, None]))", "(p * dp)")]),
     ("kv_base", "attention_dkdv", []),
-    ("kv_rows", "attention_dkdv",
-     [("(LSE[b, h, q] * LOG2E)[None, :]", "LSE[b, h..h + 1, q] * LOG2E"),
-      ("delta[b, h, q][None, :]", "delta[b, h..h + 1, q]")]),
+    ("kv_threads", "attention_dkdv",
+     [("LSE[b, h..h + 1, q] * LOG2E", "(LSE[b, h, q] * LOG2E)[None, :]"),
+      ("delta[b, h..h + 1, q]", "delta[b, h, q][None, :]")]),
     ("kv_norows", "attention_dkdv",
-     [("(LSE[b, h, q] * LOG2E)[None, :]", "1.0"), ("delta[b, h, q][None, :]", "0.5")]),
+     [("LSE[b, h..h + 1, q] * LOG2E", "1.0"), ("delta[b, h..h + 1, q]", "0.5")]),
     ("kv_noexp", "attention_dkdv",
-     [("exp2(s * c - (LSE[b, h, q] * LOG2E)[None, :])", "s * c"),
-      ("delta[b, h, q][None, :]", "0.5")]),
+     [("exp2(s * c - LSE[b, h..h + 1, q] * LOG2E)", "s * c"),
+      ("delta[b, h..h + 1, q]", "0.5")]),
 ]
 
 # kernel, tunes by head dim, options. Length of an iteration, of a tile: names of tunes.
 def cases():
     for causal in (False, True):
         for d in (64, 128):
-            yield ("attention", d, causal, "BQ", "BKV",
-                   {64: {"BQ": 192, "BKV": 128}, 128: {"BQ": 128, "BKV": 128}}[d])
+            for name in ["attention"] + [f"attention_{d}.{k}" for k in (3, 4)]:
+                if name != "attention_64.4":
+                    yield (name, d, causal, "BQ", "BKV",
+                           {64: {"BQ": 192, "BKV": 128}, 128: {"BQ": 128, "BKV": 128}}[d])
     for name, _, _ in VARIANTS:
         for d in (64, 128):
             if name.startswith("dq"):
@@ -63,8 +65,17 @@ def cases():
                 yield ("attention_dqkv", d, False, "BK", "BQ", {"BK": 128, "BQ": bq})
 
 
+# Forward, as it is solved or with a schedule of this folder.
+def is_forward(name):
+    return name.split(".")[0] in ("attention", "attention_64", "attention_128")
+
+
+def schedule_of(name):
+    return os.path.join(HERE, name + ".sched") if "." in name else "solve"
+
+
 def file_of(name):
-    if name == "attention":
+    if is_forward(name):
         return os.path.join(ROOT, "stdlib/attention.tile")
     if name == "attention_dqkv":
         return os.path.join(ROOT, "stdlib/models/attention_backward.tile")
@@ -95,9 +106,12 @@ def prepare(tilec):
     iis = {}
     for case in cases():
         name, d, causal, _, _, tunes = case
-        words = [tilec, "schedule", f"{file_of(name)}:{name}", f"D={d}",
+        kernel = "attention" if is_forward(name) else name
+        words = [tilec, "schedule", f"{file_of(name)}:{kernel}", f"D={d}",
                  f"causal={'true' if causal else 'false'}", "scale=0.1", "--target=h200"]
         words += [f"{k}={v}" for k, v in tunes.items()]
+        if schedule_of(name) != "solve":
+            words.append("--schedule=" + schedule_of(name))
         done = subprocess.run(words, capture_output=True, text=True)
         both = done.stdout + done.stderr
         found = re.search(r"^II (\d+) cycles", both, re.M)
@@ -217,9 +231,10 @@ def run(lib, only):
         if only and not re.search(only, key_of(case)):
             continue
         file = file_of(name)
-        if file not in modules:
-            modules[file] = tilec.load(file, target="h200", schedule="solve")
-        kernel = modules[file][name]
+        key = (file, schedule_of(name))
+        if key not in modules:
+            modules[key] = tilec.load(file, target="h200", schedule=key[1])
+        kernel = modules[key]["attention" if is_forward(name) else name]
         rows, step = tunes[long_of], tunes[turn_of]
         told = iis.get(key_of(case), {})
         out = {True: [], False: []}
@@ -235,7 +250,7 @@ def run(lib, only):
                 q, k, v = shape(s), shape(l), shape(l)
                 o = torch.empty_like(q)
                 extra = dict(tunes, causal=causal)
-                if name == "attention":
+                if is_forward(name):
                     call = lambda: kernel(q, k, v, 0.1, O=o, **extra)
                 else:
                     go = shape(s)
