@@ -122,8 +122,7 @@ std::optional<ir::Schedule> InTurns(const Graph& graph, const ir::Schedule& solv
                                     const std::vector<TurnPlace>& places) {
   const Turns turns(graph, solved, places);
   for (const bool near : {true, false})
-    if (const auto out = turns.At(solved.ii, near);
-        out && Check(graph, *out).violations.empty())
+    if (const auto out = turns.At(solved.ii, near); out && Check(graph, *out).violations.empty())
       return out;
   return std::nullopt;
 }

@@ -18,8 +18,8 @@
 #include "ir/queries.h"
 #include "ir/row_classes.h"
 #include "ir/slice_rows.h"
-#include "scheduler/check.h"
-#include "scheduler/in_turns.h"
+#include "scheduler/as_loop.h"
+#include "scheduler/departures.h"
 #include "scheduler/op_work.h"
 #include "scheduler/program_cut.h"
 #include "scheduler/role_sets.h"
@@ -67,43 +67,6 @@ bool SlicesAreApart(const Function& fn, const ir::Target& target) {
       if (def == nullptr || def->attr("slice") == nullptr) return false;
     }
   return true;
-}
-
-std::map<std::string, int> RolesByName(const ir::Schedule& schedule) {
-  std::map<std::string, int> roles;
-  for (const ir::ScheduledOp& op : schedule.ops) roles[op.name] = op.role;
-  return roles;
-}
-
-// Compute role of each scheduled role: the slice whose ops it runs. nullopt: it mixes slices.
-std::optional<std::map<int, int>> ComputeRoles(const Graph& graph, const ir::Schedule& schedule,
-                                               int slices) {
-  std::map<int, int> compute;
-  const std::map<std::string, int> roles = RolesByName(schedule);
-  for (const GraphOp& op : graph.ops) {
-    const auto role = roles.find(op.name);
-    if (op.variable_latency || role == roles.end()) continue;
-    const int slice = slices == 1 ? 0 : op.slice;
-    if (slice < 0) continue;
-    const auto [it, fresh] = compute.try_emplace(role->second, slice);
-    if (it->second != slice) return std::nullopt;
-  }
-  return compute;
-}
-
-// The same where roles are as scheduled: numbered by their names, in the order in which they come.
-std::map<int, int> NamedRoles(const Graph& graph, const ir::Schedule& schedule,
-                              std::map<std::string, int>* numbers) {
-  std::map<int, int> compute;
-  const std::map<std::string, int> roles = RolesByName(schedule);
-  for (const GraphOp& op : graph.ops) {
-    const auto role = roles.find(op.name);
-    if (op.variable_latency || role == roles.end()) continue;
-    const std::string& name = schedule.roles[static_cast<size_t>(role->second)].name;
-    compute[role->second] =
-        numbers->try_emplace(name, static_cast<int>(numbers->size())).first->second;
-  }
-  return compute;
 }
 
 // Roles of a loop that run no op of the program. What such a role would load and hand on, those who
@@ -156,47 +119,6 @@ ir::PassTime TimeOfPass(const LoopReport& report, const std::map<int, int>& comp
     priced = true;
   }
   return time;
-}
-
-ir::LoopSchedule ToLoopSchedule(const Function& fn, const LoopReport& report,
-                                const std::map<int, int>& compute, int slices) {
-  ir::LoopSchedule out;
-  const Graph& graph = report.extraction.graph;
-  const ir::Schedule& schedule = report.solution.schedule;
-  out.ii = schedule.ii;
-  if (const int tensor = graph.FindUnit("tensor"); tensor >= 0)
-    for (const GraphOp& op : graph.ops)
-      for (const UnitUse& use : op.uses)
-        if (use.unit == tensor) out.tensor += use.cycles;
-  std::map<std::string, int64_t> cycles;
-  for (const ir::ScheduledOp& op : schedule.ops) cycles[op.name] = op.cycle;
-  const std::map<std::string, int> roles = RolesByName(schedule);
-  for (size_t g = 0; g < graph.ops.size(); ++g) {
-    const std::string& name = graph.ops[g].name;
-    if (roles.count(name) == 0) continue;  // a route that is not taken
-    const auto role = compute.find(roles.at(name));
-    for (OpId id : report.extraction.origins[g].members()) {
-      if (ir::IsReplicated(fn, fn.ops[id])) continue;
-      if (role == compute.end() || (slices > 1 && fn.ops[id].attr("slice") == nullptr))
-        out.replicated.insert(id);
-      else
-        out.ops[id] = {role->second, cycles.at(name)};
-    }
-  }
-  for (const ir::OrderEdge& edge : schedule.order) {
-    const int from = graph.FindOp(edge.from), to = graph.FindOp(edge.to);
-    if (!edge.enforced || from < 0 || to < 0) continue;
-    const auto main = [&](int g) {
-      const OpOrigin& origin = report.extraction.origins[static_cast<size_t>(g)];
-      return origin.steps[static_cast<size_t>(origin.main)].op;
-    };
-    if (!main(from).valid() || !main(to).valid()) continue;
-    // A branch passes no token: it is one role's, as all of such a loop is.
-    if (!fn.ops[main(from)].regions.empty() || !fn.ops[main(to)].regions.empty()) continue;
-    out.tokens.push_back(
-        {main(from), main(to), CeilDiv(cycles.at(edge.from) - cycles.at(edge.to), schedule.ii)});
-  }
-  return out;
 }
 
 // Of products that are complete at once the assembler orders instructions as it likes, and what a
@@ -356,7 +278,9 @@ std::optional<CutProgram> SolveCut(const Function& fn, int slices, const Program
                                    bool tied) {
   std::optional<CutProgram> c = CutRows(fn, slices, *options.target);
   if (!c) return std::nullopt;
-  for (LoopReport& report : c->schedule.loops) {
+  const std::vector<OpId> loops = InnermostLoops(c->fn);
+  for (size_t i = 0; i < loops.size(); ++i) {
+    LoopReport& report = c->schedule.loops[i];
     if (!report.extracted()) continue;
     DiagSink attempt;
     Graph graph = report.extraction.graph;
@@ -375,6 +299,7 @@ std::optional<CutProgram> SolveCut(const Function& fn, int slices, const Program
       continue;
     }
     report.solution = std::move(*solution);
+    SolveInTurns(*c, loops[i], options, &graph, &report);
     if (options.alternative > 0) {
       const std::vector<Alternative> answers =
           TopSolutions(graph, report.solution, options.alternative + 1, options.solve);
@@ -400,75 +325,6 @@ void NoteNumbers(const Function& fn, LoopReport* report) {
       report->notes.push_back(fmt::format("`{}` makes one number, and runs where that is read",
                                           report->extraction.graph.ops[g].name));
   }
-}
-
-// Where the lowering's turns run the ops of the graph. Empty: parts of an op stand in two turns.
-std::vector<TurnPlace> PlacesOf(const LoopReport& report, const ir::LoopPlan& plan) {
-  std::map<OpId, size_t> rank;
-  for (size_t i = 0; i < plan.order.size(); ++i) rank[plan.order[i].op] = i;
-  std::map<std::string, int> roles = RolesByName(report.solution.schedule);
-  std::vector<TurnPlace> places(report.extraction.graph.ops.size());
-  for (size_t g = 0; g < places.size(); ++g)
-    for (OpId id : report.extraction.origins[g].members()) {
-      const auto at = rank.find(id);
-      if (at == rank.end() || plan.order[at->second].role < 0) continue;
-      const ir::PlannedOp& planned = plan.order[at->second];
-      TurnPlace& place = places[g];
-      if (place.role >= 0 && place.stage != planned.stage) return {};
-      if (place.role < 0 || place.rank > static_cast<int64_t>(at->second))
-        place.rank = static_cast<int64_t>(at->second);
-      place.role = roles.at(report.extraction.graph.ops[g].name);
-      place.stage = planned.stage;
-      place.done = place.done || plan.awaited.count(id) > 0;
-    }
-  return places;
-}
-
-bool SameProgram(const ir::LoopPlan& a, const ir::LoopPlan& b) {
-  const auto same = [](const ir::PlannedOp& x, const ir::PlannedOp& y) {
-    return x.op == y.op && x.role == y.role && x.stage == y.stage;
-  };
-  const auto token = [](const ir::PlannedToken& x, const ir::PlannedToken& y) {
-    return x.from == y.from && x.to == y.to && x.turns == y.turns;
-  };
-  return a.stages == b.stages && a.going_on == b.going_on &&
-         std::equal(a.order.begin(), a.order.end(), b.order.begin(), b.order.end(), same) &&
-         std::equal(a.tokens.begin(), a.tokens.end(), b.tokens.begin(), b.tokens.end(), token);
-}
-
-// What the lowering moved, because ptxas would serialize products otherwise, as a schedule with the
-// same II: then nothing is lost, and that schedule is the one that runs. What does not fit is said.
-void SettleDepartures(const Function& fn, OpId loop, const std::map<int, int>& compute, int slices,
-                      const ir::LoopSchedule& as_solved, const ir::LoopPlan& plan,
-                      LoopReport* report) {
-  if (plan.departures.empty()) return;
-  const Graph& graph = report->extraction.graph;
-  const std::vector<TurnPlace> places = PlacesOf(*report, plan);
-  if (!places.empty()) {
-    if (std::optional<ir::Schedule> runs = InTurns(graph, report->solution.schedule, places)) {
-      LoopReport settled = *report;
-      settled.solution.schedule = std::move(*runs);
-      ir::LoopSchedule schedule = ToLoopSchedule(fn, settled, compute, slices);
-      schedule.warpgroups = as_solved.warpgroups;
-      schedule.in_flight = as_solved.in_flight;
-      schedule.in_place = as_solved.in_place;
-      std::string why;
-      const auto again = PlanLoop(fn, loop, schedule, &why);
-      if (again && SameProgram(*again, plan)) {
-        settled.solution.report = Check(graph, settled.solution.schedule);
-        *report = std::move(settled);
-        return;
-      }
-    }
-  }
-  const int64_t ii = report->solution.schedule.ii;
-  const auto period =
-      places.empty() ? std::nullopt : PeriodInTurns(graph, report->solution.schedule, places);
-  for (const std::string& departure : plan.departures)
-    report->notes.push_back(
-        !period || *period == ii
-            ? departure
-            : fmt::format("{}: {} cycles in place of {}", departure, *period, ii));
 }
 
 bool ApplySchedules(CutProgram& c) {
@@ -497,8 +353,7 @@ bool ApplySchedules(CutProgram& c) {
       return false;
     }
     NoteResources(c.fn, report, *compute, &c.schedule.resources);
-    ir::LoopSchedule schedule = ToLoopSchedule(c.fn, report, *compute, c.schedule.slices);
-    schedule.warpgroups = c.schedule.warpgroups;
+    ir::LoopSchedule schedule = LoopScheduleOf(c, report, *compute);
     if (c.schedule.apart) NoteIdleRoles(*compute, &report);
     if (c.schedule.apart)
       ir::PassInLoop(
@@ -507,8 +362,6 @@ bool ApplySchedules(CutProgram& c) {
             return TimeOfPass(report, *compute, maker, reader, role);
           },
           &tokens);
-    schedule.in_flight = c.in_flight;
-    schedule.in_place = c.in_place;
     if (c.at_once) KeepProgramOrder(c.fn, loops[i], &schedule);
     std::string why;
     const std::optional<ir::LoopPlan> plan = PlanLoop(c.fn, loops[i], schedule, &why);
@@ -517,10 +370,7 @@ bool ApplySchedules(CutProgram& c) {
       continue;
     }
     report.notes.insert(report.notes.end(), plan->notes.begin(), plan->notes.end());
-    if (c.schedule.apart || c.at_once)
-      report.notes.insert(report.notes.end(), plan->departures.begin(), plan->departures.end());
-    else
-      SettleDepartures(c.fn, loops[i], *compute, c.schedule.slices, schedule, *plan, &report);
+    SettleDepartures(c, loops[i], *compute, *plan, &report);
     report.going_on = plan->going_on;
     NoteNumbers(c.fn, &report);
     if (!PipelineLoop(c.fn, loops[i], *plan, &tokens) &&

@@ -48,8 +48,8 @@ VARIANTS = [
 def cases():
     for causal in (False, True):
         for d in (64, 128):
-            for name in ["attention"] + [f"attention_{d}.{k}" for k in (3, 4)]:
-                if name != "attention_64.4":
+            for name in ["attention"] + [f"attention_{d}.{k}" for k in (3, 4, 5)]:
+                if name not in ("attention_64.4", "attention_128.5"):
                     yield (name, d, causal, "BQ", "BKV",
                            {64: {"BQ": 192, "BKV": 128}, 128: {"BQ": 128, "BKV": 128}}[d])
     for name, _, _ in VARIANTS:
