@@ -144,6 +144,7 @@ void SolveInTurns(const CutProgram& c, OpId loop, const ProgramOptions& options,
   const std::vector<Together> products = ProductsRead(c, *report);
   if (products.empty()) return;
 
+  const int64_t most = MostRegisters(report->solution);
   std::optional<Solution> best;
   std::vector<Graph::Pin> law;
   std::vector<int> behind(products.size(), 0);
@@ -166,7 +167,9 @@ void SolveInTurns(const CutProgram& c, OpId loop, const ProgramOptions& options,
           !best || (MostRegisters(*solution) < MostRegisters(*best)
                         ? ii <= (1 + kForRegisters) * static_cast<double>(best->schedule.ii)
                         : (1 + kForRegisters) * ii < static_cast<double>(best->schedule.ii));
-      if (order && order->departures.empty() && better) {
+      // What needs more registers may not be lowered at all.
+      const bool fits = MostRegisters(*solution) <= most;
+      if (order && order->departures.empty() && better && fits) {
         best = std::move(*solution);
         law = pins;
       }

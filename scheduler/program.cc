@@ -299,6 +299,8 @@ std::optional<CutProgram> SolveCut(const Function& fn, int slices, const Program
       continue;
     }
     report.solution = std::move(*solution);
+    // Loops of several roles know no law of turns: choices are compared without it.
+    c->ii += report.solution.schedule.ii;
     SolveInTurns(*c, loops[i], options, &graph, &report);
     if (options.alternative > 0) {
       const std::vector<Alternative> answers =
@@ -308,7 +310,6 @@ std::optional<CutProgram> SolveCut(const Function& fn, int slices, const Program
     }
     report.solution.schedule.graph_hash = Hash(report.extraction.graph);
     report.applied = true;
-    c->ii += report.solution.schedule.ii;
   }
   return c;
 }

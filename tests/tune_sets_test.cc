@@ -1,6 +1,7 @@
-// Every point of the `tune` sets of a library file that the model may pick, assembled by ptxas: none
-// spills, none has its products serialised. `tilec` picks among them where nobody can be asked, too
-// (a program that compiles at run time has no ptxas), so what is picked must be right by the plan.
+// Every point of the `tune` sets of a library file that the model may pick, assembled by ptxas:
+// none spills, none has its products serialised. `tilec` picks among them where nobody can be
+// asked, too (a program that compiles at run time has no ptxas), so what is picked must be right by
+// the plan.
 //
 //   tune_sets_test [--most=N] [--seed=N] [--quiet] [--target=MACHINE] [--spill=KERNEL:BYTES,…]
 //                  FILE.tile
@@ -55,8 +56,7 @@ class TuneSets {
   // How many points are wrong; -1: the file does not load.
   int Run() {
     DiagSink diags;
-    auto program =
-        api::LoadProgram(loaded_.sources, settings_.file, api::StandardLibrary(), diags);
+    auto program = api::LoadProgram(loaded_.sources, settings_.file, api::StandardLibrary(), diags);
     if (!program.ok()) {
       fmt::print("{}", RenderAll(diags, loaded_.sources));
       return -1;
