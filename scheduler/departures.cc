@@ -10,6 +10,7 @@
 #include "scheduler/as_loop.h"
 #include "scheduler/check.h"
 #include "scheduler/in_turns.h"
+#include "scheduler/search.h"
 
 namespace tilec::scheduler {
 
@@ -119,6 +120,25 @@ int64_t MostRegisters(const Solution& solution) {
   return regs.empty() ? 0 : *std::max_element(regs.begin(), regs.end());
 }
 
+// A solution whose schedule is another one: its certificate says no more than holds of it.
+void Restate(const Graph& graph, ir::Schedule schedule, Solution* solution) {
+  Certificate& c = solution->certificate;
+  solution->schedule = std::move(schedule);
+  solution->report = Check(graph, solution->schedule);
+  c.schedule_ii = solution->schedule.ii;
+  if (c.schedule_ii > c.within) {
+    c.ii = c.schedule_ii;
+    c.within = LargestWithin(c.ii, c.epsilon);
+    c.proof = Proof::kNone;
+    c.core.clear();
+  }
+  const Search::Found found = FoundOf(graph, solution->schedule);
+  Objective objective = ObjectiveOf(graph, {}, found);
+  objective.slack = SlackOf(graph, found);
+  c.objective_proved = c.objective_proved && objective == c.objective;
+  c.objective = objective;
+}
+
 }  // namespace
 
 ir::LoopSchedule LoopScheduleOf(const CutProgram& c, const LoopReport& report,
@@ -139,7 +159,9 @@ void SolveInTurns(const CutProgram& c, OpId loop, const ProgramOptions& options,
   const auto plan = PlanLoop(c.fn, loop, LoopScheduleOf(c, *report, *compute), &why);
   if (!plan || plan->departures.empty()) return;
   const std::vector<TurnPlace> places = PlacesOf(*report, *plan);
-  if (places.empty() || InTurns(*graph, report->solution.schedule, places)) return;
+  if (places.empty() ||
+      InTurns(*graph, report->solution.schedule, places, report->solution.schedule.ii))
+    return;
   const auto runs = PeriodInTurns(*graph, report->solution.schedule, places);
   const std::vector<Together> products = ProductsRead(c, *report);
   if (products.empty()) return;
@@ -190,28 +212,29 @@ void SettleDepartures(const CutProgram& c, OpId loop, const std::map<int, int>& 
                       const ir::LoopPlan& plan, LoopReport* report) {
   if (plan.departures.empty()) return;
   const Graph& graph = report->extraction.graph;
+  const ir::Schedule& solved = report->solution.schedule;
+  const int64_t ii = solved.ii;
   std::vector<TurnPlace> places;
   if (!c.schedule.apart && !c.at_once) places = PlacesOf(*report, plan);
-  if (!places.empty()) {
-    if (std::optional<ir::Schedule> runs = InTurns(graph, report->solution.schedule, places)) {
+  const std::optional<int64_t> period =
+      places.empty() ? std::nullopt : PeriodInTurns(graph, solved, places);
+  bool told = false;
+  if (period) {
+    if (std::optional<ir::Schedule> runs = InTurns(graph, solved, places, *period)) {
       LoopReport settled = *report;
-      settled.solution.schedule = std::move(*runs);
+      Restate(graph, std::move(*runs), &settled.solution);
       std::string why;
       const auto again = PlanLoop(c.fn, loop, LoopScheduleOf(c, settled, compute), &why);
-      if (again && SameProgram(*again, plan)) {
-        settled.solution.report = Check(graph, settled.solution.schedule);
-        *report = std::move(settled);
-        return;
-      }
+      told = again && SameProgram(*again, plan);
+      if (told) *report = std::move(settled);
     }
   }
-  const int64_t ii = report->solution.schedule.ii;
-  const auto period =
-      places.empty() ? std::nullopt : PeriodInTurns(graph, report->solution.schedule, places);
+  if (told && *period == ii) return;
   for (const std::string& departure : plan.departures)
-    report->notes.push_back(!period || *period == ii ? departure
-                                                     : fmt::format("{}: {} cycles in place of {}",
-                                                                   departure, *period, ii));
+    report->notes.push_back(
+        period && *period > ii ? fmt::format("{}: {} cycles in place of {}", departure, *period, ii)
+                               : departure);
+  if (period && *period > ii) report->lost = report->notes.back();
 }
 
 }  // namespace tilec::scheduler

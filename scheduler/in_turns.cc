@@ -35,8 +35,9 @@ class Turns {
     std::vector<Step> steps;
     for (size_t v = 0; v < at_.size(); ++v) {
       if (at_[v] == nullptr) continue;
-      if (near || places_[v].role < 0) steps.push_back({0, Node(v), at_[v]->cycle});
-      if (places_[v].role < 0 && near) steps.push_back({Node(v), 0, -at_[v]->cycle});
+      const int64_t cycle = Cycle(v, ii);
+      if (near || places_[v].role < 0) steps.push_back({0, Node(v), cycle});
+      if (places_[v].role < 0 && near) steps.push_back({Node(v), 0, -cycle});
     }
     for (const GraphEdge& e : graph_.edges) {
       const auto from = static_cast<size_t>(e.from), to = static_cast<size_t>(e.to);
@@ -72,6 +73,12 @@ class Turns {
 
  private:
   static size_t Node(size_t op) { return op + 1; }
+
+  // As solved, at another II: the stage and the slot stay.
+  int64_t Cycle(size_t v, int64_t ii) const {
+    const int64_t stage = FloorDiv(at_[v]->cycle, solved_.ii);
+    return at_[v]->cycle + stage * (ii - solved_.ii);
+  }
 
   // One op after the other within a turn, and all of it in front of the next.
   void Role(int64_t ii, size_t begin, const std::vector<size_t>& ops,
@@ -119,10 +126,10 @@ class Turns {
 }  // namespace
 
 std::optional<ir::Schedule> InTurns(const Graph& graph, const ir::Schedule& solved,
-                                    const std::vector<TurnPlace>& places) {
+                                    const std::vector<TurnPlace>& places, int64_t ii) {
   const Turns turns(graph, solved, places);
   for (const bool near : {true, false})
-    if (const auto out = turns.At(solved.ii, near); out && Check(graph, *out).violations.empty())
+    if (const auto out = turns.At(ii, near); out && Check(graph, *out).violations.empty())
       return out;
   return std::nullopt;
 }

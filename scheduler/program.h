@@ -49,6 +49,7 @@ struct LoopReport {
   bool applied = false;
   bool extracted() const { return !extraction.graph.ops.empty(); }
   std::vector<std::string> notes;  // what the lowering gave up, or why the loop kept its order
+  std::string lost;                // of the notes one that costs cycles; "": none does
   int going_on = 0;                // ir::LoopPlan::going_on
 };
 

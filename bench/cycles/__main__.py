@@ -157,11 +157,14 @@ class Probe:
     """The clock of one multiprocessor, read by a thread that spins for 80 microseconds."""
 
     def __init__(self, torch):
+        self.out = torch.zeros(64, 2, dtype=torch.int64, device="cuda")  # makes the context
+        torch.cuda.synchronize()
         self.cuda = ctypes.CDLL("libcuda.so.1")
         module, self.function = ctypes.c_void_p(), ctypes.c_void_p()
-        assert self.cuda.cuModuleLoadData(ctypes.byref(module), PROBE) == 0
-        assert self.cuda.cuModuleGetFunction(ctypes.byref(self.function), module, b"probe") == 0
-        self.out = torch.zeros(64, 2, dtype=torch.int64, device="cuda")
+        loaded = self.cuda.cuModuleLoadData(ctypes.byref(module), PROBE)
+        found = self.cuda.cuModuleGetFunction(ctypes.byref(self.function), module, b"probe")
+        if loaded or found:
+            raise RuntimeError(f"the probe does not load: CUDA errors {loaded}, {found}")
         self.n = 0
 
     def reset(self):
