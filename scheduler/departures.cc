@@ -18,6 +18,10 @@ namespace {
 
 using ir::OpId;
 
+// Are loops solved again under the law? Their programs are right, and by the model 1 to 4 % faster
+// (attention of D = 128: 2405 cycles in place of 2506), but nobody has timed them; until then the
+// order stays what has been timed, and says its own period. docs/lowering.md, the law of turns.
+constexpr bool kSolvedAgain = false;
 // The law is tried with products so many turns behind the first one, of so many products.
 constexpr int kTurnsBehind = 2;
 constexpr size_t kProducts = 3;
@@ -152,7 +156,7 @@ ir::LoopSchedule LoopScheduleOf(const CutProgram& c, const LoopReport& report,
 
 void SolveInTurns(const CutProgram& c, OpId loop, const ProgramOptions& options, Graph* graph,
                   LoopReport* report) {
-  if (c.at_once || c.in_place || c.schedule.slices > 1) return;
+  if (!kSolvedAgain || c.at_once || c.in_place || c.schedule.slices > 1) return;
   const auto compute = ComputeRoles(report->extraction.graph, report->solution.schedule, 1);
   if (!compute || compute->size() != 1) return;
   std::string why;
