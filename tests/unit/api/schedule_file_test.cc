@@ -333,7 +333,9 @@ kernel attention(Q: bf16[S, 128], K: bf16[L, 128], V: bf16[L, 128], O: out bf16[
   ir::Schedule schedule = loop.solution.schedule;
   for (const scheduler::Graph::Pin& pin : loop.turns)
     for (const ir::ScheduledOp& op : schedule.ops)
-      if (op.name == pin.op) EXPECT_EQ(op.cycle / schedule.ii, pin.stage) << pin.op;
+      if (op.name == pin.op) {
+        EXPECT_EQ(op.cycle / schedule.ii, pin.stage) << pin.op;
+      }
   schedule.graph_hash = scheduler::Hash(certified);
   EXPECT_TRUE(
       scheduler::VerifyCertificate(certified, schedule, loop.solution.certificate, diags).ok())
