@@ -238,7 +238,8 @@ void SettleDepartures(const CutProgram& c, OpId loop, const std::map<int, int>& 
     report->notes.push_back(
         period && *period > ii ? fmt::format("{}: {} cycles in place of {}", departure, *period, ii)
                                : departure);
-  if (period && *period > ii) report->lost = report->notes.back();
+  // Where `tilec schedule` writes the schedule that runs, a file has no reason for another.
+  if (told && *period > ii) report->lost = report->notes.back();
 }
 
 }  // namespace tilec::scheduler
