@@ -277,8 +277,9 @@ class Planner {
     }
     plan_.awaited.insert(awaited.begin(), awaited.end());
     if (!awaited.empty())
-      plan_.departures.push_back("role " + std::to_string(role) + ": " + std::to_string(awaited.size()) +
-                            " product(s) would be under way when its turn ends; awaited there");
+      plan_.departures.push_back(
+          "role " + std::to_string(role) + ": " + std::to_string(awaited.size()) +
+          " product(s) would be under way when its turn ends; awaited there");
     plan_.going_on += static_cast<int>(across - awaited.size());
     if (schedule_.in_place) Align(loads, Ahead(loads, chosen, least), role);
   }
@@ -327,7 +328,7 @@ class Planner {
       at.stage -= static_cast<int>(age);
       at.slot = INT64_MAX;
       plan_.departures.push_back(std::string("`") + Info(fn_.ops[reader].kind).mnemonic +
-                            "` runs at the end of the turn of the product that it reads");
+                                 "` runs at the end of the turn of the product that it reads");
     }
   }
 
