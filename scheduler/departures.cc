@@ -19,8 +19,8 @@ namespace {
 using ir::OpId;
 
 // Are loops solved again under the law? Their programs are right, and by the model 1 to 4 % faster
-// (attention of D = 128: 2405 cycles in place of 2506), but nobody has timed them; until then the
-// order stays what has been timed, and says its own period. docs/lowering.md, the law of turns.
+// (attention of D = 128: 2405 cycles in place of 2506). On an H200 they lose 5 to 7 % without a
+// mask (docs/perf_log.md, 2026-11-28): the model misses what their order costs.
 constexpr bool kSolvedAgain = false;
 // The law is tried with products so many turns behind the first one, of so many products.
 constexpr int kTurnsBehind = 2;
