@@ -413,6 +413,14 @@ class Search {
     }
     return all > 0 ? own / all : 1;
   }
+  // How many turns of the loop at `at` a turn of the lowered one makes; 0: that is another loop.
+  static int64_t TurnsWrittenOut(const ir::Function& clean, Span at, const ir::Op& lowered) {
+    if (lowered.at.file != at.file || lowered.at.begin != at.begin) return 0;
+    for (const ir::Op& op : clean.ops)
+      if (op.kind == ir::OpKind::kFor && op.at.file == at.file && op.at.begin == at.begin)
+        return std::max<int64_t>(1, lowered.i("step", 1) / std::max<int64_t>(1, op.i("step", 1)));
+    return 1;
+  }
   std::optional<TunePoint> Lower(const Point& point, bool standard) {
     const auto rating = rated_.find(point);
     const int64_t split = rating == rated_.end() ? 1 : rating->second.split;
@@ -446,16 +454,22 @@ class Search {
     if (split > 1 && warps->launch.cluster != split) return std::nullopt;  // it was refused
     const ir::Target asked = scheduler::SharedBy(target_, work.instances, times * AskedFor(*warps));
     if (const auto rates = ir::RatesOf(*warps, asked, quiet); rates.ok())
-      for (scheduler::LoopPeriod& period : *periods)
+      for (scheduler::LoopPeriod& period : *periods) {
+        // Of a loop whose turns are written out and what is left of it, the former has the turns.
+        int64_t most = 1;
+        const auto turns = [&](const ir::LoopRate& rate) {
+          return TurnsWrittenOut(*clean, period.at, warps->ops[rate.loops.front()]);
+        };
+        for (const ir::LoopRate& rate : *rates) most = std::max(most, turns(rate));
         for (const ir::LoopRate& rate : *rates) {
-          const Span at = warps->ops[rate.loops.front()].at;
-          if (at.file != period.at.file || at.begin != period.at.begin) continue;
+          if (turns(rate) != most) continue;
           // Where CTAs share copies, each asks for its part: less than the bound of one alone.
           const bool shared = AskedFor(*warps) < 1;
-          period.cycles = std::max(shared ? 0 : period.cycles, rate.Cycles());
-          period.busy = std::max(shared ? 0 : period.busy, rate.busy);
+          period.cycles = std::max(shared ? 0 : period.cycles, CeilDiv(rate.Cycles(), most));
+          period.busy = std::max(shared ? 0 : period.busy, CeilDiv(rate.busy, most));
           if (!how.by_schedule) period.cycles += period.cycles / target_.model.unsolved_part;
         }
+      }
     out.time = scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps));
     if (CutsLines(*clean)) out.time.ms *= 1 + target_.model.cut_lines_share;
     out.split = split;

@@ -1,4 +1,5 @@
-// Elementwise operations. Floats narrower than 32 bits compute in f32 and round after every op.
+// Elementwise operations. Floats narrower than 32 bits compute in f32 and round after every op,
+// or two at a time where that is the same.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <llvm/ADT/APFloat.h>
@@ -136,6 +137,10 @@ llvm::Value* Emitter::IntBinary(OpKind kind, llvm::Value* x, llvm::Value* y, DTy
     case OpKind::kShl:
     case OpKind::kShr: {
       // Counts of the width or more shift everything out.
+      if (const auto* by = llvm::dyn_cast<llvm::ConstantInt>(y);
+          by && by->getValue().ult(x->getType()->getIntegerBitWidth()))
+        return kind == OpKind::kShl ? b_.CreateShl(x, y)
+                                    : (sign ? b_.CreateAShr(x, y) : b_.CreateLShr(x, y));
       llvm::Value* width = llvm::ConstantInt::get(x->getType(), x->getType()->getIntegerBitWidth());
       llvm::Value* ok = b_.CreateICmpULT(y, width);
       llvm::Value* count = b_.CreateSelect(ok, y, llvm::ConstantInt::get(x->getType(), 0));
@@ -267,6 +272,27 @@ llvm::Value* Emitter::ScaledSum(llvm::Value* scaled, llvm::Value* sum) {
   return b_.CreateFMul(x, Fma(t, F32(c), F32(double{c} * k)));
 }
 
+// Sums and products of 16 bits two at a time, where the GPU has them; empty: it does not, or they
+// are an odd number. An f32 has more than twice their bits, so it would round to the same.
+Regs Emitter::InPairs(OpKind kind, const Regs& x, const Regs& y, DType d) {
+  if ((d != DType::kF16 && d != DType::kBF16) || x.size() % 2) return {};
+  const bool half = d == DType::kF16;
+  if (!half && !options_.machine->Has("bf16_arithmetic")) return {};
+  PtxInst inst;
+  if (kind == OpKind::kAdd)
+    inst = half ? PtxInst::kAddF16x2 : PtxInst::kAddBf16x2;
+  else if (kind == OpKind::kSub)
+    inst = half ? PtxInst::kSubF16x2 : PtxInst::kSubBf16x2;
+  else if (kind == OpKind::kMul)
+    inst = half ? PtxInst::kMulF16x2 : PtxInst::kMulBf16x2;
+  else
+    return {};
+  const Regs left = Pack(x, d), right = Pack(y, d);
+  Regs out;
+  for (size_t i = 0; i < left.size(); ++i) out.push_back(CallPtx(b_, inst, {left[i], right[i]}));
+  return Unpack(out, d, x.size());
+}
+
 Result<void> Emitter::EmitElementwise(const ir::Op& op) {
   const DType d = fn_.type(op.operands[0]).dtype;
   const DType to = fn_.type(op.results[0]).dtype;
@@ -324,6 +350,11 @@ Result<void> Emitter::EmitElementwise(const ir::Op& op) {
     Set(op.results[0], std::move(out));
     return Done();
   }
+  if (op.operands.size() == 2)
+    if (Regs pairs = InPairs(op.kind, a, Get(op.operands[1]), d); !pairs.empty()) {
+      Set(op.results[0], std::move(pairs));
+      return Done();
+    }
   auto wide = [&](size_t i) {
     const Regs& r = Get(op.operands[i]);
     return f64 ? r : ToF32(r, d);

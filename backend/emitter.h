@@ -173,6 +173,7 @@ class Emitter {
   bool IsCount(ir::ValueId v) const;
   llvm::Value* IntBinary(ir::OpKind kind, llvm::Value* x, llvm::Value* y, ir::DType d);
   llvm::Value* FloatBinary(ir::OpKind kind, llvm::Value* x, llvm::Value* y);
+  Regs InPairs(ir::OpKind kind, const Regs& x, const Regs& y, ir::DType d);
   Regs Quotients(const Regs& x, const Regs& y);
   llvm::Value* IntUnary(ir::OpKind kind, llvm::Value* x, ir::DType d);
   // nullptr: no such function for f64.

@@ -64,14 +64,117 @@ Shifted WithoutConstant(llvm::Value* v) {
   return {v, 0};
 }
 
+// The bits of a float between 2ⁿ and 2ⁿ⁺¹, of n bits behind the point: 2ⁿ and an integer.
+struct Magic {
+  explicit Magic(bool half) : base(half ? 1024 : 128), bits(half ? 0x6400 : 0x4300) {}
+  int64_t base;
+  uint32_t bits;
+};
+constexpr uint32_t kBoth = 0x00010001;  // times 16 bits: both halves
+constexpr uint32_t kSigns = 0x8000 * kBoth;
+
+// x − y, both pairs, of which `y` comes without its sign where there is no subtraction.
+llvm::Value* Less(llvm::IRBuilder<>& b, llvm::Value* x, llvm::Value* y, const PairForm& form) {
+  if (form.half) return CallPtx(b, PtxInst::kSubF16x2, {x, y});
+  if (form.bf16_arithmetic) return CallPtx(b, PtxInst::kSubBf16x2, {x, y});
+  return CallPtx(b, PtxInst::kFmaBf16x2,
+                 {x, b.getInt32(0x3f80 * kBoth), b.CreateXor(y, b.getInt32(kSigns))});
+}
+
+// The same of an integer; nullptr if it has more bits than fit.
+llvm::Value* Less(llvm::IRBuilder<>& b, llvm::Value* x, int64_t by, const PairForm& form) {
+  llvm::APFloat narrow(static_cast<double>(by));
+  bool lost = false;
+  narrow.convert(form.half ? llvm::APFloat::IEEEhalf() : llvm::APFloat::BFloat(),
+                 llvm::APFloat::rmNearestTiesToEven, &lost);
+  if (lost) return nullptr;
+  const auto bits = static_cast<uint32_t>(narrow.bitcastToAPInt().getZExtValue());
+  return Less(b, x, b.getInt32(bits * kBoth), form);
+}
+
+// Bits of a word, from `shift` on: (word >> shift) & mask.
+struct Field {
+  llvm::Value* word;
+  unsigned shift = 0;
+  uint64_t mask = ~uint64_t{0};
+};
+
+Field FieldOf(llvm::Value* v) {
+  const llvm::APInt* c = nullptr;
+  llvm::Value* from = nullptr;
+  const unsigned width = v->getType()->getIntegerBitWidth();
+  if (match(v, m_Trunc(m_Value(from))) || match(v, m_ZExt(m_Value(from)))) {
+    Field f = FieldOf(from);
+    if (width < 64) f.mask &= (uint64_t{1} << width) - 1;
+    return f;
+  }
+  if (match(v, m_And(m_Value(from), m_APInt(c)))) {
+    Field f = FieldOf(from);
+    f.mask &= c->getZExtValue();
+    return f;
+  }
+  if (match(v, m_LShr(m_Value(from), m_APInt(c))) && c->ult(width)) {
+    Field f = FieldOf(from);
+    const auto by = static_cast<unsigned>(c->getZExtValue());
+    f.shift += by;
+    f.mask >>= by;
+    return f;
+  }
+  Field whole{v};
+  if (width < 64) whole.mask = (uint64_t{1} << width) - 1;
+  return whole;
+}
+
+// Two neighbouring bytes of a word, or the same bits of both, signed only if they are whole: one
+// permutation puts them behind the magic bits.
+llvm::Value* BytesToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* high,
+                         const PairForm& form) {
+  constexpr uint64_t kByte = 0xff, kSign = 0x80;
+  if (!low->getType()->isIntegerTy() || !high->getType()->isIntegerTy()) return nullptr;
+  llvm::Value *narrow_low = nullptr, *narrow_high = nullptr;
+  if (form.is_signed && match(low, m_SExt(m_Value(narrow_low))) &&
+      match(high, m_SExt(m_Value(narrow_high))))
+    low = narrow_low, high = narrow_high;
+  const Field x = FieldOf(low), y = FieldOf(high);
+  if (x.word != y.word || x.mask != y.mask || y.shift != x.shift + 8) return nullptr;
+  const unsigned width = x.word->getType()->getIntegerBitWidth(), in_byte = x.shift % 8;
+  if ((width != 16 && width != 32) || y.shift >= width || x.mask > kByte >> in_byte) return nullptr;
+  // A wider type than its field has is not negative.
+  const bool is_signed = form.is_signed && low->getType()->getIntegerBitWidth() == 8;
+  if (is_signed && x.mask & kSign && x.mask != kByte) return nullptr;
+  const Magic magic(form.half);
+  llvm::Value* word = b.CreateZExt(x.word, b.getInt32Ty());
+  if (in_byte) word = b.CreateLShr(word, in_byte);
+  const unsigned at = x.shift / 8;
+  constexpr uint32_t kHigh = 4;  // the first byte of the second operand
+  llvm::Value* spread =
+      b.CreateIntrinsic(llvm::Intrinsic::nvvm_prmt, {},
+                        {word, b.getInt32(magic.bits >> 8),
+                         b.getInt32(kHigh << 12 | (at + 1) << 8 | kHigh << 4 | at)});
+  const auto only = [&](uint64_t mask) {
+    return b.CreateAnd(spread, b.getInt32((0xff00 | static_cast<uint32_t>(mask)) * kBoth));
+  };
+  const bool negative = is_signed && x.mask == kByte;
+  if (form.half || x.mask < kSign) {
+    llvm::Value* pair = x.mask == kByte ? spread : only(x.mask);
+    if (negative) pair = b.CreateXor(pair, b.getInt32(kSign * kBoth));  // plus 128
+    return Less(b, pair, magic.base + (negative ? 128 : 0), form);
+  }
+  // Of bf16 seven bits fit behind 128; the eighth makes 256 of another 128. They are, or are not,
+  // what a negative number is less than its seven bits.
+  llvm::Value* seven = only(kSign - 1);
+  llvm::Value* eighth = only(kSign);
+  if (negative) return Less(b, seven, eighth, form);
+  return Less(b, seven, Less(b, b.getInt32(0x4380 * kBoth), eighth, form), form);
+}
+
 }  // namespace
 
 llvm::Value* SmallIntsToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* high,
                              const PairForm& form) {
+  if (llvm::Value* pair = BytesToPair(b, low, high, form)) return pair;
   const bool is_signed = form.is_signed, half = form.half;
-  // The bits of a float between 2ⁿ and 2ⁿ⁺¹, of n bits behind the point: 2ⁿ and an integer.
-  const int64_t base = half ? 1024 : 128;
-  const uint32_t bits = half ? 0x6400 : 0x4300;
+  const Magic magic(half);
   llvm::Type* word = b.getInt32Ty();
   llvm::Value* y[2] = {low, high};
   int64_t plus[2] = {0, 0};
@@ -81,8 +184,8 @@ llvm::Value* SmallIntsToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value
     const Shifted s = WithoutConstant(y[i]);
     const llvm::ConstantRange range = RangeOf(s.y, kDeep);
     if (is_signed && !range.isAllNonNegative()) return nullptr;
-    if (range.getUnsignedMax().uge(static_cast<uint64_t>(base))) return nullptr;
-    if (s.plus < -base || s.plus > base) return nullptr;
+    if (range.getUnsignedMax().uge(static_cast<uint64_t>(magic.base))) return nullptr;
+    if (s.plus < -magic.base || s.plus > magic.base) return nullptr;
     // Without a sign, what would be negative wraps.
     if (!is_signed && s.plus < 0 && range.getUnsignedMin().ult(static_cast<uint64_t>(-s.plus)))
       return nullptr;
@@ -91,22 +194,8 @@ llvm::Value* SmallIntsToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value
   }
   if (plus[0] != plus[1]) return nullptr;
   llvm::Value* pair =
-      b.CreateOr(b.CreateOr(y[0], b.getInt32(bits << 16 | bits)), b.CreateShl(y[1], 16));
-  // 2ⁿ − plus, exact: an integer of no more bits than fit.
-  const llvm::APFloat less(static_cast<double>(base - plus[0]));
-  llvm::APFloat narrow = less;
-  bool lost = false;
-  narrow.convert(half ? llvm::APFloat::IEEEhalf() : llvm::APFloat::BFloat(),
-                 llvm::APFloat::rmNearestTiesToEven, &lost);
-  if (lost) return nullptr;
-  const auto by = static_cast<uint32_t>(narrow.bitcastToAPInt().getZExtValue());
-  if (!half && !form.bf16_arithmetic) {
-    constexpr uint32_t kOne = 0x3f803f80, kSigns = 0x80008000;
-    return CallPtx(b, PtxInst::kFmaBf16x2,
-                   {pair, b.getInt32(kOne), b.getInt32((by << 16 | by) ^ kSigns)});
-  }
-  return CallPtx(b, half ? PtxInst::kSubF16x2 : PtxInst::kSubBf16x2,
-                 {pair, b.getInt32(by << 16 | by)});
+      b.CreateOr(b.CreateOr(y[0], b.getInt32(magic.bits * kBoth)), b.CreateShl(y[1], 16));
+  return Less(b, pair, magic.base - plus[0], form);
 }
 
 llvm::Value* SmallIntToF32(llvm::IRBuilder<>& b, llvm::Value* v, bool is_signed) {

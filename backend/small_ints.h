@@ -16,9 +16,10 @@ namespace tilec::backend {
 // `v` as f32, +0 for 0; nullptr if it is not seen to lie in [−2²², 2²²).
 llvm::Value* SmallIntToF32(llvm::IRBuilder<>& b, llvm::Value* v, bool is_signed);
 
-// Both as bf16 (f16 if `half`), low half first; nullptr if they are not seen to be a common
-// constant and something in [0, 128) (f16: [0, 1024)). Of 16 bits, three instructions for two.
-// `bf16_arithmetic`: the GPU subtracts bf16; where it only multiplies and adds them, it does that.
+// Both as bf16 (f16 if `half`), low half first; nullptr if they are not seen to be neighbouring
+// bytes of a word or the same bits of them, or a common constant and something in [0, 128) (f16:
+// [0, 1024)). Three or four instructions for two. `bf16_arithmetic`: the GPU subtracts bf16; where
+// it only multiplies and adds them, it does that.
 struct PairForm {
   bool is_signed, half, bf16_arithmetic;
 };

@@ -59,6 +59,19 @@ bool Fits(const Graph& graph) {
   return smem <= graph.machine.smem_bytes;
 }
 
+// What the units have to do in an iteration, the busiest of them: so long CTAs side by side keep
+// one another waiting. (A bound of the period is also what one CTA's threads take, one after
+// another.)
+int64_t UnitsBusy(const Graph& graph) {
+  std::vector<int64_t> cycles(graph.units.size(), 0);
+  for (const GraphOp& op : graph.ops)
+    for (const UnitUse& use : op.uses) cycles[static_cast<size_t>(use.unit)] += use.cycles;
+  int64_t most = 0;
+  for (size_t u = 0; u < cycles.size(); ++u)
+    most = std::max(most, CeilDiv(cycles[u], graph.units[u].capacity));
+  return most;
+}
+
 // An iteration of one compute role where products are complete at once. Warpgroups in step multiply
 // together, and nothing else runs meanwhile; in turns each is held up as ir/warp_check/rate.h says.
 int64_t AtOnce(const Graph& graph, const ir::Target& target, int64_t warpgroups, bool turns) {
@@ -220,6 +233,12 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       const Graph& graph = loop.extraction.graph;
       if (!Fits(graph)) return std::nullopt;
       period.cycles = period.busy = BestBound(graph).ii;
+      const int tensor = graph.FindUnit("tensor");
+      const bool products = std::any_of(graph.ops.begin(), graph.ops.end(), [&](const GraphOp& op) {
+        return std::any_of(op.uses.begin(), op.uses.end(),
+                           [&](const UnitUse& use) { return use.unit == tensor; });
+      });
+      if (!products) period.busy = UnitsBusy(graph);
       if (cut->at_once)
         period.cycles =
             std::max(period.cycles, AtOnce(graph, target, cut->schedule.warpgroups, cut->turns));

@@ -41,6 +41,15 @@ double ColumnsOf(const ir::Target& target, const ir::Function& fn, const Op& dot
   return std::max(columns, (static_cast<double>(rows) + columns) / 2);
 }
 
+// Elements that an instruction takes: threads add and multiply 16-bit floats two at a time.
+double AtOnce(const ir::Target& target, const ir::Function& fn, const Op& op) {
+  if (op.kind != OpKind::kAdd && op.kind != OpKind::kSub && op.kind != OpKind::kMul) return 1;
+  const ir::DType d = fn.type(op.results[0]).dtype;
+  const bool pairs =
+      d == ir::DType::kF16 || (d == ir::DType::kBF16 && target.Has("bf16_arithmetic"));
+  return pairs ? 2 : 1;
+}
+
 }  // namespace
 
 bool IsMemory(OpKind kind) {
@@ -82,6 +91,8 @@ ir::Work WorkOf(const ir::Target& target, const ir::Function& fn, const Op& op,
     const ValueId moved = op.kind == OpKind::kLoad ? op.results[0] : op.operands[1];
     work.bytes =
         static_cast<double>(CeilDiv(elements(moved) * ir::Info(fn.type(moved).dtype).bits, 8));
+  } else {
+    work.elements /= AtOnce(target, fn, op);
   }
   return work;
 }

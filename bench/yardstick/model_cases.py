@@ -65,6 +65,39 @@ def _decode(make, id, b, h, g, length, d, splits, page=0):
                       **({"table": ("distinct", b * length // page)} if page else {})})
 
 
+def _fp8_forward(make, s, causal, d=128, h=64, g=8):
+    """Values with their keys along the last dim; scales are numbers."""
+    values = {"scale": d ** -0.5, "vscale": 1.0, "causal": causal}
+    return make(f"fa_fwd_fp8_d{d}_s{s}" + "_causal" * causal,
+                "std/models/attention_fp8.tile:attention_fp8",
+                [("Q", "e4m3", (1, h, s, d), "in"), ("K", "e4m3", (1, g, s, d), "in"),
+                 ("V", "e4m3", (1, g, d, s), "in"), ("O", "bf16", (1, h, s, d), "out")], values,
+                "attention_fp8", 4.0 * h * s * s * d * (0.5 if causal else 1), "e4m3",
+                options={"causal": causal, "unlike": ("cudnn",)})  # attention on bf16
+
+
+def _latent(make, id, b, h, length, splits):
+    """One latent of 512 and 64 numbers a key for all heads; bytes decide for few heads."""
+    q, kv = (b, h, 576), (b, length, 576)
+    of, values = "std/models/mla.tile:", {"scale": 192 ** -0.5}
+    return make(id, of + "mla_decode",
+                [("Q", "bf16", q, "in"), ("KV", "bf16", kv, "in"), ("length", "i32", (b,), "in"),
+                 ("part", "f32", (b, splits, h, 512), "out"), ("lse", "f32", (b, splits, h), "out"),
+                 ("O", "bf16", (b, h, 512), "out")], values, "mla_decode",
+                2.0 * b * h * length * (576 + 512),
+                steps=[(of + "mla_decode", ["Q", "KV", "length", "part", "lse"], values),
+                       (of + "mla_combine", ["part", "lse", "O"], {})],
+                fill={"length": ("integers", length, length + 1)})
+
+
+def _prefill(make, s, h=16, e=192, d=128):
+    return make(f"fa_fwd_bf16_d{e}v{d}_s{s}_causal", "std/models/mla.tile:mla_prefill",
+                [("Q", "bf16", (1, h, s, e), "in"), ("K", "bf16", (1, h, s, e), "in"),
+                 ("V", "bf16", (1, h, s, d), "in"), ("O", "bf16", (1, h, s, d), "out")],
+                {"scale": e ** -0.5, "causal": True}, "attention_longer",
+                2.0 * h * s * s * (e + d) * 0.5, options={"causal": True})
+
+
 def _grouped(make, id, kernel, experts, rows, n, k, bm=128):
     """Each expert has as many rows: the peer is one batched product."""
     t, c = experts * rows, experts * rows // bm + experts + 1
@@ -93,7 +126,7 @@ def _block_fp8(make, id, m, n, k):
 def _weights8(make, id, m, n, k):
     return make(id, "std/models/scaled.tile:gemm_w8a16",
                 [("A", "bf16", (m, k), "in"), ("W", "i8", (n, k), "in"),
-                 ("scale", "f32", (k // 128, n), "in"), ("C", "bf16", (m, n), "out")], {},
+                 ("scale", "bf16", (k // 128, n), "in"), ("C", "bf16", (m, n), "out")], {},
                 "w8a16", 2.0 * m * n * k,
                 fill={"W": ("integers", -127, 128), "scale": ("positive",)})
 
@@ -102,7 +135,7 @@ def _weights4(make, id, m, n, k):
     kb = k // 128
     return make(id, "std/models/scaled.tile:gemm_w4a16",
                 [("A", "bf16", (m, kb, 128), "in"), ("W", "u8", (n, kb, 64), "in"),
-                 ("scale", "f32", (kb, n), "in"), ("zero", "u8", (kb, n), "in"),
+                 ("scale", "bf16", (kb, n), "in"), ("zero", "u8", (kb, n), "in"),
                  ("C", "bf16", (m, n), "out")], {}, "w4a16", 2.0 * m * n * k,
                 fill={"W": ("integers", 0, 256), "zero": ("integers", 0, 16),
                       "scale": ("positive",)})
@@ -225,7 +258,10 @@ def cases(case):
     out += [_decode(make, "decode_b32_h32_8_l4096", 32, 32, 8, 4096, 128, 4),
             _decode(make, "decode_b4_h32_8_l32768", 4, 32, 8, 32768, 128, 16),
             _decode(make, "decode_b32_h32_8_l4096_pages64", 32, 32, 8, 4096, 128, 4, 64),
-            _decode(make, "decode_b32_h32_8_l4096_pages16", 32, 32, 8, 4096, 128, 4, 16)]
+            _decode(make, "decode_b32_h32_8_l4096_pages16", 32, 32, 8, 4096, 128, 4, 16),
+            _fp8_forward(make, 8192, False), _fp8_forward(make, 8192, True), _prefill(make, 8192),
+            _latent(make, "decode_mla_bf16_b32_h16_s8192", 32, 16, 8192, 4),
+            _latent(make, "decode_mla_bf16_b128_h128_s4096", 128, 128, 4096, 1)]
     for kernel in ("grouped", "grouped_dx", "grouped_dw"):
         out += [_grouped(make, f"{kernel}_64x512x4096x2048", kernel, 64, 512, 4096, 2048),
                 _grouped(make, f"{kernel}_8x4096x4096x7168", kernel, 8, 4096, 4096, 7168)]

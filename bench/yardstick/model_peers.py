@@ -59,6 +59,42 @@ def _answer_backward(t, case):
     return [ds.mT @ q, dv, ds @ k]
 
 
+def _bf16_forward(t, case):
+    """The same task on bf16."""
+    q, k, v = t["Q"].bfloat16(), t["K"].bfloat16(), t["V"].mT.bfloat16().contiguous()
+
+    def call():
+        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+            return F.scaled_dot_product_attention(q, k, v, is_causal=case.options["causal"],
+                                                  enable_gqa=True)
+    return call
+
+
+def _longer_keys(backend):
+    def peer(t, case):
+        def call():
+            with sdpa_kernel(backend):
+                return F.scaled_dot_product_attention(t["Q"], t["K"], t["V"], is_causal=True)
+        return call
+    return peer
+
+
+def _answer_forward(t, case, of=lambda x: x):
+    """Of the first head."""
+    q, k, v = (t[x][:1, :1].float() for x in "QKV")
+    s = q @ k.mT * case.values["scale"]
+    if case.options["causal"]:
+        s.masked_fill_(torch.ones(s.shape[-2:], dtype=torch.bool, device="cuda").triu_(1),
+                       float("-inf"))
+    return [torch.softmax(s, dim=-1) @ of(v)]
+
+
+def _answer_latent(t, case):
+    kv = t["KV"].float()
+    s = t["Q"].float() @ kv.mT * case.values["scale"]
+    return [torch.softmax(s, dim=-1) @ kv[..., :512]]
+
+
 def _decode_peer(backend):
     def peer(t, case):
         b, g, r, d = t["Q"].shape
@@ -343,7 +379,10 @@ PEERS = {
     "attention_backward_adding": {"cudnn": _adding_peer},
     "decode": {"cudnn": _decode_peer(SDPBackend.CUDNN_ATTENTION),
                "flash": _decode_peer(SDPBackend.FLASH_ATTENTION), "copy": copy},
-    "decode_paged": _COPY,
+    "decode_paged": _COPY, "mla_decode": _COPY,
+    "attention_fp8": {"cudnn": _bf16_forward},
+    "attention_longer": {"cudnn": _longer_keys(SDPBackend.CUDNN_ATTENTION),
+                         "flash": _longer_keys(SDPBackend.FLASH_ATTENTION)},
     "grouped": _bmm(_grouped), "grouped_dx": _bmm(_grouped_dx), "grouped_dw": _bmm(_grouped_dw),
     "block_fp8": {"cublaslt": _plain_fp8},
     "w8a16": {"cublas": _bf16_product, "copy": copy},
@@ -364,7 +403,9 @@ PEERS = {
 
 ANSWERS = {
     "attention_backward": _answer_backward, "attention_backward_adding": _answer_backward,
-    "decode": _answer_decode, "decode_paged": _answer_paged,
+    "decode": _answer_decode, "decode_paged": _answer_paged, "mla_decode": _answer_latent,
+    "attention_fp8": lambda t, c: _answer_forward(t, c, lambda v: v.mT),
+    "attention_longer": _answer_forward,
     "grouped": lambda t, c: _grouped(t, c, torch.Tensor.float),
     "grouped_dx": lambda t, c: _grouped_dx(t, c, torch.Tensor.float),
     "grouped_dw": lambda t, c: _grouped_dw(t, c, torch.Tensor.float),
@@ -407,6 +448,8 @@ SEEN = {
         lambda t, delta, dq32, dk, dv, dq: [dk[:1, :1], dv[:1, :1], dq[:1, :1]],
     "decode": lambda t, *found: [found[-1].view(t["Q"].shape)],
     "decode_paged": lambda t, *found: [found[-1].view(t["Q"].shape)],
+    "mla_decode": lambda t, part, lse, o: [o],
+    "attention_fp8": lambda t, o: [o[:1, :1]], "attention_longer": lambda t, o: [o[:1, :1]],
     "rmsnorm_dgamma": lambda t, parts: [parts.sum(0)],
     "squares": lambda t, parts: [parts.double().sum()[None]],
     "top_k": lambda t, values, places: [t["X"].gather(1, places.long())],

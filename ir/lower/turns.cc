@@ -40,11 +40,17 @@ class MadeOfProduct {
       if (!IsWithin(fn_, value.def, loop_)) return false;
       const Op& op = fn_.ops[value.def];
       if (op.kind == OpKind::kDot) return true;
-      for (ValueId operand : op.operands)
-        if ((*this)(operand)) return true;
-      for (BlockId region : op.regions)
-        for (ValueId yielded : fn_.ops[fn_.blocks[region].ops.back()].operands)
-          if ((*this)(yielded)) return true;
+      if (std::any_of(op.operands.begin(), op.operands.end(),
+                      [&](ValueId operand) { return op.regions.empty() && (*this)(operand); }))
+        return true;
+      // Of a loop or a branch: what this one of its results is made of.
+      const auto at = static_cast<size_t>(std::find(op.results.begin(), op.results.end(), v) -
+                                          op.results.begin());
+      if (op.kind == OpKind::kFor && (*this)(op.operands[2 + at])) return true;
+      for (BlockId region : op.regions) {
+        const std::vector<ValueId>& yields = fn_.ops[fn_.blocks[region].ops.back()].operands;
+        if (at < yields.size() && (*this)(yields[at])) return true;
+      }
       return false;
     }
     if (!value.block.valid() || fn_.blocks[value.block].parent != loop_) return false;

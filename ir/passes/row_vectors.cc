@@ -12,12 +12,17 @@
 //   - outside of loops of products, since nothing runs ahead there;
 //   - in loops of several products, which hide each other's waits: there the ring's own waits cost
 //     more than they bring (docs/perf_log.md, 2026-11-26: 5 to 27 %);
-//   - where the operands of the product are computed from the vector, for the same reason;
+//   - where the operands of the product are computed from the vector, for the same reason.
+//     (Neither holds where all products of an iteration take less than memory does: nothing hides
+//     its wait then. Weights of four bits at 16 rows: a wait of 3000 cycles beside 128.)
 //   - on tensors that no copy may read (TmaAccess), on vectors that are no multiple of 16 bytes, or
 //     longer than a box.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -34,32 +39,61 @@ class Vectors {
  public:
   Vectors(Function& fn, PassContext& cx) : fn_(fn), cx_(cx), uses_(fn) {}
 
-  void Run(BlockId block, bool one_product) {
+  void Run() { Run(fn_.body, Wanted::kNone); }
+
+ private:
+  enum class Wanted : uint8_t { kNone, kOfResults, kAll };
+
+  void Run(BlockId block, Wanted wanted) {
     RebuildBlock(fn_, block, [&](OpId id, std::vector<OpId>& out) {
       ReplaceOperands(fn_, id, row_of_);
-      if (one_product && fn_.ops[id].kind == OpKind::kLoad) {
-        Load(block, id, out);
+      if (wanted != Wanted::kNone && fn_.ops[id].kind == OpKind::kLoad) {
+        Load(block, id, wanted, out);
         return;
       }
       out.push_back(id);
       const Op& op = fn_.ops[id];
-      const bool inner = op.kind == OpKind::kFor ? Products(op.regions[0]) == 1 : one_product;
+      const Wanted inner = op.kind == OpKind::kFor ? Of(op.regions[0]) : wanted;
       const std::vector<BlockId> regions = op.regions;
       for (BlockId region : regions) Run(region, inner);
     });
   }
 
- private:
+  Wanted Of(BlockId body) const {
+    std::vector<OpId> products;
+    Products(body, products);
+    if (products.empty()) return Wanted::kNone;
+    const OpCost* load = cx_.target.CostOf("load.gather");  // by threads, as it would be otherwise
+    int64_t cycles = 0;
+    for (OpId id : products) cycles += Cycles(fn_.ops[id]);
+    if (load && cycles < load->latency.At(Work{})) return Wanted::kAll;
+    return products.size() == 1 ? Wanted::kOfResults : Wanted::kNone;
+  }
+
   // In the block itself or in branches of it.
-  int Products(BlockId block) const {
-    int products = 0;
+  void Products(BlockId block, std::vector<OpId>& found) const {
     for (OpId id : fn_.blocks[block].ops) {
       const Op& op = fn_.ops[id];
-      products += op.kind == OpKind::kDot;
+      if (op.kind == OpKind::kDot) found.push_back(id);
       if (op.kind == OpKind::kFor) continue;
-      for (BlockId region : op.regions) products += Products(region);
+      for (BlockId region : op.regions) Products(region, found);
     }
-    return products;
+  }
+
+  // Of the matrix unit.
+  int64_t Cycles(const Op& dot) const {
+    const Type &a = fn_.type(dot.operands[0]), &made = fn_.type(dot.results[0]);
+    const OpCost* cost =
+        cx_.target.CostOf(fmt::format("{}.{}", Info(dot.kind).mnemonic, Info(a.dtype).bits));
+    Work work;
+    const int64_t rows = RoundUp(made.shape[0], std::max<int64_t>(1, cx_.target.unit().rows));
+    work.flops = 2.0 * static_cast<double>(rows * made.shape[1] * a.shape[1]);
+    int64_t longest = 0;
+    if (cost)
+      for (const TargetUse& use : cost->uses)
+        if (!cx_.target.units[static_cast<size_t>(use.unit)].fluid)
+          longest = std::max(longest, use.cycles.At(work));
+    return longest;
   }
 
   // Does what is computed from the value become an operand of a product, in the same iteration?
@@ -74,11 +108,12 @@ class Vectors {
   }
 
   // A copy of the op that brings one row; nullopt if no copy can.
-  std::optional<Op> AsRow(const Op& vector) const {
+  std::optional<Op> AsRow(const Op& vector, Wanted wanted) const {
     Op row = vector;
     std::string modes = row.s("modes");
     const Type& type = fn_.type(row.results[0]);
-    if (std::set<ValueId> seen; Feeds(vector.results[0], seen)) return std::nullopt;
+    if (std::set<ValueId> seen; wanted != Wanted::kAll && Feeds(vector.results[0], seen))
+      return std::nullopt;
     if (modes.size() < 2 || !modes.ends_with("sr") || type.rank() != 1) return std::nullopt;
     modes[modes.size() - 2] = 'r';
     row.set("modes", modes);
@@ -90,9 +125,9 @@ class Vectors {
     return row;
   }
 
-  void Load(BlockId block, OpId id, std::vector<OpId>& out) {
+  void Load(BlockId block, OpId id, Wanted wanted, std::vector<OpId>& out) {
     out.push_back(id);
-    const std::optional<Op> row = AsRow(fn_.ops[id]);
+    const std::optional<Op> row = AsRow(fn_.ops[id], wanted);
     if (!row) return;
     const ValueId result = row->results[0];
     const Type vector = fn_.type(result);
@@ -117,7 +152,7 @@ class Vectors {
 }  // namespace
 
 Result<> RowVectors(Function& fn, PassContext& cx) {
-  if (cx.target.Has("tma")) Vectors(fn, cx).Run(fn.body, false);
+  if (cx.target.Has("tma")) Vectors(fn, cx).Run();
   return Done();
 }
 

@@ -391,6 +391,9 @@ TEST(Cast, SmallIntegers) {
       const auto byte = [](double a) { return static_cast<int>(a) & 255; };
       const std::vector<Made> made = {
           {"as", v, [](double a) { return a; }},
+          {"word", word, [](double a) { return a; }},
+          {"high", k.b.Binary(OpKind::kShr, v, constant(v, 4)),
+           [](double a) { return std::floor(a / 16); }},
           {"low", k.b.Binary(OpKind::kSub, low, constant(low, 8)),
            [&](double a) { return (byte(a) & 15) - 8.0; }},
           {"seven", seven, [&](double a) { return byte(a) & 127; }},

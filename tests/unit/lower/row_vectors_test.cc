@@ -58,12 +58,26 @@ TEST(RowVectors, CopiesBringIt) {
   EXPECT_EQ(Said(warps), "");
 }
 
-TEST(RowVectors, SeveralProductsHideEachOthersWaits) {
-  Changed(RowVectors, Scaled(kVector, "%again = dot %a, %bt, %q : f32[64, 32]"), 0);
+// The same with products over 2048 of K, longer than memory takes.
+std::string Longer(std::string text) {
+  text =
+      With(text, R"(sizes = [64, 32]} : bf16[64, 32])", R"(sizes = [64, 2048]} : bf16[64, 2048])");
+  text =
+      With(text, R"(sizes = [32, 32]} : bf16[32, 32])", R"(sizes = [32, 2048]} : bf16[32, 2048])");
+  text = With(text, "perm = [1, 0]} : bf16[32, 32]", "perm = [1, 0]} : bf16[2048, 32]");
+  return text;
 }
 
-TEST(RowVectors, NotWhatOperandsAreMadeOf) {
-  // The vector goes into the left operand, too, so its load stands in front of the product.
+Function AgainBehind() { return Scaled(kVector, "%again = dot %a, %bt, %q : f32[64, 32]"); }
+
+TEST(RowVectors, SeveralLongProductsHideEachOthersWaits) {
+  Changed(RowVectors, Parsed(Longer(Print(AgainBehind()))), 0);
+}
+
+TEST(RowVectors, SeveralShortOnesDoNot) { Changed(RowVectors, AgainBehind(), 1); }
+
+// The vector goes into the left operand, too, so its load stands in front of the product.
+Function OfOperand() {
   std::string text = Print(Scaled(kVector));
   const size_t load = text.find("        %v1 = load"), end = text.find('\n', load) + 1;
   const std::string line = text.substr(load, end - load);
@@ -72,7 +86,21 @@ TEST(RowVectors, NotWhatOperandsAreMadeOf) {
         %lb = broadcast %lc {axes = [0, 1]} : f32[64, 32]
         %l = cast %lb : bf16[64, 32]
         %p = dot %l, %bt, %z)");
-  Changed(RowVectors, Parsed(text), 0);
+  return Parsed(text);
+}
+
+TEST(RowVectors, WhatLongProductsOperandsAreMadeOfStays) {
+  std::string text = Print(OfOperand());
+  text = With(text, "%lb = broadcast %lc {axes = [0, 1]} : f32[64, 32]",
+              "%lb = broadcast %lc {axes = [0, 1]} : f32[64, 2048]");
+  text = With(text, "%l = cast %lb : bf16[64, 32]", "%l = cast %lb : bf16[64, 2048]");
+  Changed(RowVectors, Parsed(Longer(text)), 0);
+}
+
+TEST(RowVectors, WhatShortProductsOperandsAreMadeOfComesAsRow) {
+  const Function before = OfOperand();
+  const Function after = Changed(RowVectors, before, 1);
+  for (int64_t k : {0, 32, 96}) EXPECT_EQ(Result(before, 70, 40, k), Result(after, 70, 40, k));
 }
 
 TEST(RowVectors, NotVectorsThatNoCopyMayBring) {

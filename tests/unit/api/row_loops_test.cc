@@ -1,0 +1,76 @@
+// Tiles of loops over long rows, chosen by the machine model, against times that were measured once
+// (H200, 2026-11-28, docs/perf_log.md): what it takes loses little of the best.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "api/tune.h"
+#include "tests/unit/api/loaded.h"
+
+namespace tilec::api {
+namespace {
+
+struct Tile {
+  int64_t rows, columns;
+  double us;
+};
+
+class RowLoopsTest : public LibraryTest {
+ protected:
+  void Takes(const std::string& file, const std::string& kernel, int64_t rows, int64_t columns,
+             const std::vector<Tile>& measured) {
+    Load(std::string(TILEC_SOURCE_DIR) + "/tests/exec/" + file, kernel);
+    const TuneChoice choice =
+        ChooseTunes(loaded_, signature_, Of({{"R", rows}, {"C", columns}}), {}, nullptr);
+    EXPECT_EQ(choice.why_not, "");
+    Tile taken{8, 128, 0};  // the defaults, where it keeps them
+    for (const auto& [name, value] : choice.values)
+      (name == "BR" ? taken.rows : taken.columns) = std::get<int64_t>(value);
+    double best = measured[0].us;
+    for (const Tile& tile : measured) {
+      best = std::min(best, tile.us);
+      if (tile.rows == taken.rows && tile.columns == taken.columns) taken.us = tile.us;
+    }
+    ASSERT_GT(taken.us, 0) << kernel << ": " << taken.rows << " x " << taken.columns
+                           << " was not measured";
+    constexpr double kLost = 1.05;
+    EXPECT_LE(taken.us, kLost * best) << kernel << ": " << taken.rows << " x " << taken.columns;
+  }
+};
+
+TEST_F(RowLoopsTest, CrossEntropy) {
+  Takes("cross_entropy.tile", "cross_entropy", 8192, 128256,
+        {{8, 1024, 1396},
+         {8, 512, 959},
+         {8, 128, 676},
+         {64, 128, 872},
+         {32, 128, 1003},
+         {16, 128, 1133},
+         {16, 512, 1361},
+         {32, 256, 898},
+         {4, 1024, 977},
+         {64, 64, 1852},
+         {32, 512, 1051}});
+}
+
+TEST_F(RowLoopsTest, LogSumExp) {
+  Takes("logsumexp.tile", "logsumexp_argmax", 8192, 32768,
+        {{8, 1024, 600},
+         {8, 512, 524},
+         {8, 128, 319},
+         {64, 128, 611},
+         {32, 128, 499},
+         {16, 128, 498},
+         {16, 512, 478},
+         {32, 256, 445},
+         {4, 1024, 523},
+         {64, 64, 1010},
+         {32, 512, 519}});
+}
+
+}  // namespace
+}  // namespace tilec::api
