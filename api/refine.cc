@@ -2,6 +2,7 @@
 #include "api/refine.h"
 
 #include <algorithm>
+#include <chrono>
 #include <compare>
 #include <set>
 
@@ -16,6 +17,7 @@ namespace {
 constexpr size_t kMostRounds = 8;  // that ptxas sees
 constexpr int64_t kStep = 16;      // registers of a thread, of each tightening
 constexpr int64_t kMostWithheld = 192;
+constexpr double kSilentSeconds = 1;
 constexpr int kMostAnswers = 4;  // of the solver, with as many registers
 
 // What ptxas did to a program, worst first.
@@ -46,18 +48,21 @@ std::string Say(const Verdict& v) {
 class Refiner {
  public:
   Refiner(Loaded& loaded, const std::string& kernel, const Call& call,
-          const PipelineOptions& options, const std::string& ptxas, DiagSink& diags)
+          const PipelineOptions& options, const std::string& ptxas, DiagSink& diags,
+          const RefineProgress& progress)
       : loaded_(loaded),
         kernel_(kernel),
         call_(call),
         options_(options),
         ptxas_(ptxas),
         diags_(diags),
+        progress_(progress),
         memory_(nullptr, diags) {
     if (!options_.solutions) options_.solutions = &memory_;
   }
 
   Result<Refined> Run() {
+    const auto start = std::chrono::steady_clock::now();
     Lowered lowered;
     TRY_VOID(Round("as solved", &lowered, diags_));
     if (lowered.by_schedule) best_.schedule = scheduler::ToText(lowered.schedule);
@@ -65,6 +70,9 @@ class Refiner {
     best_file_ = loaded_.schedule_file;
     while (!verdict_.clean() && best_.rounds.size() <= kMostRounds && withheld_ < kMostWithheld) {
       Next();
+      const std::chrono::duration<double> past = std::chrono::steady_clock::now() - start;
+      if (progress_ && past.count() > kSilentSeconds)
+        progress_(best_.rounds.size(), fmt::format("{}; {}", Say(last_), change_), past.count());
       TryNext();
     }
     loaded_.schedule_file = best_file_;  // who asks about the program gets the best one
@@ -146,6 +154,7 @@ class Refiner {
   PipelineOptions options_;
   const std::string& ptxas_;
   DiagSink& diags_;
+  const RefineProgress& progress_;
   SolutionCache memory_;
   Machine machine_;
   ir::Function tile_;
@@ -164,8 +173,9 @@ class Refiner {
 }  // namespace
 
 Result<Refined> Refine(Loaded& loaded, const std::string& kernel, const Call& call,
-                       const PipelineOptions& options, const std::string& ptxas, DiagSink& diags) {
-  return Refiner(loaded, kernel, call, options, ptxas, diags).Run();
+                       const PipelineOptions& options, const std::string& ptxas, DiagSink& diags,
+                       const RefineProgress& progress) {
+  return Refiner(loaded, kernel, call, options, ptxas, diags, progress).Run();
 }
 
 }  // namespace tilec::api

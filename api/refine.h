@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,10 +23,15 @@ struct Refined {
   std::vector<std::string> rounds;  // what each gave, for people
 };
 
+// A round that is about to begin, told once a second has passed: each solves and assembles, and may
+// take long.
+using RefineProgress = std::function<void(size_t round, const std::string& what, double seconds)>;
+
 // Compiles as `options` say, whose schedule is the solver's, until ptxas has nothing to say or
 // there is nothing left to try; then the best is kept and a warning says so. Leaves the schedule of
 // the last round in `loaded`.
 Result<Refined> Refine(Loaded& loaded, const std::string& kernel, const Call& call,
-                       const PipelineOptions& options, const std::string& ptxas, DiagSink& diags);
+                       const PipelineOptions& options, const std::string& ptxas, DiagSink& diags,
+                       const RefineProgress& progress = nullptr);
 
 }  // namespace tilec::api

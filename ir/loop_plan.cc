@@ -275,9 +275,11 @@ class Planner {
       places_[id] = {role, StageAt(id, chosen) - least,
                      turn - FloorDiv(turn, schedule_.ii) * schedule_.ii};
     }
+    plan_.awaited.insert(awaited.begin(), awaited.end());
     if (!awaited.empty())
-      plan_.notes.push_back("role " + std::to_string(role) + ": " + std::to_string(awaited.size()) +
-                            " product(s) would be under way when its turn ends; awaited there");
+      plan_.departures.push_back(
+          "role " + std::to_string(role) + ": " + std::to_string(awaited.size()) +
+          " product(s) would be under way when its turn ends; awaited there");
     plan_.going_on += static_cast<int>(across - awaited.size());
     if (schedule_.in_place) Align(loads, Ahead(loads, chosen, least), role);
   }
@@ -325,8 +327,8 @@ class Planner {
       if (!possible) continue;
       at.stage -= static_cast<int>(age);
       at.slot = INT64_MAX;
-      plan_.notes.push_back(std::string("`") + Info(fn_.ops[reader].kind).mnemonic +
-                            "` runs at the end of the turn of the product that it reads");
+      plan_.departures.push_back(std::string("`") + Info(fn_.ops[reader].kind).mnemonic +
+                                 "` runs at the end of the turn of the product that it reads");
     }
   }
 

@@ -64,6 +64,10 @@ struct LoopPlan {
   int stages = 0;                // the largest stage
   std::vector<PlannedToken> tokens;
   std::vector<std::string> notes;  // what was given up, and why
+  // Where the order is not the schedule's, because ptxas would serialize the products otherwise.
+  // It may cost nothing (scheduler/in_turns.h).
+  std::vector<std::string> departures;
+  std::set<OpId> awaited;  // products that are complete when their turn ends
   // Products that go on, iteration after iteration, with what they made: in flight when an
   // iteration ends. The lowering lets them, but for rings of fewer than three slots.
   int going_on = 0;

@@ -18,6 +18,8 @@
 #include "ir/queries.h"
 #include "ir/row_classes.h"
 #include "ir/slice_rows.h"
+#include "scheduler/as_loop.h"
+#include "scheduler/departures.h"
 #include "scheduler/nest.h"
 #include "scheduler/op_work.h"
 #include "scheduler/program_cut.h"
@@ -66,43 +68,6 @@ bool SlicesAreApart(const Function& fn, const ir::Target& target) {
       if (def == nullptr || def->attr("slice") == nullptr) return false;
     }
   return true;
-}
-
-std::map<std::string, int> RolesByName(const ir::Schedule& schedule) {
-  std::map<std::string, int> roles;
-  for (const ir::ScheduledOp& op : schedule.ops) roles[op.name] = op.role;
-  return roles;
-}
-
-// Compute role of each scheduled role: the slice whose ops it runs. nullopt: it mixes slices.
-std::optional<std::map<int, int>> ComputeRoles(const Graph& graph, const ir::Schedule& schedule,
-                                               int slices) {
-  std::map<int, int> compute;
-  const std::map<std::string, int> roles = RolesByName(schedule);
-  for (const GraphOp& op : graph.ops) {
-    const auto role = roles.find(op.name);
-    if (op.variable_latency || role == roles.end()) continue;
-    const int slice = slices == 1 ? 0 : op.slice;
-    if (slice < 0) continue;
-    const auto [it, fresh] = compute.try_emplace(role->second, slice);
-    if (it->second != slice) return std::nullopt;
-  }
-  return compute;
-}
-
-// The same where roles are as scheduled: numbered by their names, in the order in which they come.
-std::map<int, int> NamedRoles(const Graph& graph, const ir::Schedule& schedule,
-                              std::map<std::string, int>* numbers) {
-  std::map<int, int> compute;
-  const std::map<std::string, int> roles = RolesByName(schedule);
-  for (const GraphOp& op : graph.ops) {
-    const auto role = roles.find(op.name);
-    if (op.variable_latency || role == roles.end()) continue;
-    const std::string& name = schedule.roles[static_cast<size_t>(role->second)].name;
-    compute[role->second] =
-        numbers->try_emplace(name, static_cast<int>(numbers->size())).first->second;
-  }
-  return compute;
 }
 
 // Roles of a loop that run no op of the program. What such a role would load and hand on, those who
@@ -155,47 +120,6 @@ ir::PassTime TimeOfPass(const LoopReport& report, const std::map<int, int>& comp
     priced = true;
   }
   return time;
-}
-
-ir::LoopSchedule ToLoopSchedule(const Function& fn, const LoopReport& report,
-                                const std::map<int, int>& compute, int slices) {
-  ir::LoopSchedule out;
-  const Graph& graph = report.extraction.graph;
-  const ir::Schedule& schedule = report.solution.schedule;
-  out.ii = schedule.ii;
-  if (const int tensor = graph.FindUnit("tensor"); tensor >= 0)
-    for (const GraphOp& op : graph.ops)
-      for (const UnitUse& use : op.uses)
-        if (use.unit == tensor) out.tensor += use.cycles;
-  std::map<std::string, int64_t> cycles;
-  for (const ir::ScheduledOp& op : schedule.ops) cycles[op.name] = op.cycle;
-  const std::map<std::string, int> roles = RolesByName(schedule);
-  for (size_t g = 0; g < graph.ops.size(); ++g) {
-    const std::string& name = graph.ops[g].name;
-    if (roles.count(name) == 0) continue;  // a route that is not taken
-    const auto role = compute.find(roles.at(name));
-    for (OpId id : report.extraction.origins[g].members()) {
-      if (ir::IsReplicated(fn, fn.ops[id])) continue;
-      if (role == compute.end() || (slices > 1 && fn.ops[id].attr("slice") == nullptr))
-        out.replicated.insert(id);
-      else
-        out.ops[id] = {role->second, cycles.at(name)};
-    }
-  }
-  for (const ir::OrderEdge& edge : schedule.order) {
-    const int from = graph.FindOp(edge.from), to = graph.FindOp(edge.to);
-    if (!edge.enforced || from < 0 || to < 0) continue;
-    const auto main = [&](int g) {
-      const OpOrigin& origin = report.extraction.origins[static_cast<size_t>(g)];
-      return origin.steps[static_cast<size_t>(origin.main)].op;
-    };
-    if (!main(from).valid() || !main(to).valid()) continue;
-    // A branch passes no token: it is one role's, as all of such a loop is.
-    if (!fn.ops[main(from)].regions.empty() || !fn.ops[main(to)].regions.empty()) continue;
-    out.tokens.push_back(
-        {main(from), main(to), CeilDiv(cycles.at(edge.from) - cycles.at(edge.to), schedule.ii)});
-  }
-  return out;
 }
 
 // Of products that are complete at once the assembler orders instructions as it likes, and what a
@@ -362,7 +286,9 @@ std::optional<CutProgram> SolveCut(const Function& fn, int slices, const Program
                                    bool tied) {
   std::optional<CutProgram> c = CutRows(fn, slices, *options.target);
   if (!c) return std::nullopt;
-  for (LoopReport& report : c->schedule.loops) {
+  const std::vector<OpId> loops = InnermostLoops(c->fn);
+  for (size_t i = 0; i < loops.size(); ++i) {
+    LoopReport& report = c->schedule.loops[i];
     if (!report.extracted()) continue;
     DiagSink attempt;
     Graph graph = report.extraction.graph;
@@ -381,6 +307,9 @@ std::optional<CutProgram> SolveCut(const Function& fn, int slices, const Program
       continue;
     }
     report.solution = std::move(*solution);
+    // Loops of several roles know no law of turns: choices are compared without it.
+    c->ii += report.solution.schedule.ii;
+    SolveInTurns(*c, loops[i], options, &graph, &report);
     if (options.alternative > 0) {
       const std::vector<Alternative> answers =
           TopSolutions(graph, report.solution, options.alternative + 1, options.solve);
@@ -389,7 +318,6 @@ std::optional<CutProgram> SolveCut(const Function& fn, int slices, const Program
     }
     report.solution.schedule.graph_hash = Hash(report.extraction.graph);
     report.applied = true;
-    c->ii += report.solution.schedule.ii;
   }
   return c;
 }
@@ -435,8 +363,7 @@ bool ApplySchedules(CutProgram& c) {
       return false;
     }
     NoteResources(c.fn, report, *compute, &c.schedule.resources);
-    ir::LoopSchedule schedule = ToLoopSchedule(c.fn, report, *compute, c.schedule.slices);
-    schedule.warpgroups = c.schedule.warpgroups;
+    ir::LoopSchedule schedule = LoopScheduleOf(c, report, *compute);
     if (c.schedule.apart) NoteIdleRoles(*compute, &report);
     if (c.schedule.apart)
       ir::PassInLoop(
@@ -445,8 +372,6 @@ bool ApplySchedules(CutProgram& c) {
             return TimeOfPass(report, *compute, maker, reader, role);
           },
           &tokens);
-    schedule.in_flight = c.in_flight;
-    schedule.in_place = c.in_place;
     if (c.at_once) KeepProgramOrder(c.fn, loops[i], &schedule);
     std::string why;
     const std::optional<ir::LoopPlan> plan = PlanLoop(c.fn, loops[i], schedule, &why);
@@ -455,6 +380,7 @@ bool ApplySchedules(CutProgram& c) {
       continue;
     }
     report.notes.insert(report.notes.end(), plan->notes.begin(), plan->notes.end());
+    SettleDepartures(c, loops[i], *compute, *plan, &report);
     report.going_on = plan->going_on;
     NoteNumbers(c.fn, &report);
     if (!PipelineLoop(c.fn, loops[i], *plan, &tokens) &&

@@ -38,9 +38,18 @@ struct LoopReport {
   Span at;
   Extraction extraction;  // as solved: ops of the sliced function
   Solution solution;
+  // The law of turns that it was solved under (scheduler/departures.h): what is certified is the
+  // graph with these pins.
+  std::vector<Graph::Pin> turns;
+  Graph Certified() const {
+    Graph graph = extraction.graph;
+    graph.pins.insert(graph.pins.end(), turns.begin(), turns.end());
+    return graph;
+  }
   bool applied = false;
   bool extracted() const { return !extraction.graph.ops.empty(); }
   std::vector<std::string> notes;  // what the lowering gave up, or why the loop kept its order
+  std::string lost;                // of the notes one that costs cycles; "": none does
   int going_on = 0;                // ir::LoopPlan::going_on
 };
 

@@ -185,6 +185,11 @@ Result<ProgramSchedule> ScheduleProgramFrom(ir::Function& fn, const ProgramOptio
       return diags
           .Report(kScheduleNotObeyed, loop.at, loop.extraction.graph.name, loop.notes.back())
           .Help("let `tilec schedule` solve the loop, and change its answer in smaller steps");
+    if (!loop.lost.empty())
+      return diags.Report(kScheduleNotObeyed, loop.at, loop.extraction.graph.name, loop.lost)
+          .Help(
+              "read what a product makes in the product's own turn, or give the loop that many "
+              "cycles: `tilec schedule` writes both where it solves");
   }
   fn = std::move(cut.fn);
   return std::move(cut.schedule);

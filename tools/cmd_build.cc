@@ -62,8 +62,14 @@ Result<std::string> BuildRefined(Session& session, const Prepared& p) {
         .Help("use ptx, cubin, json");
   const std::string ptxas = Ptxas();
   if (ptxas.empty()) return diags.Report(kNeedsPtxas, Span{}).Place("command line");
+  api::RefineProgress progress;
+  if (o.diagnostics == "text")
+    progress = [&](size_t round, const std::string& what, double seconds) {
+      fmt::print(stderr, "  refining {}: round {}, {}, {:.0f} s so far\n", p.kernel, round, what,
+                 seconds);
+    };
   TRY(const api::Refined refined,
-      api::Refine(session.loaded(), p.kernel, p.call, session.pipeline(), ptxas, diags));
+      api::Refine(session.loaded(), p.kernel, p.call, session.pipeline(), ptxas, diags, progress));
   for (const std::string& round : refined.rounds) fmt::print(stderr, "{}: {}\n", p.kernel, round);
   PrintReport(p.kernel, refined.report);
   api::SaySpillsOfCall(session.loaded(), p.kernel, p.call, session.pipeline(), refined.report,

@@ -84,7 +84,9 @@ Result<> WriteEvidence(Session& session, const scheduler::Graph& graph,
   const std::string name =
       folder + "/" + graph.name + (loop > 1 ? fmt::format(".{}", loop) : std::string());
   TRY_VOID(WriteResult(session, name + ".graph", scheduler::ToText(graph)));
-  TRY_VOID(WriteResult(session, name + ".sched", ir::ToText(solution.schedule)));
+  ir::Schedule schedule = solution.schedule;
+  schedule.graph_hash = scheduler::Hash(graph);  // with the law of turns
+  TRY_VOID(WriteResult(session, name + ".sched", ir::ToText(schedule)));
   TRY_VOID(WriteResult(session, name + ".cert", scheduler::ToText(solution.certificate)));
   fmt::print(stderr, "tilec verify {0}.cert --graph {0}.graph --schedule {0}.sched\n", name);
   return Done();
@@ -137,11 +139,11 @@ Result<> ScheduleKernel(Session& session, const scheduler::SolveOptions& options
       fmt::print(stderr, "  the lowering departs from it: {}\n", note);
   }
   if (o.schedule_file.empty()) {
-    TRY_VOID(PrintProof(session, most->extraction.graph, most->solution));
+    TRY_VOID(PrintProof(session, most->Certified(), most->solution));
     int number = 0;
     for (const scheduler::LoopReport& loop : program.loops)
       if (loop.applied)
-        TRY_VOID(WriteEvidence(session, loop.extraction.graph, loop.solution, ++number));
+        TRY_VOID(WriteEvidence(session, loop.Certified(), loop.solution, ++number));
   }
   TRY_VOID(WriteResult(session, o.output, scheduler::ToText(program)));
   if (!o.schedule_file.empty()) return Done();

@@ -50,10 +50,10 @@ bool TakenToSpill(const Function& warps, const Target& target, bool asked) {
     if (quota == 0 && (products.at_once || (products.any && !asked)))
       quota = FullestRole(warps, target).most;
     if (quota == 0) continue;
+    const int64_t share =
+        op.i("regs") == 0 ? target.model.filled_alone_percent : target.model.filled_percent;
     const int64_t kept = PeakRegisters(warps, id);
-    if (products.at_once ? kept + products.cast > quota
-                         : 100 * kept > target.model.filled_percent * quota)
-      return true;
+    if (products.at_once ? kept + products.cast > quota : 100 * kept > share * quota) return true;
   }
   return false;
 }

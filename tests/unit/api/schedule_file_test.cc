@@ -288,6 +288,70 @@ channel s.out smem depth=2
 channel cast.out smem depth=2
 )";
 
+// What a product makes is read in the product's own turn (scheduler/departures.h): the solver knows
+// it, nothing of its schedule is moved, and the certificate holds for the graph with that law.
+TEST_F(ScheduleFileTest, TheScheduleSaysThePeriodThatTheLawOfTurnsLeaves) {
+  api::Loaded loaded;
+  DiagSink diags;
+  LoadText(loaded, R"(
+kernel attention(Q: bf16[S, 128], K: bf16[L, 128], V: bf16[L, 128], O: out bf16[S, 128]) {
+  parallel q in tiles(S, 128) {
+    let qt = Q[q, :]
+    var acc: f32[128, 128] = 0
+    var m: f32[128] = -inf
+    var l: f32[128] = 0
+    for k in tiles(L, 128) {
+      var s = qt @ K[k, :].T
+      s = select(k.index[None, :] < L, s, -inf)
+      let m_new = max(m, max(s, axis = 1))
+      let p = exp2(s - m_new[:, None])
+      let alpha = exp2(m - m_new)
+      l = l * alpha + sum(p, axis = 1)
+      acc = acc * alpha[:, None] + (p as bf16) @ V[k, :]
+      m = m_new
+    }
+    O[q, :] = (acc / l[:, None]) as bf16
+  }
+}
+)");
+  auto fn = api::MakeTileIr(loaded, "attention", AlignedCall(), nullptr, diags);
+  ASSERT_TRUE(fn.ok()) << RenderAll(diags, loaded.sources);
+  std::vector<ir::PassStep> steps;
+  for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
+  fn = api::RunSteps(loaded, std::move(*fn), steps, {}, nullptr, diags);
+  ASSERT_TRUE(fn.ok());
+  auto target = ir::LoadBuiltinTarget("h200", diags);
+  ASSERT_TRUE(target.ok());
+  scheduler::ProgramOptions options;
+  options.target = &*target;
+  options.solve = scheduler::SolveOptions::ForCompilation();
+  const scheduler::ProgramSchedule program = scheduler::ScheduleProgram(*fn, options);
+  ASSERT_EQ(program.loops.size(), 1u);
+  const scheduler::LoopReport& loop = program.loops[0];
+  ASSERT_TRUE(loop.applied);
+  const scheduler::Graph certified = loop.Certified();
+  ir::Schedule schedule = loop.solution.schedule;
+  for (const scheduler::Graph::Pin& pin : loop.turns)
+    for (const ir::ScheduledOp& op : schedule.ops)
+      if (op.name == pin.op) {
+        EXPECT_EQ(op.cycle / schedule.ii, pin.stage) << pin.op;
+      }
+  schedule.graph_hash = scheduler::Hash(certified);
+  EXPECT_TRUE(
+      scheduler::VerifyCertificate(certified, schedule, loop.solution.certificate, diags).ok())
+      << RenderAll(diags, loaded.sources);
+  // Without the law there is a schedule that is no longer, or a shorter one that would not run:
+  // then the loop's is the one that runs, and a note says what that costs.
+  DiagSink quiet;
+  const auto relaxed = scheduler::Solve(loop.extraction.graph, options.solve, quiet);
+  ASSERT_TRUE(relaxed.ok());
+  EXPECT_LE(relaxed->schedule.ii, schedule.ii);
+  if (!loop.turns.empty()) return;
+  EXPECT_GT(schedule.ii, relaxed->schedule.ii);
+  EXPECT_NE(loop.lost.find(std::to_string(schedule.ii)), std::string::npos) << loop.lost;
+  EXPECT_EQ(loop.solution.lower_bound, relaxed->lower_bound);
+}
+
 TEST_F(ScheduleFileTest, ARoleThatWouldOnlyHandTilesOnIsSaidToBeIdle) {
   for (const bool busy : {false, true}) {
     api::Loaded loaded;
