@@ -271,6 +271,7 @@ class Bench:
                        "error": errors.get(name),
                        "floor_ms": case.floor_ms(), "flops": case.flops, "bytes": case.bytes(),
                        "compute_bound": case.compute_bound(),
+                       **{k: case.options[k] for k in ("tolerance",) if k in case.options},
                        **self.sampler.summary((label, regime, name))}
                 if name in variants:
                     row["variant"] = variants[name]

@@ -73,7 +73,8 @@ def _fp8_forward(make, s, causal, d=128, h=64, g=8):
                 [("Q", "e4m3", (1, h, s, d), "in"), ("K", "e4m3", (1, g, s, d), "in"),
                  ("V", "e4m3", (1, g, d, s), "in"), ("O", "bf16", (1, h, s, d), "out")], values,
                 "attention_fp8", 4.0 * h * s * s * d * (0.5 if causal else 1), "e4m3",
-                options={"causal": causal, "unlike": ("cudnn",)})  # attention on bf16
+                # Attention on bf16; weights of 4 significant bits.
+                options={"causal": causal, "unlike": ("cudnn",), "tolerance": 0.04})
 
 
 def _latent(make, id, b, h, length, splits):

@@ -22,7 +22,7 @@ RANDOM = re.compile(r"r\d+_")  # cases that were drawn: `random_text` sums them 
 
 def is_wrong(row):
     error = row.get("error")
-    return error is not None and not error <= TOLERANCE
+    return error is not None and not error <= row.get("tolerance", TOLERANCE)
 
 
 def rate(row):
