@@ -102,9 +102,10 @@ std::vector<Loss> LossesOf(const scheduler::ProgramSchedule& schedule, const Fun
 
 void NoteLosses(const std::vector<Loss>& losses, scheduler::ProgramSchedule* schedule) {
   for (const Loss& loss : losses)
-    if (loss.made == 0)
-      for (const auto& [loop, op] : loss.ops)
-        schedule->loops[loop].notes.push_back(fmt::format("`{}` is loaded where it is read", op));
+    for (const auto& [loop, op] : loss.ops)
+      schedule->loops[loop].notes.push_back(
+          loss.made == 0 ? fmt::format("`{}` is loaded where it is read", op)
+                         : fmt::format("`{}` has a ring of {} slots", op, loss.made));
 }
 
 std::string Describe(const std::vector<Loss>& losses) {
