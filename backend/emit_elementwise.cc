@@ -219,9 +219,7 @@ llvm::Value* Emitter::FloatBinary(OpKind kind, llvm::Value* x, llvm::Value* y) {
 // slots: kernels that memory binds gain nothing from it, and need the register.
 Regs Emitter::Quotients(const Regs& x, const Regs& y) {
   constexpr size_t kFewest = 4;
-  const bool products = std::any_of(fn_.ops.begin(), fn_.ops.end(), [](const ir::Op& op) {
-    return op.kind == OpKind::kMma || op.kind == OpKind::kTcMma;
-  });
+  const bool products = HasProducts();
   struct Divisor {
     size_t uses = 0;
     llvm::Value *scale = nullptr, *reciprocal = nullptr;

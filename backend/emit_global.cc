@@ -221,10 +221,10 @@ std::vector<std::vector<int>> VectorsOf(const ir::Layout& layout, const std::vec
 llvm::Value* Emitter::WholeInside(const Access& access, ir::ValueId tile,
                                   const std::vector<std::vector<int>>& groups) {
   constexpr size_t kMany = 16;
-  const auto any = [&](auto&& is) { return std::any_of(fn_.ops.begin(), fn_.ops.end(), is); };
-  if (any([](const ir::Op& op) { return op.kind == OpKind::kMma || op.kind == OpKind::kTcMma; }) &&
-      !any([](const ir::Op& op) { return op.kind == OpKind::kRole && op.i("regs") > 0; }))
-    return nullptr;
+  const bool quotas = std::any_of(fn_.ops.begin(), fn_.ops.end(), [](const ir::Op& op) {
+    return op.kind == OpKind::kRole && op.i("regs") > 0;
+  });
+  if (HasProducts() && !quotas) return nullptr;
   const ir::Type& type = fn_.type(tile);
   std::set<std::pair<size_t, int64_t>> compared;
   llvm::Value* whole = access.always;

@@ -5,7 +5,6 @@
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/DIBuilder.h>
 
-#include <algorithm>
 #include <cctype>
 
 #include "backend/emitter.h"
@@ -210,11 +209,8 @@ void Emitter::Declare() {
   // 3994 GB/s). Small ones gain by what they then have in flight (residual_rmsnorm, 128 threads:
   // 4015 or 3406), and where products are, their accumulators are what they take.
   constexpr int64_t kLarge = 512;  // threads
-  const bool products = std::any_of(fn_.ops.begin(), fn_.ops.end(), [](const ir::Op& op) {
-    return op.kind == ir::OpKind::kMma || op.kind == ir::OpKind::kTcMma;
-  });
   const int64_t wanted = fn_.launch.ctas_per_sm;
-  const int64_t ctas = wanted == 1 && !products && image_.block >= kLarge ? 0 : wanted;
+  const int64_t ctas = wanted == 1 && !HasProducts() && image_.block >= kLarge ? 0 : wanted;
   if (ctas > 0) function_->addFnAttr("nvvm.minctasm", std::to_string(ctas));
   // Fewer than the ISA allows: the assembler cannot know.
   const int64_t most = options_.machine->limits.regs_per_thread;

@@ -35,6 +35,12 @@ void Emitter::Set(ir::ValueId v, Regs regs) {
   values_[static_cast<size_t>(v.index)] = std::move(regs);
 }
 
+bool Emitter::HasProducts() const {
+  return std::any_of(fn_.ops.begin(), fn_.ops.end(), [](const ir::Op& op) {
+    return op.kind == ir::OpKind::kMma || op.kind == ir::OpKind::kTcMma;
+  });
+}
+
 Regs Emitter::Pack(const Regs& elements, DType d) {
   const int bits = d == DType::kBool ? 1 : ir::Info(d).bits;
   if (bits != 8 && bits != 16) return elements;

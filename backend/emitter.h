@@ -132,6 +132,8 @@ class Emitter {
   llvm::Value* Scalar(ir::ValueId v) { return Get(v)[0]; }
   void Set(ir::ValueId v, Regs regs);
   // Values as they cross control flow or asm: narrow elements in i32 words.
+  // On a matrix unit.
+  bool HasProducts() const;
   Regs Pack(const Regs& elements, ir::DType d);
   Regs Unpack(const Regs& words, ir::DType d, size_t count);
   // Neighbouring elements as the fewest memory words (i32 …, or one i16 or i8); bools as bytes.

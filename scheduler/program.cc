@@ -307,9 +307,7 @@ std::optional<CutProgram> SolveCut(const Function& fn, int slices, const Program
       continue;
     }
     report.solution = std::move(*solution);
-    // Loops of several roles know no law of turns: choices are compared without it.
     c->ii += report.solution.schedule.ii;
-    SolveInTurns(*c, loops[i], options, &graph, &report);
     if (options.alternative > 0) {
       const std::vector<Alternative> answers =
           TopSolutions(graph, report.solution, options.alternative + 1, options.solve);

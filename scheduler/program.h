@@ -38,14 +38,6 @@ struct LoopReport {
   Span at;
   Extraction extraction;  // as solved: ops of the sliced function
   Solution solution;
-  // The law of turns that it was solved under (scheduler/departures.h): what is certified is the
-  // graph with these pins.
-  std::vector<Graph::Pin> turns;
-  Graph Certified() const {
-    Graph graph = extraction.graph;
-    graph.pins.insert(graph.pins.end(), turns.begin(), turns.end());
-    return graph;
-  }
   bool applied = false;
   bool extracted() const { return !extraction.graph.ops.empty(); }
   std::vector<std::string> notes;  // what the lowering gave up, or why the loop kept its order

@@ -139,11 +139,11 @@ Result<> ScheduleKernel(Session& session, const scheduler::SolveOptions& options
       fmt::print(stderr, "  the lowering departs from it: {}\n", note);
   }
   if (o.schedule_file.empty()) {
-    TRY_VOID(PrintProof(session, most->Certified(), most->solution));
+    TRY_VOID(PrintProof(session, most->extraction.graph, most->solution));
     int number = 0;
     for (const scheduler::LoopReport& loop : program.loops)
       if (loop.applied)
-        TRY_VOID(WriteEvidence(session, loop.Certified(), loop.solution, ++number));
+        TRY_VOID(WriteEvidence(session, loop.extraction.graph, loop.solution, ++number));
   }
   TRY_VOID(WriteResult(session, o.output, scheduler::ToText(program)));
   if (!o.schedule_file.empty()) return Done();

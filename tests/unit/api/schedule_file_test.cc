@@ -329,13 +329,8 @@ kernel attention(Q: bf16[S, 128], K: bf16[L, 128], V: bf16[L, 128], O: out bf16[
   ASSERT_EQ(program.loops.size(), 1u);
   const scheduler::LoopReport& loop = program.loops[0];
   ASSERT_TRUE(loop.applied);
-  const scheduler::Graph certified = loop.Certified();
+  const scheduler::Graph& certified = loop.extraction.graph;
   ir::Schedule schedule = loop.solution.schedule;
-  for (const scheduler::Graph::Pin& pin : loop.turns)
-    for (const ir::ScheduledOp& op : schedule.ops)
-      if (op.name == pin.op) {
-        EXPECT_EQ(op.cycle / schedule.ii, pin.stage) << pin.op;
-      }
   schedule.graph_hash = scheduler::Hash(certified);
   EXPECT_TRUE(
       scheduler::VerifyCertificate(certified, schedule, loop.solution.certificate, diags).ok())
@@ -346,7 +341,6 @@ kernel attention(Q: bf16[S, 128], K: bf16[L, 128], V: bf16[L, 128], O: out bf16[
   const auto relaxed = scheduler::Solve(loop.extraction.graph, options.solve, quiet);
   ASSERT_TRUE(relaxed.ok());
   EXPECT_LE(relaxed->schedule.ii, schedule.ii);
-  if (!loop.turns.empty()) return;
   EXPECT_GT(schedule.ii, relaxed->schedule.ii);
   EXPECT_NE(loop.lost.find(std::to_string(schedule.ii)), std::string::npos) << loop.lost;
   EXPECT_EQ(loop.solution.lower_bound, relaxed->lower_bound);

@@ -128,6 +128,38 @@ TEST_F(TurnsTest, ProductsBackToBackAreATurn) {
   }
 }
 
+// Two products of weights that threads make, in a loop over tiles: what the inner loop leaves for
+// the products behind it is no product's result, though the loop carries one, too.
+class WeightsTest : public TurnsTest {
+ protected:
+  WeightsTest()
+      : TurnsTest("weights", R"(
+kernel weights(Q: bf16[M, 2, L], W: u8[N, L], O: out bf16[M, N]) {
+  parallel m in tiles(M, 16), n in tiles(N, 128) {
+    var acc: f32[128, 16] = 0
+    for k in tiles(L, 64) {
+      let w = W[n, k]
+      acc += (bit_and(w, 15) as bf16) @ Q[m, 0, k].T
+      acc += (shr(w, 4) as bf16) @ Q[m, 1, k].T
+    }
+    O[m, n] = acc.T as bf16
+  }
+}
+)") {
+    call_.facts["W"] = {.base_align_bytes = 256,
+                        .stride_align_bytes = 512,
+                        .last_dim_align = 128,
+                        .last_contiguous = true};
+  }
+};
+
+TEST_F(WeightsTest, WhatThreadsMakeOfLoadsIsNoTurn) {
+  api::Lowered lowered;
+  const ir::Function fn = Lowered(&lowered);
+  EXPECT_TRUE(Turns(fn, "start").empty()) << RenderAll(diags_, loaded_.sources);
+  EXPECT_TRUE(lowered.by_schedule);
+}
+
 TEST_F(TurnsTest, TheProofRefusesTurnsThatMayHang) {
   api::Lowered lowered;
   const ir::Function fn = Lowered(&lowered);
