@@ -42,19 +42,22 @@ TEST(Compile, AddsTiles) {
 
 // Told that one CTA of 512 threads is enough, ptxas takes the registers of two.
 TEST(Compile, LargeCtasAreNotToldThatOneIsEnough) {
-  for (int warps : {8, 16}) {
+  const auto told = [](int warps, int64_t ctas) {
     Kernel k("large", warps);
     const std::vector<int64_t> shape = {64, 128};
     const ir::Layout layout = ir::BlockedLayout(shape, 8, 32 * warps);
     const ValueId a = k.In({"A", DType::kBF16, shape, Random(DType::kBF16, 64 * 128, 1), {}});
     k.Store(k.Out({"C", DType::kBF16, shape, {}, {}}), k.Load(a, shape, layout, 8), 8);
-    k.fn.launch.ctas_per_sm = 1;
-    ASSERT_TRUE(k.Build());
-    EXPECT_EQ(k.image().ptx.find(".minnctapersm") != std::string::npos, warps < 16) << warps;
-    k.fn.launch.ctas_per_sm = 2;
-    ASSERT_TRUE(k.Build());
-    EXPECT_NE(k.image().ptx.find(".minnctapersm 2"), std::string::npos) << warps;
-  }
+    k.fn.launch.ctas_per_sm = ctas;
+    EXPECT_TRUE(k.Build());
+    const std::string& ptx = k.image().ptx;
+    const std::string word = ".minnctapersm ";
+    const size_t at = ptx.find(word);
+    return at == std::string::npos ? 0 : std::stoi(ptx.substr(at + word.size()));
+  };
+  EXPECT_EQ(told(8, 1), 1);
+  EXPECT_EQ(told(16, 1), 0);
+  EXPECT_EQ(told(16, 2), 2);
 }
 
 TEST(Compile, RunsIt) {
