@@ -82,8 +82,8 @@ class Search {
 
     choice.rated = rated_.size();
     for (const auto& [point, rating] : rated_)
-      if (rating.ms && (least_flops_ == 0 || rating.flops < least_flops_))
-        least_flops_ = rating.flops;
+      if (rating.ms && (least_flops_ == 0 || rating.form.whole_flops < least_flops_))
+        least_flops_ = rating.form.whole_flops;
     const std::vector<Candidate> order = Order(standard);
     std::optional<double> default_ms, best_ms;
     size_t in_vain = 0, tried = 0;
@@ -202,10 +202,11 @@ class Search {
   }
   // Work of tiles that hang over edges, as a share of the least that any point does.
   double Waste(const Point& point) const {
-    return least_flops_ > 0 ? rated_.at(point).flops / least_flops_ - 1 : 0;
+    return least_flops_ > 0 ? rated_.at(point).form.whole_flops / least_flops_ - 1 : 0;
   }
   double Hanging(const Point& point) const {
-    return 1 + target_.model.hanging_share * std::min(1.0, Waste(point));
+    return 1 +
+           target_.model.hanging_share * std::min(1.0, Waste(point)) * rated_.at(point).form.busy;
   }
 
   struct Candidate {
@@ -359,15 +360,12 @@ class Search {
     const Result<ir::Function> fn = At(point, &statics);
     if (!fn.ok()) return std::nullopt;
     const int64_t most = options_.schedule == "solve" ? ir::isa::kPortableClusterCtas : 1;
-    const scheduler::SplitChoice split = scheduler::ChooseSplit(
+    rating.form = scheduler::ChooseSplit(
         *fn, target_, names_, call_.rows_cut_sectors, most,
         [&](const ir::Function& f, const ir::WorkCount& work) { return LikelyShape(f, work); });
-    if (!IsTime(split.ms)) return std::nullopt;
-    rating.ms = split.ms;
-    rating.split = split.ctas;
-    rating.share_copies = split.share_copies;
+    if (!IsTime(rating.form.ms)) return std::nullopt;
+    rating.ms = rating.form.ms;
     if (CutsLines(*fn)) *rating.ms *= 1 + target_.model.cut_lines_share;
-    rating.flops = split.whole_flops;
     return rating.ms;
   }
 
@@ -423,8 +421,8 @@ class Search {
   }
   std::optional<TunePoint> Lower(const Point& point, bool standard) {
     const auto rating = rated_.find(point);
-    const int64_t split = rating == rated_.end() ? 1 : rating->second.split;
-    options_.share_copies = rating != rated_.end() && rating->second.share_copies;
+    const int64_t split = rating == rated_.end() ? 1 : rating->second.form.ctas;
+    options_.share_copies = rating != rated_.end() && rating->second.form.share_copies;
     if (auto out = Lower(point, standard, split)) return out;
     return split > 1 ? Lower(point, standard, 1) : std::nullopt;
   }
@@ -465,12 +463,15 @@ class Search {
           if (turns(rate) != most) continue;
           // Where CTAs share copies, each asks for its part: less than the bound of one alone.
           const bool shared = AskedFor(*warps) < 1;
-          period.cycles = std::max(shared ? 0 : period.cycles, CeilDiv(rate.Cycles(), most));
+          period.cycles =
+              std::max({shared ? 0 : period.cycles, CeilDiv(rate.Cycles(), most), period.least});
           period.busy = std::max(shared ? 0 : period.busy, CeilDiv(rate.busy, most));
           if (!how.by_schedule) period.cycles += period.cycles / target_.model.unsolved_part;
         }
       }
-    out.time = scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps));
+    scheduler::LaunchShape shape = ShapeOf(*warps);
+    shape.lines = times;
+    out.time = scheduler::EstimateTime(*clean, target_, work, *periods, shape);
     if (CutsLines(*clean)) out.time.ms *= 1 + target_.model.cut_lines_share;
     out.split = split;
     out.lowered = true;
@@ -496,6 +497,7 @@ class Search {
   scheduler::LaunchShape ShapeOf(const ir::Function& warps) const {
     scheduler::LaunchShape shape;
     shape.cluster = warps.launch.cluster;
+    shape.share = AskedFor(warps);
     if (const auto grid = Eval(warps.launch.grid, All(warps))) shape.ctas = *grid;
     for (const ir::Op& op : warps.ops)
       if (op.kind == ir::OpKind::kRole && op.i("regs") > 0) return shape;
@@ -523,9 +525,7 @@ class Search {
   std::vector<Axis> axes_;
   struct Rating {
     std::optional<double> ms;  // nullopt: its facts do not hold, or it does not fit
-    double flops = 0;          // with edges as whole tiles
-    int64_t split = 1;         // CTAs for each tile
-    bool share_copies = false;
+    scheduler::SplitChoice form;
   };
   std::map<Point, Rating> rated_;
   double least_flops_ = 0;
