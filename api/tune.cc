@@ -188,9 +188,9 @@ class Search {
   // Sizes beyond anything a machine can do overflow what the model counts in.
   static bool IsTime(double ms) { return std::isfinite(ms) && ms > 0; }
 
-  // How far a point is from odd: little done in vain by tiles that hang over an edge, then tunes
-  // at their defaults, then round values.
-  using Merit = std::tuple<int64_t, size_t, int64_t>;
+  // How far a point is from odd: little done in vain by tiles that hang over an edge, then few CTAs
+  // for each tile, tunes at their defaults, round values.
+  using Merit = std::tuple<int64_t, int64_t, size_t, int64_t>;
   Merit MeritOf(const Point& point) const {
     size_t defaults = 0;
     int64_t round = 0;
@@ -198,15 +198,16 @@ class Search {
       defaults += point[a] == axes_[a].standard;
       round += std::gcd(axes_[a].values[point[a]], int64_t{128});
     }
-    return {-static_cast<int64_t>(Waste(point) / kWaste), defaults, round};
+    const int64_t parts = rated_.at(point).form.ctas;
+    return {-static_cast<int64_t>(Waste(point) / kWaste), -parts, defaults, round};
   }
   // Work of tiles that hang over edges, as a share of the least that any point does.
   double Waste(const Point& point) const {
     return least_flops_ > 0 ? rated_.at(point).form.whole_flops / least_flops_ - 1 : 0;
   }
   double Hanging(const Point& point) const {
-    return 1 +
-           target_.model.hanging_share * std::min(1.0, Waste(point)) * rated_.at(point).form.busy;
+    const double waste = std::min(1.0, Waste(point)) * rated_.at(point).form.busy;
+    return 1 + target_.model.hanging_share * waste;
   }
 
   struct Candidate {
@@ -365,7 +366,7 @@ class Search {
         [&](const ir::Function& f, const ir::WorkCount& work) { return LikelyShape(f, work); });
     if (!IsTime(rating.form.ms)) return std::nullopt;
     rating.ms = rating.form.ms;
-    if (CutsLines(*fn)) *rating.ms *= 1 + target_.model.cut_lines_share;
+    *rating.ms *= Cut(*fn);
     return rating.ms;
   }
 
@@ -384,21 +385,25 @@ class Search {
             return target_.model.tune_margin_of_more;
     return target_.model.tune_margin;
   }
-  // Rows of a copy that are no whole lines of 128 bytes.
-  static bool CutsLines(const ir::Function& fn) {
-    bool products = false, cuts = false;
+  // Longer where rows of a copy are no whole lines of 128 bytes; along the loop's own dim the rest
+  // of a line comes again in the next turn.
+  double Cut(const ir::Function& fn) const {
+    constexpr int64_t kLine = 128;
+    double cut = 0, products = 0;
     for (const ir::Op& op : fn.ops) {
-      products = products || op.kind == ir::OpKind::kDot;
-      if (op.kind != ir::OpKind::kLoad || !fn.type(op.results[0]).is_tile()) continue;
+      products += op.kind == ir::OpKind::kDot;
+      if (op.kind != ir::OpKind::kLoad || fn.type(op.results[0]).shape.size() < 2) continue;
       const ir::Type& tile = fn.type(op.results[0]);
-      cuts =
-          cuts || (tile.shape.size() > 1 &&
-                   tile.shape.back() * static_cast<int64_t>(ir::ByteSize(tile.dtype)) % 128 != 0);
+      const int64_t row = tile.shape.back() * static_cast<int64_t>(ir::ByteSize(tile.dtype));
+      if (row % kLine == 0) continue;
+      const ir::BlockId block = fn.values[op.operands[op.s("modes").size()]].block;
+      const bool along = block.valid() && fn.ops[fn.blocks[block].parent].kind == ir::OpKind::kFor;
+      const double twice = along && row > kLine ? double(kLine - row % kLine) / double(row) : 0;
+      cut = std::max(cut, target_.model.cut_lines_share + twice / 2);
     }
-    return products && cuts;
+    return products > 0 ? 1 + cut : 1;
   }
-  // Of the bytes that come into a CTA, the share that it asks the L2 for: CTAs of a cluster that
-  // copy for each other ask for a part each.
+  // Of the bytes that come into a CTA, what it asks for: in clusters neighbours copy a part each.
   static double AskedFor(const ir::Function& warps) {
     double all = 0, own = 0;
     for (const ir::Op& op : warps.ops) {
@@ -469,10 +474,8 @@ class Search {
           if (!how.by_schedule) period.cycles += period.cycles / target_.model.unsolved_part;
         }
       }
-    scheduler::LaunchShape shape = ShapeOf(*warps);
-    shape.lines = times;
-    out.time = scheduler::EstimateTime(*clean, target_, work, *periods, shape);
-    if (CutsLines(*clean)) out.time.ms *= 1 + target_.model.cut_lines_share;
+    out.time = scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps, times));
+    out.time.ms *= Cut(*clean);
     out.split = split;
     out.lowered = true;
     return out;
@@ -494,10 +497,9 @@ class Search {
     return shape;
   }
 
-  scheduler::LaunchShape ShapeOf(const ir::Function& warps) const {
-    scheduler::LaunchShape shape;
-    shape.cluster = warps.launch.cluster;
-    shape.share = AskedFor(warps);
+  scheduler::LaunchShape ShapeOf(const ir::Function& warps, double lines) const {
+    scheduler::LaunchShape shape{.cluster = warps.launch.cluster, .share = AskedFor(warps)};
+    shape.lines = lines;
     if (const auto grid = Eval(warps.launch.grid, All(warps))) shape.ctas = *grid;
     for (const ir::Op& op : warps.ops)
       if (op.kind == ir::OpKind::kRole && op.i("regs") > 0) return shape;

@@ -322,15 +322,16 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   time.compute_ms = per_round / khz * (whole * slower(1) + (rounds - whole) * slower(rest));
   // CTAs that run together share operands of products in L2; rows that a CTA reads again are gone.
   const double again =
-      shape.lines * std::max(0.0, work.loaded_bytes * shape.share - work.least_bytes);
+      (shape.lines - 1) * std::max(0.0, work.loaded_bytes * shape.share - work.least_bytes);
+  double ms_of_byte = 0;
   if (const double gbs = static_cast<double>(target.limits.memory_gbs); gbs > 0)
-    time.memory_ms =
-        (work.products.empty() ? work.far_bytes : work.least_bytes + model.asked_share * again) /
-        (model.memory_share * gbs) * 1e-6 * (whole + rest / (1 - model.fewer_share * (1 - rest))) /
-        full;
+    ms_of_byte = 1e-6 / (model.memory_share * gbs) *
+                 (whole + rest / (1 - model.fewer_share * (1 - rest))) / full;
+  const double moved = ms_of_byte * (work.products.empty() ? work.far_bytes : work.least_bytes);
+  time.memory_ms = moved + (work.products.empty() ? 0 : ms_of_byte * model.asked_share * again);
   const auto first = static_cast<double>(std::min(time.ctas, sms));
   time.ms = model.launch_ms + first * model.cta_ms + std::max(time.compute_ms, time.memory_ms) +
-            model.uncovered_share * std::min(time.compute_ms, time.memory_ms);
+            model.uncovered_share * std::min(time.compute_ms, moved);
   return time;
 }
 
