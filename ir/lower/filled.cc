@@ -12,6 +12,7 @@
 #include "ir/lower/filled.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ir/lower/pressure.h"
 
@@ -22,8 +23,16 @@ namespace {
 // What the products of a block have of it.
 struct Products {
   bool any = false, at_once = false;
-  int64_t cast = 0;  // registers of the largest left operand that threads hold
+  int64_t cast = 0;        // registers of the largest left operand that threads hold
+  std::set<ValueId> sums;  // tiles handed on by iterations that they add to
 };
+ValueId AddsTo(const Function& fn, ValueId v) {
+  for (const Op* def = fn.def(v); def; def = fn.def(v)) {
+    if (def->kind != OpKind::kMma && def->kind != OpKind::kMmaFence) break;
+    v = def->operands[0];
+  }
+  return v;
+}
 void Look(const Function& fn, BlockId block, Products* found) {
   for (OpId id : fn.blocks[block].ops) {
     const Op& op = fn.ops[id];
@@ -31,31 +40,55 @@ void Look(const Function& fn, BlockId block, Products* found) {
     found->any = found->any || op.kind == OpKind::kMma;
     if (op.kind != OpKind::kMma || FliesFrom(op)) continue;
     found->at_once = true;
+    if (const ValueId sum = AddsTo(fn, op.operands[0]); fn.values[sum].block.valid())
+      found->sums.insert(sum);
     const ValueId left = op.operands[1];
     if (fn.type(left).is_tile())
       found->cast =
           std::max(found->cast, fn.layout(left).regs() * ByteSize(fn.type(left).dtype) / 4);
   }
 }
+bool HasProducts(const Function& warps) {
+  return std::any_of(warps.ops.begin(), warps.ops.end(), [](const Op& op) {
+    return op.kind == OpKind::kMma || op.kind == OpKind::kTcMma;
+  });
+}
+// Tensors that threads access in the same iterations, and sums beside the first, which are two
+// products' operands more to find: ptxas keeps where all of it lies.
+int64_t Beside(const Function& warps, OpId role, const Products& products) {
+  const auto sums = static_cast<int64_t>(products.sums.size());
+  return TensorsBesideProducts(warps, role) + 2 * std::max<int64_t>(0, sums - 1);
+}
 
 }  // namespace
 
-bool TakenToSpill(const Function& warps, const Target& target, bool asked) {
+Filling FillingOf(const Function& warps, const Target& target, bool asked) {
+  Filling fullest;
+  const bool rows = !asked && !HasProducts(warps);
   for (OpId id : warps.blocks[warps.body].ops) {
     const Op& op = warps.ops[id];
     if (op.kind != OpKind::kRole) continue;
     Products products;
     Look(warps, op.regions[0], &products);
     int64_t quota = op.i("regs");
+    if (rows && quota == 0) {
+      const int64_t wanted = RowRegisters(warps, target, id, false);
+      fullest.lacks = std::max(fullest.lacks, wanted - FullestRole(warps, target).most);
+      continue;
+    }
     if (quota == 0 && (products.at_once || (products.any && !asked)))
       quota = FullestRole(warps, target).most;
     if (quota == 0) continue;
     const int64_t share =
         op.i("regs") == 0 ? target.model.filled_alone_percent : target.model.filled_percent;
+    const int64_t places =
+        asked ? 0 : target.registers.beside_access_at_once * Beside(warps, id, products);
     const int64_t kept = PeakRegisters(warps, id);
-    if (products.at_once ? kept + products.cast > quota : 100 * kept > share * quota) return true;
+    const int64_t lacks =
+        products.at_once ? kept + products.cast + places - quota : kept - share * quota / 100;
+    if (lacks > fullest.lacks) fullest = {lacks, products.at_once};
   }
-  return false;
+  return fullest;
 }
 
 }  // namespace tilec::ir
