@@ -88,10 +88,8 @@ SmemLayout BufferNeed::Layout(DType dtype) const {
   return {RoundUp(rows, 8), RoundUp(cols, panel), panel, swizzle};
 }
 
-bool BufferNeed::NeedsZero(DType dtype, const Target& target) const {
+bool BufferNeed::NeedsZero(DType dtype) const {
   const SmemLayout layout = Layout(dtype);
-  const bool by_threads = target.unit().completion == Completion::kAtOnce;
-  if (!plain && by_threads && (cols != tile_cols || rows != tile_rows)) return true;
   return !plain && ((cols_contracted && layout.cols != tile_cols) ||
                     (rows_contracted && layout.rows != tile_rows));
 }

@@ -42,10 +42,8 @@ struct BufferNeed {
   bool Merge(const BufferNeed& other);
   // Swizzle: as wide as whole panels of the contracted dim allow; free dims are padded up.
   SmemLayout Layout(DType dtype) const;
-  // Must the cells around the tile be zeroed once (nothing else may then use the bytes)? Those
-  // whose products count, and where threads read operands all that are read: nobody reads what
-  // nobody wrote.
-  bool NeedsZero(DType dtype, const Target& target) const;
+  // Must the cells around the tile be zeroed once (nothing else may then use the bytes)?
+  bool NeedsZero(DType dtype) const;
   // Can boxes fill it without writing a wrong value where zero must stand?
   bool TmaFits(DType dtype) const;
 };

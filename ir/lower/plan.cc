@@ -260,7 +260,7 @@ class Planner {
     }
     if (plan.how != OperandPlan::How::kBuffer) {
       plan.smem = need.Layout(type.dtype);
-      plan.zero_padding = need.NeedsZero(type.dtype, target_);
+      plan.zero_padding = need.NeedsZero(type.dtype);
       forced_.insert(plan.source);
     }
     return plan;
@@ -454,7 +454,7 @@ class Planner {
     if (need != needs_.end()) {
       load.buffer = true;
       load.smem = need->second.Layout(type.dtype);
-      load.zero_padding = need->second.NeedsZero(type.dtype, target_);
+      load.zero_padding = need->second.NeedsZero(type.dtype);
       load.tma = access && need->second.TmaFits(type.dtype);
       int64_t chunk = 0;
       const auto copy =
