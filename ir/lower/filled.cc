@@ -23,8 +23,9 @@ namespace {
 // What the products of a block have of it.
 struct Products {
   bool any = false, at_once = false;
-  int64_t cast = 0;        // registers of the largest left operand that threads hold
-  std::set<ValueId> sums;  // tiles handed on by iterations that they add to
+  int64_t all = 0, most = 0;  // of the role, of one block: an iteration may have versions
+  int64_t cast = 0;           // registers of the largest left operand that threads hold
+  std::set<ValueId> sums;     // tiles handed on by iterations that they add to
 };
 ValueId AddsTo(const Function& fn, ValueId v) {
   for (const Op* def = fn.def(v); def; def = fn.def(v)) {
@@ -34,12 +35,15 @@ ValueId AddsTo(const Function& fn, ValueId v) {
   return v;
 }
 void Look(const Function& fn, BlockId block, Products* found) {
+  int64_t here = 0;
   for (OpId id : fn.blocks[block].ops) {
     const Op& op = fn.ops[id];
     for (BlockId region : op.regions) Look(fn, region, found);
     found->any = found->any || op.kind == OpKind::kMma;
     if (op.kind != OpKind::kMma || FliesFrom(op)) continue;
     found->at_once = true;
+    ++found->all;
+    found->most = std::max(found->most, ++here);
     if (const ValueId sum = AddsTo(fn, op.operands[0]); fn.values[sum].block.valid())
       found->sums.insert(sum);
     const ValueId left = op.operands[1];
@@ -54,10 +58,12 @@ bool HasProducts(const Function& warps) {
   });
 }
 // Tensors that threads access in the same iterations, and sums beside the first, which are two
-// products' operands more to find: ptxas keeps where all of it lies.
+// products' operands more to find: ptxas keeps where all of it lies, and a bit more of it for
+// another version of the iteration.
 int64_t Beside(const Function& warps, OpId role, const Products& products) {
   const auto sums = static_cast<int64_t>(products.sums.size());
-  return TensorsBesideProducts(warps, role) + 2 * std::max<int64_t>(0, sums - 1);
+  const int64_t beside = TensorsBesideProducts(warps, role) + 2 * std::max<int64_t>(0, sums - 1);
+  return beside > 0 && products.all > products.most ? beside + 1 : beside;
 }
 
 }  // namespace
