@@ -23,29 +23,30 @@ namespace {
 // What the products of a block have of it.
 struct Products {
   bool any = false, at_once = false;
-  int64_t all = 0, most = 0;  // of the role, of one block: an iteration may have versions
-  int64_t cast = 0;           // registers of the largest left operand that threads hold
-  std::set<ValueId> sums;     // tiles handed on by iterations that they add to
+  int64_t cast = 0;  // registers of the largest left operand that threads hold
+  int64_t sums = 0;  // that products of a block add to
 };
-ValueId AddsTo(const Function& fn, ValueId v) {
-  for (const Op* def = fn.def(v); def; def = fn.def(v)) {
-    if (def->kind != OpKind::kMma && def->kind != OpKind::kMmaFence) break;
+// What a product adds to, behind the other slices of its sum; none: it begins one.
+ValueId AddsTo(const Function& fn, const Op& product) {
+  const Op* last = &product;
+  for (ValueId v = product.operands[0]; last->kind != OpKind::kMma || last->i("zero") == 0;) {
+    const Op* def = fn.def(v);
+    if (!def || (def->kind != OpKind::kMma && def->kind != OpKind::kMmaFence)) return v;
+    last = def;
     v = def->operands[0];
   }
-  return v;
+  return {};
 }
 void Look(const Function& fn, BlockId block, Products* found) {
-  int64_t here = 0;
+  std::set<ValueId> sums;
   for (OpId id : fn.blocks[block].ops) {
     const Op& op = fn.ops[id];
     for (BlockId region : op.regions) Look(fn, region, found);
     found->any = found->any || op.kind == OpKind::kMma;
     if (op.kind != OpKind::kMma || FliesFrom(op)) continue;
     found->at_once = true;
-    ++found->all;
-    found->most = std::max(found->most, ++here);
-    if (const ValueId sum = AddsTo(fn, op.operands[0]); fn.values[sum].block.valid())
-      found->sums.insert(sum);
+    if (const ValueId sum = AddsTo(fn, op); sum.valid()) sums.insert(sum);
+    found->sums = std::max(found->sums, static_cast<int64_t>(sums.size()));
     const ValueId left = op.operands[1];
     if (fn.type(left).is_tile())
       found->cast =
@@ -58,12 +59,12 @@ bool HasProducts(const Function& warps) {
   });
 }
 // Tensors that threads access in the same iterations, and sums beside the first, which are two
-// products' operands more to find: ptxas keeps where all of it lies, and a bit more of it for
-// another version of the iteration.
+// products' operands more to find: ptxas keeps where all of it lies, and where it is in rings if
+// another role fills them.
 int64_t Beside(const Function& warps, OpId role, const Products& products) {
-  const auto sums = static_cast<int64_t>(products.sums.size());
-  const int64_t beside = TensorsBesideProducts(warps, role) + 2 * std::max<int64_t>(0, sums - 1);
-  return beside > 0 && products.all > products.most ? beside + 1 : beside;
+  const int64_t sums = std::max<int64_t>(0, products.sums - 1);
+  const int64_t beside = TensorsBesideProducts(warps, role) + 2 * sums;
+  return beside > 0 && warps.ops[role].i("warps") < warps.launch.warps ? beside + 1 : beside;
 }
 
 }  // namespace
