@@ -243,6 +243,7 @@ class Emitter {
   Result<void> EmitSmemZero(const ir::Op& op);
 
   // emit_layout.cc, emit_reduce.cc
+  Result<void> EmitQuadExchange(const ir::Op& op);
   Result<void> EmitConvert(const ir::Op& op);
   Result<void> EmitBroadcast(const ir::Op& op);
   Result<void> EmitRename(const ir::Op& op);

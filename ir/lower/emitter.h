@@ -351,6 +351,7 @@ class Emitter {
   ValueId OperandBuffer(OpId dot, bool is_a);
   void StoreOperands(OpId dot);
   void StoreOperand(OpId dot, bool is_a);
+  ValueId RegisterOperand(OpId dot);
   std::vector<ValueId> OperandSlots(OpId dot);
   void NextOperandSlots(OpId dot);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/layout_scratch.h"
 #include "ir/lower/scalars.h"
 #include "ir/queries.h"
 
@@ -56,6 +57,12 @@ bool MadeOfLoads(const Function& fn, ValueId v, BlockId turn) {
   return (Renames(def->kind) || Info(def->kind).elementwise()) &&
          std::all_of(def->operands.begin(), def->operands.end(),
                      [&](ValueId o) { return MadeOfLoads(fn, o, turn); });
+}
+
+bool BecomesLeft(MatrixUnit unit, const Type& tile, const Layout& held, int warpgroups,
+                 WgSplit split) {
+  const std::optional<Layout> left = LeftInRegisters(unit, tile, warpgroups, split);
+  return left && (held == *left || ExchangedInQuads(tile, held, *left));
 }
 
 bool BufferNeed::Merge(const BufferNeed& other) {
