@@ -16,6 +16,7 @@
 #include <map>
 
 #include "backend/emitter.h"
+#include "ir/queries.h"
 #include "ir/lower/scalars.h"
 #include "ir/row_run.h"
 #include "support/check.h"
@@ -83,7 +84,7 @@ Emitter::RowPlace Emitter::PlaceOfRows(const ir::Op& op) {
       place.dense = b_.CreateICmpEQ(stride, I64(row_bytes));
       known(ir::AlignOf(fn_, index) * row_bytes);
     }
-    operand += OperandsOf(modes[d], store);
+    operand += ir::OperandsOf(modes[d], store);
   }
   const bool one = place.run.row_dim < 0;
   if (one) {  // columns, from where the piece begins
