@@ -16,8 +16,8 @@
 #include <map>
 
 #include "backend/emitter.h"
-#include "ir/queries.h"
 #include "ir/lower/scalars.h"
+#include "ir/queries.h"
 #include "ir/row_run.h"
 #include "support/check.h"
 
