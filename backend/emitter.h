@@ -198,6 +198,9 @@ class Emitter {
     llvm::Value* predicate;  // null: always
   };
   MemPlace PlaceOf(Access& access, ir::ValueId tile, int64_t reg);
+  std::pair<llvm::Value*, llvm::Value*> PlaceInBox(const Access& access, size_t d, int64_t at);
+  void EmitPairs(const ir::Op& even, const ir::Op& odd);
+  bool GoesInPairs(const ir::Op& op);
   llvm::Value* WholeInside(const Access& access, ir::ValueId tile,
                            const std::vector<std::vector<int>>& groups);
   Result<void> EmitGLoad(const ir::Op& op);
