@@ -82,8 +82,8 @@ class Search {
 
     choice.rated = rated_.size();
     for (const auto& [point, rating] : rated_)
-      if (rating.ms && (least_flops_ == 0 || rating.flops < least_flops_))
-        least_flops_ = rating.flops;
+      if (rating.ms && (least_flops_ == 0 || rating.form.whole_flops < least_flops_))
+        least_flops_ = rating.form.whole_flops;
     const std::vector<Candidate> order = Order(standard);
     std::optional<double> default_ms, best_ms;
     size_t in_vain = 0, tried = 0;
@@ -188,9 +188,9 @@ class Search {
   // Sizes beyond anything a machine can do overflow what the model counts in.
   static bool IsTime(double ms) { return std::isfinite(ms) && ms > 0; }
 
-  // How far a point is from odd: little done in vain by tiles that hang over an edge, then tunes
-  // at their defaults, then round values.
-  using Merit = std::tuple<int64_t, size_t, int64_t>;
+  // How far a point is from odd: little done in vain by tiles that hang over an edge, then few CTAs
+  // for each tile, tunes at their defaults, round values.
+  using Merit = std::tuple<int64_t, int64_t, size_t, int64_t>;
   Merit MeritOf(const Point& point) const {
     size_t defaults = 0;
     int64_t round = 0;
@@ -198,14 +198,16 @@ class Search {
       defaults += point[a] == axes_[a].standard;
       round += std::gcd(axes_[a].values[point[a]], int64_t{128});
     }
-    return {-static_cast<int64_t>(Waste(point) / kWaste), defaults, round};
+    const int64_t parts = rated_.at(point).form.ctas;
+    return {-static_cast<int64_t>(Waste(point) / kWaste), -parts, defaults, round};
   }
   // Work of tiles that hang over edges, as a share of the least that any point does.
   double Waste(const Point& point) const {
-    return least_flops_ > 0 ? rated_.at(point).flops / least_flops_ - 1 : 0;
+    return least_flops_ > 0 ? rated_.at(point).form.whole_flops / least_flops_ - 1 : 0;
   }
   double Hanging(const Point& point) const {
-    return 1 + target_.model.hanging_share * std::min(1.0, Waste(point));
+    const double waste = std::min(1.0, Waste(point)) * rated_.at(point).form.busy;
+    return 1 + target_.model.hanging_share * waste;
   }
 
   struct Candidate {
@@ -359,15 +361,12 @@ class Search {
     const Result<ir::Function> fn = At(point, &statics);
     if (!fn.ok()) return std::nullopt;
     const int64_t most = options_.schedule == "solve" ? ir::isa::kPortableClusterCtas : 1;
-    const scheduler::SplitChoice split = scheduler::ChooseSplit(
+    rating.form = scheduler::ChooseSplit(
         *fn, target_, names_, call_.rows_cut_sectors, most,
         [&](const ir::Function& f, const ir::WorkCount& work) { return LikelyShape(f, work); });
-    if (!IsTime(split.ms)) return std::nullopt;
-    rating.ms = split.ms;
-    rating.split = split.ctas;
-    rating.share_copies = split.share_copies;
-    if (CutsLines(*fn)) *rating.ms *= 1 + target_.model.cut_lines_share;
-    rating.flops = split.whole_flops;
+    if (!IsTime(rating.form.ms)) return std::nullopt;
+    rating.ms = rating.form.ms;
+    *rating.ms *= Cut(*fn);
     return rating.ms;
   }
 
@@ -386,21 +385,25 @@ class Search {
             return target_.model.tune_margin_of_more;
     return target_.model.tune_margin;
   }
-  // Rows of a copy that are no whole lines of 128 bytes.
-  static bool CutsLines(const ir::Function& fn) {
-    bool products = false, cuts = false;
+  // Longer where rows of a copy are no whole lines of 128 bytes; along the loop's own dim the rest
+  // of a line comes again in the next turn.
+  double Cut(const ir::Function& fn) const {
+    constexpr int64_t kLine = 128;
+    double cut = 0, products = 0;
     for (const ir::Op& op : fn.ops) {
-      products = products || op.kind == ir::OpKind::kDot;
-      if (op.kind != ir::OpKind::kLoad || !fn.type(op.results[0]).is_tile()) continue;
+      products += op.kind == ir::OpKind::kDot;
+      if (op.kind != ir::OpKind::kLoad || fn.type(op.results[0]).shape.size() < 2) continue;
       const ir::Type& tile = fn.type(op.results[0]);
-      cuts =
-          cuts || (tile.shape.size() > 1 &&
-                   tile.shape.back() * static_cast<int64_t>(ir::ByteSize(tile.dtype)) % 128 != 0);
+      const int64_t row = tile.shape.back() * static_cast<int64_t>(ir::ByteSize(tile.dtype));
+      if (row % kLine == 0) continue;
+      const ir::BlockId block = fn.values[op.operands[op.s("modes").size()]].block;
+      const bool along = block.valid() && fn.ops[fn.blocks[block].parent].kind == ir::OpKind::kFor;
+      const double twice = along && row > kLine ? double(kLine - row % kLine) / double(row) : 0;
+      cut = std::max(cut, target_.model.cut_lines_share + twice / 2);
     }
-    return products && cuts;
+    return products > 0 ? 1 + cut : 1;
   }
-  // Of the bytes that come into a CTA, the share that it asks the L2 for: CTAs of a cluster that
-  // copy for each other ask for a part each.
+  // Of the bytes that come into a CTA, what it asks for: in clusters neighbours copy a part each.
   static double AskedFor(const ir::Function& warps) {
     double all = 0, own = 0;
     for (const ir::Op& op : warps.ops) {
@@ -423,8 +426,8 @@ class Search {
   }
   std::optional<TunePoint> Lower(const Point& point, bool standard) {
     const auto rating = rated_.find(point);
-    const int64_t split = rating == rated_.end() ? 1 : rating->second.split;
-    options_.share_copies = rating != rated_.end() && rating->second.share_copies;
+    const int64_t split = rating == rated_.end() ? 1 : rating->second.form.ctas;
+    options_.share_copies = rating != rated_.end() && rating->second.form.share_copies;
     if (auto out = Lower(point, standard, split)) return out;
     return split > 1 ? Lower(point, standard, 1) : std::nullopt;
   }
@@ -465,13 +468,14 @@ class Search {
           if (turns(rate) != most) continue;
           // Where CTAs share copies, each asks for its part: less than the bound of one alone.
           const bool shared = AskedFor(*warps) < 1;
-          period.cycles = std::max(shared ? 0 : period.cycles, CeilDiv(rate.Cycles(), most));
+          period.cycles =
+              std::max({shared ? 0 : period.cycles, CeilDiv(rate.Cycles(), most), period.least});
           period.busy = std::max(shared ? 0 : period.busy, CeilDiv(rate.busy, most));
           if (!how.by_schedule) period.cycles += period.cycles / target_.model.unsolved_part;
         }
       }
-    out.time = scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps));
-    if (CutsLines(*clean)) out.time.ms *= 1 + target_.model.cut_lines_share;
+    out.time = scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps, times));
+    out.time.ms *= Cut(*clean);
     out.split = split;
     out.lowered = true;
     return out;
@@ -493,9 +497,9 @@ class Search {
     return shape;
   }
 
-  scheduler::LaunchShape ShapeOf(const ir::Function& warps) const {
-    scheduler::LaunchShape shape;
-    shape.cluster = warps.launch.cluster;
+  scheduler::LaunchShape ShapeOf(const ir::Function& warps, double lines) const {
+    scheduler::LaunchShape shape{.cluster = warps.launch.cluster, .share = AskedFor(warps)};
+    shape.lines = lines;
     if (const auto grid = Eval(warps.launch.grid, All(warps))) shape.ctas = *grid;
     for (const ir::Op& op : warps.ops)
       if (op.kind == ir::OpKind::kRole && op.i("regs") > 0) return shape;
@@ -523,9 +527,7 @@ class Search {
   std::vector<Axis> axes_;
   struct Rating {
     std::optional<double> ms;  // nullopt: its facts do not hold, or it does not fit
-    double flops = 0;          // with edges as whole tiles
-    int64_t split = 1;         // CTAs for each tile
-    bool share_copies = false;
+    scheduler::SplitChoice form;
   };
   std::map<Point, Rating> rated_;
   double least_flops_ = 0;
