@@ -12,6 +12,7 @@
 
 #include "api/diagnostics.h"
 #include "api/split.h"
+#include "api/tune_facts.h"
 #include "backend/ptxas.h"
 #include "ir/count_work.h"
 #include "ir/isa.h"
@@ -29,6 +30,7 @@ namespace {
 constexpr size_t kMostRated = 600;         // points rated by bounds
 constexpr size_t kLowered = 6;             // points that are lowered, besides the default
 constexpr size_t kTried = 20;              // points whose lowering is tried
+constexpr size_t kTriedForFit = 60;        // … while none fits
 constexpr size_t kInVain = 6;              // points in a row that are no better than the best
 constexpr double kAsGood = 0.02;           // what the model cannot tell apart
 constexpr double kWaste = 0.02;            // steps of work done in vain
@@ -86,16 +88,24 @@ class Search {
         least_flops_ = rating.form.whole_flops;
     const std::vector<Candidate> order = Order(standard);
     std::optional<double> default_ms, best_ms;
+    std::optional<TunePoint> leanest;  // of those that are taken to spill
     size_t in_vain = 0, tried = 0;
     for (const Candidate& candidate : order) {
-      if (choice.lowered.size() > kLowered || in_vain >= kInVain || ++tried > kTried) break;
+      const bool fits = !choice.lowered.empty() || !leanest;
+      if (choice.lowered.size() > kLowered || in_vain >= kInVain ||
+          ++tried > (fits ? kTried : kTriedForFit))
+        break;
       if (best_ms && candidate.ms > (1 + kAsGood) * *best_ms) break;
       const bool is_default = candidate.point == standard;
       std::optional<TunePoint> lowered = Lower(candidate.point, is_default);
       if (!lowered || !IsTime(lowered->time.ms)) continue;
-      ++in_vain;
       lowered->is_default = is_default;
       lowered->time.ms *= Hanging(candidate.point);
+      if (lowered->lacks > 0) {
+        if (!leanest || lowered->lacks < leanest->lacks) leanest = std::move(lowered);
+        continue;
+      }
+      ++in_vain;
       if (is_default) default_ms = lowered->time.ms;
       if (is_default || !best_ms || lowered->time.ms < *best_ms) {
         best_ms = lowered->time.ms;
@@ -108,7 +118,11 @@ class Search {
                        return std::tie(a.time.ms, a.time.cycles_per_cta) <
                               std::tie(b.time.ms, b.time.cycles_per_cta);
                      });
-    if (choice.lowered.empty()) return choice;
+    if (choice.lowered.empty() && leanest) {
+      if (!leanest->is_default) choice.values = leanest->values;
+      choice.lowered.push_back(*std::move(leanest));
+    }
+    if (choice.lowered.empty() || choice.lowered[0].lacks > 0) return choice;
     choice.values = Choose(choice.lowered, default_ms, standard, &choice.lowered);
     return choice;
   }
@@ -428,8 +442,10 @@ class Search {
     const auto rating = rated_.find(point);
     const int64_t split = rating == rated_.end() ? 1 : rating->second.form.ctas;
     options_.share_copies = rating != rated_.end() && rating->second.form.share_copies;
-    if (auto out = Lower(point, standard, split)) return out;
-    return split > 1 ? Lower(point, standard, 1) : std::nullopt;
+    auto out = Lower(point, standard, split);
+    if (split == 1 || (out && out->lacks <= 0)) return out;
+    auto whole = Lower(point, standard, 1);
+    return !out || (whole && whole->lacks < out->lacks) ? whole : out;
   }
   std::optional<TunePoint> Lower(const Point& point, bool standard, int64_t split) {
     TunePoint out;
@@ -452,8 +468,11 @@ class Search {
     Observation look;
     look.lowered = &how;
     const auto warps = LowerToWarps(loaded_, std::move(*tile), options_, &look, quiet);
-    if (!warps.ok() || (!standard && ir::TakenToSpill(*warps, target_, !asked_.ptxas.empty())))
-      return std::nullopt;
+    if (!warps.ok()) return std::nullopt;
+    const ir::Filling filling = ir::FillingOf(*warps, target_, !asked_.ptxas.empty());
+    if (filling.lacks > 0 && !filling.at_once && !standard) return std::nullopt;
+    // An author tried the default where products fly.
+    if (filling.at_once && !(standard && !asked_.ptxas.empty())) out.lacks = filling.lacks;
     if (split > 1 && warps->launch.cluster != split) return std::nullopt;  // it was refused
     const ir::Target asked = scheduler::SharedBy(target_, work.instances, times * AskedFor(*warps));
     if (const auto rates = ir::RatesOf(*warps, asked, quiet); rates.ok())

@@ -263,34 +263,6 @@ Result<void> Emitter::EmitGStore(const ir::Op& op) {
   return Done();
 }
 
-// By comparing and exchanging words until nobody came between, which LLVM makes of it. Gives what
-// was there, 0 where nothing is done.
-llvm::Value* Emitter::AddBf16(llvm::Value* address, llvm::Value* value, llvm::Value* predicate) {
-  llvm::BasicBlock *before = b_.GetInsertBlock(), *after = nullptr;
-  if (predicate) {
-    llvm::BasicBlock* add = NewBlock("add");
-    after = NewBlock("added");
-    b_.CreateCondBr(predicate, add, after);
-    b_.SetInsertPoint(add);
-  }
-  constexpr unsigned kGlobal = 1;  // address space
-  llvm::Value* place = b_.CreateIntToPtr(address, llvm::PointerType::get(context_, kGlobal));
-  llvm::Value* old =
-      b_.CreateBitCast(b_.CreateAtomicRMW(llvm::AtomicRMWInst::FAdd, place,
-                                          b_.CreateBitCast(value, b_.getBFloatTy()),
-                                          llvm::MaybeAlign(2), llvm::AtomicOrdering::Monotonic,
-                                          context_.getOrInsertSyncScopeID("device")),
-                       value->getType());
-  if (!after) return old;
-  llvm::BasicBlock* done = b_.GetInsertBlock();
-  b_.CreateBr(after);
-  b_.SetInsertPoint(after);
-  llvm::PHINode* found = b_.CreatePHI(value->getType(), 2);
-  found->addIncoming(old, done);
-  found->addIncoming(llvm::Constant::getNullValue(value->getType()), before);
-  return found;
-}
-
 // `found`, if given, receives what was there, 0 where nothing is done.
 Result<void> Emitter::AtomicOne(const ir::Op& op, DType d, llvm::Value* value, llvm::Value* address,
                                 int64_t offset, llvm::Value* predicate, llvm::Value** found) {

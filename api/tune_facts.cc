@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/tune_facts.h"
+
+#include <algorithm>
+
+namespace tilec::api {
+
+bool CutsLines(const ir::Function& fn) {
+  bool products = false, cuts = false;
+  for (const ir::Op& op : fn.ops) {
+    products = products || op.kind == ir::OpKind::kDot;
+    if (op.kind != ir::OpKind::kLoad || !fn.type(op.results[0]).is_tile()) continue;
+    const ir::Type& tile = fn.type(op.results[0]);
+    cuts = cuts || (tile.shape.size() > 1 &&
+                    tile.shape.back() * static_cast<int64_t>(ir::ByteSize(tile.dtype)) % 128 != 0);
+  }
+  return products && cuts;
+}
+
+double AskedFor(const ir::Function& warps) {
+  double all = 0, own = 0;
+  for (const ir::Op& op : warps.ops) {
+    if (op.kind != ir::OpKind::kTmaLoad) continue;
+    double bytes = static_cast<double>(ir::ByteSize(warps.type(op.operands[0]).dtype));
+    for (int64_t size : warps.launch.maps[static_cast<size_t>(op.i("map"))].box)
+      bytes *= static_cast<double>(size);
+    own += bytes;
+    all += bytes * (op.attr("share") ? static_cast<double>(warps.launch.cluster) : 1);
+  }
+  return all > 0 ? own / all : 1;
+}
+
+int64_t TurnsWrittenOut(const ir::Function& clean, Span at, const ir::Op& lowered) {
+  if (lowered.at.file != at.file || lowered.at.begin != at.begin) return 0;
+  for (const ir::Op& op : clean.ops)
+    if (op.kind == ir::OpKind::kFor && op.at.file == at.file && op.at.begin == at.begin)
+      return std::max<int64_t>(1, lowered.i("step", 1) / std::max<int64_t>(1, op.i("step", 1)));
+  return 1;
+}
+
+}  // namespace tilec::api

@@ -1,0 +1,22 @@
+// What the choice of tunes reads off a tile function and off the warp program that it becomes.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "ir/function.h"
+
+namespace tilec::api {
+
+// Does a program of products copy rows that are no whole lines of 128 bytes?
+bool CutsLines(const ir::Function& fn);
+
+// Of the bytes that come into a CTA, the share that it asks the L2 for: CTAs of a cluster that
+// copy for each other ask for a part each.
+double AskedFor(const ir::Function& warps);
+
+// How many turns of the loop at `at` a turn of the lowered one makes; 0: that is another loop.
+int64_t TurnsWrittenOut(const ir::Function& clean, Span at, const ir::Op& lowered);
+
+}  // namespace tilec::api
