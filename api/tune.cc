@@ -11,10 +11,12 @@
 #include <tuple>
 
 #include "api/diagnostics.h"
+#include "api/emitted_periods.h"
 #include "api/split.h"
 #include "backend/ptxas.h"
 #include "ir/count_work.h"
 #include "ir/isa.h"
+#include "ir/lower/columns_wanted.h"
 #include "ir/lower/filled.h"
 #include "ir/lower/plan.h"
 #include "ir/passes/split_reductions.h"
@@ -34,6 +36,7 @@ constexpr double kAsGood = 0.02;           // what the model cannot tell apart
 constexpr double kWaste = 0.02;            // steps of work done in vain
 constexpr size_t kAsked = 4;               // programs that ptxas is asked of
 constexpr size_t kAskedSmaller = 8;        // … where those and the default spill
+constexpr double kThroughRegisters = 2;    // bounds do not say what taking sums apart costs
 constexpr size_t kStarts = 4;              // of descents, from a grid of round values
 constexpr int64_t kThreadRegisters = 128;  // assumed where no quota is set
 constexpr int64_t kLikelyRegisters = 64;   // before anything is lowered, without products
@@ -179,6 +182,11 @@ class Search {
     const auto image =
         CompileCall(loaded_, signature_.kernel, call, options, nullptr, nullptr, nullptr, quiet);
     if (!image.ok()) return false;
+    // What is solved to the end may not fit where the first answer did.
+    const bool lost = std::any_of(quiet.all().begin(), quiet.all().end(), [](const Diagnostic& d) {
+      return std::string_view(d.def->code) == "R587";
+    });
+    if (lost && point.by_schedule && ir::InTensorMemory(target_.matrix_unit.kind)) return false;
     const auto report = backend::Assemble(image->ptx, image->target, options.ptxas, quiet);
     return report.ok() && report->spill_store_bytes + report->spill_load_bytes == 0;
   }
@@ -367,6 +375,7 @@ class Search {
     rating.split = split.ctas;
     rating.share_copies = split.share_copies;
     if (CutsLines(*fn)) *rating.ms *= 1 + target_.model.cut_lines_share;
+    if (ir::WantsTooManyColumns(*fn, target_)) *rating.ms *= kThroughRegisters;
     rating.flops = split.whole_flops;
     return rating.ms;
   }
@@ -413,14 +422,6 @@ class Search {
     }
     return all > 0 ? own / all : 1;
   }
-  // How many turns of the loop at `at` a turn of the lowered one makes; 0: that is another loop.
-  static int64_t TurnsWrittenOut(const ir::Function& clean, Span at, const ir::Op& lowered) {
-    if (lowered.at.file != at.file || lowered.at.begin != at.begin) return 0;
-    for (const ir::Op& op : clean.ops)
-      if (op.kind == ir::OpKind::kFor && op.at.file == at.file && op.at.begin == at.begin)
-        return std::max<int64_t>(1, lowered.i("step", 1) / std::max<int64_t>(1, op.i("step", 1)));
-    return 1;
-  }
   std::optional<TunePoint> Lower(const Point& point, bool standard) {
     const auto rating = rated_.find(point);
     const int64_t split = rating == rated_.end() ? 1 : rating->second.split;
@@ -452,28 +453,14 @@ class Search {
     if (!warps.ok() || (!standard && ir::TakenToSpill(*warps, target_, !asked_.ptxas.empty())))
       return std::nullopt;
     if (split > 1 && warps->launch.cluster != split) return std::nullopt;  // it was refused
-    const ir::Target asked = scheduler::SharedBy(target_, work.instances, times * AskedFor(*warps));
-    if (const auto rates = ir::RatesOf(*warps, asked, quiet); rates.ok())
-      for (scheduler::LoopPeriod& period : *periods) {
-        // Of a loop whose turns are written out and what is left of it, the former has the turns.
-        int64_t most = 1;
-        const auto turns = [&](const ir::LoopRate& rate) {
-          return TurnsWrittenOut(*clean, period.at, warps->ops[rate.loops.front()]);
-        };
-        for (const ir::LoopRate& rate : *rates) most = std::max(most, turns(rate));
-        for (const ir::LoopRate& rate : *rates) {
-          if (turns(rate) != most) continue;
-          // Where CTAs share copies, each asks for its part: less than the bound of one alone.
-          const bool shared = AskedFor(*warps) < 1;
-          period.cycles = std::max(shared ? 0 : period.cycles, CeilDiv(rate.Cycles(), most));
-          period.busy = std::max(shared ? 0 : period.busy, CeilDiv(rate.busy, most));
-          if (!how.by_schedule) period.cycles += period.cycles / target_.model.unsolved_part;
-        }
-      }
+    const double shared = AskedFor(*warps);
+    const ir::Target asked = scheduler::SharedBy(target_, work.instances, times * shared);
+    AdoptEmitted({*clean, *warps, how, asked, shared < 1}, &*periods);
     out.time = scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps));
     if (CutsLines(*clean)) out.time.ms *= 1 + target_.model.cut_lines_share;
     out.split = split;
     out.lowered = true;
+    out.by_schedule = how.by_schedule;
     return out;
   }
 
@@ -497,8 +484,7 @@ class Search {
     scheduler::LaunchShape shape;
     shape.cluster = warps.launch.cluster;
     if (const auto grid = Eval(warps.launch.grid, All(warps))) shape.ctas = *grid;
-    for (const ir::Op& op : warps.ops)
-      if (op.kind == ir::OpKind::kRole && op.i("regs") > 0) return shape;
+    if (ir::HasSmAlone(warps, target_)) return shape;
     if (warps.launch.ctas_per_sm > 1) {
       shape.per_sm = warps.launch.ctas_per_sm;
       return shape;
