@@ -242,10 +242,10 @@ class Corpus {
   bool Add(const std::string& words) {
     DiagSink& diags = session_->diags();
     const std::string file = source_.file;
+    const std::string folder = root_.empty() ? "" : root_ + "/";
     Launched launch;
     if (file.substr(file.size() - 4) == ".ptx") {
       std::string text, why;
-      const std::string folder = root_.empty() ? "" : root_ + "/";
       if (!ReadFile(folder + file, &text, &why)) return false;
       auto read = ReadLaunchFile(folder + Words(words)[0], diags);
       if (!read.ok()) return false;
@@ -254,7 +254,7 @@ class Corpus {
       launch.subject = std::move(*subject);
     } else {
       auto given = ParseAssignments(Words(words), diags);
-      auto kernel = session_->LoadKernel(file);
+      auto kernel = session_->LoadKernel(file.rfind("tests/", 0) == 0 ? folder + file : file);
       if (!given.ok() || !kernel.ok()) return false;
       auto subject = KernelSubject(*session_, *kernel, *given);
       if (!subject.ok()) return false;
