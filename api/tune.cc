@@ -11,11 +11,13 @@
 #include <tuple>
 
 #include "api/diagnostics.h"
+#include "api/emitted_periods.h"
 #include "api/split.h"
 #include "api/tune_facts.h"
 #include "backend/ptxas.h"
 #include "ir/count_work.h"
 #include "ir/isa.h"
+#include "ir/lower/columns_wanted.h"
 #include "ir/lower/filled.h"
 #include "ir/lower/plan.h"
 #include "ir/passes/split_reductions.h"
@@ -36,6 +38,7 @@ constexpr double kAsGood = 0.02;           // what the model cannot tell apart
 constexpr double kWaste = 0.02;            // steps of work done in vain
 constexpr size_t kAsked = 4;               // programs that ptxas is asked of
 constexpr size_t kAskedSmaller = 8;        // … where those and the default spill
+constexpr double kThroughRegisters = 2;    // bounds do not say what taking sums apart costs
 constexpr size_t kStarts = 4;              // of descents, from a grid of round values
 constexpr int64_t kThreadRegisters = 128;  // assumed where no quota is set
 constexpr int64_t kLikelyRegisters = 64;   // before anything is lowered, without products
@@ -193,6 +196,11 @@ class Search {
     const auto image =
         CompileCall(loaded_, signature_.kernel, call, options, nullptr, nullptr, nullptr, quiet);
     if (!image.ok()) return false;
+    // What is solved to the end may not fit where the first answer did.
+    const bool lost = std::any_of(quiet.all().begin(), quiet.all().end(), [](const Diagnostic& d) {
+      return std::string_view(d.def->code) == "R587";
+    });
+    if (lost && point.by_schedule && ir::InTensorMemory(target_.matrix_unit.kind)) return false;
     const auto report = backend::Assemble(image->ptx, image->target, options.ptxas, quiet);
     return report.ok() && report->spill_store_bytes + report->spill_load_bytes == 0;
   }
@@ -380,7 +388,8 @@ class Search {
         [&](const ir::Function& f, const ir::WorkCount& work) { return LikelyShape(f, work); });
     if (!IsTime(rating.form.ms)) return std::nullopt;
     rating.ms = rating.form.ms;
-    *rating.ms *= Cut(*fn);
+    *rating.ms *= CutLines(*fn, target_);
+    if (ir::WantsTooManyColumns(*fn, target_)) *rating.ms *= kThroughRegisters;
     return rating.ms;
   }
 
@@ -398,45 +407,6 @@ class Search {
               fn->type(op.results[0]).is_tile())
             return target_.model.tune_margin_of_more;
     return target_.model.tune_margin;
-  }
-  // Longer where rows of a copy are no whole lines of 128 bytes; along the loop's own dim the rest
-  // of a line comes again in the next turn.
-  double Cut(const ir::Function& fn) const {
-    constexpr int64_t kLine = 128;
-    double cut = 0, products = 0;
-    for (const ir::Op& op : fn.ops) {
-      products += op.kind == ir::OpKind::kDot;
-      if (op.kind != ir::OpKind::kLoad || fn.type(op.results[0]).shape.size() < 2) continue;
-      const ir::Type& tile = fn.type(op.results[0]);
-      const int64_t row = tile.shape.back() * static_cast<int64_t>(ir::ByteSize(tile.dtype));
-      if (row % kLine == 0) continue;
-      const ir::BlockId block = fn.values[op.operands[op.s("modes").size()]].block;
-      const bool along = block.valid() && fn.ops[fn.blocks[block].parent].kind == ir::OpKind::kFor;
-      const double twice = along && row > kLine ? double(kLine - row % kLine) / double(row) : 0;
-      cut = std::max(cut, target_.model.cut_lines_share + twice / 2);
-    }
-    return products > 0 ? 1 + cut : 1;
-  }
-  // Of the bytes that come into a CTA, what it asks for: in clusters neighbours copy a part each.
-  static double AskedFor(const ir::Function& warps) {
-    double all = 0, own = 0;
-    for (const ir::Op& op : warps.ops) {
-      if (op.kind != ir::OpKind::kTmaLoad) continue;
-      double bytes = static_cast<double>(ir::ByteSize(warps.type(op.operands[0]).dtype));
-      for (int64_t size : warps.launch.maps[static_cast<size_t>(op.i("map"))].box)
-        bytes *= static_cast<double>(size);
-      own += bytes;
-      all += bytes * (op.attr("share") ? static_cast<double>(warps.launch.cluster) : 1);
-    }
-    return all > 0 ? own / all : 1;
-  }
-  // How many turns of the loop at `at` a turn of the lowered one makes; 0: that is another loop.
-  static int64_t TurnsWrittenOut(const ir::Function& clean, Span at, const ir::Op& lowered) {
-    if (lowered.at.file != at.file || lowered.at.begin != at.begin) return 0;
-    for (const ir::Op& op : clean.ops)
-      if (op.kind == ir::OpKind::kFor && op.at.file == at.file && op.at.begin == at.begin)
-        return std::max<int64_t>(1, lowered.i("step", 1) / std::max<int64_t>(1, op.i("step", 1)));
-    return 1;
   }
   std::optional<TunePoint> Lower(const Point& point, bool standard) {
     const auto rating = rated_.find(point);
@@ -474,29 +444,14 @@ class Search {
     // An author tried the default where products fly.
     if (filling.at_once && !(standard && !asked_.ptxas.empty())) out.lacks = filling.lacks;
     if (split > 1 && warps->launch.cluster != split) return std::nullopt;  // it was refused
-    const ir::Target asked = scheduler::SharedBy(target_, work.instances, times * AskedFor(*warps));
-    if (const auto rates = ir::RatesOf(*warps, asked, quiet); rates.ok())
-      for (scheduler::LoopPeriod& period : *periods) {
-        // Of a loop whose turns are written out and what is left of it, the former has the turns.
-        int64_t most = 1;
-        const auto turns = [&](const ir::LoopRate& rate) {
-          return TurnsWrittenOut(*clean, period.at, warps->ops[rate.loops.front()]);
-        };
-        for (const ir::LoopRate& rate : *rates) most = std::max(most, turns(rate));
-        for (const ir::LoopRate& rate : *rates) {
-          if (turns(rate) != most) continue;
-          // Where CTAs share copies, each asks for its part: less than the bound of one alone.
-          const bool shared = AskedFor(*warps) < 1;
-          period.cycles =
-              std::max({shared ? 0 : period.cycles, CeilDiv(rate.Cycles(), most), period.least});
-          period.busy = std::max(shared ? 0 : period.busy, CeilDiv(rate.busy, most));
-          if (!how.by_schedule) period.cycles += period.cycles / target_.model.unsolved_part;
-        }
-      }
+    const double asks = AskedFor(*warps);
+    const ir::Target asked = scheduler::SharedBy(target_, work.instances, times * asks);
+    AdoptEmitted({*clean, *warps, how, asked, asks < 1}, &*periods);
     out.time = scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps, times));
-    out.time.ms *= Cut(*clean);
+    out.time.ms *= CutLines(*clean, target_);
     out.split = split;
     out.lowered = true;
+    out.by_schedule = how.by_schedule;
     return out;
   }
 
@@ -520,8 +475,7 @@ class Search {
     scheduler::LaunchShape shape{.cluster = warps.launch.cluster, .share = AskedFor(warps)};
     shape.lines = lines;
     if (const auto grid = Eval(warps.launch.grid, All(warps))) shape.ctas = *grid;
-    for (const ir::Op& op : warps.ops)
-      if (op.kind == ir::OpKind::kRole && op.i("regs") > 0) return shape;
+    if (ir::HasSmAlone(warps, target_)) return shape;
     if (warps.launch.ctas_per_sm > 1) {
       shape.per_sm = warps.launch.ctas_per_sm;
       return shape;

@@ -303,7 +303,8 @@ class Emitter {
   template <typename F>
   void FirstWarp(F&& body);
   template <typename F>
-  void TensorPieces(const ir::Op& op, llvm::Value* base, const ir::Type& tile, F&& body);
+  void TensorPieces(const ir::Op& op, llvm::Value* base, const ir::Type& tile, int64_t most,
+                    F&& body);
   Result<void> EmitMmaTied(const ir::Op& op);  // fence, wait
   Result<void> EmitMmaCommit();
   struct Fragments;
