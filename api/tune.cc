@@ -11,11 +11,13 @@
 #include <tuple>
 
 #include "api/diagnostics.h"
+#include "api/emitted_periods.h"
 #include "api/split.h"
 #include "api/tune_facts.h"
 #include "backend/ptxas.h"
 #include "ir/count_work.h"
 #include "ir/isa.h"
+#include "ir/lower/columns_wanted.h"
 #include "ir/lower/filled.h"
 #include "ir/lower/plan.h"
 #include "ir/passes/split_reductions.h"
@@ -36,6 +38,7 @@ constexpr double kAsGood = 0.02;           // what the model cannot tell apart
 constexpr double kWaste = 0.02;            // steps of work done in vain
 constexpr size_t kAsked = 4;               // programs that ptxas is asked of
 constexpr size_t kAskedSmaller = 8;        // … where those and the default spill
+constexpr double kThroughRegisters = 2;    // bounds do not say what taking sums apart costs
 constexpr size_t kStarts = 4;              // of descents, from a grid of round values
 constexpr int64_t kThreadRegisters = 128;  // assumed where no quota is set
 constexpr int64_t kLikelyRegisters = 64;   // before anything is lowered, without products
@@ -84,8 +87,8 @@ class Search {
 
     choice.rated = rated_.size();
     for (const auto& [point, rating] : rated_)
-      if (rating.ms && (least_flops_ == 0 || rating.flops < least_flops_))
-        least_flops_ = rating.flops;
+      if (rating.ms && (least_flops_ == 0 || rating.form.whole_flops < least_flops_))
+        least_flops_ = rating.form.whole_flops;
     const std::vector<Candidate> order = Order(standard);
     std::optional<double> default_ms, best_ms;
     std::optional<TunePoint> leanest;  // of those that are taken to spill
@@ -193,6 +196,11 @@ class Search {
     const auto image =
         CompileCall(loaded_, signature_.kernel, call, options, nullptr, nullptr, nullptr, quiet);
     if (!image.ok()) return false;
+    // What is solved to the end may not fit where the first answer did.
+    const bool lost = std::any_of(quiet.all().begin(), quiet.all().end(), [](const Diagnostic& d) {
+      return std::string_view(d.def->code) == "R587";
+    });
+    if (lost && point.by_schedule && ir::InTensorMemory(target_.matrix_unit.kind)) return false;
     const auto report = backend::Assemble(image->ptx, image->target, options.ptxas, quiet);
     return report.ok() && report->spill_store_bytes + report->spill_load_bytes == 0;
   }
@@ -202,9 +210,9 @@ class Search {
   // Sizes beyond anything a machine can do overflow what the model counts in.
   static bool IsTime(double ms) { return std::isfinite(ms) && ms > 0; }
 
-  // How far a point is from odd: little done in vain by tiles that hang over an edge, then tunes
-  // at their defaults, then round values.
-  using Merit = std::tuple<int64_t, size_t, int64_t>;
+  // How far a point is from odd: little done in vain by tiles that hang over an edge, then few CTAs
+  // for each tile, tunes at their defaults, round values.
+  using Merit = std::tuple<int64_t, int64_t, size_t, int64_t>;
   Merit MeritOf(const Point& point) const {
     size_t defaults = 0;
     int64_t round = 0;
@@ -212,14 +220,16 @@ class Search {
       defaults += point[a] == axes_[a].standard;
       round += std::gcd(axes_[a].values[point[a]], int64_t{128});
     }
-    return {-static_cast<int64_t>(Waste(point) / kWaste), defaults, round};
+    const int64_t parts = rated_.at(point).form.ctas;
+    return {-static_cast<int64_t>(Waste(point) / kWaste), -parts, defaults, round};
   }
   // Work of tiles that hang over edges, as a share of the least that any point does.
   double Waste(const Point& point) const {
-    return least_flops_ > 0 ? rated_.at(point).flops / least_flops_ - 1 : 0;
+    return least_flops_ > 0 ? rated_.at(point).form.whole_flops / least_flops_ - 1 : 0;
   }
   double Hanging(const Point& point) const {
-    return 1 + target_.model.hanging_share * std::min(1.0, Waste(point));
+    const double waste = std::min(1.0, Waste(point)) * rated_.at(point).form.busy;
+    return 1 + target_.model.hanging_share * waste;
   }
 
   struct Candidate {
@@ -373,15 +383,13 @@ class Search {
     const Result<ir::Function> fn = At(point, &statics);
     if (!fn.ok()) return std::nullopt;
     const int64_t most = options_.schedule == "solve" ? ir::isa::kPortableClusterCtas : 1;
-    const scheduler::SplitChoice split = scheduler::ChooseSplit(
+    rating.form = scheduler::ChooseSplit(
         *fn, target_, names_, call_.rows_cut_sectors, most,
         [&](const ir::Function& f, const ir::WorkCount& work) { return LikelyShape(f, work); });
-    if (!IsTime(split.ms)) return std::nullopt;
-    rating.ms = split.ms;
-    rating.split = split.ctas;
-    rating.share_copies = split.share_copies;
-    if (CutsLines(*fn)) *rating.ms *= 1 + target_.model.cut_lines_share;
-    rating.flops = split.whole_flops;
+    if (!IsTime(rating.form.ms)) return std::nullopt;
+    rating.ms = rating.form.ms;
+    *rating.ms *= CutLines(*fn, target_);
+    if (ir::WantsTooManyColumns(*fn, target_)) *rating.ms *= kThroughRegisters;
     return rating.ms;
   }
 
@@ -402,8 +410,8 @@ class Search {
   }
   std::optional<TunePoint> Lower(const Point& point, bool standard) {
     const auto rating = rated_.find(point);
-    const int64_t split = rating == rated_.end() ? 1 : rating->second.split;
-    options_.share_copies = rating != rated_.end() && rating->second.share_copies;
+    const int64_t split = rating == rated_.end() ? 1 : rating->second.form.ctas;
+    options_.share_copies = rating != rated_.end() && rating->second.form.share_copies;
     auto out = Lower(point, standard, split);
     if (split == 1 || (out && out->lacks <= 0)) return out;
     auto whole = Lower(point, standard, 1);
@@ -436,28 +444,14 @@ class Search {
     // An author tried the default where products fly.
     if (filling.at_once && !(standard && !asked_.ptxas.empty())) out.lacks = filling.lacks;
     if (split > 1 && warps->launch.cluster != split) return std::nullopt;  // it was refused
-    const ir::Target asked = scheduler::SharedBy(target_, work.instances, times * AskedFor(*warps));
-    if (const auto rates = ir::RatesOf(*warps, asked, quiet); rates.ok())
-      for (scheduler::LoopPeriod& period : *periods) {
-        // Of a loop whose turns are written out and what is left of it, the former has the turns.
-        int64_t most = 1;
-        const auto turns = [&](const ir::LoopRate& rate) {
-          return TurnsWrittenOut(*clean, period.at, warps->ops[rate.loops.front()]);
-        };
-        for (const ir::LoopRate& rate : *rates) most = std::max(most, turns(rate));
-        for (const ir::LoopRate& rate : *rates) {
-          if (turns(rate) != most) continue;
-          // Where CTAs share copies, each asks for its part: less than the bound of one alone.
-          const bool shared = AskedFor(*warps) < 1;
-          period.cycles = std::max(shared ? 0 : period.cycles, CeilDiv(rate.Cycles(), most));
-          period.busy = std::max(shared ? 0 : period.busy, CeilDiv(rate.busy, most));
-          if (!how.by_schedule) period.cycles += period.cycles / target_.model.unsolved_part;
-        }
-      }
-    out.time = scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps));
-    if (CutsLines(*clean)) out.time.ms *= 1 + target_.model.cut_lines_share;
+    const double asks = AskedFor(*warps);
+    const ir::Target asked = scheduler::SharedBy(target_, work.instances, times * asks);
+    AdoptEmitted({*clean, *warps, how, asked, asks < 1}, &*periods);
+    out.time = scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps, times));
+    out.time.ms *= CutLines(*clean, target_);
     out.split = split;
     out.lowered = true;
+    out.by_schedule = how.by_schedule;
     return out;
   }
 
@@ -477,12 +471,11 @@ class Search {
     return shape;
   }
 
-  scheduler::LaunchShape ShapeOf(const ir::Function& warps) const {
-    scheduler::LaunchShape shape;
-    shape.cluster = warps.launch.cluster;
+  scheduler::LaunchShape ShapeOf(const ir::Function& warps, double lines) const {
+    scheduler::LaunchShape shape{.cluster = warps.launch.cluster, .share = AskedFor(warps)};
+    shape.lines = lines;
     if (const auto grid = Eval(warps.launch.grid, All(warps))) shape.ctas = *grid;
-    for (const ir::Op& op : warps.ops)
-      if (op.kind == ir::OpKind::kRole && op.i("regs") > 0) return shape;
+    if (ir::HasSmAlone(warps, target_)) return shape;
     if (warps.launch.ctas_per_sm > 1) {
       shape.per_sm = warps.launch.ctas_per_sm;
       return shape;
@@ -507,9 +500,7 @@ class Search {
   std::vector<Axis> axes_;
   struct Rating {
     std::optional<double> ms;  // nullopt: its facts do not hold, or it does not fit
-    double flops = 0;          // with edges as whole tiles
-    int64_t split = 1;         // CTAs for each tile
-    bool share_copies = false;
+    scheduler::SplitChoice form;
   };
   std::map<Point, Rating> rated_;
   double least_flops_ = 0;

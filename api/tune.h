@@ -24,6 +24,7 @@ struct TunePoint {
   scheduler::KernelTime time;  // of the lowered program where `lowered`, else from bounds
   int64_t split = 1;           // CTAs for each tile (api/split.h)
   bool lowered = false;
+  bool by_schedule = false;  // the lowered program has the order of the first schedule found
   bool is_default = false;
   int64_t lacks = 0;  // registers of a thread; more than 0: ptxas is taken to spill
 };

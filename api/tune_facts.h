@@ -6,11 +6,13 @@
 #include <cstdint>
 
 #include "ir/function.h"
+#include "ir/target.h"
 
 namespace tilec::api {
 
-// Does a program of products copy rows that are no whole lines of 128 bytes?
-bool CutsLines(const ir::Function& fn);
+// How many times as long a program of products takes, because rows of a copy are no whole lines of
+// 128 bytes; along the loop's own dim the rest of a line comes again in the next turn.
+double CutLines(const ir::Function& fn, const ir::Target& target);
 
 // Of the bytes that come into a CTA, the share that it asks the L2 for: CTAs of a cluster that
 // copy for each other ask for a part each.
