@@ -192,6 +192,37 @@ TEST(SwapOperands, RowsThatFillNoBlockBecomeColumns) {
   Swapped(Parsed(With(kFewRows, "128", "96")), 0);
 }
 
+// Rows that lie along the contracted dim: as a left operand a copy brings 64 of them.
+TEST(SwapOperands, FewRowsAlongTheContractedDimBecomeColumns) {
+  const auto along = [](const std::string& rows) {
+    return With(With(With(kFewRows, "200", rows), "[M, K]", "[K, M]"),
+                "%a = load %A, %m, %k {modes = \"rr\", sizes = [" + rows + ", 32]} : bf16[" + rows +
+                    ", 32]",
+                "%at = load %A, %k, %m {modes = \"rr\", sizes = [32, " + rows + "]} : bf16[32, " +
+                    rows + "]\n        %a = transpose %at {perm = [1, 0]} : bf16[" + rows +
+                    ", 32]");
+  };
+  const std::string turned = along("16");
+  const Function before = Parsed(turned), after = Swapped(before, 1);
+  const auto result = [](const Function& fn) {
+    InterpretInputs in;
+    in.tensors["A"] = TensorValue::Random(DType::kBF16, {64, 24}, 1);
+    in.tensors["B"] = TensorValue::Random(DType::kBF16, {136, 64}, 2);
+    in.tensors["C"] = TensorValue::Zeros(DType::kBF16, {24, 136});
+    in.dims = {{"M", 24}, {"N", 136}, {"K", 64}};
+    return Interpreted(fn, std::move(in), "C");
+  };
+  EXPECT_EQ(result(before), result(after));
+  for (const Op& op : after.ops)
+    if (op.kind == OpKind::kDot) {
+      EXPECT_EQ(after.type(op.results[0]).shape, (std::vector<int64_t>{128, 16}));
+    }
+  // A block of rows, rows along their own dim, columns that are no blocks.
+  Swapped(Parsed(along("64")), 0);
+  Swapped(Parsed(With(kFewRows, "200", "16")), 0);
+  Swapped(Parsed(With(turned, "128", "96")), 0);
+}
+
 TEST(IntegerRange, FollowsWhatBitsSay) {
   const Function fn = Parsed(R"(func @bits tile {
   param tensor %W: tensor<u8, 1> in [N] align=16 stride_align=16 contiguous=1
