@@ -133,9 +133,13 @@ def _others(make):
                [("X", "f32", (256, 128256), "in"), ("u", "f32", (256,), "in"),
                 ("place", "i32", (256,), "out")], {"p": 0.9, "temperature": 0.5}, "top_p",
                fill={"u": ("share",)})
-    yield make("histogram_268m", "std/models/histogram.tile:histogram",
-               [("X", "u8", (1 << 28,), "in"), ("count", "i32", (256,), "inout")], {}, "histogram",
-               fill={"X": ("integers", 0, 256), "count": ("integers", 0, 1)})
+    of = "std/models/histogram.tile:"
+    yield make("histogram_268m", of + "histogram",
+               [("X", "u8", (1 << 28,), "in"), ("parts", "i32", (1056, 256), "inout"),
+                ("count", "i32", (256,), "out")], {}, "histogram",
+               steps=[(of + "histogram", ["X", "parts"], {}),
+                      (of + "histogram_sum", ["parts", "count"], {})],
+               fill={"X": ("integers", 0, 256), "parts": ("integers", 0, 1)})
     yield make("swap_middle_8x4096x32x128", "std/models/permute.tile:swap_middle_bf16",
                [("X", "bf16", (8, 4096, 32, 128), "in"), ("Y", "bf16", (8, 32, 4096, 128), "out")],
                {}, "swap_middle")
