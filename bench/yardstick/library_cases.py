@@ -25,7 +25,7 @@ def _products(make):
                [("X", "bf16", (m, n), "in"), ("W", "bf16", (blocks * blocks // 4, 64, 64), "in"),
                 ("start", "i32", (blocks + 1,), "in"),
                 ("column", "i32", (blocks * blocks // 4,), "in"), ("Y", "bf16", (m, n), "out")],
-               {"N": n}, "block_sparse", 2.0 * m * n * n / 4,
+               {"N": n}, "block_sparse", 2.0 * m * n * n / 4, options={"unlike": ("cublas",)},
                fill={"start": ("integers", 0, 1), "column": ("integers", 0, 1)})
     for kind in ("gptq", "awq"):
         for m in (16, 4096):
@@ -132,10 +132,14 @@ def _others(make):
     yield make("top_p_256x128256", "std/models/sampling.tile:top_p",
                [("X", "f32", (256, 128256), "in"), ("u", "f32", (256,), "in"),
                 ("place", "i32", (256,), "out")], {"p": 0.9, "temperature": 0.5}, "top_p",
-               fill={"u": ("share",)})
-    yield make("histogram_268m", "std/models/histogram.tile:histogram",
-               [("X", "u8", (1 << 28,), "in"), ("count", "i32", (256,), "inout")], {}, "histogram",
-               fill={"X": ("integers", 0, 256), "count": ("integers", 0, 1)})
+               fill={"u": ("share",)}, options={"unlike": ("torch",)})  # by likelihood
+    of = "std/models/histogram.tile:"
+    yield make("histogram_268m", of + "histogram",
+               [("X", "u8", (1 << 28,), "in"), ("parts", "i32", (1056, 256), "inout"),
+                ("count", "i32", (256,), "out")], {}, "histogram",
+               steps=[(of + "histogram", ["X", "parts"], {}),
+                      (of + "histogram_sum", ["parts", "count"], {})],
+               fill={"X": ("integers", 0, 256), "parts": ("integers", 0, 1)})
     yield make("swap_middle_8x4096x32x128", "std/models/permute.tile:swap_middle_bf16",
                [("X", "bf16", (8, 4096, 32, 128), "in"), ("Y", "bf16", (8, 32, 4096, 128), "out")],
                {}, "swap_middle")

@@ -126,7 +126,7 @@ def problems(case, tilec):
     out, given, written = [], [t[0] for t in case.tensors], set()
     for kernel, tensors, values in case.launches():
         out += step_problems(kernel, tensors, values, written, tilec)
-        written |= {name for name, _, _, way in tensors if way == "out"}
+        written |= {name for name, _, _, way in tensors if way != "in"}
     for name, kind, _, way in case.tensors:
         if way == "out" and name in case.fill:
             out.append(f"{name} is filled and not read")
