@@ -132,13 +132,15 @@ Result<frontend::Values> CheckValues(const Signature& s, const Given& given, Dia
 }
 
 // H200, bf16 product of 4096^3, rested: with K = 4104, 16 bytes beyond a sector, 0.64 of cuBLAS;
-// with K = 4112, a whole one, 1.00. Base addresses were sectors' in both.
+// with K = 4112, a whole one, 1.00. Base addresses were sectors' in both. Rows of which whole ones
+// fill a sector are cut by none.
 constexpr int64_t kSectorBytes = 32;
 
 bool CutsSectors(const runtime::TensorView& view, ir::DType dtype) {
   const std::vector<int64_t> strides = runtime::EffectiveStrides(view);
   for (size_t d = 0; d + 1 < view.dims.size(); ++d)
-    if (view.dims[d] > 1 && strides[d] * static_cast<int64_t>(ir::ByteSize(dtype)) % kSectorBytes)
+    if (const int64_t pitch = strides[d] * static_cast<int64_t>(ir::ByteSize(dtype));
+        view.dims[d] > 1 && pitch % kSectorBytes != 0 && (pitch <= 0 || kSectorBytes % pitch != 0))
       return true;
   return false;
 }

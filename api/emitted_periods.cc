@@ -3,21 +3,13 @@
 
 #include <algorithm>
 
+#include "api/tune_facts.h"
 #include "ir/matrix_unit.h"
 #include "ir/warp_check/rate.h"
 
 namespace tilec::api {
 
 namespace {
-
-// How many turns of the loop at `at` a turn of the lowered one makes; 0: that is another loop.
-int64_t TurnsWrittenOut(const ir::Function& clean, Span at, const ir::Op& lowered) {
-  if (lowered.at.file != at.file || lowered.at.begin != at.begin) return 0;
-  for (const ir::Op& op : clean.ops)
-    if (op.kind == ir::OpKind::kFor && op.at.file == at.file && op.at.begin == at.begin)
-      return std::max<int64_t>(1, lowered.i("step", 1) / std::max<int64_t>(1, op.i("step", 1)));
-  return 1;
-}
 
 // The period of the schedule that a loop is lowered by; 0: of none.
 int64_t Solved(const Lowered& how, Span at) {
@@ -48,7 +40,8 @@ void AdoptEmitted(const EmittedProgram& program, std::vector<scheduler::LoopPeri
     for (const ir::LoopRate& rate : *rates) {
       if (turns(rate) != most) continue;
       // Where CTAs share copies, each asks for its part: less than the bound of one alone.
-      period.cycles = std::max(shares_copies ? 0 : period.cycles, CeilDiv(rate.Cycles(), most));
+      period.cycles =
+          std::max({shares_copies ? 0 : period.cycles, CeilDiv(rate.Cycles(), most), period.least});
       period.busy = std::max(shares_copies ? 0 : period.busy, CeilDiv(rate.busy, most));
       if (!how.by_schedule) period.cycles += period.cycles / target.model.unsolved_part;
     }

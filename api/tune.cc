@@ -13,6 +13,7 @@
 #include "api/diagnostics.h"
 #include "api/emitted_periods.h"
 #include "api/split.h"
+#include "api/tune_facts.h"
 #include "backend/ptxas.h"
 #include "ir/count_work.h"
 #include "ir/isa.h"
@@ -31,6 +32,7 @@ namespace {
 constexpr size_t kMostRated = 600;         // points rated by bounds
 constexpr size_t kLowered = 6;             // points that are lowered, besides the default
 constexpr size_t kTried = 20;              // points whose lowering is tried
+constexpr size_t kTriedForFit = 60;        // … while none fits
 constexpr size_t kInVain = 6;              // points in a row that are no better than the best
 constexpr double kAsGood = 0.02;           // what the model cannot tell apart
 constexpr double kWaste = 0.02;            // steps of work done in vain
@@ -85,20 +87,28 @@ class Search {
 
     choice.rated = rated_.size();
     for (const auto& [point, rating] : rated_)
-      if (rating.ms && (least_flops_ == 0 || rating.flops < least_flops_))
-        least_flops_ = rating.flops;
+      if (rating.ms && (least_flops_ == 0 || rating.form.whole_flops < least_flops_))
+        least_flops_ = rating.form.whole_flops;
     const std::vector<Candidate> order = Order(standard);
     std::optional<double> default_ms, best_ms;
+    std::optional<TunePoint> leanest;  // of those that are taken to spill
     size_t in_vain = 0, tried = 0;
     for (const Candidate& candidate : order) {
-      if (choice.lowered.size() > kLowered || in_vain >= kInVain || ++tried > kTried) break;
+      const bool fits = !choice.lowered.empty() || !leanest;
+      if (choice.lowered.size() > kLowered || in_vain >= kInVain ||
+          ++tried > (fits ? kTried : kTriedForFit))
+        break;
       if (best_ms && candidate.ms > (1 + kAsGood) * *best_ms) break;
       const bool is_default = candidate.point == standard;
       std::optional<TunePoint> lowered = Lower(candidate.point, is_default);
       if (!lowered || !IsTime(lowered->time.ms)) continue;
-      ++in_vain;
       lowered->is_default = is_default;
       lowered->time.ms *= Hanging(candidate.point);
+      if (lowered->lacks > 0) {
+        if (!leanest || lowered->lacks < leanest->lacks) leanest = std::move(lowered);
+        continue;
+      }
+      ++in_vain;
       if (is_default) default_ms = lowered->time.ms;
       if (is_default || !best_ms || lowered->time.ms < *best_ms) {
         best_ms = lowered->time.ms;
@@ -111,7 +121,11 @@ class Search {
                        return std::tie(a.time.ms, a.time.cycles_per_cta) <
                               std::tie(b.time.ms, b.time.cycles_per_cta);
                      });
-    if (choice.lowered.empty()) return choice;
+    if (choice.lowered.empty() && leanest) {
+      if (!leanest->is_default) choice.values = leanest->values;
+      choice.lowered.push_back(*std::move(leanest));
+    }
+    if (choice.lowered.empty() || choice.lowered[0].lacks > 0) return choice;
     choice.values = Choose(choice.lowered, default_ms, standard, &choice.lowered);
     return choice;
   }
@@ -196,9 +210,9 @@ class Search {
   // Sizes beyond anything a machine can do overflow what the model counts in.
   static bool IsTime(double ms) { return std::isfinite(ms) && ms > 0; }
 
-  // How far a point is from odd: little done in vain by tiles that hang over an edge, then tunes
-  // at their defaults, then round values.
-  using Merit = std::tuple<int64_t, size_t, int64_t>;
+  // How far a point is from odd: little done in vain by tiles that hang over an edge, then few CTAs
+  // for each tile, tunes at their defaults, round values.
+  using Merit = std::tuple<int64_t, int64_t, size_t, int64_t>;
   Merit MeritOf(const Point& point) const {
     size_t defaults = 0;
     int64_t round = 0;
@@ -206,14 +220,16 @@ class Search {
       defaults += point[a] == axes_[a].standard;
       round += std::gcd(axes_[a].values[point[a]], int64_t{128});
     }
-    return {-static_cast<int64_t>(Waste(point) / kWaste), defaults, round};
+    const int64_t parts = rated_.at(point).form.ctas;
+    return {-static_cast<int64_t>(Waste(point) / kWaste), -parts, defaults, round};
   }
   // Work of tiles that hang over edges, as a share of the least that any point does.
   double Waste(const Point& point) const {
-    return least_flops_ > 0 ? rated_.at(point).flops / least_flops_ - 1 : 0;
+    return least_flops_ > 0 ? rated_.at(point).form.whole_flops / least_flops_ - 1 : 0;
   }
   double Hanging(const Point& point) const {
-    return 1 + target_.model.hanging_share * std::min(1.0, Waste(point));
+    const double waste = std::min(1.0, Waste(point)) * rated_.at(point).form.busy;
+    return 1 + target_.model.hanging_share * waste;
   }
 
   struct Candidate {
@@ -367,16 +383,13 @@ class Search {
     const Result<ir::Function> fn = At(point, &statics);
     if (!fn.ok()) return std::nullopt;
     const int64_t most = options_.schedule == "solve" ? ir::isa::kPortableClusterCtas : 1;
-    const scheduler::SplitChoice split = scheduler::ChooseSplit(
+    rating.form = scheduler::ChooseSplit(
         *fn, target_, names_, call_.rows_cut_sectors, most,
         [&](const ir::Function& f, const ir::WorkCount& work) { return LikelyShape(f, work); });
-    if (!IsTime(split.ms)) return std::nullopt;
-    rating.ms = split.ms;
-    rating.split = split.ctas;
-    rating.share_copies = split.share_copies;
-    if (CutsLines(*fn)) *rating.ms *= 1 + target_.model.cut_lines_share;
+    if (!IsTime(rating.form.ms)) return std::nullopt;
+    rating.ms = rating.form.ms;
+    *rating.ms *= CutLines(*fn, target_);
     if (ir::WantsTooManyColumns(*fn, target_)) *rating.ms *= kThroughRegisters;
-    rating.flops = split.whole_flops;
     return rating.ms;
   }
 
@@ -395,39 +408,14 @@ class Search {
             return target_.model.tune_margin_of_more;
     return target_.model.tune_margin;
   }
-  // Rows of a copy that are no whole lines of 128 bytes.
-  static bool CutsLines(const ir::Function& fn) {
-    bool products = false, cuts = false;
-    for (const ir::Op& op : fn.ops) {
-      products = products || op.kind == ir::OpKind::kDot;
-      if (op.kind != ir::OpKind::kLoad || !fn.type(op.results[0]).is_tile()) continue;
-      const ir::Type& tile = fn.type(op.results[0]);
-      cuts =
-          cuts || (tile.shape.size() > 1 &&
-                   tile.shape.back() * static_cast<int64_t>(ir::ByteSize(tile.dtype)) % 128 != 0);
-    }
-    return products && cuts;
-  }
-  // Of the bytes that come into a CTA, the share that it asks the L2 for: CTAs of a cluster that
-  // copy for each other ask for a part each.
-  static double AskedFor(const ir::Function& warps) {
-    double all = 0, own = 0;
-    for (const ir::Op& op : warps.ops) {
-      if (op.kind != ir::OpKind::kTmaLoad) continue;
-      double bytes = static_cast<double>(ir::ByteSize(warps.type(op.operands[0]).dtype));
-      for (int64_t size : warps.launch.maps[static_cast<size_t>(op.i("map"))].box)
-        bytes *= static_cast<double>(size);
-      own += bytes;
-      all += bytes * (op.attr("share") ? static_cast<double>(warps.launch.cluster) : 1);
-    }
-    return all > 0 ? own / all : 1;
-  }
   std::optional<TunePoint> Lower(const Point& point, bool standard) {
     const auto rating = rated_.find(point);
-    const int64_t split = rating == rated_.end() ? 1 : rating->second.split;
-    options_.share_copies = rating != rated_.end() && rating->second.share_copies;
-    if (auto out = Lower(point, standard, split)) return out;
-    return split > 1 ? Lower(point, standard, 1) : std::nullopt;
+    const int64_t split = rating == rated_.end() ? 1 : rating->second.form.ctas;
+    options_.share_copies = rating != rated_.end() && rating->second.form.share_copies;
+    auto out = Lower(point, standard, split);
+    if (split == 1 || (out && out->lacks <= 0)) return out;
+    auto whole = Lower(point, standard, 1);
+    return !out || (whole && whole->lacks < out->lacks) ? whole : out;
   }
   std::optional<TunePoint> Lower(const Point& point, bool standard, int64_t split) {
     TunePoint out;
@@ -450,14 +438,17 @@ class Search {
     Observation look;
     look.lowered = &how;
     const auto warps = LowerToWarps(loaded_, std::move(*tile), options_, &look, quiet);
-    if (!warps.ok() || (!standard && ir::TakenToSpill(*warps, target_, !asked_.ptxas.empty())))
-      return std::nullopt;
+    if (!warps.ok()) return std::nullopt;
+    const ir::Filling filling = ir::FillingOf(*warps, target_, !asked_.ptxas.empty());
+    if (filling.lacks > 0 && !filling.at_once && !standard) return std::nullopt;
+    // An author tried the default where products fly.
+    if (filling.at_once && !(standard && !asked_.ptxas.empty())) out.lacks = filling.lacks;
     if (split > 1 && warps->launch.cluster != split) return std::nullopt;  // it was refused
-    const double shared = AskedFor(*warps);
-    const ir::Target asked = scheduler::SharedBy(target_, work.instances, times * shared);
-    AdoptEmitted({*clean, *warps, how, asked, shared < 1}, &*periods);
-    out.time = scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps));
-    if (CutsLines(*clean)) out.time.ms *= 1 + target_.model.cut_lines_share;
+    const double asks = AskedFor(*warps);
+    const ir::Target asked = scheduler::SharedBy(target_, work.instances, times * asks);
+    AdoptEmitted({*clean, *warps, how, asked, asks < 1}, &*periods);
+    out.time = scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps, times));
+    out.time.ms *= CutLines(*clean, target_);
     out.split = split;
     out.lowered = true;
     out.by_schedule = how.by_schedule;
@@ -480,9 +471,9 @@ class Search {
     return shape;
   }
 
-  scheduler::LaunchShape ShapeOf(const ir::Function& warps) const {
-    scheduler::LaunchShape shape;
-    shape.cluster = warps.launch.cluster;
+  scheduler::LaunchShape ShapeOf(const ir::Function& warps, double lines) const {
+    scheduler::LaunchShape shape{.cluster = warps.launch.cluster, .share = AskedFor(warps)};
+    shape.lines = lines;
     if (const auto grid = Eval(warps.launch.grid, All(warps))) shape.ctas = *grid;
     if (ir::HasSmAlone(warps, target_)) return shape;
     if (warps.launch.ctas_per_sm > 1) {
@@ -509,9 +500,7 @@ class Search {
   std::vector<Axis> axes_;
   struct Rating {
     std::optional<double> ms;  // nullopt: its facts do not hold, or it does not fit
-    double flops = 0;          // with edges as whole tiles
-    int64_t split = 1;         // CTAs for each tile
-    bool share_copies = false;
+    scheduler::SplitChoice form;
   };
   std::map<Point, Rating> rated_;
   double least_flops_ = 0;

@@ -25,17 +25,18 @@ std::optional<double> Predict(const Strategy& strategy, const ir::Function& clea
   ir::Function fn = clean;
   if (strategy.shape == Shape::kSplit && ir::SplitReductions(fn, strategy.ctas))
     return std::nullopt;
-  double times = scheduler::LinesAsked(fn, rows_cut_sectors);
+  scheduler::LaunchShape shape;
+  shape.lines = scheduler::LinesAsked(fn, rows_cut_sectors);
   if (strategy.shape == Shape::kClustered) {
-    times *= scheduler::ShareAsked(clean, target);
+    shape.share = scheduler::ShareAsked(clean, target);
     if (ir::ClusterTiles(fn, target.lowering.cluster_ctas)) return std::nullopt;
   }
   const ir::WorkCount work = ir::CountWork(fn, sizes, target, {.edges = false});
-  auto periods = scheduler::BoundPeriods(fn, scheduler::SharedBy(target, work.instances, times));
+  auto periods = scheduler::BoundPeriods(
+      fn, scheduler::SharedBy(target, work.instances, shape.lines * shape.share));
   if (!periods) return std::nullopt;
   for (scheduler::LoopPeriod& period : *periods)
     if (strategy.order == Order::kRule) period.cycles += period.cycles / kOfRules;
-  scheduler::LaunchShape shape;
   if (strategy.shape == Shape::kPersistent) shape.ctas = target.limits.sms;
   if (strategy.shape == Shape::kSplit) shape.cluster = strategy.ctas;
   if (strategy.shape == Shape::kClustered) shape.cluster = target.lowering.cluster_ctas;

@@ -22,11 +22,15 @@ const ir::Type* CopiedTile(const ir::Function& fn, const ir::Op& op) {
 
 double LinesAsked(const ir::Function& fn, bool rows_cut_sectors) {
   if (!rows_cut_sectors) return 1;
-  double row = kLine;
+  double all = 0, more = 0;
   for (const ir::Op& op : fn.ops)
-    if (const ir::Type* tile = CopiedTile(fn, op))
-      row = std::min(row, static_cast<double>(tile->shape.back() * ir::ByteSize(tile->dtype)));
-  return 1 + kLine / std::max(1.0, row);
+    if (const ir::Type* tile = CopiedTile(fn, op)) {
+      const auto bytes = static_cast<double>(tile->elements() * ir::ByteSize(tile->dtype));
+      const auto row = static_cast<double>(tile->shape.back() * ir::ByteSize(tile->dtype));
+      all += bytes;
+      more += bytes * kLine / std::clamp(row, 1.0, kLine);
+    }
+  return all > 0 ? 1 + more / all : 2;
 }
 
 double ShareAsked(const ir::Function& fn, const ir::Target& target) {

@@ -72,6 +72,18 @@ int64_t UnitsBusy(const Graph& graph) {
   return most;
 }
 
+// Of a turn whose tiles are small: it begins no sooner than its slot of the ring is free and
+// filled.
+int64_t LeastTurn(const Graph& graph, const ir::Target& target) {
+  int64_t bytes = 0;
+  for (const GraphOp& op : graph.ops)
+    if (op.variable_latency) bytes += op.smem_bytes;
+  if (bytes == 0) return 0;
+  const int64_t slots =
+      std::clamp<int64_t>(graph.machine.smem_bytes / bytes, 1, target.lowering.most_slots);
+  return std::max(target.model.turn_cycles, target.model.slot_cycles / slots);
+}
+
 // An iteration of one compute role where products are complete at once. Warpgroups in step multiply
 // together, and nothing else runs meanwhile; in turns each is held up as ir/warp_check/rate.h says.
 int64_t AtOnce(const Graph& graph, const ir::Target& target, int64_t warpgroups, bool turns) {
@@ -239,6 +251,7 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
                            [&](const UnitUse& use) { return use.unit == tensor; });
       });
       if (!products) period.busy = UnitsBusy(graph);
+      if (products) period.least = LeastTurn(graph, target);
       if (cut->at_once)
         period.cycles =
             std::max(period.cycles, AtOnce(graph, target, cut->schedule.warpgroups, cut->turns));
@@ -246,6 +259,7 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
         for (const OriginStep& step : origin.steps)
           period.cycles += LostInMeetings(fn, step, target);
       period.fill = std::max<int64_t>(0, Length(graph) - period.cycles);
+      period.cycles = std::max(period.cycles, period.least);
       const int unit = hot < 0 ? -1 : graph.FindUnit(target.units[static_cast<size_t>(hot)].name);
       for (const GraphOp& op : graph.ops)
         for (const UnitUse& use : op.uses)
@@ -306,14 +320,18 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   const auto slower = [&](double active) { return std::max(1.0, active * heat / cool); };
   const double whole = std::min(rounds, std::floor(full)), rest = full - std::floor(full);
   time.compute_ms = per_round / khz * (whole * slower(1) + (rounds - whole) * slower(rest));
+  // CTAs that run together share operands of products in L2; rows that a CTA reads again are gone.
+  const double again =
+      (shape.lines - 1) * std::max(0.0, work.loaded_bytes * shape.share - work.least_bytes);
+  double ms_of_byte = 0;
   if (const double gbs = static_cast<double>(target.limits.memory_gbs); gbs > 0)
-    // CTAs that run together share operands of products in L2; rows that a CTA reads again are
-    // gone.
-    time.memory_ms = (work.products.empty() ? work.far_bytes : work.least_bytes) /
-                     (model.memory_share * gbs) * 1e-6 *
-                     (whole + rest / (1 - model.fewer_share * (1 - rest))) / full;
-  time.ms = model.launch_ms + std::max(time.compute_ms, time.memory_ms) +
-            model.uncovered_share * std::min(time.compute_ms, time.memory_ms);
+    ms_of_byte = 1e-6 / (model.memory_share * gbs) *
+                 (whole + rest / (1 - model.fewer_share * (1 - rest))) / full;
+  const double moved = ms_of_byte * (work.products.empty() ? work.far_bytes : work.least_bytes);
+  time.memory_ms = moved + (work.products.empty() ? 0 : ms_of_byte * model.asked_share * again);
+  const auto first = static_cast<double>(std::min(time.ctas, sms));
+  time.ms = model.launch_ms + first * model.cta_ms + std::max(time.compute_ms, time.memory_ms) +
+            model.uncovered_share * std::min(time.compute_ms, moved);
   return time;
 }
 

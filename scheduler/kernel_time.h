@@ -29,7 +29,8 @@ struct LoopPeriod {
   int64_t cycles = 0;
   int64_t busy = 0;  // of them the busiest unit works
   int64_t fill = 0;
-  int64_t hot = 0;  // of them the unit works that the clock depends on
+  int64_t hot = 0;    // of them the unit works that the clock depends on
+  int64_t least = 0;  // that a turn of products takes however small its tiles are
 };
 
 // Lower bounds of all innermost loops; nullopt: some tile cannot fit registers or shared memory.
@@ -43,6 +44,8 @@ struct LaunchShape {
   int64_t ctas = 0;  // 0: one per instance of the grid
   int64_t per_sm = 1;
   int64_t cluster = 1;  // CTAs that run in one part of the machine
+  double share = 1;     // of what it needs, what a CTA asks the L2 for itself
+  double lines = 1;     // that are asked for where one would do
 };
 
 struct KernelTime {
@@ -51,6 +54,8 @@ struct KernelTime {
   double cycles_per_cta = 0;
   double loop_share = 0;  // of those cycles, in steady loops
   int64_t ctas = 0, waves = 0, per_sm = 1;
+  // How much of the time is computing, where moving takes longer.
+  double busy() const { return memory_ms > compute_ms ? compute_ms / memory_ms : 1; }
 };
 
 KernelTime EstimateTime(const ir::Function& fn, const ir::Target& target, const ir::WorkCount& work,

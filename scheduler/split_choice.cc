@@ -17,19 +17,26 @@ namespace {
 
 class Choice {
  public:
-  Choice(const ir::Target& target, const Bindings& names, const ShapeOf& shape_of)
-      : target_(target), names_(names), shape_of_(shape_of) {}
+  Choice(const ir::Function& fn, const ir::Target& target, const Bindings& names,
+         bool rows_cut_sectors, const ShapeOf& shape_of)
+      : target_(target),
+        names_(names),
+        shape_of_(shape_of),
+        lines_(LinesAsked(fn, rows_cut_sectors)) {}
 
-  // `times`: as of SharedBy. `stays`: as many CTAs as SMs, which walk over tiles.
-  std::optional<KernelTime> TimeOf(const ir::Function& fn, double times, int64_t cluster,
+  // `share`: of the lines that it needs, what a CTA asks for itself. `stays`: as many CTAs as SMs,
+  // which walk over tiles.
+  std::optional<KernelTime> TimeOf(const ir::Function& fn, double share, int64_t cluster,
                                    bool stays = false) {
     const ir::WorkCount work = ir::CountWork(fn, names_, target_, {.edges = false});
     whole_flops = work.whole_flops;
     if (work.instances == 0) return std::nullopt;
-    const auto periods = BoundPeriods(fn, SharedBy(target_, work.instances, times));
+    const auto periods = BoundPeriods(fn, SharedBy(target_, work.instances, lines_ * share));
     if (!periods) return std::nullopt;
     LaunchShape shape = shape_of_ ? shape_of_(fn, work) : LaunchShape();
     shape.cluster = cluster;
+    shape.share = share;
+    shape.lines = lines_;
     if (stays) shape.ctas = std::min(target_.limits.sms, work.instances);
     return EstimateTime(fn, target_, work, *periods, shape);
   }
@@ -39,6 +46,7 @@ class Choice {
   const ir::Target& target_;
   const Bindings& names_;
   const ShapeOf& shape_of_;
+  const double lines_;
 };
 
 }  // namespace
@@ -46,33 +54,31 @@ class Choice {
 SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const Bindings& names,
                         bool rows_cut_sectors, int64_t most, const ShapeOf& shape_of) {
   SplitChoice choice;
-  Choice model(target, names, shape_of);
-  const double times = LinesAsked(fn, rows_cut_sectors);
-  const std::optional<KernelTime> alone = model.TimeOf(fn, times, 1);
+  Choice model(fn, target, names, rows_cut_sectors, shape_of);
+  const std::optional<KernelTime> alone = model.TimeOf(fn, 1, 1);
   choice.whole_flops = model.whole_flops;
   if (!alone) return choice;
-  choice.ms = choice.alone_ms = alone->ms;
+  choice.alone_ms = alone->ms;
+  const auto take = [&](const KernelTime& time) { choice.ms = time.ms, choice.busy = time.busy(); };
+  take(*alone);
   if (const double asked = ShareAsked(fn, target); rows_cut_sectors && asked < 1) {
     ir::Function clustered = fn;  // with CTAs that have no tile, where its grid is none of clusters
     CHECK(!ir::ClusterTiles(clustered, target.lowering.cluster_ctas), "it asks for less by that");
-    const auto shared = model.TimeOf(clustered, times * asked, target.lowering.cluster_ctas);
-    const auto stays = model.TimeOf(fn, times, 1, true);
+    const auto shared = model.TimeOf(clustered, asked, target.lowering.cluster_ctas);
+    const auto stays = model.TimeOf(fn, 1, 1, true);
     choice.share_copies = shared && stays && shared->ms < stays->ms;
-    if (choice.share_copies)
-      choice.ms = shared->ms;
-    else if (stays)
-      choice.ms = stays->ms;
+    if (choice.share_copies || stays) take(choice.share_copies ? *shared : *stays);
   }
   if (!target.Has("clusters") || 2 * alone->ctas > target.limits.sms) return choice;
   for (int64_t ctas = 2; ctas <= most; ctas *= 2) {
     ir::Function split = fn;
     if (ir::SplitReductions(split, ctas)) break;  // an obstacle
-    const std::optional<KernelTime> time = model.TimeOf(split, times, ctas);
+    const std::optional<KernelTime> time = model.TimeOf(split, 1, ctas);
     if (!time || time->ms >= choice.ms || time->ms > (1 - target.model.split_margin) * alone->ms ||
         time->ms > alone->ms - target.model.split_least_ms)
       continue;
     choice.ctas = ctas;
-    choice.ms = time->ms;
+    take(*time);
   }
   return choice;
 }

@@ -1,0 +1,79 @@
+// The model of whole kernels against times of products with few tiles and long K, which were
+// measured once (parts_h200.txt): the tile, and how many CTAs share its loop.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <tuple>
+
+#include "api/split.h"
+#include "tests/unit/api/loaded.h"
+
+namespace tilec::api {
+namespace {
+
+using Size = std::tuple<std::string, int64_t, int64_t, int64_t>;  // kernel, M, N, K
+using Tile = std::tuple<int64_t, int64_t, int64_t>;               // BM, BN, BK
+using Times = std::map<Tile, std::map<int64_t, double>>;          // us, by parts
+
+std::map<Size, Times> Measured() {
+  std::map<Size, Times> out;
+  std::ifstream file(std::string(TILEC_SOURCE_DIR) + "/tests/unit/api/parts_h200.txt");
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    std::string kernel;
+    int64_t m = 0, n = 0, k = 0, bm = 0, bn = 0, bk = 0, parts = 0;
+    double us = 0;
+    words >> kernel >> m >> n >> k >> bm >> bn >> bk >> parts >> us;
+    EXPECT_FALSE(words.fail()) << line;
+    out[{kernel, m, n, k}][{bm, bn, bk}][parts] = us;
+  }
+  return out;
+}
+
+class PartsTest : public LibraryTest {};
+
+TEST_F(PartsTest, TileAndPartsAreNearTheFastest) {
+  double sum = 0, worst = 0;
+  size_t sizes = 0;
+  for (const auto& [size, tiles] : Measured()) {
+    const auto& [kernel, m, n, k] = size;
+    Load(kernel == "gemm" ? "std/matmul.tile" : "std/matmul_types.tile", kernel);
+    double least = 0, taken = 0, best = 0;
+    std::string what;
+    for (const auto& [tile, times] : tiles) {
+      const auto& [bm, bn, bk] = tile;
+      for (const auto& [parts, us] : times) best = best == 0 ? us : std::min(best, us);
+      Call call = Of({{"M", m}, {"N", n}, {"K", k}, {"BM", bm}, {"BN", bn}, {"BK", bk}});
+      call.rows_cut_sectors = RowsCutSectors(signature_, call.all);
+      const scheduler::SplitChoice choice = SplitFor(loaded_, signature_, {}, call);
+      const auto at = times.find(choice.ctas);
+      if (at == times.end() || (least > 0 && choice.ms >= least)) continue;
+      least = choice.ms;
+      taken = at->second;
+      what = fmt::format("{}x{}x{} in {}", bm, bn, bk, choice.ctas);
+    }
+    ASSERT_GT(taken, 0) << kernel;
+    const double lost = taken / best - 1;
+    std::printf("%s of %s: %s, predicted %.1f us, took %.1f, the fastest %.1f\n", kernel.c_str(),
+                fmt::format("{}x{}x{}", m, n, k).c_str(), what.c_str(), 1e3 * least, taken, best);
+    sum += lost;
+    worst = std::max(worst, lost);
+    ++sizes;
+  }
+  std::printf("%zu sizes, %.1f %% lost on average, %.1f %% at the worst\n", sizes,
+              100 * sum / static_cast<double>(sizes), 100 * worst);
+  ASSERT_GE(sizes, 5u);
+  EXPECT_LE(sum / static_cast<double>(sizes), 0.1);
+}
+
+}  // namespace
+}  // namespace tilec::api
