@@ -11,10 +11,13 @@
 #include <tuple>
 
 #include "api/diagnostics.h"
+#include "api/emitted_periods.h"
 #include "api/split.h"
+#include "api/tune_facts.h"
 #include "backend/ptxas.h"
 #include "ir/count_work.h"
 #include "ir/isa.h"
+#include "ir/lower/columns_wanted.h"
 #include "ir/lower/filled.h"
 #include "ir/lower/plan.h"
 #include "ir/passes/split_reductions.h"
@@ -29,11 +32,13 @@ namespace {
 constexpr size_t kMostRated = 600;         // points rated by bounds
 constexpr size_t kLowered = 6;             // points that are lowered, besides the default
 constexpr size_t kTried = 20;              // points whose lowering is tried
+constexpr size_t kTriedForFit = 60;        // … while none fits
 constexpr size_t kInVain = 6;              // points in a row that are no better than the best
 constexpr double kAsGood = 0.02;           // what the model cannot tell apart
 constexpr double kWaste = 0.02;            // steps of work done in vain
 constexpr size_t kAsked = 4;               // programs that ptxas is asked of
 constexpr size_t kAskedSmaller = 8;        // … where those and the default spill
+constexpr double kThroughRegisters = 2;    // bounds do not say what taking sums apart costs
 constexpr size_t kStarts = 4;              // of descents, from a grid of round values
 constexpr int64_t kThreadRegisters = 128;  // assumed where no quota is set
 constexpr int64_t kLikelyRegisters = 64;   // before anything is lowered, without products
@@ -86,16 +91,24 @@ class Search {
         least_flops_ = rating.form.whole_flops;
     const std::vector<Candidate> order = Order(standard);
     std::optional<double> default_ms, best_ms;
+    std::optional<TunePoint> leanest;  // of those that are taken to spill
     size_t in_vain = 0, tried = 0;
     for (const Candidate& candidate : order) {
-      if (choice.lowered.size() > kLowered || in_vain >= kInVain || ++tried > kTried) break;
+      const bool fits = !choice.lowered.empty() || !leanest;
+      if (choice.lowered.size() > kLowered || in_vain >= kInVain ||
+          ++tried > (fits ? kTried : kTriedForFit))
+        break;
       if (best_ms && candidate.ms > (1 + kAsGood) * *best_ms) break;
       const bool is_default = candidate.point == standard;
       std::optional<TunePoint> lowered = Lower(candidate.point, is_default);
       if (!lowered || !IsTime(lowered->time.ms)) continue;
-      ++in_vain;
       lowered->is_default = is_default;
       lowered->time.ms *= Hanging(candidate.point);
+      if (lowered->lacks > 0) {
+        if (!leanest || lowered->lacks < leanest->lacks) leanest = std::move(lowered);
+        continue;
+      }
+      ++in_vain;
       if (is_default) default_ms = lowered->time.ms;
       if (is_default || !best_ms || lowered->time.ms < *best_ms) {
         best_ms = lowered->time.ms;
@@ -108,7 +121,11 @@ class Search {
                        return std::tie(a.time.ms, a.time.cycles_per_cta) <
                               std::tie(b.time.ms, b.time.cycles_per_cta);
                      });
-    if (choice.lowered.empty()) return choice;
+    if (choice.lowered.empty() && leanest) {
+      if (!leanest->is_default) choice.values = leanest->values;
+      choice.lowered.push_back(*std::move(leanest));
+    }
+    if (choice.lowered.empty() || choice.lowered[0].lacks > 0) return choice;
     choice.values = Choose(choice.lowered, default_ms, standard, &choice.lowered);
     return choice;
   }
@@ -179,6 +196,11 @@ class Search {
     const auto image =
         CompileCall(loaded_, signature_.kernel, call, options, nullptr, nullptr, nullptr, quiet);
     if (!image.ok()) return false;
+    // What is solved to the end may not fit where the first answer did.
+    const bool lost = std::any_of(quiet.all().begin(), quiet.all().end(), [](const Diagnostic& d) {
+      return std::string_view(d.def->code) == "R587";
+    });
+    if (lost && point.by_schedule && ir::InTensorMemory(target_.matrix_unit.kind)) return false;
     const auto report = backend::Assemble(image->ptx, image->target, options.ptxas, quiet);
     return report.ok() && report->spill_store_bytes + report->spill_load_bytes == 0;
   }
@@ -366,7 +388,8 @@ class Search {
         [&](const ir::Function& f, const ir::WorkCount& work) { return LikelyShape(f, work); });
     if (!IsTime(rating.form.ms)) return std::nullopt;
     rating.ms = rating.form.ms;
-    *rating.ms *= Cut(*fn);
+    *rating.ms *= CutLines(*fn, target_);
+    if (ir::WantsTooManyColumns(*fn, target_)) *rating.ms *= kThroughRegisters;
     return rating.ms;
   }
 
@@ -385,51 +408,14 @@ class Search {
             return target_.model.tune_margin_of_more;
     return target_.model.tune_margin;
   }
-  // Longer where rows of a copy are no whole lines of 128 bytes; along the loop's own dim the rest
-  // of a line comes again in the next turn.
-  double Cut(const ir::Function& fn) const {
-    constexpr int64_t kLine = 128;
-    double cut = 0, products = 0;
-    for (const ir::Op& op : fn.ops) {
-      products += op.kind == ir::OpKind::kDot;
-      if (op.kind != ir::OpKind::kLoad || fn.type(op.results[0]).shape.size() < 2) continue;
-      const ir::Type& tile = fn.type(op.results[0]);
-      const int64_t row = tile.shape.back() * static_cast<int64_t>(ir::ByteSize(tile.dtype));
-      if (row % kLine == 0) continue;
-      const ir::BlockId block = fn.values[op.operands[op.s("modes").size()]].block;
-      const bool along = block.valid() && fn.ops[fn.blocks[block].parent].kind == ir::OpKind::kFor;
-      const double twice = along && row > kLine ? double(kLine - row % kLine) / double(row) : 0;
-      cut = std::max(cut, target_.model.cut_lines_share + twice / 2);
-    }
-    return products > 0 ? 1 + cut : 1;
-  }
-  // Of the bytes that come into a CTA, what it asks for: in clusters neighbours copy a part each.
-  static double AskedFor(const ir::Function& warps) {
-    double all = 0, own = 0;
-    for (const ir::Op& op : warps.ops) {
-      if (op.kind != ir::OpKind::kTmaLoad) continue;
-      double bytes = static_cast<double>(ir::ByteSize(warps.type(op.operands[0]).dtype));
-      for (int64_t size : warps.launch.maps[static_cast<size_t>(op.i("map"))].box)
-        bytes *= static_cast<double>(size);
-      own += bytes;
-      all += bytes * (op.attr("share") ? static_cast<double>(warps.launch.cluster) : 1);
-    }
-    return all > 0 ? own / all : 1;
-  }
-  // How many turns of the loop at `at` a turn of the lowered one makes; 0: that is another loop.
-  static int64_t TurnsWrittenOut(const ir::Function& clean, Span at, const ir::Op& lowered) {
-    if (lowered.at.file != at.file || lowered.at.begin != at.begin) return 0;
-    for (const ir::Op& op : clean.ops)
-      if (op.kind == ir::OpKind::kFor && op.at.file == at.file && op.at.begin == at.begin)
-        return std::max<int64_t>(1, lowered.i("step", 1) / std::max<int64_t>(1, op.i("step", 1)));
-    return 1;
-  }
   std::optional<TunePoint> Lower(const Point& point, bool standard) {
     const auto rating = rated_.find(point);
     const int64_t split = rating == rated_.end() ? 1 : rating->second.form.ctas;
     options_.share_copies = rating != rated_.end() && rating->second.form.share_copies;
-    if (auto out = Lower(point, standard, split)) return out;
-    return split > 1 ? Lower(point, standard, 1) : std::nullopt;
+    auto out = Lower(point, standard, split);
+    if (split == 1 || (out && out->lacks <= 0)) return out;
+    auto whole = Lower(point, standard, 1);
+    return !out || (whole && whole->lacks < out->lacks) ? whole : out;
   }
   std::optional<TunePoint> Lower(const Point& point, bool standard, int64_t split) {
     TunePoint out;
@@ -452,32 +438,20 @@ class Search {
     Observation look;
     look.lowered = &how;
     const auto warps = LowerToWarps(loaded_, std::move(*tile), options_, &look, quiet);
-    if (!warps.ok() || (!standard && ir::TakenToSpill(*warps, target_, !asked_.ptxas.empty())))
-      return std::nullopt;
+    if (!warps.ok()) return std::nullopt;
+    const ir::Filling filling = ir::FillingOf(*warps, target_, !asked_.ptxas.empty());
+    if (filling.lacks > 0 && !filling.at_once && !standard) return std::nullopt;
+    // An author tried the default where products fly.
+    if (filling.at_once && !(standard && !asked_.ptxas.empty())) out.lacks = filling.lacks;
     if (split > 1 && warps->launch.cluster != split) return std::nullopt;  // it was refused
-    const ir::Target asked = scheduler::SharedBy(target_, work.instances, times * AskedFor(*warps));
-    if (const auto rates = ir::RatesOf(*warps, asked, quiet); rates.ok())
-      for (scheduler::LoopPeriod& period : *periods) {
-        // Of a loop whose turns are written out and what is left of it, the former has the turns.
-        int64_t most = 1;
-        const auto turns = [&](const ir::LoopRate& rate) {
-          return TurnsWrittenOut(*clean, period.at, warps->ops[rate.loops.front()]);
-        };
-        for (const ir::LoopRate& rate : *rates) most = std::max(most, turns(rate));
-        for (const ir::LoopRate& rate : *rates) {
-          if (turns(rate) != most) continue;
-          // Where CTAs share copies, each asks for its part: less than the bound of one alone.
-          const bool shared = AskedFor(*warps) < 1;
-          period.cycles =
-              std::max({shared ? 0 : period.cycles, CeilDiv(rate.Cycles(), most), period.least});
-          period.busy = std::max(shared ? 0 : period.busy, CeilDiv(rate.busy, most));
-          if (!how.by_schedule) period.cycles += period.cycles / target_.model.unsolved_part;
-        }
-      }
+    const double asks = AskedFor(*warps);
+    const ir::Target asked = scheduler::SharedBy(target_, work.instances, times * asks);
+    AdoptEmitted({*clean, *warps, how, asked, asks < 1}, &*periods);
     out.time = scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps, times));
-    out.time.ms *= Cut(*clean);
+    out.time.ms *= CutLines(*clean, target_);
     out.split = split;
     out.lowered = true;
+    out.by_schedule = how.by_schedule;
     return out;
   }
 
@@ -501,8 +475,7 @@ class Search {
     scheduler::LaunchShape shape{.cluster = warps.launch.cluster, .share = AskedFor(warps)};
     shape.lines = lines;
     if (const auto grid = Eval(warps.launch.grid, All(warps))) shape.ctas = *grid;
-    for (const ir::Op& op : warps.ops)
-      if (op.kind == ir::OpKind::kRole && op.i("regs") > 0) return shape;
+    if (ir::HasSmAlone(warps, target_)) return shape;
     if (warps.launch.ctas_per_sm > 1) {
       shape.per_sm = warps.launch.ctas_per_sm;
       return shape;

@@ -2,7 +2,9 @@
 // of the call. First all that can be rated from bounds is (scheduler/kernel_time.h), along the axes
 // of the space from several starts; the few best are lowered, and what their programs' loops take
 // decides. The defaults stand unless another point is better by a margin, and of what ptxas spills,
-// where there is one to ask (PipelineOptions::ptxas), nothing is chosen.
+// where there is one to ask (PipelineOptions::ptxas), nothing is chosen. Where products are
+// complete at once the defaults, too, must fit; where nothing does, what lacks fewest registers is
+// chosen.
 //
 // Deterministic and bounded: counts of points, no clocks, and the scheduler's first answers.
 //
@@ -22,7 +24,9 @@ struct TunePoint {
   scheduler::KernelTime time;  // of the lowered program where `lowered`, else from bounds
   int64_t split = 1;           // CTAs for each tile (api/split.h)
   bool lowered = false;
+  bool by_schedule = false;  // the lowered program has the order of the first schedule found
   bool is_default = false;
+  int64_t lacks = 0;  // registers of a thread; more than 0: ptxas is taken to spill
 };
 
 struct TuneChoice {

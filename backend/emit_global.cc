@@ -8,107 +8,16 @@
 #include <algorithm>
 #include <set>
 
+#include "backend/access.h"
 #include "backend/diagnostics.h"
 #include "backend/emitter.h"
+#include "backend/pairs.h"
 #include "support/check.h"
 
 namespace tilec::backend {
 
 using ir::DType;
 using ir::OpKind;
-
-// One access of a tile: uniform and thread parts of the address, made once; register parts and
-// predicates on demand, shared between registers with equal coordinates.
-struct Emitter::Access {
-  struct Dim {
-    int tile_dim = 0;
-    llvm::Value* coord = nullptr;  // thread part, i32 (ranges)
-    int64_t coord_max = 0;
-    llvm::Value* stride = nullptr;  // i64, bytes
-    llvm::Value* lo = nullptr;      // i32: coordinates below are outside; null: none are
-    llvm::Value* hi = nullptr;      // i32: coordinates from here on are outside
-    int64_t most = 0;               // hi where all of the tile is inside
-    llvm::Value* extent = nullptr;  // i64 (gathered dims)
-    const Regs* index = nullptr;    // gathered: positions
-    std::vector<int> index_of;      // register of the tile -> register of the index
-  };
-  std::vector<Dim> dims;
-  llvm::Value* address = nullptr;  // i64: base, uniform and thread parts
-  llvm::Value* always = nullptr;   // predicate common to all registers, or null
-  std::map<std::pair<size_t, int64_t>, llvm::Value*> offsets;  // (dim, register coordinate)
-  std::map<std::pair<size_t, int64_t>, llvm::Value*> predicates;
-};
-
-Emitter::Access Emitter::MakeAccess(const ir::Op& op, ir::ValueId tile, size_t first_index,
-                                    bool has_end) {
-  const ir::ValueId tensor = op.operands[0];
-  const TensorView& view = tensors_.at(tensor.index);
-  const ir::Type& type = fn_.type(tile);
-  const int64_t bytes = ir::ByteSize(type.dtype);
-  const std::string& modes = op.s("modes");
-  const std::vector<int64_t>& sizes = op.ints("sizes");
-  const ThreadPart* part = type.shape.empty() ? nullptr : &Part(type.layout);
-  const std::vector<int64_t> extents =
-      part ? fn_.layouts[type.layout].Extent() : std::vector<int64_t>();
-  Access access;
-  llvm::Value* uniform = I64(0);
-  llvm::Value* thread = I64(0);
-  size_t operand = first_index;
-  int tile_dim = 0, gathered = 0;
-  auto wide = [&](ir::ValueId v) { return b_.CreateSExtOrTrunc(Scalar(v), b_.getInt64Ty()); };
-  for (size_t d = 0; d < modes.size(); ++d) {
-    llvm::Value* stride = b_.CreateMul(view.stride[d], I64(bytes));
-    const ir::ValueId index = op.operands[operand++];
-    if (modes[d] == 's') {
-      llvm::Value* position = wide(index);
-      uniform = b_.CreateAdd(uniform, b_.CreateMul(position, stride));
-      // One unsigned comparison covers both ends: extents are not negative.
-      access.always = And(access.always, b_.CreateICmpULT(position, view.extent[d]));
-      continue;
-    }
-    Access::Dim dim;
-    const bool paired = modes[d] == 'p';
-    if (modes[d] == 'g') gathered = tile_dim;
-    dim.tile_dim = paired ? gathered : tile_dim;
-    dim.stride = stride;
-    const size_t t = static_cast<size_t>(tile_dim);
-    if (paired || modes[d] == 'g') {
-      dim.extent = view.extent[d];
-      dim.index = &Get(index);
-      dim.index_of = Follow(fn_.layout(index), fn_.type(index).shape, fn_.layouts[type.layout],
-                            type.shape, {dim.tile_dim});
-    } else {
-      llvm::Value* start = wide(index);
-      llvm::Value* bound = view.extent[d];
-      if (has_end) {
-        llvm::Value* end = wide(op.operands[operand++]);
-        auto *x = llvm::dyn_cast<llvm::ConstantInt>(bound),
-             *y = llvm::dyn_cast<llvm::ConstantInt>(end);
-        bound = x && y ? I64(std::min(x->getSExtValue(), y->getSExtValue()))
-                       : b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, bound, end);
-      }
-      uniform = b_.CreateAdd(uniform, b_.CreateMul(start, stride));
-      dim.coord = part->coord[t];
-      dim.coord_max = part->max[t];
-      thread =
-          b_.CreateAdd(thread, b_.CreateMul(b_.CreateZExt(dim.coord, b_.getInt64Ty()), stride));
-      const int64_t most = dim.most = std::min(extents[t], sizes[d]);
-      auto clamp = [&](llvm::Value* v) -> llvm::Value* {
-        if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(v))
-          return I32(std::clamp<int64_t>(constant->getSExtValue(), 0, most));
-        v = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, v, I64(most));
-        v = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, v, I64(0));
-        return b_.CreateTrunc(v, b_.getInt32Ty());
-      };
-      dim.hi = clamp(b_.CreateSub(bound, start));
-      if (!NonNegative(index)) dim.lo = clamp(b_.CreateNeg(start));
-    }
-    access.dims.push_back(std::move(dim));
-    if (!paired) ++tile_dim;
-  }
-  access.address = b_.CreateAdd(b_.CreateAdd(view.base, uniform), thread);
-  return access;
-}
 
 namespace {
 
@@ -230,7 +139,7 @@ llvm::Value* Emitter::WholeInside(const Access& access, ir::ValueId tile,
   llvm::Value* whole = access.always;
   for (size_t i = 0; i < access.dims.size(); ++i) {
     const Access::Dim& dim = access.dims[i];
-    if (dim.index) return nullptr;
+    if (dim.index || !dim.box.empty()) return nullptr;
     for (const std::vector<int>& group : groups) {
       const int64_t at =
           fn_.layouts[type.layout].RegCoord(group[0])[static_cast<size_t>(dim.tile_dim)];
@@ -243,7 +152,47 @@ llvm::Value* Emitter::WholeInside(const Access& access, ir::ValueId tile,
   return compared.size() >= kMany ? whole : nullptr;
 }
 
+// Words of pairs: the even tile's place, both tiles' elements.
+void Emitter::EmitPairs(const ir::Op& even, const ir::Op& odd) {
+  const bool loads = even.kind == OpKind::kGLoad;
+  const auto tile_of = [&](const ir::Op& op) { return loads ? op.results[0] : op.operands[1]; };
+  const ir::ValueId first = tile_of(even), second = tile_of(odd);
+  const ir::Type& type = fn_.type(first);
+  Access access = MakeAccess(even, first, loads ? 1 : 2, !loads);
+  if (!loads) access.always = And(access.always, Part(type.layout).first_replica);
+  llvm::Value* fill = loads && even.i("has_fill") ? Scalar(even.operands.back()) : Zero(type.dtype);
+  const auto regs = static_cast<size_t>(fn_.layouts[type.layout].regs());
+  Regs a(regs), b(regs);
+  if (!loads) a = Get(first), b = Get(second);
+  for (size_t r = 0; r < regs; ++r) {
+    const auto [address, offset, predicate] = PlaceOf(access, first, static_cast<int64_t>(r));
+    if (!loads) {
+      StoreGlobal(address, offset, predicate, {a[r], b[r]}, type.dtype);
+      continue;
+    }
+    Regs both(2, fill);
+    if (predicate != b_.getFalse()) both = LoadGlobal(address, offset, predicate, both, type.dtype);
+    a[r] = both[0];
+    b[r] = both[1];
+  }
+  if (!loads) return;
+  Set(first, a);
+  Set(second, b);
+}
+
+// The pair goes as one, a load where its first half stands, a store where its second does.
+bool Emitter::GoesInPairs(const ir::Op& op) {
+  const ir::Op* other = PairOf(fn_, op);
+  if (!other) return false;
+  const bool load = op.kind == OpKind::kGLoad;
+  if (StandsBehind(fn_, op, *other) == load) return true;
+  const bool even = IsEven(fn_, op);
+  EmitPairs(even ? op : *other, even ? *other : op);
+  return true;
+}
+
 Result<void> Emitter::EmitGLoad(const ir::Op& op) {
+  if (GoesInPairs(op)) return Done();
   const ir::ValueId tile = op.results[0];
   const ir::Type& type = fn_.type(tile);
   Access access = MakeAccess(op, tile, 1, false);
@@ -296,63 +245,8 @@ Result<void> Emitter::EmitGLoad(const ir::Op& op) {
   return Done();
 }
 
-Emitter::MemPlace Emitter::PlaceOf(Access& access, ir::ValueId tile, int64_t reg) {
-  const ir::Type& type = fn_.type(tile);
-  const std::vector<int64_t> c = fn_.layouts[type.layout].RegCoord(reg);
-  MemPlace place{access.address, 0, access.always};
-  for (size_t i = 0; i < access.dims.size(); ++i) {
-    Access::Dim& dim = access.dims[i];
-    if (dim.index) {
-      const int source = dim.index_of[static_cast<size_t>(reg)];
-      if (source < 0) {
-        place.predicate = b_.getFalse();
-        return place;
-      }
-      llvm::Value* index =
-          b_.CreateSExt((*dim.index)[static_cast<size_t>(source)], b_.getInt64Ty());
-      llvm::Value*& offset = access.offsets[{i, source}];
-      llvm::Value*& inside = access.predicates[{i, source}];
-      if (!offset) {
-        offset = b_.CreateMul(index, dim.stride);
-        inside = b_.CreateICmpULT(index, dim.extent);
-      }
-      place.address = b_.CreateAdd(place.address, offset);
-      place.predicate = And(place.predicate, inside);
-      continue;
-    }
-    const int64_t at = c[static_cast<size_t>(dim.tile_dim)];
-    if (at) {
-      if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(dim.stride);
-          constant && std::abs(constant->getSExtValue() * at) < (int64_t{1} << 22)) {
-        place.offset += constant->getSExtValue() * at;
-      } else {
-        llvm::Value*& offset = access.offsets[{i, at}];
-        if (!offset) offset = b_.CreateMul(dim.stride, I64(at));
-        place.address = b_.CreateAdd(place.address, offset);
-      }
-    }
-    // Bounds that are constants decide here; LLVM would see too late that no predicate is needed.
-    auto* least = llvm::dyn_cast<llvm::ConstantInt>(dim.hi);
-    if (least && !dim.lo && at + dim.coord_max < least->getSExtValue()) continue;
-    llvm::Value*& inside = access.predicates[{i, at}];
-    if (!inside) {
-      inside = b_.CreateICmpSLT(dim.coord, b_.CreateSub(dim.hi, I32(at)));
-      if (dim.lo)
-        inside = b_.CreateAnd(inside, b_.CreateICmpSGE(dim.coord, b_.CreateSub(dim.lo, I32(at))));
-    }
-    place.predicate = And(place.predicate, inside);
-  }
-  // Gathered dims: rows that pad the tile hold any index.
-  if (llvm::Value* inside = Inside(tile, reg))
-    for (const Access::Dim& dim : access.dims)
-      if (dim.index) {
-        place.predicate = And(place.predicate, inside);
-        break;
-      }
-  return place;
-}
-
 Result<void> Emitter::EmitGStore(const ir::Op& op) {
+  if (GoesInPairs(op)) return Done();
   const ir::ValueId tile = op.operands[1];
   const ir::Type& type = fn_.type(tile);
   Access access = MakeAccess(op, tile, 2, true);
@@ -367,34 +261,6 @@ Result<void> Emitter::EmitGStore(const ir::Op& op) {
     StoreGlobal(address, offset, predicate, elements, type.dtype);
   }
   return Done();
-}
-
-// By comparing and exchanging words until nobody came between, which LLVM makes of it. Gives what
-// was there, 0 where nothing is done.
-llvm::Value* Emitter::AddBf16(llvm::Value* address, llvm::Value* value, llvm::Value* predicate) {
-  llvm::BasicBlock *before = b_.GetInsertBlock(), *after = nullptr;
-  if (predicate) {
-    llvm::BasicBlock* add = NewBlock("add");
-    after = NewBlock("added");
-    b_.CreateCondBr(predicate, add, after);
-    b_.SetInsertPoint(add);
-  }
-  constexpr unsigned kGlobal = 1;  // address space
-  llvm::Value* place = b_.CreateIntToPtr(address, llvm::PointerType::get(context_, kGlobal));
-  llvm::Value* old =
-      b_.CreateBitCast(b_.CreateAtomicRMW(llvm::AtomicRMWInst::FAdd, place,
-                                          b_.CreateBitCast(value, b_.getBFloatTy()),
-                                          llvm::MaybeAlign(2), llvm::AtomicOrdering::Monotonic,
-                                          context_.getOrInsertSyncScopeID("device")),
-                       value->getType());
-  if (!after) return old;
-  llvm::BasicBlock* done = b_.GetInsertBlock();
-  b_.CreateBr(after);
-  b_.SetInsertPoint(after);
-  llvm::PHINode* found = b_.CreatePHI(value->getType(), 2);
-  found->addIncoming(old, done);
-  found->addIncoming(llvm::Constant::getNullValue(value->getType()), before);
-  return found;
 }
 
 // `found`, if given, receives what was there, 0 where nothing is done.

@@ -2,8 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <algorithm>
+#include <map>
 
 #include "backend/emitter.h"
 #include "support/check.h"
@@ -12,11 +15,55 @@ namespace tilec::backend {
 
 using ir::OpKind;
 
+// Lane t of a quad has columns 2t, 2t+1 (u) and 8+2t, 9+2t (v) of sixteen, for two rows, and wants
+// 4t … 4t+3. Two words of u and v go through two shuffles, one of each per lane: lanes 0 and 3 give v
+// first, lanes 1 and 2 u. So lane 0 gets u1, u0; lane 1 u2, u3; lane 2 v0, v1; lane 3 v3, v2.
+Result<void> Emitter::EmitQuadExchange(const ir::Op& op) {
+  const ir::ValueId from = op.operands[0], to = op.results[0];
+  const ir::DType dtype = fn_.type(to).dtype;
+  const ir::Layout &pairs = fn_.layout(from), &fours = fn_.layout(to);
+  std::map<std::vector<int64_t>, int64_t> at;
+  for (int64_t r = 0; r < pairs.regs(); ++r) at[pairs.RegCoord(r)] = r;
+  const Regs& in = Get(from);
+  llvm::Value* lane = b_.CreateAnd(role_.thread, I32(31));
+  llvm::Value* t = b_.CreateAnd(lane, I32(3));
+  llvm::Value* outer = b_.CreateICmpEQ(b_.CreateAnd(b_.CreateAdd(t, I32(1)), I32(2)), I32(0));
+  const auto lane_of = [&](uint32_t nibbles) {  // the source lane of each of the four
+    llvm::Value* of = b_.CreateAnd(b_.CreateLShr(I32(nibbles), b_.CreateShl(t, I32(2))), I32(3));
+    return b_.CreateOr(b_.CreateAnd(lane, I32(28)), of);
+  };
+  llvm::Value *first = lane_of(0x3021), *second = lane_of(0x2130);
+  llvm::Value* low = b_.CreateSelect(outer, I32(0x1054), I32(0x5410));
+  llvm::Value* high = b_.CreateSelect(outer, I32(0x3276), I32(0x7632));
+  Regs words(static_cast<size_t>(fours.regs() / 4));
+  for (int64_t r = 0; r < fours.regs(); r += 8) {  // fours of a row and of the row 8 below
+    const std::vector<int64_t> top = fours.RegCoord(r);
+    const auto word = [&](int64_t column) {
+      Regs bytes;
+      for (int64_t row : {0, 8})
+        for (int64_t i : {0, 1})
+          bytes.push_back(in[static_cast<size_t>(at.at({top[0] + row, top[1] + column + i}))]);
+      return Pack(bytes, dtype)[0];
+    };
+    llvm::Value *u = word(0), *v = word(8);
+    llvm::Value* a = CallPtx(b_, PtxInst::kShflIdx, {b_.CreateSelect(outer, v, u), first});
+    llvm::Value* b = CallPtx(b_, PtxInst::kShflIdx, {b_.CreateSelect(outer, u, v), second});
+    const auto pick = [&](llvm::Value* which) {
+      return b_.CreateIntrinsic(llvm::Intrinsic::nvvm_prmt, {}, {a, b, which});
+    };
+    words[static_cast<size_t>(r / 4)] = pick(low);
+    words[static_cast<size_t>(r / 4 + 1)] = pick(high);
+  }
+  Set(to, Unpack(words, dtype, static_cast<size_t>(fours.regs())));
+  return Done();
+}
+
 Result<void> Emitter::EmitConvert(const ir::Op& op) {
   const ir::ValueId from = op.operands[0], to = op.results[0];
   const ir::Type& type = fn_.type(to);
   const int64_t scratch = op.i("scratch", -1);
   if (scratch < 0) {
+    if (ir::ExchangedInQuads(type, fn_.layout(from), fn_.layout(to))) return EmitQuadExchange(op);
     const auto map = ir::RegisterMap(fn_.layout(from), fn_.layout(to), type.shape);
     CHECK(map.has_value(), "convert without scratch from " + ir::ToText(fn_.layout(from)) + " to " +
                                ir::ToText(fn_.layout(to)));

@@ -17,6 +17,7 @@
 
 #include "backend/emitter.h"
 #include "ir/lower/scalars.h"
+#include "ir/queries.h"
 #include "ir/row_run.h"
 #include "support/check.h"
 
@@ -83,7 +84,7 @@ Emitter::RowPlace Emitter::PlaceOfRows(const ir::Op& op) {
       place.dense = b_.CreateICmpEQ(stride, I64(row_bytes));
       known(ir::AlignOf(fn_, index) * row_bytes);
     }
-    operand += modes[d] == 'r' && store ? 2 : 1;
+    operand += ir::OperandsOf(modes[d], store);
   }
   const bool one = place.run.row_dim < 0;
   if (one) {  // columns, from where the piece begins

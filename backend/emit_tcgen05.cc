@@ -58,6 +58,9 @@ Substitutions Group(const ir::Op& op) { return {{"g", std::to_string(GroupOf(op)
 
 // Registers that a load or a store moves at once: more make ptxas' allocation brittle.
 constexpr int64_t kMostRegisters = 32;
+// A load's registers are neighbours. Of a tile of several loads they are to be found beside what
+// else is alive: with 32 in a row ptxas spilled what fits (attention, rows of 128 of 255).
+constexpr int64_t kFewRegisters = 8;
 
 // Columns behind a register in an address: written out, so that no address but the first takes one.
 std::string Behind(int64_t columns) { return columns == 0 ? "" : "+" + std::to_string(columns); }
@@ -180,7 +183,8 @@ Result<void> Emitter::EmitTcMma(const ir::Op& op) {
 // lanes and the threads of a row share its columns: 8 of them, in elements of 32 bits, go to four
 // registers, of 16 bits to two (PTX ISA, shapes 32x32b, 16x256b, 16x128b).
 template <typename F>
-void Emitter::TensorPieces(const ir::Op& op, llvm::Value* base, const ir::Type& tile, F&& body) {
+void Emitter::TensorPieces(const ir::Op& op, llvm::Value* base, const ir::Type& tile, int64_t most,
+                           F&& body) {
   const ir::Layout& layout = fn_.layouts[tile.layout];
   const bool half = layout.thread[0].dim == 1;
   const std::string& split = op.s("split");
@@ -203,7 +207,7 @@ void Emitter::TensorPieces(const ir::Op& op, llvm::Value* base, const ir::Type& 
   const int64_t unit = !half ? 1 : bytes == 4 ? 8 : 4, registers = !half ? 1 : bytes;
   for (int64_t block = 0; block < blocks; ++block)
     for (int64_t column = 0; column < wide;) {
-      int64_t count = kMostRegisters / registers;
+      int64_t count = most / registers;
       while (count * unit > wide - column) count /= 2;
       std::vector<size_t> words;
       for (int64_t r = 0; r < count * registers; ++r) {
@@ -226,7 +230,9 @@ Result<void> Emitter::EmitTmemLoad(const ir::Op& op) {
     return diags_.Report(kMmaOperand, op.at, "it is not run by whole warpgroups");
   CallPtx(b_, PtxInst::kWarpSync, {});
   Regs words(static_cast<size_t>(fn_.layout(op.results[0]).regs()));
-  TensorPieces(op, Scalar(op.operands[0]), tile,
+  const int64_t most =
+      static_cast<int64_t>(words.size()) > kMostRegisters ? kFewRegisters : kMostRegisters;
+  TensorPieces(op, Scalar(op.operands[0]), tile, most,
                [&](const char* shape, int64_t size, llvm::Value* address, const std::string& behind,
                    const std::vector<size_t>& places) {
                  const auto count = static_cast<int64_t>(places.size());
@@ -267,7 +273,7 @@ Result<void> Emitter::EmitTmemStore(const ir::Op& op) {
     b_.SetInsertPoint(first);
   }
   CallPtx(b_, PtxInst::kWarpSync, {});
-  TensorPieces(op, Scalar(op.operands[1]), tile,
+  TensorPieces(op, Scalar(op.operands[1]), tile, kMostRegisters,
                [&](const char* shape, int64_t size, llvm::Value* address, const std::string& behind,
                    const std::vector<size_t>& places) {
                  const auto count = static_cast<int64_t>(places.size());

@@ -44,18 +44,20 @@ bool Emitter::HasProducts() const {
 Regs Emitter::Pack(const Regs& elements, DType d) {
   const int bits = d == DType::kBool ? 1 : ir::Info(d).bits;
   if (bits != 8 && bits != 16) return elements;
-  const size_t per = static_cast<size_t>(32 / bits);
-  Regs words;
-  for (size_t i = 0; i < elements.size(); i += per) {
-    llvm::Value* word = nullptr;
-    for (size_t j = 0; j < per && i + j < elements.size(); ++j) {
-      llvm::Value* part = b_.CreateZExt(elements[i + j], b_.getInt32Ty());
-      if (j) part = b_.CreateShl(part, static_cast<uint64_t>(bits) * j);
-      word = word ? b_.CreateOr(word, part) : part;
+  // Bytes become pairs first: conversions make them so, and LLVM sees that a pair is what one made.
+  const auto paired = [&](const Regs& parts, int width) {
+    Regs out;
+    llvm::Type* wide = b_.getIntNTy(2 * static_cast<unsigned>(width));
+    for (size_t i = 0; i < parts.size(); i += 2) {
+      llvm::Value* pair = b_.CreateZExt(parts[i], wide);
+      if (i + 1 < parts.size())
+        pair = b_.CreateOr(
+            pair, b_.CreateShl(b_.CreateZExt(parts[i + 1], wide), static_cast<uint64_t>(width)));
+      out.push_back(pair);
     }
-    words.push_back(word);
-  }
-  return words;
+    return out;
+  };
+  return bits == 8 ? paired(paired(elements, 8), 16) : paired(elements, 16);
 }
 
 Regs Emitter::Unpack(const Regs& words, DType d, size_t count) {

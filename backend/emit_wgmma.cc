@@ -151,7 +151,7 @@ Result<void> Emitter::EmitWgmma(const ir::Op& op) {
 
   Regs a_words;
   if (a_in_registers) {
-    CHECK(half, "register operands are 16-bit");
+    CHECK(ir::ByteSize(a_type.dtype) <= 2, "register operands have 8 or 16 bits");
     a_words = Pack(Get(op.operands[1]), a_type.dtype);
   }
   const size_t a_words_per_block = a_words.size() / static_cast<size_t>(blocks);
@@ -179,7 +179,7 @@ Result<void> Emitter::EmitWgmma(const ir::Op& op) {
         const size_t at = 2 * count;
         if (a_in_registers) {
           const size_t w = static_cast<size_t>(block) * a_words_per_block +
-                           static_cast<size_t>((k_begin + kk) / 16) * 4;
+                           static_cast<size_t>((k_begin + kk) / step) * 4;
           CHECK(w + 4 <= a_words.size(), "register operand");
           extra.assign(a_words.begin() + static_cast<std::ptrdiff_t>(w),
                        a_words.begin() + static_cast<std::ptrdiff_t>(w + 4));

@@ -198,6 +198,9 @@ class Emitter {
     llvm::Value* predicate;  // null: always
   };
   MemPlace PlaceOf(Access& access, ir::ValueId tile, int64_t reg);
+  std::pair<llvm::Value*, llvm::Value*> PlaceInBox(const Access& access, size_t d, int64_t at);
+  void EmitPairs(const ir::Op& even, const ir::Op& odd);
+  bool GoesInPairs(const ir::Op& op);
   llvm::Value* WholeInside(const Access& access, ir::ValueId tile,
                            const std::vector<std::vector<int>>& groups);
   Result<void> EmitGLoad(const ir::Op& op);
@@ -243,6 +246,7 @@ class Emitter {
   Result<void> EmitSmemZero(const ir::Op& op);
 
   // emit_layout.cc, emit_reduce.cc
+  Result<void> EmitQuadExchange(const ir::Op& op);
   Result<void> EmitConvert(const ir::Op& op);
   Result<void> EmitBroadcast(const ir::Op& op);
   Result<void> EmitRename(const ir::Op& op);
@@ -299,7 +303,8 @@ class Emitter {
   template <typename F>
   void FirstWarp(F&& body);
   template <typename F>
-  void TensorPieces(const ir::Op& op, llvm::Value* base, const ir::Type& tile, F&& body);
+  void TensorPieces(const ir::Op& op, llvm::Value* base, const ir::Type& tile, int64_t most,
+                    F&& body);
   Result<void> EmitMmaTied(const ir::Op& op);  // fence, wait
   Result<void> EmitMmaCommit();
   struct Fragments;

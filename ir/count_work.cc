@@ -129,8 +129,8 @@ class Counter {
       if (!edges_ || (op.kind != OpKind::kLoad && !store)) continue;
       size_t at = store ? 2 : 1;
       for (char mode : op.s("modes")) {
-        const size_t takes = mode == 'r' && store ? 2 : 1;
-        for (size_t i = 0; i < takes && mode == 'r'; ++i) need(op.operands[at + i]);
+        const size_t takes = OperandsOf(mode, store);
+        for (size_t i = 0; i < takes && IsRange(mode); ++i) need(op.operands[at + i]);
         at += takes;
       }
     }
@@ -276,12 +276,18 @@ class Counter {
     Extents e{};
     size_t to = 0;
     double elements = 1;
+    int64_t folded = 1;  // positions of what is folded into the next range
     for (size_t d = 0; d < modes.size() && to < kMaxRank; ++d) {
-      if (!TakesDim(modes[d])) continue;
+      if (!TakesDim(modes[d]) && modes[d] != 'f') continue;
       int64_t n = sizes[d];
-      if (modes[d] == 'r')
+      if (IsRange(modes[d]))
         if (const Scalar start = At(op.operands[1 + d])) n = Inside(*start, n, dims[d]);
-      e[to++] = n;
+      if (modes[d] == 'f') {
+        folded *= n;
+      } else {
+        e[to++] = n * folded;
+        folded = 1;
+      }
       elements *= static_cast<double>(n);
     }
     if (Tile(result))
@@ -301,7 +307,7 @@ class Counter {
     double elements = 1;
     size_t at = 2;
     for (size_t d = 0; d < modes.size(); ++d) {
-      if (modes[d] == 'r') {
+      if (IsRange(modes[d])) {
         const Scalar start = At(op.operands[at]), end = At(op.operands[at + 1]);
         int64_t n = sizes[d];
         if (start) n = Inside(*start, n, end ? std::min(dims[d], *end) : dims[d]);

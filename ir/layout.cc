@@ -226,6 +226,23 @@ Layout PermuteLayout(const Layout& layout, const std::vector<int64_t>& perm) {
   return Canonical(out);
 }
 
+std::optional<Layout> FoursOf(const Layout& pairs) {
+  constexpr int64_t kQuad = 4, kRowsApart = 8;
+  const int column = pairs.rank - 1;
+  if (pairs.rank != 2 || pairs.thread.empty() || pairs.reg.size() < 3) return std::nullopt;
+  Layout out = pairs;
+  LayoutDigit &lanes = out.thread[0], &pair = out.reg[0];
+  if (lanes != LayoutDigit{kQuad, column, 2} || pair != LayoutDigit{2, column, 1} ||
+      out.reg[1] != LayoutDigit{2, 0, kRowsApart})
+    return std::nullopt;
+  LayoutDigit& blocks = out.reg[2];
+  if (blocks.dim != column || blocks.stride != 8 || blocks.extent % 2 != 0) return std::nullopt;
+  lanes.stride = 4;
+  pair.extent = 4;
+  blocks = {blocks.extent / 2, column, 16};
+  return Canonical(out);
+}
+
 Layout ColumnsLayout(const Layout& layout, int64_t width) {
   Layout out = layout;
   for (LayoutDigit& d : out.reg)

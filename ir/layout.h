@@ -95,6 +95,11 @@ std::vector<std::vector<int>> RunGroups(const Layout& layout, const RegisterRun&
 std::optional<std::vector<int>> RegisterMap(const Layout& from, const Layout& to,
                                             const std::vector<int64_t>& shape);
 
+// Where a quad's four threads have pairs of columns, 2t and 2t + 1 of each eight, as accumulators lie:
+// the layout in which they have fours, 4t … 4t + 3 of each sixteen, as products read 8-bit left
+// operands. nullopt: `pairs` is no such layout, or its columns are no sixteens.
+std::optional<Layout> FoursOf(const Layout& pairs);
+
 // The first `width` columns of a layout whose registers alone tell panels of that width apart.
 Layout ColumnsLayout(const Layout& layout, int64_t width);
 // The same for columns [first, first + width) of `from`, width being `to`'s last extent: threads

@@ -20,8 +20,13 @@ ScratchTile ConvertScratchTile(const Type& type) {
   return out;
 }
 
+bool ExchangedInQuads(const Type& type, const Layout& from, const Layout& to) {
+  const std::optional<Layout> fours = FoursOf(from);
+  return ByteSize(type.dtype) == 1 && fours && *fours == to;
+}
+
 int64_t ConvertScratchBytes(const Type& type, const Layout& from, const Layout& to) {
-  if (from == to || RegisterMap(from, to, type.shape)) return 0;
+  if (from == to || RegisterMap(from, to, type.shape) || ExchangedInQuads(type, from, to)) return 0;
   const ScratchTile t = ConvertScratchTile(type);
   return t.rows * t.pitch;
 }

@@ -25,8 +25,11 @@ struct ScratchTile {
   int64_t pitch = 0;  // bytes
 };
 ScratchTile ConvertScratchTile(const Type& type);
-// 0 if RegisterMap(from, to) exists (then the op's `scratch` is -1).
+// 0 if RegisterMap(from, to) exists, or if quads exchange bytes (then the op's `scratch` is -1).
 int64_t ConvertScratchBytes(const Type& type, const Layout& from, const Layout& to);
+
+// Do quads make `to` of `from` by exchanging bytes among their four lanes (FoursOf)?
+bool ExchangedInQuads(const Type& type, const Layout& from, const Layout& to);
 
 // A reduction over `axis` combines, in this order: registers of one thread; lanes at xor distances
 // `lane_xors`; and threads that differ in `cross` digits, through scratch. Every cross combination

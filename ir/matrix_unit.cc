@@ -260,11 +260,12 @@ bool MayBeMnMajor(MatrixUnit unit, DType dtype) {
 std::optional<Layout> LeftInRegisters(MatrixUnit unit, const Type& tile, int warpgroups,
                                       WgSplit split) {
   const int64_t bytes = ByteSize(tile.dtype);
-  if (8 * bytes != Info(unit).left_register_bits ||
+  if (8 * bytes > Info(unit).left_register_bits ||
       tile.shape[1] % (Info(unit).depth_bytes / bytes) != 0)
     return {};
-  return AccumulatorLayout(tile.shape[0], tile.shape[1], warpgroups,
-                           split == WgSplit::kN ? WgSplit::kNone : split);
+  const Layout sums = AccumulatorLayout(tile.shape[0], tile.shape[1], warpgroups,
+                                        split == WgSplit::kN ? WgSplit::kNone : split);
+  return bytes == 1 ? FoursOf(sums) : sums;
 }
 
 }  // namespace tilec::ir

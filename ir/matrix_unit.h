@@ -56,7 +56,7 @@ struct MatrixUnitInfo {
   int64_t integer_columns = 1;     // … of integers
   int64_t most_columns = 0;        // of N that one product may have
   int64_t depth_bytes = 0;         // of K that an instruction takes: K is padded to that
-  int64_t left_register_bits = 0;  // width of the types whose A may come from registers; 0: none
+  int64_t left_register_bits = 0;  // most bits of a type whose A may come from registers; 0: none
   int64_t left_tensor_bits = 0;    // … may come from tensor memory
   int64_t mn_major_bits = 0;       // width of the types that need not be contiguous along K
   const char* scales = nullptr;    // the feature of a machine whose unit multiplies scaled blocks
@@ -150,7 +150,7 @@ int64_t StagedColumns(MatrixUnit unit, DType dtype, int64_t n);  // of B
 int64_t StagedDepth(MatrixUnit unit, DType dtype, int64_t k);    // elements
 bool MayBeMnMajor(MatrixUnit unit, DType dtype);
 // The layout in which a tile [M, K] is the left operand as it is, in registers; nullopt: it must
-// lie in shared memory.
+// lie in shared memory. Of 16 bits it is that of accumulators, of 8 bits quads have fours of them.
 std::optional<Layout> LeftInRegisters(MatrixUnit unit, const Type& tile, int warpgroups,
                                       WgSplit split);
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string_view>
 
 #include "ir/function.h"
 
@@ -47,6 +48,28 @@ inline bool InLoop(const Function& fn, OpId id) { return LoopAround(fn, id).vali
 
 // Has a dim of the tensor with this mode a dim of the tile of its own?
 inline bool TakesDim(char mode) { return mode == 'r' || mode == 'g'; }
+// Is it a range, with a dim of its own or folded into that of the next range?
+inline bool IsRange(char mode) { return mode == 'r' || mode == 'f'; }
+// Do the f, if there are any, fold into a range in front of the last dim's, with nothing but single
+// positions and other f in between?
+inline bool FoldsIntoRows(std::string_view modes) {
+  const size_t first = modes.find('f');
+  if (first == std::string_view::npos) return true;
+  const size_t rows = modes.find_first_not_of("fs", first);
+  return rows != std::string_view::npos && modes[rows] == 'r' &&
+         modes.find_first_not_of('s', rows + 1) + 1 == modes.size() && modes.back() == 'r';
+}
+// Of the range of rows at dim d with what is folded into it: the slowest dim that has more than one
+// position. Rows are cut along it.
+inline size_t SlowestOf(const Op& access, size_t d) {
+  const std::string& modes = access.s("modes");
+  size_t slowest = d;
+  for (size_t i = d; i-- > 0 && (modes[i] == 'f' || modes[i] == 's');)
+    if (modes[i] == 'f' && access.ints("sizes")[i] > 1) slowest = i;
+  return slowest;
+}
+// Operands that stand for this dim.
+inline size_t OperandsOf(char mode, bool store) { return IsRange(mode) && store ? 2 : 1; }
 inline bool IsGathered(char mode) { return mode == 'g' || mode == 'p'; }
 
 // ---- what values come from ---------------------------------------------------------------------

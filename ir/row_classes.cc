@@ -104,7 +104,7 @@ void RowClasses::VisitGather(const Op& op) {
   for (char mode : op.s("modes")) {
     if (mode == 'g') Join(op.operands[operand], 0, tile, dim);
     if (mode == 'p') Join(op.operands[operand], 0, tile, gathered);
-    operand += mode == 'r' && store ? 2 : 1;
+    operand += OperandsOf(mode, store);
     if (mode == 'g') gathered = dim;
     if (TakesDim(mode)) ++dim;
   }
@@ -204,15 +204,18 @@ void RowClasses::JoinAt(ValueId position) {
     const ValueId tile = store ? op.operands[1] : op.results[0];
     size_t operand = store ? 2 : 1;
     int64_t dim = 0;
+    bool folded = false;
     for (char mode : op.s("modes")) {
-      if (mode == 'r' && op.operands[operand] == position) {
+      folded = folded || mode == 'f';
+      if (IsRange(mode) && op.operands[operand] == position) {
         const int node = Node(tile, dim);
+        if (folded && dim == 0) whole_.push_back(node);  // every so many rows begin there again
         if (first < 0) first = node;
         const int x = Find(first), y = Find(node);
         parent_[static_cast<size_t>(std::max(x, y))] = std::min(x, y);
         extent_ = fn_.type(tile).shape[static_cast<size_t>(dim)];
       }
-      operand += mode == 'r' && store ? 2 : 1;
+      operand += OperandsOf(mode, store);
       if (TakesDim(mode)) ++dim;
     }
   }
@@ -259,10 +262,22 @@ int RowClasses::DimOf(ValueId v) const {
   return -1;
 }
 
+// Rows that are a box of several dims are cut along its slowest.
+bool RowClasses::CutsBoxes(int slices) const {
+  return std::all_of(fn_.ops.begin(), fn_.ops.end(), [&](const Op& op) {
+    const bool store = op.kind == OpKind::kStore;
+    if ((op.kind != OpKind::kLoad && !store) || op.s("modes").find('f') == std::string::npos)
+      return true;
+    const ValueId tile = store ? op.operands[1] : op.results[0];
+    const size_t along = SlowestOf(op, op.s("modes").find('r'));
+    return DimOf(tile) != 0 || op.ints("sizes")[along] % slices == 0;
+  });
+}
+
 std::vector<int> RowClasses::Choices() const {
   std::vector<int> choices = {1};
   for (int s = 2; found() && s * kTensorRows <= extent_; ++s)
-    if (extent_ % (s * kTensorRows) == 0) choices.push_back(s);
+    if (extent_ % (s * kTensorRows) == 0 && CutsBoxes(s)) choices.push_back(s);
   return choices;
 }
 

@@ -44,6 +44,7 @@ class RowClasses {
   void VisitGather(const Op& op);
   void JoinAt(ValueId position);
   std::set<int> WholeClasses() const;
+  bool CutsBoxes(int slices) const;
   void Whole(ValueId v, int64_t dim);  // something runs along this dim
   void Choose();
 

@@ -26,13 +26,13 @@ std::optional<RowRun> RowRunOf(const Function& fn, const Op& op) {
   RowRun run;
   size_t operand = store ? 2 : 1;
   for (size_t d = 0; d + 1 < modes.size(); ++d) {
-    if (modes[d] == 'g') return std::nullopt;
+    if (modes[d] == 'g' || modes[d] == 'f') return std::nullopt;
     if (modes[d] == 'r' && sizes[d] != 1) {
       if (d + 2 != modes.size()) return std::nullopt;
       run.row_dim = static_cast<int>(d);
       run.rows = sizes[d];
     }
-    operand += modes[d] == 'r' && store ? 2 : 1;
+    operand += OperandsOf(modes[d], store);
   }
   run.columns = sizes.back();
   if (run.row_dim < 0) return run;

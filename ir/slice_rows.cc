@@ -49,10 +49,14 @@ class Slicer : public ValueSplitter {
       const bool rows = TakesDim(modes[d]) ? dim++ == cut : modes[d] == 'p' && gathers;
       if (TakesDim(modes[d])) gathers = modes[d] == 'g' ? rows : gathers;
       if (rows) {
-        sizes[d] /= count_;
-        if (modes[d] == 'r') operands[first] = Shift(b, operands[first], slice * sizes[d]);
+        const size_t along = SlowestOf(op, d);
+        size_t start = first;
+        for (size_t i = along; i < d; ++i) start -= OperandsOf(modes[i], store);
+        sizes[along] /= count_;
+        if (IsRange(modes[along]))
+          operands[start] = Shift(b, operands[start], slice * sizes[along]);
       }
-      first += modes[d] == 'r' && store ? 2 : 1;
+      first += OperandsOf(modes[d], store);
     }
     for (auto& [name, value] : attrs)
       if (name == "sizes") value = sizes;

@@ -132,7 +132,7 @@ class Splitter : public ValueSplitter {
         ++at;
         continue;
       }
-      at += mode == 'r' && store ? 2 : 1;
+      at += OperandsOf(mode, store);
     }
     for (auto& [name, value] : attrs) {
       if (name == "sizes") value = sizes;

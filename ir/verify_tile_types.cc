@@ -403,20 +403,22 @@ bool Verifier::CheckAccess(const Op& op, bool stores, bool atomic) {
   };
   std::vector<int64_t> shape;
   int64_t gathered = 0;  // positions of the last g
+  int64_t folded = 1;    // positions of what is folded into the next range
   for (size_t d = 0; d < modes.size(); ++d) {
     if (modes[d] == 's') {
       if (!take("position", DType::kI64)) return false;
       continue;
     }
-    if (modes[d] != 'r' && !IsGathered(modes[d]))
-      return Fail(kVerifyForm, op, fmt::format("mode `{}`; it is r, s, g or p", modes[d]));
+    if (!IsRange(modes[d]) && !IsGathered(modes[d]))
+      return Fail(kVerifyForm, op, fmt::format("mode `{}`; it is r, f, s, g or p", modes[d]));
     if (sizes[d] < 1) return Fail(kVerifyForm, op, fmt::format("size {} of dim {}", sizes[d], d));
     if (modes[d] == 'g') gathered = sizes[d];
     if (modes[d] == 'p' && sizes[d] != gathered)
       return Fail(kVerifyForm, op,
                   fmt::format("{} positions of dim {}, paired with {}", sizes[d], d, gathered));
-    if (TakesDim(modes[d])) shape.push_back(sizes[d]);
-    if (modes[d] == 'r') {
+    if (TakesDim(modes[d])) shape.push_back(sizes[d] * folded);
+    if (IsRange(modes[d])) {
+      folded = modes[d] == 'f' ? folded * sizes[d] : 1;
       if (!take("start of a range", DType::kI64)) return false;
       if (stores && !take("end of a range", DType::kI64)) return false;
       continue;
@@ -428,6 +430,8 @@ bool Verifier::CheckAccess(const Op& op, bool stores, bool atomic) {
       return Fail(kVerifyType, op, fmt::format("positions are {}, not i32[{}]", Show(t), sizes[d]));
     ++next;
   }
+  if (modes.find('f') != std::string::npos && !FoldsIntoRows(modes))
+    return Fail(kVerifyForm, op, fmt::format("`{}` folds into no range of rows", modes));
   if (has_fill && !take("fill", tensor.dtype)) return false;
   if (next != op.operands.size())
     return Fail(kVerifyForm, op,

@@ -204,8 +204,8 @@ bool Verifier::CheckConvert(const Op& op) {
     return Fail(kVerifyType, op, fmt::format("{} becomes {}", Show(in), Show(out)));
   const Layout& from = fn_.layouts[in.layout];
   const Layout& to = fn_.layouts[out.layout];
-  const bool renames = RegisterMap(from, to, in.shape).has_value();
-  if (op.i("scratch") < 0 && !renames)
+  const bool nearby = RegisterMap(from, to, in.shape) || ExchangedInQuads(in, from, to);
+  if (op.i("scratch") < 0 && !nearby)
     return Fail(kVerifyLayout, op, "without scratch, but elements change threads");
   return CheckScratch(op, op.i("scratch") < 0 ? 0 : ConvertScratchBytes(in, from, to));
 }

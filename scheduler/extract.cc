@@ -132,6 +132,8 @@ class Extractor {
 
   void Take(OpId id) {
     costed_.insert(id);
+    if (const Op& op = fn_.ops[id]; op.kind == OpKind::kDot && fn_.type(op.results[0]).rank() == 2)
+      accumulators_.insert(fn_.type(op.results[0]).shape);
     order_.push_back(id);
   }
 
@@ -171,6 +173,14 @@ class Extractor {
     return std::max<int64_t>(1, CeilDiv(bytes, 4 * kThreads * warps));
   }
   int64_t Columns(int64_t bytes) const { return CeilDiv(bytes, 4 * kLanes); }
+  // Bytes of a tile as threads and columns have it: rows of accumulators in tensor memory, and of
+  // what is computed of them, are padded to its lanes.
+  int64_t Spread(ValueId v) const {
+    const Type& type = fn_.type(v);
+    if (!tensor_memory_ || accumulators_.count(type.shape) == 0) return Bytes(v);
+    const int64_t rows = type.shape[0] / (Sliced(v) ? slices_ : 1);
+    return Bytes(v) * ir::StagedRows(target_.matrix_unit.kind, type.dtype, rows) / rows;
+  }
 
   ir::Work WorkOf(const Op& op) const {
     return scheduler::WorkOf(target_, fn_, op, [&](ValueId v) { return Sliced(v) ? slices_ : 1; });
@@ -267,9 +277,9 @@ class Extractor {
         g.smem_bytes = Bytes(op.results[0]);
       } else if (op.kind == OpKind::kDot && tensor_memory_) {
         home = Home::kTensor;
-        g.tmem_columns = Columns(Bytes(op.results[0]));
+        g.tmem_columns = Columns(Spread(op.results[0]));
       } else if (!op.results.empty()) {
-        g.regs = Registers(Bytes(op.results[0]), g.warps);
+        g.regs = Registers(Spread(op.results[0]), g.warps);
       }
       if (facts_.masks.count(id) > 0 && !options_.masks_every_turn && arms_.empty()) {
         g.issue = g.latency = 0;
@@ -376,11 +386,12 @@ class Extractor {
     GraphOp g = CostedOp(*cost, work, graph_.ops[from].at);
     g.name = Unique(fmt::format("{}.{}", graph_.ops[from].name, kind));
     g.slice = slice;
-    if (home == Home::kRegisters) g.regs = Registers(bytes, g.warps);
-    if (home == Home::kShared) g.smem_bytes = bytes;
-    if (home == Home::kTensor) g.tmem_columns = Columns(bytes);
-    const int index = static_cast<int>(graph_.ops.size());
     const OpOrigin& source = origins_[from];
+    const int64_t spread = Spread(source.steps[source.main].value);
+    if (home == Home::kRegisters) g.regs = Registers(spread, g.warps);
+    if (home == Home::kShared) g.smem_bytes = bytes;
+    if (home == Home::kTensor) g.tmem_columns = Columns(spread);
+    const int index = static_cast<int>(graph_.ops.size());
     origins_.push_back({{{step, OpId(), source.steps[source.main].value}}, 0, g.slice});
     graph_.ops.push_back(std::move(g));
     home_.push_back(home);
@@ -514,7 +525,8 @@ class Extractor {
   std::vector<OpOrigin> origins_;
   std::vector<Home> home_;  // by graph op
   std::set<OpId> costed_, replicated_;
-  std::vector<OpId> order_;                 // costed_, as the program has them
+  std::set<std::vector<int64_t>> accumulators_;  // their shapes
+  std::vector<OpId> order_;                      // costed_, as the program has them
   std::map<OpId, std::vector<OpId>> arms_;  // branches, with those loads of theirs that run ahead
   std::set<int> all_slices_;
   std::map<OpId, std::vector<int>> instances_;

@@ -18,6 +18,8 @@
 #include "ir/queries.h"
 #include "ir/row_classes.h"
 #include "ir/slice_rows.h"
+#include "ir/uses.h"
+#include "scheduler/alternate.h"
 #include "scheduler/as_loop.h"
 #include "scheduler/departures.h"
 #include "scheduler/nest.h"
@@ -235,6 +237,35 @@ void AddOperandReads(const Function& fn, const ir::LayoutPlan& tiles, const ir::
     }
 }
 
+// The ops of the loop's graph that are these of the program.
+std::set<int> OpsOf(const std::set<OpId>& wanted, const Extraction& loop) {
+  std::set<int> ops;
+  for (size_t g = 0; g < loop.graph.ops.size(); ++g) {
+    const OpOrigin& origin = loop.origins[g];
+    const OriginStep& step = origin.steps[static_cast<size_t>(origin.main)];
+    if (step.kind == StepKind::kOp && wanted.count(step.op) > 0) ops.insert(static_cast<int>(g));
+  }
+  return ops;
+}
+
+// Multiplications that nobody but a sum reads, which are one instruction with it.
+std::set<OpId> IntoSums(const Function& fn) {
+  const ir::Uses uses(fn);
+  std::set<OpId> found;
+  for (OpId id : ir::OpsInOrder(fn)) {
+    const Op& op = fn.ops[id];
+    if ((op.kind != OpKind::kAdd && op.kind != OpKind::kSub) ||
+        fn.type(op.results[0]).dtype != ir::DType::kF32)
+      continue;
+    for (ir::ValueId v : op.operands)
+      if (const Op* def = fn.def(v); def && def->kind == OpKind::kMul && uses.count(v) == 1) {
+        found.insert(fn.values[v].def);
+        break;  // the other one is an instruction of its own
+      }
+  }
+  return found;
+}
+
 }  // namespace
 
 std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Target& target,
@@ -271,6 +302,10 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
       Graph& graph = report.extraction.graph;
       AddOperandReads(c.fn, tiles, target, &report.extraction);
       ShapeForLowering(graph, c.schedule.warpgroups, crossing);
+      if (!c.in_place)
+        LetWarpgroupsAlternate(OpsOf(c.in_flight, report.extraction),
+                               OpsOf(IntoSums(c.fn), report.extraction), c.schedule.warpgroups,
+                               &graph);
       if (!c.schedule.loops.empty())
         graph.name += fmt::format(".loop{}", c.schedule.loops.size() + 1);
     } else {

@@ -128,7 +128,7 @@ class TuneSets {
     ++points_;
     const auto warps = api::LowerToWarps(loaded_, std::move(*tile), options, nullptr, diags);
     if (!warps.ok()) return Refused(text);
-    if (!point.empty() && ir::TakenToSpill(*warps, **machine, false)) return ++left_, true;
+    if (!point.empty() && ir::FillingOf(*warps, **machine, false).lacks > 0) return ++left_, true;
     const auto image = api::MakeImage(loaded_, *warps, options, nullptr, diags);
     if (!image.ok()) return Refused(text);
     const auto report = backend::Assemble(image->ptx, image->target, settings_.ptxas, diags);

@@ -18,6 +18,7 @@
 #include "tools/commands.h"
 #include "tools/cublaslt.h"
 #include "tools/diagnostics.h"
+#include "tools/report.h"
 #include "tools/runner.h"
 #include "tools/torch_peer.h"
 
@@ -68,7 +69,7 @@ class Bench {
       TRY(const Timeline timeline, RecordTimeline(session_, *device_, kernel_, call));
       TRY_VOID(WriteTimeline(session_, timeline, kernel_, device_->description()));
     }
-    if (!o_.output.empty()) TRY_VOID(WriteJson());
+    if (!o_.output.empty() || !o_.report.empty()) TRY_VOID(WriteJson());
     return !wrong_;
   }
 
@@ -360,10 +361,11 @@ class Bench {
         j["machine"] = target_.name;
         j["device"] = device_->description();
         j["compiler"] = api::CompilerVersion();
+        TRY_VOID(AddToReport(session_, "bench", j));
         lines += j.dump() + "\n";
       }
     std::string why;
-    if (WriteOutput(o_.output, lines, &why)) return Done();
+    if (o_.output.empty() || WriteOutput(o_.output, lines, &why)) return Done();
     return session_.diags().Report(kFileUnwritable, Span{}, o_.output, why).Place("command line");
   }
 

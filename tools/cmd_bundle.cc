@@ -15,6 +15,7 @@
 #include "backend/ptxas.h"
 #include "runtime/bundle.h"
 #include "tools/bundle_header.h"
+#include "tools/bundle_all.h"
 #include "tools/bundle_words.h"
 #include "tools/commands.h"
 #include "tools/diagnostics.h"
@@ -226,7 +227,9 @@ Result<> WriteAll(const Options& options, const Making& making, DiagSink& diags)
 int CmdBundle(const Options& options) {
   Session session(options);
   DiagSink& diags = session.diags();
-  const auto wanted = ReadBundleWords(options.assignments, diags);
+  const auto words = ReadBundleWords(options.assignments, diags);
+  if (!words.ok()) return session.Finish();
+  const auto wanted = WithEveryKernel(session, *words);
   if (!wanted.ok() || !CheckWords(session, *wanted).ok()) return session.Finish();
   Making making;
   making.bundle.compiler = api::CompilerVersion();

@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <ctime>
 
 #include "calibrate/machine.h"
 #include "tools/commands.h"
 #include "tools/diagnostics.h"
+#include "tools/report.h"
 #include "tools/session.h"
 
 namespace tilec::tools {
@@ -14,13 +14,6 @@ namespace tilec::tools {
 namespace {
 
 constexpr double kWorthSaying = 0.05;
-
-std::string Today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc = {};
-  gmtime_r(&now, &utc);
-  return fmt::format("{:04}-{:02}-{:02}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday);
-}
 
 Result<> Calibrate(Session& session) {
   const Options& o = session.options();
@@ -49,6 +42,14 @@ Result<> Calibrate(Session& session) {
   for (const calibrate::Change& c : changes)
     if (std::fabs(c.after - c.before) > kWorthSaying * std::fabs(c.before))
       fmt::print(to, "  {:32} {:10.5g} → {:10.5g}   {}\n", c.entry, c.before, c.after, c.probes);
+  nlohmann::ordered_json cycles;
+  for (const calibrate::Probe& p : probes) cycles[p.name] = numbers.at(p.name);
+  TRY_VOID(AddToReport(session, "calibrate",
+                       {{"device", device->description()},
+                        {"base", base.name},
+                        {"cycles", cycles},
+                        {"machine", ir::ToToml(made)}}));
+  if (o.output.empty() && !o.report.empty()) return Done();
   std::string why;
   if (WriteOutput(o.output, ir::ToToml(made), &why)) return Done();
   return diags.Report(kFileUnwritable, Span{}, o.output, why).Place("command line");

@@ -9,7 +9,7 @@
 #include "backend/backend.h"
 #include "tools/commands.h"
 #include "tools/coverage.h"
-#include "tools/json_output.h"
+#include "tools/report.h"
 #include "tools/session.h"
 
 namespace tilec::tools {
@@ -59,8 +59,7 @@ void PrintCoverage() {
   if (!open.empty()) fmt::print("               not compared: {}\n", fmt::join(open, " "));
 }
 
-// `--format=json`: one object, on one line.
-void PrintJson(Session& session) {
+nlohmann::ordered_json Found(Session& session) {
   nlohmann::ordered_json out = {{"tilec", TILEC_VERSION},
                                 {"code_generator", backend::BackendVersion()},
                                 {"targets", api::CompiledMachines()},
@@ -81,7 +80,16 @@ void PrintJson(Session& session) {
   out["emulator"] = runtime::OpenEmulator({})->description();
   out["cache"] = CacheDirectory(session.options());
   out["standard_library"] = session.library().modules();
-  fmt::print("{}\n", JsonLine(out));
+  return out;
+}
+
+// For others to read: without this machine's folders.
+Result<> Report(Session& session) {
+  if (session.options().report.empty()) return Done();
+  nlohmann::ordered_json out = Found(session);
+  out["ptxas"] = !Ptxas().empty();
+  out.erase("cache");
+  return AddToReport(session, "doctor", out);
 }
 
 }  // namespace
@@ -89,7 +97,9 @@ void PrintJson(Session& session) {
 int CmdDoctor(const Options& options) {
   Session session(options);
   if (!CheckFormat(session).ok()) return session.Finish();
-  if (options.format == "json") return PrintJson(session), session.Finish();
+  if (!Report(session).ok()) return session.Finish();
+  if (options.format == "json")
+    return fmt::print("{}\n", JsonLine(Found(session))), session.Finish();
   fmt::print("tilec          {}\n", TILEC_VERSION);
   fmt::print("code generator {}\n", backend::BackendVersion());
   fmt::print("targets        {}\n", fmt::join(api::CompiledMachines(), ", "));

@@ -56,6 +56,10 @@ void AddCompiling(CLI::App* app, Options& o, const char* tune) {
   app->add_option("--stop-after", o.stop_after, "stop after this pass");
   app->add_flag("--time-passes", o.time_passes, "how long each stage took");
 }
+// Of commands that say something of this machine (docs/your_card.md).
+void AddReport(CLI::App* app, Options& o) {
+  app->add_option("--report", o.report, "file that a line of JSON is added to, for others to read");
+}
 void AddCache(CLI::App* app, Options& o) {
   app->add_option("--cache-dir", o.cache_dir, "folder of the cache on disk");
 }
@@ -256,6 +260,7 @@ class CommandLine {
     calibrate->add_option("--device", o_.device, "cuda or cuda:N");
     AddTarget(calibrate, o_);
     calibrate->add_option("-o,--output", o_.output, "file; standard output if left out");
+    AddReport(calibrate, o_);
 
     CLI::App* bench = Add("bench", "time a kernel on a GPU", CmdBench, true);
     bench->add_option("file", o_.file, "FILE[:KERNEL]")->required();
@@ -273,6 +278,7 @@ class CommandLine {
         ->check(CLI::Range(1, 1000));
     bench->add_option("--seconds", o_.seconds, "of one turn")->check(CLI::Range(0.001, 100.0));
     bench->add_option("-o,--output", o_.output, "file for the numbers, one JSON object per line");
+    AddReport(bench, o_);
   }
 
   void AddTestAndFmt() {
@@ -359,6 +365,7 @@ class CommandLine {
     lsp->add_option("--stdlib", o_.stdlib_dir, "folder in place of the built-in standard library");
     CLI::App* doctor = Add("doctor", "what this program finds on this machine", CmdDoctor, false);
     doctor->add_option("--format", o_.format, "text or json");
+    AddReport(doctor, o_);
     AddCache(doctor, o_);
     CLI::App* help = Add("help", "explain a diagnostic by its code", CmdHelp, false);
     help->add_option("code", o_.word, "R501; all codes if left out");

@@ -72,6 +72,7 @@ struct Options {
   // build, opt, fmt
   std::string emit = "ptx";
   std::string output;          // "" or "-": standard output
+  std::string report;          // doctor, calibrate, bench: file that a line is added to
   std::string ptxas = "auto";  // auto, report, refine, off
   std::string nvdisasm;        // build, explain: file; "": where $NVDISASM and others say
   std::string pin;             // refine: file for the schedule; "": KERNEL.sched

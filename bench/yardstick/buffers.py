@@ -11,7 +11,8 @@ import torch
 import torch.nn.functional as F
 
 TORCH = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "i8": torch.int8,
-         "i32": torch.int32, "u8": torch.uint8, "e4m3": torch.float8_e4m3fn}
+         "i32": torch.int32, "u8": torch.uint8, "u32": torch.uint32,
+         "e4m3": torch.float8_e4m3fn}
 
 
 def _spoil(t):
@@ -26,12 +27,19 @@ def _filled(dtype, dims, how, generator):
     if kind == "distinct":
         mixed = torch.randperm(*numbers, device="cuda", generator=generator)
         return mixed[:math.prod(dims)].to(TORCH[dtype]).view(dims)
+    if kind == "words":
+        some = torch.randint(-1 << 31, 1 << 31, dims, device="cuda", generator=generator)
+        return some.to(torch.int32).view(TORCH[dtype])
     t = torch.empty(dims, dtype=torch.float32 if dtype == "e4m3" else TORCH[dtype], device="cuda")
     if kind == "share":
         return t.uniform_(generator=generator).to(TORCH[dtype])
     t.normal_(generator=generator)
     if kind == "positive":
         t.abs_().add_(0.5)
+    elif kind == "small":
+        t.mul_(0.08)
+    elif kind == "decay":
+        t.abs_().mul_(-0.03)
     return t.to(TORCH[dtype])
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import model_cases
 import random_cases
 
-BYTES = {"bf16": 2, "f16": 2, "f32": 4, "i32": 4, "e4m3": 1, "i8": 1, "u8": 1}
+BYTES = {"bf16": 2, "f16": 2, "f32": 4, "i32": 4, "e4m3": 1, "i8": 1, "u8": 1, "u32": 4}
 # Practical ceilings of the reference machine (H200 SXM, rested): FLOP/s by operand, bytes/s.
 CEILING = {"bf16": 790e12, "e4m3": 1500e12, "f32": 60e12}
 BANDWIDTH = 4.3e12
@@ -34,7 +34,8 @@ class Case:
     options: dict = field(default_factory=dict)  # of the peer and the reference
     why: str = ""
     # Inputs that are not random normal: name → ("integers", from, below), ("distinct", below),
-    # ("positive",) or ("share",), which is uniform in 0…1.
+    # ("positive",), ("share",), which is uniform in 0…1, ("small",), ("decay",), a little below 0,
+    # and ("words",), any bits.
     fill: dict = field(default_factory=dict)
     touched: dict = field(default_factory=dict)  # name → elements, where a launch needs not all
     # Of a task of several launches, in order: (FILE:KERNEL, names of its tensors, its values). What

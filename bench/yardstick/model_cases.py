@@ -7,6 +7,8 @@ pieces; model_peers.py prepares it.
 SPDX-License-Identifier: Apache-2.0
 """
 
+import library_cases
+
 
 def _backward(make, d, s, causal, b, h):
     """Flash attention's count: five products where the forward has two."""
@@ -275,4 +277,4 @@ def cases(case):
             for kernel in ("conv2d", "conv2d_dx", "conv2d_dw")]
     for part in (_norms_and_losses, _flat, _tokens, _sequences):
         out += part(make)
-    return out
+    return out + library_cases.cases(make)

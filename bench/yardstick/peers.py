@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+import library_peers
 import model_peers
 import other_peers
 from buffers import compiled, copy, gated
@@ -125,6 +126,7 @@ PEERS = {
     "transpose": {"torch": _transpose, "copy": copy},
     **other_peers.PEERS,
     **model_peers.PEERS,
+    **library_peers.PEERS,
 }
 
 
@@ -168,20 +170,23 @@ ANSWERS = {
     "attention": _reference_attention, "attention_any": _reference_attention,
     **other_peers.ANSWERS,
     **model_peers.ANSWERS,
+    **library_peers.ANSWERS,
 }
 
 
 def prepare(tensors, case):
     """Inputs that follow from other inputs."""
-    if case.peer in model_peers.PREPARE:
-        model_peers.PREPARE[case.peer](tensors, case)
+    how = {**model_peers.PREPARE, **library_peers.PREPARE}.get(case.peer)
+    if how:
+        how(tensors, case)
 
 
 class Answer:
     """The right results, and how far others are from them."""
 
     def __init__(self, tensors, case):
-        self.tensors, self.seen = tensors, {**other_peers.SEEN, **model_peers.SEEN}.get(case.peer)
+        seen = {**other_peers.SEEN, **model_peers.SEEN, **library_peers.SEEN}
+        self.tensors, self.seen = tensors, seen.get(case.peer)
         answer = ANSWERS[case.peer](tensors, case)
         answer, self.part = answer if isinstance(answer, tuple) else (answer, None)
         self.values = answer if isinstance(answer, list) else [answer]

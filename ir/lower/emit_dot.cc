@@ -65,6 +65,16 @@ void Emitter::StoreOperands(OpId id) {
   Sync();
 }
 
+// The left operand as the instruction takes it from registers.
+ValueId Emitter::RegisterOperand(OpId id) {
+  const DotPlan& dot = plan_.dots.at(id);
+  const ValueId tile = Tile(dot.a.source);
+  const auto layout =
+      LeftInRegisters(dot.unit, in_.type(dot.a.source), plan_.warpgroups, dot.split);
+  CHECK(layout, "an operand that no instruction takes from registers");
+  return InLayout(tile, *layout);
+}
+
 // Ring slots, if an operand comes through a channel or lies in one of several places.
 std::vector<ValueId> Emitter::OperandSlots(OpId id) {
   const DotPlan& dot = plan_.dots.at(id);
@@ -120,7 +130,7 @@ Result<> Emitter::Dot_(OpId id) {
 
   const bool a_regs = dot.a.how == OperandPlan::How::kRegister;
   Product product{id,
-                  a_regs ? Tile(dot.a.source) : OperandBuffer(id, true),
+                  a_regs ? RegisterOperand(id) : OperandBuffer(id, true),
                   OperandBuffer(id, false),
                   OperandSlots(id),
                   scales,

@@ -48,9 +48,9 @@ bool Emitter::OwnElements(ValueId tensor) const {
     for (char mode : modes) {
       const ValueId start = op.operands[operand];
       if (IsGathered(mode) ||
-          (mode == 'r' && (start != one.operands[operand] || ChangesInTile(start))))
+          (IsRange(mode) && (start != one.operands[operand] || ChangesInTile(start))))
         return false;
-      operand += mode == 'r' ? 2 : 1;
+      operand += OperandsOf(mode, true);
     }
   }
   return true;
@@ -121,8 +121,8 @@ Emitter::Access Emitter::WarpAccess(const Op& op, ValueId tile, const Layout* la
       access.modes += 'g';
       const int s = squeeze ? SqueezedDim(shape, static_cast<int64_t>(dim)) : static_cast<int>(dim);
       access.operands.push_back(InLayout(Tile(first), KeepDims(*layout, {s})));
-    } else if (modes[d] == 'r' && !unit) {
-      access.modes += 'r';
+    } else if (modes[d] == 'f' || (modes[d] == 'r' && !unit)) {
+      access.modes += modes[d];
       access.operands.push_back(Scalar(first));
       if (store) access.operands.push_back(Scalar(op.operands[operand + 1]));
     } else {
@@ -131,8 +131,8 @@ Emitter::Access Emitter::WarpAccess(const Op& op, ValueId tile, const Layout* la
           b_.Cast(modes[d] == 'g' ? Tile(first) : Scalar(first), DType::kI64));
     }
     access.sizes.push_back(access.modes.back() == 's' ? 1 : sizes[d]);
-    operand += modes[d] == 'r' && store ? 2 : 1;
-    if (modes[d] != 's') ++dim;
+    operand += OperandsOf(modes[d], store);
+    if (TakesDim(modes[d])) ++dim;
   }
   if (op.kind == OpKind::kLoad && op.i("has_fill"))
     access.operands.push_back(Scalar(op.operands.back()));
@@ -243,15 +243,22 @@ void Emitter::FillByThreads(OpId id) {
 
 // ---- TMA -------------------------------------------------------------------------------------
 
-int Emitter::MapFor(ValueId tensor, int rank, int row_dim, int col_dim, int64_t rows, int64_t cols,
-                    int swizzle, int64_t panels) {
+int Emitter::MapFor(const Op& op, int row_dim, int col_dim, int64_t rows, int64_t cols, int swizzle,
+                    int64_t panels) {
+  const std::string& modes = op.s("modes");
+  const bool folded = modes.find('f') != std::string::npos;
+  const int rank = static_cast<int>(modes.size());
   TensorMapInfo map;
-  map.tensor = map_.at(tensor);
+  map.tensor = map_.at(op.operands[0]);
   map.swizzle_bytes = swizzle;
   if (panels > 1) map.panel = cols;
   for (int d = rank - 1; d >= 0; --d) {
     map.dims.push_back(d);
-    map.box.push_back(d == col_dim ? cols : d == row_dim ? rows : 1);
+    const auto at = static_cast<size_t>(d);
+    map.box.push_back(d == col_dim                                   ? cols
+                      : modes[at] == 'f' || (folded && d == row_dim) ? op.ints("sizes")[at]
+                      : d == row_dim                                 ? rows
+                                                                     : 1);
   }
   if (panels > 1) map.box.push_back(panels);
   auto& maps = out_.launch.maps;
@@ -276,7 +283,7 @@ std::vector<ValueId> Emitter::BoxCoords(const Op& op, int row_dim, int col_dim, 
     if (shift) at = b_.Binary(OpKind::kAdd, at, b_.Int(shift));
     if (below.valid() && static_cast<int>(d) == row_dim) at = b_.Binary(OpKind::kAdd, at, below);
     coords[modes.size() - 1 - d] = at;
-    operand += modes[d] == 'r' && store ? 2 : 1;
+    operand += OperandsOf(modes[d], store);
   }
   return coords;
 }
@@ -338,8 +345,8 @@ void Emitter::Boxes(OpId id, ValueId mbar, ValueId slot, Builder& inner,
   for (int64_t col = 0; col < type.shape[1]; col += width)
     for (int64_t row = 0; row < type.shape[0]; row += kBoxRows, ++box) {
       const int64_t rows = std::min(kBoxRows, type.shape[0] - row) / (shared ? p_.cluster : 1);
-      const int map = MapFor(op.operands[0], static_cast<int>(op.s("modes").size()), load.row_dim,
-                             load.col_dim, rows, load.smem.panel_cols, load.smem.swizzle_bytes,
+      const int map = MapFor(op, load.row_dim, load.col_dim, rows, load.smem.panel_cols,
+                             load.smem.swizzle_bytes,
                              std::min(width, type.shape[1] - col) / load.smem.panel_cols);
       std::vector<ValueId> operands = {LoadBuffer(id), mbar};
       operands.insert(operands.end(), coords[box].begin(), coords[box].end());

@@ -148,8 +148,8 @@ void Emitter::StoreByPanels(OpId id) {
       for (int64_t p = step * together; p < std::min(panels, (step + 1) * together); ++p)
         for (int64_t row = 0; row < stored; row += kBoxRows) {
           const int64_t rows = std::min(kBoxRows, stored - row);
-          const int map = MapFor(op.operands[0], static_cast<int>(rank), store.row_dim,
-                                 store.col_dim, rows, width, store.smem.swizzle_bytes);
+          const int map =
+              MapFor(op, store.row_dim, store.col_dim, rows, width, store.smem.swizzle_bytes);
           std::vector<ValueId> operands = {PanelBuffer(id, p % buffers)};
           const auto& at = coords[static_cast<size_t>(p * boxes + row / kBoxRows)];
           operands.insert(operands.end(), at.begin(), at.end());
@@ -286,8 +286,8 @@ void Emitter::StoreByTma(OpId id) {
   for (int64_t col = 0; col < type.shape[1]; col += store.smem.panel_cols)
     for (int64_t row = 0; row < type.shape[0]; row += kBoxRows) {
       const int64_t rows = std::min(kBoxRows, type.shape[0] - row);
-      boxes.push_back({MapFor(op.operands[0], static_cast<int>(op.s("modes").size()), store.row_dim,
-                              store.col_dim, rows, store.smem.panel_cols, store.smem.swizzle_bytes),
+      boxes.push_back({MapFor(op, store.row_dim, store.col_dim, rows, store.smem.panel_cols,
+                              store.smem.swizzle_bytes),
                        (col / store.smem.panel_cols) * store.smem.rows * pitch + row * pitch,
                        BoxCoords(op, store.row_dim, store.col_dim, row, col)});
     }

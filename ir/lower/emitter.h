@@ -239,8 +239,8 @@ class Emitter {
                     DType dtype) const;
   std::vector<ValueId> BoxCoords(const Op& op, int row_dim, int col_dim, int64_t row, int64_t col,
                                  ValueId below = {});
-  int MapFor(ValueId tensor, int rank, int row_dim, int col_dim, int64_t rows, int64_t cols,
-             int swizzle, int64_t panels = 1);
+  int MapFor(const Op& op, int row_dim, int col_dim, int64_t rows, int64_t cols, int swizzle,
+             int64_t panels = 1);
   // The threads of the compute role; barrier 0 is the whole CTA's.
   void Sync() {
     b_.Add(OpKind::kCtaSync, {}, {}, {{"id", int64_t{specialized() ? 1 + role_ : 0}}});
@@ -351,6 +351,7 @@ class Emitter {
   ValueId OperandBuffer(OpId dot, bool is_a);
   void StoreOperands(OpId dot);
   void StoreOperand(OpId dot, bool is_a);
+  ValueId RegisterOperand(OpId dot);
   std::vector<ValueId> OperandSlots(OpId dot);
   void NextOperandSlots(OpId dot);
 

@@ -12,6 +12,7 @@
 #include "ir/lower/filled.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ir/lower/pressure.h"
 
@@ -23,39 +24,78 @@ namespace {
 struct Products {
   bool any = false, at_once = false;
   int64_t cast = 0;  // registers of the largest left operand that threads hold
+  int64_t sums = 0;  // that products of a block add to
 };
+// What a product adds to, behind the other slices of its sum; none: it begins one.
+ValueId AddsTo(const Function& fn, const Op& product) {
+  const Op* last = &product;
+  for (ValueId v = product.operands[0]; last->kind != OpKind::kMma || last->i("zero") == 0;) {
+    const Op* def = fn.def(v);
+    if (!def || (def->kind != OpKind::kMma && def->kind != OpKind::kMmaFence)) return v;
+    last = def;
+    v = def->operands[0];
+  }
+  return {};
+}
 void Look(const Function& fn, BlockId block, Products* found) {
+  std::set<ValueId> sums;
   for (OpId id : fn.blocks[block].ops) {
     const Op& op = fn.ops[id];
     for (BlockId region : op.regions) Look(fn, region, found);
     found->any = found->any || op.kind == OpKind::kMma;
     if (op.kind != OpKind::kMma || FliesFrom(op)) continue;
     found->at_once = true;
+    if (const ValueId sum = AddsTo(fn, op); sum.valid()) sums.insert(sum);
+    found->sums = std::max(found->sums, static_cast<int64_t>(sums.size()));
     const ValueId left = op.operands[1];
     if (fn.type(left).is_tile())
       found->cast =
           std::max(found->cast, fn.layout(left).regs() * ByteSize(fn.type(left).dtype) / 4);
   }
 }
+bool HasProducts(const Function& warps) {
+  return std::any_of(warps.ops.begin(), warps.ops.end(), [](const Op& op) {
+    return op.kind == OpKind::kMma || op.kind == OpKind::kTcMma;
+  });
+}
+// Tensors that threads access in the same iterations, and sums beside the first, which are two
+// products' operands more to find: ptxas keeps where all of it lies, and where it is in rings if
+// another role fills them.
+int64_t Beside(const Function& warps, OpId role, const Products& products) {
+  const int64_t sums = std::max<int64_t>(0, products.sums - 1);
+  const int64_t beside = TensorsBesideProducts(warps, role) + 2 * sums;
+  return beside > 0 && warps.ops[role].i("warps") < warps.launch.warps ? beside + 1 : beside;
+}
 
 }  // namespace
 
-bool TakenToSpill(const Function& warps, const Target& target, bool asked) {
+Filling FillingOf(const Function& warps, const Target& target, bool asked) {
+  Filling fullest;
+  const bool rows = !asked && !HasProducts(warps);
   for (OpId id : warps.blocks[warps.body].ops) {
     const Op& op = warps.ops[id];
     if (op.kind != OpKind::kRole) continue;
     Products products;
     Look(warps, op.regions[0], &products);
     int64_t quota = op.i("regs");
+    if (rows && quota == 0) {
+      const int64_t wanted = RowRegisters(warps, target, id, false);
+      fullest.lacks = std::max(fullest.lacks, wanted - FullestRole(warps, target).most);
+      continue;
+    }
     if (quota == 0 && (products.at_once || (products.any && !asked)))
       quota = FullestRole(warps, target).most;
     if (quota == 0) continue;
     const int64_t share =
         op.i("regs") == 0 ? target.model.filled_alone_percent : target.model.filled_percent;
+    const int64_t places =
+        asked ? 0 : target.registers.beside_access_at_once * Beside(warps, id, products);
     const int64_t kept = PeakRegisters(warps, id);
-    if (products.at_once ? kept + products.cast > quota : 100 * kept > share * quota) return true;
+    const int64_t lacks =
+        products.at_once ? kept + products.cast + places - quota : kept - share * quota / 100;
+    if (lacks > fullest.lacks) fullest = {lacks, products.at_once};
   }
-  return false;
+  return fullest;
 }
 
 }  // namespace tilec::ir

@@ -9,6 +9,7 @@
 #include "ir/isa.h"
 #include "ir/lower/diagnostics.h"
 #include "ir/lower/pressure.h"
+#include "ir/lower/sink_masks.h"
 #include "ir/lower/turns.h"
 #include "ir/queries.h"
 
@@ -184,6 +185,7 @@ Result<Function> Finish(Emitted emitted, ProgramPlan& plan, const Target& target
   if (plan.smem_bytes > target.limits.smem_bytes && options.need)
     *options.need = {LowerNeed::What::kSharedMemory, plan.smem_bytes, target.limits.smem_bytes};
   TRY_VOID(CheckSharedMemory(out, plan, target, diags));
+  SinkMasks(&out);
   if (plan.specialized) {
     TakeTurns(plan, target, &out);
     TRY_VOID(CheckRegisters(out, target, options, registers_full, diags));

@@ -158,7 +158,7 @@ void LayoutClasses::RelateGather(const Op& op, ValueId tile, size_t first) {
       if (int s = SqueezedDim(shape, gathered); s >= 0)
         AddRelation({op.operands[operand], tile, {s}});
     }
-    operand += mode == 'r' && store ? 2 : 1;
+    operand += OperandsOf(mode, store);
     if (TakesDim(mode)) ++dim;
   }
 }

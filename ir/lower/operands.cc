@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/isa.h"
+#include "ir/layout_scratch.h"
 #include "ir/lower/scalars.h"
 #include "ir/queries.h"
 
@@ -56,6 +58,12 @@ bool MadeOfLoads(const Function& fn, ValueId v, BlockId turn) {
   return (Renames(def->kind) || Info(def->kind).elementwise()) &&
          std::all_of(def->operands.begin(), def->operands.end(),
                      [&](ValueId o) { return MadeOfLoads(fn, o, turn); });
+}
+
+bool BecomesLeft(MatrixUnit unit, const Type& tile, const Layout& held, int warpgroups,
+                 WgSplit split) {
+  const std::optional<Layout> left = LeftInRegisters(unit, tile, warpgroups, split);
+  return left && (held == *left || ExchangedInQuads(tile, held, *left));
 }
 
 bool BufferNeed::Merge(const BufferNeed& other) {
@@ -143,12 +151,15 @@ std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op, const Targ
   }
   const std::string& modes = op.s("modes");
   TileAccess access;
+  int64_t folded = 1;
   size_t operand = store ? 2 : 1;
   for (size_t d = 0; d < modes.size(); ++d) {
     if (IsGathered(modes[d])) return std::nullopt;
-    if (modes[d] == 'r') {
+    if (IsRange(modes[d])) {
+      folded *= modes[d] == 'f' ? op.ints("sizes")[d] : 1;
       if (access.col_dim >= 0) return std::nullopt;  // three ranges
-      (access.row_dim < 0 ? access.row_dim : access.col_dim) = static_cast<int>(d);
+      if (modes[d] == 'r')
+        (access.row_dim < 0 ? access.row_dim : access.col_dim) = static_cast<int>(d);
       const ValueId start = op.operands[operand];
       if (static_cast<int64_t>(d) == rank - 1 && !OnChunk(fn, start, dtype)) return std::nullopt;
       if (store && !NonNegative(fn, start)) return std::nullopt;  // faults, too
@@ -166,9 +177,13 @@ std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op, const Targ
         if (!whole) return std::nullopt;
       }
     }
-    operand += modes[d] == 'r' && store ? 2 : 1;
+    operand += OperandsOf(modes[d], store);
   }
   if (access.col_dim != rank - 1) return std::nullopt;
+  // A box of several dims is copied as one.
+  if (folded > 1 &&
+      folded * op.ints("sizes")[static_cast<size_t>(access.row_dim)] > isa::kMostBoxExtent)
+    return std::nullopt;
   return access;
 }
 

@@ -27,6 +27,10 @@ std::vector<OpId> AddedUp(const Function& fn, const Uses& uses, const Op& loop, 
 // what is loaded and computed in this block.
 bool MadeOfLoads(const Function& fn, ValueId v, BlockId turn = {});
 
+// Does a tile that threads hold so become a left operand in registers without shared memory?
+bool BecomesLeft(MatrixUnit unit, const Type& tile, const Layout& held, int warpgroups,
+                 WgSplit split);
+
 // What readers want of a buffer that holds a tile_rows x tile_cols tile.
 struct BufferNeed {
   int64_t tile_rows = 0;

@@ -266,13 +266,16 @@ class Planner {
     return plan;
   }
 
-  // How a left operand that threads make would lie if the instruction took it from registers.
+  // Do threads make the left operand, as it is multiplied?
+  static bool MadeByThreads(const DotPlan& dot) {
+    return dot.unit != MatrixUnit::kNone && dot.a.how == OperandPlan::How::kStore && !dot.a.trans &&
+           !dot.a.store_transposed;
+  }
+
+  // How it would lie if the instruction took it from registers.
   std::optional<Layout> RegisterOperand(const DotPlan& dot) const {
-    const OperandPlan& a = dot.a;
-    if (dot.unit == MatrixUnit::kNone || a.how != OperandPlan::How::kStore || a.trans ||
-        a.store_transposed)
-      return {};
-    return LeftInRegisters(dot.unit, fn_.type(a.source), plan_.warpgroups, dot.split);
+    if (!MadeByThreads(dot)) return {};
+    return LeftInRegisters(dot.unit, fn_.type(dot.a.source), plan_.warpgroups, dot.split);
   }
 
   // What is computed from loaded tiles alone is loaded so that it need not go through shared memory
@@ -285,13 +288,12 @@ class Planner {
       wanted_.push_back({dot.a.source, *layout});
   }
 
-  // P of attention, too: a 16-bit tile already in the accumulator layout feeds the product as it
-  // is.
+  // P of attention, too: a 16-bit tile in the accumulator layout feeds the product as it is.
   void PlanRegisterOperand(DotPlan& dot) {
     if (StoredToTensorMemory(dot)) dot.a.how = OperandPlan::How::kTensor;
-    const std::optional<Layout> layout = RegisterOperand(dot);
     const auto it = plan_.layouts.find(dot.a.source);
-    if (layout && it != plan_.layouts.end() && it->second == *layout)
+    if (MadeByThreads(dot) && it != plan_.layouts.end() &&
+        BecomesLeft(dot.unit, fn_.type(dot.a.source), it->second, plan_.warpgroups, dot.split))
       dot.a.how = OperandPlan::How::kRegister;
   }
 
@@ -299,9 +301,7 @@ class Planner {
   // there.
   bool StoredToTensorMemory(const DotPlan& dot) const {
     const OperandPlan& a = dot.a;
-    if (dot.unit == MatrixUnit::kNone || a.how != OperandPlan::How::kStore || a.trans ||
-        a.store_transposed || dot.promote > 0)
-      return false;
+    if (!MadeByThreads(dot) || dot.promote > 0) return false;
     const Type& tile = fn_.type(a.source);
     const auto layout = plan_.layouts.find(a.source);
     return 8 * ByteSize(tile.dtype) == Info(dot.unit).left_tensor_bits &&

@@ -10,6 +10,17 @@
 
 namespace tilec::ir {
 
+namespace {
+// Have threads to read cells around the tile that no thread writes? What is multiplied with them is
+// looked at by nobody, but nobody reads what nobody wrote: they are zeroed once. The copy engine
+// writes whole boxes.
+bool ReadsAround(const Type& type, const Target& target) {
+  constexpr int64_t kMatrix = 8;  // rows and columns of 16 bits that are read at a time
+  return target.unit().completion == Completion::kAtOnce && type.smem.swizzle_bytes != 0 &&
+         (type.smem.rows != type.shape[0] || type.shape[1] % kMatrix != 0);
+}
+}  // namespace
+
 size_t ProgramPlanner::AddBuffer(const Type& type, const char* holds, bool cleared, int owner,
                                  int64_t begin, int64_t end) {
   PlannedBuffer buffer;
@@ -70,7 +81,9 @@ void ProgramPlanner::PlanLoadBuffer(OpId id, const std::map<OpId, int64_t>& load
     p_.copy_barrier = p_.copy_barrier || load.tma;
   }
   if (owner < 0) sound_ = false;
-  p_.load_buffers[id] = AddBuffer(type, "loaded", load.zero_padding, owner, begin, end);
+  p_.load_buffers[id] =
+      AddBuffer(type, "loaded", load.zero_padding || (!load.tma && ReadsAround(type, target_)),
+                owner, begin, end);
 }
 
 void ProgramPlanner::PlanOperandBuffers(OpId id) {
@@ -88,7 +101,8 @@ void ProgramPlanner::PlanOperandBuffers(OpId id) {
       begin = 0;
       end = KernelEnd(id);
     }
-    ring.buffer = AddBuffer(type, "computed", operand.zero_padding, OwnerOf(id), begin, end);
+    ring.buffer = AddBuffer(type, "computed", operand.zero_padding || ReadsAround(type, target_),
+                            OwnerOf(id), begin, end);
   }
 }
 

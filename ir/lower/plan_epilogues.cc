@@ -163,6 +163,7 @@ bool ProgramPlanner::StoredAsMade(ValueId v) const {
 int64_t ProgramPlanner::RowsOfWarpgroups(OpId id) const {
   const int parts = tiles_.warpgroups;
   const auto layout = tiles_.layouts.find(in_.ops[id].operands[1]);
+  if (in_.ops[id].s("modes").find('f') != std::string::npos) return 0;  // rows are a box
   if (parts < 2 || !ir::InLoop(in_, id) || !StoredAsMade(in_.ops[id].operands[1]) ||
       layout == tiles_.layouts.end() || !CopiesOneTensor() ||
       1 + p_.compute_roles * (1 + parts) > target_.limits.named_barriers)

@@ -52,7 +52,9 @@ std::optional<std::map<OpId, int>> ProgramPlanner::HalvesOfPair(
   }
   for (const auto& [load, dim] : halves) {
     const Type& tile = in_.type(in_.ops[load].results[0]);
-    if (left.count(load) > 0 || tile.rank() != 2 || !HalfOf(tile, tiles_.loads.at(load).smem, dim))
+    const bool box = in_.ops[load].s("modes").find('f') != std::string::npos;
+    if (box || left.count(load) > 0 || tile.rank() != 2 ||
+        !HalfOf(tile, tiles_.loads.at(load).smem, dim))
       return std::nullopt;
   }
   // Sites of one ring fill the same slots.

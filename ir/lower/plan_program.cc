@@ -17,7 +17,21 @@ namespace tilec::ir {
 namespace {
 constexpr int64_t kHopeless =
     4;  // times the registers of a thread: LLVM would take minutes to say so
-constexpr int64_t kLoadQuota = 64;  // the most that the load role keeps: it has nothing to hold
+constexpr int64_t kLoadQuota = 64;      // the most that the load role keeps: it has nothing to hold
+constexpr int64_t kDividingQuota = 40;  // what it needs where it divides
+
+// Are positions found by dividing by what is known at launch only, in a turn of a loop?
+bool DividesInLoops(const Function& fn) {
+  for (OpId id : OpsInOrder(fn)) {
+    const Op& op = fn.ops[id];
+    if ((op.kind != OpKind::kDiv && op.kind != OpKind::kMod) ||
+        !fn.type(op.results[0]).is_scalar() || IntConstantOf(fn, op.operands[1]))
+      continue;
+    const OpId loop = LoopAround(fn, id);
+    if (loop.valid() && fn.ops[loop].i("narrow", 0) == 0) return true;
+  }
+  return false;
+}
 }  // namespace
 
 ProgramPlanner::ProgramPlanner(const Function& in, const Target& target,
@@ -106,8 +120,11 @@ void ProgramPlanner::PlanRoles() {
   if (groups > 1 && quotas) {
     const int64_t warps = isa::kWarpgroupWarps * (groups + 1);
     compute_regs = target_.ComputeQuota(groups);
-    producer_regs = std::min(
-        kLoadQuota, target_.RegistersAtLaunch(warps) * (groups + 1) - compute_regs * groups);
+    const int64_t all = target_.RegistersAtLaunch(warps) * (groups + 1);
+    // 24 registers hold no division (kernels spilled 8 to 172 bytes).
+    if (all - compute_regs * groups < kDividingQuota && DividesInLoops(in_))
+      compute_regs -= isa::kQuotaStep;
+    producer_regs = std::min(kLoadQuota, all - compute_regs * groups);
   }
   AddRole(PlannedRole::Kind::kProducer, "load", 0, compute, 1, producer_regs);
   if (p_.HasIssuer())

@@ -138,6 +138,7 @@ void ProgramPlanner::PlanRelease(size_t ring, int role, OpId last, const std::se
 // Parts of a box are whole patterns of the swizzle.
 bool ProgramPlanner::CanShare(OpId id) const {
   if (cluster_ <= 1 || !in_.ops[id].i("shared", 0)) return false;
+  if (in_.ops[id].s("modes").find('f') != std::string::npos) return false;  // rows are a box
   // A slot that all CTAs fill is released to all of them; commits are told to one.
   if (InTensorMemory(target_.matrix_unit.kind)) return false;
   const LoadPlan& load = tiles_.loads.at(id);

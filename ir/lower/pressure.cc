@@ -356,11 +356,13 @@ RolePressure FullestRole(const Function& warps, const Target& target) {
     waits.Walk(op.regions[0], {});
     fullest.held = waits.peak();
   }
-  if (fullest.most == 0)
-    fullest.most =
-        std::min(target.limits.regs_per_thread,
-                 target.limits.registers / (isa::kWarpThreads * warps.launch.warps *
-                                            std::max<int64_t>(1, warps.launch.ctas_per_sm)));
+  if (fullest.most == 0) {
+    // Every fourth warp has its registers of the same quarter (Target::RegistersAtLaunch).
+    const int64_t threads = isa::kWarpThreads * RoundUp(warps.launch.warps, isa::kWarpgroupWarps);
+    fullest.most = std::min(
+        target.limits.regs_per_thread,
+        target.limits.registers / (threads * std::max<int64_t>(1, warps.launch.ctas_per_sm)));
+  }
   return fullest;
 }
 
@@ -414,6 +416,18 @@ int64_t SpareRegisters(const Function& fn, const Target& target, OpId role) {
                   beside.beside_product * std::max<int64_t>(0, products - beside.products_for_free);
   for (const auto& [tensor, registers] : accessed) spare += registers;
   return spare;
+}
+
+int64_t TensorsBesideProducts(const Function& fn, OpId role) {
+  std::set<ValueId> accessed;
+  for (OpId id : OpsInOrder(fn)) {
+    const Op& op = fn.ops[id];
+    const bool access =
+        op.kind == OpKind::kGLoad || op.kind == OpKind::kGStore || op.kind == OpKind::kGAtomic;
+    if (access && IsWithin(fn, id, role) && BesideProducts(fn, op.block))
+      accessed.insert(op.operands[0]);
+  }
+  return static_cast<int64_t>(accessed.size());
 }
 
 int64_t BesideScheduled(const Function& warps, const Target& target) {
@@ -518,12 +532,11 @@ bool AddsVectors(const Function& fn, const Op& atomic, const Target& target) {
 }
 }  // namespace
 
-int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chunks) {
+int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool chunks) {
   const TargetRegisters& beside = target.registers;
   // Of a row in chunks one is computed on while the next is on its way from shared memory: four
   // chunks of 16 elements a thread spilled with 80 registers.
   constexpr int64_t kChunks = 2;
-  const int64_t warps = fn.launch.warps;
   // What threads of a scan do for themselves has no order, and told how many registers it may take
   // the assembler does so much of it at once that it spills: 16 bytes with 80 registers, none with
   // the 61 that it takes if it is told nothing. Tiles of few registers leave room for that.
@@ -531,8 +544,6 @@ int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chun
   int64_t streams = 0, elements = 1, rows = 0;
   bool reread = false, scattered = false, exchanges = false, simt = false;
   for (const Op& op : fn.ops) {
-    // Accumulators, and the tensor core is one.
-    if (op.kind == OpKind::kMma || op.kind == OpKind::kTcMma) return 1;
     if (op.kind == OpKind::kSmemLoad) {
       reread = true;
       elements = std::max(elements, fn.layout(op.results[0]).regs());
@@ -568,8 +579,16 @@ int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chun
   // another turn the place is held beside that of this turn's store: 12 to 44 bytes were spilled.
   const int64_t needed = scattered ? 2 * (held + beside.row_kernel) + LoadsAhead(fn)
                                    : held + beside.row_kernel + 2 * LoadsAhead(fn);
-  const int64_t registers = std::max<int64_t>(32, RoundUp(needed, 8));
-  return target.CtasPerSm(isa::kWarpThreads * warps, registers, fn.launch.smem_bytes);
+  return std::max<int64_t>(32, RoundUp(needed, 8));
+}
+
+int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chunks) {
+  // Accumulators, and the tensor core is one.
+  for (const Op& op : fn.ops)
+    if (op.kind == OpKind::kMma || op.kind == OpKind::kTcMma) return 1;
+  const int64_t registers = RowRegisters(fn, target, role, chunks);
+  if (registers == 0) return 0;
+  return target.CtasPerSm(isa::kWarpThreads * fn.launch.warps, registers, fn.launch.smem_bytes);
 }
 
 }  // namespace tilec::ir

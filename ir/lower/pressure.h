@@ -36,6 +36,9 @@ int64_t PlacedRegisters(const Function& fn, OpId role);
 // and where there are many their places do not agree from one product to the next.
 int64_t SpareRegisters(const Function& fn, const Target& target, OpId role = {});
 
+// Tensors that the role's threads read, write or combine with in iterations that have products.
+int64_t TensorsBesideProducts(const Function& fn, OpId role);
+
 // Registers of a thread that a program as solved is to leave beside tiles. A program whose only
 // warpgroup computes leaves more: it makes all of the addresses and bounds.
 int64_t BesideScheduled(const Function& warps, const Target& target);
@@ -52,5 +55,8 @@ bool LeavesRegisters(const Function& warps, const Target& target);
 // 0: ptxas is told nothing; threads that exchange much fit better as it arranges them by itself.
 // `chunks`: what is read again are the tiles of a row, one after the other.
 int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chunks);
+
+// Registers that a thread of such a role is taken to want; 0: nothing is known of it.
+int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool chunks);
 
 }  // namespace tilec::ir

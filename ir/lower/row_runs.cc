@@ -42,7 +42,7 @@ bool MayRun(const Function& fn, OpId id) {
   size_t operand = store ? 2 : 1;
   for (char mode : modes) {
     if (!NonNegative(fn, op.operands[operand])) return false;
-    operand += mode == 'r' && store ? 2 : 1;
+    operand += OperandsOf(mode, store);
   }
   return std::none_of(fn.ops.begin(), fn.ops.end(),
                       [](const Op& other) { return other.kind == OpKind::kDot; });

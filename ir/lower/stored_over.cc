@@ -84,9 +84,9 @@ class Finder {
       places.emplace_back();
       if (!IsGathered(modes[d])) {
         places.back() = Split(fn_, op.operands[operand]);
-        if (modes[d] == 'r') places.back()->size = sizes[d];
+        if (IsRange(modes[d])) places.back()->size = sizes[d];
       }
-      operand += modes[d] == 'r' ? 2 : 1;
+      operand += OperandsOf(modes[d], true);
     }
     return places;
   }

@@ -94,7 +94,7 @@ class Cluster {
       if (op.kind == OpKind::kLoad) {  // only ranges may lie outside of their tensors
         const std::string& modes = op.s("modes");
         for (size_t d = 0; d < modes.size(); ++d)
-          if (modes[d] != 'r' && Differs(op.operands[1 + d])) return false;
+          if (!IsRange(modes[d]) && Differs(op.operands[1 + d])) return false;
         return true;
       }
       const bool effect = Info(op.kind).effect == OpEffect::kWrite;
@@ -130,8 +130,8 @@ class Cluster {
   // and end with the range.
   bool Clips(const Op& store, ValueId at, ValueId high) const {
     const std::string& modes = store.s("modes");
-    for (size_t d = 0, operand = 2; d < modes.size(); operand += modes[d] == 'r' ? 2 : 1, ++d) {
-      if (modes[d] != 'r' || store.operands[operand] != at) continue;
+    for (size_t d = 0, operand = 2; d < modes.size(); operand += OperandsOf(modes[d], true), ++d) {
+      if (!IsRange(modes[d]) || store.operands[operand] != at) continue;
       const Op* end = fn_.def(store.operands[operand + 1]);
       if (end && end->kind == OpKind::kMin &&
           std::count(end->operands.begin(), end->operands.end(), high) > 0)

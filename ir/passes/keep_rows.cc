@@ -189,7 +189,9 @@ class RowKeeper {
   // Its last coordinate is the position; others do not depend on the turn.
   bool Moves(const Loops& loops, size_t i, const Op& load) const {
     const std::string& modes = load.s("modes");
-    if (modes.empty() || modes.back() != 'r' || !fn_.type(load.results[0]).is_tile()) return false;
+    if (modes.empty() || modes.back() != 'r' || !fn_.type(load.results[0]).is_tile() ||
+        modes.find('f') != std::string::npos)
+      return false;
     for (size_t k = 1; k < load.operands.size(); ++k) {
       const ValueId v = load.operands[k];
       const bool last = k == modes.size();
@@ -252,7 +254,7 @@ class RowKeeper {
         } else if ((dim == own && mode == 'g' && store) || mode == 'p') {
           return false;  // rows may meet; pairs move together
         }
-        operand += mode == 'r' && store ? 2 : 1;
+        operand += OperandsOf(mode, store);
         if (TakesDim(mode)) ++dim;
       }
     }

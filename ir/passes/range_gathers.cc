@@ -68,7 +68,7 @@ class Ranges {
     std::vector<ValueId> operands(op.operands.begin(),
                                   op.operands.begin() + static_cast<ptrdiff_t>(next));
     for (size_t d = 0; d < modes.size(); ++d) {
-      const size_t taken = modes[d] == 'r' && store ? 2 : 1;
+      const size_t taken = OperandsOf(modes[d], store);
       const std::optional<ValueId> start =
           modes[d] == 'g' ? Start(b, op.operands[next]) : std::nullopt;
       if (start) {

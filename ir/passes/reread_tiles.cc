@@ -48,7 +48,7 @@ struct Rereader {
     for (size_t d = 0; d < modes.size(); ++d) {
       if (modes[d] == 'g') return false;
       const ValueId start = load.operands[1 + d];
-      const int64_t size = modes[d] == 'r' ? load.ints("sizes")[d] : 1;
+      const int64_t size = IsRange(modes[d]) ? load.ints("sizes")[d] : 1;
       const int64_t* at = IntConstantOf(fn, start);
       if (at && p->dims[d].is_const() && *at >= 0 && *at + size <= p->dims[d].value) continue;
       if (size != 1 || !PositionIn(start, p->dims[d])) return false;

@@ -271,6 +271,16 @@ bool MoveAddress(Warp& w, const Inst& i, const TensorTransfer& t, TensorAddress*
   *at = TensorAddress::Of(Row<uint32_t>(w, i.o[1])[0]);
   const uint32_t quarter = w.index % 4 * 32, within = at->lane % 32;
   const bool half = t.lanes() == 16;
+  if (at->lane >= kTensorLanes && at->lane % kTensorLanes / 32 * 32 == quarter) {
+    // The second CTA of a pair that counts rows as the product does: public kernels that ran on
+    // silicon do, and got the rows of their own quarter.
+    if (w.judge != nullptr)
+      w.judge->TensorSay(
+          Rule::kT3, judge::Severity::kPortability, w.judge_id, 0, PcOf(w, i),
+          fmt::format("the address names lane {}, and a CTA has {} lanes", at->lane, kTensorLanes),
+          "count lanes from 0 in each CTA of a pair");
+    at->lane %= kTensorLanes;
+  }
   if (at->lane >= kTensorLanes || (within != 0 && !(half && within == 16))) {
     TensorFault(w, i, Rule::kT3,
                 fmt::format("lane {}: the shape begins at a multiple of {} below 128", at->lane,

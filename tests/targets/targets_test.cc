@@ -6,7 +6,9 @@
 // code for is refused, by one diagnostic, and nothing else is.
 //
 // Tiles that an author wrote down may spill; what the machine model chooses in their place, without
-// being told by ptxas, may not.
+// being told by ptxas, may not. Where they want more shared memory than the machine has, that is an
+// exception, which is printed, and the model's choice runs in their place. So is a product of a
+// dtype that the machine's unit lacks: its registers may not fit.
 //
 //   targets_test [--products=MACHINE,…] [--choice] FILE.tile MACHINE…
 //
@@ -57,6 +59,8 @@ struct Execution {
 constexpr Execution kExecutions[] = {{Policy::kRunToBlock, Landing::kEarly, 0},
                                      {Policy::kConsumerFirst, Landing::kPoison, 0},
                                      {Policy::kRandom, Landing::kLate, 1}};
+
+constexpr std::string_view kNoRoom = "I302";  // in shared memory
 
 // The text without the lines that name the architecture.
 std::string Body(const std::string& ptx) {
@@ -116,20 +120,32 @@ class OnMachine {
   }
 
   // The same call with the tiles that the model takes, whatever the call says.
-  Result<backend::KernelImage> Choose(frontend::TestCallInfo call, DiagSink& diags) {
+  Result<frontend::TestCallInfo> Chosen(frontend::TestCallInfo call, DiagSink& diags) {
     const frontend::Program& program = *session_.loaded().program;
     TRY(const frontend::Signature signature, frontend::SignatureOf(program, call.kernel, diags));
     for (const auto& tune : signature.tunes) call.args.erase(tune.name);
-    TRY(api::Call bound, BindDense(program, call, diags));
-    api::PipelineOptions options = session_.pipeline();
-    options.tune = "model";
-    options.ptxas.clear();
+    TRY(const api::Call bound, BindDense(program, call, diags));
     for (const auto& [name, value] :
-         api::TunesFor(session_.loaded(), signature, options, nullptr, bound, diags))
-      bound.statics[name] = bound.all[name] = value;
+         api::TunesFor(session_.loaded(), signature, ByModel(), nullptr, bound, diags))
+      call.args[name] = value;
+    return call;
+  }
+  Result<backend::KernelImage> Choose(const frontend::TestCallInfo& call, DiagSink& diags) {
+    const frontend::Program& program = *session_.loaded().program;
+    TRY(const frontend::Signature signature, frontend::SignatureOf(program, call.kernel, diags));
+    TRY(const frontend::TestCallInfo chosen, Chosen(call, diags));
+    TRY(api::Call bound, BindDense(program, chosen, diags));
+    const api::PipelineOptions options = ByModel();
     api::ChooseForm(session_.loaded(), signature, options, &bound);
     return api::CompileCall(session_.loaded(), call.kernel, bound, options, nullptr, nullptr,
                             nullptr, diags);
+  }
+
+  api::PipelineOptions ByModel() {
+    api::PipelineOptions options = session_.pipeline();
+    options.tune = "model";
+    options.ptxas.clear();
+    return options;
   }
 
   // What the call gives its tensors.
@@ -214,9 +230,9 @@ class Test {
       }
     fmt::print(
         "{} runs, {} loads, {} assembled{}, {} refused for products, {} left, {} chosen, {} "
-        "wrong\n",
+        "exceptions, {} wrong\n",
         runs_, shared_, assembled_.size(), ptxas_.empty() ? " (no ptxas here)" : "", refused_,
-        left_, chosen_, wrong_);
+        left_, chosen_, exceptions_, wrong_);
     return wrong_ == 0 ? 0 : 1;
   }
 
@@ -225,6 +241,22 @@ class Test {
     ++wrong_;
     fmt::print("WRONG {} for {}: {}\n", CallText(call), on.machine().name, what);
     on.session().Finish();
+  }
+
+  // The hardware lacks what a call wants.
+  void Exception(OnMachine& on, const frontend::TestCallInfo& call, const std::string& lacks) {
+    ++exceptions_;
+    fmt::print("EXCEPTION {} for {}: {}\n", CallText(call), on.machine().name, lacks);
+  }
+  // A call whose tiles the machine has no room for, with those that the model takes.
+  void InTheirPlace(OnMachine& on, const frontend::TestCallInfo& call, const std::string& lacks) {
+    DiagSink diags;
+    const Result<frontend::TestCallInfo> chosen = on.Chosen(call, diags);
+    if (!chosen.ok() || chosen->args == call.args) return Wrong(on, call, lacks);
+    Exception(on, call, lacks);
+    expected_.reset();
+    One(on, *chosen);
+    expected_.reset();
   }
 
   void One(OnMachine& on, const frontend::TestCallInfo& call) {
@@ -245,6 +277,8 @@ class Test {
       ++refused_;
       return image.ok() || !named ? Wrong(on, call, "products are not refused by R592") : void();
     }
+    if (!image.ok() && diags.all().size() == 1 && diags.all()[0].def->code == kNoRoom)
+      return InTheirPlace(on, call, diags.all()[0].message);
     if (!image.ok()) return Wrong(on, call, RenderAll(diags, on.session().loaded().sources));
     const std::string& ptx = image->ptx;
     if (runtime::PtxTarget(ptx) != on.machine().arch || image->target != on.machine().arch)
@@ -252,6 +286,11 @@ class Test {
     const int64_t spills = ptxas_.empty() ? 0 : Spilled(*image);
     if (spills < 0) return Wrong(on, call, "ptxas");
     if (spills > 0 && fits && !Chosen(on, call)) return;
+    if (spills > 0 && !fits)
+      Exception(on, call,
+                fmt::format("multiplied by arithmetic, the unit has no such product: {} "
+                            "bytes spilled",
+                            spills));
     if (!expected_) {
       Result<Outputs> outputs = on.Interpret(call);
       if (!outputs.ok()) return Wrong(on, call, "the interpreter");
@@ -301,7 +340,7 @@ class Test {
   std::map<std::string, int64_t> assembled_;  // what they spill
   std::set<std::string> judged_;              // bodies, of this call
   std::optional<Outputs> expected_;           // of this call
-  int runs_ = 0, shared_ = 0, refused_ = 0, left_ = 0, chosen_ = 0, wrong_ = 0;
+  int runs_ = 0, shared_ = 0, refused_ = 0, left_ = 0, chosen_ = 0, exceptions_ = 0, wrong_ = 0;
 };
 
 std::string FromEnvironment(const char* name) {

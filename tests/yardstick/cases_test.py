@@ -35,8 +35,19 @@ def signature(kernel):
     """[(name, direction, type, dims or None)], or None"""
     if not os.path.exists(source(kernel)):
         return None
+    name = kernel.rpartition(":")[2]
     with open(source(kernel)) as f:
-        found = re.search(r"^kernel %s\(([^)]*)\)" % kernel.rpartition(":")[2], f.read(), re.M)
+        text = f.read()
+    text = re.sub(r"\w+: optional \w+\[[^\]]*\],?\s*", "", text)
+    made = re.search(r"^kernel %s = (\w+)<" % name, text, re.M)
+    of, _, dtype = name.rpartition("_")
+    if made:  # of a pattern with a function
+        text = re.sub(r"^(kernel %s)<\w+: fn>" % made[1], r"\1", text, flags=re.M)
+        name = made[1]
+    elif re.search(r"^kernel %s<T in [^>]*\b%s\b" % (of, dtype), text, re.M):
+        text = re.sub(r"\bT\[", dtype + "[", re.sub(r"<T in [^>]*>", "", text))
+        name = of
+    found = re.search(r"^kernel %s\(([^)]*)\)" % name, text, re.M)
     if not found:
         return None
     parameter = re.compile(r"(\w+)\s*:\s*(?:(out|inout)\s+)?(\w+)(?:\[([^\]]*)\])?")
@@ -53,7 +64,7 @@ def has_default(kernel, name):
 def keys_of(name):
     """Of all dicts that files of peers call so; torch is not here, so they are read, not run."""
     out = set()
-    for file in ("peers.py", "other_peers.py", "model_peers.py"):
+    for file in ("peers.py", "other_peers.py", "model_peers.py", "library_peers.py"):
         with open(os.path.join(FOLDER, file)) as f:
             tree = ast.parse(f.read())
         for node in tree.body:
@@ -70,6 +81,8 @@ def bound_dims(tensors, parameters, out):
     sizes, bound = {name: dims for name, _, dims, _ in tensors}, {}
     for name, _, _, dims in parameters:
         for dim, size in zip(dims or [], sizes.get(name, ())):
+            if "/" in dim:
+                continue  # follows from another
             of, less, by = dim.partition("-")
             size += int(by or 0)
             if of.isdigit() and int(of) != size or bound.setdefault(of, size) != size:
@@ -113,7 +126,7 @@ def problems(case, tilec):
     out, given, written = [], [t[0] for t in case.tensors], set()
     for kernel, tensors, values in case.launches():
         out += step_problems(kernel, tensors, values, written, tilec)
-        written |= {name for name, _, _, way in tensors if way == "out"}
+        written |= {name for name, _, _, way in tensors if way != "in"}
     for name, kind, _, way in case.tensors:
         if way == "out" and name in case.fill:
             out.append(f"{name} is filled and not read")

@@ -319,6 +319,8 @@ void Judge::ClusterArrive(uint32_t warp, uint32_t lanes, uint32_t pc, bool relax
       if (w.agent.lane(l) == 0) w.agent.Name(l);
       met_pending_.Raise(w.agent.lane(l), w.agent.epoch());
     });
+  for (const LaneGroup& g : w.agent.groups())
+    if ((g.lanes & lanes) != 0) met_pending_.Join(g.view.generic);
   if (!relaxed) {
     w.agent.Publish(lanes, &cluster_pending_);
   } else {

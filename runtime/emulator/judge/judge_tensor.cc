@@ -359,6 +359,9 @@ void Judge::TensorFree(uint32_t warp, uint32_t pc, uint32_t rank, uint32_t colum
       for (const auto& [m, writes] : marks) {
         if (known(m) || !launch_->First(Rule::kT2, pc, m.pc)) continue;
         Finding f = Begin(Rule::kT2, pc, warp);
+        // Over before its thread came to the cluster barrier, and that arrival was relaxed.
+        const bool met = met_[rank].At(m.component) >= m.number;
+        if (met) f.severity = Severity::kPortability;
         f.accesses[0].what = "gives back";
         f.accesses[0].memory =
             fmt::format("tensor memory, columns [{}, {})", column, column + columns);
@@ -371,7 +374,9 @@ void Judge::TensorFree(uint32_t warp, uint32_t pc, uint32_t rank, uint32_t colum
         f.message = fmt::format("columns [{}, {}) are given back, and {} is not known to be over",
                                 column, column + columns, TensorActor(m));
         f.missing = TensorMissing(m) + ", seen by " + Who(warp);
-        f.fix = "put a barrier that the users of tensor memory take part in before the dealloc";
+        f.fix =
+            met ? "put `barrier.cluster.arrive` in place of `barrier.cluster.arrive.relaxed`"
+                : "put a barrier that the users of tensor memory take part in before the dealloc";
         launch_->Say(std::move(f), pc, m.pc);
       }
     }

@@ -42,6 +42,34 @@ TEST(Layout, ConvertBetweenAll) {
     }
 }
 
+// Quads hand bytes around where pairs of columns become fours: one row of two that a thread has,
+// one of several blocks of 64 rows, columns divided between warpgroups. No scratch, so no barrier.
+TEST(Layout, QuadsExchangeBytes) {
+  SKIP_WITHOUT_DEVICE();
+  int n = 0;
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{64, 32}, {128, 48}, {256, 64}})
+    for (ir::WgSplit split : {ir::WgSplit::kM, ir::WgSplit::kNone})
+      for (DType d : {DType::kE4M3, DType::kI8, DType::kU8}) {
+        Kernel k("quads" + std::to_string(n++), 8);
+        k.allow_spills = true;
+        const HostTensor in{"A", d, shape, Random(d, shape[0] * shape[1], 5, -50, 50), {}};
+        const ir::Layout pairs = ir::AccumulatorLayout(shape[0], shape[1], 2, split);
+        const std::optional<ir::Layout> fours = ir::FoursOf(pairs);
+        ASSERT_TRUE(fours);
+        const ValueId v = k.Load(k.In(in), shape, pairs);
+        const Type type = k.Tile(d, shape, *fours);
+        EXPECT_FALSE(ir::RegisterMap(pairs, *fours, shape));
+        EXPECT_EQ(ir::ConvertScratchBytes(type, pairs, *fours), 0);
+        EXPECT_GT(ir::ConvertScratchBytes(k.Tile(DType::kBF16, shape, *fours), pairs, *fours), 0);
+        const ValueId c = k.Out({"C", d, shape, {}, {}});
+        k.Store(c, k.b.Value(OpKind::kConvert, {v}, type, {{"scratch", int64_t{-1}}}));
+        ASSERT_TRUE(k.Run());
+        ExpectNear(k.values("C"), k.values("A"), 0, k.fn.name + ir::Spelling(d));
+      }
+  EXPECT_FALSE(ir::FoursOf(ir::AccumulatorLayout(64, 40, 1, ir::WgSplit::kM)));  // not sixteens
+  EXPECT_FALSE(ir::FoursOf(ir::BlockedLayout({64, 32}, 4, 128)));
+}
+
 double Identity(const std::string& kind) {
   if (kind == "sum" || kind == "any") return 0;
   if (kind == "prod" || kind == "all") return 1;

@@ -78,9 +78,9 @@ void Check(const Case& c, int number, bool simt = false) {
   };
   ValueId a;
   if (c.a_in_registers)
-    a = k.Load(ta, a_shape,
-               ir::AccumulatorLayout(c.m, all_k, wgs,
-                                     split == ir::WgSplit::kN ? ir::WgSplit::kNone : split));
+    a = k.Load(
+        ta, a_shape,
+        ir::LeftInRegisters(ir::MatrixUnit::kWgmma, Type::Tile(c.a, a_shape), wgs, split).value());
   else
     a = place(ta, a_shape, c.a, c.trans_a ? all_k : m_pad, c.trans_a ? m_pad : all_k, 0);
   const int64_t b_at = RoundUp(k.fn.launch.smem_bytes, 1024);
@@ -225,6 +225,14 @@ TEST(Mma, RegisterOperandAndAccumulation) {
       Check(c, n++);
       c.zero = false;
       Check(c, n++);
+      c.k_begin = 32;
+      Check(c, n++);
+    }
+  // Of 8 bits: fours of each sixteen columns.
+  for (DType d : {DType::kE4M3, DType::kE5M2, DType::kI8})
+    for (const char* split : {"m", "n"}) {
+      Case c{d, d, 128, 64, 96, 8, split, false, false, 32, true};
+      c.zero = false;
       c.k_begin = 32;
       Check(c, n++);
     }

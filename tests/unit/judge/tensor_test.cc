@@ -90,6 +90,9 @@ const Case kCases[] = {
      128},
     {"T3", "the quarter is left to the hardware",
      ALLOC("32") OPERANDS PRODUCT "-mov.u32 %r22, %r20;\n!" LD " " WAIT_LD FREE("32"), 128},
+    {"T3", "lanes counted on in the second CTA of a pair",
+     ALLOC("32") OPERANDS PRODUCT "-or.b32 %r22, %r22, 0x800000;\n!" LD " " WAIT_LD FREE("32"),
+     128},
     {"T4", "a product's result before it is complete",
      ALLOC("32") OPERANDS
      " " MMA " " COMMIT
@@ -238,6 +241,25 @@ const char* const kPairMet = R"( barrier.cluster.arrive.aligned;
  A2:
 )";
 TEST(Tensor, APairAllocatesTheSame) { Expect({"T1", "other columns", kPairMet, 64, 2, 2}); }
+
+// Columns are given back behind a cluster barrier to which all come when they are done with them; a
+// relaxed arrival promises nothing of that, and public programs rest on it.
+const char* const kFreedMet =
+    " @!%w0 bra A1;\n"
+    " tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [flag], 32;\n A1:\n" MEET
+    " ld.shared.b32 %r20, [flag];\n shl.b32 %r22, %w, 21;\n add.u32 %r22, %r22, %r20;\n " ST
+    " " WAIT_ST
+    "-barrier.cluster.arrive.relaxed.aligned;\n+barrier.cluster.arrive.aligned;\n"
+    " barrier.cluster.wait.aligned;\n" AFTER
+    " @!%w0 bra A2;\n!tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r20, 32;\n A2:\n";
+TEST(Tensor, ColumnsGivenBackBehindARelaxedArrival) {
+  const Case relaxed = {"T2", "a relaxed arrival", kFreedMet, 64, 2, 2};
+  Expect(relaxed);
+  const Judged judged = judge::Run(relaxed, true);
+  for (const Finding& f : judged.findings) {
+    EXPECT_TRUE(f.rule != Rule::kT2 || f.severity == Severity::kPortability) << judged.errors;
+  }
+}
 
 // What the reader says, or a run that comes to an instruction the emulator lacks; "": nothing.
 std::string Refused(const char* target, const std::string& body) {

@@ -343,6 +343,20 @@ TEST(Extract, AttentionWithTensorMemory) {
   EXPECT_EQ(OfKind(g, "tmem_store").size(), 2u) << ToText(g);
 }
 
+// Rows of accumulators in tensor memory are padded to its lanes: 192 are 256, so that a thread of
+// one warpgroup has two rows of 128 columns, not 192 numbers.
+TEST(Extract, RowsAreCountedAsTheyLie) {
+  const ir::Function wide = Kernel("attention", "attention", {{"D", int64_t{64}}});
+  const Graph g = Extract(wide, "b200", 1);
+  int64_t scores = 0;
+  for (int v : OfKind(g, "dot"))
+    if (g.ops[v].tmem_columns == 2 * 128) ++scores;
+  EXPECT_EQ(scores, 1) << ToText(g);
+  std::set<int64_t> registers;
+  for (int v : OfKind(g, "tmem_load")) registers.insert(g.ops[v].regs);
+  EXPECT_EQ(registers, (std::set<int64_t>{128, 256})) << ToText(g);
+}
+
 TEST(Extract, SmallOpsBecomePartOfTheirReader) {
   DiagSink diags;
   const char* text = R"(graph g

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/tune_facts.h"
+
+#include <algorithm>
+
+namespace tilec::api {
+
+double CutLines(const ir::Function& fn, const ir::Target& target) {
+  constexpr int64_t kLine = 128;
+  double cut = 0, products = 0;
+  for (const ir::Op& op : fn.ops) {
+    products += op.kind == ir::OpKind::kDot;
+    if (op.kind != ir::OpKind::kLoad || fn.type(op.results[0]).shape.size() < 2) continue;
+    const ir::Type& tile = fn.type(op.results[0]);
+    const int64_t row = tile.shape.back() * static_cast<int64_t>(ir::ByteSize(tile.dtype));
+    if (row % kLine == 0) continue;
+    const ir::BlockId block = fn.values[op.operands[op.s("modes").size()]].block;
+    const bool along = block.valid() && fn.ops[fn.blocks[block].parent].kind == ir::OpKind::kFor;
+    const double twice = along && row > kLine ? double(kLine - row % kLine) / double(row) : 0;
+    cut = std::max(cut, target.model.cut_lines_share + twice / 2);
+  }
+  return products > 0 ? 1 + cut : 1;
+}
+
+double AskedFor(const ir::Function& warps) {
+  double all = 0, own = 0;
+  for (const ir::Op& op : warps.ops) {
+    if (op.kind != ir::OpKind::kTmaLoad) continue;
+    double bytes = static_cast<double>(ir::ByteSize(warps.type(op.operands[0]).dtype));
+    for (int64_t size : warps.launch.maps[static_cast<size_t>(op.i("map"))].box)
+      bytes *= static_cast<double>(size);
+    own += bytes;
+    all += bytes * (op.attr("share") ? static_cast<double>(warps.launch.cluster) : 1);
+  }
+  return all > 0 ? own / all : 1;
+}
+
+int64_t TurnsWrittenOut(const ir::Function& clean, Span at, const ir::Op& lowered) {
+  if (lowered.at.file != at.file || lowered.at.begin != at.begin) return 0;
+  for (const ir::Op& op : clean.ops)
+    if (op.kind == ir::OpKind::kFor && op.at.file == at.file && op.at.begin == at.begin)
+      return std::max<int64_t>(1, lowered.i("step", 1) / std::max<int64_t>(1, op.i("step", 1)));
+  return 1;
+}
+
+}  // namespace tilec::api

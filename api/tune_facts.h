@@ -1,0 +1,24 @@
+// What the choice of tunes reads off a tile function and off the warp program that it becomes.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "ir/function.h"
+#include "ir/target.h"
+
+namespace tilec::api {
+
+// How many times as long a program of products takes, because rows of a copy are no whole lines of
+// 128 bytes; along the loop's own dim the rest of a line comes again in the next turn.
+double CutLines(const ir::Function& fn, const ir::Target& target);
+
+// Of the bytes that come into a CTA, the share that it asks the L2 for: CTAs of a cluster that
+// copy for each other ask for a part each.
+double AskedFor(const ir::Function& warps);
+
+// How many turns of the loop at `at` a turn of the lowered one makes; 0: that is another loop.
+int64_t TurnsWrittenOut(const ir::Function& clean, Span at, const ir::Op& lowered);
+
+}  // namespace tilec::api

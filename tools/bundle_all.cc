@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/bundle_all.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <string>
+
+#include "tools/diagnostics.h"
+#include "tools/session.h"
+
+namespace tilec::tools {
+
+namespace {
+
+constexpr std::string_view kEvery = ":*";
+
+Result<> AddAll(Session& session, const Wanted& wanted, std::vector<Wanted>* out) {
+  DiagSink& diags = session.diags();
+  const std::string file = wanted.file.substr(0, wanted.file.size() - kEvery.size());
+  if (!wanted.choices.empty())
+    return diags
+        .Report(kUsage, Span{}, fmt::format("`{}` takes its values from tests", wanted.file))
+        .Place("command line")
+        .Help(fmt::format("name a kernel for values of your own: {}:KERNEL", file));
+  TRY_VOID(session.LoadFile(file));
+  const frontend::Program& program = *session.loaded().program;
+  std::set<std::string> seen;
+  for (const std::string& kernel : program.own_kernels())
+    for (const frontend::TestInfo& test : program.tests())
+      for (const frontend::TestCallInfo& call : test.calls) {
+        if (call.kernel != kernel) continue;
+        TRY(const frontend::Signature signature, frontend::SignatureOf(program, kernel, diags));
+        Wanted one{fmt::format("{}:{}", file, kernel), {}};
+        std::string key = kernel;
+        for (const auto& [name, value] : call.args) {
+          if (!signature.IsStatic(name) || signature.tune(name) != nullptr) continue;
+          one.choices.push_back({fmt::format("{}={}", name, frontend::ToText(value))});
+          key += " " + one.choices.back().front();
+        }
+        if (seen.insert(key).second) out->push_back(std::move(one));
+      }
+  return Done();
+}
+
+}  // namespace
+
+Result<std::vector<Wanted>> WithEveryKernel(Session& session, const std::vector<Wanted>& wanted) {
+  std::vector<Wanted> out;
+  for (const Wanted& w : wanted) {
+    if (!w.file.ends_with(kEvery))
+      out.push_back(w);
+    else
+      TRY_VOID(AddAll(session, w, &out));
+  }
+  return out;
+}
+
+}  // namespace tilec::tools
