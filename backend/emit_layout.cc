@@ -16,7 +16,7 @@ namespace tilec::backend {
 using ir::OpKind;
 
 // Lane t of a quad has columns 2t, 2t+1 (u) and 8+2t, 9+2t (v) of sixteen, for two rows, and wants
-// 4t … 4t+3. Two words of u and v go through two shuffles, one of each per lane: lanes 0 and 3 give v
+// 4t … 4t+3. Words of u and v go through two shuffles, one of each per lane: lanes 0 and 3 give v
 // first, lanes 1 and 2 u. So lane 0 gets u1, u0; lane 1 u2, u3; lane 2 v0, v1; lane 3 v3, v2.
 Result<void> Emitter::EmitQuadExchange(const ir::Op& op) {
   const ir::ValueId from = op.operands[0], to = op.results[0];

@@ -95,7 +95,7 @@ std::vector<std::vector<int>> RunGroups(const Layout& layout, const RegisterRun&
 std::optional<std::vector<int>> RegisterMap(const Layout& from, const Layout& to,
                                             const std::vector<int64_t>& shape);
 
-// Where a quad's four threads have pairs of columns, 2t and 2t + 1 of each eight, as accumulators lie:
+// Where a quad's threads have pairs of columns, 2t and 2t + 1 of each eight, as accumulators lie:
 // the layout in which they have fours, 4t … 4t + 3 of each sixteen, as products read 8-bit left
 // operands. nullopt: `pairs` is no such layout, or its columns are no sixteens.
 std::optional<Layout> FoursOf(const Layout& pairs);

@@ -13,10 +13,10 @@ namespace {
 // Products of boxes of [2, 8, 8] positions; `more` may read the box %x.
 std::string Program(const std::string& more, int rows = 8) {
   return fmt::format(R"(func @f tile {{
-  param tensor %X: tensor<bf16, 4> in [N, H, W, 64] align=16 stride_align=16 contiguous=1 last_align=8
-  param tensor %F: tensor<bf16, 2> in [64, 64] align=16 stride_align=16 contiguous=1 last_align=8
-  param tensor %Y: tensor<bf16, 4> out [N, H, W, 64] align=16 stride_align=16 contiguous=1 last_align=8
-  param tensor %Z: tensor<bf16, 4> out [N, H, W, 64] align=16 stride_align=16 contiguous=1 last_align=8
+  param tensor %X: tensor<bf16, 4> in [N, H, W, 64] align=16 stride_align=16 contiguous=1
+  param tensor %F: tensor<bf16, 2> in [64, 64] align=16 stride_align=16 contiguous=1
+  param tensor %Y: tensor<bf16, 4> out [N, H, W, 64] align=16 stride_align=16 contiguous=1
+  param tensor %Z: tensor<bf16, 4> out [N, H, W, 64] align=16 stride_align=16 contiguous=1
   param dim %N: i64
   param dim %H: i64
   param dim %W: i64
