@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <set>
 #include <string>
 
@@ -26,7 +27,9 @@ Result<> AddAll(Session& session, const Wanted& wanted, std::vector<Wanted>* out
   TRY_VOID(session.LoadFile(file));
   const frontend::Program& program = *session.loaded().program;
   std::set<std::string> seen;
-  for (const std::string& kernel : program.own_kernels())
+  std::string uncalled;
+  for (const std::string& kernel : program.own_kernels()) {
+    const size_t before = out->size();
     for (const frontend::TestInfo& test : program.tests())
       for (const frontend::TestCallInfo& call : test.calls) {
         if (call.kernel != kernel) continue;
@@ -40,6 +43,13 @@ Result<> AddAll(Session& session, const Wanted& wanted, std::vector<Wanted>* out
         }
         if (seen.insert(key).second) out->push_back(std::move(one));
       }
+    if (out->size() == before) uncalled += (uncalled.empty() ? "" : ", ") + kernel;
+  }
+  if (seen.empty())
+    return diags.Report(kUsage, Span{}, fmt::format("no test of `{}` calls a kernel of it", file))
+        .Place("command line")
+        .Help(fmt::format("name a kernel and its values: {}:KERNEL NAME=VALUE", file));
+  if (!uncalled.empty()) fmt::print(stderr, "{}: no test calls {}, left out\n", file, uncalled);
   return Done();
 }
 

@@ -15,7 +15,8 @@ namespace tilec::tools {
 class Session;
 
 // Each FILE:* becomes its kernels, once for each combination of constants in the file's tests: what
-// a build must know, and no tunes. Kernels that no test calls are left out.
+// a build must know, and no tunes. Kernels that no test calls are left out, and named on standard
+// error; an error if there is no other.
 Result<std::vector<Wanted>> WithEveryKernel(Session& session, const std::vector<Wanted>& wanted);
 
 }  // namespace tilec::tools

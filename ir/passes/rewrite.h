@@ -35,6 +35,15 @@ class Forwarding {
   std::vector<ValueId> to_;
 };
 
+// Is it zero in all of its elements, by a constant?
+inline bool IsZero(const Function& fn, ValueId v) {
+  const AttrValue* value = ConstantOf(fn, Without(fn, OpKind::kBroadcast, v).value);
+  if (!value) return false;
+  const int64_t* i = std::get_if<int64_t>(value);
+  const double* d = std::get_if<double>(value);
+  return (i && *i == 0) || (d && *d == 0);
+}
+
 // A copy of an op without regions, at the end of b's block: it reads replacement(v) for every
 // operand v, and its results have the names of the original's.
 template <typename F>

@@ -126,14 +126,6 @@ class Split {
     }
   }
 
-  bool IsZero(ValueId v) const {
-    const AttrValue* value = ConstantOf(fn_, Without(fn_, OpKind::kBroadcast, v).value);
-    if (!value) return false;
-    const int64_t* i = std::get_if<int64_t>(value);
-    const double* d = std::get_if<double>(value);
-    return (i && *i == 0) || (d && *d == 0);
-  }
-
   // Ops before the loop that its iterations or bounds need.
   void Need(ValueId v) {
     const OpId def = fn_.values[v].def;
@@ -178,7 +170,7 @@ class Split {
     std::vector<std::pair<size_t, ValueId>> starts;  // added behind the loop
     for (size_t i = 0; i < loop.results.size(); ++i) {
       const ValueId start = loop.operands[2 + i];
-      if (kinds_[i] == "add" && !IsZero(start))
+      if (kinds_[i] == "add" && !IsZero(fn_, start))
         starts.emplace_back(i, start);
       else
         Need(start);

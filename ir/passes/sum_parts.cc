@@ -98,17 +98,10 @@ class Parts {
   // A product adds to what is there by itself.
   ValueId Added(Builder& b, ValueId carried, ValueId term) {
     const OpId dot = fn_.values[term].def;
-    if (fn_.ops[dot].kind != OpKind::kDot || !IsZero(fn_.ops[dot].operands[2]))
+    if (fn_.ops[dot].kind != OpKind::kDot || !IsZero(fn_, fn_.ops[dot].operands[2]))
       return b.Binary(OpKind::kAdd, carried, term);
     fn_.ops[dot].operands[2] = carried;
     return term;
-  }
-  bool IsZero(ValueId v) const {
-    const AttrValue* value = ConstantOf(fn_, Without(fn_, OpKind::kBroadcast, v).value);
-    if (!value) return false;
-    const int64_t* i = std::get_if<int64_t>(value);
-    const double* d = std::get_if<double>(value);
-    return (i && *i == 0) || (d && *d == 0);
   }
 
   void Rewrite(size_t dim) {

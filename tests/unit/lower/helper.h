@@ -50,6 +50,14 @@ inline Function Changed(const PassFunction& pass, const Function& before, int ch
   return after;
 }
 
+// Small integers: every order of a sum gives the same.
+inline TensorValue Numbers(DType dtype, std::vector<int64_t> dims, int64_t seed) {
+  TensorValue t = TensorValue::Zeros(dtype, std::move(dims));
+  for (size_t i = 0; i < t.v.size(); ++i)
+    t.v[i] = static_cast<double>((static_cast<int64_t>(i) * 7 + seed) % 11 - 5);
+  return t;
+}
+
 // The program of warps, with a load role.
 inline Function InRoles(const Function& tile, const SequentialOptions& options = {}) {
   DiagSink diags;

@@ -38,14 +38,6 @@ constexpr const char* kSum = R"(func @sum tile {
 }
 )";
 
-// Small integers: every order of a sum gives the same.
-TensorValue Numbers(DType dtype, std::vector<int64_t> dims, int64_t seed) {
-  TensorValue t = TensorValue::Zeros(dtype, std::move(dims));
-  for (size_t i = 0; i < t.v.size(); ++i)
-    t.v[i] = static_cast<double>((static_cast<int64_t>(i) * 7 + seed) % 11 - 5);
-  return t;
-}
-
 std::vector<double> Sums(const Function& fn, int64_t m, int64_t n, int64_t k) {
   InterpretInputs in;
   in.tensors["A"] = Numbers(DType::kBF16, {m, k}, 1);
