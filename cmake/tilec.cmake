@@ -17,14 +17,47 @@ function(tilec_library name)
   target_link_libraries(tilec_${name} PUBLIC ${A_DEPS} PRIVATE ${A_PRIVATE_DEPS})
 endfunction()
 
-# tilec_test(NAME SOURCES … DEPS …): a GoogleTest program registered with CTest.
+# tilec_together(OUT NAME SOURCES …): files of this folder as a few translation units, so that the
+# headers they share are read once: eight tests take the compiler as long as two or three alone.
+# They are included by their paths from the root: the same bytes in every checkout, for ccache.
+# Their names share one scope then: helpers of two files have two names. An editor or a quick
+# rebuild wants them apart: -DTILEC_TOGETHER=OFF.
+option(TILEC_TOGETHER "compile test files of a folder together" ON)
+function(tilec_together out name)
+  list(LENGTH ARGN all)
+  if(NOT TILEC_TOGETHER OR all LESS 2)
+    set(${out} ${ARGN} PARENT_SCOPE)
+    return()
+  endif()
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  math(EXPR units "(${all} + 7) / 8")
+  math(EXPR each "(${all} + ${units} - 1) / ${units}")
+  set(files)
+  set(text)
+  set(count 0)
+  foreach(source IN LISTS ARGN)
+    string(APPEND text "#include \"${folder}/${source}\"\n")
+    math(EXPR count "${count} + 1")
+    math(EXPR rest "${count} % ${each}")
+    if(rest EQUAL 0 OR count EQUAL all)
+      set(file ${CMAKE_CURRENT_BINARY_DIR}/${name}_${count}.cc)
+      file(CONFIGURE OUTPUT ${file} CONTENT "${text}" @ONLY)
+      list(APPEND files ${file})
+      set(text)
+    endif()
+  endforeach()
+  set(${out} ${files} PARENT_SCOPE)
+endfunction()
+
+# tilec_test(NAME SOURCES … DEPS …): a GoogleTest program registered with CTest. SHARDS N: N entries,
+# each with its share of the tests. APART: files that are compiled alone (they define macros).
 function(tilec_test name)
-  cmake_parse_arguments(A "" "SHARDS;LABEL" "SOURCES;DEPS" ${ARGN})
-  add_executable(${name} ${A_SOURCES})
+  cmake_parse_arguments(A "" "SHARDS;LABEL" "SOURCES;APART;DEPS" ${ARGN})
+  tilec_together(sources ${name} ${A_SOURCES})
+  add_executable(${name} ${sources} ${A_APART})
   tilec_flags(${name})
   target_link_libraries(${name} PRIVATE ${A_DEPS} GTest::gtest GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE TILEC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  # Long ones in shares that run beside each other.
   if(NOT A_SHARDS)
     set(A_SHARDS 1)
   endif()

@@ -25,7 +25,10 @@ constexpr FloatFormat kE4M3{3, -6, 0x1p-6, 0x1p-4, 448.0, true, false};
 constexpr FloatFormat kUE8M0{0, -127, 0x1p-127, 0.5, 0x1p127, true, false};
 constexpr FloatFormat kE5M2{2, -14, 0x1p-14, 0x1p-3, 57344.0, true, false};
 
-double PowerOfTwo(int e) { return std::ldexp(1.0, e); }
+// Of a normal double.
+constexpr double PowerOfTwo(int e) {
+  return std::bit_cast<double>(static_cast<uint64_t>(e + 1023) << 52);
+}
 
 // Rounding constants of one format, for a loop.
 struct Rounder {
@@ -68,9 +71,9 @@ double Decode(uint32_t bits, int exponent_bits, int mantissa, int bias) {
   const uint32_t e = (bits >> mantissa) & top;
   const uint32_t m = bits & ((1u << mantissa) - 1);
   const double sign = (bits >> (exponent_bits + mantissa)) & 1 ? -1.0 : 1.0;
-  if (e == 0) return sign * std::ldexp(static_cast<double>(m), 1 - bias - mantissa);
-  return sign * std::ldexp(static_cast<double>(m | (1u << mantissa)),
-                           static_cast<int>(e) - bias - mantissa);
+  if (e == 0) return sign * static_cast<double>(m) * PowerOfTwo(1 - bias - mantissa);
+  return sign * static_cast<double>(m | (1u << mantissa)) *
+         PowerOfTwo(static_cast<int>(e) - bias - mantissa);
 }
 
 // Inverse of Decode for a representable finite value.
@@ -79,8 +82,8 @@ uint32_t Encode(double x, int exponent_bits, int mantissa, int bias) {
   x = std::fabs(x);
   if (x == 0) return sign;
   int e = std::ilogb(x);
-  if (e < 1 - bias) return sign | static_cast<uint32_t>(std::ldexp(x, mantissa + bias - 1));
-  const auto m = static_cast<uint32_t>(std::ldexp(x, mantissa - e)) & ((1u << mantissa) - 1);
+  if (e < 1 - bias) return sign | static_cast<uint32_t>(x * PowerOfTwo(mantissa + bias - 1));
+  const auto m = static_cast<uint32_t>(x * PowerOfTwo(mantissa - e)) & ((1u << mantissa) - 1);
   return sign | static_cast<uint32_t>(e + bias) << mantissa | m;
 }
 

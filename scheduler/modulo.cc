@@ -79,9 +79,12 @@ void ModuloScheduler::BuildConflicts() {
       return;
     }
     const int resource = static_cast<int>(capacity_.size());
+    users_.emplace_back();
     for (const Use& use : uses) {
       capacity -= use.cycles / ii_;
-      if (use.cycles % ii_ > 0) shared_[use.op].push_back({resource, use.cycles % ii_});
+      if (use.cycles % ii_ == 0) continue;
+      shared_[use.op].push_back({resource, use.cycles % ii_});
+      users_.back().push_back({use.op, use.cycles % ii_});
     }
     capacity_.push_back(capacity);
   };
@@ -194,28 +197,26 @@ int64_t ModuloScheduler::Jump(int v, int64_t t, bool forward) const {
     jump = std::max(jump, step == 0 ? ii_ : step);
   }
   for (const Shared& mine : shared_[v]) {
+    const std::vector<User>& users = users_[mine.resource];
     // Instances taken where v starts and wherever another starts under v.
     auto taken = [&](int64_t at, int64_t* nearest) {
       int64_t count = 0;
-      for (int w = 0; w < n_; ++w) {
-        if (w == v || !placed_[w]) continue;
-        for (const Shared& other : shared_[w])
-          if (other.resource == mine.resource && Mod(at - t_[w]) < other.cycles) {
-            ++count;
-            const int64_t step =
-                forward ? Mod(t_[w] + other.cycles - t) : Mod(t + mine.cycles - t_[w]);
-            *nearest = std::min(*nearest, step == 0 ? ii_ : step);
-          }
+      for (const User& other : users) {
+        if (other.op == v || !placed_[other.op]) continue;
+        const int64_t start = t_[other.op];
+        if (Mod(at - start) >= other.cycles) continue;
+        ++count;
+        const int64_t step = forward ? Mod(start + other.cycles - t) : Mod(t + mine.cycles - start);
+        *nearest = std::min(*nearest, step == 0 ? ii_ : step);
       }
       return count;
     };
     int64_t nearest = ii_;
     bool full = taken(t, &nearest) >= capacity_[mine.resource];
-    for (int w = 0; w < n_ && !full; ++w) {
-      if (w == v || !placed_[w]) continue;
-      for (const Shared& other : shared_[w])
-        if (other.resource == mine.resource && Mod(t_[w] - t) < mine.cycles)
-          full = full || taken(t_[w], &nearest) >= capacity_[mine.resource];
+    for (size_t i = 0; i < users.size() && !full; ++i) {
+      const int w = users[i].op;
+      if (w != v && placed_[w] && Mod(t_[w] - t) < mine.cycles)
+        full = taken(t_[w], &nearest) >= capacity_[mine.resource];
     }
     if (full) jump = std::max(jump, std::max<int64_t>(1, nearest));
   }

@@ -44,6 +44,10 @@ class ModuloScheduler {
     int resource;
     int64_t cycles;
   };
+  struct User {  // of a resource of several instances, in the order of ops
+    int op;
+    int64_t cycles;
+  };
   struct Window {
     int64_t early, late;
     bool from_early;  // search from the early end
@@ -89,9 +93,10 @@ class ModuloScheduler {
   int64_t critical_ = 0;
   std::vector<std::vector<Conflict>> conflicts_;
   std::vector<std::vector<Shared>> shared_;
-  std::vector<int64_t> capacity_;  // by resource of several instances
-  std::vector<bool> tight_;        // ops of a nearly full resource of one instance
-  std::vector<bool> late_;         // by default as late as possible
+  std::vector<std::vector<User>> users_;  // the same, by resource
+  std::vector<int64_t> capacity_;         // by resource of several instances
+  std::vector<bool> tight_;               // ops of a nearly full resource of one instance
+  std::vector<bool> late_;                // by default as late as possible
 
   // What is placed next: the op with the least freedom; or from the start of the critical path
   // (height) or from its end (depth).
@@ -100,7 +105,7 @@ class ModuloScheduler {
   uint64_t random_ = 0;
   std::vector<double> bias_;
   std::vector<int64_t> t_, last_;
-  std::vector<bool> placed_;
+  std::vector<uint8_t> placed_;
 };
 
 }  // namespace tilec::scheduler

@@ -46,6 +46,7 @@ class Assembler {
     TRY(const api::Call bound, BindDense(*loaded.program, call, diags));
     api::PipelineOptions options;
     options.schedule = schedule;
+    options.solutions = solved_.store();
     if (!target_.empty()) options.target = target_;
     TRY(const backend::KernelImage image,
         api::CompileCall(loaded, call.kernel, bound, options, nullptr, nullptr, nullptr, diags));
@@ -66,6 +67,7 @@ class Assembler {
   }
 
  private:
+  Solved solved_;
   std::string ptxas_, target_;
   std::map<std::string, int64_t> spills_;  // by kernel
   std::set<std::string> seen_;

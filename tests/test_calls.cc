@@ -3,11 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <set>
 
 #include "api/stdlib.h"
 
 namespace tilec {
+
+Solved::Solved() {
+  const char* folder = std::getenv("TILEC_SOLUTIONS");
+  if (folder && *folder) folder_.emplace(folder);
+  store_.emplace(folder_ ? &*folder_ : nullptr, diags_);
+}
 
 std::string CallText(const frontend::TestCallInfo& call) {
   std::string out;

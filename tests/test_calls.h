@@ -4,16 +4,31 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "api/call.h"
 #include "api/pipeline.h"
+#include "api/solution_cache.h"
 #include "frontend/frontend.h"
 #include "support/diag.h"
 #include "support/result.h"
 
 namespace tilec {
+
+// What the solver found in this run of ctest, in the folder that TILEC_SOLUTIONS names: tests of
+// what is made of a schedule need not solve it again. Without it all are solved.
+class Solved {
+ public:
+  Solved();
+  scheduler::SolutionStore* store() { return &*store_; }
+
+ private:
+  DiagSink diags_;
+  std::optional<runtime::KernelCache> folder_;
+  std::optional<api::SolutionCache> store_;
+};
 
 // "gemm(M=300 N=200)"
 std::string CallText(const frontend::TestCallInfo& call);

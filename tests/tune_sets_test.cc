@@ -121,6 +121,7 @@ class TuneSets {
     if (!bound.ok()) return false;  // its facts do not hold
     api::PipelineOptions options;
     options.schedule = "solve";
+    options.solutions = solved_.store();
     if (!settings_.target.empty()) options.target = settings_.target;
     const auto machine = api::MachineOf(options, diags);
     auto tile = api::MakeTileIr(loaded_, call.kernel, *bound, nullptr, diags);
@@ -153,6 +154,7 @@ class TuneSets {
     return true;
   }
 
+  Solved solved_;
   const Settings& settings_;
   api::Loaded loaded_;
   std::set<std::string> seen_;

@@ -79,7 +79,10 @@ class Session {
   api::Loaded loaded_;
   api::StandardLibrary library_;
   std::optional<runtime::KernelCache> cache_;
-  std::optional<api::SolutionCache> solutions_;  // in `cache_`, or for this session alone
+  // Schedules alone, where nothing is to be had from a cache: tests compile anew what the solver
+  // solved once in their run (TILEC_SOLUTIONS, docs/testing.md).
+  std::optional<runtime::KernelCache> solved_;
+  std::optional<api::SolutionCache> solutions_;  // in one of them, or for this session alone
   api::Observation look_;
   api::Machine machine_;  // once it is read
   std::shared_ptr<runtime::Execution> recorded_ = std::make_shared<runtime::Execution>();

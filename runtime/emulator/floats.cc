@@ -123,7 +123,8 @@ float Expand(uint32_t code, int sign_shift, int mantissa_bits, int min_exponent)
   const auto fraction = static_cast<uint32_t>(Frac(magnitude, mantissa_bits));
   float value;
   if (field == 0) {
-    value = std::ldexp(static_cast<float>(fraction), min_exponent - mantissa_bits);
+    value = fraction == 0 ? 0.0f  // most of them
+                          : std::ldexp(static_cast<float>(fraction), min_exponent - mantissa_bits);
   } else {
     const auto biased = static_cast<uint32_t>(field - 1 + min_exponent + 127);
     value = FloatOf(biased << 23 | fraction << (23 - mantissa_bits));

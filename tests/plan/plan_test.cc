@@ -65,6 +65,8 @@ CompiledPlan CompilePlan(const PlanCase& of, const std::string& plan) {
   api::PipelineOptions options;
   options.schedule = schedule;
   options.target = of.target;
+  Solved solved;
+  options.solutions = solved.store();
   api::Observation look;
   look.plan = &out.plan;
   auto tile = api::MakeTileIr(loaded, call.kernel, *bound, &look, diags);

@@ -45,6 +45,7 @@ class Tester {
     TRY(const api::Call bound, BindDense(*loaded.program, call, diags));
     api::PipelineOptions options;
     options.schedule = schedule;
+    options.solutions = solved_.store();
     options.target = target_.name;
     TRY(ir::Function fn, api::MakeTileIr(loaded, call.kernel, bound, nullptr, diags));
     TRY(fn, api::LowerToWarps(loaded, std::move(fn), options, nullptr, diags));  // accepts it
@@ -107,6 +108,7 @@ class Tester {
 
  private:
   ir::Target target_;
+  Solved solved_;
   std::set<std::string> seen_;
   bool all_;
   Counts counts_;

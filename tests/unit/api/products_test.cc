@@ -21,26 +21,26 @@
 namespace tilec::api {
 namespace {
 
-struct Row {
+struct MeasuredRow {
   int64_t bm = 0, bn = 0;
   double clusters = 0, persistent = 0, once = 0;  // us
 };
-using Size = std::tuple<int64_t, int64_t, int64_t>;
+using Sizes = std::tuple<int64_t, int64_t, int64_t>;
 
-std::string Text(const Size& size) {
+std::string Text(const Sizes& size) {
   const auto& [m, n, k] = size;
   return fmt::format("{}x{}x{}", m, n, k);
 }
-std::string Text(const Row& row) { return fmt::format("{}x{}", row.bm, row.bn); }
+std::string Text(const MeasuredRow& row) { return fmt::format("{}x{}", row.bm, row.bn); }
 
-std::map<Size, std::vector<Row>> Measured() {
-  std::map<Size, std::vector<Row>> out;
+std::map<Sizes, std::vector<MeasuredRow>> MeasuredRows() {
+  std::map<Sizes, std::vector<MeasuredRow>> out;
   std::ifstream file(std::string(TILEC_SOURCE_DIR) + "/tests/unit/api/products_h200.txt");
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
     std::istringstream words(line);
     int64_t m = 0, n = 0, k = 0;
-    Row row;
+    MeasuredRow row;
     words >> m >> n >> k >> row.bm >> row.bn >> row.clusters >> row.persistent >> row.once;
     EXPECT_FALSE(words.fail()) << line;
     out[{m, n, k}].push_back(row);
@@ -50,7 +50,7 @@ std::map<Size, std::vector<Row>> Measured() {
 
 class ProductsTest : public LibraryTest {
  protected:
-  scheduler::SplitChoice Choose(const Size& size, const Row& row) {
+  scheduler::SplitChoice Choose(const Sizes& size, const MeasuredRow& row) {
     const auto& [m, n, k] = size;
     Call call = Of({{"M", m}, {"N", n}, {"K", k}, {"BM", row.bm}, {"BN", row.bn}});
     call.rows_cut_sectors = RowsCutSectors(signature_, call.all);
@@ -62,8 +62,8 @@ class ProductsTest : public LibraryTest {
 TEST_F(ProductsTest, TheFormOfATileIsTheFasterOne) {
   Load("std/matmul.tile", "gemm");
   std::vector<double> lost;
-  for (const auto& [size, rows] : Measured())
-    for (const Row& row : rows) {
+  for (const auto& [size, rows] : MeasuredRows())
+    for (const MeasuredRow& row : rows) {
       const scheduler::SplitChoice choice = Choose(size, row);
       if (choice.ctas > 1) continue;  // was not measured
       const double taken = choice.share_copies ? row.clusters : row.persistent;
@@ -85,10 +85,10 @@ TEST_F(ProductsTest, TheTileOfASizeIsNearTheFastest) {
   Load("std/matmul.tile", "gemm");
   double sum = 0, worst = 0;
   size_t sizes = 0;
-  for (const auto& [size, rows] : Measured()) {
+  for (const auto& [size, rows] : MeasuredRows()) {
     double least = 0, taken = 0, best = 0;
-    const Row* tile = nullptr;
-    for (const Row& row : rows) {
+    const MeasuredRow* tile = nullptr;
+    for (const MeasuredRow& row : rows) {
       const scheduler::SplitChoice choice = Choose(size, row);
       const double fastest = std::min({row.clusters, row.persistent, row.once});
       if (best == 0 || fastest < best) best = fastest;

@@ -47,7 +47,7 @@ kernel two(A: bf16[M, 64], B: bf16[K, 64], C: out f32[M, 64]) {
 }
 )";
 
-constexpr const char* kChain = R"(
+constexpr const char* kTwoProducts = R"(
 kernel chain(A: bf16[M, 64], B: bf16[K, 64], C: out f32[M, 64]) {
   parallel m in tiles(M, 128) {
     let a = A[m, :]
@@ -170,22 +170,22 @@ TEST_F(ScheduleFileTest, AnUneditedFileGivesTheSameProgram) {
 
 // The file says by the names of its ops into how many slices the rows are cut.
 TEST_F(ScheduleFileTest, AnotherLawfulScheduleGivesAnotherProgram) {
-  const Emitted one = Emit(kChain, Write(Solved(kChain, "chain", 1)));
-  const Emitted two = Emit(kChain, Write(Solved(kChain, "chain", 2)));
+  const Emitted one = Emit(kTwoProducts, Write(Solved(kTwoProducts, "chain", 1)));
+  const Emitted two = Emit(kTwoProducts, Write(Solved(kTwoProducts, "chain", 2)));
   ASSERT_TRUE(one.ok) << one.text;
   ASSERT_TRUE(two.ok) << two.text;
   for (int slices : {1, 2}) {
-    const Emitted solved = Emit(kChain, "solve:slices=" + std::to_string(slices));
-    const std::string text = AsDeepAs(solved, Solved(kChain, "chain", slices));
-    EXPECT_TRUE(Emit(kChain, Write(text)).ptx == solved.ptx) << slices;
+    const Emitted solved = Emit(kTwoProducts, "solve:slices=" + std::to_string(slices));
+    const std::string text = AsDeepAs(solved, Solved(kTwoProducts, "chain", slices));
+    EXPECT_TRUE(Emit(kTwoProducts, Write(text)).ptx == solved.ptx) << slices;
   }
   EXPECT_TRUE(one.ptx != two.ptx);
   // Every period twice as long: what overlapped comes one after the other.
   scheduler::SolveOptions slow = scheduler::SolveOptions::ForCompilation();
   slow.fixed_stages = 1;
-  const std::string text = Solved(kChain, "chain", 1, slow);
+  const std::string text = Solved(kTwoProducts, "chain", 1, slow);
   ASSERT_NE(text, "");
-  const Emitted other = Emit(kChain, Write(text));
+  const Emitted other = Emit(kTwoProducts, Write(text));
   ASSERT_TRUE(other.ok) << other.text;
   EXPECT_TRUE(other.ptx != one.ptx);
 }

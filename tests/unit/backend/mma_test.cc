@@ -9,7 +9,7 @@
 namespace tilec::backend {
 namespace {
 
-struct Case {
+struct MmaCase {
   DType a, b;
   int64_t m, n, k;
   int warps = 4;
@@ -46,7 +46,7 @@ double Seen(DType d, double v) {
   return Decode(DType::kF32, cut)[0];
 }
 
-void Check(const Case& c, int number, bool simt = false) {
+void Check(const MmaCase& c, int number, bool simt = false) {
   Kernel k("mma" + std::to_string(number), c.warps);
   const bool integer = ir::IsInteger(c.a);
   const DType d = integer ? DType::kI32 : DType::kF32;
@@ -183,7 +183,7 @@ TEST(Mma, TypesAndSwizzles) {
 // What the accumulator holds is ignored in the first turn, and added to in the second.
 TEST(Mma, AddsWhereItIsToldTo) {
   SKIP_WITHOUT_DEVICE();
-  Case c{DType::kBF16, DType::kBF16, 64, 64, 64};
+  MmaCase c{DType::kBF16, DType::kBF16, 64, 64, 64};
   c.zero = false, c.told = true;
   Check(c, 90);
   c.b = c.a = DType::kI8;
@@ -221,7 +221,7 @@ TEST(Mma, RegisterOperandAndAccumulation) {
   int n = 300;
   for (bool tb : {false, true})
     for (const char* split : {"m", "n"}) {
-      Case c{DType::kBF16, DType::kBF16, 128, 64, 64, 8, split, false, tb, 128, true};
+      MmaCase c{DType::kBF16, DType::kBF16, 128, 64, 64, 8, split, false, tb, 128, true};
       Check(c, n++);
       c.zero = false;
       Check(c, n++);
@@ -231,18 +231,18 @@ TEST(Mma, RegisterOperandAndAccumulation) {
   // Of 8 bits: fours of each sixteen columns.
   for (DType d : {DType::kE4M3, DType::kE5M2, DType::kI8})
     for (const char* split : {"m", "n"}) {
-      Case c{d, d, 128, 64, 96, 8, split, false, false, 32, true};
+      MmaCase c{d, d, 128, 64, 96, 8, split, false, false, 32, true};
       c.zero = false;
       c.k_begin = 32;
       Check(c, n++);
     }
-  Case c{DType::kF16, DType::kF16, 64, 64, 64, 4, "m", false, false, 128};
+  MmaCase c{DType::kF16, DType::kF16, 64, 64, 64, 4, "m", false, false, 128};
   c.zero = false;
   c.k_begin = 96;
   Check(c, n++);
   c.trans_a = c.trans_b = true;
   Check(c, n++);
-  Case e{DType::kE4M3, DType::kE4M3, 64, 64, 64};
+  MmaCase e{DType::kE4M3, DType::kE4M3, 64, 64, 64};
   e.zero = false;
   e.k_begin = 96;
   Check(e, n++);

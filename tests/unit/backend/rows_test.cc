@@ -26,7 +26,7 @@ void MakeRun(Kernel& k, ir::OpId op) {
   k.fn.launch.smem_bytes = std::max<int32_t>(k.fn.launch.smem_bytes, static_cast<int32_t>(bytes));
 }
 
-struct Case {
+struct RowsCase {
   DType dtype;
   int64_t rows, columns, tile_rows, tile_columns, first;
   int64_t pitch;  // 0: dense
@@ -34,7 +34,7 @@ struct Case {
 
 // Rows [first, first + tile_rows) are loaded, whatever is outside is 3, and stored to the same
 // place of another tensor, whose other elements stay.
-void RoundTrip(const Case& c, const ir::Layout& layout) {
+void RoundTrip(const RowsCase& c, const ir::Layout& layout) {
   SCOPED_TRACE(std::string(ir::Spelling(c.dtype)) + " " + std::to_string(c.rows) + "x" +
                std::to_string(c.columns) + " from " + std::to_string(c.first) + " pitch " +
                std::to_string(c.pitch) + " " + ir::ToText(layout));
@@ -80,7 +80,7 @@ void RoundTrip(const Case& c, const ir::Layout& layout) {
 
 TEST(RowRuns, EveryLayoutAndPlace) {
   SKIP_WITHOUT_DEVICE();
-  const Case cases[] = {
+  const RowsCase cases[] = {
       {DType::kBF16, 300, 5, 128, 5, 128, 0},   // in the middle
       {DType::kBF16, 300, 5, 128, 5, 256, 0},   // over the end
       {DType::kF32, 300, 9, 128, 9, 256, 0},    //
@@ -95,7 +95,7 @@ TEST(RowRuns, EveryLayoutAndPlace) {
       {DType::kF32, 41, 59, 8, 64, 40, 60},     //
       {DType::kBF16, 41, 77, 3, 77, 39, 80},    //
   };
-  for (const Case& c : cases) {
+  for (const RowsCase& c : cases) {
     const std::vector<int64_t> shape = {c.tile_rows, c.tile_columns};
     RoundTrip(c, ir::BlockedLayout(shape, 1, 128));
     if (const auto rows = ir::RowsLayout(shape, 128)) RoundTrip(c, *rows);

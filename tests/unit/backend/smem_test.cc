@@ -6,7 +6,7 @@
 namespace tilec::backend {
 namespace {
 
-ir::SmemLayout Panels(int64_t rows, int64_t cols, int swizzle, DType d) {
+ir::SmemLayout PanelsOf(int64_t rows, int64_t cols, int swizzle, DType d) {
   ir::SmemLayout s;
   s.rows = rows;
   s.swizzle_bytes = swizzle;
@@ -31,7 +31,7 @@ TEST(Smem, RoundTrips) {
           const auto layouts = SomeLayouts(shape, 128);
           Kernel k("smem" + std::to_string(n++));
           k.allow_spills = true;
-          const ir::SmemLayout s = Panels(RoundUp(stored[0], 8), stored[1], swizzle, d);
+          const ir::SmemLayout s = PanelsOf(RoundUp(stored[0], 8), stored[1], swizzle, d);
           const ValueId smem = k.Smem(d, stored, s, 0);
           const ValueId a = k.In({"A", d, shape, Random(d, shape[0] * shape[1], 3, -60, 60), {}});
           for (size_t i = 0; i < layouts.size(); ++i) {
@@ -74,7 +74,7 @@ TEST(Smem, BytesAreWhereTheLayoutSays) {
       for (const ir::Layout& layout : SomeLayouts(shape, 128)) {
         Kernel k("bytes" + std::to_string(swizzle));
         k.allow_spills = true;
-        const ir::SmemLayout s = Panels(64, 128, swizzle, d);
+        const ir::SmemLayout s = PanelsOf(64, 128, swizzle, d);
         const int64_t bytes = ir::SmemBytes(s, d);
         const ValueId smem = k.Smem(d, shape, s, 1024);
         const ValueId raw = k.Smem(DType::kU8, {bytes}, {1, bytes, bytes, 0}, 1024);
@@ -103,7 +103,7 @@ TEST(Smem, SlotsAndZero) {
   SKIP_WITHOUT_DEVICE();
   Kernel k("slots");
   const std::vector<int64_t> shape = {16, 64};
-  const ir::SmemLayout s = Panels(16, 64, 128, DType::kBF16);
+  const ir::SmemLayout s = PanelsOf(16, 64, 128, DType::kBF16);
   const ValueId smem = k.Smem(DType::kBF16, shape, s, 0, 3);
   const ir::Layout layout = ir::BlockedLayout(shape, 2, 128);
   const ValueId a = k.In({"A", DType::kBF16, shape, Random(DType::kBF16, 1024, 3), {}});
@@ -126,7 +126,7 @@ TEST(Smem, SlotsAndZero) {
 TEST(Smem, AccumulatorTilesUseMatrixStores) {
   Kernel k("stmatrix");
   const std::vector<int64_t> shape = {64, 64};
-  const ir::SmemLayout s = Panels(64, 64, 128, DType::kBF16);
+  const ir::SmemLayout s = PanelsOf(64, 64, 128, DType::kBF16);
   const ValueId smem = k.Smem(DType::kBF16, shape, s, 0);
   const ValueId a = k.In({"A", DType::kBF16, shape, {}, {}});
   k.b.Add(OpKind::kSmemStore,

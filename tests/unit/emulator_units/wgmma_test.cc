@@ -16,7 +16,7 @@
 namespace tilec::runtime::emulator {
 namespace {
 
-constexpr uint32_t kSmem = 227 * 1024;
+constexpr uint32_t kOperandBytes = 227 * 1024;
 
 struct Operand {
   uint32_t start, lbo, sbo, swizzle;
@@ -104,7 +104,7 @@ double Value(Element e, uint32_t code) {
 }
 
 struct Machine {
-  std::vector<uint8_t> smem = std::vector<uint8_t>(kSmem);
+  std::vector<uint8_t> smem = std::vector<uint8_t>(kOperandBytes);
   std::vector<uint32_t> cells = std::vector<uint32_t>(4 * 128 * 32);
   std::vector<uint32_t> a_cells = std::vector<uint32_t>(4 * 4 * 32);
   WgmmaRegisters registers;
@@ -181,8 +181,8 @@ void RunCase(const WgmmaShape& s, uint32_t swizzle_a, uint32_t swizzle_b, int k_
   before.registers = {};
   Machine copy;  // registers of its own
   copy.cells = m.cells;
-  ASSERT_TRUE(Wgmma(s, Descriptor(a), Descriptor(b), scale_d, m.smem.data(), kSmem, m.registers,
-                    Arithmetic::kFast, &error))
+  ASSERT_TRUE(Wgmma(s, Descriptor(a), Descriptor(b), scale_d, m.smem.data(), kOperandBytes,
+                    m.registers, Arithmetic::kFast, &error))
       << error;
   for (int r = 0; r < 64; r++) {
     for (int c = 0; c < s.n; c++) {
@@ -325,15 +325,15 @@ TEST(Wgmma, DescriptorsAreChecked) {
   Machine m;
   m.cells[0] = 42;
   const WgmmaShape s = {.n = 64};
-  const Operand last = {kSmem - 64 * 128 + 128, 16, 1024, 128, false};
-  EXPECT_FALSE(Wgmma(s, Descriptor(o), Descriptor(last), true, m.smem.data(), kSmem, m.registers,
-                     Arithmetic::kFast, &error));
+  const Operand last = {kOperandBytes - 64 * 128 + 128, 16, 1024, 128, false};
+  EXPECT_FALSE(Wgmma(s, Descriptor(o), Descriptor(last), true, m.smem.data(), kOperandBytes,
+                     m.registers, Arithmetic::kFast, &error));
   EXPECT_NE(error.find("descriptor of B"), std::string::npos) << error;
   EXPECT_NE(error.find("reaches byte"), std::string::npos) << error;
   EXPECT_EQ(m.cells[0], 42u);
-  const Operand fits = {kSmem - 64 * 128, 16, 1024, 128, false};
-  EXPECT_TRUE(Wgmma(s, Descriptor(o), Descriptor(fits), true, m.smem.data(), kSmem, m.registers,
-                    Arithmetic::kFast, &error));
+  const Operand fits = {kOperandBytes - 64 * 128, 16, 1024, 128, false};
+  EXPECT_TRUE(Wgmma(s, Descriptor(o), Descriptor(fits), true, m.smem.data(), kOperandBytes,
+                    m.registers, Arithmetic::kFast, &error));
 }
 
 TEST(Wgmma, ShapesAreChecked) {

@@ -41,7 +41,7 @@ constexpr const char* kBoth = R"(func @both tile {
   }
 }
 )";
-constexpr const char* kProduct = "%n = dot %a, %b, %c : f32[64, 64]\n";
+constexpr const char* kOneDot = "%n = dot %a, %b, %c : f32[64, 64]\n";
 constexpr const char* kThreads = R"(%f = cast %a : f32[64, 32]
         %s = reduce %f {kind = "sum", axis = 1} : f32[64]
         %r1 = add %r, %s : f32[64]
@@ -66,11 +66,11 @@ void ExpectChainGivesBack(const std::string& body) {
 }
 
 TEST(Chains, SlotsComeBackWhereThreadsReadThemLast) {
-  ExpectChainGivesBack(std::string(kProduct) + kThreads);
+  ExpectChainGivesBack(std::string(kOneDot) + kThreads);
 }
 
 TEST(Chains, SlotsComeBackWhereTheProductReadsThemLast) {
-  ExpectChainGivesBack(std::string(kThreads) + kProduct);
+  ExpectChainGivesBack(std::string(kThreads) + kOneDot);
 }
 
 // The copy engine cannot bring the rows of C: threads fill one buffer in every turn, and await all

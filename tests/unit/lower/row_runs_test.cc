@@ -12,7 +12,7 @@ namespace tilec::ir {
 namespace {
 
 // Each row less its largest element; ROWS rows of COLUMNS columns a CTA.
-constexpr const char* kRows = R"(func @rows tile {
+constexpr const char* kReadRows = R"(func @rows tile {
   param tensor %X: tensor<bf16, 2> in [R, COLUMNS] align=16 stride_align=2 contiguous=1
   param tensor %Y: tensor<bf16, 2> out [R, COLUMNS] align=16 stride_align=2 contiguous=1
   param dim %R: i64
@@ -34,7 +34,7 @@ constexpr const char* kRows = R"(func @rows tile {
 )";
 
 std::string Rows(int64_t rows, int64_t columns) {
-  return With(With(kRows, "ROWS", std::to_string(rows)), "COLUMNS", std::to_string(columns));
+  return With(With(kReadRows, "ROWS", std::to_string(rows)), "COLUMNS", std::to_string(columns));
 }
 
 Function Lowered(const std::string& text) {

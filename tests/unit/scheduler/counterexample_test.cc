@@ -47,7 +47,7 @@ ir::Schedule At(const Graph& g, const std::vector<int64_t>& t, int64_t ii) {
   return s;
 }
 
-Graph Parse(const char* text) {
+Graph GraphOf(const char* text) {
   DiagSink diags;
   SourceMap sources;
   Result<Graph> graph = ParseGraph(text, sources.Add("test.graph", text), diags);
@@ -65,7 +65,7 @@ void ExpectRejectedBy(const std::string& law, const Graph& g, const std::vector<
 }
 
 TEST(PaperCounterexample, LiveInsAreNotCounted) {
-  const Graph g = Parse(R"(graph live_ins
+  const Graph g = GraphOf(R"(graph live_ins
 machine m tmem=512
 op TMP latency=1 tmem=300
 op USE latency=1
@@ -83,7 +83,7 @@ edge ACC -> ACC tmem distance=1
 }
 
 TEST(PaperCounterexample, OperandsOfAsynchronousOpsAreReadToTheEnd) {
-  const Graph g = Parse(R"(graph free_at_issue
+  const Graph g = GraphOf(R"(graph free_at_issue
 machine m tmem=512
 unit tensor
 op A issue=1 latency=1 tmem=300
@@ -144,7 +144,7 @@ int64_t PeriodOfThePaper(const Graph& g, int64_t most) {
 }
 
 TEST(PaperCounterexample, OneNumberOfCopiesMissesTheSmallestPeriod) {
-  const Graph g = Parse(R"(graph copies
+  const Graph g = GraphOf(R"(graph copies
 machine m smem=1024 warps=5
 unit tma
 unit tensor

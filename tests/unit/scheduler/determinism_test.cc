@@ -17,7 +17,7 @@ namespace tilec::scheduler {
 namespace {
 
 // A solution, or why there is none.
-std::string Answer(const Graph& graph, const SolveOptions& options) {
+std::string AnswerText(const Graph& graph, const SolveOptions& options) {
   DiagSink diags;
   const Result<Solution> solution = Solve(graph, options, diags);
   if (solution.ok()) return ToText(*solution);
@@ -33,7 +33,8 @@ std::string Answer(const Graph& graph, const SolveOptions& options) {
 void ExpectSame(const std::vector<const CorpusLoop*>& loops) {
   const SolveOptions options = SolveOptions::ForCompilation();
   std::vector<std::string> first(loops.size());
-  for (size_t i = 0; i < loops.size(); ++i) first[i] = Answer(loops[i]->extraction.graph, options);
+  for (size_t i = 0; i < loops.size(); ++i)
+    first[i] = AnswerText(loops[i]->extraction.graph, options);
   constexpr int kThreads = 4;
   std::vector<std::vector<std::string>> again(kThreads, std::vector<std::string>(loops.size()));
   std::vector<std::thread> threads;
@@ -41,7 +42,7 @@ void ExpectSame(const std::vector<const CorpusLoop*>& loops) {
     threads.emplace_back([&, t] {
       for (size_t i = static_cast<size_t>(t / 2); i < loops.size(); i += kThreads / 2) {
         const size_t at = t % 2 == 0 ? i : loops.size() - 1 - i;
-        again[t][at] = Answer(loops[at]->extraction.graph, options);
+        again[t][at] = AnswerText(loops[at]->extraction.graph, options);
       }
     });
   for (std::thread& thread : threads) thread.join();
@@ -78,7 +79,7 @@ TEST(Determinism, AcrossBuilds) {
   std::string text;
   for (const char* name :
        {"gemm_hopper", "gemm_blackwell", "attention_forward_hopper", "attention_forward_h200"})
-    text += "# " + std::string(name) + "\n" + Answer(LoadGraph(name), {}) + "\n";
+    text += "# " + std::string(name) + "\n" + AnswerText(LoadGraph(name), {}) + "\n";
   const std::string path = std::string(TILEC_SOURCE_DIR) + "/tests/schedule/solutions.golden";
   std::string expected, why;
   if (std::getenv("UPDATE_GOLDEN") != nullptr) {

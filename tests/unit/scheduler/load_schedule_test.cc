@@ -12,7 +12,7 @@
 namespace tilec::scheduler {
 namespace {
 
-std::string Solved(const Graph& graph) {
+std::string SolvedText(const Graph& graph) {
   DiagSink diags;
   const Result<Solution> solution = Solve(graph, {}, diags);
   EXPECT_TRUE(solution.ok());
@@ -50,7 +50,7 @@ Outcome Load(const Graph& graph, const std::string& text) {
 
 TEST(LoadSchedule, TakesWhatItWrote) {
   const Graph graph = LoadGraph("attention_forward_hopper");
-  const std::string text = Solved(graph);
+  const std::string text = SolvedText(graph);
   const Outcome outcome = Load(graph, text);
   EXPECT_TRUE(outcome.ok);
   EXPECT_EQ(outcome.codes, "");
@@ -59,7 +59,7 @@ TEST(LoadSchedule, TakesWhatItWrote) {
 
 TEST(LoadSchedule, TakesWhatStillHoldsWithAWarning) {
   Graph graph = LoadGraph("attention_forward_hopper");
-  const std::string text = Solved(graph);
+  const std::string text = SolvedText(graph);
   graph.ops[graph.FindOp("EXP0")].latency -= 1;  // cheaper: every law still holds
   const Outcome outcome = Load(graph, text);
   EXPECT_TRUE(outcome.ok);
@@ -69,7 +69,7 @@ TEST(LoadSchedule, TakesWhatStillHoldsWithAWarning) {
 
 TEST(LoadSchedule, RefusesWhatNoLongerHolds) {
   Graph graph = LoadGraph("attention_forward_hopper");
-  const std::string text = Solved(graph);
+  const std::string text = SolvedText(graph);
   for (UnitUse& use : graph.ops[graph.FindOp("QK0")].uses) use.cycles += 1;
   const Outcome outcome = Load(graph, text);
   EXPECT_FALSE(outcome.ok);
@@ -79,7 +79,7 @@ TEST(LoadSchedule, RefusesWhatNoLongerHolds) {
 
 TEST(LoadSchedule, SaysWhatMoved) {
   const Graph graph = LoadGraph("attention_forward_hopper");
-  const std::string text = Replaced(Solved(graph), "EXP0", "EXPO");
+  const std::string text = Replaced(SolvedText(graph), "EXP0", "EXPO");
   const Outcome outcome = Load(graph, text);
   EXPECT_FALSE(outcome.ok);
   EXPECT_EQ(outcome.codes, "S340");
@@ -91,7 +91,7 @@ TEST(LoadSchedule, SaysWhatMoved) {
 // Whatever one does to the text: a schedule that the checker accepts, or a diagnostic.
 TEST(LoadSchedule, DamagedText) {
   const Graph graph = LoadGraph("gemm_hopper");
-  const std::string text = Solved(graph);
+  const std::string text = SolvedText(graph);
   int refused = 0;
   for (size_t at = 0; at < text.size(); at += 3)
     for (const char* with : {"", "0", "-", "\n", "99999999999999999999"}) {

@@ -11,7 +11,7 @@
 namespace tilec::scheduler {
 namespace {
 
-struct Tally {
+struct BruteTally {
   int feasible = 0, infeasible = 0;
   // Two rings without hold, each overwritten in the very cycle in which the other is read: lawful
   // by the half-open lives of graph.h, and a deadlock for whoever plays one op after the other.
@@ -20,8 +20,8 @@ struct Tally {
 
 // Climbs from II 1 to the smallest feasible one, at most `largest`. The optima that are compared
 // below are more than 2,000.
-Tally Compare(uint64_t first, uint64_t last, int max_ops, bool memory, int64_t largest) {
-  Tally tally;
+BruteTally Compare(uint64_t first, uint64_t last, int max_ops, bool memory, int64_t largest) {
+  BruteTally tally;
   for (uint64_t seed = first; seed < last; ++seed) {
     const Graph graph = RandomGraph(seed, max_ops, memory);
     for (int64_t ii = 1; ii <= largest; ++ii) {
@@ -48,21 +48,21 @@ Tally Compare(uint64_t first, uint64_t last, int max_ops, bool memory, int64_t l
 }
 
 TEST(SolverBruteForce, DependencesUnitsAndRoles) {
-  const Tally tally = Compare(0, 1500, 6, false, 10);
+  const BruteTally tally = Compare(0, 1500, 6, false, 10);
   EXPECT_GT(tally.feasible, 1400);
   EXPECT_GT(tally.infeasible, 3000);
   EXPECT_EQ(tally.swaps, 0);
 }
 
 TEST(SolverBruteForce, MemoryAndRegistersOfThreeOps) {
-  const Tally tally = Compare(10000, 11100, 3, true, 8);
+  const BruteTally tally = Compare(10000, 11100, 3, true, 8);
   EXPECT_GT(tally.feasible, 600);
   EXPECT_GT(tally.infeasible, 1000);
   EXPECT_LE(tally.swaps, 3);
 }
 
 TEST(SolverBruteForce, MemoryAndRegistersOfFourOps) {
-  const Tally tally = Compare(1000, 1250, 4, true, 3);
+  const BruteTally tally = Compare(1000, 1250, 4, true, 3);
   EXPECT_GT(tally.feasible, 30);
   EXPECT_GT(tally.infeasible, 300);
   EXPECT_LE(tally.swaps, 1);

@@ -38,13 +38,13 @@ Graph Parse(const char* text) {
   return *std::move(graph);
 }
 
-struct Tally {
+struct ObjectiveTally {
   int compared = 0, several_stages = 0, refused = 0;
 };
 
-Tally Compare(uint64_t first, uint64_t last, int max_ops, bool memory, double epsilon,
-              bool widths) {
-  Tally tally;
+ObjectiveTally Compare(uint64_t first, uint64_t last, int max_ops, bool memory, double epsilon,
+                       bool widths) {
+  ObjectiveTally tally;
   constexpr int64_t kLargest = 4;
   for (uint64_t seed = first; seed < last; ++seed) {
     Graph graph = RandomGraph(seed, max_ops, memory);
@@ -86,25 +86,25 @@ Tally Compare(uint64_t first, uint64_t last, int max_ops, bool memory, double ep
 }
 
 TEST(SolverObjective, DependencesUnitsAndRoles) {
-  const Tally tally = Compare(0, 600, 5, false, 0.01, false);
+  const ObjectiveTally tally = Compare(0, 600, 5, false, 0.01, false);
   EXPECT_GT(tally.compared, 250);
   EXPECT_GT(tally.several_stages, 60);
   EXPECT_EQ(tally.refused, 0);
 }
 
 TEST(SolverObjective, LongerPeriodsForTheSakeOfTheObjective) {
-  const Tally tally = Compare(3000, 3200, 4, false, 0.5, false);
+  const ObjectiveTally tally = Compare(3000, 3200, 4, false, 0.5, false);
   EXPECT_GT(tally.compared, 100);
 }
 
 TEST(SolverObjective, MemoryAndRegisters) {
-  const Tally tally = Compare(10000, 10500, 3, true, 0.01, false);
+  const ObjectiveTally tally = Compare(10000, 10500, 3, true, 0.01, false);
   EXPECT_GT(tally.compared, 150);
   EXPECT_LE(tally.refused, 8);
 }
 
 TEST(SolverObjective, RolesOfSeveralWidths) {
-  const Tally tally = Compare(50000, 50800, 5, false, 0.01, true);
+  const ObjectiveTally tally = Compare(50000, 50800, 5, false, 0.01, true);
   EXPECT_GT(tally.compared, 150);
 }
 

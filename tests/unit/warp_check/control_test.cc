@@ -8,7 +8,7 @@ namespace tilec::ir {
 namespace {
 
 // One load role, one compute role of four warps.
-std::string Pair(const std::string& load, const std::string& compute, int depth = 3) {
+std::string LoadAndCompute(const std::string& load, const std::string& compute, int depth = 3) {
   return Kernel(8, Ring("r", 0, 0, depth) + Init(InitRing("r", 1, 4)) +
                        Role("load", 4, 1, Counter("lc") + load) +
                        Role("compute", 0, 4, Counter("cc") + compute));
@@ -20,15 +20,15 @@ const std::string kPlainCompute = For("%zero", "%K", 64, "%j", Take("r", "cc", "
 TEST(WarpControl, PlainLoop) {
   WarpCheckStats stats;
   std::string text;
-  EXPECT_EQ(Verdict(Pair(kPlainLoad, kPlainCompute), &text, &stats), "") << text;
+  EXPECT_EQ(Verdict(LoadAndCompute(kPlainLoad, kPlainCompute), &text, &stats), "") << text;
   EXPECT_LT(stats.states, 40);
 }
 
 TEST(WarpControl, OneTurnLessOnOneSide) {
   const std::string late = For("%c64", "%K", 64, "%j", Take("r", "cc", "c", 3));
-  EXPECT_EQ(Verdict(Pair(kPlainLoad, late)), "WarpOpenEnd");
+  EXPECT_EQ(Verdict(LoadAndCompute(kPlainLoad, late)), "WarpOpenEnd");
   const std::string early = For("%c64", "%K", 64, "%k", Put("r", "lc", "l", 3, "%k"));
-  EXPECT_EQ(Verdict(Pair(early, kPlainCompute)), "WarpDeadlock");
+  EXPECT_EQ(Verdict(LoadAndCompute(early, kPlainCompute)), "WarpDeadlock");
 }
 
 TEST(WarpControl, PeeledTurnsAreTheSameTurns) {
@@ -36,11 +36,11 @@ TEST(WarpControl, PeeledTurnsAreTheSameTurns) {
       Less("%any", "%zero", "%K") +
       If("%any", Take("r", "cc", "a", 3) + For("%c64", "%K", 64, "%j", Take("r", "cc", "b", 3)));
   std::string text;
-  EXPECT_EQ(Verdict(Pair(kPlainLoad, peeled), &text), "") << text;
+  EXPECT_EQ(Verdict(LoadAndCompute(kPlainLoad, peeled), &text), "") << text;
   // Without the guard it waits for a turn that does not come when K = 0.
   const std::string bold =
       Take("r", "cc", "a", 3) + For("%c64", "%K", 64, "%j", Take("r", "cc", "b", 3));
-  EXPECT_EQ(Verdict(Pair(kPlainLoad, bold)), "WarpDeadlock");
+  EXPECT_EQ(Verdict(LoadAndCompute(kPlainLoad, bold)), "WarpDeadlock");
 }
 
 TEST(WarpControl, PrologueAndEpilogueOfOneRoleOnly) {
@@ -53,8 +53,9 @@ TEST(WarpControl, PrologueAndEpilogueOfOneRoleOnly) {
   const std::string compute =
       "%c128 = constant {value = 128} : i64\n" + Less("%two", "%c64", "%K") + deep;
   std::string text;
-  EXPECT_EQ(Verdict(Pair(kPlainLoad, compute), &text), "") << text;
-  EXPECT_NE(Verdict(Pair(kPlainLoad, With(compute, "cmp %c64, %K", "cmp %zero, %K"))), "");
+  EXPECT_EQ(Verdict(LoadAndCompute(kPlainLoad, compute), &text), "") << text;
+  EXPECT_NE(Verdict(LoadAndCompute(kPlainLoad, With(compute, "cmp %c64, %K", "cmp %zero, %K"))),
+            "");
 }
 
 // Turns on this side of two borders have a version of their own, with a mistake that shows when the
@@ -71,13 +72,13 @@ TEST(WarpControl, VersionsWithFarBorders) {
     };
     const std::string load = For("%zero", "%K", 64, "%k", Put("r", "lc", "l", 8, "%k"));
     std::string text;
-    EXPECT_EQ(Verdict(Pair(load, compute(fits), 8), &text), "") << text;
+    EXPECT_EQ(Verdict(LoadAndCompute(load, compute(fits), 8), &text), "") << text;
     const std::string wrong =
         "%v = constant {value = 7} : i32\n" + With(fits, "div %nc, %dc", "div %nc, %v");
     // Its wait passes too early. Sizes all lie on one side of what is far off, so there the version
     // is met from the first lap on, and reads what nothing has filled.
     const char* finding = border < (1 << 30) ? "WarpPhase" : "WarpUnfilled";
-    EXPECT_EQ(Verdict(Pair(load, compute(wrong), 8)), finding) << border;
+    EXPECT_EQ(Verdict(LoadAndCompute(load, compute(wrong), 8)), finding) << border;
   }
 }
 
@@ -97,9 +98,9 @@ TEST(WarpControl, VersionsForTheLastTurnAndForFarBorders) {
                    If("%both", Take("r", "cc", "c", 3), other));
   };
   std::string text;
-  EXPECT_EQ(Verdict(Pair(load, compute(good, "%near")), &text), "") << text;
-  EXPECT_EQ(Verdict(Pair(load, compute(wrong, "%inner")), &text), "") << text;
-  EXPECT_EQ(Verdict(Pair(load, compute(wrong, "%near"))), "WarpOverwrite");
+  EXPECT_EQ(Verdict(LoadAndCompute(load, compute(good, "%near")), &text), "") << text;
+  EXPECT_EQ(Verdict(LoadAndCompute(load, compute(wrong, "%inner")), &text), "") << text;
+  EXPECT_EQ(Verdict(LoadAndCompute(load, compute(wrong, "%near"))), "WarpOverwrite");
 }
 
 // The length is a multiple of 64: whoever has a branch in front of the loop asks of it without a
@@ -114,9 +115,11 @@ TEST(WarpControl, LengthsThatAreMultiples) {
       Take("r", "cc", "a", 3) + For("%c64", "%bc", 64, "%j", Take("r", "cc", "b", 3));
   std::string text;
   EXPECT_EQ(
-      Verdict(Pair(load, bound("bc") + Less("%any", "%zero", "%bc") + If("%any", rest)), &text), "")
+      Verdict(LoadAndCompute(load, bound("bc") + Less("%any", "%zero", "%bc") + If("%any", rest)),
+              &text),
+      "")
       << text;
-  EXPECT_EQ(Verdict(Pair(load, bound("bc") + rest)), "WarpDeadlock");
+  EXPECT_EQ(Verdict(LoadAndCompute(load, bound("bc") + rest)), "WarpDeadlock");
 }
 
 // Which iteration is left out is asked seven iterations late.
@@ -129,8 +132,8 @@ TEST(WarpControl, BranchesThatLagBehindTheirPosition) {
                    If("%ne" + c, For("%zero", "%K", 64, "%i" + c, body)));
   };
   const auto kernel = [&](int lag) {
-    return Pair(role("lc", 7, Put("r", "lc", "l", 3, "%ilc")),
-                role("cc", lag, Take("r", "cc", "c", 3)));
+    return LoadAndCompute(role("lc", 7, Put("r", "lc", "l", 3, "%ilc")),
+                          role("cc", lag, Take("r", "cc", "c", 3)));
   };
   std::string text;
   EXPECT_EQ(Verdict(kernel(7), &text), "") << text;
@@ -144,8 +147,9 @@ TEST(WarpControl, InnerLengthsThatAreOuterPositions) {
   };
   const std::string load = role("lc", "%zero", Put("r", "lc", "l", 3, "%ilc"));
   std::string text;
-  EXPECT_EQ(Verdict(Pair(load, role("cc", "%zero", Take("r", "cc", "c", 3))), &text), "") << text;
-  EXPECT_NE(Verdict(Pair(load, role("cc", "%c64", Take("r", "cc", "c", 3)))), "");
+  EXPECT_EQ(Verdict(LoadAndCompute(load, role("cc", "%zero", Take("r", "cc", "c", 3))), &text), "")
+      << text;
+  EXPECT_NE(Verdict(LoadAndCompute(load, role("cc", "%c64", Take("r", "cc", "c", 3)))), "");
 }
 
 TEST(WarpControl, ConsumersTakeTurns) {
@@ -282,9 +286,9 @@ TEST(WarpControl, BranchesOnReadOnlyDataAgree) {
   const std::string compute =
       For("%zero", "%K", 64, "%j", body("c", "%j", Take("r", "cc", "c", 3)));
   std::string text;
-  EXPECT_EQ(Verdict(Pair(load, compute), &text), "") << text;
-  EXPECT_NE(Verdict(Pair(load, kPlainCompute)), "");
-  EXPECT_NE(Verdict(Pair(load, With(compute, "cmp %zero, %vc", "cmp %c64, %vc"))), "");
+  EXPECT_EQ(Verdict(LoadAndCompute(load, compute), &text), "") << text;
+  EXPECT_NE(Verdict(LoadAndCompute(load, kPlainCompute)), "");
+  EXPECT_NE(Verdict(LoadAndCompute(load, With(compute, "cmp %zero, %vc", "cmp %c64, %vc"))), "");
 }
 
 TEST(WarpControl, SlotAndPhaseCarriedWithoutCounter) {
@@ -306,9 +310,10 @@ TEST(WarpControl, SlotAndPhaseCarriedWithoutCounter) {
   }
 )";
   std::string text;
-  EXPECT_EQ(Verdict(Pair(kPlainLoad, compute), &text), "") << text;
-  EXPECT_NE(Verdict(Pair(kPlainLoad, With(compute, "cmp %up, %i3", "cmp %up, %i2"))), "");
-  EXPECT_NE(Verdict(Pair(kPlainLoad, With(compute, "yield %next, %turn", "yield %next, %phase"))),
+  EXPECT_EQ(Verdict(LoadAndCompute(kPlainLoad, compute), &text), "") << text;
+  EXPECT_NE(Verdict(LoadAndCompute(kPlainLoad, With(compute, "cmp %up, %i3", "cmp %up, %i2"))), "");
+  EXPECT_NE(Verdict(LoadAndCompute(kPlainLoad,
+                                   With(compute, "yield %next, %turn", "yield %next, %phase"))),
             "");
 }
 
@@ -318,8 +323,8 @@ TEST(WarpControl, LongLoopOfKnownLength) {
   const std::string compute =
       With(hi, "%h", "%g") + For("%zero", "%g", 64, "%j", Take("r", "cc", "c", 3));
   std::string text;
-  EXPECT_EQ(Verdict(Pair(load, compute), &text), "") << text;
-  EXPECT_NE(Verdict(Pair(load, With(compute, "640000", "640064"))), "");
+  EXPECT_EQ(Verdict(LoadAndCompute(load, compute), &text), "") << text;
+  EXPECT_NE(Verdict(LoadAndCompute(load, With(compute, "640000", "640064"))), "");
 }
 
 TEST(WarpControl, OrderTokensBetweenComputeRoles) {
@@ -404,7 +409,7 @@ TEST(WarpControl, CarriedScalarsThatNeverRepeat) {
 
 TEST(WarpControl, RolesAgreeOnWhatALoopInEachMoves) {
   auto verdict = [](const std::string& load) {
-    return Verdict(Pair(IfMoved("a", load), IfMoved("b", Take("r", "cc", "c", 3))));
+    return Verdict(LoadAndCompute(IfMoved("a", load), IfMoved("b", Take("r", "cc", "c", 3))));
   };
   const std::string load = Put("r", "lc", "l", 3, "%ka");
   EXPECT_EQ(verdict(load), "");

@@ -22,9 +22,9 @@ Executions Executed(const std::string& program) {
     if (fn->ops[id].kind == OpKind::kFor) return Execute(*fn, fn->ops[id].regions[0]);
   return Execute(*fn, fn->body);
 }
-std::string Fault(const std::string& program) { return Executed(program).fault; }
+std::string FaultOf(const std::string& program) { return Executed(program).fault; }
 bool Finds(const std::string& program, const std::string& what) {
-  const std::string fault = Fault(program);
+  const std::string fault = FaultOf(program);
   EXPECT_NE(fault.find(what), std::string::npos) << fault;
   return !fault.empty();
 }
@@ -86,11 +86,11 @@ std::string TwoStores(const char* first, const char* second, const char* last) {
 TEST(Executions, OfCopiesOut) {
   const char* all = "tma_wait {pending = 0, read = 1}";
   const char* but_one = "tma_wait {pending = 1, read = 1}";
-  EXPECT_EQ(Fault(TwoStores(all, all, all)), "");
+  EXPECT_EQ(FaultOf(TwoStores(all, all, all)), "");
   // Each store's buffer is free when the other's copy alone is under way.
-  EXPECT_EQ(Fault(TwoStores(but_one, but_one, all)), "");
-  EXPECT_EQ(Fault(TwoStores("", all, all)), "");
-  EXPECT_EQ(Fault(Without(TwoStores(all, all, all), "tma_commit\n")), "");
+  EXPECT_EQ(FaultOf(TwoStores(but_one, but_one, all)), "");
+  EXPECT_EQ(FaultOf(TwoStores("", all, all)), "");
+  EXPECT_EQ(FaultOf(Without(TwoStores(all, all, all), "tma_commit\n")), "");
   EXPECT_TRUE(Finds(TwoStores("", but_one, all), "smem_store"));
   EXPECT_TRUE(Finds(TwoStores("", "", all), "is not ordered after"));
   EXPECT_TRUE(Finds(TwoStores(all, all, but_one), "is done"));
@@ -128,7 +128,7 @@ TEST(Executions, OfATensorThatIsReadAndWritten) {
 )",
                                  sync));
   };
-  EXPECT_EQ(Fault(program("cta_sync {id = 0}")), "");
+  EXPECT_EQ(FaultOf(program("cta_sync {id = 0}")), "");
   EXPECT_TRUE(Finds(program(""), "gstore"));
 }
 

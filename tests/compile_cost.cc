@@ -1,0 +1,138 @@
+// What a cold compilation costs, solve and proof included, ptxas not: processor time of every call
+// of the `test` blocks of .tile files, at the defaults of its tunes and at points of their spaces.
+// Processor time, so that a busy machine changes little.
+//
+//   compile_cost [--points=N] [--most=MS] [--quiet] [--target=MACHINE] FILE.tile…
+//
+// `--points`: how many points of each space beside the defaults, drawn with one seed. `--most`: a
+// compilation that takes longer is a failure.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/pipeline.h"
+#include "support/diag.h"
+#include "tests/test_calls.h"
+
+namespace tilec {
+namespace {
+
+double ProcessorMs() {
+  struct rusage used = {};
+  ::getrusage(RUSAGE_SELF, &used);
+  const auto ms = [](const timeval& t) {
+    return 1e3 * static_cast<double>(t.tv_sec) + 1e-3 * static_cast<double>(t.tv_usec);
+  };
+  return ms(used.ru_utime) + ms(used.ru_stime);
+}
+
+struct Settings {
+  int points = 0;
+  double most = 1e9;
+  bool quiet = false;
+  std::string target;
+  std::vector<std::string> files;
+};
+
+class Costs {
+ public:
+  explicit Costs(const Settings& settings) : settings_(settings) {}
+
+  Result<bool> Visit(const api::Loaded& loaded, const frontend::TestCallInfo& call,
+                     const std::string& schedule, DiagSink& diags) {
+    TRY(const frontend::Signature signature,
+        frontend::SignatureOf(*loaded.program, call.kernel, diags));
+    TRY(const api::Call bound, BindDense(*loaded.program, call, diags));
+    bool good = One(loaded, call, schedule);
+    for (int i = 0; i < settings_.points; ++i) {
+      frontend::TestCallInfo with = call;
+      for (const frontend::TuneInfo& tune : signature.tunes)
+        if (!tune.candidates.empty() && !call.args.count(tune.name))
+          with.args[tune.name] = tune.candidates[rng_() % tune.candidates.size()];
+      if (with.args != call.args) good = One(loaded, with, schedule) && good;
+    }
+    return good;
+  }
+
+  int Summary() {
+    if (times_.empty()) return 1;
+    std::sort(times_.begin(), times_.end());
+    fmt::print(
+        "{} programs, {} refused; processor time: median {:.0f} ms, worst {:.0f} ms, {} over "
+        "the limit\n",
+        times_.size(), refused_, times_[times_.size() / 2], times_.back(), over_);
+    return over_ == 0 ? 0 : 1;
+  }
+
+ private:
+  bool One(const api::Loaded& loaded, const frontend::TestCallInfo& call,
+           const std::string& schedule) {
+    DiagSink diags;
+    const auto bound = BindDense(*loaded.program, call, diags);
+    if (!bound.ok()) return true;  // a point may contradict the sizes
+    api::PipelineOptions options;
+    options.schedule = schedule;
+    if (!settings_.target.empty()) options.target = settings_.target;
+    const double start = ProcessorMs();
+    const auto image =
+        api::CompileCall(loaded, call.kernel, *bound, options, nullptr, nullptr, nullptr, diags);
+    const double ms = ProcessorMs() - start;
+    if (!image.ok()) return ++refused_, true;
+    if (!seen_.insert(image->ptx).second) return true;
+    times_.push_back(ms);
+    const bool over = ms > settings_.most;
+    over_ += over;
+    if (over || !settings_.quiet) fmt::print("{:8.1f} ms  {}\n", ms, CallText(call));
+    return !over;
+  }
+
+  const Settings& settings_;
+  std::mt19937_64 rng_{1};
+  std::set<std::string> seen_;
+  std::vector<double> times_;
+  int refused_ = 0, over_ = 0;
+};
+
+int Main(int argc, char** argv) {
+  Settings s;
+  for (int i = 1; i < argc; ++i) {
+    const std::string arg = argv[i];
+    const auto value = [&](const std::string& name) -> const char* {
+      const std::string start = "--" + name + "=";
+      return arg.rfind(start, 0) == 0 ? arg.c_str() + start.size() : nullptr;
+    };
+    if (const char* text = value("points"))
+      s.points = std::atoi(text);
+    else if (const char* text = value("most"))
+      s.most = std::atof(text);
+    else if (const char* text = value("target"))
+      s.target = text;
+    else if (arg == "--quiet")
+      s.quiet = true;
+    else if (arg[0] == '-')
+      return 2;
+    else
+      s.files.push_back(arg);
+  }
+  Costs costs(s);
+  for (const std::string& file : s.files)
+    VisitCalls(file, {"solve"},
+               [&](const api::Loaded& loaded, const frontend::TestCallInfo& call,
+                   const std::string& schedule,
+                   DiagSink& diags) { return costs.Visit(loaded, call, schedule, diags); });
+  return costs.Summary();
+}
+
+}  // namespace
+}  // namespace tilec
+
+int main(int argc, char** argv) { return tilec::Main(argc, argv); }
