@@ -187,7 +187,7 @@ bool ModuloScheduler::Meets(int v, int64_t t, int w) const {
   return false;
 }
 
-int64_t ModuloScheduler::Jump(int v, int64_t t, bool forward) const {
+int64_t ModuloScheduler::Jump(int v, int64_t t, bool forward) {
   int64_t jump = 0;
   for (const Conflict& c : conflicts_[v]) {
     if (!placed_[c.op]) continue;
@@ -197,34 +197,37 @@ int64_t ModuloScheduler::Jump(int v, int64_t t, bool forward) const {
     jump = std::max(jump, step == 0 ? ii_ : step);
   }
   for (const Shared& mine : shared_[v]) {
-    const std::vector<User>& users = users_[mine.resource];
-    // Instances taken where v starts and wherever another starts under v.
-    auto taken = [&](int64_t at, int64_t* nearest) {
-      int64_t count = 0;
-      for (const User& other : users) {
-        if (other.op == v || !placed_[other.op]) continue;
-        const int64_t start = t_[other.op];
-        if (Mod(at - start) >= other.cycles) continue;
-        ++count;
-        const int64_t step = forward ? Mod(start + other.cycles - t) : Mod(t + mine.cycles - start);
-        *nearest = std::min(*nearest, step == 0 ? ii_ : step);
-      }
-      return count;
-    };
-    int64_t nearest = ii_;
-    bool full = taken(t, &nearest) >= capacity_[mine.resource];
-    for (size_t i = 0; i < users.size() && !full; ++i) {
-      const int w = users[i].op;
-      if (w != v && placed_[w] && Mod(t_[w] - t) < mine.cycles)
-        full = taken(t_[w], &nearest) >= capacity_[mine.resource];
+    there_.clear();
+    for (const User& other : users_[mine.resource]) {
+      if (other.op == v || !placed_[other.op]) continue;
+      const int64_t start = Mod(t_[other.op] - t);
+      const int64_t step = forward ? Mod(start + other.cycles) : Mod(mine.cycles - start);
+      there_.push_back({start, other.cycles, step == 0 ? ii_ : step});
     }
-    if (full) jump = std::max(jump, std::max<int64_t>(1, nearest));
+    const int64_t capacity = capacity_[mine.resource];
+    if (static_cast<int64_t>(there_.size()) < capacity) continue;
+    // Instances taken where v starts and wherever another starts under v.
+    int64_t nearest = ii_;
+    const auto full = [&](int64_t at) {
+      int64_t count = 0;
+      for (const There& other : there_) {
+        const int64_t since = at - other.start;
+        if ((since < 0 ? since + ii_ : since) >= other.cycles) continue;
+        ++count;
+        nearest = std::min(nearest, other.step);
+      }
+      return count >= capacity;
+    };
+    bool none = full(0);
+    for (size_t i = 0; i < there_.size() && !none; ++i)
+      none = there_[i].start < mine.cycles && full(there_[i].start);
+    if (none) jump = std::max(jump, std::max<int64_t>(1, nearest));
   }
   return jump;
 }
 
 // The first free cycle from `from` towards `to`, both included.
-std::optional<int64_t> ModuloScheduler::FreeSlot(int v, int64_t from, int64_t to) const {
+std::optional<int64_t> ModuloScheduler::FreeSlot(int v, int64_t from, int64_t to) {
   const bool forward = from <= to;
   int64_t t = from;
   for (int step = 0; step < 4 * n_ + 8; ++step) {
@@ -237,7 +240,7 @@ std::optional<int64_t> ModuloScheduler::FreeSlot(int v, int64_t from, int64_t to
 }
 
 // A free cycle that touches a neighbour on a resource of one instance: leaves no fragment there.
-std::optional<int64_t> ModuloScheduler::FlushSlot(int v, const Window& window) const {
+std::optional<int64_t> ModuloScheduler::FlushSlot(int v, const Window& window) {
   std::optional<int64_t> best;
   for (const Conflict& c : conflicts_[v]) {
     if (!placed_[c.op] || !tight_[c.op]) continue;

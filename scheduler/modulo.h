@@ -66,9 +66,9 @@ class ModuloScheduler {
   int Pick();
   Window WindowOf(int v);
   // How far to move v from t, forwards or backwards, to be free of what it meets; 0: free.
-  int64_t Jump(int v, int64_t t, bool forward) const;
-  std::optional<int64_t> FreeSlot(int v, int64_t from, int64_t to) const;
-  std::optional<int64_t> FlushSlot(int v, const Window& window) const;
+  int64_t Jump(int v, int64_t t, bool forward);
+  std::optional<int64_t> FreeSlot(int v, int64_t from, int64_t to);
+  std::optional<int64_t> FlushSlot(int v, const Window& window);
   bool Meets(int v, int64_t t, int w) const;
   void Force(int v, int64_t t);
   bool PlaceAll();
@@ -93,6 +93,10 @@ class ModuloScheduler {
   int64_t critical_ = 0;
   std::vector<std::vector<Conflict>> conflicts_;
   std::vector<std::vector<Shared>> shared_;
+  struct There {  // a user that is placed, counted from where another is tried
+    int64_t start, cycles, step;
+  };
+  std::vector<There> there_;              // of one resource, in Jump
   std::vector<std::vector<User>> users_;  // the same, by resource
   std::vector<int64_t> capacity_;         // by resource of several instances
   std::vector<bool> tight_;               // ops of a nearly full resource of one instance

@@ -13,6 +13,15 @@
 #include "ir/queries.h"
 
 namespace tilec::ir {
+namespace {
+
+// By the threads that issued the copies: all but the latest `pending` groups have been read, or are
+// written.
+void AwaitCopies(Builder& b, int64_t pending, bool read) {
+  b.Add(OpKind::kTmaWait, {}, {}, {{"pending", pending}, {"read", int64_t{read}}});
+}
+
+}  // namespace
 
 // What TMA does with the boxes of a store: an atomic combines them with the tensor.
 void Emitter::SetKind(OpId copy, const Op& op) {
@@ -117,18 +126,8 @@ void Emitter::StoreByPanels(OpId id) {
     b_.Add(OpKind::kCtaSync, {}, {},
            {{"id", int64_t{1 + p_.compute_roles + role_ * parts_}}, {"parts", int64_t{parts_}}});
   };
-  auto elect = [&](auto&& body) {
-    const OpId e = ElectStorer();
-    const BlockId block = out_.AddBlock(e);
-    out_.ops[e].regions.push_back(block);
-    Builder inner(out_, block);
-    inner.SetSpan(b_.span());
-    body(inner);
-    inner.Yield({});
-  };
-  auto await = [](Builder& b, int64_t pending) {
-    b.Add(OpKind::kTmaWait, {}, {}, {{"pending", pending}, {"read", int64_t{1}}});
-  };
+  auto elect = [&](auto&& body) { Elect(body, OfStorer()); };
+  auto await = [](Builder& b, int64_t pending) { AwaitCopies(b, pending, true); };
   const bool again = ir::InLoop(in_, id), halves = buffers > 1 && steps % 2 == 0;
   // Where panels are computed, one leaves under the arithmetic of the next: what says that it is
   // written says as well that the other half of the buffers is free. (With several stores more is
@@ -195,9 +194,7 @@ void Emitter::StoreByPanels(OpId id) {
   drains_ = true;
   if (!over_.count(id)) return;
   // Not only read: written, before anything is stored there again.
-  elect([&](Builder& b) {
-    b.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{0}}});
-  });
+  elect([&](Builder& b) { AwaitCopies(b, 0, false); });
   Sync();
 }
 
@@ -205,11 +202,10 @@ ValueId Emitter::PanelBuffer(OpId id, int64_t number) const {
   return buffers_[p_.store_buffers.at(id) + static_cast<size_t>(number)];
 }
 
-// The threads that copy out and await their copies.
-OpId Emitter::ElectStorer() {
-  const OpId elect = b_.Add(OpKind::kElect, {}, {});
-  if (parts_ > 1) out_.ops[elect].set("parts", int64_t{parts_});
-  return elect;
+// Which threads copy out and await their copies.
+Attrs Emitter::OfStorer() const {
+  if (parts_ == 1) return {};
+  return {{"parts", int64_t{parts_}}};
 }
 
 // In front of the meeting for what the product reads: stores whose bytes are free behind it.
@@ -218,25 +214,19 @@ void Emitter::AwaitFreed(OpId dot) {
       std::any_of(p_.epilogues.begin(), p_.epilogues.end(),
                   [&](const auto& planned) { return planned.second.freed_at == dot; });
   if (!frees) return;
-  const OpId elect = b_.Add(OpKind::kElect, {}, {});
-  const BlockId block = out_.AddBlock(elect);
-  out_.ops[elect].regions.push_back(block);
-  Builder inner(out_, block);
-  inner.SetSpan(b_.span());
-  inner.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{1}}});
-  inner.Yield({});
+  Elect([](Builder& b) { AwaitCopies(b, 0, true); });
 }
 
 // Before the role ends, while its shared memory is still there.
 void Emitter::AwaitStores() {
   if (!drains_) return;
   drains_ = false;
-  const OpId elect = ElectStorer();
-  const BlockId block = out_.AddBlock(elect);
-  out_.ops[elect].regions.push_back(block);
-  Builder inner(out_, block);
-  inner.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{1}}});
-  inner.Yield({});
+  Elect(
+      [](Builder& b) {
+        b.SetSpan({});  // of no line
+        AwaitCopies(b, 0, true);
+      },
+      OfStorer());
 }
 
 // Through a staging buffer: TMA writes whole lines, clipped to the tensor. A buffer that drains has
@@ -256,23 +246,9 @@ void Emitter::StoreByTma(OpId id) {
   const int64_t pitch = store.smem.panel_cols * ByteSize(type.dtype);
   const ValueId buffer = PanelBuffer(id, 0);
   const bool drains = p_.epilogues.at(id).drains;
-  const auto elect = [&] {
-    const OpId elected = b_.Add(OpKind::kElect, {}, {});
-    const BlockId body = out_.AddBlock(elected);
-    out_.ops[elected].regions.push_back(body);
-    Builder inner(out_, body);
-    inner.SetSpan(b_.span());
-    return inner;
-  };
-  const auto await = [](Builder& inner, bool read) {
-    inner.Add(OpKind::kTmaWait, {}, {}, {{"pending", int64_t{0}}, {"read", int64_t{read}}});
-  };
   const bool freed = p_.epilogues.at(id).freed_at.valid();
-  if (drains && !freed) {  // what is still on its way from the iteration before
-    Builder inner = elect();
-    await(inner, true);
-    inner.Yield({});
-  }
+  if (drains && !freed)  // what is still on its way from the iteration before
+    Elect([](Builder& b) { AwaitCopies(b, 0, true); });
   if (!freed) Sync();
   b_.Add(OpKind::kSmemStore, {tile, buffer}, {}, {{"transposed", int64_t{store.transposed}}});
   b_.Add(OpKind::kFenceAsync, {}, {});
@@ -291,17 +267,17 @@ void Emitter::StoreByTma(OpId id) {
                        (col / store.smem.panel_cols) * store.smem.rows * pitch + row * pitch,
                        BoxCoords(op, store.row_dim, store.col_dim, row, col)});
     }
-  Builder inner = elect();
-  for (const Box& box : boxes) {
-    std::vector<ValueId> operands = {buffer};
-    operands.insert(operands.end(), box.coords.begin(), box.coords.end());
-    SetKind(inner.Add(OpKind::kTmaStore, std::move(operands), {},
-                      {{"map", int64_t{box.map}}, {"offset", box.offset}}),
-            op);
-  }
-  inner.Add(OpKind::kTmaCommit, {}, {});
-  if (!drains) await(inner, over_.count(id) == 0);
-  inner.Yield({});
+  Elect([&](Builder& b) {
+    for (const Box& box : boxes) {
+      std::vector<ValueId> operands = {buffer};
+      operands.insert(operands.end(), box.coords.begin(), box.coords.end());
+      SetKind(b.Add(OpKind::kTmaStore, std::move(operands), {},
+                    {{"map", int64_t{box.map}}, {"offset", box.offset}}),
+              op);
+    }
+    b.Add(OpKind::kTmaCommit, {}, {});
+    if (!drains) AwaitCopies(b, 0, over_.count(id) == 0);
+  });
   drains_ = drains_ || drains;
 }
 

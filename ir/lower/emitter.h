@@ -222,7 +222,7 @@ class Emitter {
   void StoreByTma(OpId id);
   void SetKind(OpId copy, const Op& op);
   ValueId PanelBuffer(OpId id, int64_t number) const;
-  OpId ElectStorer();
+  Attrs OfStorer() const;
   void AwaitFreed(OpId dot);
   void StoreByPanels(OpId id);
   void AwaitStores();
