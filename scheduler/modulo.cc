@@ -188,20 +188,22 @@ bool ModuloScheduler::Meets(int v, int64_t t, int w) const {
 }
 
 int64_t ModuloScheduler::Jump(int v, int64_t t, bool forward) {
+  const int64_t phase = FloorMod(t, ii_);
+  const auto wrapped = [this](int64_t a) { return a < 0 ? a + ii_ : a >= ii_ ? a - ii_ : a; };
   int64_t jump = 0;
   for (const Conflict& c : conflicts_[v]) {
     if (!placed_[c.op]) continue;
-    const int64_t after = Mod(t_[c.op] - t), before = Mod(t - t_[c.op]);
+    const int64_t after = wrapped(phase_[c.op] - phase), before = after == 0 ? 0 : ii_ - after;
     if (after >= c.mine && before >= c.theirs) continue;
-    const int64_t step = forward ? Mod(t_[c.op] + c.theirs - t) : Mod(t + c.mine - t_[c.op]);
+    const int64_t step = wrapped(forward ? after + c.theirs : before + c.mine);
     jump = std::max(jump, step == 0 ? ii_ : step);
   }
   for (const Shared& mine : shared_[v]) {
     there_.clear();
     for (const User& other : users_[mine.resource]) {
       if (other.op == v || !placed_[other.op]) continue;
-      const int64_t start = Mod(t_[other.op] - t);
-      const int64_t step = forward ? Mod(start + other.cycles) : Mod(mine.cycles - start);
+      const int64_t start = wrapped(phase_[other.op] - phase);
+      const int64_t step = wrapped(forward ? start + other.cycles : mine.cycles - start);
       there_.push_back({start, other.cycles, step == 0 ? ii_ : step});
     }
     const int64_t capacity = capacity_[mine.resource];
@@ -253,6 +255,12 @@ std::optional<int64_t> ModuloScheduler::FlushSlot(int v, const Window& window) {
   return best;
 }
 
+void ModuloScheduler::Place(int v, int64_t t) {
+  t_[v] = t;
+  phase_[v] = FloorMod(t, ii_);
+  placed_[v] = true;
+}
+
 // v takes cycle t; what is in its way is placed again.
 void ModuloScheduler::Force(int v, int64_t t) {
   for (int w = 0; w < n_; ++w) {
@@ -264,8 +272,7 @@ void ModuloScheduler::Force(int v, int64_t t) {
       out = out || (edges_[i].to == w && t + edges_[i].delay - edges_[i].distance * ii_ > t_[w]);
     if (out) placed_[w] = false;
   }
-  t_[v] = t;
-  placed_[v] = true;
+  Place(v, t);
   // Instances of shared resources: whoever overlaps goes.
   if (Jump(v, t, true) != 0)
     for (int w = 0; w < n_; ++w) {
@@ -279,6 +286,7 @@ void ModuloScheduler::Force(int v, int64_t t) {
 
 bool ModuloScheduler::PlaceAll() {
   t_.assign(n_, 0);
+  phase_.assign(n_, 0);
   last_.assign(n_, kNone);
   placed_.assign(n_, false);
   for (int budget = kPlacementsPerOp * n_; budget > 0; --budget) {
@@ -291,8 +299,7 @@ bool ModuloScheduler::PlaceAll() {
       if (!t) t = w.from_early ? FreeSlot(v, w.early, w.late) : FreeSlot(v, w.late, w.early);
     }
     if (t) {
-      t_[v] = *t;
-      placed_[v] = true;
+      Place(v, *t);
     } else {
       // By force: where it wants to be, but never twice at the same cycle.
       int64_t at = w.from_early || w.early > w.late ? w.early : w.late;
@@ -363,8 +370,7 @@ void ModuloScheduler::Improve() {
           better = true;
         }
       }
-      t_[v] = best;
-      placed_[v] = true;
+      Place(v, best);
     }
     if (!better) break;
   }

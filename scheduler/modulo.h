@@ -70,6 +70,7 @@ class ModuloScheduler {
   std::optional<int64_t> FreeSlot(int v, int64_t from, int64_t to);
   std::optional<int64_t> FlushSlot(int v, const Window& window);
   bool Meets(int v, int64_t t, int w) const;
+  void Place(int v, int64_t t);
   void Force(int v, int64_t t);
   bool PlaceAll();
   struct Badness {
@@ -109,6 +110,7 @@ class ModuloScheduler {
   uint64_t random_ = 0;
   std::vector<double> bias_;
   std::vector<int64_t> t_, last_;
+  std::vector<int64_t> phase_;  // of t_ in a period, where placed
   std::vector<uint8_t> placed_;
 };
 
