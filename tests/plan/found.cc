@@ -154,7 +154,8 @@ class Finder {
 
   // In the role that the line names, an op on the full (0) or empty (1) barrier of every ring.
   void Slot(OpKind kind, int side, std::string* why) {
-    for (const TextLine& part : SplitLines(Replace(Text("rings")), -1))
+    const std::string rings = Replace(Text("rings"));  // words are parts of it
+    for (const TextLine& part : SplitLines(rings, -1))
       for (const TextWord& word : part.words) {
         const auto ring = static_cast<size_t>(ParseInteger(word.text).value_or(-1));
         if (ring >= rings_.size()) return Expect(false, "there is no such ring", why);
