@@ -4,11 +4,10 @@
 // the plan.
 //
 //   tune_sets_test [--most=N] [--seed=N] [--quiet] [--target=MACHINE] [--spill=KERNEL:BYTES,…]
-//                  [--remark=KERNEL] FILE.tile
+//                  FILE.tile
 //
 // --most: points of a kernel at one choice of its dims and constants, the default first, then drawn
-// by the seed. The default must not spill either. --spill: kernels that are known to, and how much;
-// --remark: one of whose products ptxas is known to have a remark.
+// by the seed. The default must not spill either. --spill: kernels that are known to, and how much.
 //
 // Where there is no ptxas the test says so and is skipped (exit code 77).
 //
@@ -48,7 +47,6 @@ struct Settings {
   uint64_t seed = 1;
   bool quiet = false;
   std::map<std::string, int64_t> spills;
-  std::string remark;
 };
 
 class TuneSets {
@@ -137,9 +135,8 @@ class TuneSets {
     if (!report.ok()) return ++wrong_, fmt::print("WRONG  {}  refused by ptxas\n", text), true;
     const int64_t most = std::max(report->spill_store_bytes, report->spill_load_bytes);
     const auto known = settings_.spills.find(call.kernel);
-    const bool good =
-        report->clean() || (call.kernel == settings_.remark && most == 0) ||
-        (known != settings_.spills.end() && most <= known->second && report->pipeline.empty());
+    const bool good = report->clean() || (known != settings_.spills.end() &&
+                                          most <= known->second && report->pipeline.empty());
     if (!good) ++wrong_;
     if (good && settings_.quiet) return true;
     const ir::RolePressure fullest = ir::FullestRole(*warps, **machine);
@@ -182,8 +179,6 @@ int Main(int argc, char** argv) {
       settings.quiet = true;
     } else if (name == "--target") {
       settings.target = value;
-    } else if (name == "--remark") {
-      settings.remark = value;
     } else if (name == "--spill") {
       std::stringstream known{value};
       for (std::string one; std::getline(known, one, ',');) {
