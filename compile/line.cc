@@ -312,16 +312,23 @@ std::optional<Refusal> Line::Crowded(const Strategy& strategy, const Lowered& lo
   const bool stays = strategy.shape == Shape::kPersistent;
   const bool alone = !lowered.roles && strategy.roles();
   if (request_.file || request_.plan || (!stays && !alone)) return std::nullopt;
-  const auto flies = [](const ir::Op& op) { return ir::FliesFrom(op); };
-  if (std::none_of(lowered.fn.ops.begin(), lowered.fn.ops.end(), flies)) return std::nullopt;
+  const ir::Function& fn = lowered.fn;
+  const auto turns = [&](const ir::Op& op) {  // what no loop repeats has one order
+    if (!ir::FliesFrom(op)) return false;
+    for (ir::BlockId b = op.block; b.valid() && fn.blocks[b].parent.valid();
+         b = fn.ops[fn.blocks[b].parent].block)
+      if (ir::IsLoop(fn.ops[fn.blocks[b].parent].kind)) return true;
+    return false;
+  };
+  if (std::none_of(fn.ops.begin(), fn.ops.end(), turns)) return std::nullopt;
   const ir::TargetRegisters& beside = request_.target->registers;
-  const ir::RolePressure fullest = ir::FullestRole(lowered.fn, *request_.target);
+  const ir::RolePressure fullest = ir::FullestRole(fn, *request_.target);
   int64_t spare = beside.beside_by_rule;
   if (!alone) {
     int64_t tensors = 0;
-    for (ir::OpId id : lowered.fn.blocks[lowered.fn.body].ops)
-      if (lowered.fn.ops[id].kind == ir::OpKind::kRole)
-        tensors = std::max(tensors, ir::TensorsOfThreads(lowered.fn, id));
+    for (ir::OpId id : fn.blocks[fn.body].ops)
+      if (fn.ops[id].kind == ir::OpKind::kRole)
+        tensors = std::max(tensors, ir::TensorsOfThreads(fn, id));
     spare = tensors == 0 ? 0 : beside.least_beside + beside.beside_access * tensors;
   }
   if (fullest.kept + spare <= fullest.most) return std::nullopt;
