@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/line.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -302,6 +304,42 @@ void Line::MakeRoom(const Strategy& strategy, Lowered* lowered, DiagSink& said) 
   lowered->room_gained = gained;
 }
 
+// Tiles of several turns at a time, and no ring that would make something of them: where they fill
+// the threads' registers, the order of the program keeps fewer. (The state space layer at N = P =
+// 128: 232 of 255 kept and 164 bytes spilled, in its own order none.) And a CTA that stays keeps
+// what it knows of its tiles, and where the tensors lie that threads access between its loops.
+std::optional<Refusal> Line::Crowded(const Strategy& strategy, const Lowered& lowered) const {
+  const bool stays = strategy.shape == Shape::kPersistent;
+  const bool alone = !lowered.roles && strategy.roles();
+  if (request_.file || request_.plan || (!stays && !alone)) return std::nullopt;
+  const ir::Function& fn = lowered.fn;
+  const auto turns = [&](const ir::Op& op) {  // what no loop repeats has one order
+    if (!ir::FliesFrom(op)) return false;
+    for (ir::BlockId b = op.block; b.valid() && fn.blocks[b].parent.valid();
+         b = fn.ops[fn.blocks[b].parent].block)
+      if (ir::IsLoop(fn.ops[fn.blocks[b].parent].kind)) return true;
+    return false;
+  };
+  if (std::none_of(fn.ops.begin(), fn.ops.end(), turns)) return std::nullopt;
+  const ir::TargetRegisters& beside = request_.target->registers;
+  const ir::RolePressure fullest = ir::FullestRole(fn, *request_.target);
+  int64_t spare = beside.beside_by_rule;
+  if (!alone) {
+    int64_t tensors = 0;
+    for (ir::OpId id : fn.blocks[fn.body].ops)
+      if (fn.ops[id].kind == ir::OpKind::kRole)
+        tensors = std::max(tensors, ir::TensorsOfThreads(fn, id));
+    spare = tensors == 0 ? 0 : beside.least_beside + beside.beside_access * tensors;
+  }
+  if (fullest.kept + spare <= fullest.most) return std::nullopt;
+  Refusal refusal;
+  refusal.stage = Stage::kWorth, refusal.resource = Resource::kRegisters;
+  refusal.needed = fullest.kept + spare, refusal.available = fullest.most;
+  refusal.why = fmt::format("role `{}` keeps {} registers of tiles alive, its threads have {}",
+                            fullest.role, fullest.kept, fullest.most);
+  return refusal;
+}
+
 std::optional<Refusal> Line::Worth(const Strategy& strategy, const Lowered& lowered,
                                    const Solved* solved, DiagSink& said) const {
   const auto refuse = [&](Resource resource, int64_t needed, int64_t available,
@@ -345,6 +383,7 @@ std::optional<Refusal> Line::Worth(const Strategy& strategy, const Lowered& lowe
       return refuse(Resource::kRegistersOfProducts, 0, 0,
                     "its tiles leave its many products too few registers");
   }
+  if (std::optional<Refusal> full = Crowded(strategy, lowered)) return full;
   if (strategy.shape == Shape::kPersistent && slots < pays.persistent_slots &&
       (slots - 1) * cycles < pays.copy_cycles) {
     said.Report(kNothingRunsAhead, Span{}, lowered.fn.name, slots, pays.persistent_slots);

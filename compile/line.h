@@ -64,6 +64,8 @@ class Line {
   // Does the program gain by what its strategy costs?
   std::optional<Refusal> Worth(const Strategy& strategy, const Lowered& lowered,
                                const Solved* solved, DiagSink& said) const;
+  // … or more registers than its threads have?
+  std::optional<Refusal> Crowded(const Strategy& strategy, const Lowered& lowered) const;
   std::optional<Refusal> Prove(const Strategy& strategy, const Lowered& lowered, DiagSink& said);
 
   // Did guarding masks change nothing of this strategy's program? Without it the same is made.

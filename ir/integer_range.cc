@@ -136,7 +136,10 @@ KnownRange IntegerRanges::Found(ValueId v, int depth) {
 // What a loop begins with, or what an iteration left. What depends on itself may be anything.
 KnownRange IntegerRanges::Carried(ValueId v, const Op& loop, size_t index, int depth) {
   known_[v] = AllOf(fn_.type(v).dtype);
-  const Op& yield = fn_.ops[fn_.blocks[loop.regions[0]].ops.back()];
+  // A pass that asks while it writes the body anew finds it without an end: nothing is known then.
+  const std::vector<OpId>& body = fn_.blocks[loop.regions[0]].ops;
+  if (body.empty() || fn_.ops[body.back()].kind != OpKind::kYield) return std::nullopt;
+  const Op& yield = fn_.ops[body.back()];
   if (2 + index >= loop.operands.size() || index >= yield.operands.size()) return std::nullopt;
   const KnownRange first = Of(loop.operands[2 + index], depth + 1);
   const KnownRange later = first ? Of(yield.operands[index], depth + 1) : std::nullopt;

@@ -2,7 +2,7 @@
 // asynchronous product and its wait, and the PTX has it there. Products, copies and accesses of
 // shared memory are held there: that they run under the product is a claim. Arithmetic is not: the
 // wait has no register inputs in SASS, so ptxas may move it past, and where it ends up is counted
-// and not claimed. Nor are global reads, which have passed waits.
+// and not claimed. Nor are accesses of global memory, which have passed waits.
 //
 // Here both texts are read, what stands under every product of every loop is counted by
 // kind, and the counts are compared. No kernel and no order is known by name.

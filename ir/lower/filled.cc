@@ -58,6 +58,10 @@ bool HasProducts(const Function& warps) {
     return op.kind == OpKind::kMma || op.kind == OpKind::kTcMma;
   });
 }
+bool Scans(const Function& warps) {
+  return std::any_of(warps.ops.begin(), warps.ops.end(),
+                     [](const Op& op) { return op.kind == OpKind::kWarpScan; });
+}
 // Tensors that threads access in the same iterations, and sums beside the first, which are two
 // products' operands more to find: ptxas keeps where all of it lies, and where it is in rings if
 // another role fills them.
@@ -79,7 +83,11 @@ Filling FillingOf(const Function& warps, const Target& target, bool asked) {
     Look(warps, op.regions[0], &products);
     int64_t quota = op.i("regs");
     if (rows && quota == 0) {
-      const int64_t wanted = RowRegisters(warps, target, id, false);
+      int64_t wanted = RowRegisters(warps, target, id, false);
+      // Scans hold their tiles and sums of them, whether ptxas is told or not: 12 + 8 bytes of 22
+      // registers held with 64.
+      if (wanted == 0 || Scans(warps))
+        wanted = std::max(wanted, 2 * HeldRegisters(warps, id) + target.registers.row_kernel);
       fullest.lacks = std::max(fullest.lacks, wanted - FullestRole(warps, target).most);
       continue;
     }

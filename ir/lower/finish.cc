@@ -11,6 +11,7 @@
 #include "ir/lower/pressure.h"
 #include "ir/lower/sink_masks.h"
 #include "ir/lower/turns.h"
+#include "ir/matrix_unit.h"
 #include "ir/queries.h"
 
 namespace tilec::ir {
@@ -117,7 +118,9 @@ int64_t WidestInstruction(const Function& fn, OpId role) {
     const Op& op = fn.ops[id];
     if (op.kind != OpKind::kMma || op.attr("split") == nullptr || groups == 0) continue;
     const Type& sum = fn.type(op.results[0]);
-    const int64_t columns = sum.shape[1] / (op.s("split") == "n" ? groups : 1);
+    // Integer products come in fewer widths: of 200 columns they have 208.
+    const int64_t whole = StagedColumns(UnitOf(op), sum.dtype, sum.shape[1]);
+    const int64_t columns = whole / (op.s("split") == "n" ? groups : 1);
     const int64_t n = std::min(columns, kMostColumns);
     widest = std::max(widest, n / kThreadsARow * ByteSize(sum.dtype) / 4);
   }

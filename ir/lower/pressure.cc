@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/lower/pressure.h"
 #include "ir/isa.h"
+#include "ir/lower/held.h"
 #include "ir/layout_scratch.h"
 #include "ir/queries.h"
 #include "support/check.h"
@@ -343,6 +344,17 @@ int64_t PeakRegisters(const Function& fn, OpId role) {
   return liveness.peak();
 }
 
+int64_t HeldRegisters(const Function& fn, OpId role, bool whole, bool merged) {
+  Liveness waits(fn, true, whole);
+  if (merged) waits.MergeReads();
+  waits.Walk(fn.ops[role].regions[0], {});
+  return waits.peak();
+}
+
+int64_t HeldRegisters(const Function& fn, OpId role) {
+  return HeldRegisters(fn, role, true, false);
+}
+
 RolePressure FullestRole(const Function& warps, const Target& target) {
   RolePressure fullest;
   fullest.kept = -1;
@@ -352,9 +364,7 @@ RolePressure FullestRole(const Function& warps, const Target& target) {
     const int64_t peak = PeakRegisters(warps, id);
     if (peak <= fullest.kept) continue;
     fullest = {op.s("name"), peak, op.i("regs"), 0, op.i("regs")};
-    Liveness waits(warps, true, true);
-    waits.Walk(op.regions[0], {});
-    fullest.held = waits.peak();
+    fullest.held = HeldRegisters(warps, id);
   }
   if (fullest.most == 0) {
     // Every fourth warp has its registers of the same quarter (Target::RegistersAtLaunch).
@@ -418,17 +428,22 @@ int64_t SpareRegisters(const Function& fn, const Target& target, OpId role) {
   return spare;
 }
 
-int64_t TensorsBesideProducts(const Function& fn, OpId role) {
+namespace {
+int64_t Accessed(const Function& fn, OpId role, bool all) {
   std::set<ValueId> accessed;
   for (OpId id : OpsInOrder(fn)) {
     const Op& op = fn.ops[id];
     const bool access =
         op.kind == OpKind::kGLoad || op.kind == OpKind::kGStore || op.kind == OpKind::kGAtomic;
-    if (access && IsWithin(fn, id, role) && BesideProducts(fn, op.block))
+    if (access && IsWithin(fn, id, role) && (all || BesideProducts(fn, op.block)))
       accessed.insert(op.operands[0]);
   }
   return static_cast<int64_t>(accessed.size());
 }
+}  // namespace
+
+int64_t TensorsBesideProducts(const Function& fn, OpId role) { return Accessed(fn, role, false); }
+int64_t TensorsOfThreads(const Function& fn, OpId role) { return Accessed(fn, role, true); }
 
 int64_t BesideScheduled(const Function& warps, const Target& target) {
   int64_t computing = 0;
@@ -452,143 +467,6 @@ bool LeavesRegisters(const Function& warps, const Target& target) {
     if (peak > 0 && peak + spare > op.i("regs")) return false;
   }
   return true;
-}
-
-namespace {
-// A few elements, stored once the loops of the role are done, whose registers are free then.
-bool RareStore(const Function& fn, const Op& store) {
-  constexpr int64_t kFew = 4;
-  if (store.kind != OpKind::kGStore || fn.layout(store.operands[1]).regs() > kFew) return false;
-  bool loops = false;
-  for (OpId id : fn.blocks[store.block].ops) {
-    const Op& op = fn.ops[id];
-    if (op.kind == OpKind::kGStore && op.operands == store.operands) return loops;
-    loops = loops || IsLoop(op.kind);
-  }
-  return false;
-}
-bool InLoop(const Function& fn, const Op& op) {
-  for (BlockId b = op.block; b.valid() && fn.blocks[b].parent.valid();
-       b = fn.ops[fn.blocks[b].parent].block)
-    if (IsLoop(fn.ops[fn.blocks[b].parent].kind)) return true;
-  return false;
-}
-// Rows of a turned tile, in a loop: where each begins is computed in front of the loop and kept.
-int64_t RowsKept(const Function& fn, const Op& op, ValueId tile) {
-  const Layout& layout = fn.layout(tile);
-  const RegisterRun run = RunAlong(layout, layout.rank - 1);
-  if (run.step == 1 || !InLoop(fn, op)) return 0;  // not turned, or not kept
-  std::set<std::vector<int64_t>> rows;
-  for (int64_t r = 0; r < layout.regs(); ++r) {
-    std::vector<int64_t> at = layout.RegCoord(r);
-    at.pop_back();
-    rows.insert(std::move(at));
-  }
-  return static_cast<int64_t>(rows.size());
-}
-// Elements at other places, in a loop: where a thread's lies, and whether that is inside the tile,
-// is the same in every iteration, computed in front of the loop and kept. A tile that nothing is
-// read outside of has one address for all of its elements.
-int64_t PlacesKept(const Function& fn) {
-  std::map<std::vector<int64_t>, int64_t> kept;  // by what the places depend on
-  for (const Op& op : fn.ops) {
-    if (op.kind != OpKind::kWarpRearrange || !InLoop(fn, op) || !fn.type(op.results[0]).is_tile() ||
-        fn.type(op.results[0]).shape.empty())
-      continue;
-    const Type &in = fn.type(op.operands[0]), &out = fn.type(op.results[0]);
-    const std::vector<int64_t>& strides = op.ints("strides");
-    int64_t least = op.i("first"), most = least;
-    for (size_t d = 0; d < strides.size(); ++d)
-      (strides[d] < 0 ? least : most) += (out.shape[d] - 1) * strides[d];
-    const bool inside = least >= 0 && most < in.elements();
-    std::vector<int64_t> key = {op.i("first"), op.i("scratch", -1), ByteSize(in.dtype),
-                                static_cast<int64_t>(out.layout.index)};
-    key.insert(key.end(), strides.begin(), strides.end());
-    kept[key] = inside ? 1 : fn.layout(op.results[0]).regs();
-  }
-  int64_t registers = 0;
-  for (const auto& [key, addresses] : kept) registers += addresses;
-  return registers;
-}
-// Loads that a loop makes for a turn to come (ir/passes/read_ahead.cc).
-int64_t LoadsAhead(const Function& fn) {
-  int64_t loads = 0;
-  for (const Op& op : fn.ops) {
-    if (!IsLoop(op.kind)) continue;
-    const std::vector<OpId>& body = fn.blocks[op.regions[0]].ops;
-    for (OpId id : body) {
-      const Op& load = fn.ops[id];
-      if (load.kind != OpKind::kGLoad) continue;
-      const std::vector<ValueId>& next = fn.ops[body.back()].operands;
-      loads += std::find(next.begin(), next.end(), load.results[0]) != next.end();
-    }
-  }
-  return loads;
-}
-// Atomics that go several elements at a time (backend/emit_global.cc).
-bool AddsVectors(const Function& fn, const Op& atomic, const Target& target) {
-  return target.Has("vector_atomics") && atomic.i("vector", 1) > 1 && atomic.s("kind") == "add" &&
-         fn.type(atomic.operands[1]).dtype == DType::kF32;
-}
-}  // namespace
-
-int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool chunks) {
-  const TargetRegisters& beside = target.registers;
-  // Of a row in chunks one is computed on while the next is on its way from shared memory: four
-  // chunks of 16 elements a thread spilled with 80 registers.
-  constexpr int64_t kChunks = 2;
-  // What threads of a scan do for themselves has no order, and told how many registers it may take
-  // the assembler does so much of it at once that it spills: 16 bytes with 80 registers, none with
-  // the 61 that it takes if it is told nothing. Tiles of few registers leave room for that.
-  constexpr int64_t kFew = 32;
-  int64_t streams = 0, elements = 1, rows = 0;
-  bool reread = false, scattered = false, exchanges = false, simt = false;
-  for (const Op& op : fn.ops) {
-    if (op.kind == OpKind::kSmemLoad) {
-      reread = true;
-      elements = std::max(elements, fn.layout(op.results[0]).regs());
-    }
-    streams += op.kind == OpKind::kGLoad;
-    simt = simt || op.kind == OpKind::kSimtDot;
-    exchanges = exchanges || op.kind == OpKind::kWarpScan || op.kind == OpKind::kWarpRearrange;
-    scattered = scattered || (op.kind == OpKind::kGAtomic && !AddsVectors(fn, op, target));
-    if (op.kind == OpKind::kGLoad || op.kind == OpKind::kGStore) {
-      const Type& type = fn.type(op.kind == OpKind::kGLoad ? op.results[0] : op.operands[1]);
-      if (type.layout.valid())
-        rows += RowsKept(fn, op, op.kind == OpKind::kGLoad ? op.results[0] : op.operands[1]);
-      scattered = scattered || (op.i("vector", 1) * ByteSize(type.dtype) < 8 &&
-                                !op.attr("scratch") && !RareStore(fn, op));
-    }
-  }
-  Liveness liveness(fn, true, !reread);
-  liveness.Walk(fn.ops[role].regions[0], {});
-  int64_t held =
-      liveness.peak() + 2 * rows + PlacesKept(fn) + (chunks ? kChunks * elements : 0) +
-      (reread ? beside.streamed * (streams + 1) * CeilDiv(elements, beside.streamed_elements) : 0);
-  if (chunks) {
-    Liveness merged(fn, true);
-    merged.MergeReads();
-    merged.Walk(fn.ops[role].regions[0], {});
-    held = std::max(held, merged.peak());
-  }
-  if (exchanges && held > kFew) return 0;
-  // Of products by multiply-adds the assembler reads operands far ahead: one of 64 x 32 spilled 28
-  // bytes with 40 registers, two of them 72 with 56, and told nothing neither.
-  if (simt) return 0;
-  // An address and a predicate for every element that is accessed alone. Of what is loaded for
-  // another turn the place is held beside that of this turn's store: 12 to 44 bytes were spilled.
-  const int64_t needed = scattered ? 2 * (held + beside.row_kernel) + LoadsAhead(fn)
-                                   : held + beside.row_kernel + 2 * LoadsAhead(fn);
-  return std::max<int64_t>(32, RoundUp(needed, 8));
-}
-
-int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chunks) {
-  // Accumulators, and the tensor core is one.
-  for (const Op& op : fn.ops)
-    if (op.kind == OpKind::kMma || op.kind == OpKind::kTcMma) return 1;
-  const int64_t registers = RowRegisters(fn, target, role, chunks);
-  if (registers == 0) return 0;
-  return target.CtasPerSm(isa::kWarpThreads * fn.launch.warps, registers, fn.launch.smem_bytes);
 }
 
 }  // namespace tilec::ir

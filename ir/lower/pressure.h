@@ -14,6 +14,8 @@ namespace tilec::ir {
 
 // 32-bit registers per thread, at the worst place of one role of a warp function.
 int64_t PeakRegisters(const Function& fn, OpId role);
+// … and where they wait for each other or for memory: what is in use piece by piece is not counted.
+int64_t HeldRegisters(const Function& fn, OpId role);
 
 // The role of a warp program that keeps most registers of tiles alive, for messages.
 struct RolePressure {
@@ -38,6 +40,8 @@ int64_t SpareRegisters(const Function& fn, const Target& target, OpId role = {})
 
 // Tensors that the role's threads read, write or combine with in iterations that have products.
 int64_t TensorsBesideProducts(const Function& fn, OpId role);
+// … and in all of the role.
+int64_t TensorsOfThreads(const Function& fn, OpId role);
 
 // Registers of a thread that a program as solved is to leave beside tiles. A program whose only
 // warpgroup computes leaves more: it makes all of the addresses and bounds.

@@ -210,19 +210,23 @@ class Comparer {
   Copies CopiesOf(const Loop& loop, const Wanted& op, size_t in_turn) const {
     // The blocks in front dominate the loop. Those behind follow from it; the loop itself may be
     // jumped over, but not the first turns, so what is behind is dominated by the last of those.
+    // LLVM moves arithmetic of them behind that jump, where products never go.
     std::set<int> before, behind;
     int anchor = loop.header;
-    size_t last = 0;
-    for (int b : Straight(loop)) {
-      if (!code_.Dominates(b, loop.header)) continue;
-      before.insert(b);
-      const bool works = std::any_of(wanted_.ops.begin(), wanted_.ops.end(), [&](const Wanted& w) {
-        return !Instructions({b}, w).empty();
-      });
-      const size_t depth = code_.DominatorsOf(b);
-      if (works && depth > last) {
-        last = depth;
-        anchor = b;
+    for (const bool products : {false, true}) {
+      size_t last = 0;
+      for (int b : Straight(loop)) {
+        if (!code_.Dominates(b, loop.header)) continue;
+        before.insert(b);
+        const bool works =
+            std::any_of(wanted_.ops.begin(), wanted_.ops.end(), [&](const Wanted& w) {
+              return (w.product || !products) && !Instructions({b}, w).empty();
+            });
+        const size_t depth = code_.DominatorsOf(b);
+        if (works && depth > last) {
+          last = depth;
+          anchor = b;
+        }
       }
     }
     const std::set<int> after = code_.Following(loop);
@@ -414,7 +418,13 @@ class Comparer {
           }
           s.before = static_cast<int>(copies.before + 0.5);
           s.stage = static_cast<int>(copies.behind + 0.5);
-          if (s.before + s.stage != span || s.before != copies.before || s.stage != copies.behind)
+          bool all = s.before == copies.before && s.stage == copies.behind;
+          // What is only read in later turns is dead in the last ones, which stand behind the loop.
+          if (all && op.carried > 0 && s.before + s.stage + op.carried == span) {
+            s.stage += op.carried;
+            ++verdict_.dead;
+          }
+          if (s.before + s.stage != span || !all)
             Fault(
                 fmt::format("{} stands {} times before the loop and {} times behind it, others {} "
                             "times together",
@@ -438,6 +448,13 @@ class Comparer {
   }
 
   // ---- waits ----------------------------------------------------------------------------------
+  // Does the wait stand where arithmetic of the schedule does, for its sake? LLVM may move that
+  // behind the next wait: it still writes what the product read.
+  bool InFrontOfArithmetic(Loc at) const {
+    return std::any_of(wanted_.ops.begin(), wanted_.ops.end(), [&](const Wanted& op) {
+      return !op.product && !op.load && !IsPass(op) && op.parts.count(at) > 0;
+    });
+  }
   // A wait for products ends one whose result is read, or whose register operand is written again,
   // before the next wait: otherwise a later or a weaker one would do. Only the end of a turn may
   // await more, where the compiler has said so.
@@ -483,16 +500,17 @@ class Comparer {
         for (size_t j = i + 1; j < thrice.size() && !demanded; ++j) {
           if (thrice[j].kind == Event::Kind::kWait) {
             more = true;
-            if (wanted_.strict) break;
+            if (wanted_.strict && !InFrontOfArithmetic(e.at)) break;
           }
           const Instr& next = code_.instrs()[static_cast<size_t>(thrice[j].instr)];
           const bool product = thrice[j].kind == Event::Kind::kProduct;
           // A buffer that no ring has: it is filled again when the product has read it.
-          demanded = demanded || (next.s->opcode == "st" && next.s->Has("shared")) ||
-                     next.s->opcode == "stmatrix";
+          const bool late = more && wanted_.strict;
+          demanded = demanded || (!late && ((next.s->opcode == "st" && next.s->Has("shared")) ||
+                                            next.s->opcode == "stmatrix"));
           const bool copies = next.s->opcode == "mov";
           for (emu::RegId r : next.reads) {
-            if (!youngest.results.count(r)) continue;
+            if (!youngest.results.count(r) || late) continue;
             if (copies) youngest.results.insert(next.writes.begin(), next.writes.end());
             chained = chained || product;
             demanded = demanded || (!copies && !product);

@@ -173,9 +173,17 @@ WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::
       if (c.value == op.name && w.load) w.depth = c.depth;
     wanted.ops.push_back(std::move(w));
   }
-  for (const scheduler::GraphEdge& e : graph.edges)
-    if (e.kind != scheduler::EdgeKind::kOrder)
-      wanted.ops[static_cast<size_t>(e.to)].reads.push_back(e.from);
+  std::vector<int> nearest(wanted.ops.size());  // reader of a result, in turns; -1: in its own
+  for (const scheduler::GraphEdge& e : graph.edges) {
+    if (e.kind == scheduler::EdgeKind::kOrder) continue;
+    wanted.ops[static_cast<size_t>(e.to)].reads.push_back(e.from);
+    if (e.to == e.from) continue;
+    int& turns = nearest[static_cast<size_t>(e.from)];
+    const int distance = static_cast<int>(e.distance);
+    turns = distance == 0 || turns < 0 ? -1 : turns == 0 ? distance : std::min(turns, distance);
+  }
+  for (size_t o = 0; o < wanted.ops.size(); ++o)
+    if (wanted.ops[o].product) wanted.ops[o].carried = std::max(0, nearest[o]);
   // One role without products: those are where reductions share barriers.
   const bool products = std::any_of(wanted.ops.begin(), wanted.ops.end(),
                                     [](const Wanted& op) { return op.product; });

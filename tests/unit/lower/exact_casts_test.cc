@@ -78,5 +78,33 @@ TEST(ExactCasts, NotBytesThatLogicDoesNotMakeFloats) { Changed(ExactCasts, Weigh
 
 TEST(ExactCasts, NotToFloatsOfAWord) { Changed(ExactCasts, Weights(kNibble, "sub", "f32"), 0); }
 
+// What a loop hands on is asked for while its body is written anew, and has no end yet: the range
+// of a carried tile was read from behind the last op that there was not (a crash).
+TEST(ExactCasts, OfWhatALoopHandsOn) {
+  const Function fn = Parsed(R"(func @handed tile {
+  param tensor %C: tensor<i32, 1> out [N] align=16 stride_align=16 contiguous=1 last_align=16
+  param dim %N: i64
+  body {
+    %0 = constant {value = 0} : i64
+    parallel %0, %N {steps = [32]} do (%n: i64) {
+      %two = constant {value = 2} : i32[32]
+      %w = for %0, %N, %two {step = 8} : i32[32] do (%i: i64, %c: i32[32]) {
+        %s = add %c, %two : i32[32]
+        %f = cast %s : f16[32]
+        %b = cast %f : i32[32]
+        yield %b
+      }
+      %h = constant {value = 32} : i64
+      %e0 = add %n, %h : i64
+      %e = min %e0, %N : i64
+      store %C, %w, %n, %e {modes = "r", sizes = [32]}
+      yield
+    }
+  }
+}
+)");
+  Changed(ExactCasts, fn, 0);
+}
+
 }  // namespace
 }  // namespace tilec::ir

@@ -182,5 +182,50 @@ TEST(Pressure, ScansHoldTotalsBesideTheirElements) {
   }
 }
 
+// A loop that loads from two tensors, stores to a third or not, and adds up what it made.
+Function Summed(bool stores, bool sums) {
+  const std::string tensor = "align=16 stride_align=16 contiguous=1 last_align=16";
+  const std::string box = "modes = \"rr\", sizes = [8, 128], vector = 4";
+  std::string text = R"(func @summed warp {
+  layout #0 = rank 2 t(32:1*4 4:0*1) r(4:1*1 2:0*4)
+)";
+  for (const char* name : {"X in", "Z in", "Y out"})
+    text += fmt::format("  param tensor %{}: tensor<f32, 2> {} [M, N] {}\n",
+                        std::string(name).substr(0, 1), std::string(name).substr(2), tensor);
+  text += R"(  param dim %M: i64
+  param dim %N: i64
+  launch warps=4 smem=0 grid=1
+  body {
+    role {name = "main", first_warp = 0, warps = 4, regs = 0} do {
+      %lo = constant {value = 0} : i64
+      %zero = constant {value = 0.0} : f32[8, 128]#0
+)";
+  text +=
+      sums ? "      %all = for %lo, %M, %zero {step = 8} : f32[8, 128]#0 do (%m: i64, %s: f32[8, "
+             "128]#0) {\n"
+           : "      for %lo, %M {step = 8} do (%m: i64) {\n";
+  for (const char* name : {"X", "Z"})
+    text += fmt::format(
+        "        %{0}.t = gload %{0}, %m, %lo {{{1}, has_fill = 0}} : f32[8, 128]#0\n", name, box);
+  text += "        %y = mul %X.t, %Z.t : f32[8, 128]#0\n";
+  if (stores) text += fmt::format("        gstore %Y, %y, %m, %M, %lo, %N {{{}}}\n", box);
+  text += sums ? "        %n = add %s, %y : f32[8, 128]#0\n        yield %n\n" : "        yield\n";
+  return Parsed(text + "      }\n      yield\n    }\n  }\n}\n");
+}
+
+// Six registers for the place of each tensor, where all of it comes together.
+TEST(Pressure, TurnsThatLoadStoreAndSumKeepPlaces) {
+  int64_t registers[2][2];
+  for (const bool stores : {false, true})
+    for (const bool sums : {false, true}) {
+      const Function fn = Summed(stores, sums);
+      for (OpId id : fn.blocks[fn.body].ops)
+        if (fn.ops[id].kind == OpKind::kRole)
+          registers[stores][sums] = RowRegisters(fn, H200(), id, false);
+    }
+  EXPECT_EQ(registers[0][0], registers[1][0]);
+  EXPECT_GE(registers[1][1], registers[0][1] + 16);
+}
+
 }  // namespace
 }  // namespace tilec::ir

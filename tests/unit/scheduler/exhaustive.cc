@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <random>
 #include <set>
 
@@ -430,6 +431,11 @@ Graph WithRoutes(Graph g, uint64_t seed, int most) {
     e.load = add("l" + std::to_string(routes++), to_warps, false);
   }
   return g;
+}
+
+uint64_t SeedShift() {
+  const char* value = std::getenv("TILEC_SEED");
+  return value ? std::strtoull(value, nullptr, 10) : 0;
 }
 
 Graph RandomGraph(uint64_t seed, int max_ops, bool memory) {

@@ -19,6 +19,10 @@ bool ExhaustivelyFeasible(const Graph& graph, int64_t ii);
 // Wherever the loop is said to begin: every rotation of a schedule is one too.
 std::optional<Objective> ExhaustiveObjective(const Graph& graph, int64_t ii);
 
+// What is added to the seeds of random graphs: the environment variable TILEC_SEED, else 0. Other
+// stretches than those of every change (docs/testing.md).
+uint64_t SeedShift();
+
 // A random graph of at most `max_ops` ops with small costs; `memory` gives it capacities that bind.
 Graph RandomGraph(uint64_t seed, int max_ops, bool memory);
 

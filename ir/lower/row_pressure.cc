@@ -1,0 +1,194 @@
+// What row kernels want, which no product forces an order on: told too little the assembler spills,
+// told too much it leaves no room for other CTAs, which hide the waits.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "ir/isa.h"
+#include "ir/lower/held.h"
+#include "ir/lower/pressure.h"
+#include "ir/queries.h"
+
+namespace tilec::ir {
+
+namespace {
+// A few elements, stored once the loops of the role are done, whose registers are free then.
+bool RareStore(const Function& fn, const Op& store) {
+  constexpr int64_t kFew = 4;
+  if (store.kind != OpKind::kGStore || fn.layout(store.operands[1]).regs() > kFew) return false;
+  bool loops = false;
+  for (OpId id : fn.blocks[store.block].ops) {
+    const Op& op = fn.ops[id];
+    if (op.kind == OpKind::kGStore && op.operands == store.operands) return loops;
+    loops = loops || IsLoop(op.kind);
+  }
+  return false;
+}
+bool InLoop(const Function& fn, const Op& op) {
+  for (BlockId b = op.block; b.valid() && fn.blocks[b].parent.valid();
+       b = fn.ops[fn.blocks[b].parent].block)
+    if (IsLoop(fn.ops[fn.blocks[b].parent].kind)) return true;
+  return false;
+}
+// Rows of a turned tile, in a loop: where each begins is computed in front of the loop and kept.
+int64_t RowsKept(const Function& fn, const Op& op, ValueId tile) {
+  const Layout& layout = fn.layout(tile);
+  const RegisterRun run = RunAlong(layout, layout.rank - 1);
+  if (run.step == 1 || !InLoop(fn, op)) return 0;  // not turned, or not kept
+  std::set<std::vector<int64_t>> rows;
+  for (int64_t r = 0; r < layout.regs(); ++r) {
+    std::vector<int64_t> at = layout.RegCoord(r);
+    at.pop_back();
+    rows.insert(std::move(at));
+  }
+  return static_cast<int64_t>(rows.size());
+}
+// Elements at other places, in a loop: where a thread's lies, and whether that is inside the tile,
+// is the same in every iteration, computed in front of the loop and kept. A tile that nothing is
+// read outside of has one address for all of its elements.
+int64_t PlacesKept(const Function& fn) {
+  std::map<std::vector<int64_t>, int64_t> kept;  // by what the places depend on
+  for (const Op& op : fn.ops) {
+    if (op.kind != OpKind::kWarpRearrange || !InLoop(fn, op) || !fn.type(op.results[0]).is_tile() ||
+        fn.type(op.results[0]).shape.empty())
+      continue;
+    const Type &in = fn.type(op.operands[0]), &out = fn.type(op.results[0]);
+    const std::vector<int64_t>& strides = op.ints("strides");
+    int64_t least = op.i("first"), most = least;
+    for (size_t d = 0; d < strides.size(); ++d)
+      (strides[d] < 0 ? least : most) += (out.shape[d] - 1) * strides[d];
+    const bool inside = least >= 0 && most < in.elements();
+    std::vector<int64_t> key = {op.i("first"), op.i("scratch", -1), ByteSize(in.dtype),
+                                static_cast<int64_t>(out.layout.index)};
+    key.insert(key.end(), strides.begin(), strides.end());
+    kept[key] = inside ? 1 : fn.layout(op.results[0]).regs();
+  }
+  int64_t registers = 0;
+  for (const auto& [key, addresses] : kept) registers += addresses;
+  return registers;
+}
+// Loads that a loop makes for a turn to come (ir/passes/read_ahead.cc).
+int64_t LoadsAhead(const Function& fn) {
+  int64_t loads = 0;
+  for (const Op& op : fn.ops) {
+    if (!IsLoop(op.kind)) continue;
+    const std::vector<OpId>& body = fn.blocks[op.regions[0]].ops;
+    for (OpId id : body) {
+      const Op& load = fn.ops[id];
+      if (load.kind != OpKind::kGLoad) continue;
+      const std::vector<ValueId>& next = fn.ops[body.back()].operands;
+      loads += std::find(next.begin(), next.end(), load.results[0]) != next.end();
+    }
+  }
+  return loads;
+}
+// Iterations that load, store, and hand sums or states on: where each of several tensors lies, and
+// whether that is inside. (Gradients of activations, three tensors: 12 to 124 bytes with 48 to 80
+// registers, none with 64 to 96; the backward pass of a decaying scan, five: 40 to 164 with 48 to
+// 64, none with 72.)
+int64_t PlacesOfTurns(const Function& fn) {
+  constexpr size_t kFew = 2, kMost = 4;
+  constexpr int64_t kEach = 6;
+  int64_t kept = 0;
+  for (const Op& loop : fn.ops) {
+    if (!IsLoop(loop.kind)) continue;
+    const Block& body = fn.blocks[loop.regions.back()];
+    // Made from what the turn before made: what is loaded for a turn to come is handed on, too.
+    const auto handed = [&](int64_t rank) {
+      const std::vector<ValueId>& next = fn.ops[body.ops.back()].operands;
+      return std::any_of(next.begin(), next.end(), [&](ValueId v) {
+        const Op* def = fn.def(v);
+        return fn.type(v).is_tile() && fn.type(v).rank() == rank && def &&
+               std::any_of(def->operands.begin(), def->operands.end(), [&](ValueId from) {
+                 return std::find(body.args.begin(), body.args.end(), from) != body.args.end();
+               });
+      });
+    };
+    if (!handed(1) && !handed(2)) continue;
+    std::set<ValueId> tensors;
+    bool stores = false;
+    for (OpId id : body.ops) {
+      const Op& op = fn.ops[id];
+      stores = stores || op.kind == OpKind::kGStore;
+      if (op.kind == OpKind::kGLoad || op.kind == OpKind::kGStore) tensors.insert(op.operands[0]);
+    }
+    // (Recurrences whose state is a matrix take what they take: none of them spilled.)
+    if (stores && tensors.size() > kFew && (tensors.size() <= kMost || !handed(2)))
+      kept = std::max(kept, kEach * static_cast<int64_t>(tensors.size()));
+  }
+  return kept;
+}
+// Of many elements that are compared for their place each has one. (Greedy choice of a token, 16
+// elements a thread: 76 bytes with 64 registers, none with 80.)
+int64_t PlacesCompared(const Function& fn) {
+  constexpr int64_t kMany = 16;
+  int64_t most = 0;
+  for (const Op& op : fn.ops)
+    if (op.kind == OpKind::kWarpArgReduce) most = std::max(most, fn.layout(op.operands[0]).regs());
+  return most >= kMany ? most : 0;
+}
+// Atomics that go several elements at a time (backend/emit_global.cc).
+bool AddsVectors(const Function& fn, const Op& atomic, const Target& target) {
+  return target.Has("vector_atomics") && atomic.i("vector", 1) > 1 && atomic.s("kind") == "add" &&
+         fn.type(atomic.operands[1]).dtype == DType::kF32;
+}
+}  // namespace
+
+int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool chunks) {
+  const TargetRegisters& beside = target.registers;
+  // Of a row in chunks one is computed on while the next is on its way from shared memory: four
+  // chunks of 16 elements a thread spilled with 80 registers.
+  constexpr int64_t kChunks = 2;
+  // What threads of a scan do for themselves has no order, and told how many registers it may take
+  // the assembler does so much of it at once that it spills: 16 bytes with 80 registers, none with
+  // the 61 that it takes if it is told nothing. Tiles of few registers leave room for that.
+  constexpr int64_t kFew = 32;
+  int64_t streams = 0, elements = 1, rows = 0;
+  bool reread = false, scattered = false, exchanges = false, simt = false;
+  for (const Op& op : fn.ops) {
+    if (op.kind == OpKind::kSmemLoad) {
+      reread = true;
+      elements = std::max(elements, fn.layout(op.results[0]).regs());
+    }
+    streams += op.kind == OpKind::kGLoad;
+    simt = simt || op.kind == OpKind::kSimtDot;
+    exchanges = exchanges || op.kind == OpKind::kWarpScan || op.kind == OpKind::kWarpRearrange;
+    scattered = scattered || (op.kind == OpKind::kGAtomic && !AddsVectors(fn, op, target));
+    if (op.kind == OpKind::kGLoad || op.kind == OpKind::kGStore) {
+      const Type& type = fn.type(op.kind == OpKind::kGLoad ? op.results[0] : op.operands[1]);
+      if (type.layout.valid())
+        rows += RowsKept(fn, op, op.kind == OpKind::kGLoad ? op.results[0] : op.operands[1]);
+      scattered = scattered || (op.i("vector", 1) * ByteSize(type.dtype) < 8 &&
+                                !op.attr("scratch") && !RareStore(fn, op));
+    }
+  }
+  int64_t held =
+      HeldRegisters(fn, role, !reread, false) + 2 * rows + PlacesKept(fn) +
+      (chunks ? kChunks * elements : 0) +
+      (reread ? beside.streamed * (streams + 1) * CeilDiv(elements, beside.streamed_elements) : 0);
+  if (chunks) held = std::max(held, HeldRegisters(fn, role, false, true));
+  if (exchanges && held > kFew) return 0;
+  // Of products by multiply-adds the assembler reads operands far ahead: one of 64 x 32 spilled 28
+  // bytes with 40 registers, two of them 72 with 56, and told nothing neither.
+  if (simt) return 0;
+  // An address and a predicate for every element that is accessed alone. Of what is loaded for
+  // another turn the place is held beside that of this turn's store: 12 to 44 bytes were spilled.
+  const int64_t needed = scattered ? 2 * (held + beside.row_kernel) + LoadsAhead(fn)
+                                   : held + beside.row_kernel + 2 * LoadsAhead(fn);
+  return std::max<int64_t>(
+      32, RoundUp(needed + PlacesCompared(fn) + (reread ? 0 : PlacesOfTurns(fn)), 8));
+}
+
+int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chunks) {
+  // Accumulators, and the tensor core is one.
+  for (const Op& op : fn.ops)
+    if (op.kind == OpKind::kMma || op.kind == OpKind::kTcMma) return 1;
+  const int64_t registers = RowRegisters(fn, target, role, chunks);
+  if (registers == 0) return 0;
+  return target.CtasPerSm(isa::kWarpThreads * fn.launch.warps, registers, fn.launch.smem_bytes);
+}
+
+}  // namespace tilec::ir
