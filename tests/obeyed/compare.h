@@ -30,6 +30,8 @@ struct Wanted {
   int put = -1, take = -1;
   std::vector<int> reads;  // indices of the ops whose results it reads, of any iteration
   int depth = 0;           // load: slots of its ring
+  // Last iterations whose results nobody reads: it need not stand behind the loop for them.
+  int unread = 0;
 };
 
 // A tile that one compute role makes and another reads, through a ring of its own.
