@@ -294,7 +294,8 @@ class Machine {
   std::optional<Finding> finding_;
   std::vector<int32_t> last_use_;                    // by value: place in its block of the last use
   std::vector<std::vector<ValueId>> held_by_;        // by block: values env and core hold
-  std::map<std::vector<int64_t>, int64_t> step_of_;  // by shape of a length: largest step seen
+  // By shape of a length: the largest step seen, and where the latest of its loops begins.
+  std::map<std::vector<int64_t>, std::pair<int64_t, int64_t>> low_of_;
   // By shape of a form: the most positions that lie between a threshold and whoever asks of it.
   std::map<std::vector<int64_t>, int64_t> lag_of_;
   int64_t ops_ = 0;
