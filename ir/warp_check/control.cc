@@ -159,7 +159,8 @@ int64_t Machine::LowEnd(int32_t form) const {
   const auto it = low_of_.find(Shape(form));
   if (it == low_of_.end()) return 0;
   const auto [step, begin] = it->second;
-  return std::max(step * (Inner(form) ? kLowInnerTurns : kLowTurns), begin);
+  const int64_t low = step * (Inner(form) ? kLowInnerTurns : kLowTurns);
+  return late ? std::max(low, begin) : low;
 }
 
 // ---- decisions -------------------------------------------------------------------------------
@@ -426,13 +427,11 @@ Step Machine::Enter(OpId id) {
         const int site = it == p_.site.end() ? 0 : it->second;
         const int64_t nth = me().runs[{length.form, site}]++;
         const Scalar frame = terms_.Of({Atom::Kind::kFrame, site, nth, {f.length}});
-        // Whoever skips a loop that begins late asks of its beginning as of a number.
         auto& [most, latest] = low_of_[Shape(length.form)];
-        if (step > most || -length.add > latest) {
-          learned = learned || most > 0;
-          most = std::max(most, step);
-          latest = std::max(latest, -length.add);
-        }
+        if (step > most || (late && -length.add > latest)) learned = learned || most > 0;
+        most = std::max(most, step);
+        latest = std::max(latest, -length.add);
+        met_late_ = met_late_ || -length.add > LowEnd(length.form);
         f.frame_atom = terms_.form(frame.form)[0].first;
       }
       const std::vector<ValueId>& args = fn_.blocks[f.block].args;

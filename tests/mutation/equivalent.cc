@@ -381,35 +381,58 @@ const char* AllWait(const Text& text, int branch) {
     else if (!l.Is("bra") && !OnlyComputes(l))
       return nullptr;
   }
-  for (++k; k <= text.last(); ++k) {
-    const Line& l = text.at(k);
-    if (!l.label.empty() || (!OnlyComputes(l) && !l.Is("tcgen05.fence") && !l.Is("bar.sync")))
+  if (!waits || k > text.last()) return nullptr;
+  // On all paths from there a barrier of all threads is next.
+  std::set<int> met, barriers;
+  std::vector<int> todo = {k};
+  while (!todo.empty()) {
+    const int at = todo.back();
+    todo.pop_back();
+    if (!met.insert(at).second) continue;
+    const Line& l = text.at(at);
+    const bool passes =
+        OnlyComputes(l) || l.Is("tcgen05.fence") || l.Is("bra") || l.Is("mbarrier.try_wait");
+    if (l.Is("bar.sync") && l.guard.empty())
+      barriers.insert(at);
+    else if (!passes)
       return nullptr;
-    if (l.Is("bar.sync")) break;
+    else
+      for (const int next : text.After(at)) todo.push_back(next);
   }
-  if (!waits || k > text.last() || !text.at(k).guard.empty()) return nullptr;
-  for (++k; k <= text.last() && !text.at(k).Is("bar.sync"); ++k)
-    if (text.at(k).Is("tcgen05.mma"))
-      return "all threads wait where one does, for a copy, and meet in front of the products that "
-             "free its slot";
-  return nullptr;
+  const auto multiplies = [&](int barrier) {
+    for (int at = barrier + 1; at <= text.last() && !text.at(at).Is("bar.sync"); ++at)
+      if (text.at(at).Is("tcgen05.mma")) return true;
+    return false;
+  };
+  return !barriers.empty() && std::all_of(barriers.begin(), barriers.end(), multiplies)
+             ? "all threads wait where one does, for a copy, and meet in front of the products "
+               "that free its slot"
+             : nullptr;
 }
 
-// The phase is 0 as it is: the one definition of its register says so.
-const char* PhaseIsZero(const Text& text, int wait) {
-  const std::vector<std::string> read = Registers(text.at(wait).operands);
-  if (read.empty()) return nullptr;
-  const std::string& parity = read.back();
-  int definitions = 0;
-  bool zero = false;
-  for (int k = 1; k <= static_cast<int>(text.size()); ++k) {
+// Is the register 0 here, whatever way led here? `depth`: of copies from other registers.
+bool IsZero(const Text& text, int number, const std::string& reg, int depth) {
+  bool zero = depth > 0, any = false;
+  text.BackTo(number, [&](int k) {
     const Line& l = text.at(k);
     const std::vector<std::string> named = Registers(l.operands);
-    if (named.empty() || named[0] != parity) continue;
-    ++definitions;
-    zero = l.guard.empty() && l.Is("mov.") && l.operands == parity + ", 0";
-  }
-  return definitions == 1 && zero ? "the phase that it asks for is 0 already" : nullptr;
+    if (named.empty() || named[0] != reg || l.Is("st.") || l.Is("bra")) return false;
+    any = true;
+    const size_t comma = l.operands.find(", ");
+    const std::string from = comma == l.operands.npos ? "" : l.operands.substr(comma + 2);
+    zero = zero && l.guard.empty() && l.Is("mov.") &&
+           (from == "0" || (from[0] == '%' && IsZero(text, k, from, depth - 1)));
+    return true;
+  });
+  return any && zero;
+}
+
+// The phase is 0 as it is: all that may define its register says so.
+const char* PhaseIsZero(const Text& text, int wait) {
+  const std::vector<std::string> read = Registers(text.at(wait).operands);
+  return !read.empty() && IsZero(text, wait, read.back(), 3)
+             ? "the phase that it asks for is 0 already"
+             : nullptr;
 }
 
 // All threads that the barrier lets go have the proxy fence next.

@@ -78,7 +78,8 @@ constexpr Source kSources[] = {
     {"b200 attention, two roles", "std/attention.tile:attention",
      "B=1 H=1 G=1 S=256 L=669 D=128 scale=0.088 BQ=256 BKV=64 | "
      "B=1 H=2 G=1 S=500 L=100 D=128 scale=0.088 BQ=256 BKV=64 | "
-     "B=1 H=1 G=1 S=256 L=300 D=128 scale=0.088 BQ=256 BKV=64 | "
+     "B=1 H=1 G=1 S=256 L=364 D=128 scale=0.088 BQ=256 BKV=64 | "
+     "B=1 H=1 G=1 S=256 L=192 D=128 scale=0.088 BQ=256 BKV=64 | "
      "B=1 H=1 G=1 S=256 L=64 D=128 scale=0.088 BQ=256 BKV=64 | "
      "B=1 H=1 G=1 S=256 L=40 D=128 scale=0.088 BQ=256 BKV=64",
      "solve", true, kTwoSms},
