@@ -79,6 +79,7 @@ constexpr Source kSources[] = {
      "B=1 H=1 G=1 S=256 L=669 D=128 scale=0.088 BQ=256 BKV=64 | "
      "B=1 H=2 G=1 S=500 L=100 D=128 scale=0.088 BQ=256 BKV=64 | "
      "B=1 H=1 G=1 S=256 L=364 D=128 scale=0.088 BQ=256 BKV=64 | "
+     "B=1 H=1 G=1 S=256 L=428 D=128 scale=0.088 BQ=256 BKV=64 | "
      "B=1 H=1 G=1 S=256 L=192 D=128 scale=0.088 BQ=256 BKV=64 | "
      "B=1 H=1 G=1 S=256 L=64 D=128 scale=0.088 BQ=256 BKV=64 | "
      "B=1 H=1 G=1 S=256 L=40 D=128 scale=0.088 BQ=256 BKV=64",

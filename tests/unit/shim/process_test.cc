@@ -25,14 +25,27 @@ const std::string kAdd = std::string(test::kBump) + R"(
   ret;
 }
 .visible .entry time(.param .u64 p) {
-  .reg .u64 %a, %t; .reg .u32 %v; .reg .pred %q;
+  .reg .u64 %a, %t, %s; .reg .u32 %v, %k; .reg .pred %q, %f;
+  .shared .align 8 .b64 told;
   ld.param.u64 %a, [p];
   cvta.to.global.u64 %a, %a;
   mov.u32 %v, %tid.x;
   setp.ne.u32 %q, %v, 0;
+  @!%q mbarrier.init.shared.b64 [told], 1;
   bar.sync 0;
-  mov.u64 %t, %clock64;
+  setp.eq.u32 %f, %v, 32;
+  mov.u32 %k, 200;
+work:
+  sub.u32 %k, %k, 1;
+  setp.ne.and.u32 %f, %k, 0, %f;
+  @%f bra work;
+  setp.eq.u32 %f, %v, 32;
+  @%f mbarrier.arrive.shared.b64 %s, [told];
   @%q bra done;
+wait:
+  mbarrier.test_wait.parity.shared.b64 %f, [told], 0;
+  @!%f bra wait;
+  mov.u64 %t, %clock64;
   st.global.u64 [%a], %t;
 done:
   ret;
