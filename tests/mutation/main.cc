@@ -82,7 +82,7 @@ constexpr Source kSources[] = {
      "B=1 H=1 G=1 S=256 L=428 D=128 scale=0.088 BQ=256 BKV=64 | "
      "B=1 H=1 G=1 S=256 L=192 D=128 scale=0.088 BQ=256 BKV=64 | "
      "B=1 H=1 G=1 S=256 L=64 D=128 scale=0.088 BQ=256 BKV=64 | "
-     "B=1 H=1 G=1 S=256 L=40 D=128 scale=0.088 BQ=256 BKV=64",
+     "B=1 H=1 G=1 S=256 L=60 D=128 scale=0.088 BQ=256 BKV=64",
      "solve", true, kTwoSms},
     {"b200 causal attention", "std/attention.tile:attention",
      "B=1 H=2 G=1 S=512 L=512 D=128 scale=0.088 BQ=256 BKV=64 causal=true | "
