@@ -22,6 +22,7 @@
 #include "scheduler/alternate.h"
 #include "scheduler/as_loop.h"
 #include "scheduler/departures.h"
+#include "scheduler/last_turn.h"
 #include "scheduler/nest.h"
 #include "scheduler/op_work.h"
 #include "scheduler/program_cut.h"
@@ -299,6 +300,7 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
         ExtractLoop(c.fn, loop, target, ExtractOptions{1, crossing}, attempt);
     if (extraction.ok()) {
       report.extraction = std::move(*extraction);
+      report.outliving = Outliving(c.fn, loop, report.extraction);
       Graph& graph = report.extraction.graph;
       AddOperandReads(c.fn, tiles, target, &report.extraction);
       ShapeForLowering(graph, c.schedule.warpgroups, crossing);

@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,7 @@ struct LoopReport {
   std::vector<std::string> notes;  // what the lowering gave up, or why the loop kept its order
   std::string lost;                // of the notes one that costs cycles; "": none does
   int going_on = 0;                // ir::LoopPlan::going_on
+  std::map<std::string, int> outliving;  // scheduler/last_turn.h
 };
 
 // What became of a loop around scheduled ones (scheduler/nest.h).

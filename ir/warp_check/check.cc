@@ -128,6 +128,7 @@ Walked WalkRelated(const warp_check::Program& program, const WarpCheckOptions& o
   machine.ops_limit = options.max_ops;
   const bool forgets = program.nests && !program.lonely.empty();
   std::optional<Finding> first;  // before iterations were taken to be unrelated
+  std::optional<Finding> early;  // before more iterations were told apart
   machine.forget = forgets;
   while (true) {
     machine.learned = false;
@@ -142,6 +143,22 @@ Walked WalkRelated(const warp_check::Program& program, const WarpCheckOptions& o
       machine.ForgetFinding();
       *stats = {};
       continue;
+    }
+    if (walked == Walked::kFound && !machine.late && !machine.widen && !machine.unrelated &&
+        machine.MetLate()) {
+      early = machine.finding();
+      machine.late = true;
+      machine.forget = forgets;
+      machine.ForgetUses();
+      machine.ForgetFinding();
+      machine.ops_limit = machine.ops() + options.max_ops;
+      *stats = {};
+      continue;
+    }
+    if (walked == Walked::kTooLarge && early && !machine.widen && !machine.unrelated) {
+      stats->uses = machine.uses();
+      *finding = early;
+      return Walked::kFound;
     }
     if (walked != Walked::kProved && !machine.widen && !machine.unrelated && options.widen &&
         machine.MetRelated()) {

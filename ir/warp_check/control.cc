@@ -156,8 +156,11 @@ Scalar Machine::LengthOf(const Scalar& difference) {
 }
 
 int64_t Machine::LowEnd(int32_t form) const {
-  const auto it = step_of_.find(Shape(form));
-  return it == step_of_.end() ? 0 : it->second * (Inner(form) ? kLowInnerTurns : kLowTurns);
+  const auto it = low_of_.find(Shape(form));
+  if (it == low_of_.end()) return 0;
+  const auto [step, begin] = it->second;
+  const int64_t low = step * (Inner(form) ? kLowInnerTurns : kLowTurns);
+  return late ? std::max(low, begin) : low;
 }
 
 // ---- decisions -------------------------------------------------------------------------------
@@ -424,11 +427,11 @@ Step Machine::Enter(OpId id) {
         const int site = it == p_.site.end() ? 0 : it->second;
         const int64_t nth = me().runs[{length.form, site}]++;
         const Scalar frame = terms_.Of({Atom::Kind::kFrame, site, nth, {f.length}});
-        int64_t& largest = step_of_[Shape(length.form)];
-        if (step > largest) {
-          learned = learned || largest > 0;
-          largest = step;
-        }
+        auto& [most, latest] = low_of_[Shape(length.form)];
+        if (step > most || (late && -length.add > latest)) learned = learned || most > 0;
+        most = std::max(most, step);
+        latest = std::max(latest, -length.add);
+        met_late_ = met_late_ || -length.add > LowEnd(length.form);
         f.frame_atom = terms_.form(frame.form)[0].first;
       }
       const std::vector<ValueId>& args = fn_.blocks[f.block].args;

@@ -95,6 +95,10 @@ class Machine {
   // inner loop then is as long as any, and a branch taken in one iteration says nothing of others.
   bool unrelated = false;
   bool MetRelated() const { return met_related_; }  // something that this would forget
+  // Iterations up to the beginning of the latest loop over a length are told apart by number:
+  // whoever skips a loop that begins late asks of its beginning as of a number.
+  bool late = false;
+  bool MetLate() const { return met_late_; }  // a loop that begins later than is told apart without
   // Given: scalars are known only where they are constant, and all other control is a question of
   // the agreement (agreed.cc). What is made of sizes, positions and loads has no other meaning.
   const Agreement* agreed = nullptr;
@@ -286,15 +290,16 @@ class Machine {
   std::map<int32_t, std::vector<int32_t>> privates_of_;  // by form: atoms nobody can recompute
   std::map<std::string, int64_t> recurrences_;           // by text: the tag of a kCarried
   std::map<ColumnTile, int32_t> column_tiles_;           // the number of each
-  bool asked_far_off_ = false, met_related_ = false;
+  bool asked_far_off_ = false, met_related_ = false, met_late_ = false;
   bool completed_ = false;  // a phase, by the last steps of a role
   State* s_ = nullptr;
   int role_ = 0;
   Who who_ = Who::kAll;
   std::optional<Finding> finding_;
-  std::vector<int32_t> last_use_;                    // by value: place in its block of the last use
-  std::vector<std::vector<ValueId>> held_by_;        // by block: values env and core hold
-  std::map<std::vector<int64_t>, int64_t> step_of_;  // by shape of a length: largest step seen
+  std::vector<int32_t> last_use_;              // by value: place in its block of the last use
+  std::vector<std::vector<ValueId>> held_by_;  // by block: values env and core hold
+  // By shape of a length: the largest step seen, and where the latest of its loops begins.
+  std::map<std::vector<int64_t>, std::pair<int64_t, int64_t>> low_of_;
   // By shape of a form: the most positions that lie between a threshold and whoever asks of it.
   std::map<std::vector<int64_t>, int64_t> lag_of_;
   int64_t ops_ = 0;

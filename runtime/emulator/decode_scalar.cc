@@ -144,6 +144,7 @@ bool Decoder::BuildMov(const Statement& s, const Matched& m, Inst* inst) {
     Set(inst, 0, rd, true);
     inst->u[0] = static_cast<uint8_t>(a.index);
     inst->run = RunClock;
+    p_->tells_time = true;
     return true;
   }
   if (a.negated) return Bad(s, 1, "only predicates can be negated");

@@ -511,7 +511,8 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
     std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - begin;
     stats->milliseconds = ms.count();
     stats->warp_instructions = launch.executed.load();
-    stats->order_sensitive = program->order_sensitive || launch.float_sums.load();
+    stats->order_sensitive =
+        program->order_sensitive || program->tells_time || launch.float_sums.load();
   }
   if (options_.record != nullptr)
     *options_.record = {options_.policy, options_.landing, options_.seed,

@@ -140,6 +140,7 @@ struct Program {
   uint64_t shared_static = 0;
   uint64_t dynamic_offset = 0;   // where dynamic shared memory begins
   bool order_sensitive = false;  // global atomics whose result depends on the order of CTAs
+  bool tells_time = false;       // reads a clock: what it writes may depend on the order
   bool cancels = false;          // takes over clusters that have not begun
   bool tensor_sums = false;      // tensor reductions; the map says whether of floats
   uint32_t reqntid[3] = {}, maxntid[3] = {}, reqcluster[3] = {};

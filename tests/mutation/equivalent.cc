@@ -2,13 +2,16 @@
 // many to argue one by one; each argument here looks at the statements that follow, so it is made
 // anew for every mutant.
 //
-// What follows is read in the order of the text. A branch ahead is passed if its target comes
+// What follows is read in the order of the text, or along the edges between statements. In the
+// order of the text a branch ahead is passed if its target comes
 // before the end of the argument: all that any path does between is looked at. A branch back is
 // passed if it is to a label behind the start: a loop of waits.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -80,8 +83,63 @@ class Text {
   explicit Text(const std::string& ptx) {
     std::istringstream in(ptx);
     for (std::string line; std::getline(in, line);) lines_.push_back(Read(line));
+    std::set<std::string> twice;
+    for (int k = 1; k <= last(); ++k) {
+      const Line& l = at(k);
+      if (!l.label.empty()) labels_[l.label] = k;
+      const std::vector<std::string> named = Registers(l.operands);
+      if (l.opcode != "add.s32" || named.empty()) continue;
+      const size_t number = l.operands.rfind(' ') + 1;
+      const bool known = number < l.operands.size() &&
+                         std::isdigit(static_cast<unsigned char>(l.operands[number])) != 0;
+      const int64_t place = known ? std::atoll(l.operands.c_str() + number) : -1;
+      const auto [it, fresh] = sums_.try_emplace(named[0], place);
+      if (!fresh && it->second != place) it->second = -1;
+    }
+    before_.resize(lines_.size() + 2);
+    for (int k = 1; k <= last(); ++k)
+      for (const int next : After(k)) before_[static_cast<size_t>(next)].push_back(k);
+    for (int k = 1; k <= last(); ++k)
+      if (at(k).Is("mbarrier.arrive.expect_tx") && PlaceOf(k) >= 0) copied_.insert(PlaceOf(k));
   }
   size_t size() const { return lines_.size(); }
+  int last() const { return static_cast<int>(lines_.size()); }
+
+  // Statements that may come right behind one, or in front of it.
+  std::vector<int> After(int number) const {
+    const Line& l = at(number);
+    std::vector<int> out;
+    const bool always = l.guard.empty();
+    if (l.Is("bra"))
+      if (const auto to = labels_.find(l.operands); to != labels_.end()) out.push_back(to->second);
+    if (number < last() && !(always && (l.Is("bra") || l.Is("ret") || l.Is("exit"))))
+      out.push_back(number + 1);
+    return out;
+  }
+  const std::vector<int>& Before(int number) const { return before_[static_cast<size_t>(number)]; }
+  // All that may be executed between one statement and those of a kind in front of it, which stop.
+  template <typename Stops>
+  std::set<int> BackTo(int number, const Stops& stops) const {
+    std::set<int> met;
+    std::vector<int> todo = Before(number);
+    while (!todo.empty()) {
+      const int k = todo.back();
+      todo.pop_back();
+      if (stops(k) || !met.insert(k).second) continue;
+      todo.insert(todo.end(), Before(k).begin(), Before(k).end());
+    }
+    return met;
+  }
+  // The number that is added to make the address that a statement names: of shared memory, an
+  // object's place. -1: it is not told.
+  int64_t PlaceOf(int number) const {
+    const std::vector<std::string> named = Registers(AddressIn(at(number).operands));
+    if (named.size() != 1) return -1;
+    const auto sum = sums_.find(named[0]);
+    return sum == sums_.end() ? -1 : sum->second;
+  }
+  // Places at which copies arrive: mbarriers that are told to expect bytes.
+  const std::set<int64_t>& copied() const { return copied_; }
   const Line& at(int number) const { return lines_[static_cast<size_t>(number) - 1]; }
 
   // Registers that the loads in front of a wait fill, back to the wait or the block's start.
@@ -108,6 +166,10 @@ class Text {
 
  private:
   std::vector<Line> lines_;
+  std::vector<std::vector<int>> before_;
+  std::map<std::string, int> labels_;
+  std::map<std::string, int64_t> sums_;
+  std::set<int64_t> copied_;
 };
 
 // Branches that were met and labels they go to.
@@ -150,16 +212,19 @@ const char* WithoutWaitForLoads(const Text& text, int wait) {
 const char* WithoutWaitForStores(const Text& text, int wait) {
   const std::set<std::string> stored = text.StoredBefore(wait);
   if (stored.empty()) return nullptr;
-  Paths paths;
-  for (int k = wait + 1; k <= static_cast<int>(text.size()); ++k) {
+  std::set<int> met;
+  std::vector<int> todo = text.After(wait);
+  while (!todo.empty()) {
+    const int k = todo.back();
+    todo.pop_back();
     const Line& l = text.at(k);
-    if (!paths.Pass(l) || Tells(l)) return nullptr;
-    if (l.Is("tcgen05.wait::st") && paths.together())
-      return "the next wait for stores covers it, and nobody is told between";
+    if (l.Is("tcgen05.wait::st") || !met.insert(k).second) continue;
+    if (l.Is("brx") || Tells(l) || text.After(k).empty()) return nullptr;
     if ((l.Is("tcgen05.ld") || l.Is("tcgen05.st")) && stored.count(AddressIn(l.operands)) != 0)
       return nullptr;
+    for (const int next : text.After(k)) todo.push_back(next);
   }
-  return nullptr;
+  return "on every path the next wait for stores covers it, and nobody is told between";
 }
 
 const char* WithoutWarpBarrier(const Text& text, int barrier) {
@@ -181,19 +246,59 @@ bool TouchesTensorMemory(const Line& l) {
          l.Is("tcgen05.shift");
 }
 
-// In front of it nobody has touched tensor memory: no statement above does, none below goes back to
-// above, and nobody is waited for who may stand below.
+// Is it a wait for copies, who touch no tensor memory? By the barrier's place: nobody commits
+// there.
+bool AwaitsCopies(const Text& text, int wait) {
+  const int64_t place = text.PlaceOf(wait);
+  if (place < 0 || text.copied().count(place) == 0) return false;
+  for (int k = 1; k <= text.last(); ++k)
+    if (text.at(k).Is("tcgen05.commit") && text.PlaceOf(k) == place) return false;
+  return true;
+}
+
+// In front of it nobody has touched tensor memory: no statement that may be executed before does,
+// and nobody else is waited for but copies.
 const char* NothingTouchedBefore(const Text& text, int fence) {
-  std::set<std::string> above;
-  for (int k = 1; k < fence; ++k) {
+  for (const int k : text.BackTo(fence, [](int) { return false; })) {
     const Line& l = text.at(k);
-    if (TouchesTensorMemory(l) || l.Is("tcgen05.commit") || l.Is("mbarrier.try_wait"))
-      return nullptr;
-    if (!text.at(k).label.empty()) above.insert(text.at(k).label);
+    if (TouchesTensorMemory(l) || l.Is("tcgen05.commit")) return nullptr;
+    if (l.Is("mbarrier.try_wait") && !AwaitsCopies(text, k)) return nullptr;
   }
-  for (int k = fence; k <= static_cast<int>(text.size()); ++k)
-    if (text.at(k).Is("bra") && above.count(text.at(k).operands) != 0) return nullptr;
   return "nobody has touched tensor memory in front of it, and the allocation is synchronous";
+}
+
+// The same warps have met, between such fences, and since then they have touched no tensor memory
+// and waited for nobody but copies: there is nothing more to hand on.
+const char* NothingTouchedSince(const Text& text, int fence) {
+  // The barrier that it belongs to: the one behind a fence::before, in front of a fence::after.
+  int barrier = 0;
+  const int step = text.at(fence).Is("tcgen05.fence::before") ? 1 : -1;
+  for (int k = fence; barrier == 0 && std::abs(k - fence) < 4 && k > 0 && k <= text.last();
+       k += step)
+    if (text.at(k).Is("bar.sync")) barrier = k;
+  if (barrier == 0) return nullptr;
+  const auto fenced = [&](int k, int way, std::string_view what) {
+    for (int n = 1; n < 4; ++n)
+      if (k + way * n > 0 && k + way * n <= text.last() && text.at(k + way * n).Is(what))
+        return true;
+    return false;
+  };
+  bool any = false;
+  const auto meets = [&](int k) {
+    const bool same = k != barrier && text.at(k).Is("bar.sync") &&
+                      text.at(k).operands == text.at(barrier).operands &&
+                      fenced(k, -1, "tcgen05.fence::before") &&
+                      fenced(k, 1, "tcgen05.fence::after");
+    any |= same;
+    return same;
+  };
+  for (const int k : text.BackTo(barrier, meets)) {
+    const Line& l = text.at(k);
+    if (k == 1 || l.Is("tcgen05.ld") || l.Is("tcgen05.st") || k == barrier) return nullptr;
+    if (l.Is("mbarrier.try_wait") && !AwaitsCopies(text, k)) return nullptr;
+  }
+  return any ? "the warps have met between fences, and have touched no tensor memory since"
+             : nullptr;
 }
 
 // Behind it tensor memory is given back and nothing else done with it; that is synchronous. Its own
@@ -230,6 +335,7 @@ const char* AnotherFenceFollows(const Text& text, int fence) {
 
 const char* WithoutFence(const Text& text, int fence) {
   if (const char* why = NothingTouchedBefore(text, fence); why != nullptr) return why;
+  if (const char* why = NothingTouchedSince(text, fence); why != nullptr) return why;
   if (const char* why = OnlyGivenBackBehind(text, fence); why != nullptr) return why;
   return text.at(fence).Is("tcgen05.fence::after") ? AnotherFenceFollows(text, fence) : nullptr;
 }
@@ -253,21 +359,80 @@ const char* WithoutBranch(const Text& text, int branch) {
   return nullptr;
 }
 
-// The phase is 0 as it is: the one definition of its register says so.
-const char* PhaseIsZero(const Text& text, int wait) {
-  const std::vector<std::string> read = Registers(text.at(wait).operands);
-  if (read.empty()) return nullptr;
-  const std::string& parity = read.back();
-  int definitions = 0;
-  bool zero = false;
-  for (int k = 1; k <= static_cast<int>(text.size()); ++k) {
+// Does it do nothing but compute?
+bool OnlyComputes(const Line& l) {
+  constexpr std::string_view kOthers[] = {"ld.",  "st.",    "mbarrier", "cp.",  "tcgen05", "atom",
+                                          "red.", "fence",  "bar",      "bra",  "brx",     "ret",
+                                          "exit", "elect.", "call",     "vote", "shfl"};
+  return std::none_of(std::begin(kOthers), std::end(kOthers),
+                      [&](std::string_view other) { return l.Is(other); });
+}
+
+// The branch goes around a wait of one thread for a copy. All may wait: they meet behind it, in
+// front of the products that free what was copied, so none of them is late by two phases.
+const char* AllWait(const Text& text, int branch) {
+  const std::string target = text.at(branch).operands;
+  int k = branch + 1;
+  bool waits = false;
+  for (; k <= text.last() && text.at(k).label != target; ++k) {
+    const Line& l = text.at(k);
+    if (l.Is("mbarrier.try_wait") && AwaitsCopies(text, k))
+      waits = true;
+    else if (!l.Is("bra") && !OnlyComputes(l))
+      return nullptr;
+  }
+  if (!waits || k > text.last()) return nullptr;
+  // On all paths from there a barrier of all threads is next.
+  std::set<int> met, barriers;
+  std::vector<int> todo = {k};
+  while (!todo.empty()) {
+    const int at = todo.back();
+    todo.pop_back();
+    if (!met.insert(at).second) continue;
+    const Line& l = text.at(at);
+    const bool passes =
+        OnlyComputes(l) || l.Is("tcgen05.fence") || l.Is("bra") || l.Is("mbarrier.try_wait");
+    if (l.Is("bar.sync") && l.guard.empty())
+      barriers.insert(at);
+    else if (!passes)
+      return nullptr;
+    else
+      for (const int next : text.After(at)) todo.push_back(next);
+  }
+  const auto multiplies = [&](int barrier) {
+    for (int at = barrier + 1; at <= text.last() && !text.at(at).Is("bar.sync"); ++at)
+      if (text.at(at).Is("tcgen05.mma")) return true;
+    return false;
+  };
+  return !barriers.empty() && std::all_of(barriers.begin(), barriers.end(), multiplies)
+             ? "all threads wait where one does, for a copy, and meet in front of the products "
+               "that free its slot"
+             : nullptr;
+}
+
+// Is the register 0 here, whatever way led here? `depth`: of copies from other registers.
+bool IsZero(const Text& text, int number, const std::string& reg, int depth) {
+  bool zero = depth > 0, any = false;
+  text.BackTo(number, [&](int k) {
     const Line& l = text.at(k);
     const std::vector<std::string> named = Registers(l.operands);
-    if (named.empty() || named[0] != parity) continue;
-    ++definitions;
-    zero = l.guard.empty() && l.Is("mov.") && l.operands == parity + ", 0";
-  }
-  return definitions == 1 && zero ? "the phase that it asks for is 0 already" : nullptr;
+    if (named.empty() || named[0] != reg || l.Is("st.") || l.Is("bra")) return false;
+    any = true;
+    const size_t comma = l.operands.find(", ");
+    const std::string from = comma == l.operands.npos ? "" : l.operands.substr(comma + 2);
+    zero = zero && l.guard.empty() && l.Is("mov.") &&
+           (from == "0" || (from[0] == '%' && IsZero(text, k, from, depth - 1)));
+    return true;
+  });
+  return any && zero;
+}
+
+// The phase is 0 as it is: all that may define its register says so.
+const char* PhaseIsZero(const Text& text, int wait) {
+  const std::vector<std::string> read = Registers(text.at(wait).operands);
+  return !read.empty() && IsZero(text, wait, read.back(), 3)
+             ? "the phase that it asks for is 0 already"
+             : nullptr;
 }
 
 // All threads that the barrier lets go have the proxy fence next.
@@ -288,7 +453,10 @@ const char* ShownEquivalent(const std::string& ptx, const Mutant& mutant) {
   if (kind == "TensorWaitSt") return WithoutWaitForStores(text, mutant.line);
   if (kind == "TensorBefore" || kind == "TensorAfter") return WithoutFence(text, mutant.line);
   if (kind == "PhaseKept") return PhaseIsZero(text, mutant.line);
-  if (kind == "BranchDeleted") return WithoutBranch(text, mutant.line);
+  if (kind == "BranchDeleted") {
+    const char* why = WithoutBranch(text, mutant.line);
+    return why != nullptr ? why : AllWait(text, mutant.line);
+  }
   if (kind == "WarpBarrier") return WithoutWarpBarrier(text, mutant.line);
   // Behind its wait, a load or store is one that nobody waits for there.
   if (kind == "MoveLate")

@@ -77,7 +77,12 @@ constexpr Source kSources[] = {
      "solve", true, kTwoSms},
     {"b200 attention, two roles", "std/attention.tile:attention",
      "B=1 H=1 G=1 S=256 L=669 D=128 scale=0.088 BQ=256 BKV=64 | "
-     "B=1 H=2 G=1 S=500 L=100 D=128 scale=0.088 BQ=256 BKV=64",
+     "B=1 H=2 G=1 S=500 L=100 D=128 scale=0.088 BQ=256 BKV=64 | "
+     "B=1 H=1 G=1 S=256 L=364 D=128 scale=0.088 BQ=256 BKV=64 | "
+     "B=1 H=1 G=1 S=256 L=428 D=128 scale=0.088 BQ=256 BKV=64 | "
+     "B=1 H=1 G=1 S=256 L=192 D=128 scale=0.088 BQ=256 BKV=64 | "
+     "B=1 H=1 G=1 S=256 L=64 D=128 scale=0.088 BQ=256 BKV=64 | "
+     "B=1 H=1 G=1 S=256 L=60 D=128 scale=0.088 BQ=256 BKV=64",
      "solve", true, kTwoSms},
     {"b200 causal attention", "std/attention.tile:attention",
      "B=1 H=2 G=1 S=512 L=512 D=128 scale=0.088 BQ=256 BKV=64 causal=true | "
@@ -402,8 +407,10 @@ std::map<std::string, std::string> ReadEquivalent(const std::string& path) {
 // `only`: sources whose name begins so; "": all.
 // `file`: this source in place of the table's, with equivalent mutants of its own.
 // `strict`: a mutant that is reached and neither caught nor listed is a failure.
+// `some`: of these alone, KIND#N each. `from`: the first of those that are every `step`-th.
 int Main(size_t step, const std::string& root, const std::string& cache, std::string_view only,
-         const Source* file = nullptr, const std::string& list = "", bool strict = false) {
+         const Source* file = nullptr, const std::string& list = "", bool strict = false,
+         const std::set<std::string>& some = {}, size_t from = 0) {
   const auto start = std::chrono::steady_clock::now();
   const auto equivalent =
       ReadEquivalent(file != nullptr ? list : root + "/tests/mutation/equivalent.txt");
@@ -428,7 +435,8 @@ int Main(size_t step, const std::string& root, const std::string& cache, std::st
       const std::string key = fmt::format("{}\t{}#{}", source.name, kind.name, nth);
       const bool listed = equivalent.count(key) != 0;
       if (listed) met.insert(key);
-      if (number++ % step != 0) continue;
+      if (!some.empty() && some.count(key.substr(key.find('\t') + 1)) == 0) continue;
+      if (number++ % step != from) continue;
       Tally& t = by_kind[kind.name];
       for (Tally* x : {&t, &sum}) ++x->mutants;
       const Result1 r = corpus.Try(m);
@@ -502,6 +510,18 @@ int Main(size_t step, const std::string& root, const std::string& cache, std::st
   return wrong == 0 && rightly >= 95 && placed >= (file != nullptr || strict ? 90 : 95) ? 0 : 1;
 }
 
+// The text that the mutants of a source are made of.
+int Print(std::string_view name, const std::string& root, const std::string& cache) {
+  for (const Source& source : kSources) {
+    if (name != source.name) continue;
+    Corpus corpus(source, root, cache);
+    if (!corpus.Open()) return 1;
+    fmt::print("{}", corpus.ptx());
+    return 0;
+  }
+  return 2;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -509,8 +529,19 @@ int main(int argc, char** argv) {
   if (word == "all" && argc == 4) return Main(1, argv[2], argv[3], "");
   if (word == "of" && argc == 6)
     return Main(std::strtoul(argv[3], nullptr, 10), argv[4], argv[5], argv[2]);
-  if (word == "strict" && argc == 6)
-    return Main(std::strtoul(argv[3], nullptr, 10), argv[4], argv[5], argv[2], nullptr, "", true);
+  if (word == "strict" && argc == 6) {  // every N-th, or N+K: from another one on
+    char* end = nullptr;
+    const size_t step = std::strtoul(argv[3], &end, 10);
+    const size_t from = *end == '+' ? std::strtoul(end + 1, nullptr, 10) % step : 0;
+    return Main(step, argv[4], argv[5], argv[2], nullptr, "", true, {}, from);
+  }
+  if (word == "print" && argc == 5) return Print(argv[2], argv[3], argv[4]);
+  if (word == "some" && argc == 6) {  // of a file, a mutant a line
+    std::set<std::string> some;
+    std::ifstream in(argv[3]);
+    for (std::string one; in >> one;) some.insert(one);
+    return Main(1, argv[4], argv[5], argv[2], nullptr, "", true, some);
+  }
   if (word == "sample" && argc == 5)
     return Main(std::strtoul(argv[2], nullptr, 10), argv[3], argv[4], "");
   if (word == "file" && argc == 8) {
@@ -520,7 +551,8 @@ int main(int argc, char** argv) {
   }
   fmt::print(stderr,
              "mutation all ROOT CACHE | mutation sample N ROOT CACHE | "
-             "mutation of|strict SOURCE N ROOT CACHE | "
+             "mutation of|strict SOURCE N ROOT CACHE | mutation print SOURCE ROOT CACHE | "
+             "mutation some SOURCE LIST ROOT CACHE | "
              "mutation file NAME FILE.ptx LAUNCH.toml LIST all|errors CACHE\n");
   return 2;
 }

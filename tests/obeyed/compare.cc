@@ -210,24 +210,27 @@ class Comparer {
   Copies CopiesOf(const Loop& loop, const Wanted& op, size_t in_turn) const {
     // The blocks in front dominate the loop. Those behind follow from it; the loop itself may be
     // jumped over, but not the first turns, so what is behind is dominated by the last of those.
-    // LLVM moves arithmetic of them behind that jump, where products never go.
     std::set<int> before, behind;
     int anchor = loop.header;
-    for (const bool products : {false, true}) {
-      size_t last = 0;
-      for (int b : Straight(loop)) {
-        if (!code_.Dominates(b, loop.header)) continue;
-        before.insert(b);
-        const bool works =
-            std::any_of(wanted_.ops.begin(), wanted_.ops.end(), [&](const Wanted& w) {
-              return (w.product || !products) && !Instructions({b}, w).empty();
-            });
-        const size_t depth = code_.DominatorsOf(b);
-        if (works && depth > last) {
-          last = depth;
-          anchor = b;
-        }
+    size_t last = 0;
+    // Arithmetic there may also be what does not change in the loop, in front of which one can
+    // turn off: products, if there are any, are the first turns'.
+    bool products = false;
+    for (int b : Straight(loop)) {
+      if (!code_.Dominates(b, loop.header)) continue;
+      before.insert(b);
+      bool works = false, product = false;
+      for (const Wanted& w : wanted_.ops) {
+        const bool here = !Instructions({b}, w).empty();
+        works = works || here;
+        product = product || (here && w.product);
       }
+      const size_t depth = code_.DominatorsOf(b);
+      if ((product && !products) || (works && product == products && depth > last)) {
+        last = depth;
+        anchor = b;
+      }
+      products = products || product;
     }
     const std::set<int> after = code_.Following(loop);
     for (int b : Straight(loop))
@@ -358,6 +361,7 @@ class Comparer {
     std::map<double, int> votes;
     for (const Seen& s : seen) {
       const Copies c = CopiesOf(loop, wanted_.ops[static_cast<size_t>(s.op)], s.count);
+      if (wanted_.ops[static_cast<size_t>(s.op)].unread > 0) continue;
       votes[c.before + c.behind] += wanted_.ops[static_cast<size_t>(s.op)].product ? 100 : 1;
     }
     int span = 0, most = 0;
@@ -399,7 +403,10 @@ class Comparer {
           verdict_.products += op.product;
           verdict_.passes += IsPass(op);
           verdict_.masses += !op.product && !IsPass(op);
-          const Copies copies = CopiesOf(*loop, op, s.count);
+          Copies copies = CopiesOf(*loop, op, s.count);
+          // Of turns whose results nobody reads there may be no copy.
+          if (op.product && op.unread > 0 && copies.before + copies.behind < span)
+            copies.behind = std::min(span - copies.before, copies.behind + op.unread);
           const auto whole = [](double x) { return x == static_cast<int>(x); };
           if (!op.product) {  // the first turns may be folded: not told then
             if (whole(copies.before) && whole(copies.behind) &&
@@ -418,13 +425,7 @@ class Comparer {
           }
           s.before = static_cast<int>(copies.before + 0.5);
           s.stage = static_cast<int>(copies.behind + 0.5);
-          bool all = s.before == copies.before && s.stage == copies.behind;
-          // What is only read in later turns is dead in the last ones, which stand behind the loop.
-          if (all && op.carried > 0 && s.before + s.stage + op.carried == span) {
-            s.stage += op.carried;
-            ++verdict_.dead;
-          }
-          if (s.before + s.stage != span || !all)
+          if (s.before + s.stage != span || s.before != copies.before || s.stage != copies.behind)
             Fault(
                 fmt::format("{} stands {} times before the loop and {} times behind it, others {} "
                             "times together",
@@ -448,19 +449,13 @@ class Comparer {
   }
 
   // ---- waits ----------------------------------------------------------------------------------
-  // Does the wait stand where arithmetic of the schedule does, for its sake? LLVM may move that
-  // behind the next wait: it still writes what the product read.
-  bool InFrontOfArithmetic(Loc at) const {
-    return std::any_of(wanted_.ops.begin(), wanted_.ops.end(), [&](const Wanted& op) {
-      return !op.product && !op.load && !IsPass(op) && op.parts.count(at) > 0;
-    });
-  }
   // A wait for products ends one whose result is read, or whose register operand is written again,
   // before the next wait: otherwise a later or a weaker one would do. Only the end of a turn may
   // await more, where the compiler has said so.
   void Waits(const std::vector<Event>& turn) {
     struct Group {
       std::set<emu::RegId> results, operands;
+      Loc at;  // of its last product
     };
     std::vector<Event> thrice;
     for (int i = 0; i < 3; ++i) thrice.insert(thrice.end(), turn.begin(), turn.end());
@@ -473,6 +468,7 @@ class Comparer {
         open.results.insert(in.writes.begin(), in.writes.end());
         for (emu::RegId r : in.reads)
           if (!std::count(in.writes.begin(), in.writes.end(), r)) open.operands.insert(r);
+        open.at = e.at;
       } else if (e.kind == Event::Kind::kCommit) {
         pending.push_back(std::move(open));
         open = Group();
@@ -497,20 +493,21 @@ class Comparer {
         pending.erase(pending.begin(), pending.end() - static_cast<std::ptrdiff_t>(keep));
         if (!looked_at) continue;
         bool demanded = false, more = false, chained = false;
+        const bool remakes = Remakes(e.at, youngest.at);
         for (size_t j = i + 1; j < thrice.size() && !demanded; ++j) {
           if (thrice[j].kind == Event::Kind::kWait) {
             more = true;
-            if (wanted_.strict && !InFrontOfArithmetic(e.at)) break;
+            if (wanted_.strict && !remakes) break;
           }
           const Instr& next = code_.instrs()[static_cast<size_t>(thrice[j].instr)];
           const bool product = thrice[j].kind == Event::Kind::kProduct;
           // A buffer that no ring has: it is filled again when the product has read it.
-          const bool late = more && wanted_.strict;
-          demanded = demanded || (!late && ((next.s->opcode == "st" && next.s->Has("shared")) ||
-                                            next.s->opcode == "stmatrix"));
+          const bool stores = next.s->opcode == "st" && next.s->Has("shared");
+          demanded =
+              demanded || ((stores || next.s->opcode == "stmatrix") && !(more && wanted_.strict));
           const bool copies = next.s->opcode == "mov";
           for (emu::RegId r : next.reads) {
-            if (!youngest.results.count(r) || late) continue;
+            if (!youngest.results.count(r) || (more && wanted_.strict)) continue;
             if (copies) youngest.results.insert(next.writes.begin(), next.writes.end());
             chained = chained || product;
             demanded = demanded || (!copies && !product);
@@ -537,6 +534,19 @@ class Comparer {
                           Show(e.at), e.number));
       }
     }
+  }
+
+  // Is it a place at which a register operand of the product is made? The wait in front of it is
+  // for the product that reads the old one; LLVM may have moved the instructions that write it
+  // down, behind another wait.
+  bool Remakes(Loc place, Loc product) const {
+    return std::any_of(wanted_.ops.begin(), wanted_.ops.end(), [&](const Wanted& op) {
+      if (!op.product || op.at != product) return false;
+      return std::any_of(op.reads.begin(), op.reads.end(), [&](int made) {
+        const Wanted& source = wanted_.ops[static_cast<size_t>(made)];
+        return !source.load && !source.product && source.at == place;
+      });
+    });
   }
 
   // A full barrier is awaited right before the first product that reads the ring, if only products

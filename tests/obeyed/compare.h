@@ -30,8 +30,8 @@ struct Wanted {
   int put = -1, take = -1;
   std::vector<int> reads;  // indices of the ops whose results it reads, of any iteration
   int depth = 0;           // load: slots of its ring
-  // Product: others read its result, all of them so many turns later or more; 0: one in its own.
-  int carried = 0;
+  // Last iterations whose results nobody reads: it need not stand behind the loop for them.
+  int unread = 0;
 };
 
 // A tile that one compute role makes and another reads, through a ring of its own.
@@ -61,7 +61,6 @@ struct Verdict {
   std::vector<std::string> faults;  // empty: obeyed
   int turns = 0, products = 0, masses = 0, unseen = 0, moved = 0, waits = 0, rings = 0;
   int chained = 0;                              // waits between products of one accumulator
-  int dead = 0;                                 // products that the last turns need not make
   int passes = 0;                               // tiles seen on their way between roles, both ends
   std::vector<std::pair<int, int>> neighbours;  // ops seen one after the other, for mutants
 };

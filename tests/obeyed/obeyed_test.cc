@@ -53,7 +53,6 @@ class Tester {
     TRY(const api::Call bound, BindDense(*loaded.program, call, diags));
     api::PipelineOptions options;
     options.schedule = schedule;
-    options.solutions = solved_.store();
     api::Observation look;
     api::Lowered lowered;
     look.lowered = &lowered;
@@ -181,7 +180,6 @@ class Tester {
   std::set<size_t> known_;  // that were seen
 
  private:
-  Solved solved_;
   std::set<std::string> seen_;
   Counts counts_;
 };

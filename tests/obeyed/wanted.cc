@@ -140,6 +140,28 @@ void SplitPasses(const scheduler::Graph& graph, WantedLoop* wanted) {
     if (gone[o]) ops[o].slice = kNobody;
 }
 
+// How many last iterations an op is for nobody: a value goes from there to what outlives the loop
+// over so many iterations at least.
+void NoteUnread(const scheduler::LoopReport& loop, const scheduler::Graph& graph,
+                WantedLoop* wanted) {
+  const int most = static_cast<int>(graph.ops.size()) + 1;
+  for (size_t o = 0; o < graph.ops.size(); ++o) {
+    const auto outlives = loop.outliving.find(graph.ops[o].name);
+    wanted->ops[o].unread = outlives == loop.outliving.end() ? most : outlives->second;
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const scheduler::GraphEdge& e : graph.edges) {
+      if (e.kind == scheduler::EdgeKind::kOrder) continue;
+      int& unread = wanted->ops[static_cast<size_t>(e.from)].unread;
+      const int through =
+          wanted->ops[static_cast<size_t>(e.to)].unread + static_cast<int>(e.distance);
+      changed = changed || through < unread;
+      unread = std::min(unread, through);
+    }
+  }
+}
+
 }  // namespace
 
 WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::LoopReport& loop,
@@ -173,17 +195,10 @@ WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::
       if (c.value == op.name && w.load) w.depth = c.depth;
     wanted.ops.push_back(std::move(w));
   }
-  std::vector<int> nearest(wanted.ops.size());  // reader of a result, in turns; -1: in its own
-  for (const scheduler::GraphEdge& e : graph.edges) {
-    if (e.kind == scheduler::EdgeKind::kOrder) continue;
-    wanted.ops[static_cast<size_t>(e.to)].reads.push_back(e.from);
-    if (e.to == e.from) continue;
-    int& turns = nearest[static_cast<size_t>(e.from)];
-    const int distance = static_cast<int>(e.distance);
-    turns = distance == 0 || turns < 0 ? -1 : turns == 0 ? distance : std::min(turns, distance);
-  }
-  for (size_t o = 0; o < wanted.ops.size(); ++o)
-    if (wanted.ops[o].product) wanted.ops[o].carried = std::max(0, nearest[o]);
+  for (const scheduler::GraphEdge& e : graph.edges)
+    if (e.kind != scheduler::EdgeKind::kOrder)
+      wanted.ops[static_cast<size_t>(e.to)].reads.push_back(e.from);
+  NoteUnread(loop, graph, &wanted);
   // One role without products: those are where reductions share barriers.
   const bool products = std::any_of(wanted.ops.begin(), wanted.ops.end(),
                                     [](const Wanted& op) { return op.product; });

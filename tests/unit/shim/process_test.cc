@@ -24,6 +24,32 @@ const std::string kAdd = std::string(test::kBump) + R"(
   st.global.u32 [%a], %v;
   ret;
 }
+.visible .entry time(.param .u64 p) {
+  .reg .u64 %a, %t, %s; .reg .u32 %v, %k; .reg .pred %q, %f;
+  .shared .align 8 .b64 told;
+  ld.param.u64 %a, [p];
+  cvta.to.global.u64 %a, %a;
+  mov.u32 %v, %tid.x;
+  setp.ne.u32 %q, %v, 0;
+  @!%q mbarrier.init.shared.b64 [told], 1;
+  bar.sync 0;
+  setp.eq.u32 %f, %v, 32;
+  mov.u32 %k, 200;
+work:
+  sub.u32 %k, %k, 1;
+  setp.ne.and.u32 %f, %k, 0, %f;
+  @%f bra work;
+  setp.eq.u32 %f, %v, 32;
+  @%f mbarrier.arrive.shared.b64 %s, [told];
+  @%q bra done;
+wait:
+  mbarrier.test_wait.parity.shared.b64 %f, [told], 0;
+  @!%f bra wait;
+  mov.u64 %t, %clock64;
+  st.global.u64 [%a], %t;
+done:
+  ret;
+}
 )";
 
 struct Fixture : testing::Test {
@@ -134,6 +160,28 @@ TEST(ShimOrders, TellTheSameHoweverManyRunAtOnce) {
   EXPECT_NE(one.find("M2"), std::string::npos);
   EXPECT_NE(one.find("leaves other bytes"), std::string::npos);
   for (int threads : {2, 5, 64}) EXPECT_EQ(Explored(threads), one) << threads;
+}
+
+// Times are other ones in other orders: that is no mistake of the kernel.
+TEST(ShimOrders, AreNotComparedWhereAClockIsRead) {
+  TempFolder folder;
+  Settings settings;
+  settings.seeds = 4;
+  Process p(settings, folder.path());
+  Library* library = nullptr;
+  Function* f = nullptr;
+  ASSERT_EQ(p.NewLibrary(kAdd.c_str(), &library), kOk);
+  ASSERT_EQ(p.FindFunction(library, "time", &f), kOk);
+  uint64_t at = 0;
+  ASSERT_EQ(p.Alloc(8, Place::kDevice, &at), kOk);
+  KernelWork work;
+  void* arguments[] = {&at};
+  ASSERT_EQ(p.Arguments(f, arguments, nullptr, &work), kOk);
+  work.config.block[0] = 256;
+  ASSERT_EQ(p.Launch(work), kOk);
+  EXPECT_EQ(p.counts().executions, 1u + 3u + 8u);
+  EXPECT_EQ(p.counts().different, 0u);
+  EXPECT_TRUE(p.findings().empty());
 }
 
 // Other orders are tried once, and nothing grows with the number of launches.
