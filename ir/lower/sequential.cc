@@ -113,6 +113,7 @@ Result<Function> ObeyPlan(const Function& fn, const Target& target,
   SequentialOptions form = options;
   form.early_loads = made->early_loads;
   form.slice_epilogues = made->slice_epilogues;
+  form.joined_rings = made->joined_rings;
   form.staging = StagingOf(*made);
   const ScheduledResources outer = OuterRingsOf(*made, fn);
   form.scheduled = &outer;
@@ -253,6 +254,23 @@ Result<Function> SpecializeAs(const Function& fn, const Target& target,
   return Sequentialize(fn, target, options, diags, made);
 }
 
+// Roles that issue their own products wait for each slot that these read, and so does the load role:
+// loads of an iteration that come together are awaited together. Slots are as many and as large.
+Result<Function> SpecializeWithFewerWaits(const Function& fn, const Target& target,
+                                          const SequentialOptions& options, bool* specialized,
+                                          DiagSink& diags, ProgramPlan* made) {
+  SequentialOptions with = options;
+  with.joined_rings = true;
+  DiagSink said;
+  ProgramPlan plan;
+  Result<Function> out = SpecializeAs(fn, target, with, specialized, said, &plan);
+  if (!out.ok() || !*specialized)
+    return SpecializeAs(fn, target, options, specialized, diags, made);
+  said.MoveTo(diags);
+  if (made) *made = std::move(plan);
+  return out;
+}
+
 // Registers that the fullest role lacks, of a program that is to leave the assembler some; 0 or
 // less: it has them.
 int64_t Lacking(const Function& out, const Target& target) {
@@ -275,9 +293,10 @@ Result<Function> Specialize(const Function& fn, const Target& target,
                             const SequentialOptions& options, bool* specialized, DiagSink& diags,
                             ProgramPlan* made) {
   CHECK(fn.level == Level::kTile, "the lowering takes a tile function");
-  if (options.plan || options.share > 0 || !InTensorMemory(target.matrix_unit.kind) ||
-      ComputeRolesOf(fn) > 1)
+  if (options.plan || options.share > 0 || !InTensorMemory(target.matrix_unit.kind))
     return SpecializeAs(fn, target, options, specialized, diags, made);
+  if (ComputeRolesOf(fn) > 1)
+    return SpecializeWithFewerWaits(fn, target, options, specialized, diags, made);
   LowerNeed need;
   SequentialOptions with = options;
   with.need = &need;
