@@ -240,9 +240,8 @@ class ChannelPlanner {
   void InProgramOrder() {
     const auto place = [&](const RingSite& site) { return rank_.at(site.loads[0]); };
     for (PlannedRing& c : set_.rings)
-      std::stable_sort(
-          c.sites.begin(), c.sites.end(),
-          [&](const RingSite& a, const RingSite& b) { return place(a) < place(b); });
+      std::stable_sort(c.sites.begin(), c.sites.end(),
+                       [&](const RingSite& a, const RingSite& b) { return place(a) < place(b); });
     std::stable_sort(set_.rings.begin(), set_.rings.end(),
                      [&](const PlannedRing& a, const PlannedRing& b) {
                        return place(a.sites[0]) < place(b.sites[0]);
@@ -294,9 +293,9 @@ std::optional<ChannelSet> PlanChannels(const Function& fn, const LayoutPlan& pla
 OpId FirstOfPlace(const Function& fn, const LayoutPlan& plan, const PlannedRing& ring, size_t site,
                   OpId load) {
   const std::vector<OpId>& own = ring.sites[site].loads;
-  const bool whole =
-      std::all_of(ring.sites.begin(), ring.sites.end(),
-                  [&](const RingSite& other) { return other.loads.size() == own.size(); });
+  const bool whole = std::all_of(ring.sites.begin(), ring.sites.end(), [&](const RingSite& other) {
+    return other.loads.size() == own.size();
+  });
   if (whole) {
     const auto place = std::find(own.begin(), own.end(), load) - own.begin();
     return ring.sites[0].loads[static_cast<size_t>(place)];

@@ -135,8 +135,7 @@ void Emitter::Produce(size_t channel, size_t site) {
   Elect([&](Builder& inner) {
     std::vector<ValueId> expect = {ring.full};
     if (slot.valid()) expect.push_back(slot);
-    const OpId bytes =
-        inner.Add(OpKind::kMbarExpect, std::move(expect), {}, {{"bytes", filling}});
+    const OpId bytes = inner.Add(OpKind::kMbarExpect, std::move(expect), {}, {{"bytes", filling}});
     if (OfPair(channel)) {
       out_.ops[bytes].set("bytes", filling * p_.cluster);
       out_.ops[bytes].set("leader", int64_t{1});

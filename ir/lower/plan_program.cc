@@ -53,7 +53,8 @@ ProgramPlanner::ProgramPlanner(const Function& in, const Target& target,
   if (!sound_) return;
   p_.needs = std::move(*needs);
   const auto plan_rings = [&] {
-    std::optional<ChannelSet> set = PlanChannels(in_, tiles_, p_.needs, options_.joined_rings, &no_producer_);
+    std::optional<ChannelSet> set =
+        PlanChannels(in_, tiles_, p_.needs, options_.joined_rings, &no_producer_);
     p_.specialized = set.has_value();
     if (!set) set.emplace();
     p_.rings = std::move(set->rings);

@@ -254,8 +254,9 @@ Result<Function> SpecializeAs(const Function& fn, const Target& target,
   return Sequentialize(fn, target, options, diags, made);
 }
 
-// Roles that issue their own products wait for each slot that these read, and so does the load role:
-// loads of an iteration that come together are awaited together. Slots are as many and as large.
+// Roles that issue their own products wait for each slot that these read, and so does the load
+// role: loads of an iteration that come together are awaited together. Slots are as many and as
+// large.
 Result<Function> SpecializeWithFewerWaits(const Function& fn, const Target& target,
                                           const SequentialOptions& options, bool* specialized,
                                           DiagSink& diags, ProgramPlan* made) {
