@@ -173,7 +173,7 @@ class Checker {
         if (p_.tiles.loads.count(load))
           bytes += BoxBytes(p_.tiles.loads.at(load).Own(fn_.type(fn_.ops[load].results[0])),
                             p_.tiles.loads.at(load).smem);
-      if (bytes != ring.bytes) Broken(law::kPlanRingBytes, i, ring.bytes, bytes);
+      if (bytes != ring.BytesOf(site)) Broken(law::kPlanRingBytes, i, ring.BytesOf(site), bytes);
       for (const auto& [role, readers] : site.readers) Consumer(i, site, role, readers);
     }
   }

@@ -13,7 +13,7 @@ struct PlanHeader {
   int warps = 4, compute_roles = 1, warpgroups = 1;
   int64_t cluster = 1;
   bool specialized = false, early_loads = false, slice_epilogues = false, copy_barrier = false;
-  bool pair = false;
+  bool pair = false, joined_rings = false;
 };
 struct SiteRecord {
   size_t ring = 0;
@@ -76,6 +76,7 @@ void Fields(IO& io, PlanHeader& r) {
   io("copy-barrier", r.copy_barrier);
   io("early-loads", r.early_loads);
   io("slice-epilogues", r.slice_epilogues);
+  io("joined-rings", r.joined_rings);
 }
 template <class IO>
 void Fields(IO& io, PlannedRole& r) {
@@ -110,6 +111,7 @@ void Fields(IO& io, SiteRecord& r) {
   io("loads", r.site.loads);
   io("consumers", r.site.readers);
   io("reads", r.site.reads);
+  io("bytes", r.site.bytes);
 }
 template <class IO>
 void Fields(IO& io, OrderToken& r) {

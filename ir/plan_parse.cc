@@ -132,6 +132,7 @@ class Parser {
       p_.warps = r.warps, p_.compute_roles = r.compute_roles, p_.tiles.warpgroups = r.warpgroups;
       p_.cluster = r.cluster, p_.specialized = r.specialized;
       p_.early_loads = r.early_loads, p_.slice_epilogues = r.slice_epilogues;
+      p_.joined_rings = r.joined_rings;
       p_.copy_barrier = r.copy_barrier, p_.pair = r.pair;
     });
   }

@@ -131,7 +131,7 @@ class Printer {
   void Cta() {
     Say("cta",
         PlanHeader{p_.warps, p_.compute_roles, p_.tiles.warpgroups, p_.cluster, p_.specialized,
-                   p_.early_loads, p_.slice_epilogues, p_.copy_barrier, p_.pair},
+                   p_.early_loads, p_.slice_epilogues, p_.copy_barrier, p_.pair, p_.joined_rings},
         fmt::format("{} B of shared memory: scratch {} B, barriers from {} on", p_.smem_bytes,
                     p_.scratch_bytes, p_.barriers_at));
     for (const PlannedRole& role : p_.roles)

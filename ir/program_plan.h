@@ -141,11 +141,13 @@ struct RingSite {
   std::vector<OpId> loads;  // program order, one block
   std::map<int, Readers> readers;
   std::set<OpId> reads;  // the readers themselves, in whatever block
+  int64_t bytes = 0;     // of a filling that is a part of the slot; 0: it is the ring's
   bool operator==(const RingSite&) const = default;
 };
 
 // Slots of shared memory between the producer, which fills them by TMA, and compute roles. A slot
-// holds the tiles of all loads of a site; a full and an empty mbarrier stand beside each.
+// holds the tiles of all loads of a site; a full and an empty mbarrier stand beside each. Where
+// loads of one iteration share a slot, sites around the loop may fill a part of it.
 struct PlannedRing {
   // Several sites share a ring if they move tiles of the same tensor, type and layout and hold
   // them one after another: both sides walk the sites in the same order, so slots stay in step.
@@ -153,7 +155,8 @@ struct PlannedRing {
   bool generic_reads = false;  // read by ordinary loads, not only by the tensor core
   bool in_loop = false;
   bool around = false;  // its loop contains another one with rings: one filling is enough
-  int64_t bytes = 0;    // full boxes of one filling: what the full barrier expects
+  int64_t bytes = 0;    // full boxes of one filling of a slot: what the full barrier expects
+  int64_t BytesOf(const RingSite& site) const { return site.bytes > 0 ? site.bytes : bytes; }
   int64_t slots = 1;
   int64_t arrivals = 0;    // at the empty barrier: one for each warp that reads
   bool multicast = false;  // filled by all CTAs of the cluster: released to all of them
@@ -323,6 +326,7 @@ struct ProgramPlan {
   std::vector<PlannedNest> nests;                     // inner ones first
   std::map<OpId, PlannedEpilogue> epilogues;          // by store
   bool early_loads = false, slice_epilogues = false;  // what was chosen, for the reader
+  bool joined_rings = false;  // likewise: loads of an iteration share slots, whoever reads them
   std::set<std::pair<int, OpId>> goes_on;  // products that continue with the accumulator of the
                                            // product in front of them, still in flight
 

@@ -151,4 +151,13 @@ double FreeRunningPeriod(const Graph& graph, const ir::Schedule& schedule, int i
   return Run(graph, schedule, iterations).Period();
 }
 
+void LeaveOutTurns(const Graph& graph, ir::Schedule* schedule) {
+  for (ir::OrderEdge& edge : schedule->order) {
+    if (!edge.enforced) continue;
+    edge.enforced = false;
+    const double period = FreeRunningPeriod(graph, *schedule);
+    edge.enforced = period == 0 || period > static_cast<double>(schedule->ii);
+  }
+}
+
 }  // namespace tilec::scheduler

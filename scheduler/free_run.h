@@ -17,4 +17,9 @@ namespace tilec::scheduler {
 // the program stops (no schedule that Check accepts does).
 double FreeRunningPeriod(const Graph& graph, const ir::Schedule& schedule, int iterations = 96);
 
+// Frees the orders that roles keep by themselves: a turn is a wait of a whole role, and one without
+// which the program runs at its period costs and gives nothing. Of machines whose sums lie in
+// tensor memory; on Hopper, where a product holds its warpgroup, turns were measured to pay.
+void LeaveOutTurns(const Graph& graph, ir::Schedule* schedule);
+
 }  // namespace tilec::scheduler

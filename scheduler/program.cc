@@ -22,6 +22,7 @@
 #include "scheduler/alternate.h"
 #include "scheduler/as_loop.h"
 #include "scheduler/departures.h"
+#include "scheduler/free_run.h"
 #include "scheduler/last_turn.h"
 #include "scheduler/nest.h"
 #include "scheduler/op_work.h"
@@ -352,6 +353,7 @@ std::optional<CutProgram> SolveCut(const Function& fn, int slices, const Program
       report.solution.schedule = answers.back().schedule;
     }
     report.solution.schedule.graph_hash = Hash(report.extraction.graph);
+    if (c->in_place) LeaveOutTurns(graph, &report.solution.schedule);
     report.applied = true;
   }
   return c;

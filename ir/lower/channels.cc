@@ -3,15 +3,28 @@
 
 #include <algorithm>
 
+#include "ir/arms.h"
 #include "ir/queries.h"
 
 namespace tilec::ir {
 namespace {
 
+constexpr int64_t kMostBytes = 1 << 20;  // that a full barrier counts
+
+// Do the two load tiles that lie alike, of one tensor?
+bool SameTile(const Function& fn, const LayoutPlan& plan, OpId a, OpId b) {
+  const Op &x = fn.ops[a], &y = fn.ops[b];
+  const LoadPlan &px = plan.loads.at(a), &py = plan.loads.at(b);
+  return x.operands[0] == y.operands[0] && x.s("modes") == y.s("modes") &&
+         fn.type(x.results[0]) == fn.type(y.results[0]) && px.smem == py.smem &&
+         px.zero_padding == py.zero_padding;
+}
+
 class ChannelPlanner {
  public:
-  ChannelPlanner(const Function& fn, const LayoutPlan& plan, const std::vector<RoleNeeds>& needs)
-      : fn_(fn), plan_(plan), needs_(needs) {}
+  ChannelPlanner(const Function& fn, const LayoutPlan& plan, const std::vector<RoleNeeds>& needs,
+                 bool joined)
+      : fn_(fn), plan_(plan), needs_(needs), joined_(joined) {}
 
   std::optional<ChannelSet> Run(NoProducer* why) {
     Walk(fn_.body);
@@ -24,6 +37,7 @@ class ChannelPlanner {
       if (readers_[id].empty()) continue;
       Place(id);
     }
+    if (joined_) Join();
     MergeSites();
     NoteNests();
     for (PlannedRing& c : set_.rings) {
@@ -38,6 +52,7 @@ class ChannelPlanner {
     std::optional<ProducerShare> share = ShareOfProducer(fn_, loads, why);
     if (!share) return std::nullopt;
     set_.share = *std::move(share);
+    set_.joined = !joint_.empty();
     return std::move(set_);
   }
 
@@ -103,7 +118,7 @@ class ChannelPlanner {
       PlannedRing& last = set_.rings.back();
       RingSite& before = last.sites.back();
       if (fn_.ops[before.loads.back()].block == block && before.readers == site.readers &&
-          last.bytes + c.bytes < (1 << 20)) {
+          last.bytes + c.bytes < kMostBytes) {
         before.loads.push_back(load);
         before.reads.insert(site.reads.begin(), site.reads.end());
         last.generic_reads = last.generic_reads || c.generic_reads;
@@ -115,20 +130,77 @@ class ChannelPlanner {
     set_.rings.push_back(std::move(c));
   }
 
-  // Do the two move the same kind of tiles, so that one ring can serve both?
+  // The same roles read both.
+  static bool SameRoles(const RingSite& a, const RingSite& b) {
+    return std::equal(a.readers.begin(), a.readers.end(), b.readers.begin(), b.readers.end(),
+                      [](const auto& x, const auto& y) { return x.first == y.first; });
+  }
+  // Does the second move tiles of the same kind, so that the ring of the first can serve both? All
+  // of them, or a part of those that are joined.
   bool SameTiles(const RingSite& a, const RingSite& b) const {
-    if (a.loads.size() != b.loads.size() || a.readers.size() != b.readers.size()) return false;
-    for (const auto& [role, readers] : a.readers)
-      if (b.readers.count(role) == 0) return false;
-    for (size_t i = 0; i < a.loads.size(); ++i) {
-      const Op &x = fn_.ops[a.loads[i]], &y = fn_.ops[b.loads[i]];
-      const LoadPlan &px = plan_.loads.at(a.loads[i]), &py = plan_.loads.at(b.loads[i]);
-      if (x.operands[0] != y.operands[0] || x.s("modes") != y.s("modes") ||
-          !(fn_.type(x.results[0]) == fn_.type(y.results[0])) || !(px.smem == py.smem) ||
-          px.zero_padding != py.zero_padding)
-        return false;
+    if (!SameRoles(a, b)) return false;
+    if (a.loads.size() == b.loads.size()) {
+      for (size_t i = 0; i < a.loads.size(); ++i)
+        if (!SameTile(fn_, plan_, a.loads[i], b.loads[i])) return false;
+      return true;
     }
-    return true;
+    return joint_.count(a.loads[0]) > 0 &&
+           std::all_of(b.loads.begin(), b.loads.end(), [&](OpId load) { return Has(a, load); });
+  }
+  bool Has(const RingSite& site, OpId like) const {
+    return std::any_of(site.loads.begin(), site.loads.end(),
+                       [&](OpId load) { return SameTile(fn_, plan_, load, like); });
+  }
+  // The innermost loop around a site; invalid: its loop has others inside, or there is none.
+  OpId OwnLoop(const RingSite& site) const {
+    const OpId loop = LoopAround(fn_, site.loads[0]);
+    if (!loop.valid() || fn_.ops[loop].kind != OpKind::kFor) return {};
+    const std::vector<OpId> inside = OpsInside(fn_, loop);
+    const bool others = std::any_of(inside.begin(), inside.end(),
+                                    [&](OpId id) { return IsLoop(fn_.ops[id].kind); });
+    return others ? OpId() : loop;
+  }
+  bool ReadByProducts(const PlannedRing& ring) const {
+    const RingSite& site = ring.sites[0];
+    return !ring.generic_reads && std::all_of(site.loads.begin(), site.loads.end(), [&](OpId id) {
+      return plan_.loads.at(id).chunk == 0 && !plan_.loads.at(id).registers;
+    });
+  }
+  // Loads of one block of a loop, of different tiles, whose readers are products.
+  void Join() {
+    std::vector<PlannedRing> rings;
+    for (PlannedRing& c : set_.rings) {
+      RingSite& site = c.sites[0];
+      PlannedRing* home = nullptr;
+      for (PlannedRing& m : rings) {
+        const RingSite& other = m.sites[0];
+        if (ReadByProducts(m) && ReadByProducts(c) && OwnLoop(site).valid() &&
+            fn_.ops[other.loads[0]].block == fn_.ops[site.loads[0]].block &&
+            SameRoles(other, site) && m.bytes + c.bytes < kMostBytes &&
+            std::none_of(site.loads.begin(), site.loads.end(),
+                         [&](OpId load) { return Has(other, load); }))
+          home = &m;
+      }
+      if (!home) {
+        rings.push_back(std::move(c));
+        continue;
+      }
+      RingSite& to = home->sites[0];
+      to.loads.insert(to.loads.end(), site.loads.begin(), site.loads.end());
+      to.reads.insert(site.reads.begin(), site.reads.end());
+      for (auto& [role, readers] : to.readers) {
+        const RingSite::Readers& more = site.readers.at(role);
+        if (rank_[more.first] < rank_[readers.first]) readers.first = more.first;
+        if (rank_[more.last] > rank_[readers.last]) readers.last = more.last;
+      }
+      home->bytes += c.bytes;
+      joint_.insert(to.loads[0]);
+    }
+    // The whole slots come first: the others fill parts of them.
+    std::stable_partition(rings.begin(), rings.end(), [&](const PlannedRing& c) {
+      return joint_.count(c.sites[0].loads[0]) > 0;
+    });
+    set_.rings = std::move(rings);
   }
   // The last position inside `id`.
   int64_t EndOf(OpId id) const {
@@ -157,11 +229,23 @@ class ChannelPlanner {
         merged.push_back(std::move(c));
         continue;
       }
+      if (c.bytes != home->bytes) c.sites[0].bytes = c.bytes;
       home->sites.push_back(std::move(c.sites[0]));
       home->generic_reads = home->generic_reads || c.generic_reads;
       home->in_loop = home->in_loop || c.in_loop;
     }
     set_.rings = std::move(merged);
+    if (!joint_.empty()) InProgramOrder();
+  }
+  void InProgramOrder() {
+    const auto place = [&](const RingSite& site) { return rank_.at(site.loads[0]); };
+    for (PlannedRing& c : set_.rings)
+      std::stable_sort(c.sites.begin(), c.sites.end(),
+                       [&](const RingSite& a, const RingSite& b) { return place(a) < place(b); });
+    std::stable_sort(set_.rings.begin(), set_.rings.end(),
+                     [&](const PlannedRing& a, const PlannedRing& b) {
+                       return place(a.sites[0]) < place(b.sites[0]);
+                     });
   }
 
   // The loops around an op, innermost first.
@@ -194,13 +278,32 @@ class ChannelPlanner {
   std::vector<OpId> order_;
   std::map<OpId, int64_t> rank_;
   std::map<OpId, std::vector<std::pair<OpId, bool>>> readers_;
+  const bool joined_;
+  std::set<OpId> joint_;  // the first load of each site that is joined
 };
 
 }  // namespace
 
 std::optional<ChannelSet> PlanChannels(const Function& fn, const LayoutPlan& plan,
-                                       const std::vector<RoleNeeds>& needs, NoProducer* why) {
-  return ChannelPlanner(fn, plan, needs).Run(why);
+                                       const std::vector<RoleNeeds>& needs, bool joined,
+                                       NoProducer* why) {
+  return ChannelPlanner(fn, plan, needs, joined).Run(why);
+}
+
+OpId FirstOfPlace(const Function& fn, const LayoutPlan& plan, const PlannedRing& ring, size_t site,
+                  OpId load) {
+  const std::vector<OpId>& own = ring.sites[site].loads;
+  const bool whole = std::all_of(ring.sites.begin(), ring.sites.end(), [&](const RingSite& other) {
+    return other.loads.size() == own.size();
+  });
+  if (whole) {
+    const auto place = std::find(own.begin(), own.end(), load) - own.begin();
+    return ring.sites[0].loads[static_cast<size_t>(place)];
+  }
+  for (const RingSite& other : ring.sites)
+    for (OpId first : other.loads)
+      if (SameTile(fn, plan, first, load)) return first;
+  return load;
 }
 
 int64_t BoxBytes(const Type& tile, const SmemLayout& smem) {

@@ -119,6 +119,7 @@ ValueId Emitter::NextSlot(const Ring& ring, bool producer, bool alone, bool pair
 void Emitter::Produce(size_t channel, size_t site) {
   const PlannedRing& plan = p_.rings[channel];
   const std::vector<OpId>& loads = plan.sites[site].loads;
+  const int64_t filling = plan.BytesOf(plan.sites[site]);
   const Ring& ring = rings_[channel];
   std::vector<std::vector<std::vector<ValueId>>> coords;
   if (ChunkOf(loads[0]) > 0) {
@@ -134,10 +135,9 @@ void Emitter::Produce(size_t channel, size_t site) {
   Elect([&](Builder& inner) {
     std::vector<ValueId> expect = {ring.full};
     if (slot.valid()) expect.push_back(slot);
-    const OpId bytes =
-        inner.Add(OpKind::kMbarExpect, std::move(expect), {}, {{"bytes", plan.bytes}});
+    const OpId bytes = inner.Add(OpKind::kMbarExpect, std::move(expect), {}, {{"bytes", filling}});
     if (OfPair(channel)) {
-      out_.ops[bytes].set("bytes", plan.bytes * p_.cluster);
+      out_.ops[bytes].set("bytes", filling * p_.cluster);
       out_.ops[bytes].set("leader", int64_t{1});
     }
     for (size_t i = 0; i < loads.size(); ++i) Boxes(loads[i], ring.full, slot, inner, coords[i]);

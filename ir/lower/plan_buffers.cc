@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "ir/lower/channels.h"
 #include "ir/lower/program_planner.h"
 #include "ir/queries.h"
 
@@ -69,8 +70,7 @@ void ProgramPlanner::PlanLoadBuffer(OpId id, const std::map<OpId, int64_t>& load
     // Two roles may read it at any time.
     owner = site.readers.size() == 1 ? site.readers.begin()->first : p_.compute_roles;
     // All sites of a ring fill the same slots.
-    const auto place = std::find(site.loads.begin(), site.loads.end(), id) - site.loads.begin();
-    const OpId twin = ring.sites[0].loads[static_cast<size_t>(place)];
+    const OpId twin = FirstOfPlace(in_, tiles_, ring, c->second.second, id);
     if (auto shared = p_.load_buffers.find(twin); shared != p_.load_buffers.end()) {
       PlannedBuffer& buffer = p_.buffers[shared->second];
       buffer.end = std::max(buffer.end, end);

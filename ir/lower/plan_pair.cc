@@ -61,6 +61,7 @@ std::optional<std::map<OpId, int>> ProgramPlanner::HalvesOfPair(
   for (const PlannedRing& ring : p_.rings)
     for (const RingSite& site : ring.sites)
       for (size_t i = 0; i < site.loads.size(); ++i) {
+        if (site.bytes > 0) return std::nullopt;  // a part of a slot has other places
         const auto mine = halves.find(site.loads[i]), first = halves.find(ring.sites[0].loads[i]);
         if ((mine == halves.end()) != (first == halves.end()) ||
             (mine != halves.end() && mine->second != first->second))

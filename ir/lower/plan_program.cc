@@ -53,10 +53,12 @@ ProgramPlanner::ProgramPlanner(const Function& in, const Target& target,
   if (!sound_) return;
   p_.needs = std::move(*needs);
   const auto plan_rings = [&] {
-    std::optional<ChannelSet> set = PlanChannels(in_, tiles_, p_.needs, &no_producer_);
+    std::optional<ChannelSet> set =
+        PlanChannels(in_, tiles_, p_.needs, options_.joined_rings, &no_producer_);
     p_.specialized = set.has_value();
     if (!set) set.emplace();
     p_.rings = std::move(set->rings);
+    p_.joined_rings = set->joined;
     p_.control = std::move(set->share.control);
     p_.structure = std::move(set->share.structure);
     handed_ = std::move(set->share.handed);

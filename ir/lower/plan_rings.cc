@@ -29,17 +29,22 @@ constexpr int64_t kColumns = 32, kExchangeBarriers = 3;
 // there is room beside what the loops inside need.
 int64_t ProgramPlanner::SlotsOf(size_t index) {
   const PlannedRing& ring = p_.rings[index];
-  const int64_t deep = p_.pair ? std::min<int64_t>(depth_, kDeepestOfIssuer) : depth_;
-  const int64_t slots = ring.in_loop && !ring.around ? deep : 1;
   const ScheduledResources* scheduled = options_.scheduled;
-  if (!scheduled) return slots;
   int64_t wanted = 0;  // its loads may have rings of their own in the schedule: the deepest counts
   int64_t nest = 0;    // likewise of the nest
-  for (const RingSite& site : ring.sites)
+  bool parts = false;  // of its slots are filled
+  for (const RingSite& site : ring.sites) {
+    parts = parts || site.bytes > 0;
     for (OpId load : site.loads)
-      for (const ScheduledResources::Ring& of : scheduled->rings)
-        if (SameSpan(of.load, in_.ops[load].at))
+      for (size_t i = 0; scheduled && i < scheduled->rings.size(); ++i)
+        if (const auto& of = scheduled->rings[i]; SameSpan(of.load, in_.ops[load].at))
           (of.around ? nest : wanted) = std::max(of.around ? nest : wanted, of.slots);
+  }
+  const int64_t deep = p_.pair ? std::min<int64_t>(depth_, kDeepestOfIssuer)
+                       : parts ? std::min<int64_t>(depth_, std::max(wanted, kDeepestOfParts))
+                               : depth_;
+  const int64_t slots = ring.in_loop && !ring.around ? deep : 1;
+  if (!scheduled) return slots;
   if (ring.in_loop && ring.around && nest > 1) {
     if (options_.outer_slots || scheduled->binding) return nest;
     p_.changed.push_back({"ring" + std::to_string(index) + ".slots", nest, 1,

@@ -29,6 +29,8 @@ class ProgramPlanner {
                  int depth);
   // A producer was wanted and is possible.
   bool specialized() const { return p_.specialized; }
+  // … whose rings some loads share that other products read.
+  bool joined() const { return p_.specialized && p_.joined_rings; }
   // … or why not.
   const NoProducer& no_producer() const { return no_producer_; }
   // The marks of the program make sense: no role needs what another one computes.
@@ -41,6 +43,8 @@ class ProgramPlanner {
   // The proof tells the slots of accumulators apart by number, beside those of each ring: of deeper
   // rings it has too many states for persistent CTAs (8 slots: 3298, 3: 122).
   static constexpr int kDeepestOfIssuer = 6;
+  // Likewise of slots some of which are filled in part: which ones differs from tile to tile.
+  static constexpr int64_t kDeepestOfParts = 4;
 
   // plan_program.cc
   Result<> CheckTiles(DiagSink& diags) const;

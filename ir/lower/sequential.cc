@@ -113,6 +113,7 @@ Result<Function> ObeyPlan(const Function& fn, const Target& target,
   SequentialOptions form = options;
   form.early_loads = made->early_loads;
   form.slice_epilogues = made->slice_epilogues;
+  form.joined_rings = made->joined_rings;
   form.staging = StagingOf(*made);
   const ScheduledResources outer = OuterRingsOf(*made, fn);
   form.scheduled = &outer;
@@ -253,6 +254,28 @@ Result<Function> SpecializeAs(const Function& fn, const Target& target,
   return Sequentialize(fn, target, options, diags, made);
 }
 
+// Where products are issued by one thread and complete at barriers, each ring of their operands is
+// a wait and a counter of every role: loads of an iteration that come together are awaited
+// together. Slots are as many and as large.
+Result<Function> SpecializeJoined(const Function& fn, const Target& target,
+                                  const SequentialOptions& options, bool* specialized,
+                                  DiagSink& diags, ProgramPlan* made) {
+  constexpr int kAnyDepth = 2;
+  SequentialOptions with = options;
+  with.joined_rings = true;
+  if (ProgramPlanner(fn, target, with, kAnyDepth).joined()) {
+    DiagSink said;
+    ProgramPlan plan;
+    Result<Function> out = SpecializeAs(fn, target, with, specialized, said, &plan);
+    if (out.ok() && *specialized) {
+      said.MoveTo(diags);
+      if (made) *made = std::move(plan);
+      return out;
+    }
+  }
+  return SpecializeAs(fn, target, options, specialized, diags, made);
+}
+
 // Registers that the fullest role lacks, of a program that is to leave the assembler some; 0 or
 // less: it has them.
 int64_t Lacking(const Function& out, const Target& target) {
@@ -275,15 +298,16 @@ Result<Function> Specialize(const Function& fn, const Target& target,
                             const SequentialOptions& options, bool* specialized, DiagSink& diags,
                             ProgramPlan* made) {
   CHECK(fn.level == Level::kTile, "the lowering takes a tile function");
-  if (options.plan || options.share > 0 || !InTensorMemory(target.matrix_unit.kind) ||
-      ComputeRolesOf(fn) > 1)
+  if (options.plan || !InTensorMemory(target.matrix_unit.kind))
     return SpecializeAs(fn, target, options, specialized, diags, made);
+  if (options.share > 0 || ComputeRolesOf(fn) > 1)
+    return SpecializeJoined(fn, target, options, specialized, diags, made);
   LowerNeed need;
   SequentialOptions with = options;
   with.need = &need;
   DiagSink said, said_of_two;
   ProgramPlan one, two;
-  Result<Function> alone = SpecializeAs(fn, target, with, specialized, said, &one);
+  Result<Function> alone = SpecializeJoined(fn, target, with, specialized, said, &one);
   const bool refused = need.what == LowerNeed::What::kRegisters ||
                        need.what == LowerNeed::What::kRegistersOfProducts;
   const bool enough = alone.ok() ? one.tiles.dots.empty() || one.tiles.warpgroups > 1 ||
@@ -294,7 +318,7 @@ Result<Function> Specialize(const Function& fn, const Target& target,
     bool roles = false;
     LowerNeed need_of_two;
     with.need = &need_of_two;
-    Result<Function> shared = SpecializeAs(fn, target, with, &roles, said_of_two, &two);
+    Result<Function> shared = SpecializeJoined(fn, target, with, &roles, said_of_two, &two);
     if (shared.ok() && (!alone.ok() || (roles == *specialized &&
                                         Lacking(*shared, target) < Lacking(*alone, target)))) {
       *specialized = roles;

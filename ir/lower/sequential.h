@@ -78,6 +78,8 @@ struct SequentialOptions {
     kAwaits,  // they are awaited at once, and others use their bytes meanwhile
   };
   Staging staging = Staging::kDrains;
+  // Roles: loads of an iteration whose readers are products share slots (channels.h).
+  bool joined_rings = false;
   // Roles: rings around other loops are as deep as the nest says; else they have one slot.
   bool outer_slots = false;
   LowerNeed* need = nullptr;          // receives why the lowering refuses

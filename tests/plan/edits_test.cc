@@ -269,5 +269,23 @@ TEST_F(Pairs, WithTheBytesOfBothAreRefused) {
   Refused(With(Plan(), "ring ", "bytes", "65536"), "I284", "expects 65536 B");
 }
 
+// K and V share slots; in front of the loop and behind it a filling is a part of one.
+TEST(Joined, SlotsAreFilledInParts) {
+  const PlanCase& of = PlanCaseOf("attention_b200");
+  const CompiledPlan made = CompilePlan(of);
+  ASSERT_TRUE(made.ok) << made.said;
+  const std::string ring = "ring slots=2";
+  EXPECT_NE(made.plan.find("joined-rings=yes"), std::string::npos) << made.plan;
+  const auto refused = [&](const std::string& plan, const char* law, const char* why) {
+    const CompiledPlan by = CompilePlan(of, plan);
+    EXPECT_FALSE(by.ok);
+    EXPECT_NE(by.said.find(law), std::string::npos) << by.said;
+    EXPECT_NE(by.said.find(why), std::string::npos) << by.said;
+  };
+  refused(With(made.plan, ring, "bytes", "20480"), "I284", "expects 20480 B");
+  refused(With(made.plan, "  site ring=2 loads=load2 ", "bytes", "40960"), "I296", "bytes=40960");
+  refused(With(made.plan, "cta ", "joined-rings", "no"), "I296", "bytes=20480");
+}
+
 }  // namespace
 }  // namespace tilec

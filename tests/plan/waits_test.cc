@@ -45,8 +45,9 @@ int WaitsOfLoops(const ir::Function& fn, BlockId block) {
   return most;
 }
 
-// The load role, and two compute roles of 128 rows: K, V, scores, output, and the other role's turn
-// on the tensor core.
+// An iteration of 80 keys, of three roles: the load role for a slot, which K and V share; two
+// compute roles of 128 rows each for that slot, scores and output. FlashAttention-4 has 12 for 128
+// keys.
 TEST(Waits, OfAttentionInTensorMemory) {
   const CompiledPlan made = CompilePlan(PlanCaseOf("attention_b200"));
   ASSERT_TRUE(made.ok) << made.said;
@@ -55,7 +56,9 @@ TEST(Waits, OfAttentionInTensorMemory) {
   for (OpId id : fn.blocks[fn.body].ops)
     if (fn.ops[id].kind == OpKind::kRole) waits += WaitsOfLoops(fn, fn.ops[id].regions[0]), ++roles;
   EXPECT_EQ(roles, 3);
-  EXPECT_EQ(waits, 12);
+  constexpr int kKeys = 80;
+  EXPECT_EQ(waits, 7);
+  EXPECT_LE(waits * 128, 12 * kKeys);
 }
 
 }  // namespace

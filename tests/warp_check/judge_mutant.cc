@@ -176,10 +176,11 @@ constexpr Harmless kHarmless[] = {
      "in executions of all lengths other waits order the same accesses", OthersOrderIt},
     {"other columns loaded", "another sum, complete by then: which one is meant is no order",
      LoadsAnotherSum},
-    {"remove mbar_init",
-     "no execution takes the branches that wait for the barrier or arrive there",
+    {"remove mbar_init; one arrival more; count from one",
+     "no execution takes the branches that wait for the barrier or arrive there, or count",
      [](const auto& fn, const auto& uses, const auto& m) {
-       const ValueId barrier = fn.ops[m.op].operands[0];
+       const Op& made = fn.ops[m.op];
+       const ValueId barrier = made.kind == OpKind::kCounter ? made.results[0] : made.operands[0];
        const std::vector<OpId> ops = OpsInOrder(fn);
        return std::none_of(ops.begin(), ops.end(), [&](OpId id) {
          const Op& op = fn.ops[id];

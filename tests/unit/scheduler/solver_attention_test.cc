@@ -274,6 +274,32 @@ TEST(MeasuredHopper, IssueBindsAndOrdersRankAsMeasured) {
   EXPECT_LE(FreeRunningPeriod(in_order, slow.schedule), 2600);
 }
 
+// Turns that the roles keep by themselves are left out; those without which the loop takes longer
+// than solved stay.
+TEST(FreeRunning, LeavesOutTurnsThatCostNothing) {
+  const auto turns = [](const ir::Schedule& schedule) {
+    return std::count_if(schedule.order.begin(), schedule.order.end(),
+                         [](const ir::OrderEdge& order) { return order.enforced; });
+  };
+  SolveOptions options;
+  options.optimize_secondary = false;
+  const Graph held = LoadGraph("attention_forward_h200_in_order");
+  ir::Schedule schedule = SolveOrFail(held, options).schedule;
+  ASSERT_GT(turns(schedule), 0);
+  const double before = FreeRunningPeriod(held, schedule);
+  LeaveOutTurns(held, &schedule);
+  EXPECT_GT(turns(schedule), 0);
+  EXPECT_LE(FreeRunningPeriod(held, schedule), std::max(before, 1.0 * schedule.ii));
+
+  const Graph kept = LoadGraph("gemm_hopper");
+  schedule = SolveOrFail(kept, options).schedule;
+  ASSERT_GT(turns(schedule), 0);
+  LeaveOutTurns(kept, &schedule);
+  EXPECT_EQ(turns(schedule), 0);
+  EXPECT_LE(FreeRunningPeriod(kept, schedule), 1.0 * schedule.ii);
+  EXPECT_TRUE(Check(kept, schedule).violations.empty());
+}
+
 TEST(FreeRunning, NeverFasterThanTheBounds) {
   for (const char* name : {"gemm_hopper", "gemm_blackwell", "attention_forward_hopper",
                            "attention_forward_blackwell", "attention_backward_hopper"}) {
