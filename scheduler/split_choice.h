@@ -15,6 +15,7 @@
 #include "ir/function.h"
 #include "ir/isa.h"
 #include "ir/target.h"
+#include "scheduler/copy_lines.h"
 #include "scheduler/kernel_time.h"
 
 namespace tilec::scheduler {
@@ -31,10 +32,14 @@ struct SplitChoice {
 using ShapeOf = std::function<LaunchShape(const ir::Function&, const ir::WorkCount&)>;
 
 // `fn`: cleaned up, at the tile level. `names`: values of its dims and integer scalars.
-// `rows_cut_sectors`: of scheduler/copy_lines.h; only then clusters are weighed. `most`: CTAs for
+// `row_starts`: of scheduler/copy_lines.h; only then clusters are weighed. `most`: CTAs for
 // each tile.
 SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const Bindings& names,
-                        bool rows_cut_sectors, int64_t most = ir::isa::kPortableClusterCtas,
+                        const RowStarts& row_starts, int64_t most = ir::isa::kPortableClusterCtas,
                         const ShapeOf& shape_of = {});
+
+// What the model says of `parts` CTAs for each tile, ms; 0: it cannot tell.
+double TimeInParts(const ir::Function& fn, const ir::Target& target, const Bindings& names,
+                   const RowStarts& row_starts, int64_t parts);
 
 }  // namespace tilec::scheduler

@@ -68,7 +68,7 @@ TEST_F(CallTest, RowsMayCutSectors) {
   const auto cut = [&](Tensors views) {
     const auto call = Bind({{"s", 1.0}}, views);
     EXPECT_TRUE(call.ok()) << Text();
-    return call.ok() && call->rows_cut_sectors;
+    return call.ok() && scheduler::CutsSectors(call->row_starts);
   };
   EXPECT_FALSE(cut(Views(8, 64)));
   EXPECT_FALSE(cut(Views(8, 8)));

@@ -156,7 +156,8 @@ TEST_F(TuneTest, WhereRowsCutSectorsCopiesAreShared) {
   Load("std/matmul.tile", "gemm");
   Call call = Gemm(2048, 4096, 4104);
   const auto cluster = [&](bool cuts, const char* schedule) {
-    call.rows_cut_sectors = cuts;
+    if (cuts) call.row_starts = {{"A", 16}, {"B", 16}};
+    if (!cuts) call.row_starts.clear();
     PipelineOptions options;
     options.schedule = schedule;
     ChooseForm(loaded_, signature_, options, &call);
@@ -179,7 +180,7 @@ TEST_F(TuneTest, ThinProductsStayThoughRowsCutSectors) {
   Load("std/matmul.tile", "gemm");
   for (const auto& [k, shared] : std::map<int64_t, bool>{{120, false}, {1528, true}}) {
     Call call = Gemm(2208, 13984, k);
-    call.rows_cut_sectors = true;
+    call.row_starts = {{"A", 16}, {"B", 16}};
     EXPECT_EQ(SplitFor(loaded_, signature_, {}, call).share_copies, shared) << k;
   }
 }
