@@ -38,7 +38,8 @@ std::optional<double> Predict(const Strategy& strategy, const ir::Function& clea
   if (!periods) return std::nullopt;
   for (scheduler::LoopPeriod& period : *periods)
     if (strategy.order == Order::kRule) period.cycles += period.cycles / kOfRules;
-  if (strategy.shape == Shape::kPersistent) shape.ctas = target.limits.sms;
+  if (strategy.shape == Shape::kPersistent || strategy.shape == Shape::kClustered)
+    shape.ctas = target.limits.sms;
   if (strategy.shape == Shape::kSplit) shape.cluster = strategy.ctas;
   if (strategy.shape == Shape::kClustered) shape.cluster = target.lowering.cluster_ctas;
   const scheduler::KernelTime time = scheduler::EstimateTime(fn, target, work, *periods, shape);

@@ -35,9 +35,9 @@ double CopyCycles(const ir::Function& fn, const ir::Op& op, const ir::Target& ta
 
 }  // namespace
 
-bool CutsSectors(const RowStarts& starts) {
+bool CutsLines(const RowStarts& starts) {
   return std::any_of(starts.begin(), starts.end(),
-                     [](const auto& entry) { return entry.second < kSectorBytes; });
+                     [](const auto& entry) { return entry.second < kLineBytes; });
 }
 
 Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowStarts& starts) {

@@ -21,8 +21,8 @@ using RowStarts = std::map<std::string, int64_t>;
 
 constexpr int64_t kLineBytes = 128;   // that the L2 answers with (docs/machine.md)
 constexpr int64_t kSectorBytes = 32;  // that it reads and writes
-// Do rows of some tensor begin amid a sector?
-bool CutsSectors(const RowStarts& starts);
+// Do rows of some tensor begin amid a line?
+bool CutsLines(const RowStarts& starts);
 
 struct Asked {
   double times = 1;  // as long as its bytes say: the unit that copies
