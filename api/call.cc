@@ -2,6 +2,7 @@
 #include "api/call.h"
 
 #include <cmath>
+#include <numeric>
 
 #include "api/diagnostics.h"
 #include "runtime/diagnostics.h"
@@ -131,30 +132,30 @@ Result<frontend::Values> CheckValues(const Signature& s, const Given& given, Dia
   return out;
 }
 
-// H200, bf16 product of 4096^3, rested: with K = 4104, 16 bytes beyond a sector, 0.64 of cuBLAS;
-// with K = 4112, a whole one, 1.00. Base addresses were sectors' in both. Rows of which whole ones
-// fill a sector are cut by none.
-constexpr int64_t kSectorBytes = 32;
-
-bool CutsSectors(const runtime::TensorView& view, ir::DType dtype) {
+// Multiples of what do rows begin at? H200, bf16 product of 4096^3, rested: with K = 4104, 16 bytes
+// beyond a sector, 0.64 of cuBLAS; with K = 4112, a whole one, 1.00. Base addresses were sectors'
+// in both. Rows of which whole ones fill a sector are cut by none.
+int64_t RowStart(const runtime::TensorView& view, ir::DType dtype) {
   const std::vector<int64_t> strides = runtime::EffectiveStrides(view);
+  int64_t start = scheduler::kLineBytes;
   for (size_t d = 0; d + 1 < view.dims.size(); ++d)
     if (const int64_t pitch = strides[d] * static_cast<int64_t>(ir::ByteSize(dtype));
-        view.dims[d] > 1 && pitch % kSectorBytes != 0 && (pitch <= 0 || kSectorBytes % pitch != 0))
-      return true;
-  return false;
+        view.dims[d] > 1 && pitch != 0 && (pitch < 0 || scheduler::kSectorBytes % pitch != 0))
+      start = std::gcd(start, pitch);
+  return start;
 }
 
-bool RowsCutSectors(const Signature& signature, const frontend::Values& values) {
+scheduler::RowStarts RowStartsOf(const Signature& signature, const frontend::Values& values) {
   const Bindings names = Integers(signature, values);
+  scheduler::RowStarts starts;
   for (const ParamInfo& p : signature.params) {
     if (p.role != frontend::ParamRole::kTensor || p.direction != ir::Direction::kIn) continue;
     runtime::TensorView view;
     for (const Expr& dim : p.dims)
       if (const auto size = Eval(dim, names)) view.dims.push_back(*size);
-    if (view.dims.size() == p.dims.size() && CutsSectors(view, p.dtype)) return true;
+    if (view.dims.size() == p.dims.size()) starts[p.name] = RowStart(view, p.dtype);
   }
-  return false;
+  return starts;
 }
 
 Result<Call> BindCall(const frontend::Program& program, const Signature& s,
@@ -196,8 +197,7 @@ Result<Call> BindCall(const frontend::Program& program, const Signature& s,
                         .last_dim_align = f.last_dim_align,
                         .last_contiguous = f.last_contiguous};
     const ParamInfo* p = s.param(name);
-    call.rows_cut_sectors = call.rows_cut_sectors || (p && p->direction == ir::Direction::kIn &&
-                                                      CutsSectors(view, p->dtype));
+    if (p && p->direction == ir::Direction::kIn) call.row_starts[name] = RowStart(view, p->dtype);
   }
   TRY_VOID(frontend::CheckFacts(program, s.kernel, call.all, diags));
   return call;

@@ -10,6 +10,7 @@
 
 #include "frontend/frontend.h"
 #include "runtime/launch.h"
+#include "scheduler/copy_lines.h"
 #include "support/diag.h"
 
 namespace tilec::api {
@@ -34,8 +35,8 @@ struct Call {
   frontend::Values statics;    // static dims, given consts and tunes: what Specialize needs
   frontend::Values all;        // dims and scalars too: what facts range over
   std::map<std::string, ir::TensorFacts> facts;
-  // Rows of a tensor that is read begin inside a sector of the L2: copies of them take it twice.
-  bool rows_cut_sectors = false;
+  // Where rows of the tensors that are read begin.
+  scheduler::RowStarts row_starts;
   // Chosen for the sizes of this call (api/split.h): CTAs that share the iterations of a tile and
   // whether neighbours copy for each other.
   int64_t split = 1;
@@ -47,9 +48,10 @@ struct Call {
 Result<frontend::Values> CheckValues(const frontend::Signature& signature, const Given& given,
                                      DiagSink& diags);
 
-// Would rows of a contiguous tensor that is read begin amid a sector of 32 bytes? Of dims that are
-// not given nothing is known: no.
-bool RowsCutSectors(const frontend::Signature& signature, const frontend::Values& values);
+// Where rows of the tensors that are read begin, if these are contiguous. Of dims that are not
+// given nothing is known: at whole lines.
+scheduler::RowStarts RowStartsOf(const frontend::Signature& signature,
+                                 const frontend::Values& values);
 
 // Binds dims, checks tensors and facts. `values` come from CheckValues.
 Result<Call> BindCall(const frontend::Program& program, const frontend::Signature& signature,

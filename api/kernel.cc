@@ -30,7 +30,7 @@ void Tune(KernelState& k, api::Call* call, DiagSink& diags) {
     sizes += fmt::format("{} {} {} {} {} ", name, f.base_align_bytes, f.stride_align_bytes,
                          f.last_contiguous, f.last_dim_align);
   for (const auto& [name, value] : call->statics) sizes += name + " ";
-  if (call->rows_cut_sectors) sizes += "rows cut sectors";
+  for (const auto& [name, start] : call->row_starts) sizes += fmt::format("{} ", start);
   std::optional<KernelState::Tuned> known;
   {
     std::lock_guard<std::mutex> lock(k.mutex);

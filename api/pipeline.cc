@@ -129,7 +129,7 @@ PipelineOptions PipelineOptions::For(const Call& call) const {
   with.share_copies = call.share_copies;
   with.split = call.split;
   with.sizes = NamesOf(call);
-  with.rows_cut_sectors = call.rows_cut_sectors;
+  with.row_starts = call.row_starts;
   return with;
 }
 
@@ -153,7 +153,7 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
   request.foretell = options.ptxas.empty();
   TRY(request.passes, PassOptionsOf(loaded, options, look, diags));
   if (look && look->decisions) request.sizes = options.sizes;
-  request.rows_cut_sectors = options.rows_cut_sectors;
+  request.row_starts = options.row_starts;
   compile::Account account;
   Result<compile::Compiled> compiled = compile::Compile(fn, request, &account, diags);
   if (look) Show(account, compiled, *machine, look);

@@ -54,7 +54,7 @@ struct PipelineOptions {
   Machine machine;    // null: `target` is read when it is needed
   // Values of dims and integer scalars, and what is known of rows then: for predicted times.
   Bindings sizes;
-  bool rows_cut_sectors = false;
+  scheduler::RowStarts row_starts;
   PipelineOptions For(const Call& call) const;
 };
 

@@ -26,7 +26,7 @@ scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature&
   plain.crash_dir.clear();
   const Result<ir::Function> clean = RunSteps(loaded, std::move(*fn), steps, plain, nullptr, quiet);
   if (!clean.ok()) return {};
-  return scheduler::ChooseSplit(*clean, **machine, NamesOf(call), call.rows_cut_sectors);
+  return scheduler::ChooseSplit(*clean, **machine, NamesOf(call), call.row_starts);
 }
 
 scheduler::SplitChoice ChooseForm(const Loaded& loaded, const frontend::Signature& signature,

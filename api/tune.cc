@@ -384,7 +384,7 @@ class Search {
     if (!fn.ok()) return std::nullopt;
     const int64_t most = options_.schedule == "solve" ? ir::isa::kPortableClusterCtas : 1;
     rating.form = scheduler::ChooseSplit(
-        *fn, target_, names_, call_.rows_cut_sectors, most,
+        *fn, target_, names_, call_.row_starts, most,
         [&](const ir::Function& f, const ir::WorkCount& work) { return LikelyShape(f, work); });
     if (!IsTime(rating.form.ms)) return std::nullopt;
     rating.ms = rating.form.ms;
@@ -425,8 +425,8 @@ class Search {
     options_.split = split;
     out.values = ValuesOf(point);
     const ir::WorkCount work = ir::CountWork(*clean, names_, target_, {.edges = false});
-    const double times = scheduler::LinesAsked(*clean, call_.rows_cut_sectors);
-    const ir::Target target = scheduler::SharedBy(target_, work.instances, times);
+    const scheduler::Asked copies = scheduler::AskedByCopies(*clean, target_, call_.row_starts);
+    const ir::Target target = scheduler::SharedBy(target_, work.instances, copies.times);
     auto periods = scheduler::BoundPeriods(*clean, target);
     if (!periods) periods.emplace();
     DiagSink quiet;
@@ -445,9 +445,10 @@ class Search {
     if (filling.at_once && !(standard && !asked_.ptxas.empty())) out.lacks = filling.lacks;
     if (split > 1 && warps->launch.cluster != split) return std::nullopt;  // it was refused
     const double asks = AskedFor(*warps);
-    const ir::Target asked = scheduler::SharedBy(target_, work.instances, times * asks);
+    const ir::Target asked = scheduler::SharedBy(target_, work.instances, copies.times * asks);
     AdoptEmitted({*clean, *warps, how, asked, asks < 1}, &*periods);
-    out.time = scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps, times));
+    out.time =
+        scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps, copies.lines));
     out.time.ms *= CutLines(*clean, target_);
     out.split = split;
     out.lowered = true;

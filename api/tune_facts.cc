@@ -1,25 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/tune_facts.h"
 
-#include <algorithm>
+#include "scheduler/copy_lines.h"
 
 namespace tilec::api {
 
 double CutLines(const ir::Function& fn, const ir::Target& target) {
-  constexpr int64_t kLine = 128;
-  double cut = 0, products = 0;
+  bool cut = false, products = false;
   for (const ir::Op& op : fn.ops) {
-    products += op.kind == ir::OpKind::kDot;
+    products = products || op.kind == ir::OpKind::kDot;
     if (op.kind != ir::OpKind::kLoad || fn.type(op.results[0]).shape.size() < 2) continue;
     const ir::Type& tile = fn.type(op.results[0]);
     const int64_t row = tile.shape.back() * static_cast<int64_t>(ir::ByteSize(tile.dtype));
-    if (row % kLine == 0) continue;
-    const ir::BlockId block = fn.values[op.operands[op.s("modes").size()]].block;
-    const bool along = block.valid() && fn.ops[fn.blocks[block].parent].kind == ir::OpKind::kFor;
-    const double twice = along && row > kLine ? double(kLine - row % kLine) / double(row) : 0;
-    cut = std::max(cut, target.model.cut_lines_share + twice / 2);
+    cut = cut || row % scheduler::kLineBytes != 0;
   }
-  return products > 0 ? 1 + cut : 1;
+  return products && cut ? 1 + target.model.cut_lines_share : 1;
 }
 
 double AskedFor(const ir::Function& warps) {

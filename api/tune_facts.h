@@ -10,8 +10,8 @@
 
 namespace tilec::api {
 
-// How many times as long a program of products takes, because rows of a copy are no whole lines of
-// 128 bytes; along the loop's own dim the rest of a line comes again in the next turn.
+// How many times as long a program of products takes, because rows of a tile are no whole lines of
+// 128 bytes (beside what scheduler/copy_lines.h counts).
 double CutLines(const ir::Function& fn, const ir::Target& target);
 
 // Of the bytes that come into a CTA, the share that it asks the L2 for: CTAs of a cluster that

@@ -20,24 +20,26 @@ constexpr int64_t kOfRules = 4;
 
 std::optional<double> Predict(const Strategy& strategy, const ir::Function& clean,
                               const ir::Target& target, const Bindings& sizes,
-                              bool rows_cut_sectors) {
+                              const scheduler::RowStarts& row_starts) {
   if (!strategy.roles()) return std::nullopt;
   ir::Function fn = clean;
   if (strategy.shape == Shape::kSplit && ir::SplitReductions(fn, strategy.ctas))
     return std::nullopt;
   scheduler::LaunchShape shape;
-  shape.lines = scheduler::LinesAsked(fn, rows_cut_sectors);
+  const scheduler::Asked asked = scheduler::AskedByCopies(fn, target, row_starts);
+  shape.lines = asked.lines;
   if (strategy.shape == Shape::kClustered) {
     shape.share = scheduler::ShareAsked(clean, target);
     if (ir::ClusterTiles(fn, target.lowering.cluster_ctas)) return std::nullopt;
   }
   const ir::WorkCount work = ir::CountWork(fn, sizes, target, {.edges = false});
   auto periods = scheduler::BoundPeriods(
-      fn, scheduler::SharedBy(target, work.instances, shape.lines * shape.share));
+      fn, scheduler::SharedBy(target, work.instances, asked.times * shape.share));
   if (!periods) return std::nullopt;
   for (scheduler::LoopPeriod& period : *periods)
     if (strategy.order == Order::kRule) period.cycles += period.cycles / kOfRules;
-  if (strategy.shape == Shape::kPersistent) shape.ctas = target.limits.sms;
+  if (strategy.shape == Shape::kPersistent || strategy.shape == Shape::kClustered)
+    shape.ctas = target.limits.sms;
   if (strategy.shape == Shape::kSplit) shape.cluster = strategy.ctas;
   if (strategy.shape == Shape::kClustered) shape.cluster = target.lowering.cluster_ctas;
   const scheduler::KernelTime time = scheduler::EstimateTime(fn, target, work, *periods, shape);
@@ -48,13 +50,13 @@ std::optional<double> Predict(const Strategy& strategy, const ir::Function& clea
 }  // namespace
 
 void PredictTimes(const ir::Function& fn, const ir::Target& target, const Bindings& sizes,
-                  bool rows_cut_sectors, std::vector<Decision>* decisions) {
+                  const scheduler::RowStarts& row_starts, std::vector<Decision>* decisions) {
   // Of strategies that differ in what the model does not see, once.
   std::map<std::tuple<Shape, bool, bool>, std::optional<double>> known;
   for (Decision& decision : *decisions) {
     const Strategy& s = decision.strategy;
     const auto [at, fresh] = known.try_emplace({s.shape, s.scheduled(), s.roles()});
-    if (fresh) at->second = Predict(s, fn, target, sizes, rows_cut_sectors);
+    if (fresh) at->second = Predict(s, fn, target, sizes, row_starts);
     decision.predicted_us = at->second;
   }
 }

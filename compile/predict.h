@@ -10,14 +10,15 @@
 #include "compile/strategy.h"
 #include "ir/function.h"
 #include "ir/target.h"
+#include "scheduler/copy_lines.h"
 #include "support/expr.h"
 
 namespace tilec::compile {
 
 // `fn`: cleaned up, at the tile level. `sizes`: values of its dims and integer scalars. Strategies
 // that the model does not know (program order) and kernels whose sizes are not all given stay
-// without a time. `rows_cut_sectors`: of scheduler/copy_lines.h.
+// without a time. `row_starts`: of scheduler/copy_lines.h.
 void PredictTimes(const ir::Function& fn, const ir::Target& target, const Bindings& sizes,
-                  bool rows_cut_sectors, std::vector<Decision>* decisions);
+                  const scheduler::RowStarts& row_starts, std::vector<Decision>* decisions);
 
 }  // namespace tilec::compile

@@ -62,7 +62,7 @@ class Search {
     }
     CHECK(!all.empty(), "every request has a candidate");
     if (request_.sizes)
-      PredictTimes(line_.clean(), *request_.target, *request_.sizes, request_.rows_cut_sectors,
+      PredictTimes(line_.clean(), *request_.target, *request_.sizes, request_.row_starts,
                    &all);
     for (size_t i = 0; i < all.size(); ++i) {
       if (!Considered(all, i)) continue;

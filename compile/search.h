@@ -16,6 +16,7 @@
 #include "ir/lower/sequential.h"
 #include "ir/pass.h"
 #include "ir/target.h"
+#include "scheduler/copy_lines.h"
 #include "scheduler/program.h"
 #include "scheduler/solution_store.h"
 #include "support/diag.h"
@@ -39,7 +40,7 @@ struct Request {
   ir::PassOptions passes;                       // what to print and where to stop
   // Values of dims and integer scalars. With them, decisions have predicted times.
   std::optional<Bindings> sizes;
-  bool rows_cut_sectors = false;  // of these sizes (scheduler/copy_lines.h)
+  scheduler::RowStarts row_starts;  // of these sizes (scheduler/copy_lines.h)
 };
 
 struct StepTime {

@@ -2,14 +2,17 @@
 #include "scheduler/copy_lines.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "ir/lower/plan.h"
 #include "ir/passes/cluster_tiles.h"
+#include "scheduler/body_facts.h"
+#include "scheduler/op_work.h"
 
 namespace tilec::scheduler {
 
 namespace {
 
-constexpr double kLine = 128;       // bytes that the L2 answers with (docs/machine.md)
 constexpr int64_t kRowsOfAtom = 8;  // a part of a swizzled tile begins at a whole atom
 
 const ir::Type* CopiedTile(const ir::Function& fn, const ir::Op& op) {
@@ -18,19 +21,59 @@ const ir::Type* CopiedTile(const ir::Function& fn, const ir::Op& op) {
   return tile.shape.size() > 1 ? &tile : nullptr;
 }
 
+// Of the unit that copies for all SMs, by the bytes of an op.
+double CopyCycles(const ir::Function& fn, const ir::Op& op, const ir::Target& target) {
+  const ir::OpCost* cost = target.CostOf(CostName(fn, op));
+  if (cost == nullptr) return 0;
+  const ir::Work work = WorkOf(target, fn, op, [](ir::ValueId) { return 1; });
+  double most = 0;
+  for (const ir::TargetUse& use : cost->uses)
+    if (target.units[static_cast<size_t>(use.unit)].alone_percent < 100)
+      most = std::max(most, static_cast<double>(use.cycles.At(work)));
+  return most;
+}
+
 }  // namespace
 
-double LinesAsked(const ir::Function& fn, bool rows_cut_sectors) {
-  if (!rows_cut_sectors) return 1;
-  double all = 0, more = 0;
-  for (const ir::Op& op : fn.ops)
-    if (const ir::Type* tile = CopiedTile(fn, op)) {
-      const auto bytes = static_cast<double>(tile->elements() * ir::ByteSize(tile->dtype));
-      const auto row = static_cast<double>(tile->shape.back() * ir::ByteSize(tile->dtype));
-      all += bytes;
-      more += bytes * kLine / std::clamp(row, 1.0, kLine);
-    }
-  return all > 0 ? 1 + more / all : 2;
+bool CutsLines(const RowStarts& starts) {
+  return std::any_of(starts.begin(), starts.end(),
+                     [](const auto& entry) { return entry.second < kLineBytes; });
+}
+
+Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowStarts& starts) {
+  const ir::TargetModel& model = target.model;
+  std::map<ir::ValueId, int64_t> start_of;
+  for (const ir::Param& p : fn.params)
+    if (const auto at = starts.find(p.name); at != starts.end()) start_of[p.value] = at->second;
+  const ir::LayoutPlan plan = ir::MakePlan(fn, target);
+  double all = 0, lines = 0, by_bytes = 0, cycles = 0;
+  for (ir::OpId id : ir::OpsInOrder(fn)) {
+    const ir::Op& op = fn.ops[id];
+    const ir::Type* tile = CopiedTile(fn, op);
+    if (tile == nullptr) continue;
+    const auto size = static_cast<int64_t>(ir::ByteSize(tile->dtype));
+    const int64_t columns = tile->shape.back() * size;
+    int64_t width = columns;
+    const auto load = plan.loads.find(id);
+    const bool copied = load != plan.loads.end() && load->second.tma && load->second.buffer;
+    if (copied) width = load->second.smem.panel_cols * size;
+    const auto row = static_cast<double>(std::clamp<int64_t>(width, 1, kLineBytes));
+    const auto known = start_of.find(op.operands[0]);
+    const int64_t start = known == start_of.end() ? kLineBytes : known->second;
+    const double touched =
+        std::max(1.0, 1 + (row - static_cast<double>(start)) / static_cast<double>(kLineBytes));
+    const auto bytes = static_cast<double>(tile->elements() * size);
+    const bool cut = start < kSectorBytes;
+    all += bytes;
+    const double rows = bytes / static_cast<double>(columns);
+    const double lines_of = touched * rows * std::ceil(static_cast<double>(columns) / row);
+    lines += cut ? lines_of * kLineBytes : bytes;
+    const double said = CopyCycles(fn, op, target);
+    const double line = cut ? model.cut_line_cycles : model.line_cycles;
+    by_bytes += said;
+    cycles += copied ? std::max(said, lines_of * line) : said;
+  }
+  return {by_bytes > 0 ? cycles / by_bytes : 1, all > 0 ? lines / all : 1};
 }
 
 double ShareAsked(const ir::Function& fn, const ir::Target& target) {

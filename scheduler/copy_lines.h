@@ -1,19 +1,36 @@
-// What copies ask the L2 for beside what their costs say: it answers by lines, and a row that
-// begins amid one touches one line more than it fills; CTAs of a cluster that copy for each other
-// ask for a part each.
+// What copies ask the L2 for beside what their costs say. It is asked by lines, for each row of a
+// box, and a box of a swizzled tile is as wide as a panel of it: narrow panels ask as often as wide
+// ones for less. A row that begins amid a line touches one line more than it fills, and one that
+// begins amid a sector costs more yet. CTAs of a cluster that copy for each other ask for a part
+// each.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
 
 #include "ir/function.h"
 #include "ir/target.h"
 
 namespace tilec::scheduler {
 
-// How many lines copies of `fn` ask for where one would do: 1 where rows begin at sectors, 2 where
-// they do not and a row of a box is one line long (3000×3000×3000 on an H200: boxes with rows of 64
-// bytes took 1.25 times as long as with rows of 128). `fn`: cleaned up, at the tile level.
-double LinesAsked(const ir::Function& fn, bool rows_cut_sectors);
+// By tensor: a power of two of bytes, at whose multiples its rows begin. Left out: at whole lines.
+using RowStarts = std::map<std::string, int64_t>;
+
+constexpr int64_t kLineBytes = 128;   // that the L2 answers with (docs/machine.md)
+constexpr int64_t kSectorBytes = 32;  // that it reads and writes
+// Do rows of some tensor begin amid a line?
+bool CutsLines(const RowStarts& starts);
+
+struct Asked {
+  double times = 1;  // as long as its bytes say: the unit that copies
+  double lines = 1;  // where one would do, because rows begin amid sectors
+};
+
+// Of all copies of tiles of `fn` together, which is cleaned up, at the tile level.
+Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowStarts& starts);
 
 // Of what a CTA needs, the share that it asks for itself in a cluster that shares copies: its
 // part of what neighbours have in common (ir/passes/cluster_tiles.h). 1: nothing is, or the machine

@@ -1,9 +1,8 @@
 // Whether several CTAs should share the iterations of a tile's loop (ir/passes/split_reductions.h),
 // and how many: what the model of whole kernels says of each number, where less than half of the
 // SMs have a tile. And whether neighbours should copy for each other what they have in
-// common (ir/passes/cluster_tiles.h) or each stay and walk over tiles: the first asks the L2 for
-// less, the second hides the ends of tiles. Thick products whose rows begin amid sectors gain a
-// quarter by the first, thin ones lose two fifths by it (docs/perf_log.md).
+// common (ir/passes/cluster_tiles.h) or each for itself: the first asks the L2 for less, the second
+// needs nobody. Either stays and walks over tiles.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -15,6 +14,7 @@
 #include "ir/function.h"
 #include "ir/isa.h"
 #include "ir/target.h"
+#include "scheduler/copy_lines.h"
 #include "scheduler/kernel_time.h"
 
 namespace tilec::scheduler {
@@ -31,10 +31,14 @@ struct SplitChoice {
 using ShapeOf = std::function<LaunchShape(const ir::Function&, const ir::WorkCount&)>;
 
 // `fn`: cleaned up, at the tile level. `names`: values of its dims and integer scalars.
-// `rows_cut_sectors`: of scheduler/copy_lines.h; only then clusters are weighed. `most`: CTAs for
+// `row_starts`: of scheduler/copy_lines.h; clusters are weighed only where rows begin amid lines. `most`: CTAs for
 // each tile.
 SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const Bindings& names,
-                        bool rows_cut_sectors, int64_t most = ir::isa::kPortableClusterCtas,
+                        const RowStarts& row_starts, int64_t most = ir::isa::kPortableClusterCtas,
                         const ShapeOf& shape_of = {});
+
+// What the model says of `parts` CTAs for each tile, ms; 0: it cannot tell.
+double TimeInParts(const ir::Function& fn, const ir::Target& target, const Bindings& names,
+                   const RowStarts& row_starts, int64_t parts);
 
 }  // namespace tilec::scheduler

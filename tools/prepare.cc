@@ -33,7 +33,7 @@ Result<Prepared> Prepare(Session& session, const char* command,
                                 .stride_align_bytes = 16,
                                 .last_dim_align = 16 / ir::ByteSize(p.dtype),
                                 .last_contiguous = !p.strided_any};
-  out.call.rows_cut_sectors = api::RowsCutSectors(signature, out.call.all);
+  out.call.row_starts = api::RowStartsOf(signature, out.call.all);
   TRY_VOID(frontend::CheckFacts(program, out.kernel, out.call.all, diags));
   if (std::string_view(command) == "build")
     session.Tune(signature, &out.call);

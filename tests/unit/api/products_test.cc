@@ -53,7 +53,7 @@ class ProductsTest : public LibraryTest {
   scheduler::SplitChoice Choose(const Sizes& size, const MeasuredRow& row) {
     const auto& [m, n, k] = size;
     Call call = Of({{"M", m}, {"N", n}, {"K", k}, {"BM", row.bm}, {"BN", row.bn}});
-    call.rows_cut_sectors = RowsCutSectors(signature_, call.all);
+    call.row_starts = RowStartsOf(signature_, call.all);
     return SplitFor(loaded_, signature_, {}, call);
   }
 };
