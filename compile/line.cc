@@ -352,7 +352,9 @@ std::optional<Refusal> Line::Worth(const Strategy& strategy, const Lowered& lowe
   const scheduler::ProgramSchedule* wanted = solved ? &solved->schedule : nullptr;
   // Copies are shared through rings alone; and a CTA of a cluster hands no scalars to its load
   // role, which one that comes alone may do.
-  if (strategy.shape == Shape::kClustered && !lowered.roles)
+  const bool clustered =
+      strategy.shape == Shape::kClustered || strategy.shape == Shape::kClusteredOnce;
+  if (clustered && !lowered.roles)
     return refuse(Resource::kRoles, 0, 0, "what they share does not go through rings");
   if (wanted && (request_.file || wanted->apart) && !lowered.roles && wanted->roles > 1) {
     said.Report(kRolesNotMade, Span{}, lowered.fn.name, wanted->roles);
@@ -397,7 +399,7 @@ std::optional<Refusal> Line::Prove(const Strategy& strategy, const Lowered& lowe
   if (!request_.prove) return std::nullopt;
   Timer timer(account_, "warp check");
   ir::WarpCheckOptions check(*request_.target);
-  if (strategy.shape == Shape::kPersistent) {
+  if (strategy.shape == Shape::kPersistent || strategy.shape == Shape::kClustered) {
     check.max_ops = kMostOps;
     check.max_states = kMostStates;
     check.widen = false;

@@ -158,6 +158,7 @@ std::optional<ir::Obstacle> Reshape(ir::Function& fn, Shape shape, int64_t ctas,
       if (!target.Has("clusters")) return no_clusters;
       return ir::SplitReductions(fn, ctas > 0 ? ctas : kCtasOfASplit);
     case Shape::kClustered:
+    case Shape::kClusteredOnce:
       if (!target.Has("clusters")) return no_clusters;
       if (const auto obstacle = ir::ClusterTiles(fn, ctas > 0 ? ctas : target.lowering.cluster_ctas,
                                                  target.Has("pairs")))
@@ -165,7 +166,7 @@ std::optional<ir::Obstacle> Reshape(ir::Function& fn, Shape shape, int64_t ctas,
       // CTAs of a cluster stay where those that come alone would: H200, 16184x11056x992 in
       // [K, M] and [K, N] 632 us one tile each, 534 so; 54026x12688x296 1145 by CTAs that stay and
       // share nothing, 801 so.
-      ir::PersistTiles(fn, target.limits.sms);
+      if (shape == Shape::kClustered) ir::PersistTiles(fn, target.limits.sms);
       return std::nullopt;
     case Shape::kPersistent: return ir::PersistTiles(fn, ctas > 0 ? ctas : target.limits.sms);
     case Shape::kOnce: ir::OrderTiles(fn, target.limits.sms); return std::nullopt;
@@ -186,7 +187,8 @@ const ParameterPass& Row(std::string_view name) {
 const ParameterPass& PassOf(Shape shape) {
   switch (shape) {
     case Shape::kSplit: return Row("split-reductions");
-    case Shape::kClustered: return Row("cluster-tiles");
+    case Shape::kClustered:
+    case Shape::kClusteredOnce: return Row("cluster-tiles");
     case Shape::kPersistent: return Row("persist-tiles");
     case Shape::kOnce: return Row("order-tiles");
   }

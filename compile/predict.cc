@@ -28,7 +28,9 @@ std::optional<double> Predict(const Strategy& strategy, const ir::Function& clea
   scheduler::LaunchShape shape;
   const scheduler::Asked asked = scheduler::AskedByCopies(fn, target, row_starts);
   shape.lines = asked.lines;
-  if (strategy.shape == Shape::kClustered) {
+  const bool clustered =
+      strategy.shape == Shape::kClustered || strategy.shape == Shape::kClusteredOnce;
+  if (clustered) {
     shape.share = scheduler::ShareAsked(clean, target);
     if (ir::ClusterTiles(fn, target.lowering.cluster_ctas)) return std::nullopt;
   }
@@ -41,7 +43,7 @@ std::optional<double> Predict(const Strategy& strategy, const ir::Function& clea
   if (strategy.shape == Shape::kPersistent || strategy.shape == Shape::kClustered)
     shape.ctas = target.limits.sms;
   if (strategy.shape == Shape::kSplit) shape.cluster = strategy.ctas;
-  if (strategy.shape == Shape::kClustered) shape.cluster = target.lowering.cluster_ctas;
+  if (clustered) shape.cluster = target.lowering.cluster_ctas;
   const scheduler::KernelTime time = scheduler::EstimateTime(fn, target, work, *periods, shape);
   if (time.ms <= 0) return std::nullopt;
   return 1e3 * time.ms;

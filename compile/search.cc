@@ -62,8 +62,7 @@ class Search {
     }
     CHECK(!all.empty(), "every request has a candidate");
     if (request_.sizes)
-      PredictTimes(line_.clean(), *request_.target, *request_.sizes, request_.row_starts,
-                   &all);
+      PredictTimes(line_.clean(), *request_.target, *request_.sizes, request_.row_starts, &all);
     for (size_t i = 0; i < all.size(); ++i) {
       if (!Considered(all, i)) continue;
       DiagSink said;
@@ -221,7 +220,7 @@ class Search {
       missed(Shape::kPersistent, kNotPersistent);
     if (wish.split > 1 && taken.shape != Shape::kSplit) missed(Shape::kSplit, kNotSplit);
     if (wish.clusters && compiled.fn.launch.cluster <= 1) {
-      if (taken.shape == Shape::kClustered)
+      if (taken.shape == Shape::kClustered || taken.shape == Shape::kClusteredOnce)
         diags_.Report(kNotClustered, Span{}, kernel, "what they share does not go through rings");
       else
         missed(Shape::kClustered, kNotClustered);

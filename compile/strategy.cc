@@ -20,6 +20,7 @@ std::vector<Form> FormsOf(const Wish& wish) {
   std::vector<Form> forms;
   if (wish.split > 1) forms.push_back({Shape::kSplit, wish.split});
   if (wish.share_copies || wish.clusters) forms.push_back({Shape::kClustered, 1});
+  if (wish.clusters) forms.push_back({Shape::kClusteredOnce, 1});
   if (wish.persistent && !wish.clusters) forms.push_back({Shape::kPersistent, 1});
   forms.push_back({Shape::kOnce, 1});
   return forms;
@@ -64,7 +65,8 @@ bool SharesCause(const Strategy& refused, const Refusal& refusal, const Strategy
     case Resource::kRoles: return false;
     case Resource::kProof:
       // A CTA that stays has all states of one that does not, and may walk fewer.
-      return refused.shape == Shape::kOnce && other.shape == Shape::kPersistent;
+      return (refused.shape == Shape::kOnce && other.shape == Shape::kPersistent) ||
+             (refused.shape == Shape::kClusteredOnce && other.shape == Shape::kClustered);
   }
   return false;
 }
@@ -99,6 +101,7 @@ const char* NameOf(Shape shape) {
   switch (shape) {
     case Shape::kSplit: return "split";
     case Shape::kClustered: return "clusters";
+    case Shape::kClusteredOnce: return "clusters, one tile per CTA";
     case Shape::kPersistent: return "persistent";
     case Shape::kOnce: return "one tile per CTA";
   }

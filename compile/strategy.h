@@ -21,10 +21,11 @@ namespace tilec::compile {
 
 // What becomes of the grid.
 enum class Shape : uint8_t {
-  kSplit,       // CTAs of a cluster share the iterations of a tile's loop
-  kClustered,   // neighbours copy what they share once
-  kPersistent,  // one CTA for each SM, which walks over tiles
-  kOnce,        // one tile per CTA
+  kSplit,          // CTAs of a cluster share the iterations of a tile's loop
+  kClustered,      // neighbours copy what they share once, and walk over tiles where they can
+  kClusteredOnce,  // the same, one tile for each CTA
+  kPersistent,     // one CTA for each SM, which walks over tiles
+  kOnce,           // one tile per CTA
 };
 
 // Where the order of the loops' ops comes from.

@@ -31,8 +31,8 @@ struct SplitChoice {
 using ShapeOf = std::function<LaunchShape(const ir::Function&, const ir::WorkCount&)>;
 
 // `fn`: cleaned up, at the tile level. `names`: values of its dims and integer scalars.
-// `row_starts`: of scheduler/copy_lines.h; clusters are weighed only where rows begin amid lines. `most`: CTAs for
-// each tile.
+// `row_starts`: of scheduler/copy_lines.h; clusters are weighed only where rows begin amid lines.
+// `most`: CTAs for each tile.
 SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const Bindings& names,
                         const RowStarts& row_starts, int64_t most = ir::isa::kPortableClusterCtas,
                         const ShapeOf& shape_of = {});

@@ -88,8 +88,8 @@ TEST_F(PartsTest, TileAndPartsAreNearTheFastest) {
   EXPECT_LE(sum / static_cast<double>(sizes), 0.1);
 }
 
-// Of all that was tried, not only of what is fast: panels of 32 bytes and of 128, rows that begin at
-// lines and amid sectors, one CTA for a tile or eight.
+// Of all that was tried, not only of what is fast: panels of 32 bytes and of 128, rows that begin
+// at lines and amid sectors, one CTA for a tile or eight.
 TEST_F(PartsTest, TimesAreNearWhatWasMeasured) {
   std::vector<double> off;
   for (const auto& [size, tiles] : Measured()) {
