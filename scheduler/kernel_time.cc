@@ -222,7 +222,7 @@ ir::Target SharedBy(const ir::Target& target, int64_t ctas, double times) {
   // Multiprocessors come in pairs that share a port, and CTAs go to idle pairs first: of 108 CTAs
   // on 132 each copied as much per cycle as of 128, while up to 64 had 1.8 times as much (H200).
   // Where it is lines that they ask for, the L2 is what more of them wait for: of rows amid sectors
-  // 32 CTAs took 1.6 cycles a line, 64 2.3, 128 2.9 (64x8192x8200).
+  // 32 CTAs took 1.6 cycles a line and 64 2.3 (64x8192x8200), 132 2.9 (4096x4096x4104).
   const double sms = static_cast<double>(target.limits.sms);
   const bool paired = 2 * ctas > target.limits.sms;
   const double beside =

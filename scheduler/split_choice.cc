@@ -15,10 +15,6 @@ namespace tilec::scheduler {
 
 namespace {
 
-// Where more CTAs than that have no tile, the grid is one tile high, and half of the machine would
-// only copy: 8x51160x53784 of [K, M] and [K, N] 1958 us so on an H200, 1450 without.
-constexpr double kMostWithout = 1.5;  // CTAs for each that has one
-
 class Choice {
  public:
   Choice(const ir::Function& fn, const ir::Target& target, const Bindings& names,
@@ -34,7 +30,6 @@ class Choice {
                                    bool stays = false) {
     const ir::WorkCount work = ir::CountWork(fn, names_, target_, {.edges = false});
     whole_flops = work.whole_flops;
-    instances = static_cast<double>(work.instances);
     if (work.instances == 0) return std::nullopt;
     const auto periods = BoundPeriods(fn, SharedBy(target_, work.instances, asked_.times * share));
     if (!periods) return std::nullopt;
@@ -45,7 +40,7 @@ class Choice {
     if (stays) shape.ctas = std::min(target_.limits.sms, work.instances);
     return EstimateTime(fn, target_, work, *periods, shape);
   }
-  double whole_flops = 0, instances = 0;  // of the last function
+  double whole_flops = 0;
 
  private:
   const ir::Target& target_;
@@ -69,11 +64,9 @@ SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const 
   if (const double asked = ShareAsked(fn, target); CutsLines(row_starts) && asked < 1) {
     ir::Function clustered = fn;  // with CTAs that have no tile, where its grid is none of clusters
     CHECK(!ir::ClusterTiles(clustered, target.lowering.cluster_ctas), "it asks for less by that");
-    const double alone_tiles = model.instances;
     const auto shared = model.TimeOf(clustered, asked, target.lowering.cluster_ctas, true);
-    const bool idle = model.instances > kMostWithout * alone_tiles;
     const auto stays = model.TimeOf(fn, 1, 1, true);
-    choice.share_copies = shared && stays && !idle && shared->ms < stays->ms;
+    choice.share_copies = shared && stays && shared->ms < stays->ms;
     if (choice.share_copies || stays) take(choice.share_copies ? *shared : *stays);
   }
   if (!target.Has("clusters") || 2 * alone->ctas > target.limits.sms) return choice;

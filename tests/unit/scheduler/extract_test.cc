@@ -38,7 +38,7 @@ TEST(Machines, PortsAreSharedByPairs) {
   const ir::Target h200 = Machine("h200");
   ir::Work copy;
   copy.bytes = 32768;
-  const auto cycles = [&](int64_t ctas, int64_t times) {
+  const auto cycles = [&](int64_t ctas, double times) {
     const ir::Target shared = SharedBy(h200, ctas, times);
     for (const ir::TargetUse& use : shared.CostOf("load")->uses)
       if (h200.units[static_cast<size_t>(use.unit)].name == "tma") return use.cycles.At(copy);
@@ -49,6 +49,11 @@ TEST(Machines, PortsAreSharedByPairs) {
   EXPECT_EQ(cycles(66, 1), 368);
   EXPECT_EQ(cycles(1, 1), 368);
   EXPECT_EQ(cycles(132, 2), 1311);
+  // Of lines that rows cut: as of one CTA up to a quarter of the machine, then slower with each.
+  EXPECT_EQ(cycles(33, 2), 735);
+  EXPECT_GT(cycles(64, 2), cycles(48, 2));
+  EXPECT_LT(cycles(64, 2), cycles(99, 2));
+  EXPECT_EQ(cycles(99, 2), 1311);
 }
 
 TEST(Machines, AllAreSound) {
