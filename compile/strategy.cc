@@ -65,8 +65,7 @@ bool SharesCause(const Strategy& refused, const Refusal& refusal, const Strategy
     case Resource::kRoles: return false;
     case Resource::kProof:
       // A CTA that stays has all states of one that does not, and may walk fewer.
-      return (refused.shape == Shape::kOnce && other.shape == Shape::kPersistent) ||
-             (refused.shape == Shape::kClusteredOnce && other.shape == Shape::kClustered);
+      return refused.shape == Shape::kOnce && other.shape == Shape::kPersistent;
   }
   return false;
 }
