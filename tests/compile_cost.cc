@@ -2,10 +2,11 @@
 // of the `test` blocks of .tile files, at the defaults of its tunes and at points of their spaces.
 // Processor time, so that a busy machine changes little.
 //
-//   compile_cost [--points=N] [--most=MS] [--quiet] [--target=MACHINE] FILE.tile…
+//   compile_cost [--points=N] [--most=MS] [--quiet] [--hashes] [--target=MACHINE] FILE.tile…
 //
 // `--points`: how many points of each space beside the defaults, drawn with one seed. `--most`: a
-// compilation that takes longer is a failure.
+// compilation that takes longer is a failure. `--hashes`: a hash of the PTX on every line, so that
+// two compilers can be compared where nothing is kept.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -21,6 +22,7 @@
 
 #include "api/pipeline.h"
 #include "support/diag.h"
+#include "support/heap.h"
 #include "tests/test_calls.h"
 
 namespace tilec {
@@ -38,7 +40,7 @@ double ProcessorMs() {
 struct Settings {
   int points = 0;
   double most = 1e9;
-  bool quiet = false;
+  bool quiet = false, hashes = false;
   std::string target;
   std::vector<std::string> files;
 };
@@ -74,6 +76,10 @@ class Costs {
   }
 
  private:
+  std::string Hash(const std::string& ptx) const {
+    return settings_.hashes ? fmt::format("{:016x}  ", std::hash<std::string>()(ptx)) : "";
+  }
+
   bool One(const api::Loaded& loaded, const frontend::TestCallInfo& call,
            const std::string& schedule) {
     DiagSink diags;
@@ -91,7 +97,8 @@ class Costs {
     times_.push_back(ms);
     const bool over = ms > settings_.most;
     over_ += over;
-    if (over || !settings_.quiet) fmt::print("{:8.1f} ms  {}\n", ms, CallText(call));
+    if (over || !settings_.quiet)
+      fmt::print("{:8.1f} ms  {}{}\n", ms, Hash(image->ptx), CallText(call));
     return !over;
   }
 
@@ -103,6 +110,7 @@ class Costs {
 };
 
 int Main(int argc, char** argv) {
+  KeepFreedMemory();  // as `tilec` does
   Settings s;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
@@ -118,6 +126,8 @@ int Main(int argc, char** argv) {
       s.target = text;
     else if (arg == "--quiet")
       s.quiet = true;
+    else if (arg == "--hashes")
+      s.hashes = true;
     else if (arg[0] == '-')
       return 2;
     else

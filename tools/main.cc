@@ -13,6 +13,7 @@
 #include <functional>
 
 #include "api/pipeline.h"
+#include "support/heap.h"
 #include "support/nearest.h"
 #include "tools/commands.h"
 #include "tools/diagnostics.h"
@@ -63,6 +64,12 @@ void AddReport(CLI::App* app, Options& o) {
 void AddCache(CLI::App* app, Options& o) {
   app->add_option("--cache-dir", o.cache_dir, "folder of the cache on disk");
 }
+// Of commands that compile and run.
+void AddNoCache(CLI::App* app, Options& o) {
+  app->add_flag("--no-cache", o.no_cache, "compile anew and store nothing");
+  app->add_option("--solutions", o.solutions, "folder of solved loops, for tests")->group("");
+  AddCache(app, o);
+}
 // Of commands that solve.
 void AddSolutions(CLI::App* app, Options& o) {
   app->add_flag("--no-cache", o.no_cache, "solve anew and store nothing");
@@ -85,8 +92,7 @@ void AddRunning(CLI::App* app, Options& o) {
   app->add_option("--arith", o.arith, "tensor cores of the emulator: fast, or exact to the bit");
   app->add_option("--seed", o.seed, "seed of the random tensors");
   AddExecution(app, o);
-  app->add_flag("--no-cache", o.no_cache, "compile anew and store nothing");
-  AddCache(app, o);
+  AddNoCache(app, o);
 }
 void AddDiagnostics(CLI::App* app, Options& o) {
   app->add_option("--diagnostics", o.diagnostics, "text, or json: one object per line");
@@ -214,8 +220,7 @@ class CommandLine {
     bundle->add_option("--ptxas", o_.ptxas,
                        "machine code beside the PTX: auto (where ptxas is), report (it must be "
                        "there), off");
-    bundle->add_flag("--no-cache", o_.no_cache, "compile anew and store nothing");
-    AddCache(bundle, o_);
+    AddNoCache(bundle, o_);
     AddCompiling(bundle, o_, "default");
   }
 
@@ -242,8 +247,7 @@ class CommandLine {
     check->add_flag("--strict", o_.strict, "findings of portability are errors");
     check->add_option("--arith", o_.arith, "tensor cores: fast, or exact to the bit");
     check->add_option("--seed", o_.seed, "seed of the random tensors");
-    check->add_flag("--no-cache", o_.no_cache, "compile anew and store nothing");
-    AddCache(check, o_);
+    AddNoCache(check, o_);
     check->add_option("-o,--output", o_.output, "file for the report about a program behind `--`");
     check
         ->add_option("--gpu", o_.target,
@@ -268,8 +272,7 @@ class CommandLine {
                       "dims, scalars, constants, tunes as NAME=VALUE");
     bench->add_option("--device", o_.device, "cuda or cuda:N");
     bench->add_option("--seed", o_.seed, "seed of the random tensors");
-    bench->add_flag("--no-cache", o_.no_cache, "compile anew and store nothing");
-    AddCache(bench, o_);
+    AddNoCache(bench, o_);
     AddCompiling(bench, o_, "model");
     bench->add_option("--compare", o_.compare,
                       "cublas or torch: beside cuBLASLt or PyTorch, if it is a product");
@@ -515,4 +518,7 @@ class CommandLine {
 
 }  // namespace tilec::tools
 
-int main(int argc, char** argv) { return tilec::tools::CommandLine().Run(argc, argv); }
+int main(int argc, char** argv) {
+  tilec::KeepFreedMemory();
+  return tilec::tools::CommandLine().Run(argc, argv);
+}

@@ -29,6 +29,7 @@ struct Options {
   std::string stdlib_dir;
   std::string cache_dir;
   bool no_cache = false;
+  std::string solutions;  // where solved loops are kept though nothing else is
   std::vector<std::string> print_after;
   std::string stop_after;
   bool time_passes = false;

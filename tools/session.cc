@@ -50,8 +50,7 @@ Session::Session(const Options& options) : options_(options), library_(options.s
   look_.time_passes = options.time_passes;
   const std::string directory = CacheDirectory(options);
   if (!options.no_cache && !look_.looks() && !directory.empty()) cache_.emplace(directory);
-  const char* solved = std::getenv("TILEC_SOLUTIONS");
-  if (!cache_ && !look_.looks() && solved && *solved) solved_.emplace(solved);
+  if (!cache_ && !look_.looks() && !options.solutions.empty()) solved_.emplace(options.solutions);
   solutions_.emplace(cache_ ? &*cache_ : solved_ ? &*solved_ : nullptr, diags_);
 }
 

@@ -80,7 +80,7 @@ class Session {
   api::StandardLibrary library_;
   std::optional<runtime::KernelCache> cache_;
   // Schedules alone, where nothing is to be had from a cache: tests compile anew what the solver
-  // solved once in their run (TILEC_SOLUTIONS, docs/testing.md).
+  // solved once in their run (--solutions, docs/testing.md).
   std::optional<runtime::KernelCache> solved_;
   std::optional<api::SolutionCache> solutions_;  // in one of them, or for this session alone
   api::Observation look_;
