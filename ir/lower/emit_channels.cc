@@ -9,6 +9,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "ir/lower/bring.h"
 #include "ir/lower/emitter.h"
 #include "ir/lower/role_needs.h"
 #include "ir/lower/scalars.h"
@@ -62,6 +63,7 @@ void Emitter::BeginRole() {
   issued_.clear();
   sums_.assign(p_.sums.size(), {});
   if (part_ == Part::kIssuer) return BeginIssuer();
+  if (part_ == Part::kProducer) positions_ = PositionsToBring(in_, plan_).value_or(positions_);
   for (size_t i = 0; i < rings_.size(); ++i)
     if (part_ == Part::kProducer ||
         (p_.rings[i].sites[0].readers.count(role_) && !ServedByIssuer(i)))
@@ -119,7 +121,6 @@ ValueId Emitter::NextSlot(const Ring& ring, bool producer, bool alone, bool pair
 void Emitter::Produce(size_t channel, size_t site) {
   const PlannedRing& plan = p_.rings[channel];
   const std::vector<OpId>& loads = plan.sites[site].loads;
-  const int64_t filling = plan.BytesOf(plan.sites[site]);
   const Ring& ring = rings_[channel];
   std::vector<std::vector<std::vector<ValueId>>> coords;
   if (ChunkOf(loads[0]) > 0) {
@@ -130,8 +131,23 @@ void Emitter::Produce(size_t channel, size_t site) {
     b_.Add(OpKind::kCpArrive, std::move(full), {});
     return;
   }
-  for (OpId load : loads) coords.push_back(CoordsOf(load));
+  std::vector<OpId> copied, brought;
+  for (OpId load : loads) (plan_.loads.at(load).threads ? brought : copied).push_back(load);
+  for (OpId load : copied) coords.push_back(CoordsOf(load));
   const ValueId slot = NextSlot(channel, true);
+  if (!copied.empty()) Copy(channel, site, copied, coords, slot);
+  if (brought.empty()) return;
+  for (OpId load : brought) Bring(load, slot);
+  FenceAsync();
+  Arrive(ring.full, slot);
+}
+
+// By one thread: the bytes that the phase expects, and the boxes that bring them.
+void Emitter::Copy(size_t channel, size_t site, const std::vector<OpId>& loads,
+                   const std::vector<std::vector<std::vector<ValueId>>>& coords, ValueId slot) {
+  const PlannedRing& plan = p_.rings[channel];
+  const int64_t filling = plan.BytesOf(plan.sites[site]);
+  const Ring& ring = rings_[channel];
   Elect([&](Builder& inner) {
     std::vector<ValueId> expect = {ring.full};
     if (slot.valid()) expect.push_back(slot);

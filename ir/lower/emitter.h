@@ -150,6 +150,8 @@ class Emitter {
   ValueId NextSlot(const Ring& ring, bool producer, bool alone = false, bool pair = false);
   ValueId NextSlot(size_t channel, bool producer);
   void Produce(size_t channel, size_t site);
+  void Copy(size_t channel, size_t site, const std::vector<OpId>& loads,
+            const std::vector<std::vector<std::vector<ValueId>>>& coords, ValueId slot);
   void AwaitCommits();
   void AwaitFull(size_t channel, OpId reader);
   void Release(size_t channel);
@@ -182,6 +184,10 @@ class Emitter {
   Result<> Region(BlockId from, BlockId to);
   ValueId Scalar(ValueId v);
   void Bind(ValueId from, ValueId to) { map_[from] = to; }
+  // Of the role being emitted: where the load role holds tiles, they are positions of rows.
+  const std::map<ValueId, Layout>& Layouts() const {
+    return part_ == Part::kProducer ? positions_ : plan_.layouts;
+  }
   Type WarpType(ValueId v);  // of a tile value, squeezed, in its class layout
 
   // emit_tiles.cc
@@ -206,6 +212,8 @@ class Emitter {
   void Atomic_(OpId id);
   void FenceAsync();
   void FillByThreads(OpId id);
+  ValueId LoadForBuffer(OpId id, const Layout& layout);
+  void Bring(OpId id, ValueId slot);
   void QueueTmaLoad(OpId id);
   void FlushLoads();
   void IntoRegisters(OpId load);
@@ -364,6 +372,7 @@ class Emitter {
   Emitted emitted_;
   Function& out_;  // of emitted_
   Builder b_;
+  std::map<ValueId, Layout> positions_;  // tiles of the load role
   std::map<ValueId, ValueId> map_;
   std::vector<ValueId> buffers_;                         // as the plan numbers them
   ValueId tensor_memory_;                                // its address

@@ -1,0 +1,35 @@
+// Tiles that threads of the load role bring into rings, because no engine copies them: rows that do
+// not begin where one can, strides that may be any, rows that are gathered.
+//
+// The load role is then a warpgroup. Its threads wait for a slot, load the tile into registers,
+// store it where the product reads it, fence, and each warp arrives at the full barrier, beside the
+// copies of the same slot that the engine makes. Positions of gathered rows are tiles themselves:
+// the load role computes those for itself that are made, element by element, of what it can load.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "ir/program_plan.h"
+#include "ir/target.h"
+
+namespace tilec::ir {
+
+// May threads of the load role bring this tile, where no copy does?
+bool MayBeBrought(const Function& fn, const Op& load, const Target& target);
+// Elements that each of them holds meanwhile, and which: as many of a row as go at once, or those
+// of a word. Lanes side by side then read neighbouring bytes.
+int64_t HeldToBring(const Type& tile);
+Layout BroughtLayout(const Function& fn, const Op& load);
+
+// How threads of the load role hold the positions of gathered rows, and what they are made of;
+// nullopt: they cannot know them, or want one in two layouts.
+std::optional<std::map<ValueId, Layout>> PositionsToBring(const Function& fn,
+                                                          const LayoutPlan& plan);
+// Leaves those gathers where they are read whose positions the load role cannot know.
+void LeaveUnknown(const Function& fn, LayoutPlan* plan);
+void LeaveAll(LayoutPlan* plan);
+
+}  // namespace tilec::ir
