@@ -89,8 +89,9 @@ void Emitter::BeginRole() {
 // Reads the channel's counter, waits for the slot to be ready for this side, and returns the slot
 // (invalid for one-slot rings).
 ValueId Emitter::NextSlot(size_t channel, bool producer) {
-  return NextSlot(rings_[channel], producer, !producer && p_.ReleasedByCommit(p_.rings[channel]),
-                  OfPair(channel));
+  const PlannedRing& ring = p_.rings[channel];
+  return NextSlot(rings_[channel], producer,
+                  producer ? FilledByOne(ring) : p_.ReleasedByCommit(ring), OfPair(channel));
 }
 // `pair`: the other CTA arrives at its barriers.
 ValueId Emitter::NextSlot(const Ring& ring, bool producer, bool alone, bool pair) {
@@ -107,7 +108,8 @@ ValueId Emitter::NextSlot(const Ring& ring, bool producer, bool alone, bool pair
   std::vector<ValueId> operands = {producer ? ring.empty : ring.full, parity};
   if (slot.valid()) operands.push_back(slot);
   // Where one thread issues what reads the slot, and commits release it, that thread alone waits:
-  // the others could still be at this wait when the slot is filled again.
+  // the others could still be at this wait when the slot is filled again. Likewise where one thread
+  // of several warps fills it: the others could still be here when it was read and released.
   const Attrs attrs = pair ? Attrs{{"cluster", int64_t{1}}} : Attrs{};
   if (alone)
     Elect([&](Builder& inner) { inner.Add(OpKind::kMbarWait, std::move(operands), {}, attrs); });

@@ -402,6 +402,14 @@ void Emitter::CopyNow(const std::vector<OpId>& loads) {
   b_.Add(OpKind::kCpArrive, {mbar_}, {});
 }
 
+// Do copies of one thread alone fill it, in a load role of several warps?
+bool Emitter::FilledByOne(const PlannedRing& ring) const {
+  const std::vector<OpId>& loads = ring.sites[0].loads;
+  return p_.load_warps() > 1 && std::none_of(loads.begin(), loads.end(), [&](OpId load) {
+           return plan_.loads.at(load).threads;
+         });
+}
+
 // What the phase of a full barrier waits for: the elected thread's arrival, which tells the bytes
 // of its copies, that of every thread that copies, and one of each warp whose threads bring tiles.
 int64_t Emitter::FullArrivals(const PlannedRing& ring) const {

@@ -222,6 +222,7 @@ class Emitter {
   void CopyNow(const std::vector<OpId>& loads);
   int64_t ChunkOf(OpId load) const { return plan_.loads.at(load).chunk; }
   int64_t FullArrivals(const PlannedRing& ring) const;
+  bool FilledByOne(const PlannedRing& ring) const;
   // Boxes of one load into its buffer, appended inside an elect.
   void Boxes(OpId load, ValueId mbar, ValueId slot, Builder& inner,
              const std::vector<std::vector<ValueId>>& coords);
