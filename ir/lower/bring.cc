@@ -64,7 +64,12 @@ class Positions {
 
 }  // namespace
 
-int64_t HeldToBring(const Type& tile) { return CeilDiv(tile.elements(), kThreads); }
+int64_t HeldToBring(const Function& fn, const Op& load) {
+  const Type& tile = fn.type(load.results[0]);
+  const int64_t size = ByteSize(tile.dtype);
+  const int64_t together = std::min(AccessLimit(fn, load) * size, kWord);  // bytes of a register
+  return CeilDiv(tile.elements() * size, kThreads * std::max(together, std::min(size, kWord)));
+}
 
 // The load role is a warpgroup where registers are dealt out again. Where products are issued by
 // one thread, that has one of its warps.
@@ -75,7 +80,7 @@ bool MayBeBrought(const Function& fn, const Op& load, const Target& target) {
   // As many at once as leave the compute roles what their tiles want.
   constexpr int64_t kMostHeld = 64;
   const Type& tile = fn.type(load.results[0]);
-  return tile.rank() == 2 && HeldToBring(tile) <= kMostHeld;
+  return tile.rank() == 2 && HeldToBring(fn, load) <= kMostHeld;
 }
 
 Layout BroughtLayout(const Function& fn, const Op& load) {

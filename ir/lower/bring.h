@@ -19,9 +19,9 @@ namespace tilec::ir {
 
 // May threads of the load role bring this tile, where no copy does?
 bool MayBeBrought(const Function& fn, const Op& load, const Target& target);
-// Elements that each of them holds meanwhile, and which: as many of a row as go at once, or those
-// of a word. Lanes side by side then read neighbouring bytes.
-int64_t HeldToBring(const Type& tile);
+// Registers that each of them holds it in, and how: as many elements of a row as go at once, or
+// those of a word. Lanes side by side then read neighbouring bytes.
+int64_t HeldToBring(const Function& fn, const Op& load);
 Layout BroughtLayout(const Function& fn, const Op& load);
 
 // How threads of the load role hold the positions of gathered rows, and what they are made of;

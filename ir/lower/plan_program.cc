@@ -130,8 +130,7 @@ void ProgramPlanner::PlanRoles() {
   for (const PlannedRing& ring : p_.rings)
     for (const RingSite& site : ring.sites)
       for (OpId load : site.loads)
-        if (tiles_.loads.at(load).threads)
-          held = std::max(held, HeldToBring(in_.type(in_.ops[load].results[0])));
+        if (tiles_.loads.at(load).threads) held = std::max(held, HeldToBring(in_, in_.ops[load]));
   if (groups > 1 && quotas) {
     const int64_t warps = isa::kWarpgroupWarps * (groups + 1);
     compute_regs = target_.ComputeQuota(groups);
