@@ -117,6 +117,11 @@ void LeaveUnknown(const Function& fn, LayoutPlan* plan) {
   }
 }
 
+bool BringsAny(const LayoutPlan& plan) {
+  return std::any_of(plan.loads.begin(), plan.loads.end(),
+                     [](const auto& load) { return load.second.threads; });
+}
+
 void LeaveAll(LayoutPlan* plan) {
   for (auto& [id, load] : plan->loads)
     if (load.threads) load.threads = load.tma = false;

@@ -31,5 +31,6 @@ std::optional<std::map<ValueId, Layout>> PositionsToBring(const Function& fn,
 // Leaves those gathers where they are read whose positions the load role cannot know.
 void LeaveUnknown(const Function& fn, LayoutPlan* plan);
 void LeaveAll(LayoutPlan* plan);
+bool BringsAny(const LayoutPlan& plan);
 
 }  // namespace tilec::ir

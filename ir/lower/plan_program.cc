@@ -20,6 +20,7 @@ constexpr int64_t kHopeless =
     4;  // times the registers of a thread: LLVM would take minutes to say so
 constexpr int64_t kLoadQuota = 64;      // the most that the load role keeps: it has nothing to hold
 constexpr int64_t kDividingQuota = 40;  // what it needs where it divides
+constexpr int64_t kBringingQuota = 56;  // … where its threads bring tiles, beside those
 
 // Are positions found by dividing by what is known at launch only, in a turn of a loop?
 bool DividesInLoops(const Function& fn) {
@@ -40,6 +41,7 @@ ProgramPlanner::ProgramPlanner(const Function& in, const Target& target,
     : in_(in), target_(target), uses_(in), options_(options), depth_(depth), positions_(in) {
   const bool several = depth > 0 && ComputeRolesOf(in) > 1;
   tiles_ = MakePlan(in, target, several ? options.warpgroups : options.share, depth > 0);
+  if (!options.bring) LeaveAll(&tiles_);
   p_.early_loads = options.early_loads;
   p_.slice_epilogues = options.slice_epilogues;
   for (OpId id : in_.blocks[in_.body].ops)
@@ -65,9 +67,7 @@ ProgramPlanner::ProgramPlanner(const Function& in, const Target& target,
     handed_ = std::move(set->share.handed);
   };
   plan_rings();
-  const bool brings = std::any_of(tiles_.loads.begin(), tiles_.loads.end(),
-                                  [](const auto& load) { return load.second.threads; });
-  if (!p_.specialized && brings) {
+  if (!p_.specialized && BringsAny(tiles_)) {
     LeaveAll(&tiles_);
     plan_rings();
   }
@@ -138,7 +138,7 @@ void ProgramPlanner::PlanRoles() {
     // 24 registers hold no division (kernels spilled 8 to 172 bytes).
     if (all - compute_regs * groups < kDividingQuota && DividesInLoops(in_))
       compute_regs -= isa::kQuotaStep;
-    while (held > 0 && all - compute_regs * groups < kDividingQuota + held)
+    while (held > 0 && all - compute_regs * groups < kBringingQuota + held)
       compute_regs -= isa::kQuotaStep;
     const int64_t left = all - compute_regs * groups;
     producer_regs = held > 0 ? left : std::min(kLoadQuota, left);
