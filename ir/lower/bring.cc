@@ -15,7 +15,8 @@ constexpr int64_t kWord = 4;       // bytes
 
 class Positions {
  public:
-  Positions(const Function& fn, const LayoutPlan& plan) : fn_(fn), plan_(plan) {}
+  Positions(const Function& fn, const LayoutPlan& plan, std::map<ValueId, Layout> layouts)
+      : fn_(fn), plan_(plan), layouts_(std::move(layouts)) {}
 
   bool Of(const Op& load) {
     const std::string& modes = load.s("modes");
@@ -91,13 +92,25 @@ Layout BroughtLayout(const Function& fn, const Op& load) {
   return BlockedLayout(tile.shape, std::max<int64_t>(1, vector), kThreads);
 }
 
-std::optional<std::map<ValueId, Layout>> PositionsToBring(const Function& fn,
-                                                          const LayoutPlan& plan) {
-  Positions positions(fn, plan);
-  for (OpId id : OpsInOrder(fn))
-    if (const auto load = plan.loads.find(id); load != plan.loads.end() && load->second.threads)
-      if (!positions.Of(fn.ops[id])) return std::nullopt;
-  return positions.Take();
+std::optional<std::vector<BroughtPositions>> PositionsToBring(const Function& fn,
+                                                              const LayoutPlan& plan) {
+  std::vector<BroughtPositions> all;
+  for (OpId id : OpsInOrder(fn)) {
+    const auto load = plan.loads.find(id);
+    if (load == plan.loads.end() || !load->second.threads) continue;
+    all.push_back({});  // if it lies like none before it
+    for (BroughtPositions& like : all) {
+      Positions positions(fn, plan, like.layouts);
+      if (!positions.Of(fn.ops[id])) continue;
+      like.layouts = positions.Take();
+      like.loads.insert(id);
+      break;
+    }
+    if (std::none_of(all.begin(), all.end(), [&](const auto& p) { return p.loads.count(id) > 0; }))
+      return std::nullopt;
+    if (all.back().loads.empty()) all.pop_back();
+  }
+  return all;
 }
 
 void LeaveUnknown(const Function& fn, LayoutPlan* plan) {

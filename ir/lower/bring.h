@@ -11,6 +11,8 @@
 
 #include <map>
 #include <optional>
+#include <set>
+#include <vector>
 
 #include "ir/program_plan.h"
 #include "ir/target.h"
@@ -24,10 +26,16 @@ bool MayBeBrought(const Function& fn, const Op& load, const Target& target);
 int64_t HeldToBring(const Function& fn, const Op& load);
 Layout BroughtLayout(const Function& fn, const Op& load);
 
-// How threads of the load role hold the positions of gathered rows, and what they are made of;
-// nullopt: they cannot know them, or want one in two layouts.
-std::optional<std::map<ValueId, Layout>> PositionsToBring(const Function& fn,
-                                                          const LayoutPlan& plan);
+// How threads of the load role hold the positions of gathered rows, and what they are made of.
+// Tiles that lie differently want the same positions in other threads: then they are made once
+// more.
+struct BroughtPositions {
+  std::map<ValueId, Layout> layouts;
+  std::set<OpId> loads;  // that read them so
+};
+// nullopt: some cannot be known to it.
+std::optional<std::vector<BroughtPositions>> PositionsToBring(const Function& fn,
+                                                              const LayoutPlan& plan);
 // Leaves those gathers where they are read whose positions the load role cannot know.
 void LeaveUnknown(const Function& fn, LayoutPlan* plan);
 void LeaveAll(LayoutPlan* plan);

@@ -9,7 +9,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "ir/lower/bring.h"
 #include "ir/lower/emitter.h"
 #include "ir/lower/role_needs.h"
 #include "ir/lower/scalars.h"
@@ -63,7 +62,12 @@ void Emitter::BeginRole() {
   issued_.clear();
   sums_.assign(p_.sums.size(), {});
   if (part_ == Part::kIssuer) return BeginIssuer();
-  if (part_ == Part::kProducer) positions_ = PositionsToBring(in_, plan_).value_or(positions_);
+  if (part_ == Part::kProducer) {
+    brought_ = PositionsToBring(in_, plan_).value_or(std::vector<BroughtPositions>());
+    if (brought_.empty()) brought_.push_back({});
+    positions_.assign(brought_.size(), {});
+    at_hand_ = 0;
+  }
   for (size_t i = 0; i < rings_.size(); ++i)
     if (part_ == Part::kProducer ||
         (p_.rings[i].sites[0].readers.count(role_) && !ServedByIssuer(i)))
@@ -369,8 +373,8 @@ Result<> Emitter::ProducerOp(OpId id) {
   }
   if (const auto handed = handed_.find(id); part_ == Part::kProducer && handed != handed_.end())
     return TakeHanded(op, handed->second), Done();
-  if (op.results.size() == 1 && ProducerWants(op.results[0])) return Op_(id);
-  return Done();
+  if (op.results.size() != 1 || !ProducerWants(op.results[0])) return Done();
+  return Squeezed(in_.type(op.results[0]).shape).empty() ? Op_(id) : Positions_(id);
 }
 
 }  // namespace tilec::ir

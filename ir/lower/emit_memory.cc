@@ -230,9 +230,31 @@ ValueId Emitter::LoadForBuffer(OpId id, const Layout& layout) {
                    {"vector", VectorFor(op, layout, type.shape, type.dtype)}});
 }
 
+// What `reader` reads of positions, as they lie for some of the loads.
+void Emitter::TakeInHand(size_t positions, const Op& reader) {
+  at_hand_ = positions;
+  for (ValueId v : reader.operands)
+    if (const auto it = positions_[positions].find(v); it != positions_[positions].end())
+      Bind(v, it->second);
+}
+
+// Load role: one step of the positions of gathered rows, for each way in which they lie.
+Result<> Emitter::Positions_(OpId id) {
+  const Op& op = in_.ops[id];
+  for (size_t i = 0; i < brought_.size(); ++i) {
+    if (!brought_[i].layouts.count(op.results[0])) continue;
+    TakeInHand(i, op);
+    TRY_VOID(Op_(id));
+    positions_[i][op.results[0]] = map_.at(op.results[0]);
+  }
+  return Done();
+}
+
 // Into a slot of a ring, by the threads of the load role.
 void Emitter::Bring(OpId id, ValueId slot) {
   b_.SetSpan(in_.ops[id].at);
+  for (size_t i = 0; i < brought_.size(); ++i)
+    if (brought_[i].loads.count(id)) TakeInHand(i, in_.ops[id]);
   std::vector<ValueId> operands = {LoadForBuffer(id, BroughtLayout(in_, in_.ops[id])),
                                    LoadBuffer(id)};
   if (slot.valid()) operands.push_back(slot);

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/lower/bring.h"
 #include "ir/lower/stored_over.h"
 #include "ir/program_plan.h"
 #include "ir/uses.h"
@@ -186,7 +187,7 @@ class Emitter {
   void Bind(ValueId from, ValueId to) { map_[from] = to; }
   // Of the role being emitted: where the load role holds tiles, they are positions of rows.
   const std::map<ValueId, Layout>& Layouts() const {
-    return part_ == Part::kProducer ? positions_ : plan_.layouts;
+    return part_ == Part::kProducer ? brought_[at_hand_].layouts : plan_.layouts;
   }
   Type WarpType(ValueId v);  // of a tile value, squeezed, in its class layout
 
@@ -214,6 +215,8 @@ class Emitter {
   void FillByThreads(OpId id);
   ValueId LoadForBuffer(OpId id, const Layout& layout);
   void Bring(OpId id, ValueId slot);
+  Result<> Positions_(OpId id);
+  void TakeInHand(size_t positions, const Op& reader);
   void QueueTmaLoad(OpId id);
   void FlushLoads();
   void IntoRegisters(OpId load);
@@ -373,7 +376,10 @@ class Emitter {
   Emitted emitted_;
   Function& out_;  // of emitted_
   Builder b_;
-  std::map<ValueId, Layout> positions_;  // tiles of the load role
+  // Positions of gathered rows in the load role; those at hand, and what they were emitted as.
+  std::vector<BroughtPositions> brought_;
+  size_t at_hand_ = 0;
+  std::vector<std::map<ValueId, ValueId>> positions_;
   std::map<ValueId, ValueId> map_;
   std::vector<ValueId> buffers_;                         // as the plan numbers them
   ValueId tensor_memory_;                                // its address
