@@ -27,7 +27,7 @@ struct Emitter::Access {
     llvm::Value* lo = nullptr;      // i32: coordinates below are outside; null: none are
     llvm::Value* hi = nullptr;      // i32: coordinates from here on are outside
     int64_t most = 0;               // hi where all of the tile is inside
-    llvm::Value *above = nullptr, *below = nullptr;  // i32: hi and lo less coord, where registers are few
+    llvm::Value *above = nullptr, *below = nullptr;  // i32: hi, lo less coord: few registers
     llvm::Value* extent = nullptr;                   // i64 (gathered dims)
     const Regs* index = nullptr;                     // gathered: positions
     std::vector<int> index_of;  // register of the tile -> register of the index
