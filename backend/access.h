@@ -27,10 +27,11 @@ struct Emitter::Access {
     llvm::Value* lo = nullptr;      // i32: coordinates below are outside; null: none are
     llvm::Value* hi = nullptr;      // i32: coordinates from here on are outside
     int64_t most = 0;               // hi where all of the tile is inside
-    llvm::Value* extent = nullptr;  // i64 (gathered dims)
-    const Regs* index = nullptr;    // gathered: positions
-    std::vector<int> index_of;      // register of the tile -> register of the index
-    std::vector<Box> box;           // rows that are a box: its dims, the slowest first
+    llvm::Value *above = nullptr, *below = nullptr;  // i32: hi, lo less coord: few registers
+    llvm::Value* extent = nullptr;                   // i64 (gathered dims)
+    const Regs* index = nullptr;                     // gathered: positions
+    std::vector<int> index_of;  // register of the tile -> register of the index
+    std::vector<Box> box;       // rows that are a box: its dims, the slowest first
   };
   std::vector<Dim> dims;
   llvm::Value* address = nullptr;  // i64: base, uniform and thread parts

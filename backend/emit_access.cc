@@ -10,8 +10,26 @@
 #include <utility>
 
 #include "backend/access.h"
+#include "ir/arms.h"
+#include "ir/queries.h"
 
 namespace tilec::backend {
+
+namespace {
+
+// Does its role only serve those that multiply? It has few registers, and of bounds a thread keeps
+// one number for each dim, not one for each row.
+bool Serves(const ir::Function& fn, const ir::Op& op) {
+  const auto is_product = [&](ir::OpId id) { return fn.ops[id].kind == ir::OpKind::kMma; };
+  ir::OpId role = fn.blocks[op.block].parent;
+  while (role.valid() && fn.ops[role].kind != ir::OpKind::kRole) role = ir::ParentOf(fn, role);
+  if (!role.valid()) return false;
+  const std::vector<ir::OpId> own = ir::OpsInside(fn, role), all = ir::OpsInOrder(fn);
+  return std::none_of(own.begin(), own.end(), is_product) &&
+         std::any_of(all.begin(), all.end(), is_product);
+}
+
+}  // namespace
 
 Emitter::Access Emitter::MakeAccess(const ir::Op& op, ir::ValueId tile, size_t first_index,
                                     bool has_end) {
@@ -86,6 +104,10 @@ Emitter::Access Emitter::MakeAccess(const ir::Op& op, ir::ValueId tile, size_t f
       };
       dim.hi = clamp(b_.CreateSub(bound, start));
       if (!NonNegative(index)) dim.lo = clamp(b_.CreateNeg(start));
+      if (Serves(fn_, op) && !llvm::isa<llvm::ConstantInt>(dim.hi)) {
+        dim.above = b_.CreateSub(dim.hi, dim.coord);
+        if (dim.lo) dim.below = b_.CreateSub(dim.lo, dim.coord);
+      }
     }
     access.dims.push_back(std::move(dim));
     if (!paired) ++tile_dim;
@@ -158,7 +180,10 @@ Emitter::MemPlace Emitter::PlaceOf(Access& access, ir::ValueId tile, int64_t reg
     auto* least = llvm::dyn_cast<llvm::ConstantInt>(dim.hi);
     if (least && !dim.lo && at + dim.coord_max < least->getSExtValue()) continue;
     llvm::Value*& inside = access.predicates[{i, at}];
-    if (!inside) {
+    if (!inside && dim.above) {
+      inside = b_.CreateICmpSGT(dim.above, I32(at));
+      if (dim.below) inside = b_.CreateAnd(inside, b_.CreateICmpSLE(dim.below, I32(at)));
+    } else if (!inside) {
       inside = b_.CreateICmpSLT(dim.coord, b_.CreateSub(dim.hi, I32(at)));
       if (dim.lo)
         inside = b_.CreateAnd(inside, b_.CreateICmpSGE(dim.coord, b_.CreateSub(dim.lo, I32(at))));

@@ -139,7 +139,7 @@ llvm::Value* Emitter::WholeInside(const Access& access, ir::ValueId tile,
   llvm::Value* whole = access.always;
   for (size_t i = 0; i < access.dims.size(); ++i) {
     const Access::Dim& dim = access.dims[i];
-    if (dim.index || !dim.box.empty()) return nullptr;
+    if (dim.index || dim.above || !dim.box.empty()) return nullptr;
     for (const std::vector<int>& group : groups) {
       const int64_t at =
           fn_.layouts[type.layout].RegCoord(group[0])[static_cast<size_t>(dim.tile_dim)];

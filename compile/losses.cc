@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "ir/lower/bring.h"
 #include "ir/lower/operands.h"
+#include "ir/queries.h"
 
 namespace tilec::compile {
 
@@ -40,6 +42,18 @@ int64_t StagesAhead(const scheduler::LoopReport& loop, int op) {
     if (e.from == op && e.kind != scheduler::EdgeKind::kOrder)
       ahead = std::min(ahead, stage(e.to) + e.distance - stage(op));
   return ahead == INT64_MAX ? 0 : ahead;
+}
+
+// Does a product read the tile as it is loaded, or its transpose?
+bool IsMultiplied(const Function& fn, ir::ValueId tile) {
+  const std::vector<OpId> ops = ir::OpsInOrder(fn);
+  return std::any_of(ops.begin(), ops.end(), [&](OpId id) {
+    const Op& op = fn.ops[id];
+    return op.kind == OpKind::kDot &&
+           std::any_of(op.operands.begin(), op.operands.begin() + 2, [&](ir::ValueId v) {
+             return Without(fn, OpKind::kTranspose, v).value == tile;
+           });
+  });
 }
 
 int64_t SlotsOf(const ir::Schedule& schedule, const std::string& value) {
@@ -86,7 +100,11 @@ std::vector<Loss> LossesOf(const scheduler::ProgramSchedule& schedule, const Fun
       if (slots < 2 && StagesAhead(loop, static_cast<int>(g)) < 1) continue;
       const Op& op = fn.ops[step->op];
       const ir::Param* tensor = fn.param(op.operands[0]);
-      const std::string by_threads = ir::WhyByThreads(fn, op, target);
+      const bool left = IsMultiplied(fn, op.results[0]) && ir::MayBeBrought(fn, op, target) &&
+                        (no_producer.why.empty() || !ir::TmaAccess(fn, op, target));
+      const std::string by_threads =
+          left ? "threads of the load role would bring it, and that leaves others too few registers"
+               : ir::WhyByThreads(fn, op, target);
       note({step->at,
             tensor ? tensor->name : "?",
             slots,

@@ -171,8 +171,7 @@ class Checker {
       int64_t bytes = 0;
       for (OpId load : site.loads)
         if (p_.tiles.loads.count(load))
-          bytes += BoxBytes(p_.tiles.loads.at(load).Own(fn_.type(fn_.ops[load].results[0])),
-                            p_.tiles.loads.at(load).smem);
+          bytes += ToldBytes(p_.tiles.loads.at(load), fn_.type(fn_.ops[load].results[0]));
       if (bytes != ring.BytesOf(site)) Broken(law::kPlanRingBytes, i, ring.BytesOf(site), bytes);
       for (const auto& [role, readers] : site.readers) Consumer(i, site, role, readers);
     }

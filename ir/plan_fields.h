@@ -197,6 +197,7 @@ void Fields(IO& io, LoadRecord& r) {
   io("in-buffer", r.load.buffer);
   io("tma", r.load.tma);
   io("chunk", r.load.chunk);
+  io("threads", r.load.threads);
   io("registers", r.load.registers);
   io("zero-padding", r.load.zero_padding);
   io("kept", r.load.kept);

@@ -10,6 +10,12 @@ bool ProgramPlan::KeepsUntilRead(OpId load) const {
   return it != tiles.loads.end() && it->second.tma && it->second.kept && !site_of.count(load);
 }
 
+int ProgramPlan::load_warps() const {
+  for (const PlannedRole& role : roles)
+    if (role.kind == PlannedRole::Kind::kProducer) return role.warps;
+  return 0;
+}
+
 std::vector<size_t> ProgramPlan::RingsReadBy(const Function& fn, OpId dot) const {
   std::vector<size_t> out;
   const DotPlan& plan = tiles.dots.at(dot);

@@ -80,6 +80,8 @@ struct LoadPlan {
   int col_dim = -1;
   // Each CTA of a pair has one half of the tile, along this dim (−1: all of it).
   int half = -1;
+  // Threads of the load role bring it into a ring, by loads and stores: no engine copies such rows.
+  bool threads = false;
   Type Own(Type tile) const {  // what one CTA has of it
     if (half >= 0) tile.shape[static_cast<size_t>(half)] /= 2;
     return tile;
@@ -116,7 +118,7 @@ struct RoleNeeds {
 struct PlannedRole {
   enum class Kind {
     kMain,      // the only role: the program in its own order
-    kProducer,  // one elected thread of a warp fills the rings by TMA
+    kProducer,  // fills the rings: by TMA one elected thread of it, what threads bring all of them
     kCompute,   // whole warpgroups
     kIssuer,    // one elected thread of a warp issues the products of the compute roles
   };
@@ -126,7 +128,7 @@ struct PlannedRole {
   int first_warp = 0, warps = 4;
   int64_t registers = 0;  // of a thread: the quota, a multiple of 8 (0: what the launch gives)
   bool turns = false;     // its warpgroups issue the products of an iteration in turns (turns.h)
-  // Does it compute tiles? Others serve those that do: one warp each.
+  // Does it compute tiles? Others serve those that do: one warp each, or a warpgroup that loads.
   bool computes() const { return kind == Kind::kMain || kind == Kind::kCompute; }
 };
 
@@ -180,7 +182,7 @@ struct PlannedPass {
   int from = 0, to = 0;
   OpId put;  // one of its ops; of a scalar the one that makes it
   int64_t slots = 1;
-  int64_t arrivals = 0;  // at either barrier: one for each warp of the role (of the load role: one)
+  int64_t arrivals = 0;  // at either barrier: one for each warp of the compute role
   size_t buffer = 0;     // of ProgramPlan::buffers
   bool scalar() const { return to == kLoadRole; }
 };
@@ -364,6 +366,7 @@ struct ProgramPlan {
   std::set<OpId> issue_structure;   // loops and branches that it walks
 
   int warps_per_role() const { return 4 * tiles.warpgroups; }
+  int load_warps() const;  // of the load role; 0: there is none
   bool HasIssuer() const { return !accumulators.empty(); }
   // The compute role that executes the products of a sum; −1: none does, or several.
   int RoleOfSum(const TensorSum& sum) const;

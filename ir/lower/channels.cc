@@ -17,7 +17,7 @@ bool SameTile(const Function& fn, const LayoutPlan& plan, OpId a, OpId b) {
   const LoadPlan &px = plan.loads.at(a), &py = plan.loads.at(b);
   return x.operands[0] == y.operands[0] && x.s("modes") == y.s("modes") &&
          fn.type(x.results[0]) == fn.type(y.results[0]) && px.smem == py.smem &&
-         px.zero_padding == py.zero_padding;
+         px.zero_padding == py.zero_padding && px.threads == py.threads;
 }
 
 class ChannelPlanner {
@@ -113,7 +113,7 @@ class ChannelPlanner {
     }
     if (site.readers.empty()) return;
     c.in_loop = c.in_loop || InLoop(fn_, load);
-    c.bytes = BoxBytes(fn_.type(fn_.ops[load].results[0]), plan_.loads.at(load).smem);
+    c.bytes = ToldBytes(plan_.loads.at(load), fn_.type(fn_.ops[load].results[0]));
     if (!set_.rings.empty()) {
       PlannedRing& last = set_.rings.back();
       RingSite& before = last.sites.back();
@@ -309,6 +309,10 @@ OpId FirstOfPlace(const Function& fn, const LayoutPlan& plan, const PlannedRing&
 int64_t BoxBytes(const Type& tile, const SmemLayout& smem) {
   return tile.shape[0] * CeilDiv(tile.shape[1], smem.panel_cols) * smem.panel_cols *
          ByteSize(tile.dtype);
+}
+
+int64_t ToldBytes(const LoadPlan& load, const Type& tile) {
+  return load.threads ? 0 : BoxBytes(load.Own(tile), load.smem);
 }
 
 }  // namespace tilec::ir

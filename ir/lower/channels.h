@@ -37,5 +37,7 @@ OpId FirstOfPlace(const Function& fn, const LayoutPlan& plan, const PlannedRing&
 
 // Bytes the boxes of one TMA load deliver.
 int64_t BoxBytes(const Type& tile, const SmemLayout& smem);
+// … of a load in a ring, of which a full barrier is told: none of what threads bring.
+int64_t ToldBytes(const LoadPlan& load, const Type& tile);
 
 }  // namespace tilec::ir

@@ -62,6 +62,12 @@ void Emitter::BeginRole() {
   issued_.clear();
   sums_.assign(p_.sums.size(), {});
   if (part_ == Part::kIssuer) return BeginIssuer();
+  if (part_ == Part::kProducer) {
+    brought_ = PositionsToBring(in_, plan_).value_or(std::vector<BroughtPositions>());
+    if (brought_.empty()) brought_.push_back({});
+    positions_.assign(brought_.size(), {});
+    at_hand_ = 0;
+  }
   for (size_t i = 0; i < rings_.size(); ++i)
     if (part_ == Part::kProducer ||
         (p_.rings[i].sites[0].readers.count(role_) && !ServedByIssuer(i)))
@@ -87,8 +93,9 @@ void Emitter::BeginRole() {
 // Reads the channel's counter, waits for the slot to be ready for this side, and returns the slot
 // (invalid for one-slot rings).
 ValueId Emitter::NextSlot(size_t channel, bool producer) {
-  return NextSlot(rings_[channel], producer, !producer && p_.ReleasedByCommit(p_.rings[channel]),
-                  OfPair(channel));
+  const PlannedRing& ring = p_.rings[channel];
+  return NextSlot(rings_[channel], producer,
+                  producer ? FilledByOne(ring) : p_.ReleasedByCommit(ring), OfPair(channel));
 }
 // `pair`: the other CTA arrives at its barriers.
 ValueId Emitter::NextSlot(const Ring& ring, bool producer, bool alone, bool pair) {
@@ -105,7 +112,8 @@ ValueId Emitter::NextSlot(const Ring& ring, bool producer, bool alone, bool pair
   std::vector<ValueId> operands = {producer ? ring.empty : ring.full, parity};
   if (slot.valid()) operands.push_back(slot);
   // Where one thread issues what reads the slot, and commits release it, that thread alone waits:
-  // the others could still be at this wait when the slot is filled again.
+  // the others could still be at this wait when the slot is filled again. Likewise where one thread
+  // of several warps fills it: the others could still be here when it was read and released.
   const Attrs attrs = pair ? Attrs{{"cluster", int64_t{1}}} : Attrs{};
   if (alone)
     Elect([&](Builder& inner) { inner.Add(OpKind::kMbarWait, std::move(operands), {}, attrs); });
@@ -119,7 +127,6 @@ ValueId Emitter::NextSlot(const Ring& ring, bool producer, bool alone, bool pair
 void Emitter::Produce(size_t channel, size_t site) {
   const PlannedRing& plan = p_.rings[channel];
   const std::vector<OpId>& loads = plan.sites[site].loads;
-  const int64_t filling = plan.BytesOf(plan.sites[site]);
   const Ring& ring = rings_[channel];
   std::vector<std::vector<std::vector<ValueId>>> coords;
   if (ChunkOf(loads[0]) > 0) {
@@ -130,8 +137,23 @@ void Emitter::Produce(size_t channel, size_t site) {
     b_.Add(OpKind::kCpArrive, std::move(full), {});
     return;
   }
-  for (OpId load : loads) coords.push_back(CoordsOf(load));
+  std::vector<OpId> copied, brought;
+  for (OpId load : loads) (plan_.loads.at(load).threads ? brought : copied).push_back(load);
+  for (OpId load : copied) coords.push_back(CoordsOf(load));
   const ValueId slot = NextSlot(channel, true);
+  if (!copied.empty()) Copy(channel, site, copied, coords, slot);
+  if (brought.empty()) return;
+  for (OpId load : brought) Bring(load, slot);
+  FenceAsync();
+  Arrive(ring.full, slot);
+}
+
+// By one thread: the bytes that the phase expects, and the boxes that bring them.
+void Emitter::Copy(size_t channel, size_t site, const std::vector<OpId>& loads,
+                   const std::vector<std::vector<std::vector<ValueId>>>& coords, ValueId slot) {
+  const PlannedRing& plan = p_.rings[channel];
+  const int64_t filling = plan.BytesOf(plan.sites[site]);
+  const Ring& ring = rings_[channel];
   Elect([&](Builder& inner) {
     std::vector<ValueId> expect = {ring.full};
     if (slot.valid()) expect.push_back(slot);
@@ -351,8 +373,8 @@ Result<> Emitter::ProducerOp(OpId id) {
   }
   if (const auto handed = handed_.find(id); part_ == Part::kProducer && handed != handed_.end())
     return TakeHanded(op, handed->second), Done();
-  if (op.results.size() == 1 && ProducerWants(op.results[0])) return Op_(id);
-  return Done();
+  if (op.results.size() != 1 || !ProducerWants(op.results[0])) return Done();
+  return Squeezed(in_.type(op.results[0]).shape).empty() ? Op_(id) : Positions_(id);
 }
 
 }  // namespace tilec::ir

@@ -135,7 +135,7 @@ Result<> Emitter::Op_(OpId id) {
   const bool scalar_result =
       op.results.size() == 1 && Squeezed(in_.type(op.results[0]).shape).empty();
   if (op.results.size() == 1 && !scalar_result && in_.type(op.results[0]).is_tile() &&
-      op.kind != OpKind::kLoad && op.kind != OpKind::kDot && !plan_.layouts.count(op.results[0]))
+      op.kind != OpKind::kLoad && op.kind != OpKind::kDot && !Layouts().count(op.results[0]))
     return Done();
   if (p_.deferred.count(id) || early_.count(id)) return Done();
   BeforeFeeder(id);
@@ -440,8 +440,8 @@ ValueId Emitter::Scalar(ValueId v) {
 
 Type Emitter::WarpType(ValueId v) {
   const Type& t = in_.type(v);
-  auto it = plan_.layouts.find(v);
-  if (it == plan_.layouts.end()) return Type::Scalar(t.dtype);
+  auto it = Layouts().find(v);
+  if (it == Layouts().end()) return Type::Scalar(t.dtype);
   return Type::Tile(t.dtype, Squeezed(t.shape), out_.Intern(it->second));
 }
 

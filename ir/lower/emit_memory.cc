@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "ir/isa.h"
+#include "ir/lower/bring.h"
 #include "ir/lower/channels.h"
 #include "ir/lower/emit_rules.h"
 #include "ir/lower/emitter.h"
@@ -179,8 +180,8 @@ Result<> Emitter::Load_(OpId id) {
     if (!load.registers) return Done();
   }
   if (!load.registers) return Done();
-  auto it = plan_.layouts.find(result);
-  if (it == plan_.layouts.end()) {
+  auto it = Layouts().find(result);
+  if (it == Layouts().end()) {
     Access access = WarpAccess(op, result, nullptr, true);
     access.operands.insert(access.operands.begin(), Scalar(op.operands[0]));
     Bind(result, b_.Value(OpKind::kGLoadScalar, std::move(access.operands), WarpType(result),
@@ -215,6 +216,51 @@ void Emitter::FenceAsync() {
   if (plan_.async_proxy) b_.Add(OpKind::kFenceAsync, {}, {});
 }
 
+// A tile as it lies in a buffer, in registers.
+ValueId Emitter::LoadForBuffer(OpId id, const Layout& layout) {
+  const Op& op = in_.ops[id];
+  const Type& type = in_.type(op.results[0]);
+  Access access = WarpAccess(op, op.results[0], &layout, false);
+  access.operands.insert(access.operands.begin(), Scalar(op.operands[0]));
+  return b_.Value(OpKind::kGLoad, std::move(access.operands),
+                  Type::Tile(type.dtype, type.shape, out_.Intern(layout)),
+                  {{"modes", access.modes},
+                   {"sizes", access.sizes},
+                   {"has_fill", op.i("has_fill")},
+                   {"vector", VectorFor(op, layout, type.shape, type.dtype)}});
+}
+
+// What `reader` reads of positions, as they lie for some of the loads.
+void Emitter::TakeInHand(size_t positions, const Op& reader) {
+  at_hand_ = positions;
+  for (ValueId v : reader.operands)
+    if (const auto it = positions_[positions].find(v); it != positions_[positions].end())
+      Bind(v, it->second);
+}
+
+// Load role: one step of the positions of gathered rows, for each way in which they lie.
+Result<> Emitter::Positions_(OpId id) {
+  const Op& op = in_.ops[id];
+  for (size_t i = 0; i < brought_.size(); ++i) {
+    if (!brought_[i].layouts.count(op.results[0])) continue;
+    TakeInHand(i, op);
+    TRY_VOID(Op_(id));
+    positions_[i][op.results[0]] = map_.at(op.results[0]);
+  }
+  return Done();
+}
+
+// Into a slot of a ring, by the threads of the load role.
+void Emitter::Bring(OpId id, ValueId slot) {
+  b_.SetSpan(in_.ops[id].at);
+  for (size_t i = 0; i < brought_.size(); ++i)
+    if (brought_[i].loads.count(id)) TakeInHand(i, in_.ops[id]);
+  std::vector<ValueId> operands = {LoadForBuffer(id, BroughtLayout(in_, in_.ops[id])),
+                                   LoadBuffer(id)};
+  if (slot.valid()) operands.push_back(slot);
+  b_.Add(OpKind::kSmemStore, std::move(operands), {});
+}
+
 // What TMA cannot take: predicated vector loads, then stores into the buffer the product reads.
 void Emitter::FillByThreads(OpId id) {
   const Op& op = in_.ops[id];
@@ -224,15 +270,7 @@ void Emitter::FillByThreads(OpId id) {
   while (vector > 1 &&
          (type.shape.back() % vector != 0 || type.elements() < vector * plan_.threads()))
     vector /= 2;
-  const Layout layout = BlockedLayout(type.shape, vector, plan_.threads());
-  const Type tile = Type::Tile(type.dtype, type.shape, out_.Intern(layout));
-  Access access = WarpAccess(op, op.results[0], &layout, false);
-  access.operands.insert(access.operands.begin(), Scalar(op.operands[0]));
-  const ValueId value = b_.Value(OpKind::kGLoad, std::move(access.operands), tile,
-                                 {{"modes", access.modes},
-                                  {"sizes", access.sizes},
-                                  {"has_fill", op.i("has_fill")},
-                                  {"vector", VectorFor(op, layout, type.shape, type.dtype)}});
+  const ValueId value = LoadForBuffer(id, BlockedLayout(type.shape, vector, plan_.threads()));
   FlushLoads();
   SettleAll();
   Sync();
@@ -386,13 +424,22 @@ void Emitter::CopyNow(const std::vector<OpId>& loads) {
   b_.Add(OpKind::kCpArrive, {mbar_}, {});
 }
 
+// Do copies of one thread alone fill it, in a load role of several warps?
+bool Emitter::FilledByOne(const PlannedRing& ring) const {
+  const std::vector<OpId>& loads = ring.sites[0].loads;
+  return p_.load_warps() > 1 && std::none_of(loads.begin(), loads.end(), [&](OpId load) {
+           return plan_.loads.at(load).threads;
+         });
+}
+
 // What the phase of a full barrier waits for: the elected thread's arrival, which tells the bytes
-// of its copies, or that of every thread that copies.
+// of its copies, that of every thread that copies, and one of each warp whose threads bring tiles.
 int64_t Emitter::FullArrivals(const PlannedRing& ring) const {
-  if (ChunkOf(ring.sites[0].loads[0]) == 0) return 1;
-  for (const PlannedRole& role : p_.roles)
-    if (role.kind == PlannedRole::Kind::kProducer) return isa::kWarpThreads * role.warps;
-  return 1;
+  const std::vector<OpId>& loads = ring.sites[0].loads;
+  if (ChunkOf(loads[0]) > 0) return isa::kWarpThreads * p_.load_warps();
+  const auto brought = std::count_if(loads.begin(), loads.end(),
+                                     [&](OpId load) { return plan_.loads.at(load).threads; });
+  return (brought < std::ssize(loads) ? 1 : 0) + (brought > 0 ? p_.load_warps() : 0);
 }
 
 void Emitter::FlushLoads() {

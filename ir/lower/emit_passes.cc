@@ -65,13 +65,13 @@ void Emitter::Hand(const Op& op, int64_t pass) {
   Arrive(ring.full, {});
 }
 
-// Every lane of the load role's warp reads it.
+// Every thread of the load role reads it.
 void Emitter::TakeHanded(const Op& op, int64_t pass) {
   const Ring& ring = passes_.at(pass);
   const std::vector<int64_t> one = {1};
   const DType dtype = in_.type(op.results[0]).dtype;
-  const Type type =
-      Type::Tile(HandedAs(dtype), one, out_.Intern(ReplicatedLayout(one, isa::kWarpThreads)));
+  const Layout layout = ReplicatedLayout(one, isa::kWarpThreads * p_.load_warps());
+  const Type type = Type::Tile(HandedAs(dtype), one, out_.Intern(layout));
   NextSlot(ring, false);
   const ValueId tile = b_.Value(OpKind::kSmemLoad, {buffers_[p_.passes.at(pass).buffer]}, type);
   Arrive(ring.empty, {});

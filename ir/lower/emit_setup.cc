@@ -100,7 +100,7 @@ void Emitter::InitBarriers() {
     for (const auto& [id, token] : p_.tokens) init(tokens_.at(id).mbar, token.arrivals);
     for (const auto& [id, pass] : p_.passes) {
       init(passes_.at(id).full, pass.arrivals);
-      init(passes_.at(id).empty, pass.scalar() ? 1 : pass.arrivals);
+      init(passes_.at(id).empty, pass.scalar() ? p_.load_warps() : pass.arrivals);
     }
     for (const auto& [id, exchange] : p_.exchanges)
       init(exchanges_.at(id), exchange.arrivals, true);

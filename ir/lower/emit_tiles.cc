@@ -64,10 +64,10 @@ void Emitter::Elementwise(const Op& op) {
     return Bind(result, b_.Cast(tile, in_.type(result).dtype));
   }
   std::vector<ValueId> operands;
-  auto it = plan_.layouts.find(result);
+  auto it = Layouts().find(result);
   for (ValueId v : op.operands) {
     const ValueId tile = Tile(v);
-    operands.push_back(it == plan_.layouts.end() ? tile : InLayout(tile, it->second));
+    operands.push_back(it == Layouts().end() ? tile : InLayout(tile, it->second));
   }
   Bind(result, b_.Value(op.kind, std::move(operands), WarpType(result), op.attrs));
 }
@@ -77,8 +77,8 @@ void Emitter::Broadcast_(const Op& op) {
   const Type& from = in_.type(op.operands[0]);
   const Type& to = in_.type(result);
   ValueId tile = Tile(op.operands[0]);
-  auto it = plan_.layouts.find(result);
-  if (it == plan_.layouts.end()) return Bind(result, tile);
+  auto it = Layouts().find(result);
+  if (it == Layouts().end()) return Bind(result, tile);
   const Layout& layout = it->second;
   std::vector<int> keep;
   std::vector<int64_t> axes;

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/lower/bring.h"
 #include "ir/lower/stored_over.h"
 #include "ir/program_plan.h"
 #include "ir/uses.h"
@@ -150,6 +151,8 @@ class Emitter {
   ValueId NextSlot(const Ring& ring, bool producer, bool alone = false, bool pair = false);
   ValueId NextSlot(size_t channel, bool producer);
   void Produce(size_t channel, size_t site);
+  void Copy(size_t channel, size_t site, const std::vector<OpId>& loads,
+            const std::vector<std::vector<std::vector<ValueId>>>& coords, ValueId slot);
   void AwaitCommits();
   void AwaitFull(size_t channel, OpId reader);
   void Release(size_t channel);
@@ -182,6 +185,10 @@ class Emitter {
   Result<> Region(BlockId from, BlockId to);
   ValueId Scalar(ValueId v);
   void Bind(ValueId from, ValueId to) { map_[from] = to; }
+  // Of the role being emitted: where the load role holds tiles, they are positions of rows.
+  const std::map<ValueId, Layout>& Layouts() const {
+    return part_ == Part::kProducer ? brought_[at_hand_].layouts : plan_.layouts;
+  }
   Type WarpType(ValueId v);  // of a tile value, squeezed, in its class layout
 
   // emit_tiles.cc
@@ -206,6 +213,10 @@ class Emitter {
   void Atomic_(OpId id);
   void FenceAsync();
   void FillByThreads(OpId id);
+  ValueId LoadForBuffer(OpId id, const Layout& layout);
+  void Bring(OpId id, ValueId slot);
+  Result<> Positions_(OpId id);
+  void TakeInHand(size_t positions, const Op& reader);
   void QueueTmaLoad(OpId id);
   void FlushLoads();
   void IntoRegisters(OpId load);
@@ -214,6 +225,7 @@ class Emitter {
   void CopyNow(const std::vector<OpId>& loads);
   int64_t ChunkOf(OpId load) const { return plan_.loads.at(load).chunk; }
   int64_t FullArrivals(const PlannedRing& ring) const;
+  bool FilledByOne(const PlannedRing& ring) const;
   // Boxes of one load into its buffer, appended inside an elect.
   void Boxes(OpId load, ValueId mbar, ValueId slot, Builder& inner,
              const std::vector<std::vector<ValueId>>& coords);
@@ -364,6 +376,10 @@ class Emitter {
   Emitted emitted_;
   Function& out_;  // of emitted_
   Builder b_;
+  // Positions of gathered rows in the load role; those at hand, and what they were emitted as.
+  std::vector<BroughtPositions> brought_;
+  size_t at_hand_ = 0;
+  std::vector<std::map<ValueId, ValueId>> positions_;
   std::map<ValueId, ValueId> map_;
   std::vector<ValueId> buffers_;                         // as the plan numbers them
   ValueId tensor_memory_;                                // its address

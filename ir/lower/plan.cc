@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "ir/lower/bring.h"
 #include "ir/lower/layout_classes.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/read_at_once.h"
@@ -55,6 +56,7 @@ class Planner {
     StoreTogether(over_, plan_.stores);
     PlanAtomics();
     ShareLoads();
+    LeaveUnknown(fn_, &plan_);
     return std::move(plan_);
   }
 
@@ -450,18 +452,18 @@ class Planner {
     load.registers = InRegisters(result);
     const Type& type = fn_.type(result);
     auto need = needs_.find(id);
-    const std::optional<TileAccess> access = TmaAccess(fn_, op, target_);
+    std::optional<TileAccess> access = TmaAccess(fn_, op, target_);
     if (need != needs_.end()) {
       load.buffer = true;
       load.smem = need->second.Layout(type.dtype);
       load.zero_padding = need->second.NeedsZero(type.dtype);
       load.tma = access && need->second.TmaFits(type.dtype);
       int64_t chunk = 0;
-      const auto copy =
-          need->second.plain ? std::nullopt : ThreadCopyAccess(fn_, op, target_, &chunk);
-      if (copy)
-        load = {true, true,  load.registers, load.zero_padding, false,
-                {},   chunk, load.smem,      copy->row_dim,     copy->col_dim};
+      const bool free = !load.tma && !need->second.plain;
+      if (const auto copy = ThreadCopyAccess(fn_, op, target_, &chunk); free && copy)
+        access = copy, load.chunk = chunk;
+      load.threads = free && !load.chunk && runs_ahead_ && MayBeBrought(fn_, op, target_);
+      load.tma = load.tma || load.chunk || load.threads;
     } else if (const std::optional<SmemLayout> smem = OperandLayout(result); access && smem) {
       load.buffer = load.tma = true;
       load.smem = *smem;
@@ -475,10 +477,7 @@ class Planner {
       load.buffer = load.tma = plain.TmaFits(type.dtype);
       load.smem = plain.Layout(type.dtype);
     }
-    if (load.tma && load.chunk == 0) {
-      load.row_dim = access->row_dim;
-      load.col_dim = access->col_dim;
-    }
+    if (load.tma && !load.threads) load.row_dim = access->row_dim, load.col_dim = access->col_dim;
     plan_.loads[id] = load;
   }
 

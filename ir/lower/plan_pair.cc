@@ -107,10 +107,8 @@ void ProgramPlanner::PlanPair(const std::vector<OpId>& products) {
   }
   for (PlannedRing& ring : p_.rings) {
     ring.bytes = 0;
-    for (OpId id : ring.sites[0].loads) {
-      const LoadPlan& load = tiles_.loads.at(id);
-      ring.bytes += BoxBytes(load.Own(in_.type(in_.ops[id].results[0])), load.smem);
-    }
+    for (OpId id : ring.sites[0].loads)
+      ring.bytes += ToldBytes(tiles_.loads.at(id), in_.type(in_.ops[id].results[0]));
   }
   p_.pair = true;
   p_.cluster = kPair;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/isa.h"
+#include "ir/lower/bring.h"
 #include "ir/lower/channels.h"
 #include "ir/lower/derive_plan.h"
 #include "ir/lower/diagnostics.h"
@@ -19,6 +20,7 @@ constexpr int64_t kHopeless =
     4;  // times the registers of a thread: LLVM would take minutes to say so
 constexpr int64_t kLoadQuota = 64;      // the most that the load role keeps: it has nothing to hold
 constexpr int64_t kDividingQuota = 40;  // what it needs where it divides
+constexpr int64_t kBringingQuota = 56;  // … where its threads bring tiles, beside those
 
 // Are positions found by dividing by what is known at launch only, in a turn of a loop?
 bool DividesInLoops(const Function& fn) {
@@ -39,6 +41,7 @@ ProgramPlanner::ProgramPlanner(const Function& in, const Target& target,
     : in_(in), target_(target), uses_(in), options_(options), depth_(depth), positions_(in) {
   const bool several = depth > 0 && ComputeRolesOf(in) > 1;
   tiles_ = MakePlan(in, target, several ? options.warpgroups : options.share, depth > 0);
+  if (!options.bring) LeaveAll(&tiles_);
   p_.early_loads = options.early_loads;
   p_.slice_epilogues = options.slice_epilogues;
   for (OpId id : in_.blocks[in_.body].ops)
@@ -64,6 +67,10 @@ ProgramPlanner::ProgramPlanner(const Function& in, const Target& target,
     handed_ = std::move(set->share.handed);
   };
   plan_rings();
+  if (!p_.specialized && BringsAny(tiles_)) {
+    LeaveAll(&tiles_);
+    plan_rings();
+  }
   // What is loaded by slices needs no ring any more.
   if (PlanEpilogues() && p_.specialized) plan_rings();
 }
@@ -107,10 +114,10 @@ void ProgramPlanner::AddRole(PlannedRole::Kind kind, const std::string& name, in
   p_.roles.push_back({kind, name, index, first_warp, warps, registers});
 }
 
-// Roles that load and that issue are one warp each. Where registers are dealt out again they go by
-// warpgroups: they get a whole one, so that the compute roles can take what it leaves (24 + 2·240
-// of 3·168, 32 + 3·160 of 4·128). Where every warp keeps what the launch gives, one warp costs the
-// others least.
+// Roles that load and that issue are one warp each; a warpgroup loads where threads bring tiles.
+// Where registers are dealt out again they go by warpgroups: they get a whole one, so that the
+// compute roles can take what it leaves (24 + 2·240 of 3·168, 32 + 3·160 of 4·128). Where every
+// warp keeps what the launch gives, one warp costs the others least.
 void ProgramPlanner::PlanRoles() {
   const int per_role = p_.warps_per_role(), compute = per_role * p_.compute_roles;
   const bool quotas = target_.Has("setmaxnreg");
@@ -119,6 +126,11 @@ void ProgramPlanner::PlanRoles() {
   if (!specialized()) return AddRole(PlannedRole::Kind::kMain, "main", 0, 0, compute, 0);
   const int64_t groups = compute / 4;
   int64_t producer_regs = 0, compute_regs = 0;
+  int64_t held = 0;  // by a thread of the load role
+  for (const PlannedRing& ring : p_.rings)
+    for (const RingSite& site : ring.sites)
+      for (OpId load : site.loads)
+        if (tiles_.loads.at(load).threads) held = std::max(held, HeldToBring(in_, in_.ops[load]));
   if (groups > 1 && quotas) {
     const int64_t warps = isa::kWarpgroupWarps * (groups + 1);
     compute_regs = target_.ComputeQuota(groups);
@@ -126,9 +138,13 @@ void ProgramPlanner::PlanRoles() {
     // 24 registers hold no division (kernels spilled 8 to 172 bytes).
     if (all - compute_regs * groups < kDividingQuota && DividesInLoops(in_))
       compute_regs -= isa::kQuotaStep;
-    producer_regs = std::min(kLoadQuota, all - compute_regs * groups);
+    while (held > 0 && all - compute_regs * groups < kBringingQuota + held)
+      compute_regs -= isa::kQuotaStep;
+    const int64_t left = all - compute_regs * groups;
+    producer_regs = held > 0 ? left : std::min(kLoadQuota, left);
   }
-  AddRole(PlannedRole::Kind::kProducer, "load", 0, compute, 1, producer_regs);
+  AddRole(PlannedRole::Kind::kProducer, "load", 0, compute, held > 0 ? isa::kWarpgroupWarps : 1,
+          producer_regs);
   if (p_.HasIssuer())
     AddRole(PlannedRole::Kind::kIssuer, "products", 0, compute + 1, 1, producer_regs);
   for (int role = 0; role < p_.compute_roles; ++role)

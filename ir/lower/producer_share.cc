@@ -16,8 +16,18 @@ class Closure {
   bool NeedControl(OpId load) {
     const Op& op = fn_.ops[load];
     for (size_t i = 1; i < op.operands.size(); ++i)
-      if (!Need(op.operands[i])) return false;
+      if (!NeedPosition(op.operands[i])) return false;
     return NeedPlace(load);
+  }
+
+  // Of rows that are gathered (bring.h): a tile is made where its op stands.
+  bool NeedPosition(ValueId v) {
+    const Op* op = fn_.def(v);
+    if (!fn_.type(v).is_tile() || Squeezed(fn_.type(v).shape).empty() || !op) return Need(v);
+    if (!share_.control.insert(v).second) return true;
+    return NeedPlace(fn_.values[v].def) &&
+           std::all_of(op->operands.begin(), op->operands.end(),
+                       [&](ValueId o) { return fn_.param(o) || NeedPosition(o); });
   }
 
   bool NeedPlace(OpId id) {

@@ -14,6 +14,7 @@
 #include <set>
 #include <vector>
 
+#include "ir/lower/bring.h"
 #include "ir/lower/buffers.h"
 #include "ir/lower/sequential.h"
 #include "ir/program_plan.h"
@@ -31,6 +32,8 @@ class ProgramPlanner {
   bool specialized() const { return p_.specialized; }
   // … whose rings some loads share that other products read.
   bool joined() const { return p_.specialized && p_.joined_rings; }
+  // … and its threads bring tiles, too.
+  bool brings() const { return p_.specialized && BringsAny(tiles_); }
   // … or why not.
   const NoProducer& no_producer() const { return no_producer_; }
   // The marks of the program make sense: no role needs what another one computes.

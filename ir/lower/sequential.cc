@@ -9,6 +9,7 @@
 
 #include "ir/check_plan.h"
 #include "ir/isa.h"
+#include "ir/lower/bring.h"
 #include "ir/lower/diagnostics.h"
 #include "ir/lower/emitter.h"
 #include "ir/lower/finish.h"
@@ -114,6 +115,7 @@ Result<Function> ObeyPlan(const Function& fn, const Target& target,
   form.early_loads = made->early_loads;
   form.slice_epilogues = made->slice_epilogues;
   form.joined_rings = made->joined_rings;
+  form.bring = BringsAny(made->tiles);
   form.staging = StagingOf(*made);
   const ScheduledResources outer = OuterRingsOf(*made, fn);
   form.scheduled = &outer;
@@ -184,10 +186,11 @@ Result<Function> Sequentialize(const Function& fn, const Target& target,
 
 namespace {
 
-Result<Function> SpecializeAs(const Function& fn, const Target& target,
-                              const SequentialOptions& options, bool* specialized, DiagSink& diags,
-                              ProgramPlan* made) {
-  *specialized = false;
+// `brings` receives whether threads of the load role were to bring tiles.
+Result<Function> SpecializeTo(const Function& fn, const Target& target,
+                              const SequentialOptions& options, bool* specialized, bool* brings,
+                              DiagSink& diags, ProgramPlan* made) {
+  *specialized = *brings = false;
   if (options.plan) {
     ProgramPlan plan;
     TRY(Function out, ObeyPlan(fn, target, options, &plan, diags));
@@ -216,6 +219,7 @@ Result<Function> SpecializeAs(const Function& fn, const Target& target,
       DiagSink attempt;
       if (options.need) *options.need = {};
       ProgramPlanner planner(fn, target, with, room.depth);
+      *brings = planner.brings();
       if (!planner.sound())
         return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)
             .Help("use --schedule=sequential");
@@ -252,6 +256,21 @@ Result<Function> SpecializeAs(const Function& fn, const Target& target,
                     target.limits.smem_bytes),
         {}};
   return Sequentialize(fn, target, options, diags, made);
+}
+
+Result<Function> SpecializeAs(const Function& fn, const Target& target,
+                              const SequentialOptions& options, bool* specialized, DiagSink& diags,
+                              ProgramPlan* made) {
+  DiagSink said;
+  bool brings = false;
+  Result<Function> out = SpecializeTo(fn, target, options, specialized, &brings, said, made);
+  if (brings && !(out.ok() && *specialized)) {
+    SequentialOptions without = options;
+    without.bring = false;
+    return SpecializeTo(fn, target, without, specialized, &brings, diags, made);
+  }
+  said.MoveTo(diags);
+  return out;
 }
 
 // Where products are issued by one thread and complete at barriers, each ring of their operands is

@@ -80,6 +80,9 @@ struct SequentialOptions {
   Staging staging = Staging::kDrains;
   // Roles: loads of an iteration whose readers are products share slots (channels.h).
   bool joined_rings = false;
+  // Roles: threads of the load role bring what no engine copies (bring.h). Where that leaves the
+  // others too few registers the lowering does without.
+  bool bring = true;
   // Roles: rings around other loops are as deep as the nest says; else they have one slot.
   bool outer_slots = false;
   LowerNeed* need = nullptr;          // receives why the lowering refuses
