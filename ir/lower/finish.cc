@@ -133,6 +133,7 @@ Result<> CheckRegisters(const Function& out, const Target& target, const Sequent
   const int64_t tiles_leave = options.scheduled
                                   ? std::max(options.spare_registers, BesideScheduled(out, target))
                                   : options.spare_registers;
+  const int64_t beside_held = options.scheduled ? BesideHeld(out, target) : 0;
   for (OpId id : out.blocks[out.body].ops) {
     const Op& op = out.ops[id];
     if (op.kind != OpKind::kRole) continue;
@@ -151,6 +152,8 @@ Result<> CheckRegisters(const Function& out, const Target& target, const Sequent
     }
     const int64_t peak = PeakRegisters(out, id);
     if (peak == 0 || options.spare_registers < 0) continue;
+    // What is held leaves enough: more is alive only where it is used up piece by piece.
+    if (beside_held > 0 && HeldRegisters(out, id) + beside_held <= quota) continue;
     const int64_t spare = options.spare_for_products ? std::max(SpareRegisters(out, target, id),
                                                                 PlacedRegisters(out, id) - peak)
                                                      : 0;
