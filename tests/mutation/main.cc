@@ -213,8 +213,8 @@ class Corpus {
         launch.subject->Rewrite([&](const std::string&) { return text; });
         TryOnce(mutant, plan, launch, &r);
       }
-    // A wait that is not tried again is seen where it fails, and a warp that does not meet where one
-    // of its lanes is left behind: both are chance.
+    // A wait that is not tried again is seen where it fails, and a warp that does not meet where a
+    // lane is left behind: both are chance.
     const std::string_view kind = Kinds()[mutant.kind].name;
     const bool chance = kind == "BranchDeleted" || kind == "WarpBarrier";
     for (uint64_t seed = kOften; chance && seed < 2 * kOften; ++seed)
