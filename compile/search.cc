@@ -50,6 +50,8 @@ class Search {
     if (line_.stopped()) return Stopped(line_.clean());
     std::vector<Decision>& all = account_.decisions;
     Wish wish = request_.wish;
+    if (ir::InTensorMemory(request_.target->matrix_unit.kind))
+      wish.lacking = lacking_ = request_.target->registers.beside_scheduled;
     if (fetches_ = ir::Fetches(line_.clean()); fetches_) {
       wish.solve = false;  // program order
       if (wish.from_file)
@@ -111,11 +113,20 @@ class Search {
     // for products that need more beside their tiles.
     if (s.withheld_registers == 0) return line_.divided();
     return std::any_of(
-        all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i), [](const Decision& before) {
-          return before.outcome == Decision::Outcome::kRefused && before.strategy.scheduled() &&
-                 before.strategy.withheld_registers == 0 &&
-                 before.refusal->resource == Resource::kRegistersOfProducts;
+        all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i), [&](const Decision& before) {
+          if (before.outcome != Decision::Outcome::kRefused || !before.strategy.scheduled() ||
+              before.strategy.withheld_registers != 0)
+            return false;
+          const Refusal& why = *before.refusal;
+          return why.resource == Resource::kRegistersOfProducts || LacksLittle(why, s);
         });
+  }
+
+  // Of a program whose sums lie in tensor memory the solver does not know what the assembler wants
+  // beside tiles: where that is all that is missing, it gets that much less.
+  bool LacksLittle(const Refusal& why, const Strategy& s) const {
+    return why.resource == Resource::kRegisters && s.withheld_registers == lacking_ &&
+           why.needed - why.available <= lacking_;
   }
 
   std::optional<Compiled> Try(Decision* decision, DiagSink& said) {
@@ -272,7 +283,8 @@ class Search {
   Account& account_;
   DiagSink& diags_;
   Line line_;
-  bool fetches_ = false;         // has it atomics that give back?
+  bool fetches_ = false;  // has it atomics that give back?
+  int64_t lacking_ = 0;   // registers that the assembler wants and the solver does not know of
   std::optional<Refusal> last_;  // of one tile per CTA
 };
 

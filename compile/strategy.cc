@@ -42,6 +42,8 @@ std::vector<Strategy> Candidates(const Wish& wish) {
       for (const bool guard : {true, false}) add(order, guard, 0);
     for (const int64_t withheld : kWithheld)
       for (const bool guard : {true, false}) add(Order::kSolvedWhole, guard, withheld);
+    if (wish.lacking > 0)
+      for (const bool guard : {true, false}) add(Order::kSolvedWhole, guard, wish.lacking);
     for (const bool guard : {true, false}) add(Order::kRule, guard, 0);
   }
   all.push_back({Shape::kOnce, 1, Order::kProgram, false, 0});

@@ -138,6 +138,7 @@ Result<> CheckRegisters(const Function& out, const Target& target, const Sequent
   // taken beside tiles elsewhere (two results of 128 x 192: 162 registers of tiles, 140 bytes
   // spilled of 200).
   if (brings) tiles_leave = std::max(tiles_leave, 2 * target.registers.beside_by_rule);
+  const int64_t beside_held = options.scheduled ? BesideHeld(out, target) : 0;
   for (OpId id : out.blocks[out.body].ops) {
     const Op& op = out.ops[id];
     if (op.kind != OpKind::kRole) continue;
@@ -156,6 +157,8 @@ Result<> CheckRegisters(const Function& out, const Target& target, const Sequent
     }
     const int64_t peak = PeakRegisters(out, id);
     if (peak == 0 || (options.spare_registers < 0 && !brings)) continue;
+    // What is held leaves enough: more is alive only where it is used up piece by piece.
+    if (beside_held > 0 && HeldRegisters(out, id) + beside_held <= quota) continue;
     const int64_t spare = options.spare_for_products ? std::max(SpareRegisters(out, target, id),
                                                                 PlacedRegisters(out, id) - peak)
                                                      : 0;

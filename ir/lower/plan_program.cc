@@ -22,8 +22,18 @@ constexpr int64_t kLoadQuota = 64;      // the most that the load role keeps: it
 constexpr int64_t kDividingQuota = 40;  // what it needs where it divides
 constexpr int64_t kBringingQuota = 56;  // … where its threads bring tiles, beside those
 
-// Are positions found by dividing by what is known at launch only, in a turn of a loop?
-bool DividesInLoops(const Function& fn) {
+// Does a number hang on what is loaded?
+bool IsLoaded(const Function& fn, ValueId v) {
+  const Op* def = fn.def(v);
+  if (!def || !def->regions.empty() || !fn.type(v).is_scalar()) return false;
+  return def->kind == OpKind::kLoad ||
+         std::any_of(def->operands.begin(), def->operands.end(),
+                     [&](ValueId operand) { return IsLoaded(fn, operand); });
+}
+
+// Are positions found by dividing by what is known at launch only, in a turn of a loop or of what
+// is loaded? (Where the CTA's own position is divided, nothing is held yet.)
+bool Divides(const Function& fn) {
   for (OpId id : OpsInOrder(fn)) {
     const Op& op = fn.ops[id];
     if ((op.kind != OpKind::kDiv && op.kind != OpKind::kMod) ||
@@ -31,6 +41,7 @@ bool DividesInLoops(const Function& fn) {
       continue;
     const OpId loop = LoopAround(fn, id);
     if (loop.valid() && fn.ops[loop].i("narrow", 0) == 0) return true;
+    if (IsLoaded(fn, op.operands[0])) return true;
   }
   return false;
 }
@@ -136,7 +147,7 @@ void ProgramPlanner::PlanRoles() {
     compute_regs = target_.ComputeQuota(groups);
     const int64_t all = target_.RegistersAtLaunch(warps) * (groups + 1);
     // 24 registers hold no division (kernels spilled 8 to 172 bytes).
-    if (all - compute_regs * groups < kDividingQuota && DividesInLoops(in_))
+    if (all - compute_regs * groups < kDividingQuota && Divides(in_))
       compute_regs -= isa::kQuotaStep;
     while (held > 0 && all - compute_regs * groups < kBringingQuota + held)
       compute_regs -= isa::kQuotaStep;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/lower/pressure.h"
 #include "ir/isa.h"
-#include "ir/lower/held.h"
 #include "ir/layout_scratch.h"
+#include "ir/lower/held.h"
 #include "ir/queries.h"
 #include "support/check.h"
 
@@ -445,16 +445,29 @@ int64_t Accessed(const Function& fn, OpId role, bool all) {
 int64_t TensorsBesideProducts(const Function& fn, OpId role) { return Accessed(fn, role, false); }
 int64_t TensorsOfThreads(const Function& fn, OpId role) { return Accessed(fn, role, true); }
 
-int64_t BesideScheduled(const Function& warps, const Target& target) {
+namespace {
+// Warpgroups that compute.
+int64_t Computing(const Function& warps) {
   int64_t computing = 0;
   for (OpId id : warps.blocks[warps.body].ops) {
     const Op& op = warps.ops[id];
     if (op.kind == OpKind::kRole && op.i("warps") >= isa::kWarpgroupWarps)
       computing += op.i("warps") / isa::kWarpgroupWarps;
   }
+  return computing;
+}
+}  // namespace
+
+int64_t BesideScheduled(const Function& warps, const Target& target) {
   const TargetRegisters& registers = target.registers;
-  return computing == 1 ? std::max(registers.beside_scheduled, registers.beside_alone)
-                        : registers.beside_scheduled;
+  return Computing(warps) == 1 ? std::max(registers.beside_scheduled, registers.beside_alone)
+                               : registers.beside_scheduled;
+}
+
+int64_t BesideHeld(const Function& warps, const Target& target) {
+  const TargetRegisters& registers = target.registers;
+  if (registers.beside_held == 0 || Computing(warps) != 1) return registers.beside_held;
+  return std::max(registers.beside_held, registers.beside_alone);
 }
 
 bool LeavesRegisters(const Function& warps, const Target& target) {

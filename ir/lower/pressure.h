@@ -47,6 +47,10 @@ int64_t TensorsOfThreads(const Function& fn, OpId role);
 // warpgroup computes leaves more: it makes all of the addresses and bounds.
 int64_t BesideScheduled(const Function& warps, const Target& target);
 
+// … and beside those tiles that it holds where threads wait, which is enough where more is alive in
+// between. 0: not on this machine.
+int64_t BesideHeld(const Function& warps, const Target& target);
+
 // Do tiles leave more than that of every role's quota? Loops solved with fewer registers have more
 // stages, and so more products than were thought of when registers were withheld: with 2 left, 220
 // bytes were spilled.

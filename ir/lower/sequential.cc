@@ -329,9 +329,12 @@ Result<Function> Specialize(const Function& fn, const Target& target,
   Result<Function> alone = SpecializeJoined(fn, target, with, specialized, said, &one);
   const bool refused = need.what == LowerNeed::What::kRegisters ||
                        need.what == LowerNeed::What::kRegistersOfProducts;
-  const bool enough = alone.ok() ? one.tiles.dots.empty() || one.tiles.warpgroups > 1 ||
-                                       KeepsSums(one) || Lacking(*alone, target) <= 0
-                                 : !refused;
+  // (Sums that a loop keeps are one reason, unless the program fits by what it holds alone.)
+  const auto fits = [&] {
+    return Lacking(*alone, target) <= 0 || (KeepsSums(one) && !options.scheduled);
+  };
+  const bool enough =
+      alone.ok() ? one.tiles.dots.empty() || one.tiles.warpgroups > 1 || fits() : !refused;
   if (!enough) {
     with.share = 2;
     bool roles = false;

@@ -210,10 +210,11 @@ Walked WalkRelated(const warp_check::Program& program, const WarpCheckOptions& o
   }
 }
 
-// Slots that products by barrier read are not simplified (key.cc), so such nests are walked.
+// Slots that products by barrier read are not simplified (key.cc), so such nests are walked, unless
+// a role is handed what it decides by: that the others decide likewise agreement alone knows.
 bool AsksAgreement(const warp_check::Program& program, const WarpCheckOptions& options) {
-  const bool nests = program.depth >= options.agree_depth || !program.hands.empty();
-  return nests && program.tensor_columns.empty();
+  const bool nests = program.depth >= options.agree_depth && program.tensor_columns.empty();
+  return nests || !program.hands.empty();
 }
 
 // What is left for the proof of a nest whose roles do not agree: more than any known proof took.

@@ -119,6 +119,16 @@ void PlaceRegisters(Program& p, std::vector<VReg>& vregs, std::vector<RegUse>& u
   } else {
     for (const RegUse& u : uses) live[u.vreg].Add(0), live[u.vreg].Add(last);
   }
+  // What is loaded from tensor memory may come as late as the next wait for loads, read or not.
+  std::vector<uint32_t> lands(p.code.size(), last);
+  for (size_t k = p.code.size(); k-- > 0;) {
+    const bool waits = p.code[k].run == RunTensorWait && p.code[k].u[0] == 0;
+    lands[k] = waits                  ? static_cast<uint32_t>(2 * k + 1)
+               : k + 1 < lands.size() ? lands[k + 1]
+                                      : last;
+  }
+  for (const RegUse& u : uses)
+    if (u.def && u.field >= 8 && p.code[u.inst].run == RunTensorLd) live[u.vreg].Add(lands[u.inst]);
   for (uint32_t r : special_vregs) live[r].Add(0), live[r].Add(last);
   for (const Pinned& f : pinned) {  // from the first instruction of its body to the last
     const auto k = static_cast<size_t>(f.function);

@@ -284,9 +284,6 @@ void Decoder::WatchLoads() {
                                                : u.use ? Kind::kRead
                                                        : Kind::kCopyTo});
   }
-  // What is loaded late must find its registers: nobody else gets them.
-  for (size_t r = 0; r < vregs_.size(); ++r)
-    if (number[r] != 0) vregs_[r].pinned = true;
   map.first.resize(per.size() + 1);
   for (size_t k = 0; k < per.size(); ++k) {
     map.first[k] = static_cast<uint32_t>(map.uses.size());
