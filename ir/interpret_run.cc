@@ -89,7 +89,7 @@ bool Worker::RunCluster(const Op& parallel, int64_t first,
   return true;
 }
 
-// In the order of the ranks; the first has the result.
+// In the order of the ranks; the first has the result, or all.
 void Worker::Combine(const Op& op) {
   Op step = op;
   step.kind = op.s("kind") == "add"   ? OpKind::kAdd
@@ -113,6 +113,8 @@ void Worker::Combine(const Op& op) {
     std::fill(out.v.begin(), out.v.end(), 0.0);
     std::fill(out.n.begin(), out.n.end(), int64_t{0});
   }
+  if (op.i("all", 0) != 0)
+    for (size_t rank = 1; rank < together_.size(); ++rank) at(rank, to) = sum;
   at(0, to) = std::move(sum);
 }
 
