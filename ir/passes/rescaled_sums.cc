@@ -241,7 +241,10 @@ class Finder {
         const Power power = {def->kind, x->of[0].factors, x->axis};
         return Agrees(power) ? std::optional(power) : std::nullopt;
       }
-      case OpKind::kCast: return IsFloat(fn_.type(v).dtype) ? Term(def->operands[0]) : std::nullopt;
+      case OpKind::kCast:
+        if (!IsFloat(fn_.type(v).dtype)) return std::nullopt;
+        found_.roundings.insert(fn_.values[v].def);
+        return Term(def->operands[0]);
       case OpKind::kNeg: return Term(def->operands[0]);
       case OpKind::kAdd:
       case OpKind::kSub: return both(0, 1);

@@ -22,6 +22,7 @@ struct RescaledSums {
   size_t reference = 0;            // which carried value m is
   ValueId old, next;               // m and m' in the loop
   std::map<size_t, ValueId> sums;  // by carried value: f in its shape
+  std::set<OpId> roundings;        // casts of terms: relative to m'
   bool guarded = true;             // no −∞ is taken from m' but behind a comparison with it
   // Is the carried value one of these?
   bool Has(size_t i) const { return i == reference || sums.count(i) > 0; }
