@@ -155,13 +155,26 @@ Result<ir::PassStep> ParsePass(const std::string& text, const ir::Target& target
   return step;
 }
 
+namespace {
+
+// Tiles that take unequally long come longest first here, too.
+Obstacle Split(ir::Function& fn, int64_t ctas, int64_t sms) {
+  ir::Function ordered = fn;
+  if (!ir::OrderTiles(ordered, sms / ctas) || ir::SplitReductions(ordered, ctas))
+    return ir::SplitReductions(fn, ctas);
+  fn = std::move(ordered);
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<ir::Obstacle> Reshape(ir::Function& fn, Shape shape, int64_t ctas,
                                     const ir::Target& target) {
   const ir::Obstacle no_clusters = {"the target has no clusters of CTAs", {}};
   switch (shape) {
     case Shape::kSplit:
       if (!target.Has("clusters")) return no_clusters;
-      return ir::SplitReductions(fn, ctas > 0 ? ctas : kCtasOfASplit);
+      return Split(fn, ctas > 0 ? ctas : kCtasOfASplit, target.limits.sms);
     case Shape::kClustered:
     case Shape::kClusteredOnce:
       if (!target.Has("clusters")) return no_clusters;

@@ -290,7 +290,7 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   time.per_sm = std::clamp<int64_t>(shape.per_sm, 1, CeilDiv(time.ctas, sms));
   time.waves = CeilDiv(time.ctas, sms * time.per_sm);
 
-  double steady = 0, fill = 0, busy = outside.busy, hot = outside.hot;
+  double steady = 0, longest = 0, fill = 0, busy = outside.busy, hot = outside.hot;
   for (const auto& [loop, entries] : outside.entries) {
     const auto trips = work.trips.find(loop);
     const Span at = fn.ops[loop].at;
@@ -299,6 +299,8 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
         continue;
       const double turns = static_cast<double>(trips->second) / instances;
       steady += turns * static_cast<double>(period.cycles);
+      const double most = entries * static_cast<double>(work.most.at(loop));
+      longest += std::max(turns, most) * static_cast<double>(period.cycles);
       busy += turns * static_cast<double>(period.busy);
       hot += turns * static_cast<double>(period.hot);
       fill += entries * static_cast<double>(period.fill);
@@ -326,6 +328,14 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   const auto slower = [&](double active) { return std::max(1.0, active * heat / cool); };
   const double whole = std::min(rounds, std::floor(full)), rest = full - std::floor(full);
   time.compute_ms = per_round / khz * (whole * slower(1) + (rounds - whole) * slower(rest));
+  // Where tiles take unequally long they come longest first: no SM waits for a last wave, and none
+  // is done before the longest is.
+  if (longest > 1.05 * steady) {
+    const double share = full > 1 ? per_round / khz * full * slower(1) : 0;
+    const double most = (start + fill + outside.cycles + longest) / khz * slower(rest);
+    time.longest_binds = most > share;
+    time.compute_ms = std::max(most, share);
+  }
   // CTAs that run together share operands of products in L2; rows that a CTA reads again are gone.
   const double again =
       (shape.lines - 1) * std::max(0.0, work.loaded_bytes * shape.share - work.least_bytes);

@@ -93,7 +93,8 @@ SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const 
     if (choice.share_copies || stays) take(choice.share_copies ? *shared : *stays);
   }
   const auto share = [&](const ir::Function& tiles, const KernelTime& whole, int64_t pack) {
-    if (!target.Has("clusters") || 2 * whole.ctas > target.limits.sms) return;
+    const bool idle = 2 * whole.ctas <= target.limits.sms || whole.longest_binds;
+    if (!target.Has("clusters") || !idle) return;
     for (int64_t ctas = 2; ctas <= most; ctas *= 2) {
       ir::Function split = tiles;
       if (ir::SplitReductions(split, ctas)) break;  // an obstacle
