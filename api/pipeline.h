@@ -31,8 +31,8 @@ namespace tilec::api {
 // `sequential`, `solve`, `solve:slices=N` (cut the rows into N slices, a compute role each),
 // `solve:persistent` (the same as `solve`, and a note where CTAs do not stay), `solve:once` (they
 // never do), `solve:clusters` (they share copies), `solve:split=N` (N share the iterations of a
-// tile's loop; 1: none do), `solve:pack=N` (rows of N instances are one tile, with `:split=N` behind
-// it if CTAs are to share it), or the name of a .sched file: it has an extension or a folder.
+// tile's loop; 1: none do), `solve:pack=N` (rows of N instances are one tile; `:split=N` may stand
+// behind it), or the name of a .sched file: it has an extension or a folder.
 Result<> CheckSchedule(const std::string& name, DiagSink& diags);
 bool NamesScheduleFile(const std::string& schedule);
 

@@ -39,7 +39,8 @@ inline constexpr const char* kAttention = R"(func @attention tile {
       %Lt = broadcast %L32 {axes = []} : i32[16, 16]
       %c1 = broadcast %c {axes = []} : f32[16]
       %c2 = broadcast %c {axes = []} : f32[16, 16]
-      %l, %acc, %m = for %0, %L, %z1, %z, %low {step = 16} : f32[16], f32[16, 32], f32[16] do (%k: i64, %l0: f32[16], %a0: f32[16, 32], %m0: f32[16]) {
+      %l, %acc, %m = for %0, %L, %z1, %z, %low {step = 16} : f32[16], f32[16, 32], f32[16]
+          do (%k: i64, %l0: f32[16], %a0: f32[16, 32], %m0: f32[16]) {
         %kt = load %K, %g, %k, %0 {modes = "srr", sizes = [1, 16, 32]} : bf16[16, 32]
         %ktt = transpose %kt {perm = [1, 0]} : bf16[32, 16]
         %s0 = dot %qt, %ktt, %zs : f32[16, 16]
