@@ -84,6 +84,37 @@ int64_t LeastTurn(const Graph& graph, const ir::Target& target) {
   return std::max(target.model.turn_cycles, target.model.slot_cycles / slots);
 }
 
+// Are the rows of all products one warpgroup's? Several would share the columns and the waits.
+bool OfOneWarpgroup(const ir::Function& fn, const std::vector<OpOrigin>& origins) {
+  constexpr int64_t kRows = 64;
+  for (const OpOrigin& origin : origins)
+    for (const OriginStep& step : origin.steps)
+      if (step.kind == StepKind::kOp && fn.ops[step.op].kind == OpKind::kDot &&
+          fn.type(fn.ops[step.op].results[0]).shape[0] > kRows)
+        return false;
+  return true;
+}
+
+// Does a product wait for what comes of another one of its iteration? A warpgroup alone has nothing
+// else to do meanwhile: whatever order it takes, an iteration takes about as long as its chain.
+bool Chained(const Graph& graph, int tensor) {
+  const auto multiplies = [&](size_t v) {
+    return std::any_of(graph.ops[v].uses.begin(), graph.ops[v].uses.end(),
+                       [&](const UnitUse& use) { return use.unit == tensor; });
+  };
+  std::vector<bool> behind(graph.ops.size());  // a product
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const GraphEdge& e : graph.edges) {
+      const auto from = static_cast<size_t>(e.from), to = static_cast<size_t>(e.to);
+      if (e.distance > 0 || behind[to] || (!behind[from] && !multiplies(from))) continue;
+      if (multiplies(to)) return true;
+      behind[to] = changed = true;
+    }
+  }
+  return false;
+}
+
 // An iteration of one compute role where products are complete at once. Warpgroups in step multiply
 // together, and nothing else runs meanwhile; in turns each is held up as ir/warp_check/rate.h says.
 int64_t AtOnce(const Graph& graph, const ir::Target& target, int64_t warpgroups, bool turns) {
@@ -258,6 +289,8 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       });
       if (!products) period.busy = UnitsBusy(graph);
       if (products) period.least = LeastTurn(graph, target);
+      if (!cut->at_once && OfOneWarpgroup(fn, loop.extraction.origins) && Chained(graph, tensor))
+        period.least = std::max(period.least, Length(graph) * target.model.chain_percent / 100);
       if (cut->at_once)
         period.cycles =
             std::max(period.cycles, AtOnce(graph, target, cut->schedule.warpgroups, cut->turns));
