@@ -40,6 +40,7 @@ struct Call {
   // Chosen for the sizes of this call (api/split.h): CTAs that share the iterations of a tile and
   // whether neighbours copy for each other.
   int64_t split = 1;
+  int64_t pack = 1;  // instances whose rows are one tile
   bool share_copies = false;
 };
 

@@ -39,6 +39,7 @@ std::string ImageKey(const Loaded& loaded, const std::string& kernel, const Call
   key.Add("kernel", kernel);
   if (call.share_copies) key.Add("copies", "shared");
   if (call.split > 1) key.Add("split", fmt::format("{}", call.split));
+  if (call.pack > 1) key.Add("pack", fmt::format("{}", call.pack));
   AddValues(key, "static", call.statics);
   for (const auto& [name, f] : call.facts)
     key.Add("facts " + name, fmt::format("{} {} {} {}", f.base_align_bytes, f.stride_align_bytes,

@@ -46,12 +46,14 @@ void Tune(KernelState& k, api::Call* call, DiagSink& diags) {
     for (const auto& [name, value] : known->values) tuned.statics[name] = tuned.all[name] = value;
     const scheduler::SplitChoice form = api::SplitFor(k.loaded, k.signature, options, tuned);
     known->split = form.ctas;
+    known->pack = form.pack;
     known->share_copies = form.share_copies;
     std::lock_guard<std::mutex> lock(k.mutex);
     k.tunes.emplace(std::move(sizes), *known);
   }
   for (const auto& [name, value] : known->values) call->statics[name] = call->all[name] = value;
   call->split = known->split;
+  call->pack = known->pack;
   call->share_copies = known->share_copies;
 }
 

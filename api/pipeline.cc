@@ -94,6 +94,7 @@ compile::Wish WishOf(const Loaded& loaded, const PipelineOptions& options) {
   wish.clusters = options.schedule == kClusters;
   wish.share_copies = options.share_copies && options.schedule == "solve";
   wish.split = SplitOf(options.schedule).value_or(options.split);
+  wish.pack = PackOf(options.schedule).value_or(options.schedule == "solve" ? options.pack : 1);
   return wish;
 }
 
@@ -128,6 +129,7 @@ PipelineOptions PipelineOptions::For(const Call& call) const {
   PipelineOptions with = *this;
   with.share_copies = call.share_copies;
   with.split = call.split;
+  with.pack = call.pack;
   with.sizes = NamesOf(call);
   with.row_starts = call.row_starts;
   return with;

@@ -31,7 +31,8 @@ namespace tilec::api {
 // `sequential`, `solve`, `solve:slices=N` (cut the rows into N slices, a compute role each),
 // `solve:persistent` (the same as `solve`, and a note where CTAs do not stay), `solve:once` (they
 // never do), `solve:clusters` (they share copies), `solve:split=N` (N share the iterations of a
-// tile's loop; 1: none do), or the name of a .sched file: it has an extension or a folder.
+// tile's loop; 1: none do), `solve:pack=N` (rows of N instances are one tile; `:split=N` may stand
+// behind it), or the name of a .sched file: it has an extension or a folder.
 Result<> CheckSchedule(const std::string& name, DiagSink& diags);
 bool NamesScheduleFile(const std::string& schedule);
 
@@ -51,6 +52,7 @@ struct PipelineOptions {
   // Clusters that share copies before persistent CTAs (`solve`); see Call::share_copies.
   bool share_copies = false;
   int64_t split = 1;  // CTAs for each tile (`solve`), where that can be; see Call::split
+  int64_t pack = 1;   // instances whose rows are one tile (`solve`); see Call::pack
   Machine machine;    // null: `target` is read when it is needed
   // Values of dims and integer scalars, and what is known of rows then: for predicted times.
   Bindings sizes;

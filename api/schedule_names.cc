@@ -10,13 +10,24 @@ namespace tilec::api {
 
 namespace {
 constexpr std::string_view kSlices = "solve:slices=";
-constexpr std::string_view kSplit = "solve:split=";
+constexpr std::string_view kSplit = "solve:split=", kPack = "solve:pack=", kAlsoSplit = ":split=";
 constexpr uint64_t kMostScheduleBytes = 4 << 20;
 }  // namespace
 
+std::optional<int64_t> PackOf(const std::string& name) {
+  if (name.rfind(kPack, 0) != 0) return std::nullopt;
+  const std::string rest = name.substr(kPack.size());
+  const std::string count = rest.substr(0, rest.find(kAlsoSplit));
+  for (const int64_t heads : {1, 2, 4, 8, 16})
+    if (count == fmt::format("{}", heads)) return heads;
+  return std::nullopt;
+}
+
 std::optional<int64_t> SplitOf(const std::string& name) {
-  if (name.rfind(kSplit, 0) != 0) return std::nullopt;
-  const std::string count = name.substr(kSplit.size());
+  const size_t also = PackOf(name) ? name.find(kAlsoSplit) : std::string::npos;
+  if (also == std::string::npos && name.rfind(kSplit, 0) != 0) return std::nullopt;
+  const std::string count =
+      name.substr(also == std::string::npos ? kSplit.size() : also + kAlsoSplit.size());
   return count == "1" || count == "2" || count == "4" || count == "8"
              ? std::optional<int64_t>(count[0] - '0')
              : std::nullopt;
@@ -25,6 +36,7 @@ std::optional<int64_t> SplitOf(const std::string& name) {
 std::optional<int> SlicesOf(const std::string& name) {
   if (name == "solve" || name == kPersistent || name == kClusters || name == kOnce) return 0;
   if (SplitOf(name)) return 0;
+  if (PackOf(name) && name.find(kAlsoSplit) == std::string::npos) return 0;
   if (name.rfind(kSlices, 0) != 0) return std::nullopt;
   const std::string count = name.substr(kSlices.size());
   return count == "1" || count == "2" || count == "3" ? std::optional<int>(count[0] - '0')
@@ -57,10 +69,13 @@ Result<> CheckSchedule(const std::string& name, DiagSink& diags) {
   DiagBuilder d = diags.Report(kUnknownSchedule, Span{}, name);
   const std::string near =
       NearestName(name, {"sequential", "solve", "solve:persistent", "solve:once", "solve:clusters",
-                         "solve:split=2", "solve:split=4", "solve:split=8"});
-  d.Help(near.empty() ? "use sequential, solve, solve:slices=1…3, solve:persistent, solve:once, "
-                        "solve:clusters, solve:split=1, 2, 4 or 8, or a file like gemm.sched"
-                      : fmt::format("did you mean `{}`?", near));
+                         "solve:split=2", "solve:split=4", "solve:split=8", "solve:pack=2",
+                         "solve:pack=4", "solve:pack=8", "solve:pack=16"});
+  d.Help(near.empty()
+             ? "use sequential, solve, solve:slices=1…3, solve:persistent, solve:once, "
+               "solve:clusters, solve:split=1, 2, 4 or 8, solve:pack=2, 4, 8 or 16, or a file "
+               "like gemm.sched"
+             : fmt::format("did you mean `{}`?", near));
   return d;
 }
 

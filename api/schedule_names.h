@@ -18,5 +18,7 @@ inline constexpr std::string_view kOnce = "solve:once";          // a CTA for ev
 std::optional<int> SlicesOf(const std::string& name);
 // CTAs for each tile that the name asks for (`solve:split=N`); 1: one.
 std::optional<int64_t> SplitOf(const std::string& name);
+// Instances whose rows are one tile, of `solve:pack=N`, with or without `:split=N`.
+std::optional<int64_t> PackOf(const std::string& name);
 
 }  // namespace tilec::api

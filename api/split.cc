@@ -33,6 +33,7 @@ scheduler::SplitChoice ChooseForm(const Loaded& loaded, const frontend::Signatur
                                   const PipelineOptions& options, Call* call) {
   const scheduler::SplitChoice choice = SplitFor(loaded, signature, options, *call);
   call->split = choice.ctas;
+  call->pack = choice.pack;
   call->share_copies = choice.share_copies;
   return choice;
 }

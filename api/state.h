@@ -49,6 +49,7 @@ struct KernelState {
   struct Tuned {
     frontend::Values values;  // of tunes
     int64_t split = 1;        // CTAs for each tile
+    int64_t pack = 1;         // instances whose rows are one tile
     bool share_copies = false;
   };
   std::map<std::string, Tuned> tunes;  // chosen so far, by the sizes of the launch

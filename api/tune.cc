@@ -20,6 +20,7 @@
 #include "ir/lower/columns_wanted.h"
 #include "ir/lower/filled.h"
 #include "ir/lower/plan.h"
+#include "ir/passes/pack_rows.h"
 #include "ir/passes/split_reductions.h"
 #include "ir/warp_check/rate.h"
 #include "scheduler/copy_lines.h"
@@ -411,6 +412,7 @@ class Search {
   std::optional<TunePoint> Lower(const Point& point, bool standard) {
     const auto rating = rated_.find(point);
     const int64_t split = rating == rated_.end() ? 1 : rating->second.form.ctas;
+    options_.pack = rating == rated_.end() ? 1 : rating->second.form.pack;
     options_.share_copies = rating != rated_.end() && rating->second.form.share_copies;
     auto out = Lower(point, standard, split);
     if (split == 1 || (out && out->lacks <= 0)) return out;
@@ -421,7 +423,9 @@ class Search {
     TunePoint out;
     frontend::Values statics;
     Result<ir::Function> clean = At(point, &statics);
-    if (!clean.ok() || (split > 1 && ir::SplitReductions(*clean, split))) return std::nullopt;
+    if (!clean.ok() || (options_.pack > 1 && ir::PackRows(*clean, options_.pack)) ||
+        (split > 1 && ir::SplitReductions(*clean, split)))
+      return std::nullopt;
     options_.split = split;
     out.values = ValuesOf(point);
     const ir::WorkCount work = ir::CountWork(*clean, names_, target_, {.edges = false});
@@ -451,6 +455,7 @@ class Search {
         scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps, copies.lines));
     out.time.ms *= CutLines(*clean, target_);
     out.split = split;
+    out.pack = options_.pack;
     out.lowered = true;
     out.by_schedule = how.by_schedule;
     return out;

@@ -23,6 +23,7 @@ struct TunePoint {
   frontend::Values values;     // of the open tunes
   scheduler::KernelTime time;  // of the lowered program where `lowered`, else from bounds
   int64_t split = 1;           // CTAs for each tile (api/split.h)
+  int64_t pack = 1;            // instances whose rows are one tile
   bool lowered = false;
   bool by_schedule = false;  // the lowered program has the order of the first schedule found
   bool is_default = false;

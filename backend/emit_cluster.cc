@@ -110,6 +110,13 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
     store(part, sum(part, rank));
     ReleaseToCluster(barriers, 1);
   }
+  if (op.i("all", 0) != 0) {
+    const Regs total = sum(mine, I32(0));
+    ReleaseToCluster(barriers, 2);
+    AcquireOfCluster(barriers, 2);
+    Set(op.results[0], total);
+    return Done();
+  }
   llvm::BasicBlock* from = b_.GetInsertBlock();
   llvm::BasicBlock* first = NewBlock("first");
   llvm::BasicBlock* join = NewBlock("first.end");

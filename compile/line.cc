@@ -11,6 +11,7 @@
 #include "compile/planning.h"
 #include "ir/lower/pressure.h"
 #include "ir/lower/sequential.h"
+#include "ir/passes/pack_rows.h"
 #include "ir/warp_check/check.h"
 #include "support/check.h"
 
@@ -127,6 +128,12 @@ Result<> Line::Run(ir::Function& fn, std::span<const ir::PassStep> steps, DiagSi
 Result<> Line::CleanUp(DiagSink& diags) {
   std::vector<ir::PassStep> steps;
   for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
+  const int64_t heads = request_.wish.pack;
+  if (heads > 1)
+    steps.push_back(StepOf(PackPass(), [heads](ir::Function& fn, ir::PassContext& cx) {
+      cx.changes += !ir::PackRows(fn, heads);
+      return Done();
+    }));
   return Run(tile_, steps, diags);
 }
 

@@ -8,6 +8,7 @@
 
 #include "compile/diagnostics.h"
 #include "ir/passes/cluster_tiles.h"
+#include "ir/passes/pack_rows.h"
 #include "ir/passes/split_reductions.h"
 #include "scheduler/program.h"
 #include "support/lines.h"
@@ -17,7 +18,7 @@ namespace tilec::compile {
 
 namespace {
 
-constexpr int64_t kCtasOfASplit = 2;
+constexpr int64_t kCtasOfASplit = 2, kHeadsOfATile = 8;
 
 using Values = std::map<std::string, int64_t>;
 
@@ -38,6 +39,10 @@ Obstacle Counted(const Obstacle& obstacle, int* changes) {
   return obstacle;
 }
 
+Obstacle PackRows(ir::Function& fn, const Values& v, const Environment& e, int* changes) {
+  const int64_t heads = e.Of(v, "heads");
+  return Counted(ir::PackRows(fn, heads > 0 ? heads : kHeadsOfATile), changes);
+}
 Obstacle SplitReductions(ir::Function& fn, const Values& v, const Environment& e, int* changes) {
   return Counted(Reshape(fn, Shape::kSplit, e.Of(v, "ctas"), *e.target), changes);
 }
@@ -150,13 +155,26 @@ Result<ir::PassStep> ParsePass(const std::string& text, const ir::Target& target
   return step;
 }
 
+namespace {
+
+// Tiles that take unequally long come longest first here, too.
+Obstacle Split(ir::Function& fn, int64_t ctas, int64_t sms) {
+  ir::Function ordered = fn;
+  if (!ir::OrderTiles(ordered, sms / ctas) || ir::SplitReductions(ordered, ctas))
+    return ir::SplitReductions(fn, ctas);
+  fn = std::move(ordered);
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<ir::Obstacle> Reshape(ir::Function& fn, Shape shape, int64_t ctas,
                                     const ir::Target& target) {
   const ir::Obstacle no_clusters = {"the target has no clusters of CTAs", {}};
   switch (shape) {
     case Shape::kSplit:
       if (!target.Has("clusters")) return no_clusters;
-      return ir::SplitReductions(fn, ctas > 0 ? ctas : kCtasOfASplit);
+      return Split(fn, ctas > 0 ? ctas : kCtasOfASplit, target.limits.sms);
     case Shape::kClustered:
     case Shape::kClusteredOnce:
       if (!target.Has("clusters")) return no_clusters;
@@ -194,6 +212,8 @@ const ParameterPass& PassOf(Shape shape) {
   }
   return kPasses[0];
 }
+
+const ParameterPass& PackPass() { return Row("pack-rows"); }
 
 const ParameterPass& SchedulePass() { return Row("schedule-loops"); }
 

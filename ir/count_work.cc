@@ -222,6 +222,7 @@ class Counter {
     const int64_t trips = known ? std::max<int64_t>(0, -FloorDiv(*lo - *hi, step)) : 1;
     out_.exact &= known;
     out_.trips[id] = Sum(out_.trips[id], static_cast<double>(trips) * weight_);
+    out_.most[id] = std::max(out_.most[id], trips);
     const double outer = weight_;
     const bool once = !edges_ && trips > 1 && !Steers(op);
     if (once) weight_ *= static_cast<double>(trips);

@@ -26,6 +26,7 @@ struct WorkCount {
   double least_bytes = 0;         // every element touched moves once
   double far_bytes = 0;           // as loaded and stored, but for tensors that caches hold
   std::map<OpId, int64_t> trips;  // of every `for`, over all instances
+  std::map<OpId, int64_t> most;   // of them, of one instance that enters it once
   bool exact = true;
   double flops() const;  // of all products
 };

@@ -20,6 +20,7 @@
 #include "ir/diagnostics.h"
 #include "ir/interpret_run.h"
 #include "ir/interpret_sample.h"
+#include "ir/passes/rescaled_sums.h"
 #include "ir/queries.h"
 #include "ir/verify.h"
 #include "support/check.h"
@@ -39,7 +40,14 @@ class Driver {
       : kernel_{.fn = fn, .options = options, .perturb = perturb},
         fn_(fn),
         inputs_(inputs),
-        diags_(diags) {}
+        diags_(diags) {
+    if (!options.rescaled_in_parts) return;
+    for (OpId id : OpsInOrder(fn)) {
+      if (fn.ops[id].kind != OpKind::kFor) continue;
+      if (const auto found = FindRescaledSums(fn, id))
+        for (OpId cast : found->roundings) kernel_.rounded_apart.insert(fn.ops[cast].results[0]);
+    }
+  }
   // Where atomics met in an earlier run (by tensor), and where they did in this one.
   void Know(const std::map<int32_t, Meetings>* met) { known_ = met; }
   std::map<int32_t, Meetings> Met() {

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "ir/diagnostics.h"
+#include "ir/numerics.h"
 #include "ir/queries.h"
 #include "support/check.h"
 
@@ -89,7 +90,7 @@ bool Worker::RunCluster(const Op& parallel, int64_t first,
   return true;
 }
 
-// In the order of the ranks; the first has the result.
+// In the order of the ranks; the first has the result, or all.
 void Worker::Combine(const Op& op) {
   Op step = op;
   step.kind = op.s("kind") == "add"   ? OpKind::kAdd
@@ -113,6 +114,8 @@ void Worker::Combine(const Op& op) {
     std::fill(out.v.begin(), out.v.end(), 0.0);
     std::fill(out.n.begin(), out.n.end(), int64_t{0});
   }
+  if (op.i("all", 0) != 0)
+    for (size_t rank = 1; rank < together_.size(); ++rank) at(rank, to) = sum;
   at(0, to) = std::move(sum);
 }
 
@@ -232,7 +235,16 @@ void Worker::RunPrint(const Op& op) {
 
 bool Worker::RunOp(const Op& op) {
   if (Info(op.kind).elementwise()) {
-    const std::vector<const Tile*> in = Tiles(op, 0);
+    std::vector<const Tile*> in = Tiles(op, 0);
+    Tile apart;
+    if (!k_.rounded_apart.empty() && k_.rounded_apart.count(op.results[0]) > 0) {
+      // Half a unit of the result, relative to whatever.
+      apart = *in[0];
+      apart.e.resize(apart.v.size(), 0.0F);
+      for (size_t i = 0; i < apart.v.size(); ++i)
+        apart.e[i] += static_cast<float>(2 * HalfUlp(k_.fn.type(op.results[0]).dtype, apart.v[i]));
+      in[0] = &apart;
+    }
     EvalElementwise(op, in, Result(op));
     return true;
   }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,7 @@ struct Kernel {
   Progress progress{options};
   uint64_t perturb = 0;  // seed of a perturbed run; 0: the run with bounds
   uint64_t turn = 0;     // of atomics, where they are numbered
+  std::set<ValueId> rounded_apart = {};  // terms that parts of a sum round for themselves
 };
 
 struct PrintLine {

@@ -18,6 +18,8 @@ bool Verifier::CheckTogether(const Op& op) {
                 fmt::format("kind is \"{}\"; it is add, min or max", op.s("kind")));
   if (!in.is_tile() || ByteSize(in.dtype) != 4 || in.dtype == DType::kBool)
     return Fail(kVerifyType, op, fmt::format("operand 0 is {}; 32-bit numbers", Show(in)));
+  if (op.i("all", 0) != 0 && op.i("all", 0) != 1)
+    return Fail(kVerifyForm, op, fmt::format("all = {}; 0 or 1", op.i("all", 0)));
   return Out(op) == in ||
          Fail(kVerifyType, op, fmt::format("{} becomes {}", Show(in), Show(Out(op))));
 }
@@ -66,6 +68,8 @@ bool Verifier::CheckWarpClusterReduce(const Op& op, const Scope& scope) {
       (smem.depth != 1 && smem.depth != ctas))
     return Fail(kVerifyType, op,
                 fmt::format("operand 1 is {}; 1 or {} parts of {}", Show(smem), ctas, Show(tile)));
+  if (op.i("all", 0) != 0 && smem.depth != 1)
+    return Fail(kVerifyType, op, fmt::format("operand 1 is {}; all read it whole", Show(smem)));
   const int64_t regs = tile.is_scalar() ? 1 : fn_.layouts[tile.layout].regs();
   const int64_t bytes = regs * scope.threads * ByteSize(tile.dtype);
   if (regs % smem.depth != 0 || smem.depth * SmemBytes(smem.smem, smem.dtype) != bytes)

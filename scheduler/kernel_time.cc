@@ -84,6 +84,37 @@ int64_t LeastTurn(const Graph& graph, const ir::Target& target) {
   return std::max(target.model.turn_cycles, target.model.slot_cycles / slots);
 }
 
+// Are the rows of all products one warpgroup's? Several would share the columns and the waits.
+bool OfOneWarpgroup(const ir::Function& fn, const std::vector<OpOrigin>& origins) {
+  constexpr int64_t kRows = 64;
+  for (const OpOrigin& origin : origins)
+    for (const OriginStep& step : origin.steps)
+      if (step.kind == StepKind::kOp && fn.ops[step.op].kind == OpKind::kDot &&
+          fn.type(fn.ops[step.op].results[0]).shape[0] > kRows)
+        return false;
+  return true;
+}
+
+// Does a product wait for what comes of another one of its iteration? A warpgroup alone has nothing
+// else to do meanwhile: whatever order it takes, an iteration takes about as long as its chain.
+bool Chained(const Graph& graph, int tensor) {
+  const auto multiplies = [&](size_t v) {
+    return std::any_of(graph.ops[v].uses.begin(), graph.ops[v].uses.end(),
+                       [&](const UnitUse& use) { return use.unit == tensor; });
+  };
+  std::vector<bool> behind(graph.ops.size());  // a product
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const GraphEdge& e : graph.edges) {
+      const auto from = static_cast<size_t>(e.from), to = static_cast<size_t>(e.to);
+      if (e.distance > 0 || behind[to] || (!behind[from] && !multiplies(from))) continue;
+      if (multiplies(to)) return true;
+      behind[to] = changed = true;
+    }
+  }
+  return false;
+}
+
 // An iteration of one compute role where products are complete at once. Warpgroups in step multiply
 // together, and nothing else runs meanwhile; in turns each is held up as ir/warp_check/rate.h says.
 int64_t AtOnce(const Graph& graph, const ir::Target& target, int64_t warpgroups, bool turns) {
@@ -258,6 +289,8 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       });
       if (!products) period.busy = UnitsBusy(graph);
       if (products) period.least = LeastTurn(graph, target);
+      if (!cut->at_once && OfOneWarpgroup(fn, loop.extraction.origins) && Chained(graph, tensor))
+        period.least = std::max(period.least, Length(graph) * target.model.chain_percent / 100);
       if (cut->at_once)
         period.cycles =
             std::max(period.cycles, AtOnce(graph, target, cut->schedule.warpgroups, cut->turns));
@@ -290,7 +323,7 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   time.per_sm = std::clamp<int64_t>(shape.per_sm, 1, CeilDiv(time.ctas, sms));
   time.waves = CeilDiv(time.ctas, sms * time.per_sm);
 
-  double steady = 0, fill = 0, busy = outside.busy, hot = outside.hot;
+  double steady = 0, longest = 0, fill = 0, busy = outside.busy, hot = outside.hot;
   for (const auto& [loop, entries] : outside.entries) {
     const auto trips = work.trips.find(loop);
     const Span at = fn.ops[loop].at;
@@ -299,6 +332,8 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
         continue;
       const double turns = static_cast<double>(trips->second) / instances;
       steady += turns * static_cast<double>(period.cycles);
+      const double most = entries * static_cast<double>(work.most.at(loop));
+      longest += std::max(turns, most) * static_cast<double>(period.cycles);
       busy += turns * static_cast<double>(period.busy);
       hot += turns * static_cast<double>(period.hot);
       fill += entries * static_cast<double>(period.fill);
@@ -326,6 +361,14 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   const auto slower = [&](double active) { return std::max(1.0, active * heat / cool); };
   const double whole = std::min(rounds, std::floor(full)), rest = full - std::floor(full);
   time.compute_ms = per_round / khz * (whole * slower(1) + (rounds - whole) * slower(rest));
+  // Where tiles take unequally long they come longest first: no SM waits for a last wave, and none
+  // is done before the longest is.
+  if (longest > 1.05 * steady) {
+    const double share = full > 1 ? per_round / khz * full * slower(1) : 0;
+    const double most = (start + fill + outside.cycles + longest) / khz * slower(rest);
+    time.longest_binds = most > share;
+    time.compute_ms = std::max(most, share);
+  }
   // CTAs that run together share operands of products in L2; rows that a CTA reads again are gone.
   const double again =
       (shape.lines - 1) * std::max(0.0, work.loaded_bytes * shape.share - work.least_bytes);

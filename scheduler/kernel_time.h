@@ -54,6 +54,7 @@ struct KernelTime {
   double cycles_per_cta = 0;
   double loop_share = 0;  // of those cycles, in steady loops
   int64_t ctas = 0, waves = 0, per_sm = 1;
+  bool longest_binds = false;  // one tile takes longer than its SM's share of all
   // How much of the time is computing, where moving takes longer.
   double busy() const { return memory_ms > compute_ms ? compute_ms / memory_ms : 1; }
 };

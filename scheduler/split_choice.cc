@@ -6,6 +6,7 @@
 
 #include "ir/count_work.h"
 #include "ir/passes/cluster_tiles.h"
+#include "ir/passes/pack_rows.h"
 #include "ir/passes/split_reductions.h"
 #include "scheduler/copy_lines.h"
 #include "scheduler/kernel_time.h"
@@ -51,6 +52,28 @@ class Choice {
 
 }  // namespace
 
+namespace {
+
+constexpr int64_t kMostPacked = 16;
+
+// As many instances in a tile as leave the fewest tiles; 1: as it is.
+int64_t ChoosePack(ir::Function* fn, const ir::Target& target, const Bindings& names) {
+  const ir::Function clean = *fn;
+  int64_t best = 1;
+  int64_t fewest = ir::CountWork(clean, names, target, {.edges = false}).instances;
+  for (int64_t heads = 2; heads <= kMostPacked; heads *= 2) {
+    ir::Function packed = clean;
+    if (ir::PackRows(packed, heads)) break;  // an obstacle
+    const int64_t tiles = ir::CountWork(packed, names, target, {.edges = false}).instances;
+    if (tiles == 0 || tiles >= fewest) continue;
+    best = heads, fewest = tiles;
+    *fn = std::move(packed);
+  }
+  return best;
+}
+
+}  // namespace
+
 SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const Bindings& names,
                         const RowStarts& row_starts, int64_t most, const ShapeOf& shape_of) {
   SplitChoice choice;
@@ -69,16 +92,35 @@ SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const 
     choice.share_copies = shared && stays && shared->ms < stays->ms;
     if (choice.share_copies || stays) take(choice.share_copies ? *shared : *stays);
   }
-  if (!target.Has("clusters") || 2 * alone->ctas > target.limits.sms) return choice;
-  for (int64_t ctas = 2; ctas <= most; ctas *= 2) {
-    ir::Function split = fn;
-    if (ir::SplitReductions(split, ctas)) break;  // an obstacle
-    const std::optional<KernelTime> time = model.TimeOf(split, 1, ctas);
-    if (!time || time->ms >= choice.ms || time->ms > (1 - target.model.split_margin) * alone->ms ||
-        time->ms > alone->ms - target.model.split_least_ms)
-      continue;
-    choice.ctas = ctas;
-    take(*time);
+  const auto share = [&](const ir::Function& tiles, const KernelTime& whole, int64_t pack) {
+    const bool idle = 2 * whole.ctas <= target.limits.sms || whole.longest_binds;
+    if (!target.Has("clusters") || !idle) return;
+    for (int64_t ctas = 2; ctas <= most; ctas *= 2) {
+      ir::Function split = tiles;
+      if (ir::SplitReductions(split, ctas)) break;  // an obstacle
+      const std::optional<KernelTime> time = model.TimeOf(split, 1, ctas);
+      if (!time || time->ms >= choice.ms ||
+          time->ms > (1 - target.model.split_margin) * alone->ms ||
+          time->ms > alone->ms - target.model.split_least_ms)
+        continue;
+      choice.ctas = ctas;
+      choice.pack = pack;
+      choice.share_copies = false;
+      take(*time);
+    }
+  };
+  share(fn, *alone, 1);
+  ir::Function packed = fn;
+  if (const int64_t pack = ChoosePack(&packed, target, names); pack > 1) {
+    const std::optional<KernelTime> whole = model.TimeOf(packed, 1, 1);
+    if (!whole) return choice;
+    if (whole->ms < (1 - target.model.split_margin) * choice.ms) {
+      choice.ctas = 1;
+      choice.pack = pack;
+      choice.share_copies = false;
+      take(*whole);
+    }
+    share(packed, *whole, pack);
   }
   return choice;
 }

@@ -1,8 +1,10 @@
 // Whether several CTAs should share the iterations of a tile's loop (ir/passes/split_reductions.h),
 // and how many: what the model of whole kernels says of each number, where less than half of the
-// SMs have a tile. And whether neighbours should copy for each other what they have in
-// common (ir/passes/cluster_tiles.h) or each for itself: the first asks the L2 for less, the second
-// needs nobody. Either stays and walks over tiles.
+// SMs have a tile, or one tile takes longer than its SM's share of all. Whether instances that read
+// the same become rows of one tile (ir/passes/pack_rows.h): where fewer tiles come of it. And
+// whether neighbours should copy for each other what they have in common
+// (ir/passes/cluster_tiles.h) or each for itself: the first asks the L2 for less, the second needs
+// nobody. Either stays and walks over tiles.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -21,6 +23,7 @@ namespace tilec::scheduler {
 
 struct SplitChoice {
   int64_t ctas = 1;             // for each tile
+  int64_t pack = 1;             // instances whose rows are one tile
   bool share_copies = false;    // in clusters, in place of walking over tiles
   double ms = 0, alone_ms = 0;  // of that many, of one; 0: not known
   double busy = 1;              // of KernelTime, of that many

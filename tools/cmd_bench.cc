@@ -8,6 +8,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "api/schedule_names.h"
 #include "explain/problem.h"
 #include "ir/count_work.h"
 #include "ir/interpret.h"
@@ -191,6 +192,7 @@ class Bench {
       if (signature_.dim(name)) inputs_.dims[name] = std::get<int64_t>(value);
     ir::InterpretOptions options;
     options.max_instances = kCheckedInstances;
+    options.rescaled_in_parts = api::SplitOf(session_.options().schedule).value_or(call_.split) > 1;
     TRY(report_, ir::Interpret(*tile_, inputs_, options, diags));
     for (const frontend::ParamInfo& p : signature_.params) {
       if (p.role != frontend::ParamRole::kTensor || !Written(p)) continue;

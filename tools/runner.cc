@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "api/schedule_names.h"
 #include "ir/diagnostics.h"
 #include "ir/interpret.h"
 #include "runtime/launch.h"
@@ -291,6 +292,11 @@ class Run {
     return Done();
   }
 
+  // May CTAs share what a tile adds up?
+  bool InParts() const {
+    return api::SplitOf(session_.options().schedule).value_or(call_.split) > 1;
+  }
+
   Result<> Interpreted() {
     const Clock::time_point start = Clock::now();
     TRY(ir::Function * fn, TileIr());
@@ -311,6 +317,7 @@ class Run {
         fmt::print(stderr, "  interpreting {}: instance {} of {}, {:.0f} s so far\n",
                    signature_.kernel, p.instances, p.of, p.seconds);
       };
+    options.rescaled_in_parts = InParts();
     TRY_VOID(ir::Interpret(*fn, inputs, options, session_.diags()));
     if (!request_.expect.empty()) TRY_VOID(Expected(std::move(before), inputs.tensors));
     for (TensorRun& t : result_.tensors) {

@@ -225,6 +225,7 @@ Result<> RankTimes(Session& session, const Prepared& prepared,
     std::string name;
     for (const auto& [tune, value] : p.values)
       name += fmt::format("{}{}={}", name.empty() ? "" : " ", tune, frontend::ToText(value));
+    if (p.pack > 1) name += fmt::format(" pack={}", p.pack);
     if (p.split > 1) name += fmt::format(" split={}", p.split);
     if (p.is_default) name += " (default)";
     if (p.values == choice.values) name += " <-";

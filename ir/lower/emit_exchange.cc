@@ -20,8 +20,10 @@ void Emitter::ClusterReduce_(OpId id) {
   const Type type = WarpType(result);
   if (type.layout.valid()) tile = InLayout(tile, plan_.layouts.at(result));
   Sync();  // who used the buffer's bytes before is done with them
+  Attrs attrs = {{"kind", op.s("kind")}};
+  if (op.i("all", 0) != 0) attrs.push_back({"all", int64_t{1}});
   Bind(result, b_.Value(OpKind::kWarpClusterReduce, {tile, buffer, exchanges_.at(id)}, type,
-                        {{"kind", op.s("kind")}}));
+                        std::move(attrs)));
 }
 
 }  // namespace tilec::ir

@@ -250,7 +250,7 @@ void ProgramPlanner::PlanExchanges() {
     p_.cluster = cluster_;
     const auto layout = tiles_.layouts.find(op.results[0]);
     const int64_t regs = layout == tiles_.layouts.end() ? 1 : layout->second.regs();
-    const int64_t parts = regs % cluster_ == 0 ? cluster_ : 1;
+    const int64_t parts = regs % cluster_ == 0 && op.i("all", 0) == 0 ? cluster_ : 1;
     const int64_t rows = regs / parts * tiles_.threads() / kColumns;
     const Type type = Type::Smem(in_.type(op.results[0]).dtype, {rows, kColumns},
                                  {rows, kColumns, kColumns, 0}, parts);

@@ -9,7 +9,8 @@
 // all(c) is scalar arithmetic on the ends of ranges, which hold unless a 32-bit position wraps;
 // that is part of the condition. It stays one loop with one schedule: both versions do the same, in
 // the same order, but for the masks. (Which is why CTAs of a cluster, whose neighbours count on
-// their copies in the order of their own, get versions only where all of them take the same.) The
+// their copies in the order of their own, get versions only where all of them take the same. Those
+// that share a loop's iterations copy for themselves.) The
 // whole iteration is versioned, not the select alone, because a value that meets again behind a
 // branch shares its registers with a product in flight, and ptxas then serializes the products
 // (C7514, seen).
@@ -30,8 +31,11 @@ namespace {
 class Guard {
  public:
   Guard(Function& fn, PassContext& cx) : fn_(fn), cx_(cx) {
+    const bool exchanges = std::any_of(fn.ops.begin(), fn.ops.end(), [](const Op& op) {
+      return op.kind == OpKind::kClusterReduce;
+    });
     for (OpId id : fn.blocks[fn.body].ops)
-      if (fn.ops[id].kind == OpKind::kParallel && fn.ops[id].i("cluster", 1) > 1)
+      if (fn.ops[id].kind == OpKind::kParallel && fn.ops[id].i("cluster", 1) > 1 && !exchanges)
         cluster_.emplace(fn, id);
   }
 

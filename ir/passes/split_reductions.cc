@@ -13,15 +13,26 @@
 //
 // A largest or smallest value starts from x0 in every CTA, which is the same.
 //
+// Sums that the loop keeps relative to a largest value (softmax: ir/passes/rescaled_sums.h) are
+// combined relative to the largest of all parts, by the loop's own factor:
+//
+//     n = cluster_reduce_all(max, m)      l = cluster_reduce(add, l · f(m, n))
+//
+// A part in which a row has seen nothing but −∞ has m = −∞; the loop as it was written may count on
+// having seen more, so its factors and terms take 0 for such an m', which makes all of them 0.
+//
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/passes/split_reductions.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "ir/passes/rescaled_sums.h"
 #include "ir/passes/rewrite.h"
 #include "ir/uses.h"
 
@@ -70,6 +81,13 @@ class Split {
       const Type& type = fn_.type(loop.results[i]);
       if (ByteSize(type.dtype) != 4 || type.dtype == DType::kBool)
         return No("its loop carries something else than 32-bit numbers", loop.at);
+      if (i == 0) rescaled_ = FindRescaledSums(fn_, loop_);
+      if (rescaled_ && rescaled_->Has(i)) {
+        if (i != rescaled_->reference && !IsZero(fn_, loop.operands[2 + i]))
+          return No("what its loop rescales starts from something", loop.at);
+        kinds_.push_back(i == rescaled_->reference ? "max" : "add");
+        continue;
+      }
       std::string kind;
       if (uses_.count(args[1 + i]) != 1 || uses_.count(yield.operands[i]) != 1 ||
           !Accumulates(yield.operands[i], args[1 + i], loop.regions[0], &kind))
@@ -139,7 +157,60 @@ class Split {
       for (OpId inner : fn_.blocks[region].ops) NeedOperands(inner);
   }
 
+  // Behind the one that makes m' in the loop: m' or, where there is no largest value yet, 0, for
+  // all who read m' but the next iteration.
+  void Guard() {
+    const BlockId body = fn_.ops[loop_].regions[0];
+    const ValueId next = rescaled_->next;
+    const std::vector<OpId> old = std::move(fn_.blocks[body].ops);
+    fn_.blocks[body].ops.clear();
+    Builder b(fn_, body);
+    ValueMap map;
+    for (OpId id : old) {
+      if (fn_.ops[id].kind != OpKind::kYield) ReplaceOperands(fn_, id, map);
+      fn_.blocks[body].ops.push_back(id);
+      if (id != fn_.values[next].def) continue;
+      b.SetSpan(fn_.ops[id].at);
+      map[next] = OrZero(b, next);
+    }
+  }
+  ValueId OrZero(Builder& b, ValueId m) {
+    const Type type = fn_.type(m);
+    const ValueId none = b.Cmp("eq", m, b.Constant(type, -std::numeric_limits<double>::infinity()));
+    return b.Value(OpKind::kSelect, {none, b.Constant(type, 0), m}, type);
+  }
+
+  // v of the loop's body, with other values in place of some, in b's block.
+  ValueId Cloned(Builder& b, ValueId v, ValueMap& map) {
+    const OpId def = fn_.values[v].def;
+    if (map.count(v) > 0 || !def.valid() || fn_.ops[def].block != fn_.ops[loop_].regions[0])
+      return At(map, v);
+    for (ValueId operand : std::vector<ValueId>(fn_.ops[def].operands)) Cloned(b, operand, map);
+    CloneOp(b, fn_, def, map);
+    return At(map, v);
+  }
+
+  // The parts of what is kept relative to a largest value, by result of the loop.
+  std::map<size_t, ValueId> Rescaled(Builder& b) {
+    std::map<size_t, ValueId> parts;
+    if (!rescaled_) return parts;
+    const std::vector<ValueId> results = fn_.ops[loop_].results;
+    const ValueId own = results[rescaled_->reference];
+    const ValueId all = b.Value(OpKind::kClusterReduce, {own}, fn_.type(own),
+                                {{"kind", std::string("max")}, {"all", int64_t{1}}});
+    parts[rescaled_->reference] = all;
+    ValueMap map = {{rescaled_->old, own}, {rescaled_->next, all}};
+    for (const auto& [i, factor] : rescaled_->sums) {
+      const ValueId by = Cloned(b, factor, map);
+      const ValueId part = b.Binary(OpKind::kMul, results[i], by);
+      parts[i] =
+          b.Value(OpKind::kClusterReduce, {part}, fn_.type(part), {{"kind", std::string("add")}});
+    }
+    return parts;
+  }
+
   void Rewrite() {
+    if (rescaled_ && !rescaled_->guarded) Guard();
     const BlockId body = fn_.ops[grid_].regions[0];
     const std::vector<OpId> old = Body();
     const auto place = std::find(old.begin(), old.end(), loop_);
@@ -203,7 +274,12 @@ class Split {
 
     // What is reduced behind the loop anyway is combined then: rows in place of tiles.
     std::vector<ValueId> sums, replaced = loop.results;
+    const std::map<size_t, ValueId> rescaled = Rescaled(b);
     for (size_t i = 0; i < loop.results.size(); ++i) {
+      if (const auto known = rescaled.find(i); known != rescaled.end()) {
+        sums.push_back(known->second);
+        continue;
+      }
       const bool late = std::any_of(starts.begin(), starts.end(),
                                     [&](const auto& start) { return start.first == i; });
       for (auto it = tail.begin(); !late && it != tail.end(); ++it) {
@@ -254,6 +330,7 @@ class Split {
   OpId grid_, loop_;
   std::vector<std::string> kinds_;  // by result of the loop
   std::set<OpId> needed_;
+  std::optional<RescaledSums> rescaled_;
 };
 
 }  // namespace

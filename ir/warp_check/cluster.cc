@@ -173,7 +173,7 @@ class Unfolder {
       store(cta);
       arrive(1);
     }
-    if (cta == 0) {
+    if (cta == 0 || op.i("all", 0) != 0) {
       if (parts > 1) wait(1);
       for (int64_t from = 0; from < ctas_; ++from) load(from, parts > 1 ? from : 0);
     }

@@ -62,17 +62,34 @@ TEST_F(SplitTest, OnlyTheSolversOwnChoiceIsMade) {
     EXPECT_EQ(Ctas(Gemm(512, 512, 16384), schedule), 1) << schedule;
 }
 
-// An attention's loop carries more than sums.
-TEST_F(SplitTest, WhatIsNotAddedUpIsNotShared) {
+// Sums that are kept relative to a largest value are shared like others, and heads of a group are
+// rows of one tile where that leaves fewer.
+TEST_F(SplitTest, AttentionOfFewTiles) {
   Load("std/attention.tile", "attention");
-  EXPECT_EQ(Ctas(Of({{"B", int64_t{1}},
-                     {"H", int64_t{1}},
-                     {"G", int64_t{1}},
-                     {"S", int64_t{128}},
-                     {"L", int64_t{16384}},
-                     {"D", int64_t{64}},
-                     {"scale", 0.125}})),
-            1);
+  const auto choice = [&](int64_t h, int64_t g, int64_t s, int64_t l, bool causal = false) {
+    const Call call = Of({{"B", int64_t{1}},
+                          {"H", h},
+                          {"G", g},
+                          {"S", s},
+                          {"L", l},
+                          {"D", int64_t{64}},
+                          {"BQ", int64_t{16}},
+                          {"BKV", int64_t{64}},
+                          {"scale", 0.125},
+                          {"causal", causal}});
+    return SplitFor(loaded_, signature_, {}, call);
+  };
+  const auto decode = choice(64, 8, 1, 16384);
+  EXPECT_EQ(decode.pack, 8);
+  EXPECT_EQ(decode.ctas, 8);
+  const auto alone = choice(8, 8, 1, 16384);  // no groups
+  EXPECT_EQ(alone.pack, 1);
+  EXPECT_EQ(alone.ctas, 8);
+  const auto many = choice(1024, 128, 1, 16384);  // every SM has a tile
+  EXPECT_EQ(many.pack, 8);
+  EXPECT_EQ(many.ctas, 1);
+  EXPECT_EQ(choice(64, 8, 1, 64).ctas, 1);  // nothing to share
+  EXPECT_EQ(choice(64, 8, 2048, 2048).pack, 1);
 }
 
 TEST_F(SplitTest, ItIsPartOfTheKeyAndOfTheLaunch) {
