@@ -149,7 +149,7 @@ scheduler::RowStarts RowStartsOf(const Signature& signature, const frontend::Val
   const Bindings names = Integers(signature, values);
   scheduler::RowStarts starts;
   for (const ParamInfo& p : signature.params) {
-    if (p.role != frontend::ParamRole::kTensor || p.direction != ir::Direction::kIn) continue;
+    if (p.role != frontend::ParamRole::kTensor) continue;
     runtime::TensorView view;
     for (const Expr& dim : p.dims)
       if (const auto size = Eval(dim, names)) view.dims.push_back(*size);
@@ -197,7 +197,7 @@ Result<Call> BindCall(const frontend::Program& program, const Signature& s,
                         .last_dim_align = f.last_dim_align,
                         .last_contiguous = f.last_contiguous};
     const ParamInfo* p = s.param(name);
-    if (p && p->direction == ir::Direction::kIn) call.row_starts[name] = RowStart(view, p->dtype);
+    if (p) call.row_starts[name] = RowStart(view, p->dtype);
   }
   TRY_VOID(frontend::CheckFacts(program, s.kernel, call.all, diags));
   return call;

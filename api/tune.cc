@@ -20,6 +20,7 @@
 #include "ir/lower/columns_wanted.h"
 #include "ir/lower/filled.h"
 #include "ir/lower/plan.h"
+#include "ir/lower/widest_product.h"
 #include "ir/passes/pack_rows.h"
 #include "ir/passes/split_reductions.h"
 #include "ir/warp_check/rate.h"
@@ -36,7 +37,7 @@ constexpr size_t kTried = 20;              // points whose lowering is tried
 constexpr size_t kTriedForFit = 60;        // … while none fits
 constexpr size_t kInVain = 6;              // points in a row that are no better than the best
 constexpr double kAsGood = 0.02;           // what the model cannot tell apart
-constexpr double kWaste = 0.02;            // steps of work done in vain
+constexpr double kWaste = 0.05;            // steps of work done in vain
 constexpr size_t kAsked = 4;               // programs that ptxas is asked of
 constexpr size_t kAskedSmaller = 8;        // … where those and the default spill
 constexpr double kThroughRegisters = 2;    // bounds do not say what taking sums apart costs
@@ -382,7 +383,7 @@ class Search {
     Rating& rating = rated_[point];
     frontend::Values statics;
     const Result<ir::Function> fn = At(point, &statics);
-    if (!fn.ok()) return std::nullopt;
+    if (!fn.ok() || ir::WantsTooWideInstruction(*fn, target_)) return std::nullopt;
     const int64_t most = options_.schedule == "solve" ? ir::isa::kPortableClusterCtas : 1;
     rating.form = scheduler::ChooseSplit(
         *fn, target_, names_, call_.row_starts, most,
@@ -451,8 +452,7 @@ class Search {
     const double asks = AskedFor(*warps);
     const ir::Target asked = scheduler::SharedBy(target_, work.instances, copies.times * asks);
     AdoptEmitted({*clean, *warps, how, asked, asks < 1}, &*periods);
-    out.time =
-        scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps, copies.lines));
+    out.time = scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps, copies));
     out.time.ms *= CutLines(*clean, target_);
     out.split = split;
     out.pack = options_.pack;
@@ -477,9 +477,11 @@ class Search {
     return shape;
   }
 
-  scheduler::LaunchShape ShapeOf(const ir::Function& warps, double lines) const {
+  scheduler::LaunchShape ShapeOf(const ir::Function& warps, const scheduler::Asked& copies) const {
     scheduler::LaunchShape shape{.cluster = warps.launch.cluster, .share = AskedFor(warps)};
-    shape.lines = lines;
+    shape.lines = copies.lines;
+    shape.written = copies.written;
+    shape.leaves = copies.leaves;
     if (const auto grid = Eval(warps.launch.grid, All(warps))) shape.ctas = *grid;
     if (ir::HasSmAlone(warps, target_)) return shape;
     if (warps.launch.ctas_per_sm > 1) {

@@ -28,6 +28,8 @@ std::optional<double> Predict(const Strategy& strategy, const ir::Function& clea
   scheduler::LaunchShape shape;
   const scheduler::Asked asked = scheduler::AskedByCopies(fn, target, row_starts);
   shape.lines = asked.lines;
+  shape.written = asked.written;
+  shape.leaves = asked.leaves;
   const bool clustered =
       strategy.shape == Shape::kClustered || strategy.shape == Shape::kClusteredOnce;
   if (clustered) {

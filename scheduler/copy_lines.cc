@@ -21,30 +21,40 @@ const ir::Type* CopiedTile(const ir::Function& fn, const ir::Op& op) {
   return tile.shape.size() > 1 ? &tile : nullptr;
 }
 
-// Of the unit that copies for all SMs, by the bytes of an op.
-double CopyCycles(const ir::Function& fn, const ir::Op& op, const ir::Target& target) {
+// Of the unit that works longest at an op, by its bytes; of the one that copies for all SMs.
+double UnitCycles(const ir::Function& fn, const ir::Op& op, const ir::Target& target,
+                  bool for_all) {
   const ir::OpCost* cost = target.CostOf(CostName(fn, op));
   if (cost == nullptr) return 0;
   const ir::Work work = WorkOf(target, fn, op, [](ir::ValueId) { return 1; });
   double most = 0;
   for (const ir::TargetUse& use : cost->uses)
-    if (target.units[static_cast<size_t>(use.unit)].alone_percent < 100)
+    if (!for_all || target.units[static_cast<size_t>(use.unit)].alone_percent < 100)
       most = std::max(most, static_cast<double>(use.cycles.At(work)));
   return most;
 }
 
+std::map<ir::ValueId, int64_t> StartsOf(const ir::Function& fn, const RowStarts& starts) {
+  std::map<ir::ValueId, int64_t> start_of;
+  for (const ir::Param& p : fn.params)
+    if (const auto at = starts.find(p.name); at != starts.end()) start_of[p.value] = at->second;
+  return start_of;
+}
+
 }  // namespace
 
-bool CutsLines(const RowStarts& starts) {
-  return std::any_of(starts.begin(), starts.end(),
-                     [](const auto& entry) { return entry.second < kLineBytes; });
+bool CutsLines(const ir::Function& fn, const RowStarts& starts) {
+  const std::map<ir::ValueId, int64_t> start_of = StartsOf(fn, starts);
+  return std::any_of(fn.ops.begin(), fn.ops.end(), [&](const ir::Op& op) {
+    if (CopiedTile(fn, op) == nullptr) return false;
+    const auto at = start_of.find(op.operands[0]);
+    return at != start_of.end() && at->second < kLineBytes;
+  });
 }
 
 Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowStarts& starts) {
   const ir::TargetModel& model = target.model;
-  std::map<ir::ValueId, int64_t> start_of;
-  for (const ir::Param& p : fn.params)
-    if (const auto at = starts.find(p.name); at != starts.end()) start_of[p.value] = at->second;
+  const std::map<ir::ValueId, int64_t> start_of = StartsOf(fn, starts);
   const ir::LayoutPlan plan = ir::MakePlan(fn, target);
   double all = 0, lines = 0, by_bytes = 0, cycles = 0;
   for (ir::OpId id : ir::OpsInOrder(fn)) {
@@ -68,12 +78,29 @@ Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowS
     const double rows = bytes / static_cast<double>(columns);
     const double lines_of = touched * rows * std::ceil(static_cast<double>(columns) / row);
     lines += cut ? lines_of * kLineBytes : bytes;
-    const double said = CopyCycles(fn, op, target);
+    const double said = UnitCycles(fn, op, target, /*for_all=*/true);
     const double line = cut ? model.cut_line_cycles : model.line_cycles;
     by_bytes += said;
     cycles += copied ? std::max(said, lines_of * line) : said;
   }
-  return {by_bytes > 0 ? cycles / by_bytes : 1, all > 0 ? lines / all : 1};
+  Asked asked{by_bytes > 0 ? cycles / by_bytes : 1, all > 0 ? lines / all : 1};
+  double stored = 0, cut = 0;
+  for (const auto& [id, store] : plan.stores) {
+    const ir::Op& op = fn.ops[id];
+    if (op.kind != ir::OpKind::kStore) continue;
+    const ir::Type& tile = fn.type(op.operands[1]);
+    const auto bytes = static_cast<double>(tile.elements() * ir::ByteSize(tile.dtype));
+    const auto known = start_of.find(op.operands[0]);
+    stored += bytes;
+    if (known != start_of.end() && known->second < kSectorBytes) cut += bytes;
+    if (!store.tma || store.smem.panel_cols == 0) continue;
+    const double boxes = std::ceil(static_cast<double>(tile.shape.back()) /
+                                   static_cast<double>(store.smem.panel_cols));
+    asked.leaves += std::max(
+        0.0, boxes * model.store_box_cycles - UnitCycles(fn, op, target, /*for_all=*/false));
+  }
+  if (stored > 0) asked.written = 1 + (model.cut_store_times - 1) * cut / stored;
+  return asked;
 }
 
 double ShareAsked(const ir::Function& fn, const ir::Target& target) {

@@ -21,15 +21,18 @@ using RowStarts = std::map<std::string, int64_t>;
 
 constexpr int64_t kLineBytes = 128;   // that the L2 answers with (docs/machine.md)
 constexpr int64_t kSectorBytes = 32;  // that it reads and writes
-// Do rows of some tensor begin amid a line?
-bool CutsLines(const RowStarts& starts);
+// Do rows of some tensor that `fn` copies tiles of begin amid a line?
+bool CutsLines(const ir::Function& fn, const RowStarts& starts);
 
 struct Asked {
-  double times = 1;  // as long as its bytes say: the unit that copies
-  double lines = 1;  // where one would do, because rows begin amid sectors
+  double times = 1;    // as long as its bytes say: the unit that copies
+  double lines = 1;    // where one would do, because rows begin amid sectors
+  double written = 1;  // as long as its bytes say: what is stored, likewise
+  double leaves = 0;   // cycles of boxes that an instance stores, beyond what its bytes take
 };
 
-// Of all copies of tiles of `fn` together, which is cleaned up, at the tile level.
+// Of all copies of tiles of `fn` together, and of its stores, which is cleaned up, at the tile
+// level.
 Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowStarts& starts);
 
 // Of what a CTA needs, the share that it asks for itself in a cluster that shares copies: its

@@ -261,7 +261,9 @@ ir::Target SharedBy(const ir::Target& target, int64_t ctas, double times) {
                 : double(paired);
   for (size_t u = 0; u < target.units.size(); ++u) {
     const double alone = static_cast<double>(target.units[u].alone_percent) / 100;
-    const double scale = (alone + (1 - alone) * beside) * (alone < 1 ? times : 1);
+    // What neighbours ask for comes in by the same port: no CTA gets more than one alone.
+    const double shared = (alone + (1 - alone) * beside) * times;
+    const double scale = alone < 1 ? std::max(alone, shared) : 1;
     if (scale == 1) continue;
     for (ir::OpCost& op : out.ops)
       for (ir::TargetUse& use : op.uses)
@@ -341,7 +343,9 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   }
   // Tiles of one CTA; while it works on one, copies for the next are in flight.
   const double tiles = std::ceil(instances / static_cast<double>(time.ctas));
-  const double own = outside.cycles + steady;
+  // What leaves keeps the next tile waiting; where there is none, nobody waits.
+  const double leaves = tiles > 1 ? shape.leaves : 0;
+  const double own = outside.cycles + steady + leaves;
   const double start = model.start_cycles + (shape.cluster > 1 ? model.cluster_start_cycles : 0);
   time.cycles_per_cta = start + fill + tiles * own;
   time.loop_share = tiles * steady / time.cycles_per_cta;
@@ -376,7 +380,8 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   if (const double gbs = static_cast<double>(target.limits.memory_gbs); gbs > 0)
     ms_of_byte = 1e-6 / (model.memory_share * gbs) *
                  (whole + rest / (1 - model.fewer_share * (1 - rest))) / full;
-  const double moved = ms_of_byte * (work.products.empty() ? work.far_bytes : work.least_bytes);
+  const double bytes = work.least_bytes + (shape.written - 1) * work.stored_bytes;
+  const double moved = ms_of_byte * (work.products.empty() ? work.far_bytes : bytes);
   time.memory_ms = moved + (work.products.empty() ? 0 : ms_of_byte * model.asked_share * again);
   const auto first = static_cast<double>(std::min(time.ctas, sms));
   time.ms = model.launch_ms + first * model.cta_ms + std::max(time.compute_ms, time.memory_ms) +

@@ -46,6 +46,8 @@ struct LaunchShape {
   int64_t cluster = 1;  // CTAs that run in one part of the machine
   double share = 1;     // of what it needs, what a CTA asks the L2 for itself
   double lines = 1;     // that are asked for where one would do
+  double written = 1;   // as long as its bytes say takes what is stored
+  double leaves = 0;    // cycles more than its bytes say until an instance is stored
 };
 
 struct KernelTime {

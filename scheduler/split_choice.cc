@@ -38,6 +38,8 @@ class Choice {
     shape.cluster = cluster;
     shape.share = share;
     shape.lines = asked_.lines;
+    shape.written = asked_.written;
+    shape.leaves = asked_.leaves;
     if (stays) shape.ctas = std::min(target_.limits.sms, work.instances);
     return EstimateTime(fn, target_, work, *periods, shape);
   }
@@ -84,7 +86,7 @@ SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const 
   choice.alone_ms = alone->ms;
   const auto take = [&](const KernelTime& time) { choice.ms = time.ms, choice.busy = time.busy(); };
   take(*alone);
-  if (const double asked = ShareAsked(fn, target); CutsLines(row_starts) && asked < 1) {
+  if (const double asked = ShareAsked(fn, target); CutsLines(fn, row_starts) && asked < 1) {
     ir::Function clustered = fn;  // with CTAs that have no tile, where its grid is none of clusters
     CHECK(!ir::ClusterTiles(clustered, target.lowering.cluster_ctas), "it asks for less by that");
     const auto shared = model.TimeOf(clustered, asked, target.lowering.cluster_ctas, true);

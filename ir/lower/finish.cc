@@ -12,6 +12,7 @@
 #include "ir/lower/pressure.h"
 #include "ir/lower/sink_masks.h"
 #include "ir/lower/turns.h"
+#include "ir/lower/widest_product.h"
 #include "ir/matrix_unit.h"
 #include "ir/queries.h"
 
@@ -103,13 +104,6 @@ void Place(Emitted& emitted, ProgramPlan& plan) {
   out.launch.smem_bytes = plan.smem_bytes = top;
 }
 
-// An instruction of a warpgroup: 64 rows of up to so many columns, spread over 128 threads (PTX
-// ISA, asynchronous warpgroup products).
-constexpr int64_t kMostColumns = 256, kThreadsARow = 2;
-// What ptxas 13.0.88 demands of the kernel's registers at launch beside the accumulators of one
-// instruction: C7602 names 154 for 128 of them.
-constexpr int64_t kBesideInstruction = 26;
-
 // Registers of a thread that the widest instruction of products by such a role needs: its
 // accumulators, and what the assembler wants beside them. 0: none is a warpgroup's.
 int64_t WidestInstruction(const Function& fn, OpId role) {
@@ -122,10 +116,9 @@ int64_t WidestInstruction(const Function& fn, OpId role) {
     // Integer products come in fewer widths: of 200 columns they have 208.
     const int64_t whole = StagedColumns(UnitOf(op), sum.dtype, sum.shape[1]);
     const int64_t columns = whole / (op.s("split") == "n" ? groups : 1);
-    const int64_t n = std::min(columns, kMostColumns);
-    widest = std::max(widest, n / kThreadsARow * ByteSize(sum.dtype) / 4);
+    widest = std::max(widest, RegistersOfInstruction(columns, sum.dtype));
   }
-  return widest == 0 ? 0 : widest + kBesideInstruction;
+  return widest;
 }
 
 // A role that runs ahead is worth nothing if the compute roles spill.

@@ -326,7 +326,7 @@ int64_t AccessVector(const std::vector<RowAccess>& accesses) {
 
 bool CanStage(const Function& fn, const Op& store, const Target& target) {
   const Type& type = fn.type(store.operands[1]);
-  return type.rank() == 2 && type.elements() >= target.lowering.staged_elements &&
+  return type.rank() == 2 && type.elements() >= target.lowering.turned_elements &&
          TmaAccess(fn, store, target) && StagingLayout(type);
 }
 

@@ -535,8 +535,10 @@ class Planner {
     const Type& type = fn_.type(op.operands[1]);
     const std::optional<TileAccess> access = TmaAccess(fn_, op, target_);
     store.transposed = StoredTurned(op);
+    const TargetLowering& pays = target_.lowering;
+    const int64_t least = store.transposed ? pays.turned_elements : pays.staged_elements;
     if (access && type.rank() == 2 && (store.transposed || IsAccumulator(op.operands[1])) &&
-        type.elements() >= target_.lowering.staged_elements && !OverOthersInTurns(fn_, over_, id)) {
+        type.elements() >= least && !OverOthersInTurns(fn_, over_, id)) {
       if (std::optional<SmemLayout> smem = StagingLayout(type)) {
         store.tma = true;
         store.smem = *smem;

@@ -9,7 +9,8 @@
 //
 // So is a product of loaded tiles whose rows would fill the last block of the instruction's rows in
 // part, and whose columns are whole blocks: 200 rows by 128 columns are four blocks of 64 rows, 128
-// rows by 200 columns two, of the same width as the tile.
+// rows by 200 columns two, of the same width as the tile. Or whose rows three warpgroups would
+// share that have no registers for instructions as wide: 192 rows by 256 columns.
 //
 // And one of few rows whose left operand is [K, M]: see CopiesOthersRows.
 //
@@ -24,6 +25,7 @@
 
 #include "ir/isa.h"
 #include "ir/lower/operands.h"
+#include "ir/lower/widest_product.h"
 #include "ir/passes/passes.h"
 #include "ir/passes/rewrite.h"
 #include "ir/uses.h"
@@ -87,7 +89,7 @@ class Swap {
   bool Wants(const Op& dot) const {
     if (!IsOnUnit(fn_, dot, target_) || dot.i("promote") != 0) return false;
     const Type &a = fn_.type(dot.operands[0]), &b = fn_.type(dot.operands[1]);
-    if (LeavesRowsEmpty(dot) || CopiesOthersRows(dot)) return true;
+    if (WastesRows(dot) || CopiesOthersRows(dot)) return true;
     if (ByteSize(a.dtype) != 2 || a.shape[1] % 16 != 0 || b.shape[1] % target_.unit().rows != 0 ||
         a.shape[0] % 8 != 0 || a.shape[0] > target_.unit().most_columns)
       return false;
@@ -111,20 +113,32 @@ class Swap {
            left.odd() && IsLoaded(left.value) && IsLoaded(right.value);
   }
 
-  // Not where one block has all rows: there memory decides, and columns are read as they are.
-  bool LeavesRowsEmpty(const Op& dot) const {
-    constexpr int64_t kLeastPercent = 10;  // of the work, which the iteration is to save
+  // Rows that are no whole blocks, or blocks for three warpgroups whose instructions are too wide
+  // for what each thread has then (ir/lower/widest_product.h): as columns they are whole, and two
+  // warpgroups have them. Not where one block has all rows: there memory decides, and columns are
+  // read as they are.
+  bool WastesRows(const Op& dot) const {
     const Type &a = fn_.type(dot.operands[0]), &b = fn_.type(dot.operands[1]);
     const MatrixUnitInfo& unit = target_.unit();
-    const int64_t rows = a.shape[0], columns = b.shape[1], whole = RoundUp(rows, unit.rows);
+    const int64_t rows = a.shape[0], columns = b.shape[1];
     if (unit.completion != Completion::kGroups || rows <= unit.rows || rows % 8 != 0 ||
         rows > unit.most_columns || columns < 2 * unit.rows || columns % unit.rows != 0 ||
-        100 * (whole - rows) < kLeastPercent * whole)
+        !(LeavesRowsEmpty(rows) || IsTooWide(dot, rows, columns)))
       return false;
     const Stripped left = Without(fn_, OpKind::kTranspose, dot.operands[0]);
     const Stripped right = Without(fn_, OpKind::kTranspose, dot.operands[1]);
     const bool k_major = !left.odd() && right.odd();  // of either, before and after
     return IsLoaded(left.value) && IsLoaded(right.value) && (k_major || ByteSize(a.dtype) == 2);
+  }
+  bool LeavesRowsEmpty(int64_t rows) const {
+    constexpr int64_t kLeastPercent = 10;  // of the work, which the iteration is to save
+    const int64_t whole = RoundUp(rows, target_.unit().rows);
+    return 100 * (whole - rows) >= kLeastPercent * whole;
+  }
+  bool IsTooWide(const Op& dot, int64_t rows, int64_t columns) const {
+    const DType sum = fn_.type(dot.results[0]).dtype;
+    return TooWideInRows(rows, columns, sum, target_) &&
+           !TooWideInRows(columns, rows, sum, target_);
   }
   bool IsLoaded(ValueId v) const {
     const Op* def = fn_.def(v);
