@@ -125,8 +125,8 @@ TEST_F(DividedTest, ASliceCanBeKeptWhole) {
                   .violations.empty());
 }
 
-// Rows that copies cannot bring leave no load role, and with it no room for more than one.
-TEST_F(DividedTest, WithoutRoomForTwoRolesTheSliceIsWhole) {
+// Rows that copies cannot bring threads of a load role bring, and leave room for two roles.
+TEST_F(DividedTest, RowsThatThreadsBringLeaveRoomForTwoRoles) {
   call_.statics["S"] = int64_t{48};
   for (auto& [name, facts] : call_.facts) {
     facts.stride_align_bytes = 2;
@@ -138,10 +138,10 @@ TEST_F(DividedTest, WithoutRoomForTwoRolesTheSliceIsWhole) {
   const ir::Function warps = Lowered(&lowered);
   EXPECT_EQ(Said("R587"), 0) << RenderAll(diags_, loaded_.sources);
   EXPECT_TRUE(lowered.by_schedule);
-  EXPECT_FALSE(lowered.schedule.apart);
+  EXPECT_TRUE(lowered.schedule.apart);
   ASSERT_EQ(lowered.schedule.loops.size(), 1u);
   EXPECT_TRUE(lowered.schedule.loops[0].applied);
-  EXPECT_EQ(ScheduledRoles(lowered.schedule.loops[0]).size(), 1u);
+  EXPECT_EQ(ScheduledRoles(lowered.schedule.loops[0]).size(), 2u);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 
 #include "api/machine.h"
 #include "api/split.h"
+#include "scheduler/copy_lines.h"
 #include "tests/unit/api/loaded.h"
 
 namespace tilec::api {
@@ -54,6 +55,15 @@ class PartsTest : public LibraryTest {
     call.row_starts = RowStartsOf(signature_, call.all);
     return call;
   }
+  ir::Function Clean(const Call& call) {
+    DiagSink diags;
+    auto fn = MakeTileIr(loaded_, signature_.kernel, call, nullptr, diags);
+    if (!fn.ok()) return {};
+    std::vector<ir::PassStep> steps;
+    for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
+    auto clean = RunSteps(loaded_, std::move(*fn), steps, PipelineOptions(), nullptr, diags);
+    return clean.ok() ? *std::move(clean) : ir::Function();
+  }
 };
 
 TEST_F(PartsTest, TileAndPartsAreNearTheFastest) {
@@ -88,6 +98,25 @@ TEST_F(PartsTest, TileAndPartsAreNearTheFastest) {
   EXPECT_LE(sum / static_cast<double>(sizes), 0.1);
 }
 
+// Rows of 3864 numbers begin at multiples of 16 bytes, of 36496 at those of 32. Boxes of 16 rows
+// take longer than their bytes say, those of 128 do not.
+TEST_F(PartsTest, StoresAmidSectorsAndSmallBoxesTakeLonger) {
+  DiagSink diags;
+  const Result<Machine> machine = MachineOf(PipelineOptions(), diags);
+  ASSERT_TRUE(machine.ok());
+  LoadKernel("gemm_tn");
+  const auto asked = [&](const Size& size, const Tile& tile) {
+    const Call call = CallOf(size, tile);
+    return scheduler::AskedByCopies(Clean(call), **machine, call.row_starts);
+  };
+  const scheduler::Asked cut = asked({"gemm_tn", 8, 3864, 1184}, {16, 256, 64});
+  EXPECT_DOUBLE_EQ(cut.written, (*machine)->model.cut_store_times);
+  const scheduler::Asked whole = asked({"gemm_tn", 72, 36496, 8}, {16, 256, 32});
+  EXPECT_DOUBLE_EQ(whole.written, 1);
+  EXPECT_DOUBLE_EQ(whole.leaves, 624);  // four boxes of 270 cycles, less 456 for 8 KB
+  EXPECT_DOUBLE_EQ(asked({"gemm_tn", 72, 36496, 8}, {128, 256, 32}).leaves, 0);
+}
+
 // Of all that was tried, not only of what is fast: panels of 32 bytes and of 128, rows that begin
 // at lines and amid sectors, one CTA for a tile or eight.
 TEST_F(PartsTest, TimesAreNearWhatWasMeasured) {
@@ -100,15 +129,11 @@ TEST_F(PartsTest, TimesAreNearWhatWasMeasured) {
       PipelineOptions options;
       const Result<Machine> machine = MachineOf(options, diags);
       ASSERT_TRUE(machine.ok());
-      auto fn = MakeTileIr(loaded_, signature_.kernel, call, nullptr, diags);
-      ASSERT_TRUE(fn.ok());
-      std::vector<ir::PassStep> steps;
-      for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
-      const auto clean = RunSteps(loaded_, std::move(*fn), steps, options, nullptr, diags);
-      ASSERT_TRUE(clean.ok());
+      const ir::Function clean = Clean(call);
+      ASSERT_FALSE(clean.ops.empty());
       for (const auto& [parts, us] : times) {
         const double ms =
-            scheduler::TimeInParts(*clean, **machine, NamesOf(call), call.row_starts, parts);
+            scheduler::TimeInParts(clean, **machine, NamesOf(call), call.row_starts, parts);
         if (ms > 0) off.push_back(std::abs(std::log(1e3 * ms / us)));
       }
     }

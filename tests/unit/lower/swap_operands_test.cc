@@ -8,6 +8,7 @@
 #include "ir/integer_range.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/plan.h"
+#include "ir/lower/widest_product.h"
 #include "ir/passes/passes.h"
 #include "tests/unit/lower/helper.h"
 
@@ -190,6 +191,26 @@ TEST(SwapOperands, RowsThatFillNoBlockBecomeColumns) {
   // Whole blocks, nearly whole ones, one block, and columns that are no blocks stay.
   for (const char* rows : {"192", "248", "40"}) Swapped(Parsed(With(kFewRows, "200", rows)), 0);
   Swapped(Parsed(With(kFewRows, "128", "96")), 0);
+}
+
+// Three warpgroups have 128 registers a thread at launch: instructions of 200 columns at most.
+TEST(SwapOperands, InstructionsTooWideForThreeWarpgroupsAreTurned) {
+  const auto tile = [](const std::string& rows, const std::string& columns) {
+    return Parsed(With(With(kFewRows, "128", columns), "200", rows));
+  };
+  const Function wide = tile("192", "256");
+  EXPECT_TRUE(WantsTooWideInstruction(wide, H200()));
+  const Function turned = Swapped(wide, 1);
+  EXPECT_FALSE(WantsTooWideInstruction(turned, H200()));
+  for (const Op& op : turned.ops)
+    if (op.kind == OpKind::kDot) {
+      EXPECT_EQ(turned.type(op.results[0]).shape, (std::vector<int64_t>{256, 192}));
+    }
+  for (const char* columns : {"192", "208"}) {  // 208 are no blocks of rows: they stay, too wide
+    const Function stays = Swapped(tile("192", columns), 0);
+    EXPECT_EQ(WantsTooWideInstruction(stays, H200()), columns == std::string("208"));
+  }
+  EXPECT_FALSE(WantsTooWideInstruction(tile("256", "208"), H200()));  // of two warpgroups
 }
 
 // Rows that lie along the contracted dim: as a left operand a copy brings 64 of them.

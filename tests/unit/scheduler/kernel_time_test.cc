@@ -32,6 +32,10 @@ TEST(KernelTime, PortsAreSharedByPairs) {
   EXPECT_GT(cycles(64, 2), cycles(48, 2));
   EXPECT_LT(cycles(64, 2), cycles(99, 2));
   EXPECT_EQ(cycles(99, 2), 1311);
+  // CTAs that copy for each other ask for half; what the other half is comes in by the same port.
+  EXPECT_EQ(cycles(132, 0.75), 492);
+  EXPECT_EQ(cycles(132, 0.5), 368);
+  EXPECT_EQ(cycles(66, 0.5), 368);
 }
 
 }  // namespace
