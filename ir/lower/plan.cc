@@ -535,15 +535,12 @@ class Planner {
     const Type& type = fn_.type(op.operands[1]);
     const std::optional<TileAccess> access = TmaAccess(fn_, op, target_);
     store.transposed = StoredTurned(op);
-    const TargetLowering& pays = target_.lowering;
-    const int64_t least = store.transposed ? pays.turned_elements : pays.staged_elements;
+    const int64_t least =
+        store.transposed ? target_.lowering.turned_elements : target_.lowering.staged_elements;
     if (access && type.rank() == 2 && (store.transposed || IsAccumulator(op.operands[1])) &&
         type.elements() >= least && !OverOthersInTurns(fn_, over_, id)) {
       if (std::optional<SmemLayout> smem = StagingLayout(type)) {
-        store.tma = true;
-        store.smem = *smem;
-        store.row_dim = access->row_dim;
-        store.col_dim = access->col_dim;
+        store = {true, store.transposed, *smem, access->row_dim, access->col_dim};
       }
     }
     plan_.stores[id] = store;
