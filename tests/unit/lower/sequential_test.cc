@@ -105,13 +105,19 @@ TEST(Roles, LoadsRunAheadThroughOneRing) {
   }
 }
 
-TEST(Roles, WithoutCopyEngineThereIsOneRole) {
+TEST(Roles, WhereNoEngineCopiesThreadsOfTheLoadRoleDo) {
   DiagSink diags;
-  bool specialized = true;
+  bool specialized = false;
   Result<Function> fn = Specialize(Parsed(Gemm(64, 64, 64, 2)), H200(), {}, &specialized, diags);
   ASSERT_TRUE(fn.ok());
-  EXPECT_FALSE(specialized);
-  EXPECT_EQ(Count(*fn, OpKind::kRole), 1);
+  EXPECT_TRUE(specialized);
+  EXPECT_EQ(Count(*fn, OpKind::kRole), 2);
+  EXPECT_EQ(Count(*fn, OpKind::kTmaLoad), 0);
+  for (const Op& op : fn->ops) {
+    if (op.kind == OpKind::kRole) {
+      EXPECT_GE(op.i("warps"), 4) << op.s("name");
+    }
+  }
 }
 
 TEST(Roles, TheProducerIsToldTheBoundThatATileGives) {
