@@ -35,7 +35,7 @@ struct Call {
   frontend::Values statics;    // static dims, given consts and tunes: what Specialize needs
   frontend::Values all;        // dims and scalars too: what facts range over
   std::map<std::string, ir::TensorFacts> facts;
-  // Where rows of the tensors that are read begin.
+  // Where rows of the tensors begin.
   scheduler::RowStarts row_starts;
   // Chosen for the sizes of this call (api/split.h): CTAs that share the iterations of a tile and
   // whether neighbours copy for each other.

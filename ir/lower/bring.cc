@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/isa.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
 #include "ir/queries.h"
@@ -10,7 +11,7 @@
 namespace tilec::ir {
 namespace {
 
-constexpr int64_t kThreads = 128;  // of a warpgroup
+constexpr int64_t kThreads = isa::kWarpThreads * isa::kWarpgroupWarps;
 constexpr int64_t kWord = 4;       // bytes
 
 class Positions {

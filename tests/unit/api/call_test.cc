@@ -81,7 +81,7 @@ TEST_F(CallTest, RowsMayCutSectors) {
   EXPECT_TRUE(cut(Views(8, 12)));
   Tensors padded = Views(8, 60);
   padded["X"].strides = {64, 1};
-  EXPECT_FALSE(cut(padded));  // of what is written nobody asks
+  EXPECT_FALSE(cut(padded));  // rows of Y are 480 bytes, whole sectors
   // Whether copies are shared for that is the model's choice, and another program.
   Result<Call> call = Bind({{"s", 1.0}}, Views(8, 60));
   ASSERT_TRUE(call.ok());
