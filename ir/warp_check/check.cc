@@ -93,8 +93,8 @@ constexpr int kNestDepth = 2;  // WarpCheckOptions::agree_depth where CTAs do no
 // With what the roles agree on and nothing else: a few hundred states for a right nest. What two
 // loops one after the other have in common is forgotten where the walk has no end with it. Slots
 // are taken to be apart first (apart.cc); if that is no proof, they are not.
-bool WalkAgreed(const warp_check::Program& program, const WarpCheckOptions& options,
-                WarpCheckStats* stats, bool by_place = false, bool may_tell_apart = true) {
+Walked WalkAgreed(const warp_check::Program& program, const WarpCheckOptions& options,
+                  WarpCheckStats* stats, bool by_place = false, bool may_tell_apart = true) {
   // (Which persistent CTAs stay was chosen by measuring what was proved without.)
   bool apart = may_tell_apart && options.apart && options.agree_depth <= kNestDepth;
   std::optional<warp_check::Program> aside;
@@ -111,13 +111,13 @@ bool WalkAgreed(const warp_check::Program& program, const WarpCheckOptions& opti
   const Walked walked = WalkAll(machine, limits, stats);
   if (walked == Walked::kProved) {
     stats->uses = machine.uses();
-    return true;
+    return walked;
   }
   *stats = {};
   if (apart && walked == Walked::kFound)
     return WalkAgreed(program, options, stats, by_place, false);
   const bool again = walked == Walked::kTooLarge && agreement.in_sequence && !by_place;
-  return again && WalkAgreed(program, options, stats, true);
+  return again ? WalkAgreed(program, options, stats, true) : walked;
 }
 
 // One program, with what is forgotten of lonely branches first, then without; if that is no proof,
@@ -245,11 +245,18 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
   const bool may_agree = program.tensor_columns.empty() && options.agree_depth <= kNestDepth;
   const bool asked = AsksAgreement(program, options) ||
                      (may_agree && options.apart && WaitsUnderBranch(program.fn, program.fn.body));
-  if (asked && WalkAgreed(program, options, stats)) return Walked::kProved;
+  const Walked agreed = asked ? WalkAgreed(program, options, stats) : Walked::kTooLarge;
+  if (agreed == Walked::kProved) return agreed;
   const Walked walked = WalkRelated(program, limits, stats, finding);
+  // Here roles to which a scalar is handed may decide otherwise than the role that hands it over:
+  // what goes wrong then is no finding, unless it does among roles that agree.
+  if (walked == Walked::kFound && agreed == Walked::kTooLarge && !program.hands.empty()) {
+    finding->reset();
+    return Walked::kTooLarge;
+  }
   if (walked != Walked::kTooLarge || asked || !may_agree) return walked;
   const WarpCheckStats first = *stats;
-  if (WalkAgreed(program, options, stats)) return Walked::kProved;
+  if (WalkAgreed(program, options, stats) == Walked::kProved) return Walked::kProved;
   *stats = first;
   return walked;
 }

@@ -17,7 +17,8 @@ namespace {
 
 constexpr int64_t kEnoughEvents = 200'000;
 constexpr int kWanted = 32, kMostTries = 400;
-constexpr int64_t kLargestLimit = 1 << 16;    // that an execution may be as long as
+constexpr int kMostTriesForOne = 10 * kMostTries;  // where no execution has come to the block
+constexpr int64_t kLargestLimit = 1 << 16;         // that an execution may be as long as
 constexpr int64_t kLanes = int64_t{1} << 41;  // where columns of the first quarter of lanes begin
 constexpr int64_t kQuarter = 1 << 12;         // … and of the next one, behind it
 
@@ -398,6 +399,11 @@ class Sizes {
       const auto times = static_cast<int64_t>(
           from || below(2) ? below(4) : below(static_cast<size_t>(2 * deepest_ + 4)));
       const int64_t less = below(3) ? 0 : 8;
+      // A scalar that no loop is as long as may be more than all sizes: a window that all is in.
+      if (p.kind == ParamKind::kScalar && units_.count(p.value) == 0 && below(4) == 0) {
+        out[p.value] = kLargestLimit;
+        continue;
+      }
       out[p.value] = std::max<int64_t>(0, from + unit * times - (unit > less ? less : 0));
     }
     return out;
@@ -460,7 +466,7 @@ Executions Execute(const Function& fn, BlockId block) {
   std::mt19937_64 random(1);
   std::set<std::vector<int64_t>> seen;
   int64_t events = 0;
-  for (int i = 0; i < kMostTries && out.runs < kWanted; ++i) {
+  for (int i = 0; i < (out.runs > 0 ? kMostTries : kMostTriesForOne) && out.runs < kWanted; ++i) {
     const std::map<ValueId, int64_t> params = sizes.Next(random);
     const Unrolled code = Unroll(fn, params, random(), block);
     if ((!code.ok && code.fault.empty()) || code.executed == 0 || !seen.insert(code.path).second)

@@ -3,7 +3,7 @@
 // time: every mutant is rejected, or stands in the table of those that are no mistake, with the
 // reason.
 //
-//   warp_check_test [--all] [--target=MACHINE] [--schedule=FILE.sched] FILE.tile…
+//   warp_check_test [--all] [--only=MUTANT] [--target=MACHINE] [--schedule=FILE.sched] FILE.tile…
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -36,7 +36,8 @@ struct Counts {
 
 class Tester {
  public:
-  Tester(ir::Target target, bool all) : target_(std::move(target)), all_(all) {}
+  Tester(ir::Target target, bool all, std::string only)
+      : target_(std::move(target)), all_(all), only_(std::move(only)) {}
   const Counts& counts() const { return counts_; }
 
   // false: never; what is not accepted is a diagnostic, what survives is counted.
@@ -68,6 +69,13 @@ class Tester {
       ++counts_.survived;
       fmt::print("PROVED only with slots apart: {} {}\n", call.kernel, schedule);
     }
+    // A right program is one with less room for its proof, too: given up, if not proved.
+    for (ir::WarpCheckOptions less : {ir::WarpCheckOptions(target_), together}) {
+      less.max_ops = stats.ops / 2;
+      if (ir::ProveWarps(fn, less).proof != ir::WarpProof::kRefuted) continue;
+      ++counts_.survived;
+      fmt::print("REFUTED with half the room: {} {}\n", call.kernel, schedule);
+    }
     TRY(const std::vector<ir::LoopRate> rates, ir::RatesOf(fn, target_, diags));
     for (const ir::LoopRate& rate : rates) {
       ++counts_.loops;
@@ -82,6 +90,7 @@ class Tester {
     const int64_t every = all_ ? 1 : 1 + (long_walks ? together.max_states : stats.states) / 20;
     int64_t number = counts_.programs;
     for (const ir::Mutant& m : ir::MutantsOf(fn)) {
+      if (!only_.empty() && m.kind != only_) continue;
       if (++number % every != 0) {
         ++counts_.left_out;
         continue;
@@ -111,24 +120,28 @@ class Tester {
   Solved solved_;
   std::set<std::string> seen_;
   bool all_;
+  std::string only_;  // the kind of mutants that are looked at; "": all
   Counts counts_;
 };
 
 int Main(int argc, char** argv) {
   DiagSink diags;
   const bool all = argc > 1 && std::string(argv[1]) == "--all";
-  const std::string on = "--target=";
-  std::string machine = "h200";
-  for (int i = 1; i < argc; ++i)
-    if (std::string(argv[i]).rfind(on, 0) == 0) machine = std::string(argv[i]).substr(on.size());
+  const std::string on = "--target=", kind = "--only=";
+  std::string machine = "h200", only;
+  for (int i = 1; i < argc; ++i) {
+    const std::string arg = argv[i];
+    if (arg.rfind(on, 0) == 0) machine = arg.substr(on.size());
+    if (arg.rfind(kind, 0) == 0) only = arg.substr(kind.size());
+  }
   Result<ir::Target> target = ir::LoadBuiltinTarget(machine, diags);
   if (!target.ok()) return 1;
-  Tester tester(std::move(*target), all);
+  Tester tester(std::move(*target), all, only);
   int failed = 0;
   std::vector<std::string> schedules = {"sequential", "solve"};
   for (int i = all ? 2 : 1; i < argc; ++i) {
     const std::string arg = argv[i], option = "--schedule=";
-    if (arg.rfind(on, 0) == 0) continue;
+    if (arg.rfind(on, 0) == 0 || arg.rfind(kind, 0) == 0) continue;
     if (arg.rfind(option, 0) == 0) {
       schedules = {arg.substr(option.size())};
       continue;
