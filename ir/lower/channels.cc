@@ -17,7 +17,7 @@ bool SameTile(const Function& fn, const LayoutPlan& plan, OpId a, OpId b) {
   const LoadPlan &px = plan.loads.at(a), &py = plan.loads.at(b);
   return x.operands[0] == y.operands[0] && x.s("modes") == y.s("modes") &&
          fn.type(x.results[0]) == fn.type(y.results[0]) && px.smem == py.smem &&
-         px.zero_padding == py.zero_padding && px.threads == py.threads;
+         px.zero_padding == py.zero_padding && px.threads == py.threads && px.chunk == py.chunk;
 }
 
 class ChannelPlanner {
@@ -117,7 +117,9 @@ class ChannelPlanner {
     if (!set_.rings.empty()) {
       PlannedRing& last = set_.rings.back();
       RingSite& before = last.sites.back();
-      if (fn_.ops[before.loads.back()].block == block && before.readers == site.readers &&
+      const bool alike =  // threads of the load role copy all that a slot holds, or nothing of it
+          (plan_.loads.at(before.loads.back()).chunk > 0) == (plan_.loads.at(load).chunk > 0);
+      if (alike && fn_.ops[before.loads.back()].block == block && before.readers == site.readers &&
           last.bytes + c.bytes < kMostBytes) {
         before.loads.push_back(load);
         before.reads.insert(site.reads.begin(), site.reads.end());

@@ -428,7 +428,7 @@ void Emitter::CopyNow(const std::vector<OpId>& loads) {
 bool Emitter::FilledByOne(const PlannedRing& ring) const {
   const std::vector<OpId>& loads = ring.sites[0].loads;
   return p_.load_warps() > 1 && std::none_of(loads.begin(), loads.end(), [&](OpId load) {
-           return plan_.loads.at(load).threads;
+           return plan_.loads.at(load).threads || ChunkOf(load) > 0;
          });
 }
 

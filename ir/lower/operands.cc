@@ -109,7 +109,8 @@ bool BufferNeed::TmaFits(DType dtype) const {
 }
 
 namespace {
-constexpr int64_t kLeastChunk = 4;  // bytes of a cp.async
+constexpr int64_t kLeastChunk = 4;       // bytes of a cp.async
+constexpr int64_t kRowPanelBytes = 128;  // a chunk for each lane of a warp
 
 // The innermost coordinate must sit on 16 bytes, or the engine faults (seen on an H200).
 bool OnChunk(const Function& fn, ValueId start, DType dtype) {
@@ -188,8 +189,9 @@ std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op, const Targ
 }
 
 std::string WhyByThreads(const Function& fn, const Op& load, const Target& target) {
-  int64_t chunk = 0;
-  if (TmaAccess(fn, load, target) || ThreadCopyAccess(fn, load, target, &chunk)) return "";
+  if (TmaAccess(fn, load, target) || ThreadCopyAccess(fn, load, target) ||
+      RowCopyAccess(fn, load, target))
+    return "";
   const Param* p = fn.param(load.operands[0]);
   if (!p || p->kind != ParamKind::kTensor) return "it is no tensor of the kernel's";
   const std::string name = "`" + p->name + "`";
@@ -220,12 +222,13 @@ std::string WhyByThreads(const Function& fn, const Op& load, const Target& targe
   return fmt::format("its first column of {} is not known to be at a multiple of 16 bytes", name);
 }
 
-std::optional<TileAccess> ThreadCopyAccess(const Function& fn, const Op& load, const Target& target,
-                                           int64_t* chunk) {
-  if (target.Has("tma")) return std::nullopt;
+namespace {
+// Of a load that threads can copy in chunks, whatever else the machine has.
+std::optional<ThreadCopy> InChunks(const Function& fn, const Op& load) {
   const Param* p = fn.param(load.operands[0]);
   const Type& tile = fn.type(load.results[0]);
-  if (!p || p->kind != ParamKind::kTensor || p->direction != Direction::kIn || tile.rank() != 2)
+  if (!p || p->kind != ParamKind::kTensor || p->direction != Direction::kIn || tile.rank() != 2 ||
+      !p->facts.last_contiguous)
     return std::nullopt;
   if (load.i("has_fill")) {
     const Op* fill = fn.def(load.operands.back());
@@ -242,10 +245,33 @@ std::optional<TileAccess> ThreadCopyAccess(const Function& fn, const Op& load, c
     return std::nullopt;
   // Whole chunks: aligned in the tensor, and neither its rows nor the tile's end within one.
   const int64_t size = ByteSize(tile.dtype), row = tile.shape[1] * size;
-  *chunk = AccessLimit(fn, load) * size;
-  while (*chunk >= kLeastChunk && row % *chunk != 0) *chunk /= 2;
-  if (*chunk < kLeastChunk || *chunk > kAccessBytes) return std::nullopt;
-  return access;
+  int64_t chunk = AccessLimit(fn, load) * size;
+  while (chunk >= kLeastChunk && row % chunk != 0) chunk /= 2;
+  if (chunk < kLeastChunk || chunk > kAccessBytes) return std::nullopt;
+  return ThreadCopy{access, chunk};
+}
+}  // namespace
+
+std::optional<ThreadCopy> ThreadCopyAccess(const Function& fn, const Op& load,
+                                           const Target& target) {
+  if (target.Has("tma")) return std::nullopt;
+  return InChunks(fn, load);
+}
+
+std::optional<ThreadCopy> RowCopyAccess(const Function& fn, const Op& load, const Target& target) {
+  const Type& tile = fn.type(load.results[0]);
+  // Where one thread issues the products, what threads copy has no place in their order.
+  if (!target.Has("tma") || InTensorMemory(target.matrix_unit.kind) || tile.rank() != 2 ||
+      tile.shape[0] != 1)
+    return std::nullopt;
+  const int64_t bytes = tile.shape[1] * ByteSize(tile.dtype);
+  const bool whole = bytes > kRowPanelBytes || kRowPanelBytes % bytes == 0;
+  return whole ? InChunks(fn, load) : std::nullopt;
+}
+
+SmemLayout RowLayout(const Type& row) {
+  const int64_t panel = std::min(row.shape[1], kRowPanelBytes / ByteSize(row.dtype));
+  return {1, RoundUp(row.shape[1], panel), panel, 0};
 }
 
 bool EngineCombines(const std::string& kind, DType dtype) {

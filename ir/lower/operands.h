@@ -63,9 +63,17 @@ struct TileAccess {
   int col_dim = -1;
 };
 // The same for a load that threads copy while others compute (cp.async), where there is no copy
-// engine; `chunk` receives the bytes of one copy.
-std::optional<TileAccess> ThreadCopyAccess(const Function& fn, const Op& load, const Target& target,
-                                           int64_t* chunk);
+// engine.
+struct ThreadCopy {
+  TileAccess tile;
+  int64_t bytes = 0;  // of one copy
+};
+std::optional<ThreadCopy> ThreadCopyAccess(const Function& fn, const Op& load,
+                                           const Target& target);
+// Likewise beside a copy engine, for one row that begins where the engine takes none: a warp copies
+// it; and how it lies, in panels of a chunk for each lane.
+std::optional<ThreadCopy> RowCopyAccess(const Function& fn, const Op& load, const Target& target);
+SmemLayout RowLayout(const Type& row);
 std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op, const Target& target);
 // Do threads load this tile whatever its tensor is: by positions one by one, or because its rows
 // begin where no copy may?

@@ -458,10 +458,9 @@ class Planner {
       load.smem = need->second.Layout(type.dtype);
       load.zero_padding = need->second.NeedsZero(type.dtype);
       load.tma = access && need->second.TmaFits(type.dtype);
-      int64_t chunk = 0;
       const bool free = !load.tma && !need->second.plain;
-      if (const auto copy = ThreadCopyAccess(fn_, op, target_, &chunk); free && copy)
-        access = copy, load.chunk = chunk;
+      if (const auto copy = ThreadCopyAccess(fn_, op, target_); free && copy)
+        access = copy->tile, load.chunk = copy->bytes;
       load.threads = free && !load.chunk && runs_ahead_ && MayBeBrought(fn_, op, target_);
       load.tma = load.tma || load.chunk || load.threads;
     } else if (const std::optional<SmemLayout> smem = OperandLayout(result); access && smem) {
@@ -470,12 +469,15 @@ class Planner {
     } else if (access && type.rank() == 2 &&
                (type.elements() >= target_.lowering.staged_elements || type.shape[0] == 1) &&
                (IsAccumulator(result) || (runs_ahead_ && InLoop(fn_, id) && HasProducts()))) {
-      BufferNeed plain;
-      plain.plain = type.shape[0] == 1;  // swizzled, it would take eight rows' room
-      plain.tile_rows = plain.rows = type.shape[0];
-      plain.tile_cols = plain.cols = type.shape[1];
+      const int64_t rows = type.shape[0], cols = type.shape[1];
+      BufferNeed plain{rows, cols, rows, cols};
+      plain.plain = rows == 1;  // swizzled, it would take eight rows' room
       load.buffer = load.tma = plain.TmaFits(type.dtype);
       load.smem = plain.Layout(type.dtype);
+    } else if (const auto row = RowCopyAccess(fn_, op, target_);
+               row && !access && runs_ahead_ && InLoop(fn_, id) && HasProducts()) {
+      load.buffer = load.tma = true;
+      access = row->tile, load.chunk = row->bytes, load.smem = RowLayout(type);
     }
     if (load.tma && !load.threads) load.row_dim = access->row_dim, load.col_dim = access->col_dim;
     plan_.loads[id] = load;

@@ -86,10 +86,11 @@ Step Machine::ArriveTelling(OpId id, int slot, int64_t arrivals, int64_t bytes, 
 }
 
 // An arrival by copies tells that they have landed, and of what threads did nothing. That a role
-// which only copies has come so far is no more than that: there is nothing else it did.
+// which only copies has come so far is no more than that: there is nothing else it did, and what
+// the engine copies for it is done with a phase of its own.
 void Machine::ForgetThreads(Barrier& b) const {
   const auto other = [&](const Record& r) {
-    return r.component / 2 == b.last_role && r.proxy != Proxy::kThreadCopy;
+    return r.component / 2 == b.last_role && !IsCopyIn(r.proxy);
   };
   const bool only_copies =
       std::none_of(s_->regions.begin(), s_->regions.end(), [&](const Region& region) {

@@ -59,7 +59,8 @@ class Play {
     if (!fault_.empty()) return fault_;
     for (at_ = 0; at_ < warps_.size(); ++at_) {
       if (const Event* e = Next()) return fmt::format("nothing ends {}", Name(e->op));
-      if (!me().products.empty() || !me().copies.empty() || me().told < me().issued)
+      if (!me().products.empty() || !me().copies.empty() || !me().copied.empty() ||
+          me().told < me().issued)
         return "the end comes before a product or a copy is done";
     }
     for (size_t i = 0; i < barriers_.size(); ++i) {
@@ -100,6 +101,7 @@ class Play {
     int64_t issued = 0, told = 0;     // products that complete at a barrier; until the last commit
     int64_t touched = 0, fenced = 0;  // accesses of columns; in front of the last fence
     std::vector<Flight> products, copies;
+    std::vector<size_t> copied;  // records of copies by threads, until the arrival that follows
     int64_t product_groups = 0, copy_groups = 0;
   };
   struct Barrier {
@@ -226,6 +228,19 @@ class Play {
     Arrive(e, 1, told);
   }
 
+  // Nobody learns by it what threads did beside these copies, only how far all have come.
+  void Copied(const Event& e) {
+    for (size_t i : me().copied) {
+      records_[i].barrier = e.barrier;
+      records_[i].phase = barriers_[static_cast<size_t>(e.barrier)].phase;
+    }
+    me().copied.clear();
+    Clock told = me().one;
+    for (size_t w = 0; w < warps_.size(); ++w)
+      told[w] = told[ProductsOf(w)] = told[AccessesOf(w)] = 0;
+    Arrive(e, 32, told);
+  }
+
   void Fence(bool after) {
     if (!after && who_ == Who::kAll) me().fenced = me().touched;
     if (!after) return;
@@ -254,6 +269,7 @@ class Play {
                                                  : me().all_columns;
     switch (r.what) {
       case What::kCopyIn: return knows[PhaseOf(r.barrier)] > r.phase;
+      case What::kCpAsync: return r.barrier >= 0 && knows[PhaseOf(r.barrier)] > r.phase;
       case What::kByProduct:  // of one thread: in order
         return (e.what == r.what && r.warp == at_) || knows[ProductsOf(r.warp)] >= r.number;
       case What::kByThreads:  // threads know their own
@@ -288,7 +304,8 @@ class Play {
       // A copy in or a product, which one thread starts, stands for all that it had to come after.
       // So does a later access of the same warp and kind for an earlier one.
       const bool inside = e.lo <= r.lo && r.hi <= e.hi;
-      const bool alone = e.what == What::kCopyIn || (e.what == What::kByProduct && e.write);
+      const bool alone = e.what == What::kCopyIn || e.what == What::kCpAsync ||
+                         (e.what == What::kByProduct && e.write);
       return inside && ((alone && !same) || (r.warp == at_ && r.what == e.what &&
                                              r.write == e.write && (r.time >= 0 || r.number > 0)));
     });
@@ -322,6 +339,8 @@ class Play {
         Complete(e);
         return;
       }
+      case What::kCpAsync: me().copied.push_back(Access(e)); return;
+      case What::kCpDone: return Copied(e);
       case What::kIssue: ++me().issued; return;
       case What::kByProduct:
         if (e.columns) return AccessColumns(e, me().issued);

@@ -170,8 +170,9 @@ constexpr Harmless kHarmless[] = {
        const Executions seen = Execute(mutant, fn.ops[m.op].block);
        return seen.fault.empty() && seen.runs > 0 && seen.most <= 1;
      }},
-    {"remove mbar_wait; released before mma_wait; loaded before mbar_wait; remove tma_commit; "
-     "remove tma_wait; one more copy pending; one more product pending; remove cta_sync; "
+    {"remove mbar_wait; released before mma_wait; loaded before mbar_wait; "
+     "copied before mbar_wait; remove tma_commit; remove tma_wait; one more copy pending; one more "
+     "product pending; remove cta_sync; "
      "remove mma_commit",
      "in executions of all lengths other waits order the same accesses", OthersOrderIt},
     {"other columns loaded", "another sum, complete by then: which one is meant is no order",

@@ -327,6 +327,17 @@ class Unroller {
         e.write = true;
         return;
       }
+      case OpKind::kCpLoad: {
+        Event& e = Add(What::kCpAsync, who, id);
+        Bytes(e, op.operands[1], op.i("slotted") ? op.operands.back() : ValueId());
+        e.write = true;
+        return;
+      }
+      case OpKind::kCpArrive: {
+        Event& e = Add(What::kCpDone, who, id);
+        e.barrier = Barrier(op.operands[0], at(1));
+        return;
+      }
       case OpKind::kTmaStore: {
         const size_t dims = fn_.launch.maps[static_cast<size_t>(op.i("map"))].dims.size();
         Bytes(Add(What::kCopyOut, who, id), op.operands[0], at(1 + dims), &op);

@@ -20,6 +20,8 @@ enum class What {
   kSync,     // of the role
   kTouch,    // bytes by threads
   kCopyIn,   // bytes, signalled by a barrier
+  kCpAsync,  // bytes that threads copy, done with the arrival that follows:
+  kCpDone,   // at a barrier, when all such copies so far are
   kProduct,  // reads bytes
   kCopyOut,  // likewise
   kCommit,   // products, or copies out
