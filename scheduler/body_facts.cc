@@ -23,6 +23,8 @@ class Reader {
       : fn_(fn), block_(fn.ops[loop].regions[0]), body_(fn.blocks[block_]) {}
 
   BodyFacts Run() {
+    facts_.multiplies = std::any_of(fn_.ops.begin(), fn_.ops.end(),
+                                    [](const Op& op) { return op.kind == OpKind::kDot; });
     FindMasks();
     for (OpId id : body_.ops) {
       FindLiveIns(id);

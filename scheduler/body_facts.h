@@ -22,6 +22,7 @@ struct BodyFacts {
   // in all but a few iterations of a loop, nothing is left of them.
   std::set<ir::OpId> masks;
   std::vector<LiveIn> live_in;  // in the order of first use
+  bool multiplies = false;      // the kernel has products
 };
 
 BodyFacts FactsOf(const ir::Function& fn, ir::OpId loop);

@@ -138,7 +138,7 @@ class Extractor {
   }
 
   // A branch is one op: where all that it decides is scalars, nothing but what they cost. Loads of
-  // its arms run ahead like any other, unless the kernel writes what they read.
+  // its arms run ahead, unless the kernel writes what they read or, having no product, no ring.
   Result<> FindArms(OpId id) {
     const std::vector<OpId> inside = OpsInside(fn_, id);
     const bool cut = slices_ > 1 || std::any_of(inside.begin(), inside.end(), [&](OpId op) {
@@ -150,7 +150,7 @@ class Extractor {
     if (cut || (products && tensor_memory_))
       return diags_.Report(kLoopShape, fn_.ops[id].at, ir::Info(fn_.ops[id].kind).mnemonic);
     for (OpId op : inside)
-      if (fn_.ops[op].kind == OpKind::kLoad && RunsAhead(op) &&
+      if (fn_.ops[op].kind == OpKind::kLoad && facts_.multiplies && RunsAhead(op) &&
           fn_.type(fn_.ops[op].results[0]).rank() > 0) {
         Take(op);
         arms_[id].push_back(op);
