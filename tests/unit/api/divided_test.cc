@@ -36,8 +36,9 @@ kernel gate(A: bf16[M, K], B: i8[N, K], U: i8[N, K], C: out f32[M, N]) {
 class DividedTest : public LoweringTest {
  protected:
   DividedTest() : LoweringTest("gate") {}
+  virtual std::string Text() const { return kGate; }
   void SetUp() override {
-    LoadText(loaded_, kGate);
+    LoadText(loaded_, Text());
     call_ = AlignedCall();
     call_.facts["U"] = call_.facts.at("B");
   }
@@ -142,6 +143,43 @@ TEST_F(DividedTest, RowsThatThreadsBringLeaveRoomForTwoRoles) {
   ASSERT_EQ(lowered.schedule.loops.size(), 1u);
   EXPECT_TRUE(lowered.schedule.loops[0].applied);
   EXPECT_EQ(ScheduledRoles(lowered.schedule.loops[0]).size(), 2u);
+}
+
+// The same kernel, with one tile of columns, writes what it multiplies.
+class DividedInPlaceTest : public DividedTest {
+ protected:
+  std::string Text() const override {
+    std::string text = kGate;
+    const auto replace = [&](const std::string& from, const std::string& to) {
+      for (size_t at; (at = text.find(from)) != std::string::npos;)
+        text.replace(at, from.size(), to);
+    };
+    replace("A: bf16", "A: inout bf16");
+    replace(", n in tiles(N, S)", "");
+    replace("[n, k]", "[0..S, k]");
+    replace("C[m, n] = g * u\n", "C[m, 0..S] = g * u\n    A[m, 0..S] = g as bf16\n");
+    return text;
+  }
+};
+
+// Rows at odd places of a tensor that the kernel writes nobody brings ahead: without a load role
+// there is no room for more than one.
+TEST_F(DividedInPlaceTest, WithoutRoomForTwoRolesTheSliceIsWhole) {
+  call_.statics["S"] = int64_t{48};
+  for (auto& [name, facts] : call_.facts) {
+    facts.stride_align_bytes = 2;
+    facts.last_dim_align = 1;
+  }
+  ir::Function made;
+  EXPECT_TRUE(Solved(true, &made).apart);
+  api::Lowered lowered;
+  const ir::Function warps = Lowered(&lowered);
+  EXPECT_EQ(Said("R587"), 0) << RenderAll(diags_, loaded_.sources);
+  EXPECT_TRUE(lowered.by_schedule);
+  EXPECT_FALSE(lowered.schedule.apart);
+  ASSERT_EQ(lowered.schedule.loops.size(), 1u);
+  EXPECT_TRUE(lowered.schedule.loops[0].applied);
+  EXPECT_EQ(ScheduledRoles(lowered.schedule.loops[0]).size(), 1u);
 }
 
 }  // namespace
