@@ -13,6 +13,7 @@
 #include "ir/lower/row_runs.h"
 #include "ir/lower/scalars.h"
 #include "ir/lower/stored_over.h"
+#include "ir/lower/widest_product.h"
 #include "ir/queries.h"
 #include "ir/uses.h"
 
@@ -104,12 +105,11 @@ class Planner {
       const Type& t = fn_.type(op.results[0]);
       if (!IsOnUnit(fn_, op, target_)) continue;
       dots = true;
-      const int64_t blocks = CeilDiv(t.shape[0], target_.unit().rows);
-      threes = threes || (blocks % 3 == 0 && blocks % 2 != 0);
-      twos = twos || blocks % 2 == 0;
+      const int groups = WarpgroupsOfRows(t.shape[0], target_);
+      threes = threes || groups == 3, twos = twos || groups == 2;
       const int64_t least = computed && IsComputed(op.operands[1]) ? target_.lowering.shared_columns
                                                                    : target_.lowering.wide_columns;
-      wide = wide || (blocks % 2 != 0 && t.shape[1] >= least && t.shape[1] % 16 == 0);
+      wide = wide || (groups != 2 && t.shape[1] >= least && t.shape[1] % 16 == 0);
     }
     if (dots)
       plan_.warpgroups = OneGroupHasMore() ? 1 : twos ? 2 : threes ? 3 : wide ? 2 : 1;

@@ -41,10 +41,14 @@ bool WantsTooWideInstruction(const Function& fn, const Target& target) {
   });
 }
 
-bool TooWideInRows(int64_t rows, int64_t columns, DType sum, const Target& target) {
+int WarpgroupsOfRows(int64_t rows, const Target& target) {
   const int64_t blocks = CeilDiv(rows, target.unit().rows);
-  const bool threes = blocks % 3 == 0 && blocks % 2 != 0;  // as ir/lower/plan.cc divides them
-  return threes && RegistersOfInstruction(columns, sum) > AtLaunch(3, target);
+  return blocks % 2 == 0 ? 2 : blocks % 3 == 0 ? 3 : 1;
+}
+
+bool TooWideInRows(int64_t rows, int64_t columns, DType sum, const Target& target) {
+  return WarpgroupsOfRows(rows, target) == 3 &&
+         RegistersOfInstruction(columns, sum) > AtLaunch(3, target);
 }
 
 }  // namespace tilec::ir

@@ -20,6 +20,10 @@ int64_t RegistersOfInstruction(int64_t columns, DType sum);
 // them? Never where products are not a warpgroup's.
 bool WantsTooWideInstruction(const Function& fn, const Target& target);
 
+// Among how many warpgroups the blocks of so many rows of a product divide: 2, 3, or 1, whatever
+// its columns say (ir/lower/plan.cc).
+int WarpgroupsOfRows(int64_t rows, const Target& target);
+
 // Would it, of so many rows and columns?
 bool TooWideInRows(int64_t rows, int64_t columns, DType sum, const Target& target);
 

@@ -213,6 +213,18 @@ TEST(SwapOperands, InstructionsTooWideForThreeWarpgroupsAreTurned) {
   EXPECT_FALSE(WantsTooWideInstruction(tile("256", "208"), H200()));  // of two warpgroups
 }
 
+// Who asks for rows alone is told what the plan makes of them, where columns leave it the choice.
+TEST(SwapOperands, BlocksOfRowsDivideAsThePlanHasThem) {
+  for (const char* rows : {"64", "128", "192", "200", "256", "320", "384"}) {
+    const Function fn = Parsed(With(With(kFewRows, "128", "64"), "200", rows));
+    EXPECT_EQ(MakePlan(fn, H200(), 0, true).warpgroups, WarpgroupsOfRows(std::stoll(rows), H200()))
+        << rows;
+  }
+  EXPECT_EQ(WarpgroupsOfRows(129, H200()), 3);
+  EXPECT_TRUE(TooWideInRows(576, 256, DType::kF32, H200()));
+  EXPECT_FALSE(TooWideInRows(384, 256, DType::kF32, H200()));
+}
+
 // Rows that lie along the contracted dim: as a left operand a copy brings 64 of them.
 TEST(SwapOperands, FewRowsAlongTheContractedDimBecomeColumns) {
   const auto along = [](const std::string& rows) {
