@@ -162,6 +162,11 @@ Step<const ir::Function*> Line::ShapeFor(const Strategy& strategy, DiagSink& sai
   return &*at->second.product;
 }
 
+namespace {
+// Warpgroups of the only compute role; 0: as many as its tiles ask for.
+int WarpgroupsOf(const Strategy& strategy) { return strategy.order == Order::kSolvedTwo ? 2 : 0; }
+}  // namespace
+
 Result<> Line::Schedule(const Strategy& strategy, Solved* solved, DiagSink& said) {
   scheduler::ProgramOptions options;
   options.target = request_.target;
@@ -171,7 +176,10 @@ Result<> Line::Schedule(const Strategy& strategy, Solved* solved, DiagSink& said
     options.solve.optimize_secondary = false;
     options.solve.first_answer = true;
   }
-  options.slices = strategy.order == Order::kSolvedOne ? 1 : request_.wish.slices;
+  options.slices = strategy.order == Order::kSolvedOne || strategy.order == Order::kSolvedTwo
+                       ? 1
+                       : request_.wish.slices;
+  options.warpgroups = WarpgroupsOf(strategy);
   options.store = request_.store;
   options.withheld_registers = strategy.withheld_registers;
   options.divide_slices = strategy.order == Order::kSolved;
@@ -223,6 +231,7 @@ ir::PassStep Line::RolesStep(const Strategy& strategy, const Solved* solved,
     options.need = need;
     options.no_producer = no_producer;
     if (solved && solved->schedule.apart) options.warpgroups = solved->schedule.warpgroups;
+    options.share = WarpgroupsOf(strategy);
     ir::ScheduledResources resources;
     if (solved) {
       resources = solved->schedule.resources;

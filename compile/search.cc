@@ -108,6 +108,7 @@ class Search {
     if (request_.plan) return true;
     // Roles of their own for the row slices may want more registers at a time than one for all.
     if (s.order == Order::kSolvedOne) return request_.wish.slices == 0 && line_.several();
+    if (s.order == Order::kSolvedTwo) return LacksRegisters(all, i);
     if (s.order != Order::kSolvedWhole) return true;
     // Whole slices are what the first answer has, unless its roles divide one; fewer registers are
     // for products that need more beside their tiles.
@@ -120,6 +121,17 @@ class Search {
           const Refusal& why = *before.refusal;
           return why.resource == Resource::kRegistersOfProducts || LacksLittle(why, s);
         });
+  }
+
+  // Was the solver's own answer refused because its tiles are more than a thread's registers? Two
+  // warpgroups have half of each tile; that program is solved for them, as it is another one.
+  static bool LacksRegisters(const std::vector<Decision>& all, size_t end) {
+    return std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(end),
+                       [](const Decision& before) {
+                         return before.outcome == Decision::Outcome::kRefused &&
+                                before.strategy.order == Order::kSolved &&
+                                before.refusal->resource == Resource::kRegisters;
+                       });
   }
 
   // Of a program whose sums lie in tensor memory the solver does not know what the assembler wants
@@ -212,7 +224,9 @@ class Search {
       return;
     }
     if (last_ && taken.withheld_registers > 0)
-      diags_.Report(kSolvedForFewer, last_->op, kernel, taken.withheld_registers, last_->why);
+      diags_.Report(kSolvedForFewer, last_->op, kernel,
+                    taken.order == Order::kSolvedTwo ? "for two warpgroups and " : "",
+                    taken.withheld_registers, last_->why);
     if (last_ && !taken.scheduled())
       diags_.Report(kScheduleNotLowered, last_->op, kernel, last_->why,
                     taken.order == Order::kRule ? "its products are overlapped by rule instead"

@@ -43,7 +43,8 @@ std::vector<Strategy> Candidates(const Wish& wish) {
     for (const int64_t withheld : kWithheld)
       for (const bool guard : {true, false}) add(Order::kSolvedWhole, guard, withheld);
     if (wish.lacking > 0)
-      for (const bool guard : {true, false}) add(Order::kSolvedWhole, guard, wish.lacking);
+      for (const Order order : {Order::kSolvedWhole, Order::kSolvedTwo})
+        for (const bool guard : {true, false}) add(order, guard, wish.lacking);
     for (const bool guard : {true, false}) add(Order::kRule, guard, 0);
   }
   all.push_back({Shape::kOnce, 1, Order::kProgram, false, 0});
@@ -114,6 +115,7 @@ const char* NameOf(Order order) {
     case Order::kSolved: return "solved";
     case Order::kSolvedWhole: return "solved with whole row slices";
     case Order::kSolvedOne: return "solved for one compute role";
+    case Order::kSolvedTwo: return "solved for two warpgroups";
     case Order::kRule: return "by rule";
     case Order::kProgram: return "program order";
   }

@@ -33,6 +33,7 @@ enum class Order : uint8_t {
   kSolved,       // the solver; roles may divide a row slice
   kSolvedWhole,  // the solver; row slices stay whole
   kSolvedOne,    // the solver; one compute role works on all row slices
+  kSolvedTwo,    // the solver; one compute role, whose two warpgroups have half of each tile
   kRule,         // products are moved one stage later
   kProgram,      // as written, by one role
 };

@@ -249,11 +249,12 @@ int64_t ElementCount(const TensorView& view) {
 std::vector<int64_t> EffectiveStrides(const TensorView& view) {
   const int64_t bytes = std::max(1, DTypeBytes(view.dtype));
   const int64_t sixteen_bytes = std::max<int64_t>(1, 16 / bytes);
+  const bool empty = ElementCount(view) == 0;  // nobody steps where nothing is
   std::vector<int64_t> strides(view.dims.size());
   int64_t inside = 1;  // elements spanned by the dims further in
   for (size_t k = view.dims.size(); k-- > 0;) {
     const bool last = k + 1 == view.dims.size();
-    const bool free = view.dims[k] <= 1;
+    const bool free = empty || view.dims[k] <= 1;
     if (!view.strides.empty() && !free)
       strides[k] = view.strides[k];
     else if (free)

@@ -271,13 +271,13 @@ std::set<OpId> IntoSums(const Function& fn) {
 }  // namespace
 
 std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Target& target,
-                                  bool crossing) {
+                                  bool crossing, int warpgroups) {
   CutProgram c;
   c.fn = fn;
   c.schedule.slices = slices;
   ir::SliceRows(c.fn, slices);
   if (slices > 1 && !SlicesAreApart(c.fn, target)) return std::nullopt;
-  const ir::LayoutPlan tiles = ir::MakePlan(c.fn, target);
+  const ir::LayoutPlan tiles = ir::MakePlan(c.fn, target, warpgroups);
   for (const auto& [dot, plan] : tiles.dots)
     if (plan.flies())
       c.in_flight.insert(dot);
@@ -322,7 +322,7 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
 
 std::optional<CutProgram> SolveCut(const Function& fn, int slices, const ProgramOptions& options,
                                    bool tied) {
-  std::optional<CutProgram> c = CutRows(fn, slices, *options.target);
+  std::optional<CutProgram> c = CutRows(fn, slices, *options.target, false, options.warpgroups);
   if (!c) return std::nullopt;
   const std::vector<OpId> loops = InnermostLoops(c->fn);
   for (size_t i = 0; i < loops.size(); ++i) {

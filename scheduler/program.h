@@ -24,6 +24,8 @@ struct ProgramOptions {
   const ir::Target* target = nullptr;
   SolveOptions solve;
   int slices = 0;  // 0: chosen
+  int warpgroups =
+      0;  // of one compute role, which have parts of each tile; 0: as its tiles ask for
   // May several roles divide a slice whose chains share nothing but loads? What is read of their
   // results elsewhere then passes from role to role behind the loop.
   bool divide_slices = true;

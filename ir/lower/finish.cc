@@ -152,6 +152,10 @@ Result<> CheckRegisters(const Function& out, const Target& target, const Sequent
     if (peak == 0 || (options.spare_registers < 0 && !brings)) continue;
     // What is held leaves enough: more is alive only where it is used up piece by piece.
     if (beside_held > 0 && HeldRegisters(out, id) + beside_held <= quota) continue;
+    // One warp has no tiles but scalars that it was handed: what tiles of a warpgroup leave free is
+    // no measure of it.
+    const bool one_warp = op.i("warps") < isa::kWarpgroupWarps && !brings;
+    if (one_warp && peak + target.registers.least_beside <= quota) continue;
     const int64_t spare = options.spare_for_products ? std::max(SpareRegisters(out, target, id),
                                                                 PlacedRegisters(out, id) - peak)
                                                      : 0;

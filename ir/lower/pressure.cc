@@ -338,10 +338,13 @@ class Places {
 
 }  // namespace
 
-int64_t PeakRegisters(const Function& fn, OpId role) {
+int64_t PeakRegisters(const Function& fn, BlockId block) {
   Liveness liveness(fn, false);
-  liveness.Walk(fn.ops[role].regions[0], {});
+  liveness.Walk(block, {});
   return liveness.peak();
+}
+int64_t PeakRegisters(const Function& fn, OpId role) {
+  return PeakRegisters(fn, fn.ops[role].regions[0]);
 }
 
 int64_t HeldRegisters(const Function& fn, OpId role, bool whole, bool merged) {

@@ -14,6 +14,8 @@ namespace tilec::ir {
 
 // 32-bit registers per thread, at the worst place of one role of a warp function.
 int64_t PeakRegisters(const Function& fn, OpId role);
+// … of one block, without what only passes it by.
+int64_t PeakRegisters(const Function& fn, BlockId block);
 // … and where they wait for each other or for memory: what is in use piece by piece is not counted.
 int64_t HeldRegisters(const Function& fn, OpId role);
 

@@ -58,10 +58,14 @@ class Finder {
     sum.first = sum.last = home;
     sum.init = loop.operands[2 + carried];
     sum.always = true;
-    sum.entry = Leading(sum, home, [&](const Uses::Use& use) {
-      return use.reader == home && use.operand == 2 + carried;
-    });
-    if (!sum.entry && !HasSlices(sum.init)) return;
+    if (Sliced(from)) {
+      sum.entry = Leading(sum, home, [&](const Uses::Use& use) {
+        return use.reader == home && use.operand == 2 + carried;
+      });
+      if (!sum.entry && !HasSlices(sum.init)) return;
+    } else if (!(tiles_.layouts.at(from) == tiles_.dots.at(sum.dots[0]).acc)) {
+      return;
+    }
     taken_.insert(sum.inside.begin(), sum.inside.end());
     sums_.push_back(std::move(sum));
   }
@@ -88,7 +92,7 @@ class Finder {
     };
     while (true) {
       const std::vector<Uses::Use> uses = In(block, v);
-      if (!BySlices(v, *sum) || uses.empty()) return stop();
+      if (!InPlace(v, *sum) || uses.empty()) return stop();
       sum->inside.insert(v);
       const OpId where = AncestorIn(fn_, block, uses[0].reader);
       const Op& op = fn_.ops[where];
@@ -183,7 +187,8 @@ class Finder {
   bool Changes(OpId id, ValueId v, const TensorSum& sum) const {
     const Op& op = fn_.ops[id];
     if (!Info(op.kind).elementwise() || Marked(op, sum) || op.results.size() != 1 ||
-        fn_.type(op.results[0]) != fn_.type(v) || !BySlices(op.results[0], sum))
+        fn_.type(op.results[0]) != fn_.type(v) || !InPlace(op.results[0], sum) ||
+        !Sliced(op.results[0]))
       return false;
     for (size_t i = 0; i < op.operands.size(); ++i)
       if (op.operands[i] == v && !MadeByColumns(fn_, tiles_, op, i)) return false;
@@ -229,13 +234,16 @@ class Finder {
     return out;
   }
 
-  // May threads have the tile a few columns at a time?
-  bool BySlices(ValueId v, const TensorSum& sum) const {
+  // May it be a value of the sum? What changes it is made a few columns at a time.
+  bool InPlace(ValueId v, const TensorSum& sum) const {
     const auto layout = tiles_.layouts.find(v);
     if (layout == tiles_.layouts.end() || fn_.type(v).dtype != DType::kF32) return false;
     if (!sum.dots.empty() && !(layout->second == tiles_.dots.at(sum.dots[0]).acc)) return false;
-    return ColumnsOfSlice(fn_.type(v), layout->second) > 0;
+    return Sliced(v) || tiles_.warpgroups > 1;
   }
+  // May threads have the tile a few columns at a time? Not where warpgroups have other columns
+  // each: such a sum is stored and loaded as a whole.
+  bool Sliced(ValueId v) const { return ColumnsOfSlice(fn_.type(v), tiles_.layouts.at(v)) > 0; }
   // May what is read as a whole be cut into slices? Vectors are broadcast.
   bool HasSlices(ValueId v) const {
     const Op* def = fn_.def(v);

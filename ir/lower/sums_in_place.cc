@@ -79,7 +79,8 @@ void Emitter::EnterHomes(OpId loop) {
     const int64_t width = ColumnsOfSlice(in_.type(sum.init), layout);
     const std::set<OpId> entry = sum.entry.value_or(std::set<OpId>());
     MeetBeforeStores();
-    for (int64_t first = 0; first < in_.type(sum.init).shape[1]; first += width)
+    if (width == 0) StoreColumns(i, InLayout(Tile(sum.init), layout), 0);
+    for (int64_t first = 0; width > 0 && first < in_.type(sum.init).shape[1]; first += width)
       StoreColumns(i, Slice(entry, sum.init, layout, first, width), first);
     // A sum that it begins with was loaded by these slices; its columns may be these.
     std::erase_if(due_, [&](size_t due) {

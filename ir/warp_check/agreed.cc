@@ -86,23 +86,28 @@ int64_t Machine::NeededAt(const Role& role, const Agreement::Site& site) const {
   return IsLoop(fn_.ops[site.op].kind) ? role.frames[at].turns : kNowhere;
 }
 
-int64_t Machine::NeededAt(const State& state, size_t role, int32_t question, int64_t n) const {
+int64_t Machine::NeededAt(const State& state, size_t role, int32_t question, int64_t n,
+                          AskedBy by) const {
   const Role& r = state.roles[role];
   const auto& sites = agreed->sites[role][static_cast<size_t>(question)];
-  if (r.ended || sites.empty()) return kNowhere;
+  const auto asks = [&](const Agreement::Site& site) {
+    return IsLoop(fn_.ops[site.op].kind) == (by == AskedBy::kLoops);
+  };
+  if (r.ended || std::none_of(sites.begin(), sites.end(), asks)) return kNowhere;
   const int32_t context = agreed->context_of[static_cast<size_t>(question)];
   const int64_t now = context < 0 ? 0 : r.iterations[static_cast<size_t>(context)];
   if (now != n || !r.started) return now > n ? kNowhere : 0;
   int64_t least = kNowhere;
-  for (const Agreement::Site& site : sites) least = std::min(least, NeededAt(r, site));
+  for (const Agreement::Site& site : sites)
+    if (asks(site)) least = std::min(least, NeededAt(r, site));
   return least;
 }
 
 // The first iteration of a run that some role may still ask about; kNowhere: none does.
-int64_t Machine::AgreedBase(int32_t question, int64_t n) const {
+int64_t Machine::AgreedBase(int32_t question, int64_t n, AskedBy by) const {
   int64_t base = kNowhere;
   for (size_t role = 0; role < s_->roles.size(); ++role)
-    base = std::min(base, NeededAt(*s_, role, question, n));
+    base = std::min(base, NeededAt(*s_, role, question, n, by));
   return base;
 }
 
@@ -120,9 +125,14 @@ std::vector<int64_t> Machine::AgreedKey() {
   std::vector<int64_t> key;
   for (auto it = s_->agreed.begin(); it != s_->agreed.end();) {
     const auto& [question, n] = it->first;
-    const int64_t base = AgreedBase(question, n);
-    const Trips& trips = it->second;
-    if (base == kNowhere || (trips.lo <= base && trips.hi == INT64_MAX)) {
+    // Branches ask of the first iteration alone, so numbers of later ones do not matter to them.
+    const int64_t loops = AgreedBase(question, n, AskedBy::kLoops);
+    const bool branches = AgreedBase(question, n, AskedBy::kBranches) != kNowhere;
+    Trips trips = it->second;
+    if (loops == kNowhere && trips.lo > 0) trips = {1, INT64_MAX};
+    const int64_t base = loops == kNowhere ? 0 : loops;
+    const bool first = branches && trips.lo > 0;
+    if ((loops == kNowhere && !branches) || (trips.lo <= base && trips.hi == INT64_MAX && !first)) {
       it = s_->agreed.erase(it);
       continue;
     }
@@ -145,7 +155,7 @@ std::vector<int64_t> Machine::AgreedKey() {
       const int64_t n =
           control.context < 0 ? 0 : r.iterations[static_cast<size_t>(control.context)];
       key.push_back(f.turns > 0);
-      key.push_back(f.turns - AgreedBase(control.question, n));
+      key.push_back(f.turns - AgreedBase(control.question, n, AskedBy::kLoops));
       if (f.end.constant()) key.insert(key.end(), {f.position.add, f.end.add});
     }
     key.push_back(-2);

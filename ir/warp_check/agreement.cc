@@ -47,6 +47,7 @@ class Partition {
       const OpId parent = fn_.blocks[op.block].parent;
       if (parent.valid() && Guards(fn_.ops[parent], op) && op.block == fn_.ops[parent].regions[0])
         guarded_[parent] = id;
+      FindBehind(id);
     });
     for (int32_t v = 0; v < fn_.values.size(); ++v) {
       if (p_.steers[static_cast<size_t>(v)])
@@ -60,13 +61,27 @@ class Partition {
 
   int64_t ValueClass(ValueId v) const { return value_[static_cast<size_t>(Plain(v).index)]; }
   int64_t LoopClass(OpId id) const { return loop_[static_cast<size_t>(id.index)]; }
-  // The loop whose first iteration a branch asks for, or invalid.
+  // The loop around which a branch stands that asks for its first iteration, or invalid.
   OpId Guarded(OpId branch) const {
     const auto it = guarded_.find(branch);
     return it == guarded_.end() ? OpId() : it->second;
   }
+  // The loop whose first iteration a branch asks for, from around it or from behind, or invalid.
+  OpId AsksOf(OpId branch) const {
+    const auto it = behind_.find(branch);
+    const OpId around = Guarded(branch);
+    return around.valid() || it == behind_.end() ? around : it->second;
+  }
 
  private:
+  // Branches of one block with a loop, behind it, that ask whether it ran: what products left in
+  // tensor memory is loaded only then.
+  void FindBehind(OpId loop) {
+    const std::vector<OpId>& ops = fn_.blocks[fn_.ops[loop].block].ops;
+    for (auto it = std::find(ops.begin(), ops.end(), loop); it != ops.end(); ++it)
+      if (Guards(fn_.ops[*it], fn_.ops[loop])) behind_.try_emplace(*it, loop);
+  }
+
   // Without what only renames it: a pin, and a branch that asks whether the loop in it runs.
   ValueId Plain(ValueId v) const {
     for (const Op* op = fn_.def(v); op; op = fn_.def(v)) {
@@ -236,7 +251,7 @@ class Partition {
   const Function& fn_;
   std::vector<ValueId> scalars_;
   std::vector<OpId> loops_;
-  std::map<OpId, OpId> guarded_;  // by branch
+  std::map<OpId, OpId> guarded_, behind_;  // by branch
   std::vector<int64_t> value_, loop_;
   Numbers paths_;
 };
@@ -312,7 +327,7 @@ class Numbering {
     Agreement::Control& control = out_.of[static_cast<size_t>(id.index)];
     control.context = around.valid() ? out_.of[static_cast<size_t>(around.index)].loop : -1;
     if (control.loop >= 0) out_.has_loop[role_][static_cast<size_t>(control.loop)] = 1;
-    const OpId guarded = classes_.Guarded(id);
+    const OpId guarded = classes_.AsksOf(id);
     Text text = {control.context};
     const OpId loop = guarded.valid() ? guarded : id;
     if (IsLoop(op.kind) || guarded.valid())

@@ -15,7 +15,7 @@
 // the same iterations: the walk demands that puts and takes alternate (hands.cc), so the n-th is
 // the n-th.
 //
-// A branch on `lo < end` around a loop over lo..end asks what the loop asks first.
+// A branch on `lo < end` around a loop over lo..end, or behind it, asks what the loop asks first.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

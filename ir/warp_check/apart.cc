@@ -181,19 +181,24 @@ void Machine::SimplifyFilled() {
       Barrier& full = s_->barriers[static_cast<size_t>(filled.slot)];
       const auto over = [](const Record& r) { return r.proxy == Proxy::kGeneric ? r.n : r.end; };
       const auto reads = [](const Record& r) { return !r.write && r.proxy != Proxy::kCopyIn; };
+      // Products that complete at a barrier count by themselves; their thread is past its wait.
+      const auto by_barrier = [](const Record& r) { return r.proxy == Proxy::kTensorProduct; };
       bool any = false;
       for (const Record& r : region.records) {
         if (!reads(r)) continue;
+        any = true;
+        if (by_barrier(r)) continue;
         const int clock = ClockOf(r.component, ApartOfSlot(filled.slot));
         int32_t& waited = full.seen[static_cast<size_t>(clock)];
         if (waited > 0) waited = std::max(waited, over(r));
-        any = true;
       }
       const auto slot = static_cast<size_t>(SlotComponent(filled.slot));
       const auto simplify = [&](Clock& clock) {
         const bool learned =
             std::any_of(region.records.begin(), region.records.end(), [&](const Record& r) {
-              return reads(r) && over(r) >= 0 && clock[static_cast<size_t>(ClockOf(r))] >= over(r);
+              if (!reads(r)) return false;
+              if (by_barrier(r)) return Known(r, clock);
+              return over(r) >= 0 && clock[static_cast<size_t>(ClockOf(r))] >= over(r);
             });
         if (any && !learned && clock[slot] == full.phase) clock[slot] = full.phase - 1;
       };

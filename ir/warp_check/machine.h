@@ -191,9 +191,10 @@ class Machine {
   void BeginIteration(OpId loop);
   Step EnterAgreed(OpId loop);
   Scalar Unknown();
-  int64_t NeededAt(const State& state, size_t role, int32_t question, int64_t n) const;
+  enum class AskedBy : uint8_t { kLoops, kBranches };
+  int64_t NeededAt(const State& state, size_t role, int32_t question, int64_t n, AskedBy by) const;
   int64_t NeededAt(const Role& role, const Agreement::Site& site) const;
-  int64_t AgreedBase(int32_t question, int64_t n) const;
+  int64_t AgreedBase(int32_t question, int64_t n, AskedBy by) const;
   int64_t SlowestIn(int32_t loop) const;
   std::vector<int64_t> AgreedKey();
   bool AheadAgreed(const State& state, int role, int other) const;

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 namespace tilec::compile {
@@ -45,6 +46,22 @@ TEST(Strategy, OneTilePerCtaIsTheLastShapeOfEachOrder) {
   }
   std::set<std::string> texts;
   for (const Strategy& s : all) EXPECT_TRUE(texts.insert(ToText(s)).second) << ToText(s);
+}
+
+TEST(Strategy, TwoWarpgroupsAreSolvedForWhereSumsLeaveTheRegisters) {
+  const auto twos = [](const Wish& wish) {
+    const std::vector<Strategy> all = Candidates(wish);
+    return std::count_if(all.begin(), all.end(), [&](const Strategy& s) {
+      EXPECT_TRUE(s.order != Order::kSolvedTwo || s.withheld_registers == wish.lacking);
+      return s.order == Order::kSolvedTwo;
+    });
+  };
+  Wish wish;
+  EXPECT_EQ(twos(wish), 0);
+  wish.lacking = 75;
+  EXPECT_EQ(twos(wish), 4);  // CTAs that stay or not, masks guarded or not
+  wish.from_file = true;
+  EXPECT_EQ(twos(wish), 0);
 }
 
 TEST(Strategy, WhatIsNotAskedForIsNotTried) {

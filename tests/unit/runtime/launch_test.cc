@@ -322,12 +322,16 @@ TEST(Facts, OfViews) {
   // Strides of dims that are never stepped along do not matter.
   EXPECT_EQ(facts("f32", 0x100, {1, 8}, {3, 1}), (TensorFacts{16, 16, 8, true}));
   EXPECT_EQ(facts("f32", 0x100, {8, 1}, {8, 5}), (TensorFacts{16, 16, 1, true}));
+  // … nor do those of empty tensors.
+  EXPECT_EQ(facts("bf16", 0x100, {8, 0}), (TensorFacts{16, 16, 16, true}));
+  EXPECT_EQ(facts("bf16", 0x100, {0, 20}, {7, 3}), (TensorFacts{16, 16, 4, true}));
 }
 
 TEST(Facts, EffectiveStrides) {
   EXPECT_EQ(EffectiveStrides({"f32", 0, {2, 3, 5}, {}}), (std::vector<int64_t>{15, 5, 1}));
   EXPECT_EQ(EffectiveStrides({"f32", 0, {1, 5}, {}}), (std::vector<int64_t>{8, 1}));
   EXPECT_EQ(EffectiveStrides({"f32", 0, {4, 1, 5}, {16, 99, 1}}), (std::vector<int64_t>{16, 8, 1}));
+  EXPECT_EQ(EffectiveStrides({"f32", 0, {2, 3, 0}, {7, 7, 7}}), (std::vector<int64_t>{12, 4, 1}));
 }
 
 // A device that counts and remembers.
