@@ -27,7 +27,7 @@ std::string FactsText(const api::Call& call) {
     text += fmt::format("{} {} {} {} {} ", name, f.base_align_bytes, f.stride_align_bytes,
                         f.last_contiguous, f.last_dim_align);
   for (const auto& [name, value] : call.statics)
-    text += fmt::format("{}={} ", name, frontend::ToText(value));
+    text += fmt::format("{} {}={} ", name, value.index(), frontend::ToText(value));
   return text;
 }
 
@@ -62,29 +62,36 @@ KernelState::Tuned Choose(KernelState& k, const api::Call& call, const std::stri
   return tuned;
 }
 
-// What is chosen for a launch holds for all of its sizes, or of their class, and alignments.
+// What is chosen for a launch holds for all of its sizes, or of their class, and alignments. A
+// class is found by rounding; its representative is asked for only where it is new, or where not
+// all dims can be rounded.
 void Tune(KernelState& k, api::Call* call, DiagSink& diags) {
   const api::PipelineOptions& options = k.compiler->options;
   if (options.tune == "default" && options.schedule != "solve") return;
-  std::optional<api::Call> of_class;
-  if (options.tune == "classes")
-    of_class = api::Representative(*k.loaded.program, k.signature, *call);
-  const api::Call& sized = of_class ? *of_class : *call;
+  const bool classes = options.tune == "classes";
   const std::string facts = FactsText(*call);
-  std::string sizes = facts;
-  for (const auto& [name, value] : sized.all)
-    if (!of_class || std::holds_alternative<int64_t>(value))
-      sizes += fmt::format("{}={} ", name, frontend::ToText(value));
-  for (const auto& [name, start] : call->row_starts) sizes += fmt::format("{} ", start);
+  std::string same = facts;
+  for (const auto& [name, start] : call->row_starts) same += std::to_string(start) + " ";
   std::optional<KernelState::Tuned> known;
-  {
+  const auto find = [&](const std::string& sizes) {
     std::lock_guard<std::mutex> lock(k.mutex);
     if (const auto found = k.tunes.find(sizes); found != k.tunes.end()) known = found->second;
-  }
+  };
+  if (classes) find(same + api::TextOfClass(k.signature, *call));
   if (!known) {
-    known = Choose(k, sized, facts, diags);
-    std::lock_guard<std::mutex> lock(k.mutex);
-    k.tunes.emplace(std::move(sizes), *known);
+    std::optional<api::Call> of_class;
+    if (classes) of_class = api::Representative(*k.loaded.program, k.signature, *call);
+    const api::Call& sized = of_class ? *of_class : *call;
+    std::string sizes = same + api::TextOfSizes(sized);
+    if (!classes)  // facts may be about others, too
+      for (const auto& [name, value] : sized.all)
+        if (!std::holds_alternative<int64_t>(value)) sizes += frontend::ToText(value) + " ";
+    find(sizes);
+    if (!known) {
+      known = Choose(k, sized, facts, diags);
+      std::lock_guard<std::mutex> lock(k.mutex);
+      known = k.tunes.emplace(std::move(sizes), *known).first->second;
+    }
   }
   for (const auto& [name, value] : known->values) call->statics[name] = call->all[name] = value;
   call->split = known->split;
@@ -105,10 +112,14 @@ Result<api::Call> Bind(KernelState& k, const Args& args, DiagSink& diags) {
   return call;
 }
 
+// Within one kernel an image is told by what is compiled in; its key, which other processes know it
+// by, has the texts of all files in it.
 std::shared_ptr<Specialisation> FindSpecialisation(KernelState& k, const api::Call& call) {
-  const std::string key = api::ImageKey(k.loaded, k.signature.kernel, call, k.compiler->options);
+  const std::string compiled_in = FactsText(call) + std::to_string(call.split) + " " +
+                                  std::to_string(call.pack) + " " +
+                                  std::to_string(call.share_copies);
   std::lock_guard<std::mutex> lock(k.mutex);
-  std::shared_ptr<Specialisation>& s = k.specialisations[key];
+  std::shared_ptr<Specialisation>& s = k.specialisations[compiled_in];
   if (!s) s = std::make_shared<Specialisation>();
   return s;
 }

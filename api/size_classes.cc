@@ -47,6 +47,29 @@ std::vector<int64_t> MembersOf(int64_t first, int64_t last, int64_t alignments) 
   return members;
 }
 
+std::string TextOfClass(const frontend::Signature& signature, const Call& call) {
+  std::string text;
+  for (const auto& [name, value] : call.all) {
+    const auto* i = std::get_if<int64_t>(&value);
+    if (i == nullptr) continue;
+    int64_t of = *i;
+    if (call.launch.scalars.count(name) > 0)
+      of = ClassOf(of, kScalarDigits);
+    else if (signature.dim(name) != nullptr && !signature.TakesValue(name))
+      of = ClassOf(of);
+    text.append(name).append(1, '=').append(std::to_string(of)).append(1, ' ');
+  }
+  return text;
+}
+
+std::string TextOfSizes(const Call& call) {
+  std::string text;
+  for (const auto& [name, value] : call.all)
+    if (const auto* i = std::get_if<int64_t>(&value))
+      text.append(name).append(1, '=').append(std::to_string(*i)).append(1, ' ');
+  return text;
+}
+
 Call Representative(const frontend::Program& program, const frontend::Signature& signature,
                     const Call& call) {
   Call out = call;

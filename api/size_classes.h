@@ -29,6 +29,11 @@ int64_t ClassOf(int64_t size, int digits = kDimDigits);
 // for each power of two up to so many that members of a class are multiples of. Ascending.
 std::vector<int64_t> MembersOf(int64_t first, int64_t last, int64_t alignments = 1);
 
+// Integers that choices look at, each as its class says: what TextOfSizes says of the
+// representative, where all of its dims could be rounded.
+std::string TextOfClass(const frontend::Signature& signature, const Call& call);
+std::string TextOfSizes(const Call& call);
+
 // The call that stands for the class of `call`, as far as choices look at it: its facts and statics
 // are those of `call`.
 Call Representative(const frontend::Program& program, const frontend::Signature& signature,
