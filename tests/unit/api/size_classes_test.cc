@@ -12,6 +12,7 @@
 
 #include "api/size_ranges.h"
 #include "include/tilec/tilec.h"
+#include "include/tilec/tilec_c.h"
 
 namespace tilec {
 namespace {
@@ -122,6 +123,41 @@ TEST_F(Classes, RangesPrepareEveryClass) {
   EXPECT_EQ(prepare("classes", {{{}, 1, 9}}).substr(0, 4), "R612");
   EXPECT_EQ(prepare("classes", {{{"M"}, 1, 9}, {{"N", "M"}, 1, 9}}),
             "R612 `scale` cannot be prepared for this range: `M` has two ranges");
+}
+
+TEST_F(Classes, RangesInC) {
+  const char *names[] = {"cache", "tune"}, *values[] = {"off", "classes"};
+  tilec_compiler* compiler = nullptr;
+  ASSERT_EQ(tilec_compiler_create(names, values, 2, &compiler), nullptr);
+  tilec_kernel* kernel = nullptr;
+  ASSERT_EQ(tilec_compile_text(compiler,
+                               "kernel f(X: f32[M, 16], Y: out f32[M, 16]) {\n"
+                               "  parallel m in tiles(M, 16) { Y[m, :] = X[m, :] }\n}\n",
+                               "t.tile", nullptr, &kernel),
+            nullptr);
+  tilec_device* device = nullptr;
+  ASSERT_EQ(tilec_device_open("emulator", &device), nullptr);
+  uint64_t memory = 0;
+  ASSERT_EQ(tilec_device_alloc(device, 1 << 12, &memory), nullptr);
+  tilec_args* args = tilec_args_create();
+  const int64_t dims[] = {1, 16};
+  for (const char* tensor : {"X", "Y"})
+    tilec_args_tensor(args, tensor, TILEC_F32, memory, 2, dims, nullptr);
+  const char *m = "M", *nobody = "Q";
+  tilec_size_range range = {&m, 1, 1, 40};
+  EXPECT_EQ(tilec_prepare_ranges(kernel, device, args, &range, 1), nullptr);
+  range.dims = &nobody;
+  tilec_status* refused = tilec_prepare_ranges(kernel, device, args, &range, 1);
+  ASSERT_NE(refused, nullptr);
+  EXPECT_STREQ(tilec_status_code(refused, 0), "R612");
+  tilec_status_free(refused);
+  refused = tilec_prepare_ranges(kernel, device, args, nullptr, 1);
+  ASSERT_NE(refused, nullptr);
+  tilec_status_free(refused);
+  tilec_args_free(args);
+  tilec_device_free(device);
+  tilec_kernel_free(kernel);
+  tilec_compiler_free(compiler);
 }
 
 TEST_F(Classes, ARangeHasALaunchForEachAlignment) {
